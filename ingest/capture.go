@@ -1,0 +1,51 @@
+package ingest
+
+import (
+	"symbolize/buildid"
+	"symbolize/ingest/addr"
+)
+
+// Options say what to read from a capture, and how.
+type Options struct {
+	Event   string   // only this event; "" for all
+	Comms   []string // only these thread names; none for all
+	PIDs    []int32  // only these processes; none for all
+	Keep    Keep     // which labels to keep apart when folding
+	Workers int      // 0 for GOMAXPROCS
+
+	// Identify finds the build ID of a mapping whose records have none: same file
+	// proven, the vdso of a known kernel, or the path with --trust-paths. It is
+	// called once per distinct object, from one goroutine; nil answers nothing.
+	Identify func(ObjectQuery) (buildid.ID, IDSource)
+}
+
+// Keep says which labels stay apart when samples are folded; the comm always
+// does.
+type Keep struct{ PID, TID, CPU bool }
+
+// ObjectQuery is what Identify is asked.
+type ObjectQuery struct {
+	Kind     ObjectKind
+	File     FileRef
+	Kernel   buildid.ID // of the capture's kernel, zero if not known
+	Host     string     // of the recording
+	EndNanos int64      // wall clock of the recording's end (perf writes features last), ns since 1970; 0 if not known
+}
+
+// ReplayFrame is one frame of a replayed sample.
+type ReplayFrame struct {
+	PC       addr.PC    // as recorded: return addresses unadjusted
+	Location LocationID // in the Profile that the same Capture returned
+}
+
+// ReplaySample is one sample of a replay. Slices are valid until the callback
+// returns.
+type ReplaySample struct {
+	Event    uint16
+	Comm     string
+	PID, TID int32
+	CPU      int32
+	Time     uint64 // as recorded, ns of the recording's clock
+	Period   uint64
+	Frames   []ReplayFrame // leaf first
+}

@@ -1,0 +1,248 @@
+// Package ingest turns any capture into a Profile: stacks of (object, offset).
+//
+// Open sniffs what a file is (perf.data, pprof, …) and gives a Capture. A
+// Capture is either folded at once into a Profile (the default) or replayed,
+// sample after sample, in file order. Nothing here knows the store: names come
+// later, in analyze/resolve, by a join on Locations.
+package ingest
+
+import (
+	"symbolize/buildid"
+	"symbolize/ingest/addr"
+)
+
+// Indices into the tables of one Profile.
+type (
+	ObjectID   uint32
+	LocationID uint32
+	StackID    uint32
+	FuncID     uint32
+	StringID   uint32 // index into Profile.Strings; 0 is ""
+)
+
+// ObjectKind says what an object is, and so what its Offsets mean.
+type ObjectKind uint8
+
+// The kinds, in the order in which objects are numbered.
+const (
+	ELF        ObjectKind = iota // executable or library: Offset is a file offset
+	VDSO                         // [vdso]: file offset in the vdso image
+	Kernel                       // ip − run-time address of Object.RefSymbol
+	Module                       // ip − load address
+	JIT                          // BPF program or other KSYMBOL range: ip − start
+	PerfMap                      // code named by perf-PID.map: the address itself
+	Anonymous                    // memory without a file: the address itself, collapsed to 0
+	Unmapped                     // outside every mapping: collapsed to Offset 0
+	Guest                        // code of a virtual machine: collapsed to 0
+	Hypervisor                   // collapsed to 0
+	NoStack                      // a chain that was not recorded or not unwound: collapsed to 0
+)
+
+// Domain is the coarse division that coverage is reported by.
+type Domain uint8
+
+// The domains.
+const (
+	UserDomain Domain = iota
+	KernelDomain
+	BPFDomain
+	JITDomain
+)
+
+// IDSource says how an object got its build ID, best first. The coverage summary
+// counts samples by it.
+type IDSource uint8
+
+// The sources of a build ID (DESIGN.md section 4).
+const (
+	IDNone     IDSource = iota // none could be had
+	IDRecorded                 // in the mapping's own record
+	IDSibling                  // in another record or feature entry, same (device, inode, generation)
+	IDByPath                   // in another record or feature entry, same path
+	IDProven                   // same file proven against the store's path rows, on the recording host
+	IDTrusted                  // by path alone, with --trust-paths
+	IDDerived                  // computed: a JITed function's identity, a kernel's vdso
+)
+
+// FileRef is what a capture recorded of a mapped file besides its build ID.
+type FileRef struct {
+	Path       string // as recorded, without " (deleted)"
+	Deleted    bool
+	Major      uint32
+	Minor      uint32
+	Inode      uint64
+	Generation uint64
+}
+
+// SegmentRef is a piece of an object as some process had it mapped: File bytes
+// [Offset, Offset+Len). Used for pprof mappings when the object's own program
+// headers are not known.
+type SegmentRef struct {
+	Offset addr.Offset
+	Len    uint64
+}
+
+// Object is one thing with code in a capture. Exported fields are set by ingest
+// and not changed later, save by Merge.
+type Object struct {
+	Kind     ObjectKind
+	ID       buildid.ID // zero if none is known
+	IDSource IDSource
+	File     FileRef // Path is also the display name: "/usr/lib/libc.so.6", "[vdso]", "[kernel.kallsyms]", "[ext4]", "bpf_prog_TAG_name"
+
+	// RefSymbol is for kernels the reference symbol, "_text" or "_stext", that
+	// Offsets count from.
+	RefSymbol string
+
+	// Symbol is the name that the capture itself gives the whole object (KSYMBOL
+	// records), "" if none. Such an object needs no table.
+	Symbol string
+	Length uint64 // of a JITed function, bytes; 0 if not known
+
+	Reason   Reason       // why nothing in this object can be named whatever the store holds; ReasonNone otherwise
+	Kernel   ObjectID     // for VDSO and Module: the kernel of the same capture, or NoObject
+	PID      int32        // for PerfMap: the process (in one capture), else 0
+	Capture  string       // for PerfMap: the capture's content identity, else ""
+	Segments []SegmentRef // sorted by Offset, without duplicates
+}
+
+// NoObject is the ObjectID of nothing.
+const NoObject = ^ObjectID(0)
+
+// Location is a place in an object: the unit of symbolization.
+type Location struct {
+	Object ObjectID
+	Offset addr.Offset // return addresses have been moved back by one already
+}
+
+// Event is one perf event (or pprof sample type) of a profile.
+type Event struct {
+	Name string // "cycles", "cpu-clock", "sched:sched_switch"
+	Unit string // unit of the weight: "nanoseconds" for the clocks, else "count"
+	// Period is the fixed period, or 0 where it varied (frequency mode).
+	Period uint64
+}
+
+// Sample is one folded row: all samples with this stack and these labels.
+type Sample struct {
+	Stack  StackID
+	Event  uint16 // index into Profile.Events
+	Comm   StringID
+	PID    int32 // -1 where Options.Keep leaves it out
+	TID    int32
+	CPU    int32
+	Count  uint64 // number of samples
+	Weight uint64 // sum of their periods
+}
+
+// Profile holds the interned tables that all stages share. Everything is
+// numbered by sorted order, never by the order in which workers came, so equal
+// inputs give equal Profiles: Objects by CompareObjects, Locations by (Object,
+// Offset), Stacks by their location lists, Samples by (Event, Comm, PID, TID,
+// CPU, Stack). A Profile is immutable once built, but for Names.
+type Profile struct {
+	Strings   []string
+	Objects   []Object
+	Locations []Location
+	// StackEnds and StackLocs hold the stacks, leaf first: stack s is
+	// StackLocs[StackEnds[s-1]:StackEnds[s]] (from 0 for the first).
+	StackEnds []uint32
+	StackLocs []LocationID
+	Events    []Event
+	Samples   []Sample
+
+	Names *Names // nil until resolved
+	Meta  Meta
+	Stats Stats
+}
+
+// Stack returns the locations of a stack, leaf first. The slice is the
+// profile's own.
+func (p *Profile) Stack(s StackID) []LocationID {
+	start := uint32(0)
+	if s > 0 {
+		start = p.StackEnds[s-1]
+	}
+	return p.StackLocs[start:p.StackEnds[s]]
+}
+
+// Meta is what a capture says about itself; merged captures keep the first
+// value that all agree on, else "" or 0.
+type Meta struct {
+	Captures    []string // paths as given
+	Host        string
+	OSRelease   string
+	Arch        string // as uname -m: "x86_64"
+	Command     string // command line of the recorder
+	Recorder    string // "perf 6.1.192"
+	StartNanos  int64  // wall clock of the first sample, ns since 1970; 0 if not known
+	Duration    int64  // ns between first and last sample
+	MainProgram string // path of the object with most leaf samples among user executables; pprof's mapping 0
+	Comments    []string
+}
+
+// Stats counts what happened on the way in. Weights are by period.
+type Stats struct {
+	Records        uint64
+	RecordTypes    map[string]uint64 // by PERF_RECORD name
+	Samples        uint64
+	Weight         uint64
+	Frames         uint64 // frames of all samples, markers left out
+	FilteredOut    uint64 // samples that --event, --comm or --pid left out
+	Lost           uint64 // PERF_RECORD_LOST and LOST_SAMPLES
+	Throttled      uint64
+	CutChains      uint64 // chains with rubbish in them, cut there
+	DistinctChains uint64 // distinct raw chains; compare DistinctKeys
+	DistinctKeys   uint64
+	BadRecords     uint64
+	UnknownRecords uint64
+	UnknownIDs     uint64 // samples whose event id no attr has
+	ByIDSource     [8]uint64
+	Warnings       []Warning // in file order, capped
+}
+
+// Warning is one thing about an input that the user should know; Partial ones
+// make the exit status 3.
+type Warning struct {
+	Text    string
+	Hint    string // "" or what would mend it
+	Partial bool
+}
+
+// Function is a named function of an object.
+type Function struct {
+	Object     ObjectID
+	SystemName string // as in the symbol table, mangled
+	File       string // "" if not known
+	StartLine  int32  // 0 if not known
+}
+
+// Frame is one function activation at a location.
+type Frame struct {
+	Func    FuncID
+	Line    int32 // 0 if not known
+	Column  int32
+	Inlined bool // true for all but the last frame of a location
+}
+
+// Names is the result of resolution, parallel to Profile.Locations.
+type Names struct {
+	Functions []Function // sorted by (Object, SystemName, File, StartLine)
+	// FrameEnds and Frames: location l has Frames[FrameEnds[l-1]:FrameEnds[l]],
+	// innermost first. None means unresolved: Reasons[l] says why.
+	FrameEnds []uint32
+	Frames    []Frame
+	Reasons   []Reason
+	// SymOff is the distance of each location from the start of its physical
+	// function, for `sym+0xOFF`; 0 for unresolved ones.
+	SymOff []uint64
+}
+
+// At returns the frames of a location, innermost first; none if unresolved.
+func (n *Names) At(l LocationID) []Frame {
+	start := uint32(0)
+	if l > 0 {
+		start = n.FrameEnds[l-1]
+	}
+	return n.Frames[start:n.FrameEnds[l]]
+}

@@ -1,0 +1,64 @@
+package ingest
+
+// Reason says why a location has no name. The list is closed: every unresolved
+// frame has exactly one, and each has its command that mends it
+// (analyze/report).
+type Reason uint8
+
+// The reasons. Their texts, not their numbers, appear in files.
+const (
+	ReasonNone       Reason = iota
+	NotIndexed              // the build ID is known and the store has no object for it
+	Stripped                // the object is indexed; no source of it covers the address
+	LayoutUnknown           // only a debug file is indexed: file offsets cannot be mapped
+	Mismatch                // the file at the recorded path has another build ID now
+	NoBuildID               // the capture has no build ID for the mapping
+	Ambiguous               // a padded build ID matches two objects
+	AnonymousMemory         // code without a file: JIT without a map
+	ImageNotCaptured        // a BPF program of which not even a name is known
+	KernelHidden            // kptr_restrict hid the kernel's addresses
+	StackNotUnwound         // --call-graph dwarf: the user stack is still to be unwound
+	OutsideMapping          // no mapping covers the address: a junk chain tail, or a lost record
+	OutsideObject           // the offset lies in no segment of the object
+	GuestCode               // code of a virtual machine
+	HypervisorCode
+	TableDamaged // the store's table could not be read
+	numReasons
+)
+
+var reasonText = [numReasons]string{
+	ReasonNone:       "none",
+	NotIndexed:       "not indexed",
+	Stripped:         "stripped",
+	LayoutUnknown:    "layout unknown",
+	Mismatch:         "build ID mismatch",
+	NoBuildID:        "no build ID",
+	Ambiguous:        "ambiguous",
+	AnonymousMemory:  "anonymous memory",
+	ImageNotCaptured: "image not captured",
+	KernelHidden:     "kernel hidden",
+	StackNotUnwound:  "stack not unwound",
+	OutsideMapping:   "outside every mapping",
+	OutsideObject:    "outside the object",
+	GuestCode:        "guest code",
+	HypervisorCode:   "hypervisor code",
+	TableDamaged:     "table damaged",
+}
+
+// String returns the reason in words, as reports print it.
+func (r Reason) String() string {
+	if r < numReasons {
+		return reasonText[r]
+	}
+	return "unknown reason"
+}
+
+// ReasonFromString is the inverse of String; ok is false for other text.
+func ReasonFromString(s string) (r Reason, ok bool) {
+	for i, t := range reasonText {
+		if t == s {
+			return Reason(i), true
+		}
+	}
+	return ReasonNone, false
+}
