@@ -1,0 +1,57 @@
+# symbolize: every task has a target here; `make` alone lists them.
+
+GO       ?= go
+BUILD    := build
+BIN      := $(BUILD)/symbolize
+STORE    := $(BUILD)/demo-store
+FUZZTIME ?= 30s
+DEMO_LIBS ?= /usr/lib
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## print the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build the binary into build/symbolize
+	@mkdir -p $(BUILD)
+	$(GO) build -o $(BIN) ./cmd/symbolize
+
+.PHONY: demo
+demo: build ## run the main job: index, resolve a recorded capture, print the top table
+	@sh fixtures/demo.sh $(BIN) $(BUILD) $(DEMO_LIBS)
+
+.PHONY: test
+test: ## pass all tests that need no root, no perf and no compiler but Go
+	$(GO) vet ./...
+	$(GO) test -timeout 280s ./...
+
+.PHONY: lint
+lint: ## gofmt -s, go vet, staticcheck, the layer test
+	@test -z "$$(gofmt -s -l $$(git ls-files '*.go'))" || { gofmt -s -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) test ./fixtures/house
+
+.PHONY: live
+live: build ## tests on the running kernel: perf, BPF, full disks; installs what it needs (Debian, root)
+	@sh fixtures/live.sh
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (30s) each
+	@sh fixtures/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: build ## time the main jobs against perf and debuginfod, and write the table
+	@sh fixtures/peers/bench.sh $(BIN) $(BUILD)
+
+.PHONY: peers
+peers: build ## compare functions and objects with perf script on new recordings
+	@sh fixtures/peers/peers.sh $(BIN) $(BUILD)
+
+.PHONY: clean
+clean: ## remove the build folder
+	rm -rf $(BUILD)
