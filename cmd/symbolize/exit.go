@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit statuses (DESIGN.md section 7). Scripts rely on them.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitPartial     = 3
+	exitUnresolved  = 4
+	exitInterrupted = 130
+)
+
+const exitHelp = `  0    done; frames that could not be named are no failure
+  1    failed
+  2    the command line is wrong
+  3    partial: an input could not be read or was damaged, the rest was done
+  4    fewer frames named than --min-resolved asks for
+  5    kept for the coming diff --fail-above
+  130  interrupted
+`
+
+// exitError carries an exit status. Without an err there is nothing to print:
+// what there was to say has been said.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// hintError is an error with the command or the deed that would mend it.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return e.err.Error() }
+func (e *hintError) Unwrap() error { return e.err }
+func (e *hintError) Hint() string  { return e.hint }
+
+func withHint(err error, format string, args ...any) error {
+	return &hintError{err: err, hint: fmt.Sprintf(format, args...)}
+}
+
+// usagef is an error of the command line, status 2.
+func usagef(format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// asUsage marks an error of cmd's flags or arguments as one of the command line.
+func asUsage(cmd *cobra.Command, err error) error {
+	var coded *exitError
+	if errors.As(err, &coded) {
+		return err
+	}
+	if hintOf(err) == "" {
+		err = withHint(err, "`%s --help` describes the command line", cmd.CommandPath())
+	}
+	return &exitError{code: exitUsage, err: err}
+}
+
+func silentUsage() error { return &exitError{code: exitUsage} }
+
+// errBrokenPipe says that the reader of standard output went away: `… | head`
+// has what it wanted.
+var errBrokenPipe = errors.New("standard output was closed")
+
+// pipeWriter marks the broken pipe of standard output, so that no other EPIPE is
+// taken for it.
+type pipeWriter struct{ w io.Writer }
+
+func (p *pipeWriter) Write(b []byte) (int, error) {
+	n, err := p.w.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		err = errBrokenPipe
+	}
+	return n, err
+}
+
+// finish says what went wrong and turns it into the exit status.
+func (a *app) finish(ctx context.Context, err error) int {
+	switch {
+	case errors.Is(err, errBrokenPipe):
+		return exitOK
+	case err == nil && a.partial:
+		return exitPartial
+	case err == nil:
+		return exitOK
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		a.say("error", "interrupted")
+		return exitInterrupted
+	}
+	code := exitFailed
+	var coded *exitError
+	if errors.As(err, &coded) {
+		code = coded.code
+		if coded.err == nil {
+			return code
+		}
+	}
+	a.say("error", err.Error())
+	if hint := hintOf(err); hint != "" {
+		a.say("hint", hint)
+	}
+	return code
+}
+
+// say prints one line of the form `symbolize: KIND: TEXT` on stderr. Names in it
+// may come from captures and files: no control character reaches the terminal.
+func (a *app) say(kind, text string) {
+	fmt.Fprintf(a.env.Stderr, "symbolize: %s: %s\n", kind, oneLine(text))
+}
+
+// warn prints a warning, with its hint unless that is empty.
+func (a *app) warn(text, hint string) {
+	if a.quiet {
+		return
+	}
+	a.say("warning", text)
+	if hint != "" {
+		a.say("hint", hint)
+	}
+}
+
+// oneLine makes s fit for one line of a terminal.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case r < 0x20 || r >= 0x7f && r < 0xa0:
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(strings.TrimSpace(s), "?"))
+}
+
+// hintOf returns what would mend err: its own hint, else that of the well-known
+// failures of operating systems.
+func hintOf(err error) string {
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		return h.Hint()
+	}
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return "free some space, or point --store or -o at another disk"
+	case errors.Is(err, syscall.EROFS):
+		return "the file system is read-only: point --store or -o at another place"
+	case errors.Is(err, fs.ErrPermission):
+		return "the permissions forbid it: run as the owner, or choose another place"
+	}
+	return ""
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// app is one run of the command line: its surroundings, the options that every
+// subcommand has, and what is to be said at the end.
+type app struct {
+	env   *Env
+	store string
+	quiet bool
+
+	started bool // a subcommand's own code runs: errors are no longer usage errors
+	partial bool // an input could not be read or was damaged, the rest was done
+}
+
+// Main runs the command line in env and returns the exit status (exit.go). It
+// touches nothing but env, the files that it is given, and the store.
+func Main(ctx context.Context, env *Env) int {
+	a := &app{env: env}
+	root := newRootCommand(a)
+	root.SetArgs(env.Args)
+	root.SetIn(env.Stdin)
+	root.SetOut(&pipeWriter{w: env.Stdout})
+	root.SetErr(env.Stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && !a.started {
+		err = asUsage(cmd, err)
+	}
+	return a.finish(ctx, err)
+}
+
+const rootLong = `symbolize gives names to the addresses in profiles: offline, in batches, by build ID.
+
+  symbolize index /usr/lib /usr/bin     put the symbols of this machine into the store
+  symbolize resolve perf.data -o x.pb.gz   name a capture from any host
+
+Exit status:
+` + exitHelp
+
+func newRootCommand(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "symbolize",
+		Short:         "Names for the addresses in profiles, offline and by build ID",
+		Long:          rootLong,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          needSubcommand,
+		Args:          cobra.ArbitraryArgs,
+		Version:       versionText(),
+	}
+	root.SuggestionsMinimumDistance = 2
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.PersistentFlags().SortFlags = false
+	a.addFlags(root.PersistentFlags())
+	root.AddGroup(
+		&cobra.Group{ID: groupMain, Title: "Main commands:"},
+		&cobra.Group{ID: groupLook, Title: "Looking into things:"},
+	)
+	root.AddCommand(
+		newVersionCommand(a),
+	)
+	return root
+}
+
+// The groups of the help text.
+const (
+	groupMain = "main"
+	groupLook = "look"
+)
+
+func (a *app) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&a.store, "store", "",
+		"the store's `DIR` (default $SYMBOLIZE_STORE, else $XDG_DATA_HOME/symbolize)")
+	fs.BoolVarP(&a.quiet, "quiet", "q", false,
+		"print no progress, summary or warnings; errors are printed")
+}
+
+// runE wraps a subcommand's body: from here on an error is a failure of the work,
+// not of the command line.
+func (a *app) runE(body func(ctx context.Context, args []string) error) func(
+	*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		a.started = true
+		return body(cmd.Context(), args)
+	}
+}
+
+// needSubcommand is the body of commands that only group others.
+func needSubcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		cmd.SetOut(cmd.ErrOrStderr())
+		if err := cmd.Help(); err != nil {
+			return err
+		}
+		return silentUsage()
+	}
+	err := fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return withHint(err, "did you mean `%s %s`?", cmd.CommandPath(), near[0])
+	}
+	return withHint(err, "`%s --help` lists the commands", cmd.CommandPath())
+}
+
+// stdout is where results go.
+func (a *app) stdout() io.Writer { return &pipeWriter{w: a.env.Stdout} }

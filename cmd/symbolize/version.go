@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// versionInfo is what `version` prints.
+type versionInfo struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"` // of the source tree, when it was built from one
+	Modified bool   `json:"modified,omitempty"` // the tree had changes of its own
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func readVersion() versionInfo {
+	v := versionInfo{
+		Version:  "(devel)",
+		Go:       runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
+	bi, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if bi.Main.Version != "" {
+		v.Version = bi.Main.Version
+	}
+	for _, s := range bi.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+func versionText() string {
+	v := readVersion()
+	text := "symbolize " + v.Version
+	if v.Revision != "" {
+		text += " " + v.Revision
+	}
+	return fmt.Sprintf("%s %s %s", text, v.Go, v.Platform)
+}
+
+func newVersionCommand(a *app) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: a.runE(func(context.Context, []string) error {
+			if format == formatJSON {
+				return writeJSON(a.stdout(), readVersion())
+			}
+			if err := checkFormat(format, formatText, formatJSON); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(a.stdout(), versionText())
+			return err
+		}),
+	}
+	addFormatFlag(cmd, &format, formatText, formatJSON)
+	return cmd
+}
