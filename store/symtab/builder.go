@@ -1,0 +1,151 @@
+package symtab
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Options set the sizes at which blocks are cut, in raw bytes. Zero values give
+// the usual ones; others serve tests and measurements.
+type Options struct {
+	ChunkSize  int // of a chunk; 64 KiB
+	StringSize int // of a string block; 64 KiB
+	InlineSize int // stored size up to which a table stays in one value; 32 KiB, negative for never
+}
+
+func (o Options) withDefaults() Options {
+	o.ChunkSize = cmp.Or(o.ChunkSize, 64<<10)
+	o.StringSize = cmp.Or(o.StringSize, 64<<10)
+	o.InlineSize = cmp.Or(o.InlineSize, 32<<10)
+	return o
+}
+
+// Builder collects the symbols of one object and encodes them. It may be used
+// again after Reset. It is for one goroutine.
+type Builder struct {
+	opts  Options
+	cands []candidate
+	stack []int32 // of flatten: indices into cands, the innermost last
+	enc   encoder
+}
+
+// candidate is a symbol that may become a function.
+type candidate struct {
+	start, end  uint64
+	size        uint64 // as given; end may be clipped
+	name        string
+	number      uint32 // 1 + number of the function, 0 while it has none
+	flags       Flags
+	underscores uint16
+}
+
+// NewBuilder returns an empty Builder.
+func NewBuilder(opts Options) *Builder {
+	return &Builder{opts: opts.withDefaults()}
+}
+
+// Reset empties the builder and keeps its memory.
+func (b *Builder) Reset() {
+	clear(b.cands)
+	b.cands = b.cands[:0]
+}
+
+// Len returns the number of symbols added since the last Reset.
+func (b *Builder) Len() int { return len(b.cands) }
+
+// Add adds a symbol, in any order. Size must say where it ends, for Unsized ones
+// too. Symbols without extent or name, or with a name longer than MaxName, are left
+// out; a name with a NUL is cut there.
+func (b *Builder) Add(f Func) {
+	name, _, _ := strings.Cut(f.Name, "\x00")
+	if f.Size == 0 || name == "" || len(name) > MaxName || len(b.cands) >= MaxTable/2 {
+		return
+	}
+	end := uint64(f.Start) + f.Size
+	if end < uint64(f.Start) {
+		end = ^uint64(0)
+		if end == uint64(f.Start) {
+			return
+		}
+	}
+	under := len(name) - len(strings.TrimLeft(name, "_"))
+	b.cands = append(b.cands, candidate{
+		start: uint64(f.Start), end: end, size: end - uint64(f.Start), name: name,
+		flags: f.Flags & (Unsized | NoType | Weak | Local), underscores: uint16(min(under, 1<<16-1)),
+	})
+}
+
+// compareAlias orders symbols at one address, the best first. The rules are
+// perf's (symbols__choose_best_symbol in tools/perf/util/symbol.c), so that results
+// compare; the last two make the choice independent of the order of symbols.
+func compareAlias(a, b *candidate) int {
+	if a.flags != b.flags {
+		return cmp.Compare(a.flags, b.flags)
+	}
+	if a.underscores != b.underscores {
+		return cmp.Compare(a.underscores, b.underscores)
+	}
+	if len(a.name) != len(b.name) {
+		return cmp.Compare(len(b.name), len(a.name))
+	}
+	if c := strings.Compare(a.name, b.name); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.end, b.end)
+}
+
+// Encode makes the table. It returns one without functions if nothing was added.
+// The same symbols in any order give the same bytes.
+func (b *Builder) Encode() (*Encoded, error) {
+	slices.SortFunc(b.cands, func(x, y candidate) int {
+		if x.start != y.start {
+			return cmp.Compare(x.start, y.start)
+		}
+		return compareAlias(&x, &y)
+	})
+	b.enc.reset(b.opts)
+	b.flatten(b.enc.piece)
+	return b.enc.finish()
+}
+
+// flatten cuts the overlaps of the sorted symbols: at each address the one with
+// the latest start wins, among equal starts the best alias; a symbol goes on where
+// those inside it end. It calls emit with disjoint ranges in ascending order, two
+// neighbours never of the same symbol.
+func (b *Builder) flatten(emit func(start, end uint64, c *candidate)) {
+	b.stack = b.stack[:0]
+	at := uint64(0) // everything below is done
+	for i := 0; i < len(b.cands); {
+		next := b.cands[i].start
+		b.drain(&at, next, emit)
+		at = max(at, next)
+		j := i
+		for j < len(b.cands) && b.cands[j].start == next {
+			j++
+		}
+		// The best of the group must come to lie on top. A worse one whose end is not
+		// beyond a better one's can never be seen.
+		for k := j - 1; k >= i; k-- {
+			b.stack = append(b.stack, int32(k))
+		}
+		i = j
+	}
+	b.drain(&at, ^uint64(0), emit)
+}
+
+// drain emits what the stack shows between *at and limit.
+func (b *Builder) drain(at *uint64, limit uint64, emit func(start, end uint64, c *candidate)) {
+	for len(b.stack) > 0 && *at < limit {
+		c := &b.cands[b.stack[len(b.stack)-1]]
+		if c.end > *at {
+			end := min(c.end, limit)
+			emit(*at, end, c)
+			*at = end
+		}
+		if c.end > limit {
+			return
+		}
+		b.stack = b.stack[:len(b.stack)-1]
+	}
+}

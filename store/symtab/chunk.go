@@ -1,0 +1,163 @@
+package symtab
+
+import (
+	"encoding/binary"
+	"math"
+
+	"symbolize/ingest/decode"
+)
+
+// chunkCursor walks the ranges of one unpacked chunk. After next returns true the
+// exported state is the range's; after false err tells whether it was the end.
+type chunkCursor struct {
+	gaps, sizes, kinds, extras []byte
+
+	start, end uint64 // of the range
+	funcStart  uint64
+	funcSize   uint64
+	number     uint32 // of the function
+	name       uint32
+	flags      Flags
+	resumed    bool // the range goes on a function of an earlier range
+
+	nextFunc, nextStr uint64
+	ranges            uint64 // still to come
+	entry             chunkEntry
+	err               error
+}
+
+// open starts the walk over a chunk. Blocks with unknown tags are skipped.
+func (c *chunkCursor) open(entry chunkEntry, raw []byte) error {
+	*c = chunkCursor{
+		start: entry.start, end: entry.start, entry: entry, ranges: entry.ranges,
+		nextFunc: entry.firstFunc, nextStr: entry.firstStr,
+	}
+	var body []byte
+	r := decode.New("chunk", raw, 0, false)
+	tagged(r, tagRanges, func(tag uint64, p []byte) {
+		if tag == tagRanges {
+			body = p
+		}
+	})
+	if r.Err() == nil && body == nil {
+		r.Fail("no ranges")
+	}
+	if r.Err() == nil {
+		r = decode.New("chunk ranges", body, 0, false)
+		gaps, sizes, kinds := r.Uvarint(), r.Uvarint(), r.Uvarint()
+		c.gaps, c.sizes, c.kinds = r.Bytes(gaps), r.Bytes(sizes), r.Bytes(kinds)
+		c.extras = r.Bytes(uint64(r.Left()))
+		if r.Err() == nil && kinds != entry.ranges {
+			r.Fail("%d ranges, the directory says %d", kinds, entry.ranges)
+		}
+	}
+	if err := r.Err(); err != nil {
+		c.err = formatError("%v", err)
+	}
+	return c.err
+}
+
+// uvarint reads the next number of a column and cuts it off.
+func uvarint(b *[]byte) (uint64, bool) {
+	if s := *b; len(s) > 0 && s[0] < 0x80 {
+		*b = s[1:]
+		return uint64(s[0]), true
+	}
+	return uvarintSlow(b)
+}
+
+func uvarintSlow(b *[]byte) (uint64, bool) {
+	v, n := binary.Uvarint(*b)
+	if n <= 0 {
+		return 0, false
+	}
+	*b = (*b)[n:]
+	return v, true
+}
+
+// next moves to the next range. The address arithmetic cannot wrap: every range is
+// checked against the end that the directory gives.
+func (c *chunkCursor) next() bool {
+	if c.ranges == 0 || c.err != nil {
+		return false
+	}
+	c.ranges--
+	gap, ok1 := uvarint(&c.gaps)
+	size, ok2 := uvarint(&c.sizes)
+	limit := c.entry.start + c.entry.span
+	if !ok1 || !ok2 || size == 0 || gap > limit-c.end || size > limit-c.end-gap {
+		return c.fail("range overruns the chunk")
+	}
+	kind := c.kinds[0]
+	c.kinds = c.kinds[1:]
+	c.start = c.end + gap
+	c.end = c.start + size
+	c.flags, c.resumed = 0, false
+	if kind != 0 {
+		return c.special(kind, size)
+	}
+	c.funcStart, c.funcSize = c.start, size
+	c.number, c.name = uint32(c.nextFunc), uint32(c.nextStr)
+	c.nextFunc++
+	c.nextStr++
+	return true
+}
+
+// special decodes the extras of a range whose kind is not 0.
+func (c *chunkCursor) special(kind byte, size uint64) bool {
+	if kind&^kindKnown != 0 {
+		return c.fail("range of an unknown kind")
+	}
+	if kind&kindUnsized != 0 {
+		c.flags = Unsized
+	}
+	if kind&kindOldName != 0 {
+		back, ok := uvarint(&c.extras)
+		if !ok || back == 0 || back > c.nextStr {
+			return c.fail("string number out of range")
+		}
+		c.name = uint32(c.nextStr - back)
+	} else {
+		c.name = uint32(c.nextStr)
+		c.nextStr++
+	}
+	c.funcStart, c.funcSize = c.start, size
+	back := uint64(0)
+	if kind&kindPart != 0 {
+		dist, ok1 := uvarint(&c.extras)
+		full, ok2 := uvarint(&c.extras)
+		number, ok3 := uvarint(&c.extras)
+		if !ok1 || !ok2 || !ok3 || dist > c.start || full > math.MaxUint64-(c.start-dist) ||
+			full < dist || full-dist < size || number > c.nextFunc {
+			return c.fail("part of a function lies outside it")
+		}
+		c.funcStart, c.funcSize, back = c.start-dist, full, number
+	}
+	c.number = uint32(c.nextFunc - back)
+	c.resumed = back > 0
+	if !c.resumed {
+		c.nextFunc++
+	}
+	return true
+}
+
+func (c *chunkCursor) fail(reason string) bool {
+	c.err = formatError("chunk at address %#x: %s", c.entry.start, reason)
+	return false
+}
+
+// close checks, after the last range, what only the end can tell.
+func (c *chunkCursor) close() error {
+	e := &c.entry
+	switch {
+	case c.err != nil:
+	case c.ranges != 0:
+	case len(c.gaps)+len(c.sizes)+len(c.kinds)+len(c.extras) != 0:
+		c.fail("bytes left over")
+	case c.nextFunc != e.firstFunc+e.funcs || c.nextStr != e.firstStr+e.strs:
+		c.fail("counts differ from the directory")
+	case c.end != e.start+e.span:
+		c.fail("end differs from the directory")
+	}
+	return c.err
+}

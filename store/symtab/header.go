@@ -1,0 +1,226 @@
+package symtab
+
+import (
+	"encoding/binary"
+	"math"
+
+	"symbolize/ingest/decode"
+)
+
+const magic = "SYMTAB"
+
+// Tags of a header and of a chunk.
+const (
+	tagSummary = 1
+	tagChunks  = 2
+	tagStrings = 3
+	tagInline  = 4
+
+	tagRanges = 1
+)
+
+// header is a table's header, and what follows from it.
+type header struct {
+	first               uint64 // first address
+	end                 uint64 // after the last range
+	ranges, funcs, strs uint64
+	chunks              []chunkEntry
+	strings             []stringEntry
+	inline              []byte // aliases the encoded header
+}
+
+func uvarintLen(n int) int {
+	var b [binary.MaxVarintLen64]byte
+	return binary.PutUvarint(b[:], uint64(n))
+}
+
+// appendTagged appends one tagged block.
+func appendTagged(b []byte, tag uint64, payload []byte) []byte {
+	b = binary.AppendUvarint(b, tag)
+	b = binary.AppendUvarint(b, uint64(len(payload)))
+	return append(b, payload...)
+}
+
+// append appends the header in encoded form, without inline blocks.
+func (h *header) append(b []byte) []byte {
+	b = append(b, magic...)
+	b = append(b, Version, 0)
+	var p []byte
+	for _, v := range []uint64{h.first, h.ranges, h.funcs, h.strs} {
+		p = binary.AppendUvarint(p, v)
+	}
+	b = appendTagged(b, tagSummary, p)
+	p = p[:0]
+	for _, c := range h.chunks {
+		for _, v := range []uint64{c.gap, c.span, c.ranges, c.funcs, c.strs} {
+			p = binary.AppendUvarint(p, v)
+		}
+		p = c.block.append(p)
+	}
+	b = appendTagged(b, tagChunks, p)
+	p = p[:0]
+	for _, s := range h.strings {
+		p = binary.AppendUvarint(p, s.strs)
+		p = s.block.append(p)
+	}
+	return appendTagged(b, tagStrings, p)
+}
+
+// appendInline appends all blocks to a header.
+func appendInline(b []byte, chunks, strings [][]byte) []byte {
+	size := 0
+	for _, list := range [][][]byte{chunks, strings} {
+		for _, block := range list {
+			size += len(block)
+		}
+	}
+	b = binary.AppendUvarint(b, tagInline)
+	b = binary.AppendUvarint(b, uint64(size))
+	for _, list := range [][][]byte{chunks, strings} {
+		for _, block := range list {
+			b = append(b, block...)
+		}
+	}
+	return b
+}
+
+// tagged calls visit for each tagged block of r, and refuses a known one that
+// comes twice.
+func tagged(r *decode.Reader, known uint64, visit func(tag uint64, payload []byte)) {
+	seen := uint64(0)
+	for r.Left() > 0 {
+		tag, n := r.Uvarint(), r.Uvarint()
+		payload := r.Bytes(n)
+		if r.Err() != nil {
+			return
+		}
+		if tag <= known {
+			if seen&(1<<tag) != 0 {
+				r.Fail("tag %d comes twice", tag)
+				return
+			}
+			seen |= 1 << tag
+		}
+		visit(tag, payload)
+	}
+}
+
+// parseHeader decodes a header and checks all that can be checked without the
+// blocks. What it allocates is bounded by a small multiple of len(b).
+func parseHeader(b []byte) (*header, error) {
+	if len(b) < len(magic)+2 || string(b[:len(magic)]) != magic {
+		return nil, formatError("no header: bad magic")
+	}
+	version, flags := b[len(magic)], b[len(magic)+1]
+	if version == 0 {
+		return nil, formatError("version 0")
+	}
+	if version > Version || flags != 0 {
+		return nil, versionError(version, flags)
+	}
+	h := &header{}
+	var payload [tagInline + 1][]byte
+	r := decode.New("header", b[len(magic)+2:], int64(len(magic)+2), false)
+	tagged(r, tagInline, func(tag uint64, p []byte) {
+		if tag <= tagInline {
+			payload[tag] = p
+		}
+	})
+	if err := r.Err(); err != nil {
+		return nil, formatError("%v", err)
+	}
+	r = decode.New("header summary", payload[tagSummary], 0, false)
+	h.first, h.ranges, h.funcs, h.strs = r.Uvarint(), r.Uvarint(), r.Uvarint(), r.Uvarint()
+	if err := r.Err(); err != nil {
+		return nil, formatError("%v", err)
+	}
+	if h.ranges > MaxTable || h.funcs > h.ranges || h.strs > h.funcs {
+		return nil, formatError("%d ranges, %d functions, %d strings", h.ranges, h.funcs, h.strs)
+	}
+	if err := h.parseChunks(payload[tagChunks]); err != nil {
+		return nil, err
+	}
+	if err := h.parseStrings(payload[tagStrings]); err != nil {
+		return nil, err
+	}
+	return h, h.placeInline(payload[tagInline])
+}
+
+// parseChunks decodes the directory of chunks and sums up what it counts.
+func (h *header) parseChunks(b []byte) error {
+	r := decode.New("chunk directory", b, 0, false)
+	h.end = h.first
+	var ranges, funcs, strs uint64
+	for r.Left() > 0 && r.Err() == nil {
+		c := chunkEntry{
+			gap: r.Uvarint(), span: r.Uvarint(),
+			ranges: r.Uvarint(), funcs: r.Uvarint(), strs: r.Uvarint(),
+			firstFunc: funcs, firstStr: strs,
+		}
+		c.block.read(r)
+		switch {
+		case c.gap > math.MaxUint64-h.end || c.span > math.MaxUint64-h.end-c.gap:
+			r.Fail("chunk ends past the last address")
+		case c.ranges == 0 || c.span < c.ranges || c.ranges > uint64(c.block.raw):
+			r.Fail("%d ranges in %d bytes for %d addresses", c.ranges, c.block.raw, c.span)
+		case c.funcs > c.ranges || c.strs > c.funcs:
+			r.Fail("%d functions, %d strings in %d ranges", c.funcs, c.strs, c.ranges)
+		case len(h.chunks) == 0 && c.gap != 0:
+			r.Fail("gap before the first chunk")
+		}
+		c.start = h.end + c.gap
+		h.end = c.start + c.span
+		ranges, funcs, strs = ranges+c.ranges, funcs+c.funcs, strs+c.strs
+		h.chunks = append(h.chunks, c)
+	}
+	if r.Err() == nil && (ranges != h.ranges || funcs != h.funcs || strs != h.strs) {
+		r.Fail("sums differ from the summary")
+	}
+	if err := r.Err(); err != nil {
+		return formatError("%v", err)
+	}
+	return nil
+}
+
+// parseStrings decodes the directory of string blocks.
+func (h *header) parseStrings(b []byte) error {
+	r := decode.New("string directory", b, 0, false)
+	total := uint64(0)
+	for r.Left() > 0 && r.Err() == nil {
+		s := stringEntry{strs: r.Uvarint(), first: total}
+		s.block.read(r)
+		if s.strs == 0 || s.strs > uint64(s.block.raw) {
+			r.Fail("%d strings in %d bytes", s.strs, s.block.raw)
+		}
+		total += s.strs
+		h.strings = append(h.strings, s)
+	}
+	if r.Err() == nil && total != h.strs {
+		r.Fail("%d strings, the summary has %d", total, h.strs)
+	}
+	if err := r.Err(); err != nil {
+		return formatError("%v", err)
+	}
+	return nil
+}
+
+// placeInline finds the blocks inside the header, if they are there.
+func (h *header) placeInline(b []byte) error {
+	if b == nil {
+		return nil
+	}
+	at := uint64(0)
+	for i := range h.chunks {
+		h.chunks[i].block.at = at
+		at += uint64(h.chunks[i].block.stored)
+	}
+	for i := range h.strings {
+		h.strings[i].block.at = at
+		at += uint64(h.strings[i].block.stored)
+	}
+	if at != uint64(len(b)) {
+		return formatError("inline blocks of %d bytes, the directories say %d", len(b), at)
+	}
+	h.inline = b
+	return nil
+}

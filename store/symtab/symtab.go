@@ -1,0 +1,132 @@
+package symtab
+
+import (
+	"errors"
+	"fmt"
+
+	"symbolize/ingest/addr"
+)
+
+// Version is the table format that this package writes. It reads every version
+// from 1 to this one.
+const Version = 1
+
+// What a table may hold at most. A header that says more is refused before
+// anything is allocated.
+const (
+	// MaxName bounds a function's name, in bytes; Builder drops longer ones. The
+	// longest seen in the wild has 20,731.
+	MaxName = 1 << 20
+	// MaxBlock bounds the raw size of a chunk or string block, in bytes. Blocks are
+	// cut at 64 KiB; one item that is larger makes a larger block.
+	MaxBlock = 16 << 20
+	// MaxTable bounds ranges, functions and strings of one table.
+	MaxTable = 1 << 28
+)
+
+// What can be wrong with a table. Errors of this package wrap one of these.
+var (
+	// ErrFormat marks bytes that are no valid table: not written by this package, or
+	// damaged.
+	ErrFormat = errors.New("symbol table is damaged")
+	// ErrVersion marks a table of a version, or with flags, that this package does
+	// not know: a newer program wrote it.
+	ErrVersion = errors.New("symbol table is of a newer format")
+)
+
+func formatError(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
+}
+
+// Flags say what is known of a symbol. The zero value is a sized, typed, strong,
+// global one. Only Unsized is kept in a table; the others serve the choice among
+// aliases in Builder.
+type Flags uint8
+
+// The flags, heaviest first in the choice among aliases.
+const (
+	Unsized Flags = 8 // st_size 0: ends at the next symbol or the section's end
+	NoType  Flags = 4 // STT_NOTYPE: a label
+	Weak    Flags = 2 // STB_WEAK
+	Local   Flags = 1 // STB_LOCAL
+)
+
+// Func is one physical function: Start and Size in bytes as its symbol has them,
+// whatever other functions lie inside.
+type Func struct {
+	Start addr.Addr
+	Size  uint64
+	Name  string // mangled, as in the symbol table
+	Flags Flags
+}
+
+// Piece is one range of a table, and the function that it belongs to.
+type Piece struct {
+	Range  addr.Range
+	Number uint32 // of the function: 0, 1, … in the order of first ranges
+	Func   Func
+}
+
+// NameID is the number of a string in its table.
+type NameID uint32
+
+// Hit is the answer for one address. Start and Size are those of the function,
+// which contains the address if OK.
+type Hit struct {
+	Start addr.Addr
+	Size  uint64
+	Func  uint32 // number of the function in this table, dense from 0
+	Name  NameID
+	Flags Flags
+	OK    bool // false: no function covers the address, and all else is zero
+}
+
+// BlockKind tells the two kinds of blocks apart.
+type BlockKind uint8
+
+// The kinds of blocks. Their numbers are part of the store's key format.
+const (
+	Chunk   BlockKind = iota // ranges
+	Strings                  // names
+)
+
+// String returns "chunk" or "string block".
+func (k BlockKind) String() string {
+	if k == Chunk {
+		return "chunk"
+	}
+	return "string block"
+}
+
+// Blocks gives a Table its blocks, as Encoded has them.
+type Blocks interface {
+	// Block returns block i of a kind. The bytes must stay unchanged until the next
+	// call.
+	Block(kind BlockKind, i int) ([]byte, error)
+}
+
+// Encoded is a table in the form that the store keeps. It is its own Blocks.
+type Encoded struct {
+	Header  []byte
+	Chunks  [][]byte // empty if the table is small: then all is in Header
+	Strings [][]byte
+	// Digest is over the content (ranges, functions, names), not over how it is
+	// cut and compressed.
+	Digest  [32]byte
+	Funcs   int    // functions
+	Named   uint64 // bytes of code that have a name
+	RawSize int64  // bytes before compression
+	Size    int64  // bytes of Header, Chunks and Strings together
+}
+
+// Block returns a block; an index out of range is an error.
+func (e *Encoded) Block(kind BlockKind, i int) ([]byte, error) {
+	list := e.Chunks
+	if kind == Strings {
+		list = e.Strings
+	}
+	if i < 0 || i >= len(list) {
+		return nil, formatError("%s %d of %d", kind, i, len(list))
+	}
+	return list[i], nil
+}

@@ -1,0 +1,315 @@
+package symtab
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+
+	"symbolize/ingest/addr"
+)
+
+// keptStrings is how many unpacked string blocks a Table keeps, 1 MiB in all.
+const keptStrings = 16
+
+// Table reads one symbol table. It is for one goroutine at a time; opening
+// another one over the same bytes is cheap.
+type Table struct {
+	h      *header
+	blocks Blocks
+
+	chunk   []byte // unpacked; valid for chunk chunkAt
+	chunkAt int    // -1: none
+	cur     chunkCursor
+	texts   [keptStrings]textBlock
+	evict   int
+}
+
+// textBlock is an unpacked string block.
+type textBlock struct {
+	index int // of the block, plus one; 0: none
+	text  []byte
+	own   []byte   // memory to unpack into
+	ends  []uint32 // where each string's NUL stands
+}
+
+// Open reads a table's header. It keeps both arguments and changes neither; blocks
+// may be nil if the table stands whole in its header.
+func Open(header []byte, blocks Blocks) (*Table, error) {
+	h, err := parseHeader(header)
+	if err != nil {
+		return nil, err
+	}
+	if blocks == nil {
+		blocks = &Encoded{}
+	}
+	return &Table{h: h, blocks: blocks, chunkAt: -1}, nil
+}
+
+// Range returns the addresses from the first range's start to the last one's end.
+func (t *Table) Range() addr.Range {
+	return addr.Range{Start: addr.Addr(t.h.first), End: addr.Addr(t.h.end)}
+}
+
+// NumFuncs returns the number of functions.
+func (t *Table) NumFuncs() int { return int(t.h.funcs) }
+
+// NumNames returns the number of distinct names; NameIDs are below it.
+func (t *Table) NumNames() int { return int(t.h.strs) }
+
+// NumBlocks returns how many blocks of a kind the table keeps outside its
+// header.
+func (t *Table) NumBlocks(kind BlockKind) int {
+	switch {
+	case t.h.inline != nil:
+		return 0
+	case kind == Chunk:
+		return len(t.h.chunks)
+	}
+	return len(t.h.strings)
+}
+
+// load gives the raw bytes of a block, in dst's memory or aliasing a stored one.
+func (t *Table) load(kind BlockKind, i int, e blockEntry, dst []byte) ([]byte, error) {
+	stored := []byte(nil)
+	if t.h.inline != nil {
+		stored = t.h.inline[e.at : e.at+uint64(e.stored)]
+	} else {
+		var err error
+		if stored, err = t.blocks.Block(kind, i); err != nil {
+			return nil, fmt.Errorf("%s %d: %w", kind, i, err)
+		}
+	}
+	raw, err := e.unpack(dst, stored)
+	if err != nil {
+		return nil, fmt.Errorf("%s %d: %w", kind, i, err)
+	}
+	return raw, nil
+}
+
+// openChunk puts t.cur at the start of chunk i.
+func (t *Table) openChunk(i int) error {
+	e := t.h.chunks[i]
+	if t.chunkAt != i {
+		t.chunkAt = -1
+		raw, err := t.load(Chunk, i, e.block, t.chunk)
+		if err != nil {
+			return err
+		}
+		// Plain bytes may be the Blocks' own and change with the next call.
+		if e.block.zstd || t.h.inline != nil {
+			t.chunk = raw
+		} else {
+			t.chunk = append(t.chunk[:0], raw...)
+		}
+		t.chunkAt = i
+	}
+	return t.cur.open(e, t.chunk)
+}
+
+// Join looks up addrs, which must be sorted, and sets hits[i] for addrs[i]; hits
+// must be as long. Each chunk that an address falls into is read once, in order. A
+// chunk that cannot be read leaves its addresses without hits; the others are
+// still answered and the first error is returned.
+func (t *Table) Join(addrs []addr.Addr, hits []Hit) error {
+	if len(hits) != len(addrs) {
+		return fmt.Errorf("symtab: %d addresses, %d hits", len(addrs), len(hits))
+	}
+	clear(hits)
+	var first error
+	chunk := 0
+	for len(addrs) > 0 {
+		a := uint64(addrs[0])
+		chunk = t.seek(chunk, a)
+		if chunk == len(t.h.chunks) {
+			break
+		}
+		e := &t.h.chunks[chunk]
+		n := countBelow(addrs, e.start)
+		if n == 0 {
+			n = countBelow(addrs, e.start+e.span)
+			if err := t.joinChunk(chunk, addrs[:n], hits[:n]); err != nil {
+				first = cmp.Or(first, err)
+			}
+		}
+		addrs, hits = addrs[n:], hits[n:]
+	}
+	return first
+}
+
+// seek returns the first chunk from i on that ends after a.
+func (t *Table) seek(i int, a uint64) int {
+	n, _ := slices.BinarySearchFunc(t.h.chunks[i:], a, func(c chunkEntry, a uint64) int {
+		if c.start+c.span > a {
+			return 1
+		}
+		return -1
+	})
+	return i + n
+}
+
+// countBelow returns how many of the sorted addrs are below limit.
+func countBelow(addrs []addr.Addr, limit uint64) int {
+	n, _ := slices.BinarySearch(addrs, addr.Addr(limit))
+	return n
+}
+
+// joinChunk answers the addresses that fall into one chunk.
+func (t *Table) joinChunk(i int, addrs []addr.Addr, hits []Hit) error {
+	if err := t.openChunk(i); err != nil {
+		return err
+	}
+	c := &t.cur
+	for k := 0; k < len(addrs); {
+		if !c.next() {
+			return c.close()
+		}
+		if uint64(addrs[k]) >= c.end {
+			continue
+		}
+		for k < len(addrs) && uint64(addrs[k]) < c.start {
+			k++
+		}
+		for k < len(addrs) && uint64(addrs[k]) < c.end {
+			hits[k] = Hit{
+				Start: addr.Addr(c.funcStart), Size: c.funcSize, Func: c.number,
+				Name: NameID(c.name), Flags: c.flags, OK: true,
+			}
+			k++
+		}
+	}
+	return nil
+}
+
+// Lookup looks up one address. A batch is served many times better by Join.
+func (t *Table) Lookup(a addr.Addr) (Hit, error) {
+	var hit [1]Hit
+	err := t.Join([]addr.Addr{a}, hit[:])
+	return hit[0], err
+}
+
+// Name returns a string of the table, as a copy.
+func (t *Table) Name(n NameID) (string, error) {
+	b, err := t.nameBytes(n)
+	return string(b), err
+}
+
+// nameBytes is Name without the copy: valid until the next call.
+func (t *Table) nameBytes(n NameID) ([]byte, error) {
+	if uint64(n) >= t.h.strs {
+		return nil, formatError("string %d of %d", n, t.h.strs)
+	}
+	i, found := slices.BinarySearchFunc(t.h.strings, uint64(n), func(s stringEntry, n uint64) int {
+		return cmp.Compare(s.first, n)
+	})
+	if !found {
+		i--
+	}
+	tb, err := t.textBlock(i)
+	if err != nil {
+		return nil, err
+	}
+	k := uint64(n) - t.h.strings[i].first
+	start := uint32(0)
+	if k > 0 {
+		start = tb.ends[k-1] + 1
+	}
+	return tb.text[start:tb.ends[k]], nil
+}
+
+// textBlock returns string block i, unpacked.
+func (t *Table) textBlock(i int) (*textBlock, error) {
+	for k := range t.texts {
+		if t.texts[k].index == i+1 {
+			return &t.texts[k], nil
+		}
+	}
+	tb := &t.texts[t.evict]
+	t.evict = (t.evict + 1) % keptStrings
+	tb.index = 0
+	e := t.h.strings[i]
+	raw, err := t.load(Strings, i, e.block, tb.own)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case e.block.zstd:
+		tb.own, tb.text = raw, raw
+	case t.h.inline != nil:
+		tb.text = raw
+	default:
+		tb.own = append(tb.own[:0], raw...)
+		tb.text = tb.own
+	}
+	tb.ends = tb.ends[:0]
+	for at := 0; at < len(tb.text); {
+		n := bytes.IndexByte(tb.text[at:], 0)
+		if n < 0 {
+			return nil, formatError("string block %d: last string does not end", i)
+		}
+		tb.ends = append(tb.ends, uint32(at+n))
+		at += n + 1
+	}
+	if uint64(len(tb.ends)) != e.strs {
+		return nil, formatError("string block %d: %d strings, the directory says %d",
+			i, len(tb.ends), e.strs)
+	}
+	tb.index = i + 1
+	return tb, nil
+}
+
+// Pieces walks all ranges in ascending order. After an error, which comes with a
+// zero Piece, it goes on with the next chunk.
+func (t *Table) Pieces() iter.Seq2[Piece, error] {
+	return func(yield func(Piece, error) bool) {
+		for i := range t.h.chunks {
+			if err := t.openChunk(i); err != nil {
+				if !yield(Piece{}, err) {
+					return
+				}
+				continue
+			}
+			// Names are read between steps; the cursor must not be shared with a Join
+			// that the caller makes meanwhile.
+			c := t.cur
+			t.chunkAt, t.chunk = -1, nil
+			for c.next() {
+				name, err := t.Name(NameID(c.name))
+				p := Piece{
+					Range:  addr.Range{Start: addr.Addr(c.start), End: addr.Addr(c.end)},
+					Number: c.number,
+					Func:   Func{Start: addr.Addr(c.funcStart), Size: c.funcSize, Name: name, Flags: c.flags},
+				}
+				if err != nil {
+					p = Piece{}
+				}
+				if !yield(p, err) {
+					return
+				}
+			}
+			if err := c.close(); err != nil && !yield(Piece{}, err) {
+				return
+			}
+		}
+	}
+}
+
+// All walks all functions in the order of their numbers. After an error it goes on
+// with what follows.
+func (t *Table) All() iter.Seq2[Func, error] {
+	return func(yield func(Func, error) bool) {
+		next := uint32(0)
+		for p, err := range t.Pieces() {
+			if err == nil {
+				if p.Number < next {
+					continue
+				}
+				next = p.Number + 1
+			}
+			if !yield(p.Func, err) {
+				return
+			}
+		}
+	}
+}
