@@ -1,0 +1,226 @@
+package perfdata
+
+import (
+	"fmt"
+	"strconv"
+
+	"symbolize/buildid"
+	"symbolize/ingest/decode"
+)
+
+// Feature is the number of a feature section: its bit in the header's bitmap.
+type Feature uint8
+
+// The features of enum perf_header_feature (tools/perf/util/header.h).
+const (
+	FeatureTracingData    Feature = 1
+	FeatureBuildID        Feature = 2
+	FeatureHostname       Feature = 3
+	FeatureOSRelease      Feature = 4
+	FeatureVersion        Feature = 5
+	FeatureArch           Feature = 6
+	FeatureNrCPUs         Feature = 7
+	FeatureCPUDesc        Feature = 8
+	FeatureCPUID          Feature = 9
+	FeatureTotalMem       Feature = 10
+	FeatureCmdLine        Feature = 11
+	FeatureEventDesc      Feature = 12
+	FeatureCPUTopology    Feature = 13
+	FeatureNUMATopology   Feature = 14
+	FeatureBranchStack    Feature = 15
+	FeaturePMUMappings    Feature = 16
+	FeatureGroupDesc      Feature = 17
+	FeatureAuxtrace       Feature = 18
+	FeatureStat           Feature = 19
+	FeatureCache          Feature = 20
+	FeatureSampleTime     Feature = 21
+	FeatureMemTopology    Feature = 22
+	FeatureClockID        Feature = 23
+	FeatureDirFormat      Feature = 24
+	FeatureBPFProgInfo    Feature = 25
+	FeatureBPFBTF         Feature = 26
+	FeatureCompressed     Feature = 27
+	FeatureCPUPMUCaps     Feature = 28
+	FeatureClockData      Feature = 29
+	FeatureHybridTopology Feature = 30
+	FeaturePMUCaps        Feature = 31
+
+	numFeatures = 256 // bits of the bitmap
+)
+
+var featureNames = [...]string{
+	FeatureTracingData: "TRACING_DATA", FeatureBuildID: "BUILD_ID",
+	FeatureHostname: "HOSTNAME", FeatureOSRelease: "OSRELEASE", FeatureVersion: "VERSION",
+	FeatureArch: "ARCH", FeatureNrCPUs: "NRCPUS", FeatureCPUDesc: "CPUDESC",
+	FeatureCPUID: "CPUID", FeatureTotalMem: "TOTAL_MEM", FeatureCmdLine: "CMDLINE",
+	FeatureEventDesc: "EVENT_DESC", FeatureCPUTopology: "CPU_TOPOLOGY",
+	FeatureNUMATopology: "NUMA_TOPOLOGY", FeatureBranchStack: "BRANCH_STACK",
+	FeaturePMUMappings: "PMU_MAPPINGS", FeatureGroupDesc: "GROUP_DESC",
+	FeatureAuxtrace: "AUXTRACE", FeatureStat: "STAT", FeatureCache: "CACHE",
+	FeatureSampleTime: "SAMPLE_TIME", FeatureMemTopology: "MEM_TOPOLOGY",
+	FeatureClockID: "CLOCKID", FeatureDirFormat: "DIR_FORMAT",
+	FeatureBPFProgInfo: "BPF_PROG_INFO", FeatureBPFBTF: "BPF_BTF",
+	FeatureCompressed: "COMPRESSED", FeatureCPUPMUCaps: "CPU_PMU_CAPS",
+	FeatureClockData: "CLOCK_DATA", FeatureHybridTopology: "HYBRID_TOPOLOGY",
+	FeaturePMUCaps: "PMU_CAPS",
+}
+
+// String returns the name without its prefix, "BUILD_ID" for HEADER_BUILD_ID,
+// and "FEATURE_40" for one that is not known.
+func (x Feature) String() string {
+	if x.Known() {
+		return featureNames[x]
+	}
+	return "FEATURE_" + strconv.Itoa(int(x))
+}
+
+// Known reports whether the feature is one that this package has a name for.
+func (x Feature) Known() bool { return int(x) < len(featureNames) && featureNames[x] != "" }
+
+// BuildIDEntry is an entry of the BUILD_ID feature: an object that a leaf of
+// some sample lay in.
+type BuildIDEntry struct {
+	ID       buildid.ID // inexact where the recorder did not say the length
+	PID      int32      // −1 for the host, else the process of a virtual machine
+	CPUMode  CPUMode
+	Filename string // "[kernel.kallsyms]" or a path of vmlinux for the kernel
+}
+
+// EventDesc is an entry of the EVENT_DESC feature.
+type EventDesc struct {
+	Attr Attr
+	Name string
+	IDs  []uint64
+}
+
+// PMU is an entry of the PMU_MAPPINGS feature.
+type PMU struct {
+	Type AttrType
+	Name string
+}
+
+// ClockData ties the recording's clock to the wall clock: both were read at the
+// same instant.
+type ClockData struct {
+	ClockID    uint32 // as clock_gettime(2) numbers them
+	WallNanos  uint64 // since 1970
+	ClockNanos uint64
+}
+
+// Compression is the COMPRESSED feature.
+type Compression struct{ Type, Level, Ratio, MmapLen uint32 } // Type 1 is zstd
+
+// Features are the feature sections. A member is zero if its section is not
+// there, is not known to this package, or is damaged, which is a warning.
+type Features struct {
+	Present  [4]uint64           // bitmap, as in the header
+	Sections map[Feature]Section // where each lies that is wholly in the file
+	Unknown  []Feature           // those present that have no name here, ascending
+
+	BuildIDs    []BuildIDEntry // in file order
+	Hostname    string
+	OSRelease   string // "6.18.15"
+	Version     string // of perf, without "perf version"
+	Arch        string // "x86_64"
+	CPUDesc     string
+	CPUID       string
+	CPUsAvail   uint32
+	CPUsOnline  uint32
+	TotalMemKiB uint64
+	CmdLine     []string
+	EventDesc   []EventDesc
+	PMUMappings []PMU
+	FirstTime   uint64 // of SAMPLE_TIME: ns of the recording's clock
+	LastTime    uint64
+	ClockRes    uint64 // ns
+	ClockData   *ClockData
+	DirFormat   uint64
+	Compressed  *Compression // nil: not compressed, or the recorder was killed
+	BranchStack bool
+}
+
+// Has reports whether the header's bitmap has this feature.
+func (x *Features) Has(feature Feature) bool {
+	return x.Present[feature/64]>>(feature%64)&1 != 0
+}
+
+// Section returns where a feature lies in the file, for those that are only kept
+// by place: BPF_PROG_INFO, BPF_BTF, TRACING_DATA and others.
+func (x *Features) Section(feature Feature) (Section, bool) {
+	s, ok := x.Sections[feature]
+	return s, ok
+}
+
+// FeatureBytes reads a feature section, which must not be larger than limit.
+func (f *File) FeatureBytes(feature Feature, limit int64) ([]byte, error) {
+	sec, ok := f.Features.Sections[feature]
+	if !ok {
+		return nil, fmt.Errorf("%s: no %s feature", f.Name, feature)
+	}
+	return f.read(sec, limit)
+}
+
+// maxFeatureBytes bounds a feature section that is decoded in memory. BUILD_ID
+// is the largest: 100 bytes per object.
+const maxFeatureBytes = 64 << 20
+
+// readFeatures finds the sections by the table behind the data, and decodes
+// those that are known. Nothing here is fatal.
+func (f *File) readFeatures(head []byte) {
+	f.Features.Sections = make(map[Feature]Section)
+	if f.Header.Size < fileHeaderSize || len(head) < fileHeaderSize {
+		return
+	}
+	f.Header.Features = featureBitmap(head[bitmapOffset:], f.BigEndian)
+	if f.Header.Data.Size == 0 || f.Header.Data.End() > f.Size {
+		return // killed or cut off: told already
+	}
+	f.Features.Present = f.Header.Features
+	var present []Feature
+	for i := range numFeatures {
+		if f.Features.Has(Feature(i)) {
+			present = append(present, Feature(i))
+		}
+	}
+	table := Section{Offset: f.Header.Data.End(), Size: int64(len(present)) * sectionRefSize}
+	if left := f.Size - table.Offset; left < table.Size {
+		f.warnAt(f.Size, "the file is cut off in its table of features")
+		table.Size = left / sectionRefSize * sectionRefSize
+	}
+	b, err := f.read(table, numFeatures*sectionRefSize)
+	if err != nil {
+		f.warn(err)
+		return
+	}
+	d := decode.New(f.Name, b, table.Offset, f.BigEndian)
+	for _, x := range present[:len(b)/sectionRefSize] {
+		f.readFeature(x, Section{Offset: int64(d.U64()), Size: int64(d.U64())})
+	}
+}
+
+func (f *File) readFeature(x Feature, sec Section) {
+	if !x.Known() {
+		f.Features.Unknown = append(f.Features.Unknown, x)
+	}
+	if sec.Offset < 0 || sec.Size < 0 || sec.Offset > f.Size || sec.Size > f.Size-sec.Offset {
+		f.warn(&decode.Error{Name: f.Name + ": " + x.String() + " feature", Offset: sec.Offset,
+			Reason: fmt.Sprintf("its %d bytes are not in the file, which ends at %#x",
+				uint64(sec.Size), f.Size)})
+		return
+	}
+	f.Features.Sections[x] = sec
+	decodeFeature := featureDecoders[x]
+	if decodeFeature == nil {
+		return
+	}
+	b, err := f.read(sec, maxFeatureBytes)
+	if err != nil {
+		f.warn(err)
+		return
+	}
+	d := decode.New(f.Name+": "+x.String()+" feature", b, sec.Offset, f.BigEndian)
+	decodeFeature(&f.Features, d)
+	if err := d.Err(); err != nil {
+		f.warn(err)
+	}
+}

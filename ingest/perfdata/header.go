@@ -1,0 +1,311 @@
+package perfdata
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+
+	"symbolize/ingest/decode"
+)
+
+// What a file can be that this package recognises and does not read. Open's
+// errors wrap the first three.
+var (
+	ErrNotPerfData = errors.New("not a perf.data file")
+	// ErrPipe: written by perf record -o -, a stream that carries attrs and
+	// features as records.
+	ErrPipe = errors.New("perf.data in pipe mode is not supported yet")
+	// ErrV1: the format of before 2010.
+	ErrV1 = errors.New("perf.data version 1 is not supported")
+	// ErrDirectory is for whoever opens paths: perf record --threads and --kcore
+	// write a directory with a file "data" in it.
+	ErrDirectory = errors.New("perf.data directories are not supported yet")
+	// ErrCompressed is for whoever walks records: see Type.Compressed and
+	// Features.Compressed. The records of such a file that are not in COMPRESSED
+	// ones are delivered as always.
+	ErrCompressed = errors.New("compressed perf.data (perf record -z) is not supported yet")
+)
+
+// ErrUnfinished is what a warning wraps when the recorder was killed before it
+// wrote the size of the data: records are read to the end of the file, and there
+// are no features.
+var ErrUnfinished = errors.New("the recorder was killed before it finished the file")
+
+// Section is a range of the file, in bytes.
+type Section struct{ Offset, Size int64 }
+
+// End returns the offset behind the section.
+func (s Section) End() int64 { return s.Offset + s.Size }
+
+// Header is struct perf_file_header as recorded.
+type Header struct {
+	Size     uint64 // 104; 72 in files of before features
+	AttrSize uint64 // stride of the attrs section
+	Attrs    Section
+	Data     Section
+	Features [4]uint64 // bitmap of the features that follow the data
+}
+
+// File is an opened perf.data file. Its fields are not to be changed.
+type File struct {
+	Name      string // as given to Open, for messages
+	Size      int64
+	BigEndian bool // the recorder's byte order
+	Header    Header
+	Events    []Event
+	Features  Features
+	// Data is where the records lie: as the header says, cut to the file's size.
+	Data Section
+	// Warnings tell damage that did not keep the rest from being read, in the
+	// order in which it was met: each a *decode.Error, or an error that wraps
+	// ErrUnfinished.
+	Warnings []error
+
+	r   io.ReaderAt
+	ids eventIDs
+}
+
+// Sizes of the file header: struct perf_file_header, the one without features,
+// and struct perf_pipe_file_header.
+const (
+	fileHeaderSize    = 104
+	oldFileHeaderSize = 72
+	pipeHeaderSize    = 16
+	bitmapOffset      = 72
+)
+
+// The magic as the bytes of a file.
+const (
+	magicLittle = "PERFILE2"
+	magicBig    = "2ELIFREP"
+	magicV1     = "PERFFILE"
+	magicLen    = 8
+)
+
+// IsPerfData reports whether the first bytes of a file, 8 are enough, are those
+// of a perf.data of any version, byte order and mode.
+func IsPerfData(head []byte) bool {
+	if len(head) < magicLen {
+		return false
+	}
+	switch string(head[:magicLen]) {
+	case magicLittle, magicBig, magicV1:
+		return true
+	}
+	return false
+}
+
+// Open reads header, attrs and features of a perf.data file in file mode. r must
+// be safe for concurrent ReadAt, as files are, and stay open as long as the File
+// is used. What is damaged behind the header becomes a warning; an error means
+// that nothing of the file can be read. name is for messages only.
+func Open(name string, r io.ReaderAt, size int64) (*File, error) {
+	f := &File{Name: name, Size: size, r: r}
+	head := make([]byte, min(max(size, 0), fileHeaderSize))
+	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: header: %w", name, err)
+	}
+	if err := f.parseHeader(head); err != nil {
+		return nil, err
+	}
+	if err := f.readAttrs(); err != nil {
+		return nil, err
+	}
+	f.readFeatures(head)
+	f.applyFeatures()
+	f.indexIDs()
+	return f, nil
+}
+
+func (f *File) parseHeader(head []byte) error {
+	if !IsPerfData(head) {
+		return fmt.Errorf("%s: %w", f.Name, ErrNotPerfData)
+	}
+	switch string(head[:magicLen]) {
+	case magicV1:
+		return fmt.Errorf("%s: %w", f.Name, ErrV1)
+	case magicBig:
+		f.BigEndian = true
+	}
+	d := decode.New(f.Name, head, 0, f.BigEndian)
+	d.Skip(magicLen)
+	h := &f.Header
+	h.Size = d.U64()
+	if d.Err() == nil && h.Size == pipeHeaderSize {
+		return fmt.Errorf("%s: %w", f.Name, ErrPipe)
+	}
+	if d.Err() == nil && h.Size != oldFileHeaderSize && h.Size < fileHeaderSize {
+		return &decode.Error{Name: f.Name, Offset: magicLen,
+			Reason: fmt.Sprintf("header says its size is %d", h.Size)}
+	}
+	h.AttrSize = d.U64()
+	h.Attrs = f.section(d, "attrs section")
+	h.Data = f.section(d, "data section")
+	if err := d.Err(); err != nil {
+		return err
+	}
+	return f.placeData()
+}
+
+// section reads {offset, size}, which must not overflow a file offset.
+func (f *File) section(d *decode.Reader, what string) Section {
+	off, size := d.U64(), d.U64()
+	if d.Err() == nil && (off > math.MaxInt64 || size > math.MaxInt64-off) {
+		d.Fail("%s at %#x of %#x bytes is beyond any file", what, off, size)
+	}
+	return Section{Offset: int64(off), Size: int64(size)}
+}
+
+// placeData checks where the header says the data lie against what is there.
+func (f *File) placeData() error {
+	h := &f.Header
+	bad := func(format string, args ...any) error {
+		return &decode.Error{Name: f.Name, Offset: 24, Reason: fmt.Sprintf(format, args...)}
+	}
+	if h.Data.Offset < int64(min(h.Size, math.MaxInt64)) {
+		return bad("the data at %#x begin inside the header", h.Data.Offset)
+	}
+	if h.Attrs.Size > 0 && h.Attrs.Offset < int64(min(h.Size, math.MaxInt64)) {
+		return bad("the attrs at %#x begin inside the header", h.Attrs.Offset)
+	}
+	if h.Data.Size > 0 && h.Attrs.Offset < h.Data.End() && h.Data.Offset < h.Attrs.End() {
+		return bad("the attrs at %#x and the data at %#x overlap", h.Attrs.Offset, h.Data.Offset)
+	}
+	f.Data = h.Data
+	switch {
+	case h.Data.Size == 0 && h.Data.Offset < f.Size:
+		f.Data.Size = f.Size - h.Data.Offset
+		f.warn(fmt.Errorf("%s: %w", f.Name, ErrUnfinished))
+	case h.Data.Offset > f.Size:
+		f.Data = Section{Offset: f.Size}
+		f.warnAt(f.Size, "the file is cut off before its data at %#x", h.Data.Offset)
+	case h.Data.End() > f.Size:
+		f.Data.Size = f.Size - h.Data.Offset
+		f.warnAt(f.Size, "the file is cut off, its data should reach to %#x", h.Data.End())
+	}
+	return nil
+}
+
+func (f *File) warn(err error) { f.Warnings = append(f.Warnings, err) }
+
+func (f *File) warnAt(offset int64, format string, args ...any) {
+	f.warn(&decode.Error{Name: f.Name, Offset: offset, Reason: fmt.Sprintf(format, args...)})
+}
+
+const (
+	sectionRefSize = 16       // {u64 offset, u64 size}
+	maxEvents      = 1 << 14  // perf stat on a large machine opens hundreds
+	maxAttrBytes   = 16 << 20 // of the attrs section
+	maxIDBytes     = 64 << 20 // of all IDs: 8 per event and CPU
+)
+
+// readAttrs reads the attrs section and each event's IDs.
+func (f *File) readAttrs() error {
+	h := &f.Header
+	if h.Attrs.Size == 0 {
+		f.warnAt(24, "the file has no events")
+		return nil
+	}
+	if h.AttrSize < attrSizeVer0+sectionRefSize || h.AttrSize > maxAttrSize+sectionRefSize {
+		return &decode.Error{Name: f.Name, Offset: 16,
+			Reason: fmt.Sprintf("attr size %d is not in %d..%d", h.AttrSize,
+				attrSizeVer0+sectionRefSize, maxAttrSize+sectionRefSize)}
+	}
+	n := h.Attrs.Size / int64(h.AttrSize)
+	if n > maxEvents || h.Attrs.Size > maxAttrBytes {
+		f.warnAt(h.Attrs.Offset, "%d events are more than are read, %d", n, maxEvents)
+		n = min(maxEvents, maxAttrBytes/int64(h.AttrSize))
+	}
+	b, err := f.read(Section{Offset: h.Attrs.Offset, Size: n * int64(h.AttrSize)}, maxAttrBytes)
+	if err != nil {
+		return err // without attrs no record can be understood
+	}
+	idBytes := int64(0)
+	for i := range n {
+		at := i * int64(h.AttrSize)
+		entry := b[at : at+int64(h.AttrSize)]
+		base := h.Attrs.Offset + at
+		attr, err := parseAttr(f.Name, entry[:len(entry)-sectionRefSize], base, f.BigEndian)
+		if err != nil {
+			return err
+		}
+		ids := decode.New(f.Name, entry, base, f.BigEndian)
+		ids.Seek(uint64(len(entry) - sectionRefSize))
+		sec := f.section(ids, "IDs")
+		if idBytes += sec.Size; ids.Err() == nil && idBytes > maxIDBytes {
+			ids.Fail("the IDs of all events are more than %d bytes", maxIDBytes)
+		}
+		ev := Event{Attr: attr}
+		if err := ids.Err(); err != nil {
+			f.warn(err)
+		} else {
+			ev.IDs = f.readIDs(sec)
+		}
+		f.Events = append(f.Events, ev)
+	}
+	return nil
+}
+
+// readIDs reads an array of IDs; damage is a warning, as the event may be the
+// only one.
+func (f *File) readIDs(sec Section) []uint64 {
+	if sec.Size < 8 {
+		return nil
+	}
+	b, err := f.read(sec, maxIDBytes)
+	if err != nil {
+		f.warn(err)
+		return nil
+	}
+	ids := make([]uint64, len(b)/8)
+	for i := range ids {
+		ids[i] = u64(b[i*8:], f.BigEndian)
+	}
+	return ids
+}
+
+// read returns the bytes of a section that must lie within the file and be no
+// larger than limit.
+func (f *File) read(sec Section, limit int64) ([]byte, error) {
+	if sec.Offset < 0 || sec.Size < 0 || sec.Offset > f.Size || sec.Size > f.Size-sec.Offset {
+		return nil, &decode.Error{Name: f.Name, Offset: sec.Offset,
+			Reason: fmt.Sprintf("%d bytes wanted, the file ends at %#x", sec.Size, f.Size)}
+	}
+	if sec.Size > limit {
+		return nil, &decode.Error{Name: f.Name, Offset: sec.Offset,
+			Reason: fmt.Sprintf("%d bytes are more than the %d that are read", sec.Size, limit)}
+	}
+	b := make([]byte, sec.Size)
+	if n, err := f.r.ReadAt(b, sec.Offset); n < len(b) {
+		if err == nil || errors.Is(err, io.EOF) {
+			return nil, &decode.Error{Name: f.Name, Offset: sec.Offset + int64(n),
+				Reason: fmt.Sprintf("%d bytes wanted, %d left", len(b), n)}
+		}
+		return nil, fmt.Errorf("%s: offset %#x: %w", f.Name, sec.Offset, err)
+	}
+	return b, nil
+}
+
+// featureBitmap decodes the bitmap of a header. It was written as an array of
+// unsigned long, so a big-endian recorder of 32 bits has the halves of each word
+// the other way round; HOSTNAME, which every perf writes, tells which it was
+// (perf_file_header__read in tools/perf/util/header.c).
+func featureBitmap(b []byte, big bool) [4]uint64 {
+	var m [4]uint64
+	for i := range m {
+		m[i] = u64(b[i*8:], big)
+	}
+	if !big || m[0]&(1<<FeatureHostname) != 0 {
+		return m
+	}
+	var half [4]uint64
+	for i := range half {
+		half[i] = bits.RotateLeft64(m[i], 32)
+	}
+	if half[0]&(1<<FeatureHostname) != 0 {
+		return half
+	}
+	return m
+}
