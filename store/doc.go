@@ -1,0 +1,41 @@
+// Package store keeps symbol tables under the build IDs of their objects.
+//
+// It is a Badger database inside a directory, written by one process at a time
+// and read by any number. It knows keys, versions, batches, manifests and
+// generations; what a table is made of is symtab's business, and where one comes
+// from the indexer's.
+//
+// # Layout of the directory
+//
+//	FORMAT       "symbolize store", schema version; written once
+//	lock         flock of the writer, with who holds it
+//	db/          the writer's database
+//	gen/N/       generations: immutable snapshots, the newest two are kept
+//
+// A generation shares its files with db/ and with its neighbours by hard links.
+// Readers open the newest one read-only and never see db/. Badger truncates a
+// table file to nothing before it unlinks it, and the newest value log where it
+// finds it damaged; through a hard link that would reach the generations. So a
+// writer takes copies of all that Badger may change before it opens db/ (see
+// unshare), and links again when it publishes.
+//
+// # Keys
+//
+// The first byte says what a value is. An object is named by objkey = space u8,
+// first 20 bytes of the build ID zero-padded, true length u8.
+//
+//	'm' objkey                               manifest
+//	't' objkey kind u8 sum 16 part u8 be32   a part of a table: header, chunk i, strings i
+//	'r' objkey kind u8 sum 16 be32           piece i of a captured input, zstd
+//	'd' directory                            path rows of a directory
+//
+// sum is the head of the source's digest. Every value stands in an envelope of
+// its own (length, CRC-32C over key and payload), because Badger answers a
+// damaged value with an empty one and no error.
+//
+// # Order of writing
+//
+// The parts of a source are written before the manifest that names them, in the
+// same transaction where they fit into one: what a manifest lists is there. An
+// interrupted writer leaves parts that no manifest names; GC drops them.
+package store

@@ -1,0 +1,59 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// What can be in the way when a store is opened.
+var (
+	// ErrNoStore means that there is no store at the path, or one in which nothing
+	// was ever published.
+	ErrNoStore = errors.New("no store")
+	// ErrVersion means that a newer program wrote the store.
+	ErrVersion = errors.New("store is of a newer schema")
+	// ErrLocked means that another process writes; errors that wrap it are
+	// *LockedError.
+	ErrLocked = errors.New("store is locked")
+)
+
+// What can go wrong in an open store.
+var (
+	// ErrDamaged marks a value that is not what was written.
+	ErrDamaged = errors.New("store is damaged")
+	// ErrNotFound means that the store has no such source.
+	ErrNotFound = errors.New("not in the store")
+	// ErrNoSpace means that the disk has too little room to write on safely. What
+	// was written before is whole.
+	ErrNoSpace = errors.New("no space left for the store")
+	// ErrTooLarge means that something is over one of the store's limits.
+	ErrTooLarge = errors.New("too large for the store")
+	// ErrClosed means that the store was closed before.
+	ErrClosed = errors.New("store is closed")
+)
+
+// LockedError says who writes to a store. It wraps ErrLocked.
+type LockedError struct {
+	Path    string    // of the store
+	PID     int       // 0 if not known
+	Host    string    // "" if not known
+	Command string    // "" if not known
+	Since   time.Time // zero if not known
+}
+
+// Error returns one line: who holds the lock, and since when.
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("store %s is locked by another process", e.Path)
+	}
+	return fmt.Sprintf("store %s is locked by process %d (%s) on %s since %s", e.Path, e.PID,
+		e.Command, e.Host, e.Since.Format(time.RFC3339))
+}
+
+// Unwrap returns ErrLocked.
+func (e *LockedError) Unwrap() error { return ErrLocked }
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
+}

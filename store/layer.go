@@ -1,0 +1,129 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"symbolize/buildid"
+	"symbolize/store/symtab"
+)
+
+// layered is the View that Layer returns.
+type layered []View
+
+// Layer returns a View of several, the first one in front: which objects an
+// inexact ID matches is decided by the first view that has any, an object's
+// layout is that of the first view that knows one, and of two sources of a kind
+// the one of the earlier view names first. Nil views are left out.
+func Layer(views ...View) View {
+	var l layered
+	for _, v := range views {
+		if v != nil {
+			l = append(l, v)
+		}
+	}
+	if len(l) == 1 {
+		return l[0]
+	}
+	return l
+}
+
+// Find implements View.
+func (l layered) Find(id buildid.ID) ([]*Manifest, error) {
+	var found []*Manifest
+	var errs []error
+	for i, v := range l {
+		ms, err := v.Find(id)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if found != nil || len(ms) == 0 {
+			continue
+		}
+		found = ms
+		for j := range found {
+			for _, behind := range l[i+1:] {
+				if err := addBehind(&found[j], behind); err != nil {
+					errs = append(errs, err)
+				}
+			}
+		}
+	}
+	if found != nil {
+		return found, nil // what one view could not give, another may have
+	}
+	return nil, errors.Join(errs...)
+}
+
+// addBehind adds what a view further back knows of the same object.
+func addBehind(front **Manifest, behind View) error {
+	ms, err := behind.Find((*front).ID)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(ms, func(m *Manifest) bool { return m.ID == (*front).ID })
+	if at < 0 {
+		return nil
+	}
+	f, b := *front, ms[at]
+	m := mergeFacts(f, b)
+	if len(f.Layout)+len(f.Sections) > 0 {
+		m.Layout, m.Sections = f.Layout, f.Sections
+	}
+	m.Sources = slices.Clone(f.Sources)
+	for _, s := range b.Sources {
+		if !slices.ContainsFunc(m.Sources, func(o SourceInfo) bool {
+			return o.Kind == s.Kind && o.Digest == s.Digest
+		}) {
+			m.Sources = append(m.Sources, s)
+		}
+	}
+	slices.SortStableFunc(m.Sources, func(a, b SourceInfo) int { return int(a.Kind) - int(b.Kind) })
+	*front = &m
+	return nil
+}
+
+// Open implements View.
+func (l layered) Open(m *Manifest, i int) (*symtab.Table, error) {
+	want := &m.Sources[i]
+	var errs []error
+	for _, v := range l {
+		ms, err := v.Find(m.ID)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, have := range ms {
+			at := slices.IndexFunc(have.Sources, func(s SourceInfo) bool {
+				return s.Kind == want.Kind && s.Digest == want.Digest
+			})
+			if have.ID != m.ID || at < 0 {
+				continue
+			}
+			t, err := v.Open(have, at)
+			if err == nil {
+				return t, nil
+			}
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return nil, fmt.Errorf("%s of %s: %w", want.Kind, m.ID, ErrNotFound)
+}
+
+// Dir implements View.
+func (l layered) Dir(dir string) (DirRows, bool, error) {
+	var errs []error
+	for _, v := range l {
+		rows, ok, err := v.Dir(dir)
+		if ok && err == nil {
+			return rows, true, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, false, errors.Join(errs...)
+}

@@ -1,0 +1,134 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/elf"
+	"symbolize/store/symtab"
+)
+
+// SourceKind says what a table was made from. Kinds are numbered in layering
+// order: where two sources cover an address, the lower kind names it.
+type SourceKind uint8
+
+// The kinds of sources. Their numbers are part of the store's key format.
+const (
+	DWARF    SourceKind = 1 + iota // .debug_info
+	Symtab                         // .symtab
+	Pclntab                        // Go's .gopclntab
+	Dynsym                         // .gnu_debugdata united with .dynsym
+	Kallsyms                       // /proc/kallsyms or a copy of it
+	PLT                            // stubs, "foo@plt"
+	EhFrame                        // function starts by .eh_frame
+	endOfKinds
+)
+
+var sourceKindText = [endOfKinds]string{
+	DWARF:    "dwarf",
+	Symtab:   "symtab",
+	Pclntab:  "pclntab",
+	Dynsym:   "dynsym",
+	Kallsyms: "kallsyms",
+	PLT:      "plt",
+	EhFrame:  "eh_frame",
+}
+
+// String returns the kind in lower case: "symtab".
+func (k SourceKind) String() string {
+	if k > 0 && k < endOfKinds {
+		return sourceKindText[k]
+	}
+	return fmt.Sprintf("kind%d", uint8(k))
+}
+
+// SourceInfo describes one source of an object. Sources are immutable: a source
+// with other content has another Digest.
+type SourceInfo struct {
+	Kind   SourceKind
+	Digest [32]byte // of the table's content, symtab.Encoded.Digest
+	Producer uint32 // revision of the decoder that made the table
+	Path     string // where it was read; of several places the bytewise smallest
+	Funcs    uint32 // functions
+	Named    uint64 // bytes of code that have a name
+	Size     int64  // bytes stored, the captured input left out
+
+	// What follows is filled in by Sink.Merge.
+
+	TableVersion uint32 // symtab.Version that wrote the table
+	Chunks       uint32 // blocks of the table
+	Strings      uint32
+	RawSize      uint64 // bytes of the captured input; 0 if none was kept
+	RawPieces    uint32 // stored pieces of it
+	RawStored    uint64 // bytes of those
+	RawDigest    [32]byte
+}
+
+// RefSymbol is the place of a symbol that captures count a kernel's addresses
+// from, relative to `_text`.
+type RefSymbol struct {
+	Name string
+	Addr addr.Addr
+}
+
+// Manifest says what the store knows of one object, besides names.
+type Manifest struct {
+	ID        buildid.ID // exact
+	Kind      ingest.ObjectKind
+	Machine   uint16 // ELF e_machine; 0 if not known
+	Class     uint8  // ELF EI_CLASS; 0 if not known
+	BigEndian bool
+	Type      uint16 // ELF e_type of the runtime file, else of any; 0 if not known
+
+	// Layout holds the PT_LOAD segments of the runtime file, in its order; empty
+	// until one is known. Sections is the same for modules, laid out by the
+	// loader's rule.
+	Layout   []elf.Segment
+	Sections []elf.PlacedSection
+	// OtherLayouts holds what other runtime files of the same build ID had instead,
+	// encoded; Verify reports them.
+	OtherLayouts [][]byte
+
+	RefSyms []RefSymbol  // kernel: `_stext` and others; sorted by name, then address
+	VDSO    []buildid.ID // kernel: its vdso images, sorted
+	Sources []SourceInfo // as CompareSources orders them
+}
+
+// RefSymbol returns the address of a reference symbol relative to `_text`, which
+// itself is always known.
+func (m *Manifest) RefSymbol(name string) (addr.Addr, bool) {
+	for _, r := range m.RefSyms {
+		if r.Name == name {
+			return r.Addr, true
+		}
+	}
+	return 0, name == "_text"
+}
+
+// CompareSources is the order of Manifest.Sources, which is the order of
+// layering: by kind, newest producer first, most bytes named first, digest.
+func CompareSources(a, b SourceInfo) int {
+	return cmp.Or(
+		cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(b.Producer, a.Producer),
+		cmp.Compare(b.Named, a.Named),
+		bytes.Compare(a.Digest[:], b.Digest[:]),
+	)
+}
+
+// NewSource is one source as the indexer hands it over.
+type NewSource struct {
+	Info  SourceInfo // Kind, Producer and Path; the rest is taken from Table and Raw
+	Table *symtab.Encoded
+	Raw   []byte // a captured input to keep, from which Rebuild can make the table anew
+}
+
+// Contribution is what one file adds to one object.
+type Contribution struct {
+	Manifest Manifest // Sources empty; only what this file knows
+	Sources  []NewSource
+}

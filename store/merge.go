@@ -1,0 +1,180 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"symbolize/buildid"
+	"symbolize/store/symtab"
+)
+
+// What one manifest may hold. The smallest or best ones are kept where there are
+// more, so that the choice does not depend on the order of coming.
+const (
+	maxOtherLayouts = 8
+	maxRefSyms      = 256
+	maxVDSOs        = 16
+	maxSources      = 256
+)
+
+// mergeFacts joins what two manifests of one object say, sources left out. It is
+// commutative, associative and idempotent: each field is a union or a maximum.
+func mergeFacts(a, b *Manifest) Manifest {
+	m := Manifest{
+		ID:        a.ID,
+		Kind:      max(a.Kind, b.Kind),
+		Machine:   max(a.Machine, b.Machine),
+		Class:     max(a.Class, b.Class),
+		BigEndian: a.BigEndian || b.BigEndian,
+		Type:      max(a.Type, b.Type),
+	}
+	if b.ID.Compare(a.ID) < 0 {
+		m.ID = b.ID // longer than a key and different beyond it: one object all the same
+	}
+	mergeLayouts(&m, a, b)
+	m.RefSyms = union(a.RefSyms, b.RefSyms, maxRefSyms, func(x, y RefSymbol) int {
+		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Addr, y.Addr))
+	})
+	m.VDSO = union(a.VDSO, b.VDSO, maxVDSOs, buildid.ID.Compare)
+	return m
+}
+
+// union returns the sorted union of two lists, at most limit items of it.
+func union[T any](a, b []T, limit int, compare func(x, y T) int) []T {
+	u := slices.Concat(a, b)
+	slices.SortFunc(u, compare)
+	u = slices.CompactFunc(u, func(x, y T) bool { return compare(x, y) == 0 })
+	return slices.Clip(u[:min(len(u), limit)])
+}
+
+// mergeLayouts chooses the layout with most entries, of equals the bytewise
+// smallest, and keeps the others as evidence.
+func mergeLayouts(m, a, b *Manifest) {
+	var all [][]byte
+	for _, x := range []*Manifest{a, b} {
+		if e := encodeLayout(x.Layout, x.Sections); e != nil {
+			all = append(all, e)
+		}
+		all = append(all, x.OtherLayouts...)
+	}
+	all = union(all, nil, maxOtherLayouts+1, compareLayouts)
+	if len(all) == 0 {
+		return
+	}
+	best := all[0]
+	if len(all) > 1 {
+		m.OtherLayouts = all[1:]
+	}
+	for _, x := range []*Manifest{a, b} {
+		if bytes.Equal(encodeLayout(x.Layout, x.Sections), best) {
+			m.Layout, m.Sections = slices.Clone(x.Layout), slices.Clone(x.Sections)
+			return
+		}
+	}
+	// The best one is the first of some OtherLayouts only if a manifest was put
+	// together by hand; decode it rather than trust that.
+	m.Layout, m.Sections, _ = decodeLayout(best)
+}
+
+// compareLayouts orders encoded layouts, best first.
+func compareLayouts(a, b []byte) int {
+	return cmp.Or(cmp.Compare(layoutEntries(b), layoutEntries(a)), bytes.Compare(a, b))
+}
+
+// sourceChange says what to do with the stored parts of one source of a
+// contribution.
+type sourceChange struct {
+	source     *NewSource
+	info       SourceInfo // as it stands in the new manifest
+	old        SourceInfo // as it stood before; zero Kind if it is new
+	writeTable bool
+	writeRaw   bool
+}
+
+// mergeSources adds the sources of a contribution to those of a manifest, and
+// returns what is to be written for it, in the order of c.
+func mergeSources(have []SourceInfo, c *Contribution) ([]SourceInfo, []sourceChange, error) {
+	list := slices.Clone(have)
+	var changes []sourceChange
+	for i := range c.Sources {
+		s := &c.Sources[i]
+		info, err := s.describe()
+		if err != nil {
+			return nil, nil, err
+		}
+		at := slices.IndexFunc(list, func(o SourceInfo) bool {
+			return o.Kind == info.Kind && o.Digest == info.Digest
+		})
+		if at < 0 {
+			list = append(list, info)
+			changes = append(changes, sourceChange{
+				source: s, info: info, writeTable: true, writeRaw: info.RawSize > 0,
+			})
+			continue
+		}
+		merged, table, raw := mergeInfo(list[at], info)
+		if table || raw {
+			changes = append(changes, sourceChange{
+				source: s, info: merged, old: list[at], writeTable: table, writeRaw: raw,
+			})
+		}
+		list[at] = merged
+	}
+	if len(list) > maxSources {
+		return nil, nil, fmt.Errorf("object %s: %w: %d sources, at most %d", c.Manifest.ID,
+			ErrTooLarge, len(list), maxSources)
+	}
+	slices.SortFunc(list, CompareSources)
+	return list, changes, nil
+}
+
+// describe returns the info of a source as the manifest lists it.
+func (s *NewSource) describe() (SourceInfo, error) {
+	info := s.Info
+	if info.Kind == 0 || info.Kind >= endOfKinds {
+		return info, fmt.Errorf("source of %s: unknown kind", info.Kind)
+	}
+	if len(info.Path) > maxPath {
+		return info, fmt.Errorf("path of a source: %w: %d bytes, at most %d", ErrTooLarge,
+			len(info.Path), maxPath)
+	}
+	if s.Table == nil {
+		return info, fmt.Errorf("%s source %s: no table", info.Kind, info.Path)
+	}
+	info.Digest = s.Table.Digest
+	info.TableVersion = symtab.Version
+	info.Funcs, info.Named = uint32(s.Table.Funcs), s.Table.Named
+	info.Size = s.Table.Size
+	info.Chunks, info.Strings = uint32(len(s.Table.Chunks)), uint32(len(s.Table.Strings))
+	info.RawSize, info.RawPieces, info.RawStored = uint64(len(s.Raw)), 0, 0
+	info.RawDigest = [32]byte{}
+	if len(s.Raw) > 0 {
+		info.RawDigest = sha256.Sum256(s.Raw)
+	}
+	return info, nil
+}
+
+// mergeInfo joins two infos of one source. The flags say that the table or the
+// captured input is to be taken from b.
+func mergeInfo(a, b SourceInfo) (m SourceInfo, table, raw bool) {
+	m = a
+	m.Producer = max(a.Producer, b.Producer)
+	if a.Path == "" || b.Path != "" && b.Path < a.Path {
+		m.Path = b.Path
+	}
+	if cmp.Or(cmp.Compare(b.TableVersion, a.TableVersion), cmp.Compare(a.Size, b.Size),
+		cmp.Compare(a.Chunks, b.Chunks), cmp.Compare(a.Strings, b.Strings)) > 0 {
+		m.TableVersion, m.Size, m.Chunks, m.Strings = b.TableVersion, b.Size, b.Chunks, b.Strings
+		table = true
+	}
+	if cmp.Or(cmp.Compare(b.RawSize, a.RawSize),
+		bytes.Compare(a.RawDigest[:], b.RawDigest[:])) > 0 {
+		m.RawSize, m.RawDigest = b.RawSize, b.RawDigest
+		m.RawPieces, m.RawStored = b.RawPieces, b.RawStored
+		raw = true
+	}
+	return m, table, raw
+}

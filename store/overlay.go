@@ -1,0 +1,142 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"symbolize/buildid"
+	"symbolize/store/symtab"
+)
+
+// Overlay is a store in memory, for the objects of one run: a Sink and a View.
+// The zero value is not ready; use NewOverlay. Captured inputs are not kept.
+type Overlay struct {
+	mu      sync.RWMutex
+	objects map[string]*Manifest // by objKey
+	tables  map[string]*symtab.Encoded
+	dirs    map[string]DirRows
+}
+
+// NewOverlay returns an empty Overlay.
+func NewOverlay() *Overlay {
+	return &Overlay{
+		objects: make(map[string]*Manifest),
+		tables:  make(map[string]*symtab.Encoded),
+		dirs:    make(map[string]DirRows),
+	}
+}
+
+// Merge implements Sink.
+func (o *Overlay) Merge(ctx context.Context, c *Contribution) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := checkContribution(c); err != nil {
+		return err
+	}
+	key := string(objKey(nil, c.Manifest.ID))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	old := o.objects[key]
+	if old == nil {
+		old = &Manifest{ID: c.Manifest.ID}
+	}
+	next := mergeFacts(old, &c.Manifest)
+	sources, changes, err := mergeSources(old.Sources, c)
+	if err != nil {
+		return err
+	}
+	for i := range sources {
+		s := &sources[i]
+		s.RawSize, s.RawPieces, s.RawStored, s.RawDigest = 0, 0, 0, [32]byte{}
+	}
+	next.Sources = sources
+	for _, ch := range changes {
+		if ch.writeTable {
+			o.tables[sourceKey(key, &ch.info)] = ch.source.Table
+		}
+	}
+	o.objects[key] = &next
+	return nil
+}
+
+// PutDir implements Sink.
+func (o *Overlay) PutDir(dir string, rows DirRows) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(rows) == 0 {
+		delete(o.dirs, dir)
+		return nil
+	}
+	o.dirs[dir] = slices.Clone(rows).Sort()
+	return nil
+}
+
+// Find implements View.
+func (o *Overlay) Find(id buildid.ID) ([]*Manifest, error) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	if id.Exact() {
+		if m := o.objects[string(objKey(nil, id))]; m != nil {
+			return []*Manifest{m.clone()}, nil
+		}
+	}
+	var found []*Manifest
+	for _, m := range o.objects {
+		if m.ID.Matches(id) {
+			found = append(found, m.clone())
+		}
+	}
+	slices.SortFunc(found, func(a, b *Manifest) int { return a.ID.Compare(b.ID) })
+	return found, nil
+}
+
+// Open implements View.
+func (o *Overlay) Open(m *Manifest, i int) (*symtab.Table, error) {
+	info := &m.Sources[i]
+	o.mu.RLock()
+	table := o.tables[sourceKey(string(objKey(nil, m.ID)), info)]
+	o.mu.RUnlock()
+	if table == nil {
+		return nil, fmt.Errorf("%s of %s: %w", info.Kind, m.ID, ErrNotFound)
+	}
+	return symtab.Open(table.Header, table)
+}
+
+// Dir implements View.
+func (o *Overlay) Dir(dir string) (DirRows, bool, error) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	rows, ok := o.dirs[dir]
+	return slices.Clone(rows), ok, nil
+}
+
+// sourceKey names a source of an object, both in a map and in the store.
+func sourceKey(objKey string, info *SourceInfo) string {
+	return objKey + string([]byte{byte(info.Kind)}) + string(info.Digest[:sumLen])
+}
+
+// clone returns a copy that shares only what is never written to.
+func (m *Manifest) clone() *Manifest {
+	c := *m
+	c.Layout, c.Sections = slices.Clone(m.Layout), slices.Clone(m.Sections)
+	c.RefSyms, c.VDSO = slices.Clone(m.RefSyms), slices.Clone(m.VDSO)
+	c.Sources = slices.Clone(m.Sources)
+	return &c
+}
+
+// checkContribution refuses what no key can be made for.
+func checkContribution(c *Contribution) error {
+	id := c.Manifest.ID
+	switch {
+	case id.IsZero():
+		return fmt.Errorf("contribution without a build ID")
+	case !id.Exact():
+		return fmt.Errorf("contribution to %s: the length of the build ID is not known", id)
+	case len(c.Manifest.Sources) != 0:
+		return fmt.Errorf("contribution to %s: sources inside the manifest", id)
+	}
+	return nil
+}

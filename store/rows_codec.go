@@ -1,0 +1,243 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"symbolize/buildid"
+	"symbolize/ingest/decode"
+)
+
+// A directory's path rows are stored as
+//
+//	version u8 | compression u8 | raw size LEB128 | rows
+//
+// where compression is 0 for plain bytes and 1 for one zstd frame. Raw, they are
+// the number of rows and then each row against the one before it (the first
+// against zeros):
+//
+//	flags u8 | name: bytes shared, bytes new, those bytes |
+//	[dev] | inode delta | [generation] | size | mtime s, ns | ctime s, ns |
+//	[producer] | [ID: space u8, length u8, bytes] |
+//	[looked: count, each a length and bytes] | [error: length, bytes]
+//
+// Deltas and seconds are zig-zag LEB128; ctime is the distance from mtime.
+const rowsVersion = 1
+
+// Flags of a row: which of the fields in brackets are there.
+const (
+	rowDev = 1 << iota // differs from the row before
+	rowGen
+	rowProducer // differs from the row before
+	rowID
+	rowLooked
+	rowError
+	rowFlags // first bit that is not used
+)
+
+// What the rows of one directory may hold.
+const (
+	maxRowsRaw  = 32 << 20 // bytes before compression
+	maxRows     = 1 << 20
+	maxLooked   = 64
+	minRowBytes = 10
+	// compressRows is the raw size from which rows are compressed; below it the
+	// frame costs what it saves.
+	compressRows = 256
+)
+
+// encodeRows returns the stored form of sorted rows.
+func encodeRows(rows DirRows) ([]byte, error) {
+	if len(rows) > maxRows {
+		return nil, fmt.Errorf("path rows: %w: %d files, at most %d", ErrTooLarge, len(rows), maxRows)
+	}
+	raw := binary.AppendUvarint(make([]byte, 0, 32*len(rows)+8), uint64(len(rows)))
+	var prev PathRow
+	for i := range rows {
+		raw = appendRow(raw, &rows[i], &prev)
+		prev = rows[i]
+	}
+	if len(raw) > maxRowsRaw {
+		return nil, fmt.Errorf("path rows: %w: %d bytes, at most %d", ErrTooLarge, len(raw), maxRowsRaw)
+	}
+	b := binary.AppendUvarint([]byte{rowsVersion, 0}, uint64(len(raw)))
+	if len(raw) >= compressRows {
+		b[1] = 1
+		if z := compress(b, raw); len(z) < len(b)+len(raw) {
+			return z, nil
+		}
+		b[1] = 0
+	}
+	return append(b, raw...), nil
+}
+
+func appendRow(b []byte, r, prev *PathRow) []byte {
+	var flags byte
+	set := func(bit byte, on bool) {
+		if on {
+			flags |= bit
+		}
+	}
+	set(rowDev, r.Dev != prev.Dev)
+	set(rowGen, r.Gen != 0)
+	set(rowProducer, r.Producer != prev.Producer)
+	set(rowID, !r.ID.IsZero())
+	set(rowLooked, len(r.Looked) > 0)
+	set(rowError, r.Error != "")
+	b = append(b, flags)
+	shared := sharedPrefix(r.Name, prev.Name)
+	b = binary.AppendUvarint(b, uint64(shared))
+	b = appendString(b, r.Name[shared:])
+	if flags&rowDev != 0 {
+		b = binary.AppendUvarint(b, r.Dev)
+	}
+	b = binary.AppendVarint(b, int64(r.Inode-prev.Inode))
+	if flags&rowGen != 0 {
+		b = binary.AppendUvarint(b, r.Gen)
+	}
+	b = binary.AppendUvarint(b, r.Size)
+	msec, mns := splitNanos(r.MtimeNs)
+	csec, cns := splitNanos(r.CtimeNs)
+	b = binary.AppendUvarint(binary.AppendVarint(b, msec), mns)
+	b = binary.AppendUvarint(binary.AppendVarint(b, csec-msec), cns)
+	if flags&rowProducer != 0 {
+		b = binary.AppendUvarint(b, uint64(r.Producer))
+	}
+	if flags&rowID != 0 {
+		b = append(b, byte(r.ID.Space()), byte(r.ID.Len()))
+		b = append(b, r.ID.Bytes()...)
+	}
+	if flags&rowLooked != 0 {
+		b = binary.AppendUvarint(b, uint64(len(r.Looked)))
+		for _, l := range r.Looked {
+			b = appendString(b, l)
+		}
+	}
+	if flags&rowError != 0 {
+		b = appendString(b, r.Error)
+	}
+	return b
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func sharedPrefix(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// splitNanos splits a time into seconds, rounded down, and the rest.
+func splitNanos(ns int64) (sec int64, rest uint64) {
+	sec = ns / 1e9
+	r := ns % 1e9
+	if r < 0 {
+		sec, r = sec-1, r+1e9
+	}
+	return sec, uint64(r)
+}
+
+// decodeRows is the inverse of encodeRows, for any input.
+func decodeRows(name string, b []byte) (DirRows, error) {
+	r := decode.New(name, b, 0, false)
+	if v := r.U8(); r.Err() == nil && v != rowsVersion {
+		r.Fail("path rows version %d, this program knows %d", v, rowsVersion)
+	}
+	compression := r.U8()
+	size := bounded(r, maxRowsRaw)
+	if r.Err() != nil {
+		return nil, r.Err()
+	}
+	raw := r.Bytes(uint64(r.Left()))
+	switch compression {
+	case 0:
+	case 1:
+		var err error
+		if raw, err = decompress(raw, size); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	default:
+		r.Fail("unknown compression %d", compression)
+		return nil, r.Err()
+	}
+	if uint64(len(raw)) != size {
+		r.Fail("%d bytes of rows, header says %d", len(raw), size)
+		return nil, r.Err()
+	}
+	return readRows(decode.New(name, raw, 0, false))
+}
+
+func readRows(r *decode.Reader) (DirRows, error) {
+	n := count(r, "rows", maxRows, minRowBytes)
+	if r.Err() != nil {
+		return nil, r.Err()
+	}
+	rows := make(DirRows, n)
+	var prev PathRow
+	for i := range rows {
+		readRow(r, &rows[i], &prev)
+		if r.Err() != nil {
+			return nil, r.Err()
+		}
+		if i > 0 && rows[i].Name <= prev.Name {
+			r.Fail("row %d is not in order", i)
+			return nil, r.Err()
+		}
+		prev = rows[i]
+	}
+	if r.Left() > 0 {
+		r.Fail("%d bytes too many", r.Left())
+	}
+	return rows, r.Err()
+}
+
+func readRow(r *decode.Reader, row, prev *PathRow) {
+	flags := r.U8()
+	if flags >= rowFlags {
+		r.Fail("unknown flags %#x", flags)
+	}
+	shared := bounded(r, uint64(len(prev.Name)))
+	row.Name = prev.Name[:shared] + readString(r)
+	row.Dev, row.Producer = prev.Dev, prev.Producer
+	if flags&rowDev != 0 {
+		row.Dev = r.Uvarint()
+	}
+	row.Inode = prev.Inode + uint64(r.Varint())
+	if flags&rowGen != 0 {
+		row.Gen = r.Uvarint()
+	}
+	row.Size = r.Uvarint()
+	sec, ns := r.Varint(), bounded(r, 1e9-1)
+	row.MtimeNs = sec*1e9 + int64(ns)
+	sec += r.Varint()
+	row.CtimeNs = sec*1e9 + int64(bounded(r, 1e9-1))
+	if flags&rowProducer != 0 {
+		row.Producer = uint32(bounded(r, math.MaxUint32))
+	}
+	if flags&rowID != 0 {
+		space := buildid.Space(r.U8())
+		row.ID = buildid.Make(space, r.Bytes(uint64(r.U8())))
+		if r.Err() == nil && row.ID.IsZero() {
+			r.Fail("no build ID")
+		}
+	}
+	if flags&rowLooked != 0 {
+		for range count(r, "places", maxLooked, 1) {
+			row.Looked = append(row.Looked, readString(r))
+		}
+	}
+	if flags&rowError != 0 {
+		row.Error = readString(r)
+	}
+}
+
+func readString(r *decode.Reader) string {
+	return string(r.Bytes(bounded(r, maxPath)))
+}

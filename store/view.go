@@ -1,0 +1,32 @@
+package store
+
+import (
+	"context"
+
+	"symbolize/buildid"
+	"symbolize/store/symtab"
+)
+
+// Sink is what the indexer writes to: a store opened for writing, or an Overlay.
+// Its methods may be called from several goroutines.
+type Sink interface {
+	// Merge adds what a file knows to its object. Contributions may come in any
+	// order and more than once: the result is the same bytes. The sink keeps no
+	// reference to c once it has returned, but an Overlay keeps the tables.
+	Merge(ctx context.Context, c *Contribution) error
+	// PutDir replaces the path rows of a directory, named by its clean absolute
+	// path. No rows remove the directory.
+	PutDir(dir string, rows DirRows) error
+}
+
+// View is what resolve reads: a published generation, an Overlay, or several
+// layered. Its methods may be called from several goroutines; a table may not.
+type View interface {
+	// Find returns the manifests of the objects that id matches: none, one, or
+	// several if id is inexact, sorted by ID. They belong to the caller.
+	Find(id buildid.ID) ([]*Manifest, error)
+	// Open returns the table of m.Sources[i]. It is valid until the view is closed.
+	Open(m *Manifest, i int) (*symtab.Table, error)
+	// Dir returns the path rows of a directory; ok is false if none are known.
+	Dir(dir string) (rows DirRows, ok bool, err error)
+}
