@@ -121,6 +121,12 @@ type Event struct {
 	Unit string // unit of the weight: "nanoseconds" for the clocks, else "count"
 	// Period is the fixed period, or 0 where it varied (frequency mode).
 	Period uint64
+
+	// CountColumn and OneColumn are set for events that come from a pprof file: the
+	// name of the sample type that holds the counts, or that the file has only one
+	// column for the event, so that Count and Weight are the same.
+	CountColumn string
+	OneColumn   bool
 }
 
 // Sample is one folded row: all samples with this stack and these labels.
@@ -179,6 +185,7 @@ type Meta struct {
 	Duration    int64  // ns between first and last sample
 	MainProgram string // path of the object with most leaf samples among user executables; pprof's mapping 0
 	Comments    []string
+	Pprof       *PprofHeader // of a pprof input, else nil
 }
 
 // Stats counts what happened on the way in. Weights are by period.

@@ -1,0 +1,350 @@
+package ingest
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Field numbers of profile.proto.
+const (
+	profSampleType  = 1
+	profSample      = 2
+	profMapping     = 3
+	profLocation    = 4
+	profFunction    = 5
+	profString      = 6
+	profDropFrames  = 7
+	profKeepFrames  = 8
+	profTime        = 9
+	profDuration    = 10
+	profPeriodType  = 11
+	profPeriod      = 12
+	profComment     = 13
+	profDefaultType = 14
+	profDocURL      = 15
+)
+
+// pprofEncoder writes one profile. Messages are put together in msg and copied
+// to out with their length in front; strings are numbered as they are met and
+// written last.
+type pprofEncoder struct {
+	p       *Profile
+	opts    PprofOptions
+	out     *blockWriter
+	msg     []byte
+	sub     []byte
+	strings map[string]uint64
+	table   []string
+	plan    pprofPlan
+	buf     []byte
+}
+
+func (e *pprofEncoder) encode() {
+	p := e.p
+	e.plan = planPprof(p, &e.opts)
+	cols := pprofColumns(p.Events)
+	head := e.header(cols)
+	for _, c := range cols {
+		e.valueType(profSampleType, c.typ, c.unit)
+	}
+	e.samples(cols)
+	e.locations()
+	e.mappings() // after the locations, which know what the mappings have
+	e.functions()
+	e.head(head)
+	e.out.message(profString, nil)
+	for _, s := range e.table {
+		e.out.text(profString, s)
+	}
+}
+
+// str numbers a string.
+func (e *pprofEncoder) str(s string) uint64 {
+	if n, ok := e.strings[s]; ok {
+		return n
+	}
+	n := e.fresh(s)
+	e.strings[s] = n
+	return n
+}
+
+// fresh numbers a string that is known to be met only once.
+func (e *pprofEncoder) fresh(s string) uint64 {
+	e.table = append(e.table, s)
+	return uint64(len(e.table))
+}
+
+func (e *pprofEncoder) valueType(field int, typ, unit string) {
+	e.msg = appendField(e.msg[:0], 1, e.str(Printable(typ)))
+	e.msg = appendField(e.msg, 2, e.str(Printable(unit)))
+	e.out.message(field, e.msg)
+}
+
+// samples writes one Sample per (stack, labels), sorted so: equal leaves side by
+// side make level 1 of gzip do better than the default level unsorted.
+func (e *pprofEncoder) samples(cols []column) {
+	p := e.p
+	rows := sortByStack(p)
+	var labels pprofLabels
+	labels.init(e, p)
+	values := make([]uint64, len(cols))
+	countCol, weightCol := columnIndex(cols, len(p.Events))
+	var locs []byte
+	last := ^StackID(0)
+	for i := 0; i < len(rows); {
+		s := &p.Samples[rows[i]]
+		if s.Stack != last || locs == nil {
+			locs = locs[:0]
+			for _, l := range p.Stack(s.Stack) {
+				locs = appendVarint(locs, uint64(l)+1)
+			}
+			last = s.Stack
+		}
+		clear(values)
+		for ; i < len(rows); i++ {
+			t := &p.Samples[rows[i]]
+			if t.Stack != s.Stack || compareLabels(s, t) != 0 {
+				break
+			}
+			if c := countCol[t.Event]; c >= 0 {
+				values[c] += t.Count
+			}
+			values[weightCol[t.Event]] += t.Weight
+		}
+		e.msg = appendBytes(e.msg[:0], 1, locs)
+		e.sub = e.sub[:0]
+		for _, v := range values {
+			e.sub = appendVarint(e.sub, v)
+		}
+		e.msg = appendBytes(e.msg, 2, e.sub)
+		e.msg = labels.append(e.msg, s)
+		e.out.message(profSample, e.msg)
+	}
+}
+
+func columnIndex(cols []column, events int) (count, weight []int) {
+	count, weight = make([]int, events), make([]int, events)
+	for i := range count {
+		count[i] = -1
+	}
+	for i, c := range cols {
+		if c.count {
+			count[c.event] = i
+		} else {
+			weight[c.event] = i
+		}
+	}
+	return count, weight
+}
+
+// sortByStack numbers the samples by (stack, labels, event): a counting sort,
+// then the few rows of each stack among themselves.
+func sortByStack(p *Profile) []uint32 {
+	ends := make([]uint32, len(p.StackEnds)+1)
+	for i := range p.Samples {
+		ends[p.Samples[i].Stack+1]++
+	}
+	for i := 1; i < len(ends); i++ {
+		ends[i] += ends[i-1]
+	}
+	rows := make([]uint32, len(p.Samples))
+	for i := range p.Samples {
+		s := p.Samples[i].Stack
+		rows[ends[s]] = uint32(i)
+		ends[s]++
+	}
+	from := uint32(0)
+	for _, to := range ends[:len(p.StackEnds)] {
+		if to-from > 1 {
+			slices.SortStableFunc(rows[from:to], func(a, b uint32) int {
+				s, t := &p.Samples[a], &p.Samples[b]
+				if c := compareLabels(s, t); c != 0 {
+					return c
+				}
+				return cmp.Compare(s.Event, t.Event)
+			})
+		}
+		from = to
+	}
+	return rows
+}
+
+func compareLabels(s, t *Sample) int {
+	if c := cmp.Compare(s.Comm, t.Comm); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(s.PID, t.PID); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(s.TID, t.TID); c != 0 {
+		return c
+	}
+	return cmp.Compare(s.CPU, t.CPU)
+}
+
+// pprofLabels holds the string numbers of the labels, made when first used.
+type pprofLabels struct {
+	e                   *pprofEncoder
+	comm, pid, tid, cpu uint64
+	comms               []uint64 // by StringID
+	sub                 []byte
+}
+
+func (l *pprofLabels) init(e *pprofEncoder, p *Profile) {
+	l.e = e
+	l.comms = make([]uint64, len(p.Strings))
+}
+
+// append writes the labels of a sample; those that folding left out are absent.
+func (l *pprofLabels) append(b []byte, s *Sample) []byte {
+	if s.Comm != 0 {
+		if l.comm == 0 {
+			l.comm = l.e.str("comm")
+		}
+		if l.comms[s.Comm] == 0 {
+			l.comms[s.Comm] = l.e.str(Printable(l.e.p.Strings[s.Comm]))
+		}
+		l.sub = appendField(appendField(l.sub[:0], 1, l.comm), 2, l.comms[s.Comm])
+		b = appendBytes(b, 3, l.sub)
+	}
+	b = l.number(b, &l.pid, "pid", s.PID)
+	b = l.number(b, &l.tid, "tid", s.TID)
+	return l.number(b, &l.cpu, "cpu", s.CPU)
+}
+
+// number writes a numeric label. A zero is left out: readers do not tell it from
+// an absent one (readLabels takes it back).
+func (l *pprofLabels) number(b []byte, key *uint64, name string, v int32) []byte {
+	if v <= 0 {
+		return b
+	}
+	if *key == 0 {
+		*key = l.e.str(name)
+	}
+	l.sub = appendField(l.sub[:0], 1, *key)
+	l.sub = appendField(l.sub, 3, uint64(v))
+	return appendBytes(b, 3, l.sub)
+}
+
+// locations writes all locations; unresolved ones refer to functions numbered
+// after the named ones, in order of location.
+func (e *pprofEncoder) locations() {
+	names := e.p.Names
+	unresolved := uint64(0)
+	if names != nil {
+		unresolved = uint64(len(names.Functions))
+	}
+	for i := range e.p.Locations {
+		l := &e.p.Locations[i]
+		address := uint64(l.Offset)
+		e.msg = appendField(e.msg[:0], 1, uint64(i)+1)
+		var m *pprofMapping
+		if n := e.plan.mapping[i]; n > 0 {
+			m = &e.plan.mappings[n-1]
+			address += m.delta
+			e.msg = appendField(e.msg, 2, uint64(n))
+		}
+		e.msg = appendField(e.msg, 3, address)
+		var frames []Frame
+		if names != nil {
+			frames = names.At(LocationID(i))
+		}
+		for k := range frames {
+			f := &frames[k]
+			e.line(uint64(f.Func)+1, uint64(f.Line), uint64(f.Column))
+			if m != nil {
+				m.functions = true
+				m.files = m.files || names.Functions[f.Func].File != ""
+				m.lines = m.lines || f.Line != 0
+				m.inlined = m.inlined || f.Inlined
+			}
+		}
+		if len(frames) == 0 {
+			unresolved++
+			e.line(unresolved, 0, 0)
+		}
+		e.out.message(profLocation, e.msg)
+	}
+}
+
+func (e *pprofEncoder) line(function, line, column uint64) {
+	e.sub = appendField(e.sub[:0], 1, function)
+	e.sub = appendField(e.sub, 2, line)
+	e.sub = appendField(e.sub, 3, column)
+	e.msg = appendBytes(e.msg, 4, e.sub)
+}
+
+func (e *pprofEncoder) mappings() {
+	for i := range e.plan.mappings {
+		m := &e.plan.mappings[i]
+		o := &e.p.Objects[m.object]
+		e.msg = appendField(e.msg[:0], 1, uint64(i)+1)
+		e.msg = appendField(e.msg, 2, m.start)
+		e.msg = appendField(e.msg, 3, m.limit)
+		e.msg = appendField(e.msg, 4, m.offset)
+		e.msg = appendField(e.msg, 5, e.str(pprofFile(o, m.object, &e.opts)))
+		e.msg = appendField(e.msg, 6, e.str(pprofBuildID(o.ID)))
+		e.msg = appendBool(e.msg, 7, m.functions)
+		e.msg = appendBool(e.msg, 8, m.files)
+		e.msg = appendBool(e.msg, 9, m.lines)
+		e.msg = appendBool(e.msg, 10, m.inlined)
+		e.out.message(profMapping, e.msg)
+	}
+}
+
+// functions writes the named functions, then one per unresolved location.
+func (e *pprofEncoder) functions() {
+	id := uint64(0)
+	names := e.p.Names
+	if names != nil {
+		for i := range names.Functions {
+			f := &names.Functions[i]
+			id++
+			system := e.str(Printable(f.SystemName))
+			name := system
+			if e.opts.Demangle != nil {
+				name = e.str(Printable(e.opts.Demangle(f.SystemName)))
+			}
+			e.function(id, name, system, e.str(Printable(f.File)), uint64(f.StartLine))
+		}
+	}
+	for i := range e.p.Locations {
+		if names != nil && len(names.At(LocationID(i))) > 0 {
+			continue
+		}
+		id++
+		l := &e.p.Locations[i]
+		e.buf = AppendUnresolved(e.buf[:0], &e.p.Objects[l.Object], l.Offset)
+		reason := NotIndexed
+		if names != nil {
+			reason = names.Reasons[i]
+		}
+		e.function(id, e.fresh(string(e.buf)), e.str(UnresolvedPrefix+reason.String()), 0, 0)
+	}
+}
+
+func (e *pprofEncoder) function(id, name, system, file, line uint64) {
+	e.msg = appendField(e.msg[:0], 1, id)
+	e.msg = appendField(e.msg, 2, name)
+	e.msg = appendField(e.msg, 3, system)
+	e.msg = appendField(e.msg, 4, file)
+	e.msg = appendField(e.msg, 5, line)
+	e.out.message(profFunction, e.msg)
+}
+
+func (e *pprofEncoder) head(h PprofHeader) {
+	m := &e.p.Meta
+	e.out.field(profDropFrames, e.str(Printable(h.DropFrames)))
+	e.out.field(profKeepFrames, e.str(Printable(h.KeepFrames)))
+	e.out.field(profTime, uint64(m.StartNanos))
+	e.out.field(profDuration, uint64(m.Duration))
+	if h.PeriodType != "" || h.PeriodUnit != "" {
+		e.valueType(profPeriodType, h.PeriodType, h.PeriodUnit)
+	}
+	e.out.field(profPeriod, uint64(h.Period))
+	for _, c := range e.comments() {
+		e.out.field(profComment, e.str(Printable(c)))
+	}
+	e.out.field(profDefaultType, e.str(Printable(h.DefaultType)))
+	e.out.field(profDocURL, e.str(Printable(h.DocURL)))
+}

@@ -1,0 +1,258 @@
+package ingest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"symbolize/buildid"
+	"symbolize/ingest/addr"
+)
+
+// Where the mappings of the files we write begin. The values are arbitrary but
+// fixed, so that files of different runs and hosts merge.
+const (
+	pprofPage = 4096
+	// pprofBase is where file offset 0 of every user object lies. It must not be 0
+	// (pprof takes a Start of 0 in an ET_EXEC for a kernel that was moved there), nor
+	// the p_vaddr of a PIE's segment (pprof's kernelBase would take that for a
+	// kernel too), and small numbers make short varints.
+	pprofBase = 0x7_0000_0000
+	// pprofKernel is where `_text` lies in a kernel without KASLR on x86-64; it ends
+	// where the module area begins there.
+	pprofKernel    = 0xffff_ffff_8100_0000
+	pprofKernelEnd = 0xffff_ffff_c000_0000
+)
+
+func pageFloor(x uint64) uint64 { return x &^ (pprofPage - 1) }
+
+// pageCeil rounds up, and stops at the last page of the address space.
+func pageCeil(x uint64) uint64 {
+	if x > ^uint64(pprofPage-1) {
+		return ^uint64(pprofPage - 1)
+	}
+	return (x + pprofPage - 1) &^ (pprofPage - 1)
+}
+
+// pprofMapping is one Mapping message: an executable segment of an object.
+type pprofMapping struct {
+	object               ObjectID
+	start, limit, offset uint64
+	delta                uint64 // address = Offset of the location + delta
+	used                 bool
+	functions, files     bool
+	lines, inlined       bool
+}
+
+// pprofPlan says where everything of a profile lies in a pprof file.
+type pprofPlan struct {
+	mappings []pprofMapping // in file order; only those with locations
+	mapping  []uint32       // by location: index into mappings + 1, or 0 for none
+}
+
+// planPprof lays out mappings, the main program's first: pprof heads its reports
+// with mapping 0.
+func planPprof(p *Profile, opts *PprofOptions) pprofPlan {
+	plan := pprofPlan{mapping: make([]uint32, len(p.Locations))}
+	for from := 0; from < len(p.Locations); {
+		obj := p.Locations[from].Object
+		to := from + 1
+		for to < len(p.Locations) && p.Locations[to].Object == obj {
+			to++
+		}
+		plan.add(p, opts, obj, from, to)
+		from = to
+	}
+	plan.sort(p)
+	return plan
+}
+
+// add lays out the locations [from, to) of one object.
+func (plan *pprofPlan) add(p *Profile, opts *PprofOptions, id ObjectID, from, to int) {
+	o := &p.Objects[id]
+	locs := p.Locations[from:to]
+	if o.Kind == Unmapped && o.File.Path == "" {
+		return // no mapping: the address is the Offset
+	}
+	first := len(plan.mappings)
+	if o.Kind == ELF || o.Kind == VDSO {
+		for _, s := range elfSegments(o, id, opts, locs) {
+			off := uint64(s.Offset)
+			plan.mappings = append(plan.mappings, pprofMapping{object: id, offset: off, delta: pprofBase,
+				start: pprofBase + off, limit: pprofBase + off + s.Len})
+		}
+	} else {
+		plan.mappings = append(plan.mappings, otherMapping(o, id, opts, locs))
+	}
+	own := plan.mappings[first:]
+	for i, l := range locs {
+		k := 0
+		for k < len(own)-1 && (l.Offset < addr.Offset(own[k].offset) ||
+			uint64(l.Offset)-own[k].offset >= own[k].limit-own[k].start) {
+			k++
+		}
+		own[k].used = true
+		plan.mapping[from+i] = uint32(first + k + 1)
+	}
+}
+
+// elfSegments gives the page-rounded executable segments of a user object in
+// order of their offsets, so that each location lies in one. Locations outside
+// every known segment get one of their own between the others.
+func elfSegments(o *Object, id ObjectID, opts *PprofOptions, locs []Location) []SegmentRef {
+	var segs []SegmentRef
+	if opts.Layout != nil {
+		for _, s := range opts.Layout(id) {
+			segs = append(segs, roundSegment(uint64(s.Offset), s.Size))
+		}
+	}
+	if len(segs) == 0 {
+		for _, s := range o.Segments {
+			segs = append(segs, roundSegment(uint64(s.Offset), s.Len))
+		}
+	}
+	segs = slices.DeleteFunc(segs, func(s SegmentRef) bool { return s.Len == 0 })
+	slices.SortFunc(segs, compareSegments)
+	var gaps []SegmentRef
+	k := 0
+	end := uint64(0) // of all segments that begin before the location
+	for _, l := range locs {
+		off := uint64(l.Offset)
+		for k < len(segs) && uint64(segs[k].Offset) <= off {
+			end = max(end, uint64(segs[k].Offset)+segs[k].Len)
+			k++
+		}
+		if off < end {
+			continue
+		}
+		page := roundSegment(off, 1)
+		if n := len(gaps); n > 0 && (k == 0 || segs[k-1].Offset < gaps[n-1].Offset) {
+			gaps[n-1].Len = uint64(page.Offset) + page.Len - uint64(gaps[n-1].Offset)
+		} else {
+			gaps = append(gaps, page)
+		}
+	}
+	segs = append(segs, gaps...)
+	slices.SortFunc(segs, compareSegments)
+	return slices.Compact(segs)
+}
+
+// compareSegments puts the longer of two that begin alike first: it is the one
+// whose mapping was not cut short.
+func compareSegments(a, b SegmentRef) int {
+	if c := cmp.Compare(a.Offset, b.Offset); c != 0 {
+		return c
+	}
+	return cmp.Compare(b.Len, a.Len)
+}
+
+// roundSegment rounds to pages, within what can be addressed from pprofBase.
+func roundSegment(off, size uint64) SegmentRef {
+	const last = ^uint64(pprofPage-1) - pprofBase
+	start := min(pageFloor(off), last)
+	end := min(pageCeil(off+min(size, last)), last)
+	if end <= start {
+		return SegmentRef{Offset: addr.Offset(start)}
+	}
+	return SegmentRef{Offset: addr.Offset(start), Len: end - start}
+}
+
+// otherMapping is the one mapping of an object that is no ELF file in user space.
+func otherMapping(o *Object, id ObjectID, opts *PprofOptions, locs []Location) pprofMapping {
+	last := uint64(locs[len(locs)-1].Offset)
+	m := pprofMapping{object: id, start: pprofBase, delta: pprofBase}
+	switch o.Kind {
+	case Kernel:
+		m.start, m.delta = pprofKernel, pprofKernel
+		if shift, ok := kernelShift(opts, id); ok {
+			m.delta += uint64(shift)
+		}
+		m.limit = pprofKernelEnd
+		return m
+	case PerfMap:
+		m.start = pageFloor(uint64(locs[0].Offset))
+		m.limit, m.offset, m.delta = pageCeil(last+1), m.start, 0
+		return m
+	case JIT:
+		last = max(last+1, o.Length)
+	case Module:
+		if opts.Layout != nil {
+			for _, s := range opts.Layout(id) {
+				last = max(last, uint64(s.Offset)+s.Size)
+			}
+		}
+		for _, s := range o.Segments {
+			last = max(last, uint64(s.Offset)+s.Len)
+		}
+		last++
+	default:
+		last = 1
+		if o.Kind.Collapsed() {
+			last = uint64(locs[len(locs)-1].Offset) + 1
+		}
+	}
+	m.limit = m.start + roundSegment(0, last).Len
+	return m
+}
+
+func kernelShift(opts *PprofOptions, id ObjectID) (addr.Offset, bool) {
+	if opts.RefShift == nil {
+		return 0, false
+	}
+	return opts.RefShift(id)
+}
+
+// sort drops unused mappings and moves those of the main program to the front.
+func (plan *pprofPlan) sort(p *Profile) {
+	order := make([]uint32, 0, len(plan.mappings))
+	for i := range plan.mappings {
+		if plan.mappings[i].used {
+			order = append(order, uint32(i))
+		}
+	}
+	main := func(i uint32) int {
+		o := &p.Objects[plan.mappings[i].object]
+		if o.Kind == ELF && o.File.Path == p.Meta.MainProgram {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(order, func(a, b uint32) int { return main(a) - main(b) })
+	moved := make([]pprofMapping, len(order))
+	number := make([]uint32, len(plan.mappings)+1)
+	for to, from := range order {
+		moved[to] = plan.mappings[from]
+		number[from+1] = uint32(to + 1)
+	}
+	plan.mappings = moved
+	for i, m := range plan.mapping {
+		plan.mapping[i] = number[m]
+	}
+}
+
+// pprofFile is the filename of an object's mapping. Names in brackets keep
+// pprof from looking for a file.
+func pprofFile(o *Object, id ObjectID, opts *PprofOptions) string {
+	name := Printable(o.File.Path)
+	bracketed := strings.HasPrefix(name, "[")
+	switch {
+	case o.Kind == Kernel && bracketed:
+		if _, ok := kernelShift(opts, id); ok {
+			return name + "_text"
+		}
+		return name + o.RefSymbol
+	case o.Kind == JIT && !bracketed, o.Kind == Unmapped && !bracketed:
+		return "[" + name + "]"
+	}
+	return name
+}
+
+// pprofBuildID is the build_id of a mapping: lower-case hexadecimal at true
+// length, as pprof expects. The SHA-1 of a file without a build ID is left out:
+// pprof would refuse that file for having none.
+func pprofBuildID(id buildid.ID) string {
+	if id.Space() == buildid.Content {
+		return ""
+	}
+	return id.String()
+}

@@ -1,0 +1,342 @@
+package ingest
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/pprof/profile"
+
+	"symbolize/buildid"
+	"symbolize/ingest/addr"
+)
+
+// objectOfMapping says which object a pprof mapping is of, and what to subtract
+// from its addresses (modulo 2^64) to get Offsets.
+func objectOfMapping(m *profile.Mapping) (o Object, base uint64) {
+	file := m.File
+	base = m.Start - m.Offset
+	if id, err := buildid.Parse(m.BuildID); err == nil {
+		o.ID, o.IDSource = id, IDRecorded
+	}
+	seg := SegmentRef{Offset: addr.Offset(m.Offset), Len: m.Limit - m.Start}
+	if m.Limit <= m.Start {
+		seg.Len = 0
+	}
+	inner, bracketed := unbracket(file)
+	switch {
+	case strings.HasPrefix(file, kernelMapName):
+		o.Kind, o.RefSymbol = Kernel, file[len(kernelMapName):]
+		file = kernelMapName
+		base = kernelBase(m)
+	case isVmlinux(file) && m.Start>>63 != 0:
+		o.Kind = Kernel
+		base = kernelBase(m)
+	case file == "[vdso]", strings.HasPrefix(path.Base(file), "linux-vdso"):
+		o.Kind = VDSO
+	case o.ID.Space() == buildid.JIT, strings.HasPrefix(inner, "bpf_"):
+		o.Kind, o.Length, file = JIT, seg.Len, inner
+		seg.Len = 0
+		o.Symbol = inner
+		base = m.Start
+	case strings.HasPrefix(file, "[guest"):
+		o.Kind = Guest
+	case file == "[hypervisor]":
+		o.Kind = Hypervisor
+	case file == "[unmapped]":
+		o.Kind = Unmapped
+	case file == "[no stack]":
+		o.Kind = NoStack
+	case isAnonymousName(file) && o.ID.IsZero():
+		o.Kind = Anonymous
+	case bracketed && file != "[vsyscall]", strings.Contains(path.Base(file), ".ko"):
+		o.Kind = Module
+	default:
+		if pid, ok := perfMapPID(file); ok {
+			o.Kind, o.PID = PerfMap, pid
+		}
+	}
+	if o.Kind == Kernel && o.RefSymbol == "" {
+		o.RefSymbol = "_text"
+	}
+	o.File.Path = strings.TrimSuffix(file, deletedSuffix)
+	o.File.Deleted = o.File.Path != file
+	if seg.Len > 0 && (o.Kind == ELF || o.Kind == VDSO || o.Kind == Module) {
+		o.Segments = []SegmentRef{seg}
+	}
+	o.Kernel = NoObject
+	return o, base
+}
+
+const (
+	kernelMapName = "[kernel.kallsyms]"
+	deletedSuffix = " (deleted)"
+)
+
+// kernelBase is the run-time address of the reference symbol: perf_data_converter
+// keeps perf's pgoff, which is that address, as file_offset; others start the
+// mapping there.
+func kernelBase(m *profile.Mapping) uint64 {
+	if m.Offset >= m.Start && m.Offset < m.Limit && m.Offset != 0 {
+		return m.Offset
+	}
+	return m.Start
+}
+
+func unbracket(s string) (inner string, ok bool) {
+	if len(s) > 2 && s[0] == '[' && s[len(s)-1] == ']' {
+		return s[1 : len(s)-1], true
+	}
+	return s, false
+}
+
+func isVmlinux(file string) bool {
+	base := path.Base(file)
+	return base == "vmlinux" || strings.HasPrefix(base, "vmlinux-")
+}
+
+// isAnonymousName knows the names that perf and /proc/PID/maps give to memory
+// without a file.
+func isAnonymousName(file string) bool {
+	if file == "" || file == "[heap]" || file == "[anon]" {
+		return true
+	}
+	for _, p := range []string{"//anon", "[stack", "[anon:", "/SYSV", "/dev/zero", "/anon_hugepage", "/memfd:"} {
+		if strings.HasPrefix(file, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// perfMapPID reads the process out of "/tmp/perf-PID.map".
+func perfMapPID(file string) (int32, bool) {
+	rest, ok := strings.CutPrefix(path.Base(file), "perf-")
+	if !ok {
+		return 0, false
+	}
+	rest, ok = strings.CutSuffix(rest, ".map")
+	if !ok {
+		return 0, false
+	}
+	pid, err := strconv.ParseInt(rest, 10, 32)
+	return int32(pid), err == nil
+}
+
+// place is a pprof location on its way to a Location.
+type place struct {
+	from   *profile.Location
+	object ObjectID
+	offset addr.Offset
+	lines  []profile.Line // none if unresolved
+	reason Reason         // where there are no lines
+}
+
+// readLocations makes Objects, Locations and Names.
+func (r *pprofReader) readLocations() {
+	places := make([]place, 0, len(r.prof.Location))
+	bases := make(map[*profile.Mapping]uint64, len(r.prof.Mapping))
+	ids := r.readObjects(bases)
+	marked := false
+	for _, l := range r.prof.Location {
+		pl := place{from: l, object: ids[l.Mapping]}
+		o := &r.p.Objects[pl.object]
+		pl.offset = addr.Offset(l.Address - bases[l.Mapping])
+		pl.lines, pl.reason = namedLines(l)
+		if pl.reason != ReasonNone {
+			marked = true
+		} else {
+			pl.reason = defaultReason(o)
+		}
+		if o.Kind.Collapsed() && len(pl.lines) == 0 {
+			pl.offset = 0
+		}
+		marked = marked || len(pl.lines) > 0
+		places = append(places, pl)
+	}
+	slices.SortStableFunc(places, comparePlaces)
+	places = r.numberPlaces(places)
+	if marked {
+		r.readNames(places)
+	}
+}
+
+// namedLines gives the lines of a location that bring a function name, and for
+// a location that WritePprof marked as unresolved the reason.
+func namedLines(l *profile.Location) ([]profile.Line, Reason) {
+	for _, ln := range l.Line {
+		f := ln.Function
+		if text, ok := strings.CutPrefix(f.SystemName, UnresolvedPrefix); ok {
+			reason, known := ReasonFromString(text)
+			if !known || reason == ReasonNone {
+				reason = NotIndexed
+			}
+			return nil, reason
+		}
+		if f.Name == "" && f.SystemName == "" {
+			return nil, ReasonNone
+		}
+	}
+	return l.Line, ReasonNone
+}
+
+func defaultReason(o *Object) Reason {
+	switch o.Kind {
+	case Anonymous, PerfMap:
+		return AnonymousMemory
+	case Unmapped:
+		return OutsideMapping
+	case Guest:
+		return GuestCode
+	case Hypervisor:
+		return HypervisorCode
+	case NoStack:
+		return StackNotUnwound
+	}
+	if o.ID.IsZero() {
+		return NoBuildID
+	}
+	return NotIndexed
+}
+
+// readObjects makes one object of all mappings with the same file and build ID,
+// numbers them and fills in the bases. Locations without a mapping (nil) get an
+// object without a name.
+func (r *pprofReader) readObjects(bases map[*profile.Mapping]uint64) map[*profile.Mapping]ObjectID {
+	type key struct {
+		kind ObjectKind
+		id   buildid.ID
+		path string
+		ref  string
+	}
+	index := make(map[key]int)
+	owner := make(map[*profile.Mapping]int, len(r.prof.Mapping)+1)
+	var objects []Object
+	for _, m := range r.prof.Mapping {
+		o, base := objectOfMapping(m)
+		k := key{o.Kind, o.ID, o.File.Path, o.RefSymbol}
+		i, ok := index[k]
+		if !ok {
+			i = len(objects)
+			index[k] = i
+			objects = append(objects, o)
+		} else {
+			objects[i].Segments = append(objects[i].Segments, o.Segments...)
+			objects[i].Length = max(objects[i].Length, o.Length)
+		}
+		owner[m], bases[m] = i, base
+	}
+	if slices.ContainsFunc(r.prof.Location, func(l *profile.Location) bool { return l.Mapping == nil }) {
+		owner[nil] = len(objects)
+		objects = append(objects, Object{Kind: Unmapped, Kernel: NoObject, Reason: OutsideMapping})
+	}
+	number := r.numberObjects(objects)
+	ids := make(map[*profile.Mapping]ObjectID, len(owner))
+	for m, i := range owner {
+		ids[m] = number[i]
+	}
+	if len(r.prof.Mapping) > 0 {
+		if o := &r.p.Objects[ids[r.prof.Mapping[0]]]; o.Kind == ELF {
+			r.p.Meta.MainProgram = o.File.Path
+		}
+	}
+	return ids
+}
+
+// numberObjects sorts the objects into the profile and gives the new number of
+// each. Modules and vdsos belong to the kernel, if there is just one.
+func (r *pprofReader) numberObjects(objects []Object) []ObjectID {
+	order := make([]int, len(objects))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return comparePprofObjects(&objects[a], &objects[b]) })
+	number := make([]ObjectID, len(objects))
+	kernel := NoObject
+	kernels := 0
+	for to, from := range order {
+		number[from] = ObjectID(to)
+		o := objects[from]
+		slices.SortFunc(o.Segments, compareSegments)
+		o.Segments = slices.Compact(o.Segments)
+		r.p.Objects = append(r.p.Objects, o)
+		if o.Kind == Kernel {
+			kernel = ObjectID(to)
+			kernels++
+		}
+	}
+	for i := range r.p.Objects {
+		if o := &r.p.Objects[i]; kernels == 1 && (o.Kind == VDSO || o.Kind == Module) {
+			o.Kernel = kernel
+		}
+	}
+	return number
+}
+
+// comparePlaces orders by location; of equal ones those with more names first.
+func comparePlaces(a, b place) int {
+	if c := cmp.Compare(a.object, b.object); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.offset, b.offset); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(len(b.lines), len(a.lines)); c != 0 {
+		return c
+	}
+	return slices.CompareFunc(a.lines, b.lines, compareLines)
+}
+
+func compareLines(a, b profile.Line) int {
+	if c := cmp.Compare(systemName(a.Function), systemName(b.Function)); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Function.Filename, b.Function.Filename); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Function.StartLine, b.Function.StartLine); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Line, b.Line); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Column, b.Column)
+}
+
+func systemName(f *profile.Function) string {
+	if f.SystemName != "" {
+		return f.SystemName
+	}
+	return f.Name
+}
+
+// numberPlaces makes Locations and gives the place each stands for. Places at one
+// address are one location, unless they bring different names, as files without
+// real addresses do: then the next free Offsets tell them apart.
+func (r *pprofReader) numberPlaces(places []place) []place {
+	r.places = make(map[*profile.Location]LocationID, len(places))
+	kept := places[:0] // never overtakes the reading
+	for i := range places {
+		pl := places[i]
+		n := len(kept)
+		if n > 0 && kept[n-1].object == pl.object {
+			last := &kept[n-1]
+			next := last.offset + 1
+			// Several names at one place push its successors on; only an unnamed one
+			// has to stay where it is, to be resolved.
+			same := pl.offset <= last.offset && (len(pl.lines) == 0 || next == 0 ||
+				slices.CompareFunc(pl.lines, last.lines, compareLines) == 0)
+			if same {
+				r.places[pl.from] = LocationID(n - 1)
+				continue
+			}
+			pl.offset = max(pl.offset, next)
+		}
+		r.places[pl.from] = LocationID(n)
+		kept = append(kept, pl)
+		r.p.Locations = append(r.p.Locations, Location{Object: pl.object, Offset: pl.offset})
+	}
+	return kept
+}
