@@ -1,0 +1,189 @@
+// Package addrspace knows who was mapped where, and when: the address spaces of
+// processes and of the kernel over the time of a recording.
+//
+// A Builder takes what side-band records say, in order of time, and Build gives
+// an immutable Map that answers, from any number of goroutines, which mapping
+// covered an address at a moment. Objects and thread names are the caller's
+// numbers: nothing here knows what a file or its name means.
+//
+// Time is any number that orders records and samples alike: nanoseconds of the
+// recording's clock, or positions in the file where there is no clock. 0 is
+// "before everything". A state that begins at a time holds for samples of that
+// same time.
+//
+// States of an address space are numbered: a Version is a moment's set of
+// mappings. A fork shares its parent's Version until one of the two changes it,
+// and a mapping that says what is known already makes no new one, so that equal
+// Versions mean equal answers.
+package addrspace
+
+import (
+	"slices"
+
+	"symbolize/ingest/addr"
+)
+
+// Mapping is an object over an address range. The offset of an address in the
+// object is PC − Start + PgOff, modulo 2^64.
+type Mapping struct {
+	Start, End addr.PC // half-open
+	PgOff      uint64
+	Object     uint32
+}
+
+// Offset returns where pc lies in the mapping's object.
+func (m *Mapping) Offset(pc addr.PC) addr.Offset {
+	return addr.Offset(uint64(pc-m.Start) + m.PgOff)
+}
+
+// delta is what two mappings of one object share if they show the same bytes at
+// the same addresses.
+func (m *Mapping) delta() uint64 { return uint64(m.Start) - m.PgOff }
+
+// Layer orders what lies over the same kernel addresses.
+type Layer uint8
+
+// The layers of the kernel's address space, lowest first: a higher one wins.
+const (
+	Base    Layer = iota // the kernel image and its modules
+	Image                // trampolines, dispatchers, out-of-line code: whole pages, wherever they start
+	Program              // BPF programs: exact ranges
+	numLayers
+)
+
+// Version is the number of a state of one address space; 0 is the empty one.
+// Versions of processes and of the kernel are counted apart.
+type Version uint32
+
+// NoComm is the name of a thread of which no record says one.
+const NoComm = ^uint32(0)
+
+// Forever is the end of a state that nothing ended.
+const Forever = ^uint64(0)
+
+// Span is a state and the time [From, Until) in which it held. Until is Forever
+// for the last one, which holds at Forever too.
+type Span struct {
+	Value       uint32 // a Version, or a thread name's number
+	From, Until uint64
+}
+
+// Version returns the value as a Version.
+func (s Span) Version() Version { return Version(s.Value) }
+
+// Holds reports whether the span covers time t.
+func (s Span) Holds(t uint64) bool {
+	return t >= s.From && (t < s.Until || s.Until == Forever)
+}
+
+// track is the history of one value.
+type track struct {
+	at    []uint64 // ascending; the value before the first is the zero one
+	value []uint32
+}
+
+// set makes the value v from time t on; t is not less than any time before.
+func (tr *track) set(t uint64, v uint32) {
+	if n := len(tr.at); n > 0 && tr.at[n-1] == t {
+		tr.value[n-1] = v
+		return
+	}
+	tr.at = append(tr.at, t)
+	tr.value = append(tr.value, v)
+}
+
+func (tr *track) now(none uint32) uint32 {
+	if tr == nil || len(tr.value) == 0 {
+		return none
+	}
+	return tr.value[len(tr.value)-1]
+}
+
+func (tr *track) span(t uint64, none uint32) Span {
+	if tr == nil {
+		return Span{Value: none, Until: Forever}
+	}
+	i, found := slices.BinarySearch(tr.at, t)
+	if !found {
+		i--
+	}
+	s := Span{Value: none, Until: Forever}
+	if i >= 0 {
+		s.Value, s.From = tr.value[i], tr.at[i]
+	}
+	if i+1 < len(tr.at) {
+		s.Until = tr.at[i+1]
+	}
+	return s
+}
+
+// kernelState is a Version of the kernel: a tree per layer.
+type kernelState [numLayers]tree
+
+// Map is the finished history. It is immutable and safe for concurrent use.
+type Map struct {
+	forest   *forest
+	mappings []Mapping
+	roots    []tree // by Version of processes
+	procs    map[int32]*track
+	threads  map[int32]*track
+	kernels  []kernelState // by Version of the kernel
+	kernel   track
+	changing []addrRange // kernel addresses whose answer is not always the same
+}
+
+type addrRange struct{ start, end addr.PC }
+
+// Process returns the Version of a process's address space at time t.
+func (m *Map) Process(pid int32, t uint64) Span { return m.procs[pid].span(t, 0) }
+
+// Thread returns the name of a thread at time t, or NoComm.
+func (m *Map) Thread(tid int32, t uint64) Span { return m.threads[tid].span(t, NoComm) }
+
+// Kernel returns the Version of the kernel's address space at time t.
+func (m *Map) Kernel(t uint64) Span { return m.kernel.span(t, 0) }
+
+// User returns the mapping that covers pc in a process's address space, or nil.
+func (m *Map) User(v Version, pc addr.PC) *Mapping {
+	return m.lookup(m.roots[v], pc)
+}
+
+// InKernel returns the mapping that covers pc in the kernel's address space, or
+// nil.
+func (m *Map) InKernel(v Version, pc addr.PC) *Mapping {
+	state := &m.kernels[v]
+	for l := numLayers; l > 0; l-- {
+		if state[l-1] == 0 {
+			continue
+		}
+		if found := m.lookup(state[l-1], pc); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+func (m *Map) lookup(t tree, pc addr.PC) *Mapping {
+	if n, ok := m.forest.find(t, pc); ok {
+		return &m.mappings[n.mapping]
+	}
+	return nil
+}
+
+// Steady reports whether InKernel answers the same for pc in every Version.
+func (m *Map) Steady(pc addr.PC) bool {
+	_, found := slices.BinarySearchFunc(m.changing, pc, func(r addrRange, pc addr.PC) int {
+		switch {
+		case r.end <= pc:
+			return -1
+		case r.start > pc:
+			return 1
+		}
+		return 0
+	})
+	return !found
+}
+
+// Versions returns how many states the address spaces of processes have had,
+// and the kernel's.
+func (m *Map) Versions() (processes, kernel int) { return len(m.roots), len(m.kernels) }

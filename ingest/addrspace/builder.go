@@ -1,0 +1,202 @@
+package addrspace
+
+import (
+	"cmp"
+	"slices"
+
+	"symbolize/ingest/addr"
+)
+
+// Builder builds a Map. Its methods are called in order of time; records of one
+// time in the order in which they lie in the file.
+type Builder struct {
+	m       *Map
+	now     uint64
+	owned   map[int32]Version // versions made at this very time and shared with nobody
+	changed []addrRange
+}
+
+// NewBuilder returns a Builder of an empty history.
+func NewBuilder() *Builder {
+	return &Builder{
+		m: &Map{
+			forest:   newForest(),
+			mappings: make([]Mapping, 1), // 0 is no mapping
+			roots:    make([]tree, 1),
+			procs:    make(map[int32]*track),
+			threads:  make(map[int32]*track),
+			kernels:  make([]kernelState, 1),
+		},
+		owned: make(map[int32]Version),
+	}
+}
+
+// tick moves on to time t. Going back is not possible: t is then taken as now.
+func (b *Builder) tick(t uint64) {
+	if t > b.now {
+		b.now = t
+		clear(b.owned)
+		b.m.forest.seal()
+	}
+}
+
+func of(tracks map[int32]*track, id int32) *track {
+	tr := tracks[id]
+	if tr == nil {
+		tr = new(track)
+		tracks[id] = tr
+	}
+	return tr
+}
+
+// Comm says that thread tid of process pid is called comm from t on. By exec the
+// process's mappings are gone.
+func (b *Builder) Comm(t uint64, pid, tid int32, comm uint32, exec bool) {
+	b.tick(t)
+	of(b.m.threads, tid).set(b.now, comm)
+	if exec {
+		of(b.m.procs, pid).set(b.now, 0)
+		delete(b.owned, pid)
+	}
+}
+
+// Fork says that thread ptid of process ppid made thread tid of process pid. A
+// new thread takes its maker's name; a new process takes the maker's mappings as
+// of now, and whatever had its number before is forgotten. Of a synthesized
+// record the mappings follow one by one, so none are taken.
+func (b *Builder) Fork(t uint64, pid, tid, ppid, ptid int32, synthesized bool) {
+	b.tick(t)
+	if synthesized {
+		return
+	}
+	if tid != ptid {
+		of(b.m.threads, tid).set(b.now, b.m.threads[ptid].now(NoComm))
+	}
+	if pid == ppid {
+		return
+	}
+	of(b.m.procs, pid).set(b.now, b.m.procs[ppid].now(0))
+	// From here on the two share what they have.
+	delete(b.owned, ppid)
+	delete(b.owned, pid)
+	b.m.forest.seal()
+}
+
+// Map says that process pid has m mapped from t on, over whatever was there.
+// Empty and wrapping ranges are ignored.
+func (b *Builder) Map(t uint64, pid int32, m Mapping) {
+	b.tick(t)
+	if m.Start >= m.End {
+		return
+	}
+	proc := of(b.m.procs, pid)
+	v := Version(proc.now(0))
+	root := b.m.roots[v]
+	if b.known(root, m) {
+		return
+	}
+	root = b.m.forest.cover(root, m.Start, m.End, b.add(m))
+	if b.owned[pid] == v && v != 0 {
+		b.m.roots[v] = root
+		return
+	}
+	v = Version(len(b.m.roots))
+	b.m.roots = append(b.m.roots, root)
+	b.owned[pid] = v
+	proc.set(b.now, uint32(v))
+}
+
+// known reports whether a tree shows m already. Run-time compilers change the
+// protection of their memory all day, and each change is a record.
+func (b *Builder) known(t tree, m Mapping) bool {
+	n, ok := b.m.forest.find(t, m.Start)
+	if !ok || n.end < m.End {
+		return false
+	}
+	old := &b.m.mappings[n.mapping]
+	return old.Object == m.Object && old.delta() == m.delta()
+}
+
+func (b *Builder) add(m Mapping) uint32 {
+	b.m.mappings = append(b.m.mappings, m)
+	return uint32(len(b.m.mappings) - 1)
+}
+
+// Kernel says that the kernel has m in a layer from t on, over whatever was
+// there in that layer.
+func (b *Builder) Kernel(t uint64, l Layer, m Mapping) {
+	b.tick(t)
+	if m.Start >= m.End || l >= numLayers {
+		return
+	}
+	root := b.m.kernels[b.m.kernel.now(0)][l]
+	if b.known(root, m) {
+		return
+	}
+	number := b.add(m)
+	b.changeKernel(l, m.Start, m.End, func(t tree) tree {
+		return b.m.forest.cover(t, m.Start, m.End, number)
+	})
+}
+
+// KernelGone says that what was put at [start, end) of a layer of the kernel is
+// gone from t on. What else has come over parts of it since stays.
+func (b *Builder) KernelGone(t uint64, l Layer, start, end addr.PC) {
+	b.tick(t)
+	if start >= end || l >= numLayers {
+		return
+	}
+	root := b.m.kernels[b.m.kernel.now(0)][l]
+	number := uint32(0)
+	b.m.forest.within(root, start, end, func(n *node) {
+		if m := &b.m.mappings[n.mapping]; m.Start == start && m.End == end {
+			number = n.mapping
+		}
+	})
+	if number == 0 {
+		return
+	}
+	b.changeKernel(l, start, end, func(t tree) tree {
+		return b.m.forest.uncover(t, start, end, number)
+	})
+}
+
+// changeKernel makes a new version of the kernel, or changes that of this time.
+func (b *Builder) changeKernel(l Layer, start, end addr.PC, change func(tree) tree) {
+	if b.now > 0 {
+		b.changed = append(b.changed, addrRange{start, end})
+	}
+	v := b.m.kernel.now(0)
+	state := b.m.kernels[v]
+	state[l] = change(state[l])
+	if n := len(b.m.kernel.at); n > 0 && b.m.kernel.at[n-1] == b.now {
+		b.m.kernels[v] = state
+		return
+	}
+	b.m.kernels = append(b.m.kernels, state)
+	b.m.kernel.set(b.now, uint32(len(b.m.kernels)-1))
+}
+
+// Build returns the history. The Builder is not to be used after it.
+func (b *Builder) Build() *Map {
+	b.m.changing = joinRanges(b.changed)
+	m := b.m
+	b.m = nil
+	return m
+}
+
+// joinRanges sorts ranges and joins those that touch.
+func joinRanges(ranges []addrRange) []addrRange {
+	slices.SortFunc(ranges, func(a, b addrRange) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
+	})
+	out := ranges[:0]
+	for _, r := range ranges {
+		if n := len(out); n > 0 && r.start <= out[n-1].end {
+			out[n-1].end = max(out[n-1].end, r.end)
+			continue
+		}
+		out = append(out, r)
+	}
+	return slices.Clip(out)
+}
