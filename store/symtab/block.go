@@ -53,7 +53,8 @@ func (e *blockEntry) read(r *decode.Reader) {
 var (
 	zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
 		enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstdLevel), zstd.WithEncoderCRC(false),
-			zstd.WithWindowSize(zstdWindow), zstd.WithLowerEncoderMem(true))
+			zstd.WithWindowSize(zstdWindow), zstd.WithLowerEncoderMem(true),
+			zstd.WithSingleSegment(true)) // a frame then always has its content size
 		if err != nil {
 			panic(err) // the options are constants
 		}
@@ -99,7 +100,7 @@ func (e blockEntry) unpack(dst, stored []byte) ([]byte, error) {
 			frame.FrameContentSize, e.raw)
 	}
 	if cap(dst) < int(e.raw) {
-		dst = make([]byte, 0, max(int(e.raw), 64<<10))
+		dst = make([]byte, 0, e.raw+e.raw/8) // the next one is about as large
 	}
 	out, err := zstdDecoder().DecodeAll(stored, dst[:0:e.raw])
 	if err != nil {

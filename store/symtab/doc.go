@@ -66,4 +66,10 @@
 // neighbours share prefixes, and a batch reads string blocks as it reads chunks,
 // in order. Each name stands once per table. A string block is cut at about 64 KiB
 // raw and holds its strings one after another, each ended by a NUL.
+//
+// Front-coding (a byte for the prefix shared with the name before) was measured on
+// the 454,325 functions of a /usr/lib: 4.63 MB for all tables instead of 4.80 MB.
+// Plain strings need no unpacking of their own and give hostile input nothing to
+// grow with, so they stay plain. zstd's levels gave 5.27, 5.03, 4.80 and 4.61 MB in
+// 0.5, 0.5, 0.8 and 2.2 s; the third is used.
 package symtab

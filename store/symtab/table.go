@@ -19,11 +19,12 @@ type Table struct {
 	h      *header
 	blocks Blocks
 
-	chunk   []byte // unpacked; valid for chunk chunkAt
-	chunkAt int    // -1: none
-	cur     chunkCursor
-	texts   [keptStrings]textBlock
-	evict   int
+	chunk    []byte // unpacked
+	chunkAt  int    // which one; -1: none
+	chunkOwn []byte // memory to unpack into
+	cur      chunkCursor
+	texts    [keptStrings]textBlock
+	evict    int
 }
 
 // textBlock is an unpacked string block.
@@ -70,9 +71,9 @@ func (t *Table) NumBlocks(kind BlockKind) int {
 	return len(t.h.strings)
 }
 
-// load gives the raw bytes of a block, in dst's memory or aliasing a stored one.
-func (t *Table) load(kind BlockKind, i int, e blockEntry, dst []byte) ([]byte, error) {
-	stored := []byte(nil)
+// load gives the raw bytes of a block, in *own's memory or aliasing the header.
+func (t *Table) load(kind BlockKind, i int, e blockEntry, own *[]byte) ([]byte, error) {
+	var stored []byte
 	if t.h.inline != nil {
 		stored = t.h.inline[e.at : e.at+uint64(e.stored)]
 	} else {
@@ -81,9 +82,16 @@ func (t *Table) load(kind BlockKind, i int, e blockEntry, dst []byte) ([]byte, e
 			return nil, fmt.Errorf("%s %d: %w", kind, i, err)
 		}
 	}
-	raw, err := e.unpack(dst, stored)
+	raw, err := e.unpack(*own, stored)
 	if err != nil {
 		return nil, fmt.Errorf("%s %d: %w", kind, i, err)
+	}
+	switch {
+	case e.zstd:
+		*own = raw
+	case t.h.inline == nil: // the bytes are the Blocks' own and change with its next call
+		*own = append((*own)[:0], raw...)
+		raw = *own
 	}
 	return raw, nil
 }
@@ -93,17 +101,11 @@ func (t *Table) openChunk(i int) error {
 	e := t.h.chunks[i]
 	if t.chunkAt != i {
 		t.chunkAt = -1
-		raw, err := t.load(Chunk, i, e.block, t.chunk)
+		raw, err := t.load(Chunk, i, e.block, &t.chunkOwn)
 		if err != nil {
 			return err
 		}
-		// Plain bytes may be the Blocks' own and change with the next call.
-		if e.block.zstd || t.h.inline != nil {
-			t.chunk = raw
-		} else {
-			t.chunk = append(t.chunk[:0], raw...)
-		}
-		t.chunkAt = i
+		t.chunk, t.chunkAt = raw, i
 	}
 	return t.cur.open(e, t.chunk)
 }
@@ -229,19 +231,11 @@ func (t *Table) textBlock(i int) (*textBlock, error) {
 	t.evict = (t.evict + 1) % keptStrings
 	tb.index = 0
 	e := t.h.strings[i]
-	raw, err := t.load(Strings, i, e.block, tb.own)
+	text, err := t.load(Strings, i, e.block, &tb.own)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case e.block.zstd:
-		tb.own, tb.text = raw, raw
-	case t.h.inline != nil:
-		tb.text = raw
-	default:
-		tb.own = append(tb.own[:0], raw...)
-		tb.text = tb.own
-	}
+	tb.text = text
 	tb.ends = tb.ends[:0]
 	for at := 0; at < len(tb.text); {
 		n := bytes.IndexByte(tb.text[at:], 0)
@@ -273,7 +267,7 @@ func (t *Table) Pieces() iter.Seq2[Piece, error] {
 			// Names are read between steps; the cursor must not be shared with a Join
 			// that the caller makes meanwhile.
 			c := t.cur
-			t.chunkAt, t.chunk = -1, nil
+			t.chunkAt, t.chunkOwn = -1, nil
 			for c.next() {
 				name, err := t.Name(NameID(c.name))
 				p := Piece{

@@ -1,0 +1,286 @@
+package symtab
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"symbolize/ingest/addr"
+)
+
+// walk uses every way to read a table; it is there to find panics.
+func walk(tab *Table) error {
+	addrs := make([]addr.Addr, 0, 64)
+	r := tab.Range()
+	for i := range uint64(cap(addrs)) {
+		addrs = append(addrs, r.Start+addr.Addr(i*(1+uint64(r.End-r.Start)/64)))
+	}
+	slices.Sort(addrs)
+	hits := make([]Hit, len(addrs))
+	err := tab.Join(addrs, hits)
+	for _, h := range hits {
+		if h.OK {
+			if _, e := tab.Name(h.Name); err == nil {
+				err = e
+			}
+		}
+	}
+	n := 0
+	for _, e := range tab.All() {
+		if err == nil {
+			err = e
+		}
+		if n++; n > 100_000 {
+			break
+		}
+	}
+	if e := tab.Verify(); err == nil {
+		err = e
+	}
+	return err
+}
+
+func damageSample(t testing.TB, inline int) *Encoded {
+	rng := rand.New(rand.NewPCG(5, 5))
+	return encode(t, Options{ChunkSize: 128, StringSize: 128, InlineSize: inline},
+		randomFuncs(rng, 60, 4000)...)
+}
+
+func TestTruncated(t *testing.T) {
+	e := damageSample(t, 0)
+	for n := range e.Header {
+		tab, err := Open(e.Header[:n:n], nil)
+		if err == nil {
+			err = walk(tab)
+		}
+		if err == nil {
+			t.Fatalf("%d of %d bytes pass for a whole table", n, len(e.Header))
+		}
+		if !errors.Is(err, ErrFormat) {
+			t.Fatalf("%d bytes: %v is no ErrFormat", n, err)
+		}
+	}
+	e = damageSample(t, -1)
+	for kind, list := range map[BlockKind][][]byte{Chunk: e.Chunks, Strings: e.Strings} {
+		whole := list[1]
+		for n := range whole {
+			list[1] = whole[:n:n]
+			tab, err := Open(e.Header, e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := walk(tab); !errors.Is(err, ErrFormat) {
+				t.Fatalf("%s cut to %d bytes: %v", kind, n, err)
+			}
+		}
+		list[1] = whole
+	}
+}
+
+// TestFlippedBits flips every bit: what comes is an error, another digest, or the
+// very same content.
+func TestFlippedBits(t *testing.T) {
+	e := damageSample(t, 0)
+	want := text(t, open(t, e))
+	for i := range e.Header {
+		for bit := range 8 {
+			e.Header[i] ^= 1 << bit
+			tab, err := Open(e.Header, nil)
+			if err == nil {
+				err = walk(tab)
+			}
+			if err != nil && !errors.Is(err, ErrFormat) && !errors.Is(err, ErrVersion) {
+				t.Fatalf("byte %d bit %d: %v", i, bit, err)
+			}
+			if err == nil {
+				sum, _ := tab.Digest()
+				if sum == e.Digest && text(t, tab) != want {
+					t.Fatalf("byte %d bit %d: other content under the same digest", i, bit)
+				}
+			}
+			e.Header[i] ^= 1 << bit
+		}
+	}
+}
+
+// TestDamageStaysLocal damages one chunk: the others are still answered.
+func TestDamageStaysLocal(t *testing.T) {
+	e := damageSample(t, -1)
+	tab := open(t, e)
+	var addrs []addr.Addr
+	var chunk []int
+	for i, c := range tab.h.chunks {
+		addrs = append(addrs, addr.Addr(c.start))
+		chunk = append(chunk, i)
+	}
+	e.Chunks[1] = nil
+	tab, err := Open(e.Header, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hits := make([]Hit, len(addrs))
+	if err := tab.Join(addrs, hits); !errors.Is(err, ErrFormat) {
+		t.Errorf("join: %v", err)
+	}
+	for i, h := range hits {
+		if h.OK == (chunk[i] == 1) {
+			t.Errorf("chunk %d: hit %v", chunk[i], h.OK)
+		}
+	}
+	errs, pieces := 0, 0
+	for _, err := range tab.Pieces() {
+		if err != nil {
+			errs++
+		} else {
+			pieces++
+		}
+	}
+	if errs != 1 || pieces == 0 {
+		t.Errorf("%d errors and %d pieces, want 1 error", errs, pieces)
+	}
+}
+
+func TestVersionAndFlags(t *testing.T) {
+	e := damageSample(t, 0)
+	for _, tt := range []struct {
+		at   int
+		val  byte
+		want error
+	}{
+		{0, 'X', ErrFormat}, {6, 0, ErrFormat}, {6, Version + 1, ErrVersion}, {7, 1, ErrVersion},
+	} {
+		h := slices.Clone(e.Header)
+		h[tt.at] = tt.val
+		if _, err := Open(h, nil); !errors.Is(err, tt.want) {
+			t.Errorf("byte %d = %d: %v, want %v", tt.at, tt.val, err, tt.want)
+		}
+	}
+}
+
+// TestUnknownTagsAreSkipped writes a table as a newer program would: with blocks
+// that this one does not know, in front of and behind those it does.
+func TestUnknownTagsAreSkipped(t *testing.T) {
+	e := damageSample(t, -1)
+	old := open(t, e)
+	want := text(t, old)
+	h := *old.h
+	h.chunks = slices.Clone(h.chunks)
+	for i := range e.Chunks {
+		raw, err := h.chunks[i].block.unpack(nil, e.Chunks[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw = append(appendTagged(nil, 77, []byte("inline trees")), raw...)
+		raw = appendTagged(raw, 1<<40, nil)
+		raw = appendTagged(raw, 77, []byte("again"))
+		e.Chunks[i], h.chunks[i].block = compress(raw)
+	}
+	body := h.append(nil)
+	e.Header = append(body[:8:8], appendTagged(nil, 99, []byte("files"))...)
+	e.Header = append(e.Header, body[8:]...)
+	e.Header = appendTagged(e.Header, 63, []byte("more"))
+	if got := text(t, open(t, e)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	e.Header = appendTagged(e.Header, tagStrings, nil)
+	if _, err := Open(e.Header, e); !errors.Is(err, ErrFormat) {
+		t.Errorf("a known tag twice: %v", err)
+	}
+}
+
+// TestHostileSizes has headers whose numbers promise more than there is.
+func TestHostileSizes(t *testing.T) {
+	entry := func(raw, stored uint32, packed bool) blockEntry {
+		return blockEntry{raw: raw, stored: stored, zstd: packed}
+	}
+	bomb := make([]byte, 1<<20)
+	packed, real := compress(bomb)
+	one := func(block blockEntry) header {
+		c := chunkEntry{span: 10, ranges: 1, funcs: 1, strs: 1, block: block}
+		return header{ranges: 1, funcs: 1, strs: 1, chunks: []chunkEntry{c}}
+	}
+	many := chunkEntry{span: 1 << 30, ranges: 1 << 20, block: entry(100, 100, false)}
+	gap := chunkEntry{gap: 1, span: 10, ranges: 1, block: real}
+	names := chunkEntry{span: 10, ranges: 1, funcs: 1, strs: 2, block: real}
+	last := one(real)
+	last.first = ^uint64(0) - 5
+	tests := map[string]header{
+		"raw size over the limit":  one(entry(MaxBlock+1, 10, true)),
+		"ranges over the limit":    {ranges: MaxTable + 1, funcs: 1, strs: 1},
+		"more ranges than bytes":   {ranges: 1 << 20, chunks: []chunkEntry{many}},
+		"chunk without ranges":     {chunks: []chunkEntry{{span: 1, block: real}}},
+		"chunk past the end":       last,
+		"strings not in the sum":   one(real),
+		"stored larger than raw":   one(entry(10, 11, true)),
+		"plain of another size":    one(entry(10, 9, false)),
+		"gap before the first":     {ranges: 1, chunks: []chunkEntry{gap}},
+		"more strings than ranges": {ranges: 1, funcs: 1, strs: 2, chunks: []chunkEntry{names}},
+	}
+	for name, h := range tests {
+		if _, err := Open(h.append(nil), nil); !errors.Is(err, ErrFormat) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	lying := real
+	lying.raw /= 2
+	if out, err := lying.unpack(nil, packed); !errors.Is(err, ErrFormat) {
+		t.Errorf("frame twice as large as said: %d bytes, %v", len(out), err)
+	}
+	double := slices.Concat(packed, packed)
+	two := entry(real.raw, uint32(len(double)), true)
+	if _, err := two.unpack(nil, double); !errors.Is(err, ErrFormat) {
+		t.Errorf("two frames in one block: %v", err)
+	}
+}
+
+// FuzzOpen gives a header and two blocks of free content to every reader.
+func FuzzOpen(f *testing.F) {
+	in := damageSample(f, 0)
+	f.Add(in.Header, []byte{}, []byte{})
+	out := damageSample(f, -1)
+	f.Add(out.Header, out.Chunks[0], out.Strings[0])
+	one := encode(f, Options{InlineSize: -1}, Func{1, 2, "f", 0}, Func{2, 9, "f", Unsized})
+	f.Add(one.Header, one.Chunks[0], one.Strings[0])
+	f.Fuzz(func(t *testing.T, header, chunk, text []byte) {
+		tab, err := Open(header, &Encoded{Chunks: [][]byte{chunk}, Strings: [][]byte{text}})
+		if (err == nil) == (tab == nil) {
+			t.Fatal("a table and an error, or neither")
+		}
+		if err == nil {
+			_ = walk(tab)
+		}
+	})
+}
+
+// FuzzChunk gives free content to the chunk reader behind the decompressor, which
+// random bytes do not get past.
+func FuzzChunk(f *testing.F) {
+	e := damageSample(f, -1)
+	tab := open(f, e)
+	for i := range 3 {
+		raw, err := tab.h.chunks[i].block.unpack(nil, e.Chunks[i])
+		if err != nil {
+			f.Fatal(err)
+		}
+		c := tab.h.chunks[i]
+		f.Add(slices.Clone(raw), c.span, c.ranges, c.funcs, c.strs)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte, span, ranges, funcs, strs uint64) {
+		entry := chunkEntry{start: 1000, span: span % (1 << 60), ranges: ranges, funcs: funcs, strs: strs}
+		var c chunkCursor
+		if c.open(entry, raw) != nil {
+			return
+		}
+		last := entry.start
+		for c.next() {
+			if c.start < last || c.end <= c.start || c.end > entry.start+entry.span ||
+				c.start < c.funcStart || c.end > c.funcStart+c.funcSize {
+				t.Fatalf("range %d-%d after %d, function %d+%d", c.start, c.end, last,
+					c.funcStart, c.funcSize)
+			}
+			last = c.end
+		}
+		_ = c.close()
+	})
+}
