@@ -49,13 +49,13 @@ func (k SourceKind) String() string {
 // SourceInfo describes one source of an object. Sources are immutable: a source
 // with other content has another Digest.
 type SourceInfo struct {
-	Kind   SourceKind
-	Digest [32]byte // of the table's content, symtab.Encoded.Digest
-	Producer uint32 // revision of the decoder that made the table
-	Path     string // where it was read; of several places the bytewise smallest
-	Funcs    uint32 // functions
-	Named    uint64 // bytes of code that have a name
-	Size     int64  // bytes stored, the captured input left out
+	Kind     SourceKind
+	Digest   [32]byte // of the table's content, symtab.Encoded.Digest
+	Producer uint32   // revision of the decoder that made the table
+	Path     string   // where it was read; of several places the bytewise smallest
+	Funcs    uint32   // functions
+	Named    uint64   // bytes of code that have a name
+	Size     int64    // bytes stored, the captured input left out
 
 	// What follows is filled in by Sink.Merge.
 

@@ -145,7 +145,13 @@ func (s *NewSource) describe() (SourceInfo, error) {
 		return info, fmt.Errorf("%s source %s: no table", info.Kind, info.Path)
 	}
 	info.Digest = s.Table.Digest
-	info.TableVersion = symtab.Version
+	if info.TableVersion == 0 { // else it is an imported table's
+		info.TableVersion = symtab.Version
+	}
+	if info.TableVersion > symtab.Version {
+		return info, fmt.Errorf("%s source %s: table version %d: %w", info.Kind, info.Path,
+			info.TableVersion, ErrVersion)
+	}
 	info.Funcs, info.Named = uint32(s.Table.Funcs), s.Table.Named
 	info.Size = s.Table.Size
 	info.Chunks, info.Strings = uint32(len(s.Table.Chunks)), uint32(len(s.Table.Strings))

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"symbolize/store/symtab"
+)
+
+// RebuildOptions say how to make tables anew.
+type RebuildOptions struct {
+	// Table makes the table of a source of m from its captured input. It must not
+	// keep raw.
+	Table func(m *Manifest, info SourceInfo, raw []byte) (*symtab.Encoded, error)
+	// Producer is the revision of the decoders behind Table.
+	Producer func(SourceKind) uint32
+}
+
+// RebuildResult counts what Rebuild did.
+type RebuildResult struct {
+	Sources  int     // with a captured input
+	Changed  int     // whose table has become another
+	Problems []error // sources that were left as they were
+}
+
+// Rebuild makes the tables of all captured inputs anew, and puts them in the
+// place of the old ones.
+func (w *Writer) Rebuild(ctx context.Context, opts RebuildOptions) (*RebuildResult, error) {
+	res := new(RebuildResult)
+	for m, err := range w.Objects() {
+		if err := ctx.Err(); err != nil {
+			return res, err
+		}
+		if errors.Is(err, ErrDamaged) {
+			res.Problems = append(res.Problems, err)
+			continue
+		}
+		if err != nil {
+			return res, err
+		}
+		if !slices.ContainsFunc(m.Sources, func(s SourceInfo) bool { return s.RawSize > 0 }) {
+			continue
+		}
+		if err := w.rebuildObject(ctx, m, opts, res); err != nil {
+			return res, fmt.Errorf("object %s: %w", m.ID, err)
+		}
+	}
+	return res, nil
+}
+
+// rebuildObject replaces the sources of one object that have a captured input.
+func (w *Writer) rebuildObject(ctx context.Context, m *Manifest, opts RebuildOptions,
+	res *RebuildResult) error {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if w.db == nil {
+		return fmt.Errorf("%s: %w", w.path, ErrClosed)
+	}
+	next := m.clone()
+	var changes []sourceChange
+	for i, info := range m.Sources {
+		if info.RawSize == 0 {
+			continue
+		}
+		res.Sources++
+		ch, err := w.remake(m, i, opts)
+		if err != nil {
+			res.Problems = append(res.Problems, fmt.Errorf("%s of %s: %w", info.Kind, m.ID, err))
+			continue
+		}
+		if ch.info.Digest != info.Digest {
+			res.Changed++
+		}
+		next.Sources = slices.DeleteFunc(next.Sources, func(s SourceInfo) bool {
+			return s.Kind == info.Kind && (s.Digest == info.Digest || s.Digest == ch.info.Digest)
+		})
+		next.Sources = append(next.Sources, ch.info)
+		changes = append(changes, ch)
+	}
+	slices.SortFunc(next.Sources, CompareSources)
+	return w.replace(ctx, m, next, changes)
+}
+
+// remake makes one table anew.
+func (w *Writer) remake(m *Manifest, i int, opts RebuildOptions) (sourceChange, error) {
+	old := m.Sources[i]
+	raw, err := w.Raw(m, i)
+	if err != nil {
+		return sourceChange{}, err
+	}
+	table, err := opts.Table(m, old, raw)
+	if err != nil {
+		return sourceChange{}, err
+	}
+	src := &NewSource{Info: old, Table: table, Raw: raw}
+	src.Info.Producer, src.Info.TableVersion = opts.Producer(old.Kind), 0
+	info, err := src.describe()
+	if err != nil {
+		return sourceChange{}, err
+	}
+	ch := sourceChange{source: src, info: info, writeTable: true, writeRaw: true}
+	at := slices.IndexFunc(m.Sources, func(s SourceInfo) bool {
+		return s.Kind == info.Kind && s.Digest == info.Digest
+	})
+	if at >= 0 {
+		ch.old = m.Sources[at]
+	}
+	return ch, nil
+}
+
+// replace writes the new sources, then the manifest, and last removes the parts
+// that it no longer names. A captured input is named by a manifest at any moment:
+// it could not be made again.
+func (w *Writer) replace(ctx context.Context, m, next *Manifest, changes []sourceChange) error {
+	b := &batch{ctx: ctx, w: w}
+	for i := range changes {
+		ch := &changes[i]
+		if err := errors.Join(b.putTable(next, ch), b.putRaw(next, ch)); err != nil {
+			return err
+		}
+		at := slices.IndexFunc(next.Sources, func(s SourceInfo) bool {
+			return s.Kind == ch.info.Kind && s.Digest == ch.info.Digest
+		})
+		if at >= 0 {
+			next.Sources[at] = ch.info
+		}
+	}
+	if err := b.put(manifestKey(m.ID), encodeManifest(next)); err != nil {
+		return err
+	}
+	for i := range m.Sources {
+		old := &m.Sources[i]
+		if slices.ContainsFunc(next.Sources, func(s SourceInfo) bool {
+			return s.Kind == old.Kind && s.Digest == old.Digest
+		}) {
+			continue
+		}
+		if err := b.removeSource(m, old); err != nil {
+			return err
+		}
+	}
+	return b.commit()
+}
+
+// removeSource removes all parts of a source.
+func (b *batch) removeSource(m *Manifest, info *SourceInfo) error {
+	prefix := sourcePrefix(prefixTable, m.ID, info)
+	if err := b.remove(tableKey(prefix, partHeader, 0)); err != nil {
+		return err
+	}
+	if err := errors.Join(b.putParts(prefix, partChunk, nil, info.Chunks),
+		b.putParts(prefix, partStrings, nil, info.Strings)); err != nil {
+		return err
+	}
+	prefix = sourcePrefix(prefixRaw, m.ID, info)
+	for i := range info.RawPieces {
+		if err := b.remove(rawKey(prefix, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,395 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// WriterOptions say how to open a store for writing.
+type WriterOptions struct {
+	// LockTimeout is how long to wait for another writer: 0 not at all, less than 0
+	// as long as the context.
+	LockTimeout time.Duration
+	// PublishEvery is the shortest time between generations published by the way,
+	// during a long run; 0 stands for DefaultPublishEvery, less than 0 for never.
+	PublishEvery time.Duration
+}
+
+// DefaultPublishEvery is the usual WriterOptions.PublishEvery.
+const DefaultPublishEvery = 30 * time.Second
+
+// publishShare bounds what publishing by the way may cost: one part in so many
+// of a run.
+const publishShare = 20
+
+// Writer is a store opened for writing: a Sink, and a View of what was written.
+// There is one at a time for a store, in all processes. Its methods may be called
+// from several goroutines.
+type Writer struct {
+	*database
+	opts WriterOptions
+	lock *os.File
+
+	// writing is held by whatever changes the database or replaces it.
+	writing     sync.Mutex
+	space       *spaceGuard
+	dirty       bool // something was written since the last generation
+	gen         uint64
+	publishedAt time.Time
+	publishTook time.Duration
+}
+
+// OpenWriter opens a store for writing and makes it if it is not there. It fails
+// with a *LockedError if another process writes, with ErrVersion on a store of a
+// newer schema and with ErrNoSpace on a full disk.
+func OpenWriter(ctx context.Context, path string, opts WriterOptions) (*Writer, error) {
+	if err := os.MkdirAll(filepath.Join(path, gensName), 0o755); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	if err := checkFormat(path); err != nil {
+		return nil, err
+	}
+	lock, err := acquireLock(ctx, path, filepath.Join(path, lockName), opts.LockTimeout)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{database: &database{path: path}, opts: opts, lock: lock}
+	if err := w.start(); err != nil {
+		return nil, errors.Join(err, releaseLock(lock))
+	}
+	return w, nil
+}
+
+// checkFormat refuses a store of a newer schema.
+func checkFormat(store string) error {
+	path := filepath.Join(store, formatName)
+	b, err := readLimited(path, 4<<10)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	var schema int
+	if _, err := fmt.Sscanf(string(b), "symbolize store\nschema %d\n", &schema); err != nil {
+		return damaged("%s: no store's", path)
+	}
+	if schema > SchemaVersion {
+		return versionError(path, schema)
+	}
+	return nil
+}
+
+// start does what needs the lock: clears up after killed runs and opens db/.
+func (w *Writer) start() error {
+	if err := removeLeftovers(w.path); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	format := filepath.Join(w.path, formatName)
+	if _, err := os.Lstat(format); errors.Is(err, fs.ErrNotExist) {
+		tmp := filepath.Join(w.path, tmpPrefix+formatName)
+		text := fmt.Appendf(nil, "symbolize store\nschema %d\n", SchemaVersion)
+		if err := errors.Join(writeSynced(tmp, text), os.Rename(tmp, format)); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+	}
+	if err := w.open(); err != nil {
+		return err
+	}
+	gens, err := generations(w.path)
+	if err != nil {
+		return errors.Join(err, w.db.Close())
+	}
+	if len(gens) > 0 {
+		w.gen = gens[0]
+	}
+	w.publishedAt = time.Now()
+	return nil
+}
+
+// open makes db/ ready and opens it. The caller holds mu, or is alone.
+func (w *Writer) open() error {
+	live := filepath.Join(w.path, liveName)
+	_, err := os.Lstat(live)
+	w.dirty = err == nil // an interrupted run's work is still to be published
+	guard := newSpaceGuard(live)
+	if err := w.roomToOpen(guard); err != nil {
+		return err
+	}
+	if err := prepareLive(w.path, w.log.warn); err != nil {
+		return fmt.Errorf("store %s: %w", w.path, err)
+	}
+	guard.tables = tableBytes(live)
+	db, err := openBadger(badgerOptions(live, false, &w.log))
+	if err != nil {
+		return fmt.Errorf("store %s: %w", w.path, err)
+	}
+	if err := liveOpened(w.path); err != nil {
+		return errors.Join(fmt.Errorf("store: %w", err), db.Close())
+	}
+	w.db, w.space = db, guard
+	return nil
+}
+
+// roomToOpen makes sure that a copy of the tables, and what an interrupted run
+// left in its memtable logs, can be written.
+func (w *Writer) roomToOpen(guard *spaceGuard) error {
+	live := filepath.Join(w.path, liveName)
+	need := int64(spaceSlack) + 2*tableBytes(live) + memLogBytes(live)
+	if gens, err := generations(w.path); err == nil && len(gens) > 0 {
+		need += 2 * tableBytes(genDir(w.path, gens[0]))
+	}
+	free, err := guard.free(w.path)
+	if err != nil {
+		return fmt.Errorf("free space of %s: %w", w.path, err)
+	}
+	if free < need {
+		return fmt.Errorf("%w: %s: %d MiB free, %d MiB needed to open it", ErrNoSpace, w.path,
+			free>>20, (need+1<<20-1)>>20)
+	}
+	return nil
+}
+
+// memLogBytes bounds what replaying the memtable logs of dir will write.
+func memLogBytes(dir string) (n int64) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".mem") {
+			n += 2 * memTableSize
+		}
+	}
+	return min(n, 4*memTableSize)
+}
+
+// openBadger opens a database; a panic of Badger's, which damage causes, comes
+// back as ErrDamaged.
+func openBadger(o badger.Options) (db *badger.DB, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = damaged("%s: %v", o.Dir, p)
+		}
+	}()
+	return badger.Open(o)
+}
+
+// Merge implements Sink.
+func (w *Writer) Merge(ctx context.Context, c *Contribution) error {
+	if err := checkContribution(c); err != nil {
+		return err
+	}
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if w.db == nil {
+		return fmt.Errorf("%s: %w", w.path, ErrClosed)
+	}
+	if err := w.merge(ctx, c); err != nil {
+		return fmt.Errorf("object %s: %w", c.Manifest.ID, err)
+	}
+	return w.publishByTheWay()
+}
+
+func (w *Writer) merge(ctx context.Context, c *Contribution) error {
+	key := manifestKey(c.Manifest.ID)
+	old, err := w.manifest(key)
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrDamaged) {
+		return err
+	}
+	fresh := err != nil // a manifest that cannot be read is written anew
+	if fresh {
+		old = &Manifest{ID: c.Manifest.ID}
+	}
+	next := mergeFacts(old, &c.Manifest)
+	sources, changes, err := mergeSources(old.Sources, c)
+	if err != nil {
+		return err
+	}
+	next.Sources = sources
+	return w.write(ctx, key, old, &next, changes, fresh)
+}
+
+// write stores the changed sources and then the manifest that names them.
+func (w *Writer) write(ctx context.Context, key []byte, old, next *Manifest,
+	changes []sourceChange, fresh bool) error {
+	b := &batch{ctx: ctx, w: w}
+	if err := b.withdraw(key, old, changes); err != nil {
+		return err
+	}
+	for i := range changes {
+		ch := &changes[i]
+		if ch.writeTable {
+			if err := b.putTable(next, ch); err != nil {
+				return err
+			}
+		}
+		if ch.writeRaw {
+			if err := b.putRaw(next, ch); err != nil {
+				return err
+			}
+			at := slices.IndexFunc(next.Sources, func(s SourceInfo) bool {
+				return s.Kind == ch.info.Kind && s.Digest == ch.info.Digest
+			})
+			next.Sources[at] = ch.info
+		}
+	}
+	text := encodeManifest(next)
+	if len(text) > maxManifest {
+		return fmt.Errorf("manifest: %w: %d bytes, at most %d", ErrTooLarge, len(text), maxManifest)
+	}
+	if !fresh && len(changes) == 0 && bytes.Equal(text, encodeManifest(old)) {
+		return nil
+	}
+	if err := b.put(key, text); err != nil {
+		return err
+	}
+	return b.commit()
+}
+
+// withdraw takes sources whose parts are about to be written over out of the
+// manifest first, so that it never names a table that is half of each.
+func (b *batch) withdraw(key []byte, old *Manifest, changes []sourceChange) error {
+	without := old.clone()
+	for _, ch := range changes {
+		if ch.old.Kind == 0 {
+			continue
+		}
+		without.Sources = slices.DeleteFunc(without.Sources, func(s SourceInfo) bool {
+			return s.Kind == ch.old.Kind && s.Digest == ch.old.Digest
+		})
+	}
+	if len(without.Sources) == len(old.Sources) {
+		return nil
+	}
+	return b.put(key, encodeManifest(without))
+}
+
+// PutDir implements Sink.
+func (w *Writer) PutDir(dir string, rows DirRows) error {
+	if err := checkDir(dir, rows); err != nil {
+		return err
+	}
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if w.db == nil {
+		return fmt.Errorf("%s: %w", w.path, ErrClosed)
+	}
+	b := &batch{ctx: context.Background(), w: w}
+	if len(rows) == 0 {
+		if err := b.remove(dirKey(dir)); err != nil {
+			return err
+		}
+		return b.commit()
+	}
+	text, err := encodeRows(slices.Clone(rows).Sort())
+	if err != nil {
+		return fmt.Errorf("directory %s: %w", dir, err)
+	}
+	if err := b.put(dirKey(dir), text); err != nil {
+		return err
+	}
+	return b.commit()
+}
+
+// Publish makes all that was written so far a generation, which readers that open
+// the store from now on see. It does nothing if nothing was written.
+func (w *Writer) Publish() error {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if w.db == nil {
+		return fmt.Errorf("%s: %w", w.path, ErrClosed)
+	}
+	return w.publish(true)
+}
+
+// publishByTheWay publishes if it is time to, at a bounded share of the run.
+func (w *Writer) publishByTheWay() error {
+	every := w.opts.PublishEvery
+	if every == 0 {
+		every = DefaultPublishEvery
+	}
+	if every < 0 || time.Since(w.publishedAt) < max(every, publishShare*w.publishTook) {
+		return nil
+	}
+	return w.publish(true)
+}
+
+// publish closes the database, makes it a generation, and opens a clone of it if
+// reopen is set. On an error the database is closed; what was committed is kept
+// in db/ and taken up by the next writer.
+func (w *Writer) publish(reopen bool) error {
+	start := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.dirty && reopen {
+		w.publishedAt = start
+		return nil
+	}
+	err := w.db.Close()
+	w.db = nil
+	if err != nil {
+		return fmt.Errorf("closing %s: %w", w.path, err)
+	}
+	if err := w.seal(); err != nil {
+		return fmt.Errorf("publishing %s: %w", w.path, err)
+	}
+	if reopen {
+		if err := w.open(); err != nil {
+			return err
+		}
+	}
+	w.publishedAt = time.Now()
+	w.publishTook = w.publishedAt.Sub(start)
+	return nil
+}
+
+// seal turns the closed db/ into a generation, or removes it if it says nothing
+// new.
+func (w *Writer) seal() error {
+	live := filepath.Join(w.path, liveName)
+	if !w.dirty && w.gen > 0 {
+		return removeTree(live)
+	}
+	gen, err := publish(w.path, live)
+	if err != nil {
+		return err
+	}
+	w.gen, w.dirty = gen, false
+	return removeOld(w.path, keptGenerations)
+}
+
+// Generation returns the number of the newest generation; 0 if there is none.
+func (w *Writer) Generation() uint64 {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	return w.gen
+}
+
+// Close publishes what was written and gives the lock back. Only after it
+// returned nil is everything on disk. A second Close does nothing.
+func (w *Writer) Close() error {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if w.lock == nil {
+		return nil
+	}
+	var err error
+	if w.db != nil && w.dirty && manySmallLogs(filepath.Join(w.path, liveName)) {
+		err = w.tidy()
+	}
+	if w.db != nil {
+		err = errors.Join(err, w.publish(false))
+	}
+	err = errors.Join(err, releaseLock(w.lock))
+	w.lock = nil
+	return err
+}
