@@ -1,0 +1,380 @@
+package dwarf
+
+// encoding is what the size of a form depends on besides the form.
+type encoding struct {
+	addrSize uint8
+	is64     bool
+	refAddr  uint8 // size of DW_FORM_ref_addr: of an address in DWARF 2, else of an offset
+}
+
+func (e encoding) offsetSize() uint8 {
+	if e.is64 {
+		return 8
+	}
+	return 4
+}
+
+// fixedSize returns the size of values of a form, if they all have the same.
+func (e encoding) fixedSize(form uint16) (uint8, bool) {
+	switch form {
+	case formFlagPresent, formImplicitConst:
+		return 0, true
+	case formData1, formRef1, formFlag, formStrx1, formAddrx1:
+		return 1, true
+	case formData2, formRef2, formStrx2, formAddrx2:
+		return 2, true
+	case formStrx3, formAddrx3:
+		return 3, true
+	case formData4, formRef4, formRefSup4, formStrx4, formAddrx4:
+		return 4, true
+	case formData8, formRef8, formRefSig8, formRefSup8:
+		return 8, true
+	case formData16:
+		return 16, true
+	case formAddr:
+		return e.addrSize, true
+	case formRefAddr:
+		return e.refAddr, true
+	case formStrp, formSecOffset, formLineStrp, formStrpSup, formGNURefAlt, formGNUStrpAlt:
+		return e.offsetSize(), true
+	}
+	return 0, false
+}
+
+func knownForm(form uint16) bool {
+	switch form {
+	case formBlock, formBlock1, formBlock2, formBlock4, formExprloc, formString, formSdata,
+		formUdata, formRefUdata, formIndirect, formStrx, formAddrx, formLoclistx,
+		formRnglistx, formGNUAddrIndex, formGNUStrIndex:
+		return true
+	}
+	_, ok := encoding{}.fixedSize(form)
+	return ok
+}
+
+// class is what the walk does with an entry of an abbreviation.
+type class uint8
+
+const (
+	classOther  class = iota // attributes and, if a sibling is given, children are skipped
+	classScope               // children can be functions or inlined calls
+	classType                // as classScope where the language puts code into types
+	classFunc                // a subprogram with addresses
+	classInline              // an inlined call
+)
+
+// slot numbers the attributes that are read; slotNone marks one that is skipped.
+type slot uint8
+
+const (
+	slotNone slot = iota
+	slotSibling
+	slotName
+	slotLinkage
+	slotLowPC
+	slotHighPC
+	slotRanges
+	slotOrigin
+	slotSpec
+	slotDeclFile
+	slotDeclLine
+	slotCallFile
+	slotCallLine
+	slotCallColumn
+	slotStmtList
+	slotCompDir
+	slotLanguage
+	slotAddrBase
+	slotStrBase
+	slotRngBase
+	slotGNURanges
+	slotDWOName
+	slotDWOID
+	numSlots
+)
+
+// step is one instruction of a compiled abbreviation: pass over pre bytes, then
+// read a value of the form into the slot, or skip it.
+type step struct {
+	pre  uint32
+	form uint16
+	slot slot
+	arg  int32 // index into implicit, for DW_FORM_implicit_const
+}
+
+// program is a run of steps and the bytes after the last.
+type program struct {
+	lo, hi uint32
+	tail   uint32
+}
+
+// abbrev is a compiled abbreviation. full reads all that is of interest in the
+// entry, skip only its sibling. sibling is the position of a four byte sibling
+// reference from the first attribute on, or -1.
+type abbrev struct {
+	tag      uint16
+	class    class
+	children bool
+	sibling  int32
+	full     program
+	skip     program
+}
+
+// abbrevs is a compiled table of .debug_abbrev. Producers number from 1 on, which
+// makes the code an index; other codes stand in the map.
+type abbrevs struct {
+	list     []abbrev
+	sparse   map[uint64]uint32
+	steps    []step
+	implicit []int64
+	damage   string     // why the table ends early, "" if it does not
+	specs    []attrSpec // scratch
+}
+
+type attrSpec struct {
+	attr, form uint16
+	value      int64
+}
+
+func (t *abbrevs) lookup(code uint64) *abbrev {
+	if code-1 < uint64(len(t.list)) && t.sparse == nil {
+		return &t.list[code-1]
+	}
+	if i, ok := t.sparse[code]; ok {
+		return &t.list[i]
+	}
+	return nil
+}
+
+// parse compiles the table at off, over what t held. It keeps what stands before
+// a damage and returns the reason, or "".
+func (t *abbrevs) parse(sec []byte, off uint64, enc encoding) string {
+	t.list, t.steps, t.implicit = t.list[:0], t.steps[:0], t.implicit[:0]
+	t.sparse = nil
+	r := buf{b: sec}
+	r.seek(off)
+	for {
+		code := r.uleb()
+		if r.bad {
+			return "abbreviation table does not end"
+		}
+		if code == 0 {
+			return ""
+		}
+		if len(t.list) >= maxAbbrevs {
+			return "too many abbreviations"
+		}
+		ab := abbrev{sibling: -1}
+		tag := r.uleb()
+		ab.tag = uint16(min(tag, 0xffff))
+		ab.children = r.u8() != 0
+		if reason := t.readSpecs(&r); reason != "" {
+			return reason
+		}
+		t.compile(&ab, enc)
+		t.add(code, ab)
+	}
+}
+
+// parseOne compiles only the abbreviation with this code: the first one, as a rule,
+// when it is a root entry's. The result is valid until the next call.
+func (t *abbrevs) parseOne(sec []byte, off, code uint64, enc encoding) (*abbrev, string) {
+	t.list, t.steps, t.implicit = t.list[:0], t.steps[:0], t.implicit[:0]
+	r := buf{b: sec}
+	r.seek(off)
+	for n := 0; n < maxAbbrevs; n++ {
+		c := r.uleb()
+		if r.bad || c == 0 {
+			break
+		}
+		ab := abbrev{sibling: -1, tag: uint16(min(r.uleb(), 0xffff))}
+		ab.children = r.u8() != 0
+		if reason := t.readSpecs(&r); reason != "" {
+			return nil, reason
+		}
+		if c == code {
+			t.compile(&ab, enc)
+			t.list = append(t.list, ab)
+			return &t.list[0], ""
+		}
+	}
+	return nil, "entry without abbreviation"
+}
+
+func (t *abbrevs) add(code uint64, ab abbrev) {
+	if t.sparse == nil && code == uint64(len(t.list))+1 {
+		t.list = append(t.list, ab)
+		return
+	}
+	if t.sparse == nil {
+		t.sparse = make(map[uint64]uint32, len(t.list)+1)
+		for i := range t.list {
+			t.sparse[uint64(i)+1] = uint32(i)
+		}
+	}
+	if _, dup := t.sparse[code]; !dup {
+		t.sparse[code] = uint32(len(t.list))
+		t.list = append(t.list, ab)
+	}
+}
+
+// readSpecs reads the attribute specifications of one abbreviation into specs.
+func (t *abbrevs) readSpecs(r *buf) string {
+	t.specs = t.specs[:0]
+	for {
+		attr, form := r.uleb(), r.uleb()
+		s := attrSpec{attr: uint16(min(attr, 0xffff)), form: uint16(min(form, 0xffff))}
+		if form == formImplicitConst {
+			s.value = r.sleb()
+		}
+		switch {
+		case r.bad:
+			return "abbreviation table does not end"
+		case attr == 0 && form == 0:
+			return ""
+		case !knownForm(s.form):
+			return "unknown form in an abbreviation"
+		case len(t.specs) >= maxAbbrevAttrs:
+			return "too many attributes in an abbreviation"
+		}
+		t.specs = append(t.specs, s)
+	}
+}
+
+func (t *abbrevs) compile(ab *abbrev, enc encoding) {
+	pc := false
+	for _, s := range t.specs {
+		pc = pc || s.attr == atLowPC || s.attr == atRanges
+	}
+	ab.class = classify(ab.tag, pc)
+	ab.skip, ab.sibling = t.program(enc, siblingSlot)
+	ab.full = ab.skip
+	switch ab.tag {
+	case tagSubprogram, tagInlinedSubroutine:
+		ab.full, _ = t.program(enc, functionSlot)
+	case tagCompileUnit, tagPartialUnit, tagSkeletonUnit, tagTypeUnit:
+		ab.full, _ = t.program(enc, unitSlot)
+	}
+	if !ab.children {
+		ab.sibling = -1
+	}
+}
+
+// program compiles specs, with the slots that of tells. at is where a four byte
+// sibling reference lies, or -1.
+func (t *abbrevs) program(enc encoding, of func(attr uint16) slot) (p program, at int32) {
+	p.lo, at = uint32(len(t.steps)), -1
+	total, fixed := uint32(0), true
+	for _, s := range t.specs {
+		size, ok := enc.fixedSize(s.form)
+		sl := of(s.attr)
+		if sl == slotNone && ok {
+			p.tail += uint32(size)
+			total += uint32(size)
+			continue
+		}
+		if sl == slotSibling && s.form == formRef4 && fixed && at < 0 {
+			at = int32(total)
+		}
+		st := step{pre: p.tail, form: s.form, slot: sl}
+		if s.form == formImplicitConst {
+			st.arg = int32(len(t.implicit))
+			t.implicit = append(t.implicit, s.value)
+		}
+		t.steps = append(t.steps, st)
+		p.tail = 0
+		total += uint32(size)
+		fixed = fixed && ok
+	}
+	p.hi = uint32(len(t.steps))
+	return p, at
+}
+
+func classify(tag uint16, pc bool) class {
+	switch tag {
+	case tagSubprogram:
+		if pc {
+			return classFunc
+		}
+	case tagInlinedSubroutine:
+		return classInline
+	case tagClassType, tagStructureType, tagUnionType, tagInterfaceType, tagEnumerationType,
+		tagVariantPart:
+		return classType
+	case tagArrayType, tagSubroutineType, tagCallSite, tagGNUCallSite, tagGNUParameterPack:
+	default:
+		return classScope
+	}
+	return classOther
+}
+
+func siblingSlot(attr uint16) slot {
+	if attr == atSibling {
+		return slotSibling
+	}
+	return slotNone
+}
+
+func functionSlot(attr uint16) slot {
+	switch attr {
+	case atSibling:
+		return slotSibling
+	case atName:
+		return slotName
+	case atLinkageName, atMIPSLinkageName:
+		return slotLinkage
+	case atLowPC:
+		return slotLowPC
+	case atHighPC:
+		return slotHighPC
+	case atRanges:
+		return slotRanges
+	case atAbstractOrigin:
+		return slotOrigin
+	case atSpecification:
+		return slotSpec
+	case atDeclFile:
+		return slotDeclFile
+	case atDeclLine:
+		return slotDeclLine
+	case atCallFile:
+		return slotCallFile
+	case atCallLine:
+		return slotCallLine
+	case atCallColumn:
+		return slotCallColumn
+	}
+	return slotNone
+}
+
+func unitSlot(attr uint16) slot {
+	switch attr {
+	case atName:
+		return slotName
+	case atLowPC:
+		return slotLowPC
+	case atHighPC:
+		return slotHighPC
+	case atRanges:
+		return slotRanges
+	case atStmtList:
+		return slotStmtList
+	case atCompDir:
+		return slotCompDir
+	case atLanguage:
+		return slotLanguage
+	case atAddrBase, atGNUAddrBase:
+		return slotAddrBase
+	case atStrOffsetsBase:
+		return slotStrBase
+	case atRnglistsBase:
+		return slotRngBase
+	case atGNURangesBase:
+		return slotGNURanges
+	case atDWOName, atGNUDWOName:
+		return slotDWOName
+	case atGNUDWOID:
+		return slotDWOID
+	}
+	return slotNone
+}

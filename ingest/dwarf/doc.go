@@ -1,0 +1,40 @@
+// Package dwarf reads DWARF 2 to 5 for one purpose: which functions an object
+// has, what was inlined into them, and which lines their addresses belong to. It
+// knows nothing of symbol tables or stores, and never looks at types or variables.
+//
+// A Data is made from the sections of one file; Walk visits its units in order,
+// decoded by several goroutines into buffers that are used again. Everything a
+// Unit holds is borrowed: it is valid until the visit returns, and byte slices
+// (names, paths) alias the sections.
+//
+// # Why not debug/dwarf
+//
+// The standard package costs 220 ns and four allocations per entry, knows neither
+// split nor supplementary files, looks lines up only in sorted tables, and
+// allocates 4 GiB for an 18 KB hostile file. Here an abbreviation is compiled once
+// into a few steps ("skip 11 bytes, read a reference"), so that entries of no
+// interest, nine tenths of a C++ file, cost one addition or one jump by
+// DW_AT_sibling. The standard package is the oracle of the tests.
+//
+// # Split and supplementary files
+//
+// Skeleton units are completed from their .dwo file (Options.DWO) or from a
+// package (Options.DWP), in DWARF 5 as in the GNU form of DWARF 4. References
+// into the supplementary file that dwz makes (.gnu_debugaltlink) go to
+// Options.Alt. Addresses are those of the sections: relocatable files must have
+// been relocated (Relocate), any other file must not be, even if it has
+// .rela.debug_ sections: a linker told to --emit-relocs has applied them.
+//
+// # Hostile input
+//
+// Every count and length is checked against what is left and against the limits
+// in limits.go before anything is allocated. What several entries may share
+// (strings, range lists, line tables, abbreviations) is read under a budget in
+// proportion to the size of the unit or section that asks, so that no small file
+// costs quadratic time. A damaged unit loses what comes after the damage in that
+// unit only, and says so in Unit.Problems.
+//
+// References: DWARF Debugging Information Format versions 2 to 5;
+// https://gcc.gnu.org/wiki/DebugFission and DebugFissionDWP for the GNU forms of
+// version 4; binutils' and LLVM's linkers for the addresses of dropped code.
+package dwarf

@@ -1,0 +1,34 @@
+package dwarf
+
+// Limits on what a file can make us do. Real files stay far below: the greatest
+// seen in libc, ceph-osd and vmlinux stand beside.
+const (
+	maxUnits       = 1 << 22 // units of one section; seen: 2,352
+	maxDepth       = 1 << 12 // nesting of entries; seen: 60
+	maxOriginChain = 32      // abstract origins and specifications in a row; seen: 4
+	maxAbbrevs     = 1 << 18 // abbreviations of one table; seen: 1,100
+	maxAbbrevAttrs = 1 << 10 // attributes of one abbreviation; seen: 30
+	maxFiles       = 1 << 18 // files or directories of one line table; seen: 2,100
+	maxEntryForms  = 16      // forms of a file entry in DWARF 5; seen: 3
+	maxString      = 1 << 18 // bytes of one name; seen: 12 K
+	maxProblems    = 8       // problems kept per unit; more are only counted
+	maxDWPUnits    = 1 << 22 // units of a .dwp file
+	maxDWPColumns  = 16      // section kinds of a .dwp file; defined: 8
+)
+
+// Budgets: what one unit may read from sections that it shares with others, as
+// floor + factor × size of the unit in bytes.
+const (
+	rangeBudgetFloor   = 16 << 10
+	rangeBudgetFactor  = 32
+	stringBudgetFloor  = 512 << 10
+	stringBudgetFactor = 64
+)
+
+// sharedBudgetFactor and sharedBudgetFloor bound what all units together may make
+// us read from .debug_abbrev and .debug_line: tables do not overlap in real files,
+// so that a factor of 1 would do for them.
+const (
+	sharedBudgetFactor = 4
+	sharedBudgetFloor  = 64 << 10
+)

@@ -1,0 +1,285 @@
+package dwarf
+
+import (
+	stddwarf "debug/dwarf"
+	stdelf "debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"symbolize/ingest/addr"
+)
+
+// loadStd reads the DWARF sections of a file with the standard library.
+func loadStd(t testing.TB, path string) *Data {
+	t.Helper()
+	f, err := stdelf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	return New(stdSections(t, f, ""), Options{Name: path, Text: stdText(f)})
+}
+
+func stdText(f *stdelf.File) []addr.Range {
+	var text []addr.Range
+	for _, s := range f.Sections {
+		if s.Flags&stdelf.SHF_EXECINSTR != 0 && s.Size > 0 {
+			text = append(text, addr.Range{
+				Start: addr.Addr(s.Addr), End: addr.Addr(s.Addr + s.Size),
+			})
+		}
+	}
+	return text
+}
+
+func stdSections(t testing.TB, f *stdelf.File, suffix string) Sections {
+	t.Helper()
+	get := func(name string) []byte {
+		s := f.Section(name + suffix)
+		if s == nil {
+			return nil
+		}
+		b, err := s.Data()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return b
+	}
+	return Sections{
+		Info: get(".debug_info"), Abbrev: get(".debug_abbrev"), Line: get(".debug_line"),
+		LineStr: get(".debug_line_str"), Str: get(".debug_str"),
+		StrOffsets: get(".debug_str_offsets"), Addr: get(".debug_addr"),
+		Ranges: get(".debug_ranges"), RngLists: get(".debug_rnglists"),
+		BigEndian: f.ByteOrder.String() == "BigEndian",
+	}
+}
+
+// stdFunc is a function as debug/dwarf sees it, in a form that can be compared.
+type stdFunc struct {
+	Name    string
+	Ranges  string
+	Inlines []string // pre-order: depth, name, ranges, call site
+}
+
+func fmtRanges(rs [][2]uint64, alive func(a, b uint64) bool) string {
+	var s string
+	for _, r := range rs {
+		if alive(r[0], r[1]) {
+			s += fmt.Sprintf("[%x,%x)", r[0], r[1])
+		}
+	}
+	return s
+}
+
+// stdNames resolves names as the specification has it, over any unit.
+func stdName(t testing.TB, d *stddwarf.Data, e *stddwarf.Entry) string {
+	name := ""
+	for range 10 {
+		for _, at := range []stddwarf.Attr{stddwarf.AttrLinkageName, atMIPSLinkageName} {
+			if s, ok := e.Val(at).(string); ok {
+				return s
+			}
+		}
+		if s, ok := e.Val(stddwarf.AttrName).(string); ok && name == "" {
+			name = s
+		}
+		off, ok := e.Val(stddwarf.AttrAbstractOrigin).(stddwarf.Offset)
+		if !ok {
+			off, ok = e.Val(stddwarf.AttrSpecification).(stddwarf.Offset)
+		}
+		if !ok {
+			return name
+		}
+		r := d.Reader()
+		r.Seek(off)
+		var err error
+		if e, err = r.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return name
+}
+
+// stdWalk lists the functions with code of all units.
+func stdWalk(t testing.TB, d *stddwarf.Data, alive func(a, b uint64) bool) []stdFunc {
+	var out []stdFunc
+	type level struct{ fn, depth int }
+	stack := []level{{-1, 0}}
+	r := d.Reader()
+	for {
+		e, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e == nil {
+			return out
+		}
+		if e.Tag == 0 {
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		top := stack[len(stack)-1]
+		child := top
+		if e.Tag == stddwarf.TagSubprogram || e.Tag == stddwarf.TagInlinedSubroutine {
+			rs, err := d.Ranges(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code := fmtRanges(rs, alive)
+			switch {
+			case e.Tag == stddwarf.TagSubprogram && code != "":
+				child = level{len(out), 0}
+				out = append(out, stdFunc{Name: stdName(t, d, e), Ranges: code})
+			case e.Tag == stddwarf.TagSubprogram:
+				child = level{-1, 0}
+			case top.fn >= 0:
+				line, _ := e.Val(stddwarf.AttrCallLine).(int64)
+				out[top.fn].Inlines = append(out[top.fn].Inlines,
+					fmt.Sprintf("%d %s %s line %d", top.depth, stdName(t, d, e), code, line))
+				child.depth++
+			}
+		}
+		if e.Children {
+			stack = append(stack, child)
+		}
+	}
+}
+
+// ourWalk lists the same of our reader.
+func ourWalk(t testing.TB, d *Data, workers int) []stdFunc {
+	var out []stdFunc
+	name := func(u *Unit, sub int32) string {
+		if sub == NoSub {
+			return ""
+		}
+		if s := u.Subs[sub]; s.Linkage != nil {
+			return string(s.Linkage)
+		}
+		return string(u.Subs[sub].Name)
+	}
+	text := func(rs []addr.Range) string {
+		var s string
+		for _, r := range rs {
+			s += fmt.Sprintf("[%x,%x)", r.Start, r.End)
+		}
+		return s
+	}
+	err := d.Walk(t.Context(), workers, func(u *Unit) error {
+		for _, p := range u.Problems {
+			t.Errorf("%s: %v", d.opts.Name, p)
+		}
+		for _, f := range u.Functions {
+			sf := stdFunc{Name: name(u, f.Sub), Ranges: text(f.Ranges)}
+			for _, in := range f.Inlines {
+				sf.Inlines = append(sf.Inlines, fmt.Sprintf("%d %s %s line %d",
+					in.Depth, name(u, in.Sub), text(in.Ranges), in.CallLine))
+			}
+			out = append(out, sf)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// compareWithStd holds our reader against debug/dwarf over a whole file. Inlined
+// calls without code and without calls in them are the one thing that we leave out.
+func compareWithStd(t *testing.T, path string) {
+	t.Helper()
+	f, err := stdelf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sd, err := f.DWARF()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := loadStd(t, path)
+	tx := text{ranges: d.opts.Text, last: 1<<64 - 1}
+	want := stdWalk(t, sd, tx.alive)
+	for i := range want {
+		want[i].Inlines = dropEmpty(want[i].Inlines)
+	}
+	got := ourWalk(t, d, 2)
+	if len(want) == 0 {
+		t.Fatalf("%s: debug/dwarf finds no function", path)
+	}
+	diff := 0
+	for i := range max(len(got), len(want)) {
+		var g, w stdFunc
+		if i < len(got) {
+			g = got[i]
+		}
+		if i < len(want) {
+			w = want[i]
+		}
+		if !reflect.DeepEqual(g, w) {
+			t.Errorf("%s: function %d:\n got %q\nwant %q", path, i, g, w)
+			if diff++; diff > 5 {
+				t.Fatalf("%d functions, want %d", len(got), len(want))
+			}
+		}
+	}
+	inlines := 0
+	for _, f := range want {
+		inlines += len(f.Inlines)
+	}
+	t.Logf("%s: %d functions, %d inlined calls", path, len(want), inlines)
+}
+
+// dropEmpty removes calls without ranges that no call with ranges lies in.
+func dropEmpty(in []string) []string {
+	var out []string
+	for i, s := range in {
+		var depth, d int
+		fmt.Sscanf(s, "%d", &depth)
+		keep := strings.Contains(s, "[")
+		for _, c := range in[i+1:] {
+			fmt.Sscanf(c, "%d", &d)
+			if d <= depth || keep {
+				break
+			}
+			keep = strings.Contains(c, "[")
+		}
+		if keep {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// goBinary builds a Go program with DWARF into a directory of the test.
+func goBinary(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	src := filepath.Join(dir, "main.go")
+	const prog = "package main\nimport \"fmt\"\nfunc main() { fmt.Println(len(\"x\")) }\n"
+	if err := os.WriteFile(src, []byte(prog), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "prog")
+	cmd := exec.Command("go", "build", "-o", out, src)
+	cmd.Env = append(os.Environ(), "GO111MODULE=off", "GOFLAGS=")
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, msg)
+	}
+	return out
+}
+
+func TestGoProgramAgreesWithStd(t *testing.T) { compareWithStd(t, goBinary(t)) }
+
+func TestFileAgreesWithStd(t *testing.T) {
+	path := os.Getenv("SYMBOLIZE_DWARF_FILE")
+	if path == "" {
+		t.Skip("SYMBOLIZE_DWARF_FILE names no file to compare")
+	}
+	compareWithStd(t, path)
+}

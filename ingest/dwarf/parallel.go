@@ -1,0 +1,125 @@
+package dwarf
+
+import (
+	"context"
+	"sync"
+)
+
+// job is a unit on its way through a worker to the visit.
+type job struct {
+	res  result
+	unit *unit
+	done chan struct{}
+}
+
+// Walk visits all units in the order of .debug_info, decoded by a number of workers
+// that run at most two units each ahead of the visit. Type units are left out. A
+// damaged unit is visited with what stands before the damage; if .debug_info itself
+// cannot be followed to its end, the last Unit visited has nothing but a problem
+// that says so. The error is that of visit or of ctx.
+func (d *Data) Walk(ctx context.Context, workers int, visit func(*Unit) error) error {
+	d.scan()
+	if d.opts.Alt != nil {
+		d.opts.Alt.scan()
+	}
+	if workers <= 1 || len(d.units) <= 1 {
+		return d.walkAlone(ctx, visit)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	free := make(chan *job, 2*workers)
+	for range cap(free) {
+		free <- &job{done: make(chan struct{}, 1)}
+	}
+	order, tasks := make(chan *job, cap(free)), make(chan *job, cap(free))
+	running.Go(func() { d.dispatch(ctx, free, order, tasks) })
+	for range workers {
+		running.Go(func() {
+			w := newWalker(d)
+			for j := range tasks {
+				w.unit(j.unit, &j.res)
+				j.done <- struct{}{}
+			}
+		})
+	}
+	for j := range order {
+		<-j.done
+		if err := j.res.deliver(ctx, visit); err != nil {
+			cancel()
+			for j := range order { // close what is still on its way
+				<-j.done
+				j.res.closeSplit()
+			}
+			return err
+		}
+		free <- j
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return d.visitTrouble(visit)
+}
+
+// dispatch hands out units in order until there are none or ctx is done.
+func (d *Data) dispatch(ctx context.Context, free <-chan *job, order, tasks chan<- *job) {
+	defer close(order)
+	defer close(tasks)
+	for i := range d.units {
+		u := &d.units[i]
+		if u.kind == utType || u.kind == utSplitType {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case j := <-free:
+			j.unit = u
+			order <- j
+			tasks <- j
+		}
+	}
+}
+
+func (d *Data) walkAlone(ctx context.Context, visit func(*Unit) error) error {
+	w := newWalker(d)
+	var res result
+	for i := range d.units {
+		u := &d.units[i]
+		if u.kind == utType || u.kind == utSplitType {
+			continue
+		}
+		w.unit(u, &res)
+		if err := res.deliver(ctx, visit); err != nil {
+			return err
+		}
+	}
+	return d.visitTrouble(visit)
+}
+
+func (res *result) deliver(ctx context.Context, visit func(*Unit) error) error {
+	defer res.closeSplit()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return visit(&res.Unit)
+}
+
+func (res *result) closeSplit() {
+	if res.split != nil {
+		res.split.Close()
+		res.split = nil
+	}
+}
+
+// visitTrouble tells the visit why the scan of the units stopped early.
+func (d *Data) visitTrouble(visit func(*Unit) error) error {
+	if d.scanErr.reason == "" {
+		return nil
+	}
+	u := Unit{Offset: d.scanErr.off}
+	u.problem(d.scanErr.section, d.scanErr.off, d.scanErr.reason)
+	return visit(&u)
+}

@@ -1,0 +1,173 @@
+package dwarf
+
+import "symbolize/ingest/addr"
+
+// lineState is the state machine of section 6.2.2, as far as rows need it.
+type lineState struct {
+	address uint64
+	opIndex uint64
+	file    uint64
+	line    uint64
+	column  uint64
+}
+
+// runLines runs the line number program of the header in w.lines and appends its
+// sequences to the result.
+func (w *walker) runLines() {
+	h := &w.lines
+	r := buf{b: w.d.sec.Line[:h.end], off: int(h.program), big: w.d.sec.BigEndian}
+	l := lineRun{w: w, h: h, st: lineState{file: 1, line: 1}}
+	constAdd := uint64(255-h.opcodeBase) / uint64(h.lineRange)
+	for r.left() > 0 {
+		op := r.u8()
+		if op >= h.opcodeBase {
+			adjusted := op - h.opcodeBase
+			l.advance(uint64(adjusted / h.lineRange))
+			l.st.line += uint64(int64(h.lineBase) + int64(adjusted%h.lineRange))
+			l.row()
+			continue
+		}
+		switch op {
+		case 0:
+			l.extended(&r)
+		case lnsCopy:
+			l.row()
+		case lnsAdvancePC:
+			l.advance(r.uleb())
+		case lnsAdvanceLine:
+			l.st.line += uint64(r.sleb())
+		case lnsSetFile:
+			l.st.file = r.uleb()
+		case lnsSetColumn:
+			l.st.column = r.uleb()
+		case lnsNegateStmt, lnsSetBasicBlock, lnsSetPrologueEnd, lnsSetEpilogueBegin:
+		case lnsConstAddPC:
+			l.advance(constAdd)
+		case lnsFixedAdvancePC:
+			l.st.address += uint64(r.u16())
+			l.st.opIndex = 0
+		case lnsSetISA:
+			r.skipLEB()
+		default:
+			for range h.lengths[op] {
+				r.skipLEB()
+			}
+		}
+		if r.bad {
+			w.lose(".debug_line", h.program, "line number program does not end")
+			break
+		}
+	}
+	l.drop()
+}
+
+// lineRun collects the rows of one program.
+type lineRun struct {
+	w     *walker
+	h     *lineHeader
+	st    lineState
+	open  bool // rows from first on are of an unfinished sequence
+	dead  bool // which is one of dropped code
+	first int
+}
+
+func (l *lineRun) advance(ops uint64) {
+	if l.h.maxOps == 1 {
+		l.st.address += ops * l.h.minInst
+		return
+	}
+	n := l.st.opIndex + ops
+	l.st.address += l.h.minInst * (n / l.h.maxOps)
+	l.st.opIndex = n % l.h.maxOps
+}
+
+// row appends the present state. Of several rows with one address the last counts;
+// an address below the one before begins a new sequence, since what lies between
+// the two is not known.
+func (l *lineRun) row() {
+	res := l.w.res
+	if !l.open {
+		l.first = len(res.rows)
+		l.open = true
+		l.dead = !l.w.text.alive(l.st.address, l.st.address+1)
+	}
+	if l.dead {
+		return
+	}
+	row := Row{
+		Addr:   addr.Addr(l.st.address),
+		File:   l.w.fileNumber(l.st.file),
+		Line:   uint32(l.st.line),
+		Column: uint32(min(l.st.column, 1<<32-1)),
+	}
+	if n := len(res.rows); n > l.first {
+		switch last := &res.rows[n-1]; {
+		case row.Addr == last.Addr:
+			*last = row
+			return
+		case row.Addr < last.Addr:
+			l.finish(uint64(last.Addr))
+			l.row()
+			return
+		}
+	}
+	res.rows = append(res.rows, row)
+}
+
+// finish ends the sequence at an address. A last row of no length is dropped.
+func (l *lineRun) finish(end uint64) {
+	res := l.w.res
+	l.open = false
+	n := len(res.rows)
+	if n > l.first && uint64(res.rows[n-1].Addr) >= end {
+		n--
+		res.rows = res.rows[:n]
+	}
+	if l.dead || n == l.first {
+		res.Dead++
+		return
+	}
+	res.Sequences = append(res.Sequences, Sequence{
+		Range: addr.Range{Start: res.rows[l.first].Addr, End: addr.Addr(end)},
+		lo:    l.first, hi: n,
+	})
+}
+
+// drop forgets rows that no end of sequence followed.
+func (l *lineRun) drop() {
+	if l.open && !l.dead {
+		l.w.res.rows = l.w.res.rows[:l.first]
+		l.w.lose(".debug_line", l.h.program, "line number sequence does not end")
+	}
+}
+
+func (l *lineRun) extended(r *buf) {
+	n := r.uleb()
+	if n == 0 || n > uint64(r.left()) {
+		if n != 0 {
+			r.fail()
+		}
+		return
+	}
+	end := r.off + int(n)
+	switch r.u8() {
+	case lneEndSequence:
+		if l.open {
+			l.finish(l.st.address)
+		}
+		l.st = lineState{file: 1, line: 1}
+	case lneSetAddress:
+		size := uint8(n - 1)
+		if n == 5 || n == 9 || n == 3 {
+			l.st.address = r.sized(size)
+			l.st.opIndex = 0
+		}
+	case lneDefineFile:
+		l.w.defineFile(r)
+	}
+	if r.bad || r.off > end {
+		r.fail()
+		return
+	}
+	r.off = end
+}

@@ -1,0 +1,255 @@
+package dwarf
+
+// A unit is a unit header and what its root entry says that others need.
+type unit struct {
+	off, end uint64 // of the unit in .debug_info
+	die      uint64 // of its root entry
+	kids     uint64 // of the first entry after the root; 0 if it has no children
+	abbrev   uint64 // of its table in .debug_abbrev
+	enc      encoding
+	version  uint8
+	kind     uint8
+	shared   bool   // an earlier unit has the same abbreviations
+	ownsLine bool   // it is the first to refer to its line table
+	id       uint64 // of skeleton and split units; 0 if none
+	language uint16
+
+	name, compDir, dwoName ref    // strings
+	lowPC                  ref    // base of range lists
+	line                   uint64 // of the table in .debug_line
+	hasLine, contiguous    bool   // contiguous: low_pc and high_pc, no ranges
+	addrBase, strBase      uint64
+	rngBase                uint64        // DW_AT_rnglists_base; GNU: base of ranges in the .dwo
+	bias                   *contribution // of a unit in a .dwp file
+
+	damage string // why the unit cannot be read
+}
+
+// A ref is an attribute value with its form; form 0 means that it is absent.
+type ref struct {
+	val  uint64
+	form uint16
+}
+
+func (v *values) ref(s slot) ref {
+	if !v.has(s) {
+		return ref{}
+	}
+	return ref{v.val[s], v.form[s]}
+}
+
+// scanner walks the unit headers of .debug_info, once per Data.
+type scanner struct {
+	d                     *Data
+	tables                map[uint64]struct{} // abbreviations seen
+	lines                 map[uint64]struct{} // line tables seen
+	abbrevLeft, linesLeft int64               // budgets
+	root                  abbrevs             // scratch
+	vals                  values
+}
+
+// scan finds all units. It is cheap: a header, a root entry, and one pass over the
+// abbreviations to know how long they are.
+func (d *Data) scan() {
+	d.scanOnce.Do(func() {
+		s := scanner{
+			d:          d,
+			tables:     make(map[uint64]struct{}),
+			lines:      make(map[uint64]struct{}),
+			abbrevLeft: sharedBudgetFactor*int64(len(d.sec.Abbrev)) + sharedBudgetFloor,
+			linesLeft:  sharedBudgetFactor*int64(len(d.sec.Line)) + sharedBudgetFloor,
+		}
+		if d.sec.CUIndex != nil {
+			d.index, d.scanErr = parseIndex(d.sec.CUIndex, d.sec.BigEndian)
+		}
+		s.run()
+	})
+}
+
+func (s *scanner) run() {
+	d := s.d
+	biases := d.biases()
+	for off := uint64(0); off < uint64(len(d.sec.Info)); {
+		if len(d.units) >= maxUnits {
+			d.scanErr = trouble{".debug_info", off, "too many units"}
+			return
+		}
+		u, reason := s.header(off)
+		if reason != "" {
+			d.scanErr = trouble{".debug_info", off, reason}
+			return
+		}
+		off = u.end
+		if u.die == 0 { // padding
+			continue
+		}
+		u.bias = biases[u.off]
+		if u.damage == "" {
+			u.damage = s.table(&u)
+		}
+		if u.damage == "" {
+			u.damage = s.rootEntry(&u)
+		}
+		d.units = append(d.units, u)
+	}
+}
+
+// header reads the header at off. The reason says why no further unit can be
+// found; damage of the unit alone is noted in it.
+func (s *scanner) header(off uint64) (unit, string) {
+	r := buf{b: s.d.sec.Info, big: s.d.sec.BigEndian}
+	r.seek(off)
+	n, is64 := r.length()
+	if r.bad {
+		return unit{}, "unit header does not end"
+	}
+	u := unit{off: off, end: uint64(r.off) + n, enc: encoding{is64: is64}}
+	if n == 0 {
+		return u, ""
+	}
+	if n > uint64(r.left()) {
+		return unit{}, "unit is longer than the section"
+	}
+	r.b = r.b[:u.end]
+	version := r.u16()
+	u.version = uint8(min(version, 255))
+	u.die = uint64(r.off)
+	if version < 2 || version > 5 {
+		u.damage = "unknown DWARF version"
+		return u, ""
+	}
+	s.headerFields(&u, &r)
+	u.die = uint64(r.off)
+	if r.bad {
+		u.damage = "unit header does not end"
+	} else if u.enc.addrSize != 4 && u.enc.addrSize != 8 {
+		u.damage = "unknown size of addresses"
+	}
+	u.enc.refAddr = u.enc.offsetSize()
+	if u.version == 2 {
+		u.enc.refAddr = u.enc.addrSize
+	}
+	return u, ""
+}
+
+func (s *scanner) headerFields(u *unit, r *buf) {
+	u.kind = utCompile
+	if u.version < 5 {
+		u.abbrev = r.offset(u.enc.is64)
+		u.enc.addrSize = r.u8()
+		return
+	}
+	u.kind = r.u8()
+	u.enc.addrSize = r.u8()
+	u.abbrev = r.offset(u.enc.is64)
+	switch u.kind {
+	case utCompile, utPartial:
+	case utSkeleton, utSplitCompile:
+		u.id = r.u64()
+	case utType, utSplitType:
+		r.u64()
+		r.offset(u.enc.is64)
+	default:
+		u.damage = "unknown type of unit"
+	}
+}
+
+// table finds out whether the abbreviations of a unit are shared and charges their
+// length to the budget.
+func (s *scanner) table(u *unit) string {
+	base, ok := u.bias.add(colAbbrev, u.abbrev)
+	if !ok || base > uint64(len(s.d.sec.Abbrev)) {
+		return "abbreviations lie outside .debug_abbrev"
+	}
+	u.abbrev = base
+	if _, seen := s.tables[base]; seen {
+		u.shared = true
+		return ""
+	}
+	if s.abbrevLeft < 0 {
+		return "abbreviation tables overlap"
+	}
+	s.tables[base] = struct{}{}
+	s.abbrevLeft -= tableLength(s.d.sec.Abbrev[base:])
+	return ""
+}
+
+// tableLength returns the length of the abbreviation table at the start of b.
+func tableLength(b []byte) int64 {
+	r := buf{b: b}
+	for r.uleb() != 0 && !r.bad {
+		r.skipLEB()
+		r.skip(1)
+		for {
+			attr, form := r.uleb(), r.uleb()
+			if form == formImplicitConst {
+				r.skipLEB()
+			}
+			if attr == 0 && form == 0 || r.bad {
+				break
+			}
+		}
+	}
+	return int64(r.off)
+}
+
+// rootEntry reads the first entry of a unit.
+func (s *scanner) rootEntry(u *unit) string {
+	r := buf{b: s.d.sec.Info[:u.end], off: int(u.die), big: s.d.sec.BigEndian}
+	code := r.uleb()
+	if code == 0 {
+		u.kids = 0
+		return ""
+	}
+	ab, reason := s.root.parseOne(s.d.sec.Abbrev, u.abbrev, code, u.enc)
+	if reason != "" {
+		return reason
+	}
+	v := &s.vals
+	s.root.read(ab.full, &r, u.enc, v)
+	if r.bad {
+		return "root entry does not end"
+	}
+	if ab.children {
+		u.kids = uint64(r.off)
+	}
+	if u.version < 5 && ab.tag == tagPartialUnit {
+		u.kind = utPartial
+	}
+	if u.version < 5 && v.has(slotDWOName) && !s.d.dwo {
+		u.kind = utSkeleton
+	}
+	if v.has(slotDWOID) {
+		u.id = v.val[slotDWOID]
+	}
+	u.language = uint16(min(v.get(slotLanguage), 0xffff))
+	u.name, u.compDir, u.dwoName = v.ref(slotName), v.ref(slotCompDir), v.ref(slotDWOName)
+	u.lowPC = v.ref(slotLowPC)
+	u.contiguous = v.has(slotHighPC) && !v.has(slotRanges)
+	u.line, u.hasLine = v.get(slotStmtList), v.has(slotStmtList)
+	u.addrBase, u.strBase = v.get(slotAddrBase), v.get(slotStrBase)
+	u.rngBase = v.get(slotRngBase)
+	if v.has(slotGNURanges) {
+		u.rngBase = v.val[slotGNURanges]
+	}
+	s.splitBases(u)
+	s.ownLine(u)
+	return ""
+}
+
+// ownLine gives each line table to the first unit that refers to it. The partial
+// units that dwz makes share the table of a unit that comes later.
+func (s *scanner) ownLine(u *unit) {
+	whole := u.kind == utCompile || u.kind == utSkeleton
+	if !whole || !u.hasLine || s.d.dwo || u.line >= uint64(len(s.d.sec.Line)) {
+		return
+	}
+	if _, seen := s.lines[u.line]; seen || s.linesLeft < 0 {
+		return
+	}
+	r := buf{b: s.d.sec.Line, off: int(u.line), big: s.d.sec.BigEndian}
+	n, _ := r.length()
+	s.lines[u.line] = struct{}{}
+	s.linesLeft -= int64(min(n, uint64(r.left()))) + 12
+	u.ownsLine = true
+}

@@ -1,0 +1,108 @@
+package dwarf
+
+import "sort"
+
+// A scope is a unit with what is needed to make sense of the values in it. For a
+// split unit, addresses and line tables are the skeleton's.
+type scope struct {
+	d    *Data
+	u    *unit
+	main *Data
+	skel *unit
+}
+
+func (d *Data) scope(u *unit) scope { return scope{d, u, d, u} }
+
+// unitAt returns the unit that contains this offset of .debug_info, or nil.
+func (d *Data) unitAt(off uint64) *unit {
+	i := sort.Search(len(d.units), func(i int) bool { return d.units[i].end > off })
+	if i == len(d.units) || off < d.units[i].off {
+		return nil
+	}
+	return &d.units[i]
+}
+
+// str returns the string that an attribute gives, nil if there is none. ok is false
+// if there should be one.
+func (c *scope) str(v ref) (s []byte, ok bool) {
+	sec := &c.d.sec
+	switch v.form {
+	case 0:
+		return nil, true
+	case formString:
+		return cstringAt(sec.Info[:c.u.end], v.val)
+	case formStrp:
+		return cstringAt(sec.Str, v.val)
+	case formLineStrp:
+		return cstringAt(sec.LineStr, v.val)
+	case formStrx, formStrx1, formStrx2, formStrx3, formStrx4, formGNUStrIndex:
+		off, ok := c.indexed(sec.StrOffsets, c.u.strBase, v.val, c.u.enc.offsetSize())
+		if !ok {
+			return nil, false
+		}
+		return cstringAt(sec.Str, off)
+	case formGNUStrpAlt, formStrpSup:
+		if c.d.opts.Alt == nil {
+			return nil, false
+		}
+		return cstringAt(c.d.opts.Alt.sec.Str, v.val)
+	}
+	return nil, false
+}
+
+// indexed reads entry i of a table of numbers of one size.
+func (c *scope) indexed(sec []byte, base, i uint64, size uint8) (uint64, bool) {
+	n := uint64(len(sec))
+	if base > n || i >= (n-base)/uint64(size) {
+		return 0, false
+	}
+	r := buf{b: sec, off: int(base + i*uint64(size)), big: c.d.sec.BigEndian}
+	return r.sized(size), true
+}
+
+// address returns the address that an attribute gives, directly or by index.
+func (c *scope) address(v ref) (uint64, bool) {
+	switch v.form {
+	case formAddr:
+		return v.val, true
+	case formAddrx, formAddrx1, formAddrx2, formAddrx3, formAddrx4, formGNUAddrIndex:
+		return c.addrx(v.val)
+	}
+	return 0, false
+}
+
+func (c *scope) addrx(i uint64) (uint64, bool) {
+	return c.indexed(c.main.sec.Addr, c.skel.addrBase, i, c.u.enc.addrSize)
+}
+
+// target finds the entry that a reference points to.
+func (c *scope) target(v ref) (scope, uint64, bool) {
+	switch v.form {
+	case formRef1, formRef2, formRef4, formRef8, formRefUdata:
+		off := c.u.off + v.val
+		return *c, off, off >= c.u.die && off < c.u.end
+	case formRefAddr:
+		return c.elsewhere(c.d, v.val)
+	case formGNURefAlt, formRefSup4, formRefSup8:
+		if c.d.opts.Alt != nil {
+			return c.elsewhere(c.d.opts.Alt, v.val)
+		}
+	}
+	return scope{}, 0, false
+}
+
+func (c *scope) elsewhere(d *Data, off uint64) (scope, uint64, bool) {
+	if d == c.d && off >= c.u.die && off < c.u.end {
+		return *c, off, true
+	}
+	d.scan()
+	u := d.unitAt(off)
+	if u == nil || u.damage != "" || off < u.die {
+		return scope{}, 0, false
+	}
+	to := d.scope(u)
+	if d == c.d && c.main != c.d { // within a .dwo file
+		to.main, to.skel = c.main, c.skel
+	}
+	return to, off, true
+}

@@ -1,0 +1,377 @@
+package dwarf
+
+import (
+	"symbolize/ingest/addr"
+)
+
+// A result is a Unit with the storage behind it, used again for other units.
+type result struct {
+	Unit
+	inlines []Inline
+	rows    []Row
+	slab    rangeSlab
+	nested  bool  // a function lies within another
+	split   *Data // .dwo file that the unit's slices may alias; closed after the visit
+}
+
+func (res *result) reset() {
+	res.Unit.reset()
+	res.inlines, res.rows = res.inlines[:0], res.rows[:0]
+	res.slab.reset()
+	res.nested = false
+}
+
+// A walker decodes units into results, one at a time. Each worker has its own.
+type walker struct {
+	d   *Data
+	res *result
+
+	cur      scope // of the entries walked
+	tab      *abbrevs
+	own      abbrevs
+	foreign  map[*unit]*abbrevs // tables of other units, from their Data's cache
+	vals     values
+	chain    values
+	entry    uint64 // offset of the entry at hand, for messages
+	text     text
+	base     uint64 // of range lists
+	baseDead bool   // which is of dropped code
+	ranges   []addr.Range
+	frames   []frame
+
+	subs  subTable
+	lines lineHeader
+	files map[foreignFile]uint32
+
+	tableFiles   int    // files of the unit's own line table
+	tableVersion uint16 // which is of this version
+
+	rangeLeft, stringLeft int64
+}
+
+// frame says in which function and inlined call the children of an entry are; −1 is
+// none.
+type frame struct {
+	fn, inline int32
+}
+
+func newWalker(d *Data) *walker {
+	return &walker{
+		d:       d,
+		foreign: make(map[*unit]*abbrevs),
+		files:   make(map[foreignFile]uint32),
+	}
+}
+
+func (w *walker) lose(section string, off uint64, reason string) {
+	if w.cur.d != nil && w.cur.d.dwo && section == ".debug_info" {
+		section = ".debug_info.dwo"
+	}
+	w.res.problem(section, off, reason)
+}
+
+// unit decodes unit u of w.d.
+func (w *walker) unit(u *unit, res *result) {
+	res.reset()
+	w.res = res
+	w.cur = w.d.scope(u)
+	res.Offset, res.Version, res.Language = u.off, u.version, u.language
+	if u.damage != "" {
+		w.lose(".debug_info", u.off, u.damage)
+		return
+	}
+	if u.kind == utType || u.kind == utSplitType {
+		return
+	}
+	w.begin(u)
+	w.fileTable(u)
+	if u.ownsLine && w.lines.version != 0 {
+		w.runLines() // before the entries: it can define files
+	}
+	if u.kind != utSkeleton || !w.complete(u) {
+		w.entries()
+	}
+	res.finish()
+}
+
+// begin sets up what the values of a unit depend on.
+func (w *walker) begin(u *unit) {
+	res, c := w.res, &w.cur
+	w.entry = u.die
+	w.setBudgets(u)
+	w.text = text{ranges: w.d.opts.Text, last: 1<<64 - 1}
+	if u.enc.addrSize == 4 {
+		w.text.last = 1<<32 - 1
+	}
+	w.base, _ = c.address(u.lowPC)
+	w.baseDead = w.base >= w.text.last-1 || u.contiguous && w.text.tombstone(w.base)
+	w.subs.reset()
+	clear(w.files)
+	res.Name, res.CompDir = w.str(c, u.name), w.str(c, u.compDir)
+}
+
+func (w *walker) setBudgets(u *unit) {
+	w.rangeLeft = rangeBudgetFloor + rangeBudgetFactor*int64(u.end-u.off)
+	w.stringLeft = stringBudgetFloor + stringBudgetFactor*int64(u.end-u.off)
+}
+
+// complete walks the split unit that a skeleton stands for. If it cannot be had, the
+// skeleton's own entries, which some compilers give, must do.
+func (w *walker) complete(u *unit) bool {
+	d, su, reason := w.find(u)
+	if su == nil {
+		w.lose(".debug_info", u.off, reason)
+		return false
+	}
+	if su.damage != "" {
+		w.lose(".debug_info.dwo", su.off, su.damage)
+		return false
+	}
+	w.cur = scope{d: d, u: su, main: w.d, skel: u}
+	w.setBudgets(su)
+	res := w.res
+	res.Split = true
+	if su.language != 0 {
+		res.Language = su.language
+	}
+	if len(res.Name) == 0 {
+		res.Name = w.str(&w.cur, su.name)
+	}
+	w.entries()
+	return true
+}
+
+// find looks for the split unit of a skeleton in the .dwp file, then as a .dwo file.
+func (w *walker) find(u *unit) (*Data, *unit, string) {
+	opts := &w.d.opts
+	if opts.DWP != nil {
+		if su := opts.DWP.packaged(u.id); su != nil {
+			return opts.DWP, su, ""
+		}
+	}
+	name := string(w.str(&w.cur, u.dwoName))
+	if opts.DWO == nil {
+		return nil, nil, "split unit " + name + " was not looked for"
+	}
+	d, err := opts.DWO(name, string(w.res.CompDir), u.id)
+	if err != nil {
+		return nil, nil, "split unit " + name + ": " + err.Error()
+	}
+	if d == nil {
+		return nil, nil, "split unit " + name + " was not found"
+	}
+	w.res.split = d
+	if su := d.splitUnit(u.id); su != nil {
+		return d, su, ""
+	}
+	return nil, nil, "file " + name + " has another split unit"
+}
+
+// str returns a string of a unit, nil if there is none or it is damaged, and charges
+// it to the budget of the unit at hand.
+func (w *walker) str(c *scope, v ref) []byte {
+	s, ok := c.str(v)
+	if !ok {
+		w.lose(".debug_str", v.val, "string lies outside its section or does not end")
+		return nil
+	}
+	if w.stringLeft -= int64(len(s)); w.stringLeft < 0 {
+		w.lose(".debug_str", v.val, "strings of the unit overlap")
+		return nil
+	}
+	return s
+}
+
+// entries walks the entries of w.cur.
+func (w *walker) entries() {
+	u, d := w.cur.u, w.cur.d
+	if u.kids == 0 {
+		return
+	}
+	var reason string
+	if u.shared {
+		w.tab, reason = d.abbrevTable(u.abbrev, u.enc)
+	} else {
+		w.tab = &w.own
+		reason = w.own.parse(d.sec.Abbrev, u.abbrev, u.enc)
+	}
+	if reason != "" {
+		w.lose(".debug_abbrev", u.abbrev, reason)
+	}
+	if reason, at := w.walk(); reason != "" {
+		w.lose(".debug_info", at, reason)
+	}
+}
+
+// typesHoldCode reports whether producers of a language put subprograms with
+// addresses into type entries. C++ compilers put them beside, with a
+// DW_AT_specification; types make up most of a C++ file, so they are jumped over.
+func typesHoldCode(lang uint16) bool {
+	switch lang {
+	case LangC89, LangC, LangCpp, LangC99, LangObjC, LangObjCpp, LangGo, LangCpp03, LangCpp11,
+		LangC11, LangCpp14, LangCpp17, LangCpp20, LangC17, LangMips:
+		return false
+	}
+	return true
+}
+
+// walk goes through the entries from the unit's first child on. It returns why it
+// had to stop, and where.
+func (w *walker) walk() (string, uint64) {
+	u := w.cur.u
+	r := buf{b: w.cur.d.sec.Info[:u.end], off: int(u.kids), big: w.cur.d.sec.BigEndian}
+	into := typesHoldCode(u.language)
+	w.frames = append(w.frames[:0], frame{-1, -1})
+	top := frame{-1, -1}
+	for len(w.frames) > 0 {
+		at := r.off
+		code := r.uleb()
+		if code == 0 {
+			if r.bad {
+				return "entries of the unit do not end", u.end
+			}
+			w.leave(top)
+			top = w.frames[len(w.frames)-1]
+			w.frames = w.frames[:len(w.frames)-1]
+			continue
+		}
+		ab := w.tab.lookup(code)
+		if ab == nil {
+			return "entry without abbreviation", uint64(at)
+		}
+		child := top
+		switch {
+		case ab.class == classFunc:
+			child = w.function(ab, &r, uint64(at))
+		case ab.class == classInline && top.fn >= 0:
+			child = w.inlined(ab, &r, top, uint64(at))
+		default:
+			jump := ab.class == classOther || ab.class == classType && !into
+			if w.pass(ab, &r, jump) {
+				if r.bad {
+					return "sibling lies outside the unit or behind", uint64(at)
+				}
+				continue
+			}
+			if ab.class == classOther {
+				child = frame{-1, -1}
+			}
+		}
+		if r.bad {
+			return "entry does not end", uint64(at)
+		}
+		if ab.children {
+			if len(w.frames) >= maxDepth {
+				return "entries are nested too deep", uint64(at)
+			}
+			w.frames = append(w.frames, top)
+			top = child
+		}
+	}
+	return "", 0
+}
+
+// pass skips the attributes of an entry. If jump allows it and the entry names its
+// sibling, it goes there and reports true.
+func (w *walker) pass(ab *abbrev, r *buf, jump bool) bool {
+	u := w.cur.u
+	if jump && ab.sibling >= 0 {
+		s := buf{b: r.b, off: r.off, big: r.big}
+		s.skip(uint64(ab.sibling))
+		w.jump(r, u.off+uint64(s.u32()), s.bad)
+		return true
+	}
+	if ab.skip.lo == ab.skip.hi {
+		r.skip(uint64(ab.skip.tail))
+		return false
+	}
+	w.tab.read(ab.skip, r, u.enc, &w.vals)
+	if !jump || !ab.children || !w.vals.has(slotSibling) || r.bad {
+		return false
+	}
+	switch w.vals.form[slotSibling] {
+	case formRef1, formRef2, formRef4, formRef8, formRefUdata:
+		w.jump(r, u.off+w.vals.val[slotSibling], false)
+		return true
+	}
+	return false
+}
+
+// jump goes forward to an entry of the unit; anything else makes r bad.
+func (w *walker) jump(r *buf, to uint64, bad bool) {
+	if bad || to <= uint64(r.off) || to > uint64(len(r.b)) {
+		r.fail()
+		return
+	}
+	r.off = int(to)
+}
+
+// function reads a subprogram with addresses and returns the frame of its children.
+func (w *walker) function(ab *abbrev, r *buf, at uint64) frame {
+	v := &w.vals
+	w.tab.read(ab.full, r, w.cur.u.enc, v)
+	none := frame{-1, -1}
+	if r.bad {
+		return none
+	}
+	w.entry = at
+	w.entryRanges(v)
+	res := w.res
+	if len(w.ranges) == 0 {
+		res.Dead++
+		return none
+	}
+	for i := len(w.frames) - 1; i >= 0 && !res.nested; i-- {
+		res.nested = w.frames[i].fn >= 0
+	}
+	res.Functions = append(res.Functions, Function{
+		Sub:    w.subOf(v, at),
+		Offset: at,
+		Ranges: res.slab.keep(w.ranges),
+		first:  len(res.inlines),
+	})
+	return frame{int32(len(res.Functions) - 1), -1}
+}
+
+// inlined reads an inlined call within the function and call of top.
+func (w *walker) inlined(ab *abbrev, r *buf, top frame, at uint64) frame {
+	v := &w.vals
+	w.tab.read(ab.full, r, w.cur.u.enc, v)
+	if r.bad {
+		return top
+	}
+	w.entry = at
+	w.entryRanges(v)
+	if len(w.ranges) == 0 && !ab.children {
+		return top
+	}
+	res := w.res
+	depth := uint32(0)
+	if top.inline >= 0 {
+		depth = res.inlines[top.inline].Depth + 1
+	}
+	in := Inline{
+		Sub:        w.subOf(v, at),
+		Parent:     top.inline,
+		Depth:      depth,
+		CallFile:   NoFile,
+		CallLine:   v.uint32(slotCallLine),
+		CallColumn: v.uint32(slotCallColumn),
+		Ranges:     res.slab.keep(w.ranges),
+		fn:         top.fn,
+	}
+	if v.has(slotCallFile) {
+		in.CallFile = w.fileNumber(v.val[slotCallFile])
+	}
+	res.inlines = append(res.inlines, in)
+	return frame{top.fn, int32(len(res.inlines) - 1)}
+}
+
+// leave ends the children of an entry: an inlined call without code that turned out
+// to have no calls with code in it is dropped.
+func (w *walker) leave(f frame) {
+	n := len(w.res.inlines)
+	if f.inline >= 0 && int(f.inline) == n-1 && len(w.res.inlines[n-1].Ranges) == 0 {
+		w.res.inlines = w.res.inlines[:n-1]
+	}
+}
