@@ -177,14 +177,3 @@ func mergeSamples(samples []Sample) []Sample {
 	}
 	return out
 }
-
-// comparePprofObjects orders by kind, build ID and path.
-func comparePprofObjects(a, b *Object) int {
-	if c := cmp.Compare(a.Kind, b.Kind); c != 0 {
-		return c
-	}
-	if c := a.ID.Compare(b.ID); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.File.Path, b.File.Path)
-}

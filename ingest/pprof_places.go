@@ -43,23 +43,20 @@ func objectOfMapping(m *profile.Mapping) (o Object, base uint64) {
 		base = m.Start
 	case strings.HasPrefix(file, "[guest"):
 		o.Kind = Guest
-	case file == "[hypervisor]":
+	case file == HypervisorPath:
 		o.Kind = Hypervisor
-	case file == "[unmapped]":
+	case file == UnmappedPath, file == UnmappedKernelPath:
 		o.Kind = Unmapped
-	case file == "[no stack]":
+	case file == NoStackPath:
 		o.Kind = NoStack
 	case isAnonymousName(file) && o.ID.IsZero():
 		o.Kind = Anonymous
-	case bracketed && file != "[vsyscall]", strings.Contains(path.Base(file), ".ko"):
+	case bracketed && file != VsyscallPath, strings.Contains(path.Base(file), ".ko"):
 		o.Kind = Module
 	default:
 		if pid, ok := perfMapPID(file); ok {
 			o.Kind, o.PID = PerfMap, pid
 		}
-	}
-	if o.Kind == Kernel && o.RefSymbol == "" {
-		o.RefSymbol = "_text"
 	}
 	o.File.Path = strings.TrimSuffix(file, deletedSuffix)
 	o.File.Deleted = o.File.Path != file
@@ -147,6 +144,9 @@ func (r *pprofReader) readLocations() {
 		pl.lines, pl.reason = namedLines(l)
 		if pl.reason != ReasonNone {
 			marked = true
+			if ofObject(pl.reason) {
+				o.Reason = pl.reason
+			}
 		} else {
 			pl.reason = defaultReason(o)
 		}
@@ -180,6 +180,17 @@ func namedLines(l *profile.Location) ([]profile.Line, Reason) {
 		}
 	}
 	return l.Line, ReasonNone
+}
+
+// ofObject reports whether a reason holds for all of an object, whatever a store
+// has.
+func ofObject(r Reason) bool {
+	switch r {
+	case KernelHidden, AnonymousMemory, ImageNotCaptured, OutsideMapping, StackNotUnwound,
+		GuestCode, HypervisorCode:
+		return true
+	}
+	return false
 }
 
 func defaultReason(o *Object) Reason {
@@ -252,7 +263,7 @@ func (r *pprofReader) numberObjects(objects []Object) []ObjectID {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return comparePprofObjects(&objects[a], &objects[b]) })
+	slices.SortStableFunc(order, func(a, b int) int { return CompareObjects(&objects[a], &objects[b]) })
 	number := make([]ObjectID, len(objects))
 	kernel := NoObject
 	kernels := 0

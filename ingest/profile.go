@@ -243,6 +243,11 @@ type Names struct {
 	// SymOff is the distance of each location from the start of its physical
 	// function, for `sym+0xOFF`; 0 for unresolved ones.
 	SymOff []uint64
+	// Found says for objects whose locations have the reason Mismatch which build
+	// ID the file at the recorded path has.
+	Found map[ObjectID]buildid.ID
+	// Warnings tell what went wrong on the way: tables that could not be read.
+	Warnings []Warning
 }
 
 // At returns the frames of a location, innermost first; none if unresolved.

@@ -1,0 +1,254 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"symbolize/ingest"
+)
+
+// CoverageOptions are for NewCoverage.
+type CoverageOptions struct {
+	Count bool // weigh frames by samples instead of periods
+}
+
+// Coverage says how much of a profile is named, and what stands in the way.
+// Frames of all events count; "named" is with a function name, and each frame
+// weighs as much as its sample.
+type Coverage struct {
+	Samples   uint64           `json:"samples"`
+	Events    []EventCoverage  `json:"events"`
+	Frames    uint64           `json:"frames"`
+	Named     float64          `json:"named_percent"` // by weight
+	Domains   []DomainCoverage `json:"domains"`
+	BuildIDs  []IDCoverage     `json:"build_ids"`
+	Missing   []Missing        `json:"missing"` // heaviest first
+	Lost      uint64           `json:"lost"`
+	Throttled uint64           `json:"throttled"`
+	CutChains uint64           `json:"cut_chains"`
+	Warnings  []string         `json:"warnings,omitempty"`
+}
+
+// EventCoverage counts the samples of one event.
+type EventCoverage struct {
+	Name    string `json:"name"`
+	Samples uint64 `json:"samples"`
+	Weight  uint64 `json:"weight"`
+	Unit    string `json:"unit"`
+}
+
+// DomainCoverage is one kind of code.
+type DomainCoverage struct {
+	Domain string  `json:"domain"` // "user", "kernel", "bpf", "jit"
+	Frames uint64  `json:"frames"`
+	Share  float64 `json:"share_percent"` // of all frames, by weight
+	Named  float64 `json:"named_percent"` // of its own frames, by weight
+}
+
+// IDCoverage says how much comes from objects whose build ID was had this way.
+type IDCoverage struct {
+	Source  string  `json:"source"`
+	Objects int     `json:"objects"`
+	Frames  uint64  `json:"frames"`
+	Share   float64 `json:"share_percent"` // of the frames in files, by weight
+}
+
+// Missing is what could not be named in one object for one reason.
+type Missing struct {
+	Object  string  `json:"object"`
+	Kind    string  `json:"kind"`
+	BuildID string  `json:"build_id,omitempty"`
+	Found   string  `json:"found_build_id,omitempty"` // of the file at that path, if it is another one
+	Reason  string  `json:"reason"`
+	Frames  uint64  `json:"frames"`    // unresolved frames of all samples
+	Places  int     `json:"locations"` // distinct unresolved locations
+	Total   uint64  `json:"total_frames"`
+	Share   float64 `json:"share_percent"` // of all frames, by weight
+	Hint    string  `json:"hint,omitempty"`
+}
+
+var domainText = [...]string{
+	ingest.UserDomain: "user", ingest.KernelDomain: "kernel", ingest.BPFDomain: "bpf", ingest.JITDomain: "jit",
+}
+
+var idSourceText = [...]string{
+	ingest.IDNone:     "none",
+	ingest.IDRecorded: "recorded",
+	ingest.IDSibling:  "recorded for the same file",
+	ingest.IDByPath:   "recorded for the same path",
+	ingest.IDProven:   "same file proven",
+	ingest.IDTrusted:  "path trusted",
+	ingest.IDDerived:  "derived",
+}
+
+// weighed is a sum over frames.
+type weighed struct {
+	frames uint64
+	weight float64 // frames by the weight of their samples; sums pass 2^64
+}
+
+func (w *weighed) add(o weighed) { w.frames += o.frames; w.weight += o.weight }
+
+// NewCoverage sums up a profile. Without Names all locations count as not
+// indexed.
+func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
+	c := &Coverage{Lost: p.Stats.Lost, Throttled: p.Stats.Throttled, CutChains: p.Stats.CutChains,
+		Missing: []Missing{}}
+	for _, w := range p.Stats.Warnings {
+		c.Warnings = append(c.Warnings, ingest.Printable(w.Text))
+	}
+	if p.Names != nil {
+		for _, w := range p.Names.Warnings {
+			c.Warnings = append(c.Warnings, ingest.Printable(w.Text))
+		}
+	}
+	locations := c.weigh(p, opts)
+	var all, named weighed
+	var domains, domainsNamed [len(domainText)]weighed
+	objects := make([]weighed, len(p.Objects))
+	for l, w := range locations {
+		object := p.Locations[l].Object
+		d := p.Objects[object].Domain()
+		objects[object].add(w)
+		domains[d].add(w)
+		all.add(w)
+		if isNamed(p, ingest.LocationID(l)) {
+			named.add(w)
+			domainsNamed[d].add(w)
+		}
+	}
+	c.Frames, c.Named = all.frames, share(named.weight, all.weight)
+	for d := range domains {
+		if domains[d].frames > 0 {
+			c.Domains = append(c.Domains, DomainCoverage{Domain: domainText[d], Frames: domains[d].frames,
+				Share: share(domains[d].weight, all.weight), Named: share(domainsNamed[d].weight, domains[d].weight)})
+		}
+	}
+	c.countIDs(p, objects)
+	c.findMissing(p, locations, objects, all.weight)
+	return c
+}
+
+// share is a percentage; all of nothing is 100.
+func share(part, all float64) float64 {
+	if all == 0 {
+		return 100
+	}
+	return 100 * part / all
+}
+
+func isNamed(p *ingest.Profile, l ingest.LocationID) bool {
+	return p.Names != nil && len(p.Names.At(l)) > 0
+}
+
+// weigh sums the samples by event and the frames by location. An event whose
+// periods are all zero weighs by samples, so that its frames count at all.
+func (c *Coverage) weigh(p *ingest.Profile, opts CoverageOptions) []weighed {
+	c.Events = make([]EventCoverage, len(p.Events))
+	for i := range p.Events {
+		c.Events[i].Name = ingest.Printable(p.Events[i].Name)
+		c.Events[i].Unit = ingest.Printable(p.Events[i].Unit)
+	}
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		c.Samples += s.Count
+		c.Events[s.Event].Samples += s.Count
+		c.Events[s.Event].Weight += s.Weight
+	}
+	locations := make([]weighed, len(p.Locations))
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		w := weighed{frames: s.Count, weight: float64(s.Weight)}
+		if opts.Count || c.Events[s.Event].Weight == 0 {
+			w.weight = float64(s.Count)
+		}
+		for _, l := range p.Stack(s.Stack) {
+			locations[l].add(w)
+		}
+	}
+	c.Events = slices.DeleteFunc(c.Events, func(e EventCoverage) bool { return e.Samples == 0 })
+	return locations
+}
+
+// countIDs sums the objects that are files by where their build ID came from.
+func (c *Coverage) countIDs(p *ingest.Profile, objects []weighed) {
+	var sums [len(idSourceText)]weighed
+	var counts [len(idSourceText)]int
+	var all weighed
+	for i := range p.Objects {
+		o := &p.Objects[i]
+		if o.Kind > ingest.Module || objects[i].frames == 0 || int(o.IDSource) >= len(sums) {
+			continue
+		}
+		counts[o.IDSource]++
+		sums[o.IDSource].add(objects[i])
+		all.add(objects[i])
+	}
+	for s := range sums {
+		if counts[s] > 0 {
+			c.BuildIDs = append(c.BuildIDs, IDCoverage{Source: idSourceText[s], Objects: counts[s],
+				Frames: sums[s].frames, Share: share(sums[s].weight, all.weight)})
+		}
+	}
+	slices.SortStableFunc(c.BuildIDs, func(a, b IDCoverage) int { return cmp.Compare(b.Share, a.Share) })
+}
+
+// findMissing groups the unresolved locations by object and reason.
+func (c *Coverage) findMissing(p *ingest.Profile, locations, objects []weighed, all float64) {
+	type key struct {
+		object ingest.ObjectID
+		reason ingest.Reason
+	}
+	type sum struct {
+		key
+		weighed
+		places int
+	}
+	index := make(map[key]int)
+	var sums []sum
+	for l, w := range locations {
+		if w.frames == 0 || isNamed(p, ingest.LocationID(l)) {
+			continue
+		}
+		k := key{p.Locations[l].Object, ingest.NotIndexed}
+		if p.Names != nil {
+			k.reason = p.Names.Reasons[l]
+		}
+		i, ok := index[k]
+		if !ok {
+			i = len(sums)
+			index[k] = i
+			sums = append(sums, sum{key: k})
+		}
+		sums[i].add(w)
+		sums[i].places++
+	}
+	slices.SortFunc(sums, func(a, b sum) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.frames, a.frames),
+			cmp.Compare(a.object, b.object), cmp.Compare(a.reason, b.reason))
+	})
+	for _, s := range sums {
+		o := &p.Objects[s.object]
+		m := Missing{Object: objectText(o), Kind: kindText(o.Kind), BuildID: o.ID.String(),
+			Reason: s.reason.String(), Frames: s.frames, Places: s.places,
+			Total: objects[s.object].frames, Share: share(s.weight, all), Hint: Hint(o, s.reason)}
+		if p.Names != nil && s.reason == ingest.Mismatch {
+			m.Found = p.Names.Found[s.object].String()
+		}
+		c.Missing = append(c.Missing, m)
+	}
+}
+
+func objectText(o *ingest.Object) string {
+	text := ingest.Printable(o.File.Path)
+	switch {
+	case text == "":
+		return "[" + ingest.ShortName(o) + "]"
+	case o.File.Deleted:
+		return text + " (deleted)"
+	case o.Kind == ingest.Anonymous && o.PID > 0:
+		return text + " of process " + strconv.Itoa(int(o.PID))
+	}
+	return text
+}

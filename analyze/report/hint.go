@@ -1,0 +1,103 @@
+package report
+
+import (
+	"strings"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+)
+
+// Hint is the command that would get names for what is missing in an object for
+// a reason, "" where none would.
+func Hint(o *ingest.Object, why ingest.Reason) string {
+	switch why {
+	case ingest.NotIndexed:
+		return hintNotIndexed(o)
+	case ingest.Stripped:
+		return hintStripped(o)
+	case ingest.LayoutUnknown:
+		if o.Kind == ingest.Kernel {
+			return "symbolize index --kernel"
+		}
+		return hintRuntime(o)
+	case ingest.Mismatch:
+		return fetch("executable", o)
+	case ingest.NoBuildID:
+		if o.Kind == ingest.VDSO || o.Kind == ingest.Kernel {
+			return "symbolize index --kernel"
+		}
+		return "perf record --buildid-mmap"
+	case ingest.Ambiguous:
+		return "symbolize store ls | grep " + o.ID.Hex()
+	case ingest.AnonymousMemory:
+		return "perf record -k mono && perf inject --jit"
+	case ingest.ImageNotCaptured:
+		return "sysctl net.core.bpf_jit_kallsyms=1"
+	case ingest.KernelHidden:
+		return "echo 0 > /proc/sys/kernel/kptr_restrict"
+	case ingest.StackNotUnwound:
+		return "perf record --call-graph fp"
+	case ingest.OutsideMapping, ingest.OutsideObject:
+		return "gcc -fno-omit-frame-pointer"
+	case ingest.GuestCode:
+		return "perf kvm --guest record"
+	case ingest.TableDamaged:
+		return "symbolize store rebuild"
+	}
+	return ""
+}
+
+func hintNotIndexed(o *ingest.Object) string {
+	switch o.Kind {
+	case ingest.Kernel, ingest.VDSO, ingest.Module:
+		return "symbolize index --kernel"
+	case ingest.JIT:
+		return "sysctl net.core.bpf_jit_kallsyms=1"
+	}
+	return hintRuntime(o)
+}
+
+// hintRuntime is how to get the program file itself.
+func hintRuntime(o *ingest.Object) string {
+	if o.File.Deleted || !strings.HasPrefix(o.File.Path, "/") {
+		return fetch("executable", o)
+	}
+	return "symbolize index " + quote(o.File.Path)
+}
+
+// hintStripped is how to get symbols for a file that has none: from the
+// distribution, or from whoever built it.
+func hintStripped(o *ingest.Object) string {
+	switch {
+	case o.Kind == ingest.Kernel || o.Kind == ingest.Module:
+		return "symbolize index --kernel"
+	case o.Kind == ingest.VDSO:
+		return "symbolize index /usr/lib/debug"
+	}
+	return fetch("debuginfo", o)
+}
+
+// fetch is how to get a file by its build ID.
+func fetch(kind string, o *ingest.Object) string {
+	if o.ID.IsZero() || o.ID.Space() != buildid.GNU {
+		if strings.HasPrefix(o.File.Path, "/") {
+			return "symbolize index " + quote(o.File.Path)
+		}
+		return ""
+	}
+	return "symbolize index $(debuginfod-find " + kind + " " + o.ID.Hex() + ")"
+}
+
+// quote makes a path one word of the shell. Paths come from captures: a hint that
+// is pasted must not run what they say.
+func quote(path string) string {
+	path = ingest.Printable(path)
+	for i := range len(path) {
+		c := path[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("/._-+,:@%=", c) >= 0 {
+			continue
+		}
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
+}

@@ -1,0 +1,124 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+)
+
+// summaryMissing is how many rows of what is missing the summary shows.
+const summaryMissing = 10
+
+// WriteSummary writes the coverage in a few lines, as resolve prints them on
+// stderr.
+func (c *Coverage) WriteSummary(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "samples    %s%s\n", thousands(c.Samples), c.events())
+	fmt.Fprintf(out, "frames     %s, %s named\n", thousands(c.Frames), share100(c.Named))
+	for _, d := range c.Domains {
+		fmt.Fprintf(out, "  %-8s %s named, %s of all\n", d.Domain, share100(d.Named), share100(d.Share))
+	}
+	if len(c.BuildIDs) > 0 {
+		words := make([]string, len(c.BuildIDs))
+		for i, b := range c.BuildIDs {
+			words[i] = fmt.Sprintf("%s %s", b.Source, share100(b.Share))
+		}
+		fmt.Fprintf(out, "build IDs  %s\n", strings.Join(words, ", "))
+	}
+	if losses := c.losses(); losses != "" {
+		fmt.Fprintf(out, "losses     %s\n", losses)
+	}
+	if len(c.Missing) > 0 {
+		out.WriteString("not named, heaviest first:\n")
+		c.writeMissing(out, summaryMissing)
+	}
+	return out.Flush()
+}
+
+// events says of which events the samples are.
+func (c *Coverage) events() string {
+	words := make([]string, len(c.Events))
+	for i, e := range c.Events {
+		words[i] = fmt.Sprintf("%s %s (%s)", thousands(e.Samples), e.Name, quantity(e.Weight, e.Unit))
+		if e.Unit == "count" {
+			words[i] = fmt.Sprintf("%s %s (weight %s)", thousands(e.Samples), e.Name, thousands(e.Weight))
+		}
+	}
+	switch len(words) {
+	case 0:
+		return ""
+	case 1:
+		return strings.TrimPrefix(words[0], thousands(c.Samples))
+	}
+	return ": " + strings.Join(words, ", ")
+}
+
+func (c *Coverage) losses() string {
+	var words []string
+	for _, l := range []struct {
+		n    uint64
+		what string
+	}{{c.Lost, "records lost"}, {c.Throttled, "times throttled"}, {c.CutChains, "chains cut at rubbish"}} {
+		if l.n > 0 {
+			words = append(words, thousands(l.n)+" "+l.what)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// WriteMissing writes all of what is missing as a table.
+func (c *Coverage) WriteMissing(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	if len(c.Missing) == 0 {
+		fmt.Fprintf(out, "nothing is missing: %s frames, all named\n", thousands(c.Frames))
+		return out.Flush()
+	}
+	c.writeMissing(out, len(c.Missing))
+	return out.Flush()
+}
+
+func (c *Coverage) writeMissing(out *bufio.Writer, limit int) {
+	const row = "  %7s  %10s  %-21s  %s%s\n"
+	fmt.Fprintf(out, row, "frames%", "frames", "reason", "object, build ID", "")
+	for i := range c.Missing {
+		if i == limit {
+			fmt.Fprintf(out, "  and %d more (symbolize missing)\n", len(c.Missing)-limit)
+			return
+		}
+		m := &c.Missing[i]
+		id := ""
+		if m.BuildID != "" {
+			id = "  " + m.BuildID
+		}
+		if m.Found != "" {
+			id += ", the file there is now " + m.Found
+		}
+		fmt.Fprintf(out, row, share100(m.Share), thousands(m.Frames), m.Reason, m.Object, id)
+		if m.Hint != "" {
+			fmt.Fprintf(out, "%*s%s\n", 2+7+2+10+2, "", m.Hint)
+		}
+	}
+}
+
+// WriteMissingJSON writes what is missing as one JSON object.
+func (c *Coverage) WriteMissingJSON(w io.Writer) error { return writeJSON(w, c) }
+
+// share100 prints a percentage. What is not all is never printed as 100, nor
+// what is something as 0.
+func share100(v float64) string {
+	switch {
+	case v == 100:
+		return "100%"
+	case v > 99.99:
+		return ">99.99%"
+	case v > 0 && v < 0.01:
+		return "<0.01%"
+	}
+	return fmt.Sprintf("%.2f%%", v)
+}
+
+func baseName(file string) string { return path.Base(file) }
+
+func joinNames(names []string) string { return strings.Join(names, ", ") }

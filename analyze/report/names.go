@@ -1,0 +1,136 @@
+// Package report prints resolved Profiles: folded stacks, perf script's layout,
+// JSON, the top table, the coverage summary and what is missing.
+//
+// Reports fold on numbers, never on strings: a name is demangled once and
+// touched again only when it is printed. Nothing here knows the store.
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ianlancetaylor/demangle"
+
+	"symbolize/ingest"
+)
+
+// Mode says how much of a C++ or Rust name is shown. The words are pprof's.
+type Mode uint8
+
+// The modes.
+const (
+	Simple    Mode = iota // no parameters, no template arguments
+	Templates             // no parameters; what perf prints
+	Full                  // all of it
+	None                  // mangled
+)
+
+// modes holds the words for the modes, in their order.
+var modes = []string{Simple: "simple", Templates: "templates", Full: "full", None: "none"}
+
+// String returns the mode's word.
+func (m Mode) String() string { return modes[m] }
+
+// ParseMode is the inverse of String.
+func ParseMode(s string) (Mode, error) {
+	for i, word := range modes {
+		if s == word {
+			return Mode(i), nil
+		}
+	}
+	return 0, fmt.Errorf("demangle mode %q is none of simple, templates, full, none", s)
+}
+
+const (
+	// maxMangled is the longest name that is demangled, in bytes. Names of 20,731
+	// bytes have been seen.
+	maxMangled = 32 << 10
+	// maxDemangledShift caps a demangled name at 64 KiB: the substitutions of a
+	// short hostile one can grow without end.
+	maxDemangledShift = 16
+)
+
+// Demangler turns names of symbol tables into what people read. It is for one
+// goroutine at a time and does each distinct name once.
+type Demangler struct {
+	mode    Mode
+	options []demangle.Option
+	cache   map[string]string
+}
+
+// NewDemangler returns a Demangler.
+func NewDemangler(mode Mode) *Demangler {
+	d := &Demangler{mode: mode, cache: make(map[string]string)}
+	d.options = []demangle.Option{demangle.NoClones, demangle.MaxLength(maxDemangledShift)}
+	switch mode {
+	case Simple:
+		d.options = append(d.options, demangle.NoParams, demangle.NoEnclosingParams, demangle.NoTemplateParams)
+	case Templates:
+		d.options = append(d.options, demangle.NoParams, demangle.NoEnclosingParams)
+	}
+	return d
+}
+
+// Name returns a name as it is printed: demangled by the mode, and without
+// anything that could act on a terminal.
+func (d *Demangler) Name(system string) string {
+	if d.mode == None || !mangled(system) {
+		return ingest.Printable(system)
+	}
+	name, ok := d.cache[system]
+	if !ok {
+		name = ingest.Printable(d.demangle(system))
+		d.cache[system] = name
+	}
+	return name
+}
+
+// mangled reports whether a name may be a mangled one.
+func mangled(s string) bool {
+	return len(s) > 2 && s[0] == '_' && len(s) <= maxMangled &&
+		(s[1] == 'Z' || s[1] == 'R' || strings.HasPrefix(s, "_GLOBAL_"))
+}
+
+// demangle takes off what is no part of the mangled name and puts it back in
+// readable form: "@plt" and versions as they are, clones as binutils prints them;
+// the hash that LLVM gives to promoted locals says nothing and stays off.
+func (d *Demangler) demangle(s string) (name string) {
+	defer func() {
+		if recover() != nil { // hostile input must not end the report
+			name = s
+		}
+	}()
+	core, version := s, ""
+	if at := strings.IndexByte(s, '@'); at >= 0 {
+		core, version = s[:at], s[at:]
+	}
+	core, clones := cutClones(core)
+	name, err := demangle.ToString(core, d.options...)
+	if err != nil {
+		return s
+	}
+	if at := strings.Index(clones, ".llvm."); at >= 0 {
+		end := at + len(".llvm.")
+		for end < len(clones) && clones[end] >= '0' && clones[end] <= '9' {
+			end++
+		}
+		clones = clones[:at] + clones[end:]
+	}
+	if clones != "" {
+		name += " [clone " + clones + "]"
+	}
+	return name + version
+}
+
+// cutClones cuts suffixes such as ".isra.0" and ".cold" off a mangled name. The
+// old Rust mangling has dots inside, and ends with a hash: "17h" and 16 digits.
+func cutClones(s string) (core, clones string) {
+	from := 0
+	if at := strings.LastIndex(s, "17h"); at >= 0 && len(s) >= at+20 && s[at+19] == 'E' {
+		from = at + 20
+	}
+	if at := strings.IndexByte(s[from:], '.'); at >= 0 {
+		return s[:from+at], s[from+at:]
+	}
+	return s, ""
+}

@@ -1,0 +1,245 @@
+package report
+
+import (
+	"bufio"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+)
+
+// ScriptOptions are for Script.
+type ScriptOptions struct {
+	Demangler *Demangler
+	// Chains says by event whether its samples carry call chains; perf prints the
+	// others on one line. nil means that all do.
+	Chains []bool
+}
+
+// Script writes one sample after another as `perf script -F
+// comm,pid,tid,time,event,ip,sym,symoff,dso` of perf 6.1 does, for comparison:
+//
+//	comm 10304/10304  1061.980973: cpu-clock:
+//		ffffffff816cca02 path_init+0x102 ([kernel.kallsyms])
+//		           d4ad7 __GI___execve+0x7 (/usr/lib/x86_64-linux-gnu/libc.so.6)
+//
+// Addresses are those that were sampled, return addresses not moved back; for
+// files in user space they are file offsets, as perf prints them. replay is
+// Capture.Replay.
+func Script(w io.Writer, p *ingest.Profile, replay func(func(*ingest.ReplaySample) error) error,
+	opts ScriptOptions) error {
+	s := &scriptWriter{p: p, out: bufio.NewWriterSize(w, 64<<10), chains: opts.Chains}
+	if opts.Demangler == nil {
+		opts.Demangler = NewDemangler(Templates)
+	}
+	s.prepare(opts.Demangler)
+	if err := replay(s.sample); err != nil {
+		return err
+	}
+	return s.out.Flush()
+}
+
+// scriptWriter holds the texts that lines are put together from.
+type scriptWriter struct {
+	p      *ingest.Profile
+	out    *bufio.Writer
+	chains []bool
+	line   []byte
+	names  []string // by FuncID: " name"
+	dsos   []string // by ObjectID: " (path)"
+	events []string // by event: "   name:", right-aligned
+}
+
+func (s *scriptWriter) prepare(d *Demangler) {
+	p := s.p
+	if p.Names != nil {
+		s.names = make([]string, len(p.Names.Functions))
+		for i := range p.Names.Functions {
+			s.names[i] = " " + d.Name(p.Names.Functions[i].SystemName)
+		}
+	}
+	s.dsos = make([]string, len(p.Objects))
+	for i := range p.Objects {
+		s.dsos[i] = dsoText(&p.Objects[i])
+	}
+	width := 0
+	for i := range p.Events {
+		width = max(width, len(p.Events[i].Name))
+	}
+	for i := range p.Events {
+		name := ingest.Printable(p.Events[i].Name)
+		s.events = append(s.events, strings.Repeat(" ", max(0, width-len(name)))+name+": ")
+	}
+}
+
+// dsoText is the object in parentheses; "" for memory that perf names after the
+// process.
+func dsoText(o *ingest.Object) string {
+	path := ingest.Printable(o.File.Path)
+	switch o.Kind {
+	case ingest.Unmapped, ingest.Hypervisor, ingest.NoStack:
+		path = "[unknown]"
+	case ingest.Guest:
+		path = "[guest.kernel.kallsyms]"
+	case ingest.Anonymous:
+		if isAnonymousFile(o.File.Path) {
+			return ""
+		}
+	}
+	if o.File.Deleted {
+		path += " (deleted)"
+	}
+	return " (" + path + ")"
+}
+
+// isAnonymousFile knows the memory for which perf looks for a perf map
+// (is_anon_memory in its util/map.c).
+func isAnonymousFile(path string) bool {
+	return path == "" || strings.HasPrefix(path, "//anon") || strings.HasPrefix(path, "/dev/zero") ||
+		strings.HasPrefix(path, "/anon_hugepage")
+}
+
+func (s *scriptWriter) sample(r *ingest.ReplaySample) error {
+	chain := s.chains == nil || int(r.Event) >= len(s.chains) || s.chains[r.Event]
+	b := s.head(s.line[:0], r, chain)
+	for i := range r.Frames {
+		if i > 0 && !chain {
+			break
+		}
+		b = s.frame(b, r, &r.Frames[i], chain)
+	}
+	b = append(b, '\n')
+	s.line = b
+	_, err := s.out.Write(b)
+	return err
+}
+
+// head writes "comm pid/tid seconds: event: " and, with a chain, the line's end.
+func (s *scriptWriter) head(b []byte, r *ingest.ReplaySample, chain bool) []byte {
+	comm := ingest.Printable(r.Comm)
+	if !chain {
+		b = pad(b, 16-len(comm))
+	}
+	b = append(append(b, comm...), ' ')
+	at := len(b)
+	b = strconv.AppendInt(b, int64(r.PID), 10)
+	b = insertPad(b, at, 5)
+	b = append(b, '/')
+	at = len(b)
+	b = strconv.AppendInt(b, int64(r.TID), 10)
+	b = pad(b, 5-(len(b)-at))
+	b = append(b, ' ')
+	at = len(b)
+	b = strconv.AppendUint(b, r.Time/1e9, 10)
+	b = append(b, '.')
+	micros := r.Time % 1e9 / 1e3
+	for unit := uint64(100_000); unit > 0; unit /= 10 {
+		b = append(b, byte('0'+micros/unit%10))
+	}
+	b = insertPad(b, at, 12)
+	b = append(b, ": "...)
+	if int(r.Event) < len(s.events) {
+		b = append(b, s.events[r.Event]...)
+	}
+	if chain {
+		return append(b, '\n')
+	}
+	return append(b, ' ')
+}
+
+func pad(b []byte, n int) []byte {
+	for range n {
+		b = append(b, ' ')
+	}
+	return b
+}
+
+// insertPad right-aligns what was appended since at.
+func insertPad(b []byte, at, width int) []byte {
+	for len(b)-at < width {
+		b = slices.Insert(b, at, ' ')
+	}
+	return b
+}
+
+// frame writes the frames of one location, innermost first.
+func (s *scriptWriter) frame(b []byte, r *ingest.ReplaySample, f *ingest.ReplayFrame, chain bool) []byte {
+	loc := &s.p.Locations[f.Location]
+	o := &s.p.Objects[loc.Object]
+	if o.Kind == ingest.NoStack {
+		return b
+	}
+	moved := movedBack(f.PC, loc.Offset, o)
+	shown := uint64(f.PC)
+	if o.Kind == ingest.ELF && o.File.Path != ingest.VsyscallPath || o.Kind == ingest.VDSO {
+		shown = uint64(loc.Offset) + moved
+	}
+	var frames []ingest.Frame
+	symOff := moved
+	if n := s.p.Names; n != nil {
+		frames = n.At(f.Location)
+		symOff += n.SymOff[f.Location]
+	}
+	for i := range frames {
+		b = s.address(b, shown, chain)
+		b = append(b, s.names[frames[i].Func]...)
+		if frames[i].Inlined {
+			b = append(b, " (inlined)"...)
+		} else {
+			b = append(b, "+0x"...)
+			b = strconv.AppendUint(b, symOff, 16)
+			b = append(b, s.dsos[loc.Object]...)
+		}
+		if chain {
+			b = append(b, '\n')
+		}
+	}
+	if len(frames) == 0 {
+		b = s.address(b, shown, chain)
+		b = append(b, " [unknown]"...)
+		b = append(b, s.dso(loc.Object, r)...)
+		if chain {
+			b = append(b, '\n')
+		}
+	}
+	return b
+}
+
+func (s *scriptWriter) dso(id ingest.ObjectID, r *ingest.ReplaySample) string {
+	if s.dsos[id] == "" {
+		return " (/tmp/perf-" + strconv.Itoa(int(r.PID)) + ".map)"
+	}
+	return s.dsos[id]
+}
+
+// address writes an address as "%16x", behind a tab within a chain.
+func (s *scriptWriter) address(b []byte, a uint64, chain bool) []byte {
+	if chain {
+		b = append(b, '\t')
+	}
+	const digits = "0123456789abcdef"
+	at := len(b)
+	b = append(b, "                "...)
+	for i := at + 15; ; i-- {
+		b[i] = digits[a&15]
+		if a >>= 4; a == 0 {
+			return b
+		}
+	}
+}
+
+// movedBack is 1 if a location stands for a return address, which ingest has
+// moved back by one. Objects are loaded at multiples of 4 at least, so that the
+// two low bits tell.
+func movedBack(pc addr.PC, off addr.Offset, o *ingest.Object) uint64 {
+	if o.Kind.Collapsed() {
+		return 0
+	}
+	if (uint64(pc)-uint64(off))&3 == 1 {
+		return 1
+	}
+	return 0
+}
