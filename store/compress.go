@@ -15,6 +15,10 @@ const (
 	maxRaw   = 1 << 30 // bytes of one input; a large /proc/kallsyms has 20 MB
 )
 
+// minFrameSized is the content size from which our encoder writes it into the
+// frame.
+const minFrameSized = 256
+
 // The coders are made when first needed: many runs need only one of them.
 var (
 	encoder = sync.OnceValue(func() *zstd.Encoder {
@@ -45,7 +49,7 @@ func decompress(frame []byte, size uint64) ([]byte, error) {
 	if err := h.Decode(frame); err != nil {
 		return nil, fmt.Errorf("zstd frame: %w", err)
 	}
-	if h.Skippable || !h.HasFCS || h.FrameContentSize != size {
+	if h.Skippable || h.HasFCS && h.FrameContentSize != size || !h.HasFCS && size >= minFrameSized {
 		return nil, errors.New("zstd frame is of another size")
 	}
 	out, err := decoder().DecodeAll(frame, make([]byte, 0, size))

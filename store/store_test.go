@@ -124,3 +124,5 @@ func checkObject(tb testing.TB, v View, n, funcs int) {
 		tb.Fatalf("object %d: digest %x, %v; manifest has %x", n, sum, err, ms[0].Sources[0].Digest)
 	}
 }
+
+func addrOf(i int) addr.Addr { return addr.Addr(0x1000 + 16*i) }

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Environment of a test binary that was started again as another process.
+const (
+	childRole  = "STORE_TEST_CHILD" // "write", "hold", "read" or "fill"
+	childStore = "STORE_TEST_STORE"
+)
+
+func TestMain(m *testing.M) {
+	role := os.Getenv(childRole)
+	if role == "" {
+		os.Exit(m.Run())
+	}
+	if err := runChild(role, os.Getenv(childStore)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func runChild(role, path string) error {
+	switch role {
+	case "write":
+		return childWrite(path)
+	case "hold":
+		w, err := OpenWriter(context.Background(), path, WriterOptions{})
+		if err != nil {
+			return err
+		}
+		fmt.Println("held")
+		time.Sleep(time.Minute)
+		return w.Close()
+	case "read":
+		return childRead(path)
+	case "fill":
+		return childFill(path)
+	}
+	return fmt.Errorf("no role %s", strconv.Quote(role))
+}
+
+func childRead(string) error { return nil }
+func childFill(string) error { return nil }
