@@ -17,6 +17,12 @@ type Options struct {
 	// proven, the vdso of a known kernel, or the path with --trust-paths. It is
 	// called once per distinct object, from one goroutine; nil answers nothing.
 	Identify func(ObjectQuery) (buildid.ID, IDSource)
+
+	// PerfMap reports whether the names of a process's run-time compiled code can be
+	// had (its perf-PID.map is at hand). The anonymous memory of such processes keeps
+	// its addresses, as objects of kind PerfMap; all other collapses to one location.
+	// nil means none.
+	PerfMap func(pid int32) bool
 }
 
 // Keep says which labels stay apart when samples are folded; the comm always

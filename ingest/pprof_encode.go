@@ -37,6 +37,9 @@ type pprofEncoder struct {
 	table   []string
 	plan    pprofPlan
 	buf     []byte
+
+	// Frames of the default event by weight, and those of them with a name.
+	allWeight, namedWeight float64
 }
 
 func (e *pprofEncoder) encode() {
@@ -89,16 +92,20 @@ func (e *pprofEncoder) samples(cols []column) {
 	labels.init(e, p)
 	values := make([]uint64, len(cols))
 	countCol, weightCol := columnIndex(cols, len(p.Events))
+	named := namedLocations(p)
+	event := uint16(defaultEvent(p))
 	var locs []byte
-	last := ^StackID(0)
+	frames, namedFrames := 0, 0
 	for i := 0; i < len(rows); {
 		s := &p.Samples[rows[i]]
-		if s.Stack != last || locs == nil {
-			locs = locs[:0]
-			for _, l := range p.Stack(s.Stack) {
+		if i == 0 || s.Stack != p.Samples[rows[i-1]].Stack {
+			locs, namedFrames = locs[:0], 0
+			stack := p.Stack(s.Stack)
+			for _, l := range stack {
 				locs = appendVarint(locs, uint64(l)+1)
+				namedFrames += int(named[l])
 			}
-			last = s.Stack
+			frames = len(stack)
 		}
 		clear(values)
 		for ; i < len(rows); i++ {
@@ -110,6 +117,13 @@ func (e *pprofEncoder) samples(cols []column) {
 				values[c] += t.Count
 			}
 			values[weightCol[t.Event]] += t.Weight
+			if t.Event == event {
+				e.allWeight += float64(frames) * float64(t.Weight)
+				e.namedWeight += float64(namedFrames) * float64(t.Weight)
+			}
+		}
+		if !slices.ContainsFunc(values, func(v uint64) bool { return v != 0 }) {
+			continue // readers drop it
 		}
 		e.msg = appendBytes(e.msg[:0], 1, locs)
 		e.sub = e.sub[:0]
@@ -120,6 +134,20 @@ func (e *pprofEncoder) samples(cols []column) {
 		e.msg = labels.append(e.msg, s)
 		e.out.message(profSample, e.msg)
 	}
+}
+
+// namedLocations holds 1 for locations with a function name: a byte each, to stay
+// in the cache.
+func namedLocations(p *Profile) []byte {
+	named := make([]byte, len(p.Locations))
+	if p.Names != nil {
+		for l := range named {
+			if len(p.Names.At(LocationID(l))) > 0 {
+				named[l] = 1
+			}
+		}
+	}
+	return named
 }
 
 func columnIndex(cols []column, events int) (count, weight []int) {

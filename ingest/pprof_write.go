@@ -165,33 +165,9 @@ func (e *pprofEncoder) comments() []string {
 	}
 	c = append(c, m.Comments...)
 	c = append(c, e.opts.Comments...)
-	if e.p.Names != nil && len(e.p.Samples) > 0 {
-		named, all := namedWeight(e.p, uint16(defaultEvent(e.p)))
-		if all > 0 {
-			c = append(c, fmt.Sprintf("%s%.1f%% of frames named", commentCoverage,
-				100*float64(named)/float64(all)))
-		}
+	if e.p.Names != nil && e.allWeight > 0 {
+		c = append(c, fmt.Sprintf("%s%.1f%% of frames named", commentCoverage,
+			100*e.namedWeight/e.allWeight))
 	}
 	return c
-}
-
-// namedWeight sums the weight of one event over all frames, and over those with
-// a function name.
-func namedWeight(p *Profile, event uint16) (named, all float64) {
-	for i := range p.Samples {
-		s := &p.Samples[i]
-		if s.Event != event {
-			continue
-		}
-		n := 0
-		locs := p.Stack(s.Stack)
-		for _, l := range locs {
-			if len(p.Names.At(l)) > 0 {
-				n++
-			}
-		}
-		named += float64(n) * float64(s.Weight)
-		all += float64(len(locs)) * float64(s.Weight)
-	}
-	return named, all
 }

@@ -1,0 +1,73 @@
+package ingest
+
+import (
+	"cmp"
+	"strings"
+)
+
+// Display names of the objects that stand for no file.
+const (
+	UnmappedPath       = "[unmapped]"        // user addresses outside every mapping
+	UnmappedKernelPath = "[unmapped kernel]" // kernel addresses outside every mapping
+	GuestPath          = "[guest]"
+	HypervisorPath     = "[hypervisor]"
+	NoStackPath        = "[no stack]"
+	AnonymousPath      = "//anon" // as the kernel names memory without a file
+	VsyscallPath       = "[vsyscall]"
+)
+
+// CompareObjects is the order in which the objects of a profile are numbered: by
+// kind, path and build ID, then by whatever else tells them apart. It is 0 only
+// for objects that are the same.
+func CompareObjects(a, b *Object) int {
+	return cmp.Or(
+		cmp.Compare(a.Kind, b.Kind),
+		strings.Compare(a.File.Path, b.File.Path),
+		a.ID.Compare(b.ID),
+		strings.Compare(a.RefSymbol, b.RefSymbol),
+		strings.Compare(a.Symbol, b.Symbol),
+		cmp.Compare(a.Length, b.Length),
+		cmp.Compare(a.PID, b.PID),
+		strings.Compare(a.Capture, b.Capture),
+		compareFiles(&a.File, &b.File),
+		cmp.Compare(a.Reason, b.Reason),
+	)
+}
+
+func compareFiles(a, b *FileRef) int {
+	return cmp.Or(
+		strings.Compare(a.Path, b.Path),
+		cmp.Compare(btoi(a.Deleted), btoi(b.Deleted)),
+		cmp.Compare(a.Major, b.Major),
+		cmp.Compare(a.Minor, b.Minor),
+		cmp.Compare(a.Inode, b.Inode),
+		cmp.Compare(a.Generation, b.Generation),
+	)
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Domain returns the division of coverage that the object's frames count in.
+func (o *Object) Domain() Domain {
+	switch o.Kind {
+	case Kernel, Module, Hypervisor:
+		return KernelDomain
+	case JIT:
+		if strings.HasPrefix(o.File.Path, "bpf_") {
+			return BPFDomain
+		}
+		return KernelDomain
+	case PerfMap, Anonymous:
+		return JITDomain
+	case Unmapped:
+		if o.File.Path == UnmappedKernelPath {
+			return KernelDomain
+		}
+	}
+	return UserDomain
+}

@@ -1,0 +1,358 @@
+package ingest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"symbolize/ingest/intern"
+	"symbolize/ingest/perfdata"
+)
+
+// folder makes a Profile of what the workers have collected.
+type folder struct {
+	*collector
+	capture *Capture
+	workers []*worker
+	p       *Profile
+	shards  []*shard
+}
+
+func (f *folder) profile() (*Profile, []ObjectID) {
+	f.p = &Profile{}
+	number := f.objects()
+	comms := f.strings()
+	events := f.eventsUsed()
+	for _, w := range f.workers {
+		f.shards = append(f.shards, &shard{
+			places: w.locs.All(), rows: w.rows, objects: number,
+			parts:  [numRoles]*intern.Table{w.kernelChains.located, w.userChains.located},
+			comms:  func(code uint32) StringID { return comms[code] },
+			events: events,
+		})
+	}
+	assemble(f.p, f.shards)
+	f.stats()
+	f.meta()
+	return f.p, number
+}
+
+// objects makes the objects of the profile of the raw ones that samples lie in,
+// and gives the number by raw object.
+func (f *folder) objects() []ObjectID {
+	raw := f.raw.list
+	used := make([]bool, len(raw))
+	belongs := false // something belongs to the kernel
+	for _, w := range f.workers {
+		for _, pl := range w.locs.All() {
+			used[pl.Object] = true
+		}
+	}
+	x := newIdentifier(f.sideband, f.query(), f.opts.Identify)
+	for i := range raw {
+		if used[i] {
+			x.identify(&raw[i])
+			belongs = belongs || raw[i].Kind == VDSO || raw[i].Kind == Module
+		}
+		if raw[i].Kind == PerfMap && used[i] {
+			raw[i].Capture = f.capture.contentID()
+		}
+	}
+	if belongs {
+		f.useKernel(x, used)
+	}
+	var number []ObjectID
+	f.p.Objects, number = joinObjects(raw, used)
+	kernel := NoObject
+	for i := range f.p.Objects {
+		if f.p.Objects[i].Kind == Kernel && (kernel == NoObject || f.p.Objects[kernel].Reason == KernelHidden) {
+			kernel = ObjectID(i)
+		}
+	}
+	for i := range f.p.Objects {
+		if o := &f.p.Objects[i]; o.Kind == VDSO || o.Kind == Module {
+			o.Kernel = kernel
+		}
+	}
+	return number
+}
+
+// useKernel makes sure that the kernel is among the objects, because others refer
+// to it.
+func (f *folder) useKernel(x *identifier, used []bool) {
+	for i := range f.raw.list {
+		if o := &f.raw.list[i]; o.Kind == Kernel && i != rawHiddenKernel {
+			x.identify(o)
+			used[i] = true
+			return
+		}
+	}
+}
+
+func (f *folder) query() ObjectQuery {
+	q := ObjectQuery{Host: f.file.Features.Hostname}
+	if end, ok := f.wall(f.lastTime()); ok {
+		q.EndNanos = end
+	} else if !f.capture.mtime.IsZero() {
+		q.EndNanos = f.capture.mtime.UnixNano()
+	}
+	return q
+}
+
+// strings fills the string table with the comms of the rows, sorted, and gives
+// the string of each comm code.
+func (f *folder) strings() map[uint32]StringID {
+	ids := make(map[uint32]StringID)
+	last := ^uint32(0) - 1
+	for _, w := range f.workers {
+		for i := range w.rows.n {
+			if c := w.rows.at(i).comm; c != last {
+				ids[c] = 0
+				last = c
+			}
+		}
+	}
+	f.p.Strings = []string{""}
+	for c := range ids {
+		f.p.Strings = append(f.p.Strings, f.commName(c))
+	}
+	slices.Sort(f.p.Strings)
+	f.p.Strings = slices.Compact(f.p.Strings)
+	for c := range ids {
+		at, _ := slices.BinarySearch(f.p.Strings, f.commName(c))
+		ids[c] = StringID(at)
+	}
+	return ids
+}
+
+// eventsUsed leaves out events without samples: perf opens some only to hear of
+// mappings. The order stays that of the file.
+func (f *folder) eventsUsed() []uint16 {
+	used := make([]bool, len(f.events))
+	for _, w := range f.workers {
+		for i := range w.rows.n {
+			used[w.rows.at(i).event] = true
+		}
+	}
+	if !slices.Contains(used, true) && len(used) > 0 {
+		used[0] = true
+	}
+	number := make([]uint16, len(f.events))
+	for i, ev := range f.events {
+		if used[i] {
+			number[i] = uint16(len(f.p.Events))
+			f.p.Events = append(f.p.Events, ev)
+		}
+	}
+	return number
+}
+
+// stats adds up what the passes counted.
+func (f *folder) stats() {
+	st := &f.p.Stats
+	*st = f.sideband.stats
+	st.RecordTypes = make(map[string]uint64)
+	for t, n := range f.types {
+		f.recordType(perfdata.Type(t), n)
+	}
+	for t, n := range f.types2 {
+		f.recordType(t, n)
+	}
+	warnings := f.warnings
+	for _, w := range f.workers {
+		s := &w.stats
+		st.Samples += s.Samples
+		st.Weight += s.Weight
+		st.Frames += s.Frames
+		st.FilteredOut += s.FilteredOut
+		st.CutChains += s.CutChains
+		st.BadRecords += s.BadRecords
+		st.UnknownIDs += s.UnknownIDs
+		warnings = append(warnings, w.warnings...)
+	}
+	f.distinct(kernelRole)
+	f.distinct(userRole)
+	f.sources()
+	f.warn(warnings)
+}
+
+func (f *folder) recordType(t perfdata.Type, n uint64) {
+	if n == 0 {
+		return
+	}
+	st := &f.p.Stats
+	st.Records += n
+	st.RecordTypes[t.String()] += n
+	if !t.Known() {
+		st.UnknownRecords += n
+	}
+}
+
+// warn puts the warnings of the file and of its records in the order of the file.
+// Each worker keeps its first ones, so that the first of all are always there.
+func (f *folder) warn(records []warningAt) {
+	st := &f.p.Stats
+	for _, err := range f.file.Warnings {
+		st.Warnings = append(st.Warnings, Warning{Text: err.Error(), Partial: true})
+	}
+	slices.SortStableFunc(records, func(a, b warningAt) int { return cmp.Compare(a.offset, b.offset) })
+	for _, w := range records[:min(len(records), maxWarnings)] {
+		st.Warnings = append(st.Warnings, w.Warning)
+	}
+	if more := len(records) - maxWarnings; more > 0 {
+		st.Warnings = append(st.Warnings, Warning{Text: fmt.Sprintf(
+			"%s: %d bad records in all, the first are shown", f.file.Name, st.BadRecords), Partial: true})
+	}
+	if st.UnknownIDs > 0 {
+		st.Warnings = append(st.Warnings, Warning{Text: fmt.Sprintf(
+			"%s: %d samples belong to no event of the file and are left out", f.file.Name, st.UnknownIDs)})
+	}
+}
+
+// distinct counts the chains of a role over all workers, and their meanings.
+func (f *folder) distinct(role int) {
+	chains := make([]*chainTable, len(f.workers))
+	tables := make([]*intern.Table, len(f.workers))
+	for i, w := range f.workers {
+		chains[i] = w.kernelChains
+		if role == userRole {
+			chains[i] = w.userChains
+		}
+		tables[i] = chains[i].chains
+	}
+	type meaning struct {
+		table       int
+		chain, rank uint32
+	}
+	others := make(map[meaning]struct{}) // beyond the one that the first worker met first
+	owner := make([][]meaning, len(tables))
+	for i, t := range chains {
+		if t.others != nil {
+			owner[i] = make([]meaning, t.chains.Len())
+		}
+	}
+	st := &f.p.Stats
+	intern.Union(tables, func(table int, id uint32, first bool, ofTable int, ofID uint32) {
+		base := f.shards[ofTable].rank[role][chains[ofTable].entry(ofID).first]
+		if first {
+			st.DistinctChains++
+			st.DistinctKeys++
+		} else if r := f.shards[table].rank[role][chains[table].entry(id).first]; r != base {
+			others[meaning{ofTable, ofID, r}] = struct{}{}
+		}
+		if owner[table] != nil {
+			owner[table][id] = meaning{ofTable, ofID, base}
+		}
+	})
+	for i, t := range chains {
+		for m := range t.others {
+			own := owner[i][m.chain]
+			if r := f.shards[i].rank[role][m.part]; r != own.rank {
+				others[meaning{own.table, own.chain, r}] = struct{}{}
+			}
+		}
+	}
+	st.DistinctKeys += uint64(len(others))
+}
+
+// sources counts frames by how their object got its build ID, and finds the main
+// program.
+func (f *folder) sources() {
+	p := f.p
+	frames := make([]uint64, len(p.Locations))
+	leaves := make([]uint64, len(p.Objects))
+	stacks := make([]uint64, len(p.StackEnds))
+	for i := range p.Samples {
+		stacks[p.Samples[i].Stack] += p.Samples[i].Count
+	}
+	for s, n := range stacks {
+		locs := p.Stack(StackID(s))
+		for _, l := range locs {
+			frames[l] += n
+		}
+		if len(locs) > 0 {
+			leaves[p.Locations[locs[0]].Object] += n
+		}
+	}
+	for l, n := range frames {
+		if o := &p.Objects[p.Locations[l].Object]; needsID(o.Kind) || o.Kind == JIT {
+			p.Stats.ByIDSource[o.IDSource] += n
+		}
+	}
+	p.Meta.MainProgram = mainProgram(p.Objects, leaves)
+}
+
+// mainProgram is the executable with most leaf samples: of the files that are not
+// named like a shared library.
+func mainProgram(objects []Object, leaves []uint64) string {
+	best := -1
+	for i := range objects {
+		o := &objects[i]
+		base := o.File.Path[strings.LastIndexByte(o.File.Path, '/')+1:]
+		if o.Kind != ELF || leaves[i] == 0 || strings.HasSuffix(base, ".so") ||
+			strings.Contains(base, ".so.") || o.File.Path == VsyscallPath {
+			continue
+		}
+		if best < 0 || leaves[i] > leaves[best] {
+			best = i
+		}
+	}
+	if best < 0 {
+		return ""
+	}
+	return objects[best].File.Path
+}
+
+// lastTime returns the recorded time of the last sample, 0 if there is none.
+func (f *folder) lastTime() uint64 {
+	last := uint64(0)
+	for _, w := range f.workers {
+		last = max(last, w.last)
+	}
+	return last
+}
+
+func (f *folder) firstTime() uint64 {
+	first := uint64(noTime)
+	for _, w := range f.workers {
+		first = min(first, w.first)
+	}
+	if first == noTime {
+		return 0
+	}
+	return first
+}
+
+// wall turns a time of the recording's clock into wall time, where the recorder
+// wrote how they hang together (perf record -k).
+func (f *folder) wall(t uint64) (nanos int64, ok bool) {
+	cd := f.file.Features.ClockData
+	if cd == nil || t == 0 {
+		return 0, false
+	}
+	return int64(cd.WallNanos + (t - cd.ClockNanos)), true
+}
+
+// meta fills in what the capture says about itself. Most recordings do not say
+// when they were made; then the file's modification time, which is when the
+// recorder closed it, is the end.
+func (f *folder) meta() {
+	x := &f.file.Features
+	m := &f.p.Meta
+	m.Captures = []string{f.capture.path}
+	m.Host, m.OSRelease, m.Arch = x.Hostname, x.OSRelease, x.Arch
+	m.Command = strings.Join(x.CmdLine, " ")
+	if x.Version != "" {
+		m.Recorder = "perf " + x.Version
+	}
+	first, last := f.firstTime(), f.lastTime()
+	if last != noTime && last-first < 1<<62 {
+		m.Duration = int64(last - first)
+	}
+	if start, ok := f.wall(first); ok {
+		m.StartNanos = start
+	} else if !f.capture.mtime.IsZero() {
+		m.StartNanos = f.capture.mtime.UnixNano() - m.Duration
+	}
+}

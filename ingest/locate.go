@@ -1,0 +1,281 @@
+package ingest
+
+import (
+	"encoding/binary"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/perfdata"
+)
+
+// Context markers in call chains (enum perf_callchain_context). Words from
+// contextMax up are no addresses.
+const (
+	contextHV           = ^uint64(32) + 1
+	contextKernel       = ^uint64(128) + 1
+	contextUser         = ^uint64(512) + 1
+	contextUserDeferred = ^uint64(640) + 1
+	contextGuest        = ^uint64(2048) + 1
+	contextGuestKernel  = ^uint64(2176) + 1
+	contextGuestUser    = ^uint64(2560) + 1
+	contextMax          = ^uint64(4095) + 1
+)
+
+const (
+	kernelHalf   = 1 << 63 // addresses from here up are the kernel's
+	lowestCode   = 4096    // nothing can be mapped below (vm.mmap_min_addr)
+	vsyscallPage = 0xffffffffff600000
+	vsyscallSize = 4096
+)
+
+// spot is an address that was looked up.
+type spot struct {
+	pc     uint64 // as recorded
+	object uint32 // raw
+	offset uint64
+}
+
+// Properties of a part of a chain.
+const (
+	partCut    uint8 = 1 << iota // rubbish was cut off
+	partUser                     // what it means depends on the Version of the process
+	partKernel                   // what it means depends on the Version of the kernel
+)
+
+// locator looks addresses up. It is the one place where return addresses are
+// moved back by one: they point behind the call, which may be another function's
+// start.
+type locator struct {
+	sb    *sideband
+	spots []spot // of the last locate
+	flags uint8
+}
+
+// locate looks up the words of a part of a chain, leaf first, into l.spots.
+// words begin with a context marker, or in user mode. The address after a marker
+// is exact (the interrupted instruction, or the user's at a system call); all
+// others are return addresses.
+//
+// Where the chain turns to rubbish it is cut, and what was before is kept: words
+// that are no marker and no address, and of return addresses those below any
+// code and kernel addresses in user mode. (perf throws such chains away whole.)
+// A first address that the kernel recorded twice is kept twice, as perf does.
+func (l *locator) locate(words []byte, user, kernel addrspace.Version) {
+	l.spots = l.spots[:0]
+	l.flags = 0
+	mode, exact := uint64(contextUser), true
+	for ; len(words) >= 8; words = words[8:] {
+		pc := binary.LittleEndian.Uint64(words)
+		if pc >= contextMax {
+			switch pc {
+			case contextHV, contextKernel, contextUser, contextGuest, contextGuestKernel, contextGuestUser:
+				mode, exact = pc, true
+				continue
+			case contextUserDeferred:
+				l.add(pc, rawNoStack, 0)
+				return
+			}
+			l.flags |= partCut
+			return
+		}
+		if !exact && (pc < lowestCode || mode == contextUser && pc >= kernelHalf && !vsyscall(pc)) {
+			l.flags |= partCut
+			return
+		}
+		at := addr.PC(pc)
+		if !exact {
+			at--
+		}
+		l.one(mode, pc, at, user, kernel)
+		exact = false
+	}
+}
+
+func vsyscall(pc uint64) bool { return pc-vsyscallPage < vsyscallSize }
+
+func (l *locator) add(pc uint64, object uint32, offset addr.Offset) {
+	l.spots = append(l.spots, spot{pc, object, uint64(offset)})
+}
+
+func (l *locator) one(mode, pc uint64, at addr.PC, user, kernel addrspace.Version) {
+	switch mode {
+	case contextUser:
+		switch {
+		case vsyscall(pc):
+			l.add(pc, rawVsyscall, addr.Offset(at-vsyscallPage))
+		case pc >= kernelHalf: // exact: the mode was wrong
+			l.inKernel(pc, at, kernel)
+		default:
+			l.inUser(pc, at, user)
+		}
+	case contextKernel:
+		l.inKernel(pc, at, kernel)
+	case contextHV:
+		l.add(pc, rawHypervisor, 0)
+	default:
+		l.add(pc, rawGuest, 0)
+	}
+}
+
+func (l *locator) inUser(pc uint64, at addr.PC, v addrspace.Version) {
+	l.flags |= partUser
+	m := l.sb.spaces.User(v, at)
+	if m == nil {
+		l.add(pc, rawUnmapped, 0)
+		return
+	}
+	l.mapped(pc, at, m)
+}
+
+func (l *locator) inKernel(pc uint64, at addr.PC, v addrspace.Version) {
+	if !l.sb.spaces.Steady(at) {
+		l.flags |= partKernel
+	}
+	m := l.sb.spaces.InKernel(v, at)
+	switch {
+	case m != nil:
+		l.mapped(pc, at, m)
+	case !l.sb.kernel && pc >= kernelHalf:
+		l.add(pc, rawHiddenKernel, 0)
+	default:
+		l.add(pc, rawUnmappedKernel, 0)
+	}
+}
+
+func (l *locator) mapped(pc uint64, at addr.PC, m *addrspace.Mapping) {
+	if l.sb.raw.list[m.Object].Kind.Collapsed() {
+		l.add(pc, m.Object, 0)
+		return
+	}
+	l.add(pc, m.Object, m.Offset(at))
+}
+
+// splitter parts the chains of samples into a kernel part, which begins with a
+// marker, and a user part, which does not.
+type splitter struct {
+	file    *perfdata.File
+	userIP  []int // by event: index of the instruction pointer in UserRegs, -1 if not there
+	scratch []byte
+}
+
+// notUnwound stands in a user part for a user stack that is still to be unwound.
+var notUnwound = binary.LittleEndian.AppendUint64(nil, contextUserDeferred)
+
+func newSplitter(f *perfdata.File) *splitter {
+	sp := &splitter{file: f}
+	for i := range f.Events {
+		sp.userIP = append(sp.userIP, userIPIndex(f.Features.Arch, f.Events[i].Attr.SampleRegsUser))
+	}
+	return sp
+}
+
+// userIPIndex returns where the instruction pointer lies among the user registers
+// of a mask (arch/*/include/uapi/asm/perf_regs.h of Linux).
+func userIPIndex(arch string, mask uint64) int {
+	bit := -1
+	switch arch {
+	case "x86_64", "i386", "i686":
+		bit = 8
+	case "aarch64", "arm64":
+		bit = 32
+	}
+	if bit < 0 || mask>>bit&1 == 0 {
+		return -1
+	}
+	n := 0
+	for i := range bit {
+		n += int(mask >> i & 1)
+	}
+	return n
+}
+
+// split returns the two parts of a sample's chain, which alias the sample or the
+// splitter. A sample without a chain has a chain of its own address.
+func (sp *splitter) split(rec *perfdata.Record, s *perfdata.Sample) (kernel, user []byte) {
+	chain := s.Chain
+	if len(chain) < 8 {
+		return sp.lone(rec, s)
+	}
+	if binary.LittleEndian.Uint64(chain) < contextMax {
+		marker := modeMarker(rec, s)
+		if marker == contextUser {
+			return nil, sp.withStack(chain, s)
+		}
+		sp.scratch = binary.LittleEndian.AppendUint64(sp.scratch[:0], marker)
+		sp.scratch = append(sp.scratch, chain...)
+		chain = sp.scratch
+	}
+	for i := 0; i+8 <= len(chain); i += 8 {
+		switch binary.LittleEndian.Uint64(chain[i:]) {
+		case contextUser:
+			return chain[:i], chain[i+8:]
+		case contextUserDeferred: // the next word is a cookie of this sample's own
+			return chain[:i], notUnwound
+		}
+	}
+	if s.HasUserStack {
+		return chain, sp.userStack(s)
+	}
+	return chain, nil
+}
+
+// lone makes the parts of a sample without a chain.
+func (sp *splitter) lone(rec *perfdata.Record, s *perfdata.Sample) (kernel, user []byte) {
+	if s.Fields&perfdata.SampleIP == 0 {
+		return nil, notUnwound
+	}
+	marker := modeMarker(rec, s)
+	sp.scratch = binary.LittleEndian.AppendUint64(sp.scratch[:0], marker)
+	sp.scratch = binary.LittleEndian.AppendUint64(sp.scratch, s.IP)
+	if marker == contextUser {
+		return nil, sp.withStack(sp.scratch[8:], s)
+	}
+	if s.HasUserStack {
+		return sp.scratch, sp.userStack(s)
+	}
+	return sp.scratch, nil
+}
+
+// withStack appends to a user part that the rest of the stack is to be unwound.
+func (sp *splitter) withStack(part []byte, s *perfdata.Sample) []byte {
+	if !s.HasUserStack {
+		return part
+	}
+	return append(part[:len(part):len(part)], notUnwound...)
+}
+
+// userStack is the user part of a kernel sample with a copy of the user stack:
+// the address at which the user program entered the kernel, then what is still to
+// be unwound.
+func (sp *splitter) userStack(s *perfdata.Sample) []byte {
+	i := sp.userIP[s.Event]
+	if i < 0 || len(s.UserRegs) < 8*i+8 {
+		return notUnwound
+	}
+	ip := s.UserRegs[8*i : 8*i+8 : 8*i+8]
+	if binary.LittleEndian.Uint64(ip) >= contextMax {
+		return notUnwound
+	}
+	return append(ip, notUnwound...)
+}
+
+// modeMarker is the context marker that a sample's CPU mode stands for. Where the
+// mode is not known the address tells.
+func modeMarker(rec *perfdata.Record, s *perfdata.Sample) uint64 {
+	switch rec.CPUMode() {
+	case perfdata.CPUModeKernel:
+		return contextKernel
+	case perfdata.CPUModeUser:
+		return contextUser
+	case perfdata.CPUModeHypervisor:
+		return contextHV
+	case perfdata.CPUModeGuestKernel:
+		return contextGuestKernel
+	case perfdata.CPUModeGuestUser:
+		return contextGuestUser
+	}
+	if s.IP >= kernelHalf {
+		return contextKernel
+	}
+	return contextUser
+}

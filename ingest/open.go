@@ -1,0 +1,197 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"symbolize/ingest/perfdata"
+)
+
+// What Open and Replay refuse. ErrNotCapture is wrapped together with what the
+// file looks like.
+var (
+	ErrNotCapture = errors.New("not a capture")
+	ErrNoReplay   = errors.New("this kind of capture holds no single samples")
+)
+
+// maxPprofFile bounds a pprof file, which is read whole, in bytes.
+const maxPprofFile = 1 << 30
+
+// Capture is an opened capture. Its methods may be called one after another from
+// any goroutine. What is damaged in it becomes a warning of its Profile.
+type Capture struct {
+	path  string
+	opts  Options
+	file  *os.File
+	mtime time.Time
+	perf  *perfdata.File
+
+	mu      sync.Mutex
+	profile *Profile
+	collect *collector
+	number  []ObjectID // by raw object
+}
+
+// Open opens a capture and finds out by its first bytes what it is: perf.data in
+// file mode, or a pprof profile, gzipped or not. The samples are read by Profile
+// and Replay; for a pprof file already here. Errors of files that are no capture
+// wrap ErrNotCapture.
+func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &Capture{path: path, opts: opts, file: f}
+	if err := c.sniff(ctx); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Capture) sniff(ctx context.Context) error {
+	info, err := c.file.Stat()
+	if err != nil {
+		return err
+	}
+	switch {
+	case info.IsDir():
+		if _, err := os.Stat(c.path + "/data"); err == nil {
+			return fmt.Errorf("%s: %w", c.path, perfdata.ErrDirectory)
+		}
+		return fmt.Errorf("%s: %w: it is a directory", c.path, ErrNotCapture)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s: %w: it is no regular file, and a capture is read twice", c.path, ErrNotCapture)
+	}
+	c.mtime = info.ModTime()
+	head := make([]byte, 512)
+	n, err := c.file.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	head = head[:n]
+	switch {
+	case perfdata.IsPerfData(head):
+		c.perf, err = perfdata.Open(c.path, c.file, info.Size())
+		return err
+	case looksGzipped(head), looksLikePprof(head):
+		return c.openPprof(info.Size())
+	}
+	return fmt.Errorf("%s: %w: %s", c.path, ErrNotCapture, looksLike(head))
+}
+
+func (c *Capture) openPprof(size int64) error {
+	if size > maxPprofFile {
+		return fmt.Errorf("%s: pprof file of %d MiB, over the limit of %d MiB", c.path, size>>20, maxPprofFile>>20)
+	}
+	data, err := io.ReadAll(io.NewSectionReader(c.file, 0, size))
+	if err != nil {
+		return err
+	}
+	c.profile, err = readPprofWith(c.path, data, c.opts)
+	return err
+}
+
+func looksGzipped(head []byte) bool { return len(head) > 2 && head[0] == 0x1f && head[1] == 0x8b }
+
+// looksLikePprof reports whether the first fields of a file can be those of a
+// profile.proto: known numbers, with the wire types that they have, in bounds.
+func looksLikePprof(head []byte) bool {
+	const varint, bytes = 0, 2
+	fields := 0
+	for b := head; len(b) > 0; fields++ {
+		number, wire := b[0]>>3, b[0]&7
+		isVarint := number == 7 || number == 8 || number >= 9 && number <= 10 || number >= 12 && number <= 15
+		isBytes := number >= 1 && number <= 6 || number == 11 || number == 13
+		if b[0] >= 0x80 || !(wire == varint && isVarint) && !(wire == bytes && isBytes) {
+			return false
+		}
+		v, n := uvarint(b[1:])
+		if n == 0 {
+			break // cut off by the size of head
+		}
+		b = b[1+n:]
+		if wire == bytes {
+			if v > uint64(len(b)) {
+				return fields > 0 || len(head) == 512
+			}
+			b = b[v:]
+		}
+	}
+	return fields > 0
+}
+
+func uvarint(b []byte) (v uint64, n int) {
+	for i, c := range b {
+		if i == 10 {
+			break
+		}
+		v |= uint64(c&0x7f) << (7 * i)
+		if c < 0x80 {
+			return v, i + 1
+		}
+	}
+	return 0, 0
+}
+
+// looksLike says what a file that is no capture seems to be.
+func looksLike(head []byte) string {
+	switch {
+	case len(head) == 0:
+		return "it is empty"
+	case len(head) >= 4 && string(head[:4]) == "\x7fELF":
+		return "it is an ELF file (index reads those)"
+	case len(head) >= 6 && string(head[:6]) == "\xfd7zXZ\x00", len(head) >= 4 && string(head[:4]) == "\x28\xb5\x2f\xfd":
+		return "it is compressed; unpack it first"
+	}
+	return "it begins neither like a perf.data file nor like a pprof profile"
+}
+
+// Kind returns "perf.data" or "pprof".
+func (c *Capture) Kind() string {
+	if c.perf != nil {
+		return "perf.data"
+	}
+	return "pprof"
+}
+
+// PerfData returns the decoded file of a perf.data capture, which stays open until
+// Close; nil for others.
+func (c *Capture) PerfData() *perfdata.File { return c.perf }
+
+// Close closes the file. The Profile stays usable.
+func (c *Capture) Close() error { return c.file.Close() }
+
+// Profile reads the samples and folds them. It is computed once.
+func (c *Capture) Profile(ctx context.Context) (*Profile, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.profile != nil {
+		return c.profile, nil
+	}
+	return c.fold(ctx)
+}
+
+func (c *Capture) fold(ctx context.Context) (*Profile, error) {
+	sb, err := scanSideband(ctx, c.perf, &c.opts)
+	if err != nil {
+		return nil, err
+	}
+	col, err := newCollector(sb, &c.opts)
+	if err != nil {
+		return nil, err
+	}
+	workers, err := collect(ctx, col)
+	if err != nil {
+		return nil, err
+	}
+	f := folder{capture: c, collector: col, workers: workers}
+	c.profile, c.number = f.profile()
+	c.collect = col
+	return c.profile, nil
+}
