@@ -1,0 +1,108 @@
+package elf
+
+import (
+	"debug/elf"
+	"encoding/binary"
+)
+
+// stubsX86 finds stubs of x86-64, x32 and i386. They begin at multiples of 16
+// bytes, or of 8 in the .plt.got that ld makes without IBT, and are
+//
+//	[endbr64] [bnd] jmp *slot(%rip)    ff 25 disp32; also *slot on i386
+//	[endbr32] jmp *slot(%ebx)          ff a3 disp32, counted from the GOT
+//	endbr64; push $n; [bnd] jmp plt0   the lazy .plt of files whose calls go to .plt.sec
+//
+// The first entry of a lazy .plt pushes a GOT slot and so is none of these.
+func stubsX86(f *File, code []byte, a, got uint64, section int) []stub {
+	step := uint64(16)
+	if f.Sections[section].EntSize == 8 {
+		step = 8
+	}
+	var stubs []stub
+	for at := uint64(0); at+8 <= uint64(len(code)); at += step {
+		s, ok := stubX86(f, code[at:], a+at, got)
+		if !ok {
+			continue
+		}
+		s.addr, s.end, s.section = a+at, a+min(at+step, uint64(len(code))), section
+		stubs = append(stubs, s)
+	}
+	return stubs
+}
+
+// stubX86 decodes one stub at address a.
+func stubX86(f *File, b []byte, a, got uint64) (stub, bool) {
+	const opJump, opPush, prefixBND = 0xff, 0x68, 0xf2
+	at := uint64(0)
+	ibt := len(b) >= 4 && b[0] == 0xf3 && b[1] == 0x0f && b[2] == 0x1e &&
+		(b[3] == 0xfa || b[3] == 0xfb)
+	if ibt {
+		at = 4
+	}
+	if uint64(len(b)) > at && b[at] == prefixBND {
+		at++
+	}
+	if uint64(len(b)) < at+6 {
+		return stub{}, false
+	}
+	disp := binary.LittleEndian.Uint32(b[at+2:])
+	switch {
+	case b[at] == opJump && b[at+1] == 0x25 && f.Machine == elf.EM_386:
+		return stub{slot: uint64(disp), index: -1}, true
+	case b[at] == opJump && b[at+1] == 0x25:
+		return stub{slot: a + at + 6 + uint64(int64(int32(disp))), index: -1}, true
+	case b[at] == opJump && b[at+1] == 0xa3 && f.Machine == elf.EM_386:
+		return stub{slot: uint64(uint32(got) + disp), index: -1}, true
+	case b[at] == opPush && ibt:
+		n := int64(binary.LittleEndian.Uint32(b[at+1:]))
+		if f.Machine == elf.EM_386 {
+			n /= 8 // i386 pushes the offset of an Elf32_Rel
+		}
+		return stub{index: n}, true
+	}
+	return stub{}, false
+}
+
+// stubsARM64 finds the stubs of arm64, 16 or 24 bytes each:
+//
+//	[bti c]; adrp x16, page; ldr x17, [x16, #off]; add …; [autia1716]; br x17
+//
+// In ILP32 files the load is of w17. The first entry pushes x16 before, and its
+// slot has no relocation.
+func stubsARM64(_ *File, code []byte, a, _ uint64, section int) []stub {
+	const (
+		btiC     = 0xd503245f
+		longest  = 32
+		slotSize = 8
+	)
+	var stubs []stub
+	insn := func(i int) uint32 { return binary.LittleEndian.Uint32(code[i:]) }
+	for i := 0; i+slotSize <= len(code); i += 4 {
+		adrp, ldr := insn(i), insn(i+4)
+		if adrp&0x9f00001f != 0x90000010 { // adrp x16
+			continue
+		}
+		var off uint64
+		switch imm := uint64(ldr >> 10 & 0xfff); ldr & 0xffc003ff {
+		case 0xf9400211: // ldr x17, [x16, #8·imm]
+			off = imm * 8
+		case 0xb9400211: // ldr w17, [x16, #4·imm]
+			off = imm * 4
+		default:
+			continue
+		}
+		start := i
+		if i >= 4 && insn(i-4) == btiC {
+			start = i - 4
+		}
+		// immhi:immlo, 21 bits, counts pages.
+		pages := int64(int32((adrp>>5&0x7ffff)<<2|adrp>>29&3)<<11) >> 11
+		slot := (a+uint64(i))&^0xfff + uint64(pages<<12) + off
+		if n := len(stubs); n > 0 {
+			stubs[n-1].end = min(stubs[n-1].end, a+uint64(start))
+		}
+		stubs = append(stubs, stub{addr: a + uint64(start), slot: slot, index: -1, section: section,
+			end: a + uint64(min(start+longest, len(code)))})
+	}
+	return stubs
+}
