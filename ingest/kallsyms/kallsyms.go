@@ -1,0 +1,212 @@
+// Package kallsyms reads the kernel's list of symbols, /proc/kallsyms, or a copy
+// of it such as perf's cache and "perf buildid-cache --kcore" keep.
+//
+// A line is
+//
+//	ffffffffc0a01000 t ext4_map_blocks	[ext4]
+//
+// the address in hexadecimal, the type letter as nm prints it, the name, and after
+// a tab the module, if any (kernel/kallsyms.c, s_show). The lines of the kernel
+// proper come first, sorted by address; then those of modules, of ftrace's and
+// kprobes' trampolines, and of BPF programs.
+package kallsyms
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"symbolize/ingest/decode"
+)
+
+// Symbol is one line.
+type Symbol struct {
+	Addr   uint64 // run-time address
+	Type   byte   // as nm: 't', 'T', 'w', 'W' and some others are code
+	Name   string
+	Module string // "" for the kernel proper, else without brackets
+}
+
+// IsCode reports whether the type letter is one of code, as perf counts it
+// (tools/lib/symbol/kallsyms.c): text, or weak.
+func (s *Symbol) IsCode() bool {
+	switch s.Type {
+	case 'T', 't', 'W', 'w':
+		return true
+	}
+	return false
+}
+
+// Stats counts what Read met.
+type Stats struct {
+	Lines       uint64 // in all
+	Symbols     uint64 // visited
+	BPF         uint64 // of BPF programs, left out: they come and go, captures tell about them
+	Trampolines uint64 // of ftrace and kprobes, left out for the same reason
+	Zero        uint64 // with address zero, left out
+	Bad         uint64 // of another form, left out
+	FirstBad    error  // *decode.Error about the first of those, or nil
+}
+
+// ErrRestricted is returned for a list in which every address is zero: the kernel
+// hides them from those without CAP_SYSLOG (sysctl kernel.kptr_restrict).
+var ErrRestricted = errors.New("all addresses are zero (kernel.kptr_restrict)")
+
+// maxLine bounds a line. The kernel's own bound on a name is KSYM_NAME_LEN, 512.
+const maxLine = 64 << 10
+
+// Read visits the symbols in the order of the file until visit returns false;
+// lines that Stats counts as left out are not visited. The names given stay valid.
+// If every address is zero the error wraps ErrRestricted; a list without one good
+// line is an error, too. A line of another form is not: it is counted.
+func Read(name string, r io.Reader, visit func(Symbol) bool) (Stats, error) {
+	p := parser{name: name, modules: map[string]string{}}
+	in := bufio.NewReaderSize(r, maxLine)
+	for offset := int64(0); ; {
+		line, err := in.ReadSlice('\n')
+		if len(line) > 0 {
+			p.stats.Lines++
+			sym, ok := p.line(bytes.TrimRight(line, "\r\n"), offset, err)
+			if ok {
+				p.stats.Symbols++
+				if !visit(sym) {
+					return p.stats, nil
+				}
+			}
+			offset += int64(len(line))
+		}
+		for errors.Is(err, bufio.ErrBufferFull) { // the rest of an endless line
+			line, err = in.ReadSlice('\n')
+			offset += int64(len(line))
+		}
+		if errors.Is(err, io.EOF) {
+			return p.stats, p.verdict()
+		}
+		if err != nil {
+			return p.stats, fmt.Errorf("%s: offset %#x: %w", name, offset, err)
+		}
+	}
+}
+
+// parser holds what lasts from line to line.
+type parser struct {
+	name    string
+	stats   Stats
+	names   strings.Builder   // the present block of names
+	modules map[string]string // names of modules seen
+}
+
+// verdict says at the end of the list whether it was one.
+func (p *parser) verdict() error {
+	s := &p.stats
+	switch {
+	case s.Symbols+s.BPF+s.Trampolines > 0:
+		return nil
+	case s.Zero > 0:
+		return fmt.Errorf("%s: %w", p.name, ErrRestricted)
+	case s.FirstBad != nil:
+		return fmt.Errorf("not a list of kernel symbols: %w", s.FirstBad)
+	}
+	return &decode.Error{Name: p.name, Reason: "the list of kernel symbols is empty"}
+}
+
+func (p *parser) bad(offset int64, reason string) (Symbol, bool) {
+	p.stats.Bad++
+	if p.stats.FirstBad == nil {
+		p.stats.FirstBad = &decode.Error{Name: p.name, Offset: offset, Reason: reason}
+	}
+	return Symbol{}, false
+}
+
+// line decodes one line; ok is false for those left out. ReadErr is what the
+// reader said about it: without a newline at the end of the file a line may have
+// been cut, but it may be whole as well.
+func (p *parser) line(b []byte, offset int64, readErr error) (s Symbol, ok bool) {
+	if errors.Is(readErr, bufio.ErrBufferFull) {
+		return p.bad(offset, "line is longer than 64 KiB")
+	}
+	at, n := parseHex(b)
+	switch {
+	case n == 0 || n > 16:
+		return p.bad(offset, "no address of 1 to 16 hexadecimal digits")
+	case len(b) < n+4 || b[n] != ' ' || b[n+1] <= ' ' || b[n+2] != ' ':
+		return p.bad(offset+int64(n), "no type and name after the address")
+	}
+	s.Addr, s.Type = at, b[n+1]
+	name, module := b[n+3:], []byte(nil)
+	if i := bytes.IndexAny(name, "\t "); i >= 0 {
+		name, module = name[:i], bytes.TrimSpace(name[i:])
+	}
+	if len(name) == 0 {
+		return p.bad(offset+int64(n)+3, "no name")
+	}
+	if len(module) > 0 {
+		if len(module) < 3 || module[0] != '[' || module[len(module)-1] != ']' {
+			return p.bad(offset+int64(n)+3+int64(len(name)), "no [module] after the name")
+		}
+		module = module[1 : len(module)-1]
+	}
+	switch {
+	case string(module) == "bpf":
+		p.stats.BPF++
+		return s, false
+	case bytes.HasPrefix(module, []byte("__builtin__")): // __builtin__ftrace, __builtin__kprobes
+		p.stats.Trampolines++
+		return s, false
+	case at == 0:
+		p.stats.Zero++
+		return s, false
+	}
+	s.Name, s.Module = p.intern(name), p.module(module)
+	return s, true
+}
+
+// parseHex reads the hexadecimal digits that b begins with.
+func parseHex(b []byte) (v uint64, n int) {
+	for _, c := range b {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return v, n
+		}
+		v, n = v<<4|uint64(c), n+1
+	}
+	return v, n
+}
+
+// nameBlock is how many bytes of names are allocated at once: a kernel has 200,000
+// names of 20 bytes.
+const nameBlock = 64 << 10
+
+// intern returns a string of b that lies in a block with its neighbours.
+func (p *parser) intern(b []byte) string {
+	if p.names.Cap()-p.names.Len() < len(b) {
+		p.names = strings.Builder{}
+		p.names.Grow(max(nameBlock, len(b)))
+	}
+	start := p.names.Len()
+	p.names.Write(b)
+	return p.names.String()[start:]
+}
+
+// maxModules bounds the names of modules that are kept; a host has hundreds.
+const maxModules = 1 << 16
+
+func (p *parser) module(b []byte) string {
+	if m, ok := p.modules[string(b)]; ok || len(b) == 0 {
+		return m
+	}
+	m := string(b)
+	if len(p.modules) < maxModules {
+		p.modules[m] = m
+	}
+	return m
+}
