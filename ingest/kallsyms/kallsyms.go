@@ -40,7 +40,7 @@ func (s *Symbol) IsCode() bool {
 	return false
 }
 
-// Stats counts what Read met.
+// Stats counts what Scan met.
 type Stats struct {
 	Lines       uint64 // in all
 	Symbols     uint64 // visited
@@ -58,11 +58,22 @@ var ErrRestricted = errors.New("all addresses are zero (kernel.kptr_restrict)")
 // maxLine bounds a line. The kernel's own bound on a name is KSYM_NAME_LEN, 512.
 const maxLine = 64 << 10
 
-// Read visits the symbols in the order of the file until visit returns false;
+// Read visits the symbols as Scan does. Lines of another form are an error, too,
+// after all good ones have been visited.
+func Read(name string, r io.Reader, visit func(Symbol) bool) error {
+	stats, err := Scan(name, r, visit)
+	if err == nil && stats.Bad > 0 {
+		err = fmt.Errorf("%d of %d lines are no kernel symbols, the first: %w",
+			stats.Bad, stats.Lines, stats.FirstBad)
+	}
+	return err
+}
+
+// Scan visits the symbols in the order of the file until visit returns false;
 // lines that Stats counts as left out are not visited. The names given stay valid.
 // If every address is zero the error wraps ErrRestricted; a list without one good
-// line is an error, too. A line of another form is not: it is counted.
-func Read(name string, r io.Reader, visit func(Symbol) bool) (Stats, error) {
+// line is an error, too. Single lines of another form are counted only.
+func Scan(name string, r io.Reader, visit func(Symbol) bool) (Stats, error) {
 	p := parser{name: name, modules: map[string]string{}}
 	in := bufio.NewReaderSize(r, maxLine)
 	for offset := int64(0); ; {
