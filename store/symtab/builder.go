@@ -45,10 +45,11 @@ func NewBuilder(opts Options) *Builder {
 	return &Builder{opts: opts.withDefaults()}
 }
 
-// Reset empties the builder and keeps its memory.
+// Reset empties the builder and keeps its memory, but no names.
 func (b *Builder) Reset() {
 	clear(b.cands)
 	b.cands = b.cands[:0]
+	clear(b.enc.ids)
 }
 
 // Len returns the number of symbols added since the last Reset.

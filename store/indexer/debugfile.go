@@ -1,0 +1,161 @@
+package indexer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"symbolize/buildid"
+	"symbolize/ingest/elf"
+)
+
+// debugFiles looks for the separate debug file of a runtime file, in gdb's order,
+// and queues it; the rows of t's directory wait for it. It returns the places
+// that had none: a file that comes there later makes t's row stale.
+func (w *worker) debugFiles(t *fileTask, f *elf.File, id buildid.ID) (looked []string) {
+	roots := w.ix.opts.DebugRoots
+	try := func(candidate string, crc uint32, linked bool) bool {
+		st, err := w.ix.absent.stat(candidate)
+		if err != nil {
+			looked = append(looked, candidate)
+			return false
+		}
+		if st.kind != kindFile || st.key() == t.st.key() && st.ino != 0 {
+			return false
+		}
+		owner, ok := w.isDebugOf(candidate, st, id, crc, linked)
+		if !ok {
+			looked = append(looked, refused(candidate, st))
+			return false
+		}
+		real, err := filepath.EvalSymlinks(candidate)
+		if err != nil {
+			return false
+		}
+		t.ds.hold()
+		d := &fileTask{ds: t.ds, path: real, st: st, class: classELF, owner: owner, debug: true}
+		w.ix.progress(func(p *Progress) { p.Objects++ })
+		w.ix.queue.pushObject(d.run)
+		return true
+	}
+	if id.Space() == buildid.GNU {
+		for _, p := range buildid.DebugPaths(id, roots) {
+			if try(p, 0, false) {
+				return nil
+			}
+		}
+	}
+	name, crc, ok := f.DebugLink()
+	if !ok || name == "" || name != filepath.Base(name) {
+		return looked
+	}
+	dir := filepath.Dir(t.path)
+	places := []string{filepath.Join(dir, name), filepath.Join(dir, ".debug", name)}
+	for _, r := range roots {
+		places = append(places, filepath.Join(r, dir, name))
+	}
+	for _, p := range places {
+		if try(p, crc, true) {
+			return nil
+		}
+	}
+	return looked
+}
+
+// isDebugOf reports whether a file is the debug file of an object: by an equal
+// build ID, and if it was found by .gnu_debuglink by the CRC, too. owner is set if
+// the file itself does not tell which object it belongs to.
+func (w *worker) isDebugOf(path string, st fileStat, id buildid.ID, crc uint32,
+	linked bool) (owner buildid.ID, ok bool) {
+	f, err := os.Open(path)
+	if err != nil {
+		return owner, false
+	}
+	defer f.Close()
+	ef, err := elf.Open(path, f, int64(st.size))
+	if err != nil {
+		return owner, false
+	}
+	if !ef.ID.IsZero() && id.Space() == buildid.GNU && !ef.ID.Matches(id) {
+		return owner, false
+	}
+	if ef.ID.IsZero() {
+		owner = id
+	}
+	if !linked {
+		return buildid.ID{}, owner.IsZero()
+	}
+	sum, err := ef.CRC32()
+	if err != nil || sum != crc {
+		return owner, false
+	}
+	if id.Space() != buildid.GNU {
+		owner = id // a file with a build ID for an object without one
+	}
+	return owner, true
+}
+
+// refused is the form in which a row remembers a file that was there and was not
+// the one: it is looked at again when it has become another.
+func refused(path string, st fileStat) string {
+	return fmt.Sprintf("%s\x00%d %d %d %d", path, st.dev, st.ino, st.size, st.ctime)
+}
+
+// stale reports whether one of the places that had no debug file, or the wrong
+// one, has another now.
+func (ix *index) stale(looked []string) bool {
+	for _, l := range looked {
+		path, _, was := strings.Cut(l, "\x00")
+		st, err := ix.absent.stat(path)
+		if err != nil {
+			continue
+		}
+		if !was || refused(path, st) != l {
+			return true
+		}
+	}
+	return false
+}
+
+// absent stats files most of which are not there. It remembers which directories
+// are not, so that a thousand objects without debug files cost one stat for
+// each of those.
+type absent struct {
+	mu   sync.Mutex
+	dirs map[string]bool // true: there is no such directory
+}
+
+var errAbsent = errors.New("no such directory")
+
+func (a *absent) stat(path string) (fileStat, error) {
+	if a.missing(filepath.Dir(path)) {
+		return fileStat{}, errAbsent
+	}
+	return statFile(path)
+}
+
+// missing reports whether a directory is not there.
+func (a *absent) missing(dir string) bool {
+	a.mu.Lock()
+	gone, known := a.dirs[dir]
+	a.mu.Unlock()
+	if known {
+		return gone
+	}
+	if up := filepath.Dir(dir); up != dir && a.missing(up) {
+		gone = true
+	} else {
+		_, err := statFile(dir)
+		gone = err != nil && isMissing(err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.dirs == nil {
+		a.dirs = make(map[string]bool)
+	}
+	a.dirs[dir] = gone
+	return gone
+}

@@ -1,0 +1,16 @@
+// Package indexer reads objects from files and writes their symbol tables to a
+// store.Sink. It is the only place where object decoders meet the table format.
+//
+// Index walks paths. A directory is one task: its entries are stat'ed and compared
+// with the path rows of the last run; what is the same costs that stat and no
+// more. Of what is new the first bytes are read, and what looks like an object by
+// its content becomes a task of its own. When the last object of a directory is in
+// the sink, the directory's rows are written: a row says that everything it stands
+// for is stored. Nothing is written, and the sink is not even opened, while
+// nothing has changed.
+//
+// Every file contributes on its own: a runtime file its layout, its .symtab, or
+// else .dynsym united with .gnu_debugdata, and its PLT; a debug file its .symtab.
+// Contributions to one object are joined by the sink in any order, so the order of
+// files, of workers and of runs changes no byte of a store's content.
+package indexer

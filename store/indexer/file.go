@@ -1,0 +1,214 @@
+package indexer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"symbolize/buildid"
+	"symbolize/ingest/elf"
+	"symbolize/store"
+)
+
+// fileTask is one file that is to be read.
+type fileTask struct {
+	ds    *dirState // of the directory whose rows wait for this file
+	path  string    // without links
+	row   store.PathRow
+	st    fileStat
+	class class
+	named bool
+	// owner is set for a debug file without build ID that a runtime file was linked
+	// to: the object it belongs to. It then has no row of its own.
+	owner buildid.ID
+	debug bool // found as another file's debug file: no row of its own
+}
+
+// fileResult is what reading a file gave.
+type fileResult struct {
+	id     buildid.ID
+	looked []string
+	err    error  // what is wrong with the file, or with a part of it
+	skip   string // the reason why it is left out, a key of Summary.Skipped
+	again  bool   // the next run is to read it again: no row
+}
+
+// run reads the file, and then lets its directory's rows go.
+func (t *fileTask) run(w *worker) {
+	defer t.ds.release()
+	ix := w.ix
+	if ix.ctx.Err() != nil {
+		return
+	}
+	res := t.read(w)
+	ix.progress(func(p *Progress) {
+		p.Done++
+		p.Bytes += t.st.size
+		if res.skip != "" {
+			ix.sum.Skipped[res.skip]++
+		}
+		if res.err != nil {
+			ix.sum.Problems = append(ix.sum.Problems,
+				Problem{Path: t.path, Err: res.err, Hint: hintFor(res.skip), Named: t.named})
+		}
+	})
+	if t.debug || res.again {
+		return
+	}
+	if !res.id.IsZero() || res.err != nil {
+		ix.count(func(s *Summary) { s.ELF++ })
+	}
+	t.row.ID, t.row.Looked = res.id, res.looked
+	if res.err != nil {
+		t.row.Error = Problem{Path: t.path, Err: res.err}.reason()
+	}
+	t.ds.put(t.row)
+}
+
+func hintFor(skip string) string {
+	if skip == SkipKallsymsNo {
+		return "keep it as BUILDID/kallsyms, or name its build ID with --build-id"
+	}
+	return ""
+}
+
+// read reads the file unless that was done under another path.
+func (t *fileTask) read(w *worker) fileResult {
+	if !t.owner.IsZero() {
+		return w.readFile(t, true)
+	}
+	turn := w.ix.claims.take(t.st.key(), t.path, !t.debug)
+	res := turn.res
+	if turn.read {
+		res = w.readFile(t, turn.first)
+		turn.finish(res)
+	}
+	if !turn.first {
+		res.skip = ""
+	}
+	if turn.again {
+		res.skip = SkipDuplicate
+	}
+	return res
+}
+
+// readFile opens and reads a file. With count its numbers go into the Summary.
+func (w *worker) readFile(t *fileTask, count bool) fileResult {
+	f, err := os.Open(t.path)
+	if err != nil {
+		return fileResult{err: pathReason(err), skip: SkipUnreadable, again: true}
+	}
+	defer f.Close()
+	var res fileResult
+	switch t.class {
+	case classKallsyms:
+		res = w.readKallsyms(t, f, count)
+	default:
+		res = w.readObject(t, f, count)
+	}
+	now, err := statFile(t.path)
+	if err != nil || now != t.st {
+		return fileResult{err: errChanged, skip: SkipChanged, again: true}
+	}
+	return res
+}
+
+var errChanged = errors.New("changed while it was read")
+
+// readObject reads an ELF file or a packed kernel module.
+func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
+	if t.class == classPacked {
+		// What comes out is held in memory, and its size is not known before. Modules
+		// shrink to a third or a quarter; their symbols come on top.
+		hold, err := w.ix.budget.acquire(w.ix.ctx, packedCost*int64(t.st.size))
+		if err != nil {
+			return fileResult{err: err, again: true}
+		}
+		defer w.ix.budget.release(hold)
+	}
+	var data io.ReaderAt = f
+	size := int64(t.st.size)
+	if t.class == classPacked {
+		var err error
+		if data, size, _, err = elf.Unpack(t.path, f, size); err != nil {
+			return damagedFile(err)
+		}
+	}
+	ef, err := elf.Open(t.path, data, size)
+	if err != nil {
+		return damagedFile(err)
+	}
+	if skip := skipReason(ef); skip != "" {
+		return fileResult{skip: skip}
+	}
+	id, err := t.objectID(ef)
+	if err != nil {
+		return damagedFile(err)
+	}
+	if id.IsZero() {
+		return fileResult{skip: SkipDebugNoID}
+	}
+	cost := estimate(ef)
+	if t.class == classPacked {
+		cost = 0 // two holds at a time could wait for one another
+	}
+	hold, err := w.ix.budget.acquire(w.ix.ctx, cost)
+	if err != nil {
+		return fileResult{err: err, again: true}
+	}
+	c, err := w.contribution(t.path, ef, id)
+	w.ix.budget.release(hold)
+	res := fileResult{id: id, err: err}
+	if err != nil {
+		res.skip = SkipDamaged
+	}
+	if !w.ix.merge(c, count) {
+		return fileResult{err: errChanged, again: true}
+	}
+	if count {
+		w.countObject(&c.Manifest, ef, uint64(size))
+	}
+	if isRuntime(ef) {
+		res.looked = w.debugFiles(t, ef, id)
+	}
+	return res
+}
+
+// packedCost is how many bytes in work a byte of a packed module stands for.
+const packedCost = 8
+
+func damagedFile(err error) fileResult { return fileResult{err: err, skip: SkipDamaged} }
+
+// objectID returns the ID that an object is filed under: its build ID, or for a
+// runtime file the SHA-1 of its content. It is zero for debug files without one.
+func (t *fileTask) objectID(ef *elf.File) (buildid.ID, error) {
+	switch {
+	case !t.owner.IsZero():
+		return t.owner, nil
+	case !ef.ID.IsZero():
+		return ef.ID, nil
+	case ef.IsDebugOnly():
+		return buildid.ID{}, nil
+	}
+	id, err := ef.ContentID()
+	if err != nil {
+		return id, fmt.Errorf("content: %w", err)
+	}
+	return id, nil
+}
+
+// countObject counts what was read.
+func (w *worker) countObject(m *store.Manifest, ef *elf.File, size uint64) {
+	w.ix.count(func(s *Summary) {
+		s.Read++
+		s.Raw += size
+		if m.ID.Space() == buildid.Content {
+			s.NoBuildID++
+		}
+		if ef.IsDebugOnly() {
+			s.Debug++
+		}
+		s.countKind(m.Kind)
+	})
+}

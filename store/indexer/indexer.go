@@ -1,0 +1,309 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"symbolize/buildid"
+	"symbolize/store"
+)
+
+// Producer is the revision of the decoders behind this package. A file whose row
+// or source has a smaller one is read again. It grows whenever what a file gives
+// changes.
+const Producer = 1
+
+// defaultMaxMemory bounds what is decoded at the same time if Options do not.
+const defaultMaxMemory = 96 << 20
+
+// Options say what to index, and how. The zero value indexes the paths alone.
+type Options struct {
+	Workers   int   // 0 for GOMAXPROCS
+	MaxMemory int64 // bytes for objects in work, an estimate; 0 for 96 MiB
+
+	// DebugRoots are where separate debug files lie; nil for /usr/lib/debug, empty
+	// for nowhere.
+	DebugRoots []string
+	// Kernel takes in the running kernel, its modules and its vdso.
+	Kernel bool
+	// KallsymsID is the build ID of kallsyms texts among the paths whose directory
+	// does not tell it.
+	KallsymsID buildid.ID
+
+	// Progress is called now and then, never at the same time, and once at the end;
+	// nil for no calls.
+	Progress func(Progress)
+
+	sys sysRoot // where /proc and /sys are; "" for the real ones
+}
+
+// Progress is how far an Index has come.
+type Progress struct {
+	Dirs    uint64 // directories read
+	Files   uint64 // files seen
+	Objects uint64 // objects found so far that had to be read
+	Done    uint64 // … of which are done
+	Bytes   uint64 // bytes of files that are done
+}
+
+// index is the state of one Index.
+type index struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	opts   Options
+	view   store.View // never nil
+
+	open     func() (store.Sink, error)
+	sinkOnce sync.Once
+	sink     store.Sink
+	sinkErr  error
+
+	queue  *queue
+	budget *budget
+	claims claims
+	absent absent
+
+	mu      sync.Mutex // guards what follows
+	sum     Summary
+	objects map[string]objectState // by ID
+	dirs    map[inodeKey]bool      // seen
+	prog    Progress
+	lastCB  time.Time
+}
+
+// Index reads what lies under paths (files, directories, .build-id trees, perf's
+// ~/.debug, debuginfod's cache) and merges it into the sink that open returns. open
+// is called at most once, and only when there is something to write. view, which
+// may be nil, holds the path rows of the last run; view and sink may be one thing.
+//
+// What is wrong with single files is in the Summary, which is never nil and
+// depends on the files alone, not on the workers. The error is the sink's or the
+// context's; what was merged before it stays merged.
+func Index(ctx context.Context, paths []string, view store.View,
+	open func() (store.Sink, error), opts Options) (*Summary, error) {
+	if opts.Workers <= 0 {
+		opts.Workers = runtime.GOMAXPROCS(0)
+	}
+	if opts.MaxMemory <= 0 {
+		opts.MaxMemory = defaultMaxMemory
+	}
+	if opts.DebugRoots == nil {
+		opts.DebugRoots = []string{"/usr/lib/debug"}
+	}
+	if view == nil {
+		view = store.NewOverlay()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ix := &index{
+		ctx: ctx, cancel: cancel, opts: opts, view: view, open: open,
+		queue: newQueue(), budget: newBudget(opts.MaxMemory),
+		objects: make(map[string]objectState), dirs: make(map[inodeKey]bool),
+	}
+	ix.sum.Skipped = make(map[string]uint64)
+	ix.addRoots(paths)
+	if opts.Kernel {
+		ix.queue.pushObject(func(w *worker) { w.liveKernel() })
+	}
+	ix.run()
+	return ix.finish()
+}
+
+// addRoots queues the paths of the command line. Symbolic links are followed
+// here; roots inside other roots are dropped.
+func (ix *index) addRoots(paths []string) {
+	var dirs []string
+	files := make(map[string][]string) // by directory
+	for _, p := range paths {
+		st, real, err := resolveRoot(p)
+		switch {
+		case err != nil:
+			ix.problem(Problem{Path: p, Err: err, Named: true})
+		case real == string(ix.opts.sys)+"/proc/kallsyms":
+			ix.opts.Kernel = true
+		case st.kind == kindDir:
+			dirs = append(dirs, real)
+		case st.kind == kindFile:
+			dir := filepath.Dir(real)
+			files[dir] = append(files[dir], filepath.Base(real))
+		default:
+			ix.problem(Problem{Path: p, Err: errors.New("neither file nor directory"), Named: true})
+		}
+	}
+	slices.Sort(dirs)
+	var kept []string
+	for _, d := range dirs {
+		if !slices.ContainsFunc(kept, func(k string) bool { return inside(d, k) }) {
+			kept = append(kept, d)
+			ix.pushDir(d)
+		}
+	}
+	for dir, names := range files {
+		slices.Sort(names)
+		names = slices.Compact(names)
+		ix.queue.pushDir(func(w *worker) { w.namedFiles(dir, names) })
+	}
+}
+
+// resolveRoot follows the links of a path given by the user.
+func resolveRoot(p string) (fileStat, string, error) {
+	abs, err := filepath.Abs(p)
+	if err != nil {
+		return fileStat{}, "", err
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return fileStat{}, "", pathReason(err)
+	}
+	st, err := statFile(real)
+	return st, real, err
+}
+
+// inside reports whether path is dir or lies in it.
+func inside(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
+
+func (ix *index) pushDir(dir string) {
+	ix.queue.pushDir(func(w *worker) { w.scanDir(dir, 0) })
+}
+
+// run works until the queue is empty or the context ends.
+func (ix *index) run() {
+	stop := context.AfterFunc(ix.ctx, ix.queue.stop)
+	defer stop()
+	var wg sync.WaitGroup
+	for range ix.opts.Workers {
+		wg.Go(func() {
+			w := newWorker(ix)
+			for {
+				task, ok := ix.queue.pop()
+				if !ok {
+					return
+				}
+				task(w)
+				ix.queue.done()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// finish makes the Summary.
+func (ix *index) finish() (*Summary, error) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	sum := &ix.sum
+	for _, o := range ix.objects {
+		sum.Objects++
+		if o.read && !o.named {
+			sum.Nameless++
+		}
+	}
+	slices.SortFunc(sum.Problems, compareProblems)
+	if ix.opts.Progress != nil {
+		ix.opts.Progress(ix.prog)
+	}
+	if ix.ctx.Err() != nil {
+		return sum, context.Cause(ix.ctx)
+	}
+	return sum, nil
+}
+
+// openSink returns the sink; the first call opens it. An error ends the run.
+func (ix *index) openSink() (store.Sink, error) {
+	ix.sinkOnce.Do(func() { ix.sink, ix.sinkErr = ix.open() })
+	return ix.sink, ix.sinkErr
+}
+
+// merge writes one contribution, and with count adds it to the Summary. After an
+// error, which ends the run, it returns false.
+func (ix *index) merge(c *store.Contribution, count bool) bool {
+	sink, err := ix.openSink()
+	if err == nil {
+		err = sink.Merge(ix.ctx, c)
+	}
+	if err != nil {
+		ix.cancel(err)
+		return false
+	}
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	o := ix.objects[c.Manifest.ID.String()]
+	o.read = true
+	for _, s := range c.Sources {
+		o.named = true
+		if count {
+			ix.sum.countSource(s)
+		}
+	}
+	ix.objects[c.Manifest.ID.String()] = o
+	return true
+}
+
+// objectState is what the Summary must know of an object.
+type objectState struct {
+	read  bool // some file of it was read in this run
+	named bool // … and had a source
+}
+
+// seen notes an object whose file has not changed.
+func (ix *index) seen(id buildid.ID) {
+	key := id.String()
+	ix.objects[key] = ix.objects[key]
+}
+
+// putDir writes the path rows of a directory.
+func (ix *index) putDir(dir string, rows store.DirRows) {
+	sink, err := ix.openSink()
+	if err == nil {
+		err = sink.PutDir(dir, rows)
+	}
+	if err != nil {
+		ix.cancel(err)
+	}
+}
+
+// count changes the Summary.
+func (ix *index) count(change func(s *Summary)) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	change(&ix.sum)
+}
+
+func (ix *index) problem(p Problem) {
+	ix.count(func(s *Summary) { s.Problems = append(s.Problems, p) })
+}
+
+// progressEvery is how often the callback is called at most.
+const progressEvery = 100 * time.Millisecond
+
+// progress changes the counts and calls the callback if it is time.
+func (ix *index) progress(change func(p *Progress)) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	change(&ix.prog)
+	if ix.opts.Progress == nil {
+		return
+	}
+	if now := time.Now(); now.Sub(ix.lastCB) >= progressEvery {
+		ix.lastCB = now
+		ix.opts.Progress(ix.prog)
+	}
+}
+
+// pathReason takes the path out of an error that the caller names again.
+func pathReason(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}

@@ -1,0 +1,247 @@
+package indexer
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/elf"
+	"symbolize/ingest/kallsyms"
+	"symbolize/store"
+	"symbolize/store/symtab"
+)
+
+// lastSymbol is how far the last symbol of a list reaches, for want of a next one:
+// to the end of the page after its own, as perf has it (symbols__fixup_end in
+// tools/perf/util/symbol.c).
+const lastSymbol = 4096
+
+var errNoText = errors.New("no symbol _text: addresses cannot be told apart from the load address")
+
+// kernelSyms are the symbols of a kernel or of one module, by address.
+type kernelSyms []kallsyms.Symbol
+
+// sort orders by address and keeps the order of the text among equals, save that
+// the result must not depend on it: then by name.
+func (k kernelSyms) sort() {
+	slices.SortFunc(k, func(a, b kallsyms.Symbol) int {
+		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type, b.Type))
+	})
+}
+
+// isCode reports whether a type letter of nm stands for code. Weak symbols are
+// functions in a kernel: its weak objects have V.
+func isCode(t byte) bool { return t == 't' || t == 'T' || t == 'w' || t == 'W' }
+
+// fill adds the code symbols to b, with addresses relative to base. A symbol ends
+// where the next one of any type begins.
+func (k kernelSyms) fill(b *symtab.Builder, base uint64) {
+	for i := range k {
+		s := &k[i]
+		if s.Addr < base || !isCode(s.Type) {
+			continue
+		}
+		j := i + 1
+		for j < len(k) && k[j].Addr == s.Addr {
+			j++
+		}
+		end := (s.Addr + 2*lastSymbol - 1) &^ (lastSymbol - 1)
+		if j < len(k) {
+			end = k[j].Addr
+		}
+		if end <= s.Addr {
+			continue
+		}
+		f := symtab.Func{
+			Start: addr.Addr(s.Addr - base), Size: end - s.Addr, Name: s.Name, Flags: symtab.Unsized,
+		}
+		switch s.Type {
+		case 'w', 't': // perf takes `w` for local as well
+			f.Flags |= symtab.Local
+		case 'W':
+			f.Flags |= symtab.Weak
+		}
+		b.Add(f)
+	}
+}
+
+// text gives the symbols in the form of /proc/kallsyms, with addresses relative to
+// base: the same after every boot, as the raw input of a source should be.
+func (k kernelSyms) text(base uint64) []byte {
+	var out bytes.Buffer
+	out.Grow(len(k) * 40)
+	line := make([]byte, 0, 128)
+	for i := range k {
+		if k[i].Addr < base {
+			continue
+		}
+		line = line[:0]
+		hex := strconv.AppendUint(line[16:16], k[i].Addr-base, 16)
+		line = append(line, "0000000000000000"[len(hex):]...)
+		line = append(line, hex...)
+		line = append(line, ' ', k[i].Type, ' ')
+		line = append(line, k[i].Name...)
+		out.Write(append(line, '\n'))
+	}
+	return out.Bytes()
+}
+
+// refSymbols are what captures count kernel addresses from, besides _text.
+var refSymbols = []string{"_stext"}
+
+// base finds _text, and the other reference symbols relative to it.
+func (k kernelSyms) base() (base uint64, refs []store.RefSymbol, err error) {
+	found := false
+	for i := range k {
+		if k[i].Name == "_text" {
+			base, found = k[i].Addr, true
+			break
+		}
+	}
+	if !found {
+		return 0, nil, errNoText
+	}
+	for i := range k {
+		if slices.Contains(refSymbols, k[i].Name) && k[i].Addr >= base {
+			refs = append(refs, store.RefSymbol{Name: k[i].Name, Addr: addr.Addr(k[i].Addr - base)})
+		}
+	}
+	return base, refs, nil
+}
+
+// source makes the source of a list of symbols, the text kept with it.
+func (w *worker) kallsymsSource(k kernelSyms, base uint64, path string) (store.NewSource, error) {
+	b := w.takeBuilder()
+	defer w.giveBuilder()
+	k.fill(b, base)
+	table, err := b.Encode()
+	return store.NewSource{
+		Info:  store.SourceInfo{Kind: store.Kallsyms, Producer: Producer, Path: path},
+		Table: table,
+		Raw:   k.text(base),
+	}, err
+}
+
+// kernelContribution makes the contribution of a kernel's own symbols.
+func (w *worker) kernelContribution(id buildid.ID, k kernelSyms, path string) (*store.Contribution, error) {
+	base, refs, err := k.base()
+	if err != nil {
+		return nil, err
+	}
+	src, err := w.kallsymsSource(k, base, path)
+	if err != nil {
+		return nil, err
+	}
+	return &store.Contribution{
+		Manifest: store.Manifest{ID: id, Kind: ingest.Kernel, RefSyms: refs},
+		Sources:  []store.NewSource{src},
+	}, nil
+}
+
+// splitKallsyms reads a kallsyms text: the kernel's symbols and those of its
+// modules.
+func splitKallsyms(name string, r io.Reader) (kernel kernelSyms, modules map[string]kernelSyms, err error) {
+	modules = make(map[string]kernelSyms)
+	err = kallsyms.Read(name, r, func(s kallsyms.Symbol) bool {
+		if s.Module == "" {
+			kernel = append(kernel, s)
+		} else {
+			modules[s.Module] = append(modules[s.Module], s)
+		}
+		return true
+	})
+	kernel.sort()
+	return kernel, modules, err
+}
+
+// readKallsyms reads a kept kallsyms text. Only the kernel's own symbols are of
+// use: the text does not say the modules' build IDs.
+func (w *worker) readKallsyms(t *fileTask, f *os.File, count bool) fileResult {
+	id := idOfDir(t.path)
+	if id.IsZero() {
+		id = w.ix.opts.KallsymsID
+	}
+	if id.IsZero() {
+		res := fileResult{skip: SkipKallsymsNo}
+		if t.named {
+			res.err = errors.New("kallsyms of an unknown kernel: no build ID")
+			res.again = true
+		}
+		return res
+	}
+	hold, err := w.ix.budget.acquire(w.ix.ctx, kallsymsCost*int64(t.st.size))
+	if err != nil {
+		return fileResult{err: err, again: true}
+	}
+	defer w.ix.budget.release(hold)
+	kernel, _, readErr := splitKallsyms(t.path, f)
+	if errors.Is(readErr, kallsyms.ErrRestricted) {
+		return damagedFile(fmt.Errorf("%w: it was copied without the right to see addresses", readErr))
+	}
+	c, err := w.kernelContribution(id, kernel, t.path)
+	if err != nil {
+		return damagedFile(cmp.Or(readErr, err))
+	}
+	if !w.ix.merge(c, count) {
+		return fileResult{again: true}
+	}
+	res := fileResult{id: id, err: readErr}
+	if readErr != nil {
+		res.skip = SkipDamaged
+	}
+	if count {
+		w.ix.count(func(s *Summary) {
+			s.Read++
+			s.Raw += t.st.size
+			s.Kernels++
+		})
+	}
+	return res
+}
+
+// kallsymsCost is how many bytes in work a byte of kallsyms text stands for.
+const kallsymsCost = 4
+
+// kernel makes the table of a kernel image, vmlinux: addresses relative to _text.
+func (s *sources) kernel(f *elf.File) {
+	refs, err := f.RefSymbols()
+	if err != nil {
+		s.fail(err)
+	}
+	at := slices.IndexFunc(refs, func(r elf.RefSymbol) bool { return r.Name == "_text" })
+	if at < 0 {
+		s.fail(errNoText)
+		return
+	}
+	base := refs[at].Addr
+	for _, r := range refs {
+		if slices.Contains(refSymbols, r.Name) && r.Addr >= base {
+			ref := store.RefSymbol{Name: r.Name, Addr: r.Addr - base}
+			s.c.Manifest.RefSyms = append(s.c.Manifest.RefSyms, ref)
+		}
+	}
+	s.add(store.Symtab, func(b *symtab.Builder) error { return addSymbols(b, f, elf.Symtab, base) })
+}
+
+// Rebuild makes the table of a source anew from its captured input, for
+// store.RebuildOptions.
+func Rebuild(_ *store.Manifest, info store.SourceInfo, raw []byte) (*symtab.Encoded, error) {
+	if info.Kind != store.Kallsyms {
+		return nil, fmt.Errorf("no way to make a %s table from a captured input", info.Kind)
+	}
+	k, _, err := splitKallsyms(info.Path, bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	b := symtab.NewBuilder(symtab.Options{})
+	k.fill(b, 0) // the text is relative to the object already
+	return b.Encode()
+}

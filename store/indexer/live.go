@@ -1,0 +1,302 @@
+package indexer
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/elf"
+	"symbolize/ingest/kallsyms"
+	"symbolize/store"
+)
+
+// sysRoot is where the running system's /proc, /sys and /lib/modules are.
+type sysRoot string
+
+func (r sysRoot) path(p string) string { return string(r) + p }
+
+// maxNotes bounds a file of notes under /sys, in bytes; maxVDSO a vdso image.
+const (
+	maxNotes = 64 << 10
+	maxVDSO  = 1 << 20
+)
+
+// notesID reads the build ID of a file of notes.
+func (r sysRoot) notesID(path string) (buildid.ID, error) {
+	f, err := os.Open(r.path(path))
+	if err != nil {
+		return buildid.ID{}, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxNotes))
+	if err != nil {
+		return buildid.ID{}, err
+	}
+	id, ok := buildid.KernelNotes(b)
+	if !ok {
+		return buildid.ID{}, fmt.Errorf("%s: no build ID among the notes", path)
+	}
+	return id, nil
+}
+
+// liveModule is a line of /proc/modules.
+type liveModule struct {
+	base, size uint64
+}
+
+// modules reads /proc/modules: "ext4 1040384 1 - Live 0xffffffffc0a31000".
+func (r sysRoot) modules() (map[string]liveModule, error) {
+	f, err := os.Open(r.path("/proc/modules"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	out := make(map[string]liveModule)
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 6 {
+			continue
+		}
+		size, err1 := strconv.ParseUint(fields[1], 10, 64)
+		base, err2 := strconv.ParseUint(strings.TrimPrefix(fields[5], "0x"), 16, 64)
+		if err1 == nil && err2 == nil && base != 0 {
+			out[fields[0]] = liveModule{base, size}
+		}
+	}
+	return out, lines.Err()
+}
+
+// liveKernel takes in the running kernel: names from /proc/kallsyms, with its
+// modules and its vdso.
+func (w *worker) liveKernel() {
+	sys := w.ix.opts.sys
+	id, err := sys.notesID("/sys/kernel/notes")
+	if err != nil {
+		w.ix.problem(Problem{Path: "/sys/kernel/notes", Err: pathReason(err), Named: true})
+		return
+	}
+	c := &store.Contribution{Manifest: store.Manifest{ID: id, Kind: ingest.Kernel}}
+	kernel, modules, err := w.liveSymbols()
+	if err == nil {
+		var own *store.Contribution
+		if own, err = w.kernelContribution(id, kernel, "/proc/kallsyms"); err == nil {
+			c = own
+		}
+	}
+	if err != nil {
+		p := Problem{Path: "/proc/kallsyms", Err: pathReason(err), Named: true}
+		if errors.Is(err, kallsyms.ErrRestricted) {
+			p.Hint = "run it as root, or allow it with: sysctl kernel.kptr_restrict=0"
+		}
+		w.ix.problem(p)
+	}
+	c.Manifest.VDSO = w.vdsos()
+	if len(c.Sources) > 0 || len(c.Manifest.VDSO) > 0 {
+		w.mergeLive(c)
+	}
+	w.liveModules(modules)
+}
+
+// liveSymbols reads /proc/kallsyms.
+func (w *worker) liveSymbols() (kernelSyms, map[string]kernelSyms, error) {
+	f, err := os.Open(w.ix.opts.sys.path("/proc/kallsyms"))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	return splitKallsyms("/proc/kallsyms", f)
+}
+
+// liveModules merges the symbols of the loaded modules, each under its own build
+// ID, relative to where it was loaded.
+func (w *worker) liveModules(modules map[string]kernelSyms) {
+	sys := w.ix.opts.sys
+	loaded, err := sys.modules()
+	if err != nil && len(modules) > 0 {
+		w.ix.problem(Problem{Path: "/proc/modules", Err: pathReason(err), Named: true})
+		return
+	}
+	for _, name := range sortedKeys(modules) {
+		m, ok := loaded[name]
+		if !ok {
+			continue // __builtin__kprobes and the like: no module
+		}
+		notes := "/sys/module/" + name + "/notes/.note.gnu.build-id"
+		id, err := sys.notesID(notes)
+		if err != nil {
+			w.ix.problem(Problem{Path: notes, Err: pathReason(err)})
+			continue
+		}
+		syms := slices.DeleteFunc(modules[name], func(s kallsyms.Symbol) bool {
+			return s.Addr < m.base || s.Addr-m.base >= max(m.size, 1) // .init.text, freed and elsewhere
+		})
+		syms.sort()
+		src, err := w.kallsymsSource(syms, m.base, "/proc/kallsyms")
+		if err != nil {
+			w.ix.problem(Problem{Path: notes, Err: err})
+			continue
+		}
+		c := &store.Contribution{Manifest: store.Manifest{ID: id, Kind: ingest.Module}}
+		if src.Table.Funcs > 0 {
+			c.Sources = []store.NewSource{src}
+		}
+		w.mergeLive(c)
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// mergeLive merges what was found out about the running system, unless the store
+// knows it all: it has no path rows to tell.
+func (w *worker) mergeLive(c *store.Contribution) {
+	if w.ix.known(c) {
+		w.ix.count(func(s *Summary) {
+			w.ix.seen(c.Manifest.ID)
+			s.Unchanged++
+		})
+		return
+	}
+	if !w.ix.merge(c, true) {
+		return
+	}
+	w.ix.count(func(s *Summary) {
+		s.Read++
+		s.countKind(c.Manifest.Kind)
+	})
+}
+
+// known reports whether a contribution would change nothing.
+func (ix *index) known(c *store.Contribution) bool {
+	found, err := ix.view.Find(c.Manifest.ID)
+	if err != nil || len(found) != 1 || found[0].ID != c.Manifest.ID {
+		return false
+	}
+	m := found[0]
+	for i := range c.Sources {
+		s := &c.Sources[i]
+		if !slices.ContainsFunc(m.Sources, func(o store.SourceInfo) bool {
+			return o.Kind == s.Info.Kind && o.Digest == s.Table.Digest && o.Producer >= s.Info.Producer
+		}) {
+			return false
+		}
+	}
+	return m.Kind == c.Manifest.Kind && containsAll(m.VDSO, c.Manifest.VDSO) &&
+		containsAll(m.RefSyms, c.Manifest.RefSyms) &&
+		(len(c.Manifest.Layout) == 0 || slices.Equal(m.Layout, c.Manifest.Layout))
+}
+
+func containsAll[T comparable](have, want []T) bool {
+	for _, v := range want {
+		if !slices.Contains(have, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// vdsos merges the vdso images of the running kernel: the one of this process, and
+// those that the distribution ships beside the modules. It returns their build IDs.
+func (w *worker) vdsos() []buildid.ID {
+	sys := w.ix.opts.sys
+	var ids []buildid.ID
+	add := func(path string, image []byte) {
+		id, err := w.vdso(path, image)
+		if err != nil {
+			w.ix.problem(Problem{Path: path, Err: err})
+			return
+		}
+		ids = append(ids, id)
+	}
+	if image, err := sys.ownVDSO(); err != nil {
+		w.ix.problem(Problem{Path: "[vdso]", Err: err})
+	} else if image != nil {
+		add("[vdso]", image)
+	}
+	release, _ := os.ReadFile(sys.path("/proc/sys/kernel/osrelease"))
+	shipped, _ := filepath.Glob(sys.path("/lib/modules/" + strings.TrimSpace(string(release)) + "/vdso/*.so"))
+	for _, path := range shipped {
+		f, err := os.Open(path)
+		if err != nil {
+			w.ix.problem(Problem{Path: path, Err: pathReason(err)})
+			continue
+		}
+		image, err := io.ReadAll(io.LimitReader(f, maxVDSO))
+		f.Close()
+		if err != nil {
+			w.ix.problem(Problem{Path: path, Err: pathReason(err)})
+			continue
+		}
+		add(path, image)
+	}
+	slices.SortFunc(ids, buildid.ID.Compare)
+	return slices.Compact(ids)
+}
+
+// vdso merges one vdso image.
+func (w *worker) vdso(path string, image []byte) (buildid.ID, error) {
+	f, err := elf.Open(path, bytes.NewReader(image), int64(len(image)))
+	if err != nil {
+		return buildid.ID{}, err
+	}
+	if f.ID.IsZero() {
+		return buildid.ID{}, errors.New("vdso without build ID")
+	}
+	c, err := w.contribution(path, f, f.ID)
+	if err != nil {
+		return buildid.ID{}, err
+	}
+	c.Manifest.Kind = ingest.VDSO
+	w.mergeLive(c)
+	return f.ID, nil
+}
+
+// ownVDSO reads the vdso that the kernel mapped into this process; nil if there is
+// none.
+func (r sysRoot) ownVDSO() ([]byte, error) {
+	maps, err := os.ReadFile(r.path("/proc/self/maps"))
+	if err != nil {
+		return nil, nil // no /proc: nothing to be had
+	}
+	for line := range strings.Lines(string(maps)) {
+		fields := strings.Fields(line)
+		if len(fields) < 6 || fields[5] != "[vdso]" {
+			continue
+		}
+		from, to, _ := strings.Cut(fields[0], "-")
+		start, err1 := strconv.ParseUint(from, 16, 63)
+		end, err2 := strconv.ParseUint(to, 16, 63)
+		if err := cmp.Or(err1, err2); err != nil {
+			return nil, err
+		}
+		if end <= start || end-start > maxVDSO {
+			return nil, fmt.Errorf("mapped over %#x-%#x", start, end)
+		}
+		mem, err := os.Open(r.path("/proc/self/mem"))
+		if err != nil {
+			return nil, pathReason(err)
+		}
+		defer mem.Close()
+		image := make([]byte, end-start)
+		_, err = mem.ReadAt(image, int64(start))
+		return image, err
+	}
+	return nil, nil
+}

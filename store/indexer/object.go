@@ -1,0 +1,197 @@
+package indexer
+
+import (
+	stdelf "debug/elf"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/elf"
+	"symbolize/store"
+	"symbolize/store/symtab"
+)
+
+// skipReason says why an ELF file is nothing to index, or "".
+func skipReason(f *elf.File) string {
+	switch {
+	case f.Type == stdelf.ET_CORE:
+		return SkipCore
+	case f.Type == stdelf.ET_REL && !f.IsModule():
+		return SkipRelocatable
+	}
+	return ""
+}
+
+// isRuntime reports whether a file is one that runs: only its layout counts.
+func isRuntime(f *elf.File) bool { return f.HasCode() && !f.IsDebugOnly() }
+
+// estimate is the memory that an object in work takes: names as they are read, and
+// for 24 bytes of a symbol a candidate of 48 and its place in the table of names.
+func estimate(f *elf.File) int64 {
+	size := int64(256<<10) + 4*max(f.SymbolBytes(elf.Symtab), f.SymbolBytes(elf.Dynsym))
+	if s := f.Section(".gnu_debugdata"); s != nil {
+		size += 20 * int64(min(s.Size, uint64(f.Size())))
+	}
+	return size
+}
+
+// contribution makes of one ELF file what it adds to the object id. With an error
+// it holds what could be read all the same.
+func (w *worker) contribution(path string, f *elf.File, id buildid.ID) (*store.Contribution, error) {
+	c := &store.Contribution{Manifest: store.Manifest{
+		ID: id, Kind: kindOfObject(f), Machine: uint16(f.Machine), Class: uint8(f.Class),
+		BigEndian: f.BigEndian, Type: uint16(f.Type),
+	}}
+	m := &c.Manifest
+	s := sources{w: w, c: c, path: path}
+	runtime := isRuntime(f)
+	switch m.Kind {
+	case ingest.Kernel:
+		s.kernel(f)
+		return c, s.err
+	case ingest.Module:
+		if runtime {
+			var err error
+			if m.Sections, err = f.ModuleLayout(); err != nil {
+				s.fail(err)
+			}
+		}
+	default:
+		if runtime {
+			m.Layout = f.Segments
+		}
+	}
+	full := s.add(store.Symtab, func(b *symtab.Builder) error { return addSymbols(b, f, elf.Symtab, 0) })
+	if !full {
+		s.add(store.Dynsym, func(b *symtab.Builder) error { return addDynamic(b, f) })
+	}
+	if runtime && m.Kind != ingest.Module {
+		s.add(store.PLT, func(b *symtab.Builder) error {
+			return f.PLT(func(sym elf.Symbol) bool {
+				addSymbol(b, &sym, 0)
+				return true
+			})
+		})
+	}
+	return c, s.err
+}
+
+// kindOfObject says what an object is by its file.
+func kindOfObject(f *elf.File) ingest.ObjectKind {
+	switch {
+	case f.IsModule():
+		return ingest.Module
+	case f.IsKernelImage():
+		return ingest.Kernel
+	}
+	return ingest.ELF
+}
+
+// sources collects the tables of one file.
+type sources struct {
+	w    *worker
+	c    *store.Contribution
+	path string
+	err  error // the first thing that went wrong
+}
+
+func (s *sources) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// add makes one table and reports whether there was anything to put into it.
+func (s *sources) add(kind store.SourceKind, fill func(b *symtab.Builder) error) bool {
+	b := s.w.takeBuilder()
+	if err := fill(b); err != nil {
+		s.fail(err)
+	}
+	defer s.w.giveBuilder()
+	if b.Len() == 0 {
+		return false
+	}
+	table, err := b.Encode()
+	if err != nil {
+		s.fail(err)
+		return false
+	}
+	s.c.Sources = append(s.c.Sources, store.NewSource{
+		Info:  store.SourceInfo{Kind: kind, Producer: Producer, Path: s.path},
+		Table: table,
+	})
+	return true
+}
+
+// largeBuilder is the number of symbols from which a Builder is not kept: its
+// buffers would outweigh all others for the rest of the run.
+const largeBuilder = 64 << 10
+
+// takeBuilder returns the worker's Builder, empty.
+func (w *worker) takeBuilder() *symtab.Builder {
+	if w.builder == nil {
+		w.builder = symtab.NewBuilder(symtab.Options{})
+	}
+	return w.builder
+}
+
+// giveBuilder empties the Builder: names in it keep whole string tables alive.
+func (w *worker) giveBuilder() {
+	if w.builder.Len() > largeBuilder {
+		w.builder = nil
+		return
+	}
+	w.builder.Reset()
+}
+
+// addSymbol adds a symbol, moved down by base.
+func addSymbol(b *symtab.Builder, sym *elf.Symbol, base addr.Addr) {
+	if sym.Addr < base {
+		return // per-CPU and absolute symbols of a kernel lie below its text
+	}
+	if sym.End <= sym.Addr {
+		return
+	}
+	f := symtab.Func{Start: sym.Addr - base, Size: uint64(sym.End - sym.Addr), Name: sym.Name}
+	if sym.Size == 0 {
+		f.Flags = symtab.Unsized
+	}
+	if stdelf.SymType(sym.Type) == stdelf.STT_NOTYPE {
+		f.Flags |= symtab.NoType
+	}
+	switch stdelf.SymBind(sym.Bind) {
+	case stdelf.STB_LOCAL:
+		f.Flags |= symtab.Local
+	case stdelf.STB_WEAK:
+		f.Flags |= symtab.Weak
+	}
+	b.Add(f)
+}
+
+func addSymbols(b *symtab.Builder, f *elf.File, table elf.Table, base addr.Addr) error {
+	return f.Symbols(table, func(sym elf.Symbol) bool {
+		addSymbol(b, &sym, base)
+		return true
+	})
+}
+
+// addDynamic unites .dynsym with .gnu_debugdata, which holds only what the first
+// lacks.
+func addDynamic(b *symtab.Builder, f *elf.File) error {
+	err := addSymbols(b, f, elf.Dynsym, 0)
+	mini, done, err2 := f.DebugData()
+	if err2 != nil {
+		if err == nil {
+			err = err2
+		}
+		return err
+	}
+	if mini == nil {
+		return err
+	}
+	defer done()
+	if err2 := addSymbols(b, mini, elf.Symtab, 0); err == nil {
+		err = err2
+	}
+	return err
+}

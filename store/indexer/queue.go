@@ -1,0 +1,172 @@
+package indexer
+
+import (
+	"context"
+	"sync"
+)
+
+// queue holds the tasks of one Index. Objects go before directories, so that no
+// more than one directory's objects a worker are waiting at any time.
+type queue struct {
+	mu      sync.Mutex
+	cond    *sync.Cond
+	objects []func(*worker)
+	dirs    []func(*worker)
+	open    int // tasks queued or running
+	stopped bool
+}
+
+func newQueue() *queue {
+	q := &queue{}
+	q.cond = sync.NewCond(&q.mu)
+	return q
+}
+
+func (q *queue) pushObject(task func(*worker)) { q.push(&q.objects, task) }
+
+func (q *queue) pushDir(task func(*worker)) { q.push(&q.dirs, task) }
+
+func (q *queue) push(list *[]func(*worker), task func(*worker)) {
+	q.mu.Lock()
+	*list = append(*list, task)
+	q.open++
+	q.mu.Unlock()
+	q.cond.Signal()
+}
+
+// pop waits for a task. ok is false when there will be none any more.
+func (q *queue) pop() (task func(*worker), ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for !q.stopped && q.open > 0 {
+		for _, list := range []*[]func(*worker){&q.objects, &q.dirs} {
+			if n := len(*list); n > 0 {
+				task = (*list)[n-1]
+				(*list)[n-1] = nil
+				*list = (*list)[:n-1]
+				return task, true
+			}
+		}
+		q.cond.Wait()
+	}
+	return nil, false
+}
+
+// done says that a task that pop returned has ended.
+func (q *queue) done() {
+	q.mu.Lock()
+	q.open--
+	last := q.open == 0
+	q.mu.Unlock()
+	if last {
+		q.cond.Broadcast()
+	}
+}
+
+// stop lets all workers end after their present task.
+func (q *queue) stop() {
+	q.mu.Lock()
+	q.stopped = true
+	q.mu.Unlock()
+	q.cond.Broadcast()
+}
+
+// budget bounds the memory of the objects in work: a semaphore weighted by
+// estimates.
+type budget struct {
+	mu    sync.Mutex
+	cond  *sync.Cond
+	total int64
+	free  int64
+}
+
+func newBudget(total int64) *budget {
+	b := &budget{total: total, free: total}
+	b.cond = sync.NewCond(&b.mu)
+	return b
+}
+
+// acquire waits until n bytes are free and takes them. More than there is in all
+// is cut to that: one object then works alone. It returns what release is to be
+// given, and the context's error.
+func (b *budget) acquire(ctx context.Context, n int64) (int64, error) {
+	n = min(max(n, 0), b.total)
+	stop := context.AfterFunc(ctx, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.cond.Broadcast()
+	})
+	defer stop()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.free < n {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		b.cond.Wait()
+	}
+	b.free -= n
+	return n, nil
+}
+
+func (b *budget) release(n int64) {
+	b.mu.Lock()
+	b.free += n
+	b.mu.Unlock()
+	b.cond.Broadcast()
+}
+
+// inodeKey names a file, whatever its path.
+type inodeKey struct{ dev, ino uint64 }
+
+// claims see to it that one file is read once in a run, by whatever paths it is
+// met.
+type claims struct {
+	mu sync.Mutex
+	m  map[inodeKey]*claim
+}
+
+// claim is one file that is read or being read.
+type claim struct {
+	path   string
+	walked bool          // met by the walk, not only as another file's debug file
+	done   chan struct{} // closed when res is set
+	res    fileResult
+}
+
+// turn is what a claim means for the one who asked.
+type turn struct {
+	read   bool             // the caller is to read the file, and then call finish
+	first  bool             // nobody has before
+	again  bool             // the walk has met this file before
+	finish func(fileResult) // set with read
+	res    fileResult       // without read: what was found
+}
+
+// take claims a file. To read it is the turn of the first to come, and of one with
+// a smaller path than those before: the store keeps the smallest, which must not
+// depend on who came first. The others wait for the result.
+func (c *claims) take(key inodeKey, path string, walked bool) turn {
+	if key.ino == 0 { // a system without inode numbers
+		return turn{read: true, first: true, finish: func(fileResult) {}}
+	}
+	c.mu.Lock()
+	old := c.m[key]
+	again := old != nil && old.walked && walked
+	if old != nil && old.path <= path {
+		old.walked = old.walked || walked
+		c.mu.Unlock()
+		<-old.done
+		return turn{again: again, res: old.res}
+	}
+	cl := &claim{path: path, walked: walked || old != nil && old.walked, done: make(chan struct{})}
+	if c.m == nil {
+		c.m = make(map[inodeKey]*claim)
+	}
+	c.m[key] = cl
+	c.mu.Unlock()
+	return turn{read: true, first: old == nil, again: again, finish: func(res fileResult) {
+		cl.res = res
+		close(cl.done)
+	}}
+}

@@ -1,0 +1,54 @@
+package indexer
+
+import (
+	"time"
+
+	"symbolize/store"
+)
+
+// fileKind is what a directory entry is.
+type fileKind uint8
+
+const (
+	kindOther fileKind = iota
+	kindFile
+	kindDir
+	kindLink
+	kindUnknown // the file system does not tell: stat will
+)
+
+// fileStat is what a path row remembers of a file.
+type fileStat struct {
+	kind     fileKind
+	dev, ino uint64
+	size     uint64
+	mtime    int64 // ns since 1970
+	ctime    int64
+}
+
+func (s *fileStat) key() inodeKey { return inodeKey{s.dev, s.ino} }
+
+// row returns a new row for the file.
+func (s *fileStat) row(name string) store.PathRow {
+	return store.PathRow{
+		Name: name, Dev: s.dev, Inode: s.ino, Size: s.size, MtimeNs: s.mtime, CtimeNs: s.ctime,
+		Producer: Producer,
+	}
+}
+
+// matches reports whether a row was made of this very file, by this program or a
+// newer one.
+func (s *fileStat) matches(r *store.PathRow) bool {
+	return r.Dev == s.dev && r.Inode == s.ino && r.Size == s.size && r.MtimeNs == s.mtime &&
+		r.CtimeNs == s.ctime && r.Producer >= Producer
+}
+
+// racy is how long after its last change a file may change again without any
+// difference in its times: the clocks of file systems tick that slowly.
+const racy = 20 * time.Millisecond
+
+// dirEntry is one entry of a directory.
+type dirEntry struct {
+	name string
+	kind fileKind
+}
