@@ -130,7 +130,7 @@ type Features struct {
 	CmdLine     []string
 	EventDesc   []EventDesc
 	PMUMappings []PMU
-	FirstTime   uint64 // of SAMPLE_TIME: ns of the recording's clock
+	FirstTime   uint64 // of SAMPLE_TIME: ns of the recording's clock; 0 if perf did not look
 	LastTime    uint64
 	ClockRes    uint64 // ns
 	ClockData   *ClockData

@@ -25,11 +25,9 @@ var featureDecoders = map[Feature]func(*Features, *decode.Reader){
 	FeatureEventDesc:   decodeEventDesc,
 	FeatureBranchStack: func(x *Features, _ *decode.Reader) { x.BranchStack = true },
 	FeaturePMUMappings: decodePMUMappings,
-	FeatureSampleTime: func(x *Features, d *decode.Reader) {
-		x.FirstTime, x.LastTime = d.U64(), d.U64()
-	},
-	FeatureClockID:   func(x *Features, d *decode.Reader) { x.ClockRes = d.U64() },
-	FeatureDirFormat: func(x *Features, d *decode.Reader) { x.DirFormat = d.U64() },
+	FeatureSampleTime:  decodeSampleTime,
+	FeatureClockID:     func(x *Features, d *decode.Reader) { x.ClockRes = d.U64() },
+	FeatureDirFormat:   func(x *Features, d *decode.Reader) { x.DirFormat = d.U64() },
 	FeatureCompressed: func(x *Features, d *decode.Reader) {
 		d.U32() // version
 		x.Compressed = &Compression{Type: d.U32(), Level: d.U32(), Ratio: d.U32(), MmapLen: d.U32()}
@@ -47,6 +45,15 @@ var featureDecoders = map[Feature]func(*Features, *decode.Reader){
 // that many bytes with a NUL in them.
 func featureString(d *decode.Reader) string {
 	return d.FixedString(uint64(d.U32()))
+}
+
+// decodeSampleTime leaves both times 0 where perf saw none: it writes ~0 without
+// TIME in the attr, and 0 where it had no reason to look at the samples.
+func decodeSampleTime(x *Features, d *decode.Reader) {
+	first, last := d.U64(), d.U64()
+	if first <= last && last != ^uint64(0) {
+		x.FirstTime, x.LastTime = first, last
+	}
 }
 
 func decodeCmdLine(x *Features, d *decode.Reader) {

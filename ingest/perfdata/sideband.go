@@ -104,9 +104,12 @@ type Mmap struct {
 	Maj, Min         uint32 // device; zero in MMAP and where BuildID took the place
 	Ino, InoGen      uint64
 	BuildID          buildid.ID // zero if the record has none
-	Prot, Flags      uint32     // of mmap(2); in MMAP Prot is ProtExec unless Data, and Flags 0
-	Data             bool       // not executable: only for data addresses
-	Filename         []byte     // aliases the record
+	// Prot and Flags are of mmap(2). In MMAP Prot is ProtExec unless Data, and Flags
+	// 0. The MMAP2 records that perf itself writes for the kernel have Prot 0: ask
+	// Data, not Prot, whether a kernel mapping is code.
+	Prot, Flags uint32
+	Data        bool   // not executable: only for data addresses
+	Filename    []byte // aliases the record
 }
 
 // maxMmapIDLen is the size of MMAP2's build ID field.

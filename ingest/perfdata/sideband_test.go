@@ -36,8 +36,12 @@ var sideBand = []struct {
 	}, TypeMmap, getMmap, mmapResult{Mmap{PID: 7, TID: 7, Data: true}, "1234567"}},
 	{"MMAP of the kernel", func(b *perfbuild.File) {
 		b.KernelMap("_text", 0xffffffff81000000, 0xffffffff81000000, 0x1000000)
-	}, TypeMmap, getMmap, mmapResult{Mmap{PID: -1, TID: -1, Addr: 0xffffffff81000000,
+	}, TypeMmap, getMmap, mmapResult{Mmap{PID: -1, Addr: 0xffffffff81000000,
 		Len: 0x1000000, PgOff: 0xffffffff81000000, Prot: ProtExec}, "[kernel.kallsyms]_text"}},
+	{"MMAP2 of the kernel", func(b *perfbuild.File) {
+		b.KernelMap2("_stext", 0xffffffff81000000, 0xffffffff81000000, 0x1000000, id20)
+	}, TypeMmap2, getMmap, mmapResult{Mmap{PID: -1, Addr: 0xffffffff81000000, Len: 0x1000000,
+		PgOff: 0xffffffff81000000, BuildID: buildid.New(id20)}, "[kernel.kallsyms]_stext"}},
 	{"MMAP2", func(b *perfbuild.File) {
 		b.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x1000, Len: 0x2000, PgOff: 0x3000, Maj: 8, Min: 1,
 			Ino: 1 << 40, InoGen: 5, Prot: 5, Flags: 2, Filename: "/lib/libc.so.6"}, at)

@@ -1,0 +1,194 @@
+package perfdata
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"symbolize/buildid"
+	"symbolize/fixtures/perfbuild"
+)
+
+// everyFeature sets all features that are decoded, and some that are not.
+func everyFeature(b *perfbuild.File) {
+	b.FeatureString(perfbuild.FeatureHostname, "host")
+	b.FeatureString(perfbuild.FeatureOSRelease, "6.18.15")
+	b.FeatureString(perfbuild.FeatureVersion, "6.1.192")
+	b.FeatureString(perfbuild.FeatureArch, "x86_64")
+	b.FeatureString(perfbuild.FeatureCPUDesc, "A CPU")
+	b.FeatureString(perfbuild.FeatureCPUID, "Vendor,6,1")
+	b.NrCPUs(4, 2)
+	b.CmdLine("/usr/bin/perf", "record", "-g", strings.Repeat("long ", 40))
+	b.EventDesc()
+	b.PMUMappings(perfbuild.PMU{Type: 4, Name: "cpu"}, perfbuild.PMU{Type: 9, Name: "msr"})
+	b.Words64(perfbuild.FeatureTotalMem, 16<<20)
+	b.Words64(perfbuild.FeatureSampleTime, 1000, 2000)
+	b.Words64(perfbuild.FeatureClockID, 1)
+	b.Words64(perfbuild.FeatureDirFormat, 0)
+	b.ClockData(4, 1_700_000_000_000_000_000, 123456)
+	b.Compressed(1, 3, 1<<20)
+	b.Feature(perfbuild.FeatureBranchStack, []byte{})
+	b.BuildIDs(
+		perfbuild.BuildIDEntry{Misc: perfbuild.Kernel, ID: id20, Filename: "[kernel.kallsyms]"},
+		perfbuild.BuildIDEntry{Misc: perfbuild.User, ID: id20[:8], Filename: "/bin/go", Align: 8},
+		perfbuild.BuildIDEntry{Misc: perfbuild.User, ID: id20[:16], NoSize: true, Filename: "/bin/md5"},
+		perfbuild.BuildIDEntry{PID: 77, Misc: perfbuild.GuestKernel, ID: id20, Filename: "[guest]"})
+	b.Feature(perfbuild.FeatureBPFProgInfo, []byte{0, 0, 0, 0})
+	b.Feature(200, []byte("nobody knows"))
+}
+
+func TestFeatures(t *testing.T) {
+	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
+		b.Events[0].Flags |= perfbuild.Precise2
+		everyFeature(b)
+		b.FinishedRound()
+		f := openBuilt(t, b)
+		got := f.Features
+		sections := got.Sections
+		got.Present, got.Sections = [4]uint64{}, nil
+		want := Features{
+			Unknown: []Feature{200},
+			BuildIDs: []BuildIDEntry{
+				{ID: buildid.New(id20), PID: -1, CPUMode: CPUModeKernel, Filename: "[kernel.kallsyms]"},
+				{ID: buildid.New(id20[:8]), PID: -1, CPUMode: CPUModeUser, Filename: "/bin/go"},
+				{ID: buildid.Padded(id20[:16]), PID: -1, CPUMode: CPUModeUser, Filename: "/bin/md5"},
+				{ID: buildid.New(id20), PID: 77, CPUMode: CPUModeGuestKernel, Filename: "[guest]"},
+			},
+			Hostname: "host", OSRelease: "6.18.15", Version: "6.1.192", Arch: "x86_64",
+			CPUDesc: "A CPU", CPUID: "Vendor,6,1", CPUsAvail: 4, CPUsOnline: 2, TotalMemKiB: 16 << 20,
+			CmdLine: []string{"/usr/bin/perf", "record", "-g", strings.Repeat("long ", 40)},
+			EventDesc: []EventDesc{{Attr: f.Events[0].Attr, Name: "cpu-clock",
+				IDs: []uint64{11, 12}}},
+			PMUMappings: []PMU{{4, "cpu"}, {9, "msr"}},
+			FirstTime:   1000, LastTime: 2000, ClockRes: 1,
+			ClockData:   &ClockData{ClockID: 4, WallNanos: 1_700_000_000_000_000_000, ClockNanos: 123456},
+			Compressed:  &Compression{Type: 1, Level: 1, Ratio: 3, MmapLen: 1 << 20},
+			BranchStack: true,
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+		if sec, ok := f.Features.Section(FeatureBPFProgInfo); !ok || sec.Size != 4 ||
+			len(sections) != 20 {
+			t.Errorf("%d sections, BPF_PROG_INFO at %+v", len(sections), sec)
+		}
+		if b, err := f.FeatureBytes(200, 100); err != nil || string(b) != "nobody knows" {
+			t.Errorf("feature 200: %q, %v", b, err)
+		}
+		if _, err := f.FeatureBytes(200, 5); err == nil {
+			t.Error("feature 200 is over the limit, and given")
+		}
+		if _, err := f.FeatureBytes(FeatureTracingData, 5); err == nil {
+			t.Error("TRACING_DATA is not there, and given")
+		}
+		if !f.Features.Has(200) || f.Features.Has(FeatureTracingData) {
+			t.Errorf("bitmap %x", f.Features.Present)
+		}
+	})
+}
+
+// TestBuildIDOldEntries reads entries of before 2010, which have no pid.
+func TestBuildIDOldEntries(t *testing.T) {
+	b := perfbuild.New()
+	var old []byte
+	for _, name := range []string{"[kernel.kallsyms]", "/lib/libc.so"} {
+		e := make([]byte, 8+24+32)
+		binary.LittleEndian.PutUint16(e[4:], perfbuild.Kernel)
+		binary.LittleEndian.PutUint16(e[6:], uint16(len(e)))
+		copy(e[8:], id20)
+		copy(e[32:], name)
+		old = append(old, e...)
+	}
+	b.Feature(perfbuild.FeatureBuildID, old)
+	b.FinishedRound()
+	f := openBuilt(t, b)
+	want := []BuildIDEntry{
+		{ID: buildid.Padded(id20), PID: -1, CPUMode: CPUModeKernel, Filename: "[kernel.kallsyms]"},
+		{ID: buildid.Padded(id20), PID: -1, CPUMode: CPUModeKernel, Filename: "/lib/libc.so"},
+	}
+	if !slices.Equal(f.Features.BuildIDs, want) {
+		t.Errorf("got %+v", f.Features.BuildIDs)
+	}
+}
+
+// TestFeatureDamage has sections that lie: a warning each, and the rest kept.
+func TestFeatureDamage(t *testing.T) {
+	absurd := []byte{0xff, 0xff, 0xff, 0xff, 'x', 0, 0, 0}
+	short := []byte{1}
+	for _, tt := range []struct {
+		feature int
+		payload []byte
+	}{
+		{perfbuild.FeatureOSRelease, absurd}, {perfbuild.FeatureVersion, short},
+		{perfbuild.FeatureCmdLine, absurd}, {perfbuild.FeatureEventDesc, absurd},
+		{perfbuild.FeatureEventDesc, short}, {perfbuild.FeaturePMUMappings, absurd},
+		{perfbuild.FeatureBuildID, absurd}, {perfbuild.FeatureBuildID, make([]byte, 36)},
+		{perfbuild.FeatureSampleTime, short}, {perfbuild.FeatureClockData, absurd},
+		{perfbuild.FeatureNrCPUs, short}, {perfbuild.FeatureCompressed, short},
+	} {
+		b := small()
+		b.Feature(tt.feature, tt.payload)
+		f := openBytes(t, b.Bytes())
+		if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Error(), Feature(tt.feature).String()) {
+			t.Errorf("feature %d: warnings %v", tt.feature, f.Warnings)
+		}
+		if f.Features.Hostname != "host" || len(records(t, f)) != 2 {
+			t.Errorf("feature %d: the rest is lost", tt.feature)
+		}
+	}
+}
+
+// TestFeatureOutsideFile has a section that is not in the file.
+func TestFeatureOutsideFile(t *testing.T) {
+	b := small()
+	b.FeatureString(perfbuild.FeatureArch, "x86_64")
+	data := b.Bytes()
+	table := int(openBytes(t, data).Data.End())
+	for _, at := range []int{table, table + 8} {
+		f := openBytes(t, patch(data, at, ^uint64(0)-9))
+		if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Error(), "HOSTNAME feature") {
+			t.Errorf("warnings %v", f.Warnings)
+		}
+		if _, ok := f.Features.Section(FeatureHostname); ok || f.Features.Arch != "x86_64" {
+			t.Errorf("features %+v", f.Features)
+		}
+	}
+}
+
+// TestBitmapOf32Bits has the bitmap as a big-endian recorder of 32 bits writes
+// it: as an array of 32-bit words.
+func TestBitmapOf32Bits(t *testing.T) {
+	b := perfbuild.NewOrder(true)
+	b.FeatureString(perfbuild.FeatureHostname, "sparc")
+	b.Feature(40, []byte("x"))
+	b.FinishedRound()
+	data := b.Bytes()
+	w := binary.BigEndian.Uint64(data[bitmapOffset:])
+	binary.BigEndian.PutUint64(data[bitmapOffset:], bits.RotateLeft64(w, 32))
+	f := openBytes(t, data)
+	if len(f.Warnings) > 0 || f.Features.Hostname != "sparc" || !f.Features.Has(40) {
+		t.Errorf("%v, %+v", f.Warnings, f.Features)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, tt := range []struct {
+		got  interface{ String() string }
+		want string
+	}{
+		{TypeMmap2, "MMAP2"}, {TypeBPFEvent, "BPF_EVENT"}, {TypeBPFMetadata, "BPF_METADATA"},
+		{Type(0), "UNKNOWN_0"}, {Type(40), "UNKNOWN_40"}, {Type(1 << 31), "UNKNOWN_2147483648"},
+		{FeatureBuildID, "BUILD_ID"}, {FeaturePMUCaps, "PMU_CAPS"},
+		{Feature(0), "FEATURE_0"}, {Feature(255), "FEATURE_255"},
+	} {
+		if tt.got.String() != tt.want {
+			t.Errorf("%q, want %q", tt.got, tt.want)
+		}
+	}
+	if !TypeCompressed.Compressed() || !TypeCompressed2.Compressed() || TypeSample.Compressed() {
+		t.Error("Compressed")
+	}
+}
