@@ -72,16 +72,6 @@ var domainText = [...]string{
 	ingest.UserDomain: "user", ingest.KernelDomain: "kernel", ingest.BPFDomain: "bpf", ingest.JITDomain: "jit",
 }
 
-var idSourceText = [...]string{
-	ingest.IDNone:     "none",
-	ingest.IDRecorded: "recorded",
-	ingest.IDSibling:  "recorded for the same file",
-	ingest.IDByPath:   "recorded for the same path",
-	ingest.IDProven:   "same file proven",
-	ingest.IDTrusted:  "path trusted",
-	ingest.IDDerived:  "derived",
-}
-
 // weighed is a sum over frames.
 type weighed struct {
 	frames uint64
@@ -173,8 +163,8 @@ func (c *Coverage) weigh(p *ingest.Profile, opts CoverageOptions) []weighed {
 
 // countIDs sums the objects that are files by where their build ID came from.
 func (c *Coverage) countIDs(p *ingest.Profile, objects []weighed) {
-	var sums [len(idSourceText)]weighed
-	var counts [len(idSourceText)]int
+	var sums [len(ingest.Stats{}.ByIDSource)]weighed
+	var counts [len(ingest.Stats{}.ByIDSource)]int
 	var all weighed
 	for i := range p.Objects {
 		o := &p.Objects[i]
@@ -187,7 +177,7 @@ func (c *Coverage) countIDs(p *ingest.Profile, objects []weighed) {
 	}
 	for s := range sums {
 		if counts[s] > 0 {
-			c.BuildIDs = append(c.BuildIDs, IDCoverage{Source: idSourceText[s], Objects: counts[s],
+			c.BuildIDs = append(c.BuildIDs, IDCoverage{Source: ingest.IDSource(s).String(), Objects: counts[s],
 				Frames: sums[s].frames, Share: share(sums[s].weight, all.weight)})
 		}
 	}
@@ -230,7 +220,7 @@ func (c *Coverage) findMissing(p *ingest.Profile, locations, objects []weighed, 
 	})
 	for _, s := range sums {
 		o := &p.Objects[s.object]
-		m := Missing{Object: objectText(o), Kind: kindText(o.Kind), BuildID: o.ID.String(),
+		m := Missing{Object: objectText(o), Kind: o.Kind.String(), BuildID: o.ID.String(),
 			Reason: s.reason.String(), Frames: s.frames, Places: s.places,
 			Total: objects[s.object].frames, Share: share(s.weight, all), Hint: Hint(o, s.reason)}
 		if p.Names != nil && s.reason == ingest.Mismatch {

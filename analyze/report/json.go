@@ -96,7 +96,7 @@ func jsonLocation(p *ingest.Profile, l ingest.LocationID, d *Demangler) *JSONLoc
 	o := &p.Objects[loc.Object]
 	line := &JSONLocation{
 		Location: int(l), Address: fmt.Sprintf("%#x", uint64(loc.Offset)),
-		ModuleName: ingest.Printable(o.File.Path), BuildID: o.ID.String(), Kind: kindText(o.Kind),
+		ModuleName: ingest.Printable(o.File.Path), BuildID: o.ID.String(), Kind: o.Kind.String(),
 	}
 	if p.Names == nil {
 		line.Error = &JSONError{Message: ingest.NotIndexed.String()}
@@ -124,18 +124,4 @@ func jsonLocation(p *ingest.Profile, l ingest.LocationID, d *Demangler) *JSONLoc
 		line.Symbol = append(line.Symbol, sym)
 	}
 	return line
-}
-
-var kindTexts = [...]string{
-	ingest.ELF: "elf", ingest.VDSO: "vdso", ingest.Kernel: "kernel", ingest.Module: "module",
-	ingest.JIT: "jit", ingest.PerfMap: "perf map", ingest.Anonymous: "anonymous",
-	ingest.Unmapped: "unmapped", ingest.Guest: "guest", ingest.Hypervisor: "hypervisor",
-	ingest.NoStack: "no stack",
-}
-
-func kindText(k ingest.ObjectKind) string {
-	if int(k) < len(kindTexts) {
-		return kindTexts[k]
-	}
-	return "unknown"
 }

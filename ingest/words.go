@@ -1,0 +1,33 @@
+package ingest
+
+var objectKindText = [...]string{
+	ELF: "elf", VDSO: "vdso", Kernel: "kernel", Module: "module", JIT: "jit",
+	PerfMap: "perf map", Anonymous: "anonymous", Unmapped: "unmapped", Guest: "guest",
+	Hypervisor: "hypervisor", NoStack: "no stack",
+}
+
+// String returns the kind in lower case, as reports print it.
+func (k ObjectKind) String() string {
+	if int(k) < len(objectKindText) {
+		return objectKindText[k]
+	}
+	return "unknown"
+}
+
+var idSourceText = [...]string{
+	IDNone:     "none",
+	IDRecorded: "recorded",
+	IDSibling:  "recorded for the same file",
+	IDByPath:   "recorded for the same path",
+	IDProven:   "same file proven",
+	IDTrusted:  "path trusted",
+	IDDerived:  "derived",
+}
+
+// String returns in words where a build ID came from, as reports print it.
+func (s IDSource) String() string {
+	if int(s) < len(idSourceText) {
+		return idSourceText[s]
+	}
+	return "unknown"
+}
