@@ -58,7 +58,8 @@ type class uint8
 const (
 	classOther  class = iota // attributes and, if a sibling is given, children are skipped
 	classScope               // children can be functions or inlined calls
-	classType                // as classScope where the language puts code into types
+	classType                // as classScope where types can hold code
+	classBody                // a subprogram without addresses: local types in it hold code
 	classFunc                // a subprogram with addresses
 	classInline              // an inlined call
 )
@@ -242,11 +243,12 @@ func (t *abbrevs) readSpecs(r *buf) string {
 }
 
 func (t *abbrevs) compile(ab *abbrev, enc encoding) {
-	pc := false
+	pc, decl := false, false
 	for _, s := range t.specs {
 		pc = pc || s.attr == atLowPC || s.attr == atRanges
+		decl = decl || s.attr == atDeclaration
 	}
-	ab.class = classify(ab.tag, pc)
+	ab.class = classify(ab.tag, pc, decl)
 	ab.skip, ab.sibling = t.program(enc, siblingSlot)
 	ab.full = ab.skip
 	switch ab.tag {
@@ -290,11 +292,14 @@ func (t *abbrevs) program(enc encoding, of func(attr uint16) slot) (p program, a
 	return p, at
 }
 
-func classify(tag uint16, pc bool) class {
+func classify(tag uint16, pc, decl bool) class {
 	switch tag {
 	case tagSubprogram:
-		if pc {
+		switch {
+		case pc:
 			return classFunc
+		case !decl:
+			return classBody
 		}
 	case tagInlinedSubroutine:
 		return classInline

@@ -32,3 +32,18 @@ const (
 	sharedBudgetFactor = 4
 	sharedBudgetFloor  = 64 << 10
 )
+
+// Bounds on sections that are read from a file. maxInflated is what one compressed
+// section may grow to (seen: 381 MB) and maxInflateRatio by how much (seen: 14);
+// small ones may always grow to inflateFloor. Sections over heapSection bytes are
+// mapped, or inflated into a file without a name, so that the heap never holds them.
+const (
+	maxInflated     = 8 << 30
+	maxInflateRatio = 128
+	inflateFloor    = 16 << 20
+	heapSection     = 1 << 20
+)
+
+// releaseEvery is how many bytes of .debug_info are walked before the pages of the
+// mapped sections are given back.
+const releaseEvery = 32 << 20

@@ -50,9 +50,10 @@ type walker struct {
 }
 
 // frame says in which function and inlined call the children of an entry are; −1 is
-// none.
+// none. body is also set within subprograms that have no code themselves.
 type frame struct {
 	fn, inline int32
+	body       bool
 }
 
 func newWalker(d *Data) *walker {
@@ -204,8 +205,10 @@ func (w *walker) entries() {
 }
 
 // typesHoldCode reports whether producers of a language put subprograms with
-// addresses into type entries. C++ compilers put them beside, with a
-// DW_AT_specification; types make up most of a C++ file, so they are jumped over.
+// addresses into any type. C++ compilers put them beside, with a
+// DW_AT_specification, except for local types (lambdas): gcc puts the code of their
+// members right there, even within the abstract instance of an inlined function.
+// Other types make up most of a C++ file and are jumped over.
 func typesHoldCode(lang uint16) bool {
 	switch lang {
 	case LangC89, LangC, LangCpp, LangC99, LangObjC, LangObjCpp, LangGo, LangCpp03, LangCpp11,
@@ -221,8 +224,8 @@ func (w *walker) walk() (string, uint64) {
 	u := w.cur.u
 	r := buf{b: w.cur.d.sec.Info[:u.end], off: int(u.kids), big: w.cur.d.sec.BigEndian}
 	into := typesHoldCode(u.language)
-	w.frames = append(w.frames[:0], frame{-1, -1})
-	top := frame{-1, -1}
+	top := frame{-1, -1, false}
+	w.frames = append(w.frames[:0], top)
 	for len(w.frames) > 0 {
 		at := r.off
 		code := r.uleb()
@@ -230,9 +233,12 @@ func (w *walker) walk() (string, uint64) {
 			if r.bad {
 				return "entries of the unit do not end", u.end
 			}
-			w.leave(top)
-			top = w.frames[len(w.frames)-1]
+			outer := w.frames[len(w.frames)-1]
 			w.frames = w.frames[:len(w.frames)-1]
+			if top.inline != outer.inline { // not only a block within the call
+				w.leave(top)
+			}
+			top = outer
 			continue
 		}
 		ab := w.tab.lookup(code)
@@ -246,15 +252,15 @@ func (w *walker) walk() (string, uint64) {
 		case ab.class == classInline && top.fn >= 0:
 			child = w.inlined(ab, &r, top, uint64(at))
 		default:
-			jump := ab.class == classOther || ab.class == classType && !into
+			jump := ab.class == classOther || ab.class == classType && !into && !top.body
 			if w.pass(ab, &r, jump) {
 				if r.bad {
 					return "sibling lies outside the unit or behind", uint64(at)
 				}
 				continue
 			}
-			if ab.class == classOther {
-				child = frame{-1, -1}
+			if ab.class == classOther || ab.class == classBody {
+				child = frame{-1, -1, ab.class == classBody || top.body}
 			}
 		}
 		if r.bad {
@@ -310,7 +316,7 @@ func (w *walker) jump(r *buf, to uint64, bad bool) {
 func (w *walker) function(ab *abbrev, r *buf, at uint64) frame {
 	v := &w.vals
 	w.tab.read(ab.full, r, w.cur.u.enc, v)
-	none := frame{-1, -1}
+	none := frame{-1, -1, true}
 	if r.bad {
 		return none
 	}
@@ -330,7 +336,7 @@ func (w *walker) function(ab *abbrev, r *buf, at uint64) frame {
 		Ranges: res.slab.keep(w.ranges),
 		first:  len(res.inlines),
 	})
-	return frame{int32(len(res.Functions) - 1), -1}
+	return frame{int32(len(res.Functions) - 1), -1, true}
 }
 
 // inlined reads an inlined call within the function and call of top.
@@ -364,10 +370,10 @@ func (w *walker) inlined(ab *abbrev, r *buf, top frame, at uint64) frame {
 		in.CallFile = w.fileNumber(v.val[slotCallFile])
 	}
 	res.inlines = append(res.inlines, in)
-	return frame{top.fn, int32(len(res.inlines) - 1)}
+	return frame{top.fn, int32(len(res.inlines) - 1), true}
 }
 
-// leave ends the children of an entry: an inlined call without code that turned out
+// leave ends the children of an inlined call, if f is one: a call without code that turned out
 // to have no calls with code in it is dropped.
 func (w *walker) leave(f frame) {
 	n := len(w.res.inlines)

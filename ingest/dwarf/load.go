@@ -1,0 +1,191 @@
+package dwarf
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"symbolize/ingest/decode"
+)
+
+// A RawSection says where a DWARF section lies in a file.
+type RawSection struct {
+	Name       string // as in the file: ".debug_info", ".zdebug_info", ".debug_info.dwo"
+	Offset     uint64
+	Size       uint64
+	Compressed bool // SHF_COMPRESSED: begins with an Elf32_Chdr or Elf64_Chdr
+}
+
+// LoadOptions says how to read the sections of a file.
+type LoadOptions struct {
+	Name      string // of the file, for messages
+	Class64   bool   // ELFCLASS64
+	BigEndian bool
+	Split     bool   // take the sections whose names end in ".dwo"
+	Workers   int    // sections inflated at the same time
+	TempDir   string // for inflated sections; "" is os.TempDir
+
+	// Patch, if not nil, may change the contents of a section: it relocates those of
+	// relocatable files. Sections are then read into memory.
+	Patch func(name string, b []byte) error
+}
+
+// Loaded is a file's DWARF sections in memory, mapped as far as possible.
+type Loaded struct {
+	Sections Sections
+	Problems []*decode.Error // sections that are lost, or end early
+
+	mu    sync.Mutex
+	maps  [][]byte
+	files []*os.File
+}
+
+// wanted maps the names of sections without their prefix to where they go.
+func (s *Sections) wanted() map[string]*[]byte {
+	return map[string]*[]byte{
+		"info": &s.Info, "abbrev": &s.Abbrev, "line": &s.Line, "line_str": &s.LineStr,
+		"str": &s.Str, "str_offsets": &s.StrOffsets, "addr": &s.Addr,
+		"ranges": &s.Ranges, "rnglists": &s.RngLists, "cu_index": &s.CUIndex,
+	}
+}
+
+// sharedWithSkeleton lists sections that a file with split units has under their
+// plain names only.
+func sharedWithSkeleton(name string) bool { return name == "cu_index" }
+
+// Load reads the DWARF sections among secs from r. A *os.File is mapped; it must not
+// shrink while a Data uses it. What cannot be read is left out, with a problem.
+// Loaded.Close must be called when no Data uses the sections any more.
+func Load(r io.ReaderAt, secs []RawSection, o LoadOptions) *Loaded {
+	l := &Loaded{}
+	l.Sections.BigEndian = o.BigEndian
+	wanted := l.Sections.wanted()
+	limit := make(chan struct{}, max(1, o.Workers))
+	var running sync.WaitGroup
+	for _, s := range secs {
+		name, compressed, ok := sectionName(s.Name, o.Split)
+		dst := wanted[name]
+		if !ok || dst == nil {
+			continue
+		}
+		delete(wanted, name) // of several, the first counts
+		limit <- struct{}{}
+		running.Go(func() {
+			b, err := l.section(r, s, compressed, &o)
+			if err == nil && o.Patch != nil {
+				err = o.Patch(s.Name, b)
+			}
+			*dst = b
+			if err != nil {
+				l.problem(&o, s, err)
+			}
+			<-limit
+		})
+	}
+	running.Wait()
+	return l
+}
+
+// sectionName returns the name of a DWARF section without prefix and suffix, and
+// whether it is compressed in the old GNU way.
+func sectionName(name string, split bool) (base string, gnu, ok bool) {
+	base, ok = strings.CutPrefix(name, ".debug_")
+	if !ok {
+		if base, ok = strings.CutPrefix(name, ".zdebug_"); !ok {
+			return "", false, false
+		}
+		gnu = true
+	}
+	base, dwo := strings.CutSuffix(base, ".dwo")
+	return base, gnu, dwo == split || split && sharedWithSkeleton(base)
+}
+
+func (l *Loaded) problem(o *LoadOptions, s RawSection, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var known *decode.Error
+	if !errors.As(err, &known) {
+		known = &decode.Error{Name: o.Name, Offset: int64(s.Offset),
+			Reason: fmt.Sprintf("section %s: %v", s.Name, err)}
+	}
+	l.Problems = append(l.Problems, known)
+}
+
+// section reads one section, inflated. It can return bytes and an error.
+func (l *Loaded) section(r io.ReaderAt, s RawSection, gnu bool, o *LoadOptions) ([]byte, error) {
+	if s.Compressed || gnu {
+		return l.inflate(r, s, gnu, o)
+	}
+	if s.Size > maxInflated {
+		return nil, errors.New("section is too large")
+	}
+	if f, ok := r.(*os.File); ok && o.Patch == nil && s.Size >= heapSection {
+		if st, err := f.Stat(); err != nil {
+			return nil, err
+		} else if n := uint64(st.Size()); s.Offset > n || s.Size > n-s.Offset {
+			return nil, errors.New("section is longer than the file")
+		}
+		b, m, err := mapFile(f, s.Offset, s.Size)
+		if err != nil {
+			return nil, fmt.Errorf("mapping: %w", err)
+		}
+		l.keep(m, nil)
+		return b, nil
+	}
+	return readAll(io.NewSectionReader(r, int64(s.Offset), int64(s.Size)), s.Size)
+}
+
+// readAll reads size bytes piece by piece, so that a size beyond the end of the file
+// costs no more memory than the file has bytes.
+func readAll(r io.Reader, size uint64) ([]byte, error) {
+	var b []byte
+	for uint64(len(b)) < size {
+		n := int(min(size-uint64(len(b)), uint64(max(len(b), heapSection))))
+		start := len(b)
+		b = append(b, make([]byte, n)...)
+		got, err := io.ReadFull(r, b[start:])
+		if err != nil {
+			return b[:start+got], fmt.Errorf("reading: %w", err)
+		}
+	}
+	return b, nil
+}
+
+func (l *Loaded) keep(m []byte, f *os.File) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m != nil {
+		l.maps = append(l.maps, m)
+	}
+	if f != nil {
+		l.files = append(l.files, f)
+	}
+}
+
+// Release gives the pages of the mapped sections back to the system, which reads
+// them again when they are needed. It may be called while a Data uses them.
+func (l *Loaded) Release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.maps {
+		dropPages(m)
+	}
+}
+
+// Close unmaps the sections. No Data may use them after that.
+func (l *Loaded) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, m := range l.maps {
+		errs = append(errs, unmap(m))
+	}
+	for _, f := range l.files {
+		errs = append(errs, f.Close())
+	}
+	l.maps, l.files, l.Sections = nil, nil, Sections{}
+	return errors.Join(errs...)
+}

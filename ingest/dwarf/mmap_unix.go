@@ -1,0 +1,27 @@
+//go:build unix
+
+package dwarf
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapFile maps part of a file for reading. m is what unmap and dropPages take: the
+// whole pages around b.
+func mapFile(f *os.File, off, size uint64) (b, m []byte, err error) {
+	lead := off % uint64(os.Getpagesize())
+	m, err = unix.Mmap(int(f.Fd()), int64(off-lead), int(size+lead), unix.PROT_READ,
+		unix.MAP_SHARED)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m[lead:], m, nil
+}
+
+func unmap(m []byte) error { return unix.Munmap(m) }
+
+// dropPages takes the pages of a mapping out of the process; the page cache keeps
+// them. A failure costs memory, nothing else.
+func dropPages(m []byte) { _ = unix.Madvise(m, unix.MADV_DONTNEED) }
