@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"symbolize/ingest"
 )
 
 // The exit statuses (DESIGN.md section 7). Scripts rely on them.
@@ -141,17 +143,16 @@ func (a *app) warn(text, hint string) {
 	}
 }
 
+// note says what is neither result nor warning.
+func (a *app) note(text string) {
+	if !a.quiet {
+		a.say("note", text)
+	}
+}
+
 // oneLine makes s fit for one line of a terminal.
 func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case r < 0x20 || r >= 0x7f && r < 0xa0:
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(strings.TrimSpace(s), "?"))
+	return ingest.Printable(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; "))
 }
 
 // hintOf returns what would mend err: its own hint, else that of the well-known

@@ -55,7 +55,7 @@ func newRootCommand(a *app) *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 		Version:       versionText(),
 	}
-	root.SuggestionsMinimumDistance = 2
+	root.SuggestionsMinimumDistance = suggestionDistance
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().SortFlags = false
 	a.addFlags(root.PersistentFlags())
@@ -64,10 +64,19 @@ func newRootCommand(a *app) *cobra.Command {
 		&cobra.Group{ID: groupLook, Title: "Looking into things:"},
 	)
 	root.AddCommand(
+		newIndexCommand(a),
+		newResolveCommand(a),
+		newTopCommand(a),
+		newMissingCommand(a),
+		newInfoCommand(a),
+		newStoreCommand(a),
 		newVersionCommand(a),
 	)
 	return root
 }
+
+// suggestionDistance is how many letters a mistyped command may be off.
+const suggestionDistance = 2
 
 // The groups of the help text.
 const (

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/buildid"
+	"symbolize/store"
+	"symbolize/store/indexer"
+)
+
+// defaultLockTimeout is how long a second writer waits for the first.
+const defaultLockTimeout = time.Minute
+
+// maxProblemLines is how many of the files that could not be read are named one
+// by one; the JSON summary has all.
+const maxProblemLines = 20
+
+type indexOptions struct {
+	kernel      bool
+	kernelID    string
+	debugRoots  []string
+	noDebug     bool
+	jobs        int
+	maxMemory   byteSize
+	strict      bool
+	lockTimeout time.Duration
+	format      string
+
+	kallsymsID buildid.ID // kernelID parsed
+}
+
+const indexLong = `index reads the objects in files and directories and puts their symbols into the store,
+under their build IDs. It takes ELF files of any machine, separate debug files, kernel
+modules (plain or packed), vmlinux, kallsyms texts, perf's ~/.debug and debuginfod's cache,
+and recognises them by what is in them.
+
+Files that have not changed since the last run cost one stat. An interrupted run loses at
+most the files in work.
+
+Exit status: 0 done; 1 nothing could be done; 2 usage; 3 a PATH could not be read, or with
+--strict any file that looks like an object and is none; 130 interrupted.`
+
+func newIndexCommand(a *app) *cobra.Command {
+	o := &indexOptions{}
+	cmd := &cobra.Command{
+		Use:     "index PATH…",
+		Short:   "Put the symbols of files and directories into the store",
+		Long:    indexLong,
+		GroupID: groupMain,
+		Example: "  symbolize index /usr/lib /usr/bin\n" +
+			"  symbolize index --kernel\n" +
+			"  symbolize index --debug-root /srv/debug ./build",
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			if err := o.validate(args); err != nil {
+				return err
+			}
+			return runIndex(ctx, a, o, args)
+		}),
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *indexOptions) addFlags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVar(&o.kernel, "kernel", false,
+		"the running kernel too: /proc/kallsyms, its modules, its vdso")
+	fs.StringVar(&o.kernelID, "kallsyms-id", "",
+		"the `BUILD-ID` of the kernel that kallsyms files among the paths are of")
+	fs.StringArrayVar(&o.debugRoots, "debug-root", nil,
+		"look for separate debug files in `DIR` (default /usr/lib/debug); may be repeated")
+	fs.BoolVar(&o.noDebug, "no-debug-root", false, "look for no separate debug files elsewhere")
+	fs.BoolVar(&o.strict, "strict", false, "exit with 3 if any file was damaged or unreadable")
+	fs.DurationVar(&o.lockTimeout, "lock-timeout", defaultLockTimeout,
+		"wait so long for another writer; 0: not at all")
+	addWorkFlags(fs, &o.jobs, &o.maxMemory)
+	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	cmd.MarkFlagsMutuallyExclusive("debug-root", "no-debug-root")
+}
+
+func (o *indexOptions) validate(args []string) error {
+	if len(args) == 0 && !o.kernel {
+		return withHint(usagef("nothing to index"),
+			"name files or directories, as `symbolize index /usr/lib /usr/bin`, or ask for --kernel")
+	}
+	if o.kernelID != "" {
+		id, err := buildid.Parse(o.kernelID)
+		if err != nil {
+			return usagef("--kallsyms-id: %v", err)
+		}
+		o.kallsymsID = id
+	}
+	return cmp.Or(checkJobs(o.jobs), checkFormat(o.format, formatText, formatJSON))
+}
+
+func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err error) {
+	path, err := a.storePath()
+	if err != nil {
+		return err
+	}
+	limitMemory(o.maxMemory)
+	var view store.View
+	switch r, err := store.OpenReader(path); {
+	case err == nil:
+		defer r.Close()
+		view = r
+	case !errors.Is(err, store.ErrNoStore) && !errors.Is(err, store.ErrDamaged):
+		return storeError(err)
+	}
+	var writer *store.Writer
+	bar := a.startProgress()
+	sum, err := indexer.Index(ctx, paths, view, func() (store.Sink, error) {
+		var err error
+		writer, err = store.OpenWriter(ctx, path, store.WriterOptions{LockTimeout: o.lockTimeout})
+		return writer, err
+	}, o.indexer(bar))
+	bar.stop()
+	if writer != nil {
+		// What was merged before an error is whole and worth publishing.
+		err = errors.Join(err, writer.Close())
+	}
+	return a.reportIndex(o, path, len(paths), sum, storeError(err))
+}
+
+func (o *indexOptions) indexer(bar *progress) indexer.Options {
+	opts := indexer.Options{
+		Workers: o.jobs, MaxMemory: int64(o.maxMemory), DebugRoots: o.debugRoots,
+		Kernel: o.kernel, KallsymsID: o.kallsymsID, Progress: bar.update(),
+	}
+	if o.noDebug {
+		opts.DebugRoots = []string{}
+	}
+	return opts
+}
+
+// reportIndex prints the summary and decides about the exit status. It is printed
+// whatever came of the run.
+func (a *app) reportIndex(o *indexOptions, path string, named int, sum *indexer.Summary,
+	err error) error {
+	failed := 0
+	for _, p := range sum.Problems {
+		if p.Named {
+			failed++
+		}
+	}
+	a.partial = failed > 0 || o.strict && len(sum.Problems) > 0
+	if err == nil && failed > 0 && failed == max(named, 1) && sum.ELF == 0 && sum.Objects == 0 {
+		p := sum.Problems[0]
+		err = withHint(p, "%s", p.Hint)
+		sum.Problems = sum.Problems[1:]
+	}
+	if o.format == formatJSON {
+		if jsonErr := writeJSON(a.stdout(), indexJSON(a, path, sum, err)); jsonErr != nil {
+			return cmp.Or(err, jsonErr)
+		}
+	}
+	if !a.quiet {
+		a.printProblems(sum.Problems)
+		if o.format == formatText {
+			writeIndexSummary(a.env.Stderr, path, sum)
+		}
+	}
+	return err
+}
+
+func (a *app) printProblems(problems []indexer.Problem) {
+	for i, p := range problems {
+		if i == maxProblemLines {
+			a.warn(fmt.Sprintf("… and %d more like these", len(problems)-i),
+				"--format json lists them all")
+			return
+		}
+		a.warn(p.Error(), p.Hint)
+	}
+}
+
+// writeIndexSummary writes what was found, made and left out, in a few lines.
+func writeIndexSummary(w io.Writer, path string, s *indexer.Summary) {
+	t := newTable()
+	t.row("found", fmt.Sprintf("%d objects in %d ELF files, of %d files in %d directories",
+		s.Objects, s.ELF, s.Files, s.Dirs))
+	t.row("read", joinSome(", ",
+		fmt.Sprintf("%d files, %s", s.Read, humanBytes(int64(s.Raw))),
+		counted(s.Debug, "debug file"), counted(s.Modules, "kernel module"), counted(s.Kernels, "kernel"),
+		fmt.Sprintf("%d unchanged since the last run", s.Unchanged)))
+	if s.Read > 0 {
+		t.row("made", joinSome(", ",
+			fmt.Sprintf("%d functions, %s stored", s.Functions, humanBytes(int64(s.Stored))),
+			countList(s.Sources)))
+	}
+	if s.NoBuildID+s.Nameless > 0 {
+		t.row("of these", joinSome(", ",
+			fmt.Sprintf("%d without a build ID, kept under the hash of their content", s.NoBuildID),
+			fmt.Sprintf("%d without any symbol", s.Nameless)))
+	}
+	t.field("skipped", countList(s.Skipped))
+	t.row("store", path)
+	t.writeTo(w) // stderr: there is nowhere to report a failure to
+}
+
+// counted returns "3 debug files", or "" for none.
+func counted(n uint64, what string) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// countList lists counts by name, the largest first.
+func countList(m map[string]uint64) string {
+	names := slices.SortedFunc(maps.Keys(m), func(a, b string) int {
+		return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b))
+	})
+	var parts []string
+	for _, name := range names {
+		if m[name] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", m[name], name))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

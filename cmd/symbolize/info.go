@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/ingest"
+	"symbolize/ingest/elf"
+)
+
+const infoLong = `info says what a file holds. Of a capture: what recorded it, events, counts of records, time span,
+and the objects in its stacks with their build IDs. Of an object file, plain or packed: kind,
+machine, build ID, segments, and the sources of symbols with their counts.
+
+Exit status: 0 done; 1 failed; 2 usage; 3 the file is damaged, what could be read is printed;
+130 interrupted.`
+
+func newInfoCommand(a *app) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:     "info FILE",
+		Short:   "Say what a capture or an object file holds",
+		Long:    infoLong,
+		GroupID: groupLook,
+		Example: "  symbolize info perf.data\n  symbolize info --format json /usr/bin/perf",
+		Args:    cobra.ExactArgs(1),
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			if err := checkFormat(format, formatText, formatJSON); err != nil {
+				return err
+			}
+			info, err := a.readInfo(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.writeOutput("", false, func(w io.Writer) error {
+				if format == formatJSON {
+					return writeJSON(w, info)
+				}
+				return info.writeText(w)
+			})
+		}),
+	}
+	addFormatFlag(cmd, &format, formatText, formatJSON)
+	return cmd
+}
+
+// infoWriter is what info has found out; as JSON it is an interface.
+type infoWriter interface{ writeText(io.Writer) error }
+
+// readInfo finds out what a file is: an object by its magic, else a capture.
+func (a *app) readInfo(ctx context.Context, path string) (infoWriter, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if fi.Mode().IsRegular() {
+		info, err := a.readObject(path, f, fi.Size())
+		if info != nil || err != nil {
+			return info, err
+		}
+	}
+	c, err := ingest.Open(ctx, path, ingest.Options{})
+	if errors.Is(err, ingest.ErrNotCapture) {
+		return nil, withHint(err, "info knows perf.data files, pprof profiles and ELF files")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	info, err := readCaptureInfo(ctx, path, fi.Size(), c)
+	if err != nil {
+		return nil, err
+	}
+	a.partial = info.partial
+	return info, nil
+}
+
+// readObject reads an ELF file, or a packed one. It returns nil without an error
+// if the file is none.
+func (a *app) readObject(path string, f *os.File, size int64) (infoWriter, error) {
+	head := make([]byte, 16)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if elf.IsELF(head[:n]) {
+		return a.describeObject(path, f, size, "")
+	}
+	if !isPacked(head[:n]) {
+		return nil, nil
+	}
+	data, length, kind, err := elf.Unpack(path, f, size)
+	if err != nil {
+		return nil, nil // a gzipped pprof, or damaged: the next reader says so
+	}
+	inner := make([]byte, 16)
+	if n, _ := data.ReadAt(inner, 0); !elf.IsELF(inner[:n]) {
+		return nil, nil
+	}
+	return a.describeObject(path, data, length, kind)
+}
+
+// isPacked reports whether a file begins like xz, zstd or gzip, as packed kernel
+// modules do.
+func isPacked(head []byte) bool {
+	for _, magic := range []string{"\xfd7zXZ\x00", "\x28\xb5\x2f\xfd", "\x1f\x8b"} {
+		if len(head) >= len(magic) && string(head[:len(magic)]) == magic {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *app) describeObject(path string, r io.ReaderAt, size int64, packed string) (infoWriter, error) {
+	f, err := elf.Open(path, r, size)
+	if err != nil {
+		return nil, fmt.Errorf("not a readable ELF file: %w", err)
+	}
+	info := newObjectInfo(path, f, packed)
+	a.partial = len(info.Warnings) > 0
+	return info, nil
+}

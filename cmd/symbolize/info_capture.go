@@ -1,0 +1,200 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"symbolize/ingest"
+	"symbolize/ingest/perfdata"
+)
+
+// captureInfo is what `info` says of a capture. Its JSON names are an interface.
+type captureInfo struct {
+	File      string         `json:"file"`
+	Kind      string         `json:"kind"` // "perf.data" or "pprof"
+	Size      int64          `json:"size"`
+	ByteOrder string         `json:"byte_order,omitempty"`
+	Recorder  string         `json:"recorder,omitempty"`
+	Command   string         `json:"command,omitempty"`
+	Host      string         `json:"host,omitempty"`
+	OSRelease string         `json:"os_release,omitempty"`
+	Arch      string         `json:"arch,omitempty"`
+	CPU       string         `json:"cpu,omitempty"`
+	CPUs      uint32         `json:"cpus,omitempty"`
+	Start     string         `json:"start,omitempty"` // RFC 3339, of the first sample
+	Duration  int64          `json:"duration_ns"`     // from the first sample to the last
+	Events    []eventInfo    `json:"events"`
+	Features  []string       `json:"features,omitempty"`
+	Records   []recordCount  `json:"records,omitempty"`
+	Lost      uint64         `json:"lost_samples"`
+	Throttled uint64         `json:"throttled"`
+	Samples   uint64         `json:"samples"`
+	Stacks    int            `json:"stacks"`
+	Locations int            `json:"locations"`
+	Objects   []capturedInfo `json:"objects"`
+	Warnings  []string       `json:"warnings,omitempty"`
+
+	partial bool // it is damaged
+}
+
+type eventInfo struct {
+	Name    string `json:"name"`
+	Unit    string `json:"unit"`
+	Samples uint64 `json:"samples"`
+	Weight  uint64 `json:"weight"`
+	Period  uint64 `json:"period,omitempty"`       // if it was fixed
+	Freq    uint64 `json:"frequency_hz,omitempty"` // if that was
+}
+
+type recordCount struct {
+	Type  string `json:"type"`
+	Count uint64 `json:"count"`
+}
+
+type capturedInfo struct {
+	BuildID   string `json:"build_id,omitempty"`
+	Kind      string `json:"kind"`
+	IDFrom    string `json:"build_id_from,omitempty"`
+	Path      string `json:"path,omitempty"`
+	Locations int    `json:"locations"`
+}
+
+// readCaptureInfo collects it from the folded profile and, for perf.data, from
+// the file's own header.
+func readCaptureInfo(ctx context.Context, path string, size int64, c *ingest.Capture) (
+	*captureInfo, error) {
+	p, err := c.Profile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	info := &captureInfo{
+		File: path, Kind: c.Kind(), Size: size,
+		Recorder: p.Meta.Recorder, Command: p.Meta.Command, Host: p.Meta.Host,
+		OSRelease: p.Meta.OSRelease, Arch: p.Meta.Arch, Duration: p.Meta.Duration,
+		Lost: p.Stats.Lost, Throttled: p.Stats.Throttled, Samples: p.Stats.Samples,
+		Stacks: len(p.StackEnds), Locations: len(p.Locations),
+		Events: eventInfos(p), Objects: capturedInfos(p),
+	}
+	if p.Meta.StartNanos != 0 {
+		info.Start = time.Unix(0, p.Meta.StartNanos).UTC().Format(time.RFC3339Nano)
+	}
+	for name, n := range p.Stats.RecordTypes {
+		info.Records = append(info.Records, recordCount{name, n})
+	}
+	slices.SortFunc(info.Records, func(a, b recordCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Type, b.Type))
+	})
+	for _, w := range p.Stats.Warnings {
+		info.Warnings = append(info.Warnings, w.Text)
+		info.partial = info.partial || w.Partial
+	}
+	if f := c.PerfData(); f != nil {
+		info.addHeader(f)
+	}
+	return info, nil
+}
+
+func (info *captureInfo) addHeader(f *perfdata.File) {
+	info.ByteOrder = byteOrder(f.BigEndian)
+	info.CPU, info.CPUs = f.Features.CPUDesc, f.Features.CPUsOnline
+	for x := range perfdata.Feature(math.MaxUint8) {
+		if f.Features.Has(x) {
+			info.Features = append(info.Features, x.String())
+		}
+	}
+	for _, ev := range f.Events {
+		i := slices.IndexFunc(info.Events, func(e eventInfo) bool { return e.Name == ev.Name })
+		if i >= 0 && ev.Attr.Has(perfdata.FlagFreq) {
+			info.Events[i].Freq = ev.Attr.SamplePeriod
+		}
+	}
+}
+
+func eventInfos(p *ingest.Profile) []eventInfo {
+	out := make([]eventInfo, len(p.Events))
+	for i, ev := range p.Events {
+		out[i] = eventInfo{Name: ev.Name, Unit: ev.Unit, Period: ev.Period}
+	}
+	for _, s := range p.Samples {
+		out[s.Event].Samples += s.Count
+		out[s.Event].Weight += s.Weight
+	}
+	return out
+}
+
+func capturedInfos(p *ingest.Profile) []capturedInfo {
+	out := make([]capturedInfo, len(p.Objects))
+	for i := range p.Objects {
+		o := &p.Objects[i]
+		out[i] = capturedInfo{Kind: o.Kind.String(), Path: o.File.Path}
+		if !o.ID.IsZero() {
+			out[i].BuildID, out[i].IDFrom = o.ID.String(), o.IDSource.String()
+		}
+	}
+	for _, l := range p.Locations {
+		out[l.Object].Locations++
+	}
+	return out
+}
+
+func (info *captureInfo) writeText(w io.Writer) error {
+	t := newTable()
+	t.row("file", joinSome(", ", info.File, humanBytes(info.Size)))
+	t.row("kind", joinSome(", ", info.Kind, info.ByteOrder))
+	t.field("recorder", info.Recorder)
+	t.field("command", info.Command)
+	t.field("host", joinSome(", ", info.Host, info.Arch, info.OSRelease))
+	if info.CPUs > 0 {
+		t.row("cpus", joinSome(" × ", fmt.Sprint(info.CPUs), info.CPU))
+	}
+	if info.Start != "" || info.Duration > 0 {
+		t.row("time", joinSome(", ", info.Start, time.Duration(info.Duration).String()))
+	}
+	t.field("features", strings.Join(info.Features, " "))
+	for _, e := range info.Events {
+		t.row("event", e.text())
+	}
+	t.row("samples", fmt.Sprintf("%d, in %d distinct stacks of %d distinct locations",
+		info.Samples, info.Stacks, info.Locations))
+	t.field("records", info.recordText())
+	if info.Lost+info.Throttled > 0 {
+		t.row("lost", fmt.Sprintf("%d samples, throttled %d times", info.Lost, info.Throttled))
+	}
+	for _, text := range info.Warnings {
+		t.row("warning", text)
+	}
+	if err := t.writeTo(w); err != nil || len(info.Objects) == 0 {
+		return err
+	}
+	o := newTable(true)
+	o.row("LOCATIONS", "KIND", "BUILD ID", "FROM", "OBJECT")
+	for _, c := range info.Objects {
+		o.row(fmt.Sprint(c.Locations), c.Kind, cmp.Or(c.BuildID, "-"), cmp.Or(c.IDFrom, "-"), cmp.Or(c.Path, "-"))
+	}
+	return o.writeTo(w)
+}
+
+func (e *eventInfo) text() string {
+	rate := ""
+	switch {
+	case e.Freq > 0:
+		rate = fmt.Sprintf("%d Hz", e.Freq)
+	case e.Period > 0:
+		rate = fmt.Sprintf("every %d", e.Period)
+	}
+	return joinSome(", ", e.Name, rate, fmt.Sprintf("%d samples, weight %d %s", e.Samples, e.Weight, e.Unit))
+}
+
+func (info *captureInfo) recordText() string {
+	var parts []string
+	for _, r := range info.Records {
+		parts = append(parts, fmt.Sprintf("%d %s", r.Count, r.Type))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	debugelf "debug/elf"
+	"fmt"
+	"io"
+	"strings"
+
+	"symbolize/ingest/elf"
+)
+
+// objectInfo is what `info` says of an object file. Its JSON names are an
+// interface.
+type objectInfo struct {
+	File      string          `json:"file"`
+	Kind      string          `json:"kind"`
+	Packed    string          `json:"packed,omitempty"` // "xz", "zstd", "gzip"
+	Size      int64           `json:"size"`             // unpacked
+	Machine   string          `json:"machine"`
+	Class     int             `json:"class"` // 32 or 64
+	ByteOrder string          `json:"byte_order"`
+	BuildID   string          `json:"build_id,omitempty"`
+	DebugLink string          `json:"debuglink,omitempty"`
+	AltLink   string          `json:"debugaltlink,omitempty"`
+	Segments  []objectSegment `json:"segments"`
+	Symbols   []objectSymbols `json:"symbols"`
+	Warnings  []string        `json:"warnings,omitempty"`
+}
+
+type objectSegment struct {
+	Offset     string `json:"offset"`
+	Address    string `json:"address"`
+	FileSize   uint64 `json:"file_size"`
+	MemSize    uint64 `json:"memory_size"`
+	Permission string `json:"permission"` // "r-x"
+}
+
+// objectSymbols counts one source of function symbols.
+type objectSymbols struct {
+	Source    string `json:"source"`
+	Functions int    `json:"functions"`
+	Bytes     uint64 `json:"bytes"` // the sum of their sizes; aliases count each
+}
+
+func newObjectInfo(path string, f *elf.File, packed string) *objectInfo {
+	info := &objectInfo{
+		File: path, Kind: objectKind(f), Packed: packed, Size: f.Size(),
+		Machine: machineName(f.Machine), Class: 32 * int(f.Class), ByteOrder: byteOrder(f.BigEndian),
+		Segments: []objectSegment{}, Symbols: []objectSymbols{},
+	}
+	if !f.ID.IsZero() {
+		info.BuildID = f.ID.String()
+	}
+	if name, crc, ok := f.DebugLink(); ok {
+		info.DebugLink = fmt.Sprintf("%s, CRC %08x", name, crc)
+	}
+	if name, id, ok := f.AltLink(); ok {
+		info.AltLink = fmt.Sprintf("%s, build ID %s", name, id)
+	}
+	for _, s := range f.Segments {
+		info.Segments = append(info.Segments, objectSegment{
+			Offset: fmt.Sprintf("%#x", uint64(s.Offset)), Address: fmt.Sprintf("%#x", uint64(s.Addr)),
+			FileSize: s.FileSize, MemSize: s.MemSize, Permission: segmentFlags(s.Flags),
+		})
+	}
+	info.countSymbols(f)
+	return info
+}
+
+// countSymbols counts each source of function symbols that the file has. One that
+// is damaged is a warning: the others still count.
+func (info *objectInfo) countSymbols(f *elf.File) {
+	info.count("symtab", func(visit func(elf.Symbol) bool) error { return f.Symbols(elf.Symtab, visit) })
+	info.count("dynsym", func(visit func(elf.Symbol) bool) error { return f.Symbols(elf.Dynsym, visit) })
+	info.count("plt", f.PLT)
+	inner, release, err := f.DebugData()
+	if err != nil {
+		info.Warnings = append(info.Warnings, err.Error())
+	}
+	if inner == nil {
+		return
+	}
+	defer release()
+	info.count("gnu_debugdata", func(visit func(elf.Symbol) bool) error {
+		return inner.Symbols(elf.Symtab, visit)
+	})
+}
+
+func (info *objectInfo) count(source string, symbols func(func(elf.Symbol) bool) error) {
+	n := objectSymbols{Source: source}
+	err := symbols(func(s elf.Symbol) bool {
+		n.Functions++
+		n.Bytes += s.Size
+		return true
+	})
+	if err != nil {
+		info.Warnings = append(info.Warnings, err.Error())
+	}
+	if n.Functions > 0 {
+		info.Symbols = append(info.Symbols, n)
+	}
+}
+
+// objectKind says in words what an ELF file is.
+func objectKind(f *elf.File) string {
+	switch {
+	case f.IsKernelImage():
+		return "kernel image"
+	case f.IsModule():
+		return "kernel module"
+	case f.IsDebugOnly():
+		return "separate debug file"
+	}
+	switch f.Type {
+	case debugelf.ET_EXEC:
+		return "executable at a fixed address"
+	case debugelf.ET_DYN:
+		return "shared library or position-independent executable"
+	case debugelf.ET_REL:
+		return "relocatable object"
+	case debugelf.ET_CORE:
+		return "core dump"
+	}
+	return fmt.Sprintf("ELF file of type %d", f.Type)
+}
+
+// machineName is "x86_64" for EM_X86_64.
+func machineName(m debugelf.Machine) string {
+	name, ok := strings.CutPrefix(m.String(), "EM_")
+	if !ok {
+		return fmt.Sprintf("machine %d", uint16(m))
+	}
+	return strings.ToLower(name)
+}
+
+func machineText(machine uint16, class uint8, bigEndian bool) string {
+	return fmt.Sprintf("%s, %d bits, %s", machineName(debugelf.Machine(machine)), 32*int(class),
+		byteOrder(bigEndian))
+}
+
+func byteOrder(big bool) string {
+	if big {
+		return "big-endian"
+	}
+	return "little-endian"
+}
+
+// segmentFlags prints p_flags as ls prints permissions.
+func segmentFlags(flags uint32) string {
+	out := []byte("---")
+	for i, f := range []debugelf.ProgFlag{debugelf.PF_R, debugelf.PF_W, debugelf.PF_X} {
+		if debugelf.ProgFlag(flags)&f != 0 {
+			out[i] = "rwx"[i]
+		}
+	}
+	return string(out)
+}
+
+func (info *objectInfo) writeText(w io.Writer) error {
+	t := newTable()
+	t.row("file", joinSome(", ", info.File, humanBytes(info.Size), info.Packed))
+	t.row("kind", info.Kind)
+	t.row("machine", fmt.Sprintf("%s, %d bits, %s", info.Machine, info.Class, info.ByteOrder))
+	id := info.BuildID
+	if id == "" {
+		id = "none"
+	}
+	t.row("build ID", id)
+	t.field("debuglink", info.DebugLink)
+	t.field("debugaltlink", info.AltLink)
+	for _, s := range info.Segments {
+		t.row("segment", fmt.Sprintf("%s offset %s, address %s, %#x bytes in the file, %#x in memory",
+			s.Permission, s.Offset, s.Address, s.FileSize, s.MemSize))
+	}
+	for _, s := range info.Symbols {
+		t.row(s.Source, fmt.Sprintf("%d functions, %s", s.Functions, humanBytes(int64(s.Bytes))))
+	}
+	if len(info.Symbols) == 0 {
+		t.row("symbols", "none: it is stripped")
+	}
+	for _, text := range info.Warnings {
+		t.row("warning", text)
+	}
+	return t.writeTo(w)
+}

@@ -1,0 +1,371 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"symbolize/analyze/report"
+	"symbolize/analyze/resolve"
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/store"
+	"symbolize/store/indexer"
+)
+
+// inputOptions say what to read from captures and where names come from. resolve,
+// top and missing share them.
+type inputOptions struct {
+	event string
+	comms []string
+	pids  []int32
+
+	with     []string
+	symfs    []string
+	vmlinux  []string
+	kallsyms []string
+
+	trustPaths bool
+	jobs       int
+	maxMemory  byteSize
+}
+
+func (o *inputOptions) addFlags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&o.event, "event", "", "only samples of this `EVENT`")
+	fs.StringSliceVar(&o.comms, "comm", nil, "only threads of this `NAME`; may be repeated")
+	fs.Int32SliceVar(&o.pids, "pid", nil, "only this `PID`; may be repeated")
+	fs.StringArrayVar(&o.with, "with", nil,
+		"take symbols from `PATH` too, for this run, before the store; may be repeated")
+	fs.StringArrayVar(&o.symfs, "symfs", nil, "as --with, for perf's users: a `DIR` of binaries")
+	fs.StringArrayVar(&o.vmlinux, "vmlinux", nil, "as --with: a kernel image `FILE`")
+	fs.StringArrayVar(&o.kallsyms, "kallsyms", nil,
+		"as --with: a kallsyms `FILE`, taken for the kernel of the captures")
+	fs.BoolVar(&o.trustPaths, "trust-paths", false,
+		"where a capture has no build ID, take the file now at the path for the one that ran")
+	addWorkFlags(fs, &o.jobs, &o.maxMemory)
+}
+
+func addWorkFlags(fs *pflag.FlagSet, jobs *int, maxMemory *byteSize) {
+	fs.IntVarP(jobs, "jobs", "j", 0, "use at most `N` cores (default all)")
+	fs.Var(maxMemory, "max-memory",
+		"try to stay below `SIZE` of memory, as 512MiB or 2G (default: no limit of our own)")
+}
+
+func (o *inputOptions) validate(args []string) error {
+	if len(args) == 0 {
+		return withHint(usagef("no capture is named"), "name the files that `perf record` or a profiler wrote")
+	}
+	return checkJobs(o.jobs)
+}
+
+// session is where names come from in one run: the store's newest generation, if
+// there is a store, behind the overlay that --with fills.
+type session struct {
+	a       *app
+	o       *inputOptions
+	overlay *store.Overlay
+	reader  *store.Reader // nil where there is no store
+	view    store.View
+}
+
+// openSession opens the store for reading and indexes what --with and its aliases
+// name into the overlay. A store that is not there is no error: everything can
+// come from the overlay, and what does not is reported as not indexed.
+func (a *app) openSession(ctx context.Context, o *inputOptions) (*session, error) {
+	limitMemory(o.maxMemory)
+	s := &session{a: a, o: o, overlay: store.NewOverlay()}
+	s.view = s.overlay
+	path, err := a.storePath()
+	if err == nil {
+		s.reader, err = store.OpenReader(path)
+	}
+	switch {
+	case err == nil:
+		s.view = store.Layer(s.overlay, s.reader)
+	case errors.Is(err, store.ErrNoStore) || path == "":
+		if len(o.with)+len(o.symfs) == 0 {
+			a.warn(err.Error(), cmp.Or(hintOf(storeError(err)), hintOf(err)))
+		}
+	default:
+		return nil, storeError(err)
+	}
+	if err := s.indexOverlay(ctx, slices.Concat(o.with, o.symfs, o.vmlinux), buildid.ID{}); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close releases the store.
+func (s *session) Close() error {
+	if s.reader == nil {
+		return nil
+	}
+	return s.reader.Close()
+}
+
+// indexOverlay indexes paths into the overlay; kernel is the build ID of kallsyms
+// texts among them.
+func (s *session) indexOverlay(ctx context.Context, paths []string, kernel buildid.ID) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	sum, err := indexer.Index(ctx, paths, nil,
+		func() (store.Sink, error) { return s.overlay, nil },
+		indexer.Options{Workers: s.o.jobs, MaxMemory: int64(s.o.maxMemory), KallsymsID: kernel})
+	if err != nil {
+		return err
+	}
+	for _, p := range sum.Problems {
+		if p.Named {
+			return withHint(p, "%s", p.Hint)
+		}
+	}
+	s.a.partial = s.a.partial || len(sum.Problems) > 0
+	s.a.printProblems(sum.Problems)
+	if sum.Objects == 0 {
+		s.a.warn("no object in "+strings.Join(paths, ", "), "symbols come from ELF files and kallsyms texts")
+	}
+	return nil
+}
+
+// ingestOptions are the options for ingest.Open.
+func (s *session) ingestOptions(keep ingest.Keep) ingest.Options {
+	host, _ := os.Hostname() // "" proves no file to be of this host
+	return ingest.Options{
+		Event: s.o.event, Comms: s.o.comms, PIDs: s.o.pids, Keep: keep, Workers: s.o.jobs,
+		Identify: resolve.Identify(s.view, resolve.IdentifyOptions{
+			TrustPaths: s.o.trustPaths, Hostname: host,
+		}),
+	}
+}
+
+// forEach opens the captures one after another and hands each to body with its
+// folded profile. One that cannot be read is reported and passed over, unless
+// there is no other.
+func (s *session) forEach(ctx context.Context, paths []string, opts ingest.Options,
+	body func(string, *ingest.Capture, *ingest.Profile) error) error {
+	read := 0
+	var first error
+	for _, path := range paths {
+		c, p, err := openCapture(ctx, path, opts)
+		switch {
+		case err == nil:
+			read++
+			if err := errors.Join(body(path, c, p), c.Close()); err != nil {
+				return err
+			}
+			continue
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case first == nil:
+			first = err
+		}
+		if len(paths) > 1 {
+			s.a.failInput(err)
+		}
+	}
+	if len(paths) > 1 && read > 0 {
+		return nil
+	}
+	if len(paths) > 1 {
+		return &exitError{code: exitFailed} // each has been reported
+	}
+	return first
+}
+
+// failInput reports an input that could not be read while others can.
+func (a *app) failInput(err error) {
+	a.partial = true
+	a.say("error", err.Error())
+	if hint := hintOf(err); hint != "" {
+		a.say("hint", hint)
+	}
+}
+
+// openCapture opens and folds a capture.
+func openCapture(ctx context.Context, path string, opts ingest.Options) (
+	*ingest.Capture, *ingest.Profile, error) {
+	c, err := ingest.Open(ctx, path, opts)
+	if err != nil {
+		return nil, nil, captureError(err)
+	}
+	p, err := c.Profile(ctx)
+	if err == nil {
+		err = checkEvent(p, opts.Event)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, c.Close())
+	}
+	return c, p, nil
+}
+
+// captureError adds a hint to the errors of files that are no captures.
+func captureError(err error) error {
+	if errors.Is(err, ingest.ErrNotCapture) {
+		return withHint(err, "a capture is what `perf record -g` or a pprof profiler writes; "+
+			"`symbolize info FILE` tells what a file is")
+	}
+	return err
+}
+
+// checkEvent refuses an event that the capture does not have.
+func checkEvent(p *ingest.Profile, event string) error {
+	if event == "" || slices.ContainsFunc(p.Events, func(e ingest.Event) bool { return e.Name == event }) {
+		return nil
+	}
+	return fmt.Errorf("%s: no event %q in it", strings.Join(p.Meta.Captures, ", "), event)
+}
+
+// load reads the captures, merges them, and names what can be named. It is for the
+// results that need no single samples.
+func (s *session) load(ctx context.Context, paths []string, opts ingest.Options) (*ingest.Profile, error) {
+	var profiles []*ingest.Profile
+	err := s.forEach(ctx, paths, opts, func(_ string, _ *ingest.Capture, p *ingest.Profile) error {
+		profiles = append(profiles, p)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.merge(ctx, profiles)
+}
+
+// merge makes one named profile of several. They are joined with the store
+// together, in one batch, unless some came with names of their own, which only
+// stay where all have names.
+func (s *session) merge(ctx context.Context, profiles []*ingest.Profile) (*ingest.Profile, error) {
+	if len(profiles) == 1 {
+		return profiles[0], s.resolve(ctx, profiles[0])
+	}
+	named := slices.ContainsFunc(profiles, func(p *ingest.Profile) bool { return p.Names != nil })
+	if named {
+		for _, p := range profiles {
+			if err := s.resolve(ctx, p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	p, err := ingest.Merge(profiles)
+	if err != nil || named {
+		return p, err
+	}
+	return p, s.resolve(ctx, p)
+}
+
+// resolve names the locations of a profile.
+func (s *session) resolve(ctx context.Context, p *ingest.Profile) error {
+	if err := s.addKallsyms(ctx, p); err != nil {
+		return err
+	}
+	if err := resolve.Resolve(ctx, p, s.view, resolve.Options{Workers: s.o.jobs}); err != nil {
+		return err
+	}
+	for _, w := range p.Stats.Warnings {
+		s.a.partial = s.a.partial || w.Partial
+	}
+	for _, w := range p.Names.Warnings {
+		s.a.partial = s.a.partial || w.Partial
+	}
+	return nil
+}
+
+// addKallsyms indexes the files of --kallsyms under the build ID of the profile's
+// kernel. Such a text does not say which kernel it is of: the user does.
+func (s *session) addKallsyms(ctx context.Context, p *ingest.Profile) error {
+	if len(s.o.kallsyms) == 0 {
+		return nil
+	}
+	var kernels []buildid.ID
+	for i := range p.Objects {
+		if o := &p.Objects[i]; o.Kind == ingest.Kernel && !o.ID.IsZero() && !slices.Contains(kernels, o.ID) {
+			kernels = append(kernels, o.ID)
+		}
+	}
+	switch len(kernels) {
+	case 0:
+		s.a.warn("--kallsyms is of no use: the capture names no kernel with a build ID", "")
+		return nil
+	case 1:
+		return s.indexOverlay(ctx, s.o.kallsyms, kernels[0])
+	}
+	return withHint(usagef("--kallsyms: the captures are of %d kernels", len(kernels)),
+		"resolve those of each kernel for themselves, or `symbolize index --kallsyms-id ID FILE`")
+}
+
+// event returns the number of the event that a report of one event shows: that of
+// --event, else the first that has samples.
+func (s *session) event(p *ingest.Profile) int {
+	if s.o.event != "" {
+		return slices.IndexFunc(p.Events, func(e ingest.Event) bool { return e.Name == s.o.event })
+	}
+	return report.DefaultEvent(p)
+}
+
+// sayOtherEvents says which events a report of one event leaves out.
+func (s *session) sayOtherEvents(p *ingest.Profile, shown int) {
+	var others []string
+	seen := make([]bool, len(p.Events))
+	for i := range p.Samples {
+		seen[p.Samples[i].Event] = true
+	}
+	for i, e := range p.Events {
+		if seen[i] && i != shown {
+			others = append(others, e.Name)
+		}
+	}
+	if len(others) > 0 {
+		s.a.note(fmt.Sprintf("shown is the event %s; there are also: %s", p.Events[shown].Name,
+			strings.Join(others, ", ")))
+	}
+}
+
+// addLabelFlags adds --labels and its other name, --keep.
+func addLabelFlags(fs *pflag.FlagSet, labels *[]string) {
+	fs.StringSliceVar(labels, "labels", nil,
+		"keep samples of different `LABELS` apart: pid, tid, cpu; the comm always is")
+	fs.StringSliceVar(labels, "keep", nil, "the same as --labels")
+	fs.Lookup("keep").Hidden = true
+}
+
+// parseLabels is the meaning of --labels.
+func parseLabels(labels []string) (keep ingest.Keep, err error) {
+	for _, l := range labels {
+		switch l {
+		case "comm":
+		case "pid":
+			keep.PID = true
+		case "tid":
+			keep.TID = true
+		case "cpu":
+			keep.CPU = true
+		default:
+			return keep, usagef("--labels %q: it is one of comm, pid, tid, cpu", l)
+		}
+	}
+	return keep, nil
+}
+
+// demangleModes are the words of --demangle, which are pprof's.
+var demangleModes = []string{"simple", "templates", "full", "none"}
+
+func addDemangleFlag(cmd *cobra.Command, mode *string) {
+	cmd.Flags().StringVar(mode, "demangle", demangleModes[0],
+		"how much of C++ and Rust names is shown: `simple`, templates, full or none")
+	completeFixed(cmd, "demangle", demangleModes)
+}
+
+func parseDemangle(mode string) (report.Mode, error) {
+	if err := checkWord("--demangle", mode, demangleModes); err != nil {
+		return 0, err
+	}
+	return report.ParseMode(mode)
+}

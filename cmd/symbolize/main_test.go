@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// inProcess returns an Env without a terminal that collects what is printed.
+func inProcess(args ...string) (env *Env, stdout, stderr *bytes.Buffer) {
+	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
+	return &Env{
+		Args: args, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr,
+		Getenv: func(string) string { return "" },
+	}, stdout, stderr
+}
+
+func TestFinishStatus(t *testing.T) {
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		name    string
+		ctx     context.Context
+		err     error
+		partial bool
+		want    int
+		stderr  string
+	}{
+		{"done", t.Context(), nil, false, exitOK, ""},
+		{"partial", t.Context(), nil, true, exitPartial, ""},
+		{"failed", t.Context(), errors.New("no way"), false, exitFailed, "symbolize: error: no way\n"},
+		{"failed wins over partial", t.Context(), errors.New("no way"), true, exitFailed,
+			"symbolize: error: no way\n"},
+		{"usage", t.Context(), usagef("bad flag"), false, exitUsage, "symbolize: error: bad flag\n"},
+		{"said already", t.Context(), &exitError{code: exitUsage}, false, exitUsage, ""},
+		{"closed pipe", t.Context(), errors.Join(errBrokenPipe), false, exitOK, ""},
+		{"interrupted", canceled, context.Canceled, false, exitInterrupted,
+			"symbolize: error: interrupted\n"},
+		{"canceled by itself", t.Context(), context.Canceled, false, exitFailed,
+			"symbolize: error: context canceled\n"},
+		{"hint", t.Context(), withHint(errors.New("locked"), "wait a %s", "bit"), false, exitFailed,
+			"symbolize: error: locked\nsymbolize: hint: wait a bit\n"},
+		{"full disk", t.Context(), &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, false,
+			exitFailed, "symbolize: error: write x: no space left on device\n" +
+				"symbolize: hint: free some space, or point --store or -o at another disk\n"},
+		{"hostile name", t.Context(), errors.New("\x1b[2J a\nb"), false, exitFailed,
+			"symbolize: error: ?[2J a; b\n"},
+	} {
+		env, stdout, stderr := inProcess()
+		a := &app{env: env, partial: c.partial}
+		if got := a.finish(c.ctx, c.err); got != c.want {
+			t.Errorf("%s: exit status %d, want %d", c.name, got, c.want)
+		}
+		if stderr.String() != c.stderr || stdout.Len() != 0 {
+			t.Errorf("%s: stderr %q, want %q; stdout %q", c.name, stderr, c.stderr, stdout)
+		}
+	}
+}
+
+// failingWriter fails with an error after some bytes.
+type failingWriter struct {
+	left int
+	err  error
+}
+
+func (f *failingWriter) Write(b []byte) (int, error) {
+	if len(b) <= f.left {
+		f.left -= len(b)
+		return len(b), nil
+	}
+	return f.left, f.err
+}
+
+func TestClosedPipeIsNoFailure(t *testing.T) {
+	env, _, stderr := inProcess("version")
+	env.Stdout = &failingWriter{err: &os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}}
+	if got := Main(t.Context(), env); got != exitOK || stderr.Len() != 0 {
+		t.Errorf("exit status %d, stderr %q", got, stderr)
+	}
+	env.Stdout = &failingWriter{err: syscall.EIO}
+	if got := Main(t.Context(), env); got != exitFailed {
+		t.Errorf("with an input/output error: exit status %d", got)
+	}
+}
+
+func TestRefusesTerminal(t *testing.T) {
+	env, stdout, _ := inProcess()
+	env.StdoutTerminal = true
+	a := &app{env: env}
+	write := func(w io.Writer) error { _, err := io.WriteString(w, "x"); return err }
+	for _, path := range []string{"", "-"} {
+		err := a.writeOutput(path, true, write)
+		var coded *exitError
+		if !errors.As(err, &coded) || coded.code != exitUsage || hintOf(err) == "" {
+			t.Errorf("binary to %q: %v", path, err)
+		}
+	}
+	if err := a.writeOutput("", false, write); err != nil || stdout.String() != "x" {
+		t.Errorf("text: %v, %q", err, stdout)
+	}
+}
+
+func TestOutputFileIsWholeOrNot(t *testing.T) {
+	dir := t.TempDir()
+	env, _, _ := inProcess()
+	a := &app{env: env}
+	path := filepath.Join(dir, "out.txt")
+	good := func(text string) func(io.Writer) error {
+		return func(w io.Writer) error { _, err := io.WriteString(w, text); return err }
+	}
+	bad := errors.New("half-way")
+	fail := func(w io.Writer) error { io.WriteString(w, "half"); return bad }
+
+	if err := a.writeOutput(path, false, fail); !errors.Is(err, bad) {
+		t.Fatal(err)
+	}
+	wantDir(t, dir)
+	if err := a.writeOutput(path, false, good("one")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.writeOutput(path, false, fail); !errors.Is(err, bad) {
+		t.Fatal(err)
+	}
+	wantFile(t, path, "one")
+	if err := a.writeOutput(path, false, good("two")); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, path, "two")
+	if fi, err := os.Stat(path); err != nil || fi.Mode().Perm() != 0o600 {
+		t.Errorf("permissions changed: %v %v", fi.Mode(), err)
+	}
+	wantDir(t, dir, "out.txt")
+
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("out.txt", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.writeOutput(link, false, good("three")); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, path, "three")
+	wantDir(t, dir, "link", "out.txt")
+
+	if err := a.writeOutput(dir, false, good("x")); err == nil {
+		t.Error("a directory was written to")
+	}
+	if err := a.writeOutput(filepath.Join(dir, "no", "x"), false, good("x")); !os.IsNotExist(errors.Unwrap(err)) {
+		t.Errorf("a missing directory: %v", err)
+	}
+	if err := a.writeOutput(os.DevNull, false, good("x")); err != nil {
+		t.Errorf("a device: %v", err)
+	}
+}
+
+func wantFile(t *testing.T, path, want string) {
+	t.Helper()
+	if b, err := os.ReadFile(path); err != nil || string(b) != want {
+		t.Errorf("%s holds %q, %v; want %q", path, b, err, want)
+	}
+}
+
+// wantDir checks the names in a directory: nothing temporary is left.
+func wantDir(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("%s holds %q, want %q", dir, got, want)
+	}
+}
+
+func TestByteSize(t *testing.T) {
+	for _, c := range []struct {
+		in, out string
+		n       int64
+	}{
+		{"0", "0", 0},
+		{"1000", "1000", 1000},
+		{"512MiB", "512MiB", 512 << 20},
+		{"2g", "2GiB", 2 << 30},
+		{"1024 kb", "1MiB", 1 << 20},
+		{"3B", "3", 3},
+		{"1T", "1024GiB", 1 << 40},
+	} {
+		var b byteSize
+		if err := b.Set(c.in); err != nil || int64(b) != c.n || b.String() != c.out {
+			t.Errorf("%q: %d %q %v, want %d %q", c.in, int64(b), b.String(), err, c.n, c.out)
+		}
+	}
+	for _, in := range []string{"", "x", "-1", "1.5G", "99999999999999999999", "9999999999T", "G"} {
+		var b byteSize
+		if err := b.Set(in); err == nil {
+			t.Errorf("%q is taken as %d", in, int64(b))
+		}
+	}
+}
+
+func TestHumanBytes(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 1<<20 - 1: "1.0 MiB",
+		12_900_000: "12.3 MiB", 5 << 30: "5.0 GiB", 1<<63 - 1: "8.0 EiB",
+	} {
+		if got := humanBytes(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	var out strings.Builder
+	tab := newTable(true, false)
+	tab.row("N", "NAME", "PATH")
+	tab.row("12", "é", "/a")
+	tab.row("3", "long\x1b", "")
+	tab.field("no", "")
+	if err := tab.writeTo(&out); err != nil {
+		t.Fatal(err)
+	}
+	want := " N  NAME   PATH\n12  é      /a\n 3  long?  \n"
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/report"
+	"symbolize/ingest"
+)
+
+type missingOptions struct {
+	inputOptions
+	format string
+	count  bool
+}
+
+const missingLong = `missing lists what could not be named in captures: by object and reason, heaviest first, each
+with the build ID and the command that would mend it.
+
+Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
+was done; 130 interrupted.`
+
+func newMissingCommand(a *app) *cobra.Command {
+	o := &missingOptions{}
+	cmd := &cobra.Command{
+		Use:     "missing CAPTURE…",
+		Short:   "List what could not be named, why, and what would mend it",
+		Long:    missingLong,
+		GroupID: groupMain,
+		Example: "  symbolize missing perf.data\n  symbolize missing --format json perf.data",
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			if err := o.validate(args); err != nil {
+				return err
+			}
+			return runMissing(ctx, a, o, args)
+		}),
+	}
+	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	o.inputOptions.addFlags(cmd)
+	cmd.Flags().BoolVar(&o.count, "count", false, "count samples instead of adding up their periods")
+	return cmd
+}
+
+func (o *missingOptions) validate(args []string) error {
+	return cmp.Or(o.inputOptions.validate(args), checkFormat(o.format, formatText, formatJSON))
+}
+
+func runMissing(ctx context.Context, a *app, o *missingOptions, paths []string) error {
+	s, err := a.openSession(ctx, &o.inputOptions)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	p, err := s.load(ctx, paths, s.ingestOptions(ingest.Keep{}))
+	if err != nil {
+		return err
+	}
+	a.printWarnings(p)
+	c := report.NewCoverage(p, report.CoverageOptions{Count: o.count})
+	return a.writeOutput("", false, func(w io.Writer) error {
+		if o.format == formatJSON {
+			return c.WriteMissingJSON(w)
+		}
+		return c.WriteMissing(w)
+	})
+}

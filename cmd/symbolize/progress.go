@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"symbolize/store/indexer"
+)
+
+// progressDelay is how long a run may take without a progress bar: one that
+// appears for an instant is only a flicker.
+const progressDelay = 300 * time.Millisecond
+
+// progress is the progress bar of an index run. The nil progress shows nothing.
+type progress struct {
+	out   io.Writer
+	start time.Time
+	files atomic.Uint64
+	p     *mpb.Progress // nil until progressDelay has passed
+	bar   *mpb.Bar
+}
+
+// startProgress returns a progress bar on stderr, or nil where there is no
+// terminal to draw on or nothing is to be said.
+func (a *app) startProgress() *progress {
+	if a.quiet || !a.env.StderrTerminal || a.env.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	return &progress{out: a.env.Stderr, start: time.Now()}
+}
+
+// update returns the callback for the indexer; nil if nothing is shown.
+func (pr *progress) update() func(indexer.Progress) {
+	if pr == nil {
+		return nil
+	}
+	return func(p indexer.Progress) {
+		pr.files.Store(p.Files)
+		if pr.p == nil {
+			if time.Since(pr.start) < progressDelay {
+				return
+			}
+			pr.draw()
+		}
+		pr.bar.SetTotal(int64(p.Objects), false)
+		pr.bar.SetCurrent(int64(p.Done))
+	}
+}
+
+// draw puts the bar on the terminal.
+func (pr *progress) draw() {
+	pr.p = mpb.New(mpb.WithOutput(pr.out), mpb.WithWidth(40))
+	pr.bar = pr.p.AddBar(0,
+		mpb.PrependDecorators(decor.Name("indexing ")),
+		mpb.AppendDecorators(
+			decor.CountersNoUnit(" %d/%d objects"),
+			decor.Any(func(decor.Statistics) string {
+				return fmt.Sprintf(", %d files", pr.files.Load())
+			}),
+		),
+	)
+}
+
+// stop takes the bar away.
+func (pr *progress) stop() {
+	if pr == nil || pr.p == nil {
+		return
+	}
+	pr.bar.Abort(true)
+	pr.p.Wait()
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/report"
+	"symbolize/ingest"
+)
+
+type resolveOptions struct {
+	inputOptions
+	output      string
+	format      string
+	each        bool
+	count       bool
+	minResolved float64
+	labels      []string
+	demangle    string
+	annotate    bool
+	addresses   bool
+	noInlines   bool
+
+	keep ingest.Keep // labels parsed
+	mode report.Mode // demangle parsed
+}
+
+const resolveLong = `resolve reads captures, joins their addresses with the store by build ID, and writes a named
+profile. A capture is a perf.data file, as perf record -g writes it, or a pprof profile whose
+mappings have build IDs. Several captures become one profile; --each keeps them apart.
+
+The format is that of --format, else that of the -o file's name: .pb.gz pprof, .folded
+folded stacks, .json JSON lines, .txt the layout of perf script; else pprof. A file
+appears when it is complete. What could not be named, and why, is said on stderr.
+
+Exit status: 0 done, unresolved frames included; 1 failed; 2 usage; 3 a capture could not be
+read or was damaged, the rest was done; 4 less was named than --min-resolved asks for;
+130 interrupted.`
+
+func newResolveCommand(a *app) *cobra.Command {
+	o := &resolveOptions{}
+	cmd := &cobra.Command{
+		Use:     "resolve CAPTURE…",
+		Short:   "Name the addresses of captures: pprof, folded stacks and others",
+		Long:    resolveLong,
+		GroupID: groupMain,
+		Example: "  symbolize resolve -o x.pb.gz perf.data\n" +
+			"  symbolize resolve --format folded perf.data\n" +
+			"  symbolize resolve --with ./build --min-resolved 95 -o x.pb.gz perf.data",
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			if err := o.validate(args); err != nil {
+				return err
+			}
+			return runResolve(ctx, a, o, args)
+		}),
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *resolveOptions) addFlags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVarP(&o.output, "output", "o", "", "write to `FILE`; - is standard output, which is the default")
+	fs.StringVar(&o.format, "format", "", "`FORMAT`: pprof, folded, json or script (default by the name of -o)")
+	completeFixed(cmd, "format", resolveFormats)
+	fs.BoolVar(&o.each, "each", false,
+		"write a file for each capture: beside it, or in the directory that -o names")
+	o.inputOptions.addFlags(cmd)
+	fs.BoolVar(&o.count, "count", false, "count samples instead of adding up their periods")
+	fs.Float64Var(&o.minResolved, "min-resolved", 0,
+		"exit with 4 if less than `PCT` percent of the frames, by weight, have a name")
+	addLabelFlags(fs, &o.labels)
+	addDemangleFlag(cmd, &o.demangle)
+	fs.BoolVar(&o.annotate, "annotate", false, "folded: mark kernel and BPF frames with _[k], JITed ones with _[j]")
+	fs.BoolVar(&o.addresses, "addresses", false, "folded: unresolved frames with their offsets, [libc.so.6+0x27220]")
+	fs.BoolVar(&o.noInlines, "no-inlines", false,
+		"leave out inlined calls; none are known yet, so that this changes nothing")
+}
+
+func (o *resolveOptions) validate(args []string) (err error) {
+	if err := o.inputOptions.validate(args); err != nil {
+		return err
+	}
+	if o.format, err = outputFormat(o.format, o.output, o.each); err != nil {
+		return err
+	}
+	if o.minResolved < 0 || o.minResolved > 100 {
+		return usagef("--min-resolved %v: it is a percentage", o.minResolved)
+	}
+	if o.keep, err = parseLabels(o.labels); err != nil {
+		return err
+	}
+	o.mode, err = parseDemangle(o.demangle)
+	return err
+}
+
+// The formats of resolve, and the names of files that mean them.
+var (
+	resolveFormats  = []string{formatPprof, formatFolded, formatJSON, formatScript}
+	formatExtension = map[string]string{
+		formatPprof: ".pb.gz", formatFolded: ".folded", formatJSON: ".json", formatScript: ".txt",
+	}
+)
+
+// outputFormat decides about the format by --format and the output's name.
+func outputFormat(format, output string, each bool) (string, error) {
+	if format != "" {
+		return format, checkFormat(format, resolveFormats...)
+	}
+	name := filepath.Base(output)
+	for _, f := range resolveFormats {
+		if strings.HasSuffix(name, formatExtension[f]) {
+			return f, nil
+		}
+	}
+	if ext := filepath.Ext(name); ext != "" && output != "-" && !each && name != ext {
+		return "", withHint(usagef("-o %s: no format has the extension %s", output, ext),
+			"name one with --format, or end the name in .pb.gz, .folded, .json or .txt")
+	}
+	return formatPprof, nil
+}
+
+func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) error {
+	outputs, err := o.outputs(paths)
+	if err != nil {
+		return err
+	}
+	if err := cmp.Or(a.refuseTerminalAt(outputs[0], o.format), refuseOverwrite(paths, outputs)); err != nil {
+		return err
+	}
+	s, err := a.openSession(ctx, &o.inputOptions)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	r := &resolveRun{a: a, o: o, s: s, demangler: report.NewDemangler(o.mode)}
+	switch {
+	case o.format == formatScript:
+		err = r.script(ctx, paths, outputs)
+	case o.each:
+		err = r.each(ctx, paths, outputs)
+	default:
+		err = r.merged(ctx, paths, outputs[0])
+	}
+	return cmp.Or(err, r.below)
+}
+
+// refuseTerminalAt says no early to binary output on a terminal: before minutes of
+// work, not after.
+func (a *app) refuseTerminalAt(output, format string) error {
+	if output != "" && output != "-" {
+		return nil
+	}
+	return a.refuseTerminal(format == formatPprof)
+}

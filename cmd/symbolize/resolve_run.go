@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"symbolize/analyze/report"
+	"symbolize/analyze/resolve"
+	"symbolize/ingest"
+	"symbolize/ingest/perfdata"
+)
+
+// resolveRun is one run of `resolve`.
+type resolveRun struct {
+	a         *app
+	o         *resolveOptions
+	s         *session
+	demangler *report.Demangler
+
+	below error // --min-resolved was not met
+}
+
+// outputs returns the file of each capture's result; one for all without --each.
+func (o *resolveOptions) outputs(paths []string) ([]string, error) {
+	if !o.each || o.output == "-" && o.format != formatPprof {
+		return []string{o.output}, nil
+	}
+	if o.output == "-" {
+		return nil, withHint(usagef("--each: several pprof profiles make no stream"),
+			"name a directory with -o DIR, or leave -o out")
+	}
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = p + formatExtension[o.format]
+		if o.output != "" {
+			out[i] = filepath.Join(o.output, filepath.Base(out[i]))
+		}
+		if j := slices.Index(out[:i], out[i]); j >= 0 {
+			return nil, withHint(usagef("--each: %s and %s would both be written to %s", paths[j], p, out[i]),
+				"without -o each is written beside its capture")
+		}
+	}
+	if o.output == "" {
+		return out, nil
+	}
+	return out, os.MkdirAll(o.output, 0o755)
+}
+
+// refuseOverwrite refuses to write a result over a capture.
+func refuseOverwrite(captures, outputs []string) error {
+	for _, out := range outputs {
+		fi, err := os.Stat(out)
+		if err != nil || !fi.Mode().IsRegular() {
+			continue
+		}
+		for _, c := range captures {
+			if other, err := os.Stat(c); err == nil && os.SameFile(fi, other) {
+				return usagef("-o %s would overwrite the capture %s", out, c)
+			}
+		}
+	}
+	return nil
+}
+
+// merged writes one result for all captures.
+func (r *resolveRun) merged(ctx context.Context, paths []string, output string) error {
+	p, err := r.s.load(ctx, paths, r.s.ingestOptions(r.o.keep))
+	if err != nil {
+		return err
+	}
+	return r.write(p, output)
+}
+
+// each writes a result for each capture.
+func (r *resolveRun) each(ctx context.Context, paths, outputs []string) error {
+	return r.s.forEach(ctx, paths, r.s.ingestOptions(r.o.keep),
+		func(path string, _ *ingest.Capture, p *ingest.Profile) error {
+			if err := r.s.resolve(ctx, p); err != nil {
+				return err
+			}
+			output := outputs[0]
+			if len(outputs) > 1 {
+				output = outputs[slices.Index(paths, path)]
+			}
+			return r.write(p, output)
+		})
+}
+
+// write writes the result for a profile, and then what is to be said of it.
+func (r *resolveRun) write(p *ingest.Profile, output string) error {
+	err := r.a.writeOutput(output, r.o.format == formatPprof, func(w io.Writer) error {
+		return r.encode(w, p)
+	})
+	if err != nil {
+		return err
+	}
+	r.say(p)
+	return nil
+}
+
+// encode writes the result in the format asked for.
+func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
+	switch r.o.format {
+	case formatFolded:
+		event := r.s.event(p)
+		r.s.sayOtherEvents(p, event)
+		return report.Folded(w, p, report.FoldedOptions{
+			Event: event, Count: r.o.count, Annotate: r.o.annotate, Addresses: r.o.addresses,
+			PID: r.o.keep.PID, Demangler: r.demangler,
+		})
+	case formatJSON:
+		return report.JSON(w, p, r.demangler)
+	}
+	opts := resolve.Layout(r.s.view, p)
+	opts.Demangle = r.demangler.Name
+	return ingest.WritePprof(w, p, opts)
+}
+
+// script writes the captures' samples one after another. They are named capture by
+// capture: samples refer to the profile of their own.
+func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error {
+	run := func(w io.Writer, paths []string) error {
+		return r.s.forEach(ctx, paths, r.s.ingestOptions(r.o.keep),
+			func(path string, c *ingest.Capture, p *ingest.Profile) error {
+				if err := r.s.resolve(ctx, p); err != nil {
+					return err
+				}
+				if err := r.replay(ctx, w, c, p); err != nil {
+					return fmt.Errorf("%s: %w", path, err)
+				}
+				r.say(p)
+				return nil
+			})
+	}
+	if len(outputs) == 1 {
+		return r.a.writeOutput(outputs[0], false, func(w io.Writer) error { return run(w, paths) })
+	}
+	for i, path := range paths {
+		err := r.a.writeOutput(outputs[i], false, func(w io.Writer) error { return run(w, []string{path}) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *resolveRun) replay(ctx context.Context, w io.Writer, c *ingest.Capture, p *ingest.Profile) error {
+	return report.Script(w, p, func(f func(*ingest.ReplaySample) error) error {
+		return c.Replay(ctx, f)
+	}, report.ScriptOptions{Demangler: r.demangler, Chains: chains(c.PerfData(), p)})
+}
+
+// chains says by event of the profile whether its samples carry call chains.
+func chains(f *perfdata.File, p *ingest.Profile) []bool {
+	if f == nil {
+		return nil
+	}
+	has := make([]bool, len(p.Events))
+	for i, e := range p.Events {
+		has[i] = slices.ContainsFunc(f.Events, func(ev perfdata.Event) bool {
+			return ev.Name == e.Name && ev.Attr.SampleType&perfdata.SampleCallchain != 0
+		})
+	}
+	return has
+}
+
+// say prints warnings and the coverage of a profile on stderr, and holds it
+// against --min-resolved.
+func (r *resolveRun) say(p *ingest.Profile) {
+	a := r.a
+	a.printWarnings(p)
+	c := report.NewCoverage(p, report.CoverageOptions{Count: r.o.count})
+	if !a.quiet {
+		if r.o.each || r.o.format == formatScript {
+			fmt.Fprintf(a.env.Stderr, "capture    %s\n", ingest.Printable(strings.Join(p.Meta.Captures, ", ")))
+		}
+		c.WriteSummary(a.env.Stderr) // there is nowhere to report a failure to
+	}
+	if c.Named < r.o.minResolved {
+		r.below = &exitError{code: exitUnresolved, err: withHint(
+			fmt.Errorf("%.2f%% of the frames have a name, --min-resolved asks for %v%%", c.Named, r.o.minResolved),
+			"`symbolize missing %s` says what would mend it", strings.Join(p.Meta.Captures, " "))}
+	}
+}
+
+// printWarnings prints what is to be known about the inputs.
+func (a *app) printWarnings(p *ingest.Profile) {
+	for _, w := range p.Stats.Warnings {
+		a.warn(w.Text, w.Hint)
+	}
+	for _, w := range p.Names.Warnings {
+		a.warn(w.Text, w.Hint)
+	}
+}

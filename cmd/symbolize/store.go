@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"symbolize/store"
+)
+
+const storeLong = `store looks into the store and keeps it in order. The commands that read work on the newest
+published generation, also while another process writes.
+
+Exit status: 0 done; 1 failed, or verify found damage; 2 usage; 3 partial; 130 interrupted.`
+
+func newStoreCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "store",
+		Short:   "Look into the store and keep it in order",
+		Long:    storeLong,
+		GroupID: groupLook,
+		RunE:    needSubcommand,
+		Args:    cobra.ArbitraryArgs,
+	}
+	cmd.SuggestionsMinimumDistance = suggestionDistance
+	cmd.AddCommand(
+		newStoreLsCommand(a),
+		newStoreShowCommand(a),
+		newStoreStatsCommand(a),
+		newStoreVerifyCommand(a),
+		newStoreDigestCommand(a),
+		newStoreRebuildCommand(a),
+		newStoreGCCommand(a),
+		newStoreExportCommand(a),
+		newStoreImportCommand(a),
+	)
+	return cmd
+}
+
+// withReader runs body on the newest generation of the store.
+func (a *app) withReader(body func(r *store.Reader) error) error {
+	path, err := a.storePath()
+	if err != nil {
+		return err
+	}
+	r, err := store.OpenReader(path)
+	if err != nil {
+		return storeError(err)
+	}
+	return storeError(errors.Join(body(r), r.Close()))
+}
+
+// withWriter runs body on the store opened for writing, and publishes.
+func (a *app) withWriter(ctx context.Context, wait time.Duration, body func(w *store.Writer) error) error {
+	path, err := a.storePath()
+	if err != nil {
+		return err
+	}
+	w, err := store.OpenWriter(ctx, path, store.WriterOptions{LockTimeout: wait})
+	if err != nil {
+		return storeError(err)
+	}
+	return storeError(errors.Join(body(w), w.Close()))
+}
+
+// withExisting is withWriter for commands that make no store where there is none.
+func (a *app) withExisting(ctx context.Context, wait time.Duration, body func(w *store.Writer) error) error {
+	path, err := a.storePath()
+	if err != nil {
+		return err
+	}
+	r, err := store.OpenReader(path)
+	if err == nil {
+		err = r.Close()
+	}
+	// A damaged generation is what these commands are there to mend.
+	if err != nil && !errors.Is(err, store.ErrDamaged) {
+		return storeError(err)
+	}
+	return a.withWriter(ctx, wait, body)
+}
+
+func addLockFlag(fs *pflag.FlagSet, wait *time.Duration) {
+	fs.DurationVar(wait, "lock-timeout", defaultLockTimeout, "wait so long for another writer; 0: not at all")
+}

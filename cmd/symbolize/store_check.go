@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/store"
+)
+
+// storeStats is what `store stats` prints. Its JSON names are an interface.
+type storeStats struct {
+	Store       string                  `json:"store"`
+	Objects     int                     `json:"objects"`
+	Kinds       map[string]int          `json:"kinds"`
+	Quality     map[string]int          `json:"quality"`
+	Sources     map[string]storedTables `json:"sources"`
+	NoLayout    int                     `json:"without_layout"`
+	Dirs        int                     `json:"directories"`
+	Files       int                     `json:"files"`
+	Damaged     int                     `json:"damaged"`
+	Size        int64                   `json:"size"`
+	Captured    int64                   `json:"captured_size"`
+	Disk        int64                   `json:"disk"`
+	Generations []uint64                `json:"generations"`
+}
+
+type storedTables struct {
+	Count     int    `json:"count"`
+	Functions uint64 `json:"functions"`
+	Named     uint64 `json:"bytes_named"`
+	Size      int64  `json:"size"`
+}
+
+func newStoreStatsCommand(a *app) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "Count what the store holds",
+		Args:  cobra.NoArgs,
+		RunE: a.runE(func(ctx context.Context, _ []string) error {
+			if err := checkFormat(format, formatText, formatJSON); err != nil {
+				return err
+			}
+			return a.withReader(func(r *store.Reader) error {
+				s, err := r.Stats(ctx)
+				if err != nil {
+					return err
+				}
+				path, _ := a.storePath() // withReader has it
+				return a.writeOutput("", false, func(w io.Writer) error {
+					st := newStoreStats(path, s)
+					if format == formatJSON {
+						return writeJSON(w, st)
+					}
+					return st.writeText(w)
+				})
+			})
+		}),
+	}
+	addFormatFlag(cmd, &format, formatText, formatJSON)
+	return cmd
+}
+
+func newStoreStats(path string, s *store.Stats) *storeStats {
+	st := &storeStats{
+		Store: path, Objects: s.Objects, Kinds: make(map[string]int), Quality: make(map[string]int),
+		Sources: make(map[string]storedTables), NoLayout: s.NoLayout, Dirs: s.Dirs, Files: s.PathRows,
+		Damaged: s.Damaged, Size: s.Size, Captured: s.RawStored, Disk: s.Disk, Generations: s.Generations,
+	}
+	for k, n := range s.Kinds {
+		st.Kinds[k.String()] = n
+	}
+	for k, n := range s.Quality {
+		st.Quality[qualityText(k)] = n
+	}
+	for k, t := range s.Sources {
+		st.Sources[k.String()] = storedTables{t.Count, t.Funcs, t.Named, t.Size}
+	}
+	return st
+}
+
+func (s *storeStats) writeText(w io.Writer) error {
+	t := newTable()
+	t.row("store", s.Store)
+	t.row("objects", joinSome(": ", fmt.Sprint(s.Objects), countInts(s.Kinds)))
+	t.field("quality", countInts(s.Quality))
+	for _, kind := range slices.Sorted(maps.Keys(s.Sources)) {
+		src := s.Sources[kind]
+		t.row(kind, fmt.Sprintf("%d tables, %d functions, %s of code, %s stored", src.Count, src.Functions,
+			humanBytes(int64(src.Named)), humanBytes(src.Size)))
+	}
+	if s.NoLayout > 0 {
+		t.row("no layout", fmt.Sprintf("%d objects of which only debug files are indexed", s.NoLayout))
+	}
+	t.row("files", fmt.Sprintf("%d known in %d directories", s.Files, s.Dirs))
+	if s.Captured > 0 {
+		t.row("captured", humanBytes(s.Captured)+" of inputs that cannot be made again")
+	}
+	if s.Damaged > 0 {
+		t.row("damaged", fmt.Sprintf("%d values; `symbolize store verify` lists them", s.Damaged))
+	}
+	t.row("disk", fmt.Sprintf("%s, generations %s", humanBytes(s.Disk),
+		strings.Trim(fmt.Sprint(s.Generations), "[]")))
+	return t.writeTo(w)
+}
+
+// countInts is countList for other counts.
+func countInts(m map[string]int) string {
+	u := make(map[string]uint64, len(m))
+	for k, n := range m {
+		u[k] = uint64(n)
+	}
+	return countList(u)
+}
+
+func newStoreVerifyCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Read everything back and check it",
+		Long: "verify reads the whole newest generation: checksums, the invariants of the tables, path rows. Damage\n" +
+			"makes it exit with 1; conflicts (two files of one build ID with different symbols) and leftovers of\n" +
+			"interrupted runs are only reported.",
+		Args: cobra.NoArgs,
+		RunE: a.runE(func(ctx context.Context, _ []string) error {
+			return a.withReader(func(r *store.Reader) error { return runStoreVerify(ctx, a, r) })
+		}),
+	}
+}
+
+func runStoreVerify(ctx context.Context, a *app, r *store.Reader) error {
+	v, err := r.Verify(ctx)
+	if err != nil {
+		return err
+	}
+	err = a.writeOutput("", false, func(w io.Writer) error {
+		for _, p := range v.Problems {
+			if _, err := fmt.Fprintln(w, oneLine(p.String())); err != nil {
+				return err
+			}
+		}
+		if v.More > 0 {
+			fmt.Fprintf(w, "… and %d more\n", v.More)
+		}
+		verdict := "sound"
+		if !v.Sound() {
+			verdict = "DAMAGED"
+		}
+		_, err := fmt.Fprintf(w, "%s: %d objects, %d tables, %d directories, %s read\n", verdict,
+			v.Objects, v.Sources, v.Dirs, humanBytes(v.Bytes))
+		return err
+	})
+	if err != nil || v.Sound() {
+		return err
+	}
+	return withHint(errors.New("the store is damaged"),
+		"`symbolize store gc` drops what is, then `symbolize index PATH…` reads those files again")
+}
+
+func newStoreDigestCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "digest",
+		Short: "Print a hash over the contents: equal stores, equal digests",
+		Long: "digest prints the SHA-256 over the sorted contents: objects, layouts, sources, tables. Paths and times\n" +
+			"are left out, so that two machines with the same files have the same digest.",
+		Args: cobra.NoArgs,
+		RunE: a.runE(func(ctx context.Context, _ []string) error {
+			return a.withReader(func(r *store.Reader) error {
+				sum, err := r.Digest(ctx)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(a.stdout(), "%x\n", sum)
+				return err
+			})
+		}),
+	}
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/store"
+	"symbolize/store/indexer"
+)
+
+func newStoreRebuildCommand(a *app) *cobra.Command {
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "rebuild",
+		Short: "Make the tables of captured inputs anew",
+		Long: "rebuild makes the tables of inputs that the store keeps, as kallsyms texts, anew with this version's\n" +
+			"decoders. Tables of files are made anew by `symbolize index`, which reads the files again.",
+		Args: cobra.NoArgs,
+		RunE: a.runE(func(ctx context.Context, _ []string) error {
+			return a.withExisting(ctx, wait, func(w *store.Writer) error {
+				res, err := w.Rebuild(ctx, store.RebuildOptions{
+					Table:    indexer.Rebuild,
+					Producer: func(store.SourceKind) uint32 { return indexer.Producer },
+				})
+				if res != nil {
+					a.reportErrors(res.Problems, 0)
+					a.note(fmt.Sprintf("%d captured inputs, %d tables have changed", res.Sources, res.Changed))
+				}
+				return err
+			})
+		}),
+	}
+	addLockFlag(cmd.Flags(), &wait)
+	return cmd
+}
+
+// reportErrors prints errors that kept single items from being done.
+func (a *app) reportErrors(errs []error, more int) {
+	for _, err := range errs {
+		a.warn(err.Error(), "")
+	}
+	if more > 0 {
+		a.warn(fmt.Sprintf("… and %d more", more), "")
+	}
+	a.partial = a.partial || len(errs) > 0
+}
+
+func newStoreGCCommand(a *app) *cobra.Command {
+	var wait time.Duration
+	var unreferenced bool
+	cmd := &cobra.Command{
+		Use:   "gc",
+		Short: "Drop what serves nobody, and what is damaged",
+		Long: "gc copies what is whole and named into a fresh database: leftovers of interrupted runs, damaged tables\n" +
+			"and path rows of vanished files stay behind. With --unreferenced objects go too that no file the\n" +
+			"store knows has any more; kernels and captured inputs stay, they cannot be made again.",
+		Args: cobra.NoArgs,
+		RunE: a.runE(func(ctx context.Context, _ []string) error {
+			return a.withExisting(ctx, wait, func(w *store.Writer) error {
+				res, err := w.GC(ctx, store.GCOptions{Unreferenced: unreferenced})
+				if res != nil && err == nil {
+					a.note(gcText(res))
+				}
+				return err
+			})
+		}),
+	}
+	addLockFlag(cmd.Flags(), &wait)
+	cmd.Flags().BoolVar(&unreferenced, "unreferenced", false, "drop objects that no file has any more")
+	return cmd
+}
+
+func gcText(r *store.GCResult) string {
+	return fmt.Sprintf("%d objects kept; dropped: %d objects, %d superseded tables, %d damaged values, "+
+		"%d path rows; disk %s, was %s", r.Objects, r.Dropped, r.Superseded, r.Damaged, r.RowsDropped,
+		humanBytes(r.After), humanBytes(r.Before))
+}
+
+func newStoreExportCommand(a *app) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write all objects into one plain archive",
+		Args:  cobra.NoArgs,
+		RunE: a.runE(func(ctx context.Context, _ []string) error {
+			if output == "" || output == "-" {
+				if err := a.refuseTerminal(true); err != nil {
+					return err
+				}
+			}
+			return a.withReader(func(r *store.Reader) error {
+				return a.writeOutput(output, true, func(w io.Writer) error { return r.Export(ctx, w) })
+			})
+		}),
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write to `FILE`; - is standard output, which is the default")
+	return cmd
+}
+
+func newStoreImportCommand(a *app) *cobra.Command {
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "import ARCHIVE…",
+		Short: "Merge archives that export wrote; - is standard input",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			return a.withWriter(ctx, wait, func(w *store.Writer) error {
+				for _, path := range args {
+					if err := a.importArchive(ctx, path, w); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}),
+	}
+	addLockFlag(cmd.Flags(), &wait)
+	return cmd
+}
+
+func (a *app) importArchive(ctx context.Context, path string, to store.Sink) (err error) {
+	var in io.Reader = a.env.Stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	res, err := store.Import(ctx, in, to)
+	if res != nil {
+		a.reportErrors(res.Problems, res.More)
+		a.note(fmt.Sprintf("%s: %d objects, %d tables", path, res.Objects, res.Sources))
+	}
+	if errors.Is(err, store.ErrDamaged) {
+		return withHint(fmt.Errorf("%s: %w", path, err), "what stood before the damage was imported")
+	}
+	return err
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"runtime/debug"
+
+	"symbolize/store"
+)
+
+// storePath returns where the store lies: --store, else as store.DefaultPath says.
+func (a *app) storePath() (string, error) {
+	if a.store != "" {
+		return a.store, nil
+	}
+	if p := store.DefaultPath(a.env.Getenv); p != "" {
+		return p, nil
+	}
+	return "", withHint(errors.New("there is no place for the store: HOME is not set"),
+		"name one with --store DIR or $SYMBOLIZE_STORE")
+}
+
+// storeError adds to an error of the store what would mend it.
+func storeError(err error) error {
+	switch {
+	case errors.Is(err, store.ErrNoStore):
+		return withHint(err, "`symbolize index PATH…` makes one; --store names another")
+	case errors.Is(err, store.ErrVersion):
+		return withHint(err, "use the newer symbolize that wrote it, or name another with --store")
+	case errors.Is(err, store.ErrLocked):
+		return withHint(err, "wait until it is done; --lock-timeout says how long, --store names another")
+	case errors.Is(err, store.ErrNoSpace):
+		return withHint(err, "free some space, or name a store on another disk with --store; "+
+			"what was written before is whole")
+	case errors.Is(err, store.ErrDamaged):
+		return withHint(err, "`symbolize store verify` says what is lost; index into another --store")
+	}
+	return err
+}
+
+// limitMemory makes the garbage collector hold the process below max bytes where
+// it can; 0 leaves the limit as $GOMEMLIMIT has it. GOGC stays: with it off a limit
+// below what is really in use makes the collector run without end (measured).
+func limitMemory(max byteSize) {
+	if max > 0 {
+		debug.SetMemoryLimit(int64(max))
+	}
+}
+
+func checkJobs(n int) error {
+	if n < 0 {
+		return usagef("--jobs %d: it is at least 1", n)
+	}
+	return nil
+}

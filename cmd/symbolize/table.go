@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"symbolize/ingest"
+)
+
+// table lays out rows of cells in columns, two spaces apart. Cells may come from
+// captures and files: they are made printable. The last column is never padded.
+type table struct {
+	rows  [][]string
+	right []bool // by column: numbers stand to the right
+}
+
+func newTable(right ...bool) *table { return &table{right: right} }
+
+func (t *table) row(cells ...string) {
+	for i, c := range cells {
+		cells[i] = ingest.Printable(c)
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// field adds a row of a name and a value, unless the value is empty.
+func (t *table) field(name, value string) {
+	if value != "" {
+		t.row(name, value)
+	}
+}
+
+func (t *table) writeTo(w io.Writer) error {
+	var widths []int
+	for _, r := range t.rows {
+		for i, c := range r {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	bw := bufio.NewWriter(w)
+	for _, r := range t.rows {
+		for i, c := range r {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
+			last := i == len(r)-1
+			switch {
+			case i < len(t.right) && t.right[i]:
+				bw.WriteString(pad + c)
+			case last:
+				bw.WriteString(c)
+			default:
+				bw.WriteString(c + pad)
+			}
+			if !last {
+				bw.WriteString("  ")
+			}
+		}
+		bw.WriteByte('\n')
+	}
+	return bw.Flush()
+}
+
+// humanBytes returns a size with a unit of powers of 1,024: "12.3 MiB".
+func humanBytes(n int64) string {
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	f, units := float64(n)/1024, "KMGTPE"
+	for f >= 1023.95 && len(units) > 1 {
+		f, units = f/1024, units[1:]
+	}
+	return fmt.Sprintf("%.1f %ciB", f, units[0])
+}
+
+// joinSome joins those of the words that are not empty.
+func joinSome(sep string, words ...string) string {
+	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), sep)
+}
