@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -37,16 +38,12 @@ func (k kernelSyms) sort() {
 	})
 }
 
-// isCode reports whether a type letter of nm stands for code. Weak symbols are
-// functions in a kernel: its weak objects have V.
-func isCode(t byte) bool { return t == 't' || t == 'T' || t == 'w' || t == 'W' }
-
 // fill adds the code symbols to b, with addresses relative to base. A symbol ends
 // where the next one of any type begins.
 func (k kernelSyms) fill(b *symtab.Builder, base uint64) {
 	for i := range k {
 		s := &k[i]
-		if s.Addr < base || !isCode(s.Type) {
+		if s.Addr < base || s.Addr-base >= rawBase || !s.IsCode() {
 			continue
 		}
 		j := i + 1
@@ -73,20 +70,21 @@ func (k kernelSyms) fill(b *symtab.Builder, base uint64) {
 	}
 }
 
-// text gives the symbols in the form of /proc/kallsyms, with addresses relative to
-// base: the same after every boot, as the raw input of a source should be.
+// rawBase is where the text of a captured input puts the object: the same after
+// every boot, and not 0, because kallsyms has that for hidden addresses.
+const rawBase = 1 << 63
+
+// text gives the symbols in the form of /proc/kallsyms, with rawBase for base.
 func (k kernelSyms) text(base uint64) []byte {
 	var out bytes.Buffer
 	out.Grow(len(k) * 40)
 	line := make([]byte, 0, 128)
 	for i := range k {
-		if k[i].Addr < base {
+		if k[i].Addr < base || k[i].Addr-base >= rawBase {
 			continue
 		}
 		line = line[:0]
-		hex := strconv.AppendUint(line[16:16], k[i].Addr-base, 16)
-		line = append(line, "0000000000000000"[len(hex):]...)
-		line = append(line, hex...)
+		line = strconv.AppendUint(line, rawBase|(k[i].Addr-base), 16)
 		line = append(line, ' ', k[i].Type, ' ')
 		line = append(line, k[i].Name...)
 		out.Write(append(line, '\n'))
@@ -162,13 +160,22 @@ func splitKallsyms(name string, r io.Reader) (kernel kernelSyms, modules map[str
 	return kernel, modules, err
 }
 
+// kallsymsID finds the build ID of a kept kallsyms text: the name of its directory,
+// as in perf's cache; a copy of /sys/kernel/notes beside it; or what the user said.
+func (w *worker) kallsymsID(path string) buildid.ID {
+	if id := idOfDir(path); !id.IsZero() {
+		return id
+	}
+	if id, err := notesID(filepath.Join(filepath.Dir(path), "notes")); err == nil {
+		return id
+	}
+	return w.ix.opts.KallsymsID
+}
+
 // readKallsyms reads a kept kallsyms text. Only the kernel's own symbols are of
 // use: the text does not say the modules' build IDs.
 func (w *worker) readKallsyms(t *fileTask, f *os.File, count bool) fileResult {
-	id := idOfDir(t.path)
-	if id.IsZero() {
-		id = w.ix.opts.KallsymsID
-	}
+	id := w.kallsymsID(t.path)
 	if id.IsZero() {
 		res := fileResult{skip: SkipKallsymsNo}
 		if t.named {
@@ -242,6 +249,6 @@ func Rebuild(_ *store.Manifest, info store.SourceInfo, raw []byte) (*symtab.Enco
 		return nil, err
 	}
 	b := symtab.NewBuilder(symtab.Options{})
-	k.fill(b, 0) // the text is relative to the object already
+	k.fill(b, rawBase)
 	return b.Encode()
 }

@@ -32,8 +32,8 @@ const (
 )
 
 // notesID reads the build ID of a file of notes.
-func (r sysRoot) notesID(path string) (buildid.ID, error) {
-	f, err := os.Open(r.path(path))
+func notesID(path string) (buildid.ID, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return buildid.ID{}, err
 	}
@@ -44,10 +44,12 @@ func (r sysRoot) notesID(path string) (buildid.ID, error) {
 	}
 	id, ok := buildid.KernelNotes(b)
 	if !ok {
-		return buildid.ID{}, fmt.Errorf("%s: no build ID among the notes", path)
+		return buildid.ID{}, errNoID
 	}
 	return id, nil
 }
+
+var errNoID = errors.New("no build ID among the notes")
 
 // liveModule is a line of /proc/modules.
 type liveModule struct {
@@ -81,7 +83,7 @@ func (r sysRoot) modules() (map[string]liveModule, error) {
 // modules and its vdso.
 func (w *worker) liveKernel() {
 	sys := w.ix.opts.sys
-	id, err := sys.notesID("/sys/kernel/notes")
+	id, err := notesID(sys.path("/sys/kernel/notes"))
 	if err != nil {
 		w.ix.problem(Problem{Path: "/sys/kernel/notes", Err: pathReason(err), Named: true})
 		return
@@ -133,7 +135,7 @@ func (w *worker) liveModules(modules map[string]kernelSyms) {
 			continue // __builtin__kprobes and the like: no module
 		}
 		notes := "/sys/module/" + name + "/notes/.note.gnu.build-id"
-		id, err := sys.notesID(notes)
+		id, err := notesID(sys.path(notes))
 		if err != nil {
 			w.ix.problem(Problem{Path: notes, Err: pathReason(err)})
 			continue

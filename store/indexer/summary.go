@@ -58,8 +58,8 @@ func (p Problem) Error() string {
 	return p.Path + ": " + p.reason()
 }
 
-// reason is the error without the path in front.
-func (p Problem) reason() string { return strings.TrimPrefix(p.Err.Error(), p.Path+": ") }
+// reason is the error without the path, which decoders put in front of it.
+func (p Problem) reason() string { return strings.ReplaceAll(p.Err.Error(), p.Path+": ", "") }
 
 // Unwrap returns Err.
 func (p Problem) Unwrap() error { return p.Err }

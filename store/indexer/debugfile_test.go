@@ -1,0 +1,159 @@
+package indexer
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"symbolize/store"
+)
+
+// TestDebugFileIsFound puts the debug file of a stripped program where gdb looks
+// for it, and only there.
+func TestDebugFileIsFound(t *testing.T) {
+	id := mixedID(t)
+	h := id.Hex()
+	for _, place := range []string{
+		"app/mixed.debug", "app/.debug/mixed.debug", "debug/ROOT/app/mixed.debug",
+		"debug/.build-id/" + h[:2] + "/" + h[2:] + ".debug",
+	} {
+		t.Run(place, func(t *testing.T) {
+			root, m := realDir(t), newMemory()
+			opts := Options{DebugRoots: []string{filepath.Join(root, "debug")}}
+			app := filepath.Join(root, "app/mixed")
+			write(t, app, fixture(t, "bin/mixed"))
+			settle()
+			m.index(t, opts, app)
+			if slices.Contains(m.names(t, id, store.Symtab), "main") {
+				t.Fatal("a stripped program has a main")
+			}
+			m.again(t, opts, app)
+
+			// It appears later: the row of the program knows where it was looked for.
+			if place == "debug/ROOT/app/mixed.debug" {
+				place = "debug" + root + "/app/mixed.debug"
+			}
+			write(t, filepath.Join(root, place), fixture(t, "bin/mixed.debug"))
+			settle()
+			m.index(t, opts, app)
+			if !slices.Contains(m.names(t, id, store.Symtab), "main") {
+				t.Error("the debug file was not found")
+			}
+			if o := m.object(t, id); len(o.Layout) != 2 {
+				t.Errorf("%d segments", len(o.Layout))
+			}
+			m.again(t, opts, app)
+		})
+	}
+}
+
+// TestWrongDebugFile has a file at the right place with another CRC, then the
+// right one.
+func TestWrongDebugFile(t *testing.T) {
+	root, m, id := realDir(t), newMemory(), mixedID(t)
+	app, debug := filepath.Join(root, "mixed"), filepath.Join(root, "mixed.debug")
+	write(t, app, fixture(t, "bin/mixed"))
+	for _, wrong := range [][]byte{
+		fixture(t, "bin/spawn"),                     // another build ID
+		append(fixture(t, "bin/mixed.debug"), 0),    // the build ID, but not the CRC
+		fixture(t, "bin/mixed.debug")[:2000],        // cut
+		[]byte("not even an ELF file, but present"), // rubbish
+	} {
+		write(t, debug, wrong)
+		settle()
+		m.index(t, Options{}, app)
+		if slices.Contains(m.names(t, id, store.Symtab), "main") {
+			t.Fatalf("took a debug file of %d bytes", len(wrong))
+		}
+		m.again(t, Options{}, app)
+	}
+	write(t, debug, fixture(t, "bin/mixed.debug"))
+	settle()
+	m.index(t, Options{}, app)
+	if !slices.Contains(m.names(t, id, store.Symtab), "main") {
+		t.Error("the right one is not seen")
+	}
+}
+
+// TestDebugFileAloneHasNoLayout is the other order: only the debug file is known.
+func TestDebugFileAloneHasNoLayout(t *testing.T) {
+	root, m, id := realDir(t), newMemory(), mixedID(t)
+	write(t, filepath.Join(root, "mixed.debug"), fixture(t, "bin/mixed.debug"))
+	sum := m.index(t, Options{}, root)
+	if o := m.object(t, id); len(o.Layout) != 0 || len(o.Sources) != 1 || sum.Debug != 1 {
+		t.Errorf("layout %v, sources %v", o.Layout, o.Sources)
+	}
+}
+
+// TestBuildIDLinks walks a .build-id tree of links, as Fedora and perf's cache have
+// them.
+func TestBuildIDLinks(t *testing.T) {
+	root, m := realDir(t), newMemory()
+	write(t, filepath.Join(root, "usr/bin/mixed"), fixture(t, "bin/mixed"))
+	write(t, filepath.Join(root, "cache/x/1234567890abcdef1234/elf"), fixture(t, "bin/fixed"))
+	links := filepath.Join(root, "lib/.build-id/ab")
+	if err := os.MkdirAll(links, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]string{
+		"file": "../../../usr/bin/mixed", "dir": "../../../cache/x/1234567890abcdef1234", "gone": "x",
+	} {
+		if err := os.Symlink(to, filepath.Join(links, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settle()
+	sum := m.index(t, Options{}, filepath.Join(root, "lib"))
+	if sum.Read != 2 || len(sum.Problems) != 0 {
+		t.Errorf("read %d, problems %v", sum.Read, sum.Problems)
+	}
+	m.again(t, Options{}, filepath.Join(root, "lib"))
+	// With its target in the same walk the file is read once.
+	m = newMemory()
+	if sum := m.index(t, Options{}, root); sum.Read != 2 {
+		t.Errorf("read %d", sum.Read)
+	}
+}
+
+// TestDebuginfodCache has its layout: negative answers are empty files.
+func TestDebuginfodCache(t *testing.T) {
+	root, m, id := realDir(t), newMemory(), mixedID(t)
+	write(t, filepath.Join(root, id.Hex(), "executable"), fixture(t, "bin/mixed"))
+	write(t, filepath.Join(root, id.Hex(), "debuginfo"), fixture(t, "bin/mixed.debug"))
+	write(t, filepath.Join(root, "00112233445566778899", "debuginfo"), nil)
+	write(t, filepath.Join(root, "cache_clean_interval_s"), []byte("86400"))
+	sum := m.index(t, Options{}, root)
+	if sum.Read != 2 || sum.Objects != 1 || len(sum.Problems) != 0 {
+		t.Errorf("summary %+v", sum)
+	}
+	if o := m.object(t, id); len(o.Layout) != 2 || len(m.names(t, id, store.Symtab)) == 0 {
+		t.Errorf("object %+v", o)
+	}
+}
+
+// TestDebugFileWithoutID belongs to whom links to it, and is nothing alone.
+func TestDebugFileWithoutID(t *testing.T) {
+	root, m := realDir(t), newMemory()
+	debug := withoutID(t, fixture(t, "bin/mixed.debug"))
+	write(t, filepath.Join(root, "bin/mixed.debug"), debug)
+	sum := m.index(t, Options{}, root)
+	if sum.Skipped[SkipDebugNoID] != 1 || len(m.ids) != 0 {
+		t.Errorf("alone: skipped %v, objects %v", sum.Skipped, m.ids)
+	}
+	app := withDebugCRC(t, fixture(t, "bin/mixed"), fixture(t, "bin/mixed.debug"), debug)
+	write(t, filepath.Join(root, "bin/mixed"), app)
+	m.index(t, Options{}, root)
+	if id := mixedID(t); !slices.Contains(m.names(t, id, store.Symtab), "main") {
+		t.Error("with its program: no main")
+	}
+}
+
+func realDir(t testing.TB) string {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
