@@ -43,6 +43,9 @@ type fileSum struct {
 // share by hard links.
 func isLog(name string) bool { return strings.HasSuffix(name, ".vlog") }
 
+// isMemLog reports whether a file is the write-ahead log of a memtable.
+func isMemLog(name string) bool { return strings.HasSuffix(name, ".mem") }
+
 // isTable reports whether a file is one of Badger's table files.
 func isTable(name string) bool { return strings.HasSuffix(name, ".sst") }
 
@@ -283,6 +286,10 @@ func shareTables(dir, before string, sums []fileSum) error {
 	for _, s := range sums {
 		if !isTable(s.name) || !slices.Contains(old, s) {
 			continue
+		}
+		size, sum, err := sumFile(filepath.Join(before, s.name))
+		if err != nil || size != s.size || sum != s.sum {
+			continue // damaged since: ours is the only whole one
 		}
 		tmp := filepath.Join(dir, tmpPrefix+s.name)
 		if err := os.Link(filepath.Join(before, s.name), tmp); err != nil {

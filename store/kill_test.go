@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -16,15 +15,15 @@ import (
 )
 
 // killObjects is how many objects the child of the kill test writes.
-const killObjects = 60
+const killObjects = 40
 
-// killTables are the tables of the kill test: every seventh is large enough for
-// blocks and transactions of its own.
+// killTable returns the table of object n: one in nineteen is large enough to have
+// blocks.
 func killTable(n int) (*symtab.Encoded, error) {
 	b := symtab.NewBuilder(symtab.Options{})
 	funcs := 5 + n*7
-	if n%7 == 0 {
-		funcs = 20000
+	if n%19 == 0 {
+		funcs = 9000
 	}
 	for i := range funcs {
 		b.Add(symtab.Func{Start: addrOf(i), Size: 16, Name: fmt.Sprintf("object_%d_function_%x", n, i*i)})
@@ -93,8 +92,12 @@ func TestKill(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(uint64(os.Getpid()), 5))
 	have, ended := 0, 0
 	for round := range 24 {
-		delay := time.Duration(rnd.Int64N(int64(60 * time.Millisecond)))
-		last, finished := killedRun(t, path, delay)
+		// By progress and by time: at any moment of writing, and of opening too.
+		kill := killAt{line: rnd.IntN(killObjects + 8), after: time.Duration(rnd.IntN(3000)) * time.Microsecond}
+		if round%4 == 0 {
+			kill = killAt{after: time.Duration(rnd.IntN(40)) * time.Millisecond}
+		}
+		last, finished := killedRun(t, path, kill)
 		have = max(have, last)
 		if finished {
 			ended++
@@ -117,9 +120,15 @@ func TestKill(t *testing.T) {
 	checkKilled(t, path, killObjects)
 }
 
-// killedRun starts a writer and kills it after a while. It returns how many
-// objects the writer had said are in, and whether it ended by itself.
-func killedRun(t *testing.T, path string, delay time.Duration) (objects int, finished bool) {
+// killAt says when to kill: so long after so many objects are in.
+type killAt struct {
+	line  int
+	after time.Duration
+}
+
+// killedRun starts a writer and kills it. It returns how many objects the writer
+// had said are in, and whether it ended by itself.
+func killedRun(t *testing.T, path string, at killAt) (objects int, finished bool) {
 	t.Helper()
 	cmd := child(t, "write", path)
 	out, err := cmd.StdoutPipe()
@@ -129,13 +138,17 @@ func killedRun(t *testing.T, path string, delay time.Duration) (objects int, fin
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(delay, func() { cmd.Process.Kill() })
-	defer timer.Stop()
 	lines := bufio.NewScanner(out)
-	for lines.Scan() {
+	for {
+		if objects == at.line {
+			timer := time.AfterFunc(at.after, func() { cmd.Process.Kill() })
+			defer timer.Stop()
+		}
+		if !lines.Scan() {
+			break
+		}
 		objects++
 	}
-	io.Copy(io.Discard, out)
 	return objects, cmd.Wait() == nil
 }
 

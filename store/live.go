@@ -45,10 +45,33 @@ func prepareLive(store string, warn func(format string, args ...any)) error {
 	if err := os.Remove(filepath.Join(live, sumsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := unshare(live); err != nil {
+	if err := errors.Join(dropEmptyLogs(live), unshare(live)); err != nil {
 		return err
 	}
 	return writeSynced(tries, []byte(strconv.Itoa(n+1)))
+}
+
+// dropEmptyLogs removes log files without a byte. Badger leaves one if it is
+// killed between making a log and giving it its size, or between truncating and
+// removing it, and refuses to open a database that has one.
+func dropEmptyLogs(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !isLog(e.Name()) && !isMemLog(e.Name()) {
+			continue
+		}
+		info, err := e.Info()
+		if err == nil && info.Size() == 0 {
+			err = os.Remove(filepath.Join(dir, e.Name()))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // liveOpened notes that Badger has opened db/.

@@ -47,4 +47,3 @@ func runChild(role, path string) error {
 }
 
 func childRead(string) error { return nil }
-func childFill(string) error { return nil }

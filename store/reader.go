@@ -90,7 +90,7 @@ func (r *Reader) openGeneration(gen uint64) error {
 	dir := genDir(r.path, gen)
 	sums, err := checkGeneration(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, gone := os.Lstat(filepath.Join(dir, sumsName)); gone == nil {
+		if _, gone := os.Lstat(dir); gone == nil {
 			return damaged("%v", err) // a file of it is lost, not the generation
 		}
 	}
@@ -99,7 +99,7 @@ func (r *Reader) openGeneration(gen uint64) error {
 	}
 	db, err := openBadger(badgerOptions(dir, true, &r.log))
 	if err != nil {
-		if _, gone := os.Lstat(filepath.Join(dir, sumsName)); gone != nil {
+		if _, gone := os.Lstat(dir); gone != nil {
 			return gone
 		}
 		// Badger locks and syncs the directory, which some read-only file systems

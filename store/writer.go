@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -165,7 +164,7 @@ func (w *Writer) roomToOpen(guard *spaceGuard) error {
 func memLogBytes(dir string) (n int64) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".mem") {
+		if isMemLog(e.Name()) {
 			n += 2 * memTableSize
 		}
 	}
