@@ -67,6 +67,8 @@ const (
 	ReadID          ReadFormat = 1 << 2
 	ReadGroup       ReadFormat = 1 << 3
 	ReadLost        ReadFormat = 1 << 4
+
+	knownReadBits ReadFormat = 1<<5 - 1
 )
 
 // AttrFlags are the single-bit members of perf_event_attr, numbered as on a

@@ -113,7 +113,7 @@ type Compression struct{ Type, Level, Ratio, MmapLen uint32 } // Type 1 is zstd
 // Features are the feature sections. A member is zero if its section is not
 // there, is not known to this package, or is damaged, which is a warning.
 type Features struct {
-	Present  [4]uint64           // bitmap, as in the header
+	Present  [4]uint64           // bitmap; empty if the recorder was killed or the file cut off
 	Sections map[Feature]Section // where each lies that is wholly in the file
 	Unknown  []Feature           // those present that have no name here, ascending
 
@@ -139,7 +139,7 @@ type Features struct {
 	BranchStack bool
 }
 
-// Has reports whether the header's bitmap has this feature.
+// Has reports whether the file has this feature.
 func (x *Features) Has(feature Feature) bool {
 	return x.Present[feature/64]>>(feature%64)&1 != 0
 }

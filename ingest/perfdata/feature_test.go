@@ -132,7 +132,8 @@ func TestFeatureDamage(t *testing.T) {
 		b := small()
 		b.Feature(tt.feature, tt.payload)
 		f := openBytes(t, b.Bytes())
-		if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Error(), Feature(tt.feature).String()) {
+		name := Feature(tt.feature).String()
+		if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Error(), name) {
 			t.Errorf("feature %d: warnings %v", tt.feature, f.Warnings)
 		}
 		if f.Features.Hostname != "host" || len(records(t, f)) != 2 {

@@ -59,8 +59,8 @@ type File struct {
 	// Data is where the records lie: as the header says, cut to the file's size.
 	Data Section
 	// Warnings tell damage that did not keep the rest from being read, in the
-	// order in which it was met: each a *decode.Error, or an error that wraps
-	// ErrUnfinished.
+	// order in which it was met: each a *decode.Error, an error that wraps
+	// ErrUnfinished, or one of the file itself. There are never more than 100.
 	Warnings []error
 
 	r   io.ReaderAt
@@ -175,7 +175,7 @@ func (f *File) placeData() error {
 	}
 	f.Data = h.Data
 	switch {
-	case h.Data.Size == 0 && h.Data.Offset < f.Size:
+	case h.Data.Size == 0 && h.Data.Offset <= f.Size:
 		f.Data.Size = f.Size - h.Data.Offset
 		f.warn(fmt.Errorf("%s: %w", f.Name, ErrUnfinished))
 	case h.Data.Offset > f.Size:
@@ -188,7 +188,14 @@ func (f *File) placeData() error {
 	return nil
 }
 
-func (f *File) warn(err error) { f.Warnings = append(f.Warnings, err) }
+// maxWarnings bounds what is said of one file.
+const maxWarnings = 100
+
+func (f *File) warn(err error) {
+	if len(f.Warnings) < maxWarnings {
+		f.Warnings = append(f.Warnings, err)
+	}
+}
 
 func (f *File) warnAt(offset int64, format string, args ...any) {
 	f.warn(&decode.Error{Name: f.Name, Offset: offset, Reason: fmt.Sprintf(format, args...)})
@@ -225,27 +232,37 @@ func (f *File) readAttrs() error {
 	idBytes := int64(0)
 	for i := range n {
 		at := i * int64(h.AttrSize)
-		entry := b[at : at+int64(h.AttrSize)]
-		base := h.Attrs.Offset + at
-		attr, err := parseAttr(f.Name, entry[:len(entry)-sectionRefSize], base, f.BigEndian)
+		ev, err := f.readEvent(b[at:at+int64(h.AttrSize)], h.Attrs.Offset+at, &idBytes)
 		if err != nil {
 			return err
-		}
-		ids := decode.New(f.Name, entry, base, f.BigEndian)
-		ids.Seek(uint64(len(entry) - sectionRefSize))
-		sec := f.section(ids, "IDs")
-		if idBytes += sec.Size; ids.Err() == nil && idBytes > maxIDBytes {
-			ids.Fail("the IDs of all events are more than %d bytes", maxIDBytes)
-		}
-		ev := Event{Attr: attr}
-		if err := ids.Err(); err != nil {
-			f.warn(err)
-		} else {
-			ev.IDs = f.readIDs(sec)
 		}
 		f.Events = append(f.Events, ev)
 	}
 	return nil
+}
+
+// readEvent decodes an entry of the attrs section at offset base. Where its IDs
+// lie stands at its end, also in the files of old perf inject, whose attrs say
+// that they are smaller than the room they have. idBytes sums what IDs take.
+func (f *File) readEvent(entry []byte, base int64, idBytes *int64) (Event, error) {
+	attr, err := parseAttr(f.Name, entry[:len(entry)-sectionRefSize], base, f.BigEndian)
+	if err != nil {
+		return Event{}, err
+	}
+	d := decode.New(f.Name, entry, base, f.BigEndian)
+	d.Seek(uint64(len(entry) - sectionRefSize))
+	ids := f.section(d, "IDs")
+	if d.Err() == nil && ids.Size > maxIDBytes-*idBytes {
+		d.Fail("the IDs of all events are more than %d bytes", maxIDBytes)
+	}
+	ev := Event{Attr: attr}
+	if err := d.Err(); err != nil {
+		f.warn(err)
+		return ev, nil
+	}
+	*idBytes += ids.Size
+	ev.IDs = f.readIDs(ids)
+	return ev, nil
 }
 
 // readIDs reads an array of IDs; damage is a warning, as the event may be the

@@ -155,6 +155,7 @@ func TestPreciseIP(t *testing.T) {
 		for precise := range 4 {
 			b := perfbuild.NewOrder(b.BigEndian)
 			b.Events[0].Flags |= uint64(precise) << 15
+			b.FinishedRound()
 			if got := openBuilt(t, b).Events[0].Attr.PreciseIP(); got != precise {
 				t.Errorf("precise_ip %d, want %d", got, precise)
 			}
@@ -179,9 +180,33 @@ func TestKilled(t *testing.T) {
 			t.Errorf("whole: %d records, %v", len(recs), err)
 		}
 		var de *decode.Error
-		if cut != 0 && (len(recs) != 1 || !errors.As(err, &de) || de.Offset != f.Data.Offset+int64(recs[0].Size)) {
+		if cut != 0 && (len(recs) != 1 || !errors.As(err, &de) ||
+			de.Offset != f.Data.Offset+int64(recs[0].Size)) {
 			t.Errorf("cut: %d records, %v", len(recs), err)
 		}
+	}
+}
+
+// TestKilledAtOnce opens a file that ends where the data should begin.
+func TestKilledAtOnce(t *testing.T) {
+	f := openBytes(t, perfbuild.New().Bytes())
+	if len(f.Warnings) != 1 || !errors.Is(f.Warnings[0], ErrUnfinished) || len(records(t, f)) != 0 {
+		t.Errorf("warnings %v", f.Warnings)
+	}
+}
+
+// TestManyWarnings keeps what is said within bounds.
+func TestManyWarnings(t *testing.T) {
+	b := perfbuild.New()
+	b.Events = slices.Repeat(b.Events, 2*maxWarnings)
+	b.FinishedRound()
+	data := b.Bytes()
+	attrs := int(binary.LittleEndian.Uint64(data[atAttrs:]))
+	for i := range b.Events {
+		data = patch(data, attrs+(128+16)*i+128, 1<<40)
+	}
+	if f := openBytes(t, data); len(f.Warnings) != maxWarnings || len(f.Events) != 2*maxWarnings {
+		t.Errorf("%d warnings of %d events", len(f.Warnings), len(f.Events))
 	}
 }
 

@@ -149,9 +149,9 @@ func (f *File) indexIDs() {
 		ev := &f.Events[i]
 		ev.sample = newSampleLayout(&ev.Attr)
 		ev.trailer = newTrailerLayout(&ev.Attr)
-		if high := ev.Attr.SampleType &^ knownSampleBits; high != 0 && ev.Err == nil {
-			ev.Err = fmt.Errorf("%s: event %d (%s): sample_type has the unknown bit %d, "+
-				"its samples cannot be decoded", f.Name, i, ev.Name, bits.TrailingZeros64(uint64(high)))
+		if member, bit := unknownLayout(&ev.Attr); bit >= 0 {
+			ev.Err = fmt.Errorf("%s: event %d (%s): %s has the unknown bit %d, "+
+				"its samples cannot be decoded", f.Name, i, ev.Name, member, bit)
 		}
 	}
 	f.ids = eventIDs{first: len(f.Events) < 2, uniform: true}
@@ -159,6 +159,18 @@ func (f *File) indexIDs() {
 		return
 	}
 	f.ids.collect(f.Events)
+}
+
+// unknownLayout returns the member of an attr and its lowest bit that make the
+// layout of its samples unknown, or −1.
+func unknownLayout(a *Attr) (member string, bit int) {
+	if high := uint64(a.SampleType &^ knownSampleBits); high != 0 {
+		return "sample_type", bits.TrailingZeros64(high)
+	}
+	if high := uint64(a.ReadFormat &^ knownReadBits); high != 0 && a.SampleType&SampleRead != 0 {
+		return "read_format", bits.TrailingZeros64(high)
+	}
+	return "", -1
 }
 
 func (x *eventIDs) collect(events []Event) {

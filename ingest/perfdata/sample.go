@@ -71,10 +71,10 @@ func (f *File) DecodeSample(rec *Record, s *Sample) error {
 		return ErrUnknownID
 	}
 	ev := &f.Events[event]
-	l := &ev.sample
 	if ev.Err != nil {
 		return ev.Err
 	}
+	l := &ev.sample
 	if len(body) < int(l.fixed) {
 		return f.recordError(rec, "shorter than the fields of its event")
 	}
@@ -87,29 +87,37 @@ func (f *File) DecodeSample(rec *Record, s *Sample) error {
 		s.SampleExtra = SampleExtra{}
 		s.dirty = false
 	}
-	s.scratch = s.scratch[:0]
-	if l.chainOnly && !f.BigEndian {
-		rest := body[l.fixed:]
-		if len(rest) < 8 {
-			return f.recordError(rec, "ends before its call chain")
-		}
-		nr := binary.LittleEndian.Uint64(rest)
-		if nr > uint64(len(rest)-8)/8 {
-			return f.recordError(rec, "call chain overruns the record")
-		}
-		s.Chain = rest[8 : 8+nr*8 : 8+nr*8]
-		return nil
-	}
 	if !l.variable {
 		return nil
 	}
-	s.dirty = !l.chainOnly
-	d := sampleDecoder{s: s, a: &ev.Attr, left: body[l.fixed:], big: f.BigEndian}
-	d.decode()
-	if d.reason != "" {
-		return f.recordError(rec, d.reason)
+	reason := ""
+	if l.chainOnly && !f.BigEndian {
+		reason = s.chain(body[l.fixed:])
+	} else {
+		s.dirty = !l.chainOnly
+		s.scratch = s.scratch[:0]
+		d := sampleDecoder{s: s, a: &ev.Attr, left: body[l.fixed:], big: f.BigEndian}
+		d.decode()
+		reason = d.reason
+	}
+	if reason != "" {
+		return f.recordError(rec, reason)
 	}
 	return nil
+}
+
+// chain decodes what is behind the fixed fields where that is only a call chain,
+// the usual case, in the usual byte order. It returns what is wrong, or "".
+func (s *Sample) chain(b []byte) (reason string) {
+	if len(b) < 8 {
+		return "ends before its call chain"
+	}
+	nr := binary.LittleEndian.Uint64(b)
+	if nr > uint64(len(b)-8)/8 {
+		return "call chain overruns the record"
+	}
+	s.Chain = b[8 : 8+nr*8 : 8+nr*8]
+	return ""
 }
 
 // fixed decodes the fields that have fixed places; body is long enough.

@@ -25,9 +25,10 @@ func le(words ...uint64) []byte {
 var everything = perfbuild.Sample{
 	PID: 70, TID: 71, IP: 0x401234, Time: 1 << 40, Addr: 0xadd4, ID: 11, StreamID: 13, CPU: 3,
 	Period: 250, Read: []uint64{1000, 900, 800, 11, 2},
-	Chain:       []uint64{perfbuild.ContextUser, 0x401234, 0x402345},
-	Raw:         []byte("0123456789ab"),
-	BranchHWIdx: 5, Branches: []perfbuild.Branch{{From: 1, To: 2, Flags: 0x1a5_0013}, {From: 3, To: 4}},
+	Chain:        []uint64{perfbuild.ContextUser, 0x401234, 0x402345},
+	Raw:          []byte("0123456789ab"),
+	BranchHWIdx:  5,
+	Branches:     []perfbuild.Branch{{From: 1, To: 2, Flags: 0x1a5_0013}, {From: 3, To: 4}},
 	BranchCounts: []uint64{8, 9},
 	UserRegs:     perfbuild.Regs{ABI: 2, Values: []uint64{101, 102, 103}},
 	UserStack:    []byte("sixteen bytes..!"), DynSize: 11,
@@ -249,6 +250,20 @@ func TestUserStackAbsent(t *testing.T) {
 	}
 }
 
+// TestUnknownReadBit refuses an event whose READ field has values nobody knows.
+func TestUnknownReadBit(t *testing.T) {
+	b := perfbuild.New()
+	b.Events = []perfbuild.Event{{SampleType: perfbuild.IP | perfbuild.Read, ReadFormat: 1 << 5}}
+	b.FinishedRound()
+	if err := openBuilt(t, b).Events[0].Err; err == nil || !strings.Contains(err.Error(), "bit 5") {
+		t.Errorf("with READ: %v", err)
+	}
+	b.Events[0].SampleType = perfbuild.IP
+	if err := openBuilt(t, b).Events[0].Err; err != nil {
+		t.Errorf("without READ: %v", err)
+	}
+}
+
 // TestUnknownSampleBit refuses one event, not the file.
 func TestUnknownSampleBit(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
@@ -313,7 +328,8 @@ func TestEventOfSample(t *testing.T) {
 		{"unknown ID", []perfbuild.Event{{SampleType: base | perfbuild.Identifier, IDs: []uint64{5}},
 			{SampleType: base | perfbuild.Identifier, IDs: []uint64{6}}},
 			perfbuild.Sample{ID: 99}, 0, false},
-		{"ID of two events", []perfbuild.Event{{SampleType: base | perfbuild.Identifier, IDs: []uint64{5}},
+		{"ID of two events", []perfbuild.Event{
+			{SampleType: base | perfbuild.Identifier, IDs: []uint64{5}},
 			{SampleType: base | perfbuild.Identifier, IDs: []uint64{5, 6}}},
 			perfbuild.Sample{ID: 5}, 0, true},
 	}

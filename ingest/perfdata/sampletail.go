@@ -3,6 +3,7 @@ package perfdata
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 )
 
 // sampleDecoder walks the fields of varying size. It stops at the first reason.
@@ -37,6 +38,12 @@ func (d *sampleDecoder) decode() {
 		d.stack()
 	}
 	s.HasUserStack = len(s.UserRegs) > 0 && has&SampleStackUser != 0
+	d.decodeLast()
+}
+
+// decodeLast reads the fields behind the user stack.
+func (d *sampleDecoder) decodeLast() {
+	s, has := d.s, d.a.SampleType
 	if has&(SampleWeight|SampleWeightStruct) != 0 {
 		s.Weight = d.word()
 	}
@@ -103,12 +110,14 @@ func (d *sampleDecoder) words(n uint64, what string) []byte {
 	if !d.big {
 		return b
 	}
-	// An earlier slice keeps the old array if this append moves the buffer.
+	// An earlier slice keeps the old array if the buffer moves here.
 	start := len(d.s.scratch)
-	for i := 0; i < len(b); i += 8 {
-		d.s.scratch = binary.LittleEndian.AppendUint64(d.s.scratch, binary.BigEndian.Uint64(b[i:]))
+	d.s.scratch = slices.Grow(d.s.scratch, len(b))[:start+len(b)]
+	out := d.s.scratch[start : start+len(b) : start+len(b)]
+	for i := 0; i+8 <= len(b); i += 8 {
+		binary.LittleEndian.PutUint64(out[i:], binary.BigEndian.Uint64(b[i:]))
 	}
-	return d.s.scratch[start:len(d.s.scratch):len(d.s.scratch)]
+	return out
 }
 
 // readWords returns how many words the READ field has. perf always sets ID in
