@@ -1,6 +1,15 @@
 package ingest
 
-// ReadPprofForTest is readPprof, for tests outside the package.
-func ReadPprofForTest(name string, data []byte, opts Options) (*Profile, error) {
-	return readPprofWith(name, data, opts)
-}
+// For the tests of pprof files, which lie outside the package because they use
+// packages that import it.
+var (
+	ReadPprofForTest   = readPprofWith
+	UnzipPprofForTest  = unzipPprof
+	PprofMemoryForTest = pprofMemory
+)
+
+// The fixed places of pprof mappings.
+const (
+	PprofBaseForTest   = pprofBase
+	PprofKernelForTest = pprofKernel
+)

@@ -159,7 +159,7 @@ func roundSegment(off, size uint64) SegmentRef {
 
 // otherMapping is the one mapping of an object that is no ELF file in user space.
 func otherMapping(o *Object, id ObjectID, opts *PprofOptions, locs []Location) pprofMapping {
-	last := uint64(locs[len(locs)-1].Offset)
+	end := uint64(locs[len(locs)-1].Offset) + 1
 	m := pprofMapping{object: id, start: pprofBase, delta: pprofBase}
 	switch o.Kind {
 	case Kernel:
@@ -171,27 +171,21 @@ func otherMapping(o *Object, id ObjectID, opts *PprofOptions, locs []Location) p
 		return m
 	case PerfMap:
 		m.start = pageFloor(uint64(locs[0].Offset))
-		m.limit, m.offset, m.delta = pageCeil(last+1), m.start, 0
+		m.limit, m.offset, m.delta = pageCeil(end), m.start, 0
 		return m
 	case JIT:
-		last = max(last+1, o.Length)
+		end = max(end, o.Length)
 	case Module:
 		if opts.Layout != nil {
 			for _, s := range opts.Layout(id) {
-				last = max(last, uint64(s.Offset)+s.Size)
+				end = max(end, uint64(s.Offset)+s.Size)
 			}
 		}
 		for _, s := range o.Segments {
-			last = max(last, uint64(s.Offset)+s.Len)
-		}
-		last++
-	default:
-		last = 1
-		if o.Kind.Collapsed() {
-			last = uint64(locs[len(locs)-1].Offset) + 1
+			end = max(end, uint64(s.Offset)+s.Len)
 		}
 	}
-	m.limit = m.start + roundSegment(0, last).Len
+	m.limit = m.start + roundSegment(0, end).Len
 	return m
 }
 

@@ -144,7 +144,7 @@ func (r *pprofReader) readLocations() {
 		pl.lines, pl.reason = namedLines(l)
 		if pl.reason != ReasonNone {
 			marked = true
-			if ofObject(pl.reason) {
+			if o.Kind != PerfMap && ofObject(pl.reason) {
 				o.Reason = pl.reason
 			}
 		} else {
@@ -328,22 +328,24 @@ func systemName(f *profile.Function) string {
 // real addresses do: then the next free Offsets tell them apart.
 func (r *pprofReader) numberPlaces(places []place) []place {
 	r.places = make(map[*profile.Location]LocationID, len(places))
-	kept := places[:0] // never overtakes the reading
+	kept := places[:0]     // never overtakes the reading
+	var offset addr.Offset // of the place before, before it was moved
 	for i := range places {
 		pl := places[i]
 		n := len(kept)
 		if n > 0 && kept[n-1].object == pl.object {
 			last := &kept[n-1]
 			next := last.offset + 1
-			// Several names at one place push its successors on; only an unnamed one
-			// has to stay where it is, to be resolved.
-			same := pl.offset <= last.offset && (len(pl.lines) == 0 || next == 0 ||
+			same := pl.offset == offset && (len(pl.lines) == 0 || next == 0 ||
 				slices.CompareFunc(pl.lines, last.lines, compareLines) == 0)
 			if same {
 				r.places[pl.from] = LocationID(n - 1)
 				continue
 			}
+			offset = pl.offset
 			pl.offset = max(pl.offset, next)
+		} else {
+			offset = pl.offset
 		}
 		r.places[pl.from] = LocationID(n)
 		kept = append(kept, pl)

@@ -23,17 +23,13 @@ const (
 	maxPprofMemory = 8 << 30
 )
 
-// readPprof decodes a pprof file, gzipped or not. Objects come from its mappings,
-// Locations from its addresses, taken as they are. Function names that it
-// brings are kept in Names; locations without one, and those that WritePprof
-// marked as unresolved, are left to resolve. The data is not kept.
-func readPprof(name string, data []byte) (*Profile, error) {
-	return readPprofWith(name, data, Options{Keep: Keep{PID: true, TID: true, CPU: true}})
-}
-
-// readPprofWith is readPprof with the filters and labels of opts.
+// readPprofWith decodes a pprof file, gzipped or not, with the filters and labels
+// of opts. Objects come from its mappings, Locations from its addresses, taken as
+// they are. Function names that it brings are kept in Names; locations without
+// one, and those that WritePprof marked as unresolved, are left to resolve. The
+// data is not kept.
 func readPprofWith(name string, data []byte, opts Options) (*Profile, error) {
-	data, err := unzipPprof(name, data)
+	data, err := unzipPprof(name, data, maxPprofSize)
 	if err != nil {
 		return nil, err
 	}
@@ -55,18 +51,18 @@ func readPprofWith(name string, data []byte, opts Options) (*Profile, error) {
 	return r.read(), nil
 }
 
-// unzipPprof undoes gzip, if any, up to maxPprofSize.
-func unzipPprof(name string, data []byte) ([]byte, error) {
+// unzipPprof undoes gzip, if any, up to limit bytes.
+func unzipPprof(name string, data []byte, limit int64) ([]byte, error) {
 	if len(data) < 2 || data[0] != 0x1f || data[1] != 0x8b {
 		return data, nil
 	}
 	var out bytes.Buffer
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err == nil {
-		_, err = io.Copy(&out, io.LimitReader(z, maxPprofSize+1))
+		_, err = io.Copy(&out, io.LimitReader(z, limit+1))
 	}
-	if err == nil && out.Len() > maxPprofSize {
-		err = fmt.Errorf("more than %d MiB", maxPprofSize>>20)
+	if err == nil && int64(out.Len()) > limit {
+		err = fmt.Errorf("more than %d bytes when unpacked", limit)
 	}
 	if err != nil {
 		return nil, &decode.Error{Name: name, Offset: int64(out.Len()), Reason: "gzip: " + err.Error()}
@@ -235,6 +231,9 @@ func (r *pprofReader) readSamples() {
 		if !r.wanted(&row) {
 			r.p.Stats.FilteredOut++
 			continue
+		}
+		if !r.opts.Keep.PID {
+			row.PID = -1
 		}
 		locs = locs[:0]
 		for _, l := range s.Location {

@@ -139,8 +139,10 @@ func (e *pprofEncoder) header(cols []column) PprofHeader {
 	}
 	if e.p.Meta.Pprof != nil {
 		h = *e.p.Meta.Pprof
+	} else {
+		h.DefaultType = def
 	}
-	if !slices.ContainsFunc(cols, func(c column) bool { return c.typ == h.DefaultType }) {
+	if h.DefaultType != "" && !slices.ContainsFunc(cols, func(c column) bool { return c.typ == h.DefaultType }) {
 		h.DefaultType = def
 	}
 	return h
@@ -165,7 +167,7 @@ func (e *pprofEncoder) comments() []string {
 	}
 	c = append(c, m.Comments...)
 	c = append(c, e.opts.Comments...)
-	if e.p.Names != nil && e.allWeight > 0 {
+	if e.allWeight > 0 {
 		c = append(c, fmt.Sprintf("%s%.1f%% of frames named", commentCoverage,
 			100*e.namedWeight/e.allWeight))
 	}
