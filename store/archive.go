@@ -22,12 +22,16 @@ import (
 //	OBJECT/KIND-DIGEST/table                      header of the table
 //	OBJECT/KIND-DIGEST/chunk-N, strings-N         its blocks, from 0
 //	OBJECT/KIND-DIGEST/raw                        captured input, plain
+//	end                                           "objects N\n"
 //
 // OBJECT is SPACE-HEX of the build ID, DIGEST the whole digest in hexadecimal.
 // Objects are sorted by key and everything in an object as above, without times
 // and owners: one store gives one sequence of bytes. Path rows stay behind, for
 // they are true on one machine only.
-const archiveHead = "symbolize-store"
+const (
+	archiveHead = "symbolize-store"
+	archiveEnd  = "end" // tar itself does not tell an archive that was cut between two files
+)
 
 // What an archive may hold, so that a hostile one cannot fill the memory.
 const (
@@ -49,10 +53,12 @@ func (d *database) Export(ctx context.Context, w io.Writer) error {
 	if err := put(archiveHead, fmt.Appendf(nil, "schema %d\n", SchemaVersion)); err != nil {
 		return err
 	}
+	objects := 0
 	for m, err := range d.Objects() {
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
+		objects++
 		dir := objectName(m.ID)
 		if err := put(dir+"/manifest", encodeManifest(m)); err != nil {
 			return err
@@ -62,6 +68,9 @@ func (d *database) Export(ctx context.Context, w io.Writer) error {
 				return err
 			}
 		}
+	}
+	if err := put(archiveEnd, fmt.Appendf(nil, "objects %d\n", objects)); err != nil {
+		return err
 	}
 	return t.Close()
 }
@@ -145,7 +154,10 @@ func (im *importer) run() error {
 	for {
 		h, err := im.t.Next()
 		if err == io.EOF {
-			return im.finishObject()
+			err = errors.New("archive is cut off")
+		}
+		if err == nil && h.Name == archiveEnd {
+			return im.end()
 		}
 		if err == nil {
 			err = im.ctx.Err()
@@ -170,6 +182,21 @@ func (im *importer) head() error {
 	}
 	if schema > SchemaVersion {
 		return versionError("import", schema)
+	}
+	return nil
+}
+
+// end checks the last entry of the archive.
+func (im *importer) end() error {
+	if err := im.finishObject(); err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	b, err := im.read(64)
+	if err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	if string(b) != fmt.Sprintf("objects %d\n", im.res.Objects) {
+		return fmt.Errorf("import: %d objects read, archive says %q", im.res.Objects, b)
 	}
 	return nil
 }

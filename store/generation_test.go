@@ -316,7 +316,7 @@ func TestReadersBesideWriter(t *testing.T) {
 		})
 	}
 	w := openTestWriter(t, path)
-	for n := 1; n < 25; n++ {
+	for n := 1; n < 16; n++ {
 		mustMerge(t, w, testContribution(t, n, 5))
 		if err := w.Publish(); err != nil {
 			t.Fatal(err)
