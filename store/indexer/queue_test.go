@@ -1,0 +1,184 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+func contextWithCause(t *testing.T) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	t.Cleanup(func() { cancel(nil) })
+	return ctx, cancel
+}
+
+// work runs n workers until the queue is empty.
+func work(q *queue, n int) {
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			for {
+				task, ok := q.pop()
+				if !ok {
+					return
+				}
+				task(nil)
+				q.done()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestQueueRunsAllThatTasksAdd(t *testing.T) {
+	q := newQueue()
+	var ran atomic.Int64
+	var dir func(depth int) func(*worker)
+	dir = func(depth int) func(*worker) {
+		return func(*worker) {
+			ran.Add(1)
+			for range 3 {
+				q.pushObject(func(*worker) { ran.Add(1) })
+				if depth > 0 {
+					q.pushDir(dir(depth - 1))
+				}
+			}
+		}
+	}
+	q.pushDir(dir(4))
+	work(q, 3)
+	if want := int64(121 + 3*121); ran.Load() != want {
+		t.Errorf("%d tasks ran, want %d", ran.Load(), want)
+	}
+}
+
+func TestQueueObjectsFirst(t *testing.T) {
+	q := newQueue()
+	var order []string
+	add := func(s string) func(*worker) { return func(*worker) { order = append(order, s) } }
+	q.pushDir(add("dir"))
+	q.pushObject(add("object"))
+	work(q, 1)
+	if len(order) != 2 || order[0] != "object" {
+		t.Errorf("order %q", order)
+	}
+}
+
+func TestQueueStops(t *testing.T) {
+	q := newQueue()
+	q.pushObject(func(*worker) { q.stop() })
+	q.pushDir(func(*worker) { t.Error("ran after the stop") })
+	work(q, 1)
+}
+
+func TestBudgetHoldsItsBound(t *testing.T) {
+	b := newBudget(100)
+	var used, most atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			n, err := b.acquire(t.Context(), int64(i*7)) // some want more than there is
+			if err != nil {
+				t.Error(err)
+			}
+			now := used.Add(n)
+			for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
+			}
+			used.Add(-n)
+			b.release(n)
+		})
+	}
+	wg.Wait()
+	if most.Load() > 100 || b.free != 100 {
+		t.Errorf("at most %d in use, %d free at the end", most.Load(), b.free)
+	}
+}
+
+func TestBudgetGivesUpWithContext(t *testing.T) {
+	b := newBudget(10)
+	if _, err := b.acquire(t.Context(), 10); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	errs := make(chan error)
+	go func() {
+		_, err := b.acquire(ctx, 1)
+		errs <- err
+	}()
+	cancel()
+	if err := <-errs; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestClaims(t *testing.T) {
+	var c claims
+	key := inodeKey{1, 2}
+	first := c.take(key, "m", true)
+	if !first.read || !first.first || first.again {
+		t.Fatalf("the first: %+v", first)
+	}
+	got := make(chan turn)
+	go func() { got <- c.take(key, "z", true) }()
+	first.finish(fileResult{skip: "x"})
+	if z := <-got; z.read || !z.again || z.res.skip != "x" {
+		t.Errorf("a greater path: %+v", z)
+	}
+	a := c.take(key, "a", true)
+	if !a.read || a.first || !a.again {
+		t.Errorf("a smaller path: %+v", a)
+	}
+	a.finish(fileResult{})
+	if d := c.take(key, "a", false); d.read || d.again {
+		t.Errorf("as a debug file: %+v", d)
+	}
+	if n := c.take(inodeKey{1, 0}, "a", true); !n.read || !n.first {
+		t.Errorf("without inode number: %+v", n)
+	}
+}
+
+func TestClassify(t *testing.T) {
+	tests := []struct {
+		name, head string
+		named      bool
+		want       class
+	}{
+		{"a", "\x7fELF\x02\x01\x01", false, classELF},
+		{"x.txt", "\x7fELF", false, classELF},
+		{"a", "\x7fEL", false, classNone},
+		{"a.ko.xz", "\xfd7zXZ\x00.", false, classPacked},
+		{"a.ko.zst", "\x28\xb5\x2f\xfd.", false, classPacked},
+		{"a.ko.gz", "\x1f\x8b\x08", false, classPacked},
+		{"a.1.gz", "\x1f\x8b\x08", false, classNone},
+		{"a.1.gz", "\x1f\x8b\x08", true, classPacked},
+		{"kallsyms", "ffffffff81000000 T _text\n", false, classKallsyms},
+		{"System.map", "ffffffff81000000 T _text\n", false, classNone},
+		{"System.map", "ffffffff81000000 T _text\n", true, classKallsyms},
+		{"kallsyms", "c0100000 T _text\n", false, classKallsyms},
+		{"kallsyms", "#!/bin/sh\n", false, classNone},
+		{"kallsyms", "deadbeef\n", false, classNone},
+		{"kallsyms", "notahexa T _text\n", false, classNone},
+		{"empty", "", true, classNone},
+	}
+	for _, tt := range tests {
+		if got := classify(tt.name, []byte(tt.head), tt.named); got != tt.want {
+			t.Errorf("%s %q named %v: %d, want %d", tt.name, tt.head, tt.named, got, tt.want)
+		}
+	}
+}
+
+func TestIDOfDir(t *testing.T) {
+	for path, want := range map[string]string{
+		"/c/[kernel.kallsyms]/00112233445566778899aabbccddeeff00112233/kallsyms": "00112233445566778899aabbccddeeff00112233",
+		"/c/0011223344556677/debuginfo":                                          "0011223344556677",
+		"/c/ab/kallsyms":                                                         "",
+		"/c/kernel/kallsyms":                                                     "",
+		"kallsyms":                                                               "",
+	} {
+		if got := idOfDir(path).Hex(); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
