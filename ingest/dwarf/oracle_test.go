@@ -241,13 +241,13 @@ func dropEmpty(in []string) []string {
 	for i, s := range in {
 		var depth, d int
 		fmt.Sscanf(s, "%d", &depth)
-		keep := strings.Contains(s, "[")
+		keep := strings.Contains(s, " [")
 		for _, c := range in[i+1:] {
 			fmt.Sscanf(c, "%d", &d)
 			if d <= depth || keep {
 				break
 			}
-			keep = strings.Contains(c, "[")
+			keep = strings.Contains(c, " [")
 		}
 		if keep {
 			out = append(out, s)

@@ -19,6 +19,7 @@ func (w *walker) runLines() {
 	l := lineRun{w: w, h: h, st: lineState{file: 1, line: 1}}
 	constAdd := uint64(255-h.opcodeBase) / uint64(h.lineRange)
 	for r.left() > 0 {
+		at := r.off
 		op := r.u8()
 		if op >= h.opcodeBase {
 			adjusted := op - h.opcodeBase
@@ -54,7 +55,7 @@ func (w *walker) runLines() {
 			}
 		}
 		if r.bad {
-			w.lose(".debug_line", h.program, "line number program does not end")
+			w.lose(".debug_line", uint64(at), "line number program does not end")
 			break
 		}
 	}

@@ -1,0 +1,366 @@
+package dwarf
+
+import (
+	"testing"
+
+	"symbolize/fixtures/dwarfbuild"
+	"symbolize/ingest/addr"
+)
+
+// textAt is an object whose code lies at 0x1000 to 0x9000.
+var textAt = []addr.Range{{Start: 0x1000, End: 0x9000}}
+
+func one(u ...*dwarfbuild.Unit) *dwarfbuild.Builder { return &dwarfbuild.Builder{Units: u} }
+
+func TestInlineTree(t *testing.T) {
+	for _, version := range []uint16{2, 3, 4, 5} {
+		for _, big := range []bool{false, true} {
+			for _, size := range []int{4, 8} {
+				a, c := abstract("a"), abstract("c")
+				u := cu(version)
+				u.AddrSize = size
+				u.Is64 = version > 2 && size == 8
+				line := []attr{
+					{Attr: atCallLine, Form: formData2, Val: 300},
+					{Attr: atCallColumn, Form: formData1, Val: 7},
+				}
+				u.Root.Add(a, c, sub(name("main"), low(0x1000), addrAt(atHighPC, 0x1080)).Add(
+					inl(a, append(line, low(0x1010), addrAt(atHighPC, 0x1040))...).Add(
+						inl(c, low(0x1020), addrAt(atHighPC, 0x1030), udata(atCallLine, 8))),
+					inl(c, low(0x1050), addrAt(atHighPC, 0x1060), udata(atCallLine, 9))))
+				b := one(u)
+				b.Big = big
+				if version >= 4 { // high_pc as a length came with DWARF 4
+					u.Root.Add(fn("length", 0x2000, 0x10))
+				}
+				want := `main [{1000 1080}]
+					a [{1010 1040}] call ?:300:7
+					c [{1020 1030}] call ?:8:0
+					c [{1050 1060}] call ?:9:0
+					`
+				if version >= 4 {
+					want += "length [{2000 2010}]"
+				}
+				check(t, b, Options{}, want)
+			}
+		}
+	}
+}
+
+// A concrete out-of-line instance, a definition outside its class, and gcc's two
+// links in a row: instance, abstract instance, declaration in the class.
+func TestOriginChains(t *testing.T) {
+	decl := sub(name("f"), str(atLinkageName, "_ZN1A1fEv"), udata(atDeclFile, 1),
+		udata(atDeclLine, 10), attr{Attr: atDeclaration, Form: formFlagPresent})
+	class := dwarfbuild.D(tagClassType, name("A")).Add(decl)
+	abs := sub(attr{Attr: atSpecification, Form: formRef4, Val: decl}, udata(atDeclLine, 20),
+		attr{Attr: atInline, Form: formData1, Val: 1})
+	b := one()
+	u := cu(4, secOff(atStmtList, b.Line(dwarfbuild.LineTable{
+		Version: 4, Dirs: []string{"inc"}, Files: []dwarfbuild.LineFile{{Name: "a.h", Dir: 1}},
+	})))
+	b.Units = append(b.Units, u)
+	u.Root.Add(class, abs,
+		sub(origin(abs), low(0x1000), length(16)),
+		sub(attr{Attr: atSpecification, Form: formRef4, Val: decl}, low(0x2000), length(16)),
+		sub(origin(abs), low(0x3000), length(16)),
+	)
+	check(t, b, Options{}, `
+		f=_ZN1A1fEv decl /src/inc/a.h:20 [{1000 1010}]
+		f=_ZN1A1fEv decl /src/inc/a.h:10 [{2000 2010}]
+		f=_ZN1A1fEv decl /src/inc/a.h:20 [{3000 3010}]`)
+}
+
+func TestOriginInOtherUnit(t *testing.T) {
+	b := one()
+	partial := &dwarfbuild.Unit{Version: 4, Root: dwarfbuild.D(tagPartialUnit,
+		str(atCompDir, "/other"), secOff(atStmtList, b.Line(dwarfbuild.LineTable{
+			Version: 4, Files: []dwarfbuild.LineFile{{Name: "p.h"}}})))}
+	abs := abstract("shared")
+	abs.Attrs = append(abs.Attrs, udata(atDeclFile, 1), udata(atDeclLine, 3))
+	partial.Root.Add(abs)
+	u := cu(4, secOff(atStmtList, b.Line(dwarfbuild.LineTable{
+		Version: 4, Files: []dwarfbuild.LineFile{{Name: "a.c"}}})))
+	far := attr{Attr: atAbstractOrigin, Form: formRefAddr, Val: abs}
+	u.Root.Add(fn("main", 0x1000, 64).Add(
+		dwarfbuild.D(tagInlinedSubroutine, far, low(0x1010), length(8), udata(atCallFile, 1))))
+	// The partial unit comes behind the one that needs it.
+	b.Units = []*dwarfbuild.Unit{u, partial}
+	check(t, b, Options{}, `
+		main [{1000 1040}]
+		shared decl /other/p.h:3 [{1010 1018}] call /src/a.c:0:0`)
+}
+
+// References into a file that dwz made, in the forms of GNU and of DWARF 5.
+func TestSupplementaryFile(t *testing.T) {
+	for _, version := range []uint16{4, 5} {
+		alt := one()
+		alt.Str(".debug_str", "padding")
+		abs := sub(attr{Attr: atName, Form: formStrp, Val: "from_alt"},
+			attr{Attr: atInline, Form: formData1, Val: 1})
+		alt.Units = []*dwarfbuild.Unit{{Version: version, Kind: utPartial,
+			Root: dwarfbuild.D(tagPartialUnit, str(atCompDir, "/alt")).Add(abs)}}
+		ad := New(built(alt.Sections(), false), Options{})
+		refForm, strForm := uint16(formGNURefAlt), uint16(formGNUStrpAlt)
+		if version == 5 {
+			refForm, strForm = formRefSup4, formStrpSup
+		}
+		u := cu(version)
+		u.Root.Add(
+			sub(attr{Attr: atName, Form: strForm, Val: alt.Str(".debug_str", "padding")},
+				low(0x1000), length(64)).Add(
+				dwarfbuild.D(tagInlinedSubroutine, low(0x1010), length(8),
+					attr{Attr: atAbstractOrigin, Form: refForm, Val: abs.Offset})))
+		want := "padding [{1000 1040}]\nfrom_alt [{1010 1018}] call ?:0:0"
+		check(t, one(u), Options{Alt: ad}, want)
+	}
+}
+
+func TestMissingSupplementaryFile(t *testing.T) {
+	u := cu(4)
+	u.Root.Add(sub(low(0x1000), length(16),
+		attr{Attr: atAbstractOrigin, Form: formGNURefAlt, Val: 77}))
+	check(t, one(u), Options{}, `? [{1000 1010}]
+		problem .debug_info: offset 0x16: reference leads out of the file`)
+}
+
+// Code that the linker dropped, in all the ways linkers mark it.
+func TestTombstones(t *testing.T) {
+	const top = 1<<64 - 1
+	b := func() *dwarfbuild.Builder {
+		u := cu(4)
+		u.Root.Add(
+			fn("zero", 0, 64), fn("one", 1, 64), fn("minus1", top, 64), fn("minus2", top-1, 64),
+			fn("empty", 0x1000, 0), sub(name("backward"), low(0x1000), addrAt(atHighPC, 0xf00)),
+			fn("alive", 0x2000, 4), fn("addend", 0x40, 8), fn("endless", 0x8000, 0x2000))
+		return one(u)
+	}
+	check(t, b(), Options{}, `
+		alive [{2000 2004}]
+		addend [{40 48}]
+		endless [{8000 a000}]
+		dead 6`)
+	check(t, b(), Options{Text: textAt}, "alive [{2000 2004}]\ndead 8")
+
+	// Where code does begin at 0, as in modules, only -1 and -2 are dropped.
+	check(t, b(), Options{Text: []addr.Range{{Start: 0, End: 0x9000}}}, `
+		zero [{0 40}]
+		one [{1 41}]
+		alive [{2000 2004}]
+		addend [{40 48}]
+		dead 5`)
+}
+
+func TestTombstonesIn32Bit(t *testing.T) {
+	u := cu(4)
+	u.AddrSize = 4
+	u.Root.Add(fn("dropped", 0xffffffff, 64), fn("alive", 0x2000, 4))
+	check(t, one(u), Options{}, "alive [{2000 2004}]\ndead 1")
+}
+
+// A function with a cold part has several ranges, as lists of .debug_ranges: with
+// the unit's base, with a base of their own, with GNU ld's marks of dropped code.
+func TestRanges4(t *testing.T) {
+	const top = 1<<64 - 1
+	b := one()
+	lists := b.Section(".debug_ranges")
+	u := cu(4, addrAt(atLowPC, 0x1000))
+	list := func(name string, words ...uint64) {
+		u.Root.Add(sub(str(atName, name), secOff(atRanges, uint64(len(lists.B)))))
+		for _, w := range append(words, 0, 0) {
+			lists.U64(w)
+		}
+	}
+	list("cold", 0x10, 0x20, 0x2000, 0x2010)
+	list("based", top, 0x4000, 0, 8, 0x10, 0x18)
+	list("absolute", top, 0, 0x5000, 0x5008)
+	list("gone", top, top-1, 4, 8)
+	list("empty", 4, 4, 0x30, 0x38)
+	list("none")
+	b.Units = []*dwarfbuild.Unit{u}
+	check(t, b, Options{}, `
+		cold [{1010 1020} {3000 3010}]
+		based [{4000 4008} {4010 4018}]
+		absolute [{5000 5008}]
+		empty [{1030 1038}]
+		dead 2`)
+}
+
+func TestRanges5(t *testing.T) {
+	b := one()
+	lists := b.Section(".debug_rnglists")
+	lists.U32(0).U16(5).U8(8, 0).U32(2)
+	const base = 12
+	lists.U32(8).U32(8 + 4) // offsets of two lists from base
+	lists.U8(rleOffsetPair).ULEB(0x10, 0x20).U8(rleEndOfList)
+	lists.U8(rleBaseAddressx).ULEB(1).U8(rleOffsetPair).ULEB(0, 8)
+	lists.U8(rleStartxEndx).ULEB(0, 1)
+	lists.U8(rleStartxLength).ULEB(1, 0x20)
+	lists.U8(rleBaseAddress).U64(0x6000).U8(rleOffsetPair).ULEB(1, 2)
+	lists.U8(rleStartEnd).U64(0x7000).U64(0x7004)
+	lists.U8(rleStartLength).U64(0x7100).ULEB(0x10)
+	lists.U8(rleBaseAddressx).ULEB(2).U8(rleOffsetPair).ULEB(0x40, 0x80) // dropped
+	lists.U8(rleEndOfList)
+	addrs := b.Section(".debug_addr")
+	addrs.U32(0).U16(5).U8(8, 0).U64(0x3000).U64(0x3100).U64(0)
+	u := cu(5, addrAt(atLowPC, 0x1000), secOff(atAddrBase, 8), secOff(atRnglistsBase, base))
+	u.Root.Add(
+		sub(name("first"), attr{Attr: atRanges, Form: formRnglistx, Val: 0}),
+		sub(name("second"), attr{Attr: atRanges, Form: formRnglistx, Val: 1}),
+		sub(name("direct"), secOff(atRanges, base+8)),
+		sub(name("beyond"), attr{Attr: atRanges, Form: formRnglistx, Val: 1 << 30}),
+		sub(name("indexed"), attr{Attr: atLowPC, Form: formAddrx, Val: 1}, length(4)),
+		sub(name("indexed1"), attr{Attr: atLowPC, Form: formAddrx1, Val: 0},
+			attr{Attr: atHighPC, Form: formAddrx, Val: 1}),
+	)
+	b.Units = []*dwarfbuild.Unit{u}
+	check(t, b, Options{}, `
+		first [{1010 1020}]
+		second [{3100 3108} {3000 3100} {3100 3120} {6001 6002} {7000 7004} {7100 7110}]
+		direct [{1010 1020}]
+		indexed [{3100 3104}]
+		indexed1 [{3000 3100}]
+		dead 1
+		problem .debug_rnglists: offset 0x40000000: range list index is beyond the table`)
+}
+
+// Call sites in every form that producers use, and DWARF 2 without any.
+func TestCallSiteForms(t *testing.T) {
+	b := one()
+	u := cu(5, secOff(atStmtList, b.Line(dwarfbuild.LineTable{
+		Version: 5, Dirs: []string{"/src"},
+		Files: []dwarfbuild.LineFile{{Name: "zero.c"}, {Name: "one.c"}},
+	})))
+	a := abstract("a")
+	f := fn("main", 0x1000, 0x100)
+	for i, form := range []uint16{formImplicitConst, formData1, formData2, formData4, formUdata,
+		formSdata} {
+		f.Add(inl(a, low(0x1000+uint64(i)), length(1), attr{Attr: atCallFile, Form: form, Val: 1},
+			attr{Attr: atCallLine, Form: form, Val: 5 + i}))
+	}
+	f.Add(inl(a, low(0x1010), length(1)))
+	f.Add(inl(a, low(0x1011), length(1), udata(atCallFile, 99), udata(atCallLine, 1<<40)))
+	f.Add(inl(a, low(0x1012), length(1), udata(atCallFile, 0),
+		attr{Attr: atCallLine, Form: formIndirect,
+			Val: dwarfbuild.Indirect{Form: formData2, Val: 77}}))
+	u.Root.Add(a, f)
+	b.Units = []*dwarfbuild.Unit{u}
+	check(t, b, Options{}, `
+		main [{1000 1100}]
+		a [{1000 1001}] call /src/one.c:5:0
+		a [{1001 1002}] call /src/one.c:6:0
+		a [{1002 1003}] call /src/one.c:7:0
+		a [{1003 1004}] call /src/one.c:8:0
+		a [{1004 1005}] call /src/one.c:9:0
+		a [{1005 1006}] call /src/one.c:10:0
+		a [{1010 1011}] call ?:0:0
+		a [{1011 1012}] call ?:0:0
+		a [{1012 1013}] call /src/zero.c:77:0`)
+}
+
+// Calls that kept no code of their own are listed only for what is within them.
+func TestInlinedCallsWithoutCode(t *testing.T) {
+	a, c := abstract("a"), abstract("c")
+	block := func(kids ...*die) *die { return dwarfbuild.D(tagLexicalBlock).Add(kids...) }
+	u := cu(4)
+	u.Root.Add(a, c, fn("main", 0x1000, 64).Add(
+		inl(a),
+		inl(a).Add(block(inl(c))),
+		inl(a).Add(block(inl(c), block()), inl(c, low(0x1010), length(4))),
+		inl(c, low(0x1020), length(4))))
+	check(t, one(u), Options{}, `
+		main [{1000 1040}]
+		a [] call ?:0:0
+		c [{1010 1014}] call ?:0:0
+		c [{1020 1024}] call ?:0:0`)
+}
+
+// Functions hide in namespaces, in local types (gcc puts lambdas there), in
+// functions (GNU C, Ada, Go's closures not), and in any type where a language does
+// so. Each keeps its own inlined calls.
+func TestWhereFunctionsHide(t *testing.T) {
+	sib := attr{Attr: atSibling, Form: formRef4, Val: dwarfbuild.Sibling{}}
+	a := abstract("a")
+	at := uint64(0x1000)
+	f := func(n string, kids ...*die) *die {
+		at += 0x100
+		return fn(n, at, 0x10).Add(append(kids, inl(a, low(at), length(1)))...)
+	}
+	class := func(kids ...*die) *die { return dwarfbuild.D(tagStructureType, sib).Add(kids...) }
+	for _, lang := range []uint64{LangCpp14, LangRust} {
+		at = 0x1000
+		u := cu(4)
+		u.Root.Attrs[2].Val = lang
+		local := abstract("local")
+		local.Attrs = append(local.Attrs, sib)
+		u.Root.Add(a, class(f("in_type")),
+			dwarfbuild.D(tagNamespace, sib).Add(f("in_namespace")),
+			local.Add(class(f("in_abstract"))),
+			f("outer", class(f("lambda")), f("nested"), inl(a, low(0x1801), length(1))))
+		// The arguments of outer were placed before it: its own address is the last.
+		want := `
+			in_namespace [{1200 1210}]
+			a [{1200 1201}] call ?:0:0
+			in_abstract [{1300 1310}]
+			a [{1300 1301}] call ?:0:0
+			outer [{1600 1610}]
+			a [{1801 1802}] call ?:0:0
+			a [{1600 1601}] call ?:0:0
+			lambda [{1400 1410}]
+			a [{1400 1401}] call ?:0:0
+			nested [{1500 1510}]
+			a [{1500 1501}] call ?:0:0`
+		if lang == LangRust {
+			want = "in_type [{1100 1110}]\na [{1100 1101}] call ?:0:0" + want
+		}
+		check(t, one(u), Options{}, want)
+	}
+}
+
+// Duplicates that COMDAT folding leaves are visible, each with its own offset.
+func TestCOMDATDuplicates(t *testing.T) {
+	u, v := cu(4), cu(4)
+	u.Root.Add(fn("f", 0x1000, 16))
+	v.Root.Add(fn("f", 0x1000, 16))
+	b := one(u, v)
+	d := New(built(b.Sections(), false), Options{})
+	seen := make(map[uint64]bool)
+	if err := d.Walk(t.Context(), 2, func(u *Unit) error {
+		for _, f := range u.Functions {
+			seen[f.Offset] = true
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) != 2 {
+		t.Errorf("%d functions seen, want 2", len(seen))
+	}
+}
+
+// Codes of abbreviations need not be numbered from 1, tables may be shared, and
+// strings come in many forms.
+func TestAbbrevsAndStrings(t *testing.T) {
+	shared := &dwarfbuild.Abbrevs{Gap: 1000}
+	u, v := cu(5, secOff(atStrOffsetsBase, 8)), cu(5, secOff(atStrOffsetsBase, 8))
+	u.Abbrevs, v.Abbrevs = shared, shared
+	at := uint64(0x1000)
+	for _, form := range []uint16{formString, formStrp, formLineStrp, formStrx, formStrx1,
+		formStrx2, formStrx3, formStrx4} {
+		at += 16
+		v.Root.Add(sub(attr{Attr: atName, Form: form, Val: "f"}, low(at), length(4),
+			attr{Attr: 0x77, Form: formBlock1, Val: []byte("xx")},
+			attr{Attr: 0x78, Form: formExprloc, Val: []byte("xyz")},
+			attr{Attr: 0x79, Form: formData16, Val: 5},
+			attr{Attr: atMIPSLinkageName, Form: form, Val: "_f"}))
+	}
+	check(t, one(u, v), Options{}, `
+		f=_f [{1010 1014}]
+		f=_f [{1020 1024}]
+		f=_f [{1030 1034}]
+		f=_f [{1040 1044}]
+		f=_f [{1050 1054}]
+		f=_f [{1060 1064}]
+		f=_f [{1070 1074}]
+		f=_f [{1080 1084}]`)
+}
