@@ -1,0 +1,106 @@
+package resolve
+
+import (
+	"testing"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/store"
+)
+
+func TestIdentifyFile(t *testing.T) {
+	o := store.NewOverlay()
+	row := store.PathRow{Name: "x", ID: id(1), Dev: 0xfe01, Inode: 42, Gen: 7, MtimeNs: 100, CtimeNs: 200}
+	if err := o.PutDir("/usr/bin", store.DirRows{row, {Name: "script", Dev: 0xfe01, Inode: 43}}); err != nil {
+		t.Fatal(err)
+	}
+	good := ingest.ObjectQuery{Kind: ingest.ELF, Host: "here", EndNanos: 300,
+		File: ingest.FileRef{Path: "/usr/bin/x", Major: 0xfe, Minor: 1, Inode: 42, Generation: 7}}
+	with := func(change func(*ingest.ObjectQuery)) ingest.ObjectQuery {
+		q := good
+		change(&q)
+		return q
+	}
+	tests := []struct {
+		name   string
+		query  ingest.ObjectQuery
+		proven bool
+	}{
+		{"same", good, true},
+		{"path with dots", with(func(q *ingest.ObjectQuery) { q.File.Path = "/usr/lib/../bin//x" }), true},
+		{"generation not recorded", with(func(q *ingest.ObjectQuery) { q.File.Generation = 0 }), true},
+		{"changed at the very end", with(func(q *ingest.ObjectQuery) { q.EndNanos = 200 }), true},
+		{"other host", with(func(q *ingest.ObjectQuery) { q.Host = "there" }), false},
+		{"host not known", with(func(q *ingest.ObjectQuery) { q.Host = "" }), false},
+		{"other device", with(func(q *ingest.ObjectQuery) { q.File.Minor = 2 }), false},
+		{"other inode", with(func(q *ingest.ObjectQuery) { q.File.Inode = 41 }), false},
+		{"inode not recorded", with(func(q *ingest.ObjectQuery) { q.File.Inode = 0 }), false},
+		{"other generation", with(func(q *ingest.ObjectQuery) { q.File.Generation = 8 }), false},
+		{"changed since", with(func(q *ingest.ObjectQuery) { q.EndNanos = 199 }), false},
+		{"end not known", with(func(q *ingest.ObjectQuery) { q.EndNanos = 0 }), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			want, wantID := ingest.IDNone, buildid.ID{}
+			if tt.proven {
+				want, wantID = ingest.IDProven, id(1)
+			}
+			if got, source := Identify(o, IdentifyOptions{Hostname: "here"})(tt.query); got != wantID || source != want {
+				t.Errorf("%s by %d", got, source)
+			}
+			if !tt.proven {
+				want = ingest.IDTrusted
+			}
+			if got, source := Identify(o, IdentifyOptions{Hostname: "here", TrustPaths: true})(tt.query); got != id(1) || source != want {
+				t.Errorf("with trust: %s by %d", got, source)
+			}
+		})
+	}
+	for name, q := range map[string]ingest.ObjectQuery{
+		"no row":       with(func(q *ingest.ObjectQuery) { q.File.Path = "/usr/bin/y" }),
+		"no directory": with(func(q *ingest.ObjectQuery) { q.File.Path = "/opt/x" }),
+		"no object":    with(func(q *ingest.ObjectQuery) { q.File.Path = "/usr/bin/script" }),
+		"relative":     with(func(q *ingest.ObjectQuery) { q.File.Path = "x" }),
+		"kernel":       with(func(q *ingest.ObjectQuery) { q.Kind = ingest.Kernel }),
+	} {
+		if got, source := Identify(o, IdentifyOptions{Hostname: "here", TrustPaths: true})(q); !got.IsZero() || source != ingest.IDNone {
+			t.Errorf("%s: %s by %d", name, got, source)
+		}
+	}
+	if got, _ := Identify(nil, IdentifyOptions{TrustPaths: true})(good); !got.IsZero() {
+		t.Errorf("without a store: %s", got)
+	}
+}
+
+func TestIdentifyVDSO(t *testing.T) {
+	const class32, class64 = 1, 2
+	o := store.NewOverlay()
+	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.Kernel, VDSO: []buildid.ID{id(11)}}, nil)
+	merge(t, o, store.Manifest{ID: id(2), Kind: ingest.Kernel, VDSO: []buildid.ID{id(12), id(13)}}, nil)
+	merge(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel, Class: class32, VDSO: []buildid.ID{id(12), id(13)}}, nil)
+	merge(t, o, store.Manifest{ID: id(4), Kind: ingest.Kernel, VDSO: []buildid.ID{id(13), id(14)}}, nil)
+	merge(t, o, store.Manifest{ID: id(5), Kind: ingest.Kernel}, nil)
+	merge(t, o, store.Manifest{ID: id(12), Kind: ingest.VDSO, Class: class32}, nil)
+	merge(t, o, store.Manifest{ID: id(13), Kind: ingest.VDSO, Class: class64}, nil)
+	merge(t, o, store.Manifest{ID: id(14), Kind: ingest.VDSO, Class: class64}, nil)
+	for kernel, want := range map[buildid.ID]buildid.ID{
+		id(1): id(11), id(2): id(13), id(3): id(12), id(4): {}, id(5): {}, id(6): {}, {}: {},
+	} {
+		got, source := Identify(o, IdentifyOptions{})(ingest.ObjectQuery{Kind: ingest.VDSO, Kernel: kernel})
+		if got != want || (source == ingest.IDDerived) != !want.IsZero() {
+			t.Errorf("kernel %s: %s by %d, want %s", kernel, got, source, want)
+		}
+	}
+}
+
+// TestDevice compares with device numbers as stat(1) prints them.
+func TestDevice(t *testing.T) {
+	for _, tt := range []struct {
+		major, minor uint32
+		want         uint64
+	}{{8, 1, 0x801}, {0, 0x2f, 0x2f}, {253, 300, 0x10fd2c}, {0x12345, 0x6789a, 0x120006783459a}} {
+		if got := device(tt.major, tt.minor); got != tt.want {
+			t.Errorf("device %d:%d is %#x, want %#x", tt.major, tt.minor, got, tt.want)
+		}
+	}
+}
