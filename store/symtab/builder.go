@@ -112,7 +112,7 @@ func (b *Builder) Encode() (*Encoded, error) {
 
 // flatten cuts the overlaps of the sorted symbols: at each address the one with
 // the latest start wins, among equal starts the best alias; a symbol goes on where
-// those inside it end. It calls emit with disjoint ranges in ascending order, two
+// those inside it end, but an unsized one only if no alias of it has a size. It calls emit with disjoint ranges in ascending order, two
 // neighbours never of the same symbol.
 func (b *Builder) flatten(emit func(start, end uint64, c *candidate)) {
 	b.stack = b.stack[:0]
@@ -125,10 +125,13 @@ func (b *Builder) flatten(emit func(start, end uint64, c *candidate)) {
 		for j < len(b.cands) && b.cands[j].start == next {
 			j++
 		}
-		// The best of the group must come to lie on top. A worse one whose end is not
-		// beyond a better one's can never be seen.
+		// The best of the group must come to lie on top. Where one of them has a size,
+		// the guess at those that have none is not needed.
+		unsized := b.cands[i].flags & Unsized
 		for k := j - 1; k >= i; k-- {
-			b.stack = append(b.stack, int32(k))
+			if b.cands[k].flags&Unsized == unsized {
+				b.stack = append(b.stack, int32(k))
+			}
 		}
 		i = j
 	}
