@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 	"sync"
 
@@ -14,8 +13,8 @@ import (
 // collected, or a profile that is to be merged. assemble makes one Profile of
 // many, in an order that depends on the contents only.
 type shard struct {
-	places []intern.Pair    // by local location: number in objects, and offset
-	parts  [2]*intern.Table // lists of local locations (32-bit, little-endian); 0 is the empty one
+	places *intern.Pairs           // by local location: number in objects, and offset
+	parts  [numRoles]*intern.Lists // lists of local locations; 0 is the empty one
 	rows   *rowTable
 	// objects gives the object of the profile for the shard's own number.
 	objects []ObjectID
@@ -24,8 +23,8 @@ type shard struct {
 	// events gives the event of the profile; nil if they are the same.
 	events []uint16
 
-	location []LocationID // of the profile, by local location
-	rank     [2][]uint32  // of each part among the profile's parts
+	location []LocationID       // of the profile, by local location
+	rank     [numRoles][]uint32 // of each part among the profile's parts
 }
 
 // The two roles of a part: a stack is a kernel part, then a user part.
@@ -46,8 +45,7 @@ func assemble(p *Profile, shards []*shard) {
 	}
 	wg.Wait()
 	a := stackAssembler{p: p, shards: shards, roles: &roles}
-	a.stacks()
-	a.samples()
+	a.assemble()
 }
 
 // localPlace is a location of one shard, by its object in the profile.
@@ -70,12 +68,13 @@ func joinLocations(shards []*shard) []Location {
 	var wg sync.WaitGroup
 	for i, s := range shards {
 		wg.Go(func() {
-			list := make([]localPlace, len(s.places))
-			for n, pl := range s.places {
+			list := make([]localPlace, s.places.Len())
+			for n := range list {
+				pl := s.places.At(n)
 				list[n] = localPlace{Location{s.objects[pl.Object], addr.Offset(pl.Offset)}, uint32(n)}
 			}
 			slices.SortFunc(list, func(a, b localPlace) int { return compareLocations(a.Location, b.Location) })
-			s.location = make([]LocationID, len(s.places))
+			s.location = make([]LocationID, len(list))
 			sorted[i] = list
 		})
 	}
@@ -106,7 +105,7 @@ func joinLocations(shards []*shard) []Location {
 
 // partList holds the distinct parts of one role from all shards, sorted.
 type partList struct {
-	locs  []uint32 // locations of all parts, one after another
+	locs  []LocationID // locations of all parts, one after another
 	parts []partRef
 	last  []uint32 // by part: the last part that begins with all of it
 }
@@ -116,7 +115,7 @@ type partRef struct {
 	source uint32 // before sorting is over: where the part's rank is to be written
 }
 
-func (l *partList) list(i uint32) []uint32 {
+func (l *partList) list(i uint32) []LocationID {
 	r := l.parts[i]
 	return l.locs[r.at : r.at+r.n]
 }
@@ -126,20 +125,20 @@ func (l *partList) collect(shards []*shard, role int) {
 	total, words := 0, 0
 	for _, s := range shards {
 		total += s.parts[role].Len()
-		words += int(s.parts[role].KeyBytes() / 4)
+		words += s.parts[role].Words()
 	}
-	l.locs = make([]uint32, 0, words)
+	l.locs = make([]LocationID, 0, words)
 	l.parts = make([]partRef, 0, total)
 	for _, s := range shards {
 		for n := range uint32(s.parts[role].Len()) {
 			at := uint32(len(l.locs))
-			for key := s.parts[role].Key(n); len(key) >= 4; key = key[4:] {
-				l.locs = append(l.locs, uint32(s.location[binary.LittleEndian.Uint32(key)]))
+			for _, loc := range s.parts[role].At(n) {
+				l.locs = append(l.locs, s.location[loc])
 			}
 			l.parts = append(l.parts, partRef{at, uint32(len(l.locs)) - at, uint32(len(l.parts))})
 		}
 	}
-	sortParts(l.locs, l.parts, 0)
+	sortParts(l.locs, l.parts, 0, nil)
 	ranks := make([]uint32, total)
 	out := l.parts[:0]
 	for i := range l.parts {
@@ -153,6 +152,7 @@ func (l *partList) collect(shards []*shard, role int) {
 	for _, s := range shards {
 		n := s.parts[role].Len()
 		s.rank[role], ranks = ranks[:n:n], ranks[n:]
+		s.parts[role] = nil // not needed any more, and large
 	}
 	l.findLast()
 }
@@ -180,15 +180,22 @@ func (l *partList) findLast() {
 	closeFrom(0, len(l.parts))
 }
 
-func hasPrefix(list, prefix []uint32) bool {
+func hasPrefix(list, prefix []LocationID) bool {
 	return len(list) >= len(prefix) && slices.Equal(list[:len(prefix)], prefix)
 }
+
+// parallelSort is from how many parts on another goroutine is worth its while.
+const parallelSort = 1 << 13
 
 // sortParts sorts parts by their location lists, which agree up to depth: a
 // multikey quicksort (Bentley and Sedgewick), which looks at each location few
 // times where a comparison sort would compare long common beginnings again and
-// again.
-func sortParts(locs []uint32, parts []partRef, depth uint32) {
+// again. wg is nil but for calls by itself.
+func sortParts(locs []LocationID, parts []partRef, depth uint32, wg *sync.WaitGroup) {
+	if wg == nil {
+		wg = new(sync.WaitGroup)
+		defer wg.Wait()
+	}
 	key := func(r *partRef) uint64 { // 0 behind the end
 		if depth >= r.n {
 			return 0
@@ -211,8 +218,13 @@ func sortParts(locs []uint32, parts []partRef, depth uint32) {
 				i++
 			}
 		}
-		sortParts(locs, parts[:lt], depth)
-		sortParts(locs, parts[gt:], depth)
+		below, above, depthHere := parts[:lt], parts[gt:], depth
+		if len(below) > parallelSort {
+			wg.Go(func() { sortParts(locs, below, depthHere, wg) })
+		} else {
+			sortParts(locs, below, depth, wg)
+		}
+		sortParts(locs, above, depth, wg)
 		if pivot == 0 {
 			return
 		}

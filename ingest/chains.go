@@ -1,8 +1,7 @@
 package ingest
 
 import (
-	"encoding/binary"
-	"hash/maphash"
+	"slices"
 
 	"symbolize/ingest/addrspace"
 	"symbolize/ingest/intern"
@@ -14,25 +13,23 @@ import (
 // the number of keys stays that of the distinct chains (and meanings), whatever
 // forks, loads libraries or loads BPF programs.
 type chainTable struct {
-	chains  *intern.Table
-	located *intern.Table // lists of local locations; 0 is the empty list
-	pages   [][]chainEntry
+	chains *intern.Table[chainValue]
+	parts  intern.Lists // what chains came to, in local locations; 0 is the empty list
 	// recent holds answers by (chain, context) for chains that are met in several
 	// contexts; a miss costs a look-up, no more.
 	recent []chainAnswer
-	// others are the meanings of a chain beyond its first.
-	others map[chainMeaning]struct{}
+	// meanings are all parts that a chain has come to, for those with more than one.
+	meanings map[uint32][]uint32
 
-	loc     *locator
-	locs    *intern.Pairs // shared by both tables of a worker
-	scratch []byte
+	finder  *placeFinder
+	scratch []uint32
 }
 
-// chainEntry is what is known of a chain.
-type chainEntry struct {
-	context uint64 // of the last answer
-	part    uint32 // that answer: number in located
-	first   uint32 // the first answer ever
+// chainValue is what is known of a chain: its last answer.
+type chainValue struct {
+	context uint64 // in which it was given
+	part    uint32
+	frames  uint16
 	flags   uint8
 }
 
@@ -42,92 +39,113 @@ type chainAnswer struct {
 	part    uint32
 }
 
-// chainMeaning is one of several meanings of a chain.
-type chainMeaning struct{ chain, part uint32 }
+const recentBits = 14
 
-const (
-	entryPageBits = 11
-	entryPage     = 1 << entryPageBits
-	recentSize    = 1 << 14
-)
-
-func newChainTable(seed maphash.Seed, loc *locator, locs *intern.Pairs) *chainTable {
-	t := &chainTable{chains: intern.New(seed), located: intern.New(seed), loc: loc, locs: locs}
-	t.located.Add(nil)
+func newChainTable(finder *placeFinder) *chainTable {
+	t := &chainTable{chains: intern.New[chainValue](), finder: finder}
+	t.parts.Add(nil)
 	return t
 }
 
-func (t *chainTable) entry(chain uint32) *chainEntry {
-	return &t.pages[chain>>entryPageBits][chain&(entryPage-1)]
-}
-
-// context is what the meaning of a chain depends on besides its words.
-func (e *chainEntry) contextOf(user, kernel addrspace.Version) uint64 {
+// contextOf is what the meaning of a chain depends on besides its words.
+func (v *chainValue) contextOf(user, kernel addrspace.Version) uint64 {
 	var c uint64
-	if e.flags&partUser != 0 {
+	if v.flags&partUser != 0 {
 		c = uint64(user) << 32
 	}
-	if e.flags&partKernel != 0 {
+	if v.flags&partKernel != 0 {
 		c |= uint64(kernel)
 	}
 	return c
 }
 
-// add interns a part of a chain and returns the number of its located form.
-func (t *chainTable) add(words []byte, user, kernel addrspace.Version) (part uint32, flags uint8) {
+// add interns a part of a chain and returns what it comes to in these versions of
+// the address spaces.
+func (t *chainTable) add(words []byte, user, kernel addrspace.Version) chainValue {
 	if len(words) == 0 {
-		return 0, 0
+		return chainValue{}
 	}
-	chain, fresh := t.chains.Add(words)
+	chain, v, fresh := t.chains.Add(words)
 	if fresh {
-		if int(chain>>entryPageBits) == len(t.pages) {
-			t.pages = append(t.pages, make([]chainEntry, entryPage))
-		}
-		e := t.entry(chain)
-		part = t.locate(words, user, kernel)
-		e.part, e.first, e.flags = part, part, t.loc.flags
-		e.context = e.contextOf(user, kernel)
-		return part, e.flags
+		list := t.locate(words, user, kernel)
+		v.part, v.frames, v.flags = t.parts.Add(list), uint16(len(list)), t.finder.flags
+		v.context = v.contextOf(user, kernel)
+		return *v
 	}
-	e := t.entry(chain)
-	if c := e.contextOf(user, kernel); c != e.context {
-		e.part = t.elsewhere(chain, e, words, c, user, kernel)
-		e.context = c
+	if c := v.contextOf(user, kernel); c != v.context {
+		v.part = t.elsewhere(chain, v.part, words, c, user, kernel)
+		v.frames = uint16(len(t.parts.At(v.part)))
+		v.context = c
 	}
-	return e.part, e.flags
+	return *v
 }
 
 // elsewhere answers for a known chain in another context than the last.
-func (t *chainTable) elsewhere(chain uint32, e *chainEntry, words []byte, context uint64,
+func (t *chainTable) elsewhere(chain, last uint32, words []byte, context uint64,
 	user, kernel addrspace.Version,
 ) uint32 {
 	if t.recent == nil {
-		t.recent = make([]chainAnswer, recentSize)
+		t.recent = make([]chainAnswer, 1<<recentBits)
 	}
 	h := (context ^ uint64(chain)<<40 ^ uint64(chain)) * 0x9e3779b97f4a7c15
-	known := &t.recent[h>>(64-14)]
-	if known.chain != chain+1 || known.context != context {
-		*known = chainAnswer{context, chain + 1, t.locate(words, user, kernel)}
+	known := &t.recent[h>>(64-recentBits)]
+	if known.chain == chain+1 && known.context == context {
+		return known.part
 	}
-	if known.part != e.first {
-		if t.others == nil {
-			t.others = make(map[chainMeaning]struct{})
+	*known = chainAnswer{context, chain + 1, last}
+	list := t.locate(words, user, kernel)
+	if slices.Equal(list, t.parts.At(last)) {
+		return last
+	}
+	all := t.meanings[chain]
+	for _, part := range all {
+		if slices.Equal(list, t.parts.At(part)) {
+			known.part = part
+			return part
 		}
-		t.others[chainMeaning{chain, known.part}] = struct{}{}
 	}
+	if t.meanings == nil {
+		t.meanings = make(map[uint32][]uint32)
+	}
+	if len(all) == 0 {
+		all = append(all, last)
+	}
+	known.part = t.parts.Add(list)
+	t.meanings[chain] = append(all, known.part)
 	return known.part
 }
 
-func (t *chainTable) locate(words []byte, user, kernel addrspace.Version) uint32 {
-	t.loc.locate(words, user, kernel)
-	t.scratch = t.scratch[:0]
-	for _, s := range t.loc.spots {
-		n := t.locs.Add(intern.Pair{Object: s.object, Offset: s.offset})
-		t.scratch = binary.LittleEndian.AppendUint32(t.scratch, n)
-	}
-	part, _ := t.located.Add(t.scratch)
-	return part
+func (t *chainTable) locate(words []byte, user, kernel addrspace.Version) []uint32 {
+	t.scratch = t.finder.find(t.scratch[:0], words, user, kernel)
+	return t.scratch
 }
 
-// frames returns how many locations a located part has.
-func (t *chainTable) frames(part uint32) int { return len(t.located.Key(part)) / 4 }
+// placeFinder numbers the places that addresses lie in.
+type placeFinder struct {
+	locator
+	places *intern.Pairs
+}
+
+// find appends the local locations of a part of a chain.
+func (f *placeFinder) find(out []uint32, words []byte, user, kernel addrspace.Version) []uint32 {
+	f.locate(words, user, kernel)
+	for i := range f.spots {
+		s := &f.spots[i]
+		pl := intern.Pair{Object: s.object, Offset: s.offset}
+		if s.known == nil {
+			out = append(out, f.places.Add(pl))
+			continue
+		}
+		// A later address of this very chain may have taken the slot.
+		if s.known.place == 0 || s.known.object != s.object || s.known.offset != s.offset {
+			n := f.places.Add(pl)
+			if s.known.object == s.object && s.known.offset == s.offset {
+				s.known.place = n + 1
+			}
+			out = append(out, n)
+			continue
+		}
+		out = append(out, s.known.place-1)
+	}
+	return out
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"runtime"
 	"slices"
 	"strconv"
@@ -129,6 +128,11 @@ type threadState struct {
 	version     addrspace.Version
 	from, until uint64
 	valid       bool
+
+	// The labels of the thread's last sample, and their number with a worker.
+	labelled bool
+	labels   labels
+	label    uint32
 }
 
 const threadCache = 1 << 10
@@ -152,6 +156,7 @@ type reader struct {
 	user        addrspace.Version
 	kernel      addrspace.Version
 	kpart, part []byte
+	thread      *threadState
 
 	stats    Stats
 	warnings []warningAt
@@ -221,6 +226,7 @@ func (r *reader) who() bool {
 	if !r.haveK || !r.kspan.Holds(r.time) {
 		r.kspan, r.haveK = r.c.spaces.Kernel(r.time), true
 	}
+	r.thread = st
 	r.comm, r.user, r.kernel = st.comm, st.version, r.kspan.Version()
 	return r.c.wanted(s.PID, st.comm)
 }
@@ -236,20 +242,20 @@ func (r *reader) threadState(pid, tid int32, t uint64) threadState {
 // worker folds the samples of some chunks.
 type worker struct {
 	*reader
-	locator      locator
+	finder       placeFinder
 	kernelChains *chainTable
 	userChains   *chainTable
-	locs         *intern.Pairs
 	rows         *rowTable
 	first, last  uint64 // recorded times of samples
 	err          error
 }
 
-func newWorker(c *collector, seed maphash.Seed) *worker {
-	w := &worker{reader: newReader(c), locs: intern.NewPairs(), rows: newRowTable(), first: noTime}
-	w.locator.sb = c.sideband
-	w.kernelChains = newChainTable(seed, &w.locator, w.locs)
-	w.userChains = newChainTable(seed, &w.locator, w.locs)
+func newWorker(c *collector) *worker {
+	w := &worker{reader: newReader(c), rows: newRowTable(), first: noTime}
+	w.finder.sb = c.sideband
+	w.finder.places = intern.NewPairs()
+	w.kernelChains = newChainTable(&w.finder)
+	w.userChains = newChainTable(&w.finder)
 	return w
 }
 
@@ -261,12 +267,11 @@ func collect(ctx context.Context, c *collector) ([]*worker, error) {
 		n = runtime.GOMAXPROCS(0)
 	}
 	n = max(1, min(n, len(c.chunks)-1))
-	seed := maphash.MakeSeed()
 	workers := make([]*worker, n)
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for i := range workers {
-		w := newWorker(c, seed)
+		w := newWorker(c)
 		workers[i] = w
 		wg.Go(func() {
 			for {
@@ -292,31 +297,18 @@ func collect(ctx context.Context, c *collector) ([]*worker, error) {
 // fold folds the samples of one chunk.
 func (w *worker) fold(from, to int64) {
 	w.chunk(from, to)
-	keep := w.c.opts.Keep
 	for w.next() {
 		s := &w.sample
-		kernel, kflags := w.kernelChains.add(w.kpart, w.user, w.kernel)
-		user, uflags := w.userChains.add(w.part, w.user, w.kernel)
-		frames := w.kernelChains.frames(kernel) + w.userChains.frames(user)
-		if frames == 0 { // markers and rubbish only
+		kernel := w.kernelChains.add(w.kpart, w.user, w.kernel)
+		user := w.userChains.add(w.part, w.user, w.kernel)
+		if kernel.frames == 0 && user.frames == 0 { // markers and rubbish only
 			kernel, user = w.alone()
-			frames = w.kernelChains.frames(kernel) + w.userChains.frames(user)
 		}
-		k := rowKey{kernel: kernel, user: user, comm: w.comm, pid: -1, tid: -1, cpu: -1, event: uint32(w.event)}
-		if keep.PID {
-			k.pid = s.PID
-		}
-		if keep.TID {
-			k.tid = s.TID
-		}
-		if keep.CPU {
-			k.cpu = int32(s.CPU)
-		}
-		w.rows.add(&k, 1, s.Period)
+		w.rows.add(row{kernel: kernel.part, user: user.part, label: w.label(), count: 1, weight: s.Period})
 		w.stats.Samples++
 		w.stats.Weight += s.Period
-		w.stats.Frames += uint64(frames)
-		if (kflags|uflags)&partCut != 0 {
+		w.stats.Frames += uint64(kernel.frames) + uint64(user.frames)
+		if (kernel.flags|user.flags)&partCut != 0 {
 			w.stats.CutChains++
 		}
 		w.first, w.last = min(w.first, s.Time), max(w.last, s.Time)
@@ -326,14 +318,34 @@ func (w *worker) fold(from, to int64) {
 	}
 }
 
+// label numbers the labels of the present sample. Those of the thread's last
+// sample are mostly the same.
+func (w *worker) label() uint32 {
+	s, st, keep := &w.sample, w.thread, w.c.opts.Keep
+	l := labels{comm: w.comm, pid: -1, tid: -1, cpu: -1, event: uint16(w.event)}
+	if keep.PID {
+		l.pid = s.PID
+	}
+	if keep.TID {
+		l.tid = s.TID
+	}
+	if keep.CPU {
+		l.cpu = int32(s.CPU)
+	}
+	if !st.labelled || st.labels != l {
+		st.labels, st.label, st.labelled = l, w.rows.label(l), true
+	}
+	return st.label
+}
+
 // alone gives a sample whose chain has no address the stack of its own one; where
 // that is none either, the stack was not recorded.
-func (w *worker) alone() (kernel, user uint32) {
+func (w *worker) alone() (kernel, user chainValue) {
 	k, u := w.split.lone(w.rec, &w.sample)
-	kernel, _ = w.kernelChains.add(k, w.user, w.kernel)
-	user, _ = w.userChains.add(u, w.user, w.kernel)
-	if w.kernelChains.frames(kernel)+w.userChains.frames(user) == 0 {
-		user, _ = w.userChains.add(notUnwound, w.user, w.kernel)
+	kernel = w.kernelChains.add(k, w.user, w.kernel)
+	user = w.userChains.add(u, w.user, w.kernel)
+	if kernel.frames == 0 && user.frames == 0 {
+		user = w.userChains.add(notUnwound, w.user, w.kernel)
 	}
 	return kernel, user
 }

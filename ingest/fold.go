@@ -17,17 +17,19 @@ type folder struct {
 	workers []*worker
 	p       *Profile
 	shards  []*shard
+	counts  [numRoles]chainCount
 }
 
 func (f *folder) profile() (*Profile, []ObjectID) {
 	f.p = &Profile{}
 	number := f.objects()
+	f.joinChains()
 	comms := f.strings()
 	events := f.eventsUsed()
 	for _, w := range f.workers {
 		f.shards = append(f.shards, &shard{
-			places: w.locs.All(), rows: w.rows, objects: number,
-			parts:  [numRoles]*intern.Table{w.kernelChains.located, w.userChains.located},
+			places: w.finder.places, rows: w.rows, objects: number,
+			parts:  [numRoles]*intern.Lists{&w.kernelChains.parts, &w.userChains.parts},
 			comms:  func(code uint32) StringID { return comms[code] },
 			events: events,
 		})
@@ -45,8 +47,8 @@ func (f *folder) objects() []ObjectID {
 	used := make([]bool, len(raw))
 	belongs := false // something belongs to the kernel
 	for _, w := range f.workers {
-		for _, pl := range w.locs.All() {
-			used[pl.Object] = true
+		for i := range w.finder.places.Len() {
+			used[w.finder.places.At(i).Object] = true
 		}
 	}
 	x := newIdentifier(f.sideband, f.query(), f.opts.Identify)
@@ -104,13 +106,9 @@ func (f *folder) query() ObjectQuery {
 // the string of each comm code.
 func (f *folder) strings() map[uint32]StringID {
 	ids := make(map[uint32]StringID)
-	last := ^uint32(0) - 1
 	for _, w := range f.workers {
-		for i := range w.rows.n {
-			if c := w.rows.at(i).comm; c != last {
-				ids[c] = 0
-				last = c
-			}
+		for _, l := range w.rows.labels {
+			ids[l.comm] = 0
 		}
 	}
 	f.p.Strings = []string{""}
@@ -131,8 +129,8 @@ func (f *folder) strings() map[uint32]StringID {
 func (f *folder) eventsUsed() []uint16 {
 	used := make([]bool, len(f.events))
 	for _, w := range f.workers {
-		for i := range w.rows.n {
-			used[w.rows.at(i).event] = true
+		for _, l := range w.rows.labels {
+			used[l.event] = true
 		}
 	}
 	if !slices.Contains(used, true) && len(used) > 0 {
@@ -171,8 +169,7 @@ func (f *folder) stats() {
 		st.UnknownIDs += s.UnknownIDs
 		warnings = append(warnings, w.warnings...)
 	}
-	f.distinct(kernelRole)
-	f.distinct(userRole)
+	f.distinct(st)
 	f.sources()
 	f.warn(warnings)
 }
@@ -208,52 +205,6 @@ func (f *folder) warn(records []warningAt) {
 		st.Warnings = append(st.Warnings, Warning{Text: fmt.Sprintf(
 			"%s: %d samples belong to no event of the file and are left out", f.file.Name, st.UnknownIDs)})
 	}
-}
-
-// distinct counts the chains of a role over all workers, and their meanings.
-func (f *folder) distinct(role int) {
-	chains := make([]*chainTable, len(f.workers))
-	tables := make([]*intern.Table, len(f.workers))
-	for i, w := range f.workers {
-		chains[i] = w.kernelChains
-		if role == userRole {
-			chains[i] = w.userChains
-		}
-		tables[i] = chains[i].chains
-	}
-	type meaning struct {
-		table       int
-		chain, rank uint32
-	}
-	others := make(map[meaning]struct{}) // beyond the one that the first worker met first
-	owner := make([][]meaning, len(tables))
-	for i, t := range chains {
-		if t.others != nil {
-			owner[i] = make([]meaning, t.chains.Len())
-		}
-	}
-	st := &f.p.Stats
-	intern.Union(tables, func(table int, id uint32, first bool, ofTable int, ofID uint32) {
-		base := f.shards[ofTable].rank[role][chains[ofTable].entry(ofID).first]
-		if first {
-			st.DistinctChains++
-			st.DistinctKeys++
-		} else if r := f.shards[table].rank[role][chains[table].entry(id).first]; r != base {
-			others[meaning{ofTable, ofID, r}] = struct{}{}
-		}
-		if owner[table] != nil {
-			owner[table][id] = meaning{ofTable, ofID, base}
-		}
-	})
-	for i, t := range chains {
-		for m := range t.others {
-			own := owner[i][m.chain]
-			if r := f.shards[i].rank[role][m.part]; r != own.rank {
-				others[meaning{own.table, own.chain, r}] = struct{}{}
-			}
-		}
-	}
-	st.DistinctKeys += uint64(len(others))
 }
 
 // sources counts frames by how their object got its build ID, and finds the main

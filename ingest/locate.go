@@ -33,7 +33,25 @@ type spot struct {
 	pc     uint64 // as recorded
 	object uint32 // raw
 	offset uint64
+	known  *knownAddress // where to remember the place's number; nil if nowhere
 }
+
+// knownAddress is an answer that is kept at hand: the stacks of a process share
+// most of their addresses.
+type knownAddress struct {
+	at      addr.PC
+	version addrspace.Version
+	kernel  bool
+	flags   uint8
+	valid   bool
+	object  uint32
+	offset  uint64
+	place   uint32 // the number of (object, offset) with whoever asks, + 1; 0 if not known yet
+}
+
+// knownBits is log2 of how many answers are kept: as many as fit into a level 2
+// cache beside all else.
+const knownBits = 12
 
 // Properties of a part of a chain.
 const (
@@ -48,7 +66,11 @@ const (
 type locator struct {
 	sb    *sideband
 	spots []spot // of the last locate
-	flags uint8
+	// rubbish is where in spots addresses begin that cannot be code, -1 if there are
+	// none or code follows.
+	rubbish int
+	known   []knownAddress // direct-mapped
+	flags   uint8
 }
 
 // locate looks up the words of a part of a chain, leaf first, into l.spots.
@@ -56,47 +78,79 @@ type locator struct {
 // is exact (the interrupted instruction, or the user's at a system call); all
 // others are return addresses.
 //
-// Where the chain turns to rubbish it is cut, and what was before is kept: words
-// that are no marker and no address, and of return addresses those below any
-// code and kernel addresses in user mode. (perf throws such chains away whole.)
+// Where the chain turns to rubbish it is cut, and what was before is kept: at a
+// word that is no marker and no address, and at addresses that cannot be code
+// (below any mapping, the kernel's in user mode) with nothing mapped behind them.
+// perf throws chains of the first kind away whole, and prints the second.
 // A first address that the kernel recorded twice is kept twice, as perf does.
 func (l *locator) locate(words []byte, user, kernel addrspace.Version) {
 	l.spots = l.spots[:0]
 	l.flags = 0
 	mode, exact := uint64(contextUser), true
+	l.rubbish = -1
 	for ; len(words) >= 8; words = words[8:] {
 		pc := binary.LittleEndian.Uint64(words)
-		if pc >= contextMax {
-			switch pc {
-			case contextHV, contextKernel, contextUser, contextGuest, contextGuestKernel, contextGuestUser:
-				mode, exact = pc, true
-				continue
-			case contextUserDeferred:
-				l.add(pc, rawNoStack, 0)
-				return
-			}
-			l.flags |= partCut
+		if pc < contextMax {
+			l.address(mode, pc, exact, user, kernel)
+			exact = false
+			continue
+		}
+		switch pc {
+		case contextHV, contextKernel, contextUser, contextGuest, contextGuestKernel, contextGuestUser:
+			l.cut()
+			mode, exact = pc, true
+			continue
+		case contextUserDeferred:
+			l.cut()
+			l.add(pc, rawNoStack, 0)
 			return
 		}
-		if !exact && (pc < lowestCode || mode == contextUser && pc >= kernelHalf && !vsyscall(pc)) {
-			l.flags |= partCut
-			return
+		l.cut()
+		l.flags |= partCut
+		return
+	}
+	l.cut()
+}
+
+// cut takes away a tail of rubbish.
+func (l *locator) cut() {
+	if l.rubbish >= 0 {
+		l.spots = l.spots[:l.rubbish]
+		l.flags |= partCut
+		l.rubbish = -1
+	}
+}
+
+// address looks up one address.
+func (l *locator) address(mode, pc uint64, exact bool, user, kernel addrspace.Version) {
+	if exact {
+		l.one(mode, pc, addr.PC(pc), user, kernel)
+		return
+	}
+	if pc < lowestCode || mode == contextUser && pc >= kernelHalf && !vsyscall(pc) {
+		if l.rubbish < 0 {
+			l.rubbish = len(l.spots)
 		}
-		at := addr.PC(pc)
-		if !exact {
-			at--
+		unmapped := uint32(rawUnmapped)
+		if mode != contextUser {
+			unmapped = rawUnmappedKernel
 		}
-		l.one(mode, pc, at, user, kernel)
-		exact = false
+		l.add(pc, unmapped, 0)
+		return
+	}
+	l.one(mode, pc, addr.PC(pc-1), user, kernel)
+	if l.rubbish >= 0 && l.spots[len(l.spots)-1].object > rawUnmappedKernel {
+		l.rubbish = -1 // there is code behind it
 	}
 }
 
 func vsyscall(pc uint64) bool { return pc-vsyscallPage < vsyscallSize }
 
 func (l *locator) add(pc uint64, object uint32, offset addr.Offset) {
-	l.spots = append(l.spots, spot{pc, object, uint64(offset)})
+	l.spots = append(l.spots, spot{pc: pc, object: object, offset: uint64(offset)})
 }
 
+// one looks up an address in a mode; at is the place that pc stands for.
 func (l *locator) one(mode, pc uint64, at addr.PC, user, kernel addrspace.Version) {
 	switch mode {
 	case contextUser:
@@ -104,12 +158,12 @@ func (l *locator) one(mode, pc uint64, at addr.PC, user, kernel addrspace.Versio
 		case vsyscall(pc):
 			l.add(pc, rawVsyscall, addr.Offset(at-vsyscallPage))
 		case pc >= kernelHalf: // exact: the mode was wrong
-			l.inKernel(pc, at, kernel)
+			l.lookUp(pc, at, kernel, true)
 		default:
-			l.inUser(pc, at, user)
+			l.lookUp(pc, at, user, false)
 		}
 	case contextKernel:
-		l.inKernel(pc, at, kernel)
+		l.lookUp(pc, at, kernel, true)
 	case contextHV:
 		l.add(pc, rawHypervisor, 0)
 	default:
@@ -117,37 +171,50 @@ func (l *locator) one(mode, pc uint64, at addr.PC, user, kernel addrspace.Versio
 	}
 }
 
-func (l *locator) inUser(pc uint64, at addr.PC, v addrspace.Version) {
-	l.flags |= partUser
-	m := l.sb.spaces.User(v, at)
-	if m == nil {
-		l.add(pc, rawUnmapped, 0)
-		return
+// lookUp finds the mapping of an address in a version of a process's address
+// space or of the kernel's.
+func (l *locator) lookUp(pc uint64, at addr.PC, v addrspace.Version, kernel bool) {
+	if l.known == nil {
+		l.known = make([]knownAddress, 1<<knownBits)
 	}
-	l.mapped(pc, at, m)
+	h := (uint64(at) ^ uint64(v)<<32) * 0x9e3779b97f4a7c15
+	k := &l.known[h>>(64-knownBits)]
+	if k.at != at || k.version != v || k.kernel != kernel || !k.valid {
+		*k = knownAddress{at: at, version: v, kernel: kernel, valid: true}
+		if kernel {
+			l.inKernel(k)
+		} else {
+			l.inUser(k)
+		}
+		if l.sb.raw.list[k.object].Kind.Collapsed() {
+			k.offset = 0
+		}
+	}
+	l.flags |= k.flags
+	l.spots = append(l.spots, spot{pc: pc, object: k.object, offset: k.offset, known: k})
 }
 
-func (l *locator) inKernel(pc uint64, at addr.PC, v addrspace.Version) {
-	if !l.sb.spaces.Steady(at) {
-		l.flags |= partKernel
+func (l *locator) inUser(k *knownAddress) {
+	k.flags = partUser
+	if m := l.sb.spaces.User(k.version, k.at); m != nil {
+		k.object, k.offset = m.Object, uint64(m.Offset(k.at))
+		return
 	}
-	m := l.sb.spaces.InKernel(v, at)
-	switch {
+	k.object = rawUnmapped
+}
+
+func (l *locator) inKernel(k *knownAddress) {
+	if !l.sb.spaces.Steady(k.at) {
+		k.flags = partKernel
+	}
+	switch m := l.sb.spaces.InKernel(k.version, k.at); {
 	case m != nil:
-		l.mapped(pc, at, m)
-	case !l.sb.kernel && pc >= kernelHalf:
-		l.add(pc, rawHiddenKernel, 0)
+		k.object, k.offset = m.Object, uint64(m.Offset(k.at))
+	case !l.sb.kernel && k.at >= kernelHalf:
+		k.object = rawHiddenKernel
 	default:
-		l.add(pc, rawUnmappedKernel, 0)
+		k.object = rawUnmappedKernel
 	}
-}
-
-func (l *locator) mapped(pc uint64, at addr.PC, m *addrspace.Mapping) {
-	if l.sb.raw.list[m.Object].Kind.Collapsed() {
-		l.add(pc, m.Object, 0)
-		return
-	}
-	l.add(pc, m.Object, m.Offset(at))
 }
 
 // splitter parts the chains of samples into a kernel part, which begins with a

@@ -1,9 +1,8 @@
 package ingest
 
 import (
-	"encoding/binary"
 	"errors"
-	"hash/maphash"
+	"math"
 	"slices"
 
 	"symbolize/ingest/intern"
@@ -116,29 +115,32 @@ func (m *merger) strings() {
 // user part.
 func (m *merger) shard(i int) *shard {
 	p := m.in[i]
-	seed := maphash.MakeSeed()
 	s := &shard{
-		objects: m.number[i], events: m.event[i], rows: newRowTable(),
-		parts: [numRoles]*intern.Table{intern.New(seed), intern.New(seed)},
+		objects: m.number[i], events: m.event[i], rows: newRowTable(), places: intern.NewPairs(),
+		parts: [numRoles]*intern.Lists{new(intern.Lists), new(intern.Lists)},
 		comms: func(code uint32) StringID { return m.str[i][code] },
 	}
 	for _, l := range p.Locations {
-		s.places = append(s.places, intern.Pair{Object: uint32(l.Object), Offset: uint64(l.Offset)})
+		s.places.Add(intern.Pair{Object: uint32(l.Object), Offset: uint64(l.Offset)})
 	}
 	s.parts[kernelRole].Add(nil)
 	s.parts[userRole].Add(nil)
-	var buf []byte
-	part := make([]uint32, len(p.StackEnds))
-	for n := range part {
-		buf = buf[:0]
+	var list []uint32
+	for n := range p.StackEnds {
+		list = list[:0]
 		for _, l := range p.Stack(StackID(n)) {
-			buf = binary.LittleEndian.AppendUint32(buf, uint32(l))
+			list = append(list, uint32(l))
 		}
-		part[n], _ = s.parts[userRole].Add(buf)
+		s.parts[userRole].Add(list) // number n + 1
 	}
 	for _, sm := range p.Samples {
-		s.rows.add(&rowKey{user: part[sm.Stack], comm: uint32(sm.Comm), pid: sm.PID, tid: sm.TID,
-			cpu: sm.CPU, event: uint32(sm.Event)}, sm.Count, sm.Weight)
+		r := row{user: uint32(sm.Stack) + 1, weight: sm.Weight, label: s.rows.label(labels{
+			comm: uint32(sm.Comm), pid: sm.PID, tid: sm.TID, cpu: sm.CPU, event: sm.Event})}
+		for left := sm.Count; left > 0; left -= uint64(r.count) {
+			r.count = uint32(min(left, math.MaxUint32))
+			s.rows.add(r)
+			r.weight = 0
+		}
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package ingest
 import (
 	"cmp"
 	"slices"
+	"sync"
 )
 
 // stackAssembler numbers stacks and samples of a profile.
@@ -42,109 +43,203 @@ func (a *stackAssembler) compare(x, y pair) int {
 	return slices.Compare(user[n:], users.list(y.user))
 }
 
-// stacks makes the stacks that rows use, each once.
-func (a *stackAssembler) stacks() {
+// assemble makes the stacks that rows use, each once, and the samples.
+func (a *stackAssembler) assemble() {
+	ofRow, distinct := a.pairs()
+	sorted := a.sortPairs(distinct)
+	number := make([]uint32, len(distinct)) // stack by pair
+	unique := sorted[:0]                    // two pairs can be one stack: a place may be in either part
+	for _, i := range sorted {
+		if n := len(unique); n == 0 || a.compare(distinct[unique[n-1]], distinct[i]) != 0 {
+			unique = append(unique, i)
+		}
+		number[i] = uint32(len(unique) - 1)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { a.stacks(distinct, unique) })
+	for i, n := range ofRow {
+		ofRow[i] = number[n]
+	}
+	a.stack = ofRow
+	a.samples()
+	wg.Wait()
+}
+
+// stacks writes the stacks that are the given pairs.
+func (a *stackAssembler) stacks(pairs []pair, which []uint32) {
+	kernels, users := &a.roles[kernelRole], &a.roles[userRole]
+	words := 0
+	for _, i := range which {
+		words += int(kernels.parts[pairs[i].kernel].n) + int(users.parts[pairs[i].user].n)
+	}
+	a.p.StackEnds = make([]uint32, 0, len(which))
+	a.p.StackLocs = make([]LocationID, 0, words)
+	for _, i := range which {
+		a.p.StackLocs = append(a.p.StackLocs, kernels.list(pairs[i].kernel)...)
+		a.p.StackLocs = append(a.p.StackLocs, users.list(pairs[i].user)...)
+		a.p.StackEnds = append(a.p.StackEnds, uint32(len(a.p.StackLocs)))
+	}
+}
+
+// pairs returns the distinct pairs of all rows, in the order of their ranks, and
+// which of them each row has.
+func (a *stackAssembler) pairs() (ofRow []uint32, distinct []pair) {
 	total := 0
 	for _, s := range a.shards {
 		total += s.rows.n
 	}
-	order := make([]uint32, 0, total)
-	pairs := make([]pair, 0, total)
+	all := make([]pair, 0, total)
+	order := make([]uint32, total)
 	for _, s := range a.shards {
 		for i := range s.rows.n {
 			r := s.rows.at(i)
-			pairs = append(pairs, pair{s.rank[kernelRole][r.kernel], s.rank[userRole][r.user]})
-			order = append(order, uint32(len(order)))
+			order[len(all)] = uint32(len(all))
+			all = append(all, pair{s.rank[kernelRole][r.kernel], s.rank[userRole][r.user]})
 		}
 	}
-	order = radixSort(order, func(i uint32) uint32 { return pairs[i].user })
-	order = radixSort(order, func(i uint32) uint32 { return pairs[i].kernel })
-	a.stack = make([]uint32, total)
-	distinct := pairs[:0:0]
-	for _, i := range order {
-		if n := len(distinct); n == 0 || distinct[n-1] != pairs[i] {
-			distinct = append(distinct, pairs[i])
+	order = radixSort(order, func(i uint32) uint32 { return all[i].user })
+	order = radixSort(order, func(i uint32) uint32 { return all[i].kernel })
+	ofRow = make([]uint32, total)
+	for k, i := range order {
+		if k == 0 || all[order[k-1]] != all[i] {
+			distinct = append(distinct, all[i])
 		}
-		a.stack[i] = uint32(len(distinct) - 1)
+		ofRow[i] = uint32(len(distinct) - 1)
 	}
-	sorted := make([]uint32, len(distinct))
-	for i := range sorted {
-		sorted[i] = uint32(i)
-	}
-	slices.SortFunc(sorted, func(x, y uint32) int { return a.compare(distinct[x], distinct[y]) })
-	number := make([]uint32, len(distinct)) // stack by pair
-	words := 0
-	unique := sorted[:0]
-	for _, i := range sorted {
-		if n := len(unique); n == 0 || a.compare(distinct[unique[n-1]], distinct[i]) != 0 {
-			unique = append(unique, i)
-			words += len(a.roles[kernelRole].list(distinct[i].kernel)) + len(a.roles[userRole].list(distinct[i].user))
+	return ofRow, distinct
+}
+
+// sortPairs returns the numbers of pairs in the order of the stacks. The pairs
+// come in the order of their ranks, which is the same but where one kernel part
+// is the beginning of another (the empty one is, of all): what belongs to such a
+// part is a run of its own, and the runs are merged.
+func (a *stackAssembler) sortPairs(pairs []pair) []uint32 {
+	last := a.roles[kernelRole].last
+	rest := make([]uint32, 0, len(pairs))
+	runs := [][]uint32{nil}
+	for i := 0; i < len(pairs); {
+		kernel := pairs[i].kernel
+		var run []uint32
+		into := &rest
+		if last[kernel] != kernel {
+			into = &run
 		}
-		number[i] = uint32(len(unique) - 1)
+		for ; i < len(pairs) && pairs[i].kernel == kernel; i++ {
+			*into = append(*into, uint32(i))
+		}
+		if len(run) > 0 {
+			runs = append(runs, run)
+		}
 	}
-	a.p.StackEnds = make([]uint32, 0, len(unique))
-	a.p.StackLocs = make([]LocationID, 0, words)
-	for _, i := range unique {
-		for role, rank := range [numRoles]uint32{distinct[i].kernel, distinct[i].user} {
-			for _, l := range a.roles[role].list(rank) {
-				a.p.StackLocs = append(a.p.StackLocs, LocationID(l))
+	runs[0] = rest
+	for len(runs) > 1 { // neighbours in pairs: few rounds
+		for i := 0; i < len(runs); i += 2 {
+			if i+1 < len(runs) {
+				runs[i/2] = a.mergeRuns(pairs, runs[i], runs[i+1])
+			} else {
+				runs[i/2] = runs[i]
 			}
 		}
-		a.p.StackEnds = append(a.p.StackEnds, uint32(len(a.p.StackLocs)))
+		runs = runs[:(len(runs)+1)/2]
 	}
-	for i, pairNumber := range a.stack {
-		a.stack[i] = number[pairNumber]
+	return runs[0]
+}
+
+func (a *stackAssembler) mergeRuns(pairs []pair, x, y []uint32) []uint32 {
+	out := make([]uint32, 0, len(x)+len(y))
+	for len(x) > 0 && len(y) > 0 {
+		if a.compare(pairs[x[0]], pairs[y[0]]) <= 0 {
+			out, x = append(out, x[0]), x[1:]
+		} else {
+			out, y = append(out, y[0]), y[1:]
+		}
 	}
+	return append(append(out, x...), y...)
 }
 
 // samples sorts the rows of all shards and makes equal ones one.
 func (a *stackAssembler) samples() {
-	all := make([]Sample, 0, len(a.stack))
-	for _, s := range a.shards {
-		for i := range s.rows.n {
-			r := s.rows.at(i)
-			event := uint16(r.event)
-			if s.events != nil {
-				event = s.events[r.event]
+	order, rows := a.sortRows()
+	rowOf := func(i uint32) (*shard, *row) {
+		for _, s := range a.shards {
+			if int(i) < s.rows.n {
+				return s, s.rows.at(int(i))
 			}
-			all = append(all, Sample{
-				Stack: StackID(a.stack[len(all)]), Event: event, Comm: s.comms(r.comm),
-				PID: r.pid, TID: r.tid, CPU: r.cpu, Count: r.count, Weight: r.weight,
-			})
+			i -= uint32(s.rows.n)
 		}
+		panic("row of no shard") // order holds the numbers of all rows, once each
 	}
-	order := make([]uint32, len(all))
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	const signed = 1 << 31 // turns the order of int32 into that of uint32
-	for _, key := range []func(uint32) uint32{
-		func(i uint32) uint32 { return uint32(all[i].Stack) },
-		func(i uint32) uint32 { return uint32(all[i].CPU) ^ signed },
-		func(i uint32) uint32 { return uint32(all[i].TID) ^ signed },
-		func(i uint32) uint32 { return uint32(all[i].PID) ^ signed },
-		func(i uint32) uint32 { return uint32(all[i].Comm) },
-		func(i uint32) uint32 { return uint32(all[i].Event) },
-	} {
-		order = radixSort(order, key)
-	}
-	out := make([]Sample, 0, len(all))
+	out := make([]Sample, 0, rows)
 	for _, i := range order {
-		s := all[i]
-		if n := len(out); n > 0 && sameRow(&out[n-1], &s) {
-			out[n-1].Count += s.Count
-			out[n-1].Weight += s.Weight
+		s, r := rowOf(i)
+		l := &s.rows.labels[r.label]
+		sm := Sample{Stack: StackID(a.stack[i]), Event: s.eventOf(l), Comm: s.comms(l.comm),
+			PID: l.pid, TID: l.tid, CPU: l.cpu, Count: uint64(r.count), Weight: r.weight}
+		if n := len(out); n > 0 && sameRow(&out[n-1], &sm) {
+			out[n-1].Count += sm.Count
+			out[n-1].Weight += sm.Weight
 			continue
 		}
-		out = append(out, s)
+		out = append(out, sm)
 	}
-	a.p.Samples = slices.Clip(out)
+	a.p.Samples = out
+}
+
+func (s *shard) eventOf(l *labels) uint16 {
+	if s.events == nil {
+		return l.event
+	}
+	return s.events[l.event]
+}
+
+// sortRows returns the rows of all shards, numbered through, in the order of
+// samples: by labels, which are few and ranked beforehand, then by stack. distinct
+// is how many samples they make.
+func (a *stackAssembler) sortRows() (order []uint32, distinct int) {
+	type shardLabel struct {
+		Sample // with the labels only
+		shard  int
+		label  int
+	}
+	var all []shardLabel
+	ranks := make([][]uint32, len(a.shards))
+	for i, s := range a.shards {
+		ranks[i] = make([]uint32, len(s.rows.labels))
+		for n := range s.rows.labels {
+			l := &s.rows.labels[n]
+			all = append(all, shardLabel{Sample{Event: s.eventOf(l), Comm: s.comms(l.comm),
+				PID: l.pid, TID: l.tid, CPU: l.cpu}, i, n})
+		}
+	}
+	slices.SortFunc(all, func(x, y shardLabel) int { return compareSamples(x.Sample, y.Sample) })
+	rank := uint32(0)
+	for k := range all {
+		if k > 0 && compareSamples(all[k-1].Sample, all[k].Sample) != 0 {
+			rank++
+		}
+		ranks[all[k].shard][all[k].label] = rank
+	}
+	order = make([]uint32, len(a.stack))
+	label := make([]uint32, 0, len(a.stack))
+	for i, s := range a.shards {
+		for n := range s.rows.n {
+			order[len(label)] = uint32(len(label))
+			label = append(label, ranks[i][s.rows.at(n).label])
+		}
+	}
+	order = radixSort(order, func(i uint32) uint32 { return a.stack[i] })
+	order = radixSort(order, func(i uint32) uint32 { return label[i] })
+	for k, i := range order {
+		if k == 0 || a.stack[order[k-1]] != a.stack[i] || label[order[k-1]] != label[i] {
+			distinct++
+		}
+	}
+	return order, distinct
 }
 
 func sameRow(a, b *Sample) bool {
-	x, y := *a, *b
-	x.Count, x.Weight, y.Count, y.Weight = 0, 0, 0, 0
-	return x == y
+	return a.Stack == b.Stack && a.Event == b.Event && a.Comm == b.Comm && a.PID == b.PID &&
+		a.TID == b.TID && a.CPU == b.CPU
 }
 
 const (

@@ -11,65 +11,48 @@ type Pair struct {
 	Object uint32
 }
 
-type pairSlot struct {
-	offset uint64
-	object uint32
-	id     uint32 // number + 1; 0 is free
-}
-
-// Pairs numbers Pairs from 0 in the order in which they come. Its slots hold the
-// keys themselves, so that a look-up touches one cache line.
+// Pairs numbers Pairs from 0 in the order in which they come.
 type Pairs struct {
 	seed  maphash.Seed
-	slots []pairSlot
-	list  []Pair
+	slots []uint64 // as in Table
+	pages [][]Pair
+	n     int
 }
 
 // NewPairs returns an empty table.
 func NewPairs() *Pairs {
-	return &Pairs{seed: maphash.MakeSeed(), slots: make([]pairSlot, firstSlots)}
+	return &Pairs{seed: maphash.MakeSeed(), slots: make([]uint64, firstSlots)}
 }
 
 // Len returns the number of different pairs.
-func (t *Pairs) Len() int { return len(t.list) }
+func (t *Pairs) Len() int { return t.n }
 
-// All returns the pairs by number. The slice is the table's own.
-func (t *Pairs) All() []Pair { return t.list }
+// At returns the pair with this number.
+func (t *Pairs) At(id int) Pair { return t.pages[id>>pageBits][id&(pageSize-1)] }
 
 // Add returns the number of p.
 func (t *Pairs) Add(p Pair) uint32 {
-	mask := uint64(len(t.slots) - 1)
-	for i := t.hash(p) & mask; ; i = (i + 1) & mask {
-		s := &t.slots[i]
-		if s.id == 0 {
-			t.list = append(t.list, p)
-			*s = pairSlot{p.Offset, p.Object, uint32(len(t.list))}
-			if len(t.list)*2 > len(t.slots) {
-				t.grow()
-			}
-			return uint32(len(t.list)) - 1
-		}
-		if s.offset == p.Offset && s.object == p.Object {
-			return s.id - 1
-		}
-	}
-}
-
-func (t *Pairs) hash(p Pair) uint64 {
 	var b [12]byte
 	binary.LittleEndian.PutUint64(b[:], p.Offset)
 	binary.LittleEndian.PutUint32(b[8:], p.Object)
-	return maphash.Bytes(t.seed, b[:])
-}
-
-func (t *Pairs) grow() {
-	t.slots = make([]pairSlot, 2*len(t.slots))
+	h := maphash.Bytes(t.seed, b[:]) >> 32
 	mask := uint64(len(t.slots) - 1)
-	for n, p := range t.list {
-		i := t.hash(p) & mask
-		for t.slots[i].id != 0 {
-			i = (i + 1) & mask
+	i := h & mask
+	for ; t.slots[i] != 0; i = (i + 1) & mask {
+		if t.slots[i]>>32 == h {
+			if id := int(t.slots[i]&idMask) - 1; t.At(id) == p {
+				return uint32(id)
+			}
 		}
-		t.slots[i] = pairSlot{p.Offset, p.Object, uint32(n + 1)}
 	}
+	if t.n>>pageBits == len(t.pages) {
+		t.pages = append(t.pages, make([]Pair, pageSize))
+	}
+	t.pages[t.n>>pageBits][t.n&(pageSize-1)] = p
+	t.n++
+	t.slots[i] = h<<32 | uint64(t.n)
+	if t.n*4 > len(t.slots)*3 {
+		t.slots = Grow(t.slots)
+	}
+	return uint32(t.n) - 1
 }

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package intern
+
+func adviseHuge[E any]([]E) {}

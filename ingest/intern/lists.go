@@ -1,0 +1,63 @@
+package intern
+
+const (
+	listChunkBits = 18 // log2 of the words in a chunk of Lists: 1 MiB
+	listChunk     = 1 << listChunkBits
+	maxList       = listChunk
+)
+
+// Lists keeps lists of 32-bit numbers one behind the other, numbered from 0 in
+// the order in which they come, without looking for equal ones.
+type Lists struct {
+	chunks [][]uint32
+	fill   int // words used of the last chunk
+	refs   [][]listRef
+	n      int
+	words  int
+}
+
+type listRef struct {
+	pos uint32 // chunk number and offset
+	len uint32
+}
+
+// Len returns the number of lists.
+func (l *Lists) Len() int { return l.n }
+
+// Words returns the total length of the lists.
+func (l *Lists) Words() int { return l.words }
+
+// Add copies a list and returns its number. Lists over 2^18 words are cut there.
+func (l *Lists) Add(list []uint32) uint32 {
+	list = list[:min(len(list), maxList)]
+	last := len(l.chunks) - 1
+	if last < 0 || l.fill+len(list) > len(l.chunks[last]) {
+		size := firstChunk / 4
+		if last >= 0 {
+			size = min(2*len(l.chunks[last]), listChunk)
+		}
+		for size < len(list) {
+			size *= 2
+		}
+		l.chunks = append(l.chunks, make([]uint32, size))
+		last++
+		l.fill = 0
+	}
+	if l.n>>pageBits == len(l.refs) {
+		l.refs = append(l.refs, make([]listRef, pageSize))
+	}
+	l.refs[l.n>>pageBits][l.n&(pageSize-1)] = listRef{
+		uint32(last)<<listChunkBits | uint32(l.fill), uint32(len(list))}
+	copy(l.chunks[last][l.fill:], list)
+	l.fill += len(list)
+	l.words += len(list)
+	l.n++
+	return uint32(l.n) - 1
+}
+
+// At returns a list. It is the container's own.
+func (l *Lists) At(id uint32) []uint32 {
+	r := l.refs[id>>pageBits][id&(pageSize-1)]
+	at := r.pos & (listChunk - 1)
+	return l.chunks[r.pos>>listChunkBits][at : at+r.len : at+r.len]
+}
