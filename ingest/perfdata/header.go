@@ -211,16 +211,15 @@ const (
 // readAttrs reads the attrs section and each event's IDs.
 func (f *File) readAttrs() error {
 	h := &f.Header
-	if h.Attrs.Size == 0 {
-		f.warnAt(24, "the file has no events")
-		return nil
-	}
 	if h.AttrSize < attrSizeVer0+sectionRefSize || h.AttrSize > maxAttrSize+sectionRefSize {
 		return &decode.Error{Name: f.Name, Offset: 16,
 			Reason: fmt.Sprintf("attr size %d is not in %d..%d", h.AttrSize,
 				attrSizeVer0+sectionRefSize, maxAttrSize+sectionRefSize)}
 	}
 	n := h.Attrs.Size / int64(h.AttrSize)
+	if n == 0 {
+		f.warnAt(h.Attrs.Offset, "the file has no events")
+	}
 	if n > maxEvents || h.Attrs.Size > maxAttrBytes {
 		f.warnAt(h.Attrs.Offset, "%d events are more than are read, %d", n, maxEvents)
 		n = min(maxEvents, maxAttrBytes/int64(h.AttrSize))
