@@ -76,8 +76,8 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	fs.SortFlags = false
 	fs.BoolVar(&o.kernel, "kernel", false,
 		"the running kernel too: /proc/kallsyms, its modules, its vdso")
-	fs.StringVar(&o.kernelID, "kallsyms-id", "",
-		"the `BUILD-ID` of the kernel that kallsyms files among the paths are of")
+	fs.StringVar(&o.kernelID, "build-id", "",
+		"the `ID` of the kernel that kallsyms texts among the paths are of")
 	fs.StringArrayVar(&o.debugRoots, "debug-root", nil,
 		"look for separate debug files in `DIR` (default /usr/lib/debug); may be repeated")
 	fs.BoolVar(&o.noDebug, "no-debug-root", false, "look for no separate debug files elsewhere")
@@ -97,7 +97,7 @@ func (o *indexOptions) validate(args []string) error {
 	if o.kernelID != "" {
 		id, err := buildid.Parse(o.kernelID)
 		if err != nil {
-			return usagef("--kallsyms-id: %v", err)
+			return usagef("--build-id: %v", err)
 		}
 		o.kallsymsID = id
 	}

@@ -16,6 +16,7 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/perfdata"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -203,7 +204,7 @@ func openCapture(ctx context.Context, path string, opts ingest.Options) (
 		err = checkEvent(p, opts.Event)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, c.Close())
+		return nil, nil, captureError(errors.Join(err, c.Close()))
 	}
 	return c, p, nil
 }
@@ -213,6 +214,11 @@ func captureError(err error) error {
 	if errors.Is(err, ingest.ErrNotCapture) {
 		return withHint(err, "a capture is what `perf record -g` or a pprof profiler writes; "+
 			"`symbolize info FILE` tells what a file is")
+	}
+	for _, unread := range []error{perfdata.ErrPipe, perfdata.ErrDirectory, perfdata.ErrCompressed} {
+		if errors.Is(err, unread) {
+			return withHint(err, "record into one plain file: `perf record -g -o perf.data`, without -z and --threads")
+		}
 	}
 	return err
 }
@@ -298,7 +304,7 @@ func (s *session) addKallsyms(ctx context.Context, p *ingest.Profile) error {
 		return s.indexOverlay(ctx, s.o.kallsyms, kernels[0])
 	}
 	return withHint(usagef("--kallsyms: the captures are of %d kernels", len(kernels)),
-		"resolve those of each kernel for themselves, or `symbolize index --kallsyms-id ID FILE`")
+		"resolve those of each kernel for themselves, or `symbolize index --build-id ID FILE`")
 }
 
 // event returns the number of the event that a report of one event shows: that of

@@ -131,7 +131,7 @@ func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error 
 					return err
 				}
 				if err := r.replay(ctx, w, c, p); err != nil {
-					return fmt.Errorf("%s: %w", path, err)
+					return err
 				}
 				r.say(p)
 				return nil

@@ -1,15 +1,21 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/google/pprof/profile"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"symbolize/store"
 )
 
 var update = flag.Bool("update", false, "write what the scripts compare with anew")
@@ -30,7 +36,18 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup:               setupScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": cmdStatus,
+			"status":   cmdStatus,
+			"truncate": cmdTruncate,
+			"damage":   cmdDamage,
+			"lock":     cmdLock,
+			"pprof":    cmdPprof,
+			"behead":   cmdBehead,
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("no condition %q", cond)
 		},
 	})
 }
@@ -42,6 +59,11 @@ func setupScript(env *testscript.Env) error {
 	env.Setenv("SYMBOLIZE_STORE", filepath.Join(env.WorkDir, ".store"))
 	env.Setenv("XDG_DATA_HOME", "")
 	env.Setenv("TERM", "xterm")
+	fixtures, err := filepath.Abs("../../fixtures")
+	if err != nil {
+		return err
+	}
+	env.Setenv("FIXTURES", fixtures)
 	return os.MkdirAll(home, 0o755)
 }
 
@@ -63,4 +85,84 @@ func cmdStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("%v: exit status %d, want %d", args[1:], got, want)
 	}
+}
+
+// cmdTruncate is `truncate N FILE`: leaves the first N bytes.
+func cmdTruncate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: truncate N FILE")
+	}
+	n, err := strconv.ParseInt(args[0], 10, 64)
+	ts.Check(err)
+	path := ts.MkAbs(args[1])
+	fi, err := os.Stat(path)
+	ts.Check(err)
+	if fi.Size() <= n {
+		ts.Fatalf("%s has only %d bytes", args[1], fi.Size())
+	}
+	ts.Check(os.Truncate(path, n))
+}
+
+// cmdDamage is `damage STORE`: flips a bit in the middle of each data file of the
+// published generations, as a failing disk does.
+func cmdDamage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: damage STORE")
+	}
+	var files []string
+	for _, ext := range []string{"*.sst", "*.vlog"} {
+		found, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "gen", "*", ext))
+		ts.Check(err)
+		files = append(files, found...)
+	}
+	if len(files) == 0 {
+		ts.Fatalf("no data in %s", args[0])
+	}
+	for _, path := range files {
+		b, err := os.ReadFile(path)
+		ts.Check(err)
+		b[len(b)/2] ^= 0x10
+		ts.Check(os.WriteFile(path, b, 0o644))
+	}
+}
+
+// cmdLock is `lock STORE`: holds the store's lock until the script ends, as a
+// second writer does.
+func cmdLock(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: lock STORE")
+	}
+	w, err := store.OpenWriter(context.Background(), ts.MkAbs(args[0]), store.WriterOptions{})
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(w.Close()) })
+}
+
+// cmdPprof is `pprof FILE`: reads a profile with google/pprof's library, checks
+// it, and prints its sample types and function names. (`go tool pprof` would be
+// compiled anew in each script's home.)
+func cmdPprof(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: pprof FILE")
+	}
+	p, err := profile.ParseData([]byte(ts.ReadFile(args[0])))
+	ts.Check(err)
+	ts.Check(p.CheckValid())
+	out := ts.Stdout()
+	fmt.Fprint(out, "sample types:")
+	for _, t := range p.SampleType {
+		fmt.Fprintf(out, " %s/%s", t.Type, t.Unit)
+	}
+	fmt.Fprintln(out)
+	for _, f := range p.Function {
+		fmt.Fprintln(out, f.Name)
+	}
+}
+
+// cmdBehead is `behead FILE`: removes the first line.
+func cmdBehead(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: behead FILE")
+	}
+	_, rest, _ := strings.Cut(ts.ReadFile(args[0]), "\n")
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(rest), 0o644))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -139,8 +138,11 @@ func (a *app) importArchive(ctx context.Context, path string, to store.Sink) (er
 		a.reportErrors(res.Problems, res.More)
 		a.note(fmt.Sprintf("%s: %d objects, %d tables", path, res.Objects, res.Sources))
 	}
-	if errors.Is(err, store.ErrDamaged) {
-		return withHint(fmt.Errorf("%s: %w", path, err), "what stood before the damage was imported")
+	if err != nil && res != nil && res.Objects > 0 {
+		return withHint(fmt.Errorf("%s: %w", path, err), "what stands before that was imported")
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
