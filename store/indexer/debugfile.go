@@ -36,7 +36,9 @@ func (w *worker) debugFiles(t *fileTask, f *elf.File, id buildid.ID) (looked []s
 			return false
 		}
 		t.ds.hold()
-		d := &fileTask{ds: t.ds, path: real, st: st, class: classELF, owner: owner, debug: true}
+		d := &fileTask{
+			ds: t.ds, path: real, row: t.row, st: st, class: classELF, owner: owner, debug: true,
+		}
 		w.ix.progress(func(p *Progress) { p.Objects++ })
 		w.ix.queue.pushObject(d.run)
 		return true

@@ -1,6 +1,9 @@
 package indexer
 
 import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"slices"
@@ -156,4 +159,38 @@ func realDir(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return root
+}
+
+// TestDamagedDebugFile has a debug file that passes for one and cannot be read: it
+// is looked at again when it has been mended.
+func TestDamagedDebugFile(t *testing.T) {
+	root, m, id := realDir(t), newMemory(), mixedID(t)
+	opts := Options{DebugRoots: []string{root}}
+	app := filepath.Join(root, "mixed")
+	debug := filepath.Join(root, ".build-id", id.Hex()[:2], id.Hex()[2:]+".debug")
+	whole := fixture(t, "bin/mixed.debug")
+	write(t, app, fixture(t, "bin/mixed"))
+	f, err := elf.NewFile(bytes.NewReader(whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := slices.Clone(whole)
+	shoff := binary.LittleEndian.Uint64(bad[0x28:])
+	for i, s := range f.Sections {
+		if s.Type == elf.SHT_SYMTAB { // its offset: far outside
+			binary.LittleEndian.PutUint64(bad[shoff+uint64(i)*64+24:], 1<<40)
+		}
+	}
+	write(t, debug, bad)
+	settle()
+	if sum := m.index(t, opts, app); len(sum.Problems) != 1 || sum.Problems[0].Path != debug {
+		t.Errorf("problems %v", sum.Problems)
+	}
+	m.again(t, opts, app)
+	write(t, debug, whole)
+	settle()
+	m.index(t, opts, app)
+	if !slices.Contains(m.names(t, id, store.Symtab), "main") {
+		t.Error("the mended file is not seen")
+	}
 }

@@ -22,7 +22,9 @@ type fileTask struct {
 	// owner is set for a debug file without build ID that a runtime file was linked
 	// to: the object it belongs to. It then has no row of its own.
 	owner buildid.ID
-	debug bool // found as another file's debug file: no row of its own
+	// debug is set for a file that was found as another one's debug file: row is that
+	// one's, and it has none of its own.
+	debug bool
 }
 
 // fileResult is what reading a file gave.
@@ -48,11 +50,18 @@ func (t *fileTask) run(w *worker) {
 		if res.skip != "" {
 			ix.sum.Skipped[res.skip]++
 		}
-		if res.err != nil {
+		err := res.err
+		if err == nil && t.named && res.id.IsZero() {
+			err = fmt.Errorf("no object: %s", res.skip)
+		}
+		if err != nil {
 			ix.sum.Problems = append(ix.sum.Problems,
-				Problem{Path: t.path, Err: res.err, Hint: hintFor(res.skip), Named: t.named})
+				Problem{Path: t.path, Err: err, Hint: hintFor(res.skip), Named: t.named})
 		}
 	})
+	if t.debug && (res.err != nil || res.again) {
+		t.ds.refuse(t.row.Name, refused(t.path, t.st))
+	}
 	if t.debug || res.again {
 		return
 	}

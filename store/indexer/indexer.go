@@ -109,7 +109,7 @@ func Index(ctx context.Context, paths []string, view store.View,
 	}
 	ix.sum.Skipped = make(map[string]uint64)
 	ix.addRoots(paths)
-	if opts.Kernel {
+	if ix.opts.Kernel {
 		ix.queue.pushObject(func(w *worker) { w.liveKernel() })
 	}
 	ix.run()
@@ -146,6 +146,9 @@ func (ix *index) addRoots(paths []string) {
 		}
 	}
 	for dir, names := range files {
+		if slices.ContainsFunc(kept, func(k string) bool { return inside(dir, k) }) {
+			continue // the walk comes by; two writers of one directory's rows would not do
+		}
 		slices.Sort(names)
 		names = slices.Compact(names)
 		ix.queue.pushDir(func(w *worker) { w.namedFiles(dir, names) })

@@ -268,3 +268,16 @@ func TestVDSOProblems(t *testing.T) {
 		}
 	}
 }
+
+func TestProcKallsymsMeansTheKernel(t *testing.T) {
+	root := realDir(t)
+	sys := sysRoot(filepath.Join(root, "sys"))
+	if err := os.CopyFS(string(sys), os.DirFS(string(fakeSystem(t, 0xffffffff81000000)))); err != nil {
+		t.Fatal(err)
+	}
+	m := newMemory()
+	m.index(t, Options{sys: sys}, sys.path("/proc/kallsyms"))
+	if len(m.ids) != 2 {
+		t.Errorf("objects %v", m.ids)
+	}
+}

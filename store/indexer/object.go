@@ -2,6 +2,8 @@ package indexer
 
 import (
 	stdelf "debug/elf"
+	"path/filepath"
+	"strings"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -39,7 +41,7 @@ func estimate(f *elf.File) int64 {
 // it holds what could be read all the same.
 func (w *worker) contribution(path string, f *elf.File, id buildid.ID) (*store.Contribution, error) {
 	c := &store.Contribution{Manifest: store.Manifest{
-		ID: id, Kind: kindOfObject(f), Machine: uint16(f.Machine), Class: uint8(f.Class),
+		ID: id, Kind: kindOfObject(path, f), Machine: uint16(f.Machine), Class: uint8(f.Class),
 		BigEndian: f.BigEndian, Type: uint16(f.Type),
 	}}
 	m := &c.Manifest
@@ -77,14 +79,24 @@ func (w *worker) contribution(path string, f *elf.File, id buildid.ID) (*store.C
 }
 
 // kindOfObject says what an object is by its file.
-func kindOfObject(f *elf.File) ingest.ObjectKind {
+func kindOfObject(path string, f *elf.File) ingest.ObjectKind {
 	switch {
 	case f.IsModule():
 		return ingest.Module
 	case f.IsKernelImage():
 		return ingest.Kernel
+	case isVDSOPath(path):
+		return ingest.VDSO
 	}
 	return ingest.ELF
+}
+
+// isVDSOPath reports whether a file is a vdso by where it lies: perf's cache
+// ([vdso]/BUILDID/vdso), or beside a kernel's modules (vdso/vdso64.so).
+func isVDSOPath(path string) bool {
+	dir, base := filepath.Split(path)
+	return base == "vdso" && !idOfDir(path).IsZero() ||
+		filepath.Base(dir) == "vdso" && strings.HasSuffix(base, ".so")
 }
 
 // sources collects the tables of one file.

@@ -209,6 +209,10 @@ func TestSkippedKinds(t *testing.T) {
 		t.Errorf("skipped %v, objects %v, problems %v", sum.Skipped, m.ids, sum.Problems)
 	}
 	m.again(t, Options{}, root)
+	sum = newMemory().index(t, Options{}, filepath.Join(root, "crt1.o"))
+	if got := problems(sum, root); got != "crt1.o: no object: "+SkipRelocatable {
+		t.Errorf("named by the user: %q", got)
+	}
 }
 
 // TestNoSymbols has an object without a single name: known all the same, so that

@@ -37,6 +37,8 @@ type dirState struct {
 	pending int  // files in work, and one for the scan
 	changed bool // some row differs from the old ones
 	broken  bool // the listing is incomplete: old rows must stay
+
+	refused map[string][]string // for Looked of the rows with these names
 }
 
 func (ix *index) newDirState(dir string) *dirState {
@@ -62,6 +64,17 @@ func (ds *dirState) put(row store.PathRow) {
 	ds.mu.Unlock()
 }
 
+// refuse notes for the row of a file a debug file that could not be read: when it
+// has become another, the row is stale.
+func (ds *dirState) refuse(name, looked string) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if ds.refused == nil {
+		ds.refused = make(map[string][]string)
+	}
+	ds.refused[name] = append(ds.refused[name], looked)
+}
+
 func (ds *dirState) hold() {
 	ds.mu.Lock()
 	ds.pending++
@@ -78,9 +91,16 @@ func (ds *dirState) release() {
 	if !last || ds.broken || ds.ix.ctx.Err() != nil {
 		return
 	}
-	if ds.changed || len(ds.rows) != len(ds.old) {
-		ds.ix.putDir(ds.dir, ds.rows.Sort())
+	if !ds.changed && len(ds.rows) == len(ds.old) {
+		return
 	}
+	rows := ds.rows.Sort()
+	for name, looked := range ds.refused {
+		if row := rows.Find(name); row != nil {
+			row.Looked = append(row.Looked, looked...)
+		}
+	}
+	ds.ix.putDir(ds.dir, rows)
 }
 
 // scanDir is the task of one directory. parent is the device that the walk comes
@@ -212,7 +232,7 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 			s.ix.unreadable(path, err, s.named)
 			return ""
 		}
-		class = classify(name, s.head[:n], s.named)
+		class = classify(filepath.Base(path), s.head[:n], s.named)
 	}
 	switch {
 	case class == classNone && s.named:
