@@ -35,6 +35,20 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
+// BenchmarkMergeSmall writes what most objects of /usr/lib are: one short table.
+func BenchmarkMergeSmall(b *testing.B) {
+	c := testContribution(b, 0, 30)
+	w := openTestWriter(b, "")
+	n := 0
+	for b.Loop() {
+		c.Manifest.ID = testID(n)
+		if err := w.Merge(context.Background(), c); err != nil {
+			b.Fatal(err)
+		}
+		n++
+	}
+}
+
 // benchStore is a store of 2,000 small objects, as /usr/lib of a small machine
 // gives.
 func benchStore(b *testing.B) string {

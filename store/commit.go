@@ -7,8 +7,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// batch gathers entries and commits them in transactions of bounded size. Within
-// one transaction all or nothing survives a crash; the order of transactions is
+// batch gathers entries and commits them in transactions of bounded size. Of two
+// entries with one key the later one counts. Within one transaction all or nothing survives a crash; the order of transactions is
 // the order of put.
 type batch struct {
 	ctx     context.Context

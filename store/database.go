@@ -18,6 +18,8 @@ import (
 type database struct {
 	path string // of the store, for messages
 	log  logSink
+	// passedOver says of each newer generation why it was not opened.
+	passedOver []string
 
 	mu sync.RWMutex
 	db *badger.DB // nil when closed

@@ -87,8 +87,11 @@ func (w *Writer) tidy() error {
 
 // collect is GC; the caller holds writing.
 func (w *Writer) collect(ctx context.Context, opts GCOptions) (*GCResult, error) {
+	err := w.flushRows()
+	if err != nil {
+		return nil, err
+	}
 	res := new(GCResult)
-	var err error
 	if res.Before, err = diskUse(w.path); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
@@ -161,7 +164,7 @@ type collector struct {
 func (c *collector) run(ctx context.Context) error {
 	c.wanted, c.damaged = make(map[buildid.Key]bool), make(map[buildid.Key]bool)
 	if c.opts.Unreferenced {
-		for dir, err := range c.w.Dirs() {
+		for dir, err := range c.w.database.Dirs() {
 			if err := skipDamage(err); err != nil {
 				return err
 			}
@@ -178,7 +181,7 @@ func (c *collector) run(ctx context.Context) error {
 			return err
 		}
 	}
-	for dir, err := range c.w.Dirs() {
+	for dir, err := range c.w.database.Dirs() {
 		if errors.Is(err, ErrDamaged) {
 			c.res.Damaged++
 			continue

@@ -238,6 +238,9 @@ func publish(store, dir string) (gen uint64, err error) {
 	if err := writeSynced(filepath.Join(dir, sumsName), appendSums(nil, sums)); err != nil {
 		return 0, err
 	}
+	if err := sameMode(dir, sums); err != nil {
+		return 0, err
+	}
 	parent := filepath.Join(store, gensName)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return 0, err
@@ -249,6 +252,29 @@ func publish(store, dir string) (gen uint64, err error) {
 		return 0, err
 	}
 	return gen, errors.Join(syncDir(parent), syncDir(store))
+}
+
+// sameMode gives all files the permissions that the umask gave SUMS. Badger makes
+// some of them for their owner alone, and a store may have readers beside him.
+func sameMode(dir string, sums []fileSum) error {
+	info, err := os.Stat(filepath.Join(dir, sumsName))
+	if err != nil {
+		return err
+	}
+	for _, s := range sums {
+		path := filepath.Join(dir, s.name)
+		have, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if have.Mode().Perm() == info.Mode().Perm() {
+			continue
+		}
+		if err := os.Chmod(path, info.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dropForeign removes what is no part of a generation: the discard statistics,

@@ -192,6 +192,9 @@ func TestDamagedGeneration(t *testing.T) {
 			if r.Generation() != 1 || len(r.Warnings()) == 0 {
 				t.Errorf("%s %s: generation %d, warnings %q", s.name, name, r.Generation(), r.Warnings())
 			}
+			if v, err := r.Verify(t.Context()); err != nil || v.Sound() {
+				t.Errorf("%s %s: verify: %v, %v", s.name, name, v, err)
+			}
 			r.Close()
 			fillStore(t, copied, 10, 20)
 			if v := mustVerify(t, copied); v.Objects != 20 {
@@ -381,6 +384,25 @@ func TestReadOnlyDirectory(t *testing.T) {
 	r.Close()
 	if got := treeSums(t, path); !mapsEqual(got, before) {
 		t.Error("reading changed the store")
+	}
+}
+
+// TestModes lets others read what the umask lets them.
+func TestModes(t *testing.T) {
+	path := t.TempDir()
+	fillStore(t, path, 300, 303)
+	sums, err := readSums(genDir(path, 1))
+	if err != nil || len(sums) != 4 {
+		t.Fatal(sums, err)
+	}
+	want, err := os.Stat(filepath.Join(path, formatName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sums {
+		if info, err := os.Stat(filepath.Join(genDir(path, 1), s.name)); err != nil || info.Mode() != want.Mode() {
+			t.Errorf("%s: %v, want %v", s.name, info.Mode(), want.Mode())
+		}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Environment of a test binary that was started again as another process.
 const (
-	childRole  = "STORE_TEST_CHILD" // "write", "hold", "read" or "fill"
+	childRole  = "STORE_TEST_CHILD" // "write", "hold" or "fill"
 	childStore = "STORE_TEST_STORE"
 )
 
@@ -38,12 +38,8 @@ func runChild(role, path string) error {
 		fmt.Println("held")
 		time.Sleep(time.Minute)
 		return w.Close()
-	case "read":
-		return childRead(path)
 	case "fill":
 		return childFill(path)
 	}
 	return fmt.Errorf("no role %s", strconv.Quote(role))
 }
-
-func childRead(string) error { return nil }

@@ -70,6 +70,7 @@ func OpenReader(path string) (*Reader, error) {
 // wraps fs.ErrNotExist means that the list may be out of date.
 func (r *Reader) openFirst(gens []uint64) error {
 	var first error
+	r.passedOver = nil
 	for _, g := range gens {
 		err := r.openGeneration(g)
 		if err == nil {
@@ -78,7 +79,9 @@ func (r *Reader) openFirst(gens []uint64) error {
 		if !errors.Is(err, ErrDamaged) {
 			return err
 		}
-		r.log.warn("generation %d is passed over: %v", g, err)
+		text := fmt.Sprintf("generation %d is passed over: %v", g, err)
+		r.passedOver = append(r.passedOver, text)
+		r.log.warn("%s", text)
 		if first == nil {
 			first = err
 		}

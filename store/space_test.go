@@ -88,6 +88,34 @@ func childFill(path string) error {
 	return nil
 }
 
+// TestReadOnlyMount reads a store on a file system that is mounted read-only.
+func TestReadOnlyMount(t *testing.T) {
+	if os.Getenv("SYMBOLIZE_LIVE") == "" {
+		t.Skip("LIVE TEST SKIPPED: needs root to mount a tmpfs; set SYMBOLIZE_LIVE=1")
+	}
+	mnt := t.TempDir()
+	if err := syscall.Mount("tmpfs", mnt, "tmpfs", 0, "size=64m"); err != nil {
+		t.Fatalf("mount: %v", err)
+	}
+	t.Cleanup(func() { syscall.Unmount(mnt, 0) })
+	path := filepath.Join(mnt, "store")
+	fillStore(t, path, 300, 310)
+	if err := syscall.Mount("", mnt, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatalf("remount: %v", err)
+	}
+	r := openTestReader(t, path)
+	checkObject(t, r, 305, 325)
+	if r.shadow != "" {
+		t.Log("through a shadow directory")
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := OpenWriter(context.Background(), path, WriterOptions{}); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("writer: %v", err)
+	}
+}
+
 // TestFullDisk fills a small file system, in a process of its own because Badger
 // dies of SIGBUS where it writes to a page that the disk has no room for. The
 // writer ends with ErrNoSpace and the store verifies.

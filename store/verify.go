@@ -85,6 +85,9 @@ func (v *VerifyResult) add(kind ProblemKind, id buildid.ID, path, format string,
 // error says that it could not be done, not that something is wrong.
 func (d *database) Verify(ctx context.Context) (*VerifyResult, error) {
 	v := new(VerifyResult)
+	for _, text := range d.passedOver {
+		v.add(Damage, buildid.ID{}, d.path, "%s", text)
+	}
 	for e, err := range d.scan([]byte{prefixManifest}, true) {
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return nil, err

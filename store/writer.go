@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,7 +44,8 @@ type Writer struct {
 	// writing is held by whatever changes the database or replaces it.
 	writing     sync.Mutex
 	space       *spaceGuard
-	dirty       bool // something was written since the last generation
+	rows        *batch // path rows that are not committed yet
+	dirty       bool   // something was written since the last generation
 	gen         uint64
 	publishedAt time.Time
 	publishTook time.Duration
@@ -272,31 +274,83 @@ func (b *batch) withdraw(key []byte, old *Manifest, changes []sourceChange) erro
 	return b.put(key, encodeManifest(without))
 }
 
-// PutDir implements Sink.
+// PutDir implements Sink. Rows are gathered into large transactions: those of the
+// last directories become visible to the Writer's own methods at once, and to a
+// crash when as much has come together, or with Publish and Close.
 func (w *Writer) PutDir(dir string, rows DirRows) error {
 	if err := checkDir(dir, rows); err != nil {
 		return err
+	}
+	var text []byte
+	if len(rows) > 0 {
+		var err error
+		if text, err = encodeRows(slices.Clone(rows).Sort()); err != nil {
+			return fmt.Errorf("directory %s: %w", dir, err)
+		}
 	}
 	w.writing.Lock()
 	defer w.writing.Unlock()
 	if w.db == nil {
 		return fmt.Errorf("%s: %w", w.path, ErrClosed)
 	}
-	b := &batch{ctx: context.Background(), w: w}
-	if len(rows) == 0 {
-		if err := b.remove(dirKey(dir)); err != nil {
-			return err
+	if w.rows == nil {
+		w.rows = &batch{ctx: context.Background(), w: w}
+	}
+	key := dirKey(dir)
+	if text == nil {
+		return w.rows.remove(key)
+	}
+	return w.rows.put(key, text)
+}
+
+// flushRows commits the path rows gathered so far; the caller holds writing.
+func (w *Writer) flushRows() error {
+	if w.rows == nil || w.db == nil {
+		return nil
+	}
+	return w.rows.commit()
+}
+
+// flushed is flushRows for methods that read.
+func (w *Writer) flushed() error {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	return w.flushRows()
+}
+
+// Dir implements View.
+func (w *Writer) Dir(dir string) (DirRows, bool, error) {
+	if err := w.flushed(); err != nil {
+		return nil, false, err
+	}
+	return w.database.Dir(dir)
+}
+
+// Dirs visits the path rows of all directories, sorted by path, as Reader's does.
+func (w *Writer) Dirs() iter.Seq2[Directory, error] {
+	return func(yield func(Directory, error) bool) {
+		if err := w.flushed(); err != nil {
+			yield(Directory{}, err)
+			return
 		}
-		return b.commit()
+		w.database.Dirs()(yield)
 	}
-	text, err := encodeRows(slices.Clone(rows).Sort())
-	if err != nil {
-		return fmt.Errorf("directory %s: %w", dir, err)
+}
+
+// Verify is Reader's, of what was written so far.
+func (w *Writer) Verify(ctx context.Context) (*VerifyResult, error) {
+	if err := w.flushed(); err != nil {
+		return nil, err
 	}
-	if err := b.put(dirKey(dir), text); err != nil {
-		return err
+	return w.database.Verify(ctx)
+}
+
+// Stats is Reader's, of what was written so far.
+func (w *Writer) Stats(ctx context.Context) (*Stats, error) {
+	if err := w.flushed(); err != nil {
+		return nil, err
 	}
-	return b.commit()
+	return w.database.Stats(ctx)
 }
 
 // Publish makes all that was written so far a generation, which readers that open
@@ -306,6 +360,9 @@ func (w *Writer) Publish() error {
 	defer w.writing.Unlock()
 	if w.db == nil {
 		return fmt.Errorf("%s: %w", w.path, ErrClosed)
+	}
+	if err := w.flushRows(); err != nil {
+		return err
 	}
 	return w.publish(true)
 }
@@ -318,6 +375,9 @@ func (w *Writer) publishByTheWay() error {
 	}
 	if every < 0 || time.Since(w.publishedAt) < max(every, publishShare*w.publishTook) {
 		return nil
+	}
+	if err := w.flushRows(); err != nil {
+		return err
 	}
 	return w.publish(true)
 }
@@ -381,9 +441,9 @@ func (w *Writer) Close() error {
 	if w.lock == nil {
 		return nil
 	}
-	var err error
+	err := w.flushRows()
 	if w.db != nil && w.dirty && manySmallLogs(filepath.Join(w.path, liveName)) {
-		err = w.tidy()
+		err = errors.Join(err, w.tidy())
 	}
 	if w.db != nil {
 		err = errors.Join(err, w.publish(false))
