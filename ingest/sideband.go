@@ -294,7 +294,7 @@ func (sb *sideband) mapping(rec *perfdata.Record) {
 	case mode == perfdata.CPUModeGuestKernel, mode == perfdata.CPUModeGuestUser:
 		return // all guest code is one location
 	case mode == perfdata.CPUModeKernel || m.PID == -1:
-		if !sb.kernelMapping(&e) {
+		if !sb.kernelMapping(rec, &e) {
 			return
 		}
 	case string(m.Filename) == VsyscallPath:
@@ -310,7 +310,7 @@ func (sb *sideband) mapping(rec *perfdata.Record) {
 }
 
 // kernelMapping makes e the kernel's own map or a module's.
-func (sb *sideband) kernelMapping(e *sideEvent) bool {
+func (sb *sideband) kernelMapping(rec *perfdata.Record, e *sideEvent) bool {
 	m := &sb.mmap
 	name := string(m.Filename)
 	e.kind, e.layer = sideKernel, addrspace.Base
@@ -319,7 +319,7 @@ func (sb *sideband) kernelMapping(e *sideEvent) bool {
 	case strings.HasPrefix(name, "[guest."):
 		return false
 	case isKernel, isVmlinux(name), name == "[kernel]":
-		return sb.kernelImage(e, ref, isKernel)
+		return sb.kernelImage(rec, e, ref, isKernel)
 	}
 	e.ref, e.c = sb.raw.module(m), 0
 	return true
@@ -328,7 +328,7 @@ func (sb *sideband) kernelMapping(e *sideEvent) bool {
 // kernelImage places the kernel. The record's pgoff is the run-time address of
 // the reference symbol that its name ends with, 0 if it was hidden
 // (kptr_restrict): then nothing can be said of the kernel's addresses.
-func (sb *sideband) kernelImage(e *sideEvent, ref string, named bool) bool {
+func (sb *sideband) kernelImage(rec *perfdata.Record, e *sideEvent, ref string, named bool) bool {
 	m := &sb.mmap
 	if ref == "" || !named {
 		ref = "_text"
@@ -350,7 +350,24 @@ func (sb *sideband) kernelImage(e *sideEvent, ref string, named bool) bool {
 	sb.kernel = true
 	e.ref = sb.raw.kernel(ref, m.BuildID)
 	e.c = e.a - m.PgOff // so that offsets count from the reference symbol
+	around := *e
+	around.layer, around.b = addrspace.Around, max(e.b, kernelReach(sb.arch, e.a))
+	sb.add(rec, around)
 	return true
+}
+
+// kernelReach is how far from start on an address may lie in the kernel's image.
+// The recorded map ends with .text, but .init.text, where the idle task of the
+// first CPU has its outer frames for ever, comes behind the data.
+func kernelReach(arch string, start uint64) uint64 {
+	const (
+		x86Modules = 0xffffffffc0000000 // MODULES_VADDR, behind KERNEL_IMAGE_SIZE
+		reach      = 128 << 20
+	)
+	if arch == "x86_64" && start < x86Modules {
+		return x86Modules
+	}
+	return endOf(start, reach)
 }
 
 // build orders the changes of state and plays them.

@@ -45,7 +45,8 @@ type Layer uint8
 
 // The layers of the kernel's address space, lowest first: a higher one wins.
 const (
-	Base    Layer = iota // the kernel image and its modules
+	Around  Layer = iota // addresses that can only be the kernel's if nothing else claims them
+	Base                 // the kernel image and its modules
 	Image                // trampolines, dispatchers, out-of-line code: whole pages, wherever they start
 	Program              // BPF programs: exact ranges
 	numLayers
