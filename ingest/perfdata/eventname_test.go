@@ -47,7 +47,8 @@ func TestEventNames(t *testing.T) {
 		b.PMUMappings(perfbuild.PMU{Type: 9, Name: "msr"})
 		b.FinishedRound()
 		if got := openBuilt(t, b).Events[0].Name; got != tt.want {
-			t.Errorf("type %d config %#x: %q, want %q", tt.event.Type, tt.event.Config, got, tt.want)
+			t.Errorf("type %d config %#x: %q, want %q", tt.event.Type, tt.event.Config, got,
+				tt.want)
 		}
 	}
 }

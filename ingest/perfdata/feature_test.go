@@ -34,7 +34,8 @@ func everyFeature(b *perfbuild.File) {
 	b.BuildIDs(
 		perfbuild.BuildIDEntry{Misc: perfbuild.Kernel, ID: id20, Filename: "[kernel.kallsyms]"},
 		perfbuild.BuildIDEntry{Misc: perfbuild.User, ID: id20[:8], Filename: "/bin/go", Align: 8},
-		perfbuild.BuildIDEntry{Misc: perfbuild.User, ID: id20[:16], NoSize: true, Filename: "/bin/md5"},
+		perfbuild.BuildIDEntry{Misc: perfbuild.User, ID: id20[:16], NoSize: true,
+			Filename: "/bin/md5"},
 		perfbuild.BuildIDEntry{PID: 77, Misc: perfbuild.GuestKernel, ID: id20, Filename: "[guest]"})
 	b.Feature(perfbuild.FeatureBPFProgInfo, []byte{0, 0, 0, 0})
 	b.Feature(200, []byte("nobody knows"))
@@ -52,19 +53,23 @@ func TestFeatures(t *testing.T) {
 		want := Features{
 			Unknown: []Feature{200},
 			BuildIDs: []BuildIDEntry{
-				{ID: buildid.New(id20), PID: -1, CPUMode: CPUModeKernel, Filename: "[kernel.kallsyms]"},
+				{ID: buildid.New(id20), PID: -1, CPUMode: CPUModeKernel,
+					Filename: "[kernel.kallsyms]"},
 				{ID: buildid.New(id20[:8]), PID: -1, CPUMode: CPUModeUser, Filename: "/bin/go"},
-				{ID: buildid.Padded(id20[:16]), PID: -1, CPUMode: CPUModeUser, Filename: "/bin/md5"},
+				{ID: buildid.Padded(id20[:16]), PID: -1, CPUMode: CPUModeUser,
+					Filename: "/bin/md5"},
 				{ID: buildid.New(id20), PID: 77, CPUMode: CPUModeGuestKernel, Filename: "[guest]"},
 			},
 			Hostname: "host", OSRelease: "6.18.15", Version: "6.1.192", Arch: "x86_64",
-			CPUDesc: "A CPU", CPUID: "Vendor,6,1", CPUsAvail: 4, CPUsOnline: 2, TotalMemKiB: 16 << 20,
-			CmdLine: []string{"/usr/bin/perf", "record", "-g", strings.Repeat("long ", 40)},
+			CPUDesc: "A CPU", CPUID: "Vendor,6,1", CPUsAvail: 4, CPUsOnline: 2,
+			TotalMemKiB: 16 << 20,
+			CmdLine:     []string{"/usr/bin/perf", "record", "-g", strings.Repeat("long ", 40)},
 			EventDesc: []EventDesc{{Attr: f.Events[0].Attr, Name: "cpu-clock",
 				IDs: []uint64{11, 12}}},
 			PMUMappings: []PMU{{4, "cpu"}, {9, "msr"}},
 			FirstTime:   1000, LastTime: 2000, ClockRes: 1,
-			ClockData:   &ClockData{ClockID: 4, WallNanos: 1_700_000_000_000_000_000, ClockNanos: 123456},
+			ClockData: &ClockData{ClockID: 4, WallNanos: 1_700_000_000_000_000_000,
+				ClockNanos: 123456},
 			Compressed:  &Compression{Type: 1, Level: 1, Ratio: 3, MmapLen: 1 << 20},
 			BranchStack: true,
 		}

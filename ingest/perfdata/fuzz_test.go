@@ -39,7 +39,8 @@ func FuzzOpen(f *testing.F) {
 			t.Fatalf("data %+v of %d bytes", file.Data, len(data))
 		}
 		for x, sec := range file.Features.Sections {
-			if b, err := file.FeatureBytes(x, int64(len(data))); err != nil || int64(len(b)) != sec.Size {
+			b, err := file.FeatureBytes(x, int64(len(data)))
+			if err != nil || int64(len(b)) != sec.Size {
 				t.Fatalf("%s at %+v: %d bytes, %v", x, sec, len(b), err)
 			}
 		}

@@ -120,7 +120,8 @@ func TestAttrSizes(t *testing.T) {
 			f := openBuilt(t, b)
 			want := Attr{Type: AttrBreakpoint, Size: uint32(size), Config: 7, SamplePeriod: 777,
 				SampleType: SampleIP | SampleTID | SampleCallchain, ReadFormat: 0b10111,
-				Flags: FlagSampleIDAll | FlagUseClockID | 1<<preciseShift, BPType: 3, Config1: 0x1000}
+				Flags:  FlagSampleIDAll | FlagUseClockID | 1<<preciseShift,
+				BPType: 3, Config1: 0x1000}
 			if size >= 80 {
 				want.BranchSampleType = ev.BranchSampleType
 			}

@@ -161,8 +161,9 @@ func TestRecorded(t *testing.T) {
 			continue
 		}
 		x := &f.Features
-		if len(f.Warnings) > 0 || x.Hostname != "vm" || x.Arch != "x86_64" || x.Version != "6.1.192" ||
-			!strings.HasPrefix(x.OSRelease, "6.18.") || x.CmdLine[0] != "/usr/bin/perf" {
+		if len(f.Warnings) > 0 || x.Hostname != "vm" || x.Arch != "x86_64" ||
+			x.Version != "6.1.192" || !strings.HasPrefix(x.OSRelease, "6.18.") ||
+			x.CmdLine[0] != "/usr/bin/perf" {
 			t.Errorf("%s: %v, %+v", name, f.Warnings, x)
 		}
 		zstd := name == "zstd"
@@ -227,7 +228,8 @@ func TestRecordedSamples(t *testing.T) {
 		if recs[i].Type == TypeSample && f.DecodeSample(&recs[i], &s) == nil && s.HasUserStack {
 			stacks++
 			if len(s.UserRegs) != 20*8 || len(s.UserStack) == 0 || len(s.UserStack) > 1024 {
-				t.Errorf("dwarf: %d bytes of registers, %d of stack", len(s.UserRegs), len(s.UserStack))
+				t.Errorf("dwarf: %d bytes of registers, %d of stack", len(s.UserRegs),
+					len(s.UserStack))
 			}
 		}
 	}
@@ -237,7 +239,10 @@ func TestRecordedSamples(t *testing.T) {
 	f, recs = open(t, "tracepoint")
 	program := regexp.MustCompile("bin/|/proc/self/exe")
 	for i := range recs {
-		if recs[i].Type == TypeSample && (f.DecodeSample(&recs[i], &s) != nil || !program.Match(s.Raw)) {
+		if recs[i].Type != TypeSample {
+			continue
+		}
+		if err := f.DecodeSample(&recs[i], &s); err != nil || !program.Match(s.Raw) {
 			t.Errorf("tracepoint: raw %q", s.Raw)
 		}
 	}

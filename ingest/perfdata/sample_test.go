@@ -197,8 +197,8 @@ func TestReadFormats(t *testing.T) {
 			values = append(values, uint64(1000+i))
 		}
 		b := perfbuild.New()
-		b.Events = []perfbuild.Event{{SampleType: perfbuild.IP | perfbuild.Read | perfbuild.Callchain,
-			ReadFormat: rf}}
+		b.Events = []perfbuild.Event{{
+			SampleType: perfbuild.IP | perfbuild.Read | perfbuild.Callchain, ReadFormat: rf}}
 		b.Sample(perfbuild.Sample{Read: values, Chain: []uint64{perfbuild.ContextUser, 0x77}})
 		f := openBuilt(t, b)
 		rec := records(t, f)[0]
@@ -302,9 +302,11 @@ func TestEventOfSample(t *testing.T) {
 		want   int
 		ok     bool
 	}{
-		{"one event, any ID", []perfbuild.Event{{SampleType: base | perfbuild.IDField, IDs: []uint64{5}}},
+		{"one event, any ID", []perfbuild.Event{
+			{SampleType: base | perfbuild.IDField, IDs: []uint64{5}}},
 			perfbuild.Sample{ID: 99}, 0, true},
-		{"identifier", []perfbuild.Event{{SampleType: base | perfbuild.Identifier, IDs: []uint64{5}},
+		{"identifier", []perfbuild.Event{
+			{SampleType: base | perfbuild.Identifier, IDs: []uint64{5}},
 			{SampleType: base | perfbuild.Identifier | perfbuild.CPU, IDs: []uint64{6, 7}}},
 			perfbuild.Sample{Event: 1, ID: 7}, 1, true},
 		{"ID field", []perfbuild.Event{{SampleType: base | perfbuild.IDField, IDs: []uint64{5}},
@@ -325,7 +327,8 @@ func TestEventOfSample(t *testing.T) {
 			{SampleType: base, IDs: []uint64{6}}}, perfbuild.Sample{Event: 1}, 0, true},
 		{"no IDs in attrs", []perfbuild.Event{{SampleType: base | perfbuild.Identifier},
 			{SampleType: base | perfbuild.Identifier}}, perfbuild.Sample{Event: 1, ID: 3}, 0, true},
-		{"unknown ID", []perfbuild.Event{{SampleType: base | perfbuild.Identifier, IDs: []uint64{5}},
+		{"unknown ID", []perfbuild.Event{
+			{SampleType: base | perfbuild.Identifier, IDs: []uint64{5}},
 			{SampleType: base | perfbuild.Identifier, IDs: []uint64{6}}},
 			perfbuild.Sample{ID: 99}, 0, false},
 		{"ID of two events", []perfbuild.Event{
@@ -356,7 +359,8 @@ func TestEventOfSample(t *testing.T) {
 func TestNoAllocations(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		for range 100 {
-			b.Sample(perfbuild.Sample{PID: 1, Time: 5, Chain: []uint64{perfbuild.ContextUser, 1, 2, 3}})
+			b.Sample(perfbuild.Sample{PID: 1, Time: 5,
+				Chain: []uint64{perfbuild.ContextUser, 1, 2, 3}})
 			b.Comm(1, 1, "name", false, perfbuild.At{Time: 6})
 		}
 		f := openBuilt(t, b)

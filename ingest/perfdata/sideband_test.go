@@ -57,7 +57,8 @@ var sideBand = []struct {
 	}, TypeMmap2, getMmap, mmapResult{Mmap{PID: 7, TID: 7, Prot: 5,
 		BuildID: buildid.New(id20[:8])}, "/lib/a"}},
 	{"MMAP2 with build ID of unbelievable size", func(b *perfbuild.File) {
-		b.Mmap2(perfbuild.Mmap{PID: 7, BuildID: id20[:16], BuildIDSize: 200, Filename: "/lib/a"}, at)
+		b.Mmap2(perfbuild.Mmap{PID: 7, BuildID: id20[:16], BuildIDSize: 200, Filename: "/lib/a"},
+			at)
 	}, TypeMmap2, getMmap, mmapResult{Mmap{PID: 7, TID: 7, Prot: 5,
 		BuildID: buildid.Padded(id20[:16])}, "/lib/a"}},
 	{"COMM", func(b *perfbuild.File) { b.Comm(7, 8, "kworker/0:1", false, at) },
@@ -78,7 +79,9 @@ var sideBand = []struct {
 		b.KSymbol(0xffffffffc0001000, 4096, 2, true, "kprobe_optinsn_page", at)
 	}, TypeKSymbol, getKSymbol, ksymbolResult{KSymbol{Addr: 0xffffffffc0001000, Len: 4096,
 		Kind: KSymbolOOL, Unregister: true}, "kprobe_optinsn_page"}},
-	{"BPF_EVENT", func(b *perfbuild.File) { b.BPFEvent(1, 960, [8]byte{1, 2, 3, 4, 5, 6, 7, 8}, at) },
+	{"BPF_EVENT", func(b *perfbuild.File) {
+		b.BPFEvent(1, 960, [8]byte{1, 2, 3, 4, 5, 6, 7, 8}, at)
+	},
 		TypeBPFEvent, getBPFEvent, BPFEvent{Kind: BPFLoad, ID: 960,
 			Tag: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}}},
 	{"LOST", func(b *perfbuild.File) { b.Lost(11, 5, at) },
@@ -93,7 +96,8 @@ var sideBand = []struct {
 		TypeUnthrottle, getThrottle, Throttle{Time: at.Time, ID: 11, StreamID: 12}},
 	{"TEXT_POKE", func(b *perfbuild.File) {
 		b.TextPoke(0xffffffff81000010, []byte{0x90}, []byte{0xe8, 1, 2, 3, 4}, at)
-	}, TypeTextPoke, getTextPoke, textPokeResult{0xffffffff81000010, "\x90", "\xe8\x01\x02\x03\x04"}},
+	}, TypeTextPoke, getTextPoke, textPokeResult{0xffffffff81000010, "\x90",
+		"\xe8\x01\x02\x03\x04"}},
 	{"NAMESPACES", func(b *perfbuild.File) {
 		b.Namespaces(7, 8, [][2]uint64{{4, 100}, {4, 101}, {4, 102}}, at)
 	}, TypeNamespaces, getNamespaces, Namespaces{PID: 7, TID: 8,

@@ -74,8 +74,9 @@ func swapped(t *testing.T, f *File) *perfbuild.File {
 		a := ev.Attr
 		b.AttrSize = int(a.Size)
 		b.Events = append(b.Events, perfbuild.Event{Type: uint32(a.Type), Config: a.Config,
-			Period: a.SamplePeriod, SampleType: uint64(a.SampleType), ReadFormat: uint64(a.ReadFormat),
-			Flags: uint64(a.Flags), Config1: a.Config1, BranchSampleType: a.BranchSampleType,
+			Period: a.SamplePeriod, SampleType: uint64(a.SampleType),
+			ReadFormat: uint64(a.ReadFormat),
+			Flags:      uint64(a.Flags), Config1: a.Config1, BranchSampleType: a.BranchSampleType,
 			RegsUser: a.SampleRegsUser, StackUser: a.SampleStackUser, ClockID: a.ClockID,
 			RegsIntr: a.SampleRegsIntr, MaxStack: a.SampleMaxStack, IDs: ev.IDs, Name: ev.Name})
 	}
