@@ -53,62 +53,7 @@ func parse(t testing.TB, data []byte) *profile.Profile {
 	return prof
 }
 
-// everyKind is a profile with one object of every kind, named and unresolved
-// places, an inlined call, labels and two events.
-func everyKind() *ingest.Profile {
-	b := profilebuild.New(profilebuild.Clock(), ingest.Event{Name: "page-faults", Unit: "count", Period: 1})
-	b.Meta = ingest.Meta{Command: "perf record -a -g", Recorder: "perf 6.1.192", Comments: []string{"a comment"},
-		StartNanos: 1_700_000_000_000_000_000, Duration: 5_000_000_000, MainProgram: "/usr/bin/main program"}
-	lib := b.Object(ingest.Object{Kind: ingest.ELF, ID: id(1), File: ingest.FileRef{Path: "/usr/lib/libc.so.6"},
-		Segments: []ingest.SegmentRef{{Offset: 0x28000, Len: 0x155000}}})
-	main := b.Object(ingest.Object{Kind: ingest.ELF, ID: id(2), File: ingest.FileRef{Path: "/usr/bin/main program"}})
-	noID := b.Object(ingest.Object{Kind: ingest.ELF, File: ingest.FileRef{Path: "/tmp/gone", Deleted: true}})
-	vdso := b.Object(ingest.Object{Kind: ingest.VDSO, ID: id(3), File: ingest.FileRef{Path: "[vdso]"}})
-	kernel := b.Object(ingest.Object{Kind: ingest.Kernel, ID: id(4), File: ingest.FileRef{Path: "[kernel.kallsyms]"}, RefSymbol: "_stext"})
-	hidden := b.Object(ingest.Object{Kind: ingest.Kernel, File: ingest.FileRef{Path: "[kernel.kallsyms]"}, Reason: ingest.KernelHidden})
-	module := b.Object(ingest.Object{Kind: ingest.Module, ID: id(5), File: ingest.FileRef{Path: "[ext4]"}})
-	bpf := b.Object(ingest.Object{Kind: ingest.JIT, ID: buildid.Make(buildid.JIT, []byte("12345678901234567890")),
-		File: ingest.FileRef{Path: "bpf_prog_0123456789abcdef_prog"}, Symbol: "bpf_prog_0123456789abcdef_prog", Length: 0x123})
-	perfMap := b.Object(ingest.Object{Kind: ingest.PerfMap, PID: 77, File: ingest.FileRef{Path: "/tmp/perf-77.map"}})
-	anon := b.Object(ingest.Object{Kind: ingest.Anonymous, File: ingest.FileRef{Path: "//anon"}, Reason: ingest.AnonymousMemory})
-	unmapped := b.Object(ingest.Object{Kind: ingest.Unmapped, File: ingest.FileRef{Path: ingest.UnmappedPath}, Reason: ingest.OutsideMapping})
-	guest := b.Object(ingest.Object{Kind: ingest.Guest, File: ingest.FileRef{Path: ingest.GuestPath}, Reason: ingest.GuestCode})
-	noStack := b.Object(ingest.Object{Kind: ingest.NoStack, File: ingest.FileRef{Path: ingest.NoStackPath}, Reason: ingest.StackNotUnwound})
-	vsyscall := b.Object(ingest.Object{Kind: ingest.ELF, File: ingest.FileRef{Path: ingest.VsyscallPath}})
-	b.KernelOf(module, kernel)
-	b.KernelOf(vdso, kernel)
-
-	b.Name(profilebuild.Place{Object: lib, Offset: 0x28123}, 0x23, profilebuild.Frame{Name: "memcpy@@GLIBC_2.14"})
-	b.Name(profilebuild.Place{Object: main, Offset: 0x1234}, 4,
-		profilebuild.Frame{Name: "_ZN1a3fooEv", File: "/src/a.h", StartLine: 10, Line: 12, Inlined: true},
-		profilebuild.Frame{Name: "main", File: "/src/main.cc", StartLine: 3, Line: 7})
-	b.Name(profilebuild.Place{Object: kernel, Offset: 0x1000}, 0, profilebuild.Frame{Name: "do_syscall_64"})
-	b.Name(profilebuild.Place{Object: module, Offset: 0x40}, 0x10, profilebuild.Frame{Name: "ext4_read"})
-	b.Name(profilebuild.Place{Object: bpf, Offset: 0x11}, 0x11, profilebuild.Frame{Name: "bpf_prog_0123456789abcdef_prog"})
-	for pl, why := range map[profilebuild.Place]ingest.Reason{
-		{Object: lib, Offset: 0x28200}: ingest.Stripped, {Object: lib, Offset: 0x999999}: ingest.OutsideObject,
-		{Object: noID, Offset: 0x2000}: ingest.NoBuildID, {Object: vdso, Offset: 0x700}: ingest.NotIndexed,
-		{Object: hidden, Offset: 0x5555}: ingest.KernelHidden, {Object: perfMap, Offset: 0x7f0000001234}: ingest.AnonymousMemory,
-		{Object: anon}: ingest.AnonymousMemory, {Object: unmapped}: ingest.OutsideMapping, {Object: guest}: ingest.GuestCode,
-		{Object: noStack}: ingest.StackNotUnwound, {Object: vsyscall, Offset: 0x400}: ingest.NoBuildID,
-	} {
-		b.Unresolved(pl, why)
-	}
-	place := func(o profilebuild.Object, off addr.Offset) profilebuild.Place {
-		return profilebuild.Place{Object: o, Offset: off}
-	}
-	row := func(event int, comm string, pid int32, count, weight uint64, stack ...profilebuild.Place) {
-		b.Row(profilebuild.Row{Event: event, Comm: comm, PID: pid, TID: -1, CPU: -1, Count: count, Weight: weight, Stack: stack})
-	}
-	row(0, "main", 7, 3, 750_000, place(lib, 0x28123), place(main, 0x1234))
-	row(1, "main", 7, 1, 1, place(lib, 0x28123), place(main, 0x1234))
-	row(0, "main", 8, 2, 500_000, place(lib, 0x28123), place(main, 0x1234))
-	row(0, "swapper", 0, 10, 2_500_000, place(kernel, 0x1000), place(module, 0x40), place(bpf, 0x11))
-	row(0, "odd; name\x1b[31m", 9, 1, 250_000, place(vdso, 0x700), place(lib, 0x28200), place(lib, 0x999999), place(noID, 0x2000))
-	row(0, "java", 77, 1, 250_000, place(perfMap, 0x7f0000001234), place(anon, 0), place(unmapped, 0), place(vsyscall, 0x400))
-	row(0, "qemu", 5, 1, 250_000, place(guest, 0), place(noStack, 0), place(hidden, 0x5555))
-	return b.Profile()
-}
+func everyKind() *ingest.Profile { return profilebuild.EveryKind() }
 
 // TestPprofGolden shows the file as the library prints it.
 func TestPprofGolden(t *testing.T) {

@@ -59,6 +59,7 @@ func newFolder(p *ingest.Profile, opts *FoldedOptions) *folder {
 	if opts.Demangler == nil {
 		opts.Demangler = NewDemangler(Simple)
 	}
+	opts.Demangler.Warm(p)
 	f := &folder{p: p, opts: opts}
 	f.numberTexts()
 	return f

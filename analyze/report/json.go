@@ -60,6 +60,7 @@ func JSON(w io.Writer, p *ingest.Profile, d *Demangler) error {
 	if d == nil {
 		d = NewDemangler(Full)
 	}
+	d.Warm(p)
 	out := bufio.NewWriterSize(w, 64<<10)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)

@@ -7,7 +7,9 @@ package report
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/ianlancetaylor/demangle"
 
@@ -83,6 +85,41 @@ func (d *Demangler) Name(system string) string {
 		d.cache[system] = name
 	}
 	return name
+}
+
+// warmAt is how many names make it worth to demangle on several cores.
+const warmAt = 200
+
+// Warm demangles all names of a profile on all cores, so that Name finds them
+// done: a name takes some microseconds, and a profile of C++ has thousands.
+func (d *Demangler) Warm(p *ingest.Profile) {
+	if d.mode == None || p.Names == nil {
+		return
+	}
+	var todo []string
+	for i := range p.Names.Functions {
+		s := p.Names.Functions[i].SystemName
+		if mangled(s) {
+			if _, ok := d.cache[s]; !ok {
+				d.cache[s] = ""
+				todo = append(todo, s)
+			}
+		}
+	}
+	done := make([]string, len(todo))
+	workers := min(runtime.GOMAXPROCS(0), 1+len(todo)/warmAt)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < len(todo); i += workers {
+				done[i] = ingest.Printable(d.demangle(todo[i]))
+			}
+		})
+	}
+	wg.Wait()
+	for i, s := range todo {
+		d.cache[s] = done[i]
+	}
 }
 
 // mangled reports whether a name may be a mangled one.

@@ -35,6 +35,7 @@ func Script(w io.Writer, p *ingest.Profile, replay func(func(*ingest.ReplaySampl
 	if opts.Demangler == nil {
 		opts.Demangler = NewDemangler(Templates)
 	}
+	opts.Demangler.Warm(p)
 	s.prepare(opts.Demangler)
 	if err := replay(s.sample); err != nil {
 		return err

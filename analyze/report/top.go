@@ -48,6 +48,7 @@ func NewTop(p *ingest.Profile, opts TopOptions) *Top {
 	if opts.Demangler == nil {
 		opts.Demangler = NewDemangler(Simple)
 	}
+	opts.Demangler.Warm(p)
 	c := newTopCounter(p, &opts)
 	t := &Top{Others: otherEvents(p, opts.Event)}
 	if opts.Event < len(p.Events) {

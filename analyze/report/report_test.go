@@ -1,0 +1,515 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"symbolize/fixtures/profilebuild"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares with a file under testdata.
+func golden(t *testing.T, name string, write func(io.Writer) error) {
+	t.Helper()
+	var got bytes.Buffer
+	if err := write(&got); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("%s differs (-update writes it):\n%s", file, got.Bytes())
+	}
+	if i := bytes.IndexFunc(got.Bytes(), func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }); i >= 0 {
+		t.Errorf("%s: control character at %d", name, i)
+	}
+}
+
+func TestGolden(t *testing.T) {
+	p := profilebuild.EveryKind()
+	p.Stats.Lost, p.Stats.Throttled, p.Stats.CutChains = 1234, 2, 17
+	p.Stats.Warnings = []ingest.Warning{{Text: "a \x1b[31mwarning"}}
+	cover := NewCoverage(p, CoverageOptions{})
+	top := NewTop(p, TopOptions{})
+	for name, write := range map[string]func(io.Writer) error{
+		"default.folded": func(w io.Writer) error { return Folded(w, p, FoldedOptions{}) },
+		"options.folded": func(w io.Writer) error {
+			return Folded(w, p, FoldedOptions{Count: true, Annotate: true, Addresses: true, PID: true,
+				Demangler: NewDemangler(None)})
+		},
+		"faults.folded": func(w io.Writer) error { return Folded(w, p, FoldedOptions{Event: 1}) },
+		"top.txt":       top.WriteText,
+		"top.json":      top.WriteJSON,
+		"profile.json":  func(w io.Writer) error { return JSON(w, p, nil) },
+		"summary.txt":   cover.WriteSummary,
+		"missing.txt":   cover.WriteMissing,
+		"missing.json":  cover.WriteMissingJSON,
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, name, write) })
+	}
+}
+
+func folded(t testing.TB, p *ingest.Profile, opts FoldedOptions) []string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Folded(&out, p, opts); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+}
+
+// naive folds a profile the plain way: a map of strings.
+func naive(p *ingest.Profile, opts FoldedOptions) []string {
+	d := NewDemangler(Simple)
+	sums := make(map[string]uint64)
+	for _, s := range p.Samples {
+		if int(s.Event) != opts.Event {
+			continue
+		}
+		line := commText(p.Strings[s.Comm], -1)
+		for _, l := range slices.Backward(p.Stack(s.Stack)) {
+			frames := p.Names.At(l)
+			for _, f := range slices.Backward(frames) {
+				line += ";" + strings.ReplaceAll(d.Name(p.Names.Functions[f.Func].SystemName), ";", ":")
+			}
+			if len(frames) == 0 {
+				line += ";[" + ingest.ShortName(&p.Objects[p.Locations[l].Object]) + "]"
+			}
+		}
+		sums[line] += s.Weight
+	}
+	var lines []string
+	for line, v := range sums {
+		lines = append(lines, fmt.Sprintf("%s %d", line, v))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// TestFoldedAgainstNaive compares with the plain way, on names chosen to be
+// beginnings of one another and to sort around ';' and ' '.
+func TestFoldedAgainstNaive(t *testing.T) {
+	names := []string{"a", "a b", "a(b)", "a;b", "a:b", "ab", "a~", "a+", "a 9", "a 1 b", "b",
+		"_Z1av", "_Z1aIiEvT_", "a\x01"}
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		b := profilebuild.New(profilebuild.Clock())
+		var places []profilebuild.Place
+		for _, path := range []string{"/bin/a", "/lib/a", "[kernel.kallsyms]"} {
+			o := b.Object(ingest.Object{File: ingest.FileRef{Path: path}})
+			for off := range addr.Offset(12) {
+				pl := profilebuild.Place{Object: o, Offset: off}
+				places = append(places, pl)
+				var frames []profilebuild.Frame
+				for range rng.IntN(4) {
+					frames = append(frames, profilebuild.Frame{Name: names[rng.IntN(len(names))]})
+				}
+				b.Name(pl, 0, frames...)
+			}
+		}
+		for range 300 {
+			var stack []profilebuild.Place
+			for range rng.IntN(4) {
+				stack = append(stack, places[rng.IntN(len(places))])
+			}
+			b.Row(profilebuild.Row{Comm: names[rng.IntN(len(names))], PID: -1, TID: -1, CPU: -1,
+				Count: 1, Weight: uint64(rng.IntN(1000)), Stack: stack})
+		}
+		p := b.Profile()
+		want, got := naive(p, FoldedOptions{}), folded(t, p, FoldedOptions{})
+		if !slices.Equal(got, want) {
+			for i := range min(len(got), len(want)) {
+				if got[i] != want[i] {
+					t.Fatalf("seed %d, line %d:\n got %q\nwant %q", seed, i, got[i], want[i])
+				}
+			}
+			t.Fatalf("seed %d: %d lines, want %d", seed, len(got), len(want))
+		}
+	}
+}
+
+// TestFoldedWithoutNames: an unresolved profile folds by object.
+func TestFoldedWithoutNames(t *testing.T) {
+	p := profilebuild.EveryKind()
+	p.Names = nil
+	if got := folded(t, p, FoldedOptions{Event: 1}); !slices.Equal(got, []string{"main;[main program];[libc.so.6] 1"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := folded(t, p, FoldedOptions{Event: 7}); !slices.Equal(got, []string{""}) {
+		t.Errorf("an event that is not there: %q", got)
+	}
+}
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// TestWriteErrors: a reader that has gone away is an error, not a short report.
+func TestWriteErrors(t *testing.T) {
+	p := profilebuild.EveryKind()
+	cover := NewCoverage(p, CoverageOptions{})
+	for name, err := range map[string]error{
+		"folded":  Folded(failing{}, p, FoldedOptions{}),
+		"json":    JSON(failing{}, p, nil),
+		"top":     NewTop(p, TopOptions{}).WriteText(failing{}),
+		"summary": cover.WriteSummary(failing{}),
+		"missing": cover.WriteMissing(failing{}),
+		"script":  Script(failing{}, p, replayOf(p), ScriptOptions{}),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestDemangle(t *testing.T) {
+	long := "_ZN" + strings.Repeat("3abc", 10_000) + "Ev"
+	tests := []struct{ system, simple, templates, full string }{
+		{"main", "main", "main", "main"},
+		{"_ZN3foo3barIiEEvT_", "foo::bar", "foo::bar<int>", "void foo::bar<int>(int)"},
+		{"_ZN3foo3barEi.cold", "foo::bar [clone .cold]", "foo::bar [clone .cold]", "foo::bar(int) [clone .cold]"},
+		{"_ZN3foo3barEi.isra.0.part.1", "foo::bar [clone .isra.0.part.1]", "foo::bar [clone .isra.0.part.1]",
+			"foo::bar(int) [clone .isra.0.part.1]"},
+		{"_ZN3foo3barEi.llvm.123456", "foo::bar", "foo::bar", "foo::bar(int)"},
+		{"_ZN3foo3barEi.llvm.12.cold", "foo::bar [clone .cold]", "foo::bar [clone .cold]", "foo::bar(int) [clone .cold]"},
+		{"_ZdaPvm@CXXABI_1.3.9", "operator delete[]@CXXABI_1.3.9", "operator delete[]@CXXABI_1.3.9",
+			"operator delete[](void*, unsigned long)@CXXABI_1.3.9"},
+		{"_ZNSaIcEC1Ev@plt", "std::allocator::allocator@plt", "std::allocator<char>::allocator@plt",
+			"std::allocator<char>::allocator()@plt"},
+		{"memcpy@@GLIBC_2.14", "memcpy@@GLIBC_2.14", "memcpy@@GLIBC_2.14", "memcpy@@GLIBC_2.14"},
+		{"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad", "core::fmt::Formatter::pad",
+			"core::fmt::Formatter::pad"},
+		{"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE.llvm.77", "core::fmt::Formatter::pad",
+			"core::fmt::Formatter::pad", "core::fmt::Formatter::pad"},
+		{"_RNvCs15kBYyAo9fc_7mycrate7example", "mycrate::example", "mycrate::example", "mycrate::example"},
+		{"main.(*T).Foo[...]", "main.(*T).Foo[...]", "main.(*T).Foo[...]", "main.(*T).Foo[...]"},
+		{"_Zzz", "_Zzz", "_Zzz", "_Zzz"},
+		{"_Renamed", "_Renamed", "_Renamed", "_Renamed"},
+		{"a\x1b[31m\nb\xff", "a?[31m?b?", "a?[31m?b?", "a?[31m?b?"},
+		{long, long, long, long},
+		{"", "", "", ""},
+	}
+	for _, tt := range tests {
+		for mode, want := range map[Mode]string{Simple: tt.simple, Templates: tt.templates, Full: tt.full,
+			None: ingest.Printable(tt.system)} {
+			d := NewDemangler(mode)
+			for range 2 { // made, then remembered
+				if got := d.Name(tt.system); got != want {
+					t.Errorf("%s of %.60q: %.80q, want %.80q", mode, tt.system, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestWarm: names done ahead are the same, and a profile's are all done.
+func TestWarm(t *testing.T) {
+	p := profilebuild.Random(3, profilebuild.Size{Objects: 9, Functions: 900, Locations: 1800, Stacks: 300, Depth: 6})
+	warm, cold := NewDemangler(Simple), NewDemangler(Simple)
+	warm.Warm(p)
+	for _, f := range p.Names.Functions {
+		if _, ok := warm.cache[f.SystemName]; !ok {
+			t.Fatalf("%s is not done", f.SystemName)
+		}
+		if got, want := warm.Name(f.SystemName), cold.Name(f.SystemName); got != want {
+			t.Fatalf("%s is %s, want %s", f.SystemName, got, want)
+		}
+	}
+}
+
+// TestDemangleBounded: a short name that grows by substitution stays bounded.
+func TestDemangleBounded(t *testing.T) {
+	name := "_Z1fI1aE"
+	for range 40 {
+		name = "_Z1fI" + strings.Repeat("S_", 3) + name[2:] + "E"
+	}
+	for _, mode := range []Mode{Simple, Templates, Full} {
+		if got := NewDemangler(mode).Name(name); len(got) > 1<<maxDemangledShift+len(name) {
+			t.Errorf("%s: %d bytes", mode, len(got))
+		}
+	}
+}
+
+func FuzzDemangle(f *testing.F) {
+	for _, s := range []string{"_ZN3foo3barIiEEvT_", "_RNvCs15kBYyAo9fc_7mycrate7example", "_ZN1a17h0123456789abcdefE.x", "_Z@", "_Z.llvm."} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		for mode := Simple; mode <= None; mode++ {
+			name := NewDemangler(mode).Name(s)
+			if name != ingest.Printable(name) {
+				t.Errorf("%s of %q is not printable: %q", mode, s, name)
+			}
+		}
+	})
+}
+
+func TestParseMode(t *testing.T) {
+	for m := Simple; m <= None; m++ {
+		if got, err := ParseMode(m.String()); got != m || err != nil {
+			t.Errorf("%s: %v, %v", m, got, err)
+		}
+	}
+	if _, err := ParseMode("some"); err == nil {
+		t.Error("no error for an unknown mode")
+	}
+}
+
+// TestTop: recursion counts once, unresolved frames by object, limits.
+func TestTop(t *testing.T) {
+	b := profilebuild.New(profilebuild.Clock(), ingest.Event{Name: "faults", Unit: "count"})
+	o := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/x"}})
+	at := func(off addr.Offset) profilebuild.Place { return profilebuild.Place{Object: o, Offset: off} }
+	b.Name(at(1), 0, profilebuild.Frame{Name: "loop"})
+	b.Name(at(2), 0, profilebuild.Frame{Name: "loop", File: "other.c"})
+	b.Name(at(3), 0, profilebuild.Frame{Name: "leaf", Inlined: true}, profilebuild.Frame{Name: "loop"})
+	b.Unresolved(at(4), ingest.Stripped)
+	b.Unresolved(at(5), ingest.Stripped)
+	row := func(event int, weight uint64, stack ...profilebuild.Place) {
+		b.Row(profilebuild.Row{Event: event, PID: -1, TID: -1, CPU: -1, Count: 1, Weight: weight, Stack: stack})
+	}
+	row(0, 100, at(1), at(2), at(1), at(3))
+	row(0, 10, at(3), at(4), at(5))
+	row(0, 1, at(5))
+	row(1, 1000, at(1))
+	p := b.Profile()
+	list := func(opts TopOptions) string {
+		top := NewTop(p, opts)
+		text := fmt.Sprintf("%s %d/%d:", top.Event, top.Total, top.Samples)
+		for _, r := range top.Rows {
+			text += fmt.Sprintf(" %s %d %d,", r.Name, r.Flat, r.Cum)
+		}
+		return text + fmt.Sprintf(" left %d %v", top.Left, top.Others)
+	}
+	for _, tt := range []struct {
+		opts TopOptions
+		want string
+	}{
+		{TopOptions{}, "cpu-clock 111/3: loop 100 110, leaf 10 110, [x] 1 11, left 0 [faults]"},
+		{TopOptions{Cum: true}, "cpu-clock 111/3: loop 100 110, leaf 10 110, [x] 1 11, left 0 [faults]"},
+		{TopOptions{Count: true}, "cpu-clock 3/3: [x] 1 2, leaf 1 2, loop 1 2, left 0 [faults]"},
+		{TopOptions{Limit: 1}, "cpu-clock 111/3: loop 100 110, left 2 [faults]"},
+		{TopOptions{Event: 1}, "faults 1000/1: loop 1000 1000, left 0 [cpu-clock]"},
+		{TopOptions{Event: 5}, " 0/0: left 0 [cpu-clock faults]"},
+	} {
+		if got := list(tt.opts); got != tt.want {
+			t.Errorf("%+v:\n got %s\nwant %s", tt.opts, got, tt.want)
+		}
+	}
+	if DefaultEvent(p) != 0 || DefaultEvent(&ingest.Profile{}) != 0 {
+		t.Error("default event")
+	}
+}
+
+// TestCoverage: shares are by weight over all events, rows by object and reason.
+func TestCoverage(t *testing.T) {
+	p := profilebuild.EveryKind()
+	c := NewCoverage(p, CoverageOptions{})
+	if c.Samples != 19 || c.Frames != 6*2+10*3+4+4+3 {
+		t.Errorf("%d samples, %d frames", c.Samples, c.Frames)
+	}
+	if !slices.IsSortedFunc(c.Missing, func(a, b Missing) int {
+		if a.Share == b.Share {
+			return 0
+		}
+		if a.Share > b.Share {
+			return -1
+		}
+		return 1
+	}) {
+		t.Error("what is missing is not sorted by weight")
+	}
+	var missing float64
+	for _, m := range c.Missing {
+		missing += m.Share
+	}
+	if sum := missing + c.Named; sum < 99.999 || sum > 100.001 {
+		t.Errorf("missing and named make %f", sum)
+	}
+	p.Names = nil
+	if c := NewCoverage(p, CoverageOptions{Count: true}); c.Named != 0 || c.Missing[0].Reason != "not indexed" {
+		t.Errorf("without names: %+v", c)
+	}
+	empty := NewCoverage(&ingest.Profile{}, CoverageOptions{})
+	if empty.Named != 100 || len(empty.Missing) != 0 {
+		t.Errorf("of nothing: %+v", empty)
+	}
+	var out bytes.Buffer
+	if err := empty.WriteMissing(&out); err != nil || !strings.HasPrefix(out.String(), "nothing is missing") {
+		t.Errorf("%s, %v", out.String(), err)
+	}
+}
+
+// TestShare100: no rounding to all or nothing.
+func TestShare100(t *testing.T) {
+	for v, want := range map[float64]string{100: "100%", 99.999: ">99.99%", 50: "50.00%", 0.001: "<0.01%", 0: "0.00%"} {
+		if got := share100(v); got != want {
+			t.Errorf("%f is %s, want %s", v, got, want)
+		}
+	}
+}
+
+// TestHints: every reason that can be mended has a command, and a path from a
+// capture cannot become another command.
+func TestHints(t *testing.T) {
+	user := ingest.Object{ID: sampleID, File: ingest.FileRef{Path: "/opt/my app/x'; rm -rf ~"}}
+	kernel := ingest.Object{Kind: ingest.Kernel, ID: sampleID, File: ingest.FileRef{Path: "[kernel.kallsyms]"}}
+	deleted := ingest.Object{ID: sampleID, File: ingest.FileRef{Path: "/bin/x", Deleted: true}}
+	const hex = "0101010101010101010101010101010101010101"
+	for _, tt := range []struct {
+		o    ingest.Object
+		why  ingest.Reason
+		want string
+	}{
+		{user, ingest.NotIndexed, `symbolize index '/opt/my app/x'\''; rm -rf ~'`},
+		{deleted, ingest.NotIndexed, "symbolize index $(debuginfod-find executable " + hex + ")"},
+		{deleted, ingest.Stripped, "symbolize index $(debuginfod-find debuginfo " + hex + ")"},
+		{user, ingest.Mismatch, "symbolize index $(debuginfod-find executable " + hex + ")"},
+		{kernel, ingest.NotIndexed, "symbolize index --kernel"},
+		{kernel, ingest.KernelHidden, "echo 0 > /proc/sys/kernel/kptr_restrict"},
+		{ingest.Object{Kind: ingest.VDSO}, ingest.NoBuildID, "symbolize index --kernel"},
+		{ingest.Object{}, ingest.NoBuildID, "perf record --buildid-mmap"},
+	} {
+		if got := Hint(&tt.o, tt.why); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.why, got, tt.want)
+		}
+	}
+	for why := ingest.NotIndexed; why <= ingest.TableDamaged; why++ {
+		if Hint(&user, why) == "" && why != ingest.HypervisorCode {
+			t.Errorf("%s has no hint", why)
+		}
+	}
+}
+
+// TestJSONLines: every line is an object of one of the two kinds, and stacks refer
+// to locations that came before.
+func TestJSONLines(t *testing.T) {
+	p := profilebuild.Random(3, profilebuild.Size{Objects: 5, Functions: 40, Locations: 200, Stacks: 300, Depth: 6})
+	var out bytes.Buffer
+	if err := JSON(&out, p, NewDemangler(Simple)); err != nil {
+		t.Fatal(err)
+	}
+	locations, samples := 0, uint64(0)
+	for line := range strings.Lines(out.String()) {
+		var v struct {
+			Location *int
+			Symbol   []JSONSymbol
+			Error    *JSONError
+			Stack    []int
+			Count    uint64
+		}
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case v.Location != nil:
+			if *v.Location != locations || (len(v.Symbol) == 0) == (v.Error == nil) {
+				t.Fatalf("location %d: %s", locations, line)
+			}
+			locations++
+		case v.Stack != nil:
+			samples += v.Count
+			for _, l := range v.Stack {
+				if l >= locations {
+					t.Fatalf("location %d of %d", l, locations)
+				}
+			}
+		default:
+			t.Fatalf("line %s", line)
+		}
+	}
+	if locations != len(p.Locations) || samples != p.Stats.Samples {
+		t.Errorf("%d locations, %d samples", locations, samples)
+	}
+}
+
+func TestQuantity(t *testing.T) {
+	for _, tt := range []struct {
+		v    uint64
+		unit string
+		want string
+	}{
+		{999, "nanoseconds", "999ns"}, {1500, "nanoseconds", "1.50us"}, {2_500_000, "nanoseconds", "2.50ms"},
+		{112_886_450_000, "nanoseconds", "112.89s"}, {1023, "bytes", "1023B"}, {1536, "bytes", "1.50kB"},
+		{3 << 30, "bytes", "3.00GB"}, {12345, "count", "12345"},
+	} {
+		if got := quantity(tt.v, tt.unit); got != tt.want {
+			t.Errorf("%d %s is %s, want %s", tt.v, tt.unit, got, tt.want)
+		}
+	}
+	for v, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
+		if got := thousands(v); got != want {
+			t.Errorf("%d is %s", v, got)
+		}
+	}
+	for _, v := range []uint64{0, 5, 10} {
+		if got := percent(v, 10); got != map[uint64]string{0: "0%", 5: "50.00%", 10: "100%"}[v] {
+			t.Errorf("%d of 10 is %s", v, got)
+		}
+	}
+}
+
+func BenchmarkFolded(b *testing.B) {
+	p := profilebuild.Random(1, profilebuild.LikeBig)
+	lines := len(folded(b, p, FoldedOptions{}))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := Folded(io.Discard, p, FoldedOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(len(p.Samples)), "rows/op")
+	b.ReportMetric(float64(lines), "lines/op")
+}
+
+func BenchmarkTop(b *testing.B) {
+	p := profilebuild.Random(1, profilebuild.LikeBig)
+	b.ReportAllocs()
+	for b.Loop() {
+		NewTop(p, TopOptions{})
+	}
+}
+
+func BenchmarkCoverage(b *testing.B) {
+	p := profilebuild.Random(1, profilebuild.LikeBig)
+	b.ReportAllocs()
+	for b.Loop() {
+		NewCoverage(p, CoverageOptions{})
+	}
+}
+
+func BenchmarkDemangle(b *testing.B) {
+	names := make([]string, 1000)
+	for i := range names {
+		n := strconv.Itoa(i)
+		names[i] = "_ZN4room" + strconv.Itoa(len(n)+1) + "f" + n + "ISt6vectorIiSaIiEEEEvT_"
+	}
+	for b.Loop() {
+		d := NewDemangler(Simple)
+		for _, n := range names {
+			d.Name(n)
+		}
+	}
+	b.ReportMetric(float64(len(names)), "names/op")
+}
