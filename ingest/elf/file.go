@@ -78,7 +78,9 @@ func IsELF(head []byte) bool {
 // for.
 func Open(name string, r io.ReaderAt, size int64) (*File, error) {
 	f := &File{Name: name, r: r, size: size}
-	head := make([]byte, max(0, min(size, maxHead)))
+	buf := blocks.Get().(*[]byte)
+	defer blocks.Put(buf)
+	head := (*buf)[:max(0, min(size, maxHead))]
 	if err := f.readAt(head, 0); err != nil {
 		return nil, err
 	}

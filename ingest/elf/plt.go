@@ -129,11 +129,12 @@ func (f *File) nameStubs(stubs []stub) error {
 	n := newNamer(f, stubs)
 	for _, i := range f.pltRelocations() {
 		isPLT := isPLTRelocation(f.Sections[i].Name)
-		err := f.relocations(i, func(number int64, r *reloc) {
+		err := f.relocations(i, func(number int64, r *reloc) bool {
 			switch r.kind {
 			case types.jumpSlot, types.globDat, types.irelative:
 				n.add(r, number, isPLT, r.kind == types.irelative)
 			}
+			return n.left > 0
 		})
 		if err != nil {
 			return err
@@ -171,8 +172,10 @@ func (f *File) pltRelocations() []int {
 	return append(first, rest...)
 }
 
-// relocations visits the relocations of a section, in blocks, with their numbers.
-func (f *File) relocations(section int, visit func(number int64, r *reloc)) error {
+// relocations visits the relocations of a section with their numbers, in blocks,
+// the last first, until visit returns false after one. Linkers put what fills GOT
+// slots behind the many relative ones.
+func (f *File) relocations(section int, visit func(number int64, r *reloc) bool) error {
 	s := &f.Sections[section]
 	if err := f.check(s, maxRelocations); err != nil {
 		return err
@@ -184,16 +187,20 @@ func (f *File) relocations(section int, visit func(number int64, r *reloc)) erro
 	}
 	buf := blocks.Get().(*[]byte)
 	defer blocks.Put(buf)
-	perBlock := blockSize / size
-	for at, count := uint64(0), s.Size/size; at < count; {
-		b := (*buf)[:min(perBlock, count-at)*size]
-		if err := f.readAt(b, uint64(s.Offset)+at*size); err != nil {
+	var r reloc
+	for end := s.Size / size; end > 0; {
+		start := end - min(blockSize/size, end)
+		b := (*buf)[:(end-start)*size]
+		if err := f.readAt(b, uint64(s.Offset)+start*size); err != nil {
 			return err
 		}
-		for ; len(b) > 0; b, at = b[size:], at+1 {
-			r := f.decodeReloc(b[:size])
-			visit(int64(at), &r)
+		for at := end; at > start; at-- {
+			r = f.decodeReloc(b[(at-1-start)*size:][:size])
+			if !visit(int64(at-1), &r) {
+				return nil
+			}
 		}
+		end = start
 	}
 	return nil
 }
@@ -275,7 +282,7 @@ const taken = "?"
 
 func (n *namer) assign(i int, r *reloc, irelative bool) {
 	if n.stubs[i].name != "" {
-		return // the first relocation counts
+		return // the first relocation met counts
 	}
 	if !irelative {
 		if r.sym == 0 {
