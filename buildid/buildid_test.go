@@ -1,0 +1,94 @@
+package buildid
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestStringAndParse(t *testing.T) {
+	long := bytes.Repeat([]byte{0xab}, 32)
+	for _, id := range []ID{
+		New([]byte{1, 2, 3}), New(long), Make(Content, long[:20]), Make(JIT, long[:20]),
+	} {
+		got, err := Parse(id.String())
+		if err != nil || got != id {
+			t.Errorf("%v: parsed as %v, %v", id, got, err)
+		}
+		if !strings.HasSuffix(id.String(), id.Hex()) || len(id.Hex()) != 2*id.Len() {
+			t.Errorf("%v: hexadecimal %s of %d bytes", id, id.Hex(), id.Len())
+		}
+	}
+	for _, s := range []string{"", "abc", "xyz1", "00000000", "content:", "gnu2:ab",
+		strings.Repeat("ab", MaxLen+1)} {
+		if id, err := Parse(s); err == nil || !id.IsZero() {
+			t.Errorf("%q: parsed as %v, %v", s, id, err)
+		}
+	}
+}
+
+func TestMatches(t *testing.T) {
+	sum := []byte("abcdefghijklmnopqrst")
+	long := append(slices.Clone(sum), "uvwx"...)
+	short := sum[:8]
+	padded := func(b []byte) ID { return Padded(append(slices.Clone(b), make([]byte, 20-len(b))...)) }
+	tests := []struct {
+		name string
+		a, b ID
+		want bool
+	}{
+		{"equal", New(sum), New(sum), true},
+		{"different", New(sum), New(long[1:21]), false},
+		{"short and padded", New(short), padded(short), true},
+		{"long and its first 20", New(long), Padded(sum), true},
+		{"long and exact 20", New(long), New(sum), true},
+		{"zeros at the end, exact", New(short), New(append(slices.Clone(short), 0)), false},
+		{"zeros at the end, padded", padded(short), New(append(slices.Clone(short), 0)), true},
+		{"other space", New(sum), Make(Content, sum), false},
+		{"none", ID{}, ID{}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.a.Matches(tt.b) != tt.want || tt.b.Matches(tt.a) != tt.want {
+				t.Errorf("%v and %v: %v and %v", tt.a, tt.b, tt.a.Matches(tt.b), tt.b.Matches(tt.a))
+			}
+			if tt.want && tt.a.Key() != tt.b.Key() {
+				t.Error("IDs that match have different keys")
+			}
+		})
+	}
+}
+
+func TestMakeLimits(t *testing.T) {
+	if id := Make(GNU, make([]byte, 20)); !id.IsZero() {
+		t.Errorf("zeros: %v", id)
+	}
+	if id := New(bytes.Repeat([]byte{1}, MaxLen)); id.Len() != MaxLen {
+		t.Errorf("%d bytes kept of %d", id.Len(), MaxLen)
+	}
+	b := []byte{1, 2}
+	id := New(b)
+	b[0] = 9
+	if id.Bytes()[0] != 1 {
+		t.Error("the ID shares memory with its source")
+	}
+}
+
+func TestCompare(t *testing.T) {
+	sorted := []ID{
+		{}, Padded([]byte{0, 1}), New([]byte{1}), Padded([]byte{1, 0}), New([]byte{1, 0}),
+		New([]byte{1, 1}), Make(Content, []byte{1}),
+	}
+	for i, a := range sorted {
+		for j, b := range sorted {
+			got := a.Compare(b)
+			if got < 0 != (i < j) || got > 0 != (i > j) {
+				t.Errorf("%d, %d: %v against %v is %d", i, j, a, b, got)
+			}
+			if k := a.Key().Compare(b.Key()); k != 0 && k < 0 != (i < j) {
+				t.Errorf("%d, %d: keys of %v and %v compare as %d", i, j, a, b, k)
+			}
+		}
+	}
+}

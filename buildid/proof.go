@@ -1,0 +1,46 @@
+package buildid
+
+// FileProof is what tells one state of a file from every other, on one host: two
+// equal proofs mean the same file with the same content. Dev is st_dev as stat
+// gives it; Gen is the inode's generation, 0 where it is not known.
+type FileProof struct {
+	Dev, Inode, Gen, Size uint64
+	MtimeNs, CtimeNs      int64 // ns since 1970
+}
+
+// Same reports whether the file is unchanged between two looks at it. A proof
+// without an inode proves nothing.
+func (p FileProof) Same(o FileProof) bool {
+	if p.Gen == 0 || o.Gen == 0 {
+		p.Gen, o.Gen = 0, 0
+	}
+	return p.Inode != 0 && p == o
+}
+
+// RecordedFile is what a capture's mmap record says of a file. It has neither size
+// nor times.
+type RecordedFile struct {
+	Major, Minor uint32
+	Inode, Gen   uint64
+}
+
+// Proves reports whether the file was, with the content it has now, the one that a
+// capture of this host recorded: device, inode and, where both are known,
+// generation are equal, and nothing has changed the file since the capture's end
+// (ns since 1970; 0 if that is not known, which proves nothing).
+func (p FileProof) Proves(r RecordedFile, endNanos int64) bool {
+	if endNanos == 0 || r.Inode == 0 || p.Inode != r.Inode || p.Dev != Device(r.Major, r.Minor) {
+		return false
+	}
+	if p.Gen != 0 && r.Gen != 0 && p.Gen != r.Gen {
+		return false
+	}
+	return p.MtimeNs <= endNanos && p.CtimeNs <= endNanos
+}
+
+// Device packs a device number as Linux's st_dev has it (gnu_dev_makedev of the C
+// library).
+func Device(major, minor uint32) uint64 {
+	a, i := uint64(major), uint64(minor)
+	return i&0xff | (a&0xfff)<<8 | (i&^0xff)<<12 | (a&^0xfff)<<32
+}
