@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -53,13 +54,14 @@ func encodeRows(rows DirRows) ([]byte, error) {
 		return nil, fmt.Errorf("path rows: %w: %d files, at most %d", ErrTooLarge, len(rows), maxRows)
 	}
 	raw := binary.AppendUvarint(make([]byte, 0, 32*len(rows)+8), uint64(len(rows)))
-	var prev PathRow
+	names, prev := 0, new(PathRow)
 	for i := range rows {
-		raw = appendRow(raw, &rows[i], &prev)
-		prev = rows[i]
+		raw = appendRow(raw, &rows[i], prev)
+		prev = &rows[i]
+		names += len(prev.Name)
 	}
-	if len(raw) > maxRowsRaw {
-		return nil, fmt.Errorf("path rows: %w: %d bytes, at most %d", ErrTooLarge, len(raw), maxRowsRaw)
+	if size := max(len(raw), names); size > maxRowsRaw {
+		return nil, fmt.Errorf("path rows: %w: %d bytes, at most %d", ErrTooLarge, size, maxRowsRaw)
 	}
 	b := binary.AppendUvarint([]byte{rowsVersion, 0}, uint64(len(raw)))
 	if len(raw) >= compressRows {
@@ -180,31 +182,47 @@ func readRows(r *decode.Reader) (DirRows, error) {
 		return nil, r.Err()
 	}
 	rows := make(DirRows, n)
-	var prev PathRow
+	names := make([]byte, 0, 16*n) // of all rows, to become one string
+	ends := make([]int, n)
+	start, before := 0, new(PathRow) // of the row before: where its name is, and itself
 	for i := range rows {
-		readRow(r, &rows[i], &prev)
+		prev := names[start:]
+		flags := r.U8()
+		if flags >= rowFlags {
+			r.Fail("unknown flags %#x", flags)
+		}
+		shared := bounded(r, uint64(len(prev)))
+		rest := r.Bytes(bounded(r, maxPath))
+		at := len(names)
+		if shared+uint64(len(rest)) > maxPath || at+int(shared)+len(rest) > maxRowsRaw {
+			// Shared heads let a few bytes stand for many.
+			r.Fail("names of over %d bytes, or of over %d together", maxPath, maxRowsRaw)
+			return nil, r.Err()
+		}
+		names = append(append(names, prev[:shared]...), rest...)
+		if r.Err() == nil && i > 0 && bytes.Compare(names[at:], names[start:at]) <= 0 {
+			r.Fail("row %d is not in order", i)
+		}
+		start, ends[i] = at, len(names)
+		readRow(r, flags, &rows[i], before)
+		before = &rows[i]
 		if r.Err() != nil {
 			return nil, r.Err()
 		}
-		if i > 0 && rows[i].Name <= prev.Name {
-			r.Fail("row %d is not in order", i)
-			return nil, r.Err()
-		}
-		prev = rows[i]
 	}
 	if r.Left() > 0 {
 		r.Fail("%d bytes too many", r.Left())
+		return nil, r.Err()
 	}
-	return rows, r.Err()
+	all, at := string(names), 0
+	for i := range rows {
+		rows[i].Name, at = all[at:ends[i]], ends[i]
+	}
+	return rows, nil
 }
 
-func readRow(r *decode.Reader, row, prev *PathRow) {
-	flags := r.U8()
-	if flags >= rowFlags {
-		r.Fail("unknown flags %#x", flags)
-	}
-	shared := bounded(r, uint64(len(prev.Name)))
-	row.Name = prev.Name[:shared] + readString(r)
+// readRow reads what follows the name of a row.
+func readRow(r *decode.Reader, flags byte, row, prev *PathRow) {
 	row.Dev, row.Producer = prev.Dev, prev.Producer
 	if flags&rowDev != 0 {
 		row.Dev = r.Uvarint()

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -91,6 +92,16 @@ func TestRowsRefused(t *testing.T) {
 		if rows, err := decodeRows("test", b); err == nil {
 			t.Errorf("%s: no error, %d rows", name, len(rows))
 		}
+	}
+	// Each name is the one before and a byte more: 20,000 rows would be 200 MB.
+	bomb := binary.AppendUvarint(nil, 20000)
+	for i := range 20000 {
+		bomb = binary.AppendUvarint(append(bomb, 0), uint64(i))
+		bomb = append(bomb, 1, 'a', 0, 0, 0, 0, 0, 0)
+	}
+	head := binary.AppendUvarint([]byte{rowsVersion, 0}, uint64(len(bomb)))
+	if rows, err := decodeRows("test", append(head, bomb...)); err == nil {
+		t.Errorf("bomb: no error, %d rows", len(rows))
 	}
 	if err := checkDir("/d", DirRows{{Name: strings.Repeat("x", maxPath+1)}}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("long name: %v", err)
