@@ -259,9 +259,12 @@ func TestPprofObjects(t *testing.T) {
 	}
 }
 
+// hugeLimit stands for the end of the address space.
+const hugeLimit = "huge"
+
 // TestPprofMapping: where mappings and addresses lie, by kind and layout.
 func TestPprofMapping(t *testing.T) {
-	const base = ingest.PprofBaseForTest
+	const base = 0 // what is common to all of an object is taken off
 	tests := []struct {
 		name    string
 		object  ingest.Object
@@ -293,7 +296,7 @@ func TestPprofMapping(t *testing.T) {
 				fmt.Sprintf("%x %x 5000: %x %x", base+0x5000, base+0x7000, base+0x5010, base+0x6010),
 				fmt.Sprintf("%x %x a000: %x", base+0xa000, base+0xb000, base+0xa010)}},
 		{"hostile layout", ingest.Object{}, []ingest.PprofSegment{{Offset: 1 << 63, Size: 1 << 63}, {Offset: ^addr.Offset(0), Size: 9}, {Offset: 0x1000, Size: ^uint64(0)}},
-			[]addr.Offset{0x1001}, []string{fmt.Sprintf("%x fffffffffffff000 1000: %x", base+0x1000, base+0x1001)}},
+			[]addr.Offset{0x1001}, []string{"1000 " + hugeLimit + " 1000: 1001"}},
 		{"kernel", ingest.Object{Kind: ingest.Kernel, RefSymbol: "_text", File: ingest.FileRef{Path: "[kernel.kallsyms]"}}, nil,
 			[]addr.Offset{0x10}, []string{"ffffffff81000000 ffffffffc0000000 0: ffffffff81000010"}},
 		{"module", ingest.Object{Kind: ingest.Module, File: ingest.FileRef{Path: "[ext4]"}}, nil,
@@ -315,10 +318,19 @@ func TestPprofMapping(t *testing.T) {
 				Layout: func(ingest.ObjectID) []ingest.PprofSegment { return tt.layout }}))
 			var got []string
 			for _, m := range prof.Mapping {
-				text := fmt.Sprintf("%x %x %x:", m.Start, m.Limit, m.Offset)
+				base := m.Start - m.Offset
+				if base == ingest.PprofKernelForTest {
+					base = 0
+				} else if base < ingest.PprofBaseForTest || base%4096 != 0 || base>>47 != 0 {
+					t.Errorf("base %#x", base)
+				}
+				text := fmt.Sprintf("%x %x %x:", m.Start-base, m.Limit-base, m.Offset)
+				if m.Limit > 1<<62 && base != 0 {
+					text = fmt.Sprintf("%x %s %x:", m.Start-base, hugeLimit, m.Offset)
+				}
 				for _, l := range prof.Location {
 					if l.Mapping == m {
-						text += fmt.Sprintf(" %x", l.Address)
+						text += fmt.Sprintf(" %x", l.Address-base)
 					}
 				}
 				got = append(got, text)
@@ -344,6 +356,30 @@ func TestPprofKernelShift(t *testing.T) {
 	})
 	if got := prof.Location[at].Address; got != ingest.PprofKernelForTest+0x1198 {
 		t.Errorf("kernel address %#x", got)
+	}
+}
+
+// TestPprofPlaces: objects lie apart, and in all files at the same place.
+func TestPprofPlaces(t *testing.T) {
+	size := profilebuild.Size{Objects: 60, Functions: 120, Locations: 600, Stacks: 600, Depth: 5}
+	p := profilebuild.Random(4, size)
+	prof := parse(t, write(t, p, ingest.PprofOptions{}))
+	for i, a := range prof.Mapping {
+		for _, b := range prof.Mapping[:i] {
+			if a.Start < b.Limit && b.Start < a.Limit {
+				t.Errorf("%v lies upon %v", a, b)
+			}
+		}
+	}
+	starts := make(map[string]uint64)
+	for _, m := range prof.Mapping {
+		starts[m.BuildID] = m.Start - m.Offset
+	}
+	p.Objects[40].ID = id(9) // another set of objects
+	for _, m := range parse(t, write(t, p, ingest.PprofOptions{})).Mapping {
+		if want, ok := starts[m.BuildID]; ok && m.Start-m.Offset != want {
+			t.Errorf("%s: %#x in one file, %#x in another", m.File, want, m.Start)
+		}
 	}
 }
 

@@ -77,6 +77,9 @@ func executable(m *store.Manifest) []ingest.PprofSegment {
 	var segs []ingest.PprofSegment
 	if m.Kind == ingest.Module {
 		for _, s := range m.Sections {
+			if s.Addr >= elf.InitBase {
+				continue // freed after the module's start, at a place that no capture tells
+			}
 			segs = append(segs, ingest.PprofSegment{Offset: addr.Offset(s.Addr), Size: s.Size})
 		}
 		return segs

@@ -384,7 +384,7 @@ func TestLayout(t *testing.T) {
 	o := store.NewOverlay()
 	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie}, nil)
 	merge(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel, RefSyms: []store.RefSymbol{{Name: "_stext", Addr: 0x198}}}, nil)
-	merge(t, o, store.Manifest{ID: id(4), Kind: ingest.Module, Sections: []elf.PlacedSection{{Name: ".text", Addr: 0, Size: 0x5000}}}, nil)
+	merge(t, o, store.Manifest{ID: id(4), Kind: ingest.Module, Sections: []elf.PlacedSection{{Name: ".text", Size: 0x5000}, {Name: ".init.text", Addr: elf.InitBase, Size: 9}}}, nil)
 	p := &ingest.Profile{Objects: []ingest.Object{
 		{ID: id(1)}, {ID: id(9)}, {}, {Kind: ingest.Kernel, ID: id(3), RefSymbol: "_stext"}, {Kind: ingest.Module, ID: id(4)}}}
 	opts := Layout(o, p)
