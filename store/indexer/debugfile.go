@@ -16,68 +16,86 @@ import (
 // and queues it; the rows of t's directory wait for it. It returns the places
 // that had none: a file that comes there later makes t's row stale.
 func (w *worker) debugFiles(t *fileTask, f *elf.File, id buildid.ID) (looked []string) {
-	roots := w.ix.opts.DebugRoots
-	try := func(candidate string, crc uint32, linked bool) bool {
-		st, err := w.ix.absent.stat(candidate)
-		if err != nil {
-			looked = append(looked, candidate)
-			return false
-		}
-		if st.kind != kindFile || st.key() == t.st.key() && st.ino != 0 {
-			return false
-		}
-		owner, ok := w.isDebugOf(candidate, st, id, crc, linked)
-		if !ok {
-			looked = append(looked, refused(candidate, st))
-			return false
-		}
-		real, err := filepath.EvalSymlinks(candidate)
-		if err != nil {
-			return false
-		}
-		t.ds.hold()
-		d := &fileTask{
-			ds: t.ds, path: real, row: t.row, st: st, class: classELF, owner: owner, debug: true,
-		}
-		w.ix.progress(func(p *Progress) { p.Objects++ })
-		w.ix.queue.pushObject(d.run)
-		return true
-	}
-	if id.Space() == buildid.GNU {
-		for _, p := range buildid.DebugPaths(id, roots) {
-			if try(p, 0, false) {
-				return nil
-			}
-		}
-	}
-	name, crc, ok := f.DebugLink()
-	if !ok || name == "" || name != filepath.Base(name) {
-		return looked
-	}
-	dir := filepath.Dir(t.path)
-	places := []string{filepath.Join(dir, name), filepath.Join(dir, ".debug", name)}
-	for _, r := range roots {
-		places = append(places, filepath.Join(r, dir, name))
-	}
-	for _, p := range places {
-		if try(p, crc, true) {
+	for _, place := range w.debugPlaces(t.path, f, id) {
+		d, refusal := w.debugTask(t, place, id)
+		if d != nil {
+			t.ds.hold()
+			w.ix.progress(func(p *Progress) { p.Objects++ })
+			w.ix.queue.pushObject(d.run)
 			return nil
+		}
+		if refusal != "" {
+			looked = append(looked, refusal)
 		}
 	}
 	return looked
 }
 
+// debugPlace is where a debug file may lie.
+type debugPlace struct {
+	path   string
+	linked bool // by .gnu_debuglink, which gives a CRC
+	crc    uint32
+}
+
+// debugPlaces lists the places of one runtime file, the best first.
+func (w *worker) debugPlaces(path string, f *elf.File, id buildid.ID) []debugPlace {
+	var places []debugPlace
+	roots := w.ix.opts.DebugRoots
+	if id.Space() == buildid.GNU {
+		for _, p := range buildid.DebugPaths(id, roots) {
+			places = append(places, debugPlace{path: p})
+		}
+	}
+	name, crc, ok := f.DebugLink()
+	if !ok || name == "" || name != filepath.Base(name) {
+		return places
+	}
+	dir := filepath.Dir(path)
+	dirs := []string{dir, filepath.Join(dir, ".debug")}
+	for _, r := range roots {
+		dirs = append(dirs, filepath.Join(r, dir))
+	}
+	for _, d := range dirs {
+		places = append(places, debugPlace{filepath.Join(d, name), true, crc})
+	}
+	return places
+}
+
+// debugTask looks at one place. It returns a task that reads the debug file there,
+// or else what t's row is to remember of the place, "" for nothing.
+func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileTask, string) {
+	st, err := w.ix.absent.stat(place.path)
+	if err != nil {
+		return nil, place.path
+	}
+	if st.kind != kindFile || st.key() == t.st.key() && st.ino != 0 {
+		return nil, ""
+	}
+	owner, ok := w.isDebugOf(place, st, id)
+	if !ok {
+		return nil, refused(place.path, st)
+	}
+	real, err := filepath.EvalSymlinks(place.path)
+	if err != nil {
+		return nil, place.path
+	}
+	return &fileTask{
+		ds: t.ds, path: real, row: t.row, st: st, class: classELF, owner: owner, debug: true,
+	}, ""
+}
+
 // isDebugOf reports whether a file is the debug file of an object: by an equal
 // build ID, and if it was found by .gnu_debuglink by the CRC, too. owner is set if
 // the file itself does not tell which object it belongs to.
-func (w *worker) isDebugOf(path string, st fileStat, id buildid.ID, crc uint32,
-	linked bool) (owner buildid.ID, ok bool) {
-	f, err := os.Open(path)
+func (w *worker) isDebugOf(place debugPlace, st fileStat, id buildid.ID) (
+	owner buildid.ID, ok bool) {
+	f, err := os.Open(place.path)
 	if err != nil {
 		return owner, false
 	}
 	defer f.Close()
-	ef, err := elf.Open(path, f, int64(st.size))
+	ef, err := elf.Open(place.path, f, int64(st.size))
 	if err != nil {
 		return owner, false
 	}
@@ -87,11 +105,11 @@ func (w *worker) isDebugOf(path string, st fileStat, id buildid.ID, crc uint32,
 	if ef.ID.IsZero() {
 		owner = id
 	}
-	if !linked {
+	if !place.linked {
 		return buildid.ID{}, owner.IsZero()
 	}
 	sum, err := ef.CRC32()
-	if err != nil || sum != crc {
+	if err != nil || sum != place.crc {
 		return owner, false
 	}
 	if id.Space() != buildid.GNU {

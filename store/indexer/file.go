@@ -127,19 +127,16 @@ var errChanged = errors.New("changed while it was read")
 
 // readObject reads an ELF file or a packed kernel module.
 func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
+	var data io.ReaderAt = f
+	size := int64(t.st.size)
 	if t.class == classPacked {
 		// What comes out is held in memory, and its size is not known before. Modules
 		// shrink to a third or a quarter; their symbols come on top.
-		hold, err := w.ix.budget.acquire(w.ix.ctx, packedCost*int64(t.st.size))
+		hold, err := w.ix.budget.acquire(w.ix.ctx, packedCost*size)
 		if err != nil {
 			return fileResult{err: err, again: true}
 		}
 		defer w.ix.budget.release(hold)
-	}
-	var data io.ReaderAt = f
-	size := int64(t.st.size)
-	if t.class == classPacked {
-		var err error
 		if data, size, _, err = elf.Unpack(t.path, f, size); err != nil {
 			return damagedFile(err)
 		}
@@ -158,6 +155,11 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 	if id.IsZero() {
 		return fileResult{skip: SkipDebugNoID}
 	}
+	return w.mergeObject(t, ef, id, count)
+}
+
+// mergeObject merges what an ELF file contributes, and looks for its debug file.
+func (w *worker) mergeObject(t *fileTask, ef *elf.File, id buildid.ID, count bool) fileResult {
 	cost := estimate(ef)
 	if t.class == classPacked {
 		cost = 0 // two holds at a time could wait for one another
@@ -167,16 +169,17 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 		return fileResult{err: err, again: true}
 	}
 	c, err := w.contribution(t.path, ef, id)
+	merged := w.ix.merge(c, count)
 	w.ix.budget.release(hold)
+	if !merged {
+		return fileResult{again: true}
+	}
 	res := fileResult{id: id, err: err}
 	if err != nil {
 		res.skip = SkipDamaged
 	}
-	if !w.ix.merge(c, count) {
-		return fileResult{err: errChanged, again: true}
-	}
 	if count {
-		w.countObject(&c.Manifest, ef, uint64(size))
+		w.countObject(&c.Manifest, ef)
 	}
 	if isRuntime(ef) {
 		res.looked = w.debugFiles(t, ef, id)
@@ -208,10 +211,10 @@ func (t *fileTask) objectID(ef *elf.File) (buildid.ID, error) {
 }
 
 // countObject counts what was read.
-func (w *worker) countObject(m *store.Manifest, ef *elf.File, size uint64) {
+func (w *worker) countObject(m *store.Manifest, ef *elf.File) {
 	w.ix.count(func(s *Summary) {
 		s.Read++
-		s.Raw += size
+		s.Raw += uint64(ef.Size())
 		if m.ID.Space() == buildid.Content {
 			s.NoBuildID++
 		}

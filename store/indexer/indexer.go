@@ -257,10 +257,12 @@ type objectState struct {
 	named bool // … and had a source
 }
 
-// seen notes an object whose file has not changed.
+// seen notes an object whose file has not changed. The caller holds mu.
 func (ix *index) seen(id buildid.ID) {
 	key := id.String()
-	ix.objects[key] = ix.objects[key]
+	if _, ok := ix.objects[key]; !ok {
+		ix.objects[key] = objectState{}
+	}
 }
 
 // putDir writes the path rows of a directory.

@@ -120,7 +120,8 @@ func TestOrderInStore(t *testing.T) {
 		for _, p := range paths {
 			open := func() (store.Sink, error) { return w, nil }
 			opts := Options{DebugRoots: []string{}}
-			if _, err := Index(t.Context(), []string{filepath.Join(root, p)}, w, open, opts); err != nil {
+			path := []string{filepath.Join(root, p)}
+			if _, err := Index(t.Context(), path, w, open, opts); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -220,7 +221,8 @@ func TestHardLinksAreReadOnce(t *testing.T) {
 	for _, workers := range []int{1, 4} {
 		root, m := tree(t), newMemory()
 		for _, name := range []string{"a", "lib/z", "bin/b"} {
-			if err := os.Link(filepath.Join(root, "bin/fixed"), filepath.Join(root, name)); err != nil {
+			err := os.Link(filepath.Join(root, "bin/fixed"), filepath.Join(root, name))
+			if err != nil {
 				t.Skip(err)
 			}
 		}
@@ -248,7 +250,8 @@ func TestRoots(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sum := m.index(t, Options{}, link, root, filepath.Join(root, "bin"), filepath.Join(link, "bin/fixed"))
+	sum := m.index(t, Options{}, link, root, filepath.Join(root, "bin"),
+		filepath.Join(link, "bin/fixed"))
 	if sum.Read != 6 || sum.Dirs != 3 {
 		t.Errorf("read %d files of %d directories", sum.Read, sum.Dirs)
 	}
@@ -359,7 +362,8 @@ func TestProgress(t *testing.T) {
 	var calls []Progress
 	m.index(t, Options{Progress: func(p Progress) { calls = append(calls, p) }}, root)
 	last := calls[len(calls)-1]
-	if last.Files != 8 || last.Done != last.Objects || last.Done < 6 || last.Bytes == 0 || last.Dirs != 3 {
+	if last.Files != 8 || last.Done != last.Objects || last.Done < 6 || last.Bytes == 0 ||
+		last.Dirs != 3 {
 		t.Errorf("last call %+v", last)
 	}
 }

@@ -34,7 +34,8 @@ type kernelSyms []kallsyms.Symbol
 // the result must not depend on it: then by name.
 func (k kernelSyms) sort() {
 	slices.SortFunc(k, func(a, b kallsyms.Symbol) int {
-		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type, b.Type))
+		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Type, b.Type))
 	})
 }
 
@@ -129,7 +130,8 @@ func (w *worker) kallsymsSource(k kernelSyms, base uint64, path string) (store.N
 }
 
 // kernelContribution makes the contribution of a kernel's own symbols.
-func (w *worker) kernelContribution(id buildid.ID, k kernelSyms, path string) (*store.Contribution, error) {
+func (w *worker) kernelContribution(id buildid.ID, k kernelSyms, path string) (
+	*store.Contribution, error) {
 	base, refs, err := k.base()
 	if err != nil {
 		return nil, err
@@ -146,7 +148,8 @@ func (w *worker) kernelContribution(id buildid.ID, k kernelSyms, path string) (*
 
 // splitKallsyms reads a kallsyms text: the kernel's symbols and those of its
 // modules.
-func splitKallsyms(name string, r io.Reader) (kernel kernelSyms, modules map[string]kernelSyms, err error) {
+func splitKallsyms(name string, r io.Reader) (
+	kernel kernelSyms, modules map[string]kernelSyms, err error) {
 	modules = make(map[string]kernelSyms)
 	err = kallsyms.Read(name, r, func(s kallsyms.Symbol) bool {
 		if s.Module == "" {

@@ -246,7 +246,8 @@ func TestOwnVDSO(t *testing.T) {
 		t.Errorf("vdso %+v", o)
 	}
 	names := m.names(t, id, store.Dynsym)
-	if !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, "clock_gettime") }) {
+	isClock := func(n string) bool { return strings.Contains(n, "clock_gettime") }
+	if !slices.ContainsFunc(names, isClock) {
 		t.Errorf("functions of the vdso: %q", names)
 	}
 }
@@ -262,7 +263,8 @@ func TestVDSOProblems(t *testing.T) {
 		"zz-7ffd00000000 r-xp 00000000 00:00 0 [vdso]\n",
 		"7ffd00000000-7ffd00001000 r-xp 00000000 00:00 0 [vdso]\n", // no mem to read
 	} {
-		write(t, root.path("/proc/self/maps"), []byte("00400000-00500000 r-xp 0 0:0 1 /bin/x\n"+line))
+		maps := "00400000-00500000 r-xp 0 0:0 1 /bin/x\n" + line
+		write(t, root.path("/proc/self/maps"), []byte(maps))
 		if image, err := root.ownVDSO(); err == nil {
 			t.Errorf("%q gives %d bytes", line, len(image))
 		}

@@ -233,7 +233,8 @@ func (w *worker) vdsos() []buildid.ID {
 		add("[vdso]", image)
 	}
 	release, _ := os.ReadFile(sys.path("/proc/sys/kernel/osrelease"))
-	shipped, _ := filepath.Glob(sys.path("/lib/modules/" + strings.TrimSpace(string(release)) + "/vdso/*.so"))
+	modules := sys.path("/lib/modules/" + strings.TrimSpace(string(release)))
+	shipped, _ := filepath.Glob(modules + "/vdso/*.so")
 	for _, path := range shipped {
 		f, err := os.Open(path)
 		if err != nil {

@@ -39,7 +39,8 @@ func estimate(f *elf.File) int64 {
 
 // contribution makes of one ELF file what it adds to the object id. With an error
 // it holds what could be read all the same.
-func (w *worker) contribution(path string, f *elf.File, id buildid.ID) (*store.Contribution, error) {
+func (w *worker) contribution(path string, f *elf.File, id buildid.ID) (
+	*store.Contribution, error) {
 	c := &store.Contribution{Manifest: store.Manifest{
 		ID: id, Kind: kindOfObject(path, f), Machine: uint16(f.Machine), Class: uint8(f.Class),
 		BigEndian: f.BigEndian, Type: uint16(f.Type),
@@ -63,7 +64,9 @@ func (w *worker) contribution(path string, f *elf.File, id buildid.ID) (*store.C
 			m.Layout = f.Segments
 		}
 	}
-	full := s.add(store.Symtab, func(b *symtab.Builder) error { return addSymbols(b, f, elf.Symtab, 0) })
+	full := s.add(store.Symtab, func(b *symtab.Builder) error {
+		return addSymbols(b, f, elf.Symtab, 0)
+	})
 	if !full {
 		s.add(store.Dynsym, func(b *symtab.Builder) error { return addDynamic(b, f) })
 	}

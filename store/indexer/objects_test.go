@@ -140,7 +140,8 @@ func TestModules(t *testing.T) {
 		if want == "" {
 			want = got
 		}
-		if got != want || !strings.HasPrefix(got, "0x0+0x10 ext4_read, 0x10+0x30 ext4_write, 0x40+0x10") {
+		const first = "0x0+0x10 ext4_read, 0x10+0x30 ext4_write, 0x40+0x10"
+		if got != want || !strings.HasPrefix(got, first) {
 			t.Errorf("%s:\n%s", name, got)
 		}
 		m.again(t, Options{}, root)
@@ -169,7 +170,8 @@ func TestVmlinux(t *testing.T) {
 	}
 	symbols := []symbol{
 		{"_text", 1, base, 0, stdelf.STT_NOTYPE}, {"startup_64", 1, base, 0x50, stdelf.STT_FUNC},
-		{"_stext", 1, base + 0x100, 0, stdelf.STT_NOTYPE}, {"do_work", 1, base + 0x140, 0xc0, stdelf.STT_FUNC},
+		{"_stext", 1, base + 0x100, 0, stdelf.STT_NOTYPE},
+		{"do_work", 1, base + 0x140, 0xc0, stdelf.STT_FUNC},
 		{"start_kernel", 2, base + 0x2000, 0x100, stdelf.STT_FUNC},
 	}
 	root, m := realDir(t), newMemory()
@@ -221,7 +223,7 @@ func TestNoSymbols(t *testing.T) {
 	root, m := realDir(t), newMemory()
 	write(t, filepath.Join(root, "x"), image(stdelf.ET_DYN, []section{
 		{name: ".text", kind: stdelf.SHT_PROGBITS, flags: code, addr: 0x1000, data: make([]byte, 16)},
-		{name: ".note.gnu.build-id", kind: stdelf.SHT_NOTE, flags: stdelf.SHF_ALLOC, data: note("0123456789")},
+		{name: ".note.gnu.build-id", kind: stdelf.SHT_NOTE, data: note("0123456789")},
 	}, nil))
 	sum := m.index(t, Options{}, root)
 	if sum.Nameless != 1 || len(m.object(t, buildid.New([]byte("0123456789"))).Sources) != 0 {
@@ -239,7 +241,7 @@ func FuzzFile(f *testing.F) {
 		root, m := t.TempDir(), newMemory()
 		path := filepath.Join(root, "0011223344556677", "kallsyms")
 		write(t, path, data)
-		m.index(t, Options{}, path)
+		m.index(t, Options{Workers: 1}, path)
 		m.dump(t, root)
 	})
 }

@@ -219,8 +219,15 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 	s.files++
 	if old := s.ds.old.Find(name); old != nil && st.matches(old) && !s.ix.stale(old.Looked) {
 		s.unchangedFile(path, old)
-		return ""
+	} else {
+		s.newFile(name, path, st)
 	}
+	return ""
+}
+
+// newFile looks into a file that no row knows, and queues it if it looks like an
+// object.
+func (s *dirScan) newFile(name, path string, st fileStat) {
 	row := st.row(name)
 	if since := time.Now().UnixNano() - st.ctime; since >= 0 && since < int64(racy) {
 		row.Producer = 0 // it may change again without a trace: read it again next time
@@ -230,7 +237,7 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 		n, err := s.d.head(name, s.head[:])
 		if err != nil {
 			s.ix.unreadable(path, err, s.named)
-			return ""
+			return
 		}
 		class = classify(filepath.Base(path), s.head[:n], s.named)
 	}
@@ -245,7 +252,6 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 		t := &fileTask{ds: s.ds, path: path, row: row, st: st, class: class, named: s.named}
 		s.ix.queue.pushObject(t.run)
 	}
-	return ""
 }
 
 // unchangedFile counts a file by its row.

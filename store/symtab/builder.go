@@ -112,8 +112,9 @@ func (b *Builder) Encode() (*Encoded, error) {
 
 // flatten cuts the overlaps of the sorted symbols: at each address the one with
 // the latest start wins, among equal starts the best alias; a symbol goes on where
-// those inside it end, but an unsized one only if no alias of it has a size. It calls emit with disjoint ranges in ascending order, two
-// neighbours never of the same symbol.
+// those inside it end, but an unsized one only if no alias of it has a size. It
+// calls emit with disjoint ranges in ascending order, two neighbours never of the
+// same symbol.
 func (b *Builder) flatten(emit func(start, end uint64, c *candidate)) {
 	b.stack = b.stack[:0]
 	at := uint64(0) // everything below is done

@@ -127,7 +127,8 @@ func randomFuncs(rng *rand.Rand, n int, space uint64) []Func {
 		f.Start = addr.Addr(rng.Uint64N(space))
 		f.Size = 1 + rng.Uint64N(1+space/uint64(1+rng.IntN(4*n)))
 		f.Name = fmt.Sprintf("%sfn%d", strings.Repeat("_", rng.IntN(3)), rng.IntN(n))
-		f.Flags = Flags(rng.IntN(16)) & Flags(rng.IntN(16))
+		f.Flags = Flags(rng.IntN(16))
+		f.Flags &= Flags(rng.IntN(16)) // a quarter of the bits
 	}
 	return funcs
 }
