@@ -188,12 +188,14 @@ func (a *app) printProblems(problems []indexer.Problem) {
 // writeIndexSummary writes what was found, made and left out, in a few lines.
 func writeIndexSummary(w io.Writer, path string, s *indexer.Summary) {
 	t := newTable()
-	t.row("found", fmt.Sprintf("%d objects in %d ELF files, of %d files in %d directories",
-		s.Objects, s.ELF, s.Files, s.Dirs))
+	t.row("found", fmt.Sprintf("%s in %s, of %s in %s", plural(s.Objects, "object", "objects"),
+		plural(s.ELF, "ELF file", "ELF files"), plural(s.Files, "file", "files"),
+		plural(s.Dirs, "directory", "directories")))
 	t.row("read", joinSome(", ",
-		fmt.Sprintf("%d files, %s", s.Read, humanBytes(int64(s.Raw))),
-		counted(s.Debug, "debug file"), counted(s.Modules, "kernel module"), counted(s.Kernels, "kernel"),
-		fmt.Sprintf("%d unchanged since the last run", s.Unchanged)))
+		plural(s.Read, "file", "files"), humanBytes(int64(s.Raw)),
+		some(s.Debug, "debug file", "debug files"), some(s.Modules, "kernel module", "kernel modules"),
+		some(s.Kernels, "kernel", "kernels"),
+		some(s.Unchanged, "unchanged since the last run", "unchanged since the last run")))
 	if s.Read > 0 {
 		t.row("made", joinSome(", ",
 			fmt.Sprintf("%d functions, %s stored", s.Functions, humanBytes(int64(s.Stored))),
@@ -201,23 +203,29 @@ func writeIndexSummary(w io.Writer, path string, s *indexer.Summary) {
 	}
 	if s.NoBuildID+s.Nameless > 0 {
 		t.row("of these", joinSome(", ",
-			fmt.Sprintf("%d without a build ID, kept under the hash of their content", s.NoBuildID),
-			fmt.Sprintf("%d without any symbol", s.Nameless)))
+			some(s.NoBuildID, "without a build ID, kept under the hash of its content",
+				"without a build ID, kept under the hash of their content"),
+			some(s.Nameless, "without any symbol", "without any symbol")))
 	}
 	t.field("skipped", countList(s.Skipped))
 	t.row("store", path)
 	t.writeTo(w) // stderr: there is nowhere to report a failure to
 }
 
-// counted returns "3 debug files", or "" for none.
-func counted(n uint64, what string) string {
-	switch n {
-	case 0:
-		return ""
-	case 1:
-		return "1 " + what
+// plural returns "1 object" or "3 objects".
+func plural(n uint64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// some is plural, but "" for none.
+func some(n uint64, one, many string) string {
+	if n == 0 {
+		return ""
+	}
+	return plural(n, one, many)
 }
 
 // countList lists counts by name, the largest first.

@@ -156,7 +156,6 @@ func (info *captureInfo) writeText(w io.Writer) error {
 	if info.Start != "" || info.Duration > 0 {
 		t.row("time", joinSome(", ", info.Start, time.Duration(info.Duration).String()))
 	}
-	t.field("features", strings.Join(info.Features, " "))
 	for _, e := range info.Events {
 		t.row("event", e.text())
 	}

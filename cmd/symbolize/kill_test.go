@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"symbolize/ingest/elf"
+)
+
+const (
+	killRuns  = 5  // stores that are made and disturbed
+	killTimes = 3  // kills of each
+	killDirs  = 24 // directories of each half of the tree
+	killFiles = 12 // objects in each
+)
+
+// TestKilledIndex kills `index` with SIGKILL at random moments, again and again,
+// and wants of the store that it is sound after each, and in the end the same as
+// that of a run that nobody disturbed.
+func TestKilledIndex(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the binary and runs it some fifty times")
+	}
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "symbolize")
+	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
+	makeObjects(t, first, 0)
+	makeObjects(t, second, killDirs*killFiles)
+	k := &killer{t: t, bin: bin, dir: dir}
+
+	k.store = filepath.Join(dir, "undisturbed")
+	k.mustRun("index", "-q", first)
+	start := time.Now()
+	k.mustRun("index", "-q", second)
+	took := time.Since(start)
+	want := k.mustRun("store", "digest")
+
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("undisturbed %v, seed %d", took, seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	killed := 0
+	for run := range killRuns {
+		k.store = filepath.Join(dir, fmt.Sprint("store", run))
+		k.mustRun("index", "-q", first)
+		for i := range killTimes {
+			touch(t, second, time.Unix(int64(1e9+i), 0)) // all of it is to be read again
+			if k.kill(time.Duration(rng.Int64N(int64(took))), "index", "-q", second) {
+				killed++
+			}
+			k.wantSound()
+		}
+		k.mustRun("index", "-q", first, second)
+		k.wantSound()
+		if got := k.mustRun("store", "digest"); got != want {
+			t.Errorf("store %d: digest %s, undisturbed %s", run, got, want)
+		}
+	}
+	t.Logf("%d of %d runs were killed before they ended", killed, killRuns*killTimes)
+	if killed < killRuns*killTimes/3 {
+		t.Errorf("only %d of %d runs were killed before they ended", killed, killRuns*killTimes)
+	}
+}
+
+// killer runs the binary on one store.
+type killer struct {
+	t               *testing.T
+	bin, dir, store string
+}
+
+func (k *killer) command(args []string) *exec.Cmd {
+	cmd := exec.Command(k.bin, args...)
+	cmd.Env = append(os.Environ(), "SYMBOLIZE_STORE="+k.store, "HOME="+k.dir)
+	return cmd
+}
+
+func (k *killer) mustRun(args ...string) string {
+	k.t.Helper()
+	var stderr bytes.Buffer
+	cmd := k.command(args)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		k.t.Fatalf("%v: %v\n%s%s", args, err, out, stderr.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// kill runs the command and kills it after delay; false if it ended before that.
+func (k *killer) kill(delay time.Duration, args ...string) bool {
+	k.t.Helper()
+	cmd := k.command(args)
+	if err := cmd.Start(); err != nil {
+		k.t.Fatal(err)
+	}
+	timer := time.AfterFunc(delay, func() { cmd.Process.Kill() })
+	err := cmd.Wait()
+	timer.Stop()
+	if err != nil && cmd.ProcessState.Exited() {
+		k.t.Errorf("%v failed by itself: %v", args, err)
+	}
+	return err != nil
+}
+
+func (k *killer) wantSound() {
+	k.t.Helper()
+	if out := k.mustRun("store", "verify"); !strings.Contains(out, "sound: ") {
+		k.t.Errorf("verify says:\n%s", out)
+	}
+}
+
+// makeObjects fills dir with copies of recorded objects, each with a build ID of
+// its own: there is work for more than an instant, and the same on any machine.
+func makeObjects(t *testing.T, dir string, number int) {
+	t.Helper()
+	var templates [][]byte
+	for _, name := range []string{"bin/fixed", "bin/spawn", "lib/libkernels.so"} {
+		b, err := os.ReadFile(filepath.Join("../../fixtures/objects", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		templates = append(templates, b)
+	}
+	for d := range killDirs {
+		sub := filepath.Join(dir, fmt.Sprintf("%02d", d))
+		if err := os.MkdirAll(sub, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for f := range killFiles {
+			b := withBuildID(t, templates[number%len(templates)], fmt.Sprint("object ", number))
+			number++
+			if err := os.WriteFile(filepath.Join(sub, fmt.Sprint("object", f)), b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// touch gives all files below dir another modification time.
+func touch(t *testing.T, dir string, mtime time.Time) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		return os.Chtimes(path, mtime, mtime)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withBuildID returns a copy of an ELF file with the SHA-1 of name for a build ID.
+func withBuildID(t *testing.T, object []byte, name string) []byte {
+	t.Helper()
+	f, err := elf.Open(name, bytes.NewReader(object), int64(len(object)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, id := f.ID.Bytes(), sha1.Sum([]byte(name))
+	if len(old) != len(id) || bytes.Count(object, old) != 1 {
+		t.Fatalf("%s: cannot replace the build ID %s", name, f.ID)
+	}
+	return bytes.Replace(object, old, id[:], 1)
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// machine is a small machine in a directory, for the examples of README.md: the
+// recorded programs lie below /srv/app, where they were recorded, and two captures
+// and a kallsyms text in the directory of the user "me".
+type machine struct {
+	root string
+	env  map[string]string
+}
+
+// newMachine sets one up and makes the user's directory the current one.
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	m := &machine{root: t.TempDir()}
+	home := filepath.Join(m.root, "home", "me")
+	m.env = map[string]string{"HOME": home}
+	copyTree(t, filepath.Join(m.root, "srv", "app"), "../../fixtures/objects")
+	for to, from := range map[string]string{
+		"perf.data": "captures/mixed-buildid.data",
+		"cron.data": "captures/fixed.data",
+		"kallsyms":  "kernel/kallsyms",
+	} {
+		copyFile(t, filepath.Join(home, to), filepath.Join("../../fixtures", from))
+	}
+	t.Chdir(home)
+	return m
+}
+
+func copyTree(t *testing.T, to, from string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func copyFile(t *testing.T, to, from string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// A recording without CLOCK_DATA ended when its file was written.
+	recorded := time.Date(2026, 11, 21, 2, 26, 0, 0, time.UTC)
+	if err := os.Chtimes(to, recorded, recorded); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs the command line in the machine and returns what it prints, stdout and
+// stderr together as on a terminal, line by line. Absolute paths are the
+// machine's. A status other than 0 fails the test.
+func (m *machine) run(t *testing.T, args []string) []string {
+	t.Helper()
+	var out bytes.Buffer
+	env := &Env{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
+		Getenv: func(name string) string { return m.env[name] },
+	}
+	for _, a := range args {
+		if strings.HasPrefix(a, "/") {
+			a = m.root + a
+		}
+		env.Args = append(env.Args, a)
+	}
+	status := Main(t.Context(), env)
+	lines := splitLines(strings.ReplaceAll(out.String(), m.root, ""))
+	if status != exitOK {
+		t.Errorf("symbolize %s: exit status %d\n%s", strings.Join(args, " "), status, strings.Join(lines, "\n"))
+	}
+	return lines
+}

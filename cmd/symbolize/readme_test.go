@@ -1,0 +1,192 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"symbolize/ingest"
+)
+
+const readme = "../../README.md"
+
+// example is one `$ command` of README.md with the output that stands below it.
+type example struct {
+	line   int // of the file, from 0
+	args   []string
+	output []string // the lines up to the next command or the block's end
+	now    []string // what to put in their place with -update; nil for nothing
+}
+
+// readExamples returns the examples of the ```console blocks, in order.
+func readExamples(t *testing.T, lines []string) []example {
+	t.Helper()
+	var out []example
+	inside := false
+	for i, line := range lines {
+		switch {
+		case line == "```console":
+			inside = true
+		case line == "```":
+			inside = false
+		case inside && strings.HasPrefix(line, "$ "):
+			out = append(out, example{line: i, args: strings.Fields(line[2:])})
+		case inside && len(out) == 0:
+			t.Fatalf("%s:%d: output without a command", readme, i+1)
+		case inside:
+			last := &out[len(out)-1]
+			last.output = append(last.output, line)
+		}
+	}
+	return out
+}
+
+// TestReadme runs each command of README.md and compares what it prints, on
+// stdout and stderr, with what stands there; "…" on a line of its own stands for
+// any lines. With -update the outputs are written anew, save those with "…".
+//
+// The commands run in the small machine of newMachine: /usr/… lies inside it.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := filepath.Abs(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	examples := readExamples(t, lines)
+	if len(examples) < 10 {
+		t.Fatalf("only %d examples in %s", len(examples), readme)
+	}
+	machine := newMachine(t)
+	for i := range examples {
+		ex := &examples[i]
+		var got []string
+		switch ex.args[0] {
+		case "make":
+			if !regexp.MustCompile(`(?m)^` + ex.args[1] + `:`).Match(makefile) {
+				t.Errorf("README.md:%d: the Makefile has no target %s", ex.line+1, ex.args[1])
+			}
+			continue
+		case "symbolize":
+			got = machine.run(t, ex.args[1:])
+		default:
+			t.Fatalf("README.md:%d: the test cannot run %q", ex.line+1, ex.args[0])
+		}
+		if !matchLines(ex.output, got) && !*update {
+			t.Errorf("README.md:%d: `%s` prints\n%s\nand not\n%s", ex.line+1,
+				strings.Join(ex.args, " "), strings.Join(got, "\n"), strings.Join(ex.output, "\n"))
+		}
+		if !slices.Contains(ex.output, "…") {
+			ex.now = got
+		}
+	}
+	if *update {
+		writeExamples(t, path, lines, examples)
+	}
+}
+
+func splitLines(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+}
+
+// matchLines compares lines with a pattern in which "…" stands for any lines.
+func matchLines(pattern, lines []string) bool {
+	i := slices.Index(pattern, "…")
+	if i < 0 {
+		return slices.Equal(pattern, lines)
+	}
+	if len(lines) < i || !slices.Equal(pattern[:i], lines[:i]) {
+		return false
+	}
+	for from := i; from <= len(lines); from++ {
+		if matchLines(pattern[i+1:], lines[from:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// writeExamples replaces the outputs of the examples in a file.
+func writeExamples(t *testing.T, path string, lines []string, examples []example) {
+	t.Helper()
+	for _, ex := range slices.Backward(examples) {
+		if ex.now != nil {
+			from := ex.line + 1
+			lines = slices.Replace(lines, from, from+len(ex.output), ex.now...)
+		}
+	}
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReadmeIsComplete wants every subcommand, flag, exit status and reason in
+// README.md.
+func TestReadmeIsComplete(t *testing.T) {
+	b, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	env, _, _ := inProcess()
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if !strings.Contains(text, cmd.CommandPath()) {
+			t.Errorf("README.md says nothing of `%s`", cmd.CommandPath())
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && f.Name != "help" && f.Name != "version" && !strings.Contains(text, "`--"+f.Name) {
+				t.Errorf("README.md says nothing of --%s of `%s`", f.Name, cmd.CommandPath())
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRootCommand(&app{env: env}))
+	for r := ingest.ReasonNone + 1; r.String() != "unknown reason"; r++ {
+		if !strings.Contains(text, "| "+r.String()+" |") {
+			t.Errorf("README.md has no row for the reason %q", r)
+		}
+	}
+	for line := range strings.Lines(exitHelp) {
+		if status := strings.Fields(line)[0]; !strings.Contains(text, "| "+status+" |") {
+			t.Errorf("README.md has no row for exit status %s", status)
+		}
+	}
+}
+
+func TestMatchLines(t *testing.T) {
+	for _, c := range []struct {
+		pattern, lines string
+		want           bool
+	}{
+		{"a b", "a b", true},
+		{"a b", "a", false},
+		{"a … d", "a b c d", true},
+		{"a …", "a", true},
+		{"… d", "a d e", false},
+		{"a … c … e", "a b c d d e", true},
+		{"a … c …", "b c", false},
+	} {
+		if got := matchLines(strings.Fields(c.pattern), strings.Fields(c.lines)); got != c.want {
+			t.Errorf("matchLines(%q, %q) = %v", c.pattern, c.lines, got)
+		}
+	}
+}
