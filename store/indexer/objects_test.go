@@ -199,6 +199,43 @@ func TestVmlinux(t *testing.T) {
 	}
 }
 
+// TestLiveVDSO has the image of a vdso in the memory of this process, and another
+// beside the kernel's modules.
+func TestLiveVDSO(t *testing.T) {
+	vdso := func(id string) []byte {
+		return image(stdelf.ET_DYN, []section{
+			{name: ".text", kind: stdelf.SHT_PROGBITS, flags: code, addr: 0x400, data: make([]byte, 64)},
+			{name: ".note", kind: stdelf.SHT_NOTE, flags: stdelf.SHF_ALLOC, data: note(id)},
+		}, []symbol{{"__vdso_time", 1, 0x400, 64, stdelf.STT_FUNC}})
+	}
+	sys, m := fakeSystem(t, 0xffffffff81000000), newMemory()
+	mem := slices.Concat(make([]byte, 0x10000), vdso("vdso64"), make([]byte, 0x2000))
+	write(t, sys.path("/proc/self/mem"), mem)
+	write(t, sys.path("/proc/self/maps"), []byte("10000-12000 r-xp 00000000 00:00 0 [vdso]\n"))
+	write(t, sys.path("/proc/sys/kernel/osrelease"), []byte("6.1.0-test\n"))
+	write(t, sys.path("/lib/modules/6.1.0-test/vdso/vdso32.so"), vdso("vdso32"))
+	m.index(t, Options{Kernel: true, sys: sys})
+	own, shipped := buildid.New([]byte("vdso64")), buildid.New([]byte("vdso32"))
+	k := m.object(t, buildid.New([]byte(kernelID)))
+	if !slices.Equal(k.VDSO, []buildid.ID{shipped, own}) {
+		t.Errorf("the kernel's vdsos are %v", k.VDSO)
+	}
+	for _, id := range k.VDSO {
+		if o := m.object(t, id); o.Kind != ingest.VDSO || m.functions(t, id) != "0x400+0x40 __vdso_time" {
+			t.Errorf("vdso %s: kind %v, %s", id, o.Kind, m.functions(t, id))
+		}
+	}
+	m.again(t, Options{Kernel: true, sys: sys})
+	// The same file in perf's cache is the same object.
+	root := realDir(t)
+	write(t, filepath.Join(root, "[vdso]", "0011223344556677", "vdso"), vdso("vdso64"))
+	before := m.dump(t, "")
+	m.index(t, Options{}, root)
+	if o := m.object(t, own); o.Kind != ingest.VDSO || len(o.Sources) != 1 {
+		t.Errorf("after perf's cache: %+v, before\n%s", o, before)
+	}
+}
+
 func TestSkippedKinds(t *testing.T) {
 	text := section{name: ".text", kind: stdelf.SHT_PROGBITS, flags: code, data: make([]byte, 16)}
 	root, m := realDir(t), newMemory()
