@@ -13,9 +13,10 @@ import (
 // collected, or a profile that is to be merged. assemble makes one Profile of
 // many, in an order that depends on the contents only.
 type shard struct {
-	places *intern.Pairs           // by local location: number in objects, and offset
+	places []intern.Pair           // by local location: number in objects, and offset
 	parts  [numRoles]*intern.Lists // lists of local locations; 0 is the empty one
-	rows   *rowTable
+	rows   []row
+	labels []labels
 	// objects gives the object of the profile for the shard's own number.
 	objects []ObjectID
 	// comms gives the string of the profile for a comm of the shard's rows.
@@ -46,6 +47,9 @@ func assemble(p *Profile, shards []*shard) {
 	wg.Wait()
 	a := stackAssembler{p: p, shards: shards, roles: &roles}
 	a.assemble()
+	for _, s := range shards {
+		s.rows = nil
+	}
 }
 
 // localPlace is a location of one shard, by its object in the profile.
@@ -68,9 +72,9 @@ func joinLocations(shards []*shard) []Location {
 	var wg sync.WaitGroup
 	for i, s := range shards {
 		wg.Go(func() {
-			list := make([]localPlace, s.places.Len())
+			list := make([]localPlace, len(s.places))
 			for n := range list {
-				pl := s.places.At(n)
+				pl := s.places[n]
 				list[n] = localPlace{Location{s.objects[pl.Object], addr.Offset(pl.Offset)}, uint32(n)}
 			}
 			slices.SortFunc(list, func(a, b localPlace) int { return compareLocations(a.Location, b.Location) })

@@ -19,44 +19,45 @@ type chainTable struct {
 	// contexts; a miss costs a look-up, no more.
 	recent []chainAnswer
 	// meanings are all parts that a chain has come to, for those with more than one.
-	meanings map[uint32][]uint32
+	meanings map[intern.Ref][]uint32
 
-	finder  *placeFinder
+	finder  *locator
 	scratch []uint32
 }
 
 // chainValue is what is known of a chain: its last answer.
 type chainValue struct {
-	context uint64 // in which it was given
-	part    uint32
-	frames  uint16
-	flags   uint8
+	user, kernel addrspace.Version // in which it was given, as far as it depends on them
+	part         uint32
+	frames       uint16
+	flags        uint8
 }
 
 type chainAnswer struct {
-	context uint64
-	chain   uint32 // number + 1
-	part    uint32
+	user, kernel addrspace.Version
+	chain        intern.Ref
+	part         uint32
+	valid        bool
 }
 
 const recentBits = 14
 
-func newChainTable(finder *placeFinder) *chainTable {
+func newChainTable(finder *locator) *chainTable {
 	t := &chainTable{chains: intern.New[chainValue](), finder: finder}
 	t.parts.Add(nil)
 	return t
 }
 
-// contextOf is what the meaning of a chain depends on besides its words.
-func (v *chainValue) contextOf(user, kernel addrspace.Version) uint64 {
-	var c uint64
+// context is what the meaning of a chain depends on besides its words: of the
+// versions, those that matter.
+func (v *chainValue) context(user, kernel addrspace.Version) (u, k addrspace.Version) {
 	if v.flags&partUser != 0 {
-		c = uint64(user) << 32
+		u = user
 	}
 	if v.flags&partKernel != 0 {
-		c |= uint64(kernel)
+		k = kernel
 	}
-	return c
+	return u, k
 }
 
 // add interns a part of a chain and returns what it comes to in these versions of
@@ -65,34 +66,34 @@ func (t *chainTable) add(words []byte, user, kernel addrspace.Version) chainValu
 	if len(words) == 0 {
 		return chainValue{}
 	}
-	chain, v, fresh := t.chains.Add(words)
+	v, chain, fresh := t.chains.Add(words)
 	if fresh {
 		list := t.locate(words, user, kernel)
 		v.part, v.frames, v.flags = t.parts.Add(list), uint16(len(list)), t.finder.flags
-		v.context = v.contextOf(user, kernel)
+		v.user, v.kernel = v.context(user, kernel)
 		return *v
 	}
-	if c := v.contextOf(user, kernel); c != v.context {
-		v.part = t.elsewhere(chain, v.part, words, c, user, kernel)
+	if u, k := v.context(user, kernel); u != v.user || k != v.kernel {
+		v.part = t.elsewhere(chain, v.part, words, u, k)
 		v.frames = uint16(len(t.parts.At(v.part)))
-		v.context = c
+		v.user, v.kernel = u, k
 	}
 	return *v
 }
 
 // elsewhere answers for a known chain in another context than the last.
-func (t *chainTable) elsewhere(chain, last uint32, words []byte, context uint64,
+func (t *chainTable) elsewhere(chain intern.Ref, last uint32, words []byte,
 	user, kernel addrspace.Version,
 ) uint32 {
 	if t.recent == nil {
 		t.recent = make([]chainAnswer, 1<<recentBits)
 	}
-	h := (context ^ uint64(chain)<<40 ^ uint64(chain)) * 0x9e3779b97f4a7c15
+	h := (uint64(user)<<32 ^ uint64(kernel)<<48 ^ uint64(chain)) * 0x9e3779b97f4a7c15
 	known := &t.recent[h>>(64-recentBits)]
-	if known.chain == chain+1 && known.context == context {
+	if known.valid && known.chain == chain && known.user == user && known.kernel == kernel {
 		return known.part
 	}
-	*known = chainAnswer{context, chain + 1, last}
+	*known = chainAnswer{user, kernel, chain, last, true}
 	list := t.locate(words, user, kernel)
 	if slices.Equal(list, t.parts.At(last)) {
 		return last
@@ -105,7 +106,7 @@ func (t *chainTable) elsewhere(chain, last uint32, words []byte, context uint64,
 		}
 	}
 	if t.meanings == nil {
-		t.meanings = make(map[uint32][]uint32)
+		t.meanings = make(map[intern.Ref][]uint32)
 	}
 	if len(all) == 0 {
 		all = append(all, last)
@@ -116,36 +117,10 @@ func (t *chainTable) elsewhere(chain, last uint32, words []byte, context uint64,
 }
 
 func (t *chainTable) locate(words []byte, user, kernel addrspace.Version) []uint32 {
-	t.scratch = t.finder.find(t.scratch[:0], words, user, kernel)
-	return t.scratch
-}
-
-// placeFinder numbers the places that addresses lie in.
-type placeFinder struct {
-	locator
-	places *intern.Pairs
-}
-
-// find appends the local locations of a part of a chain.
-func (f *placeFinder) find(out []uint32, words []byte, user, kernel addrspace.Version) []uint32 {
-	f.locate(words, user, kernel)
-	for i := range f.spots {
-		s := &f.spots[i]
-		pl := intern.Pair{Object: s.object, Offset: s.offset}
-		if s.known == nil {
-			out = append(out, f.places.Add(pl))
-			continue
-		}
-		// A later address of this very chain may have taken the slot.
-		if s.known.place == 0 || s.known.object != s.object || s.known.offset != s.offset {
-			n := f.places.Add(pl)
-			if s.known.object == s.object && s.known.offset == s.offset {
-				s.known.place = n + 1
-			}
-			out = append(out, n)
-			continue
-		}
-		out = append(out, s.known.place-1)
+	t.finder.locate(words, user, kernel)
+	t.scratch = t.scratch[:0]
+	for i := range t.finder.spots {
+		t.scratch = append(t.scratch, t.finder.spots[i].place)
 	}
-	return out
+	return t.scratch
 }

@@ -145,6 +145,7 @@ type reader struct {
 	sample  perfdata.Sample
 	split   *splitter
 	threads []threadState // direct-mapped by tid
+	plain   bool          // chains may be simplified, as their addresses do not matter
 	kspan   addrspace.Span
 	haveK   bool
 
@@ -198,6 +199,9 @@ func (r *reader) next() bool {
 			continue
 		}
 		r.kpart, r.part = r.split.split(rec, &r.sample)
+		if r.plain {
+			r.part = r.split.simplify(r.part, r.c.spaces)
+		}
 		return true
 	}
 	return false
@@ -242,18 +246,24 @@ func (r *reader) threadState(pid, tid int32, t uint64) threadState {
 // worker folds the samples of some chunks.
 type worker struct {
 	*reader
-	finder       placeFinder
+	finder       locator
+	numbers      *intern.Pairs // of places
 	kernelChains *chainTable
 	userChains   *chainTable
 	rows         *rowTable
-	first, last  uint64 // recorded times of samples
+	places       []intern.Pair // by local location, when all chunks are done
+	first, last  uint64        // recorded times of samples
 	err          error
 }
 
 func newWorker(c *collector) *worker {
 	w := &worker{reader: newReader(c), rows: newRowTable(), first: noTime}
+	w.plain = true
+	w.numbers = intern.NewPairs()
 	w.finder.sb = c.sideband
-	w.finder.places = intern.NewPairs()
+	w.finder.number = func(object uint32, offset uint64) uint32 {
+		return w.numbers.Add(intern.Pair{Object: object, Offset: offset})
+	}
 	w.kernelChains = newChainTable(&w.finder)
 	w.userChains = newChainTable(&w.finder)
 	return w

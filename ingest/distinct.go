@@ -1,18 +1,21 @@
 package ingest
 
 import (
+	"iter"
 	"runtime"
 	"sync"
+
+	"symbolize/ingest/intern"
 )
 
 // meaning is something that a chain came to besides what the first worker that
 // met it saw first: in another worker, in another address space or at another
 // time. Mostly the two are the same.
 type meaning struct {
-	owner int    // the first worker that has the chain
-	chain uint32 // its number there
-	first uint32 // its first part there
-	where int    // the worker of the other part
+	owner int        // the first worker that has the chain
+	chain intern.Ref // its name there
+	first uint32     // its first part there
+	where int        // the worker of the other part
 	part  uint32
 }
 
@@ -46,18 +49,18 @@ func (f *folder) joinChains() {
 // countChains compares the tables of the workers, a piece of a table at a time on
 // all cores.
 func countChains(tables []*chainTable) chainCount {
-	const piece = 1 << 14
+	const perPiece = 1 << 14
 	var counts []*chainCount
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, t := range tables {
-		n := t.chains.Len()
-		for from := 0; from < n; from += piece {
+		pieces := t.chains.Len()/perPiece + 1
+		for k := range pieces {
 			c := new(chainCount)
 			counts = append(counts, c)
 			wg.Go(func() {
 				slots <- struct{}{}
-				c.count(tables, i, uint32(from), uint32(min(from+piece, n)))
+				c.count(tables, i, t.chains.Piece(k, pieces))
 				<-slots
 			})
 		}
@@ -71,37 +74,38 @@ func countChains(tables []*chainTable) chainCount {
 	return all
 }
 
-// count takes the chains [from, to) of table i.
-func (c *chainCount) count(tables []*chainTable, i int, from, to uint32) {
+// count takes some chains of table i.
+func (c *chainCount) count(tables []*chainTable, i int, chains iter.Seq[intern.Entry[chainValue]]) {
 	t := tables[i]
-	for id := from; id < to; id++ {
-		owner, chain := i, id
+	for e := range chains {
+		m := meaning{owner: i, chain: e.Ref, where: i}
+		m.part = t.firstPart(e.Ref, e.Value)
+		m.first = m.part
 		for k, other := range tables[:i] {
-			if same, ok := other.chains.Find(t.chains.Key(id)); ok {
-				owner, chain = k, same
+			if v, ref, ok := other.chains.Find(e.Key); ok {
+				m.owner, m.chain, m.first = k, ref, other.firstPart(ref, v)
 				break
 			}
 		}
-		first := tables[owner].firstPart(chain)
-		if owner == i {
+		if m.owner == i {
 			c.chains++
 		} else {
-			c.meanings = append(c.meanings, meaning{owner, chain, first, i, t.firstPart(id)})
+			c.meanings = append(c.meanings, m)
 		}
-		if all := t.meanings[id]; len(all) > 0 {
-			for _, part := range all[1:] {
-				c.meanings = append(c.meanings, meaning{owner, chain, first, i, part})
+		if all := t.meanings[e.Ref]; len(all) > 0 {
+			for _, m.part = range all[1:] {
+				c.meanings = append(c.meanings, m)
 			}
 		}
 	}
 }
 
 // firstPart returns what a chain came to first.
-func (t *chainTable) firstPart(chain uint32) uint32 {
+func (t *chainTable) firstPart(chain intern.Ref, v *chainValue) uint32 {
 	if all := t.meanings[chain]; len(all) > 0 {
 		return all[0]
 	}
-	return t.chains.Value(chain).part
+	return v.part
 }
 
 // distinct counts chains, and keys: chains with what they mean. It is called when
@@ -109,7 +113,7 @@ func (t *chainTable) firstPart(chain uint32) uint32 {
 func (f *folder) distinct(st *Stats) {
 	type key struct {
 		owner int
-		chain uint32
+		chain intern.Ref
 		rank  uint32
 	}
 	for role, c := range f.counts {

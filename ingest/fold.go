@@ -22,13 +22,17 @@ type folder struct {
 
 func (f *folder) profile() (*Profile, []ObjectID) {
 	f.p = &Profile{}
+	for _, w := range f.workers {
+		w.places = w.numbers.List()
+		w.numbers = nil
+	}
 	number := f.objects()
 	f.joinChains()
 	comms := f.strings()
 	events := f.eventsUsed()
 	for _, w := range f.workers {
 		f.shards = append(f.shards, &shard{
-			places: w.finder.places, rows: w.rows, objects: number,
+			places: w.places, rows: w.rows.list(), labels: w.rows.labels, objects: number,
 			parts:  [numRoles]*intern.Lists{&w.kernelChains.parts, &w.userChains.parts},
 			comms:  func(code uint32) StringID { return comms[code] },
 			events: events,
@@ -47,8 +51,8 @@ func (f *folder) objects() []ObjectID {
 	used := make([]bool, len(raw))
 	belongs := false // something belongs to the kernel
 	for _, w := range f.workers {
-		for i := range w.finder.places.Len() {
-			used[w.finder.places.At(i).Object] = true
+		for _, pl := range w.places {
+			used[pl.Object] = true
 		}
 	}
 	x := newIdentifier(f.sideband, f.query(), f.opts.Identify)

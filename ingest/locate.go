@@ -32,8 +32,7 @@ const (
 type spot struct {
 	pc     uint64 // as recorded
 	object uint32 // raw
-	offset uint64
-	known  *knownAddress // where to remember the place's number; nil if nowhere
+	place  uint32 // what number says of the object and the offset
 }
 
 // knownAddress is an answer that is kept at hand: the stacks of a process share
@@ -41,17 +40,20 @@ type spot struct {
 type knownAddress struct {
 	at      addr.PC
 	version addrspace.Version
-	kernel  bool
+	kind    uint8 // 0: nothing is known here
 	flags   uint8
-	valid   bool
 	object  uint32
-	offset  uint64
-	place   uint32 // the number of (object, offset) with whoever asks, + 1; 0 if not known yet
+	place   uint32
 }
+
+const (
+	knownUser uint8 = 1 + iota
+	knownKernel
+)
 
 // knownBits is log2 of how many answers are kept: as many as fit into a level 2
 // cache beside all else.
-const knownBits = 12
+const knownBits = 13
 
 // Properties of a part of a chain.
 const (
@@ -70,7 +72,9 @@ type locator struct {
 	// none or code follows.
 	rubbish int
 	known   []knownAddress // direct-mapped
-	flags   uint8
+	// number gives a place the number that its user wants in spots.
+	number func(object uint32, offset uint64) uint32
+	flags  uint8
 }
 
 // locate looks up the words of a part of a chain, leaf first, into l.spots.
@@ -95,17 +99,15 @@ func (l *locator) locate(words []byte, user, kernel addrspace.Version) {
 			exact = false
 			continue
 		}
-		switch pc {
-		case contextHV, contextKernel, contextUser, contextGuest, contextGuestKernel, contextGuestUser:
-			l.cut()
-			mode, exact = pc, true
-			continue
-		case contextUserDeferred:
-			l.cut()
+		l.cut()
+		switch {
+		case pc == contextUserDeferred:
 			l.add(pc, rawNoStack, 0)
 			return
+		case isMarker(pc):
+			mode, exact = pc, true
+			continue
 		}
-		l.cut()
 		l.flags |= partCut
 		return
 	}
@@ -147,7 +149,7 @@ func (l *locator) address(mode, pc uint64, exact bool, user, kernel addrspace.Ve
 func vsyscall(pc uint64) bool { return pc-vsyscallPage < vsyscallSize }
 
 func (l *locator) add(pc uint64, object uint32, offset addr.Offset) {
-	l.spots = append(l.spots, spot{pc: pc, object: object, offset: uint64(offset)})
+	l.spots = append(l.spots, spot{pc, object, l.number(object, uint64(offset))})
 }
 
 // one looks up an address in a mode; at is the place that pc stands for.
@@ -158,12 +160,12 @@ func (l *locator) one(mode, pc uint64, at addr.PC, user, kernel addrspace.Versio
 		case vsyscall(pc):
 			l.add(pc, rawVsyscall, addr.Offset(at-vsyscallPage))
 		case pc >= kernelHalf: // exact: the mode was wrong
-			l.lookUp(pc, at, kernel, true)
+			l.lookUp(pc, at, kernel, knownKernel)
 		default:
-			l.lookUp(pc, at, user, false)
+			l.lookUp(pc, at, user, knownUser)
 		}
 	case contextKernel:
-		l.lookUp(pc, at, kernel, true)
+		l.lookUp(pc, at, kernel, knownKernel)
 	case contextHV:
 		l.add(pc, rawHypervisor, 0)
 	default:
@@ -173,48 +175,53 @@ func (l *locator) one(mode, pc uint64, at addr.PC, user, kernel addrspace.Versio
 
 // lookUp finds the mapping of an address in a version of a process's address
 // space or of the kernel's.
-func (l *locator) lookUp(pc uint64, at addr.PC, v addrspace.Version, kernel bool) {
+func (l *locator) lookUp(pc uint64, at addr.PC, v addrspace.Version, kind uint8) {
 	if l.known == nil {
 		l.known = make([]knownAddress, 1<<knownBits)
 	}
-	h := (uint64(at) ^ uint64(v)<<32) * 0x9e3779b97f4a7c15
+	h := (uint64(at) ^ uint64(v)<<40 ^ uint64(v)>>24) * 0x9e3779b97f4a7c15
 	k := &l.known[h>>(64-knownBits)]
-	if k.at != at || k.version != v || k.kernel != kernel || !k.valid {
-		*k = knownAddress{at: at, version: v, kernel: kernel, valid: true}
-		if kernel {
-			l.inKernel(k)
+	if k.at != at || k.version != v || k.kind != kind {
+		*k = knownAddress{at: at, version: v, kind: kind}
+		var offset uint64
+		if kind == knownKernel {
+			offset = l.inKernel(k)
 		} else {
-			l.inUser(k)
+			offset = l.inUser(k)
 		}
 		if l.sb.raw.list[k.object].Kind.Collapsed() {
-			k.offset = 0
+			offset = 0
 		}
+		k.place = l.number(k.object, offset)
 	}
 	l.flags |= k.flags
-	l.spots = append(l.spots, spot{pc: pc, object: k.object, offset: k.offset, known: k})
+	l.spots = append(l.spots, spot{pc, k.object, k.place})
 }
 
-func (l *locator) inUser(k *knownAddress) {
+func (l *locator) inUser(k *knownAddress) (offset uint64) {
 	k.flags = partUser
 	if m := l.sb.spaces.User(k.version, k.at); m != nil {
-		k.object, k.offset = m.Object, uint64(m.Offset(k.at))
-		return
+		k.object = m.Object
+		return uint64(m.Offset(k.at))
 	}
 	k.object = rawUnmapped
+	return 0
 }
 
-func (l *locator) inKernel(k *knownAddress) {
+func (l *locator) inKernel(k *knownAddress) (offset uint64) {
 	if !l.sb.spaces.Steady(k.at) {
 		k.flags = partKernel
 	}
 	switch m := l.sb.spaces.InKernel(k.version, k.at); {
 	case m != nil:
-		k.object, k.offset = m.Object, uint64(m.Offset(k.at))
+		k.object = m.Object
+		return uint64(m.Offset(k.at))
 	case !l.sb.kernel && k.at >= kernelHalf:
 		k.object = rawHiddenKernel
 	default:
 		k.object = rawUnmappedKernel
 	}
+	return 0
 }
 
 // splitter parts the chains of samples into a kernel part, which begins with a
@@ -223,6 +230,7 @@ type splitter struct {
 	file    *perfdata.File
 	userIP  []int // by event: index of the instruction pointer in UserRegs, -1 if not there
 	scratch []byte
+	plain   []byte
 }
 
 // notUnwound stands in a user part for a user stack that is still to be unwound.
@@ -324,6 +332,63 @@ func (sp *splitter) userStack(s *perfdata.Sample) []byte {
 		return notUnwound
 	}
 	return append(ip, notUnwound...)
+}
+
+// Words that stand for all others of their kind in a user part.
+const (
+	plainRubbish = 1       // an address that cannot be code
+	plainJunk    = 1 << 62 // an address that no process has mapped; no machine has it
+	plainEnd     = ^uint64(0)
+)
+
+// simplify makes one of all user parts that differ in junk only: unwinding by
+// frame pointers takes whatever lies on the stack of functions without them for
+// addresses, and every such word would make a chain of its own. What the part
+// comes to is the same, as are the rules of locate that are applied here.
+func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
+	rubbish := -1 // where rubbish begins that no code follows
+	out := part
+	for i := 8; i+8 <= len(part); i += 8 {
+		pc := binary.LittleEndian.Uint64(part[i:])
+		plain := pc
+		switch {
+		case pc >= contextMax:
+			if isMarker(pc) {
+				return part // rare: leave it as it is
+			}
+			plain, part = plainEnd, part[:i+8]
+			out = out[:i+8]
+		case pc < lowestCode || pc >= kernelHalf && !vsyscall(pc):
+			plain = plainRubbish
+			if rubbish < 0 {
+				rubbish = i
+			}
+		case !vsyscall(pc) && !spaces.Anywhere(addr.PC(pc-1)):
+			plain = plainJunk
+		default:
+			rubbish = -1
+		}
+		if plain != pc {
+			if &out[0] == &part[0] {
+				sp.plain = append(sp.plain[:0], part...)
+				out = sp.plain
+			}
+			binary.LittleEndian.PutUint64(out[i:], plain)
+		}
+	}
+	if rubbish >= 0 && len(part) > rubbish+8 && binary.LittleEndian.Uint64(out[len(out)-8:]) != plainEnd {
+		out = out[:rubbish+8]
+	}
+	return out
+}
+
+func isMarker(word uint64) bool {
+	switch word {
+	case contextHV, contextKernel, contextUser, contextUserDeferred, contextGuest, contextGuestKernel,
+		contextGuestUser:
+		return true
+	}
+	return false
 }
 
 // modeMarker is the context marker that a sample's CPU mode stands for. Where the

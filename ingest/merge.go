@@ -116,12 +116,12 @@ func (m *merger) strings() {
 func (m *merger) shard(i int) *shard {
 	p := m.in[i]
 	s := &shard{
-		objects: m.number[i], events: m.event[i], rows: newRowTable(), places: intern.NewPairs(),
+		objects: m.number[i], events: m.event[i],
 		parts: [numRoles]*intern.Lists{new(intern.Lists), new(intern.Lists)},
 		comms: func(code uint32) StringID { return m.str[i][code] },
 	}
 	for _, l := range p.Locations {
-		s.places.Add(intern.Pair{Object: uint32(l.Object), Offset: uint64(l.Offset)})
+		s.places = append(s.places, intern.Pair{Object: uint32(l.Object), Offset: uint64(l.Offset)})
 	}
 	s.parts[kernelRole].Add(nil)
 	s.parts[userRole].Add(nil)
@@ -133,15 +133,17 @@ func (m *merger) shard(i int) *shard {
 		}
 		s.parts[userRole].Add(list) // number n + 1
 	}
+	rows := newRowTable()
 	for _, sm := range p.Samples {
-		r := row{user: uint32(sm.Stack) + 1, weight: sm.Weight, label: s.rows.label(labels{
+		r := row{user: uint32(sm.Stack) + 1, weight: sm.Weight, label: rows.label(labels{
 			comm: uint32(sm.Comm), pid: sm.PID, tid: sm.TID, cpu: sm.CPU, event: sm.Event})}
 		for left := sm.Count; left > 0; left -= uint64(r.count) {
 			r.count = uint32(min(left, math.MaxUint32))
-			s.rows.add(r)
+			rows.add(r)
 			r.weight = 0
 		}
 	}
+	s.rows, s.labels = rows.list(), rows.labels
 	return s
 }
 

@@ -42,19 +42,22 @@ type Capture struct {
 // and Replay; for a pprof file already here. Errors of files that are no capture
 // wrap ErrNotCapture.
 func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	c := &Capture{path: path, opts: opts, file: f}
-	if err := c.sniff(ctx); err != nil {
+	if err := c.sniff(); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *Capture) sniff(ctx context.Context) error {
+func (c *Capture) sniff() error {
 	info, err := c.file.Stat()
 	if err != nil {
 		return err
@@ -178,6 +181,7 @@ func (c *Capture) Profile(ctx context.Context) (*Profile, error) {
 }
 
 func (c *Capture) fold(ctx context.Context) (*Profile, error) {
+	defer holdGC()()
 	sb, err := scanSideband(ctx, c.perf, &c.opts)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/intern"
 )
 
 // Replay reads the samples again, one after another in the order of the file,
@@ -50,17 +49,14 @@ type replayer struct {
 	p       *Profile
 	number  []ObjectID // by raw object
 	locator locator
-	known   map[intern.Pair]LocationID
 	events  []uint16 // of the profile, by event of the collector
 	out     ReplaySample
 }
 
 func newReplayer(c *Capture, p *Profile) *replayer {
-	r := &replayer{
-		reader: newReader(c.collect), p: p, number: c.number,
-		known: make(map[intern.Pair]LocationID),
-	}
+	r := &replayer{reader: newReader(c.collect), p: p, number: c.number}
 	r.locator.sb = c.collect.sideband
+	r.locator.number = r.location
 	for _, ev := range c.collect.events {
 		at := slices.IndexFunc(p.Events, func(e Event) bool { return e.Name == ev.Name })
 		r.events = append(r.events, uint16(max(at, 0)))
@@ -95,20 +91,15 @@ func (r *replayer) frames(words []byte) {
 		if s.pc >= contextMax {
 			pc = 0 // no address: a stack that was not unwound
 		}
-		r.out.Frames = append(r.out.Frames, ReplayFrame{PC: pc, Location: r.location(s)})
+		r.out.Frames = append(r.out.Frames, ReplayFrame{PC: pc, Location: LocationID(s.place)})
 	}
 }
 
 // location finds a place in the profile, where folding has put it.
-func (r *replayer) location(s spot) LocationID {
-	pl := intern.Pair{Object: s.object, Offset: s.offset}
-	if l, ok := r.known[pl]; ok {
-		return l
-	}
-	want := Location{r.number[s.object], addr.Offset(s.offset)}
+func (r *replayer) location(object uint32, offset uint64) uint32 {
+	want := Location{r.number[object], addr.Offset(offset)}
 	at, _ := slices.BinarySearchFunc(r.p.Locations, want, compareLocations)
-	r.known[pl] = LocationID(at)
-	return LocationID(at)
+	return uint32(at)
 }
 
 // contentSample is how much of each end of a file its content identity looks at.

@@ -16,6 +16,7 @@ type labels struct {
 }
 
 // row is a folded sample: 24 bytes, because there are as many as distinct stacks.
+// A count of 0 is no row.
 type row struct {
 	kernel, user uint32 // numbers of parts
 	label        uint32
@@ -23,26 +24,18 @@ type row struct {
 	weight       uint64
 }
 
-const (
-	rowPageBits = 12
-	rowPage     = 1 << rowPageBits
-)
-
-// rowTable folds samples. It is an intern.Table with the keys in the values.
+// rowTable folds samples. It is built like intern.Table, the keys in the values.
 type rowTable struct {
 	seed   maphash.Seed
-	slots  []uint64 // as in intern.Table
-	pages  [][]row
+	slots  []row
 	n      int
 	index  map[labels]uint32
 	labels []labels
 }
 
 func newRowTable() *rowTable {
-	return &rowTable{seed: maphash.MakeSeed(), slots: make([]uint64, 1<<8), index: make(map[labels]uint32)}
+	return &rowTable{seed: maphash.MakeSeed(), slots: make([]row, 1<<8), index: make(map[labels]uint32)}
 }
-
-func (t *rowTable) at(i int) *row { return &t.pages[i>>rowPageBits][i&(rowPage-1)] }
 
 // label numbers l.
 func (t *rowTable) label(l labels) uint32 {
@@ -58,32 +51,57 @@ func (t *rowTable) label(l labels) uint32 {
 // add counts a row; its count is at least 1. A row that cannot count on is
 // followed by another of the same key.
 func (t *rowTable) add(r row) {
+	if t.n*5 > len(t.slots)*4 {
+		t.grow()
+	}
+	s := t.probe(&r)
+	if s.count == 0 {
+		t.n++
+		*s = r
+		return
+	}
+	s.count += r.count
+	s.weight += r.weight
+}
+
+// probe returns the slot in which r can be counted.
+func (t *rowTable) probe(r *row) *row {
 	var key [12]byte
 	binary.LittleEndian.PutUint32(key[:], r.kernel)
 	binary.LittleEndian.PutUint32(key[4:], r.user)
 	binary.LittleEndian.PutUint32(key[8:], r.label)
 	h := maphash.Bytes(t.seed, key[:]) >> 32
-	mask := uint64(len(t.slots) - 1)
-	i := h & mask
-	for ; t.slots[i] != 0; i = (i + 1) & mask {
-		if t.slots[i]>>32 != h {
-			continue
+	for i := int(h * uint64(len(t.slots)) >> 32); ; i++ {
+		if i == len(t.slots) {
+			i = 0
 		}
-		old := t.at(int(uint32(t.slots[i])) - 1)
-		if old.kernel == r.kernel && old.user == r.user && old.label == r.label &&
-			old.count <= math.MaxUint32-r.count {
-			old.count += r.count
-			old.weight += r.weight
-			return
+		s := &t.slots[i]
+		if s.count == 0 || s.kernel == r.kernel && s.user == r.user && s.label == r.label &&
+			s.count <= math.MaxUint32-r.count {
+			return s
 		}
 	}
-	if t.n>>rowPageBits == len(t.pages) {
-		t.pages = append(t.pages, make([]row, rowPage))
+}
+
+func (t *rowTable) grow() {
+	old := t.slots
+	t.slots = make([]row, len(old)+len(old)/2)
+	intern.AdviseHuge(t.slots)
+	for i := range old {
+		if old[i].count != 0 {
+			*t.probe(&old[i]) = old[i]
+		}
 	}
-	*t.at(t.n) = r
-	t.n++
-	t.slots[i] = h<<32 | uint64(t.n)
-	if t.n*4 > len(t.slots)*3 {
-		t.slots = intern.Grow(t.slots)
+}
+
+// list returns the rows, in no particular order, and ends the table.
+func (t *rowTable) list() []row {
+	out := t.slots[:0]
+	for _, r := range t.slots {
+		if r.count != 0 {
+			out = append(out, r)
+		}
 	}
+	t.slots = nil
+	return out
 }

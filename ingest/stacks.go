@@ -86,13 +86,13 @@ func (a *stackAssembler) stacks(pairs []pair, which []uint32) {
 func (a *stackAssembler) pairs() (ofRow []uint32, distinct []pair) {
 	total := 0
 	for _, s := range a.shards {
-		total += s.rows.n
+		total += len(s.rows)
 	}
 	all := make([]pair, 0, total)
 	order := make([]uint32, total)
 	for _, s := range a.shards {
-		for i := range s.rows.n {
-			r := s.rows.at(i)
+		for i := range s.rows {
+			r := &s.rows[i]
 			order[len(all)] = uint32(len(all))
 			all = append(all, pair{s.rank[kernelRole][r.kernel], s.rank[userRole][r.user]})
 		}
@@ -162,17 +162,17 @@ func (a *stackAssembler) samples() {
 	order, rows := a.sortRows()
 	rowOf := func(i uint32) (*shard, *row) {
 		for _, s := range a.shards {
-			if int(i) < s.rows.n {
-				return s, s.rows.at(int(i))
+			if int(i) < len(s.rows) {
+				return s, &s.rows[i]
 			}
-			i -= uint32(s.rows.n)
+			i -= uint32(len(s.rows))
 		}
 		panic("row of no shard") // order holds the numbers of all rows, once each
 	}
 	out := make([]Sample, 0, rows)
 	for _, i := range order {
 		s, r := rowOf(i)
-		l := &s.rows.labels[r.label]
+		l := &s.labels[r.label]
 		sm := Sample{Stack: StackID(a.stack[i]), Event: s.eventOf(l), Comm: s.comms(l.comm),
 			PID: l.pid, TID: l.tid, CPU: l.cpu, Count: uint64(r.count), Weight: r.weight}
 		if n := len(out); n > 0 && sameRow(&out[n-1], &sm) {
@@ -204,9 +204,9 @@ func (a *stackAssembler) sortRows() (order []uint32, distinct int) {
 	var all []shardLabel
 	ranks := make([][]uint32, len(a.shards))
 	for i, s := range a.shards {
-		ranks[i] = make([]uint32, len(s.rows.labels))
-		for n := range s.rows.labels {
-			l := &s.rows.labels[n]
+		ranks[i] = make([]uint32, len(s.labels))
+		for n := range s.labels {
+			l := &s.labels[n]
 			all = append(all, shardLabel{Sample{Event: s.eventOf(l), Comm: s.comms(l.comm),
 				PID: l.pid, TID: l.tid, CPU: l.cpu}, i, n})
 		}
@@ -222,9 +222,9 @@ func (a *stackAssembler) sortRows() (order []uint32, distinct int) {
 	order = make([]uint32, len(a.stack))
 	label := make([]uint32, 0, len(a.stack))
 	for i, s := range a.shards {
-		for n := range s.rows.n {
+		for n := range s.rows {
 			order[len(label)] = uint32(len(label))
-			label = append(label, ranks[i][s.rows.at(n).label])
+			label = append(label, ranks[i][s.rows[n].label])
 		}
 	}
 	order = radixSort(order, func(i uint32) uint32 { return a.stack[i] })

@@ -131,6 +131,7 @@ type Map struct {
 	kernels  []kernelState // by Version of the kernel
 	kernel   track
 	changing []addrRange // kernel addresses whose answer is not always the same
+	anywhere anywhere
 }
 
 type addrRange struct{ start, end addr.PC }

@@ -180,6 +180,7 @@ func (b *Builder) changeKernel(l Layer, start, end addr.PC, change func(tree) tr
 // Build returns the history. The Builder is not to be used after it.
 func (b *Builder) Build() *Map {
 	b.m.changing = joinRanges(b.changed)
+	b.m.anywhere = newAnywhere(b.m.mappings)
 	m := b.m
 	b.m = nil
 	return m

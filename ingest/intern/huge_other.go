@@ -2,4 +2,5 @@
 
 package intern
 
-func adviseHuge[E any]([]E) {}
+// AdviseHuge does nothing here.
+func AdviseHuge[E any]([]E) {}

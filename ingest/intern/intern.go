@@ -1,17 +1,21 @@
-// Package intern gives equal byte strings equal small numbers. It is what lets a
-// capture's millions of call chains be looked up once each.
+// Package intern gives equal things one place, so that a capture's millions of
+// call chains are looked up once each.
 //
-// A Table belongs to one goroutine: on the hot path each worker has its own, and
+// A table belongs to one goroutine: on the hot path each worker has its own, and
 // duplicates between workers are cheaper than a lock (measured: a table shared
 // under 64 locks costs 28 % more). Keys are hashed with hash/maphash and always
 // compared: with no comparison, different stacks fell together. Hash seeds are
-// random, so no order may ever be derived from a hash; numbers are given in the
-// order of first use.
+// random, so nothing may depend on the order in which a table gives its entries.
+//
+// What costs is cache misses, not arithmetic. So slots hold the entries
+// themselves, tables grow by half, not to the double, and are laid out in the
+// order of the hash: growing is one run through the old and the new memory.
 package intern
 
 import (
 	"bytes"
 	"hash/maphash"
+	"iter"
 )
 
 const (
@@ -20,154 +24,154 @@ const (
 	chunkSize  = 1 << chunkBits
 	firstChunk = 1 << 12 // small tables stay small
 	firstSlots = 1 << 8
-	pageBits   = 12 // log2 of the entries in a page
-	pageSize   = 1 << pageBits
 )
 
 // MaxKey is the length of the longest key, bytes. It is far over the size of a
 // perf record.
-const MaxKey = chunkSize
+const MaxKey = chunkSize - unit
 
-// entry locates a key and holds its value. Entries lie in pages that never move,
-// so that growing copies nothing but slots. V has no pointers where it matters:
-// nothing here is then followed by the garbage collector.
-type entry[V any] struct {
-	pos   uint32 // chunk number and offset in units
-	len   uint32 // bytes
+// Ref is the name of a key in its table: where it lies in the arena.
+type Ref uint32
+
+// slot is an entry: where its key lies, and its value.
+type slot[V any] struct {
+	hash  uint32
+	ref   Ref
+	len   uint32 // of the key, bytes, + 1; 0 if the slot is free
 	value V
 }
 
-// Table numbers byte strings from 0 in the order in which they come, and holds a
-// value for each. The zero Table is not usable; use New.
+// Table holds a value for each of many byte strings. The zero Table is not
+// usable; use New.
 type Table[V any] struct {
-	seed    maphash.Seed
-	slots   []uint64 // 32 bits of the hash, and number + 1; 0 is free
-	pages   [][]entry[V]
-	n       int
-	chunks  [][]byte
-	fill    int // bytes used of the last chunk
-	keySize int64
+	seed   maphash.Seed
+	slots  []slot[V]
+	n      int
+	chunks [][]byte
+	fill   int // bytes used of the last chunk
 }
 
 // New returns an empty table.
 func New[V any]() *Table[V] {
-	return &Table[V]{seed: maphash.MakeSeed(), slots: make([]uint64, firstSlots)}
+	return &Table[V]{seed: maphash.MakeSeed(), slots: make([]slot[V], firstSlots)}
 }
 
 // Len returns the number of different keys.
 func (t *Table[V]) Len() int { return t.n }
 
-// KeyBytes returns the total length of the keys.
-func (t *Table[V]) KeyBytes() int64 { return t.keySize }
+// home is the slot that a hash belongs into.
+func home(hash uint32, slots int) int { return int(uint64(hash) * uint64(slots) >> 32) }
 
-const idMask = 1<<32 - 1
+// crowded reports whether a table of so many slots must grow for n entries.
+func crowded(n, slots int) bool { return n*5 > slots*4 }
 
-func (t *Table[V]) hash(key []byte) uint64 { return maphash.Bytes(t.seed, key) >> 32 }
-
-func (t *Table[V]) entry(id uint32) *entry[V] {
-	return &t.pages[id>>pageBits][id&(pageSize-1)]
-}
-
-// Add returns the number of key, whether it is new, and where its value lies,
-// which is zero for a new key and stays there as long as the table. The key is
-// copied. Keys longer than MaxKey are cut there.
-func (t *Table[V]) Add(key []byte) (id uint32, value *V, fresh bool) {
+// Add returns the value and the name of key, and whether it is new; then its
+// value is zero. The key is copied. The pointer is valid until the next Add. Keys
+// longer than MaxKey are cut there.
+func (t *Table[V]) Add(key []byte) (value *V, ref Ref, fresh bool) {
 	if len(key) > MaxKey {
 		key = key[:MaxKey]
 	}
-	h := t.hash(key)
-	mask := uint64(len(t.slots) - 1)
-	i := h & mask
-	for ; t.slots[i] != 0; i = (i + 1) & mask {
-		if slot := t.slots[i]; slot>>32 == h {
-			id := uint32(slot) - 1
-			e := t.entry(id)
-			if int(e.len) == len(key) && bytes.Equal(t.key(e), key) {
-				return id, &e.value, false
-			}
-		}
+	if crowded(t.n+1, len(t.slots)) {
+		t.grow()
 	}
-	id = uint32(t.n)
-	if t.n>>pageBits == len(t.pages) {
-		t.pages = append(t.pages, make([]entry[V], pageSize))
+	h := uint32(maphash.Bytes(t.seed, key) >> 32)
+	s := t.probe(h, key)
+	if s.len != 0 {
+		return &s.value, s.ref, false
 	}
-	e := t.entry(id)
-	e.pos, e.len = t.store(key), uint32(len(key))
-	t.slots[i] = h<<32 | uint64(id+1)
+	*s = slot[V]{hash: h, ref: t.store(key), len: uint32(len(key)) + 1}
 	t.n++
-	t.keySize += int64(len(key))
-	if t.n*4 > len(t.slots)*3 {
-		t.slots = Grow(t.slots)
-	}
-	return id, &e.value, true
+	return &s.value, s.ref, true
 }
 
-// Grow doubles a table of slots that hold 32 bits of a hash above an entry's
-// number + 1, and in which an entry lies at or behind the slot that the low bits
-// of its hash say.
-func Grow(slots []uint64) []uint64 {
-	out := make([]uint64, 2*len(slots))
-	adviseHuge(out)
-	mask := uint64(len(out) - 1)
-	for _, s := range slots {
-		if s == 0 {
+// probe returns the slot of key, or the free one that it would have.
+func (t *Table[V]) probe(h uint32, key []byte) *slot[V] {
+	for i := home(h, len(t.slots)); ; i++ {
+		if i == len(t.slots) {
+			i = 0
+		}
+		s := &t.slots[i]
+		if s.len == 0 || s.hash == h && int(s.len) == len(key)+1 && bytes.Equal(t.key(s), key) {
+			return s
+		}
+	}
+}
+
+// Find returns the value and the name of key, and whether it is there.
+func (t *Table[V]) Find(key []byte) (value *V, ref Ref, ok bool) {
+	s := t.probe(uint32(maphash.Bytes(t.seed, key)>>32), key)
+	return &s.value, s.ref, s.len != 0
+}
+
+func (t *Table[V]) grow() {
+	old := t.slots
+	t.slots = make([]slot[V], len(old)+len(old)/2)
+	AdviseHuge(t.slots)
+	for k := range old {
+		if old[k].len == 0 {
 			continue
 		}
-		i := s >> 32 & mask
-		for out[i] != 0 {
-			i = (i + 1) & mask
+		i := home(old[k].hash, len(t.slots))
+		for t.slots[i].len != 0 {
+			if i++; i == len(t.slots) {
+				i = 0
+			}
 		}
-		out[i] = s
+		t.slots[i] = old[k]
 	}
-	return out
 }
 
 // store copies key into the arena and returns where it lies.
-func (t *Table[V]) store(key []byte) uint32 {
+func (t *Table[V]) store(key []byte) Ref {
 	last := len(t.chunks) - 1
-	if last < 0 || t.fill+len(key) > len(t.chunks[last]) {
+	if last < 0 || t.fill+len(key) >= len(t.chunks[last]) {
 		size := firstChunk
 		if last >= 0 {
 			size = min(2*len(t.chunks[last]), chunkSize)
 		}
-		for size < len(key) {
+		for size <= len(key) {
 			size *= 2
 		}
 		chunk := make([]byte, size)
-		adviseHuge(chunk)
+		AdviseHuge(chunk)
 		t.chunks = append(t.chunks, chunk)
 		last++
 		t.fill = 0
 	}
-	pos := uint32(last)<<(chunkBits-3) | uint32(t.fill/unit)
+	ref := Ref(last)<<(chunkBits-3) | Ref(t.fill/unit)
 	copy(t.chunks[last][t.fill:], key)
-	t.fill += (len(key) + unit - 1) &^ (unit - 1)
-	return pos
+	t.fill += max(unit, (len(key)+unit-1)&^(unit-1)) // an empty key has a place of its own too
+	return ref
 }
 
-func (t *Table[V]) key(e *entry[V]) []byte {
-	chunk := t.chunks[e.pos>>(chunkBits-3)]
-	at := e.pos & (1<<(chunkBits-3) - 1) * unit
-	return chunk[at : at+e.len : at+e.len]
+func (t *Table[V]) key(s *slot[V]) []byte {
+	chunk := t.chunks[s.ref>>(chunkBits-3)]
+	at := uint32(s.ref&(1<<(chunkBits-3)-1)) * unit
+	return chunk[at : at+s.len-1 : at+s.len-1]
 }
 
-// Key returns the key with this number. It is the table's own.
-func (t *Table[V]) Key(id uint32) []byte { return t.key(t.entry(id)) }
+// Entry is a key with its name and value, of which key and value are the table's
+// own.
+type Entry[V any] struct {
+	Key   []byte
+	Ref   Ref
+	Value *V
+}
 
-// Value returns the value of the key with this number.
-func (t *Table[V]) Value(id uint32) *V { return &t.entry(id).value }
+// All gives all entries in no particular order. The table must not change
+// meanwhile.
+func (t *Table[V]) All() iter.Seq[Entry[V]] { return t.Piece(0, 1) }
 
-// Find returns the number of a key.
-func (t *Table[V]) Find(key []byte) (id uint32, ok bool) {
-	h := t.hash(key)
-	mask := uint64(len(t.slots) - 1)
-	for i := h & mask; t.slots[i] != 0; i = (i + 1) & mask {
-		if t.slots[i]>>32 == h {
-			id := uint32(t.slots[i]) - 1
-			if bytes.Equal(t.Key(id), key) {
-				return id, true
+// Piece gives the entries of the i-th of n parts of the table, for several
+// goroutines to share the work.
+func (t *Table[V]) Piece(i, n int) iter.Seq[Entry[V]] {
+	part := t.slots[len(t.slots)*i/n : len(t.slots)*(i+1)/n]
+	return func(yield func(Entry[V]) bool) {
+		for k := range part {
+			if s := &part[k]; s.len != 0 && !yield(Entry[V]{t.key(s), s.ref, &s.value}) {
+				return
 			}
 		}
 	}
-	return 0, false
 }

@@ -11,7 +11,7 @@ import (
 
 func TestTable(t *testing.T) {
 	table := New[int]()
-	want := map[string]uint32{}
+	want := map[string]Ref{}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20000 {
 		key := make([]byte, rng.IntN(40))
@@ -21,14 +21,14 @@ func TestTable(t *testing.T) {
 		if rng.IntN(50) == 0 {
 			key = bytes.Repeat(key, 500) // over the first chunk
 		}
-		id, value, fresh := table.Add(key)
+		value, id, fresh := table.Add(key)
 		old, known := want[string(key)]
 		if known == fresh || known && old != id {
 			t.Fatalf("key %x: number %d, new %v; before %d %v", key, id, fresh, old, known)
 		}
 		if fresh {
-			if int(id) != len(want) || *value != 0 {
-				t.Fatalf("new key got number %d after %d keys, value %d", id, len(want), *value)
+			if *value != 0 {
+				t.Fatalf("new key has the value %d", *value)
 			}
 			want[string(key)] = id
 		}
@@ -37,21 +37,31 @@ func TestTable(t *testing.T) {
 	if table.Len() != len(want) {
 		t.Fatalf("%d keys, want %d", table.Len(), len(want))
 	}
-	total, size := 0, int64(0)
-	for key, id := range want {
-		if !bytes.Equal(table.Key(id), []byte(key)) {
-			t.Fatalf("number %d is %x, want %x", id, table.Key(id), key)
+	total, refs := 0, map[Ref]bool{}
+	for e := range table.All() {
+		id, ok := want[string(e.Key)]
+		if !ok || id != e.Ref || refs[id] {
+			t.Fatalf("entry %x: name %d, want %d %v", e.Key, e.Ref, id, ok)
 		}
-		if found, ok := table.Find([]byte(key)); !ok || found != id {
-			t.Fatalf("Find(%x) = %d %v, want %d", key, found, ok, id)
+		refs[id] = true
+		if value, found, ok := table.Find(e.Key); !ok || found != id || value != e.Value {
+			t.Fatalf("Find(%x) = %d %v, want %d", e.Key, found, ok, id)
 		}
-		total += *table.Value(id)
-		size += int64(len(key))
+		total += *e.Value
 	}
-	if total != 20000 || table.KeyBytes() != size {
-		t.Errorf("values add up to %d, keys to %d bytes; want 20000 and %d", total, table.KeyBytes(), size)
+	if total != 20000 || len(refs) != len(want) {
+		t.Errorf("values add up to %d in %d entries, want 20000 in %d", total, len(refs), len(want))
 	}
-	if _, ok := table.Find([]byte("not there")); ok {
+	pieces := 0
+	for i := range 7 {
+		for range table.Piece(i, 7) {
+			pieces++
+		}
+	}
+	if pieces != len(want) {
+		t.Errorf("%d entries in all pieces, want %d", pieces, len(want))
+	}
+	if _, _, ok := table.Find([]byte("not there")); ok {
 		t.Error("found a key that is not there")
 	}
 }
@@ -59,25 +69,28 @@ func TestTable(t *testing.T) {
 func TestTableKeepsItsOwnKeys(t *testing.T) {
 	table := New[struct{}]()
 	key := []byte("abcdefgh")
-	id, _, _ := table.Add(key)
+	table.Add(key)
 	copy(key, "XXXXXXXX")
-	if got := table.Key(id); string(got) != "abcdefgh" {
-		t.Errorf("the key changed to %q with the caller's slice", got)
+	if _, _, ok := table.Find([]byte("abcdefgh")); !ok {
+		t.Error("the key changed with the caller's slice")
 	}
-	got := append(table.Key(id), '!') // must not run into the next key
-	next, _, _ := table.Add([]byte("next"))
-	if string(table.Key(next)) != "next" || string(got) != "abcdefgh!" {
-		t.Errorf("appending to a key reached another: %q", table.Key(next))
+	var got []byte
+	for e := range table.All() {
+		got = append(e.Key, '!') // must not run into the next key
+	}
+	table.Add([]byte("next"))
+	if _, _, ok := table.Find([]byte("next")); !ok || string(got) != "abcdefgh!" {
+		t.Errorf("appending to a key reached another: %q", got)
 	}
 }
 
 func TestLongKey(t *testing.T) {
 	table := New[struct{}]()
 	long := bytes.Repeat([]byte{7}, MaxKey+100)
-	a, _, _ := table.Add(long)
-	b, _, fresh := table.Add(long[:MaxKey])
-	if a != b || fresh || len(table.Key(a)) != MaxKey {
-		t.Errorf("a key over MaxKey: numbers %d and %d, length %d", a, b, len(table.Key(a)))
+	_, a, _ := table.Add(long)
+	_, b, fresh := table.Add(long[:MaxKey])
+	if a != b || fresh {
+		t.Errorf("a key over MaxKey: names %d and %d, the second new: %v", a, b, fresh)
 	}
 }
 
@@ -96,9 +109,10 @@ func TestPairs(t *testing.T) {
 	if table.Len() != len(want) {
 		t.Fatalf("%d pairs, want %d", table.Len(), len(want))
 	}
+	list := table.List()
 	for p, id := range want {
-		if table.At(int(id)) != p {
-			t.Fatalf("number %d is %+v, want %+v", id, table.At(int(id)), p)
+		if list[id] != p {
+			t.Fatalf("number %d is %+v, want %+v", id, list[id], p)
 		}
 	}
 }
@@ -111,7 +125,7 @@ func TestLists(t *testing.T) {
 	for i := range 6000 {
 		list := make([]uint32, rng.IntN(200))
 		if i%1000 == 999 {
-			list = make([]uint32, 100000+i)
+			list = make([]uint32, 300000+i)
 		}
 		for k := range list {
 			list[k] = rng.Uint32()

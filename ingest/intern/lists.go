@@ -1,9 +1,11 @@
 package intern
 
 const (
-	listChunkBits = 18 // log2 of the words in a chunk of Lists: 1 MiB
+	listChunkBits = 20 // log2 of the words in a chunk of Lists: 4 MiB
 	listChunk     = 1 << listChunkBits
 	maxList       = listChunk
+	pageBits      = 12 // log2 of the lists in a page
+	pageSize      = 1 << pageBits
 )
 
 // Lists keeps lists of 32-bit numbers one behind the other, numbered from 0 in
@@ -27,7 +29,7 @@ func (l *Lists) Len() int { return l.n }
 // Words returns the total length of the lists.
 func (l *Lists) Words() int { return l.words }
 
-// Add copies a list and returns its number. Lists over 2^18 words are cut there.
+// Add copies a list and returns its number. Lists over 2^20 words are cut there.
 func (l *Lists) Add(list []uint32) uint32 {
 	list = list[:min(len(list), maxList)]
 	last := len(l.chunks) - 1
@@ -39,7 +41,9 @@ func (l *Lists) Add(list []uint32) uint32 {
 		for size < len(list) {
 			size *= 2
 		}
-		l.chunks = append(l.chunks, make([]uint32, size))
+		chunk := make([]uint32, size)
+		AdviseHuge(chunk)
+		l.chunks = append(l.chunks, chunk)
 		last++
 		l.fill = 0
 	}

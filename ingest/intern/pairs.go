@@ -11,48 +11,74 @@ type Pair struct {
 	Object uint32
 }
 
+type pairSlot struct {
+	offset uint64
+	object uint32
+	id     uint32 // number + 1; 0 if the slot is free
+}
+
 // Pairs numbers Pairs from 0 in the order in which they come.
 type Pairs struct {
 	seed  maphash.Seed
-	slots []uint64 // as in Table
-	pages [][]Pair
+	slots []pairSlot
 	n     int
 }
 
 // NewPairs returns an empty table.
 func NewPairs() *Pairs {
-	return &Pairs{seed: maphash.MakeSeed(), slots: make([]uint64, firstSlots)}
+	return &Pairs{seed: maphash.MakeSeed(), slots: make([]pairSlot, firstSlots)}
 }
 
 // Len returns the number of different pairs.
 func (t *Pairs) Len() int { return t.n }
 
-// At returns the pair with this number.
-func (t *Pairs) At(id int) Pair { return t.pages[id>>pageBits][id&(pageSize-1)] }
-
 // Add returns the number of p.
 func (t *Pairs) Add(p Pair) uint32 {
+	if crowded(t.n+1, len(t.slots)) {
+		t.grow()
+	}
+	s := t.probe(p)
+	if s.id == 0 {
+		t.n++
+		*s = pairSlot{p.Offset, p.Object, uint32(t.n)}
+	}
+	return s.id - 1
+}
+
+// probe returns the slot of p, or the free one that it would have.
+func (t *Pairs) probe(p Pair) *pairSlot {
 	var b [12]byte
 	binary.LittleEndian.PutUint64(b[:], p.Offset)
 	binary.LittleEndian.PutUint32(b[8:], p.Object)
-	h := maphash.Bytes(t.seed, b[:]) >> 32
-	mask := uint64(len(t.slots) - 1)
-	i := h & mask
-	for ; t.slots[i] != 0; i = (i + 1) & mask {
-		if t.slots[i]>>32 == h {
-			if id := int(t.slots[i]&idMask) - 1; t.At(id) == p {
-				return uint32(id)
-			}
+	for i := home(uint32(maphash.Bytes(t.seed, b[:])>>32), len(t.slots)); ; i++ {
+		if i == len(t.slots) {
+			i = 0
+		}
+		s := &t.slots[i]
+		if s.id == 0 || s.offset == p.Offset && s.object == p.Object {
+			return s
 		}
 	}
-	if t.n>>pageBits == len(t.pages) {
-		t.pages = append(t.pages, make([]Pair, pageSize))
+}
+
+func (t *Pairs) grow() {
+	old := t.slots
+	t.slots = make([]pairSlot, len(old)+len(old)/2)
+	AdviseHuge(t.slots)
+	for _, s := range old {
+		if s.id != 0 {
+			*t.probe(Pair{s.offset, s.object}) = s
+		}
 	}
-	t.pages[t.n>>pageBits][t.n&(pageSize-1)] = p
-	t.n++
-	t.slots[i] = h<<32 | uint64(t.n)
-	if t.n*4 > len(t.slots)*3 {
-		t.slots = Grow(t.slots)
+}
+
+// List returns the pairs by number.
+func (t *Pairs) List() []Pair {
+	list := make([]Pair, t.n)
+	for _, s := range t.slots {
+		if s.id != 0 {
+			list[s.id-1] = Pair{s.offset, s.object}
+		}
 	}
-	return uint32(t.n) - 1
+	return list
 }
