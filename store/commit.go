@@ -8,8 +8,8 @@ import (
 )
 
 // batch gathers entries and commits them in transactions of bounded size. Of two
-// entries with one key the later one counts. Within one transaction all or nothing survives a crash; the order of transactions is
-// the order of put.
+// entries with one key the later one counts. Within one transaction all or
+// nothing survives a crash; the order of transactions is the order of put.
 type batch struct {
 	ctx     context.Context
 	w       *Writer

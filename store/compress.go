@@ -23,7 +23,8 @@ const minFrameSized = 256
 var (
 	encoder = sync.OnceValue(func() *zstd.Encoder {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2),
-			zstd.WithWindowSize(rawPiece), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
+			zstd.WithWindowSize(rawPiece), zstd.WithLowerEncoderMem(true),
+			zstd.WithEncoderCRC(false))
 		if err != nil {
 			panic(err) // fixed options: an error is a bug of ours
 		}

@@ -38,7 +38,7 @@ func TestEnvelope(t *testing.T) {
 
 func FuzzEnvelope(f *testing.F) {
 	f.Add([]byte("k"), seal([]byte("k"), []byte("payload")))
-	f.Add([]byte{}, []byte{envelopeVersion, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0})
+	f.Add([]byte{}, append(append([]byte{envelopeVersion}, bytes.Repeat([]byte{0xff}, 9)...), 1, 0, 0, 0, 0))
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		payload, err := unseal(key, value)
 		if err == nil && !bytes.Equal(seal(key, payload), value) {
@@ -121,10 +121,16 @@ func TestVerifyFinds(t *testing.T) {
 			key := rawKey(sourcePrefix(prefixRaw, testID(8), &SourceInfo{Kind: Symtab}), 0)
 			rawSet(t, w, key, seal(key, []byte("x")))
 		}, Orphan, "in no manifest"},
-		{"short key", func(w *Writer) { rawSet(t, w, []byte("txx"), seal([]byte("txx"), nil)) }, Damage, "names nothing"},
+		{"short key", func(w *Writer) {
+			rawSet(t, w, []byte("txx"), seal([]byte("txx"), nil))
+		}, Damage, "names nothing"},
 		{"foreign key", func(w *Writer) { rawSet(t, w, []byte("zz"), nil) }, Damage, "of no kind"},
-		{"dangling row", func(w *Writer) { w.PutDir("/d", DirRows{{Name: "f", ID: testID(77)}}) }, Dangling, "f is listed"},
-		{"rows", func(w *Writer) { rawSet(t, w, dirKey("/d"), seal(dirKey("/d"), []byte{1, 0, 9})) }, Damage, "header says"},
+		{"dangling row", func(w *Writer) {
+			w.PutDir("/d", DirRows{{Name: "f", ID: testID(77)}})
+		}, Dangling, "f is listed"},
+		{"rows", func(w *Writer) {
+			rawSet(t, w, dirKey("/d"), seal(dirKey("/d"), []byte{1, 0, 9}))
+		}, Damage, "header says"},
 	}
 	for _, tc := range cases {
 		w := openTestWriter(t, "")

@@ -9,15 +9,16 @@
 //
 //	FORMAT       "symbolize store", schema version; written once
 //	lock         flock of the writer, with who holds it
-//	db/          the writer's database
+//	db/          the writer's database, there while one runs or after it was killed
 //	gen/N/       generations: immutable snapshots, the newest two are kept
 //
 // A generation shares its files with db/ and with its neighbours by hard links.
 // Readers open the newest one read-only and never see db/. Badger truncates a
 // table file to nothing before it unlinks it, and the newest value log where it
 // finds it damaged; through a hard link that would reach the generations. So a
-// writer takes copies of all that Badger may change before it opens db/ (see
-// unshare), and links again when it publishes.
+// writer begins with a clone of the newest generation in which tables are copies
+// (unshare) and an empty log stands behind the newest shared one (guardLog), and
+// ends by renaming db/ into the next generation.
 //
 // # Keys
 //

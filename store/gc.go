@@ -144,7 +144,8 @@ func (w *Writer) swap(dir string) error {
 	w.gen, w.dirty = gen, false
 	// The generations before hold what was dropped. Their room becomes free when the
 	// last of their readers ends.
-	if err := errors.Join(removeTree(filepath.Join(w.path, liveName)), removeOld(w.path, 1)); err != nil {
+	err = errors.Join(removeTree(filepath.Join(w.path, liveName)), removeOld(w.path, 1))
+	if err != nil {
 		return err
 	}
 	return w.open()
@@ -211,7 +212,8 @@ func (c *collector) liveRows(dir Directory, without map[buildid.Key]bool) DirRow
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(dir.Rows), func(r PathRow) bool {
-		return without[r.ID.Key()] && !r.ID.IsZero() || !c.opts.Exists(filepath.Join(dir.Path, r.Name))
+		return !r.ID.IsZero() && without[r.ID.Key()] ||
+			!c.opts.Exists(filepath.Join(dir.Path, r.Name))
 	})
 }
 

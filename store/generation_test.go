@@ -377,8 +377,11 @@ func TestReadOnlyDirectory(t *testing.T) {
 		}
 		return os.Chmod(p, 0o444)
 	})
-	t.Cleanup(func() { os.Chmod(genDir(path, 1), 0o755); os.Chmod(filepath.Join(path, gensName), 0o755) })
-	t.Cleanup(func() { os.Chmod(path, 0o755) })
+	t.Cleanup(func() {
+		for _, dir := range []string{path, filepath.Join(path, gensName), genDir(path, 1)} {
+			os.Chmod(dir, 0o755)
+		}
+	})
 	r := openTestReader(t, path)
 	checkObject(t, r, 3, 23)
 	r.Close()
@@ -400,7 +403,11 @@ func TestModes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range sums {
-		if info, err := os.Stat(filepath.Join(genDir(path, 1), s.name)); err != nil || info.Mode() != want.Mode() {
+		info, err := os.Stat(filepath.Join(genDir(path, 1), s.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode() != want.Mode() {
 			t.Errorf("%s: %v, want %v", s.name, info.Mode(), want.Mode())
 		}
 	}

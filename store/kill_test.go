@@ -93,7 +93,9 @@ func TestKill(t *testing.T) {
 	have, ended := 0, 0
 	for round := range 24 {
 		// By progress and by time: at any moment of writing, and of opening too.
-		kill := killAt{line: rnd.IntN(killObjects + 8), after: time.Duration(rnd.IntN(3000)) * time.Microsecond}
+		kill := killAt{
+			line: rnd.IntN(killObjects + 8), after: time.Duration(rnd.IntN(3000)) * time.Microsecond,
+		}
 		if round%4 == 0 {
 			kill = killAt{after: time.Duration(rnd.IntN(40)) * time.Millisecond}
 		}

@@ -9,7 +9,8 @@ const maxBlocks = 1 << 20
 // checkDir refuses what no path rows can be kept for.
 func checkDir(dir string, rows DirRows) error {
 	if len(dir) == 0 || len(dir) > maxPath {
-		return fmt.Errorf("directory name: %w: %d bytes, at most %d", ErrTooLarge, len(dir), maxPath)
+		return fmt.Errorf("directory name: %w: %d bytes, at most %d", ErrTooLarge, len(dir),
+			maxPath)
 	}
 	for i := range rows {
 		r := &rows[i]

@@ -42,7 +42,8 @@ func prepareLive(store string, warn func(format string, args ...any)) error {
 		}
 		return cloneNewest(store, live, warn)
 	}
-	if err := os.Remove(filepath.Join(live, sumsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err = os.Remove(filepath.Join(live, sumsName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := errors.Join(dropEmptyLogs(live), unshare(live)); err != nil {

@@ -50,7 +50,9 @@ func TestGC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &GCResult{Objects: 9, Superseded: 1, Rows: 4, RowsDropped: 8, Before: res.Before, After: res.After}
+	want := &GCResult{
+		Objects: 9, Superseded: 1, Rows: 4, RowsDropped: 8, Before: res.Before, After: res.After,
+	}
 	if !reflect.DeepEqual(res, want) || res.After >= res.Before {
 		t.Errorf("gc: %+v, want %+v", res, want)
 	}
@@ -78,21 +80,19 @@ func TestGC(t *testing.T) {
 func TestTidy(t *testing.T) {
 	dir := t.TempDir()
 	for n := range maxLogs {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%06d.vlog", n)), make([]byte, 100), 0o644); err != nil {
+		name := filepath.Join(dir, fmt.Sprintf("%06d.vlog", n))
+		if err := os.WriteFile(name, make([]byte, 100), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		if got := manySmallLogs(dir); got != (n == maxLogs-1) {
 			t.Fatalf("%d logs: %v", n+1, got)
 		}
 	}
-	if err := os.Truncate(filepath.Join(dir, "000000.vlog"), 2*vlogFileSize-1); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(filepath.Join(dir, "000001.vlog"), 2*vlogFileSize-1); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(filepath.Join(dir, "000002.vlog"), 2*vlogFileSize-1); err != nil {
-		t.Fatal(err)
+	for n := range 3 {
+		name := filepath.Join(dir, fmt.Sprintf("%06d.vlog", n))
+		if err := os.Truncate(name, 2*vlogFileSize-1); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if manySmallLogs(dir) {
 		t.Error("logs of many bytes are no small ones")
@@ -186,7 +186,8 @@ func TestStats(t *testing.T) {
 	w := openTestWriter(t, "")
 	mustMerge(t, w, mergePool(t)...)
 	mustMerge(t, w, testContribution(t, 50, 300), &Contribution{Manifest: Manifest{ID: testID(60)}})
-	if err := errors.Join(w.PutDir("/a", testRows(10)), w.PutDir("/b", testRows(5)), w.Publish()); err != nil {
+	err := errors.Join(w.PutDir("/a", testRows(10)), w.PutDir("/b", testRows(5)), w.Publish())
+	if err != nil {
 		t.Fatal(err)
 	}
 	s, err := w.Stats(t.Context())
@@ -200,7 +201,8 @@ func TestStats(t *testing.T) {
 	}
 	rawSet(t, w, manifestKey(testID(60)), nil)
 	rawSet(t, w, dirKey("/a"), nil)
-	if s, err := w.Stats(t.Context()); err != nil || s.Damaged != 2 || s.Objects != 2 || s.PathRows != 5 {
+	s, err = w.Stats(t.Context())
+	if err != nil || s.Damaged != 2 || s.Objects != 2 || s.PathRows != 5 {
 		t.Errorf("stats of a damaged store: %+v, %v", s, err)
 	}
 }
@@ -209,7 +211,9 @@ func TestLayer(t *testing.T) {
 	front, back := NewOverlay(), NewOverlay()
 	layout := testContribution(t, 1, 1).Manifest.Layout
 	mustMerge(t, back, testContribution(t, 1, 100), testContribution(t, 2, 7),
-		&Contribution{Manifest: Manifest{ID: buildid.New([]byte{9, 9}), RefSyms: []RefSymbol{{"_stext", 7}}}})
+		&Contribution{Manifest: Manifest{
+			ID: buildid.New([]byte{9, 9}), RefSyms: []RefSymbol{{"_stext", 7}},
+		}})
 	mustMerge(t, front, &Contribution{
 		Manifest: Manifest{ID: testID(1), Layout: layout[:1]},
 		Sources: []NewSource{
@@ -240,8 +244,9 @@ func TestLayer(t *testing.T) {
 	}
 	checkObject(t, v, 2, 7)
 	inexact := buildid.Padded([]byte{9, 9})
-	if ms, err := v.Find(inexact); err != nil || len(ms) != 1 || ms[0].ID.Len() != 3 || ms[0].RefSyms != nil {
-		t.Errorf("what the front has decides: %v, %v", ms, err)
+	if is, err := v.Find(inexact); err != nil || len(is) != 1 || is[0].ID.Len() != 3 ||
+		is[0].RefSyms != nil {
+		t.Errorf("what the front has decides: %v, %v", is, err)
 	}
 	for dir, want := range map[string]int{"/x": 2, "/y": 4, "/z": 0} {
 		if rows, ok, err := v.Dir(dir); err != nil || len(rows) != want || ok != (want > 0) {

@@ -19,11 +19,14 @@ func fullManifest() *Manifest {
 	return &Manifest{
 		ID: testID(7), Kind: ingest.Kernel, Machine: 62, Class: 2, BigEndian: true, Type: 3,
 		Layout: []elf.Segment{
-			{Offset: 0x1000, Addr: 0xffffffff81000000, FileSize: 1 << 24, MemSize: 1 << 25, Flags: 5, Align: 1 << 21},
+			{Offset: 0x1000, Addr: 0xffffffff81000000, FileSize: 1 << 24, MemSize: 1 << 25, Flags: 5,
+				Align: 1 << 21},
 		},
 		Sections: []elf.PlacedSection{readSectionOf(".text"), readSectionOf(".init.text")},
 		OtherLayouts: [][]byte{
-			encodeLayout([]elf.Segment{{Offset: 1, Addr: 2, FileSize: 3, MemSize: 4, Flags: 5, Align: 6}}, nil),
+			encodeLayout([]elf.Segment{
+				{Offset: 1, Addr: 2, FileSize: 3, MemSize: 4, Flags: 5, Align: 6},
+			}, nil),
 		},
 		RefSyms: []RefSymbol{{"_etext", 0xe00000}, {"_stext", 0x200}},
 		VDSO:    []buildid.ID{testID(1), testID(2)},
@@ -287,8 +290,10 @@ func TestContributionRefused(t *testing.T) {
 		"inexact":     {Manifest: Manifest{ID: buildid.Padded(make([]byte, 19))}},
 		"padded":      {Manifest: Manifest{ID: buildid.Padded([]byte{1, 2, 0})}},
 		"sources":     {Manifest: Manifest{ID: testID(1), Sources: []SourceInfo{{Kind: DWARF}}}},
-		"no table":    {Manifest: Manifest{ID: testID(1)}, Sources: []NewSource{{Info: SourceInfo{Kind: DWARF}}}},
-		"no kind":     {Manifest: Manifest{ID: testID(1)}, Sources: []NewSource{{Table: testTable(t, 1, 1)}}},
+		"no table": {Manifest: Manifest{ID: testID(1)},
+			Sources: []NewSource{{Info: SourceInfo{Kind: DWARF}}}},
+		"no kind": {Manifest: Manifest{ID: testID(1)},
+			Sources: []NewSource{{Table: testTable(t, 1, 1)}}},
 	} {
 		if err := NewOverlay().Merge(context.Background(), c); err == nil {
 			t.Errorf("%s: no error", name)

@@ -51,7 +51,8 @@ const (
 // encodeRows returns the stored form of sorted rows.
 func encodeRows(rows DirRows) ([]byte, error) {
 	if len(rows) > maxRows {
-		return nil, fmt.Errorf("path rows: %w: %d files, at most %d", ErrTooLarge, len(rows), maxRows)
+		return nil, fmt.Errorf("path rows: %w: %d files, at most %d", ErrTooLarge, len(rows),
+			maxRows)
 	}
 	raw := binary.AppendUvarint(make([]byte, 0, 32*len(rows)+8), uint64(len(rows)))
 	names, prev := 0, new(PathRow)

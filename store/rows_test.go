@@ -87,7 +87,7 @@ func TestRowsRefused(t *testing.T) {
 		"count": plain(200), "flags": plain(1, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0),
 		"rest": plain(0, 0), "size": {rowsVersion, 0, 9, 0}, "frame size": huge,
 		"shared name": plain(1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0),
-		"order":       plain(2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+		"order":       plain(append([]byte{2}, make([]byte, 27)...)...),
 	} {
 		if rows, err := decodeRows("test", b); err == nil {
 			t.Errorf("%s: no error, %d rows", name, len(rows))
@@ -103,7 +103,8 @@ func TestRowsRefused(t *testing.T) {
 	if rows, err := decodeRows("test", append(head, bomb...)); err == nil {
 		t.Errorf("bomb: no error, %d rows", len(rows))
 	}
-	if err := checkDir("/d", DirRows{{Name: strings.Repeat("x", maxPath+1)}}); !errors.Is(err, ErrTooLarge) {
+	long := DirRows{{Name: strings.Repeat("x", maxPath+1)}}
+	if err := checkDir("/d", long); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("long name: %v", err)
 	}
 	if err := checkDir("", nil); !errors.Is(err, ErrTooLarge) {

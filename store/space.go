@@ -103,7 +103,8 @@ func (g *spaceGuard) grow(e *extent, n int64) error {
 		g.tables = tableBytes(g.dir)
 		to := e.used + n + spaceSlack/8 + spaceStep
 		if name != "" {
-			if err := allocate(filepath.Join(g.dir, name), e.allocated, to-e.allocated); err != nil {
+			err := allocate(filepath.Join(g.dir, name), e.allocated, to-e.allocated)
+			if err != nil {
 				return fmt.Errorf("%w: %s: %v", ErrNoSpace, g.dir, err)
 			}
 		}

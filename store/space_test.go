@@ -111,7 +111,8 @@ func TestReadOnlyMount(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := OpenWriter(context.Background(), path, WriterOptions{}); !errors.Is(err, syscall.EROFS) {
+	_, err := OpenWriter(context.Background(), path, WriterOptions{})
+	if !errors.Is(err, syscall.EROFS) {
 		t.Errorf("writer: %v", err)
 	}
 }

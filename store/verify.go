@@ -135,7 +135,8 @@ func (v *VerifyResult) manifest(e entry) *Manifest {
 		v.add(Damage, m.ID, "", "sources are not in order")
 	}
 	if n := len(m.OtherLayouts); n > 0 {
-		v.add(Conflict, m.ID, "", "%d runtime files have other program headers than the one used", n)
+		v.add(Conflict, m.ID, "",
+			"%d runtime files have other program headers than the one used", n)
 	}
 	for i := 1; i < len(m.RefSyms); i++ {
 		if m.RefSyms[i].Name == m.RefSyms[i-1].Name {
@@ -145,8 +146,8 @@ func (v *VerifyResult) manifest(e entry) *Manifest {
 	for i := 1; i < len(m.Sources); i++ {
 		a, b := &m.Sources[i-1], &m.Sources[i]
 		if a.Kind == b.Kind && a.Producer == b.Producer {
-			v.add(Conflict, m.ID, "", "two %s tables: %s names %d bytes and is used, %s names %d", a.Kind,
-				a.Path, a.Named, b.Path, b.Named)
+			v.add(Conflict, m.ID, "", "two %s tables: %s names %d bytes and is used, %s names %d",
+				a.Kind, a.Path, a.Named, b.Path, b.Named)
 		}
 	}
 	return m
@@ -266,7 +267,8 @@ func (v *VerifyResult) dirs(ctx context.Context, d *database) error {
 			_, err := d.get(manifestKey(row.ID))
 			switch {
 			case errors.Is(err, ErrNotFound):
-				v.add(Dangling, row.ID, dir.Path, "%s is listed and its object is not there", row.Name)
+				v.add(Dangling, row.ID, dir.Path, "%s is listed and its object is not there",
+					row.Name)
 			case err != nil && !errors.Is(err, ErrDamaged): // damage was reported before
 				return err
 			}

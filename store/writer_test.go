@@ -42,7 +42,8 @@ func TestLock(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Millisecond)
 	defer cancel()
-	if _, err := OpenWriter(ctx, path, WriterOptions{LockTimeout: -1}); !errors.Is(err, context.DeadlineExceeded) {
+	_, err = OpenWriter(ctx, path, WriterOptions{LockTimeout: -1})
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("waiting as long as the context: %v", err)
 	}
 	// The lock ends with the process, and what it says of it counts no more.
@@ -75,7 +76,8 @@ func TestFind(t *testing.T) {
 	}{
 		{"exact", short, []buildid.ID{short}},
 		{"exact, zeros at the end", longer, []buildid.ID{longer}},
-		{"ambiguous", buildid.Padded(append(short.Bytes(), make([]byte, 12)...)), []buildid.ID{short, longer}},
+		{"ambiguous", buildid.Padded(append(short.Bytes(), make([]byte, 12)...)),
+			[]buildid.ID{short, longer}},
 		{"padded", buildid.Padded(sha.Bytes()), []buildid.ID{sha}},
 		{"longer than a key", over, []buildid.ID{sha}},
 		{"other space", content, []buildid.ID{content}},
