@@ -35,6 +35,10 @@ type Options struct {
 	// taken for dropped code, which they are in all linked files.
 	Text []addr.Range
 
+	// Release is called now and then during a Walk, to give back pages of mapped
+	// sections that have been read.
+	Release func()
+
 	// Close is called by Data.Close.
 	Close func() error
 }

@@ -283,3 +283,12 @@ func TestFileAgreesWithStd(t *testing.T) {
 	}
 	compareWithStd(t, path)
 }
+
+func covers(rs []addr.Range, a uint64) bool {
+	for _, r := range rs {
+		if r.Contains(addr.Addr(a)) {
+			return true
+		}
+	}
+	return false
+}

@@ -45,8 +45,10 @@ func (d *Data) Walk(ctx context.Context, workers int, visit func(*Unit) error) e
 			}
 		})
 	}
+	rel := releaser{d: d}
 	for j := range order {
 		<-j.done
+		rel.passed(j.unit)
 		if err := j.res.deliver(ctx, visit); err != nil {
 			cancel()
 			for j := range order { // close what is still on its way
@@ -86,17 +88,32 @@ func (d *Data) dispatch(ctx context.Context, free <-chan *job, order, tasks chan
 func (d *Data) walkAlone(ctx context.Context, visit func(*Unit) error) error {
 	w := newWalker(d)
 	var res result
+	rel := releaser{d: d}
 	for i := range d.units {
 		u := &d.units[i]
 		if u.kind == utType || u.kind == utSplitType {
 			continue
 		}
 		w.unit(u, &res)
+		rel.passed(u)
 		if err := res.deliver(ctx, visit); err != nil {
 			return err
 		}
 	}
 	return d.visitTrouble(visit)
+}
+
+// releaser asks for pages to be given back as a walk goes on.
+type releaser struct {
+	d    *Data
+	last uint64
+}
+
+func (r *releaser) passed(u *unit) {
+	if r.d.opts.Release != nil && u.end-r.last >= releaseEvery {
+		r.last = u.end
+		r.d.opts.Release()
+	}
 }
 
 func (res *result) deliver(ctx context.Context, visit func(*Unit) error) error {
