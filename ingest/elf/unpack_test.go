@@ -1,0 +1,194 @@
+package elf
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"symbolize/fixtures/elfbuild"
+	"symbolize/ingest/decode"
+)
+
+// pack packs b in one of the formats.
+func pack(t testing.TB, how packing, b []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	var w io.WriteCloser
+	switch how {
+	case packedGzip:
+		w = gzip.NewWriter(&out)
+	case packedZlib:
+		w = zlib.NewWriter(&out)
+	case packedZstd:
+		var err error
+		if w, err = zstd.NewWriter(&out); err != nil {
+			t.Fatal(err)
+		}
+	case packedXZ:
+		return elfbuild.XZ(b)
+	}
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestUnpack(t *testing.T) {
+	raw := elfbuild.Module(testID, 100_000, elfbuild.Func{Name: "demo", Size: 8}).Bytes()
+	for _, how := range []packing{packedXZ, packedZstd, packedGzip} {
+		for range 2 { // decoders are used again
+			b := pack(t, how, raw)
+			data, size, kind, err := Unpack("demo.ko", bytes.NewReader(b), int64(len(b)))
+			if err != nil || kind != string(how) || size != int64(len(raw)) {
+				t.Fatalf("%s: %d bytes, kind %q, %v", how, size, kind, err)
+			}
+			f, err := Open("demo.ko", data, size)
+			if err != nil || !f.IsModule() || len(symbols(t, f, Symtab)) != 3 {
+				t.Errorf("%s: %v", how, err)
+			}
+		}
+	}
+	r := bytes.NewReader(raw)
+	data, size, kind, err := Unpack("demo.ko", r, int64(len(raw)))
+	if data != io.ReaderAt(r) || size != int64(len(raw)) || kind != "" || err != nil {
+		t.Errorf("a file that is not packed: %v, %d, %q, %v", data, size, kind, err)
+	}
+	if _, size, _, err := Unpack("empty", bytes.NewReader(nil), 0); size != 0 || err != nil {
+		t.Errorf("an empty file: %d, %v", size, err)
+	}
+}
+
+func TestUnpackBad(t *testing.T) {
+	raw := bytes.Repeat([]byte("symbolize "), 1000)
+	for _, how := range []packing{packedXZ, packedZstd, packedGzip} {
+		b := pack(t, how, raw)
+		for n := 6; n < len(b); n += max(1, len(b)/200) {
+			_, _, _, err := Unpack("demo.ko", bytes.NewReader(b[:n]), int64(n))
+			if de := (*decode.Error)(nil); !errors.As(err, &de) {
+				t.Errorf("%s cut at %d of %d: %v", how, n, len(b), err)
+			}
+		}
+		if _, err := unpackAll(how, bytes.NewReader(b), uint64(len(raw)-1)); !errors.Is(err, errTooLong) {
+			t.Errorf("%s over its bound: %v", how, err)
+		}
+		if got, err := unpackAll(how, bytes.NewReader(b), uint64(len(raw))); err != nil || !bytes.Equal(got, raw) {
+			t.Errorf("%s at its bound: %v", how, err)
+		}
+	}
+	if _, _, _, err := Unpack("gone", failing{io.ErrClosedPipe}, 10); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("a file that cannot be read: %v", err)
+	}
+	if _, _, _, err := Unpack("short", bytes.NewReader(nil), 10); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a file that shrank: %v", err)
+	}
+}
+
+// chdr packs a section as SHF_COMPRESSED wants it.
+func chdr(t testing.TB, b *elfbuild.File, kind elf.CompressionType, how packing, size uint64, data []byte) []byte {
+	t.Helper()
+	o := binary.AppendByteOrder(binary.LittleEndian)
+	if b.BigEndian {
+		o = binary.BigEndian
+	}
+	out := o.AppendUint32(nil, uint32(kind))
+	if b.Class == elf.ELFCLASS32 {
+		out = o.AppendUint32(out, uint32(size))
+		out = o.AppendUint32(out, 1)
+	} else {
+		out = o.AppendUint32(out, 0)
+		out = o.AppendUint64(out, size)
+		out = o.AppendUint64(out, 1)
+	}
+	return append(out, pack(t, how, data)...)
+}
+
+func TestCompressedSections(t *testing.T) {
+	data := bytes.Repeat([]byte("debug information "), 500)
+	n := uint64(len(data))
+	for _, fm := range forms {
+		b := lib(fm, elfbuild.Func{Name: "f", Size: 8})
+		add := func(name string, kind elf.CompressionType, how packing, size uint64) {
+			b = b.With(elfbuild.Section{Name: name, Flags: elf.SHF_COMPRESSED,
+				Data: chdr(t, b, kind, how, size, data)})
+		}
+		add("zlib", elf.COMPRESS_ZLIB, packedZlib, n)
+		add("zstd", elf.COMPRESS_ZSTD, packedZstd, n)
+		add("long", elf.COMPRESS_ZLIB, packedZlib, n-1)
+		add("short", elf.COMPRESS_ZSTD, packedZstd, n+1)
+		add("unknown", 9, packedZlib, n)
+		add("huge", elf.COMPRESS_ZLIB, packedZlib, maxSection+1)
+		b = b.With(elfbuild.Section{Name: "head", Flags: elf.SHF_COMPRESSED, Data: make([]byte, 7)},
+			elfbuild.Section{Name: "rubbish", Flags: elf.SHF_COMPRESSED,
+				Data: append(chdr(t, b, elf.COMPRESS_ZLIB, packedZlib, n, nil)[:ehdrLen(fm)], "rubbish"...)})
+		f := open(t, b)
+		for _, name := range []string{"zlib", "zstd"} {
+			if got, err := f.Data(f.Section(name), 0); err != nil || !bytes.Equal(got, data) {
+				t.Errorf("%v: %s: %d bytes, %v", fm, name, len(got), err)
+			}
+		}
+		for name, want := range map[string]string{
+			"long": "does not inflate", "short": "does not inflate", "unknown": "unknown compression 9",
+			"huge": "inflates to 1073741825 bytes", "head": "wanted", "rubbish": "does not inflate",
+		} {
+			_, err := f.Data(f.Section(name), 0)
+			wantError(t, err, want)
+		}
+	}
+}
+
+// ehdrLen is the size of an Elf32_Chdr or Elf64_Chdr.
+func ehdrLen(fm form) int {
+	if fm.class == elf.ELFCLASS32 {
+		return 12
+	}
+	return 24
+}
+
+// TestCompressedStrings: even a string table may be compressed.
+func TestCompressedStrings(t *testing.T) {
+	b := elfbuild.Lib(nil, 64).With(elfbuild.Section{Name: ".names", Type: elf.SHT_STRTAB,
+		Flags: elf.SHF_COMPRESSED})
+	s := &b.Sections[len(b.Sections)-1]
+	s.Data = chdr(t, b, elf.COMPRESS_ZSTD, packedZstd, 6, []byte("\x00main\x00"))
+	b.Symbols = []elfbuild.Symbol{{Name: "x", Section: ".text", Value: text, Size: 8, Type: elf.STT_FUNC}}
+	f := open(t, b)
+	i := slices.IndexFunc(f.Sections, func(s Section) bool { return s.Name == ".names" })
+	f.Section(".symtab").Link = uint32(i)
+	compare(t, "names", symbols(t, f, Symtab), []string{"main 0x401000+0x8 end 0x401008"})
+}
+
+func TestDebugData(t *testing.T) {
+	inner := elfbuild.Lib(testID, 256, elfbuild.Func{Name: "hidden", Offset: 16, Size: 32}).DebugOnly()
+	f := open(t, elfbuild.Lib(testID, 256).With(elfbuild.DebugData(inner)))
+	for range 2 { // the memory is used again
+		mini, release, err := f.DebugData()
+		if err != nil || mini == nil {
+			t.Fatalf("got %v, %v", mini, err)
+		}
+		got := symbols(t, mini, Symtab)
+		release()
+		release() // does no harm
+		compare(t, "mini", got, []string{"hidden 0x401010+0x20 end 0x401030"})
+	}
+	if mini, release, err := open(t, inner).DebugData(); mini != nil || release == nil || err != nil {
+		t.Errorf("without: %v, %v", mini, err)
+	}
+	bad := elfbuild.DebugData(inner)
+	bad.Data[len(bad.Data)/2] ^= 1
+	_, _, err := open(t, elfbuild.Lib(nil, 64).With(bad)).DebugData()
+	wantError(t, err, ".gnu_debugdata does not unpack")
+	text := elfbuild.Section{Name: ".gnu_debugdata", Data: elfbuild.XZ([]byte("no ELF file"))}
+	_, _, err = open(t, elfbuild.Lib(nil, 64).With(text)).DebugData()
+	wantError(t, err, "test.so(.gnu_debugdata): offset 0x0: not an ELF file")
+}
