@@ -30,13 +30,10 @@ var errNoText = errors.New("no symbol _text: addresses cannot be told apart from
 // kernelSyms are the symbols of a kernel or of one module, by address.
 type kernelSyms []kallsyms.Symbol
 
-// sort orders by address and keeps the order of the text among equals, save that
-// the result must not depend on it: then by name.
+// sort orders by address and keeps the order of the text among equals: it decides
+// which alias perf shows, see symtab.Builder.
 func (k kernelSyms) sort() {
-	slices.SortFunc(k, func(a, b kallsyms.Symbol) int {
-		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Name, b.Name),
-			cmp.Compare(a.Type, b.Type))
-	})
+	slices.SortStableFunc(k, func(a, b kallsyms.Symbol) int { return cmp.Compare(a.Addr, b.Addr) })
 }
 
 // fill adds the code symbols to b, with addresses relative to base. A symbol ends
@@ -200,8 +197,8 @@ func (w *worker) readKallsyms(t *fileTask, f *os.File, count bool) fileResult {
 	if err != nil {
 		return damagedFile(cmp.Or(readErr, err))
 	}
-	if !w.ix.merge(c, count) {
-		return fileResult{again: true}
+	if err := w.ix.merge(c, count); err != nil {
+		return notMerged(err)
 	}
 	res := fileResult{id: id, err: readErr}
 	if readErr != nil {

@@ -36,6 +36,7 @@ type candidate struct {
 	size        uint64 // as given; end may be clipped
 	name        string
 	number      uint32 // 1 + number of the function, 0 while it has none
+	seq         uint32 // place in the order of Add
 	flags       Flags
 	underscores uint16
 }
@@ -55,9 +56,11 @@ func (b *Builder) Reset() {
 // Len returns the number of symbols added since the last Reset.
 func (b *Builder) Len() int { return len(b.cands) }
 
-// Add adds a symbol, in any order. Size must say where it ends, for Unsized ones
-// too. Symbols without extent or name, or with a name longer than MaxName, are left
-// out; a name with a NUL is cut there.
+// Add adds a symbol. Symbols of one address must come in the order of the file that
+// has them: it decides among aliases where nothing else does. Other than that the
+// order is of no account. Size must say where a symbol ends, for Unsized ones too.
+// Symbols without extent or name, or with a name longer than MaxName, are left out;
+// a name with a NUL is cut there.
 func (b *Builder) Add(f Func) {
 	name, _, _ := strings.Cut(f.Name, "\x00")
 	if f.Size == 0 || name == "" || len(name) > MaxName || len(b.cands) >= MaxTable/2 {
@@ -73,14 +76,24 @@ func (b *Builder) Add(f Func) {
 	under := len(name) - len(strings.TrimLeft(name, "_"))
 	b.cands = append(b.cands, candidate{
 		start: uint64(f.Start), end: end, size: end - uint64(f.Start), name: name,
+		seq:   uint32(len(b.cands)),
 		flags: f.Flags & (Unsized | NoType | Weak | Local), underscores: uint16(min(under, 1<<16-1)),
 	})
 }
 
 // compareAlias orders symbols at one address, the best first. The rules are
-// perf's (symbols__choose_best_symbol in tools/perf/util/symbol.c), so that results
-// compare; the last two make the choice independent of the order of symbols.
+// perf's, so that results compare with perf's: symbols__fixup_end and
+// choose_best_symbol in tools/perf/util/symbol.c, as measured with perf 6.1.
+//
+// The first of these lets an unsized symbol end where the next symbol of the list
+// begins. For all aliases of an address but the last that is where they begin
+// themselves: they stay without size, and a symbol without size never wins. So of
+// several unsized ones (all of kallsyms is unsized) the last listed is the best. Where
+// the second finds no difference it keeps what came first.
 func compareAlias(a, b *candidate) int {
+	if a.flags&b.flags&Unsized != 0 {
+		return cmp.Compare(b.seq, a.seq)
+	}
 	if a.flags != b.flags {
 		return cmp.Compare(a.flags, b.flags)
 	}
@@ -90,14 +103,24 @@ func compareAlias(a, b *candidate) int {
 	if len(a.name) != len(b.name) {
 		return cmp.Compare(len(b.name), len(a.name))
 	}
-	if c := strings.Compare(a.name, b.name); c != 0 {
-		return c
+	if x, y := isSyS(a.name), isSyS(b.name); x != y {
+		if x {
+			return 1
+		}
+		return -1
 	}
-	return cmp.Compare(a.end, b.end)
+	return cmp.Compare(a.seq, b.seq)
+}
+
+// isSyS tells the names that kernels before 4.17 gave to system calls besides
+// sys_…; perf avoids them (arch__choose_best_symbol).
+func isSyS(name string) bool {
+	return strings.HasPrefix(name, "SyS") || strings.HasPrefix(name, "compat_SyS")
 }
 
 // Encode makes the table. It returns one without functions if nothing was added.
-// The same symbols in any order give the same bytes.
+// The same symbols give the same bytes, whatever the order of Add among symbols of
+// different addresses.
 func (b *Builder) Encode() (*Encoded, error) {
 	slices.SortFunc(b.cands, func(x, y candidate) int {
 		if x.start != y.start {

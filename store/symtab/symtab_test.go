@@ -96,7 +96,10 @@ func TestFlatten(t *testing.T) {
 		{"global before local", []Func{{10, 10, "ff", Local}, {10, 10, "__g", 0}}, "10-20 __g"},
 		{"fewest underscores", []Func{{10, 10, "__longer", 0}, {10, 10, "_f", 0}}, "10-20 _f"},
 		{"longest", []Func{{10, 10, "b", 0}, {10, 10, "aa", 0}}, "10-20 aa"},
-		{"bytewise smallest", []Func{{10, 10, "b", 0}, {10, 10, "a", 0}}, "10-20 a"},
+		{"longest of three", []Func{{10, 10, "a", 0}, {10, 10, "aaa", 0}, {10, 10, "aa", 0}},
+			"10-20 aaa"},
+		{"system call before its old name",
+			[]Func{{10, 10, "SyS_read", 0}, {10, 10, "sys_read", 0}}, "10-20 sys_read"},
 		{"unsized flag kept", []Func{{10, 10, "f", Unsized | Local}}, "10-20 f?"},
 		{"same name twice", []Func{{10, 10, "f", 0}, {20, 10, "f", 0}}, "10-20 f, 20-30 f"},
 		{"wraps", []Func{{max - 4, 100, "f", 0}}, fmt.Sprintf("%d-%d f", max-4, max)},
@@ -133,10 +136,15 @@ func randomFuncs(rng *rand.Rand, n int, space uint64) []Func {
 	return funcs
 }
 
-// better is the oracle's choice: DESIGN.md section 6, spelled out.
-func better(a, b Func) bool {
+// better is the oracle's choice: DESIGN.md section 6, spelled out. i and j are places
+// in the list of symbols.
+func better(funcs []Func, i, j int) bool {
+	a, b := funcs[i], funcs[j]
 	if a.Start != b.Start {
 		return a.Start > b.Start
+	}
+	if a.Flags&b.Flags&Unsized != 0 {
+		return i > j
 	}
 	for _, f := range []Flags{Unsized, NoType, Weak, Local} {
 		if a.Flags&f != b.Flags&f {
@@ -145,18 +153,19 @@ func better(a, b Func) bool {
 	}
 	under := func(s string) int { return len(s) - len(strings.TrimLeft(s, "_")) }
 	return cmp.Or(cmp.Compare(under(a.Name), under(b.Name)), cmp.Compare(len(b.Name), len(a.Name)),
-		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Size, b.Size)) < 0
+		cmp.Compare(i, j)) < 0
 }
 
 // oracle finds the function that covers an address by trying them all.
 func oracle(funcs []Func, a addr.Addr) (best Func, ok bool) {
-	for _, f := range funcs {
+	at := -1
+	for i, f := range funcs {
 		sized := func(o Func) bool { return o.Start == f.Start && o.Flags&Unsized == 0 }
 		if f.Flags&Unsized != 0 && slices.ContainsFunc(funcs, sized) {
 			continue
 		}
-		if a >= f.Start && uint64(a-f.Start) < f.Size && (!ok || better(f, best)) {
-			best, ok = f, true
+		if a >= f.Start && uint64(a-f.Start) < f.Size && (!ok || better(funcs, i, at)) {
+			best, ok, at = f, true, i
 		}
 	}
 	best.Flags &= Unsized
@@ -239,15 +248,66 @@ func TestFunctionsAreNumberedOnce(t *testing.T) {
 	}
 }
 
+// shuffled returns the symbols in random order, but those of one address as they
+// were among each other.
+func shuffled(rng *rand.Rand, funcs []Func) []Func {
+	byStart := map[addr.Addr][]Func{}
+	for _, f := range funcs {
+		byStart[f.Start] = append(byStart[f.Start], f)
+	}
+	out := slices.Clone(funcs)
+	rng.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	for i := range out {
+		rest := byStart[out[i].Start]
+		out[i], byStart[out[i].Start] = rest[0], rest[1:]
+	}
+	return out
+}
+
+// TestAliasesAsPerf has what perf script 6.1 shows for addresses of this list: of
+// kallsyms the last name of an address, of ELF files the first among equals.
+func TestAliasesAsPerf(t *testing.T) {
+	tests := []struct {
+		name  string
+		flags Flags
+		names []string // as listed, all at one address
+		want  string
+	}{
+		{"kallsyms: system call", Unsized,
+			[]string{"__do_sys_getpid", "__ia32_sys_getpid", "__x64_sys_getpid"}, "__x64_sys_getpid"},
+		{"kallsyms: last, though weak names and shorter ones come before", Unsized,
+			[]string{"memset", "__memset", "__pi_memset"}, "__pi_memset"},
+		{"kallsyms: suffix", Unsized,
+			[]string{"do_compat_epoll_pwait.part.0", "do_epoll_pwait.part.0"}, "do_epoll_pwait.part.0"},
+		{"libc: equal length", 0, []string{"__libc_openat64", "__GI___openat64"}, "__libc_openat64"},
+		{"libc: the other way round", 0, []string{"__GI___openat64", "__libc_openat64"}, "__GI___openat64"},
+		{"underscores before order", 0, []string{"__read", "read", "_read"}, "read"},
+		{"length before order", 0, []string{"a", "ccc", "bb", "ddd"}, "ccc"},
+	}
+	for _, tt := range tests {
+		var funcs []Func
+		for _, n := range tt.names {
+			funcs = append(funcs, Func{10, 10, n, tt.flags})
+		}
+		got, _, _ := strings.Cut(text(t, open(t, encode(t, Options{}, funcs...))), "?")
+		if want := "10-20 " + tt.want; got != want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, want)
+		}
+	}
+	sized := []Func{{10, 30, "longer", Unsized}, {10, 10, "f", Local}, {10, 30, "last", Unsized}}
+	if got := text(t, open(t, encode(t, Options{}, sized...))); got != "10-20 f" {
+		t.Errorf("sized between unsized: got %s", got)
+	}
+}
+
 func TestSameBytesWhateverTheOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	funcs := randomFuncs(rng, 3000, 1<<20)
 	first := encode(t, Options{}, funcs...)
 	b := NewBuilder(Options{}) // used again: nothing may be left of the table before
 	for range 3 {
-		rng.Shuffle(len(funcs), func(i, j int) { funcs[i], funcs[j] = funcs[j], funcs[i] })
 		b.Reset()
-		for _, f := range funcs {
+		for _, f := range shuffled(rng, funcs) {
 			b.Add(f)
 		}
 		e, err := b.Encode()
