@@ -24,7 +24,7 @@ func (w *worker) debugFiles(t *fileTask, f *elf.File, id buildid.ID) (looked []s
 			w.ix.queue.pushObject(d.run)
 			return nil
 		}
-		if refusal != "" {
+		if refusal != "" && len(looked) < maxRowLooked {
 			looked = append(looked, refusal)
 		}
 	}

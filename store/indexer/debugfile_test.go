@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"symbolize/store"
@@ -159,6 +160,75 @@ func realDir(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return root
+}
+
+func TestStale(t *testing.T) {
+	root := realDir(t)
+	there, gone := filepath.Join(root, "there"), filepath.Join(root, "no/such/dir/x")
+	write(t, there, []byte("x"))
+	st, err := statFile(there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := st
+	other.size++
+	tests := []struct {
+		name   string
+		looked []string
+		want   bool
+	}{
+		{"nothing looked for", nil, false},
+		{"still not there", []string{gone}, false},
+		{"has come", []string{gone, there}, true},
+		{"refused and the same", []string{refused(there, st)}, false},
+		{"refused and another now", []string{refused(there, other)}, true},
+		{"refused and gone", []string{refused(gone, st)}, false},
+	}
+	for _, tt := range tests {
+		ix := &index{}
+		if got := ix.stale(tt.looked); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+func TestAbsentRemembersDirectories(t *testing.T) {
+	root := realDir(t)
+	var a absent
+	for range 2 {
+		for _, p := range []string{"no/a", "no/b", "no/deeper/c"} {
+			if _, err := a.stat(filepath.Join(root, p)); err == nil {
+				t.Errorf("%s is there", p)
+			}
+		}
+	}
+	if !a.dirs[filepath.Join(root, "no")] || a.dirs[root] {
+		t.Errorf("remembered %v", a.dirs)
+	}
+	// What comes within a run is seen by the next one.
+	write(t, filepath.Join(root, "no/a"), []byte("x"))
+	if _, err := a.stat(filepath.Join(root, "no/a")); err == nil {
+		t.Error("a directory was looked at twice")
+	}
+	if _, err := new(absent).stat(filepath.Join(root, "no/a")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestManyDebugRoots has more places than a row can keep.
+func TestManyDebugRoots(t *testing.T) {
+	root, m := realDir(t), newMemory()
+	var roots []string
+	for i := range 100 {
+		roots = append(roots, filepath.Join(root, "none", string(rune('a'+i%26)), strings.Repeat("x", i)))
+	}
+	write(t, filepath.Join(root, "app/mixed"), fixture(t, "bin/mixed"))
+	settle()
+	m.index(t, Options{DebugRoots: roots}, filepath.Join(root, "app"))
+	rows, _, err := m.Dir(filepath.Join(root, "app"))
+	if err != nil || len(rows) != 1 || len(rows[0].Looked) != maxRowLooked {
+		t.Errorf("rows %+v, %v", rows, err)
+	}
 }
 
 // TestDamagedDebugFile has a debug file that passes for one and cannot be read: it

@@ -71,6 +71,7 @@ func (t *fileTask) run(w *worker) {
 	t.row.ID, t.row.Looked = res.id, res.looked
 	if res.err != nil {
 		t.row.Error = Problem{Path: t.path, Err: res.err}.reason()
+		t.row.Error = t.row.Error[:min(len(t.row.Error), maxRowError)]
 	}
 	t.ds.put(t.row)
 }
@@ -169,10 +170,10 @@ func (w *worker) mergeObject(t *fileTask, ef *elf.File, id buildid.ID, count boo
 		return fileResult{err: err, again: true}
 	}
 	c, err := w.contribution(t.path, ef, id)
-	merged := w.ix.merge(c, count)
+	mergeErr := w.ix.merge(c, count)
 	w.ix.budget.release(hold)
-	if !merged {
-		return fileResult{again: true}
+	if mergeErr != nil {
+		return notMerged(mergeErr)
 	}
 	res := fileResult{id: id, err: err}
 	if err != nil {
@@ -185,6 +186,15 @@ func (w *worker) mergeObject(t *fileTask, ef *elf.File, id buildid.ID, count boo
 		res.looked = w.debugFiles(t, ef, id)
 	}
 	return res
+}
+
+// notMerged is the result of a file that the sink did not take. What ended the run
+// is Index's error, and no problem of the file.
+func notMerged(err error) fileResult {
+	if errors.Is(err, store.ErrTooLarge) {
+		return fileResult{err: err, skip: SkipTooLarge}
+	}
+	return fileResult{again: true}
 }
 
 // packedCost is how many bytes in work a byte of a packed module stands for.

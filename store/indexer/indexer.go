@@ -226,16 +226,18 @@ func (ix *index) openSink() (store.Sink, error) {
 	return ix.sink, ix.sinkErr
 }
 
-// merge writes one contribution, and with count adds it to the Summary. After an
-// error, which ends the run, it returns false.
-func (ix *index) merge(c *store.Contribution, count bool) bool {
+// merge writes one contribution, and with count adds it to the Summary. An error
+// ends the run, unless only this object is too large for the store.
+func (ix *index) merge(c *store.Contribution, count bool) error {
 	sink, err := ix.openSink()
 	if err == nil {
 		err = sink.Merge(ix.ctx, c)
 	}
 	if err != nil {
-		ix.cancel(err)
-		return false
+		if !errors.Is(err, store.ErrTooLarge) {
+			ix.cancel(err)
+		}
+		return err
 	}
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -248,7 +250,7 @@ func (ix *index) merge(c *store.Contribution, count bool) bool {
 		}
 	}
 	ix.objects[c.Manifest.ID.String()] = o
-	return true
+	return nil
 }
 
 // objectState is what the Summary must know of an object.
@@ -271,7 +273,10 @@ func (ix *index) putDir(dir string, rows store.DirRows) {
 	if err == nil {
 		err = sink.PutDir(dir, rows)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrTooLarge): // its files are read again each time
+		ix.problem(Problem{Path: dir, Err: err})
+	case err != nil:
 		ix.cancel(err)
 	}
 }

@@ -357,6 +357,108 @@ func TestCancelAndSinkErrors(t *testing.T) {
 	}
 }
 
+// TestTooLarge has a sink that refuses one object and one directory: the rest is
+// done.
+func TestTooLarge(t *testing.T) {
+	root, m := tree(t), newMemory()
+	id := mixedID(t)
+	picky := &pickySink{memory: m, object: id, dir: filepath.Join(root, "lib")}
+	sum, err := Index(t.Context(), []string{root}, m, func() (store.Sink, error) { return picky, nil },
+		Options{DebugRoots: []string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "bin/mixed: refused: too large for the store\n" +
+		"bin/mixed.debug: refused: too large for the store\nlib: refused: too large for the store"
+	if got := problems(sum, root); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if sum.Skipped[SkipTooLarge] != 2 || len(m.ids) != 4 {
+		t.Errorf("skipped %v, %d objects", sum.Skipped, len(m.ids))
+	}
+	if rows, _, _ := m.Dir(filepath.Join(root, "bin")); rows.Find("mixed").Error == "" {
+		t.Error("the row says nothing of it")
+	}
+}
+
+// pickySink refuses one object and one directory.
+type pickySink struct {
+	*memory
+	object buildid.ID
+	dir    string
+}
+
+func (p *pickySink) Merge(ctx context.Context, c *store.Contribution) error {
+	if c.Manifest.ID == p.object {
+		return fmt.Errorf("refused: %w", store.ErrTooLarge)
+	}
+	return p.memory.Merge(ctx, c)
+}
+
+func (p *pickySink) PutDir(dir string, rows store.DirRows) error {
+	if dir == p.dir {
+		return fmt.Errorf("refused: %w", store.ErrTooLarge)
+	}
+	return p.memory.PutDir(dir, rows)
+}
+
+// TestFilesOfOneDirectoryKeepEachOthersRows names files of a directory one after
+// another.
+func TestFilesOfOneDirectoryKeepEachOthersRows(t *testing.T) {
+	root, m := tree(t), newMemory()
+	for _, name := range []string{"fixed", "spawn", "mixed"} {
+		m.index(t, Options{}, filepath.Join(root, "bin", name))
+	}
+	rows, _, _ := m.Dir(filepath.Join(root, "bin"))
+	if len(rows) != 3 {
+		t.Fatalf("rows %+v", rows)
+	}
+	all := []string{filepath.Join(root, "bin/fixed"), filepath.Join(root, "bin/mixed")}
+	if sum := m.again(t, Options{}, all...); sum.Unchanged != 2 {
+		t.Errorf("%d unchanged", sum.Unchanged)
+	}
+}
+
+// TestJustWritten has files so new that they may change without a trace.
+func TestJustWritten(t *testing.T) {
+	root, m := realDir(t), newMemory()
+	write(t, filepath.Join(root, "a"), fixture(t, "bin/fixed"))
+	m.index(t, Options{}, root)
+	rows, _, _ := m.Dir(root)
+	st, err := statFile(filepath.Join(root, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fresh := rows[0].Producer == 0; fresh == st.matches(&rows[0]) {
+		t.Errorf("row %+v matches %v", rows[0], st.matches(&rows[0]))
+	}
+	settle()
+	m.index(t, Options{}, root)
+	m.again(t, Options{}, root)
+}
+
+// TestRowMatches changes each thing that a row knows of a file.
+func TestRowMatches(t *testing.T) {
+	st := fileStat{kind: kindFile, dev: 1, ino: 2, size: 3, mtime: 4, ctime: 5}
+	for i, change := range []func(r *store.PathRow){
+		func(*store.PathRow) {},
+		func(r *store.PathRow) { r.Dev++ }, func(r *store.PathRow) { r.Inode++ },
+		func(r *store.PathRow) { r.Size++ }, func(r *store.PathRow) { r.MtimeNs++ },
+		func(r *store.PathRow) { r.CtimeNs++ }, func(r *store.PathRow) { r.Producer-- },
+	} {
+		row := st.row("x")
+		change(&row)
+		if got := st.matches(&row); got != (i == 0) {
+			t.Errorf("change %d: %v", i, got)
+		}
+	}
+	newer := st.row("x")
+	newer.Producer++
+	if !st.matches(&newer) {
+		t.Error("a row of a newer program makes an older one read the file again")
+	}
+}
+
 func TestProgress(t *testing.T) {
 	root, m := tree(t), newMemory()
 	var calls []Progress

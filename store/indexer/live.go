@@ -176,7 +176,10 @@ func (w *worker) mergeLive(c *store.Contribution) {
 		})
 		return
 	}
-	if !w.ix.merge(c, true) {
+	if err := w.ix.merge(c, true); err != nil {
+		if errors.Is(err, store.ErrTooLarge) {
+			w.ix.problem(Problem{Path: c.Manifest.ID.String(), Err: err})
+		}
 		return
 	}
 	w.ix.count(func(s *Summary) {

@@ -43,6 +43,12 @@ func (s *fileStat) matches(r *store.PathRow) bool {
 		r.CtimeNs == s.ctime && r.Producer >= Producer
 }
 
+// Bounds on what a row keeps; the store refuses rows that have far more.
+const (
+	maxRowError  = 1 << 10 // bytes of a message
+	maxRowLooked = 60      // places of debug files
+)
+
 // racy is how long after its last change a file may change again without any
 // difference in its times: the clocks of file systems tick that slowly.
 const racy = 20 * time.Millisecond

@@ -18,6 +18,7 @@ const (
 	SkipUnreadable  = "unreadable"                    // permission and the like
 	SkipDamaged     = "damaged"                       // looks like an object and is none
 	SkipDuplicate   = "same file under another path"  // hard links
+	SkipTooLarge    = "too large for the store"       // an object with hundreds of sources
 	SkipChanged     = "changed while it was read"     // read again by the next run
 	SkipNoObject    = "no code, no symbols, no notes" // ELF files that are nothing to us
 )

@@ -280,7 +280,8 @@ func TestAliasesAsPerf(t *testing.T) {
 		{"kallsyms: suffix", Unsized,
 			[]string{"do_compat_epoll_pwait.part.0", "do_epoll_pwait.part.0"}, "do_epoll_pwait.part.0"},
 		{"libc: equal length", 0, []string{"__libc_openat64", "__GI___openat64"}, "__libc_openat64"},
-		{"libc: the other way round", 0, []string{"__GI___openat64", "__libc_openat64"}, "__GI___openat64"},
+		{"libc: the other way round", 0, []string{"__GI___openat64", "__libc_openat64"},
+			"__GI___openat64"},
 		{"underscores before order", 0, []string{"__read", "read", "_read"}, "read"},
 		{"length before order", 0, []string{"a", "ccc", "bb", "ddd"}, "ccc"},
 	}
