@@ -7,9 +7,11 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"io"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"symbolize/ingest"
 )
@@ -33,8 +35,7 @@ type FoldedOptions struct {
 // object together. Lines are distinct and sorted bytewise.
 func Folded(w io.Writer, p *ingest.Profile, opts FoldedOptions) error {
 	f := newFolder(p, &opts)
-	f.fold()
-	return f.write(w)
+	return f.write(w, f.fold())
 }
 
 // folder folds samples by the numbers of their frames' texts. Texts are numbered
@@ -50,7 +51,7 @@ type folder struct {
 	one  []uint32
 	many map[ingest.LocationID][]uint32
 
-	table foldTable
+	index map[commKey]uint32 // number of each comm
 }
 
 const manyFrames = ^uint32(0)
@@ -186,18 +187,42 @@ func (f *folder) addressText(loc *ingest.Location) string {
 	return text
 }
 
-// fold adds up the samples by (comm, texts). Its keys are big-endian numbers, so
-// that they compare as the texts do.
-func (f *folder) fold() {
-	comms := f.comms()
-	f.table.init()
+// foldPart is how many samples make it worth to fold on another core.
+const foldPart = 16 << 10
+
+// fold adds up the samples by (comm, texts), each core a part of them, and sorts
+// what comes out.
+func (f *folder) fold() []*foldTable {
+	f.numberComms()
+	n := len(f.p.Samples)
+	parts := make([]*foldTable, min(runtime.GOMAXPROCS(0), 1+n/foldPart))
+	var wg sync.WaitGroup
+	for i := range parts {
+		parts[i] = newFoldTable()
+		wg.Go(func() {
+			f.foldSamples(parts[i], f.p.Samples[n*i/len(parts):n*(i+1)/len(parts)])
+			t := parts[i]
+			slices.SortFunc(t.entries, func(a, b foldEntry) int { return f.compare(t.key(&a), t.key(&b)) })
+		})
+	}
+	wg.Wait()
+	return parts
+}
+
+// foldSamples adds samples to t. Keys are big-endian numbers, so that they
+// compare as the texts do.
+func (f *folder) foldSamples(t *foldTable, samples []ingest.Sample) {
 	key := make([]byte, 0, 1024)
-	for i := range f.p.Samples {
-		s := &f.p.Samples[i]
+	last, comm := commKey{pid: -2}, uint32(0)
+	for i := range samples {
+		s := &samples[i]
 		if int(s.Event) != f.opts.Event {
 			continue
 		}
-		key = binary.BigEndian.AppendUint32(key[:0], comms(s))
+		if k := f.commOf(s); k != last {
+			last, comm = k, f.index[k]
+		}
+		key = binary.BigEndian.AppendUint32(key[:0], comm)
 		locs := f.p.Stack(s.Stack)
 		for k := len(locs) - 1; k >= 0; k-- {
 			n := f.one[locs[k]]
@@ -213,33 +238,36 @@ func (f *folder) fold() {
 		if f.opts.Count {
 			value = s.Count
 		}
-		f.table.add(key, value)
+		t.add(key, value)
 	}
 }
 
-// comms numbers the first elements of the lines.
-func (f *folder) comms() func(*ingest.Sample) uint32 {
+// commKey is what the first element of a line is made of.
+type commKey struct {
+	comm ingest.StringID
+	pid  int32 // -1 if not shown
+}
+
+func (f *folder) commOf(s *ingest.Sample) commKey {
+	if f.opts.PID {
+		return commKey{s.Comm, s.PID}
+	}
+	return commKey{s.Comm, -1}
+}
+
+// numberComms numbers the first elements of the lines in bytewise order.
+func (f *folder) numberComms() {
 	t := newTextTable()
-	type key struct {
-		comm ingest.StringID
-		pid  int32
-	}
-	seen := make(map[key]uint32)
-	last, number := key{pid: -2}, uint32(0)
-	keyOf := func(s *ingest.Sample) key {
-		if f.opts.PID {
-			return key{s.Comm, s.PID}
-		}
-		return key{s.Comm, -1}
-	}
+	f.index = make(map[commKey]uint32)
+	last := commKey{pid: -2}
 	for i := range f.p.Samples {
-		k := keyOf(&f.p.Samples[i])
+		k := f.commOf(&f.p.Samples[i])
 		if k == last {
 			continue
 		}
 		last = k
-		if _, ok := seen[k]; !ok {
-			seen[k] = t.number(commText(f.p.Strings[k.comm], k.pid))
+		if _, ok := f.index[k]; !ok {
+			f.index[k] = t.number(commText(f.p.Strings[k.comm], k.pid))
 		}
 	}
 	order := t.order()
@@ -248,12 +276,8 @@ func (f *folder) comms() func(*ingest.Sample) uint32 {
 		rank[from] = uint32(to)
 		f.first = append(f.first, t.texts[from])
 	}
-	last = key{pid: -2}
-	return func(s *ingest.Sample) uint32 {
-		if k := keyOf(s); k != last {
-			last, number = k, rank[seen[k]]
-		}
-		return number
+	for k, n := range f.index {
+		f.index[k] = rank[n]
 	}
 }
 
@@ -326,9 +350,8 @@ type foldEntry struct {
 
 const foldSlots = 1 << 14 // to begin with; a power of two
 
-func (t *foldTable) init() {
-	t.seed = maphash.MakeSeed()
-	t.slots = make([]uint32, foldSlots)
+func newFoldTable() *foldTable {
+	return &foldTable{seed: maphash.MakeSeed(), slots: make([]uint32, foldSlots)}
 }
 
 func (t *foldTable) key(e *foldEntry) []byte { return t.arena[e.from : e.from+uint64(e.size)] }
@@ -365,13 +388,59 @@ func (t *foldTable) grow() {
 	}
 }
 
-// write prints the lines in order.
-func (f *folder) write(w io.Writer) error {
-	slices.SortFunc(f.table.entries, f.compare)
+// foldLine is one line of the output.
+type foldLine struct {
+	key   []byte
+	value uint64
+}
+
+// merge puts the sorted parts together.
+func (f *folder) merge(parts []*foldTable) []foldLine {
+	n := 0
+	for _, t := range parts {
+		n = max(n, len(t.entries))
+	}
+	lines := make([]foldLine, 0, n)
+	at := make([]int, len(parts)) // what of each part is in lines
+	for {
+		var first []byte
+		for i, t := range parts {
+			if at[i] < len(t.entries) {
+				if key := t.key(&t.entries[at[i]]); first == nil || f.compare(key, first) < 0 {
+					first = key
+				}
+			}
+		}
+		if first == nil {
+			return lines
+		}
+		line := foldLine{key: first}
+		for i, t := range parts {
+			if at[i] < len(t.entries) && bytes.Equal(t.key(&t.entries[at[i]]), first) {
+				line.value += t.entries[at[i]].value
+				at[i]++
+			}
+		}
+		lines = append(lines, line)
+	}
+}
+
+// write prints the lines in bytewise order.
+func (f *folder) write(w io.Writer, parts []*foldTable) error {
+	lines := f.merge(parts)
+	exact := func(a, b foldLine) int {
+		if !f.beginsOther(a.key, b.key) {
+			return f.compare(a.key, b.key)
+		}
+		return bytes.Compare(f.appendLine(nil, &a), f.appendLine(nil, &b))
+	}
+	if !slices.IsSortedFunc(lines, exact) {
+		slices.SortFunc(lines, exact)
+	}
 	out := bufio.NewWriterSize(w, 64<<10)
 	var line []byte
-	for i := range f.table.entries {
-		line = f.appendLine(line[:0], &f.table.entries[i])
+	for i := range lines {
+		line = f.appendLine(line[:0], &lines[i])
 		if _, err := out.Write(line); err != nil {
 			return err
 		}
@@ -379,24 +448,44 @@ func (f *folder) write(w io.Writer) error {
 	return out.Flush()
 }
 
-// compare orders entries as their lines. Numbers compare as texts followed by ';'
-// do; only where a text is the last of its line and the beginning of the other's
-// do the lines themselves have to be looked at.
-func (f *folder) compare(a, b foldEntry) int {
-	ka, kb := f.table.key(&a), f.table.key(&b)
-	n := min(len(ka), len(kb))
+// difference returns the first bytes in which two keys differ, and the texts
+// there; both are whole numbers.
+func (f *folder) difference(a, b []byte) (at int, x, y uint32) {
+	n := min(len(a), len(b))
 	for i := 0; i < n; i += 4 {
-		x, y := binary.BigEndian.Uint32(ka[i:]), binary.BigEndian.Uint32(kb[i:])
-		if x == y {
-			continue
+		x, y = binary.BigEndian.Uint32(a[i:]), binary.BigEndian.Uint32(b[i:])
+		if x != y {
+			return i, x, y
 		}
-		tx, ty := f.text(i, x), f.text(i, y)
-		if i+4 == len(ka) && strings.HasPrefix(ty, tx) || i+4 == len(kb) && strings.HasPrefix(tx, ty) {
-			return bytes.Compare(f.appendLine(nil, &a), f.appendLine(nil, &b))
-		}
-		return cmp.Compare(x, y)
 	}
-	return cmp.Compare(len(ka), len(kb))
+	return n, 0, 0
+}
+
+// compare orders keys as the texts of their lines. Numbers compare as texts
+// followed by ';' do; the last text of a line is followed by a space instead, and
+// no character sorts before that.
+func (f *folder) compare(a, b []byte) int {
+	i, x, y := f.difference(a, b)
+	switch {
+	case i == min(len(a), len(b)):
+		return cmp.Compare(len(a), len(b))
+	case i+4 == len(a) && strings.HasPrefix(f.text(i, y), f.text(i, x)):
+		return -1
+	case i+4 == len(b) && strings.HasPrefix(f.text(i, x), f.text(i, y)):
+		return 1
+	}
+	return cmp.Compare(x, y)
+}
+
+// beginsOther reports whether the whole text of one line is the beginning of the
+// other's and a space follows there too, so that the order depends on the value.
+func (f *folder) beginsOther(a, b []byte) bool {
+	i, x, y := f.difference(a, b)
+	if i == min(len(a), len(b)) {
+		return false
+	}
+	tx, ty := f.text(i, x), f.text(i, y)
+	return i+4 == len(a) && spaceAfter(ty, tx) || i+4 == len(b) && spaceAfter(tx, ty)
 }
 
 // text is that of number n at byte i of a key: a comm, then frames.
@@ -407,14 +496,19 @@ func (f *folder) text(i int, n uint32) string {
 	return f.texts[n]
 }
 
-func (f *folder) appendLine(b []byte, e *foldEntry) []byte {
-	key := f.table.key(e)
-	for i := 0; i < len(key); i += 4 {
+// appendLine appends a line to b.
+func (f *folder) appendLine(b []byte, line *foldLine) []byte {
+	for i := 0; i < len(line.key); i += 4 {
 		if i > 0 {
 			b = append(b, ';')
 		}
-		b = append(b, f.text(i, binary.BigEndian.Uint32(key[i:]))...)
+		b = append(b, f.text(i, binary.BigEndian.Uint32(line.key[i:]))...)
 	}
-	b = strconv.AppendUint(append(b, ' '), e.value, 10)
+	b = strconv.AppendUint(append(b, ' '), line.value, 10)
 	return append(b, '\n')
+}
+
+// spaceAfter reports whether s begins with prefix and a space.
+func spaceAfter(s, prefix string) bool {
+	return len(s) > len(prefix) && s[len(prefix)] == ' ' && s[:len(prefix)] == prefix
 }

@@ -149,6 +149,15 @@ func TestFoldedAgainstNaive(t *testing.T) {
 	}
 }
 
+// TestFoldedInParts: a profile that several cores fold gives what one gives.
+func TestFoldedInParts(t *testing.T) {
+	p := profilebuild.Random(5, profilebuild.Size{Objects: 5, Functions: 60, Locations: 900, Stacks: 3 * foldPart, Depth: 6})
+	want, got := naive(p, FoldedOptions{}), folded(t, p, FoldedOptions{})
+	if !slices.Equal(got, want) {
+		t.Errorf("%d lines, want %d", len(got), len(want))
+	}
+}
+
 // TestFoldedWithoutNames: an unresolved profile folds by object.
 func TestFoldedWithoutNames(t *testing.T) {
 	p := profilebuild.EveryKind()

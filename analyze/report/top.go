@@ -50,7 +50,7 @@ func NewTop(p *ingest.Profile, opts TopOptions) *Top {
 	}
 	opts.Demangler.Warm(p)
 	c := newTopCounter(p, &opts)
-	t := &Top{Others: otherEvents(p, opts.Event)}
+	t := &Top{Others: OtherEvents(p, opts.Event)}
 	if opts.Event < len(p.Events) {
 		t.Event, t.Unit = ingest.Printable(p.Events[opts.Event].Name), ingest.Printable(p.Events[opts.Event].Unit)
 	}
@@ -79,8 +79,8 @@ func DefaultEvent(p *ingest.Profile) int {
 	return first
 }
 
-// otherEvents names the events besides this one that have samples.
-func otherEvents(p *ingest.Profile, event int) []string {
+// OtherEvents names the events besides this one that have samples.
+func OtherEvents(p *ingest.Profile, event int) []string {
 	has := make([]bool, len(p.Events))
 	for i := range p.Samples {
 		has[p.Samples[i].Event] = true
