@@ -133,11 +133,14 @@ func (p *parser) bad(offset int64, reason string) (Symbol, bool) {
 }
 
 // line decodes one line; ok is false for those left out. ReadErr is what the
-// reader said about it: without a newline at the end of the file a line may have
-// been cut, but it may be whole as well.
+// reader said about it: a line without its newline was cut off, and what is left
+// of its name would be another function's.
 func (p *parser) line(b []byte, offset int64, readErr error) (s Symbol, ok bool) {
 	if errors.Is(readErr, bufio.ErrBufferFull) {
 		return p.bad(offset, "line is longer than 64 KiB")
+	}
+	if readErr != nil {
+		return p.bad(offset, "the list breaks off in this line")
 	}
 	at, n := parseHex(b)
 	switch {

@@ -1,0 +1,216 @@
+package kallsyms
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"symbolize/ingest/decode"
+)
+
+const small = `0000000000000000 A fixed_percpu_data
+0000000000001000 A cpu_debug_store
+ffffffff81000000 T _text
+ffffffff81000000 T _stext
+ffffffff81000030 t do_one_initcall
+ffffffff81200000 W arch_weak
+ffffffff82000000 D jiffies
+ffffffffc0a01000 t ext4_map_blocks	[ext4]
+ffffffffc0a02000 T ext4_iget	[ext4]
+ffffffffc0201000 t ftrace_trampoline	[__builtin__ftrace]
+ffffffffc0202000 t kprobe_insn_page	[__builtin__kprobes]
+ffffffffc0300000 t bpf_prog_6deef7357e7b4530_sd_fw_egress	[bpf]
+`
+
+func read(text string) (got []string, stats Stats, err error) {
+	stats, err = Scan("kallsyms", strings.NewReader(text), func(s Symbol) bool {
+		got = append(got, fmt.Sprintf("%x %c %s [%s]", s.Addr, s.Type, s.Name, s.Module))
+		return true
+	})
+	return got, stats, err
+}
+
+func TestScan(t *testing.T) {
+	want := []string{
+		"1000 A cpu_debug_store []", "ffffffff81000000 T _text []", "ffffffff81000000 T _stext []",
+		"ffffffff81000030 t do_one_initcall []", "ffffffff81200000 W arch_weak []",
+		"ffffffff82000000 D jiffies []", "ffffffffc0a01000 t ext4_map_blocks [ext4]",
+		"ffffffffc0a02000 T ext4_iget [ext4]",
+	}
+	counts := Stats{Lines: 12, Symbols: 8, BPF: 1, Trampolines: 2, Zero: 1}
+	for _, text := range []string{small, strings.ReplaceAll(small, "\n", "\r\n")} {
+		got, stats, err := read(text)
+		if err != nil || !slices.Equal(got, want) || stats != counts {
+			t.Errorf("got %q, %+v, %v", got, stats, err)
+		}
+	}
+}
+
+func TestIsCode(t *testing.T) {
+	var got []byte
+	for c := byte('A'); c <= 'z'; c++ {
+		if s := (Symbol{Type: c}); s.IsCode() {
+			got = append(got, c)
+		}
+	}
+	if string(got) != "TWtw" {
+		t.Errorf("code types are %q", got)
+	}
+}
+
+func TestLines(t *testing.T) {
+	tests := []struct{ line, want string }{ // want: a symbol, or "bad: REASON"
+		{"c0de t short", "c0de t short []"},
+		{"FFFF81 T Upper", "ffff81 T Upper []"},
+		{"ffffffff81000000 t name.with.dots.123", "ffffffff81000000 t name.with.dots.123 []"},
+		{"ffffffff81000000 t spaced [mod]", "ffffffff81000000 t spaced [mod]"},
+		{"ffffffff81000000 t trailing\t ", "ffffffff81000000 t trailing []"},
+		{"ffffffff81000000 t f\xff\xfe", "ffffffff81000000 t f\xff\xfe []"},
+		{"", "bad: offset 0x0: no address"},
+		{"xyz t f", "bad: offset 0x0: no address"},
+		{"11112222333344445 t f", "bad: offset 0x0: no address of 1 to 16"},
+		{"ffffffff81000000", "bad: offset 0x10: no type"},
+		{"ffffffff81000000 t", "bad: offset 0x10: no type"},
+		{"ffffffff81000000 t ", "bad: offset 0x10: no type"},
+		{"ffffffff81000000 tt f", "bad: offset 0x10: no type"},
+		{"ffffffff81000000\tt\tf", "bad: offset 0x10: no type"},
+		{"ffffffff81000000 t \t[mod]", "bad: offset 0x13: no name"},
+		{"ffffffff81000000 t f\tmod", "bad: offset 0x14: no [module]"},
+		{"ffffffff81000000 t f\t[]", "bad: offset 0x14: no [module]"},
+		{"ffffffff81000000 t " + strings.Repeat("x", maxLine), "bad: offset 0x0: line is longer"},
+	}
+	for _, tt := range tests {
+		// The line after it is read in any case.
+		got, stats, err := read(tt.line + "\nffffffff81000040 t next\n")
+		if err != nil || len(got) == 0 || got[len(got)-1] != "ffffffff81000040 t next []" {
+			t.Errorf("%.40q: %q, %v", tt.line, got, err)
+			continue
+		}
+		reason, bad := strings.CutPrefix(tt.want, "bad: ")
+		switch {
+		case !bad && (len(got) != 2 || got[0] != tt.want || stats.Bad != 0):
+			t.Errorf("%.40q: got %q, want %q", tt.line, got[0], tt.want)
+		case bad && (stats.Bad != 1 || len(got) != 1 || !strings.Contains(stats.FirstBad.Error(), reason)):
+			t.Errorf("%.40q: got %q, %v, want %q", tt.line, got, stats.FirstBad, reason)
+		}
+	}
+}
+
+func TestReadSaysBadLines(t *testing.T) {
+	n := 0
+	err := Read("kallsyms", strings.NewReader(small+"rubbish\n\n"), func(Symbol) bool { n++; return true })
+	if de := (*decode.Error)(nil); !errors.As(err, &de) || n != 8 ||
+		!strings.Contains(err.Error(), "2 of 14 lines") {
+		t.Errorf("%d symbols, %v", n, err)
+	}
+	if err := Read("kallsyms", strings.NewReader(small), func(Symbol) bool { return true }); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRestricted(t *testing.T) {
+	got, stats, err := read("0000000000000000 T _text\n0000000000000000 t f\t[ext4]\n")
+	if !errors.Is(err, ErrRestricted) || len(got) != 0 || stats.Zero != 2 {
+		t.Errorf("got %q, %+v, %v", got, stats, err)
+	}
+}
+
+func TestNoList(t *testing.T) {
+	for _, text := range []string{"", "\n", "#!/bin/sh\n", "\x7fELF\x02\x01\x01"} {
+		got, _, err := read(text)
+		if de := (*decode.Error)(nil); !errors.As(err, &de) || len(got) != 0 {
+			t.Errorf("%q: got %q, %v", text, got, err)
+		}
+	}
+	r := io.MultiReader(strings.NewReader(small), iotest.ErrReader(io.ErrClosedPipe))
+	n := 0
+	stats, err := Scan("kallsyms", r, func(Symbol) bool { n++; return true })
+	if !errors.Is(err, io.ErrClosedPipe) || n != 8 || stats.Symbols != 8 {
+		t.Errorf("a list that breaks off: %d symbols, %v", n, err)
+	}
+}
+
+func TestStop(t *testing.T) {
+	n := 0
+	if err := Read("kallsyms", strings.NewReader(small), func(Symbol) bool { n++; return n < 3 }); err != nil || n != 3 {
+		t.Errorf("%d visits, %v", n, err)
+	}
+}
+
+// TestTruncated cuts the list at every length: what was whole is given.
+func TestTruncated(t *testing.T) {
+	all, _, _ := read(small)
+	for n := range small {
+		got, stats, err := read(small[:n])
+		whole := n == 0 || small[n-1] == '\n'
+		if len(got) == 0 && stats.Zero == 0 && err == nil || whole != (stats.Bad == 0) {
+			t.Errorf("cut at %d: %q, %+v, %v", n, got, stats, err)
+		}
+		if len(got) > len(all) || !slices.Equal(got, all[:len(got)]) {
+			t.Errorf("cut at %d: %q", n, got)
+		}
+	}
+}
+
+// TestHost reads this machine's list, if it may.
+func TestHost(t *testing.T) {
+	f, err := os.Open("/proc/kallsyms")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer f.Close()
+	stext := false
+	stats, err := Scan("/proc/kallsyms", f, func(s Symbol) bool {
+		stext = stext || s.Name == "_stext" && s.Module == "" && s.IsCode()
+		return true
+	})
+	if errors.Is(err, ErrRestricted) {
+		t.Skip(err)
+	}
+	if err != nil || stats.Bad > 0 || stats.Symbols < 1000 || !stext {
+		t.Errorf("%+v, _stext %v, %v", stats, stext, err)
+	}
+}
+
+func FuzzKallsyms(f *testing.F) {
+	f.Add([]byte(small))
+	f.Add([]byte("0 t f\n"))
+	f.Add([]byte("1 t f\t[m]"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		n := uint64(0)
+		stats, err := Scan("fuzz", bytes.NewReader(b), func(s Symbol) bool {
+			if n++; s.Addr == 0 || s.Name == "" || strings.ContainsAny(s.Name, "\t\n ") || s.Module == "bpf" {
+				t.Errorf("bad symbol %+v", s)
+			}
+			return true
+		})
+		left := stats.Zero + stats.BPF + stats.Trampolines + stats.Bad
+		if stats.Symbols != n || stats.Lines != n+left || n == 0 && left == 0 && err == nil {
+			t.Errorf("%d visits, %+v, %v", n, stats, err)
+		}
+	})
+}
+
+func BenchmarkScan(b *testing.B) {
+	var text bytes.Buffer
+	for i := range 100_000 {
+		fmt.Fprintf(&text, "%016x t function_number_%d", 0xffffffff81000000+uint64(i)*64, i)
+		if i > 70_000 {
+			fmt.Fprintf(&text, "\t[module_%d]", i/1000)
+		}
+		text.WriteByte('\n')
+	}
+	b.SetBytes(int64(text.Len()))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Scan("bench", bytes.NewReader(text.Bytes()), func(Symbol) bool { return true }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
