@@ -317,19 +317,9 @@ func (s *session) event(p *ingest.Profile) int {
 }
 
 // sayOtherEvents says which events a report of one event leaves out.
-func (s *session) sayOtherEvents(p *ingest.Profile, shown int) {
-	var others []string
-	seen := make([]bool, len(p.Events))
-	for i := range p.Samples {
-		seen[p.Samples[i].Event] = true
-	}
-	for i, e := range p.Events {
-		if seen[i] && i != shown {
-			others = append(others, e.Name)
-		}
-	}
-	if len(others) > 0 {
-		s.a.note(fmt.Sprintf("shown is the event %s; there are also: %s", p.Events[shown].Name,
+func (a *app) sayOtherEvents(p *ingest.Profile, shown int) {
+	if others := report.OtherEvents(p, shown); len(others) > 0 {
+		a.note(fmt.Sprintf("shown is the event %s; there are also: %s", p.Events[shown].Name,
 			strings.Join(others, ", ")))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"symbolize/ingest/elf"
+	"symbolize/store"
 )
 
 const (
@@ -67,6 +68,7 @@ func TestKilledIndex(t *testing.T) {
 			t.Errorf("store %d: digest %s, undisturbed %s", run, got, want)
 		}
 	}
+	k.wantInterrupted(second)
 	t.Logf("%d of %d runs were killed before they ended", killed, killRuns*killTimes)
 	if killed < killRuns*killTimes/3 {
 		t.Errorf("only %d of %d runs were killed before they ended", killed, killRuns*killTimes)
@@ -111,6 +113,36 @@ func (k *killer) kill(delay time.Duration, args ...string) bool {
 		k.t.Errorf("%v failed by itself: %v", args, err)
 	}
 	return err != nil
+}
+
+// wantInterrupted interrupts a run that waits for the lock, as ^C does, and wants
+// its own exit status of it.
+func (k *killer) wantInterrupted(path string) {
+	k.t.Helper()
+	w, err := store.OpenWriter(k.t.Context(), k.store, store.WriterOptions{})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	defer w.Close()
+	touch(k.t, path, time.Unix(2e9, 0))
+	// A signal that comes before the program is ready for it kills: then once more.
+	for delay := 100 * time.Millisecond; delay < 10*time.Second; delay *= 2 {
+		cmd := k.command([]string{"index", "-q", path})
+		if err := cmd.Start(); err != nil {
+			k.t.Fatal(err)
+		}
+		timer := time.AfterFunc(delay, func() { cmd.Process.Signal(os.Interrupt) })
+		cmd.Wait()
+		timer.Stop()
+		if !cmd.ProcessState.Exited() {
+			continue
+		}
+		if got := cmd.ProcessState.ExitCode(); got != exitInterrupted {
+			k.t.Errorf("interrupted run: exit status %d, want %d", got, exitInterrupted)
+		}
+		return
+	}
+	k.t.Error("an interrupt kills the program")
 }
 
 func (k *killer) wantSound() {

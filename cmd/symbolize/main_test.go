@@ -10,6 +10,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+
+	"symbolize/store"
+	"symbolize/store/indexer"
 )
 
 // inProcess returns an Env without a terminal that collects what is printed.
@@ -234,5 +240,73 @@ func TestTable(t *testing.T) {
 	want := " N  NAME   PATH\n12  é      /a\n 3  long?  \n"
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// TestInterrupted cancels a run that waits for the store's lock.
+func TestInterrupted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	w, err := store.OpenWriter(t.Context(), path, store.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	env, stdout, stderr := inProcess("index", "--quiet", "--store", path, "../../fixtures/objects")
+	status := make(chan int)
+	go func() { status <- Main(ctx, env) }()
+	select {
+	case got := <-status:
+		t.Fatalf("did not wait for the lock: exit status %d, %s", got, stderr)
+	case <-time.After(50 * time.Millisecond):
+	}
+	cancel()
+	if got := <-status; got != exitInterrupted || stdout.Len() != 0 {
+		t.Errorf("exit status %d, stdout %q", got, stdout)
+	}
+	if got := stderr.String(); got != "symbolize: error: interrupted\n" {
+		t.Errorf("stderr %q", got)
+	}
+}
+
+// TestProgress draws a bar on what is said to be a terminal, and takes it away.
+func TestProgress(t *testing.T) {
+	env, _, stderr := inProcess()
+	a := &app{env: env}
+	if a.startProgress() != nil {
+		t.Error("a bar without a terminal")
+	}
+	env.StderrTerminal = true
+	env.Getenv = func(string) string { return "dumb" }
+	if a.startProgress() != nil {
+		t.Error("a bar on a dumb terminal")
+	}
+	env.Getenv = func(string) string { return "xterm" }
+	a.quiet = true
+	if a.startProgress() != nil {
+		t.Error("a bar with --quiet")
+	}
+	a.quiet = false
+
+	pr := a.startProgress()
+	pr.update()(indexer.Progress{Objects: 3})
+	if pr.p != nil {
+		t.Error("a bar before progressDelay")
+	}
+	pr.stop()
+
+	pr = a.startProgress()
+	pr.start = time.Now().Add(-2 * progressDelay)
+	pr.options = append(pr.options, mpb.WithAutoRefresh()) // the buffer is no terminal
+	pr.update()(indexer.Progress{Files: 77, Objects: 3, Done: 1})
+	pr.update()(indexer.Progress{Files: 99, Objects: 4, Done: 4})
+	pr.stop()
+	if got := stderr.String(); !strings.Contains(got, "indexing") || !strings.Contains(got, "4/4 objects, 99 files") {
+		t.Errorf("drew %q", got)
+	}
+	var none *progress
+	none.stop()
+	if none.update() != nil {
+		t.Error("a callback without a bar")
 	}
 }

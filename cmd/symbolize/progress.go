@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"sync/atomic"
 	"time"
 
@@ -18,11 +17,11 @@ const progressDelay = 300 * time.Millisecond
 
 // progress is the progress bar of an index run. The nil progress shows nothing.
 type progress struct {
-	out   io.Writer
-	start time.Time
-	files atomic.Uint64
-	p     *mpb.Progress // nil until progressDelay has passed
-	bar   *mpb.Bar
+	options []mpb.ContainerOption
+	start   time.Time
+	files   atomic.Uint64
+	p       *mpb.Progress // nil until progressDelay has passed
+	bar     *mpb.Bar
 }
 
 // startProgress returns a progress bar on stderr, or nil where there is no
@@ -31,7 +30,10 @@ func (a *app) startProgress() *progress {
 	if a.quiet || !a.env.StderrTerminal || a.env.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	return &progress{out: a.env.Stderr, start: time.Now()}
+	return &progress{
+		options: []mpb.ContainerOption{mpb.WithOutput(a.env.Stderr), mpb.WithWidth(40)},
+		start:   time.Now(),
+	}
 }
 
 // update returns the callback for the indexer; nil if nothing is shown.
@@ -54,7 +56,7 @@ func (pr *progress) update() func(indexer.Progress) {
 
 // draw puts the bar on the terminal.
 func (pr *progress) draw() {
-	pr.p = mpb.New(mpb.WithOutput(pr.out), mpb.WithWidth(40))
+	pr.p = mpb.New(pr.options...)
 	pr.bar = pr.p.AddBar(0,
 		mpb.PrependDecorators(decor.Name("indexing ")),
 		mpb.AppendDecorators(

@@ -108,7 +108,7 @@ func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 	switch r.o.format {
 	case formatFolded:
 		event := r.s.event(p)
-		r.s.sayOtherEvents(p, event)
+		r.a.sayOtherEvents(p, event)
 		return report.Folded(w, p, report.FoldedOptions{
 			Event: event, Count: r.o.count, Annotate: r.o.annotate, Addresses: r.o.addresses,
 			PID: r.o.keep.PID, Demangler: r.demangler,
