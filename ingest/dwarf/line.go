@@ -196,15 +196,23 @@ func linePath(r *buf, sec *Sections, form uint16, enc encoding) []byte {
 	return s
 }
 
-// file puts a file together. comp is the unit's compilation directory.
+// file puts a file together. comp is the unit's compilation directory, which
+// directory 0 repeats in DWARF 5: where both are relative, as in packages built with
+// a prefix map (./csu), it must not count twice.
 func (h *lineHeader) file(i int, comp []byte) File {
 	e := h.files[i]
 	f := File{Base: comp, Name: e.name}
 	if int(e.dir) < len(h.dirs) {
 		f.Dir = h.dirs[e.dir]
 	}
-	if h.version >= 5 && len(h.dirs) > 0 && isAbs(h.dirs[0]) {
-		f.Base = h.dirs[0]
+	if h.version < 5 || len(h.dirs) == 0 {
+		return f
+	}
+	switch first := h.dirs[0]; {
+	case e.dir == 0 && (!isAbs(comp) || string(comp) == string(first)):
+		f.Base = nil
+	case !isAbs(comp) && (isAbs(first) || len(comp) == 0):
+		f.Base = first
 	}
 	return f
 }

@@ -40,7 +40,7 @@ func TestLineVersions(t *testing.T) {
 				Files:    append([]dwarfbuild.LineFile{{Name: "zero.c"}}, twoFiles...),
 				PathForm: form, MD5: md5, Program: program})
 			check(t, b, Options{}, `
-				seq {1000 1010} 1000=/cwd/a.c:10:0 1004=/cwd/a.c:11:3 1008=/cwd/inc/b.h:8:3
+				seq {1000 1010} 1000=/cwd/a.c:10:0 1004=/cwd/a.c:11:3 1008=/src/inc/b.h:8:3
 				seq {1802 1914} 1802=/cwd/a.c:2:0 1913=/cwd/a.c:2:0`)
 		}
 	}
@@ -186,6 +186,25 @@ func TestLineHeaderDamage(t *testing.T) {
 		cut.Line = cut.Line[:n]
 		if got := dump(t, New(cut, Options{})); n > 0 && !strings.Contains(got, "problem") {
 			t.Errorf("cut at %d: no problem in %q", n, got)
+		}
+	}
+}
+
+// Directory 0 of DWARF 5 is the compilation directory: it must not count twice.
+func TestDirectoryZero(t *testing.T) {
+	for _, test := range []struct{ comp, zero, want string }{
+		{"./csu", "./csu", "csu/a.c csu/inc/b.h"},
+		{"/src", "/src", "/src/a.c /src/inc/b.h"},
+		{"/src", ".", "/src/a.c /src/inc/b.h"},
+		{"", "/src", "/src/a.c /src/inc/b.h"},
+		{"obj", "/src/obj", "/src/obj/a.c /src/obj/inc/b.h"},
+	} {
+		h := lineHeader{version: 5, dirs: [][]byte{[]byte(test.zero), []byte("inc")},
+			files: []fileEntry{{[]byte("a.c"), 0}, {[]byte("b.h"), 1}}}
+		a := AppendPath(nil, h.file(0, []byte(test.comp)))
+		b := AppendPath(nil, h.file(1, []byte(test.comp)))
+		if got := string(a) + " " + string(b); got != test.want {
+			t.Errorf("%q %q: got %s, want %s", test.comp, test.zero, got, test.want)
 		}
 	}
 }

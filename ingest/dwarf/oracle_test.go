@@ -3,7 +3,9 @@ package dwarf
 import (
 	stddwarf "debug/dwarf"
 	stdelf "debug/elf"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -291,4 +293,115 @@ func covers(rs []addr.Range, a uint64) bool {
 		}
 	}
 	return false
+}
+
+// stdRows lists the rows of all units by the standard library in our form: of rows at
+// one address the last, sequences that end, no empty rows.
+func stdRows(t testing.TB, sd *stddwarf.Data) []string {
+	t.Helper()
+	var out []string
+	for r := sd.Reader(); ; r.SkipChildren() {
+		e, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e == nil {
+			return out
+		}
+		lr, err := sd.LineReader(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows []stddwarf.LineEntry
+		for lr != nil {
+			var row stddwarf.LineEntry
+			if err := lr.Next(&row); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(rows); n > 0 && rows[n-1].Address == row.Address {
+				rows = rows[:n-1]
+			}
+			if rows = append(rows, row); !row.EndSequence {
+				continue
+			}
+			for i, row := range rows[:len(rows)-1] {
+				out = append(out, fmt.Sprintf("%x-%x %s:%d:%d", row.Address, rows[i+1].Address,
+					filepath.Clean(row.File.Name), row.Line, row.Column))
+			}
+			rows = rows[:0]
+		}
+	}
+}
+
+func ourRows(t testing.TB, d *Data) []string {
+	t.Helper()
+	var out []string
+	err := d.Walk(t.Context(), 2, func(u *Unit) error {
+		for _, s := range u.Sequences {
+			for i, row := range s.Rows {
+				end := s.End
+				if i+1 < len(s.Rows) {
+					end = s.Rows[i+1].Addr
+				}
+				name := "?"
+				if row.File != NoFile {
+					name = string(AppendPath(nil, u.Files[row.File]))
+				}
+				out = append(out, fmt.Sprintf("%x-%x %s:%d:%d", row.Addr, end, name, row.Line,
+					row.Column))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// sameRow compares rows. debug/dwarf does not join relative directories with the
+// unit's: its path is an end of ours.
+func sameRow(got, want string) bool {
+	at, path, _ := strings.Cut(got, " ")
+	wantAt, wantPath, _ := strings.Cut(want, " ")
+	for strings.HasPrefix(wantPath, "../") {
+		wantPath = wantPath[3:]
+	}
+	return at == wantAt && strings.HasSuffix("/"+path, "/"+strings.TrimPrefix(wantPath, "/"))
+}
+
+func TestRowsAgreeWithStd(t *testing.T) {
+	path := os.Getenv("SYMBOLIZE_DWARF_FILE")
+	if path == "" {
+		path = goBinary(t)
+	}
+	f, err := stdelf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sd, err := f.DWARF()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := loadStd(t, path)
+	got, want := ourRows(t, d), stdRows(t, sd)
+	diff := 0
+	for i := range max(len(got), len(want)) {
+		g, w := "", ""
+		if i < len(got) {
+			g = got[i]
+		}
+		if i < len(want) {
+			w = want[i]
+		}
+		if !sameRow(g, w) {
+			if diff++; diff < 6 {
+				t.Errorf("row %d: got %s, want %s", i, g, w)
+			}
+		}
+	}
+	t.Logf("%d rows, want %d, %d differ", len(got), len(want), diff)
 }

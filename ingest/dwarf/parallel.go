@@ -40,7 +40,7 @@ func (d *Data) Walk(ctx context.Context, workers int, visit func(*Unit) error) e
 		running.Go(func() {
 			w := newWalker(d)
 			for j := range tasks {
-				w.unit(j.unit, &j.res)
+				w.guardedUnit(j.unit, &j.res)
 				j.done <- struct{}{}
 			}
 		})
@@ -94,7 +94,7 @@ func (d *Data) walkAlone(ctx context.Context, visit func(*Unit) error) error {
 		if u.kind == utType || u.kind == utSplitType {
 			continue
 		}
-		w.unit(u, &res)
+		w.guardedUnit(u, &res)
 		rel.passed(u)
 		if err := res.deliver(ctx, visit); err != nil {
 			return err
@@ -121,7 +121,11 @@ func (res *result) deliver(ctx context.Context, visit func(*Unit) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return visit(&res.Unit)
+	var err error
+	if guarded(func() { err = visit(&res.Unit) }) {
+		return ErrChanged
+	}
+	return err
 }
 
 func (res *result) closeSplit() {

@@ -59,10 +59,14 @@ func (d *Data) scan() {
 			abbrevLeft: sharedBudgetFactor*int64(len(d.sec.Abbrev)) + sharedBudgetFloor,
 			linesLeft:  sharedBudgetFactor*int64(len(d.sec.Line)) + sharedBudgetFloor,
 		}
-		if d.sec.CUIndex != nil {
-			d.index, d.scanErr = parseIndex(d.sec.CUIndex, d.sec.BigEndian)
+		if guarded(func() {
+			if d.sec.CUIndex != nil {
+				d.index, d.scanErr = parseIndex(d.sec.CUIndex, d.sec.BigEndian)
+			}
+			s.run()
+		}) {
+			d.scanErr = trouble{".debug_info", 0, "file changed while it was read"}
 		}
-		s.run()
 	})
 }
 
