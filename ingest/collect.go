@@ -312,7 +312,9 @@ func (w *worker) fold(from, to int64) {
 		kernel := w.kernelChains.add(w.kpart, w.user, w.kernel)
 		user := w.userChains.add(w.part, w.user, w.kernel)
 		if kernel.frames == 0 && user.frames == 0 { // markers and rubbish only
+			cut := (kernel.flags | user.flags) & partCut
 			kernel, user = w.alone()
+			user.flags |= cut
 		}
 		w.rows.add(row{kernel: kernel.part, user: user.part, label: w.label(), count: 1, weight: s.Period})
 		w.stats.Samples++

@@ -19,6 +19,36 @@ var (
 	ErrNoReplay   = errors.New("this kind of capture holds no single samples")
 )
 
+// refusal is an error with what the user can do about it.
+type refusal struct {
+	error
+	hint string
+}
+
+// Hint returns what would mend the error.
+func (r *refusal) Hint() string { return r.hint }
+
+func (r *refusal) Unwrap() error { return r.error }
+
+// hints are for captures that are recognised and not read.
+var hints = map[error]string{
+	perfdata.ErrPipe:       "record with `perf record -o FILE`, not into a pipe",
+	perfdata.ErrDirectory:  "record without --threads and --kcore, or name the file `data` in it",
+	perfdata.ErrCompressed: "record without -z",
+	perfdata.ErrV1:         "record with a perf of after 2010",
+	ErrNotCapture:          "a capture is a file that `perf record` or a pprof profiler wrote",
+}
+
+// withHint adds the hint for an error, if there is one.
+func withHint(err error) error {
+	for sentinel, hint := range hints {
+		if errors.Is(err, sentinel) {
+			return &refusal{err, hint}
+		}
+	}
+	return err
+}
+
 // maxPprofFile bounds a pprof file, which is read whole, in bytes.
 const maxPprofFile = 1 << 30
 
@@ -31,10 +61,11 @@ type Capture struct {
 	mtime time.Time
 	perf  *perfdata.File
 
-	mu      sync.Mutex
-	profile *Profile
-	collect *collector
-	number  []ObjectID // by raw object
+	chunkSize int64 // of the second pass; small in tests
+	mu        sync.Mutex
+	profile   *Profile
+	collect   *collector
+	number    []ObjectID // by raw object
 }
 
 // Open opens a capture and finds out by its first bytes what it is: perf.data in
@@ -49,10 +80,10 @@ func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Capture{path: path, opts: opts, file: f}
+	c := &Capture{path: path, opts: opts, file: f, chunkSize: chunkSize}
 	if err := c.sniff(); err != nil {
 		f.Close()
-		return nil, err
+		return nil, withHint(err)
 	}
 	return c, nil
 }
@@ -182,9 +213,9 @@ func (c *Capture) Profile(ctx context.Context) (*Profile, error) {
 
 func (c *Capture) fold(ctx context.Context) (*Profile, error) {
 	defer holdGC()()
-	sb, err := scanSideband(ctx, c.perf, &c.opts)
+	sb, err := scanSideband(ctx, c.perf, &c.opts, c.chunkSize)
 	if err != nil {
-		return nil, err
+		return nil, withHint(err)
 	}
 	col, err := newCollector(sb, &c.opts)
 	if err != nil {

@@ -81,7 +81,7 @@ func (c *clock) note(recorded uint64, offset int64, beforeSamples bool) uint64 {
 		last = c.latest[n-1]
 	}
 	if recorded == noTime {
-		return last
+		recorded = last + 1 // later than what lies before it, and not seen from there
 	}
 	if recorded > last {
 		c.pos = append(c.pos, offset)
@@ -125,7 +125,8 @@ const maxWarnings = 20
 
 // scanSideband is the first pass: it reads all records once and keeps what
 // changes the state of processes and kernel, then puts it in order of time.
-func scanSideband(ctx context.Context, f *perfdata.File, opts *Options) (*sideband, error) {
+func scanSideband(ctx context.Context, f *perfdata.File, opts *Options, chunk int64,
+) (*sideband, error) {
 	sb := &sideband{
 		file: f, arch: f.Features.Arch, raw: newRawObjects(opts.PerfMap), first: -1,
 		commID: make(map[string]uint32), types2: make(map[perfdata.Type]uint64),
@@ -141,7 +142,7 @@ func scanSideband(ctx context.Context, f *perfdata.File, opts *Options) (*sideba
 				return nil, err
 			}
 			sb.chunks = append(sb.chunks, rec.Offset)
-			next = rec.Offset + chunkSize
+			next = rec.Offset + chunk
 		}
 		if rec.Type < perfdata.Type(len(sb.types)) {
 			sb.types[rec.Type]++
