@@ -32,7 +32,10 @@ func TestMatches(t *testing.T) {
 	sum := []byte("abcdefghijklmnopqrst")
 	long := append(slices.Clone(sum), "uvwx"...)
 	short := sum[:8]
-	padded := func(b []byte) ID { return Padded(append(slices.Clone(b), make([]byte, 20-len(b))...)) }
+	padded := func(b []byte) ID {
+		return Padded(append(slices.Clone(b),
+			make([]byte, 20-len(b))...))
+	}
 	tests := []struct {
 		name string
 		a, b ID

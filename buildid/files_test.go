@@ -20,7 +20,8 @@ func TestDebugPaths(t *testing.T) {
 		want []string
 	}{
 		{New([]byte("\xab\xcd\xef")),
-			[]string{"/usr/lib/debug/.build-id/ab/cdef.debug", "/opt/debug/.build-id/ab/cdef.debug"}},
+			[]string{"/usr/lib/debug/.build-id/ab/cdef.debug",
+				"/opt/debug/.build-id/ab/cdef.debug"}},
 		{New([]byte("\xab")), nil},
 		{ID{}, nil},
 		{Padded([]byte("\xab\xcd\xef\x00")), nil},
@@ -49,7 +50,8 @@ func TestFromContent(t *testing.T) {
 }
 
 func TestFileProof(t *testing.T) {
-	base := FileProof{Dev: Device(254, 3), Inode: 77, Gen: 5, Size: 100, MtimeNs: 1000, CtimeNs: 2000}
+	base := FileProof{Dev: Device(254, 3), Inode: 77, Gen: 5, Size: 100, MtimeNs: 1000,
+		CtimeNs: 2000}
 	with := func(change func(*FileProof)) FileProof { p := base; change(&p); return p }
 	rec := RecordedFile{Major: 254, Minor: 3, Inode: 77, Gen: 5}
 	tests := []struct {
@@ -66,8 +68,10 @@ func TestFileProof(t *testing.T) {
 		{"inode", with(func(p *FileProof) { p.Inode = 78 }), rec, 3000, false, false},
 		{"device", with(func(p *FileProof) { p.Dev++ }), rec, 3000, false, false},
 		{"size", with(func(p *FileProof) { p.Size++ }), rec, 3000, false, true},
-		{"written after the capture", with(func(p *FileProof) { p.MtimeNs = 3001 }), rec, 3000, false, false},
-		{"renamed after the capture", with(func(p *FileProof) { p.CtimeNs = 3001 }), rec, 3000, false, false},
+		{"written after the capture", with(func(p *FileProof) { p.MtimeNs = 3001 }), rec, 3000,
+			false, false},
+		{"renamed after the capture", with(func(p *FileProof) { p.CtimeNs = 3001 }), rec, 3000,
+			false, false},
 		{"end unknown", base, rec, 0, true, false},
 		{"record without inode", base, RecordedFile{Major: 254, Minor: 3}, 3000, true, false},
 	}

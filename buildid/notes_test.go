@@ -62,7 +62,8 @@ func TestFromNotes(t *testing.T) {
 		{"description overruns", id(false, 4)[:30], false, 4, ""},
 		{"endless name", []byte("\xff\xff\xff\xff\x04\x00\x00\x00\x03\x00\x00\x00GNU\x00abcd"),
 			false, 4, ""},
-		{"endless description", []byte("\x04\x00\x00\x00\xff\xff\xff\xff\x03\x00\x00\x00GNU\x00abcd"),
+		{"endless description",
+			[]byte("\x04\x00\x00\x00\xff\xff\xff\xff\x03\x00\x00\x00GNU\x00abcd"),
 			false, 4, ""},
 		{"nothing", nil, false, 4, ""},
 	}
@@ -94,7 +95,8 @@ func TestKernelNotes(t *testing.T) {
 
 // TestNotesTruncated cuts notes at every length.
 func TestNotesTruncated(t *testing.T) {
-	whole := slices.Concat(note(false, "Go\x00\x00", 4, "golang", 4), note(false, "GNU\x00", 3, sum20, 4))
+	whole := slices.Concat(note(false, "Go\x00\x00", 4, "golang", 4),
+		note(false, "GNU\x00", 3, sum20, 4))
 	for n := range len(whole) {
 		if id, ok := FromNotes(whole[:n], false, 4); ok {
 			t.Errorf("%d of %d bytes give %v", n, len(whole), id)
@@ -104,7 +106,8 @@ func TestNotesTruncated(t *testing.T) {
 
 func FuzzFromNotes(f *testing.F) {
 	f.Add(note(false, "GNU\x00", 3, sum20, 4), false, 4)
-	f.Add(slices.Concat(note(true, "GNU\x00", 1, "abcd", 8), note(true, "GNU\x00", 3, sum20, 8)), true, 8)
+	f.Add(slices.Concat(note(true, "GNU\x00", 1, "abcd", 8), note(true, "GNU\x00", 3, sum20, 8)),
+		true, 8)
 	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff\x03\x00\x00\x00GNU\x00"), false, 4)
 	f.Fuzz(func(t *testing.T, notes []byte, big bool, align int) {
 		id, ok := FromNotes(notes, big, align)

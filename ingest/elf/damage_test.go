@@ -19,8 +19,10 @@ func everything(t testing.TB, fm form) *elfbuild.File {
 		machine = elf.EM_386
 	}
 	plt := pltFile(machine,
-		elfbuild.Section{Name: ".plt", Addr: pltAddr + 0x1000, EntSize: 16, Data: lazy(pltAddr+0x1000, gotAddr, 0)})
-	b := lib(fm, elfbuild.Func{Name: "one", Offset: 0, Size: 16}, elfbuild.Func{Name: "two", Offset: 32})
+		elfbuild.Section{Name: ".plt", Addr: pltAddr + 0x1000, EntSize: 16,
+			Data: lazy(pltAddr+0x1000, gotAddr, 0)})
+	b := lib(fm, elfbuild.Func{Name: "one", Offset: 0, Size: 16},
+		elfbuild.Func{Name: "two", Offset: 32})
 	b.Sections[0].Data = append(b.Sections[0].Data, b.Note("Go", 4, []byte("go"), 4)...)
 	b.Sections[1].Data = b.Sections[1].Data[:48]
 	b.Machine, b.Dynsyms = machine, plt.Dynsyms
@@ -46,7 +48,8 @@ func moduleOf(fm form) *elfbuild.File {
 func walk(t testing.TB, b []byte) (things int) {
 	t.Helper()
 	see := func(err error) {
-		if de := (*decode.Error)(nil); err != nil && !errors.As(err, &de) && !errors.Is(err, errNotRelocatable) {
+		if de := (*decode.Error)(nil); err != nil && !errors.As(err, &de) &&
+			!errors.Is(err, errNotRelocatable) {
 			t.Errorf("error %v is no decode.Error", err)
 		}
 	}
@@ -79,7 +82,8 @@ func walk(t testing.TB, b []byte) (things int) {
 			things++
 		}
 	}
-	for _, ok := range []bool{f.HasCode(), f.IsDebugOnly(), f.IsModule(), f.IsKernelImage(), !f.ID.IsZero()} {
+	for _, ok := range []bool{f.HasCode(), f.IsDebugOnly(), f.IsModule(), f.IsKernelImage(),
+		!f.ID.IsZero()} {
 		if ok {
 			things++
 		}
@@ -129,7 +133,8 @@ func TestTruncated(t *testing.T) {
 				}
 				for n := range b {
 					if got := bounded(t, "cut at", n, b[:n]); got > whole {
-						t.Errorf("cut at %d of %d: %d things, the whole has %d", n, len(b), got, whole)
+						t.Errorf("cut at %d of %d: %d things, the whole has %d", n, len(b), got,
+							whole)
 					}
 				}
 			}
@@ -160,10 +165,12 @@ func FuzzOpen(f *testing.F) {
 		f.Add(moduleOf(fm).Bytes())
 	}
 	ppc := elfbuild.Lib(testID, 64, elfbuild.Func{Name: "f", Size: 8}).With(
-		elfbuild.Section{Name: ".opd", Flags: elfbuild.Data, Addr: 0x700000, Data: make([]byte, 48)})
+		elfbuild.Section{Name: ".opd", Flags: elfbuild.Data, Addr: 0x700000,
+			Data: make([]byte, 48)})
 	ppc.Machine = elf.EM_PPC64
 	f.Add(ppc.Bytes())
-	arm := pltFile(elf.EM_AARCH64, elfbuild.Section{Name: ".plt", Addr: pltAddr, Data: make([]byte, 64)})
+	arm := pltFile(elf.EM_AARCH64, elfbuild.Section{Name: ".plt", Addr: pltAddr,
+		Data: make([]byte, 64)})
 	f.Add(arm.Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) { walk(t, b) })
 }

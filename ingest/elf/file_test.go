@@ -39,7 +39,8 @@ func TestOpenForms(t *testing.T) {
 			if d := f.Segments[1]; d.FileSize != 64 || d.MemSize != 128 {
 				t.Errorf("%v: segment of data %+v", fm, d)
 			}
-			compare(t, fm.String(), symbols(t, f, Symtab), []string{"one 0x401010+0x20 end 0x401030"})
+			compare(t, fm.String(), symbols(t, f, Symtab),
+				[]string{"one 0x401010+0x20 end 0x401030"})
 		}
 	}
 }
@@ -103,13 +104,16 @@ func TestKinds(t *testing.T) {
 	sstripped := elfbuild.Lib(nil, 64)
 	sstripped.NoHeaders = true
 	kernel := elfbuild.Lib(testID, 64).With(
-		elfbuild.Section{Name: ".init.text", Flags: elfbuild.Code, Data: []byte{0x90}, Addr: 0x600000},
+		elfbuild.Section{Name: ".init.text", Flags: elfbuild.Code, Data: []byte{0x90},
+			Addr: 0x600000},
 		elfbuild.Section{Name: "__ksymtab", Flags: elf.SHF_ALLOC, Data: []byte("x")},
 		elfbuild.Section{Name: "__param", Flags: elf.SHF_ALLOC, Data: []byte("x")})
 	kernel.Type = elf.ET_EXEC
 	plugin := elfbuild.Lib(testID, 64).With(
-		elfbuild.Section{Name: ".init.text", Flags: elfbuild.Code, Data: []byte{0x90}, Addr: 0x600000})
-	dwz := &elfbuild.File{Sections: []elfbuild.Section{{Name: ".debug_info", Data: []byte("dwarf")}}}
+		elfbuild.Section{Name: ".init.text", Flags: elfbuild.Code, Data: []byte{0x90},
+			Addr: 0x600000})
+	dwz := &elfbuild.File{Sections: []elfbuild.Section{{Name: ".debug_info",
+		Data: []byte("dwarf")}}}
 	tests := []struct {
 		name                        string
 		file                        *elfbuild.File
@@ -123,7 +127,8 @@ func TestKinds(t *testing.T) {
 		{"PLT without contents", ppc, true, false, false, false},
 		{"no section headers", sstripped, true, false, false, false},
 		{"module", elfbuild.Module(testID, 64), true, false, true, false},
-		{"debug file of a module", elfbuild.Module(testID, 64).DebugOnly(), false, true, true, false},
+		{"debug file of a module", elfbuild.Module(testID, 64).DebugOnly(),
+			false, true, true, false},
 		{"kernel", kernel, true, false, false, true},
 		{"debug file of a kernel", kernel.DebugOnly(), false, true, false, true},
 		{"one odd section makes no kernel", plugin, true, false, false, false},
@@ -172,7 +177,8 @@ func TestLinks(t *testing.T) {
 			t.Errorf("%v: alt link %q, %v, %v", fm, name, id, ok)
 		}
 	}
-	for _, bad := range []string{"", "\x00\x00\x00\x00crc.", "no NUL", "name\x00", "name\x00\x00\x00\x00crc"} {
+	for _, bad := range []string{"", "\x00\x00\x00\x00crc.", "no NUL", "name\x00",
+		"name\x00\x00\x00\x00crc"} {
 		f := open(t, elfbuild.Lib(nil, 64).With(
 			elfbuild.Section{Name: ".gnu_debuglink", Data: []byte(bad)},
 			elfbuild.Section{Name: ".gnu_debugaltlink", Data: []byte(bad[:min(5, len(bad))])}))
@@ -256,12 +262,13 @@ type failing struct{ err error }
 func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.err }
 
 func TestReadErrors(t *testing.T) {
-	if _, err := Open("test.so", failing{io.ErrClosedPipe}, 100); !errors.Is(err, io.ErrClosedPipe) {
+	_, err := Open("test.so", failing{io.ErrClosedPipe}, 100)
+	if !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("got %v", err)
 	}
 	// The file shrank after it was looked at.
 	good := elfbuild.Lib(testID, 64).Bytes()
-	_, err := Open("test.so", bytes.NewReader(good[:len(good)-100]), int64(len(good)))
+	_, err = Open("test.so", bytes.NewReader(good[:len(good)-100]), int64(len(good)))
 	wantError(t, err, "the file ends early")
 }
 

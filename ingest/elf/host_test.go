@@ -5,7 +5,9 @@ import (
 	"debug/elf"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -101,7 +103,8 @@ func TestHostSymbols(t *testing.T) {
 				})
 				want := stdSymbols(std, table)
 				if err != nil || !slices.Equal(got, want) {
-					t.Errorf("table %d: %d symbols, debug/elf has %d; %v", table, len(got), len(want), err)
+					t.Errorf("table %d: %d symbols, debug/elf has %d; %v", table, len(got),
+						len(want), err)
 				}
 			}
 			checkLayout(t, f, std)
@@ -163,5 +166,48 @@ func checkStubs(t *testing.T, f *File) {
 	}
 	if want := int(rel.Size / 24); len(stubs) < want {
 		t.Errorf("%d stubs named, .rela.plt has %d relocations", len(stubs), want)
+	}
+}
+
+// TestHostStubs compares the names of PLT stubs with objdump's, which prints
+// versions that .dynsym does not have, and no resolvers of static programs.
+func TestHostStubs(t *testing.T) {
+	objdump, err := exec.LookPath("objdump")
+	if os.Getenv("SYMBOLIZE_LIVE") == "" || err != nil {
+		t.Skip("wants SYMBOLIZE_LIVE=1 and objdump")
+	}
+	label := regexp.MustCompile(`(?m)^([0-9a-f]+) <(.*?)(?:@@?[A-Za-z_0-9.]+)?@plt>:$`)
+	compared := 0
+	for _, path := range hostFiles(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			out, err := exec.CommandContext(t.Context(), objdump, "-d", "-j", ".plt", "-j",
+				".plt.sec",
+				"-j", ".plt.got", path).Output()
+			if err != nil {
+				t.Skip(err)
+			}
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			err = openBytes(t, b).PLT(func(s Symbol) bool {
+				got[fmt.Sprintf("%016x", uint64(s.Addr))] = s.Name
+				return true
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range label.FindAllStringSubmatch(string(out), -1) {
+				compared++
+				a := strings.Repeat("0", max(0, 16-len(m[1]))) + m[1]
+				if want := m[2] + "@plt"; got[a] != want && !(m[2][0] == '*' && got[a] != "") {
+					t.Errorf("%s is %q, objdump has %q", a, got[a], want)
+				}
+			}
+		})
+	}
+	if compared == 0 {
+		t.Error("objdump printed no stub in any file")
 	}
 }

@@ -216,6 +216,12 @@ func (f *File) AltLink() (name string, id buildid.ID, ok bool) {
 	return name, id, true
 }
 
+// cut returns b up to its first NUL, and what follows that.
+func cut(b []byte) (name string, rest []byte, ok bool) {
+	before, after, ok := bytes.Cut(b, []byte{0})
+	return string(before), after, ok
+}
+
 // CRC32 returns the checksum that a .gnu_debuglink to this file holds: the CRC-32
 // (IEEE) of the whole file, read in a stream.
 func (f *File) CRC32() (uint32, error) { return CRC32(f.r, f.size) }

@@ -57,7 +57,8 @@ func (f *File) ModuleLayout() ([]PlacedSection, error) {
 				at = (at + align - 1) &^ (align - 1)
 			}
 			if s.Size > maxSection || at-region.base > maxSection {
-				return nil, f.fail(uint64(s.Offset), "module section %s of %d bytes at %#x is too large",
+				return nil, f.fail(uint64(s.Offset),
+					"module section %s of %d bytes at %#x is too large",
 					s.Name, s.Size, at)
 			}
 			placed = append(placed, PlacedSection{s.Name, i, addr.Addr(at), s.Size})

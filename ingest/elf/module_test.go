@@ -13,7 +13,8 @@ import (
 func TestModuleLayout(t *testing.T) {
 	for _, fm := range forms {
 		sec := func(name string, flags elf.SectionFlag, size, align uint64) elfbuild.Section {
-			return elfbuild.Section{Name: name, Flags: flags, Data: make([]byte, size), Align: align}
+			return elfbuild.Section{Name: name, Flags: flags, Data: make([]byte, size),
+				Align: align}
 		}
 		b := inForm(fm, &elfbuild.File{Type: elf.ET_REL, Sections: []elfbuild.Section{
 			sec(".text", elfbuild.Code, 0x103, 64),
@@ -28,7 +29,8 @@ func TestModuleLayout(t *testing.T) {
 			sec(".gnu.linkonce.this_module", elfbuild.Data, 0x40, 64),
 		}})
 		fn := func(name, section string, at, size uint64) elfbuild.Symbol {
-			return elfbuild.Symbol{Name: name, Section: section, Value: at, Size: size, Type: elf.STT_FUNC}
+			return elfbuild.Symbol{Name: name, Section: section, Value: at, Size: size,
+				Type: elf.STT_FUNC}
 		}
 		b.Symbols = []elfbuild.Symbol{
 			fn("main", ".text", 0x10, 0x20), fn("tail", ".text", 0x100, 0),

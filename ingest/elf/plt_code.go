@@ -18,7 +18,7 @@ func stubsX86(f *File, code []byte, a, got uint64, section int) []stub {
 	if f.Sections[section].EntSize == 8 {
 		step = 8
 	}
-	var stubs []stub
+	stubs := make([]stub, 0, uint64(len(code))/step)
 	for at := uint64(0); at+8 <= uint64(len(code)); at += step {
 		s, ok := stubX86(f, code[at:], a+at, got)
 		if !ok {

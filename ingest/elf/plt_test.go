@@ -47,7 +47,8 @@ func lazy(a, slot uint64, n byte) []byte {
 
 // plt0 is the first entry: push GOT+8(%rip); jmp *GOT+16(%rip).
 func plt0() []byte {
-	return join(16, "\xff\x35", rel32(gotAddr+8, pltAddr+6), "\xff\x25", rel32(gotAddr+16, pltAddr+12))
+	return join(16, "\xff\x35", rel32(gotAddr+8, pltAddr+6), "\xff\x25",
+		rel32(gotAddr+16, pltAddr+12))
 }
 
 // pltFile declares a file of these sections of stubs, whose .dynsym has puts, exit
@@ -64,7 +65,8 @@ func pltFile(machine elf.Machine, sections ...elfbuild.Section) *elfbuild.File {
 		f.Sections = append(f.Sections, s)
 	}
 	for _, name := range []string{"puts", "exit", "malloc"} {
-		f.Dynsyms = append(f.Dynsyms, elfbuild.Symbol{Name: name, Type: elf.STT_FUNC, Bind: elf.STB_GLOBAL})
+		f.Dynsyms = append(f.Dynsyms, elfbuild.Symbol{Name: name, Type: elf.STT_FUNC,
+			Bind: elf.STB_GLOBAL})
 	}
 	return f
 }
@@ -73,7 +75,8 @@ func pltFile(machine elf.Machine, sections ...elfbuild.Section) *elfbuild.File {
 func rela(name string, class elf.Class, relocs ...elfbuild.Reloc) elfbuild.Section {
 	f := elfbuild.File{Class: class}
 	if class == elf.ELFCLASS32 {
-		return elfbuild.Section{Name: name, Type: elf.SHT_REL, Flags: elf.SHF_ALLOC, Link: ".dynsym",
+		return elfbuild.Section{Name: name, Type: elf.SHT_REL, Flags: elf.SHF_ALLOC,
+			Link: ".dynsym",
 			Data: f.Rela(false, relocs...)}
 	}
 	return elfbuild.Section{Name: name, Type: elf.SHT_RELA, Flags: elf.SHF_ALLOC, Link: ".dynsym",
@@ -84,7 +87,8 @@ func rela(name string, class elf.Class, relocs ...elfbuild.Reloc) elfbuild.Secti
 func slots(kind elf.R_X86_64, syms ...uint32) []elfbuild.Reloc {
 	var r []elfbuild.Reloc
 	for i, s := range syms {
-		r = append(r, elfbuild.Reloc{Offset: gotAddr + 0x18 + 8*uint64(i), Symbol: s, Type: uint32(kind)})
+		r = append(r, elfbuild.Reloc{Offset: gotAddr + 0x18 + 8*uint64(i), Symbol: s,
+			Type: uint32(kind)})
 	}
 	return r
 }
@@ -96,12 +100,16 @@ func TestPLTx86(t *testing.T) {
 	}
 	lazyPLT := sec(".plt", pltAddr, plt0(), lazy(pltAddr+16, gotAddr+0x18, 0),
 		lazy(pltAddr+32, gotAddr+0x20, 1), lazy(pltAddr+48, gotAddr+0x28, 2))
-	ibt := func(n byte) []byte { return join(16, endbr64, "\x68", []byte{n, 0, 0, 0}, bnd+"\xe9\x00\x00\x00\x00") }
+	ibt := func(n byte) []byte {
+		return join(16, endbr64, "\x68", []byte{n, 0, 0, 0},
+			bnd+"\xe9\x00\x00\x00\x00")
+	}
 	ibtSec := func(a, slot uint64) []byte {
 		return join(16, endbr64, bnd+"\xff\x25", rel32(slot, a+11))
 	}
-	short := elfbuild.Section{Name: ".plt.got", Addr: pltAddr + 0x100, EntSize: 8, Data: join(8, "\xff\x25",
-		rel32(gotAddr+0x100, pltAddr+0x106), "\x66\x90")}
+	short := elfbuild.Section{Name: ".plt.got", Addr: pltAddr + 0x100, EntSize: 8,
+		Data: join(8, "\xff\x25",
+			rel32(gotAddr+0x100, pltAddr+0x106), "\x66\x90")}
 	globDat := rela(".rela.dyn", c64,
 		elfbuild.Reloc{Offset: gotAddr + 0x200, Type: uint32(elf.R_X86_64_RELATIVE), Addend: 77},
 		elfbuild.Reloc{Offset: gotAddr + 0x100, Symbol: 3, Type: uint32(elf.R_X86_64_GLOB_DAT)},
@@ -111,18 +119,22 @@ func TestPLTx86(t *testing.T) {
 		sections []elfbuild.Section
 		want     []string
 	}{
-		{"lazy", []elfbuild.Section{lazyPLT, rela(".rela.plt", c64, slots(elf.R_X86_64_JMP_SLOT, 1, 2, 3)...)},
-			[]string{"puts@plt 0x401010+0x10", "exit@plt 0x401020+0x10", "malloc@plt 0x401030+0x10"}},
+		{"lazy", []elfbuild.Section{lazyPLT, rela(".rela.plt", c64,
+			slots(elf.R_X86_64_JMP_SLOT, 1, 2, 3)...)},
+			[]string{"puts@plt 0x401010+0x10", "exit@plt 0x401020+0x10",
+				"malloc@plt 0x401030+0x10"}},
 		{"relocations in another order", []elfbuild.Section{lazyPLT,
 			rela(".rela.plt", c64, slots(elf.R_X86_64_JMP_SLOT, 3, 1, 2)...)},
-			[]string{"malloc@plt 0x401010+0x10", "puts@plt 0x401020+0x10", "exit@plt 0x401030+0x10"}},
+			[]string{"malloc@plt 0x401010+0x10", "puts@plt 0x401020+0x10",
+				"exit@plt 0x401030+0x10"}},
 		{"-z now: no first entry", []elfbuild.Section{
 			sec(".plt", pltAddr, lazy(pltAddr, gotAddr+0x18, 0)),
 			rela(".rela.plt", c64, slots(elf.R_X86_64_JMP_SLOT, 2)...)},
 			[]string{"exit@plt 0x401000+0x10"}},
 		{"IBT", []elfbuild.Section{
 			sec(".plt", pltAddr, plt0(), ibt(0), ibt(1)),
-			sec(".plt.sec", pltAddr+0x40, ibtSec(pltAddr+0x40, gotAddr+0x20), ibtSec(pltAddr+0x50, gotAddr+0x18)),
+			sec(".plt.sec", pltAddr+0x40, ibtSec(pltAddr+0x40, gotAddr+0x20),
+				ibtSec(pltAddr+0x50, gotAddr+0x18)),
 			rela(".rela.plt", c64, slots(elf.R_X86_64_JMP_SLOT, 1, 2)...)},
 			[]string{"puts@plt 0x401010+0x10", "exit@plt 0x401020+0x10", "exit@plt 0x401040+0x10",
 				"puts@plt 0x401050+0x10"}},
@@ -156,7 +168,8 @@ func TestPLTx86(t *testing.T) {
 func TestPLTResolvers(t *testing.T) {
 	plt := elfbuild.Section{Name: ".plt", Addr: pltAddr, EntSize: 16, Flags: elfbuild.Code,
 		Data: slices.Concat(lazy(pltAddr, gotAddr+0x18, 0), lazy(pltAddr+16, gotAddr+0x20, 1))}
-	code := elfbuild.Section{Name: ".text", Addr: 0x402000, Data: make([]byte, 64), Flags: elfbuild.Code}
+	code := elfbuild.Section{Name: ".text", Addr: 0x402000, Data: make([]byte, 64),
+		Flags: elfbuild.Code}
 	relocs := slots(elf.R_X86_64_IRELATIVE, 0, 0)
 	relocs[0].Addend, relocs[1].Addend = 0x402000, 0x402020
 	b := pltFile(elf.EM_X86_64, plt, code, rela(".rela.plt", elf.ELFCLASS64, relocs...))
@@ -168,13 +181,16 @@ func TestPLTResolvers(t *testing.T) {
 			Type: elf.STT_GNU_IFUNC, Bind: bind}
 	}
 	for range 2 { // in any order
-		b.Symbols = []elfbuild.Symbol{ifunc("a_local", elf.STB_LOCAL), ifunc("strlen", elf.STB_GLOBAL),
+		b.Symbols = []elfbuild.Symbol{ifunc("a_local", elf.STB_LOCAL),
+			ifunc("strlen", elf.STB_GLOBAL),
 			ifunc("strlen_alias", elf.STB_GLOBAL)}
 		slices.Reverse(b.Symbols)
-		compare(t, ".symtab", stubsOf(t, open(t, b)), []string{"strlen@plt 0x401000+0x10", stripped[1]})
+		compare(t, ".symtab", stubsOf(t, open(t, b)),
+			[]string{"strlen@plt 0x401000+0x10", stripped[1]})
 	}
 	b.Dynsyms = append(b.Dynsyms, ifunc("zlast", elf.STB_GLOBAL))
-	compare(t, ".dynsym first", stubsOf(t, open(t, b)), []string{"zlast@plt 0x401000+0x10", stripped[1]})
+	compare(t, ".dynsym first", stubsOf(t, open(t, b)),
+		[]string{"zlast@plt 0x401000+0x10", stripped[1]})
 }
 
 func TestPLT386(t *testing.T) {
@@ -184,12 +200,15 @@ func TestPLT386(t *testing.T) {
 		Data: slices.Concat(make([]byte, 12), le(0), le(0), le(0x402000))}
 	plt := elfbuild.Section{Name: ".plt", Addr: pltAddr, EntSize: 16, Flags: elfbuild.Code,
 		Data: slices.Concat(
-			join(16, "\xff\xb3\x04\x00\x00\x00\xff\xa3\x08\x00\x00\x00"),             // plt0
-			join(16, "\xff\xa3", le(12), "\x68\x00\x00\x00\x00\xe9\x00\x00\x00\x00"), // position-independent
-			join(16, "\xff\x25", le(gotAddr+16), "\x68\x08\x00\x00\x00"),             // absolute
-			join(16, "\xff\x25", le(gotAddr+20)),                                     // resolver
-			join(16, endbr32, "\x68\x08\x00\x00\x00\xe9\x00\x00\x00\x00"),            // lazy with IBT
-			join(16, endbr32, "\xff\xa3", le(12)),                                    // .plt.sec's form
+			join(16, "\xff\xb3\x04\x00\x00\x00\xff\xa3\x08\x00\x00\x00"), // plt0
+			join(16, "\xff\xa3", le(12),
+				"\x68\x00\x00\x00\x00\xe9\x00\x00\x00\x00"), // position-independent
+			join(16, "\xff\x25", le(gotAddr+16), "\x68\x08\x00\x00\x00"), // absolute
+			join(16, "\xff\x25", le(gotAddr+20)),                         // resolver
+			join(16, endbr32,
+				"\x68\x08\x00\x00\x00\xe9\x00\x00\x00\x00"), // lazy with IBT
+			join(16, endbr32, "\xff\xa3",
+				le(12)), // .plt.sec's form
 		)}
 	relocs := rela(".rel.plt", c32,
 		elfbuild.Reloc{Offset: gotAddr + 12, Symbol: 3, Type: uint32(elf.R_386_JMP_SLOT)},
@@ -237,7 +256,8 @@ func TestPLTarm64(t *testing.T) {
 		elfbuild.Reloc{Offset: gotAddr + 0x18, Symbol: 3, Type: uint32(elf.R_AARCH64_JUMP_SLOT)},
 		elfbuild.Reloc{Offset: gotAddr + 0x20, Symbol: 2, Type: uint32(elf.R_AARCH64_JUMP_SLOT)},
 		elfbuild.Reloc{Offset: gotAddr + 0x28, Symbol: 1, Type: uint32(elf.R_AARCH64_GLOB_DAT)},
-		elfbuild.Reloc{Offset: gotAddr + 0x30, Type: uint32(elf.R_AARCH64_IRELATIVE), Addend: 0x1230}))
+		elfbuild.Reloc{Offset: gotAddr + 0x30, Type: uint32(elf.R_AARCH64_IRELATIVE),
+			Addend: 0x1230}))
 	compare(t, "arm64", stubsOf(t, open(t, b)), []string{
 		"malloc@plt 0x401020+0x10", "exit@plt 0x401030+0x18", "puts@plt 0x401048+0x10",
 		"*ABS*+0x1230@plt 0x405000+0x14"})
@@ -247,7 +267,8 @@ func TestPLTarm64(t *testing.T) {
 func TestPLTNone(t *testing.T) {
 	plt := elfbuild.Section{Name: ".plt", Addr: pltAddr, EntSize: 16, Flags: elfbuild.Code,
 		Data: lazy(pltAddr, gotAddr+0x18, 0)}
-	b := pltFile(elf.EM_X86_64, plt, rela(".rela.plt", elf.ELFCLASS64, slots(elf.R_X86_64_JMP_SLOT, 1)...))
+	b := pltFile(elf.EM_X86_64, plt, rela(".rela.plt", elf.ELFCLASS64,
+		slots(elf.R_X86_64_JMP_SLOT, 1)...))
 	if got := stubsOf(t, open(t, b)); len(got) != 1 {
 		t.Fatalf("the file to start from has stubs %q", got)
 	}
@@ -269,10 +290,12 @@ func TestPLTNone(t *testing.T) {
 func TestPLTBad(t *testing.T) {
 	plt := elfbuild.Section{Name: ".plt", Addr: pltAddr, EntSize: 16, Flags: elfbuild.Code,
 		Data: lazy(pltAddr, gotAddr+0x18, 0)}
-	b := pltFile(elf.EM_X86_64, plt, rela(".rela.plt", elf.ELFCLASS64, slots(elf.R_X86_64_JMP_SLOT, 1)...))
+	b := pltFile(elf.EM_X86_64, plt, rela(".rela.plt", elf.ELFCLASS64,
+		slots(elf.R_X86_64_JMP_SLOT, 1)...))
 	for _, name := range []string{".plt", ".rela.plt", ".dynsym", ".dynstr"} {
 		f := open(t, b)
 		f.Section(name).Size = 1 << 40
-		wantError(t, f.PLT(func(Symbol) bool { return true }), "section "+name+" of 1099511627776 bytes is cut off")
+		wantError(t, f.PLT(func(Symbol) bool { return true }),
+			"section "+name+" of 1099511627776 bytes is cut off")
 	}
 }

@@ -1,7 +1,6 @@
 package elf
 
 import (
-	"bytes"
 	"debug/elf"
 	"fmt"
 	"io"
@@ -169,7 +168,7 @@ func (f *File) Data(s *Section, limit int64) ([]byte, error) {
 	return b, f.readAt(b, uint64(s.Offset))
 }
 
-// Reader returns a reader over the stored bytes of a section.
+// reader returns a reader over the stored bytes of a section.
 func (f *File) reader(s *Section) io.Reader {
 	return io.NewSectionReader(f.r, int64(s.Offset), int64(s.Size))
 }
@@ -239,10 +238,4 @@ func (f *File) inflate(s *Section, limit uint64) ([]byte, error) {
 			s.Name, size, err)
 	}
 	return b, nil
-}
-
-// cut returns b up to its first NUL, and what follows that.
-func cut(b []byte) (name string, rest []byte, ok bool) {
-	before, after, ok := bytes.Cut(b, []byte{0})
-	return string(before), after, ok
 }

@@ -24,12 +24,14 @@ func TestWhichSymbols(t *testing.T) {
 		sym     elfbuild.Symbol
 		want    string // "" for left out
 	}{
-		{"function", 0, elfbuild.Symbol{Name: "f", Size: 8, Type: elf.STT_FUNC}, "f 0x401000+0x8 end 0x401008"},
+		{"function", 0, elfbuild.Symbol{Name: "f", Size: 8, Type: elf.STT_FUNC},
+			"f 0x401000+0x8 end 0x401008"},
 		{"ifunc", 0, elfbuild.Symbol{Name: "memcpy", Size: 8, Type: elf.STT_GNU_IFUNC},
 			"memcpy 0x401000+0x8 end 0x401008"},
 		{"version kept", 0, elfbuild.Symbol{Name: "f@@GLIBC_2.2.5", Size: 8, Type: elf.STT_FUNC},
 			"f@@GLIBC_2.2.5 0x401000+0x8 end 0x401008"},
-		{"hidden function", 0, elfbuild.Symbol{Name: "f", Size: 8, Type: elf.STT_FUNC, Vis: elf.STV_HIDDEN},
+		{"hidden function", 0, elfbuild.Symbol{Name: "f", Size: 8, Type: elf.STT_FUNC,
+			Vis: elf.STV_HIDDEN},
 			"f 0x401000+0x8 end 0x401008"},
 		{"label", 0, elfbuild.Symbol{Name: "_start"}, "_start 0x401000+0x0 end 0x401100"},
 		{"hidden label", 0, elfbuild.Symbol{Name: "l", Vis: elf.STV_HIDDEN}, ""},
@@ -44,19 +46,24 @@ func TestWhichSymbols(t *testing.T) {
 		{"file", 0, elfbuild.Symbol{Name: "a.c", Section: "*ABS*", Type: elf.STT_FILE}, ""},
 		{"thread-local", 0, elfbuild.Symbol{Name: "errno", Size: 4, Type: elf.STT_TLS}, ""},
 		{"without name", 0, elfbuild.Symbol{Size: 8, Type: elf.STT_FUNC}, ""},
-		{"undefined", 0, elfbuild.Symbol{Name: "puts", Section: "undefined", Type: elf.STT_FUNC}, ""},
+		{"undefined", 0, elfbuild.Symbol{Name: "puts", Section: "undefined", Type: elf.STT_FUNC},
+			""},
 		{"absolute", 0, elfbuild.Symbol{Name: "abs", Section: "*ABS*", Type: elf.STT_FUNC}, ""},
-		{"function in data", 0, elfbuild.Symbol{Name: "f", Section: ".data", Size: 8, Type: elf.STT_FUNC,
+		{"function in data", 0, elfbuild.Symbol{Name: "f", Section: ".data", Size: 8,
+			Type:  elf.STT_FUNC,
 			Value: 0x100000}, ""},
-		{"before the section", 0, elfbuild.Symbol{Name: "f", Value: ^uint64(0), Size: 8, Type: elf.STT_FUNC}, ""},
+		{"before the section", 0, elfbuild.Symbol{Name: "f", Value: ^uint64(0), Size: 8,
+			Type: elf.STT_FUNC}, ""},
 		{"end of the section", 0, elfbuild.Symbol{Name: "_etext", Value: 256}, ""},
-		{"beyond its section", 0, elfbuild.Symbol{Name: "f", Value: 250, Size: 1 << 40, Type: elf.STT_FUNC},
+		{"beyond its section", 0, elfbuild.Symbol{Name: "f", Value: 250, Size: 1 << 40,
+			Type: elf.STT_FUNC},
 			"f 0x4010fa+0x10000000000 end 0x401100"},
 		{"endless", 0, elfbuild.Symbol{Name: "f", Value: 250, Size: ^uint64(0), Type: elf.STT_FUNC},
 			"f 0x4010fa+0xffffffffffffffff end 0x401100"},
 		{"Thumb bit", arm, elfbuild.Symbol{Name: "f", Value: 9, Size: 4, Type: elf.STT_FUNC},
 			"f 0x401008+0x4 end 0x40100c"},
-		{"odd address elsewhere", 0, elfbuild.Symbol{Name: "f", Value: 9, Size: 4, Type: elf.STT_FUNC},
+		{"odd address elsewhere", 0, elfbuild.Symbol{Name: "f", Value: 9, Size: 4,
+			Type: elf.STT_FUNC},
 			"f 0x401009+0x4 end 0x40100d"},
 		{"mapping symbol $a", arm, elfbuild.Symbol{Name: "$a"}, ""},
 		{"mapping symbol $d.3", arm64, elfbuild.Symbol{Name: "$d.3"}, ""},
@@ -94,9 +101,11 @@ func TestWhichSymbols(t *testing.T) {
 // TestUnsizedEnds checks where symbols without a size end.
 func TestUnsizedEnds(t *testing.T) {
 	b := elfbuild.Lib(nil, 256).With(elfbuild.Section{
-		Name: ".fini", Flags: elfbuild.Code, Addr: text + 256, Data: make([]byte, 16), Congruent: true})
+		Name: ".fini", Flags: elfbuild.Code, Addr: text + 256, Data: make([]byte,
+			16), Congruent: true})
 	fn := func(name string, at, size uint64, kind elf.SymType) elfbuild.Symbol {
-		return elfbuild.Symbol{Name: name, Section: ".text", Value: text + at, Size: size, Type: kind}
+		return elfbuild.Symbol{Name: name, Section: ".text", Value: text + at, Size: size,
+			Type: kind}
 	}
 	b.Symbols = []elfbuild.Symbol{ // in no order
 		fn("last", 0xf0, 0, elf.STT_FUNC),
@@ -160,7 +169,8 @@ func TestUnsizedAtRandom(t *testing.T) {
 func TestStopVisit(t *testing.T) {
 	b := elfbuild.Lib(nil, 64, elfbuild.Func{Name: "a", Size: 1}, elfbuild.Func{Name: "b", Size: 1})
 	n := 0
-	if err := open(t, b).Symbols(Symtab, func(Symbol) bool { n++; return false }); err != nil || n != 1 {
+	if err := open(t, b).Symbols(Symtab, func(Symbol) bool { n++; return false }); err != nil ||
+		n != 1 {
 		t.Errorf("%d visits, %v", n, err)
 	}
 }
@@ -168,7 +178,8 @@ func TestStopVisit(t *testing.T) {
 // TestDebugFileSymbols: sections without contents still hold functions.
 func TestDebugFileSymbols(t *testing.T) {
 	b := elfbuild.Lib(testID, 64, elfbuild.Func{Name: "f", Offset: 4, Size: 8}).DebugOnly()
-	compare(t, "debug file", symbols(t, open(t, b), Symtab), []string{"f 0x401004+0x8 end 0x40100c"})
+	compare(t, "debug file", symbols(t, open(t, b), Symtab),
+		[]string{"f 0x401004+0x8 end 0x40100c"})
 }
 
 // TestDescriptors: on 64-bit PowerPC (ELFv1) symbols point to descriptors.
@@ -181,9 +192,11 @@ func TestDescriptors(t *testing.T) {
 	b = b.With(elfbuild.Section{Name: ".opd", Flags: elfbuild.Data, Addr: 0x700000, Data: opd},
 		elfbuild.Section{Name: ".init", Flags: elfbuild.Code, Addr: 0x100, Data: make([]byte, 16)})
 	at := func(name string, off uint64) elfbuild.Symbol {
-		return elfbuild.Symbol{Name: name, Section: ".opd", Value: 0x700000 + off, Size: 8, Type: elf.STT_FUNC}
+		return elfbuild.Symbol{Name: name, Section: ".opd", Value: 0x700000 + off, Size: 8,
+			Type: elf.STT_FUNC}
 	}
-	b.Symbols = []elfbuild.Symbol{at("main", 0), at("lost", 24), at("outside", 32), at("far", 1<<40)}
+	b.Symbols = []elfbuild.Symbol{at("main", 0), at("lost", 24), at("outside", 32),
+		at("far", 1<<40)}
 	compare(t, ".opd", symbols(t, open(t, b), Symtab), []string{"main 0x401020+0x8 end 0x401028"})
 	// A debug file has no descriptors to follow.
 	if got := symbols(t, open(t, b.DebugOnly()), Symtab); len(got) != 0 {
@@ -199,13 +212,15 @@ func TestBadSymbolTables(t *testing.T) {
 		want   string // "" for no error
 		left   int    // symbols
 	}{
-		{"entry size", func(_ *File, s, _ *Section) { s.EntSize = 20 }, "symbol size 20, not 24", 0},
+		{"entry size", func(_ *File, s, _ *Section) { s.EntSize = 20 },
+			"symbol size 20, not 24", 0},
 		{"entry size not said", func(_ *File, s, _ *Section) { s.EntSize = 0 }, "", 1},
 		{"cut off", func(_ *File, s, _ *Section) { s.Size = 1 << 40 }, "section .symtab of", 0},
 		{"half an entry", func(_ *File, s, _ *Section) { s.Size -= 10 }, "", 0},
 		{"no names", func(_ *File, s, _ *Section) { s.Link = 0 }, "names of .symtab: test.so", 0},
 		{"names in no section", func(_ *File, s, _ *Section) { s.Link = 99 }, "section 99", 0},
-		{"names cut off", func(_ *File, _, n *Section) { n.Offset = 1 << 40 }, "section .strtab of", 0},
+		{"names cut off", func(_ *File, _, n *Section) { n.Offset = 1 << 40 },
+			"section .strtab of", 0},
 		{"names without contents", func(_ *File, _, n *Section) { n.Type = elf.SHT_NOBITS },
 			"no contents", 0},
 		{"names too short", func(_ *File, _, n *Section) { n.Size = 1 }, "", 0},
@@ -227,10 +242,12 @@ func TestBadSymbolTables(t *testing.T) {
 		})
 	}
 	f := open(t, good.Stripped())
-	if err := f.Symbols(Symtab, func(Symbol) bool { t.Error("a symbol"); return true }); err != nil {
+	if err := f.Symbols(Symtab,
+		func(Symbol) bool { t.Error("a symbol"); return true }); err != nil {
 		t.Error(err)
 	}
-	if f.HasSymbols(Symtab) || f.SymbolBytes(Symtab) != 0 || open(t, good).SymbolBytes(Symtab) != 2*24+3 {
+	if f.HasSymbols(Symtab) || f.SymbolBytes(Symtab) != 0 ||
+		open(t, good).SymbolBytes(Symtab) != 2*24+3 {
 		t.Error("HasSymbols or SymbolBytes is wrong")
 	}
 }
@@ -243,10 +260,12 @@ func TestManySections(t *testing.T) {
 		b.Sections = append(b.Sections, elfbuild.Section{Name: fmt.Sprint(".text.", i),
 			Flags: elfbuild.Code, Addr: uint64(i) * 16, Data: make([]byte, 16)})
 	}
-	b.Symbols = []elfbuild.Symbol{{Name: "low", Section: ".text.5", Value: 0x50, Size: 4, Type: elf.STT_FUNC},
+	b.Symbols = []elfbuild.Symbol{{Name: "low", Section: ".text.5", Value: 0x50, Size: 4,
+		Type: elf.STT_FUNC},
 		{Name: "high", Section: ".text.5", Value: (n - 1) * 16, Size: 4, Type: elf.STT_FUNC}}
 	wide := binary.LittleEndian.AppendUint32(make([]byte, 8), n) // of the symbol "high"
-	b.Sections = append(b.Sections, elfbuild.Section{Name: ".symtab_shndx", Type: elf.SHT_SYMTAB_SHNDX,
+	b.Sections = append(b.Sections, elfbuild.Section{Name: ".symtab_shndx",
+		Type: elf.SHT_SYMTAB_SHNDX,
 		Data: wide, Link: ".symtab"})
 	raw := b.Bytes()
 	// The builder cannot write SHN_XINDEX: make the second symbol's index one.
@@ -258,9 +277,14 @@ func TestManySections(t *testing.T) {
 
 func TestLongName(t *testing.T) {
 	name := strings.Repeat("x", maxName+5)
-	b := elfbuild.Lib(nil, 64, elfbuild.Func{Name: name, Size: 8}, elfbuild.Func{Name: "f", Size: 8})
+	b := elfbuild.Lib(nil, 64, elfbuild.Func{Name: name, Size: 8},
+		elfbuild.Func{Name: "f", Size: 8})
 	var got []string
-	if err := open(t, b).Symbols(Symtab, func(s Symbol) bool { got = append(got, s.Name); return true }); err != nil {
+	if err := open(t, b).Symbols(Symtab, func(s Symbol) bool {
+		got = append(got,
+			s.Name)
+		return true
+	}); err != nil {
 		t.Fatal(err)
 	}
 	compare(t, "names", got, []string{name[:maxName], "f"})
@@ -294,7 +318,8 @@ func BenchmarkSymbols(b *testing.B) {
 			b.Fatal(err)
 		}
 		count := 0
-		if err := f.Symbols(Symtab, func(Symbol) bool { count++; return true }); err != nil || count != n {
+		if err := f.Symbols(Symtab, func(Symbol) bool { count++; return true }); err != nil ||
+			count != n {
 			b.Fatal(count, err)
 		}
 	}

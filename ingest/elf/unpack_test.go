@@ -79,23 +79,28 @@ func TestUnpackBad(t *testing.T) {
 				t.Errorf("%s cut at %d of %d: %v", how, n, len(b), err)
 			}
 		}
-		if _, err := unpackAll(how, bytes.NewReader(b), uint64(len(raw)-1)); !errors.Is(err, errTooLong) {
+		_, err := unpackAll(how, bytes.NewReader(b), uint64(len(raw)-1))
+		if !errors.Is(err, errTooLong) {
 			t.Errorf("%s over its bound: %v", how, err)
 		}
-		if got, err := unpackAll(how, bytes.NewReader(b), uint64(len(raw))); err != nil || !bytes.Equal(got, raw) {
+		if got, err := unpackAll(how, bytes.NewReader(b), uint64(len(raw))); err != nil ||
+			!bytes.Equal(got, raw) {
 			t.Errorf("%s at its bound: %v", how, err)
 		}
 	}
-	if _, _, _, err := Unpack("gone", failing{io.ErrClosedPipe}, 10); !errors.Is(err, io.ErrClosedPipe) {
+	_, _, _, err := Unpack("gone", failing{io.ErrClosedPipe}, 10)
+	if !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("a file that cannot be read: %v", err)
 	}
-	if _, _, _, err := Unpack("short", bytes.NewReader(nil), 10); !errors.Is(err, io.ErrUnexpectedEOF) {
+	_, _, _, err = Unpack("short", bytes.NewReader(nil), 10)
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a file that shrank: %v", err)
 	}
 }
 
 // chdr packs a section as SHF_COMPRESSED wants it.
-func chdr(t testing.TB, b *elfbuild.File, kind elf.CompressionType, how packing, size uint64, data []byte) []byte {
+func chdr(t testing.TB, b *elfbuild.File, kind elf.CompressionType, how packing, size uint64,
+	data []byte) []byte {
 	t.Helper()
 	o := binary.AppendByteOrder(binary.LittleEndian)
 	if b.BigEndian {
@@ -130,7 +135,8 @@ func TestCompressedSections(t *testing.T) {
 		add("huge", elf.COMPRESS_ZLIB, packedZlib, maxSection+1)
 		b = b.With(elfbuild.Section{Name: "head", Flags: elf.SHF_COMPRESSED, Data: make([]byte, 7)},
 			elfbuild.Section{Name: "rubbish", Flags: elf.SHF_COMPRESSED,
-				Data: append(chdr(t, b, elf.COMPRESS_ZLIB, packedZlib, n, nil)[:ehdrLen(fm)], "rubbish"...)})
+				Data: append(chdr(t, b, elf.COMPRESS_ZLIB, packedZlib, n, nil)[:ehdrLen(fm)],
+					"rubbish"...)})
 		f := open(t, b)
 		for _, name := range []string{"zlib", "zstd"} {
 			if got, err := f.Data(f.Section(name), 0); err != nil || !bytes.Equal(got, data) {
@@ -138,8 +144,9 @@ func TestCompressedSections(t *testing.T) {
 			}
 		}
 		for name, want := range map[string]string{
-			"long": "does not inflate", "short": "does not inflate", "unknown": "unknown compression 9",
-			"huge": "inflates to 1073741825 bytes", "head": "wanted", "rubbish": "does not inflate",
+			"long": "does not inflate", "short": "does not inflate",
+			"unknown": "unknown compression 9",
+			"huge":    "inflates to 1073741825 bytes", "head": "wanted", "rubbish": "does not inflate",
 		} {
 			_, err := f.Data(f.Section(name), 0)
 			wantError(t, err, want)
@@ -161,7 +168,8 @@ func TestCompressedStrings(t *testing.T) {
 		Flags: elf.SHF_COMPRESSED})
 	s := &b.Sections[len(b.Sections)-1]
 	s.Data = chdr(t, b, elf.COMPRESS_ZSTD, packedZstd, 6, []byte("\x00main\x00"))
-	b.Symbols = []elfbuild.Symbol{{Name: "x", Section: ".text", Value: text, Size: 8, Type: elf.STT_FUNC}}
+	b.Symbols = []elfbuild.Symbol{{Name: "x", Section: ".text", Value: text, Size: 8,
+		Type: elf.STT_FUNC}}
 	f := open(t, b)
 	i := slices.IndexFunc(f.Sections, func(s Section) bool { return s.Name == ".names" })
 	f.Section(".symtab").Link = uint32(i)
@@ -169,7 +177,8 @@ func TestCompressedStrings(t *testing.T) {
 }
 
 func TestDebugData(t *testing.T) {
-	inner := elfbuild.Lib(testID, 256, elfbuild.Func{Name: "hidden", Offset: 16, Size: 32}).DebugOnly()
+	inner := elfbuild.Lib(testID, 256, elfbuild.Func{Name: "hidden", Offset: 16,
+		Size: 32}).DebugOnly()
 	f := open(t, elfbuild.Lib(testID, 256).With(elfbuild.DebugData(inner)))
 	for range 2 { // the memory is used again
 		mini, release, err := f.DebugData()
@@ -181,7 +190,8 @@ func TestDebugData(t *testing.T) {
 		release() // does no harm
 		compare(t, "mini", got, []string{"hidden 0x401010+0x20 end 0x401030"})
 	}
-	if mini, release, err := open(t, inner).DebugData(); mini != nil || release == nil || err != nil {
+	if mini, release, err := open(t, inner).DebugData(); mini != nil || release == nil ||
+		err != nil {
 		t.Errorf("without: %v, %v", mini, err)
 	}
 	bad := elfbuild.DebugData(inner)

@@ -96,7 +96,8 @@ func TestLines(t *testing.T) {
 		switch {
 		case !bad && (len(got) != 2 || got[0] != tt.want || stats.Bad != 0):
 			t.Errorf("%.40q: got %q, want %q", tt.line, got[0], tt.want)
-		case bad && (stats.Bad != 1 || len(got) != 1 || !strings.Contains(stats.FirstBad.Error(), reason)):
+		case bad && (stats.Bad != 1 || len(got) != 1 ||
+			!strings.Contains(stats.FirstBad.Error(), reason)):
 			t.Errorf("%.40q: got %q, %v, want %q", tt.line, got, stats.FirstBad, reason)
 		}
 	}
@@ -104,12 +105,14 @@ func TestLines(t *testing.T) {
 
 func TestReadSaysBadLines(t *testing.T) {
 	n := 0
-	err := Read("kallsyms", strings.NewReader(small+"rubbish\n\n"), func(Symbol) bool { n++; return true })
+	err := Read("kallsyms", strings.NewReader(small+"rubbish\n\n"),
+		func(Symbol) bool { n++; return true })
 	if de := (*decode.Error)(nil); !errors.As(err, &de) || n != 8 ||
 		!strings.Contains(err.Error(), "2 of 14 lines") {
 		t.Errorf("%d symbols, %v", n, err)
 	}
-	if err := Read("kallsyms", strings.NewReader(small), func(Symbol) bool { return true }); err != nil {
+	if err := Read("kallsyms", strings.NewReader(small),
+		func(Symbol) bool { return true }); err != nil {
 		t.Error(err)
 	}
 }
@@ -138,7 +141,8 @@ func TestNoList(t *testing.T) {
 
 func TestStop(t *testing.T) {
 	n := 0
-	if err := Read("kallsyms", strings.NewReader(small), func(Symbol) bool { n++; return n < 3 }); err != nil || n != 3 {
+	if err := Read("kallsyms", strings.NewReader(small),
+		func(Symbol) bool { n++; return n < 3 }); err != nil || n != 3 {
 		t.Errorf("%d visits, %v", n, err)
 	}
 }
@@ -185,7 +189,8 @@ func FuzzKallsyms(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n := uint64(0)
 		stats, err := Scan("fuzz", bytes.NewReader(b), func(s Symbol) bool {
-			if n++; s.Addr == 0 || s.Name == "" || strings.ContainsAny(s.Name, "\t\n ") || s.Module == "bpf" {
+			if n++; s.Addr == 0 || s.Name == "" || strings.ContainsAny(s.Name, "\t\n ") ||
+				s.Module == "bpf" {
 				t.Errorf("bad symbol %+v", s)
 			}
 			return true
@@ -209,7 +214,8 @@ func BenchmarkScan(b *testing.B) {
 	b.SetBytes(int64(text.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Scan("bench", bytes.NewReader(text.Bytes()), func(Symbol) bool { return true }); err != nil {
+		if _, err := Scan("bench", bytes.NewReader(text.Bytes()),
+			func(Symbol) bool { return true }); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,0 +1,209 @@
+package elf
+
+import (
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// namer matches relocations with stubs, and then symbols with both.
+type namer struct {
+	f      *File
+	stubs  []stub
+	bySlot []int           // stubs with a slot, by slot
+	byPush []int           // stubs with an index, by index
+	left   int             // stubs without a relocation
+	names  strings.Builder // the present block of names
+
+	bySymbol   []target // stubs to be named after a symbol of .dynsym
+	byResolver []target // stubs to be named after the function at an address
+}
+
+// target is what a stub is named after: a symbol's number, or an address.
+type target struct {
+	key  uint64
+	stub int
+}
+
+func newNamer(f *File, stubs []stub) *namer {
+	n := &namer{f: f, stubs: stubs, left: len(stubs)}
+	for i := range stubs {
+		if stubs[i].index >= 0 {
+			n.byPush = append(n.byPush, i)
+		} else {
+			n.bySlot = append(n.bySlot, i)
+		}
+	}
+	slices.SortStableFunc(n.bySlot, func(i, j int) int {
+		return cmp.Compare(stubs[i].slot, stubs[j].slot)
+	})
+	slices.SortStableFunc(n.byPush, func(i, j int) int {
+		return cmp.Compare(stubs[i].index, stubs[j].index)
+	})
+	return n
+}
+
+// add notes which stubs a relocation names. Several stubs can share a slot.
+func (n *namer) add(r *reloc, number int64, isPLT, irelative bool) {
+	i, _ := slices.BinarySearchFunc(n.bySlot, r.off, func(i int, slot uint64) int {
+		return cmp.Compare(n.stubs[i].slot, slot)
+	})
+	for ; i < len(n.bySlot) && n.stubs[n.bySlot[i]].slot == r.off; i++ {
+		n.assign(n.bySlot[i], r, irelative)
+	}
+	if !isPLT {
+		return
+	}
+	i, _ = slices.BinarySearchFunc(n.byPush, number, func(i int, number int64) int {
+		return cmp.Compare(n.stubs[i].index, number)
+	})
+	for ; i < len(n.byPush) && n.stubs[n.byPush[i]].index == number; i++ {
+		n.assign(n.byPush[i], r, irelative)
+	}
+}
+
+// taken marks a stub that a relocation has been found for, until resolve names it.
+const taken = "?"
+
+func (n *namer) assign(i int, r *reloc, irelative bool) {
+	if n.stubs[i].name != "" {
+		return // the first relocation met counts
+	}
+	if !irelative {
+		if r.sym == 0 {
+			return
+		}
+		n.bySymbol = append(n.bySymbol, target{uint64(r.sym), i})
+	} else {
+		resolver := r.addend
+		if !r.hasAdd { // Elf_Rel keeps the addend in the slot
+			var ok bool
+			if resolver, ok = n.f.wordAt(r.off); !ok {
+				return
+			}
+		}
+		n.byResolver = append(n.byResolver, target{resolver, i})
+	}
+	n.stubs[i].name = taken
+	n.left--
+}
+
+// resolve replaces the marks by names.
+func (n *namer) resolve() error {
+	for i := range n.stubs {
+		if n.stubs[i].name == taken {
+			n.stubs[i].name = ""
+		}
+	}
+	for _, t := range n.byResolver {
+		n.stubs[t.stub].name = fmt.Sprintf("*ABS*+%#x@plt", t.key)
+	}
+	byKey := func(a, b target) int { return cmp.Compare(a.key, b.key) }
+	slices.SortStableFunc(n.bySymbol, byKey)
+	slices.SortStableFunc(n.byResolver, byKey)
+	if len(n.bySymbol) > 0 {
+		if err := n.nameBySymbol(); err != nil {
+			return err
+		}
+	}
+	if len(n.byResolver) > 0 {
+		return n.nameByResolver()
+	}
+	return nil
+}
+
+// suffixed returns name@plt, in a block of memory with its neighbours.
+func (n *namer) suffixed(name string) string {
+	const suffix, block = "@plt", 4 << 10
+	if size := len(name) + len(suffix); n.names.Cap()-n.names.Len() < size {
+		n.names = strings.Builder{}
+		n.names.Grow(max(size, block))
+	}
+	start := n.names.Len()
+	n.names.WriteString(name)
+	n.names.WriteString(suffix)
+	return n.names.String()[start:]
+}
+
+// nameBySymbol walks through .dynsym beside the sorted symbol numbers.
+func (n *namer) nameBySymbol() error {
+	left := n.bySymbol
+	return n.f.rawSymbols(Dynsym, func(i int, s *rawSymbol) bool {
+		for len(left) > 0 && left[0].key <= uint64(i) {
+			if left[0].key == uint64(i) && n.f.table.has(s.name) {
+				n.stubs[left[0].stub].name = n.suffixed(n.f.table.name(s.name))
+			}
+			left = left[1:]
+		}
+		return len(left) > 0
+	})
+}
+
+// nameByResolver looks for the functions at the addresses of resolvers. Of several
+// names the first of .dynsym wins, else that of .symtab which is bytewise smallest
+// among those that are not local, else among the local ones.
+func (n *namer) nameByResolver() error {
+	type choice struct {
+		name string
+		rank int
+	}
+	best := make(map[uint64]choice, len(n.byResolver))
+	for _, t := range n.byResolver {
+		best[t.key] = choice{rank: 3}
+	}
+	for _, table := range []Table{Dynsym, Symtab} {
+		err := n.f.rawSymbols(table, func(_ int, s *rawSymbol) bool {
+			if k := s.kind(); k != elf.STT_GNU_IFUNC && k != elf.STT_FUNC ||
+				!n.f.table.has(s.name) {
+				return true
+			}
+			old, ok := best[s.value]
+			if !ok {
+				return true
+			}
+			rank := 0
+			switch {
+			case s.info>>4 == uint8(elf.STB_LOCAL):
+				rank = 2
+			case table == Symtab:
+				rank = 1
+			}
+			name := n.f.table.name(s.name)
+			if rank < old.rank || rank == old.rank && name < old.name {
+				best[s.value] = choice{name, rank}
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, t := range n.byResolver {
+		if b := best[t.key]; b.name != "" {
+			n.stubs[t.stub].name = b.name + "@plt"
+		}
+	}
+	return nil
+}
+
+// wordAt reads a word of the file by its virtual address.
+func (f *File) wordAt(a uint64) (uint64, bool) {
+	n := f.wordSize()
+	for _, s := range f.Segments {
+		off := a - uint64(s.Addr)
+		if a < uint64(s.Addr) || off >= s.FileSize || s.FileSize-off < n {
+			continue
+		}
+		var b [8]byte
+		if f.readAt(b[:n], uint64(s.Offset)+off) != nil {
+			return 0, false
+		}
+		if n == 4 {
+			return uint64(f.u32(b[:])), true
+		}
+		return f.u64(b[:]), true
+	}
+	return 0, false
+}
