@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // The words of --format. Each subcommand takes some of them.
@@ -21,8 +22,18 @@ const (
 
 // addFormatFlag adds --format with these words, the first of them the default.
 func addFormatFlag(cmd *cobra.Command, p *string, words ...string) {
-	cmd.Flags().StringVar(p, "format", words[0], "`FORMAT` of the result: "+strings.Join(words, " or "))
+	cmd.Flags().StringVar(p, "format", words[0],
+		"`FORMAT` of the result: "+strings.Join(words, " or "))
 	completeFixed(cmd, "format", words)
+}
+
+func addOutputFlag(fs *pflag.FlagSet, p *string) {
+	fs.StringVarP(p, "output", "o", "",
+		"write to `FILE`; - is standard output, which is the default")
+}
+
+func addCountFlag(fs *pflag.FlagSet, p *bool) {
+	fs.BoolVar(p, "count", false, "count samples instead of adding up their periods")
 }
 
 // completeFixed makes the shell complete a flag with these words.

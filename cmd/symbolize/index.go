@@ -39,10 +39,10 @@ type indexOptions struct {
 	kallsymsID buildid.ID // kernelID parsed
 }
 
-const indexLong = `index reads the objects in files and directories and puts their symbols into the store,
-under their build IDs. It takes ELF files of any machine, separate debug files, kernel
-modules (plain or packed), vmlinux, kallsyms texts, perf's ~/.debug and debuginfod's cache,
-and recognises them by what is in them.
+const indexLong = `index reads the objects in files and directories and puts their symbols into
+the store, under their build IDs. It takes ELF files of any machine, separate debug files,
+kernel modules (plain or packed), vmlinux, kallsyms texts, perf's ~/.debug and debuginfod's
+cache, and recognises them by what is in them.
 
 Files that have not changed since the last run cost one stat. An interrupted run loses at
 most the files in work.
@@ -82,8 +82,7 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 		"look for separate debug files in `DIR` (default /usr/lib/debug); may be repeated")
 	fs.BoolVar(&o.noDebug, "no-debug-root", false, "look for no separate debug files elsewhere")
 	fs.BoolVar(&o.strict, "strict", false, "exit with 3 if any file was damaged or unreadable")
-	fs.DurationVar(&o.lockTimeout, "lock-timeout", defaultLockTimeout,
-		"wait so long for another writer; 0: not at all")
+	addLockFlag(fs, &o.lockTimeout)
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
 	addFormatFlag(cmd, &o.format, formatText, formatJSON)
 	cmd.MarkFlagsMutuallyExclusive("debug-root", "no-debug-root")
@@ -92,7 +91,8 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 func (o *indexOptions) validate(args []string) error {
 	if len(args) == 0 && !o.kernel {
 		return withHint(usagef("nothing to index"),
-			"name files or directories, as `symbolize index /usr/lib /usr/bin`, or ask for --kernel")
+			"name files or directories, as `symbolize index /usr/lib /usr/bin`, "+
+				"or ask for --kernel")
 	}
 	if o.kernelID != "" {
 		id, err := buildid.Parse(o.kernelID)
@@ -193,7 +193,8 @@ func writeIndexSummary(w io.Writer, path string, s *indexer.Summary) {
 		plural(s.Dirs, "directory", "directories")))
 	t.row("read", joinSome(", ",
 		plural(s.Read, "file", "files"), humanBytes(int64(s.Raw)),
-		some(s.Debug, "debug file", "debug files"), some(s.Modules, "kernel module", "kernel modules"),
+		some(s.Debug, "debug file", "debug files"),
+		some(s.Modules, "kernel module", "kernel modules"),
 		some(s.Kernels, "kernel", "kernels"),
 		some(s.Unchanged, "unchanged since the last run", "unchanged since the last run")))
 	if s.Read > 0 {

@@ -13,9 +13,10 @@ import (
 	"symbolize/ingest/elf"
 )
 
-const infoLong = `info says what a file holds. Of a capture: what recorded it, events, counts of records, time span,
-and the objects in its stacks with their build IDs. Of an object file, plain or packed: kind,
-machine, build ID, segments, and the sources of symbols with their counts.
+const infoLong = `info says what a file holds. Of a capture: what recorded it, events, counts of
+records, time span, and the objects in its stacks with their build IDs. Of an object file,
+plain or packed: kind, machine, build ID, segments, and the sources of symbols with their
+counts.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 the file is damaged, what could be read is printed;
 130 interrupted.`
@@ -121,7 +122,8 @@ func isPacked(head []byte) bool {
 	return false
 }
 
-func (a *app) describeObject(path string, r io.ReaderAt, size int64, packed string) (infoWriter, error) {
+func (a *app) describeObject(path string, r io.ReaderAt, size int64, packed string) (
+	infoWriter, error) {
 	f, err := elf.Open(path, r, size)
 	if err != nil {
 		return nil, fmt.Errorf("not a readable ELF file: %w", err)

@@ -174,7 +174,8 @@ func (info *captureInfo) writeText(w io.Writer) error {
 	o := newTable(true)
 	o.row("LOCATIONS", "KIND", "BUILD ID", "FROM", "OBJECT")
 	for _, c := range info.Objects {
-		o.row(fmt.Sprint(c.Locations), c.Kind, cmp.Or(c.BuildID, "-"), cmp.Or(c.IDFrom, "-"), cmp.Or(c.Path, "-"))
+		o.row(fmt.Sprint(c.Locations), c.Kind,
+			cmp.Or(c.BuildID, "-"), cmp.Or(c.IDFrom, "-"), cmp.Or(c.Path, "-"))
 	}
 	return o.writeTo(w)
 }
@@ -187,7 +188,8 @@ func (e *eventInfo) text() string {
 	case e.Period > 0:
 		rate = fmt.Sprintf("every %d", e.Period)
 	}
-	return joinSome(", ", e.Name, rate, fmt.Sprintf("%d samples, weight %d %s", e.Samples, e.Weight, e.Unit))
+	return joinSome(", ", e.Name, rate,
+		fmt.Sprintf("%d samples, weight %d %s", e.Samples, e.Weight, e.Unit))
 }
 
 func (info *captureInfo) recordText() string {

@@ -45,8 +45,9 @@ type objectSymbols struct {
 func newObjectInfo(path string, f *elf.File, packed string) *objectInfo {
 	info := &objectInfo{
 		File: path, Kind: objectKind(f), Packed: packed, Size: f.Size(),
-		Machine: machineName(f.Machine), Class: 32 * int(f.Class), ByteOrder: byteOrder(f.BigEndian),
-		Segments: []objectSegment{}, Symbols: []objectSymbols{},
+		Machine: machineName(f.Machine), Class: 32 * int(f.Class),
+		ByteOrder: byteOrder(f.BigEndian),
+		Segments:  []objectSegment{}, Symbols: []objectSymbols{},
 	}
 	if !f.ID.IsZero() {
 		info.BuildID = f.ID.String()
@@ -59,8 +60,11 @@ func newObjectInfo(path string, f *elf.File, packed string) *objectInfo {
 	}
 	for _, s := range f.Segments {
 		info.Segments = append(info.Segments, objectSegment{
-			Offset: fmt.Sprintf("%#x", uint64(s.Offset)), Address: fmt.Sprintf("%#x", uint64(s.Addr)),
-			FileSize: s.FileSize, MemSize: s.MemSize, Permission: segmentFlags(s.Flags),
+			Offset:     fmt.Sprintf("%#x", uint64(s.Offset)),
+			Address:    fmt.Sprintf("%#x", uint64(s.Addr)),
+			FileSize:   s.FileSize,
+			MemSize:    s.MemSize,
+			Permission: segmentFlags(s.Flags),
 		})
 	}
 	info.countSymbols(f)
@@ -70,8 +74,11 @@ func newObjectInfo(path string, f *elf.File, packed string) *objectInfo {
 // countSymbols counts each source of function symbols that the file has. One that
 // is damaged is a warning: the others still count.
 func (info *objectInfo) countSymbols(f *elf.File) {
-	info.count("symtab", func(visit func(elf.Symbol) bool) error { return f.Symbols(elf.Symtab, visit) })
-	info.count("dynsym", func(visit func(elf.Symbol) bool) error { return f.Symbols(elf.Dynsym, visit) })
+	table := func(f *elf.File, t elf.Table) func(func(elf.Symbol) bool) error {
+		return func(visit func(elf.Symbol) bool) error { return f.Symbols(t, visit) }
+	}
+	info.count("symtab", table(f, elf.Symtab))
+	info.count("dynsym", table(f, elf.Dynsym))
 	info.count("plt", f.PLT)
 	inner, release, err := f.DebugData()
 	if err != nil {
@@ -81,9 +88,7 @@ func (info *objectInfo) countSymbols(f *elf.File) {
 		return
 	}
 	defer release()
-	info.count("gnu_debugdata", func(visit func(elf.Symbol) bool) error {
-		return inner.Symbols(elf.Symtab, visit)
-	})
+	info.count("gnu_debugdata", table(inner, elf.Symtab))
 }
 
 func (info *objectInfo) count(source string, symbols func(func(elf.Symbol) bool) error) {
@@ -169,8 +174,8 @@ func (info *objectInfo) writeText(w io.Writer) error {
 	t.field("debuglink", info.DebugLink)
 	t.field("debugaltlink", info.AltLink)
 	for _, s := range info.Segments {
-		t.row("segment", fmt.Sprintf("%s offset %s, address %s, %#x bytes in the file, %#x in memory",
-			s.Permission, s.Offset, s.Address, s.FileSize, s.MemSize))
+		t.row("segment", fmt.Sprintf("%s offset %s, address %s, %#x bytes in the file, "+
+			"%#x in memory", s.Permission, s.Offset, s.Address, s.FileSize, s.MemSize))
 	}
 	for _, s := range info.Symbols {
 		t.row(s.Source, fmt.Sprintf("%d functions, %s", s.Functions, humanBytes(int64(s.Bytes))))

@@ -63,7 +63,8 @@ func addWorkFlags(fs *pflag.FlagSet, jobs *int, maxMemory *byteSize) {
 
 func (o *inputOptions) validate(args []string) error {
 	if len(args) == 0 {
-		return withHint(usagef("no capture is named"), "name the files that `perf record` or a profiler wrote")
+		return withHint(usagef("no capture is named"),
+			"name the files that `perf record` or a profiler wrote")
 	}
 	return checkJobs(o.jobs)
 }
@@ -99,7 +100,8 @@ func (a *app) openSession(ctx context.Context, o *inputOptions) (*session, error
 	default:
 		return nil, storeError(err)
 	}
-	if err := s.indexOverlay(ctx, slices.Concat(o.with, o.symfs, o.vmlinux), buildid.ID{}); err != nil {
+	err = s.indexOverlay(ctx, slices.Concat(o.with, o.symfs, o.vmlinux), buildid.ID{})
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -133,7 +135,8 @@ func (s *session) indexOverlay(ctx context.Context, paths []string, kernel build
 	s.a.partial = s.a.partial || len(sum.Problems) > 0
 	s.a.printProblems(sum.Problems)
 	if sum.Objects == 0 {
-		s.a.warn("no object in "+strings.Join(paths, ", "), "symbols come from ELF files and kallsyms texts")
+		s.a.warn("no object in "+strings.Join(paths, ", "),
+			"symbols come from ELF files and kallsyms texts")
 	}
 	return nil
 }
@@ -215,17 +218,17 @@ func captureError(err error) error {
 		return withHint(err, "a capture is what `perf record -g` or a pprof profiler writes; "+
 			"`symbolize info FILE` tells what a file is")
 	}
-	for _, unread := range []error{perfdata.ErrPipe, perfdata.ErrDirectory, perfdata.ErrCompressed} {
-		if errors.Is(err, unread) {
-			return withHint(err, "record into one plain file: `perf record -g -o perf.data`, without -z and --threads")
-		}
+	if errors.Is(err, perfdata.ErrPipe) || errors.Is(err, perfdata.ErrDirectory) ||
+		errors.Is(err, perfdata.ErrCompressed) {
+		return withHint(err, "record into one plain file: `perf record -g -o perf.data`, "+
+			"without -z and --threads")
 	}
 	return err
 }
 
 // checkEvent refuses an event that the capture does not have.
 func checkEvent(p *ingest.Profile, event string) error {
-	if event == "" || slices.ContainsFunc(p.Events, func(e ingest.Event) bool { return e.Name == event }) {
+	if event == "" || eventIndex(p, event) >= 0 {
 		return nil
 	}
 	return fmt.Errorf("%s: no event %q in it", strings.Join(p.Meta.Captures, ", "), event)
@@ -233,7 +236,8 @@ func checkEvent(p *ingest.Profile, event string) error {
 
 // load reads the captures, merges them, and names what can be named. It is for the
 // results that need no single samples.
-func (s *session) load(ctx context.Context, paths []string, opts ingest.Options) (*ingest.Profile, error) {
+func (s *session) load(ctx context.Context, paths []string, opts ingest.Options) (
+	*ingest.Profile, error) {
 	var profiles []*ingest.Profile
 	err := s.forEach(ctx, paths, opts, func(_ string, _ *ingest.Capture, p *ingest.Profile) error {
 		profiles = append(profiles, p)
@@ -292,7 +296,8 @@ func (s *session) addKallsyms(ctx context.Context, p *ingest.Profile) error {
 	}
 	var kernels []buildid.ID
 	for i := range p.Objects {
-		if o := &p.Objects[i]; o.Kind == ingest.Kernel && !o.ID.IsZero() && !slices.Contains(kernels, o.ID) {
+		o := &p.Objects[i]
+		if o.Kind == ingest.Kernel && !o.ID.IsZero() && !slices.Contains(kernels, o.ID) {
 			kernels = append(kernels, o.ID)
 		}
 	}
@@ -311,9 +316,14 @@ func (s *session) addKallsyms(ctx context.Context, p *ingest.Profile) error {
 // --event, else the first that has samples.
 func (s *session) event(p *ingest.Profile) int {
 	if s.o.event != "" {
-		return slices.IndexFunc(p.Events, func(e ingest.Event) bool { return e.Name == s.o.event })
+		return eventIndex(p, s.o.event)
 	}
 	return report.DefaultEvent(p)
+}
+
+// eventIndex returns the number of the event with this name, or -1.
+func eventIndex(p *ingest.Profile, name string) int {
+	return slices.IndexFunc(p.Events, func(e ingest.Event) bool { return e.Name == name })
 }
 
 // sayOtherEvents says which events a report of one event leaves out.

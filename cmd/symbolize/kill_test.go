@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	killRuns  = 5  // stores that are made and disturbed
-	killTimes = 3  // kills of each
-	killDirs  = 24 // directories of each half of the tree
-	killFiles = 12 // objects in each
+	killRuns  = 4  // stores that are made and disturbed
+	killTimes = 4  // kills of each
+	killDirs  = 16 // directories of each half of the tree
+	killFiles = 10 // objects in each
 )
 
 // TestKilledIndex kills `index` with SIGKILL at random moments, again and again,
@@ -172,7 +172,8 @@ func makeObjects(t *testing.T, dir string, number int) {
 		for f := range killFiles {
 			b := withBuildID(t, templates[number%len(templates)], fmt.Sprint("object ", number))
 			number++
-			if err := os.WriteFile(filepath.Join(sub, fmt.Sprint("object", f)), b, 0o644); err != nil {
+			path := filepath.Join(sub, fmt.Sprint("object", f))
+			if err := os.WriteFile(path, b, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}

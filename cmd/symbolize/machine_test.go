@@ -80,7 +80,8 @@ func (m *machine) run(t *testing.T, args []string) []string {
 	status := Main(t.Context(), env)
 	lines := splitLines(strings.ReplaceAll(out.String(), m.root, ""))
 	if status != exitOK {
-		t.Errorf("symbolize %s: exit status %d\n%s", strings.Join(args, " "), status, strings.Join(lines, "\n"))
+		t.Errorf("symbolize %s: exit status %d\n%s", strings.Join(args, " "), status,
+			strings.Join(lines, "\n"))
 	}
 	return lines
 }

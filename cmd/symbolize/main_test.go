@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,10 +41,12 @@ func TestFinishStatus(t *testing.T) {
 	}{
 		{"done", t.Context(), nil, false, exitOK, ""},
 		{"partial", t.Context(), nil, true, exitPartial, ""},
-		{"failed", t.Context(), errors.New("no way"), false, exitFailed, "symbolize: error: no way\n"},
+		{"failed", t.Context(), errors.New("no way"), false, exitFailed,
+			"symbolize: error: no way\n"},
 		{"failed wins over partial", t.Context(), errors.New("no way"), true, exitFailed,
 			"symbolize: error: no way\n"},
-		{"usage", t.Context(), usagef("bad flag"), false, exitUsage, "symbolize: error: bad flag\n"},
+		{"usage", t.Context(), usagef("bad flag"), false, exitUsage,
+			"symbolize: error: bad flag\n"},
 		{"said already", t.Context(), &exitError{code: exitUsage}, false, exitUsage, ""},
 		{"closed pipe", t.Context(), errors.Join(errBrokenPipe), false, exitOK, ""},
 		{"interrupted", canceled, context.Canceled, false, exitInterrupted,
@@ -52,8 +55,8 @@ func TestFinishStatus(t *testing.T) {
 			"symbolize: error: context canceled\n"},
 		{"hint", t.Context(), withHint(errors.New("locked"), "wait a %s", "bit"), false, exitFailed,
 			"symbolize: error: locked\nsymbolize: hint: wait a bit\n"},
-		{"full disk", t.Context(), &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, false,
-			exitFailed, "symbolize: error: write x: no space left on device\n" +
+		{"full disk", t.Context(), &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC},
+			false, exitFailed, "symbolize: error: write x: no space left on device\n" +
 				"symbolize: hint: free some space, or point --store or -o at another disk\n"},
 		{"hostile name", t.Context(), errors.New("\x1b[2J a\nb"), false, exitFailed,
 			"symbolize: error: ?[2J a; b\n"},
@@ -159,7 +162,8 @@ func TestOutputFileIsWholeOrNot(t *testing.T) {
 	if err := a.writeOutput(dir, false, good("x")); err == nil {
 		t.Error("a directory was written to")
 	}
-	if err := a.writeOutput(filepath.Join(dir, "no", "x"), false, good("x")); !os.IsNotExist(errors.Unwrap(err)) {
+	err := a.writeOutput(filepath.Join(dir, "no", "x"), false, good("x"))
+	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing directory: %v", err)
 	}
 	if err := a.writeOutput(os.DevNull, false, good("x")); err != nil {
@@ -301,8 +305,10 @@ func TestProgress(t *testing.T) {
 	pr.update()(indexer.Progress{Files: 77, Objects: 3, Done: 1})
 	pr.update()(indexer.Progress{Files: 99, Objects: 4, Done: 4})
 	pr.stop()
-	if got := stderr.String(); !strings.Contains(got, "indexing") || !strings.Contains(got, "4/4 objects, 99 files") {
-		t.Errorf("drew %q", got)
+	for _, want := range []string{"indexing", "4/4 objects, 99 files"} {
+		if got := stderr.String(); !strings.Contains(got, want) {
+			t.Errorf("drew %q, want %q in it", got, want)
+		}
 	}
 	var none *progress
 	none.stop()

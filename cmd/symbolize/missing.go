@@ -17,8 +17,8 @@ type missingOptions struct {
 	count  bool
 }
 
-const missingLong = `missing lists what could not be named in captures: by object and reason, heaviest first, each
-with the build ID and the command that would mend it.
+const missingLong = `missing lists what could not be named in captures: by object and reason,
+heaviest first, each with the build ID and the command that would mend it.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 130 interrupted.`
@@ -40,7 +40,7 @@ func newMissingCommand(a *app) *cobra.Command {
 	}
 	addFormatFlag(cmd, &o.format, formatText, formatJSON)
 	o.inputOptions.addFlags(cmd)
-	cmd.Flags().BoolVar(&o.count, "count", false, "count samples instead of adding up their periods")
+	addCountFlag(cmd.Flags(), &o.count)
 	return cmd
 }
 

@@ -29,9 +29,10 @@ type resolveOptions struct {
 	mode report.Mode // demangle parsed
 }
 
-const resolveLong = `resolve reads captures, joins their addresses with the store by build ID, and writes a named
-profile. A capture is a perf.data file, as perf record -g writes it, or a pprof profile whose
-mappings have build IDs. Several captures become one profile; --each keeps them apart.
+const resolveLong = `resolve reads captures, joins their addresses with the store by build ID, and
+writes a named profile. A capture is a perf.data file, as perf record -g writes it, or a
+pprof profile whose mappings have build IDs. Several captures become one profile; --each
+keeps them apart.
 
 The format is that of --format, else that of the -o file's name: .pb.gz pprof, .folded
 folded stacks, .json JSON lines, .txt the layout of perf script; else pprof. A file
@@ -65,19 +66,22 @@ func newResolveCommand(a *app) *cobra.Command {
 func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVarP(&o.output, "output", "o", "", "write to `FILE`; - is standard output, which is the default")
-	fs.StringVar(&o.format, "format", "", "`FORMAT`: pprof, folded, json or script (default by the name of -o)")
+	addOutputFlag(fs, &o.output)
+	fs.StringVar(&o.format, "format", "",
+		"`FORMAT`: pprof, folded, json or script (default by the name of -o)")
 	completeFixed(cmd, "format", resolveFormats)
 	fs.BoolVar(&o.each, "each", false,
 		"write a file for each capture: beside it, or in the directory that -o names")
 	o.inputOptions.addFlags(cmd)
-	fs.BoolVar(&o.count, "count", false, "count samples instead of adding up their periods")
+	addCountFlag(fs, &o.count)
 	fs.Float64Var(&o.minResolved, "min-resolved", 0,
 		"exit with 4 if less than `PCT` percent of the frames, by weight, have a name")
 	addLabelFlags(fs, &o.labels)
 	addDemangleFlag(cmd, &o.demangle)
-	fs.BoolVar(&o.annotate, "annotate", false, "folded: mark kernel and BPF frames with _[k], JITed ones with _[j]")
-	fs.BoolVar(&o.addresses, "addresses", false, "folded: unresolved frames with their offsets, [libc.so.6+0x27220]")
+	fs.BoolVar(&o.annotate, "annotate", false,
+		"folded: mark kernel and BPF frames with _[k], JITed ones with _[j]")
+	fs.BoolVar(&o.addresses, "addresses", false,
+		"folded: unresolved frames with their offsets, [libc.so.6+0x27220]")
 	fs.BoolVar(&o.noInlines, "no-inlines", false,
 		"leave out inlined calls; none are known yet, so that this changes nothing")
 }
@@ -130,7 +134,8 @@ func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) 
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(a.refuseTerminalAt(outputs[0], o.format), refuseOverwrite(paths, outputs)); err != nil {
+	err = cmp.Or(a.refuseTerminalAt(outputs[0], o.format), refuseOverwrite(paths, outputs))
+	if err != nil {
 		return err
 	}
 	s, err := a.openSession(ctx, &o.inputOptions)

@@ -41,7 +41,8 @@ func (o *resolveOptions) outputs(paths []string) ([]string, error) {
 			out[i] = filepath.Join(o.output, filepath.Base(out[i]))
 		}
 		if j := slices.Index(out[:i], out[i]); j >= 0 {
-			return nil, withHint(usagef("--each: %s and %s would both be written to %s", paths[j], p, out[i]),
+			return nil, withHint(
+				usagef("--each: %s and %s would both be written to %s", paths[j], p, out[i]),
 				"without -o each is written beside its capture")
 		}
 	}
@@ -141,7 +142,9 @@ func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error 
 		return r.a.writeOutput(outputs[0], false, func(w io.Writer) error { return run(w, paths) })
 	}
 	for i, path := range paths {
-		err := r.a.writeOutput(outputs[i], false, func(w io.Writer) error { return run(w, []string{path}) })
+		err := r.a.writeOutput(outputs[i], false, func(w io.Writer) error {
+			return run(w, []string{path})
+		})
 		if err != nil {
 			return err
 		}
@@ -149,7 +152,8 @@ func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error 
 	return nil
 }
 
-func (r *resolveRun) replay(ctx context.Context, w io.Writer, c *ingest.Capture, p *ingest.Profile) error {
+func (r *resolveRun) replay(ctx context.Context, w io.Writer, c *ingest.Capture,
+	p *ingest.Profile) error {
 	return report.Script(w, p, func(f func(*ingest.ReplaySample) error) error {
 		return c.Replay(ctx, f)
 	}, report.ScriptOptions{Demangler: r.demangler, Chains: chains(c.PerfData(), p)})
@@ -175,16 +179,18 @@ func (r *resolveRun) say(p *ingest.Profile) {
 	a := r.a
 	a.printWarnings(p)
 	c := report.NewCoverage(p, report.CoverageOptions{Count: r.o.count})
+	captures := strings.Join(p.Meta.Captures, " ")
 	if !a.quiet {
 		if r.o.each || r.o.format == formatScript {
-			fmt.Fprintf(a.env.Stderr, "capture    %s\n", ingest.Printable(strings.Join(p.Meta.Captures, ", ")))
+			fmt.Fprintf(a.env.Stderr, "capture    %s\n", oneLine(captures))
 		}
 		c.WriteSummary(a.env.Stderr) // there is nowhere to report a failure to
 	}
 	if c.Named < r.o.minResolved {
-		r.below = &exitError{code: exitUnresolved, err: withHint(
-			fmt.Errorf("%.2f%% of the frames have a name, --min-resolved asks for %v%%", c.Named, r.o.minResolved),
-			"`symbolize missing %s` says what would mend it", strings.Join(p.Meta.Captures, " "))}
+		err := fmt.Errorf("%.2f%% of the frames have a name, --min-resolved asks for %v%%",
+			c.Named, r.o.minResolved)
+		r.below = &exitError{code: exitUnresolved, err: withHint(err,
+			"`symbolize missing %s` says what would mend it", captures)}
 	}
 }
 

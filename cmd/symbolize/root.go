@@ -36,7 +36,8 @@ func Main(ctx context.Context, env *Env) int {
 	return a.finish(ctx, err)
 }
 
-const rootLong = `symbolize gives names to the addresses in profiles: offline, in batches, by build ID.
+const rootLong = `symbolize gives names to the addresses in profiles: offline, in batches, by
+build ID.
 
   symbolize index /usr/lib /usr/bin     put the symbols of this machine into the store
   symbolize resolve perf.data -o x.pb.gz   name a capture from any host

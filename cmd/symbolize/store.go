@@ -11,8 +11,8 @@ import (
 	"symbolize/store"
 )
 
-const storeLong = `store looks into the store and keeps it in order. The commands that read work on the newest
-published generation, also while another process writes.
+const storeLong = `store looks into the store and keeps it in order. The commands that read work
+on the newest published generation, also while another process writes.
 
 Exit status: 0 done; 1 failed, or verify found damage; 2 usage; 3 partial; 130 interrupted.`
 
@@ -54,7 +54,8 @@ func (a *app) withReader(body func(r *store.Reader) error) error {
 }
 
 // withWriter runs body on the store opened for writing, and publishes.
-func (a *app) withWriter(ctx context.Context, wait time.Duration, body func(w *store.Writer) error) error {
+func (a *app) withWriter(ctx context.Context, wait time.Duration,
+	body func(w *store.Writer) error) error {
 	path, err := a.storePath()
 	if err != nil {
 		return err
@@ -67,7 +68,8 @@ func (a *app) withWriter(ctx context.Context, wait time.Duration, body func(w *s
 }
 
 // withExisting is withWriter for commands that make no store where there is none.
-func (a *app) withExisting(ctx context.Context, wait time.Duration, body func(w *store.Writer) error) error {
+func (a *app) withExisting(ctx context.Context, wait time.Duration,
+	body func(w *store.Writer) error) error {
 	path, err := a.storePath()
 	if err != nil {
 		return err
@@ -84,5 +86,6 @@ func (a *app) withExisting(ctx context.Context, wait time.Duration, body func(w 
 }
 
 func addLockFlag(fs *pflag.FlagSet, wait *time.Duration) {
-	fs.DurationVar(wait, "lock-timeout", defaultLockTimeout, "wait so long for another writer; 0: not at all")
+	fs.DurationVar(wait, "lock-timeout", defaultLockTimeout,
+		"wait so long for another writer; 0: not at all")
 }

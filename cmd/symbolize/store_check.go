@@ -70,9 +70,10 @@ func newStoreStatsCommand(a *app) *cobra.Command {
 
 func newStoreStats(path string, s *store.Stats) *storeStats {
 	st := &storeStats{
-		Store: path, Objects: s.Objects, Kinds: make(map[string]int), Quality: make(map[string]int),
-		Sources: make(map[string]storedTables), NoLayout: s.NoLayout, Dirs: s.Dirs, Files: s.PathRows,
-		Damaged: s.Damaged, Size: s.Size, Captured: s.RawStored, Disk: s.Disk, Generations: s.Generations,
+		Store: path, Objects: s.Objects, Kinds: make(map[string]int),
+		Quality: make(map[string]int), Sources: make(map[string]storedTables),
+		NoLayout: s.NoLayout, Dirs: s.Dirs, Files: s.PathRows, Damaged: s.Damaged,
+		Size: s.Size, Captured: s.RawStored, Disk: s.Disk, Generations: s.Generations,
 	}
 	for k, n := range s.Kinds {
 		st.Kinds[k.String()] = n
@@ -93,11 +94,12 @@ func (s *storeStats) writeText(w io.Writer) error {
 	t.field("quality", countInts(s.Quality))
 	for _, kind := range slices.Sorted(maps.Keys(s.Sources)) {
 		src := s.Sources[kind]
-		t.row(kind, fmt.Sprintf("%d tables, %d functions, %s of code, %s stored", src.Count, src.Functions,
-			humanBytes(int64(src.Named)), humanBytes(src.Size)))
+		t.row(kind, fmt.Sprintf("%d tables, %d functions, %s of code, %s stored", src.Count,
+			src.Functions, humanBytes(int64(src.Named)), humanBytes(src.Size)))
 	}
 	if s.NoLayout > 0 {
-		t.row("no layout", fmt.Sprintf("%d objects of which only debug files are indexed", s.NoLayout))
+		t.row("no layout",
+			fmt.Sprintf("%d objects of which only debug files are indexed", s.NoLayout))
 	}
 	t.row("files", fmt.Sprintf("%d known in %d directories", s.Files, s.Dirs))
 	if s.Captured > 0 {
@@ -124,9 +126,9 @@ func newStoreVerifyCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
 		Short: "Read everything back and check it",
-		Long: "verify reads the whole newest generation: checksums, the invariants of the tables, path rows. Damage\n" +
-			"makes it exit with 1; conflicts (two files of one build ID with different symbols) and leftovers of\n" +
-			"interrupted runs are only reported.",
+		Long: `verify reads the whole newest generation: checksums, the invariants of the tables,
+path rows. Damage makes it exit with 1; conflicts (two files of one build ID with different
+symbols) and leftovers of interrupted runs are only reported.`,
 		Args: cobra.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			return a.withReader(func(r *store.Reader) error { return runStoreVerify(ctx, a, r) })
@@ -167,8 +169,9 @@ func newStoreDigestCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "digest",
 		Short: "Print a hash over the contents: equal stores, equal digests",
-		Long: "digest prints the SHA-256 over the sorted contents: objects, layouts, sources, tables. Paths and times\n" +
-			"are left out, so that two machines with the same files have the same digest.",
+		Long: `digest prints the SHA-256 over the sorted contents: objects, layouts, sources,
+tables. Paths and times are left out, so that two machines with the same files have the same
+digest.`,
 		Args: cobra.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			return a.withReader(func(r *store.Reader) error {

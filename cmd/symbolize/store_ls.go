@@ -39,8 +39,9 @@ type storedSource struct {
 
 func newStoredObject(m *store.Manifest) *storedObject {
 	o := &storedObject{
-		BuildID: m.ID.String(), Kind: m.Kind.String(), Quality: qualityText(m.Quality()), Size: m.Size(),
-		Layout: len(m.Layout)+len(m.Sections) > 0, Sources: []storedSource{}, manifest: m,
+		BuildID: m.ID.String(), Kind: m.Kind.String(), Quality: qualityText(m.Quality()),
+		Size: m.Size(), Layout: len(m.Layout)+len(m.Sections) > 0,
+		Sources: []storedSource{}, manifest: m,
 	}
 	for _, s := range m.Sources {
 		if o.Path == "" {
@@ -48,7 +49,8 @@ func newStoredObject(m *store.Manifest) *storedObject {
 		}
 		o.Sources = append(o.Sources, storedSource{
 			Kind: s.Kind.String(), Functions: s.Funcs, Named: s.Named, Size: s.Size,
-			Producer: s.Producer, Digest: fmt.Sprintf("%x", s.Digest), Path: s.Path, Captured: s.RawSize,
+			Producer: s.Producer, Digest: fmt.Sprintf("%x", s.Digest), Path: s.Path,
+			Captured: s.RawSize,
 		})
 	}
 	return o
@@ -66,13 +68,16 @@ func newStoreLsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX|TEXT…]",
 		Short: "List the objects: build ID, kind, quality, size, path",
-		Long: "ls lists the objects of the store, sorted by build ID. Arguments leave those whose build ID begins\n" +
-			"with one of them or whose path contains one. Quality is the best kind of source an object has.",
+		Long: `ls lists the objects of the store, sorted by build ID. Arguments leave those whose
+build ID begins with one of them or whose path contains one. Quality is the best kind of
+source that an object has.`,
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err
 			}
-			return a.withReader(func(r *store.Reader) error { return runStoreLs(ctx, a, r, format, args) })
+			return a.withReader(func(r *store.Reader) error {
+				return runStoreLs(ctx, a, r, format, args)
+			})
 		}),
 	}
 	addFormatFlag(cmd, &format, formatText, formatJSON)
@@ -130,8 +135,9 @@ func newStoreShowCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show BUILD-ID",
 		Short: "Show what the store knows of one object",
-		Long: "show prints the sources and the layout of the object with this build ID; a prefix will do. With\n" +
-			"--functions it prints the functions of each source, in the order in which sources are asked.",
+		Long: `show prints the sources and the layout of the object with this build ID; a prefix
+will do. With --functions it prints the functions of each source, in the order in which
+sources are asked.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
@@ -155,7 +161,8 @@ func newStoreShowCommand(a *app) *cobra.Command {
 		}),
 	}
 	addFormatFlag(cmd, &format, formatText, formatJSON)
-	cmd.Flags().BoolVar(&functions, "functions", false, "print all functions: source, address, size, name")
+	cmd.Flags().BoolVar(&functions, "functions", false,
+		"print all functions: source, address, size, name")
 	return cmd
 }
 
@@ -174,7 +181,8 @@ func findByPrefix(r *store.Reader, prefix string) (*store.Manifest, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, withHint(fmt.Errorf("no object %s in the store", prefix), "`symbolize store ls` lists them")
+		return nil, withHint(fmt.Errorf("no object %s in the store", prefix),
+			"`symbolize store ls` lists them")
 	case 1:
 		return found[0], nil
 	}
@@ -193,8 +201,9 @@ func writeObject(w io.Writer, o *storedObject) error {
 		t.row("machine", machineText(m.Machine, m.Class, m.BigEndian))
 	}
 	for _, s := range m.Layout {
-		t.row("segment", fmt.Sprintf("offset %#x, address %#x, %#x bytes in the file, %#x in memory, %s",
-			uint64(s.Offset), uint64(s.Addr), s.FileSize, s.MemSize, segmentFlags(s.Flags)))
+		t.row("segment", fmt.Sprintf("%s offset %#x, address %#x, %#x bytes in the file, "+
+			"%#x in memory", segmentFlags(s.Flags), uint64(s.Offset), uint64(s.Addr),
+			s.FileSize, s.MemSize))
 	}
 	for _, s := range m.Sections {
 		t.row("section", fmt.Sprintf("%s at %#x, %#x bytes", s.Name, uint64(s.Addr), s.Size))

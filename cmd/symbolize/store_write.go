@@ -18,8 +18,8 @@ func newStoreRebuildCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Make the tables of captured inputs anew",
-		Long: "rebuild makes the tables of inputs that the store keeps, as kallsyms texts, anew with this version's\n" +
-			"decoders. Tables of files are made anew by `symbolize index`, which reads the files again.",
+		Long: `rebuild makes the tables of inputs that the store keeps, as kallsyms texts, anew with
+this version's decoders. Tables of files are made anew by index, which reads them again.`,
 		Args: cobra.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			return a.withExisting(ctx, wait, func(w *store.Writer) error {
@@ -29,7 +29,8 @@ func newStoreRebuildCommand(a *app) *cobra.Command {
 				})
 				if res != nil {
 					a.reportErrors(res.Problems, 0)
-					a.note(fmt.Sprintf("%d captured inputs, %d tables have changed", res.Sources, res.Changed))
+					a.note(fmt.Sprintf("%d captured inputs, %d tables have changed",
+						res.Sources, res.Changed))
 				}
 				return err
 			})
@@ -56,9 +57,10 @@ func newStoreGCCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "Drop what serves nobody, and what is damaged",
-		Long: "gc copies what is whole and named into a fresh database: leftovers of interrupted runs, damaged tables\n" +
-			"and path rows of vanished files stay behind. With --unreferenced objects go too that no file the\n" +
-			"store knows has any more; kernels and captured inputs stay, they cannot be made again.",
+		Long: `gc copies what is whole and named into a fresh database: leftovers of interrupted
+runs, damaged tables and path rows of vanished files stay behind. With --unreferenced objects go
+too that no file the store knows has any more; kernels and captured inputs stay, they
+cannot be made again.`,
 		Args: cobra.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			return a.withExisting(ctx, wait, func(w *store.Writer) error {
@@ -71,14 +73,15 @@ func newStoreGCCommand(a *app) *cobra.Command {
 		}),
 	}
 	addLockFlag(cmd.Flags(), &wait)
-	cmd.Flags().BoolVar(&unreferenced, "unreferenced", false, "drop objects that no file has any more")
+	cmd.Flags().BoolVar(&unreferenced, "unreferenced", false,
+		"drop objects that no file has any more")
 	return cmd
 }
 
 func gcText(r *store.GCResult) string {
-	return fmt.Sprintf("%d objects kept; dropped: %d objects, %d superseded tables, %d damaged values, "+
-		"%d path rows; disk %s, was %s", r.Objects, r.Dropped, r.Superseded, r.Damaged, r.RowsDropped,
-		humanBytes(r.After), humanBytes(r.Before))
+	return fmt.Sprintf("%d objects kept; dropped: %d objects, %d superseded tables, "+
+		"%d damaged values, %d path rows; disk %s, was %s", r.Objects, r.Dropped, r.Superseded,
+		r.Damaged, r.RowsDropped, humanBytes(r.After), humanBytes(r.Before))
 }
 
 func newStoreExportCommand(a *app) *cobra.Command {
@@ -94,11 +97,13 @@ func newStoreExportCommand(a *app) *cobra.Command {
 				}
 			}
 			return a.withReader(func(r *store.Reader) error {
-				return a.writeOutput(output, true, func(w io.Writer) error { return r.Export(ctx, w) })
+				return a.writeOutput(output, true, func(w io.Writer) error {
+					return r.Export(ctx, w)
+				})
 			})
 		}),
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write to `FILE`; - is standard output, which is the default")
+	addOutputFlag(cmd.Flags(), &output)
 	return cmd
 }
 

@@ -27,12 +27,14 @@ func storeError(err error) error {
 	case errors.Is(err, store.ErrVersion):
 		return withHint(err, "use the newer symbolize that wrote it, or name another with --store")
 	case errors.Is(err, store.ErrLocked):
-		return withHint(err, "wait until it is done; --lock-timeout says how long, --store names another")
+		return withHint(err, "wait until it is done; --lock-timeout says how long, "+
+			"--store names another")
 	case errors.Is(err, store.ErrNoSpace):
 		return withHint(err, "free some space, or name a store on another disk with --store; "+
 			"what was written before is whole")
 	case errors.Is(err, store.ErrDamaged):
-		return withHint(err, "`symbolize store verify` says what is lost; index into another --store")
+		return withHint(err, "`symbolize store verify` says what is lost; "+
+			"index into another --store")
 	}
 	return err
 }

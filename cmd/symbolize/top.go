@@ -25,8 +25,9 @@ type topOptions struct {
 	mode report.Mode // demangle parsed
 }
 
-const topLong = `top prints a table of functions: flat is what was sampled in the function itself, cum what was
-sampled in it and in what it called. It takes captures, and pprof files that resolve wrote.
+const topLong = `top prints a table of functions: flat is what was sampled in the function itself,
+cum what was sampled in it and in what it called. It takes captures, and pprof files that
+resolve wrote.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 130 interrupted.`
@@ -61,7 +62,7 @@ func (o *topOptions) addFlags(cmd *cobra.Command) {
 	completeFixed(cmd, "sort", topSorts)
 	addFormatFlag(cmd, &o.format, formatText, formatJSON)
 	o.inputOptions.addFlags(cmd)
-	fs.BoolVar(&o.count, "count", false, "count samples instead of adding up their periods")
+	addCountFlag(fs, &o.count)
 	addDemangleFlag(cmd, &o.demangle)
 }
 
