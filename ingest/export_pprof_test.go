@@ -3,7 +3,7 @@ package ingest
 // For the tests of pprof files, which lie outside the package because they use
 // packages that import it.
 var (
-	ReadPprofForTest   = readPprofWith
+	ReadPprofForTest   = readPprof
 	UnzipPprofForTest  = unzipPprof
 	PprofMemoryForTest = pprofMemory
 )

@@ -57,8 +57,10 @@ const maxPprofFile = 1 << 30
 type Capture struct {
 	path  string
 	opts  Options
-	file  *os.File
-	mtime time.Time
+	file  io.Closer
+	r     io.ReaderAt
+	size  int64
+	mtime time.Time // zero if not known
 	perf  *perfdata.File
 
 	chunkSize int64 // of the second pass; small in tests
@@ -80,16 +82,16 @@ func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Capture{path: path, opts: opts, file: f, chunkSize: chunkSize}
-	if err := c.sniff(); err != nil {
+	c := &Capture{path: path, opts: opts, file: f, r: f, chunkSize: chunkSize}
+	if err := c.sniff(f); err != nil {
 		f.Close()
 		return nil, withHint(err)
 	}
 	return c, nil
 }
 
-func (c *Capture) sniff() error {
-	info, err := c.file.Stat()
+func (c *Capture) sniff(f *os.File) error {
+	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
@@ -102,32 +104,33 @@ func (c *Capture) sniff() error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s: %w: it is no regular file, and a capture is read twice", c.path, ErrNotCapture)
 	}
-	c.mtime = info.ModTime()
+	c.mtime, c.size = info.ModTime(), info.Size()
 	head := make([]byte, 512)
-	n, err := c.file.ReadAt(head, 0)
+	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	head = head[:n]
 	switch {
 	case perfdata.IsPerfData(head):
-		c.perf, err = perfdata.Open(c.path, c.file, info.Size())
+		c.perf, err = perfdata.Open(c.path, f, c.size)
 		return err
 	case looksGzipped(head), looksLikePprof(head):
-		return c.openPprof(info.Size())
+		return c.openPprof()
 	}
 	return fmt.Errorf("%s: %w: %s", c.path, ErrNotCapture, looksLike(head))
 }
 
-func (c *Capture) openPprof(size int64) error {
-	if size > maxPprofFile {
-		return fmt.Errorf("%s: pprof file of %d MiB, over the limit of %d MiB", c.path, size>>20, maxPprofFile>>20)
+func (c *Capture) openPprof() error {
+	if c.size > maxPprofFile {
+		return fmt.Errorf("%s: pprof file of %d MiB, over the limit of %d MiB",
+			c.path, c.size>>20, maxPprofFile>>20)
 	}
-	data, err := io.ReadAll(io.NewSectionReader(c.file, 0, size))
+	data, err := io.ReadAll(io.NewSectionReader(c.r, 0, c.size))
 	if err != nil {
 		return err
 	}
-	c.profile, err = readPprofWith(c.path, data, c.opts)
+	c.profile, err = readPprof(c.path, data, c.opts)
 	return err
 }
 
@@ -226,6 +229,11 @@ func (c *Capture) fold(ctx context.Context) (*Profile, error) {
 		return nil, err
 	}
 	f := folder{capture: c, collector: col, workers: workers}
+	if c.opts.PerfMap != nil {
+		if f.contentID, err = c.contentID(); err != nil {
+			return nil, err
+		}
+	}
 	c.profile, c.number = f.profile()
 	c.collect = col
 	return c.profile, nil

@@ -88,25 +88,14 @@ func (e *pprofEncoder) valueType(field int, typ, unit string) {
 func (e *pprofEncoder) samples(cols []column) {
 	p := e.p
 	rows := sortByStack(p)
-	var labels pprofLabels
-	labels.init(e, p)
+	labels := newPprofLabels(e)
 	values := make([]uint64, len(cols))
 	countCol, weightCol := columnIndex(cols, len(p.Events))
-	named := namedLocations(p)
+	stack := pprofStack{p: p, named: namedLocations(p)}
 	event := uint16(defaultEvent(p))
-	var locs []byte
-	frames, namedFrames := 0, 0
 	for i := 0; i < len(rows); {
 		s := &p.Samples[rows[i]]
-		if i == 0 || s.Stack != p.Samples[rows[i-1]].Stack {
-			locs, namedFrames = locs[:0], 0
-			stack := p.Stack(s.Stack)
-			for _, l := range stack {
-				locs = appendVarint(locs, uint64(l)+1)
-				namedFrames += int(named[l])
-			}
-			frames = len(stack)
-		}
+		stack.set(s.Stack)
 		clear(values)
 		for ; i < len(rows); i++ {
 			t := &p.Samples[rows[i]]
@@ -118,21 +107,44 @@ func (e *pprofEncoder) samples(cols []column) {
 			}
 			values[weightCol[t.Event]] += t.Weight
 			if t.Event == event {
-				e.allWeight += float64(frames) * float64(t.Weight)
-				e.namedWeight += float64(namedFrames) * float64(t.Weight)
+				e.allWeight += float64(stack.frames) * float64(t.Weight)
+				e.namedWeight += float64(stack.namedFrames) * float64(t.Weight)
 			}
 		}
 		if !slices.ContainsFunc(values, func(v uint64) bool { return v != 0 }) {
 			continue // readers drop it
 		}
-		e.msg = appendBytes(e.msg[:0], 1, locs)
+		e.msg = appendBytes(e.msg[:0], 1, stack.packed)
 		e.sub = e.sub[:0]
 		for _, v := range values {
 			e.sub = appendVarint(e.sub, v)
 		}
-		e.msg = appendBytes(e.msg, 2, e.sub)
-		e.msg = labels.append(e.msg, s)
+		e.msg = labels.append(appendBytes(e.msg, 2, e.sub), s)
 		e.out.message(profSample, e.msg)
+	}
+}
+
+// pprofStack holds the stack of the sample that is being written.
+type pprofStack struct {
+	p           *Profile
+	named       []byte // by location
+	packed      []byte // its location ids
+	current     StackID
+	frames      int
+	namedFrames int
+}
+
+// set makes s the current stack; samples with the same one follow each other.
+func (k *pprofStack) set(s StackID) {
+	if k.packed != nil && s == k.current {
+		return
+	}
+	k.current, k.packed, k.namedFrames = s, k.packed[:0], 0
+	locs := k.p.Stack(s)
+	k.frames = len(locs)
+	for _, l := range locs {
+		k.packed = appendVarint(k.packed, uint64(l)+1)
+		k.namedFrames += int(k.named[l])
 	}
 }
 
@@ -218,9 +230,8 @@ type pprofLabels struct {
 	sub                 []byte
 }
 
-func (l *pprofLabels) init(e *pprofEncoder, p *Profile) {
-	l.e = e
-	l.comms = make([]uint64, len(p.Strings))
+func newPprofLabels(e *pprofEncoder) *pprofLabels {
+	return &pprofLabels{e: e, comms: make([]uint64, len(e.p.Strings))}
 }
 
 // append writes the labels of a sample; those that folding left out are absent.

@@ -67,13 +67,15 @@ func TestLivePprof(t *testing.T) {
 	file := writeLive(t, all, filepath.Join(dir, "all.pb.gz"), layouts)
 	run(t, "go", "tool", "pprof", "-top", file)
 	run(t, "go", "tool", "pprof", "-traces", file)
-	list := run(t, "go", "tool", "pprof", "-sample_index=samples", "-symbolize=local:force", "-list", "^spin$", file)
+	list := run(t, "go", "tool", "pprof", "-sample_index=samples", "-symbolize=local:force",
+		"-list", "^spin$", file)
 	if !regexp.MustCompile(`(?m)^ *400 +400 +4:.*sink \+= i;`).MatchString(list) {
 		t.Errorf("-list:\n%s", list)
 	}
 }
 
-func writeLive(t *testing.T, b *profilebuild.Builder, file string, layouts map[string][]ingest.PprofSegment) string {
+func writeLive(t *testing.T, b *profilebuild.Builder, file string,
+	layouts map[string][]ingest.PprofSegment) string {
 	t.Helper()
 	p := b.Profile()
 	data := write(t, p, ingest.PprofOptions{Layout: func(o ingest.ObjectID) []ingest.PprofSegment {
@@ -86,7 +88,8 @@ func writeLive(t *testing.T, b *profilebuild.Builder, file string, layouts map[s
 }
 
 // addProgram adds 100 samples at the second instruction of spin, or one near it.
-func addProgram(t *testing.T, b *profilebuild.Builder, program string, layouts map[string][]ingest.PprofSegment) addr.Addr {
+func addProgram(t *testing.T, b *profilebuild.Builder, program string,
+	layouts map[string][]ingest.PprofSegment) addr.Addr {
 	t.Helper()
 	f, err := os.Open(program)
 	if err != nil {
@@ -108,11 +111,13 @@ func addProgram(t *testing.T, b *profilebuild.Builder, program string, layouts m
 		if s.Flags&1 == 0 {
 			continue
 		}
-		layouts[program] = append(layouts[program], ingest.PprofSegment{Offset: s.Offset, Size: s.MemSize})
+		layouts[program] = append(layouts[program], ingest.PprofSegment{Offset: s.Offset,
+			Size: s.MemSize})
 		if at >= s.Addr && uint64(at-s.Addr) < s.MemSize {
 			place := profilebuild.Place{Object: o, Offset: s.Offset + addr.Offset(at-s.Addr)}
 			b.Name(place, 4, profilebuild.Frame{Name: "spin"})
-			b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 100, Weight: 100, Stack: []profilebuild.Place{place}})
+			b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 100, Weight: 100,
+				Stack: []profilebuild.Place{place}})
 		}
 	}
 	return at
@@ -123,7 +128,8 @@ func addProgram(t *testing.T, b *profilebuild.Builder, program string, layouts m
 func secondInstruction(t *testing.T, program string) addr.Addr {
 	t.Helper()
 	seen := 0
-	for line := range strings.Lines(run(t, "objdump", "-d", "--no-show-raw-insn", "--disassemble=spin", program)) {
+	for line := range strings.Lines(run(t, "objdump", "-d", "--no-show-raw-insn",
+		"--disassemble=spin", program)) {
 		var at uint64
 		if _, err := fmt.Sscanf(strings.TrimSpace(line), "%x:", &at); err == nil {
 			if seen++; seen == 3 {

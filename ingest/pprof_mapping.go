@@ -208,7 +208,8 @@ func perfMapMapping(id ObjectID, locs []Location) pprofMapping {
 
 // otherMapping is the one mapping of a module, a JITed function or of addresses
 // that say nothing.
-func otherMapping(o *Object, id ObjectID, opts *PprofOptions, locs []Location, base uint64) pprofMapping {
+func otherMapping(o *Object, id ObjectID, opts *PprofOptions, locs []Location,
+	base uint64) pprofMapping {
 	end := uint64(locs[len(locs)-1].Offset) + 1
 	switch o.Kind {
 	case JIT:
@@ -223,7 +224,8 @@ func otherMapping(o *Object, id ObjectID, opts *PprofOptions, locs []Location, b
 			end = max(end, uint64(s.Offset)+s.Len)
 		}
 	}
-	return pprofMapping{object: id, start: base, limit: base + roundSegment(0, end).Len, delta: base}
+	return pprofMapping{object: id, start: base, limit: base + roundSegment(0, end).Len,
+		delta: base}
 }
 
 func kernelShift(opts *PprofOptions, id ObjectID) (addr.Offset, bool) {

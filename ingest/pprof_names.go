@@ -28,8 +28,9 @@ func (r *pprofReader) readNames(places []place) {
 			if !ok {
 				id = FuncID(len(funcs))
 				index[key{pl.object, ln.Function}] = id
-				funcs = append(funcs, Function{Object: pl.object, SystemName: systemName(ln.Function),
-					File: ln.Function.Filename, StartLine: clampLine(ln.Function.StartLine)})
+				funcs = append(funcs, Function{Object: pl.object,
+					SystemName: systemName(ln.Function),
+					File:       ln.Function.Filename, StartLine: clampLine(ln.Function.StartLine)})
 			}
 			n.Frames = append(n.Frames, Frame{Func: id, Line: clampLine(ln.Line),
 				Column: clampLine(ln.Column), Inlined: k < len(pl.lines)-1})

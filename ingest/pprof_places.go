@@ -16,55 +16,67 @@ import (
 // objectOfMapping says which object a pprof mapping is of, and what to subtract
 // from its addresses (modulo 2^64) to get Offsets.
 func objectOfMapping(m *profile.Mapping) (o Object, base uint64) {
-	file := m.File
 	base = m.Start - m.Offset
 	if id, err := buildid.Parse(m.BuildID); err == nil {
 		o.ID, o.IDSource = id, IDRecorded
 	}
-	seg := SegmentRef{Offset: addr.Offset(m.Offset), Len: m.Limit - m.Start}
-	if m.Limit <= m.Start {
-		seg.Len = 0
+	size := m.Limit - m.Start
+	if m.Limit < m.Start {
+		size = 0
 	}
-	inner, bracketed := unbracket(file)
-	switch {
-	case strings.HasPrefix(file, kernelMapName):
-		o.Kind, o.RefSymbol = Kernel, file[len(kernelMapName):]
-		file = kernelMapName
+	file := m.File
+	o.Kind, o.Kernel = kindOfMapping(m, o.ID), NoObject
+	switch o.Kind {
+	case Kernel:
 		base = kernelBase(m)
-	case isVmlinux(file) && m.Start>>63 != 0:
-		o.Kind = Kernel
-		base = kernelBase(m)
-	case file == "[vdso]", strings.HasPrefix(path.Base(file), "linux-vdso"):
-		o.Kind = VDSO
-	case o.ID.Space() == buildid.JIT, strings.HasPrefix(inner, "bpf_"):
-		o.Kind, o.Length, file = JIT, seg.Len, inner
-		seg.Len = 0
-		o.Symbol = inner
+		if ref, ok := strings.CutPrefix(file, kernelMapName); ok {
+			file, o.RefSymbol = kernelMapName, ref
+		}
+	case JIT:
+		file, _ = unbracket(file)
+		o.Symbol, o.Length = file, size
 		base = m.Start
-	case strings.HasPrefix(file, "[guest"):
-		o.Kind = Guest
-	case file == HypervisorPath:
-		o.Kind = Hypervisor
-	case file == UnmappedPath, file == UnmappedKernelPath:
-		o.Kind = Unmapped
-	case file == NoStackPath:
-		o.Kind = NoStack
-	case isAnonymousName(file) && o.ID.IsZero():
-		o.Kind = Anonymous
-	case bracketed && file != VsyscallPath, strings.Contains(path.Base(file), ".ko"):
-		o.Kind = Module
-	default:
-		if pid, ok := perfMapPID(file); ok {
-			o.Kind, o.PID = PerfMap, pid
+	case PerfMap:
+		o.PID, _ = perfMapPID(file)
+	case ELF, VDSO, Module:
+		if size > 0 {
+			o.Segments = []SegmentRef{{Offset: addr.Offset(m.Offset), Len: size}}
 		}
 	}
 	o.File.Path = strings.TrimSuffix(file, deletedSuffix)
 	o.File.Deleted = o.File.Path != file
-	if seg.Len > 0 && (o.Kind == ELF || o.Kind == VDSO || o.Kind == Module) {
-		o.Segments = []SegmentRef{seg}
-	}
-	o.Kernel = NoObject
 	return o, base
+}
+
+// kindOfMapping tells the kind of object by the names that perf, other profilers
+// and WritePprof give.
+func kindOfMapping(m *profile.Mapping, id buildid.ID) ObjectKind {
+	file, base := m.File, path.Base(m.File)
+	inner, bracketed := unbracket(file)
+	_, isPerfMap := perfMapPID(file)
+	switch {
+	case strings.HasPrefix(file, kernelMapName), isVmlinux(base) && m.Start>>63 != 0:
+		return Kernel
+	case file == "[vdso]", strings.HasPrefix(base, "linux-vdso"):
+		return VDSO
+	case id.Space() == buildid.JIT, strings.HasPrefix(inner, "bpf_"):
+		return JIT
+	case strings.HasPrefix(file, "[guest"):
+		return Guest
+	case file == HypervisorPath:
+		return Hypervisor
+	case file == UnmappedPath, file == UnmappedKernelPath:
+		return Unmapped
+	case file == NoStackPath:
+		return NoStack
+	case isAnonymousName(file) && id.IsZero():
+		return Anonymous
+	case bracketed && file != VsyscallPath, strings.Contains(base, ".ko"):
+		return Module
+	case isPerfMap:
+		return PerfMap
+	}
+	return ELF
 }
 
 const (
@@ -89,8 +101,7 @@ func unbracket(s string) (inner string, ok bool) {
 	return s, false
 }
 
-func isVmlinux(file string) bool {
-	base := path.Base(file)
+func isVmlinux(base string) bool {
 	return base == "vmlinux" || strings.HasPrefix(base, "vmlinux-")
 }
 
@@ -100,7 +111,8 @@ func isAnonymousName(file string) bool {
 	if file == "" || file == "[heap]" || file == "[anon]" {
 		return true
 	}
-	for _, p := range []string{"//anon", "[stack", "[anon:", "/SYSV", "/dev/zero", "/anon_hugepage", "/memfd:"} {
+	for _, p := range []string{"//anon", "[stack", "[anon:", "/SYSV", "/dev/zero", "/anon_hugepage",
+		"/memfd:"} {
 		if strings.HasPrefix(file, p) {
 			return true
 		}
@@ -239,7 +251,8 @@ func (r *pprofReader) readObjects(bases map[*profile.Mapping]uint64) map[*profil
 		}
 		owner[m], bases[m] = i, base
 	}
-	if slices.ContainsFunc(r.prof.Location, func(l *profile.Location) bool { return l.Mapping == nil }) {
+	if slices.ContainsFunc(r.prof.Location,
+		func(l *profile.Location) bool { return l.Mapping == nil }) {
 		owner[nil] = len(objects)
 		objects = append(objects, Object{Kind: Unmapped, Kernel: NoObject, Reason: OutsideMapping})
 	}
@@ -263,7 +276,10 @@ func (r *pprofReader) numberObjects(objects []Object) []ObjectID {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return CompareObjects(&objects[a], &objects[b]) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		return CompareObjects(&objects[a],
+			&objects[b])
+	})
 	number := make([]ObjectID, len(objects))
 	kernel := NoObject
 	kernels := 0

@@ -23,19 +23,20 @@ const (
 	maxPprofMemory = 8 << 30
 )
 
-// readPprofWith decodes a pprof file, gzipped or not, with the filters and labels
+// readPprof decodes a pprof file, gzipped or not, with the filters and labels
 // of opts. Objects come from its mappings, Locations from its addresses, taken as
 // they are. Function names that it brings are kept in Names; locations without
 // one, and those that WritePprof marked as unresolved, are left to resolve. The
 // data is not kept.
-func readPprofWith(name string, data []byte, opts Options) (*Profile, error) {
+func readPprof(name string, data []byte, opts Options) (*Profile, error) {
 	data, err := unzipPprof(name, data, maxPprofSize)
 	if err != nil {
 		return nil, err
 	}
 	if need := pprofMemory(data); need > maxPprofMemory {
 		return nil, &decode.Error{Name: name, Reason: fmt.Sprintf(
-			"profile would take about %d MiB to decode, over the limit of %d MiB", need>>20, maxPprofMemory>>20)}
+			"profile would take about %d MiB to decode, over the limit of %d MiB", need>>20,
+			maxPprofMemory>>20)}
 	}
 	prof, err := profile.ParseUncompressed(data)
 	if err == nil {
@@ -65,7 +66,8 @@ func unzipPprof(name string, data []byte, limit int64) ([]byte, error) {
 		err = fmt.Errorf("more than %d bytes when unpacked", limit)
 	}
 	if err != nil {
-		return nil, &decode.Error{Name: name, Offset: int64(out.Len()), Reason: "gzip: " + err.Error()}
+		return nil, &decode.Error{Name: name, Offset: int64(out.Len()),
+			Reason: "gzip: " + err.Error()}
 	}
 	return out.Bytes(), nil
 }
@@ -176,7 +178,8 @@ func (r *pprofReader) readEvents() {
 			cols.weight = i + 1
 			i++
 		}
-		if pt := r.prof.PeriodType; pt != nil && pt.Type == ev.Name && pt.Unit == ev.Unit && r.prof.Period > 0 {
+		if pt := r.prof.PeriodType; pt != nil && pt.Type == ev.Name && pt.Unit == ev.Unit &&
+			r.prof.Period > 0 {
 			ev.Period = uint64(r.prof.Period)
 		}
 		if r.opts.Event != "" && ev.Name != r.opts.Event {
@@ -332,7 +335,8 @@ func (r *pprofReader) str(s string) StringID {
 func (r *pprofReader) warn() {
 	if r.negative > 0 {
 		r.p.Stats.Warnings = append(r.p.Stats.Warnings, Warning{
-			Text: fmt.Sprintf("%s: %d negative values left out: this is a difference of profiles", r.name, r.negative)})
+			Text: fmt.Sprintf("%s: %d negative values left out: this is a difference of profiles",
+				r.name, r.negative)})
 	}
 	if len(r.other) == 0 {
 		return

@@ -24,7 +24,8 @@ type foreign struct{ prof profile.Profile }
 
 func newForeign() *foreign {
 	f := &foreign{}
-	f.prof.SampleType = []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}}
+	f.prof.SampleType = []*profile.ValueType{{Type: "samples", Unit: "count"},
+		{Type: "cpu", Unit: "nanoseconds"}}
 	return f
 }
 
@@ -73,31 +74,45 @@ func TestReadPprofMappings(t *testing.T) {
 		ref     string
 		offset  addr.Offset
 	}{
-		{"PIE at run time", profile.Mapping{Start: 0x55d0c0001000, Limit: 0x55d0c0009000, Offset: 0x1000, File: "/bin/x", BuildID: hexID},
+		{"PIE at run time", profile.Mapping{Start: 0x55d0c0001000, Limit: 0x55d0c0009000,
+			Offset: 0x1000, File: "/bin/x", BuildID: hexID},
 			0x55d0c0001234, ingest.ELF, "/bin/x", "", 0x1234},
-		{"ET_EXEC", profile.Mapping{Start: 0x400000, Limit: 0x500000, File: "/bin/go"}, 0x401000, ingest.ELF, "/bin/go", "", 0x1000},
-		{"deleted", profile.Mapping{Start: 0x400000, Limit: 0x500000, File: "/bin/go (deleted)"}, 0x401000, ingest.ELF, "/bin/go", "", 0x1000},
-		{"kernel of perf_data_converter", profile.Mapping{Start: 0xffffffff9a000000, Limit: 0xffffffff9b000000,
+		{"ET_EXEC", profile.Mapping{Start: 0x400000, Limit: 0x500000, File: "/bin/go"}, 0x401000,
+			ingest.ELF, "/bin/go", "", 0x1000},
+		{"deleted", profile.Mapping{Start: 0x400000, Limit: 0x500000, File: "/bin/go (deleted)"},
+			0x401000, ingest.ELF, "/bin/go", "", 0x1000},
+		{"kernel of perf_data_converter", profile.Mapping{Start: 0xffffffff9a000000,
+			Limit:  0xffffffff9b000000,
 			Offset: 0xffffffff9a000000, File: "[kernel.kallsyms]_stext", BuildID: hexID},
 			0xffffffff9a001000, ingest.Kernel, "[kernel.kallsyms]", "_stext", 0x1000},
-		{"kernel mapped a page before its symbol", profile.Mapping{Start: 0xffffffff9a000000, Limit: 0xffffffff9b000000,
+		{"kernel mapped a page before its symbol", profile.Mapping{Start: 0xffffffff9a000000,
+			Limit:  0xffffffff9b000000,
 			Offset: 0xffffffff9a000198, File: "[kernel.kallsyms]_stext"},
 			0xffffffff9a001198, ingest.Kernel, "[kernel.kallsyms]", "_stext", 0x1000},
-		{"kernel", profile.Mapping{Start: 0xffffffff9a000000, Limit: ^uint64(0), File: "[kernel.kallsyms]"},
+		{"kernel", profile.Mapping{Start: 0xffffffff9a000000, Limit: ^uint64(0),
+			File: "[kernel.kallsyms]"},
 			0xffffffff9a000010, ingest.Kernel, "[kernel.kallsyms]", "", 0x10},
-		{"vmlinux", profile.Mapping{Start: 0xffffffff9a000000, Limit: ^uint64(0), File: "/usr/lib/debug/boot/vmlinux-6.1"},
+		{"vmlinux", profile.Mapping{Start: 0xffffffff9a000000, Limit: ^uint64(0),
+			File: "/usr/lib/debug/boot/vmlinux-6.1"},
 			0xffffffff9a000010, ingest.Kernel, "/usr/lib/debug/boot/vmlinux-6.1", "", 0x10},
-		{"module", profile.Mapping{Start: 0xffffffffc0400000, Limit: 0xffffffffc0500000, File: "[ext4]"},
+		{"module", profile.Mapping{Start: 0xffffffffc0400000, Limit: 0xffffffffc0500000,
+			File: "[ext4]"},
 			0xffffffffc0400010, ingest.Module, "[ext4]", "", 0x10},
-		{"module by file", profile.Mapping{Start: 0xffffffffc0400000, Limit: 0xffffffffc0500000, File: "/lib/modules/6.1/ext4.ko.xz"},
+		{"module by file", profile.Mapping{Start: 0xffffffffc0400000, Limit: 0xffffffffc0500000,
+			File: "/lib/modules/6.1/ext4.ko.xz"},
 			0xffffffffc0400010, ingest.Module, "/lib/modules/6.1/ext4.ko.xz", "", 0x10},
-		{"vdso", profile.Mapping{Start: 0x7ffd0000, Limit: 0x7ffd2000, File: "[vdso]"}, 0x7ffd0700, ingest.VDSO, "[vdso]", "", 0x700},
-		{"BPF", profile.Mapping{Start: 0xffffffffc0008000, Limit: 0xffffffffc0009000, File: "[bpf_prog_6deef7357e7b4530_x]"},
+		{"vdso", profile.Mapping{Start: 0x7ffd0000, Limit: 0x7ffd2000, File: "[vdso]"}, 0x7ffd0700,
+			ingest.VDSO, "[vdso]", "", 0x700},
+		{"BPF", profile.Mapping{Start: 0xffffffffc0008000, Limit: 0xffffffffc0009000,
+			File: "[bpf_prog_6deef7357e7b4530_x]"},
 			0xffffffffc0008010, ingest.JIT, "bpf_prog_6deef7357e7b4530_x", "", 0x10},
-		{"anonymous", profile.Mapping{Start: 0x7f0000, Limit: 0x7f2000, File: "//anon"}, 0x7f1000, ingest.Anonymous, "//anon", "", 0},
-		{"perf map", profile.Mapping{Start: 0x7f0000, Limit: 0x7f2000, Offset: 0x7f0000, File: "/tmp/perf-12.map"},
+		{"anonymous", profile.Mapping{Start: 0x7f0000, Limit: 0x7f2000, File: "//anon"}, 0x7f1000,
+			ingest.Anonymous, "//anon", "", 0},
+		{"perf map", profile.Mapping{Start: 0x7f0000, Limit: 0x7f2000, Offset: 0x7f0000,
+			File: "/tmp/perf-12.map"},
 			0x7f1234, ingest.PerfMap, "/tmp/perf-12.map", "", 0x7f1234},
-		{"vsyscall", profile.Mapping{Start: 0xffffffffff600000, Limit: 0xffffffffff601000, File: "[vsyscall]"},
+		{"vsyscall", profile.Mapping{Start: 0xffffffffff600000, Limit: 0xffffffffff601000,
+			File: "[vsyscall]"},
 			0xffffffffff600400, ingest.ELF, "[vsyscall]", "", 0x400},
 	}
 	for _, tt := range tests {
@@ -137,7 +152,8 @@ func TestReadPprofOddities(t *testing.T) {
 			t.Errorf("stack %q", got)
 		}
 		back := parse(t, write(t, p, ingest.PprofOptions{}))
-		if len(back.Mapping) != 0 || back.Sample[0].Location[0].Line[0].Function.Name != "Main.run" {
+		if len(back.Mapping) != 0 ||
+			back.Sample[0].Location[0].Line[0].Function.Name != "Main.run" {
 			t.Errorf("written again: %v", back)
 		}
 	})
@@ -146,24 +162,30 @@ func TestReadPprofOddities(t *testing.T) {
 		m := f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/x"})
 		f.sample(f.location(m, 0x1100), f.location(m, 0x1100, "work"), f.location(m, 0x1101))
 		p := read(t, f.bytes(t))
-		if len(p.Locations) != 2 || len(p.Names.At(0)) != 1 || p.Names.Reasons[1] != ingest.NoBuildID {
+		if len(p.Locations) != 2 || len(p.Names.At(0)) != 1 ||
+			p.Names.Reasons[1] != ingest.NoBuildID {
 			t.Errorf("locations %v, names %+v", p.Locations, p.Names)
 		}
 	})
 	t.Run("one function in two objects", func(t *testing.T) {
 		f := newForeign()
-		one, two := f.location(f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/x"}), 0x1100, "work"),
-			f.location(f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/y"}), 0x1100)
+		one, two := f.location(f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x9000,
+			File: "/bin/x"}), 0x1100, "work"),
+			f.location(f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/y"}),
+				0x1100)
 		two.Line = one.Line
 		f.sample(one, two)
-		if p := read(t, f.bytes(t)); len(p.Names.Functions) != 2 || p.Names.Functions[0].Object == p.Names.Functions[1].Object {
+		if p := read(t, f.bytes(t)); len(p.Names.Functions) != 2 ||
+			p.Names.Functions[0].Object == p.Names.Functions[1].Object {
 			t.Errorf("functions %+v", p.Names.Functions)
 		}
 	})
 	t.Run("segments of one file", func(t *testing.T) {
 		f := newForeign()
-		one := f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x2000, Offset: 0x1000, File: "/bin/x"})
-		two := f.mapping(profile.Mapping{Start: 0x8000, Limit: 0x9000, Offset: 0x4000, File: "/bin/x"})
+		one := f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x2000, Offset: 0x1000,
+			File: "/bin/x"})
+		two := f.mapping(profile.Mapping{Start: 0x8000, Limit: 0x9000, Offset: 0x4000,
+			File: "/bin/x"})
 		f.sample(f.location(two, 0x8001), f.location(one, 0x1001))
 		p := read(t, f.bytes(t))
 		want := []ingest.SegmentRef{{Offset: 0x1000, Len: 0x1000}, {Offset: 0x4000, Len: 0x1000}}
@@ -190,7 +212,8 @@ func TestReadPprofOddities(t *testing.T) {
 		if text := strings.Join(got, ", "); text != "swapper 0 0, worker 12 13" {
 			t.Errorf("samples %s", text)
 		}
-		if w := p.Stats.Warnings; len(w) != 1 || !strings.HasSuffix(w[0].Text, "labels not kept: bytes, request") {
+		if w := p.Stats.Warnings; len(w) != 1 || !strings.HasSuffix(w[0].Text,
+			"labels not kept: bytes, request") {
 			t.Errorf("warnings %+v", w)
 		}
 	})
@@ -206,20 +229,23 @@ func TestReadPprofOddities(t *testing.T) {
 	})
 	t.Run("single columns", func(t *testing.T) {
 		f := newForeign()
-		f.prof.SampleType = []*profile.ValueType{{Type: "goroutine", Unit: "count"}, {Type: "other", Unit: "count"}}
+		f.prof.SampleType = []*profile.ValueType{{Type: "goroutine", Unit: "count"},
+			{Type: "other", Unit: "count"}}
 		m := f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/x"})
 		f.sample(f.location(m, 0x1100))
 		p := read(t, f.bytes(t))
 		if len(p.Events) != 2 || p.Samples[1].Weight != 10 || p.Samples[1].Count != 10 {
 			t.Errorf("events %+v, samples %+v", p.Events, p.Samples)
 		}
-		if back := parse(t, write(t, p, ingest.PprofOptions{})); headOf(back) != headOf(parse(t, f.bytes(t))) {
+		if back := parse(t, write(t, p, ingest.PprofOptions{})); headOf(back) != headOf(parse(t,
+			f.bytes(t))) {
 			t.Errorf("head %s", headOf(back))
 		}
 	})
 	t.Run("unsymbolized with empty names", func(t *testing.T) {
 		f := newForeign()
-		m := f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/x", BuildID: "0102"})
+		m := f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/x",
+			BuildID: "0102"})
 		f.sample(f.location(m, 0x1100, ""))
 		if p := read(t, f.bytes(t)); p.Names != nil {
 			t.Errorf("names %+v", p.Names)
@@ -245,8 +271,10 @@ func TestReadPprofFilter(t *testing.T) {
 		opts ingest.Options
 		want uint64
 	}{
-		{ingest.Options{}, 19}, {ingest.Options{Event: "page-faults"}, 1}, {ingest.Options{Event: "none"}, 0},
-		{ingest.Options{Comms: []string{"swapper", "java"}}, 11}, {ingest.Options{PIDs: []int32{7}}, 4},
+		{ingest.Options{}, 19}, {ingest.Options{Event: "page-faults"}, 1},
+		{ingest.Options{Event: "none"}, 0},
+		{ingest.Options{Comms: []string{"swapper", "java"}}, 11},
+		{ingest.Options{PIDs: []int32{7}}, 4},
 		{ingest.Options{PIDs: []int32{0}}, 10},
 	} {
 		if got := count(tt.opts); got != tt.want {
@@ -270,7 +298,8 @@ func TestReadPprofBad(t *testing.T) {
 	_, _ = z.Write(make([]byte, 1<<20))
 	_ = z.Close()
 	for name, data := range map[string][]byte{
-		"empty": nil, "text": []byte("hello, world\n"), "gzip of nothing": gzipped(nil), "gzip cut": good[:len(good)/2],
+		"empty": nil, "text": []byte("hello, world\n"), "gzip of nothing": gzipped(nil),
+		"gzip cut":  good[:len(good)/2],
 		"gzip head": {0x1f, 0x8b}, "zeros": zeros.Bytes(), "no sample types": {0x48, 1},
 		"dangling location": {0x0a, 0, 0x32, 0, 0x12, 3, 0x0a, 1, 9},
 	} {
@@ -343,7 +372,8 @@ func TestPprofTruncated(t *testing.T) {
 // was written reads and writes the same again.
 func FuzzReadPprof(f *testing.F) {
 	for _, p := range []*ingest.Profile{everyKind(),
-		profilebuild.Random(1, profilebuild.Size{Objects: 3, Functions: 5, Locations: 20, Stacks: 20, Depth: 4})} {
+		profilebuild.Random(1, profilebuild.Size{Objects: 3, Functions: 5, Locations: 20,
+			Stacks: 20, Depth: 4})} {
 		data, err := ingest.UnzipPprofForTest("x", write(f, p, ingest.PprofOptions{}), 1<<20)
 		if err != nil {
 			f.Fatal(err)
@@ -357,7 +387,8 @@ func FuzzReadPprof(f *testing.F) {
 		if len(data) > 1<<16 || len(data) > 2 && data[0] == 0x1f {
 			return
 		}
-		p, err := ingest.ReadPprofForTest("fuzz", data, ingest.Options{Keep: ingest.Keep{PID: true, TID: true, CPU: true}})
+		p, err := ingest.ReadPprofForTest("fuzz", data,
+			ingest.Options{Keep: ingest.Keep{PID: true, TID: true, CPU: true}})
 		if err != nil {
 			return
 		}
@@ -365,7 +396,8 @@ func FuzzReadPprof(f *testing.F) {
 		first := write(t, read(t, write(t, p, ingest.PprofOptions{})), ingest.PprofOptions{})
 		second := write(t, read(t, first), ingest.PprofOptions{})
 		if !bytes.Equal(first, second) {
-			t.Errorf("not stable:\n%s", firstDifference(parse(t, first).String(), parse(t, second).String()))
+			t.Errorf("not stable:\n%s", firstDifference(parse(t, first).String(),
+				parse(t, second).String()))
 		}
 	})
 }
@@ -383,7 +415,8 @@ func checkProfile(t *testing.T, p *ingest.Profile) {
 		}
 	}
 	for i, s := range p.Samples {
-		if int(s.Event) >= len(p.Events) || int(s.Comm) >= len(p.Strings) || int(s.Stack) >= len(p.StackEnds) {
+		if int(s.Event) >= len(p.Events) || int(s.Comm) >= len(p.Strings) ||
+			int(s.Stack) >= len(p.StackEnds) {
 			t.Fatalf("sample %d: %+v", i, s)
 		}
 		for _, l := range p.Stack(s.Stack) {
@@ -392,7 +425,8 @@ func checkProfile(t *testing.T, p *ingest.Profile) {
 			}
 		}
 	}
-	if p.Names != nil && (len(p.Names.FrameEnds) != len(p.Locations) || len(p.Names.Reasons) != len(p.Locations)) {
+	if p.Names != nil && (len(p.Names.FrameEnds) != len(p.Locations) ||
+		len(p.Names.Reasons) != len(p.Locations)) {
 		t.Fatal("names are not parallel to the locations")
 	}
 }
@@ -409,8 +443,10 @@ func TestPprofIDs(t *testing.T) {
 	} {
 		b := profilebuild.New(profilebuild.Clock())
 		o := b.Object(ingest.Object{ID: tt.id, File: ingest.FileRef{Path: "/bin/x"}})
-		b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 1, Stack: []profilebuild.Place{{Object: o, Offset: 1}}})
-		if got := parse(t, write(t, b.Profile(), ingest.PprofOptions{})).Mapping[0].BuildID; got != tt.want {
+		b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 1,
+			Stack: []profilebuild.Place{{Object: o, Offset: 1}}})
+		if got := parse(t, write(t, b.Profile(),
+			ingest.PprofOptions{})).Mapping[0].BuildID; got != tt.want {
 			t.Errorf("%s is written as %q, want %q", tt.id, got, tt.want)
 		}
 	}

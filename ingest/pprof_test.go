@@ -21,7 +21,7 @@ import (
 	"symbolize/ingest/addr"
 )
 
-var updatePprof = flag.Bool("update-pprof", false, "write the golden pprof files anew")
+var updatePprof = flag.Bool("update", false, "write the golden pprof files anew")
 
 func id(b byte) buildid.ID { return buildid.New(bytes.Repeat([]byte{b}, 20)) }
 
@@ -36,7 +36,8 @@ func write(t testing.TB, p *ingest.Profile, opts ingest.PprofOptions) []byte {
 
 func read(t testing.TB, data []byte) *ingest.Profile {
 	t.Helper()
-	p, err := ingest.ReadPprofForTest("test.pb.gz", data, ingest.Options{Keep: ingest.Keep{PID: true, TID: true, CPU: true}})
+	p, err := ingest.ReadPprofForTest("test.pb.gz", data,
+		ingest.Options{Keep: ingest.Keep{PID: true, TID: true, CPU: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func TestPprofGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got != string(want) {
-				t.Errorf("%s differs (-update-pprof writes it):\n%s", file, got)
+				t.Errorf("%s differs (-update writes it):\n%s", file, got)
 			}
 		})
 	}
@@ -111,12 +112,14 @@ func wantRows(p *ingest.Profile, events int) []string {
 			var names []string
 			for _, f := range p.Names.At(l) {
 				fn := p.Names.Functions[f.Func]
-				names = append(names, fmt.Sprintf("%s:%s:%d:%d", fn.SystemName, fn.File, fn.StartLine, f.Line))
+				names = append(names, fmt.Sprintf("%s:%s:%d:%d", fn.SystemName, fn.File,
+					fn.StartLine, f.Line))
 			}
 			if len(names) == 0 {
 				names = []string{ingest.UnresolvedPrefix + p.Names.Reasons[l].String() + "::0:0"}
 			}
-			stack = append(stack, fmt.Sprintf("%s+%#x %s", strings.Trim(o.File.Path, "[]"), uint64(loc.Offset), strings.Join(names, ",")))
+			stack = append(stack, fmt.Sprintf("%s+%#x %s", strings.Trim(o.File.Path, "[]"),
+				uint64(loc.Offset), strings.Join(names, ",")))
 		}
 		k := key{labels, strings.Join(stack, " < ")}
 		if values[k] == nil {
@@ -148,11 +151,13 @@ func gotRows(prof *profile.Profile) []string {
 		for _, l := range s.Location {
 			var names []string
 			for _, ln := range l.Line {
-				names = append(names, fmt.Sprintf("%s:%s:%d:%d", ln.Function.SystemName, ln.Function.Filename, ln.Function.StartLine, ln.Line))
+				names = append(names, fmt.Sprintf("%s:%s:%d:%d", ln.Function.SystemName,
+					ln.Function.Filename, ln.Function.StartLine, ln.Line))
 			}
 			file := strings.TrimSuffix(strings.TrimSuffix(l.Mapping.File, "_stext"), "_text")
 			off := l.Address - l.Mapping.Start + l.Mapping.Offset
-			stack = append(stack, fmt.Sprintf("%s+%#x %s", strings.Trim(file, "[]"), off, strings.Join(names, ",")))
+			stack = append(stack, fmt.Sprintf("%s+%#x %s", strings.Trim(file, "[]"), off,
+				strings.Join(names, ",")))
 		}
 		rows = append(rows, rowText(labels, []string{strings.Join(stack, " < ")}, s.Value))
 	}
@@ -165,7 +170,8 @@ func gotRows(prof *profile.Profile) []string {
 func TestWritePprofAgainstLibrary(t *testing.T) {
 	profiles := map[string]*ingest.Profile{
 		"every kind": everyKind(),
-		"random":     profilebuild.Random(7, profilebuild.Size{Objects: 20, Functions: 300, Locations: 3000, Stacks: 4000, Depth: 9}),
+		"random": profilebuild.Random(7, profilebuild.Size{Objects: 20, Functions: 300,
+			Locations: 3000, Stacks: 4000, Depth: 9}),
 	}
 	for name, p := range profiles {
 		t.Run(name, func(t *testing.T) {
@@ -192,9 +198,11 @@ func TestPprofRoundTrip(t *testing.T) {
 	profiles := map[string]*ingest.Profile{"every kind": everyKind()}
 	for seed := range uint64(8) {
 		profiles[fmt.Sprint("random ", seed)] = profilebuild.Random(seed,
-			profilebuild.Size{Objects: 5 + int(seed)*3, Functions: 50, Locations: 400, Stacks: 500, Depth: 6})
+			profilebuild.Size{Objects: 5 + int(seed)*3, Functions: 50, Locations: 400, Stacks: 500,
+				Depth: 6})
 	}
-	bare := profilebuild.Random(99, profilebuild.Size{Objects: 9, Functions: 50, Locations: 400, Stacks: 500, Depth: 6})
+	bare := profilebuild.Random(99, profilebuild.Size{Objects: 9, Functions: 50, Locations: 400,
+		Stacks: 500, Depth: 6})
 	bare.Names = nil
 	profiles["without names"] = bare
 	for name, p := range profiles {
@@ -202,7 +210,8 @@ func TestPprofRoundTrip(t *testing.T) {
 			first := write(t, p, ingest.PprofOptions{})
 			second := write(t, read(t, first), ingest.PprofOptions{})
 			if !bytes.Equal(first, second) {
-				t.Errorf("differs:\n%s", firstDifference(parse(t, first).String(), parse(t, second).String()))
+				t.Errorf("differs:\n%s", firstDifference(parse(t, first).String(),
+					parse(t, second).String()))
 			}
 		})
 	}
@@ -238,7 +247,8 @@ func TestPprofObjects(t *testing.T) {
 	}
 	for i := range p.Objects {
 		want, got := p.Objects[i], back.Objects[i]
-		if got.Kind != want.Kind || got.ID.Compare(want.ID) != 0 || got.File.Path != want.File.Path ||
+		if got.Kind != want.Kind || got.ID.Compare(want.ID) != 0 ||
+			got.File.Path != want.File.Path ||
 			got.RefSymbol != want.RefSymbol || got.Symbol != want.Symbol || got.PID != want.PID ||
 			got.Reason != want.Reason {
 			t.Errorf("object %d:\n got %+v\nwant %+v", i, got, want)
@@ -250,10 +260,12 @@ func TestPprofObjects(t *testing.T) {
 	if !slices.Equal(back.Names.Reasons, p.Names.Reasons) {
 		t.Errorf("reasons:\n got %v\nwant %v", back.Names.Reasons, p.Names.Reasons)
 	}
-	if !slices.Equal(back.Names.Functions, p.Names.Functions) || !slices.Equal(back.Names.Frames, p.Names.Frames) {
+	if !slices.Equal(back.Names.Functions, p.Names.Functions) ||
+		!slices.Equal(back.Names.Frames, p.Names.Frames) {
 		t.Errorf("functions:\n got %v\nwant %v", back.Names.Functions, p.Names.Functions)
 	}
-	if m := back.Meta; m.MainProgram != p.Meta.MainProgram || m.Command != p.Meta.Command || m.Recorder != p.Meta.Recorder ||
+	if m := back.Meta; m.MainProgram != p.Meta.MainProgram || m.Command != p.Meta.Command ||
+		m.Recorder != p.Meta.Recorder ||
 		m.StartNanos != p.Meta.StartNanos || m.Duration != p.Meta.Duration {
 		t.Errorf("meta: %+v", m)
 	}
@@ -272,37 +284,55 @@ func TestPprofMapping(t *testing.T) {
 		offsets []addr.Offset
 		want    []string // "start limit offset: address…"
 	}{
-		{"PIE", ingest.Object{}, []ingest.PprofSegment{{Offset: 0x1000, Size: 0x1f35}}, []addr.Offset{0x1040, 0x2f00},
-			[]string{fmt.Sprintf("%x %x 1000: %x %x", base+0x1000, base+0x3000, base+0x1040, base+0x2f00)}},
-		{"p_offset not page aligned", ingest.Object{}, []ingest.PprofSegment{{Offset: 0x1f60, Size: 0x100}}, []addr.Offset{0x1f70},
+		{"PIE", ingest.Object{}, []ingest.PprofSegment{{Offset: 0x1000, Size: 0x1f35}},
+			[]addr.Offset{0x1040, 0x2f00},
+			[]string{fmt.Sprintf("%x %x 1000: %x %x", base+0x1000, base+0x3000, base+0x1040,
+				base+0x2f00)}},
+		{"p_offset not page aligned", ingest.Object{}, []ingest.PprofSegment{{Offset: 0x1f60,
+			Size: 0x100}}, []addr.Offset{0x1f70},
 			[]string{fmt.Sprintf("%x %x 1000: %x", base+0x1000, base+0x3000, base+0x1f70)}},
-		{"two executable segments", ingest.Object{}, []ingest.PprofSegment{{Offset: 0x8000, Size: 0x1000}, {Offset: 0x1000, Size: 0x1000}},
+		{"two executable segments", ingest.Object{}, []ingest.PprofSegment{{Offset: 0x8000,
+			Size: 0x1000}, {Offset: 0x1000, Size: 0x1000}},
 			[]addr.Offset{0x1001, 0x8fff},
 			[]string{fmt.Sprintf("%x %x 1000: %x", base+0x1000, base+0x2000, base+0x1001),
 				fmt.Sprintf("%x %x 8000: %x", base+0x8000, base+0x9000, base+0x8fff)}},
-		{"segment without samples left out", ingest.Object{}, []ingest.PprofSegment{{Offset: 0x8000, Size: 0x1000}, {Offset: 0x1000, Size: 0x1000}},
-			[]addr.Offset{0x8001}, []string{fmt.Sprintf("%x %x 8000: %x", base+0x8000, base+0x9000, base+0x8001)}},
-		{"observed", ingest.Object{Segments: []ingest.SegmentRef{{Offset: 0x26000, Len: 0x155000}}}, nil, []addr.Offset{0x27000},
+		{"segment without samples left out", ingest.Object{},
+			[]ingest.PprofSegment{{Offset: 0x8000, Size: 0x1000}, {Offset: 0x1000, Size: 0x1000}},
+			[]addr.Offset{0x8001}, []string{fmt.Sprintf("%x %x 8000: %x", base+0x8000, base+0x9000,
+				base+0x8001)}},
+		{"observed", ingest.Object{Segments: []ingest.SegmentRef{{Offset: 0x26000, Len: 0x155000}}},
+			nil, []addr.Offset{0x27000},
 			[]string{fmt.Sprintf("%x %x 26000: %x", base+0x26000, base+0x17b000, base+0x27000)}},
-		{"observed twice, once cut short", ingest.Object{Segments: []ingest.SegmentRef{{Offset: 0x1000, Len: 0x1000}, {Offset: 0x1000, Len: 0x4000}}},
+		{"observed twice, once cut short",
+			ingest.Object{Segments: []ingest.SegmentRef{{Offset: 0x1000, Len: 0x1000},
+				{Offset: 0x1000, Len: 0x4000}}},
 			nil, []addr.Offset{0x1800, 0x4800},
-			[]string{fmt.Sprintf("%x %x 1000: %x %x", base+0x1000, base+0x5000, base+0x1800, base+0x4800)}},
+			[]string{fmt.Sprintf("%x %x 1000: %x %x", base+0x1000, base+0x5000, base+0x1800,
+				base+0x4800)}},
 		{"nothing known", ingest.Object{}, nil, []addr.Offset{0x1800, 0x9800},
-			[]string{fmt.Sprintf("%x %x 1000: %x %x", base+0x1000, base+0xa000, base+0x1800, base+0x9800)}},
-		{"before, between and behind", ingest.Object{}, []ingest.PprofSegment{{Offset: 0x4000, Size: 0x1000}, {Offset: 0x8000, Size: 0x1000}},
+			[]string{fmt.Sprintf("%x %x 1000: %x %x", base+0x1000, base+0xa000, base+0x1800,
+				base+0x9800)}},
+		{"before, between and behind", ingest.Object{},
+			[]ingest.PprofSegment{{Offset: 0x4000, Size: 0x1000}, {Offset: 0x8000, Size: 0x1000}},
 			[]addr.Offset{0x10, 0x4010, 0x5010, 0x6010, 0xa010},
 			[]string{fmt.Sprintf("%x %x 0: %x", base, base+0x1000, base+0x10),
 				fmt.Sprintf("%x %x 4000: %x", base+0x4000, base+0x5000, base+0x4010),
-				fmt.Sprintf("%x %x 5000: %x %x", base+0x5000, base+0x7000, base+0x5010, base+0x6010),
+				fmt.Sprintf("%x %x 5000: %x %x", base+0x5000, base+0x7000, base+0x5010,
+					base+0x6010),
 				fmt.Sprintf("%x %x a000: %x", base+0xa000, base+0xb000, base+0xa010)}},
-		{"hostile layout", ingest.Object{}, []ingest.PprofSegment{{Offset: 1 << 63, Size: 1 << 63}, {Offset: ^addr.Offset(0), Size: 9}, {Offset: 0x1000, Size: ^uint64(0)}},
+		{"hostile layout", ingest.Object{}, []ingest.PprofSegment{{Offset: 1 << 63, Size: 1 << 63},
+			{Offset: ^addr.Offset(0), Size: 9}, {Offset: 0x1000, Size: ^uint64(0)}},
 			[]addr.Offset{0x1001}, []string{"1000 " + hugeLimit + " 1000: 1001"}},
-		{"kernel", ingest.Object{Kind: ingest.Kernel, RefSymbol: "_text", File: ingest.FileRef{Path: "[kernel.kallsyms]"}}, nil,
+		{"kernel", ingest.Object{Kind: ingest.Kernel, RefSymbol: "_text",
+			File: ingest.FileRef{Path: "[kernel.kallsyms]"}}, nil,
 			[]addr.Offset{0x10}, []string{"ffffffff81000000 ffffffffc0000000 0: ffffffff81000010"}},
 		{"module", ingest.Object{Kind: ingest.Module, File: ingest.FileRef{Path: "[ext4]"}}, nil,
-			[]addr.Offset{0x1010}, []string{fmt.Sprintf("%x %x 0: %x", base, base+0x2000, base+0x1010)}},
-		{"jit", ingest.Object{Kind: ingest.JIT, Length: 0x1234, File: ingest.FileRef{Path: "bpf_prog_1"}}, nil,
-			[]addr.Offset{0x10}, []string{fmt.Sprintf("%x %x 0: %x", base, base+0x2000, base+0x10)}},
+			[]addr.Offset{0x1010}, []string{fmt.Sprintf("%x %x 0: %x", base, base+0x2000,
+				base+0x1010)}},
+		{"jit", ingest.Object{Kind: ingest.JIT, Length: 0x1234,
+			File: ingest.FileRef{Path: "bpf_prog_1"}}, nil,
+			[]addr.Offset{0x10}, []string{fmt.Sprintf("%x %x 0: %x", base, base+0x2000,
+				base+0x10)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -312,7 +342,8 @@ func TestPprofMapping(t *testing.T) {
 			b := profilebuild.New(profilebuild.Clock())
 			o := b.Object(tt.object)
 			for _, off := range tt.offsets {
-				b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 1, Stack: []profilebuild.Place{{Object: o, Offset: off}}})
+				b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 1,
+					Stack: []profilebuild.Place{{Object: o, Offset: off}}})
 			}
 			prof := parse(t, write(t, b.Profile(), ingest.PprofOptions{
 				Layout: func(ingest.ObjectID) []ingest.PprofSegment { return tt.layout }}))
@@ -405,11 +436,14 @@ func TestPprofColumns(t *testing.T) {
 		events []ingest.Event
 		want   string
 	}{
-		{"clock", []ingest.Event{ev("cpu-clock:pppH", "nanoseconds")}, "samples/count cpu/nanoseconds"},
+		{"clock", []ingest.Event{ev("cpu-clock:pppH", "nanoseconds")},
+			"samples/count cpu/nanoseconds"},
 		{"cycles", []ingest.Event{ev("cycles", "count")}, "samples/count cycles/count"},
-		{"clock and faults", []ingest.Event{ev("cpu-clock", "nanoseconds"), ev("page-faults", "count")},
+		{"clock and faults", []ingest.Event{ev("cpu-clock", "nanoseconds"),
+			ev("page-faults", "count")},
 			"samples/count cpu/nanoseconds page-faults_samples/count page-faults/count"},
-		{"two clocks", []ingest.Event{ev("cpu-clock", "nanoseconds"), ev("task-clock", "nanoseconds")},
+		{"two clocks", []ingest.Event{ev("cpu-clock", "nanoseconds"),
+			ev("task-clock", "nanoseconds")},
 			"cpu-clock_samples/count cpu-clock/nanoseconds task-clock_samples/count task-clock/nanoseconds"},
 		{"none", nil, ""},
 	}
@@ -418,7 +452,8 @@ func TestPprofColumns(t *testing.T) {
 			b := profilebuild.New(tt.events...)
 			o := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/x"}})
 			for i := range tt.events {
-				b.Row(profilebuild.Row{Event: i, PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 5, Stack: []profilebuild.Place{{Object: o, Offset: 1}}})
+				b.Row(profilebuild.Row{Event: i, PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 5,
+					Stack: []profilebuild.Place{{Object: o, Offset: 1}}})
 			}
 			data := write(t, b.Profile(), ingest.PprofOptions{})
 			prof := parse(t, data)
@@ -444,7 +479,8 @@ func TestPprofColumns(t *testing.T) {
 
 // TestPprofText: strings are valid UTF-8 without control characters.
 func TestPprofText(t *testing.T) {
-	prof := parse(t, write(t, everyKind(), ingest.PprofOptions{Demangle: func(string) string { return "x\x00\xff\u202ey" }}))
+	prof := parse(t, write(t, everyKind(),
+		ingest.PprofOptions{Demangle: func(string) string { return "x\x00\xff\u202ey" }}))
 	for _, f := range prof.Function {
 		if f.Name != ingest.Printable(f.Name) {
 			t.Errorf("function %q", f.Name)
@@ -468,7 +504,8 @@ func (w *failingWriter) Write(b []byte) (int, error) {
 
 // TestWritePprofFails: an error of writing is returned, wherever it comes.
 func TestWritePprofFails(t *testing.T) {
-	p := profilebuild.Random(3, profilebuild.Size{Objects: 12, Functions: 200, Locations: 9000, Stacks: 20000, Depth: 12})
+	p := profilebuild.Random(3, profilebuild.Size{Objects: 12, Functions: 200, Locations: 9000,
+		Stacks: 20000, Depth: 12})
 	size := len(write(t, p, ingest.PprofOptions{}))
 	for after := 0; after < size; after += size / 7 {
 		if err := ingest.WritePprof(&failingWriter{after}, p, ingest.PprofOptions{}); err == nil {

@@ -55,7 +55,8 @@ type PprofHeader struct {
 // package needs about 1 KB per sample; it is the oracle of the tests.
 func WritePprof(w io.Writer, p *Profile, opts PprofOptions) error {
 	if p.Names != nil && len(p.Names.FrameEnds) != len(p.Locations) {
-		return fmt.Errorf("names of %d locations for a profile of %d", len(p.Names.FrameEnds), len(p.Locations))
+		return fmt.Errorf("names of %d locations for a profile of %d", len(p.Names.FrameEnds),
+			len(p.Locations))
 	}
 	out := newBlockWriter(w)
 	e := &pprofEncoder{p: p, opts: opts, out: out, strings: map[string]uint64{"": 0}}
@@ -122,7 +123,10 @@ func defaultEvent(p *Profile) int {
 	if len(p.Samples) == 0 {
 		return 0
 	}
-	return int(slices.MinFunc(p.Samples, func(a, b Sample) int { return int(a.Event) - int(b.Event) }).Event)
+	return int(slices.MinFunc(p.Samples, func(a,
+		b Sample) int {
+		return int(a.Event) - int(b.Event)
+	}).Event)
 }
 
 // header gives the head of the file: kept from a pprof input where its default
@@ -142,7 +146,8 @@ func (e *pprofEncoder) header(cols []column) PprofHeader {
 	} else {
 		h.DefaultType = def
 	}
-	if h.DefaultType != "" && !slices.ContainsFunc(cols, func(c column) bool { return c.typ == h.DefaultType }) {
+	if h.DefaultType != "" && !slices.ContainsFunc(cols,
+		func(c column) bool { return c.typ == h.DefaultType }) {
 		h.DefaultType = def
 	}
 	return h

@@ -59,7 +59,7 @@ type Missing struct {
 	Object  string  `json:"object"`
 	Kind    string  `json:"kind"`
 	BuildID string  `json:"build_id,omitempty"`
-	Found   string  `json:"found_build_id,omitempty"` // of the file at that path, if it is another one
+	Found   string  `json:"found_build_id,omitempty"` // of the file at that path
 	Reason  string  `json:"reason"`
 	Frames  uint64  `json:"frames"`    // unresolved frames of all samples
 	Places  int     `json:"locations"` // distinct unresolved locations
@@ -69,7 +69,8 @@ type Missing struct {
 }
 
 var domainText = [...]string{
-	ingest.UserDomain: "user", ingest.KernelDomain: "kernel", ingest.BPFDomain: "bpf", ingest.JITDomain: "jit",
+	ingest.UserDomain: "user", ingest.KernelDomain: "kernel", ingest.BPFDomain: "bpf",
+	ingest.JITDomain: "jit",
 }
 
 // weighed is a sum over frames.
@@ -111,8 +112,10 @@ func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 	c.Frames, c.Named = all.frames, share(named.weight, all.weight)
 	for d := range domains {
 		if domains[d].frames > 0 {
-			c.Domains = append(c.Domains, DomainCoverage{Domain: domainText[d], Frames: domains[d].frames,
-				Share: share(domains[d].weight, all.weight), Named: share(domainsNamed[d].weight, domains[d].weight)})
+			c.Domains = append(c.Domains, DomainCoverage{Domain: domainText[d],
+				Frames: domains[d].frames,
+				Share:  share(domains[d].weight, all.weight),
+				Named:  share(domainsNamed[d].weight, domains[d].weight)})
 		}
 	}
 	c.countIDs(p, objects)
@@ -177,11 +180,15 @@ func (c *Coverage) countIDs(p *ingest.Profile, objects []weighed) {
 	}
 	for s := range sums {
 		if counts[s] > 0 {
-			c.BuildIDs = append(c.BuildIDs, IDCoverage{Source: ingest.IDSource(s).String(), Objects: counts[s],
-				Frames: sums[s].frames, Share: share(sums[s].weight, all.weight)})
+			c.BuildIDs = append(c.BuildIDs, IDCoverage{Source: ingest.IDSource(s).String(),
+				Objects: counts[s],
+				Frames:  sums[s].frames, Share: share(sums[s].weight, all.weight)})
 		}
 	}
-	slices.SortStableFunc(c.BuildIDs, func(a, b IDCoverage) int { return cmp.Compare(b.Share, a.Share) })
+	slices.SortStableFunc(c.BuildIDs, func(a, b IDCoverage) int {
+		return cmp.Compare(b.Share,
+			a.Share)
+	})
 }
 
 // findMissing groups the unresolved locations by object and reason.

@@ -38,6 +38,9 @@ func Hint(o *ingest.Object, why ingest.Reason) string {
 	case ingest.StackNotUnwound:
 		return "perf record --call-graph fp"
 	case ingest.OutsideMapping, ingest.OutsideObject:
+		if o.Domain() == ingest.KernelDomain {
+			return "" // code that came and went without a record
+		}
 		return "gcc -fno-omit-frame-pointer"
 	case ingest.GuestCode:
 		return "perf kvm --guest record"
@@ -94,7 +97,8 @@ func quote(path string) string {
 	path = ingest.Printable(path)
 	for i := range len(path) {
 		c := path[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("/._-+,:@%=", c) >= 0 {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.IndexByte("/._-+,:@%=", c) >= 0 {
 			continue
 		}
 		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"

@@ -75,7 +75,8 @@ func JSON(w io.Writer, p *ingest.Profile, d *Demangler) error {
 		line := JSONSample{
 			Event: ingest.Printable(ev.Name), Comm: ingest.Printable(p.Strings[s.Comm]),
 			PID: known(&s.PID), TID: known(&s.TID), CPU: known(&s.CPU),
-			Count: s.Count, Weight: s.Weight, Unit: ingest.Printable(ev.Unit), Stack: p.Stack(s.Stack),
+			Count: s.Count, Weight: s.Weight, Unit: ingest.Printable(ev.Unit),
+			Stack: p.Stack(s.Stack),
 		}
 		if err := enc.Encode(&line); err != nil {
 			return err

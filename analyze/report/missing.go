@@ -18,7 +18,8 @@ func (c *Coverage) WriteSummary(w io.Writer) error {
 	fmt.Fprintf(out, "samples    %s%s\n", thousands(c.Samples), c.events())
 	fmt.Fprintf(out, "frames     %s, %s named\n", thousands(c.Frames), share100(c.Named))
 	for _, d := range c.Domains {
-		fmt.Fprintf(out, "  %-8s %s named, %s of all\n", d.Domain, share100(d.Named), share100(d.Share))
+		fmt.Fprintf(out, "  %-8s %s named, %s of all\n", d.Domain, share100(d.Named),
+			share100(d.Share))
 	}
 	if len(c.BuildIDs) > 0 {
 		words := make([]string, len(c.BuildIDs))
@@ -41,9 +42,11 @@ func (c *Coverage) WriteSummary(w io.Writer) error {
 func (c *Coverage) events() string {
 	words := make([]string, len(c.Events))
 	for i, e := range c.Events {
-		words[i] = fmt.Sprintf("%s %s (%s)", thousands(e.Samples), e.Name, quantity(e.Weight, e.Unit))
+		words[i] = fmt.Sprintf("%s %s (%s)", thousands(e.Samples), e.Name,
+			quantity(e.Weight, e.Unit))
 		if e.Unit == "count" {
-			words[i] = fmt.Sprintf("%s %s (weight %s)", thousands(e.Samples), e.Name, thousands(e.Weight))
+			words[i] = fmt.Sprintf("%s %s (weight %s)", thousands(e.Samples), e.Name,
+				thousands(e.Weight))
 		}
 	}
 	switch len(words) {
@@ -60,7 +63,8 @@ func (c *Coverage) losses() string {
 	for _, l := range []struct {
 		n    uint64
 		what string
-	}{{c.Lost, "records lost"}, {c.Throttled, "times throttled"}, {c.CutChains, "chains cut at rubbish"}} {
+	}{{c.Lost, "records lost"}, {c.Throttled, "times throttled"},
+		{c.CutChains, "chains cut at rubbish"}} {
 		if l.n > 0 {
 			words = append(words, thousands(l.n)+" "+l.what)
 		}

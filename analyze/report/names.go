@@ -66,7 +66,8 @@ func NewDemangler(mode Mode) *Demangler {
 	d.options = []demangle.Option{demangle.NoClones, demangle.MaxLength(maxDemangledShift)}
 	switch mode {
 	case Simple:
-		d.options = append(d.options, demangle.NoParams, demangle.NoEnclosingParams, demangle.NoTemplateParams)
+		d.options = append(d.options, demangle.NoParams, demangle.NoEnclosingParams,
+			demangle.NoTemplateParams)
 	case Templates:
 		d.options = append(d.options, demangle.NoParams, demangle.NoEnclosingParams)
 	}

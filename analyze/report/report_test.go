@@ -41,7 +41,10 @@ func golden(t *testing.T, name string, write func(io.Writer) error) {
 	if !bytes.Equal(got.Bytes(), want) {
 		t.Errorf("%s differs (-update writes it):\n%s", file, got.Bytes())
 	}
-	if i := bytes.IndexFunc(got.Bytes(), func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }); i >= 0 {
+	if i := bytes.IndexFunc(got.Bytes(), func(r rune) bool {
+		return r < ' ' && r != '\n' &&
+			r != '\t'
+	}); i >= 0 {
 		t.Errorf("%s: control character at %d", name, i)
 	}
 }
@@ -55,7 +58,8 @@ func TestGolden(t *testing.T) {
 	for name, write := range map[string]func(io.Writer) error{
 		"default.folded": func(w io.Writer) error { return Folded(w, p, FoldedOptions{}) },
 		"options.folded": func(w io.Writer) error {
-			return Folded(w, p, FoldedOptions{Count: true, Annotate: true, Addresses: true, PID: true,
+			return Folded(w, p, FoldedOptions{Count: true, Annotate: true, Addresses: true,
+				PID:       true,
 				Demangler: NewDemangler(None)})
 		},
 		"faults.folded": func(w io.Writer) error { return Folded(w, p, FoldedOptions{Event: 1}) },
@@ -91,7 +95,8 @@ func naive(p *ingest.Profile, opts FoldedOptions) []string {
 		for _, l := range slices.Backward(p.Stack(s.Stack)) {
 			frames := p.Names.At(l)
 			for _, f := range slices.Backward(frames) {
-				line += ";" + strings.ReplaceAll(d.Name(p.Names.Functions[f.Func].SystemName), ";", ":")
+				line += ";" + strings.ReplaceAll(d.Name(p.Names.Functions[f.Func].SystemName), ";",
+					":")
 			}
 			if len(frames) == 0 {
 				line += ";[" + ingest.ShortName(&p.Objects[p.Locations[l].Object]) + "]"
@@ -151,7 +156,8 @@ func TestFoldedAgainstNaive(t *testing.T) {
 
 // TestFoldedInParts: a profile that several cores fold gives what one gives.
 func TestFoldedInParts(t *testing.T) {
-	p := profilebuild.Random(5, profilebuild.Size{Objects: 5, Functions: 60, Locations: 900, Stacks: 3 * foldPart, Depth: 6})
+	p := profilebuild.Random(5, profilebuild.Size{Objects: 5, Functions: 60, Locations: 900,
+		Stacks: 3 * foldPart, Depth: 6})
 	want, got := naive(p, FoldedOptions{}), folded(t, p, FoldedOptions{})
 	if !slices.Equal(got, want) {
 		t.Errorf("%d lines, want %d", len(got), len(want))
@@ -162,7 +168,8 @@ func TestFoldedInParts(t *testing.T) {
 func TestFoldedWithoutNames(t *testing.T) {
 	p := profilebuild.EveryKind()
 	p.Names = nil
-	if got := folded(t, p, FoldedOptions{Event: 1}); !slices.Equal(got, []string{"main;[main program];[libc.so.6] 1"}) {
+	if got := folded(t, p, FoldedOptions{Event: 1}); !slices.Equal(got,
+		[]string{"main;[main program];[libc.so.6] 1"}) {
 		t.Errorf("got %q", got)
 	}
 	if got := folded(t, p, FoldedOptions{Event: 7}); !slices.Equal(got, []string{""}) {
@@ -197,21 +204,26 @@ func TestDemangle(t *testing.T) {
 	tests := []struct{ system, simple, templates, full string }{
 		{"main", "main", "main", "main"},
 		{"_ZN3foo3barIiEEvT_", "foo::bar", "foo::bar<int>", "void foo::bar<int>(int)"},
-		{"_ZN3foo3barEi.cold", "foo::bar [clone .cold]", "foo::bar [clone .cold]", "foo::bar(int) [clone .cold]"},
-		{"_ZN3foo3barEi.isra.0.part.1", "foo::bar [clone .isra.0.part.1]", "foo::bar [clone .isra.0.part.1]",
+		{"_ZN3foo3barEi.cold", "foo::bar [clone .cold]", "foo::bar [clone .cold]",
+			"foo::bar(int) [clone .cold]"},
+		{"_ZN3foo3barEi.isra.0.part.1", "foo::bar [clone .isra.0.part.1]",
+			"foo::bar [clone .isra.0.part.1]",
 			"foo::bar(int) [clone .isra.0.part.1]"},
 		{"_ZN3foo3barEi.llvm.123456", "foo::bar", "foo::bar", "foo::bar(int)"},
-		{"_ZN3foo3barEi.llvm.12.cold", "foo::bar [clone .cold]", "foo::bar [clone .cold]", "foo::bar(int) [clone .cold]"},
+		{"_ZN3foo3barEi.llvm.12.cold", "foo::bar [clone .cold]", "foo::bar [clone .cold]",
+			"foo::bar(int) [clone .cold]"},
 		{"_ZdaPvm@CXXABI_1.3.9", "operator delete[]@CXXABI_1.3.9", "operator delete[]@CXXABI_1.3.9",
 			"operator delete[](void*, unsigned long)@CXXABI_1.3.9"},
 		{"_ZNSaIcEC1Ev@plt", "std::allocator::allocator@plt", "std::allocator<char>::allocator@plt",
 			"std::allocator<char>::allocator()@plt"},
 		{"memcpy@@GLIBC_2.14", "memcpy@@GLIBC_2.14", "memcpy@@GLIBC_2.14", "memcpy@@GLIBC_2.14"},
-		{"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad", "core::fmt::Formatter::pad",
+		{"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad",
+			"core::fmt::Formatter::pad",
 			"core::fmt::Formatter::pad"},
 		{"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE.llvm.77", "core::fmt::Formatter::pad",
 			"core::fmt::Formatter::pad", "core::fmt::Formatter::pad"},
-		{"_RNvCs15kBYyAo9fc_7mycrate7example", "mycrate::example", "mycrate::example", "mycrate::example"},
+		{"_RNvCs15kBYyAo9fc_7mycrate7example", "mycrate::example", "mycrate::example",
+			"mycrate::example"},
 		{"main.(*T).Foo[...]", "main.(*T).Foo[...]", "main.(*T).Foo[...]", "main.(*T).Foo[...]"},
 		{"_Zzz", "_Zzz", "_Zzz", "_Zzz"},
 		{"_Renamed", "_Renamed", "_Renamed", "_Renamed"},
@@ -220,7 +232,8 @@ func TestDemangle(t *testing.T) {
 		{"", "", "", ""},
 	}
 	for _, tt := range tests {
-		for mode, want := range map[Mode]string{Simple: tt.simple, Templates: tt.templates, Full: tt.full,
+		for mode, want := range map[Mode]string{Simple: tt.simple, Templates: tt.templates,
+			Full: tt.full,
 			None: ingest.Printable(tt.system)} {
 			d := NewDemangler(mode)
 			for range 2 { // made, then remembered
@@ -234,7 +247,8 @@ func TestDemangle(t *testing.T) {
 
 // TestWarm: names done ahead are the same, and a profile's are all done.
 func TestWarm(t *testing.T) {
-	p := profilebuild.Random(3, profilebuild.Size{Objects: 9, Functions: 900, Locations: 1800, Stacks: 300, Depth: 6})
+	p := profilebuild.Random(3, profilebuild.Size{Objects: 9, Functions: 900, Locations: 1800,
+		Stacks: 300, Depth: 6})
 	warm, cold := NewDemangler(Simple), NewDemangler(Simple)
 	warm.Warm(p)
 	for _, f := range p.Names.Functions {
@@ -261,7 +275,8 @@ func TestDemangleBounded(t *testing.T) {
 }
 
 func FuzzDemangle(f *testing.F) {
-	for _, s := range []string{"_ZN3foo3barIiEEvT_", "_RNvCs15kBYyAo9fc_7mycrate7example", "_ZN1a17h0123456789abcdefE.x", "_Z@", "_Z.llvm."} {
+	for _, s := range []string{"_ZN3foo3barIiEEvT_", "_RNvCs15kBYyAo9fc_7mycrate7example",
+		"_ZN1a17h0123456789abcdefE.x", "_Z@", "_Z.llvm."} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -289,14 +304,19 @@ func TestParseMode(t *testing.T) {
 func TestTop(t *testing.T) {
 	b := profilebuild.New(profilebuild.Clock(), ingest.Event{Name: "faults", Unit: "count"})
 	o := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/x"}})
-	at := func(off addr.Offset) profilebuild.Place { return profilebuild.Place{Object: o, Offset: off} }
+	at := func(off addr.Offset) profilebuild.Place {
+		return profilebuild.Place{Object: o,
+			Offset: off}
+	}
 	b.Name(at(1), 0, profilebuild.Frame{Name: "loop"})
 	b.Name(at(2), 0, profilebuild.Frame{Name: "loop", File: "other.c"})
-	b.Name(at(3), 0, profilebuild.Frame{Name: "leaf", Inlined: true}, profilebuild.Frame{Name: "loop"})
+	b.Name(at(3), 0, profilebuild.Frame{Name: "leaf", Inlined: true},
+		profilebuild.Frame{Name: "loop"})
 	b.Unresolved(at(4), ingest.Stripped)
 	b.Unresolved(at(5), ingest.Stripped)
 	row := func(event int, weight uint64, stack ...profilebuild.Place) {
-		b.Row(profilebuild.Row{Event: event, PID: -1, TID: -1, CPU: -1, Count: 1, Weight: weight, Stack: stack})
+		b.Row(profilebuild.Row{Event: event, PID: -1, TID: -1, CPU: -1, Count: 1, Weight: weight,
+			Stack: stack})
 	}
 	row(0, 100, at(1), at(2), at(1), at(3))
 	row(0, 10, at(3), at(4), at(5))
@@ -316,7 +336,8 @@ func TestTop(t *testing.T) {
 		want string
 	}{
 		{TopOptions{}, "cpu-clock 111/3: loop 100 110, leaf 10 110, [x] 1 11, left 0 [faults]"},
-		{TopOptions{Cum: true}, "cpu-clock 111/3: loop 100 110, leaf 10 110, [x] 1 11, left 0 [faults]"},
+		{TopOptions{Cum: true},
+			"cpu-clock 111/3: loop 100 110, leaf 10 110, [x] 1 11, left 0 [faults]"},
 		{TopOptions{Count: true}, "cpu-clock 3/3: [x] 1 2, leaf 1 2, loop 1 2, left 0 [faults]"},
 		{TopOptions{Limit: 1}, "cpu-clock 111/3: loop 100 110, left 2 [faults]"},
 		{TopOptions{Event: 1}, "faults 1000/1: loop 1000 1000, left 0 [cpu-clock]"},
@@ -357,7 +378,8 @@ func TestCoverage(t *testing.T) {
 		t.Errorf("missing and named make %f", sum)
 	}
 	p.Names = nil
-	if c := NewCoverage(p, CoverageOptions{Count: true}); c.Named != 0 || c.Missing[0].Reason != "not indexed" {
+	if c := NewCoverage(p, CoverageOptions{Count: true}); c.Named != 0 ||
+		c.Missing[0].Reason != "not indexed" {
 		t.Errorf("without names: %+v", c)
 	}
 	empty := NewCoverage(&ingest.Profile{}, CoverageOptions{})
@@ -365,14 +387,16 @@ func TestCoverage(t *testing.T) {
 		t.Errorf("of nothing: %+v", empty)
 	}
 	var out bytes.Buffer
-	if err := empty.WriteMissing(&out); err != nil || !strings.HasPrefix(out.String(), "nothing is missing") {
+	if err := empty.WriteMissing(&out); err != nil || !strings.HasPrefix(out.String(),
+		"nothing is missing") {
 		t.Errorf("%s, %v", out.String(), err)
 	}
 }
 
 // TestShare100: no rounding to all or nothing.
 func TestShare100(t *testing.T) {
-	for v, want := range map[float64]string{100: "100%", 99.999: ">99.99%", 50: "50.00%", 0.001: "<0.01%", 0: "0.00%"} {
+	for v, want := range map[float64]string{100: "100%", 99.999: ">99.99%", 50: "50.00%",
+		0.001: "<0.01%", 0: "0.00%"} {
 		if got := share100(v); got != want {
 			t.Errorf("%f is %s, want %s", v, got, want)
 		}
@@ -383,7 +407,8 @@ func TestShare100(t *testing.T) {
 // capture cannot become another command.
 func TestHints(t *testing.T) {
 	user := ingest.Object{ID: sampleID, File: ingest.FileRef{Path: "/opt/my app/x'; rm -rf ~"}}
-	kernel := ingest.Object{Kind: ingest.Kernel, ID: sampleID, File: ingest.FileRef{Path: "[kernel.kallsyms]"}}
+	kernel := ingest.Object{Kind: ingest.Kernel, ID: sampleID,
+		File: ingest.FileRef{Path: "[kernel.kallsyms]"}}
 	deleted := ingest.Object{ID: sampleID, File: ingest.FileRef{Path: "/bin/x", Deleted: true}}
 	const hex = "0101010101010101010101010101010101010101"
 	for _, tt := range []struct {
@@ -414,7 +439,8 @@ func TestHints(t *testing.T) {
 // TestJSONLines: every line is an object of one of the two kinds, and stacks refer
 // to locations that came before.
 func TestJSONLines(t *testing.T) {
-	p := profilebuild.Random(3, profilebuild.Size{Objects: 5, Functions: 40, Locations: 200, Stacks: 300, Depth: 6})
+	p := profilebuild.Random(3, profilebuild.Size{Objects: 5, Functions: 40, Locations: 200,
+		Stacks: 300, Depth: 6})
 	var out bytes.Buffer
 	if err := JSON(&out, p, NewDemangler(Simple)); err != nil {
 		t.Fatal(err)
@@ -459,15 +485,18 @@ func TestQuantity(t *testing.T) {
 		unit string
 		want string
 	}{
-		{999, "nanoseconds", "999ns"}, {1500, "nanoseconds", "1.50us"}, {2_500_000, "nanoseconds", "2.50ms"},
-		{112_886_450_000, "nanoseconds", "112.89s"}, {1023, "bytes", "1023B"}, {1536, "bytes", "1.50kB"},
+		{999, "nanoseconds", "999ns"}, {1500, "nanoseconds", "1.50us"},
+		{2_500_000, "nanoseconds", "2.50ms"},
+		{112_886_450_000, "nanoseconds", "112.89s"}, {1023, "bytes", "1023B"},
+		{1536, "bytes", "1.50kB"},
 		{3 << 30, "bytes", "3.00GB"}, {12345, "count", "12345"},
 	} {
 		if got := quantity(tt.v, tt.unit); got != tt.want {
 			t.Errorf("%d %s is %s, want %s", tt.v, tt.unit, got, tt.want)
 		}
 	}
-	for v, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
+	for v, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000",
+		1234567: "1,234,567"} {
 		if got := thousands(v); got != want {
 			t.Errorf("%d is %s", v, got)
 		}

@@ -99,7 +99,8 @@ func dsoText(o *ingest.Object) string {
 // isAnonymousFile knows the memory for which perf looks for a perf map
 // (is_anon_memory in its util/map.c).
 func isAnonymousFile(path string) bool {
-	return path == "" || strings.HasPrefix(path, "//anon") || strings.HasPrefix(path, "/dev/zero") ||
+	return path == "" || strings.HasPrefix(path, "//anon") ||
+		strings.HasPrefix(path, "/dev/zero") ||
 		strings.HasPrefix(path, "/anon_hugepage")
 }
 
@@ -167,7 +168,8 @@ func insertPad(b []byte, at, width int) []byte {
 }
 
 // frame writes the frames of one location, innermost first.
-func (s *scriptWriter) frame(b []byte, r *ingest.ReplaySample, f *ingest.ReplayFrame, chain bool) []byte {
+func (s *scriptWriter) frame(b []byte, r *ingest.ReplaySample, f *ingest.ReplayFrame,
+	chain bool) []byte {
 	loc := &s.p.Locations[f.Location]
 	o := &s.p.Objects[loc.Object]
 	if o.Kind == ingest.NoStack {

@@ -52,7 +52,8 @@ func NewTop(p *ingest.Profile, opts TopOptions) *Top {
 	c := newTopCounter(p, &opts)
 	t := &Top{Others: OtherEvents(p, opts.Event)}
 	if opts.Event < len(p.Events) {
-		t.Event, t.Unit = ingest.Printable(p.Events[opts.Event].Name), ingest.Printable(p.Events[opts.Event].Unit)
+		t.Event, t.Unit = ingest.Printable(p.Events[opts.Event].Name),
+			ingest.Printable(p.Events[opts.Event].Unit)
 	}
 	if opts.Count {
 		t.Unit = "samples"
@@ -113,7 +114,8 @@ func newTopCounter(p *ingest.Profile, opts *TopOptions) *topCounter {
 		funcs := p.Names.Functions
 		c.row = make([]uint32, len(funcs))
 		for i := range funcs {
-			if i == 0 || funcs[i].Object != funcs[i-1].Object || funcs[i].SystemName != funcs[i-1].SystemName {
+			if i == 0 || funcs[i].Object != funcs[i-1].Object ||
+				funcs[i].SystemName != funcs[i-1].SystemName {
 				c.functions = append(c.functions, ingest.FuncID(i))
 			}
 			c.row[i] = uint32(len(c.functions) - 1)
@@ -193,7 +195,8 @@ func (c *topCounter) rows() []TopRow {
 		if c.opts.Cum {
 			first, second = second, first
 		}
-		return cmp.Or(first, second, cmp.Compare(a.Name, b.Name), cmp.Compare(a.SystemName, b.SystemName),
+		return cmp.Or(first, second, cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.SystemName, b.SystemName),
 			cmp.Compare(a.Object, b.Object), cmp.Compare(a.BuildID, b.BuildID))
 	})
 	return rows
@@ -202,7 +205,8 @@ func (c *topCounter) rows() []TopRow {
 // WriteText writes the table with the columns of `go tool pprof -top`.
 func (t *Top) WriteText(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "event: %s, %s samples, total %s\n", t.Event, thousands(t.Samples), quantity(t.Total, t.Unit))
+	fmt.Fprintf(out, "event: %s, %s samples, total %s\n", t.Event, thousands(t.Samples),
+		quantity(t.Total, t.Unit))
 	if len(t.Others) > 0 {
 		fmt.Fprintf(out, "other events: %s (--event)\n", joinNames(t.Others))
 	}
@@ -211,7 +215,8 @@ func (t *Top) WriteText(w io.Writer) error {
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		sum += r.Flat
-		fmt.Fprintf(out, "%10s %6s %6s %10s %6s  %s", quantity(r.Flat, t.Unit), percent(r.Flat, t.Total),
+		fmt.Fprintf(out, "%10s %6s %6s %10s %6s  %s", quantity(r.Flat, t.Unit),
+			percent(r.Flat, t.Total),
 			percent(sum, t.Total), quantity(r.Cum, t.Unit), percent(r.Cum, t.Total), r.Name)
 		if !r.Unresolved && r.Object != "" {
 			fmt.Fprintf(out, "  (%s)", baseName(r.Object))

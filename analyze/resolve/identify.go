@@ -22,7 +22,8 @@ type IdentifyOptions struct {
 // have none (DESIGN.md section 4). A file is proven the same if the store's row
 // for its path has the recorded device, inode and generation and neither mtime
 // nor ctime later than the recording: what changed since would have another ctime.
-func Identify(v store.View, opts IdentifyOptions) func(ingest.ObjectQuery) (buildid.ID, ingest.IDSource) {
+func Identify(v store.View, opts IdentifyOptions) func(ingest.ObjectQuery) (buildid.ID,
+	ingest.IDSource) {
 	return func(q ingest.ObjectQuery) (buildid.ID, ingest.IDSource) {
 		if q.Kind == ingest.VDSO {
 			if id := vdsoOf(v, q.Kernel); !id.IsZero() {
@@ -63,7 +64,8 @@ func rowOf(v store.View, file string) *store.PathRow {
 // sameFile compares what a mmap record holds with a path row; it has no size.
 func sameFile(row *store.PathRow, q *ingest.ObjectQuery) bool {
 	f := &q.File
-	if q.EndNanos == 0 || f.Inode == 0 || row.Inode != f.Inode || row.Dev != device(f.Major, f.Minor) {
+	if q.EndNanos == 0 || f.Inode == 0 || row.Inode != f.Inode ||
+		row.Dev != device(f.Major, f.Minor) {
 		return false
 	}
 	if row.Gen != 0 && f.Generation != 0 && row.Gen != f.Generation {

@@ -10,8 +10,10 @@ import (
 
 func TestIdentifyFile(t *testing.T) {
 	o := store.NewOverlay()
-	row := store.PathRow{Name: "x", ID: id(1), Dev: 0xfe01, Inode: 42, Gen: 7, MtimeNs: 100, CtimeNs: 200}
-	if err := o.PutDir("/usr/bin", store.DirRows{row, {Name: "script", Dev: 0xfe01, Inode: 43}}); err != nil {
+	row := store.PathRow{Name: "x", ID: id(1), Dev: 0xfe01, Inode: 42, Gen: 7, MtimeNs: 100,
+		CtimeNs: 200}
+	if err := o.PutDir("/usr/bin", store.DirRows{row, {Name: "script", Dev: 0xfe01,
+		Inode: 43}}); err != nil {
 		t.Fatal(err)
 	}
 	good := ingest.ObjectQuery{Kind: ingest.ELF, Host: "here", EndNanos: 300,
@@ -27,8 +29,10 @@ func TestIdentifyFile(t *testing.T) {
 		proven bool
 	}{
 		{"same", good, true},
-		{"path with dots", with(func(q *ingest.ObjectQuery) { q.File.Path = "/usr/lib/../bin//x" }), true},
-		{"generation not recorded", with(func(q *ingest.ObjectQuery) { q.File.Generation = 0 }), true},
+		{"path with dots", with(func(q *ingest.ObjectQuery) { q.File.Path = "/usr/lib/../bin//x" }),
+			true},
+		{"generation not recorded", with(func(q *ingest.ObjectQuery) { q.File.Generation = 0 }),
+			true},
 		{"changed at the very end", with(func(q *ingest.ObjectQuery) { q.EndNanos = 200 }), true},
 		{"other host", with(func(q *ingest.ObjectQuery) { q.Host = "there" }), false},
 		{"host not known", with(func(q *ingest.ObjectQuery) { q.Host = "" }), false},
@@ -45,13 +49,15 @@ func TestIdentifyFile(t *testing.T) {
 			if tt.proven {
 				want, wantID = ingest.IDProven, id(1)
 			}
-			if got, source := Identify(o, IdentifyOptions{Hostname: "here"})(tt.query); got != wantID || source != want {
+			if got, source := Identify(o,
+				IdentifyOptions{Hostname: "here"})(tt.query); got != wantID || source != want {
 				t.Errorf("%s by %d", got, source)
 			}
 			if !tt.proven {
 				want = ingest.IDTrusted
 			}
-			if got, source := Identify(o, IdentifyOptions{Hostname: "here", TrustPaths: true})(tt.query); got != id(1) || source != want {
+			if got, source := Identify(o, IdentifyOptions{Hostname: "here",
+				TrustPaths: true})(tt.query); got != id(1) || source != want {
 				t.Errorf("with trust: %s by %d", got, source)
 			}
 		})
@@ -63,7 +69,8 @@ func TestIdentifyFile(t *testing.T) {
 		"relative":     with(func(q *ingest.ObjectQuery) { q.File.Path = "x" }),
 		"kernel":       with(func(q *ingest.ObjectQuery) { q.Kind = ingest.Kernel }),
 	} {
-		if got, source := Identify(o, IdentifyOptions{Hostname: "here", TrustPaths: true})(q); !got.IsZero() || source != ingest.IDNone {
+		if got, source := Identify(o, IdentifyOptions{Hostname: "here",
+			TrustPaths: true})(q); !got.IsZero() || source != ingest.IDNone {
 			t.Errorf("%s: %s by %d", name, got, source)
 		}
 	}
@@ -76,9 +83,12 @@ func TestIdentifyVDSO(t *testing.T) {
 	const class32, class64 = 1, 2
 	o := store.NewOverlay()
 	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.Kernel, VDSO: []buildid.ID{id(11)}}, nil)
-	merge(t, o, store.Manifest{ID: id(2), Kind: ingest.Kernel, VDSO: []buildid.ID{id(12), id(13)}}, nil)
-	merge(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel, Class: class32, VDSO: []buildid.ID{id(12), id(13)}}, nil)
-	merge(t, o, store.Manifest{ID: id(4), Kind: ingest.Kernel, VDSO: []buildid.ID{id(13), id(14)}}, nil)
+	merge(t, o, store.Manifest{ID: id(2), Kind: ingest.Kernel, VDSO: []buildid.ID{id(12), id(13)}},
+		nil)
+	merge(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel, Class: class32,
+		VDSO: []buildid.ID{id(12), id(13)}}, nil)
+	merge(t, o, store.Manifest{ID: id(4), Kind: ingest.Kernel, VDSO: []buildid.ID{id(13), id(14)}},
+		nil)
 	merge(t, o, store.Manifest{ID: id(5), Kind: ingest.Kernel}, nil)
 	merge(t, o, store.Manifest{ID: id(12), Kind: ingest.VDSO, Class: class32}, nil)
 	merge(t, o, store.Manifest{ID: id(13), Kind: ingest.VDSO, Class: class64}, nil)
@@ -86,7 +96,8 @@ func TestIdentifyVDSO(t *testing.T) {
 	for kernel, want := range map[buildid.ID]buildid.ID{
 		id(1): id(11), id(2): id(13), id(3): id(12), id(4): {}, id(5): {}, id(6): {}, {}: {},
 	} {
-		got, source := Identify(o, IdentifyOptions{})(ingest.ObjectQuery{Kind: ingest.VDSO, Kernel: kernel})
+		got, source := Identify(o, IdentifyOptions{})(ingest.ObjectQuery{Kind: ingest.VDSO,
+			Kernel: kernel})
 		if got != want || (source == ingest.IDDerived) != !want.IsZero() {
 			t.Errorf("kernel %s: %s by %d, want %s", kernel, got, source, want)
 		}

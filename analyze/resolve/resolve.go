@@ -47,7 +47,10 @@ func Resolve(ctx context.Context, p *ingest.Profile, v store.View, opts Options)
 		return err
 	}
 	shards := j.shards()
-	if err := each(ctx, workers, len(shards), func(w *worker, i int) { w.join(j, shards[i]) }); err != nil {
+	if err := each(ctx, workers, len(shards), func(w *worker,
+		i int) {
+		w.join(j, shards[i])
+	}); err != nil {
 		return err
 	}
 	j.finish(shards)
@@ -256,7 +259,8 @@ func (w *worker) join(j *join, s *shard) {
 		if err := w.source(j, s, i); err != nil {
 			damaged = true
 			s.warnings = append(s.warnings, ingest.Warning{
-				Text:    ingest.Printable(fmt.Sprintf("%s: %s of %s: %v", ingest.ShortName(src), m.Sources[i].Kind, m.ID, err)),
+				Text: ingest.Printable(fmt.Sprintf("%s: %s of %s: %v", ingest.ShortName(src),
+					m.Sources[i].Kind, m.ID, err)),
 				Hint:    "symbolize store verify",
 				Partial: true,
 			})
@@ -355,7 +359,8 @@ func (w *worker) source(j *join, s *shard, i int) error {
 				continue
 			}
 			last = h.Func
-			s.functions = append(s.functions, ingest.Function{Object: s.object.id, SystemName: name})
+			s.functions = append(s.functions, ingest.Function{Object: s.object.id,
+				SystemName: name})
 		}
 		j.function[t.loc] = uint32(len(s.functions))
 		j.symOff[t.loc] = uint64(t.addr - h.Start)
@@ -383,7 +388,8 @@ func (j *join) finish(shards []*shard) {
 		for l := s.from; l < s.to; l++ {
 			switch {
 			case j.function[l] > 0:
-				n.Frames = append(n.Frames, ingest.Frame{Func: ingest.FuncID(base) + ingest.FuncID(j.function[l]-1)})
+				n.Frames = append(n.Frames,
+					ingest.Frame{Func: ingest.FuncID(base) + ingest.FuncID(j.function[l]-1)})
 			case j.kept(l):
 				n.Frames = append(n.Frames, j.old.At(ingest.LocationID(l))...)
 				n.SymOff[l] = j.old.SymOff[l]

@@ -40,10 +40,12 @@ func function(name string, start addr.Addr, size uint64) symtab.Func {
 }
 
 // merge puts an object with tables into an overlay.
-func merge(t testing.TB, o *store.Overlay, m store.Manifest, tables map[store.SourceKind]*symtab.Encoded) {
+func merge(t testing.TB, o *store.Overlay, m store.Manifest,
+	tables map[store.SourceKind]*symtab.Encoded) {
 	t.Helper()
 	c := store.Contribution{Manifest: m}
-	for _, kind := range []store.SourceKind{store.DWARF, store.Symtab, store.Dynsym, store.Kallsyms, store.PLT} {
+	for _, kind := range []store.SourceKind{store.DWARF, store.Symtab, store.Dynsym, store.Kallsyms,
+		store.PLT} {
 		if e := tables[kind]; e != nil {
 			c.Sources = append(c.Sources, store.NewSource{
 				Info: store.SourceInfo{Kind: kind, Producer: 1, Path: "/x"}, Table: e})
@@ -99,28 +101,35 @@ func resolve(t testing.TB, p *ingest.Profile, v store.View) {
 
 func TestResolve(t *testing.T) {
 	o := store.NewOverlay()
-	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie}, map[store.SourceKind]*symtab.Encoded{
-		store.Symtab: table(t, function("main", 0x401100, 0x100), function("tail", 0x403fff, 1)),
-		store.Dynsym: table(t, function("wrong", 0x401000, 0x1000)),
-		store.PLT:    table(t, function("puts@plt", 0x402800, 0x10)),
-	})
+	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
+		map[store.SourceKind]*symtab.Encoded{
+			store.Symtab: table(t, function("main", 0x401100, 0x100), function("tail", 0x403fff, 1)),
+			store.Dynsym: table(t, function("wrong", 0x401000, 0x1000)),
+			store.PLT:    table(t, function("puts@plt", 0x402800, 0x10)),
+		})
 	merge(t, o, store.Manifest{ID: id(2), Kind: ingest.ELF}, map[store.SourceKind]*symtab.Encoded{
 		store.Symtab: table(t, function("main", 0x1000, 0x100))})
-	merge(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel, RefSyms: []store.RefSymbol{{Name: "_stext", Addr: 0x198}}},
-		map[store.SourceKind]*symtab.Encoded{store.Kallsyms: table(t, function("_text", 0, 0x198), function("schedule", 0x1000, 0x100))})
+	merge(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel,
+		RefSyms: []store.RefSymbol{{Name: "_stext", Addr: 0x198}}},
+		map[store.SourceKind]*symtab.Encoded{store.Kallsyms: table(t, function("_text", 0, 0x198),
+			function("schedule", 0x1000, 0x100))})
 	merge(t, o, store.Manifest{ID: id(4), Kind: ingest.Module},
-		map[store.SourceKind]*symtab.Encoded{store.Symtab: table(t, function("ext4_read", 0x40, 0x40))})
+		map[store.SourceKind]*symtab.Encoded{store.Symtab: table(t,
+			function("ext4_read", 0x40, 0x40))})
 	merge(t, o, store.Manifest{ID: id(5), Kind: ingest.ELF, Layout: pie}, nil)
 	merge(t, o, store.Manifest{ID: buildid.New([]byte{7, 7}), Kind: ingest.ELF, Layout: pie}, nil)
-	merge(t, o, store.Manifest{ID: buildid.New([]byte{7, 7, 0}), Kind: ingest.ELF, Layout: pie}, nil)
-	if err := o.PutDir("/bin", store.DirRows{{Name: "replaced", ID: id(1)}, {Name: "same", ID: id(99)}, {Name: "text"}}); err != nil {
+	merge(t, o, store.Manifest{ID: buildid.New([]byte{7, 7, 0}), Kind: ingest.ELF, Layout: pie},
+		nil)
+	if err := o.PutDir("/bin", store.DirRows{{Name: "replaced", ID: id(1)},
+		{Name: "same", ID: id(99)}, {Name: "text"}}); err != nil {
 		t.Fatal(err)
 	}
 	file := func(i buildid.ID, path string) ingest.Object {
 		return ingest.Object{ID: i, File: ingest.FileRef{Path: path}}
 	}
 	kernel := func(ref string) ingest.Object {
-		return ingest.Object{Kind: ingest.Kernel, ID: id(3), RefSymbol: ref, File: ingest.FileRef{Path: "[kernel.kallsyms]"}}
+		return ingest.Object{Kind: ingest.Kernel, ID: id(3), RefSymbol: ref,
+			File: ingest.FileRef{Path: "[kernel.kallsyms]"}}
 	}
 	tests := []struct {
 		name    string
@@ -128,30 +137,44 @@ func TestResolve(t *testing.T) {
 		offsets []addr.Offset
 		want    string
 	}{
-		{"sources in layers", file(id(1), "/bin/a"), []addr.Offset{0x10ff, 0x1100, 0x11ff, 0x1200, 0x2800, 0x3000, 0x3fff},
+		{"sources in layers", file(id(1), "/bin/a"), []addr.Offset{0x10ff, 0x1100, 0x11ff, 0x1200,
+			0x2800, 0x3000, 0x3fff},
 			"wrong+0xff, main+0x0, main+0xff, wrong+0x200, puts@plt+0x0, stripped, tail+0x0"},
-		{"executable segment first", file(id(1), "/bin/a"), []addr.Offset{0x3fff, 0x4000}, "tail+0x0, stripped"},
+		{"executable segment first", file(id(1), "/bin/a"), []addr.Offset{0x3fff, 0x4000},
+			"tail+0x0, stripped"},
 		{"outside", file(id(1), "/bin/a"), []addr.Offset{0x4800, 1 << 40, ^addr.Offset(0)},
 			"outside the object, outside the object, outside the object"},
 		{"layout unknown", file(id(2), "/bin/b"), []addr.Offset{0x1000}, "layout unknown"},
 		{"no source", file(id(5), "/bin/b"), []addr.Offset{0x1000}, "stripped"},
 		{"not indexed", file(id(99), "/bin/c"), []addr.Offset{0x1000}, "not indexed"},
 		{"replaced", file(id(98), "/bin/replaced"), []addr.Offset{0x1000}, "build ID mismatch"},
-		{"known by path, tables gone", file(id(99), "/bin/same"), []addr.Offset{0x1000}, "not indexed"},
+		{"known by path, tables gone", file(id(99), "/bin/same"), []addr.Offset{0x1000},
+			"not indexed"},
 		{"no build ID", file(buildid.ID{}, "/bin/replaced"), []addr.Offset{0x1000}, "no build ID"},
-		{"padded, ambiguous", file(buildid.Padded([]byte{7, 7, 0, 0}), "/bin/c"), []addr.Offset{0x1000}, "ambiguous"},
-		{"padded, found", file(buildid.Padded(append(bytes.Repeat([]byte{1}, 20), 0)), "/bin/c"), []addr.Offset{0x1100}, "main+0x0"},
-		{"kernel by _text", kernel("_text"), []addr.Offset{0x10, 0x1010, 0x2000}, "_text+0x10, schedule+0x10, stripped"},
+		{"padded, ambiguous", file(buildid.Padded([]byte{7, 7, 0, 0}), "/bin/c"),
+			[]addr.Offset{0x1000}, "ambiguous"},
+		{"padded, found", file(buildid.Padded(append(bytes.Repeat([]byte{1}, 20), 0)), "/bin/c"),
+			[]addr.Offset{0x1100}, "main+0x0"},
+		{"kernel by _text", kernel("_text"), []addr.Offset{0x10, 0x1010, 0x2000},
+			"_text+0x10, schedule+0x10, stripped"},
 		{"kernel by _stext", kernel("_stext"), []addr.Offset{0x1010 - 0x198}, "schedule+0x10"},
-		{"kernel before its symbol", kernel("_stext"), []addr.Offset{addr.Offset(^uint64(0x187))}, "_text+0x10"},
+		{"kernel before its symbol", kernel("_stext"), []addr.Offset{addr.Offset(^uint64(0x187))},
+			"_text+0x10"},
 		{"kernel of a pprof file", kernel(""), []addr.Offset{0x1010}, "schedule+0x10"},
-		{"kernel by an unknown symbol", kernel("_sinittext"), []addr.Offset{0x1010}, "layout unknown"},
-		{"module", ingest.Object{Kind: ingest.Module, ID: id(4), File: ingest.FileRef{Path: "[ext4]"}}, []addr.Offset{0x3f, 0x40}, "stripped, ext4_read+0x0"},
-		{"BPF names itself", ingest.Object{Kind: ingest.JIT, Symbol: "bpf_prog_1_x", File: ingest.FileRef{Path: "bpf_prog_1_x"}},
+		{"kernel by an unknown symbol", kernel("_sinittext"), []addr.Offset{0x1010},
+			"layout unknown"},
+		{"module", ingest.Object{Kind: ingest.Module, ID: id(4),
+			File: ingest.FileRef{Path: "[ext4]"}}, []addr.Offset{0x3f, 0x40},
+			"stripped, ext4_read+0x0"},
+		{"BPF names itself", ingest.Object{Kind: ingest.JIT, Symbol: "bpf_prog_1_x",
+			File: ingest.FileRef{Path: "bpf_prog_1_x"}},
 			[]addr.Offset{0, 0x10}, "bpf_prog_1_x+0x0, bpf_prog_1_x+0x10"},
-		{"BPF without a name", ingest.Object{Kind: ingest.JIT}, []addr.Offset{1}, "image not captured"},
-		{"reason of the object", ingest.Object{ID: id(1), Kind: ingest.Kernel, Reason: ingest.KernelHidden}, []addr.Offset{1}, "kernel hidden"},
-		{"unmapped", ingest.Object{Kind: ingest.Unmapped}, []addr.Offset{0}, "outside every mapping"},
+		{"BPF without a name", ingest.Object{Kind: ingest.JIT}, []addr.Offset{1},
+			"image not captured"},
+		{"reason of the object", ingest.Object{ID: id(1), Kind: ingest.Kernel,
+			Reason: ingest.KernelHidden}, []addr.Offset{1}, "kernel hidden"},
+		{"unmapped", ingest.Object{Kind: ingest.Unmapped}, []addr.Offset{0},
+			"outside every mapping"},
 		{"anonymous", ingest.Object{Kind: ingest.Anonymous}, []addr.Offset{0}, "anonymous memory"},
 		{"guest", ingest.Object{Kind: ingest.Guest}, []addr.Offset{0}, "guest code"},
 		{"hypervisor", ingest.Object{Kind: ingest.Hypervisor}, []addr.Offset{0}, "hypervisor code"},
@@ -191,7 +214,8 @@ func checkNames(t *testing.T, p *ingest.Profile) {
 	}
 	for l := range p.Locations {
 		if named := len(n.At(ingest.LocationID(l))) > 0; named != (n.Reasons[l] == ingest.ReasonNone) {
-			t.Errorf("location %d: %d frames and reason %s", l, len(n.At(ingest.LocationID(l))), n.Reasons[l])
+			t.Errorf("location %d: %d frames and reason %s", l, len(n.At(ingest.LocationID(l))),
+				n.Reasons[l])
 		}
 	}
 }
@@ -203,7 +227,8 @@ func TestResolveSegmentsOutOfOrder(t *testing.T) {
 		{Offset: 0x1000, Addr: 0x900000, FileSize: 0x1000, MemSize: 0x1000, Flags: 5},
 		{Offset: 0x2000, Addr: 0x400000, FileSize: 0x1000, MemSize: 0x1000, Flags: 5},
 	}}, map[store.SourceKind]*symtab.Encoded{
-		store.Symtab: table(t, function("high", 0x900000, 0x1000), function("low", 0x400000, 0x1000))})
+		store.Symtab: table(t, function("high", 0x900000, 0x1000),
+			function("low", 0x400000, 0x1000))})
 	p := one(ingest.Object{ID: id(1)}, 0x1000, 0x1fff, 0x2000, 0x2fff)
 	resolve(t, p, o)
 	if got := text(p); got != "high+0x0, high+0xfff, low+0x0, low+0xfff" {
@@ -215,12 +240,15 @@ func TestResolveSegmentsOutOfOrder(t *testing.T) {
 func TestResolveKeepsNames(t *testing.T) {
 	o := store.NewOverlay()
 	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
-		map[store.SourceKind]*symtab.Encoded{store.Symtab: table(t, function("ours", 0x401000, 0x1000))})
+		map[store.SourceKind]*symtab.Encoded{store.Symtab: table(t,
+			function("ours", 0x401000, 0x1000))})
 	b := profilebuild.New(profilebuild.Clock())
 	h := b.Object(ingest.Object{ID: id(1), File: ingest.FileRef{Path: "/bin/x"}})
-	first, second := profilebuild.Place{Object: h, Offset: 0x1010}, profilebuild.Place{Object: h, Offset: 0x1020}
+	first, second := profilebuild.Place{Object: h, Offset: 0x1010},
+		profilebuild.Place{Object: h, Offset: 0x1020}
 	b.Row(profilebuild.Row{Count: 1, Weight: 1, Stack: []profilebuild.Place{first, second}})
-	b.Name(first, 0, profilebuild.Frame{Name: "inlined", Inlined: true}, profilebuild.Frame{Name: "theirs"})
+	b.Name(first, 0, profilebuild.Frame{Name: "inlined", Inlined: true},
+		profilebuild.Frame{Name: "theirs"})
 	b.Unresolved(second, ingest.Mismatch)
 	p := b.Profile()
 	resolve(t, p, o)
@@ -246,13 +274,15 @@ func many(t testing.TB, objects, functions, locations int) (*store.Overlay, *ing
 		}
 		var funcs []symtab.Func
 		for k := range n {
-			funcs = append(funcs, function(fmt.Sprintf("_ZN4lib%d8functionEi%d", i, k*7919%n), addr.Addr(0x1000+k*64), 60))
+			funcs = append(funcs, function(fmt.Sprintf("_ZN4lib%d8functionEi%d", i, k*7919%n),
+				addr.Addr(0x1000+k*64), 60))
 		}
 		size := uint64(n*64 + 0x1000)
 		merge(t, o, store.Manifest{ID: id(byte(i + 1)), Kind: ingest.ELF, Layout: []elf.Segment{
 			{Offset: 0x1000, Addr: 0x1000, FileSize: size, MemSize: size, Flags: 5}}},
 			map[store.SourceKind]*symtab.Encoded{store.Symtab: table(t, funcs...)})
-		h := b.Object(ingest.Object{ID: id(byte(i + 1)), File: ingest.FileRef{Path: fmt.Sprintf("/lib/%d", i)}})
+		h := b.Object(ingest.Object{ID: id(byte(i + 1)),
+			File: ingest.FileRef{Path: fmt.Sprintf("/lib/%d", i)}})
 		places := locations / objects
 		if i == 0 {
 			places = locations / 2
@@ -260,7 +290,8 @@ func many(t testing.TB, objects, functions, locations int) (*store.Overlay, *ing
 		for k := range places {
 			const each = 15 // locations in one function, as in the reference recording
 			off := addr.Offset(0x1000 + (k/each)*n/(places/each+1)*64 + k%each*4)
-			b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 1, Stack: []profilebuild.Place{{Object: h, Offset: off}}})
+			b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 1,
+				Stack: []profilebuild.Place{{Object: h, Offset: off}}})
 		}
 	}
 	return o, b.Profile()
@@ -308,8 +339,10 @@ func TestResolveDeterministic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.Names.Functions[frames[0].Func].SystemName; got != name || p.Names.SymOff[l] != uint64(loc.Offset)-uint64(hit.Start) {
-			t.Fatalf("location %d: %s+%#x, want %s at %#x", l, got, p.Names.SymOff[l], name, hit.Start)
+		if got := p.Names.Functions[frames[0].Func].SystemName; got != name ||
+			p.Names.SymOff[l] != uint64(loc.Offset)-uint64(hit.Start) {
+			t.Fatalf("location %d: %s+%#x, want %s at %#x", l, got, p.Names.SymOff[l], name,
+				hit.Start)
 		}
 	}
 }
@@ -340,8 +373,10 @@ func (b broken) Open(m *store.Manifest, i int) (*symtab.Table, error) {
 // still names.
 func TestResolveDamaged(t *testing.T) {
 	o := store.NewOverlay()
-	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie}, map[store.SourceKind]*symtab.Encoded{
-		store.Symtab: table(t, function("main", 0x401100, 0x100)), store.Dynsym: table(t, function("dyn", 0x401000, 0x180))})
+	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
+		map[store.SourceKind]*symtab.Encoded{
+			store.Symtab: table(t, function("main", 0x401100, 0x100)),
+			store.Dynsym: table(t, function("dyn", 0x401000, 0x180))})
 	for _, tt := range []struct {
 		view broken
 		want string
@@ -355,7 +390,8 @@ func TestResolveDamaged(t *testing.T) {
 			t.Errorf("got %s, want %s", got, tt.want)
 		}
 		w := p.Names.Warnings
-		if len(w) != 1 || !w[0].Partial || !strings.Contains(w[0].Text, "x: ") || strings.Contains(w[0].Text, "\x1b") {
+		if len(w) != 1 || !w[0].Partial || !strings.Contains(w[0].Text, "x: ") ||
+			strings.Contains(w[0].Text, "\x1b") {
 			t.Errorf("warnings %+v", w)
 		}
 	}
@@ -383,17 +419,23 @@ func TestResolveNothing(t *testing.T) {
 func TestLayout(t *testing.T) {
 	o := store.NewOverlay()
 	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie}, nil)
-	merge(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel, RefSyms: []store.RefSymbol{{Name: "_stext", Addr: 0x198}}}, nil)
-	merge(t, o, store.Manifest{ID: id(4), Kind: ingest.Module, Sections: []elf.PlacedSection{{Name: ".text", Size: 0x5000}, {Name: ".init.text", Addr: elf.InitBase, Size: 9}}}, nil)
+	merge(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel,
+		RefSyms: []store.RefSymbol{{Name: "_stext", Addr: 0x198}}}, nil)
+	merge(t, o, store.Manifest{ID: id(4), Kind: ingest.Module,
+		Sections: []elf.PlacedSection{{Name: ".text", Size: 0x5000},
+			{Name: ".init.text", Addr: elf.InitBase, Size: 9}}}, nil)
 	p := &ingest.Profile{Objects: []ingest.Object{
-		{ID: id(1)}, {ID: id(9)}, {}, {Kind: ingest.Kernel, ID: id(3), RefSymbol: "_stext"}, {Kind: ingest.Module, ID: id(4)}}}
+		{ID: id(1)}, {ID: id(9)}, {}, {Kind: ingest.Kernel, ID: id(3), RefSymbol: "_stext"},
+		{Kind: ingest.Module, ID: id(4)}}}
 	opts := Layout(o, p)
 	var got []string
 	for i := range p.Objects {
 		shift, ok := opts.RefShift(ingest.ObjectID(i))
-		got = append(got, fmt.Sprintf("%v %d %v", opts.Layout(ingest.ObjectID(i)), shift, ok && p.Objects[i].Kind == ingest.Kernel))
+		got = append(got, fmt.Sprintf("%v %d %v", opts.Layout(ingest.ObjectID(i)), shift, ok &&
+			p.Objects[i].Kind == ingest.Kernel))
 	}
-	want := []string{"[{4096 12288}] 0 false", "[] 0 false", "[] 0 false", "[] 408 true", "[{0 20480}] 0 false"}
+	want := []string{"[{4096 12288}] 0 false", "[] 0 false", "[] 0 false", "[] 408 true",
+		"[{0 20480}] 0 false"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
