@@ -14,6 +14,9 @@ import (
 // than a record's largest size, 65,535.
 const blockSize = 1 << 20
 
+// maxRecordSize is the most that a record's 16-bit size field can say.
+const maxRecordSize = 1<<16 - 1
+
 // RecordReader gives the raw records of a range of the file, in file order. It
 // is for one goroutine. It reads the file in blocks into a buffer of its own
 // and allocates nothing per record.
@@ -120,7 +123,9 @@ func (r *RecordReader) fill(want int) bool {
 	if r.buf == nil {
 		r.buf = make([]byte, 0, min(blockSize, r.f.Data.Size))
 	}
-	n := int(min(int64(cap(r.buf)), r.end-start))
+	// Not past the longest record that can cross the end of the range: what lies
+	// behind is another reader's.
+	n := int(min(int64(cap(r.buf)), r.end-start, max(r.to+maxRecordSize-start, int64(want))))
 	r.base, r.pos = start, 0
 	got, err := r.f.r.ReadAt(r.buf[:n], start)
 	r.buf = r.buf[:got]
