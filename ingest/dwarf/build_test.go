@@ -14,16 +14,21 @@ type (
 	die  = dwarfbuild.DIE
 )
 
-func addrAt(at uint16, v uint64) attr  { return attr{Attr: at, Form: formAddr, Val: v} }
-func udata(at uint16, v uint64) attr   { return attr{Attr: at, Form: formUdata, Val: v} }
-func secOff(at uint16, v uint64) attr  { return attr{Attr: at, Form: formSecOffset, Val: v} }
-func str(at uint16, s string) attr     { return attr{Attr: at, Form: formString, Val: s} }
-func name(s string) attr               { return str(atName, s) }
-func origin(d *die) attr               { return attr{Attr: atAbstractOrigin, Form: formRef4, Val: d} }
-func low(v uint64) attr                { return addrAt(atLowPC, v) }
-func length(n uint64) attr             { return attr{Attr: atHighPC, Form: formData4, Val: n} }
+func addrAt(at uint16, v uint64) attr { return attr{Attr: at, Form: formAddr, Val: v} }
+func udata(at uint16, v uint64) attr  { return attr{Attr: at, Form: formUdata, Val: v} }
+func secOff(at uint16, v uint64) attr {
+	return attr{Attr: at, Form: formSecOffset, Val: v}
+}
+
+func str(at uint16, s string) attr { return attr{Attr: at, Form: formString, Val: s} }
+func name(s string) attr           { return str(atName, s) }
+func origin(d *die) attr           { return attr{Attr: atAbstractOrigin, Form: formRef4, Val: d} }
+func low(v uint64) attr            { return addrAt(atLowPC, v) }
+func length(n uint64) attr         { return attr{Attr: atHighPC, Form: formData4, Val: n} }
+
 func fn(n string, at, len uint64) *die { return sub(name(n), low(at), length(len)) }
-func sub(attrs ...attr) *die           { return dwarfbuild.D(tagSubprogram, attrs...) }
+
+func sub(attrs ...attr) *die { return dwarfbuild.D(tagSubprogram, attrs...) }
 func inl(o *die, attrs ...attr) *die {
 	return dwarfbuild.D(tagInlinedSubroutine, append([]attr{origin(o)}, attrs...)...)
 }
@@ -33,7 +38,8 @@ func abstract(n string) *die {
 
 // cu makes a compile unit with a low_pc of 0, as one of several sections has.
 func cu(version uint16, attrs ...attr) *dwarfbuild.Unit {
-	attrs = append([]attr{name("a.c"), str(atCompDir, "/src"), udata(atLanguage, LangC11)}, attrs...)
+	own := []attr{name("a.c"), str(atCompDir, "/src"), udata(atLanguage, LangC11)}
+	attrs = append(own, attrs...)
 	return &dwarfbuild.Unit{Version: version, Root: &die{
 		Tag: tagCompileUnit, Attrs: attrs, Parent: true,
 	}}

@@ -199,7 +199,8 @@ func sample(version uint16) Sections {
 		sub(name("main"), ranges).Add(dwarfbuild.D(tagLexicalBlock).Add(
 			inl(abs, low(0x1004), length(8), udata(atCallLine, 3), udata(atCallFile, 1)))))
 	v := cu(version)
-	v.Root.Add(sub(attr{Attr: atAbstractOrigin, Form: formRefAddr, Val: abs}, low(0x2000), length(4)))
+	v.Root.Add(sub(attr{Attr: atAbstractOrigin, Form: formRefAddr, Val: abs}, low(0x2000),
+		length(4)))
 	b.Units = []*dwarfbuild.Unit{u, v}
 	return built(b.Sections(), false)
 }
@@ -228,7 +229,8 @@ func walkAll(t testing.TB, s Sections) {
 			t.Fatalf("%d ranges kept from %d bytes", kept, size)
 		}
 		for _, s := range u.Sequences {
-			if len(s.Rows) == 0 || s.Rows[0].Addr != s.Start || s.End <= s.Rows[len(s.Rows)-1].Addr {
+			if len(s.Rows) == 0 || s.Rows[0].Addr != s.Start ||
+				s.End <= s.Rows[len(s.Rows)-1].Addr {
 				t.Fatalf("sequence %x of rows %v", s.Range, s.Rows)
 			}
 			for i, r := range s.Rows {

@@ -49,7 +49,7 @@ func (l *Loaded) inflate(r io.ReaderAt, s RawSection, gnu bool, o *LoadOptions) 
 }
 
 // compressionHeader reads the header and leaves r behind it.
-func compressionHeader(r io.Reader, gnu bool, o *LoadOptions) (kind uint32, size uint64, err error) {
+func compressionHeader(r io.Reader, gnu bool, o *LoadOptions) (kind uint32, size uint64, _ error) {
 	var h [chdr64Size]byte
 	n := chdr32Size
 	switch {

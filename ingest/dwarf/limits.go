@@ -3,7 +3,7 @@ package dwarf
 // Limits on what a file can make us do. Real files stay far below: the greatest
 // seen in libc, ceph-osd and vmlinux stand beside.
 const (
-	maxUnits       = 1 << 22 // units of one section; seen: 2,352
+	maxUnits       = 1 << 20 // units of one section, types not counted; seen: 2,352
 	maxDepth       = 1 << 12 // nesting of entries; seen: 60
 	maxOriginChain = 32      // abstract origins and specifications in a row; seen: 4
 	maxAbbrevs     = 1 << 18 // abbreviations of one table; seen: 1,100
@@ -12,7 +12,7 @@ const (
 	maxEntryForms  = 16      // forms of a file entry in DWARF 5; seen: 3
 	maxString      = 1 << 18 // bytes of one name; seen: 12 K
 	maxProblems    = 8       // problems kept per unit; more are only counted
-	maxDWPUnits    = 1 << 22 // units of a .dwp file
+	maxDWPUnits    = 1 << 20 // units of a .dwp file
 	maxDWPColumns  = 16      // section kinds of a .dwp file; defined: 8
 )
 

@@ -47,7 +47,9 @@ func zdebug(size uint64, data []byte) []byte {
 }
 
 // loadOne loads a file with one section, from memory or from disk.
-func loadOne(t *testing.T, name string, data []byte, s RawSection, o LoadOptions, disk bool) *Loaded {
+func loadOne(
+	t *testing.T, name string, data []byte, s RawSection, o LoadOptions, disk bool,
+) *Loaded {
 	t.Helper()
 	s.Name, s.Size = name, uint64(len(data))
 	o.Name, o.TempDir = "file", t.TempDir()
@@ -154,9 +156,11 @@ func TestLoadDamage(t *testing.T) {
 		some                bool // a beginning is kept
 	}{
 		{"cut", ".zdebug_info", "inflat", zdebug(n, z[:len(z)/2]), 0, true},
-		{"short", ".zdebug_info", "inflates to 2097152 bytes, not 2098152", zdebug(n+1000, z), 0, true},
+		{"short", ".zdebug_info", "inflates to 2097152 bytes, not 2098152", zdebug(n+1000, z), 0,
+			true},
 		{"no header", ".zdebug_info", "does not end", []byte("ZLIB"), 0, false},
-		{"other header", ".zdebug_info", "not \"ZLIB\"", append([]byte("XXXX12345678"), z...), 0, false},
+		{"other header", ".zdebug_info", "not \"ZLIB\"", append([]byte("XXXX12345678"), z...), 0,
+			false},
 		{"not zlib", ".zdebug_info", "inflating", zdebug(n, []byte("xxxxxxxx")), 0, false},
 		{"bomb", ".zdebug_info", "claim to inflate", zdebug(64<<20, bomb), 0, false},
 		{"liar", ".zdebug_info", "claim to inflate", zdebug(1<<60, z), 0, false},

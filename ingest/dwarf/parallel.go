@@ -71,9 +71,6 @@ func (d *Data) dispatch(ctx context.Context, free <-chan *job, order, tasks chan
 	defer close(tasks)
 	for i := range d.units {
 		u := &d.units[i]
-		if u.kind == utType || u.kind == utSplitType {
-			continue
-		}
 		select {
 		case <-ctx.Done():
 			return
@@ -91,9 +88,6 @@ func (d *Data) walkAlone(ctx context.Context, visit func(*Unit) error) error {
 	rel := releaser{d: d}
 	for i := range d.units {
 		u := &d.units[i]
-		if u.kind == utType || u.kind == utSplitType {
-			continue
-		}
 		w.guardedUnit(u, &res)
 		rel.passed(u)
 		if err := res.deliver(ctx, visit); err != nil {

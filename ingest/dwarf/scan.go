@@ -84,8 +84,8 @@ func (s *scanner) run() {
 			return
 		}
 		off = u.end
-		if u.die == 0 { // padding
-			continue
+		if u.die == 0 || u.kind == utType || u.kind == utSplitType {
+			continue // padding, and types, which hold no code and can be very many
 		}
 		u.bias = biases[u.off]
 		if u.damage == "" {
@@ -244,8 +244,7 @@ func (s *scanner) rootEntry(u *unit) string {
 // ownLine gives each line table to the first unit that refers to it. The partial
 // units that dwz makes share the table of a unit that comes later.
 func (s *scanner) ownLine(u *unit) {
-	whole := u.kind == utCompile || u.kind == utSkeleton
-	if !whole || !u.hasLine || s.d.dwo || u.line >= uint64(len(s.d.sec.Line)) {
+	if u.kind == utPartial || !u.hasLine || s.d.dwo || u.line >= uint64(len(s.d.sec.Line)) {
 		return
 	}
 	if _, seen := s.lines[u.line]; seen || s.linesLeft < 0 {

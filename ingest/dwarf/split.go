@@ -140,7 +140,7 @@ func (d *Data) splitUnit(id uint64) *unit {
 	n := 0
 	for i := range d.units {
 		u := &d.units[i]
-		if u.kind == utType || u.kind == utSplitType || u.kind == utPartial {
+		if u.kind == utPartial {
 			continue
 		}
 		if u.id == id {

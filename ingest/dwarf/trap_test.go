@@ -364,3 +364,19 @@ func TestAbbrevsAndStrings(t *testing.T) {
 		f=_f [{1070 1074}]
 		f=_f [{1080 1084}]`)
 }
+
+// Type units are passed over: they hold no code.
+func TestTypeUnits(t *testing.T) {
+	b := one()
+	typ := cu(5)
+	typ.Kind, typ.ID = utSplitType, 7
+	typ.Root.Add(fn("none", 0x1000, 4))
+	u := cu(5)
+	u.Root.Add(fn("f", 0x2000, 4))
+	b.Units = append(b.Units, typ, u)
+	d := New(built(b.Sections(), false), Options{})
+	checkData(t, d, "f [{2000 2004}]")
+	if len(d.units) != 1 {
+		t.Errorf("%d units kept", len(d.units))
+	}
+}

@@ -81,9 +81,6 @@ func (w *walker) unit(u *unit, res *result) {
 		w.lose(".debug_info", u.off, u.damage)
 		return
 	}
-	if u.kind == utType || u.kind == utSplitType {
-		return
-	}
 	w.begin(u)
 	w.fileTable(u)
 	if u.ownsLine && w.lines.version != 0 {
