@@ -10,8 +10,8 @@ import (
 
 // Bounds on PLTs. A stub is at least 8 bytes.
 const (
-	maxPLT         = 64 << 20 // bytes of one section of stubs
-	maxRelocations = 1 << 30  // bytes of one section of relocations
+	maxPLT         = 8 << 20 // bytes of one section of stubs; Chromium's has 100 KB
+	maxRelocations = 1 << 30 // bytes of one section of relocations
 )
 
 // stub is one entry of a procedure linkage table: a jump through a slot of the

@@ -45,49 +45,47 @@ func newNamer(f *File, stubs []stub) *namer {
 	return n
 }
 
-// add notes which stubs a relocation names. Several stubs can share a slot.
+// add notes which stubs a relocation names: those with its slot, or its number.
 func (n *namer) add(r *reloc, number int64, isPLT, irelative bool) {
-	i, _ := slices.BinarySearchFunc(n.bySlot, r.off, func(i int, slot uint64) int {
-		return cmp.Compare(n.stubs[i].slot, slot)
-	})
-	for ; i < len(n.bySlot) && n.stubs[n.bySlot[i]].slot == r.off; i++ {
-		n.assign(n.bySlot[i], r, irelative)
-	}
-	if !isPLT {
-		return
-	}
-	i, _ = slices.BinarySearchFunc(n.byPush, number, func(i int, number int64) int {
-		return cmp.Compare(n.stubs[i].index, number)
-	})
-	for ; i < len(n.byPush) && n.stubs[n.byPush[i]].index == number; i++ {
-		n.assign(n.byPush[i], r, irelative)
+	n.assign(n.bySlot, func(s *stub) int { return cmp.Compare(s.slot, r.off) }, r, irelative)
+	if isPLT {
+		n.assign(n.byPush, func(s *stub) int { return cmp.Compare(s.index, number) }, r, irelative)
 	}
 }
 
 // taken marks a stub that a relocation has been found for, until resolve names it.
 const taken = "?"
 
-func (n *namer) assign(i int, r *reloc, irelative bool) {
-	if n.stubs[i].name != "" {
-		return // the first relocation met counts
+// assign marks the stubs of a sorted list that order finds equal: several can share
+// a slot. Of several relocations of a slot the first one met counts, for all its
+// stubs alike, so a hostile file cannot make this quadratic.
+func (n *namer) assign(list []int, order func(*stub) int, r *reloc, irelative bool) {
+	i, found := slices.BinarySearchFunc(list, r, func(i int, _ *reloc) int {
+		return order(&n.stubs[i])
+	})
+	if !found || n.stubs[list[i]].name == taken {
+		return
 	}
-	if !irelative {
-		if r.sym == 0 {
-			return
-		}
-		n.bySymbol = append(n.bySymbol, target{uint64(r.sym), i})
-	} else {
-		resolver := r.addend
+	key := uint64(r.sym)
+	if irelative {
+		key = r.addend
 		if !r.hasAdd { // Elf_Rel keeps the addend in the slot
-			var ok bool
-			if resolver, ok = n.f.wordAt(r.off); !ok {
+			if key, found = n.f.wordAt(r.off); !found {
 				return
 			}
 		}
-		n.byResolver = append(n.byResolver, target{resolver, i})
+	} else if key == 0 {
+		return
 	}
-	n.stubs[i].name = taken
-	n.left--
+	for ; i < len(list) && order(&n.stubs[list[i]]) == 0; i++ {
+		if irelative {
+			n.byResolver = append(n.byResolver, target{key, list[i]})
+		} else {
+			n.bySymbol = append(n.bySymbol, target{key, list[i]})
+		}
+		n.stubs[list[i]].name = taken
+		n.left--
+	}
 }
 
 // resolve replaces the marks by names.

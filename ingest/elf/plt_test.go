@@ -287,6 +287,20 @@ func TestPLTNone(t *testing.T) {
 	}
 }
 
+// TestPLTSharedSlot: all stubs of one slot have one name, and a second relocation
+// changes nothing.
+func TestPLTSharedSlot(t *testing.T) {
+	plt := elfbuild.Section{Name: ".plt", Addr: pltAddr, EntSize: 16, Flags: elfbuild.Code,
+		Data: slices.Concat(lazy(pltAddr, gotAddr, 0), lazy(pltAddr+16, gotAddr, 0))}
+	reloc := func(sym uint32) elfbuild.Reloc {
+		return elfbuild.Reloc{Offset: gotAddr, Symbol: sym, Type: uint32(elf.R_X86_64_JMP_SLOT)}
+	}
+	b := pltFile(elf.EM_X86_64, plt, rela(".rela.dyn", elf.ELFCLASS64, reloc(2)),
+		rela(".rela.plt", elf.ELFCLASS64, reloc(1), reloc(3), reloc(0)))
+	compare(t, "shared", stubsOf(t, open(t, b)),
+		[]string{"malloc@plt 0x401000+0x10", "malloc@plt 0x401010+0x10"})
+}
+
 func TestPLTBad(t *testing.T) {
 	plt := elfbuild.Section{Name: ".plt", Addr: pltAddr, EntSize: 16, Flags: elfbuild.Code,
 		Data: lazy(pltAddr, gotAddr+0x18, 0)}

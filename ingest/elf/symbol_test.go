@@ -135,7 +135,7 @@ func TestUnsizedEnds(t *testing.T) {
 // TestUnsizedAtRandom compares the ends with those that a sort gives.
 func TestUnsizedAtRandom(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 50 {
+	for range 20 {
 		const size = 1 << 14
 		b := elfbuild.Lib(nil, size)
 		starts := []uint64{text + size}
