@@ -14,10 +14,12 @@ import (
 type folder struct {
 	*collector
 	capture *Capture
-	workers []*worker
-	p       *Profile
-	shards  []*shard
-	counts  [numRoles]chainCount
+	// contentID tells the capture from others, for objects that belong to it alone.
+	contentID string
+	workers   []*worker
+	p         *Profile
+	shards    []*shard
+	counts    [numRoles]chainCount
 }
 
 func (f *folder) profile() (*Profile, []ObjectID) {
@@ -62,7 +64,7 @@ func (f *folder) objects() []ObjectID {
 			belongs = belongs || raw[i].Kind == VDSO || raw[i].Kind == Module
 		}
 		if raw[i].Kind == PerfMap && used[i] {
-			raw[i].Capture = f.capture.contentID()
+			raw[i].Capture = f.contentID
 		}
 	}
 	if belongs {

@@ -107,14 +107,13 @@ const contentSample = 1 << 16
 
 // contentID tells captures apart by their content: size, beginning and end, which
 // hold the features and the times of the first and last records.
-func (c *Capture) contentID() string {
-	info, err := c.file.Stat()
-	if err != nil {
-		return ""
-	}
+func (c *Capture) contentID() (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, info.Size())
-	io.Copy(h, io.NewSectionReader(c.file, 0, contentSample))
-	io.Copy(h, io.NewSectionReader(c.file, max(0, info.Size()-contentSample), contentSample))
-	return hex.EncodeToString(h.Sum(nil)[:20])
+	fmt.Fprintln(h, c.size)
+	for _, at := range []int64{0, max(0, c.size-contentSample)} {
+		if _, err := io.Copy(h, io.NewSectionReader(c.r, at, contentSample)); err != nil {
+			return "", fmt.Errorf("%s: %w", c.path, err)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:20]), nil
 }
