@@ -18,7 +18,7 @@ const outputBuffer = 256 << 10
 // it is written beside its place and renamed when write has succeeded.
 func (a *app) writeOutput(path string, binary bool, write func(io.Writer) error) error {
 	if path == "" || path == "-" {
-		if err := a.refuseTerminal(binary); err != nil {
+		if err := a.refuseTerminal(path, binary); err != nil {
 			return err
 		}
 		return buffered(a.stdout(), write)
@@ -35,9 +35,10 @@ func (a *app) writeOutput(path string, binary bool, write func(io.Writer) error)
 	return writeRenamed(path, write)
 }
 
-// refuseTerminal says no to binary output on a terminal.
-func (a *app) refuseTerminal(binary bool) error {
-	if !binary || !a.env.StdoutTerminal {
+// refuseTerminal says no to binary output on a terminal. Callers ask before the
+// work, not after minutes of it.
+func (a *app) refuseTerminal(path string, binary bool) error {
+	if !binary || !a.env.StdoutTerminal || path != "" && path != "-" {
 		return nil
 	}
 	return withHint(usagef("refusing to write binary output to a terminal"),
@@ -79,7 +80,7 @@ func writeRenamed(path string, write func(io.Writer) error) (err error) {
 		}
 	}()
 	if err := buffered(f, write); err != nil {
-		return err
+		return renamed(err, f.Name(), path)
 	}
 	if old, err := os.Stat(path); err == nil {
 		if err := f.Chmod(old.Mode().Perm()); err != nil {
@@ -106,8 +107,17 @@ func createBeside(path string) (*os.File, error) {
 	}
 }
 
-// reasonOf takes the name of the temporary file out of an error: the user asked
-// for another one.
+// renamed makes an error about the temporary file one about path: the user asked
+// for that.
+func renamed(err error, tmp, path string) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) && pe.Path == tmp {
+		return fmt.Errorf("write %s: %w", path, pe.Err)
+	}
+	return err
+}
+
+// reasonOf takes the name of the temporary file out of the error of its creation.
 func reasonOf(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

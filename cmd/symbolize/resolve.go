@@ -83,7 +83,7 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.addresses, "addresses", false,
 		"folded: unresolved frames with their offsets, [libc.so.6+0x27220]")
 	fs.BoolVar(&o.noInlines, "no-inlines", false,
-		"leave out inlined calls; none are known yet, so that this changes nothing")
+		"leave out inlined calls; so far only pprof files bring any")
 }
 
 func (o *resolveOptions) validate(args []string) (err error) {
@@ -134,7 +134,7 @@ func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) 
 	if err != nil {
 		return err
 	}
-	err = cmp.Or(a.refuseTerminalAt(outputs[0], o.format), refuseOverwrite(paths, outputs))
+	err = cmp.Or(a.refuseTerminal(outputs[0], o.format == formatPprof), refuseOverwrite(paths, outputs))
 	if err != nil {
 		return err
 	}
@@ -153,13 +153,4 @@ func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) 
 		err = r.merged(ctx, paths, outputs[0])
 	}
 	return cmp.Or(err, r.below)
-}
-
-// refuseTerminalAt says no early to binary output on a terminal: before minutes of
-// work, not after.
-func (a *app) refuseTerminalAt(output, format string) error {
-	if output != "" && output != "-" {
-		return nil
-	}
-	return a.refuseTerminal(format == formatPprof)
 }

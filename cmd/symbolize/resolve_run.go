@@ -94,6 +94,7 @@ func (r *resolveRun) each(ctx context.Context, paths, outputs []string) error {
 
 // write writes the result for a profile, and then what is to be said of it.
 func (r *resolveRun) write(p *ingest.Profile, output string) error {
+	r.dropInlines(p)
 	err := r.a.writeOutput(output, r.o.format == formatPprof, func(w io.Writer) error {
 		return r.encode(w, p)
 	})
@@ -102,6 +103,13 @@ func (r *resolveRun) write(p *ingest.Profile, output string) error {
 	}
 	r.say(p)
 	return nil
+}
+
+// dropInlines leaves out inlined calls where --no-inlines says so.
+func (r *resolveRun) dropInlines(p *ingest.Profile) {
+	if r.o.noInlines {
+		p.Names = p.Names.WithoutInlines()
+	}
 }
 
 // encode writes the result in the format asked for.
@@ -131,6 +139,7 @@ func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error 
 				if err := r.s.resolve(ctx, p); err != nil {
 					return err
 				}
+				r.dropInlines(p)
 				if err := r.replay(ctx, w, c, p); err != nil {
 					return err
 				}

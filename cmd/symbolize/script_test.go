@@ -42,6 +42,7 @@ func TestScript(t *testing.T) {
 			"lock":     cmdLock,
 			"pprof":    cmdPprof,
 			"behead":   cmdBehead,
+			"inlined":  cmdInlined,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {
@@ -165,4 +166,29 @@ func cmdBehead(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	_, rest, _ := strings.Cut(ts.ReadFile(args[0]), "\n")
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(rest), 0o644))
+}
+
+// cmdInlined is `inlined FILE`: writes a pprof file of one sample, whose only
+// location is in "inner", inlined into "outer".
+func cmdInlined(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: inlined FILE")
+	}
+	m := &profile.Mapping{ID: 1, Start: 0x1000, Limit: 0x2000, File: "/bin/x", HasFunctions: true}
+	inner := &profile.Function{ID: 1, Name: "inner", SystemName: "inner"}
+	outer := &profile.Function{ID: 2, Name: "outer", SystemName: "outer"}
+	loc := &profile.Location{ID: 1, Mapping: m, Address: 0x1234,
+		Line: []profile.Line{{Function: inner, Line: 3}, {Function: outer, Line: 9}}}
+	p := &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}},
+		PeriodType: &profile.ValueType{},
+		Sample:     []*profile.Sample{{Location: []*profile.Location{loc}, Value: []int64{5}}},
+		Mapping:    []*profile.Mapping{m},
+		Location:   []*profile.Location{loc},
+		Function:   []*profile.Function{inner, outer},
+	}
+	ts.Check(p.CheckValid())
+	f, err := os.Create(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(errors.Join(p.Write(f), f.Close()))
 }

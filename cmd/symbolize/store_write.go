@@ -91,10 +91,8 @@ func newStoreExportCommand(a *app) *cobra.Command {
 		Short: "Write all objects into one plain archive",
 		Args:  cobra.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
-			if output == "" || output == "-" {
-				if err := a.refuseTerminal(true); err != nil {
-					return err
-				}
+			if err := a.refuseTerminal(output, true); err != nil {
+				return err
 			}
 			return a.withReader(func(r *store.Reader) error {
 				return a.writeOutput(output, true, func(w io.Writer) error {
