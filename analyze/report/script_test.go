@@ -2,7 +2,10 @@ package report
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -99,4 +102,104 @@ swapper     0/0         0.000005: cpu-clock:
 	if got.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
 	}
+}
+
+// TestScriptNumbers compares every number with fmt, by the formats in perf's
+// sources (perf_sample__fprintf_start, sample__fprintf_callchain).
+func TestScriptNumbers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 9))
+	b := profilebuild.New(profilebuild.Clock())
+	kernel := b.Object(ingest.Object{Kind: ingest.Kernel,
+		File: ingest.FileRef{Path: "[kernel.kallsyms]"}})
+	pl := profilebuild.Place{Object: kernel, Offset: 0x100}
+	b.Row(profilebuild.Row{Count: 1, Weight: 1, Stack: []profilebuild.Place{pl}})
+	p := b.Profile()
+	for range 2000 {
+		r := ingest.ReplaySample{Comm: strings.Repeat("c", rng.IntN(18)),
+			PID: int32(rng.Uint32() >> rng.IntN(32)),
+			TID: rng.Int32N(1 << rng.IntN(31)), Time: rng.Uint64() >> rng.IntN(64),
+			Frames: []ingest.ReplayFrame{{PC: addr.PC(rng.Uint64() >> rng.IntN(64))}}}
+		pc := r.Frames[0].PC
+		start := fmt.Sprintf("%5d/%-5d %12s: cpu-clock: ", r.PID, r.TID,
+			fmt.Sprintf("%d.%06d", r.Time/1e9, r.Time%1e9/1e3))
+		for _, chain := range []bool{true, false} {
+			want := fmt.Sprintf("%s %s\n\t%16x [unknown] ([kernel.kallsyms])\n\n", r.Comm, start,
+				uint64(pc))
+			if !chain {
+				want = fmt.Sprintf("%16s %s %16x [unknown] ([kernel.kallsyms])\n", r.Comm, start,
+					uint64(pc))
+			}
+			var got strings.Builder
+			replay := func(visit func(*ingest.ReplaySample) error) error { return visit(&r) }
+			if err := Script(&got, p, replay, ScriptOptions{Chains: []bool{chain}}); err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != want {
+				t.Fatalf("got\n%q\nwant\n%q", got.String(), want)
+			}
+		}
+	}
+}
+
+// TestScriptMovedBack: addresses and symbol offsets are those that were sampled,
+// whatever ingest subtracted.
+func TestScriptMovedBack(t *testing.T) {
+	for _, tt := range []struct {
+		pc   addr.PC
+		off  addr.Offset
+		kind ingest.ObjectKind
+		want uint64
+	}{
+		{0x7f0000001000, 0x1000, ingest.ELF, 0},
+		{0x7f0000001000, 0x0fff, ingest.ELF, 1},
+		{0xffffffff81000198, 0x197, ingest.Kernel, 1},
+		{0xffffffffc00207fc, 0, ingest.JIT, 0},
+		{0xffffffffc00207fd, 0, ingest.JIT, 1},
+		{0x1235, 0x1234, ingest.PerfMap, 1},
+		{0x1235, 0, ingest.Anonymous, 0},
+		{0x1235, 0, ingest.Unmapped, 0},
+	} {
+		if got := movedBack(tt.pc, tt.off, &ingest.Object{Kind: tt.kind}); got != tt.want {
+			t.Errorf("%#x at %#x of kind %d is moved by %d, want %d", uint64(tt.pc), uint64(tt.off),
+				tt.kind, got, tt.want)
+		}
+	}
+}
+
+// TestScriptStops: an error of the replay, or of the callback, ends it.
+func TestScriptStops(t *testing.T) {
+	p := profilebuild.EveryKind()
+	replay := func(func(*ingest.ReplaySample) error) error { return io.ErrUnexpectedEOF }
+	if err := Script(io.Discard, p, replay, ScriptOptions{}); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("error %v", err)
+	}
+	p.Names = nil
+	var out strings.Builder
+	if err := Script(&out, p, replayOf(p), ScriptOptions{}); err != nil ||
+		strings.Contains(out.String(), "memcpy") {
+		t.Errorf("without names: %v\n%s", err, out.String())
+	}
+}
+
+func BenchmarkScript(b *testing.B) {
+	p := profilebuild.Random(1, profilebuild.Size{Objects: 50, Functions: 2000, Locations: 20_000,
+		Stacks: 20_000, Depth: 11})
+	replay := replayOf(p)
+	var size countingWriter
+	if err := Script(&size, p, replay, ScriptOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(size))
+	for b.Loop() {
+		if err := Script(io.Discard, p, replay, ScriptOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+type countingWriter int
+
+func (w *countingWriter) Write(b []byte) (int, error) {
+	*w += countingWriter(len(b))
+	return len(b), nil
 }

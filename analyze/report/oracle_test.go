@@ -1,0 +1,352 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"symbolize/buildid"
+	"symbolize/fixtures/profilebuild"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+)
+
+// mixed is a profile with several events, domains, inlined calls, recursion and
+// unresolved places, different for each seed.
+func mixed(seed uint64) *ingest.Profile {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	b := profilebuild.New(profilebuild.Clock(), ingest.Event{Name: "faults", Unit: "count"},
+		ingest.Event{Name: "silent", Unit: "count"})
+	var places []profilebuild.Place
+	for i, o := range []ingest.Object{
+		{File: ingest.FileRef{Path: "/bin/a"}, ID: sampleID, IDSource: ingest.IDRecorded},
+		{File: ingest.FileRef{Path: "/lib/b"}},
+		{Kind: ingest.Kernel, File: ingest.FileRef{Path: "[kernel.kallsyms]"},
+			IDSource: ingest.IDByPath},
+		{Kind: ingest.JIT, Symbol: "bpf_prog_1", File: ingest.FileRef{Path: "bpf_prog_1"}},
+		{Kind: ingest.PerfMap, File: ingest.FileRef{Path: "/tmp/perf-1.map"}, PID: 1},
+		{Kind: ingest.Unmapped, File: ingest.FileRef{Path: ingest.UnmappedPath}},
+	} {
+		h := b.Object(o)
+		for off := range addr.Offset(8) {
+			pl := profilebuild.Place{Object: h, Offset: off}
+			places = append(places, pl)
+			var frames []profilebuild.Frame
+			for n := rng.IntN(3); n > 0; n-- {
+				frames = append(frames, profilebuild.Frame{Name: fmt.Sprintf("f%d_%d", i,
+					rng.IntN(4)),
+					File: []string{"", "x.c"}[rng.IntN(2)], Inlined: n > 1})
+			}
+			b.Name(pl, uint64(off), frames...)
+			b.Unresolved(pl, []ingest.Reason{ingest.Stripped, ingest.NotIndexed}[rng.IntN(2)])
+		}
+	}
+	for range 200 {
+		var stack []profilebuild.Place
+		for range 1 + rng.IntN(6) {
+			stack = append(stack, places[rng.IntN(len(places))])
+		}
+		b.Row(profilebuild.Row{Event: rng.IntN(2), Comm: fmt.Sprint("c", rng.IntN(3)),
+			PID: int32(rng.IntN(3)),
+			TID: -1, CPU: -1, Count: uint64(1 + rng.IntN(3)), Weight: uint64(rng.IntN(100)),
+			Stack: stack})
+	}
+	return b.Profile()
+}
+
+// labels are what a frame is counted under: names and object, or the object.
+func labels(p *ingest.Profile, l ingest.LocationID) []string {
+	o := &p.Objects[p.Locations[l].Object]
+	var list []string
+	for _, f := range p.Names.At(l) {
+		list = append(list, p.Names.Functions[f.Func].SystemName+" in "+o.File.Path)
+	}
+	if len(list) == 0 {
+		list = append(list, "["+ingest.ShortName(o)+"] in "+o.File.Path)
+	}
+	return list
+}
+
+// TestTopAgainstNaive counts with maps of strings.
+func TestTopAgainstNaive(t *testing.T) {
+	for seed := range uint64(20) {
+		p := mixed(seed)
+		for event := range 2 {
+			flat, cum := make(map[string]uint64), make(map[string]uint64)
+			total := uint64(0)
+			for _, s := range p.Samples {
+				if int(s.Event) != event {
+					continue
+				}
+				total += s.Weight
+				seen := make(map[string]bool)
+				for k, l := range p.Stack(s.Stack) {
+					for i, name := range labels(p, l) {
+						if k == 0 && i == 0 {
+							flat[name] += s.Weight
+						}
+						if !seen[name] {
+							seen[name] = true
+							cum[name] += s.Weight
+						}
+					}
+				}
+			}
+			top := NewTop(p, TopOptions{Event: event})
+			if top.Total != total {
+				t.Fatalf("seed %d: total %d, want %d", seed, top.Total, total)
+			}
+			for _, r := range top.Rows {
+				name := r.Name + " in " + r.Object
+				if r.Flat != flat[name] || r.Cum != cum[name] {
+					t.Fatalf("seed %d, event %d: %s has %d %d, want %d %d", seed, event, name,
+						r.Flat, r.Cum, flat[name], cum[name])
+				}
+				delete(cum, name)
+			}
+			for name, v := range cum {
+				if v > 0 {
+					t.Fatalf("seed %d: %s is missing", seed, name)
+				}
+			}
+		}
+	}
+}
+
+// TestCoverageAgainstNaive counts frame by frame, sample by sample.
+func TestCoverageAgainstNaive(t *testing.T) {
+	type key struct{ object, reason string }
+	for seed := range uint64(20) {
+		p := mixed(seed)
+		for _, count := range []bool{false, true} {
+			frames, weight, named := uint64(0), 0.0, 0.0
+			missing, domains := make(map[key]uint64), make(map[string]uint64)
+			for _, s := range p.Samples {
+				w := float64(s.Weight)
+				if count {
+					w = float64(s.Count)
+				}
+				for _, l := range p.Stack(s.Stack) {
+					o := &p.Objects[p.Locations[l].Object]
+					frames += s.Count
+					weight += w
+					domains[domainText[o.Domain()]] += s.Count
+					if len(p.Names.At(l)) > 0 {
+						named += w
+					} else {
+						missing[key{o.File.Path, p.Names.Reasons[l].String()}] += s.Count
+					}
+				}
+			}
+			c := NewCoverage(p, CoverageOptions{Count: count})
+			if want := 100 * named / weight; c.Frames != frames || c.Named < want-1e-9 ||
+				c.Named > want+1e-9 {
+				t.Fatalf("seed %d: %d frames, %f named; want %d, %f", seed, c.Frames, c.Named,
+					frames, want)
+			}
+			for _, m := range c.Missing {
+				k := key{m.Object, m.Reason}
+				if missing[k] != m.Frames {
+					t.Fatalf("seed %d: %v has %d frames, want %d", seed, k, m.Frames, missing[k])
+				}
+				delete(missing, k)
+			}
+			if len(missing) > 0 {
+				t.Fatalf("seed %d: rows left out: %v", seed, missing)
+			}
+			for _, d := range c.Domains {
+				if domains[d.Domain] != d.Frames {
+					t.Fatalf("seed %d: domain %s has %d frames, want %d", seed, d.Domain, d.Frames,
+						domains[d.Domain])
+				}
+			}
+		}
+	}
+}
+
+// TestCoverageOfSilentEvent: an event whose periods are all zero weighs by
+// samples; it must not vanish.
+func TestCoverageOfSilentEvent(t *testing.T) {
+	b := profilebuild.New(ingest.Event{Name: "probe", Unit: "count"})
+	o := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/x"}})
+	good, bad := profilebuild.Place{Object: o, Offset: 1}, profilebuild.Place{Object: o, Offset: 2}
+	b.Name(good, 0, profilebuild.Frame{Name: "f"})
+	b.Row(profilebuild.Row{Count: 3, Stack: []profilebuild.Place{good}})
+	b.Row(profilebuild.Row{Count: 1, Stack: []profilebuild.Place{bad}})
+	if c := NewCoverage(b.Profile(), CoverageOptions{}); c.Named != 75 || c.Missing[0].Share != 25 {
+		t.Errorf("%f named, %+v", c.Named, c.Missing)
+	}
+}
+
+// TestFoldedOptions: each option changes what it says and nothing else, and the
+// numbers always add up.
+func TestFoldedOptions(t *testing.T) {
+	for seed := range uint64(10) {
+		p := mixed(seed)
+		var weight, count uint64
+		for _, s := range p.Samples {
+			if s.Event == 0 {
+				weight += s.Weight
+				count += s.Count
+			}
+		}
+		for _, opts := range []FoldedOptions{{}, {Count: true}, {Annotate: true}, {Addresses: true},
+			{PID: true},
+			{Count: true, Annotate: true, Addresses: true, PID: true}} {
+			lines := folded(t, p, opts)
+			if !slices.IsSorted(lines) {
+				t.Fatalf("seed %d, %+v: lines are not sorted", seed, opts)
+			}
+			sum := uint64(0)
+			seen := make(map[string]bool)
+			for _, line := range lines {
+				at := strings.LastIndexByte(line, ' ')
+				var v uint64
+				if _, err := fmt.Sscan(line[at+1:], &v); err != nil || seen[line[:at]] {
+					t.Fatalf("line %q: %v, seen before: %v", line, err, seen[line[:at]])
+				}
+				seen[line[:at]] = true
+				sum += v
+				checkFoldedLine(t, line[:at], opts)
+			}
+			want := weight
+			if opts.Count {
+				want = count
+			}
+			if sum != want {
+				t.Fatalf("seed %d, %+v: sum %d, want %d", seed, opts, sum, want)
+			}
+		}
+	}
+}
+
+func checkFoldedLine(t *testing.T, line string, opts FoldedOptions) {
+	t.Helper()
+	elements := strings.Split(line, ";")
+	if strings.Contains(elements[0], "-") != opts.PID {
+		t.Errorf("first element %q", elements[0])
+	}
+	for _, e := range elements[1:] {
+		kernel := strings.HasPrefix(e, "f2_") || strings.HasPrefix(e, "f3_") ||
+			strings.HasPrefix(e, "[kernel") || strings.HasPrefix(e, "[bpf")
+		marked := strings.HasSuffix(e, "_[k]") || strings.HasSuffix(e, "_[i]")
+		if kernel && marked != opts.Annotate {
+			t.Errorf("element %q with %+v", e, opts)
+		}
+		if strings.HasPrefix(e, "[a") && strings.Contains(e, "+0x") != opts.Addresses {
+			t.Errorf("element %q with %+v", e, opts)
+		}
+	}
+}
+
+// TestSummaryText holds single lines of the summary.
+func TestSummaryText(t *testing.T) {
+	for _, tt := range []struct {
+		c    Coverage
+		want string
+	}{
+		{Coverage{Samples: 1500, Events: []EventCoverage{{"cycles", 1500, 1_000_000, "count"}},
+			Frames: 3000, Named: 99.999},
+			"samples    1,500 cycles (weight 1,000,000)\nframes     3,000, >99.99% named\n"},
+		{Coverage{}, "samples    0\nframes     0, 0.00% named\n"},
+		{Coverage{Lost: 1200, CutChains: 1}, "samples    0\nframes     0, 0.00% named\n" +
+			"losses     1,200 records lost, 1 chains cut at rubbish\n"},
+		{Coverage{Missing: []Missing{{Object: "/bin/x", BuildID: "aa", Found: "bb",
+			Reason: "build ID mismatch", Frames: 7,
+			Share: 50, Hint: "do this"}}},
+			"samples    0\nframes     0, 0.00% named\nnot named, heaviest first:\n" +
+				"  frames%      frames  reason                 object, build ID\n" +
+				"   50.00%           7  build ID mismatch      /bin/x  aa, the file there is now bb\n" +
+				"                       do this\n"},
+	} {
+		var out bytes.Buffer
+		if err := tt.c.WriteSummary(&out); err != nil || out.String() != tt.want {
+			t.Errorf("got\n%s\nwant\n%s", out.String(), tt.want)
+		}
+	}
+}
+
+// TestMismatchNamesBoth: what the file at the path is now is said.
+func TestMismatchNamesBoth(t *testing.T) {
+	b := profilebuild.New(profilebuild.Clock())
+	o := b.Object(ingest.Object{ID: sampleID, File: ingest.FileRef{Path: "/bin/x"}})
+	pl := profilebuild.Place{Object: o, Offset: 1}
+	b.Unresolved(pl, ingest.Mismatch)
+	b.Row(profilebuild.Row{Count: 1, Weight: 1, Stack: []profilebuild.Place{pl}})
+	p := b.Profile()
+	other := profilebuild.EveryKind().Objects[0].ID
+	p.Names.Found = map[ingest.ObjectID]buildid.ID{0: other}
+	m := NewCoverage(p, CoverageOptions{}).Missing[0]
+	if m.BuildID != sampleID.Hex() || m.Found != other.Hex() {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestQuoteByShell has a shell undo the quoting of hostile paths.
+func TestQuoteByShell(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no sh")
+	}
+	for _, path := range []string{"/usr/lib/libc.so.6", "/a b", "/$(reboot)", "/`x`", "/'; x",
+		`/"\`, "/~", "/*", "/#x",
+		"/x\ny", "/ä", "-x", "/a=b@c,d:e%f+g"} {
+		out, err := exec.Command(shell, "-c", "printf %s "+quote(path)).Output()
+		if err != nil || string(out) != ingest.Printable(path) {
+			t.Errorf("%q comes back as %q, %v", path, out, err)
+		}
+	}
+}
+
+// TestMissingJSON: the document says the same as the table.
+func TestMissingJSON(t *testing.T) {
+	c := NewCoverage(mixed(1), CoverageOptions{})
+	var out bytes.Buffer
+	if err := c.WriteMissingJSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	var back Coverage
+	if err := json.Unmarshal(out.Bytes(), &back); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(back.Missing, c.Missing) || back.Frames != c.Frames || back.Named != c.Named {
+		t.Errorf("comes back as %+v", back)
+	}
+	var table bytes.Buffer
+	if err := c.WriteMissing(&table); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range c.Missing {
+		if !strings.Contains(table.String(), m.Object) ||
+			!strings.Contains(table.String(), m.Reason) {
+			t.Errorf("%s, %s is not in the table", m.Object, m.Reason)
+		}
+	}
+}
+
+// TestTopText: the sums run up and what is left off is counted.
+func TestTopText(t *testing.T) {
+	var out bytes.Buffer
+	top := NewTop(mixed(2), TopOptions{Limit: 3})
+	if err := top.WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if len(lines) != 3+3+1 || !strings.HasPrefix(lines[0], "event: cpu-clock, ") ||
+		lines[1] != "other events: faults (--event)" || !strings.HasSuffix(lines[6], " more rows") {
+		t.Errorf("table:\n%s", out.String())
+	}
+	last := 0.0
+	for _, line := range lines[3:6] {
+		var sum float64
+		if _, err := fmt.Sscanf(strings.Fields(line)[2], "%f%%", &sum); err != nil || sum < last {
+			t.Errorf("sum in %q after %f: %v", line, last, err)
+		}
+		last = sum
+	}
+}
