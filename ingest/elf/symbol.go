@@ -161,8 +161,5 @@ func (f *File) unsizedEnds(r *symbolReader, places *placer) (unsized, error) {
 		}
 		return true
 	})
-	for i := range len(u.starts) - 1 {
-		u.ends[i] = min(u.ends[i], u.starts[i+1])
-	}
 	return u, err
 }
