@@ -77,7 +77,10 @@ func joinLocations(shards []*shard) []Location {
 				pl := s.places[n]
 				list[n] = localPlace{Location{s.objects[pl.Object], addr.Offset(pl.Offset)}, uint32(n)}
 			}
-			slices.SortFunc(list, func(a, b localPlace) int { return compareLocations(a.Location, b.Location) })
+			slices.SortFunc(list, func(a, b localPlace) int {
+				return compareLocations(a.Location,
+					b.Location)
+			})
 			s.location = make([]LocationID, len(list))
 			sorted[i] = list
 		})
@@ -91,7 +94,8 @@ func joinLocations(shards []*shard) []Location {
 	for {
 		least := -1 // the shard with the smallest next location
 		for i, list := range sorted {
-			if len(list) > 0 && (least < 0 || compareLocations(list[0].Location, sorted[least][0].Location) < 0) {
+			if len(list) > 0 && (least < 0 || compareLocations(list[0].Location,
+				sorted[least][0].Location) < 0) {
 				least = i
 			}
 		}
@@ -147,7 +151,8 @@ func (l *partList) collect(shards []*shard, role int) {
 	out := l.parts[:0]
 	for i := range l.parts {
 		r := l.parts[i]
-		if n := len(out); n == 0 || !slices.Equal(l.locs[out[n-1].at:out[n-1].at+out[n-1].n], l.locs[r.at:r.at+r.n]) {
+		if n := len(out); n == 0 || !slices.Equal(l.locs[out[n-1].at:out[n-1].at+out[n-1].n],
+			l.locs[r.at:r.at+r.n]) {
 			out = append(out, r)
 		}
 		ranks[r.source] = uint32(len(out) - 1)
@@ -236,7 +241,8 @@ func sortParts(locs []LocationID, parts []partRef, depth uint32, wg *sync.WaitGr
 		depth++
 	}
 	slices.SortFunc(parts, func(a, b partRef) int {
-		return slices.Compare(locs[min(a.at+depth, a.at+a.n):a.at+a.n], locs[min(b.at+depth, b.at+b.n):b.at+b.n])
+		return slices.Compare(locs[min(a.at+depth, a.at+a.n):a.at+a.n],
+			locs[min(b.at+depth, b.at+b.n):b.at+b.n])
 	})
 }
 

@@ -31,11 +31,14 @@ type Keep struct{ PID, TID, CPU bool }
 
 // ObjectQuery is what Identify is asked.
 type ObjectQuery struct {
-	Kind     ObjectKind
-	File     FileRef
-	Kernel   buildid.ID // of the capture's kernel, zero if not known
-	Host     string     // of the recording
-	EndNanos int64      // wall clock of the recording's end (perf writes features last), ns since 1970; 0 if not known
+	Kind   ObjectKind
+	File   FileRef
+	Kernel buildid.ID // of the capture's kernel, zero if not known
+	Host   string     // of the recording
+	// EndNanos is the wall clock of the recording's end, ns since 1970: by CLOCK_DATA,
+	// else when the file was last written, which perf does at the end and a copy does
+	// later. 0 if not known.
+	EndNanos int64
 }
 
 // ReplayFrame is one frame of a replayed sample.

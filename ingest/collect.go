@@ -77,7 +77,8 @@ func (c *collector) chooseEvents() error {
 func newEvent(ev *perfdata.Event) Event {
 	e := Event{Name: ev.Name, Unit: "count"}
 	const cpuClock, taskClock = 0, 1
-	if a := &ev.Attr; a.Type == perfdata.AttrSoftware && (a.Config == cpuClock || a.Config == taskClock) {
+	if a := &ev.Attr; a.Type == perfdata.AttrSoftware && (a.Config == cpuClock ||
+		a.Config == taskClock) {
 		e.Unit = "nanoseconds"
 	}
 	if !ev.Attr.Has(perfdata.FlagFreq) {
@@ -316,7 +317,8 @@ func (w *worker) fold(from, to int64) {
 			kernel, user = w.alone()
 			user.flags |= cut
 		}
-		w.rows.add(row{kernel: kernel.part, user: user.part, label: w.label(), count: 1, weight: s.Period})
+		w.rows.add(row{kernel: kernel.part, user: user.part, label: w.label(), count: 1,
+			weight: s.Period})
 		w.stats.Samples++
 		w.stats.Weight += s.Period
 		w.stats.Frames += uint64(kernel.frames) + uint64(user.frames)

@@ -75,7 +75,8 @@ func countChains(tables []*chainTable) chainCount {
 }
 
 // count takes some chains of table i.
-func (c *chainCount) count(tables []*chainTable, i int, chains iter.Seq[intern.Entry[chainValue]]) {
+func (c *chainCount) count(tables []*chainTable, i int,
+	chains iter.Seq[intern.Entry[chainValue]]) {
 	t := tables[i]
 	for e := range chains {
 		m := meaning{owner: i, chain: e.Ref, where: i}

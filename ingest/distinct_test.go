@@ -46,7 +46,8 @@ func busyHost(events int) []byte {
 			c.lib(pid, 0x20000000, 0x10000, 0x20000000, "//anon", t+2)
 		}
 		prog := uint64(i % 5)
-		c.KSymbol(0xffffffffc0200000+prog*0x100, 0x100, 1, false, fmt.Sprintf("bpf_prog_%016x_p", prog), at(t+2))
+		c.KSymbol(0xffffffffc0200000+prog*0x100, 0x100, 1, false, fmt.Sprintf("bpf_prog_%016x_p", prog),
+			at(t+2))
 		for k := range 12 {
 			chain := stack((i*12 + k) % 660)
 			if i%4 == 0 && k == 3 {
@@ -78,7 +79,8 @@ func TestKeysStayFew(t *testing.T) {
 		}
 	}
 	if many.Stats.DistinctKeys > few.Stats.DistinctKeys*11/10 {
-		t.Errorf("ten times the forks and loads: %d keys instead of %d", many.Stats.DistinctKeys, few.Stats.DistinctKeys)
+		t.Errorf("ten times the forks and loads: %d keys instead of %d", many.Stats.DistinctKeys,
+			few.Stats.DistinctKeys)
 	}
 }
 
@@ -93,7 +95,8 @@ func TestKeysOfSharedChains(t *testing.T) {
 		pid := int32(2 + i)
 		c.Fork(pid, 1, pid, 1, at(10*i+1))
 		c.lib(pid, 0x600000+i%7*0x10000, 0x1000, 0, fmt.Sprintf("/lib/%d.so", i%7), 10*i+2)
-		c.KSymbol(0xffffffffc0200000+i%9*0x1000, 0x100, 1, false, fmt.Sprintf("bpf_prog_%016x_p", i), at(10*i+3))
+		c.KSymbol(0xffffffffc0200000+i%9*0x1000, 0x100, 1, false, fmt.Sprintf("bpf_prog_%016x_p", i),
+			at(10*i+3))
 		for k := range uint64(4) {
 			c.hit(pid, 10*i+4, cK, text+k, text+0x1000, cU, 0x400010+k, 0x400020)
 			c.hit(1, 10*i+5, cK, text+k, text+0x2000, cU, 0x400010+k, 0x400020)
@@ -110,7 +113,8 @@ func TestKeysOfSharedChains(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p.Stats.DistinctChains != 12 || p.Stats.DistinctKeys != 12 {
-			t.Errorf("%d workers: %d chains and %d keys, want 12 and 12", workers, p.Stats.DistinctChains, p.Stats.DistinctKeys)
+			t.Errorf("%d workers: %d chains and %d keys, want 12 and 12", workers, p.Stats.DistinctChains,
+				p.Stats.DistinctKeys)
 		}
 	}
 }
@@ -127,9 +131,11 @@ func TestMeaningsOverWorkers(t *testing.T) {
 	for _, workers := range []int{1, 2, 5} {
 		p := foldChunks(t, c.Bytes(), Options{Workers: workers}, 2000)
 		if p.Stats.DistinctChains != 2 || p.Stats.DistinctKeys != 4 {
-			t.Errorf("%d workers: %d chains and %d keys, want 2 and 4", workers, p.Stats.DistinctChains, p.Stats.DistinctKeys)
+			t.Errorf("%d workers: %d chains and %d keys, want 2 and 4", workers, p.Stats.DistinctChains,
+				p.Stats.DistinctKeys)
 		}
-		want := []string{":7: /lib/0.so+0x10 /lib/0.so+0x1f 200 200", ":7: /lib/1.so+0x10 /lib/1.so+0x1f 200 200",
+		want := []string{":7: /lib/0.so+0x10 /lib/0.so+0x1f 200 200",
+			":7: /lib/1.so+0x10 /lib/1.so+0x1f 200 200",
 			":7: /lib/2.so+0x10 /lib/2.so+0x1f 200 200", ":7: [unmapped] 600 600"}
 		if got := dump(p); !slices.Equal(got, want) {
 			t.Errorf("%d workers: got %q, want %q", workers, got, want)

@@ -74,7 +74,8 @@ func (f *folder) objects() []ObjectID {
 	f.p.Objects, number = joinObjects(raw, used)
 	kernel := NoObject
 	for i := range f.p.Objects {
-		if f.p.Objects[i].Kind == Kernel && (kernel == NoObject || f.p.Objects[kernel].Reason == KernelHidden) {
+		if f.p.Objects[i].Kind == Kernel && (kernel == NoObject ||
+			f.p.Objects[kernel].Reason == KernelHidden) {
 			kernel = ObjectID(i)
 		}
 	}
@@ -199,7 +200,10 @@ func (f *folder) warn(records []warningAt) {
 	for _, err := range f.file.Warnings {
 		st.Warnings = append(st.Warnings, Warning{Text: err.Error(), Partial: true})
 	}
-	slices.SortStableFunc(records, func(a, b warningAt) int { return cmp.Compare(a.offset, b.offset) })
+	slices.SortStableFunc(records, func(a, b warningAt) int {
+		return cmp.Compare(a.offset,
+			b.offset)
+	})
 	for _, w := range records[:min(len(records), maxWarnings)] {
 		st.Warnings = append(st.Warnings, w.Warning)
 	}

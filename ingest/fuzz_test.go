@@ -16,7 +16,8 @@ func openReader(data []byte, workers int) (*Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Capture{path: "fuzz", opts: Options{Workers: workers}, r: r, size: int64(len(data)), perf: f,
+	return &Capture{path: "fuzz", opts: Options{Workers: workers}, r: r, size: int64(len(data)),
+		perf:      f,
 		chunkSize: 700}, nil
 }
 
@@ -73,7 +74,8 @@ func FuzzCollect(f *testing.F) {
 			t.Fatal(err)
 		}
 		if st := p.Stats; samples != st.Samples || weight != st.Weight || frames != st.Frames {
-			t.Errorf("replay: %d samples, weight %d, %d frames; profile: %d, %d, %d", samples, weight, frames,
+			t.Errorf("replay: %d samples, weight %d, %d frames; profile: %d, %d, %d", samples, weight,
+				frames,
 				st.Samples, st.Weight, st.Frames)
 		}
 		merged, err := Merge([]*Profile{p})

@@ -40,7 +40,8 @@ func recordedName(f *FileRef) string {
 	return f.Path
 }
 
-func newIdentifier(sb *sideband, query ObjectQuery, ask func(ObjectQuery) (buildid.ID, IDSource)) *identifier {
+func newIdentifier(sb *sideband, query ObjectQuery, ask func(ObjectQuery) (buildid.ID,
+	IDSource)) *identifier {
 	x := &identifier{
 		sb: sb, byPath: make(map[string]buildid.ID), byFile: make(map[fileKey]buildid.ID),
 		module: make(map[string]buildid.ID), query: query, ask: ask,
@@ -93,10 +94,12 @@ func claim[K comparable](m map[K]buildid.ID, key K, id buildid.ID) {
 // entry takes in an entry of the BUILD_ID feature.
 func (x *identifier) entry(e *perfdata.BuildIDEntry) {
 	switch {
-	case e.ID.IsZero(), e.PID > 0, e.CPUMode == perfdata.CPUModeGuestKernel, e.CPUMode == perfdata.CPUModeGuestUser:
+	case e.ID.IsZero(), e.PID > 0, e.CPUMode == perfdata.CPUModeGuestKernel,
+		e.CPUMode == perfdata.CPUModeGuestUser: // a virtual machine's, whose code is one place
 	case e.CPUMode != perfdata.CPUModeKernel:
 		claim(x.byPath, e.Filename, e.ID)
-	case strings.HasPrefix(e.Filename, kernelMapName), isVmlinux(e.Filename), e.Filename == "[kernel]":
+	case strings.HasPrefix(e.Filename,
+		kernelMapName), isVmlinux(e.Filename), e.Filename == "[kernel]":
 		x.kernel = e.ID
 	case strings.HasPrefix(e.Filename, "[vdso"):
 		claim(x.byPath, e.Filename, e.ID)

@@ -42,14 +42,18 @@ func TestIdentify(t *testing.T) {
 		return perfbuild.BuildIDEntry{Misc: perfbuild.User, ID: sum(id), Filename: name}
 	}
 	c.BuildIDs(
-		entry("/lib/bypath.so", 1), entry("/lib/own.so", 2), entry("/lib/twice.so", 3), entry("/lib/twice.so", 4),
+		entry("/lib/bypath.so", 1), entry("/lib/own.so", 2), entry("/lib/twice.so",
+			3), entry("/lib/twice.so", 4),
 		entry("/mnt/lib/sibling.so", 5), entry("[vdso]", 6), entry("/bin/gone", 7),
 		perfbuild.BuildIDEntry{Misc: perfbuild.Kernel, ID: sum(8), Filename: "[kernel.kallsyms]"},
-		perfbuild.BuildIDEntry{Misc: perfbuild.Kernel, ID: sum(9), Filename: "/lib/modules/6.1/ext4.ko.xz"},
-		perfbuild.BuildIDEntry{Misc: perfbuild.GuestKernel, PID: 55, ID: sum(99), Filename: "[guest.kernel.kallsyms]"},
+		perfbuild.BuildIDEntry{Misc: perfbuild.Kernel, ID: sum(9),
+			Filename: "/lib/modules/6.1/ext4.ko.xz"},
+		perfbuild.BuildIDEntry{Misc: perfbuild.GuestKernel, PID: 55, ID: sum(99),
+			Filename: "[guest.kernel.kallsyms]"},
 	)
 	c.KernelMap("_text", 0xffffffff81000000, 0xffffffff81000000, 0x1000000)
-	c.Mmap(perfbuild.Mmap{PID: -1, Misc: perfbuild.Kernel, Addr: 0xffffffffc0100000, Len: 0x1000, Filename: "[ext4]"}, at(0))
+	c.Mmap(perfbuild.Mmap{PID: -1, Misc: perfbuild.Kernel, Addr: 0xffffffffc0100000, Len: 0x1000,
+		Filename: "[ext4]"}, at(0))
 	c.hit(7, 2, cK, 0xffffffff81000010, 0xffffffffc0100011)
 	c.mapped(0x100000, perfbuild.Mmap{Ino: 1, Filename: "/lib/bypath.so"})
 	c.mapped(0x200000, perfbuild.Mmap{BuildID: sum(22), Filename: "/lib/own.so"})
@@ -68,7 +72,8 @@ func TestIdentify(t *testing.T) {
 	var asked []string
 	opts := Options{Identify: func(q ObjectQuery) (buildid.ID, IDSource) {
 		asked = append(asked, recordedName(&q.File))
-		if q.Host != "box" || !q.Kernel.Matches(buildid.New(sum(8))) || q.EndNanos != 1_700_000_000_000_000_000 {
+		if q.Host != "box" || !q.Kernel.Matches(buildid.New(sum(8))) ||
+			q.EndNanos != 1_700_000_000_000_000_000 {
 			t.Errorf("query %+v", q)
 		}
 		if q.File.Path == "/bin/asked" {
@@ -78,7 +83,8 @@ func TestIdentify(t *testing.T) {
 	}}
 	p := fold(t, c.Bytes(), opts)
 	slices.Sort(asked)
-	want := []string{"/bin/asked", "/bin/gone (deleted)", "/bin/none", "/lib/nosibling.so", "/lib/twice.so"}
+	want := []string{"/bin/asked", "/bin/gone (deleted)", "/bin/none", "/lib/nosibling.so",
+		"/lib/twice.so"}
 	if !slices.Equal(asked, want) {
 		t.Errorf("Identify was asked for %q, want %q", asked, want)
 	}
@@ -107,14 +113,17 @@ func TestIdentify(t *testing.T) {
 			id = buildid.New(sum(tc.id))
 		}
 		if o.ID.Compare(id) != 0 || o.IDSource != tc.source || o.Reason != tc.reason {
-			t.Errorf("%s: %s by %d, reason %s; want %s by %d, %s", tc.path, o.ID, o.IDSource, o.Reason, id, tc.source, tc.reason)
+			t.Errorf("%s: %s by %d, reason %s; want %s by %d, %s", tc.path, o.ID, o.IDSource, o.Reason, id,
+				tc.source, tc.reason)
 		}
 	}
 	kernel := objectOf(t, p, "[ext4]").Kernel
-	if kernel == NoObject || p.Objects[kernel].Kind != Kernel || objectOf(t, p, "[vdso]").Kernel != kernel {
+	if kernel == NoObject || p.Objects[kernel].Kind != Kernel ||
+		objectOf(t, p, "[vdso]").Kernel != kernel {
 		t.Errorf("the module's kernel is %d", kernel)
 	}
-	if n := p.Stats.ByIDSource; n[IDNone] != 4 || n[IDByPath] != 4 || n[IDSibling] != 2 || n[IDRecorded] != 2 || n[IDProven] != 1 {
+	if n := p.Stats.ByIDSource; n[IDNone] != 4 || n[IDByPath] != 4 || n[IDSibling] != 2 ||
+		n[IDRecorded] != 2 || n[IDProven] != 1 {
 		t.Errorf("frames by source %v", n)
 	}
 }
@@ -137,14 +146,17 @@ func TestSameObject(t *testing.T) {
 	c := newCapture()
 	for i, name := range []string{"/z/lib.so", "/a/lib.so", "/m/lib.so"} {
 		pid := int32(7 + i)
-		c.Mmap2(perfbuild.Mmap{PID: pid, Addr: 0x100000, Len: 0x2000, PgOff: uint64(i/2) * 0x1000, BuildID: sum(1), Filename: name}, at(1))
+		c.Mmap2(perfbuild.Mmap{PID: pid, Addr: 0x100000, Len: 0x2000, PgOff: uint64(i/2) * 0x1000,
+			BuildID: sum(1), Filename: name}, at(1))
 		c.hit(pid, 2, cU, 0x100010)
 	}
 	for pid := int32(20); pid < 24; pid++ { // without an ID: one file, one object
-		c.Mmap2(perfbuild.Mmap{PID: pid, Addr: 0x100000, Len: 0x2000, Maj: 8, Ino: 77, Filename: "/lib/x"}, at(1))
+		c.Mmap2(perfbuild.Mmap{PID: pid, Addr: 0x100000, Len: 0x2000, Maj: 8, Ino: 77,
+			Filename: "/lib/x"}, at(1))
 		c.hit(pid, 2, cU, 0x100010)
 	}
-	c.Mmap2(perfbuild.Mmap{PID: 30, Addr: 0x100000, Len: 0x2000, Maj: 8, Ino: 78, Filename: "/lib/x"}, at(1))
+	c.Mmap2(perfbuild.Mmap{PID: 30, Addr: 0x100000, Len: 0x2000, Maj: 8, Ino: 78, Filename: "/lib/x"},
+		at(1))
 	c.hit(30, 2, cU, 0x100010) // the same path, another file
 	p := fold(t, c.Bytes(), Options{})
 	var paths []string
@@ -154,7 +166,8 @@ func TestSameObject(t *testing.T) {
 	if want := []string{"/a/lib.so", "/lib/x", "/lib/x"}; !slices.Equal(paths, want) {
 		t.Fatalf("objects %q, want %q", paths, want)
 	}
-	if want := []SegmentRef{{0, 0x2000}, {0x1000, 0x2000}}; !slices.Equal(p.Objects[0].Segments, want) {
+	if want := []SegmentRef{{0, 0x2000}, {0x1000, 0x2000}}; !slices.Equal(p.Objects[0].Segments,
+		want) {
 		t.Errorf("segments %+v, want %+v", p.Objects[0].Segments, want)
 	}
 	if len(p.Locations) != 4 {
@@ -164,18 +177,22 @@ func TestSameObject(t *testing.T) {
 
 // TestPaddedIDs joins IDs of unknown length with exact ones.
 func TestPaddedIDs(t *testing.T) {
-	long, short := buildid.New([]byte{1, 2, 3, 4, 5, 6, 7, 8, 0}), buildid.New([]byte{1, 2, 3, 4, 5, 6, 7, 8})
+	long, short := buildid.New([]byte{1, 2, 3, 4, 5, 6, 7, 8, 0}), buildid.New([]byte{1, 2, 3, 4, 5,
+		6, 7, 8})
 	padded := buildid.Padded(append([]byte{1, 2, 3, 4, 5, 6, 7, 8}, make([]byte, 12)...))
 	object := func(id buildid.ID, path string) Object {
 		return Object{ID: id, IDSource: IDRecorded, File: FileRef{Path: path}, Kernel: NoObject}
 	}
 	used := []bool{true, true, true}
 	joined, number := joinObjects([]Object{object(short, "/b"), object(padded, "/a")}, used)
-	if len(joined) != 1 || !joined[0].ID.Exact() || joined[0].File.Path != "/a" || number[0] != 0 || number[1] != 0 {
+	if len(joined) != 1 || !joined[0].ID.Exact() || joined[0].File.Path != "/a" || number[0] != 0 ||
+		number[1] != 0 {
 		t.Errorf("one exact and one padded: %+v", joined)
 	}
-	joined, number = joinObjects([]Object{object(short, "/b"), object(padded, "/a"), object(long, "/c")}, used)
-	if len(joined) != 3 || joined[number[1]].Reason != Ambiguous || joined[number[0]].Reason != ReasonNone {
+	joined, number = joinObjects([]Object{object(short, "/b"), object(padded, "/a"),
+		object(long, "/c")}, used)
+	if len(joined) != 3 || joined[number[1]].Reason != Ambiguous ||
+		joined[number[0]].Reason != ReasonNone {
 		t.Errorf("two exact and one padded: %+v", joined)
 	}
 }
@@ -189,8 +206,10 @@ func TestJITID(t *testing.T) {
 		t.Errorf("ID %s, want %s: those in stores and captures no longer match", same, want)
 	}
 	other := []buildid.ID{
-		JITID("aarch64", "bpf_prog_0123456789abcdef_p", 100), JITID("x86_64", "bpf_prog_0123456789abcdef_q", 100),
-		JITID("x86_64", "bpf_prog_0123456789abcdee_p", 100), JITID("x86_64", "bpf_prog_0123456789abcdef_p", 101),
+		JITID("aarch64", "bpf_prog_0123456789abcdef_p", 100), JITID("x86_64",
+			"bpf_prog_0123456789abcdef_q", 100),
+		JITID("x86_64", "bpf_prog_0123456789abcdee_p", 100), JITID("x86_64",
+			"bpf_prog_0123456789abcdef_p", 101),
 		JITID("x86_64", "bpf_prog_0123456789abcdef", 100), JITID("x86_64", "p", 100),
 	}
 	for i, id := range other {
@@ -222,10 +241,12 @@ func TestBPFObjects(t *testing.T) {
 	c.KSymbol(0xffffffffc0400000, 0, 1, false, "bpf_prog_fedcba9876543210_interpreted", at(11))
 	c.KSymbol(0xffffffffc0500000, 0x1000, 2, false, "kprobe_insn_page", at(11))
 	c.KSymbol(0xffffffffc0600000, 0x10, 1, false, "", at(11))
-	c.hit(7, 12, cK, 0xffffffffc0200b20, 0xffffffffc0300b61, 0xffffffffc0500011, 0xffffffffc0400010, 0xffffffffc0600003)
+	c.hit(7, 12, cK, 0xffffffffc0200b20, 0xffffffffc0300b61, 0xffffffffc0500011, 0xffffffffc0400010,
+		0xffffffffc0600003)
 	p := fold(t, c.Bytes(), Options{})
 	o := objectOf(t, p, name)
-	if o.Kind != JIT || o.Symbol != name || o.Length != 0x100 || o.IDSource != IDDerived || o.ID.IsZero() ||
+	if o.Kind != JIT || o.Symbol != name || o.Length != 0x100 || o.IDSource != IDDerived ||
+		o.ID.IsZero() ||
 		o.Domain() != BPFDomain {
 		t.Errorf("object %+v", o)
 	}
@@ -244,21 +265,24 @@ func TestBPFObjects(t *testing.T) {
 func TestPerfMaps(t *testing.T) {
 	c := newCapture()
 	for pid := int32(7); pid < 9; pid++ {
-		c.Mmap2(perfbuild.Mmap{PID: pid, Addr: 0x10000, Len: 0x1000, PgOff: 0x10000, Filename: "//anon"}, at(1))
+		c.Mmap2(perfbuild.Mmap{PID: pid, Addr: 0x10000, Len: 0x1000, PgOff: 0x10000, Filename: "//anon"},
+			at(1))
 	}
 	c.Fork(9, 7, 9, 7, at(2))
 	c.hit(7, 3, cU, 0x10010)
 	c.hit(8, 3, cU, 0x10010)
 	c.hit(9, 3, cU, 0x10020) // names of a child's inherited code are in its parent's map
 	p := fold(t, c.Bytes(), Options{PerfMap: func(pid int32) bool { return pid == 7 }})
-	want := []string{":7: /tmp/perf-7.map+0x10010 1 1", ":8: //anon 1 1", ":9: /tmp/perf-7.map+0x10020 1 1"}
+	want := []string{":7: /tmp/perf-7.map+0x10010 1 1", ":8: //anon 1 1",
+		":9: /tmp/perf-7.map+0x10020 1 1"}
 	got := dump(p)
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if o := objectOf(t, p, "/tmp/perf-7.map"); o.Kind != PerfMap || o.PID != 7 || o.Capture == "" || o.Reason != ReasonNone {
+	if o := objectOf(t, p, "/tmp/perf-7.map"); o.Kind != PerfMap || o.PID != 7 || o.Capture == "" ||
+		o.Reason != ReasonNone {
 		t.Errorf("object %+v", o)
 	}
 }

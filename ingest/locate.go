@@ -376,7 +376,8 @@ func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
 			binary.LittleEndian.PutUint64(out[i:], plain)
 		}
 	}
-	if rubbish >= 0 && len(part) > rubbish+8 && binary.LittleEndian.Uint64(out[len(out)-8:]) != plainEnd {
+	if rubbish >= 0 && len(part) > rubbish+8 &&
+		binary.LittleEndian.Uint64(out[len(out)-8:]) != plainEnd {
 		out = out[:rubbish+8]
 	}
 	return out

@@ -75,7 +75,10 @@ func (m *merger) events() {
 	for _, p := range m.in {
 		var number []uint16
 		for _, ev := range p.Events {
-			at := slices.IndexFunc(m.p.Events, func(e Event) bool { return e.Name == ev.Name && e.Unit == ev.Unit })
+			at := slices.IndexFunc(m.p.Events, func(e Event) bool {
+				return e.Name == ev.Name &&
+					e.Unit == ev.Unit
+			})
 			if at < 0 {
 				at = len(m.p.Events)
 				m.p.Events = append(m.p.Events, ev)

@@ -35,15 +35,18 @@ func TestMergeHalves(t *testing.T) {
 		}
 		return c.Bytes()
 	}
-	a, b, whole := fold(t, half(0, 40), Options{}), fold(t, half(40, 100), Options{}), fold(t, half(0, 100), Options{})
+	a, b, whole := fold(t, half(0, 40), Options{}), fold(t, half(40, 100), Options{}), fold(t,
+		half(0, 100), Options{})
 	for _, parts := range [][]*Profile{{a, b}, {b, a}} {
 		got, err := Merge(parts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkProfile(t, got)
-		if !reflect.DeepEqual(got.Samples, whole.Samples) || !reflect.DeepEqual(got.Locations, whole.Locations) ||
-			!reflect.DeepEqual(got.Objects, whole.Objects) || !reflect.DeepEqual(got.StackLocs, whole.StackLocs) {
+		if !reflect.DeepEqual(got.Samples, whole.Samples) || !reflect.DeepEqual(got.Locations,
+			whole.Locations) ||
+			!reflect.DeepEqual(got.Objects, whole.Objects) || !reflect.DeepEqual(got.StackLocs,
+			whole.StackLocs) {
 			t.Errorf("halves: %q, whole: %q", dump(got), dump(whole))
 		}
 	}
@@ -56,11 +59,13 @@ func TestMergeUnions(t *testing.T) {
 		c.EventDesc()
 		c.FeatureString(perfbuild.FeatureHostname, host)
 		c.FeatureString(perfbuild.FeatureArch, "x86_64")
-		c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000, BuildID: sum(id), Filename: path}, at(1))
+		c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000, BuildID: sum(id), Filename: path},
+			at(1))
 		c.lib(7, 0x7fff0000, 0x1000, 0, "[vdso]", 1)
 		c.KernelMap2("_text", 0xffffffff81000000, 0xffffffff81000000, 0x1000000, sum(id+100))
 		c.Comm(7, 7, host, true, at(0))
-		c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000, BuildID: sum(id), Filename: path}, at(1))
+		c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000, BuildID: sum(id), Filename: path},
+			at(1))
 		c.lib(7, 0x7fff0000, 0x1000, 0, "[vdso]", 1)
 		c.hit(7, 5, cK, 0xffffffff81000010, cU, 0x7fff0010, 0x400010)
 		return fold(t, c.Bytes(), Options{})
@@ -77,7 +82,8 @@ func TestMergeUnions(t *testing.T) {
 	for _, o := range p.Objects {
 		names = append(names, o.File.Path+" "+o.ID.Hex()[:min(4, len(o.ID.Hex()))])
 	}
-	if want := []string{"/a/lib.so 0101", "/b/lib.so 0202", "[vdso] ", "[kernel.kallsyms] 6565", "[kernel.kallsyms] 6666"}; !slices.Equal(names, want) {
+	if want := []string{"/a/lib.so 0101", "/b/lib.so 0202", "[vdso] ", "[kernel.kallsyms] 6565",
+		"[kernel.kallsyms] 6666"}; !slices.Equal(names, want) {
 		t.Errorf("objects %q, want %q", names, want)
 	}
 	if len(p.Events) != 2 || p.Events[0].Name != "cpu-clock" || p.Events[1].Name != "page-faults" {
@@ -104,7 +110,8 @@ func named(p *Profile) {
 		reason := NotIndexed
 		if l.Offset%2 == 0 {
 			o := &p.Objects[l.Object]
-			n.Functions = append(n.Functions, Function{Object: l.Object, SystemName: "f_" + o.File.Path, StartLine: int32(l.Offset)})
+			n.Functions = append(n.Functions, Function{Object: l.Object, SystemName: "f_" + o.File.Path,
+				StartLine: int32(l.Offset)})
 			n.Frames = append(n.Frames, Frame{Func: FuncID(len(n.Functions) - 1), Line: int32(i)})
 			reason = ReasonNone
 		}
@@ -150,7 +157,8 @@ func TestMergeNames(t *testing.T) {
 			continue
 		}
 		fn := p.Names.Functions[frames[0].Func]
-		if fn.Object != l.Object || !strings.HasSuffix(fn.SystemName, p.Objects[l.Object].File.Path) || fn.StartLine != int32(l.Offset) {
+		if fn.Object != l.Object || !strings.HasSuffix(fn.SystemName, p.Objects[l.Object].File.Path) ||
+			fn.StartLine != int32(l.Offset) {
 			t.Errorf("location %+v has the function %+v", l, fn)
 		}
 	}

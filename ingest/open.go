@@ -102,7 +102,8 @@ func (c *Capture) sniff(f *os.File) error {
 		}
 		return fmt.Errorf("%s: %w: it is a directory", c.path, ErrNotCapture)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s: %w: it is no regular file, and a capture is read twice", c.path, ErrNotCapture)
+		return fmt.Errorf("%s: %w: it is no regular file, and a capture is read twice", c.path,
+			ErrNotCapture)
 	}
 	c.mtime, c.size = info.ModTime(), info.Size()
 	head := make([]byte, 512)
@@ -143,7 +144,8 @@ func looksLikePprof(head []byte) bool {
 	fields := 0
 	for b := head; len(b) > 0; fields++ {
 		number, wire := b[0]>>3, b[0]&7
-		isVarint := number == 7 || number == 8 || number >= 9 && number <= 10 || number >= 12 && number <= 15
+		isVarint := number == 7 || number == 8 || number >= 9 && number <= 10 || number >= 12 &&
+			number <= 15
 		isBytes := number >= 1 && number <= 6 || number == 11 || number == 13
 		if b[0] >= 0x80 || !(wire == varint && isVarint) && !(wire == bytes && isBytes) {
 			return false
@@ -183,7 +185,8 @@ func looksLike(head []byte) string {
 		return "it is empty"
 	case len(head) >= 4 && string(head[:4]) == "\x7fELF":
 		return "it is an ELF file (index reads those)"
-	case len(head) >= 6 && string(head[:6]) == "\xfd7zXZ\x00", len(head) >= 4 && string(head[:4]) == "\x28\xb5\x2f\xfd":
+	case len(head) >= 6 && string(head[:6]) == "\xfd7zXZ\x00", len(head) >= 4 &&
+		string(head[:4]) == "\x28\xb5\x2f\xfd":
 		return "it is compressed; unpack it first"
 	}
 	return "it begins neither like a perf.data file nor like a pprof profile"

@@ -56,7 +56,8 @@ func newRawObjects(perfMap func(pid int32) bool) *rawObjects {
 		segments: make(map[rawSegment]struct{}), perfMap: perfMap,
 	}
 	fixed := func(kind ObjectKind, path string, why Reason) {
-		r.list = append(r.list, Object{Kind: kind, File: FileRef{Path: path}, Reason: why, Kernel: NoObject})
+		r.list = append(r.list, Object{Kind: kind, File: FileRef{Path: path}, Reason: why,
+			Kernel: NoObject})
 	}
 	fixed(Unmapped, UnmappedPath, OutsideMapping)
 	fixed(Unmapped, UnmappedKernelPath, OutsideMapping)
@@ -104,7 +105,10 @@ func (r *rawObjects) user(m *perfdata.Mmap) uint32 {
 	case Anonymous:
 		if r.perfMap != nil && r.perfMap(m.PID) {
 			key = rawKey{kind: PerfMap, pid: m.PID}
-			return r.add(key, func() Object { return Object{PID: m.PID, File: FileRef{Path: perfMapPath(m.PID)}} })
+			return r.add(key, func() Object {
+				return Object{PID: m.PID,
+					File: FileRef{Path: perfMapPath(m.PID)}}
+			})
 		}
 		key.path = r.path([]byte(anonymousPath(r.names[path])))
 		return r.add(key, func() Object {

@@ -34,7 +34,8 @@ type rowTable struct {
 }
 
 func newRowTable() *rowTable {
-	return &rowTable{seed: maphash.MakeSeed(), slots: make([]row, 1<<8), index: make(map[labels]uint32)}
+	return &rowTable{seed: maphash.MakeSeed(), slots: make([]row, 1<<8),
+		index: make(map[labels]uint32)}
 }
 
 // label numbers l.

@@ -41,7 +41,8 @@ func readScript(t *testing.T, name string) []perfSample {
 		if m := scriptHead.FindStringSubmatch(line); m != nil {
 			pid, _ := strconv.Atoi(m[2])
 			tid, _ := strconv.Atoi(m[3])
-			out = append(out, perfSample{comm: strings.TrimSpace(m[1]), pid: int32(pid), tid: int32(tid), time: m[4]})
+			out = append(out, perfSample{comm: strings.TrimSpace(m[1]), pid: int32(pid), tid: int32(tid),
+				time: m[4]})
 			line = m[5] // without a chain the one address stands here
 		}
 		if i := strings.LastIndex(line, " ("); i >= 0 && strings.HasSuffix(line, ")") && len(out) > 0 {
@@ -111,7 +112,8 @@ func TestLikePerfScript(t *testing.T) {
 			for i := range want {
 				g, w := &got[i], &want[i]
 				if g.Comm != w.comm || g.PID != w.pid || g.TID != w.tid {
-					t.Errorf("sample %d: %s %d/%d, perf says %s %d/%d", i, g.Comm, g.PID, g.TID, w.comm, w.pid, w.tid)
+					t.Errorf("sample %d: %s %d/%d, perf says %s %d/%d", i, g.Comm, g.PID, g.TID, w.comm, w.pid,
+						w.tid)
 				}
 				if w.time != "" {
 					us := (g.Time + 500) / 1000
@@ -132,7 +134,8 @@ func TestLikePerfScript(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d samples, %d frames, %d with another object, %d chains longer than perf's", len(want), frames, differ, longer)
+			t.Logf("%d samples, %d frames, %d with another object, %d chains longer than perf's", len(want),
+				frames, differ, longer)
 			if frames == 0 || differ*1000 > frames {
 				t.Errorf("%d of %d frames lie in another object than perf says", differ, frames)
 			}
@@ -147,7 +150,8 @@ func TestRefusedCaptures(t *testing.T) {
 		t.Errorf("pipe mode: %v", err)
 	}
 	c := openFixture(t, "zstd", Options{})
-	if _, err := c.Profile(t.Context()); err == nil || !strings.Contains(err.Error(), "not supported yet") {
+	if _, err := c.Profile(t.Context()); err == nil || !strings.Contains(err.Error(),
+		"not supported yet") {
 		t.Errorf("zstd: %v", err)
 	}
 	if _, err := Open(t.Context(), "script_test.go", Options{}); !errors.Is(err, ErrNotCapture) {

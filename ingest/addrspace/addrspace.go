@@ -45,10 +45,11 @@ type Layer uint8
 
 // The layers of the kernel's address space, lowest first: a higher one wins.
 const (
-	Around  Layer = iota // addresses that can only be the kernel's if nothing else claims them
-	Base                 // the kernel image and its modules
-	Image                // trampolines, dispatchers, out-of-line code: whole pages, wherever they start
-	Program              // BPF programs: exact ranges
+	Around Layer = iota // addresses that can only be the kernel's if nothing else claims them
+	Base                // the kernel image and its modules
+	// trampolines, dispatchers, out-of-line code: whole pages, wherever they start
+	Image
+	Program // BPF programs: exact ranges
 	numLayers
 )
 

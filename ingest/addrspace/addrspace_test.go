@@ -223,7 +223,8 @@ func TestAgainstModel(t *testing.T) {
 				start := rng.IntN(units)
 				end := min(units, start+1+rng.IntN(8))
 				object := uint32(1 + rng.IntN(3))
-				b.Map(time, int32(pid), Mapping{Start: addr.PC(start), End: addr.PC(end), Object: object, PgOff: uint64(start)})
+				b.Map(time, int32(pid), Mapping{Start: addr.PC(start), End: addr.PC(end), Object: object,
+					PgOff: uint64(start)})
 				for u := start; u < end; u++ {
 					now[pid][u] = object
 				}
@@ -243,8 +244,10 @@ func TestAgainstModel(t *testing.T) {
 				for u := range units {
 					want, mapped := history[i][p][u]
 					got := m.User(v, addr.PC(u))
-					if mapped != (got != nil) || mapped && (got.Object != want || got.Offset(addr.PC(u)) != addr.Offset(u)) {
-						t.Fatalf("seed %d, time %d, process %d, address %d: %+v, want object %d %v", seed, times[i], p, u, got, want, mapped)
+					if mapped != (got != nil) || mapped && (got.Object != want ||
+						got.Offset(addr.PC(u)) != addr.Offset(u)) {
+						t.Fatalf("seed %d, time %d, process %d, address %d: %+v, want object %d %v", seed, times[i],
+							p, u, got, want, mapped)
 					}
 				}
 			}
@@ -281,7 +284,8 @@ func TestManyMappings(t *testing.T) {
 func TestBurstInPlace(t *testing.T) {
 	b := NewBuilder()
 	for i := range 1000 {
-		b.Map(0, 1, Mapping{Start: addr.PC(i) * 0x2000, End: addr.PC(i)*0x2000 + 0x1000, Object: uint32(i)})
+		b.Map(0, 1, Mapping{Start: addr.PC(i) * 0x2000, End: addr.PC(i)*0x2000 + 0x1000,
+			Object: uint32(i)})
 	}
 	m := b.Build()
 	if v, _ := m.Versions(); v != 2 {
@@ -307,7 +311,8 @@ func BenchmarkManyMappings(b *testing.B) {
 func BenchmarkUser(b *testing.B) {
 	bl := NewBuilder()
 	for i := range 200 {
-		bl.Map(0, 1, Mapping{Start: addr.PC(i) * 0x2000, End: addr.PC(i)*0x2000 + 0x1000, Object: uint32(i)})
+		bl.Map(0, 1, Mapping{Start: addr.PC(i) * 0x2000, End: addr.PC(i)*0x2000 + 0x1000,
+			Object: uint32(i)})
 	}
 	m := bl.Build()
 	v := m.Process(1, 5).Version()
