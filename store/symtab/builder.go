@@ -12,10 +12,17 @@ type Options struct {
 	ChunkSize  int // of a chunk; 64 KiB
 	StringSize int // of a string block; 64 KiB
 	InlineSize int // stored size up to which a table stays in one value; 32 KiB, negative for never
+
+	// Columns keeps the columns of lines and calls, at a quarter more of size.
+	Columns bool
 }
 
+// maxChunkSize bounds Options.ChunkSize: one function of the greatest size still
+// fits into a chunk that is all but full.
+const maxChunkSize = 1 << 20
+
 func (o Options) withDefaults() Options {
-	o.ChunkSize = cmp.Or(o.ChunkSize, 64<<10)
+	o.ChunkSize = min(cmp.Or(o.ChunkSize, 64<<10), maxChunkSize)
 	o.StringSize = cmp.Or(o.StringSize, 64<<10)
 	o.InlineSize = cmp.Or(o.InlineSize, 32<<10)
 	return o
@@ -28,6 +35,7 @@ type Builder struct {
 	cands []candidate
 	stack []int32 // of flatten: indices into cands, the innermost last
 	enc   encoder
+	info  *debugInfo // nil for a table of names
 }
 
 // candidate is a symbol that may become a function.
@@ -35,8 +43,9 @@ type candidate struct {
 	start, end  uint64
 	size        uint64 // as given; end may be clipped
 	name        string
-	number      uint32 // 1 + number of the function, 0 while it has none
-	seq         uint32 // place in the order of Add
+	number      uint32  // 1 + number of the function, 0 while it has none
+	seq         uint32  // place in the order of Add
+	body        bodyRef // inlined calls and lines
 	flags       Flags
 	underscores uint16
 }
@@ -51,10 +60,17 @@ func (b *Builder) Reset() {
 	clear(b.cands)
 	b.cands = b.cands[:0]
 	clear(b.enc.ids)
+	b.info = nil
 }
 
-// Len returns the number of symbols added since the last Reset.
-func (b *Builder) Len() int { return len(b.cands) }
+// Len returns the number of symbols, and of ranges of functions, added since the last
+// Reset.
+func (b *Builder) Len() int {
+	if b.info != nil {
+		return len(b.cands) + len(b.info.bare)
+	}
+	return len(b.cands)
+}
 
 // Add adds a symbol. Symbols of one address must come in the order of the file that
 // has them: it decides among aliases where nothing else does. Other than that the
@@ -73,12 +89,15 @@ func (b *Builder) Add(f Func) {
 			return
 		}
 	}
-	under := len(name) - len(strings.TrimLeft(name, "_"))
 	b.cands = append(b.cands, candidate{
 		start: uint64(f.Start), end: end, size: end - uint64(f.Start), name: name,
 		seq:   uint32(len(b.cands)),
-		flags: f.Flags & (Unsized | NoType | Weak | Local), underscores: uint16(min(under, 1<<16-1)),
+		flags: f.Flags & (Unsized | NoType | Weak | Local), underscores: underscores(name),
 	})
+}
+
+func underscores(name string) uint16 {
+	return uint16(min(len(name)-len(strings.TrimLeft(name, "_")), 1<<16-1))
 }
 
 // compareAlias orders symbols at one address, the best first. The rules are
@@ -122,15 +141,22 @@ func isSyS(name string) bool {
 // The same symbols give the same bytes, whatever the order of Add among symbols of
 // different addresses.
 func (b *Builder) Encode() (*Encoded, error) {
-	slices.SortFunc(b.cands, func(x, y candidate) int {
+	b.enc.reset(b.opts)
+	if b.info != nil {
+		return b.encodeDebug()
+	}
+	sortCandidates(b.cands)
+	b.flatten(b.cands, b.enc.piece)
+	return b.enc.finish()
+}
+
+func sortCandidates(cands []candidate) {
+	slices.SortFunc(cands, func(x, y candidate) int {
 		if x.start != y.start {
 			return cmp.Compare(x.start, y.start)
 		}
 		return compareAlias(&x, &y)
 	})
-	b.enc.reset(b.opts)
-	b.flatten(b.enc.piece)
-	return b.enc.finish()
 }
 
 // flatten cuts the overlaps of the sorted symbols: at each address the one with
@@ -138,34 +164,35 @@ func (b *Builder) Encode() (*Encoded, error) {
 // those inside it end, but an unsized one only if no alias of it has a size. It
 // calls emit with disjoint ranges in ascending order, two neighbours never of the
 // same symbol.
-func (b *Builder) flatten(emit func(start, end uint64, c *candidate)) {
+func (b *Builder) flatten(cands []candidate, emit func(start, end uint64, c *candidate)) {
 	b.stack = b.stack[:0]
 	at := uint64(0) // everything below is done
-	for i := 0; i < len(b.cands); {
-		next := b.cands[i].start
-		b.drain(&at, next, emit)
+	for i := 0; i < len(cands); {
+		next := cands[i].start
+		b.drain(cands, &at, next, emit)
 		at = max(at, next)
 		j := i
-		for j < len(b.cands) && b.cands[j].start == next {
+		for j < len(cands) && cands[j].start == next {
 			j++
 		}
 		// The best of the group must come to lie on top. Where one of them has a size,
 		// the guess at those that have none is not needed.
-		unsized := b.cands[i].flags & Unsized
+		unsized := cands[i].flags & Unsized
 		for k := j - 1; k >= i; k-- {
-			if b.cands[k].flags&Unsized == unsized {
+			if cands[k].flags&Unsized == unsized {
 				b.stack = append(b.stack, int32(k))
 			}
 		}
 		i = j
 	}
-	b.drain(&at, ^uint64(0), emit)
+	b.drain(cands, &at, ^uint64(0), emit)
 }
 
 // drain emits what the stack shows between *at and limit.
-func (b *Builder) drain(at *uint64, limit uint64, emit func(start, end uint64, c *candidate)) {
+func (b *Builder) drain(cands []candidate, at *uint64, limit uint64,
+	emit func(start, end uint64, c *candidate)) {
 	for len(b.stack) > 0 && *at < limit {
-		c := &b.cands[b.stack[len(b.stack)-1]]
+		c := &cands[b.stack[len(b.stack)-1]]
 		if c.end > *at {
 			end := min(c.end, limit)
 			emit(*at, end, c)

@@ -26,17 +26,21 @@ type chunkCursor struct {
 	err               error
 }
 
-// open starts the walk over a chunk. Blocks with unknown tags are skipped.
-func (c *chunkCursor) open(entry chunkEntry, raw []byte) error {
+// open starts the walk over a chunk. Blocks with unknown tags are skipped; debug, if
+// not nil, is opened on the chunk's debug information.
+func (c *chunkCursor) open(entry chunkEntry, raw []byte, debug *debugCursor) error {
 	*c = chunkCursor{
 		start: entry.start, end: entry.start, entry: entry, ranges: entry.ranges,
 		nextFunc: entry.firstFunc, nextStr: entry.firstStr,
 	}
-	var body []byte
+	var body, debugBody []byte
 	r := decode.New("chunk", raw, 0, false)
-	tagged(r, tagRanges, func(tag uint64, p []byte) {
-		if tag == tagRanges {
+	tagged(r, tagDebug, func(tag uint64, p []byte) {
+		switch tag {
+		case tagRanges:
 			body = p
+		case tagDebug:
+			debugBody = p
 		}
 	})
 	if r.Err() == nil && body == nil {
@@ -53,6 +57,9 @@ func (c *chunkCursor) open(entry chunkEntry, raw []byte) error {
 	}
 	if err := r.Err(); err != nil {
 		c.err = formatError("%v", err)
+	}
+	if c.err == nil && debug != nil {
+		c.err = debug.open(debugBody)
 	}
 	return c.err
 }
@@ -111,7 +118,13 @@ func (c *chunkCursor) special(kind byte, size uint64) bool {
 	if kind&kindUnsized != 0 {
 		c.flags = Unsized
 	}
-	if kind&kindOldName != 0 {
+	if kind&kindNameless != 0 {
+		if kind&kindOldName != 0 {
+			return c.fail("range with a name and without")
+		}
+		c.flags |= Nameless
+		c.name = uint32(NoName)
+	} else if kind&kindOldName != 0 {
 		back, ok := uvarint(&c.extras)
 		if !ok || back == 0 || back > c.nextStr {
 			return c.fail("string number out of range")

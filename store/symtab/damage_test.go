@@ -269,7 +269,7 @@ func FuzzChunk(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte, span, ranges, funcs, strs uint64) {
 		entry := chunkEntry{start: 1000, span: span % (1 << 60), ranges: ranges, funcs: funcs, strs: strs}
 		var c chunkCursor
-		if c.open(entry, raw) != nil {
+		if c.open(entry, raw, nil) != nil {
 			return
 		}
 		last := entry.start

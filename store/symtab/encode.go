@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
+	"slices"
 )
 
 // Bits of a range's kind.
@@ -11,7 +12,8 @@ const (
 	kindUnsized = 1 << iota
 	kindOldName
 	kindPart
-	kindKnown = kindUnsized | kindOldName | kindPart
+	kindNameless
+	kindKnown = kindUnsized | kindOldName | kindPart | kindNameless
 )
 
 // chunkEntry is a chunk's line in the header's directory.
@@ -41,12 +43,12 @@ type encoder struct {
 	end                        uint64     // of the last range
 	chunks                     []chunkEntry
 	chunkData                  [][]byte
+	debug                      *debugEncoder // nil for a table of names
+	pack                       *packer       // with debug
 
-	text     []byte // the open string block
-	textStrs uint64
-	strs     []stringEntry
-	strData  [][]byte
-	ids      map[string]uint32
+	names textWriter
+	ids   map[string]uint32
+	seen  uint64 // strings that ranges have used: the next new one's number
 
 	first         uint64
 	ranges, funcs uint64
@@ -61,9 +63,10 @@ func (e *encoder) reset(opts Options) {
 	*e = encoder{
 		opts: opts,
 		gaps: e.gaps[:0], sizes: e.sizes[:0], kinds: e.kinds[:0], extras: e.extras[:0],
-		raw: e.raw[:0], text: e.text[:0], chunks: e.chunks[:0], strs: e.strs[:0],
+		raw: e.raw[:0], chunks: e.chunks[:0], names: e.names,
 		ids: e.ids, sum: sha256.New(), sumBuf: e.sumBuf[:0],
 	}
+	e.names.reset(opts.StringSize)
 	if e.ids == nil {
 		e.ids = make(map[string]uint32)
 	}
@@ -79,16 +82,17 @@ func (e *encoder) piece(start, end uint64, c *candidate) {
 	if len(e.gaps) == 0 {
 		e.chunk = chunkEntry{
 			gap: start - e.end, start: start,
-			firstFunc: e.funcs, firstStr: uint64(len(e.ids)),
+			firstFunc: e.funcs, firstStr: e.seen,
 		}
 		e.end = start
 	}
-	old := e.stringID(c.name)
 	kind := byte(0)
 	if c.flags&Unsized != 0 {
 		kind |= kindUnsized
 	}
-	if old > 0 {
+	if c.flags&Nameless != 0 {
+		kind |= kindNameless
+	} else if old := e.stringID(c.name); old > 0 {
 		kind |= kindOldName
 		e.extras = binary.AppendUvarint(e.extras, old)
 	}
@@ -106,32 +110,44 @@ func (e *encoder) piece(start, end uint64, c *candidate) {
 		e.extras = binary.AppendUvarint(e.extras, back)
 	}
 	e.digest(start, end, c)
+	if e.debug != nil {
+		e.sumBuf = e.debug.piece(start, end, c, e.sumBuf)
+	}
 	e.gaps = binary.AppendUvarint(e.gaps, start-e.end)
 	e.sizes = binary.AppendUvarint(e.sizes, end-start)
 	e.kinds = append(e.kinds, kind)
 	e.ranges++
 	e.chunk.ranges++
-	e.named += end - start
+	if c.flags&Nameless == 0 {
+		e.named += end - start
+	}
 	e.end = end
-	if len(e.gaps)+len(e.sizes)+len(e.kinds)+len(e.extras) >= e.opts.ChunkSize {
+	size := len(e.gaps) + len(e.sizes) + len(e.kinds) + len(e.extras)
+	if e.debug != nil {
+		size += e.debug.cols.len()
+	}
+	if size >= e.opts.ChunkSize {
 		e.flushChunk()
 	}
 }
 
-// stringID numbers a name. For one seen before it returns the distance of its
-// number from the next new one, else 0.
+// nameID numbers a name, a new one if it has no number yet.
+func (e *encoder) nameID(name string) uint32 {
+	id, ok := e.ids[name]
+	if !ok {
+		id = uint32(e.names.add(name))
+		e.ids[name] = id
+	}
+	return id
+}
+
+// stringID numbers the name of a range. For one that a range has used before it
+// returns the distance of its number from the next new one, else 0.
 func (e *encoder) stringID(name string) (old uint64) {
-	next := uint32(len(e.ids))
-	if id, ok := e.ids[name]; ok {
-		return uint64(next - id)
+	if id := uint64(e.nameID(name)); id < e.seen {
+		return e.seen - id
 	}
-	e.ids[name] = next
-	if len(e.text) > 0 && len(e.text)+len(name)+1 > e.opts.StringSize {
-		e.flushText()
-	}
-	e.text = append(e.text, name...)
-	e.text = append(e.text, 0)
-	e.textStrs++
+	e.seen++
 	return 0
 }
 
@@ -151,54 +167,79 @@ func (e *encoder) flushChunk() {
 	raw = append(raw, e.sizes...)
 	raw = append(raw, e.kinds...)
 	raw = append(raw, e.extras...)
+	if e.debug != nil {
+		raw = e.debug.appendTo(raw)
+	}
 	e.raw = raw
-	stored, entry := compress(raw)
-	e.chunk.block = entry
+	if e.pack != nil {
+		e.pack.add(raw)
+	} else {
+		stored, entry := compress(raw)
+		e.chunk.block = entry
+		e.chunkData = append(e.chunkData, stored)
+	}
 	e.chunk.span = e.end - e.chunk.start
 	e.chunk.funcs = e.funcs - e.chunk.firstFunc
-	e.chunk.strs = uint64(len(e.ids)) - e.chunk.firstStr
+	e.chunk.strs = e.seen - e.chunk.firstStr
 	e.chunks = append(e.chunks, e.chunk)
-	e.chunkData = append(e.chunkData, stored)
 	e.rawSize += int64(len(raw))
 	e.gaps, e.sizes, e.kinds, e.extras = e.gaps[:0], e.sizes[:0], e.kinds[:0], e.extras[:0]
-}
-
-func (e *encoder) flushText() {
-	if len(e.text) == 0 {
-		return
-	}
-	stored, entry := compress(e.text)
-	e.strs = append(e.strs, stringEntry{strs: e.textStrs, block: entry})
-	e.strData = append(e.strData, stored)
-	e.rawSize += int64(len(e.text))
-	e.text, e.textStrs = e.text[:0], 0
 }
 
 // finish closes the open blocks and writes the header.
 func (e *encoder) finish() (*Encoded, error) {
 	e.flushChunk()
-	e.flushText()
+	e.names.flush()
 	h := header{
-		first: e.first, ranges: e.ranges, funcs: e.funcs, strs: uint64(len(e.ids)),
-		chunks: e.chunks, strings: e.strs,
+		first: e.first, ranges: e.ranges, funcs: e.funcs, strs: e.names.count,
+		strings: e.names.entries,
 	}
+	out := &Encoded{Funcs: int(e.funcs), Named: e.named, RawSize: e.rawSize + e.names.raw}
+	texts := e.names.data
+	if e.debug != nil {
+		e.finishDebug(&h, out)
+		texts = slices.Concat(texts, e.debug.extra.data, e.debug.files.data)
+	}
+	h.chunks = e.chunks
 	blocks := int64(0)
-	for _, list := range [][][]byte{e.chunkData, e.strData} {
+	for _, list := range [][][]byte{e.chunkData, texts} {
 		for _, b := range list {
 			blocks += int64(len(b))
 		}
 	}
-	out := &Encoded{Header: h.append(nil), Funcs: int(e.funcs), Named: e.named}
-	out.RawSize = int64(len(out.Header)) + e.rawSize
+	out.Header = h.append(nil)
+	out.RawSize += int64(len(out.Header))
 	if blocks <= int64(e.opts.InlineSize) {
-		out.Header = appendInline(out.Header, e.chunkData, e.strData)
+		out.Header = appendInline(out.Header, e.chunkData, texts)
 		out.Size = int64(len(out.Header))
 	} else {
-		out.Chunks, out.Strings = e.chunkData, e.strData
+		out.Chunks, out.Strings = e.chunkData, texts
 		out.Size = int64(len(out.Header)) + blocks
 	}
 	e.sum.Write(e.sumBuf)
 	e.sum.Sum(out.Digest[:0])
-	e.chunkData, e.strData = nil, nil
+	e.chunkData, e.debug, e.pack = nil, nil, nil
 	return out, nil
+}
+
+// finishDebug waits for the chunks that are being compressed and adds to header and
+// summary what tables with debug information have besides.
+func (e *encoder) finishDebug(h *header, out *Encoded) {
+	d := e.debug
+	e.pack.running.Wait()
+	for i, p := range e.pack.out {
+		e.chunks[i].block = p.entry
+		e.chunkData = append(e.chunkData, p.stored)
+	}
+	for _, w := range [...]*textWriter{&d.extra, &d.files} {
+		w.flush()
+		out.RawSize += w.raw
+		e.sumBuf = binary.AppendUvarint(e.sumBuf, w.count)
+		e.sumBuf = w.sum.Sum(e.sumBuf)
+	}
+	out.Scopes, out.Segments, out.Lined = d.scopes, d.segments, d.lined
+	h.debug = true
+	h.scopes, h.segments, h.lined = d.scopes, d.segments, d.lined
+	h.extraStrs, h.files = d.extra.count, d.files.count
+	h.extra, h.fileBlocks = d.extra.entries, d.files.entries
 }

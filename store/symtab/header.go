@@ -15,8 +15,12 @@ const (
 	tagChunks  = 2
 	tagStrings = 3
 	tagInline  = 4
+	tagExtra   = 5
+	tagFiles   = 6
+	tagSums    = 7
 
 	tagRanges = 1
+	tagDebug  = 2
 )
 
 // header is a table's header, and what follows from it.
@@ -27,7 +31,27 @@ type header struct {
 	chunks              []chunkEntry
 	strings             []stringEntry
 	inline              []byte // aliases the encoded header
+
+	// With debug information; string blocks of the three kinds are numbered through.
+	debug                   bool
+	scopes, segments, lined uint64
+	extraStrs, files        uint64
+	extra, fileBlocks       []stringEntry // numbers of extra strings go on those of names
 }
+
+// names returns the number of names.
+func (h *header) names() uint64 { return h.strs + h.extraStrs }
+
+// text returns string block i.
+func (h *header) text(i int) *stringEntry {
+	if i < len(h.strings) {
+		return &h.strings[i]
+	}
+	return &h.fileBlocks[i-len(h.strings)]
+}
+
+// texts returns the number of string blocks.
+func (h *header) texts() int { return len(h.strings) + len(h.fileBlocks) }
 
 func uvarintLen(n int) int {
 	var b [binary.MaxVarintLen64]byte
@@ -58,12 +82,25 @@ func (h *header) append(b []byte) []byte {
 		p = c.block.append(p)
 	}
 	b = appendTagged(b, tagChunks, p)
-	p = p[:0]
-	for _, s := range h.strings {
-		p = binary.AppendUvarint(p, s.strs)
-		p = s.block.append(p)
+	b = appendTagged(b, tagStrings, appendStringDir(p[:0], h.strings))
+	if !h.debug {
+		return b
 	}
-	return appendTagged(b, tagStrings, p)
+	b = appendTagged(b, tagExtra, appendStringDir(p[:0], h.extra))
+	b = appendTagged(b, tagFiles, appendStringDir(p[:0], h.fileBlocks))
+	p = p[:0]
+	for _, v := range []uint64{h.scopes, h.segments, h.lined} {
+		p = binary.AppendUvarint(p, v)
+	}
+	return appendTagged(b, tagSums, p)
+}
+
+func appendStringDir(b []byte, dir []stringEntry) []byte {
+	for _, s := range dir {
+		b = binary.AppendUvarint(b, s.strs)
+		b = s.block.append(b)
+	}
+	return b
 }
 
 // appendInline appends all blocks to a header.
@@ -119,10 +156,10 @@ func parseHeader(b []byte) (*header, error) {
 		return nil, versionError(version, flags)
 	}
 	h := &header{}
-	var payload [tagInline + 1][]byte
+	var payload [tagSums + 1][]byte
 	r := decode.New("header", b[len(magic)+2:], int64(len(magic)+2), false)
-	tagged(r, tagInline, func(tag uint64, p []byte) {
-		if tag <= tagInline {
+	tagged(r, tagSums, func(tag uint64, p []byte) {
+		if tag <= tagSums {
 			payload[tag] = p
 		}
 	})
@@ -140,7 +177,15 @@ func parseHeader(b []byte) (*header, error) {
 	if err := h.parseChunks(payload[tagChunks]); err != nil {
 		return nil, err
 	}
-	if err := h.parseStrings(payload[tagStrings]); err != nil {
+	total := uint64(0)
+	var err error
+	if h.strings, total, err = parseStrings(payload[tagStrings], 0); err != nil {
+		return nil, err
+	}
+	if total != h.strs {
+		return nil, formatError("%d strings, the summary has %d", total, h.strs)
+	}
+	if err := h.parseDebug(&payload); err != nil {
 		return nil, err
 	}
 	return h, h.placeInline(payload[tagInline])
@@ -182,22 +227,47 @@ func (h *header) parseChunks(b []byte) error {
 	return nil
 }
 
-// parseStrings decodes the directory of string blocks.
-func (h *header) parseStrings(b []byte) error {
+// parseStrings decodes a directory of string blocks. Its strings are numbered from
+// first; total is how many there are.
+func parseStrings(b []byte, first uint64) (dir []stringEntry, total uint64, err error) {
 	r := decode.New("string directory", b, 0, false)
-	total := uint64(0)
 	for r.Left() > 0 && r.Err() == nil {
-		s := stringEntry{strs: r.Uvarint(), first: total}
+		s := stringEntry{strs: r.Uvarint(), first: first + total}
 		s.block.read(r)
 		if s.strs == 0 || s.strs > uint64(s.block.raw) {
 			r.Fail("%d strings in %d bytes", s.strs, s.block.raw)
 		}
-		total += s.strs
-		h.strings = append(h.strings, s)
+		if total += s.strs; total > MaxTable {
+			r.Fail("%d strings, the limit is %d", total, MaxTable)
+		}
+		dir = append(dir, s)
 	}
-	if r.Err() == nil && total != h.strs {
-		r.Fail("%d strings, the summary has %d", total, h.strs)
+	if err := r.Err(); err != nil {
+		return nil, 0, formatError("%v", err)
 	}
+	return dir, total, nil
+}
+
+// parseDebug decodes what tables with debug information have besides: all of it or
+// nothing.
+func (h *header) parseDebug(payload *[tagSums + 1][]byte) (err error) {
+	h.debug = payload[tagSums] != nil
+	if (payload[tagExtra] != nil) != h.debug || (payload[tagFiles] != nil) != h.debug {
+		return formatError("header has a part of the debug information only")
+	}
+	if !h.debug {
+		return nil
+	}
+	if h.extra, h.extraStrs, err = parseStrings(payload[tagExtra], h.strs); err != nil {
+		return err
+	}
+	if h.fileBlocks, h.files, err = parseStrings(payload[tagFiles], 0); err != nil {
+		return err
+	}
+	// Names are looked up in both lists as one.
+	h.strings = append(h.strings, h.extra...)
+	r := decode.New("debug summary", payload[tagSums], 0, false)
+	h.scopes, h.segments, h.lined = r.Uvarint(), r.Uvarint(), r.Uvarint()
 	if err := r.Err(); err != nil {
 		return formatError("%v", err)
 	}
@@ -214,9 +284,10 @@ func (h *header) placeInline(b []byte) error {
 		h.chunks[i].block.at = at
 		at += uint64(h.chunks[i].block.stored)
 	}
-	for i := range h.strings {
-		h.strings[i].block.at = at
-		at += uint64(h.strings[i].block.stored)
+	for i := range h.texts() {
+		block := &h.text(i).block
+		block.at = at
+		at += uint64(block.stored)
 	}
 	if at != uint64(len(b)) {
 		return formatError("inline blocks of %d bytes, the directories say %d", len(b), at)

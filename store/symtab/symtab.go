@@ -39,12 +39,15 @@ func formatError(format string, args ...any) error {
 }
 
 // Flags say what is known of a symbol. The zero value is a sized, typed, strong,
-// global one. Only Unsized is kept in a table; the others serve the choice among
-// aliases in Builder.
+// global one. Only Unsized and Nameless are kept in a table; the others serve the
+// choice among aliases in Builder.
 type Flags uint8
 
 // The flags, heaviest first in the choice among aliases.
 const (
+	// Nameless is for lines without a function, see DebugFunc. Builder.Add ignores it.
+	Nameless Flags = 16
+
 	Unsized Flags = 8 // st_size 0: ends at the next symbol or the section's end
 	NoType  Flags = 4 // STT_NOTYPE: a label
 	Weak    Flags = 2 // STB_WEAK
@@ -67,8 +70,17 @@ type Piece struct {
 	Func   Func
 }
 
-// NameID is the number of a string in its table.
+// NameID is the number of a name in its table.
 type NameID uint32
+
+// FileID is the number of a source file in its table.
+type FileID uint32
+
+// NoName and NoFile are for what has no name, and for what is in no known file.
+const (
+	NoName NameID = 1<<32 - 1
+	NoFile FileID = 1<<32 - 1
+)
 
 // Hit is the answer for one address. Start and Size are those of the function,
 // which contains the address if OK.
@@ -112,11 +124,15 @@ type Encoded struct {
 	Strings [][]byte
 	// Digest is over the content (ranges, functions, names), not over how it is
 	// cut and compressed.
-	Digest  [32]byte
-	Funcs   int    // functions
-	Named   uint64 // bytes of code that have a name
-	RawSize int64  // bytes before compression
-	Size    int64  // bytes of Header, Chunks and Strings together
+	Digest [32]byte
+	Funcs  int    // functions
+	Named  uint64 // bytes of code that have a name
+	// Of a table with debug information: its inlined calls, its line segments, and the
+	// bytes of code that have a file and line.
+	Scopes, Segments, Lined uint64
+
+	RawSize int64 // bytes before compression
+	Size    int64 // bytes of Header, Chunks and Strings together
 }
 
 // Block returns a block; an index out of range is an error.

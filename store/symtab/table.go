@@ -23,6 +23,8 @@ type Table struct {
 	chunkAt  int    // which one; -1: none
 	chunkOwn []byte // memory to unpack into
 	cur      chunkCursor
+	debug    debugCursor // beside cur, in tables that have it
+	frames   []Frame
 	texts    [keptStrings]textBlock
 	evict    int
 }
@@ -45,7 +47,9 @@ func Open(header []byte, blocks Blocks) (*Table, error) {
 	if blocks == nil {
 		blocks = &Encoded{}
 	}
-	return &Table{h: h, blocks: blocks, chunkAt: -1}, nil
+	t := &Table{h: h, blocks: blocks, chunkAt: -1}
+	t.debug.names, t.debug.numFiles = h.names(), h.files
+	return t, nil
 }
 
 // Range returns the addresses from the first range's start to the last one's end.
@@ -57,7 +61,14 @@ func (t *Table) Range() addr.Range {
 func (t *Table) NumFuncs() int { return int(t.h.funcs) }
 
 // NumNames returns the number of distinct names; NameIDs are below it.
-func (t *Table) NumNames() int { return int(t.h.strs) }
+func (t *Table) NumNames() int { return int(t.h.names()) }
+
+// NumFiles returns the number of source files; FileIDs are below it.
+func (t *Table) NumFiles() int { return int(t.h.files) }
+
+// HasDebug reports whether the table was made with debug information: it then has
+// inlined calls and lines, of which Lined bytes of code have a file and a line.
+func (t *Table) HasDebug() (lined uint64, ok bool) { return t.h.lined, t.h.debug }
 
 // NumBlocks returns how many blocks of a kind the table keeps outside its
 // header.
@@ -68,7 +79,7 @@ func (t *Table) NumBlocks(kind BlockKind) int {
 	case kind == Chunk:
 		return len(t.h.chunks)
 	}
-	return len(t.h.strings)
+	return t.h.texts()
 }
 
 // load gives the raw bytes of a block, in *own's memory or aliasing the header.
@@ -96,8 +107,8 @@ func (t *Table) load(kind BlockKind, i int, e blockEntry, own *[]byte) ([]byte, 
 	return raw, nil
 }
 
-// openChunk puts t.cur at the start of chunk i.
-func (t *Table) openChunk(i int) error {
+// openChunk puts t.cur at the start of chunk i, and debug, if it is not nil.
+func (t *Table) openChunk(i int, debug *debugCursor) error {
 	e := t.h.chunks[i]
 	if t.chunkAt != i {
 		t.chunkAt = -1
@@ -107,13 +118,22 @@ func (t *Table) openChunk(i int) error {
 		}
 		t.chunk, t.chunkAt = raw, i
 	}
-	return t.cur.open(e, t.chunk)
+	return t.cur.open(e, t.chunk, debug)
+}
+
+// debugCursor returns the cursor over debug information, nil if there is none.
+func (t *Table) debugCursor() *debugCursor {
+	if t.h.debug {
+		return &t.debug
+	}
+	return nil
 }
 
 // Join looks up addrs, which must be sorted, and sets hits[i] for addrs[i]; hits
 // must be as long. Each chunk that an address falls into is read once, in order. A
 // chunk that cannot be read leaves its addresses without hits; the others are
-// still answered and the first error is returned.
+// still answered and the first error is returned. Lines without a function are no
+// hits.
 func (t *Table) Join(addrs []addr.Addr, hits []Hit) error {
 	if len(hits) != len(addrs) {
 		return fmt.Errorf("symtab: %d addresses, %d hits", len(addrs), len(hits))
@@ -159,7 +179,7 @@ func countBelow(addrs []addr.Addr, limit uint64) int {
 
 // joinChunk answers the addresses that fall into one chunk.
 func (t *Table) joinChunk(i int, addrs []addr.Addr, hits []Hit) error {
-	if err := t.openChunk(i); err != nil {
+	if err := t.openChunk(i, nil); err != nil {
 		return err
 	}
 	c := &t.cur
@@ -174,14 +194,21 @@ func (t *Table) joinChunk(i int, addrs []addr.Addr, hits []Hit) error {
 			k++
 		}
 		for k < len(addrs) && uint64(addrs[k]) < c.end {
-			hits[k] = Hit{
-				Start: addr.Addr(c.funcStart), Size: c.funcSize, Func: c.number,
-				Name: NameID(c.name), Flags: c.flags, OK: true,
+			if c.flags&Nameless == 0 {
+				hits[k] = c.hit()
 			}
 			k++
 		}
 	}
 	return nil
+}
+
+// hit makes the answer for an address in the present range.
+func (c *chunkCursor) hit() Hit {
+	return Hit{
+		Start: addr.Addr(c.funcStart), Size: c.funcSize, Func: c.number,
+		Name: NameID(c.name), Flags: c.flags, OK: true,
+	}
 }
 
 // Lookup looks up one address. A batch is served many times better by Join.
@@ -191,7 +218,7 @@ func (t *Table) Lookup(a addr.Addr) (Hit, error) {
 	return hit[0], err
 }
 
-// Name returns a string of the table, as a copy.
+// Name returns a name of the table, as a copy.
 func (t *Table) Name(n NameID) (string, error) {
 	b, err := t.nameBytes(n)
 	return string(b), err
@@ -199,20 +226,34 @@ func (t *Table) Name(n NameID) (string, error) {
 
 // nameBytes is Name without the copy: valid until the next call.
 func (t *Table) nameBytes(n NameID) ([]byte, error) {
-	if uint64(n) >= t.h.strs {
-		return nil, formatError("string %d of %d", n, t.h.strs)
+	if uint64(n) >= t.h.names() {
+		return nil, formatError("string %d of %d", n, t.h.names())
 	}
-	i, found := slices.BinarySearchFunc(t.h.strings, uint64(n), func(s stringEntry, n uint64) int {
+	return t.stringOf(t.h.strings, 0, uint64(n))
+}
+
+// File returns the path of a source file, as a copy.
+func (t *Table) File(f FileID) (string, error) {
+	if uint64(f) >= t.h.files {
+		return "", formatError("file %d of %d", f, t.h.files)
+	}
+	b, err := t.stringOf(t.h.fileBlocks, len(t.h.strings), uint64(f))
+	return string(b), err
+}
+
+// stringOf returns string n of those in dir, whose first block is block base.
+func (t *Table) stringOf(dir []stringEntry, base int, n uint64) ([]byte, error) {
+	i, found := slices.BinarySearchFunc(dir, n, func(s stringEntry, n uint64) int {
 		return cmp.Compare(s.first, n)
 	})
 	if !found {
 		i--
 	}
-	tb, err := t.textBlock(i)
+	tb, err := t.textBlock(base + i)
 	if err != nil {
 		return nil, err
 	}
-	k := uint64(n) - t.h.strings[i].first
+	k := n - dir[i].first
 	start := uint32(0)
 	if k > 0 {
 		start = tb.ends[k-1] + 1
@@ -230,7 +271,7 @@ func (t *Table) textBlock(i int) (*textBlock, error) {
 	tb := &t.texts[t.evict]
 	t.evict = (t.evict + 1) % keptStrings
 	tb.index = 0
-	e := t.h.strings[i]
+	e := t.h.text(i)
 	text, err := t.load(Strings, i, e.block, &tb.own)
 	if err != nil {
 		return nil, err
@@ -258,7 +299,7 @@ func (t *Table) textBlock(i int) (*textBlock, error) {
 func (t *Table) Pieces() iter.Seq2[Piece, error] {
 	return func(yield func(Piece, error) bool) {
 		for i := range t.h.chunks {
-			if err := t.openChunk(i); err != nil {
+			if err := t.openChunk(i, nil); err != nil {
 				if !yield(Piece{}, err) {
 					return
 				}
@@ -269,7 +310,10 @@ func (t *Table) Pieces() iter.Seq2[Piece, error] {
 			c := t.cur
 			t.chunkAt, t.chunkOwn = -1, nil
 			for c.next() {
-				name, err := t.Name(NameID(c.name))
+				name, err := "", error(nil)
+				if c.flags&Nameless == 0 {
+					name, err = t.Name(NameID(c.name))
+				}
 				p := Piece{
 					Range:  addr.Range{Start: addr.Addr(c.start), End: addr.Addr(c.end)},
 					Number: c.number,

@@ -1,0 +1,293 @@
+package symtab
+
+import (
+	"cmp"
+	"slices"
+
+	"symbolize/ingest/addr"
+)
+
+// What a function may hold at most; the most seen in the wild stands beside. A reader
+// refuses more, Builder leaves out what goes beyond.
+const (
+	MaxDepth    = 1 << 10 // nesting of inlined calls; 47
+	MaxScopes   = 1 << 17 // inlined calls of one function; 28,624
+	MaxSegments = 1 << 18 // line segments of one function; 18,902
+)
+
+// FileRef is a source file that was made known to a Builder. The zero value means
+// none.
+type FileRef uint32
+
+// SubRef is a function's identity that was made known to a Builder. The zero value
+// means none.
+type SubRef uint32
+
+// NoParent marks an inlined call right in its function.
+const NoParent int32 = -1
+
+// Subprogram is the identity of a function, which all its instances share.
+type Subprogram struct {
+	Linkage []byte  // DW_AT_linkage_name: the name that the table keeps, if there is one
+	Name    []byte  // DW_AT_name: else this one
+	File    FileRef // of the declaration
+	Line    uint32  // of the declaration, where the function starts; 0 if unknown
+}
+
+// DebugFunc is a function as its debug information describes it. All addresses are
+// the object's; code that the linker dropped must have been left out.
+type DebugFunc struct {
+	// Sub is the function's identity. Without one (or one without a name) the lines
+	// are kept all the same, for addresses that no other function covers: assembly
+	// files have lines and no functions.
+	Sub     SubRef
+	Ranges  []addr.Range // in any order
+	Inlines []Inline     // in pre-order
+	// Lines are the rows that cover the ranges, in ascending order; what lies outside
+	// is left out. Of rows with one address the last counts.
+	Lines []Line
+}
+
+// Inline is a call that was inlined.
+type Inline struct {
+	Sub        SubRef
+	Parent     int32 // index into DebugFunc.Inlines, or NoParent
+	CallFile   FileRef
+	CallLine   uint32 // 0 if unknown
+	CallColumn uint32 // 0 if unknown
+	Ranges     []addr.Range
+}
+
+// Line says where the code from Addr to the next Line comes from. Without a file and
+// with line 0 it says that nothing is known: so ends a sequence. Line 0 of a file is
+// code that no line made.
+type Line struct {
+	Addr         addr.Addr
+	File         FileRef
+	Line, Column uint32
+}
+
+// Losses counts what Builder left out, since the last Reset.
+type Losses struct {
+	Outside  uint64 // inlined calls, or parts, outside the call or function that they are in
+	Disorder uint64 // inlined calls not in pre-order, or nested deeper than MaxDepth
+	Large    uint64 // functions of more than MaxScopes or MaxSegments: kept without both
+	Copies   uint64 // functions that are there already, from another unit
+}
+
+// bodyRef is where in debugInfo.blocks a function's calls and segments are kept:
+// 1 + (block<<32 | offset), 0 for none.
+type bodyRef uint64
+
+// bodyBlock is the size in which memory for bodies is taken, in bytes.
+const bodyBlock = 1 << 20
+
+// subInfo is a subprogram: with builder's numbers in debugInfo.subs, with those of
+// the table elsewhere.
+type subInfo struct {
+	name NameID
+	file FileID
+	line uint32
+}
+
+// debugInfo is what a Builder knows beyond symbols. Functions are kept in a compact
+// form as they come, so that a table of two million inlined calls is built in little
+// more memory than it takes unpacked.
+type debugInfo struct {
+	paths  []string // by FileRef-1
+	files  map[string]FileRef
+	names  []string // by subInfo.name
+	nameID map[string]NameID
+	subs   []subInfo // by SubRef-1; file is a FileRef
+	subID  map[subInfo]SubRef
+
+	bare    []candidate // functions without a name
+	starts  map[nameAt]int32
+	rows    []uint32 // lines of a candidate, parallel to Builder.cands from base on
+	blocks  [][]byte
+	body    []byte
+	columns bool
+	paint   painter
+	losses  Losses
+}
+
+// nameAt tells the copies of a function apart from its aliases.
+type nameAt struct {
+	start uint64
+	name  NameID
+}
+
+func newDebugInfo() *debugInfo {
+	return &debugInfo{
+		files: make(map[string]FileRef), nameID: make(map[string]NameID),
+		subID: make(map[subInfo]SubRef), starts: make(map[nameAt]int32),
+	}
+}
+
+// debug returns the Builder's debug information, of which tables of names have none.
+func (b *Builder) debug() *debugInfo {
+	if b.info == nil {
+		b.info = newDebugInfo()
+		b.info.columns = b.opts.Columns
+	}
+	return b.info
+}
+
+// Losses returns what was left out since the last Reset.
+func (b *Builder) Losses() Losses {
+	if b.info == nil {
+		return Losses{}
+	}
+	return b.info.losses
+}
+
+// File makes a source file known. The path is kept as it is: whoever reads the debug
+// information joins its parts and cleans it. An empty one, and one longer than
+// MaxName, is none. What is after a NUL is cut off.
+func (b *Builder) File(path []byte) FileRef {
+	path = untilNUL(path)
+	if len(path) == 0 || len(path) > MaxName {
+		return 0
+	}
+	d := b.debug()
+	if ref, ok := d.files[string(path)]; ok {
+		return ref
+	}
+	if len(d.paths) >= MaxTable {
+		return 0
+	}
+	s := string(path)
+	d.paths = append(d.paths, s)
+	d.files[s] = FileRef(len(d.paths))
+	return FileRef(len(d.paths))
+}
+
+// Sub makes a function's identity known. One without a name, or with a name longer
+// than MaxName, is none.
+func (b *Builder) Sub(s Subprogram) SubRef {
+	name := untilNUL(s.Linkage)
+	if len(name) == 0 {
+		name = untilNUL(s.Name)
+	}
+	if len(name) == 0 || len(name) > MaxName {
+		return 0
+	}
+	d := b.debug()
+	id, ok := d.nameID[string(name)]
+	if !ok {
+		if len(d.names) >= MaxTable {
+			return 0
+		}
+		id = NameID(len(d.names))
+		d.names = append(d.names, string(name))
+		d.nameID[d.names[id]] = id
+	}
+	key := subInfo{name: id, file: FileID(s.File), line: s.Line}
+	ref, ok := d.subID[key]
+	if !ok {
+		d.subs = append(d.subs, key)
+		ref = SubRef(len(d.subs))
+		d.subID[key] = ref
+	}
+	return ref
+}
+
+func untilNUL(b []byte) []byte {
+	if i := slices.Index(b, 0); i >= 0 {
+		return b[:i]
+	}
+	return b
+}
+
+// AddFunction adds a function with its inlined calls and lines. Each of its ranges
+// becomes a physical function of its own, as symbols have it too (foo, foo.cold). The
+// same function may come from several units, as C++ has it: of copies with the same
+// start and name the one with the most lines stays, of equal ones the first.
+// Nothing of f is kept.
+func (b *Builder) AddFunction(f *DebugFunc) {
+	d := b.debug()
+	p := &d.paint
+	if !p.start(f.Ranges) || len(b.cands)+len(d.bare)+p.numRanges() >= MaxTable/2 {
+		return
+	}
+	lines := f.Lines
+	if !slices.IsSortedFunc(lines, compareLines) {
+		lines = slices.Clone(lines)
+		slices.SortStableFunc(lines, compareLines)
+	}
+	if d.allKnown(f.Sub, lines) {
+		d.losses.Copies++
+		return
+	}
+	p.calls(f.Inlines, &d.losses)
+	p.segments(lines, d.columns)
+	for i := range p.numRanges() {
+		b.addRange(f, p.ranges[i], lines)
+	}
+}
+
+func compareLines(a, b Line) int { return cmp.Compare(a.Addr, b.Addr) }
+
+// rowsIn returns how many lines begin in a range.
+func rowsIn(lines []Line, r addr.Range) uint32 {
+	find := func(a addr.Addr) int {
+		n, _ := slices.BinarySearchFunc(lines, a, func(l Line, a addr.Addr) int {
+			return cmp.Compare(l.Addr, a)
+		})
+		return n
+	}
+	return uint32(find(r.End) - find(r.Start))
+}
+
+// allKnown reports whether a function is a copy in all its ranges, none with more
+// lines.
+func (d *debugInfo) allKnown(sub SubRef, lines []Line) bool {
+	if sub == 0 {
+		return false
+	}
+	name := d.subs[sub-1].name
+	for _, r := range d.paint.ranges[:d.paint.numRanges()] {
+		i, ok := d.starts[nameAt{uint64(r.Start), name}]
+		if !ok || d.rows[i] < rowsIn(lines, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// addRange adds one range of the painted function.
+func (b *Builder) addRange(f *DebugFunc, r addr.Range, lines []Line) {
+	d := b.info
+	rows := rowsIn(lines, r)
+	c := candidate{
+		start: uint64(r.Start), end: uint64(r.End), size: uint64(r.End - r.Start),
+	}
+	if f.Sub == 0 {
+		c.seq = uint32(len(d.bare))
+		c.body = d.keep(f, r)
+		c.flags = Nameless
+		d.bare = append(d.bare, c)
+		return
+	}
+	id := d.subs[f.Sub-1].name
+	at := nameAt{c.start, id}
+	c.name = d.names[id]
+	c.underscores = underscores(c.name)
+	if i, ok := d.starts[at]; ok {
+		d.losses.Copies++
+		old := &b.cands[i]
+		if rows > d.rows[i] {
+			c.seq, c.body = old.seq, d.keep(f, r)
+			*old, d.rows[i] = c, rows
+		}
+		return
+	}
+	c.seq = uint32(len(b.cands))
+	c.body = d.keep(f, r)
+	d.starts[at] = int32(len(b.cands))
+	for len(d.rows) < len(b.cands) {
+		d.rows = append(d.rows, 0)
+	}
+	d.rows = append(d.rows, rows)
+	b.cands = append(b.cands, c)
+}

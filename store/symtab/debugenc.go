@@ -1,0 +1,431 @@
+package symtab
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"runtime"
+	"sync"
+)
+
+// piece is a range and the candidate that it belongs to.
+type piece struct {
+	start, end uint64
+	c          *candidate
+}
+
+// numbered keeps a number for each of a Builder's references. Zero means none yet.
+type numbered []uint32
+
+// debugEncoder turns bodies into the debug blocks of chunks.
+type debugEncoder struct {
+	info *debugInfo
+	cols columns
+
+	extra, files textWriter // names of functions that are only inlined; files
+	nameNo       numbered   // by subInfo.name: 1 + NameID
+	fileNo       numbered   // by FileRef-1: 1 + FileID
+	subs         []subInfo  // by SubRef-1, with the table's numbers
+	subKnown     []bool
+
+	chunkFile []uint32 // by FileID: 1 + place among the files of the open chunk
+	fileList  []FileID
+	chunkSub  []uint32 // by SubRef-1: 1 + place among the subprograms of the chunk
+	subList   []SubRef
+	lastFile  FileID
+	lastName  NameID
+
+	body     flatBody
+	calls    []call
+	segs     []segment
+	states   []lineState
+	scopes   uint64
+	segments uint64
+	lined    uint64
+}
+
+// encodeDebug makes a table with debug information.
+func (b *Builder) encodeDebug() (*Encoded, error) {
+	d := b.info
+	sortCandidates(b.cands)
+	sortCandidates(d.bare)
+	d.rows, d.starts = nil, nil // places in cands have changed
+	var named, bare []piece
+	collect := func(list *[]piece) func(start, end uint64, c *candidate) {
+		return func(start, end uint64, c *candidate) { *list = append(*list, piece{start, end, c}) }
+	}
+	b.flatten(b.cands, collect(&named))
+	b.flatten(d.bare, collect(&bare))
+	pieces := fillGaps(named, bare)
+	e := &b.enc
+	e.debug, e.pack = newDebugEncoder(d, b.opts), newPacker()
+	// Names of functions are numbered first, so that a name has one number whether
+	// its function is met inlined or on its own before.
+	for i := range pieces {
+		if c := pieces[i].c; c.flags&Nameless == 0 {
+			e.nameID(c.name)
+		}
+	}
+	e.debug.numberNames(d, e.ids)
+	e.sumBuf = append(e.sumBuf[:0], debugDomain...)
+	for i := range pieces {
+		e.piece(pieces[i].start, pieces[i].end, pieces[i].c)
+	}
+	out, err := e.finish()
+	b.info = nil // candidates have been sorted: nothing can be added any more
+	b.cands = b.cands[:0]
+	return out, err
+}
+
+// fillGaps merges the pieces of named functions with what of others lies between
+// them.
+func fillGaps(named, bare []piece) []piece {
+	if len(bare) == 0 {
+		return named
+	}
+	out := make([]piece, 0, len(named)+len(bare))
+	k := 0
+	for _, p := range bare {
+		for k < len(named) && named[k].end <= p.start {
+			out = append(out, named[k])
+			k++
+		}
+		for p.start < p.end {
+			gap := p
+			if k < len(named) {
+				gap.end = min(gap.end, named[k].start)
+			}
+			if gap.start < gap.end {
+				out = append(out, gap)
+			}
+			p.start = max(gap.start, gap.end)
+			if p.start < p.end { // a named one stands here
+				p.start = max(p.start, named[k].end)
+				if named[k].end <= p.end {
+					out = append(out, named[k])
+					k++
+				}
+			}
+		}
+	}
+	return append(out, named[k:]...)
+}
+
+func newDebugEncoder(d *debugInfo, opts Options) *debugEncoder {
+	return &debugEncoder{
+		info: d, extra: textWriter{size: opts.StringSize, sum: sha256.New()},
+		files:  textWriter{size: opts.StringSize, sum: sha256.New()},
+		nameNo: make(numbered, len(d.names)), fileNo: make(numbered, len(d.paths)),
+		subs: make([]subInfo, len(d.subs)), subKnown: make([]bool, len(d.subs)),
+		chunkFile: make([]uint32, len(d.paths)), chunkSub: make([]uint32, len(d.subs)),
+	}
+}
+
+// numberNames takes over the numbers of function names.
+func (e *debugEncoder) numberNames(d *debugInfo, ids map[string]uint32) {
+	for i, name := range d.names {
+		if id, ok := ids[name]; ok {
+			e.nameNo[i] = id + 1
+		}
+	}
+	e.extra.first = uint64(len(ids))
+}
+
+// file returns the table's number of a file, a new one if it has none yet.
+func (e *debugEncoder) file(ref FileRef) FileID {
+	if ref == 0 {
+		return NoFile
+	}
+	n := &e.fileNo[ref-1]
+	if *n == 0 {
+		*n = uint32(e.files.add(e.info.paths[ref-1])) + 1
+	}
+	return FileID(*n - 1)
+}
+
+// sub returns a subprogram with the table's numbers.
+func (e *debugEncoder) sub(ref SubRef) subInfo {
+	if ref == 0 {
+		return subInfo{name: NoName, file: NoFile}
+	}
+	i := ref - 1
+	if !e.subKnown[i] {
+		old := e.info.subs[i]
+		n := &e.nameNo[old.name]
+		if *n == 0 {
+			*n = uint32(e.extra.add(e.info.names[old.name])) + 1
+		}
+		e.subs[i] = subInfo{name: NameID(*n - 1), file: e.file(FileRef(old.file)), line: old.line}
+		e.subKnown[i] = true
+	}
+	return e.subs[i]
+}
+
+// localFile returns 1 + the place of a file among those of the chunk, 0 for none.
+func (e *debugEncoder) localFile(f FileID) uint64 {
+	if f == NoFile {
+		return 0
+	}
+	n := &e.chunkFile[f]
+	if *n == 0 {
+		e.fileList = append(e.fileList, f)
+		*n = uint32(len(e.fileList))
+		e.cols.put(colFiles, zigzag(int64(f)-int64(e.lastFile)))
+		e.lastFile = f
+	}
+	return uint64(*n)
+}
+
+// localSub returns 1 + the place of a subprogram among those of the chunk.
+func (e *debugEncoder) localSub(ref SubRef) uint64 {
+	if ref == 0 {
+		return 0
+	}
+	n := &e.chunkSub[ref-1]
+	if *n == 0 {
+		s := e.sub(ref)
+		e.subList = append(e.subList, ref)
+		*n = uint32(len(e.subList))
+		e.cols.put(colSubNames, zigzag(int64(s.name)-int64(e.lastName)))
+		e.cols.put(colSubFiles, e.localFile(s.file))
+		e.cols.put(colSubLines, uint64(s.line))
+		e.lastName = s.name
+	}
+	return uint64(*n)
+}
+
+// piece appends what a range shows, and its digest to sum.
+func (e *debugEncoder) piece(start, end uint64, c *candidate, sum []byte) []byte {
+	f := &e.body
+	e.info.unpack(c, f)
+	if start != c.start || end != c.end {
+		f.clip(start, end)
+	}
+	fn := e.sub(f.sub)
+	e.convert(f)
+	sum = appendSubDigest(sum, fn)
+	sum = binary.AppendUvarint(sum, uint64(len(f.calls)))
+	for i := range f.calls {
+		sum = appendCallDigest(sum, &e.calls[i], e.sub(f.calls[i].sub))
+	}
+	sum = appendSegmentsDigest(sum, e.segs)
+	e.scopes += uint64(len(e.calls))
+	e.segments += uint64(len(e.segs))
+	e.cols.put(colPieceSubs, e.localSub(f.sub))
+	e.cols.put(colPieceCalls, uint64(len(e.calls)))
+	e.cols.put(colPieceSegs, uint64(len(e.segs)))
+	e.states = append(e.states[:0], lineState{fn.file, fn.line, fn.line})
+	e.putCalls(f)
+	e.putSegments()
+	return sum
+}
+
+// convert gives the body the table's numbers. Their order is that of first use, and
+// so must not depend on how chunks are cut.
+func (e *debugEncoder) convert(f *flatBody) {
+	e.calls, e.segs = e.calls[:0], e.segs[:0]
+	for i := range f.calls {
+		c := &f.calls[i]
+		e.sub(c.sub)
+		e.calls = append(e.calls, call{
+			parent: c.parent, file: e.file(c.file), line: c.line, column: c.column,
+		})
+	}
+	for i := range f.segs {
+		s := &f.segs[i]
+		e.segs = append(e.segs, segment{
+			size: s.end - s.start, call: s.call, file: e.file(s.file), line: s.line, column: s.column,
+		})
+		if s.file != 0 && s.line != 0 {
+			e.lined += s.end - s.start
+		}
+	}
+}
+
+func (e *debugEncoder) putCalls(f *flatBody) {
+	last := int32(0) // depth of the call before
+	for i := range e.calls {
+		c := &e.calls[i]
+		depth := f.calls[i].depth
+		parent := &e.states[c.parent+1]
+		sub := e.sub(f.calls[i].sub)
+		e.cols.put(colUps, uint64(last+1-depth))
+		e.cols.put(colCallSubs, e.localSub(f.calls[i].sub))
+		if c.file == parent.file {
+			e.cols.put(colCallFiles, sameFile)
+		} else {
+			e.cols.put(colCallFiles, noFile+e.localFile(c.file))
+		}
+		e.cols.put(colCallLines, zigzag(int64(c.line)-int64(parent.call)))
+		parent.call = c.line
+		e.cols.put(colCallColumns, uint64(c.column))
+		last = depth
+		e.states = append(e.states, lineState{sub.file, sub.line, sub.line})
+	}
+}
+
+func (e *debugEncoder) putSegments() {
+	last := int32(-1)
+	for i := range e.segs {
+		s := &e.segs[i]
+		if i+1 < len(e.segs) {
+			e.cols.put(colLengths, s.size)
+		}
+		e.cols.put(colSegCalls, zigzag(int64(s.call)-int64(last)))
+		last = s.call
+		st := &e.states[s.call+1]
+		switch {
+		case s.file == NoFile:
+			e.cols.put(colSegFiles, noFile)
+		case s.file == st.file:
+			e.cols.put(colSegFiles, sameFile)
+		default:
+			e.cols.put(colSegFiles, firstFile-1+e.localFile(s.file))
+			st.file = s.file
+		}
+		if s.line == 0 {
+			e.cols.put(colSegLines, 0)
+		} else {
+			e.cols.put(colSegLines, 1+zigzag(int64(s.line)-int64(st.line)))
+			st.line = s.line
+		}
+		e.cols.put(colSegColumns, uint64(s.column))
+	}
+}
+
+// appendTo appends the block of the open chunk and begins the next.
+func (e *debugEncoder) appendTo(raw []byte) []byte {
+	for _, i := range [...]int{colCallColumns, colSegColumns} {
+		if allZero(e.cols[i]) {
+			e.cols[i] = e.cols[i][:0]
+		}
+	}
+	raw = binary.AppendUvarint(raw, tagDebug)
+	raw = binary.AppendUvarint(raw, uint64(e.cols.encodedLen()))
+	raw = e.cols.append(raw)
+	e.cols.reset()
+	for _, f := range e.fileList {
+		e.chunkFile[f] = 0
+	}
+	for _, s := range e.subList {
+		e.chunkSub[s-1] = 0
+	}
+	e.fileList, e.subList = e.fileList[:0], e.subList[:0]
+	e.lastFile, e.lastName = 0, 0
+	return raw
+}
+
+func allZero(b []byte) bool {
+	for _, v := range b {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// The content of a table with debug information goes into its digest with the
+// table's numbers: they follow from the content. What they stand for comes last.
+func appendSubDigest(b []byte, s subInfo) []byte {
+	b = binary.AppendUvarint(b, uint64(s.name+1))
+	b = binary.AppendUvarint(b, uint64(s.file+1))
+	return binary.AppendUvarint(b, uint64(s.line))
+}
+
+func appendCallDigest(b []byte, c *call, s subInfo) []byte {
+	b = binary.AppendUvarint(b, uint64(c.parent+1))
+	b = appendSubDigest(b, s)
+	b = binary.AppendUvarint(b, uint64(c.file+1))
+	b = binary.AppendUvarint(b, uint64(c.line))
+	return binary.AppendUvarint(b, uint64(c.column))
+}
+
+func appendSegmentsDigest(b []byte, segs []segment) []byte {
+	b = binary.AppendUvarint(b, uint64(len(segs)))
+	for i := range segs {
+		s := &segs[i]
+		for _, v := range [...]uint64{
+			s.size, uint64(s.call + 1), uint64(s.file + 1), uint64(s.line), uint64(s.column),
+		} {
+			b = binary.AppendUvarint(b, v)
+		}
+	}
+	return b
+}
+
+// textWriter packs strings into blocks.
+type textWriter struct {
+	size    int // at which blocks are cut
+	first   uint64
+	count   uint64 // strings in all
+	text    []byte // the open block
+	strs    uint64 // in it
+	entries []stringEntry
+	data    [][]byte
+	raw     int64
+	sum     hash.Hash // of all strings with their NULs, or nil
+}
+
+// add appends a string and returns its number.
+func (w *textWriter) add(s string) uint64 {
+	if len(w.text) > 0 && len(w.text)+len(s)+1 > w.size {
+		w.flush()
+	}
+	w.text = append(w.text, s...)
+	w.text = append(w.text, 0)
+	if w.sum != nil {
+		w.sum.Write(w.text[len(w.text)-len(s)-1:])
+	}
+	w.strs++
+	w.count++
+	return w.first + w.count - 1
+}
+
+func (w *textWriter) flush() {
+	if len(w.text) == 0 {
+		return
+	}
+	stored, entry := compress(w.text)
+	w.entries = append(w.entries, stringEntry{strs: w.strs, block: entry})
+	w.data = append(w.data, stored)
+	w.raw += int64(len(w.text))
+	w.text, w.strs = w.text[:0], 0
+}
+
+func (w *textWriter) reset(size int) {
+	*w = textWriter{size: size, text: w.text[:0], entries: w.entries[:0]}
+}
+
+// packer compresses chunks on all cores.
+type packer struct {
+	limit   chan struct{}
+	running sync.WaitGroup
+	buffers sync.Pool
+	out     []*packed
+}
+
+type packed struct {
+	stored []byte
+	entry  blockEntry
+}
+
+func newPacker() *packer {
+	return &packer{limit: make(chan struct{}, runtime.GOMAXPROCS(0)+1)}
+}
+
+// add compresses a copy of raw.
+func (p *packer) add(raw []byte) {
+	buf, _ := p.buffers.Get().(*[]byte)
+	if buf == nil {
+		buf = new([]byte)
+	}
+	*buf = append((*buf)[:0], raw...)
+	item := new(packed)
+	p.out = append(p.out, item)
+	p.limit <- struct{}{}
+	p.running.Go(func() {
+		item.stored, item.entry = compress(*buf)
+		p.buffers.Put(buf)
+		<-p.limit
+	})
+}

@@ -1,0 +1,136 @@
+package symtab
+
+import (
+	"cmp"
+
+	"symbolize/ingest/addr"
+)
+
+// Frame is one activation at an address: an inlined call, or the physical function.
+type Frame struct {
+	Name NameID // NoName if it has none
+	File FileID // where the code, or the call in it, stands; NoFile if unknown
+	Line uint32 // 0: no line, or unknown
+
+	Column   uint32 // 0: unknown; see Options.Columns
+	DeclFile FileID // where the function is declared; NoFile if unknown
+	DeclLine uint32 // the line on which it starts; 0 if unknown
+}
+
+// JoinFrames looks up addrs, which must be sorted, and calls visit for each one that
+// the table knows, in order: with its place in addrs, the physical function, and the
+// frames, innermost first, the last of which is the function's own. Of lines without
+// a function hit has the flag Nameless and the one frame no name. A table without debug
+// information gives one frame without file and line. frames is valid until visit
+// returns; it may be changed. Each chunk that an address falls into is read once, in
+// order. A chunk that cannot be read leaves out its addresses; the others are still
+// answered and the first error is returned.
+func (t *Table) JoinFrames(addrs []addr.Addr, visit func(i int, hit Hit, frames []Frame)) error {
+	var first error
+	chunk, base := 0, 0
+	for base < len(addrs) {
+		rest := addrs[base:]
+		chunk = t.seek(chunk, uint64(rest[0]))
+		if chunk == len(t.h.chunks) {
+			break
+		}
+		e := &t.h.chunks[chunk]
+		n := countBelow(rest, e.start)
+		if n == 0 {
+			n = countBelow(rest, e.start+e.span)
+			if err := t.framesInChunk(chunk, rest[:n], base, visit); err != nil {
+				first = cmp.Or(first, err)
+			}
+		}
+		base += n
+	}
+	return first
+}
+
+// framesInChunk answers the addresses that fall into one chunk, the first of which
+// is the caller's number base.
+func (t *Table) framesInChunk(i int, addrs []addr.Addr, base int,
+	visit func(int, Hit, []Frame)) error {
+	if err := t.openChunk(i, t.debugCursor()); err != nil {
+		return err
+	}
+	c := &t.cur
+	for k := 0; k < len(addrs); {
+		if !c.next() {
+			return c.close()
+		}
+		for k < len(addrs) && uint64(addrs[k]) < c.start {
+			k++
+		}
+		n := k
+		for n < len(addrs) && uint64(addrs[n]) < c.end {
+			n++
+		}
+		switch {
+		case !t.h.debug:
+			for ; k < n; k++ {
+				t.frames = append(t.frames[:0], Frame{Name: NameID(c.name), File: NoFile, DeclFile: NoFile})
+				visit(base+k, c.hit(), t.frames)
+			}
+		case k == n:
+			if err := t.debug.pass(); err != nil {
+				return err
+			}
+		default:
+			if err := t.debug.load(c.end - c.start); err != nil {
+				return err
+			}
+			t.framesInRange(addrs[k:n], base+k, visit)
+			k = n
+		}
+	}
+	return nil
+}
+
+// framesInRange answers the addresses that fall into the present range.
+func (t *Table) framesInRange(addrs []addr.Addr, base int, visit func(int, Hit, []Frame)) {
+	hit := t.cur.hit()
+	at := t.cur.start
+	k := 0
+	for i := range t.debug.segs {
+		s := &t.debug.segs[i]
+		at += s.size
+		for k < len(addrs) && uint64(addrs[k]) < at {
+			// The visit may have changed the frames of the address before.
+			t.frames = t.debug.appendFrames(t.frames[:0], s, hit.Name)
+			visit(base+k, hit, t.frames)
+			k++
+		}
+		if k == len(addrs) {
+			return
+		}
+	}
+}
+
+// appendFrames appends the frames of a segment, innermost first. A frame's line is
+// that of the code, or of the call, in it.
+func (d *debugCursor) appendFrames(dst []Frame, s *segment, name NameID) []Frame {
+	f := Frame{File: s.file, Line: s.line, Column: s.column}
+	for k := s.call; k >= 0; {
+		c := &d.calls[k]
+		sub := d.subOf(c.sub)
+		f.Name, f.DeclFile, f.DeclLine = sub.name, sub.file, sub.line
+		dst = append(dst, f)
+		f = Frame{File: c.file, Line: c.line, Column: c.column}
+		k = c.parent
+	}
+	fn := d.subOf(d.fn)
+	f.Name, f.DeclFile, f.DeclLine = name, fn.file, fn.line
+	return append(dst, f)
+}
+
+// LookupFrames looks up one address and appends its frames to dst, as JoinFrames
+// gives them. A batch is served many times better by JoinFrames.
+func (t *Table) LookupFrames(a addr.Addr, dst []Frame) (hit Hit, frames []Frame, err error) {
+	one := [1]addr.Addr{a}
+	err = t.JoinFrames(one[:], func(_ int, h Hit, f []Frame) {
+		hit = h
+		dst = append(dst, f...)
+	})
+	return hit, dst, err
+}

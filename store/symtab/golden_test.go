@@ -1,0 +1,31 @@
+package symtab
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"testing"
+)
+
+// TestNamesOnlyBytes holds the bytes of a table of names: what came into the format
+// later must not change them. The sum covers zstd's output, and so may change with
+// the version of the library; the digest may not.
+func TestNamesOnlyBytes(t *testing.T) {
+	const (
+		wantDigest = "1a491cfc6d01d39879c1ce535f0bf724f8d571e504a45a7175b505e5bb5612f6"
+		wantBytes  = "ea7a79ea44145115d82fc3706290bb5a59ff6eb1e2b8be85e2316f95a64181eb"
+	)
+	e := encode(t, Options{ChunkSize: 4 << 10, InlineSize: -1}, likeC(5000)...)
+	if got := hex.EncodeToString(e.Digest[:]); got != wantDigest {
+		t.Errorf("digest %s, want %s", got, wantDigest)
+	}
+	sum := sha256.New()
+	sum.Write(e.Header)
+	for _, list := range [][][]byte{e.Chunks, e.Strings} {
+		for _, b := range list {
+			sum.Write(b)
+		}
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != wantBytes {
+		t.Errorf("bytes %s, want %s", got, wantBytes)
+	}
+}
