@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"symbolize/ingest/elf"
 	"symbolize/store"
 )
 
@@ -43,6 +45,7 @@ func TestScript(t *testing.T) {
 			"pprof":    cmdPprof,
 			"behead":   cmdBehead,
 			"inlined":  cmdInlined,
+			"capture":  cmdCapture,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {
@@ -65,6 +68,16 @@ func setupScript(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("FIXTURES", fixtures)
+	fixed := filepath.Join(fixtures, "objects", "bin", "fixed")
+	b, err := os.ReadFile(fixed)
+	if err != nil {
+		return err
+	}
+	f, err := elf.Open(fixed, bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		return err
+	}
+	env.Setenv("FIXED_ID", f.ID.Hex())
 	return os.MkdirAll(home, 0o755)
 }
 
