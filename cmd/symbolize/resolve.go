@@ -134,7 +134,9 @@ func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) 
 	if err != nil {
 		return err
 	}
-	err = cmp.Or(a.refuseTerminal(outputs[0], o.format == formatPprof), refuseOverwrite(paths, outputs))
+	err = cmp.Or(
+		a.refuseTerminal(outputs[0], o.format == formatPprof),
+		refuseOverwrite(paths, outputs))
 	if err != nil {
 		return err
 	}
