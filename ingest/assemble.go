@@ -47,9 +47,6 @@ func assemble(p *Profile, shards []*shard) {
 	wg.Wait()
 	a := stackAssembler{p: p, shards: shards, roles: &roles}
 	a.assemble()
-	for _, s := range shards {
-		s.rows = nil
-	}
 }
 
 // localPlace is a location of one shard, by its object in the profile.

@@ -53,7 +53,7 @@ const (
 
 // knownBits is log2 of how many answers are kept: as many as fit into a level 2
 // cache beside all else.
-const knownBits = 13
+const knownBits = 14
 
 // Properties of a part of a chain.
 const (

@@ -12,7 +12,8 @@ type stackAssembler struct {
 	shards []*shard
 	roles  *[numRoles]partList
 
-	stack []uint32 // by row of all shards: its pair first, then its stack
+	labelRank [][]uint32  // by shard and its label: rank among all labels
+	rows      []foldedRow // of all shards
 }
 
 // pair is a stack as two ranks.
@@ -43,13 +44,22 @@ func (a *stackAssembler) compare(x, y pair) int {
 	return slices.Compare(user[n:], users.list(y.user))
 }
 
+// foldedRow is a row with common numbers: its pair, later its stack, and the rank
+// of its labels.
+type foldedRow struct {
+	stack  uint32
+	label  uint32
+	count  uint64
+	weight uint64
+}
+
 // assemble makes the stacks that rows use, each once, and the samples.
 func (a *stackAssembler) assemble() {
-	ofRow, distinct := a.pairs()
+	labels := a.rankLabels()
+	distinct := a.pairs()
 	sorted := a.sortPairs(distinct)
 	number := make([]uint32, len(distinct)) // stack by pair
-	// two pairs can be one stack: a place may be in either part
-	unique := sorted[:0]
+	unique := sorted[:0]                    // two pairs can be one stack: a place may be in either part
 	for _, i := range sorted {
 		if n := len(unique); n == 0 || a.compare(distinct[unique[n-1]], distinct[i]) != 0 {
 			unique = append(unique, i)
@@ -58,11 +68,10 @@ func (a *stackAssembler) assemble() {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { a.stacks(distinct, unique) })
-	for i, n := range ofRow {
-		ofRow[i] = number[n]
+	for i := range a.rows {
+		a.rows[i].stack = number[a.rows[i].stack]
 	}
-	a.stack = ofRow
-	a.samples()
+	a.samples(labels)
 	wg.Wait()
 }
 
@@ -82,9 +91,9 @@ func (a *stackAssembler) stacks(pairs []pair, which []uint32) {
 	}
 }
 
-// pairs returns the distinct pairs of all rows, in the order of their ranks, and
-// which of them each row has.
-func (a *stackAssembler) pairs() (ofRow []uint32, distinct []pair) {
+// pairs returns the distinct pairs of all rows in the order of their ranks, and
+// fills a.rows, which are in the same order. The shards' own rows are let go.
+func (a *stackAssembler) pairs() (distinct []pair) {
 	total := 0
 	for _, s := range a.shards {
 		total += len(s.rows)
@@ -100,14 +109,32 @@ func (a *stackAssembler) pairs() (ofRow []uint32, distinct []pair) {
 	}
 	order = radixSort(order, func(i uint32) uint32 { return all[i].user })
 	order = radixSort(order, func(i uint32) uint32 { return all[i].kernel })
-	ofRow = make([]uint32, total)
+	a.rows = make([]foldedRow, total)
+	last := pair{^uint32(0), 0}
 	for k, i := range order {
-		if k == 0 || all[order[k-1]] != all[i] {
-			distinct = append(distinct, all[i])
+		if all[i] != last {
+			last = all[i]
+			distinct = append(distinct, last)
 		}
-		ofRow[i] = uint32(len(distinct) - 1)
+		a.rows[k] = a.row(i)
+		a.rows[k].stack = uint32(len(distinct) - 1)
 	}
-	return ofRow, distinct
+	for _, s := range a.shards {
+		s.rows = nil
+	}
+	return distinct
+}
+
+// row returns the i-th row of all shards.
+func (a *stackAssembler) row(i uint32) foldedRow {
+	for n, s := range a.shards {
+		if int(i) < len(s.rows) {
+			r := &s.rows[i]
+			return foldedRow{label: a.labelRank[n][r.label], count: uint64(r.count), weight: r.weight}
+		}
+		i -= uint32(len(s.rows))
+	}
+	panic("row of no shard") // callers have the numbers of all rows, once each
 }
 
 // sortPairs returns the numbers of pairs in the order of the stacks. The pairs
@@ -149,41 +176,52 @@ func (a *stackAssembler) sortPairs(pairs []pair) []uint32 {
 func (a *stackAssembler) mergeRuns(pairs []pair, x, y []uint32) []uint32 {
 	out := make([]uint32, 0, len(x)+len(y))
 	for len(x) > 0 && len(y) > 0 {
-		if a.compare(pairs[x[0]], pairs[y[0]]) <= 0 {
-			out, x = append(out, x[0]), x[1:]
-		} else {
-			out, y = append(out, y[0]), y[1:]
+		if a.compare(pairs[x[0]], pairs[y[0]]) > 0 {
+			x, y = y, x
 		}
+		// Runs seldom interleave: find how far x goes on below y by doubling steps.
+		n, step := 1, 1
+		for n+step < len(x) && a.compare(pairs[x[n+step]], pairs[y[0]]) <= 0 {
+			n += step
+			step *= 2
+		}
+		more, _ := slices.BinarySearchFunc(x[n:min(n+step, len(x))], y[0], func(e, y uint32) int {
+			if a.compare(pairs[e], pairs[y]) <= 0 {
+				return -1
+			}
+			return 1
+		})
+		out, x = append(out, x[:n+more]...), x[n+more:]
 	}
 	return append(append(out, x...), y...)
 }
 
-// samples sorts the rows of all shards and makes equal ones one.
-func (a *stackAssembler) samples() {
-	order, rows := a.sortRows()
-	rowOf := func(i uint32) (*shard, *row) {
-		for _, s := range a.shards {
-			if int(i) < len(s.rows) {
-				return s, &s.rows[i]
-			}
-			i -= uint32(len(s.rows))
-		}
-		panic("row of no shard") // order holds the numbers of all rows, once each
+// rankLabels returns the distinct labels of all shards in the order of samples,
+// and fills a.labelRank. They are few.
+func (a *stackAssembler) rankLabels() []Sample {
+	type shardLabel struct {
+		Sample // with the labels only
+		shard  int
+		label  int
 	}
-	out := make([]Sample, 0, rows)
-	for _, i := range order {
-		s, r := rowOf(i)
-		l := &s.labels[r.label]
-		sm := Sample{Stack: StackID(a.stack[i]), Event: s.eventOf(l), Comm: s.comms(l.comm),
-			PID: l.pid, TID: l.tid, CPU: l.cpu, Count: uint64(r.count), Weight: r.weight}
-		if n := len(out); n > 0 && sameRow(&out[n-1], &sm) {
-			out[n-1].Count += sm.Count
-			out[n-1].Weight += sm.Weight
-			continue
+	var all []shardLabel
+	for i, s := range a.shards {
+		a.labelRank = append(a.labelRank, make([]uint32, len(s.labels)))
+		for n := range s.labels {
+			l := &s.labels[n]
+			all = append(all, shardLabel{Sample{Event: s.eventOf(l), Comm: s.comms(l.comm),
+				PID: l.pid, TID: l.tid, CPU: l.cpu}, i, n})
 		}
-		out = append(out, sm)
 	}
-	a.p.Samples = out
+	slices.SortFunc(all, func(x, y shardLabel) int { return compareSamples(x.Sample, y.Sample) })
+	var distinct []Sample
+	for k := range all {
+		if k == 0 || compareSamples(all[k-1].Sample, all[k].Sample) != 0 {
+			distinct = append(distinct, all[k].Sample)
+		}
+		a.labelRank[all[k].shard][all[k].label] = uint32(len(distinct) - 1)
+	}
+	return distinct
 }
 
 func (s *shard) eventOf(l *labels) uint16 {
@@ -193,54 +231,37 @@ func (s *shard) eventOf(l *labels) uint16 {
 	return s.events[l.event]
 }
 
-// sortRows returns the rows of all shards, numbered through, in the order of
-// samples: by labels, which are few and ranked beforehand, then by stack. distinct
-// is how many samples they make.
-func (a *stackAssembler) sortRows() (order []uint32, distinct int) {
-	type shardLabel struct {
-		Sample // with the labels only
-		shard  int
-		label  int
+// samples sorts the rows by labels and stack, and makes equal ones one.
+func (a *stackAssembler) samples(labels []Sample) {
+	order := make([]uint32, len(a.rows))
+	for i := range order {
+		order[i] = uint32(i)
 	}
-	var all []shardLabel
-	ranks := make([][]uint32, len(a.shards))
-	for i, s := range a.shards {
-		ranks[i] = make([]uint32, len(s.labels))
-		for n := range s.labels {
-			l := &s.labels[n]
-			all = append(all, shardLabel{Sample{Event: s.eventOf(l), Comm: s.comms(l.comm),
-				PID: l.pid, TID: l.tid, CPU: l.cpu}, i, n})
-		}
+	order = radixSort(order, func(i uint32) uint32 { return a.rows[i].stack })
+	order = radixSort(order, func(i uint32) uint32 { return a.rows[i].label })
+	same := func(i, j uint32) bool {
+		return a.rows[i].stack == a.rows[j].stack && a.rows[i].label == a.rows[j].label
 	}
-	slices.SortFunc(all, func(x, y shardLabel) int { return compareSamples(x.Sample, y.Sample) })
-	rank := uint32(0)
-	for k := range all {
-		if k > 0 && compareSamples(all[k-1].Sample, all[k].Sample) != 0 {
-			rank++
-		}
-		ranks[all[k].shard][all[k].label] = rank
-	}
-	order = make([]uint32, len(a.stack))
-	label := make([]uint32, 0, len(a.stack))
-	for i, s := range a.shards {
-		for n := range s.rows {
-			order[len(label)] = uint32(len(label))
-			label = append(label, ranks[i][s.rows[n].label])
-		}
-	}
-	order = radixSort(order, func(i uint32) uint32 { return a.stack[i] })
-	order = radixSort(order, func(i uint32) uint32 { return label[i] })
+	n := 0
 	for k, i := range order {
-		if k == 0 || a.stack[order[k-1]] != a.stack[i] || label[order[k-1]] != label[i] {
-			distinct++
+		if k == 0 || !same(order[k-1], i) {
+			n++
 		}
 	}
-	return order, distinct
-}
-
-func sameRow(a, b *Sample) bool {
-	return a.Stack == b.Stack && a.Event == b.Event && a.Comm == b.Comm && a.PID == b.PID &&
-		a.TID == b.TID && a.CPU == b.CPU
+	out := make([]Sample, 0, n)
+	for k, i := range order {
+		r := &a.rows[i]
+		if k > 0 && same(order[k-1], i) {
+			last := &out[len(out)-1]
+			last.Count += r.count
+			last.Weight += r.weight
+			continue
+		}
+		sm := labels[r.label]
+		sm.Stack, sm.Count, sm.Weight = StackID(r.stack), r.count, r.weight
+		out = append(out, sm)
+	}
+	a.p.Samples = out
 }
 
 const (
