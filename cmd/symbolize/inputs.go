@@ -112,7 +112,9 @@ func (s *session) Close() error {
 	if s.reader == nil {
 		return nil
 	}
-	return s.reader.Close()
+	err := s.reader.Close()
+	s.a.sayStoreWarnings(s.reader)
+	return err
 }
 
 // indexOverlay indexes paths into the overlay; kernel is the build ID of kallsyms

@@ -117,15 +117,20 @@ func cmdTruncate(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.Truncate(path, n))
 }
 
-// cmdDamage is `damage STORE`: flips a bit in the middle of each data file of the
-// published generations, as a failing disk does.
+// cmdDamage is `damage STORE [GENERATION]`: flips a bit in the middle of each data
+// file of the published generations, or of one, as a failing disk does. A file that
+// generations share is replaced, so that only this one is damaged.
 func cmdDamage(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: damage STORE")
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: damage STORE [GENERATION]")
+	}
+	generation := "*"
+	if len(args) == 2 {
+		generation = args[1]
 	}
 	var files []string
 	for _, ext := range []string{"*.sst", "*.vlog"} {
-		found, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "gen", "*", ext))
+		found, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "gen", generation, ext))
 		ts.Check(err)
 		files = append(files, found...)
 	}
@@ -136,6 +141,7 @@ func cmdDamage(ts *testscript.TestScript, neg bool, args []string) {
 		b, err := os.ReadFile(path)
 		ts.Check(err)
 		b[len(b)/2] ^= 0x10
+		ts.Check(os.Remove(path))
 		ts.Check(os.WriteFile(path, b, 0o644))
 	}
 }

@@ -50,7 +50,9 @@ func (a *app) withReader(body func(r *store.Reader) error) error {
 	if err != nil {
 		return storeError(err)
 	}
-	return storeError(errors.Join(body(r), r.Close()))
+	err = errors.Join(body(r), r.Close())
+	a.sayStoreWarnings(r)
+	return storeError(err)
 }
 
 // withWriter runs body on the store opened for writing, and publishes.
@@ -64,7 +66,9 @@ func (a *app) withWriter(ctx context.Context, wait time.Duration,
 	if err != nil {
 		return storeError(err)
 	}
-	return storeError(errors.Join(body(w), w.Close()))
+	err = errors.Join(body(w), w.Close())
+	a.sayStoreWarnings(w)
+	return storeError(err)
 }
 
 // withExisting is withWriter for commands that make no store where there is none.

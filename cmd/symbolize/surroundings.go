@@ -39,6 +39,14 @@ func storeError(err error) error {
 	return err
 }
 
+// sayStoreWarnings passes on what a store had to say while it was open: damage that
+// it got around.
+func (a *app) sayStoreWarnings(s interface{ Warnings() []string }) {
+	for _, text := range s.Warnings() {
+		a.warn("store: "+text, "`symbolize store verify` says what is lost")
+	}
+}
+
 // limitMemory makes the garbage collector hold the process below max bytes where
 // it can; 0 leaves the limit as $GOMEMLIMIT has it. GOGC stays: with it off a limit
 // below what is really in use makes the collector run without end (measured).
