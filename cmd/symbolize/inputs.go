@@ -365,13 +365,16 @@ func parseLabels(labels []string) (keep ingest.Keep, err error) {
 // demangleModes are the words of --demangle, which are pprof's.
 var demangleModes = []string{"simple", "templates", "full", "none"}
 
-func addDemangleFlag(cmd *cobra.Command, mode *string) {
-	cmd.Flags().StringVar(mode, "demangle", demangleModes[0],
-		"how much of C++ and Rust names is shown: `simple`, templates, full or none")
+func addDemangleFlag(cmd *cobra.Command, mode *string, byDefault string) {
+	cmd.Flags().StringVar(mode, "demangle", "",
+		"how much of C++ and Rust names is shown: simple, templates, full or none as `MODE` (default "+
+			byDefault+")")
 	completeFixed(cmd, "demangle", demangleModes)
 }
 
-func parseDemangle(mode string) (report.Mode, error) {
+// parseDemangle reads --demangle; byDefault is the mode where it is not given.
+func parseDemangle(mode, byDefault string) (report.Mode, error) {
+	mode = cmp.Or(mode, byDefault)
 	if err := checkWord("--demangle", mode, demangleModes); err != nil {
 		return 0, err
 	}

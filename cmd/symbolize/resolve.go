@@ -77,7 +77,7 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	fs.Float64Var(&o.minResolved, "min-resolved", 0,
 		"exit with 4 if less than `PCT` percent of the frames, by weight, have a name")
 	addLabelFlags(fs, &o.labels)
-	addDemangleFlag(cmd, &o.demangle)
+	addDemangleFlag(cmd, &o.demangle, "simple; script: templates, as perf; json: full")
 	fs.BoolVar(&o.annotate, "annotate", false,
 		"folded: mark kernel and BPF frames with _[k], JITed ones with _[j]")
 	fs.BoolVar(&o.addresses, "addresses", false,
@@ -99,8 +99,14 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	if o.keep, err = parseLabels(o.labels); err != nil {
 		return err
 	}
-	o.mode, err = parseDemangle(o.demangle)
+	o.mode, err = parseDemangle(o.demangle, formatDemangle[o.format])
 	return err
+}
+
+// formatDemangle is how much of a name each format shows by default: script what
+// perf script shows, JSON all, since programs read it.
+var formatDemangle = map[string]string{
+	formatPprof: "simple", formatFolded: "simple", formatScript: "templates", formatJSON: "full",
 }
 
 // The formats of resolve, and the names of files that mean them.

@@ -63,7 +63,7 @@ func (o *topOptions) addFlags(cmd *cobra.Command) {
 	addFormatFlag(cmd, &o.format, formatText, formatJSON)
 	o.inputOptions.addFlags(cmd)
 	addCountFlag(fs, &o.count)
-	addDemangleFlag(cmd, &o.demangle)
+	addDemangleFlag(cmd, &o.demangle, "simple")
 }
 
 func (o *topOptions) validate(args []string) (err error) {
@@ -77,7 +77,7 @@ func (o *topOptions) validate(args []string) (err error) {
 	); err != nil {
 		return err
 	}
-	o.mode, err = parseDemangle(o.demangle)
+	o.mode, err = parseDemangle(o.demangle, "simple")
 	return err
 }
 
