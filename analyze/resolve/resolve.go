@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -18,7 +19,6 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/store"
-	"symbolize/store/symtab"
 )
 
 // shardSize is how many locations of one object are joined at a time. It bounds
@@ -30,7 +30,9 @@ const maxWarnings = 100
 
 // Options are for Resolve.
 type Options struct {
-	Workers int // 0 for GOMAXPROCS
+	Workers   int // 0 for GOMAXPROCS
+	Names     NamePolicy
+	NoInlines bool // leave out inlined calls; lines are then those of the calls
 }
 
 // Resolve names the locations of p by the objects of v and sets p.Names. Names
@@ -38,33 +40,33 @@ type Options struct {
 // again. A table that cannot be read is a warning in Names, and the sources
 // behind it are still used; only a cancelled ctx is an error.
 func Resolve(ctx context.Context, p *ingest.Profile, v store.View, opts Options) error {
-	j := newJoin(p, v)
+	j := newJoin(p, v, opts)
 	workers := opts.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	if err := each(ctx, workers, len(j.objects), func(_ *worker, i int) { j.find(i) }); err != nil {
+	if _, err := each(ctx, workers, len(j.objects), func(_ *worker, i int) { j.find(i) }); err != nil {
 		return err
 	}
 	shards := j.shards()
-	if err := each(ctx, workers, len(shards), func(w *worker,
-		i int) {
-		w.join(j, shards[i])
-	}); err != nil {
+	ws, err := each(ctx, workers, len(shards), func(w *worker, i int) { w.join(j, shards[i]) })
+	if err != nil {
 		return err
 	}
-	j.finish(shards)
+	j.finish(shards, ws)
 	return nil
 }
 
 // each calls do for 0 ≤ i < n from several goroutines, each with a worker of its
-// own, until ctx ends.
-func each(ctx context.Context, workers, n int, do func(*worker, int)) error {
+// own, until ctx ends. It returns the workers.
+func each(ctx context.Context, workers, n int, do func(*worker, int)) ([]*worker, error) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range min(workers, n) {
+	ws := make([]*worker, min(workers, n))
+	for i := range ws {
+		w := &worker{index: make(map[funcKey]uint32)}
+		ws[i] = w
 		wg.Go(func() {
-			w := new(worker)
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= n {
@@ -75,20 +77,22 @@ func each(ctx context.Context, workers, n int, do func(*worker, int)) error {
 		})
 	}
 	wg.Wait()
-	return ctx.Err()
+	return ws, ctx.Err()
 }
 
 // join is one run of Resolve.
 type join struct {
 	p       *ingest.Profile
 	view    store.View
+	opts    Options
 	old     *ingest.Names // what p had, or nil
 	objects []object
 
 	// By location. Shards write to disjoint ranges.
-	function []uint32 // number in the shard's functions, plus one; 0 for none
-	symOff   []uint64
-	reasons  []ingest.Reason
+	first   []uint32 // its first frame among the shard's
+	depth   []uint16 // how many it has; 0 for none
+	symOff  []uint64
+	reasons []ingest.Reason
 }
 
 // object is one object with locations to be named.
@@ -103,10 +107,11 @@ type object struct {
 	warnings []ingest.Warning
 }
 
-func newJoin(p *ingest.Profile, v store.View) *join {
+func newJoin(p *ingest.Profile, v store.View, opts Options) *join {
 	n := len(p.Locations)
-	j := &join{p: p, view: v, old: p.Names,
-		function: make([]uint32, n), symOff: make([]uint64, n), reasons: make([]ingest.Reason, n)}
+	j := &join{p: p, view: v, opts: opts, old: p.Names,
+		first: make([]uint32, n), depth: make([]uint16, n),
+		symOff: make([]uint64, n), reasons: make([]ingest.Reason, n)}
 	if j.old != nil && len(j.old.FrameEnds) != n {
 		j.old = nil
 	}
@@ -206,12 +211,13 @@ func (o *object) place(src *ingest.Object) {
 	}
 }
 
-// shard is a run of locations of one object, and the functions found for them.
+// shard is a run of locations of one object, and the frames found for them.
 type shard struct {
-	object    *object
-	from, to  int
-	functions []ingest.Function
-	warnings  []ingest.Warning
+	object   *object
+	from, to int
+	by       *worker        // who joined it: frames refer to its functions
+	frames   []ingest.Frame // of each location together, innermost first
+	warnings []ingest.Warning
 }
 
 // shards cuts the objects into pieces, in the order of locations.
@@ -226,11 +232,23 @@ func (j *join) shards() []*shard {
 	return list
 }
 
-// worker holds the buffers of one goroutine.
+// worker holds the functions that one goroutine has met, and its buffers.
 type worker struct {
+	base  uint32 // number of its first function among all
+	funcs []ingest.Function
+
+	object *object // of finder and index
+	finder *Finder
+	index  map[funcKey]uint32 // in funcs
+
 	todo  []todo
 	addrs []addr.Addr
-	hits  []symtab.Hit
+}
+
+// funcKey is what makes a function of one object, in texts of its finder.
+type funcKey struct {
+	name, file Text
+	line       uint32
 }
 
 // todo is a location that has no name yet.
@@ -241,47 +259,110 @@ type todo struct {
 
 // join names the locations of one shard.
 func (w *worker) join(j *join, s *shard) {
+	s.by = w
 	src := &j.p.Objects[s.object.id]
 	if src.Symbol != "" {
-		j.nameAll(s, src)
+		w.nameAll(j, s, src)
 		return
 	}
 	w.gather(j, s, src)
 	if len(w.todo) == 0 {
 		return
 	}
-	damaged := false
-	m := s.object.manifest
-	for i := range m.Sources {
-		if len(w.todo) == 0 {
-			break
-		}
-		if err := w.source(j, s, i); err != nil {
-			damaged = true
-			s.warnings = append(s.warnings, ingest.Warning{
-				Text: ingest.Printable(fmt.Sprintf("%s: %s of %s: %v", ingest.ShortName(src),
-					m.Sources[i].Kind, m.ID, err)),
-				Hint:    "symbolize store verify",
-				Partial: true,
-			})
-		}
+	if w.object != s.object {
+		w.object, w.finder = s.object, NewFinder(j.view, s.object.manifest)
+		clear(w.index)
 	}
-	reason := ingest.Stripped
-	if damaged {
-		reason = ingest.TableDamaged
-	}
+	w.addrs = w.addrs[:0]
 	for _, t := range w.todo {
-		j.reasons[t.loc] = reason
+		w.addrs = append(w.addrs, t.addr)
+	}
+	w.finder.Join(w.addrs)
+	reason := ingest.Stripped
+	for _, e := range w.finder.Errors() {
+		reason = ingest.TableDamaged
+		s.warnings = append(s.warnings, ingest.Warning{
+			Text: ingest.Printable(fmt.Sprintf("%s: %s of %s: %v", ingest.ShortName(src),
+				s.object.manifest.Sources[e.Source].Kind, s.object.manifest.ID, e.Err)),
+			Hint:    "symbolize store verify",
+			Partial: true,
+		})
+	}
+	s.frames = make([]ingest.Frame, 0, len(w.todo))
+	for i, t := range w.todo {
+		if !w.name(j, s, i, t) {
+			j.reasons[t.loc] = reason
+		}
 	}
 }
 
+// name gives a location the frames that were found for it. It reports false if its
+// physical function has no name.
+func (w *worker) name(j *join, s *shard, i int, t todo) bool {
+	f := w.finder
+	p := f.Place(i)
+	name, start := f.Function(p, j.opts.Names)
+	if name == 0 {
+		return false
+	}
+	j.symOff[t.loc] = uint64(t.addr - start)
+	j.first[t.loc] = uint32(len(s.frames))
+	frames := f.Frames(p)
+	last := len(frames) - 1
+	if j.opts.NoInlines && last > 0 {
+		frames = frames[last:]
+		last = 0
+	}
+	for k := range max(last, 0) {
+		if fr := &frames[k]; fr.Name != 0 {
+			s.frames = append(s.frames, w.frame(fr, fr.Name, true))
+		}
+	}
+	physical := &Frame{}
+	if last >= 0 {
+		physical = &frames[last]
+	}
+	s.frames = append(s.frames, w.frame(physical, name, false))
+	j.depth[t.loc] = uint16(uint32(len(s.frames)) - j.first[t.loc])
+	return true
+}
+
+// frame makes a frame, and its function if that is new. pprof has one file for a
+// function, and takes it for that of the lines: code from another file, as an
+// #include inside the function gives it, is a function of that file there, whose
+// start is not known.
+func (w *worker) frame(fr *Frame, name Text, inlined bool) ingest.Frame {
+	key := funcKey{name: name, file: fr.File, line: fr.DeclLine}
+	if fr.File == 0 {
+		key.file = fr.DeclFile
+	} else if fr.File != fr.DeclFile {
+		key.line = 0
+	}
+	n, ok := w.index[key]
+	if !ok {
+		n = uint32(len(w.funcs))
+		w.index[key] = n
+		w.funcs = append(w.funcs, ingest.Function{
+			Object: w.object.id, SystemName: w.finder.Text(name), File: w.finder.Text(key.file),
+			StartLine: clampLine(key.line),
+		})
+	}
+	return ingest.Frame{
+		Func: ingest.FuncID(n), Line: clampLine(fr.Line), Column: clampLine(fr.Column),
+		Inlined: inlined,
+	}
+}
+
+func clampLine(n uint32) int32 { return int32(min(n, math.MaxInt32)) }
+
 // nameAll gives all locations the name that the capture itself has for the whole
 // object.
-func (j *join) nameAll(s *shard, src *ingest.Object) {
-	s.functions = append(s.functions, ingest.Function{Object: s.object.id, SystemName: src.Symbol})
+func (w *worker) nameAll(j *join, s *shard, src *ingest.Object) {
+	s.frames = []ingest.Frame{{Func: ingest.FuncID(len(w.funcs))}}
+	w.funcs = append(w.funcs, ingest.Function{Object: s.object.id, SystemName: src.Symbol})
 	for l := s.from; l < s.to; l++ {
 		if !j.kept(l) {
-			j.function[l] = 1
+			j.depth[l] = 1
 			j.symOff[l] = uint64(j.p.Locations[l].Offset)
 		}
 	}
@@ -329,52 +410,16 @@ func (w *worker) gather(j *join, s *shard, src *ingest.Object) {
 	}
 }
 
-// source joins what is still unnamed with one table and keeps in w.todo what
-// stays unnamed. After an error what could be read counts.
-func (w *worker) source(j *join, s *shard, i int) error {
-	table, err := j.view.Open(s.object.manifest, i)
-	if err != nil {
-		return err
-	}
-	n := len(w.todo)
-	w.addrs = slices.Grow(w.addrs[:0], n)[:n]
-	w.hits = slices.Grow(w.hits[:0], n)[:n]
-	for k, t := range w.todo {
-		w.addrs[k] = t.addr
-	}
-	err = table.Join(w.addrs, w.hits)
-	left := w.todo[:0]
-	last := ^uint32(0) // function that was named last
-	for k, t := range w.todo {
-		h := &w.hits[k]
-		if !h.OK {
-			left = append(left, t)
-			continue
-		}
-		if h.Func != last {
-			name, nameErr := table.Name(h.Name)
-			if nameErr != nil {
-				err = nameErr
-				left = append(left, t)
-				continue
-			}
-			last = h.Func
-			s.functions = append(s.functions, ingest.Function{Object: s.object.id,
-				SystemName: name})
-		}
-		j.function[t.loc] = uint32(len(s.functions))
-		j.symOff[t.loc] = uint64(t.addr - h.Start)
-	}
-	w.todo = left
-	return err
-}
-
 // finish puts the parts together in the order of locations, so that the result
 // does not depend on which worker came first.
-func (j *join) finish(shards []*shard) {
+func (j *join) finish(shards []*shard, ws []*worker) {
+	total := 0
+	for _, d := range j.depth {
+		total += int(d)
+	}
 	n := &ingest.Names{
 		FrameEnds: make([]uint32, len(j.p.Locations)),
-		Frames:    make([]ingest.Frame, 0, len(j.p.Locations)),
+		Frames:    make([]ingest.Frame, 0, total),
 		Reasons:   j.reasons,
 		SymOff:    j.symOff,
 	}
@@ -382,14 +427,18 @@ func (j *join) finish(shards []*shard) {
 	if j.old != nil {
 		funcs = slices.Clone(j.old.Functions)
 	}
+	for _, w := range ws {
+		w.base = uint32(len(funcs))
+		funcs = append(funcs, w.funcs...)
+	}
 	for _, s := range shards {
-		base := len(funcs)
-		funcs = append(funcs, s.functions...)
 		for l := s.from; l < s.to; l++ {
 			switch {
-			case j.function[l] > 0:
-				n.Frames = append(n.Frames,
-					ingest.Frame{Func: ingest.FuncID(base) + ingest.FuncID(j.function[l]-1)})
+			case j.depth[l] > 0:
+				for _, f := range s.frames[j.first[l]:][:j.depth[l]] {
+					f.Func += ingest.FuncID(s.by.base)
+					n.Frames = append(n.Frames, f)
+				}
 			case j.kept(l):
 				n.Frames = append(n.Frames, j.old.At(ingest.LocationID(l))...)
 				n.SymOff[l] = j.old.SymOff[l]

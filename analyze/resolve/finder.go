@@ -1,0 +1,310 @@
+package resolve
+
+import (
+	"fmt"
+	"slices"
+
+	"symbolize/ingest/addr"
+	"symbolize/store"
+	"symbolize/store/symtab"
+)
+
+// NamePolicy says which name a physical function shows where its symbol and its
+// debug information differ, as they do for two thirds of libc.
+type NamePolicy uint8
+
+// The policies.
+const (
+	// SymbolNames takes the symbol that covers the address: with suffixes such as
+	// .cold, and with the aliases that perf chooses.
+	SymbolNames NamePolicy = iota
+	// DWARFNames takes the linkage name of the debug information, else its name.
+	DWARFNames
+)
+
+// NamePolicies are the words for the policies, in their order.
+var NamePolicies = []string{SymbolNames: "symbols", DWARFNames: "dwarf"}
+
+// ParseNamePolicy returns the policy of a word.
+func ParseNamePolicy(word string) (NamePolicy, error) {
+	if i := slices.Index(NamePolicies, word); i >= 0 {
+		return NamePolicy(i), nil
+	}
+	return 0, fmt.Errorf("names %q is none of symbols, dwarf", word)
+}
+
+// Text is the number of a name or path in a Finder; 0 is "".
+type Text uint32
+
+// Frame is one function activation as the tables have it.
+type Frame struct {
+	Name   Text // 0 if not known
+	File   Text // where the code, or the call in it, stands
+	Line   uint32
+	Column uint32 // 0 in tables without columns
+
+	DeclFile Text // where the function is declared
+	DeclLine uint32
+}
+
+// Place is what the tables know of one address.
+type Place struct {
+	// Symbol is the name that symbol tables have for the address, 0 if none; it
+	// begins at SymbolStart.
+	Symbol      Text
+	SymbolStart addr.Addr
+	SymbolSize  uint64
+	// FuncStart is where the function of the debug information begins, whose frames
+	// Finder.Frames gives.
+	FuncStart addr.Addr
+	// SymbolKind and DebugKind are the kinds of sources that answered, 0 for none.
+	SymbolKind, DebugKind store.SourceKind
+
+	unsized  bool // the symbol had no size
+	from, to uint32
+}
+
+// SourceError is a table that could not be read, or not whole.
+type SourceError struct {
+	Source int // index into Manifest.Sources
+	Err    error
+}
+
+// Finder answers addresses of one object from all its tables: frames of the best
+// table with debug information that has the address, and the name of the best
+// symbol table. It is for one goroutine at a time. What it returns is valid until
+// the next Join, but for Texts, which stay.
+type Finder struct {
+	view     store.View
+	manifest *store.Manifest
+	layers   []layer
+	texts    []string
+	errs     []SourceError
+
+	places []Place
+	frames []Frame
+
+	// The addresses that the present table is asked for, and their places; at is
+	// nil if those are all.
+	ask  []addr.Addr
+	at   []uint32
+	hits []symtab.Hit
+}
+
+// layer is one open table, and the texts of its names and files that were read
+// already, plus one.
+type layer struct {
+	table *symtab.Table
+	err   error
+	names []Text
+	files []Text
+}
+
+// NewFinder returns a Finder for the object of m, a manifest of v.
+func NewFinder(v store.View, m *store.Manifest) *Finder {
+	return &Finder{
+		view: v, manifest: m, layers: make([]layer, len(m.Sources)), texts: make([]string, 1),
+	}
+}
+
+// Text returns a text by its number.
+func (f *Finder) Text(t Text) string { return f.texts[t] }
+
+// NumTexts returns how many texts there are so far; Texts are below it.
+func (f *Finder) NumTexts() int { return len(f.texts) }
+
+// Errors returns what went wrong in the last Join: one for each table that could
+// not be read. The others have answered all the same.
+func (f *Finder) Errors() []SourceError { return f.errs }
+
+// Place returns what was found for the address with that number in the last Join.
+func (f *Finder) Place(i int) *Place { return &f.places[i] }
+
+// Frames returns the frames of a Place, innermost first, the last of which is the
+// physical function; none if no table with debug information has the address. A
+// last frame without a name is of lines that no function covers.
+func (f *Finder) Frames(p *Place) []Frame { return f.frames[p.from:p.to] }
+
+// Function returns the name of the physical function of a Place and where the
+// function of that name begins; 0 if it has no name.
+func (f *Finder) Function(p *Place, names NamePolicy) (Text, addr.Addr) {
+	var own Text
+	if p.to > p.from {
+		own = f.frames[p.to-1].Name
+	}
+	switch {
+	case own == 0:
+		return p.Symbol, p.SymbolStart
+	case p.Symbol == 0, names == DWARFNames:
+		return own, p.FuncStart
+	case p.unsized && p.SymbolStart < p.FuncStart:
+		// A label reaches to the next symbol, over functions that have none.
+		return own, p.FuncStart
+	}
+	return p.Symbol, p.SymbolStart
+}
+
+// Join looks up addrs, which must be sorted, each table once and in order.
+func (f *Finder) Join(addrs []addr.Addr) {
+	f.places = slices.Grow(f.places[:0], len(addrs))[:len(addrs)]
+	clear(f.places)
+	f.frames, f.errs = f.frames[:0], f.errs[:0]
+	for i := range f.manifest.Sources {
+		kind := f.manifest.Sources[i].Kind
+		f.choose(addrs, kind)
+		if len(f.ask) == 0 {
+			continue
+		}
+		l := f.layer(i)
+		err := l.err
+		if err == nil {
+			if hasFrames(kind) {
+				err = f.joinFrames(l, kind)
+			} else {
+				err = f.joinSymbols(l, kind)
+			}
+		}
+		if err != nil {
+			f.errs = append(f.errs, SourceError{i, err})
+		}
+	}
+}
+
+// hasFrames reports whether sources of a kind come from debug information: they
+// have lines and inlined calls. The others have the names of symbols.
+func hasFrames(k store.SourceKind) bool { return k == store.DWARF || k == store.Pclntab }
+
+// wanted reports whether a source of a kind can add to what is known of a place.
+// Stubs and guessed functions name only what nothing else does.
+func (f *Finder) wanted(p *Place, kind store.SourceKind) bool {
+	own := p.to > p.from && f.frames[p.to-1].Name != 0
+	switch kind {
+	case store.DWARF, store.Pclntab:
+		return !own
+	case store.PLT, store.EhFrame:
+		return !own && p.Symbol == 0
+	}
+	return p.Symbol == 0
+}
+
+// choose sets f.ask to the addresses that a source of a kind is asked for.
+func (f *Finder) choose(addrs []addr.Addr, kind store.SourceKind) {
+	n := 0
+	for n < len(addrs) && f.wanted(&f.places[n], kind) {
+		n++
+	}
+	if n == len(addrs) {
+		f.ask, f.at = addrs, nil
+		return
+	}
+	ask := make([]addr.Addr, 0, len(addrs)-1)
+	at := make([]uint32, 0, len(addrs)-1)
+	for i := range addrs {
+		if f.wanted(&f.places[i], kind) {
+			ask, at = append(ask, addrs[i]), append(at, uint32(i))
+		}
+	}
+	f.ask, f.at = ask, at
+}
+
+// place returns the place of the address that the present table knows as number i.
+func (f *Finder) place(i int) *Place {
+	if f.at != nil {
+		i = int(f.at[i])
+	}
+	return &f.places[i]
+}
+
+// layer opens the table of a source. One that cannot be opened is not tried again.
+func (f *Finder) layer(i int) *layer {
+	l := &f.layers[i]
+	if l.table == nil && l.err == nil {
+		if l.table, l.err = f.view.Open(f.manifest, i); l.err == nil {
+			l.names = make([]Text, l.table.NumNames())
+			l.files = make([]Text, l.table.NumFiles())
+		}
+	}
+	return l
+}
+
+// joinFrames asks a table with debug information.
+func (f *Finder) joinFrames(l *layer, kind store.SourceKind) error {
+	var textErr error
+	err := l.table.JoinFrames(f.ask, func(i int, hit symtab.Hit, frames []symtab.Frame) {
+		p := f.place(i)
+		if hit.Flags&symtab.Nameless != 0 && p.to > p.from {
+			return // a better source has such lines too
+		}
+		p.FuncStart, p.DebugKind = hit.Start, kind
+		p.from = uint32(len(f.frames))
+		for k := range frames {
+			s := &frames[k]
+			f.frames = append(f.frames, Frame{
+				Name: f.name(l, s.Name, &textErr), File: f.file(l, s.File, &textErr),
+				Line: s.Line, Column: s.Column,
+				DeclFile: f.file(l, s.DeclFile, &textErr), DeclLine: s.DeclLine,
+			})
+		}
+		p.to = uint32(len(f.frames))
+	})
+	if err == nil {
+		err = textErr
+	}
+	return err
+}
+
+// joinSymbols asks a table of symbols.
+func (f *Finder) joinSymbols(l *layer, kind store.SourceKind) error {
+	f.hits = slices.Grow(f.hits[:0], len(f.ask))[:len(f.ask)]
+	err := l.table.Join(f.ask, f.hits)
+	for i := range f.hits {
+		h := &f.hits[i]
+		if !h.OK {
+			continue
+		}
+		name := f.name(l, h.Name, &err)
+		if name == 0 {
+			continue
+		}
+		p := f.place(i)
+		p.Symbol, p.SymbolStart, p.SymbolSize, p.SymbolKind = name, h.Start, h.Size, kind
+		p.unsized = h.Flags&symtab.Unsized != 0
+	}
+	return err
+}
+
+// name returns a name of a table, read once. What goes wrong comes to *err, unless
+// something is there already.
+func (f *Finder) name(l *layer, n symtab.NameID, err *error) Text {
+	if uint64(n) >= uint64(len(l.names)) {
+		return 0 // NoName
+	}
+	if l.names[n] == 0 {
+		s, readErr := l.table.Name(n)
+		l.names[n] = f.add(s, readErr, err)
+	}
+	return l.names[n] - 1
+}
+
+func (f *Finder) file(l *layer, n symtab.FileID, err *error) Text {
+	if uint64(n) >= uint64(len(l.files)) {
+		return 0 // NoFile
+	}
+	if l.files[n] == 0 {
+		s, readErr := l.table.File(n)
+		l.files[n] = f.add(s, readErr, err)
+	}
+	return l.files[n] - 1
+}
+
+// add numbers a text and returns its number plus one.
+func (f *Finder) add(s string, readErr error, err *error) Text {
+	if readErr != nil && *err == nil {
+		*err = readErr
+	}
+	if s == "" {
+		return 1
+	}
+	f.texts = append(f.texts, s)
+	return Text(len(f.texts))
+}
