@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,7 +25,7 @@ func (w *worker) debugFiles(t *fileTask, f *elf.File, id buildid.ID) (looked []s
 			w.ix.queue.pushObject(d.run)
 			return nil
 		}
-		if refusal != "" && len(looked) < maxRowLooked {
+		if refusal != "" {
 			looked = append(looked, refusal)
 		}
 	}
@@ -122,6 +123,17 @@ func (w *worker) isDebugOf(place debugPlace, st fileStat, id buildid.ID) (
 // the one: it is looked at again when it has become another.
 func refused(path string, st fileStat) string {
 	return fmt.Sprintf("%s\x00%d %d %d %d", path, st.dev, st.ino, st.size, st.ctime)
+}
+
+// places cuts a list of places to what a row can keep. The first ones count.
+func places(looked []string) []string {
+	var out []string
+	for _, l := range looked {
+		if len(out) < maxRowLooked && !slices.Contains(out, l) {
+			out = append(out, l)
+		}
+	}
+	return out
 }
 
 // stale reports whether one of the places that had no debug file, or the wrong

@@ -85,7 +85,7 @@ func TestDebugFileAloneHasNoLayout(t *testing.T) {
 	root, m, id := realDir(t), newMemory(), mixedID(t)
 	write(t, filepath.Join(root, "mixed.debug"), fixture(t, "bin/mixed.debug"))
 	sum := m.index(t, Options{}, root)
-	if o := m.object(t, id); len(o.Layout) != 0 || len(o.Sources) != 1 || sum.Debug != 1 {
+	if o := m.object(t, id); len(o.Layout) != 0 || len(o.Sources) != 2 || sum.Debug != 1 {
 		t.Errorf("layout %v, sources %v", o.Layout, o.Sources)
 	}
 }

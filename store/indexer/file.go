@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"symbolize/buildid"
 	"symbolize/ingest/elf"
@@ -59,8 +60,11 @@ func (t *fileTask) run(w *worker) {
 				Problem{Path: t.path, Err: err, Hint: hintFor(res.skip), Named: t.named})
 		}
 	})
-	if t.debug && (res.err != nil || res.again) {
-		t.ds.refuse(t.row.Name, refused(t.path, t.st))
+	if t.debug {
+		if res.again || res.err != nil && res.skip != SkipIncomplete {
+			t.ds.refuse(t.row.Name, refused(t.path, t.st))
+		}
+		t.ds.refuse(t.row.Name, res.looked...)
 	}
 	if t.debug || res.again {
 		return
@@ -68,7 +72,7 @@ func (t *fileTask) run(w *worker) {
 	if !res.id.IsZero() || res.err != nil {
 		ix.count(func(s *Summary) { s.ELF++ })
 	}
-	t.row.ID, t.row.Looked = res.id, res.looked
+	t.row.ID, t.row.Looked = res.id, places(res.looked)
 	if res.err != nil {
 		t.row.Error = Problem{Path: t.path, Err: res.err}.reason()
 		t.row.Error = t.row.Error[:min(len(t.row.Error), maxRowError)]
@@ -132,7 +136,7 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 	size := int64(t.st.size)
 	if t.class == classPacked {
 		// What comes out is held in memory, and its size is not known before. Modules
-		// shrink to a third or a quarter; their symbols come on top.
+		// shrink to a third or a quarter; their symbols and lines come on top.
 		hold, err := w.ix.budget.acquire(w.ix.ctx, packedCost*size)
 		if err != nil {
 			return fileResult{err: err, again: true}
@@ -156,12 +160,13 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 	if id.IsZero() {
 		return fileResult{skip: SkipDebugNoID}
 	}
-	return w.mergeObject(t, ef, id, count)
+	return w.mergeObject(t, data, ef, id, count)
 }
 
 // mergeObject merges what an ELF file contributes, and looks for its debug file.
-func (w *worker) mergeObject(t *fileTask, ef *elf.File, id buildid.ID, count bool) fileResult {
-	cost := estimate(ef)
+func (w *worker) mergeObject(t *fileTask, data io.ReaderAt, ef *elf.File, id buildid.ID,
+	count bool) fileResult {
+	cost := estimate(data, ef)
 	if t.class == classPacked {
 		cost = 0 // two holds at a time could wait for one another
 	}
@@ -169,23 +174,36 @@ func (w *worker) mergeObject(t *fileTask, ef *elf.File, id buildid.ID, count boo
 	if err != nil {
 		return fileResult{err: err, again: true}
 	}
-	c, err := w.contribution(t.path, ef, id)
+	c, looked, err := w.contribution(t.path, data, ef, id)
+	if w.ix.ctx.Err() != nil { // tables may have been cut short
+		w.ix.budget.release(hold)
+		return fileResult{again: true}
+	}
 	mergeErr := w.ix.merge(c, count)
 	w.ix.budget.release(hold)
 	if mergeErr != nil {
 		return notMerged(mergeErr)
 	}
-	res := fileResult{id: id, err: err}
+	res := fileResult{id: id, err: err, looked: looked}
 	if err != nil {
-		res.skip = SkipDamaged
+		res.skip = damageKind(err.Error())
+		res.again = errors.Is(err, errChanged)
 	}
 	if count {
 		w.countObject(&c.Manifest, ef)
 	}
 	if isRuntime(ef) {
-		res.looked = w.debugFiles(t, ef, id)
+		res.looked = append(res.looked, w.debugFiles(t, ef, id)...)
 	}
 	return res
+}
+
+// damageKind says what an error of a file is counted as.
+func damageKind(reason string) string {
+	if strings.Contains(reason, incomplete) {
+		return SkipIncomplete
+	}
+	return SkipDamaged
 }
 
 // notMerged is the result of a file that the sink did not take. What ended the run
@@ -198,7 +216,7 @@ func notMerged(err error) fileResult {
 }
 
 // packedCost is how many bytes in work a byte of a packed module stands for.
-const packedCost = 8
+const packedCost = 12
 
 func damagedFile(err error) fileResult { return fileResult{err: err, skip: SkipDamaged} }
 

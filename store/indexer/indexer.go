@@ -17,8 +17,12 @@ import (
 
 // Producer is the revision of the decoders behind this package. A file whose row
 // or source has a smaller one is read again. It grows whenever what a file gives
-// changes.
-const Producer = 1
+// changes, by two: partialProducer is between.
+const Producer = 3
+
+// partialProducer is that of a table made while parts of the debug information were
+// missing or damaged. One of the whole wins over it.
+const partialProducer = Producer - 1
 
 // defaultMaxMemory bounds what is decoded at the same time if Options do not.
 const defaultMaxMemory = 96 << 20

@@ -235,6 +235,7 @@ func (s *sources) kernel(f *elf.File) {
 			s.c.Manifest.RefSyms = append(s.c.Manifest.RefSyms, ref)
 		}
 	}
+	s.dwarf(f, base)
 	s.add(store.Symtab, func(b *symtab.Builder) error { return addSymbols(b, f, elf.Symtab, base) })
 }
 

@@ -258,14 +258,15 @@ func (w *worker) vdsos() []buildid.ID {
 
 // vdso merges one vdso image.
 func (w *worker) vdso(path string, image []byte) (buildid.ID, error) {
-	f, err := elf.Open(path, bytes.NewReader(image), int64(len(image)))
+	data := bytes.NewReader(image)
+	f, err := elf.Open(path, data, int64(len(image)))
 	if err != nil {
 		return buildid.ID{}, err
 	}
 	if f.ID.IsZero() {
 		return buildid.ID{}, errors.New("vdso without build ID")
 	}
-	c, err := w.contribution(path, f, f.ID)
+	c, _, err := w.contribution(path, data, f, f.ID)
 	if err != nil {
 		return buildid.ID{}, err
 	}

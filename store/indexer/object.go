@@ -2,6 +2,7 @@ package indexer
 
 import (
 	stdelf "debug/elf"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -29,29 +30,30 @@ func isRuntime(f *elf.File) bool { return f.HasCode() && !f.IsDebugOnly() }
 
 // estimate is the memory that an object in work takes: names as they are read, and
 // for 24 bytes of a symbol a candidate of 48 and its place in the table of names.
-func estimate(f *elf.File) int64 {
-	size := int64(256<<10) + 4*max(f.SymbolBytes(elf.Symtab), f.SymbolBytes(elf.Dynsym))
+func estimate(data io.ReaderAt, f *elf.File) int64 {
+	size := int64(256<<10) + debugEstimate(data, f) + 4*max(f.SymbolBytes(elf.Symtab), f.SymbolBytes(elf.Dynsym))
 	if s := f.Section(".gnu_debugdata"); s != nil {
 		size += 20 * int64(min(s.Size, uint64(f.Size())))
 	}
 	return size
 }
 
-// contribution makes of one ELF file what it adds to the object id. With an error
-// it holds what could be read all the same.
-func (w *worker) contribution(path string, f *elf.File, id buildid.ID) (
-	*store.Contribution, error) {
-	c := &store.Contribution{Manifest: store.Manifest{
+// contribution makes of one ELF file, which data holds, what it adds to the object
+// id. With an error it holds what could be read all the same. looked are the places
+// where files were not found that belong to the debug information.
+func (w *worker) contribution(path string, data io.ReaderAt, f *elf.File, id buildid.ID) (
+	c *store.Contribution, looked []string, err error) {
+	c = &store.Contribution{Manifest: store.Manifest{
 		ID: id, Kind: kindOfObject(path, f), Machine: uint16(f.Machine), Class: uint8(f.Class),
 		BigEndian: f.BigEndian, Type: uint16(f.Type),
 	}}
 	m := &c.Manifest
-	s := sources{w: w, c: c, path: path}
+	s := sources{w: w, c: c, path: path, data: data}
 	runtime := isRuntime(f)
 	switch m.Kind {
 	case ingest.Kernel:
 		s.kernel(f)
-		return c, s.err
+		return c, s.looked, s.err
 	case ingest.Module:
 		if runtime {
 			var err error
@@ -64,6 +66,7 @@ func (w *worker) contribution(path string, f *elf.File, id buildid.ID) (
 			m.Layout = f.Segments
 		}
 	}
+	s.dwarf(f, 0)
 	full := s.add(store.Symtab, func(b *symtab.Builder) error {
 		return addSymbols(b, f, elf.Symtab, 0)
 	})
@@ -78,7 +81,7 @@ func (w *worker) contribution(path string, f *elf.File, id buildid.ID) (
 			})
 		})
 	}
-	return c, s.err
+	return c, s.looked, s.err
 }
 
 // kindOfObject says what an object is by its file.
@@ -107,7 +110,10 @@ type sources struct {
 	w    *worker
 	c    *store.Contribution
 	path string
-	err  error // the first thing that went wrong
+	data io.ReaderAt
+
+	err    error    // the first thing that went wrong
+	looked []string // places where parts of the debug information were looked for
 }
 
 func (s *sources) fail(err error) {

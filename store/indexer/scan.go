@@ -66,13 +66,16 @@ func (ds *dirState) put(row store.PathRow) {
 
 // refuse notes for the row of a file a debug file that could not be read: when it
 // has become another, the row is stale.
-func (ds *dirState) refuse(name, looked string) {
+func (ds *dirState) refuse(name string, looked ...string) {
+	if len(looked) == 0 {
+		return
+	}
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	if ds.refused == nil {
 		ds.refused = make(map[string][]string)
 	}
-	ds.refused[name] = append(ds.refused[name], looked)
+	ds.refused[name] = append(ds.refused[name], looked...)
 }
 
 func (ds *dirState) hold() {
@@ -97,7 +100,7 @@ func (ds *dirState) release() {
 	rows := ds.rows.Sort()
 	for name, looked := range ds.refused {
 		if row := rows.Find(name); row != nil {
-			row.Looked = append(row.Looked, looked...)
+			row.Looked = places(append(row.Looked, looked...))
 		}
 	}
 	ds.ix.putDir(ds.dir, rows)
@@ -270,7 +273,7 @@ func (s *dirScan) unchangedFile(path string, row *store.PathRow) {
 			s.ix.seen(row.ID)
 		}
 		if row.Error != "" {
-			sum.Skipped[SkipDamaged]++
+			sum.Skipped[damageKind(row.Error)]++
 			sum.Problems = append(sum.Problems,
 				Problem{Path: path, Err: errors.New(row.Error), Named: s.named})
 		}

@@ -6,6 +6,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/store"
+	"symbolize/store/symtab"
 )
 
 // Reasons for which a file is left out without being damaged. They are the keys of
@@ -20,6 +21,7 @@ const (
 	SkipDuplicate   = "same file under another path"  // hard links
 	SkipTooLarge    = "too large for the store"       // an object with hundreds of sources
 	SkipChanged     = "changed while it was read"     // read again by the next run
+	SkipIncomplete  = "debug information incomplete"  // names are there, some lines are not
 	SkipNoObject    = "no code, no symbols, no notes" // ELF files that are nothing to us
 )
 
@@ -40,6 +42,8 @@ type Summary struct {
 	Named     uint64 // bytes of code with a name, in those tables
 	Stored    uint64 // bytes of those tables
 	Raw       uint64 // bytes of files read
+
+	Debugs symtab.Losses // what tables of debug information could not hold
 
 	Sources  map[string]uint64 // tables made, by kind: "symtab", "dynsym", …
 	Skipped  map[string]uint64 // files left out, by reason

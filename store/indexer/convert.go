@@ -1,0 +1,192 @@
+package indexer
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/dwarf"
+	"symbolize/store/symtab"
+)
+
+// converter gives the units of a file's debug information to a Builder. Its memory
+// serves one unit after another.
+type converter struct {
+	b    *symtab.Builder
+	base addr.Addr // what addresses count from; those below it are left out
+
+	u     *dwarf.Unit
+	files []symtab.FileRef // of the unit; noRef: not yet asked for
+	subs  []symtab.SubRef
+	path  []byte
+
+	seqs  []dwarf.Sequence // of the unit, by address
+	cover []addr.Range     // of its functions, by address
+	fn    symtab.DebugFunc
+}
+
+const noRef = 1<<32 - 1
+
+// unit adds all that one unit knows.
+func (c *converter) unit(u *dwarf.Unit) {
+	c.u = u
+	c.files = refill(c.files, len(u.Files))
+	c.subs = refill(c.subs, len(u.Subs))
+	c.seqs = append(c.seqs[:0], u.Sequences...)
+	slices.SortStableFunc(c.seqs, func(a, b dwarf.Sequence) int { return cmp.Compare(a.Start, b.Start) })
+	c.cover = c.cover[:0]
+	for i := range u.Functions {
+		f := &u.Functions[i]
+		c.cover = append(c.cover, f.Ranges...)
+		c.function(f)
+	}
+	c.rest()
+	c.u = nil
+}
+
+func refill[T ~uint32](s []T, n int) []T {
+	s = slices.Grow(s[:0], n)[:n]
+	for i := range s {
+		s[i] = noRef
+	}
+	return s
+}
+
+func (c *converter) file(i uint32) symtab.FileRef {
+	if uint64(i) >= uint64(len(c.files)) {
+		return 0
+	}
+	if c.files[i] == noRef {
+		c.path = dwarf.AppendPath(c.path[:0], c.u.Files[i])
+		c.files[i] = c.b.File(c.path)
+	}
+	return c.files[i]
+}
+
+func (c *converter) sub(i int32) symtab.SubRef {
+	if i < 0 || int(i) >= len(c.subs) {
+		return 0
+	}
+	if c.subs[i] == noRef {
+		s := &c.u.Subs[i]
+		c.subs[i] = c.b.Sub(symtab.Subprogram{
+			Linkage: s.Linkage, Name: s.Name, File: c.file(s.DeclFile), Line: s.DeclLine,
+		})
+	}
+	return c.subs[i]
+}
+
+// function adds one function.
+func (c *converter) function(f *dwarf.Function) {
+	c.fn.Sub = c.sub(f.Sub)
+	c.fn.Ranges = c.moved(c.fn.Ranges[:0], f.Ranges)
+	if len(c.fn.Ranges) == 0 {
+		return
+	}
+	c.fn.Inlines = slices.Grow(c.fn.Inlines[:0], len(f.Inlines))[:len(f.Inlines)]
+	for i := range f.Inlines {
+		in, to := &f.Inlines[i], &c.fn.Inlines[i]
+		to.Sub, to.Parent = c.sub(in.Sub), in.Parent
+		to.CallFile, to.CallLine, to.CallColumn = c.file(in.CallFile), in.CallLine, in.CallColumn
+		to.Ranges = c.moved(to.Ranges[:0], in.Ranges)
+	}
+	c.fn.Lines = c.fn.Lines[:0]
+	for _, r := range f.Ranges {
+		c.lines(r)
+	}
+	c.b.AddFunction(&c.fn)
+}
+
+// moved appends ranges moved down by base.
+func (c *converter) moved(dst, ranges []addr.Range) []addr.Range {
+	for _, r := range ranges {
+		if r.Start >= c.base {
+			dst = append(dst, addr.Range{Start: r.Start - c.base, End: r.End - c.base})
+		}
+	}
+	return dst
+}
+
+// lines appends the rows that cover r.
+func (c *converter) lines(r addr.Range) {
+	if r.Start < c.base {
+		return
+	}
+	// Sequences are disjoint where anything is right; of those that are not, the last
+	// to begin at or before r counts, and what begins within.
+	k := sort.Search(len(c.seqs), func(i int) bool { return c.seqs[i].Start > r.Start })
+	known := false
+	for k = max(k-1, 0); k < len(c.seqs) && c.seqs[k].Start < r.End; k++ {
+		s := &c.seqs[k]
+		if s.End <= r.Start {
+			continue
+		}
+		if !known && s.Start > r.Start { // what another range's last line says ends here
+			c.fn.Lines = append(c.fn.Lines, symtab.Line{Addr: r.Start - c.base})
+		}
+		known = true
+		i := sort.Search(len(s.Rows), func(i int) bool { return s.Rows[i].Addr > r.Start })
+		for i = max(i-1, 0); i < len(s.Rows) && s.Rows[i].Addr < r.End; i++ {
+			row := &s.Rows[i]
+			c.fn.Lines = append(c.fn.Lines, symtab.Line{
+				Addr: max(row.Addr, r.Start) - c.base,
+				File: c.file(row.File), Line: row.Line, Column: row.Column,
+			})
+		}
+		if s.End < r.End {
+			c.fn.Lines = append(c.fn.Lines, symtab.Line{Addr: s.End - c.base})
+		}
+	}
+	if !known {
+		c.fn.Lines = append(c.fn.Lines, symtab.Line{Addr: r.Start - c.base})
+	}
+}
+
+// rest adds the lines of code that is in no function: assembly, and what compilers
+// do not describe with -g1.
+func (c *converter) rest() {
+	if !slices.IsSortedFunc(c.cover, compareStart) {
+		slices.SortFunc(c.cover, compareStart)
+	}
+	k := 0
+	for i := range c.seqs {
+		s := &c.seqs[i]
+		for k > 0 && c.cover[k-1].End > s.Start {
+			k-- // sequences may overlap
+		}
+		at := s.Start
+		for ; k < len(c.cover) && c.cover[k].Start < s.End; k++ {
+			c.gap(s, addr.Range{Start: at, End: c.cover[k].Start})
+			at = max(at, c.cover[k].End)
+		}
+		c.gap(s, addr.Range{Start: at, End: s.End})
+	}
+}
+
+func compareStart(a, b addr.Range) int { return cmp.Compare(a.Start, b.Start) }
+
+// maxBare is how many rows go into one function without a name. Nothing else
+// divides code that nobody describes.
+const maxBare = 256
+
+// gap adds the part of a sequence that is between functions, from the first row that
+// begins there: what is before is the filling after a function, which inherits the
+// function's last row.
+func (c *converter) gap(s *dwarf.Sequence, r addr.Range) {
+	if r.End <= r.Start {
+		return
+	}
+	i := sort.Search(len(s.Rows), func(i int) bool { return s.Rows[i].Addr >= r.Start })
+	for i < len(s.Rows) && s.Rows[i].Addr < r.End {
+		part := addr.Range{Start: s.Rows[i].Addr, End: r.End}
+		if i += maxBare; i < len(s.Rows) {
+			part.End = min(part.End, s.Rows[i].Addr)
+		}
+		c.fn.Sub, c.fn.Inlines = 0, c.fn.Inlines[:0]
+		c.fn.Ranges = c.moved(c.fn.Ranges[:0], []addr.Range{part})
+		c.fn.Lines = c.fn.Lines[:0]
+		c.lines(part)
+		c.b.AddFunction(&c.fn)
+	}
+}

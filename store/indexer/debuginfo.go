@@ -1,0 +1,266 @@
+package indexer
+
+import (
+	stdelf "debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/decode"
+	"symbolize/ingest/dwarf"
+	"symbolize/ingest/elf"
+	"symbolize/store"
+	"symbolize/store/symtab"
+)
+
+// maxEstimate bounds what goes into estimates: a compression header can say anything.
+const maxEstimate = 1 << 40
+
+// sectionBytes returns how long a DWARF section is when it is inflated, by its own
+// word.
+func sectionBytes(r io.ReaderAt, f *elf.File, name string) int64 {
+	s := f.Section("." + name)
+	gnu := false
+	if s == nil {
+		if s, gnu = f.Section(".z"+name), true; s == nil {
+			return 0
+		}
+	}
+	if s.Type == stdelf.SHT_NOBITS || s.Size == 0 {
+		return 0
+	}
+	var h [16]byte
+	n, _ := r.ReadAt(h[:], int64(s.Offset))
+	if n < len(h) {
+		return 0
+	}
+	size := s.Size
+	switch {
+	case gnu:
+		size = binary.BigEndian.Uint64(h[4:])
+	case s.Flags&stdelf.SHF_COMPRESSED == 0:
+	case f.Class == stdelf.ELFCLASS64:
+		size = decode.New(f.Name, h[8:], 0, f.BigEndian).U64()
+	default:
+		size = uint64(decode.New(f.Name, h[4:8], 0, f.BigEndian).U32())
+	}
+	return int64(min(size, maxEstimate))
+}
+
+// hasDWARF reports whether a file has debug information of its own.
+func hasDWARF(f *elf.File) bool {
+	for _, name := range []string{".debug_info", ".zdebug_info"} {
+		if s := f.Section(name); s != nil && s.Type != stdelf.SHT_NOBITS && s.Size > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Memory that debug information takes: what the builder keeps of a byte of entries
+// and of line programs. Sections are mapped, or stand in files without a name, except
+// for those of modules, which are changed.
+const (
+	infoCost   = 1 // per byte of .debug_info / infoShare
+	infoShare  = 2
+	lineCost   = 4
+	moduleCost = 3
+)
+
+// debugEstimate is the memory that the debug information of a file in work takes.
+func debugEstimate(r io.ReaderAt, f *elf.File) int64 {
+	if !hasDWARF(f) {
+		return 0
+	}
+	info, line := sectionBytes(r, f, "debug_info"), sectionBytes(r, f, "debug_line")
+	size := info*infoCost/infoShare + line*lineCost
+	if f.Type == stdelf.ET_REL {
+		size += moduleCost * (info + line)
+	}
+	return min(size, maxEstimate)
+}
+
+// wideWalk is the size of .debug_info from which its units are decoded on all cores;
+// smaller files are many, and go side by side.
+const wideWalk = 4 << 20
+
+// debugInfo is the debug information of one file, open.
+type debugInfo struct {
+	data *dwarf.Data
+	tied *tied
+	load []*dwarf.Loaded
+	lost losses
+}
+
+// losses counts what of a file's debug information could not be read.
+type losses struct {
+	n     int
+	first error
+}
+
+func (l *losses) add(err error) {
+	if l.n++; l.first == nil {
+		l.first = err
+	}
+}
+
+// err returns what is wrong with the debug information, nil if it is whole.
+func (l *losses) err() error {
+	switch {
+	case l.n == 0:
+		return nil
+	case l.n == 1:
+		return &incompleteError{l.first.Error()}
+	}
+	return &incompleteError{fmt.Sprintf("%v (and %d more)", l.first, l.n-1)}
+}
+
+// incompleteError says that debug information is not there whole. What is there was
+// taken.
+type incompleteError struct{ reason string }
+
+// incomplete begins the text of an incompleteError. Path rows keep texts only.
+const incomplete = "debug information is incomplete: "
+
+func (e *incompleteError) Error() string { return incomplete + e.reason }
+
+// openDebug opens the debug information of a file for addresses as its table is to
+// have them.
+func (s *sources) openDebug(f *elf.File) *debugInfo {
+	d := &debugInfo{tied: newTied(s.w.ix, s.path)}
+	text, patch, err := debugLayout(s.data, f)
+	if err != nil {
+		d.lost.add(err)
+	}
+	l := dwarf.Load(s.data, rawSections(f), dwarf.LoadOptions{
+		Name: s.path, Class64: f.Class == stdelf.ELFCLASS64, BigEndian: f.BigEndian,
+		Workers: s.w.ix.opts.Workers, Patch: patch,
+	})
+	d.keep(l)
+	opts := dwarf.Options{Name: s.path, Text: text, Release: d.release, DWO: d.tied.dwo}
+	if alt := d.tied.openAlt(f); alt != nil {
+		d.keep(alt)
+		opts.Alt = dwarf.New(alt.Sections, dwarf.Options{Name: s.path})
+	}
+	if dwp := d.tied.openDWP(); dwp != nil {
+		d.keep(dwp)
+		opts.DWP = dwarf.NewSplit(dwp.Sections, dwarf.Options{Name: s.path})
+	}
+	d.data = dwarf.New(l.Sections, opts)
+	return d
+}
+
+func (d *debugInfo) keep(l *dwarf.Loaded) {
+	d.load = append(d.load, l)
+	for _, p := range l.Problems {
+		d.lost.add(p)
+	}
+}
+
+func (d *debugInfo) release() {
+	for _, l := range d.load {
+		l.Release()
+	}
+}
+
+func (d *debugInfo) close() {
+	for _, l := range d.load {
+		l.Close() // nothing was written
+	}
+	d.tied.close()
+}
+
+// rawSections lists the sections of a file as dwarf.Load wants them.
+func rawSections(f *elf.File) []dwarf.RawSection {
+	var raw []dwarf.RawSection
+	for i := range f.Sections {
+		s := &f.Sections[i]
+		if s.Type == stdelf.SHT_NOBITS {
+			continue
+		}
+		raw = append(raw, dwarf.RawSection{
+			Name: s.Name, Offset: uint64(s.Offset), Size: s.Size,
+			Compressed: s.Flags&stdelf.SHF_COMPRESSED != 0,
+		})
+	}
+	return raw
+}
+
+// debugLayout tells where code lies, and for a module how to bring its debug
+// sections there. All other files have their addresses in place, those with
+// relocations for them, too (--emit-relocs, as of vmlinux).
+func debugLayout(r io.ReaderAt, f *elf.File) (
+	text []addr.Range, patch func(string, []byte) error, err error) {
+	if f.Type == stdelf.ET_REL {
+		return moduleText(r, f)
+	}
+	for i := range f.Sections {
+		if s := &f.Sections[i]; s.IsCode() && s.Size > 0 && s.Size <= ^uint64(0)-uint64(s.Addr) {
+			text = append(text, addr.Range{Start: s.Addr, End: s.Addr + addr.Addr(s.Size)})
+		}
+	}
+	return text, nil, nil
+}
+
+// dwarf adds the table of a file's own debug information. Addresses are moved down by
+// base; what lies below it is left out.
+func (s *sources) dwarf(f *elf.File, base addr.Addr) {
+	if !hasDWARF(f) {
+		return
+	}
+	d := s.openDebug(f)
+	conv := converter{base: base}
+	s.add(store.DWARF, func(b *symtab.Builder) error {
+		defer d.close()
+		conv.b = b
+		workers := 1
+		if sectionBytes(s.data, f, "debug_info") >= wideWalk {
+			workers = s.w.ix.opts.Workers
+		}
+		err := d.data.Walk(s.w.ix.ctx, workers, func(u *dwarf.Unit) error {
+			for i := range u.Lost {
+				if i < len(u.Problems) {
+					d.lost.add(u.Problems[i])
+				} else {
+					d.lost.n++
+				}
+			}
+			conv.unit(u)
+			return nil
+		})
+		if errors.Is(err, dwarf.ErrChanged) {
+			err = errChanged
+			d.lost.add(err)
+		}
+		s.count(b.Losses())
+		return err
+	})
+	if d.tied.missing > 0 || d.lost.n > 0 {
+		s.incomplete(d)
+	}
+}
+
+// incomplete notes that the last table was made of a part of what there should be:
+// one of the whole is to win over it.
+func (s *sources) incomplete(d *debugInfo) {
+	s.looked = append(s.looked, d.tied.places()...)
+	if d.tied.first != nil {
+		d.lost.first = d.tied.first
+	}
+	s.fail(d.lost.err())
+	if n := len(s.c.Sources); n > 0 && s.c.Sources[n-1].Info.Kind == store.DWARF {
+		s.c.Sources[n-1].Info.Producer = partialProducer
+	}
+}
+
+// count adds what a builder left out to the Summary.
+func (s *sources) count(l symtab.Losses) {
+	s.w.ix.count(func(sum *Summary) {
+		sum.Debugs.Outside += l.Outside
+		sum.Debugs.Disorder += l.Disorder
+		sum.Debugs.Large += l.Large
+		sum.Debugs.Copies += l.Copies
+	})
+}

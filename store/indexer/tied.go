@@ -1,0 +1,193 @@
+package indexer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	stdelf "debug/elf"
+
+	"symbolize/buildid"
+	"symbolize/ingest/dwarf"
+	"symbolize/ingest/elf"
+)
+
+// tied finds the files that one file's debug information refers to: the
+// supplementary file that dwz makes, .dwo files and their package. Where one is
+// missing it remembers where it was looked for.
+type tied struct {
+	ix   *index
+	path string // of the file with the debug information
+
+	mu      sync.Mutex // dwo is called by several goroutines
+	missing int        // files
+	first   error      // of them
+	looked  []string   // places, as path rows have them
+
+	files []*os.File
+	dwps  []string // places where a .dwp was looked for
+}
+
+func newTied(ix *index, path string) *tied { return &tied{ix: ix, path: path} }
+
+func (t *tied) close() {
+	for _, f := range t.files {
+		f.Close()
+	}
+}
+
+// maxPlaces bounds the places kept of one file's missing parts; a row has room for
+// fewer.
+const maxPlaces = 1 << 10
+
+// miss notes a file that none of the places has.
+func (t *tied) miss(err error, looked []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.missing++; t.first == nil {
+		t.first = err
+	}
+	if len(t.looked) < maxPlaces {
+		t.looked = append(t.looked, looked...)
+	}
+}
+
+// places returns where files were looked for and not found, in an order that does
+// not depend on who looked first.
+func (t *tied) places() []string {
+	if len(t.looked) == 0 {
+		return nil
+	}
+	slices.Sort(t.looked)
+	return slices.Compact(append(slices.Clip(t.dwps), t.looked...))
+}
+
+var errNotTheOne = errors.New("another file has its place")
+
+// openFile opens an ELF file at one of the places, the first that holds the right
+// one.
+func (t *tied) openFile(places []string, right func(*elf.File) bool) (
+	*os.File, *elf.File, []string) {
+	var looked []string
+	for _, p := range places {
+		st, err := t.ix.absent.stat(p)
+		if err != nil {
+			looked = append(looked, p)
+			continue
+		}
+		if st.kind != kindFile { // a pipe would hold us up
+			continue
+		}
+		f, err := os.Open(p)
+		if err != nil {
+			looked = append(looked, p)
+			continue
+		}
+		ef, err := elf.Open(p, f, int64(st.size))
+		if err == nil && right(ef) {
+			return f, ef, nil
+		}
+		f.Close()
+		looked = append(looked, refused(p, st))
+	}
+	return nil, nil, looked
+}
+
+// load loads the DWARF sections of a file that belongs to another.
+func load(r io.ReaderAt, f *elf.File, split bool, workers int) *dwarf.Loaded {
+	return dwarf.Load(r, rawSections(f), dwarf.LoadOptions{
+		Name: f.Name, Class64: f.Class == stdelf.ELFCLASS64, BigEndian: f.BigEndian,
+		Split: split, Workers: workers,
+	})
+}
+
+// openAlt loads the supplementary file of f; nil if it needs none or there is none.
+func (t *tied) openAlt(f *elf.File) *dwarf.Loaded {
+	name, id, ok := f.AltLink()
+	if !ok {
+		return nil
+	}
+	file, ef, looked := t.openFile(t.altPlaces(name, id), func(ef *elf.File) bool {
+		return ef.ID.Matches(id) && ef.BigEndian == f.BigEndian
+	})
+	if file == nil {
+		t.miss(fmt.Errorf("dwz file %s with build ID %s was not found", name, id), looked)
+		return nil
+	}
+	t.files = append(t.files, file)
+	return load(file, ef, false, t.ix.opts.Workers)
+}
+
+// altPlaces lists where a supplementary file may lie: where the link says, under the
+// debug roots by its build ID, and in their .dwz directories if it was taken from
+// another's (an unpacked package, a chroot).
+func (t *tied) altPlaces(name string, id buildid.ID) []string {
+	at := name
+	if !filepath.IsAbs(name) {
+		at = filepath.Join(filepath.Dir(t.path), name)
+	}
+	places := append([]string{at}, buildid.DebugPaths(id, t.ix.opts.DebugRoots)...)
+	if i := strings.Index(name, dwzDir); i >= 0 {
+		for _, r := range t.ix.opts.DebugRoots {
+			places = append(places, filepath.Join(r, name[i:]))
+		}
+	}
+	return places
+}
+
+// dwzDir is where distributions put the files that dwz makes, under /usr/lib/debug.
+const dwzDir = "/.dwz/"
+
+// openDWP loads the .dwp file beside the file; nil if there is none.
+func (t *tied) openDWP() *dwarf.Loaded {
+	places := []string{t.path + ".dwp"}
+	if base, ok := strings.CutSuffix(t.path, ".debug"); ok {
+		places = append(places, base+".dwp")
+	}
+	file, ef, looked := t.openFile(places, func(ef *elf.File) bool {
+		return ef.Section(".debug_cu_index") != nil
+	})
+	if file == nil {
+		t.dwps = looked // it is missing only if a unit is
+		return nil
+	}
+	t.files = append(t.files, file)
+	return load(file, ef, true, t.ix.opts.Workers)
+}
+
+// dwo opens the .dwo file of a unit: where the compiler put it, or beside the file.
+// It serves dwarf.Options.
+func (t *tied) dwo(name, compDir string, _ uint64) (*dwarf.Data, error) {
+	if name == "" {
+		return nil, errors.New("no name")
+	}
+	dir := filepath.Dir(t.path)
+	var places []string
+	if filepath.IsAbs(name) {
+		places = append(places, filepath.Clean(name))
+	} else {
+		if filepath.IsAbs(compDir) {
+			places = append(places, filepath.Join(compDir, name))
+		}
+		places = append(places, filepath.Join(dir, name))
+	}
+	if beside := filepath.Join(dir, filepath.Base(name)); !slices.Contains(places, beside) {
+		places = append(places, beside)
+	}
+	file, ef, looked := t.openFile(places, func(ef *elf.File) bool {
+		return ef.Section(".debug_info.dwo") != nil || ef.Section(".zdebug_info.dwo") != nil
+	})
+	if file == nil {
+		t.miss(fmt.Errorf("split unit %s was not found", places[0]), looked)
+		return nil, os.ErrNotExist
+	}
+	l := load(file, ef, true, 1)
+	return dwarf.NewSplit(l.Sections, dwarf.Options{Name: ef.Name, Close: func() error {
+		return errors.Join(l.Close(), file.Close())
+	}}), nil
+}
