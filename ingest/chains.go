@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"hash/maphash"
 	"slices"
 
 	"symbolize/ingest/addrspace"
@@ -14,6 +15,7 @@ import (
 // forks, loads libraries or loads BPF programs.
 type chainTable struct {
 	chains *intern.Table[chainValue]
+	seed   maphash.Seed
 	parts  intern.Lists // what chains came to, in local locations; 0 is the empty list
 	// recent holds answers by (chain, context) for chains that are met in several
 	// contexts; a miss costs a look-up, no more.
@@ -42,8 +44,8 @@ type chainAnswer struct {
 
 const recentBits = 14
 
-func newChainTable(finder *locator) *chainTable {
-	t := &chainTable{chains: intern.New[chainValue](), finder: finder}
+func newChainTable(seed maphash.Seed, finder *locator) *chainTable {
+	t := &chainTable{chains: intern.New[chainValue](seed), seed: seed, finder: finder}
 	t.parts.Add(nil)
 	return t
 }
@@ -60,13 +62,13 @@ func (v *chainValue) context(user, kernel addrspace.Version) (u, k addrspace.Ver
 	return u, k
 }
 
-// add interns a part of a chain and returns what it comes to in these versions of
-// the address spaces.
-func (t *chainTable) add(words []byte, user, kernel addrspace.Version) chainValue {
+// add interns a part of a chain, whose hash is known, and returns what it comes to
+// in these versions of the address spaces.
+func (t *chainTable) add(hash uint64, words []byte, user, kernel addrspace.Version) chainValue {
 	if len(words) == 0 {
 		return chainValue{}
 	}
-	v, chain, fresh := t.chains.Add(words)
+	v, chain, fresh := t.chains.AddHashed(hash, words)
 	if fresh {
 		list := t.locate(words, user, kernel)
 		v.part, v.frames, v.flags = t.parts.Add(list), uint16(len(list)), t.finder.flags

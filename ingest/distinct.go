@@ -35,7 +35,7 @@ func (f *folder) joinChains() {
 		for i, w := range f.workers {
 			tables[i] = [numRoles]*chainTable{w.kernelChains, w.userChains}[role]
 		}
-		f.counts[role] = countChains(tables)
+		f.counts[role] = countChains(tables, role == kernelRole)
 		for _, t := range tables {
 			t.chains, t.recent, t.meanings = nil, nil, nil
 		}
@@ -47,8 +47,9 @@ func (f *folder) joinChains() {
 }
 
 // countChains compares the tables of the workers, a piece of a table at a time on
-// all cores.
-func countChains(tables []*chainTable) chainCount {
+// all cores. User parts are shared out by their hash, so that none is with two;
+// kernel parts go with the user part.
+func countChains(tables []*chainTable, shared bool) chainCount {
 	const perPiece = 1 << 14
 	var counts []*chainCount
 	var wg sync.WaitGroup
@@ -60,7 +61,7 @@ func countChains(tables []*chainTable) chainCount {
 			counts = append(counts, c)
 			wg.Go(func() {
 				slots <- struct{}{}
-				c.count(tables, i, t.chains.Piece(k, pieces))
+				c.count(tables, i, t.chains.Piece(k, pieces), shared)
 				<-slots
 			})
 		}
@@ -74,15 +75,19 @@ func countChains(tables []*chainTable) chainCount {
 	return all
 }
 
-// count takes some chains of table i.
+// count takes some chains of table i. shared says that other tables may have them.
 func (c *chainCount) count(tables []*chainTable, i int,
-	chains iter.Seq[intern.Entry[chainValue]]) {
+	chains iter.Seq[intern.Entry[chainValue]], shared bool,
+) {
 	t := tables[i]
 	for e := range chains {
 		m := meaning{owner: i, chain: e.Ref, where: i}
 		m.part = t.firstPart(e.Ref, e.Value)
 		m.first = m.part
 		for k, other := range tables[:i] {
+			if !shared {
+				break
+			}
 			if v, ref, ok := other.chains.Find(e.Key); ok {
 				m.owner, m.chain, m.first = k, ref, other.firstPart(ref, v)
 				break

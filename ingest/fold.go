@@ -34,7 +34,7 @@ func (f *folder) profile() (*Profile, []ObjectID) {
 	events := f.eventsUsed()
 	for _, w := range f.workers {
 		f.shards = append(f.shards, &shard{
-			places: w.places, rows: w.rows.list(), labels: w.rows.labels, objects: number,
+			places: w.places, rows: w.rows.list(), labels: f.labels.list, objects: number,
 			parts:  [numRoles]*intern.Lists{&w.kernelChains.parts, &w.userChains.parts},
 			comms:  func(code uint32) StringID { return comms[code] },
 			events: events,
@@ -113,10 +113,8 @@ func (f *folder) query() ObjectQuery {
 // the string of each comm code.
 func (f *folder) strings() map[uint32]StringID {
 	ids := make(map[uint32]StringID)
-	for _, w := range f.workers {
-		for _, l := range w.rows.labels {
-			ids[l.comm] = 0
-		}
+	for _, l := range f.labels.list {
+		ids[l.comm] = 0
 	}
 	f.p.Strings = []string{""}
 	for c := range ids {
@@ -135,10 +133,8 @@ func (f *folder) strings() map[uint32]StringID {
 // mappings. The order stays that of the file.
 func (f *folder) eventsUsed() []uint16 {
 	used := make([]bool, len(f.events))
-	for _, w := range f.workers {
-		for _, l := range w.rows.labels {
-			used[l.event] = true
-		}
+	for _, l := range f.labels.list {
+		used[l.event] = true
 	}
 	if !slices.Contains(used, true) && len(used) > 0 {
 		used[0] = true

@@ -383,6 +383,31 @@ func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
 	return out
 }
 
+// hasFrames reports whether a part comes to any frame: whether an address, or a
+// stack that is still to be unwound, stands before the first rubbish.
+func hasFrames(part []byte) bool {
+	for ; len(part) >= 8; part = part[8:] {
+		word := binary.LittleEndian.Uint64(part)
+		if word < contextMax || word == contextUserDeferred {
+			return true
+		}
+		if !isMarker(word) {
+			return false
+		}
+	}
+	return false
+}
+
+// hasRubbish reports whether a part without frames has any.
+func hasRubbish(part []byte) bool {
+	for ; len(part) >= 8; part = part[8:] {
+		if !isMarker(binary.LittleEndian.Uint64(part)) {
+			return true
+		}
+	}
+	return false
+}
+
 func isMarker(word uint64) bool {
 	switch word {
 	case contextHV, contextKernel, contextUser, contextUserDeferred, contextGuest, contextGuestKernel,

@@ -137,8 +137,9 @@ func (m *merger) shard(i int) *shard {
 		s.parts[userRole].Add(list) // number n + 1
 	}
 	rows := newRowTable()
+	var set labelSet
 	for _, sm := range p.Samples {
-		r := row{user: uint32(sm.Stack) + 1, weight: sm.Weight, label: rows.label(labels{
+		r := row{user: uint32(sm.Stack) + 1, weight: sm.Weight, label: set.number(labels{
 			comm: uint32(sm.Comm), pid: sm.PID, tid: sm.TID, cpu: sm.CPU, event: sm.Event})}
 		for left := sm.Count; left > 0; left -= uint64(r.count) {
 			r.count = uint32(min(left, math.MaxUint32))
@@ -146,7 +147,7 @@ func (m *merger) shard(i int) *shard {
 			r.weight = 0
 		}
 	}
-	s.rows, s.labels = rows.list(), rows.labels
+	s.rows, s.labels = rows.list(), set.list
 	return s
 }
 

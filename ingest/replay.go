@@ -73,15 +73,6 @@ func (r *replayer) fill() {
 	}
 	r.frames(r.kpart)
 	r.frames(r.part)
-	if len(r.out.Frames) > 0 {
-		return
-	}
-	kernel, user := r.split.lone(r.rec, s)
-	r.frames(kernel)
-	r.frames(user)
-	if len(r.out.Frames) == 0 {
-		r.frames(notUnwound)
-	}
 }
 
 func (r *replayer) frames(words []byte) {

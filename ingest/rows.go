@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"math"
+	"sync"
 
 	"symbolize/ingest/intern"
 )
@@ -13,6 +14,29 @@ type labels struct {
 	comm          uint32 // commCode
 	pid, tid, cpu int32  // -1 where Options.Keep leaves it out
 	event         uint16
+}
+
+// labelSet numbers labels for all workers. It is asked seldom: readers keep the
+// last answer for each thread.
+type labelSet struct {
+	mu    sync.Mutex
+	index map[labels]uint32
+	list  []labels
+}
+
+func (s *labelSet) number(l labels) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, ok := s.index[l]
+	if !ok {
+		if s.index == nil {
+			s.index = make(map[labels]uint32)
+		}
+		n = uint32(len(s.list))
+		s.list = append(s.list, l)
+		s.index[l] = n
+	}
+	return n
 }
 
 // row is a folded sample: 24 bytes, because there are as many as distinct stacks.

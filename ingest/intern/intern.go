@@ -51,9 +51,9 @@ type Table[V any] struct {
 	fill   int // bytes used of the last chunk
 }
 
-// New returns an empty table.
-func New[V any]() *Table[V] {
-	return &Table[V]{seed: maphash.MakeSeed(), slots: make([]slot[V], firstSlots)}
+// New returns an empty table that hashes by this seed.
+func New[V any](seed maphash.Seed) *Table[V] {
+	return &Table[V]{seed: seed, slots: make([]slot[V], firstSlots)}
 }
 
 // Len returns the number of different keys.
@@ -69,13 +69,20 @@ func crowded(n, slots int) bool { return n*5 > slots*4 }
 // value is zero. The key is copied. The pointer is valid until the next Add. Keys
 // longer than MaxKey are cut there.
 func (t *Table[V]) Add(key []byte) (value *V, ref Ref, fresh bool) {
+	return t.AddHashed(maphash.Bytes(t.seed, key), key)
+}
+
+// AddHashed is Add for a key whose hash by the table's seed is known. The table
+// uses the upper half of the hash; the lower is free for other uses.
+func (t *Table[V]) AddHashed(hash uint64, key []byte) (value *V, ref Ref, fresh bool) {
 	if len(key) > MaxKey {
 		key = key[:MaxKey]
+		hash = maphash.Bytes(t.seed, key)
 	}
 	if crowded(t.n+1, len(t.slots)) {
 		t.grow()
 	}
-	h := uint32(maphash.Bytes(t.seed, key) >> 32)
+	h := uint32(hash >> 32)
 	s := t.probe(h, key)
 	if s.len != 0 {
 		return &s.value, s.ref, false

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"hash/maphash"
 	"math/rand/v2"
 	"slices"
 	"testing"
 )
 
 func TestTable(t *testing.T) {
-	table := New[int]()
+	table := New[int](maphash.MakeSeed())
 	want := map[string]Ref{}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20000 {
@@ -67,7 +68,7 @@ func TestTable(t *testing.T) {
 }
 
 func TestTableKeepsItsOwnKeys(t *testing.T) {
-	table := New[struct{}]()
+	table := New[struct{}](maphash.MakeSeed())
 	key := []byte("abcdefgh")
 	table.Add(key)
 	copy(key, "XXXXXXXX")
@@ -85,7 +86,7 @@ func TestTableKeepsItsOwnKeys(t *testing.T) {
 }
 
 func TestLongKey(t *testing.T) {
-	table := New[struct{}]()
+	table := New[struct{}](maphash.MakeSeed())
 	long := bytes.Repeat([]byte{7}, MaxKey+100)
 	_, a, _ := table.Add(long)
 	_, b, fresh := table.Add(long[:MaxKey])
@@ -165,7 +166,7 @@ func BenchmarkAdd(b *testing.B) {
 	for _, distinct := range []int{1000, 100000} {
 		b.Run(fmt.Sprintf("distinct=%d", distinct), func(b *testing.B) {
 			keys := chains(distinct)
-			table := New[uint64]()
+			table := New[uint64](maphash.MakeSeed())
 			size := int64(0)
 			for _, k := range keys {
 				table.Add(k)
@@ -185,7 +186,7 @@ func BenchmarkFill(b *testing.B) {
 	keys := chains(100000)
 	b.ReportAllocs()
 	for b.Loop() {
-		table := New[uint64]()
+		table := New[uint64](maphash.MakeSeed())
 		for _, k := range keys {
 			table.Add(k)
 		}
