@@ -26,6 +26,23 @@ func walk(tab *Table) error {
 			}
 		}
 	}
+	e := tab.JoinFrames(addrs, func(_ int, _ Hit, frames []Frame) {
+		for _, f := range frames {
+			if f.File != NoFile {
+				if _, e := tab.File(f.File); err == nil {
+					err = e
+				}
+			}
+			if f.Name != NoName {
+				if _, e := tab.Name(f.Name); err == nil {
+					err = e
+				}
+			}
+		}
+	})
+	if err == nil {
+		err = e
+	}
 	n := 0
 	for _, e := range tab.All() {
 		if err == nil {
@@ -47,8 +64,20 @@ func damageSample(t testing.TB, inline int) *Encoded {
 		randomFuncs(rng, 60, 4000)...)
 }
 
+// damageDebug is a table with debug information.
+func damageDebug(t testing.TB, inline int) *Encoded {
+	rng := rand.New(rand.NewPCG(6, 5))
+	funcs, _ := randomDebug(rng, 5)
+	return encodeDebug(t, Options{ChunkSize: 200, StringSize: 128, InlineSize: inline, Columns: true}, funcs)
+}
+
 func TestTruncated(t *testing.T) {
-	e := damageSample(t, 0)
+	t.Run("names", func(t *testing.T) { truncate(t, damageSample) })
+	t.Run("debug", func(t *testing.T) { truncate(t, damageDebug) })
+}
+
+func truncate(t *testing.T, sample func(testing.TB, int) *Encoded) {
+	e := sample(t, 1<<20)
 	for n := range e.Header {
 		tab, err := Open(e.Header[:n:n], nil)
 		if err == nil {
@@ -61,7 +90,7 @@ func TestTruncated(t *testing.T) {
 			t.Fatalf("%d bytes: %v is no ErrFormat", n, err)
 		}
 	}
-	e = damageSample(t, -1)
+	e = sample(t, -1)
 	for kind, list := range map[BlockKind][][]byte{Chunk: e.Chunks, Strings: e.Strings} {
 		whole := list[1]
 		for n := range whole {
@@ -81,8 +110,13 @@ func TestTruncated(t *testing.T) {
 // TestFlippedBits flips every bit: what comes is an error, another digest, or the
 // very same content.
 func TestFlippedBits(t *testing.T) {
-	e := damageSample(t, 0)
-	want := text(t, open(t, e))
+	t.Run("names", func(t *testing.T) { flip(t, damageSample(t, 1<<20)) })
+	t.Run("debug", func(t *testing.T) { flip(t, damageDebug(t, 1<<20)) })
+}
+
+func flip(t *testing.T, e *Encoded) {
+	show := func(tab *Table) string { return text(t, tab) + "\n" + debugText(t, tab) }
+	want := show(open(t, e))
 	for i := range e.Header {
 		for bit := range 8 {
 			e.Header[i] ^= 1 << bit
@@ -95,7 +129,7 @@ func TestFlippedBits(t *testing.T) {
 			}
 			if err == nil {
 				sum, _ := tab.Digest()
-				if sum == e.Digest && text(t, tab) != want {
+				if sum == e.Digest && show(tab) != want {
 					t.Fatalf("byte %d bit %d: other content under the same digest", i, bit)
 				}
 			}
@@ -242,8 +276,12 @@ func FuzzOpen(f *testing.F) {
 	f.Add(out.Header, out.Chunks[0], out.Strings[0])
 	one := encode(f, Options{InlineSize: -1}, Func{1, 2, "f", 0}, Func{2, 9, "f", Unsized})
 	f.Add(one.Header, one.Chunks[0], one.Strings[0])
+	d := damageDebug(f, 1<<20)
+	f.Add(d.Header, []byte{}, []byte{})
+	d = damageDebug(f, -1)
+	f.Add(d.Header, d.Chunks[0], d.Strings[0])
 	f.Fuzz(func(t *testing.T, header, chunk, text []byte) {
-		tab, err := Open(header, &Encoded{Chunks: [][]byte{chunk}, Strings: [][]byte{text}})
+		tab, err := Open(header, &Encoded{Chunks: [][]byte{chunk}, Strings: [][]byte{text, text, text}})
 		if (err == nil) == (tab == nil) {
 			t.Fatal("a table and an error, or neither")
 		}
@@ -282,5 +320,67 @@ func FuzzChunk(f *testing.F) {
 			last = c.end
 		}
 		_ = c.close()
+	})
+}
+
+// FuzzDebug gives free content to the reader of debug information behind the
+// decompressor: whatever it accepts is within bounds, and reading for addresses sees
+// the same as reading all.
+func FuzzDebug(f *testing.F) {
+	tab := open(f, damageDebug(f, -1))
+	for i := range min(4, len(tab.h.chunks)) {
+		if err := tab.openChunk(i, &tab.debug); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(tab.debug.cols.append(nil), uint64(300), uint64(len(tab.debug.cols[colPieceSegs])))
+	}
+	f.Fuzz(func(t *testing.T, body []byte, size, pieces uint64) {
+		all := debugCursor{names: 50, numFiles: 30}
+		some, skip := all, all
+		if all.open(body) != nil {
+			return
+		}
+		if some.open(body) != nil || skip.open(body) != nil {
+			t.Fatal("opens once and not again")
+		}
+		size = 1 + size%1000
+		for range pieces % 100 {
+			if all.load(1000, size, nil) != nil {
+				return
+			}
+			// All of a range was read, so that each address of it can be asked for.
+			if err := some.load(1000, size, []addr.Addr{addr.Addr(1000 + size/2)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := skip.pass(); err != nil {
+				t.Fatal(err)
+			}
+			at, total := uint64(0), uint64(0)
+			for i := range all.segs {
+				s := &all.segs[i]
+				if at <= size/2 && size/2 < at+s.size {
+					got := all.appendFrames(nil, s, 7)
+					if want := some.appendFrames(nil, &some.segs[0], 7); !slices.Equal(got, want) {
+						t.Fatalf("%v, alone %v", got, want)
+					}
+					if len(got) > MaxDepth+1 {
+						t.Fatalf("%d frames", len(got))
+					}
+					for _, fr := range got {
+						if fr.Name != NoName && fr.Name >= 50 || fr.File != NoFile && fr.File >= 30 {
+							t.Fatalf("frame %+v", fr)
+						}
+					}
+				}
+				at += s.size
+				total++
+			}
+			if at != size || total > MaxSegments {
+				t.Fatalf("%d segments of %d bytes in a range of %d", total, at, size)
+			}
+		}
+		if a, b := all.close(), skip.close(); (a == nil) != (b == nil) {
+			t.Fatalf("read: %v, skipped: %v", a, b)
+		}
 	})
 }

@@ -149,6 +149,29 @@ func showFrames(t testing.TB, tab *Table, frames []Frame) string {
 	return strings.Join(out, " < ")
 }
 
+// debugText gives what each address of a small table shows, where it changes.
+func debugText(t testing.TB, tab *Table) string {
+	t.Helper()
+	var addrs []addr.Addr
+	r := tab.Range()
+	for a := r.Start; a < min(r.End, r.Start+1<<16); a++ {
+		addrs = append(addrs, a)
+	}
+	var out []string
+	last, next := "", 0
+	err := tab.JoinFrames(addrs, func(i int, _ Hit, frames []Frame) {
+		if s := showFrames(t, tab, frames); s != last || i != next {
+			out = append(out, fmt.Sprintf("%d %s", addrs[i], s))
+			last = s
+		}
+		next = i + 1
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(out, "\n")
+}
+
 // randomRanges makes a few ranges, mostly inside outer.
 func randomRanges(rng *rand.Rand, outer addr.Range) []addr.Range {
 	var out []addr.Range

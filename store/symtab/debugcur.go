@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 
+	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
 )
 
@@ -18,17 +19,22 @@ type debugCursor struct {
 	names, numFiles uint64 // of the table
 
 	cols  columns
+	none  [numColumns]bool // columns that the chunk does not have: all zeros
 	files []FileID
 	subs  []subInfo
 
 	// The range that load decoded.
-	fn    uint32 // 1 + its place in subs; 0: none
-	calls []call // sub: 1 + place in subs; 0: none
-	segs  []segment
+	fn    uint32    // 1 + its place in subs; 0: none
+	calls []call    // sub: 1 + place in subs; 0: none
+	segs  []segment // see load; size is set if all were asked for
 
-	states []lineState
-	path   []int32
-	skip   struct{ calls, segs, pieces uint64 }
+	states  []lineState
+	path    []int32
+	scratch [5][]uint64
+	lengths []uint64 // of all segments but the last
+	last    uint64   // length of that one
+	want    []int32  // segments that addresses fall into
+	skip    struct{ calls, segs, pieces uint64 }
 }
 
 // open starts the walk. A chunk without the block is an error in a table that has
@@ -49,6 +55,9 @@ func (d *debugCursor) open(body []byte) error {
 	d.cols[numColumns-1] = r.Bytes(uint64(r.Left()))
 	if err := r.Err(); err != nil {
 		return formatError("%v", err)
+	}
+	for _, i := range [...]int{colCallColumns, colSegColumns} {
+		d.none[i] = len(d.cols[i]) == 0
 	}
 	return d.openLists()
 }
@@ -141,7 +150,7 @@ func (d *debugCursor) catchUp() bool {
 	for i := colUps; i < numColumns; i++ {
 		n := d.skip.segs
 		switch {
-		case (i == colCallColumns || i == colSegColumns) && len(d.cols[i]) == 0:
+		case d.none[i]:
 			continue
 		case i <= colCallColumns:
 			n = d.skip.calls
@@ -154,8 +163,10 @@ func (d *debugCursor) catchUp() bool {
 	return ok
 }
 
-// load decodes what the next range, of that many bytes, shows.
-func (d *debugCursor) load(size uint64) error {
+// load decodes what the next range shows. Its segments are then those of the sorted
+// addrs, one for each, which must lie within the range; or all of them if addrs is
+// nil.
+func (d *debugCursor) load(start, size uint64, addrs []addr.Addr) error {
 	if !d.catchUp() {
 		return formatError("debug information ends early")
 	}
@@ -174,46 +185,97 @@ func (d *debugCursor) load(size uint64) error {
 	if !d.loadCalls(int(calls)) {
 		return formatError("inlined call out of bounds")
 	}
-	if !d.loadSegments(int(segs), size) {
+	if !d.loadSegments(int(segs), start, size, addrs) {
 		return formatError("line segment out of bounds")
 	}
 	return nil
 }
 
+// take decodes the first n of total numbers of a column into scratch k, and cuts all
+// of them off. It returns nil if there are not as many.
+func (d *debugCursor) take(i, k, n, total int) []uint64 {
+	dst := d.scratch[k]
+	if cap(dst) < n {
+		dst = make([]uint64, n+n/2)
+		d.scratch[k] = dst
+	}
+	dst = dst[:n]
+	if d.none[i] {
+		clear(dst)
+		return dst
+	}
+	b := d.cols[i]
+	at := 0
+	for j := 0; j < len(dst); {
+		if len(dst)-j >= 8 && len(b)-at >= 8 {
+			w := binary.LittleEndian.Uint64(b[at:])
+			if w&0x8080808080808080 == 0 {
+				o := dst[j : j+8 : j+8]
+				o[0], o[1], o[2], o[3] = w&0x7f, w>>8&0x7f, w>>16&0x7f, w>>24&0x7f
+				o[4], o[5], o[6], o[7] = w>>32&0x7f, w>>40&0x7f, w>>48&0x7f, w>>56
+				at += 8
+				j += 8
+				continue
+			}
+		}
+		for stop := min(j+8, len(dst)); j < stop; j++ {
+			if at < len(b) && b[at] < 0x80 {
+				dst[j] = uint64(b[at])
+				at++
+				continue
+			}
+			v, size := binary.Uvarint(b[at:])
+			if size <= 0 {
+				return nil
+			}
+			dst[j] = v
+			at += size
+		}
+	}
+	b = b[at:]
+	if !skipNumbers(&b, uint64(total-n)) {
+		return nil
+	}
+	d.cols[i] = b
+	return dst
+}
+
 func (d *debugCursor) loadCalls(n int) bool {
-	d.calls, d.path = d.calls[:0], d.path[:0]
-	ups, subs, files, lines, cols := d.cols[colUps], d.cols[colCallSubs], d.cols[colCallFiles],
-		d.cols[colCallLines], d.cols[colCallColumns]
-	columns := len(cols) > 0
-	open := d.path
-	for i := range n {
-		up, ok1 := uvarint(&ups)
-		sub, ok2 := uvarint(&subs)
-		file, ok3 := uvarint(&files)
-		line, ok4 := uvarint(&lines)
-		col, ok5 := uint64(0), true
-		if columns {
-			col, ok5 = uvarint(&cols)
-		}
-		if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || up > uint64(len(open)) ||
-			sub > uint64(len(d.subs)) || col > math.MaxUint32 {
+	d.calls = d.calls[:0]
+	if n == 0 {
+		return true
+	}
+	ups, subs := d.take(colUps, 0, n, n), d.take(colCallSubs, 1, n, n)
+	files, lines := d.take(colCallFiles, 2, n, n), d.take(colCallLines, 3, n, n)
+	cols := d.take(colCallColumns, 4, n, n)
+	if ups == nil || subs == nil || files == nil || lines == nil || cols == nil {
+		return false
+	}
+	path := d.path[:0]
+	for i, up := range ups {
+		sub := subs[i]
+		if up > uint64(len(path)) || sub > uint64(len(d.subs)) || cols[i] > math.MaxUint32 {
 			return false
 		}
-		open = open[:uint64(len(open))-up]
-		c := call{parent: -1, sub: uint32(sub), column: uint32(col)}
-		if len(open) > 0 {
-			c.parent = open[len(open)-1]
+		path = path[:uint64(len(path))-up]
+		c := call{parent: -1, sub: uint32(sub), column: uint32(cols[i])}
+		if len(path) > 0 {
+			c.parent = path[len(path)-1]
 		}
-		if len(open) == MaxDepth {
+		if len(path) == MaxDepth {
 			return false
 		}
-		open = append(open, int32(i))
+		path = append(path, int32(i))
 		parent := &d.states[c.parent+1]
-		if c.file, ok1 = d.file(file, parent.file); !ok1 {
-			return false
+		c.file = parent.file
+		if files[i] != sameFile {
+			var ok bool
+			if c.file, ok = d.file(files[i]); !ok {
+				return false
+			}
 		}
-		v := int64(parent.call) + unzigzag(line)
-		if v < 0 || v > math.MaxUint32 {
+		v := int64(parent.call) + unzigzag(lines[i])
+		if uint64(v) > math.MaxUint32 {
 			return false
 		}
 		c.line = uint32(v)
@@ -222,17 +284,13 @@ func (d *debugCursor) loadCalls(n int) bool {
 		d.states = append(d.states, lineState{s.file, s.line, s.line})
 		d.calls = append(d.calls, c)
 	}
-	d.path = open
-	d.cols[colUps], d.cols[colCallSubs], d.cols[colCallFiles] = ups, subs, files
-	d.cols[colCallLines], d.cols[colCallColumns] = lines, cols
+	d.path = path
 	return true
 }
 
-// file decodes the number of a file, where the last one may be meant.
-func (d *debugCursor) file(v uint64, last FileID) (FileID, bool) {
+// file decodes the number of a file that is not the last one.
+func (d *debugCursor) file(v uint64) (FileID, bool) {
 	switch {
-	case v == sameFile:
-		return last, true
 	case v == noFile:
 		return NoFile, true
 	case v-firstFile >= uint64(len(d.files)):
@@ -241,53 +299,88 @@ func (d *debugCursor) file(v uint64, last FileID) (FileID, bool) {
 	return d.files[v-firstFile], true
 }
 
-func (d *debugCursor) loadSegments(n int, size uint64) bool {
+// find decodes the lengths of all segments, checks that they fill the range, and
+// notes which of them the addresses fall into. It returns how many are wanted.
+func (d *debugCursor) find(total int, start, size uint64, addrs []addr.Addr) (n int, ok bool) {
+	lengths := d.take(colLengths, 0, total-1, total-1)
+	if lengths == nil && total > 1 {
+		return 0, false
+	}
+	d.lengths, d.want = lengths, d.want[:0]
+	left := size
+	end := start
+	for i, length := range lengths {
+		if length == 0 || length >= left {
+			return 0, false
+		}
+		left -= length
+		end += length
+		for len(addrs) > 0 && uint64(addrs[0]) < end {
+			d.want = append(d.want, int32(i))
+			addrs = addrs[1:]
+		}
+	}
+	d.last = left
+	for range addrs {
+		d.want = append(d.want, int32(total-1))
+	}
+	if len(d.want) == 0 {
+		return total, true
+	}
+	return int(d.want[len(d.want)-1]) + 1, true
+}
+
+func (d *debugCursor) loadSegments(total int, start, size uint64, addrs []addr.Addr) bool {
 	d.segs = d.segs[:0]
-	lens, calls, files, lines, cols := d.cols[colLengths], d.cols[colSegCalls], d.cols[colSegFiles],
-		d.cols[colSegLines], d.cols[colSegColumns]
-	columns := len(cols) > 0
+	n, ok := d.find(total, start, size, addrs)
+	if !ok {
+		return false
+	}
+	calls, files := d.take(colSegCalls, 1, n, total), d.take(colSegFiles, 2, n, total)
+	lines, cols := d.take(colSegLines, 3, n, total), d.take(colSegColumns, 4, n, total)
+	if calls == nil || files == nil || lines == nil || cols == nil {
+		return false
+	}
+	files, lines, cols = files[:len(calls)], lines[:len(calls)], cols[:len(calls)]
+	want, all := d.want, addrs == nil
 	last := int64(-1)
-	for i := range n {
-		length, ok1 := size, true
-		if i+1 < n {
-			length, ok1 = uvarint(&lens)
-		}
-		k, ok2 := uvarint(&calls)
-		file, ok3 := uvarint(&files)
-		line, ok4 := uvarint(&lines)
-		col, ok5 := uint64(0), true
-		if columns {
-			col, ok5 = uvarint(&cols)
-		}
-		last += unzigzag(k)
-		if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || length == 0 || length > size ||
-			last < -1 || last >= int64(len(d.calls)) || col > math.MaxUint32 {
+	for i, call := range calls {
+		last += unzigzag(call)
+		if uint64(last+1) >= uint64(len(d.states)) || cols[i] > math.MaxUint32 {
 			return false
 		}
-		size -= length
 		st := &d.states[last+1]
-		f, ok := d.file(file, st.file)
-		if !ok {
-			return false
+		file, line := st.file, uint32(0)
+		if files[i] != sameFile {
+			if file, ok = d.file(files[i]); !ok {
+				return false
+			}
+			if file != NoFile {
+				st.file = file
+			}
 		}
-		if file >= firstFile {
-			st.file = f
-		}
-		v := int64(0)
-		if line > 0 {
-			v = int64(st.line) + unzigzag(line-1)
+		if v := lines[i]; v > 0 {
+			v := int64(st.line) + unzigzag(v-1)
 			if v <= 0 || v > math.MaxUint32 {
 				return false
 			}
-			st.line = uint32(v)
+			line = uint32(v)
+			st.line = line
 		}
-		d.segs = append(d.segs, segment{
-			size: length, call: int32(last), file: f, line: uint32(v), column: uint32(col),
-		})
+		if all {
+			s := segment{d.last, int32(last), file, line, uint32(cols[i])}
+			if i < len(d.lengths) {
+				s.size = d.lengths[i]
+			}
+			d.segs = append(d.segs, s)
+			continue
+		}
+		for len(want) > 0 && want[0] == int32(i) {
+			d.segs = append(d.segs, segment{0, int32(last), file, line, uint32(cols[i])})
+			want = want[1:]
+		}
 	}
-	d.cols[colLengths], d.cols[colSegCalls], d.cols[colSegFiles] = lens, calls, files
-	d.cols[colSegLines], d.cols[colSegColumns] = lines, cols
-	return size == 0
+	return true
 }
 
 // close checks, after the last range, that nothing is left over.

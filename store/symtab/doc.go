@@ -19,17 +19,22 @@
 //	header  = magic "SYMTAB" | version u8 | flags u8 | { tagged }
 //	tagged  = tag | length | payload of that many bytes
 //
-// A reader skips tags that it does not know, in headers and in chunks alike: that
-// is how inline trees, lines and files come in without a new version. What may
-// not be skipped has a bit in flags; a reader refuses flags that it does not
-// know, and versions above its own.
+// A reader skips tags that it does not know, in headers and in chunks alike: so the
+// format grows without a new version. What may not be skipped has a bit in flags; a
+// reader refuses flags that it does not know, and versions above its own.
 //
-// Tags of a header, at most one of each:
+// Tags of a header, at most one of each; 5 to 7 come together, in tables with debug
+// information:
 //
 //	1 summary  first address | ranges | functions | strings
 //	2 chunks   per chunk:  gap | span | ranges | functions | strings | raw size | stored
 //	3 strings  per block:  strings | raw size | stored
 //	4 inline   the stored bytes of all chunks, then of all string blocks
+//	5 extra    as 3: names of functions that are only inlined
+//	6 files    as 3: paths of source files
+//	7 debug    inlined calls | segments | bytes of code with a file and a line
+//
+// The string blocks of 3, 5, and 6 are kept in that order, as one list.
 //
 // gap is the distance of a chunk's first address from the end of the chunk before
 // it (from the table's first address for chunk 0, where it is 0), span the
@@ -48,7 +53,8 @@
 //	         gaps | sizes | kinds | extras
 //	gaps     per range: start − end of the range before (chunk start for the first)
 //	sizes    per range: length of the range, at least 1
-//	kinds    per range: bits 1 unsized, 2 old name, 4 part; others are refused
+//	kinds    per range: bits 1 unsized, 2 old name, 4 part, 8 nameless; others are
+//	         refused
 //	extras   per range with bit 2: next new string − string number, at least 1
 //	         per range with bit 4: start of range − start of function |
 //	                               size of function |
@@ -57,14 +63,64 @@
 // Without bit 4 a range is a new function, whole: start and size are the range's.
 // With it the third number is 0 for a new function of which the range is only a
 // part, else it says which one goes on here. Without bit 2 the name is a new
-// string. "Unsized" says that the symbol had no size and that the range ends where
-// the next symbol or the section does.
+// string, unless bit 8 says that there is none: such a range has lines, but nothing
+// says of which function. "Unsized" says that the symbol had no size and that the range
+// ends where the next symbol or the section does.
+//
+// # Debug information
+//
+// Tag 2 of a chunk says what the addresses of its ranges show: for each range, a tree
+// of inlined calls and a row of segments. Overlaps are painted when a table is built:
+// of the calls that cover an address the deepest is seen, of equally deep ones the
+// last, and what of a call lies outside the one it is in is dropped. A segment is a
+// run of addresses with the same innermost call, file, line, and column; segments fill
+// their range. Calls that no segment shows, as itself or as the caller of another, are
+// left out. So a look-up finds one segment and follows parents, and needs no ranges of
+// calls.
+//
+// A function that has several ranges is one function of the table for each: that is
+// how symbols have it, too (foo, foo.cold).
+//
+// The block is in columns: their lengths, but that of the last; then the columns. A
+// "delta" is signed, in zigzag (0, −1, 1, −2 as 0, 1, 2, 3).
+//
+//	files        per file that the chunk uses: delta to the number before (0 at first)
+//	sub names    per subprogram that it uses: delta of the number of its name, likewise
+//	sub files      where it is declared: 1 + place in files, 0 for nowhere
+//	sub lines      the line it starts on, 0 if unknown
+//	range subs   per range: 1 + place of its function among the subprograms, 0 for none
+//	range calls    inlined calls
+//	range segs     segments, at least 1
+//	ups          per call, in pre-order: depth of the one before + 1 − depth
+//	call subs      1 + place among the subprograms, 0 for none
+//	call files     file of the call site, see below
+//	call lines     delta
+//	call columns   0 if unknown; the column is empty if all are 0
+//	lengths      per segment: bytes; the last one of a range fills it and has none
+//	seg calls      delta of the innermost call's number in the range (−1 at first and
+//	               for the function itself)
+//	seg files      see below
+//	seg lines      0 for line 0, else 1 + delta
+//	seg columns    0 if unknown; the column is empty if all are 0
+//
+// Lines are relative within one call or function, the "scope", of one range: at first
+// to the line that its subprogram starts on. A call's line is relative to that of the
+// call before in the same scope, a segment's to that of the segment before with the same
+// scope (line 0 is passed over). Files: 0 is that of the segment before in the scope,
+// at first, and for calls, that in which its subprogram is declared; 1 is none; others
+// are 2 + place in files. Nothing is relative across ranges, so that those nobody asks
+// for are skipped by counting bytes, eight at a time.
+//
+// For ceph-osd 16.2 (1.23 million inlined calls are seen, 1.62 million segments) this
+// takes 7.1 MB with all names, for vmlinux 6.1 3.4 MB, for libc 2.36 0.22 MB. Half of it
+// are the lengths and lines of segments, and names.
 //
 // # Strings
 //
 // Strings are numbered in the order of their first use, which is address order:
 // neighbours share prefixes, and a batch reads string blocks as it reads chunks,
-// in order. Each name stands once per table. A string block is cut at about 64 KiB
+// in order. Each name stands once per table; names of functions that are only inlined
+// are numbered after all others, files on their own. A string block is cut at about 64 KiB
 // raw and holds its strings one after another, each ended by a NUL.
 //
 // Front-coding (a byte for the prefix shared with the name before) was measured on

@@ -77,34 +77,19 @@ func (t *Table) framesInChunk(i int, addrs []addr.Addr, base int,
 				return err
 			}
 		default:
-			if err := t.debug.load(c.end - c.start); err != nil {
+			if err := t.debug.load(c.start, c.end-c.start, addrs[k:n]); err != nil {
 				return err
 			}
-			t.framesInRange(addrs[k:n], base+k, visit)
+			hit := c.hit()
+			for i := range t.debug.segs {
+				// The visit may have changed the frames of the address before.
+				t.frames = t.debug.appendFrames(t.frames[:0], &t.debug.segs[i], hit.Name)
+				visit(base+k+i, hit, t.frames)
+			}
 			k = n
 		}
 	}
 	return nil
-}
-
-// framesInRange answers the addresses that fall into the present range.
-func (t *Table) framesInRange(addrs []addr.Addr, base int, visit func(int, Hit, []Frame)) {
-	hit := t.cur.hit()
-	at := t.cur.start
-	k := 0
-	for i := range t.debug.segs {
-		s := &t.debug.segs[i]
-		at += s.size
-		for k < len(addrs) && uint64(addrs[k]) < at {
-			// The visit may have changed the frames of the address before.
-			t.frames = t.debug.appendFrames(t.frames[:0], s, hit.Name)
-			visit(base+k, hit, t.frames)
-			k++
-		}
-		if k == len(addrs) {
-			return
-		}
-	}
 }
 
 // appendFrames appends the frames of a segment, innermost first. A frame's line is

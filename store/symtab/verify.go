@@ -132,7 +132,7 @@ func (v *verifier) chunk(i int) error {
 // debug checks what a range shows.
 func (v *verifier) debug(c *chunkCursor) error {
 	d := &v.t.debug
-	if err := d.load(c.end - c.start); err != nil {
+	if err := d.load(c.start, c.end-c.start, nil); err != nil {
 		return err
 	}
 	fn := d.subOf(d.fn)
