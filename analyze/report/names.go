@@ -7,6 +7,7 @@ package report
 
 import (
 	"fmt"
+	"iter"
 	"runtime"
 	"strings"
 	"sync"
@@ -56,6 +57,7 @@ const (
 // goroutine at a time and does each distinct name once.
 type Demangler struct {
 	mode    Mode
+	llvm    bool
 	options []demangle.Option
 	cache   map[string]string
 }
@@ -71,6 +73,15 @@ func NewDemangler(mode Mode) *Demangler {
 	case Templates:
 		d.options = append(d.options, demangle.NoParams, demangle.NoEnclosingParams)
 	}
+	return d
+}
+
+// NewLLVMDemangler returns a Demangler that spells names as LLVM's tools do: types
+// without some spaces, clones as in "f() (.cold)", names with versions mangled.
+func NewLLVMDemangler(mode Mode) *Demangler {
+	d := NewDemangler(mode)
+	d.llvm = true
+	d.options = append(d.options, demangle.LLVMStyle)
 	return d
 }
 
@@ -97,9 +108,22 @@ func (d *Demangler) Warm(p *ingest.Profile) {
 	if d.mode == None || p.Names == nil {
 		return
 	}
+	d.WarmNames(func(yield func(string) bool) {
+		for i := range p.Names.Functions {
+			if !yield(p.Names.Functions[i].SystemName) {
+				return
+			}
+		}
+	})
+}
+
+// WarmNames is Warm for any names.
+func (d *Demangler) WarmNames(names iter.Seq[string]) {
+	if d.mode == None {
+		return
+	}
 	var todo []string
-	for i := range p.Names.Functions {
-		s := p.Names.Functions[i].SystemName
+	for s := range names {
 		if mangled(s) {
 			if _, ok := d.cache[s]; !ok {
 				d.cache[s] = ""
@@ -139,6 +163,9 @@ func (d *Demangler) demangle(s string) (name string) {
 		}
 	}()
 	core, version := s, ""
+	if d.llvm && strings.Contains(s, "@") {
+		return s
+	}
 	if at := strings.IndexByte(s, '@'); at >= 0 {
 		core, version = s[:at], s[at:]
 	}
@@ -154,7 +181,11 @@ func (d *Demangler) demangle(s string) (name string) {
 		}
 		clones = clones[:at] + clones[end:]
 	}
-	if clones != "" {
+	switch {
+	case clones == "":
+	case d.llvm:
+		name += " (" + clones + ")"
+	default:
 		name += " [clone " + clones + "]"
 	}
 	return name + version

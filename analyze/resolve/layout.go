@@ -42,6 +42,16 @@ func (l *layout) addr(off addr.Offset) (addr.Addr, bool) {
 	return 0, false
 }
 
+// FileOffsets returns the way from file offsets to ELF virtual addresses by the
+// segments of a runtime file; nil where there are none.
+func FileOffsets(segments []elf.Segment) func(addr.Offset) (addr.Addr, bool) {
+	l := newLayout(segments)
+	if l == nil {
+		return nil
+	}
+	return l.addr
+}
+
 // Layout gives the part of ingest.PprofOptions that the store knows: executable
 // segments by object, and where a kernel's reference symbol lies. Objects that
 // v does not know have none.

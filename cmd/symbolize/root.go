@@ -69,6 +69,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newResolveCommand(a),
 		newTopCommand(a),
 		newMissingCommand(a),
+		newLookupCommand(a),
 		newInfoCommand(a),
 		newStoreCommand(a),
 		newVersionCommand(a),

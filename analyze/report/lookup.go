@@ -1,0 +1,182 @@
+package report
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// Answer is what is known of one address, for lookup's output. Its texts are printed
+// as they are: callers demangle names and take out control characters.
+type Answer struct {
+	Input   string // the query, for one that is no address
+	Valid   bool   // it is an address
+	Address uint64
+	Module  string // the file as the user named it
+	Frames  []AnswerFrame
+}
+
+// AnswerFrame is one function activation of an Answer, innermost first. What is not
+// known is "" or 0.
+type AnswerFrame struct {
+	Function     string
+	File         string
+	Line, Column uint32
+
+	StartFile    string
+	StartLine    uint32
+	StartAddress uint64
+	HasStart     bool // StartAddress is known
+}
+
+// AnswerStyle says how an Answer is laid out.
+type AnswerStyle struct {
+	Addresses bool // print the address first
+	Pretty    bool // one line a frame
+}
+
+// unknown is what both tools print for want of a name or file.
+const unknown = "??"
+
+// AppendLLVM appends an answer as llvm-symbolizer 14 prints it: name and
+// file:line:column in turn, innermost first, then an empty line. What is no address
+// comes back as it is.
+func (s *AnswerStyle) AppendLLVM(b []byte, a *Answer) []byte {
+	if !a.Valid {
+		return append(append(b, a.Input...), '\n')
+	}
+	if s.Addresses {
+		b = append(b, "0x"...)
+		b = strconv.AppendUint(b, a.Address, 16)
+		b = append(b, s.separator(": ")...)
+	}
+	frames := a.Frames
+	if len(frames) == 0 {
+		frames = []AnswerFrame{{}}
+	}
+	for i := range frames {
+		f := &frames[i]
+		if i > 0 && s.Pretty {
+			b = append(b, " (inlined by) "...)
+		}
+		b = appendOr(b, f.Function, unknown)
+		b = append(b, s.separator(" at ")...)
+		b = appendOr(b, f.File, unknown)
+		b = append(b, ':')
+		b = strconv.AppendUint(b, uint64(f.Line), 10)
+		b = append(b, ':')
+		b = strconv.AppendUint(b, uint64(f.Column), 10)
+		b = append(b, '\n')
+	}
+	return append(b, '\n')
+}
+
+// AppendGNU appends an answer as addr2line -f -i of binutils 2.40 prints it, without
+// discriminators. It takes what is no address for one that is not known.
+func (s *AnswerStyle) AppendGNU(b []byte, a *Answer) []byte {
+	if s.Addresses {
+		b = append(b, "0x"...)
+		at := len(b)
+		b = append(b, "0000000000000000"...)
+		digits := strconv.AppendUint(nil, a.Address, 16)
+		copy(b[at+16-len(digits):], digits)
+		b = append(b, s.separator(": ")...)
+	}
+	if len(a.Frames) == 0 {
+		b = append(append(b, unknown...), s.separator(" ")...)
+		return append(b, "??:0\n"...)
+	}
+	for i := range a.Frames {
+		f := &a.Frames[i]
+		if i > 0 && s.Pretty {
+			b = append(b, " (inlined by) "...)
+		}
+		b = appendOr(b, f.Function, unknown)
+		b = append(b, s.separator(" at ")...)
+		b = appendOr(b, f.File, unknown)
+		b = append(b, ':')
+		if f.Line > 0 {
+			b = strconv.AppendUint(b, uint64(f.Line), 10)
+		} else {
+			b = append(b, '?')
+		}
+		b = append(b, '\n')
+	}
+	return b
+}
+
+// separator is a line's end, or what stands for it in one line.
+func (s *AnswerStyle) separator(pretty string) string {
+	if s.Pretty {
+		return pretty
+	}
+	return "\n"
+}
+
+func appendOr(b []byte, text, other string) []byte {
+	if text == "" {
+		text = other
+	}
+	return append(b, text...)
+}
+
+// AppendJSON appends an answer as an object of llvm-symbolizer's
+// --output-style=JSON, without a line's end. Discriminators are not known and 0.
+func (s *AnswerStyle) AppendJSON(b []byte, a *Answer) []byte {
+	if !a.Valid {
+		b = append(b, `{"Error":{"Message":`...)
+		b = appendJSONText(b, "unable to parse arguments: "+a.Input)
+		b = append(b, `},"ModuleName":`...)
+		return append(appendJSONText(b, a.Module), '}')
+	}
+	b = append(b, `{"Address":"0x`...)
+	b = strconv.AppendUint(b, a.Address, 16)
+	b = append(b, `","ModuleName":`...)
+	b = appendJSONText(b, a.Module)
+	b = append(b, `,"Symbol":[`...)
+	frames := a.Frames
+	if len(frames) == 0 {
+		frames = []AnswerFrame{{}}
+	}
+	for i := range frames {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendJSONFrame(b, &frames[i])
+	}
+	return append(b, "]}"...)
+}
+
+func appendJSONFrame(b []byte, f *AnswerFrame) []byte {
+	b = append(b, `{"Column":`...)
+	b = strconv.AppendUint(b, uint64(f.Column), 10)
+	b = append(b, `,"Discriminator":0,"FileName":`...)
+	b = appendJSONText(b, f.File)
+	b = append(b, `,"FunctionName":`...)
+	b = appendJSONText(b, f.Function)
+	b = append(b, `,"Line":`...)
+	b = strconv.AppendUint(b, uint64(f.Line), 10)
+	b = append(b, `,"StartAddress":"`...)
+	if f.HasStart {
+		b = append(b, "0x"...)
+		b = strconv.AppendUint(b, f.StartAddress, 16)
+	}
+	b = append(b, `","StartFileName":`...)
+	b = appendJSONText(b, f.StartFile)
+	b = append(b, `,"StartLine":`...)
+	b = strconv.AppendUint(b, uint64(f.StartLine), 10)
+	return append(b, '}')
+}
+
+// appendJSONText appends a JSON string.
+func appendJSONText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
+			quoted, err := json.Marshal(s)
+			if err != nil { // a string always can be encoded
+				return append(b, `""`...)
+			}
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}

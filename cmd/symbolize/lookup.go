@@ -1,0 +1,155 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/report"
+	"symbolize/analyze/resolve"
+)
+
+type lookupOptions struct {
+	file    string
+	buildID string
+
+	offsets bool
+	section string
+
+	style     string
+	names     string
+	demangle  string
+	noInlines bool
+	basenames bool
+	layout    report.AnswerStyle
+
+	jobs      int
+	maxMemory byteSize
+
+	mode   report.Mode        // demangle parsed
+	policy resolve.NamePolicy // names parsed
+}
+
+// The words of --style.
+const (
+	styleLLVM = "llvm"
+	styleGNU  = "gnu"
+	styleJSON = "json"
+)
+
+var lookupStyles = []string{styleLLVM, styleGNU, styleJSON}
+
+const lookupLong = `lookup gives function, file and line for addresses of one object, with all inlined
+calls, innermost first. Addresses are ELF virtual addresses, hexadecimal with or without 0x:
+arguments, or lines of standard input, each of which is answered when it comes.
+
+The object is a file (-e), whose symbols are taken from the store if they are there with
+lines, else from the file itself and its separate debug files; or it is named by build ID.
+
+The styles print what the tools print that lookup stands in for: llvm what
+` + "`llvm-symbolizer --inlines`" + ` does, gnu what ` + "`addr2line -f -i -C`" + ` does, json what
+` + "`llvm-symbolizer --output-style=JSON`" + ` does. Names are chosen as those tools do: llvm and
+json take the symbol that covers the address, gnu the name in the debug information.
+
+Exit status: 0 done, unknown addresses included; 1 failed; 2 usage; 3 the object is damaged,
+what could be read has been used; 130 interrupted.`
+
+func newLookupCommand(a *app) *cobra.Command {
+	o := &lookupOptions{}
+	cmd := &cobra.Command{
+		Use:     "lookup {-e FILE|--build-id ID} [ADDR…]",
+		Short:   "Give function, file and line for addresses, as addr2line does",
+		Long:    lookupLong,
+		GroupID: groupLook,
+		Example: "  symbolize lookup -e ./server 0x401136\n" +
+			"  symbolize lookup --build-id 93ac61ec5a8e… --offsets < offsets.txt\n" +
+			"  symbolize lookup -e ext4.ko --section .text 0x11f34",
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return runLookup(ctx, a, o, args)
+		}),
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *lookupOptions) addFlags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVarP(&o.file, "exe", "e", "", "the object: a `FILE`, plain or packed")
+	fs.StringVar(&o.buildID, "build-id", "", "the object: the one in the store with this `ID`")
+	fs.BoolVar(&o.offsets, "offsets", false,
+		"addresses are file offsets; of a kernel, offsets from _text")
+	fs.StringVar(&o.section, "section", "", "addresses count from the start of section `NAME`")
+	fs.StringVar(&o.style, "style", styleLLVM, "`STYLE` of the output: llvm, gnu or json")
+	completeFixed(cmd, "style", lookupStyles)
+	fs.StringVar(&o.names, "names", "",
+		"which name a function shows: `symbols` or dwarf (default as the style's tool does)")
+	completeFixed(cmd, "names", resolve.NamePolicies)
+	fs.StringVar(&o.demangle, "demangle", "full",
+		"how much of C++ and Rust names is shown: simple, templates, `full` or none")
+	completeFixed(cmd, "demangle", demangleModes)
+	fs.BoolVar(&o.noInlines, "no-inlines", false, "leave out inlined calls")
+	fs.BoolVarP(&o.basenames, "basenames", "s", false, "leave out the directories of files")
+	fs.BoolVarP(&o.layout.Addresses, "addresses", "a", false, "print each address before its answer")
+	fs.BoolVarP(&o.layout.Pretty, "pretty-print", "p", false, "print each frame on one line")
+	addWorkFlags(fs, &o.jobs, &o.maxMemory)
+	// What the tools' users type by habit is the default here.
+	for _, f := range []struct{ name, short string }{{"functions", "f"}, {"inlines", "i"},
+		{"demangled", "C"}} {
+		fs.BoolP(f.name, f.short, true, "the default")
+		fs.Lookup(f.name).Hidden = true
+	}
+}
+
+func (o *lookupOptions) validate() (err error) {
+	switch {
+	case o.file == "" && o.buildID == "":
+		return withHint(usagef("no object is named"), "name a file with -e, or one in the store "+
+			"with --build-id")
+	case o.file != "" && o.buildID != "":
+		return usagef("-e and --build-id: one of them names the object")
+	case o.offsets && o.section != "":
+		return usagef("--offsets and --section: addresses count from one thing only")
+	}
+	if err := cmp.Or(checkWord("--style", o.style, lookupStyles), checkJobs(o.jobs)); err != nil {
+		return err
+	}
+	if o.names != "" {
+		if err := checkWord("--names", o.names, resolve.NamePolicies); err != nil {
+			return err
+		}
+		o.policy, err = resolve.ParseNamePolicy(o.names)
+	} else if o.style == styleGNU {
+		o.policy = resolve.DWARFNames
+	}
+	if err != nil {
+		return err
+	}
+	o.mode, err = parseDemangle(o.demangle, "full")
+	return err
+}
+
+func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) error {
+	limitMemory(o.maxMemory)
+	obj, err := a.openLookup(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer obj.Close()
+	l := newLooker(o, obj)
+	if len(args) > 0 {
+		err = a.writeOutput("", false, func(w io.Writer) error { return l.arguments(w, args) })
+	} else {
+		err = l.stream(ctx, a.env.Stdin, a.stdout())
+	}
+	for _, text := range l.problems() {
+		a.partial = true
+		a.warn(text, "`symbolize store verify` says what is damaged")
+	}
+	return err
+}

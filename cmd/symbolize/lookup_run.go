@@ -1,0 +1,394 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+
+	"symbolize/analyze/report"
+	"symbolize/analyze/resolve"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+)
+
+const (
+	// lookupRead is how much of standard input is read at a time, in bytes; what a
+	// pipe has less of is answered as it comes.
+	lookupRead = 1 << 20
+	// lookupBatch bounds what is answered together. In a batch addresses are sorted,
+	// so that each part of a table is read once.
+	lookupBatch = 8 << 20
+	// maxQuery bounds a line of standard input.
+	maxQuery = 64 << 10
+)
+
+// looker answers queries.
+type looker struct {
+	o         *lookupOptions
+	obj       *lookupObject
+	finder    *resolve.Finder
+	demangler *report.Demangler
+
+	queries []query
+	order   []uint32 // of the queries with a place, by address
+	addrs   []addr.Addr
+	placeOf []int32 // by query: number in addrs, or −1
+
+	names, files []string // by resolve.Text, as printed; "" until wanted
+	peerNames    []string // by number of a peer's symbol
+	said         []string // errors, each once
+
+	answer report.Answer
+	out    []byte
+	first  bool // JSON of arguments: no object has been printed yet
+	list   bool // … in a list
+}
+
+// query is one address that is asked for.
+type query struct {
+	text  []byte // as it came
+	value uint64
+	at    addr.Addr
+	valid bool
+}
+
+func newLooker(o *lookupOptions, obj *lookupObject) *looker {
+	l := &looker{o: o, obj: obj, finder: resolve.NewFinder(obj.view, obj.manifest), first: true}
+	if o.style == styleGNU {
+		l.demangler = report.NewDemangler(o.mode)
+	} else {
+		l.demangler = report.NewLLVMDemangler(o.mode)
+	}
+	if obj.peers != nil {
+		l.peerNames = make([]string, obj.peers.Len())
+	}
+	return l
+}
+
+// arguments answers the addresses of the command line.
+func (l *looker) arguments(w io.Writer, args []string) error {
+	if l.o.style == styleJSON { // a list, as llvm-symbolizer prints
+		l.list = true
+		l.out = append(l.out, '[')
+	}
+	l.reset()
+	for _, a := range args {
+		l.add([]byte(a))
+	}
+	l.batch()
+	if l.list {
+		l.out = append(l.out, "]\n"...)
+	}
+	_, err := w.Write(l.out)
+	return err
+}
+
+// stream answers the lines of r until its end. What has come is answered before
+// more is waited for, so that it serves a program that waits for each answer.
+func (l *looker) stream(ctx context.Context, r io.Reader, w io.Writer) error {
+	pieces := make(chan []byte, 4)
+	failed := make(chan error, 1)
+	go func() {
+		defer close(pieces)
+		buf := make([]byte, lookupRead)
+		for {
+			n, err := r.Read(buf)
+			if n > 0 {
+				select {
+				case pieces <- bytes.Clone(buf[:n]):
+				case <-ctx.Done():
+					return
+				}
+			}
+			if err != nil {
+				if err != io.EOF {
+					failed <- err
+				}
+				return
+			}
+		}
+	}()
+	var text []byte // lines not yet answered
+	for open := true; open; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case piece, ok := <-pieces:
+			open = ok
+			text = append(text, piece...)
+		}
+		for more := open; more && len(text) < lookupBatch; {
+			select {
+			case piece, ok := <-pieces:
+				open, more = ok, ok
+				text = append(text, piece...)
+			default:
+				more = false
+			}
+		}
+		end := bytes.LastIndexByte(text, '\n') + 1
+		if !open {
+			end = len(text)
+		}
+		if err := l.lines(w, text[:end]); err != nil {
+			return err
+		}
+		if text = append(text[:0], text[end:]...); len(text) > maxQuery {
+			return fmt.Errorf("standard input: a line of more than %d bytes", maxQuery)
+		}
+	}
+	select {
+	case err := <-failed:
+		return fmt.Errorf("standard input: %w", err)
+	default:
+		return nil
+	}
+}
+
+// lines answers whole lines.
+func (l *looker) lines(w io.Writer, text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	l.reset()
+	for line := range bytes.Lines(text) {
+		l.add(bytes.TrimRight(line, "\r\n"))
+	}
+	l.out = l.out[:0]
+	l.batch()
+	_, err := w.Write(l.out)
+	return err
+}
+
+func (l *looker) reset() { l.queries = l.queries[:0] }
+
+// add adds a query. Its text must stay until the batch is answered.
+func (l *looker) add(text []byte) {
+	q := query{text: text}
+	digits := bytes.TrimSpace(text)
+	if len(digits) > 2 && digits[0] == '0' && digits[1]|0x20 == 'x' {
+		digits = digits[2:]
+	}
+	q.value, q.valid = parseHex(digits)
+	l.queries = append(l.queries, q)
+}
+
+// parseHex is strconv.ParseUint without a copy of the text.
+func parseHex(digits []byte) (v uint64, ok bool) {
+	for _, c := range digits {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		if v>>60 != 0 {
+			return 0, false
+		}
+		v = v<<4 | uint64(c)
+	}
+	return v, len(digits) > 0
+}
+
+// batch answers the queries in their order.
+func (l *looker) batch() {
+	l.join()
+	l.demangleAll()
+	for i := range l.queries {
+		l.print(i)
+	}
+}
+
+// join looks the addresses up, sorted.
+func (l *looker) join() {
+	l.order = l.order[:0]
+	l.placeOf = slices.Grow(l.placeOf[:0], len(l.queries))[:len(l.queries)]
+	sorted := true
+	for i := range l.queries {
+		q := &l.queries[i]
+		l.placeOf[i] = -1
+		if !q.valid {
+			continue
+		}
+		ok := false
+		if q.at, ok = l.obj.place(q.value); !ok {
+			continue
+		}
+		if n := len(l.order); n > 0 && l.queries[l.order[n-1]].at > q.at {
+			sorted = false
+		}
+		l.order = append(l.order, uint32(i))
+	}
+	if !sorted {
+		slices.SortFunc(l.order, func(a, b uint32) int {
+			return cmp.Compare(l.queries[a].at, l.queries[b].at)
+		})
+	}
+	l.addrs = l.addrs[:0]
+	for k, i := range l.order {
+		l.addrs = append(l.addrs, l.queries[i].at)
+		l.placeOf[i] = int32(k)
+	}
+	l.finder.Join(l.addrs)
+	for _, e := range l.finder.Errors() {
+		m := l.obj.manifest
+		text := fmt.Sprintf("%s of %s: %v", m.Sources[e.Source].Kind, m.ID, e.Err)
+		if !slices.Contains(l.said, text) {
+			l.said = append(l.said, text)
+		}
+	}
+}
+
+// problems returns what went wrong with tables.
+func (l *looker) problems() []string { return l.said }
+
+// demangleAll makes the new texts of a batch ready to be printed.
+func (l *looker) demangleAll() {
+	n := l.finder.NumTexts()
+	l.names = append(l.names, make([]string, n-len(l.names))...)
+	l.files = append(l.files, make([]string, n-len(l.files))...)
+	l.demangler.WarmNames(func(yield func(string) bool) {
+		for i := range l.placeOf {
+			if k := l.placeOf[i]; k >= 0 && !l.wantNames(i, l.finder.Place(int(k)), yield) {
+				return
+			}
+		}
+	})
+}
+
+// wantNames yields the names that an answer needs and that have not been needed
+// before.
+func (l *looker) wantNames(i int, p *resolve.Place, yield func(string) bool) bool {
+	frames := l.finder.Frames(p)
+	for k := range frames {
+		t := frames[k].Name
+		if t != 0 && l.names[t] == "" && !yield(l.finder.Text(t)) {
+			return false
+		}
+	}
+	if peer := l.peer(i); peer >= 0 {
+		return l.peerNames[peer] != "" || yield(l.obj.peers.Symbol(peer).Name)
+	}
+	t, _ := l.finder.Function(p, l.o.policy)
+	return t == 0 || l.names[t] != "" || yield(l.finder.Text(t))
+}
+
+// peer returns the number of the symbol that the style's tool would choose, −1 if
+// there is none.
+func (l *looker) peer(i int) int {
+	if l.obj.peers == nil {
+		return -1
+	}
+	return l.obj.peers.Find(uint64(l.queries[i].at + l.obj.base))
+}
+
+// print answers a query.
+func (l *looker) print(i int) {
+	q := &l.queries[i]
+	a := &l.answer
+	a.Frames = a.Frames[:0]
+	a.Valid, a.Address, a.Module = q.valid, q.value, l.obj.module
+	if !q.valid {
+		a.Input = string(q.text)
+	}
+	if k := l.placeOf[i]; k >= 0 {
+		l.fill(a, i, l.finder.Place(int(k)))
+	}
+	layout := &l.o.layout
+	switch l.o.style {
+	case styleGNU:
+		l.out = layout.AppendGNU(l.out, a)
+	case styleLLVM:
+		l.out = layout.AppendLLVM(l.out, a)
+	default:
+		if l.list && !l.first {
+			l.out = append(l.out, ',')
+		}
+		l.first = false
+		l.out = layout.AppendJSON(l.out, a)
+		if !l.list {
+			l.out = append(l.out, '\n')
+		}
+	}
+}
+
+// fill makes the frames of an answer.
+func (l *looker) fill(a *report.Answer, i int, p *resolve.Place) {
+	frames := l.finder.Frames(p)
+	for k := range frames {
+		f := &frames[k]
+		a.Frames = append(a.Frames, report.AnswerFrame{
+			Function: l.name(f.Name), File: l.file(f.File), Line: f.Line, Column: f.Column,
+			StartFile: l.file(f.DeclFile), StartLine: f.DeclLine,
+		})
+	}
+	last := report.AnswerFrame{}
+	if n := len(a.Frames); n > 0 {
+		last = a.Frames[n-1]
+	}
+	if peer := l.peer(i); peer >= 0 {
+		s := l.obj.peers.Symbol(peer)
+		last.Function = l.peerName(peer)
+		last.StartAddress, last.HasStart = s.Start, true
+		if last.File == "" {
+			last.File = l.path(s.File)
+		}
+	} else if t, start := l.finder.Function(p, l.o.policy); t != 0 {
+		last.Function = l.name(t)
+		last.StartAddress, last.HasStart = uint64(start+l.obj.base), true
+	} else if len(a.Frames) == 0 {
+		return
+	}
+	a.Frames = append(a.Frames[:max(0, len(a.Frames)-1)], last)
+	if l.o.noInlines && len(a.Frames) > 1 {
+		a.Frames = l.withoutInlines(a.Frames)
+	}
+}
+
+// withoutInlines leaves one frame, with the line of the code itself: addr2line
+// without -i names the innermost function, llvm-symbolizer --no-inlines the
+// physical one.
+func (l *looker) withoutInlines(frames []report.AnswerFrame) []report.AnswerFrame {
+	if l.o.style != styleGNU {
+		last := frames[len(frames)-1]
+		last.File, last.Line, last.Column = frames[0].File, frames[0].Line, frames[0].Column
+		frames[0] = last
+	}
+	return frames[:1]
+}
+
+// name returns a function's name as it is printed.
+func (l *looker) name(t resolve.Text) string {
+	if t != 0 && l.names[t] == "" {
+		l.names[t] = l.demangler.Name(l.finder.Text(t))
+	}
+	return l.names[t]
+}
+
+func (l *looker) peerName(i int) string {
+	if l.peerNames[i] == "" {
+		l.peerNames[i] = l.demangler.Name(l.obj.peers.Symbol(i).Name)
+	}
+	return l.peerNames[i]
+}
+
+// file returns a path as it is printed.
+func (l *looker) file(t resolve.Text) string {
+	if t != 0 && l.files[t] == "" {
+		l.files[t] = l.path(l.finder.Text(t))
+	}
+	return l.files[t]
+}
+
+func (l *looker) path(s string) string {
+	if l.o.basenames && s != "" {
+		s = path.Base(s)
+	}
+	return ingest.Printable(s)
+}
