@@ -1,0 +1,149 @@
+package ehframe
+
+import "encoding/binary"
+
+// Encodings of pointers, DW_EH_PE_…: a format in the low four bits, what the value
+// counts from in the next three, and whether the pointer lies where it points to.
+const (
+	formatMask = 0x0f
+	formatPtr  = 0x00
+	formatULEB = 0x01
+	formatU2   = 0x02
+	formatU4   = 0x03
+	formatU8   = 0x04
+	formatSPtr = 0x08
+	formatSLEB = 0x09
+	formatS2   = 0x0a
+	formatS4   = 0x0b
+	formatS8   = 0x0c
+
+	baseMask    = 0x70
+	basePC      = 0x10
+	baseText    = 0x20
+	baseData    = 0x30
+	baseAligned = 0x50
+
+	indirect = 0x80
+	omitted  = 0xff
+)
+
+// cursor reads from a section. After a read past the end, and any that makes no
+// sense, bad is set and all reads return 0.
+type cursor struct {
+	b   []byte
+	at  int
+	big bool
+	bad bool
+}
+
+// fixed reads a number of 1, 2, 4 or 8 bytes.
+func (c *cursor) fixed(n int) uint64 {
+	if c.bad || len(c.b)-c.at < n {
+		c.bad = true
+		return 0
+	}
+	b := c.b[c.at : c.at+n]
+	c.at += n
+	var order binary.ByteOrder = binary.LittleEndian
+	if c.big {
+		order = binary.BigEndian
+	}
+	switch n {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(order.Uint16(b))
+	case 4:
+		return uint64(order.Uint32(b))
+	}
+	return order.Uint64(b)
+}
+
+// leb reads a LEB128 number of at most 10 bytes.
+func (c *cursor) leb(signed bool) uint64 {
+	var v uint64
+	for shift := uint(0); shift < 70; shift += 7 {
+		x := c.fixed(1)
+		v |= (x & 0x7f) << shift
+		if x&0x80 == 0 {
+			if signed && x&0x40 != 0 && shift+7 < 64 {
+				v |= ^uint64(0) << (shift + 7)
+			}
+			return v
+		}
+	}
+	c.bad = true
+	return 0
+}
+
+func (c *cursor) skipLEB() { c.leb(false) }
+
+// name reads a string of at most limit bytes and its NUL.
+func (c *cursor) name(limit int) []byte {
+	for i, x := range c.b[c.at:min(len(c.b), c.at+limit+1)] {
+		if x == 0 {
+			s := c.b[c.at : c.at+i]
+			c.at += i + 1
+			return s
+		}
+	}
+	c.bad = true
+	return nil
+}
+
+// pointer reads a pointer of an encoding. Indirect ones are no pointers to code.
+func (w *walker) pointer(c *cursor, encoding uint8) uint64 {
+	if encoding == omitted {
+		return 0
+	}
+	if encoding&baseMask == baseAligned {
+		word := uint64(w.wordSize)
+		here := uint64(w.s.Addr) + uint64(c.at)
+		c.at += int(-here & (word - 1))
+		c.bad = c.bad || c.at > len(c.b)
+		return c.fixed(w.wordSize)
+	}
+	here := uint64(w.s.Addr) + uint64(c.at)
+	v := w.value(c, encoding&formatMask)
+	switch encoding & baseMask {
+	case 0:
+	case basePC:
+		v += here
+	case baseText:
+		v += uint64(w.s.TextBase)
+	case baseData:
+		v += uint64(w.s.GOT)
+	default: // from the function's start: means nothing here
+		c.bad = true
+	}
+	return v
+}
+
+// value reads a number of a format, extended to 64 bits.
+func (w *walker) value(c *cursor, format uint8) uint64 {
+	switch format {
+	case formatPtr:
+		return c.fixed(w.wordSize)
+	case formatSPtr:
+		if w.wordSize == 4 {
+			return uint64(int64(int32(c.fixed(4))))
+		}
+		return c.fixed(8)
+	case formatU2:
+		return c.fixed(2)
+	case formatU4:
+		return c.fixed(4)
+	case formatU8, formatS8:
+		return c.fixed(8)
+	case formatS2:
+		return uint64(int64(int16(c.fixed(2))))
+	case formatS4:
+		return uint64(int64(int32(c.fixed(4))))
+	case formatULEB:
+		return c.leb(false)
+	case formatSLEB:
+		return c.leb(true)
+	}
+	c.bad = true
+	return 0
+}

@@ -1,0 +1,125 @@
+package elf
+
+import (
+	"debug/elf"
+	"slices"
+
+	"symbolize/ingest/addr"
+)
+
+// Mapped returns where in the file the byte lies that the loader puts at address a,
+// and how many bytes from there on follow each other in both. Ok is false where the
+// file has no contents for it. Sections tell it, because a debug file's program
+// headers are worthless; in a file without sections, PT_LOADs.
+func (f *File) Mapped(a addr.Addr) (off addr.Offset, n uint64, ok bool) {
+	in := func(start addr.Addr, at addr.Offset, size uint64) bool {
+		d := uint64(a - start)
+		if a < start || d >= size || uint64(at) > uint64(f.size)-min(d, uint64(f.size)) {
+			return false
+		}
+		off = at + addr.Offset(d)
+		n = min(size-d, uint64(f.size)-uint64(off))
+		return n > 0
+	}
+	for i := range f.Sections {
+		s := &f.Sections[i]
+		if s.Flags&elf.SHF_ALLOC != 0 && s.Type != elf.SHT_NOBITS && in(s.Addr, s.Offset, s.Size) {
+			return off, n, true
+		}
+	}
+	if len(f.Sections) > 0 {
+		return 0, 0, false
+	}
+	for i := range f.Segments {
+		if s := &f.Segments[i]; in(s.Addr, s.Offset, s.FileSize) {
+			return off, n, true
+		}
+	}
+	return 0, 0, false
+}
+
+// ReadBytes fills b with the bytes of the file at off. It may be called by several
+// goroutines.
+func (f *File) ReadBytes(off addr.Offset, b []byte) error { return f.readAt(b, uint64(off)) }
+
+// relative is the number of the relocation type that adds the load address to its
+// addend, 0 for machines whose dynamic relocations keep addends in place or that are
+// not known here. Processor supplements.
+func relative(m elf.Machine) uint32 {
+	switch m {
+	case elf.EM_X86_64:
+		return uint32(elf.R_X86_64_RELATIVE)
+	case elf.EM_AARCH64:
+		return uint32(elf.R_AARCH64_RELATIVE)
+	case elf.EM_PPC64:
+		return uint32(elf.R_PPC64_RELATIVE)
+	case elf.EM_S390:
+		return uint32(elf.R_390_RELATIVE)
+	case elf.EM_RISCV:
+		return uint32(elf.R_RISCV_RELATIVE)
+	case elf.EM_LOONGARCH:
+		return uint32(elf.R_LARCH_RELATIVE)
+	}
+	return 0
+}
+
+// Relative visits the pointers that the dynamic loader writes into the image of a
+// position-independent file, by the SHT_RELA sections that it sees: at is where,
+// value what, in the file's own addresses. A file need not have these values in
+// place. (Those of SHT_REL and SHT_RELR sections are in place always.) The visit ends
+// when it returns false. The order is none.
+func (f *File) Relative(visit func(at, value addr.Addr) bool) error {
+	kind := relative(f.Machine)
+	if kind == 0 {
+		return nil
+	}
+	left := f.size // relocation sections do not overlap in real files
+	for i := range f.Sections {
+		s := &f.Sections[i]
+		if s.Type != elf.SHT_RELA || s.Flags&elf.SHF_ALLOC == 0 {
+			continue
+		}
+		if s.Size > uint64(left) {
+			return f.fail(uint64(s.Offset), "relocation sections are longer than the file")
+		}
+		left -= int64(s.Size)
+		more := true
+		err := f.relocations(i, func(_ int64, r *reloc) bool {
+			if r.kind == kind && r.hasAdd {
+				more = visit(addr.Addr(r.off), addr.Addr(r.addend))
+			}
+			return more
+		})
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// Values returns the values of symbols of any type, by name, as .symtab has them (of
+// several, the first). Those that it has not are not in the map. It reads the whole
+// table.
+func (f *File) Values(names ...string) (map[string]addr.Addr, error) {
+	values := make(map[string]addr.Addr)
+	err := f.rawSymbols(Symtab, func(_ int, s *rawSymbol) bool {
+		if s.shndx == uint32(elf.SHN_UNDEF) || !f.table.has(s.name) {
+			return true
+		}
+		i := slices.IndexFunc(names, func(name string) bool { return f.hasName(s.name, name) })
+		if i >= 0 {
+			if _, ok := values[names[i]]; !ok {
+				values[names[i]] = addr.Addr(s.value)
+			}
+		}
+		return len(values) < len(names)
+	})
+	return values, err
+}
+
+// hasName reports whether the name at off of the string table is this one.
+func (f *File) hasName(off uint32, name string) bool {
+	text := f.table.text
+	end := uint64(off) + uint64(len(name))
+	return end < uint64(len(text)) && text[end] == 0 && text[off:end] == name
+}

@@ -1,0 +1,274 @@
+package elf
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"symbolize/ingest/addr"
+)
+
+// ErrUnsupported marks relocations of a machine or type that is not known here. What
+// is known has been applied.
+var ErrUnsupported = errors.New("unsupported relocations")
+
+// Relocator applies the relocations of a relocatable file's sections to their
+// contents, so that its debug information (and .eh_frame) speaks of addresses. Its
+// methods may be called by several goroutines.
+type Relocator struct {
+	f      *File
+	tables map[int][]int // relocation sections by the section they are for
+	values []symbolValue // by symbol number
+	place  func(section int) (addr.Addr, bool)
+}
+
+// symbolValue is the address of a symbol, in the placed sections.
+type symbolValue struct {
+	value uint64
+	known bool
+}
+
+// Relocator reads the symbols of an ET_REL file for Apply. Place says where a section
+// that is part of the process lies, for example by ModuleLayout; false is a section
+// that has no address there. All other sections lie at 0.
+//
+// It is an error for other files: what a linker told to --emit-relocs leaves in
+// ET_EXEC and ET_DYN files has been applied.
+func (f *File) Relocator(place func(section int) (addr.Addr, bool)) (*Relocator, error) {
+	if f.Type != elf.ET_REL {
+		return nil, errNotRelocatable
+	}
+	r := &Relocator{f: f, place: place, tables: make(map[int][]int)}
+	symtab := f.symbolSection(Symtab)
+	total := uint64(0)
+	for i := range f.Sections {
+		s := &f.Sections[i]
+		if s.Type != elf.SHT_RELA && s.Type != elf.SHT_REL {
+			continue
+		}
+		if total += s.Size; s.Size > uint64(f.size) || total > uint64(f.size) {
+			return nil, f.fail(uint64(s.Offset), "relocation sections are longer than the file")
+		}
+		if int(s.Link) != symtab {
+			return nil, f.fail(uint64(s.Offset), "section %s: its symbols are not in .symtab", s.Name)
+		}
+		r.tables[int(s.Info)] = append(r.tables[int(s.Info)], i)
+	}
+	if len(r.tables) == 0 || symtab < 0 {
+		return r, nil
+	}
+	return r, r.readSymbols(symtab)
+}
+
+// readSymbols computes the values of all symbols.
+func (r *Relocator) readSymbols(symtab int) error {
+	f, s := r.f, &r.f.Sections[symtab]
+	if err := f.check(s, maxSymbolTable); err != nil {
+		return err
+	}
+	wide, err := f.sectionIndices(symtab)
+	if err != nil {
+		return err
+	}
+	size := uint64(sym64)
+	if f.Class == elf.ELFCLASS32 {
+		size = sym32
+	}
+	r.values = make([]symbolValue, s.Size/size)
+	reader := &symbolReader{f: f, s: s, wide: wide, size: size, buf: blocks.Get().(*[]byte)}
+	defer reader.close()
+	var places placeCache
+	return reader.visit(func(i int, sym *rawSymbol) bool {
+		r.values[i] = r.valueOf(sym, &places)
+		return true
+	})
+}
+
+// placeCache keeps the last answer of Relocator.place: symbols come in runs.
+type placeCache struct {
+	section int
+	at      addr.Addr
+	ok      bool
+}
+
+// valueOf places a symbol. Symbols that are defined elsewhere have no value.
+func (r *Relocator) valueOf(s *rawSymbol, c *placeCache) symbolValue {
+	section := uint64(s.shndx)
+	if section == uint64(elf.SHN_UNDEF) || section >= uint64(len(r.f.Sections)) {
+		return symbolValue{}
+	}
+	if c.section != int(section) {
+		c.section = int(section)
+		c.at, c.ok = r.sectionAddr(int(section))
+	}
+	return symbolValue{uint64(c.at) + s.value, c.ok}
+}
+
+// sectionAddr returns the address of a section.
+func (r *Relocator) sectionAddr(section int) (addr.Addr, bool) {
+	if section >= len(r.f.Sections) || r.f.Sections[section].Flags&elf.SHF_ALLOC == 0 {
+		return 0, true
+	}
+	return r.place(section)
+}
+
+// Patch applies the relocations for the first section of that name to its contents b.
+// It has the form that the readers of debug information ask for.
+func (r *Relocator) Patch(name string, b []byte) error {
+	for i := range r.f.Sections {
+		if r.f.Sections[i].Name == name {
+			return r.Apply(i, b)
+		}
+	}
+	return nil
+}
+
+// gone is what a reference to code that has no address becomes: the value by which
+// lld marks such code (-1), but for the old range and location lists, where that
+// means something else (-2).
+func gone(section string) uint64 {
+	if section == ".debug_ranges" || section == ".debug_loc" {
+		return ^uint64(0) - 1
+	}
+	return ^uint64(0)
+}
+
+// Apply applies the relocations for a section to b, its contents (uncompressed). It
+// applies all that it can; the error is that of the first that it cannot: a
+// *decode.Error, or one that wraps ErrUnsupported. Time is linear in the relocations.
+func (r *Relocator) Apply(section int, b []byte) error {
+	var first error
+	fail := func(err error) {
+		if first == nil {
+			first = err
+		}
+	}
+	for _, table := range r.tables[section] {
+		s := &r.f.Sections[table]
+		pc, _ := r.sectionAddr(section)
+		p := patcher{
+			r: r, b: b, rela: s.Type == elf.SHT_RELA, pc: uint64(pc),
+			gone: gone(r.f.Sections[section].Name), order: binary.LittleEndian,
+		}
+		if r.f.BigEndian {
+			p.order = binary.BigEndian
+		}
+		err := r.f.relocations(table, func(n int64, rel *reloc) bool {
+			if err := p.apply(rel); err != nil {
+				fail(fmt.Errorf("%s: section %s: relocation %d: %w", r.f.Name, s.Name, n, err))
+			}
+			return true
+		})
+		if err != nil {
+			fail(err)
+		}
+	}
+	return first
+}
+
+// patcher is a section being relocated.
+type patcher struct {
+	r     *Relocator
+	b     []byte
+	rela  bool   // addends are in the relocations, else in place
+	pc    uint64 // address of b
+	gone  uint64
+	order binary.ByteOrder
+}
+
+// field says what a relocation type writes.
+type field struct {
+	size     uint8 // bytes; 0: nothing
+	relative bool  // to the place itself
+}
+
+func (p *patcher) apply(rel *reloc) error {
+	w, ok := fieldOf(p.r.f.Machine, rel.kind)
+	if !ok {
+		return fmt.Errorf("%w: %v type %d", ErrUnsupported, p.r.f.Machine, rel.kind)
+	}
+	if w.size == 0 {
+		return nil
+	}
+	if rel.off > uint64(len(p.b)) || uint64(len(p.b))-rel.off < uint64(w.size) {
+		return p.r.f.fail(rel.off, "outside its section of %d bytes", len(p.b))
+	}
+	if uint64(rel.sym) >= uint64(len(p.r.values)) {
+		return p.r.f.fail(rel.off, "symbol %d of %d", rel.sym, len(p.r.values))
+	}
+	at := p.b[rel.off:]
+	v := p.gone
+	sym := p.r.values[rel.sym]
+	if rel.sym == 0 {
+		sym.known = true // a number without a symbol
+	}
+	if sym.known {
+		v = sym.value + p.addend(rel, at, w.size)
+		if w.relative {
+			v -= p.pc + rel.off
+		}
+	}
+	if w.size == 8 {
+		p.order.PutUint64(at, v)
+	} else {
+		p.order.PutUint32(at, uint32(v))
+	}
+	return nil
+}
+
+// addend returns the addend of a relocation of so many bytes.
+func (p *patcher) addend(rel *reloc, at []byte, size uint8) uint64 {
+	switch {
+	case p.rela && p.r.f.Class == elf.ELFCLASS64:
+		return rel.addend
+	case p.rela:
+		return uint64(int64(int32(rel.addend)))
+	case size == 8:
+		return p.order.Uint64(at)
+	}
+	return uint64(int64(int32(p.order.Uint32(at))))
+}
+
+// fieldOf returns what compilers let a relocation of debug information or .eh_frame
+// write. Ok is false for types and machines not known here. Processor supplements.
+func fieldOf(m elf.Machine, kind uint32) (w field, ok bool) {
+	switch m {
+	case elf.EM_X86_64:
+		switch elf.R_X86_64(kind) {
+		case elf.R_X86_64_NONE:
+			return field{}, true
+		case elf.R_X86_64_64, elf.R_X86_64_DTPOFF64:
+			return field{8, false}, true
+		case elf.R_X86_64_32, elf.R_X86_64_32S, elf.R_X86_64_DTPOFF32:
+			return field{4, false}, true
+		case elf.R_X86_64_PC64:
+			return field{8, true}, true
+		case elf.R_X86_64_PC32, elf.R_X86_64_PLT32:
+			return field{4, true}, true
+		}
+	case elf.EM_AARCH64:
+		switch elf.R_AARCH64(kind) {
+		case elf.R_AARCH64_NONE, elf.R_AARCH64_NULL:
+			return field{}, true
+		case elf.R_AARCH64_ABS64:
+			return field{8, false}, true
+		case elf.R_AARCH64_ABS32:
+			return field{4, false}, true
+		case elf.R_AARCH64_PREL64:
+			return field{8, true}, true
+		case elf.R_AARCH64_PREL32:
+			return field{4, true}, true
+		}
+	case elf.EM_386:
+		switch elf.R_386(kind) {
+		case elf.R_386_NONE:
+			return field{}, true
+		case elf.R_386_32, elf.R_386_TLS_LDO_32:
+			return field{4, false}, true
+		case elf.R_386_PC32:
+			return field{4, true}, true
+		}
+	}
+	return field{}, false
+}
