@@ -128,12 +128,12 @@ func (e *incompleteError) Error() string { return incomplete + e.reason }
 
 // openDebug opens the debug information of a file for addresses as its table is to
 // have them.
-func (s *sources) openDebug(f *elf.File) *debugInfo {
-	d := &debugInfo{tied: newTied(s.w.ix, s.path)}
-	text, patch, err := debugLayout(s.data, f)
+func (s *sources) openDebug(f *elf.File) (*debugInfo, error) {
+	text, patch, err := debugLayout(f)
 	if err != nil {
-		d.lost.add(err)
+		return nil, err
 	}
+	d := &debugInfo{tied: newTied(s.w.ix, s.path)}
 	l := dwarf.Load(s.data, rawSections(f), dwarf.LoadOptions{
 		Name: s.path, Class64: f.Class == stdelf.ELFCLASS64, BigEndian: f.BigEndian,
 		Workers: s.w.ix.opts.Workers, Patch: patch,
@@ -149,7 +149,7 @@ func (s *sources) openDebug(f *elf.File) *debugInfo {
 		opts.DWP = dwarf.NewSplit(dwp.Sections, dwarf.Options{Name: s.path})
 	}
 	d.data = dwarf.New(l.Sections, opts)
-	return d
+	return d, nil
 }
 
 func (d *debugInfo) keep(l *dwarf.Loaded) {
@@ -191,10 +191,9 @@ func rawSections(f *elf.File) []dwarf.RawSection {
 // debugLayout tells where code lies, and for a module how to bring its debug
 // sections there. All other files have their addresses in place, those with
 // relocations for them, too (--emit-relocs, as of vmlinux).
-func debugLayout(r io.ReaderAt, f *elf.File) (
-	text []addr.Range, patch func(string, []byte) error, err error) {
+func debugLayout(f *elf.File) (text []addr.Range, patch func(string, []byte) error, err error) {
 	if f.Type == stdelf.ET_REL {
-		return moduleText(r, f)
+		return moduleText(f)
 	}
 	for i := range f.Sections {
 		if s := &f.Sections[i]; s.IsCode() && s.Size > 0 && s.Size <= ^uint64(0)-uint64(s.Addr) {
@@ -210,7 +209,11 @@ func (s *sources) dwarf(f *elf.File, base addr.Addr) {
 	if !hasDWARF(f) {
 		return
 	}
-	d := s.openDebug(f)
+	d, err := s.openDebug(f)
+	if err != nil {
+		s.fail(err)
+		return
+	}
 	conv := converter{base: base}
 	s.add(store.DWARF, func(b *symtab.Builder) error {
 		defer d.close()

@@ -1,0 +1,153 @@
+package indexer
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"symbolize/ingest/addr"
+	"symbolize/store"
+	"symbolize/store/symtab"
+)
+
+// TestAgreement indexes the files named in SYMBOLIZE_DEBUG_FILES and compares lines
+// and depth of random addresses of functions with what llvm-symbolizer says.
+func TestAgreement(t *testing.T) {
+	files := os.Getenv("SYMBOLIZE_DEBUG_FILES")
+	if files == "" {
+		t.Skip("SYMBOLIZE_DEBUG_FILES names no files with debug information")
+	}
+	for _, path := range filepath.SplitList(files) {
+		t.Run(filepath.Base(path), func(t *testing.T) { agree(t, path, 100_000) })
+	}
+}
+
+func agree(t *testing.T, path string, n int) {
+	m := newMemory()
+	sum := m.index(t, Options{}, path)
+	t.Logf("problems %v, losses %+v", sum.Problems, sum.Debugs)
+	tables := make(map[store.SourceKind]*symtab.Table)
+	for id := range m.ids {
+		o := m.object(t, id)
+		for i, s := range o.Sources {
+			table, err := m.Open(o, i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tables[s.Kind] = table
+			t.Logf("%s: %d bytes, %d functions", s.Kind, s.Size, s.Funcs)
+		}
+	}
+	base := addr.Addr(0)
+	if o := os.Getenv("SYMBOLIZE_DEBUG_BASE"); o != "" {
+		fmt.Sscanf(o, "%v", &base)
+	}
+	addrs := randomAddrs(t, tables[store.Symtab], n)
+	got := make([]string, len(addrs))
+	err := tables[store.DWARF].JoinFrames(addrs, func(i int, _ symtab.Hit, fr []symtab.Frame) {
+		var out []string
+		for _, f := range fr {
+			file := "??"
+			if f.File != symtab.NoFile {
+				file, _ = tables[store.DWARF].File(f.File)
+			}
+			if f.Line == 0 {
+				file = "??"
+			}
+			out = append(out, fmt.Sprintf("%s:%d", file, f.Line))
+		}
+		got[i] = strings.Join(out, " < ")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareAgreement(t, addrs, got, peer(t, path, addrs, base))
+}
+
+// randomAddrs takes addresses of random functions.
+func randomAddrs(t *testing.T, table *symtab.Table, n int) []addr.Addr {
+	var funcs []addr.Range
+	for p, err := range table.Pieces() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		funcs = append(funcs, p.Range)
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	addrs := make([]addr.Addr, n)
+	for i := range addrs {
+		r := funcs[rnd.IntN(len(funcs))]
+		addrs[i] = r.Start + addr.Addr(rnd.Uint64N(uint64(r.End-r.Start)))
+	}
+	slices.Sort(addrs)
+	return slices.Compact(addrs)
+}
+
+// peer asks llvm-symbolizer, in our form.
+func peer(t *testing.T, path string, addrs []addr.Addr, base addr.Addr) []string {
+	var in bytes.Buffer
+	for _, a := range addrs {
+		fmt.Fprintf(&in, "%#x\n", uint64(a+base))
+	}
+	cmd := exec.Command("llvm-symbolizer", "--inlines", "--no-demangle", "-e", path)
+	cmd.Stdin = &in
+	b, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, frames []string
+	lines := bufio.NewScanner(bytes.NewReader(b))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if lines.Text() == "" {
+			out, frames = append(out, strings.Join(frames, " < ")), nil
+			continue
+		}
+		lines.Scan()
+		part := strings.Split(lines.Text(), ":")
+		file, line := filepath.Clean(strings.Join(part[:len(part)-2], ":")), part[len(part)-2]
+		if line == "0" {
+			file = "??"
+		}
+		frames = append(frames, file+":"+line)
+	}
+	return out
+}
+
+func compareAgreement(t *testing.T, addrs []addr.Addr, got, want []string) {
+	if len(want) != len(addrs) {
+		t.Fatalf("%d answers to %d addresses", len(want), len(addrs))
+	}
+	var frames, bad, depth, none int
+	for i := range addrs {
+		w, g := strings.Split(want[i], " < "), strings.Split(got[i], " < ")
+		frames += len(w)
+		if got[i] == "" {
+			g = []string{"??:0"}
+		}
+		if len(w) != len(g) {
+			depth++
+		}
+		same := true
+		for k := range w {
+			if k >= len(g) || w[k] != g[k] {
+				bad, same = bad+1, false
+			}
+		}
+		if got[i] == "" && !same {
+			none++
+		}
+		if !same && bad%max(1, len(addrs)/4000) == 0 {
+			t.Logf("%#x:\n got %s\nwant %s", addrs[i], got[i], want[i])
+		}
+	}
+	t.Logf("%d addresses, %d frames: %.3f%% other, depth of %.3f%%, %d unknown to us", len(addrs),
+		frames, 100*float64(bad)/float64(frames), 100*float64(depth)/float64(len(addrs)), none)
+}

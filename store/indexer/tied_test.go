@@ -1,0 +1,247 @@
+package indexer
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	stdelf "debug/elf"
+
+	"symbolize/buildid"
+	"symbolize/fixtures/dwarfbuild"
+	"symbolize/fixtures/elfbuild"
+	"symbolize/store"
+)
+
+const altID = "dwz-id-of-twenty-byt"
+
+// debugFile is an ELF file with nothing but a build ID and debug information, as dwz
+// makes it.
+func debugFile(id string, secs map[string][]byte) []byte {
+	f := &elfbuild.File{Type: stdelf.ET_REL}
+	f.Sections = []elfbuild.Section{{Name: ".note.gnu.build-id", Type: stdelf.SHT_NOTE,
+		Flags: stdelf.SHF_ALLOC, Align: 4, Data: f.BuildIDNote([]byte(id))}}
+	return withSections(f, secs).Bytes()
+}
+
+// dwzPair is a library whose inlined function is described in the file that link
+// names.
+func dwzPair(link string) (lib, alt []byte) {
+	shared := dwarfbuild.D(tagFunction, named("shared"), attr(atInline, dwarfbuild.FormData1, 1))
+	ab := &dwarfbuild.Builder{Units: []*dwarfbuild.Unit{{Version: 4,
+		Root: dwarfbuild.D(tagPartial).Add(shared)}}}
+	user := ab.Str(".debug_str", "user")
+	alt = debugFile(altID, ab.Sections())
+	b := program(text)
+	root := b.Units[0].Root
+	root.Add(function(text+0x100, 0x20, attr(atName, dwarfbuild.FormGNUStrpAlt, user)).Add(
+		dwarfbuild.D(tagInlined, attr(atOrigin, dwarfbuild.FormGNURefAlt, shared.Offset),
+			attr(atLowPC, dwarfbuild.FormAddr, uint64(text+0x108)),
+			attr(atHighPC, dwarfbuild.FormData4, 8))))
+	f := elfbuild.Lib([]byte(debugID), 0x1000, elfbuild.Func{Name: "outer_symbol", Size: 0x40})
+	return withSections(f, b.Sections()).With(f.AltLink(link, []byte(altID))).Bytes(), alt
+}
+
+func TestSupplementaryFile(t *testing.T) {
+	id := buildid.New([]byte(debugID))
+	const inlined = "shared ?:0 < user ?:0"
+	tests := []struct{ name, link, place string }{
+		{"beside, relative", "../common/alt.debug", "common/alt.debug"},
+		{"absolute", "ROOT/elsewhere/alt", "elsewhere/alt"},
+		{"by build ID", "/nowhere/alt",
+			fmt.Sprintf("debug/.build-id/%x/%x.debug", altID[:1], altID[1:])},
+		{"another root's .dwz", "/usr/lib/debug/.dwz/x86/alt", "debug/.dwz/x86/alt"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			root, m := realDir(t), newMemory()
+			opts := Options{DebugRoots: []string{filepath.Join(root, "debug")}}
+			lib, alt := dwzPair(strings.ReplaceAll(tt.link, "ROOT", root))
+			app, place := filepath.Join(root, "app/lib.so"), filepath.Join(root, tt.place)
+			write(t, app, lib)
+
+			// First there is none, then one of another build ID, then the right one.
+			for _, wrong := range [][]byte{nil, debugFile("another-id-of-20-byt", nil)} {
+				if wrong != nil {
+					write(t, place, wrong)
+				}
+				settle()
+				sum := m.index(t, opts, app)
+				if sum.Skipped[SkipIncomplete] != 1 || len(sum.Problems) != 1 ||
+					!strings.Contains(sum.Problems[0].Error(), "dwz") {
+					t.Fatalf("skipped %v, problems %v", sum.Skipped, sum.Problems)
+				}
+				m.wantFrames(t, id, text, programWant) // what can be read is
+				if got := m.frames(t, id, store.DWARF, text+0x108); strings.Contains(got, "shared") {
+					t.Errorf("named %s without the file that has the name", got)
+				}
+				m.again(t, opts, app)
+			}
+			write(t, place, alt)
+			settle()
+			if sum := m.index(t, opts, app); len(sum.Problems) != 0 {
+				t.Errorf("problems %v", sum.Problems)
+			}
+			m.wantFrames(t, id, text, programWant)
+			if got := m.frames(t, id, store.DWARF, text+0x108); got != inlined {
+				t.Errorf("inlined call: %q", got)
+			}
+			m.again(t, opts, app)
+
+			// Had it been there from the start, the first table were the same.
+			fresh := newMemory()
+			fresh.index(t, opts, app)
+			if a, b := m.object(t, id).Sources[0], fresh.object(t, id).Sources[0]; a.Digest != b.Digest {
+				t.Errorf("another table wins where an incomplete one was before")
+			}
+		})
+	}
+}
+
+// TestSupplementaryOfDebugFile has the debug file of a stripped program miss its dwz
+// file: the program's row knows.
+func TestSupplementaryOfDebugFile(t *testing.T) {
+	root, m, id := realDir(t), newMemory(), buildid.New([]byte(debugID))
+	opts := Options{DebugRoots: []string{filepath.Join(root, "debug")}}
+	app, debug := filepath.Join(root, "lib.so"), buildid.DebugPaths(id, opts.DebugRoots)[0]
+	lib, alt := dwzPair("../../.dwz/alt")
+	write(t, debug, lib)
+	write(t, app, elfbuild.Lib([]byte(debugID), 0x1000).Stripped().Bytes())
+	settle()
+	if sum := m.index(t, opts, app); sum.Skipped[SkipIncomplete] != 1 {
+		t.Errorf("skipped %v, problems %v", sum.Skipped, sum.Problems)
+	}
+	m.again(t, opts, app)
+	write(t, filepath.Join(root, "debug/.dwz/alt"), alt)
+	settle()
+	m.index(t, opts, app)
+	if got := m.frames(t, id, store.DWARF, text+0x108); !strings.HasPrefix(got, "shared ") {
+		t.Errorf("got %q", got)
+	}
+	m.again(t, opts, app)
+}
+
+// splitPair is a library with a skeleton unit, and the .dwo sections that belong to it.
+func splitPair(compDir string, unit uint64) (lib []byte, dwo map[string][]byte) {
+	exe, split := &dwarfbuild.Builder{}, &dwarfbuild.Builder{}
+	exe.Section(".debug_addr").U32(0).U16(5).U8(8, 0).U64(text)
+	line := exe.Line(dwarfbuild.LineTable{Version: 5, Dirs: []string{"/src"},
+		Files:   []dwarfbuild.LineFile{{Name: "a.c"}},
+		Program: func(p *dwarfbuild.Prog) { p.Set(text).File(0).Row(0, 6).End(0x40) }})
+	exe.Units = []*dwarfbuild.Unit{{Version: 5, Kind: 4, ID: unit, Root: dwarfbuild.D(tagSkeleton,
+		attr(atDWOName, dwarfbuild.FormString, "obj/a.dwo"),
+		attr(atCompDir, dwarfbuild.FormString, compDir),
+		attr(atStmtList, dwarfbuild.FormSecOffset, line),
+		attr(atAddrBase, dwarfbuild.FormSecOffset, uint64(8)))}}
+	split.Units = []*dwarfbuild.Unit{{Version: 5, Kind: 5, ID: unit, Root: dwarfbuild.D(tagUnit,
+		attr(atLanguage, dwarfbuild.FormUdata, langC11)).Add(
+		dwarfbuild.D(tagFunction, named("in_dwo"), attr(atLowPC, dwarfbuild.FormAddrx, 0),
+			attr(atHighPC, dwarfbuild.FormData4, 0x40)))}}
+	lib = withSections(elfbuild.Lib([]byte(debugID), 0x1000,
+		elfbuild.Func{Name: "outer_symbol", Size: 0x40}), exe.Sections()).Bytes()
+	dwo = make(map[string][]byte)
+	for name, b := range split.Sections() {
+		dwo[name+".dwo"] = b
+	}
+	return lib, dwo
+}
+
+// packed makes a .dwp of one .dwo: an index in front of the same sections.
+func packed(dwo map[string][]byte, unit uint64) map[string][]byte {
+	dwp := maps.Clone(dwo)
+	cols := []struct {
+		kind uint32
+		name string
+	}{{1, ".debug_info.dwo"}, {3, ".debug_abbrev.dwo"}}
+	var b dwarfbuild.Buf
+	b.U16(5).U16(0).U32(uint32(len(cols))).U32(1).U32(2)
+	b.U64(unit).U64(0).U32(1).U32(0)
+	for _, c := range cols {
+		b.U32(c.kind)
+	}
+	b.U32(0).U32(0)
+	for _, c := range cols {
+		b.U32(uint32(len(dwo[c.name])))
+	}
+	dwp[".debug_cu_index"] = b.B
+	return dwp
+}
+
+func TestSplitUnits(t *testing.T) {
+	const unit = 42
+	id := buildid.New([]byte(debugID))
+	for _, place := range []string{"build/obj/a.dwo", "app/obj/a.dwo", "app/a.dwo", "app/lib.so.dwp"} {
+		t.Run(place, func(t *testing.T) {
+			root, m := realDir(t), newMemory()
+			lib, dwo := splitPair(filepath.Join(root, "build"), unit)
+			app, at := filepath.Join(root, "app/lib.so"), filepath.Join(root, place)
+			write(t, app, lib)
+			settle()
+			sum := m.index(t, Options{}, app)
+			if sum.Skipped[SkipIncomplete] != 1 || len(sum.Problems) != 1 ||
+				!strings.Contains(sum.Problems[0].Error(), "a.dwo was not found") {
+				t.Errorf("skipped %v, problems %v", sum.Skipped, sum.Problems)
+			}
+			if got := m.frames(t, id, store.DWARF, text); got != "? /src/a.c:7" {
+				t.Errorf("without its .dwo: %q", got)
+			}
+			m.again(t, Options{}, app)
+			if strings.HasSuffix(place, ".dwp") {
+				dwo = packed(dwo, unit)
+			}
+			write(t, at, debugFile("", dwo))
+			settle()
+			if sum := m.index(t, Options{}, app); len(sum.Problems) != 0 {
+				t.Errorf("problems %v", sum.Problems)
+			}
+			if got := m.frames(t, id, store.DWARF, text); got != "in_dwo /src/a.c:7" {
+				t.Errorf("got %q", got)
+			}
+			m.again(t, Options{}, app)
+		})
+	}
+}
+
+// TestSplitUnitOfAnother has a file of another unit in the place of a .dwo, and then
+// what is no file at all.
+func TestSplitUnitOfAnother(t *testing.T) {
+	root, m := realDir(t), newMemory()
+	lib, _ := splitPair(root, 42)
+	_, other := splitPair(root, 43)
+	write(t, filepath.Join(root, "lib.so"), lib)
+	write(t, filepath.Join(root, "obj/a.dwo"), debugFile("", other))
+	sum := m.index(t, Options{}, filepath.Join(root, "lib.so"))
+	if len(sum.Problems) != 1 || !strings.Contains(sum.Problems[0].Error(), "another split unit") {
+		t.Errorf("problems %v", sum.Problems)
+	}
+	if err := os.RemoveAll(filepath.Join(root, "obj")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "obj/a.dwo"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sum = newMemory().index(t, Options{}, filepath.Join(root, "lib.so"))
+	if len(sum.Problems) != 1 || !strings.Contains(sum.Problems[0].Error(), "was not found") {
+		t.Errorf("a directory in its place: problems %v", sum.Problems)
+	}
+}
+
+// TestPlacesAreBounded asks for far more files than a row has room for.
+func TestPlacesAreBounded(t *testing.T) {
+	ti := newTied(&index{}, "/no/such/file")
+	for i := range 5000 {
+		if _, err := ti.dwo(fmt.Sprintf("%d.dwo", i), "/comp", 0); err == nil {
+			t.Fatal("found")
+		}
+	}
+	if ti.missing != 5000 || len(ti.looked) > maxPlaces+3 {
+		t.Errorf("%d missing, %d places", ti.missing, len(ti.looked))
+	}
+	if got := places(ti.places()); len(got) != maxRowLooked || !slices.IsSorted(got) {
+		t.Errorf("%d places in a row", len(got))
+	}
+}
