@@ -105,3 +105,72 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	}
 }
+
+// debugLikeC hands a Builder n functions as optimized C++ has them: a dozen inlined
+// calls, nested, of a few thousand small functions, and thirty lines each.
+func debugLikeC(b *Builder, n int) {
+	rng := rand.New(rand.NewPCG(1, 4))
+	var files []FileRef
+	for i := range 300 {
+		files = append(files, b.File(fmt.Appendf(nil, "/usr/src/library/dir%d/file%d.h", i%20, i)))
+	}
+	var subs []SubRef
+	for i := range 3000 {
+		name := fmt.Appendf(nil, "_ZNSt6detail%d6vectorI%dE7inlinedEv", i%50, i)
+		subs = append(subs, b.Sub(Subprogram{Linkage: name, File: files[i%300], Line: uint32(i * 7 % 900)}))
+	}
+	var f DebugFunc
+	for i, c := range likeC(n) {
+		end := c.Start + addr.Addr(c.Size)
+		file := files[i/50%300]
+		f = DebugFunc{
+			Sub:     b.Sub(Subprogram{Linkage: []byte(c.Name), File: file, Line: uint32(i % 50 * 40)}),
+			Ranges:  []addr.Range{{Start: c.Start, End: end}},
+			Inlines: f.Inlines[:0], Lines: f.Lines[:0],
+		}
+		outer, parent := f.Ranges[0], NoParent
+		for k := range int32(12) {
+			if k%4 == 0 || outer.End-outer.Start < 8 {
+				outer, parent = f.Ranges[0], NoParent
+			}
+			start := outer.Start + addr.Addr(rng.Uint64N(uint64(outer.End-outer.Start)))
+			outer = addr.Range{Start: start, End: start + (outer.End-start+1)/2}
+			f.Inlines = append(f.Inlines, Inline{
+				Sub: subs[(i/9*13+int(k)*31)%3000], Parent: parent, CallFile: file,
+				CallLine: uint32(i%50*40) + uint32(k), Ranges: []addr.Range{outer},
+			})
+			parent = k
+		}
+		for a := c.Start; a < end; a += addr.Addr(1 + rng.IntN(16)) {
+			f.Lines = append(f.Lines, Line{a, file, uint32(i%50*40 + rng.IntN(30)), 0})
+		}
+		b.AddFunction(&f)
+	}
+}
+
+// BenchmarkEncodeDebug is the making of a table with debug information, painting
+// included. Its bytes are those of the table before compression.
+func BenchmarkEncodeDebug(b *testing.B) {
+	b.ReportAllocs()
+	bl := NewBuilder(Options{})
+	for b.Loop() {
+		debugLikeC(bl, 10_000)
+		e, err := bl.Encode()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(e.RawSize)
+		b.ReportMetric(float64(e.Size)/float64(e.Segments), "bytes/segment")
+	}
+}
+
+// BenchmarkJoinFrames is BenchmarkJoin with lines and inlined calls.
+func BenchmarkJoinFrames(b *testing.B) {
+	bl := NewBuilder(Options{})
+	debugLikeC(bl, 30_000)
+	e, err := bl.Encode()
+	if err != nil {
+		b.Fatal(err)
+	}
+	benchFrames(b, e)
+}

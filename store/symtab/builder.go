@@ -28,14 +28,16 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Builder collects the symbols of one object and encodes them. It may be used
-// again after Reset. It is for one goroutine.
+// Builder collects the symbols of one object, or its functions with their inlined
+// calls and lines, and encodes them. It may be used again after Reset. It is for one
+// goroutine; Encode compresses on all cores.
 type Builder struct {
 	opts  Options
 	cands []candidate
 	stack []int32 // of flatten: indices into cands, the innermost last
 	enc   encoder
 	info  *debugInfo // nil for a table of names
+	lost  Losses     // of the table encoded last
 }
 
 // candidate is a symbol that may become a function.
@@ -60,7 +62,7 @@ func (b *Builder) Reset() {
 	clear(b.cands)
 	b.cands = b.cands[:0]
 	clear(b.enc.ids)
-	b.info = nil
+	b.info, b.lost = nil, Losses{}
 }
 
 // Len returns the number of symbols, and of ranges of functions, added since the last
@@ -137,7 +139,8 @@ func isSyS(name string) bool {
 	return strings.HasPrefix(name, "SyS") || strings.HasPrefix(name, "compat_SyS")
 }
 
-// Encode makes the table. It returns one without functions if nothing was added.
+// Encode makes the table. It returns one without functions if nothing was added. A
+// Builder that had debug information is empty afterwards.
 // The same symbols give the same bytes, whatever the order of Add among symbols of
 // different addresses.
 func (b *Builder) Encode() (*Encoded, error) {

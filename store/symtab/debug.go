@@ -67,7 +67,7 @@ type Line struct {
 	Line, Column uint32
 }
 
-// Losses counts what Builder left out, since the last Reset.
+// Losses counts what Builder left out of a table.
 type Losses struct {
 	Outside  uint64 // inlined calls, or parts, outside the call or function that they are in
 	Disorder uint64 // inlined calls not in pre-order, or nested deeper than MaxDepth
@@ -133,10 +133,11 @@ func (b *Builder) debug() *debugInfo {
 	return b.info
 }
 
-// Losses returns what was left out since the last Reset.
+// Losses returns what was left out of the table that is being built or, after Encode,
+// of the one that was.
 func (b *Builder) Losses() Losses {
 	if b.info == nil {
-		return Losses{}
+		return b.lost
 	}
 	return b.info.losses
 }

@@ -119,6 +119,9 @@ func TestAddFunction(t *testing.T) {
 			if got := shortText(t, open(t, e)); got != tt.want {
 				t.Errorf("\ngot  %s\nwant %s", got, tt.want)
 			}
+			if got := b.Losses(); got != tt.lost {
+				t.Errorf("after Encode: lost %+v, want %+v", got, tt.lost)
+			}
 			if b.Len() != 0 {
 				t.Errorf("%d functions are left in the builder", b.Len())
 			}

@@ -195,43 +195,40 @@ func (d *debugCursor) load(start, size uint64, addrs []addr.Addr) error {
 // of them off. It returns nil if there are not as many.
 func (d *debugCursor) take(i, k, n, total int) []uint64 {
 	dst := d.scratch[k]
-	if cap(dst) < n {
-		dst = make([]uint64, n+n/2)
+	if len(dst) < n+8 {
+		dst = make([]uint64, n+n/2+8)
 		d.scratch[k] = dst
 	}
-	dst = dst[:n]
 	if d.none[i] {
-		clear(dst)
-		return dst
+		clear(dst[:n])
+		return dst[:n]
 	}
 	b := d.cols[i]
 	at := 0
-	for j := 0; j < len(dst); {
-		if len(dst)-j >= 8 && len(b)-at >= 8 {
+	for j := 0; j < n; {
+		if len(b)-at >= 8 {
+			// Most numbers take one byte: eight bytes are taken for eight numbers, and
+			// what comes from the first longer one on is written again.
 			w := binary.LittleEndian.Uint64(b[at:])
-			if w&0x8080808080808080 == 0 {
-				o := dst[j : j+8 : j+8]
-				o[0], o[1], o[2], o[3] = w&0x7f, w>>8&0x7f, w>>16&0x7f, w>>24&0x7f
-				o[4], o[5], o[6], o[7] = w>>32&0x7f, w>>40&0x7f, w>>48&0x7f, w>>56
-				at += 8
-				j += 8
+			o := dst[j : j+8 : j+8]
+			o[0], o[1], o[2], o[3] = w&0x7f, w>>8&0x7f, w>>16&0x7f, w>>24&0x7f
+			o[4], o[5], o[6], o[7] = w>>32&0x7f, w>>40&0x7f, w>>48&0x7f, w>>56
+			short := min(bits.TrailingZeros64(w&0x8080808080808080)>>3, n-j)
+			at += short
+			j += short
+			if short == 8 || j == n {
 				continue
 			}
 		}
-		for stop := min(j+8, len(dst)); j < stop; j++ {
-			if at < len(b) && b[at] < 0x80 {
-				dst[j] = uint64(b[at])
-				at++
-				continue
-			}
-			v, size := binary.Uvarint(b[at:])
-			if size <= 0 {
-				return nil
-			}
-			dst[j] = v
-			at += size
+		v, size := binary.Uvarint(b[at:])
+		if size <= 0 {
+			return nil
 		}
+		dst[j] = v
+		at += size
+		j++
 	}
+	dst = dst[:n]
 	b = b[at:]
 	if !skipNumbers(&b, uint64(total-n)) {
 		return nil

@@ -14,17 +14,14 @@ type piece struct {
 	c          *candidate
 }
 
-// numbered keeps a number for each of a Builder's references. Zero means none yet.
-type numbered []uint32
-
 // debugEncoder turns bodies into the debug blocks of chunks.
 type debugEncoder struct {
 	info *debugInfo
 	cols columns
 
 	extra, files textWriter // names of functions that are only inlined; files
-	nameNo       numbered   // by subInfo.name: 1 + NameID
-	fileNo       numbered   // by FileRef-1: 1 + FileID
+	nameNo       []uint32   // by subInfo.name: 1 + NameID
+	fileNo       []uint32   // by FileRef-1: 1 + FileID
 	subs         []subInfo  // by SubRef-1, with the table's numbers
 	subKnown     []bool
 
@@ -49,7 +46,7 @@ func (b *Builder) encodeDebug() (*Encoded, error) {
 	d := b.info
 	sortCandidates(b.cands)
 	sortCandidates(d.bare)
-	d.rows, d.starts = nil, nil // places in cands have changed
+	d.rows, d.starts = nil, nil
 	var named, bare []piece
 	collect := func(list *[]piece) func(start, end uint64, c *candidate) {
 		return func(start, end uint64, c *candidate) { *list = append(*list, piece{start, end, c}) }
@@ -72,8 +69,9 @@ func (b *Builder) encodeDebug() (*Encoded, error) {
 		e.piece(pieces[i].start, pieces[i].end, pieces[i].c)
 	}
 	out, err := e.finish()
-	b.info = nil // candidates have been sorted: nothing can be added any more
-	b.cands = b.cands[:0]
+	// Nothing can be added to what has been sorted, and no memory of a table as large as
+	// these are shall stay with a Builder.
+	b.lost, b.info, b.cands, e.ids = d.losses, nil, nil, nil
 	return out, err
 }
 
@@ -115,7 +113,7 @@ func newDebugEncoder(d *debugInfo, opts Options) *debugEncoder {
 	return &debugEncoder{
 		info: d, extra: textWriter{size: opts.StringSize, sum: sha256.New()},
 		files:  textWriter{size: opts.StringSize, sum: sha256.New()},
-		nameNo: make(numbered, len(d.names)), fileNo: make(numbered, len(d.paths)),
+		nameNo: make([]uint32, len(d.names)), fileNo: make([]uint32, len(d.paths)),
 		subs: make([]subInfo, len(d.subs)), subKnown: make([]bool, len(d.subs)),
 		chunkFile: make([]uint32, len(d.paths)), chunkSub: make([]uint32, len(d.subs)),
 	}

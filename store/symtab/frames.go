@@ -1,10 +1,6 @@
 package symtab
 
-import (
-	"cmp"
-
-	"symbolize/ingest/addr"
-)
+import "symbolize/ingest/addr"
 
 // Frame is one activation at an address: an inlined call, or the physical function.
 type Frame struct {
@@ -26,25 +22,9 @@ type Frame struct {
 // order. A chunk that cannot be read leaves out its addresses; the others are still
 // answered and the first error is returned.
 func (t *Table) JoinFrames(addrs []addr.Addr, visit func(i int, hit Hit, frames []Frame)) error {
-	var first error
-	chunk, base := 0, 0
-	for base < len(addrs) {
-		rest := addrs[base:]
-		chunk = t.seek(chunk, uint64(rest[0]))
-		if chunk == len(t.h.chunks) {
-			break
-		}
-		e := &t.h.chunks[chunk]
-		n := countBelow(rest, e.start)
-		if n == 0 {
-			n = countBelow(rest, e.start+e.span)
-			if err := t.framesInChunk(chunk, rest[:n], base, visit); err != nil {
-				first = cmp.Or(first, err)
-			}
-		}
-		base += n
-	}
-	return first
+	return t.each(addrs, func(chunk, lo, hi int) error {
+		return t.framesInChunk(chunk, addrs[lo:hi], lo, visit)
+	})
 }
 
 // framesInChunk answers the addresses that fall into one chunk, the first of which

@@ -188,8 +188,7 @@ func TestRealFiles(t *testing.T) {
 		e, losses := realTable(t, path, Options{})
 		t.Logf("%d functions, %d calls, %d segments, %d of %d KiB lined; %d KiB, %d KiB raw, %d chunks; %+v",
 			e.Funcs, e.Scopes, e.Segments, e.Lined>>10, e.Named>>10, e.Size>>10, e.RawSize>>10, len(e.Chunks), losses)
-		tab := open(t, e)
-		_ = tab
+		open(t, e)
 		sizes(t, e)
 	}
 }

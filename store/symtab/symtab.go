@@ -98,8 +98,8 @@ type BlockKind uint8
 
 // The kinds of blocks. Their numbers are part of the store's key format.
 const (
-	Chunk   BlockKind = iota // ranges
-	Strings                  // names
+	Chunk   BlockKind = iota // ranges, and what they show
+	Strings                  // names and paths
 )
 
 // String returns "chunk" or "string block".

@@ -22,6 +22,7 @@ type Table struct {
 	chunk    []byte // unpacked
 	chunkAt  int    // which one; -1: none
 	chunkOwn []byte // memory to unpack into
+	ahead    readAhead
 	cur      chunkCursor
 	debug    debugCursor // beside cur, in tables that have it
 	frames   []Frame
@@ -82,16 +83,23 @@ func (t *Table) NumBlocks(kind BlockKind) int {
 	return t.h.texts()
 }
 
+// stored gives a block as it is kept. The bytes change with the next call if inline
+// is false.
+func (t *Table) stored(kind BlockKind, i int, e blockEntry) (b []byte, inline bool, err error) {
+	if t.h.inline != nil {
+		return t.h.inline[e.at : e.at+uint64(e.stored)], true, nil
+	}
+	if b, err = t.blocks.Block(kind, i); err != nil {
+		return nil, false, fmt.Errorf("%s %d: %w", kind, i, err)
+	}
+	return b, false, nil
+}
+
 // load gives the raw bytes of a block, in *own's memory or aliasing the header.
 func (t *Table) load(kind BlockKind, i int, e blockEntry, own *[]byte) ([]byte, error) {
-	var stored []byte
-	if t.h.inline != nil {
-		stored = t.h.inline[e.at : e.at+uint64(e.stored)]
-	} else {
-		var err error
-		if stored, err = t.blocks.Block(kind, i); err != nil {
-			return nil, fmt.Errorf("%s %d: %w", kind, i, err)
-		}
+	stored, inline, err := t.stored(kind, i, e)
+	if err != nil {
+		return nil, err
 	}
 	raw, err := e.unpack(*own, stored)
 	if err != nil {
@@ -100,25 +108,92 @@ func (t *Table) load(kind BlockKind, i int, e blockEntry, own *[]byte) ([]byte, 
 	switch {
 	case e.zstd:
 		*own = raw
-	case t.h.inline == nil: // the bytes are the Blocks' own and change with its next call
+	case !inline:
 		*own = append((*own)[:0], raw...)
 		raw = *own
 	}
 	return raw, nil
 }
 
+// readAhead unpacks the chunk that comes next while another is being read. Only the
+// unpacking is done at the same time: Blocks is asked by whoever reads the table.
+type readAhead struct {
+	chunk  int    // which one, plus one; 0: none
+	stored []byte // a copy
+	own    []byte // memory to unpack into
+	raw    []byte
+	err    error
+	done   chan struct{}
+}
+
+// start begins with chunk i.
+func (a *readAhead) start(t *Table, i int) {
+	a.drop()
+	e := t.h.chunks[i].block
+	b, inline, err := t.stored(Chunk, i, e)
+	if err != nil || !e.zstd {
+		return // openChunk does it again, and says what is wrong
+	}
+	if !inline {
+		a.stored = append(a.stored[:0], b...)
+		b = a.stored
+	}
+	if a.done == nil {
+		a.done = make(chan struct{}, 1)
+	}
+	a.chunk = i + 1
+	go func() {
+		if a.raw, a.err = e.unpack(a.own, b); a.err == nil {
+			a.own = a.raw
+		}
+		a.done <- struct{}{}
+	}()
+}
+
+// take gives the chunk's bytes, if it was begun, and takes other memory in exchange.
+func (a *readAhead) take(i int, own *[]byte) (raw []byte, ok bool, err error) {
+	if a.chunk != i+1 {
+		return nil, false, nil
+	}
+	a.drop()
+	if a.err != nil {
+		return nil, true, fmt.Errorf("%s %d: %w", Chunk, i, a.err)
+	}
+	a.own, *own = *own, a.own
+	return a.raw, true, nil
+}
+
+// drop waits for what was begun.
+func (a *readAhead) drop() {
+	if a.chunk != 0 {
+		<-a.done
+		a.chunk = 0
+	}
+}
+
+// prepare has chunk i unpacked in t.chunk.
+func (t *Table) prepare(i int) error {
+	if t.chunkAt == i {
+		return nil
+	}
+	t.chunkAt = -1
+	raw, ok, err := t.ahead.take(i, &t.chunkOwn)
+	if !ok {
+		raw, err = t.load(Chunk, i, t.h.chunks[i].block, &t.chunkOwn)
+	}
+	if err != nil {
+		return err
+	}
+	t.chunk, t.chunkAt = raw, i
+	return nil
+}
+
 // openChunk puts t.cur at the start of chunk i, and debug, if it is not nil.
 func (t *Table) openChunk(i int, debug *debugCursor) error {
-	e := t.h.chunks[i]
-	if t.chunkAt != i {
-		t.chunkAt = -1
-		raw, err := t.load(Chunk, i, e.block, &t.chunkOwn)
-		if err != nil {
-			return err
-		}
-		t.chunk, t.chunkAt = raw, i
+	if err := t.prepare(i); err != nil {
+		return err
 	}
-	return t.cur.open(e, t.chunk, debug)
+	return t.cur.open(t.h.chunks[i], t.chunk, debug)
 }
 
 // debugCursor returns the cursor over debug information, nil if there is none.
@@ -139,25 +214,48 @@ func (t *Table) Join(addrs []addr.Addr, hits []Hit) error {
 		return fmt.Errorf("symtab: %d addresses, %d hits", len(addrs), len(hits))
 	}
 	clear(hits)
+	return t.each(addrs, func(chunk, lo, hi int) error {
+		return t.joinChunk(chunk, addrs[lo:hi], hits[lo:hi])
+	})
+}
+
+// each calls do for each chunk that some of the sorted addrs fall into, and says which
+// these are, addrs[lo:hi]. The chunk after is being unpacked meanwhile. It goes on
+// after errors and returns the first.
+func (t *Table) each(addrs []addr.Addr, do func(chunk, lo, hi int) error) error {
 	var first error
-	chunk := 0
-	for len(addrs) > 0 {
-		a := uint64(addrs[0])
-		chunk = t.seek(chunk, a)
-		if chunk == len(t.h.chunks) {
-			break
-		}
-		e := &t.h.chunks[chunk]
-		n := countBelow(addrs, e.start)
-		if n == 0 {
-			n = countBelow(addrs, e.start+e.span)
-			if err := t.joinChunk(chunk, addrs[:n], hits[:n]); err != nil {
+	chunk, lo, hi := t.span(addrs, 0, 0)
+	for lo < hi {
+		next, nextLo, nextHi := t.span(addrs, chunk, hi)
+		if nextLo < nextHi {
+			err := t.prepare(chunk)
+			t.ahead.start(t, next)
+			if err != nil {
 				first = cmp.Or(first, err)
+				chunk, lo, hi = next, nextLo, nextHi
+				continue
 			}
 		}
-		addrs, hits = addrs[n:], hits[n:]
+		first = cmp.Or(first, do(chunk, lo, hi))
+		chunk, lo, hi = next, nextLo, nextHi
 	}
 	return first
+}
+
+// span finds the first chunk from i on that some of addrs[lo:] fall into.
+func (t *Table) span(addrs []addr.Addr, i, lo int) (chunk, from, to int) {
+	for lo < len(addrs) {
+		i = t.seek(i, uint64(addrs[lo]))
+		if i == len(t.h.chunks) {
+			break
+		}
+		e := &t.h.chunks[i]
+		lo += countBelow(addrs[lo:], e.start)
+		if n := countBelow(addrs[lo:], e.start+e.span); n > 0 {
+			return i, lo, lo + n
+		}
+	}
+	return i, lo, lo
 }
 
 // seek returns the first chunk from i on that ends after a.
