@@ -117,7 +117,8 @@ func debugLikeC(b *Builder, n int) {
 	var subs []SubRef
 	for i := range 3000 {
 		name := fmt.Appendf(nil, "_ZNSt6detail%d6vectorI%dE7inlinedEv", i%50, i)
-		subs = append(subs, b.Sub(Subprogram{Linkage: name, File: files[i%300], Line: uint32(i * 7 % 900)}))
+		s := Subprogram{Linkage: name, File: files[i%300], Line: uint32(i * 7 % 900)}
+		subs = append(subs, b.Sub(s))
 	}
 	var f DebugFunc
 	for i, c := range likeC(n) {

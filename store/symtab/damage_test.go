@@ -68,7 +68,8 @@ func damageSample(t testing.TB, inline int) *Encoded {
 func damageDebug(t testing.TB, inline int) *Encoded {
 	rng := rand.New(rand.NewPCG(6, 5))
 	funcs, _ := randomDebug(rng, 5)
-	return encodeDebug(t, Options{ChunkSize: 200, StringSize: 128, InlineSize: inline, Columns: true}, funcs)
+	opts := Options{ChunkSize: 200, StringSize: 128, InlineSize: inline, Columns: true}
+	return encodeDebug(t, opts, funcs)
 }
 
 func TestTruncated(t *testing.T) {

@@ -1,6 +1,7 @@
 package symtab
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -193,10 +194,10 @@ func (b *Builder) Sub(s Subprogram) SubRef {
 	return ref
 }
 
+var nul = []byte{0}
+
 func untilNUL(b []byte) []byte {
-	if i := slices.Index(b, 0); i >= 0 {
-		return b[:i]
-	}
+	b, _, _ = bytes.Cut(b, nul)
 	return b
 }
 

@@ -41,7 +41,8 @@ type testLine struct {
 // add hands the function to a builder as an indexer would.
 func (f *testFunc) add(b *Builder) {
 	sub := func(name, file string, line uint32) SubRef {
-		s := Subprogram{Linkage: []byte(name), Name: []byte("short"), File: b.File([]byte(file)), Line: line}
+		s := Subprogram{Linkage: []byte(name), Name: []byte("short"), File: b.File([]byte(file))}
+		s.Line = line
 		if len(name)%2 == 0 { // C has no linkage names
 			s.Linkage, s.Name = nil, s.Linkage
 		}
@@ -211,8 +212,10 @@ func randomDebug(rng *rand.Rand, n int) (funcs []testFunc, end addr.Addr) {
 			path = path[:1+rng.IntN(len(path))]
 			p := path[len(path)-1]
 			outer := whole
-			if p >= 0 && len(f.inlines[p].ranges) > 0 && f.inlines[p].ranges[0].End > f.inlines[p].ranges[0].Start {
-				outer = f.inlines[p].ranges[0]
+			if p >= 0 {
+				if r := f.inlines[p].ranges[0]; r.End > r.Start {
+					outer = r
+				}
 			}
 			name := fmt.Sprintf("fn%d", rng.IntN(2*n))
 			if rng.IntN(15) == 0 {
@@ -220,7 +223,8 @@ func randomDebug(rng *rand.Rand, n int) (funcs []testFunc, end addr.Addr) {
 			}
 			f.inlines = append(f.inlines, testInline{
 				name: name, file: "/inl.h", line: rng.Uint32N(9), parent: p, callFile: file(),
-				callLine: rng.Uint32N(1 << rng.IntN(32)), callCol: rng.Uint32N(80), ranges: randomRanges(rng, outer),
+				callLine: rng.Uint32N(1 << rng.IntN(32)), callCol: rng.Uint32N(80),
+				ranges: randomRanges(rng, outer),
 			})
 			path = append(path, k)
 		}
@@ -249,7 +253,8 @@ func TestFramesAgainstOracle(t *testing.T) {
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		funcs, end := randomDebug(rng, 1+rng.IntN(40))
-		opts := Options{ChunkSize: 1 << (4 + rng.IntN(10)), StringSize: 1 << (3 + rng.IntN(8)), Columns: seed%2 == 0}
+		opts := Options{ChunkSize: 1 << (4 + rng.IntN(10)), StringSize: 1 << (3 + rng.IntN(8))}
+		opts.Columns = seed%2 == 0
 		if rng.IntN(2) == 0 {
 			opts.InlineSize = -1
 		}

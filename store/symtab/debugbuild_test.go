@@ -96,11 +96,14 @@ func TestAddFunction(t *testing.T) {
 			"10  /a.c:8|20 f /a.c:7|30  /a.c:8|40 g /a.c:9", Losses{}},
 		{"functions overlap", []testFunc{
 			with(rows(one("f", 10, 60, 0), testLine{10, "/a.c", 1, 0}, testLine{45, "/a.c", 2, 0}),
-				inline("i", -1, 3, addr.Range{Start: 12, End: 14}), inline("j", 0, 4, addr.Range{Start: 12, End: 13}),
-				inline("k", -1, 5, addr.Range{Start: 25, End: 50}), inline("l", 2, 6, addr.Range{Start: 48, End: 50})),
+				inline("i", -1, 3, addr.Range{Start: 12, End: 14}),
+				inline("j", 0, 4, addr.Range{Start: 12, End: 13}),
+				inline("k", -1, 5, addr.Range{Start: 25, End: 50}),
+				inline("l", 2, 6, addr.Range{Start: 48, End: 50})),
 			one("g", 20, 40, 9)},
 			"10 f /a.c:1|12 j /a.c:1 i /a.c:4 f /a.c:3|13 i /a.c:1 f /a.c:3|14 f /a.c:1|20 g /a.c:9|" +
-				"40 k /a.c:1 f /a.c:5|45 k /a.c:2 f /a.c:5|48 l /a.c:2 k /a.c:6 f /a.c:5|50 f /a.c:2", Losses{}},
+				"40 k /a.c:1 f /a.c:5|45 k /a.c:2 f /a.c:5|48 l /a.c:2 k /a.c:6 f /a.c:5|50 f /a.c:2",
+			Losses{}},
 		{"no code", []testFunc{one("f", 10, 10, 7), one("g", 20, 15, 7)}, "", Losses{}},
 	}
 	for _, tt := range tests {
@@ -145,8 +148,8 @@ func shortText(t testing.TB, tab *Table) string {
 
 func TestDeclarations(t *testing.T) {
 	f := one("f", 10, 20, 7)
-	f.inlines = []testInline{{name: "i", file: "/i.h", line: 5, parent: -1, callFile: "/a.c", callLine: 8,
-		callCol: 3, ranges: rng1(12, 14)}}
+	f.inlines = []testInline{{name: "i", file: "/i.h", line: 5, parent: -1, callFile: "/a.c",
+		callLine: 8, callCol: 3, ranges: rng1(12, 14)}}
 	f.lines[0].col = 9
 	for _, columns := range []bool{false, true} {
 		tab := open(t, encodeDebug(t, Options{Columns: columns}, []testFunc{f}))
@@ -200,8 +203,11 @@ func TestOversized(t *testing.T) {
 			path = path[:1]
 		}
 		at := 1000 + addr.Addr(i)*20
-		f.inlines = append(f.inlines, testInline{name: fmt.Sprint("i", i%999), file: "/i.h", line: uint32(i % 999),
-			parent: path[len(path)-1], callFile: "/i.h", callLine: uint32(i), ranges: rng1(at, 1000+addr.Addr(i-i%47+47)*20)})
+		f.inlines = append(f.inlines, testInline{
+			name: fmt.Sprint("i", i%999), file: "/i.h", line: uint32(i % 999),
+			parent: path[len(path)-1], callFile: "/i.h", callLine: uint32(i),
+			ranges: rng1(at, 1000+addr.Addr(i-i%47+47)*20),
+		})
 		path = append(path, i)
 		f.lines = append(f.lines, testLine{at, "/i.h", uint32(i * 7 % 1000), 0})
 	}
@@ -237,7 +243,8 @@ func TestTooLarge(t *testing.T) {
 	b.AddFunction(&f)
 	deep := DebugFunc{Sub: b.Sub(Subprogram{Name: []byte("deep")}), Ranges: rng1(1<<20, 1<<20+10)}
 	for i := range MaxDepth + 5 {
-		deep.Inlines = append(deep.Inlines, Inline{Sub: deep.Sub, Parent: int32(i) - 1, Ranges: deep.Ranges})
+		in := Inline{Sub: deep.Sub, Parent: int32(i) - 1, Ranges: deep.Ranges}
+		deep.Inlines = append(deep.Inlines, in)
 	}
 	b.AddFunction(&deep)
 	if got := b.Losses(); got != (Losses{Large: 1, Disorder: 5}) {
@@ -248,7 +255,8 @@ func TestTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	tab := open(t, e)
-	if _, frames, err := tab.LookupFrames(7, nil); err != nil || showFrames(t, tab, frames) != "huge :0:0 (:0)" {
+	_, frames, err := tab.LookupFrames(7, nil)
+	if err != nil || showFrames(t, tab, frames) != "huge :0:0 (:0)" {
 		t.Errorf("huge: %v, %v", frames, err)
 	}
 	if _, frames, err := tab.LookupFrames(1<<20, nil); err != nil || len(frames) != MaxDepth+1 {
@@ -282,7 +290,9 @@ func TestDebugSameBytesWhateverTheOrder(t *testing.T) {
 		"call name": func(f *testFunc) { f.inlines[0].name = "other" },
 	}
 	f := one("zz", 1<<20, 1<<20+100, 4)
-	f.inlines = []testInline{{name: "i", file: "/i.h", line: 5, parent: -1, ranges: rng1(1<<20, 1<<20+50)}}
+	f.inlines = []testInline{{
+		name: "i", file: "/i.h", line: 5, parent: -1, ranges: rng1(1<<20, 1<<20+50),
+	}}
 	base := encodeDebug(t, opts, append(slices.Clone(funcs), f)).Digest
 	for what, do := range change {
 		g := f

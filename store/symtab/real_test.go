@@ -55,7 +55,9 @@ func (c *converter) unit(u *dwarf.Unit) {
 		}))
 	}
 	c.seqs = append(c.seqs[:0], u.Sequences...)
-	slices.SortStableFunc(c.seqs, func(a, b dwarf.Sequence) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortStableFunc(c.seqs, func(a, b dwarf.Sequence) int {
+		return cmp.Compare(a.Start, b.Start)
+	})
 	for i := range u.Functions {
 		f := &u.Functions[i]
 		c.calls = c.calls[:0]
@@ -141,7 +143,8 @@ func realTable(t testing.TB, path string, opts Options) (*Encoded, Losses) {
 	var text []addr.Range
 	for _, s := range elf.Sections {
 		raw = append(raw, dwarf.RawSection{
-			Name: s.Name, Offset: s.Offset, Size: s.FileSize, Compressed: s.Flags&stdelf.SHF_COMPRESSED != 0,
+			Name: s.Name, Offset: s.Offset, Size: s.FileSize,
+			Compressed: s.Flags&stdelf.SHF_COMPRESSED != 0,
 		})
 		if s.Flags&stdelf.SHF_EXECINSTR != 0 && s.Size > 0 {
 			text = append(text, addr.Range{Start: addr.Addr(s.Addr), End: addr.Addr(s.Addr + s.Size)})
@@ -156,6 +159,7 @@ func realTable(t testing.TB, path string, opts Options) (*Encoded, Losses) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
+	began := time.Now()
 	err = d.Walk(t.Context(), 2, func(u *dwarf.Unit) error {
 		c.unit(u)
 		return nil
@@ -163,15 +167,17 @@ func realTable(t testing.TB, path string, opts Options) (*Encoded, Losses) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	walked := time.Since(began)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	losses := b.Losses()
-	t.Logf("%s: walked; builder holds %d MiB", filepath.Base(path), (int64(after.HeapAlloc)-int64(before.HeapAlloc))>>20)
+	began = time.Now()
 	e, err := b.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e, losses
+	t.Logf("%s: walked in %v, encoded in %v; the builder held %d MiB", filepath.Base(path), walked,
+		time.Since(began), (int64(after.HeapAlloc)-int64(before.HeapAlloc))>>20)
+	return e, b.Losses()
 }
 
 // realFiles are the debug files that the environment names, as a list of paths.
@@ -186,8 +192,9 @@ func realFiles(t testing.TB) []string {
 func TestRealFiles(t *testing.T) {
 	for _, path := range realFiles(t) {
 		e, losses := realTable(t, path, Options{})
-		t.Logf("%d functions, %d calls, %d segments, %d of %d KiB lined; %d KiB, %d KiB raw, %d chunks; %+v",
-			e.Funcs, e.Scopes, e.Segments, e.Lined>>10, e.Named>>10, e.Size>>10, e.RawSize>>10, len(e.Chunks), losses)
+		t.Logf("%d functions, %d calls, %d segments, %d of %d KiB lined", e.Funcs, e.Scopes,
+			e.Segments, e.Lined>>10, e.Named>>10)
+		t.Logf("%d KiB, %d KiB raw, %d chunks; %+v", e.Size>>10, e.RawSize>>10, len(e.Chunks), losses)
 		open(t, e)
 		sizes(t, e)
 	}
@@ -211,8 +218,11 @@ func sizes(t testing.TB, e *Encoded) {
 		ranges = append(ranges, tab.cur.gaps...)
 		ranges = append(ranges, tab.cur.sizes...)
 	}
-	names := [numColumns]string{"files", "subNames", "subFiles", "subLines", "pieceSubs", "pieceCalls", "pieceSegs",
-		"ups", "callSubs", "callFiles", "callLines", "callColumns", "lengths", "segCalls", "segFiles", "segLines", "segColumns"}
+	names := [numColumns]string{
+		"files", "sub names", "sub files", "sub lines", "range subs", "range calls", "range segs",
+		"ups", "call subs", "call files", "call lines", "call columns",
+		"lengths", "seg calls", "seg files", "seg lines", "seg columns",
+	}
 	for k := range cols {
 		stored, _ := compress(append(cols[k], 0))
 		t.Logf("  %-12s %8d raw %8d packed", names[k], len(cols[k]), len(stored))

@@ -16,7 +16,8 @@ const (
 
 // digest adds one range to the digest.
 func (e *encoder) digest(start, end uint64, c *candidate) {
-	e.sumBuf = appendDigest(e.sumBuf, start, end, c.number-1, c.start, c.size, c.flags&(Unsized|Nameless), c.name)
+	e.sumBuf = appendDigest(e.sumBuf, start, end, c.number-1, c.start, c.size,
+		c.flags&(Unsized|Nameless), c.name)
 	if len(e.sumBuf) >= 4096 {
 		e.sum.Write(e.sumBuf)
 		e.sumBuf = e.sumBuf[:0]
