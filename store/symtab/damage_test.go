@@ -67,7 +67,7 @@ func damageSample(t testing.TB, inline int) *Encoded {
 // damageDebug is a table with debug information.
 func damageDebug(t testing.TB, inline int) *Encoded {
 	rng := rand.New(rand.NewPCG(6, 5))
-	funcs, _ := randomDebug(rng, 5)
+	funcs, _ := randomDebug(rng, 3)
 	opts := Options{ChunkSize: 200, StringSize: 128, InlineSize: inline, Columns: true}
 	return encodeDebug(t, opts, funcs)
 }
