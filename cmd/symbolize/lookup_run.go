@@ -79,12 +79,14 @@ func (l *looker) arguments(w io.Writer, args []string) error {
 	for _, a := range args {
 		l.add([]byte(a))
 	}
-	l.batch()
-	if l.list {
-		l.out = append(l.out, "]\n"...)
+	if err := l.batch(w); err != nil {
+		return err
 	}
-	_, err := w.Write(l.out)
-	return err
+	if l.list {
+		_, err := io.WriteString(w, "]\n")
+		return err
+	}
+	return nil
 }
 
 // stream answers the lines of r until its end. What has come is answered before
@@ -158,10 +160,7 @@ func (l *looker) lines(w io.Writer, text []byte) error {
 	for line := range bytes.Lines(text) {
 		l.add(bytes.TrimRight(line, "\r\n"))
 	}
-	l.out = l.out[:0]
-	l.batch()
-	_, err := w.Write(l.out)
-	return err
+	return l.batch(w)
 }
 
 func (l *looker) reset() { l.queries = l.queries[:0] }
@@ -197,12 +196,24 @@ func parseHex(digits []byte) (v uint64, ok bool) {
 }
 
 // batch answers the queries in their order.
-func (l *looker) batch() {
+func (l *looker) batch(w io.Writer) error {
 	l.join()
 	l.demangleAll()
 	for i := range l.queries {
 		l.print(i)
+		if len(l.out) >= outputBuffer {
+			if err := l.flush(w); err != nil {
+				return err
+			}
+		}
 	}
+	return l.flush(w)
+}
+
+func (l *looker) flush(w io.Writer) error {
+	_, err := w.Write(l.out)
+	l.out = l.out[:0]
+	return err
 }
 
 // join looks the addresses up, sorted.
