@@ -94,7 +94,8 @@ type debugInfo struct {
 	lost losses
 }
 
-// losses counts what of a file's debug information could not be read.
+// losses counts what of a file's debug information could not be read, and keeps the
+// first reason.
 type losses struct {
 	n     int
 	first error
@@ -115,6 +116,15 @@ func (l *losses) err() error {
 		return &incompleteError{l.first.Error()}
 	}
 	return &incompleteError{fmt.Sprintf("%v (and %d more)", l.first, l.n-1)}
+}
+
+// lostEntries is the error of a table in which a number of entries could not be read.
+func lostEntries(lost int, first error) error {
+	if first == nil {
+		return nil
+	}
+	l := losses{max(lost, 1), first}
+	return l.err()
 }
 
 // incompleteError says that debug information is not there whole. What is there was

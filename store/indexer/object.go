@@ -4,12 +4,14 @@ import (
 	stdelf "debug/elf"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/elf"
+	"symbolize/ingest/gopclntab"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -31,12 +33,21 @@ func isRuntime(f *elf.File) bool { return f.HasCode() && !f.IsDebugOnly() }
 // estimate is the memory that an object in work takes: names as they are read, and
 // for 24 bytes of a symbol a candidate of 48 and its place in the table of names.
 func estimate(data io.ReaderAt, f *elf.File) int64 {
-	size := int64(256<<10) + debugEstimate(data, f) + 4*max(f.SymbolBytes(elf.Symtab), f.SymbolBytes(elf.Dynsym))
+	size := int64(256<<10) + debugEstimate(data, f) +
+		4*max(f.SymbolBytes(elf.Symtab), f.SymbolBytes(elf.Dynsym))
+	size += goTableCost * gopclntab.Bytes(f)
+	if s := f.Section(".eh_frame"); s != nil && !f.HasSymbols(elf.Symtab) {
+		size += 3 * int64(min(s.Size, uint64(f.Size())))
+	}
 	if s := f.Section(".gnu_debugdata"); s != nil {
 		size += 20 * int64(min(s.Size, uint64(f.Size())))
 	}
 	return size
 }
+
+// goTableCost is how many bytes in work a byte of a Go table stands for: itself, and
+// what the builder keeps of it.
+const goTableCost = 3
 
 // contribution makes of one ELF file, which data holds, what it adds to the object
 // id. With an error it holds what could be read all the same. looked are the places
@@ -67,19 +78,26 @@ func (w *worker) contribution(path string, data io.ReaderAt, f *elf.File, id bui
 		}
 	}
 	s.dwarf(f, 0)
+	elfKind := runtime && m.Kind != ingest.Module
+	if elfKind && !s.has(store.DWARF) {
+		s.pclntab(f)
+	}
 	full := s.add(store.Symtab, func(b *symtab.Builder) error {
 		return addSymbols(b, f, elf.Symtab, 0)
 	})
 	if !full {
 		s.add(store.Dynsym, func(b *symtab.Builder) error { return addDynamic(b, f) })
 	}
-	if runtime && m.Kind != ingest.Module {
+	if elfKind {
 		s.add(store.PLT, func(b *symtab.Builder) error {
 			return f.PLT(func(sym elf.Symbol) bool {
 				addSymbol(b, &sym, 0)
 				return true
 			})
 		})
+	}
+	if elfKind && !full {
+		s.ehFrame(f)
 	}
 	return c, s.looked, s.err
 }
@@ -120,6 +138,11 @@ func (s *sources) fail(err error) {
 	if s.err == nil {
 		s.err = err
 	}
+}
+
+// has reports whether there is a table of that kind.
+func (s *sources) has(kind store.SourceKind) bool {
+	return slices.ContainsFunc(s.c.Sources, func(n store.NewSource) bool { return n.Info.Kind == kind })
 }
 
 // add makes one table and reports whether there was anything to put into it.
