@@ -36,6 +36,10 @@ type inputOptions struct {
 	trustPaths bool
 	jobs       int
 	maxMemory  byteSize
+
+	names     string             // of --names, in subcommands that have it
+	policy    resolve.NamePolicy // names parsed
+	noInlines bool
 }
 
 func (o *inputOptions) addFlags(cmd *cobra.Command) {
@@ -66,7 +70,26 @@ func (o *inputOptions) validate(args []string) error {
 		return withHint(usagef("no capture is named"),
 			"name the files that `perf record` or a profiler wrote")
 	}
-	return checkJobs(o.jobs)
+	if err := checkJobs(o.jobs); err != nil || o.names == "" {
+		return err
+	}
+	var err error
+	o.policy, err = parseNames(o.names)
+	return err
+}
+
+// addNamesFlag adds --names.
+func addNamesFlag(cmd *cobra.Command, names *string, usage string) {
+	cmd.Flags().StringVar(names, "names", "",
+		"where symbol and debug information name a function differently, show the name of: "+usage)
+	completeFixed(cmd, "names", resolve.NamePolicies)
+}
+
+func parseNames(names string) (resolve.NamePolicy, error) {
+	if err := checkWord("--names", names, resolve.NamePolicies); err != nil {
+		return 0, err
+	}
+	return resolve.ParseNamePolicy(names)
 }
 
 // session is where names come from in one run: the store's newest generation, if
@@ -278,7 +301,10 @@ func (s *session) resolve(ctx context.Context, p *ingest.Profile) error {
 	if err := s.addKallsyms(ctx, p); err != nil {
 		return err
 	}
-	if err := resolve.Resolve(ctx, p, s.view, resolve.Options{Workers: s.o.jobs}); err != nil {
+	err := resolve.Resolve(ctx, p, s.view, resolve.Options{
+		Workers: s.o.jobs, Names: s.o.policy, NoInlines: s.o.noInlines,
+	})
+	if err != nil {
 		return err
 	}
 	for _, w := range p.Stats.Warnings {

@@ -87,9 +87,7 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&o.section, "section", "", "addresses count from the start of section `NAME`")
 	fs.StringVar(&o.style, "style", styleLLVM, "`STYLE` of the output: llvm, gnu or json")
 	completeFixed(cmd, "style", lookupStyles)
-	fs.StringVar(&o.names, "names", "",
-		"which name a function shows: `symbols` or dwarf (default as the style's tool does)")
-	completeFixed(cmd, "names", resolve.NamePolicies)
+	addNamesFlag(cmd, &o.names, "`symbols` or dwarf (default as the style's tool does)")
 	fs.StringVar(&o.demangle, "demangle", "full",
 		"how much of C++ and Rust names is shown: simple, templates, `full` or none")
 	completeFixed(cmd, "demangle", demangleModes)
@@ -119,16 +117,13 @@ func (o *lookupOptions) validate() (err error) {
 	if err := cmp.Or(checkWord("--style", o.style, lookupStyles), checkJobs(o.jobs)); err != nil {
 		return err
 	}
-	if o.names != "" {
-		if err := checkWord("--names", o.names, resolve.NamePolicies); err != nil {
+	switch {
+	case o.names != "":
+		if o.policy, err = parseNames(o.names); err != nil {
 			return err
 		}
-		o.policy, err = resolve.ParseNamePolicy(o.names)
-	} else if o.style == styleGNU {
+	case o.style == styleGNU:
 		o.policy = resolve.DWARFNames
-	}
-	if err != nil {
-		return err
 	}
 	o.mode, err = parseDemangle(o.demangle, "full")
 	return err

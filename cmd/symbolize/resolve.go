@@ -23,7 +23,6 @@ type resolveOptions struct {
 	demangle    string
 	annotate    bool
 	addresses   bool
-	noInlines   bool
 
 	keep ingest.Keep // labels parsed
 	mode report.Mode // demangle parsed
@@ -79,11 +78,12 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	addLabelFlags(fs, &o.labels)
 	addDemangleFlag(cmd, &o.demangle, "simple; script: templates, as perf; json: full")
 	fs.BoolVar(&o.annotate, "annotate", false,
-		"folded: mark kernel and BPF frames with _[k], JITed ones with _[j]")
+		"folded: mark kernel and BPF frames with _[k], JITed ones with _[j], inlined ones with _[i]")
 	fs.BoolVar(&o.addresses, "addresses", false,
 		"folded: unresolved frames with their offsets, [libc.so.6+0x27220]")
 	fs.BoolVar(&o.noInlines, "no-inlines", false,
-		"leave out inlined calls; so far only pprof files bring any")
+		"leave out inlined calls; a line is then that of the call")
+	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
 }
 
 func (o *resolveOptions) validate(args []string) (err error) {

@@ -64,6 +64,7 @@ func (o *topOptions) addFlags(cmd *cobra.Command) {
 	o.inputOptions.addFlags(cmd)
 	addCountFlag(fs, &o.count)
 	addDemangleFlag(cmd, &o.demangle, "simple")
+	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
 }
 
 func (o *topOptions) validate(args []string) (err error) {
