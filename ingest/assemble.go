@@ -15,7 +15,7 @@ import (
 type shard struct {
 	places []intern.Pair           // by local location: number in objects, and offset
 	parts  [numRoles]*intern.Lists // lists of local locations; 0 is the empty one
-	rows   []row
+	rows   [][]row                 // in several lists
 	labels []labels
 	// objects gives the object of the profile for the shard's own number.
 	objects []ObjectID

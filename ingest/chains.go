@@ -16,7 +16,7 @@ import (
 type chainTable struct {
 	chains *intern.Table[chainValue]
 	seed   maphash.Seed
-	parts  intern.Lists // what chains came to, in local locations; 0 is the empty list
+	parts  *intern.Lists // what chains came to, in local locations; 0 is the empty list
 	// recent holds answers by (chain, context) for chains that are met in several
 	// contexts; a miss costs a look-up, no more.
 	recent []chainAnswer
@@ -25,6 +25,7 @@ type chainTable struct {
 
 	finder  *locator
 	scratch []uint32
+	words   []byte
 }
 
 // chainValue is what is known of a chain: its last answer.
@@ -45,7 +46,7 @@ type chainAnswer struct {
 const recentBits = 14
 
 func newChainTable(seed maphash.Seed, finder *locator) *chainTable {
-	t := &chainTable{chains: intern.New[chainValue](seed), seed: seed, finder: finder}
+	t := &chainTable{chains: intern.New[chainValue](seed), seed: seed, parts: new(intern.Lists), finder: finder}
 	t.parts.Add(nil)
 	return t
 }
@@ -62,21 +63,26 @@ func (v *chainValue) context(user, kernel addrspace.Version) (u, k addrspace.Ver
 	return u, k
 }
 
-// add interns a part of a chain, whose hash is known, and returns what it comes to
-// in these versions of the address spaces.
-func (t *chainTable) add(hash uint64, words []byte, user, kernel addrspace.Version) chainValue {
-	if len(words) == 0 {
+// add interns a squeezed part of a chain, whose hash is known, and returns what it
+// comes to in these versions of the address spaces. adopted says that the chain is
+// another worker's.
+func (t *chainTable) add(hash uint64, part []byte, user, kernel addrspace.Version, adopted bool,
+) chainValue {
+	if len(part) == 0 {
 		return chainValue{}
 	}
-	v, chain, fresh := t.chains.AddHashed(hash, words)
+	v, chain, fresh := t.chains.AddHashed(hash, part)
 	if fresh {
-		list := t.locate(words, user, kernel)
+		list := t.locate(part, user, kernel)
 		v.part, v.frames, v.flags = t.parts.Add(list), uint16(len(list)), t.finder.flags
+		if adopted {
+			v.flags |= partAdopted
+		}
 		v.user, v.kernel = v.context(user, kernel)
 		return *v
 	}
 	if u, k := v.context(user, kernel); u != v.user || k != v.kernel {
-		v.part = t.elsewhere(chain, v.part, words, u, k)
+		v.part = t.elsewhere(chain, v.part, part, u, k)
 		v.frames = uint16(len(t.parts.At(v.part)))
 		v.user, v.kernel = u, k
 	}
@@ -84,7 +90,7 @@ func (t *chainTable) add(hash uint64, words []byte, user, kernel addrspace.Versi
 }
 
 // elsewhere answers for a known chain in another context than the last.
-func (t *chainTable) elsewhere(chain intern.Ref, last uint32, words []byte,
+func (t *chainTable) elsewhere(chain intern.Ref, last uint32, part []byte,
 	user, kernel addrspace.Version,
 ) uint32 {
 	if t.recent == nil {
@@ -96,15 +102,15 @@ func (t *chainTable) elsewhere(chain intern.Ref, last uint32, words []byte,
 		return known.part
 	}
 	*known = chainAnswer{user, kernel, chain, last, true}
-	list := t.locate(words, user, kernel)
+	list := t.locate(part, user, kernel)
 	if slices.Equal(list, t.parts.At(last)) {
 		return last
 	}
 	all := t.meanings[chain]
-	for _, part := range all {
-		if slices.Equal(list, t.parts.At(part)) {
-			known.part = part
-			return part
+	for _, other := range all {
+		if slices.Equal(list, t.parts.At(other)) {
+			known.part = other
+			return other
 		}
 	}
 	if t.meanings == nil {
@@ -118,8 +124,9 @@ func (t *chainTable) elsewhere(chain intern.Ref, last uint32, words []byte,
 	return known.part
 }
 
-func (t *chainTable) locate(words []byte, user, kernel addrspace.Version) []uint32 {
-	t.finder.locate(words, user, kernel)
+func (t *chainTable) locate(part []byte, user, kernel addrspace.Version) []uint32 {
+	t.words = expand(t.words[:0], part)
+	t.finder.locate(t.words, user, kernel)
 	t.scratch = t.scratch[:0]
 	for i := range t.finder.spots {
 		t.scratch = append(t.scratch, t.finder.spots[i].place)

@@ -35,7 +35,7 @@ func (f *folder) joinChains() {
 		for i, w := range f.workers {
 			tables[i] = [numRoles]*chainTable{w.kernelChains, w.userChains}[role]
 		}
-		f.counts[role] = countChains(tables, role == kernelRole)
+		f.counts[role] = countChains(tables, role)
 		for _, t := range tables {
 			t.chains, t.recent, t.meanings = nil, nil, nil
 		}
@@ -46,22 +46,19 @@ func (f *folder) joinChains() {
 	runtime.GC() // milliseconds, as next to no pointers are there; frees about a third
 }
 
-// countChains compares the tables of the workers, a piece of a table at a time on
-// all cores. User parts are shared out by their hash, so that none is with two;
-// kernel parts go with the user part.
-func countChains(tables []*chainTable, shared bool) chainCount {
-	const perPiece = 1 << 14
+// countChains compares the tables of the workers, a part of a table at a time on all
+// cores.
+func countChains(tables []*chainTable, role int) chainCount {
 	var counts []*chainCount
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, t := range tables {
-		pieces := t.chains.Len()/perPiece + 1
-		for k := range pieces {
+		for k := range intern.NumParts {
 			c := new(chainCount)
 			counts = append(counts, c)
 			wg.Go(func() {
 				slots <- struct{}{}
-				c.count(tables, i, t.chains.Piece(k, pieces), shared)
+				c.count(tables, i, t.chains.Part(k), role)
 				<-slots
 			})
 		}
@@ -75,20 +72,27 @@ func countChains(tables []*chainTable, shared bool) chainCount {
 	return all
 }
 
-// count takes some chains of table i. shared says that other tables may have them.
+// count takes some chains of table i. User parts are shared out by their hash, and
+// with two workers only if one has adopted them; kernel parts go with the user
+// part.
 func (c *chainCount) count(tables []*chainTable, i int,
-	chains iter.Seq[intern.Entry[chainValue]], shared bool,
+	chains iter.Seq[intern.Entry[chainValue]], role int,
 ) {
 	t := tables[i]
 	for e := range chains {
 		m := meaning{owner: i, chain: e.Ref, where: i}
 		m.part = t.firstPart(e.Ref, e.Value)
 		m.first = m.part
-		for k, other := range tables[:i] {
-			if !shared {
-				break
+		others := tables[:i]
+		if role == userRole {
+			others = nil
+			if e.Value.flags&partAdopted != 0 {
+				others = tables
 			}
-			if v, ref, ok := other.chains.Find(e.Key); ok {
+		}
+		for k, other := range others {
+			v, ref, ok := other.chains.Find(e.Key)
+			if ok && (role == kernelRole || v.flags&partAdopted == 0) {
 				m.owner, m.chain, m.first = k, ref, other.firstPart(ref, v)
 				break
 			}

@@ -8,7 +8,8 @@ import (
 	"symbolize/ingest/addrspace"
 )
 
-// message is a sample on its way to the worker that has its chain.
+// message is a sample on its way to the worker that has its chain, whose parts are
+// squeezed.
 type message struct {
 	hash         uint64 // of the user part, or of the kernel part if that is all there is
 	weight       uint64
@@ -47,8 +48,8 @@ func (m *message) decode(b []byte) (kpart, part, rest []byte) {
 
 const (
 	batchSize  = 32 << 10 // bytes; a batch is sent when the next message might not fit
-	batchSlack = 1<<17 + messageSize
-	inboxSize  = 64 // batches: a worker that the machine lets wait must not hold up the others
+	batchSlack = 4 << 10  // of a batch's memory: most messages fit, append makes room for the rest
+	inboxSize  = 64       // batches: a worker that the machine lets wait must not hold up the others
 )
 
 // exchange carries batches of messages between the workers.
@@ -146,4 +147,35 @@ func (x *exchange) finish(o *outbox, take func([]byte)) {
 			return
 		}
 	}
+}
+
+const (
+	hotBits = 12
+	// hotEnough is how often a worker meets a chain of another's before it takes it
+	// itself: half the samples of an idle machine have the same few chains, and
+	// would all go to one worker.
+	hotEnough = 16
+	hotMost   = 64
+)
+
+// hotChains counts chains that are met often, and forgets those that no longer
+// are.
+type hotChains [1 << hotBits]struct {
+	hash  uint64
+	count uint32
+}
+
+// often counts the chain of this hash and reports whether it is met often.
+func (h *hotChains) often(hash uint64) bool {
+	s := &h[hash>>32&(1<<hotBits-1)]
+	switch {
+	case s.hash == hash:
+		s.count = min(s.count+1, hotMost)
+		return s.count >= hotEnough
+	case s.count > 0:
+		s.count--
+	default:
+		s.hash, s.count = hash, 1
+	}
+	return false
 }

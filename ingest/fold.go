@@ -34,11 +34,13 @@ func (f *folder) profile() (*Profile, []ObjectID) {
 	events := f.eventsUsed()
 	for _, w := range f.workers {
 		f.shards = append(f.shards, &shard{
-			places: w.places, rows: w.rows.list(), labels: f.labels.list, objects: number,
-			parts:  [numRoles]*intern.Lists{&w.kernelChains.parts, &w.userChains.parts},
+			places: w.places, rows: w.rows.lists(), labels: f.labels.list, objects: number,
+			parts:  [numRoles]*intern.Lists{w.kernelChains.parts, w.userChains.parts},
 			comms:  func(code uint32) StringID { return comms[code] },
 			events: events,
 		})
+		// What is not in the shard, which is emptied step by step, is let go.
+		w.kernelChains, w.userChains, w.rows, w.places = nil, nil, nil, nil
 	}
 	assemble(f.p, f.shards)
 	f.stats()

@@ -10,7 +10,7 @@ import (
 // milliseconds however large they are, and what a higher value saves in time is
 // lost in fresh pages: at 100 % the second pass was no faster and took a third
 // more memory.
-const foldGCPercent = 25
+const foldGCPercent = 15
 
 var lowGC struct {
 	sync.Mutex

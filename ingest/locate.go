@@ -57,9 +57,10 @@ const knownBits = 14
 
 // Properties of a part of a chain.
 const (
-	partCut    uint8 = 1 << iota // rubbish was cut off
-	partUser                     // what it means depends on the Version of the process
-	partKernel                   // what it means depends on the Version of the kernel
+	partCut     uint8 = 1 << iota // rubbish was cut off
+	partUser                      // what it means depends on the Version of the process
+	partKernel                    // what it means depends on the Version of the kernel
+	partAdopted                   // the chain is another worker's, and taken here because it is met so often
 )
 
 // locator looks addresses up. It is the one place where return addresses are

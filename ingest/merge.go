@@ -147,7 +147,7 @@ func (m *merger) shard(i int) *shard {
 			r.weight = 0
 		}
 	}
-	s.rows, s.labels = rows.list(), set.list
+	s.rows, s.labels = rows.lists(), set.list
 	return s
 }
 

@@ -50,38 +50,36 @@ type row struct {
 
 // rowTable folds samples. It is built like intern.Table, the keys in the values.
 type rowTable struct {
-	seed   maphash.Seed
-	slots  []row
-	n      int
-	index  map[labels]uint32
-	labels []labels
+	seed  maphash.Seed
+	parts [intern.NumParts]rowPart
 }
 
-func newRowTable() *rowTable {
-	return &rowTable{seed: maphash.MakeSeed(), slots: make([]row, 1<<8),
-		index: make(map[labels]uint32)}
+type rowPart struct {
+	slots []row
+	n     int
 }
 
-// label numbers l.
-func (t *rowTable) label(l labels) uint32 {
-	n, ok := t.index[l]
-	if !ok {
-		n = uint32(len(t.labels))
-		t.labels = append(t.labels, l)
-		t.index[l] = n
-	}
-	return n
+func newRowTable() *rowTable { return &rowTable{seed: maphash.MakeSeed()} }
+
+func (t *rowTable) hash(r *row) uint32 {
+	var key [12]byte
+	binary.LittleEndian.PutUint32(key[:], r.kernel)
+	binary.LittleEndian.PutUint32(key[4:], r.user)
+	binary.LittleEndian.PutUint32(key[8:], r.label)
+	return uint32(maphash.Bytes(t.seed, key[:]) >> 32)
 }
 
 // add counts a row; its count is at least 1. A row that cannot count on is
 // followed by another of the same key.
 func (t *rowTable) add(r row) {
-	if t.n*5 > len(t.slots)*4 {
-		t.grow()
+	h := t.hash(&r)
+	p := &t.parts[intern.PartOf(h)]
+	if intern.Crowded(p.n+1, len(p.slots)) {
+		t.grow(p)
 	}
-	s := t.probe(&r)
+	s := p.probe(h, &r)
 	if s.count == 0 {
-		t.n++
+		p.n++
 		*s = r
 		return
 	}
@@ -90,17 +88,12 @@ func (t *rowTable) add(r row) {
 }
 
 // probe returns the slot in which r can be counted.
-func (t *rowTable) probe(r *row) *row {
-	var key [12]byte
-	binary.LittleEndian.PutUint32(key[:], r.kernel)
-	binary.LittleEndian.PutUint32(key[4:], r.user)
-	binary.LittleEndian.PutUint32(key[8:], r.label)
-	h := maphash.Bytes(t.seed, key[:]) >> 32
-	for i := int(h * uint64(len(t.slots)) >> 32); ; i++ {
-		if i == len(t.slots) {
+func (p *rowPart) probe(h uint32, r *row) *row {
+	for i := intern.Home(h, len(p.slots)); ; i++ {
+		if i == len(p.slots) {
 			i = 0
 		}
-		s := &t.slots[i]
+		s := &p.slots[i]
 		if s.count == 0 || s.kernel == r.kernel && s.user == r.user && s.label == r.label &&
 			s.count <= math.MaxUint32-r.count {
 			return s
@@ -108,25 +101,28 @@ func (t *rowTable) probe(r *row) *row {
 	}
 }
 
-func (t *rowTable) grow() {
-	old := t.slots
-	t.slots = make([]row, len(old)+len(old)/2)
-	intern.AdviseHuge(t.slots)
+func (t *rowTable) grow(p *rowPart) {
+	old := p.slots
+	p.slots = intern.Grown(old)
 	for i := range old {
 		if old[i].count != 0 {
-			*t.probe(&old[i]) = old[i]
+			*p.probe(t.hash(&old[i]), &old[i]) = old[i]
 		}
 	}
 }
 
-// list returns the rows, in no particular order, and ends the table.
-func (t *rowTable) list() []row {
-	out := t.slots[:0]
-	for _, r := range t.slots {
-		if r.count != 0 {
-			out = append(out, r)
+// lists returns the rows, in no particular order, and ends the table.
+func (t *rowTable) lists() [][]row {
+	var out [][]row
+	for i := range t.parts {
+		list := t.parts[i].slots[:0]
+		for _, r := range t.parts[i].slots {
+			if r.count != 0 {
+				list = append(list, r)
+			}
 		}
+		out = append(out, list)
+		t.parts[i] = rowPart{}
 	}
-	t.slots = nil
 	return out
 }

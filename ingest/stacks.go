@@ -96,45 +96,47 @@ func (a *stackAssembler) stacks(pairs []pair, which []uint32) {
 func (a *stackAssembler) pairs() (distinct []pair) {
 	total := 0
 	for _, s := range a.shards {
-		total += len(s.rows)
+		for _, list := range s.rows {
+			total += len(list)
+		}
 	}
 	all := make([]pair, 0, total)
 	order := make([]uint32, total)
 	for _, s := range a.shards {
-		for i := range s.rows {
-			r := &s.rows[i]
-			order[len(all)] = uint32(len(all))
-			all = append(all, pair{s.rank[kernelRole][r.kernel], s.rank[userRole][r.user]})
+		for _, list := range s.rows {
+			for i := range list {
+				r := &list[i]
+				order[len(all)] = uint32(len(all))
+				all = append(all, pair{s.rank[kernelRole][r.kernel], s.rank[userRole][r.user]})
+			}
 		}
 	}
 	order = radixSort(order, func(i uint32) uint32 { return all[i].user })
 	order = radixSort(order, func(i uint32) uint32 { return all[i].kernel })
-	a.rows = make([]foldedRow, total)
+	place := make([]uint32, total) // of each row in the new order
 	last := pair{^uint32(0), 0}
+	a.rows = make([]foldedRow, total)
 	for k, i := range order {
 		if all[i] != last {
 			last = all[i]
 			distinct = append(distinct, last)
 		}
-		a.rows[k] = a.row(i)
+		place[i] = uint32(k)
 		a.rows[k].stack = uint32(len(distinct) - 1)
 	}
-	for _, s := range a.shards {
+	n := 0
+	for i, s := range a.shards {
+		for _, list := range s.rows {
+			for k := range list {
+				to := &a.rows[place[n]]
+				to.label = a.labelRank[i][list[k].label]
+				to.count, to.weight = uint64(list[k].count), list[k].weight
+				n++
+			}
+		}
 		s.rows = nil
 	}
 	return distinct
-}
-
-// row returns the i-th row of all shards.
-func (a *stackAssembler) row(i uint32) foldedRow {
-	for n, s := range a.shards {
-		if int(i) < len(s.rows) {
-			r := &s.rows[i]
-			return foldedRow{label: a.labelRank[n][r.label], count: uint64(r.count), weight: r.weight}
-		}
-		i -= uint32(len(s.rows))
-	}
-	panic("row of no shard") // callers have the numbers of all rows, once each
 }
 
 // sortPairs returns the numbers of pairs in the order of the stacks. The pairs

@@ -12,7 +12,7 @@ import (
 
 // worker reads the samples of some chunks of the file, and folds those of some
 // chains into tables of its own. Which chains are a worker's own is told by their
-// hash, so that no chain and no folded row is with two workers: with tables per
+// hash, so that few chains and folded rows are with two workers: with tables per
 // worker for whatever it reads, a long recording has all its stacks in each.
 type worker struct {
 	*reader
@@ -24,6 +24,8 @@ type worker struct {
 	kernelChains *chainTable
 	userChains   *chainTable
 	rows         *rowTable
+	hot          hotChains // of other workers
+	squeezed     []byte
 	places       []intern.Pair // by local location, when all is done
 	first, last  uint64        // recorded times of samples
 	err          error
@@ -90,15 +92,21 @@ func (w *worker) fold(from, to int64, out *outbox) {
 	for w.next() {
 		s := &w.sample
 		m := message{weight: s.Period, label: w.label(), user: w.user, kernel: w.kernel, cut: w.cut}
-		words := w.part
-		if len(words) == 0 {
-			words = w.kpart
+		w.squeezed = squeeze(w.squeezed[:0], w.kpart)
+		nk := len(w.squeezed)
+		w.squeezed = squeeze(w.squeezed, w.part)
+		kpart, part := w.squeezed[:nk], w.squeezed[nk:]
+		m.hash = maphash.Bytes(w.userChains.seed, part)
+		if len(part) == 0 {
+			m.hash = maphash.Bytes(w.userChains.seed, kpart)
 		}
-		m.hash = maphash.Bytes(w.userChains.seed, words)
-		if owner := w.peers.owner(m.hash); owner == w.index {
-			w.take(&m, w.kpart, w.part)
+		owner := w.peers.owner(m.hash)
+		if owner == w.index {
+			w.take(&m, kpart, part, false)
+		} else if w.hot.often(m.hash) {
+			w.take(&m, kpart, part, true)
 		} else {
-			out.send(owner, &m, w.kpart, w.part, w.takeBatch)
+			out.send(owner, &m, kpart, part, w.takeBatch)
 		}
 		w.first, w.last = min(w.first, s.Time), max(w.last, s.Time)
 	}
@@ -107,14 +115,14 @@ func (w *worker) fold(from, to int64, out *outbox) {
 	}
 }
 
-// take folds a sample.
-func (w *worker) take(m *message, kpart, part []byte) {
+// take folds a sample, whose parts are squeezed.
+func (w *worker) take(m *message, kpart, part []byte, adopted bool) {
 	khash, uhash := m.hash, m.hash
 	if len(part) > 0 && len(kpart) > 0 {
 		khash = maphash.Bytes(w.kernelChains.seed, kpart)
 	}
-	kernel := w.kernelChains.add(khash, kpart, m.user, m.kernel)
-	user := w.userChains.add(uhash, part, m.user, m.kernel)
+	kernel := w.kernelChains.add(khash, kpart, m.user, m.kernel, false)
+	user := w.userChains.add(uhash, part, m.user, m.kernel, adopted)
 	w.rows.add(row{kernel: kernel.part, user: user.part, label: m.label, count: 1, weight: m.weight})
 	w.stats.Samples++
 	w.stats.Weight += m.weight
@@ -129,7 +137,7 @@ func (w *worker) takeBatch(b []byte) {
 	for len(b) > 0 {
 		var m message
 		kpart, part, rest := m.decode(b)
-		w.take(&m, kpart, part)
+		w.take(&m, kpart, part, false)
 		b = rest
 	}
 }

@@ -2,5 +2,4 @@
 
 package intern
 
-// AdviseHuge does nothing here.
-func AdviseHuge[E any]([]E) {}
+func adviseHuge[E any]([]E) {}

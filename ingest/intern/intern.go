@@ -7,9 +7,10 @@
 // compared: with no comparison, different stacks fell together. Hash seeds are
 // random, so nothing may depend on the order in which a table gives its entries.
 //
-// What costs is cache misses, not arithmetic. So slots hold the entries
-// themselves, tables grow by half, not to the double, and are laid out in the
-// order of the hash: growing is one run through the old and the new memory.
+// What costs is cache misses, not arithmetic, and pages touched for the first
+// time. So slots hold the entries themselves; tables are in parts that grow one by
+// one, by half, into the memory that others have left; and a part is laid out in
+// the order of the hash, so that growing is one run through old and new memory.
 package intern
 
 import (
@@ -19,11 +20,11 @@ import (
 )
 
 const (
-	unit       = 8  // keys start at multiples of this in the arena
+	unit       = 4 // keys start at multiples of this in the arena
+	unitBits   = 2
 	chunkBits  = 22 // log2 of the arena's largest chunk: 4 MiB
 	chunkSize  = 1 << chunkBits
 	firstChunk = 1 << 12 // small tables stay small
-	firstSlots = 1 << 8
 )
 
 // MaxKey is the length of the longest key, bytes. It is far over the size of a
@@ -45,25 +46,47 @@ type slot[V any] struct {
 // usable; use New.
 type Table[V any] struct {
 	seed   maphash.Seed
-	slots  []slot[V]
+	parts  [NumParts]part[V]
 	n      int
 	chunks [][]byte
 	fill   int // bytes used of the last chunk
 }
 
-// New returns an empty table that hashes by this seed.
-func New[V any](seed maphash.Seed) *Table[V] {
-	return &Table[V]{seed: seed, slots: make([]slot[V], firstSlots)}
+// part is the part of a table for some of the hashes.
+type part[V any] struct {
+	slots []slot[V]
+	n     int
 }
+
+// New returns an empty table that hashes by this seed.
+func New[V any](seed maphash.Seed) *Table[V] { return &Table[V]{seed: seed} }
 
 // Len returns the number of different keys.
 func (t *Table[V]) Len() int { return t.n }
 
-// home is the slot that a hash belongs into.
-func home(hash uint32, slots int) int { return int(uint64(hash) * uint64(slots) >> 32) }
+const partBits = 3
 
-// crowded reports whether a table of so many slots must grow for n entries.
-func crowded(n, slots int) bool { return n*5 > slots*4 }
+// NumParts is the number of parts in a table.
+const NumParts = 1 << partBits
+
+// PartOf returns the part of a table that a hash belongs into.
+func PartOf(hash uint32) int { return int(hash >> (32 - partBits)) }
+
+// Home returns the slot of its part that a hash belongs into.
+func Home(hash uint32, slots int) int {
+	return int(uint64(hash<<partBits) * uint64(slots) >> 32)
+}
+
+// Crowded reports whether a part of so many slots must grow for n entries.
+func Crowded(n, slots int) bool { return n*5 > slots*4 }
+
+// Grown returns the slots that a part is to grow into, free ones.
+func Grown[S any](slots []S) []S {
+	const first = 32
+	out := make([]S, max(first, len(slots)+len(slots)/2))
+	adviseHuge(out)
+	return out
+}
 
 // Add returns the value and the name of key, and whether it is new; then its
 // value is zero. The key is copied. The pointer is valid until the next Add. Keys
@@ -79,26 +102,29 @@ func (t *Table[V]) AddHashed(hash uint64, key []byte) (value *V, ref Ref, fresh 
 		key = key[:MaxKey]
 		hash = maphash.Bytes(t.seed, key)
 	}
-	if crowded(t.n+1, len(t.slots)) {
-		t.grow()
-	}
 	h := uint32(hash >> 32)
-	s := t.probe(h, key)
+	p := &t.parts[PartOf(h)]
+	if Crowded(p.n+1, len(p.slots)) {
+		p.grow()
+	}
+	s := t.probe(p, h, key)
 	if s.len != 0 {
 		return &s.value, s.ref, false
 	}
 	*s = slot[V]{hash: h, ref: t.store(key), len: uint32(len(key)) + 1}
+	p.n++
 	t.n++
 	return &s.value, s.ref, true
 }
 
-// probe returns the slot of key, or the free one that it would have.
-func (t *Table[V]) probe(h uint32, key []byte) *slot[V] {
-	for i := home(h, len(t.slots)); ; i++ {
-		if i == len(t.slots) {
+// probe returns the slot of key, or the free one that it would have. The part has
+// a free slot.
+func (t *Table[V]) probe(p *part[V], h uint32, key []byte) *slot[V] {
+	for i := Home(h, len(p.slots)); ; i++ {
+		if i == len(p.slots) {
 			i = 0
 		}
-		s := &t.slots[i]
+		s := &p.slots[i]
 		if s.len == 0 || s.hash == h && int(s.len) == len(key)+1 && bytes.Equal(t.key(s), key) {
 			return s
 		}
@@ -107,25 +133,29 @@ func (t *Table[V]) probe(h uint32, key []byte) *slot[V] {
 
 // Find returns the value and the name of key, and whether it is there.
 func (t *Table[V]) Find(key []byte) (value *V, ref Ref, ok bool) {
-	s := t.probe(uint32(maphash.Bytes(t.seed, key)>>32), key)
+	h := uint32(maphash.Bytes(t.seed, key) >> 32)
+	p := &t.parts[PartOf(h)]
+	if p.n == 0 {
+		return nil, 0, false
+	}
+	s := t.probe(p, h, key)
 	return &s.value, s.ref, s.len != 0
 }
 
-func (t *Table[V]) grow() {
-	old := t.slots
-	t.slots = make([]slot[V], len(old)+len(old)/2)
-	AdviseHuge(t.slots)
+func (p *part[V]) grow() {
+	old := p.slots
+	p.slots = Grown(old)
 	for k := range old {
 		if old[k].len == 0 {
 			continue
 		}
-		i := home(old[k].hash, len(t.slots))
-		for t.slots[i].len != 0 {
-			if i++; i == len(t.slots) {
+		i := Home(old[k].hash, len(p.slots))
+		for p.slots[i].len != 0 {
+			if i++; i == len(p.slots) {
 				i = 0
 			}
 		}
-		t.slots[i] = old[k]
+		p.slots[i] = old[k]
 	}
 }
 
@@ -141,20 +171,20 @@ func (t *Table[V]) store(key []byte) Ref {
 			size *= 2
 		}
 		chunk := make([]byte, size)
-		AdviseHuge(chunk)
+		adviseHuge(chunk)
 		t.chunks = append(t.chunks, chunk)
 		last++
 		t.fill = 0
 	}
-	ref := Ref(last)<<(chunkBits-3) | Ref(t.fill/unit)
+	ref := Ref(last)<<(chunkBits-unitBits) | Ref(t.fill/unit)
 	copy(t.chunks[last][t.fill:], key)
 	t.fill += max(unit, (len(key)+unit-1)&^(unit-1)) // an empty key has a place of its own too
 	return ref
 }
 
 func (t *Table[V]) key(s *slot[V]) []byte {
-	chunk := t.chunks[s.ref>>(chunkBits-3)]
-	at := uint32(s.ref&(1<<(chunkBits-3)-1)) * unit
+	chunk := t.chunks[s.ref>>(chunkBits-unitBits)]
+	at := uint32(s.ref&(1<<(chunkBits-unitBits)-1)) * unit
 	return chunk[at : at+s.len-1 : at+s.len-1]
 }
 
@@ -168,15 +198,25 @@ type Entry[V any] struct {
 
 // All gives all entries in no particular order. The table must not change
 // meanwhile.
-func (t *Table[V]) All() iter.Seq[Entry[V]] { return t.Piece(0, 1) }
-
-// Piece gives the entries of the i-th of n parts of the table, for several
-// goroutines to share the work.
-func (t *Table[V]) Piece(i, n int) iter.Seq[Entry[V]] {
-	part := t.slots[len(t.slots)*i/n : len(t.slots)*(i+1)/n]
+func (t *Table[V]) All() iter.Seq[Entry[V]] {
 	return func(yield func(Entry[V]) bool) {
-		for k := range part {
-			if s := &part[k]; s.len != 0 && !yield(Entry[V]{t.key(s), s.ref, &s.value}) {
+		for i := range NumParts {
+			for e := range t.Part(i) {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Part gives the entries of the i-th of NumParts parts of the table, for several
+// goroutines to share the work.
+func (t *Table[V]) Part(i int) iter.Seq[Entry[V]] {
+	slots := t.parts[i].slots
+	return func(yield func(Entry[V]) bool) {
+		for k := range slots {
+			if s := &slots[k]; s.len != 0 && !yield(Entry[V]{t.key(s), s.ref, &s.value}) {
 				return
 			}
 		}

@@ -54,8 +54,8 @@ func TestTable(t *testing.T) {
 		t.Errorf("values add up to %d in %d entries, want 20000 in %d", total, len(refs), len(want))
 	}
 	pieces := 0
-	for i := range 7 {
-		for range table.Piece(i, 7) {
+	for i := range NumParts {
+		for range table.Part(i) {
 			pieces++
 		}
 	}

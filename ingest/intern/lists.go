@@ -42,7 +42,7 @@ func (l *Lists) Add(list []uint32) uint32 {
 			size *= 2
 		}
 		chunk := make([]uint32, size)
-		AdviseHuge(chunk)
+		adviseHuge(chunk)
 		l.chunks = append(l.chunks, chunk)
 		last++
 		l.fill = 0

@@ -17,57 +17,68 @@ type pairSlot struct {
 	id     uint32 // number + 1; 0 if the slot is free
 }
 
-// Pairs numbers Pairs from 0 in the order in which they come.
+// Pairs numbers Pairs from 0 in the order in which they come. It is built like
+// Table.
 type Pairs struct {
 	seed  maphash.Seed
+	parts [NumParts]pairPart
+	n     int
+}
+
+type pairPart struct {
 	slots []pairSlot
 	n     int
 }
 
 // NewPairs returns an empty table.
-func NewPairs() *Pairs {
-	return &Pairs{seed: maphash.MakeSeed(), slots: make([]pairSlot, firstSlots)}
-}
+func NewPairs() *Pairs { return &Pairs{seed: maphash.MakeSeed()} }
 
 // Len returns the number of different pairs.
 func (t *Pairs) Len() int { return t.n }
 
 // Add returns the number of p.
 func (t *Pairs) Add(p Pair) uint32 {
-	if crowded(t.n+1, len(t.slots)) {
-		t.grow()
+	h := t.hash(p)
+	part := &t.parts[PartOf(h)]
+	if Crowded(part.n+1, len(part.slots)) {
+		t.grow(part)
 	}
-	s := t.probe(p)
+	s := part.probe(h, p)
 	if s.id == 0 {
+		part.n++
 		t.n++
 		*s = pairSlot{p.Offset, p.Object, uint32(t.n)}
 	}
 	return s.id - 1
 }
 
-// probe returns the slot of p, or the free one that it would have.
-func (t *Pairs) probe(p Pair) *pairSlot {
+func (t *Pairs) hash(p Pair) uint32 {
 	var b [12]byte
 	binary.LittleEndian.PutUint64(b[:], p.Offset)
 	binary.LittleEndian.PutUint32(b[8:], p.Object)
-	for i := home(uint32(maphash.Bytes(t.seed, b[:])>>32), len(t.slots)); ; i++ {
-		if i == len(t.slots) {
+	return uint32(maphash.Bytes(t.seed, b[:]) >> 32)
+}
+
+// probe returns the slot of p, or the free one that it would have.
+func (part *pairPart) probe(h uint32, p Pair) *pairSlot {
+	for i := Home(h, len(part.slots)); ; i++ {
+		if i == len(part.slots) {
 			i = 0
 		}
-		s := &t.slots[i]
+		s := &part.slots[i]
 		if s.id == 0 || s.offset == p.Offset && s.object == p.Object {
 			return s
 		}
 	}
 }
 
-func (t *Pairs) grow() {
-	old := t.slots
-	t.slots = make([]pairSlot, len(old)+len(old)/2)
-	AdviseHuge(t.slots)
+func (t *Pairs) grow(part *pairPart) {
+	old := part.slots
+	part.slots = Grown(old)
 	for _, s := range old {
 		if s.id != 0 {
-			*t.probe(Pair{s.offset, s.object}) = s
+			p := Pair{s.offset, s.object}
+			*part.probe(t.hash(p), p) = s
 		}
 	}
 }
@@ -75,9 +86,11 @@ func (t *Pairs) grow() {
 // List returns the pairs by number.
 func (t *Pairs) List() []Pair {
 	list := make([]Pair, t.n)
-	for _, s := range t.slots {
-		if s.id != 0 {
-			list[s.id-1] = Pair{s.offset, s.object}
+	for i := range t.parts {
+		for _, s := range t.parts[i].slots {
+			if s.id != 0 {
+				list[s.id-1] = Pair{s.offset, s.object}
+			}
 		}
 	}
 	return list
