@@ -51,6 +51,9 @@ func (t *fileTask) run(w *worker) {
 		if res.skip != "" {
 			ix.sum.Skipped[res.skip]++
 		}
+		if !res.id.IsZero() {
+			ix.seen(res.id, t.path)
+		}
 		err := res.err
 		if err == nil && t.named && res.id.IsZero() {
 			err = fmt.Errorf("no object: %s", res.skip)

@@ -37,6 +37,8 @@ type Options struct {
 	DebugRoots []string
 	// Kernel takes in the running kernel, its modules and its vdso.
 	Kernel bool
+	// Quality lists all objects in Summary.Quality.
+	Quality bool
 	// KallsymsID is the build ID of kallsyms texts among the paths whose directory
 	// does not tell it.
 	KallsymsID buildid.ID
@@ -214,6 +216,9 @@ func (ix *index) finish() (*Summary, error) {
 			sum.Nameless++
 		}
 	}
+	if ix.opts.Quality {
+		sum.Quality = ix.qualities()
+	}
 	slices.SortFunc(sum.Problems, compareProblems)
 	if ix.opts.Progress != nil {
 		ix.opts.Progress(ix.prog)
@@ -249,26 +254,13 @@ func (ix *index) merge(c *store.Contribution, count bool) error {
 	o.read = true
 	for _, s := range c.Sources {
 		o.named = true
+		o.take(s.Info.Kind)
 		if count {
 			ix.sum.countSource(s)
 		}
 	}
 	ix.objects[c.Manifest.ID.String()] = o
 	return nil
-}
-
-// objectState is what the Summary must know of an object.
-type objectState struct {
-	read  bool // some file of it was read in this run
-	named bool // … and had a source
-}
-
-// seen notes an object whose file has not changed. The caller holds mu.
-func (ix *index) seen(id buildid.ID) {
-	key := id.String()
-	if _, ok := ix.objects[key]; !ok {
-		ix.objects[key] = objectState{}
-	}
 }
 
 // putDir writes the path rows of a directory.

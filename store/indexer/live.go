@@ -171,7 +171,7 @@ func sortedKeys[V any](m map[string]V) []string {
 func (w *worker) mergeLive(c *store.Contribution) {
 	if w.ix.known(c) {
 		w.ix.count(func(s *Summary) {
-			w.ix.seen(c.Manifest.ID)
+			w.ix.seen(c.Manifest.ID, livePath(c))
 			s.Unchanged++
 		})
 		return
@@ -183,9 +183,18 @@ func (w *worker) mergeLive(c *store.Contribution) {
 		return
 	}
 	w.ix.count(func(s *Summary) {
+		w.ix.seen(c.Manifest.ID, livePath(c))
 		s.Read++
 		s.countKind(c.Manifest.Kind)
 	})
+}
+
+// livePath is where a contribution of the running system came from.
+func livePath(c *store.Contribution) string {
+	for _, s := range c.Sources {
+		return s.Info.Path
+	}
+	return ""
 }
 
 // known reports whether a contribution would change nothing.

@@ -270,7 +270,7 @@ func (s *dirScan) unchangedFile(path string, row *store.PathRow) {
 	s.elf++
 	s.ix.count(func(sum *Summary) {
 		if !row.ID.IsZero() {
-			s.ix.seen(row.ID)
+			s.ix.seen(row.ID, path)
 		}
 		if row.Error != "" {
 			sum.Skipped[damageKind(row.Error)]++

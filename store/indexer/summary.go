@@ -43,7 +43,8 @@ type Summary struct {
 	Stored    uint64 // bytes of those tables
 	Raw       uint64 // bytes of files read
 
-	Debugs symtab.Losses // what tables of debug information could not hold
+	Debugs  symtab.Losses   // what tables of debug information could not hold
+	Quality []ObjectQuality // by path, with Options.Quality
 
 	Sources  map[string]uint64 // tables made, by kind: "symtab", "dynsym", …
 	Skipped  map[string]uint64 // files left out, by reason
