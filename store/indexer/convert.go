@@ -24,6 +24,8 @@ type converter struct {
 	seqs  []dwarf.Sequence // of the unit, by address
 	cover []addr.Range     // of its functions, by address
 	fn    symtab.DebugFunc
+
+	lent map[int32]*dwarf.Function // see lend
 }
 
 const noRef = 1<<32 - 1
@@ -36,10 +38,14 @@ func (c *converter) unit(u *dwarf.Unit) {
 	c.seqs = append(c.seqs[:0], u.Sequences...)
 	slices.SortStableFunc(c.seqs, func(a, b dwarf.Sequence) int { return cmp.Compare(a.Start, b.Start) })
 	c.cover = c.cover[:0]
+	c.lent = nil
+	if u.Version == 2 {
+		c.lend()
+	}
 	for i := range u.Functions {
 		f := &u.Functions[i]
 		c.cover = append(c.cover, f.Ranges...)
-		c.function(f)
+		c.function(f, c.lent[int32(i)])
 	}
 	c.rest()
 	c.u = nil
@@ -77,25 +83,72 @@ func (c *converter) sub(i int32) symtab.SubRef {
 	return c.subs[i]
 }
 
-// function adds one function.
-func (c *converter) function(f *dwarf.Function) {
+// lend finds functions whose inlined calls stand with another. A function of DWARF 2
+// has one range; of one in two parts gcc -gstrict-dwarf makes two, the calls of which
+// stay with the first.
+func (c *converter) lend() {
+	type part struct {
+		addr.Range
+		fn int32
+	}
+	var parts []part
+	for i := range c.u.Functions {
+		for _, r := range c.u.Functions[i].Ranges {
+			parts = append(parts, part{r, int32(i)})
+		}
+	}
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.Start, b.Start) })
+	for i := range c.u.Functions {
+		f := &c.u.Functions[i]
+		for _, in := range f.Inlines {
+			for _, r := range in.Ranges {
+				k := sort.Search(len(parts), func(k int) bool { return parts[k].End > r.Start })
+				if k == len(parts) || parts[k].Start > r.Start || parts[k].fn == int32(i) {
+					continue
+				}
+				if c.lent == nil {
+					c.lent = make(map[int32]*dwarf.Function)
+				}
+				if c.lent[parts[k].fn] == nil {
+					c.lent[parts[k].fn] = f
+				}
+			}
+		}
+	}
+}
+
+// function adds one function, with the inlined calls that another lends it.
+func (c *converter) function(f, lender *dwarf.Function) {
 	c.fn.Sub = c.sub(f.Sub)
 	c.fn.Ranges = c.moved(c.fn.Ranges[:0], f.Ranges)
 	if len(c.fn.Ranges) == 0 {
 		return
 	}
-	c.fn.Inlines = slices.Grow(c.fn.Inlines[:0], len(f.Inlines))[:len(f.Inlines)]
-	for i := range f.Inlines {
-		in, to := &f.Inlines[i], &c.fn.Inlines[i]
-		to.Sub, to.Parent = c.sub(in.Sub), in.Parent
-		to.CallFile, to.CallLine, to.CallColumn = c.file(in.CallFile), in.CallLine, in.CallColumn
-		to.Ranges = c.moved(to.Ranges[:0], in.Ranges)
+	c.inlines(f)
+	if lender != nil {
+		c.inlines(lender)
 	}
 	c.fn.Lines = c.fn.Lines[:0]
 	for _, r := range f.Ranges {
 		c.lines(r)
 	}
 	c.b.AddFunction(&c.fn)
+	c.fn.Inlines = c.fn.Inlines[:0]
+}
+
+// inlines appends the inlined calls of f.
+func (c *converter) inlines(f *dwarf.Function) {
+	first := len(c.fn.Inlines)
+	c.fn.Inlines = slices.Grow(c.fn.Inlines, len(f.Inlines))[:first+len(f.Inlines)]
+	for i := range f.Inlines {
+		in, to := &f.Inlines[i], &c.fn.Inlines[first+i]
+		to.Sub, to.Parent = c.sub(in.Sub), in.Parent
+		if in.Parent >= 0 {
+			to.Parent += int32(first)
+		}
+		to.CallFile, to.CallLine, to.CallColumn = c.file(in.CallFile), in.CallLine, in.CallColumn
+		to.Ranges = c.moved(to.Ranges[:0], in.Ranges)
+	}
 }
 
 // moved appends ranges moved down by base.
@@ -183,7 +236,7 @@ func (c *converter) gap(s *dwarf.Sequence, r addr.Range) {
 		if i += maxBare; i < len(s.Rows) {
 			part.End = min(part.End, s.Rows[i].Addr)
 		}
-		c.fn.Sub, c.fn.Inlines = 0, c.fn.Inlines[:0]
+		c.fn.Sub = 0
 		c.fn.Ranges = c.moved(c.fn.Ranges[:0], []addr.Range{part})
 		c.fn.Lines = c.fn.Lines[:0]
 		c.lines(part)

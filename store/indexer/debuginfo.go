@@ -59,13 +59,12 @@ func hasDWARF(f *elf.File) bool {
 	return false
 }
 
-// Memory that debug information takes: what the builder keeps of a byte of entries
-// and of line programs. Sections are mapped, or stand in files without a name, except
-// for those of modules, which are changed.
+// Memory that debug information takes: a part of the bytes of entries, and those of line
+// programs (measured: ceph-osd 381 and 37 MB, 170 MB of memory; vmlinux 174 and 17 MB,
+// 65 MB). Sections are mapped, or stand in files without a name, except for those of
+// modules, which are changed.
 const (
-	infoCost   = 1 // per byte of .debug_info / infoShare
-	infoShare  = 2
-	lineCost   = 4
+	infoShare  = 4
 	moduleCost = 3
 )
 
@@ -75,7 +74,7 @@ func debugEstimate(r io.ReaderAt, f *elf.File) int64 {
 		return 0
 	}
 	info, line := sectionBytes(r, f, "debug_info"), sectionBytes(r, f, "debug_line")
-	size := info*infoCost/infoShare + line*lineCost
+	size := info/infoShare + line
 	if f.Type == stdelf.ET_REL {
 		size += moduleCost * (info + line)
 	}

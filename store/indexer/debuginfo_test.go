@@ -337,3 +337,37 @@ func TestDebugMemory(t *testing.T) {
 		t.Errorf("summary %+v", sum)
 	}
 }
+
+// TestLentCalls has strict DWARF 2: a function in two parts are two functions, and the
+// inlined calls of both parts stand with the first.
+func TestLentCalls(t *testing.T) {
+	root, m := realDir(t), newMemory()
+	b := &dwarfbuild.Builder{}
+	ranges := b.Section(".debug_ranges")
+	ranges.U64(text + 0x10).U64(text + 0x18).U64(text + 0x84).U64(text + 0x88).U64(0).U64(0)
+	inner := dwarfbuild.D(tagFunction, named("inner"), attr(atInline, dwarfbuild.FormData1, 1))
+	deeper := dwarfbuild.D(tagFunction, named("deeper"), attr(atInline, dwarfbuild.FormData1, 1))
+	b.Units = []*dwarfbuild.Unit{{Version: 2, Root: dwarfbuild.D(tagUnit, named("a.c")).Add(
+		inner, deeper,
+		function(text, 0x40, named("hot")).Add(
+			dwarfbuild.D(tagInlined, attr(atOrigin, dwarfbuild.FormRef4, inner),
+				attr(atRanges, dwarfbuild.FormData4, 0), attr(atCallLine, dwarfbuild.FormUdata, 5)).Add(
+				dwarfbuild.D(tagInlined, attr(atOrigin, dwarfbuild.FormRef4, deeper),
+					attr(atRanges, dwarfbuild.FormData4, 0)))),
+		dwarfbuild.D(tagFunction, named("cold"), attr(atLowPC, dwarfbuild.FormAddr, uint64(text+0x80)),
+			attr(atHighPC, dwarfbuild.FormAddr, uint64(text+0x90))),
+		function(text+0xa0, 0x10, named("other")),
+	)}}
+	f := b.Units[0].Root.Children[2]
+	f.Attrs[1] = attr(atHighPC, dwarfbuild.FormAddr, uint64(text+0x40))
+	b.Units[0].Root.Children[4].Attrs[1] = attr(atHighPC, dwarfbuild.FormAddr, uint64(text+0xb0))
+	write(t, filepath.Join(root, "lib.so"),
+		withSections(elfbuild.Lib([]byte(debugID), 0x1000), b.Sections()).Bytes())
+	if sum := m.index(t, Options{}, root); len(sum.Problems) != 0 {
+		t.Errorf("problems %v", sum.Problems)
+	}
+	m.wantFrames(t, buildid.New([]byte(debugID)), text, map[uint64]string{
+		0x00: "hot ?:0", 0x10: "deeper ?:0 < inner ?:0 < hot ?:5", 0x18: "hot ?:0",
+		0x80: "cold ?:0", 0x84: "deeper ?:0 < inner ?:0 < cold ?:5", 0x88: "cold ?:0", 0xa0: "other ?:0",
+	})
+}
