@@ -296,6 +296,52 @@ func TestBurstInPlace(t *testing.T) {
 	}
 }
 
+// TestAnywhere holds that the filter never denies an address that is mapped, and
+// denies most others.
+func TestAnywhere(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	b := NewBuilder()
+	var mapped []Mapping
+	for i := range 500 {
+		start := addr.PC(0x7f0000000000 + rng.Uint64N(1<<36))
+		m := Mapping{Start: start, End: start + addr.PC(1+rng.Uint64N(1<<20)), Object: uint32(i)}
+		if i == 7 {
+			m = Mapping{Start: 1 << 40, End: 1<<40 + 1<<36} // kept as a range
+		}
+		b.Map(uint64(i), int32(i%9), m)
+		mapped = append(mapped, m)
+	}
+	m := b.Build()
+	for _, mp := range mapped {
+		for _, pc := range []addr.PC{mp.Start, mp.End - 1, mp.Start + (mp.End-mp.Start)/2} {
+			if !m.Anywhere(pc) {
+				t.Fatalf("%#x is in %+v, and denied", pc, mp)
+			}
+		}
+	}
+	passed := 0
+	for range 1000 {
+		if m.Anywhere(addr.PC(0x1000 + rng.Uint64N(1<<38))) {
+			passed++
+		}
+	}
+	if passed > 250 {
+		t.Errorf("%d of 1000 addresses where nothing is mapped pass", passed)
+	}
+	// Too much to say anything about: everything passes, and quickly.
+	b = NewBuilder()
+	for i := range uint64(30000) {
+		start := addr.PC(i << 20)
+		b.Map(i, 1, Mapping{Start: start, End: start + maxGranules<<granuleBits, Object: uint32(i)})
+	}
+	if m := b.Build(); !m.Anywhere(1 << 61) {
+		t.Error("the filter still denies")
+	}
+	if m := NewBuilder().Build(); m.Anywhere(0x400000) {
+		t.Error("something is mapped in an empty history")
+	}
+}
+
 func BenchmarkManyMappings(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

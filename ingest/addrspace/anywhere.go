@@ -30,6 +30,9 @@ func newAnywhere(mappings []Mapping) anywhere {
 			granules += n
 		}
 	}
+	if granules > maxBits { // also bounds the work that a hostile capture can ask for
+		return anywhere{all: true, bitmap: make([]uint64, 1), shift: 63}
+	}
 	size := uint64(1) << bits.Len64(min(granules*8, maxBits)-1)
 	size = max(size, 1<<10)
 	a.bitmap = make([]uint64, size/64)

@@ -9,8 +9,8 @@
 //
 // What costs is cache misses, not arithmetic, and pages touched for the first
 // time. So slots hold the entries themselves; tables are in parts that grow one by
-// one, by half, into the memory that others have left; and a part is laid out in
-// the order of the hash, so that growing is one run through old and new memory.
+// one, into the memory that others have left; and a part is laid out in the order
+// of the hash, so that growing is one run through old and new memory.
 package intern
 
 import (
@@ -83,7 +83,7 @@ func Crowded(n, slots int) bool { return n*5 > slots*4 }
 // Grown returns the slots that a part is to grow into, free ones.
 func Grown[S any](slots []S) []S {
 	const first = 32
-	out := make([]S, max(first, len(slots)+len(slots)/2))
+	out := make([]S, max(first, 2*len(slots)))
 	adviseHuge(out)
 	return out
 }
