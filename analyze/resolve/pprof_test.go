@@ -1,0 +1,43 @@
+package resolve
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/pprof/profile"
+
+	"symbolize/ingest"
+)
+
+// readPprof reads a pprof file as a capture.
+func readPprof(t *testing.T, data []byte) *ingest.Profile {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.pb.gz")
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c, err := ingest.Open(t.Context(), path, ingest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p, err := c.Profile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// parsePprof reads it with google/pprof's own package.
+func parsePprof(t *testing.T, data []byte) *profile.Profile {
+	t.Helper()
+	p, err := profile.ParseData(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.CheckValid(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
