@@ -9,6 +9,7 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
+	"symbolize/buildid"
 )
 
 type lookupOptions struct {
@@ -28,6 +29,7 @@ type lookupOptions struct {
 	jobs      int
 	maxMemory byteSize
 
+	id     buildid.ID         // build-id parsed
 	mode   report.Mode        // demangle parsed
 	policy resolve.NamePolicy // names parsed
 }
@@ -113,6 +115,11 @@ func (o *lookupOptions) validate() (err error) {
 		return usagef("-e and --build-id: one of them names the object")
 	case o.offsets && o.section != "":
 		return usagef("--offsets and --section: addresses count from one thing only")
+	}
+	if o.buildID != "" {
+		if o.id, err = buildid.Parse(o.buildID); err != nil {
+			return usagef("--build-id: %v", err)
+		}
 	}
 	if err := cmp.Or(checkWord("--style", o.style, lookupStyles), checkJobs(o.jobs)); err != nil {
 		return err

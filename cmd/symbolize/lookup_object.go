@@ -71,19 +71,15 @@ func (a *app) findLookup(ctx context.Context, o *lookupOptions, obj *lookupObjec
 
 // byID takes the object from the store.
 func (obj *lookupObject) byID(o *lookupOptions) error {
-	id, err := buildid.Parse(o.buildID)
-	if err != nil {
-		return usagef("--build-id: %v", err)
-	}
-	found, err := obj.view.Find(id)
+	found, err := obj.view.Find(o.id)
 	switch {
 	case err != nil:
 		return storeError(err)
 	case len(found) == 0:
-		return withHint(fmt.Errorf("no object with the build ID %s in the store", id),
+		return withHint(fmt.Errorf("no object with the build ID %s in the store", o.id),
 			"`symbolize index PATH…` takes it in; `symbolize store ls` lists what is there")
 	case len(found) > 1:
-		return fmt.Errorf("%d objects match the build ID %s", len(found), id)
+		return fmt.Errorf("%d objects match the build ID %s", len(found), o.id)
 	}
 	obj.manifest = found[0]
 	var f *elf.File
@@ -123,7 +119,11 @@ func (obj *lookupObject) openFile(path string) (*elf.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return elf.Open(path, data, size)
+	f, err := elf.Open(path, data, size)
+	if err != nil {
+		return nil, fmt.Errorf("not a readable object: %w", err)
+	}
+	return f, nil
 }
 
 // byFile takes the object from the store if it is there with lines, else from the
@@ -131,7 +131,7 @@ func (obj *lookupObject) openFile(path string) (*elf.File, error) {
 func (a *app) byFile(ctx context.Context, o *lookupOptions, obj *lookupObject) error {
 	f, err := obj.openFile(o.file)
 	if err != nil {
-		return fmt.Errorf("not a readable object: %w", err)
+		return err
 	}
 	id := f.ID
 	if id.IsZero() {
