@@ -99,7 +99,8 @@ func randomShards(rng *rand.Rand, n int) []*shard {
 			var rows []row
 			for range 60 {
 				rows = append(rows, row{kernel: rng.Uint32N(41), user: rng.Uint32N(41),
-					label: rng.Uint32N(uint32(len(set.list))), count: 1 + rng.Uint32N(5), weight: rng.Uint64N(100)})
+					label: rng.Uint32N(uint32(len(set.list))), count: 1 + rng.Uint32N(5),
+					weight: rng.Uint64N(100)})
 			}
 			s.rows = append(s.rows, rows)
 		}

@@ -46,7 +46,9 @@ type chainAnswer struct {
 const recentBits = 14
 
 func newChainTable(seed maphash.Seed, finder *locator) *chainTable {
-	t := &chainTable{chains: intern.New[chainValue](seed), seed: seed, parts: new(intern.Lists), finder: finder}
+	t := &chainTable{
+		chains: intern.New[chainValue](seed), seed: seed, parts: new(intern.Lists), finder: finder,
+	}
 	t.parts.Add(nil)
 	return t
 }

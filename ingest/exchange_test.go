@@ -12,8 +12,9 @@ func TestMessages(t *testing.T) {
 	var b []byte
 	var want []message
 	for i := range 20 {
-		m := message{hash: 1<<63 + uint64(i), weight: uint64(i) << 40, label: uint32(i), user: 7, kernel: 1 << 31,
-			cut: i%2 == 0}
+		m := message{hash: 1<<63 + uint64(i), weight: uint64(i) << 40, label: uint32(i), user: 7,
+			kernel: 1 << 31,
+			cut:    i%2 == 0}
 		want = append(want, m)
 		b = m.encode(b, words(i%3), words(i%5))
 	}

@@ -59,7 +59,7 @@ const (
 	partCut     uint8 = 1 << iota // rubbish was cut off
 	partUser                      // what it means depends on the Version of the process
 	partKernel                    // what it means depends on the Version of the kernel
-	partAdopted                   // the chain is another worker's, and taken here because it is met so often
+	partAdopted                   // another worker's chain, taken here because it is met so often
 )
 
 // locator looks addresses up. It is the one place where return addresses are

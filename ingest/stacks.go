@@ -59,7 +59,8 @@ func (a *stackAssembler) assemble() {
 	distinct := a.pairs()
 	sorted := a.sortPairs(distinct)
 	number := make([]uint32, len(distinct)) // stack by pair
-	unique := sorted[:0]                    // two pairs can be one stack: a place may be in either part
+	// Two pairs can be one stack: a place may be in either part.
+	unique := sorted[:0]
 	for _, i := range sorted {
 		if n := len(unique); n == 0 || a.compare(distinct[unique[n-1]], distinct[i]) != 0 {
 			unique = append(unique, i)
