@@ -5,186 +5,19 @@ import (
 	stdelf "debug/elf"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/containers"
 )
-
-// live skips a test that needs compilers, loudly, unless SYMBOLIZE_LIVE is set.
-func live(t *testing.T) {
-	t.Helper()
-	if os.Getenv("SYMBOLIZE_LIVE") == "" {
-		t.Skip("needs gcc, clang and llvm-symbolizer: set SYMBOLIZE_LIVE=1")
-	}
-}
-
-const liveMain = `#include "inl.h"
-int other(int);
-struct S { int v; __attribute__((noinline)) int method(int x) const; };
-int S::method(int x) const { return level1(x + v) * 3; }
-static __attribute__((noinline)) int local(int x) {
-	auto f = [x](int y) __attribute__((noinline)) { return level2(y) - x; };
-	return f(x + 1) + f(x - 1);
-}
-int main(int argc, char **argv) {
-	S s{argc};
-	int r = level1(argc) + s.method(argc) + local(argc) + other(argc);
-	if (__builtin_expect(r == 12345, 0)) { sink(argv[0][0]); __builtin_abort(); }
-	return r & 1;
-}
-`
-
-const liveOther = `#include "inl.h"
-int other(int x) {
-	int r = 0;
-	for (int i = 0; i < x; i++)
-		r += level1(i);
-	return r;
-}
-volatile int sunk;
-`
-
-const liveHeader = `extern volatile int sunk;
-static inline __attribute__((always_inline)) void sink(int x) { sunk = x; }
-static inline __attribute__((always_inline)) int level3(int x) { sink(x); return sunk + x; }
-static inline __attribute__((always_inline)) int level2(int x) {
-	int a = level3(x);
-	return a * level3(x + 1);
-}
-static inline __attribute__((always_inline)) int level1(int x) {
-	sink(7);
-	return level2(x) + 1;
-}
-`
-
-// variant is one way to build the program. Peer says that llvm-symbolizer is asked
-// about the file itself: its code is not that of the plain build.
-type variant struct {
-	name  string
-	cc    string
-	flags string
-	post  func(t *testing.T, dir, exe string) string // returns the file to read
-	peer  bool
-}
-
-func liveVariants() []variant {
-	var all []variant
-	for _, cc := range []string{"g++", "clang++"} {
-		add := func(name, flags string, post func(*testing.T, string, string) string) {
-			all = append(all, variant{name: cc + " " + name, cc: cc, flags: flags, post: post})
-		}
-		for _, v := range []string{"2", "3", "4", "5"} {
-			add("dwarf"+v, "-g -gdwarf-"+v, nil)
-		}
-		for _, v := range []string{"4", "5"} {
-			add("zlib dwarf"+v, "-g -gdwarf-"+v, objcopy("--compress-debug-sections=zlib"))
-			add("zlib-gnu dwarf"+v, "-g -gdwarf-"+v, objcopy("--compress-debug-sections=zlib-gnu"))
-			add("zstd dwarf"+v, "-g -gdwarf-"+v, objcopy("--compress-debug-sections=zstd"))
-			add("dwo dwarf"+v, "-g -gsplit-dwarf -gdwarf-"+v, nil)
-			add("dwp dwarf"+v, "-g -gsplit-dwarf -gdwarf-"+v, makeDWP)
-			add("dwz dwarf"+v, "-g -gdwarf-"+v, makeDwz(false))
-			add("dwz multifile dwarf"+v, "-g -gdwarf-"+v, makeDwz(true))
-		}
-		add("sections", "-g -ffunction-sections -Wl,--gc-sections", nil)
-		all[len(all)-1].peer = true
-		add("64-bit", "-g -gdwarf-5 -gdwarf64", nil)
-		for _, flags := range []string{"-g -flto", "-g1", "-g -gstrict-dwarf -gdwarf-2"} {
-			add(flags, flags, nil)
-			all[len(all)-1].peer = true
-		}
-	}
-	return append(all, variant{name: "clang++ lines", cc: "clang++", flags: "-gline-tables-only",
-		peer: true})
-}
-
-func objcopy(flag string) func(*testing.T, string, string) string {
-	return func(t *testing.T, _, exe string) string {
-		run(t, "", "objcopy", flag, exe, exe+".z")
-		return exe + ".z"
-	}
-}
-
-// makeDWP packs the .dwo files and removes them.
-func makeDWP(t *testing.T, dir, exe string) string {
-	// binutils' dwp dies of DWARF 5, llvm-dwp 14 never ends on gcc's files: gcc's
-	// DWARF 5 cannot be packed here.
-	tool := "dwp"
-	if strings.Contains(t.Name(), "dwarf5") {
-		tool = "llvm-dwp"
-	}
-	run(t, dir, "timeout", "10", tool, "-e", exe, "-o", exe+".dwp")
-	dwos, _ := filepath.Glob(filepath.Join(dir, "*.dwo"))
-	if len(dwos) == 0 {
-		t.Fatal("no .dwo files")
-	}
-	for _, f := range dwos {
-		os.Remove(f)
-	}
-	return exe
-}
-
-func makeDwz(multi bool) func(*testing.T, string, string) string {
-	return func(t *testing.T, dir, exe string) string {
-		if _, err := exec.LookPath("dwz"); err != nil {
-			t.Skip("dwz is not installed")
-		}
-		if !multi {
-			run(t, dir, "dwz", exe)
-			return exe
-		}
-		second := exe + "2"
-		run(t, dir, "cp", exe, second)
-		run(t, dir, "dwz", "-m", filepath.Join(dir, "common.debug"), exe, second)
-		return exe
-	}
-}
-
-// cannot lists what tools say when they know an option or a format no better.
-var cannot = []string{"not supported", "unrecognized", "unknown argument", "invalid",
-	"Unknown debugging section"}
-
-func run(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Dir = dir
-	var out, msg bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &msg
-	if err := cmd.Run(); err != nil {
-		text := msg.String()
-		if slices.ContainsFunc(cannot, func(s string) bool { return strings.Contains(text, s) }) ||
-			args[0] == "timeout" && cmd.ProcessState.ExitCode() == 124 {
-			t.Skipf("%s: %v: %s", strings.Join(args, " "), err, text)
-		}
-		t.Fatalf("%s: %v: %s", strings.Join(args, " "), err, text)
-	}
-	return out.String()
-}
-
-func compileLive(t *testing.T, dir string, v variant) string {
-	t.Helper()
-	for name, text := range map[string]string{"main.cc": liveMain, "other.cc": liveOther,
-		"inl.h": liveHeader} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	flags := append(strings.Fields(v.flags), "-O2")
-	for _, src := range []string{"main", "other"} {
-		args := append([]string{v.cc, "-c", src + ".cc", "-o", src + ".o"}, flags...)
-		run(t, dir, args...)
-	}
-	exe := filepath.Join(dir, "prog")
-	run(t, dir, append([]string{v.cc, "-o", exe, "main.o", "other.o"}, flags...)...)
-	return exe
-}
 
 // TestContainerMatrix builds one program in every way that debug information comes
 // in and wants, at every address of its functions, the frames that llvm-symbolizer
 // gives for the plain DWARF 4 build of the same compiler.
 func TestContainerMatrix(t *testing.T) {
-	live(t)
+	containers.Live(t)
 	root := t.TempDir()
 	want := make(map[string]map[uint64]string) // by compiler
 	code := make(map[string][]byte)
@@ -192,50 +25,28 @@ func TestContainerMatrix(t *testing.T) {
 		dir := filepath.Join(root, "src")
 		os.RemoveAll(dir)
 		os.MkdirAll(dir, 0o755)
-		exe := compileLive(t, dir, variant{cc: cc, flags: "-g -gdwarf-4"})
-		want[cc], code[cc] = peerFrames(t, exe), textOf(t, exe)
+		exe := containers.Compile(t, dir, containers.Variant{CC: cc, Flags: "-g -gdwarf-4"})
+		want[cc], code[cc] = containers.PeerFrames(t, exe), containers.TextOf(t, exe)
 	}
-	for _, v := range liveVariants() {
-		t.Run(v.name, func(t *testing.T) {
+	for _, v := range containers.Variants() {
+		t.Run(v.Name, func(t *testing.T) {
 			dir := filepath.Join(root, "src") // always the same: paths are compared
 			os.RemoveAll(dir)
 			os.MkdirAll(dir, 0o755)
-			exe := compileLive(t, dir, v)
-			expect := want[v.cc]
-			if v.peer {
-				expect = peerFrames(t, exe)
-			} else if !bytes.Equal(textOf(t, exe), code[v.cc]) {
+			exe := containers.Compile(t, dir, v)
+			expect := want[v.CC]
+			if v.Peer {
+				expect = containers.PeerFrames(t, exe)
+			} else if !bytes.Equal(containers.TextOf(t, exe), code[v.CC]) {
 				t.Fatal("the code differs from that of the plain build")
 			}
 			file := exe
-			if v.post != nil {
-				file = v.post(t, dir, exe)
+			if v.Post != nil {
+				file = v.Post(t, dir, exe)
 			}
-			compareFrames(t, openLive(t, file), symbolsOf(t, exe), expect)
+			compareFrames(t, openLive(t, file), containers.SymbolsOf(t, exe), expect)
 		})
 	}
-}
-
-// symbolsOf lists functions of the symbol table by address. llvm-symbolizer takes
-// the name of the outermost frame from there: gcc gives lambdas no linkage name.
-func symbolsOf(t *testing.T, exe string) map[uint64]string {
-	t.Helper()
-	f, err := stdelf.Open(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	syms, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := make(map[uint64]string)
-	for _, s := range syms {
-		if stdelf.ST_TYPE(s.Info) == stdelf.STT_FUNC {
-			names[s.Value], _, _ = strings.Cut(s.Name, ".")
-		}
-	}
-	return names
 }
 
 func compareFrames(t *testing.T, d *Data, symbols, want map[uint64]string) {
@@ -266,20 +77,6 @@ func keysOf[V any](m map[uint64]V) func(func(uint64) bool) {
 			}
 		}
 	}
-}
-
-func textOf(t *testing.T, exe string) []byte {
-	t.Helper()
-	f, err := stdelf.Open(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	b, err := f.Section(".text").Data()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // openLive loads a file with whatever belongs to it.
@@ -337,65 +134,6 @@ func loadLive(t testing.TB, path string, split bool, opts *Options) Sections {
 	return l.Sections
 }
 
-// peerFrames asks llvm-symbolizer about every address of the program's functions.
-func peerFrames(t *testing.T, exe string) map[uint64]string {
-	t.Helper()
-	f, err := stdelf.Open(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	syms, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := make(map[uint64]string)
-	var in strings.Builder
-	var asked []uint64
-	for _, s := range syms {
-		ours := strings.HasPrefix(s.Name, "_Z") || strings.HasPrefix(s.Name, "main")
-		if stdelf.ST_TYPE(s.Info) != stdelf.STT_FUNC || !ours {
-			continue
-		}
-		for a := s.Value; a < s.Value+s.Size; a++ {
-			asked = append(asked, a)
-			fmt.Fprintf(&in, "%#x\n", a)
-		}
-	}
-	cmd := exec.Command("llvm-symbolizer", "--inlines", "--no-demangle", "-e", exe)
-	cmd.Stdin = strings.NewReader(in.String())
-	b, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := strings.Split(strings.TrimSpace(string(b)), "\n\n")
-	if len(blocks) != len(asked) || len(asked) < 100 {
-		t.Fatalf("%d answers to %d addresses", len(blocks), len(asked))
-	}
-	for i, block := range blocks {
-		lines := strings.Split(block, "\n")
-		var frames []string
-		for j := 0; j+1 < len(lines); j += 2 {
-			// The path is cleaned, as ours is; the column goes.
-			path, pos, _ := strings.Cut(lines[j+1], ":")
-			line, _, _ := strings.Cut(pos, ":")
-			name, _, _ := strings.Cut(lines[j], ".") // .cold, .part
-			frames = append(frames, name+" "+sourceLine(filepath.Clean(path), line))
-		}
-		out[asked[i]] = strings.Join(frames, " < ")
-	}
-	return out
-}
-
-// sourceLine joins a place. Without a line llvm-symbolizer names the unit's file,
-// which says nothing.
-func sourceLine(file, line string) string {
-	if line == "0" {
-		return "?:0"
-	}
-	return file + ":" + line
-}
-
 // resolver answers look-ups from a walk, in the simplest way that can be right.
 type resolver struct {
 	funcs []liveFunc
@@ -445,7 +183,7 @@ func newResolver(t *testing.T, d *Data) *resolver {
 			for i, in := range f.Inlines {
 				lf.fn.Inlines[i].Ranges = slices.Clone(in.Ranges)
 				lf.inlines = append(lf.inlines, named(in.Sub))
-				lf.calls = append(lf.calls, sourceLine(file(in.CallFile), fmt.Sprint(in.CallLine)))
+				lf.calls = append(lf.calls, containers.Place(file(in.CallFile), fmt.Sprint(in.CallLine)))
 			}
 			r.funcs = append(r.funcs, lf)
 		}
@@ -456,7 +194,7 @@ func newResolver(t *testing.T, d *Data) *resolver {
 					end = s.Rows[i+1].Addr
 				}
 				r.rows = append(r.rows, liveRow{uint64(row.Addr), uint64(end),
-					sourceLine(file(row.File), fmt.Sprint(row.Line))})
+					containers.Place(file(row.File), fmt.Sprint(row.Line))})
 			}
 		}
 		return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"symbolize/fixtures/containers"
 	"symbolize/ingest/addr"
 )
 
@@ -260,10 +261,10 @@ func TestRelocate(t *testing.T) {
 // TestRelocatableObject reads a compiler's object file, relocated, and wants what
 // debug/dwarf reads of it.
 func TestRelocatableObject(t *testing.T) {
-	live(t)
+	containers.Live(t)
 	for _, flags := range []string{"-g -gdwarf-4 -ffunction-sections", "-g -gdwarf-5"} {
 		dir := t.TempDir()
-		compileLive(t, dir, variant{cc: "g++", flags: flags})
+		containers.Compile(t, dir, containers.Variant{CC: "g++", Flags: flags})
 		path := filepath.Join(dir, "main.o")
 		f, err := elf.Open(path)
 		if err != nil {

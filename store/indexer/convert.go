@@ -149,6 +149,23 @@ func (c *converter) inlines(f *dwarf.Function) {
 		to.CallFile, to.CallLine, to.CallColumn = c.file(in.CallFile), in.CallLine, in.CallColumn
 		to.Ranges = c.moved(to.Ranges[:0], in.Ranges)
 	}
+	c.widen(f, first)
+}
+
+// widen makes calls as large as the calls within them. In strict DWARF 2 a call has one
+// range; of one in several pieces gcc tells the first, and clang nothing. The work is
+// bounded, since each range may go to as many callers as there are levels.
+func (c *converter) widen(f *dwarf.Function, first int) {
+	left := 16*len(f.Inlines) + 1024
+	for i := len(f.Inlines) - 1; i >= 0 && left > 0; i-- {
+		p := f.Inlines[i].Parent
+		if p < 0 || c.u.Version > 2 && len(f.Inlines[p].Ranges) > 0 {
+			continue
+		}
+		to, from := &c.fn.Inlines[first+int(p)], c.fn.Inlines[first+i].Ranges
+		to.Ranges = append(to.Ranges, from...)
+		left -= len(from)
+	}
 }
 
 // moved appends ranges moved down by base.

@@ -223,6 +223,9 @@ func (s *sources) dwarf(f *elf.File, base addr.Addr) {
 		s.fail(err)
 		return
 	}
+	if f.Type == stdelf.ET_REL {
+		base = moduleBase
+	}
 	conv := converter{base: base}
 	s.add(store.DWARF, func(b *symtab.Builder) error {
 		defer d.close()

@@ -5,8 +5,12 @@ import (
 	"symbolize/ingest/elf"
 )
 
-// moduleText tells where the code of a module lies when it is loaded, and how to
-// change the debug sections so that their addresses are those.
+// moduleBase is added to the addresses of modules while their debug information is read:
+// at address 0 an empty range would look like the end of its list (DWARF 4, 2.17.3).
+const moduleBase addr.Addr = 1 << 20
+
+// moduleText tells where the code of a module lies when it is loaded, moved up by
+// moduleBase, and how to change the debug sections so that their addresses are those.
 func moduleText(f *elf.File) (text []addr.Range, patch func(string, []byte) error, err error) {
 	placed, err := f.ModuleLayout()
 	if err != nil {
@@ -15,8 +19,9 @@ func moduleText(f *elf.File) (text []addr.Range, patch func(string, []byte) erro
 	places := make(map[int]addr.Addr, len(placed))
 	text = []addr.Range{} // not nil: no code is something else than unknown code
 	for _, p := range placed {
-		places[p.Index] = p.Addr
-		text = append(text, addr.Range{Start: p.Addr, End: p.Addr + addr.Addr(p.Size)})
+		at := p.Addr + moduleBase
+		places[p.Index] = at
+		text = append(text, addr.Range{Start: at, End: at + addr.Addr(p.Size)})
 	}
 	rl, err := f.Relocator(func(section int) (addr.Addr, bool) {
 		a, ok := places[section]
