@@ -13,7 +13,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: help
 help: ## print the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build the binary into build/symbolize
@@ -45,11 +45,15 @@ fuzz: ## run every fuzz target for FUZZTIME (30s) each
 	@sh fixtures/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: build ## time the main jobs against perf and debuginfod, and write the table
+bench: build ## time the main jobs against perf, debuginfod, llvm, and write the tables
 	@sh fixtures/peers/bench.sh $(BIN) $(BUILD)
 
+.PHONY: debug-packages
+debug-packages: ## fetch the big debug packages (1.4 GB) that make bench then measures with
+	@sh fixtures/peers/debug-packages.sh $(BUILD)
+
 .PHONY: peers
-peers: build ## compare functions and objects with perf script on new recordings
+peers: build ## compare with peers: frames of all kinds of debug information, perf script
 	@sh fixtures/peers/peers.sh $(BIN) $(BUILD)
 
 .PHONY: clean
