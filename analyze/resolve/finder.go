@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -91,13 +92,16 @@ type Finder struct {
 	hits []symtab.Hit
 }
 
-// layer is one open table, and the texts of its names and files that were read
-// already, plus one.
+// layer is one open table.
 type layer struct {
 	table *symtab.Table
 	err   error
-	names []Text
-	files []Text
+	// Numbers, plus one, of the texts of its names and files; 0 for those not used so
+	// far. The new ones have not been read.
+	names    []Text
+	files    []Text
+	newNames []symtab.NameID
+	newFiles []symtab.FileID
 }
 
 // NewFinder returns a Finder for the object of m, a manifest of v.
@@ -162,6 +166,10 @@ func (f *Finder) Join(addrs []addr.Addr) {
 				err = f.joinFrames(l, kind)
 			} else {
 				err = f.joinSymbols(l, kind)
+			}
+			if textErr := f.readTexts(l); textErr != nil {
+				f.forget()
+				err = cmp.Or(err, textErr)
 			}
 		}
 		if err != nil {
@@ -229,8 +237,7 @@ func (f *Finder) layer(i int) *layer {
 
 // joinFrames asks a table with debug information.
 func (f *Finder) joinFrames(l *layer, kind store.SourceKind) error {
-	var textErr error
-	err := l.table.JoinFrames(f.ask, func(i int, hit symtab.Hit, frames []symtab.Frame) {
+	return l.table.JoinFrames(f.ask, func(i int, hit symtab.Hit, frames []symtab.Frame) {
 		p := f.place(i)
 		if hit.Flags&symtab.Nameless != 0 && p.to > p.from {
 			return // a better source has such lines too
@@ -240,17 +247,12 @@ func (f *Finder) joinFrames(l *layer, kind store.SourceKind) error {
 		for k := range frames {
 			s := &frames[k]
 			f.frames = append(f.frames, Frame{
-				Name: f.name(l, s.Name, &textErr), File: f.file(l, s.File, &textErr),
-				Line: s.Line, Column: s.Column,
-				DeclFile: f.file(l, s.DeclFile, &textErr), DeclLine: s.DeclLine,
+				Name: f.name(l, s.Name), File: f.file(l, s.File), Line: s.Line, Column: s.Column,
+				DeclFile: f.file(l, s.DeclFile), DeclLine: s.DeclLine,
 			})
 		}
 		p.to = uint32(len(f.frames))
 	})
-	if err == nil {
-		err = textErr
-	}
-	return err
 }
 
 // joinSymbols asks a table of symbols.
@@ -262,49 +264,83 @@ func (f *Finder) joinSymbols(l *layer, kind store.SourceKind) error {
 		if !h.OK {
 			continue
 		}
-		name := f.name(l, h.Name, &err)
-		if name == 0 {
-			continue
-		}
 		p := f.place(i)
-		p.Symbol, p.SymbolStart, p.SymbolSize, p.SymbolKind = name, h.Start, h.Size, kind
+		p.Symbol, p.SymbolStart, p.SymbolSize, p.SymbolKind = f.name(l, h.Name), h.Start, h.Size, kind
 		p.unsized = h.Flags&symtab.Unsized != 0
 	}
 	return err
 }
 
-// name returns a name of a table, read once. What goes wrong comes to *err, unless
-// something is there already.
-func (f *Finder) name(l *layer, n symtab.NameID, err *error) Text {
+// name returns the Text of a name of a table, to be read by readTexts.
+func (f *Finder) name(l *layer, n symtab.NameID) Text {
 	if uint64(n) >= uint64(len(l.names)) {
 		return 0 // NoName
 	}
 	if l.names[n] == 0 {
-		s, readErr := l.table.Name(n)
-		l.names[n] = f.add(s, readErr, err)
+		l.newNames = append(l.newNames, n)
+		l.names[n] = f.newText()
 	}
 	return l.names[n] - 1
 }
 
-func (f *Finder) file(l *layer, n symtab.FileID, err *error) Text {
+// file is name for a path.
+func (f *Finder) file(l *layer, n symtab.FileID) Text {
 	if uint64(n) >= uint64(len(l.files)) {
 		return 0 // NoFile
 	}
 	if l.files[n] == 0 {
-		s, readErr := l.table.File(n)
-		l.files[n] = f.add(s, readErr, err)
+		l.newFiles = append(l.newFiles, n)
+		l.files[n] = f.newText()
 	}
 	return l.files[n] - 1
 }
 
-// add numbers a text and returns its number plus one.
-func (f *Finder) add(s string, readErr error, err *error) Text {
-	if readErr != nil && *err == nil {
-		*err = readErr
-	}
-	if s == "" {
-		return 1
-	}
-	f.texts = append(f.texts, s)
+// newText makes place for a text and returns its number plus one.
+func (f *Finder) newText() Text {
+	f.texts = append(f.texts, "")
 	return Text(len(f.texts))
+}
+
+// readTexts reads the texts that a table's answers were the first to use, in the order
+// in which they stand there: names of inlined functions are spread over all of it, and
+// each block of strings is to be unpacked once.
+func (f *Finder) readTexts(l *layer) error {
+	var first error
+	slices.Sort(l.newNames)
+	for _, n := range l.newNames {
+		s, err := l.table.Name(n)
+		f.texts[l.names[n]-1] = s
+		if err != nil {
+			l.names[n] = 0 // the next batch tries, and fails, again
+			first = cmp.Or(first, err)
+		}
+	}
+	slices.Sort(l.newFiles)
+	for _, n := range l.newFiles {
+		s, err := l.table.File(n)
+		f.texts[l.files[n]-1] = s
+		if err != nil {
+			l.files[n] = 0
+			first = cmp.Or(first, err)
+		}
+	}
+	l.newNames, l.newFiles = l.newNames[:0], l.newFiles[:0]
+	return first
+}
+
+// forget takes names back that could not be read.
+func (f *Finder) forget() {
+	for i := range f.frames {
+		fr := &f.frames[i]
+		for _, t := range []*Text{&fr.Name, &fr.File, &fr.DeclFile} {
+			if f.texts[*t] == "" {
+				*t = 0
+			}
+		}
+	}
+	for i := range f.places {
+		if p := &f.places[i]; f.texts[p.Symbol] == "" {
+			p.Symbol = 0
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/elf"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -321,4 +322,70 @@ func debugOf(b *symtab.Builder, f *symtab.Func, n uint32) *symtab.DebugFunc {
 			Line: n + uint32(k*7%11)})
 	}
 	return d
+}
+
+// noStrings is a view of one table whose blocks of strings cannot be read.
+type noStrings struct {
+	store.View
+	table *symtab.Encoded
+}
+
+func (n noStrings) Open(*store.Manifest, int) (*symtab.Table, error) {
+	return symtab.Open(n.table.Header, n)
+}
+
+func (n noStrings) Block(kind symtab.BlockKind, i int) ([]byte, error) {
+	if kind == symtab.Strings {
+		return nil, errBroken
+	}
+	return n.table.Block(kind, i)
+}
+
+// TestFinderWithoutStrings: names that cannot be read are none, and said to be.
+func TestFinderWithoutStrings(t *testing.T) {
+	b := symtab.NewBuilder(symtab.Options{})
+	for n := range uint32(20_000) {
+		f := function(fmt.Sprintf("function%d", n), addr.Addr(n*64), 60)
+		b.AddFunction(debugOf(b, &f, n))
+	}
+	e, err := b.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(e.Strings) == 0 {
+		t.Fatal("the table has no blocks of its own")
+	}
+	for _, kind := range []store.SourceKind{store.DWARF, store.Symtab} {
+		o := store.NewOverlay()
+		merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: []elf.Segment{
+			{FileSize: 1 << 30, MemSize: 1 << 30, Flags: 5}}},
+			map[store.SourceKind]*symtab.Encoded{kind: e})
+		ms, err := o.Find(id(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := NewFinder(noStrings{o, e}, ms[0])
+		for range 2 {
+			f.Join([]addr.Addr{8, 64 * 7})
+			for i := range 2 {
+				p := f.Place(i)
+				if name, _ := f.Function(p, SymbolNames); name != 0 {
+					t.Errorf("%s: a name: %q", kind, f.Text(name))
+				}
+				for _, fr := range f.Frames(p) {
+					if fr.Name != 0 || fr.File != 0 || fr.DeclFile != 0 {
+						t.Errorf("%s: frame %+v", kind, fr)
+					}
+				}
+			}
+			if len(f.Errors()) != 1 {
+				t.Errorf("%s: errors %v", kind, f.Errors())
+			}
+		}
+		p := one(ingest.Object{ID: id(1), File: ingest.FileRef{Path: "/bin/x"}}, 0x1100)
+		resolve(t, p, noStrings{o, e})
+		if p.Names.Reasons[0] != ingest.TableDamaged || len(p.Names.At(0)) != 0 {
+			t.Errorf("%s: reason %s", kind, p.Names.Reasons[0])
+		}
+	}
 }
