@@ -146,7 +146,9 @@ func haveNames(t *testing.T, file string, roots []string, symbols map[uint64]str
 	}
 }
 
-func compareContainer(t *testing.T, file string, roots []string, symbols, want map[uint64]string) {
+func compareContainer(
+	t *testing.T, file string, roots []string, symbols, want map[uint64]string,
+) {
 	t.Helper()
 	m := newMemory()
 	sum := m.index(t, Options{DebugRoots: roots}, file)
@@ -179,7 +181,8 @@ func compareTable(t *testing.T, table *symtab.Table, symbols, want map[uint64]st
 	slices.Sort(addrs)
 	got := make(map[uint64]string)
 	err := table.JoinFrames(addrs, func(i int, hit symtab.Hit, frames []symtab.Frame) {
-		got[uint64(addrs[i])] = containerFrames(table, symbols, uint64(hit.Start), uint64(addrs[i]), frames)
+		a := uint64(addrs[i])
+		got[a] = containerFrames(table, symbols, uint64(hit.Start), a, frames)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,9 @@ func (c *converter) unit(u *dwarf.Unit) {
 	c.files = refill(c.files, len(u.Files))
 	c.subs = refill(c.subs, len(u.Subs))
 	c.seqs = append(c.seqs[:0], u.Sequences...)
-	slices.SortStableFunc(c.seqs, func(a, b dwarf.Sequence) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortStableFunc(c.seqs, func(a, b dwarf.Sequence) int {
+		return cmp.Compare(a.Start, b.Start)
+	})
 	c.cover = c.cover[:0]
 	c.lent = nil
 	if u.Version == 2 {

@@ -88,7 +88,8 @@ func program(base uint64) *dwarfbuild.Builder {
 // programWant is what program says, by distance from base.
 var programWant = map[uint64]string{
 	0x00: "_Z5outerv /src/a.c:1", 0x0f: "_Z5outerv /src/a.c:1",
-	0x10: "inner /src/inc/b.h:10 < _Z5outerv /src/a.c:5", 0x17: "inner /src/inc/b.h:10 < _Z5outerv /src/a.c:5",
+	0x10: "inner /src/inc/b.h:10 < _Z5outerv /src/a.c:5",
+	0x17: "inner /src/inc/b.h:10 < _Z5outerv /src/a.c:5",
 	0x18: "_Z5outerv /src/a.c:2", 0x3f: "_Z5outerv /src/a.c:2",
 	0x40: "", 0x4f: "",
 	0x50: "split /src/a.c:20", 0x5f: "split /src/a.c:20", 0x60: "",
@@ -221,7 +222,8 @@ func TestModuleLines(t *testing.T) {
 	root, m := realDir(t), newMemory()
 	b := program(0)
 	secs := b.Sections()
-	f := elfbuild.Module([]byte(debugID), 0x1000, elfbuild.Func{Name: "outer", Offset: 0x200, Size: 0x40})
+	f := elfbuild.Module([]byte(debugID), 0x1000,
+		elfbuild.Func{Name: "outer", Offset: 0x200, Size: 0x40})
 	f = withSections(f, secs)
 	// Every place where an address of the code stands is one that base would change.
 	moved := program(0x1122334455667700).Sections()
@@ -370,4 +372,64 @@ func TestLentCalls(t *testing.T) {
 		0x00: "hot ?:0", 0x10: "deeper ?:0 < inner ?:0 < hot ?:5", 0x18: "hot ?:0",
 		0x80: "cold ?:0", 0x84: "deeper ?:0 < inner ?:0 < cold ?:5", 0x88: "cold ?:0", 0xa0: "other ?:0",
 	})
+}
+
+// TestNarrowCallers has strict DWARF 2 as gcc and clang write it: callers that do not
+// cover what was inlined into them, or nothing at all.
+func TestNarrowCallers(t *testing.T) {
+	root, m := realDir(t), newMemory()
+	addr := func(at uint16, off uint64) dwarfbuild.Attr {
+		return attr(at, dwarfbuild.FormAddr, text+off)
+	}
+	a := dwarfbuild.D(tagFunction, named("a"), attr(atInline, dwarfbuild.FormData1, 1))
+	b := dwarfbuild.D(tagFunction, named("b"), attr(atInline, dwarfbuild.FormData1, 1))
+	call := func(of *dwarfbuild.DIE, attrs ...dwarfbuild.Attr) *dwarfbuild.DIE {
+		return dwarfbuild.D(tagInlined, append(attrs, attr(atOrigin, dwarfbuild.FormRef4, of))...)
+	}
+	db := &dwarfbuild.Builder{Units: []*dwarfbuild.Unit{{Version: 2,
+		Root: dwarfbuild.D(tagUnit, named("a.c")).Add(a, b,
+			dwarfbuild.D(tagFunction, named("f"), addr(atLowPC, 0), addr(atHighPC, 0x80)).Add(
+				call(a, addr(atLowPC, 0x10), addr(atHighPC, 0x14)).Add(
+					call(b, addr(atLowPC, 0x20), addr(atHighPC, 0x24))),
+				call(a).Add(call(b, addr(atLowPC, 0x30), addr(atHighPC, 0x34)))))}}}
+	write(t, filepath.Join(root, "lib.so"),
+		withSections(elfbuild.Lib([]byte(debugID), 0x1000), db.Sections()).Bytes())
+	m.index(t, Options{}, root)
+	m.wantFrames(t, buildid.New([]byte(debugID)), text, map[uint64]string{
+		0x10: "a ?:0 < f ?:0", 0x14: "f ?:0", 0x20: "b ?:0 < a ?:0 < f ?:0", 0x24: "f ?:0",
+		0x30: "b ?:0 < a ?:0 < f ?:0",
+	})
+}
+
+// TestModuleEmptyRangeAtZero has a range list of DWARF 4 whose first range is empty and
+// at the start of the code: relocated to 0 it would be the end of the list.
+func TestModuleEmptyRangeAtZero(t *testing.T) {
+	root, m, id := realDir(t), newMemory(), buildid.New([]byte(debugID))
+	db := &dwarfbuild.Builder{}
+	db.Section(".debug_ranges").U64(0).U64(0).U64(0).U64(0).U64(0).U64(0)
+	a := dwarfbuild.D(tagFunction, named("a"), attr(atInline, dwarfbuild.FormData1, 1))
+	db.Units = []*dwarfbuild.Unit{{Version: 4, Root: dwarfbuild.D(tagUnit, named("a.c")).Add(a,
+		function(0, 0x40, named("f")).Add(dwarfbuild.D(tagInlined,
+			attr(atRanges, dwarfbuild.FormSecOffset, 0), attr(atOrigin, dwarfbuild.FormRef4, a))))}}
+	secs := db.Sections()
+	f := withSections(elfbuild.Module([]byte(debugID), 0x1000,
+		elfbuild.Func{Name: "f", Offset: 0, Size: 0x40}), secs)
+	reloc := func(off, to uint64) elfbuild.Reloc {
+		return elfbuild.Reloc{Offset: off, Symbol: 1, Type: uint32(stdelf.R_X86_64_64), Addend: to}
+	}
+	lowPC := uint64(strings.Index(string(secs[".debug_info"]), "\x00\x00\x00\x00\x00\x00\x00\x00\x40"))
+	for name, relocs := range map[string][]elfbuild.Reloc{
+		".debug_ranges": {reloc(0, 0), reloc(8, 0), reloc(16, 8), reloc(24, 16)},
+		".debug_info":   {reloc(lowPC, 0)},
+	} {
+		at := slices.IndexFunc(f.Sections, func(s elfbuild.Section) bool { return s.Name == name })
+		f = f.With(elfbuild.Section{Name: ".rela" + name, Type: stdelf.SHT_RELA, Link: ".symtab",
+			Info: uint32(at + 1), EntSize: 24, Data: f.Rela(true, relocs...)})
+	}
+	write(t, filepath.Join(root, "x.ko"), f.Bytes())
+	if sum := m.index(t, Options{}, root); len(sum.Problems) != 0 {
+		t.Errorf("problems %v", sum.Problems)
+	}
+	start := uint64(m.object(t, id).Sections[0].Addr)
+	m.wantFrames(t, id, start, map[uint64]string{0: "f ?:0", 8: "a ?:0 < f ?:0", 16: "f ?:0"})
 }

@@ -142,7 +142,9 @@ func (s *sources) fail(err error) {
 
 // has reports whether there is a table of that kind.
 func (s *sources) has(kind store.SourceKind) bool {
-	return slices.ContainsFunc(s.c.Sources, func(n store.NewSource) bool { return n.Info.Kind == kind })
+	return slices.ContainsFunc(s.c.Sources, func(n store.NewSource) bool {
+		return n.Info.Kind == kind
+	})
 }
 
 // add makes one table and reports whether there was anything to put into it.
