@@ -102,8 +102,13 @@ func (r *Relocator) valueOf(s *rawSymbol, c *placeCache) symbolValue {
 		c.section = int(section)
 		c.at, c.ok = r.sectionAddr(int(section))
 	}
-	return symbolValue{uint64(c.at) + s.value, c.ok}
+	v := uint64(c.at) + s.value
+	// InitBase is out of the reach of 32-bit debug information: cut to its size it
+	// would be another function's address.
+	return symbolValue{v, c.ok && (r.f.Class == elf.ELFCLASS64 || v <= maxUint32)}
 }
+
+const maxUint32 = 1<<32 - 1
 
 // sectionAddr returns the address of a section.
 func (r *Relocator) sectionAddr(section int) (addr.Addr, bool) {
