@@ -294,8 +294,8 @@ func (f *folder) wall(t uint64) (nanos int64, ok bool) {
 }
 
 // meta fills in what the capture says about itself. Most recordings do not say
-// when they were made; then the file's modification time, which is when the
-// recorder closed it, is the end.
+// when they were made: the file's modification time is no substitute, since a
+// copy of a capture has to give the same profile.
 func (f *folder) meta() {
 	x := &f.file.Features
 	m := &f.p.Meta
@@ -311,7 +311,5 @@ func (f *folder) meta() {
 	}
 	if start, ok := f.wall(first); ok {
 		m.StartNanos = start
-	} else if !f.capture.mtime.IsZero() {
-		m.StartNanos = f.capture.mtime.UnixNano() - m.Duration
 	}
 }

@@ -336,11 +336,17 @@ func (e *pprofEncoder) functions() {
 	id := uint64(0)
 	names := e.p.Names
 	if names != nil {
+		guessed := names.guessed()
 		for i := range names.Functions {
 			f := &names.Functions[i]
 			id++
 			system := e.str(Printable(f.SystemName))
 			name := system
+			if reason, ok := guessed[FuncID(i)]; ok {
+				system = e.str(UnresolvedPrefix + reason.String())
+				e.function(id, name, system, 0, 0)
+				continue
+			}
 			if e.opts.Demangle != nil {
 				name = e.str(Printable(e.opts.Demangle(f.SystemName)))
 			}
@@ -360,6 +366,20 @@ func (e *pprofEncoder) functions() {
 		}
 		e.function(id, e.fresh(string(e.buf)), e.str(UnresolvedPrefix+reason.String()), 0, 0)
 	}
+}
+
+// guessed returns the functions that have no name of their own, with the reason.
+func (n *Names) guessed() map[FuncID]Reason {
+	found := make(map[FuncID]Reason)
+	for l, reason := range n.Reasons {
+		if reason == ReasonNone {
+			continue
+		}
+		if frames := n.At(LocationID(l)); len(frames) > 0 {
+			found[frames[len(frames)-1].Func] = reason
+		}
+	}
+	return found
 }
 
 func (e *pprofEncoder) function(id, name, system, file, line uint64) {

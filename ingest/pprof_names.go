@@ -36,7 +36,7 @@ func (r *pprofReader) readNames(places []place) {
 				Column: clampLine(ln.Column), Inlined: k < len(pl.lines)-1})
 		}
 		n.FrameEnds[i] = uint32(len(n.Frames))
-		if len(pl.lines) == 0 {
+		if len(pl.lines) == 0 || unresolvedLine(&pl.lines[0]) {
 			n.Reasons[i] = pl.reason
 		}
 	}

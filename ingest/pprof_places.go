@@ -185,6 +185,9 @@ func namedLines(l *profile.Location) ([]profile.Line, Reason) {
 			if !known || reason == ReasonNone {
 				reason = NotIndexed
 			}
+			if f.Name != "" && f.Name[0] != '[' {
+				return []profile.Line{ln}, reason // the function's bounds are known
+			}
 			return nil, reason
 		}
 		if f.Name == "" && f.SystemName == "" {
@@ -192,6 +195,12 @@ func namedLines(l *profile.Location) ([]profile.Line, Reason) {
 		}
 	}
 	return l.Line, ReasonNone
+}
+
+// unresolvedLine reports whether a line's function is one that WritePprof marked
+// as without a name of its own.
+func unresolvedLine(ln *profile.Line) bool {
+	return strings.HasPrefix(ln.Function.SystemName, UnresolvedPrefix)
 }
 
 // ofObject reports whether a reason holds for all of an object, whatever a store
@@ -333,7 +342,7 @@ func compareLines(a, b profile.Line) int {
 }
 
 func systemName(f *profile.Function) string {
-	if f.SystemName != "" {
+	if f.SystemName != "" && !strings.HasPrefix(f.SystemName, UnresolvedPrefix) {
 		return f.SystemName
 	}
 	return f.Name

@@ -236,7 +236,9 @@ type Frame struct {
 type Names struct {
 	Functions []Function // sorted by (Object, SystemName, File, StartLine)
 	// FrameEnds and Frames: location l has Frames[FrameEnds[l-1]:FrameEnds[l]],
-	// innermost first. None means unresolved: Reasons[l] says why.
+	// innermost first. Reasons[l] says why a location has no name. It has frames all
+	// the same where only the function's bounds are known, from an unwind table: one,
+	// of a function whose name is made of its address ("fun_4290").
 	FrameEnds []uint32
 	Frames    []Frame
 	Reasons   []Reason
@@ -257,4 +259,10 @@ func (n *Names) At(l LocationID) []Frame {
 		start = n.FrameEnds[l-1]
 	}
 	return n.Frames[start:n.FrameEnds[l]]
+}
+
+// Named reports whether a location has the name of a function, and not one that
+// was made up of its address.
+func (n *Names) Named(l LocationID) bool {
+	return n.Reasons[l] == ReasonNone && len(n.At(l)) > 0
 }

@@ -132,7 +132,7 @@ func share(part, all float64) float64 {
 }
 
 func isNamed(p *ingest.Profile, l ingest.LocationID) bool {
-	return p.Names != nil && len(p.Names.At(l)) > 0
+	return p.Names != nil && p.Names.Named(l)
 }
 
 // weigh sums the samples by event and the frames by location. An event whose

@@ -324,6 +324,9 @@ func (w *worker) name(j *join, s *shard, i int, t todo) bool {
 	}
 	s.frames = append(s.frames, w.frame(physical, name, false))
 	j.depth[t.loc] = uint16(uint32(len(s.frames)) - j.first[t.loc])
+	if p.SymbolKind == store.EhFrame && last < 0 {
+		j.reasons[t.loc] = ingest.Stripped // a function, and no name for it
+	}
 	return true
 }
 
@@ -370,7 +373,7 @@ func (w *worker) nameAll(j *join, s *shard, src *ingest.Object) {
 
 // kept reports whether a location has a name from before.
 func (j *join) kept(l int) bool {
-	return j.old != nil && len(j.old.At(ingest.LocationID(l))) > 0
+	return j.old != nil && j.old.Named(ingest.LocationID(l))
 }
 
 // gather lists the locations of a shard that the tables shall name, by table
