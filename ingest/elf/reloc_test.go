@@ -337,9 +337,10 @@ func TestRelocateCompiled(t *testing.T) {
 	if err := os.WriteFile(src, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, target := range []string{"x86_64", "aarch64", "i386"} {
+	for i, target := range []string{"x86_64", "aarch64", "i386"} {
 		obj := filepath.Join(dir, target+".o")
-		if out, err := exec.CommandContext(t.Context(), clang, "-gdwarf-4", "-O1", "-c",
+		version := []string{"-gdwarf-4", "-gdwarf-5", "-gdwarf-3"}[i]
+		if out, err := exec.CommandContext(t.Context(), clang, version, "-O1", "-c",
 			"--target="+target+"-linux-gnu", "-o", obj, src).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -398,6 +399,12 @@ func ourDWARF(t testing.TB, b []byte, place func(int) (addr.Addr, bool)) *stddwa
 		data(".debug_line"), nil, data(".debug_ranges"), data(".debug_str"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{".debug_addr", ".debug_line_str", ".debug_str_offsets",
+		".debug_rnglists"} {
+		if err := d.AddSection(name, data(name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return d
 }
