@@ -154,7 +154,8 @@ func (info *captureInfo) writeText(w io.Writer) error {
 		t.row("cpus", joinSome(" × ", fmt.Sprint(info.CPUs), info.CPU))
 	}
 	if info.Start != "" || info.Duration > 0 {
-		t.row("time", joinSome(", ", info.Start, time.Duration(info.Duration).String()))
+		t.row("began", info.Start)
+		t.row("lasted", time.Duration(info.Duration).String())
 	}
 	for _, e := range info.Events {
 		t.row("event", e.text())
