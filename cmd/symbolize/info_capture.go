@@ -154,7 +154,7 @@ func (info *captureInfo) writeText(w io.Writer) error {
 		t.row("cpus", joinSome(" × ", fmt.Sprint(info.CPUs), info.CPU))
 	}
 	if info.Start != "" || info.Duration > 0 {
-		t.row("began", info.Start)
+		t.field("began", info.Start)
 		t.row("lasted", time.Duration(info.Duration).String())
 	}
 	for _, e := range info.Events {
