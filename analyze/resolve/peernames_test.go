@@ -1,0 +1,118 @@
+package resolve
+
+import (
+	"bytes"
+	debugelf "debug/elf"
+	"testing"
+
+	"symbolize/fixtures/elfbuild"
+	"symbolize/ingest/elf"
+)
+
+// peerFile is a file with aliases, local symbols and odd ones. llvm-symbolizer 14
+// gave the answers of TestPeerSymbols for this file, but that it names data too.
+func peerFile(dynamic bool) *elfbuild.File {
+	const local, global = debugelf.STB_LOCAL, debugelf.STB_GLOBAL
+	const fn = debugelf.STT_FUNC
+	syms := []elfbuild.Symbol{
+		{Name: "one.c", Section: "*ABS*", Type: debugelf.STT_FILE},
+		{Name: "static_one", Section: ".text", Value: 0x1000, Size: 0x10, Type: fn, Bind: local},
+		{Name: "two.S", Section: "*ABS*", Type: debugelf.STT_FILE},
+		{Name: "label", Section: ".text", Value: 0x1030, Bind: local},
+		{Name: "section", Section: ".text", Value: 0x1038, Type: debugelf.STT_SECTION},
+		{Name: "object", Section: ".text", Value: 0x1040, Size: 8, Type: debugelf.STT_OBJECT},
+		{Name: "short", Section: ".text", Value: 0x1010, Size: 8, Type: fn, Bind: global},
+		{Name: "first", Section: ".text", Value: 0x1010, Size: 0x10, Type: fn, Bind: global},
+		{Name: "last", Section: ".text", Value: 0x1010, Size: 0x10, Type: fn,
+			Bind: debugelf.STB_WEAK},
+		{Name: "data", Section: ".data", Value: 0x2000, Type: debugelf.STT_OBJECT, Bind: global},
+		{Name: "imported", Type: fn, Bind: global},
+	}
+	f := &elfbuild.File{Sections: []elfbuild.Section{
+		{Name: ".text", Flags: debugelf.SHF_ALLOC | debugelf.SHF_EXECINSTR, Addr: 0x1000,
+			Data: make([]byte, 0x100)},
+		{Name: ".data", Flags: debugelf.SHF_ALLOC | debugelf.SHF_WRITE, Addr: 0x2000,
+			Data: make([]byte, 0x100)},
+	}}
+	if dynamic {
+		f.Dynsyms = syms
+	} else {
+		f.Symbols = syms
+	}
+	return f
+}
+
+func TestPeerSymbols(t *testing.T) {
+	for _, dynamic := range []bool{false, true} {
+		b := peerFile(dynamic).Bytes()
+		f, err := elf.Open("x", bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := NewPeerSymbols(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			at         uint64
+			name, file string
+		}{
+			{0xfff, "", ""}, {0x1000, "static_one", "one.c"}, {0x100f, "static_one", "one.c"},
+			{0x1010, "last", ""}, {0x101f, "last", ""}, {0x1020, "", ""}, {0x1030, "label", "two.S"},
+			{0x103f, "label", "two.S"}, {0x1047, "object", "two.S"}, {0x1048, "", ""},
+			{0x2000, "", ""}, {0, "", ""}, {1<<64 - 1, "", ""},
+		} {
+			got, file := "", ""
+			if i := p.Find(tt.at); i >= 0 {
+				if i >= p.Len() {
+					t.Fatalf("symbol %d of %d", i, p.Len())
+				}
+				got, file = p.Symbol(i).Name, p.Symbol(i).File
+			}
+			if got != tt.name || file != tt.file {
+				t.Errorf("%#x: %q of %q, want %q of %q", tt.at, got, file, tt.name, tt.file)
+			}
+		}
+	}
+}
+
+// TestPeerSymbolsUnsizedLast: a label reaches to the end of its section, not beyond.
+func TestPeerSymbolsUnsizedLast(t *testing.T) {
+	file := peerFile(false)
+	file.Symbols = file.Symbols[3:4]
+	b := file.Bytes()
+	f, err := elf.Open("x", bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewPeerSymbols(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Find(0x10ff) != 0 || p.Find(0x1100) != -1 || p.Find(0x2000) != -1 {
+		t.Errorf("%d %d %d", p.Find(0x10ff), p.Find(0x1100), p.Find(0x2000))
+	}
+}
+
+// TestPeerSymbolsDamaged: every file cut off gives symbols or an error, and what was
+// read can be asked.
+func TestPeerSymbolsDamaged(t *testing.T) {
+	file := peerFile(false)
+	file.HeadersFirst = true
+	whole := file.Bytes()
+	for n := range whole {
+		f, err := elf.Open("x", bytes.NewReader(whole[:n]), int64(n))
+		if err != nil {
+			continue
+		}
+		p, err := NewPeerSymbols(f)
+		if p == nil {
+			t.Fatalf("%d bytes: nothing, %v", n, err)
+		}
+		for a := uint64(0xff0); a < 0x1110; a += 8 {
+			if i := p.Find(a); i >= p.Len() {
+				t.Fatalf("%d bytes: symbol %d of %d", n, i, p.Len())
+			}
+		}
+	}
+}
