@@ -26,12 +26,22 @@ type converter struct {
 	fn    symtab.DebugFunc
 
 	lent map[int32]*dwarf.Function // see lend
+	left int                       // budget of lines
 }
+
+// Functions and sequences of a real file hardly overlap (COMDAT copies stand in units of
+// their own, nested functions are small): each row is used once or twice. A hostile one
+// could have each function use all rows.
+const (
+	lineBudgetFactor = 16
+	lineBudgetFloor  = 1 << 16
+)
 
 const noRef = 1<<32 - 1
 
-// unit adds all that one unit knows.
-func (c *converter) unit(u *dwarf.Unit) {
+// unit adds all that one unit knows, and reports whether that was possible: the lines of
+// functions that overlap too often are left out.
+func (c *converter) unit(u *dwarf.Unit) bool {
 	c.u = u
 	c.files = refill(c.files, len(u.Files))
 	c.subs = refill(c.subs, len(u.Subs))
@@ -39,6 +49,11 @@ func (c *converter) unit(u *dwarf.Unit) {
 	slices.SortStableFunc(c.seqs, func(a, b dwarf.Sequence) int {
 		return cmp.Compare(a.Start, b.Start)
 	})
+	c.left = len(c.seqs) + len(u.Functions)
+	for i := range c.seqs {
+		c.left += len(c.seqs[i].Rows)
+	}
+	c.left = lineBudgetFactor*c.left + lineBudgetFloor
 	c.cover = c.cover[:0]
 	c.lent = nil
 	if u.Version == 2 {
@@ -51,6 +66,7 @@ func (c *converter) unit(u *dwarf.Unit) {
 	}
 	c.rest()
 	c.u = nil
+	return c.left >= 0
 }
 
 func refill[T ~uint32](s []T, n int) []T {
@@ -189,7 +205,8 @@ func (c *converter) lines(r addr.Range) {
 	// to begin at or before r counts, and what begins within.
 	k := sort.Search(len(c.seqs), func(i int) bool { return c.seqs[i].Start > r.Start })
 	known := false
-	for k = max(k-1, 0); k < len(c.seqs) && c.seqs[k].Start < r.End; k++ {
+	for k = max(k-1, 0); k < len(c.seqs) && c.seqs[k].Start < r.End && c.left >= 0; k++ {
+		c.left--
 		s := &c.seqs[k]
 		if s.End <= r.Start {
 			continue
@@ -199,7 +216,8 @@ func (c *converter) lines(r addr.Range) {
 		}
 		known = true
 		i := sort.Search(len(s.Rows), func(i int) bool { return s.Rows[i].Addr > r.Start })
-		for i = max(i-1, 0); i < len(s.Rows) && s.Rows[i].Addr < r.End; i++ {
+		for i = max(i-1, 0); i < len(s.Rows) && s.Rows[i].Addr < r.End && c.left >= 0; i++ {
+			c.left--
 			row := &s.Rows[i]
 			c.fn.Lines = append(c.fn.Lines, symtab.Line{
 				Addr: max(row.Addr, r.Start) - c.base,
@@ -222,13 +240,15 @@ func (c *converter) rest() {
 		slices.SortFunc(c.cover, compareStart)
 	}
 	k := 0
-	for i := range c.seqs {
+	for i := 0; i < len(c.seqs) && c.left >= 0; i++ {
 		s := &c.seqs[i]
 		for k > 0 && c.cover[k-1].End > s.Start {
 			k-- // sequences may overlap
+			c.left--
 		}
 		at := s.Start
-		for ; k < len(c.cover) && c.cover[k].Start < s.End; k++ {
+		for ; k < len(c.cover) && c.cover[k].Start < s.End && c.left >= 0; k++ {
+			c.left--
 			c.gap(s, addr.Range{Start: at, End: c.cover[k].Start})
 			at = max(at, c.cover[k].End)
 		}
@@ -250,7 +270,7 @@ func (c *converter) gap(s *dwarf.Sequence, r addr.Range) {
 		return
 	}
 	i := sort.Search(len(s.Rows), func(i int) bool { return s.Rows[i].Addr >= r.Start })
-	for i < len(s.Rows) && s.Rows[i].Addr < r.End {
+	for i < len(s.Rows) && s.Rows[i].Addr < r.End && c.left >= 0 {
 		part := addr.Range{Start: s.Rows[i].Addr, End: r.End}
 		if i += maxBare; i < len(s.Rows) {
 			part.End = min(part.End, s.Rows[i].Addr)

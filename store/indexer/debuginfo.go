@@ -242,7 +242,9 @@ func (s *sources) dwarf(f *elf.File, base addr.Addr) {
 					d.lost.n++
 				}
 			}
-			conv.unit(u)
+			if !conv.unit(u) {
+				d.lost.add(fmt.Errorf("unit at %#x: functions or lines overlap too often", u.Offset))
+			}
 			return nil
 		})
 		if errors.Is(err, dwarf.ErrChanged) {

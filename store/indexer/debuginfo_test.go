@@ -310,6 +310,37 @@ func TestHostileDebugInformation(t *testing.T) {
 	}
 }
 
+// TestOverlappingFunctions has every function claim all lines: 5,000 times 5,000. Names
+// stay; the lines of most are left out, and that is told.
+func TestOverlappingFunctions(t *testing.T) {
+	root, m := realDir(t), newMemory()
+	const n = 5000
+	b := &dwarfbuild.Builder{}
+	line := b.Line(dwarfbuild.LineTable{Version: 5, Dirs: []string{"/src"},
+		Files: []dwarfbuild.LineFile{{Name: "a.c"}},
+		Program: func(p *dwarfbuild.Prog) {
+			p.Set(text).File(0)
+			for i := range n {
+				p.Row(1, int64(i%2*2-1)+1)
+			}
+			p.End(1)
+		}})
+	unit := dwarfbuild.D(tagUnit, named("a.c"), attr(atStmtList, dwarfbuild.FormSecOffset, line))
+	for i := range n {
+		unit.Add(function(text, n, named(fmt.Sprint("f", i))))
+	}
+	b.Units = []*dwarfbuild.Unit{{Version: 5, Root: unit}}
+	write(t, filepath.Join(root, "lib.so"),
+		withSections(elfbuild.Lib([]byte(debugID), 0x2000), b.Sections()).Bytes())
+	sum := m.index(t, Options{}, root)
+	if len(sum.Problems) != 1 || !strings.Contains(sum.Problems[0].Error(), "overlap too often") {
+		t.Errorf("problems %v", sum.Problems)
+	}
+	if names := m.names(t, buildid.New([]byte(debugID)), store.DWARF); len(names) == 0 {
+		t.Error("no names")
+	}
+}
+
 // TestDamageIsCountedAgain has the second run tell what the first told.
 func TestDamageIsCountedAgain(t *testing.T) {
 	root, m := realDir(t), newMemory()
