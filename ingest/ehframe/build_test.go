@@ -157,4 +157,6 @@ func everything(class64, big bool) *frames {
 	return f
 }
 
-var forms = []struct{ class64, big bool }{{true, false}, {true, true}, {false, false}, {false, true}}
+var forms = []struct{ class64, big bool }{
+	{true, false}, {true, true}, {false, false}, {false, true},
+}

@@ -160,7 +160,8 @@ func TestDamagedEntries(t *testing.T) {
 			got, lost, err := list(t, f.section())
 			var de *decode.Error
 			if !slices.Equal(got, []string{"401000-401001", "403000-403001"}) || lost != 1 ||
-				!errors.As(err, &de) || !strings.Contains(err.Error(), c.want) || de.Offset < 0x100 {
+				!errors.As(err, &de) || !strings.Contains(err.Error(), c.want) ||
+				de.Offset < 0x100 {
 				t.Errorf("%v, lost %d, %v; want %q", got, lost, err, c.want)
 			}
 		})

@@ -76,7 +76,8 @@ func TestRelative(t *testing.T) {
 			elfbuild.Reloc{Offset: 0x18, Type: 0x77, Addend: 0x2000},
 			elfbuild.Reloc{Offset: 0x20, Type: relative(m), Addend: 0x3000})
 		f := open(t, b.With(
-			elfbuild.Section{Name: ".rela.dyn", Type: elf.SHT_RELA, Flags: elf.SHF_ALLOC, Data: rels},
+			elfbuild.Section{Name: ".rela.dyn", Type: elf.SHT_RELA, Flags: elf.SHF_ALLOC,
+				Data: rels},
 			elfbuild.Section{Name: ".rela.debug_info", Type: elf.SHT_RELA, Data: rels}))
 		got := map[addr.Addr]addr.Addr{}
 		err := f.Relative(func(at, v addr.Addr) bool { got[at] += v; return true })

@@ -51,7 +51,8 @@ func (f *File) Relocator(place func(section int) (addr.Addr, bool)) (*Relocator,
 			return nil, f.fail(uint64(s.Offset), "relocation sections are longer than the file")
 		}
 		if int(s.Link) != symtab {
-			return nil, f.fail(uint64(s.Offset), "section %s: its symbols are not in .symtab", s.Name)
+			return nil, f.fail(uint64(s.Offset), "section %s: its symbols are not in .symtab",
+				s.Name)
 		}
 		r.tables[int(s.Info)] = append(r.tables[int(s.Info)], i)
 	}

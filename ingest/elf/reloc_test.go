@@ -5,14 +5,9 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	stddwarf "debug/dwarf"
 
 	"symbolize/fixtures/elfbuild"
 	"symbolize/ingest/addr"
@@ -97,6 +92,7 @@ func TestRelocate(t *testing.T) {
 	x := func(k elf.R_X86_64) uint32 { return uint32(k) }
 	a := func(k elf.R_AARCH64) uint32 { return uint32(k) }
 	i := func(k elf.R_386) uint32 { return uint32(k) }
+	const x86, arm, x32 = elf.EM_X86_64, elf.EM_AARCH64, elf.EM_386
 	init := uint64(InitBase) + 0x5000
 	for _, c := range []struct {
 		name    string
@@ -105,38 +101,38 @@ func TestRelocate(t *testing.T) {
 		size    int
 		want    uint64
 	}{
-		{"x86 64", elf.EM_X86_64, rel{Symbol: symText, Type: x(elf.R_X86_64_64), Addend: 3}, 8, 0x5013},
-		{"x86 init", elf.EM_X86_64, rel{Symbol: symInit, Type: x(elf.R_X86_64_64)}, 8, init + 0x20},
-		{"x86 negative", elf.EM_X86_64, rel{Symbol: symText, Type: x(elf.R_X86_64_64),
+		{"x86 64", x86, rel{Symbol: symText, Type: x(elf.R_X86_64_64), Addend: 3}, 8, 0x5013},
+		{"x86 init", x86, rel{Symbol: symInit, Type: x(elf.R_X86_64_64)}, 8, init + 0x20},
+		{"x86 negative", x86, rel{Symbol: symText, Type: x(elf.R_X86_64_64),
 			Addend: ^uint64(0)}, 8, 0x500f},
-		{"x86 32", elf.EM_X86_64, rel{Symbol: symString, Type: x(elf.R_X86_64_32), Addend: 7}, 4, 7},
-		{"x86 32S", elf.EM_X86_64, rel{Symbol: symText, Type: x(elf.R_X86_64_32S)}, 4, 0x5010},
-		{"x86 PC32", elf.EM_X86_64, rel{Offset: 8, Symbol: symText, Type: x(elf.R_X86_64_PC32)}, 4,
+		{"x86 32", x86, rel{Symbol: symString, Type: x(elf.R_X86_64_32), Addend: 7}, 4, 7},
+		{"x86 32S", x86, rel{Symbol: symText, Type: x(elf.R_X86_64_32S)}, 4, 0x5010},
+		{"x86 PC32", x86, rel{Offset: 8, Symbol: symText, Type: x(elf.R_X86_64_PC32)}, 4,
 			0x5010 - 8},
-		{"x86 PC64", elf.EM_X86_64, rel{Offset: 8, Symbol: symText, Type: x(elf.R_X86_64_PC64)}, 8,
+		{"x86 PC64", x86, rel{Offset: 8, Symbol: symText, Type: x(elf.R_X86_64_PC64)}, 8,
 			0x5010 - 8},
-		{"x86 none", elf.EM_X86_64, rel{Symbol: symText}, 4, 0xeeeeeeee},
-		{"x86 no symbol", elf.EM_X86_64, rel{Type: x(elf.R_X86_64_64), Addend: 9}, 8, 9},
-		{"x86 data", elf.EM_X86_64, rel{Symbol: symData, Type: x(elf.R_X86_64_64), Addend: 9}, 8,
+		{"x86 none", x86, rel{Symbol: symText}, 4, 0xeeeeeeee},
+		{"x86 no symbol", x86, rel{Type: x(elf.R_X86_64_64), Addend: 9}, 8, 9},
+		{"x86 data", x86, rel{Symbol: symData, Type: x(elf.R_X86_64_64), Addend: 9}, 8,
 			^uint64(0)},
-		{"x86 undefined", elf.EM_X86_64, rel{Symbol: symUndefined, Type: x(elf.R_X86_64_32)}, 4,
+		{"x86 undefined", x86, rel{Symbol: symUndefined, Type: x(elf.R_X86_64_32)}, 4,
 			0xffffffff},
-		{"x86 last", elf.EM_X86_64, rel{Offset: 56, Symbol: symText, Type: x(elf.R_X86_64_64)}, 8,
+		{"x86 last", x86, rel{Offset: 56, Symbol: symText, Type: x(elf.R_X86_64_64)}, 8,
 			0x5010},
-		{"arm64 ABS64", elf.EM_AARCH64, rel{Symbol: symText, Type: a(elf.R_AARCH64_ABS64), Addend: 1},
+		{"arm64 ABS64", arm, rel{Symbol: symText, Type: a(elf.R_AARCH64_ABS64), Addend: 1},
 			8, 0x5011},
-		{"arm64 ABS32", elf.EM_AARCH64, rel{Symbol: symText, Type: a(elf.R_AARCH64_ABS32)}, 4, 0x5010},
-		{"arm64 PREL32", elf.EM_AARCH64, rel{Offset: 4, Symbol: symText,
+		{"arm64 ABS32", arm, rel{Symbol: symText, Type: a(elf.R_AARCH64_ABS32)}, 4, 0x5010},
+		{"arm64 PREL32", arm, rel{Offset: 4, Symbol: symText,
 			Type: a(elf.R_AARCH64_PREL32)}, 4, 0x500c},
-		{"arm64 PREL64", elf.EM_AARCH64, rel{Offset: 8, Symbol: symText,
+		{"arm64 PREL64", arm, rel{Offset: 8, Symbol: symText,
 			Type: a(elf.R_AARCH64_PREL64)}, 8, 0x5008},
-		{"i386 32", elf.EM_386, rel{Symbol: symText, Type: i(elf.R_386_32), Addend: 3}, 4, 0x5013},
-		{"i386 init", elf.EM_386, rel{Symbol: symInit, Type: i(elf.R_386_32)}, 4, 0xffffffff},
-		{"i386 PC32", elf.EM_386, rel{Offset: 4, Symbol: symText, Type: i(elf.R_386_PC32)}, 4, 0x500c},
+		{"i386 32", x32, rel{Symbol: symText, Type: i(elf.R_386_32), Addend: 3}, 4, 0x5013},
+		{"i386 init", x32, rel{Symbol: symInit, Type: i(elf.R_386_32)}, 4, 0xffffffff},
+		{"i386 PC32", x32, rel{Offset: 4, Symbol: symText, Type: i(elf.R_386_PC32)}, 4, 0x500c},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, fm := range forms {
-				if (fm.class == elf.ELFCLASS32) != (c.machine == elf.EM_386) {
+				if (fm.class == elf.ELFCLASS32) != (c.machine == x32) {
 					continue
 				}
 				f := open(t, relocatable(fm, c.machine, true, c.r))
@@ -223,8 +219,9 @@ func TestRelocateErrors(t *testing.T) {
 		f := open(t, relocatable(forms[0], elf.EM_X86_64, true, c.bad, good))
 		b, err := patched(t, f, ".debug_info", 0xee)
 		var de *decode.Error
-		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, ErrUnsupported) &&
-			!errors.As(err, &de) || errors.Is(err, ErrUnsupported) != (c.name == "type") {
+		if err == nil || !strings.Contains(err.Error(), c.want) ||
+			!errors.Is(err, ErrUnsupported) && !errors.As(err, &de) ||
+			errors.Is(err, ErrUnsupported) != (c.name == "type") {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if got := f.u64(b[8:]); got != 0x5010 {
@@ -321,109 +318,6 @@ func FuzzRelocate(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) { relocateAll(t, b) })
-}
-
-// TestRelocateCompiled compares the addresses in compilers' objects with those that the
-// standard library finds, which relocates with all sections at 0.
-func TestRelocateCompiled(t *testing.T) {
-	clang, err := exec.LookPath("clang")
-	if os.Getenv("SYMBOLIZE_LIVE") == "" || err != nil {
-		t.Skip("SYMBOLIZE_LIVE is not set, or no clang")
-	}
-	dir := t.TempDir()
-	src := filepath.Join(dir, "x.c")
-	const text = "int f(int x){return x*3;}\nint g(int x){return f(x)+1;}\n" +
-		"__attribute__((section(\".init.text\"))) int h(int x){return g(x);}\n"
-	if err := os.WriteFile(src, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for i, target := range []string{"x86_64", "aarch64", "i386"} {
-		obj := filepath.Join(dir, target+".o")
-		version := []string{"-gdwarf-4", "-gdwarf-5", "-gdwarf-3"}[i]
-		if out, err := exec.CommandContext(t.Context(), clang, version, "-O1", "-c",
-			"--target="+target+"-linux-gnu", "-o", obj, src).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		b, err := os.ReadFile(obj)
-		if err != nil {
-			t.Fatal(err)
-		}
-		std, err := elf.NewFile(bytes.NewReader(b))
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := std.DWARF()
-		if err != nil {
-			t.Fatal(err)
-		}
-		zero := func(int) (addr.Addr, bool) { return 0, true }
-		got, want := subprograms(t, ourDWARF(t, b, zero)), subprograms(t, d)
-		if len(want) != 3 || !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", target, got, want)
-		}
-		f := openBytes(t, b)
-		moved := subprograms(t, ourDWARF(t, b, layoutOf(t, f, 0x1000)))
-		init := uint64(InitBase) + 0x1000
-		if f.Class == elf.ELFCLASS32 {
-			init = maxUint32 // gone
-		}
-		if moved[0] != want[0]+0x1000 || moved[2] != init {
-			t.Errorf("%s: %#x moved to %#x", target, want, moved)
-		}
-	}
-}
-
-// ourDWARF relocates the sections of an object and gives them to the standard library.
-func ourDWARF(t testing.TB, b []byte, place func(int) (addr.Addr, bool)) *stddwarf.Data {
-	t.Helper()
-	f := openBytes(t, b)
-	r, err := f.Relocator(place)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data := func(name string) []byte {
-		s := f.Section(name)
-		if s == nil {
-			return nil
-		}
-		b, err := f.Data(s, 0)
-		if err == nil {
-			err = r.Patch(name, b)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	d, err := stddwarf.New(data(".debug_abbrev"), nil, nil, data(".debug_info"),
-		data(".debug_line"), nil, data(".debug_ranges"), data(".debug_str"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{".debug_addr", ".debug_line_str", ".debug_str_offsets",
-		".debug_rnglists"} {
-		if err := d.AddSection(name, data(name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return d
-}
-
-// subprograms returns where functions start, in the order of the file.
-func subprograms(t testing.TB, d *stddwarf.Data) (starts []uint64) {
-	t.Helper()
-	for r := d.Reader(); ; {
-		e, err := r.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e == nil {
-			return starts
-		}
-		if pc, ok := e.Val(stddwarf.AttrLowpc).(uint64); ok && e.Tag == stddwarf.TagSubprogram {
-			starts = append(starts, pc)
-		}
-	}
 }
 
 func BenchmarkRelocate(b *testing.B) {

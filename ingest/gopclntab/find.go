@@ -37,7 +37,7 @@ func Find(f *ingestelf.File) (*Table, error) {
 		}
 		b, err := f.Data(s, maxTable)
 		if err != nil {
-			return nil, fmt.Errorf("Go function table: %w", err)
+			return nil, fmt.Errorf(".gopclntab: %w", err)
 		}
 		return open(f, region{s.Addr, s.Offset, s.Size}, b)
 	}
@@ -167,7 +167,7 @@ func search(f *ingestelf.File) (t *Table, err error) {
 		err = scanErr
 	}
 	if err != nil {
-		return nil, fmt.Errorf("Go function table: %w", err)
+		return nil, fmt.Errorf(".gopclntab: %w", err)
 	}
 	return t, nil
 }

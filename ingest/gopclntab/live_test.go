@@ -80,7 +80,8 @@ func TestBuilds(t *testing.T) {
 		{nil, nil},
 		{nil, []string{strip}},
 		{nil, []string{"-buildmode=pie", strip}},
-		{[]string{"CGO_ENABLED=1"}, []string{"-buildmode=pie", "-ldflags=-s -w -linkmode=external"}},
+		{[]string{"CGO_ENABLED=1"},
+			[]string{"-buildmode=pie", "-ldflags=-s -w -linkmode=external"}},
 		{[]string{"CGO_ENABLED=0", "GOARCH=386"}, []string{strip}},
 		{[]string{"CGO_ENABLED=0", "GOARCH=arm64"}, []string{strip}},
 		{[]string{"CGO_ENABLED=0", "GOARCH=mips"}, []string{strip}},
@@ -143,15 +144,7 @@ func TestDWARF(t *testing.T) {
 	compared, inlined, differ := 0, 0, map[string]int{}
 	for _, u := range dwarfUnits(t, d) {
 		for _, a := range u.rows {
-			i, ok := slices.BinarySearchFunc(funcs, addr.Addr(a), func(f Function, a addr.Addr) int {
-				switch {
-				case f.End <= a:
-					return -1
-				case f.Start > a:
-					return 1
-				}
-				return 0
-			})
+			i, ok := slices.BinarySearchFunc(funcs, addr.Addr(a), compareFunction)
 			if !ok {
 				differ["no function"]++
 				continue
@@ -177,6 +170,17 @@ func TestDWARF(t *testing.T) {
 	if compared < 20000 || inlined < 5000 || differ["stack"]*1000 > compared {
 		t.Error("we do not agree with DWARF")
 	}
+}
+
+// compareFunction says whether a function lies before, at or after an address.
+func compareFunction(f Function, a addr.Addr) int {
+	switch {
+	case f.End <= a:
+		return -1
+	case f.Start > a:
+		return 1
+	}
+	return 0
 }
 
 // dwarfUnit is a unit of DWARF: where its rows begin, and its functions.

@@ -47,10 +47,10 @@ const NoFile uint32 = 1<<32 - 1
 // Limits on what a table can make us do. Real ones stay far below: the greatest seen
 // in cmd/go stand beside.
 const (
-	maxName    = 64 << 10 // bytes of a function's name; 300
-	maxInlines = 1 << 17  // inlined calls of one function; 400
-	maxDepth   = 1 << 10  // nesting of inlined calls; 13
-	maxFiles   = 1 << 22  // 1,900
+	maxName    = 64 << 10 // bytes of a function's name; 564
+	maxInlines = 1 << 17  // inlined calls of one function; 148
+	maxDepth   = 1 << 10  // nesting of inlined calls; 6
+	maxFiles   = 1 << 22  // 1,106
 )
 
 // Input is what a Table is made of.
@@ -119,7 +119,7 @@ func New(in Input) (*Table, error) {
 	t := &Table{in: in}
 	v, big, ok := magic(in.Data)
 	if !ok {
-		return nil, t.fail(0, "no Go function table: unknown header")
+		return nil, t.fail(0, "unknown header")
 	}
 	t.version, t.big = v, big
 	t.quantum, t.ptr = uint64(in.Data[6]), int(in.Data[7])
@@ -144,7 +144,7 @@ func New(in Input) (*Table, error) {
 func (t *Table) fail(off int, format string, args ...any) error {
 	return &decode.Error{
 		Name: t.in.Name, Offset: t.in.Offset + int64(off),
-		Reason: "Go function table: " + fmt.Sprintf(format, args...),
+		Reason: ".gopclntab: " + fmt.Sprintf(format, args...),
 	}
 }
 
@@ -198,7 +198,8 @@ func (t *Table) header116() error {
 	last := uint64(8 + count*t.ptr)
 	for i, p := range parts {
 		if p < last || p > uint64(len(d)) {
-			return t.fail(8+(count-5+i)*t.ptr, "part %d at %#x lies outside or before another", i, p)
+			return t.fail(8+(count-5+i)*t.ptr,
+				"part %d at %#x lies outside or before another", i, p)
 		}
 		last = p
 	}

@@ -199,7 +199,8 @@ func TestDeep(t *testing.T) {
 		f := fn{name: "main.deep", size: uint64(depth) + 1, code: []code{{1, "main.go", 1, 0}}}
 		for i := range depth {
 			f.code = append(f.code, code{1, "main.go", int32(i + 2), i + 1})
-			f.calls = append(f.calls, inlinedCall{"pkg.a", 1, int32(i - 1), "main.go", 1, uint32(i)})
+			f.calls = append(f.calls,
+				inlinedCall{"pkg.a", 1, int32(i - 1), "main.go", 1, uint32(i)})
 		}
 		tab := openTable(t, build(latest, targets[0], f).input())
 		lost, err := tab.Functions(func(f *Function) bool {

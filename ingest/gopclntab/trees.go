@@ -51,7 +51,7 @@ type trees struct {
 }
 
 // Limits of the memory with inline trees: what lies between the first and last, and
-// what the last may have. That of cmd/go is 3 MB.
+// what the last may have. That of cmd/go is 0.8 MB.
 const (
 	maxTrees    = 512 << 20
 	maxLastTree = maxInlines * 20
