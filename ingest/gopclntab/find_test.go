@@ -66,13 +66,16 @@ func TestFindShapes(t *testing.T) {
 	}{
 		{"plain", func(*elfbuild.File) {}},
 		{"by magic", func(f *elfbuild.File) {
-			// in the middle of other constants, behind what only looks like a table
+			// in the middle of other constants, behind a header that has no functions
+			fake := []byte("\xf1\xff\xff\xff\x00\x00\x01\x08")
+			for _, w := range []uint64{0, 0, 0, 72, 72, 72, 72, 72} {
+				fake = binary.LittleEndian.AppendUint64(fake, w)
+			}
 			f.Segments = nil
 			f.Sections[1].Name = ".data.rel.ro"
 			f.Sections[1].Flags = elfbuild.Data
-			f.Sections[1].Addr -= 32
-			f.Sections[1].Data = append(append([]byte("\xf1\xff\xff\xff\x00\x00\x01\x08"),
-				make([]byte, 24)...), f.Sections[1].Data...)
+			f.Sections[1].Addr -= uint64(len(fake))
+			f.Sections[1].Data = append(fake, f.Sections[1].Data...)
 		}},
 		{"no sections", func(f *elfbuild.File) { f.NoHeaders = true }},
 		{"relocated", func(f *elfbuild.File) {
