@@ -150,8 +150,15 @@ func (c *converter) function(f, lender *dwarf.Function) {
 	for _, r := range f.Ranges {
 		c.lines(r)
 	}
-	c.b.AddFunction(&c.fn)
+	if c.fn.Sub != 0 || len(f.Inlines) > 0 || c.anyLine() {
+		c.b.AddFunction(&c.fn)
+	}
 	c.fn.Inlines = c.fn.Inlines[:0]
+}
+
+// anyLine reports whether any line of the function is known.
+func (c *converter) anyLine() bool {
+	return slices.ContainsFunc(c.fn.Lines, func(l symtab.Line) bool { return l.File != 0 })
 }
 
 // inlines appends the inlined calls of f.

@@ -43,6 +43,10 @@ type Options struct {
 	// does not tell it.
 	KallsymsID buildid.ID
 
+	// Columns keeps the columns of lines and calls, which make tables larger and which
+	// only lookup prints in full.
+	Columns bool
+
 	// Progress is called now and then, never at the same time, and once at the end;
 	// nil for no calls.
 	Progress func(Progress)

@@ -176,9 +176,13 @@ const largeBuilder = 64 << 10
 // takeBuilder returns the worker's Builder, empty.
 func (w *worker) takeBuilder() *symtab.Builder {
 	if w.builder == nil {
-		w.builder = symtab.NewBuilder(symtab.Options{})
+		w.builder = w.ix.newBuilder()
 	}
 	return w.builder
+}
+
+func (ix *index) newBuilder() *symtab.Builder {
+	return symtab.NewBuilder(symtab.Options{Columns: ix.opts.Columns})
 }
 
 // giveBuilder empties the Builder: names in it keep whole string tables alive.

@@ -23,7 +23,7 @@ type worker struct {
 }
 
 func newWorker(ix *index) *worker {
-	return &worker{ix: ix, dirBuf: make([]byte, 64<<10), builder: symtab.NewBuilder(symtab.Options{})}
+	return &worker{ix: ix, dirBuf: make([]byte, 64<<10), builder: ix.newBuilder()}
 }
 
 // dirState collects the rows of one directory until all its files are done.

@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	stdelf "debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -10,9 +11,8 @@ import (
 	"strings"
 	"sync"
 
-	stdelf "debug/elf"
-
 	"symbolize/buildid"
+	"symbolize/ingest/decode"
 	"symbolize/ingest/dwarf"
 	"symbolize/ingest/elf"
 )
@@ -110,10 +110,16 @@ func load(r io.ReaderAt, f *elf.File, split bool, workers int) *dwarf.Loaded {
 func (t *tied) openAlt(f *elf.File) *dwarf.Loaded {
 	name, id, ok := f.AltLink()
 	if !ok {
-		return nil
+		if name, id, ok = debugSup(f); !ok || name == "" {
+			return nil
+		}
 	}
 	file, ef, looked := t.openFile(t.altPlaces(name, id), func(ef *elf.File) bool {
-		return ef.ID.Matches(id) && ef.BigEndian == f.BigEndian
+		own := ef.ID
+		if _, sum, ok := debugSup(ef); ok {
+			own = sum
+		}
+		return own.Matches(id) && ef.BigEndian == f.BigEndian
 	})
 	if file == nil {
 		t.miss(fmt.Errorf("dwz file %s with build ID %s was not found", name, id), looked)
@@ -122,6 +128,29 @@ func (t *tied) openAlt(f *elf.File) *dwarf.Loaded {
 	t.files = append(t.files, file)
 	return load(file, ef, false, t.ix.opts.Workers)
 }
+
+// debugSup reads .debug_sup, the form that DWARF 5 (7.3.6) gives the link: the file's
+// name and its checksum, which dwz makes as it makes build IDs. The supplementary file
+// has one without a name.
+func debugSup(f *elf.File) (name string, sum buildid.ID, ok bool) {
+	s := f.Section(".debug_sup")
+	if s == nil || s.Type == stdelf.SHT_NOBITS {
+		return "", sum, false
+	}
+	b, err := f.Data(s, maxDebugSup)
+	if err != nil {
+		return "", sum, false
+	}
+	r := decode.New(f.Name, b, int64(s.Offset), f.BigEndian)
+	version := r.U16()
+	r.U8() // is_supplementary
+	name = r.CString()
+	sum = buildid.New(r.Bytes(r.Uvarint()))
+	return name, sum, r.Err() == nil && version == 5 && !sum.IsZero()
+}
+
+// maxDebugSup bounds .debug_sup, in bytes: a path and a checksum.
+const maxDebugSup = 64 << 10
 
 // altPlaces lists where a supplementary file may lie: where the link says, under the
 // debug roots by its build ID, and in their .dwz directories if it was taken from

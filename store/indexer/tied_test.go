@@ -102,6 +102,44 @@ func TestSupplementaryFile(t *testing.T) {
 	}
 }
 
+// TestDebugSup has the link of DWARF 5, as dwz -5 writes it.
+func TestDebugSup(t *testing.T) {
+	sup := func(supplementary byte, name, sum string) elfbuild.Section {
+		b := &dwarfbuild.Buf{}
+		b.U16(5).U8(supplementary).Str(name).ULEB(uint64(len(sum)))
+		return elfbuild.Section{Name: ".debug_sup", Data: append(b.B, sum...)}
+	}
+	shared := dwarfbuild.D(tagFunction, named("shared"))
+	ab := &dwarfbuild.Builder{Units: []*dwarfbuild.Unit{{Version: 5, Kind: 3,
+		Root: dwarfbuild.D(tagPartial).Add(shared)}}}
+	alt := withSections(&elfbuild.File{Type: stdelf.ET_REL}, ab.Sections())
+	b := &dwarfbuild.Builder{Units: []*dwarfbuild.Unit{{Version: 5,
+		Root: dwarfbuild.D(tagUnit, named("a.c")).Add(
+			function(text, 0x20, attr(atOrigin, dwarfbuild.FormRefSup4, shared.Offset)))}}}
+	lib := withSections(elfbuild.Lib([]byte(debugID), 0x1000), b.Sections())
+	root, id := realDir(t), buildid.New([]byte(debugID))
+	app := filepath.Join(root, "lib.so")
+	write(t, app, lib.With(sup(0, "common", altID)).Bytes())
+	for sum, want := range map[string]string{altID: "shared ?:0", "another-sum-of-20-byt": ""} {
+		write(t, filepath.Join(root, "common"), alt.With(sup(1, "", sum)).Bytes())
+		m := newMemory()
+		s := m.index(t, Options{}, app)
+		got := ""
+		if m.object(t, id).Quality() == store.DWARF {
+			got = m.frames(t, id, store.DWARF, text)
+		}
+		if got != want || (want == "") != (len(s.Problems) > 0) {
+			t.Errorf("checksum %s: %q, problems %v", sum, got, s.Problems)
+		}
+	}
+	for n := range sup(0, "common", altID).Data { // every prefix is none
+		cut := sup(0, "common", altID)
+		cut.Data = cut.Data[:n]
+		write(t, app, lib.With(cut).Bytes())
+		newMemory().index(t, Options{}, app)
+	}
+}
+
 // TestSupplementaryOfDebugFile has the debug file of a stripped program miss its dwz
 // file: the program's row knows.
 func TestSupplementaryOfDebugFile(t *testing.T) {
