@@ -40,6 +40,7 @@ type inputOptions struct {
 	names     string             // of --names, in subcommands that have it
 	policy    resolve.NamePolicy // names parsed
 	noInlines bool
+	columns   bool // keep columns in the overlay
 }
 
 func (o *inputOptions) addFlags(cmd *cobra.Command) {
@@ -148,7 +149,8 @@ func (s *session) indexOverlay(ctx context.Context, paths []string, kernel build
 	}
 	sum, err := indexer.Index(ctx, paths, nil,
 		func() (store.Sink, error) { return s.overlay, nil },
-		indexer.Options{Workers: s.o.jobs, MaxMemory: int64(s.o.maxMemory), KallsymsID: kernel})
+		indexer.Options{Workers: s.o.jobs, MaxMemory: int64(s.o.maxMemory), KallsymsID: kernel,
+			Columns: s.o.columns})
 	if err != nil {
 		return err
 	}

@@ -143,8 +143,10 @@ func (a *app) byFile(ctx context.Context, o *lookupOptions, obj *lookupObject) e
 		return storeError(err)
 	}
 	if obj.manifest == nil || !hasLines(obj.manifest) {
-		s := &session{a: a, o: &inputOptions{jobs: o.jobs, maxMemory: o.maxMemory},
-			overlay: store.NewOverlay()}
+		s := &session{
+			a: a, o: &inputOptions{jobs: o.jobs, maxMemory: o.maxMemory, columns: true},
+			overlay: store.NewOverlay(),
+		}
 		if err := s.indexOverlay(ctx, []string{o.file}, buildid.ID{}); err != nil {
 			return err
 		}

@@ -156,7 +156,7 @@ func TestParseHex(t *testing.T) {
 
 // TestLookupAgrees asks us and llvm-symbolizer about each byte of code of the
 // fixtures, and with SYMBOLIZE_LIVE=1 about every 16th of libc where its debug file is
-// installed. All but columns, and the spelling of paths, is to be equal.
+// installed. All but the spelling of paths is to be equal.
 func TestLookupAgrees(t *testing.T) {
 	if _, err := exec.LookPath("llvm-symbolizer"); err != nil {
 		if os.Getenv("SYMBOLIZE_LIVE") == "1" {
@@ -222,16 +222,12 @@ func codeOf(t *testing.T, file string, step int) string {
 	return text.String()
 }
 
-// comparablePlace takes the column off "FILE:LINE:COLUMN" and cleans the path; of a
-// relative compilation directory that stands twice it leaves one.
+// comparablePlace cleans the path of "FILE:LINE:COLUMN"; of a relative compilation
+// directory that stands twice it leaves one.
 func comparablePlace(line string) string {
-	i := strings.LastIndexByte(line, ':')
-	if i < 0 {
-		return line
-	}
-	file, number, ok := strings.Cut(line[:i], ":")
+	file, number, ok := strings.Cut(line, ":")
 	if !ok || file == "??" {
-		return line[:i]
+		return line
 	}
 	parts := strings.Split(path.Clean(file), "/")
 	for n := 1; 2*n < len(parts) && parts[0] != ""; n++ {
