@@ -43,8 +43,8 @@ const (
 
 var lookupStyles = []string{styleLLVM, styleGNU, styleJSON}
 
-const lookupLong = `lookup gives function, file and line for addresses of one object, with all inlined
-calls, innermost first. Addresses are ELF virtual addresses, hexadecimal with or without 0x:
+const lookupLong = `lookup gives function, file and line for addresses of one object, with all
+inlined calls, innermost first. Addresses are ELF virtual addresses, hexadecimal with or without 0x:
 arguments, or lines of standard input, each of which is answered when it comes.
 
 The object is a file (-e), whose symbols are taken from the store if they are there with

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -108,7 +107,8 @@ func TestLookupBadInput(t *testing.T) {
 		t.Errorf("exit status %d: %s", status, stderr)
 	}
 	env, _, stderr = inProcess("lookup", "-e", fixedObject)
-	env.Stdin = io.MultiReader(strings.NewReader(strings.Repeat("1", maxQuery+1)), blocked{t.Context()})
+	long := strings.NewReader(strings.Repeat("1", maxQuery+1))
+	env.Stdin = io.MultiReader(long, blocked{t.Context()})
 	if status := Main(t.Context(), env); status != exitFailed ||
 		!strings.Contains(stderr.String(), "a line of more than") {
 		t.Errorf("exit status %d: %s", status, stderr)
@@ -167,9 +167,9 @@ func TestLookupAgrees(t *testing.T) {
 	files := map[string]int{fixedObject: 1, "../../fixtures/objects/bin/mixed.debug": 1,
 		"../../fixtures/objects/bin/gone": 1, "../../fixtures/objects/lib/libkernels.so": 1}
 	if os.Getenv("SYMBOLIZE_LIVE") == "1" {
-		libc, _ := filepath.Glob("/usr/lib/debug/.build-id/93/ac61ec5a8eb1396f9fbd350e3169a558528a40.debug")
-		for _, file := range libc {
-			files[file] = 16
+		const libc = "/usr/lib/debug/.build-id/93/ac61ec5a8eb1396f9fbd350e3169a558528a40.debug"
+		if _, err := os.Stat(libc); err == nil {
+			files[libc] = 16
 		}
 	}
 	for file, step := range files {
