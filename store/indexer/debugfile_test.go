@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/buildid"
 	"symbolize/store"
 )
 
@@ -262,5 +263,32 @@ func TestDamagedDebugFile(t *testing.T) {
 	m.index(t, opts, app)
 	if !slices.Contains(m.names(t, id, store.Symtab), "main") {
 		t.Error("the mended file is not seen")
+	}
+}
+
+// TestIncompleteDebugFile has a debug file with damaged debug information, mended later.
+func TestIncompleteDebugFile(t *testing.T) {
+	root, m, id := realDir(t), newMemory(), mixedID(t)
+	opts := Options{DebugRoots: []string{root}}
+	app, debug := filepath.Join(root, "mixed"), buildid.DebugPaths(id, []string{root})[0]
+	whole := fixture(t, "bin/mixed.debug")
+	f, err := elf.NewFile(bytes.NewReader(whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := slices.Clone(whole)
+	bad[f.Section(".debug_abbrev").Offset+8] = 0xff
+	write(t, app, fixture(t, "bin/mixed"))
+	write(t, debug, bad)
+	settle()
+	if sum := m.index(t, opts, app); sum.Skipped[SkipIncomplete] != 1 {
+		t.Errorf("skipped %v, problems %v", sum.Skipped, sum.Problems)
+	}
+	m.again(t, opts, app)
+	write(t, debug, whole)
+	settle()
+	m.index(t, opts, app)
+	if got := m.frames(t, id, store.DWARF, 0xd44); got != "main /srv/app/src/mixed.c:81" {
+		t.Errorf("the mended file gives %q", got)
 	}
 }

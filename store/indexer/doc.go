@@ -9,12 +9,13 @@
 // for is stored. Nothing is written, and the sink is not even opened, while
 // nothing has changed.
 //
-// Every file contributes on its own: a runtime file its layout, its .symtab, or
-// else .dynsym united with .gnu_debugdata, and its PLT; a debug file its .symtab; each
-// of them its debug information, as a table of functions, inlined calls and lines.
-// Without that a Go program gives the table of its stack traces, and without .symtab a
-// program gives functions without names by .eh_frame. Contributions to one object are joined by the sink in any order, so the order of
-// files, of workers and of runs changes no byte of a store's content.
+// Every file contributes on its own: a runtime file its layout, its .symtab, or else
+// .dynsym united with .gnu_debugdata, and its PLT; a debug file its .symtab; each of
+// them its debug information, as a table of functions, inlined calls and lines.
+// Without that a Go program gives the table of its stack traces, and without .symtab
+// a program gives functions without names by .eh_frame. Contributions to one object
+// are joined by the sink in any order, so the order of files, of workers and of runs
+// changes no byte of a store's content.
 //
 // Debug information is read from mapped sections, or from files without a name where it
 // is compressed, unit by unit on all cores; what stays in memory is what the table is

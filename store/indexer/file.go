@@ -64,7 +64,7 @@ func (t *fileTask) run(w *worker) {
 		}
 	})
 	if t.debug {
-		if res.again || res.err != nil && res.skip != SkipIncomplete {
+		if res.again || res.err != nil {
 			t.ds.refuse(t.row.Name, refused(t.path, t.st))
 		}
 		t.ds.refuse(t.row.Name, res.looked...)
