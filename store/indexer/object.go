@@ -47,7 +47,7 @@ func estimate(data io.ReaderAt, f *elf.File) int64 {
 
 // goTableCost is how many bytes in work a byte of a Go table stands for: itself, and
 // what the builder keeps of it.
-const goTableCost = 3
+const goTableCost = 4
 
 // contribution makes of one ELF file, which data holds, what it adds to the object
 // id. With an error it holds what could be read all the same. looked are the places
