@@ -16,7 +16,6 @@ type identifier struct {
 	byFile map[fileKey]buildid.ID // by device, inode and generation
 	module map[string]buildid.ID  // by display name
 	kernel buildid.ID             // of the kernel, from the BUILD_ID feature
-	file   map[fileKey]uint32     // an object whose path tells the ID of the file
 	query  ObjectQuery            // what all queries have in common
 	ask    func(ObjectQuery) (buildid.ID, IDSource)
 }

@@ -32,6 +32,8 @@ type indexOptions struct {
 	noDebug     bool
 	jobs        int
 	maxMemory   byteSize
+	namesOnly   bool
+	quality     bool
 	strict      bool
 	lockTimeout time.Duration
 	format      string
@@ -82,6 +84,10 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 		"look for separate debug files in `DIR` (default /usr/lib/debug); may be repeated")
 	fs.BoolVar(&o.noDebug, "no-debug-root", false, "look for no separate debug files elsewhere")
 	fs.BoolVar(&o.strict, "strict", false, "exit with 3 if any file was damaged or unreadable")
+	fs.BoolVar(&o.namesOnly, "names-only", false,
+		"symbol tables alone: no lines and no inlined calls, in a third of the time and space")
+	fs.BoolVar(&o.quality, "quality", false,
+		"print what each object resolves to: lines, names only or nothing")
 	addLockFlag(fs, &o.lockTimeout)
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
 	addFormatFlag(cmd, &o.format, formatText, formatJSON)
@@ -110,6 +116,7 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 		return err
 	}
 	limitMemory(o.maxMemory)
+	frugalHeap(a.env.Getenv)
 	var view store.View
 	switch r, err := store.OpenReader(path); {
 	case err == nil:
@@ -137,7 +144,7 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 func (o *indexOptions) indexer(bar *progress) indexer.Options {
 	opts := indexer.Options{
 		Workers: o.jobs, MaxMemory: int64(o.maxMemory), DebugRoots: o.debugRoots,
-		Kernel: o.kernel, KallsymsID: o.kallsymsID, Progress: bar.update(),
+		NamesOnly: o.namesOnly, Quality: o.quality, Kernel: o.kernel, KallsymsID: o.kallsymsID, Progress: bar.update(),
 	}
 	if o.noDebug {
 		opts.DebugRoots = []string{}
@@ -160,6 +167,11 @@ func (a *app) reportIndex(o *indexOptions, path string, named int, sum *indexer.
 		p := sum.Problems[0]
 		err = withHint(p, "%s", p.Hint)
 		sum.Problems = sum.Problems[1:]
+	}
+	if o.quality && o.format == formatText && sum != nil {
+		if qualityErr := writeQuality(a.stdout(), sum.Quality); qualityErr != nil {
+			return cmp.Or(err, qualityErr)
+		}
 	}
 	if o.format == formatJSON {
 		if jsonErr := writeJSON(a.stdout(), indexJSON(a, path, sum, err)); jsonErr != nil {
@@ -212,6 +224,24 @@ func writeIndexSummary(w io.Writer, path string, s *indexer.Summary) {
 	t.field("skipped", countList(s.Skipped))
 	t.row("store", path)
 	t.writeTo(w) // stderr: there is nowhere to report a failure to
+}
+
+// writeQuality writes what each object resolves to, a line each.
+func writeQuality(w io.Writer, list []indexer.ObjectQuality) error {
+	t := newTable()
+	t.row("QUALITY", "SOURCE", "BUILD ID", "PATH")
+	for _, q := range list {
+		t.row(q.Quality.String(), sourceText(q.Best), q.ID.String(), q.Path)
+	}
+	return t.writeTo(w)
+}
+
+// sourceText returns the word for a kind of source, "none" for none.
+func sourceText(k store.SourceKind) string {
+	if k == 0 {
+		return "none"
+	}
+	return k.String()
 }
 
 // plural returns "1 object" or "3 objects".

@@ -26,6 +26,14 @@ type indexResult struct {
 	Sources   map[string]uint64 `json:"sources"` // tables made, by kind
 	Skipped   map[string]uint64 `json:"skipped"` // files, by reason
 	Problems  []indexProblem    `json:"problems"`
+	Quality   []indexQuality    `json:"quality,omitempty"` // with --quality
+}
+
+type indexQuality struct {
+	BuildID string `json:"build_id"`
+	Path    string `json:"path"`
+	Quality string `json:"quality"` // "lines", "names only" or "nothing"
+	Source  string `json:"source"`  // the best source, "none" for none
 }
 
 type indexProblem struct {
@@ -44,6 +52,10 @@ func indexJSON(a *app, path string, s *indexer.Summary, err error) *indexResult 
 	}
 	for _, p := range s.Problems {
 		r.Problems = append(r.Problems, indexProblem{p.Path, p.Err.Error(), p.Hint})
+	}
+	for _, q := range s.Quality {
+		r.Quality = append(r.Quality, indexQuality{
+			q.ID.String(), q.Path, q.Quality.String(), sourceText(q.Best)})
 	}
 	switch {
 	case err != nil:

@@ -56,6 +56,18 @@ func limitMemory(max byteSize) {
 	}
 }
 
+// frugalGC is the garbage collector's percent for index: big tables are built and
+// let go, and the default leaves a second heap of what was let go. It costs some 10 %
+// more CPU time and saves a third of the memory.
+const frugalGC = 50
+
+// frugalHeap sets frugalGC unless the user has set $GOGC.
+func frugalHeap(getenv func(string) string) {
+	if getenv("GOGC") == "" {
+		debug.SetGCPercent(frugalGC)
+	}
+}
+
 func checkJobs(n int) error {
 	if n < 0 {
 		return usagef("--jobs %d: it is at least 1", n)

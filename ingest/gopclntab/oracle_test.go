@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -114,7 +115,7 @@ func checkGosym(t *testing.T, tab *Table) {
 func TestGosymSelf(t *testing.T) { checkGosym(t, find(t, "self", self(t))) }
 
 func TestGosymGo(t *testing.T) {
-	path := filepath.Join(runtime.GOROOT(), "bin", "go")
+	path := filepath.Join(goroot(t), "bin", "go")
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !ingestelf.IsELF(b) {
 		t.Skip("SKIPPED: no Go toolchain")
@@ -124,7 +125,7 @@ func TestGosymGo(t *testing.T) {
 
 // TestGosym115 reads the table of Go 1.15 that the standard library tests with.
 func TestGosym115(t *testing.T) {
-	path := filepath.Join(runtime.GOROOT(), "src/debug/gosym/testdata/pcln115.gz")
+	path := filepath.Join(goroot(t), "src/debug/gosym/testdata/pcln115.gz")
 	r, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("SKIPPED: no sources of the standard library")
@@ -317,4 +318,14 @@ func TestFindNone(t *testing.T) {
 	if tab, err := Find(f); tab != nil || err != nil {
 		t.Errorf("a file without signs of Go was looked through: %v, %v", tab, err)
 	}
+}
+
+// goroot is where the toolchain that runs the test has its files.
+func goroot(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Skipf("SKIPPED: no go command: %v", err)
+	}
+	return strings.TrimSpace(string(out))
 }

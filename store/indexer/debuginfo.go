@@ -215,6 +215,9 @@ func debugLayout(f *elf.File) (text []addr.Range, patch func(string, []byte) err
 // dwarf adds the table of a file's own debug information. Addresses are moved down by
 // base; what lies below it is left out.
 func (s *sources) dwarf(f *elf.File, base addr.Addr) {
+	if s.w.ix.opts.NamesOnly {
+		return
+	}
 	if !hasDWARF(f) {
 		return
 	}

@@ -17,12 +17,16 @@ import (
 
 // Producer is the revision of the decoders behind this package. A file whose row
 // or source has a smaller one is read again. It grows whenever what a file gives
-// changes, by two: partialProducer is between.
-const Producer = 3
+// changes, by three: partialProducer and namesProducer are between.
+const Producer = 6
 
 // partialProducer is that of a table made while parts of the debug information were
 // missing or damaged. One of the whole wins over it.
 const partialProducer = Producer - 1
+
+// namesProducer is that of the row of a file of which only the symbol tables were
+// read (Options.NamesOnly): enough for a run that wants no more.
+const namesProducer = Producer - 2
 
 // defaultMaxMemory bounds what is decoded at the same time if Options do not.
 const defaultMaxMemory = 96 << 20
@@ -35,6 +39,9 @@ type Options struct {
 	// DebugRoots are where separate debug files lie; nil for /usr/lib/debug, empty
 	// for nowhere.
 	DebugRoots []string
+	// NamesOnly reads symbol tables alone: no lines, no inlined calls, no tables of Go,
+	// no unwind tables. A later run without it reads the files again.
+	NamesOnly bool
 	// Kernel takes in the running kernel, its modules and its vdso.
 	Kernel bool
 	// Quality lists all objects in Summary.Quality.
@@ -231,6 +238,14 @@ func (ix *index) finish() (*Summary, error) {
 		return sum, context.Cause(ix.ctx)
 	}
 	return sum, nil
+}
+
+// producer is the revision that rows of this run get, and have to have.
+func (ix *index) producer() uint32 {
+	if ix.opts.NamesOnly {
+		return namesProducer
+	}
+	return Producer
 }
 
 // openSink returns the sink; the first call opens it. An error ends the run.

@@ -77,9 +77,10 @@ func (w *worker) contribution(path string, data io.ReaderAt, f *elf.File, id bui
 			m.Layout = f.Segments
 		}
 	}
-	s.dwarf(f, 0)
 	elfKind := runtime && m.Kind != ingest.Module
-	if elfKind && !s.has(store.DWARF) {
+	all := !w.ix.opts.NamesOnly
+	s.dwarf(f, 0)
+	if all && elfKind && !s.has(store.DWARF) {
 		s.pclntab(f)
 	}
 	full := s.add(store.Symtab, func(b *symtab.Builder) error {
@@ -96,7 +97,7 @@ func (w *worker) contribution(path string, data io.ReaderAt, f *elf.File, id bui
 			})
 		})
 	}
-	if elfKind && !full {
+	if all && elfKind && !full {
 		s.ehFrame(f)
 	}
 	return c, s.looked, s.err

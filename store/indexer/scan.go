@@ -220,7 +220,7 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 		return ""
 	}
 	s.files++
-	if old := s.ds.old.Find(name); old != nil && st.matches(old) && !s.ix.stale(old.Looked) {
+	if old := s.ds.old.Find(name); old != nil && st.matches(old, s.ix.producer()) && !s.ix.stale(old.Looked) {
 		s.unchangedFile(path, old)
 	} else {
 		s.newFile(name, path, st)
@@ -231,7 +231,7 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 // newFile looks into a file that no row knows, and queues it if it looks like an
 // object.
 func (s *dirScan) newFile(name, path string, st fileStat) {
-	row := st.row(name)
+	row := st.row(name, s.ix.producer())
 	if since := time.Now().UnixNano() - st.ctime; since >= 0 && since < int64(racy) {
 		row.Producer = 0 // it may change again without a trace: read it again next time
 	}

@@ -28,19 +28,19 @@ type fileStat struct {
 
 func (s *fileStat) key() inodeKey { return inodeKey{s.dev, s.ino} }
 
-// row returns a new row for the file.
-func (s *fileStat) row(name string) store.PathRow {
+// row returns a new row for the file, as a decoder of that revision reads it.
+func (s *fileStat) row(name string, producer uint32) store.PathRow {
 	return store.PathRow{
 		Name: name, Dev: s.dev, Inode: s.ino, Size: s.size, MtimeNs: s.mtime, CtimeNs: s.ctime,
-		Producer: Producer,
+		Producer: producer,
 	}
 }
 
-// matches reports whether a row was made of this very file, by this program or a
-// newer one.
-func (s *fileStat) matches(r *store.PathRow) bool {
+// matches reports whether a row was made of this very file, by a decoder of that
+// revision or a newer one.
+func (s *fileStat) matches(r *store.PathRow, producer uint32) bool {
 	return r.Dev == s.dev && r.Inode == s.ino && r.Size == s.size && r.MtimeNs == s.mtime &&
-		r.CtimeNs == s.ctime && r.Producer >= Producer
+		r.CtimeNs == s.ctime && r.Producer >= producer
 }
 
 // Bounds on what a row keeps; the store refuses rows that have far more.

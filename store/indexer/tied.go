@@ -67,8 +67,6 @@ func (t *tied) places() []string {
 	return slices.Compact(append(slices.Clip(t.dwps), t.looked...))
 }
 
-var errNotTheOne = errors.New("another file has its place")
-
 // openFile opens an ELF file at one of the places, the first that holds the right
 // one.
 func (t *tied) openFile(places []string, right func(*elf.File) bool) (
