@@ -18,6 +18,7 @@ help: ## print the targets
 .PHONY: build
 build: ## build the binary into build/symbolize
 	@mkdir -p $(BUILD)
+	@test -f $(BUILD)/go.mod || echo 'module build' >$(BUILD)/go.mod # keeps ./... out of here
 	$(GO) build -o $(BIN) ./cmd/symbolize
 
 .PHONY: demo
