@@ -8,9 +8,9 @@ import (
 // foldGCPercent is the heap growth at which the garbage collector runs while
 // samples are folded. The tables have next to no pointers, so a collection costs
 // milliseconds however large they are, and what a higher value saves in time is
-// lost in fresh pages: at 100 % the second pass was no faster and took a third
-// more memory.
-const foldGCPercent = 15
+// lost in fresh pages. Measured on 340 MB with 2.85 M samples: 15, 40 and 100 % took
+// 2.15, 1.94 and 2.05 s and 228, 238 and 297 MB.
+const foldGCPercent = 40
 
 var lowGC struct {
 	sync.Mutex

@@ -45,3 +45,9 @@ func (d DirRows) Find(name string) *PathRow {
 	}
 	return &d[i]
 }
+
+// Proof returns what tells the file as it was when the row was made.
+func (r *PathRow) Proof() buildid.FileProof {
+	return buildid.FileProof{Dev: r.Dev, Inode: r.Inode, Gen: r.Gen, Size: r.Size,
+		MtimeNs: r.MtimeNs, CtimeNs: r.CtimeNs}
+}

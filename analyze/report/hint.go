@@ -45,7 +45,7 @@ func Hint(o *ingest.Object, why ingest.Reason) string {
 	case ingest.GuestCode:
 		return "perf kvm --guest record"
 	case ingest.TableDamaged:
-		return "symbolize store rebuild"
+		return "symbolize store gc && " + hintNotIndexed(o)
 	}
 	return ""
 }

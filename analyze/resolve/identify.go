@@ -61,23 +61,11 @@ func rowOf(v store.View, file string) *store.PathRow {
 	return rows.Find(path.Base(file))
 }
 
-// sameFile compares what a mmap record holds with a path row; it has no size.
+// sameFile reports whether the file of a path row is proven to be the recorded one.
 func sameFile(row *store.PathRow, q *ingest.ObjectQuery) bool {
 	f := &q.File
-	if q.EndNanos == 0 || f.Inode == 0 || row.Inode != f.Inode ||
-		row.Dev != device(f.Major, f.Minor) {
-		return false
-	}
-	if row.Gen != 0 && f.Generation != 0 && row.Gen != f.Generation {
-		return false
-	}
-	return row.MtimeNs <= q.EndNanos && row.CtimeNs <= q.EndNanos
-}
-
-// device is st_dev of a device number, as the C library's makedev packs it.
-func device(major, minor uint32) uint64 {
-	a, i := uint64(major), uint64(minor)
-	return i&0xff | (a&0xfff)<<8 | (i&^0xff)<<12 | (a&^0xfff)<<32
+	return row.Proof().Proves(buildid.RecordedFile{
+		Major: f.Major, Minor: f.Minor, Inode: f.Inode, Gen: f.Generation}, q.EndNanos)
 }
 
 // vdsoOf gives the build ID of a kernel's vdso image. Of several, as x86-64 has

@@ -103,15 +103,3 @@ func TestIdentifyVDSO(t *testing.T) {
 		}
 	}
 }
-
-// TestDevice compares with device numbers as stat(1) prints them.
-func TestDevice(t *testing.T) {
-	for _, tt := range []struct {
-		major, minor uint32
-		want         uint64
-	}{{8, 1, 0x801}, {0, 0x2f, 0x2f}, {253, 300, 0x10fd2c}, {0x12345, 0x6789a, 0x120006783459a}} {
-		if got := device(tt.major, tt.minor); got != tt.want {
-			t.Errorf("device %d:%d is %#x, want %#x", tt.major, tt.minor, got, tt.want)
-		}
-	}
-}

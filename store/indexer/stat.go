@@ -3,6 +3,7 @@ package indexer
 import (
 	"time"
 
+	"symbolize/buildid"
 	"symbolize/store"
 )
 
@@ -39,8 +40,9 @@ func (s *fileStat) row(name string, producer uint32) store.PathRow {
 // matches reports whether a row was made of this very file, by a decoder of that
 // revision or a newer one.
 func (s *fileStat) matches(r *store.PathRow, producer uint32) bool {
-	return r.Dev == s.dev && r.Inode == s.ino && r.Size == s.size && r.MtimeNs == s.mtime &&
-		r.CtimeNs == s.ctime && r.Producer >= producer
+	now := buildid.FileProof{Dev: s.dev, Inode: s.ino, Size: s.size,
+		MtimeNs: s.mtime, CtimeNs: s.ctime}
+	return r.Proof().Same(now) && r.Producer >= producer
 }
 
 // Bounds on what a row keeps; the store refuses rows that have far more.
