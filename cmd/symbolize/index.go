@@ -85,7 +85,7 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.noDebug, "no-debug-root", false, "look for no separate debug files elsewhere")
 	fs.BoolVar(&o.strict, "strict", false, "exit with 3 if any file was damaged or unreadable")
 	fs.BoolVar(&o.namesOnly, "names-only", false,
-		"symbol tables alone: no lines and no inlined calls, in a third of the time and space")
+		"symbol tables alone: no lines and no inlined calls, in a fifth of the time and space")
 	fs.BoolVar(&o.quality, "quality", false,
 		"print what each object resolves to: lines, names only or nothing")
 	addLockFlag(fs, &o.lockTimeout)
