@@ -169,7 +169,7 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 // mergeObject merges what an ELF file contributes, and looks for its debug file.
 func (w *worker) mergeObject(t *fileTask, data io.ReaderAt, ef *elf.File, id buildid.ID,
 	count bool) fileResult {
-	cost := estimate(data, ef)
+	cost := estimate(data, ef, w.ix.opts.NamesOnly)
 	if t.class == classPacked {
 		cost = 0 // two holds at a time could wait for one another
 	}

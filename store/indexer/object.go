@@ -31,13 +31,15 @@ func skipReason(f *elf.File) string {
 func isRuntime(f *elf.File) bool { return f.HasCode() && !f.IsDebugOnly() }
 
 // estimate is the memory that an object in work takes: names as they are read, and
-// for 24 bytes of a symbol a candidate of 48 and its place in the table of names.
-func estimate(data io.ReaderAt, f *elf.File) int64 {
-	size := int64(256<<10) + debugEstimate(data, f) +
-		4*max(f.SymbolBytes(elf.Symtab), f.SymbolBytes(elf.Dynsym))
-	size += goTableCost * gopclntab.Bytes(f)
-	if s := f.Section(".eh_frame"); s != nil && !f.HasSymbols(elf.Symtab) {
-		size += 3 * int64(min(s.Size, uint64(f.Size())))
+// for 24 bytes of a symbol a candidate of 64 and its place in the table of names.
+// What a run for names only does not read takes none.
+func estimate(data io.ReaderAt, f *elf.File, namesOnly bool) int64 {
+	size := int64(256<<10) + 4*max(f.SymbolBytes(elf.Symtab), f.SymbolBytes(elf.Dynsym))
+	if !namesOnly {
+		size += debugEstimate(data, f) + goTableCost*gopclntab.Bytes(f)
+		if s := f.Section(".eh_frame"); s != nil && !f.HasSymbols(elf.Symtab) {
+			size += 3 * int64(min(s.Size, uint64(f.Size())))
+		}
 	}
 	if s := f.Section(".gnu_debugdata"); s != nil {
 		size += 20 * int64(min(s.Size, uint64(f.Size())))
