@@ -1,0 +1,108 @@
+// Package bundle reads and writes capture bundles: the one file that `symbolize
+// capture` leaves of a host, with all that resolving needs and perf.data lacks.
+//
+// This comment is the specification, format version 1.
+//
+// # Container
+//
+// A bundle is a POSIX tar (ustar; pax headers where a name or number does not fit),
+// compressed with zstd, so that `tar -tf` lists it and `zstd -d` unpacks it. The
+// tar itself, uncompressed, is read too. The first entry is "manifest.json"; the
+// zstd stream begins with a frame that holds this entry's tar header and nothing
+// else, so that the first few hundred bytes of the file tell what it is. A reader
+// does not rely on that: any tar, packed as one frame or many, is a bundle if its
+// first entry is the manifest.
+//
+// All entries are regular files with relative names. A writer puts "perf.data"
+// second and the others in the order of their names, with mode 0644, owner 0 and the
+// manifest's end, in whole seconds of REALTIME, as time of modification: equal
+// contents give equal bytes. A reader accepts any order behind the manifest, steps
+// over directories, and keeps entries whose names it does not know.
+//
+// # manifest.json
+//
+// One JSON object, at most 16 MiB:
+//
+//	format           1; a reader refuses larger numbers
+//	recorder         program and version that wrote it
+//	machine          as uname -m prints it: "x86_64", "aarch64"
+//	byte_order       "little" or "big": of perf.data and of keys and values in dumps
+//	page_size        bytes
+//	cpus             possible CPUs, which is how many values a per-CPU key has
+//	host             host name
+//	boot_id          /proc/sys/kernel/random/boot_id
+//	os_release       uname -r
+//	kernel_build_id  hexadecimal, of /sys/kernel/notes
+//	text             run-time address of _text, "0x…"; "0x0" if it was hidden
+//	begin, end       {perf, monotonic, boottime, realtime}: ns, read together
+//	lost             counts by cause: what was there and could not be recorded
+//	warnings         what else is to be known, as text
+//	command          what was run, as arguments
+//	entries          [{name, size, sha256}] of all other entries, in their order
+//
+// perf is the clock of the records in perf.data: perf's own, unless the CLOCK_DATA
+// feature says otherwise. The four readings tie it to CLOCK_MONOTONIC, to
+// CLOCK_BOOTTIME (in which the kernel says when a program was loaded) and to the
+// wall clock. kernel_build_id, text and the time from begin to end are the
+// fingerprint of a boot: a perf.data with the same kernel, the same _text and a time
+// in common was recorded in the same boot.
+//
+// # Entries
+//
+//	perf.data             a perf.data file with the side band: KSYMBOL and BPF_EVENT
+//	                      records with their sample_id (TID, TIME, CPU), the kernel's
+//	                      mapping, and the features HOSTNAME, OSRELEASE, ARCH,
+//	                      BUILD_ID, CLOCK_DATA, BPF_PROG_INFO and BPF_BTF
+//	kernel/kallsyms       /proc/kallsyms
+//	kernel/notes          /sys/kernel/notes
+//	kernel/modules.json   modules, see below
+//	vdso/BUILDID.so       image of the vdso
+//	proc/PID/maps         /proc/PID/maps
+//	proc/PID/perf.map     /tmp/perf-PID.map, found in the process's own root
+//	dumps/NAME            a map, as a raw dump
+//
+// modules.json is an array of {name, build_id, addr, size, loaded, unloaded}, sorted
+// by load time and address: addr is "0x…", loaded and unloaded are ns of perf's
+// clock, 0 for a module that was there before or that stayed.
+//
+// # Raw dump
+//
+// A dump is a header and pairs of key and value, as bpf(2) gave them, without
+// padding. Numbers in the header are little-endian on every machine:
+//
+//	offset  type     field
+//	0       [8]byte  "BPFDUMP\n"
+//	8       u32      version, 1
+//	12      u32      size of the header with name and lost counts: where pairs begin
+//	16      u32      map id
+//	20      u32      map type (enum bpf_map_type)
+//	24      u32      map flags
+//	28      u32      key size, bytes
+//	32      u32      value size, bytes, of one CPU
+//	36      u32      depth: frames a value holds, of maps of stacks; else 0
+//	40      u32      max entries
+//	44      u32      CPUs: values per key; 0 for maps that are not per CPU
+//	48      u32      BTF id
+//	52      u32      BTF type id of the key
+//	56      u32      BTF type id of the value
+//	60      u32      byte order of keys and values: 1 little, 2 big
+//	64      u64      number of pairs; all ones: as many as follow
+//	72      u64      when it was dumped, ns of CLOCK_MONOTONIC
+//	80      u32      n: bytes of the name
+//	84      u32      m: number of lost counts
+//	88      [n]byte  name of the map, padded with zeros to a multiple of 8
+//	then m times: u64 count, u32 k, [k]byte cause, padded with zeros to a multiple of 8
+//	        of count, k and cause together
+//
+// Causes are sorted. A pair is the key, then the value; with CPUs ≠ 0 the value is
+// one value per CPU, each rounded up to a multiple of 8 bytes, as the kernel copies
+// them. Fields that a later version adds stand between the lost counts and the
+// pairs, and are stepped over by the header's size.
+//
+// # Damage
+//
+// A bundle that is cut off or damaged keeps the entries before the damage; the
+// entry in which it lies is left out, and Bundle.Warnings say so. So does an entry
+// whose digest is not the manifest's. Without a whole manifest there is no bundle.
+// All sizes are bounded by the constants in limits.go.
+package bundle

@@ -1,0 +1,16 @@
+package bundle
+
+// What is read of a bundle, whatever it says of itself. They are far above what
+// recorders write and keep a hostile file of a few KB from filling memory or disk.
+const (
+	maxManifest = 16 << 20 // bytes of manifest.json
+	maxEntries  = 1 << 18  // three per process, and the dumps
+	maxTotal    = 8 << 30  // bytes of the unpacked tar
+	maxWindow   = 64 << 20 // of zstd, allocated: `zstd -19 --long=26` still reads
+	maxName     = 240      // bytes of an entry's name
+	maxWarnings = 100      // kept of one bundle
+
+	// spoolMemory is how much of an unpacked bundle is kept in memory; a larger one
+	// goes to a temporary file.
+	spoolMemory = 64 << 20
+)

@@ -1,0 +1,163 @@
+package bundle
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"symbolize/buildid"
+	"symbolize/ingest/addr"
+)
+
+// Format is the version of the bundle format that this package writes, and the
+// newest that it reads.
+const Format = 1
+
+// Manifest says what host and boot a bundle is of. Its JSON form is specified in
+// the package comment. Fields that could not be had are zero.
+type Manifest struct {
+	Format        int               `json:"format"` // set by Commit
+	Recorder      string            `json:"recorder"`
+	Machine       string            `json:"machine"`    // uname -m
+	ByteOrder     string            `json:"byte_order"` // "little" or "big"
+	PageSize      int               `json:"page_size"`
+	CPUs          int               `json:"cpus,omitempty"` // possible ones
+	Host          string            `json:"host"`
+	BootID        string            `json:"boot_id"`
+	OSRelease     string            `json:"os_release"`      // uname -r
+	KernelBuildID string            `json:"kernel_build_id"` // hexadecimal
+	Text          addr.PC           `json:"-"`               // of _text at run time; 0 if hidden
+	Begin         Clocks            `json:"begin"`
+	End           Clocks            `json:"end"`
+	Lost          map[string]uint64 `json:"lost,omitempty"` // by cause
+	Warnings      []string          `json:"warnings,omitempty"`
+	Command       []string          `json:"command,omitempty"`
+	Entries       []EntryInfo       `json:"entries"` // set by Commit
+}
+
+// Clocks are readings of four clocks at one instant, in ns.
+type Clocks struct {
+	Perf      uint64 `json:"perf"` // of the records in perf.data
+	Monotonic uint64 `json:"monotonic"`
+	Boottime  uint64 `json:"boottime"`
+	Realtime  uint64 `json:"realtime"` // since 1970
+}
+
+// EntryInfo is what the manifest says of another entry.
+type EntryInfo struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size"`   // bytes
+	SHA256 string `json:"sha256"` // hexadecimal
+}
+
+// bare is a Manifest without its methods.
+type bare Manifest
+
+// manifestJSON puts the address as text, which programs that keep numbers as
+// floating point would round.
+type manifestJSON struct {
+	*bare
+	Text string `json:"text"`
+}
+
+// MarshalJSON returns the manifest as JSON.
+func (m *Manifest) MarshalJSON() ([]byte, error) {
+	return json.Marshal(manifestJSON{(*bare)(m), hexAddr(m.Text)})
+}
+
+// UnmarshalJSON reads a manifest from JSON. Members that it does not know are
+// passed over.
+func (m *Manifest) UnmarshalJSON(data []byte) error {
+	v := manifestJSON{bare: (*bare)(m)}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return err
+	}
+	var err error
+	m.Text, err = parseAddr(v.Text)
+	return err
+}
+
+// KernelID returns the kernel's build ID, zero if there is none.
+func (m *Manifest) KernelID() buildid.ID {
+	id, err := buildid.Parse(m.KernelBuildID)
+	if err != nil {
+		return buildid.ID{}
+	}
+	return id
+}
+
+// BigEndian reports the byte order of the recorded host.
+func (m *Manifest) BigEndian() bool { return m.ByteOrder == orderBig }
+
+// The values of Manifest.ByteOrder.
+const (
+	orderLittle = "little"
+	orderBig    = "big"
+)
+
+// OrderName returns what Manifest.ByteOrder says for a byte order.
+func OrderName(bigEndian bool) string {
+	if bigEndian {
+		return orderBig
+	}
+	return orderLittle
+}
+
+func hexAddr(pc addr.PC) string { return "0x" + strconv.FormatUint(uint64(pc), 16) }
+
+func parseAddr(s string) (addr.PC, error) {
+	if s == "" {
+		return 0, nil
+	}
+	v, err := strconv.ParseUint(s, 0, 64)
+	if err != nil {
+		return 0, fmt.Errorf("address %q: not a number of 64 bits", s)
+	}
+	return addr.PC(v), nil
+}
+
+// Module is an entry of kernel/modules.json: a kernel module that was loaded at
+// some time of the recording.
+type Module struct {
+	Name     string     `json:"name"`
+	BuildID  buildid.ID `json:"-"` // zero if it has none
+	Addr     addr.PC    `json:"-"` // of its code; 0 if hidden
+	Size     uint64     `json:"size"`
+	Loaded   uint64     `json:"loaded,omitempty"`   // ns of perf's clock; 0 = before the recording
+	Unloaded uint64     `json:"unloaded,omitempty"` // the same; 0 = it stayed
+}
+
+type bareModule Module
+
+type moduleJSON struct {
+	*bareModule
+	BuildID string `json:"build_id,omitempty"`
+	Addr    string `json:"addr"`
+}
+
+// MarshalJSON returns the module as JSON.
+func (m *Module) MarshalJSON() ([]byte, error) {
+	v := moduleJSON{bareModule: (*bareModule)(m), Addr: hexAddr(m.Addr)}
+	if !m.BuildID.IsZero() {
+		v.BuildID = m.BuildID.Hex()
+	}
+	return json.Marshal(v)
+}
+
+// UnmarshalJSON reads a module from JSON.
+func (m *Module) UnmarshalJSON(data []byte) error {
+	v := moduleJSON{bareModule: (*bareModule)(m)}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return err
+	}
+	if v.BuildID != "" {
+		id, err := buildid.Parse(v.BuildID)
+		if err != nil {
+			return fmt.Errorf("module %q: %w", m.Name, err)
+		}
+		m.BuildID = id
+	}
+	var err error
+	m.Addr, err = parseAddr(v.Addr)
+	return err
+}

@@ -1,0 +1,94 @@
+package bundle
+
+import (
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Names of entries.
+const (
+	ManifestName = "manifest.json"
+	PerfDataName = "perf.data"
+	KallsymsName = "kernel/kallsyms"
+	NotesName    = "kernel/notes"
+	ModulesName  = "kernel/modules.json"
+
+	vdsoDir   = "vdso/"
+	vdsoExt   = ".so"
+	procDir   = "proc/"
+	dumpsDir  = "dumps/"
+	mapsName  = "/maps"
+	perfMap   = "/perf.map"
+	decimal   = 10
+	pidDigits = 32 // bits
+)
+
+// VDSOName returns the name of the entry with the vdso image of this build ID, in
+// hexadecimal.
+func VDSOName(buildID string) string { return vdsoDir + buildID + vdsoExt }
+
+// MapsName returns the name of the entry with a process's /proc/PID/maps.
+func MapsName(pid int32) string { return procEntry(pid, mapsName) }
+
+// PerfMapName returns the name of the entry with a process's perf-PID.map.
+func PerfMapName(pid int32) string { return procEntry(pid, perfMap) }
+
+func procEntry(pid int32, file string) string {
+	return procDir + strconv.FormatInt(int64(pid), decimal) + file
+}
+
+// DumpName returns the name of the entry with a raw dump.
+func DumpName(name string) string { return dumpsDir + name }
+
+// IsVDSO reports whether an entry is a vdso image.
+func IsVDSO(entry string) bool {
+	return strings.HasPrefix(entry, vdsoDir) && strings.HasSuffix(entry, vdsoExt)
+}
+
+// CutDump returns the name of the dump that an entry is.
+func CutDump(entry string) (name string, ok bool) { return strings.CutPrefix(entry, dumpsDir) }
+
+// MapsPID returns the process whose /proc/PID/maps an entry is.
+func MapsPID(entry string) (pid int32, ok bool) { return cutPID(entry, mapsName) }
+
+// PerfMapPID returns the process whose perf-PID.map an entry is.
+func PerfMapPID(entry string) (pid int32, ok bool) { return cutPID(entry, perfMap) }
+
+func cutPID(entry, file string) (int32, bool) {
+	s, ok := strings.CutPrefix(entry, procDir)
+	if s, ok2 := strings.CutSuffix(s, file); ok && ok2 {
+		pid, err := strconv.ParseInt(s, decimal, pidDigits)
+		return int32(pid), err == nil && pid > 0
+	}
+	return 0, false
+}
+
+// validName reports whether an entry may have this name: a clean relative path of
+// printable bytes that leads nowhere else.
+func validName(name string) bool {
+	if name == "" || len(name) > maxName || name == "." || name == ".." ||
+		strings.HasPrefix(name, "/") || strings.HasPrefix(name, "../") ||
+		path.Clean(name) != name {
+		return false
+	}
+	for i := range len(name) {
+		if name[i] < ' ' || name[i] == 0x7f || name[i] == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// entryOrder compares names in the order in which a writer puts the entries.
+func entryOrder(a, b string) int {
+	switch {
+	case a == b:
+		return 0
+	case a == PerfDataName:
+		return -1
+	case b == PerfDataName:
+		return 1
+	}
+	return strings.Compare(a, b)
+}

@@ -1,0 +1,204 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// What a Writer refuses.
+var (
+	// ErrName: an entry's name is no clean relative path, is too long, or is the
+	// manifest's.
+	ErrName = errors.New("not a name for an entry of a bundle")
+	// ErrDuplicate: the bundle has an entry of this name.
+	ErrDuplicate = errors.New("entry is there already")
+	// ErrClosed: Commit or Abort was called before.
+	ErrClosed = errors.New("bundle writer is closed")
+)
+
+// Writer makes a bundle. Entries are collected in a temporary file beside the
+// target, which appears, complete, with Commit. It is safe for concurrent use.
+type Writer struct {
+	path string
+
+	mu      sync.Mutex
+	spool   *os.File // nil after Commit and Abort
+	size    int64
+	entries []spooled
+	names   map[string]bool
+}
+
+type spooled struct {
+	EntryInfo
+	at int64 // in the spool
+}
+
+// Create prepares a bundle that is to be written to path. Nothing is there under
+// that name before Commit; what was there stays till then.
+func Create(path string) (*Writer, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".spool-*")
+	if err != nil {
+		return nil, err
+	}
+	return &Writer{path: path, spool: f, names: make(map[string]bool)}, nil
+}
+
+// Add adds an entry with this content. Names are those of the package comment.
+func (w *Writer) Add(name string, data []byte) error {
+	return w.AddReader(name, bytes.NewReader(data))
+}
+
+// AddReader adds an entry with all that r gives. If that fails there is no such
+// entry, and the writer can be used further.
+func (w *Writer) AddReader(name string, r io.Reader) error {
+	if !validName(name) || name == ManifestName {
+		return fmt.Errorf("%q: %w", name, ErrName)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.spool == nil:
+		return fmt.Errorf("%s: %w", name, ErrClosed)
+	case w.names[name]:
+		return fmt.Errorf("%s: %w", name, ErrDuplicate)
+	case len(w.entries) >= maxEntries-1:
+		return fmt.Errorf("%s: a bundle holds at most %d entries", name, maxEntries)
+	}
+	sum := sha256.New()
+	to := io.MultiWriter(io.NewOffsetWriter(w.spool, w.size), sum)
+	n, err := io.Copy(to, io.LimitReader(r, maxTotal-w.size+1))
+	if err == nil && n > maxTotal-w.size {
+		err = fmt.Errorf("a bundle holds at most %d GiB", maxTotal>>30)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	w.entries = append(w.entries, spooled{at: w.size, EntryInfo: EntryInfo{
+		Name: name, Size: n, SHA256: hex.EncodeToString(sum.Sum(nil))}})
+	w.names[name] = true
+	w.size += n
+	return nil
+}
+
+// Has reports whether the bundle has an entry of this name.
+func (w *Writer) Has(name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.names[name]
+}
+
+// Commit writes the bundle: the manifest, in which it sets Format and Entries, then
+// the entries. The file appears under its name when it is complete and on disk. The
+// writer is closed, whether that worked or not.
+func (w *Writer) Commit(m *Manifest) (err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.spool == nil {
+		return fmt.Errorf("%s: %w", w.path, ErrClosed)
+	}
+	defer w.drop()
+	slices.SortFunc(w.entries, func(a, b spooled) int { return entryOrder(a.Name, b.Name) })
+	m.Format, m.Entries = Format, make([]EntryInfo, len(w.entries))
+	for i, e := range w.entries {
+		m.Entries[i] = e.EntryInfo
+	}
+	head, err := EncodeManifest(m)
+	if err != nil {
+		return fmt.Errorf("%s: manifest: %w", w.path, err)
+	}
+	out, err := os.CreateTemp(filepath.Dir(w.path), "."+filepath.Base(w.path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", w.path, errors.Join(err, os.Remove(out.Name())))
+		}
+	}()
+	err = w.write(out, head, time.Unix(int64(m.End.Realtime/uint64(time.Second)), 0))
+	err = cmp.Or(err, out.Sync())
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	return os.Rename(out.Name(), w.path)
+}
+
+// EncodeManifest returns the bytes of manifest.json.
+func EncodeManifest(m *Manifest) ([]byte, error) {
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if len(b) >= maxManifest {
+		return nil, fmt.Errorf("%d bytes are more than the %d that are read", len(b), maxManifest)
+	}
+	return append(b, '\n'), nil
+}
+
+// write puts the packed tar to out.
+func (w *Writer) write(out io.Writer, manifest []byte, modified time.Time) error {
+	buffered := bufio.NewWriterSize(out, 1<<20)
+	pack, err := zstd.NewWriter(buffered, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	defer pack.Close() // a second Close does nothing
+	t := tar.NewWriter(pack)
+	if err := t.WriteHeader(header(ManifestName, int64(len(manifest)), modified)); err != nil {
+		return err
+	}
+	if err := pack.Close(); err != nil { // the frame by which the file is recognised
+		return err
+	}
+	pack.Reset(buffered)
+	if _, err := t.Write(manifest); err != nil {
+		return err
+	}
+	for _, e := range w.entries {
+		if err := t.WriteHeader(header(e.Name, e.Size, modified)); err != nil {
+			return fmt.Errorf("%s: %w", e.Name, err)
+		}
+		if _, err := io.Copy(t, io.NewSectionReader(w.spool, e.at, e.Size)); err != nil {
+			return fmt.Errorf("%s: %w", e.Name, err)
+		}
+	}
+	return cmp.Or(t.Close(), pack.Close(), buffered.Flush())
+}
+
+func header(name string, size int64, modified time.Time) *tar.Header {
+	return &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644,
+		ModTime: modified}
+}
+
+// Abort gives the bundle up: no file appears. After Commit it does nothing.
+func (w *Writer) Abort() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drop()
+}
+
+// drop removes the spool.
+func (w *Writer) drop() {
+	if w.spool == nil {
+		return
+	}
+	name := w.spool.Name()
+	w.spool.Close()
+	os.Remove(name)
+	w.spool = nil
+}
