@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,8 @@ import (
 // An archive is a plain tar file:
 //
 //	symbolize-store                               "schema N\n"
+//	blob-HASH                                     content of a blob, before the first
+//	                                              object that names it
 //	OBJECT/manifest                               as the store has it
 //	OBJECT/KIND-DIGEST/table                      header of the table
 //	OBJECT/KIND-DIGEST/chunk-N, strings-N         its blocks, from 0
@@ -30,6 +33,7 @@ import (
 // they are true on one machine only.
 const (
 	archiveHead = "symbolize-store"
+	archiveBlob = "blob-"
 	archiveEnd  = "end" // tar itself does not tell an archive that was cut between two files
 )
 
@@ -53,12 +57,15 @@ func (d *database) Export(ctx context.Context, w io.Writer) error {
 	if err := put(archiveHead, fmt.Appendf(nil, "schema %d\n", SchemaVersion)); err != nil {
 		return err
 	}
-	objects := 0
+	objects, blobs := 0, make(map[BlobID]bool)
 	for m, err := range d.Objects() {
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
 		objects++
+		if err := d.exportBlobs(m, blobs, put); err != nil {
+			return err
+		}
 		dir := objectName(m.ID)
 		if err := put(dir+"/manifest", encodeManifest(m)); err != nil {
 			return err
@@ -73,6 +80,27 @@ func (d *database) Export(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	return t.Close()
+}
+
+// exportBlobs writes the blobs of an object that are not in the archive yet.
+func (d *database) exportBlobs(m *Manifest, done map[BlobID]bool,
+	put func(name string, b []byte) error) error {
+	for i := range m.Variants {
+		for _, id := range m.Variants[i].blobs() {
+			if done[id] {
+				continue
+			}
+			done[id] = true
+			data, err := d.Blob(id)
+			if err != nil {
+				return fmt.Errorf("variants of %s: %w", m.ID, err)
+			}
+			if err := put(archiveBlob+id.String(), data); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func objectName(id buildid.ID) string { return id.Space().String() + "-" + id.Hex() }
@@ -116,7 +144,7 @@ func (d *database) exportSource(m *Manifest, i int, dir string,
 // ImportResult counts what Import read.
 type ImportResult struct {
 	Objects, Sources int
-	Problems         []error // sources that were refused; the others are merged
+	Problems         []error // sources and variants that were refused; the others are merged
 	More             int     // problems beyond the first maxProblems
 }
 
@@ -124,7 +152,8 @@ type ImportResult struct {
 // it before it is merged. An archive that is cut off or malformed is an error;
 // what was read before it is merged all the same.
 func Import(ctx context.Context, r io.Reader, to Sink) (*ImportResult, error) {
-	im := &importer{ctx: ctx, t: tar.NewReader(r), to: to, res: new(ImportResult)}
+	im := &importer{ctx: ctx, t: tar.NewReader(r), to: to, res: new(ImportResult),
+		blobs: make(map[BlobID]bool)}
 	return im.res, im.run()
 }
 
@@ -141,6 +170,8 @@ type importer struct {
 	src  *NewSource    // the source being read, nil before the first
 	name string        // its name in the archive
 	size int           // of it in memory
+
+	blobs map[BlobID]bool // that were read
 }
 
 func (im *importer) run() error {
@@ -222,6 +253,9 @@ func (im *importer) entry(h *tar.Header) error {
 	if h.Typeflag != tar.TypeReg {
 		return fmt.Errorf("%q: no plain file", h.Name)
 	}
+	if dir == "" && strings.HasPrefix(file, archiveBlob) {
+		return im.blob(h.Name)
+	}
 	if file == "manifest" {
 		return im.object(dir, h.Name)
 	}
@@ -235,6 +269,27 @@ func (im *importer) entry(h *tar.Header) error {
 		return fmt.Errorf("%q: belongs to no table", h.Name)
 	}
 	return im.block(file, h.Name)
+}
+
+// blob takes a blob.
+func (im *importer) blob(name string) error {
+	if err := im.finishObject(); err != nil {
+		return err
+	}
+	data, err := im.read(maxBlob)
+	if err != nil {
+		return fmt.Errorf("%q: %w", name, err)
+	}
+	if id := NewBlobID(data); archiveBlob+id.String() != name {
+		im.problem(damaged("%q: its content is that of %s", name, id))
+		return nil
+	}
+	id, err := im.to.PutBlob(im.ctx, data)
+	if err != nil {
+		return fmt.Errorf("%q: %w", name, err)
+	}
+	im.blobs[id] = true
+	return nil
 }
 
 // object begins an object.
@@ -258,6 +313,13 @@ func (im *importer) object(dir, name string) error {
 		im.left = append(im.left, &m.Sources[i])
 	}
 	im.res.Objects++
+	m.Variants = slices.DeleteFunc(m.Variants, func(v Variant) bool {
+		err := checkBlobs([]Variant{v}, func(id BlobID) (bool, error) { return im.blobs[id], nil })
+		if err != nil {
+			im.problem(fmt.Errorf("variant of %s: %w", m.ID, err))
+		}
+		return err != nil
+	})
 	facts := *m
 	facts.Sources = nil
 	return im.to.Merge(im.ctx, &Contribution{Manifest: facts})

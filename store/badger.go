@@ -41,10 +41,14 @@ func badgerOptions(dir string, readOnly bool, log *logSink) badger.Options {
 	o.IndexCacheSize = 0
 	o.DetectConflicts = false // one writer
 	o.MetricsEnabled = false
-	o.ExternalMagicVersion = SchemaVersion
+	o.ExternalMagicVersion = badgerMagic
 	o.Logger = log
 	return o
 }
+
+// badgerMagic stands in Badger's own files, which it refuses to open with another
+// one. That a schema is too new is said by us, before Badger looks.
+const badgerMagic = 1
 
 // maxWarnings bounds the warnings that a logSink keeps.
 const maxWarnings = 64

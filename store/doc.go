@@ -29,6 +29,11 @@
 //	't' objkey kind u8 sum 16 part u8 be32   a part of a table: header, chunk i, strings i
 //	'r' objkey kind u8 sum 16 be32           piece i of a captured input, zstd
 //	'd' directory                            path rows of a directory
+//	'b' sum 32 be32                          piece i of a blob, zstd, before the first of
+//	                                         which stands the size of the whole
+//
+// Blobs are what several objects share: the entries of BPF programs, each function of
+// which is an object, and their BTF. They are named by the SHA-256 of their content.
 //
 // sum is the head of the source's digest. Every value stands in an envelope of
 // its own (length, CRC-32C over key and payload), because Badger answers a
@@ -37,6 +42,7 @@
 // # Order of writing
 //
 // The parts of a source are written before the manifest that names them, in the
-// same transaction where they fit into one: what a manifest lists is there. An
+// same transaction where they fit into one, and blobs before that: what a manifest
+// lists is there. An
 // interrupted writer leaves parts that no manifest names; GC drops them.
 package store

@@ -160,10 +160,12 @@ type collector struct {
 
 	wanted  map[buildid.Key]bool // objects that a path row names
 	damaged map[buildid.Key]bool // objects that lost something
+	blobs   map[BlobID]bool      // that were tried; true for those that are whole
 }
 
 func (c *collector) run(ctx context.Context) error {
 	c.wanted, c.damaged = make(map[buildid.Key]bool), make(map[buildid.Key]bool)
+	c.blobs = make(map[BlobID]bool)
 	if c.opts.Unreferenced {
 		for dir, err := range c.w.database.Dirs() {
 			if err := skipDamage(err); err != nil {
@@ -252,6 +254,9 @@ func (c *collector) object(e entry) error {
 		kept = append(kept, m.Sources[i])
 	}
 	m.Sources = kept
+	if err := c.variants(m); err != nil {
+		return err
+	}
 	c.res.Objects++
 	return c.to.put(e.key, encodeManifest(m))
 }
@@ -304,6 +309,46 @@ func (c *collector) source(m *Manifest, i int) error {
 		}
 	}
 	return nil
+}
+
+// variants copies the blobs of an object's variants and drops variants of which one
+// is lost or damaged.
+func (c *collector) variants(m *Manifest) error {
+	kept := m.Variants[:0:0]
+	for _, v := range m.Variants {
+		whole := true
+		for _, id := range v.blobs() {
+			ok, err := c.blob(id)
+			if err != nil {
+				return err
+			}
+			whole = whole && ok
+		}
+		if !whole {
+			c.damaged[m.ID.Key()] = true
+			c.res.Damaged++
+			continue
+		}
+		kept = append(kept, v)
+	}
+	m.Variants = kept
+	return nil
+}
+
+// blob copies a blob that was not copied before, and reports whether it is whole.
+func (c *collector) blob(id BlobID) (bool, error) {
+	if whole, done := c.blobs[id]; done {
+		return whole, nil
+	}
+	data, err := c.w.Blob(id)
+	c.blobs[id] = err == nil
+	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	if err == nil {
+		err = c.to.putBlob(id, data)
+	}
+	return err == nil, err
 }
 
 func (c *collector) copyKey(key []byte) error {

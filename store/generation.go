@@ -14,8 +14,10 @@ import (
 )
 
 // SchemaVersion is the version of keys and values, and of the directory. A store
-// of a newer one is refused with ErrVersion.
-const SchemaVersion = 1
+// of a newer one is refused with ErrVersion; those of older ones are read, and become
+// ones of this version with the next generation. 2 brought sources of kind JIT,
+// variants and blobs, which programs of version 1 would take for damage and drop.
+const SchemaVersion = 2
 
 // Names in the store's directory.
 const (

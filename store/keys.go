@@ -14,6 +14,7 @@ const (
 	prefixTable    = 't'
 	prefixRaw      = 'r'
 	prefixDir      = 'd'
+	prefixBlob     = 'b'
 )
 
 // Parts of a table, in keys.
@@ -88,8 +89,11 @@ func keyText(key []byte) string {
 	if len(key) == 0 {
 		return "(empty)"
 	}
-	if key[0] == prefixDir {
+	switch key[0] {
+	case prefixDir:
 		return fmt.Sprintf("d %q", key[1:])
+	case prefixBlob:
+		return fmt.Sprintf("b %x", key[1:])
 	}
 	if id, rest, ok := cutObjKey(key[1:]); ok {
 		return fmt.Sprintf("%c %s/%d %x", key[0], id.Hex(), id.Len(), rest)

@@ -80,6 +80,8 @@ func addBehind(front **Manifest, behind View) error {
 			m.Sources = append(m.Sources, s)
 		}
 	}
+	// All of the front's, whatever the limits are for one store.
+	m.Variants = slices.Concat(f.Variants, newVariants(b.Variants, f.Variants))
 	slices.SortStableFunc(m.Sources, func(a, b SourceInfo) int { return int(a.Kind) - int(b.Kind) })
 	*front = &m
 	return nil
@@ -113,6 +115,22 @@ func (l layered) Open(m *Manifest, i int) (*symtab.Table, error) {
 		return nil, errors.Join(errs...)
 	}
 	return nil, fmt.Errorf("%s of %s: %w", want.Kind, m.ID, ErrNotFound)
+}
+
+// Blob implements View.
+func (l layered) Blob(id BlobID) ([]byte, error) {
+	var errs []error
+	for _, v := range l {
+		data, err := v.Blob(id)
+		if err == nil {
+			return data, nil
+		}
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 {
+		errs = append(errs, ErrNotFound)
+	}
+	return nil, errors.Join(errs...)
 }
 
 // Dir implements View.

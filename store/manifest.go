@@ -25,6 +25,7 @@ const (
 	Kallsyms                       // /proc/kallsyms or a copy of it
 	PLT                            // stubs, "foo@plt"
 	EhFrame                        // function starts by .eh_frame
+	JIT                            // line info of a JITed function
 	endOfKinds
 )
 
@@ -36,6 +37,7 @@ var sourceKindText = [endOfKinds]string{
 	Kallsyms: "kallsyms",
 	PLT:      "plt",
 	EhFrame:  "eh_frame",
+	JIT:      "jit",
 }
 
 // String returns the kind in lower case: "symtab".
@@ -96,6 +98,15 @@ type Manifest struct {
 	RefSyms []RefSymbol  // kernel: `_stext` and others; sorted by name, then address
 	VDSO    []buildid.ID // kernel: its vdso images, sorted
 	Sources []SourceInfo // as CompareSources orders them
+
+	// Variants are the loads of a JITed function that captures have brought, ordered by
+	// image, then load. MoreVariants says that there were more than are kept.
+	Variants     []Variant
+	MoreVariants bool
+	// Probable is what this object may be besides itself, sorted: it is named by the
+	// name, tag and length of a JITed function, all that a capture without its image
+	// tells, and functions of other lines may share those.
+	Probable []buildid.ID
 }
 
 // RefSymbol returns the address of a reference symbol relative to `_text`, which
@@ -127,7 +138,8 @@ type NewSource struct {
 	Raw   []byte // a captured input to keep, from which Rebuild can make the table anew
 }
 
-// Contribution is what one file adds to one object.
+// Contribution is what one file adds to one object. The blobs that its variants name
+// must have been put before.
 type Contribution struct {
 	Manifest Manifest // Sources empty; only what this file knows
 	Sources  []NewSource

@@ -18,13 +18,16 @@ const manifestVersion = 1
 // Tags of an encoded manifest: { tag | length | payload }, all LEB128. The order
 // is fixed; unknown tags are skipped.
 const (
-	tagID          = 1 // space u8, bytes
-	tagHead        = 2 // kind, machine, class, big endian, type
-	tagLayout      = 3 // segments and sections of the runtime file
-	tagOtherLayout = 4 // the same, of another one; repeated
-	tagRefSym      = 5 // address, name; repeated
-	tagVDSO        = 6 // as tagID; repeated
-	tagSource      = 7 // see appendSource; repeated
+	tagID          = 1  // space u8, bytes
+	tagHead        = 2  // kind, machine, class, big endian, type
+	tagLayout      = 3  // segments and sections of the runtime file
+	tagOtherLayout = 4  // the same, of another one; repeated
+	tagRefSym      = 5  // address, name; repeated
+	tagVDSO        = 6  // as tagID; repeated
+	tagSource      = 7  // see appendSource; repeated
+	tagVariant     = 8  // see appendVariant; repeated
+	tagMore        = 9  // nothing: there were more variants
+	tagProbable    = 10 // as tagID; repeated
 )
 
 // What an encoded manifest may hold of a kind, and so what a decoder allocates.
@@ -53,6 +56,15 @@ func encodeManifest(m *Manifest) []byte {
 	}
 	for i := range m.Sources {
 		b = appendTag(b, tagSource, appendSource(nil, &m.Sources[i]))
+	}
+	for i := range m.Variants {
+		b = appendTag(b, tagVariant, appendVariant(nil, &m.Variants[i]))
+	}
+	if m.MoreVariants {
+		b = appendTag(b, tagMore, nil)
+	}
+	for _, id := range m.Probable {
+		b = appendTag(b, tagProbable, appendID(nil, id))
 	}
 	return b
 }
@@ -268,8 +280,30 @@ func (m *Manifest) readField(tag uint64, r *decode.Reader, payload []byte) error
 			break
 		}
 		m.Sources = append(m.Sources, readSource(r))
+	default:
+		m.readJIT(tag, r)
 	}
 	return r.Err()
+}
+
+// readJIT is readField for what only JITed functions have.
+func (m *Manifest) readJIT(tag uint64, r *decode.Reader) {
+	switch tag {
+	case tagVariant:
+		if len(m.Variants) == maxVariants {
+			r.Fail("more than %d variants", maxVariants)
+			return
+		}
+		m.Variants = append(m.Variants, readVariant(r))
+	case tagMore:
+		m.MoreVariants = true
+	case tagProbable:
+		if len(m.Probable) == maxProbable {
+			r.Fail("more than %d probable objects", maxProbable)
+			return
+		}
+		m.Probable = append(m.Probable, readID(r))
+	}
 }
 
 func readID(r *decode.Reader) buildid.ID {

@@ -18,6 +18,7 @@ const (
 	maxRefSyms      = 256
 	maxVDSOs        = 16
 	maxSources      = 256
+	maxProbable     = 16 // more than one says already that nothing is certain
 )
 
 // mergeFacts joins what two manifests of one object say, sources left out. It is
@@ -39,6 +40,10 @@ func mergeFacts(a, b *Manifest) Manifest {
 		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Addr, y.Addr))
 	})
 	m.VDSO = union(a.VDSO, b.VDSO, maxVDSOs, buildid.ID.Compare)
+	m.Probable = union(a.Probable, b.Probable, maxProbable, buildid.ID.Compare)
+	var more bool
+	m.Variants, more = mergeVariants(a.Variants, b.Variants)
+	m.MoreVariants = more || a.MoreVariants || b.MoreVariants
 	return m
 }
 

@@ -11,12 +11,13 @@ import (
 )
 
 // Overlay is a store in memory, for the objects of one run: a Sink and a View.
-// The zero value is not ready; use NewOverlay. Captured inputs are not kept.
+// The zero value is not ready; use NewOverlay. Of captured inputs only blobs are kept.
 type Overlay struct {
 	mu      sync.RWMutex
 	objects map[string]*Manifest // by objKey
 	tables  map[string]*symtab.Encoded
 	dirs    map[string]DirRows
+	blobs   map[BlobID][]byte
 }
 
 // NewOverlay returns an empty Overlay.
@@ -25,6 +26,7 @@ func NewOverlay() *Overlay {
 		objects: make(map[string]*Manifest),
 		tables:  make(map[string]*symtab.Encoded),
 		dirs:    make(map[string]DirRows),
+		blobs:   make(map[BlobID][]byte),
 	}
 }
 
@@ -44,6 +46,9 @@ func (o *Overlay) Merge(ctx context.Context, c *Contribution) error {
 		old = &Manifest{ID: c.Manifest.ID}
 	}
 	next := mergeFacts(old, &c.Manifest)
+	if err := checkBlobs(newVariants(next.Variants, old.Variants), o.hasBlob); err != nil {
+		return fmt.Errorf("object %s: %w", c.Manifest.ID, err)
+	}
 	sources, changes, err := mergeSources(old.Sources, c)
 	if err != nil {
 		return err
@@ -61,6 +66,33 @@ func (o *Overlay) Merge(ctx context.Context, c *Contribution) error {
 	o.objects[key] = &next
 	return nil
 }
+
+// PutBlob implements Sink.
+func (o *Overlay) PutBlob(_ context.Context, data []byte) (BlobID, error) {
+	if err := checkBlob(data); err != nil {
+		return BlobID{}, err
+	}
+	id := NewBlobID(data)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.blobs[id] == nil {
+		o.blobs[id] = slices.Clone(data)
+	}
+	return id, nil
+}
+
+// Blob implements View.
+func (o *Overlay) Blob(id BlobID) ([]byte, error) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	if data := o.blobs[id]; data != nil {
+		return data, nil
+	}
+	return nil, fmt.Errorf("blob %s: %w", id, ErrNotFound)
+}
+
+// hasBlob is database.hasBlob; the caller holds mu.
+func (o *Overlay) hasBlob(id BlobID) (bool, error) { return o.blobs[id] != nil, nil }
 
 // PutDir implements Sink.
 func (o *Overlay) PutDir(dir string, rows DirRows) error {
@@ -124,6 +156,7 @@ func (m *Manifest) clone() *Manifest {
 	c.Layout, c.Sections = slices.Clone(m.Layout), slices.Clone(m.Sections)
 	c.RefSyms, c.VDSO = slices.Clone(m.RefSyms), slices.Clone(m.VDSO)
 	c.Sources = slices.Clone(m.Sources)
+	c.Variants, c.Probable = slices.Clone(m.Variants), slices.Clone(m.Probable)
 	return &c
 }
 
@@ -137,6 +170,11 @@ func checkContribution(c *Contribution) error {
 		return fmt.Errorf("contribution to %s: the length of the build ID is not known", id)
 	case len(c.Manifest.Sources) != 0:
 		return fmt.Errorf("contribution to %s: sources inside the manifest", id)
+	}
+	for i := range c.Manifest.Variants {
+		if err := c.Manifest.Variants[i].check(); err != nil {
+			return fmt.Errorf("contribution to %s: %w", id, err)
+		}
 	}
 	return nil
 }

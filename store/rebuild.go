@@ -14,13 +14,16 @@ type RebuildOptions struct {
 	// Table makes the table of a source of m from its captured input. It must not
 	// keep raw.
 	Table func(m *Manifest, info SourceInfo, raw []byte) (*symtab.Encoded, error)
+	// JIT makes the table of a JITed function from a variant of it, the entry of its
+	// program and the BTF, nil if there is none. It must not keep them.
+	JIT func(m *Manifest, v *Variant, entry, btf []byte) (*symtab.Encoded, error)
 	// Producer is the revision of the decoders behind Table.
 	Producer func(SourceKind) uint32
 }
 
 // RebuildResult counts what Rebuild did.
 type RebuildResult struct {
-	Sources  int     // with a captured input
+	Sources  int     // with a captured input, or of a JITed function with variants
 	Changed  int     // whose table has become another
 	Problems []error // sources that were left as they were
 }
@@ -40,7 +43,8 @@ func (w *Writer) Rebuild(ctx context.Context, opts RebuildOptions) (*RebuildResu
 		if err != nil {
 			return res, err
 		}
-		if !slices.ContainsFunc(m.Sources, func(s SourceInfo) bool { return s.RawSize > 0 }) {
+		if len(m.Variants) == 0 &&
+			!slices.ContainsFunc(m.Sources, func(s SourceInfo) bool { return s.RawSize > 0 }) {
 			continue
 		}
 		if err := w.rebuildObject(ctx, m, opts, res); err != nil {
@@ -79,8 +83,86 @@ func (w *Writer) rebuildObject(ctx context.Context, m *Manifest, opts RebuildOpt
 		next.Sources = append(next.Sources, ch.info)
 		changes = append(changes, ch)
 	}
+	changes = append(changes, w.remakeJIT(m, next, opts, res)...)
 	slices.SortFunc(next.Sources, CompareSources)
 	return w.replace(ctx, m, next, changes)
+}
+
+// remakeJIT makes the tables of a JITed function anew, from one variant of each tag
+// that it was loaded with. If one cannot be made all stay as they are.
+func (w *Writer) remakeJIT(m, next *Manifest, opts RebuildOptions,
+	res *RebuildResult) (changes []sourceChange) {
+	type symbol struct {
+		main bool
+		tag  [8]byte
+	}
+	done := make(map[symbol]bool)
+	for i := range m.Variants {
+		v := &m.Variants[i]
+		key := symbol{v.Func == 0, v.FuncTag}
+		if key.main {
+			key.tag = v.Tag
+		}
+		if done[key] {
+			continue
+		}
+		done[key] = true
+		res.Sources++
+		ch, err := w.remakeVariant(m, v, opts)
+		if err != nil {
+			res.Problems = append(res.Problems, fmt.Errorf("%s of %s: %w", JIT, m.ID, err))
+			return nil
+		}
+		if ch.old.Kind == 0 {
+			res.Changed++
+		}
+		if !slices.ContainsFunc(changes, func(c sourceChange) bool {
+			return c.info.Digest == ch.info.Digest
+		}) {
+			changes = append(changes, ch)
+		}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	next.Sources = slices.DeleteFunc(next.Sources, func(s SourceInfo) bool { return s.Kind == JIT })
+	for i := range changes {
+		next.Sources = append(next.Sources, changes[i].info)
+	}
+	return changes
+}
+
+// remakeVariant makes the table of one variant.
+func (w *Writer) remakeVariant(m *Manifest, v *Variant, opts RebuildOptions) (
+	ch sourceChange, err error) {
+	entry, err := w.Blob(v.Entry)
+	if err != nil {
+		return ch, err
+	}
+	var btf []byte
+	if !v.BTF.IsZero() {
+		if btf, err = w.Blob(v.BTF); err != nil {
+			return ch, err
+		}
+	}
+	table, err := opts.JIT(m, v, entry, btf)
+	if err != nil {
+		return ch, err
+	}
+	src := &NewSource{Info: SourceInfo{Kind: JIT, Producer: opts.Producer(JIT)}, Table: table}
+	at := slices.IndexFunc(m.Sources, func(s SourceInfo) bool {
+		return s.Kind == JIT && s.Digest == table.Digest
+	})
+	if at >= 0 {
+		ch.old, src.Info.Path = m.Sources[at], m.Sources[at].Path
+	} else if k := slices.IndexFunc(m.Sources, func(s SourceInfo) bool {
+		return s.Kind == JIT
+	}); k >= 0 {
+		src.Info.Path = m.Sources[k].Path
+	}
+	ch.source, ch.writeTable = src, true
+	ch.info, err = src.describe()
+	return ch, err
 }
 
 // remake makes one table anew.

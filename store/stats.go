@@ -23,6 +23,9 @@ type Stats struct {
 	Damaged   int // manifests and directories that cannot be read
 	Size      int64
 	RawStored int64
+	Variants  int   // loads of JITed functions
+	Blobs     int   // captured inputs that several variants may share
+	BlobBytes int64 // bytes stored of those
 
 	Generations []uint64 // newest first
 	Disk        int64    // bytes that the whole directory takes, shared files once
@@ -87,6 +90,9 @@ func (d *database) Stats(ctx context.Context) (*Stats, error) {
 		s.PathRows += len(dir.Rows)
 	}
 	var err error
+	if s.Blobs, s.BlobBytes, err = d.blobSizes(); err != nil {
+		return nil, err
+	}
 	if s.Generations, err = generations(d.path); err != nil {
 		return nil, err
 	}
@@ -98,6 +104,7 @@ func (s *Stats) object(m *Manifest) {
 	s.Objects++
 	s.Kinds[m.Kind]++
 	s.Quality[m.Quality()]++
+	s.Variants += len(m.Variants)
 	if len(m.Layout)+len(m.Sections) == 0 && (m.Kind == ingest.ELF || m.Kind == ingest.VDSO) {
 		s.NoLayout++
 	}

@@ -58,7 +58,10 @@ type VerifyResult struct {
 	Objects, Sources, Dirs int
 	Bytes                  int64 // of payload read
 	Problems               []Problem
+	Variants, Blobs        int
 	More                   int // problems beyond the first maxProblems
+
+	wanted map[BlobID]buildid.ID // blobs that a variant names, and one that does
 }
 
 // Sound reports whether nothing is damaged or missing. Conflicts and orphans do
@@ -102,13 +105,14 @@ func (d *database) Verify(ctx context.Context) (*VerifyResult, error) {
 			v.Sources++
 			v.source(d, m, i)
 		}
+		v.variants(m)
 	}
 	for _, prefix := range []byte{prefixTable, prefixRaw} {
 		if err := v.parts(ctx, d, prefix); err != nil {
 			return nil, err
 		}
 	}
-	if err := v.dirs(ctx, d); err != nil {
+	if err := errors.Join(v.blobs(ctx, d), v.dirs(ctx, d)); err != nil {
 		return nil, err
 	}
 	return v, v.foreign(d)
@@ -145,7 +149,8 @@ func (v *VerifyResult) manifest(e entry) *Manifest {
 	}
 	for i := 1; i < len(m.Sources); i++ {
 		a, b := &m.Sources[i-1], &m.Sources[i]
-		if a.Kind == b.Kind && a.Producer == b.Producer {
+		// A function has a table for each tag that it was loaded with.
+		if a.Kind == b.Kind && a.Producer == b.Producer && a.Kind != JIT {
 			v.add(Conflict, m.ID, "", "two %s tables: %s names %d bytes and is used, %s names %d",
 				a.Kind, a.Path, a.Named, b.Path, b.Named)
 		}
@@ -279,7 +284,7 @@ func (v *VerifyResult) dirs(ctx context.Context, d *database) error {
 
 // foreign reports keys that no part of the schema has.
 func (v *VerifyResult) foreign(d *database) error {
-	known := []byte{prefixManifest, prefixTable, prefixRaw, prefixDir}
+	known := []byte{prefixManifest, prefixTable, prefixRaw, prefixDir, prefixBlob}
 	for e, err := range d.scanForeign(known) {
 		if err != nil {
 			return err
@@ -289,12 +294,16 @@ func (v *VerifyResult) foreign(d *database) error {
 	return nil
 }
 
+// digestVersion is that of the way in which Digest is computed. A schema that only
+// adds to manifests leaves it, and so the digests of stores without what is new.
+const digestVersion = 1
+
 // Digest is the SHA-256 over the sorted contents of the store: objects, sources,
-// tables. Paths, times and path rows are left out, as are the sizes of what is
+// tables, variants. Paths, times and path rows are left out, as are the sizes of what is
 // stored: two stores that say the same have one digest.
 func (d *database) Digest(ctx context.Context) (sum [32]byte, err error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "symbolize store %d\n", SchemaVersion)
+	fmt.Fprintf(h, "symbolize store %d\n", digestVersion)
 	for m, err := range d.Objects() {
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return sum, err

@@ -14,6 +14,10 @@ type Sink interface {
 	// order and more than once: the result is the same bytes. The sink keeps no
 	// reference to c once it has returned, but an Overlay keeps the tables.
 	Merge(ctx context.Context, c *Contribution) error
+	// PutBlob keeps a captured input under its content, once. A blob that no variant
+	// names when the next GC runs is dropped by it. The sink keeps no reference to
+	// data.
+	PutBlob(ctx context.Context, data []byte) (BlobID, error)
 	// PutDir replaces the path rows of a directory, named by its clean absolute
 	// path. No rows remove the directory.
 	PutDir(dir string, rows DirRows) error
@@ -27,6 +31,9 @@ type View interface {
 	Find(id buildid.ID) ([]*Manifest, error)
 	// Open returns the table of m.Sources[i]. It is valid until the view is closed.
 	Open(m *Manifest, i int) (*symtab.Table, error)
+	// Blob returns the content of a blob; ErrNotFound if the view has none of that
+	// name. It is not to be changed.
+	Blob(id BlobID) ([]byte, error)
 	// Dir returns the path rows of a directory; ok is false if none are known.
 	Dir(dir string) (rows DirRows, ok bool, err error)
 }

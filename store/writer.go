@@ -97,13 +97,8 @@ func (w *Writer) start() error {
 	if err := removeLeftovers(w.path); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	format := filepath.Join(w.path, formatName)
-	if _, err := os.Lstat(format); errors.Is(err, fs.ErrNotExist) {
-		tmp := filepath.Join(w.path, tmpPrefix+formatName)
-		text := fmt.Appendf(nil, "symbolize store\nschema %d\n", SchemaVersion)
-		if err := errors.Join(writeSynced(tmp, text), os.Rename(tmp, format)); err != nil {
-			return fmt.Errorf("store: %w", err)
-		}
+	if err := w.writeFormat(); err != nil {
+		return fmt.Errorf("store: %w", err)
 	}
 	if err := w.open(); err != nil {
 		return err
@@ -117,6 +112,22 @@ func (w *Writer) start() error {
 	}
 	w.publishedAt = time.Now()
 	return nil
+}
+
+// writeFormat says of which schema the store is, before anything of that schema is
+// in it: an older program must not take up what a killed one left in db/.
+func (w *Writer) writeFormat() error {
+	format := filepath.Join(w.path, formatName)
+	text := fmt.Appendf(nil, "symbolize store\nschema %d\n", SchemaVersion)
+	have, err := readLimited(format, 4<<10)
+	if err == nil && bytes.Equal(have, text) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	tmp := filepath.Join(w.path, tmpPrefix+formatName)
+	return errors.Join(writeSynced(tmp, text), os.Rename(tmp, format))
 }
 
 // open makes db/ ready and opens it. The caller holds mu, or is alone.
@@ -211,6 +222,9 @@ func (w *Writer) merge(ctx context.Context, c *Contribution) error {
 		old = &Manifest{ID: c.Manifest.ID}
 	}
 	next := mergeFacts(old, &c.Manifest)
+	if err := checkBlobs(newVariants(next.Variants, old.Variants), w.hasBlob); err != nil {
+		return err
+	}
 	sources, changes, err := mergeSources(old.Sources, c)
 	if err != nil {
 		return err

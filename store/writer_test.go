@@ -242,13 +242,14 @@ func TestVersions(t *testing.T) {
 	}
 	path := newStore()
 	format := filepath.Join(path, formatName)
-	os.WriteFile(format, []byte("symbolize store\nschema 2\n"), 0o644)
+	newer := SchemaVersion + 1
+	os.WriteFile(format, fmt.Appendf(nil, "symbolize store\nschema %d\n", newer), 0o644)
 	both(path, ErrVersion)
 	os.WriteFile(format, []byte("something else\n"), 0o644)
 	both(path, ErrDamaged)
 
 	path = newStore()
-	b := []byte("symbolize generation\nschema 2\nof a format unknown")
+	b := fmt.Appendf(nil, "symbolize generation\nschema %d\nof a format unknown", newer)
 	os.WriteFile(filepath.Join(genDir(path, 1), sumsName), b, 0o644)
 	both(path, ErrVersion)
 

@@ -1,0 +1,133 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"symbolize/ingest/decode"
+)
+
+// What is kept of the loads of one function. A function that calls helpers or reads
+// maps has other bytes at each load, for both stand in its code as addresses; one that
+// does neither has the same bytes each time. All of them have the same lines, so what
+// goes beyond the limits loses no name.
+const (
+	maxImages = 64 // different images of one object
+	maxLoads  = 4  // loads with the same image
+	// maxVariants is how many that are together.
+	maxVariants = maxImages * maxLoads
+)
+
+// What the texts of a Variant may have, in bytes.
+const (
+	maxBootID      = 64 // a UUID has 36
+	maxProgramName = 64 // the kernel has 15 characters
+)
+
+// Variant is one load of a JITed function as a capture has it. The function's bytes
+// are part of the program's entry, which is kept as a blob: loads of other functions
+// of that program refer to the same one.
+type Variant struct {
+	Image BlobID // SHA-256 of the function's code bytes; zero if they were not captured
+	Size  uint32 // how many those are
+	Entry BlobID // the program's entry, in the form of perf's HEADER_BPF_PROG_INFO
+	Func  uint32 // which function of the program it is; 0 is the main one
+	BTF   BlobID // the program's BTF; zero if it has none
+
+	BootID  string // of the kernel that ran it; "" if the capture does not say
+	Load    uint64 // when it was loaded, ns of CLOCK_BOOTTIME
+	Program uint32 // its id in that boot
+	Type    uint32 // BPF_PROG_TYPE_*
+	Tag     [8]byte
+	FuncTag [8]byte // the function's own; for a main function it may differ from Tag
+	Name    string  // of the program, as the kernel cut it
+}
+
+// compareLoads orders variants: by image, and those of one image by load. Two with
+// the same place are two readings of one load.
+func compareLoads(a, b *Variant) int {
+	return cmp.Or(bytes.Compare(a.Image[:], b.Image[:]), cmp.Compare(a.BootID, b.BootID),
+		cmp.Compare(a.Load, b.Load), cmp.Compare(a.Program, b.Program),
+		cmp.Compare(a.Func, b.Func))
+}
+
+// compareVariants is the order of Manifest.Variants.
+func compareVariants(a, b Variant) int {
+	return cmp.Or(compareLoads(&a, &b), bytes.Compare(a.Entry[:], b.Entry[:]),
+		bytes.Compare(a.BTF[:], b.BTF[:]), bytes.Compare(a.Tag[:], b.Tag[:]),
+		bytes.Compare(a.FuncTag[:], b.FuncTag[:]), cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.Type, b.Type), cmp.Compare(a.Size, b.Size))
+}
+
+// mergeVariants returns the union of two lists within the limits, and whether those
+// left something out. Of a load that was read twice one reading stays, of each image
+// the first loads, and of all images the first. None of these depends on the order of
+// coming: what was left out before would be left out again.
+func mergeVariants(a, b []Variant) (list []Variant, more bool) {
+	all := slices.Concat(a, b)
+	slices.SortFunc(all, compareVariants)
+	list = all[:0]
+	images, loads := 0, 0
+	for i := range all {
+		v := all[i]
+		if n := len(list); n > 0 && compareLoads(&list[n-1], &v) == 0 {
+			continue
+		}
+		loads++
+		if len(list) == 0 || list[len(list)-1].Image != v.Image {
+			images, loads = images+1, 1
+		}
+		if images > maxImages {
+			return slices.Clip(list), true
+		}
+		if loads > maxLoads {
+			more = true
+			continue
+		}
+		list = append(list, v)
+	}
+	return slices.Clip(list), more
+}
+
+// check refuses a variant that no manifest can hold.
+func (v *Variant) check() error {
+	if len(v.BootID) > maxBootID || len(v.Name) > maxProgramName {
+		return fmt.Errorf("variant: %w: boot ID of %d bytes, name of %d", ErrTooLarge,
+			len(v.BootID), len(v.Name))
+	}
+	if v.Entry.IsZero() {
+		return fmt.Errorf("variant of program %d without an entry", v.Program)
+	}
+	return nil
+}
+
+// appendVariant encodes a variant. Readers skip what follows the fields they know.
+func appendVariant(b []byte, v *Variant) []byte {
+	b = append(append(append(b, v.Image[:]...), v.Entry[:]...), v.BTF[:]...)
+	b = append(append(b, v.Tag[:]...), v.FuncTag[:]...)
+	for _, n := range [...]uint64{uint64(v.Size), uint64(v.Func), uint64(v.Program),
+		uint64(v.Type), v.Load} {
+		b = binary.AppendUvarint(b, n)
+	}
+	return appendString(appendString(b, v.BootID), v.Name)
+}
+
+func readVariant(r *decode.Reader) (v Variant) {
+	for _, field := range [...][]byte{v.Image[:], v.Entry[:], v.BTF[:], v.Tag[:], v.FuncTag[:]} {
+		copy(field, r.Bytes(uint64(len(field))))
+	}
+	for _, field := range [...]*uint32{&v.Size, &v.Func, &v.Program, &v.Type} {
+		*field = uint32(bounded(r, math.MaxUint32))
+	}
+	v.Load = r.Uvarint()
+	v.BootID = string(r.Bytes(bounded(r, maxBootID)))
+	v.Name = string(r.Bytes(bounded(r, maxProgramName)))
+	if r.Err() == nil && v.Entry.IsZero() {
+		r.Fail("variant without an entry")
+	}
+	return v
+}
