@@ -1,0 +1,145 @@
+// Package disasm turns machine code into text: golang.org/x/arch behind one
+// interface, for amd64 and arm64, as objdump and so `perf annotate` print it.
+//
+// A Decoder never stops early. What it does not know becomes ".byte 0x.." (on
+// arm64 ".inst 0x…"), one unit at a time, so that the lengths of all instructions
+// sum up to the code that was given.
+package disasm
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"symbolize/ingest/addr"
+)
+
+// ErrMachine means that the code of a machine cannot be disassembled.
+var ErrMachine = errors.New("no disassembler for this machine")
+
+// Syntax says how amd64 instructions are written; arm64 has one way only.
+type Syntax uint8
+
+// The syntaxes.
+const (
+	ATT   Syntax = iota // as objdump and perf print: source first, %rax, $1
+	Intel               // destination first, rax, 1
+)
+
+// Syntaxes are the words for the syntaxes, in their order.
+var Syntaxes = []string{ATT: "att", Intel: "intel"}
+
+// ParseSyntax returns the syntax of a word.
+func ParseSyntax(word string) (Syntax, error) {
+	if i := slices.Index(Syntaxes, word); i >= 0 {
+		return Syntax(i), nil
+	}
+	return 0, fmt.Errorf("syntax %q is none of %s", word, strings.Join(Syntaxes, ", "))
+}
+
+// Inst is one instruction.
+type Inst struct {
+	Offset int    // in the code given to Decode, bytes
+	Len    int    // bytes
+	Text   string // a target in it is hexadecimal without 0x, as objdump prints it
+
+	// Target is where a direct call or jump goes; valid if HasTarget.
+	Target    addr.PC
+	HasTarget bool
+	// Data is the address that a PC-relative operand refers to; valid if HasData.
+	Data    addr.PC
+	HasData bool
+
+	Call bool // direct or indirect
+	Jump bool // direct or indirect, conditional or not
+	Bad  bool // not decoded: Text is ".byte 0x.." or ".inst 0x…"
+
+	targetLen int // of the target at the end of Text
+}
+
+// WithTarget returns Text with something else in the place of the target. It is
+// Text where there is none.
+func (i *Inst) WithTarget(s string) string {
+	if !i.HasTarget {
+		return i.Text
+	}
+	return i.Text[:len(i.Text)-i.targetLen] + s
+}
+
+// setTarget completes the text of a direct call or jump.
+func (i *Inst) setTarget(op string, pc addr.PC) {
+	target := strconv.FormatUint(uint64(pc), 16)
+	i.Target, i.HasTarget = pc, true
+	i.targetLen = len(target)
+	i.Text = op + target
+}
+
+// Decoder disassembles the code of one machine. It keeps no state between calls and
+// is safe for concurrent use.
+type Decoder interface {
+	// Decode visits the instructions of code, which runs at pc, in order.
+	Decode(code []byte, pc addr.PC) iter.Seq[Inst]
+}
+
+// New returns the Decoder of a machine, named as uname -m does: "x86_64" or
+// "aarch64". The error wraps ErrMachine for others.
+func New(machine string, syntax Syntax) (Decoder, error) {
+	switch machine {
+	case "x86_64", "amd64":
+		return amd64{syntax}, nil
+	case "aarch64", "arm64":
+		return arm64{}, nil
+	}
+	return nil, fmt.Errorf("%w: %q", ErrMachine, machine)
+}
+
+// decodeAll cuts code into instructions by one, which gives the first of what is
+// left, at least one byte of it.
+func decodeAll(code []byte, pc addr.PC, one func(code []byte, pc addr.PC) Inst) iter.Seq[Inst] {
+	return func(yield func(Inst) bool) {
+		for at := 0; at < len(code); {
+			inst := one(code[at:], pc+addr.PC(at))
+			inst.Offset = at
+			at += inst.Len
+			if !yield(inst) {
+				return
+			}
+		}
+	}
+}
+
+// badBytes is code that is no instruction, or an unknown one of that length.
+func badBytes(code []byte) Inst {
+	text := padOp(".byte")
+	for i, b := range code {
+		if i > 0 {
+			text += ","
+		}
+		text += fmt.Sprintf("0x%02x", b)
+	}
+	return Inst{Len: len(code), Text: text, Bad: true}
+}
+
+// opColumn is the width that objdump gives to a mnemonic.
+const opColumn = 6
+
+// join puts mnemonic and operands together as objdump does.
+func join(op, args string) string {
+	if args == "" {
+		return op
+	}
+	return padOp(op) + args
+}
+
+// padOp is a mnemonic with the space up to its operands. Prefixes before it take no
+// part in the column.
+func padOp(op string) string {
+	n := len(op) - 1 - strings.LastIndexByte(op, ' ')
+	if n >= opColumn {
+		return op + " "
+	}
+	return op + "       "[:opColumn+1-n]
+}
