@@ -302,6 +302,7 @@ func (f *folder) meta() {
 	m.Captures = []string{f.capture.path}
 	m.Host, m.OSRelease, m.Arch = x.Hostname, x.OSRelease, x.Arch
 	m.Command = strings.Join(x.CmdLine, " ")
+	m.Comments = f.comments
 	if x.Version != "" {
 		m.Recorder = "perf " + x.Version
 	}

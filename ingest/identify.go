@@ -281,5 +281,6 @@ func joinObject(o, other *Object) {
 		o.Symbol = other.Symbol
 	}
 	o.Length = max(o.Length, other.Length)
+	o.NoImage = o.NoImage && other.NoImage
 	o.Segments = append(o.Segments, other.Segments...)
 }

@@ -217,18 +217,6 @@ func TestJITID(t *testing.T) {
 			t.Errorf("ID %d is the same", i)
 		}
 	}
-	for symbol, want := range map[string][2]string{
-		"bpf_prog_0123456789abcdef_on_write": {"on_write", "0123456789abcdef"},
-		"bpf_prog_0123456789abcdef":          {"", "0123456789abcdef"},
-		"bpf_prog_0123456789abcdefX":         {"bpf_prog_0123456789abcdefX", ""},
-		"bpf_prog_xyz":                       {"bpf_prog_xyz", ""},
-		"bpf_prog_0123456789ABCDEF_x":        {"bpf_prog_0123456789ABCDEF_x", ""},
-		"bpf_trampoline_6442":                {"bpf_trampoline_6442", ""},
-	} {
-		if name, tag := splitBPFName(symbol); name != want[0] || tag != want[1] {
-			t.Errorf("%s: name %q, tag %q", symbol, name, tag)
-		}
-	}
 }
 
 // TestBPFObjects makes one object of the loads of one program, and names it.

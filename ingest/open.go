@@ -65,6 +65,7 @@ type Capture struct {
 
 	chunkSize int64 // of the second pass; small in tests
 	mu        sync.Mutex
+	side      *sideband // after the first pass
 	profile   *Profile
 	collect   *collector
 	number    []ObjectID // by raw object
@@ -219,9 +220,9 @@ func (c *Capture) Profile(ctx context.Context) (*Profile, error) {
 
 func (c *Capture) fold(ctx context.Context) (*Profile, error) {
 	defer holdGC()()
-	sb, err := scanSideband(ctx, c.perf, &c.opts, c.chunkSize)
+	sb, err := c.scan(ctx)
 	if err != nil {
-		return nil, withHint(err)
+		return nil, err
 	}
 	col, err := newCollector(sb, &c.opts)
 	if err != nil {

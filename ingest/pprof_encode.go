@@ -372,7 +372,7 @@ func (e *pprofEncoder) functions() {
 func (n *Names) guessed() map[FuncID]Reason {
 	found := make(map[FuncID]Reason)
 	for l, reason := range n.Reasons {
-		if reason == ReasonNone {
+		if reason == ReasonNone || n.Named(LocationID(l)) {
 			continue
 		}
 		if frames := n.At(LocationID(l)); len(frames) > 0 {

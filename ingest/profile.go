@@ -95,8 +95,12 @@ type Object struct {
 	RefSymbol string
 
 	// Symbol is the name that the capture itself gives the whole object (KSYMBOL
-	// records), "" if none. Such an object needs no table.
+	// records), "" if none. Such an object has a name without any table.
 	Symbol string
+	// NoImage is set for a BPF program of which nothing but that name is known: its
+	// code and lines were not read while it lived. Its locations are named, and have
+	// the reason ImageNotCaptured all the same.
+	NoImage bool
 	Length uint64 // of a JITed function, bytes; 0 if not known
 
 	Reason   Reason       // why nothing in this object can be named whatever the store holds; ReasonNone otherwise
@@ -238,7 +242,8 @@ type Names struct {
 	// FrameEnds and Frames: location l has Frames[FrameEnds[l-1]:FrameEnds[l]],
 	// innermost first. Reasons[l] says why a location has no name. It has frames all
 	// the same where only the function's bounds are known, from an unwind table: one,
-	// of a function whose name is made of its address ("fun_4290").
+	// of a function whose name is made of its address ("fun_4290"); and where only the
+	// name of a BPF program is known (ImageNotCaptured).
 	FrameEnds []uint32
 	Frames    []Frame
 	Reasons   []Reason
@@ -262,7 +267,9 @@ func (n *Names) At(l LocationID) []Frame {
 }
 
 // Named reports whether a location has the name of a function, and not one that
-// was made up of its address.
+// was made up of its address. A BPF program whose image was not captured has its
+// name from the capture itself.
 func (n *Names) Named(l LocationID) bool {
-	return n.Reasons[l] == ReasonNone && len(n.At(l)) > 0
+	r := n.Reasons[l]
+	return (r == ReasonNone || r == ImageNotCaptured) && len(n.At(l)) > 0
 }

@@ -6,6 +6,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/bpf"
 	"symbolize/ingest/perfdata"
 )
 
@@ -213,6 +214,22 @@ func (r *rawObjects) ksymbol(k *perfdata.KSymbol, arch string) uint32 {
 	})
 	if o := &r.list[n]; o.ID.IsZero() {
 		o.ID, o.IDSource = JITID(arch, o.Symbol, o.Length), IDDerived
+	}
+	return n
+}
+
+// program returns the object of function i of a program whose information was
+// recorded.
+func (r *rawObjects) program(p *bpf.Program, i int, length uint64, arch string) uint32 {
+	symbol := p.Symbol(i)
+	key := rawKey{kind: JIT, path: r.path([]byte(symbol)), length: length,
+		id: p.Identity(i, arch)}
+	n := r.add(key, func() Object {
+		return Object{File: FileRef{Path: symbol}, Symbol: symbol, Length: length, NoImage: true}
+	})
+	r.list[n].IDSource = IDDerived
+	if p.Funcs[i].Image != nil {
+		r.list[n].NoImage = false
 	}
 	return n
 }

@@ -15,7 +15,7 @@ const (
 	NoBuildID               // the capture has no build ID for the mapping
 	Ambiguous               // a padded build ID matches two objects
 	AnonymousMemory         // code without a file: JIT without a map
-	ImageNotCaptured        // a BPF program of which not even a name is known
+	ImageNotCaptured        // a BPF program of which nothing, or only the name, is known
 	KernelHidden            // kptr_restrict hid the kernel's addresses
 	StackNotUnwound         // --call-graph dwarf: the user stack is still to be unwound
 	OutsideMapping          // no mapping covers the address: a junk chain tail, or a lost record

@@ -10,6 +10,7 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/addrspace"
+	"symbolize/ingest/bpf"
 	"symbolize/ingest/perfdata"
 )
 
@@ -24,16 +25,19 @@ const (
 	sideFork
 	sideKernel
 	sideKernelGone
+	sideProgramLoad
 )
 
 // sideEvent is a change of state, in a form that sorts cheaply: what a record
 // says, in 56 bytes.
 type sideEvent struct {
 	time    uint64
-	a, b, c uint64 // of mappings: start, end, pgoff; of forks: the maker's pid and tid
+	// Of mappings start, end and pgoff; of forks the maker's pid and tid; of programs
+	// the tag.
+	a, b, c uint64
 	pid     int32
 	tid     int32
-	ref     uint32 // object or comm
+	ref     uint32 // object, comm or program ID
 	seq     uint32 // order in the file
 	kind    uint8
 	layer   addrspace.Layer
@@ -110,6 +114,13 @@ type sideband struct {
 	stats    Stats
 	warnings []warningAt
 
+	programs         []bpf.Program // of the features, then of all records
+	borrowed         []bpf.Program // of other captures of the same boot
+	programsRecorded bool          // the capture has the information of programs
+	programErr       error
+	programSymbols   int // records that name functions of programs
+	comments         []string
+
 	mmap perfdata.Mmap // scratch
 }
 
@@ -170,6 +181,7 @@ func scanSideband(ctx context.Context, f *perfdata.File, opts *Options, chunk in
 			Hint: "the file is cut off or damaged, or its recorder was killed: copy or record it again"}})
 	}
 	sb.chunks = append(sb.chunks, sb.end)
+	sb.readPrograms()
 	sb.build()
 	return sb, nil
 }
@@ -228,6 +240,16 @@ func (sb *sideband) record(rec *perfdata.Record) error {
 			a: uint64(uint32(t.PPID)), b: uint64(uint32(t.PTID))})
 	case perfdata.TypeKSymbol:
 		return sb.ksymbol(rec)
+	case perfdata.TypeBPFEvent:
+		var b perfdata.BPFEvent
+		if err := sb.file.BPFEvent(rec, &b); err != nil {
+			return err
+		}
+		if b.Kind == perfdata.BPFLoad {
+			sb.add(rec, sideEvent{kind: sideProgramLoad, ref: b.ID, a: tagWord(b.Tag)})
+		}
+	case perfdata.TypeBPFMetadata:
+		return sb.metadata(rec)
 	case perfdata.TypeLost, perfdata.TypeLostSamples:
 		var l perfdata.Lost
 		if err := sb.file.Lost(rec, &l); err != nil {
@@ -246,8 +268,12 @@ func (sb *sideband) record(rec *perfdata.Record) error {
 
 func (sb *sideband) add(rec *perfdata.Record, e sideEvent) {
 	recorded := uint64(noTime)
-	if id, err := sb.file.SampleID(rec); err == nil && id.Has&perfdata.SampleTime != 0 {
+	id, err := sb.file.SampleID(rec)
+	if err == nil && id.Has&perfdata.SampleTime != 0 {
 		recorded = id.Time
+	}
+	if e.kind >= sideKernel {
+		e.tid = id.TID
 	}
 	e.time = sb.clock.note(recorded, rec.Offset, sb.first < 0)
 	e.seq = uint32(len(sb.events))
@@ -266,6 +292,7 @@ func (sb *sideband) ksymbol(rec *perfdata.Record) error {
 		a: k.Addr, b: endOf(k.Addr, uint64(k.Len))}
 	if strings.HasPrefix(string(k.Name), bpfProgPrefix) {
 		e.layer = addrspace.Program
+		sb.programSymbols++
 	}
 	if k.Unregister {
 		e.kind = sideKernelGone
@@ -376,6 +403,7 @@ func (sb *sideband) build() {
 	slices.SortFunc(sb.events, func(a, b sideEvent) int {
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.seq, b.seq))
 	})
+	sb.tiePrograms()
 	b := addrspace.NewBuilder()
 	b.Comm(0, 0, 0, sb.comm("swapper"), false) // the idle task, which no record names
 	for i := range sb.events {

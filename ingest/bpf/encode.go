@@ -1,0 +1,64 @@
+package bpf
+
+import "encoding/binary"
+
+// RawProgram is a program as the bpf system call gave it.
+type RawProgram struct {
+	Info      []byte            // struct bpf_prog_info as the kernel filled it
+	Arrays    [NumArrays][]byte // by the Array constants; nil: not there, or hidden
+	BigEndian bool              // byte order of the host
+}
+
+// AppendProgram appends an entry of the feature BPF_PROG_INFO. The pointers in
+// Info are replaced by offsets, of arrays that are not there by 0; Info itself
+// stays as it is.
+func AppendProgram(dst []byte, p *RawProgram) []byte {
+	var order binary.AppendByteOrder = binary.LittleEndian
+	put := binary.LittleEndian.PutUint64
+	if p.BigEndian {
+		order, put = binary.BigEndian, binary.BigEndian.PutUint64
+	}
+	dataLen, mask := 0, uint64(0)
+	for i, a := range p.Arrays {
+		if len(a) > 0 {
+			mask |= 1 << i
+			dataLen += roundUp8(len(a))
+		}
+	}
+	dst = order.AppendUint32(dst, uint32(len(p.Info)))
+	dst = order.AppendUint32(dst, uint32(dataLen))
+	dst = order.AppendUint64(dst, mask)
+	info := len(dst)
+	dst = append(dst, p.Info...)
+	at := 0
+	for i, a := range p.Arrays {
+		offset := 0
+		if len(a) > 0 {
+			offset = at
+		}
+		if field := arrayDescs[i].pointer; field+8 <= len(p.Info) {
+			put(dst[info+field:], uint64(offset))
+		}
+		dst = append(dst, a...)
+		for range roundUp8(len(a)) - len(a) {
+			dst = append(dst, 0)
+		}
+		at += roundUp8(len(a))
+	}
+	return dst
+}
+
+func roundUp8(n int) int { return (n + 7) &^ 7 }
+
+// AppendBTF appends an entry of the feature BPF_BTF, in the byte order that the
+// blob's magic shows.
+func AppendBTF(dst []byte, id uint32, blob []byte) []byte {
+	var order binary.AppendByteOrder = binary.LittleEndian
+	const magicHigh, magicLow = 0xeb, 0x9f
+	if len(blob) > 1 && blob[0] == magicHigh && blob[1] == magicLow {
+		order = binary.BigEndian
+	}
+	dst = order.AppendUint32(dst, id)
+	dst = order.AppendUint32(dst, uint32(len(blob)))
+	return append(dst, blob...)
+}

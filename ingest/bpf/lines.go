@@ -1,0 +1,146 @@
+package bpf
+
+import (
+	"cmp"
+	"slices"
+
+	"symbolize/ingest/addr"
+)
+
+// Fields of struct bpf_line_info (include/uapi/linux/bpf.h), and how line_col is
+// made up.
+const (
+	lineInsnAt = 0
+	lineFileAt = 4
+	lineTextAt = 8
+	lineColAt  = 12
+
+	columnBits = 10
+)
+
+// place is where a line record belongs.
+type place struct {
+	fn     uint32
+	offset uint32
+	record uint32
+}
+
+// lines gives the functions their lines. The record that stands last of those at
+// one address is the one that code follows. Records of line 0 are the
+// compiler's own: the code belongs to the line before.
+func (e *entry) lines(p *Program) {
+	infos, addrs := &e.arrays[ArrayLineInfo], &e.arrays[ArrayJITedLineInfo]
+	n := min(infos.n, addrs.n)
+	if n == 0 {
+		return
+	}
+	if infos.n != addrs.n {
+		e.fail(0, "jited_line_info: %d addresses for %d lines", addrs.n, infos.n)
+	}
+	places := e.places(p, n)
+	all := make([]Line, 0, len(places))
+	for len(places) > 0 {
+		fn, from := places[0].fn, len(all)
+		for len(places) > 0 && places[0].fn == fn {
+			at := places[0]
+			places = places[1:]
+			if len(places) > 0 && places[0].fn == fn && places[0].offset == at.offset {
+				continue
+			}
+			l := e.line(infos.at(int(at.record)))
+			if l.Line == 0 {
+				continue
+			}
+			if l.Offset = at.offset; len(all) == from {
+				l.Offset = 0
+			}
+			all = append(all, l)
+		}
+		if len(all) > from {
+			p.Funcs[fn].Lines = all[from:len(all):len(all)]
+		}
+	}
+}
+
+// places finds the functions of the first n records, and sorts them by function,
+// offset and number.
+func (e *entry) places(p *Program, n int) []place {
+	addrs := &e.arrays[ArrayJITedLineInfo]
+	finder := newFuncFinder(p.Funcs)
+	places := make([]place, 0, n)
+	outside, first := 0, 0
+	for i := range n {
+		pc := addr.PC(u64(addrs.at(i), e.big))
+		fn, ok := finder.find(pc)
+		if !ok {
+			if outside++; outside == 1 {
+				first = i
+			}
+			continue
+		}
+		places = append(places, place{uint32(fn), uint32(pc - p.Funcs[fn].Start), uint32(i)})
+	}
+	if outside > 0 {
+		e.fail(0, "jited_line_info: %d of %d records lie in no function, record %d the first", outside,
+			n, first)
+	}
+	slices.SortFunc(places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.fn, b.fn), cmp.Compare(a.offset, b.offset),
+			cmp.Compare(a.record, b.record))
+	})
+	return places
+}
+
+func (e *entry) line(b []byte) Line {
+	col := u32(b[lineColAt:], e.big)
+	l := Line{Insn: u32(b[lineInsnAt:], e.big), Line: col >> columnBits,
+		Column: col & (1<<columnBits - 1)}
+	if e.btf != nil {
+		l.File, _ = e.btf.StringAt(u32(b[lineFileAt:], e.big))
+		l.Source, _ = e.btf.StringAt(u32(b[lineTextAt:], e.big))
+	}
+	return l
+}
+
+// funcFinder finds functions by address. Records come function by function, so
+// the one before is asked first.
+type funcFinder struct {
+	funcs  []Func
+	sorted []int32 // by address
+	last   int
+}
+
+func newFuncFinder(funcs []Func) *funcFinder {
+	x := &funcFinder{funcs: funcs, sorted: make([]int32, len(funcs))}
+	for i := range x.sorted {
+		x.sorted[i] = int32(i)
+	}
+	slices.SortStableFunc(x.sorted, func(a, b int32) int {
+		return cmp.Compare(funcs[a].Start, funcs[b].Start)
+	})
+	return x
+}
+
+// covers reports whether pc lies in function i. An address of a function that was
+// hidden is none.
+func (x *funcFinder) covers(i int, pc addr.PC) bool {
+	f := &x.funcs[i]
+	return f.Start != 0 && pc >= f.Start && pc-f.Start < addr.PC(f.Length)
+}
+
+func (x *funcFinder) find(pc addr.PC) (int, bool) {
+	if x.covers(x.last, pc) {
+		return x.last, true
+	}
+	i, found := slices.BinarySearchFunc(x.sorted, pc, func(fn int32, pc addr.PC) int {
+		return cmp.Compare(x.funcs[fn].Start, pc)
+	})
+	if !found {
+		i--
+	}
+	if i < 0 || !x.covers(int(x.sorted[i]), pc) {
+		return 0, false
+	}
+	x.last = int(x.sorted[i])
+	return x.last, true
+}

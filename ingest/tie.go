@@ -1,0 +1,270 @@
+package ingest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/bpf"
+)
+
+// programLoad is a load of a program, as records tell it.
+type programLoad struct {
+	id      uint32 // 0 if no BPF_EVENT followed
+	symbols []int  // KSYMBOL records, by number in sideband.events; main first
+}
+
+// programLoads groups the KSYMBOL records of BPF programs by the BPF_EVENT that
+// follows them: one per function, then the event, all from the thread that loads.
+// What an event that was lost has left behind is a load without an ID.
+func (sb *sideband) programLoads() []programLoad {
+	var loads []programLoad
+	open := make(map[int32][]int) // by thread
+	for i := range sb.events {
+		switch e := &sb.events[i]; {
+		case e.kind == sideKernel && e.layer == addrspace.Program:
+			open[e.tid] = append(open[e.tid], i)
+		case e.kind == sideProgramLoad:
+			group := open[e.tid]
+			delete(open, e.tid)
+			first := sb.firstOf(group, bpf.Tag(tagBytes(e.a)))
+			for _, at := range group[:first] {
+				loads = append(loads, programLoad{symbols: []int{at}})
+			}
+			if first < len(group) {
+				loads = append(loads, programLoad{id: e.ref, symbols: group[first:]})
+			}
+		}
+	}
+	rest := make([]int, 0, len(open))
+	for _, group := range open {
+		rest = append(rest, group...)
+	}
+	slices.Sort(rest)
+	for _, at := range rest {
+		loads = append(loads, programLoad{symbols: []int{at}})
+	}
+	return loads
+}
+
+// firstOf finds where in a group the program with this tag begins: with its main
+// function, which has the program's tag in its name. Records that perf made up
+// have another one there; nothing is lost among those.
+func (sb *sideband) firstOf(group []int, tag bpf.Tag) int {
+	for i := len(group) - 1; i >= 0; i-- {
+		if t, _, ok := bpf.SplitSymbol(sb.symbolOf(group[i])); ok && t == tag {
+			return i
+		}
+	}
+	return 0
+}
+
+// symbolOf is the name in a KSYMBOL record, by number in events.
+func (sb *sideband) symbolOf(at int) string { return sb.raw.list[sb.events[at].ref].Symbol }
+
+// tagBytes and tagWord keep a tag in a word of a sideEvent.
+func tagBytes(w uint64) (b [8]byte) {
+	for i := range b {
+		b[i] = byte(w >> (8 * i))
+	}
+	return b
+}
+
+func tagWord(b [8]byte) (w uint64) {
+	for i := range b {
+		w |= uint64(b[i]) << (8 * i)
+	}
+	return w
+}
+
+// funcRef is a function of a program whose information was recorded.
+type funcRef struct {
+	p *bpf.Program
+	i int
+}
+
+func (r funcRef) fn() *bpf.Func { return &r.p.Funcs[r.i] }
+
+// tie joins KSYMBOL records and the functions of programs.
+type tie struct {
+	sb   *sideband
+	byID map[uint32][]*bpf.Program // the best first
+	at   map[addr.PC][]funcRef     // in the order of loading
+	used map[funcRef]bool
+	of   map[int]funcRef // by number of the record in events
+}
+
+// tiePrograms finds out which functions the KSYMBOL records of BPF programs tell
+// of, and makes their objects what those functions are: name and length do not
+// say it. Programs whose information nobody read are added to sb.programs. The
+// events are in order of time.
+func (sb *sideband) tiePrograms() {
+	if sb.programSymbols == 0 {
+		return
+	}
+	t := sb.newTie()
+	var gone []programLoad
+	for _, load := range sb.programLoads() {
+		var left []int
+		for k, at := range load.symbols {
+			if r, ok := t.find(&load, k); ok {
+				t.bind(at, r)
+			} else {
+				left = append(left, at)
+			}
+		}
+		if len(left) > 0 && (load.id == 0 || len(t.byID[load.id]) == 0) {
+			gone = append(gone, programLoad{load.id, left})
+		}
+	}
+	t.finish()
+	for i := range gone {
+		sb.programs = append(sb.programs, sb.goneProgram(&gone[i]))
+	}
+	slices.SortStableFunc(sb.programs, func(a, b bpf.Program) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Funcs[0].Start, b.Funcs[0].Start))
+	})
+	sb.programs = slices.CompactFunc(sb.programs, sameGone)
+}
+
+// sameGone reports whether two programs are one that only records name: loaded
+// while perf listed what was there, it is recorded twice.
+func sameGone(a, b bpf.Program) bool {
+	return a.Raw == nil && b.Raw == nil && a.ID == b.ID && a.ID != 0 &&
+		a.Funcs[0].Start == b.Funcs[0].Start && a.Funcs[0].Length == b.Funcs[0].Length
+}
+
+func (sb *sideband) newTie() *tie {
+	t := &tie{sb: sb, byID: make(map[uint32][]*bpf.Program), at: make(map[addr.PC][]funcRef),
+		used: make(map[funcRef]bool), of: make(map[int]funcRef)}
+	for _, programs := range [...][]bpf.Program{sb.programs, sb.borrowed} {
+		for i := range programs {
+			p := &programs[i]
+			t.byID[p.ID] = append(t.byID[p.ID], p)
+			for k := range p.Funcs {
+				if start := p.Funcs[k].Start; start != 0 {
+					t.at[start] = append(t.at[start], funcRef{p, k})
+				}
+			}
+		}
+	}
+	for _, list := range t.byID {
+		slices.SortStableFunc(list, func(a, b *bpf.Program) int {
+			return cmp.Compare(btoi(a.Missing != ""), btoi(b.Missing != ""))
+		})
+	}
+	for _, list := range t.at {
+		slices.SortStableFunc(list, func(a, b funcRef) int { return cmp.Compare(a.p.ID, b.p.ID) })
+	}
+	return t
+}
+
+// find returns the function of a load's KSYMBOL record.
+func (t *tie) find(load *programLoad, k int) (funcRef, bool) {
+	at := load.symbols[k]
+	if load.id != 0 {
+		for _, p := range t.byID[load.id] {
+			if i := t.within(p, load, k); i >= 0 {
+				return funcRef{p, i}, true
+			}
+		}
+		return funcRef{}, false
+	}
+	return t.byAddress(at)
+}
+
+// within returns which function of program p the record is of, or −1: the one at
+// its address or, where addresses were hidden, the one at its place.
+func (t *tie) within(p *bpf.Program, load *programLoad, k int) int {
+	e := &t.sb.events[load.symbols[k]]
+	start, length := addr.PC(e.a), e.b-e.a
+	hidden := true
+	for i := range p.Funcs {
+		f := &p.Funcs[i]
+		if f.Start == start && fits(f, length) {
+			return i
+		}
+		hidden = hidden && f.Start == 0
+	}
+	if hidden && len(load.symbols) == len(p.Funcs) && fits(&p.Funcs[k], length) {
+		return k
+	}
+	return -1
+}
+
+// fits reports whether a function can be that long.
+func fits(f *bpf.Func, length uint64) bool { return f.Length == 0 || uint64(f.Length) == length }
+
+// byAddress finds the function of a record that no BPF_EVENT ties to a program:
+// of those that were at that address with that length, the first to be loaded
+// that no record was tied to and whose tag agrees.
+func (t *tie) byAddress(at int) (funcRef, bool) {
+	e := &t.sb.events[at]
+	tag, _, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
+	best, found := funcRef{}, false
+	for _, r := range t.at[addr.PC(e.a)] {
+		f := r.fn()
+		if !ok || !fits(f, e.b-e.a) || tag != f.Tag && (r.i != 0 || tag != r.p.Tag) {
+			continue
+		}
+		if !t.used[r] {
+			return r, true
+		}
+		best, found = r, true
+	}
+	return best, found
+}
+
+// bind notes which function a record is of. Where there is no BTF the record has
+// the better name: the other is cut to 15 bytes, or made up.
+func (t *tie) bind(at int, r funcRef) {
+	t.of[at], t.used[r] = r, true
+	_, name, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
+	if f := r.fn(); ok && r.p.BTF == nil && len(name) > len(f.Name) &&
+		strings.HasPrefix(name, f.Name) {
+		f.Name = name
+	}
+}
+
+// finish gives the records the objects of their functions.
+func (t *tie) finish() {
+	sb := t.sb
+	objects := make(map[funcRef]uint32)
+	for at := range sb.events {
+		e := &sb.events[at]
+		if e.kind != sideKernel || e.layer != addrspace.Program {
+			continue
+		}
+		r, ok := t.of[at]
+		if !ok {
+			sb.raw.list[e.ref].NoImage = true
+			continue
+		}
+		n, ok := objects[r]
+		if !ok {
+			n = sb.raw.program(r.p, r.i, e.b-e.a, sb.arch)
+			objects[r] = n
+		}
+		e.ref = n
+	}
+}
+
+// goneProgram is what records tell of a program whose information nobody read.
+func (sb *sideband) goneProgram(load *programLoad) bpf.Program {
+	p := bpf.Program{ID: load.id, Missing: bpf.MissingGone, BigEndian: sb.file.BigEndian}
+	if !sb.programsRecorded || load.id == 0 {
+		p.Missing = bpf.MissingNotRecorded
+	}
+	for _, at := range load.symbols {
+		e := &sb.events[at]
+		f := bpf.Func{Start: addr.PC(e.a), Length: uint32(e.b - e.a)}
+		f.Tag, f.Name, _ = bpf.SplitSymbol(sb.symbolOf(at))
+		p.Funcs = append(p.Funcs, f)
+		p.JITedLen += f.Length
+	}
+	const maxName = 15 // BPF_OBJ_NAME_LEN − 1
+	p.Tag, p.Name = p.Funcs[0].Tag, p.Funcs[0].Name[:min(len(p.Funcs[0].Name), maxName)]
+	return p
+}
