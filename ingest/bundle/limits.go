@@ -6,6 +6,10 @@ const (
 	maxManifest = 16 << 20 // bytes of manifest.json
 	maxEntries  = 1 << 18  // three per process, and the dumps
 	maxTotal    = 8 << 30  // bytes of the unpacked tar
+	// Of a small file no more than freeTotal and maxRatio times its size is unpacked:
+	// zstd makes 32,000 bytes of one.
+	freeTotal   = 256 << 20
+	maxRatio    = 1024
 	maxWindow   = 64 << 20 // of zstd, allocated: `zstd -19 --long=26` still reads
 	maxName     = 240      // bytes of an entry's name
 	maxWarnings = 100      // kept of one bundle

@@ -1,0 +1,359 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"symbolize/ingest/decode"
+)
+
+// What Open and Entry refuse.
+var (
+	// ErrNotBundle: the file is no tar whose first entry is the manifest.
+	ErrNotBundle = errors.New("not a capture bundle")
+	// ErrNewer: the manifest says a format that this package does not know.
+	ErrNewer = errors.New("bundle is of a newer format")
+	// ErrNoEntry: there is no such entry, or it was damaged.
+	ErrNoEntry = errors.New("no such entry in the bundle")
+	// ErrTooLarge: an entry is larger than the caller reads.
+	ErrTooLarge = errors.New("entry is too large")
+)
+
+// Bundle is an opened bundle. It is immutable and safe for concurrent use until
+// Close.
+type Bundle struct {
+	Name     string // as given to Open, for messages
+	Manifest Manifest
+	// Warnings tell what of the bundle is damaged or missing, in the order in which it
+	// was met; a *decode.Error has the offset in the unpacked tar. There are never more
+	// than 100.
+	Warnings []error
+
+	spool   spool
+	entries []entry // in the order of the tar
+	index   map[string]int
+}
+
+type entry struct {
+	name     string
+	at, size int64
+	sum      [sha256.Size]byte
+}
+
+const (
+	zstdMagic   = "\x28\xb5\x2f\xfd"
+	tarBlock    = 512
+	tarMagic    = "ustar"
+	tarMagicAt  = 257
+	detectBytes = 256 << 10 // more than a zstd block can be
+)
+
+// IsBundle reports whether the first bytes of a file are those of a bundle. 512 are
+// enough for one that a Writer made or that is not compressed; of one that some other
+// program packed a whole zstd block is needed, which Detect reads.
+func IsBundle(head []byte) bool {
+	if strings.HasPrefix(string(head[:min(len(head), len(zstdMagic))]), zstdMagic) {
+		r, err := unpacker(bytes.NewReader(head))
+		if err != nil {
+			return false
+		}
+		defer r.Close()
+		block := make([]byte, tarBlock)
+		n, _ := io.ReadFull(r, block) // what there was before the end of head
+		head = block[:n]
+	}
+	return isTar(head)
+}
+
+// isTar reports whether the first block of a tar is the manifest's header.
+func isTar(head []byte) bool {
+	if len(head) < tarBlock || string(head[tarMagicAt:][:len(tarMagic)]) != tarMagic {
+		return false
+	}
+	name, _, _ := strings.Cut(string(head[:100]), "\x00")
+	return strings.TrimPrefix(name, "./") == ManifestName
+}
+
+// Detect is IsBundle for a file, of which it reads as much as it needs, at most
+// 256 KiB.
+func Detect(r io.ReaderAt, size int64) bool {
+	head := make([]byte, min(max(size, 0), tarBlock))
+	if n, err := r.ReadAt(head, 0); n < len(head) && err != nil {
+		return false
+	}
+	if IsBundle(head) {
+		return true
+	}
+	if !strings.HasPrefix(string(head), zstdMagic) || size <= tarBlock {
+		return false
+	}
+	head = make([]byte, min(size, detectBytes))
+	n, _ := r.ReadAt(head, 0)
+	return IsBundle(head[:n])
+}
+
+func unpacker(r io.Reader) (*zstd.Decoder, error) {
+	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxWindow))
+}
+
+// Open reads a bundle whole and unpacks it, to a temporary file if it is large. r is
+// not used after Open. What is damaged behind the manifest becomes a warning; an
+// error means that nothing of the bundle can be used. name is for messages only.
+func Open(name string, r io.ReaderAt, size int64) (*Bundle, error) {
+	var in io.Reader = bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 1<<16)
+	head := make([]byte, len(zstdMagic))
+	if n, _ := r.ReadAt(head, 0); string(head[:n]) == zstdMagic {
+		z, err := unpacker(in)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		defer z.Close()
+		in = z
+	}
+	b := &Bundle{Name: name, index: make(map[string]int)}
+	if err := b.read(newTarReader(in, size)); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	b.check()
+	return b, nil
+}
+
+// tarReader counts the bytes of the unpacked tar, and ends it at the limit.
+type tarReader struct {
+	r     io.Reader
+	read  int64
+	limit int64
+}
+
+func newTarReader(r io.Reader, packed int64) *tarReader {
+	limit := int64(maxTotal)
+	if packed < (maxTotal-freeTotal)/maxRatio {
+		limit = freeTotal + packed*maxRatio
+	}
+	return &tarReader{r: r, limit: limit}
+}
+
+func (t *tarReader) Read(b []byte) (int, error) {
+	if t.read >= t.limit {
+		return 0, fmt.Errorf("it unpacks to more than %d MiB", t.limit>>20)
+	}
+	n, err := t.r.Read(b[:min(int64(len(b)), t.limit-t.read)])
+	t.read += int64(n)
+	return n, err
+}
+
+// read takes in the manifest, and all entries up to the end or the damage.
+func (b *Bundle) read(counted *tarReader) error {
+	t := tar.NewReader(counted)
+	h, err := t.Next()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %w", b.Name, ErrNotBundle, err)
+	}
+	if path.Clean(h.Name) != ManifestName || h.Typeflag != tar.TypeReg {
+		return fmt.Errorf("%s: %w: its first entry is %q", b.Name, ErrNotBundle, h.Name)
+	}
+	if err := b.readManifest(t, h.Size, counted); err != nil {
+		return err
+	}
+	for {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			b.damage(counted, "the tar cannot be read further: %v", unexpected(err))
+			return nil
+		}
+		if len(b.entries) >= maxEntries {
+			b.damage(counted, "more than the %d entries that are read", maxEntries)
+			return nil
+		}
+		if !b.readEntry(t, h, counted) {
+			return nil
+		}
+	}
+}
+
+func (b *Bundle) readManifest(t io.Reader, size int64, at *tarReader) error {
+	fail := func(format string, args ...any) error {
+		return &decode.Error{Name: b.Name + ": " + ManifestName, Offset: at.read,
+			Reason: fmt.Sprintf(format, args...)}
+	}
+	if size > maxManifest {
+		return fail("%d bytes are more than the %d that are read", size, maxManifest)
+	}
+	text, err := io.ReadAll(io.LimitReader(t, maxManifest))
+	if err != nil {
+		return fail("%v", unexpected(err))
+	}
+	if err := json.Unmarshal(text, &b.Manifest); err != nil {
+		return fail("%v", err)
+	}
+	switch m := &b.Manifest; {
+	case m.Format < 1:
+		return fail("format %d", m.Format)
+	case m.Format > Format:
+		return fmt.Errorf("%s: %w: %d, %d is the newest that is read", b.Name, ErrNewer, m.Format,
+			Format)
+	}
+	return nil
+}
+
+// readEntry spools an entry and reports whether the tar goes on.
+func (b *Bundle) readEntry(t io.Reader, h *tar.Header, at *tarReader) bool {
+	name := path.Clean(h.Name)
+	switch {
+	case h.Typeflag == tar.TypeDir:
+		return true
+	case h.Typeflag != tar.TypeReg || isSparse(h):
+		b.damage(at, "entry %q is no regular file, it is left out", h.Name)
+		return true
+	case !validName(name), name == ManifestName:
+		b.damage(at, "entry %q has a name that no entry can have, it is left out", h.Name)
+		return true
+	}
+	if _, ok := b.index[name]; ok {
+		b.damage(at, "a second entry %q, it is left out", name)
+		return true
+	}
+	e := entry{name: name, at: b.spool.size}
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(&b.spool, sum), t)
+	if err != nil {
+		b.spool.truncate(e.at)
+		b.damage(at, "entry %q is left out: %v", name, unexpected(err))
+		return false
+	}
+	e.size = n
+	sum.Sum(e.sum[:0])
+	b.index[name] = len(b.entries)
+	b.entries = append(b.entries, e)
+	return true
+}
+
+// isSparse reports whether an entry has holes, which take no bytes in the tar and
+// may be of any size.
+func isSparse(h *tar.Header) bool {
+	for key := range h.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
+}
+
+// unexpected says of the end of the input what it means here.
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the file is cut off")
+	}
+	return err
+}
+
+// check compares what is there with what the manifest lists.
+func (b *Bundle) check() {
+	listed := make(map[string]bool, len(b.Manifest.Entries))
+	missing := 0
+	first := ""
+	for _, want := range b.Manifest.Entries {
+		if listed[want.Name] {
+			continue
+		}
+		listed[want.Name] = true
+		i, ok := b.index[want.Name]
+		if !ok {
+			missing++
+			if first == "" {
+				first = want.Name
+			}
+			continue
+		}
+		e := &b.entries[i]
+		if want.SHA256 != hex.EncodeToString(e.sum[:]) {
+			delete(b.index, want.Name)
+			b.warn(fmt.Errorf("%s: entry %q is left out: its content is not what was recorded",
+				b.Name, want.Name))
+		}
+	}
+	b.entries = slices.DeleteFunc(b.entries, func(e entry) bool {
+		_, ok := b.index[e.name]
+		return !ok
+	})
+	for i, e := range b.entries {
+		b.index[e.name] = i
+	}
+	if missing > 0 {
+		b.warn(fmt.Errorf("%s: %d of %d entries are missing, the first is %q", b.Name, missing,
+			len(listed), first))
+	}
+}
+
+func (b *Bundle) warn(err error) {
+	if len(b.Warnings) < maxWarnings {
+		b.Warnings = append(b.Warnings, err)
+	}
+}
+
+func (b *Bundle) damage(at *tarReader, format string, args ...any) {
+	b.warn(&decode.Error{Name: b.Name, Offset: at.read, Reason: fmt.Sprintf(format, args...)})
+}
+
+// Close releases what the bundle holds.
+func (b *Bundle) Close() error { return b.spool.close() }
+
+// Names returns the names of all entries but the manifest, in the order of the tar.
+func (b *Bundle) Names() []string {
+	names := make([]string, len(b.entries))
+	for i := range b.entries {
+		names[i] = b.entries[i].name
+	}
+	return names
+}
+
+// Has reports whether there is an entry of this name.
+func (b *Bundle) Has(name string) bool {
+	_, ok := b.index[name]
+	return ok
+}
+
+// Entry returns the content of an entry and its size in bytes. It is valid until
+// Close and safe for concurrent use.
+func (b *Bundle) Entry(name string) (io.ReaderAt, int64, error) {
+	i, ok := b.index[name]
+	if !ok {
+		return nil, 0, fmt.Errorf("%s: %s: %w", b.Name, name, ErrNoEntry)
+	}
+	e := b.entries[i]
+	return io.NewSectionReader(&b.spool, e.at, e.size), e.size, nil
+}
+
+// ReadEntry returns the content of an entry that is no larger than limit bytes.
+func (b *Bundle) ReadEntry(name string, limit int64) ([]byte, error) {
+	r, size, err := b.Entry(name)
+	if err != nil {
+		return nil, err
+	}
+	if size > min(limit, math.MaxInt) {
+		return nil, fmt.Errorf("%s: %s: %w: %d bytes, %d are read", b.Name, name, ErrTooLarge, size,
+			limit)
+	}
+	data := make([]byte, size)
+	if n, err := r.ReadAt(data, 0); n < len(data) {
+		return nil, fmt.Errorf("%s: %s: %w", b.Name, name, err)
+	}
+	return data, nil
+}

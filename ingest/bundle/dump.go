@@ -1,0 +1,322 @@
+package bundle
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	"symbolize/ingest/decode"
+)
+
+// ErrNotDump says that data do not begin like a raw dump.
+var ErrNotDump = errors.New("not a raw dump of a BPF map")
+
+// ErrPair says that a key or value has not the size that the header says.
+var ErrPair = errors.New("size of key or value is not the dump's")
+
+const (
+	dumpMagic     = "BPFDUMP\n"
+	dumpVersion   = 1
+	dumpFixed     = 88 // bytes of the header without name and lost counts
+	dumpEntriesAt = 64
+	cpuAlign      = 8 // of each CPU's value
+
+	maxDumpHeader = 1 << 20 // bytes
+	// maxPair bounds the key and the values of one pair, in bytes: an array of one
+	// element (.bss) may be large, and a per-CPU value comes once for each CPU.
+	maxPair = 1 << 30
+)
+
+// UnknownEntries as DumpHeader.Entries means that pairs follow up to the end.
+const UnknownEntries = math.MaxUint64
+
+// DumpHeader says what map a raw dump is of (struct bpf_map_info), and when and how
+// it was read.
+type DumpHeader struct {
+	MapID      uint32
+	Type       uint32 // enum bpf_map_type
+	Flags      uint32 // BPF_F_*
+	KeySize    uint32 // bytes
+	ValueSize  uint32 // bytes, of one CPU
+	Depth      uint32 // frames a value holds, of maps of stacks
+	MaxEntries uint32
+	CPUs       uint32 // values per key; 0: the map is not per CPU
+	BTFID      uint32 // with KeyType and ValueType: how to read keys and values; 0 if not known
+	KeyType    uint32
+	ValueType  uint32
+	BigEndian  bool              // byte order of keys and values
+	Entries    uint64            // pairs; UnknownEntries: up to the end
+	Time       uint64            // ns of CLOCK_MONOTONIC
+	Name       string            // of the map
+	Lost       map[string]uint64 // what could not be read or stored, by cause
+}
+
+// Stride is the size of the value part of a pair, in bytes: with CPUs, one value for
+// each, rounded up to a multiple of 8.
+func (h *DumpHeader) Stride() uint64 {
+	if h.CPUs == 0 {
+		return uint64(h.ValueSize)
+	}
+	return uint64(h.CPUs) * h.cpuStride()
+}
+
+func (h *DumpHeader) cpuStride() uint64 {
+	return (uint64(h.ValueSize) + cpuAlign - 1) &^ (cpuAlign - 1)
+}
+
+// CPUValue returns CPU i's part of a value, without padding; i counts from 0 up to
+// CPUs. A map that is not per CPU has one, number 0.
+func (h *DumpHeader) CPUValue(value []byte, i int) []byte {
+	at := uint64(i) * h.cpuStride()
+	return value[at : at+uint64(h.ValueSize)]
+}
+
+// AppendDump appends a whole dump of these pairs, whose keys and values have the
+// header's sizes. The header's Entries are taken from pairs.
+func AppendDump(dst []byte, h DumpHeader, pairs [][2][]byte) ([]byte, error) {
+	h.Entries = uint64(len(pairs))
+	dst = appendDumpHeader(dst, &h)
+	for _, p := range pairs {
+		if uint64(len(p[0])) != uint64(h.KeySize) || uint64(len(p[1])) != h.Stride() {
+			return dst, fmt.Errorf("%w: %d and %d bytes", ErrPair, len(p[0]), len(p[1]))
+		}
+		dst = append(append(dst, p[0]...), p[1]...)
+	}
+	return dst, nil
+}
+
+func appendDumpHeader(dst []byte, h *DumpHeader) []byte {
+	o, start := binary.LittleEndian, len(dst)
+	order := uint32(1)
+	if h.BigEndian {
+		order = 2
+	}
+	dst = append(dst, dumpMagic...)
+	for _, v := range []uint32{dumpVersion, 0, h.MapID, h.Type, h.Flags, h.KeySize, h.ValueSize,
+		h.Depth, h.MaxEntries, h.CPUs, h.BTFID, h.KeyType, h.ValueType, order} {
+		dst = o.AppendUint32(dst, v)
+	}
+	dst = o.AppendUint64(o.AppendUint64(dst, h.Entries), h.Time)
+	dst = o.AppendUint32(o.AppendUint32(dst, uint32(len(h.Name))), uint32(len(h.Lost)))
+	pad := func() {
+		for (len(dst)-start)%cpuAlign != 0 {
+			dst = append(dst, 0)
+		}
+	}
+	dst = append(dst, h.Name...)
+	pad()
+	for _, cause := range slices.Sorted(maps.Keys(h.Lost)) {
+		dst = o.AppendUint64(dst, h.Lost[cause])
+		dst = append(o.AppendUint32(dst, uint32(len(cause))), cause...)
+		pad()
+	}
+	o.PutUint32(dst[start+12:], uint32(len(dst)-start))
+	return dst
+}
+
+// DumpWriter writes a raw dump pair by pair. It is for one goroutine.
+type DumpWriter struct {
+	w     *bufio.Writer
+	h     DumpHeader
+	pairs uint64
+}
+
+// NewDumpWriter writes the header of a dump. Where the number of pairs is not known
+// before, Entries is UnknownEntries.
+func NewDumpWriter(w io.Writer, h *DumpHeader) (*DumpWriter, error) {
+	d := &DumpWriter{w: bufio.NewWriterSize(w, 1<<16), h: *h}
+	_, err := d.w.Write(appendDumpHeader(nil, h))
+	return d, err
+}
+
+// Add writes a pair, of the sizes that the header says; value holds all CPUs.
+func (d *DumpWriter) Add(key, value []byte) error {
+	if uint64(len(key)) != uint64(d.h.KeySize) || uint64(len(value)) != d.h.Stride() {
+		return fmt.Errorf("%w: %d and %d bytes", ErrPair, len(key), len(value))
+	}
+	d.pairs++
+	d.w.Write(key) // Flush reports the error
+	_, err := d.w.Write(value)
+	return err
+}
+
+// Close completes the dump. It is an error if there were not as many pairs as the
+// header says.
+func (d *DumpWriter) Close() error {
+	if err := d.w.Flush(); err != nil {
+		return err
+	}
+	if d.h.Entries != UnknownEntries && d.h.Entries != d.pairs {
+		return fmt.Errorf("dump of map %d: %d pairs written, its header says %d", d.h.MapID, d.pairs,
+			d.h.Entries)
+	}
+	return nil
+}
+
+// DumpReader reads a raw dump. It is for one goroutine.
+type DumpReader struct {
+	Header DumpHeader
+
+	name string
+	r    io.ReaderAt
+	size int64
+	at   int64 // of the next pair
+	left uint64
+	buf  []byte // holds file bytes [base, base+len)
+	base int64
+	pair int // bytes of one
+	err  error
+}
+
+// IsDump reports whether the first bytes of a file, 8 are enough, are those of a raw
+// dump.
+func IsDump(head []byte) bool {
+	return len(head) >= len(dumpMagic) && string(head[:len(dumpMagic)]) == dumpMagic
+}
+
+// OpenDump reads the header of a dump of size bytes. name is for messages only.
+func OpenDump(name string, r io.ReaderAt, size int64) (*DumpReader, error) {
+	head := make([]byte, min(max(size, 0), dumpFixed))
+	if n, err := r.ReadAt(head, 0); n < len(head) {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if !IsDump(head) {
+		return nil, fmt.Errorf("%s: %w", name, ErrNotDump)
+	}
+	x := decode.New(name, head, 0, false)
+	x.Skip(uint64(len(dumpMagic)))
+	version, length := x.U32(), x.U32()
+	switch {
+	case x.Err() == nil && version != dumpVersion:
+		x.Fail("version %d of raw dumps, %d is the one that is read", version, dumpVersion)
+	case x.Err() == nil && (length < dumpFixed || length > maxDumpHeader || int64(length) > size):
+		x.Fail("header says its size is %d, of a file of %d", length, size)
+	}
+	if x.Err() != nil {
+		return nil, x.Err()
+	}
+	head = make([]byte, length)
+	if n, err := r.ReadAt(head, 0); n < len(head) {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	d := &DumpReader{name: name, r: r, size: size, at: int64(length)}
+	if err := d.parse(head); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *DumpReader) parse(head []byte) error {
+	x, h := decode.New(d.name, head, 0, false), &d.Header
+	x.Skip(uint64(len(dumpMagic)) + 8)
+	for _, p := range []*uint32{&h.MapID, &h.Type, &h.Flags, &h.KeySize, &h.ValueSize, &h.Depth,
+		&h.MaxEntries, &h.CPUs, &h.BTFID, &h.KeyType, &h.ValueType} {
+		*p = x.U32()
+	}
+	order := x.U32()
+	h.BigEndian = order == 2
+	if order != 1 && order != 2 {
+		x.Fail("byte order %d", order)
+	}
+	h.Entries, h.Time = x.U64(), x.U64()
+	name, lost := x.U32(), x.U32()
+	h.Name = string(x.Bytes(uint64(name)))
+	pad := func() { x.Skip(uint64(-x.Offset() & (cpuAlign - 1))) }
+	pad()
+	for range lost {
+		count := x.U64()
+		cause := x.Bytes(uint64(x.U32()))
+		pad()
+		if x.Err() != nil {
+			return x.Err()
+		}
+		if h.Lost == nil {
+			h.Lost = make(map[string]uint64)
+		}
+		h.Lost[string(cause)] += count
+	}
+	if x.Err() != nil {
+		return x.Err()
+	}
+	return d.measure()
+}
+
+// measure checks the size of pairs, and how many there are.
+func (d *DumpReader) measure() error {
+	h := &d.Header
+	fail := func(format string, args ...any) error {
+		return &decode.Error{Name: d.name, Offset: dumpEntriesAt, Reason: fmt.Sprintf(format, args...)}
+	}
+	value := h.Stride() // less than 2^65/8: 32 bits times 33 bits
+	if uint64(h.KeySize) > maxPair || value > maxPair-uint64(h.KeySize) {
+		return fail("a pair of %d and %d bytes is more than the %d that are read", h.KeySize, value,
+			maxPair)
+	}
+	d.pair = int(uint64(h.KeySize) + value)
+	body := uint64(d.size - d.at)
+	switch {
+	case d.pair == 0 && h.Entries != 0 && (h.Entries != UnknownEntries || body > 0):
+		return fail("keys and values without a size")
+	case d.pair == 0:
+		return nil
+	}
+	d.left = body / uint64(d.pair)
+	switch {
+	case h.Entries != UnknownEntries && h.Entries > d.left:
+		d.err = &decode.Error{Name: d.name, Offset: d.size, Reason: fmt.Sprintf(
+			"the dump is cut off: %d of its %d pairs are there", d.left, h.Entries)}
+	case h.Entries != UnknownEntries:
+		d.left = h.Entries
+	case body%uint64(d.pair) != 0:
+		d.err = &decode.Error{Name: d.name, Offset: d.size,
+			Reason: "the dump is cut off in the middle of a pair"}
+	}
+	return nil
+}
+
+// dumpBlock is how much of a dump is read at a time, in bytes.
+const dumpBlock = 256 << 10
+
+// Next returns the next pair; value holds all CPUs. Both are valid until the next
+// call. ok is false at the end and at damage, which Err tells apart.
+func (d *DumpReader) Next() (key, value []byte, ok bool) {
+	if d.left == 0 {
+		return nil, nil, false
+	}
+	off := d.at - d.base
+	if off < 0 || off+int64(d.pair) > int64(len(d.buf)) {
+		if !d.fill() {
+			return nil, nil, false
+		}
+		off = 0
+	}
+	p := d.buf[off : off+int64(d.pair)]
+	d.at += int64(d.pair)
+	d.left--
+	k := d.Header.KeySize
+	return p[:k:k], p[k:], true
+}
+
+// fill reads whole pairs from the present one on.
+func (d *DumpReader) fill() bool {
+	n := min(d.left, max(1, uint64(dumpBlock/d.pair))) * uint64(d.pair)
+	if uint64(cap(d.buf)) < n {
+		d.buf = make([]byte, n) // no more than what is left of the file
+	}
+	d.buf, d.base = d.buf[:n], d.at
+	if got, err := d.r.ReadAt(d.buf, d.at); got < len(d.buf) {
+		d.err = &decode.Error{Name: d.name, Offset: d.at + int64(got), Reason: err.Error()}
+		d.left = 0
+		return false
+	}
+	return true
+}
+
+// Err returns what is damaged: pairs are missing at the end, or could not be read. It
+// may be set before the whole pairs are read.
+func (d *DumpReader) Err() error { return d.err }
