@@ -31,7 +31,7 @@ const (
 // sideEvent is a change of state, in a form that sorts cheaply: what a record
 // says, in 56 bytes.
 type sideEvent struct {
-	time    uint64
+	time uint64
 	// Of mappings start, end and pgoff; of forks the maker's pid and tid; of programs
 	// the tag.
 	a, b, c uint64

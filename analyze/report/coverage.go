@@ -205,7 +205,9 @@ func (c *Coverage) findMissing(p *ingest.Profile, locations, objects []weighed, 
 	index := make(map[key]int)
 	var sums []sum
 	for l, w := range locations {
-		if w.frames == 0 || isNamed(p, ingest.LocationID(l)) {
+		// What has a name and no image is missing too: its lines and instructions are.
+		if w.frames == 0 || isNamed(p, ingest.LocationID(l)) &&
+			p.Names.Reasons[l] == ingest.ReasonNone {
 			continue
 		}
 		k := key{p.Locations[l].Object, ingest.NotIndexed}

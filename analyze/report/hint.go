@@ -32,6 +32,9 @@ func Hint(o *ingest.Object, why ingest.Reason) string {
 	case ingest.AnonymousMemory:
 		return "perf record -k mono && perf inject --jit"
 	case ingest.ImageNotCaptured:
+		if o.Symbol != "" {
+			return "symbolize capture -o capture.data -- perf record -a -g"
+		}
 		return "sysctl net.core.bpf_jit_kallsyms=1"
 	case ingest.KernelHidden:
 		return "echo 0 > /proc/sys/kernel/kptr_restrict"

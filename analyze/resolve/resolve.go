@@ -367,6 +367,9 @@ func (w *worker) nameAll(j *join, s *shard, src *ingest.Object) {
 		if !j.kept(l) {
 			j.depth[l] = 1
 			j.symOff[l] = uint64(j.p.Locations[l].Offset)
+			if src.NoImage {
+				j.reasons[l] = ingest.ImageNotCaptured
+			}
 		}
 	}
 }
