@@ -51,6 +51,16 @@ func childWrite(path string) error {
 				Table: table, Raw: []byte(strings.Repeat("raw ", n*1000)),
 			}},
 		}
+		// Blobs before the manifest that names them; one of them all objects share.
+		for _, text := range []string{strings.Repeat("entry ", n*1000+1), "types"} {
+			if _, err := w.PutBlob(context.Background(), []byte(text)); err != nil {
+				return err
+			}
+		}
+		c.Manifest.Variants = []Variant{{
+			Entry: NewBlobID([]byte(strings.Repeat("entry ", n*1000+1))),
+			BTF:   NewBlobID([]byte("types")), Program: uint32(n),
+		}}
 		if err := w.Merge(context.Background(), c); err != nil {
 			return err
 		}

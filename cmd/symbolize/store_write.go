@@ -25,6 +25,7 @@ this version's decoders. Tables of files are made anew by index, which reads the
 			return a.withExisting(ctx, wait, func(w *store.Writer) error {
 				res, err := w.Rebuild(ctx, store.RebuildOptions{
 					Table:    indexer.Rebuild,
+					JIT:      indexer.RebuildJIT,
 					Producer: func(store.SourceKind) uint32 { return indexer.Producer },
 				})
 				if res != nil {

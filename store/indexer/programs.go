@@ -1,0 +1,231 @@
+package indexer
+
+import (
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/bpf"
+	"symbolize/store"
+	"symbolize/store/symtab"
+)
+
+// CaptureInfo says where BPF programs were recorded.
+type CaptureInfo struct {
+	Machine string // as uname -m says it; part of what a function is
+	BootID  string // of the kernel that ran them; "" if not known
+	Host    string // "" if not known
+	Path    string // of the capture
+}
+
+// ProgramStats counts what AddPrograms did.
+type ProgramStats struct {
+	Programs  int            // with something to keep
+	Functions int            // of those
+	Images    int            // functions whose code is there
+	Lined     int            // functions that have lines
+	Missing   map[string]int // programs without code, by why
+	Problems  []error        // what of single programs is damaged, or too large
+}
+
+// AddPrograms merges the functions of BPF programs into a sink: each is an object of
+// its own with a table (name, file and lines), and this load is a variant of it, with
+// the program's entry and its BTF as blobs. A function with lines is entered under
+// its symbols, too, as what a capture without its image probably means by them.
+//
+// What is wrong with single programs is in the statistics; the error is the sink's or
+// the context's. What was merged before it stays merged.
+func AddPrograms(ctx context.Context, sink store.Sink, capture CaptureInfo,
+	programs []bpf.Program) (*ProgramStats, error) {
+	a := &programAdder{ctx: ctx, sink: sink, capture: capture,
+		stats: &ProgramStats{Missing: make(map[string]int)}}
+	for i := range programs {
+		err := a.add(&programs[i])
+		if errors.Is(err, store.ErrTooLarge) {
+			a.stats.Problems = append(a.stats.Problems, err)
+			continue
+		}
+		if err != nil {
+			return a.stats, err
+		}
+	}
+	return a.stats, nil
+}
+
+// programAdder is the state of one AddPrograms.
+type programAdder struct {
+	ctx     context.Context
+	sink    store.Sink
+	capture CaptureInfo
+	stats   *ProgramStats
+}
+
+// add merges the functions of one program.
+func (a *programAdder) add(p *bpf.Program) error {
+	if p.Err != nil {
+		a.stats.Problems = append(a.stats.Problems, fmt.Errorf("BPF program %d: %w", p.ID, p.Err))
+	}
+	if p.Missing != "" {
+		a.stats.Missing[p.Missing]++
+	}
+	if !hasContent(p) {
+		return nil
+	}
+	a.stats.Programs++
+	load, err := a.load(p)
+	if err != nil {
+		return fmt.Errorf("BPF program %d: %w", p.ID, err)
+	}
+	for i := range p.Funcs {
+		if f := &p.Funcs[i]; f.Length == 0 || len(f.Image) == 0 && len(f.Lines) == 0 {
+			continue
+		}
+		if err := a.function(p, i, load); err != nil {
+			return fmt.Errorf("BPF program %d, function %s: %w", p.ID, p.Funcs[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// hasContent reports whether there is something of a program to keep.
+func hasContent(p *bpf.Program) bool {
+	if len(p.Raw) == 0 {
+		return false
+	}
+	for i := range p.Funcs {
+		f := &p.Funcs[i]
+		if f.Length > 0 && len(f.Image)+len(f.Lines) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// load keeps what the functions of a program share, and returns the variant that
+// they begin with.
+func (a *programAdder) load(p *bpf.Program) (v store.Variant, err error) {
+	if v.Entry, err = a.sink.PutBlob(a.ctx, p.Raw); err != nil {
+		return v, err
+	}
+	if p.BTF != nil {
+		if v.BTF, err = a.sink.PutBlob(a.ctx, p.BTF.Raw()); err != nil {
+			return v, err
+		}
+	}
+	v.BootID, v.Load, v.Program = a.capture.BootID, p.LoadTime, p.ID
+	v.Type, v.Tag, v.Name = p.Type, p.Tag, p.Name
+	return v, nil
+}
+
+// function merges function i of a program.
+func (a *programAdder) function(p *bpf.Program, i int, v store.Variant) error {
+	f := &p.Funcs[i]
+	v.Func, v.FuncTag = uint32(i), f.Tag
+	a.stats.Functions++
+	if len(f.Image) > 0 {
+		v.Image, v.Size = store.NewBlobID(f.Image), uint32(len(f.Image))
+		a.stats.Images++
+	}
+	table, err := functionTable(p, i)
+	if err != nil {
+		return err
+	}
+	m := a.manifest(p, p.Identity(i, a.capture.Machine))
+	m.Variants = []store.Variant{v}
+	err = a.sink.Merge(a.ctx, &store.Contribution{Manifest: m, Sources: []store.NewSource{{
+		Info:  store.SourceInfo{Kind: store.JIT, Producer: Producer, Path: a.capture.Path},
+		Table: table,
+	}}})
+	if err != nil || len(f.Lines) == 0 {
+		return err
+	}
+	a.stats.Lined++
+	return a.probable(p, i, m.ID)
+}
+
+// probable enters a function with lines under what is known of it where its image
+// was not captured: machine, length and one of its two symbols.
+func (a *programAdder) probable(p *bpf.Program, i int, id buildid.ID) error {
+	symbols := []string{p.Symbol(i)}
+	if s := p.PerfSymbol(i); s != symbols[0] {
+		symbols = append(symbols, s)
+	}
+	for _, s := range symbols {
+		m := a.manifest(p, bpf.SymbolIdentity(a.capture.Machine, s, uint64(p.Funcs[i].Length)))
+		m.Probable = []buildid.ID{id}
+		if err := a.sink.Merge(a.ctx, &store.Contribution{Manifest: m}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *programAdder) manifest(p *bpf.Program, id buildid.ID) store.Manifest {
+	machine, class := elfMachine(a.capture.Machine)
+	return store.Manifest{ID: id, Kind: ingest.JIT, Machine: machine, Class: class,
+		BigEndian: p.BigEndian}
+}
+
+// elfMachine returns e_machine and EI_CLASS of the machines that the kernel JITs BPF
+// for, by the name that uname -m gives them; 0 for others.
+func elfMachine(uname string) (machine uint16, class uint8) {
+	var m elf.Machine
+	switch uname {
+	case "x86_64":
+		m = elf.EM_X86_64
+	case "aarch64", "aarch64_be":
+		m = elf.EM_AARCH64
+	case "ppc64", "ppc64le":
+		m = elf.EM_PPC64
+	case "s390x":
+		m = elf.EM_S390
+	case "riscv64":
+		m = elf.EM_RISCV
+	case "loongarch64":
+		m = elf.EM_LOONGARCH
+	case "mips64":
+		m = elf.EM_MIPS
+	case "sparc64":
+		m = elf.EM_SPARCV9
+	case "i386", "i486", "i586", "i686":
+		return uint16(elf.EM_386), uint8(elf.ELFCLASS32)
+	default:
+		return 0, 0
+	}
+	return uint16(m), uint8(elf.ELFCLASS64)
+}
+
+// functionTable makes the table of function i: one function from 0 to its length,
+// named as the kernel names it. It begins with the line of its first instruction,
+// which the compiler takes from the function's head.
+func functionTable(p *bpf.Program, i int) (*symtab.Encoded, error) {
+	f := &p.Funcs[i]
+	b := symtab.NewBuilder(symtab.Options{Columns: true})
+	sub := symtab.Subprogram{Name: []byte(p.Symbol(i))}
+	fn := symtab.DebugFunc{
+		Ranges: []addr.Range{{Start: 0, End: addr.Addr(f.Length)}},
+		Lines:  make([]symtab.Line, 0, len(f.Lines)),
+	}
+	for k := range f.Lines {
+		l := &f.Lines[k]
+		file := b.File([]byte(l.File))
+		if k == 0 {
+			sub.File, sub.Line = file, l.Line
+		}
+		fn.Lines = append(fn.Lines, symtab.Line{
+			Addr: addr.Addr(l.Offset), File: file, Line: l.Line, Column: l.Column,
+		})
+	}
+	fn.Sub = b.Sub(sub)
+	b.AddFunction(&fn)
+	lost := b.Losses()
+	table, err := b.Encode()
+	if err == nil && lost.Large > 0 {
+		err = fmt.Errorf("%d lines: %w", len(f.Lines), store.ErrTooLarge)
+	}
+	return table, err
+}

@@ -1,0 +1,132 @@
+package indexer
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"symbolize/buildid"
+	"symbolize/ingest/bpf"
+	"symbolize/ingest/btf"
+	"symbolize/store"
+	"symbolize/store/symtab"
+)
+
+// Variant is a load of a JITed function that a view keeps, decoded.
+type Variant struct {
+	store.Variant
+	// Loaded is the program as it was loaded, with its BTF. It aliases what the view
+	// returned.
+	Loaded *bpf.Program
+	// Probable says that only name, tag and length are those that were asked for: the
+	// lines are of another capture's function, and may be of other source.
+	Probable bool
+}
+
+// Function returns the function itself: its code, lines and address.
+func (v *Variant) Function() *bpf.Func { return &v.Loaded.Funcs[v.Func] }
+
+// Symbol returns the name that the kernel gave the function.
+func (v *Variant) Symbol() string { return v.Loaded.Symbol(int(v.Func)) }
+
+// Variants returns what a view keeps of the loads of a JITed function: those of a view
+// in front come first, then they are in the order of Manifest.Variants. For a function
+// that the view knows by its symbol and length alone it returns, marked as Probable,
+// those of the only one that it may be. What cannot be read is left out and told in
+// the error.
+func Variants(view store.View, id buildid.ID) ([]Variant, error) {
+	found, err := view.Find(id)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) != 1 {
+		return nil, nil
+	}
+	m, probable := found[0], false
+	if len(m.Variants) == 0 && len(m.Probable) == 1 {
+		if found, err = view.Find(m.Probable[0]); err != nil || len(found) != 1 {
+			return nil, err
+		}
+		m, probable = found[0], true
+	}
+	var list []Variant
+	var errs []error
+	for i := range m.Variants {
+		v := Variant{Variant: m.Variants[i], Probable: probable}
+		if v.Loaded, err = loaded(view, m, &v.Variant); err != nil {
+			errs = append(errs, fmt.Errorf("BPF program %d of %s: %w", v.Program, m.ID, err))
+			continue
+		}
+		list = append(list, v)
+	}
+	return list, errors.Join(errs...)
+}
+
+// loaded reads the program of a variant.
+func loaded(view store.View, m *store.Manifest, v *store.Variant) (*bpf.Program, error) {
+	entry, err := view.Blob(v.Entry)
+	if err != nil {
+		return nil, err
+	}
+	var types []byte
+	if !v.BTF.IsZero() {
+		if types, err = view.Blob(v.BTF); err != nil {
+			return nil, err
+		}
+	}
+	return decodeEntry(m, v, entry, types)
+}
+
+// decodeEntry decodes a kept entry with its BTF, nil if there is none.
+func decodeEntry(m *store.Manifest, v *store.Variant, entry, types []byte) (*bpf.Program, error) {
+	name := "entry of program"
+	section := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(entry)), 1)
+	if m.BigEndian {
+		section = binary.BigEndian.AppendUint32(section[:0], 1)
+	}
+	section = append(section, entry...)
+	list, err := bpf.DecodePrograms(name, section, -4, m.BigEndian, nil)
+	if err == nil && len(types) > 0 && len(list) == 1 {
+		var t *btf.Types
+		if t, err = btf.Parse("BTF of program", types, nil); err == nil {
+			list, err = bpf.DecodePrograms(name, section, -4, m.BigEndian,
+				map[uint32]*btf.Types{list[0].BTFID: t})
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(list) != 1 || int64(v.Func) >= int64(len(list[0].Funcs)) {
+		return nil, errors.New("the entry has no such function")
+	}
+	return &list[0], nil
+}
+
+// RebuildJIT makes the table of a JITed function anew from a variant of it, for
+// store.RebuildOptions.
+func RebuildJIT(m *store.Manifest, v *store.Variant, entry, types []byte) (
+	*symtab.Encoded, error) {
+	p, err := decodeEntry(m, v, entry, types)
+	if err != nil {
+		return nil, err
+	}
+	return functionTable(p, int(v.Func))
+}
+
+// ProgramType returns the name of a BPF program type, as bpftool has it: "xdp". The
+// numbers are BPF_PROG_TYPE_* of include/uapi/linux/bpf.h.
+func ProgramType(t uint32) string {
+	if int64(t) < int64(len(programTypes)) {
+		return programTypes[t]
+	}
+	return fmt.Sprintf("type %d", t)
+}
+
+var programTypes = [...]string{
+	"unspec", "socket_filter", "kprobe", "sched_cls", "sched_act", "tracepoint", "xdp",
+	"perf_event", "cgroup_skb", "cgroup_sock", "lwt_in", "lwt_out", "lwt_xmit", "sock_ops",
+	"sk_skb", "cgroup_device", "sk_msg", "raw_tracepoint", "cgroup_sock_addr",
+	"lwt_seg6local", "lirc_mode2", "sk_reuseport", "flow_dissector", "cgroup_sysctl",
+	"raw_tracepoint_writable", "cgroup_sockopt", "tracing", "struct_ops", "ext", "lsm",
+	"sk_lookup", "syscall", "netfilter",
+}
