@@ -253,6 +253,10 @@ type Names struct {
 	// Found says for objects whose locations have the reason Mismatch which build
 	// ID the file at the recorded path has.
 	Found map[ObjectID]buildid.ID
+	// Probable says for JITed functions whose image was not captured that their lines
+	// are those of this object, which has the same name, tag and length, and may have
+	// been compiled from other source.
+	Probable map[ObjectID]buildid.ID
 	// Warnings tell what went wrong on the way: tables that could not be read.
 	Warnings []Warning
 }

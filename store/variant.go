@@ -24,8 +24,8 @@ const (
 
 // What the texts of a Variant may have, in bytes.
 const (
-	maxBootID      = 64 // a UUID has 36
-	maxProgramName = 64 // the kernel has 15 characters
+	maxBootID   = 64  // a UUID has 36
+	maxFuncName = 512 // KSYM_NAME_LEN of the kernel
 )
 
 // Variant is one load of a JITed function as a capture has it. The function's bytes
@@ -44,7 +44,7 @@ type Variant struct {
 	Type    uint32 // BPF_PROG_TYPE_*
 	Tag     [8]byte
 	FuncTag [8]byte // the function's own; for a main function it may differ from Tag
-	Name    string  // of the program, as the kernel cut it
+	Name    string  // of the function, which without BTF its entry has only the head of
 }
 
 // compareLoads orders variants: by image, and those of one image by load. Two with
@@ -95,7 +95,7 @@ func mergeVariants(a, b []Variant) (list []Variant, more bool) {
 
 // check refuses a variant that no manifest can hold.
 func (v *Variant) check() error {
-	if len(v.BootID) > maxBootID || len(v.Name) > maxProgramName {
+	if len(v.BootID) > maxBootID || len(v.Name) > maxFuncName {
 		return fmt.Errorf("variant: %w: boot ID of %d bytes, name of %d", ErrTooLarge,
 			len(v.BootID), len(v.Name))
 	}
@@ -125,7 +125,7 @@ func readVariant(r *decode.Reader) (v Variant) {
 	}
 	v.Load = r.Uvarint()
 	v.BootID = string(r.Bytes(bounded(r, maxBootID)))
-	v.Name = string(r.Bytes(bounded(r, maxProgramName)))
+	v.Name = string(r.Bytes(bounded(r, maxFuncName)))
 	if r.Err() == nil && v.Entry.IsZero() {
 		r.Fail("variant without an entry")
 	}

@@ -210,7 +210,7 @@ func TestVariantsRefused(t *testing.T) {
 			"entry unknown": {Entry: BlobID{1}},
 			"BTF unknown":   {Entry: there, BTF: BlobID{2}},
 			"long boot ID":  {Entry: there, BootID: strings.Repeat("x", maxBootID+1)},
-			"long name":     {Entry: there, Name: strings.Repeat("x", maxProgramName+1)},
+			"long name":     {Entry: there, Name: strings.Repeat("x", maxFuncName+1)},
 		} {
 			err := s.Merge(t.Context(), &Contribution{
 				Manifest: Manifest{ID: jitID(1), Variants: []Variant{v}}})

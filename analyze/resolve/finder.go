@@ -180,14 +180,16 @@ func (f *Finder) Join(addrs []addr.Addr) {
 
 // hasFrames reports whether sources of a kind come from debug information: they
 // have lines and inlined calls. The others have the names of symbols.
-func hasFrames(k store.SourceKind) bool { return k == store.DWARF || k == store.Pclntab }
+func hasFrames(k store.SourceKind) bool {
+	return k == store.DWARF || k == store.Pclntab || k == store.JIT
+}
 
 // wanted reports whether a source of a kind can add to what is known of a place.
 // Stubs and guessed functions name only what nothing else does.
 func (f *Finder) wanted(p *Place, kind store.SourceKind) bool {
 	own := p.to > p.from && f.frames[p.to-1].Name != 0
 	switch kind {
-	case store.DWARF, store.Pclntab:
+	case store.DWARF, store.Pclntab, store.JIT:
 		return !own
 	case store.PLT, store.EhFrame:
 		return !own && p.Symbol == 0

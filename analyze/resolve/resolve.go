@@ -104,6 +104,8 @@ type object struct {
 	shift    addr.Addr       // kernel: table address of the reference symbol
 	reason   ingest.Reason   // why none can be named; ReasonNone if the tables decide
 	found    buildid.ID      // with reason Mismatch
+	probable buildid.ID      // the object whose table stands in, see findJIT
+	noImage  bool            // nobody has the code: named, and missing all the same
 	warnings []ingest.Warning
 }
 
@@ -133,6 +135,7 @@ func (j *join) find(i int) {
 	src := &j.p.Objects[o.id]
 	switch {
 	case src.Symbol != "":
+		j.findJIT(o, src)
 		return
 	case src.Reason != ingest.ReasonNone:
 		o.reason = src.Reason
@@ -238,6 +241,7 @@ type worker struct {
 	funcs []ingest.Function
 
 	object *object // of finder and index
+	symbol string  // the name of its one function, if the capture has it
 	finder *Finder
 	index  map[funcKey]uint32 // in funcs
 
@@ -261,7 +265,7 @@ type todo struct {
 func (w *worker) join(j *join, s *shard) {
 	s.by = w
 	src := &j.p.Objects[s.object.id]
-	if src.Symbol != "" {
+	if src.Symbol != "" && s.object.manifest == nil {
 		w.nameAll(j, s, src)
 		return
 	}
@@ -271,6 +275,7 @@ func (w *worker) join(j *join, s *shard) {
 	}
 	if w.object != s.object {
 		w.object, w.finder = s.object, NewFinder(j.view, s.object.manifest)
+		w.symbol = src.Symbol
 		clear(w.index)
 	}
 	w.addrs = w.addrs[:0]
@@ -290,7 +295,14 @@ func (w *worker) join(j *join, s *shard) {
 	}
 	s.frames = make([]ingest.Frame, 0, len(w.todo))
 	for i, t := range w.todo {
-		if !w.name(j, s, i, t) {
+		switch {
+		case w.name(j, s, i, t):
+			if s.object.noImage {
+				j.reasons[t.loc] = ingest.ImageNotCaptured
+			}
+		case src.Symbol != "":
+			w.nameOne(j, s, t)
+		default:
 			j.reasons[t.loc] = reason
 		}
 	}
@@ -346,7 +358,8 @@ func (w *worker) frame(fr *Frame, name Text, inlined bool) ingest.Frame {
 		n = uint32(len(w.funcs))
 		w.index[key] = n
 		w.funcs = append(w.funcs, ingest.Function{
-			Object: w.object.id, SystemName: w.finder.Text(name), File: w.finder.Text(key.file),
+			Object: w.object.id, SystemName: cmp.Or(w.symbol, w.finder.Text(name)),
+			File:      w.finder.Text(key.file),
 			StartLine: clampLine(key.line),
 		})
 	}
@@ -367,16 +380,17 @@ func (w *worker) nameAll(j *join, s *shard, src *ingest.Object) {
 		if !j.kept(l) {
 			j.depth[l] = 1
 			j.symOff[l] = uint64(j.p.Locations[l].Offset)
-			if src.NoImage {
+			if s.object.noImage {
 				j.reasons[l] = ingest.ImageNotCaptured
 			}
 		}
 	}
 }
 
-// kept reports whether a location has a name from before.
+// kept reports whether a location has a name from before, with nothing missing.
 func (j *join) kept(l int) bool {
-	return j.old != nil && j.old.Named(ingest.LocationID(l))
+	return j.old != nil && j.old.Named(ingest.LocationID(l)) &&
+		j.old.Reasons[l] == ingest.ReasonNone
 }
 
 // gather lists the locations of a shard that the tables shall name, by table
@@ -467,6 +481,12 @@ func (j *join) report(n *ingest.Names, shards []*shard) {
 				n.Found = make(map[ingest.ObjectID]buildid.ID)
 			}
 			n.Found[o.id] = o.found
+		}
+		if !o.probable.IsZero() {
+			if n.Probable == nil {
+				n.Probable = make(map[ingest.ObjectID]buildid.ID)
+			}
+			n.Probable[o.id] = o.probable
 		}
 		warnings = append(warnings, o.warnings...)
 	}

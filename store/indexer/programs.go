@@ -117,14 +117,14 @@ func (a *programAdder) load(p *bpf.Program) (v store.Variant, err error) {
 		}
 	}
 	v.BootID, v.Load, v.Program = a.capture.BootID, p.LoadTime, p.ID
-	v.Type, v.Tag, v.Name = p.Type, p.Tag, p.Name
+	v.Type, v.Tag = p.Type, p.Tag
 	return v, nil
 }
 
 // function merges function i of a program.
 func (a *programAdder) function(p *bpf.Program, i int, v store.Variant) error {
 	f := &p.Funcs[i]
-	v.Func, v.FuncTag = uint32(i), f.Tag
+	v.Func, v.FuncTag, v.Name = uint32(i), f.Tag, f.Name
 	a.stats.Functions++
 	if len(f.Image) > 0 {
 		v.Image, v.Size = store.NewBlobID(f.Image), uint32(len(f.Image))

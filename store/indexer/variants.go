@@ -99,6 +99,7 @@ func decodeEntry(m *store.Manifest, v *store.Variant, entry, types []byte) (*bpf
 	if len(list) != 1 || int64(v.Func) >= int64(len(list[0].Funcs)) {
 		return nil, errors.New("the entry has no such function")
 	}
+	list[0].Funcs[v.Func].Name = v.Name
 	return &list[0], nil
 }
 

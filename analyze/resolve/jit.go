@@ -1,0 +1,68 @@
+package resolve
+
+import (
+	"slices"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/store"
+)
+
+// findJIT finds the table of an object that the capture itself has the name of. It
+// adds files and lines to the name, and nothing more: the name is the capture's.
+//
+// An object whose image was not captured is known by name, tag and length alone. The
+// lines of another capture's function stand in where there is only one that has these
+// three: the same instructions may come from a source file that has changed since,
+// so they are probable, not certain.
+func (j *join) findJIT(o *object, src *ingest.Object) {
+	o.noImage = src.NoImage
+	if src.Kind != ingest.JIT || src.ID.Space() != buildid.JIT {
+		return
+	}
+	m := j.findOne(o, src, src.ID)
+	if m == nil {
+		return
+	}
+	if hasTable(m) {
+		o.manifest = m
+		o.noImage = src.NoImage && !slices.ContainsFunc(m.Variants, func(v store.Variant) bool {
+			return !v.Image.IsZero()
+		})
+		return
+	}
+	if len(m.Probable) != 1 {
+		return
+	}
+	if m = j.findOne(o, src, m.Probable[0]); m != nil && hasTable(m) {
+		o.manifest, o.probable = m, m.ID
+	}
+}
+
+// findOne returns the manifest of an ID, nil if there is none.
+func (j *join) findOne(o *object, src *ingest.Object, id buildid.ID) *store.Manifest {
+	found, err := j.view.Find(id)
+	if err != nil {
+		o.warn("%s: build ID %s: %v", ingest.ShortName(src), id, err)
+	}
+	if len(found) != 1 {
+		return nil
+	}
+	return found[0]
+}
+
+func hasTable(m *store.Manifest) bool {
+	return slices.ContainsFunc(m.Sources, func(s store.SourceInfo) bool {
+		return s.Kind == store.JIT
+	})
+}
+
+// nameOne gives a location that the table has nothing for the name of its object.
+func (w *worker) nameOne(j *join, s *shard, t todo) {
+	j.depth[t.loc], j.first[t.loc] = 1, uint32(len(s.frames))
+	j.symOff[t.loc] = uint64(t.addr)
+	s.frames = append(s.frames, w.frame(&Frame{}, 0, false))
+	if s.object.noImage {
+		j.reasons[t.loc] = ingest.ImageNotCaptured
+	}
+}
