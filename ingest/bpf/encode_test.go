@@ -1,0 +1,89 @@
+package bpf
+
+import (
+	"bytes"
+	"testing"
+
+	"symbolize/fixtures/bpfbuild"
+)
+
+// rawOf takes a recorded entry apart again.
+func rawOf(t *testing.T, p *Program) *RawProgram {
+	t.Helper()
+	n := u32(p.Raw, p.BigEndian)
+	e := entry{name: "test", mask: u64(p.Raw[8:], p.BigEndian), big: p.BigEndian}
+	raw := &RawProgram{Info: bytes.Clone(p.Raw[16 : 16+n]), BigEndian: p.BigEndian}
+	copy(e.info[:], raw.Info)
+	e.data = p.Raw[16+n:]
+	e.findArrays()
+	if e.errs != nil {
+		t.Fatal(e.errs)
+	}
+	for i := range e.arrays {
+		raw.Arrays[i] = e.arrays[i].b
+	}
+	return raw
+}
+
+// TestAppendProgram writes the entries that perf wrote.
+func TestAppendProgram(t *testing.T) {
+	for _, name := range []string{"bpf", "bpf-lines", "bpf-before"} {
+		for _, p := range decodeRecorded(t, name) {
+			got := AppendProgram(nil, rawOf(t, &p))
+			want := bytes.Clone(p.Raw)
+			for i, d := range arrayDescs { // perf leaves its own pointers where nothing is
+				if u64(want[8:], false)>>i&1 == 0 {
+					clear(want[16+d.pointer : 16+d.pointer+8])
+				}
+			}
+			// perf counts arrays that are empty as present, at the place of the next.
+			for i := range arrayDescs {
+				if u64(got[8:], false)>>i&1 == 0 {
+					want[8+i/8] &^= 1 << (i % 8)
+					clear(want[16+arrayDescs[i].pointer : 16+arrayDescs[i].pointer+8])
+				}
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s: program %d: %d bytes, perf wrote %d others", name, p.ID, len(got), len(want))
+			}
+		}
+	}
+}
+
+// TestRoundTrip encodes built programs of both byte orders, behind what is there.
+func TestRoundTrip(t *testing.T) {
+	for _, big := range []bool{false, true} {
+		for _, omit := range []uint64{0, bpfbuild.Jited, bpfbuild.LineInfo | bpfbuild.ProgTags} {
+			b := sample()
+			b.Omit = omit
+			p := &decodeBuilt(t, big, b)[0]
+			section := bpfbuild.OrderOf(big).AppendUint32(nil, 1)
+			section = AppendProgram(section, rawOf(t, p))
+			blobs := bpfbuild.OrderOf(big).AppendUint32(nil, 1)
+			blobs = AppendBTF(blobs, 4, bpfbuild.BTF(big, &b))
+			btfs, err := DecodeBTFs("test", blobs, 0, big)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := DecodePrograms("test", section, 0, big, btfs)
+			if err != nil || len(again) != 1 {
+				t.Fatal(err)
+			}
+			if got, want := text(again), text([]Program{*p}); got != want {
+				t.Errorf("big %v, without %#x: got\n%s\nwant\n%s", big, omit, got, want)
+			}
+		}
+	}
+}
+
+// TestAppendShort takes an info that ends before some of its pointers.
+func TestAppendShort(t *testing.T) {
+	for n := range bpfbuild.InfoSize {
+		raw := &RawProgram{Info: make([]byte, n)}
+		raw.Arrays[ArrayProgTags] = make([]byte, 9)
+		got := AppendProgram(nil, raw)
+		if len(got) != 16+n+16 {
+			t.Fatalf("info of %d bytes: entry of %d", n, len(got))
+		}
+	}
+}

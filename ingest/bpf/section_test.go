@@ -1,0 +1,248 @@
+package bpf
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+
+	"symbolize/fixtures/bpfbuild"
+	"symbolize/ingest/decode"
+)
+
+// TestMissing gives each reason for code that is not there.
+func TestMissing(t *testing.T) {
+	zero := func(fields ...int) func([]byte, binary.ByteOrder) {
+		return func(info []byte, o binary.ByteOrder) {
+			for _, at := range fields {
+				o.PutUint32(info[at:], 0)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*bpfbuild.Program)
+		want   string
+	}{
+		"whole": {func(*bpfbuild.Program) {}, ""},
+		"kptr_restrict": {func(p *bpfbuild.Program) { p.Hide = bpfbuild.Jited },
+			MissingHidden},
+		"kptr_restrict, as our recorder writes it": {func(p *bpfbuild.Program) {
+			p.Omit = bpfbuild.Jited
+		}, MissingHidden},
+		"without the code": {func(p *bpfbuild.Program) { p.Omit = bpfbuild.JITedInsns },
+			MissingNotRecorded},
+		"interpreted": {func(p *bpfbuild.Program) {
+			p.Omit = ^uint64(0)
+			p.Change = zero(16, 104, 108, 168)
+		}, MissingNotJITed},
+		"without rights": {func(p *bpfbuild.Program) {
+			p.Omit = ^uint64(0)
+			p.Change = zero(16, 20, 104, 108, 144, 148, 168, 180)
+		}, MissingRights},
+		"no such place": {func(p *bpfbuild.Program) {
+			p.Change = func(info []byte, o binary.ByteOrder) { o.PutUint64(info[24:], 1<<40) }
+		}, MissingDamaged},
+		"first function too long": {func(p *bpfbuild.Program) {
+			p.Change = func(info []byte, o binary.ByteOrder) { o.PutUint32(info[16:], 39) }
+		}, MissingDamaged},
+	} {
+		for _, big := range []bool{false, true} {
+			b := sample()
+			c.change(&b)
+			p := &decodeBuilt(t, big, b)[0]
+			if p.Missing != c.want || (p.Funcs[0].Image == nil) != (c.want != "") {
+				t.Errorf("%s: missing %q, image of %d bytes, err %v", name, p.Missing,
+					len(p.Funcs[0].Image), p.Err)
+			}
+			if (p.Err != nil) != (c.want == MissingDamaged) {
+				t.Errorf("%s: err %v", name, p.Err)
+			}
+			if name == "without rights" && len(p.Funcs) != 1 {
+				t.Errorf("%s: %d functions", name, len(p.Funcs))
+			}
+		}
+	}
+}
+
+// TestHidden keeps names, tags and the number of functions where kptr_restrict
+// hides addresses; the lines cannot be placed then.
+func TestHidden(t *testing.T) {
+	b := sample()
+	b.Hide = bpfbuild.Jited
+	p := &decodeBuilt(t, false, b)[0]
+	if len(p.Funcs) != 3 || p.Err != nil {
+		t.Fatalf("%d functions, %v", len(p.Funcs), p.Err)
+	}
+	for i := range p.Funcs {
+		f := &p.Funcs[i]
+		if f.Start != 0 || f.Lines != nil || f.Length != 0 || f.Image != nil {
+			t.Errorf("function %d: %+v", i, f)
+		}
+	}
+	if p.Symbol(1) != "bpf_prog_1111111111111111_helper" {
+		t.Errorf("function 1 is %s", p.Symbol(1))
+	}
+}
+
+// TestInfoLen extends a short info with zeros, and passes over what is behind a
+// long one.
+func TestInfoLen(t *testing.T) {
+	for _, n := range []int{0, 4, 8, 16, 79, 104, 128, 184, 191, 192, 216, 231, 232, 240, 1000} {
+		b := sample()
+		if b.InfoLen = n; n == 0 {
+			b.InfoLen = 1
+		}
+		p := &decodeBuilt(t, false, b, sample())[0]
+		if n >= 8 && (p.ID != 9 || p.Type != 17) {
+			t.Errorf("%d bytes: program %d of type %d", n, p.ID, p.Type)
+		}
+		if n >= 192 && (p.Err != nil || len(p.Funcs) != 3 || len(p.Funcs[0].Lines) != 3) {
+			t.Errorf("%d bytes: %d functions, %v", n, len(p.Funcs), p.Err)
+		}
+		if len(p.Raw) < b.InfoLen {
+			t.Errorf("%d bytes: raw of %d", n, len(p.Raw))
+		}
+	}
+}
+
+// TestLies gives counts, sizes and addresses that cannot be: what is whole stays,
+// and what is not is told.
+func TestLies(t *testing.T) {
+	put32 := func(at int, v uint32) func([]byte, binary.ByteOrder) {
+		return func(info []byte, o binary.ByteOrder) { o.PutUint32(info[at:], v) }
+	}
+	put64 := func(at int, v uint64) func([]byte, binary.ByteOrder) {
+		return func(info []byte, o binary.ByteOrder) { o.PutUint64(info[at:], v) }
+	}
+	for name, c := range map[string]struct {
+		change func([]byte, binary.ByteOrder)
+		want   string // in the error
+	}{
+		"4 G lines":          {put32(148, ^uint32(0)), "line_info: 4294967295 records"},
+		"4 G functions":      {put32(104, ^uint32(0)), "jited_ksyms: 4294967295 records"},
+		"4 G tags":           {put32(180, 1<<31), "prog_tags: 2147483648 records"},
+		"small line records": {put32(172, 8), "line_info: records of 8 bytes, 16 is the least"},
+		"large line records": {put32(172, 1<<31), "line_info: "},
+		"records of 0 bytes": {put32(132, 0), "func_info: records of 0 bytes"},
+		"behind the data":    {put64(184, 1<<20), "prog_tags: 3 records of 8 bytes at 0x100000"},
+		"overflowing":        {put64(152, 1<<63-8), "line_info: "},
+		"fewer addresses":    {put32(168, 2), "jited_line_info: 2 addresses for 7 lines"},
+		"code cut":           {put32(16, 50), "function 1 of 33 bytes ends behind the code"},
+	} {
+		b := sample()
+		b.Change = c.change
+		p := &decodeBuilt(t, false, b, sample())[0]
+		var where *decode.Error
+		if !errors.As(p.Err, &where) || !strings.Contains(p.Err.Error(), c.want) {
+			t.Errorf("%s: %v", name, p.Err)
+		}
+		if p.Name != "a_program_of_so" || len(p.Funcs) != 3 {
+			t.Errorf("%s: %q with %d functions", name, p.Name, len(p.Funcs))
+		}
+	}
+}
+
+// TestStrayLines leaves out lines at addresses of no function, and takes those of
+// functions in any order.
+func TestStrayLines(t *testing.T) {
+	b := sample()
+	b.Funcs[0].Lines = append(b.Funcs[0].Lines, bpfbuild.Line{At: 1 << 20, Line: 90},
+		bpfbuild.Line{At: 5, Line: 4, File: "x", Source: "y"})
+	p := &decodeBuilt(t, false, b)[0]
+	if p.Err == nil || !strings.Contains(p.Err.Error(), "1 of 9 records lie in no function") {
+		t.Errorf("err %v", p.Err)
+	}
+	var lines []uint32
+	for _, l := range p.Funcs[0].Lines {
+		lines = append(lines, l.Offset, l.Line)
+	}
+	if want := []uint32{0, 3, 5, 4, 11, 5, 20, 7}; !equal(lines, want) {
+		t.Errorf("lines %d, want %d", lines, want)
+	}
+}
+
+func equal(a, b []uint32) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// TestForeignTypes names no function by a type that is none.
+func TestForeignTypes(t *testing.T) {
+	b := sample()
+	info, blobs := bpfbuild.Sections(false, b)
+	other := b
+	other.Funcs = b.Funcs[:1]
+	_, fewer := bpfbuild.Sections(false, other)
+	for name, blobs := range map[string][]byte{"whole": blobs, "fewer types": fewer} {
+		btfs, err := DecodeBTFs("test", blobs, 0, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs, err := DecodePrograms("test", info, 0, false, btfs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &programs[0]
+		want := map[string]string{"whole": "helper", "fewer types": "F"}[name]
+		if p.Funcs[1].Name != want || (p.Err != nil) != (want == "F") {
+			t.Errorf("%s: function 1 is %q, err %v", name, p.Funcs[1].Name, p.Err)
+		}
+	}
+}
+
+// TestSeveral keeps what stands before the place where the chain of entries
+// breaks.
+func TestSeveral(t *testing.T) {
+	a, b := sample(), sample()
+	b.ID, b.BTFID = 3, 5
+	info, blobs := bpfbuild.Sections(false, a, b)
+	cut := info[:len(info)-1]
+	btfs, err := DecodeBTFs("test", blobs[:len(blobs)-1], 0, false)
+	if err == nil || len(btfs) != 1 || !strings.Contains(err.Error(), "1 of 2 BTF blobs") {
+		t.Errorf("%d BTF blobs, %v", len(btfs), err)
+	}
+	programs, err := DecodePrograms("test", cut, 0x100, false, btfs)
+	if err == nil || len(programs) != 1 || programs[0].ID != 9 ||
+		!strings.Contains(err.Error(), "1 of 2 programs: test: offset 0x") {
+		t.Errorf("%d programs, %v", len(programs), err)
+	}
+	if !bytes.Equal(programs[0].Raw, info[4:4+len(programs[0].Raw)]) {
+		t.Error("the raw entry is another")
+	}
+	damaged := bytes.Clone(blobs)
+	damaged[12] ^= 0xff // magic of the first
+	if btfs, err = DecodeBTFs("test", damaged, 0, false); err == nil || len(btfs) != 1 ||
+		btfs[5] == nil {
+		t.Errorf("with one damaged: %d BTF blobs, %v", len(btfs), err)
+	}
+}
+
+// TestTruncation decodes every prefix of real sections: whole programs or an
+// error that says where.
+func TestTruncation(t *testing.T) {
+	info, blobs := recorded(t, "bpf-before")
+	whole, err := DecodeBTFs("test", blobs, 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range info {
+		programs, err := DecodePrograms("test", info[:n:n], 0, false, whole)
+		var where *decode.Error
+		if !errors.As(err, &where) || where.Offset > int64(n) || len(programs) >= 3 {
+			t.Fatalf("%d bytes: %d programs, %v", n, len(programs), err)
+		}
+	}
+	for n := range blobs {
+		if btfs, err := DecodeBTFs("test", blobs[:n:n], 0, false); err == nil || len(btfs) >= 2 {
+			t.Fatalf("%d bytes: %d BTF blobs, %v", n, len(btfs), err)
+		}
+	}
+}
