@@ -23,6 +23,11 @@ type Options struct {
 	// its addresses, as objects of kind PerfMap; all other collapses to one location.
 	// nil means none.
 	PerfMap func(pid int32) bool
+
+	// Borrow are bundles, opened and not closed before the Profile is made, whose BPF
+	// programs, symbols, modules and mappings serve where a perf.data lacks them, if
+	// they are of the same boot: see Capture.Borrowed.
+	Borrow []*Capture
 }
 
 // Keep says which labels stay apart when samples are folded; the comm always

@@ -48,6 +48,9 @@ func newIdentifier(sb *sideband, query ObjectQuery, ask func(ObjectQuery) (build
 	for i := range sb.file.Features.BuildIDs {
 		x.entry(&sb.file.Features.BuildIDs[i])
 	}
+	for i := range sb.lent {
+		x.entry(&sb.lent[i])
+	}
 	for i := range sb.raw.list {
 		o := &sb.raw.list[i]
 		switch {

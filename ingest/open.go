@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"symbolize/ingest/bundle"
 	"symbolize/ingest/perfdata"
 )
 
@@ -36,6 +37,7 @@ var hints = map[error]string{
 	perfdata.ErrDirectory:  "record without --threads and --kcore, or name the file `data` in it",
 	perfdata.ErrCompressed: "record without -z",
 	perfdata.ErrV1:         "record with a perf of after 2010",
+	bundle.ErrNewer:        "read it with the newer symbolize that wrote it",
 	ErrNotCapture:          "a capture is a file that `perf record` or a pprof profiler wrote",
 }
 
@@ -62,6 +64,8 @@ type Capture struct {
 	size  int64
 	mtime time.Time // zero if not known
 	perf  *perfdata.File
+	// bundle is nil but for capture bundles, whose side band perf is.
+	bundle *bundle.Bundle
 
 	chunkSize int64 // of the second pass; small in tests
 	mu        sync.Mutex
@@ -72,7 +76,7 @@ type Capture struct {
 }
 
 // Open opens a capture and finds out by its first bytes what it is: perf.data in
-// file mode, or a pprof profile, gzipped or not. The samples are read by Profile
+// file mode, a capture bundle, or a pprof profile, gzipped or not. The samples are read by Profile
 // and Replay; for a pprof file already here. Errors of files that are no capture
 // wrap ErrNotCapture.
 func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
@@ -85,7 +89,7 @@ func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
 	}
 	c := &Capture{path: path, opts: opts, file: f, r: f, chunkSize: chunkSize}
 	if err := c.sniff(f); err != nil {
-		f.Close()
+		c.file.Close() // f, and what was opened with it
 		return nil, withHint(err)
 	}
 	return c, nil
@@ -117,6 +121,8 @@ func (c *Capture) sniff(f *os.File) error {
 	case perfdata.IsPerfData(head):
 		c.perf, err = perfdata.Open(c.path, f, c.size)
 		return err
+	case bundle.Detect(f, c.size):
+		return c.openBundle()
 	case looksGzipped(head), looksLikePprof(head):
 		return c.openPprof()
 	}
@@ -193,16 +199,19 @@ func looksLike(head []byte) string {
 	return "it begins neither like a perf.data file nor like a pprof profile"
 }
 
-// Kind returns "perf.data" or "pprof".
+// Kind returns "perf.data", "bundle" or "pprof".
 func (c *Capture) Kind() string {
+	if c.bundle != nil {
+		return kindBundle
+	}
 	if c.perf != nil {
 		return "perf.data"
 	}
 	return "pprof"
 }
 
-// PerfData returns the decoded file of a perf.data capture, which stays open until
-// Close; nil for others.
+// PerfData returns the decoded file of a perf.data capture, or the side band of a
+// bundle, which stays open until Close; nil for others.
 func (c *Capture) PerfData() *perfdata.File { return c.perf }
 
 // Close closes the file. The Profile stays usable.
@@ -239,6 +248,9 @@ func (c *Capture) fold(ctx context.Context) (*Profile, error) {
 		}
 	}
 	c.profile, c.number = f.profile()
+	if c.bundle != nil {
+		c.bundleProfile(c.profile)
+	}
 	c.collect = col
 	return c.profile, nil
 }

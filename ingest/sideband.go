@@ -119,7 +119,16 @@ type sideband struct {
 	programsRecorded bool          // the capture has the information of programs
 	programErr       error
 	programSymbols   int // records that name functions of programs
-	comments         []string
+
+	// For bundles of the same boot: what the capture says of its own, and what was
+	// taken. lentBy is by borrowed program the number in borrowings.
+	textName            string // reference symbol of the kernel's map
+	text                uint64 // its run-time address
+	firstTime, lastTime uint64 // of all records, by the recording's clock
+	borrowings          []Borrowing
+	lentBy              []int
+	lent                []perfdata.BuildIDEntry
+	comments            []string
 
 	mmap perfdata.Mmap // scratch
 }
@@ -160,6 +169,9 @@ func scanSideband(ctx context.Context, f *perfdata.File, opts *Options, chunk in
 		} else {
 			sb.types2[rec.Type]++
 		}
+		if len(opts.Borrow) > 0 {
+			sb.noteTime(rec)
+		}
 		if rec.Type == perfdata.TypeSample {
 			if sb.first < 0 {
 				sb.first = rec.Offset
@@ -182,6 +194,9 @@ func scanSideband(ctx context.Context, f *perfdata.File, opts *Options, chunk in
 	}
 	sb.chunks = append(sb.chunks, sb.end)
 	sb.readPrograms()
+	if err := sb.borrow(ctx, opts.Borrow); err != nil {
+		return nil, err
+	}
 	sb.build()
 	return sb, nil
 }
@@ -376,6 +391,7 @@ func (sb *sideband) kernelImage(rec *perfdata.Record, e *sideEvent, ref string, 
 		}
 	}
 	sb.kernel = true
+	sb.textName, sb.text = ref, m.PgOff
 	e.ref = sb.raw.kernel(ref, m.BuildID)
 	e.c = e.a - m.PgOff // so that offsets count from the reference symbol
 	around := *e

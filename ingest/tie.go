@@ -120,6 +120,7 @@ func (sb *sideband) tiePrograms() {
 		}
 	}
 	t.finish()
+	sb.takeBorrowed(t)
 	for i := range gone {
 		sb.programs = append(sb.programs, sb.goneProgram(&gone[i]))
 	}

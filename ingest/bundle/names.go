@@ -41,9 +41,13 @@ func procEntry(pid int32, file string) string {
 // DumpName returns the name of the entry with a raw dump.
 func DumpName(name string) string { return dumpsDir + name }
 
-// IsVDSO reports whether an entry is a vdso image.
-func IsVDSO(entry string) bool {
-	return strings.HasPrefix(entry, vdsoDir) && strings.HasSuffix(entry, vdsoExt)
+// CutVDSO returns the build ID, in hexadecimal, of the vdso whose image an entry is.
+func CutVDSO(entry string) (buildID string, ok bool) {
+	s, ok := strings.CutPrefix(entry, vdsoDir)
+	if !ok {
+		return "", false
+	}
+	return strings.CutSuffix(s, vdsoExt)
 }
 
 // CutDump returns the name of the dump that an entry is.
