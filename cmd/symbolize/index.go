@@ -44,7 +44,8 @@ type indexOptions struct {
 const indexLong = `index reads the objects in files and directories and puts their symbols into
 the store, under their build IDs. It takes ELF files of any machine, separate debug files,
 kernel modules (plain or packed), vmlinux, kallsyms texts, perf's ~/.debug and debuginfod's
-cache, and recognises them by what is in them.
+cache, and recognises them by what is in them. Of a capture that is named it keeps the BPF
+programs: their images, their lines and their BTF, which nothing could make again.
 
 Files that have not changed since the last run cost one stat. An interrupted run loses at
 most the files in work.
@@ -61,6 +62,7 @@ func newIndexCommand(a *app) *cobra.Command {
 		GroupID: groupMain,
 		Example: "  symbolize index /usr/lib /usr/bin\n" +
 			"  symbolize index --kernel\n" +
+			"  symbolize index perf.data\n" +
 			"  symbolize index --debug-root /srv/debug ./build",
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
@@ -126,19 +128,25 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 		return storeError(err)
 	}
 	var writer *store.Writer
-	bar := a.startProgress()
-	sum, err := indexer.Index(ctx, paths, view, func() (store.Sink, error) {
+	open := openOnce(func() (store.Sink, error) {
 		var err error
 		writer, err = store.OpenWriter(ctx, path, store.WriterOptions{LockTimeout: o.lockTimeout})
 		return writer, err
-	}, o.indexer(bar))
+	})
+	captures, files := splitCaptures(paths)
+	bar := a.startProgress()
+	sum, err := indexer.Index(ctx, files, view, open, o.indexer(bar))
 	bar.stop()
+	var captured *captureResult
+	if err == nil {
+		captured, err = indexCaptures(ctx, captures, open, sum)
+	}
 	if writer != nil {
 		// What was merged before an error is whole and worth publishing.
 		err = errors.Join(err, writer.Close())
 		a.sayStoreWarnings(writer)
 	}
-	return a.reportIndex(o, path, len(paths), sum, storeError(err))
+	return a.reportIndex(o, path, len(paths), sum, captured, storeError(err))
 }
 
 func (o *indexOptions) indexer(bar *progress) indexer.Options {
@@ -155,7 +163,7 @@ func (o *indexOptions) indexer(bar *progress) indexer.Options {
 // reportIndex prints the summary and decides about the exit status. It is printed
 // whatever came of the run.
 func (a *app) reportIndex(o *indexOptions, path string, named int, sum *indexer.Summary,
-	err error) error {
+	captured *captureResult, err error) error {
 	failed := 0
 	for _, p := range sum.Problems {
 		if p.Named {
@@ -174,14 +182,14 @@ func (a *app) reportIndex(o *indexOptions, path string, named int, sum *indexer.
 		}
 	}
 	if o.format == formatJSON {
-		if jsonErr := writeJSON(a.stdout(), indexJSON(a, path, sum, err)); jsonErr != nil {
+		if jsonErr := writeJSON(a.stdout(), indexJSON(a, path, sum, captured, err)); jsonErr != nil {
 			return cmp.Or(err, jsonErr)
 		}
 	}
 	if !a.quiet {
 		a.printProblems(sum.Problems)
 		if o.format == formatText {
-			writeIndexSummary(a.env.Stderr, path, sum)
+			writeIndexSummary(a.env.Stderr, path, sum, captured)
 		}
 	}
 	return err
@@ -199,17 +207,19 @@ func (a *app) printProblems(problems []indexer.Problem) {
 }
 
 // writeIndexSummary writes what was found, made and left out, in a few lines.
-func writeIndexSummary(w io.Writer, path string, s *indexer.Summary) {
+func writeIndexSummary(w io.Writer, path string, s *indexer.Summary, c *captureResult) {
 	t := newTable()
-	t.row("found", fmt.Sprintf("%s in %s, of %s in %s", plural(s.Objects, "object", "objects"),
-		plural(s.ELF, "ELF file", "ELF files"), plural(s.Files, "file", "files"),
-		plural(s.Dirs, "directory", "directories")))
-	t.row("read", joinSome(", ",
-		plural(s.Read, "file", "files"), humanBytes(int64(s.Raw)),
-		some(s.Debug, "debug file", "debug files"),
-		some(s.Modules, "kernel module", "kernel modules"),
-		some(s.Kernels, "kernel", "kernels"),
-		some(s.Unchanged, "unchanged since the last run", "unchanged since the last run")))
+	if c == nil || s.Files+s.Objects > 0 {
+		t.row("found", fmt.Sprintf("%s in %s, of %s in %s", plural(s.Objects, "object", "objects"),
+			plural(s.ELF, "ELF file", "ELF files"), plural(s.Files, "file", "files"),
+			plural(s.Dirs, "directory", "directories")))
+		t.row("read", joinSome(", ",
+			plural(s.Read, "file", "files"), humanBytes(int64(s.Raw)),
+			some(s.Debug, "debug file", "debug files"),
+			some(s.Modules, "kernel module", "kernel modules"),
+			some(s.Kernels, "kernel", "kernels"),
+			some(s.Unchanged, "unchanged since the last run", "unchanged since the last run")))
+	}
 	if s.Read > 0 {
 		t.row("made", joinSome(", ",
 			fmt.Sprintf("%d functions, %s stored", s.Functions, humanBytes(int64(s.Stored))),
@@ -222,6 +232,9 @@ func writeIndexSummary(w io.Writer, path string, s *indexer.Summary) {
 			some(s.Nameless, "without any symbol", "without any symbol")))
 	}
 	t.field("skipped", countList(s.Skipped))
+	if c != nil {
+		t.field("captured", c.text())
+	}
 	t.row("store", path)
 	t.writeTo(w) // stderr: there is nowhere to report a failure to
 }

@@ -27,6 +27,7 @@ type indexResult struct {
 	Skipped   map[string]uint64 `json:"skipped"` // files, by reason
 	Problems  []indexProblem    `json:"problems"`
 	Quality   []indexQuality    `json:"quality,omitempty"` // with --quality
+	Captured  *captureResult    `json:"captured,omitempty"`
 }
 
 type indexQuality struct {
@@ -42,13 +43,15 @@ type indexProblem struct {
 	Hint  string `json:"hint,omitempty"`
 }
 
-func indexJSON(a *app, path string, s *indexer.Summary, err error) *indexResult {
+func indexJSON(a *app, path string, s *indexer.Summary, captured *captureResult,
+	err error) *indexResult {
 	r := &indexResult{
 		Status: "ok", Store: path, Dirs: s.Dirs, Files: s.Files, ELF: s.ELF, Objects: s.Objects,
 		Read: s.Read, Bytes: s.Raw, Same: s.Unchanged, Debug: s.Debug, Modules: s.Modules,
 		Kernels: s.Kernels, NoID: s.NoBuildID, Nameless: s.Nameless,
 		Functions: s.Functions, Named: s.Named, Stored: s.Stored,
 		Sources: orEmpty(s.Sources), Skipped: orEmpty(s.Skipped), Problems: []indexProblem{},
+		Captured: captured,
 	}
 	for _, p := range s.Problems {
 		r.Problems = append(r.Problems, indexProblem{p.Path, p.Err.Error(), p.Hint})

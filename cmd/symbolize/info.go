@@ -14,7 +14,8 @@ import (
 )
 
 const infoLong = `info says what a file holds. Of a capture: what recorded it, events, counts of
-records, time span, and the objects in its stacks with their build IDs. Of an object file,
+records, time span, the objects in its stacks with their build IDs, and every function of
+every BPF program: what was captured of it, or why its image is missing. Of an object file,
 plain or packed: kind, machine, build ID, segments, and the sources of symbols with their
 counts.
 

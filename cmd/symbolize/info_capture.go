@@ -38,6 +38,7 @@ type captureInfo struct {
 	Stacks    int            `json:"stacks"`
 	Locations int            `json:"locations"`
 	Objects   []capturedInfo `json:"objects"`
+	Programs  []programInfo  `json:"bpf_programs,omitempty"`
 	Warnings  []string       `json:"warnings,omitempty"`
 
 	partial bool // it is damaged
@@ -79,7 +80,7 @@ func readCaptureInfo(ctx context.Context, path string, size int64, c *ingest.Cap
 		OSRelease: p.Meta.OSRelease, Arch: p.Meta.Arch, Duration: p.Meta.Duration,
 		Lost: p.Stats.Lost, Throttled: p.Stats.Throttled, Samples: p.Stats.Samples,
 		Stacks: len(p.StackEnds), Locations: len(p.Locations),
-		Events: eventInfos(p), Objects: capturedInfos(p),
+		Events: eventInfos(p), Objects: capturedInfos(p), Programs: programInfos(path, c),
 	}
 	if p.Meta.StartNanos != 0 {
 		info.Start = time.Unix(0, p.Meta.StartNanos).UTC().Format(time.RFC3339Nano)
@@ -169,8 +170,19 @@ func (info *captureInfo) writeText(w io.Writer) error {
 	for _, text := range info.Warnings {
 		t.row("warning", text)
 	}
-	if err := t.writeTo(w); err != nil || len(info.Objects) == 0 {
+	if err := t.writeTo(w); err != nil {
 		return err
+	}
+	if err := info.writeObjects(w); err != nil {
+		return err
+	}
+	return writePrograms(w, info.Programs)
+}
+
+// writeObjects writes a row for each object, nothing if there are none.
+func (info *captureInfo) writeObjects(w io.Writer) error {
+	if len(info.Objects) == 0 {
+		return nil
 	}
 	o := newTable(true)
 	o.row("LOCATIONS", "KIND", "BUILD ID", "FROM", "OBJECT")

@@ -191,7 +191,10 @@ func (s *session) forEach(ctx context.Context, paths []string, opts ingest.Optio
 		switch {
 		case err == nil:
 			read++
-			if err := errors.Join(body(path, c, p), c.Close()); err != nil {
+			if err = s.addPrograms(ctx, path, c); err == nil {
+				err = body(path, c, p)
+			}
+			if err := errors.Join(err, c.Close()); err != nil {
 				return err
 			}
 			continue

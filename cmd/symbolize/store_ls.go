@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,6 +23,11 @@ type storedObject struct {
 	Path    string         `json:"path"`    // of the first source
 	Layout  bool           `json:"layout"`  // a runtime file is known
 	Sources []storedSource `json:"sources"`
+
+	Symbol   string          `json:"symbol,omitempty"` // of a JITed function
+	Variants []storedVariant `json:"variants,omitempty"`
+	More     bool            `json:"more_variants,omitempty"` // were captured than are kept
+	Probable []string        `json:"probable,omitempty"`
 
 	manifest *store.Manifest
 }
@@ -53,6 +59,7 @@ func newStoredObject(m *store.Manifest) *storedObject {
 			Captured: s.RawSize,
 		})
 	}
+	o.addVariants(m)
 	return o
 }
 
@@ -70,7 +77,8 @@ func newStoreLsCommand(a *app) *cobra.Command {
 		Short: "List the objects: build ID, kind, quality, size, path",
 		Long: `ls lists the objects of the store, sorted by build ID. Arguments leave those whose
 build ID begins with one of them or whose path contains one. Quality is the best kind of
-source that an object has.`,
+source that an object has. A BPF function has the kernel's name for it in place of a path;
+one of quality "probable" stands for what captures tell by name and length alone.`,
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err
@@ -107,7 +115,7 @@ func runStoreLs(ctx context.Context, a *app, r *store.Reader, format string, arg
 		t := newTable(false, false, false, true, false)
 		t.row("BUILD ID", "KIND", "QUALITY", "SIZE", "PATH")
 		for _, o := range list {
-			t.row(o.BuildID, o.Kind, o.Quality, humanBytes(o.Size), o.Path)
+			t.row(o.BuildID, o.Kind, o.Quality, humanBytes(o.Size), cmp.Or(o.Symbol, o.Path))
 		}
 		return t.writeTo(w)
 	})
@@ -118,6 +126,9 @@ func runStoreLs(ctx context.Context, a *app, r *store.Reader, format string, arg
 func (o *storedObject) matches(args []string) bool {
 	for _, arg := range args {
 		if strings.HasPrefix(o.BuildID, strings.ToLower(arg)) {
+			return true
+		}
+		if strings.Contains(o.Symbol, arg) {
 			return true
 		}
 		for _, s := range o.Sources {
@@ -208,7 +219,7 @@ func writeObject(w io.Writer, o *storedObject) error {
 	for _, s := range m.Sections {
 		t.row("section", fmt.Sprintf("%s at %#x, %#x bytes", s.Name, uint64(s.Addr), s.Size))
 	}
-	if !o.Layout && o.Kind != "kernel" {
+	if !o.Layout && o.Kind != "kernel" && o.Kind != "jit" {
 		t.row("layout", "unknown until the runtime file is indexed")
 	}
 	for _, r := range m.RefSyms {
@@ -221,6 +232,7 @@ func writeObject(w io.Writer, o *storedObject) error {
 		t.row("source", fmt.Sprintf("%s, %d functions, %s of code, %s stored, from %s",
 			s.Kind, s.Functions, humanBytes(int64(s.Named)), humanBytes(s.Size), s.Path))
 	}
+	o.variantRows(t)
 	return t.writeTo(w)
 }
 

@@ -44,6 +44,8 @@ type Options struct {
 	NamesOnly bool
 	// Kernel takes in the running kernel, its modules and its vdso.
 	Kernel bool
+	// Hosts takes in the kernels of capture bundles, their modules and vdsos.
+	Hosts []*Host
 	// Quality lists all objects in Summary.Quality.
 	Quality bool
 	// KallsymsID is the build ID of kallsyms texts among the paths whose directory
@@ -128,6 +130,9 @@ func Index(ctx context.Context, paths []string, view store.View,
 	ix.addRoots(paths)
 	if ix.opts.Kernel {
 		ix.queue.pushObject(func(w *worker) { w.liveKernel() })
+	}
+	for _, h := range ix.opts.Hosts {
+		ix.queue.pushObject(func(w *worker) { w.host(h) })
 	}
 	ix.run()
 	return ix.finish()

@@ -140,20 +140,8 @@ func (w *worker) liveModules(modules map[string]kernelSyms) {
 			w.ix.problem(Problem{Path: notes, Err: pathReason(err)})
 			continue
 		}
-		syms := slices.DeleteFunc(modules[name], func(s kallsyms.Symbol) bool {
-			return s.Addr < m.base || s.Addr-m.base >= max(m.size, 1) // .init.text, freed and elsewhere
-		})
-		syms.sort()
-		src, err := w.kallsymsSource(syms, m.base, "/proc/kallsyms")
-		if err != nil {
-			w.ix.problem(Problem{Path: notes, Err: err})
-			continue
-		}
-		c := &store.Contribution{Manifest: store.Manifest{ID: id, Kind: ingest.Module}}
-		if src.Table.Funcs > 0 {
-			c.Sources = []store.NewSource{src}
-		}
-		w.mergeLive(c)
+		w.mergeModule(HostModule{Name: name, ID: id, Base: m.base, Size: m.size}, modules[name],
+			"/proc/kallsyms")
 	}
 }
 

@@ -23,6 +23,15 @@ type Variant struct {
 	Probable bool
 }
 
+// VariantSymbol returns the name that the kernel gave a function: "bpf_prog_TAG_NAME".
+func VariantSymbol(v *store.Variant) string {
+	p := bpf.Program{Tag: v.Tag, Funcs: []bpf.Func{{Name: v.Name}}}
+	if v.Func > 0 {
+		p.Tag = v.FuncTag
+	}
+	return p.Symbol(0)
+}
+
 // Function returns the function itself: its code, lines and address.
 func (v *Variant) Function() *bpf.Func { return &v.Loaded.Funcs[v.Func] }
 

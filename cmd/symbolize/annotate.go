@@ -1,0 +1,213 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/disasm"
+	"symbolize/analyze/report"
+	"symbolize/ingest"
+)
+
+type annotateOptions struct {
+	inputOptions
+	format    string
+	output    string
+	limit     int
+	children  bool
+	count     bool
+	addresses bool
+	bytes     bool
+	syntax    string
+	sourceDir []string
+	demangle  string
+
+	captures []string
+	patterns []functionPattern
+	mode     report.Mode   // demangle parsed
+	writing  disasm.Syntax // syntax parsed
+}
+
+const annotateLong = `annotate prints the instructions of functions with the share of the
+function's samples that each has, and between them the source lines they come from: of BPF programs
+from the capture itself, long after they were unloaded, and of user and kernel functions from the file
+that ran, if one with that build ID is at hand (named with --with, or at its recorded path, or where
+index read it).
+
+A PATTERN is a name, a glob or a regular expression for whole names (bpf_prog_.*, main, 'sum_*'), a
+program by its ID (id:123), or a tag (tag:91621db7a64bdc62). Without one the hottest function is
+annotated. Arguments are captures as long as such files exist; the first is one always.
+
+Samples count for the instruction that was interrupted. The processor may report one that comes
+later (skid); that is not corrected.
+
+Exit status: 0 done; 1 failed, or of no function the code could be had; 2 usage; 3 a capture could not
+be read or was damaged, the rest was done; 130 interrupted.`
+
+func newAnnotateCommand(a *app) *cobra.Command {
+	o := &annotateOptions{}
+	cmd := &cobra.Command{
+		Use:     "annotate CAPTURE… [PATTERN…]",
+		Short:   "Print the instructions and source lines of functions with their samples",
+		Long:    annotateLong,
+		GroupID: groupMain,
+		Example: "  symbolize annotate perf.data 'bpf_prog_.*'\n" +
+			"  symbolize annotate --source-dir ~/src perf.data main\n" +
+			"  symbolize annotate --format json bundle.tar id:123",
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			if err := o.validate(args); err != nil {
+				return err
+			}
+			return runAnnotate(ctx, a, o)
+		}),
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *annotateOptions) addFlags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.IntVarP(&o.limit, "limit", "n", -1,
+		"annotate `N` functions, the hottest first; 0 for all (default: 1 without a pattern, else all)")
+	fs.BoolVar(&o.children, "children", false,
+		"count samples for the calls on their stacks, too, not for the leaf alone")
+	fs.BoolVar(&o.addresses, "addresses", false,
+		"print addresses in place of offsets from the function's start")
+	fs.BoolVar(&o.bytes, "asm-raw", false, "print the bytes of the instructions")
+	fs.StringVar(&o.syntax, "syntax", disasm.Syntaxes[0],
+		"how x86 instructions are written: att or intel as `SYNTAX`")
+	completeFixed(cmd, "syntax", disasm.Syntaxes)
+	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
+		"take the text of source files from `DIR`, at their recorded paths or the ends of these; "+
+			"may be repeated")
+	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	addOutputFlag(fs, &o.output)
+	o.inputOptions.addFlags(cmd)
+	addCountFlag(fs, &o.count)
+	addDemangleFlag(cmd, &o.demangle, "simple")
+	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
+}
+
+func (o *annotateOptions) validate(args []string) (err error) {
+	o.captures = args[:captureArgs(args)]
+	for _, text := range args[len(o.captures):] {
+		p, err := parsePattern(text)
+		if err != nil {
+			return err
+		}
+		o.patterns = append(o.patterns, p)
+	}
+	if err := cmp.Or(
+		o.inputOptions.validate(o.captures),
+		checkFormat(o.format, formatText, formatJSON),
+		checkWord("--syntax", o.syntax, disasm.Syntaxes),
+	); err != nil {
+		return err
+	}
+	switch {
+	case o.limit < -1:
+		return usagef("-n %d: it is at least 0", o.limit)
+	case o.limit < 0 && len(o.patterns) == 0:
+		o.limit = 1
+	}
+	if o.writing, err = disasm.ParseSyntax(o.syntax); err != nil {
+		return err
+	}
+	o.mode, err = parseDemangle(o.demangle, "simple")
+	return err
+}
+
+// captureArgs returns how many of the arguments are captures: the first, and the
+// files behind it.
+func captureArgs(args []string) int {
+	for i, arg := range args {
+		if i == 0 {
+			continue
+		}
+		if fi, err := os.Stat(arg); err != nil || fi.IsDir() {
+			return i
+		}
+	}
+	return len(args)
+}
+
+func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
+	s, err := a.openSession(ctx, &o.inputOptions)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	finder := newCodeFinder(ctx, s, o.sourceDir)
+	defer finder.Close()
+	p, err := finder.load(o.captures)
+	if err != nil {
+		return err
+	}
+	opts := report.AnnotateOptions{
+		Event: s.event(p), Count: o.count, Children: o.children, Limit: max(o.limit, 0),
+		Syntax: o.writing, Demangler: report.NewDemangler(o.mode),
+	}
+	if len(o.patterns) > 0 {
+		opts.Match = finder.matcher(p, o.patterns, opts.Demangler)
+	}
+	an := report.NewAnnotation(p, finder, opts)
+	if len(an.Functions)+len(an.Missing) == 0 {
+		return o.nothing(p, &opts)
+	}
+	err = a.writeOutput(o.output, false, func(w io.Writer) error {
+		if o.format == formatJSON {
+			return an.WriteJSON(w)
+		}
+		return an.WriteText(w, report.AnnotateText{Addresses: o.addresses, Bytes: o.bytes,
+			Colour: o.output == "" && a.colour()})
+	})
+	if err != nil {
+		return err
+	}
+	a.sayOtherEvents(p, opts.Event)
+	if len(an.Functions) == 0 {
+		m := &an.Missing[0]
+		return withHint(fmt.Errorf("%s: %s", m.Name, m.Reason), "%s", m.Hint)
+	}
+	return nil
+}
+
+// nothing is the error where no function is to be annotated.
+func (o *annotateOptions) nothing(p *ingest.Profile, opts *report.AnnotateOptions) error {
+	if len(o.patterns) == 0 {
+		return withHint(fmt.Errorf("%s: no sample of the event lies in a function with a name",
+			strings.Join(o.captures, ", ")), "`symbolize missing` says what names them")
+	}
+	var texts []string
+	for i := range o.patterns {
+		texts = append(texts, o.patterns[i].text)
+	}
+	err := fmt.Errorf("no function with samples matches %s", strings.Join(texts, ", "))
+	if !opts.Children {
+		with := *opts
+		with.Children = true
+		if list, _, _ := report.HotFunctions(p, &with); len(list) > 0 {
+			return withHint(err, "%s is on stacks, but never the leaf: --children counts those samples",
+				list[0].SystemName)
+		}
+	}
+	for _, text := range texts {
+		if strings.ContainsRune(text, '/') {
+			return withHint(err, "there is no capture %s either", text)
+		}
+	}
+	return withHint(err, "`symbolize top` lists the functions")
+}
+
+// colour reports whether standard output is to be coloured: on a terminal, unless the
+// user does not want it (no-color.org).
+func (a *app) colour() bool {
+	return a.env.StdoutTerminal && a.env.Getenv("NO_COLOR") == "" && a.env.Getenv("TERM") != "dumb"
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/hex"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"symbolize/analyze/report"
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/bpf"
+)
+
+// functionPattern is one PATTERN of annotate.
+type functionPattern struct {
+	text string
+	id   uint32         // of id:N, with isID
+	tag  string         // of tag:HEX
+	re   *regexp.Regexp // nil if text is none
+	isID bool
+	glob bool // text is one
+}
+
+// Prefixes of patterns that name BPF programs otherwise than by name.
+const (
+	idPattern  = "id:"
+	tagPattern = "tag:"
+)
+
+// parsePattern reads a PATTERN. What is both, a glob and a regular expression, matches
+// as either.
+func parsePattern(text string) (p functionPattern, err error) {
+	p.text = text
+	if digits, ok := strings.CutPrefix(text, idPattern); ok {
+		id, err := strconv.ParseUint(digits, 10, 32)
+		if err != nil {
+			return p, usagef("pattern %q: the ID of a program is a number", text)
+		}
+		p.id, p.isID = uint32(id), true
+		return p, nil
+	}
+	if digits, ok := strings.CutPrefix(text, tagPattern); ok {
+		p.tag = strings.ToLower(digits)
+		if raw, err := hex.DecodeString(p.tag); err != nil || len(raw) != len(bpf.Tag{}) {
+			return p, usagef("pattern %q: a tag has 16 hexadecimal digits", text)
+		}
+		return p, nil
+	}
+	_, globErr := path.Match(text, "")
+	p.glob = globErr == nil
+	if p.re, err = regexp.Compile("^(?:" + text + ")$"); err != nil && !p.glob {
+		return p, usagef("pattern %q is neither a glob nor a regular expression: %v", text, err)
+	}
+	return p, nil
+}
+
+// name reports whether a function's name matches.
+func (p *functionPattern) name(name string) bool {
+	if p.isID || p.tag != "" {
+		return false
+	}
+	if name == p.text || p.re != nil && p.re.MatchString(name) {
+		return true
+	}
+	if !p.glob {
+		return false
+	}
+	// In names '/' is a letter like any other, as in the package paths of Go.
+	slash := strings.NewReplacer("/", "\x00")
+	ok, _ := path.Match(slash.Replace(p.text), slash.Replace(name))
+	return ok
+}
+
+// program reports whether function i of a BPF program is meant by ID or tag. The tag
+// of a program means all its functions.
+func (p *functionPattern) program(prog *bpf.Program, i int) bool {
+	if p.isID {
+		return prog.ID == p.id
+	}
+	return p.tag != "" && (prog.Tag.String() == p.tag || prog.Funcs[i].Tag.String() == p.tag)
+}
+
+// matcher returns what chooses the functions that any of the patterns mean.
+func (c *codeFinder) matcher(p *ingest.Profile, patterns []functionPattern,
+	d *report.Demangler) func(*report.HotFunction) bool {
+	meant := make(map[buildid.Key]bool) // functions of programs
+	for key, loads := range c.loads {
+		for i := range patterns {
+			for _, l := range loads {
+				meant[key] = meant[key] || patterns[i].program(l.program, l.fn)
+			}
+		}
+	}
+	return func(f *report.HotFunction) bool {
+		o := &p.Objects[f.Object]
+		if o.Kind == ingest.JIT && meant[o.ID.Key()] {
+			return true
+		}
+		tag, short, isBPF := bpf.SplitSymbol(f.SystemName)
+		for i := range patterns {
+			pt := &patterns[i]
+			if pt.name(f.SystemName) || pt.name(d.Name(f.SystemName)) ||
+				isBPF && (pt.name(short) || pt.tag == tag.String()) {
+				return true
+			}
+		}
+		return false
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"symbolize/ingest"
+	"symbolize/ingest/bundle"
+	"symbolize/ingest/perfdata"
+	"symbolize/store"
+	"symbolize/store/indexer"
+)
+
+// captureResult counts what `index` kept of captures.
+type captureResult struct {
+	Captures  int            `json:"captures"`
+	Programs  int            `json:"programs"`
+	Functions int            `json:"functions"`
+	Images    int            `json:"images"` // functions whose code was captured
+	Lined     int            `json:"with_lines"`
+	Missing   map[string]int `json:"missing"` // programs without code, by why
+}
+
+// splitCaptures tells captures among the paths from what Index reads: plain files that
+// begin as a perf.data file or a bundle does. What cannot be opened is left to Index to
+// report.
+func splitCaptures(paths []string) (captures, rest []string) {
+	for _, p := range paths {
+		if isStoredCapture(p) {
+			captures = append(captures, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return captures, rest
+}
+
+func isStoredCapture(path string) bool {
+	if fi, err := os.Stat(path); err != nil || !fi.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 512)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false
+	}
+	return perfdata.IsPerfData(head[:n]) || bundle.IsBundle(head[:n])
+}
+
+// indexCaptures keeps what only captures have: BPF programs. open gives the store, and
+// is not called if there are none. Captures that cannot be read become problems.
+func indexCaptures(ctx context.Context, paths []string, open func() (store.Sink, error),
+	sum *indexer.Summary) (*captureResult, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	res := &captureResult{Missing: make(map[string]int)}
+	for _, path := range paths {
+		stats, err := indexCapture(ctx, path, open)
+		var problem indexer.Problem
+		if errors.As(err, &problem) {
+			sum.Problems = append(sum.Problems, problem)
+			continue
+		}
+		if err != nil {
+			return res, err
+		}
+		res.Captures++
+		if stats == nil {
+			continue
+		}
+		res.Programs += stats.Programs
+		res.Functions += stats.Functions
+		res.Images += stats.Images
+		res.Lined += stats.Lined
+		for why, n := range stats.Missing {
+			res.Missing[why] += n
+		}
+		for _, err := range stats.Problems {
+			sum.Problems = append(sum.Problems, indexer.Problem{Path: path, Err: err, Named: true})
+		}
+	}
+	return res, nil
+}
+
+// indexCapture keeps the programs of one capture. The error is a Problem where the
+// capture is at fault.
+func indexCapture(ctx context.Context, path string, open func() (store.Sink, error)) (
+	*indexer.ProgramStats, error) {
+	c, err := ingest.Open(ctx, path, ingest.Options{})
+	if err != nil {
+		err = captureError(err)
+		return nil, indexer.Problem{Path: path, Err: err, Hint: hintOf(err), Named: true}
+	}
+	defer c.Close()
+	programs, err := c.Programs()
+	if err != nil && len(programs) == 0 {
+		return nil, indexer.Problem{Path: path, Err: err, Hint: hintOf(err), Named: true}
+	}
+	if len(programs) == 0 {
+		return nil, ctx.Err()
+	}
+	sink, openErr := open()
+	if openErr != nil {
+		return nil, openErr
+	}
+	stats, addErr := indexer.AddPrograms(ctx, sink, captureInfoOf(path, c), programs)
+	if err != nil { // some of them were whole
+		stats.Problems = append(stats.Problems, err)
+	}
+	return stats, addErr
+}
+
+// text says it in one line.
+func (r *captureResult) text() string {
+	if r.Captures == 0 {
+		return ""
+	}
+	missing := make(map[string]uint64, len(r.Missing))
+	for why, n := range r.Missing {
+		missing[why] += uint64(n)
+	}
+	return joinSome(", ", fmt.Sprintf("%s of %s in %s",
+		plural(uint64(r.Functions), "function", "functions"),
+		plural(uint64(r.Programs), "BPF program", "BPF programs"),
+		plural(uint64(r.Captures), "capture", "captures")),
+		some(uint64(r.Images), "image", "images"),
+		some(uint64(r.Lined), "with lines", "with lines"),
+		some(uint64(sumOf(r.Missing)), "program without an image", "programs without an image")+
+			parens(countList(missing)))
+}
+
+func sumOf(m map[string]int) (n int) {
+	for _, v := range m {
+		n += v
+	}
+	return n
+}
+
+// parens returns " (text)", "" for no text.
+func parens(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}
+
+// openOnce returns open so that its first call alone opens.
+func openOnce(open func() (store.Sink, error)) func() (store.Sink, error) {
+	var sink store.Sink
+	var err error
+	opened := false
+	return func() (store.Sink, error) {
+		if !opened {
+			sink, err = open()
+			opened = true
+		}
+		return sink, err
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"symbolize/ingest/bpf"
+	"symbolize/store"
+	"symbolize/store/indexer"
+)
+
+// storedVariant is a load of a BPF function as `store show` prints it. Its JSON names
+// are an interface.
+type storedVariant struct {
+	Program  uint32 `json:"program_id"`
+	BootID   string `json:"boot_id,omitempty"`
+	LoadTime uint64 `json:"load_time_ns"` // since that boot
+	Type     string `json:"type"`
+	Tag      string `json:"tag"`
+	OwnTag   string `json:"own_tag"`
+	Function uint32 `json:"function"` // which one of the program; 0 is the main one
+	Name     string `json:"name"`
+	Image    string `json:"image_sha256,omitempty"` // "" if it was not captured
+	Size     uint32 `json:"image_size"`
+	Entry    string `json:"entry_sha256"`
+	BTF      string `json:"btf_sha256,omitempty"`
+}
+
+// addVariants takes over what only JITed functions have.
+func (o *storedObject) addVariants(m *store.Manifest) {
+	for i := range m.Variants {
+		v := &m.Variants[i]
+		s := storedVariant{Program: v.Program, BootID: v.BootID, LoadTime: v.Load,
+			Type: indexer.ProgramType(v.Type), Tag: bpf.Tag(v.Tag).String(),
+			OwnTag: bpf.Tag(v.FuncTag).String(), Function: v.Func, Name: v.Name, Size: v.Size,
+			Entry: v.Entry.String()}
+		if !v.Image.IsZero() {
+			s.Image = v.Image.String()
+		}
+		if !v.BTF.IsZero() {
+			s.BTF = v.BTF.String()
+		}
+		o.Variants = append(o.Variants, s)
+	}
+	if len(m.Variants) > 0 {
+		o.Symbol = indexer.VariantSymbol(&m.Variants[0])
+	}
+	o.More = m.MoreVariants
+	for _, id := range m.Probable {
+		o.Probable = append(o.Probable, id.String())
+	}
+	if len(m.Sources) == 0 && len(m.Probable) > 0 {
+		o.Quality = "probable"
+	}
+}
+
+// variantRows adds the rows of what only JITed functions have.
+func (o *storedObject) variantRows(t *table) {
+	t.field("symbol", o.Symbol)
+	for _, v := range o.Variants {
+		image := "not captured"
+		if v.Image != "" {
+			image = fmt.Sprintf("%s, %d bytes", v.Image[:shortHash], v.Size)
+		}
+		boot := ""
+		if v.BootID != "" {
+			boot = " of boot " + v.BootID
+		}
+		t.row("image", fmt.Sprintf("%s, %s program %d%s, loaded %.6fs after boot, tag %s, own %s",
+			image, v.Type, v.Program, boot, time.Duration(v.LoadTime).Seconds(), v.Tag, v.OwnTag))
+	}
+	if o.More {
+		t.row("image", "more were captured than are kept")
+	}
+	for _, id := range o.Probable {
+		t.row("probable", id+" has this name, tag and length")
+	}
+}
