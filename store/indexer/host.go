@@ -68,7 +68,6 @@ func (w *worker) hostKernel(h *Host, c *store.Contribution) map[string]kernelSym
 	own, err := w.kernelContribution(h.Kernel, kernel, h.Path)
 	if err == nil {
 		*c = *own
-		w.ix.count(func(s *Summary) { s.Kernels++ })
 	}
 	if err := cmp.Or(readErr, err); err != nil {
 		p := Problem{Path: path, Err: err}
