@@ -100,7 +100,7 @@ func replayed(t *testing.T, c *Capture) ([]ReplaySample, *Profile) {
 // TestLikePerfScript compares who and what each sample of the recorded captures
 // hit with what perf said. Function names are not this package's business.
 func TestLikePerfScript(t *testing.T) {
-	for _, name := range []string{"mixed", "mixed-buildid", "per-thread", "events", "bpf", "spawn",
+	for _, name := range []string{"mixed", "mixed-buildid", "per-thread", "events", "bpf", "bpf-lines", "spawn",
 		"deleted", "deleted-buildid", "fixed", "nochain", "tracepoint", "clock"} {
 		t.Run(name, func(t *testing.T) {
 			want := readScript(t, name)

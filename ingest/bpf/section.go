@@ -8,10 +8,6 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// entryHeader is the size of what stands before the info of an entry of
-// BPF_PROG_INFO, bytes.
-const entryHeader = 16
-
 // maxProgramErrs bounds the damaged entries that one section's error tells of.
 const maxProgramErrs = 20
 
