@@ -56,8 +56,9 @@ type Place struct {
 	SymbolStart addr.Addr
 	SymbolSize  uint64
 	// FuncStart is where the function of the debug information begins, whose frames
-	// Finder.Frames gives.
+	// Finder.Frames gives; it has FuncSize bytes.
 	FuncStart addr.Addr
+	FuncSize  uint64
 	// SymbolKind and DebugKind are the kinds of sources that answered, 0 for none.
 	SymbolKind, DebugKind store.SourceKind
 
@@ -244,7 +245,7 @@ func (f *Finder) joinFrames(l *layer, kind store.SourceKind) error {
 		if hit.Flags&symtab.Nameless != 0 && p.to > p.from {
 			return // a better source has such lines too
 		}
-		p.FuncStart, p.DebugKind = hit.Start, kind
+		p.FuncStart, p.FuncSize, p.DebugKind = hit.Start, hit.Size, kind
 		p.from = uint32(len(f.frames))
 		for k := range frames {
 			s := &frames[k]

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
@@ -22,6 +22,7 @@ type codeFinder struct {
 	ctx     context.Context
 	s       *session
 	sources *sourceDirs
+	machine string                    // of the captures
 	loads   map[buildid.Key][]bpfLoad // functions of the captures' programs
 	files   map[buildid.Key]*fileCode
 	kernels map[buildid.Key]*symbolFinder // by build ID of the kernel or a module
@@ -31,8 +32,9 @@ type codeFinder struct {
 type bpfLoad struct {
 	program *bpf.Program
 	fn      int
-	capture string
-	kernel  *ingest.KernelMap // of the capture, when the program was there; nil if not known
+	machine string
+	origin  string          // the capture's path, or "the store"
+	capture *ingest.Capture // closed; nil for the store
 }
 
 func newCodeFinder(ctx context.Context, s *session, sourceDirs []string) *codeFinder {
@@ -59,35 +61,32 @@ func (c *codeFinder) load(paths []string) (*ingest.Profile, error) {
 		func(path string, capture *ingest.Capture, p *ingest.Profile) error {
 			p.Names = nil
 			profiles = append(profiles, p)
-			return c.addPrograms(path, capture)
+			c.addPrograms(path, capture)
+			return nil
 		})
 	if err != nil {
 		return nil, err
 	}
-	return c.s.merge(c.ctx, profiles)
+	p, err := c.s.merge(c.ctx, profiles)
+	if err == nil {
+		c.machine = p.Meta.Arch
+	}
+	return p, err
 }
 
 // addPrograms remembers the programs of a capture. What is damaged among them has
 // become warnings of its profile.
-func (c *codeFinder) addPrograms(path string, capture *ingest.Capture) error {
+func (c *codeFinder) addPrograms(path string, capture *ingest.Capture) {
 	programs, _ := capture.Programs()
 	machine := captureInfoOf(path, capture).Machine
 	for i := range programs {
 		p := &programs[i]
 		for fn := range p.Funcs {
-			load := bpfLoad{program: p, fn: fn, capture: path}
-			if p.Funcs[fn].Start != 0 {
-				var err error
-				load.kernel, err = capture.KernelMap(c.ctx, p.Funcs[fn].Start, p.Symbol(fn))
-				if err != nil {
-					return err
-				}
-			}
 			key := p.Identity(fn, machine).Key()
-			c.loads[key] = append(c.loads[key], load)
+			c.loads[key] = append(c.loads[key],
+				bpfLoad{program: p, fn: fn, machine: machine, origin: path, capture: capture})
 		}
 	}
-	return nil
 }
 
 // noCode is why the code of a function cannot be had.
@@ -131,12 +130,12 @@ func (c *codeFinder) program(o *ingest.Object) (*report.Code, error) {
 		}
 	}
 	if best != nil {
-		code := c.bpfCode(best)
-		if n := len(images) - 1; n > 0 {
+		code, err := c.bpfCode(best)
+		if n := len(images) - 1; err == nil && n > 0 {
 			code.Notes = append(code.Notes, fmt.Sprintf("%d more loads of it, with other addresses in "+
 				"their code, count here", n))
 		}
-		return code, nil
+		return code, err
 	}
 	list, err := indexer.Variants(c.s.view, o.ID)
 	for i := range list {
@@ -144,12 +143,13 @@ func (c *codeFinder) program(o *ingest.Object) (*report.Code, error) {
 		if len(v.Function().Image) == 0 {
 			continue
 		}
-		code := c.bpfCode(&bpfLoad{program: v.Loaded, fn: int(v.Func), capture: "the store"})
-		if v.Probable {
+		code, err := c.bpfCode(&bpfLoad{program: v.Loaded, fn: int(v.Func), machine: c.machine,
+			origin: "the store"})
+		if err == nil && v.Probable {
 			code.Notes = append(code.Notes, "found by name, tag and length: of another capture, "+
 				"and its source may differ")
 		}
-		return code, nil
+		return code, err
 	}
 	if err != nil {
 		return nil, err
@@ -158,18 +158,103 @@ func (c *codeFinder) program(o *ingest.Object) (*report.Code, error) {
 		"`symbolize capture` keeps the images of BPF programs while they live"}
 }
 
-// bpfMachine is what a program's byte order cannot tell.
-func (c *codeFinder) bpfCode(l *bpfLoad) *report.Code {
+// bpfCode describes the code of a function of a BPF program.
+func (c *codeFinder) bpfCode(l *bpfLoad) (*report.Code, error) {
 	f := &l.program.Funcs[l.fn]
 	code := &report.Code{
-		Machine: c.machine(l), PC: f.Start, Bytes: f.Image,
-		Origin: fmt.Sprintf("image of BPF program %d in %s", l.program.ID, l.capture),
+		Machine: l.machine, PC: f.Start, Bytes: f.Image,
+		Origin: fmt.Sprintf("image of BPF program %d in %s", l.program.ID, l.origin),
 	}
 	if len(f.Lines) > 0 {
 		code.Lines = func(offsets []int) []report.CodeLine { return bpfLines(f, offsets) }
 	}
-	if l.kernel != nil {
-		code.Symbols = func(pcs []addr.PC) []report.CodeSymbol { return c.kernelSymbols(l.kernel, pcs) }
+	if l.capture == nil || f.Start == 0 {
+		return code, nil
 	}
-	return code
+	kernel, err := l.capture.KernelMap(c.ctx, f.Start, l.program.Symbol(l.fn))
+	if err != nil {
+		return nil, err
+	}
+	code.Symbols = func(pcs []addr.PC) []report.CodeSymbol { return c.kernelSymbols(kernel, pcs) }
+	return code, nil
+}
+
+// bpfLines gives the source of instructions by the line info of their program.
+func bpfLines(f *bpf.Func, offsets []int) []report.CodeLine {
+	lines := make([]report.CodeLine, len(offsets))
+	for i, at := range offsets {
+		if l := f.LineAt(uint32(at)); l != nil {
+			lines[i] = report.CodeLine{File: l.File, Line: l.Line, Column: l.Column, Source: l.Source}
+		}
+	}
+	return lines
+}
+
+// kernelSymbols names kernel addresses: other JITed functions by what the capture calls
+// them, the kernel and its modules by their tables.
+func (c *codeFinder) kernelSymbols(m *ingest.KernelMap, pcs []addr.PC) []report.CodeSymbol {
+	names := make([]report.CodeSymbol, len(pcs))
+	for i, pc := range pcs {
+		o, off, ok := m.Find(pc)
+		switch {
+		case !ok:
+		case o.Symbol != "":
+			names[i] = report.CodeSymbol{Name: o.Symbol, Offset: uint64(off)}
+		case o.Kind == ingest.Kernel || o.Kind == ingest.Module:
+			names[i] = c.symbols(&o).at(&o, off)
+		}
+	}
+	return names
+}
+
+// symbolFinder names offsets in the kernel or a module.
+type symbolFinder struct {
+	finder   *resolve.Finder // nil if the object is not known
+	manifest *store.Manifest
+}
+
+// symbols returns the finder of an object, made once.
+func (c *codeFinder) symbols(o *ingest.Object) *symbolFinder {
+	s := c.kernels[o.ID.Key()]
+	if s == nil {
+		s = &symbolFinder{}
+		if m, err := findOnly(c.s.view, o.ID); err == nil && m != nil {
+			s.manifest, s.finder = m, resolve.NewFinder(c.s.view, m)
+		}
+		c.kernels[o.ID.Key()] = s
+	}
+	return s
+}
+
+// at names an offset; a module's is that in its layout.
+func (s *symbolFinder) at(o *ingest.Object, off addr.Offset) (sym report.CodeSymbol) {
+	at := addr.Addr(off)
+	if s.finder != nil && o.Kind == ingest.Kernel {
+		ref, ok := s.manifest.RefSymbol(cmp.Or(o.RefSymbol, "_text"))
+		if !ok {
+			return sym
+		}
+		at += ref
+	}
+	if s.finder != nil {
+		s.finder.Join([]addr.Addr{at})
+		name, start := s.finder.Function(s.finder.Place(0), resolve.SymbolNames)
+		sym = report.CodeSymbol{Name: s.finder.Text(name), Offset: uint64(at - start)}
+	}
+	if sym.Name == "" && o.Kind == ingest.Module {
+		return report.CodeSymbol{Name: o.File.Path, Offset: uint64(off)}
+	}
+	return sym
+}
+
+// findOnly returns the one object that an ID matches, nil if there is none or several.
+func findOnly(v store.View, id buildid.ID) (*store.Manifest, error) {
+	if id.IsZero() {
+		return nil, nil
+	}
+	found, err := v.Find(id)
+	if err != nil || len(found) != 1 {
+		return nil, err
+	}
+	return found[0], nil
 }

@@ -68,6 +68,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newIndexCommand(a),
 		newResolveCommand(a),
 		newTopCommand(a),
+		newAnnotateCommand(a),
 		newMissingCommand(a),
 		newLookupCommand(a),
 		newInfoCommand(a),

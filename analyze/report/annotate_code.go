@@ -1,0 +1,312 @@
+package report
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"symbolize/analyze/disasm"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+)
+
+// AnnotatedFunction is one function with its samples.
+type AnnotatedFunction struct {
+	Name       string   `json:"name"`
+	SystemName string   `json:"system_name"`
+	Object     string   `json:"object"`
+	Kind       string   `json:"kind"`
+	BuildID    string   `json:"build_id,omitempty"`
+	Machine    string   `json:"machine"`
+	Origin     string   `json:"code_from"`
+	Notes      []string `json:"notes,omitempty"`
+	Address    string   `json:"address"`
+	Length     int      `json:"length"`
+
+	Samples uint64  `json:"samples"`
+	Weight  uint64  `json:"weight"`
+	Share   float64 `json:"share_percent"` // of all samples of the event
+	// Outside is what lies behind the code that is at hand.
+	Outside uint64 `json:"samples_outside,omitempty"`
+	Unknown int    `json:"undecoded_bytes,omitempty"`
+
+	Lines        []AnnotatedLine `json:"lines,omitempty"` // heaviest first
+	Instructions []AnnotatedInst `json:"instructions"`
+}
+
+// AnnotatedLine is a line of source with the samples of its instructions.
+type AnnotatedLine struct {
+	File    string  `json:"file"`
+	Line    uint32  `json:"line"`
+	Source  string  `json:"source,omitempty"`
+	Samples uint64  `json:"samples"`
+	Weight  uint64  `json:"weight"`
+	Percent float64 `json:"percent"` // of the function's samples
+	Hottest bool    `json:"hottest,omitempty"`
+}
+
+// AnnotatedInst is an instruction with its samples.
+type AnnotatedInst struct {
+	Offset     int         `json:"offset"` // from the function's start
+	Address    string      `json:"address"`
+	Bytes      string      `json:"bytes"`
+	Text       string      `json:"text"`
+	Samples    uint64      `json:"samples"`
+	Weight     uint64      `json:"weight"`
+	Percent    float64     `json:"percent"` // of the function's samples
+	Hottest    bool        `json:"hottest,omitempty"`
+	JumpTarget bool        `json:"jump_target,omitempty"` // a jump of this function leads here
+	Target     *InstTarget `json:"target,omitempty"`
+	File       string      `json:"file,omitempty"`
+	Line       uint32      `json:"line,omitempty"`
+	Column     uint32      `json:"column,omitempty"`
+	Inlined    []string    `json:"inlined,omitempty"` // demangled, outermost first
+
+	inst disasm.Inst
+	line int // index into the function's lines, −1 for none
+}
+
+// InstTarget is where an instruction points to: a call, a jump, or data next to the
+// code.
+type InstTarget struct {
+	Address string `json:"address"`
+	Kind    string `json:"kind"`             // "call", "jump" or "data"
+	Offset  *int   `json:"offset,omitempty"` // where it is inside the function
+	Symbol  string `json:"symbol,omitempty"`
+}
+
+// annotator makes an AnnotatedFunction.
+type annotator struct {
+	f     *HotFunction
+	code  *Code
+	opts  *AnnotateOptions
+	insts []AnnotatedInst
+	lines []AnnotatedLine
+	total uint64 // of the function
+}
+
+func newAnnotator(f *HotFunction, code *Code, opts *AnnotateOptions) (*annotator, error) {
+	d, err := disasm.New(code.Machine, opts.Syntax)
+	if err != nil {
+		return nil, err
+	}
+	a := &annotator{f: f, code: code, opts: opts, total: f.value(opts.Count)}
+	for inst := range d.Decode(code.Bytes, code.PC) {
+		a.insts = append(a.insts, AnnotatedInst{
+			Offset: inst.Offset, Address: hexAddress(code.PC + addr.PC(inst.Offset)),
+			Bytes: hex.EncodeToString(code.Bytes[inst.Offset:][:inst.Len]), Text: inst.Text,
+			inst: inst, line: -1,
+		})
+	}
+	return a, nil
+}
+
+func (a *annotator) function(o *ingest.Object, total uint64) AnnotatedFunction {
+	out := AnnotatedFunction{
+		Name:       a.opts.Demangler.Name(a.f.SystemName),
+		SystemName: ingest.Printable(a.f.SystemName), Object: ingest.Printable(o.File.Path),
+		Kind: o.Kind.String(), BuildID: o.ID.String(), Machine: a.code.Machine,
+		Origin: ingest.Printable(a.code.Origin), Notes: a.code.Notes,
+		Address: hexAddress(a.code.PC), Length: len(a.code.Bytes),
+		Samples: a.f.Samples, Weight: a.f.Weight, Share: sharePercent(a.total, total),
+	}
+	out.Outside = a.place()
+	a.source()
+	a.targets()
+	a.hottest()
+	for i := range a.insts {
+		if a.insts[i].inst.Bad {
+			out.Unknown += a.insts[i].inst.Len
+		}
+	}
+	out.Lines, out.Instructions = a.sortLines(), a.insts
+	return out
+}
+
+// at returns the number of the instruction that covers an offset, −1 if none does.
+func (a *annotator) at(offset uint64) int {
+	if offset >= uint64(len(a.code.Bytes)) {
+		return -1
+	}
+	return sort.Search(len(a.insts), func(i int) bool {
+		return uint64(a.insts[i].Offset) > offset
+	}) - 1
+}
+
+// place gives the samples to their instructions, and returns how many lie outside.
+func (a *annotator) place() (outside uint64) {
+	for _, pl := range a.f.Places {
+		i := a.at(pl.Offset)
+		if i < 0 {
+			outside += pl.Samples
+			continue
+		}
+		a.insts[i].Samples += pl.Samples
+		a.insts[i].Weight += pl.Weight
+	}
+	for i := range a.insts {
+		a.insts[i].Percent = sharePercent(a.value(a.insts[i].Samples, a.insts[i].Weight), a.total)
+	}
+	return outside
+}
+
+func (a *annotator) value(samples, weight uint64) uint64 {
+	if a.opts.Count {
+		return samples
+	}
+	return weight
+}
+
+// source gives the instructions their lines, and the lines their samples.
+func (a *annotator) source() {
+	if a.code.Lines == nil {
+		return
+	}
+	offsets := make([]int, len(a.insts))
+	for i := range a.insts {
+		offsets[i] = a.insts[i].Offset
+	}
+	type key struct {
+		file string
+		line uint32
+	}
+	index := make(map[key]int)
+	for i, l := range a.code.Lines(offsets) {
+		in := &a.insts[i]
+		for _, name := range l.Inlined {
+			in.Inlined = append(in.Inlined, a.opts.Demangler.Name(name))
+		}
+		if l.Line == 0 {
+			continue
+		}
+		in.File, in.Line, in.Column = ingest.Printable(l.File), l.Line, l.Column
+		k := key{l.File, l.Line}
+		n, ok := index[k]
+		if !ok {
+			n = len(a.lines)
+			index[k] = n
+			a.lines = append(a.lines, AnnotatedLine{File: in.File, Line: l.Line,
+				Source: sourceText(l.Source)})
+		}
+		in.line = n
+		a.lines[n].Samples += in.Samples
+		a.lines[n].Weight += in.Weight
+	}
+	for i := range a.lines {
+		a.lines[i].Percent = sharePercent(a.value(a.lines[i].Samples, a.lines[i].Weight), a.total)
+	}
+}
+
+// tabWidth is what a tab of source text is worth.
+const tabWidth = 4
+
+// sourceText makes a line of source fit for a terminal.
+func sourceText(s string) string {
+	s = strings.TrimRight(strings.ReplaceAll(s, "\t", "        "[:tabWidth]), " \r\n")
+	return ingest.Printable(s)
+}
+
+// targets resolves what calls, jumps and PC-relative operands point to.
+func (a *annotator) targets() {
+	end := a.code.PC + addr.PC(len(a.code.Bytes))
+	var pcs []addr.PC
+	for i := range a.insts {
+		in := &a.insts[i]
+		pc, kind, ok := targetOf(&in.inst)
+		if !ok {
+			continue
+		}
+		in.Target = &InstTarget{Address: hexAddress(pc), Kind: kind}
+		if pc >= a.code.PC && pc < end {
+			off := int(pc - a.code.PC)
+			in.Target.Offset = &off
+			if to := a.at(uint64(off)); kind == "jump" && a.insts[to].Offset == off {
+				a.insts[to].JumpTarget = true
+			}
+			continue
+		}
+		pcs = append(pcs, pc)
+	}
+	if a.code.Symbols == nil || len(pcs) == 0 {
+		return
+	}
+	slices.Sort(pcs)
+	pcs = slices.Compact(pcs)
+	names := a.code.Symbols(pcs)
+	for i := range a.insts {
+		in := &a.insts[i]
+		if in.Target == nil || in.Target.Offset != nil {
+			continue
+		}
+		pc, _, _ := targetOf(&in.inst)
+		at, _ := slices.BinarySearch(pcs, pc)
+		if s := &names[at]; s.Name != "" {
+			in.Target.Symbol = a.opts.Demangler.Name(s.Name)
+			if s.Offset > 0 {
+				in.Target.Symbol += fmt.Sprintf("+0x%x", s.Offset)
+			}
+		}
+	}
+}
+
+func targetOf(in *disasm.Inst) (pc addr.PC, kind string, ok bool) {
+	switch {
+	case in.HasTarget && in.Call:
+		return in.Target, "call", true
+	case in.HasTarget:
+		return in.Target, "jump", true
+	case in.HasData:
+		return in.Data, "data", true
+	}
+	return 0, "", false
+}
+
+// hottest marks the instruction and the line with the most samples, the first of
+// equals.
+func (a *annotator) hottest() {
+	best := -1
+	for i := range a.insts {
+		if v := a.insts[i].Percent; v > 0 && (best < 0 || v > a.insts[best].Percent) {
+			best = i
+		}
+	}
+	if best >= 0 {
+		a.insts[best].Hottest = true
+	}
+	best = -1
+	for i := range a.lines {
+		if v := a.lines[i].Percent; v > 0 && (best < 0 || v > a.lines[best].Percent) {
+			best = i
+		}
+	}
+	if best >= 0 {
+		a.lines[best].Hottest = true
+	}
+}
+
+// sortLines orders the lines by weight and renumbers the instructions' references.
+func (a *annotator) sortLines() []AnnotatedLine {
+	order := make([]int, len(a.lines))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		l, m := &a.lines[x], &a.lines[y]
+		return cmp.Or(cmp.Compare(m.Percent, l.Percent), cmp.Compare(l.File, m.File),
+			cmp.Compare(l.Line, m.Line))
+	})
+	sorted := make([]AnnotatedLine, len(order))
+	rank := make([]int, len(order))
+	for to, from := range order {
+		sorted[to], rank[from] = a.lines[from], to
+	}
+	for i := range a.insts {
+		if n := a.insts[i].line; n >= 0 {
+			a.insts[i].line = rank[n]
+		}
+	}
+	return sorted
+}

@@ -1,0 +1,275 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// AnnotateText says how Annotation.WriteText writes.
+type AnnotateText struct {
+	Addresses bool // whole addresses in place of offsets from the function's start
+	Bytes     bool // the code bytes of each instruction
+	Colour    bool // for a terminal
+}
+
+// Colours, as perf annotate has them: red from 5 % up, green from 0.5 %.
+const (
+	colourHot    = "\x1b[31m"
+	colourWarm   = "\x1b[32m"
+	colourSource = "\x1b[34m"
+	colourMark   = "\x1b[1m"
+	colourEnd    = "\x1b[0m"
+
+	hotPercent  = 5
+	warmPercent = 0.5
+)
+
+// summaryLines is how many of the hottest lines stand above a listing.
+const summaryLines = 5
+
+// bytesColumn is the width of the code bytes of an ordinary instruction.
+const bytesColumn = 20
+
+// WriteText writes the functions one after another, each with its source lines, and
+// what has no code at the end.
+func (a *Annotation) WriteText(w io.Writer, style AnnotateText) error {
+	t := &annotateWriter{Writer: bufio.NewWriter(w), a: a, style: style}
+	t.head()
+	for i := range a.Functions {
+		t.function(&a.Functions[i])
+	}
+	t.missing()
+	if a.Left > 0 {
+		fmt.Fprintf(t, "\n%s more functions have samples\n", thousands(uint64(a.Left)))
+	}
+	return t.Flush()
+}
+
+// WriteJSON writes the annotation as one JSON object.
+func (a *Annotation) WriteJSON(w io.Writer) error { return writeJSON(w, a) }
+
+type annotateWriter struct {
+	*bufio.Writer
+	a     *Annotation
+	style AnnotateText
+}
+
+func (t *annotateWriter) colour(code, text string) string {
+	if !t.style.Colour || text == "" {
+		return text
+	}
+	return code + text + colourEnd
+}
+
+func (t *annotateWriter) head() {
+	a := t.a
+	fmt.Fprintf(t, "event: %s, %s samples, total %s\n", a.Event, thousands(a.Samples),
+		quantity(a.Total, a.Unit))
+	if len(a.Others) > 0 {
+		fmt.Fprintf(t, "other events: %s (--event)\n", joinNames(a.Others))
+	}
+	if a.Children {
+		t.WriteString("calls count the samples of what they called; " +
+			"percentages are of the function's own and these\n")
+	}
+	if a.Skid == skidPossible {
+		t.WriteString("skid is not corrected: a sample may lie behind the instruction that caused it\n")
+	}
+}
+
+// value is the weight that percentages are of.
+func (t *annotateWriter) value(samples, weight uint64) uint64 {
+	if t.a.Unit == "samples" {
+		return samples
+	}
+	return weight
+}
+
+func (t *annotateWriter) function(f *AnnotatedFunction) {
+	fmt.Fprintf(t, "\n%s: %s of %s, %s samples, %s\n", t.colour(colourMark, f.Name),
+		percent(t.value(f.Samples, f.Weight), t.a.Total), t.a.Event, thousands(f.Samples),
+		quantity(t.value(f.Samples, f.Weight), t.a.Unit))
+	fmt.Fprintf(t, "  object: %s", f.Object)
+	if f.BuildID != "" {
+		fmt.Fprintf(t, ", build ID %s", f.BuildID)
+	}
+	fmt.Fprintf(t, "\n  code: %s, %s bytes at %s\n", f.Origin, thousands(uint64(f.Length)), f.Address)
+	for _, n := range f.Notes {
+		fmt.Fprintf(t, "  note: %s\n", n)
+	}
+	if f.Outside > 0 {
+		fmt.Fprintf(t, "  note: %s samples lie behind these bytes\n", thousands(f.Outside))
+	}
+	t.summary(f)
+	t.columns(f)
+	t.listing(f)
+}
+
+// summary lists the hottest lines, as `perf annotate -l` does.
+func (t *annotateWriter) summary(f *AnnotatedFunction) {
+	for i := range f.Lines[:min(len(f.Lines), summaryLines)] {
+		l := &f.Lines[i]
+		if l.Samples == 0 {
+			break
+		}
+		if i == 0 {
+			t.WriteString("  hottest lines:\n")
+		}
+		fmt.Fprintf(t, "  %s  %s:%d\n", t.percent(l.Percent), l.File, l.Line)
+	}
+}
+
+// percent writes a share in the width of its column.
+func (t *annotateWriter) percent(v float64) string {
+	text := fmt.Sprintf("%8.2f", v)
+	switch {
+	case v >= hotPercent:
+		return t.colour(colourHot, text)
+	case v >= warmPercent:
+		return t.colour(colourWarm, text)
+	}
+	return text
+}
+
+// width of the column of offsets or addresses.
+func (t *annotateWriter) width(f *AnnotatedFunction) int {
+	if n := len(f.Instructions); n > 0 && t.style.Addresses {
+		return len(f.Instructions[n-1].Address) - len("0x")
+	}
+	return max(4, len(strconv.FormatInt(int64(f.Length), 16)))
+}
+
+func (t *annotateWriter) columns(f *AnnotatedFunction) {
+	where := "Offset"
+	if t.style.Addresses {
+		where = "Address"
+	}
+	w := max(t.width(f), len(where))
+	fmt.Fprintf(t, "\n %8s | %*s | %s\n", "Percent", w, where, "Source code & disassembly")
+	t.WriteString(strings.Repeat("-", 10) + "+" + strings.Repeat("-", w+2) + "+" +
+		strings.Repeat("-", 50) + "\n")
+}
+
+// listing writes the instructions, and before each run of one line or of one inlined
+// call where it comes from.
+func (t *annotateWriter) listing(f *AnnotatedFunction) {
+	w := max(t.width(f), len("Offset"))
+	if t.style.Addresses {
+		w = max(t.width(f), len("Address"))
+	}
+	line, inlined := -1, []string(nil)
+	for i := range f.Instructions {
+		in := &f.Instructions[i]
+		if !slices.Equal(in.Inlined, inlined) {
+			t.row(w, "", t.colour(colourSource, "; "+inlineText(f, in.Inlined)))
+			inlined, line = in.Inlined, -1
+		}
+		if in.line != line && in.line >= 0 {
+			t.sourceRow(w, &f.Lines[in.line])
+		}
+		line = in.line
+		t.instruction(w, in, f)
+	}
+}
+
+// inlineText says in which of the inlined calls, or in the function itself, what
+// follows belongs.
+func inlineText(f *AnnotatedFunction, inlined []string) string {
+	if len(inlined) == 0 {
+		return "in " + f.Name
+	}
+	text := "in " + inlined[len(inlined)-1] + " inlined into "
+	for _, name := range slices.Backward(inlined[:len(inlined)-1]) {
+		text += name + ", "
+	}
+	return text + f.Name
+}
+
+// row writes a row without an instruction.
+func (t *annotateWriter) row(w int, percent, text string) {
+	fmt.Fprintf(t, " %8s | %*s | %s\n", percent, w, "", strings.TrimRight(text, " "))
+}
+
+func (t *annotateWriter) sourceRow(w int, l *AnnotatedLine) {
+	text := fmt.Sprintf("; %s:%d", baseName(l.File), l.Line)
+	if l.Source != "" {
+		text += "  " + l.Source
+	}
+	text = t.colour(colourSource, text)
+	if l.Hottest {
+		text += t.colour(colourMark, fmt.Sprintf("   <-- hottest line, %.2f%%", l.Percent))
+	}
+	t.row(w, "", text)
+}
+
+func (t *annotateWriter) instruction(w int, in *AnnotatedInst, f *AnnotatedFunction) {
+	mark, where, arrow := ' ', strconv.FormatInt(int64(in.Offset), 16), "   "
+	if in.Hottest {
+		mark = '>'
+	}
+	if t.style.Addresses {
+		where = in.Address[len("0x"):]
+	}
+	if in.JumpTarget {
+		arrow = "-> "
+	}
+	if t.style.Bytes {
+		arrow += fmt.Sprintf("%-*s  ", bytesColumn, in.Bytes)
+	}
+	text := arrow + t.instText(in, f)
+	if in.Hottest {
+		text = t.colour(colourMark, text)
+	}
+	fmt.Fprintf(t, "%c%s | %*s | %s\n", mark, t.percent(in.Percent), w, where, text)
+}
+
+// instText is an instruction with its target named: inside the function by offset,
+// like the column before it, else by symbol.
+func (t *annotateWriter) instText(in *AnnotatedInst, f *AnnotatedFunction) string {
+	to := in.Target
+	if to == nil {
+		return in.Text
+	}
+	address, symbol := to.Address[len("0x"):], ""
+	if to.Symbol != "" {
+		symbol = " <" + to.Symbol + ">"
+	}
+	if to.Offset != nil && to.Kind != "data" {
+		symbol = fmt.Sprintf(" <%s+0x%x>", f.Name, *to.Offset)
+		if !t.style.Addresses {
+			at := strconv.FormatInt(int64(*to.Offset), 16)
+			return in.inst.WithTarget(at) + direction(in, *to.Offset)
+		}
+	}
+	if to.Kind == "data" {
+		return in.Text + "  # " + address + symbol
+	}
+	return in.inst.WithTarget(address + symbol)
+}
+
+// direction says where a jump inside a function goes.
+func direction(in *AnnotatedInst, to int) string {
+	if to > in.Offset {
+		return " (down)"
+	}
+	return " (up)"
+}
+
+func (t *annotateWriter) missing() {
+	if len(t.a.Missing) == 0 {
+		return
+	}
+	t.WriteString("\nwithout code:\n")
+	for i := range t.a.Missing {
+		m := &t.a.Missing[i]
+		fmt.Fprintf(t, "  %6s  %s (%s): %s\n", percent(t.value(m.Samples, m.Weight), t.a.Total),
+			m.Name, baseName(m.Object), m.Reason)
+		if m.Hint != "" {
+			fmt.Fprintf(t, "          %s\n", m.Hint)
+		}
+	}
+}

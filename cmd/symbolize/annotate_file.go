@@ -1,0 +1,353 @@
+package main
+
+import (
+	debugelf "debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"symbolize/analyze/report"
+	"symbolize/analyze/resolve"
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/elf"
+	"symbolize/store"
+)
+
+// maxFunction bounds the code of one function, in bytes.
+const maxFunction = 16 << 20
+
+// fileCode is the file that an object's code is read from.
+type fileCode struct {
+	closer   io.Closer
+	file     *elf.File
+	finder   *resolve.Finder
+	manifest *store.Manifest
+	base     addr.Addr // address, as linked, of a kernel's table address 0
+	err      error     // why there is no file
+}
+
+// Close closes the file.
+func (f *fileCode) Close() error {
+	if f.closer == nil {
+		return nil
+	}
+	return f.closer.Close()
+}
+
+// inFile returns the code of a function from the file that ran.
+func (c *codeFinder) inFile(o *ingest.Object, f *report.HotFunction) (*report.Code, error) {
+	if o.ID.IsZero() {
+		return nil, &noCode{errors.New("no build ID proves a file to be the one that ran"),
+			"`perf record --buildid-mmap` records build IDs"}
+	}
+	fc := c.files[o.ID.Key()]
+	if fc == nil {
+		fc = c.openFor(o)
+		c.files[o.ID.Key()] = fc
+	}
+	if fc.err != nil {
+		return nil, fc.err
+	}
+	start, size, err := fc.extent(c.s.o.policy, o, f)
+	if err != nil {
+		return nil, err
+	}
+	code, err := fc.read(o, start, size)
+	if err != nil {
+		return nil, err
+	}
+	return &report.Code{
+		Machine: machineOf(fc.file), PC: addr.PC(start + fc.base), Bytes: code,
+		Origin: fc.file.Name, Notes: fc.notes(o),
+		Lines:   func(offsets []int) []report.CodeLine { return c.fileLines(fc, start, offsets) },
+		Symbols: func(pcs []addr.PC) []report.CodeSymbol { return fc.symbols(c.s.o.policy, pcs) },
+	}, nil
+}
+
+// notes says what of a file's code may have been otherwise when it ran.
+func (f *fileCode) notes(o *ingest.Object) []string {
+	switch o.Kind {
+	case ingest.Kernel:
+		return []string{"code of the file: the running kernel patches alternatives, static calls and " +
+			"tracing into its own"}
+	case ingest.Module:
+		return []string{"code of the file, with relocations inside the module applied: calls of the " +
+			"kernel and of other modules are not linked"}
+	}
+	return nil
+}
+
+// machineOf names a file's machine as uname -m does.
+func machineOf(f *elf.File) string {
+	switch {
+	case f.Machine == debugelf.EM_X86_64 && f.Class == debugelf.ELFCLASS64:
+		return "x86_64"
+	case f.Machine == debugelf.EM_AARCH64 && !f.BigEndian:
+		return "aarch64"
+	}
+	return strings.ToLower(strings.TrimPrefix(f.Machine.String(), "EM_"))
+}
+
+// openFor opens the file whose build ID is that of an object, and which has its code.
+func (c *codeFinder) openFor(o *ingest.Object) *fileCode {
+	m, err := findOnly(c.s.view, o.ID)
+	if err != nil || m == nil {
+		return &fileCode{err: fmt.Errorf("the store does not know build ID %s", o.ID)}
+	}
+	var others []string // what stood where the file was looked for
+	for _, name := range c.candidates(o, m) {
+		f, closer, why := openCode(name, o.ID)
+		if why == nil {
+			fc := &fileCode{file: f, closer: closer, manifest: m,
+				finder: resolve.NewFinder(c.s.view, m)}
+			if o.Kind == ingest.Kernel {
+				if fc.base, why = textOf(f); why != nil {
+					return &fileCode{err: why, closer: closer}
+				}
+			}
+			return fc
+		}
+		if !errors.Is(why, os.ErrNotExist) {
+			others = append(others, why.Error())
+		}
+	}
+	why := fmt.Sprintf("no file with build ID %s and its code is at hand", o.ID)
+	if len(others) > 0 {
+		why += ": " + strings.Join(others[:min(len(others), maxOthers)], "; ")
+	}
+	return &fileCode{err: &noCode{errors.New(why), "--with FILE names the file that ran"}}
+}
+
+// maxOthers bounds how many files a reason tells of.
+const maxOthers = 3
+
+// candidates are the paths where the file of an object may lie: what the user names,
+// where the capture had it, and where the store's tables come from.
+func (c *codeFinder) candidates(o *ingest.Object, m *store.Manifest) []string {
+	var list []string
+	recorded := o.File.Path
+	if !path.IsAbs(recorded) {
+		recorded = ""
+	}
+	opts := c.s.o
+	for _, name := range slices.Concat(opts.with, opts.symfs, opts.vmlinux) {
+		if fi, err := os.Stat(name); err != nil || !fi.IsDir() {
+			list = append(list, name)
+			continue
+		}
+		if recorded != "" {
+			list = append(list, path.Join(name, recorded), path.Join(name, path.Base(recorded)))
+		}
+		if h := o.ID.Hex(); len(h) > 2 {
+			at := path.Join(name, ".build-id", h[:2], h[2:])
+			list = append(list, at, path.Join(at, "elf"))
+		}
+	}
+	if recorded != "" && !o.File.Deleted {
+		list = append(list, recorded)
+	}
+	for i := range m.Sources {
+		list = append(list, m.Sources[i].Path)
+	}
+	return slices.DeleteFunc(unique(list), func(s string) bool { return s == "" })
+}
+
+// unique leaves the first of equal texts.
+func unique(list []string) []string {
+	seen := make(map[string]bool, len(list))
+	return slices.DeleteFunc(list, func(s string) bool {
+		was := seen[s]
+		seen[s] = true
+		return was
+	})
+}
+
+// openCode opens a file and proves it to be the object: by its build ID, and with code
+// in it.
+func openCode(name string, want buildid.ID) (*elf.File, io.Closer, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := readCode(file, name, want)
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return f, file, nil
+}
+
+func readCode(file *os.File, name string, want buildid.ID) (*elf.File, error) {
+	fi, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", name)
+	}
+	data, size, _, err := elf.Unpack(name, file, fi.Size())
+	if err != nil {
+		return nil, err
+	}
+	f, err := elf.Open(name, data, size)
+	if err != nil {
+		return nil, err
+	}
+	id := f.ID
+	if id.IsZero() && want.Space() == buildid.Content {
+		if id, err = f.ContentID(); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case id.IsZero():
+		return nil, fmt.Errorf("%s has no build ID", name)
+	case !id.Matches(want):
+		return nil, fmt.Errorf("%s has build ID %s", name, id)
+	case !f.HasCode():
+		return nil, fmt.Errorf("%s has no code: it is a debug file", name)
+	}
+	return f, nil
+}
+
+// table gives the table address of an offset in an object.
+func (f *fileCode) table(o *ingest.Object, off addr.Offset) (addr.Addr, error) {
+	switch o.Kind {
+	case ingest.Kernel:
+		name := o.RefSymbol
+		if name == "" {
+			name = "_text"
+		}
+		ref, ok := f.manifest.RefSymbol(name)
+		if !ok {
+			return 0, fmt.Errorf("no address of %s in the kernel's symbols", name)
+		}
+		return addr.Addr(off) + ref, nil
+	case ingest.Module:
+		return addr.Addr(off), nil
+	}
+	if place := resolve.FileOffsets(f.file.Segments); place != nil {
+		if at, ok := place(off); ok {
+			return at, nil
+		}
+	}
+	return 0, fmt.Errorf("%s: no segment has file offset %#x", f.file.Name, uint64(off))
+}
+
+// extent returns where a function begins, as tables have it, and how long it is.
+func (f *fileCode) extent(names resolve.NamePolicy, o *ingest.Object, fn *report.HotFunction) (
+	start addr.Addr, size uint64, err error) {
+	at, err := f.table(o, fn.Start+addr.Offset(fn.Places[0].Offset))
+	if err != nil {
+		return 0, 0, err
+	}
+	f.finder.Join([]addr.Addr{at})
+	p := f.finder.Place(0)
+	name, start := f.finder.Function(p, names)
+	switch {
+	case name == 0:
+		return 0, 0, errors.New("no table tells where it ends")
+	case start == p.SymbolStart && p.SymbolSize > 0:
+		size = p.SymbolSize
+	default:
+		size = p.FuncSize
+	}
+	if size == 0 || size > maxFunction {
+		return 0, 0, fmt.Errorf("a function of %d bytes", size)
+	}
+	return start, size, nil
+}
+
+// read returns the bytes of a function, as many as the file has.
+func (f *fileCode) read(o *ingest.Object, start addr.Addr, size uint64) ([]byte, error) {
+	if o.Kind == ingest.Module {
+		return f.readModule(start, size)
+	}
+	off, n, ok := f.file.Mapped(start + f.base)
+	if !ok {
+		return nil, fmt.Errorf("%s has no contents at %#x", f.file.Name, uint64(start+f.base))
+	}
+	code := make([]byte, min(n, size))
+	if err := f.file.ReadBytes(off, code); err != nil {
+		return nil, err
+	}
+	return code, nil
+}
+
+// readModule returns the bytes of a module's function, relocated where the module knows
+// the addresses itself.
+func (f *fileCode) readModule(start addr.Addr, size uint64) ([]byte, error) {
+	layout, err := f.file.ModuleLayout()
+	if err != nil {
+		return nil, err
+	}
+	placed := make(map[int]addr.Addr, len(layout))
+	for _, s := range layout {
+		placed[s.Index] = s.Addr
+	}
+	for _, s := range layout {
+		if start < s.Addr || uint64(start-s.Addr) >= s.Size {
+			continue
+		}
+		code, err := f.file.Data(&f.file.Sections[s.Index], 0)
+		if err != nil {
+			return nil, err
+		}
+		r, err := f.file.Relocator(func(i int) (addr.Addr, bool) { a, ok := placed[i]; return a, ok })
+		if err == nil {
+			err = r.Apply(s.Index, code)
+		}
+		if err != nil && !errors.Is(err, elf.ErrUnsupported) {
+			return nil, err
+		}
+		from := min(uint64(start-s.Addr), uint64(len(code)))
+		return code[from:min(from+size, uint64(len(code)))], nil
+	}
+	return nil, fmt.Errorf("%s: no section lies at %#x of the module", f.file.Name, uint64(start))
+}
+
+// fileLines gives the source of instructions by the tables.
+func (c *codeFinder) fileLines(f *fileCode, start addr.Addr, offsets []int) []report.CodeLine {
+	addrs := make([]addr.Addr, len(offsets))
+	for i, off := range offsets {
+		addrs[i] = start + addr.Addr(off)
+	}
+	f.finder.Join(addrs)
+	lines := make([]report.CodeLine, len(offsets))
+	for i := range lines {
+		frames := f.finder.Frames(f.finder.Place(i))
+		if len(frames) == 0 {
+			continue
+		}
+		l, inner := &lines[i], &frames[0]
+		l.File, l.Line, l.Column = f.finder.Text(inner.File), inner.Line, inner.Column
+		l.Source = c.sources.line(l.File, l.Line)
+		for k := len(frames) - 2; k >= 0 && !c.s.o.noInlines; k-- {
+			l.Inlined = append(l.Inlined, f.finder.Text(frames[k].Name))
+		}
+	}
+	return lines
+}
+
+// symbols names addresses of the file.
+func (f *fileCode) symbols(names resolve.NamePolicy, pcs []addr.PC) []report.CodeSymbol {
+	addrs := make([]addr.Addr, len(pcs))
+	for i, pc := range pcs {
+		addrs[i] = addr.Addr(pc) - f.base
+	}
+	slices.Sort(addrs) // a kernel's may have wrapped
+	f.finder.Join(addrs)
+	list := make([]report.CodeSymbol, len(pcs))
+	for i, pc := range pcs {
+		at, _ := slices.BinarySearch(addrs, addr.Addr(pc)-f.base)
+		if name, start := f.finder.Function(f.finder.Place(at), names); name != 0 {
+			list[i] = report.CodeSymbol{Name: f.finder.Text(name), Offset: uint64(addrs[at] - start)}
+		}
+	}
+	return list
+}
