@@ -72,8 +72,7 @@ func BenchmarkLines(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		rows = 0
-		for i := range d.units {
-			u := &d.units[i]
+		for _, u := range d.units.list {
 			if !u.ownsLine {
 				continue
 			}

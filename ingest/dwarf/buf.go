@@ -185,6 +185,9 @@ func (r *buf) skipLEB() {
 	r.fail()
 }
 
+// lengthSize is the most bytes that an initial length takes.
+const lengthSize = 12
+
 // length reads an initial length and tells the format. Values from 0xfffffff0 to
 // 0xfffffffe are reserved.
 func (r *buf) length() (n uint64, is64 bool) {

@@ -15,6 +15,9 @@ type Sections struct {
 
 	CUIndex   []byte // .debug_cu_index of a .dwp file
 	BigEndian bool
+
+	// Growth, if not nil, says how much of Info is there: the rest is zero yet.
+	Growth *Growth
 }
 
 // Options says what else is known of a file.
@@ -51,8 +54,8 @@ type Data struct {
 	dwo  bool // sections of a .dwo or .dwp file
 
 	scanOnce sync.Once
-	units    []unit
-	scanErr  trouble
+	units    unitList
+	scanErr  trouble // to be read when all units are known
 
 	mu        sync.Mutex
 	linesLeft int64                    // budget of lines
@@ -76,13 +79,19 @@ type tableKey struct {
 // New makes a Data of a file's sections. It reads nothing yet.
 func New(s Sections, o Options) *Data {
 	o.Text = newText(o.Text)
-	return &Data{sec: s, opts: o}
+	return newData(s, o, false)
+}
+
+func newData(s Sections, o Options, dwo bool) *Data {
+	d := &Data{sec: s, opts: o, dwo: dwo}
+	d.units.cond.L = &d.units.mu
+	return d
 }
 
 // NewSplit makes a Data of the sections of a .dwo or .dwp file, for Options.DWP and
 // Options.DWO.
 func NewSplit(s Sections, o Options) *Data {
-	return &Data{sec: s, opts: o, dwo: true}
+	return newData(s, o, true)
 }
 
 // Close gives the sections back to whoever made the Data.

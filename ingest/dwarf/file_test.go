@@ -20,7 +20,7 @@ func TestFileCost(t *testing.T) {
 	t.Logf("load %v", time.Since(start))
 	start = time.Now()
 	d.scan()
-	t.Logf("scan %v, %d units", time.Since(start), len(d.units))
+	t.Logf("scan %v, %d units", time.Since(start), len(d.units.list))
 	var funcs, inlines, rows, dead int
 	start = time.Now()
 	err := d.Walk(t.Context(), 2, func(u *Unit) error {

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
-	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
+
+	"symbolize/ingest/flate"
 )
 
 // Compression types of Elf32_Chdr and Elf64_Chdr.
@@ -28,24 +30,41 @@ const (
 
 // inflate unpacks a compressed section: into memory if it is small, else into a
 // mapped file without a name. A section that ends early is returned with an error.
-func (l *Loaded) inflate(r io.ReaderAt, s RawSection, gnu bool, o *LoadOptions) ([]byte, error) {
+func (l *Loaded) inflate(r io.ReaderAt, s RawSection, gnu, grow bool) ([]byte, error) {
 	in := io.NewSectionReader(r, int64(s.Offset), int64(min(s.Size, 1<<62)))
-	kind, size, err := compressionHeader(in, gnu, o)
+	kind, size, err := compressionHeader(in, gnu, &l.opts)
 	if err != nil {
 		return nil, err
 	}
 	if size > maxInflated || size > inflateFloor && size/maxInflateRatio > s.Size {
 		return nil, fmt.Errorf("%d bytes claim to inflate to %d", s.Size, size)
 	}
-	plain, done, err := inflater(kind, bufio.NewReaderSize(in, 256<<10))
+	plain, done, err := inflater(kind, in)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	if size < heapSection || o.Patch != nil {
+	if size < heapSection || l.opts.Patch != nil {
+		defer done()
 		return readAll(plain, size)
 	}
-	return l.spool(plain, size, o.TempDir)
+	w, err := l.spool(size)
+	if err != nil {
+		done()
+		return nil, err
+	}
+	if !grow {
+		w.fill(plain, done)
+		b, err := l.mapSpooled(w, w.grow.Wait(size))
+		return b, errors.Join(err, w.grow.wait())
+	}
+	b, err := l.mapSpooled(w, size) // all zero at first
+	if err != nil {
+		done()
+		return nil, err
+	}
+	l.growing, l.Sections.Growth = s, w.grow
+	go w.fill(plain, done)
+	return b, nil
 }
 
 // compressionHeader reads the header and leaves r behind it.
@@ -76,16 +95,20 @@ func compressionHeader(r io.Reader, gnu bool, o *LoadOptions) (kind uint32, size
 	return kind, uint64(b.u32()), nil
 }
 
+// zlibReaders are used again: one holds some hundred KiB.
+var zlibReaders = sync.Pool{New: func() any { return flate.NewZlibReader(nil) }}
+
 func inflater(kind uint32, r io.Reader) (plain io.Reader, done func(), err error) {
 	switch kind {
 	case elfCompressZlib:
-		z, err := zlib.NewReader(r)
-		if err != nil {
-			return nil, nil, fmt.Errorf("inflating: %w", err)
-		}
-		return z, func() { z.Close() }, nil
+		z := zlibReaders.Get().(*flate.Reader)
+		z.Reset(r)
+		return z, func() {
+			z.Reset(nil)
+			zlibReaders.Put(z)
+		}, nil
 	case elfCompressZstd:
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1),
+		z, err := zstd.NewReader(bufio.NewReaderSize(r, 256<<10), zstd.WithDecoderConcurrency(1),
 			zstd.WithDecoderMaxWindow(inflateFloor))
 		if err != nil {
 			return nil, nil, fmt.Errorf("inflating: %w", err)
@@ -95,36 +118,26 @@ func inflater(kind uint32, r io.Reader) (plain io.Reader, done func(), err error
 	return nil, nil, fmt.Errorf("unknown compression type %d", kind)
 }
 
-// spool writes size bytes of r to a file that is removed at once, and maps it.
-func (l *Loaded) spool(r io.Reader, size uint64, dir string) ([]byte, error) {
-	f, err := os.CreateTemp(dir, "symbolize-dwarf-*")
+// spool makes a file without a name for a section of this size. It holds no blocks yet.
+func (l *Loaded) spool(size uint64) (*sectionWriter, error) {
+	f, err := os.CreateTemp(l.opts.TempDir, "symbolize-dwarf-*")
 	if err != nil {
 		return nil, err
 	}
 	os.Remove(f.Name())
-	n, err := io.CopyBuffer(onlyWriter{f}, onlyReader{io.LimitReader(r, int64(size))},
-		make([]byte, heapSection))
-	switch {
-	case err != nil:
-		err = fmt.Errorf("inflating: %w", err)
-	case uint64(n) < size:
-		err = fmt.Errorf("inflates to %d bytes, not %d", n, size)
-	}
-	if n == 0 {
-		f.Close()
-		return nil, err
-	}
-	b, m, mapErr := mapFile(f, 0, uint64(n))
-	if mapErr != nil {
-		f.Close()
-		return nil, fmt.Errorf("mapping: %w", mapErr)
-	}
-	l.keep(m, f)
-	return b, err
+	l.keep(nil, f)
+	return &sectionWriter{f: f, size: size, grow: newGrowth()}, f.Truncate(int64(size))
 }
 
-// onlyReader and onlyWriter hide the methods by which io.Copy would take its own way
-// with buffers of its own size.
-type onlyReader struct{ io.Reader }
-
-type onlyWriter struct{ io.Writer }
+// mapSpooled maps the first n bytes of a section.
+func (l *Loaded) mapSpooled(w *sectionWriter, n uint64) ([]byte, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	b, m, err := mapFile(w.f, 0, n)
+	if err != nil {
+		return nil, fmt.Errorf("mapping: %w", err)
+	}
+	l.keep(m, nil)
+	return b, nil
+}

@@ -28,6 +28,11 @@ type LoadOptions struct {
 	Workers   int    // sections inflated at the same time
 	TempDir   string // for inflated sections; "" is os.TempDir
 
+	// Grow lets Load return while a large .debug_info is still being inflated, if there
+	// is a worker for that besides the one for all other sections: Sections.Growth is
+	// set then, and Loaded.Wait has to be called for the problems.
+	Grow bool
+
 	// Patch, if not nil, may change the contents of a section: it relocates those of
 	// relocatable files. Sections are then read into memory.
 	Patch func(name string, b []byte) error
@@ -37,6 +42,9 @@ type LoadOptions struct {
 type Loaded struct {
 	Sections Sections
 	Problems []*decode.Error // sections that are lost, or end early
+
+	growing RawSection // the one of Sections.Growth
+	opts    LoadOptions
 
 	mu    sync.Mutex
 	maps  [][]byte
@@ -60,10 +68,15 @@ func sharedWithSkeleton(name string) bool { return name == "cu_index" }
 // shrink while a Data uses it. What cannot be read is left out, with a problem.
 // Loaded.Close must be called when no Data uses the sections any more.
 func Load(r io.ReaderAt, secs []RawSection, o LoadOptions) *Loaded {
-	l := &Loaded{}
+	o.Grow = o.Grow && canGrow && o.Workers > 1 && o.Patch == nil
+	l := &Loaded{opts: o}
 	l.Sections.BigEndian = o.BigEndian
 	wanted := l.Sections.wanted()
-	limit := make(chan struct{}, max(1, o.Workers))
+	workers := o.Workers
+	if o.Grow {
+		workers-- // the other one inflates .debug_info
+	}
+	limit := make(chan struct{}, max(1, workers))
 	var running sync.WaitGroup
 	for _, s := range secs {
 		name, compressed, ok := sectionName(s.Name, o.Split)
@@ -74,13 +87,13 @@ func Load(r io.ReaderAt, secs []RawSection, o LoadOptions) *Loaded {
 		delete(wanted, name) // of several, the first counts
 		limit <- struct{}{}
 		running.Go(func() {
-			b, err := l.section(r, s, compressed, &o)
+			b, err := l.section(r, s, compressed, o.Grow && name == "info")
 			if err == nil && o.Patch != nil {
 				err = o.Patch(s.Name, b)
 			}
 			*dst = b
 			if err != nil {
-				l.problem(&o, s, err)
+				l.problem(s, err)
 			}
 			<-limit
 		})
@@ -103,26 +116,27 @@ func sectionName(name string, split bool) (base string, gnu, ok bool) {
 	return base, gnu, dwo == split || split && sharedWithSkeleton(base)
 }
 
-func (l *Loaded) problem(o *LoadOptions, s RawSection, err error) {
+func (l *Loaded) problem(s RawSection, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var known *decode.Error
 	if !errors.As(err, &known) {
-		known = &decode.Error{Name: o.Name, Offset: int64(s.Offset),
+		known = &decode.Error{Name: l.opts.Name, Offset: int64(s.Offset),
 			Reason: fmt.Sprintf("section %s: %v", s.Name, err)}
 	}
 	l.Problems = append(l.Problems, known)
 }
 
-// section reads one section, inflated. It can return bytes and an error.
-func (l *Loaded) section(r io.ReaderAt, s RawSection, gnu bool, o *LoadOptions) ([]byte, error) {
+// section reads one section, inflated; with grow it may go on with that after it returns.
+// It can return bytes and an error.
+func (l *Loaded) section(r io.ReaderAt, s RawSection, gnu, grow bool) ([]byte, error) {
 	if s.Compressed || gnu {
-		return l.inflate(r, s, gnu, o)
+		return l.inflate(r, s, gnu, grow)
 	}
 	if s.Size > maxInflated {
 		return nil, errors.New("section is too large")
 	}
-	if f, ok := r.(*os.File); ok && o.Patch == nil && s.Size >= heapSection {
+	if f, ok := r.(*os.File); ok && l.opts.Patch == nil && s.Size >= heapSection {
 		if st, err := f.Stat(); err != nil {
 			return nil, err
 		} else if n := uint64(st.Size()); s.Offset > n || s.Size > n-s.Offset {
@@ -175,8 +189,24 @@ func (l *Loaded) Release() {
 	}
 }
 
+// Wait waits until all sections are inflated, and adds to Problems what went wrong.
+func (l *Loaded) Wait() {
+	g := l.Sections.Growth
+	if g == nil {
+		return
+	}
+	if err := g.wait(); err != nil && !errors.Is(err, errStopped) {
+		l.problem(l.growing, err)
+	}
+	l.Sections.Growth = nil
+}
+
 // Close unmaps the sections. No Data may use them after that.
 func (l *Loaded) Close() error {
+	if g := l.Sections.Growth; g != nil {
+		g.Stop()
+		l.Wait()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var errs []error

@@ -7,6 +7,9 @@ import (
 	"os"
 )
 
+// canGrow reports whether what is written to a file shows up in its mappings.
+const canGrow = false
+
 // mapFile reads part of a file: there is no mapping here.
 func mapFile(f *os.File, off, size uint64) (b, m []byte, err error) {
 	b, err = readAll(io.NewSectionReader(f, int64(off), int64(size)), size)

@@ -8,6 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// canGrow reports whether what is written to a file shows up in its mappings.
+const canGrow = true
+
 // mapFile maps part of a file for reading. m is what unmap and dropPages take: the
 // whole pages around b.
 func mapFile(f *os.File, off, size uint64) (b, m []byte, err error) {

@@ -17,16 +17,23 @@ type job struct {
 // damaged unit is visited with what stands before the damage; if .debug_info itself
 // cannot be followed to its end, the last Unit visited has nothing but a problem
 // that says so. The error is that of visit or of ctx.
+//
+// If .debug_info is still being inflated, units are visited as they come, and an error
+// ends the inflating.
 func (d *Data) Walk(ctx context.Context, workers int, visit func(*Unit) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer d.units.wait()
+	defer cancel()
+	if d.sec.Growth != nil {
+		context.AfterFunc(ctx, d.sec.Growth.Stop)
+	}
 	d.scan()
 	if d.opts.Alt != nil {
 		d.opts.Alt.scan()
 	}
-	if workers <= 1 || len(d.units) <= 1 {
+	if workers <= 1 || d.units.at(1) == nil {
 		return d.walkAlone(ctx, visit)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
@@ -69,8 +76,11 @@ func (d *Data) Walk(ctx context.Context, workers int, visit func(*Unit) error) e
 func (d *Data) dispatch(ctx context.Context, free <-chan *job, order, tasks chan<- *job) {
 	defer close(order)
 	defer close(tasks)
-	for i := range d.units {
-		u := &d.units[i]
+	for i := 0; ; i++ {
+		u := d.units.at(i)
+		if u == nil {
+			return
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -86,13 +96,19 @@ func (d *Data) walkAlone(ctx context.Context, visit func(*Unit) error) error {
 	w := newWalker(d)
 	var res result
 	rel := releaser{d: d}
-	for i := range d.units {
-		u := &d.units[i]
+	for i := 0; ; i++ {
+		u := d.units.at(i)
+		if u == nil {
+			break
+		}
 		w.guardedUnit(u, &res)
 		rel.passed(u)
 		if err := res.deliver(ctx, visit); err != nil {
 			return err
 		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	return d.visitTrouble(visit)
 }

@@ -44,37 +44,61 @@ type scanner struct {
 	tables                map[uint64]struct{} // abbreviations seen
 	lines                 map[uint64]struct{} // line tables seen
 	abbrevLeft, linesLeft int64               // budgets
+	info                  []byte              // what is known to be there of .debug_info
 	root                  abbrevs             // scratch
 	vals                  values
 }
 
-// scan finds all units. It is cheap: a header, a root entry, and one pass over the
-// abbreviations to know how long they are.
+// scan finds all units; it does so beside its caller while .debug_info grows. It is
+// cheap: a header, a root entry, and one pass over the abbreviations to know how long
+// they are.
 func (d *Data) scan() {
 	d.scanOnce.Do(func() {
-		s := scanner{
-			d:          d,
-			tables:     make(map[uint64]struct{}),
-			lines:      make(map[uint64]struct{}),
-			abbrevLeft: sharedBudgetFactor*int64(len(d.sec.Abbrev)) + sharedBudgetFloor,
-			linesLeft:  sharedBudgetFactor*int64(len(d.sec.Line)) + sharedBudgetFloor,
+		if d.sec.Growth != nil {
+			go d.scanUnits()
+			return
 		}
-		if guarded(func() {
-			if d.sec.CUIndex != nil {
-				d.index, d.scanErr = parseIndex(d.sec.CUIndex, d.sec.BigEndian)
-			}
-			s.run()
-		}) {
-			d.scanErr = trouble{".debug_info", 0, "file changed while it was read"}
-		}
+		d.scanUnits()
 	})
+}
+
+func (d *Data) scanUnits() {
+	defer d.units.close()
+	s := scanner{
+		d:          d,
+		tables:     make(map[uint64]struct{}),
+		lines:      make(map[uint64]struct{}),
+		abbrevLeft: sharedBudgetFactor*int64(len(d.sec.Abbrev)) + sharedBudgetFloor,
+		linesLeft:  sharedBudgetFactor*int64(len(d.sec.Line)) + sharedBudgetFloor,
+	}
+	if d.sec.Growth == nil {
+		s.info = d.sec.Info
+	}
+	if guarded(func() {
+		if d.sec.CUIndex != nil {
+			d.index, d.scanErr = parseIndex(d.sec.CUIndex, d.sec.BigEndian)
+		}
+		s.run()
+	}) {
+		d.scanErr = trouble{".debug_info", 0, "file changed while it was read"}
+	}
+}
+
+// grown waits for n bytes of .debug_info, or what there is of them.
+func (s *scanner) grown(n uint64) {
+	if g := s.d.sec.Growth; g != nil && n > uint64(len(s.info)) {
+		s.info = s.d.sec.Info[:min(g.Wait(n), uint64(len(s.d.sec.Info)))]
+	}
 }
 
 func (s *scanner) run() {
 	d := s.d
 	biases := d.biases()
-	for off := uint64(0); off < uint64(len(d.sec.Info)); {
-		if len(d.units) >= maxUnits {
+	for n, off := 0, uint64(0); ; {
+		if s.grown(off + lengthSize); off >= uint64(len(s.info)) {
+			return
+		}
+		if n >= maxUnits {
 			d.scanErr = trouble{".debug_info", off, "too many units"}
 			return
 		}
@@ -94,16 +118,21 @@ func (s *scanner) run() {
 		if u.damage == "" {
 			u.damage = s.rootEntry(&u)
 		}
-		d.units = append(d.units, u)
+		d.units.add(u)
+		n++
 	}
 }
 
 // header reads the header at off. The reason says why no further unit can be
 // found; damage of the unit alone is noted in it.
 func (s *scanner) header(off uint64) (unit, string) {
-	r := buf{b: s.d.sec.Info, big: s.d.sec.BigEndian}
+	r := buf{b: s.info, big: s.d.sec.BigEndian}
 	r.seek(off)
 	n, is64 := r.length()
+	if at := uint64(r.off); !r.bad && n <= uint64(len(s.d.sec.Info)) {
+		s.grown(at + n)
+		r.b = s.info
+	}
 	if r.bad {
 		return unit{}, "unit header does not end"
 	}
@@ -199,7 +228,7 @@ func tableLength(b []byte) int64 {
 
 // rootEntry reads the first entry of a unit.
 func (s *scanner) rootEntry(u *unit) string {
-	r := buf{b: s.d.sec.Info[:u.end], off: int(u.die), big: s.d.sec.BigEndian}
+	r := buf{b: s.info[:u.end], off: int(u.die), big: s.d.sec.BigEndian}
 	code := r.uleb()
 	if code == 0 {
 		u.kids = 0

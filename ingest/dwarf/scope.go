@@ -1,7 +1,5 @@
 package dwarf
 
-import "sort"
-
 // A scope is a unit with what is needed to make sense of the values in it. For a
 // split unit, addresses and line tables are the skeleton's.
 type scope struct {
@@ -12,15 +10,6 @@ type scope struct {
 }
 
 func (d *Data) scope(u *unit) scope { return scope{d, u, d, u} }
-
-// unitAt returns the unit that contains this offset of .debug_info, or nil.
-func (d *Data) unitAt(off uint64) *unit {
-	i := sort.Search(len(d.units), func(i int) bool { return d.units[i].end > off })
-	if i == len(d.units) || off < d.units[i].off {
-		return nil
-	}
-	return &d.units[i]
-}
 
 // str returns the string that an attribute gives, nil if there is none. ok is false
 // if there should be one.
@@ -96,7 +85,7 @@ func (c *scope) elsewhere(d *Data, off uint64) (scope, uint64, bool) {
 		return *c, off, true
 	}
 	d.scan()
-	u := d.unitAt(off)
+	u := d.units.around(off)
 	if u == nil || u.damage != "" || off < u.die {
 		return scope{}, 0, false
 	}

@@ -138,8 +138,11 @@ func (d *Data) splitUnit(id uint64) *unit {
 	d.scan()
 	var only *unit
 	n := 0
-	for i := range d.units {
-		u := &d.units[i]
+	for i := 0; ; i++ {
+		u := d.units.at(i)
+		if u == nil {
+			break
+		}
 		if u.kind == utPartial {
 			continue
 		}
@@ -162,5 +165,5 @@ func (d *Data) packaged(id uint64) *unit {
 	if !ok {
 		return nil
 	}
-	return d.unitAt(c.off[colInfo])
+	return d.units.around(c.off[colInfo])
 }

@@ -376,7 +376,7 @@ func TestTypeUnits(t *testing.T) {
 	b.Units = append(b.Units, typ, u)
 	d := New(built(b.Sections(), false), Options{})
 	checkData(t, d, "f [{2000 2004}]")
-	if len(d.units) != 1 {
-		t.Errorf("%d units kept", len(d.units))
+	if len(d.units.list) != 1 {
+		t.Errorf("%d units kept", len(d.units.list))
 	}
 }

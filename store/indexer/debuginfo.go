@@ -85,6 +85,11 @@ func debugEstimate(r io.ReaderAt, f *elf.File) int64 {
 // smaller files are many, and go side by side.
 const wideWalk = 4 << 20
 
+// wide reports whether all cores are to work on this file.
+func (s *sources) wide(f *elf.File) bool {
+	return sectionBytes(s.data, f, "debug_info") >= wideWalk
+}
+
 // debugInfo is the debug information of one file, open.
 type debugInfo struct {
 	data *dwarf.Data
@@ -100,9 +105,11 @@ type losses struct {
 	first error
 }
 
-func (l *losses) add(err error) {
-	if l.n++; l.first == nil {
-		l.first = err
+func (l *losses) add(err error) { l.join(losses{1, err}) }
+
+func (l *losses) join(more losses) {
+	if l.n += more.n; l.first == nil {
+		l.first = more.first
 	}
 }
 
@@ -145,7 +152,7 @@ func (s *sources) openDebug(f *elf.File) (*debugInfo, error) {
 	d := &debugInfo{tied: newTied(s.w.ix, s.path)}
 	l := dwarf.Load(s.data, rawSections(f), dwarf.LoadOptions{
 		Name: s.path, Class64: f.Class == stdelf.ELFCLASS64, BigEndian: f.BigEndian,
-		Workers: s.w.ix.opts.Workers, Patch: patch,
+		Workers: s.w.ix.opts.Workers, Patch: patch, Grow: s.wide(f),
 	})
 	d.keep(l)
 	opts := dwarf.Options{Name: s.path, Text: text, Release: d.release, DWO: d.tied.dwo}
@@ -161,11 +168,17 @@ func (s *sources) openDebug(f *elf.File) (*debugInfo, error) {
 	return d, nil
 }
 
-func (d *debugInfo) keep(l *dwarf.Loaded) {
-	d.load = append(d.load, l)
-	for _, p := range l.Problems {
-		d.lost.add(p)
+func (d *debugInfo) keep(l *dwarf.Loaded) { d.load = append(d.load, l) }
+
+// settle counts what is wrong with sections, and after that what units have lost.
+func (d *debugInfo) settle(units losses) {
+	for _, l := range d.load {
+		l.Wait()
+		for _, p := range l.Problems {
+			d.lost.add(p)
+		}
 	}
+	d.lost.join(units)
 }
 
 func (d *debugInfo) release() {
@@ -234,26 +247,28 @@ func (s *sources) dwarf(f *elf.File, base addr.Addr) {
 		defer d.close()
 		conv.b = b
 		workers := 1
-		if sectionBytes(s.data, f, "debug_info") >= wideWalk {
+		if s.wide(f) {
 			workers = s.w.ix.opts.Workers
 		}
+		var lost losses
 		err := d.data.Walk(s.w.ix.ctx, workers, func(u *dwarf.Unit) error {
 			for i := range u.Lost {
 				if i < len(u.Problems) {
-					d.lost.add(u.Problems[i])
+					lost.add(u.Problems[i])
 				} else {
-					d.lost.n++
+					lost.n++
 				}
 			}
 			if !conv.unit(u) {
-				d.lost.add(fmt.Errorf("unit at %#x: functions or lines overlap too often", u.Offset))
+				lost.add(fmt.Errorf("unit at %#x: functions or lines overlap too often", u.Offset))
 			}
 			return nil
 		})
 		if errors.Is(err, dwarf.ErrChanged) {
 			err = errChanged
-			d.lost.add(err)
+			lost.add(err)
 		}
+		d.settle(lost)
 		s.count(b.Losses())
 		return err
 	})
