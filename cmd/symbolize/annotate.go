@@ -139,6 +139,7 @@ func captureArgs(args []string) int {
 }
 
 func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
+	o.captures = o.takeBundles(o.captures)
 	s, err := a.openSession(ctx, &o.inputOptions)
 	if err != nil {
 		return err

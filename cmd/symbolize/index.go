@@ -135,8 +135,13 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 	})
 	captures, files := splitCaptures(paths)
 	bar := a.startProgress()
-	sum, err := indexer.Index(ctx, files, view, open, o.indexer(bar))
+	opts := o.indexer(bar)
+	hosts, problems, closeHosts := openHosts(ctx, captures)
+	defer closeHosts()
+	opts.Hosts = hosts
+	sum, err := indexer.Index(ctx, files, view, open, opts)
 	bar.stop()
+	sum.Problems = append(sum.Problems, problems...)
 	var captured *captureResult
 	if err == nil {
 		captured, err = indexCaptures(ctx, captures, open, sum)

@@ -39,7 +39,8 @@ func splitCaptures(paths []string) (captures, rest []string) {
 }
 
 func isStoredCapture(path string) bool {
-	if fi, err := os.Stat(path); err != nil || !fi.Mode().IsRegular() {
+	fi, err := os.Stat(path)
+	if err != nil || !fi.Mode().IsRegular() {
 		return false
 	}
 	f, err := os.Open(path)
@@ -52,7 +53,7 @@ func isStoredCapture(path string) bool {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false
 	}
-	return perfdata.IsPerfData(head[:n]) || bundle.IsBundle(head[:n])
+	return perfdata.IsPerfData(head[:n]) || bundle.Detect(f, fi.Size())
 }
 
 // indexCaptures keeps what only captures have: BPF programs. open gives the store, and

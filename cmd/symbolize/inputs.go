@@ -41,6 +41,8 @@ type inputOptions struct {
 	policy    resolve.NamePolicy // names parsed
 	noInlines bool
 	columns   bool // keep columns in the overlay
+
+	bundles []string // of the arguments, see takeBundles
 }
 
 func (o *inputOptions) addFlags(cmd *cobra.Command) {
@@ -50,7 +52,8 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 	fs.StringSliceVar(&o.comms, "comm", nil, "only threads of this `NAME`; may be repeated")
 	fs.Int32SliceVar(&o.pids, "pid", nil, "only this `PID`; may be repeated")
 	fs.StringArrayVar(&o.with, "with", nil,
-		"take symbols from `PATH` too, for this run, before the store; may be repeated")
+		"take symbols from `PATH` too, for this run, before the store: files, directories, "+
+			"what `capture` wrote; may be repeated")
 	fs.StringArrayVar(&o.symfs, "symfs", nil, "as --with, for perf's users: a `DIR` of binaries")
 	fs.StringArrayVar(&o.vmlinux, "vmlinux", nil, "as --with: a kernel image `FILE`")
 	fs.StringArrayVar(&o.kallsyms, "kallsyms", nil,
@@ -101,6 +104,7 @@ type session struct {
 	overlay *store.Overlay
 	reader  *store.Reader // nil where there is no store
 	view    store.View
+	borrow  []*ingest.Capture // bundles that serve the captures
 }
 
 // openSession opens the store for reading and indexes what --with and its aliases
@@ -118,13 +122,17 @@ func (a *app) openSession(ctx context.Context, o *inputOptions) (*session, error
 	case err == nil:
 		s.view = store.Layer(s.overlay, s.reader)
 	case errors.Is(err, store.ErrNoStore) || path == "":
-		if len(o.with)+len(o.symfs) == 0 {
+		if len(o.with)+len(o.symfs)+len(o.bundles) == 0 {
 			a.warn(err.Error(), cmp.Or(hintOf(storeError(err)), hintOf(err)))
 		}
 	default:
 		return nil, storeError(err)
 	}
-	err = s.indexOverlay(ctx, slices.Concat(o.with, o.symfs, o.vmlinux), buildid.ID{})
+	bundles, paths := splitBundles(slices.Concat(o.with, o.symfs, o.vmlinux))
+	err = s.indexOverlay(ctx, paths, buildid.ID{})
+	if err == nil {
+		err = s.openBundles(ctx, slices.Concat(o.bundles, bundles))
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -133,10 +141,11 @@ func (a *app) openSession(ctx context.Context, o *inputOptions) (*session, error
 
 // Close releases the store.
 func (s *session) Close() error {
+	err := s.closeBundles()
 	if s.reader == nil {
-		return nil
+		return err
 	}
-	err := s.reader.Close()
+	err = errors.Join(err, s.reader.Close())
 	s.a.sayStoreWarnings(s.reader)
 	return err
 }
@@ -173,6 +182,7 @@ func (s *session) ingestOptions(keep ingest.Keep) ingest.Options {
 	host, _ := os.Hostname() // "" proves no file to be of this host
 	return ingest.Options{
 		Event: s.o.event, Comms: s.o.comms, PIDs: s.o.pids, Keep: keep, Workers: s.o.jobs,
+		Borrow: s.borrow,
 		Identify: resolve.Identify(s.view, resolve.IdentifyOptions{
 			TrustPaths: s.o.trustPaths, Hostname: host,
 		}),
@@ -191,6 +201,7 @@ func (s *session) forEach(ctx context.Context, paths []string, opts ingest.Optio
 		switch {
 		case err == nil:
 			read++
+			s.a.sayBorrowed(path, c)
 			if err = s.addPrograms(ctx, path, c); err == nil {
 				err = body(path, c, p)
 			}

@@ -136,13 +136,15 @@ func outputFormat(format, output string, each bool) (string, error) {
 }
 
 func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) error {
+	named := paths
+	paths = o.takeBundles(paths)
 	outputs, err := o.outputs(paths)
 	if err != nil {
 		return err
 	}
 	err = cmp.Or(
 		a.refuseTerminal(outputs[0], o.format == formatPprof),
-		refuseOverwrite(paths, outputs))
+		refuseOverwrite(named, outputs))
 	if err != nil {
 		return err
 	}

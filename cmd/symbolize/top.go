@@ -83,6 +83,7 @@ func (o *topOptions) validate(args []string) (err error) {
 }
 
 func runTop(ctx context.Context, a *app, o *topOptions, paths []string) error {
+	paths = o.takeBundles(paths)
 	s, err := a.openSession(ctx, &o.inputOptions)
 	if err != nil {
 		return err

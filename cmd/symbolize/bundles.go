@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/bundle"
+	"symbolize/store"
+	"symbolize/store/indexer"
+)
+
+// isBundle reports whether a path is a capture bundle. What cannot be opened is left
+// to others to report.
+func isBundle(path string) bool {
+	if fi, err := os.Stat(path); err != nil || !fi.Mode().IsRegular() {
+		return false // opening a pipe would wait
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	return err == nil && bundle.Detect(f, fi.Size())
+}
+
+// splitBundles tells the bundles among paths from the rest.
+func splitBundles(paths []string) (bundles, rest []string) {
+	for _, p := range paths {
+		if isBundle(p) {
+			bundles = append(bundles, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return bundles, rest
+}
+
+// takeBundles takes the bundles out of the captures of the command line, in any order:
+// what they hold serves the others. Where there are no others, they are the captures
+// themselves.
+func (o *inputOptions) takeBundles(paths []string) []string {
+	var rest []string
+	o.bundles, rest = splitBundles(paths)
+	if len(rest) == 0 {
+		return o.bundles
+	}
+	return rest
+}
+
+// openBundles opens bundles, which stay open as long as the session, for the captures
+// to borrow from, and puts what they hold into the overlay: the kernel, its modules and
+// vdso, and BPF programs.
+func (s *session) openBundles(ctx context.Context, paths []string) error {
+	for _, path := range paths {
+		c, err := ingest.Open(ctx, path, ingest.Options{})
+		if err != nil {
+			return captureError(err)
+		}
+		s.borrow = append(s.borrow, c)
+		if err := s.addPrograms(ctx, path, c); err != nil {
+			return err
+		}
+	}
+	hosts, problems := hostsOf(s.borrow)
+	if len(hosts) == 0 {
+		return nil
+	}
+	sum, err := indexer.Index(ctx, nil, nil,
+		func() (store.Sink, error) { return s.overlay, nil },
+		indexer.Options{Workers: s.o.jobs, MaxMemory: int64(s.o.maxMemory), Hosts: hosts,
+			Columns: s.o.columns})
+	if err != nil {
+		return err
+	}
+	problems = append(problems, sum.Problems...)
+	s.a.partial = s.a.partial || len(problems) > 0
+	s.a.printProblems(problems)
+	return nil
+}
+
+// closeBundles closes what openBundles opened.
+func (s *session) closeBundles() error {
+	var errs []error
+	for _, c := range s.borrow {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// hostsOf returns what bundles hold of their hosts' kernels, and what of it cannot be
+// read. It is valid until the captures are closed.
+func hostsOf(captures []*ingest.Capture) (hosts []*indexer.Host, problems []indexer.Problem) {
+	for _, c := range captures {
+		b := c.Bundle()
+		if b == nil {
+			continue
+		}
+		for _, err := range b.Warnings {
+			problems = append(problems, indexer.Problem{Path: b.Name, Err: err, Named: true,
+				Hint: "copy the bundle or capture it again"})
+		}
+		h, err := hostOf(b)
+		if err != nil {
+			problems = append(problems, indexer.Problem{Path: b.Name, Err: err})
+		}
+		hosts = append(hosts, h)
+	}
+	return hosts, problems
+}
+
+// Bounds of small entries, in bytes.
+const (
+	maxKernelNotes = 64 << 10
+	maxVDSOImage   = 1 << 20
+)
+
+// hostOf returns what one bundle holds; with an error, what could be read of it.
+func hostOf(b *bundle.Bundle) (*indexer.Host, error) {
+	h := &indexer.Host{Path: b.Name, Kernel: b.Manifest.KernelID()}
+	if notes, err := b.ReadEntry(bundle.NotesName, maxKernelNotes); h.Kernel.IsZero() && err == nil {
+		h.Kernel, _ = buildid.KernelNotes(notes)
+	}
+	if r, size, err := b.Entry(bundle.KallsymsName); err == nil {
+		h.Kallsyms = io.NewSectionReader(r, 0, size)
+	}
+	modules, err := b.Modules()
+	errs := []error{err}
+	for i := range modules {
+		m := &modules[i]
+		h.Modules = append(h.Modules, indexer.HostModule{Name: m.Name, ID: m.BuildID,
+			Base: uint64(m.Addr), Size: m.Size})
+	}
+	for _, name := range b.Names() {
+		if _, ok := bundle.CutVDSO(name); !ok {
+			continue
+		}
+		image, err := b.ReadEntry(name, maxVDSOImage)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		h.VDSO = append(h.VDSO, image)
+	}
+	return h, errors.Join(errs...)
+}
+
+// openHosts opens the bundles among captures for an index run. done closes them. What
+// cannot be opened is reported where the programs of captures are read.
+func openHosts(ctx context.Context, paths []string) (hosts []*indexer.Host,
+	problems []indexer.Problem, done func()) {
+	var open []*ingest.Capture
+	bundles, _ := splitBundles(paths)
+	for _, path := range bundles {
+		if c, err := ingest.Open(ctx, path, ingest.Options{}); err == nil {
+			open = append(open, c)
+		}
+	}
+	hosts, problems = hostsOf(open)
+	return hosts, problems, func() {
+		for _, c := range open {
+			c.Close()
+		}
+	}
+}
+
+// sayBorrowed says what a capture took from bundles, or why it took nothing.
+func (a *app) sayBorrowed(path string, c *ingest.Capture) {
+	for _, b := range c.Borrowed() {
+		text := fmt.Sprintf("%s: taken from %s: %s", path, b.From, b.String())
+		if b.Refused == "" {
+			a.note(text)
+			continue
+		}
+		a.warn(text, "a bundle serves captures of the same boot that were made while it was")
+	}
+}
