@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -24,6 +25,7 @@ type Coverage struct {
 	Domains   []DomainCoverage `json:"domains"`
 	BuildIDs  []IDCoverage     `json:"build_ids"`
 	Missing   []Missing        `json:"missing"` // heaviest first
+	Probable  []Probable       `json:"probable,omitempty"`
 	Lost      uint64           `json:"lost"`
 	Throttled uint64           `json:"throttled"`
 	CutChains uint64           `json:"cut_chains"`
@@ -66,6 +68,16 @@ type Missing struct {
 	Total   uint64  `json:"total_frames"`
 	Share   float64 `json:"share_percent"` // of all frames, by weight
 	Hint    string  `json:"hint,omitempty"`
+}
+
+// Probable is a function of which only name, tag and length were captured: its lines
+// are those of another capture's function with these three.
+type Probable struct {
+	Object  string  `json:"object"`
+	BuildID string  `json:"build_id"`
+	From    string  `json:"lines_of_build_id"`
+	Frames  uint64  `json:"frames"`
+	Share   float64 `json:"share_percent"` // of all frames, by weight
 }
 
 var domainText = [...]string{
@@ -120,7 +132,20 @@ func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 	}
 	c.countIDs(p, objects)
 	c.findMissing(p, locations, objects, all.weight)
+	c.findProbable(p, objects, all.weight)
 	return c
+}
+
+// findProbable lists the objects whose lines are not certain, in their order.
+func (c *Coverage) findProbable(p *ingest.Profile, objects []weighed, all float64) {
+	if p.Names == nil {
+		return
+	}
+	for _, o := range slices.Sorted(maps.Keys(p.Names.Probable)) {
+		c.Probable = append(c.Probable, Probable{Object: objectText(&p.Objects[o]),
+			BuildID: p.Objects[o].ID.String(), From: p.Names.Probable[o].String(),
+			Frames: objects[o].frames, Share: share(objects[o].weight, all)})
+	}
 }
 
 // share is a percentage; all of nothing is 100.

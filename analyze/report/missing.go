@@ -28,6 +28,14 @@ func (c *Coverage) WriteSummary(w io.Writer) error {
 		}
 		fmt.Fprintf(out, "build IDs  %s\n", strings.Join(words, ", "))
 	}
+	if n := len(c.Probable); n > 0 {
+		sum := weighed{}
+		for _, o := range c.Probable {
+			sum.add(weighed{o.Frames, o.Share})
+		}
+		fmt.Fprintf(out, "probable   lines of %d BPF functions, %s of the frames: of other loads with "+
+			"their name, tag and length\n", n, share100(sum.weight))
+	}
 	if losses := c.losses(); losses != "" {
 		fmt.Fprintf(out, "losses     %s\n", losses)
 	}

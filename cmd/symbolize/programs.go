@@ -26,5 +26,8 @@ func captureInfoOf(path string, c *ingest.Capture) indexer.CaptureInfo {
 	if f := c.PerfData(); f != nil {
 		info.Machine, info.Host = f.Features.Arch, f.Features.Hostname
 	}
+	if b := c.Bundle(); b != nil {
+		info.BootID = b.Manifest.BootID
+	}
 	return info
 }

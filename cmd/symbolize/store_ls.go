@@ -115,7 +115,7 @@ func runStoreLs(ctx context.Context, a *app, r *store.Reader, format string, arg
 		t := newTable(false, false, false, true, false)
 		t.row("BUILD ID", "KIND", "QUALITY", "SIZE", "PATH")
 		for _, o := range list {
-			t.row(o.BuildID, o.Kind, o.Quality, humanBytes(o.Size), cmp.Or(o.Symbol, o.Path))
+			t.row(o.BuildID, o.Kind, o.Quality, humanBytes(o.Size), cmp.Or(o.Symbol, o.Path, o.perhaps()))
 		}
 		return t.writeTo(w)
 	})

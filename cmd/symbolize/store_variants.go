@@ -54,6 +54,17 @@ func (o *storedObject) addVariants(m *store.Manifest) {
 	}
 }
 
+// perhaps says what an object of which only name, tag and length are known may be.
+func (o *storedObject) perhaps() string {
+	switch len(o.Probable) {
+	case 0:
+		return ""
+	case 1:
+		return "probably " + o.Probable[0]
+	}
+	return fmt.Sprintf("one of %d objects", len(o.Probable))
+}
+
 // variantRows adds the rows of what only JITed functions have.
 func (o *storedObject) variantRows(t *table) {
 	t.field("symbol", o.Symbol)
