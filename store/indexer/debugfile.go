@@ -83,6 +83,7 @@ func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileT
 	}
 	return &fileTask{
 		ds: t.ds, path: real, row: t.row, st: st, class: classELF, owner: owner, debug: true,
+		runtime: t.path,
 	}, ""
 }
 

@@ -149,7 +149,7 @@ func (s *sources) openDebug(f *elf.File) (*debugInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &debugInfo{tied: newTied(s.w.ix, s.path)}
+	d := &debugInfo{tied: newTied(s.w.ix, s.path, s.runtime)}
 	l := dwarf.Load(s.data, rawSections(f), dwarf.LoadOptions{
 		Name: s.path, Class64: f.Class == stdelf.ELFCLASS64, BigEndian: f.BigEndian,
 		Workers: s.w.ix.opts.Workers, Patch: patch, Grow: s.wide(f),

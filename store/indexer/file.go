@@ -25,7 +25,8 @@ type fileTask struct {
 	owner buildid.ID
 	// debug is set for a file that was found as another one's debug file: row is that
 	// one's, and it has none of its own.
-	debug bool
+	debug   bool
+	runtime string // with debug: that one's path
 }
 
 // fileResult is what reading a file gave.
@@ -100,6 +101,11 @@ func (t *fileTask) read(w *worker) fileResult {
 	if turn.read {
 		res = w.readFile(t, turn.first)
 		turn.finish(res)
+	} else if t.complements(w, res) {
+		if more := w.readFile(t, false); more.err == nil {
+			res = more
+			w.ix.count(func(*Summary) { w.ix.completed[t.path] = true })
+		}
 	}
 	if !turn.first {
 		res.skip = ""
@@ -108,6 +114,17 @@ func (t *fileTask) read(w *worker) fileResult {
 		res.skip = SkipDuplicate
 	}
 	return res
+}
+
+// complements reports whether a file that was read on its own, before it was found as a
+// debug file, lacks units that may be in the .dwp file beside its runtime file.
+func (t *fileTask) complements(w *worker, res fileResult) bool {
+	var lacks *incompleteError
+	if t.runtime == "" || !errors.As(res.err, &lacks) {
+		return false
+	}
+	_, err := w.ix.absent.stat(packageOf(t.runtime))
+	return err == nil
 }
 
 // readFile opens and reads a file. With count its numbers go into the Summary.
@@ -177,7 +194,7 @@ func (w *worker) mergeObject(t *fileTask, data io.ReaderAt, ef *elf.File, id bui
 	if err != nil {
 		return fileResult{err: err, again: true}
 	}
-	c, looked, err := w.contribution(t.path, data, ef, id)
+	c, looked, err := w.contribution(t.path, t.runtime, data, ef, id)
 	if w.ix.ctx.Err() != nil { // tables may have been cut short
 		w.ix.budget.release(hold)
 		return fileResult{again: true}

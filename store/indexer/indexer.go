@@ -93,8 +93,11 @@ type index struct {
 	sum     Summary
 	objects map[string]objectState // by ID
 	dirs    map[inodeKey]bool      // seen
-	prog    Progress
-	lastCB  time.Time
+	// completed are the files that were incomplete at first, but not when they were read
+	// as debug files.
+	completed map[string]bool
+	prog      Progress
+	lastCB    time.Time
 }
 
 // Index reads what lies under paths (files, directories, .build-id trees, perf's
@@ -125,6 +128,7 @@ func Index(ctx context.Context, paths []string, view store.View,
 		ctx: ctx, cancel: cancel, opts: opts, view: view, open: open,
 		queue: newQueue(), budget: newBudget(opts.MaxMemory),
 		objects: make(map[string]objectState), dirs: make(map[inodeKey]bool),
+		completed: make(map[string]bool),
 	}
 	ix.sum.Skipped = make(map[string]uint64)
 	ix.addRoots(paths)
@@ -235,6 +239,14 @@ func (ix *index) finish() (*Summary, error) {
 	if ix.opts.Quality {
 		sum.Quality = ix.qualities()
 	}
+	sum.Problems = slices.DeleteFunc(sum.Problems, func(p Problem) bool {
+		var lacks *incompleteError
+		gone := ix.completed[p.Path] && errors.As(p.Err, &lacks)
+		if gone && sum.Skipped[SkipIncomplete] > 0 {
+			sum.Skipped[SkipIncomplete]--
+		}
+		return gone
+	})
 	slices.SortFunc(sum.Problems, compareProblems)
 	if ix.opts.Progress != nil {
 		ix.opts.Progress(ix.prog)

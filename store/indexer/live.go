@@ -263,7 +263,7 @@ func (w *worker) vdso(path string, image []byte) (buildid.ID, error) {
 	if f.ID.IsZero() {
 		return buildid.ID{}, errors.New("vdso without build ID")
 	}
-	c, _, err := w.contribution(path, data, f, f.ID)
+	c, _, err := w.contribution(path, "", data, f, f.ID)
 	if err != nil {
 		return buildid.ID{}, err
 	}

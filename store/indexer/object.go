@@ -53,33 +53,34 @@ const goTableCost = 4
 
 // contribution makes of one ELF file, which data holds, what it adds to the object
 // id. With an error it holds what could be read all the same. looked are the places
-// where files were not found that belong to the debug information.
-func (w *worker) contribution(path string, data io.ReaderAt, f *elf.File, id buildid.ID) (
-	c *store.Contribution, looked []string, err error) {
+// where files were not found that belong to the debug information. runtime is as in
+// sources.
+func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.File,
+	id buildid.ID) (c *store.Contribution, looked []string, err error) {
 	c = &store.Contribution{Manifest: store.Manifest{
 		ID: id, Kind: kindOfObject(path, f), Machine: uint16(f.Machine), Class: uint8(f.Class),
 		BigEndian: f.BigEndian, Type: uint16(f.Type),
 	}}
 	m := &c.Manifest
-	s := sources{w: w, c: c, path: path, data: data}
-	runtime := isRuntime(f)
+	s := sources{w: w, c: c, path: path, data: data, runtime: runtime}
+	runs := isRuntime(f)
 	switch m.Kind {
 	case ingest.Kernel:
 		s.kernel(f)
 		return c, s.looked, s.err
 	case ingest.Module:
-		if runtime {
+		if runs {
 			var err error
 			if m.Sections, err = f.ModuleLayout(); err != nil {
 				s.fail(err)
 			}
 		}
 	default:
-		if runtime {
+		if runs {
 			m.Layout = f.Segments
 		}
 	}
-	elfKind := runtime && m.Kind != ingest.Module
+	elfKind := runs && m.Kind != ingest.Module
 	all := !w.ix.opts.NamesOnly
 	s.dwarf(f, 0)
 	if all && elfKind && !s.has(store.DWARF) {
@@ -132,6 +133,8 @@ type sources struct {
 	c    *store.Contribution
 	path string
 	data io.ReaderAt
+	// runtime is the path of the file that this one was found as the debug file of, or "".
+	runtime string
 
 	err    error    // the first thing that went wrong
 	looked []string // places where parts of the debug information were looked for

@@ -21,8 +21,9 @@ import (
 // supplementary file that dwz makes, .dwo files and their package. Where one is
 // missing it remembers where it was looked for.
 type tied struct {
-	ix   *index
-	path string // of the file with the debug information
+	ix      *index
+	path    string // of the file with the debug information
+	runtime string // of the one that it was found as the debug file of, or ""
 
 	mu      sync.Mutex // dwo is called by several goroutines
 	missing int        // files
@@ -33,7 +34,9 @@ type tied struct {
 	dwps  []string // places where a .dwp was looked for
 }
 
-func newTied(ix *index, path string) *tied { return &tied{ix: ix, path: path} }
+func newTied(ix *index, path, runtime string) *tied {
+	return &tied{ix: ix, path: path, runtime: runtime}
+}
 
 func (t *tied) close() {
 	for _, f := range t.files {
@@ -170,11 +173,18 @@ func (t *tied) altPlaces(name string, id buildid.ID) []string {
 // dwzDir is where distributions put the files that dwz makes, under /usr/lib/debug.
 const dwzDir = "/.dwz/"
 
-// openDWP loads the .dwp file beside the file; nil if there is none.
+// packageOf is where the .dwp file of a runtime file lies.
+func packageOf(runtime string) string { return runtime + ".dwp" }
+
+// openDWP loads the .dwp file beside the file or the runtime file, after which tools name
+// it; nil if there is none.
 func (t *tied) openDWP() *dwarf.Loaded {
 	places := []string{t.path + ".dwp"}
 	if base, ok := strings.CutSuffix(t.path, ".debug"); ok {
 		places = append(places, base+".dwp")
+	}
+	if t.runtime != "" {
+		places = append(places, packageOf(t.runtime))
 	}
 	file, ef, looked := t.openFile(places, func(ef *elf.File) bool {
 		return ef.Section(".debug_cu_index") != nil

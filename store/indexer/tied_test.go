@@ -244,6 +244,48 @@ func TestSplitUnits(t *testing.T) {
 	}
 }
 
+// TestSplitUnitsOfDebugFile has the skeleton units in a separate debug file, and their
+// package beside the runtime file. What comes first makes no difference.
+func TestSplitUnitsOfDebugFile(t *testing.T) {
+	const unit = 42
+	id := buildid.New([]byte(debugID))
+	root := realDir(t)
+	lib, dwo := splitPair("/nowhere", unit)
+	app := filepath.Join(root, "app/lib.so")
+	debug := filepath.Join(root, fmt.Sprintf("debug/.build-id/%x/%x.debug", debugID[:1], debugID[1:]))
+	opts := Options{DebugRoots: []string{filepath.Join(root, "debug")}, Workers: 1}
+	write(t, debug, lib)
+	write(t, app, elfbuild.Lib([]byte(debugID), 0x1000).Stripped().Bytes())
+	settle()
+	late := newMemory()
+	if sum := late.index(t, opts, app); sum.Skipped[SkipIncomplete] != 1 || len(sum.Problems) != 1 {
+		t.Errorf("without the package: skipped %v, problems %v", sum.Skipped, sum.Problems)
+	}
+	late.again(t, opts, app)
+	write(t, app+".dwp", debugFile("", packed(dwo, unit)))
+	settle()
+	runs := map[string]struct {
+		m     *memory
+		paths []string
+	}{
+		"package came late": {late, []string{app}},
+		"runtime file":      {newMemory(), []string{app}},
+		"both":              {newMemory(), []string{app, debug}},
+		"both, as trees":    {newMemory(), []string{filepath.Dir(debug), filepath.Dir(app)}},
+		"all, as a tree":    {newMemory(), []string{root}},
+	}
+	for name, run := range runs {
+		sum := run.m.index(t, opts, run.paths...)
+		if len(sum.Problems) != 0 || sum.Skipped[SkipIncomplete] != 0 {
+			t.Errorf("%s: skipped %v, problems %v", name, sum.Skipped, sum.Problems)
+		}
+		if got := run.m.frames(t, id, store.DWARF, text); got != "in_dwo /src/a.c:7" {
+			t.Errorf("%s: got %q", name, got)
+		}
+		run.m.again(t, opts, run.paths...)
+	}
+}
+
 // TestSplitUnitOfAnother has a file of another unit in the place of a .dwo, and then
 // what is no file at all.
 func TestSplitUnitOfAnother(t *testing.T) {
@@ -270,7 +312,7 @@ func TestSplitUnitOfAnother(t *testing.T) {
 
 // TestPlacesAreBounded asks for far more files than a row has room for.
 func TestPlacesAreBounded(t *testing.T) {
-	ti := newTied(&index{}, "/no/such/file")
+	ti := newTied(&index{}, "/no/such/file", "")
 	for i := range 5000 {
 		if _, err := ti.dwo(fmt.Sprintf("%d.dwo", i), "/comp", 0); err == nil {
 			t.Fatal("found")
