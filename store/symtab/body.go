@@ -78,7 +78,8 @@ func (d *debugInfo) keep(f *DebugFunc, r addr.Range) bodyRef {
 func (d *debugInfo) store(b []byte) bodyRef {
 	n := len(d.blocks)
 	if n == 0 || cap(d.blocks[n-1])-len(d.blocks[n-1]) < len(b) {
-		d.blocks = append(d.blocks, make([]byte, 0, max(bodyBlock, len(b))))
+		size := min(firstBodyBlock<<(2*min(n, 8)), bodyBlock)
+		d.blocks = append(d.blocks, make([]byte, 0, max(size, len(b))))
 		n++
 	}
 	block := &d.blocks[n-1]

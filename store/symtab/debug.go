@@ -80,8 +80,12 @@ type Losses struct {
 // 1 + (block<<32 | offset), 0 for none.
 type bodyRef uint64
 
-// bodyBlock is the size in which memory for bodies is taken, in bytes.
-const bodyBlock = 1 << 20
+// Memory for bodies is taken in blocks of growing size, in bytes: tables of a single
+// function, as BPF programs have them, are made by the hundred.
+const (
+	firstBodyBlock = 4 << 10
+	bodyBlock      = 1 << 20 // the largest
+)
 
 // subInfo is a subprogram: with builder's numbers in debugInfo.subs, with those of
 // the table elsewhere.
