@@ -57,8 +57,7 @@ func HotFunctions(p *ingest.Profile, opts *AnnotateOptions) (list []HotFunction,
 	if p.Names == nil {
 		return nil, 0, 0
 	}
-	c := hotCounter{p: p, samples: make([]uint64, len(p.Locations)),
-		weight: make([]uint64, len(p.Locations)), seen: make([]uint32, len(p.Locations))}
+	c := newHotCounter(p)
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		if int(s.Event) != opts.Event {
@@ -74,7 +73,7 @@ func HotFunctions(p *ingest.Profile, opts *AnnotateOptions) (list []HotFunction,
 			c.add(l, uint32(i)+1, s)
 		}
 	}
-	list = slices.DeleteFunc(c.functions(), func(f HotFunction) bool {
+	list = slices.DeleteFunc(c.gather(), func(f HotFunction) bool {
 		return opts.Match != nil && !opts.Match(&f)
 	})
 	slices.SortFunc(list, func(a, b HotFunction) int {
@@ -85,53 +84,72 @@ func HotFunctions(p *ingest.Profile, opts *AnnotateOptions) (list []HotFunction,
 	return list, total, samples
 }
 
-// hotCounter adds up samples by location.
+// hotCounter adds up samples by location and by function.
 type hotCounter struct {
-	p               *ingest.Profile
-	samples, weight []uint64
-	seen            []uint32 // number of the last sample that had it, plus one
+	p         *ingest.Profile
+	functions []HotFunction
+	function  []int32 // by location, −1 for none
+	places    []HotPlace
+	// The last sample that had a location or function, plus one: recursion counts once.
+	seenPlace, seenFunction []uint32
 }
 
-func (c *hotCounter) add(l ingest.LocationID, sample uint32, s *ingest.Sample) {
-	if c.seen[l] == sample { // recursion counts once
-		return
-	}
-	c.seen[l] = sample
-	c.samples[l] += s.Count
-	c.weight[l] += s.Weight
-}
-
-// functions gathers the locations by function.
-func (c *hotCounter) functions() []HotFunction {
+func newHotCounter(p *ingest.Profile) *hotCounter {
 	type key struct {
 		object ingest.ObjectID
 		start  addr.Offset
 		name   string
 	}
-	var list []HotFunction
-	index := make(map[key]int)
-	n := c.p.Names
-	for i := range c.p.Locations {
-		l := ingest.LocationID(i)
-		frames := n.At(l)
-		if c.samples[i] == 0 || len(frames) == 0 {
+	n := len(p.Locations)
+	c := &hotCounter{p: p, function: make([]int32, n), places: make([]HotPlace, n),
+		seenPlace: make([]uint32, n)}
+	index := make(map[key]int32)
+	for i := range p.Locations {
+		frames := p.Names.At(ingest.LocationID(i))
+		if len(frames) == 0 {
+			c.function[i] = -1
 			continue
 		}
-		loc := &c.p.Locations[i]
-		k := key{loc.Object, loc.Offset - addr.Offset(n.SymOff[i]),
-			n.Functions[frames[len(frames)-1].Func].SystemName}
+		loc := &p.Locations[i]
+		off := p.Names.SymOff[i]
+		k := key{loc.Object, loc.Offset - addr.Offset(off),
+			p.Names.Functions[frames[len(frames)-1].Func].SystemName}
 		at, ok := index[k]
 		if !ok {
-			at = len(list)
+			at = int32(len(c.functions))
 			index[k] = at
-			list = append(list, HotFunction{Object: k.object, SystemName: k.name, Start: k.start})
+			c.functions = append(c.functions,
+				HotFunction{Object: k.object, SystemName: k.name, Start: k.start})
 		}
-		f := &list[at]
-		f.Samples += c.samples[i]
-		f.Weight += c.weight[i]
-		f.Places = append(f.Places, HotPlace{n.SymOff[i], c.samples[i], c.weight[i]})
+		c.function[i], c.places[i].Offset = at, off
 	}
-	return list
+	c.seenFunction = make([]uint32, len(c.functions))
+	return c
+}
+
+func (c *hotCounter) add(l ingest.LocationID, sample uint32, s *ingest.Sample) {
+	n := c.function[l]
+	if n < 0 || c.seenPlace[l] == sample {
+		return
+	}
+	c.seenPlace[l] = sample
+	c.places[l].Samples += s.Count
+	c.places[l].Weight += s.Weight
+	if c.seenFunction[n] != sample {
+		c.seenFunction[n] = sample
+		c.functions[n].Samples += s.Count
+		c.functions[n].Weight += s.Weight
+	}
+}
+
+// gather gives the functions their places, and returns those with samples.
+func (c *hotCounter) gather() []HotFunction {
+	for i, n := range c.function {
+		if n >= 0 && c.places[i].Samples > 0 {
+			c.functions[n].Places = append(c.functions[n].Places, c.places[i])
+		}
+	}
+	return slices.DeleteFunc(c.functions, func(f HotFunction) bool { return len(f.Places) == 0 })
 }
 
 // Code is the machine code of a function, and who knows more of it.

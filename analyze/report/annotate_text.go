@@ -44,7 +44,7 @@ func (a *Annotation) WriteText(w io.Writer, style AnnotateText) error {
 	}
 	t.missing()
 	if a.Left > 0 {
-		fmt.Fprintf(t, "\n%s more functions have samples\n", thousands(uint64(a.Left)))
+		fmt.Fprintf(t, "\nwith samples, and left off: %s\n", counted(uint64(a.Left), "function"))
 	}
 	return t.Flush()
 }
@@ -67,14 +67,14 @@ func (t *annotateWriter) colour(code, text string) string {
 
 func (t *annotateWriter) head() {
 	a := t.a
-	fmt.Fprintf(t, "event: %s, %s samples, total %s\n", a.Event, thousands(a.Samples),
+	fmt.Fprintf(t, "event: %s, %s, total %s\n", a.Event, counted(a.Samples, "sample"),
 		quantity(a.Total, a.Unit))
 	if len(a.Others) > 0 {
 		fmt.Fprintf(t, "other events: %s (--event)\n", joinNames(a.Others))
 	}
 	if a.Children {
-		t.WriteString("calls count the samples of what they called; " +
-			"percentages are of the function's own and these\n")
+		t.WriteString("calls count the samples of what they called, too, and so percentages " +
+			"may sum to more than 100\n")
 	}
 	if a.Skid == skidPossible {
 		t.WriteString("skid is not corrected: a sample may lie behind the instruction that caused it\n")
@@ -90,19 +90,22 @@ func (t *annotateWriter) value(samples, weight uint64) uint64 {
 }
 
 func (t *annotateWriter) function(f *AnnotatedFunction) {
-	fmt.Fprintf(t, "\n%s: %s of %s, %s samples, %s\n", t.colour(colourMark, f.Name),
-		percent(t.value(f.Samples, f.Weight), t.a.Total), t.a.Event, thousands(f.Samples),
+	fmt.Fprintf(t, "\n%s: %s of %s, %s, %s\n", t.colour(colourMark, f.Name),
+		percent(t.value(f.Samples, f.Weight), t.a.Total), t.a.Event, counted(f.Samples, "sample"),
 		quantity(t.value(f.Samples, f.Weight), t.a.Unit))
 	fmt.Fprintf(t, "  object: %s", f.Object)
 	if f.BuildID != "" {
 		fmt.Fprintf(t, ", build ID %s", f.BuildID)
 	}
-	fmt.Fprintf(t, "\n  code: %s, %s bytes at %s\n", f.Origin, thousands(uint64(f.Length)), f.Address)
+	fmt.Fprintf(t, "\n  code: %s, %s at %s\n", f.Origin, counted(uint64(f.Length), "byte"), f.Address)
 	for _, n := range f.Notes {
 		fmt.Fprintf(t, "  note: %s\n", n)
 	}
 	if f.Outside > 0 {
-		fmt.Fprintf(t, "  note: %s samples lie behind these bytes\n", thousands(f.Outside))
+		fmt.Fprintf(t, "  note: behind these bytes: %s\n", counted(f.Outside, "sample"))
+	}
+	if f.Unknown > 0 {
+		fmt.Fprintf(t, "  note: no known instruction: %s\n", counted(uint64(f.Unknown), "byte"))
 	}
 	t.summary(f)
 	t.columns(f)
@@ -239,10 +242,16 @@ func (t *annotateWriter) instText(in *AnnotatedInst, f *AnnotatedFunction) strin
 		symbol = " <" + to.Symbol + ">"
 	}
 	if to.Offset != nil && to.Kind != "data" {
-		symbol = fmt.Sprintf(" <%s+0x%x>", f.Name, *to.Offset)
+		symbol = " <" + f.Name
+		if *to.Offset > 0 {
+			symbol += fmt.Sprintf("+0x%x", *to.Offset)
+		}
+		symbol += ">"
 		if !t.style.Addresses {
-			at := strconv.FormatInt(int64(*to.Offset), 16)
-			return in.inst.WithTarget(at) + direction(in, *to.Offset)
+			address = strconv.FormatInt(int64(*to.Offset), 16)
+		}
+		if !t.style.Addresses && to.Kind == "jump" {
+			symbol = direction(in, *to.Offset)
 		}
 	}
 	if to.Kind == "data" {
@@ -257,6 +266,14 @@ func direction(in *AnnotatedInst, to int) string {
 		return " (down)"
 	}
 	return " (up)"
+}
+
+// counted is a number with its noun.
+func counted(n uint64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return thousands(n) + " " + noun
 }
 
 func (t *annotateWriter) missing() {

@@ -1,0 +1,275 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"symbolize/analyze/disasm"
+	"symbolize/fixtures/profilebuild"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+)
+
+// fakeCode is the CodeSource of these tests: code by the name of the function.
+type fakeCode map[string]*Code
+
+type hintedError struct{ error }
+
+func (hintedError) Hint() string { return "look\x1b elsewhere" }
+
+func (c fakeCode) Code(_ *ingest.Object, f *HotFunction) (*Code, error) {
+	if code := c[f.SystemName]; code != nil {
+		return code, nil
+	}
+	return nil, hintedError{errors.New("no image: gone before it could be read")}
+}
+
+// loopCode is a small function: a loop with a call of a helper, inlined code, data next
+// to it, and a byte that is no instruction.
+const loopCode = "\x55" + // 0 push %rbp
+	"\x48\x8b\x05\x10\x00\x00\x00" + // 1 mov 0x10(%rip),%rax
+	"\xe8\xf3\x0f\x00\x00" + // 8 call +0xff3
+	"\x48\xff\xc8" + // d dec %rax
+	"\x75\xf6" + // 10 jne 8
+	"\xe8\xe9\xff\xff\xff" + // 12 call 0
+	"\x06" + // 17
+	"\xc3" // 18 ret
+
+const loopPC = 0xffffffffc0001000
+
+func loopLines(offsets []int) []CodeLine {
+	lines := make([]CodeLine, len(offsets))
+	for i, at := range offsets {
+		switch {
+		case at < 8:
+			lines[i] = CodeLine{File: "/src/loop.c", Line: 3, Source: "{\t/* \x1b[31m */"}
+		case at < 0xd:
+			lines[i] = CodeLine{File: "/src/inc/helper.h", Line: 7, Column: 2,
+				Source: "\treturn helper();", Inlined: []string{"outer", "_ZN1a5innerEi"}}
+		case at < 0x17:
+			lines[i] = CodeLine{File: "/src/loop.c", Line: 5, Source: "\twhile (--n)"}
+		}
+	}
+	return lines
+}
+
+func loopSymbols(pcs []addr.PC) []CodeSymbol {
+	names := make([]CodeSymbol, len(pcs))
+	for i, pc := range pcs {
+		switch pc {
+		case loopPC + 0x1000:
+			names[i] = CodeSymbol{Name: "bpf_map_lookup_elem"}
+		case loopPC + 0x18:
+			names[i] = CodeSymbol{Name: "_ZN1a5tableE", Offset: 8}
+		}
+	}
+	return names
+}
+
+func loopSource() fakeCode {
+	return fakeCode{"bpf_prog_0102030405060708_loop": {
+		Machine: "x86_64", PC: loopPC, Bytes: []byte(loopCode), Origin: "image of program 7",
+		Notes: []string{"1 more load"}, Lines: loopLines, Symbols: loopSymbols,
+	}}
+}
+
+// loopProfile has samples in a function whose code is at hand, in one whose code is not,
+// and in a place without a name.
+func loopProfile() *ingest.Profile {
+	b := profilebuild.New(profilebuild.Clock(), ingest.Event{Name: "cycles:upp", Unit: "count"})
+	prog := b.Object(ingest.Object{Kind: ingest.JIT, ID: sampleID,
+		File: ingest.FileRef{Path: "bpf_prog_0102030405060708_loop"}})
+	gone := b.Object(ingest.Object{Kind: ingest.JIT,
+		File: ingest.FileRef{Path: "bpf_prog_1112131415161718_gone"}})
+	other := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/x"}})
+	place := func(o profilebuild.Object, off addr.Offset) profilebuild.Place {
+		return profilebuild.Place{Object: o, Offset: off}
+	}
+	for _, off := range []addr.Offset{8, 0xa, 0xc, 0x10, 0x11, 0x16, 0x40} {
+		b.Name(place(prog, off), uint64(off),
+			profilebuild.Frame{Name: "bpf_prog_0102030405060708_loop"})
+	}
+	b.Name(place(gone, 4), 4, profilebuild.Frame{Name: "bpf_prog_1112131415161718_gone"})
+	b.Unresolved(place(other, 9), ingest.Stripped)
+	row := func(event int, count, weight uint64, stack ...profilebuild.Place) {
+		b.Row(profilebuild.Row{Event: event, PID: -1, TID: -1, CPU: -1, Count: count, Weight: weight,
+			Stack: stack})
+	}
+	// Leaves; offset 0xa lies inside the call at 8, as a skidding sampler may have it.
+	row(0, 4, 4000, place(prog, 8), place(prog, 0x16))
+	row(0, 2, 2000, place(prog, 0xa))
+	row(0, 1, 3000, place(prog, 0x10))
+	row(0, 1, 1000, place(prog, 0x40)) // behind the code
+	row(0, 1, 500, place(gone, 4), place(prog, 0xc), place(prog, 0x16), place(prog, 0x16))
+	row(0, 3, 900, place(other, 9), place(prog, 0xc))
+	row(1, 1, 10, place(prog, 0x11))
+	return b.Profile()
+}
+
+func TestAnnotateGolden(t *testing.T) {
+	p := loopProfile()
+	text := func(opts AnnotateOptions, style AnnotateText) func(io.Writer) error {
+		return func(w io.Writer) error {
+			return NewAnnotation(p, loopSource(), opts).WriteText(w, style)
+		}
+	}
+	golden(t, "annotate.txt", text(AnnotateOptions{}, AnnotateText{}))
+	golden(t, "annotate-addresses.txt", text(AnnotateOptions{Count: true},
+		AnnotateText{Addresses: true, Bytes: true}))
+	golden(t, "annotate-children.txt", text(AnnotateOptions{Children: true}, AnnotateText{}))
+	golden(t, "annotate-intel.txt", text(AnnotateOptions{Syntax: disasm.Intel, Limit: 1},
+		AnnotateText{}))
+	golden(t, "annotate-precise.txt", text(AnnotateOptions{Event: 1}, AnnotateText{}))
+	golden(t, "annotate.json", func(w io.Writer) error {
+		return NewAnnotation(p, loopSource(), AnnotateOptions{}).WriteJSON(w)
+	})
+}
+
+// TestAnnotateCounts: each sample lies in one instruction or outside, percentages are of
+// the function, and with Children a call counts what it called, recursion once.
+func TestAnnotateCounts(t *testing.T) {
+	p := loopProfile()
+	for _, tt := range []struct {
+		opts    AnnotateOptions
+		samples uint64
+		weight  uint64
+		counts  map[int]uint64 // by offset, samples
+		outside uint64
+	}{
+		{AnnotateOptions{}, 8, 10000, map[int]uint64{8: 6, 0x10: 1}, 1},
+		{AnnotateOptions{Event: 1}, 1, 10, map[int]uint64{0x10: 1}, 0},
+		// A sample counts once for the function, and once for each of its places there.
+		{AnnotateOptions{Children: true}, 12, 11400, map[int]uint64{8: 10, 0x10: 1, 0x12: 5}, 1},
+	} {
+		a := NewAnnotation(p, loopSource(), tt.opts)
+		if len(a.Functions) != 1 {
+			t.Fatalf("%+v: %d functions", tt.opts, len(a.Functions))
+		}
+		f := &a.Functions[0]
+		if f.Samples != tt.samples || f.Weight != tt.weight || f.Outside != tt.outside {
+			t.Errorf("%+v: %d samples, weight %d, %d outside", tt.opts, f.Samples, f.Weight, f.Outside)
+		}
+		bytes, percent := 0, 0.0
+		for _, in := range f.Instructions {
+			bytes += len(in.Bytes) / 2
+			percent += in.Percent
+			if in.Samples != tt.counts[in.Offset] {
+				t.Errorf("%+v: %d samples at %#x, want %d", tt.opts, in.Samples, in.Offset,
+					tt.counts[in.Offset])
+			}
+		}
+		if bytes != len(loopCode) || percent > 100.001 && !tt.opts.Children {
+			t.Errorf("%+v: %d bytes, %.2f%%", tt.opts, bytes, percent)
+		}
+	}
+}
+
+func TestAnnotateChoice(t *testing.T) {
+	p := loopProfile()
+	a := NewAnnotation(p, fakeCode{}, AnnotateOptions{})
+	if len(a.Functions) != 0 || len(a.Missing) != 2 ||
+		a.Missing[0].Name != "bpf_prog_0102030405060708_loop" || a.Missing[0].Weight != 10000 ||
+		a.Missing[0].Hint != "look? elsewhere" {
+		t.Errorf("without code: %+v", a)
+	}
+	a = NewAnnotation(p, loopSource(), AnnotateOptions{Match: func(f *HotFunction) bool {
+		return strings.HasSuffix(f.SystemName, "gone")
+	}})
+	if len(a.Functions) != 0 || len(a.Missing) != 1 || a.Missing[0].Samples != 1 {
+		t.Errorf("one of them: %+v", a)
+	}
+	a = NewAnnotation(p, loopSource(), AnnotateOptions{Limit: 1})
+	if len(a.Functions) != 1 || a.Left != 1 {
+		t.Errorf("limit: %d functions, %d left", len(a.Functions), a.Left)
+	}
+	unknown := loopSource()
+	unknown["bpf_prog_0102030405060708_loop"].Machine = "riscv64"
+	if a = NewAnnotation(p, unknown, AnnotateOptions{}); len(a.Missing) != 2 ||
+		!strings.Contains(a.Missing[0].Reason, disasm.ErrMachine.Error()) {
+		t.Errorf("another machine: %+v", a.Missing)
+	}
+	p.Names = nil
+	if a = NewAnnotation(p, loopSource(), AnnotateOptions{}); len(a.Functions)+len(a.Missing) != 0 {
+		t.Errorf("without names: %+v", a)
+	}
+}
+
+// TestAnnotateJSON: what the golden file shows is valid JSON, with lists where others
+// would have null, and without control characters.
+func TestAnnotateJSON(t *testing.T) {
+	for _, p := range []*ingest.Profile{loopProfile(), {}} {
+		var out bytes.Buffer
+		if err := NewAnnotation(p, loopSource(), AnnotateOptions{}).WriteJSON(&out); err != nil {
+			t.Fatal(err)
+		}
+		var v struct {
+			Functions []struct {
+				Instructions []map[string]any
+				Lines        []map[string]any
+			}
+		}
+		if err := json.Unmarshal(out.Bytes(), &v); err != nil {
+			t.Fatal(err)
+		}
+		if v.Functions == nil || bytes.ContainsAny(out.Bytes(), "\x1b") ||
+			strings.Contains(out.String(), `\u001b`) {
+			t.Errorf("%s", out.Bytes())
+		}
+	}
+	if err := NewAnnotation(loopProfile(), loopSource(), AnnotateOptions{}).WriteText(failing{},
+		AnnotateText{}); err == nil {
+		t.Error("no error from a writer that fails")
+	}
+}
+
+// TestAnnotateColour: without its colours a coloured listing is the plain one.
+func TestAnnotateColour(t *testing.T) {
+	a := NewAnnotation(loopProfile(), loopSource(), AnnotateOptions{})
+	var plain, coloured bytes.Buffer
+	if err := errors.Join(a.WriteText(&plain, AnnotateText{}),
+		a.WriteText(&coloured, AnnotateText{Colour: true})); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{colourHot + "   60.00" + colourEnd, colourSource + "; helper.h:7",
+		colourMark + "-> call"} {
+		if !strings.Contains(coloured.String(), want) {
+			t.Errorf("no %q in %q", want, coloured.String())
+		}
+	}
+	text := coloured.String()
+	for _, c := range []string{colourHot, colourWarm, colourSource, colourMark, colourEnd} {
+		text = strings.ReplaceAll(text, c, "")
+	}
+	if text != plain.String() {
+		t.Errorf("%s\nis not\n%s", text, plain.String())
+	}
+}
+
+func TestPrecise(t *testing.T) {
+	for event, want := range map[string]bool{"cycles": false, "cycles:u": false, "cycles:pp": true,
+		"cycles:uppp": true, "cycles:p": false, "cycles:P": true, "sched:sched_switch": false,
+		"cpu/event=0xc0/pp": false, "instructions:ppk": true} {
+		if got := precise(event); got != want {
+			t.Errorf("%s: %v", event, got)
+		}
+	}
+}
+
+func BenchmarkAnnotate(b *testing.B) {
+	p := loopProfile()
+	source := loopSource()
+	code := source["bpf_prog_0102030405060708_loop"]
+	code.Bytes = bytes.Repeat(code.Bytes, 200)
+	b.SetBytes(int64(len(code.Bytes)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := NewAnnotation(p, source, AnnotateOptions{}).WriteText(io.Discard,
+			AnnotateText{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
