@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
@@ -156,9 +157,8 @@ func (s *sources) openDebug(f *elf.File) (*debugInfo, error) {
 	})
 	d.keep(l)
 	opts := dwarf.Options{Name: s.path, Text: text, Release: d.release, DWO: d.tied.dwo}
-	if alt := d.tied.openAlt(f); alt != nil {
-		d.keep(alt)
-		opts.Alt = dwarf.New(alt.Sections, dwarf.Options{Name: s.path})
+	if d.tied.openAlt(f); d.tied.alt != nil {
+		opts.Alt = d.tied.alt.data
 	}
 	if dwp := d.tied.openDWP(); dwp != nil {
 		d.keep(dwp)
@@ -170,9 +170,17 @@ func (s *sources) openDebug(f *elf.File) (*debugInfo, error) {
 
 func (d *debugInfo) keep(l *dwarf.Loaded) { d.load = append(d.load, l) }
 
+// loaded lists the sections of the file and of those tied to it.
+func (d *debugInfo) loaded() []*dwarf.Loaded {
+	if d.tied.alt == nil {
+		return d.load
+	}
+	return append(slices.Clip(d.load), d.tied.alt.load)
+}
+
 // settle counts what is wrong with sections, and after that what units have lost.
 func (d *debugInfo) settle(units losses) {
-	for _, l := range d.load {
+	for _, l := range d.loaded() {
 		l.Wait()
 		for _, p := range l.Problems {
 			d.lost.add(p)
@@ -182,7 +190,7 @@ func (d *debugInfo) settle(units losses) {
 }
 
 func (d *debugInfo) release() {
-	for _, l := range d.load {
+	for _, l := range d.loaded() {
 		l.Release()
 	}
 }

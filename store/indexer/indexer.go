@@ -88,6 +88,7 @@ type index struct {
 	budget *budget
 	claims claims
 	absent absent
+	alts   altFiles
 
 	mu      sync.Mutex // guards what follows
 	sum     Summary
@@ -139,6 +140,7 @@ func Index(ctx context.Context, paths []string, view store.View,
 		ix.queue.pushObject(func(w *worker) { w.host(h) })
 	}
 	ix.run()
+	ix.alts.close()
 	return ix.finish()
 }
 

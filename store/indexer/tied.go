@@ -30,6 +30,7 @@ type tied struct {
 	first   error      // of them
 	looked  []string   // places, as path rows have them
 
+	alt   *altFile // nil if there is none
 	files []*os.File
 	dwps  []string // places where a .dwp was looked for
 }
@@ -39,6 +40,9 @@ func newTied(ix *index, path, runtime string) *tied {
 }
 
 func (t *tied) close() {
+	if t.alt != nil {
+		t.ix.alts.give(t.alt)
+	}
 	for _, f := range t.files {
 		f.Close()
 	}
@@ -107,12 +111,12 @@ func load(r io.ReaderAt, f *elf.File, split bool, workers int) *dwarf.Loaded {
 	})
 }
 
-// openAlt loads the supplementary file of f; nil if it needs none or there is none.
-func (t *tied) openAlt(f *elf.File) *dwarf.Loaded {
+// openAlt opens the supplementary file of f, if it needs one and there is one.
+func (t *tied) openAlt(f *elf.File) {
 	name, id, ok := f.AltLink()
 	if !ok {
 		if name, id, ok = debugSup(f); !ok || name == "" {
-			return nil
+			return
 		}
 	}
 	file, ef, looked := t.openFile(t.altPlaces(name, id), func(ef *elf.File) bool {
@@ -124,10 +128,13 @@ func (t *tied) openAlt(f *elf.File) *dwarf.Loaded {
 	})
 	if file == nil {
 		t.miss(fmt.Errorf("dwz file %s with build ID %s was not found", name, id), looked)
-		return nil
+		return
 	}
-	t.files = append(t.files, file)
-	return load(file, ef, false, t.ix.opts.Workers)
+	st, err := statFile(ef.Name)
+	if err != nil { // gone already: nobody else will find it there
+		st = fileStat{}
+	}
+	t.alt = t.ix.alts.take(file, ef, st, t.ix.opts.Workers)
 }
 
 // debugSup reads .debug_sup, the form that DWARF 5 (7.3.6) gives the link: the file's
