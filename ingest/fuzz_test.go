@@ -26,6 +26,9 @@ func openReader(data []byte, workers int) (*Capture, error) {
 func FuzzCollect(f *testing.F) {
 	f.Add(manyThings(false)[:6000])
 	f.Add(manyThings(true)[:3000])
+	for _, big := range []bool{false, true} {
+		f.Add(manyPrograms(big))
+	}
 	for _, tc := range stackScenarios[:6] {
 		c := newCapture()
 		tc.build(c)

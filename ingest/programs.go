@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"symbolize/ingest/bpf"
@@ -16,8 +17,9 @@ const maxBPFSection = 256 << 20
 // Programs returns the BPF programs that the capture tells of, by ID: those whose
 // information was recorded, and those that only records name, with the reason why
 // no more is known (bpf.Program.Missing, Raw nil). They are decoded once and
-// shared; nobody may change them. With an error come the programs that were whole.
-// A capture of another kind has none.
+// shared; nobody may change them. With an error come the programs that were whole:
+// those of the features alone where the records cannot be read. A capture of another
+// kind has none.
 func (c *Capture) Programs() ([]bpf.Program, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -26,7 +28,9 @@ func (c *Capture) Programs() ([]bpf.Program, error) {
 	}
 	sb, err := c.scan(context.Background())
 	if err != nil {
-		return nil, err
+		sb := &sideband{file: c.perf}
+		sb.readPrograms()
+		return sb.programs, errors.Join(err, sb.programErr)
 	}
 	return sb.programs, sb.programErr
 }
@@ -84,7 +88,7 @@ func (sb *sideband) readPrograms() {
 }
 
 func (sb *sideband) programsDamaged(offset int64, err error) {
-	sb.programErr = err
+	sb.programErr = errors.Join(sb.programErr, err)
 	sb.warn(offset, Warning{Text: err.Error(), Partial: true,
 		Hint: "BPF programs of which nothing was read keep the names of their records"})
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // frameLine is a frame as perf script prints it.
-var frameLine = regexp.MustCompile(`^\s+[0-9a-f]+ (bpf_prog_[0-9a-f]{16}\S*)\+0x([0-9a-f]+) \(\S+\)$`)
+var frameLine = regexp.MustCompile(
+	`^\s+[0-9a-f]+ (bpf_prog_[0-9a-f]{16}\S*)\+0x([0-9a-f]+) \(\S+\)$`)
 
 // TestProgramNamesLikePerf compares the name and the offset of every BPF frame of
 // the recorded captures with what perf printed, and wants a line for each. Of

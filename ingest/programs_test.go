@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"symbolize/fixtures/bpfbuild"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest/bpf"
+	"symbolize/ingest/perfdata"
 )
 
 // programFile is where the functions of the tests' programs have their lines.
@@ -23,8 +25,9 @@ func program(id uint32, tag byte, starts ...uint64) bpfbuild.Program {
 		Tag: [8]byte(bytes.Repeat([]byte{tag}, 8))}
 	for i, start := range starts {
 		p.Funcs = append(p.Funcs, bpfbuild.Func{
-			Name: string([]rune{rune('a' + tag>>4 - 10), rune('0' + i)}), Start: start, Code: make([]byte, 0x40+0x10*i),
-			Tag: [8]byte(bytes.Repeat([]byte{tag + 1 + byte(i)}, 8)),
+			Name:  string([]rune{rune('a' + tag>>4 - 10), rune('0' + i)}),
+			Tag:   [8]byte(bytes.Repeat([]byte{tag + 1 + byte(i)}, 8)),
+			Start: start, Code: make([]byte, 0x40+0x10*i),
 			Lines: []bpfbuild.Line{{Line: uint32(10 * (i + 1)), File: programFile, Source: "{"},
 				{At: 0x10, Insn: 2, Line: uint32(10*(i+1)) + 1, File: programFile, Source: "x++;"}},
 		})
@@ -399,6 +402,23 @@ func TestDamagedPrograms(t *testing.T) {
 	}
 }
 
+// TestProgramsOfUnreadable has programs in its features and records that cannot be
+// read.
+func TestProgramsOfUnreadable(t *testing.T) {
+	one := program(5, 0xa0, slotA)
+	c := programCapture(false)
+	c.know(one)
+	c.Record(81, 0, make([]byte, 16))
+	x, err := openBytes(t, c.Bytes(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs, err := x.Programs()
+	if !errors.Is(err, perfdata.ErrCompressed) || len(programs) != 1 || programs[0].ID != 5 {
+		t.Errorf("%d programs, %v", len(programs), err)
+	}
+}
+
 // TestMetadata keeps what programs say about themselves.
 func TestMetadata(t *testing.T) {
 	c := programCapture(false)
@@ -411,7 +431,8 @@ func TestMetadata(t *testing.T) {
 	c.Record(84, 0, body) // its one value is missing
 	c.hit(7, 5, cK, 0xffffffff81000000)
 	p := fold(t, c.Bytes(), Options{})
-	if want := []string{"bpf_prog_0123456789abcdef_p: version=2.1"}; !slices.Equal(p.Meta.Comments, want) {
+	want := []string{"bpf_prog_0123456789abcdef_p: version=2.1"}
+	if !slices.Equal(p.Meta.Comments, want) {
 		t.Errorf("comments %q", p.Meta.Comments)
 	}
 	if p.Stats.BadRecords != 1 {
@@ -468,5 +489,53 @@ func TestProgramsMerge(t *testing.T) {
 	if m := pp.Mapping[0]; m.File != "["+f0+"]" || m.BuildID != o.ID.String() &&
 		"jit:"+m.BuildID != o.ID.String() {
 		t.Errorf("mapping %q with build ID %s, want %s", m.File, m.BuildID, o.ID)
+	}
+}
+
+// manyPrograms is a capture with programs that come, go, were there before, were
+// never read and lie over one another.
+func manyPrograms(big bool) []byte {
+	before, one, two := program(3, 0xa0, slotA, slotC), program(4, 0xb0, slotB), program(6, 0xc0,
+		slotB-8, slotB+0x100)
+	unread := program(5, 0xd0, slotB+0x10)
+	c := programCapture(big)
+	c.know(before, one, two)
+	c.load(&before, 0, 0)
+	c.KSymbol(slotB&^0xfff, 4096, 1, false, "bpf_trampoline_1", at(1))
+	for i, p := range []*bpfbuild.Program{&one, &unread, &two, &one, &before} {
+		t := uint64(10 * (i + 1))
+		c.load(p, int32(7+i%2), t)
+		c.hit(7, t+2, cK, slotA+1, slotB+4, slotC, slotB+0x14, slotB+0x101)
+		if i != 2 {
+			c.unload(p, t+5)
+		}
+	}
+	c.hit(8, 90, cK, slotB+4, slotB+0x14)
+	return c.Bytes()
+}
+
+// TestProgramsTruncated cuts a capture of programs at every 17th byte: a profile
+// that keeps its promises, or an error. (The sections alone: ingest/bpf.)
+func TestProgramsTruncated(t *testing.T) {
+	data := manyPrograms(false)
+	profiles, prefixes := 0, 0
+	for n := 0; n < len(data); n += 17 {
+		prefixes++
+		c, err := openReader(data[:n:n], 1)
+		if err != nil {
+			continue
+		}
+		p, err := c.Profile(t.Context())
+		if err != nil {
+			continue
+		}
+		profiles++
+		checkProfile(t, p)
+		if _, err := c.Programs(); err == nil && len(p.Stats.Warnings) == 0 {
+			t.Errorf("%d bytes of %d are whole", n, len(data))
+		}
+	}
+	if profiles < prefixes/2 {
+		t.Errorf("%d profiles of %d prefixes", profiles, prefixes)
 	}
 }

@@ -223,9 +223,10 @@ func (t *tie) byAddress(at int) (funcRef, bool) {
 func (t *tie) bind(at int, r funcRef) {
 	t.of[at], t.used[r] = r, true
 	_, name, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
-	if f := r.fn(); ok && r.p.BTF == nil && len(name) > len(f.Name) &&
-		strings.HasPrefix(name, f.Name) {
-		f.Name = name
+	if old := r.fn().Name; ok && r.p.BTF == nil && len(name) > len(old) &&
+		strings.HasPrefix(name, old) {
+		r.p.Funcs = slices.Clone(r.p.Funcs) // those of a borrowed program are its owner's, too
+		r.fn().Name = name
 	}
 }
 
