@@ -30,6 +30,7 @@ const (
 	// maxPair bounds the key and the values of one pair, in bytes: an array of one
 	// element (.bss) may be large, and a per-CPU value comes once for each CPU.
 	maxPair = 1 << 30
+	maxCPUs = 1 << 16 // eight times what the kernel can be built for
 )
 
 // UnknownEntries as DumpHeader.Entries means that pairs follow up to the end.
@@ -251,6 +252,9 @@ func (d *DumpReader) measure() error {
 	h := &d.Header
 	fail := func(format string, args ...any) error {
 		return &decode.Error{Name: d.name, Offset: dumpEntriesAt, Reason: fmt.Sprintf(format, args...)}
+	}
+	if h.CPUs > maxCPUs {
+		return fail("%d CPUs are more than the %d that are read", h.CPUs, maxCPUs)
 	}
 	value := h.Stride() // less than 2^65/8: 32 bits times 33 bits
 	if uint64(h.KeySize) > maxPair || value > maxPair-uint64(h.KeySize) {
