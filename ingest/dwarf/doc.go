@@ -22,7 +22,7 @@
 // package (Options.DWP), in DWARF 5 as in the GNU form of DWARF 4. References
 // into the supplementary file that dwz makes (.gnu_debugaltlink) go to
 // Options.Alt. Addresses are those of the sections: relocatable files must have
-// been relocated (Relocate), any other file must not be, even if it has
+// been relocated (LoadOptions.Patch), any other file must not be, even if it has
 // .rela.debug_ sections: a linker told to --emit-relocs has applied them.
 //
 // # Hostile input

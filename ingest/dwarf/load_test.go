@@ -15,6 +15,7 @@ import (
 
 	"symbolize/fixtures/containers"
 	"symbolize/ingest/addr"
+	ingestelf "symbolize/ingest/elf"
 )
 
 func deflate(t testing.TB, plain []byte) []byte {
@@ -200,64 +201,6 @@ func TestLoadDamage(t *testing.T) {
 	}
 }
 
-func TestRelocate(t *testing.T) {
-	symbol := func(i uint32) (uint64, bool) { return 0x1000 * uint64(i), i < 10 }
-	tests := []struct {
-		machine   elf.Machine
-		typ       uint32
-		size      int
-		bigEndian bool
-	}{
-		{elf.EM_X86_64, uint32(elf.R_X86_64_64), 8, false},
-		{elf.EM_X86_64, uint32(elf.R_X86_64_32), 4, false},
-		{elf.EM_AARCH64, uint32(elf.R_AARCH64_ABS64), 8, true},
-		{elf.EM_AARCH64, uint32(elf.R_AARCH64_ABS32), 4, false},
-		{elf.EM_386, uint32(elf.R_386_32), 4, false},
-		{elf.EM_ARM, uint32(elf.R_ARM_ABS32), 4, false},
-		{elf.EM_PPC64, uint32(elf.R_PPC64_ADDR64), 8, true},
-		{elf.EM_S390, uint32(elf.R_390_32), 4, true},
-	}
-	for _, test := range tests {
-		rl := Relocator{Machine: test.machine, BigEndian: test.bigEndian, Symbol: symbol}
-		b := make([]byte, 16)
-		r := buf{b: b, off: 4, big: test.bigEndian}
-		if err := rl.Apply(b, Relocation{Offset: 4, Symbol: 2, Type: test.typ, Addend: 0x34,
-			HasAddend: true}); err != nil {
-			t.Fatal(err)
-		}
-		if got := r.sized(uint8(test.size)); got != 0x2034 {
-			t.Errorf("%v %d: %#x", test.machine, test.typ, got)
-		}
-		// Without an addend of its own, the one in place: 0x2034.
-		if err := rl.Apply(b, Relocation{Offset: 4, Symbol: 1, Type: test.typ}); err != nil {
-			t.Fatal(err)
-		}
-		r.off = 4
-		if got := r.sized(uint8(test.size)); got != 0x3034 {
-			t.Errorf("%v %d in place: %#x", test.machine, test.typ, got)
-		}
-		if err := rl.Apply(b, Relocation{Offset: 4, Symbol: 99, Type: test.typ, Addend: 7,
-			HasAddend: true}); err != nil {
-			t.Fatal(err)
-		}
-		r.off = 4
-		if got := r.sized(uint8(test.size)); got != 0 {
-			t.Errorf("%v %d to no symbol: %#x", test.machine, test.typ, got)
-		}
-		for _, off := range []uint64{13, 16, 1 << 63} {
-			if rl.Apply(b, Relocation{Offset: off, Type: test.typ}) == nil {
-				t.Errorf("%v: relocation at %d of 16 bytes applied", test.machine, off)
-			}
-		}
-		if err := rl.Apply(b, Relocation{Type: 0xff}); !errors.Is(err, ErrRelocation) {
-			t.Errorf("unknown type: %v", err)
-		}
-		if err := rl.Apply(b, Relocation{Type: 0}); err != nil {
-			t.Errorf("type NONE: %v", err)
-		}
-	}
-}
-
 // TestRelocatableObject reads a compiler's object file, relocated, and wants what
 // debug/dwarf reads of it.
 func TestRelocatableObject(t *testing.T) {
@@ -275,7 +218,7 @@ func TestRelocatableObject(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := []addr.Range{{Start: 0, End: 1 << 40}}
-		d := New(relocated(t, f, path), Options{Name: path, Text: all})
+		d := New(relocated(t, path), Options{Name: path, Text: all})
 		tx := text{ranges: all, last: 1<<64 - 1}
 		want, got := stdWalk(t, sd, tx.alive), ourWalk(t, d, 1)
 		if len(want) == 0 || len(got) != len(want) {
@@ -290,40 +233,32 @@ func TestRelocatableObject(t *testing.T) {
 	}
 }
 
-// relocated loads the sections of an object file as the indexer does.
-func relocated(t *testing.T, f *elf.File, path string) Sections {
+// relocated loads the sections of an object file as the indexer does, but that all of
+// its sections lie at 0, as debug/elf has it.
+func relocated(t *testing.T, path string) Sections {
 	t.Helper()
-	syms, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rl := Relocator{Machine: f.Machine, Symbol: func(i uint32) (uint64, bool) {
-		if i == 0 || int(i) > len(syms) {
-			return 0, false
-		}
-		return syms[i-1].Value, true
-	}}
 	r, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	st, err := r.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := ingestelf.Open(path, r, st.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rl, err := f.Relocator(func(int) (addr.Addr, bool) { return 0, true })
+	if err != nil {
+		t.Fatal(err)
+	}
 	var raw []RawSection
 	for _, s := range f.Sections {
-		raw = append(raw, RawSection{Name: s.Name, Offset: s.Offset, Size: s.FileSize})
+		raw = append(raw, RawSection{Name: s.Name, Offset: uint64(s.Offset), Size: s.Size})
 	}
-	l := Load(r, raw, LoadOptions{Class64: true, Workers: 2,
-		Patch: func(name string, b []byte) error {
-			s := f.Section(".rela" + name)
-			if s == nil {
-				return nil
-			}
-			relocs, err := s.Data()
-			if err != nil {
-				return err
-			}
-			return rl.ApplyAll(b, relocs, true, true)
-		}})
+	l := Load(r, raw, LoadOptions{Class64: true, Workers: 2, Patch: rl.Patch})
 	for _, p := range l.Problems {
 		t.Error(p)
 	}

@@ -129,10 +129,31 @@ func TestRelocate(t *testing.T) {
 		{"i386 32", x32, rel{Symbol: symText, Type: i(elf.R_386_32), Addend: 3}, 4, 0x5013},
 		{"i386 init", x32, rel{Symbol: symInit, Type: i(elf.R_386_32)}, 4, 0xffffffff},
 		{"i386 PC32", x32, rel{Offset: 4, Symbol: symText, Type: i(elf.R_386_PC32)}, 4, 0x500c},
+		{"arm ABS32", elf.EM_ARM, rel{Symbol: symText, Type: uint32(elf.R_ARM_ABS32), Addend: 3},
+			4, 0x5013},
+		{"arm REL32", elf.EM_ARM, rel{Offset: 4, Symbol: symText, Type: uint32(elf.R_ARM_REL32)},
+			4, 0x500c},
+		{"arm none", elf.EM_ARM, rel{Symbol: symText}, 4, 0xeeeeeeee},
+		{"ppc64 ADDR64", elf.EM_PPC64, rel{Symbol: symText, Type: uint32(elf.R_PPC64_ADDR64),
+			Addend: 3}, 8, 0x5013},
+		{"ppc64 ADDR32", elf.EM_PPC64, rel{Symbol: symText, Type: uint32(elf.R_PPC64_ADDR32)},
+			4, 0x5010},
+		{"ppc64 REL32", elf.EM_PPC64, rel{Offset: 4, Symbol: symText,
+			Type: uint32(elf.R_PPC64_REL32)}, 4, 0x500c},
+		{"ppc64 REL64", elf.EM_PPC64, rel{Offset: 8, Symbol: symText,
+			Type: uint32(elf.R_PPC64_REL64)}, 8, 0x5008},
+		{"s390 64", elf.EM_S390, rel{Symbol: symText, Type: uint32(elf.R_390_64), Addend: 3}, 8,
+			0x5013},
+		{"s390 32", elf.EM_S390, rel{Symbol: symText, Type: uint32(elf.R_390_32)}, 4, 0x5010},
+		{"s390 PC32", elf.EM_S390, rel{Offset: 4, Symbol: symText,
+			Type: uint32(elf.R_390_PC32)}, 4, 0x500c},
+		{"s390 PC64", elf.EM_S390, rel{Offset: 8, Symbol: symText,
+			Type: uint32(elf.R_390_PC64)}, 8, 0x5008},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, fm := range forms {
-				if (fm.class == elf.ELFCLASS32) != (c.machine == x32) {
+				narrow := c.machine == x32 || c.machine == elf.EM_ARM
+				if (fm.class == elf.ELFCLASS32) != narrow {
 					continue
 				}
 				f := open(t, relocatable(fm, c.machine, true, c.r))
@@ -228,7 +249,9 @@ func TestRelocateErrors(t *testing.T) {
 			t.Errorf("%s: the good one gave %#x", c.name, got)
 		}
 	}
-	for _, m := range []elf.Machine{elf.EM_MIPS, elf.EM_RISCV, elf.EM_ARM} {
+	for _, m := range []elf.Machine{elf.EM_MIPS, elf.EM_RISCV, elf.EM_ARM, elf.EM_PPC64,
+		elf.EM_S390} {
+		good.Type = 200 // of none of them
 		f := open(t, relocatable(forms[0], m, true, good))
 		if _, err := patched(t, f, ".debug_info", 0xee); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%v: %v", m, err)
