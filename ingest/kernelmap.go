@@ -6,6 +6,7 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/addrspace"
+	"symbolize/ingest/bpf"
 )
 
 // KernelMap is the kernel's address space at one moment of a capture: it says what a
@@ -17,11 +18,11 @@ type KernelMap struct {
 	objects []Object // by raw object
 }
 
-// KernelMap returns the kernel's address space as it was when the function called
-// symbol was last mapped at pc; as it was at the end if it never was there. The objects
-// in it have the build IDs that Profile found. It is nil for captures that tell nothing
-// of the kernel. It may be called after Close, if Profile was before.
-func (c *Capture) KernelMap(ctx context.Context, pc addr.PC, symbol string) (*KernelMap, error) {
+// KernelMap returns the kernel's address space as it was when all functions of a BPF
+// program were last mapped where it says; as it was at the end if they never were. The
+// objects in it have the build IDs that Profile found. It is nil for captures that tell
+// nothing of the kernel. It may be called after Close, if Profile was before.
+func (c *Capture) KernelMap(ctx context.Context, p *bpf.Program) (*KernelMap, error) {
 	if _, err := c.Profile(ctx); err != nil {
 		return nil, err
 	}
@@ -44,16 +45,32 @@ func (c *Capture) KernelMap(ctx context.Context, pc addr.PC, symbol string) (*Ke
 	_, n := sb.spaces.Versions()
 	m.version = addrspace.Version(n - 1)
 	for v := m.version; ; v-- {
-		at := sb.spaces.InKernel(v, pc)
-		if at != nil && at.Start == pc && sb.raw.list[at.Object].Symbol == symbol {
+		if m.has(v, p) {
 			m.version = v
 			break
 		}
-		if v == 0 || sb.spaces.Steady(pc) {
+		if v == 0 {
 			break
 		}
 	}
 	return m, nil
+}
+
+// has reports whether all functions of a program, which kernel or perf may name, lie in a
+// version where the program says.
+func (m *KernelMap) has(v addrspace.Version, p *bpf.Program) bool {
+	for i := range p.Funcs {
+		start := p.Funcs[i].Start
+		at := m.spaces.InKernel(v, start)
+		if at == nil || at.Start != start {
+			return false
+		}
+		name := m.objects[at.Object].Symbol
+		if name != p.Symbol(i) && name != p.PerfSymbol(i) {
+			return false
+		}
+	}
+	return true
 }
 
 // Find returns the object that an address lay in, and where in it. The object's Kernel

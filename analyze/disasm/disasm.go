@@ -84,6 +84,9 @@ type Decoder interface {
 	Decode(code []byte, pc addr.PC) iter.Seq[Inst]
 }
 
+// Machines are the machines that New knows, as uname -m names them.
+var Machines = []string{"x86_64", "aarch64"}
+
 // New returns the Decoder of a machine, named as uname -m does: "x86_64" or
 // "aarch64". The error wraps ErrMachine for others.
 func New(machine string, syntax Syntax) (Decoder, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"symbolize/analyze/disasm"
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
@@ -143,8 +144,8 @@ func (c *codeFinder) program(o *ingest.Object) (*report.Code, error) {
 		if len(v.Function().Image) == 0 {
 			continue
 		}
-		code, err := c.bpfCode(&bpfLoad{program: v.Loaded, fn: int(v.Func), machine: c.machine,
-			origin: "the store"})
+		code, err := c.bpfCode(&bpfLoad{program: v.Loaded, fn: int(v.Func), origin: "the store",
+			machine: c.machineOf(o, v)})
 		if err == nil && v.Probable {
 			code.Notes = append(code.Notes, "found by name, tag and length: of another capture, "+
 				"and its source may differ")
@@ -158,6 +159,19 @@ func (c *codeFinder) program(o *ingest.Object) (*report.Code, error) {
 		"`symbolize capture` keeps the images of BPF programs while they live"}
 }
 
+// machineOf tells the machine of a variant. It is part of the function's identity, which
+// tells it where no capture does, as with a pprof file.
+func (c *codeFinder) machineOf(o *ingest.Object, v *indexer.Variant) string {
+	for _, m := range disasm.Machines {
+		full := v.Loaded.Identity(int(v.Func), m)
+		bare := bpf.SymbolIdentity(m, v.Symbol(), uint64(v.Function().Length))
+		if full.Matches(o.ID) || bare.Matches(o.ID) {
+			return m
+		}
+	}
+	return c.machine
+}
+
 // bpfCode describes the code of a function of a BPF program.
 func (c *codeFinder) bpfCode(l *bpfLoad) (*report.Code, error) {
 	f := &l.program.Funcs[l.fn]
@@ -168,14 +182,23 @@ func (c *codeFinder) bpfCode(l *bpfLoad) (*report.Code, error) {
 	if len(f.Lines) > 0 {
 		code.Lines = func(offsets []int) []report.CodeLine { return bpfLines(f, offsets) }
 	}
-	if l.capture == nil || f.Start == 0 {
+	if f.Start == 0 {
 		return code, nil
 	}
-	kernel, err := l.capture.KernelMap(c.ctx, f.Start, l.program.Symbol(l.fn))
-	if err != nil {
-		return nil, err
+	var kernel *ingest.KernelMap
+	if l.capture != nil {
+		var err error
+		if kernel, err = l.capture.KernelMap(c.ctx, l.program); err != nil {
+			return nil, err
+		}
 	}
-	code.Symbols = func(pcs []addr.PC) []report.CodeSymbol { return c.kernelSymbols(kernel, pcs) }
+	code.Symbols = func(pcs []addr.PC) []report.CodeSymbol {
+		names := make([]report.CodeSymbol, len(pcs))
+		for i, pc := range pcs {
+			names[i] = c.bpfSymbol(l.program, kernel, pc)
+		}
+		return names
+	}
 	return code, nil
 }
 
@@ -190,21 +213,25 @@ func bpfLines(f *bpf.Func, offsets []int) []report.CodeLine {
 	return lines
 }
 
-// kernelSymbols names kernel addresses: other JITed functions by what the capture calls
-// them, the kernel and its modules by their tables.
-func (c *codeFinder) kernelSymbols(m *ingest.KernelMap, pcs []addr.PC) []report.CodeSymbol {
-	names := make([]report.CodeSymbol, len(pcs))
-	for i, pc := range pcs {
-		o, off, ok := m.Find(pc)
-		switch {
-		case !ok:
-		case o.Symbol != "":
-			names[i] = report.CodeSymbol{Name: o.Symbol, Offset: uint64(off)}
-		case o.Kind == ingest.Kernel || o.Kind == ingest.Module:
-			names[i] = c.symbols(&o).at(&o, off)
+// bpfSymbol names what the code of a program points to: its own functions, other JITed
+// ones by what the capture calls them, the kernel and its modules by their tables.
+func (c *codeFinder) bpfSymbol(p *bpf.Program, m *ingest.KernelMap, pc addr.PC) (
+	s report.CodeSymbol) {
+	for i := range p.Funcs {
+		f := &p.Funcs[i]
+		if f.Start != 0 && pc >= f.Start && pc-f.Start < addr.PC(f.Length) {
+			return report.CodeSymbol{Name: p.Symbol(i), Offset: uint64(pc - f.Start)}
 		}
 	}
-	return names
+	o, off, ok := m.Find(pc)
+	switch {
+	case !ok:
+	case o.Symbol != "":
+		return report.CodeSymbol{Name: o.Symbol, Offset: uint64(off)}
+	case o.Kind == ingest.Kernel || o.Kind == ingest.Module:
+		return c.symbols(&o).at(&o, off)
+	}
+	return s
 }
 
 // symbolFinder names offsets in the kernel or a module.
