@@ -12,7 +12,7 @@ import (
 
 // maxBPFSection bounds the features BPF_PROG_INFO and BPF_BTF, which are read
 // whole, in bytes. A thousand programs take about 3 MB.
-const maxBPFSection = 256 << 20
+const maxBPFSection = 64 << 20
 
 // Programs returns the BPF programs that the capture tells of, by ID: those whose
 // information was recorded, and those that only records name, with the reason why

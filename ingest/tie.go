@@ -89,11 +89,25 @@ func (r funcRef) fn() *bpf.Func { return &r.p.Funcs[r.i] }
 
 // tie joins KSYMBOL records and the functions of programs.
 type tie struct {
-	sb   *sideband
-	byID map[uint32][]*bpf.Program // the best first
-	at   map[addr.PC][]funcRef     // in the order of loading
-	used map[funcRef]bool
-	of   map[int]funcRef // by number of the record in events
+	sb     *sideband
+	byID   map[uint32][]*bpf.Program // the best first
+	starts map[*bpf.Program]map[addr.PC]int
+	loose  map[looseKey]*looseFuncs
+	of     map[int]funcRef // by number of the record in events
+}
+
+// looseKey is what a KSYMBOL record itself says of a function.
+type looseKey struct {
+	start  addr.PC
+	length uint32 // 0: not known
+	tag    bpf.Tag
+}
+
+// looseFuncs are the functions of one looseKey, in the order of loading; records
+// take one after another, then the last again.
+type looseFuncs struct {
+	refs []funcRef
+	next int
 }
 
 // tiePrograms finds out which functions the KSYMBOL records of BPF programs tell
@@ -138,17 +152,14 @@ func sameGone(a, b bpf.Program) bool {
 }
 
 func (sb *sideband) newTie() *tie {
-	t := &tie{sb: sb, byID: make(map[uint32][]*bpf.Program), at: make(map[addr.PC][]funcRef),
-		used: make(map[funcRef]bool), of: make(map[int]funcRef)}
+	t := &tie{sb: sb, byID: make(map[uint32][]*bpf.Program),
+		starts: make(map[*bpf.Program]map[addr.PC]int),
+		loose:  make(map[looseKey]*looseFuncs), of: make(map[int]funcRef)}
 	for _, programs := range [...][]bpf.Program{sb.programs, sb.borrowed} {
 		for i := range programs {
 			p := &programs[i]
 			t.byID[p.ID] = append(t.byID[p.ID], p)
-			for k := range p.Funcs {
-				if start := p.Funcs[k].Start; start != 0 {
-					t.at[start] = append(t.at[start], funcRef{p, k})
-				}
-			}
+			t.add(p)
 		}
 	}
 	for _, list := range t.byID {
@@ -156,10 +167,38 @@ func (sb *sideband) newTie() *tie {
 			return cmp.Compare(btoi(a.Missing != ""), btoi(b.Missing != ""))
 		})
 	}
-	for _, list := range t.at {
-		slices.SortStableFunc(list, func(a, b funcRef) int { return cmp.Compare(a.p.ID, b.p.ID) })
+	for _, l := range t.loose {
+		slices.SortStableFunc(l.refs, func(a, b funcRef) int { return cmp.Compare(a.p.ID, b.p.ID) })
 	}
 	return t
+}
+
+// add enters the functions of a program by what records can say of them.
+func (t *tie) add(p *bpf.Program) {
+	starts := make(map[addr.PC]int, len(p.Funcs))
+	t.starts[p] = starts
+	for i := range p.Funcs {
+		f := &p.Funcs[i]
+		if f.Start == 0 {
+			continue
+		}
+		if _, twice := starts[f.Start]; !twice {
+			starts[f.Start] = i
+		}
+		t.addLoose(looseKey{f.Start, f.Length, f.Tag}, funcRef{p, i})
+		if i == 0 && p.Tag != f.Tag {
+			t.addLoose(looseKey{f.Start, f.Length, p.Tag}, funcRef{p, i})
+		}
+	}
+}
+
+func (t *tie) addLoose(key looseKey, r funcRef) {
+	l := t.loose[key]
+	if l == nil {
+		l = new(looseFuncs)
+		t.loose[key] = l
+	}
+	l.refs = append(l.refs, r)
 }
 
 // find returns the function of a load's KSYMBOL record.
@@ -180,16 +219,11 @@ func (t *tie) find(load *programLoad, k int) (funcRef, bool) {
 // its address or, where addresses were hidden, the one at its place.
 func (t *tie) within(p *bpf.Program, load *programLoad, k int) int {
 	e := &t.sb.events[load.symbols[k]]
-	start, length := addr.PC(e.a), e.b-e.a
-	hidden := true
-	for i := range p.Funcs {
-		f := &p.Funcs[i]
-		if f.Start == start && fits(f, length) {
-			return i
-		}
-		hidden = hidden && f.Start == 0
+	starts, length := t.starts[p], e.b-e.a
+	if i, ok := starts[addr.PC(e.a)]; ok && fits(&p.Funcs[i], length) {
+		return i
 	}
-	if hidden && len(load.symbols) == len(p.Funcs) && fits(&p.Funcs[k], length) {
+	if len(starts) == 0 && len(load.symbols) == len(p.Funcs) && fits(&p.Funcs[k], length) {
 		return k
 	}
 	return -1
@@ -199,29 +233,29 @@ func (t *tie) within(p *bpf.Program, load *programLoad, k int) int {
 func fits(f *bpf.Func, length uint64) bool { return f.Length == 0 || uint64(f.Length) == length }
 
 // byAddress finds the function of a record that no BPF_EVENT ties to a program:
-// of those that were at that address with that length, the first to be loaded
-// that no record was tied to and whose tag agrees.
+// of those that were at that address with that length and tag, the next one to be
+// loaded.
 func (t *tie) byAddress(at int) (funcRef, bool) {
 	e := &t.sb.events[at]
 	tag, _, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
-	best, found := funcRef{}, false
-	for _, r := range t.at[addr.PC(e.a)] {
-		f := r.fn()
-		if !ok || !fits(f, e.b-e.a) || tag != f.Tag && (r.i != 0 || tag != r.p.Tag) {
-			continue
-		}
-		if !t.used[r] {
-			return r, true
-		}
-		best, found = r, true
+	if !ok {
+		return funcRef{}, false
 	}
-	return best, found
+	l := t.loose[looseKey{addr.PC(e.a), uint32(e.b - e.a), tag}]
+	if l == nil {
+		if l = t.loose[looseKey{addr.PC(e.a), 0, tag}]; l == nil {
+			return funcRef{}, false
+		}
+	}
+	r := l.refs[l.next]
+	l.next = min(l.next+1, len(l.refs)-1)
+	return r, true
 }
 
 // bind notes which function a record is of. Where there is no BTF the record has
 // the better name: the other is cut to 15 bytes, or made up.
 func (t *tie) bind(at int, r funcRef) {
-	t.of[at], t.used[r] = r, true
+	t.of[at] = r
 	_, name, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
 	if old := r.fn().Name; ok && r.p.BTF == nil && len(name) > len(old) &&
 		strings.HasPrefix(name, old) {

@@ -16,6 +16,10 @@ import (
 // not looked at.
 const infoSize = 232
 
+// maxFuncs bounds the functions of a program; the kernel allows 256
+// (BPF_MAX_SUBPROGS).
+const maxFuncs = 4096
+
 // Offsets in struct bpf_prog_info (include/uapi/linux/bpf.h).
 const (
 	typeAt          = 0
@@ -193,6 +197,10 @@ func (e *entry) funcs(p *Program) {
 	n := max(1, syms.n, lens.n, tags.n)
 	if n == 1 { // nothing else says how many there are
 		n = max(n, infos.n)
+	}
+	if n > maxFuncs {
+		e.fail(0, "%d functions, over the limit of %d", n, maxFuncs)
+		n = maxFuncs
 	}
 	p.Funcs = make([]Func, n)
 	for i := range p.Funcs {

@@ -143,6 +143,21 @@ func TestLies(t *testing.T) {
 	}
 }
 
+// TestManyFuncs has more functions than any kernel allows.
+func TestManyFuncs(t *testing.T) {
+	b := sample()
+	for range maxFuncs {
+		b.Funcs = append(b.Funcs, bpfbuild.Func{Start: 0x1000, Code: []byte{1}})
+	}
+	p := &decodeBuilt(t, false, b)[0]
+	if len(p.Funcs) != maxFuncs || p.Err == nil || !strings.Contains(p.Err.Error(), "over the limit") {
+		t.Errorf("%d functions, %v", len(p.Funcs), p.Err)
+	}
+	if f := &p.Funcs[1]; f.Name != "helper" || len(f.Lines) != 1 {
+		t.Errorf("function 1 is %+v", f)
+	}
+}
+
 // TestStrayLines leaves out lines at addresses of no function, and takes those of
 // functions in any order.
 func TestStrayLines(t *testing.T) {
