@@ -33,14 +33,19 @@ func (b *Borrowing) String() string {
 	}
 	var parts []string
 	for _, x := range []struct {
-		n    int
-		what string
+		n         int
+		one, many string
 	}{
-		{b.Programs, "code and lines of %d BPF programs"}, {b.Symbols, "names of %d BPF functions"},
-		{b.Modules, "places of %d kernel modules"}, {b.Processes, "mappings of %d processes"},
+		{b.Programs, "code and lines of 1 BPF program", "code and lines of %d BPF programs"},
+		{b.Symbols, "the name of 1 BPF function", "names of %d BPF functions"},
+		{b.Modules, "the place of 1 kernel module", "places of %d kernel modules"},
+		{b.Processes, "the mappings of 1 process", "mappings of %d processes"},
 	} {
-		if x.n > 0 {
-			parts = append(parts, fmt.Sprintf(x.what, x.n))
+		switch {
+		case x.n == 1:
+			parts = append(parts, x.one)
+		case x.n > 1:
+			parts = append(parts, fmt.Sprintf(x.many, x.n))
 		}
 	}
 	if b.Kernel {

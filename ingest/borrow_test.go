@@ -110,18 +110,18 @@ func TestBorrow(t *testing.T) {
 		lacks int
 		want  string
 	}{
-		{"everything is there", 0, "places of 1 kernel modules"},
+		{"everything is there", 0, "the place of 1 kernel module"},
 		{"no information", bundlebuild.NoInfo, "code and lines of 2 BPF programs, " +
-			"places of 1 kernel modules"},
+			"the place of 1 kernel module"},
 		{"no symbols", bundlebuild.NoSymbols, "code and lines of 2 BPF programs, " +
-			"names of 3 BPF functions, places of 1 kernel modules"},
+			"names of 3 BPF functions, the place of 1 kernel module"},
 		{"another clock", bundlebuild.NoSymbols | bundlebuild.MonotonicClock,
-			"code and lines of 2 BPF programs, names of 3 BPF functions, places of 1 kernel modules"},
-		{"no kernel", bundlebuild.NoKernel, "places of 1 kernel modules, where the kernel lies"},
-		{"no process", bundlebuild.NoProcess, "places of 1 kernel modules, mappings of 1 processes"},
+			"code and lines of 2 BPF programs, names of 3 BPF functions, the place of 1 kernel module"},
+		{"no kernel", bundlebuild.NoKernel, "the place of 1 kernel module, where the kernel lies"},
+		{"no process", bundlebuild.NoProcess, "the place of 1 kernel module, the mappings of 1 process"},
 		{"nothing", bundlebuild.NoInfo | bundlebuild.NoSymbols | bundlebuild.NoProcess |
 			bundlebuild.NoKernelID, "code and lines of 2 BPF programs, names of 3 BPF functions, " +
-			"places of 1 kernel modules, mappings of 1 processes"},
+			"the place of 1 kernel module, the mappings of 1 process"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := bundlebuild.NewHost()

@@ -15,6 +15,9 @@ import (
 // kindBundle is the Kind of a capture bundle.
 const kindBundle = "bundle"
 
+// NoSamples is how the warning about a bundle ends that has nothing to resolve.
+const NoSamples = "the bundle holds no samples"
+
 // noSamplesHint is for a bundle that is given where samples are wanted.
 const noSamplesHint = "give the perf.data too: symbolize resolve perf.data %s"
 
@@ -98,7 +101,7 @@ func (c *Capture) bundleProfile(p *Profile) {
 		warn(Warning{Text: c.path + ": lost while it was captured: " + strings.Join(parts, ", ")})
 	}
 	if p.Stats.Samples == 0 {
-		warn(Warning{Text: c.path + ": the bundle holds no samples",
+		warn(Warning{Text: c.path + ": " + NoSamples,
 			Hint: fmt.Sprintf(noSamplesHint, c.path)})
 	}
 }

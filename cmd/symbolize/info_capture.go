@@ -17,7 +17,7 @@ import (
 // captureInfo is what `info` says of a capture. Its JSON names are an interface.
 type captureInfo struct {
 	File      string         `json:"file"`
-	Kind      string         `json:"kind"` // "perf.data" or "pprof"
+	Kind      string         `json:"kind"` // "perf.data", "bundle" or "pprof"
 	Size      int64          `json:"size"`
 	ByteOrder string         `json:"byte_order,omitempty"`
 	Recorder  string         `json:"recorder,omitempty"`
@@ -39,6 +39,7 @@ type captureInfo struct {
 	Locations int            `json:"locations"`
 	Objects   []capturedInfo `json:"objects"`
 	Programs  []programInfo  `json:"bpf_programs,omitempty"`
+	Bundle    *bundleInfo    `json:"bundle,omitempty"`
 	Warnings  []string       `json:"warnings,omitempty"`
 
 	partial bool // it is damaged
@@ -91,7 +92,13 @@ func readCaptureInfo(ctx context.Context, path string, size int64, c *ingest.Cap
 	slices.SortFunc(info.Records, func(a, b recordCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Type, b.Type))
 	})
+	if info.Bundle, err = newBundleInfo(c.Bundle()); err != nil {
+		info.Warnings, info.partial = append(info.Warnings, err.Error()), true
+	}
 	for _, w := range p.Stats.Warnings {
+		if strings.HasSuffix(w.Text, ingest.NoSamples) {
+			continue // nobody asked for any here
+		}
 		info.Warnings = append(info.Warnings, w.Text)
 		info.partial = info.partial || w.Partial
 	}
@@ -158,6 +165,7 @@ func (info *captureInfo) writeText(w io.Writer) error {
 		t.field("began", info.Start)
 		t.row("lasted", time.Duration(info.Duration).String())
 	}
+	info.Bundle.rows(t)
 	for _, e := range info.Events {
 		t.row("event", e.text())
 	}
@@ -174,6 +182,9 @@ func (info *captureInfo) writeText(w io.Writer) error {
 		return err
 	}
 	if err := info.writeObjects(w); err != nil {
+		return err
+	}
+	if err := info.Bundle.writeTables(w); err != nil {
 		return err
 	}
 	return writePrograms(w, info.Programs)

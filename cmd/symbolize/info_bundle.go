@@ -1,0 +1,221 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"symbolize/ingest/bundle"
+)
+
+// bundleInfo is what `info` says of a capture bundle besides what it says of all
+// captures. Its JSON names are an interface.
+type bundleInfo struct {
+	Format    int               `json:"format"`
+	BootID    string            `json:"boot_id,omitempty"`
+	KernelID  string            `json:"kernel_build_id,omitempty"`
+	Text      string            `json:"text,omitempty"` // run-time address of _text
+	ByteOrder string            `json:"byte_order,omitempty"`
+	PageSize  int               `json:"page_size,omitempty"`
+	Begin     bundle.Clocks     `json:"begin"`
+	End       bundle.Clocks     `json:"end"`
+	Lost      map[string]uint64 `json:"lost,omitempty"`
+	Modules   []moduleInfo      `json:"modules,omitempty"`
+	Dumps     []dumpInfo        `json:"dumps,omitempty"`
+	Entries   []entryInfo       `json:"entries"`
+
+	maps, perfMaps, vdsos int
+}
+
+type moduleInfo struct {
+	Name     string `json:"name"`
+	BuildID  string `json:"build_id,omitempty"`
+	Address  string `json:"address,omitempty"`
+	Size     uint64 `json:"size"`
+	Loaded   uint64 `json:"loaded_ns,omitempty"`
+	Unloaded uint64 `json:"unloaded_ns,omitempty"`
+}
+
+type dumpInfo struct {
+	Entry     string            `json:"entry"`
+	Map       string            `json:"map"`
+	MapID     uint32            `json:"map_id"`
+	Type      uint32            `json:"type"`
+	KeySize   uint32            `json:"key_size"`
+	ValueSize uint32            `json:"value_size"`
+	CPUs      uint32            `json:"cpus,omitempty"`
+	Pairs     uint64            `json:"pairs"`
+	Lost      map[string]uint64 `json:"lost,omitempty"`
+	Damage    string            `json:"damage,omitempty"`
+}
+
+type entryInfo struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+}
+
+// newBundleInfo collects it; nil for captures that are no bundles. What is damaged in
+// the tar is among the warnings of the capture's profile.
+func newBundleInfo(b *bundle.Bundle) (*bundleInfo, error) {
+	if b == nil {
+		return nil, nil
+	}
+	m := &b.Manifest
+	info := &bundleInfo{Format: m.Format, BootID: m.BootID, KernelID: m.KernelBuildID,
+		ByteOrder: m.ByteOrder, PageSize: m.PageSize, Begin: m.Begin, End: m.End, Lost: m.Lost}
+	if m.Text != 0 {
+		info.Text = fmt.Sprintf("%#x", uint64(m.Text))
+	}
+	for _, name := range b.Names() {
+		r, size, err := b.Entry(name)
+		if err != nil {
+			return info, err
+		}
+		info.Entries = append(info.Entries, entryInfo{name, size})
+		if _, ok := bundle.CutDump(name); ok {
+			info.Dumps = append(info.Dumps, newDumpInfo(name, r, size))
+		}
+		info.count(name)
+	}
+	modules, err := b.Modules()
+	for i := range modules {
+		x := &modules[i]
+		mod := moduleInfo{Name: x.Name, Size: x.Size, Loaded: x.Loaded, Unloaded: x.Unloaded}
+		if !x.BuildID.IsZero() {
+			mod.BuildID = x.BuildID.Hex()
+		}
+		if x.Addr != 0 {
+			mod.Address = fmt.Sprintf("%#x", uint64(x.Addr))
+		}
+		info.Modules = append(info.Modules, mod)
+	}
+	return info, err
+}
+
+func (info *bundleInfo) count(name string) {
+	if _, ok := bundle.MapsPID(name); ok {
+		info.maps++
+	}
+	if _, ok := bundle.PerfMapPID(name); ok {
+		info.perfMaps++
+	}
+	if _, ok := bundle.CutVDSO(name); ok {
+		info.vdsos++
+	}
+}
+
+// newDumpInfo reads a dump to its end, to say what is wrong with it.
+func newDumpInfo(name string, r io.ReaderAt, size int64) dumpInfo {
+	d, err := bundle.OpenDump(name, r, size)
+	if err != nil {
+		return dumpInfo{Entry: name, Damage: err.Error()}
+	}
+	h := &d.Header
+	info := dumpInfo{Entry: name, Map: h.Name, MapID: h.MapID, Type: h.Type, KeySize: h.KeySize,
+		ValueSize: h.ValueSize, CPUs: h.CPUs, Lost: h.Lost}
+	for _, _, ok := d.Next(); ok; _, _, ok = d.Next() {
+		info.Pairs++
+	}
+	if err := d.Err(); err != nil {
+		info.Damage = err.Error()
+	}
+	return info
+}
+
+// rows adds what fits into a line each.
+func (info *bundleInfo) rows(t *table) {
+	if info == nil {
+		return
+	}
+	kernel := info.KernelID
+	if info.Text != "" {
+		kernel = joinSome(", ", kernel, "_text at "+info.Text)
+	}
+	t.field("kernel", kernel)
+	t.field("boot", info.BootID)
+	if info.End.Realtime >= info.Begin.Realtime && info.End.Realtime > 0 {
+		t.row("up", joinSome(" to ", uptime(info.Begin.Boottime), uptime(info.End.Boottime))+
+			" after boot")
+	}
+	var holds []string
+	for _, x := range []struct {
+		n         int
+		one, many string
+	}{
+		{info.has(bundle.KallsymsName), "kallsyms", ""},
+		{len(info.Modules), "1 module", "%d modules"}, {info.vdsos, "1 vdso", "%d vdsos"},
+		{info.maps, "mappings of 1 process", "mappings of %d processes"},
+		{info.perfMaps, "1 perf map", "%d perf maps"}, {len(info.Dumps), "1 dump", "%d dumps"},
+	} {
+		switch {
+		case x.n == 1:
+			holds = append(holds, x.one)
+		case x.n > 1:
+			holds = append(holds, fmt.Sprintf(x.many, x.n))
+		}
+	}
+	t.field("holds", strings.Join(holds, ", "))
+}
+
+func (info *bundleInfo) has(name string) int {
+	if slices.ContainsFunc(info.Entries, func(e entryInfo) bool { return e.Name == name }) {
+		return 1
+	}
+	return 0
+}
+
+func uptime(nanos uint64) string {
+	return time.Duration(nanos).Round(time.Millisecond).String()
+}
+
+// writeTables writes the modules that came or went, and the dumps.
+func (info *bundleInfo) writeTables(w io.Writer) error {
+	if info == nil {
+		return nil
+	}
+	modules := newTable()
+	modules.row("LOADED", "UNLOADED", "BUILD ID", "MODULE")
+	moved := false
+	for _, m := range info.Modules {
+		if m.Loaded+m.Unloaded == 0 {
+			continue
+		}
+		moved = true
+		modules.row(info.since(m.Loaded), info.since(m.Unloaded), cmp.Or(m.BuildID, "-"), m.Name)
+	}
+	if moved {
+		if err := modules.writeTo(w); err != nil {
+			return err
+		}
+	}
+	if len(info.Dumps) == 0 {
+		return nil
+	}
+	t := newTable(true, true, true)
+	t.row("PAIRS", "KEY", "VALUE", "TYPE", "MAP", "DUMP")
+	for _, d := range info.Dumps {
+		value := fmt.Sprint(d.ValueSize)
+		if d.CPUs > 0 {
+			value = fmt.Sprintf("%d×%d", d.CPUs, d.ValueSize)
+		}
+		var lost []string
+		for _, cause := range slices.Sorted(maps.Keys(d.Lost)) {
+			lost = append(lost, fmt.Sprintf("%d lost: %s", d.Lost[cause], cause))
+		}
+		t.row(fmt.Sprint(d.Pairs), fmt.Sprint(d.KeySize), value, fmt.Sprint(d.Type), cmp.Or(d.Map, "-"),
+			joinSome(", ", d.Entry, strings.Join(lost, ", "), d.Damage))
+	}
+	return t.writeTo(w)
+}
+
+// since is a time of perf's clock as one since the bundle's begin, "-" for none.
+func (info *bundleInfo) since(perf uint64) string {
+	if perf == 0 {
+		return "-"
+	}
+	return "+" + time.Duration(perf-info.Begin.Perf).Round(time.Microsecond).String()
+}
