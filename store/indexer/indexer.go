@@ -227,6 +227,23 @@ func (ix *index) run() {
 	wg.Wait()
 }
 
+// dropCompleted takes back what was said of files that turned out to be complete. Each
+// was counted once, by whoever read it first.
+func (ix *index) dropCompleted() {
+	counted := make(map[string]bool)
+	ix.sum.Problems = slices.DeleteFunc(ix.sum.Problems, func(p Problem) bool {
+		var lacks *incompleteError
+		if !ix.completed[p.Path] || !errors.As(p.Err, &lacks) {
+			return false
+		}
+		if !counted[p.Path] {
+			counted[p.Path] = true
+			ix.sum.Skipped[SkipIncomplete]--
+		}
+		return true
+	})
+}
+
 // finish makes the Summary.
 func (ix *index) finish() (*Summary, error) {
 	ix.mu.Lock()
@@ -241,14 +258,7 @@ func (ix *index) finish() (*Summary, error) {
 	if ix.opts.Quality {
 		sum.Quality = ix.qualities()
 	}
-	sum.Problems = slices.DeleteFunc(sum.Problems, func(p Problem) bool {
-		var lacks *incompleteError
-		gone := ix.completed[p.Path] && errors.As(p.Err, &lacks)
-		if gone && sum.Skipped[SkipIncomplete] > 0 {
-			sum.Skipped[SkipIncomplete]--
-		}
-		return gone
-	})
+	ix.dropCompleted()
 	slices.SortFunc(sum.Problems, compareProblems)
 	if ix.opts.Progress != nil {
 		ix.opts.Progress(ix.prog)
