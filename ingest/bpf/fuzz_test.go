@@ -16,8 +16,8 @@ func checkPrograms(t *testing.T, programs []Program, size int) {
 		if len(p.Raw) == 0 || len(p.Funcs) == 0 {
 			t.Fatalf("program %d: raw of %d bytes, %d functions", i, len(p.Raw), len(p.Funcs))
 		}
-		if p.Missing != "" && p.Funcs[0].Image != nil {
-			t.Fatalf("program %d: %s, and an image", i, p.Missing)
+		if (p.Missing == "") != (p.Funcs[0].Image != nil) {
+			t.Fatalf("program %d: missing %q, image of %d bytes", i, p.Missing, len(p.Funcs[0].Image))
 		}
 		for k := range p.Funcs {
 			f := &p.Funcs[k]

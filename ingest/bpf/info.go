@@ -260,6 +260,20 @@ func (e *entry) images(p *Program) {
 			f.Image, code = code[:n:n], code[n:]
 		}
 	}
+	if p.Missing == "" && p.Funcs[0].Image == nil {
+		p.Missing = e.withoutLengths()
+	}
+}
+
+// withoutLengths says why code that is there cannot be divided.
+func (e *entry) withoutLengths() string {
+	switch {
+	case e.hidden[ArrayJITedFuncLens]:
+		return MissingHidden
+	case e.mask>>ArrayJITedFuncLens&1 == 0:
+		return MissingNotRecorded
+	}
+	return MissingDamaged
 }
 
 // missing says why there is no code, or "".

@@ -32,6 +32,10 @@ func TestMissing(t *testing.T) {
 		}, MissingHidden},
 		"without the code": {func(p *bpfbuild.Program) { p.Omit = bpfbuild.JITedInsns },
 			MissingNotRecorded},
+		"without the lengths": {func(p *bpfbuild.Program) { p.Omit = bpfbuild.JITedFuncLens },
+			MissingNotRecorded},
+		"with hidden lengths": {func(p *bpfbuild.Program) { p.Hide = bpfbuild.JITedFuncLens },
+			MissingHidden},
 		"interpreted": {func(p *bpfbuild.Program) {
 			p.Omit = ^uint64(0)
 			p.Change = zero(16, 104, 108, 168)
