@@ -9,7 +9,8 @@
 // compressed with zstd, so that `tar -tf` lists it and `zstd -d` unpacks it. The
 // tar itself, uncompressed, is read too. The first entry is "manifest.json"; the
 // zstd stream begins with a frame that holds this entry's tar header and nothing
-// else, so that the first few hundred bytes of the file tell what it is. A reader
+// else, so that the first few hundred bytes of the file tell what it is; the manifest
+// and perf.data end with a block, so that a file that is cut off keeps them. A reader
 // does not rely on that: any tar, packed as one frame or many, is a bundle if its
 // first entry is the manifest.
 //

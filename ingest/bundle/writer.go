@@ -169,12 +169,23 @@ func (w *Writer) write(out io.Writer, manifest []byte, modified time.Time) error
 	if _, err := t.Write(manifest); err != nil {
 		return err
 	}
+	// What a file that is cut off keeps ends with a block of zstd, of 128 KiB: the
+	// manifest and the side band, without which the rest is of little use, have theirs.
+	if err := cmp.Or(t.Flush(), pack.Flush()); err != nil {
+		return err
+	}
 	for _, e := range w.entries {
 		if err := t.WriteHeader(header(e.Name, e.Size, modified)); err != nil {
 			return fmt.Errorf("%s: %w", e.Name, err)
 		}
 		if _, err := io.Copy(t, io.NewSectionReader(w.spool, e.at, e.Size)); err != nil {
 			return fmt.Errorf("%s: %w", e.Name, err)
+		}
+		if e.Name != PerfDataName {
+			continue
+		}
+		if err := cmp.Or(t.Flush(), pack.Flush()); err != nil {
+			return err
 		}
 	}
 	return cmp.Or(t.Close(), pack.Close(), buffered.Flush())
