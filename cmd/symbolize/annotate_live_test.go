@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// liveFunction is what the kernel said of a BPF function while it lived.
+type liveFunction struct {
+	name  string
+	start uint64
+	sha1  string
+	lines []liveLine // in the kernel's order, which is that of addresses
+}
+
+type liveLine struct {
+	at     uint64
+	file   string
+	line   uint64
+	source string
+}
+
+// parseDump reads what `bpfrun -dump` prints.
+func parseDump(t *testing.T, text string) []liveFunction {
+	t.Helper()
+	var list []liveFunction
+	number := func(s string, base int) uint64 {
+		v, err := strconv.ParseUint(s, base, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	for row := range strings.Lines(text) {
+		f := strings.Split(strings.TrimRight(row, "\n"), "\t")
+		switch {
+		case f[0] == "func" && len(f) == 6:
+			list = append(list, liveFunction{name: f[2], start: number(f[3], 16), sha1: f[5]})
+		case f[0] == "line" && len(f) >= 6:
+			last := &list[len(list)-1]
+			last.lines = append(last.lines, liveLine{number(f[1], 16), f[2], number(f[3], 10),
+				strings.Join(f[5:], "\t")})
+		}
+	}
+	return list
+}
+
+// lineAt is the line of an address: the last record at or before it that has a line.
+func (f *liveFunction) lineAt(at uint64) (found liveLine) {
+	for _, l := range f.lines {
+		if l.at <= at && l.line != 0 || found.line == 0 {
+			found = l
+		}
+	}
+	return found
+}
+
+// annotated is what the test reads of annotate's JSON.
+type annotated struct {
+	Functions []struct {
+		Name, Address string
+		Samples       uint64
+		Instructions  []struct {
+			Offset            int
+			Bytes, Text, File string
+			Line              uint64
+			Samples           uint64
+		}
+	}
+	Missing []struct {
+		Name    string
+		Samples uint64
+	} `json:"without_code"`
+}
+
+// command runs a program, or skips the test where it cannot.
+func command(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, &stderr)
+	}
+	return string(out)
+}
+
+// TestLiveAnnotateBPF: programs with subprograms and loops are loaded, run and unloaded
+// inside a recording. From the file alone annotate has the bytes that the kernel showed
+// while they lived, LLVM's instruction boundaries, the kernel's line of each instruction,
+// and per function as many samples as perf report.
+func TestLiveAnnotateBPF(t *testing.T) {
+	if os.Getenv("SYMBOLIZE_LIVE") == "" {
+		t.Skip("needs root, perf, clang and BPF; run with SYMBOLIZE_LIVE=1")
+	}
+	for _, tool := range []string{"perf", "clang", "llvm-objdump", "llvm-objcopy", "llvm-strip"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("SKIPPED: %v", err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: not root")
+	}
+	fixtures, err := filepath.Abs("../../fixtures")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	command(t, ".", "go", "build", "-o", filepath.Join(dir, "bpfrun"), "../../fixtures/bpfrun")
+	command(t, dir, "sh", filepath.Join(fixtures, "src", "bpf", "build.sh"), dir)
+	const load = "./bpfrun -dump -rounds 2 -run 300ms bpf/count.bpf.o bpf/tally.bpf.o > dump.txt"
+	command(t, dir, "perf", "record", "-q", "-N", "-a", "-g", "-e", "cpu-clock", "-F", "1999", "-o",
+		"perf.data", "sh", "-c", load)
+	dump, err := os.ReadFile(filepath.Join(dir, "dump.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := parseDump(t, string(dump))
+	store := filepath.Join(dir, "store")
+	runMain(t, "--store", store, "index", "-q", "--kernel")
+	var an annotated
+	out := runMain(t, "--store", store, "annotate", "-q", "-n", "0", "--format", "json",
+		filepath.Join(dir, "perf.data"))
+	if err := json.Unmarshal([]byte(out), &an); err != nil {
+		t.Fatal(err)
+	}
+	counts := make(map[string]uint64)
+	for _, m := range an.Missing {
+		counts[m.Name] += m.Samples
+	}
+	programs := 0
+	for _, f := range an.Functions {
+		counts[f.Name] += f.Samples
+		if !strings.HasPrefix(f.Name, "bpf_prog_") {
+			continue
+		}
+		var code []byte
+		var starts []int
+		samples := uint64(0)
+		for _, in := range f.Instructions {
+			b, err := hex.DecodeString(in.Bytes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code, starts = append(code, b...), append(starts, in.Offset)
+			samples += in.Samples
+		}
+		if samples != f.Samples {
+			t.Errorf("%s: %d samples in instructions, %d in all", f.Name, samples, f.Samples)
+		}
+		if want := llvmStarts(t, dir, code); !slices.Equal(starts, want) {
+			t.Errorf("%s: instructions at %v, LLVM has them at %v", f.Name, starts, want)
+		}
+		start, err := strconv.ParseUint(f.Address, 0, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := findLive(live, start, code)
+		if l == nil {
+			continue // of another program on this machine
+		}
+		programs++
+		for _, in := range f.Instructions {
+			if want := l.lineAt(start + uint64(in.Offset)); in.File != want.file ||
+				in.Line != want.line {
+				t.Errorf("%s+%#x: line %s:%d, the kernel had %s:%d", f.Name, in.Offset, in.File,
+					in.Line, want.file, want.line)
+			}
+		}
+	}
+	if programs < 4 {
+		t.Errorf("%d functions had samples, want at least 4; of %d loaded", programs, len(live))
+	}
+	compareReport(t, command(t, dir, "perf", "report", "-i", "perf.data", "--stdio", "--no-children",
+		"-n", "-g", "none", "--sort", "sym"), counts)
+}
+
+func findLive(live []liveFunction, start uint64, code []byte) *liveFunction {
+	sum := sha1.Sum(code)
+	for i := range live {
+		if live[i].start == start && live[i].sha1 == hex.EncodeToString(sum[:]) {
+			return &live[i]
+		}
+	}
+	return nil
+}
+
+// llvmStarts returns where LLVM sees instructions begin. It prints prefixes as
+// instructions of their own; what stands behind one is no beginning.
+func llvmStarts(t *testing.T, dir string, code []byte) (starts []int) {
+	t.Helper()
+	file := filepath.Join(dir, "code")
+	if err := os.WriteFile(file, code, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	command(t, dir, "llvm-objcopy", "-I", "binary", "-O", "elf64-x86-64",
+		"--rename-section", ".data=.text,code", file, file+".o")
+	prefix := false
+	for row := range strings.Lines(command(t, dir, "llvm-objdump", "-d", "--no-show-raw-insn",
+		file+".o")) {
+		at, text, ok := strings.Cut(row, ":")
+		v, err := strconv.ParseUint(strings.TrimSpace(at), 16, 32)
+		if !ok || err != nil {
+			continue
+		}
+		if !prefix {
+			starts = append(starts, int(v))
+		}
+		switch strings.TrimSpace(text) {
+		case "lock", "rep", "repne", "data16":
+			prefix = true
+		default:
+			prefix = false
+		}
+	}
+	return starts
+}
+
+// reportRow is a line of perf report: share, samples, [k] and symbol.
+var reportRow = regexp.MustCompile(`^\s*[0-9.]+%\s+([0-9]+)\s+\[k\] (\S+)`)
+
+// compareReport compares samples per function of kernel and BPF code with perf report.
+func compareReport(t *testing.T, text string, counts map[string]uint64) {
+	t.Helper()
+	rows, bpf := 0, 0
+	for row := range strings.Lines(text) {
+		m := reportRow.FindStringSubmatch(row)
+		if m == nil || strings.HasPrefix(m[2], "0x") {
+			continue
+		}
+		want, err := strconv.ParseUint(m[1], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows++
+		if strings.HasPrefix(m[2], "bpf_prog_") {
+			bpf++
+		}
+		if counts[m[2]] != want {
+			t.Errorf("%s: %d samples, perf report has %d", m[2], counts[m[2]], want)
+		}
+	}
+	t.Logf("%d functions of the kernel, %d of them BPF, have perf's counts", rows, bpf)
+	if bpf < 4 || rows < 10 {
+		t.Errorf("only %d functions, %d of them BPF, in perf report", rows, bpf)
+	}
+}
+
+// runMain runs the command line in this process, which must succeed.
+func runMain(t *testing.T, args ...string) string {
+	t.Helper()
+	env, stdout, stderr := inProcess(args...)
+	if status := Main(t.Context(), env); status != exitOK {
+		t.Fatalf("symbolize %v: exit status %d\n%s", args, status, stderr)
+	}
+	return stdout.String()
+}
