@@ -16,11 +16,37 @@ import (
 var frameLine = regexp.MustCompile(
 	`^\s+[0-9a-f]+ (bpf_prog_[0-9a-f]{16}\S*)\+0x([0-9a-f]+) \(\S+\)$`)
 
+// TestUnreadPrograms: what only KSYMBOL records tell of has its name, and is listed
+// with the reason.
+func TestUnreadPrograms(t *testing.T) {
+	c := openFixture(t, "bpf-unread", Options{})
+	programs, err := c.Programs()
+	if err != nil || len(programs) != 3 {
+		t.Fatalf("%d programs, %v", len(programs), err)
+	}
+	for i := range programs {
+		if p := &programs[i]; p.Missing != bpf.MissingNotRecorded || p.Raw != nil || p.ID != 0 {
+			t.Errorf("program %+v", p)
+		}
+	}
+	p, err := c.Profile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, symbol := range []string{"bpf_prog_3a842eb99152f844_tally_digits",
+		"bpf_prog_a612a69c77159703_fold_digits"} {
+		if o := objectOf(t, p, symbol); !o.NoImage || o.Symbol != symbol {
+			t.Errorf("object %+v", o)
+		}
+	}
+}
+
 // TestProgramNamesLikePerf compares the name and the offset of every BPF frame of
 // the recorded captures with what perf printed, and wants a line for each. Of
 // programs that were there before the recording perf's name has another tag.
 func TestProgramNamesLikePerf(t *testing.T) {
-	for _, name := range []string{"bpf", "bpf-lines", "bpf-before"} {
+	for name, hasLines := range map[string]bool{"bpf": false, "bpf-lines": true, "bpf-before": true,
+		"bpf-unread": false} {
 		want := map[string]int{}
 		f, err := os.Open(filepath.Join("../fixtures/captures", name+".script.gz"))
 		if err != nil {
@@ -59,7 +85,7 @@ func TestProgramNamesLikePerf(t *testing.T) {
 				byPC[symbol+"+"+strconv.FormatUint(offset, 16)]++
 				if fn := funcOf(programs, o); fn != nil && fn.LineAt(uint32(loc.Offset)) != nil {
 					lines++
-				} else if name != "bpf" {
+				} else if hasLines {
 					t.Errorf("%s: %s+%#x has no line", name, o.Symbol, uint64(loc.Offset))
 				}
 			}
