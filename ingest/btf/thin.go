@@ -54,7 +54,8 @@ func Parse(name string, raw []byte, base *Types) (*Types, error) {
 		info := r.U32()
 		kind, n := Kind(info>>24&31), uint64(info&0xffff)
 		r.U32()
-		switch kind {
+		switch kind { // what follows by kind: the kernel's Documentation/bpf/btf.rst
+		case 2, 7, 8, 9, 10, 11, KindFunc, 16, 18:
 		case 1, 14, 17:
 			r.Skip(4)
 		case 3:
@@ -63,6 +64,8 @@ func Parse(name string, raw []byte, base *Types) (*Types, error) {
 			r.Skip(12 * n)
 		case 6, 13:
 			r.Skip(8 * n)
+		default:
+			r.Fail("type %d is of the unknown kind %d", len(t.kinds), kind)
 		}
 		t.kinds = append(t.kinds, kind)
 	}
