@@ -63,6 +63,10 @@ func TestLineTraps(t *testing.T) {
 		{"addresses that go down", func(p *dwarfbuild.Prog) {
 			p.Set(0x2000).Row(0, 0).Row(8, 1).Set(0x1000).Row(0, 5).End(4)
 		}, "seq {2000 2008} 2000=/src/a.c:1:0\nseq {1000 1004} 1000=/src/a.c:7:0"},
+		{"an end below the rows", func(p *dwarfbuild.Prog) {
+			p.Set(0x2000).Row(0, 0).Row(8, 1).Row(8, 1).Set(0x1000).End(0).
+				Set(0x3000).Row(0, 0).Set(0x1000).End(4)
+		}, "seq {2000 2010} 2000=/src/a.c:1:0 2008=/src/a.c:2:0\ndead 1"},
 		{"sequences out of order", func(p *dwarfbuild.Prog) {
 			p.Set(0x2000).Row(0, 0).End(4).Set(0x1000).Row(0, 0).End(4)
 		}, "seq {2000 2004} 2000=/src/a.c:1:0\nseq {1000 1004} 1000=/src/a.c:1:0"},

@@ -115,13 +115,15 @@ func (l *lineRun) row() {
 	res.rows = append(res.rows, row)
 }
 
-// finish ends the sequence at an address. A last row of no length is dropped.
+// finish ends the sequence at an address, or at its last row if that lies behind, since
+// nothing says how far that one goes. A last row of no length is dropped.
 func (l *lineRun) finish(end uint64) {
 	res := l.w.res
 	l.open = false
 	n := len(res.rows)
 	if n > l.first && uint64(res.rows[n-1].Addr) >= end {
 		n--
+		end = uint64(res.rows[n].Addr)
 		res.rows = res.rows[:n]
 	}
 	if l.dead || n == l.first {
