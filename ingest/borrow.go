@@ -101,9 +101,15 @@ func (sb *sideband) borrow(ctx context.Context, from []*Capture) error {
 	return nil
 }
 
-// noteTime keeps the first and the last time of the capture.
+// noteTime keeps the first and the last time of the capture, and whose samples it has.
 func (sb *sideband) noteTime(rec *perfdata.Record) {
 	id, err := sb.file.SampleID(rec)
+	if rec.Type == perfdata.TypeSample && err == nil && !sb.sampled[id.PID] {
+		if sb.sampled == nil {
+			sb.sampled = make(map[int32]bool)
+		}
+		sb.sampled[id.PID] = true
+	}
 	if err != nil || id.Time == 0 || id.Time == noTime || id.Has&perfdata.SampleTime == 0 {
 		return
 	}

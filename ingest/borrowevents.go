@@ -208,7 +208,8 @@ func (sb *sideband) borrowModules(l *lender) {
 	}
 }
 
-// borrowProcesses takes the mappings of processes of which the capture has none.
+// borrowProcesses takes the mappings of processes that samples are of and that the
+// capture has no mapping of.
 func (sb *sideband) borrowProcesses(l *lender) {
 	known := make(map[int32]bool)
 	for i := range sb.events {
@@ -218,7 +219,7 @@ func (sb *sideband) borrowProcesses(l *lender) {
 	}
 	for _, name := range l.Names() {
 		pid, ok := bundle.MapsPID(name)
-		if !ok || known[pid] {
+		if !ok || known[pid] || !sb.sampled[pid] {
 			continue
 		}
 		r, size, err := l.Entry(name)

@@ -122,9 +122,10 @@ type sideband struct {
 
 	// For bundles of the same boot: what the capture says of its own, and what was
 	// taken. lentBy is by borrowed program the number in borrowings.
-	textName            string // reference symbol of the kernel's map
-	text                uint64 // its run-time address
-	firstTime, lastTime uint64 // of all records, by the recording's clock
+	textName            string         // reference symbol of the kernel's map
+	text                uint64         // its run-time address
+	firstTime, lastTime uint64         // of all records, by the recording's clock
+	sampled             map[int32]bool // processes that samples are of
 	borrowings          []Borrowing
 	lentBy              []int
 	lent                []perfdata.BuildIDEntry
