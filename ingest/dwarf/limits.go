@@ -3,7 +3,7 @@ package dwarf
 // Limits on what a file can make us do. Real files stay far below: the greatest
 // seen in libc, ceph-osd and vmlinux stand beside.
 const (
-	maxUnits       = 1 << 20 // units of one section, types not counted; seen: 2,352
+	maxUnits       = 1 << 18 // units of one section, types not counted; seen: 2,352
 	maxDepth       = 1 << 12 // nesting of entries; seen: 60
 	maxOriginChain = 32      // abstract origins and specifications in a row; seen: 4
 	maxAbbrevs     = 1 << 18 // abbreviations of one table; seen: 1,100
