@@ -408,6 +408,12 @@ func TestModules(t *testing.T) {
 	}
 }
 
+func TestNoModules(t *testing.T) {
+	if got, err := EncodeModules(nil); string(got) != "[]\n" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 func TestNames(t *testing.T) {
 	if pid, ok := MapsPID(MapsName(77)); pid != 77 || !ok {
 		t.Error(pid, ok)

@@ -59,7 +59,7 @@ func (m *Module) UnmarshalJSON(data []byte) error {
 
 // EncodeModules returns the bytes of kernel/modules.json.
 func EncodeModules(modules []Module) ([]byte, error) {
-	sorted := slices.Clone(modules)
+	sorted := append([]Module{}, modules...) // "[]" for none, not "null"
 	slices.SortStableFunc(sorted, func(a, b Module) int {
 		return cmp.Or(cmp.Compare(a.Loaded, b.Loaded), cmp.Compare(a.Addr, b.Addr),
 			cmp.Compare(a.Name, b.Name))
