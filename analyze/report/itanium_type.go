@@ -81,6 +81,8 @@ func (p *itanium) pointer(t typeEnd, c byte) (typeEnd, bool) {
 		t.right = piece{int32(from), int32(len(p.arena))}
 	}
 	switch ref := t.kind == lvalueRef || t.kind == rvalueRef; {
+	case ref && p.naming: // only T_ can stand for a reference
+		return t, false
 	case c == 'P':
 		p.out = append(p.out, '*')
 		t.kind = plainType

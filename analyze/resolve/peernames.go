@@ -5,6 +5,7 @@ import (
 	debugelf "debug/elf"
 	"slices"
 
+	"symbolize/ingest/addr"
 	"symbolize/ingest/elf"
 )
 
@@ -49,17 +50,28 @@ func NewPeerSymbols(f *elf.File) (*PeerSymbols, error) {
 		p.symbols = append(p.symbols, s)
 		return true
 	})
-	slices.SortStableFunc(p.symbols, func(a, b PeerSymbol) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Size, b.Size))
+	p.symbols = lastOfEach(p.symbols)
+	return p, err
+}
+
+// lastOfEach sorts symbols by address and keeps the one at each that comes last by size
+// and then by its place in the table.
+func lastOfEach(symbols []PeerSymbol) []PeerSymbol {
+	order := make([]uint32, len(symbols))
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int {
+		x, y := &symbols[a], &symbols[b]
+		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.Size, y.Size), cmp.Compare(a, b))
 	})
-	kept := p.symbols[:0]
-	for i, s := range p.symbols {
-		if i+1 == len(p.symbols) || p.symbols[i+1].Start != s.Start {
-			kept = append(kept, s)
+	kept := make([]PeerSymbol, 0, len(symbols))
+	for i, n := range order {
+		if i+1 == len(order) || symbols[order[i+1]].Start != symbols[n].Start {
+			kept = append(kept, symbols[n])
 		}
 	}
-	p.symbols = kept
-	return p, err
+	return kept
 }
 
 func isPeerType(t debugelf.SymType) bool {
@@ -77,12 +89,33 @@ func (p *PeerSymbols) Symbol(i int) *PeerSymbol { return &p.symbols[i] }
 // without a size reaches to the next one. Unlike llvm-symbolizer's it does not reach
 // beyond its section: an address in no section has no name.
 func (p *PeerSymbols) Find(a uint64) int {
-	i, found := slices.BinarySearchFunc(p.symbols, a, func(s PeerSymbol, a uint64) int {
-		return cmp.Compare(s.Start, a)
+	i, _ := slices.BinarySearchFunc(p.symbols, a, func(s PeerSymbol, a uint64) int {
+		if s.Start <= a {
+			return -1
+		}
+		return 1
 	})
-	if !found {
-		i--
+	return p.covering(i-1, a)
+}
+
+// Join sets found[i] to the number of the symbol for addrs[i]+base, −1 if there is none.
+// The addresses must be sorted.
+func (p *PeerSymbols) Join(addrs []addr.Addr, base addr.Addr, found []int32) {
+	next := 0
+	for i, a := range addrs {
+		at := uint64(a + base)
+		if i > 0 && at < uint64(addrs[i-1]+base) { // over the end of the address space
+			next = 0
+		}
+		for next < len(p.symbols) && p.symbols[next].Start <= at {
+			next++
+		}
+		found[i] = int32(p.covering(next-1, at))
 	}
+}
+
+// covering returns i, the last symbol that does not begin after a, if it covers it.
+func (p *PeerSymbols) covering(i int, a uint64) int {
 	if i < 0 {
 		return -1
 	}

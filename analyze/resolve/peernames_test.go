@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/elfbuild"
+	"symbolize/ingest/addr"
 	"symbolize/ingest/elf"
 )
 
@@ -113,6 +114,41 @@ func TestPeerSymbolsDamaged(t *testing.T) {
 			if i := p.Find(a); i >= p.Len() {
 				t.Fatalf("%d bytes: symbol %d of %d", n, i, p.Len())
 			}
+		}
+	}
+}
+
+// TestPeerSymbolsJoin: a batch finds what single look-ups find, also where addresses of a
+// kernel count from a base and wrap.
+func TestPeerSymbolsJoin(t *testing.T) {
+	b := peerFile(false).Bytes()
+	f, err := elf.Open("x", bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewPeerSymbols(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, base := range []addr.Addr{0, 0x800, 0x1030} {
+		var addrs []addr.Addr
+		for a := range addr.Addr(0x1200) {
+			addrs = append(addrs, a)
+		}
+		addrs = append(addrs, 0xffff_ffff_ffff_f000, 0xffff_ffff_ffff_fff0)
+		found := make([]int32, len(addrs))
+		p.Join(addrs, base, found)
+		named := 0
+		for i, a := range addrs {
+			if want := p.Find(uint64(a + base)); int(found[i]) != want {
+				t.Fatalf("base %#x, %#x: symbol %d, alone %d", base, a, found[i], want)
+			}
+			if found[i] >= 0 {
+				named++
+			}
+		}
+		if named < 20 {
+			t.Errorf("base %#x: %d named", base, named)
 		}
 	}
 }

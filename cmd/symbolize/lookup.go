@@ -144,10 +144,17 @@ func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) err
 	}
 	defer obj.Close()
 	l := newLooker(o, obj)
+	if l.hold = o.maxMemory == 0 && a.env.Getenv("GOMEMLIMIT") == ""; l.hold {
+		holdLookupMemory()
+	}
 	if len(args) > 0 {
 		err = a.writeOutput("", false, func(w io.Writer) error { return l.arguments(w, args) })
 	} else {
 		err = l.stream(ctx, a.env.Stdin, a.stdout())
+	}
+	if obj.damage != "" {
+		a.partial = true
+		a.warn(obj.damage, "")
 	}
 	for _, text := range l.problems() {
 		a.partial = true

@@ -1,15 +1,57 @@
 package main
 
 import (
-	"path"
+	"io"
+	"runtime"
 
 	"symbolize/analyze/report"
-	"symbolize/analyze/resolve"
-	"symbolize/ingest"
 )
 
+// answersAtOnce is how many answers a goroutine prints before they are written.
+const answersAtOnce = 2048
+
+// printer prints answers; a looker has one for each goroutine.
+type printer struct {
+	*looker
+	answer report.Answer
+	out    []byte
+}
+
+// printAll prints the answers on all cores and writes them in order.
+func (l *looker) printAll(w io.Writer) error {
+	workers := min(runtime.GOMAXPROCS(0), 1+len(l.queries)/answersAtOnce)
+	free := make(chan *printer, workers+1) // one more, to be written meanwhile
+	for range cap(free) {
+		free <- &printer{looker: l}
+	}
+	blocks := make(chan chan *printer, workers+1)
+	go func() {
+		defer close(blocks)
+		for from := 0; from < len(l.queries); from += answersAtOnce {
+			p, block := <-free, make(chan *printer, 1)
+			blocks <- block
+			go func() {
+				p.out = p.out[:0]
+				for i := from; i < min(from+answersAtOnce, len(l.queries)); i++ {
+					p.print(i)
+				}
+				block <- p
+			}()
+		}
+	}()
+	var first error
+	for block := range blocks {
+		p := <-block
+		if first == nil {
+			_, first = w.Write(p.out)
+		}
+		free <- p
+	}
+	return first
+}
+
 // print answers a query.
-func (l *looker) print(i int) {
+func (l *printer) print(i int) {
 	q := &l.queries[i]
 	a := &l.answer
 	a.Frames = a.Frames[:0]
@@ -18,7 +60,7 @@ func (l *looker) print(i int) {
 		a.Input = string(q.text)
 	}
 	if k := l.placeOf[i]; k >= 0 {
-		l.fill(a, i, l.finder.Place(int(k)))
+		l.fill(a, int(k))
 	}
 	layout := &l.o.layout
 	switch l.o.style {
@@ -27,10 +69,9 @@ func (l *looker) print(i int) {
 	case styleLLVM:
 		l.out = layout.AppendLLVM(l.out, a)
 	default:
-		if l.list && !l.first {
+		if l.list && i > 0 {
 			l.out = append(l.out, ',')
 		}
-		l.first = false
 		l.out = layout.AppendJSON(l.out, a)
 		if !l.list {
 			l.out = append(l.out, '\n')
@@ -39,28 +80,29 @@ func (l *looker) print(i int) {
 }
 
 // fill makes the frames of an answer.
-func (l *looker) fill(a *report.Answer, i int, p *resolve.Place) {
+func (l *printer) fill(a *report.Answer, at int) {
+	p := l.finder.Place(at)
 	frames := l.finder.Frames(p)
-	for k := range frames {
-		f := &frames[k]
+	for i := range frames {
+		f := &frames[i]
 		a.Frames = append(a.Frames, report.AnswerFrame{
-			Function: l.name(f.Name), File: l.file(f.File), Line: f.Line, Column: f.Column,
-			StartFile: l.file(f.DeclFile), StartLine: f.DeclLine,
+			Function: l.names[f.Name], File: l.files[f.File], Line: f.Line, Column: f.Column,
+			StartFile: l.files[f.DeclFile], StartLine: f.DeclLine,
 		})
 	}
 	last := report.AnswerFrame{}
 	if n := len(a.Frames); n > 0 {
 		last = a.Frames[n-1]
 	}
-	if peer := l.peer(i); peer >= 0 {
-		s := l.obj.peers.Symbol(peer)
-		last.Function = l.peerName(peer)
+	if peer := l.peer(at); peer >= 0 {
+		s := l.peers.Symbol(peer)
+		last.Function = l.peerNames[peer]
 		last.StartAddress, last.HasStart = s.Start, true
 		if last.File == "" {
 			last.File = l.path(s.File)
 		}
 	} else if t, start := l.finder.Function(p, l.o.policy); t != 0 {
-		last.Function = l.name(t)
+		last.Function = l.names[t]
 		last.StartAddress, last.HasStart = uint64(start+l.obj.base), true
 	} else if len(a.Frames) == 0 {
 		return
@@ -81,34 +123,4 @@ func (l *looker) withoutInlines(frames []report.AnswerFrame) []report.AnswerFram
 		frames[0] = last
 	}
 	return frames[:1]
-}
-
-// name returns a function's name as it is printed.
-func (l *looker) name(t resolve.Text) string {
-	if t != 0 && l.names[t] == "" {
-		l.names[t] = l.demangler.Name(l.finder.Text(t))
-	}
-	return l.names[t]
-}
-
-func (l *looker) peerName(i int) string {
-	if l.peerNames[i] == "" {
-		l.peerNames[i] = l.demangler.Name(l.obj.peers.Symbol(i).Name)
-	}
-	return l.peerNames[i]
-}
-
-// file returns a path as it is printed.
-func (l *looker) file(t resolve.Text) string {
-	if t != 0 && l.files[t] == "" {
-		l.files[t] = l.path(l.finder.Text(t))
-	}
-	return l.files[t]
-}
-
-func (l *looker) path(s string) string {
-	if l.o.basenames && s != "" {
-		s = path.Base(s)
-	}
-	return ingest.Printable(s)
 }

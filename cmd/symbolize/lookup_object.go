@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync"
 
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
@@ -23,8 +24,12 @@ type lookupObject struct {
 	manifest *store.Manifest
 	// place gives the table address of an address as the user has it.
 	place func(uint64) (addr.Addr, bool)
-	base  addr.Addr            // ELF virtual address of a kernel's table address 0
-	peers *resolve.PeerSymbols // nil where no file was named
+	base  addr.Addr // ELF virtual address of a kernel's table address 0
+	// peers waits for the symbols that the style's tool would choose; nil where no file
+	// was named.
+	peers func() (*resolve.PeerSymbols, error)
+
+	damage string // of the symbols that peers waits for
 
 	closers []io.Closer
 }
@@ -162,14 +167,33 @@ func (a *app) byFile(ctx context.Context, o *lookupOptions, obj *lookupObject) e
 	if obj.manifest == nil {
 		return fmt.Errorf("%s: no object to look addresses up in", o.file)
 	}
-	if o.names == "" && o.style != styleGNU && obj.manifest.Kind != ingest.Module {
-		if obj.peers, err = resolve.NewPeerSymbols(f); err != nil {
-			a.partial = true
-			a.warn(err.Error(), "")
-		}
+	if err := obj.prepare(o, f); err != nil {
+		return err
 	}
-	return obj.prepare(o, f)
+	if o.names == "" && o.style != styleGNU && obj.manifest.Kind != ingest.Module {
+		obj.readPeers(f)
+	}
+	return nil
 }
+
+// readPeers begins to read the file's symbols, while the store's tables are read.
+func (obj *lookupObject) readPeers(f *elf.File) {
+	obj.peers = sync.OnceValues(func() (*resolve.PeerSymbols, error) {
+		return resolve.NewPeerSymbols(f)
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		obj.peers()
+	}()
+	// The file must not be closed before.
+	obj.closers = append(obj.closers, closerFunc(func() error { <-done; return nil }))
+}
+
+// closerFunc is a function as an io.Closer.
+type closerFunc func() error
+
+func (f closerFunc) Close() error { return f() }
 
 // findOne returns the object with an exact ID, nil if there is none.
 func findOne(v store.View, id buildid.ID) (*store.Manifest, error) {

@@ -35,15 +35,15 @@ type looker struct {
 	order   []uint32 // of the queries with a place, by address
 	addrs   []addr.Addr
 	placeOf []int32 // by query: number in addrs, or −1
+	peerOf  []int32 // by number in addrs: the symbol that the style's tool would choose, or −1
 
 	names, files []string // by resolve.Text, as printed; "" until wanted
+	peers        *resolve.PeerSymbols
 	peerNames    []string // by number of a peer's symbol
 	said         []string // errors, each once
 
-	answer report.Answer
-	out    []byte
-	first  bool // JSON of arguments: no object has been printed yet
-	list   bool // … in a list
+	list bool // JSON of arguments, in a list
+	hold bool // nobody else has limited the memory
 }
 
 // query is one address that is asked for.
@@ -55,14 +55,11 @@ type query struct {
 }
 
 func newLooker(o *lookupOptions, obj *lookupObject) *looker {
-	l := &looker{o: o, obj: obj, finder: resolve.NewFinder(obj.view, obj.manifest), first: true}
+	l := &looker{o: o, obj: obj, finder: resolve.NewFinder(obj.view, obj.manifest)}
 	if o.style == styleGNU {
 		l.demangler = report.NewDemangler(o.mode)
 	} else {
 		l.demangler = report.NewLLVMDemangler(o.mode)
-	}
-	if obj.peers != nil {
-		l.peerNames = make([]string, obj.peers.Len())
 	}
 	return l
 }
@@ -71,7 +68,9 @@ func newLooker(o *lookupOptions, obj *lookupObject) *looker {
 func (l *looker) arguments(w io.Writer, args []string) error {
 	if l.o.style == styleJSON { // a list, as llvm-symbolizer prints
 		l.list = true
-		l.out = append(l.out, '[')
+		if _, err := io.WriteString(w, "["); err != nil {
+			return err
+		}
 	}
 	l.reset()
 	for _, a := range args {
@@ -196,21 +195,12 @@ func parseHex(digits []byte) (v uint64, ok bool) {
 // batch answers the queries in their order.
 func (l *looker) batch(w io.Writer) error {
 	l.join()
-	l.demangleAll()
-	for i := range l.queries {
-		l.print(i)
-		if len(l.out) >= outputBuffer {
-			if err := l.flush(w); err != nil {
-				return err
-			}
-		}
+	l.joinPeers()
+	l.nameAll()
+	err := l.printAll(w)
+	if l.hold {
+		holdLookupMemory()
 	}
-	return l.flush(w)
-}
-
-func (l *looker) flush(w io.Writer) error {
-	_, err := w.Write(l.out)
-	l.out = l.out[:0]
 	return err
 }
 
@@ -254,45 +244,21 @@ func (l *looker) join() {
 	}
 }
 
+// joinPeers sets peerOf.
+func (l *looker) joinPeers() {
+	if l.obj.peers == nil {
+		return
+	}
+	if l.peers == nil {
+		var err error
+		if l.peers, err = l.obj.peers(); err != nil {
+			l.obj.damage = err.Error()
+		}
+		l.peerNames = make([]string, l.peers.Len())
+	}
+	l.peerOf = slices.Grow(l.peerOf[:0], len(l.addrs))[:len(l.addrs)]
+	l.peers.Join(l.addrs, l.obj.base, l.peerOf)
+}
+
 // problems returns what went wrong with tables.
 func (l *looker) problems() []string { return l.said }
-
-// demangleAll makes the new texts of a batch ready to be printed.
-func (l *looker) demangleAll() {
-	n := l.finder.NumTexts()
-	l.names = append(l.names, make([]string, n-len(l.names))...)
-	l.files = append(l.files, make([]string, n-len(l.files))...)
-	l.demangler.WarmNames(func(yield func(string) bool) {
-		for i := range l.placeOf {
-			if k := l.placeOf[i]; k >= 0 && !l.wantNames(i, l.finder.Place(int(k)), yield) {
-				return
-			}
-		}
-	})
-}
-
-// wantNames yields the names that an answer needs and that have not been needed
-// before.
-func (l *looker) wantNames(i int, p *resolve.Place, yield func(string) bool) bool {
-	frames := l.finder.Frames(p)
-	for k := range frames {
-		t := frames[k].Name
-		if t != 0 && l.names[t] == "" && !yield(l.finder.Text(t)) {
-			return false
-		}
-	}
-	if peer := l.peer(i); peer >= 0 {
-		return l.peerNames[peer] != "" || yield(l.obj.peers.Symbol(peer).Name)
-	}
-	t, _ := l.finder.Function(p, l.o.policy)
-	return t == 0 || l.names[t] != "" || yield(l.finder.Text(t))
-}
-
-// peer returns the number of the symbol that the style's tool would choose, −1 if
-// there is none.
-func (l *looker) peer(i int) int {
-	if l.obj.peers == nil {
-		return -1
-	}
-	return l.obj.peers.Find(uint64(l.queries[i].at + l.obj.base))
-}

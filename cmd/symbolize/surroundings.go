@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"runtime"
 	"runtime/debug"
 
 	"symbolize/store"
@@ -66,6 +67,19 @@ func frugalHeap(getenv func(string) string) {
 	if getenv("GOGC") == "" {
 		debug.SetGCPercent(frugalGC)
 	}
+}
+
+// lookupMemory is what lookup's memory may grow to before the garbage collector works
+// harder, in bytes. The names of a big C++ program take 100 MB; what demangling them lets
+// go would take as much again.
+const lookupMemory = 180 << 20
+
+// holdLookupMemory sets lookupMemory as the limit, or half as much again as is in use:
+// at a limit below that the collector would do nothing else.
+func holdLookupMemory() {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	debug.SetMemoryLimit(max(lookupMemory, int64(m.HeapAlloc+m.HeapAlloc/2)))
 }
 
 func checkJobs(n int) error {
