@@ -41,6 +41,29 @@ func TestUnreadPrograms(t *testing.T) {
 	}
 }
 
+// TestHiddenPrograms: what the kernel did not show to the recorder is known by the
+// records, and is the same function as where nothing else is known.
+func TestHiddenPrograms(t *testing.T) {
+	const symbol = "bpf_prog_3a842eb99152f844_tally_digits"
+	c, unread := openFixture(t, "bpf-hidden", Options{}), openFixture(t, "bpf-unread", Options{})
+	programs, err := c.Programs()
+	if err != nil || len(programs) != 2 {
+		t.Fatalf("%d programs, %v", len(programs), err)
+	}
+	p := &programs[1]
+	if p.Missing != bpf.MissingHidden || p.Symbol(0) != symbol || p.Funcs[0].Length != 560 ||
+		p.Funcs[0].Start == 0 || p.Funcs[0].Image != nil || p.BTF == nil {
+		t.Errorf("program %+v", p)
+	}
+	before, err := unread.Profile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := objectOf(t, before, symbol); o.ID != p.Identity(0, "x86_64") {
+		t.Errorf("identity %s, by its record alone %s", p.Identity(0, "x86_64"), o.ID)
+	}
+}
+
 // TestProgramNamesLikePerf compares the name and the offset of every BPF frame of
 // the recorded captures with what perf printed, and wants a line for each. Of
 // programs that were there before the recording perf's name has another tag.

@@ -342,8 +342,11 @@ func TestHiddenAddresses(t *testing.T) {
 		t.Fatalf("programs %+v", programs)
 	}
 	for i := range p.Funcs {
-		if o := objectOf(t, got, symbolOf(&p, i, false)); !o.NoImage {
-			t.Errorf("object %+v", o)
+		o := objectOf(t, got, symbolOf(&p, i, false))
+		want := JITID("x86_64", o.Symbol, uint64(len(p.Funcs[i].Code)))
+		if !o.NoImage || o.ID != want || programs[0].Identity(i, "x86_64") != want ||
+			uint64(programs[0].Funcs[i].Start) != p.Funcs[i].Start {
+			t.Errorf("object %+v, function %+v", o, programs[0].Funcs[i])
 		}
 	}
 }

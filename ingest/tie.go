@@ -252,15 +252,26 @@ func (t *tie) byAddress(at int) (funcRef, bool) {
 	return r, true
 }
 
-// bind notes which function a record is of. Where there is no BTF the record has
-// the better name: the other is cut to 15 bytes, or made up.
+// bind notes which function a record is of, and takes from the record what the
+// kernel hid from the recorder. Where there is no BTF the record has the better name:
+// the other is cut to 15 bytes, or made up.
 func (t *tie) bind(at int, r funcRef) {
 	t.of[at] = r
+	e := &t.sb.events[at]
+	f := *r.fn()
 	_, name, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
-	if old := r.fn().Name; ok && r.p.BTF == nil && len(name) > len(old) &&
-		strings.HasPrefix(name, old) {
+	if ok && r.p.BTF == nil && len(name) > len(f.Name) && strings.HasPrefix(name, f.Name) {
+		f.Name = name
+	}
+	if f.Start == 0 {
+		f.Start = addr.PC(e.a)
+	}
+	if f.Length == 0 {
+		f.Length = uint32(e.b - e.a)
+	}
+	if old := r.fn(); f.Name != old.Name || f.Start != old.Start || f.Length != old.Length {
 		r.p.Funcs = slices.Clone(r.p.Funcs) // those of a borrowed program are its owner's, too
-		r.fn().Name = name
+		*r.fn() = f
 	}
 }
 

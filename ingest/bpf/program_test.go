@@ -192,10 +192,10 @@ func text(programs []Program) string {
 	return b.String()
 }
 
-// TestRecorded decodes what perf recorded. The golden files were compared with
-// what bpftool printed of the programs while they lived.
+// TestRecorded decodes what perf recorded. (TestLivePrograms of ingest compares the
+// same programs, while they live, with what another decoder makes of them.)
 func TestRecorded(t *testing.T) {
-	for _, name := range []string{"bpf", "bpf-lines", "bpf-before"} {
+	for _, name := range []string{"bpf", "bpf-lines", "bpf-before", "bpf-hidden"} {
 		got := text(decodeRecorded(t, name))
 		path := filepath.Join("testdata", name+".golden")
 		if *update {
