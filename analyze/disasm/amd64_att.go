@@ -63,7 +63,8 @@ func isMemArg(x *x86asm.Inst) bool {
 
 // attOps are mnemonics that binutils has changed, or that x86asm writes in Intel's way.
 var attOps = map[string]string{
-	"callq": "call", "retq": "ret", "jmpq": "jmp", "pushq": "push", "popq": "pop", "leaveq": "leave",
+	"callq": "call", "retq": "ret", "jmpq": "jmp", "pushq": "push", "popq": "pop",
+	"leaveq":  "leave",
 	"xbeginq": "xbegin", "sysretq": "sysretl", "movsxd": "movslq", "cdqe": "cltq",
 	"cqo": "cqto", "cdq": "cltd", "cwde": "cwtl", "cwd": "cwtd", "cbw": "cbtw", "pushfq": "pushf",
 	"popfq": "popf", "lretq": "lret", "icebp": "int1", "repn": "repnz", "enterq": "enter",

@@ -53,7 +53,8 @@ func (f *HotFunction) value(count bool) uint64 {
 // HotFunctions returns the functions that have samples of an event at their leaves
 // (with Children: anywhere on the stack), heaviest first, those that Match chooses; and
 // the sums of all samples of the event. Locations without a name belong to no function.
-func HotFunctions(p *ingest.Profile, opts *AnnotateOptions) (list []HotFunction, total, samples uint64) {
+func HotFunctions(p *ingest.Profile, opts *AnnotateOptions) (
+	list []HotFunction, total, samples uint64) {
 	if p.Names == nil {
 		return nil, 0, 0
 	}
@@ -270,7 +271,8 @@ func NewAnnotation(p *ingest.Profile, source CodeSource, opts AnnotateOptions) *
 	return a
 }
 
-func (a *Annotation) noCode(o *ingest.Object, f *HotFunction, why error, opts *AnnotateOptions) NoCode {
+func (a *Annotation) noCode(o *ingest.Object, f *HotFunction, why error,
+	opts *AnnotateOptions) NoCode {
 	m := NoCode{
 		Name:   opts.Demangler.Name(f.SystemName),
 		Object: ingest.Printable(o.File.Path), BuildID: o.ID.String(),

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -96,8 +97,8 @@ func loopProfile() *ingest.Profile {
 	b.Name(place(gone, 4), 4, profilebuild.Frame{Name: "bpf_prog_1112131415161718_gone"})
 	b.Unresolved(place(other, 9), ingest.Stripped)
 	row := func(event int, count, weight uint64, stack ...profilebuild.Place) {
-		b.Row(profilebuild.Row{Event: event, PID: -1, TID: -1, CPU: -1, Count: count, Weight: weight,
-			Stack: stack})
+		b.Row(profilebuild.Row{Event: event, PID: -1, TID: -1, CPU: -1, Count: count,
+			Weight: weight, Stack: stack})
 	}
 	// Leaves; offset 0xa lies inside the call at 8, as a skidding sampler may have it.
 	row(0, 4, 4000, place(prog, 8), place(prog, 0x16))
@@ -143,7 +144,8 @@ func TestAnnotateCounts(t *testing.T) {
 		{AnnotateOptions{}, 8, 10000, map[int]uint64{8: 6, 0x10: 1}, 1},
 		{AnnotateOptions{Event: 1}, 1, 10, map[int]uint64{0x10: 1}, 0},
 		// A sample counts once for the function, and once for each of its places there.
-		{AnnotateOptions{Children: true}, 12, 11400, map[int]uint64{8: 10, 0x10: 1, 0x12: 5}, 1},
+		{AnnotateOptions{Children: true}, 12, 11400,
+			map[int]uint64{8: 10, 0x10: 1, 0x12: 5}, 1},
 	} {
 		a := NewAnnotation(p, loopSource(), tt.opts)
 		if len(a.Functions) != 1 {
@@ -151,7 +153,8 @@ func TestAnnotateCounts(t *testing.T) {
 		}
 		f := &a.Functions[0]
 		if f.Samples != tt.samples || f.Weight != tt.weight || f.Outside != tt.outside {
-			t.Errorf("%+v: %d samples, weight %d, %d outside", tt.opts, f.Samples, f.Weight, f.Outside)
+			t.Errorf("%+v: %d samples, weight %d, %d outside", tt.opts, f.Samples, f.Weight,
+				f.Outside)
 		}
 		bytes, percent := 0, 0.0
 		for _, in := range f.Instructions {
@@ -195,6 +198,32 @@ func TestAnnotateChoice(t *testing.T) {
 	p.Names = nil
 	if a = NewAnnotation(p, loopSource(), AnnotateOptions{}); len(a.Functions)+len(a.Missing) != 0 {
 		t.Errorf("without names: %+v", a)
+	}
+}
+
+// TestAnnotateManyWithout: functions without code stand under their reason, once, and the
+// tail of a long list is a sum.
+func TestAnnotateManyWithout(t *testing.T) {
+	b := profilebuild.New(profilebuild.Clock())
+	o := b.Object(ingest.Object{Kind: ingest.Kernel,
+		File: ingest.FileRef{Path: "[kernel.kallsyms]"}})
+	for i := range addr.Offset(missingRows + 3) {
+		place := profilebuild.Place{Object: o, Offset: i * 16}
+		b.Name(place, 0, profilebuild.Frame{Name: fmt.Sprintf("f%02d", i)})
+		b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 100 - uint64(i),
+			Stack: []profilebuild.Place{place}})
+	}
+	var out bytes.Buffer
+	if err := NewAnnotation(b.Profile(), fakeCode{}, AnnotateOptions{}).WriteText(&out,
+		AnnotateText{}); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	if strings.Count(text, "gone before") != 1 || strings.Count(text, "elsewhere") != 1 ||
+		strings.Contains(text, "f10") ||
+		!strings.HasSuffix(text, "     7.45%  f09 ([kernel.kallsyms])\n"+
+			"    21.85%  3 functions more\n") {
+		t.Errorf("%s", text)
 	}
 }
 

@@ -77,7 +77,8 @@ func (t *annotateWriter) head() {
 			"may sum to more than 100\n")
 	}
 	if a.Skid == skidPossible {
-		t.WriteString("skid is not corrected: a sample may lie behind the instruction that caused it\n")
+		t.WriteString("skid is not corrected: " +
+			"a sample may lie behind the instruction that caused it\n")
 	}
 }
 
@@ -97,7 +98,8 @@ func (t *annotateWriter) function(f *AnnotatedFunction) {
 	if f.BuildID != "" {
 		fmt.Fprintf(t, ", build ID %s", f.BuildID)
 	}
-	fmt.Fprintf(t, "\n  code: %s, %s at %s\n", f.Origin, counted(uint64(f.Length), "byte"), f.Address)
+	fmt.Fprintf(t, "\n  code: %s, %s at %s\n", f.Origin, counted(uint64(f.Length), "byte"),
+		f.Address)
 	for _, n := range f.Notes {
 		fmt.Fprintf(t, "  note: %s\n", n)
 	}
@@ -276,17 +278,41 @@ func counted(n uint64, noun string) string {
 	return thousands(n) + " " + noun
 }
 
+// missingRows is how many functions without code are listed for one reason.
+const missingRows = 10
+
+// missing lists the functions without code by reason, the heaviest first.
 func (t *annotateWriter) missing() {
-	if len(t.a.Missing) == 0 {
-		return
-	}
-	t.WriteString("\nwithout code:\n")
+	byReason := make(map[string][]*NoCode)
+	var reasons []string
 	for i := range t.a.Missing {
 		m := &t.a.Missing[i]
-		fmt.Fprintf(t, "  %6s  %s (%s): %s\n", percent(t.value(m.Samples, m.Weight), t.a.Total),
-			m.Name, baseName(m.Object), m.Reason)
-		if m.Hint != "" {
-			fmt.Fprintf(t, "          %s\n", m.Hint)
+		if byReason[m.Reason] == nil {
+			reasons = append(reasons, m.Reason)
+		}
+		byReason[m.Reason] = append(byReason[m.Reason], m)
+	}
+	if len(reasons) > 0 {
+		t.WriteString("\nwithout code:\n")
+	}
+	for _, why := range reasons {
+		list := byReason[why]
+		fmt.Fprintf(t, "  %s\n", why)
+		if hint := list[0].Hint; hint != "" {
+			fmt.Fprintf(t, "  %s\n", hint)
+		}
+		rest := uint64(0)
+		for i, m := range list {
+			v := t.value(m.Samples, m.Weight)
+			if i >= missingRows {
+				rest += v
+				continue
+			}
+			fmt.Fprintf(t, "  %8s  %s (%s)\n", percent(v, t.a.Total), m.Name, baseName(m.Object))
+		}
+		if n := len(list) - missingRows; n > 0 {
+			fmt.Fprintf(t, "  %8s  %s more\n", percent(rest, t.a.Total),
+				counted(uint64(n), "function"))
 		}
 	}
 }

@@ -35,10 +35,10 @@ type annotateOptions struct {
 }
 
 const annotateLong = `annotate prints the instructions of functions with the share of the
-function's samples that each has, and between them the source lines they come from: of BPF programs
-from the capture itself, long after they were unloaded, and of user and kernel functions from the file
-that ran, if one with that build ID is at hand (named with --with, or at its recorded path, or where
-index read it).
+function's samples that each has, and between them the source lines they come from: of BPF
+programs from the capture itself, long after they were unloaded, and of user and kernel functions
+from the file that ran, if one with that build ID is at hand (named with --with, or at its
+recorded path, or where index read it).
 
 A PATTERN is a name, a glob or a regular expression for whole names (bpf_prog_.*, main, 'sum_*'), a
 program by its ID (id:123), or a tag (tag:91621db7a64bdc62). Without one the hottest function is
@@ -47,8 +47,8 @@ annotated. Arguments are captures as long as such files exist; the first is one 
 Samples count for the instruction that was interrupted. The processor may report one that comes
 later (skid); that is not corrected.
 
-Exit status: 0 done; 1 failed, or of no function the code could be had; 2 usage; 3 a capture could not
-be read or was damaged, the rest was done; 130 interrupted.`
+Exit status: 0 done; 1 failed, or of no function the code could be had; 2 usage; 3 a capture could
+not be read or was damaged, the rest was done; 130 interrupted.`
 
 func newAnnotateCommand(a *app) *cobra.Command {
 	o := &annotateOptions{}
@@ -75,7 +75,8 @@ func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.IntVarP(&o.limit, "limit", "n", -1,
-		"annotate `N` functions, the hottest first; 0 for all (default: 1 without a pattern, else all)")
+		"annotate `N` functions, the hottest first; 0 for all "+
+			"(default: 1 without a pattern, else all)")
 	fs.BoolVar(&o.children, "children", false,
 		"count samples for the calls on their stacks, too, not for the leaf alone")
 	fs.BoolVar(&o.addresses, "addresses", false,
@@ -195,9 +196,12 @@ func (o *annotateOptions) nothing(p *ingest.Profile, opts *report.AnnotateOption
 		with := *opts
 		with.Children = true
 		if list, _, _ := report.HotFunctions(p, &with); len(list) > 0 {
-			return withHint(err, "%s is on stacks, but never the leaf: --children counts those samples",
-				list[0].SystemName)
+			return withHint(err, "%s is on stacks, but never the leaf: "+
+				"--children counts those samples", list[0].SystemName)
 		}
+	}
+	if inner, outer := o.inlined(p, opts.Demangler); inner != "" {
+		return withHint(err, "%s is inlined: annotate %s, which has its code", inner, outer)
 	}
 	for _, text := range texts {
 		if strings.ContainsRune(text, '/') {
@@ -205,6 +209,23 @@ func (o *annotateOptions) nothing(p *ingest.Profile, opts *report.AnnotateOption
 		}
 	}
 	return withHint(err, "`symbolize top` lists the functions")
+}
+
+// inlined returns an inlined function that a pattern means, and the physical function
+// that it is part of.
+func (o *annotateOptions) inlined(p *ingest.Profile, d *report.Demangler) (inner, outer string) {
+	for l := range p.Locations {
+		frames := p.Names.At(ingest.LocationID(l))
+		for i := range max(len(frames)-1, 0) {
+			name := p.Names.Functions[frames[i].Func].SystemName
+			for k := range o.patterns {
+				if o.patterns[k].name(name) || o.patterns[k].name(d.Name(name)) {
+					return name, p.Names.Functions[frames[len(frames)-1].Func].SystemName
+				}
+			}
+		}
+	}
+	return "", ""
 }
 
 // colour reports whether standard output is to be coloured: on a terminal, unless the

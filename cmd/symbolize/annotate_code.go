@@ -107,7 +107,7 @@ func (c *codeFinder) Code(o *ingest.Object, f *report.HotFunction) (*report.Code
 	case ingest.ELF, ingest.VDSO, ingest.Kernel, ingest.Module:
 		return c.inFile(o, f)
 	case ingest.PerfMap:
-		return nil, &noCode{errors.New("run-time compiled code: a perf map has names, no bytes"), ""}
+		return nil, errors.New("run-time compiled code: a perf map has names, no bytes")
 	}
 	return nil, fmt.Errorf("no code is kept of %s", o.Kind)
 }
@@ -133,8 +133,8 @@ func (c *codeFinder) program(o *ingest.Object) (*report.Code, error) {
 	if best != nil {
 		code, err := c.bpfCode(best)
 		if n := len(images) - 1; err == nil && n > 0 {
-			code.Notes = append(code.Notes, fmt.Sprintf("%d more loads of it, with other addresses in "+
-				"their code, count here", n))
+			code.Notes = append(code.Notes, fmt.Sprintf(
+				"%d more loads of it, with other addresses in their code, count here", n))
 		}
 		return code, err
 	}
@@ -207,7 +207,8 @@ func bpfLines(f *bpf.Func, offsets []int) []report.CodeLine {
 	lines := make([]report.CodeLine, len(offsets))
 	for i, at := range offsets {
 		if l := f.LineAt(uint32(at)); l != nil {
-			lines[i] = report.CodeLine{File: l.File, Line: l.Line, Column: l.Column, Source: l.Source}
+			lines[i] = report.CodeLine{File: l.File, Line: l.Line, Column: l.Column,
+				Source: l.Source}
 		}
 	}
 	return lines

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	debugelf "debug/elf"
 	"errors"
 	"fmt"
@@ -74,11 +75,11 @@ func (c *codeFinder) inFile(o *ingest.Object, f *report.HotFunction) (*report.Co
 func (f *fileCode) notes(o *ingest.Object) []string {
 	switch o.Kind {
 	case ingest.Kernel:
-		return []string{"code of the file: the running kernel patches alternatives, static calls and " +
-			"tracing into its own"}
+		return []string{"code of the file: the running kernel patches alternatives, static " +
+			"calls and tracing into its own"}
 	case ingest.Module:
-		return []string{"code of the file, with relocations inside the module applied: calls of the " +
-			"kernel and of other modules are not linked"}
+		return []string{"code of the file, with relocations inside the module applied: calls " +
+			"of the kernel and of other modules are not linked"}
 	}
 	return nil
 }
@@ -118,10 +119,15 @@ func (c *codeFinder) openFor(o *ingest.Object) *fileCode {
 		}
 	}
 	why := fmt.Sprintf("no file with build ID %s and its code is at hand", o.ID)
+	hint := "--with FILE names the file that ran"
+	if o.Kind == ingest.Kernel {
+		why = fmt.Sprintf("no vmlinux with build ID %s is at hand", o.ID)
+		hint = "--vmlinux FILE names it"
+	}
 	if len(others) > 0 {
 		why += ": " + strings.Join(others[:min(len(others), maxOthers)], "; ")
 	}
-	return &fileCode{err: &noCode{errors.New(why), "--with FILE names the file that ran"}}
+	return &fileCode{err: &noCode{errors.New(why), hint}}
 }
 
 // maxOthers bounds how many files a reason tells of.
@@ -153,7 +159,9 @@ func (c *codeFinder) candidates(o *ingest.Object, m *store.Manifest) []string {
 		list = append(list, recorded)
 	}
 	for i := range m.Sources {
-		list = append(list, m.Sources[i].Path)
+		if m.Sources[i].Kind != store.Kallsyms { // names without code
+			list = append(list, m.Sources[i].Path)
+		}
 	}
 	return slices.DeleteFunc(unique(list), func(s string) bool { return s == "" })
 }
@@ -219,10 +227,7 @@ func readCode(file *os.File, name string, want buildid.ID) (*elf.File, error) {
 func (f *fileCode) table(o *ingest.Object, off addr.Offset) (addr.Addr, error) {
 	switch o.Kind {
 	case ingest.Kernel:
-		name := o.RefSymbol
-		if name == "" {
-			name = "_text"
-		}
+		name := cmp.Or(o.RefSymbol, "_text")
 		ref, ok := f.manifest.RefSymbol(name)
 		if !ok {
 			return 0, fmt.Errorf("no address of %s in the kernel's symbols", name)
@@ -298,7 +303,10 @@ func (f *fileCode) readModule(start addr.Addr, size uint64) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		r, err := f.file.Relocator(func(i int) (addr.Addr, bool) { a, ok := placed[i]; return a, ok })
+		r, err := f.file.Relocator(func(i int) (addr.Addr, bool) {
+			a, ok := placed[i]
+			return a, ok
+		})
 		if err == nil {
 			err = r.Apply(s.Index, code)
 		}
@@ -346,7 +354,8 @@ func (f *fileCode) symbols(names resolve.NamePolicy, pcs []addr.PC) []report.Cod
 	for i, pc := range pcs {
 		at, _ := slices.BinarySearch(addrs, addr.Addr(pc)-f.base)
 		if name, start := f.finder.Function(f.finder.Place(at), names); name != 0 {
-			list[i] = report.CodeSymbol{Name: f.finder.Text(name), Offset: uint64(addrs[at] - start)}
+			list[i] = report.CodeSymbol{Name: f.finder.Text(name),
+				Offset: uint64(addrs[at] - start)}
 		}
 	}
 	return list

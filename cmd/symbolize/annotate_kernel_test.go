@@ -27,9 +27,12 @@ func kernelImage(id []byte) *elfbuild.File {
 	f.Sections = []elfbuild.Section{
 		{Name: ".text", Flags: elfbuild.Code, Addr: linkedText, Data: code, Align: 4096,
 			Congruent: true},
-		{Name: "__ksymtab", Flags: stdelf.SHF_ALLOC, Addr: linkedText + 0x2000, Data: make([]byte, 8)},
-		{Name: "__param", Flags: stdelf.SHF_ALLOC, Addr: linkedText + 0x2100, Data: make([]byte, 8)},
-		{Name: ".init.text", Flags: elfbuild.Code, Addr: linkedText + 0x3000, Data: make([]byte, 16)},
+		{Name: "__ksymtab", Flags: stdelf.SHF_ALLOC, Addr: linkedText + 0x2000,
+			Data: make([]byte, 8)},
+		{Name: "__param", Flags: stdelf.SHF_ALLOC, Addr: linkedText + 0x2100,
+			Data: make([]byte, 8)},
+		{Name: ".init.text", Flags: elfbuild.Code, Addr: linkedText + 0x3000,
+			Data: make([]byte, 16)},
 		{Name: ".notes", Type: stdelf.SHT_NOTE, Flags: stdelf.SHF_ALLOC, Addr: linkedText + 0x4000,
 			Align: 4, Data: f.BuildIDNote(id)},
 	}
@@ -56,8 +59,8 @@ func moduleImage(id []byte) *elfbuild.File {
 	copy(code[2:6], make([]byte, 4))
 	copy(f.Sections[0].Data, code)
 	const helper = 2 // number of the symbol
-	return f.With(elfbuild.Section{Name: ".rela.text", Type: stdelf.SHT_RELA, Link: ".symtab", Info: 1,
-		EntSize: 24, Data: f.Rela(true, elfbuild.Reloc{Offset: 2, Symbol: helper,
+	return f.With(elfbuild.Section{Name: ".rela.text", Type: stdelf.SHT_RELA, Link: ".symtab",
+		Info: 1, EntSize: 24, Data: f.Rela(true, elfbuild.Reloc{Offset: 2, Symbol: helper,
 			Type: uint32(stdelf.R_X86_64_PLT32), Addend: ^uint64(3)})})
 }
 

@@ -183,8 +183,8 @@ func TestLiveAnnotateBPF(t *testing.T) {
 	if programs < 4 {
 		t.Errorf("%d functions had samples, want at least 4; of %d loaded", programs, len(live))
 	}
-	compareReport(t, command(t, dir, "perf", "report", "-i", "perf.data", "--stdio", "--no-children",
-		"-n", "-g", "none", "--sort", "sym"), counts)
+	compareReport(t, command(t, dir, "perf", "report", "-i", "perf.data", "--stdio",
+		"--no-children", "-n", "-g", "none", "--sort", "sym"), counts)
 }
 
 func findLive(live []liveFunction, start uint64, code []byte) *liveFunction {

@@ -88,8 +88,8 @@ func TestCaptureArgs(t *testing.T) {
 func TestSourceDirs(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"secret.c": "secret\n", "src/srv/app/a.c": "whole\ntwo", "src/a.c": "end\n", "src/lib/b.c": "b\n",
-		"more/c.c": "c\n",
+		"secret.c": "secret\n", "src/srv/app/a.c": "whole\ntwo", "src/a.c": "end\n",
+		"src/lib/b.c": "b\n", "more/c.c": "c\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
