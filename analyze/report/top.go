@@ -218,8 +218,9 @@ func (t *Top) WriteText(w io.Writer) error {
 		fmt.Fprintf(out, "%10s %6s %6s %10s %6s  %s", quantity(r.Flat, t.Unit),
 			percent(r.Flat, t.Total),
 			percent(sum, t.Total), quantity(r.Cum, t.Unit), percent(r.Cum, t.Total), r.Name)
-		if !r.Unresolved && r.Object != "" {
-			fmt.Fprintf(out, "  (%s)", baseName(r.Object))
+		// A BPF function is an object of its own name.
+		if object := baseName(r.Object); !r.Unresolved && r.Object != "" && object != r.Name {
+			fmt.Fprintf(out, "  (%s)", object)
 		}
 		out.WriteByte('\n')
 	}

@@ -27,6 +27,9 @@ type storeStats struct {
 	Damaged     int                     `json:"damaged"`
 	Size        int64                   `json:"size"`
 	Captured    int64                   `json:"captured_size"`
+	Variants    int                     `json:"variants"`      // loads of BPF functions
+	Shared      int                     `json:"shared_inputs"` // of those, each kept once
+	SharedSize  int64                   `json:"shared_size"`
 	Disk        int64                   `json:"disk"`
 	Generations []uint64                `json:"generations"`
 }
@@ -74,6 +77,7 @@ func newStoreStats(path string, s *store.Stats) *storeStats {
 		Quality: make(map[string]int), Sources: make(map[string]storedTables),
 		NoLayout: s.NoLayout, Dirs: s.Dirs, Files: s.PathRows, Damaged: s.Damaged,
 		Size: s.Size, Captured: s.RawStored, Disk: s.Disk, Generations: s.Generations,
+		Variants: s.Variants, Shared: s.Blobs, SharedSize: s.BlobBytes,
 	}
 	for k, n := range s.Kinds {
 		st.Kinds[k.String()] = n
@@ -104,6 +108,10 @@ func (s *storeStats) writeText(w io.Writer) error {
 	t.row("files", fmt.Sprintf("%d known in %d directories", s.Files, s.Dirs))
 	if s.Captured > 0 {
 		t.row("captured", humanBytes(s.Captured)+" of inputs that cannot be made again")
+	}
+	if s.Variants > 0 {
+		t.row("variants", fmt.Sprintf("%d loads of BPF functions, %d inputs that they share, %s stored",
+			s.Variants, s.Shared, humanBytes(s.SharedSize)))
 	}
 	if s.Damaged > 0 {
 		t.row("damaged", fmt.Sprintf("%d values; `symbolize store verify` lists them", s.Damaged))
@@ -154,8 +162,10 @@ func runStoreVerify(ctx context.Context, a *app, r *store.Reader) error {
 		if !v.Sound() {
 			verdict = "DAMAGED"
 		}
-		_, err := fmt.Fprintf(w, "%s: %d objects, %d tables, %d directories, %s read\n", verdict,
-			v.Objects, v.Sources, v.Dirs, humanBytes(v.Bytes))
+		_, err := fmt.Fprintf(w, "%s: %s\n", verdict, joinSome(", ",
+			fmt.Sprintf("%d objects, %d tables", v.Objects, v.Sources),
+			some(uint64(v.Variants), "variant", "variants"),
+			fmt.Sprintf("%d directories, %s read", v.Dirs, humanBytes(v.Bytes))))
 		return err
 	})
 	if err != nil || v.Sound() {
