@@ -70,6 +70,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newTopCommand(a),
 		newAnnotateCommand(a),
 		newMissingCommand(a),
+		newCaptureCommand(a),
 		newLookupCommand(a),
 		newInfoCommand(a),
 		newStoreCommand(a),

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/ingest/bundle"
+	"symbolize/ingest/capture"
+)
+
+type captureOptions struct {
+	output       string
+	duration     time.Duration
+	check        bool
+	kernelCopy   bool
+	pids         []int
+	allProcesses bool
+}
+
+const captureLong = `capture records what resolving needs later and what perf.data lacks: the code, lines
+and BTF of every BPF program that is there or comes meanwhile, the kernel's symbols and modules,
+the vdso, and the mappings of COMMAND's processes. It ends with COMMAND, after --duration, or
+with an interrupt, and writes FILE in any case: a tar, packed with zstd. COMMAND may be
+` + "`perf record …`" + `: its perf.data then resolves with the bundle.
+
+It holds no program alive, and needs root, or CAP_SYS_ADMIN, CAP_PERFMON, CAP_SYSLOG and
+CAP_SYS_PTRACE; --check says which of them are missing, and what for.
+
+Exit status: 0 done; 1 failed, or COMMAND did; 2 usage; 130 COMMAND was interrupted, FILE is
+written. With --check: 0 nothing is missing, 1 something is.`
+
+func newCaptureCommand(a *app) *cobra.Command {
+	o := &captureOptions{}
+	cmd := &cobra.Command{
+		Use:     "capture -o FILE [-- COMMAND…]",
+		Short:   "Record BPF programs and what else resolving needs of this host",
+		Long:    captureLong,
+		GroupID: groupMain,
+		Example: "  symbolize capture --check\n" +
+			"  symbolize capture -o capture.data -- perf record -a -g ./test\n" +
+			"  symbolize capture -o capture.data --duration 30s",
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			if err := o.validate(args); err != nil {
+				return err
+			}
+			if o.check {
+				return runCaptureCheck(a)
+			}
+			return runCapture(ctx, a, o, args)
+		}),
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVarP(&o.output, "output", "o", "", "write the bundle to `FILE`")
+	fs.DurationVar(&o.duration, "duration", 0, "end after this `TIME`, as 30s or 5m")
+	fs.BoolVar(&o.check, "check", false, "record nothing: say which rights and settings are missing")
+	fs.BoolVar(&o.kernelCopy, "kernel-copy", false,
+		"have the kernel copy each program while it is loaded: none is too short-lived")
+	fs.IntSliceVar(&o.pids, "pid", nil, "the mappings of process `PID` too; may be repeated")
+	fs.BoolVar(&o.allProcesses, "all-processes", false,
+		"the mappings of all processes that are there at the end")
+	return cmd
+}
+
+func (o *captureOptions) validate(args []string) error {
+	switch {
+	case o.check && (o.output != "" || len(args) > 0):
+		return usagef("--check records nothing: it goes with neither -o nor COMMAND")
+	case o.check:
+		return nil
+	case o.output == "":
+		return withHint(usagef("nowhere to write to"), "name a file with -o FILE")
+	case o.output == "-":
+		return withHint(usagef("a bundle is not written to standard output"),
+			"name a file with -o FILE")
+	case o.duration < 0:
+		return usagef("--duration %v: no time is negative", o.duration)
+	}
+	for _, pid := range o.pids {
+		if pid <= 0 {
+			return usagef("--pid %d: not a process", pid)
+		}
+	}
+	return nil
+}
+
+// runCaptureCheck prints what is missing, one line each.
+func runCaptureCheck(a *app) error {
+	needs := capture.Check()
+	err := a.writeOutput("", false, func(w io.Writer) error {
+		if len(needs) == 0 {
+			fmt.Fprintln(w, "nothing is missing")
+		}
+		for _, n := range needs {
+			kind := "wanted"
+			if n.Fatal {
+				kind = "needed"
+			}
+			fmt.Fprintf(w, "%s: %s, so that %s\n  to mend: %s\n", kind, n.Name, n.For, n.Mend)
+		}
+		return nil
+	})
+	if err == nil && len(needs) > 0 {
+		err = &exitError{code: exitFailed}
+	}
+	return err
+}
+
+func runCapture(ctx context.Context, a *app, o *captureOptions, command []string) error {
+	w, err := bundle.Create(o.output)
+	if err != nil {
+		return renamed(err, "", o.output)
+	}
+	// Interrupts end the recording and not the program, which has a file to write.
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	opts := capture.Options{Duration: o.duration, Command: command, Stdin: a.env.Stdin,
+		Stdout: a.env.Stdout, Stderr: a.env.Stderr, Signals: signals, KernelCopy: o.kernelCopy,
+		PIDs: o.pids, AllProcesses: o.allProcesses, Recorder: recorderName()}
+	sum, err := capture.Record(context.WithoutCancel(ctx), w, opts)
+	if err != nil {
+		return recordError(err)
+	}
+	a.captureSummary(o.output, sum)
+	return commandError(o, sum)
+}
+
+// recorderName is what the manifest says of the program.
+func recorderName() string {
+	return strings.TrimSpace(strings.SplitN(versionText(), "\n", 2)[0])
+}
+
+func recordError(err error) error {
+	switch {
+	case errors.Is(err, capture.ErrRights):
+		return withHint(err, "`symbolize capture --check` says what is missing")
+	case errors.Is(err, capture.ErrUnsupported):
+		return withHint(err, "this is %s: capture on the Linux host, resolve here", runtime.GOOS)
+	}
+	return err
+}
+
+// commandError is the error that a command's end makes of a recording that was written.
+func commandError(o *captureOptions, sum *capture.Summary) error {
+	c := &sum.Command
+	switch {
+	case !c.Run || c.Status == 0:
+		return nil
+	case c.Stopped != nil:
+		return &exitError{code: exitInterrupted, err: fmt.Errorf(
+			"interrupted: %s; %s is written", commandEnd(c), o.output)}
+	case c.Status != 0:
+		return fmt.Errorf("%s; %s is written", commandEnd(c), o.output)
+	}
+	return nil
+}
+
+// commandEnd says how the command ended.
+func commandEnd(c *capture.CommandStatus) string {
+	if c.Signal != nil {
+		return fmt.Sprintf("the command was ended by signal %d (%s)", c.Signal, c.Signal)
+	}
+	return fmt.Sprintf("the command ended with status %d", c.Status)
+}
+
+// maxMissingLines is how many programs without code are named one by one.
+const maxMissingLines = 20
+
+// captureSummary says on standard error what the bundle has.
+func (a *app) captureSummary(path string, s *capture.Summary) {
+	if a.quiet {
+		return
+	}
+	for _, text := range s.Warnings {
+		a.warn(text, "")
+	}
+	for i, m := range s.Missing {
+		if i == maxMissingLines {
+			a.warn(fmt.Sprintf("and %d programs more without code", len(s.Missing)-i), "")
+			break
+		}
+		a.warn(fmt.Sprintf("BPF program %d %s: no image: %s", m.ID, m.Symbol, m.Reason), "")
+	}
+	for _, cause := range slices.Sorted(maps.Keys(s.Lost)) {
+		a.warn(fmt.Sprintf("lost: %d %s", s.Lost[cause], cause), "")
+	}
+	copied := ""
+	if s.Copied > 0 {
+		copied = fmt.Sprintf(" (%d copied inside the kernel)", s.Copied)
+	}
+	fmt.Fprintf(a.env.Stderr, "%s: %d BPF programs with %d functions, %d images%s, %d BTF, %d bytes; "+
+		"%d KSYMBOL records, %d modules, %d processes\n", oneLine(path), s.Programs, s.Functions,
+		s.Images, copied, s.BTFs, s.Bytes, s.KSymbols, s.Modules, s.Processes)
+	if c := &s.Command; c.Run {
+		a.note(fmt.Sprintf("%s after %.2f s", cmp.Or(commandEnd(c), "the command ended"),
+			c.Elapsed.Seconds()))
+	}
+}

@@ -1,0 +1,85 @@
+package capture
+
+import (
+	"errors"
+	"io"
+	"os"
+	"time"
+)
+
+// What Record fails with. Whatever else goes wrong is counted, said and survived.
+var (
+	// ErrUnsupported: captures can be made on Linux only.
+	ErrUnsupported = errors.New("captures are made on Linux only")
+	// ErrRights: the rights are too few to record anything; Check says which.
+	ErrRights = errors.New("not permitted to watch BPF programs")
+	// ErrCommand: the command could not be started.
+	ErrCommand = errors.New("the command could not be started")
+)
+
+// Options says what to record, and how long. Without Duration and Command a
+// recording ends with a signal or its context.
+type Options struct {
+	Duration time.Duration // 0: no limit
+	Command  []string      // program and arguments; empty: none is run
+	// Stdin, Stdout and Stderr are those of the command; nil is /dev/null.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Signals end the recording. The first is handed to the command, whose end is then
+	// waited for; a second one kills it. Nil: none.
+	Signals <-chan os.Signal
+	// KernelCopy has the kernel copy each program while it is being loaded, in the
+	// loader's own context: then none is too short-lived.
+	KernelCopy bool
+	// PIDs are processes, beside the command's, of which mappings and perf maps are
+	// taken; AllProcesses takes those of every process that is there at the end.
+	PIDs         []int
+	AllProcesses bool
+	Recorder     string       // name and version, for the manifest
+	Log          func(string) // called with what goes on; nil: nobody listens
+}
+
+// Summary says what a recording has.
+type Summary struct {
+	Programs  int // BPF programs that were there at some time
+	Functions int // functions in those that were read
+	Images    int // programs whose code was read
+	Copied    int // of Images: those that only the copy inside the kernel has
+	BTFs      int
+	KSymbols  int   // KSYMBOL records, those for programs of before included
+	Bytes     int64 // of code and BTF
+	Modules   int
+	Processes int              // whose mappings were taken
+	Missing   []MissingProgram // those without code, by id; at most maxMissing
+	Warnings  []string
+	Lost      map[string]uint64 // by cause, as in the manifest
+	Command   CommandStatus
+}
+
+// MissingProgram is a BPF program whose code was not recorded.
+type MissingProgram struct {
+	ID     uint32
+	Symbol string // as the kernel calls it; "" if not even that is known
+	Reason string
+}
+
+// CommandStatus says how the command ended.
+type CommandStatus struct {
+	Run     bool
+	Status  int           // exit status; -1 if a signal ended it
+	Signal  os.Signal     // that signal, or nil
+	Elapsed time.Duration // wall time
+	Stopped os.Signal     // the signal that ended the recording, or nil
+}
+
+// maxMissing is how many of the programs without code a Summary lists.
+const maxMissing = 10000
+
+// Need is a right or setting that the host lacks, and what it is needed for.
+type Need struct {
+	Name string // capability, sysctl or file
+	For  string // what goes missing without
+	Mend string // what would give it
+	// Fatal: without it there is no capture at all.
+	Fatal bool
+}

@@ -1,0 +1,20 @@
+//go:build !linux
+
+package capture
+
+import (
+	"context"
+
+	"symbolize/ingest/bundle"
+)
+
+// Record is there on Linux only.
+func Record(context.Context, *bundle.Writer, Options) (*Summary, error) {
+	return nil, ErrUnsupported
+}
+
+// Check says that captures are made on Linux only.
+func Check() []Need {
+	return []Need{{Name: "Linux", For: "anything", Mend: "run it on the host to be captured",
+		Fatal: true}}
+}

@@ -1,0 +1,148 @@
+package capture
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/bundle"
+)
+
+// drainEvery is how often buffers are looked at that nothing wakes a reader of.
+const drainEvery = 50 * time.Millisecond
+
+// Record records until the command or the time ends, a signal comes or ctx is
+// cancelled, and commits the bundle; none of these is an error. With an error of
+// Record there is no file; w is aborted. The error wraps ErrRights if there are too
+// few, ErrCommand if the command could not be started.
+func Record(ctx context.Context, w *bundle.Writer, opts Options) (*Summary, error) {
+	s := &session{opts: &opts, summary: &Summary{}}
+	err := s.record(ctx, w)
+	if err != nil {
+		w.Abort()
+		return nil, err
+	}
+	return s.summary, nil
+}
+
+func (s *session) record(ctx context.Context, w *bundle.Writer) error {
+	// The command inherits the events of the thread that starts it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	list, err := s.newRecorders()
+	defer func() {
+		for _, r := range slices.Backward(list) {
+			r.close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	s.manifest.Recorder, s.manifest.Command = s.opts.Recorder, s.opts.Command
+	var clockErr error
+	if s.manifest.Begin, clockErr = readClocks(); clockErr != nil {
+		s.warn("perf's clock could not be read: %v", clockErr)
+	}
+	for i, r := range list {
+		if err := r.start(); err != nil {
+			stopAll(list[:i])
+			return err
+		}
+	}
+	err = s.run(ctx, list)
+	if end, clockErr := readClocks(); clockErr == nil {
+		s.manifest.End = end
+	}
+	stopAll(list)
+	if err != nil {
+		return err
+	}
+	return s.write(w, list)
+}
+
+// stopAll stops the recorders, those first whose readers tell the others of events.
+func stopAll(list []recorder) {
+	for _, r := range slices.Backward(list) {
+		r.stop()
+	}
+}
+
+// newRecorders makes the recorders, in the order in which they start and add, which is
+// against that in which they stop: the modules are read before the rings tell of
+// changes, and kallsyms before the rings add what it knows of BPF.
+func (s *session) newRecorders() ([]recorder, error) {
+	mods := newModules(s, "")
+	kern := &kernel{s: s, modules: mods}
+	procs, err := newProcesses(s, "")
+	list := []recorder{kern, mods, procs}
+	if err != nil {
+		return list[:2], err
+	}
+	side, err := newSideband(s, kern, mods, procs)
+	if err != nil {
+		return list, err
+	}
+	return append(list, side), nil
+}
+
+// run waits for the end of the recording: it starts the command and hands signals on.
+func (s *session) run(ctx context.Context, list []recorder) error {
+	var c *command
+	var ended <-chan error
+	if len(s.opts.Command) > 0 {
+		var err error
+		if c, err = startCommand(s.opts); err != nil {
+			return err
+		}
+		ended = c.done
+	}
+	var timeUp <-chan time.Time
+	if s.opts.Duration > 0 {
+		timer := time.NewTimer(s.opts.Duration)
+		defer timer.Stop()
+		timeUp = timer.C
+	}
+	tick := time.NewTicker(drainEvery)
+	defer tick.Stop()
+	cancelled := ctx.Done()
+	for {
+		var sig os.Signal
+		select {
+		case <-tick.C:
+			for _, r := range list {
+				r.drain()
+			}
+			continue
+		case err := <-ended:
+			c.status(s, err)
+			return nil
+		case <-timeUp:
+			sig, timeUp = unix.SIGTERM, nil
+		case <-cancelled:
+			sig, cancelled = unix.SIGTERM, nil
+		case sig = <-s.opts.Signals:
+			s.summary.Command.Stopped = sig
+		}
+		if c == nil {
+			return nil
+		}
+		c.stop(sig)
+	}
+}
+
+// write adds everything to the bundle and commits it.
+func (s *session) write(w *bundle.Writer, list []recorder) error {
+	for _, r := range list {
+		if err := r.add(w); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	s.manifest.Lost, s.manifest.Warnings = s.summary.Lost, s.summary.Warnings
+	s.mu.Unlock()
+	return w.Commit(&s.manifest)
+}
