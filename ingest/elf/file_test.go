@@ -94,6 +94,20 @@ func TestBuildIDPlaces(t *testing.T) {
 	}
 }
 
+// TestNoteTables has the build ID in the last section of notes that is looked at, and in
+// the next.
+func TestNoteTables(t *testing.T) {
+	for _, before := range []int{maxNoteTables - 1, maxNoteTables} {
+		b := elfbuild.Lib(testID, 64)
+		b.Segments = b.Segments[:2] // no PT_NOTE
+		empty := elfbuild.Section{Name: ".note.empty", Type: elf.SHT_NOTE, Data: make([]byte, 4)}
+		b.Sections = slices.Insert(b.Sections, 0, slices.Repeat([]elfbuild.Section{empty}, before)...)
+		if f := open(t, b); f.ID.IsZero() != (before == maxNoteTables) {
+			t.Errorf("behind %d other sections: build ID %v", before, f.ID)
+		}
+	}
+}
+
 func TestKinds(t *testing.T) {
 	data := &elfbuild.File{Sections: []elfbuild.Section{
 		{Name: ".rodata", Flags: elf.SHF_ALLOC, Data: []byte("icu"), Addr: 0x1000},

@@ -3,7 +3,6 @@ package elf
 import (
 	"bytes"
 	"compress/gzip"
-	"compress/zlib"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"github.com/therootcompany/xz"
 
 	"symbolize/ingest/decode"
+	"symbolize/ingest/flate"
 )
 
 // Bounds on unpacking. A module with its debug information has up to 100 MB, the
@@ -92,7 +92,7 @@ func unpackTo(out *bytes.Buffer, how packing, r io.Reader, limit uint64) (err er
 	var in io.Reader
 	switch how {
 	case packedZlib:
-		in, err = zlib.NewReader(r)
+		in = flate.NewZlibReader(r)
 	case packedGzip:
 		in, err = gzip.NewReader(r)
 	case packedXZ:

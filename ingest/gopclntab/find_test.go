@@ -58,6 +58,30 @@ func program() *elfbuild.File {
 	}
 }
 
+// behindFakes hides the table in the middle of other constants, behind headers that have
+// no functions.
+func behindFakes(f *elfbuild.File, n int) {
+	fake := []byte("\xf1\xff\xff\xff\x00\x00\x01\x08")
+	for _, w := range []uint64{0, 0, 0, 72, 72, 72, 72, 72} {
+		fake = binary.LittleEndian.AppendUint64(fake, w)
+	}
+	fakes := bytes.Repeat(fake, n)
+	f.Segments = nil
+	f.Sections[1].Name = ".data.rel.ro"
+	f.Sections[1].Flags = elfbuild.Data
+	f.Sections[1].Addr -= uint64(len(fakes))
+	f.Sections[1].Data = append(fakes, f.Sections[1].Data...)
+}
+
+// TestFindGivesUp has more headers than are tried.
+func TestFindGivesUp(t *testing.T) {
+	f := program()
+	behindFakes(f, maxTried)
+	if tab, err := Find(openELF(t, "test", f.Bytes())); tab != nil || err != nil {
+		t.Errorf("table %v, error %v", tab, err)
+	}
+}
+
 // TestFindShapes has programs as different linkers leave them.
 func TestFindShapes(t *testing.T) {
 	for _, c := range []struct {
@@ -66,17 +90,9 @@ func TestFindShapes(t *testing.T) {
 	}{
 		{"plain", func(*elfbuild.File) {}},
 		{"by magic", func(f *elfbuild.File) {
-			// in the middle of other constants, behind a header that has no functions
-			fake := []byte("\xf1\xff\xff\xff\x00\x00\x01\x08")
-			for _, w := range []uint64{0, 0, 0, 72, 72, 72, 72, 72} {
-				fake = binary.LittleEndian.AppendUint64(fake, w)
-			}
-			f.Segments = nil
-			f.Sections[1].Name = ".data.rel.ro"
-			f.Sections[1].Flags = elfbuild.Data
-			f.Sections[1].Addr -= uint64(len(fake))
-			f.Sections[1].Data = append(fake, f.Sections[1].Data...)
+			behindFakes(f, 1)
 		}},
+		{"the last that is tried", func(f *elfbuild.File) { behindFakes(f, maxTried-1) }},
 		{"no sections", func(f *elfbuild.File) { f.NoHeaders = true }},
 		{"relocated", func(f *elfbuild.File) {
 			f.Type, f.Segments = elf.ET_DYN, nil
