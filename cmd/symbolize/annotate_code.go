@@ -23,10 +23,12 @@ type codeFinder struct {
 	ctx     context.Context
 	s       *session
 	sources *sourceDirs
-	machine string                    // of the captures
-	loads   map[buildid.Key][]bpfLoad // functions of the captures' programs
-	files   map[buildid.Key]*fileCode
-	kernels map[buildid.Key]*symbolFinder // by build ID of the kernel or a module
+	machine string // of the captures
+	// captures are those that were read. They are closed.
+	captures []*ingest.Capture
+	loads    map[buildid.Key][]bpfLoad // functions of the captures' programs
+	files    map[buildid.Key]*fileCode
+	kernels  map[buildid.Key]*symbolFinder // by build ID of the kernel or a module
 }
 
 // bpfLoad is a load of a function of a BPF program.
@@ -34,8 +36,8 @@ type bpfLoad struct {
 	program *bpf.Program
 	fn      int
 	machine string
-	origin  string          // the capture's path, or "the store"
-	capture *ingest.Capture // closed; nil for the store
+	origin  string          // " in PATH" of the capture, or how else it came
+	capture *ingest.Capture // closed; nil for what was indexed
 }
 
 func newCodeFinder(ctx context.Context, s *session, sourceDirs []string) *codeFinder {
@@ -62,6 +64,7 @@ func (c *codeFinder) load(paths []string) (*ingest.Profile, error) {
 		func(path string, capture *ingest.Capture, p *ingest.Profile) error {
 			p.Names = nil
 			profiles = append(profiles, p)
+			c.captures = append(c.captures, capture)
 			c.addPrograms(path, capture)
 			return nil
 		})
@@ -85,7 +88,8 @@ func (c *codeFinder) addPrograms(path string, capture *ingest.Capture) {
 		for fn := range p.Funcs {
 			key := p.Identity(fn, machine).Key()
 			c.loads[key] = append(c.loads[key],
-				bpfLoad{program: p, fn: fn, machine: machine, origin: path, capture: capture})
+				bpfLoad{program: p, fn: fn, machine: machine, origin: " in " + path,
+					capture: capture})
 		}
 	}
 }
@@ -144,7 +148,7 @@ func (c *codeFinder) program(o *ingest.Object) (*report.Code, error) {
 		if len(v.Function().Image) == 0 {
 			continue
 		}
-		code, err := c.bpfCode(&bpfLoad{program: v.Loaded, fn: int(v.Func), origin: "the store",
+		code, err := c.bpfCode(&bpfLoad{program: v.Loaded, fn: int(v.Func), origin: " as indexed",
 			machine: c.machineOf(o, v)})
 		if err == nil && v.Probable {
 			code.Notes = append(code.Notes, "found by name, tag and length: of another capture, "+
@@ -177,7 +181,7 @@ func (c *codeFinder) bpfCode(l *bpfLoad) (*report.Code, error) {
 	f := &l.program.Funcs[l.fn]
 	code := &report.Code{
 		Machine: l.machine, PC: f.Start, Bytes: f.Image,
-		Origin: fmt.Sprintf("image of BPF program %d in %s", l.program.ID, l.origin),
+		Origin: fmt.Sprintf("image of BPF program %d%s", l.program.ID, l.origin),
 	}
 	if len(f.Lines) > 0 {
 		code.Lines = func(offsets []int) []report.CodeLine { return bpfLines(f, offsets) }
@@ -185,12 +189,9 @@ func (c *codeFinder) bpfCode(l *bpfLoad) (*report.Code, error) {
 	if f.Start == 0 {
 		return code, nil
 	}
-	var kernel *ingest.KernelMap
-	if l.capture != nil {
-		var err error
-		if kernel, err = l.capture.KernelMap(c.ctx, l.program); err != nil {
-			return nil, err
-		}
+	kernel, err := c.kernelOf(l)
+	if err != nil {
+		return nil, err
 	}
 	code.Symbols = func(pcs []addr.PC) []report.CodeSymbol {
 		names := make([]report.CodeSymbol, len(pcs))
@@ -200,6 +201,28 @@ func (c *codeFinder) bpfCode(l *bpfLoad) (*report.Code, error) {
 		return names
 	}
 	return code, nil
+}
+
+// kernelOf returns the kernel's address space when a program was loaded: by its capture,
+// or, of a program that was indexed, by the one that has it at the same place. It is nil
+// where none does.
+func (c *codeFinder) kernelOf(l *bpfLoad) (*ingest.KernelMap, error) {
+	if l.capture != nil {
+		return l.capture.KernelMap(c.ctx, l.program)
+	}
+	start := l.program.Funcs[l.fn].Start
+	for _, capture := range c.captures {
+		m, err := capture.KernelMap(c.ctx, l.program)
+		if err != nil {
+			return nil, err
+		}
+		o, off, ok := m.Find(start)
+		if ok && off == 0 && (o.Symbol == l.program.Symbol(l.fn) ||
+			o.Symbol == l.program.PerfSymbol(l.fn)) {
+			return m, nil
+		}
+	}
+	return nil, nil
 }
 
 // bpfLines gives the source of instructions by the line info of their program.

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/analyze/report"
+	"symbolize/fixtures/profilebuild"
+	"symbolize/ingest"
 	"symbolize/ingest/bpf"
 )
 
@@ -79,6 +82,28 @@ func TestCaptureArgs(t *testing.T) {
 		"a.data main b.data": 1, "a.data": 1} {
 		if got := captureArgs(strings.Fields(args)); got != want {
 			t.Errorf("%q: %d captures, want %d", args, got, want)
+		}
+	}
+}
+
+// TestInlined: a pattern that means an inlined function leads to the one with its code.
+func TestInlined(t *testing.T) {
+	b := profilebuild.New(profilebuild.Clock())
+	place := profilebuild.Place{Object: b.Object(ingest.Object{})}
+	b.Name(place, 0, profilebuild.Frame{Name: "_ZN1a4leafEv", Inlined: true},
+		profilebuild.Frame{Name: "middle", Inlined: true}, profilebuild.Frame{Name: "outer"})
+	b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 1,
+		Stack: []profilebuild.Place{place}})
+	for text, want := range map[string][2]string{"middle": {"middle", "outer"},
+		"a::leaf": {"_ZN1a4leafEv", "outer"}, "outer": {}, "other": {}} {
+		p, err := parsePattern(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &annotateOptions{patterns: []functionPattern{p}}
+		inner, outer := o.inlined(b.Profile(), report.NewDemangler(report.Simple))
+		if got := [2]string{inner, outer}; got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 	}
 }
