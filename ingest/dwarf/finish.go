@@ -1,5 +1,13 @@
 package dwarf
 
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"symbolize/ingest/addr"
+)
+
 // finish cuts the flat storage of a unit into the slices of its functions and
 // sequences, now that it no longer moves.
 func (res *result) finish() {
@@ -23,6 +31,24 @@ func (res *result) finish() {
 		s := &res.Sequences[i]
 		s.Rows = res.rows[s.lo:s.hi:s.hi]
 	}
+}
+
+// keepOwnSequences drops the sequences in which no function of the unit has code.
+func (res *result) keepOwnSequences() {
+	var own []addr.Range
+	for i := range res.Functions {
+		own = append(own, res.Functions[i].Ranges...)
+	}
+	slices.SortFunc(own, func(a, b addr.Range) int { return cmp.Compare(a.Start, b.Start) })
+	end := addr.Addr(0)
+	for i := range own { // ends ascend too: a search by them must find the first
+		end = max(end, own[i].End)
+		own[i].End = end
+	}
+	res.Sequences = slices.DeleteFunc(res.Sequences, func(s Sequence) bool {
+		i := sort.Search(len(own), func(i int) bool { return own[i].End > s.Start })
+		return i == len(own) || own[i].Start >= s.End
+	})
 }
 
 // groupInlines brings the inlined calls of each function together: those of a

@@ -122,7 +122,8 @@ func TestLineOperations(t *testing.T) {
 		}}), Options{}, "seq {1000 1002} 1000=/src/a.c:2:0 1001=/src/a.c:3:0")
 }
 
-// Two units with one line table, as dwz and LTO leave them: rows come once.
+// Two units with one line table, as dwz and LTO leave them. What is in no function of the
+// first may be in one of the second: both have those rows, and tables prefer a function.
 func TestSharedLineTable(t *testing.T) {
 	b := one()
 	table := secOff(atStmtList, b.Line(dwarfbuild.LineTable{Version: 4, Files: twoFiles[:1],
@@ -133,7 +134,31 @@ func TestSharedLineTable(t *testing.T) {
 	b.Units = append(b.Units, partial, u, v)
 	check(t, b, Options{}, `
 		seq {1000 1004} 1000=/src/a.c:1:0
-		f decl /src/a.c:0 [{1000 1004}]`)
+		f decl /src/a.c:0 [{1000 1004}]
+		seq {1000 1004} 1000=/src/a.c:1:0`)
+}
+
+// Rows of a shared table go to the unit whose function they are in, not only to the
+// first; those of no function to the first alone.
+func TestSharedLineTableHasCodeOfAll(t *testing.T) {
+	b := one()
+	table := secOff(atStmtList, b.Line(dwarfbuild.LineTable{Version: 4, Files: twoFiles[:1],
+		Program: func(p *dwarfbuild.Prog) {
+			p.Set(0x1000).Row(0, 0).End(4)
+			p.Set(0x2000).Row(0, 6).End(4)
+			p.Set(0x3000).Row(0, 8).End(4)
+		}}))
+	u, v := cu(4, table), cu(4, table)
+	u.Root.Add(fn("f", 0x1000, 4))
+	v.Root.Add(fn("g", 0x2000, 4))
+	b.Units = append(b.Units, u, v)
+	check(t, b, Options{}, `
+		f [{1000 1004}]
+		seq {1000 1004} 1000=/src/a.c:1:0
+		seq {2000 2004} 2000=/src/a.c:7:0
+		seq {3000 3004} 3000=/src/a.c:9:0
+		g [{2000 2004}]
+		seq {2000 2004} 2000=/src/a.c:7:0`)
 }
 
 // A count without entries made debug/dwarf allocate 4 GiB.

@@ -9,10 +9,12 @@ type unit struct {
 	enc      encoding
 	version  uint8
 	kind     uint8
-	shared   bool   // an earlier unit has the same abbreviations
-	ownsLine bool   // it is the first to refer to its line table
-	id       uint64 // of skeleton and split units; 0 if none
-	language uint16
+	shared   bool // an earlier unit has the same abbreviations
+	ownsLine bool // it takes rows from its line table
+	// sharesLine: another unit came first, and has the rows of no function.
+	sharesLine bool
+	id         uint64 // of skeleton and split units; 0 if none
+	language   uint16
 
 	name, compDir, dwoName ref    // strings
 	lowPC                  ref    // base of range lists
@@ -270,17 +272,19 @@ func (s *scanner) rootEntry(u *unit) string {
 	return ""
 }
 
-// ownLine gives each line table to the first unit that refers to it. The partial
-// units that dwz makes share the table of a unit that comes later.
+// ownLine gives each line table to the first unit that refers to it; later ones take
+// the rows of their own functions from it. The partial units that dwz makes share the
+// table of a unit that comes later, and have no code.
 func (s *scanner) ownLine(u *unit) {
 	if u.kind == utPartial || !u.hasLine || s.d.dwo || u.line >= uint64(len(s.d.sec.Line)) {
 		return
 	}
-	if _, seen := s.lines[u.line]; seen || s.linesLeft < 0 {
+	if s.linesLeft < 0 {
 		return
 	}
 	r := buf{b: s.d.sec.Line, off: int(u.line), big: s.d.sec.BigEndian}
 	n, _ := r.length()
+	_, u.sharesLine = s.lines[u.line]
 	s.lines[u.line] = struct{}{}
 	s.linesLeft -= int64(min(n, uint64(r.left()))) + 12
 	u.ownsLine = true

@@ -89,6 +89,9 @@ func (w *walker) unit(u *unit, res *result) {
 	if u.kind != utSkeleton || !w.complete(u) {
 		w.entries()
 	}
+	if u.sharesLine {
+		res.keepOwnSequences()
+	}
 	res.finish()
 }
 
