@@ -50,6 +50,7 @@ func newResolveCommand(a *app) *cobra.Command {
 		GroupID: groupMain,
 		Example: "  symbolize resolve -o x.pb.gz perf.data\n" +
 			"  symbolize resolve --format folded perf.data\n" +
+			"  symbolize resolve -o x.pb.gz perf.data capture.data\n" +
 			"  symbolize resolve --with ./build --min-resolved 95 -o x.pb.gz perf.data",
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
