@@ -75,8 +75,9 @@ func TestOldSchema(t *testing.T) {
 	if v := mustVerify(t, path); v.Objects != 3 || v.Sources != 5 || len(v.Problems) > 0 {
 		t.Errorf("verify after writing: %+v", v)
 	}
+	newest := genDir(path, openTestReader(t, path).gen)
 	for _, file := range []string{
-		filepath.Join(path, formatName), filepath.Join(genDir(path, openTestReader(t, path).gen), sumsName),
+		filepath.Join(path, formatName), filepath.Join(newest, sumsName),
 	} {
 		b, err := os.ReadFile(file)
 		if err != nil {

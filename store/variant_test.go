@@ -17,7 +17,9 @@ import (
 )
 
 // jitID names the n-th function.
-func jitID(n int) buildid.ID { return buildid.Make(buildid.JIT, fmt.Appendf(nil, "function %d", n)) }
+func jitID(n int) buildid.ID {
+	return buildid.Make(buildid.JIT, fmt.Appendf(nil, "function %d", n))
+}
 
 // put is a captured input of a test.
 func put(t testing.TB, s Sink, text string) BlobID {

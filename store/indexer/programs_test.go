@@ -322,7 +322,8 @@ func TestProgramsProbable(t *testing.T) {
 	if list, err = Variants(o, id); err != nil || len(list) != 0 {
 		t.Errorf("of two: variants %+v, %v", list, err)
 	}
-	if list, err = Variants(o, bpf.SymbolIdentity("x86_64", "nobody", 1)); err != nil || len(list) != 0 {
+	id = bpf.SymbolIdentity("x86_64", "nobody", 1)
+	if list, err = Variants(o, id); err != nil || len(list) != 0 {
 		t.Errorf("of none: variants %+v, %v", list, err)
 	}
 }
@@ -385,7 +386,8 @@ func TestProgramsSinkFails(t *testing.T) {
 func TestProgramTypes(t *testing.T) {
 	for n, want := range map[uint32]string{
 		2: "kprobe", 5: "tracepoint", 6: "xdp", 7: "perf_event", 17: "raw_tracepoint", 26: "tracing",
-		27: "struct_ops", 28: "ext", 29: "lsm", 32: "netfilter", 33: "type 33", 1 << 31: "type 2147483648",
+		27: "struct_ops", 28: "ext", 29: "lsm", 32: "netfilter", 33: "type 33",
+		1 << 31: "type 2147483648",
 	} {
 		if got := ProgramType(n); got != want {
 			t.Errorf("type %d is %q, want %q", n, got, want)
