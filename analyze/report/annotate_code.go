@@ -88,7 +88,15 @@ type annotator struct {
 	total uint64 // of the function
 }
 
+// MaxCode bounds the code of one function, in bytes: an instruction takes some hundred
+// times its length here. The largest program that the kernel's verifier lets pass has less.
+const MaxCode = 4 << 20
+
 func newAnnotator(f *HotFunction, code *Code, opts *AnnotateOptions) (*annotator, error) {
+	if len(code.Bytes) > MaxCode {
+		return nil, fmt.Errorf("a function of %d bytes, over the limit of %d MiB",
+			len(code.Bytes), MaxCode>>20)
+	}
 	d, err := disasm.New(code.Machine, opts.Syntax)
 	if err != nil {
 		return nil, err

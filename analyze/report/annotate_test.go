@@ -195,6 +195,12 @@ func TestAnnotateChoice(t *testing.T) {
 		!strings.Contains(a.Missing[0].Reason, disasm.ErrMachine.Error()) {
 		t.Errorf("another machine: %+v", a.Missing)
 	}
+	huge := loopSource()
+	huge["bpf_prog_0102030405060708_loop"].Bytes = make([]byte, MaxCode+1)
+	if a = NewAnnotation(p, huge, AnnotateOptions{}); len(a.Missing) != 2 ||
+		!strings.Contains(a.Missing[0].Reason, "over the limit of 4 MiB") {
+		t.Errorf("too large: %+v", a.Missing)
+	}
 	p.Names = nil
 	if a = NewAnnotation(p, loopSource(), AnnotateOptions{}); len(a.Functions)+len(a.Missing) != 0 {
 		t.Errorf("without names: %+v", a)

@@ -138,7 +138,7 @@ func (c *codeFinder) program(o *ingest.Object) (*report.Code, error) {
 		code, err := c.bpfCode(best)
 		if n := len(images) - 1; err == nil && n > 0 {
 			code.Notes = append(code.Notes, fmt.Sprintf(
-				"%d more loads of it, with other addresses in their code, count here", n))
+				"loads of it with other addresses in their code count here, too: %d", n))
 		}
 		return code, err
 	}

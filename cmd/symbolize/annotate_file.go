@@ -20,9 +20,6 @@ import (
 	"symbolize/store"
 )
 
-// maxFunction bounds the code of one function, in bytes.
-const maxFunction = 16 << 20
-
 // fileCode is the file that an object's code is read from.
 type fileCode struct {
 	closer   io.Closer
@@ -262,7 +259,7 @@ func (f *fileCode) extent(names resolve.NamePolicy, o *ingest.Object, fn *report
 	default:
 		size = p.FuncSize
 	}
-	if size == 0 || size > maxFunction {
+	if size == 0 || size > report.MaxCode {
 		return 0, 0, fmt.Errorf("a function of %d bytes", size)
 	}
 	return start, size, nil
