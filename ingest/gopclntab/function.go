@@ -111,8 +111,7 @@ func (w *walker) function(r *record) (reason string) {
 		reason = "function has no name"
 	}
 	if why := w.inlines(r); why != "" {
-		f.Inlines = f.Inlines[:0]
-		reason = why
+		reason = why // what makes sense of the calls stays
 	}
 	f.File = w.declared(r.entry)
 	return reason

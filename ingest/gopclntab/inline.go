@@ -35,8 +35,8 @@ type piece struct {
 	start, end uint64
 }
 
-// inlines decodes the inlined calls of a function. A reason is damage, which makes
-// them useless.
+// inlines decodes the inlined calls of a function. A reason is damage: there are none
+// then, but where calls are in a circle, which is broken.
 func (w *walker) inlines(r *record) (reason string) {
 	w.at = w.at[:0]
 	tree, table, ok := w.t.treeOf(r)
@@ -53,13 +53,17 @@ func (w *walker) inlines(r *record) (reason string) {
 	if !w.readCalls(r, tree, n) {
 		return "inline tree lies outside or makes no sense"
 	}
+	circles := w.breakCircles()
 	if !w.depths() {
-		return "inlined calls are their own callers"
+		return "inlined calls go too deep"
 	}
 	w.paint()
 	if w.left >= 0 {
 		w.group()
 		w.emit()
+	}
+	if circles {
+		return "inlined calls are their own callers"
 	}
 	return ""
 }
@@ -126,8 +130,35 @@ func (w *walker) callAt(a uint64) int32 {
 	return w.at[i].call
 }
 
-// depths computes how deep the calls are nested. It is false if they form a circle, or
-// go too deep.
+// breakCircles makes calls that are their own callers calls of the function itself: of
+// each circle the one that is found first. Those in it, and all others, keep their
+// callers.
+func (w *walker) breakCircles() (found bool) {
+	// The depth marks calls as not seen (0), on the way up from call i (i+1), and sound.
+	const sound = 1<<32 - 1
+	for i := range w.calls {
+		w.stack = w.stack[:0]
+		c := int32(i)
+		for c >= 0 && w.calls[c].depth == 0 {
+			w.calls[c].depth = uint32(i) + 1
+			w.stack = append(w.stack, c)
+			c = w.calls[c].parent
+		}
+		if c >= 0 && w.calls[c].depth == uint32(i)+1 {
+			w.calls[c].parent = NoParent
+			found = true
+		}
+		for _, c := range w.stack {
+			w.calls[c].depth = sound
+		}
+	}
+	for i := range w.calls {
+		w.calls[i].depth = 0
+	}
+	return found
+}
+
+// depths computes how deep the calls are nested. It is false if they go too deep.
 func (w *walker) depths() bool {
 	for i := range w.calls {
 		w.stack = w.stack[:0]
