@@ -263,7 +263,8 @@ func (f *File) DebugData() (inner *File, release func(), err error) {
 			buffers.Put(buf)
 		}
 	}
-	if err := unpackTo(buf, packedXZ, f.reader(s), maxDebugData); err != nil {
+	limit := unpackBound(s.Size, maxDebugData)
+	if err := unpackTo(buf, packedXZ, f.reader(s), limit); err != nil {
 		free()
 		return nil, release, f.fail(uint64(s.Offset), ".gnu_debugdata does not unpack: %v", err)
 	}

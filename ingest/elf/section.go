@@ -214,7 +214,7 @@ func (f *File) inflate(s *Section, limit uint64) ([]byte, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	if size > limit {
+	if limit = unpackBound(s.Size, limit); size > limit {
 		return nil, f.fail(uint64(s.Offset), "section %s inflates to %d bytes, at most %d are read",
 			s.Name, size, limit)
 	}

@@ -23,6 +23,21 @@ const (
 	maxDictionary = 64 << 20  // xz and zstd windows; xz -9 has 64 MiB
 )
 
+// maxRatio is how many times its packed size something may unpack to, beyond unpackFloor:
+// modules grow four to sixfold, a bomb of xz seven thousandfold.
+const (
+	maxRatio    = 128
+	unpackFloor = 16 << 20
+)
+
+// unpackBound is what a number of packed bytes may unpack to where limit is the most.
+func unpackBound(packed, limit uint64) uint64 {
+	if packed >= limit/maxRatio {
+		return limit
+	}
+	return min(limit, max(packed*maxRatio, unpackFloor))
+}
+
 // packing is a compression format.
 type packing string
 
@@ -62,7 +77,8 @@ func Unpack(name string, r io.ReaderAt, size int64) (
 		if !bytes.HasPrefix(head, []byte(p.magic)) {
 			continue
 		}
-		b, err := unpackAll(p.how, io.NewSectionReader(r, 0, size), maxUnpacked)
+		b, err := unpackAll(p.how, io.NewSectionReader(r, 0, size),
+			unpackBound(uint64(size), maxUnpacked))
 		if err != nil {
 			return nil, 0, string(p.how), &decode.Error{Name: name,
 				Reason: fmt.Sprintf("%s data does not unpack: %v", p.how, err)}

@@ -8,7 +8,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -95,6 +97,54 @@ func TestUnpackBad(t *testing.T) {
 	_, _, _, err = Unpack("short", bytes.NewReader(nil), 10)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a file that shrank: %v", err)
+	}
+}
+
+// TestBombs unpacks what grows a thousandfold and more: it is refused before it is in
+// memory. As much as the floor is let through, whatever it is packed in.
+func TestBombs(t *testing.T) {
+	// head -c $((16*1024*1024+1)) /dev/zero | xz -9e
+	xz, err := os.ReadFile("testdata/bomb.xz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := Unpack("demo.ko", bytes.NewReader(xz), int64(len(xz))); err == nil ||
+		!strings.Contains(err.Error(), errTooLong.Error()) {
+		t.Errorf("xz: %v", err)
+	}
+	if b, err := unpackAll(packedXZ, bytes.NewReader(xz), unpackFloor+1); err != nil ||
+		len(b) != unpackFloor+1 {
+		t.Errorf("xz without the bound: %d bytes, %v", len(b), err)
+	}
+	for _, how := range []packing{packedZstd, packedGzip} {
+		for _, size := range []int{unpackFloor, unpackFloor + 1} {
+			b := pack(t, how, make([]byte, size))
+			if len(b) > size/maxRatio {
+				t.Fatalf("%s: %d bytes pack to %d, no bomb", how, size, len(b))
+			}
+			_, n, _, err := Unpack("demo.ko", bytes.NewReader(b), int64(len(b)))
+			if size == unpackFloor && (err != nil || n != int64(size)) ||
+				size > unpackFloor && (err == nil || !strings.Contains(err.Error(), errTooLong.Error())) {
+				t.Errorf("%s: %d bytes in %d: %d, %v", how, size, len(b), n, err)
+			}
+		}
+	}
+	zeros := make([]byte, unpackFloor+1)
+	mini := elfbuild.Section{Name: ".gnu_debugdata", Data: xz}
+	_, _, err = open(t, elfbuild.Lib(nil, 64).With(mini)).DebugData()
+	wantError(t, err, errTooLong.Error())
+	b := elfbuild.Lib(nil, 64)
+	f := open(t, b.With(elfbuild.Section{Name: "bomb", Flags: elf.SHF_COMPRESSED,
+		Data: chdr(t, b, elf.COMPRESS_ZLIB, packedZlib, uint64(len(zeros)), zeros)}))
+	_, err = f.Data(f.Section("bomb"), 0)
+	wantError(t, err, "at most 16777216 are read")
+	for _, c := range []struct{ packed, limit, want uint64 }{
+		{0, maxUnpacked, unpackFloor}, {0, 100, 100}, {1 << 20, maxUnpacked, 128 << 20},
+		{1 << 30, maxUnpacked, maxUnpacked}, {1 << 63, maxUnpacked, maxUnpacked},
+	} {
+		if got := unpackBound(c.packed, c.limit); got != c.want {
+			t.Errorf("%d bytes may unpack to %d, want %d", c.packed, got, c.want)
+		}
 	}
 }
 
