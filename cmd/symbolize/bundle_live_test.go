@@ -73,7 +73,8 @@ func TestLiveBundle(t *testing.T) {
 		results[name] = runMain(t, "--store", in("none"), "resolve", "-q", "--format", "json", in(name),
 			in("capture.data"))
 	}
-	want, late := results["perf.data"], strings.ReplaceAll(results["late.data"], "late.data", "perf.data")
+	want := results["perf.data"]
+	late := strings.ReplaceAll(results["late.data"], "late.data", "perf.data")
 	if late != want {
 		t.Errorf("%d bytes of JSON, want the %d that the whole recording gives", len(late), len(want))
 	}

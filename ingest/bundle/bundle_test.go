@@ -383,7 +383,8 @@ func TestBomb(t *testing.T) {
 	}
 	pack.Close()
 	b, err := open(t, z.Bytes())
-	if err != nil || len(b.Names()) > 0 || !strings.Contains(fmt.Sprint(b.Warnings), "unpacks to more") {
+	if err != nil || len(b.Names()) > 0 ||
+		!strings.Contains(fmt.Sprint(b.Warnings), "unpacks to more") {
 		t.Fatal(err, b.Names(), b.Warnings)
 	}
 }

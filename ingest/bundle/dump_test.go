@@ -113,7 +113,8 @@ func TestDumpBytes(t *testing.T) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("got\n%q\nwant\n%q", got, want)
 	}
-	if a, b := h.CPUValue(got[len(got)-16:], 0), h.CPUValue(got[len(got)-16:], 1); string(a) != "AAAAAA" ||
+	value := got[len(got)-16:]
+	if a, b := h.CPUValue(value, 0), h.CPUValue(value, 1); string(a) != "AAAAAA" ||
 		string(b) != "BBBBBB" {
 		t.Errorf("CPU values %q and %q", a, b)
 	}
