@@ -89,7 +89,7 @@ type annotator struct {
 }
 
 // MaxCode bounds the code of one function, in bytes: an instruction takes some hundred
-// times its length here. The largest program that the kernel's verifier lets pass has less.
+// times its length here. Functions that people write have some hundred KiB at most.
 const MaxCode = 4 << 20
 
 func newAnnotator(f *HotFunction, code *Code, opts *AnnotateOptions) (*annotator, error) {
