@@ -65,7 +65,7 @@ const zeroRun = 8
 func isZero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }
 
 // comments are what objdump adds to an instruction: names of targets.
-var comments = regexp.MustCompile(`\s*(<[^u][^>]*>|# .*)`)
+var comments = regexp.MustCompile(`\s*(<[^>]*>|# .*)`)
 
 func plain(s string) string {
 	return strings.Join(strings.Fields(comments.ReplaceAllString(s, "")), " ")
