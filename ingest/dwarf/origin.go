@@ -75,7 +75,7 @@ func (w *walker) subOf(v *values, at uint64) int32 {
 	}
 	to, off, ok := c.target(link)
 	if !ok {
-		w.lose(".debug_info", at, "reference leads out of the file")
+		w.lose(".debug_info", at, strayed(link))
 		return NoSub
 	}
 	key := off << 1
@@ -91,6 +91,15 @@ func (w *walker) subOf(v *values, at uint64) int32 {
 	}
 	w.subs.set(key, sub)
 	return sub
+}
+
+// strayed says why a reference has no target. Compilers refer by signature to types only:
+// a class has a declaration in each unit, which its functions point to.
+func strayed(link ref) string {
+	if link.form == formRefSig8 {
+		return "function in a type unit, which are not read"
+	}
+	return "reference leads out of the file"
 }
 
 // link returns the reference to what an entry is an instance or a definition of.
@@ -156,7 +165,7 @@ func (w *walker) resolve(v *values, c scope, at uint64) int32 {
 		}
 		to, off, ok := c.target(link)
 		if !ok {
-			w.lose(".debug_info", at, "reference leads out of the file")
+			w.lose(".debug_info", at, strayed(link))
 			return w.addSub(sub, named)
 		}
 		if !w.entryAt(to, off) {

@@ -124,6 +124,19 @@ func TestMissingSupplementaryFile(t *testing.T) {
 		problem .debug_info: offset 0x16: reference leads out of the file`)
 }
 
+// A signature names a type unit. No compiler makes a function's origin one; it is a loss
+// with a name of its own, and the function's own name stays.
+func TestOriginInTypeUnit(t *testing.T) {
+	u := cu(4)
+	signature := attr{Attr: atAbstractOrigin, Form: formRefSig8, Val: 77}
+	u.Root.Add(sub(low(0x1000), length(16), signature),
+		sub(name("own"), low(0x2000), length(16), signature))
+	check(t, one(u), Options{}, `? [{1000 1010}]
+		own [{2000 2010}]
+		problem .debug_info: offset 0x16: function in a type unit, which are not read
+		problem .debug_info: offset 0x2b: function in a type unit, which are not read`)
+}
+
 // Code that the linker dropped, in all the ways linkers mark it.
 func TestTombstones(t *testing.T) {
 	const top = 1<<64 - 1
