@@ -10,7 +10,7 @@ import (
 )
 
 // machine is a small machine in a directory, for the examples of README.md: the
-// recorded programs lie below /srv/app, where they were recorded, and two captures
+// recorded programs lie below /srv/app, where they were recorded, and some captures
 // and a kallsyms text in the directory of the user "me".
 type machine struct {
 	root string
@@ -27,6 +27,7 @@ func newMachine(t *testing.T) *machine {
 	for to, from := range map[string]string{
 		"perf.data": "captures/mixed-buildid.data",
 		"cron.data": "captures/fixed.data",
+		"bpf.data":  "captures/bpf-lines.data",
 		"kallsyms":  "kernel/kallsyms",
 	} {
 		copyFile(t, filepath.Join(home, to), filepath.Join("../../fixtures", from))
