@@ -61,7 +61,6 @@ type Demangler struct {
 	llvm    bool
 	options []demangle.Option
 	cache   map[string]string
-	fast    itanium
 }
 
 // NewDemangler returns a Demangler.
@@ -96,7 +95,7 @@ func (d *Demangler) Name(system string) string {
 	}
 	name, ok := d.cache[system]
 	if !ok {
-		name = ingest.Printable(d.demangle(&d.fast, system))
+		name = ingest.Printable(d.demangle(system))
 		d.cache[system] = name
 	}
 	return name
@@ -139,9 +138,8 @@ func (d *Demangler) WarmNames(names iter.Seq[string]) {
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
-			var fast itanium
 			for i := w; i < len(todo); i += workers {
-				done[i] = ingest.Printable(d.demangle(&fast, todo[i]))
+				done[i] = ingest.Printable(d.demangle(todo[i]))
 			}
 		})
 	}
@@ -160,7 +158,7 @@ func mangled(s string) bool {
 // demangle takes off what is no part of the mangled name and puts it back in
 // readable form: "@plt" and versions as they are, clones as binutils prints them;
 // the hash that LLVM gives to promoted locals says nothing and stays off.
-func (d *Demangler) demangle(fast *itanium, s string) (name string) {
+func (d *Demangler) demangle(s string) (name string) {
 	defer func() {
 		if recover() != nil { // hostile input must not end the report
 			name = s
@@ -174,11 +172,12 @@ func (d *Demangler) demangle(fast *itanium, s string) (name string) {
 		core, version = s[:at], s[at:]
 	}
 	core, clones := cutClones(core)
-	name, err := d.core(fast, core)
+	name, err := demangle.ToString(core, d.options...)
 	if err != nil {
 		return s
 	}
 	if d.llvm {
+		name = spaced(name)
 		if clones != "" {
 			name += " (" + clones + ")"
 		}
@@ -195,20 +194,6 @@ func (d *Demangler) demangle(fast *itanium, s string) (name string) {
 		name += " [clone " + clones + "]"
 	}
 	return name + version
-}
-
-// core demangles what is mangled of a name.
-func (d *Demangler) core(fast *itanium, s string) (string, error) {
-	if d.mode != Simple {
-		if name, ok := fast.demangle(s, d.mode == Templates); ok {
-			return name, nil
-		}
-	}
-	name, err := demangle.ToString(s, d.options...)
-	if err == nil && d.llvm {
-		name = spaced(name)
-	}
-	return name, err
 }
 
 // spaced puts the spaces into a name that LLVM wrote up to version 14 and that the
