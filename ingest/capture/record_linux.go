@@ -86,6 +86,10 @@ func (s *session) newRecorders() ([]recorder, error) {
 	if err != nil {
 		return list, err
 	}
+	if s.opts.KernelCopy {
+		side.copies = &copies{s: s}
+		list = append(list, side.copies)
+	}
 	return append(list, side), nil
 }
 

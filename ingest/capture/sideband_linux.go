@@ -45,6 +45,7 @@ type sideband struct {
 	programs *programs
 	out      *perfOut
 	kernel   *kernel    // asked where the kernel lies
+	copies   *copies    // asked for what could not be read; nil if there are none
 	modules  *modules   // told of samples of the module tracepoints
 	procs    *processes // told of the command's processes
 	wake     int        // eventfd that ends the loop
@@ -270,6 +271,9 @@ func isBPFImage(name []byte) bool {
 
 // add writes what perf makes up of what was there before, and adds perf.data.
 func (x *sideband) add(w *bundle.Writer) error {
+	if err := x.copies.fill(x.programs); err != nil {
+		return err
+	}
 	x.programs.finish()
 	x.out.kernelMap(&x.kernel.facts)
 	x.kernel.images(x.imageThere)

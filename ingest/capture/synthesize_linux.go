@@ -1,7 +1,9 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"symbolize/ingest/bpf"
 	"symbolize/ingest/btf"
@@ -38,6 +40,9 @@ func (p *programs) synthesize(w *perfdata.Writer, ksymbols *int) error {
 			m.Symbol = "bpf_prog_" + seen.tag.String()
 		}
 	}
+	slices.SortFunc(p.s.summary.Missing, func(a, b MissingProgram) int {
+		return cmp.Compare(a.ID, b.ID)
+	})
 	return w.Err()
 }
 
