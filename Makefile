@@ -49,6 +49,13 @@ fuzz: ## run every fuzz target for FUZZTIME (30s) each
 bench: build ## time the main jobs against perf, debuginfod, llvm, and write the tables
 	@sh fixtures/peers/bench.sh $(BIN) $(BUILD)
 
+RUNS ?= 21
+.PHONY: bench-capture
+bench-capture: build ## time dd beside capture, perf and a BPF counter, RUNS (21) times each
+	@sh fixtures/install.sh perf=linux-perf
+	$(GO) build -o $(BUILD)/peers ./fixtures/peers
+	@$(BUILD)/peers bench-capture $(BIN) $(BUILD) $(BUILD)/bench-capture.md $(RUNS)
+
 .PHONY: debug-packages
 debug-packages: ## fetch the big debug packages (1.4 GB) that make bench then measures with
 	@sh fixtures/peers/debug-packages.sh $(BUILD)
