@@ -158,7 +158,7 @@ func recordError(err error) error {
 func commandError(o *captureOptions, sum *capture.Summary) error {
 	c := &sum.Command
 	switch {
-	case !c.Run || c.Status == 0:
+	case !c.Run || c.Status == 0 || c.TimeUp && c.Stopped == nil:
 		return nil
 	case c.Stopped != nil:
 		return &exitError{code: exitInterrupted, err: fmt.Errorf(

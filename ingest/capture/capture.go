@@ -70,6 +70,7 @@ type CommandStatus struct {
 	Signal  os.Signal     // that signal, or nil
 	Elapsed time.Duration // wall time
 	Stopped os.Signal     // the signal that ended the recording, or nil
+	TimeUp  bool          // Options.Duration ended it
 }
 
 // maxMissing is how many of the programs without code a Summary lists.

@@ -126,6 +126,7 @@ func (s *session) run(ctx context.Context, list []recorder) error {
 			return nil
 		case <-timeUp:
 			sig, timeUp = unix.SIGTERM, nil
+			s.summary.Command.TimeUp = true
 		case <-cancelled:
 			sig, cancelled = unix.SIGTERM, nil
 		case sig = <-s.opts.Signals:

@@ -1,0 +1,104 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"symbolize/ingest/bundle"
+)
+
+// liveCapture runs `symbolize capture` as a process of its own, with a signal after
+// 300 ms if there is one, and returns the bundle, what was said and the exit status.
+func liveCapture(t *testing.T, sig os.Signal, args ...string) (*bundle.Bundle, string, int) {
+	t.Helper()
+	if os.Getenv("SYMBOLIZE_LIVE") == "" {
+		t.Skip("SKIPPED: live tests run with SYMBOLIZE_LIVE=1")
+	}
+	bin := filepath.Join(t.TempDir(), "symbolize")
+	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	path := filepath.Join(t.TempDir(), "capture.data")
+	cmd := exec.Command(bin, append([]string{"capture", "-o", path}, args...)...)
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if sig != nil {
+		time.AfterFunc(300*time.Millisecond, func() { cmd.Process.Signal(sig) })
+	}
+	cmd.Wait()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	t.Cleanup(func() { f.Close() })
+	fi, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := bundle.Open(path, f, fi.Size())
+	if err != nil || len(b.Warnings) > 0 {
+		t.Fatal(err, b.Warnings)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b, said.String(), cmd.ProcessState.ExitCode()
+}
+
+// TestLiveCaptureInterrupted wants a whole bundle after each signal; the command gets
+// the signal, and its end is told by the exit status.
+func TestLiveCaptureInterrupted(t *testing.T) {
+	tests := []struct {
+		sig    os.Signal
+		args   []string
+		status int
+	}{
+		{syscall.SIGINT, nil, 0},
+		{syscall.SIGTERM, []string{"--duration", "1m"}, 0},
+		{syscall.SIGINT, []string{"--", "sleep", "60"}, exitInterrupted},
+		{syscall.SIGTERM, []string{"--", "sh", "-c", "trap 'exit 0' TERM; sleep 60 >/dev/null 2>&1 & wait"}, 0},
+		{nil, []string{"--", "sh", "-c", "exit 7"}, exitFailed},
+		{nil, []string{"--duration", "200ms", "--", "sleep", "60"}, 0},
+	}
+	for _, tt := range tests {
+		b, said, status := liveCapture(t, tt.sig, tt.args...)
+		if status != tt.status || !b.Has(bundle.PerfDataName) || !b.Has(bundle.KallsymsName) {
+			t.Errorf("%v %v: status %d, want %d; entries %q\n%s", tt.sig, tt.args, status, tt.status,
+				b.Names(), said)
+		}
+		if m := &b.Manifest; m.Begin.Perf == 0 || m.End.Perf <= m.Begin.Perf || m.BootID == "" ||
+			m.KernelBuildID == "" || m.Text == 0 {
+			t.Errorf("manifest %+v", m)
+		}
+	}
+}
+
+// TestLiveCapturePerf has perf record as the command.
+func TestLiveCapturePerf(t *testing.T) {
+	if _, err := exec.LookPath("perf"); err != nil {
+		t.Skip("SKIPPED: no perf")
+	}
+	out := filepath.Join(t.TempDir(), "perf.data")
+	b, said, status := liveCapture(t, nil, "--", "perf", "record", "-q", "-a", "-e", "cpu-clock",
+		"-o", out, "sleep", "0.3")
+	if fi, err := os.Stat(out); err != nil || fi.Size() == 0 || status != 0 {
+		t.Errorf("status %d, %v\n%s", status, err, said)
+	}
+	n := 0
+	for _, name := range b.Names() {
+		if _, ok := bundle.MapsPID(name); ok {
+			n++
+		}
+	}
+	if n < 2 {
+		t.Errorf("mappings of %d processes, perf and sleep were two: %q", n, b.Names())
+	}
+}
