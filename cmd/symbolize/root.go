@@ -72,6 +72,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newMissingCommand(a),
 		newCaptureCommand(a),
 		newLookupCommand(a),
+		newFilterCommand(a),
 		newInfoCommand(a),
 		newStoreCommand(a),
 		newVersionCommand(a),

@@ -1,0 +1,60 @@
+package filter
+
+import (
+	"strconv"
+
+	"symbolize/ingest"
+)
+
+// answer is what is known of a place, ready to be written.
+type answer struct {
+	// name is the physical function and the distance from its start; of formTag and
+	// formBPF the part of the name that the text lacks: "_NAME". "" if it has none.
+	name string
+	// source is where that is: "peek at lex.h:3, parse.c:97"; "" if it is not known.
+	source string
+	reason ingest.Reason // why there is nothing; ReasonNone if there is something
+}
+
+// empty reports whether nothing is known that the text does not say.
+func (a *answer) empty() bool { return a.name == "" && a.source == "" }
+
+// appendTo appends the text of a place with what is known of it.
+func (a *answer) appendTo(b []byte, p *place, text []byte) []byte {
+	switch {
+	case a.empty():
+		return append(b, text...)
+	case p.form == formSymbol:
+		b = append(b, text...)
+	case p.form == formTag || p.form == formBPF:
+		n := len(p.symbol)
+		b = append(b, text[:n]...)
+		b = append(b, a.name...)
+		b = append(b, text[n:]...)
+	case p.keep:
+		b = append(b, text...)
+		b = append(append(b, ' '), a.name...)
+	default:
+		b = append(b, a.name...)
+	}
+	if a.source != "" {
+		b = append(append(append(b, " ("...), a.source...), ')')
+	}
+	return b
+}
+
+// withOffset is "NAME+0xOFF".
+func withOffset(name string, offset uint64) string {
+	b := make([]byte, 0, len(name)+19)
+	b = append(append(b, name...), "+0x"...)
+	return string(strconv.AppendUint(b, offset, 16))
+}
+
+// fileLine is "FILE:LINE", FILE alone if the line is not known.
+func fileLine(file string, line uint32) string {
+	file = ingest.Printable(file)
+	if line == 0 {
+		return file
+	}
+	return file + ":" + strconv.FormatUint(uint64(line), 10)
+}

@@ -1,0 +1,44 @@
+// Package filter puts names into text: it finds the places in code that kernels and
+// tracing tools print, and rewrites them. All other bytes stay as they are.
+//
+// # Forms
+//
+// These are the places that are recognised. OFF and LEN are hexadecimal, ID is a build
+// ID in hexadecimal digits, [] stands for brackets of the text.
+//
+//	SYM+0xOFF/0xLEN [MOD ID]       kernel stack traces with CONFIG_STACKTRACE_BUILD_ID
+//	SYM+0xOFF [MOD ID]             the same, cut by other tools
+//	MOD+0xOFF [MOD ID]             an offset in a module that has no symbol there
+//	SYM+0xOFF/0xLEN                of the kernel itself, where its build ID is known
+//	bpf_prog_TAG_NAME+0xOFF/0xLEN  BPF programs in kernel stack traces
+//	bpf_prog_TAG_NAME+0xOFF        the same by perf script, bcc, bpftrace
+//	bpf_prog_TAG                   a BPF program without a name
+//	ID 0xOFF                       bpftrace's ustack(build_id)
+//	ID +OFF, [N]ID +OFF            Inspektor Gadget with --collect-build-id
+//	ID+0xOFF                       offsets of BPF stack maps as scripts join them
+//	buildid:ID+0xOFF               systing
+//	[buildid:ID+0xOFF]             unnamed frames of symbolize itself
+//	unknown ([buildid:ID]) <0xOFF> systing
+//	[buildid:ID] 0xOFF             and +0xOFF and <0xOFF> behind it
+//	(PATH+0xOFF) (BuildId: ID)     LLVM's sanitizers
+//	{{{pc:ADDR}}}, {{{bt:N:ADDR}}} LLVM's symbolizer markup, by its module and mmap elements
+//
+// Offsets are file offsets, as BPF stack maps have them; those of the sanitizers and of
+// the markup are ELF virtual addresses. An undecorated ID has 32 or 40 digits: shorter
+// ones look like addresses, and are taken only where the store knows them.
+//
+// A place without a name is replaced by its function, NAME+0xOFF; one with a name keeps
+// its text. Both are followed by where that is in the source, in parentheses: the calls
+// that were inlined there, innermost first, then the line in the function itself:
+//
+//	parse+0x12 (peek at lex.h:3, parse.c:97)
+//
+// # Return addresses
+//
+// A return address is looked up one byte before. These are taken for exact addresses:
+// in kernel stack traces what follows RIP:, EIP:, "pc :", "epc :", "PC is at", NIP and
+// WARNING:; of the other forms the first one of a run of frames, where a run is frames on
+// one line or on lines that follow one another, or the one numbered [0]; all of the
+// sanitizers, which have moved their addresses back themselves; {{{pc}}} and frame 0 of
+// {{{bt}}} unless these say otherwise. Everything else is taken for a return address.
+package filter

@@ -1,0 +1,296 @@
+package filter
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"symbolize/analyze/report"
+	"symbolize/analyze/resolve"
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/store"
+)
+
+// maxObjects bounds the objects whose tables are kept open.
+const maxObjects = 64
+
+// finder answers places from a view.
+type finder struct {
+	view      store.View
+	policy    resolve.NamePolicy
+	noInlines bool
+	demangler *report.Demangler
+	objects   map[string]*object // by build ID as the text has it
+	problems  []string           // what went wrong with tables, each once
+	texts     int                // strings that the objects hold, about
+}
+
+// object is an object of the view, or the reason why there is none.
+type object struct {
+	manifest *store.Manifest
+	reason   ingest.Reason
+	finder   *resolve.Finder
+	offsets  func(addr.Offset) (addr.Addr, bool) // of ELF files; nil if not known
+	symbols  map[string][]span                   // by name; nil until needed
+
+	asked []asked
+	addrs []addr.Addr
+}
+
+// span is a symbol that bears a name.
+type span struct {
+	start addr.Addr
+	size  uint64
+}
+
+// asked is a place whose address in an object is known.
+type asked struct {
+	at     addr.Addr // looked up
+	place  *place
+	answer *answer
+}
+
+// find answers places of a batch.
+func (f *finder) find(places []*place, answers []*answer) {
+	if len(f.objects) > maxObjects || f.texts > maxTexts {
+		f.objects, f.texts = nil, 0
+	}
+	if f.objects == nil {
+		f.objects = make(map[string]*object)
+	}
+	var used []*object
+	for i, p := range places {
+		o, at, why := f.locate(p, answers[i])
+		if why != ingest.ReasonNone {
+			answers[i].reason = why
+		}
+		if o == nil {
+			continue
+		}
+		if len(o.asked) == 0 {
+			used = append(used, o)
+		}
+		o.asked = append(o.asked, asked{at: at, place: p, answer: answers[i]})
+	}
+	for _, o := range used {
+		f.join(o)
+	}
+}
+
+// locate finds the object of a place and the address in its tables. The object is nil
+// if there is nothing to look up: then the reason says why, or the answer is there.
+func (f *finder) locate(p *place, a *answer) (*object, addr.Addr, ingest.Reason) {
+	if p.form == formBPF || p.form == formTag {
+		return f.locateBPF(p, a)
+	}
+	id := p.buildID()
+	if id.IsZero() {
+		return nil, 0, ingest.NoBuildID
+	}
+	o := f.object(id)
+	if o.reason != ingest.ReasonNone {
+		return nil, 0, o.reason
+	}
+	at, why := f.address(o, p)
+	if why != ingest.ReasonNone {
+		return nil, 0, why
+	}
+	return o, at, ingest.ReasonNone
+}
+
+// address returns what to look up in an object's tables for a place.
+func (f *finder) address(o *object, p *place) (at addr.Addr, why ingest.Reason) {
+	back := addr.Addr(1)
+	if p.exact || p.offset == 0 {
+		back = 0
+	}
+	kind := o.manifest.Kind
+	switch {
+	case p.form == formSymbol:
+		start, why := f.symbolStart(o, p)
+		return start + addr.Addr(p.offset) - back, why
+	case p.form == formOffset && (kind == ingest.ELF || kind == ingest.VDSO):
+		if o.offsets == nil {
+			return 0, ingest.LayoutUnknown
+		}
+		at, ok := o.offsets(addr.Offset(p.offset) - addr.Offset(back))
+		if !ok {
+			return 0, ingest.OutsideObject
+		}
+		return at, ingest.ReasonNone
+	case p.form == formAddress && kind == ingest.Kernel:
+		return 0, ingest.LayoutUnknown // where it was linked to is not kept
+	}
+	return addr.Addr(p.offset) - back, ingest.ReasonNone
+}
+
+// symbolStart returns where the symbol of a place begins. Of several with its name it is
+// the only one that fits into the length that the text has.
+func (f *finder) symbolStart(o *object, p *place) (addr.Addr, ingest.Reason) {
+	if p.length && p.offset > p.size {
+		return 0, ingest.OutsideObject
+	}
+	if o.symbols == nil {
+		f.readSymbols(o)
+	}
+	list := o.symbols[string(p.symbol)]
+	if len(list) == 0 {
+		return 0, ingest.Stripped
+	}
+	if p.length {
+		list = slices.DeleteFunc(slices.Clone(list), func(s span) bool { return !fits(s, p.size) })
+	}
+	switch len(list) {
+	case 0:
+		return 0, ingest.Mismatch
+	case 1:
+		return list[0].start, ingest.ReasonNone
+	}
+	return 0, ingest.Ambiguous
+}
+
+// maxPadding is how far a symbol of the kernel's list may reach beyond its own size: the
+// kernel takes the start of the next one for the end.
+const maxPadding = 4096
+
+// fits reports whether a symbol may be the one that the kernel takes to be length bytes
+// long.
+func fits(s span, length uint64) bool {
+	return s.size <= length && length-s.size <= maxPadding
+}
+
+// readSymbols lists the symbols of all tables of an object by name.
+func (f *finder) readSymbols(o *object) {
+	o.symbols = make(map[string][]span)
+	for i := range o.manifest.Sources {
+		kind := o.manifest.Sources[i].Kind
+		if kind == store.PLT || kind == store.EhFrame {
+			continue
+		}
+		table, err := f.view.Open(o.manifest, i)
+		if err != nil {
+			f.problem(o.manifest, i, err)
+			continue
+		}
+		for fn, err := range table.All() {
+			if err != nil {
+				f.problem(o.manifest, i, err)
+				break
+			}
+			list := o.symbols[fn.Name]
+			if slices.ContainsFunc(list, func(s span) bool { return s.start == fn.Start }) {
+				continue
+			}
+			o.symbols[fn.Name] = append(list, span{fn.Start, fn.Size})
+		}
+	}
+	f.texts += len(o.symbols)
+}
+
+// problem notes that a table could not be read.
+func (f *finder) problem(m *store.Manifest, source int, err error) {
+	text := ingest.Printable(fmt.Sprintf("%s of %s: %v", m.Sources[source].Kind, m.ID, err))
+	if len(f.problems) < maxProblems && !slices.Contains(f.problems, text) {
+		f.problems = append(f.problems, text)
+	}
+}
+
+// object returns the object with a build ID.
+func (f *finder) object(id buildid.ID) *object {
+	key := id.String()
+	if o := f.objects[key]; o != nil {
+		return o
+	}
+	o := &object{}
+	f.objects[key] = o
+	found, err := f.view.Find(id)
+	switch {
+	case err != nil:
+		o.reason = ingest.TableDamaged
+		text := ingest.Printable(fmt.Sprintf("build ID %s: %v", id, err))
+		if len(f.problems) < maxProblems && !slices.Contains(f.problems, text) {
+			f.problems = append(f.problems, text)
+		}
+	case len(found) == 0:
+		o.reason = ingest.NotIndexed
+	case len(found) > 1:
+		o.reason = ingest.Ambiguous
+	default:
+		o.manifest = found[0]
+		o.finder = resolve.NewFinder(f.view, o.manifest)
+		o.offsets = resolve.FileOffsets(o.manifest.Layout)
+	}
+	return o
+}
+
+// join answers what was asked of an object: its tables are read once, in order.
+func (f *finder) join(o *object) {
+	slices.SortStableFunc(o.asked, func(a, b asked) int { return cmp.Compare(a.at, b.at) })
+	o.addrs = o.addrs[:0]
+	for i := range o.asked {
+		o.addrs = append(o.addrs, o.asked[i].at)
+	}
+	before := o.finder.NumTexts()
+	o.finder.Join(o.addrs)
+	f.texts += o.finder.NumTexts() - before
+	for _, e := range o.finder.Errors() {
+		f.problem(o.manifest, e.Source, e.Err)
+	}
+	for i := range o.asked {
+		f.answer(o, i)
+	}
+	o.asked = o.asked[:0]
+}
+
+// answer makes the answer of a place.
+func (f *finder) answer(o *object, i int) {
+	q := &o.asked[i]
+	a, p := q.answer, o.finder.Place(i)
+	frames := o.finder.Frames(p)
+	name, start := o.finder.Function(p, f.policy)
+	a.source = f.source(o.finder, frames)
+	switch {
+	case q.place.form == formSymbol || q.place.form == formBPF:
+	case name == 0 || p.SymbolKind == store.EhFrame && len(frames) == 0:
+		a.source = ""
+	default:
+		back := addr.Addr(1)
+		if q.place.exact || q.place.offset == 0 {
+			back = 0
+		}
+		a.name = withOffset(f.demangler.Name(o.finder.Text(name)), uint64(q.at+back-start))
+	}
+	if a.empty() {
+		a.reason = ingest.Stripped
+		if len(o.finder.Errors()) > 0 {
+			a.reason = ingest.TableDamaged
+		}
+	}
+}
+
+// source is the text of frames: the inlined ones by function and place, the last one by
+// its place.
+func (f *finder) source(names *resolve.Finder, frames []resolve.Frame) string {
+	last := len(frames) - 1
+	if last < 0 || frames[last].File == 0 {
+		return ""
+	}
+	if f.noInlines {
+		frames = frames[last:]
+	}
+	var b strings.Builder
+	for i := range frames {
+		fr := &frames[i]
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if i < len(frames)-1 && fr.Name != 0 {
+			b.WriteString(f.demangler.Name(names.Text(fr.Name)) + " at ")
+		}
+		b.WriteString(fileLine(names.Text(fr.File), fr.Line))
+	}
+	return b.String()
+}

@@ -1,0 +1,93 @@
+package filter
+
+import (
+	"encoding/binary"
+
+	"symbolize/buildid"
+)
+
+// form is how a place was written, as far as its rewriting depends on that.
+type form uint8
+
+const (
+	formOffset  form = iota // build ID and file offset: replaced
+	formAddress             // build ID and ELF virtual address: replaced
+	formSymbol              // symbol and offset: kept, the source is added
+	formBPF                 // bpf_prog_TAG[_NAME]+0xOFF: kept, the source is added
+	formTag                 // bpf_prog_TAG alone: its name and source are added
+)
+
+// place is a place in code as the text has it. Its slices alias the text.
+type place struct {
+	start, end int // in the text
+	form       form
+	// weak is set for what may be no place: it is not counted if it is not known.
+	weak   bool
+	exact  bool // no return address
+	keep   bool // the text stays, and all that is known follows it
+	length bool // of the symbol, is in the text
+	id     []byte
+	symbol []byte // of formSymbol, formBPF, formTag
+	module []byte
+	offset uint64 // file offset, address, or offset in the symbol
+	size   uint64 // of the symbol, with length
+
+	object buildid.ID // where id is nil: the kernel, or a module of the markup
+}
+
+// appendKey appends what tells the place from others, wherever in the text they are.
+func (p *place) appendKey(b []byte) []byte {
+	flags := byte(p.form)
+	for i, set := range [...]bool{p.exact, p.length, len(p.module) > 0, len(p.id) > 0} {
+		if set {
+			flags |= 0x10 << i
+		}
+	}
+	b = append(b, flags)
+	b = binary.LittleEndian.AppendUint64(b, p.offset)
+	if p.length {
+		b = binary.LittleEndian.AppendUint64(b, p.size)
+	}
+	if len(p.id) > 0 {
+		b = append(b, p.id...)
+	} else {
+		b = append(b, p.object.String()...)
+	}
+	b = append(append(b, 0), p.symbol...)
+	return append(append(b, 0), p.module...)
+}
+
+// buildID returns the object's build ID. Of 40 digits nobody can tell whether they were
+// padded: BPF stack maps have no length.
+func (p *place) buildID() buildid.ID {
+	if len(p.id) == 0 {
+		return p.object
+	}
+	return parseID(p.id)
+}
+
+// parseID returns the build ID that hexadecimal digits stand for.
+func parseID(digits []byte) buildid.ID {
+	if len(digits) > 2*buildid.MaxLen || len(digits)%2 != 0 {
+		return buildid.ID{}
+	}
+	var b [buildid.MaxLen]byte
+	for i := range len(digits) / 2 {
+		b[i] = nibble(digits[2*i])<<4 | nibble(digits[2*i+1])
+	}
+	if len(digits) == 2*buildid.KeyLen {
+		return buildid.Padded(b[:buildid.KeyLen])
+	}
+	return buildid.New(b[:len(digits)/2])
+}
+
+// nibble returns the value of a hexadecimal digit.
+func nibble(c byte) byte {
+	if c >= 'a' {
+		return c - 'a' + 10
+	}
+	if c >= 'A' {
+		return c - 'A' + 10
+	}
+	return c - '0'
+}

@@ -1,0 +1,142 @@
+package filter
+
+import (
+	"bytes"
+	"io"
+
+	"symbolize/analyze/report"
+	"symbolize/analyze/resolve"
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/store"
+)
+
+// What is kept between batches.
+const (
+	maxAnswers  = 1 << 16 // places whose answer is remembered
+	maxTexts    = 1 << 20 // strings of tables
+	maxProblems = 20
+)
+
+// Options are for New.
+type Options struct {
+	Names     resolve.NamePolicy
+	Demangle  report.Mode
+	NoInlines bool // leave out inlined calls
+	Exact     bool // take no address for a return address
+	// Kernel is the build ID of the kernel that symbols without a module belong to, until
+	// the text names another.
+	Kernel buildid.ID
+}
+
+// Rewriter rewrites text. It is for one goroutine.
+type Rewriter struct {
+	scanner scanner
+	finder  finder
+	known   map[string]*answer // by key of place
+	stats   Stats
+
+	// Of the batch at hand.
+	found   []located
+	ask     []*place
+	answers []*answer
+	key     []byte
+	out     []byte
+}
+
+// located is a place in a batch, with its answer.
+type located struct {
+	place
+	answer *answer
+}
+
+// New returns a Rewriter that takes names from a view.
+func New(view store.View, opts Options) *Rewriter {
+	return &Rewriter{
+		scanner: scanner{kernel: opts.Kernel, exact: opts.Exact},
+		finder: finder{view: view, policy: opts.Names, noInlines: opts.NoInlines,
+			demangler: report.NewDemangler(opts.Demangle)},
+		known: make(map[string]*answer),
+	}
+}
+
+// Rewrite writes a batch of text to w, with names. The text is whole lines, but for the
+// last line of all; the more come together the less often tables are read. It may be
+// overwritten afterwards. The error is that of w.
+func (r *Rewriter) Rewrite(w io.Writer, text []byte) error {
+	r.scanAll(text)
+	r.lookUp()
+	r.out = r.out[:0]
+	at := 0
+	for i := range r.found {
+		p := &r.found[i]
+		r.out = append(r.out, text[at:p.start]...)
+		r.out = p.answer.appendTo(r.out, &p.place, text[p.start:p.end])
+		r.count(p)
+		at = p.end
+	}
+	if len(r.found) == 0 {
+		_, err := w.Write(text)
+		return err
+	}
+	r.out = append(r.out, text[at:]...)
+	_, err := w.Write(r.out)
+	return err
+}
+
+// scanAll finds the places of a batch, and lists those that have not been seen.
+func (r *Rewriter) scanAll(text []byte) {
+	r.found = r.found[:0]
+	clear(r.ask)
+	r.ask, r.answers = r.ask[:0], r.answers[:0]
+	if len(r.known) > maxAnswers {
+		clear(r.known)
+	}
+	at := 0
+	for line := range bytes.Lines(text) {
+		for _, p := range r.scanner.scan(line) {
+			p.start += at
+			p.end += at
+			r.found = append(r.found, located{place: p})
+		}
+		at += len(line)
+	}
+	for i := range r.found {
+		p := &r.found[i]
+		r.key = p.appendKey(r.key[:0])
+		a := r.known[string(r.key)]
+		if a == nil {
+			a = new(answer)
+			r.known[string(r.key)] = a
+			r.ask, r.answers = append(r.ask, &p.place), append(r.answers, a)
+		}
+		p.answer = a
+	}
+}
+
+// lookUp answers what has not been seen.
+func (r *Rewriter) lookUp() {
+	if len(r.ask) > 0 {
+		r.finder.find(r.ask, r.answers)
+	}
+}
+
+// count counts a place that has been written.
+func (r *Rewriter) count(p *located) {
+	a := p.answer
+	switch {
+	case !a.empty():
+		r.stats.Places++
+		r.stats.Named++
+	case p.weak && a.reason == ingest.NotIndexed:
+	default:
+		r.stats.Places++
+		r.stats.leave(&p.place, a.reason)
+	}
+}
+
+// Stats returns what has been counted so far.
+func (r *Rewriter) Stats() *Stats { return &r.stats }
+
+// Problems returns what went wrong with tables, each once.
+func (r *Rewriter) Problems() []string { return r.finder.problems }

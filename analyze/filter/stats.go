@@ -1,0 +1,72 @@
+package filter
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"symbolize/ingest"
+)
+
+// Stats counts places in text.
+type Stats struct {
+	Places uint64 // all that were recognised
+	Named  uint64 // of which something could be said
+	// Left are those that stayed as they were, by object and reason.
+	Left []Left
+	more map[leftKey]int
+}
+
+// Left is what could not be said of one object for one reason.
+type Left struct {
+	Object string // build ID, or the BPF program's symbol; "" if the text names none
+	Module string // as the text calls it, "" if it does not
+	Reason ingest.Reason
+	Places uint64
+}
+
+type leftKey struct {
+	object string
+	reason ingest.Reason
+}
+
+// maxLeft bounds Stats.Left; all others are counted under the Object "others".
+const maxLeft = 1000
+
+// leave counts a place that stays as it is.
+func (s *Stats) leave(p *place, reason ingest.Reason) {
+	key := leftKey{p.objectText(), reason}
+	i, ok := s.more[key]
+	if !ok && len(s.more) >= maxLeft {
+		key.object = "others"
+		i, ok = s.more[key]
+	}
+	if !ok {
+		if s.more == nil {
+			s.more = make(map[leftKey]int)
+		}
+		i = len(s.Left)
+		s.more[key] = i
+		s.Left = append(s.Left, Left{Object: key.object, Module: string(p.module), Reason: reason})
+	}
+	s.Left[i].Places++
+}
+
+// objectText is what the object of a place is called.
+func (p *place) objectText() string {
+	switch {
+	case p.form == formBPF || p.form == formTag:
+		return string(p.symbol)
+	case len(p.id) > 0:
+		return strings.ToLower(string(p.id))
+	}
+	return p.object.String()
+}
+
+// Sorted returns Left, the most frequent first.
+func (s *Stats) Sorted() []Left {
+	return slices.SortedFunc(slices.Values(s.Left), func(a, b Left) int {
+		return cmp.Or(cmp.Compare(b.Places, a.Places), cmp.Compare(a.Object, b.Object),
+			cmp.Compare(a.Reason, b.Reason))
+	})
+}

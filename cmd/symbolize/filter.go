@@ -1,0 +1,157 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/filter"
+	"symbolize/analyze/report"
+	"symbolize/buildid"
+)
+
+type filterOptions struct {
+	input    inputOptions // of it: with, names, noInlines, jobs, maxMemory
+	kernel   string
+	demangle string
+	exact    bool
+
+	kernelID buildid.ID  // kernel parsed
+	mode     report.Mode // demangle parsed
+}
+
+const filterLong = `filter copies standard input to standard output and puts names to the places in
+code that it finds on the way, from the store and from --with; all other bytes stay as they are. It
+reads what is there, writes it, and waits for more: ` + "`dmesg -w | symbolize filter`" + ` shows each
+line when it comes.
+
+It knows what kernels print in stack traces (sym+0x1f/0x40 [module BUILDID], and
+bpf_prog_TAG_name+0x1f/0x40 of BPF programs), what bpftrace's ustack(build_id) prints (BUILDID 0x1f),
+Inspektor Gadget (BUILDID +1f), systing ([buildid:HEX]), LLVM's sanitizers ((file+0x1f) (BuildId: HEX))
+and LLVM's symbolizer markup ({{{bt:0:0x1f}}}), BUILDID+0x1f, and bpf_prog_TAG alone. Offsets behind a
+build ID are file offsets.
+
+What has a name keeps it, and what has none gets one; the source follows in parentheses, inlined
+calls first: parse+0x12 (peek at lex.h:3, parse.c:97). What is not known stays, and is
+counted on standard error.
+
+Addresses in stacks are return addresses and are looked up one byte before, but for the first of a
+run of frames, those behind RIP: and "pc :" of kernels, and those that say otherwise. --exact takes
+all as they are.
+
+Exit status: 0 done, unknown places included; 1 failed; 2 usage; 3 a table is damaged, what could be
+read has been used; 130 interrupted.`
+
+func newFilterCommand(a *app) *cobra.Command {
+	o := &filterOptions{}
+	cmd := &cobra.Command{
+		Use:     "filter",
+		Short:   "Put names into text: kernel stack traces, output of tracing tools",
+		Long:    filterLong,
+		GroupID: groupLook,
+		Example: "  dmesg -w | symbolize filter\n" +
+			"  bpftrace -e 'profile:hz:99 { @[ustack(build_id)] = count(); }' | symbolize filter\n" +
+			"  symbolize filter --with capture.data < oops.txt",
+		Args: cobra.NoArgs,
+		RunE: a.runE(func(ctx context.Context, _ []string) error {
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return runFilter(ctx, a, o)
+		}),
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *filterOptions) addFlags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringArrayVar(&o.input.with, "with", nil,
+		"take names from `PATH` too, before the store: files, directories, what `capture` wrote; "+
+			"may be repeated")
+	fs.StringVar(&o.kernel, "kernel", "",
+		"build `ID` of the kernel, for traces that do not name it: symbols without a module are its")
+	fs.BoolVar(&o.exact, "exact", false, "take no address for a return address")
+	addNamesFlag(cmd, &o.input.names, "`symbols` (the default) or dwarf")
+	addDemangleFlag(cmd, &o.demangle, "simple")
+	fs.BoolVar(&o.input.noInlines, "no-inlines", false, "leave out inlined calls")
+	addWorkFlags(fs, &o.input.jobs, &o.input.maxMemory)
+}
+
+func (o *filterOptions) validate() (err error) {
+	if o.kernel != "" {
+		if o.kernelID, err = buildid.Parse(o.kernel); err != nil {
+			return usagef("--kernel: %v", err)
+		}
+	}
+	if o.input.names != "" {
+		if o.input.policy, err = parseNames(o.input.names); err != nil {
+			return err
+		}
+	}
+	if err := checkJobs(o.input.jobs); err != nil {
+		return err
+	}
+	o.mode, err = parseDemangle(o.demangle, "simple")
+	return err
+}
+
+func runFilter(ctx context.Context, a *app, o *filterOptions) error {
+	s, err := a.openSession(ctx, &o.input)
+	if err != nil {
+		return err
+	}
+	r := filter.New(s.view, filter.Options{
+		Names: o.input.policy, Demangle: o.mode, NoInlines: o.input.noInlines, Exact: o.exact,
+		Kernel: o.kernelID,
+	})
+	out := a.stdout()
+	err = eachBatch(ctx, a.env.Stdin, func(text []byte) error { return r.Rewrite(out, text) })
+	for _, text := range r.Problems() {
+		a.partial = true
+		a.warn(text, "`symbolize store verify` says what is damaged")
+	}
+	if err == nil || errors.Is(err, context.Canceled) {
+		a.sayFilter(r.Stats())
+	}
+	return errors.Join(err, s.Close())
+}
+
+// leftShown is how many of the objects that could not be named are listed.
+const leftShown = 10
+
+// sayFilter prints the summary.
+func (a *app) sayFilter(st *filter.Stats) {
+	if st.Places == 0 {
+		return
+	}
+	a.note(fmt.Sprintf("%d of %s named", st.Named, plural(st.Places, "place", "places")))
+	left := st.Sorted()
+	for i := range left[:min(len(left), leftShown)] {
+		l := &left[i]
+		object := cmp.Or(l.Object, l.Module, "no object")
+		if l.Object != "" && l.Module != "" {
+			object = l.Module + " " + l.Object
+		}
+		a.note(fmt.Sprintf("left: %d in %s: %s", l.Places, object, l.Reason))
+	}
+	if n := len(left) - leftShown; n > 0 {
+		a.note(fmt.Sprintf("left: %s more", plural(uint64(n), "object", "objects")))
+	}
+	if hint := filterHint(left); hint != "" && !a.quiet {
+		a.say("hint", hint)
+	}
+}
+
+// filterHint is what would name most of what was left.
+func filterHint(left []filter.Left) string {
+	if len(left) == 0 {
+		return ""
+	}
+	return strings.TrimSpace(left[0].Hint())
+}
