@@ -103,9 +103,10 @@ type Manifest struct {
 	// image, then load. MoreVariants says that there were more than are kept.
 	Variants     []Variant
 	MoreVariants bool
-	// Probable is what this object may be besides itself, sorted: it is named by the
-	// name, tag and length of a JITed function, all that a capture without its image
-	// tells, and functions of other lines may share those.
+	// Probable is what this object may be besides itself, sorted: it is named by what a
+	// capture or a line of text tells of a function whose lines were not captured (its
+	// symbol and length, its tag, its name and number of instructions), and functions of
+	// other lines may share that.
 	Probable []buildid.ID
 }
 

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"symbolize/analyze/resolve"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/bpf"
@@ -39,7 +40,28 @@ func (f *finder) locateBPF(p *place, a *answer) (*object, addr.Addr, ingest.Reas
 			return found, at, ingest.ReasonNone
 		}
 	}
-	return nil, 0, ingest.ImageNotCaptured
+	return nil, 0, f.declare(symbol, a)
+}
+
+// declare answers a BPF program of which only the tag is known here, and perhaps the name.
+func (f *finder) declare(symbol string, a *answer) ingest.Reason {
+	d, err := resolve.Declare(f.view, symbol, nil)
+	if err != nil {
+		f.say(symbol + ": " + err.Error())
+	}
+	switch {
+	case d.Several:
+		return ingest.Ambiguous
+	case d.Name == "":
+		return ingest.ImageNotCaptured
+	}
+	if _, name, _ := bpf.SplitSymbol(symbol); name == "" {
+		a.name = "_" + ingest.Printable(d.Name)
+	}
+	if d.File != "" {
+		a.source = "defined at " + fileLine(d.File, d.Line)
+	}
+	return ingest.ReasonNone
 }
 
 // probable returns the object with lines that an object known by its symbol is, or

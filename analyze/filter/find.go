@@ -192,7 +192,12 @@ func (f *finder) readSymbols(o *object) {
 
 // problem notes that a table could not be read.
 func (f *finder) problem(m *store.Manifest, source int, err error) {
-	text := ingest.Printable(fmt.Sprintf("%s of %s: %v", m.Sources[source].Kind, m.ID, err))
+	f.say(fmt.Sprintf("%s of %s: %v", m.Sources[source].Kind, m.ID, err))
+}
+
+// say notes a problem, once.
+func (f *finder) say(text string) {
+	text = ingest.Printable(text)
 	if len(f.problems) < maxProblems && !slices.Contains(f.problems, text) {
 		f.problems = append(f.problems, text)
 	}
@@ -210,10 +215,7 @@ func (f *finder) object(id buildid.ID) *object {
 	switch {
 	case err != nil:
 		o.reason = ingest.TableDamaged
-		text := ingest.Printable(fmt.Sprintf("build ID %s: %v", id, err))
-		if len(f.problems) < maxProblems && !slices.Contains(f.problems, text) {
-			f.problems = append(f.problems, text)
-		}
+		f.say(fmt.Sprintf("build ID %s: %v", id, err))
 	case len(found) == 0:
 		o.reason = ingest.NotIndexed
 	case len(found) > 1:

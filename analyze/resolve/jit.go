@@ -17,11 +17,18 @@ import (
 // so they are probable, not certain.
 func (j *join) findJIT(o *object, src *ingest.Object) {
 	o.noImage = src.NoImage
-	if src.Kind != ingest.JIT || src.ID.Space() != buildid.JIT {
+	if src.Kind != ingest.JIT {
+		return
+	}
+	if src.ID.Space() != buildid.JIT {
+		j.declare(o, src, nil)
 		return
 	}
 	m := j.findOne(o, src, src.ID)
 	if m == nil {
+		if len(o.warnings) == 0 {
+			j.declare(o, src, nil)
+		}
 		return
 	}
 	if hasTable(m) {
@@ -29,14 +36,18 @@ func (j *join) findJIT(o *object, src *ingest.Object) {
 		o.noImage = src.NoImage && !slices.ContainsFunc(m.Variants, func(v store.Variant) bool {
 			return !v.Image.IsZero()
 		})
+		if len(m.Probable) > 0 && !j.hasLines(m) {
+			j.declare(o, src, m.Probable)
+		}
 		return
 	}
-	if len(m.Probable) != 1 {
-		return
+	if len(m.Probable) == 1 {
+		if m := j.findOne(o, src, m.Probable[0]); m != nil && hasTable(m) {
+			o.manifest, o.probable = m, m.ID
+			return
+		}
 	}
-	if m = j.findOne(o, src, m.Probable[0]); m != nil && hasTable(m) {
-		o.manifest, o.probable = m, m.ID
-	}
+	j.declare(o, src, nil)
 }
 
 // findOne returns the manifest of an ID, nil if there is none.
@@ -49,6 +60,24 @@ func (j *join) findOne(o *object, src *ingest.Object, id buildid.ID) *store.Mani
 		return nil
 	}
 	return found[0]
+}
+
+// hasLines reports whether a table of a JITed function has lines. One that cannot be read
+// is reported where it is used.
+func (j *join) hasLines(m *store.Manifest) bool {
+	for i := range m.Sources {
+		if m.Sources[i].Kind != store.JIT {
+			continue
+		}
+		t, err := j.view.Open(m, i)
+		if err != nil {
+			return true
+		}
+		if lined, _ := t.HasDebug(); lined > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func hasTable(m *store.Manifest) bool {

@@ -106,6 +106,7 @@ type object struct {
 	found    buildid.ID      // with reason Mismatch
 	probable buildid.ID      // the object whose table stands in, see findJIT
 	noImage  bool            // nobody has the code: named, and missing all the same
+	declared Declared        // where the source of a function without lines is
 	warnings []ingest.Warning
 }
 
@@ -275,7 +276,7 @@ func (w *worker) join(j *join, s *shard) {
 	}
 	if w.object != s.object {
 		w.object, w.finder = s.object, NewFinder(j.view, s.object.manifest)
-		w.symbol = src.Symbol
+		w.symbol = s.object.symbolOf(src)
 		clear(w.index)
 	}
 	w.addrs = w.addrs[:0]
@@ -357,11 +358,15 @@ func (w *worker) frame(fr *Frame, name Text, inlined bool) ingest.Frame {
 	if !ok {
 		n = uint32(len(w.funcs))
 		w.index[key] = n
-		w.funcs = append(w.funcs, ingest.Function{
+		fn := ingest.Function{
 			Object: w.object.id, SystemName: cmp.Or(w.symbol, w.finder.Text(name)),
 			File:      w.finder.Text(key.file),
 			StartLine: clampLine(key.line),
-		})
+		}
+		if d := &w.object.declared; key.file == 0 && d.File != "" {
+			fn.File, fn.StartLine = d.File, clampLine(d.Line)
+		}
+		w.funcs = append(w.funcs, fn)
 	}
 	return ingest.Frame{
 		Func: ingest.FuncID(n), Line: clampLine(fr.Line), Column: clampLine(fr.Column),
@@ -375,7 +380,9 @@ func clampLine(n uint32) int32 { return int32(min(n, math.MaxInt32)) }
 // object.
 func (w *worker) nameAll(j *join, s *shard, src *ingest.Object) {
 	s.frames = []ingest.Frame{{Func: ingest.FuncID(len(w.funcs))}}
-	w.funcs = append(w.funcs, ingest.Function{Object: s.object.id, SystemName: src.Symbol})
+	d := &s.object.declared
+	w.funcs = append(w.funcs, ingest.Function{Object: s.object.id,
+		SystemName: s.object.symbolOf(src), File: d.File, StartLine: clampLine(d.Line)})
 	for l := s.from; l < s.to; l++ {
 		if !j.kept(l) {
 			j.depth[l] = 1

@@ -78,7 +78,8 @@ func newStoreLsCommand(a *app) *cobra.Command {
 		Long: `ls lists the objects of the store, sorted by build ID. Arguments leave those whose
 build ID begins with one of them or whose path contains one. Quality is the best kind of
 source that an object has. A BPF function has the kernel's name for it in place of a path;
-one of quality "probable" stands for what captures tell by name and length alone.`,
+one of quality "probable" stands for what captures tell of others: their name, tag and
+length, or their tag alone.`,
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err

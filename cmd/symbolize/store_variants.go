@@ -84,6 +84,6 @@ func (o *storedObject) variantRows(t *table) {
 		t.row("image", "more were captured than are kept")
 	}
 	for _, id := range o.Probable {
-		t.row("probable", id+" has this name, tag and length")
+		t.row("probable", id+" is what captures may mean by this")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"symbolize/buildid"
+	"symbolize/ingest/bpfobj"
 	"symbolize/ingest/elf"
 	"symbolize/store"
 )
@@ -169,6 +170,9 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 	ef, err := elf.Open(t.path, data, size)
 	if err != nil {
 		return damagedFile(err)
+	}
+	if bpfobj.Is(ef) {
+		return w.readBPFObject(t, ef, count)
 	}
 	if skip := skipReason(ef); skip != "" {
 		return fileResult{skip: skip}

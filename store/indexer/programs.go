@@ -136,6 +136,10 @@ func (a *programAdder) function(p *bpf.Program, i int, v store.Variant) error {
 	}
 	m := a.manifest(p, p.Identity(i, a.capture.Machine))
 	m.Variants = []store.Variant{v}
+	if i == 0 && len(f.Lines) == 0 && p.Name != "" {
+		// An object file may have the lines, see readBPFObject.
+		m.Probable = []buildid.ID{bpf.CountIdentity(p.Name, p.XlatedLen/8)}
+	}
 	err = a.sink.Merge(a.ctx, &store.Contribution{Manifest: m, Sources: []store.NewSource{{
 		Info:  store.SourceInfo{Kind: store.JIT, Producer: Producer, Path: a.capture.Path},
 		Table: table,
@@ -148,14 +152,24 @@ func (a *programAdder) function(p *bpf.Program, i int, v store.Variant) error {
 }
 
 // probable enters a function with lines under what is known of it where its image
-// was not captured: machine, length and one of its two symbols.
+// was not captured: machine and one of its two symbols, with its length or, as text has
+// it, without; or its tag alone.
 func (a *programAdder) probable(p *bpf.Program, i int, id buildid.ID) error {
+	f := &p.Funcs[i]
 	symbols := []string{p.Symbol(i)}
 	if s := p.PerfSymbol(i); s != symbols[0] {
 		symbols = append(symbols, s)
 	}
+	var aliases []buildid.ID
 	for _, s := range symbols {
-		m := a.manifest(p, bpf.SymbolIdentity(a.capture.Machine, s, uint64(p.Funcs[i].Length)))
+		aliases = append(aliases, bpf.SymbolIdentity(a.capture.Machine, s, uint64(f.Length)),
+			bpf.SymbolIdentity(a.capture.Machine, s, 0))
+		if tag, name, ok := bpf.SplitSymbol(s); ok && name != "" {
+			aliases = append(aliases, bpf.TagIdentity(tag))
+		}
+	}
+	for _, alias := range aliases {
+		m := a.manifest(p, alias)
 		m.Probable = []buildid.ID{id}
 		if err := a.sink.Merge(a.ctx, &store.Contribution{Manifest: m}); err != nil {
 			return err
@@ -203,9 +217,13 @@ func elfMachine(uname string) (machine uint16, class uint8) {
 // named as the kernel names it. It begins with the line of its first instruction,
 // which the compiler takes from the function's head.
 func functionTable(p *bpf.Program, i int) (*symtab.Encoded, error) {
-	f := &p.Funcs[i]
+	return lineTable(p.Symbol(i), &p.Funcs[i])
+}
+
+// lineTable makes the table of a function under a name.
+func lineTable(name string, f *bpf.Func) (*symtab.Encoded, error) {
 	b := symtab.NewBuilder(symtab.Options{Columns: true})
-	sub := symtab.Subprogram{Name: []byte(p.Symbol(i))}
+	sub := symtab.Subprogram{Name: []byte(name)}
 	fn := symtab.DebugFunc{
 		Ranges: []addr.Range{{Start: 0, End: addr.Addr(f.Length)}},
 		Lines:  make([]symtab.Line, 0, len(f.Lines)),

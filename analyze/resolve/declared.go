@@ -1,0 +1,138 @@
+package resolve
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/bpf"
+	"symbolize/store"
+)
+
+// Declared is what is known of a BPF function of which a capture tells no lines: where
+// its source is, by its tag, or by its name and its number of instructions.
+type Declared struct {
+	Name string     // "" if nothing is known
+	File string     // "" if it is not known, or functions in several files are the same code
+	Line uint32     // where the function begins; 0 if not known
+	ID   buildid.ID // the object that tells it; one of them, if they agree
+	// Probable says that not the tag, but name and number of instructions are the same.
+	Probable bool
+	// Several says that functions of different names have this tag, and Name is "".
+	Several bool
+}
+
+// Declare looks for the source of the function that the kernel calls symbol:
+// "bpf_prog_TAG" or "bpf_prog_TAG_NAME". Objects whose tag is the same are looked at
+// first, then those that the IDs of others lead to, as Manifest.Probable has them. What
+// could not be read is told in the error, and left out.
+func Declare(view store.View, symbol string, others []buildid.ID) (Declared, error) {
+	tag, name, ok := bpf.SplitSymbol(symbol)
+	if !ok {
+		return Declared{}, nil
+	}
+	s := declarations{view: view, name: name, seen: make(map[buildid.ID]bool)}
+	s.follow(bpf.TagIdentity(tag), 1)
+	if len(s.list) == 0 {
+		for _, id := range others {
+			s.follow(id, 1)
+		}
+		for i := range s.list {
+			s.list[i].Probable = true
+		}
+	}
+	return s.agreed(), errors.Join(s.errs...)
+}
+
+// declarations are what may be a function's.
+type declarations struct {
+	view store.View
+	name string // as the kernel has it; "" if it has none
+	seen map[buildid.ID]bool
+	list []Declared
+	errs []error
+}
+
+// follow lists what an object tells, or those that it stands for.
+func (s *declarations) follow(id buildid.ID, depth int) {
+	if s.seen[id] {
+		return
+	}
+	s.seen[id] = true
+	found, err := s.view.Find(id)
+	if err != nil {
+		s.errs = append(s.errs, err)
+	}
+	if len(found) != 1 {
+		return
+	}
+	m := found[0]
+	if !hasTable(m) {
+		for _, next := range m.Probable {
+			if depth > 0 {
+				s.follow(next, depth-1)
+			}
+		}
+		return
+	}
+	f := NewFinder(s.view, m)
+	f.Join([]addr.Addr{0})
+	for _, e := range f.Errors() {
+		s.errs = append(s.errs, fmt.Errorf("%s of %s: %w", m.Sources[e.Source].Kind, m.ID, e.Err))
+	}
+	frames := f.Frames(f.Place(0))
+	if len(frames) == 0 {
+		return
+	}
+	fr := &frames[len(frames)-1]
+	d := Declared{Name: f.Text(fr.Name), File: f.Text(cmp.Or(fr.DeclFile, fr.File)),
+		Line: cmp.Or(fr.DeclLine, fr.Line), ID: m.ID}
+	if _, name, ok := bpf.SplitSymbol(d.Name); ok {
+		d.Name = name
+	}
+	if d.Name != "" && (s.name == "" || bpf.SameName(d.Name, s.name)) {
+		s.list = append(s.list, d)
+	}
+}
+
+// agreed returns what all of the list say.
+func (s *declarations) agreed() Declared {
+	if len(s.list) == 0 {
+		return Declared{}
+	}
+	d := s.list[0]
+	for _, o := range s.list[1:] {
+		if o.Name != d.Name {
+			return Declared{Several: true}
+		}
+		switch {
+		case d.File == "":
+			d.File, d.Line, d.ID = o.File, o.Line, o.ID
+		case o.File != "" && (o.File != d.File || o.Line != d.Line):
+			return Declared{Name: d.Name, ID: d.ID, Probable: d.Probable}
+		}
+	}
+	return d
+}
+
+// declare looks for the source of an object that has no lines.
+func (j *join) declare(o *object, src *ingest.Object, others []buildid.ID) {
+	d, err := Declare(j.view, src.Symbol, others)
+	if err != nil {
+		o.warn("%s: %v", ingest.ShortName(src), err)
+	}
+	if o.declared = d; d.Probable {
+		o.probable = d.ID
+	}
+}
+
+// symbolOf is the name of a JITed function: the capture's, with what that lacks.
+func (o *object) symbolOf(src *ingest.Object) string {
+	if _, name, ok := bpf.SplitSymbol(src.Symbol); ok && name == "" && o.declared.Name != "" {
+		return src.Symbol + "_" + o.declared.Name
+	}
+	return src.Symbol
+}
