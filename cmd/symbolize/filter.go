@@ -74,6 +74,7 @@ func (o *filterOptions) addFlags(cmd *cobra.Command) {
 	fs.StringArrayVar(&o.input.with, "with", nil,
 		"take names from `PATH` too, before the store: files, directories, what `capture` wrote; "+
 			"may be repeated")
+	addBCCFlag(fs, &o.input.bccDirs)
 	fs.StringVar(&o.kernel, "kernel", "",
 		"build `ID` of the kernel, for traces that do not name it: symbols without a module are its")
 	fs.BoolVar(&o.exact, "exact", false, "take no address for a return address")

@@ -29,6 +29,7 @@ type indexOptions struct {
 	kernel      bool
 	kernelID    string
 	debugRoots  []string
+	bccDirs     []string
 	noDebug     bool
 	jobs        int
 	maxMemory   byteSize
@@ -44,8 +45,8 @@ type indexOptions struct {
 const indexLong = `index reads the objects in files and directories and puts their symbols into
 the store, under their build IDs. It takes ELF files of any machine, separate debug files,
 kernel modules (plain or packed), vmlinux, kallsyms texts, perf's ~/.debug and debuginfod's
-cache, and recognises them by what is in them. Of a capture that is named it keeps the BPF
-programs: their images, their lines and their BTF, which nothing could make again.
+cache, and BPF object files, and recognises them by what is in them. Of a capture that is named
+it keeps the BPF programs: their images, their lines and their BTF, which nothing could make again.
 
 Files that have not changed since the last run cost one stat. An interrupted run loses at
 most the files in work.
@@ -90,6 +91,7 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 		"symbol tables alone: no lines and no inlined calls, in a fifth of the time and space")
 	fs.BoolVar(&o.quality, "quality", false,
 		"print what each object resolves to: lines, names only or nothing")
+	addBCCFlag(fs, &o.bccDirs)
 	addLockFlag(fs, &o.lockTimeout)
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
 	addFormatFlag(cmd, &o.format, formatText, formatJSON)
@@ -97,7 +99,7 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 }
 
 func (o *indexOptions) validate(args []string) error {
-	if len(args) == 0 && !o.kernel {
+	if len(args)+len(o.bccDirs) == 0 && !o.kernel {
 		return withHint(usagef("nothing to index"),
 			"name files or directories, as `symbolize index /usr/lib /usr/bin`, "+
 				"or ask for --kernel")
@@ -145,6 +147,9 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 	var captured *captureResult
 	if err == nil {
 		captured, err = indexCaptures(ctx, captures, open, sum)
+	}
+	if err == nil {
+		err = a.addBCC(ctx, o.bccDirs, open)
 	}
 	if writer != nil {
 		// What was merged before an error is whole and worth publishing.

@@ -32,6 +32,7 @@ type inputOptions struct {
 	symfs    []string
 	vmlinux  []string
 	kallsyms []string
+	bccDirs  []string
 
 	trustPaths bool
 	jobs       int
@@ -58,6 +59,7 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 	fs.StringArrayVar(&o.vmlinux, "vmlinux", nil, "as --with: a kernel image `FILE`")
 	fs.StringArrayVar(&o.kallsyms, "kallsyms", nil,
 		"as --with: a kallsyms `FILE`, taken for the kernel of the captures")
+	addBCCFlag(fs, &o.bccDirs)
 	fs.BoolVar(&o.trustPaths, "trust-paths", false,
 		"where a capture has no build ID, take the file now at the path for the one that ran")
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
@@ -122,7 +124,7 @@ func (a *app) openSession(ctx context.Context, o *inputOptions) (*session, error
 	case err == nil:
 		s.view = store.Layer(s.overlay, s.reader)
 	case errors.Is(err, store.ErrNoStore) || path == "":
-		if len(o.with)+len(o.symfs)+len(o.bundles) == 0 {
+		if len(o.with)+len(o.symfs)+len(o.bundles)+len(o.bccDirs) == 0 {
 			a.warn(err.Error(), cmp.Or(hintOf(storeError(err)), hintOf(err)))
 		}
 	default:
@@ -130,6 +132,9 @@ func (a *app) openSession(ctx context.Context, o *inputOptions) (*session, error
 	}
 	bundles, paths := splitBundles(slices.Concat(o.with, o.symfs, o.vmlinux))
 	err = s.indexOverlay(ctx, paths, buildid.ID{})
+	if err == nil {
+		err = a.addBCC(ctx, o.bccDirs, func() (store.Sink, error) { return s.overlay, nil })
+	}
 	if err == nil {
 		err = s.openBundles(ctx, slices.Concat(o.bundles, bundles))
 	}

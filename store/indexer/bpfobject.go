@@ -15,6 +15,9 @@ import (
 // bpfMachine stands for a machine's name in the identity of what is not JITed.
 const bpfMachine = "bpf"
 
+// bpfInsnSize is the size of a BPF instruction, bytes.
+const bpfInsnSize = 8
+
 // readBPFObject merges the functions of a BPF object file. Each is an object of its own
 // with a table over its BPF code; a program is also entered under its tags, and under its
 // name and number of instructions, for captures that tell no more of it.
@@ -29,6 +32,9 @@ func (w *worker) readBPFObject(t *fileTask, ef *elf.File, count bool) fileResult
 	res := fileResult{err: err}
 	if err != nil {
 		res.skip = SkipDamaged
+	}
+	if count {
+		w.countObject(&store.Manifest{Kind: ingest.JIT}, ef)
 	}
 	for i := range obj.Functions {
 		id, err := w.bpfFunction(t, obj, &obj.Functions[i], count)
@@ -82,11 +88,16 @@ func (w *worker) bpfFunction(t *fileTask, obj *bpfobj.Object, fn *bpfobj.Functio
 func (ix *index) mergeAlias(alias, id buildid.ID) error {
 	sink, err := ix.openSink()
 	if err == nil {
-		err = sink.Merge(ix.ctx, &store.Contribution{Manifest: store.Manifest{
-			ID: alias, Kind: ingest.JIT, Probable: []buildid.ID{id}}})
+		err = sink.Merge(ix.ctx, aliasOf(alias, id))
 	}
 	if err != nil && !errors.Is(err, store.ErrTooLarge) {
 		ix.cancel(err)
 	}
 	return err
+}
+
+// aliasOf is the contribution that enters an object under another ID.
+func aliasOf(alias, id buildid.ID) *store.Contribution {
+	return &store.Contribution{Manifest: store.Manifest{
+		ID: alias, Kind: ingest.JIT, Probable: []buildid.ID{id}}}
 }

@@ -138,7 +138,7 @@ func (a *programAdder) function(p *bpf.Program, i int, v store.Variant) error {
 	m.Variants = []store.Variant{v}
 	if i == 0 && len(f.Lines) == 0 && p.Name != "" {
 		// An object file may have the lines, see readBPFObject.
-		m.Probable = []buildid.ID{bpf.CountIdentity(p.Name, p.XlatedLen/8)}
+		m.Probable = []buildid.ID{bpf.CountIdentity(p.Name, p.XlatedLen/bpfInsnSize)}
 	}
 	err = a.sink.Merge(a.ctx, &store.Contribution{Manifest: m, Sources: []store.NewSource{{
 		Info:  store.SourceInfo{Kind: store.JIT, Producer: Producer, Path: a.capture.Path},

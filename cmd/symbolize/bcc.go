@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+
+	"symbolize/store"
+	"symbolize/store/indexer"
+)
+
+// addBCCFlag adds --bcc-dir. It has no default: text and captures may be of any host, and
+// what lies in a directory that anybody can write to is used only where that is asked for.
+func addBCCFlag(fs *pflag.FlagSet, dirs *[]string) {
+	fs.StringArrayVar(dirs, "bcc-dir", nil,
+		"take BPF programs from `DIR` too, where bcc left their sources: /var/tmp/bcc on its host")
+}
+
+// addBCC merges what lies in the directories of --bcc-dir. open is not called if there are
+// none.
+func (a *app) addBCC(ctx context.Context, dirs []string, open func() (store.Sink, error)) error {
+	for _, dir := range dirs {
+		sink, err := open()
+		if err != nil {
+			return err
+		}
+		stats, err := indexer.AddBCC(ctx, sink, dir)
+		if err != nil {
+			return err
+		}
+		for _, p := range stats.Problems {
+			a.warn(p.Error(), "")
+		}
+		if stats.Programs == 0 {
+			a.warn("no BPF program in "+dir, "programs that use bcc's C++ interface leave theirs in "+
+				"/var/tmp/bcc/bpf_prog_TAG, on kernels before 6.18, whose tags bcc can compute")
+		}
+	}
+	return nil
+}
