@@ -28,6 +28,12 @@ type Options struct {
 	// programs, symbols, modules and mappings serve where a perf.data lacks them, if
 	// they are of the same boot: see Capture.Borrowed.
 	Borrow []*Capture
+
+	// Stacks says how to read stack maps, which do not tell all themselves.
+	Stacks StackOptions
+
+	// also adds what no record tells, before the changes of state are played.
+	also func(*sideband)
 }
 
 // Keep says which labels stay apart when samples are folded; the comm always

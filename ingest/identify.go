@@ -269,9 +269,9 @@ func joinObjects(objects []Object, used []bool) (joined []Object, number []Objec
 }
 
 // joinObject adds what another record knows of the same object. The smallest path
-// is displayed, whatever the order of the records.
+// is displayed, whatever the order of the records; stack maps know none.
 func joinObject(o, other *Object) {
-	if compareFiles(&other.File, &o.File) < 0 {
+	if o.File.Path == "" || other.File.Path != "" && compareFiles(&other.File, &o.File) < 0 {
 		o.File = other.File
 	}
 	if other.ID.Exact() && !o.ID.Exact() {

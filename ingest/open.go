@@ -11,6 +11,7 @@ import (
 
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/perfdata"
+	"symbolize/ingest/stackmap"
 )
 
 // What Open and Replay refuse. ErrNotCapture is wrapped together with what the
@@ -66,6 +67,9 @@ type Capture struct {
 	perf  *perfdata.File
 	// bundle is nil but for capture bundles, whose side band perf is.
 	bundle *bundle.Bundle
+	// stacks is nil but for stack maps; stacksErr is the damage behind what was read.
+	stacks    *stackmap.Set
+	stacksErr error
 
 	chunkSize int64 // of the second pass; small in tests
 	mu        sync.Mutex
@@ -123,8 +127,15 @@ func (c *Capture) sniff(f *os.File) error {
 		return err
 	case bundle.Detect(f, c.size):
 		return c.openBundle()
-	case looksGzipped(head), looksLikePprof(head):
+	}
+	form := stackmap.Sniff(&stackmap.Input{Name: c.path, R: f, Size: c.size})
+	switch {
+	case form != stackmap.NoForm:
+		return c.openStacks(form)
+	case looksGzipped(head), !c.opts.Stacks.bare() && looksLikePprof(head):
 		return c.openPprof()
+	case c.opts.Stacks.bare():
+		return c.openStacks(form)
 	}
 	return fmt.Errorf("%s: %w: %s", c.path, ErrNotCapture, looksLike(head))
 }
@@ -199,13 +210,17 @@ func looksLike(head []byte) string {
 	return "it begins neither like a perf.data file nor like a pprof profile"
 }
 
-// Kind returns "perf.data", "bundle" or "pprof".
+// Kind returns "perf.data", "bundle", "pprof", or the form of a stack map, as
+// stackmap.Form names it: "bpftool dump".
 func (c *Capture) Kind() string {
 	if c.bundle != nil {
 		return kindBundle
 	}
-	if c.perf != nil {
+	switch {
+	case c.perf != nil:
 		return "perf.data"
+	case c.stacks != nil:
+		return c.stacks.Form.String()
 	}
 	return "pprof"
 }
@@ -228,6 +243,9 @@ func (c *Capture) Profile(ctx context.Context) (*Profile, error) {
 }
 
 func (c *Capture) fold(ctx context.Context) (*Profile, error) {
+	if c.stacks != nil {
+		return c.foldStacks(ctx)
+	}
 	defer holdGC()()
 	sb, err := c.scan(ctx)
 	if err != nil {

@@ -23,6 +23,10 @@ const (
 	GuestCode               // code of a virtual machine
 	HypervisorCode
 	TableDamaged // the store's table could not be read
+	// MapsNotSaved is of a bare address in a stack map: nothing says what lay there, no
+	// /proc/PID/maps of the process, no kallsyms of that boot.
+	MapsNotSaved
+	StackLost // a stack map had no room for the stack, or it was not taken
 	numReasons
 )
 
@@ -43,6 +47,8 @@ var reasonText = [numReasons]string{
 	GuestCode:        "guest code",
 	HypervisorCode:   "hypervisor code",
 	TableDamaged:     "table damaged",
+	MapsNotSaved:     "mappings not saved",
+	StackLost:        "stack lost",
 }
 
 // String returns the reason in words, as reports print it.

@@ -130,6 +130,7 @@ type sideband struct {
 	lentBy              []int
 	lent                []perfdata.BuildIDEntry
 	comments            []string
+	code                listedCode // by a kallsyms text, see kernelList
 
 	mmap perfdata.Mmap // scratch
 }
@@ -197,6 +198,9 @@ func scanSideband(ctx context.Context, f *perfdata.File, opts *Options, chunk in
 	sb.readPrograms()
 	if err := sb.borrow(ctx, opts.Borrow); err != nil {
 		return nil, err
+	}
+	if opts.also != nil {
+		opts.also(sb)
 	}
 	sb.build()
 	return sb, nil

@@ -47,6 +47,13 @@ func Hint(o *ingest.Object, why ingest.Reason) string {
 		return "gcc -fno-omit-frame-pointer"
 	case ingest.GuestCode:
 		return "perf kvm --guest record"
+	case ingest.MapsNotSaved:
+		if o.Domain() == ingest.KernelDomain {
+			return "symbolize resolve --kallsyms /proc/kallsyms"
+		}
+		return "symbolize resolve --maps PID=/proc/PID/maps"
+	case ingest.StackLost:
+		return "symbolize capture --stacks"
 	case ingest.TableDamaged:
 		return "symbolize store gc && " + hintNotIndexed(o)
 	}

@@ -34,6 +34,8 @@ type inputOptions struct {
 	kallsyms []string
 	bccDirs  []string
 
+	stacks stackFlags
+
 	trustPaths bool
 	jobs       int
 	maxMemory  byteSize
@@ -62,6 +64,7 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 	addBCCFlag(fs, &o.bccDirs)
 	fs.BoolVar(&o.trustPaths, "trust-paths", false,
 		"where a capture has no build ID, take the file now at the path for the one that ran")
+	o.stacks.addFlags(fs)
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
 }
 
@@ -76,7 +79,7 @@ func (o *inputOptions) validate(args []string) error {
 		return withHint(usagef("no capture is named"),
 			"name the files that `perf record` or a profiler wrote")
 	}
-	if err := checkJobs(o.jobs); err != nil || o.names == "" {
+	if err := cmp.Or(checkJobs(o.jobs), o.stacks.parse(o.kallsyms)); err != nil || o.names == "" {
 		return err
 	}
 	var err error
@@ -187,7 +190,7 @@ func (s *session) ingestOptions(keep ingest.Keep) ingest.Options {
 	host, _ := os.Hostname() // "" proves no file to be of this host
 	return ingest.Options{
 		Event: s.o.event, Comms: s.o.comms, PIDs: s.o.pids, Keep: keep, Workers: s.o.jobs,
-		Borrow: s.borrow,
+		Borrow: s.borrow, Stacks: s.o.stacks.options(s.view),
 		Identify: resolve.Identify(s.view, resolve.IdentifyOptions{
 			TrustPaths: s.o.trustPaths, Hostname: host,
 		}),

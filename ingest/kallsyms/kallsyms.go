@@ -74,7 +74,16 @@ func Read(name string, r io.Reader, visit func(Symbol) bool) error {
 // If every address is zero the error wraps ErrRestricted; a list without one good
 // line is an error, too. Single lines of another form are counted only.
 func Scan(name string, r io.Reader, visit func(Symbol) bool) (Stats, error) {
-	p := parser{name: name, modules: map[string]string{}}
+	return scan(&parser{name: name, modules: map[string]string{}}, r, visit)
+}
+
+// ScanAll visits the symbols as Scan does, and those of BPF programs, too, as of a
+// module "bpf": they are what was loaded at the moment of the list.
+func ScanAll(name string, r io.Reader, visit func(Symbol) bool) (Stats, error) {
+	return scan(&parser{name: name, modules: map[string]string{}, bpf: true}, r, visit)
+}
+
+func scan(p *parser, r io.Reader, visit func(Symbol) bool) (Stats, error) {
 	in := bufio.NewReaderSize(r, maxLine)
 	for offset := int64(0); ; {
 		line, err := in.ReadSlice('\n')
@@ -97,7 +106,7 @@ func Scan(name string, r io.Reader, visit func(Symbol) bool) (Stats, error) {
 			return p.stats, p.verdict()
 		}
 		if err != nil {
-			return p.stats, fmt.Errorf("%s: offset %#x: %w", name, offset, err)
+			return p.stats, fmt.Errorf("%s: offset %#x: %w", p.name, offset, err)
 		}
 	}
 }
@@ -108,6 +117,7 @@ type parser struct {
 	stats   Stats
 	names   strings.Builder   // the present block of names
 	modules map[string]string // names of modules seen
+	bpf     bool              // visit the symbols of BPF programs
 }
 
 // verdict says at the end of the list whether it was one.
@@ -166,7 +176,9 @@ func (p *parser) line(b []byte, offset int64, readErr error) (s Symbol, ok bool)
 	switch {
 	case string(module) == "bpf":
 		p.stats.BPF++
-		return s, false
+		if !p.bpf || at == 0 {
+			return s, false
+		}
 	case bytes.HasPrefix(module, []byte("__builtin__")): // __builtin__ftrace, __builtin__kprobes
 		p.stats.Trampolines++
 		return s, false

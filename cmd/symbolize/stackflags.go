@@ -1,0 +1,104 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/stackmap"
+	"symbolize/store"
+)
+
+// stackFlags say what belongs to a stack map, and how to read it.
+type stackFlags struct {
+	counts, kernel string
+	key, value     string
+	depth, stride  int
+	maps           []string
+
+	parsed ingest.StackOptions
+}
+
+func (o *stackFlags) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.counts, "counts", "",
+		"stack map: the dump `FILE` of the map that counts its stacks")
+	fs.StringVar(&o.key, "key", "",
+		"stack map: `FIELD:OFFSET[:SIZE],…` in the keys of --counts, in bytes: user_stack_id, "+
+			"kernel_stack_id, stack_id, pid, tgid, tid, comm")
+	fs.StringVar(&o.value, "value", "",
+		"stack map: `OFFSET[:SIZE]` of the count in the values of --counts (default the whole value)")
+	fs.StringVar(&o.kernel, "kernel-stacks", "",
+		"stack map: the dump `FILE` of the kernel's stacks, where they have a map of their own")
+	fs.IntVar(&o.depth, "depth", 0,
+		"stack map of values alone: `N` frames of 32 bytes in a value")
+	fs.IntVar(&o.stride, "stride", 0, "stack map of values alone: `BYTES` from one to the next")
+	fs.StringArrayVar(&o.maps, "maps", nil,
+		"stack map: `PID=FILE`, a copy of /proc/PID/maps, for frames without a build ID; FILE alone "+
+			"for a dump without process IDs; may be repeated")
+}
+
+// parse checks the flags.
+func (o *stackFlags) parse(kallsyms []string) error {
+	p := &o.parsed
+	*p = ingest.StackOptions{Counts: o.counts, Kernel: o.kernel, Depth: o.depth, Stride: o.stride}
+	if o.depth < 0 || o.stride < 0 {
+		return usagef("--depth and --stride are at least 1")
+	}
+	if (o.key != "" || o.value != "") && o.counts == "" {
+		return withHint(usagef("--key and --value describe the map of --counts, which is not given"),
+			"name its dump with --counts FILE")
+	}
+	var err error
+	if o.key != "" {
+		if p.Key, err = stackmap.ParseFields(o.key); err != nil {
+			return usagef("--key: %v", err)
+		}
+	}
+	if o.value != "" {
+		if p.Value, err = stackmap.ParseValue(o.value); err != nil {
+			return usagef("--value: %v", err)
+		}
+	}
+	for _, m := range o.maps {
+		pid, file := ingest.AnyProcess, m
+		if number, path, ok := strings.Cut(m, "="); ok {
+			n, err := strconv.ParseInt(number, 10, 32)
+			if err != nil || n < 1 || path == "" {
+				return usagef("--maps %s: it is PID=FILE", m)
+			}
+			pid, file = int32(n), path
+		}
+		if p.Maps == nil {
+			p.Maps = make(map[int32]string)
+		}
+		if p.Maps[pid] != "" {
+			return usagef("--maps %s: the process has one already", m)
+		}
+		p.Maps[pid] = file
+	}
+	if len(kallsyms) > 0 {
+		p.Kallsyms = kallsyms[0]
+	}
+	return nil
+}
+
+// options are what ingest is told, with the paths that a store knows.
+func (o *stackFlags) options(view store.View) ingest.StackOptions {
+	p := o.parsed
+	p.PathOf = func(id buildid.ID) string {
+		found, err := view.Find(id)
+		if err != nil || len(found) != 1 {
+			return ""
+		}
+		for _, s := range found[0].Sources {
+			if s.Path != "" {
+				return s.Path
+			}
+		}
+		return ""
+	}
+	return p
+}

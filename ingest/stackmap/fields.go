@@ -1,0 +1,184 @@
+package stackmap
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// FieldKind says what a field of a count map's key is.
+type FieldKind uint8
+
+// The fields that a key can have. A StackID is of a stack of which nothing says whether
+// it is the user's or the kernel's.
+const (
+	UserStackID FieldKind = iota
+	KernelStackID
+	StackID
+	PID // a process, unless there is a TGID: then a thread, in the kernel's words
+	TGID
+	TID
+	Comm
+	numFields
+)
+
+var fieldNames = [numFields][]string{
+	UserStackID:   {"user_stack_id", "ustack_id", "user_stack", "ustack", "user_stackid", "ustackid"},
+	KernelStackID: {"kernel_stack_id", "kern_stack_id", "kstack_id", "kernel_stack", "kernstack", "kern_stack", "kstack", "kernel_stackid", "kstackid"},
+	StackID:       {"stack_id", "stackid", "stack"},
+	PID:           {"pid"},
+	TGID:          {"tgid"},
+	TID:           {"tid"},
+	Comm:          {"comm", "name", "task"},
+}
+
+// String returns the field's name as --key takes it, "user_stack_id".
+func (k FieldKind) String() string {
+	if k < numFields {
+		return fieldNames[k][0]
+	}
+	return "unknown field"
+}
+
+// FieldKindOf returns the field that has a name in a program's source.
+func FieldKindOf(name string) (FieldKind, bool) {
+	name = strings.ToLower(name)
+	for k, names := range fieldNames {
+		if slices.Contains(names, name) {
+			return FieldKind(k), true
+		}
+	}
+	return 0, false
+}
+
+// Field is where in a key or value something lies, in bytes.
+type Field struct {
+	Kind         FieldKind
+	Offset, Size int
+}
+
+// ErrField is what ParseFields returns for text of another form.
+var ErrField = errors.New("not of the form FIELD:OFFSET[:SIZE]")
+
+// Sizes of fields, in bytes, where none is said: TASK_COMM_LEN, and an int.
+const (
+	commSize = 16
+	intSize  = 4
+)
+
+// ParseFields reads "user_stack_id:0:4,kernel_stack_id:4,pid:8,comm:16:16": fields with
+// their offset and size in bytes.
+func ParseFields(text string) ([]Field, error) {
+	var out []Field
+	for word := range strings.SplitSeq(text, ",") {
+		part := strings.Split(strings.TrimSpace(word), ":")
+		kind, ok := FieldKindOf(part[0])
+		if !ok || len(part) < 2 || len(part) > 3 {
+			return nil, fmt.Errorf("%w: %q", ErrField, word)
+		}
+		f := Field{Kind: kind, Size: intSize}
+		if kind == Comm {
+			f.Size = commSize
+		}
+		var err error
+		f.Offset, err = strconv.Atoi(part[1])
+		if err == nil && len(part) == 3 {
+			f.Size, err = strconv.Atoi(part[2])
+		}
+		limit := 8
+		if kind == Comm {
+			limit = maxKey
+		}
+		if err != nil || f.Offset < 0 || f.Offset > maxKey || f.Size < 1 || f.Size > limit {
+			return nil, fmt.Errorf("%w: %q", ErrField, word)
+		}
+		if slices.ContainsFunc(out, func(o Field) bool { return o.Kind == kind }) {
+			return nil, fmt.Errorf("%w: %s twice", ErrField, kind)
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// ParseValue reads "OFFSET[:SIZE]": where in a value the count lies.
+func ParseValue(text string) (*Field, error) {
+	at, size, sized := strings.Cut(text, ":")
+	f := &Field{Size: 8}
+	var err error
+	f.Offset, err = strconv.Atoi(at)
+	if err == nil && sized {
+		f.Size, err = strconv.Atoi(size)
+	}
+	if err != nil || f.Offset < 0 || f.Offset > maxValue || f.Size < 1 || f.Size > 8 {
+		return nil, fmt.Errorf("not of the form OFFSET[:SIZE]: %q", text)
+	}
+	return f, nil
+}
+
+// keyDecoder reads the key of a count map.
+type keyDecoder struct {
+	at  [numFields]*Field
+	big bool
+	// end is how long a key has to be.
+	end int
+}
+
+func newKeyDecoder(fields []Field, big bool) keyDecoder {
+	d := keyDecoder{big: big}
+	for i := range fields {
+		f := &fields[i]
+		d.at[f.Kind] = f
+		d.end = max(d.end, f.Offset+f.Size)
+	}
+	return d
+}
+
+// stacks reports whether the key has a stack at all.
+func (d *keyDecoder) stacks() bool {
+	return d.at[UserStackID] != nil || d.at[KernelStackID] != nil || d.at[StackID] != nil
+}
+
+func (d *keyDecoder) labels() Labels {
+	thread := d.at[TID] != nil || d.at[TGID] != nil && d.at[PID] != nil
+	return Labels{PID: d.at[PID] != nil || d.at[TGID] != nil, TID: thread, Comm: d.at[Comm] != nil}
+}
+
+func (d *keyDecoder) number(kind FieldKind, key []byte) (int64, bool) {
+	f := d.at[kind]
+	if f == nil {
+		return 0, false
+	}
+	return signed(key[f.Offset:f.Offset+f.Size], d.big), true
+}
+
+// sample reads the labels of a key, which is at least d.end long.
+func (d *keyDecoder) sample(key []byte) Sample {
+	sm := Sample{PID: -1, TID: -1}
+	if v, ok := d.number(PID, key); ok {
+		sm.PID = int32(v)
+	}
+	if v, ok := d.number(TGID, key); ok {
+		if d.at[PID] != nil {
+			sm.TID = sm.PID
+		}
+		sm.PID = int32(v)
+	}
+	if v, ok := d.number(TID, key); ok {
+		sm.TID = int32(v)
+	}
+	if f := d.at[Comm]; f != nil {
+		sm.Comm = cString(key[f.Offset : f.Offset+f.Size])
+	}
+	return sm
+}
+
+func cString(b []byte) string {
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}

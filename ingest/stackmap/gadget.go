@@ -1,0 +1,315 @@
+package stackmap
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// isGadget looks for a user stack in the output of Inspektor Gadget: JSON or YAML.
+func isGadget(text []byte) bool {
+	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
+		return bytes.Contains(text, []byte(`"buildid"`)) || bytes.Contains(text, []byte(`"addresses"`))
+	}
+	for line := range bytes.Lines(text) {
+		name, _, ok := bytes.Cut(bytes.TrimSpace(line), []byte(":"))
+		if ok && (string(name) == "buildid" || string(name) == "addresses") {
+			return true
+		}
+	}
+	return false
+}
+
+// readGadget reads events of Inspektor Gadget.
+func readGadget(set *Set, in *Input) error {
+	set.Counted = true
+	head := bytes.TrimLeft(in.head(sniffBytes), " \t\r\n")
+	if len(head) > 0 && (head[0] == '{' || head[0] == '[') {
+		return readGadgetJSON(set, in)
+	}
+	return readGadgetYAML(set, in)
+}
+
+// readGadgetJSON reads objects: one a line, indented, or in an array.
+func readGadgetJSON(set *Set, in *Input) error {
+	objects := newObjectReader(in.Name, in.reader())
+	for {
+		object, ok := objects.next()
+		if !ok {
+			break
+		}
+		dec := json.NewDecoder(bytes.NewReader(object))
+		dec.UseNumber()
+		var event map[string]any
+		if err := dec.Decode(&event); err != nil {
+			set.Skipped++
+			set.warn(fmt.Errorf("%s: offset %#x: %w", in.Name, objects.start, err))
+			continue
+		}
+		fields := make(map[string]string)
+		flatten(fields, "", event)
+		set.gadget(fields)
+	}
+	set.Skipped += objects.skipped
+	return objects.err
+}
+
+// flatten enters the values of nested objects under their names with dots between.
+func flatten(to map[string]string, prefix string, from map[string]any) {
+	for name, v := range from {
+		switch v := v.(type) {
+		case map[string]any:
+			flatten(to, prefix+name+".", v)
+		case string:
+			to[prefix+name] = v
+		case json.Number:
+			to[prefix+name] = v.String()
+		}
+	}
+}
+
+// readGadgetYAML reads documents as Inspektor Gadget's yaml output writes them: nested
+// mappings, scalars on a line, or quoted and folded over several.
+func readGadgetYAML(set *Set, in *Input) error {
+	lines := newLineReader(in.Name, in.reader())
+	y := yamlReader{fields: make(map[string]string)}
+	for {
+		line, _, ok := lines.next()
+		if !ok {
+			break
+		}
+		if text := bytes.TrimRight(line, "\r"); string(text) == "---" {
+			y.document(set)
+		} else {
+			y.line(string(text))
+		}
+	}
+	if y.quote != 0 {
+		set.warn(fmt.Errorf("%s: the output is cut off in a quoted value", in.Name))
+		clear(y.fields)
+	}
+	y.document(set)
+	set.Skipped += lines.skipped
+	return lines.damage()
+}
+
+// yamlReader holds the document that is being read.
+type yamlReader struct {
+	fields map[string]string
+	path   []yamlName // the mappings that the present line lies in
+	quote  byte       // of a value that goes on, or 0
+	field  string
+	value  strings.Builder
+}
+
+type yamlName struct {
+	indent int
+	name   string
+}
+
+// Limits of a document.
+const (
+	maxFields = 1 << 12
+	maxNames  = 64 // of mappings in each other
+)
+
+func (y *yamlReader) line(text string) {
+	if y.quote != 0 {
+		y.more(strings.TrimLeft(text, " "))
+		return
+	}
+	body := strings.TrimLeft(text, " -")
+	indent := len(text) - len(body)
+	name, value, ok := strings.Cut(body, ":")
+	if !ok || strings.HasPrefix(body, "#") {
+		return
+	}
+	for len(y.path) > 0 && y.path[len(y.path)-1].indent >= indent {
+		y.path = y.path[:len(y.path)-1]
+	}
+	prefix := ""
+	if len(y.path) > 0 {
+		prefix = y.path[len(y.path)-1].name
+	}
+	name = prefix + strings.Trim(name, `"'`)
+	value = strings.TrimSpace(value)
+	switch {
+	case value == "":
+		if len(y.path) < maxNames {
+			y.path = append(y.path, yamlName{indent, name + "."})
+		}
+	case value[0] == '\'' || value[0] == '"':
+		y.quote, y.field = value[0], name
+		y.value.Reset()
+		y.more(value[1:])
+	default:
+		y.set(name, value)
+	}
+}
+
+// more takes another line of a quoted value: lines are folded to one with blanks.
+func (y *yamlReader) more(text string) {
+	if y.value.Len()+len(text) > maxLine {
+		text = ""
+	}
+	if y.value.Len() > 0 {
+		y.value.WriteByte(' ')
+	}
+	end := strings.IndexByte(text, y.quote)
+	if end < 0 {
+		y.value.WriteString(strings.TrimRight(text, " "))
+		return
+	}
+	y.value.WriteString(text[:end]) // what is quoted in quotes is of no stack
+	y.set(y.field, y.value.String())
+	y.quote = 0
+}
+
+func (y *yamlReader) set(name, value string) {
+	if len(y.fields) < maxFields {
+		y.fields[name] = value
+	}
+}
+
+func (y *yamlReader) document(set *Set) {
+	if len(y.fields) > 0 {
+		set.gadget(y.fields)
+	}
+	clear(y.fields)
+	y.path = y.path[:0]
+}
+
+// gadget makes a sample of the fields of an event.
+func (s *Set) gadget(fields map[string]string) {
+	sm := Sample{PID: -1, TID: -1, Count: 1}
+	var buildIDs, addresses, kernel string
+	stack := false
+	for _, name := range slices.Sorted(maps.Keys(fields)) { // of several stacks always the same
+		v := fields[name]
+		switch name[strings.LastIndexByte(name, '.')+1:] {
+		case "buildid":
+			buildIDs, stack = v, true
+		case "addresses":
+			addresses, stack = v, true
+		case "kstack", "kern_stack", "kernel_stack":
+			kernel, stack = v, true
+		}
+	}
+	if !stack {
+		s.Skipped++
+		return
+	}
+	if run := s.gadgetUser(buildIDs, addresses); len(run) > 0 {
+		sm.User = s.add(run)
+	}
+	if run := s.gadgetKernel(kernel); len(run) > 0 {
+		sm.Kernel = s.add(run)
+	}
+	if sm.User.Cause == Absent && sm.Kernel.Cause == Absent {
+		sm.User.Cause = NotTaken
+	}
+	first := func(names ...string) string {
+		for _, n := range names {
+			if v := fields[n]; v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	sm.Comm = first("proc.comm", "comm")
+	sm.PID = processID(first("proc.pid", "pid"))
+	sm.TID = processID(first("proc.tid", "tid"))
+	s.Labels.Comm = s.Labels.Comm || sm.Comm != ""
+	s.Labels.PID = s.Labels.PID || sm.PID >= 0
+	s.Labels.TID = s.Labels.TID || sm.TID >= 0
+	if n, err := strconv.ParseUint(first("samples"), 10, 64); err == nil {
+		sm.Count = n
+	}
+	if sm.Count > 0 {
+		s.count(sm)
+	}
+}
+
+func processID(text string) int32 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n > math.MaxInt32 {
+		return -1
+	}
+	return int32(n)
+}
+
+// frameItems cuts "[0]A; [1]B; " into A and B; the numbers may be missing.
+func frameItems(text string) []string {
+	var out []string
+	for item := range strings.SplitSeq(text, ";") {
+		item = strings.TrimSpace(item)
+		if i := strings.IndexByte(item, ']'); i > 0 && item[0] == '[' {
+			if _, err := strconv.Atoi(item[1:i]); err == nil {
+				item = strings.TrimSpace(item[i+1:])
+			}
+		}
+		if item != "" {
+			out = append(out, item)
+		}
+		if len(out) > maxDepth {
+			break
+		}
+	}
+	return out
+}
+
+// gadgetUser makes frames of "HEX +OFF" and "ADDRESS", and of the addresses where that
+// list is shorter, as without --collect-build-id.
+func (s *Set) gadgetUser(buildIDs, addresses string) []Frame {
+	var run []Frame
+	for _, item := range frameItems(buildIDs) {
+		if id, off, ok := strings.Cut(item, " +"); ok {
+			offset, err := strconv.ParseUint(off, 16, 64)
+			if err != nil {
+				break
+			}
+			f, kind := validFrame(s, []byte(id), offset)
+			if kind != frameLine {
+				break
+			}
+			run = append(run, f)
+			continue
+		}
+		pc, err := strconv.ParseUint(item, 16, 64)
+		if err != nil {
+			break
+		}
+		run = append(run, Frame{Offset: pc, Status: IP})
+	}
+	for i, item := range frameItems(addresses) {
+		if i < len(run) {
+			continue
+		}
+		pc, err := strconv.ParseUint(strings.TrimPrefix(item, "0x"), 16, 64)
+		if err != nil {
+			break
+		}
+		run = append(run, Frame{Offset: pc, Status: IP})
+	}
+	return run
+}
+
+// gadgetKernel makes frames of a kernel stack, which is printed as names.
+func (s *Set) gadgetKernel(text string) []Frame {
+	var run []Frame
+	for _, item := range frameItems(text) {
+		if pc, ok := strings.CutPrefix(item, "0x"); ok {
+			if v, err := strconv.ParseUint(pc, 16, 64); err == nil {
+				run = append(run, Frame{Offset: v, Status: IP})
+				continue
+			}
+		}
+		run = append(run, Frame{Ref: s.symbol(Symbol{Name: item, Kernel: true}), Status: Named})
+	}
+	return run
+}

@@ -1,0 +1,258 @@
+package stackmap
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+)
+
+// Options say how to read what does not tell itself.
+type Options struct {
+	// Counts is the map that counts the stacks; nil if there is none.
+	Counts *Input
+	// Kernel is the map of kernel stacks, where it is another than that of the user's.
+	Kernel *Input
+	// Key are the fields of the count map's key; none: as its BTF says, or of a key of 4
+	// bytes a stack id.
+	Key []Field
+	// Value is where the count lies in a value; nil: the whole value.
+	Value *Field
+	// Depth is how many frames a value holds, 0 for all that fit. Stride is the size of
+	// a value of the Bare form in bytes, 0 for that of Depth records.
+	Depth, Stride int
+	// Addresses says of the Bare form that values are addresses, not build IDs.
+	Addresses bool
+}
+
+// bare reports whether the options describe values without anything else.
+func (o *Options) bare() bool { return o.Stride > 0 || o.Depth > 0 }
+
+// Read reads stacks in whatever form they are; Sniff says which. An error comes with
+// what was whole before it; the Set is nil where nothing was.
+func Read(in *Input, opts *Options) (*Set, error) {
+	form := Sniff(in)
+	if form == NoForm && opts.bare() {
+		form = Bare
+	}
+	set := newSet(form)
+	defer set.finish()
+	var err error
+	switch form {
+	case Raw, Bpftool:
+		err = readMaps(set, in, opts)
+	case Bare:
+		err = readBare(set, in, opts)
+	case Bpftrace:
+		err = readBpftrace(set, in)
+	case Systing:
+		err = readSysting(set, in)
+	case Gadget:
+		err = readGadget(set, in)
+	default:
+		return nil, fmt.Errorf("%s: %w", in.Name, ErrNotStacks)
+	}
+	if err != nil && len(set.Samples) == 0 {
+		return nil, err
+	}
+	if form > Bare && opts.Counts != nil {
+		set.warn(fmt.Errorf("%s: the counts are in the text; the count map is not used", in.Name))
+	}
+	return set, err
+}
+
+// readMaps reads a stack map, and its count map if there is one.
+func readMaps(set *Set, in *Input, opts *Options) error {
+	user, err := readTable(set, in, opts)
+	if user == nil || errors.Is(err, ErrNotStacks) {
+		return err
+	}
+	return countStacks(set, user, opts, err)
+}
+
+// countStacks makes the samples of a stack map that was read, with the damage that it
+// had.
+func countStacks(set *Set, user *table, opts *Options, damage error) error {
+	kernel := user
+	if opts.Kernel != nil {
+		k, err := readTable(set, opts.Kernel, opts)
+		if k == nil || errors.Is(err, ErrNotStacks) {
+			return errors.Join(damage, err)
+		}
+		kernel, damage = k, errors.Join(damage, err)
+	}
+	if opts.Counts == nil {
+		countEach(set, user)
+		if kernel != user {
+			countEach(set, kernel)
+		}
+		return damage
+	}
+	return errors.Join(damage, countByMap(set, user, kernel, opts))
+}
+
+// countEach lets each stack of a map count 1.
+func countEach(set *Set, t *table) {
+	for _, id := range t.order {
+		set.side(t.byID[id], Sample{PID: -1, TID: -1, Count: 1})
+	}
+}
+
+// countByMap takes counts and labels from the count map.
+func countByMap(set *Set, user, kernel *table, opts *Options) error {
+	p, h, err := openPairs(opts.Counts)
+	if err != nil {
+		return err
+	}
+	c := counter{set: set, user: user, kernel: kernel, value: opts.Value,
+		used: make(map[int64]bool)}
+	big := user.layout.big
+	if h != nil {
+		big = h.BigEndian
+	}
+	fields := opts.Key
+	for {
+		key, values, ok := p.next()
+		if !ok {
+			break
+		}
+		if c.key.end == 0 {
+			if len(fields) == 0 {
+				fields = fieldsOfSize(len(key))
+			}
+			c.key = newKeyDecoder(fields, big)
+			if !c.key.stacks() {
+				return fmt.Errorf("%s: %w: it has %d bytes", opts.Counts.Name, ErrKey, len(key))
+			}
+			set.Labels, set.Counted = c.key.labels(), true
+		}
+		if err := c.add(key, values); err != nil {
+			return fmt.Errorf("%s: %w", opts.Counts.Name, err)
+		}
+	}
+	for _, id := range user.order {
+		if !c.used[id] {
+			set.Unused++
+		}
+	}
+	return p.damage()
+}
+
+// fieldsOfSize is what a key without a description can be: a stack id alone.
+func fieldsOfSize(size int) []Field {
+	if size == intSize || size == 8 {
+		return []Field{{Kind: StackID, Size: size}}
+	}
+	return nil
+}
+
+// counter makes samples of the pairs of a count map.
+type counter struct {
+	set          *Set
+	user, kernel *table
+	key          keyDecoder
+	value        *Field
+	used         map[int64]bool // stacks that were counted
+}
+
+func (c *counter) add(key []byte, values [][]byte) error {
+	if len(key) < c.key.end {
+		return fmt.Errorf("%w: a key has %d bytes, the fields end at %d", ErrKey, len(key), c.key.end)
+	}
+	sm := c.key.sample(key)
+	for _, v := range values {
+		n, err := c.number(v)
+		if err != nil {
+			return err
+		}
+		sm.Count += n
+	}
+	if sm.Count == 0 {
+		return nil // a CPU's part of a map that was never counted in
+	}
+	if id, ok := c.key.number(StackID, key); ok {
+		c.used[id] = true
+		c.set.side(c.user.part(id), sm)
+		return nil
+	}
+	if id, ok := c.key.number(UserStackID, key); ok {
+		c.used[id] = true
+		sm.User = c.user.part(id)
+	}
+	if id, ok := c.key.number(KernelStackID, key); ok {
+		if c.kernel == c.user {
+			c.used[id] = true
+		}
+		sm.Kernel = c.kernel.part(id)
+	}
+	if sm.User.Cause == Absent && sm.Kernel.Cause == Absent {
+		sm.User.Cause = NotTaken
+	}
+	c.set.count(sm)
+	return nil
+}
+
+// number reads the count in a value.
+func (c *counter) number(v []byte) (uint64, error) {
+	f := c.value
+	if f == nil {
+		if len(v) != 4 && len(v) != 8 {
+			return 0, fmt.Errorf("values have %d bytes: where in them the count lies has to be said",
+				len(v))
+		}
+		return unsigned(v, c.key.big), nil
+	}
+	if len(v) < f.Offset+f.Size {
+		return 0, fmt.Errorf("a value has %d bytes, the count ends at %d", len(v), f.Offset+f.Size)
+	}
+	return unsigned(v[f.Offset:f.Offset+f.Size], c.key.big), nil
+}
+
+// readBare reads values that lie one behind the other.
+func readBare(set *Set, in *Input, opts *Options) error {
+	size := frameSize
+	if opts.Addresses {
+		size = addressSize
+	}
+	stride := cmp.Or(opts.Stride, opts.Depth*size)
+	if stride < size || stride > maxValue {
+		return fmt.Errorf("%s: values of %d bytes hold no stack", in.Name, stride)
+	}
+	l := layout{buildID: !opts.Addresses, depth: opts.Depth}
+	known := false
+	var frames []Frame
+	buf := make([]byte, stride)
+	for at := int64(0); at < in.Size; at += int64(stride) {
+		if in.Size-at < int64(stride) {
+			return fmt.Errorf("%s: offset %#x: the last value is cut off: %d of %d bytes", in.Name, at,
+				in.Size-at, stride)
+		}
+		if n, err := in.R.ReadAt(buf, at); n < stride {
+			return fmt.Errorf("%s: offset %#x: %w", in.Name, at, err)
+		}
+		if !known && !opts.Addresses {
+			guess, ok := guessLayout(buf)
+			if ok && !guess.buildID {
+				return fmt.Errorf("%s: offset %#x: %w: the first word is no status; are they addresses?",
+					in.Name, at, ErrNotStacks)
+			}
+			known, l.big = ok, guess.big
+		}
+		frames = l.decode(set, frames[:0], buf)
+		if len(frames) > 0 { // an empty value is a free bucket
+			set.side(set.add(frames), Sample{PID: -1, TID: -1, Count: 1})
+		}
+	}
+	return nil
+}
+
+// Lost returns the counts of samples of which a part was lost, each by one cause.
+func (s *Set) Lost() map[Cause]uint64 {
+	lost := make(map[Cause]uint64)
+	for i := range s.Samples {
+		sm := &s.Samples[i]
+		if worst := max(sm.Kernel.Cause, sm.User.Cause); worst.Lost() {
+			lost[worst] += sm.Count
+		}
+	}
+	return lost
+}

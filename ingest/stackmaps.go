@@ -1,0 +1,194 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"symbolize/buildid"
+	"symbolize/ingest/perfdata"
+	"symbolize/ingest/stackmap"
+)
+
+// StackOptions say what belongs to a stack map, and how to read it.
+type StackOptions struct {
+	Counts   string           // path of the dump of the map that counts; "" for none
+	Kernel   string           // path of the dump of kernel stacks, where it is another
+	Key      []stackmap.Field // fields of the count map's key
+	Value    *stackmap.Field  // where the count lies in a value; nil: all of it
+	Depth    int              // frames in a value of a bare concatenation; 0 not told
+	Stride   int              // bytes of such a value; 0 not told
+	Kallsyms string           // path of /proc/kallsyms of the same boot; "" for none
+	// Maps are paths of /proc/PID/maps, by process; those of AnyProcess serve all stacks
+	// of which it is not known whose they are.
+	Maps map[int32]string
+	// PathOf names the file of a build ID, which is all that a stack map says; "" if it
+	// is not known. nil knows none.
+	PathOf func(buildid.ID) string
+}
+
+// AnyProcess is in StackOptions.Maps the process that unlabelled stacks are of.
+const AnyProcess int32 = -1
+
+// bare reports whether the options describe a bare concatenation of values.
+func (o *StackOptions) bare() bool { return o.Depth > 0 || o.Stride > 0 }
+
+// openStacks reads a stack map whole: nothing of it is large, as the kernel bounds the
+// maps.
+func (c *Capture) openStacks(form stackmap.Form) error {
+	in := &stackmap.Input{Name: c.path, R: c.r, Size: c.size}
+	o := &c.opts.Stacks
+	opts := stackmap.Options{Key: o.Key, Value: o.Value, Depth: o.Depth, Stride: o.Stride}
+	var files closers
+	defer func() { files.Close() }()
+	for _, x := range []struct {
+		path string
+		to   **stackmap.Input
+	}{{o.Counts, &opts.Counts}, {o.Kernel, &opts.Kernel}} {
+		if x.path == "" {
+			continue
+		}
+		f, err := os.Open(x.path)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+		fi, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		*x.to = &stackmap.Input{Name: x.path, R: f, Size: fi.Size()}
+	}
+	set, err := stackmap.Read(in, &opts)
+	if set == nil {
+		if errors.Is(err, stackmap.ErrNotStacks) && form == stackmap.NoForm {
+			err = fmt.Errorf("%w: %w", ErrNotCapture, err)
+		}
+		return err
+	}
+	c.stacks, c.stacksErr = set, err
+	return nil
+}
+
+// Stacks returns what was read of a stack map; nil for other captures.
+func (c *Capture) Stacks() *stackmap.Set { return c.stacks }
+
+// foldStacks makes the profile of a stack map.
+func (c *Capture) foldStacks(ctx context.Context) (*Profile, error) {
+	sb, err := c.stackSideband(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := newStackFolder(c, sb)
+	if err := f.checkFilters(); err != nil {
+		return nil, err
+	}
+	for i := range f.set.Samples {
+		f.sample(&f.set.Samples[i])
+	}
+	c.profile = f.profile()
+	return c.profile, nil
+}
+
+// stackSideband is what is known of address spaces: of the maps and kallsyms that the
+// user names, and of the bundles that serve.
+func (c *Capture) stackSideband(ctx context.Context) (*sideband, error) {
+	sb := &sideband{
+		file: &perfdata.File{Name: c.path}, raw: newRawObjects(c.opts.PerfMap), first: -1,
+		commID: make(map[string]uint32), types2: make(map[perfdata.Type]uint64),
+	}
+	sb.comm("")
+	if err := c.addSpaces(ctx, sb); err != nil {
+		return nil, err
+	}
+	sb.build()
+	c.side = sb
+	return sb, nil
+}
+
+// addSpaces enters the kernel's address space and those of processes.
+func (c *Capture) addSpaces(ctx context.Context, sb *sideband) error {
+	o := &c.opts.Stacks
+	if o.Kallsyms != "" {
+		if err := sb.kernelList(o.Kallsyms); err != nil {
+			return err
+		}
+	}
+	for _, pid := range slices.Sorted(maps.Keys(o.Maps)) {
+		f, err := os.Open(o.Maps[pid])
+		if err != nil {
+			return err
+		}
+		found := sb.processMaps(pid, f)
+		if err := f.Close(); err != nil {
+			return err
+		}
+		if !found {
+			return fmt.Errorf("%s: no mapping of code in it: a copy of /proc/PID/maps is wanted",
+				o.Maps[pid])
+		}
+	}
+	if c.stacks != nil {
+		sb.sampled = make(map[int32]bool)
+		for i := range c.stacks.Samples {
+			sb.sampled[c.stacks.Samples[i].PID] = true
+		}
+	}
+	for _, b := range c.opts.Borrow {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		sb.borrowings = append(sb.borrowings, Borrowing{From: b.path})
+		if b.bundle == nil {
+			sb.borrowings[len(sb.borrowings)-1].Refused = "it is no bundle"
+			continue
+		}
+		sb.arch = b.bundle.Manifest.Machine
+		l := lender{Bundle: b.bundle, perf: b.perf, at: len(sb.borrowings) - 1,
+			convert: func(t uint64) uint64 { return t }}
+		// A dump tells no boot that could be compared: the user says that they belong together.
+		l.programs, _ = b.Programs()
+		sb.clock.timed = true // states are told apart by the bundle's clock
+		sb.borrowFrom(&l)
+	}
+	return nil
+}
+
+// stackWarnings says what is to be known of a stack map.
+func (c *Capture) stackWarnings(p *Profile) {
+	set := c.stacks
+	warn := func(partial bool, hint, format string, args ...any) {
+		p.Stats.Warnings = append(p.Stats.Warnings, Warning{Partial: partial, Hint: hint,
+			Text: fmt.Sprintf(format, args...)})
+	}
+	if c.stacksErr != nil {
+		warn(true, "dump it again", "%v; all before it is used", c.stacksErr)
+	}
+	for _, err := range set.Warnings {
+		warn(true, "", "%v", err)
+	}
+	if !set.Counted {
+		warn(false, "name the map that counts them with --counts FILE",
+			"%s: no counts: each stack counts 1", c.path)
+	}
+	if set.Unused > 0 {
+		warn(false, "", "%s: %d stacks of the dump are in no count and are left out", c.path,
+			set.Unused)
+	}
+	lost := set.Lost()
+	var parts []string
+	total := uint64(0)
+	for _, cause := range slices.Sorted(maps.Keys(lost)) {
+		parts = append(parts, fmt.Sprintf("%d %s", lost[cause], cause))
+		total += lost[cause]
+	}
+	if total > 0 {
+		warn(false, "a larger map loses fewer; `symbolize capture --stacks` loses next to none",
+			"%s: of %d samples a stack was lost, and is shown as [lost: …]: %s", c.path, total,
+			strings.Join(parts, ", "))
+	}
+}
