@@ -67,7 +67,7 @@ func Read(f *elf.File) (*Object, error) {
 	if !Is(f) {
 		return nil, fmt.Errorf("%s: no BPF object: machine %v, type %v", f.Name, f.Machine, f.Type)
 	}
-	r := &reader{f: f, sections: make(map[int]*section)}
+	r := &reader{f: f, sections: make(map[int]*sectionData)}
 	r.readCode()
 	r.readSymbols()
 	r.readTypes()
@@ -84,8 +84,8 @@ func Read(f *elf.File) (*Object, error) {
 // reader is the state of one Read.
 type reader struct {
 	f         *elf.File
-	sections  map[int]*section // with code, by index
-	symbols   []elf.Entry      // by number; the first is null
+	sections  map[int]*sectionData // with code, by index
+	symbols   []elf.Entry          // by number; the first is null
 	functions []*function
 	types     *btf.Types      // nil if there are none
 	kconfig   map[string]bool // variables that are no addresses: they lie in a map
@@ -94,8 +94,8 @@ type reader struct {
 	errs      []error
 }
 
-// section is a section with code.
-type section struct {
+// sectionData is a section with code.
+type sectionData struct {
 	index     int
 	name      string
 	code      []byte
@@ -108,7 +108,7 @@ type section struct {
 // function is a Function while its file is read.
 type function struct {
 	Function
-	section    *section
+	section    *sectionData
 	start, end uint32 // in the section
 	refs       []ref  // functions that it calls or takes the address of
 }
@@ -143,7 +143,7 @@ func (r *reader) readCode() {
 			r.fail("section %s: %v", s.Name, err)
 			continue
 		}
-		r.sections[i] = &section{index: i, name: s.Name, code: code, relocs: make(map[uint32]rel)}
+		r.sections[i] = &sectionData{index: i, name: s.Name, code: code, relocs: make(map[uint32]rel)}
 	}
 }
 
@@ -187,7 +187,7 @@ func (r *reader) readSymbols() {
 }
 
 // at returns the function that holds an offset of a section, nil if there is none.
-func (s *section) at(offset uint64) *function {
+func (s *sectionData) at(offset uint64) *function {
 	i, _ := slices.BinarySearchFunc(s.functions, offset, func(fn *function, offset uint64) int {
 		if uint64(fn.start) <= offset {
 			return -1

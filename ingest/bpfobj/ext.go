@@ -138,8 +138,8 @@ func (r *reader) readInfo(b []byte, base int64, least uint32, lines bool) {
 }
 
 // named returns the section of code with a name.
-func (r *reader) named(name string) *section {
-	var found *section
+func (r *reader) named(name string) *sectionData {
+	var found *sectionData
 	for _, s := range r.sections {
 		if s.name == name && (found == nil || s.index < found.index) {
 			found = s

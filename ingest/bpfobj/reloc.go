@@ -138,7 +138,7 @@ func (r *reader) call(fn *function, at uint32, x rel) {
 
 // refer notes that an instruction refers to the function that holds instruction number
 // insn of a section.
-func (r *reader) refer(fn *function, at uint32, s *section, insn uint64) {
+func (r *reader) refer(fn *function, at uint32, s *sectionData, insn uint64) {
 	var target *function
 	if insn < uint64(len(s.code)) {
 		target = s.at(insn * insnSize)
