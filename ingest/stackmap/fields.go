@@ -62,6 +62,12 @@ type Field struct {
 // ErrField is what ParseFields returns for text of another form.
 var ErrField = errors.New("not of the form FIELD:OFFSET[:SIZE]")
 
+// Bounds of what fields are described in, in bytes.
+const (
+	maxKey   = 64 << 10
+	maxValue = 16 << 20
+)
+
 // Sizes of fields, in bytes, where none is said: TASK_COMM_LEN, and an int.
 const (
 	commSize = 16

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
-	"symbolize/ingest/bundle"
+	"symbolize/ingest/mapdump"
 )
 
 // Input is a file that Read takes, whole or a part of another.
@@ -27,62 +29,10 @@ func (in *Input) head(n int) []byte {
 	return b[:got]
 }
 
-// pairReader gives the pairs of a map. What next returns is valid until the next call.
-type pairReader interface {
-	next() (key []byte, values [][]byte, ok bool)
-	damage() error // why next ended; nil at the end
-}
-
-// openPairs opens a dump of a map: raw, or of bpftool. header is nil but for a raw one.
-func openPairs(in *Input) (p pairReader, header *bundle.DumpHeader, err error) {
-	if bundle.IsDump(in.head(rawMagic)) {
-		d, err := bundle.OpenDump(in.Name, in.R, in.Size)
-		if err != nil {
-			return nil, nil, err
-		}
-		return &rawPairs{d: d}, &d.Header, nil
-	}
-	return &hexPairs{newHexDump(in.Name, in.reader())}, nil, nil
-}
-
-const rawMagic = 8
-
-type rawPairs struct {
-	d      *bundle.DumpReader
-	values [][]byte
-}
-
-func (r *rawPairs) next() ([]byte, [][]byte, bool) {
-	key, value, ok := r.d.Next()
-	if !ok {
-		return nil, nil, false
-	}
-	h := &r.d.Header
-	r.values = r.values[:0]
-	for i := range max(1, int(h.CPUs)) {
-		r.values = append(r.values, h.CPUValue(value, i))
-	}
-	return key, r.values, true
-}
-
-func (r *rawPairs) damage() error { return r.d.Err() }
-
-type hexPairs struct{ h *hexDump }
-
-func (x *hexPairs) next() ([]byte, [][]byte, bool) {
-	if !x.h.next() {
-		return nil, nil, false
-	}
-	return x.h.key, x.h.values[:x.h.n], true
-}
-
-func (x *hexPairs) damage() error { return x.h.err }
-
 // table is a stack map: stacks by their ids.
 type table struct {
 	set    *Set
 	layout layout
-	known  bool // layout is
 	byID   map[int64]Part
 	order  []int64 // ids as they came
 }
@@ -95,54 +45,72 @@ const (
 
 // readTable reads a stack map. The table holds what was whole before the error.
 func readTable(set *Set, in *Input, opts *Options) (*table, error) {
-	p, h, err := openPairs(in)
+	d, err := mapdump.Open(in.Name, in.R, in.Size)
 	if err != nil {
 		return nil, err
 	}
+	h := &d.Header
+	if h.Type != mapTypeStackTrace && (h.Type != 0 || d.Form == mapdump.Raw) {
+		return nil, fmt.Errorf("%s: %w: the map %q is a %s", in.Name, ErrNotStacks, h.Name,
+			mapdump.TypeName(h.Type))
+	}
 	t := &table{set: set, byID: make(map[int64]Part)}
-	if h != nil {
-		if h.Type != mapTypeStackTrace {
-			return nil, fmt.Errorf("%s: %w: the map %q is of type %d, no map of stacks", in.Name,
-				ErrNotStacks, h.Name, h.Type)
-		}
-		t.layout = layout{buildID: h.Flags&flagStackBuildID != 0, big: h.BigEndian}
-		t.known = true
+	if d.Form == mapdump.Raw {
+		t.layout.buildID, t.layout.big = h.Flags&flagStackBuildID != 0, h.BigEndian
+	} else if t.layout, err = guessLayout(in); err != nil {
+		return nil, err
 	}
 	t.layout.depth = opts.Depth
 	var frames []Frame
-	var waiting []int64 // ids of stacks before the first that tells the layout: empty ones
 	for {
-		key, values, ok := p.next()
+		key, values, ok := d.Next()
 		if !ok {
 			break
 		}
-		if len(key) != 4 || len(values) != 1 {
-			return t, fmt.Errorf("%s: %w: keys of a stack map have 4 bytes, these %d", in.Name,
-				ErrNotStacks, len(key))
+		if len(key) != intSize || len(values) != 1 {
+			return nil, fmt.Errorf("%s: %w: keys of a stack map have %d bytes, these %d", in.Name,
+				ErrNotStacks, intSize, len(key))
 		}
-		if !t.known {
-			var l layout
-			if l, t.known = guessLayout(values[0]); t.known {
-				l.depth = opts.Depth
-				t.layout = l
-			}
-		}
-		id, frames2 := stackKey(key, t.layout.big), frames[:0]
-		if !t.known {
-			waiting = append(waiting, id)
-			continue
-		}
-		frames = t.layout.decode(set, frames2, values[0])
-		t.put(id, set.add(frames))
+		frames = t.layout.decode(set, frames[:0], values[0])
+		t.put(signed(key, t.layout.big), set.add(frames))
 	}
-	for _, id := range waiting {
-		t.put(id, Part{Cause: NotTaken})
-	}
-	return t, p.damage()
+	warnLost(set, in.Name, h.Lost)
+	return t, d.Err()
 }
 
-// stackKey is the key of a stack map, in the machine's byte order: a bucket.
-func stackKey(key []byte, big bool) int64 { return signed(key, big) }
+// warnLost tells what whoever wrote a dump says that it lost.
+func warnLost(set *Set, name string, lost map[string]uint64) {
+	for _, cause := range slices.Sorted(maps.Keys(lost)) {
+		set.warn(fmt.Errorf("%s: lost when it was dumped: %d: %s", name, lost[cause], cause))
+	}
+}
+
+// guessLayout finds out what the values of a dump are that does not say it, by the
+// first one that tells.
+func guessLayout(in *Input) (l layout, err error) {
+	d, err := mapdump.Open(in.Name, in.R, in.Size)
+	if err != nil {
+		return l, err
+	}
+	empty := true
+	for {
+		_, values, ok := d.Next()
+		if !ok {
+			break
+		}
+		if l.guess(values[0]) {
+			return l, nil
+		}
+		empty = empty && isZero(values[0])
+	}
+	if empty {
+		return l, nil
+	}
+	return l, fmt.Errorf("%s: %w: the values are no addresses and no build IDs; is it the map that "+
+		"counts them?", in.Name, ErrNotStacks)
+}
+
+func isZero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }
 
 func (t *table) put(id int64, p Part) {
 	if _, ok := t.byID[id]; !ok {

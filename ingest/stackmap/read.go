@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+
+	"symbolize/ingest/mapdump"
 )
 
 // Options say how to read what does not tell itself.
@@ -99,19 +101,19 @@ func countEach(set *Set, t *table) {
 
 // countByMap takes counts and labels from the count map.
 func countByMap(set *Set, user, kernel *table, opts *Options) error {
-	p, h, err := openPairs(opts.Counts)
+	d, err := mapdump.Open(opts.Counts.Name, opts.Counts.R, opts.Counts.Size)
 	if err != nil {
 		return err
 	}
 	c := counter{set: set, user: user, kernel: kernel, value: opts.Value,
 		used: make(map[int64]bool)}
 	big := user.layout.big
-	if h != nil {
-		big = h.BigEndian
+	if d.Form == mapdump.Raw {
+		big = d.Header.BigEndian
 	}
 	fields := opts.Key
 	for {
-		key, values, ok := p.next()
+		key, values, ok := d.Next()
 		if !ok {
 			break
 		}
@@ -134,7 +136,8 @@ func countByMap(set *Set, user, kernel *table, opts *Options) error {
 			set.Unused++
 		}
 	}
-	return p.damage()
+	warnLost(set, opts.Counts.Name, d.Header.Lost)
+	return d.Err()
 }
 
 // fieldsOfSize is what a key without a description can be: a stack id alone.
@@ -230,7 +233,8 @@ func readBare(set *Set, in *Input, opts *Options) error {
 			return fmt.Errorf("%s: offset %#x: %w", in.Name, at, err)
 		}
 		if !known && !opts.Addresses {
-			guess, ok := guessLayout(buf)
+			guess := l
+			ok := guess.guess(buf)
 			if ok && !guess.buildID {
 				return fmt.Errorf("%s: offset %#x: %w: the first word is no status; are they addresses?",
 					in.Name, at, ErrNotStacks)

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"symbolize/ingest/bundle"
+	"symbolize/ingest/mapdump"
 )
 
 // sniffBytes is how much of a file tells its form: a script may print much before its
@@ -28,12 +29,12 @@ func Sniff(in *Input) Form {
 	}
 	text := bytes.TrimLeft(head, " \t\r\n")
 	switch {
-	case isBpftool(text):
-		return Bpftool
 	case isSysting(text):
 		return Systing
 	case isGadget(text):
 		return Gadget
+	case mapdump.Sniff(text) != mapdump.NoForm:
+		return Bpftool
 	case isBpftrace(text):
 		return Bpftrace
 	}
@@ -49,25 +50,6 @@ func gunzipHead(packed []byte) []byte {
 	head := make([]byte, 512)
 	n, _ := io.ReadFull(z, head)
 	return head[:n]
-}
-
-// isBpftool recognises `bpftool map dump`: "key: 03 00", "key:" and a line of bytes, or
-// [{"key":["0x0a", spaced or not.
-func isBpftool(text []byte) bool {
-	if rest, ok := bytes.CutPrefix(text, []byte("key:")); ok {
-		rest = bytes.TrimLeft(rest, " \n")
-		if len(rest) < 2 {
-			return false
-		}
-		_, ok := hexDigit(rest[0])
-		_, ok2 := hexDigit(rest[1])
-		return ok && ok2
-	}
-	if len(text) == 0 || text[0] != '[' && text[0] != '{' {
-		return false
-	}
-	squeezed := squeeze(text, len(`[{"key":`))
-	return string(squeezed) == `[{"key":` || bytes.HasPrefix(squeezed, []byte(`{"key":`))
 }
 
 // squeeze returns the first n bytes that are no blanks.

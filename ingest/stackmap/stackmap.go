@@ -36,11 +36,10 @@ func (f Form) String() string {
 }
 
 // What Read refuses. ErrNotStacks is data that hold no stacks, ErrKey a count map
-// whose key nobody describes, ErrFormatted a dump without the bytes.
+// whose key nobody describes.
 var (
 	ErrNotStacks = errors.New("no stacks in it")
 	ErrKey       = errors.New("the fields of its key are not known")
-	ErrFormatted = errors.New("a dump without hexadecimal bytes")
 )
 
 // Status says what a frame has.

@@ -21,31 +21,43 @@ type layout struct {
 	depth   int // frames that are read of a value; 0 for all
 }
 
-// guessLayout finds out from values what they are, where no header says it: a record
+// Where addresses of code lie, of which the upper bytes are 0 or 0xff: those of user
+// code from lowestAddress, below which counts are, those of the kernel from kernelTop.
+const (
+	lowestAddress = 1 << 16
+	userEnd       = 1 << 57
+	kernelTop     = 0xff << 56
+)
+
+// guess finds out from a value what values are, where no header says it: a record
 // begins with its status in 4 bytes, which as the half of an address is no code. ok is
-// false while nothing but empty values has come.
-func guessLayout(value []byte) (l layout, ok bool) {
+// false for a value that tells nothing, as an empty one.
+func (l *layout) guess(value []byte) (ok bool) {
 	if len(value) < addressSize {
-		return layout{}, false
+		return false
 	}
 	first := value[:4]
 	little, big := binary.LittleEndian.Uint32(first), binary.BigEndian.Uint32(first)
 	if len(value)%frameSize == 0 {
-		switch {
-		case little == uint32(Valid) || little == uint32(IP):
-			return layout{buildID: true}, true
-		case big == uint32(Valid) || big == uint32(IP):
-			return layout{buildID: true, big: true}, true
+		for status := uint32(Valid); status <= uint32(IP); status++ {
+			if little == status || big == status {
+				l.buildID, l.big = true, big == status
+				return true
+			}
 		}
 	}
 	word := value[:addressSize]
 	le, be := binary.LittleEndian.Uint64(word), binary.BigEndian.Uint64(word)
-	if le == 0 {
-		return layout{}, false
+	code := func(v uint64) bool { return v >= lowestAddress && v < userEnd || v >= kernelTop }
+	switch {
+	case code(le):
+		l.big = false
+	case code(be):
+		l.big = true
+	default:
+		return false
 	}
-	// Of an address the top byte is 0 or 0xff, the lowest seldom.
-	top := func(v uint64) bool { return v>>48 == 0 || v>>48 == 0xffff }
-	return layout{big: !top(le) && top(be)}, true
+	return true
 }
 
 // decode appends the frames of a value to dst, up to the first empty one.
