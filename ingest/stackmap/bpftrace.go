@@ -2,6 +2,7 @@ package stackmap
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -163,7 +164,8 @@ type traceReader struct {
 	sure   bool     // the run is a stack: not only digits
 	words  []string // labels of the present key
 	before []byte   // the last line that is no frame
-	noted  bool
+	noted  bool     // that a value is no count
+	twice  bool     // that a key has two stacks of a side
 }
 
 // readBpftrace reads the text of a script.
@@ -171,19 +173,27 @@ func readBpftrace(set *Set, in *Input) error {
 	lines := newLineReader(in.Name, in.reader())
 	t := traceReader{set: set}
 	set.Counted = true
+	cut := false
 	for {
-		line, _, ok := lines.next()
+		line, ended, ok := lines.next()
 		if !ok {
 			break
 		}
+		if cut = !ended; cut {
+			break // who knows how the line goes on
+		}
 		t.line(line)
 	}
-	if t.inKey {
+	switch {
+	case t.inKey:
 		set.warn(fmt.Errorf("%s: the text breaks off in the key of a map", in.Name))
-	} else {
-		t.flush(1)
+	case !cut:
+		t.printed()
+	case t.sure:
+		set.warn(fmt.Errorf("%s: the text breaks off in a line; the stack before it is left out",
+			in.Name))
 	}
-	set.Skipped += lines.skipped
+	set.warnLong(in.Name, lines.skipped)
 	return lines.damage()
 }
 
@@ -207,7 +217,7 @@ func (t *traceReader) line(line []byte) {
 		t.set.Skipped++
 		t.inKey, t.parts = false, nil // no key after all
 	}
-	t.flush(1)
+	t.printed()
 	if labels, ok := mapKey(text); ok {
 		t.inKey, t.words = true, appendWords(nil, labels)
 		return
@@ -254,8 +264,35 @@ func (t *traceReader) key(text []byte) bool {
 		n = 1
 	}
 	t.sure = true
-	t.flush(n)
+	words := t.words
+	t.words = nil
+	t.endRun()
+	t.firstOfEach()
+	t.flush(n, words)
 	return true
+}
+
+// firstOfEach leaves of several stacks in a key the first of each side, so that the count
+// is not counted twice.
+func (t *traceReader) firstOfEach() {
+	var have [2]bool
+	kept := t.parts[:0]
+	for _, run := range t.parts {
+		side := 0
+		if p := t.set.add(run); t.set.isKernel(p.Stack) {
+			side = 1
+		}
+		if !have[side] {
+			have[side] = true
+			kept = append(kept, run)
+			continue
+		}
+		if !t.twice {
+			t.set.warn(errors.New("keys with more than one stack of a side: the first one is taken"))
+		}
+		t.twice = true
+	}
+	t.parts = kept
 }
 
 func appendWords(words []string, text []byte) []string {
@@ -267,20 +304,26 @@ func appendWords(words []string, text []byte) []string {
 	return words
 }
 
+// printed makes a sample of a stack that printf printed, with the line before it for
+// labels.
+func (t *traceReader) printed() {
+	stack := t.sure
+	t.flush(1, strings.Fields(string(t.before)))
+	if stack {
+		t.before = t.before[:0]
+	}
+}
+
 // flush makes a sample of the runs of frames that have come.
-func (t *traceReader) flush(count uint64) {
+func (t *traceReader) flush(count uint64, words []string) {
 	t.endRun()
-	parts, words := t.parts, t.words
-	t.parts, t.words = nil, nil
+	parts := t.parts
+	t.parts = nil
 	sure := t.sure
 	t.sure = false
 	if !sure || count == 0 {
 		return
 	}
-	if words == nil {
-		words = strings.Fields(string(t.before))
-	}
-	t.before = t.before[:0]
 	sm := Sample{PID: -1, TID: -1, Count: count}
 	t.labels(&sm, words)
 	for _, run := range parts {

@@ -47,7 +47,6 @@ func readGadgetJSON(set *Set, in *Input) error {
 		dec.UseNumber()
 		var event map[string]any
 		if err := dec.Decode(&event); err != nil {
-			set.Skipped++
 			set.warn(fmt.Errorf("%s: offset %#x: %w", in.Name, objects.start, err))
 			continue
 		}
@@ -55,7 +54,10 @@ func readGadgetJSON(set *Set, in *Input) error {
 		flatten(fields, "", event)
 		set.gadget(fields)
 	}
-	set.Skipped += objects.skipped
+	if objects.skipped > 0 {
+		set.warn(fmt.Errorf("%s: %d events are damaged or larger than %d bytes and left out", in.Name,
+			objects.skipped, maxLine))
+	}
 	return objects.err
 }
 
@@ -79,8 +81,13 @@ func readGadgetYAML(set *Set, in *Input) error {
 	lines := newLineReader(in.Name, in.reader())
 	y := yamlReader{fields: make(map[string]string)}
 	for {
-		line, _, ok := lines.next()
+		line, ended, ok := lines.next()
 		if !ok {
+			break
+		}
+		if !ended {
+			set.warn(fmt.Errorf("%s: the output breaks off in a line; its last event is left out", in.Name))
+			clear(y.fields)
 			break
 		}
 		if text := bytes.TrimRight(line, "\r"); string(text) == "---" {
@@ -90,11 +97,11 @@ func readGadgetYAML(set *Set, in *Input) error {
 		}
 	}
 	if y.quote != 0 {
-		set.warn(fmt.Errorf("%s: the output is cut off in a quoted value", in.Name))
+		set.warn(fmt.Errorf("%s: the output breaks off in a quoted value", in.Name))
 		clear(y.fields)
 	}
 	y.document(set)
-	set.Skipped += lines.skipped
+	set.warnLong(in.Name, lines.skipped)
 	return lines.damage()
 }
 

@@ -16,7 +16,7 @@ type objectReader struct {
 	buf     []byte
 	at      int64
 	start   int64  // of the last object
-	skipped uint64 // objects that are too large
+	skipped uint64 // objects that are too large or do not end
 	err     error
 }
 
@@ -43,7 +43,7 @@ func (o *objectReader) next() ([]byte, bool) {
 // object reads up to the end of an object into buf. whole is false at the end of the
 // text and for an object that is cut off.
 func (o *objectReader) object() (whole, large bool) {
-	depth, quoted, escaped := 0, false, false
+	depth, quoted, escaped, newline := 0, false, false, false
 	for {
 		c, err := o.in.ReadByte()
 		if err != nil {
@@ -60,6 +60,13 @@ func (o *objectReader) object() (whole, large bool) {
 		if depth == 0 && c != '{' {
 			continue // blanks, commas and brackets between objects
 		}
+		// What is nested never begins a line: the object before was damaged.
+		if depth > 0 && newline && c == '{' {
+			o.in.UnreadByte()
+			o.at--
+			return true, true
+		}
+		newline = c == '\n'
 		if depth == 0 {
 			o.start = o.at - 1
 		}

@@ -152,8 +152,9 @@ type Set struct {
 	Counted bool
 	// Unused are stacks of the dump that no count refers to.
 	Unused int
-	// Skipped counts what was passed over as no stack: other lines, other records.
-	Skipped  uint64
+	// Skipped counts what was passed over as no stack: other lines, events, records.
+	Skipped uint64
+	// Warnings are what is wrong and could be passed over, the first ones of many.
 	Warnings []error
 
 	frames []Frame
@@ -163,6 +164,7 @@ type Set struct {
 	symbolOf map[Symbol]uint32
 	stackOf  map[string]uint32
 	scratch  []byte
+	unsaid   int // warnings beyond those that are kept
 }
 
 // Limits of what is kept of one input; the dumps of the kernel's largest map stay
@@ -252,6 +254,15 @@ func (s *Set) count(sm Sample) {
 func (s *Set) warn(err error) {
 	if len(s.Warnings) < maxWarnings {
 		s.Warnings = append(s.Warnings, err)
+		return
+	}
+	s.unsaid++
+}
+
+// warnLong tells of lines that were passed over because of their length.
+func (s *Set) warnLong(name string, lines uint64) {
+	if lines > 0 {
+		s.warn(fmt.Errorf("%s: %d lines of more than %d bytes are left out", name, lines, maxLine))
 	}
 }
 
@@ -285,4 +296,9 @@ func (s *Set) side(p Part, sm Sample) {
 }
 
 // finish lets go of what only reading needs.
-func (s *Set) finish() { s.idOf, s.symbolOf, s.stackOf, s.scratch = nil, nil, nil, nil }
+func (s *Set) finish() {
+	if s.unsaid > 0 {
+		s.Warnings = append(s.Warnings, fmt.Errorf("and %d warnings more", s.unsaid))
+	}
+	s.idOf, s.symbolOf, s.stackOf, s.scratch = nil, nil, nil, nil
+}

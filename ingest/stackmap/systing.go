@@ -86,11 +86,10 @@ func readSysting(set *Set, in *Input) error {
 			if !ended {
 				return fmt.Errorf("%s: offset %#x: the export is cut off in a line", in.Name, at)
 			}
-			set.Skipped++
 			set.warn(fmt.Errorf("%s: offset %#x: %w", in.Name, at, err))
 		}
 	}
-	set.Skipped += lines.skipped
+	set.warnLong(in.Name, lines.skipped)
 	if len(set.Events) == 0 {
 		set.Events = []Event{{Name: "samples", Unit: "count", Period: 1}}
 	}
