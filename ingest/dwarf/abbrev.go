@@ -14,42 +14,76 @@ func (e encoding) offsetSize() uint8 {
 	return 4
 }
 
-// fixedSize returns the size of values of a form, if they all have the same.
-func (e encoding) fixedSize(form uint16) (uint8, bool) {
+// extent is how long the values of a form are: their size, or one of the others.
+type extent uint8
+
+const (
+	extentUnknown  extent = 0xff - iota // a form that is not known
+	extentVariable                      // each value tells its own
+	extentAddress
+	extentOffset
+	extentRefAddr
+)
+
+// extents is by form: a table of a unit names hundreds.
+var extents = func() (t [64]extent) {
+	for i := range t {
+		t[i] = extentOf(uint16(i))
+	}
+	return t
+}()
+
+func extentOf(form uint16) extent {
 	switch form {
 	case formFlagPresent, formImplicitConst:
-		return 0, true
+		return 0
 	case formData1, formRef1, formFlag, formStrx1, formAddrx1:
-		return 1, true
+		return 1
 	case formData2, formRef2, formStrx2, formAddrx2:
-		return 2, true
+		return 2
 	case formStrx3, formAddrx3:
-		return 3, true
+		return 3
 	case formData4, formRef4, formRefSup4, formStrx4, formAddrx4:
-		return 4, true
+		return 4
 	case formData8, formRef8, formRefSig8, formRefSup8:
-		return 8, true
+		return 8
 	case formData16:
-		return 16, true
+		return 16
 	case formAddr:
-		return e.addrSize, true
+		return extentAddress
 	case formRefAddr:
-		return e.refAddr, true
+		return extentRefAddr
 	case formStrp, formSecOffset, formLineStrp, formStrpSup, formGNURefAlt, formGNUStrpAlt:
-		return e.offsetSize(), true
-	}
-	return 0, false
-}
-
-func knownForm(form uint16) bool {
-	switch form {
+		return extentOffset
 	case formBlock, formBlock1, formBlock2, formBlock4, formExprloc, formString, formSdata,
 		formUdata, formRefUdata, formIndirect, formStrx, formAddrx, formLoclistx,
 		formRnglistx, formGNUAddrIndex, formGNUStrIndex:
-		return true
+		return extentVariable
 	}
-	_, ok := encoding{}.fixedSize(form)
-	return ok
+	return extentUnknown
+}
+
+func lookupExtent(form uint16) extent {
+	if int(form) < len(extents) {
+		return extents[form]
+	}
+	return extentOf(form)
+}
+
+// fixedSize returns the size of values of a form, if they all have the same.
+func (e encoding) fixedSize(form uint16) (uint8, bool) {
+	switch x := lookupExtent(form); x {
+	case extentUnknown, extentVariable:
+		return 0, false
+	case extentAddress:
+		return e.addrSize, true
+	case extentOffset:
+		return e.offsetSize(), true
+	case extentRefAddr:
+		return e.refAddr, true
+	default:
+		return uint8(x), true
+	}
 }
 
 // class is what the walk does with an entry of an abbreviation.
@@ -223,7 +257,7 @@ func (t *abbrevs) add(code uint64, ab abbrev) {
 func (t *abbrevs) readSpecs(r *buf) string {
 	t.specs = t.specs[:0]
 	for {
-		attr, form := r.uleb(), r.uleb()
+		attr, form := r.uleb2()
 		s := attrSpec{attr: uint16(min(attr, 0xffff)), form: uint16(min(form, 0xffff))}
 		if form == formImplicitConst {
 			s.value = r.sleb()
@@ -233,7 +267,7 @@ func (t *abbrevs) readSpecs(r *buf) string {
 			return "abbreviation table does not end"
 		case attr == 0 && form == 0:
 			return ""
-		case !knownForm(s.form):
+		case lookupExtent(s.form) == extentUnknown:
 			return "unknown form in an abbreviation"
 		case len(t.specs) >= maxAbbrevAttrs:
 			return "too many attributes in an abbreviation"
