@@ -179,7 +179,26 @@ func (c *Capture) stackWarnings(p *Profile) {
 		warn(false, "", "%s: %d stacks of the dump are in no count and are left out", c.path,
 			set.Unused)
 	}
-	lost := set.Lost()
+	if n := countObjects(p, func(o *Object) bool {
+		return o.Kind == ELF && o.Reason == NoBuildID
+	}); n > 0 {
+		warn(false, "`symbolize index --explain FILE…` says why the kernel saw none; --trust-paths takes "+
+			"the files now at their paths", "%s: %d files have no build ID: their frames came as addresses",
+			c.path, n)
+	}
+	if set.Form >= stackmap.Systing && set.Skipped > 0 {
+		warn(false, "", "%s: %d records have no stack and are left out", c.path, set.Skipped)
+	}
+	if k := c.opts.Keep; k.CPU || k.PID && !set.Labels.PID || k.TID && !set.Labels.TID {
+		warn(false, "", "%s: labels that it cannot carry: %s", c.path,
+			strings.Join(set.Labels.Missing(), ", "))
+	}
+	c.lossWarning(warn)
+}
+
+// lossWarning tells of stacks that were lost.
+func (c *Capture) lossWarning(warn func(partial bool, hint, format string, args ...any)) {
+	lost := c.stacks.Lost()
 	var parts []string
 	total := uint64(0)
 	for _, cause := range slices.Sorted(maps.Keys(lost)) {
@@ -188,7 +207,16 @@ func (c *Capture) stackWarnings(p *Profile) {
 	}
 	if total > 0 {
 		warn(false, "a larger map loses fewer; `symbolize capture --stacks` loses next to none",
-			"%s: of %d samples a stack was lost, and is shown as [lost: …]: %s", c.path, total,
+			"%s: stacks of %d samples were lost, which are shown as [lost: …]: %s", c.path, total,
 			strings.Join(parts, ", "))
 	}
+}
+
+func countObjects(p *Profile, is func(*Object) bool) (n int) {
+	for i := range p.Objects {
+		if is(&p.Objects[i]) {
+			n++
+		}
+	}
+	return n
 }

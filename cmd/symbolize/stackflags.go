@@ -93,12 +93,23 @@ func (o *stackFlags) options(view store.View) ingest.StackOptions {
 		if err != nil || len(found) != 1 {
 			return ""
 		}
-		for _, s := range found[0].Sources {
-			if s.Path != "" {
-				return s.Path
-			}
-		}
-		return ""
+		return runtimePath(found[0])
 	}
 	return p
+}
+
+// runtimePath returns where the file that runs was read, by the sources that only such
+// files have; else that of any source.
+func runtimePath(m *store.Manifest) string {
+	path := ""
+	for _, s := range m.Sources {
+		switch s.Kind {
+		case store.Pclntab, store.Dynsym, store.PLT, store.EhFrame:
+			return s.Path
+		}
+		if path == "" || strings.HasSuffix(path, ".debug") {
+			path = s.Path
+		}
+	}
+	return path
 }

@@ -25,7 +25,7 @@ type layout struct {
 // code from lowestAddress, below which counts are, those of the kernel from kernelTop.
 const (
 	lowestAddress = 1 << 16
-	userEnd       = 1 << 57
+	userEnd       = 1 << 56
 	kernelTop     = 0xff << 56
 )
 
