@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -53,10 +54,10 @@ func (o *inputOptions) takeBundles(paths []string) []string {
 	return rest
 }
 
-// openBundles opens bundles, which stay open as long as the session, for the captures
-// to borrow from, and puts what they hold into the overlay: the kernel, its modules and
-// vdso, and BPF programs.
-func (s *session) openBundles(ctx context.Context, paths []string) error {
+// openCaptures takes what captures hold into the overlay: BPF programs, and from bundles
+// the kernel, its modules and vdso. Bundles stay open as long as the session, for the
+// captures of the command line to borrow from.
+func (s *session) openCaptures(ctx context.Context, paths []string) error {
 	for _, path := range paths {
 		c, err := ingest.Open(ctx, path, ingest.Options{})
 		if err != nil {
@@ -65,6 +66,16 @@ func (s *session) openBundles(ctx context.Context, paths []string) error {
 		s.borrow = append(s.borrow, c)
 		if err := s.addPrograms(ctx, path, c); err != nil {
 			return err
+		}
+		if _, err := c.Programs(); err != nil && !slices.Contains(s.o.bundles, path) {
+			s.a.partial = true // of those in bundles, a profile tells
+			s.a.warn(err.Error(), "")
+		}
+		if c.Bundle() == nil {
+			s.borrow = s.borrow[:len(s.borrow)-1]
+			if err := c.Close(); err != nil {
+				return err
+			}
 		}
 	}
 	hosts, problems := hostsOf(s.borrow)
@@ -84,7 +95,7 @@ func (s *session) openBundles(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// closeBundles closes what openBundles opened.
+// closeBundles closes what openCaptures left open.
 func (s *session) closeBundles() error {
 	var errs []error
 	for _, c := range s.borrow {

@@ -133,13 +133,13 @@ func (a *app) openSession(ctx context.Context, o *inputOptions) (*session, error
 	default:
 		return nil, storeError(err)
 	}
-	bundles, paths := splitBundles(slices.Concat(o.with, o.symfs, o.vmlinux))
+	captures, paths := splitCaptures(slices.Concat(o.with, o.symfs, o.vmlinux))
 	err = s.indexOverlay(ctx, paths, buildid.ID{})
 	if err == nil {
 		err = a.addBCC(ctx, o.bccDirs, func() (store.Sink, error) { return s.overlay, nil })
 	}
 	if err == nil {
-		err = s.openBundles(ctx, slices.Concat(o.bundles, bundles))
+		err = s.openCaptures(ctx, slices.Concat(o.bundles, captures))
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,7 @@ func newMachine(t *testing.T) *machine {
 	} {
 		copyFile(t, filepath.Join(home, to), filepath.Join("../../fixtures", from))
 	}
+	copyFile(t, filepath.Join(home, "trace.txt"), "testdata/trace.txt")
 	t.Chdir(home)
 	return m
 }
@@ -64,13 +66,20 @@ func copyFile(t *testing.T, to, from string) {
 
 // run runs the command line in the machine and returns what it prints, stdout and
 // stderr together as on a terminal, line by line. Absolute paths are the
-// machine's. A status other than 0 fails the test.
+// machine's, "< FILE" at the end is standard input. A status other than 0 fails the test.
 func (m *machine) run(t *testing.T, args []string) []string {
 	t.Helper()
 	var out bytes.Buffer
 	env := &Env{
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
 		Getenv: func(name string) string { return m.env[name] },
+	}
+	if i := slices.Index(args, "<"); i >= 0 && i == len(args)-2 {
+		b, err := os.ReadFile(args[i+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		env.Stdin, args = bytes.NewReader(b), args[:i]
 	}
 	for _, a := range args {
 		if strings.HasPrefix(a, "/") {
