@@ -120,7 +120,7 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 		return err
 	}
 	limitMemory(o.maxMemory)
-	frugalHeap(a.env.Getenv)
+	setGC(a.env.Getenv, frugalGC)
 	var view store.View
 	switch r, err := store.OpenReader(path); {
 	case err == nil:

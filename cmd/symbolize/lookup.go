@@ -138,6 +138,7 @@ func (o *lookupOptions) validate() (err error) {
 
 func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) error {
 	limitMemory(o.maxMemory)
+	setGC(a.env.Getenv, hastyGC)
 	obj, err := a.openLookup(ctx, o)
 	if err != nil {
 		return err
