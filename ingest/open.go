@@ -39,7 +39,9 @@ var hints = map[error]string{
 	perfdata.ErrCompressed: "record without -z",
 	perfdata.ErrV1:         "record with a perf of after 2010",
 	bundle.ErrNewer:        "read it with the newer symbolize that wrote it",
-	ErrNotCapture:          "a capture is a file that `perf record` or a pprof profiler wrote",
+	ErrNotCapture:          "a capture is what `perf record` or a pprof profiler wrote, or a dump of a stack map",
+	stackmap.ErrKey: "say where in it the fields lie: --key user_stack_id:0,kernel_stack_id:4,pid:8," +
+		"comm:16, in bytes",
 }
 
 // withHint adds the hint for an error, if there is one.

@@ -24,6 +24,7 @@ Exit status: 0 done; 1 failed; 2 usage; 3 the file is damaged, what could be rea
 
 func newInfoCommand(a *app) *cobra.Command {
 	var format string
+	var stacks stackFlags
 	cmd := &cobra.Command{
 		Use:     "info FILE",
 		Short:   "Say what a capture or an object file holds",
@@ -35,7 +36,10 @@ func newInfoCommand(a *app) *cobra.Command {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err
 			}
-			info, err := a.readInfo(ctx, args[0])
+			if err := stacks.parse(nil); err != nil {
+				return err
+			}
+			info, err := a.readInfo(ctx, args[0], &stacks.parsed)
 			if err != nil {
 				return err
 			}
@@ -48,6 +52,7 @@ func newInfoCommand(a *app) *cobra.Command {
 		}),
 	}
 	addFormatFlag(cmd, &format, formatText, formatJSON)
+	stacks.addFlags(cmd.Flags())
 	return cmd
 }
 
@@ -55,7 +60,8 @@ func newInfoCommand(a *app) *cobra.Command {
 type infoWriter interface{ writeText(io.Writer) error }
 
 // readInfo finds out what a file is: an object by its magic, else a capture.
-func (a *app) readInfo(ctx context.Context, path string) (infoWriter, error) {
+func (a *app) readInfo(ctx context.Context, path string, stacks *ingest.StackOptions) (infoWriter,
+	error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -71,9 +77,9 @@ func (a *app) readInfo(ctx context.Context, path string) (infoWriter, error) {
 			return info, err
 		}
 	}
-	c, err := ingest.Open(ctx, path, ingest.Options{})
+	c, err := ingest.Open(ctx, path, ingest.Options{Stacks: *stacks})
 	if errors.Is(err, ingest.ErrNotCapture) {
-		return nil, withHint(err, "info knows perf.data files, pprof profiles and ELF files")
+		return nil, withHint(err, "info knows perf.data files, pprof profiles, stack maps and ELF files")
 	}
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 // captureInfo is what `info` says of a capture. Its JSON names are an interface.
 type captureInfo struct {
 	File      string         `json:"file"`
-	Kind      string         `json:"kind"` // "perf.data", "bundle" or "pprof"
+	Kind      string         `json:"kind"` // "perf.data", "bundle", "pprof" or the form of a stack map
 	Size      int64          `json:"size"`
 	ByteOrder string         `json:"byte_order,omitempty"`
 	Recorder  string         `json:"recorder,omitempty"`
@@ -40,6 +40,7 @@ type captureInfo struct {
 	Objects   []capturedInfo `json:"objects"`
 	Programs  []programInfo  `json:"bpf_programs,omitempty"`
 	Bundle    *bundleInfo    `json:"bundle,omitempty"`
+	StackMap  *stackInfo     `json:"stack_map,omitempty"`
 	Warnings  []string       `json:"warnings,omitempty"`
 
 	partial bool // it is damaged
@@ -82,6 +83,7 @@ func readCaptureInfo(ctx context.Context, path string, size int64, c *ingest.Cap
 		Lost: p.Stats.Lost, Throttled: p.Stats.Throttled, Samples: p.Stats.Samples,
 		Stacks: len(p.StackEnds), Locations: len(p.Locations),
 		Events: eventInfos(p), Objects: capturedInfos(p), Programs: programInfos(path, c),
+		StackMap: newStackInfo(c.Stacks()),
 	}
 	if p.Meta.StartNanos != 0 {
 		info.Start = time.Unix(0, p.Meta.StartNanos).UTC().Format(time.RFC3339Nano)
@@ -171,6 +173,7 @@ func (info *captureInfo) writeText(w io.Writer) error {
 	}
 	t.row("samples", fmt.Sprintf("%d, in %d distinct stacks of %d distinct locations",
 		info.Samples, info.Stacks, info.Locations))
+	info.StackMap.rows(t)
 	t.field("records", info.recordText())
 	if info.Lost+info.Throttled > 0 {
 		t.row("lost", fmt.Sprintf("%d samples, throttled %d times", info.Lost, info.Throttled))

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"symbolize/buildid"
 )
@@ -123,19 +124,28 @@ type Event struct {
 // Labels says which labels the samples of a Set have.
 type Labels struct{ PID, TID, Comm bool }
 
-// Missing lists the labels that there are not, times and CPU among them, which no
-// form has.
-func (l Labels) Missing() []string {
-	var out []string
-	for _, x := range []struct {
-		has  bool
-		name string
-	}{{l.PID, "pid"}, {l.TID, "tid"}, {l.Comm, "comm"}} {
-		if !x.has {
-			out = append(out, x.name)
+// Names lists the labels that there are.
+func (l Labels) Names() (out []string) {
+	for i, has := range [...]bool{l.PID, l.TID, l.Comm} {
+		if has {
+			out = append(out, labelNames[i])
 		}
 	}
-	return append(out, "cpu", "time")
+	return out
+}
+
+var labelNames = [...]string{"pid", "tid", "comm", "cpu", "time"}
+
+// Missing lists the labels that there are not, times and CPU among them, which no
+// form has.
+func (l Labels) Missing() (out []string) {
+	have := l.Names()
+	for _, name := range labelNames {
+		if !slices.Contains(have, name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // Set is what was read: stacks, numbered as they came, and samples. With an error

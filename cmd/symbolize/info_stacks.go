@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"symbolize/ingest/stackmap"
+)
+
+// stackInfo is what `info` says of a stack map besides. Its JSON names are an interface.
+type stackInfo struct {
+	Counted bool     `json:"counted"` // there are counts; else each stack counts 1
+	Labels  []string `json:"labels"`
+	Missing []string `json:"missing_labels"` // that the form, or this key, cannot carry
+
+	// Frames of distinct stacks.
+	BuildIDFrames int `json:"build_id_frames"`
+	Addresses     int `json:"address_frames"`
+	NamedFrames   int `json:"named_frames"`
+
+	// Samples that have no such part: bpf_get_stackid returned -EFAULT.
+	NoKernel uint64            `json:"samples_without_kernel_stack"`
+	NoUser   uint64            `json:"samples_without_user_stack"`
+	Lost     map[string]uint64 `json:"lost,omitempty"`
+	Unused   int               `json:"uncounted_stacks,omitempty"`
+}
+
+// newStackInfo is nil for captures that are no stack map.
+func newStackInfo(set *stackmap.Set) *stackInfo {
+	if set == nil {
+		return nil
+	}
+	x := &stackInfo{Counted: set.Counted, Labels: append([]string{}, set.Labels.Names()...),
+		Missing: set.Labels.Missing(), Unused: set.Unused}
+	for n := range set.NumStacks() {
+		for _, f := range set.Stack(uint32(n)) {
+			switch f.Status {
+			case stackmap.Valid:
+				x.BuildIDFrames++
+			case stackmap.Named:
+				x.NamedFrames++
+			default:
+				x.Addresses++
+			}
+		}
+	}
+	for i := range set.Samples {
+		sm := &set.Samples[i]
+		if sm.Kernel.Cause == stackmap.Absent {
+			x.NoKernel += sm.Count
+		}
+		if sm.User.Cause == stackmap.Absent {
+			x.NoUser += sm.Count
+		}
+	}
+	for cause, n := range set.Lost() {
+		if x.Lost == nil {
+			x.Lost = make(map[string]uint64)
+		}
+		x.Lost[cause.String()] = n
+	}
+	return x
+}
+
+func (x *stackInfo) rows(t *table) {
+	if x == nil {
+		return
+	}
+	t.row("labels", joinSome("; ", strings.Join(x.Labels, ", "),
+		"cannot carry "+strings.Join(x.Missing, ", ")))
+	frames := fmt.Sprintf("%d by build ID, %d addresses", x.BuildIDFrames, x.Addresses)
+	if x.NamedFrames > 0 {
+		frames += fmt.Sprintf(", %d named already", x.NamedFrames)
+	}
+	t.row("frames", frames+", in distinct stacks")
+	if x.Counted {
+		t.row("without", fmt.Sprintf("%d samples have no user stack, %d no kernel stack",
+			x.NoUser, x.NoKernel))
+	}
+}
