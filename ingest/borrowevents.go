@@ -16,6 +16,7 @@ import (
 
 // borrowFrom takes from one bundle of the same boot.
 func (sb *sideband) borrowFrom(l *lender) {
+	sb.tellLost(l.Manifest.Missing)
 	for i := range l.programs {
 		p := l.programs[i]
 		if p.Raw == nil {

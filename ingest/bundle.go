@@ -46,6 +46,7 @@ func (c *Capture) openBundle() error {
 		return err
 	}
 	c.bundle = b
+	c.opts.lost = b.Manifest.Missing
 	c.opts.Borrow = nil // it has no samples of its own boot that others could explain better
 	c.file = closers{c.file, b}
 	r, size, err := b.Entry(bundle.PerfDataName)

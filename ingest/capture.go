@@ -3,6 +3,7 @@ package ingest
 import (
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/bundle"
 )
 
 // Options say what to read from a capture, and how.
@@ -31,6 +32,9 @@ type Options struct {
 
 	// Stacks says how to read stack maps, which do not tell all themselves.
 	Stacks StackOptions
+
+	// lost are the BPF programs of a bundle of which its recorder says why it has no code.
+	lost []bundle.MissingProgram
 
 	// also adds what no record tells, before the changes of state are played.
 	also func(*sideband)

@@ -285,5 +285,11 @@ func joinObject(o, other *Object) {
 	}
 	o.Length = max(o.Length, other.Length)
 	o.NoImage = o.NoImage && other.NoImage
+	switch {
+	case !o.NoImage:
+		o.WhyNoImage = ""
+	case o.WhyNoImage == "" || other.WhyNoImage != "" && other.WhyNoImage < o.WhyNoImage:
+		o.WhyNoImage = other.WhyNoImage
+	}
 	o.Segments = append(o.Segments, other.Segments...)
 }

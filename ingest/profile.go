@@ -101,7 +101,10 @@ type Object struct {
 	// code and lines were not read while it lived. Its locations are named, and have
 	// the reason ImageNotCaptured all the same.
 	NoImage bool
-	Length  uint64 // of a JITed function, bytes; 0 if not known
+	// WhyNoImage says then why, if the capture or a bundle of the same boot does: one of
+	// the Missing constants of package bpf, or what the kernel said.
+	WhyNoImage string
+	Length     uint64 // of a JITed function, bytes; 0 if not known
 
 	Reason   Reason       // why nothing in this object can be named whatever the store holds; ReasonNone otherwise
 	Kernel   ObjectID     // for VDSO and Module: the kernel of the same capture, or NoObject

@@ -229,7 +229,9 @@ func (r *rawObjects) program(p *bpf.Program, i int, length uint64, arch string) 
 	})
 	r.list[n].IDSource = IDDerived
 	if p.Funcs[i].Image != nil {
-		r.list[n].NoImage = false
+		r.list[n].NoImage, r.list[n].WhyNoImage = false, ""
+	} else if o := &r.list[n]; o.NoImage && o.WhyNoImage == "" {
+		o.WhyNoImage = p.Missing
 	}
 	return n
 }

@@ -118,7 +118,8 @@ type sideband struct {
 	borrowed         []bpf.Program // of other captures of the same boot
 	programsRecorded bool          // the capture has the information of programs
 	programErr       error
-	programSymbols   int // records that name functions of programs
+	lost             map[uint32]string // why a recorder has no code of a program, by its ID
+	programSymbols   int               // records that name functions of programs
 
 	// For bundles of the same boot: what the capture says of its own, and what was
 	// taken. lentBy is by borrowed program the number in borrowings.
@@ -196,6 +197,7 @@ func scanSideband(ctx context.Context, f *perfdata.File, opts *Options, chunk in
 	}
 	sb.chunks = append(sb.chunks, sb.end)
 	sb.readPrograms()
+	sb.tellLost(opts.lost)
 	if err := sb.borrow(ctx, opts.Borrow); err != nil {
 		return nil, err
 	}
@@ -203,6 +205,7 @@ func scanSideband(ctx context.Context, f *perfdata.File, opts *Options, chunk in
 		opts.also(sb)
 	}
 	sb.build()
+	sb.addLost(opts.lost)
 	return sb, nil
 }
 

@@ -136,7 +136,13 @@ func (sb *sideband) tiePrograms() {
 	t.finish()
 	sb.takeBorrowed(t)
 	for i := range gone {
-		sb.programs = append(sb.programs, sb.goneProgram(&gone[i]))
+		p := sb.goneProgram(&gone[i])
+		for _, at := range gone[i].symbols {
+			if o := &sb.raw.list[sb.events[at].ref]; o.WhyNoImage == "" {
+				o.WhyNoImage = p.Missing
+			}
+		}
+		sb.programs = append(sb.programs, p)
 	}
 	slices.SortStableFunc(sb.programs, func(a, b bpf.Program) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Funcs[0].Start, b.Funcs[0].Start))
@@ -301,7 +307,10 @@ func (t *tie) finish() {
 // goneProgram is what records tell of a program whose information nobody read.
 func (sb *sideband) goneProgram(load *programLoad) bpf.Program {
 	p := bpf.Program{ID: load.id, Missing: bpf.MissingGone, BigEndian: sb.file.BigEndian}
-	if !sb.programsRecorded || load.id == 0 {
+	switch why := sb.lost[load.id]; {
+	case why != "":
+		p.Missing = why
+	case !sb.programsRecorded || load.id == 0:
 		p.Missing = bpf.MissingNotRecorded
 	}
 	for _, at := range load.symbols {
@@ -311,7 +320,6 @@ func (sb *sideband) goneProgram(load *programLoad) bpf.Program {
 		p.Funcs = append(p.Funcs, f)
 		p.JITedLen += f.Length
 	}
-	const maxName = 15 // BPF_OBJ_NAME_LEN − 1
-	p.Tag, p.Name = p.Funcs[0].Tag, p.Funcs[0].Name[:min(len(p.Funcs[0].Name), maxName)]
+	p.Tag, p.Name = p.Funcs[0].Tag, p.Funcs[0].Name[:min(len(p.Funcs[0].Name), maxProgramName)]
 	return p
 }

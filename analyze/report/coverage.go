@@ -63,8 +63,9 @@ type Missing struct {
 	BuildID string  `json:"build_id,omitempty"`
 	Found   string  `json:"found_build_id,omitempty"` // of the file at that path
 	Reason  string  `json:"reason"`
-	Frames  uint64  `json:"frames"`    // unresolved frames of all samples
-	Places  int     `json:"locations"` // distinct unresolved locations
+	Why     string  `json:"why,omitempty"` // more of the reason: why a program's code is not there
+	Frames  uint64  `json:"frames"`        // unresolved frames of all samples
+	Places  int     `json:"locations"`     // distinct unresolved locations
 	Total   uint64  `json:"total_frames"`
 	Share   float64 `json:"share_percent"` // of all frames, by weight
 	Hint    string  `json:"hint,omitempty"`
@@ -257,6 +258,9 @@ func (c *Coverage) findMissing(p *ingest.Profile, locations, objects []weighed, 
 		m := Missing{Object: objectText(o), Kind: o.Kind.String(), BuildID: o.ID.String(),
 			Reason: s.reason.String(), Frames: s.frames, Places: s.places,
 			Total: objects[s.object].frames, Share: share(s.weight, all), Hint: Hint(o, s.reason)}
+		if s.reason == ingest.ImageNotCaptured {
+			m.Why = ingest.Printable(o.WhyNoImage)
+		}
 		if p.Names != nil && s.reason == ingest.Mismatch {
 			m.Found = p.Names.Found[s.object].String()
 		}

@@ -107,6 +107,9 @@ func (c *Coverage) writeMissing(out *bufio.Writer, limit int) {
 		if m.Found != "" {
 			id += ", the file there is now " + m.Found
 		}
+		if m.Why != "" {
+			id += ", " + m.Why
+		}
 		fmt.Fprintf(out, row, share100(m.Share), thousands(m.Frames), m.Reason, m.Object, id)
 		if m.Hint != "" {
 			fmt.Fprintf(out, "%*s%s\n", 2+7+2+10+2, "", m.Hint)

@@ -73,6 +73,9 @@ func newProgramInfo(p *bpf.Program, machine string) programInfo {
 		if f.Start != 0 {
 			fn.Address = fmt.Sprintf("%#x", uint64(f.Start))
 		}
+		if p.Tag == (bpf.Tag{}) && p.Raw == nil {
+			fn.Symbol = f.Name // not even its tag is known
+		}
 		if len(f.Image) > 0 {
 			fn.Image = store.NewBlobID(f.Image).String()
 		}
@@ -99,7 +102,7 @@ func writePrograms(w io.Writer, programs []programInfo) error {
 		for k := range p.Functions {
 			f := &p.Functions[k]
 			image := cmp.Or(f.Image, "-")
-			name := cmp.Or(f.Name, f.Symbol)
+			name := cmp.Or(f.Name, f.Symbol, "?")
 			if p.Missing != "" {
 				name += ": " + p.Missing
 			}

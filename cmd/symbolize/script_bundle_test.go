@@ -7,6 +7,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"symbolize/fixtures/bundlebuild"
+	"symbolize/ingest/bpf"
 	"symbolize/ingest/bundle"
 )
 
@@ -33,11 +34,12 @@ func cmdRecording(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bundlebuild.NewHost().PerfData(lacks), 0o644))
 }
 
-// cmdBundle is `bundle FILE [other-boot|later|dump]`: writes the packed bundle of the
-// same host, of another boot of it, of a later time, or with a map's dump in it.
+// cmdBundle is `bundle FILE [other-boot|later|dump|unread]`: writes the packed bundle of
+// the same host, of another boot of it, of a later time, with a map's dump in it, or of
+// a recorder that could not read the first program and another one of before.
 func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
-		ts.Fatalf("usage: bundle FILE [other-boot|later|dump]")
+		ts.Fatalf("usage: bundle FILE [other-boot|later|dump|unread]")
 	}
 	h := bundlebuild.NewHost()
 	what := ""
@@ -50,6 +52,8 @@ func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 	case "later":
 		const second = 1_000_000_000
 		h.Shift = 60 * second
+	case "unread":
+		h.Unread = map[uint32]string{h.A.ID: bpf.MissingGone, 7: "too many open files"}
 	case "dump":
 		dump, err := bundle.AppendDump(nil, bundle.DumpHeader{MapID: 3, Type: 5, KeySize: 4,
 			ValueSize: 8, CPUs: 2, Name: "counts", Lost: map[string]uint64{"map full": 7}},

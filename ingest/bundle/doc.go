@@ -37,6 +37,8 @@
 //	text             run-time address of _text, "0x…"; "0x0" if it was hidden
 //	begin, end       {perf, monotonic, boottime, realtime}: ns, read together
 //	lost             counts by cause: what was there and could not be recorded
+//	missing          [{id, symbol, reason}] of the BPF programs whose code was not
+//	                 recorded: symbol is the kernel's name, reason why; sorted by id
 //	warnings         what else is to be known, as text
 //	command          what was run, as arguments
 //	entries          [{name, size, sha256}] of all other entries, in their order

@@ -29,10 +29,18 @@ type Manifest struct {
 	Text          addr.PC           `json:"-"`               // of _text at run time; 0 if hidden
 	Begin         Clocks            `json:"begin"`
 	End           Clocks            `json:"end"`
-	Lost          map[string]uint64 `json:"lost,omitempty"` // by cause
+	Lost          map[string]uint64 `json:"lost,omitempty"`    // by cause
+	Missing       []MissingProgram  `json:"missing,omitempty"` // by ID
 	Warnings      []string          `json:"warnings,omitempty"`
 	Command       []string          `json:"command,omitempty"`
 	Entries       []EntryInfo       `json:"entries"` // set by Commit
+}
+
+// MissingProgram is a BPF program whose code was not recorded.
+type MissingProgram struct {
+	ID     uint32 `json:"id"`
+	Symbol string `json:"symbol,omitempty"` // as the kernel calls it; "" if not even that is known
+	Reason string `json:"reason"`           // why: in the words of package bpf where it has them
 }
 
 // Clocks are readings of four clocks at one instant, in ns.

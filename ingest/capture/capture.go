@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"symbolize/ingest/bundle"
 )
 
 // What Record fails with. Whatever else goes wrong is counted, said and survived.
@@ -57,11 +59,7 @@ type Summary struct {
 }
 
 // MissingProgram is a BPF program whose code was not recorded.
-type MissingProgram struct {
-	ID     uint32
-	Symbol string // as the kernel calls it; "" if not even that is known
-	Reason string
-}
+type MissingProgram = bundle.MissingProgram
 
 // CommandStatus says how the command ended.
 type CommandStatus struct {

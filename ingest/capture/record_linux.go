@@ -148,6 +148,7 @@ func (s *session) write(w *bundle.Writer, list []recorder) error {
 	}
 	s.mu.Lock()
 	s.manifest.Lost, s.manifest.Warnings = s.summary.Lost, s.summary.Warnings
+	s.manifest.Missing = s.summary.Missing
 	s.mu.Unlock()
 	return w.Commit(&s.manifest)
 }
