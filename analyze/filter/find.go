@@ -14,8 +14,12 @@ import (
 	"symbolize/store"
 )
 
-// maxObjects bounds the objects whose tables are kept open.
-const maxObjects = 64
+// What is kept between batches of objects: those whose tables are open, and all that were
+// looked for.
+const (
+	maxObjects = 64
+	maxLooked  = 1 << 14
+)
 
 // finder answers places from a view.
 type finder struct {
@@ -25,6 +29,7 @@ type finder struct {
 	demangler *report.Demangler
 	objects   map[string]*object // by build ID as the text has it
 	problems  []string           // what went wrong with tables, each once
+	opened    int                // objects of them that are there
 	texts     int                // strings that the objects hold, about
 }
 
@@ -55,8 +60,8 @@ type asked struct {
 
 // find answers places of a batch.
 func (f *finder) find(places []*place, answers []*answer) {
-	if len(f.objects) > maxObjects || f.texts > maxTexts {
-		f.objects, f.texts = nil, 0
+	if f.opened > maxObjects || len(f.objects) > maxLooked || f.texts > maxTexts {
+		f.objects, f.opened, f.texts = nil, 0, 0
 	}
 	if f.objects == nil {
 		f.objects = make(map[string]*object)
@@ -147,6 +152,9 @@ func (f *finder) symbolStart(o *object, p *place) (addr.Addr, ingest.Reason) {
 	case 0:
 		return 0, ingest.Mismatch
 	case 1:
+		if list[0].size > 0 && p.offset > list[0].size && !p.length {
+			return 0, ingest.OutsideObject // in another function
+		}
 		return list[0].start, ingest.ReasonNone
 	}
 	return 0, ingest.Ambiguous
@@ -221,6 +229,7 @@ func (f *finder) object(id buildid.ID) *object {
 	case len(found) > 1:
 		o.reason = ingest.Ambiguous
 	default:
+		f.opened++
 		o.manifest = found[0]
 		o.finder = resolve.NewFinder(f.view, o.manifest)
 		o.offsets = resolve.FileOffsets(o.manifest.Layout)
@@ -263,7 +272,8 @@ func (f *finder) answer(o *object, i int) {
 		if q.place.exact || q.place.offset == 0 {
 			back = 0
 		}
-		a.name = withOffset(f.demangler.Name(o.finder.Text(name)), uint64(q.at+back-start))
+		text := ingest.Printable(f.demangler.Name(o.finder.Text(name)))
+		a.name = withOffset(text, uint64(q.at+back-start))
 	}
 	if a.empty() {
 		a.reason = ingest.Stripped
@@ -290,7 +300,7 @@ func (f *finder) source(names *resolve.Finder, frames []resolve.Frame) string {
 			b.WriteString(", ")
 		}
 		if i < len(frames)-1 && fr.Name != 0 {
-			b.WriteString(f.demangler.Name(names.Text(fr.Name)) + " at ")
+			b.WriteString(ingest.Printable(f.demangler.Name(names.Text(fr.Name))) + " at ")
 		}
 		b.WriteString(fileLine(names.Text(fr.File), fr.Line))
 	}

@@ -53,7 +53,7 @@ type located struct {
 // New returns a Rewriter that takes names from a view.
 func New(view store.View, opts Options) *Rewriter {
 	return &Rewriter{
-		scanner: scanner{kernel: opts.Kernel, exact: opts.Exact},
+		scanner: scanner{kernel: opts.Kernel, unnamed: opts.Kernel, exact: opts.Exact},
 		finder: finder{view: view, policy: opts.Names, noInlines: opts.NoInlines,
 			demangler: report.NewDemangler(opts.Demangle)},
 		known: make(map[string]*answer),

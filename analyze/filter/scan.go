@@ -45,8 +45,9 @@ func isSymbol(c byte) bool { return classes[c]&classSymbol != 0 }
 // scanner finds places in lines of text. What lines have said before decides what the
 // next ones mean.
 type scanner struct {
-	kernel buildid.ID // that symbols without a module belong to; zero if not known
-	exact  bool       // no address is a return address
+	kernel  buildid.ID // that symbols without a module belong to; zero if not known
+	unnamed buildid.ID // the kernel of traces whose head names none
+	exact   bool       // no address is a return address
 
 	line   int // number of the line at hand
 	lastAt int // number of the line that had the last frame of a stack; 0 for none
@@ -55,13 +56,14 @@ type scanner struct {
 	// Of the line at hand.
 	text   []byte
 	floor  int // everything before it has been taken
+	mark   int // end of the first of exactMarks, len(text) if there is none; -1: not looked for
 	places []place
 }
 
 // scan returns the places in a line, in order. They are valid until the next call.
 func (s *scanner) scan(text []byte) []place {
 	s.line++
-	s.text, s.floor, s.places = text, 0, s.places[:0]
+	s.text, s.floor, s.mark, s.places = text, 0, -1, s.places[:0]
 	for i := 0; i < len(text); i++ {
 		if classes[text[i]]&classAnchor == 0 {
 			continue
@@ -349,19 +351,25 @@ var exactMarks = [...]string{"RIP: ", "EIP: ", "pc : ", "epc : ", "PC is at ", "
 
 // exactBefore reports whether the line says that the address at i is exact.
 func (s *scanner) exactBefore(i int) bool {
-	for _, mark := range exactMarks {
-		if bytes.Contains(s.text[:i], []byte(mark)) {
-			return true
+	if s.mark < 0 { // once a line: there may be thousands of addresses in it
+		s.mark = len(s.text)
+		for _, mark := range exactMarks {
+			if at := bytes.Index(s.text, []byte(mark)); at >= 0 {
+				s.mark = min(s.mark, at+len(mark))
+			}
 		}
 	}
-	return false
+	return s.mark <= i
 }
+
+// maxHead bounds the head of a stack trace, bytes; the kernel's lines are below 1,024.
+const maxHead = 2048
 
 // kernelLine looks at "CPU: N PID: N Comm: NAME … VERSION ID": the head of a stack trace
 // names the kernel's build ID behind its version (dump_stack_print_info in
-// lib/dump_stack.c).
+// lib/dump_stack.c). One that names none may be of another kernel than the last one.
 func (s *scanner) kernelLine(i int) {
-	rest := s.text[i:]
+	rest := s.text[i:min(len(s.text), i+maxHead)]
 	if !bytes.HasPrefix(rest, []byte("CPU: ")) {
 		return
 	}
@@ -369,7 +377,7 @@ func (s *scanner) kernelLine(i int) {
 	if at < 0 || !bytes.Contains(rest[:at], []byte(" PID: ")) {
 		return
 	}
-	// The last line of a header that names no kernel ends what was known.
+	s.kernel = s.unnamed
 	for word := range bytes.FieldsSeq(rest[at:]) {
 		if len(word) == sha1Digits && hexLen(word) == len(word) {
 			s.kernel = parseID(word)

@@ -1,0 +1,250 @@
+package filter
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"symbolize/buildid"
+	"symbolize/fixtures/elfbuild"
+	"symbolize/ingest"
+	"symbolize/store"
+	"symbolize/store/indexer"
+)
+
+const (
+	fixedID  = "25d5bede07880a4717e27339b881f99c414460ba" // with DWARF, at fixed addresses
+	kernelID = "e4f18d9dc1d0e6fc2b17e93e885a647b3c0a6fc1"
+	oddID    = "0102030405060708" // a library whose function has a strange name
+	nobodyID = "00112233445566778899aabbccddeeff00112233"
+	tallyTag = "bpf_prog_a612a69c77159703_fold_digits"
+)
+
+// newView returns a view of the recorded programs, kernel and BPF programs.
+func newView(t testing.TB) store.View {
+	t.Helper()
+	dir := t.TempDir()
+	odd := elfbuild.Lib([]byte{1, 2, 3, 4, 5, 6, 7, 8}, 0x1000,
+		elfbuild.Func{Name: "evil\x1b[2Jname", Size: 0x40})
+	if err := os.WriteFile(filepath.Join(dir, "odd.so"), odd.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	kernel, err := buildid.Parse(kernelID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := store.NewOverlay()
+	fixtures := filepath.Join("..", "..", "fixtures")
+	paths := []string{filepath.Join(fixtures, "objects"), filepath.Join(fixtures, "kernel", "kallsyms"),
+		filepath.Join("..", "..", "ingest", "bpfobj", "testdata", "count.bpf.o"), dir}
+	_, err = indexer.Index(t.Context(), paths, nil,
+		func() (store.Sink, error) { return overlay, nil }, indexer.Options{KallsymsID: kernel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := ingest.Open(t.Context(), filepath.Join(fixtures, "captures", "bpf-lines.data"),
+		ingest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	programs, err := c.Programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = indexer.AddPrograms(t.Context(), overlay, indexer.CaptureInfo{Machine: "x86_64"}, programs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return overlay
+}
+
+// rewrite filters a text in one batch.
+func rewrite(t testing.TB, view store.View, opts Options, text string) (string, *Stats) {
+	t.Helper()
+	var out bytes.Buffer
+	r := New(view, opts)
+	if err := r.Rewrite(&out, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.Problems(); len(p) > 0 {
+		t.Errorf("problems: %q", p)
+	}
+	return out.String(), r.Stats()
+}
+
+// head is the head of a kernel's stack trace.
+const head = "CPU: 0 PID: 7 Comm: cat Not tainted 6.18.44 #1 " + kernelID + "\n"
+
+// TestForms has every form with the tool that prints it. ID stands for fixedID.
+func TestForms(t *testing.T) {
+	view := newView(t)
+	const (
+		loop   = "/srv/app/src/fixed.c:14"
+		call   = "/srv/app/src/fixed.c:37"
+		exact  = "collatz+0x18 (" + loop + ")"
+		second = "main+0x5f (" + call + ")"
+	)
+	for _, c := range []struct{ name, in, want string }{
+		{"bpftrace ustack(build_id)", "    ID 0x114e\n    ID 0x1212\n",
+			"    " + exact + "\n    " + second + "\n"},
+		{"bpftrace, a frame without a build ID first", "    7f001234567a\n    ID 0x1212\n",
+			"    7f001234567a\n    main+0x5f (/srv/app/src/fixed.c:37)\n"},
+		{"Inspektor Gadget", "[0]ID +114e [1]ID +1212\n", "[0]" + exact + " [1]" + second + "\n"},
+		{"Inspektor Gadget, no numbers", "ID +114e; ID +1212\n", exact + "; " + second + "\n"},
+		{"scripts over stack maps", "ID+0x114e;ID+0x1212\n", exact + ";" + "main+0x5f (" + call + ")\n"},
+		{"systing", "unknown ([buildid:ID]) <0x1212>\n", second + "\n"},
+		{"systing, no frame name", "buildid:ID+0x114e\n", exact + "\n"},
+		{"symbolize itself", "[buildid:ID+0x114e]\n", exact + "\n"},
+		{"brackets, offset behind", "[buildid:ID] 0x114e\n", exact + "\n"},
+		{"brackets, +", "[buildid:ID]+0x114e\n", exact + "\n"},
+		{"brackets, <>", "[buildid:ID] <0x114e>\n", exact + "\n"},
+		{"sanitizers, addresses that were moved back",
+			"    #1 0x55 in f (/srv/app/bin/fixed+0x40120d) (BuildId: ID)\n",
+			"    #1 0x55 in f (/srv/app/bin/fixed+0x40120d) (BuildId: ID) main+0x5a (" + call + ")\n"},
+		{"upper-case build ID", strings.ToUpper(fixedID) + " 0x114e\n", exact + "\n"},
+		{"kernel module with build ID", " collatz+0x18/0x48 [fixed ID]\n",
+			" collatz+0x18/0x48 (" + loop + ") [fixed ID]\n"},
+		{"no length", "collatz+0x18 [fixed ID]\n", "collatz+0x18 (" + loop + ") [fixed ID]\n"},
+		{"no length, behind the function", "collatz+0x999 [fixed ID]\n", "collatz+0x999 [fixed ID]\n"},
+		{"offset in a module", "fixed+0x114e [fixed ID]\n", exact + " [fixed ID]\n"},
+		{"another function of this name", " collatz+0x18/0x10 [fixed ID]\n",
+			" collatz+0x18/0x10 [fixed ID]\n"},
+		{"? before, address in brackets",
+			" [<ffffffffa0000018>] ? collatz+0x18/0x48 [fixed ID]\n",
+			" [<ffffffffa0000018>] ? collatz+0x18/0x48 (" + loop + ") [fixed ID]\n"},
+		{"perf script, BPF", "\tffffffffc0 " + tallyTag + "+0x2d\n",
+			"\tffffffffc0 " + tallyTag + "+0x2d (/srv/app/src/tally.bpf.c:18)\n"},
+		{"bcc and bpftrace, decimal offset", "    " + tallyTag + "+45\n",
+			"    " + tallyTag + "+45 (/srv/app/src/tally.bpf.c:18)\n"},
+		{"kernel oops, BPF, another length", " ? " + tallyTag + "+0x2d/0x1000\n",
+			" ? " + tallyTag + "+0x2d/0x1000 (defined at /srv/app/src/tally.bpf.c:12)\n"},
+		{"bare tag", "prog bpf_prog_a612a69c77159703 ran\n",
+			"prog bpf_prog_a612a69c77159703_fold_digits (defined at /srv/app/src/tally.bpf.c:12) ran\n"},
+		{"bpftool has a tag of another kind", "tag a612a69c77159703  gpl\n",
+			"tag a612a69c77159703  gpl\n"},
+		{"markup", "{{{module:0:fixed:elf:ID}}}\n{{{mmap:0x7000:0x1000:load:0:rx:0x401000}}}\n" +
+			"at {{{bt:0:0x714e}}} {{{bt:1:0x7212}}} {{{pc:0x714e}}} {{{pc:0x7212:ra}}}\n",
+			"{{{module:0:fixed:elf:ID}}}\n{{{mmap:0x7000:0x1000:load:0:rx:0x401000}}}\n" +
+				"at " + exact + " " + second + " " + exact + " " + second + "\n"},
+		{"markup, reset", "{{{module:0:fixed:elf:ID}}}{{{mmap:0x7000:0x1000:load:0:rx:0x401000}}}" +
+			"{{{reset}}}{{{pc:0x714e}}}", "{{{module:0:fixed:elf:ID}}}" +
+			"{{{mmap:0x7000:0x1000:load:0:rx:0x401000}}}{{{reset}}}{{{pc:0x714e}}}"},
+		{"no newline at the end", "ID 0x114e", exact},
+		{"carriage return", "ID 0x114e\r\n", exact + "\r\n"},
+		{"names of debug files are data", "(x+0x401010) (BuildId: " + oddID + ")\n",
+			"(x+0x401010) (BuildId: " + oddID + ") " + ingest.Printable("evil\x1b[2Jname") + "+0x10\n"},
+		{"offset in no segment", "ID 0x99999999\n", "ID 0x99999999\n"},
+		{"not known", nobodyID + " 0x10\n", nobodyID + " 0x10\n"},
+		{"all zeros", strings.Repeat("0", 40) + " 0x10\n", strings.Repeat("0", 40) + " 0x10\n"},
+		{"a digest", "sha1sum ID  file\n", "sha1sum ID  file\n"},
+		{"a word is glued to it", "xID 0x114e ID 0x114eg\n", "xID 0x114e ID 0x114eg\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in, want := strings.ReplaceAll(c.in, "ID", fixedID), strings.ReplaceAll(c.want, "ID", fixedID)
+			if got, _ := rewrite(t, view, Options{}, in); got != want {
+				t.Errorf("%q becomes\n%q and not\n%q", in, got, want)
+			}
+		})
+	}
+}
+
+// TestReturnAddresses: what is looked up one byte before. In main a line begins at 0x55.
+func TestReturnAddresses(t *testing.T) {
+	view := newView(t)
+	const first, second = fixedID + " 0x1208\n", fixedID + " 0x1208\n"
+	got, _ := rewrite(t, view, Options{}, first+second)
+	lines := strings.Split(got, "\n")
+	if lines[0] == lines[1] {
+		t.Errorf("the first frame of a run and the second are the same: %q", lines[0])
+	}
+	exact, _ := rewrite(t, view, Options{Exact: true}, first+second)
+	if want := lines[0] + "\n" + lines[0] + "\n"; exact != want {
+		t.Errorf("--exact gives %q and not %q", exact, want)
+	}
+	apart, _ := rewrite(t, view, Options{}, first+"\n\n"+second)
+	if want := lines[0] + "\n\n\n" + lines[0] + "\n"; apart != want {
+		t.Errorf("two runs give %q and not %q", apart, want)
+	}
+	// Kernels print what the registers held as it is, in lines of other kinds too.
+	for mark, want := range map[string]string{"RIP: 0010:": lines[0], "pc : ": lines[0],
+		"WARNING: CPU: 1 at ": lines[0], "lr : ": lines[1], "": lines[1]} {
+		_, source, _ := strings.Cut(want, " ")
+		in, module := mark+"main+0x55/0x9d", " [fixed "+fixedID+"]"
+		if got, _ := rewrite(t, view, Options{}, in+module); got != in+" "+source+module {
+			t.Errorf("%q becomes %q, not with %q", in+module, got, source)
+		}
+	}
+}
+
+func TestBuildIDOfKernel(t *testing.T) {
+	view := newView(t)
+	kernel, _ := buildid.Parse(kernelID)
+	const frame = " do_syscall_64+0x71/0x280\n"
+	for _, c := range []struct {
+		name, in string
+		opts     Options
+		reasons  []ingest.Reason
+	}{
+		{"not told", frame, Options{}, []ingest.Reason{ingest.NoBuildID}},
+		{"told by the head", head + frame, Options{}, nil},
+		{"told by the user", frame, Options{Kernel: kernel}, nil},
+		{"another one came", head + strings.Replace(head, " "+kernelID, "", 1) + frame, Options{},
+			[]ingest.Reason{ingest.NoBuildID}},
+		{"the user's is of heads without one", strings.Replace(head, kernelID, nobodyID, 1) +
+			strings.Replace(head, " "+kernelID, "", 1) + frame, Options{Kernel: kernel}, nil},
+	} {
+		out, st := rewrite(t, view, c.opts, c.in)
+		if out != c.in { // a kernel's list has no lines
+			t.Errorf("%s: %q becomes %q", c.name, c.in, out)
+		}
+		var got []ingest.Reason
+		for _, l := range st.Sorted() {
+			got = append(got, l.Reason)
+		}
+		want := c.reasons
+		if want == nil {
+			want = []ingest.Reason{ingest.Stripped}
+		}
+		if len(got) != len(want) || got[0] != want[0] {
+			t.Errorf("%s: reasons %v, not %v", c.name, got, want)
+		}
+	}
+}
+
+func TestStats(t *testing.T) {
+	view := newView(t)
+	text := strings.Repeat(fixedID+" 0x114e\n", 3) + strings.Repeat(nobodyID+" 0x10\n", 2) +
+		fixedID + " 0x99999999\n" + "bpf_prog_0123456789abcdef_x+0x10/0x20\n" +
+		"f+0x1/0x2 [nfs]\n" + "0123456789abcdef 0x10\n"
+	_, st := rewrite(t, view, Options{}, text)
+	if st.Places != 8 || st.Named != 3 {
+		t.Errorf("%d of %d places named, not 3 of 8: what only may be a place is none", st.Named,
+			st.Places)
+	}
+	type row struct {
+		object string
+		places uint64
+		reason ingest.Reason
+	}
+	var got []row
+	for _, l := range st.Sorted() {
+		got = append(got, row{l.Object, l.Places, l.Reason})
+		if l.Hint() == "" && l.Reason != ingest.OutsideObject {
+			t.Errorf("no hint for %v", l)
+		}
+	}
+	want := []row{{nobodyID, 2, ingest.NotIndexed}, {"", 1, ingest.NoBuildID},
+		{fixedID, 1, ingest.OutsideObject},
+		{"bpf_prog_0123456789abcdef_x", 1, ingest.ImageNotCaptured}}
+	if len(got) != len(want) {
+		t.Fatalf("left %v, not %v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("left %v, not %v", got[i], want[i])
+		}
+	}
+}
