@@ -112,6 +112,10 @@ type infoReader struct {
 	raw    bpf.RawProgram
 }
 
+func (x *infoReader) open(id uint32) (int, error) { return fdByID(cmdProgGetFDByID, id) }
+
+func (x *infoReader) close(fd int) { unix.Close(fd) }
+
 // program returns what the kernel tells of the program behind a descriptor. It is
 // valid until the next call.
 func (x *infoReader) program(fd int) (*bpf.RawProgram, error) {

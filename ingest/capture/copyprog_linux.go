@@ -1,8 +1,6 @@
 package capture
 
 import (
-	"fmt"
-
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 )
@@ -11,7 +9,8 @@ import (
 // perf_event_bpf_event, which bpf(2) calls when a program is complete and before its
 // loader gets the descriptor; or, where the kernel lets nobody attach there, at the
 // exit of bpf(2), in the loader's own context, before it can do anything with the
-// descriptor. Nobody can unload the program yet. What it reads goes to a ring in pieces of one size, because the verifier wants sizes that it knows:
+// descriptor. Nobody can unload the program yet. What it reads goes to a ring in
+// pieces of one size, because the verifier wants sizes that it knows:
 //
 //	offset  type  field
 //	0       u32   kind of piece
@@ -82,91 +81,6 @@ const (
 	headUID      = 96
 )
 
-// layout finds the places of the kernel's fields, by its own BTF.
-type layout struct {
-	spec *btf.Spec
-	err  error
-}
-
-// at returns the offset of a member, which may lie in members without a name.
-func (l *layout) at(structure, member string) int32 {
-	var s *btf.Struct
-	if l.err == nil {
-		l.err = l.spec.TypeByName(structure, &s)
-	}
-	if l.err != nil {
-		return 0
-	}
-	off, ok := findMember(s.Members, member)
-	if !ok {
-		l.err = fmt.Errorf("struct %s has no member %s", structure, member)
-	}
-	return int32(off)
-}
-
-func findMember(members []btf.Member, name string) (uint32, bool) {
-	for _, m := range members {
-		if m.Name == name {
-			return m.Offset.Bytes(), true
-		}
-		if m.Name != "" {
-			continue
-		}
-		var inner []btf.Member
-		switch t := btf.UnderlyingType(m.Type).(type) {
-		case *btf.Struct:
-			inner = t.Members
-		case *btf.Union:
-			inner = t.Members
-		}
-		if off, ok := findMember(inner, name); ok {
-			return m.Offset.Bytes() + off, true
-		}
-	}
-	return 0, false
-}
-
-// readTo copies size bytes of the kernel at base+off to dst+at. It changes R0 to R5.
-func readTo(dst asm.Register, at int32, base asm.Register, off int32, size int32) asm.Instructions {
-	return asm.Instructions{
-		asm.Mov.Reg(asm.R1, dst), asm.Add.Imm(asm.R1, at),
-		asm.Mov.Imm(asm.R2, size),
-		asm.Mov.Reg(asm.R3, base), asm.Add.Imm(asm.R3, off),
-		asm.FnProbeReadKernel.Call(),
-	}
-}
-
-// storeWord stores a constant in 8 bytes, which asm.StoreImm does not do.
-func storeWord(dst asm.Register, at int16, value int64) asm.Instruction {
-	return asm.Instruction{OpCode: asm.StoreImmOp(asm.DWord), Dst: dst, Offset: at, Constant: value}
-}
-
-// forget stores a register in two halves, the second at the odd place, by way of R1:
-// then the verifier knows nothing of the value. It would else look at each round of a
-// loop apart, because each has another.
-func forget(dst asm.Register, at int16, src asm.Register) asm.Instructions {
-	halves := asm.Instructions{asm.StoreMem(dst, at, asm.R1, asm.Word), asm.RSh.Imm(asm.R1, 32),
-		asm.StoreMem(dst, at+4, asm.R1, asm.Word)}
-	if bigEndian {
-		halves = asm.Instructions{asm.Mov.Reg(asm.R2, asm.R1), asm.RSh.Imm(asm.R2, 32),
-			asm.StoreMem(dst, at, asm.R2, asm.Word), asm.StoreMem(dst, at+4, asm.R1, asm.Word)}
-	}
-	return append(asm.Instructions{asm.Mov.Reg(asm.R1, src)}, halves...)
-}
-
-// loop calls a callback up to n times, a number or a register, with the context at
-// ctx+at.
-func loop(callback string, n asm.Instruction, ctx asm.Register, at int32) asm.Instructions {
-	return asm.Instructions{
-		n,
-		asm.Instruction{OpCode: asm.LoadImmOp(asm.DWord), Dst: asm.R2, Src: asm.PseudoFunc,
-			Constant: -1}.WithReference(callback),
-		asm.Mov.Reg(asm.R3, ctx), asm.Add.Imm(asm.R3, at),
-		asm.Mov.Imm(asm.R4, 0),
-		asm.FnLoop.Call(),
-	}
-}
-
 // Names of the callbacks.
 const (
 	copyPiece = "copy_piece"
@@ -179,84 +93,6 @@ func copyProgram(l *layout, ring int, find asm.Instructions) (asm.Instructions, 
 	out := append(copyMain(l, ring, find), pieceCallback(ring)...)
 	out = append(out, funcCallback(l)...)
 	return out, l.err
-}
-
-// atEntry finds the program in the arguments of perf_event_bpf_event: the program,
-// what happens to it (1: it was loaded), flags.
-func atEntry() asm.Instructions {
-	return asm.Instructions{
-		asm.LoadMem(asm.R2, asm.R6, 8, asm.DWord),
-		asm.JNE.Imm(asm.R2, 1, "done"),
-		asm.LoadMem(asm.R6, asm.R6, 0, asm.DWord),
-	}
-}
-
-// sysExit says where struct pt_regs has the number of a system call and its first
-// argument, on machines where those are still there at its exit.
-var sysExit = map[string]struct {
-	number, first string
-	size          int32 // of number
-	call          int32 // number of bpf(2)
-}{
-	"amd64": {"orig_ax", "di", 8, 321},
-	"arm64": {"syscallno", "orig_x0", 4, 280},
-}
-
-// maxFD bounds the descriptors that are looked up (sysctl fs.nr_open).
-const maxFD = 1 << 30
-
-// atExit finds the program at the exit of every system call, of which it passes over
-// all but the loads: the result is a descriptor, by which the task's table has the
-// file, which is that of a BPF program if it is closed by the function at release.
-func atExit(l *layout, arch string, release uint64) asm.Instructions {
-	const cmdProgLoad = 5
-	x, ok := sysExit[arch]
-	if !ok {
-		l.err = fmt.Errorf("not known on %s where a system call has its arguments", arch)
-	}
-	tmp := func(base asm.Register, off, size int32) asm.Instructions {
-		out := append(asm.Instructions{storeWord(asm.R10, stackCtx+ctxTmp, 0)},
-			readTo(asm.R10, stackCtx+ctxTmp, base, off, size)...)
-		return append(out, asm.LoadMem(asm.R1, asm.R10, stackCtx+ctxTmp, asm.DWord))
-	}
-	out := asm.Instructions{
-		asm.LoadMem(asm.R7, asm.R6, 8, asm.DWord), // result
-		asm.JSLT.Imm(asm.R7, 0, "done"),
-		asm.JGT.Imm(asm.R7, maxFD, "done"),
-		asm.LoadMem(asm.R9, asm.R6, 0, asm.DWord), // registers
-	}
-	out = append(out, tmp(asm.R9, l.at("pt_regs", x.number), x.size)...)
-	out = append(out, asm.JNE.Imm(asm.R1, x.call, "done"))
-	out = append(out, tmp(asm.R9, l.at("pt_regs", x.first), 4)...)
-	out = append(out, asm.JNE.Imm(asm.R1, cmdProgLoad, "done"))
-	out = append(out, asm.FnGetCurrentTask.Call(), asm.Mov.Reg(asm.R9, asm.R0))
-	for _, step := range [][2]string{{"task_struct", "files"}, {"files_struct", "fdt"},
-		{"fdtable", "fd"}} {
-		out = append(out, tmp(asm.R9, l.at(step[0], step[1]), 8)...)
-		out = append(out, asm.Mov.Reg(asm.R9, asm.R1))
-	}
-	out = append(out, asm.LSh.Imm(asm.R7, 3), asm.Add.Reg(asm.R9, asm.R7))
-	out = append(out, tmp(asm.R9, 0, 8)...)
-	out = append(out, asm.Mov.Reg(asm.R9, asm.R1))
-	out = append(out, tmp(asm.R9, l.at("file", "f_op"), 8)...)
-	out = append(out, asm.Mov.Reg(asm.R8, asm.R1))
-	out = append(out, tmp(asm.R8, l.at("file_operations", "release"), 8)...)
-	out = append(out, asm.LoadImm(asm.R2, int64(release), asm.DWord),
-		asm.JNE.Reg(asm.R1, asm.R2, "done"))
-	out = append(out, tmp(asm.R9, l.at("file", "private_data"), 8)...)
-	return append(out, asm.Mov.Reg(asm.R6, asm.R1))
-}
-
-// function marks the beginning of a function; the verifier wants the types of those
-// that are called back.
-func function(name string, linkage btf.FuncLinkage, params ...string) asm.Instruction {
-	word := &btf.Int{Name: "unsigned long", Size: 8}
-	proto := &btf.FuncProto{Return: &btf.Int{Name: "int", Size: 4, Encoding: btf.Signed}}
-	for _, p := range params {
-		proto.Params = append(proto.Params, btf.FuncParam{Name: p, Type: word})
-	}
-	first := asm.Mov.Reg(asm.R6, asm.R1).WithSymbol(name)
-	return btf.WithFuncMetadata(first, &btf.Func{Name: name, Type: proto, Linkage: linkage})
 }
 
 // copyMain finds the program and sends all of it.
@@ -273,18 +109,6 @@ func copyMain(l *layout, ring int, find asm.Instructions) asm.Instructions {
 	out = append(out, sendArrays(l)...)
 	out = append(out, sendEnd(ring)...)
 	return append(out, asm.Mov.Imm(asm.R0, 0).WithSymbol("done"), asm.Return())
-}
-
-// field is a field of a structure of the kernel and where it goes.
-type field struct {
-	to, from, size int32
-}
-
-func readFields(base asm.Register, fields ...field) (out asm.Instructions) {
-	for _, f := range fields {
-		out = append(out, readTo(asm.R10, f.to, base, f.from, f.size)...)
-	}
-	return out
 }
 
 // readHead fills the head. R6 is the program; R7 becomes its aux.
@@ -318,190 +142,4 @@ func readHead(l *layout) asm.Instructions {
 	return append(out,
 		asm.LoadMem(asm.R1, asm.R10, stackHead+headID, asm.Word).WithSymbol("no_btf"),
 		asm.StoreMem(asm.R10, stackCtx+ctxID, asm.R1, asm.Word))
-}
-
-// reserve asks for a piece, in R0 and R8, and jumps if there is no room.
-func reserve(ring int, full string) asm.Instructions {
-	return asm.Instructions{
-		asm.LoadMapPtr(asm.R1, ring),
-		asm.Mov.Imm(asm.R2, pieceSize),
-		asm.Mov.Imm(asm.R3, 0),
-		asm.FnRingbufReserve.Call(),
-		asm.JEq.Imm(asm.R0, 0, full),
-		asm.Mov.Reg(asm.R8, asm.R0),
-	}
-}
-
-func submit() asm.Instructions {
-	return asm.Instructions{
-		asm.Mov.Reg(asm.R1, asm.R8), asm.Mov.Imm(asm.R2, 0), asm.FnRingbufSubmit.Call(),
-	}
-}
-
-// sendHead sends the piece that a copy begins with; without room there is no copy.
-func sendHead(ring int) asm.Instructions {
-	out := append(reserve(ring, "done"),
-		asm.StoreImm(asm.R8, 0, pieceProgram, asm.Word),
-		asm.LoadMem(asm.R1, asm.R10, stackCtx+ctxID, asm.Word),
-		asm.StoreMem(asm.R8, 4, asm.R1, asm.Word),
-		asm.StoreImm(asm.R8, 8, 0, asm.Word),
-		asm.StoreImm(asm.R8, 12, headSize, asm.Word),
-		storeWord(asm.R8, 16, 0),
-		storeWord(asm.R8, 24, headSize))
-	for at := int16(0); at < headSize; at += 8 {
-		out = append(out, asm.LoadMem(asm.R1, asm.R10, stackHead+at, asm.DWord),
-			asm.StoreMem(asm.R8, pieceHead+at, asm.R1, asm.DWord))
-	}
-	return append(out, submit()...)
-}
-
-// sendEnd sends the piece that says that all others were sent.
-func sendEnd(ring int) asm.Instructions {
-	out := append(asm.Instructions{
-		asm.LoadMem(asm.R1, asm.R10, stackCtx+ctxLost, asm.DWord), asm.JNE.Imm(asm.R1, 0, "done"),
-	}, reserve(ring, "done")...)
-	out = append(out,
-		asm.StoreImm(asm.R8, 0, pieceEnd, asm.Word),
-		asm.LoadMem(asm.R1, asm.R10, stackCtx+ctxID, asm.Word),
-		asm.StoreMem(asm.R8, 4, asm.R1, asm.Word),
-		asm.StoreImm(asm.R8, 12, 0, asm.Word))
-	return append(out, submit()...)
-}
-
-// array is something that is sent in pieces: its address in the stack, and the number
-// of items there.
-type array struct {
-	kind     int64
-	src      int16
-	count    int16
-	itemSize int32
-}
-
-// sendArrays sends the code of all functions and the arrays of the program.
-func sendArrays(l *layout) asm.Instructions {
-	out := asm.Instructions{
-		asm.StoreImm(asm.R10, stackCtx+ctxKind, pieceImage, asm.Word),
-		asm.LoadMem(asm.R9, asm.R10, stackHead+headFuncs, asm.Word),
-		asm.JNE.Imm(asm.R9, 0, "functions"),
-		asm.LoadMem(asm.R1, asm.R10, stackHead+headFunc, asm.DWord),
-		asm.StoreMem(asm.R10, stackCtx+ctxStart, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R10, stackHead+headTag, asm.DWord),
-		asm.StoreMem(asm.R10, stackCtx+ctxTag, asm.R1, asm.DWord),
-	}
-	out = append(out, sendArray(array{pieceImage, stackHead + headFunc, stackHead + headJITed, 1}, "")...)
-	out = append(out, asm.Ja.Label("arrays"))
-	calls := loop(copyFunc, asm.Mov.Reg(asm.R1, asm.R9), asm.R10, stackCtx)
-	calls[0] = calls[0].WithSymbol("functions")
-	out = append(out, calls...)
-	out = append(out, storeWord(asm.R10, stackCtx+ctxIndex, 0).WithSymbol("arrays"))
-	for _, a := range []struct {
-		member string
-		array
-	}{
-		{"func_info", array{pieceFuncInfo, stackCtx + ctxTmp, stackHead + headInfos, 8}},
-		{"linfo", array{pieceLineInfo, stackCtx + ctxTmp, stackHead + headLines, 16}},
-		{"jited_linfo", array{pieceJITedLines, stackCtx + ctxTmp, stackHead + headLines, 8}},
-	} {
-		out = append(out, readFields(asm.R7,
-			field{stackCtx + ctxTmp, l.at("bpf_prog_aux", a.member), 8})...)
-		out = append(out, sendArray(a.array, "after_"+a.member)...)
-	}
-	return append(out, sendArray(array{pieceBTF, stackHead + headBTFData, stackHead + headBTFSize, 1},
-		"after_btf")...)
-}
-
-// sendArray sends an array that is there and not empty. label is that of what follows.
-func sendArray(a array, label string) asm.Instructions {
-	if label == "" {
-		label = "after_image"
-	}
-	out := asm.Instructions{
-		asm.LoadMem(asm.R1, asm.R10, a.src, asm.DWord),
-		asm.JEq.Imm(asm.R1, 0, label),
-		asm.StoreMem(asm.R10, stackCtx+ctxSrc, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R10, a.count, asm.Word),
-		asm.JEq.Imm(asm.R1, 0, label),
-		asm.Mul.Imm(asm.R1, a.itemSize),
-		asm.StoreMem(asm.R10, stackCtx+ctxLeft, asm.R1, asm.DWord),
-		asm.StoreMem(asm.R10, stackCtx+ctxTotal, asm.R1, asm.DWord),
-		storeWord(asm.R10, stackCtx+ctxOffset, 0),
-		asm.StoreImm(asm.R10, stackCtx+ctxKind, a.kind, asm.Word),
-	}
-	out = append(out, loop(copyPiece, asm.Mov.Imm(asm.R1, maxPieces), asm.R10, stackCtx)...)
-	return append(out, asm.Mov.Imm(asm.R0, 0).WithSymbol(label))
-}
-
-// pieceCallback sends the next piece of what the context says, and ends the loop with
-// the last.
-func pieceCallback(ring int) asm.Instructions {
-	out := asm.Instructions{
-		function(copyPiece, btf.StaticFunc, "i", "ctx"),
-		asm.Mov.Reg(asm.R6, asm.R2),
-	}
-	out = append(out, reserve(ring, "piece_full")...)
-	for at := int16(0); at < ctxAux-ctxOffset; at += 8 { // offset, total, start, tag
-		out = append(out, asm.LoadMem(asm.R1, asm.R6, ctxOffset+at, asm.DWord),
-			asm.StoreMem(asm.R8, 16+at, asm.R1, asm.DWord))
-	}
-	out = append(out,
-		asm.LoadMem(asm.R1, asm.R6, ctxKind, asm.Word), asm.StoreMem(asm.R8, 0, asm.R1, asm.Word),
-		asm.LoadMem(asm.R1, asm.R6, ctxID, asm.Word), asm.StoreMem(asm.R8, 4, asm.R1, asm.Word),
-		asm.LoadMem(asm.R1, asm.R6, ctxIndex, asm.DWord), asm.StoreMem(asm.R8, 8, asm.R1, asm.Word),
-		asm.LoadMem(asm.R7, asm.R6, ctxLeft, asm.DWord),
-		asm.JLE.Imm(asm.R7, pieceData, "piece_last"),
-		asm.Mov.Imm(asm.R7, pieceData),
-		asm.StoreMem(asm.R8, 12, asm.R7, asm.Word).WithSymbol("piece_last"),
-		asm.Mov.Reg(asm.R1, asm.R8), asm.Add.Imm(asm.R1, pieceHead),
-		asm.Mov.Reg(asm.R2, asm.R7),
-		asm.LoadMem(asm.R3, asm.R6, ctxSrc, asm.DWord),
-		asm.FnProbeReadKernel.Call(),
-		asm.JEq.Imm(asm.R0, 0, "piece_read"),
-		storeWord(asm.R6, ctxLost, 1),
-	)
-	for i, x := range []struct {
-		at int16
-		op asm.ALUOp
-	}{{ctxSrc, asm.Add}, {ctxOffset, asm.Add}, {ctxLeft, asm.Sub}} {
-		load := asm.LoadMem(asm.R9, asm.R6, x.at, asm.DWord)
-		if i == 0 {
-			load = load.WithSymbol("piece_read")
-		}
-		out = append(out, load, x.op.Reg(asm.R9, asm.R7))
-		out = append(out, forget(asm.R6, x.at, asm.R9)...)
-	}
-	out = append(out, submit()...)
-	return append(out,
-		asm.Mov.Imm(asm.R0, 0),
-		asm.JNE.Imm(asm.R9, 0, "piece_done"), // R9 is what is left
-		asm.Mov.Imm(asm.R0, 1),
-		asm.Ja.Label("piece_done"),
-		storeWord(asm.R6, ctxLost, 1).WithSymbol("piece_full"),
-		asm.Mov.Imm(asm.R0, 1),
-		asm.Return().WithSymbol("piece_done"))
-}
-
-// funcCallback sends the code of function i.
-func funcCallback(l *layout) asm.Instructions {
-	out := asm.Instructions{
-		function(copyFunc, btf.StaticFunc, "i", "ctx"),
-		asm.Mov.Reg(asm.R7, asm.R6),
-		asm.Mov.Reg(asm.R6, asm.R2),
-	}
-	out = append(out, forget(asm.R6, ctxIndex, asm.R7)...)
-	out = append(out, asm.LoadMem(asm.R8, asm.R6, ctxAux, asm.DWord))
-	out = append(out, readTo(asm.R6, ctxTmp, asm.R8, l.at("bpf_prog_aux", "func"), 8)...)
-	out = append(out,
-		asm.LoadMem(asm.R8, asm.R6, ctxTmp, asm.DWord),
-		asm.LSh.Imm(asm.R7, 3), asm.Add.Reg(asm.R8, asm.R7))
-	out = append(out, readTo(asm.R6, ctxTmp, asm.R8, 0, 8)...)
-	out = append(out, asm.LoadMem(asm.R8, asm.R6, ctxTmp, asm.DWord),
-		storeWord(asm.R6, ctxLeft, 0), storeWord(asm.R6, ctxOffset, 0))
-	out = append(out, readTo(asm.R6, ctxLeft, asm.R8, l.at("bpf_prog", "jited_len"), 4)...)
-	out = append(out, readTo(asm.R6, ctxStart, asm.R8, l.at("bpf_prog", "bpf_func"), 8)...)
-	out = append(out, readTo(asm.R6, ctxTag, asm.R8, l.at("bpf_prog", "tag"), 8)...)
-	out = append(out,
-		asm.LoadMem(asm.R1, asm.R6, ctxStart, asm.DWord), asm.StoreMem(asm.R6, ctxSrc, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R6, ctxLeft, asm.DWord), asm.StoreMem(asm.R6, ctxTotal, asm.R1, asm.DWord))
-	out = append(out, loop(copyPiece, asm.Mov.Imm(asm.R1, maxPieces), asm.R6, 0)...)
-	return append(out, asm.Mov.Imm(asm.R0, 0), asm.Return())
 }

@@ -16,10 +16,21 @@ import (
 // each. Beyond it programs are counted only.
 const maxPrograms = 1 << 20
 
+// programSource is where programs are read from: the kernel.
+type programSource interface {
+	// open returns a descriptor, which keeps the program there until it is closed.
+	open(id uint32) (fd int, err error)
+	close(fd int)
+	// program and blob return what the kernel tells of a program, and the BTF of an id;
+	// both are valid until the next call.
+	program(fd int) (*bpf.RawProgram, error)
+	blob(id uint32) ([]byte, error)
+}
+
 // programs takes in BPF programs. It is for one goroutine.
 type programs struct {
 	s      *session
-	reader *infoReader
+	source programSource
 	infos  *spool // entries of BPF_PROG_INFO
 	blobs  *spool // entries of BPF_BTF
 	seen   map[uint32]*program
@@ -34,10 +45,11 @@ type program struct {
 	loaded  bool   // while we recorded: its KSYMBOL records tell of it
 	image   bool   // its code was read
 	missing string // why nothing was read; "" if its info was
+	symbol  string // of those missing, as records tell it
 }
 
 func newPrograms(s *session) (*programs, error) {
-	p := &programs{s: s, reader: &infoReader{}, seen: make(map[uint32]*program),
+	p := &programs{s: s, source: &infoReader{}, seen: make(map[uint32]*program),
 		btfs: make(map[uint32]bool)}
 	var err error
 	if p.infos, err = newSpool(); err == nil {
@@ -58,15 +70,17 @@ func (p *programs) close() {
 	}
 }
 
-// load reads a program of which a record says that it was loaded.
-func (p *programs) load(id uint32, tag bpf.Tag) {
-	if x := p.seen[id]; x != nil { // read as one of those that were there
-		x.loaded = true
-		return
+// load reads a program of which a record says that it was loaded. It returns nil for
+// those beyond the bound.
+func (p *programs) load(id uint32, tag bpf.Tag) *program {
+	x := p.seen[id]
+	if x == nil { // else it was read as one of those that were there
+		x = p.read(id)
 	}
-	if x := p.read(id); x != nil {
+	if x != nil {
 		x.tag, x.loaded = tag, true
 	}
+	return x
 }
 
 // present reads a program that was there before.
@@ -79,10 +93,10 @@ func (p *programs) present(id uint32) {
 // read reads a program: its descriptor first, which keeps it there, and is closed
 // when the last byte was copied.
 func (p *programs) read(id uint32) *program {
-	fd, err := fdByID(cmdProgGetFDByID, id)
+	fd, err := p.source.open(id)
 	if len(p.seen) >= maxPrograms {
 		if err == nil {
-			unix.Close(fd)
+			p.source.close(fd)
 		}
 		p.s.lost("BPF programs beyond the bound", 1)
 		return nil
@@ -93,8 +107,8 @@ func (p *programs) read(id uint32) *program {
 		x.missing = reasonOf(err)
 		return x
 	}
-	defer unix.Close(fd)
-	raw, err := p.reader.program(fd)
+	defer p.source.close(fd)
+	raw, err := p.source.program(fd)
 	if err != nil {
 		x.missing = reasonOf(err)
 		return x
@@ -119,7 +133,7 @@ func (p *programs) keep(id uint32, x *program, raw *bpf.RawProgram) {
 		return
 	}
 	p.btfs[btf] = true
-	blob, err := p.reader.blob(btf)
+	blob, err := p.source.blob(btf)
 	if err != nil {
 		p.s.lost("BTF of BPF programs: "+reasonOf(err), 1)
 		return
@@ -175,7 +189,8 @@ func (p *programs) finish() {
 			p.s.lost("images of BPF programs: "+x.missing, 1)
 		}
 		if x.missing != "" && len(sum.Missing) < maxMissing {
-			sum.Missing = append(sum.Missing, MissingProgram{ID: id, Reason: x.missing})
+			sum.Missing = append(sum.Missing, MissingProgram{ID: id, Symbol: x.symbol,
+				Reason: x.missing})
 		}
 	}
 	sum.BTFs = len(p.blobs.entries)

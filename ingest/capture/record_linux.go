@@ -42,6 +42,11 @@ func (s *session) record(ctx context.Context, w *bundle.Writer) error {
 	if err != nil {
 		return err
 	}
+	return s.recordBy(ctx, w, list)
+}
+
+// recordBy has the recorders record, and writes the bundle.
+func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorder) error {
 	s.manifest.Recorder, s.manifest.Command = s.opts.Recorder, s.opts.Command
 	var clockErr error
 	if s.manifest.Begin, clockErr = readClocks(); clockErr != nil {
@@ -53,7 +58,7 @@ func (s *session) record(ctx context.Context, w *bundle.Writer) error {
 			return err
 		}
 	}
-	err = s.run(ctx, list)
+	err := s.run(ctx, list)
 	if end, clockErr := readClocks(); clockErr == nil {
 		s.manifest.End = end
 	}

@@ -8,8 +8,9 @@ import (
 )
 
 // recorder is one kind of thing that a capture records. Record calls its methods in
-// this order, from one goroutine: start, then drain now and then, stop, add, close. A recorder that cannot do its work says so with session.warn, and lets the
-// others do theirs: an error of start or add ends the capture.
+// this order, from one goroutine: start, then drain now and then, stop, add, close. A
+// recorder that cannot do its work says so with session.warn, and lets the others do
+// theirs: an error of start or add ends the capture.
 //
 // Another kind of thing to record is another implementation, in a file of its own,
 // listed in newRecorders.

@@ -54,6 +54,7 @@ type sideband struct {
 	ready    chan struct{} // closed when the programs present were read
 	ksymbols int
 	symbols  map[symbolKey]bool // names at addresses that records tell of: trampolines
+	named    []byte             // names of functions since the last load, each with a 0 behind
 }
 
 // symbolKey is a KSYMBOL record of no program.
@@ -63,8 +64,8 @@ type symbolKey struct {
 }
 
 func newSideband(s *session, k *kernel, m *modules, p *processes) (*sideband, error) {
-	x := &sideband{s: s, kernel: k, modules: m, procs: p, done: make(chan struct{}), ready: make(chan struct{}), wake: -1,
-		symbols: make(map[symbolKey]bool)}
+	x := &sideband{s: s, kernel: k, modules: m, procs: p, done: make(chan struct{}),
+		ready: make(chan struct{}), wake: -1, symbols: make(map[symbolKey]bool)}
 	var err error
 	if x.programs, err = newPrograms(s); err == nil {
 		x.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
@@ -229,7 +230,7 @@ func (x *sideband) record(rec []byte) {
 	switch perfdata.Type(order.Uint32(rec)) {
 	case perfdata.TypeBPFEvent:
 		if len(body) >= 16 && order.Uint16(body) == perfdata.BPFLoad {
-			x.programs.load(order.Uint32(body[4:]), bpf.Tag(body[8:16]))
+			x.load(order.Uint32(body[4:]), bpf.Tag(body[8:16]))
 		}
 	case perfdata.TypeKSymbol:
 		x.ksymbol(body)
@@ -246,17 +247,49 @@ func (x *sideband) record(rec []byte) {
 	x.out.write(rec)
 }
 
+// load reads a program whose functions the records before told of.
+func (x *sideband) load(id uint32, tag bpf.Tag) {
+	if p := x.programs.load(id, tag); p != nil && p.missing != "" {
+		p.symbol = mainSymbol(x.named, tag)
+	}
+	x.named = x.named[:0]
+}
+
+// symbolPrefix is what the kernel's names of BPF functions begin with.
+const symbolPrefix = "bpf_prog_"
+
+// mainSymbol finds the name of the program with this tag among those of functions, each
+// with a 0 behind; without it the name has the tag alone.
+func mainSymbol(names []byte, tag bpf.Tag) string {
+	prefix := symbolPrefix + tag.String()
+	for len(names) > 0 {
+		name, rest, _ := bytes.Cut(names, []byte{0})
+		if bytes.HasPrefix(name, []byte(prefix)) {
+			return string(name)
+		}
+		names = rest
+	}
+	return prefix
+}
+
+// maxNamed bounds the names that are kept until their program is loaded, bytes.
+const maxNamed = 256 << 10
+
 // maxSymbols bounds the trampolines that are remembered.
 const maxSymbols = 1 << 16
 
 // ksymbol counts a KSYMBOL record and remembers those of no program.
 func (x *sideband) ksymbol(body []byte) {
-	const nameAt = 16
+	const flagsAt, unregister, nameAt = 14, 1, 16
 	if len(body) < nameAt {
 		return
 	}
 	x.ksymbols++
 	name, _, _ := bytes.Cut(body[nameAt:], []byte{0})
+	loaded := binary.NativeEndian.Uint16(body[flagsAt:])&unregister == 0
+	if loaded && bytes.HasPrefix(name, []byte(symbolPrefix)) && len(x.named)+len(name) < maxNamed {
+		x.named = append(append(x.named, name...), 0)
+	}
 	if isBPFImage(name) && len(x.symbols) < maxSymbols {
 		x.symbols[symbolKey{binary.NativeEndian.Uint64(body), string(name)}] = true
 	}

@@ -37,7 +37,7 @@ func (p *programs) synthesize(w *perfdata.Writer, ksymbols *int) error {
 	for i := range p.s.summary.Missing {
 		m := &p.s.summary.Missing[i]
 		if seen := p.seen[m.ID]; m.Symbol == "" && seen != nil && seen.tag != (bpf.Tag{}) {
-			m.Symbol = "bpf_prog_" + seen.tag.String()
+			m.Symbol = symbolPrefix + seen.tag.String()
 		}
 	}
 	slices.SortFunc(p.s.summary.Missing, func(a, b MissingProgram) int {
