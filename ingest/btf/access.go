@@ -1,0 +1,204 @@
+package btf
+
+import "iter"
+
+// Ref returns the type that a PTR, TYPEDEF, CONST, VOLATILE, RESTRICT, TYPE_TAG,
+// DECL_TAG, VAR or FUNC is of, and the result of a FUNC_PROTO; 0 for others.
+func (t *Types) Ref(id ID) ID {
+	t, b := t.record(id)
+	if b == nil {
+		return 0
+	}
+	if kind, _, _ := t.info(b); !kind.refers() {
+		return 0
+	}
+	return ID(t.u32(b[8:]))
+}
+
+// items returns what follows a type of one of these kinds, and how many items it has.
+func (t *Types) items(id ID, kinds ...Kind) (owner *Types, b []byte, n int, flag bool) {
+	owner, b = t.record(id)
+	if b == nil {
+		return owner, nil, 0, false
+	}
+	kind, n, flag := owner.info(b)
+	for _, k := range kinds {
+		if k == kind {
+			return owner, b[typeHead:], n, flag
+		}
+	}
+	return owner, nil, 0, false
+}
+
+// each numbers the items of a type.
+func each[T any](n int, item func(i int) T) iter.Seq2[int, T] {
+	return func(yield func(int, T) bool) {
+		for i := range n {
+			if !yield(i, item(i)) {
+				return
+			}
+		}
+	}
+}
+
+// Int is what an INT is. Bits of Size bytes count, from bit Offset on: other than all
+// bits and 0 only where old compilers told bit fields that way.
+type Int struct {
+	Size               uint32 // bytes
+	Bits, Offset       uint8
+	Signed, Char, Bool bool
+}
+
+// Int returns what an INT is; zero for other kinds.
+func (t *Types) Int(id ID) Int {
+	t, b, _, _ := t.items(id, KindInt)
+	if b == nil {
+		return Int{}
+	}
+	_, head := t.record(id)
+	v := t.u32(b)
+	return Int{
+		Size: t.u32(head[8:]), Bits: uint8(v), Offset: uint8(v >> 16),
+		Signed: v>>24&1 != 0, Char: v>>24&2 != 0, Bool: v>>24&4 != 0,
+	}
+}
+
+// Member is a member of a STRUCT or UNION.
+type Member struct {
+	Name      string
+	Type      ID
+	BitOffset uint32 // from the beginning of the structure
+	BitSize   uint8  // of a bit field; 0 for other members
+}
+
+// MemberCount returns how many members a STRUCT or UNION has.
+func (t *Types) MemberCount(id ID) int {
+	_, _, n, _ := t.items(id, KindStruct, KindUnion)
+	return n
+}
+
+// Members lists the members of a STRUCT or UNION in their order.
+func (t *Types) Members(id ID) iter.Seq2[int, Member] {
+	owner, b, n, flag := t.items(id, KindStruct, KindUnion)
+	return each(n, func(i int) Member {
+		m := b[12*i:]
+		out := Member{Name: owner.str(owner.u32(m)), Type: ID(owner.u32(m[4:])),
+			BitOffset: owner.u32(m[8:])}
+		if flag {
+			out.BitSize = uint8(out.BitOffset >> 24)
+			out.BitOffset &= 0xffffff
+		} else if v := t.Int(t.Strip(out.Type)); v.Offset != 0 || uint32(v.Bits) < 8*v.Size {
+			out.BitSize = v.Bits
+			out.BitOffset += uint32(v.Offset)
+		}
+		return out
+	})
+}
+
+// Enumerator is a name of an ENUM or ENUM64, its value sign-extended if EnumSigned.
+type Enumerator struct {
+	Name  string
+	Value uint64
+}
+
+// EnumSigned tells whether the values of an ENUM or ENUM64 are signed.
+func (t *Types) EnumSigned(id ID) bool {
+	_, _, _, flag := t.items(id, KindEnum, KindEnum64)
+	return flag
+}
+
+// Enumerators lists the names of an ENUM or ENUM64 in their order. Compilers before the
+// flag of the sign stored signed values all the same; those are taken as they say.
+func (t *Types) Enumerators(id ID) iter.Seq2[int, Enumerator] {
+	if owner, b, n, flag := t.items(id, KindEnum); b != nil {
+		return each(n, func(i int) Enumerator {
+			v := owner.u32(b[8*i+4:])
+			value := uint64(v)
+			if flag {
+				value = uint64(int64(int32(v)))
+			}
+			return Enumerator{Name: owner.str(owner.u32(b[8*i:])), Value: value}
+		})
+	}
+	owner, b, n, _ := t.items(id, KindEnum64)
+	return each(n, func(i int) Enumerator {
+		v := b[12*i:]
+		return Enumerator{Name: owner.str(owner.u32(v)),
+			Value: uint64(owner.u32(v[4:])) | uint64(owner.u32(v[8:]))<<32}
+	})
+}
+
+// Array is what an ARRAY is: Len elements.
+type Array struct {
+	Elem, Index ID
+	Len         uint32
+}
+
+// Array returns what an ARRAY is; zero for other kinds.
+func (t *Types) Array(id ID) Array {
+	t, b, _, _ := t.items(id, KindArray)
+	if b == nil {
+		return Array{}
+	}
+	return Array{Elem: ID(t.u32(b)), Index: ID(t.u32(b[4:])), Len: t.u32(b[8:])}
+}
+
+// Param is a parameter of a FUNC_PROTO. A last one of type 0 stands for "...".
+type Param struct {
+	Name string
+	Type ID
+}
+
+// Params lists the parameters of a FUNC_PROTO.
+func (t *Types) Params(id ID) iter.Seq2[int, Param] {
+	t, b, n, _ := t.items(id, KindFuncProto)
+	return each(n, func(i int) Param {
+		return Param{Name: t.str(t.u32(b[8*i:])), Type: ID(t.u32(b[8*i+4:]))}
+	})
+}
+
+// Section is where a variable lies in a DATASEC, bytes. Object files before libbpf has
+// linked them have zeros there.
+type Section struct {
+	Type         ID // a VAR, or a FUNC in .ksyms
+	Offset, Size uint32
+}
+
+// Sections lists the variables of a DATASEC.
+func (t *Types) Sections(id ID) iter.Seq2[int, Section] {
+	t, b, n, _ := t.items(id, KindDatasec)
+	return each(n, func(i int) Section {
+		v := b[12*i:]
+		return Section{Type: ID(t.u32(v)), Offset: t.u32(v[4:]), Size: t.u32(v[8:])}
+	})
+}
+
+// FuncLinkage returns the linkage of a FUNC: 0 static, 1 global, 2 extern.
+func (t *Types) FuncLinkage(id ID) int {
+	_, _, n, _ := t.items(id, KindFunc)
+	return n
+}
+
+// VarLinkage returns the linkage of a VAR: 0 static, 1 global, 2 extern.
+func (t *Types) VarLinkage(id ID) int {
+	t, b, _, _ := t.items(id, KindVar)
+	if b == nil {
+		return 0
+	}
+	return int(t.u32(b))
+}
+
+// FwdUnion tells whether a FWD is of a union, not of a struct.
+func (t *Types) FwdUnion(id ID) bool {
+	_, _, _, flag := t.items(id, KindFwd)
+	return flag
+}
+
+// DeclTagComponent returns which member or parameter a DECL_TAG is of: −1 is the whole.
+func (t *Types) DeclTagComponent(id ID) int {
+	t, b, _, _ := t.items(id, KindDeclTag)
+	if b == nil {
+		return -1
+	}
+	return int(int32(t.u32(b)))
+}

@@ -1,0 +1,225 @@
+package btf
+
+import (
+	"symbolize/ingest/decode"
+)
+
+// What the kernel takes at most (include/uapi/linux/btf.h, kernel/bpf/btf.c); its own
+// types are some 6 MB and 150,000.
+const (
+	maxBlob  = 64 << 20
+	maxTypes = 1 << 20
+)
+
+const (
+	magic      = 0xeb9f
+	magicOther = 0x9feb // in the other byte order
+	headerSize = 24
+	version    = 1
+)
+
+// IsBTF tells whether a file that begins with head is a BTF blob.
+func IsBTF(head []byte) bool {
+	if len(head) < headerSize || head[2] != version {
+		return false
+	}
+	m := uint16(head[0])<<8 | uint16(head[1])
+	return m == magic || m == magicOther
+}
+
+// Parse reads a blob called name, as part of base if it is not nil: the types of a
+// module go on where the kernel's end. The blob stays in use. The error is a
+// *decode.Error that says where the blob is wrong; nothing is kept of one that is.
+func Parse(name string, raw []byte, base *Types) (*Types, error) {
+	t := &Types{raw: raw, base: base, big: len(raw) > 0 && raw[0] == magic>>8}
+	if base != nil {
+		t.first = ID(base.Len())
+		t.strBase = base.strBase + uint32(len(base.strings))
+	}
+	r := decode.New(name, raw, 0, t.big)
+	at := t.header(r)
+	if r.Err() != nil {
+		return nil, r.Err()
+	}
+	r = decode.New(name, t.types, at, t.big)
+	t.scan(r)
+	if r.Err() == nil {
+		t.check(r)
+	}
+	if r.Err() != nil {
+		return nil, r.Err()
+	}
+	t.index()
+	return t, nil
+}
+
+// header finds the sections, and returns where that of types begins.
+func (t *Types) header(r *decode.Reader) (at int64) {
+	if len(t.raw) > maxBlob {
+		r.Fail("%d bytes of BTF; %d is the most", len(t.raw), maxBlob)
+		return 0
+	}
+	if m := r.U16(); r.Err() == nil && m != magic {
+		r.Fail("magic %#x is not BTF's", m)
+		return 0
+	}
+	if v := r.U8(); r.Err() == nil && v != version {
+		r.Fail("version %d of BTF; %d is known", v, version)
+		return 0
+	}
+	r.U8()
+	size := r.U32()
+	typeOff, typeLen, strOff, strLen := r.U32(), r.U32(), r.U32(), r.U32()
+	if r.Err() == nil && size < headerSize {
+		r.Fail("a header of %d bytes; %d is the least", size, headerSize)
+	}
+	r.Seek(uint64(size) + uint64(strOff))
+	t.strings = r.Bytes(uint64(strLen))
+	switch {
+	case r.Err() != nil:
+	case strLen > 0 && t.strings[strLen-1] != 0:
+		r.Fail("the last string does not end")
+	case t.base == nil && (strLen == 0 || t.strings[0] != 0):
+		r.Fail("the strings do not begin with an empty one")
+	}
+	r.Seek(uint64(size) + uint64(typeOff))
+	at = r.Offset()
+	t.types = r.Bytes(uint64(typeLen))
+	if r.Err() == nil && typeOff%4 != 0 {
+		r.Fail("types at %d, which is no multiple of 4", typeOff)
+	}
+	return at
+}
+
+// scan finds where each type begins.
+func (t *Types) scan(r *decode.Reader) {
+	if t.base == nil {
+		t.first = 1
+	}
+	for r.Left() > 0 {
+		if len(t.at) >= maxTypes {
+			r.Fail("more than %d types", maxTypes)
+			return
+		}
+		start := len(t.types) - r.Left()
+		r.U32()
+		info := r.U32()
+		r.U32()
+		kind, n := Kind(info>>24&31), uint64(info&0xffff)
+		if r.Err() == nil && (kind == KindVoid || kind >= numKinds) {
+			r.Fail("type %d is of the unknown kind %d", t.Len(), kind)
+		}
+		r.Skip(kind.fixedPart() + n*kind.perItem())
+		if r.Err() != nil {
+			return
+		}
+		t.at = append(t.at, uint32(start))
+	}
+}
+
+// check looks at every name and every reference.
+func (t *Types) check(r *decode.Reader) {
+	c := checker{t: t, r: r}
+	for i, at := range t.at {
+		c.id, c.at = t.first+ID(i), at
+		c.typ(t.types[at:])
+		if r.Err() != nil {
+			return
+		}
+	}
+}
+
+type checker struct {
+	t  *Types
+	r  *decode.Reader
+	id ID
+	at uint32
+}
+
+func (c *checker) fail(format string, args ...any) {
+	c.r.Seek(uint64(c.at))
+	c.r.Fail(format, args...)
+}
+
+// name checks that off is a string: all of ours end, see header.
+func (c *checker) name(off uint32) {
+	if int64(off) >= int64(c.t.strBase)+int64(len(c.t.strings)) {
+		c.fail("type %d has a name at %#x, behind all strings", c.id, off)
+	}
+}
+
+func (c *checker) ref(id uint32) {
+	if int64(id) >= int64(c.t.Len()) {
+		c.fail("type %d refers to type %d of %d", c.id, id, c.t.Len())
+	}
+}
+
+func (c *checker) typ(b []byte) {
+	t := c.t
+	kind, n, flag := t.info(b)
+	c.name(t.u32(b))
+	if kind.refers() {
+		c.ref(t.u32(b[8:]))
+	}
+	rest := b[typeHead:]
+	switch kind {
+	case KindInt:
+		c.integer(t.u32(b[8:]), t.u32(rest))
+	case KindArray:
+		c.ref(t.u32(rest))
+		c.ref(t.u32(rest[4:]))
+	case KindStruct, KindUnion:
+		c.members(rest, n, t.u32(b[8:]), flag)
+	case KindEnum:
+		for i := range n {
+			c.name(t.u32(rest[8*i:]))
+		}
+	case KindEnum64:
+		for i := range n {
+			c.name(t.u32(rest[12*i:]))
+		}
+	case KindFuncProto:
+		for i := range n {
+			c.name(t.u32(rest[8*i:]))
+			c.ref(t.u32(rest[8*i+4:]))
+		}
+	case KindDatasec:
+		for i := range n {
+			c.ref(t.u32(rest[12*i:]))
+		}
+	}
+	if kind == KindEnum || kind == KindEnum64 || kind == KindFloat {
+		c.size(t.u32(b[8:]))
+	}
+}
+
+// size checks the size of a number.
+func (c *checker) size(n uint32) {
+	if n == 0 || n > 16 || n&(n-1) != 0 {
+		c.fail("type %d: a number of %d bytes", c.id, n)
+	}
+}
+
+func (c *checker) integer(size, encoding uint32) {
+	bits, offset := encoding&0xff, encoding>>16&0xff
+	if size == 0 || size > 16 || bits == 0 || bits+offset > 8*size {
+		c.fail("type %d: an integer of %d bits at bit %d of %d bytes", c.id, bits, offset, size)
+	}
+}
+
+// members checks that the members of a structure begin in it.
+func (c *checker) members(b []byte, n int, size uint32, flag bool) {
+	t := c.t
+	for i := range n {
+		m := b[12*i:]
+		c.name(t.u32(m))
+		c.ref(t.u32(m[4:]))
+		off, width := t.u32(m[8:]), uint32(0)
+		if flag {
+			off, width = off&0xffffff, off>>24
+		}
+		if uint64(off)+uint64(width) > 8*uint64(size) {
+			c.fail("type %d: member %d at bit %d of %d bytes", c.id, i, off, size)
+		}
+	}
+}
