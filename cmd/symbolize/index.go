@@ -35,6 +35,7 @@ type indexOptions struct {
 	maxMemory   byteSize
 	namesOnly   bool
 	quality     bool
+	explain     bool
 	strict      bool
 	lockTimeout time.Duration
 	format      string
@@ -64,10 +65,14 @@ func newIndexCommand(a *app) *cobra.Command {
 		Example: "  symbolize index /usr/lib /usr/bin\n" +
 			"  symbolize index --kernel\n" +
 			"  symbolize index perf.data\n" +
+			"  symbolize index --explain ./build\n" +
 			"  symbolize index --debug-root /srv/debug ./build",
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
+			}
+			if o.explain {
+				return runExplain(ctx, a, o, args)
 			}
 			return runIndex(ctx, a, o, args)
 		}),
@@ -91,6 +96,9 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 		"symbol tables alone: no lines and no inlined calls, in a fifth of the time and space")
 	fs.BoolVar(&o.quality, "quality", false,
 		"print what each object resolves to: lines, names only or nothing")
+	fs.BoolVar(&o.explain, "explain", false,
+		"index nothing: list the files whose build ID kernels cannot see, so that their frames in "+
+			"stack maps and recordings have none, and what would mend it")
 	addBCCFlag(fs, &o.bccDirs)
 	addLockFlag(fs, &o.lockTimeout)
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
@@ -103,6 +111,9 @@ func (o *indexOptions) validate(args []string) error {
 		return withHint(usagef("nothing to index"),
 			"name files or directories, as `symbolize index /usr/lib /usr/bin`, "+
 				"or ask for --kernel")
+	}
+	if o.explain && (len(args) == 0 || o.kernel) {
+		return usagef("--explain is about files and directories: name some, without --kernel")
 	}
 	if o.kernelID != "" {
 		id, err := buildid.Parse(o.kernelID)

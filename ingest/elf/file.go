@@ -50,6 +50,8 @@ type File struct {
 	r     io.ReaderAt
 	size  int64
 	notes []extent // PT_NOTEs
+	phoff uint64   // of the program headers
+	phnum uint64
 	table stringTable
 }
 
@@ -64,8 +66,9 @@ type Segment struct {
 	Align    uint64
 }
 
-// extent is a range of file bytes with the alignment of what lies there.
-type extent struct{ off, size, align uint64 }
+// extent is a range of file bytes with the alignment of what lies there, and the number
+// of the program header that tells of it.
+type extent struct{ off, size, align, header uint64 }
 
 // IsELF reports whether a file that begins with head is ELF, by its magic.
 func IsELF(head []byte) bool {
@@ -225,20 +228,21 @@ func (f *File) readSegments(h header, head []byte) error {
 	if h.phnum > maxSegments {
 		return f.fail(h.phoff, "%d program headers, at most %d are read", h.phnum, maxSegments)
 	}
+	f.phoff, f.phnum = h.phoff, h.phnum
 	b, err := f.bytes(head, h.phoff, h.phnum*h.phentsize)
 	if err != nil {
 		return fmt.Errorf("program headers: %w", err)
 	}
 	for i := range h.phnum {
 		r := decode.New(f.Name, b[i*h.phentsize:], int64(h.phoff+i*h.phentsize), f.BigEndian)
-		f.addSegment(r)
+		f.addSegment(r, i)
 	}
 	return nil
 }
 
-// addSegment decodes one program header and keeps it if it is a PT_LOAD or
+// addSegment decodes one program header, of that number, and keeps it if it is a PT_LOAD or
 // PT_NOTE.
-func (f *File) addSegment(r *decode.Reader) {
+func (f *File) addSegment(r *decode.Reader, number uint64) {
 	var s Segment
 	kind := elf.ProgType(r.U32())
 	if f.Class == elf.ELFCLASS64 {
@@ -258,7 +262,7 @@ func (f *File) addSegment(r *decode.Reader) {
 		f.Segments = append(f.Segments, s)
 	case elf.PT_NOTE:
 		if len(f.notes) < maxNoteTables {
-			f.notes = append(f.notes, extent{uint64(s.Offset), s.FileSize, s.Align})
+			f.notes = append(f.notes, extent{uint64(s.Offset), s.FileSize, s.Align, number})
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (f *File) idFromSections(head []byte) error {
 		if seen++; seen > maxNoteTables {
 			break
 		}
-		n := extent{uint64(s.Offset), s.Size, s.AddrAlign}
+		n := extent{off: uint64(s.Offset), size: s.Size, align: s.AddrAlign}
 		if err := f.idFromNotes(head, n); err != nil || !f.ID.IsZero() {
 			return err
 		}
