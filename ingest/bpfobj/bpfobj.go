@@ -72,7 +72,7 @@ func Read(f *elf.File) (*Object, error) {
 	r.readSymbols()
 	r.readTypes()
 	r.readRelocations()
-	r.readExt()
+	r.takeExts()
 	o := &Object{BigEndian: f.BigEndian}
 	r.link()
 	for _, fn := range r.functions {
@@ -88,6 +88,7 @@ type reader struct {
 	symbols   []elf.Entry          // by number; the first is null
 	functions []*function
 	types     *btf.Types      // nil if there are none
+	ext       *btf.Ext        // likewise
 	kconfig   map[string]bool // variables that are no addresses: they lie in a map
 	linked    int             // instructions so far, see maxLinked
 	calls     bool            // some function calls another one

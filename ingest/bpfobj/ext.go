@@ -7,133 +7,58 @@ import (
 
 	"symbolize/ingest/bpf"
 	"symbolize/ingest/btf"
-	"symbolize/ingest/decode"
 )
 
-// maxBTF bounds .BTF and .BTF.ext, bytes; the kernel takes 16 MiB.
-const maxBTF = 16 << 20
-
-// readTypes reads .BTF.
+// readTypes reads .BTF, and the lines and the CO-RE relocations of .BTF.ext.
 func (r *reader) readTypes() {
-	s := r.f.Section(".BTF")
-	if s == nil {
-		return
+	var err error
+	if r.types, r.ext, err = btf.FromELF(r.f); err != nil {
+		r.errs = append(r.errs, err)
 	}
-	b, err := r.f.Data(s, maxBTF)
-	if err == nil {
-		r.types, err = btf.Parse(r.f.Name+": .BTF", b, nil)
+	if r.types != nil {
+		r.readKconfig()
 	}
-	if err != nil {
-		r.fail("%v", err)
-		return
-	}
-	r.readKconfig()
 }
 
 // readKconfig lists the variables of the section .kconfig.
 func (r *reader) readKconfig() {
-	const kindDatasec, kindVar = 15, 14
-	for id := btf.ID(1); int64(id) < int64(r.types.Len()); id++ {
-		if r.types.Kind(id) != kindDatasec || r.types.Name(id) != ".kconfig" {
-			continue
-		}
-		r.kconfig = make(map[string]bool)
-		for _, v := range r.datasec(id) {
-			if int64(v) < int64(r.types.Len()) && r.types.Kind(v) == kindVar {
-				r.kconfig[r.types.Name(v)] = true
-			}
-		}
+	id, ok := r.types.ByName(btf.KindDatasec, ".kconfig")
+	if !ok {
 		return
+	}
+	r.kconfig = make(map[string]bool)
+	for _, v := range r.types.Sections(id) {
+		if r.types.Kind(v.Type) == btf.KindVar {
+			r.kconfig[r.types.Name(v.Type)] = true
+		}
 	}
 }
 
-// What .BTF.ext has (Documentation/bpf/btf.rst).
-const (
-	extMagic     = 0xeb9f
-	lineInfoSize = 16
-	coreRelSize  = 16
-	columnBits   = 10
-)
-
-// readExt reads the lines and the CO-RE relocations of .BTF.ext.
-func (r *reader) readExt() {
-	s := r.f.Section(".BTF.ext")
-	if s == nil || r.types == nil {
+// takeExts gives the sections and the functions their parts of .BTF.ext.
+func (r *reader) takeExts() {
+	if r.ext == nil {
 		return
 	}
-	b, err := r.f.Data(s, maxBTF)
-	if err != nil {
-		r.fail("section .BTF.ext: %v", err)
-		return
-	}
-	d := decode.New(r.f.Name+": .BTF.ext", b, int64(s.Offset), r.f.BigEndian)
-	if magic := d.U16(); d.Err() == nil && magic != extMagic {
-		d.Fail("magic %#x", magic)
-	}
-	d.Skip(2)
-	size := d.U32()
-	var at, length [3]uint32 // functions, lines, CO-RE relocations
-	for i := range at {
-		if d.Left() >= 8 && uint64(len(b)-d.Left())+8 <= uint64(size) {
-			at[i], length[i] = d.U32(), d.U32()
-		}
-	}
-	if err := d.Err(); err != nil {
-		r.fail("%v", err)
-		return
-	}
-	for i, least := range [...]uint32{0, lineInfoSize, coreRelSize} {
-		if least == 0 || length[i] == 0 {
+	for i := range r.ext.Sections {
+		x := &r.ext.Sections[i]
+		s := r.named(x.Name)
+		if s == nil {
 			continue
 		}
-		if from := uint64(size) + uint64(at[i]); from+uint64(length[i]) > uint64(len(b)) {
-			r.fail("section .BTF.ext: part %d of %d bytes at %#x is outside", i, length[i], at[i])
-		} else {
-			r.readInfo(b[from:from+uint64(length[i])], int64(s.Offset)+int64(from), least, i == 1)
+		for _, l := range x.Lines {
+			s.lines = append(s.lines, bpf.Line{Offset: l.Offset, Insn: l.Offset / insnSize,
+				Line: l.Line, Column: l.Column, File: l.File, Source: l.Source})
 		}
-	}
-	for _, s := range r.sections {
 		slices.SortStableFunc(s.lines, func(a, b bpf.Line) int {
 			return cmp.Compare(a.Offset, b.Offset)
 		})
+		for _, c := range x.Cores {
+			s.core = append(s.core, c.Offset)
+		}
 		slices.Sort(s.core)
 	}
 	for _, fn := range r.functions {
 		fn.takeExt()
-	}
-}
-
-// readInfo reads a part of .BTF.ext: records by section, of at least these many bytes.
-func (r *reader) readInfo(b []byte, base int64, least uint32, lines bool) {
-	d := decode.New(r.f.Name+": .BTF.ext", b, base, r.f.BigEndian)
-	size := d.U32()
-	if d.Err() == nil && size < least {
-		d.Fail("records of %d bytes, %d is the least", size, least)
-	}
-	for d.Err() == nil && d.Left() > 0 {
-		name, _ := r.types.StringAt(d.U32())
-		n := uint64(d.U32())
-		records := d.Bytes(n * uint64(size))
-		if d.Err() != nil {
-			break
-		}
-		s := r.named(name)
-		if s == nil {
-			continue
-		}
-		x := decode.New(r.f.Name, records, 0, r.f.BigEndian)
-		for range n {
-			next := x.Left() - int(size)
-			if lines {
-				s.lines = append(s.lines, r.line(x))
-			} else {
-				s.core = append(s.core, x.U32())
-			}
-			x.Skip(uint64(x.Left() - next))
-		}
-	}
-	if err := d.Err(); err != nil {
-		r.fail("%v", err)
 	}
 }
 
@@ -146,17 +71,6 @@ func (r *reader) named(name string) *sectionData {
 		}
 	}
 	return found
-}
-
-// line reads a struct bpf_line_info. Offsets are in bytes here.
-func (r *reader) line(d *decode.Reader) bpf.Line {
-	l := bpf.Line{Offset: d.U32()}
-	l.Insn = l.Offset / insnSize
-	l.File, _ = r.types.StringAt(d.U32())
-	l.Source, _ = r.types.StringAt(d.U32())
-	col := d.U32()
-	l.Line, l.Column = col>>columnBits, col&(1<<columnBits-1)
-	return l
 }
 
 // takeExt gives a function its part of its section's lines and CO-RE relocations.

@@ -1,14 +1,17 @@
 package btf
 
 import (
+	"bytes"
+
 	"symbolize/ingest/decode"
 )
 
-// What the kernel takes at most (include/uapi/linux/btf.h, kernel/bpf/btf.c); its own
-// types are some 6 MB and 150,000.
+// Bounds. The kernel takes 16 MB and 2^20 types (include/uapi/linux/btf.h); its own are
+// some 6 MB and 150,000. A string is at most a line of source text.
 const (
-	maxBlob  = 64 << 20
-	maxTypes = 1 << 20
+	maxBlob   = 32 << 20
+	maxTypes  = 1 << 20
+	maxString = 32 << 10
 )
 
 const (
@@ -74,14 +77,7 @@ func (t *Types) header(r *decode.Reader) (at int64) {
 		r.Fail("a header of %d bytes; %d is the least", size, headerSize)
 	}
 	r.Seek(uint64(size) + uint64(strOff))
-	t.strings = r.Bytes(uint64(strLen))
-	switch {
-	case r.Err() != nil:
-	case strLen > 0 && t.strings[strLen-1] != 0:
-		r.Fail("the last string does not end")
-	case t.base == nil && (strLen == 0 || t.strings[0] != 0):
-		r.Fail("the strings do not begin with an empty one")
-	}
+	t.text(r, r.Bytes(uint64(strLen)))
 	r.Seek(uint64(size) + uint64(typeOff))
 	at = r.Offset()
 	t.types = r.Bytes(uint64(typeLen))
@@ -89,6 +85,27 @@ func (t *Types) header(r *decode.Reader) (at int64) {
 		r.Fail("types at %d, which is no multiple of 4", typeOff)
 	}
 	return at
+}
+
+// text takes the strings.
+func (t *Types) text(r *decode.Reader, b []byte) {
+	n := len(b)
+	switch {
+	case r.Err() != nil:
+		return
+	case n > 0 && b[n-1] != 0:
+		r.Fail("the last string does not end")
+	case t.base == nil && (n == 0 || b[0] != 0):
+		r.Fail("the strings do not begin with an empty one")
+	}
+	for from := 0; from < n && r.Err() == nil; {
+		length := bytes.IndexByte(b[from:], 0)
+		if length > maxString {
+			r.Fail("a string of %d bytes; %d is the most", length, maxString)
+		}
+		from += length + 1
+	}
+	t.strings = string(b)
 }
 
 // scan finds where each type begins.

@@ -9,8 +9,8 @@
 package btf
 
 import (
-	"bytes"
 	"encoding/binary"
+	"strings"
 	"sync"
 )
 
@@ -25,7 +25,7 @@ type Types struct {
 	big     bool
 	first   ID     // of the types that are in raw
 	types   []byte // the section of types
-	strings []byte
+	strings string // a copy, so that names are parts of it
 	strBase uint32   // length of all strings below ours
 	at      []uint32 // where in types each type is, from first on
 
@@ -117,11 +117,11 @@ func (t *Types) StringAt(off uint32) (string, bool) {
 		return "", false
 	}
 	s := t.strings[off-t.strBase:]
-	i := bytes.IndexByte(s, 0)
+	i := strings.IndexByte(s, 0)
 	if i < 0 {
 		return "", false
 	}
-	return string(s[:i]), true
+	return s[:i], true
 }
 
 // ByName returns the first type of a kind with a name.
