@@ -13,7 +13,10 @@ type answer struct {
 	name string
 	// source is where that is: "peek at lex.h:3, parse.c:97"; "" if it is not known.
 	source string
-	reason ingest.Reason // why there is nothing; ReasonNone if there is something
+	// probable says that the text tells no more than a name of a BPF function and its tag,
+	// and that one function that is known fits.
+	probable bool
+	reason   ingest.Reason // why there is nothing; ReasonNone if there is something
 }
 
 // empty reports whether nothing is known that the text does not say.

@@ -23,10 +23,12 @@ func (f *finder) locateBPF(p *place, a *answer) (*object, addr.Addr, ingest.Reas
 		}
 		var found *object
 		for _, machine := range machines {
-			o := f.object(bpf.SymbolIdentity(machine, symbol, p.size))
-			if o = f.probable(o); o == nil || o == found {
+			known := f.object(bpf.SymbolIdentity(machine, symbol, p.size))
+			o := f.probable(known)
+			if o == nil || o == found {
 				continue
 			}
+			a.probable = o != known
 			if found != nil {
 				return nil, 0, ingest.Ambiguous
 			}

@@ -214,6 +214,18 @@ func TestBuildIDOfKernel(t *testing.T) {
 	}
 }
 
+// TestProbable: a BPF function of which the text tells no image is told apart.
+func TestProbable(t *testing.T) {
+	view := newView(t)
+	for text, want := range map[string]uint64{
+		tallyTag + "+0x2d/0x49\n": 1, tallyTag + "+0x2d\n": 1, fixedID + " 0x114e\n": 0,
+	} {
+		if _, st := rewrite(t, view, Options{}, text); st.Named != 1 || st.Probable != want {
+			t.Errorf("%q: %d named, %d probably, not %d", text, st.Named, st.Probable, want)
+		}
+	}
+}
+
 func TestStats(t *testing.T) {
 	view := newView(t)
 	text := strings.Repeat(fixedID+" 0x114e\n", 3) + strings.Repeat(nobodyID+" 0x10\n", 2) +

@@ -128,6 +128,9 @@ func (r *Rewriter) count(p *located) {
 	case !a.empty():
 		r.stats.Places++
 		r.stats.Named++
+		if a.probable {
+			r.stats.Probable++
+		}
 	case p.weak && a.reason == ingest.NotIndexed:
 	default:
 		r.stats.Places++

@@ -12,6 +12,9 @@ import (
 type Stats struct {
 	Places uint64 // all that were recognised
 	Named  uint64 // of which something could be said
+	// Probable are those of Named where the text tells no more than tag, name and length of
+	// a BPF function, and one known function fits.
+	Probable uint64
 	// Left are those that stayed as they were, by object and reason.
 	Left []Left
 	more map[leftKey]int

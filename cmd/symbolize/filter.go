@@ -131,7 +131,12 @@ func (a *app) sayFilter(st *filter.Stats) {
 	if st.Places == 0 {
 		return
 	}
-	a.note(fmt.Sprintf("%d of %s named", st.Named, plural(st.Places, "place", "places")))
+	text := fmt.Sprintf("%d of %s named", st.Named, plural(st.Places, "place", "places"))
+	if st.Probable > 0 {
+		text += fmt.Sprintf(", %d of them probably: BPF functions, known by tag and name alone",
+			st.Probable)
+	}
+	a.note(text)
 	left := st.Sorted()
 	for i := range left[:min(len(left), leftShown)] {
 		l := &left[i]
