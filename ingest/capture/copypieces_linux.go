@@ -12,7 +12,8 @@ type copied struct {
 	funcs  []copiedFunc
 	arrays [pieceEnd][]byte
 	size   int
-	bad    bool
+	more   bool // the thing that the last piece was of goes on
+	bad    bool // a piece is missing
 }
 
 type copiedFunc struct {
@@ -42,6 +43,7 @@ func (c *copies) piece(b []byte) {
 	}
 	c.bytes += len(data)
 	x.size += len(data)
+	x.follow(kind, b)
 	switch {
 	case kind == pieceEnd:
 		c.whole(id, x)
@@ -50,6 +52,28 @@ func (c *copies) piece(b []byte) {
 	case kind > pieceImage && kind < pieceEnd:
 		x.arrays[kind] = append(x.arrays[kind], data...)
 	}
+}
+
+// follow checks that a piece goes on where the last one ended, or begins another thing
+// where that one was complete.
+func (x *copied) follow(kind uint32, b []byte) {
+	if kind == pieceEnd { // has no other fields
+		x.bad = x.bad || x.more
+		return
+	}
+	order := binary.NativeEndian
+	offset, total := order.Uint64(b[16:]), order.Uint64(b[24:])
+	have := 0
+	switch i := int(order.Uint32(b[8:])); {
+	case kind == pieceImage && i < len(x.funcs):
+		have = len(x.funcs[i].image)
+	case kind > pieceImage && kind < pieceEnd:
+		have = len(x.arrays[kind])
+	}
+	if x.more != (have > 0) || offset != uint64(have) {
+		x.bad = true
+	}
+	x.more = offset+uint64(order.Uint32(b[12:])) < total
 }
 
 // image takes in a piece of a function's code.
@@ -70,7 +94,7 @@ func (x *copied) image(b, data []byte) {
 func (c *copies) whole(id uint32, x *copied) {
 	delete(c.partial, id)
 	c.bytes -= x.size
-	if x.bad || len(x.head) < headSize {
+	if x.bad || len(x.head) < headSize || !x.allFunctions() {
 		c.s.lost("copies inside the kernel that are not whole", 1)
 		return
 	}
@@ -84,6 +108,12 @@ func (c *copies) whole(id uint32, x *copied) {
 			c.err = err
 		}
 	}
+}
+
+// allFunctions reports whether there is code of as many functions as the head says.
+func (x *copied) allFunctions() bool {
+	n := binary.NativeEndian.Uint32(x.head[headFuncs:])
+	return n == 0 || int(n) == len(x.funcs)
 }
 
 // program makes the info of a copy that bpf(2) would have given.
