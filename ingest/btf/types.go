@@ -23,9 +23,9 @@ type Types struct {
 	raw     []byte
 	base    *Types // nil unless split
 	big     bool
-	first   ID     // of the types that are in raw
-	types   []byte // the section of types
-	strings string // a copy, so that names are parts of it
+	first   ID       // of the types that are in raw
+	types   []byte   // the section of types
+	strings string   // a copy, so that names are parts of it
 	strBase uint32   // length of all strings below ours
 	at      []uint32 // where in types each type is, from first on
 
