@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/signal"
@@ -39,8 +40,10 @@ with an interrupt, and writes FILE in any case: a tar, packed with zstd. COMMAND
 It holds no program alive, and needs root, or CAP_SYS_ADMIN, CAP_PERFMON, CAP_SYSLOG and
 CAP_SYS_PTRACE; --check says which of them are missing, and what for.
 
-Exit status: 0 done; 1 failed, or COMMAND did; 2 usage; 130 COMMAND was interrupted, FILE is
-written. With --check: 0 nothing is missing, 1 something is.`
+Exit status, as that of perf record: COMMAND's own, or 128 and the number of the signal that
+ended it; FILE is written in any case. Without COMMAND, or if --duration ended it: 0. 1 nothing
+was recorded; 2 usage; 127 there is no such COMMAND, 126 it cannot be run. With --check:
+0 nothing is missing, 1 something is.`
 
 func newCaptureCommand(a *app) *cobra.Command {
 	o := &captureOptions{}
@@ -148,25 +151,39 @@ func recordError(err error) error {
 	switch {
 	case errors.Is(err, capture.ErrRights):
 		return withHint(err, "`symbolize capture --check` says what is missing")
+	case errors.Is(err, capture.ErrCommand) && errors.Is(err, fs.ErrPermission):
+		return &exitError{code: exitCannotRun, err: err}
+	case errors.Is(err, capture.ErrCommand):
+		return &exitError{code: exitNoCommand, err: err}
 	case errors.Is(err, capture.ErrUnsupported):
 		return withHint(err, "this is %s: capture on the Linux host, resolve here", runtime.GOOS)
 	}
 	return err
 }
 
-// commandError is the error that a command's end makes of a recording that was written.
+// What shells say of commands that they cannot run, and add to the number of the
+// signal that ended one.
+const (
+	exitCannotRun = 126
+	exitNoCommand = 127
+	exitSignal    = 128
+)
+
+// commandError passes a command's end on, as perf record does: scripts that put a
+// recorder before a command see no difference. The recording was written.
 func commandError(o *captureOptions, sum *capture.Summary) error {
 	c := &sum.Command
-	switch {
-	case !c.Run || c.Status == 0 || c.TimeUp && c.Stopped == nil:
+	if !c.Run || c.Status == 0 || c.TimeUp && c.Stopped == nil {
 		return nil
-	case c.Stopped != nil:
-		return &exitError{code: exitInterrupted, err: fmt.Errorf(
-			"interrupted: %s; %s is written", commandEnd(c), o.output)}
-	case c.Status != 0:
-		return fmt.Errorf("%s; %s is written", commandEnd(c), o.output)
 	}
-	return nil
+	e := &exitError{code: c.Status, err: fmt.Errorf("%s; %s is written", commandEnd(c), o.output)}
+	if sig, ok := c.Signal.(syscall.Signal); ok {
+		e.code = exitSignal + int(sig)
+	}
+	if e.code <= 0 {
+		e.code = exitFailed // nobody knows how it ended
+	}
+	return e
 }
 
 // commandEnd says how the command ended.

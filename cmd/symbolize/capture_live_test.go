@@ -65,7 +65,9 @@ func TestLiveCaptureInterrupted(t *testing.T) {
 		{syscall.SIGTERM, []string{"--duration", "1m"}, 0},
 		{syscall.SIGINT, []string{"--", "sleep", "60"}, exitInterrupted},
 		{syscall.SIGTERM, []string{"--", "sh", "-c", "trap 'exit 0' TERM; sleep 60 >/dev/null 2>&1 & wait"}, 0},
-		{nil, []string{"--", "sh", "-c", "exit 7"}, exitFailed},
+		{nil, []string{"--", "sh", "-c", "exit 7"}, 7},
+		{nil, []string{"--", "sh", "-c", "kill -SEGV $$"}, exitSignal + int(syscall.SIGSEGV)},
+		{syscall.SIGTERM, []string{"--", "sleep", "60"}, exitSignal + int(syscall.SIGTERM)},
 		{nil, []string{"--duration", "200ms", "--", "sleep", "60"}, 0},
 	}
 	for _, tt := range tests {

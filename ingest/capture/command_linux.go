@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -55,7 +56,7 @@ func (c *command) status(s *session, err error) {
 		return
 	}
 	st.Status = state.ExitCode()
-	if w, ok := state.Sys().(unix.WaitStatus); ok && w.Signaled() {
+	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		st.Signal = w.Signal()
 	}
 	var exit *exec.ExitError

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+
+	"symbolize/ingest/capture"
+)
+
+// TestCaptureExit: the exit status is what perf record's would be.
+func TestCaptureExit(t *testing.T) {
+	o := &captureOptions{output: "capture.data"}
+	for _, tt := range []struct {
+		end  capture.CommandStatus
+		want int
+		says string
+	}{
+		{capture.CommandStatus{}, exitOK, ""},
+		{capture.CommandStatus{Stopped: syscall.SIGINT}, exitOK, ""},
+		{capture.CommandStatus{Run: true}, exitOK, ""},
+		{capture.CommandStatus{Run: true, Status: 7}, 7, "status 7"},
+		{capture.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGSEGV}, 139, "signal 11"},
+		{capture.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGINT,
+			Stopped: syscall.SIGINT}, exitInterrupted, "signal 2"},
+		{capture.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGTERM, TimeUp: true}, exitOK, ""},
+		{capture.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGKILL, TimeUp: true,
+			Stopped: syscall.SIGINT}, 137, "signal 9"},
+		{capture.CommandStatus{Run: true, Status: -1}, exitFailed, "status -1"},
+	} {
+		err := commandError(o, &capture.Summary{Command: tt.end})
+		code, text := exitOK, ""
+		if err != nil {
+			text = err.Error()
+			var e *exitError
+			if !errors.As(err, &e) {
+				t.Fatalf("%+v: %v", tt.end, err)
+			}
+			code = e.code
+			if !strings.Contains(text, "capture.data is written") {
+				t.Errorf("%+v: %q does not say that there is a file", tt.end, text)
+			}
+		}
+		if code != tt.want || !strings.Contains(text, tt.says) {
+			t.Errorf("%+v: exit status %d %q, want %d", tt.end, code, text, tt.want)
+		}
+	}
+}
+
+// TestRecordError: what kept a recording from being made has its status and its hint.
+func TestRecordError(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		code int // 0: as any failure
+		hint string
+	}{
+		{fmt.Errorf("%w: %w", capture.ErrCommand, fs.ErrNotExist), exitNoCommand, ""},
+		{fmt.Errorf("%w: %w", capture.ErrCommand, fs.ErrPermission), exitCannotRun, ""},
+		{fmt.Errorf("%w: %w", capture.ErrRights, syscall.EPERM), 0, "--check"},
+		{capture.ErrUnsupported, 0, "on the Linux host"},
+		{syscall.ENOSPC, 0, ""},
+	} {
+		err := recordError(tt.err)
+		var e *exitError
+		var h *hintError
+		if errors.As(err, &e) != (tt.code != 0) || e != nil && e.code != tt.code ||
+			errors.As(err, &h) != (tt.hint != "") || h != nil && !strings.Contains(h.hint, tt.hint) ||
+			!errors.Is(err, tt.err) {
+			t.Errorf("%v became %#v", tt.err, err)
+		}
+	}
+}
