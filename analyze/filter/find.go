@@ -239,7 +239,7 @@ func (f *finder) object(id buildid.ID) *object {
 
 // join answers what was asked of an object: its tables are read once, in order.
 func (f *finder) join(o *object) {
-	slices.SortStableFunc(o.asked, func(a, b asked) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(o.asked, func(a, b asked) int { return cmp.Compare(a.at, b.at) })
 	o.addrs = o.addrs[:0]
 	for i := range o.asked {
 		o.addrs = append(o.addrs, o.asked[i].at)

@@ -102,8 +102,10 @@ func TestLongLine(t *testing.T) {
 		fixedID + "+0x114e;":                     n,
 		"[buildid:" + fixedID + "] 0x114e ":      n,
 		"collatz+0x18/0x48 [f " + fixedID + "] ": n,
-		"{{{":                                    0, "CPU: ": 0, "[buildid:": 0, "+0x1": 0, "bpf_prog_": 0, "+0x1) (BuildId: ": 0,
-		"CPU:  PID:  Comm: ": 0, "[[[[": 0, "] 0x1": 0, "a b +": 0,
+		"+0x1) (BuildId: ":                       0,
+		"CPU:  PID:  Comm: ":                     0,
+		"{{{":                                    0, "CPU: ": 0, "[buildid:": 0, "+0x1": 0,
+		"bpf_prog_": 0, "[[[[": 0, "] 0x1": 0, "a b +": 0,
 	} {
 		_, st := rewrite(t, view, Options{}, strings.Repeat(in, n))
 		if int(st.Named) != want {
@@ -136,7 +138,8 @@ func FuzzRewrite(f *testing.F) {
 		"[0]" + fixedID + " +114e unknown ([buildid:" + fixedID + "]) <0x1212>\n",
 		tallyTag + "+0x2d/0x1000 bpf_prog_a612a69c77159703 " + tallyTag + "+45\n",
 		"(x+0x401010) (BuildId: " + oddID + ") [buildid:" + fixedID + "+0x1]\n",
-		"{{{module:0:f:elf:" + fixedID + "}}}{{{mmap:0x7000:0x1000:load:0:rx:0x401000}}}{{{bt:0:0x714e}}}",
+		"{{{module:0:f:elf:" + fixedID + "}}}" +
+			"{{{mmap:0x7000:0x1000:load:0:rx:0x401000}}}{{{bt:0:0x714e}}}",
 		"{{{reset}}}{{{pc:1}}}\x00\xff\r\n",
 	} {
 		f.Add([]byte(seed), uint16(7))

@@ -24,16 +24,16 @@ type filterOptions struct {
 	mode     report.Mode // demangle parsed
 }
 
-const filterLong = `filter copies standard input to standard output and puts names to the places in
-code that it finds on the way, from the store and from --with; all other bytes stay as they are. It
+const filterLong = `filter copies standard input to standard output and puts names to the places
+in code that it finds on the way, from the store and from --with; all other bytes stay as they are. It
 reads what is there, writes it, and waits for more: ` + "`dmesg -w | symbolize filter`" + ` shows each
 line when it comes.
 
 It knows what kernels print in stack traces (sym+0x1f/0x40 [module BUILDID], and
-bpf_prog_TAG_name+0x1f/0x40 of BPF programs), what bpftrace's ustack(build_id) prints (BUILDID 0x1f),
-Inspektor Gadget (BUILDID +1f), systing ([buildid:HEX]), LLVM's sanitizers ((file+0x1f) (BuildId: HEX))
-and LLVM's symbolizer markup ({{{bt:0:0x1f}}}), BUILDID+0x1f, and bpf_prog_TAG alone. Offsets behind a
-build ID are file offsets.
+bpf_prog_TAG_name+0x1f/0x40 of BPF programs), what bpftrace's ustack(build_id) prints (BUILDID
+0x1f), Inspektor Gadget (BUILDID +1f), systing ([buildid:HEX]), LLVM's sanitizers ((file+0x1f)
+(BuildId: HEX)) and LLVM's symbolizer markup ({{{bt:0:0x1f}}}), BUILDID+0x1f, and bpf_prog_TAG
+alone. Offsets behind a build ID are file offsets.
 
 What has a name keeps it, and what has none gets one; the source follows in parentheses, inlined
 calls first: parse+0x12 (peek at lex.h:3, parse.c:97). What is not known stays, and is

@@ -1,0 +1,111 @@
+package resolve_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"symbolize/analyze/resolve"
+	"symbolize/buildid"
+	"symbolize/ingest/bpf"
+	"symbolize/store"
+	"symbolize/store/indexer"
+)
+
+// declaredView knows the functions of a BPF object file, and what bcc left: of tag 1 one
+// function, of tag 2 two of one name, of tag 3 two of different names.
+func declaredView(t *testing.T) store.View {
+	t.Helper()
+	overlay := store.NewOverlay()
+	object := filepath.Join("..", "..", "ingest", "bpfobj", "testdata", "count.bpf.o")
+	_, err := indexer.Index(t.Context(), []string{object}, nil,
+		func() (store.Sink, error) { return overlay, nil }, indexer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, files := range [][]string{
+		{"bpf_prog_1/one.c", "bpf_prog_2/two.c", "bpf_prog_3/three.c"},
+		{"bpf_prog_2/two.c", "bpf_prog_3/trois.c"},
+	} {
+		dir := t.TempDir()
+		for _, name := range files {
+			path := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stats, err := indexer.AddBCC(t.Context(), overlay, dir)
+		if err != nil || len(stats.Problems) > 0 || stats.Programs != len(files) {
+			t.Fatalf("%+v, %v", stats, err)
+		}
+	}
+	return overlay
+}
+
+func TestDeclare(t *testing.T) {
+	const (
+		full    = "count_system_calls_on_enter"
+		file    = "/srv/app/src/count.bpf.c"
+		strange = "bpf_prog_ffffffffffffffff"
+	)
+	view := declaredView(t)
+	all := countOf(t, view)
+	for _, c := range []struct {
+		name, symbol string
+		others       []buildid.ID
+		want         resolve.Declared // without ID; File "*" is any
+	}{
+		{"by tag", "bpf_prog_91621db7a64bdc62", nil,
+			resolve.Declared{Name: full, File: file, Line: 41}},
+		{"by tag and the name as the kernel cut it", "bpf_prog_91621db7a64bdc62_" + full[:15], nil,
+			resolve.Declared{Name: full, File: file, Line: 41}},
+		{"a name cut elsewhere is another one", "bpf_prog_91621db7a64bdc62_" + full[:14], nil,
+			resolve.Declared{}},
+		{"another name", "bpf_prog_91621db7a64bdc62_other", nil, resolve.Declared{}},
+		{"by name and number of instructions", strange + "_" + full[:15], all,
+			resolve.Declared{Name: full, File: file, Line: 41, Probable: true}},
+		{"by number, another name", strange + "_other", all, resolve.Declared{}},
+		{"the tag first", "bpf_prog_0000000000000001", all,
+			resolve.Declared{Name: "one", File: "*", Line: 1}},
+		{"one name in two files", "bpf_prog_0000000000000002", nil, resolve.Declared{Name: "two"}},
+		{"two names", "bpf_prog_0000000000000003", nil, resolve.Declared{Several: true}},
+		{"two names, told which", "bpf_prog_0000000000000003_trois", nil,
+			resolve.Declared{Name: "trois", File: "*", Line: 1}},
+		{"nothing known", strange, nil, resolve.Declared{}},
+		{"no BPF program", "do_syscall_64", nil, resolve.Declared{}},
+		{"no tag", "bpf_prog_xyz", nil, resolve.Declared{}},
+	} {
+		got, err := resolve.Declare(view, c.symbol, c.others)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if got.Name != "" && got.ID.IsZero() {
+			t.Errorf("%s: no object tells it", c.name)
+		}
+		got.ID = buildid.ID{}
+		if c.want.File == "*" && got.File != "" {
+			got.File = "*"
+		}
+		if got != c.want {
+			t.Errorf("%s: %+v, not %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// countOf returns the ID under which the object file's program is entered by its name and
+// its number of instructions.
+func countOf(t *testing.T, view store.View) []buildid.ID {
+	t.Helper()
+	const most = 1000
+	for n := range uint32(most) {
+		id := bpf.CountIdentity("count_system_calls_on_enter", n)
+		if found, err := view.Find(id); err == nil && len(found) == 1 {
+			return []buildid.ID{id}
+		}
+	}
+	t.Fatal("the program is not entered under its number of instructions")
+	return nil
+}
