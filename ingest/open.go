@@ -40,8 +40,9 @@ var hints = map[error]string{
 	perfdata.ErrV1:         "record with a perf of after 2010",
 	bundle.ErrNewer:        "read it with the newer symbolize that wrote it",
 	ErrNotCapture:          "a capture is what `perf record` or a pprof profiler wrote, or a dump of a stack map",
-	stackmap.ErrKey: "say where in it the fields lie: --key user_stack_id:0,kernel_stack_id:4,pid:8," +
-		"comm:16, in bytes",
+	stackmap.ErrKey: "name the program's object file with --btf FILE, or say where the fields lie: " +
+		"--key user_stack_id:0,kernel_stack_id:4,pid:8,comm:16, in bytes",
+	stackmap.ErrTypes: "say where the fields lie: --key user_stack_id:0,kernel_stack_id:4,pid:8,comm:16",
 }
 
 // withHint adds the hint for an error, if there is one.

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"symbolize/buildid"
+	"symbolize/ingest/btf"
+	"symbolize/ingest/elf"
 	"symbolize/ingest/perfdata"
 	"symbolize/ingest/stackmap"
 )
@@ -20,6 +23,7 @@ type StackOptions struct {
 	Kernel   string           // path of the dump of kernel stacks, where it is another
 	Key      []stackmap.Field // fields of the count map's key
 	Value    *stackmap.Field  // where the count lies in a value; nil: all of it
+	BTF      string           // path of BTF, or of an object with it, that describes the key; "" for none
 	Depth    int              // frames in a value of a bare concatenation; 0 not told
 	Stride   int              // bytes of such a value; 0 not told
 	Kallsyms string           // path of /proc/kallsyms of the same boot; "" for none
@@ -63,6 +67,12 @@ func (c *Capture) openStacks(form stackmap.Form) error {
 		}
 		*x.to = &stackmap.Input{Name: x.path, R: f, Size: fi.Size()}
 	}
+	if o.BTF != "" {
+		var err error
+		if opts.BTF, err = readTypes(o.BTF); err != nil {
+			return err
+		}
+	}
 	set, err := stackmap.Read(in, &opts)
 	if set == nil {
 		if errors.Is(err, stackmap.ErrNotStacks) && form == stackmap.NoForm {
@@ -72,6 +82,49 @@ func (c *Capture) openStacks(form stackmap.Form) error {
 	}
 	c.stacks, c.stacksErr = set, err
 	return nil
+}
+
+// maxTypes bounds a file of BTF, in bytes: that of a kernel has 6 MiB.
+const maxTypes = 64 << 20
+
+// readTypes reads a file of BTF, or an object file with it.
+func readTypes(path string) (*btf.Types, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	head := make([]byte, 64)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if elf.IsELF(head[:n]) {
+		object, err := elf.Open(path, f, fi.Size())
+		if err != nil {
+			return nil, err
+		}
+		t, _, err := btf.FromELF(object)
+		if t == nil && err == nil {
+			err = fmt.Errorf("%s: no section .BTF in it", path)
+		}
+		if t != nil {
+			err = nil // lines are not needed
+		}
+		return t, err
+	}
+	if !btf.IsBTF(head[:n]) || fi.Size() > maxTypes {
+		return nil, fmt.Errorf("%s: neither BTF nor an object file with it", path)
+	}
+	raw, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	return btf.Parse(path, raw, nil)
 }
 
 // Stacks returns what was read of a stack map; nil for other captures.

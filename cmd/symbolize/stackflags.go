@@ -15,6 +15,7 @@ import (
 // stackFlags say what belongs to a stack map, and how to read it.
 type stackFlags struct {
 	counts, kernel string
+	btf            string
 	key, value     string
 	depth, stride  int
 	maps           []string
@@ -28,6 +29,8 @@ func (o *stackFlags) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.key, "key", "",
 		"stack map: `FIELD:OFFSET[:SIZE],…` in the keys of --counts, in bytes: user_stack_id, "+
 			"kernel_stack_id, stack_id, pid, tgid, tid, comm")
+	fs.StringVar(&o.btf, "btf", "",
+		"stack map: the BPF object `FILE`, or BTF, that tells the fields of the keys and values of --counts")
 	fs.StringVar(&o.value, "value", "",
 		"stack map: `OFFSET[:SIZE]` of the count in the values of --counts (default the whole value)")
 	fs.StringVar(&o.kernel, "kernel-stacks", "",
@@ -43,12 +46,13 @@ func (o *stackFlags) addFlags(fs *pflag.FlagSet) {
 // parse checks the flags.
 func (o *stackFlags) parse(kallsyms []string) error {
 	p := &o.parsed
-	*p = ingest.StackOptions{Counts: o.counts, Kernel: o.kernel, Depth: o.depth, Stride: o.stride}
+	*p = ingest.StackOptions{Counts: o.counts, Kernel: o.kernel, BTF: o.btf, Depth: o.depth,
+		Stride: o.stride}
 	if o.depth < 0 || o.stride < 0 {
 		return usagef("--depth and --stride are at least 1")
 	}
-	if (o.key != "" || o.value != "") && o.counts == "" {
-		return withHint(usagef("--key and --value describe the map of --counts, which is not given"),
+	if o.key+o.value+o.btf != "" && o.counts == "" {
+		return withHint(usagef("--key, --btf and --value describe the map of --counts, which is not given"),
 			"name its dump with --counts FILE")
 	}
 	var err error

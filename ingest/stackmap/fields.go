@@ -141,11 +141,6 @@ func newKeyDecoder(fields []Field, big bool) keyDecoder {
 	return d
 }
 
-// stacks reports whether the key has a stack at all.
-func (d *keyDecoder) stacks() bool {
-	return d.at[UserStackID] != nil || d.at[KernelStackID] != nil || d.at[StackID] != nil
-}
-
 func (d *keyDecoder) labels() Labels {
 	thread := d.at[TID] != nil || d.at[TGID] != nil && d.at[PID] != nil
 	return Labels{PID: d.at[PID] != nil || d.at[TGID] != nil, TID: thread, Comm: d.at[Comm] != nil}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"symbolize/ingest/btf"
+	"symbolize/ingest/bundle"
 	"symbolize/ingest/mapdump"
 )
 
@@ -14,9 +16,12 @@ type Options struct {
 	Counts *Input
 	// Kernel is the map of kernel stacks, where it is another than that of the user's.
 	Kernel *Input
-	// Key are the fields of the count map's key; none: as its BTF says, or of a key of 4
+	// Key are the fields of the count map's key; none: as BTF says, or of a key of 4
 	// bytes a stack id.
 	Key []Field
+	// BTF has the types of the count map's keys and values: the kernel's, whose ids a raw
+	// dump has, or that of the program's object file. nil if there is none.
+	BTF *btf.Types
 	// Value is where the count lies in a value; nil: the whole value.
 	Value *Field
 	// Depth is how many frames a value holds, 0 for all that fit. Stride is the size of
@@ -105,26 +110,22 @@ func countByMap(set *Set, user, kernel *table, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	c := counter{set: set, user: user, kernel: kernel, value: opts.Value,
-		used: make(map[int64]bool)}
+	fields, value, err := countFields(opts, &d.Header)
+	if err != nil {
+		return fmt.Errorf("%s: %w", opts.Counts.Name, err)
+	}
+	c := counter{set: set, user: user, kernel: kernel, value: value, used: make(map[int64]bool)}
 	big := user.layout.big
 	if d.Form == mapdump.Raw {
 		big = d.Header.BigEndian
 	}
-	fields := opts.Key
 	for {
 		key, values, ok := d.Next()
 		if !ok {
 			break
 		}
 		if c.key.end == 0 {
-			if len(fields) == 0 {
-				fields = fieldsOfSize(len(key))
-			}
 			c.key = newKeyDecoder(fields, big)
-			if !c.key.stacks() {
-				return fmt.Errorf("%s: %w: it has %d bytes", opts.Counts.Name, ErrKey, len(key))
-			}
 			set.Labels, set.Counted = c.key.labels(), true
 		}
 		if err := c.add(key, values); err != nil {
@@ -140,12 +141,25 @@ func countByMap(set *Set, user, kernel *table, opts *Options) error {
 	return d.Err()
 }
 
-// fieldsOfSize is what a key without a description can be: a stack id alone.
-func fieldsOfSize(size int) []Field {
-	if size == intSize || size == 8 {
-		return []Field{{Kind: StackID, Size: size}}
+// countFields says where in keys and values of a count map what lies.
+func countFields(opts *Options, h *bundle.DumpHeader) (key []Field, value *Field, err error) {
+	key, value = opts.Key, opts.Value
+	if len(key) == 0 && opts.BTF != nil {
+		d, err := describe(opts.BTF, h)
+		switch {
+		case err == nil:
+			key, value = d.key, cmp.Or(value, d.value)
+		case h.KeySize != intSize:
+			return nil, nil, err
+		}
 	}
-	return nil
+	if len(key) == 0 && h.KeySize == intSize {
+		key = []Field{{Kind: StackID, Size: intSize}} // what else
+	}
+	if d := (described{key: key}); h.KeySize > 0 && !d.hasStack() {
+		return nil, nil, fmt.Errorf("%w: it has %d bytes", ErrKey, h.KeySize)
+	}
+	return key, value, nil
 }
 
 // counter makes samples of the pairs of a count map.

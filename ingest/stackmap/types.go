@@ -1,0 +1,219 @@
+package stackmap
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"symbolize/ingest/btf"
+	"symbolize/ingest/bundle"
+)
+
+// ErrTypes says that BTF does not describe the key of a count map, or several types could.
+var ErrTypes = errors.New("the BTF does not tell the fields of the key")
+
+// Limits of what is looked at of a key's type: how deep structs lie in each other, and
+// members altogether.
+const (
+	maxTypeDepth   = 8
+	maxTypeMembers = 1 << 12
+)
+
+// mapNameLen is how much of a map's name the kernel keeps: BPF_OBJ_NAME_LEN without the 0.
+const mapNameLen = 15
+
+// described are the fields of a key, and of a value where the types tell.
+type described struct {
+	key   []Field
+	value *Field
+	seen  int // members that were looked at
+}
+
+func (d *described) hasStack() bool {
+	return slices.ContainsFunc(d.key, func(f Field) bool { return f.Kind <= StackID })
+}
+
+// describe finds the fields of a count map by BTF: by the type ids that a raw dump has of
+// the kernel's BTF; else by the definition of the map in a BPF object, by its name or
+// because no other has stacks in its keys; else by the one struct of the key's size
+// that has a stack.
+func describe(t *btf.Types, h *bundle.DumpHeader) (*described, error) {
+	size := int(h.KeySize)
+	if h.KeyType != 0 {
+		d := describeTypes(t, btf.ID(h.KeyType), btf.ID(h.ValueType))
+		if n, err := t.Size(btf.ID(h.KeyType)); err == nil && n == uint64(size) && d.hasStack() {
+			return d, nil
+		}
+	}
+	var found []*described
+	add := func(d *described) {
+		if d.hasStack() && keyEnd(d.key) <= size && !slices.ContainsFunc(found, d.equal) {
+			found = append(found, d)
+		}
+	}
+	for name, m := range mapDefs(t) {
+		n, err := t.Size(m.key)
+		named := h.Name != "" && name[:min(len(name), mapNameLen)] == h.Name
+		switch d := describeTypes(t, m.key, m.value); {
+		case err != nil || n != uint64(size):
+		case named && d.hasStack():
+			return d, nil
+		default:
+			add(d)
+		}
+	}
+	if len(found) == 0 {
+		for id := btf.ID(1); int(id) < t.Len(); id++ {
+			if t.Kind(id) != btf.KindStruct {
+				continue
+			}
+			if n, err := t.Size(id); err == nil && n == uint64(size) {
+				add(describeTypes(t, id, 0))
+			}
+		}
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("%w: %d types of %d bytes have stacks", ErrTypes, len(found), size)
+	}
+	return found[0], nil
+}
+
+func (d *described) equal(o *described) bool {
+	same := d.value == o.value || d.value != nil && o.value != nil && *d.value == *o.value
+	return same && slices.Equal(d.key, o.key)
+}
+
+func keyEnd(fields []Field) (end int) {
+	for _, f := range fields {
+		end = max(end, f.Offset+f.Size)
+	}
+	return end
+}
+
+// mapDef is the definition of a map in the section .maps.
+type mapDef struct{ key, value btf.ID }
+
+// mapDefs finds the definitions of maps: variables of .maps, whose members key and value
+// point at the types.
+func mapDefs(t *btf.Types) map[string]mapDef {
+	id, ok := t.ByName(btf.KindDatasec, ".maps")
+	if !ok {
+		return nil
+	}
+	out := make(map[string]mapDef)
+	for _, s := range t.Sections(id) {
+		var m mapDef
+		for _, member := range t.Members(t.Strip(t.Ref(s.Type))) {
+			switch member.Name {
+			case "key":
+				m.key = t.Ref(t.Strip(member.Type))
+			case "value":
+				m.value = t.Ref(t.Strip(member.Type))
+			}
+		}
+		if m.key != 0 {
+			out[t.Name(s.Type)] = m
+		}
+	}
+	return out
+}
+
+// describeTypes finds fields by the names of members.
+func describeTypes(t *btf.Types, key, value btf.ID) *described {
+	d := &described{}
+	d.members(t, t.Strip(key), 0, 0)
+	if value != 0 {
+		d.value = valueField(t, t.Strip(value))
+	}
+	return d
+}
+
+// members takes in the members of a struct in a key, at an offset in bytes.
+func (d *described) members(t *btf.Types, id btf.ID, at, depth int) {
+	if depth > maxTypeDepth || t.Kind(id) != btf.KindStruct {
+		return
+	}
+	for _, m := range t.Members(id) {
+		if d.seen++; d.seen > maxTypeMembers {
+			return
+		}
+		if m.BitSize != 0 || m.BitOffset%8 != 0 {
+			continue
+		}
+		offset, typ := at+int(m.BitOffset/8), t.Strip(m.Type)
+		size, err := t.Size(typ)
+		if err != nil || size == 0 {
+			continue
+		}
+		switch t.Kind(typ) {
+		case btf.KindStruct:
+			d.members(t, typ, offset, depth+1)
+		case btf.KindArray:
+			// Of characters: the name of a task. Other arrays are no label.
+			if kind, ok := FieldKindOf(m.Name); ok && kind == Comm && size <= maxKey {
+				if e, err := t.Size(t.Array(typ).Elem); err == nil && e == 1 {
+					d.add(Field{Comm, offset, int(size)})
+				}
+			}
+		case btf.KindInt, btf.KindEnum:
+			d.number(t, m.Name, offset, int(size))
+		}
+	}
+}
+
+// number takes in a member that is a number.
+func (d *described) number(t *btf.Types, name string, offset, size int) {
+	const both = 8 // what bpf_get_current_pid_tgid returns: the process above, the thread below
+	if strings.EqualFold(name, "pid_tgid") && size == both {
+		process, thread := offset+intSize, offset
+		if t.BigEndian() {
+			process, thread = thread, process
+		}
+		d.add(Field{TGID, process, intSize})
+		d.add(Field{PID, thread, intSize})
+		return
+	}
+	if kind, ok := FieldKindOf(name); ok && kind != Comm && size <= both {
+		d.add(Field{kind, offset, size})
+	}
+}
+
+// add takes the first field of a kind.
+func (d *described) add(f Field) {
+	if !slices.ContainsFunc(d.key, func(o Field) bool { return o.Kind == f.Kind }) {
+		d.key = append(d.key, f)
+	}
+}
+
+// countNames are what programs call a count in a value that is a struct.
+var countNames = []string{"count", "cnt", "counts", "samples", "nr_samples", "nr", "value", "val",
+	"total", "hits"}
+
+// valueField finds the count in a value; nil for a value that is the count, and where
+// it cannot be told.
+func valueField(t *btf.Types, id btf.ID) *Field {
+	if t.Kind(id) != btf.KindStruct {
+		return nil
+	}
+	at := len(countNames)
+	var found, only *Field
+	numbers := 0
+	for _, m := range t.Members(id) {
+		typ := t.Strip(m.Type)
+		size, err := t.Size(typ)
+		if err != nil || t.Kind(typ) != btf.KindInt || m.BitSize != 0 || m.BitOffset%8 != 0 || size > 8 {
+			continue
+		}
+		f := &Field{Offset: int(m.BitOffset / 8), Size: int(size)}
+		numbers++
+		only = f
+		if i := slices.Index(countNames, strings.ToLower(m.Name)); i >= 0 && i < at {
+			at, found = i, f
+		}
+	}
+	if found == nil && numbers == 1 {
+		return only
+	}
+	return found
+}
