@@ -19,8 +19,10 @@ import (
 type liveFunction struct {
 	name  string
 	start uint64
-	sha1  string
-	lines []liveLine // in the kernel's order, which is that of addresses
+	// length of the code, bytes, and its digest
+	length uint64
+	sha1   string
+	lines  []liveLine // in the kernel's order, which is that of addresses
 }
 
 type liveLine struct {
@@ -45,7 +47,8 @@ func parseDump(t *testing.T, text string) []liveFunction {
 		f := strings.Split(strings.TrimRight(row, "\n"), "\t")
 		switch {
 		case f[0] == "func" && len(f) == 6:
-			list = append(list, liveFunction{name: f[2], start: number(f[3], 16), sha1: f[5]})
+			list = append(list, liveFunction{name: f[2], start: number(f[3], 16),
+				length: number(f[4], 10), sha1: f[5]})
 		case f[0] == "line" && len(f) >= 6:
 			last := &list[len(list)-1]
 			last.lines = append(last.lines, liveLine{number(f[1], 16), f[2], number(f[3], 10),
@@ -67,20 +70,22 @@ func (f *liveFunction) lineAt(at uint64) (found liveLine) {
 
 // annotated is what the test reads of annotate's JSON.
 type annotated struct {
-	Functions []struct {
-		Name, Address string
-		Samples       uint64
-		Instructions  []struct {
-			Offset            int
-			Bytes, Text, File string
-			Line              uint64
-			Samples           uint64
-		}
-	}
-	Missing []struct {
+	Functions []annotatedFunction
+	Missing   []struct {
 		Name    string
 		Samples uint64
 	} `json:"without_code"`
+}
+
+type annotatedFunction struct {
+	Name, Address string
+	Samples       uint64
+	Instructions  []struct {
+		Offset            int
+		Bytes, Text, File string
+		Line              uint64
+		Samples           uint64
+	}
 }
 
 // command runs a program, or skips the test where it cannot.
@@ -127,13 +132,31 @@ func TestLiveAnnotateBPF(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := parseDump(t, string(dump))
 	store := filepath.Join(dir, "store")
 	runMain(t, "--store", store, "index", "-q", "--kernel")
+	counts := compareAnnotation(t, dir, store, parseDump(t, string(dump)), "perf.data")
+	compareReport(t, perfReport(t, dir), counts)
+}
+
+// perfReport is perf's table of samples per function.
+func perfReport(t *testing.T, dir string) string {
+	t.Helper()
+	return command(t, dir, "perf", "report", "-i", "perf.data", "--stdio", "--no-children", "-n", "-g",
+		"none", "--sort", "sym")
+}
+
+// compareAnnotation annotates captures and compares boundaries of instructions with
+// LLVM's, and bytes and lines of the functions in live with what the kernel showed. It
+// returns the samples per function.
+func compareAnnotation(t *testing.T, dir, store string, live []liveFunction, captures ...string,
+) map[string]uint64 {
+	t.Helper()
+	args := []string{"--store", store, "annotate", "-q", "-n", "0", "--format", "json"}
+	for _, name := range captures {
+		args = append(args, filepath.Join(dir, name))
+	}
 	var an annotated
-	out := runMain(t, "--store", store, "annotate", "-q", "-n", "0", "--format", "json",
-		filepath.Join(dir, "perf.data"))
-	if err := json.Unmarshal([]byte(out), &an); err != nil {
+	if err := json.Unmarshal([]byte(runMain(t, args...)), &an); err != nil {
 		t.Fatal(err)
 	}
 	counts := make(map[string]uint64)
@@ -141,50 +164,55 @@ func TestLiveAnnotateBPF(t *testing.T) {
 		counts[m.Name] += m.Samples
 	}
 	programs := 0
-	for _, f := range an.Functions {
+	for i := range an.Functions {
+		f := &an.Functions[i]
 		counts[f.Name] += f.Samples
-		if !strings.HasPrefix(f.Name, "bpf_prog_") {
-			continue
-		}
-		var code []byte
-		var starts []int
-		samples := uint64(0)
-		for _, in := range f.Instructions {
-			b, err := hex.DecodeString(in.Bytes)
-			if err != nil {
-				t.Fatal(err)
-			}
-			code, starts = append(code, b...), append(starts, in.Offset)
-			samples += in.Samples
-		}
-		if samples != f.Samples {
-			t.Errorf("%s: %d samples in instructions, %d in all", f.Name, samples, f.Samples)
-		}
-		if want := llvmStarts(t, dir, code); !slices.Equal(starts, want) {
-			t.Errorf("%s: instructions at %v, LLVM has them at %v", f.Name, starts, want)
-		}
-		start, err := strconv.ParseUint(f.Address, 0, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := findLive(live, start, code)
-		if l == nil {
-			continue // of another program on this machine
-		}
-		programs++
-		for _, in := range f.Instructions {
-			if want := l.lineAt(start + uint64(in.Offset)); in.File != want.file ||
-				in.Line != want.line {
-				t.Errorf("%s+%#x: line %s:%d, the kernel had %s:%d", f.Name, in.Offset, in.File,
-					in.Line, want.file, want.line)
-			}
+		if strings.HasPrefix(f.Name, "bpf_prog_") && compareFunction(t, dir, f, live) {
+			programs++
 		}
 	}
 	if programs < 4 {
 		t.Errorf("%d functions had samples, want at least 4; of %d loaded", programs, len(live))
 	}
-	compareReport(t, command(t, dir, "perf", "report", "-i", "perf.data", "--stdio",
-		"--no-children", "-n", "-g", "none", "--sort", "sym"), counts)
+	return counts
+}
+
+// compareFunction compares one function, and reports whether it is one of live: others
+// are of other programs on this machine.
+func compareFunction(t *testing.T, dir string, f *annotatedFunction, live []liveFunction) bool {
+	t.Helper()
+	var code []byte
+	var starts []int
+	samples := uint64(0)
+	for _, in := range f.Instructions {
+		b, err := hex.DecodeString(in.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, starts = append(code, b...), append(starts, in.Offset)
+		samples += in.Samples
+	}
+	if samples != f.Samples {
+		t.Errorf("%s: %d samples in instructions, %d in all", f.Name, samples, f.Samples)
+	}
+	if want := llvmStarts(t, dir, code); !slices.Equal(starts, want) {
+		t.Errorf("%s: instructions at %v, LLVM has them at %v", f.Name, starts, want)
+	}
+	start, err := strconv.ParseUint(f.Address, 0, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := findLive(live, start, code)
+	if l == nil {
+		return false
+	}
+	for _, in := range f.Instructions {
+		if want := l.lineAt(start + uint64(in.Offset)); in.File != want.file || in.Line != want.line {
+			t.Errorf("%s+%#x: line %s:%d, the kernel had %s:%d", f.Name, in.Offset, in.File, in.Line,
+				want.file, want.line)
+		}
+	}
+	return true
 }
 
 func findLive(live []liveFunction, start uint64, code []byte) *liveFunction {
