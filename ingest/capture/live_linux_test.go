@@ -162,47 +162,99 @@ func programsOf(t *testing.T, path string) (list []bpf.Program, ksymbols int) {
 	}), ksymbols
 }
 
+// recordShortLived captures 100 programs that live so long each, and wants every one
+// named by KSYMBOL records, and an image or a reason of it, in the bundle as in the
+// summary. It returns how many images there are.
+func recordShortLived(t *testing.T, life string, opts Options) int {
+	t.Helper()
+	path, sum := record(t, shortLivedCount, life, opts)
+	list, ksymbols := programsOf(t, path)
+	if ksymbols != 2*shortLivedCount {
+		t.Errorf("%s: %d KSYMBOL records, want those of %d functions", life, ksymbols, 2*shortLivedCount)
+	}
+	had := make(map[uint32]bool)
+	for _, p := range list {
+		had[p.ID] = true
+	}
+	missing, lost := 0, uint64(0)
+	for _, m := range sum.Missing {
+		if m.Reason == "" || m.Symbol == "" {
+			t.Errorf("%s: missing %+v", life, m)
+		}
+		if had[m.ID] {
+			t.Errorf("%s: program %d is missing and there", life, m.ID)
+		}
+		if strings.HasSuffix(m.Symbol, "_short_lived") {
+			missing++
+		}
+	}
+	if len(list)+missing != shortLivedCount {
+		t.Errorf("%s: %d images, and %d programs with a reason, of %d", life, len(list), missing,
+			shortLivedCount)
+	}
+	m := manifestOf(t, path)
+	for cause, n := range m.Lost {
+		if strings.HasPrefix(cause, "images of BPF programs: ") {
+			lost += n
+		}
+	}
+	if !slices.Equal(m.Missing, sum.Missing) || lost != uint64(len(sum.Missing)) {
+		t.Errorf("%s: the manifest has %d missing and %d lost, the summary %d", life, len(m.Missing), lost,
+			len(sum.Missing))
+	}
+	return len(list)
+}
+
+// shortLivedCount is how many programs come and go in a capture.
+const shortLivedCount = 100
+
+func manifestOf(t *testing.T, path string) *bundle.Manifest {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := bundle.Open(path, f, fi.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	return &b.Manifest
+}
+
 // TestLiveShortLived captures 100 programs that live 1 ms, five times: in the median
-// at least 95 images, every other program listed with its reason, all KSYMBOL names.
-// What is had of those that live 50 µs is reported.
+// at least 95 images. What is had of those that live less is reported.
 func TestLiveShortLived(t *testing.T) {
 	needLive(t)
-	const count = 100
-	var got []int
-	for range 5 {
-		path, sum := record(t, count, "1ms", Options{})
-		list, ksymbols := programsOf(t, path)
-		got = append(got, len(list))
-		if len(list)+len(sum.Missing) < count || ksymbols != 2*count {
-			t.Errorf("%d images, %d missing, %d KSYMBOL records", len(list), len(sum.Missing), ksymbols)
+	for _, life := range []string{"1ms", "50us", "1us"} {
+		var got []int
+		for range 5 {
+			got = append(got, recordShortLived(t, life, Options{}))
 		}
-		for _, m := range sum.Missing {
-			if m.Reason == "" || m.Symbol == "" {
-				t.Errorf("missing %+v", m)
-			}
+		slices.Sort(got)
+		t.Logf("images of %d programs that live %s, 5 runs: %v, median %d", shortLivedCount, life, got,
+			got[2])
+		if life == "1ms" && got[2] < 95 {
+			t.Errorf("median %d of %d images", got[2], shortLivedCount)
 		}
-	}
-	slices.Sort(got)
-	t.Logf("images of %d programs that live 1 ms: %v", count, got)
-	if got[2] < 95 {
-		t.Errorf("median %d of %d images", got[2], count)
-	}
-	for _, life := range []string{"50us", "1us"} {
-		path, _ := record(t, count, life, Options{})
-		list, _ := programsOf(t, path)
-		t.Logf("images of %d programs that live %s: %d", count, life, len(list))
 	}
 }
 
-// TestLiveKernelCopy wants all images of programs that are unloaded at once.
+// TestLiveKernelCopy wants all images, however short programs live.
 func TestLiveKernelCopy(t *testing.T) {
 	needLive(t)
-	const count = 100
-	path, sum := record(t, count, "0s", Options{KernelCopy: true})
-	list, _ := programsOf(t, path)
-	t.Logf("%d images, %d of them copied inside the kernel", len(list), sum.Copied)
-	if len(list) != count {
-		t.Errorf("%d of %d images; %v %v", len(list), count, sum.Warnings, sum.Lost)
+	for _, life := range []string{"1ms", "50us", "1us", "0s"} {
+		n := recordShortLived(t, life, Options{KernelCopy: true})
+		t.Logf("images of %d programs that live %s, copied inside the kernel: %d", shortLivedCount, life,
+			n)
+		if n != shortLivedCount {
+			t.Errorf("%s: %d images", life, n)
+		}
 	}
 }
 
