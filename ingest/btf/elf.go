@@ -21,7 +21,11 @@ func FromELF(f *elf.File) (*Types, *Ext, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: section .BTF: %w", f.Name, err)
 	}
-	t, err := Parse(f.Name+": .BTF", b, nil)
+	base, err := baseOf(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := Parse(f.Name+": .BTF", b, base)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -33,4 +37,18 @@ func FromELF(f *elf.File) (*Types, *Ext, error) {
 	}
 	x, err := ParseExt(f.Name+": .BTF.ext", b, int64(s.Offset), t)
 	return t, x, err
+}
+
+// baseOf reads .BTF.base, which modules for Linux 6.11 and later carry: what they need of
+// the kernel's types, to stand for the whole of them. Nil if there is none.
+func baseOf(f *elf.File) (*Types, error) {
+	s := f.Section(".BTF.base")
+	if s == nil {
+		return nil, nil
+	}
+	b, err := f.Data(s, maxBlob)
+	if err != nil {
+		return nil, fmt.Errorf("%s: section .BTF.base: %w", f.Name, err)
+	}
+	return Parse(f.Name+": .BTF.base", b, nil)
 }

@@ -1,6 +1,10 @@
 package btf
 
-import "symbolize/ingest/decode"
+import (
+	"cmp"
+
+	"symbolize/ingest/decode"
+)
 
 // Sizes of the records of .BTF.ext (Documentation/bpf/btf.rst), bytes: files may have
 // longer ones.
@@ -9,6 +13,8 @@ const (
 	lineInfoSize = 16
 	coreRelSize  = 16
 	columnBits   = 10
+
+	extHeaderSize = 24 // before CO-RE relocations came
 )
 
 // maxExtSections bounds the sections of code of an object file.
@@ -69,6 +75,9 @@ func ParseExt(name string, raw []byte, base int64, t *Types) (*Ext, error) {
 	}
 	r.Skip(2)
 	size := uint64(r.U32())
+	if r.Err() == nil && size < extHeaderSize {
+		r.Fail("a header of %d bytes; %d is the least", size, extHeaderSize)
+	}
 	var parts [3]struct{ at, length uint64 } // functions, lines, CO-RE relocations
 	for i := range parts {
 		if uint64(len(raw)-r.Left())+8 <= size || r.Err() != nil {
@@ -92,8 +101,8 @@ func ParseExt(name string, raw []byte, base int64, t *Types) (*Ext, error) {
 		x.part(part, [...]extRecord{
 			{funcInfoSize, x.function}, {lineInfoSize, x.line}, {coreRelSize, x.core},
 		}[i])
-		if part.Err() != nil {
-			return x.out, part.Err()
+		if x.err = cmp.Or(x.err, part.Err()); x.err != nil {
+			return x.out, x.err
 		}
 	}
 	return x.out, nil
@@ -104,6 +113,7 @@ type extReader struct {
 	t    *Types
 	out  *Ext
 	at   map[string]int // places in out.Sections
+	err  error          // of a record
 }
 
 // extRecord is the least size of records of a part, and what reads one.
@@ -138,6 +148,9 @@ func (x *extReader) part(r *decode.Reader, rec extRecord) {
 		for range n {
 			next := one.Left() - int(size)
 			rec.read(one, s)
+			if x.err = one.Err(); x.err != nil {
+				return
+			}
 			one.Skip(uint64(one.Left() - next))
 		}
 	}
@@ -157,18 +170,44 @@ func (x *extReader) section(name string) *ExtSection {
 	return &x.out.Sections[i]
 }
 
+// id reads the number of a type.
+func (x *extReader) id(r *decode.Reader) ID {
+	id := r.U32()
+	if r.Err() == nil && int64(id) >= int64(x.t.Len()) {
+		r.Fail("type %d of %d", id, x.t.Len())
+	}
+	return ID(id)
+}
+
+// text reads where a string is, and returns it.
+func (x *extReader) text(r *decode.Reader) string {
+	off := r.U32()
+	s, ok := x.t.StringAt(off)
+	if r.Err() == nil && !ok {
+		r.Fail("a string at %#x, behind all strings", off)
+	}
+	return s
+}
+
 func (x *extReader) function(r *decode.Reader, s *ExtSection) {
-	s.Funcs = append(s.Funcs, FuncInfo{Offset: r.U32(), Type: ID(r.U32())})
+	f := FuncInfo{Offset: r.U32(), Type: x.id(r)}
+	if r.Err() == nil {
+		s.Funcs = append(s.Funcs, f)
+	}
 }
 
 func (x *extReader) line(r *decode.Reader, s *ExtSection) {
-	l := LineInfo{Offset: r.U32(), File: x.t.str(r.U32()), Source: x.t.str(r.U32())}
+	l := LineInfo{Offset: r.U32(), File: x.text(r), Source: x.text(r)}
 	col := r.U32()
 	l.Line, l.Column = col>>columnBits, col&(1<<columnBits-1)
-	s.Lines = append(s.Lines, l)
+	if r.Err() == nil {
+		s.Lines = append(s.Lines, l)
+	}
 }
 
 func (x *extReader) core(r *decode.Reader, s *ExtSection) {
-	s.Cores = append(s.Cores, CoreRelocation{Offset: r.U32(), Type: ID(r.U32()),
-		Access: x.t.str(r.U32()), Kind: r.U32()})
+	c := CoreRelocation{Offset: r.U32(), Type: x.id(r), Access: x.text(r), Kind: r.U32()}
+	if r.Err() == nil {
+		s.Cores = append(s.Cores, c)
+	}
 }

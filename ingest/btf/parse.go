@@ -40,6 +40,9 @@ func Parse(name string, raw []byte, base *Types) (*Types, error) {
 		t.strBase = base.strBase + uint32(len(base.strings))
 	}
 	r := decode.New(name, raw, 0, t.big)
+	if base != nil && base.big != t.big {
+		r.Fail("its byte order is not that of what it is split from")
+	}
 	at := t.header(r)
 	if r.Err() != nil {
 		return nil, r.Err()
@@ -158,7 +161,7 @@ func (c *checker) fail(format string, args ...any) {
 	c.r.Fail(format, args...)
 }
 
-// name checks that off is a string: all of ours end, see header.
+// name checks that off is a string: all of ours end, see text.
 func (c *checker) name(off uint32) {
 	if int64(off) >= int64(c.t.strBase)+int64(len(c.t.strings)) {
 		c.fail("type %d has a name at %#x, behind all strings", c.id, off)
@@ -204,16 +207,26 @@ func (c *checker) typ(b []byte) {
 		for i := range n {
 			c.ref(t.u32(rest[12*i:]))
 		}
+	case KindDeclTag:
+		if at := int32(t.u32(rest)); at < -1 {
+			c.fail("type %d is a tag of component %d", c.id, at)
+		}
 	}
-	if kind == KindEnum || kind == KindEnum64 || kind == KindFloat {
-		c.size(t.u32(b[8:]))
-	}
+	c.size(kind, t.u32(b[8:]))
 }
 
-// size checks the size of a number.
-func (c *checker) size(n uint32) {
-	if n == 0 || n > 16 || n&(n-1) != 0 {
-		c.fail("type %d: a number of %d bytes", c.id, n)
+// size checks the size of an enumeration or a float as the kernel does: 12 bytes are the
+// long double of 32-bit x86.
+func (c *checker) size(kind Kind, n uint32) {
+	ok := true
+	switch kind {
+	case KindEnum, KindEnum64:
+		ok = n == 1 || n == 2 || n == 4 || n == 8
+	case KindFloat:
+		ok = n == 2 || n == 4 || n == 8 || n == 12 || n == 16
+	}
+	if !ok {
+		c.fail("type %d: %s of %d bytes", c.id, kind, n)
 	}
 }
 

@@ -70,10 +70,13 @@ func (t *Types) bounded(size, n uint64, id ID) (uint64, error) {
 // pointerSize works out the size of pointers as libbpf does, from that of long; 8 if
 // there is none.
 func (t *Types) pointerSize() uint64 {
-	for _, name := range [...]string{"long int", "long", "int long", "long unsigned int",
-		"unsigned long", "unsigned long int", "long int unsigned", "int unsigned long",
-		"unsigned int long"} {
-		if id, ok := t.ByName(KindInt, name); ok {
+	for id := range ID(t.Len()) {
+		if t.Kind(id) != KindInt {
+			continue
+		}
+		switch t.Name(id) {
+		case "long int", "long", "int long", "long unsigned int", "unsigned long",
+			"unsigned long int", "long int unsigned", "int unsigned long", "unsigned int long":
 			if size := t.Int(id).Size; size == 4 || size == 8 {
 				return uint64(size)
 			}
