@@ -25,11 +25,15 @@ func TestParseCPUs(t *testing.T) {
 	}
 }
 
+// testRing is a ring with something in it from tail to head.
+func testRing(data []byte, tail, head uint64) *ring {
+	return &ring{data: data, page: &unix.PerfEventMmapPage{Data_tail: tail, Data_head: head}}
+}
+
 // TestRing reads records that go round the end, and stops at what is no record.
 func TestRing(t *testing.T) {
 	data := make([]byte, 64)
-	r := &ring{data: data, page: &unix.PerfEventMmapPage{}}
-	r.page.Data_tail, r.page.Data_head = 48, 48+32
+	r := testRing(data, 48, 48+32)
 	var rec [32]byte
 	binary.NativeEndian.PutUint16(rec[6:], 32)
 	rec[31] = 7
