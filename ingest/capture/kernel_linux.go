@@ -170,7 +170,8 @@ func ownVDSO(root string) ([]byte, error) {
 			continue
 		}
 		var from, to int64
-		if _, err := fmt.Sscanf(line, "%x-%x ", &from, &to); err != nil || to-from > maxVDSO {
+		if _, err := fmt.Sscanf(line, "%x-%x ", &from, &to); err != nil || to <= from ||
+			to-from > maxVDSO {
 			return nil, fmt.Errorf("odd mapping %q", line)
 		}
 		mem, err := os.Open(root + "/proc/self/mem")
