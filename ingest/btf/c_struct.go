@@ -1,0 +1,243 @@
+package btf
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// definition prints a structure, union or enumeration with what is in it. bits is where it
+// begins in the structure around.
+func (p *cPrinter) definition(id ID, level int, bits uint64) {
+	if p.depth++; p.depth > maxNesting {
+		p.fail(errNested)
+	}
+	if p.err == nil {
+		p.add(p.t.tag(id) + " {")
+		switch p.t.Kind(id) {
+		case KindStruct, KindUnion:
+			p.body(id, level, bits)
+		default:
+			p.names(id, level)
+		}
+	}
+	p.depth--
+}
+
+// holes are what is counted in a structure.
+type holes struct {
+	members, bytes, bits int // holes of whole bytes, and of bits
+	bytesSum, bitsSum    uint64
+}
+
+// body prints the members, and what the structure as a whole is.
+func (p *cPrinter) body(id ID, level int, bits uint64) {
+	size, _ := p.t.Size(id)
+	union := p.t.Kind(id) == KindUnion
+	packed := p.layouts.of(id).packed
+	c := cursor{layouts: &p.layouts, packed: packed}
+	var h holes
+	for _, m := range p.t.Members(id) {
+		if p.err != nil {
+			return
+		}
+		h.members++
+		if union {
+			c.at = 0
+		}
+		p.hole(&c, m, level+1, &h)
+		p.line(level + 1)
+		start := len(p.b)
+		p.declare(m.Type, cName(m.Name), level+1, bits+uint64(m.BitOffset))
+		if m.BitSize > 0 {
+			p.add(": " + strconv.Itoa(int(m.BitSize)))
+		}
+		p.add(";")
+		own, _ := p.t.Size(m.Type)
+		p.place(start, level+1, bits+uint64(m.BitOffset), m.BitSize, own)
+		c.take(m)
+	}
+	if union {
+		c.at = 8 * p.t.longest(id)
+	}
+	tail := p.tail(&c, id, size, level+1)
+	p.total(size, &h, tail, level+1)
+	p.line(level)
+	p.add("}")
+	if packed {
+		p.add(" __attribute__((packed))")
+	}
+}
+
+// hole fills what the compiler would not leave free before a member, and tells of all
+// that is free.
+func (p *cPrinter) hole(c *cursor, m Member, level int, h *holes) {
+	want := uint64(m.BitOffset)
+	if want <= c.at {
+		return
+	}
+	free := want - c.at
+	if c.next(m) != want {
+		p.pad(c.at, want, level)
+	}
+	wholeBytes, rest := free/8, free%8
+	if wholeBytes > 0 {
+		h.bytes, h.bytesSum = h.bytes+1, h.bytesSum+wholeBytes
+	}
+	if rest > 0 {
+		h.bits, h.bitsSum = h.bits+1, h.bitsSum+rest
+	}
+	if p.plain {
+		return
+	}
+	p.line(level)
+	p.note("XXX %s hole", amount(free))
+}
+
+// amount says how much free bits are.
+func amount(bits uint64) string {
+	count := func(n uint64, unit string) string {
+		if n != 1 {
+			unit += "s"
+		}
+		return strconv.FormatUint(n, 10) + " " + unit
+	}
+	switch {
+	case bits%8 == 0:
+		return count(bits/8, "byte")
+	case bits < 8:
+		return count(bits, "bit")
+	}
+	return count(bits/8, "byte") + " " + count(bits%8, "bit")
+}
+
+// maxPads bounds how many unnamed bit fields fill a hole; a longer one is an array.
+const maxPads = 16
+
+// pad declares what fills the bits between two places. Unnamed bit fields change no
+// alignment, and what C puts into them is never read.
+func (p *cPrinter) pad(from, to uint64, level int) {
+	if to-from > maxPads*64 {
+		end := to &^ 7
+		from = (from + 7) &^ 7
+		p.line(level)
+		p.add(fmt.Sprintf("unsigned char __hole_at_%d[%d];", from/8, (end-from)/8))
+		from = end
+	}
+	for from < to && p.err == nil {
+		word, n := "char", min(8-from%8, to-from)
+		for _, w := range []struct {
+			name string
+			bits uint64
+		}{{"long long", 64}, {"int", 32}, {"short", 16}} {
+			if from%w.bits == 0 && to-from >= w.bits {
+				word, n = w.name, w.bits
+				break
+			}
+		}
+		p.line(level)
+		p.add(fmt.Sprintf("%s: %d;", word, n))
+		from += n
+	}
+}
+
+// tail fills and returns, in bits, what is free at the end.
+func (p *cPrinter) tail(c *cursor, id ID, size uint64, level int) uint64 {
+	end := 8 * size
+	if end <= c.at {
+		return 0
+	}
+	if c.end(p.layouts.align(id)) != end {
+		if p.t.Kind(id) == KindUnion {
+			p.line(level)
+			p.add(fmt.Sprintf("unsigned char __all[%d];", size))
+		} else {
+			p.pad(c.at, end, level)
+		}
+	}
+	return end - c.at
+}
+
+// total says what pahole says at the end of a structure.
+func (p *cPrinter) total(size uint64, h *holes, tail uint64, level int) {
+	if p.plain {
+		return
+	}
+	p.add("\n")
+	p.line(level)
+	s := fmt.Sprintf("size: %d, members: %d", size, h.members)
+	if h.bytes > 0 {
+		s += fmt.Sprintf(", holes: %d, sum holes: %d", h.bytes, h.bytesSum)
+	}
+	if h.bits > 0 {
+		s += fmt.Sprintf(", bit holes: %d, sum bit holes: %d bits", h.bits, h.bitsSum)
+	}
+	if tail > 0 {
+		s += ", padding: " + amount(tail)
+	}
+	p.note("%s", s)
+}
+
+// placeColumn is where comments on places begin, tabs counted as 8.
+const placeColumn = 48
+
+// place appends the comment on where a member is: bytes, of bit fields bytes:bits.
+func (p *cPrinter) place(start, level int, bits uint64, bitSize uint8, size uint64) {
+	if p.plain {
+		return
+	}
+	width := 8 * level
+	for _, c := range p.b[min(start, len(p.b)):] {
+		width++
+		if c == '\n' {
+			width = 0
+		} else if c == '\t' {
+			width += 7
+		}
+	}
+	p.add(fmt.Sprintf("%*s", max(placeColumn-width, 1), ""))
+	if bitSize > 0 {
+		p.note("%5d:%2d %3d", bits/8, bits%8, size)
+	} else {
+		p.note("%5d %6d", bits/8, size)
+	}
+}
+
+// names prints the names of an enumeration.
+func (p *cPrinter) names(id ID, level int) {
+	size, _ := p.t.Size(id)
+	signed := p.t.EnumSigned(id)
+	wide := false // C takes 8 bytes without being told
+	for _, e := range p.t.Enumerators(id) {
+		if p.err != nil {
+			return
+		}
+		p.line(level + 1)
+		p.add(cName(e.Name) + " = " + enumValue(e.Value, signed) + ",")
+		if signed {
+			wide = wide || int64(e.Value) != int64(int32(e.Value))
+		} else {
+			wide = wide || e.Value>>32 != 0
+		}
+	}
+	p.line(level)
+	p.add("}")
+	if mode := map[uint64]string{1: "QI", 2: "HI", 8: "DI"}[size]; mode != "" && !wide {
+		p.add(" __attribute__((mode(" + mode + ")))")
+	}
+}
+
+func enumValue(n uint64, signed bool) string {
+	switch {
+	case signed && int64(n) == -1<<63:
+		return "-9223372036854775807LL - 1"
+	case signed && int64(n) != int64(int32(n)):
+		return strconv.FormatInt(int64(n), 10) + "LL"
+	case signed:
+		return strconv.FormatInt(int64(n), 10)
+	case n>>32 != 0:
+		return strconv.FormatUint(n, 10) + "ULL"
+	case n>>31 != 0:
+		return strconv.FormatUint(n, 10) + "U"
+	}
+	return strconv.FormatUint(n, 10)
+}
