@@ -14,17 +14,20 @@ import (
 	"symbolize/ingest/bundle"
 )
 
+// liveBinary builds the program.
+func liveBinary(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "symbolize")
+	command(t, ".", "go", "build", "-o", bin, ".")
+	return bin
+}
+
 // liveCapture runs `symbolize capture` as a process of its own, with a signal after
 // 300 ms if there is one, and returns the bundle, what was said and the exit status.
 func liveCapture(t *testing.T, sig os.Signal, args ...string) (*bundle.Bundle, string, int) {
 	t.Helper()
-	if os.Getenv("SYMBOLIZE_LIVE") == "" {
-		t.Skip("SKIPPED: live tests run with SYMBOLIZE_LIVE=1")
-	}
-	bin := filepath.Join(t.TempDir(), "symbolize")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	needLive(t)
+	bin := liveBinary(t)
 	path := filepath.Join(t.TempDir(), "capture.data")
 	cmd := exec.Command(bin, append([]string{"capture", "-o", path}, args...)...)
 	var said strings.Builder
@@ -85,9 +88,7 @@ func TestLiveCaptureInterrupted(t *testing.T) {
 
 // TestLiveCapturePerf has perf record as the command.
 func TestLiveCapturePerf(t *testing.T) {
-	if _, err := exec.LookPath("perf"); err != nil {
-		t.Skip("SKIPPED: no perf")
-	}
+	needLive(t, "perf")
 	out := filepath.Join(t.TempDir(), "perf.data")
 	b, said, status := liveCapture(t, nil, "--", "perf", "record", "-q", "-a", "-e", "cpu-clock",
 		"-o", out, "sleep", "0.3")
@@ -102,5 +103,51 @@ func TestLiveCapturePerf(t *testing.T) {
 	}
 	if n < 2 {
 		t.Errorf("mappings of %d processes, perf and sleep were two: %q", n, b.Names())
+	}
+}
+
+// TestLiveCaptureFullDisk: where the bundle, or what is kept on the way to it, has no
+// room, there is one line of error and one of hint, no part of a file, and what lay
+// under that name stays.
+func TestLiveCaptureFullDisk(t *testing.T) {
+	needLive(t)
+	bin := liveBinary(t)
+	small := t.TempDir()
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=8k"); err != nil {
+		t.Skipf("SKIPPED: no small disk can be mounted: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(small, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	roomy := t.TempDir()
+	for _, tt := range []struct{ name, dir, tmp string }{
+		{"the bundle's", small, roomy}, {"that of temporary files", roomy, small},
+	} {
+		const old = "of before"
+		path := filepath.Join(tt.dir, "capture.data")
+		if err := os.WriteFile(path, []byte(old), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		// Mappings of all processes take more than the small disk has.
+		cmd := exec.Command(bin, "capture", "-o", path, "--all-processes", "--duration", "100ms")
+		cmd.Env = append(os.Environ(), "TMPDIR="+tt.tmp)
+		var said strings.Builder
+		cmd.Stderr = &said
+		cmd.Run()
+		text := said.String()
+		if cmd.ProcessState.ExitCode() != exitFailed ||
+			strings.Count(text, "symbolize: error: ") != 1 || strings.Count(text, "symbolize: hint: ") != 1 ||
+			!strings.Contains(text, "no space left on device") {
+			t.Errorf("%s disk is full: exit status %d\n%s", tt.name, cmd.ProcessState.ExitCode(), text)
+		}
+		if b, err := os.ReadFile(path); err != nil || string(b) != old {
+			t.Errorf("%s: the file has %d bytes, %v", tt.name, len(b), err)
+		}
+		left, err := os.ReadDir(tt.dir)
+		if err != nil || len(left) != 1 {
+			t.Errorf("%s: left behind: %v, %v", tt.name, left, err)
+		}
 	}
 }
