@@ -34,6 +34,7 @@ func newMachine(t *testing.T) *machine {
 		copyFile(t, filepath.Join(home, to), filepath.Join("../../fixtures", from))
 	}
 	copyFile(t, filepath.Join(home, "trace.txt"), "testdata/trace.txt")
+	copyFile(t, filepath.Join(home, "kinds.bpf.o"), "../../fixtures/maps/kinds.bpf.o")
 	t.Chdir(home)
 	return m
 }

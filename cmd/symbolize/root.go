@@ -73,6 +73,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newCaptureCommand(a),
 		newLookupCommand(a),
 		newFilterCommand(a),
+		newBTFCommand(a),
 		newInfoCommand(a),
 		newStoreCommand(a),
 		newVersionCommand(a),

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"symbolize/ingest"
+	"symbolize/ingest/bpf"
+	"symbolize/ingest/btf"
+	"symbolize/ingest/elf"
+)
+
+// maxBTFFile bounds a file that is BTF as it is, and a section .BTF, in bytes.
+const maxBTFFile = 64 << 20
+
+// btfBlob is the BTF of a file, or one of many in a capture.
+type btfBlob struct {
+	source string
+	types  *btf.Types
+}
+
+// readBTF finds the BTF in a file of any kind that has some; base is the path of what it
+// continues, or "".
+func (a *app) readBTF(ctx context.Context, path, base string) ([]btfBlob, error) {
+	var below *btf.Types
+	if base != "" {
+		t, err := readTypes(base, nil)
+		if err != nil {
+			return nil, fmt.Errorf("--base: %w", err)
+		}
+		below = t
+	}
+	t, err := readTypes(path, below)
+	if errors.Is(err, errNoTypesFile) {
+		if base != "" {
+			return nil, usagef("--base: %s is no kernel module and no BTF", path)
+		}
+		return a.captureBTF(ctx, path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []btfBlob{{".BTF", t}}, nil
+}
+
+// errNoTypesFile is the error of a file that is neither ELF nor BTF.
+var errNoTypesFile = errors.New("neither an ELF file nor BTF")
+
+// readTypes reads BTF as it is, or that of an ELF file, which can be packed.
+func readTypes(path string, base *btf.Types) (*btf.Types, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w", path, errNoTypesFile)
+	}
+	head := make([]byte, 32)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	head = head[:n]
+	if btf.IsBTF(head) {
+		b, err := io.ReadAll(io.LimitReader(f, maxBTFFile+1))
+		if err != nil {
+			return nil, err
+		}
+		return parseSplit(path, b, base)
+	}
+	var r io.ReaderAt = f
+	size := fi.Size()
+	if isPacked(head) {
+		data, length, _, err := elf.Unpack(path, f, size)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, errors.Join(errNoTypesFile, err))
+		}
+		r, size, head = data, length, make([]byte, 16)
+		if n, _ := r.ReadAt(head, 0); n < len(head) {
+			head = head[:n]
+		}
+	}
+	if !elf.IsELF(head) {
+		return nil, fmt.Errorf("%s: %w", path, errNoTypesFile)
+	}
+	return readELFTypes(path, r, size, base)
+}
+
+func readELFTypes(path string, r io.ReaderAt, size int64, base *btf.Types) (*btf.Types, error) {
+	f, err := elf.Open(path, r, size)
+	if err != nil {
+		return nil, fmt.Errorf("not a readable ELF file: %w", err)
+	}
+	s := f.Section(".BTF")
+	if s == nil {
+		return nil, withHint(fmt.Errorf("%s has no BTF", path),
+			"clang -g -target bpf makes it in BPF objects, pahole -J in others")
+	}
+	if base == nil {
+		types, _, err := btf.FromELF(f)
+		if types != nil { // of .BTF.ext nothing is asked here
+			return types, nil
+		}
+		return nil, hintSplit(err)
+	}
+	b, err := f.Data(s, maxBTFFile)
+	if err != nil {
+		return nil, err
+	}
+	return parseSplit(path+": .BTF", b, base)
+}
+
+func parseSplit(name string, b []byte, base *btf.Types) (*btf.Types, error) {
+	t, err := btf.Parse(name, b, base)
+	if err != nil && base == nil {
+		return nil, hintSplit(err)
+	}
+	return t, err
+}
+
+// hintSplit says what is missing if BTF refers to what it does not have.
+func hintSplit(err error) error {
+	return withHint(err, "if it is of a kernel module, it continues the kernel's: "+
+		"--base /sys/kernel/btf/vmlinux")
+}
+
+// captureBTF collects the BTF of a capture's BPF programs, each once.
+func (a *app) captureBTF(ctx context.Context, path string) ([]btfBlob, error) {
+	c, err := ingest.Open(ctx, path, ingest.Options{})
+	if errors.Is(err, ingest.ErrNotCapture) {
+		return nil, withHint(err, "btf knows ELF files, BTF as it is, perf.data files and bundles")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	programs, err := c.Programs()
+	if err != nil {
+		a.warn(err.Error(), "")
+		a.partial = true
+	}
+	var out []btfBlob
+	for i := range programs {
+		out = addProgramBTF(out, &programs[i])
+	}
+	if len(out) == 0 {
+		return nil, withHint(fmt.Errorf("%s has no BTF: none of its %s has any", path,
+			plural(uint64(len(programs)), "BPF program", "BPF programs")),
+			"`symbolize info %s` tells what was captured", path)
+	}
+	return out, nil
+}
+
+// addProgramBTF adds a program's BTF, or its name to the BTF that it shares with others.
+func addProgramBTF(out []btfBlob, p *bpf.Program) []btfBlob {
+	if p.BTF == nil {
+		return out
+	}
+	name := p.Name // cut at 15 characters
+	if len(p.Funcs) > 0 && p.Funcs[0].Name != "" {
+		name = p.Funcs[0].Name
+	}
+	name = fmt.Sprintf("program %d %s", p.ID, ingest.Printable(name))
+	for i := range out {
+		if out[i].types == p.BTF || bytes.Equal(out[i].types.Raw(), p.BTF.Raw()) {
+			out[i].source += ", " + name
+			return out
+		}
+	}
+	return append(out, btfBlob{name, p.BTF})
+}
