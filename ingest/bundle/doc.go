@@ -41,6 +41,7 @@
 //	                 recorded: symbol is the kernel's name, reason why; sorted by id
 //	warnings         what else is to be known, as text
 //	command          what was run, as arguments
+//	samples          what was sampled: see Stacks
 //	entries          [{name, size, sha256}] of all other entries, in their order
 //
 // perf is the clock of the records in perf.data: perf's own, unless the CLOCK_DATA
@@ -101,6 +102,32 @@
 // one value per CPU, each rounded up to a multiple of 8 bytes, as the kernel copies
 // them. Fields that a later version adds stand between the lost counts and the
 // pairs, and are stepped over by the header's size.
+//
+// # Stacks
+//
+// What `capture --stacks` sampled lies in three dumps, in the forms that BPF programs of
+// others leave too:
+//
+//	dumps/stacks         type 7 (STACK_TRACE), flag 0x20 (BPF_F_STACK_BUILD_ID): the
+//	                     user's stacks, by u32 id; a value is depth times 32 bytes
+//	dumps/kernel_stacks  type 7, without the flag: depth times 8 bytes
+//	dumps/counts         type 1 (HASH): key and value have the fields that the manifest
+//	                     names, a negative id being the errno with which no stack was taken
+//
+// depth is that of the deepest stack, and values of others end with zeros. The ids are
+// numbers in the order of first appearance. In the manifest samples is an array, one for
+// each event, of
+//
+//	event          as perf names it: "cpu-clock"
+//	unit           of weights: "nanoseconds" or "count"
+//	period         weight of a sample; 0: each key has a weight of its own
+//	stacks, kernel_stacks, counts
+//	               names of the entries
+//	key, value     "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:16:16": FIELD:OFFSET:SIZE
+//	               in bytes; "0:8": where in a value the number of samples is
+//	weight         likewise of the weight; absent if period says it
+//
+// lost of the header of dumps/counts has what samples were lost, by cause.
 //
 // # Damage
 //

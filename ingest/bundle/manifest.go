@@ -33,6 +33,7 @@ type Manifest struct {
 	Missing       []MissingProgram  `json:"missing,omitempty"` // by ID
 	Warnings      []string          `json:"warnings,omitempty"`
 	Command       []string          `json:"command,omitempty"`
+	Samples       []Samples         `json:"samples,omitempty"`
 	Entries       []EntryInfo       `json:"entries"` // set by Commit
 }
 
@@ -41,6 +42,20 @@ type MissingProgram struct {
 	ID     uint32 `json:"id"`
 	Symbol string `json:"symbol,omitempty"` // as the kernel calls it; "" if not even that is known
 	Reason string `json:"reason"`           // why: in the words of package bpf where it has them
+}
+
+// Samples says which dumps hold the stacks that were sampled at an event, and what the
+// samples of it weigh. Key, Value and Weight name fields as package stackmap parses them.
+type Samples struct {
+	Event        string `json:"event"`         // as perf names it, "cpu-clock"
+	Unit         string `json:"unit"`          // of weights: "nanoseconds" or "count"
+	Period       uint64 `json:"period"`        // weight of one sample; 0: Weight has it
+	Stacks       string `json:"stacks"`        // entry with the user's stacks
+	KernelStacks string `json:"kernel_stacks"` // entry with the kernel's
+	Counts       string `json:"counts"`        // entry with the counts
+	Key          string `json:"key"`           // fields of its key
+	Value        string `json:"value"`         // where in its value the number of samples is
+	Weight       string `json:"weight,omitempty"`
 }
 
 // Clocks are readings of four clocks at one instant, in ns.
