@@ -132,7 +132,8 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	opts := capture.Options{Duration: o.duration, Command: command, Stdin: a.env.Stdin,
-		Stdout: a.env.Stdout, Stderr: a.env.Stderr, Signals: signals, KernelCopy: o.kernelCopy,
+		Stdout: a.env.Stdout, Stderr: a.env.Stderr, Signals: signals,
+		Interrupted: capture.SharesTerminal, KernelCopy: o.kernelCopy,
 		PIDs: o.pids, AllProcesses: o.allProcesses, Recorder: recorderName()}
 	sum, err := capture.Record(context.WithoutCancel(ctx), w, opts)
 	if err != nil {

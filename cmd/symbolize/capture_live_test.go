@@ -67,7 +67,8 @@ func TestLiveCaptureInterrupted(t *testing.T) {
 		{syscall.SIGINT, nil, 0},
 		{syscall.SIGTERM, []string{"--duration", "1m"}, 0},
 		{syscall.SIGINT, []string{"--", "sleep", "60"}, exitInterrupted},
-		{syscall.SIGTERM, []string{"--", "sh", "-c", "trap 'exit 0' TERM; sleep 60 >/dev/null 2>&1 & wait"}, 0},
+		{syscall.SIGTERM, []string{"--", "sh", "-c",
+			"trap 'exit 0' TERM; sleep 60 >/dev/null 2>&1 & wait"}, 0},
 		{nil, []string{"--", "sh", "-c", "exit 7"}, 7},
 		{nil, []string{"--", "sh", "-c", "kill -SEGV $$"}, exitSignal + int(syscall.SIGSEGV)},
 		{syscall.SIGTERM, []string{"--", "sleep", "60"}, exitSignal + int(syscall.SIGTERM)},
@@ -138,8 +139,8 @@ func TestLiveCaptureFullDisk(t *testing.T) {
 		cmd.Run()
 		text := said.String()
 		if cmd.ProcessState.ExitCode() != exitFailed ||
-			strings.Count(text, "symbolize: error: ") != 1 || strings.Count(text, "symbolize: hint: ") != 1 ||
-			!strings.Contains(text, "no space left on device") {
+			strings.Count(text, "symbolize: error: ") != 1 ||
+			strings.Count(text, "symbolize: hint: ") != 1 || !strings.Contains(text, "no space left on device") {
 			t.Errorf("%s disk is full: exit status %d\n%s", tt.name, cmd.ProcessState.ExitCode(), text)
 		}
 		if b, err := os.ReadFile(path); err != nil || string(b) != old {

@@ -30,6 +30,9 @@ type Options struct {
 	// Signals end the recording. The first is handed to the command, whose end is then
 	// waited for; a second one kills it. Nil: none.
 	Signals <-chan os.Signal
+	// Interrupted reports whether an interrupt has reached the command without us, so
+	// that it is not told twice: see SharesTerminal. Nil: never.
+	Interrupted func() bool
 	// KernelCopy has the kernel copy each program while it is being loaded, in the
 	// loader's own context: then none is too short-lived.
 	KernelCopy bool

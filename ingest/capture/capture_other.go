@@ -18,3 +18,6 @@ func Check() []Need {
 	return []Need{{Name: "Linux", For: "anything", Mend: "run it on the host to be captured",
 		Fatal: true}}
 }
+
+// SharesTerminal reports false: there is no command.
+func SharesTerminal() bool { return false }

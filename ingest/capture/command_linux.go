@@ -36,13 +36,28 @@ func startCommand(o *Options) (*command, error) {
 // signal sends a signal to the command. That it has just ended is no error.
 func (c *command) signal(sig os.Signal) { _ = c.cmd.Process.Signal(sig) }
 
-// stop asks the command to end; asked a second time it is killed.
-func (c *command) stop(sig os.Signal) {
-	if c.asked {
-		sig = unix.SIGKILL
+// stop asks the command to end, unless it has been told; asked a second time it is
+// killed.
+func (c *command) stop(sig os.Signal, told bool) {
+	switch {
+	case c.asked:
+		c.signal(unix.SIGKILL)
+	case !told:
+		c.signal(sig)
 	}
 	c.asked = true
-	c.signal(sig)
+}
+
+// SharesTerminal reports whether this process is in the foreground of its terminal: an
+// interrupt from the keyboard then reaches the processes that it has started, too.
+func SharesTerminal() bool {
+	f, err := os.Open("/dev/tty")
+	if err != nil {
+		return false // it has none
+	}
+	defer f.Close()
+	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
 }
 
 // status says how the command ended, after Wait gave err.

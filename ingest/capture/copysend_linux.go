@@ -75,7 +75,8 @@ func sendArrays(l *layout) asm.Instructions {
 		asm.LoadMem(asm.R1, asm.R10, stackHead+headTag, asm.DWord),
 		asm.StoreMem(asm.R10, stackCtx+ctxTag, asm.R1, asm.DWord),
 	}
-	out = append(out, sendArray(array{pieceImage, stackHead + headFunc, stackHead + headJITed, 1}, "")...)
+	out = append(out, sendArray(array{pieceImage, stackHead + headFunc, stackHead + headJITed, 1},
+		"after_image")...)
 	out = append(out, asm.Ja.Label("arrays"))
 	calls := loop(copyFunc, asm.Mov.Reg(asm.R1, asm.R9), asm.R10, stackCtx)
 	calls[0] = calls[0].WithSymbol("functions")
@@ -99,9 +100,6 @@ func sendArrays(l *layout) asm.Instructions {
 
 // sendArray sends an array that is there and not empty. label is that of what follows.
 func sendArray(a array, label string) asm.Instructions {
-	if label == "" {
-		label = "after_image"
-	}
 	out := asm.Instructions{
 		asm.LoadMem(asm.R1, asm.R10, a.src, asm.DWord),
 		asm.JEq.Imm(asm.R1, 0, label),
@@ -199,7 +197,8 @@ func funcCallback(l *layout) asm.Instructions {
 	out = append(out, readTo(asm.R6, ctxTag, asm.R8, l.at("bpf_prog", "tag"), 8)...)
 	out = append(out,
 		asm.LoadMem(asm.R1, asm.R6, ctxStart, asm.DWord), asm.StoreMem(asm.R6, ctxSrc, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R6, ctxLeft, asm.DWord), asm.StoreMem(asm.R6, ctxTotal, asm.R1, asm.DWord))
+		asm.LoadMem(asm.R1, asm.R6, ctxLeft, asm.DWord),
+		asm.StoreMem(asm.R6, ctxTotal, asm.R1, asm.DWord))
 	out = append(out, loop(copyPiece, asm.Mov.Imm(asm.R1, maxPieces), asm.R6, 0)...)
 	return append(out, asm.Mov.Imm(asm.R0, 0), asm.Return())
 }

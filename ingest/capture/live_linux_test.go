@@ -199,8 +199,8 @@ func recordShortLived(t *testing.T, life string, opts Options) int {
 		}
 	}
 	if !slices.Equal(m.Missing, sum.Missing) || lost != uint64(len(sum.Missing)) {
-		t.Errorf("%s: the manifest has %d missing and %d lost, the summary %d", life, len(m.Missing), lost,
-			len(sum.Missing))
+		t.Errorf("%s: the manifest has %d missing and %d lost, the summary %d", life, len(m.Missing),
+			lost, len(sum.Missing))
 	}
 	return len(list)
 }

@@ -140,7 +140,7 @@ func (s *session) run(ctx context.Context, list []recorder) error {
 		if c == nil {
 			return nil
 		}
-		c.stop(sig)
+		c.stop(sig, sig == os.Interrupt && s.opts.Interrupted != nil && s.opts.Interrupted())
 	}
 }
 

@@ -171,20 +171,30 @@ func TestRunEnds(t *testing.T) {
 		command  []string
 		duration time.Duration
 		signals  []os.Signal
+		terminal bool // that the command shares
 		want     CommandStatus
 	}{
-		"status":        {command: []string{"sh", "-c", "exit 7"}, want: CommandStatus{Run: true, Status: 7}},
-		"done":          {command: []string{"true"}, want: CommandStatus{Run: true}},
-		"time":          {duration: time.Millisecond, want: CommandStatus{TimeUp: true}},
-		"signal":        {signals: []os.Signal{unix.SIGINT}, want: CommandStatus{Stopped: unix.SIGINT}},
-		"own signal":    {command: []string{"sh", "-c", "kill -9 $$"}, want: CommandStatus{Run: true, Status: -1, Signal: unix.SIGKILL}},
-		"command time":  {command: sleep, duration: 50 * time.Millisecond, want: CommandStatus{Run: true, Status: -1, Signal: unix.SIGTERM, TimeUp: true}},
-		"handed on":     {command: sleep, signals: []os.Signal{unix.SIGINT}, want: CommandStatus{Run: true, Status: -1, Signal: unix.SIGINT, Stopped: unix.SIGINT}},
-		"second signal": {command: stubborn, signals: []os.Signal{unix.SIGTERM, unix.SIGTERM}, want: CommandStatus{Run: true, Status: -1, Signal: unix.SIGKILL, Stopped: unix.SIGTERM}},
+		"status": {command: []string{"sh", "-c", "exit 7"}, want: CommandStatus{Run: true, Status: 7}},
+		"done":   {command: []string{"true"}, want: CommandStatus{Run: true}},
+		"time":   {duration: time.Millisecond, want: CommandStatus{TimeUp: true}},
+		"signal": {signals: []os.Signal{unix.SIGINT}, want: CommandStatus{Stopped: unix.SIGINT}},
+		"own signal": {command: []string{"sh", "-c", "kill -9 $$"},
+			want: CommandStatus{Run: true, Status: -1, Signal: unix.SIGKILL}},
+		"command time": {command: sleep, duration: 50 * time.Millisecond,
+			want: CommandStatus{Run: true, Status: -1, Signal: unix.SIGTERM, TimeUp: true}},
+		"handed on": {command: sleep, signals: []os.Signal{unix.SIGINT},
+			want: CommandStatus{Run: true, Status: -1, Signal: unix.SIGINT, Stopped: unix.SIGINT}},
+		"from terminal": {command: []string{"sleep", "0.3"}, signals: []os.Signal{unix.SIGINT},
+			terminal: true, want: CommandStatus{Run: true, Stopped: unix.SIGINT}},
+		"not from there": {command: sleep, signals: []os.Signal{unix.SIGTERM}, terminal: true,
+			want: CommandStatus{Run: true, Status: -1, Signal: unix.SIGTERM, Stopped: unix.SIGTERM}},
+		"second signal": {command: stubborn, signals: []os.Signal{unix.SIGTERM, unix.SIGTERM},
+			want: CommandStatus{Run: true, Status: -1, Signal: unix.SIGKILL, Stopped: unix.SIGTERM}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			signals := make(chan os.Signal, len(tt.signals))
-			opts := &Options{Command: tt.command, Duration: tt.duration, Signals: signals}
+			opts := &Options{Command: tt.command, Duration: tt.duration, Signals: signals,
+				Interrupted: func() bool { return tt.terminal }}
 			ready := make(chan struct{})
 			if name == "second signal" {
 				opts.Stdout = &once{c: ready}

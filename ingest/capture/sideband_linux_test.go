@@ -102,7 +102,8 @@ func TestSideband(t *testing.T) {
 	x.imageThere(0x5000, "bpf_trampoline_6442") // told already
 	x.imageThere(0x6000, "bpf_dispatcher_xdp")
 	names, ids := recordsOf(t, x.out)
-	if len(names) != 7 || names[6] != "bpf_dispatcher_xdp" || !slices.Equal(ids, []uint32{3, 9, 8, 3}) {
+	if len(names) != 7 || names[6] != "bpf_dispatcher_xdp" ||
+		!slices.Equal(ids, []uint32{3, 9, 8, 3}) {
 		t.Errorf("perf.data has %q and events of %v", names, ids)
 	}
 }
@@ -145,7 +146,8 @@ func TestNamedBound(t *testing.T) {
 // it, the ring is empty afterwards, and records of any content are taken in.
 func FuzzRing(f *testing.F) {
 	load := bpfEventRecord(perfdata.BPFLoad, 3, bpf.Tag{3, 1})
-	f.Add(slices.Concat(ksymbolRecord(1, "bpf_prog_0301000000000000_on_enter", false), load), uint16(0))
+	named := ksymbolRecord(1, "bpf_prog_0301000000000000_on_enter", false)
+	f.Add(slices.Concat(named, load), uint16(0))
 	f.Add(slices.Concat(load, moduleSample(1, 2, "mod")), uint16(40))
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 7, 0}, uint16(8))
 	f.Fuzz(func(t *testing.T, content []byte, tail uint16) {
