@@ -62,6 +62,9 @@ func (b *Borrowing) String() string {
 func (c *Capture) Borrowed() []Borrowing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.stackSide != nil {
+		return c.stackSide.borrowings
+	}
 	if c.side == nil {
 		return nil
 	}

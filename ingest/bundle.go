@@ -10,6 +10,7 @@ import (
 
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/perfdata"
+	"symbolize/ingest/stackmap"
 )
 
 // kindBundle is the Kind of a capture bundle.
@@ -52,6 +53,11 @@ func (c *Capture) openBundle() error {
 	r, size, err := b.Entry(bundle.PerfDataName)
 	if err == nil {
 		c.perf, err = perfdata.Open(c.path+": "+bundle.PerfDataName, r, size)
+	}
+	c.bundleStacks()
+	if err != nil && c.stacks != nil {
+		c.stacksErr = errors.Join(c.stacksErr, err)
+		return nil
 	}
 	if err != nil {
 		c.profile = &Profile{Strings: []string{""}, Events: []Event{{Name: "samples", Unit: "count"}}}
@@ -100,6 +106,13 @@ func (c *Capture) bundleProfile(p *Profile) {
 			parts = append(parts, fmt.Sprintf("%d %s", m.Lost[cause], cause))
 		}
 		warn(Warning{Text: c.path + ": lost while it was captured: " + strings.Join(parts, ", ")})
+	}
+	if c.stacks == nil && c.stacksErr != nil {
+		w := Warning{Text: c.stacksErr.Error() + "; its stacks are not used", Partial: true}
+		if errors.Is(c.stacksErr, stackmap.ErrKey) || errors.Is(c.stacksErr, stackmap.ErrTypes) {
+			w.Partial, w.Hint = false, hints[stackmap.ErrKey] // nothing is damaged
+		}
+		warn(w)
 	}
 	if p.Stats.Samples == 0 {
 		warn(Warning{Text: c.path + ": " + NoSamples,

@@ -73,6 +73,7 @@ type Capture struct {
 	// stacks is nil but for stack maps; stacksErr is the damage behind what was read.
 	stacks    *stackmap.Set
 	stacksErr error
+	stackSide *sideband // after the profile was made
 
 	chunkSize int64 // of the second pass; small in tests
 	mu        sync.Mutex

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"symbolize/buildid"
+	"symbolize/ingest/bpf"
 	"symbolize/ingest/btf"
 	"symbolize/ingest/elf"
 	"symbolize/ingest/perfdata"
@@ -144,6 +145,14 @@ func (c *Capture) foldStacks(ctx context.Context) (*Profile, error) {
 		f.sample(&f.set.Samples[i])
 	}
 	c.profile = f.profile()
+	if c.bundle != nil {
+		if c.side != nil {
+			for _, w := range c.side.warnings { // of its side band
+				c.profile.Stats.Warnings = append(c.profile.Stats.Warnings, w.Warning)
+			}
+		}
+		c.bundleProfile(c.profile)
+	}
 	return c.profile, nil
 }
 
@@ -159,7 +168,7 @@ func (c *Capture) stackSideband(ctx context.Context) (*sideband, error) {
 		return nil, err
 	}
 	sb.build()
-	c.side = sb
+	c.stackSide = sb
 	return sb, nil
 }
 
@@ -200,15 +209,34 @@ func (c *Capture) addSpaces(ctx context.Context, sb *sideband) error {
 			sb.borrowings[len(sb.borrowings)-1].Refused = "it is no bundle"
 			continue
 		}
-		sb.arch = b.bundle.Manifest.Machine
-		l := lender{Bundle: b.bundle, perf: b.perf, at: len(sb.borrowings) - 1,
-			convert: func(t uint64) uint64 { return t }}
 		// A dump tells no boot that could be compared: the user says that they belong together.
-		l.programs, _ = b.Programs()
-		sb.clock.timed = true // states are told apart by the bundle's clock
-		sb.borrowFrom(&l)
+		programs, _ := b.Programs()
+		sb.lendStacks(b, programs)
 	}
+	if c.bundle == nil {
+		return nil
+	}
+	// The bundle that has the stacks explains them.
+	sb.borrowings = append(sb.borrowings, Borrowing{From: c.path})
+	var programs []bpf.Program
+	if c.perf != nil {
+		side, err := c.scan(ctx)
+		if err != nil {
+			return err
+		}
+		programs = side.programs
+		sb.programErr = side.programErr
+	}
+	sb.lendStacks(c, programs)
 	return nil
+}
+
+// lendStacks takes all that a bundle has for the stacks of its boot.
+func (sb *sideband) lendStacks(b *Capture, programs []bpf.Program) {
+	sb.arch = b.bundle.Manifest.Machine
+	sb.clock.timed = true // states are told apart by the bundle's clock
+	sb.borrowFrom(&lender{Bundle: b.bundle, perf: b.perf, at: len(sb.borrowings) - 1,
+		programs: programs, convert: func(t uint64) uint64 { return t }})
 }
 
 // stackWarnings says what is to be known of a stack map.

@@ -43,15 +43,31 @@ func splitBundles(paths []string) (bundles, rest []string) {
 }
 
 // takeBundles takes the bundles out of the captures of the command line, in any order:
-// what they hold serves the others. Where there are no others, they are the captures
-// themselves.
+// what they hold serves the others. Those that have stacks stay captures as well. Where
+// there are no others, they are the captures themselves.
 func (o *inputOptions) takeBundles(paths []string) []string {
 	var rest []string
-	o.bundles, rest = splitBundles(paths)
-	if len(rest) == 0 {
+	if o.bundles, rest = splitBundles(paths); len(rest) == 0 {
 		return o.bundles
 	}
+	rest = nil
+	for _, p := range paths { // in their order
+		if !slices.Contains(o.bundles, p) || hasSamples(p) {
+			rest = append(rest, p)
+		}
+	}
 	return rest
+}
+
+// hasSamples reports whether a bundle has stacks. What cannot be opened is left to others
+// to report.
+func hasSamples(path string) bool {
+	c, err := ingest.Open(context.Background(), path, ingest.Options{})
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	return c.HasSamples()
 }
 
 // openCaptures takes what captures hold into the overlay: BPF programs, and from bundles

@@ -61,6 +61,12 @@ func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		h.Entries = map[string][]byte{bundle.DumpName("counts"): dump}
 	}
+	if what == "stacks" { // those that `stacks load` unpacked
+		h.Entries = map[string][]byte{
+			bundle.DumpName("stacks"): []byte(ts.ReadFile("load/stacks.raw")),
+			bundle.DumpName("counts"): []byte(ts.ReadFile("load/bare.raw")),
+		}
+	}
 	ts.Check(packBundle(ts.MkAbs(args[0]), h.Bundle()))
 }
 

@@ -51,10 +51,6 @@ func (o *stackFlags) parse(kallsyms []string) error {
 	if o.depth < 0 || o.stride < 0 {
 		return usagef("--depth and --stride are at least 1")
 	}
-	if o.key+o.value+o.btf != "" && o.counts == "" {
-		return withHint(usagef("--key, --btf and --value describe the map of --counts, which is not given"),
-			"name its dump with --counts FILE")
-	}
 	var err error
 	if o.key != "" {
 		if p.Key, err = stackmap.ParseFields(o.key); err != nil {

@@ -94,8 +94,11 @@ func ParseFields(text string) ([]Field, error) {
 			f.Size, err = strconv.Atoi(part[2])
 		}
 		limit := 8
-		if kind == Comm {
+		switch {
+		case kind == Comm:
 			limit = maxKey
+		case kind <= StackID:
+			limit = maxStackID
 		}
 		if err != nil || f.Offset < 0 || f.Offset > maxKey || f.Size < 1 || f.Size > limit {
 			return nil, fmt.Errorf("%w: %q", ErrField, word)
@@ -146,12 +149,21 @@ func (d *keyDecoder) labels() Labels {
 	return Labels{PID: d.at[PID] != nil || d.at[TGID] != nil, TID: thread, Comm: d.at[Comm] != nil}
 }
 
-func (d *keyDecoder) number(kind FieldKind, key []byte) (int64, bool) {
+// field returns the bytes of a field, nil if the key has none.
+func (d *keyDecoder) field(kind FieldKind, key []byte) []byte {
 	f := d.at[kind]
 	if f == nil {
+		return nil
+	}
+	return key[f.Offset : f.Offset+f.Size]
+}
+
+func (d *keyDecoder) number(kind FieldKind, key []byte) (int64, bool) {
+	b := d.field(kind, key)
+	if b == nil {
 		return 0, false
 	}
-	return signed(key[f.Offset:f.Offset+f.Size], d.big), true
+	return signed(b, d.big), true
 }
 
 // sample reads the labels of a key, which is at least d.end long.

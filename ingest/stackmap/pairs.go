@@ -1,12 +1,14 @@
 package stackmap
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 
+	"symbolize/ingest/bundle"
 	"symbolize/ingest/mapdump"
 )
 
@@ -33,8 +35,8 @@ func (in *Input) head(n int) []byte {
 type table struct {
 	set    *Set
 	layout layout
-	byID   map[int64]Part
-	order  []int64 // ids as they came
+	byID   map[stackID]Part
+	order  []stackID // ids as they came
 }
 
 // bpf_map_type and map flag of stack maps (include/uapi/linux/bpf.h).
@@ -43,6 +45,30 @@ const (
 	flagStackBuildID  = 1 << 5
 )
 
+// stackID is the key of a stack: a bucket or an errno, as a number of 128 bits, or the
+// bytes of a key that is longer than a number, such as a hash. Numbers and bytes do not
+// meet in one map.
+type stackID [maxStackID]byte
+
+// maxStackID bounds the key of a stack, in bytes.
+const maxStackID = 16
+
+// idOf reads an id of up to maxStackID bytes.
+func idOf(b []byte, big bool) (id stackID) {
+	if len(b) > 8 {
+		copy(id[:], b)
+		return id
+	}
+	n := signed(b, big)
+	binary.LittleEndian.PutUint64(id[:], uint64(n))
+	binary.LittleEndian.PutUint64(id[8:], uint64(n>>63))
+	return id
+}
+
+// IsStacks reports whether a raw dump is of stacks: a map of the kernel's, or one of which
+// the header says how deep they are.
+func IsStacks(h *bundle.DumpHeader) bool { return h.Type == mapTypeStackTrace || h.Depth > 0 }
+
 // readTable reads a stack map. The table holds what was whole before the error.
 func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 	d, err := mapdump.Open(in.Name, in.R, in.Size)
@@ -50,13 +76,16 @@ func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 		return nil, err
 	}
 	h := &d.Header
-	if h.Type != mapTypeStackTrace && (h.Type != 0 || d.Form == mapdump.Raw) {
+	if !IsStacks(h) && (h.Type != 0 || d.Form == mapdump.Raw) {
 		return nil, fmt.Errorf("%s: %w: the map %q is a %s", in.Name, ErrNotStacks, h.Name,
 			mapdump.TypeName(h.Type))
 	}
-	t := &table{set: set, byID: make(map[int64]Part)}
+	t := &table{set: set, byID: make(map[stackID]Part)}
 	if d.Form == mapdump.Raw {
 		t.layout.buildID, t.layout.big = h.Flags&flagStackBuildID != 0, h.BigEndian
+		if h.Type != mapTypeStackTrace { // another map's flags say nothing of its values
+			t.layout.buildID = uint64(h.ValueSize) >= uint64(h.Depth)*frameSize
+		}
 	} else if t.layout, err = guessLayout(in); err != nil {
 		return nil, err
 	}
@@ -67,12 +96,12 @@ func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 		if !ok {
 			break
 		}
-		if len(key) != intSize || len(values) != 1 {
+		if len(key) != intSize && !IsStacks(h) || len(key) > maxStackID || len(values) != 1 {
 			return nil, fmt.Errorf("%s: %w: keys of a stack map have %d bytes, these %d", in.Name,
 				ErrNotStacks, intSize, len(key))
 		}
 		frames = t.layout.decode(set, frames[:0], values[0])
-		t.put(signed(key, t.layout.big), set.add(frames))
+		t.put(idOf(key, t.layout.big), set.add(frames))
 	}
 	warnLost(set, in.Name, h.Lost)
 	return t, d.Err()
@@ -112,7 +141,7 @@ func guessLayout(in *Input) (l layout, err error) {
 
 func isZero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }
 
-func (t *table) put(id int64, p Part) {
+func (t *table) put(id stackID, p Part) {
 	if _, ok := t.byID[id]; !ok {
 		t.order = append(t.order, id)
 	}
@@ -126,22 +155,30 @@ const (
 	errExists   = -17
 )
 
-// part returns the stack with an id, or why there is none.
-func (t *table) part(id int64) Part {
-	switch {
-	case id >= 0:
-		if p, ok := t.byID[id]; ok {
-			return p
-		}
-		return Part{Cause: NotDumped}
-	case id == errFault:
-		return Part{Cause: Absent}
-	case id == errExists:
-		return Part{Cause: BucketTaken}
-	case id == errNoMemory:
-		return Part{Cause: NoMemory}
+// part returns the stack that a field of a key names, or why there is none. A hash of
+// zeros names none.
+func (t *table) part(field []byte, big bool) (Part, stackID) {
+	id := idOf(field, big)
+	if p, ok := t.byID[id]; ok {
+		return p, id
 	}
-	return Part{Cause: OtherError}
+	if len(field) > 8 {
+		if id == (stackID{}) {
+			return Part{Cause: Absent}, id
+		}
+		return Part{Cause: NotDumped}, id
+	}
+	switch n := signed(field, big); {
+	case n >= 0:
+		return Part{Cause: NotDumped}, id
+	case n == errFault:
+		return Part{Cause: Absent}, id
+	case n == errExists:
+		return Part{Cause: BucketTaken}, id
+	case n == errNoMemory:
+		return Part{Cause: NoMemory}, id
+	}
+	return Part{Cause: OtherError}, id
 }
 
 // signed reads a number of 1 to 8 bytes in the machine's order, with its sign.

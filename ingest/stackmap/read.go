@@ -114,19 +114,17 @@ func countByMap(set *Set, user, kernel *table, opts *Options) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", opts.Counts.Name, err)
 	}
-	c := counter{set: set, user: user, kernel: kernel, value: value, used: make(map[int64]bool)}
+	c := counter{set: set, user: user, kernel: kernel, value: value, used: make(map[stackID]bool)}
 	big := user.layout.big
 	if d.Form == mapdump.Raw {
 		big = d.Header.BigEndian
 	}
+	c.key = newKeyDecoder(fields, big)
+	set.Labels, set.Counted = c.key.labels(), true
 	for {
 		key, values, ok := d.Next()
 		if !ok {
 			break
-		}
-		if c.key.end == 0 {
-			c.key = newKeyDecoder(fields, big)
-			set.Labels, set.Counted = c.key.labels(), true
 		}
 		if err := c.add(key, values); err != nil {
 			return fmt.Errorf("%s: %w", opts.Counts.Name, err)
@@ -168,7 +166,7 @@ type counter struct {
 	user, kernel *table
 	key          keyDecoder
 	value        *Field
-	used         map[int64]bool // stacks that were counted
+	used         map[stackID]bool // stacks that were counted
 }
 
 func (c *counter) add(key []byte, values [][]byte) error {
@@ -186,21 +184,23 @@ func (c *counter) add(key []byte, values [][]byte) error {
 	if sm.Count == 0 {
 		return nil // a CPU's part of a map that was never counted in
 	}
-	if id, ok := c.key.number(StackID, key); ok {
-		c.used[id] = true
-		c.set.side(c.user.part(id), sm)
-		return nil
-	}
-	if id, ok := c.key.number(UserStackID, key); ok {
-		c.used[id] = true
-		sm.User = c.user.part(id)
-	}
-	if id, ok := c.key.number(KernelStackID, key); ok {
-		if c.kernel == c.user {
+	part := func(t *table, kind FieldKind) (p Part, ok bool) {
+		field := c.key.field(kind, key)
+		if field == nil {
+			return p, false
+		}
+		p, id := t.part(field, c.key.big)
+		if t == c.user {
 			c.used[id] = true
 		}
-		sm.Kernel = c.kernel.part(id)
+		return p, true
 	}
+	if p, ok := part(c.user, StackID); ok {
+		c.set.side(p, sm)
+		return nil
+	}
+	sm.User, _ = part(c.user, UserStackID)
+	sm.Kernel, _ = part(c.kernel, KernelStackID)
 	if sm.User.Cause == Absent && sm.Kernel.Cause == Absent {
 		sm.User.Cause = NotTaken
 	}

@@ -79,6 +79,16 @@ func describe(t *btf.Types, h *bundle.DumpHeader) (*described, error) {
 	return found[0], nil
 }
 
+// HasStacks reports whether BTF tells that the keys of a map have stacks: that it counts
+// them. types may be nil.
+func HasStacks(types *btf.Types, h *bundle.DumpHeader) bool {
+	if types == nil {
+		return false
+	}
+	_, err := describe(types, h)
+	return err == nil
+}
+
 func (d *described) equal(o *described) bool {
 	same := d.value == o.value || d.value != nil && o.value != nil && *d.value == *o.value
 	return same && slices.Equal(d.key, o.key)
@@ -150,15 +160,21 @@ func (d *described) members(t *btf.Types, id btf.ID, at, depth int) {
 		case btf.KindStruct:
 			d.members(t, typ, offset, depth+1)
 		case btf.KindArray:
-			// Of characters: the name of a task. Other arrays are no label.
-			if kind, ok := FieldKindOf(m.Name); ok && kind == Comm && size <= maxKey {
-				if e, err := t.Size(t.Array(typ).Elem); err == nil && e == 1 {
-					d.add(Field{Comm, offset, int(size)})
-				}
-			}
+			d.array(t, m.Name, typ, Field{Offset: offset, Size: int(min(size, maxKey))})
 		case btf.KindInt, btf.KindEnum:
 			d.number(t, m.Name, offset, int(size))
 		}
+	}
+}
+
+// array takes in a member that is an array: of characters, the name of a task; of 16
+// bytes, a hash that stands for a stack.
+func (d *described) array(t *btf.Types, name string, typ btf.ID, f Field) {
+	kind, ok := FieldKindOf(name)
+	elem, err := t.Size(t.Array(typ).Elem)
+	f.Kind = kind
+	if ok && err == nil && (kind == Comm && elem == 1 || kind <= StackID && f.Size == maxStackID) {
+		d.add(f)
 	}
 }
 
@@ -174,7 +190,8 @@ func (d *described) number(t *btf.Types, name string, offset, size int) {
 		d.add(Field{PID, thread, intSize})
 		return
 	}
-	if kind, ok := FieldKindOf(name); ok && kind != Comm && size <= both {
+	kind, ok := FieldKindOf(name)
+	if ok && kind != Comm && (size <= both || kind <= StackID && size <= maxStackID) {
 		d.add(Field{kind, offset, size})
 	}
 }

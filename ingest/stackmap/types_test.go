@@ -125,6 +125,9 @@ func TestDescribe(t *testing.T) {
 	twin := b.structure("twin", 16, member{"cpu", u32, 0}, member{"ustack", u32, 4},
 		member{"pid", u32, 8}, member{"comm", u32, 12})
 	odd := b.structure("odd", 12, member{"stack_id", ids, 0}, member{"user_stack_id", u32, 8})
+	halves := b.add("", btf.KindArray, 0, 0, s64, u32, 2)
+	hashed := b.structure("hashed", 36, member{"user_stack", halves, 0},
+		member{"kernel_stack", b.integer("__int128", 16), 16}, member{"pid", u32, 32})
 	count := b.structure("val", 24, member{"last", s64, 0}, member{"count", u32, 8}, member{"comm", u32, 12})
 	one := b.structure("one", 8, member{"delta", s64, 0})
 	two := b.structure("two", 16, member{"a", s64, 0}, member{"b", s64, 8})
@@ -150,6 +153,8 @@ func TestDescribe(t *testing.T) {
 				Field{UserStackID, 32, 8}), &Field{Size: 8}, false},
 		{"an array is no id", bundle.DumpHeader{KeySize: 12, KeyType: odd, ValueType: two},
 			field(Field{UserStackID, 8, 4}), nil, false},
+		{"hashes", bundle.DumpHeader{KeySize: 36, KeyType: hashed}, field(Field{UserStackID, 0, 16},
+			Field{KernelStackID, 16, 16}, Field{PID, 32, 4}), nil, false},
 		{"a map by its name", bundle.DumpHeader{KeySize: 16, Name: "counts"}, offcpuFields,
 			&Field{Offset: 8, Size: 4}, false},
 		{"a name that was cut", bundle.DumpHeader{KeySize: 16, Name: "a_very_long_nam"}, twinFields,

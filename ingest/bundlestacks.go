@@ -1,0 +1,116 @@
+package ingest
+
+import (
+	"errors"
+	"strings"
+
+	"symbolize/ingest/bpf"
+	"symbolize/ingest/btf"
+	"symbolize/ingest/bundle"
+	"symbolize/ingest/perfdata"
+	"symbolize/ingest/stackmap"
+)
+
+// bundleDump is a dump of a map in a bundle.
+type bundleDump struct {
+	name   string // of the map
+	header bundle.DumpHeader
+	input  stackmap.Input
+}
+
+// dumps opens the dumps of a bundle. One that cannot be opened is left out.
+func (c *Capture) dumps() (list []bundleDump) {
+	for _, entry := range c.bundle.Names() {
+		name, ok := bundle.CutDump(entry)
+		if !ok {
+			continue
+		}
+		r, size, err := c.bundle.Entry(entry)
+		if err != nil {
+			continue // Bundle.Warnings say so
+		}
+		d, err := bundle.OpenDump(c.path+": "+entry, r, size)
+		if err != nil {
+			c.stacksErr = errors.Join(c.stacksErr, err)
+			continue
+		}
+		list = append(list, bundleDump{name: name, header: d.Header, input: stackmap.Input{
+			Name: c.path + ": " + entry, R: r, Size: size}})
+	}
+	return list
+}
+
+// bundleStacks reads the stack maps among the dumps of a bundle, which make it a capture
+// with samples: the first is of all stacks, or of those of the user where another, with
+// "kern" or "kstack" in its name, is of the kernel's. The dump that counts them is the
+// one called "counts", else the first whose key has stacks by its BTF, which the bundle
+// has.
+// What cannot be read of them is told by the profile.
+func (c *Capture) bundleStacks() {
+	var user, kernel, counts *bundleDump
+	list := c.dumps()
+	for i := range list {
+		d := &list[i]
+		inKernel := strings.Contains(d.name, "kern") || strings.Contains(d.name, "kstack")
+		switch {
+		case !stackmap.IsStacks(&d.header):
+		case inKernel && kernel == nil:
+			kernel = d
+		case user == nil:
+			user = d
+		}
+	}
+	if user == nil {
+		user, kernel = kernel, nil
+	}
+	if user == nil {
+		return
+	}
+	o := &c.opts.Stacks
+	opts := stackmap.Options{Key: o.Key, Value: o.Value, Depth: o.Depth}
+	if kernel != nil {
+		opts.Kernel = &kernel.input
+	}
+	btfs := c.types()
+	for i := range list {
+		d := &list[i]
+		types := btfs[d.header.BTFID]
+		if stackmap.IsStacks(&d.header) || !stackmap.HasStacks(types, &d.header) && d.name != "counts" {
+			continue
+		}
+		if counts == nil || d.name == "counts" {
+			counts, opts.BTF = d, types
+		}
+	}
+	if counts != nil {
+		opts.Counts = &counts.input
+	}
+	if o.BTF != "" {
+		var err error
+		if opts.BTF, err = readTypes(o.BTF); err != nil {
+			c.stacksErr = errors.Join(c.stacksErr, err)
+			return
+		}
+	}
+	set, err := stackmap.Read(&user.input, &opts)
+	c.stacks, c.stacksErr = set, errors.Join(c.stacksErr, err)
+}
+
+// types returns the BTF that a bundle has, by its id in the kernel. What is damaged of it
+// is told with the programs.
+func (c *Capture) types() map[uint32]*btf.Types {
+	if c.perf == nil {
+		return nil
+	}
+	sec, ok := c.perf.Features.Section(perfdata.FeatureBPFBTF)
+	if !ok {
+		return nil
+	}
+	b, _ := c.perf.FeatureBytes(perfdata.FeatureBPFBTF, maxBPFSection)
+	types, _ := bpf.DecodeBTFs(c.path, b, sec.Offset, c.perf.BigEndian)
+	return types
+}
+
+// HasSamples reports whether a bundle has stacks that can be resolved: it then is a
+// capture, besides what it lends to others. Other captures have.
+func (c *Capture) HasSamples() bool { return c.bundle == nil || c.stacks != nil }
