@@ -152,3 +152,41 @@ func TestLiveCaptureFullDisk(t *testing.T) {
 		}
 	}
 }
+
+// TestLiveCaptureCommand: what cannot be run leaves no bundle, and has the status that a
+// shell gives it; what runs has its own, its input and its output.
+func TestLiveCaptureCommand(t *testing.T) {
+	needLive(t)
+	bin := liveBinary(t)
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte("no program"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		command []string
+		status  int
+		out     string
+		written bool
+	}{
+		{[]string{filepath.Join(dir, "nothing")}, exitNoCommand, "", false},
+		{[]string{"no-such-command-anywhere"}, exitNoCommand, "", false},
+		{[]string{text}, exitCannotRun, "", false},
+		{[]string{dir}, exitCannotRun, "", false},
+		{[]string{"sh", "-c", "cat; exit 3"}, 3, "input", true},
+		{[]string{"true"}, exitOK, "", true},
+	} {
+		path := filepath.Join(dir, "capture.data")
+		os.Remove(path)
+		cmd := exec.Command(bin, append([]string{"capture", "-o", path, "--"}, tt.command...)...)
+		var out, said strings.Builder
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("input"), &out, &said
+		cmd.Run()
+		_, err := os.Stat(path)
+		if got := cmd.ProcessState.ExitCode(); got != tt.status || out.String() != tt.out ||
+			(err == nil) != tt.written || (got != 0) != strings.Contains(said.String(), "error: ") {
+			t.Errorf("%q: exit status %d, want %d; output %q; file: %v\n%s", tt.command, got, tt.status,
+				out.String(), err, &said)
+		}
+	}
+}
