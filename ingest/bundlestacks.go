@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"symbolize/ingest/bpf"
@@ -40,13 +41,76 @@ func (c *Capture) dumps() (list []bundleDump) {
 	return list
 }
 
-// bundleStacks reads the stack maps among the dumps of a bundle, which make it a capture
-// with samples: the first is of all stacks, or of those of the user where another, with
-// "kern" or "kstack" in its name, is of the kernel's. The dump that counts them is the
-// one called "counts", else the first whose key has stacks by its BTF, which the bundle
-// has.
-// What cannot be read of them is told by the profile.
+// bundleStacks reads the stacks in a bundle, which make it a capture with samples: those
+// that the manifest tells of, else those of the dumps. What cannot be read of them is told
+// by the profile.
 func (c *Capture) bundleStacks() {
+	if len(c.bundle.Manifest.Samples) == 0 {
+		c.dumpedStacks()
+		return
+	}
+	var list []stackmap.Sampled
+	for i := range c.bundle.Manifest.Samples {
+		x, err := c.sampled(&c.bundle.Manifest.Samples[i])
+		if err != nil {
+			c.stacksErr = errors.Join(c.stacksErr, fmt.Errorf("%s: samples of %q: %w", c.path,
+				c.bundle.Manifest.Samples[i].Event, err))
+			continue
+		}
+		list = append(list, *x)
+	}
+	if len(list) > 0 {
+		set, err := stackmap.ReadSampled(list)
+		c.stacks, c.stacksErr = set, errors.Join(c.stacksErr, err)
+	}
+}
+
+// sampled opens what the manifest tells of the samples of an event.
+func (c *Capture) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
+	x := &stackmap.Sampled{Event: stackmap.Event{Name: m.Event, Unit: m.Unit, Period: m.Period}}
+	if m.Period == 0 && m.Weight == "" {
+		return nil, errors.New("neither a period nor a weight")
+	}
+	open := func(entry string) (*stackmap.Input, error) {
+		r, size, err := c.bundle.Entry(entry)
+		return &stackmap.Input{Name: c.path + ": " + entry, R: r, Size: size}, err
+	}
+	user, err := open(m.Stacks)
+	if err != nil {
+		return nil, err
+	}
+	x.Stacks = *user
+	o := &x.Options
+	if m.KernelStacks != "" {
+		if o.Kernel, err = open(m.KernelStacks); err != nil {
+			return nil, err
+		}
+	}
+	if o.Counts, err = open(m.Counts); err != nil {
+		return nil, err
+	}
+	if o.Key, err = stackmap.ParseFields(m.Key); err != nil {
+		return nil, err
+	}
+	for _, f := range []struct {
+		text string
+		to   **stackmap.Field
+	}{{m.Value, &o.Value}, {m.Weight, &o.Weight}} {
+		if f.text == "" {
+			continue
+		}
+		if *f.to, err = stackmap.ParseValue(f.text); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
+// dumpedStacks reads the stack maps among the dumps of a bundle: the first is of all
+// stacks, or of those of the user where another, with "kern" or "kstack" in its name, is
+// of the kernel's. The dump that counts them is the one called "counts", else the first
+// whose key has stacks by its BTF, which the bundle has.
+func (c *Capture) dumpedStacks() {
 	var user, kernel, counts *bundleDump
 	list := c.dumps()
 	for i := range list {

@@ -90,3 +90,88 @@ func TestBundleStacks(t *testing.T) {
 		t.Errorf("%+v", p.Stats.Warnings)
 	}
 }
+
+// TestBundleSamples: what the manifest says was sampled, at two events: one of a period, and
+// one of which each count has a weight.
+func TestBundleSamples(t *testing.T) {
+	const valid = 1
+	h := bundlebuild.NewHost()
+	user := stackDump(t, [][]byte{stackRecord(valid, "abcdefghijklmnopqrst", 0x100)})
+	address := make([]byte, 16)
+	for i := range 8 {
+		address[i] = byte((h.Text + bundlebuild.DoWork) >> (8 * i))
+	}
+	rawDump := func(header bundle.DumpHeader, pairs ...[2][]byte) []byte {
+		b, err := bundle.AppendDump(nil, header, pairs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	word := func(v ...int32) (b []byte) {
+		for _, x := range v {
+			b = append(b, byte(x), byte(x>>8), byte(x>>16), byte(x>>24))
+		}
+		return b
+	}
+	const key, value = "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:12:4", "0:8"
+	counts := rawDump(bundle.DumpHeader{Type: 1, KeySize: 16, ValueSize: 16, Name: "counts",
+		Lost: map[string]uint64{"ring full": 4}},
+		[2][]byte{append(word(0, 0, 7), "work"...), word(3, 0, 500, 0)},
+		[2][]byte{append(word(0, -14, 8, 0)[:12], "else"...), word(2, 0, 0, 0)})
+	h.Entries = map[string][]byte{
+		bundle.DumpName("stacks"): user, bundle.DumpName("counts"): counts,
+		bundle.DumpName("kernel_stacks"): rawDump(bundle.DumpHeader{Type: 7, KeySize: 4, ValueSize: 16,
+			Depth: 2, Name: "kernel_stacks"}, [2][]byte{word(0), address}),
+	}
+	event := func(name, unit string, period uint64, weight string) map[string]any {
+		return map[string]any{"event": name, "unit": unit, "period": period, "weight": weight,
+			"stacks": bundle.DumpName("stacks"), "kernel_stacks": bundle.DumpName("kernel_stacks"),
+			"counts": bundle.DumpName("counts"), "key": key, "value": value}
+	}
+	path := filepath.Join(t.TempDir(), "capture.data")
+	load := func(events ...map[string]any) *Profile {
+		h.Manifest = map[string]any{"samples": events}
+		writeFile(t, path, h.Bundle())
+		_, p := foldPath(t, path, Options{Keep: Keep{PID: true}})
+		return p
+	}
+	p := load(event("cpu-clock", "nanoseconds", 100, ""), event("off-cpu", "nanoseconds", 0, "8:8"))
+	for i := range p.Objects {
+		if o := &p.Objects[i]; o.Kind == ELF {
+			o.File.Path = "app"
+		}
+	}
+	want := []string{
+		"7/-1@-1 cpu-clock work: [kernel.kallsyms]+0x140 app+0x100 3 300",
+		"7/-1@-1 off-cpu work: [kernel.kallsyms]+0x140 app+0x100 3 500",
+		"8/-1@-1 cpu-clock else: app+0x100 2 200",
+		"8/-1@-1 off-cpu else: app+0x100 2 0",
+	}
+	got := slices.Sorted(slices.Values(dump(p)))
+	if !slices.Equal(got, want) {
+		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if p.Stats.Lost != 8 || !slices.ContainsFunc(p.Stats.Warnings, func(w Warning) bool {
+		return strings.Contains(w.Text, "4 ring full")
+	}) {
+		t.Errorf("lost %d, %v", p.Stats.Lost, p.Stats.Warnings)
+	}
+	for name, change := range map[string]func(m map[string]any){
+		"neither a period": func(m map[string]any) { m["period"] = 0 },
+		"FIELD:OFFSET":     func(m map[string]any) { m["key"] = "nothing" },
+		"OFFSET[:SIZE]":    func(m map[string]any) { m["value"] = "x" },
+		"dumps/none":       func(m map[string]any) { m["counts"] = "dumps/none" },
+		"dumps/gone":       func(m map[string]any) { m["stacks"] = "dumps/gone" },
+		"dumps/nowhere":    func(m map[string]any) { m["kernel_stacks"] = "dumps/nowhere" },
+	} {
+		m := event("cpu-clock", "nanoseconds", 100, "")
+		change(m)
+		p := load(m)
+		if len(p.Samples) != 0 || !slices.ContainsFunc(p.Stats.Warnings, func(w Warning) bool {
+			return w.Partial && strings.Contains(w.Text, name)
+		}) {
+			t.Errorf("%s: %d samples, %v", name, len(p.Samples), p.Stats.Warnings)
+		}
+	}
+}

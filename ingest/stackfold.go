@@ -294,6 +294,7 @@ func (f *stackFolder) profile() *Profile {
 		comms: func(code uint32) StringID { return comms[code] }}
 	assemble(p, []*shard{s})
 	p.Stats = f.stats
+	p.Stats.Lost = f.set.LostSamples
 	p.Stats.DistinctKeys = f.stats.DistinctChains
 	p.Stats.RecordTypes = make(map[string]uint64)
 	f.sources()

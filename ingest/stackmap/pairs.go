@@ -110,7 +110,7 @@ func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 // warnLost tells what whoever wrote a dump says that it lost.
 func warnLost(set *Set, name string, lost map[string]uint64) {
 	for _, cause := range slices.Sorted(maps.Keys(lost)) {
-		set.warn(fmt.Errorf("%s: lost when it was dumped: %d: %s", name, lost[cause], cause))
+		set.warn(fmt.Errorf("%s: lost, by whoever wrote it: %d %s", name, lost[cause], cause))
 	}
 }
 

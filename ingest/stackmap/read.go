@@ -22,8 +22,9 @@ type Options struct {
 	// BTF has the types of the count map's keys and values: the kernel's, whose ids a raw
 	// dump has, or that of the program's object file. nil if there is none.
 	BTF *btf.Types
-	// Value is where the count lies in a value; nil: the whole value.
-	Value *Field
+	// Value is where the count lies in a value; nil: the whole value. Weight likewise of
+	// the weight; nil: the period of the event for each sample.
+	Value, Weight *Field
 	// Depth is how many frames a value holds, 0 for all that fit. Stride is the size of
 	// a value of the Bare form in bytes, 0 for that of Depth records.
 	Depth, Stride int
@@ -76,6 +77,33 @@ func readMaps(set *Set, in *Input, opts *Options) error {
 	return countStacks(set, user, opts, err)
 }
 
+// Sampled is what was sampled at one event: a stack map, and in its options the map that
+// counts its stacks.
+type Sampled struct {
+	Event   Event
+	Stacks  Input
+	Options Options
+}
+
+// ReadSampled reads what was sampled at several events into one Set. An error comes with
+// what was whole before it; the Set is nil where nothing was.
+func ReadSampled(list []Sampled) (*Set, error) {
+	set := newSet(Raw)
+	defer set.finish()
+	set.Events = nil
+	var errs []error
+	for i := range list {
+		x := &list[i]
+		set.Events = append(set.Events, x.Event)
+		errs = append(errs, readMaps(set, &x.Stacks, &x.Options))
+	}
+	err := errors.Join(errs...)
+	if err != nil && len(set.Samples) == 0 {
+		return nil, err
+	}
+	return set, err
+}
+
 // countStacks makes the samples of a stack map that was read, with the damage that it
 // had.
 func countStacks(set *Set, user *table, opts *Options, damage error) error {
@@ -114,13 +142,14 @@ func countByMap(set *Set, user, kernel *table, opts *Options) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", opts.Counts.Name, err)
 	}
-	c := counter{set: set, user: user, kernel: kernel, value: value, used: make(map[stackID]bool)}
+	c := counter{set: set, user: user, kernel: kernel, value: value, weight: opts.Weight,
+		used: make(map[stackID]bool)}
 	big := user.layout.big
 	if d.Form == mapdump.Raw {
 		big = d.Header.BigEndian
 	}
 	c.key = newKeyDecoder(fields, big)
-	set.Labels, set.Counted = c.key.labels(), true
+	set.Labels, set.Counted = set.Labels.with(c.key.labels()), true
 	for {
 		key, values, ok := d.Next()
 		if !ok {
@@ -136,6 +165,9 @@ func countByMap(set *Set, user, kernel *table, opts *Options) error {
 		}
 	}
 	warnLost(set, opts.Counts.Name, d.Header.Lost)
+	for _, n := range d.Header.Lost {
+		set.LostSamples += n
+	}
 	return d.Err()
 }
 
@@ -166,6 +198,7 @@ type counter struct {
 	user, kernel *table
 	key          keyDecoder
 	value        *Field
+	weight       *Field           // nil: by the event's period
 	used         map[stackID]bool // stacks that were counted
 }
 
@@ -175,11 +208,17 @@ func (c *counter) add(key []byte, values [][]byte) error {
 	}
 	sm := c.key.sample(key)
 	for _, v := range values {
-		n, err := c.number(v)
+		n, err := c.number(c.value, v)
 		if err != nil {
 			return err
 		}
 		sm.Count += n
+		if c.weight != nil {
+			if n, err = c.number(c.weight, v); err != nil {
+				return err
+			}
+			sm.Weight += n
+		}
 	}
 	if sm.Count == 0 {
 		return nil // a CPU's part of a map that was never counted in
@@ -208,9 +247,8 @@ func (c *counter) add(key []byte, values [][]byte) error {
 	return nil
 }
 
-// number reads the count in a value.
-func (c *counter) number(v []byte) (uint64, error) {
-	f := c.value
+// number reads a field of a value, nil for all of it.
+func (c *counter) number(f *Field, v []byte) (uint64, error) {
 	if f == nil {
 		if len(v) != 4 && len(v) != 8 {
 			return 0, fmt.Errorf("values have %d bytes: where in them the count lies has to be said",
@@ -219,7 +257,7 @@ func (c *counter) number(v []byte) (uint64, error) {
 		return unsigned(v, c.key.big), nil
 	}
 	if len(v) < f.Offset+f.Size {
-		return 0, fmt.Errorf("a value has %d bytes, the count ends at %d", len(v), f.Offset+f.Size)
+		return 0, fmt.Errorf("a value has %d bytes, a field ends at %d", len(v), f.Offset+f.Size)
 	}
 	return unsigned(v[f.Offset:f.Offset+f.Size], c.key.big), nil
 }

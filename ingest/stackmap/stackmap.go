@@ -136,6 +136,10 @@ func (l Labels) Names() (out []string) {
 
 var labelNames = [...]string{"pid", "tid", "comm", "cpu", "time"}
 
+func (l Labels) with(o Labels) Labels {
+	return Labels{PID: l.PID || o.PID, TID: l.TID || o.TID, Comm: l.Comm || o.Comm}
+}
+
 // Missing lists the labels that there are not, times and CPU among them, which no
 // form has.
 func (l Labels) Missing() (out []string) {
@@ -160,6 +164,8 @@ type Set struct {
 	// Counted says that samples have counts of their own; without a count map each stack
 	// of a map counts 1.
 	Counted bool
+	// LostSamples are those that whoever counted says that it lost.
+	LostSamples uint64
 	// Unused are stacks of the dump that no count refers to.
 	Unused int
 	// Skipped counts what was passed over as no stack: other lines, events, records.
@@ -253,10 +259,13 @@ func (s *Set) add(frames []Frame) Part {
 	return Part{Stack: n, Cause: Present}
 }
 
-// count adds a sample.
+// count adds a sample: of the latest event, but for those of systing, which say theirs.
 func (s *Set) count(sm Sample) {
-	if sm.Weight == 0 {
-		sm.Weight = sm.Count
+	if s.Form != Systing {
+		sm.Event = uint16(len(s.Events) - 1)
+	}
+	if period := s.Events[sm.Event].Period; period > 0 {
+		sm.Weight = sm.Count * period
 	}
 	s.Samples = append(s.Samples, sm)
 }

@@ -223,7 +223,6 @@ func (x *systingReader) sample(d *fieldReader) error {
 			sm.PID = pid
 		}
 	}
-	sm.Weight = sm.Count * max(1, x.set.Events[sm.Event].Period)
 	x.set.count(sm)
 	return nil
 }
@@ -239,7 +238,7 @@ func (x *systingReader) event(kind int64) uint16 {
 	e := Event{Name: x.header.EventTypes[strconv.FormatInt(kind, 10)], Unit: "count", Period: 1}
 	const cpu = 1
 	if kind == cpu && x.header.SampleEvent != "" {
-		e.Name, e.Period = x.header.SampleEvent, x.header.Period
+		e.Name, e.Period = x.header.SampleEvent, max(1, x.header.Period)
 		if e.Name == "cpu-clock" {
 			e.Unit = "nanoseconds"
 		}
