@@ -111,7 +111,7 @@ func (c *Capture) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
 // of the kernel's. The dump that counts them is the one called "counts", else the first
 // whose key has stacks by its BTF, which the bundle has.
 func (c *Capture) dumpedStacks() {
-	var user, kernel, counts *bundleDump
+	var user, kernel *bundleDump
 	list := c.dumps()
 	for i := range list {
 		d := &list[i]
@@ -135,20 +135,7 @@ func (c *Capture) dumpedStacks() {
 	if kernel != nil {
 		opts.Kernel = &kernel.input
 	}
-	btfs := c.types()
-	for i := range list {
-		d := &list[i]
-		types := btfs[d.header.BTFID]
-		if stackmap.IsStacks(&d.header) || !stackmap.HasStacks(types, &d.header) && d.name != "counts" {
-			continue
-		}
-		if counts == nil || d.name == "counts" {
-			counts, opts.BTF = d, types
-		}
-	}
-	if counts != nil {
-		opts.Counts = &counts.input
-	}
+	opts.Counts, opts.BTF = c.countsOf(list)
 	if o.BTF != "" {
 		var err error
 		if opts.BTF, err = readTypes(o.BTF); err != nil {
@@ -158,6 +145,22 @@ func (c *Capture) dumpedStacks() {
 	}
 	set, err := stackmap.Read(&user.input, &opts)
 	c.stacks, c.stacksErr = set, errors.Join(c.stacksErr, err)
+}
+
+// countsOf finds the dump that counts stacks, and the BTF of its key, if there is any.
+func (c *Capture) countsOf(list []bundleDump) (counts *stackmap.Input, types *btf.Types) {
+	btfs := c.types()
+	for i := range list {
+		d := &list[i]
+		t := btfs[d.header.BTFID]
+		if stackmap.IsStacks(&d.header) || !stackmap.HasStacks(t, &d.header) && d.name != "counts" {
+			continue
+		}
+		if counts == nil || d.name == "counts" {
+			counts, types = &d.input, t
+		}
+	}
+	return counts, types
 }
 
 // types returns the BTF that a bundle has, by its id in the kernel. What is damaged of it

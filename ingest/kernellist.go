@@ -21,9 +21,9 @@ type listedCode struct {
 	numbers []uint32          // raw object + 1
 }
 
-// maxListed is how far behind its start a function may reach of which the list does not
-// tell the next: as large as BPF programs get.
-const maxListed = 1 << 20
+// maxListed is how far behind its start a function may reach, as the list does not say
+// where the last of a module or of a page of programs ends, in bytes.
+const maxListed = 64 << 10
 
 // maxNotes bounds the notes beside a kallsyms text, in bytes.
 const maxNotes = 64 << 10

@@ -24,7 +24,7 @@ type StackOptions struct {
 	Kernel   string           // path of the dump of kernel stacks, where it is another
 	Key      []stackmap.Field // fields of the count map's key
 	Value    *stackmap.Field  // where the count lies in a value; nil: all of it
-	BTF      string           // path of BTF, or of an object with it, that describes the key; "" for none
+	BTF      string           // path of BTF, or of an object with it, of the key; "" for none
 	Depth    int              // frames in a value of a bare concatenation; 0 not told
 	Stride   int              // bytes of such a value; 0 not told
 	Kallsyms string           // path of /proc/kallsyms of the same boot; "" for none
@@ -200,6 +200,11 @@ func (c *Capture) addSpaces(ctx context.Context, sb *sideband) error {
 			sb.sampled[c.stacks.Samples[i].PID] = true
 		}
 	}
+	return c.lenders(ctx, sb)
+}
+
+// lenders lets the bundles beside a stack map explain it, and the one that has it.
+func (c *Capture) lenders(ctx context.Context, sb *sideband) error {
 	for _, b := range c.opts.Borrow {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -263,8 +268,8 @@ func (c *Capture) stackWarnings(p *Profile) {
 	if n := countObjects(p, func(o *Object) bool {
 		return o.Kind == ELF && o.Reason == NoBuildID
 	}); n > 0 {
-		warn(false, "`symbolize index --explain FILE…` says why the kernel saw none; --trust-paths takes "+
-			"the files now at their paths", "%s: %d files have no build ID: their frames came as addresses",
+		warn(false, "`symbolize index --explain FILE…` says why the kernel saw none; --trust-paths "+
+			"takes the files now at their paths", "%s: %d files have no build ID: their frames came as addresses",
 			c.path, n)
 	}
 	if set.Form >= stackmap.Systing && set.Skipped > 0 {

@@ -133,7 +133,7 @@ func mendSight(s elf.Sight, isGo bool) string {
 	case elf.LateHeader:
 		return "a linker script with fewer program headers, PT_NOTE among the first 256"
 	}
-	return "gcc -Wl,--build-id with the linker's own layout, which has notes at the start; or Linux 6.12"
+	return "gcc -Wl,--build-id with the linker's own layout: notes at the start; or Linux 6.12"
 }
 
 func (x *explained) writeText(w io.Writer) error {

@@ -30,7 +30,8 @@ func (o *stackFlags) addFlags(fs *pflag.FlagSet) {
 		"stack map: `FIELD:OFFSET[:SIZE],…` in the keys of --counts, in bytes: user_stack_id, "+
 			"kernel_stack_id, stack_id, pid, tgid, tid, comm")
 	fs.StringVar(&o.btf, "btf", "",
-		"stack map: the BPF object `FILE`, or BTF, that tells the fields of the keys and values of --counts")
+		"stack map: the BPF object `FILE`, or BTF, that tells the fields in keys and values of "+
+			"--counts")
 	fs.StringVar(&o.value, "value", "",
 		"stack map: `OFFSET[:SIZE]` of the count in the values of --counts (default the whole value)")
 	fs.StringVar(&o.kernel, "kernel-stacks", "",

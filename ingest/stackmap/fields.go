@@ -25,13 +25,14 @@ const (
 )
 
 var fieldNames = [numFields][]string{
-	UserStackID:   {"user_stack_id", "ustack_id", "user_stack", "ustack", "user_stackid", "ustackid"},
-	KernelStackID: {"kernel_stack_id", "kern_stack_id", "kstack_id", "kernel_stack", "kernstack", "kern_stack", "kstack", "kernel_stackid", "kstackid"},
-	StackID:       {"stack_id", "stackid", "stack"},
-	PID:           {"pid"},
-	TGID:          {"tgid"},
-	TID:           {"tid"},
-	Comm:          {"comm", "name", "task"},
+	UserStackID: {"user_stack_id", "ustack_id", "user_stack", "ustack", "user_stackid", "ustackid"},
+	KernelStackID: {"kernel_stack_id", "kern_stack_id", "kstack_id", "kernel_stack", "kernstack",
+		"kern_stack", "kstack", "kernel_stackid", "kstackid"},
+	StackID: {"stack_id", "stackid", "stack"},
+	PID:     {"pid"},
+	TGID:    {"tgid"},
+	TID:     {"tid"},
+	Comm:    {"comm", "name", "task"},
 }
 
 // String returns the field's name as --key takes it, "user_stack_id".

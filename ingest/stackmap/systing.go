@@ -43,7 +43,6 @@ type systingReader struct {
 	frames  map[int64]Frame
 	stacks  map[int64][2]Part // kernel, user
 	events  map[int64]uint16
-	run     []Frame
 }
 
 // readSysting reads an export, gzipped or not.
