@@ -33,6 +33,14 @@ func newMachine(t *testing.T) *machine {
 	} {
 		copyFile(t, filepath.Join(home, to), filepath.Join("../../fixtures", from))
 	}
+	stacks := t.TempDir()
+	if err := unpackStacks(stacks, "load"); err != nil {
+		t.Fatal(err)
+	}
+	for to, from := range map[string]string{"stacks.json": "stacks.json", "counts.json": "bare.json",
+		"notes": "notes"} {
+		copyFile(t, filepath.Join(home, to), filepath.Join(stacks, from))
+	}
 	copyFile(t, filepath.Join(home, "trace.txt"), "testdata/trace.txt")
 	copyFile(t, filepath.Join(home, "kinds.bpf.o"), "../../fixtures/maps/kinds.bpf.o")
 	t.Chdir(home)

@@ -29,9 +29,10 @@ type resolveOptions struct {
 }
 
 const resolveLong = `resolve reads captures, joins their addresses with the store by build ID, and
-writes a named profile. A capture is a perf.data file, as perf record -g writes it, or a
-pprof profile whose mappings have build IDs. Several captures become one profile; --each
-keeps them apart.
+writes a named profile. A capture is a perf.data file, as perf record -g writes it, a pprof
+profile whose mappings have build IDs, or stacks that BPF programs kept: dumps of stack maps
+(bpftool, raw, a bundle), and what bpftrace, systing and Inspektor Gadget print. Several
+captures become one profile; --each keeps them apart.
 
 The format is that of --format, else that of the -o file's name: .pb.gz pprof, .folded
 folded stacks, .json JSON lines, .txt the layout of perf script; else pprof. A file
@@ -49,6 +50,7 @@ func newResolveCommand(a *app) *cobra.Command {
 		Long:    resolveLong,
 		GroupID: groupMain,
 		Example: "  symbolize resolve -o x.pb.gz perf.data\n" +
+			"  symbolize resolve --counts counts.json --btf prog.bpf.o stacks.json\n" +
 			"  symbolize resolve --format folded perf.data\n" +
 			"  symbolize resolve -o x.pb.gz perf.data capture.data\n" +
 			"  symbolize resolve --with ./build --min-resolved 95 -o x.pb.gz perf.data",
