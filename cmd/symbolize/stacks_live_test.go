@@ -250,8 +250,8 @@ func (l *liveStacks) checkShares(t *testing.T, store, comm string) {
 	}
 	var said []string
 	for name, compare := range names {
-		if !compare {
-			continue
+		if !compare || strings.HasPrefix(name, "[") {
+			continue // what is not indexed is called by a build ID here and by a path there
 		}
 		p, q := ours[name]/n, perf[name]/m
 		both := (ours[name] + perf[name]) / (n + m)
