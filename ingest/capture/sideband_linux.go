@@ -54,6 +54,7 @@ type sideband struct {
 	ready    chan struct{} // closed when the programs present were read
 	ksymbols int
 	symbols  map[symbolKey]bool // names at addresses that records tell of: trampolines
+	room     []byte             // a record that was cut
 	named    []byte             // names of functions since the last load, each with a 0 behind
 }
 
@@ -244,7 +245,22 @@ func (x *sideband) record(rec []byte) {
 	case perfdata.TypeComm, perfdata.TypeFork, perfdata.TypeMmap2:
 		x.procs.record(body)
 	}
-	x.out.write(rec)
+	x.out.write(x.cut(rec))
+}
+
+// cut takes off what the kernel adds to records of BPF where others listen too, so that
+// their trailer is at the end, where every reader looks for it (see perfdata.OwnFields).
+func (x *sideband) cut(rec []byte) []byte {
+	const trailer = 32 // of sampleType
+	order := binary.NativeEndian
+	own := perfdata.OwnFields(perfdata.Type(order.Uint32(rec)), rec[recordHeader:])
+	size := recordHeader + own + trailer
+	if own == 0 || size >= len(rec) {
+		return rec
+	}
+	x.room = append(x.room[:0], rec[:size]...)
+	order.PutUint16(x.room[6:], uint16(size))
+	return x.room
 }
 
 // load reads a program whose functions the records before told of.

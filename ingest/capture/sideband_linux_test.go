@@ -108,6 +108,26 @@ func TestSideband(t *testing.T) {
 	}
 }
 
+// TestSidebandCut: what the kernel adds to a record where other recorders listen is not
+// kept, so that any reader finds the trailer.
+func TestSidebandCut(t *testing.T) {
+	x := newTestSideband(t, newFakeKernel())
+	for _, whole := range [][]byte{ksymbolRecord(0x1000, "bpf_prog_0301000000000000_f", false),
+		bpfEventRecord(perfdata.BPFLoad, 3, bpf.Tag{3, 1})} {
+		for _, more := range []int{0, 24, 32} {
+			rec := append(slices.Clone(whole), make([]byte, more)...)
+			binary.NativeEndian.PutUint16(rec[6:], uint16(len(rec)))
+			if got := x.cut(rec); !slices.Equal(got, whole) {
+				t.Errorf("%d bytes more: %x, want %x", more, got, whole)
+			}
+		}
+	}
+	comm := ringRecord(perfdata.TypeComm, make([]byte, 64))
+	if got := x.cut(comm); len(got) != len(comm) {
+		t.Errorf("a COMM record was cut to %d bytes", len(got))
+	}
+}
+
 // TestSidebandDamaged passes over records that are not whole.
 func TestSidebandDamaged(t *testing.T) {
 	x := newTestSideband(t, newFakeKernel())

@@ -295,6 +295,15 @@ func (f *File) trailerOf(rec *Record) (*trailerLayout, error) {
 	if f.ids.uniform {
 		return &f.Events[0].trailer, nil
 	}
+	if OwnFields(rec.Type, rec.Body) > 0 {
+		for i := range f.Events {
+			l := &f.Events[i].trailer
+			at, ok := f.trailerEvent(rec.Body[:grown(rec, int(l.size))])
+			if ok && at == i {
+				return l, nil
+			}
+		}
+	}
 	i, ok := f.trailerEvent(rec.Body)
 	if !ok {
 		return nil, ErrUnknownID

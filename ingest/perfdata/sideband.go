@@ -31,7 +31,7 @@ func (f *File) SampleID(rec *Record) (SampleID, error) {
 	if err != nil {
 		return SampleID{}, err
 	}
-	n := len(rec.Body)
+	n := grown(rec, int(l.size))
 	if n < int(l.size) {
 		return SampleID{}, f.recordError(rec, "shorter than its sample ID")
 	}
@@ -76,7 +76,7 @@ func (f *File) body(rec *Record) (decode.Reader, error) {
 	if err != nil {
 		return decode.Reader{}, err
 	}
-	n := len(rec.Body) - int(l.size)
+	n := grown(rec, int(l.size)) - int(l.size)
 	if n < 0 {
 		return decode.Reader{}, f.recordError(rec, "shorter than its sample ID")
 	}
