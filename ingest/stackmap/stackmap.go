@@ -186,7 +186,7 @@ type Set struct {
 // Limits of what is kept of one input; the dumps of the kernel's largest map stay
 // below.
 const (
-	maxFrames   = 1 << 28 // of all stacks
+	maxFrames   = 1 << 26 // of all stacks
 	maxDepth    = 1 << 10 // frames of one stack; kernel.perf_event_max_stack is 127
 	maxWarnings = 20
 )

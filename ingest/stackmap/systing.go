@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -37,6 +38,7 @@ type systingThread struct {
 // systingReader holds what later lines refer to, by the numbers of the export.
 type systingReader struct {
 	set     *Set
+	limit   int // see maxReferred
 	header  systingHeader
 	pids    map[int64]int32
 	threads map[int64]systingThread
@@ -55,21 +57,38 @@ func readSysting(set *Set, in *Input) error {
 		}
 		r = z
 	}
-	lines := newLineReader(in.Name, io.LimitReader(r, maxExport))
-	x := systingReader{set: set, pids: make(map[int64]int32),
+	x := systingReader{set: set, limit: maxReferred, pids: make(map[int64]int32),
 		threads: make(map[int64]systingThread), frames: make(map[int64]Frame),
 		stacks: make(map[int64][2]Part), events: make(map[int64]uint16)}
+	lines := newLineReader(in.Name, io.LimitReader(r, maxExport))
+	if err := x.begin(lines); err != nil {
+		return err
+	}
+	return x.records(lines)
+}
+
+// begin reads the first line.
+func (x *systingReader) begin(lines *lineReader) error {
 	line, _, ok := lines.next()
 	if !ok {
-		return fmt.Errorf("%s: %w", in.Name, ErrNotStacks)
+		if err := lines.damage(); err != nil {
+			return err
+		}
+		return fmt.Errorf("%s: %w", lines.name, ErrNotStacks)
 	}
 	if err := json.Unmarshal(line, &x.header); err != nil {
-		return fmt.Errorf("%s: header: %w", in.Name, err)
+		return fmt.Errorf("%s: header: %w", lines.name, err)
 	}
 	if v := x.header.Version; v != systingVersion {
-		return fmt.Errorf("%s: version %d of the export, %d is the one that is read", in.Name, v,
+		return fmt.Errorf("%s: version %d of the export, %d is the one that is read", lines.name, v,
 			systingVersion)
 	}
+	return nil
+}
+
+// records reads all other lines.
+func (x *systingReader) records(lines *lineReader) error {
+	set := x.set
 	set.Labels, set.Counted = Labels{PID: true, TID: true, Comm: true}, true
 	set.Events = nil
 	for {
@@ -82,21 +101,31 @@ func readSysting(set *Set, in *Input) error {
 			continue
 		}
 		if err := x.record(line); err != nil {
-			if !ended {
-				return fmt.Errorf("%s: offset %#x: the export is cut off in a line", in.Name, at)
+			switch {
+			case errors.Is(err, errLarge):
+				return fmt.Errorf("%s: offset %#x: %w: the rest is not read", lines.name, at, err)
+			case !ended:
+				return fmt.Errorf("%s: offset %#x: the export is cut off in a line", lines.name, at)
 			}
-			set.warn(fmt.Errorf("%s: offset %#x: %w", in.Name, at, err))
+			set.warn(fmt.Errorf("%s: offset %#x: %w", lines.name, at, err))
 		}
 	}
-	set.warnLong(in.Name, lines.skipped)
+	set.warnLong(lines.name, lines.skipped)
 	if len(set.Events) == 0 {
 		set.Events = []Event{{Name: "samples", Unit: "count", Period: 1}}
 	}
 	return lines.damage()
 }
 
-// maxExport bounds an export that is unpacked, in bytes.
-const maxExport = 8 << 30
+// Limits of an export: bytes when it is unpacked, and what of one kind can be referred to,
+// frames or stacks or threads.
+const (
+	maxExport   = 8 << 30
+	maxReferred = 1 << 22
+)
+
+// errLarge ends the reading of an export that has too much of one kind.
+var errLarge = fmt.Errorf("more than %d frames, stacks, threads or processes", maxReferred)
 
 // record takes in one line.
 func (x *systingReader) record(line []byte) error {
@@ -115,6 +144,9 @@ func (x *systingReader) record(line []byte) error {
 	}
 	if len(fields) < want {
 		return fmt.Errorf("record %q has %d fields of %d", tag, len(fields), want)
+	}
+	if max(len(x.pids), len(x.threads), len(x.frames), len(x.stacks)) > x.limit {
+		return errLarge
 	}
 	d := fieldReader{fields: fields}
 	switch tag {

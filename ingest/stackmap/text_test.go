@@ -1,9 +1,12 @@
 package stackmap
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"symbolize/ingest/bundle"
 )
 
 // printed is what a script printed, with printf: printf("%s %d\n%s", comm, pid,
@@ -134,4 +137,54 @@ func errorsText(errs []error) string {
 		out = append(out, err.Error())
 	}
 	return strings.Join(out, "; ")
+}
+
+// TestSystingLimit: an export that refers to too much ends there, with what came before.
+func TestSystingLimit(t *testing.T) {
+	text := `["f",0,"0x1"]` + "\n" + `["s",0,[0]]` + "\n" + `["x",0,0,1,3]` + "\n" + `["f",1,"0x2"]` + "\n" +
+		`["f",2,"0x3"]` + "\n" + `["x",0,0,1,4]` + "\n"
+	x := systingReader{set: newSet(Systing), limit: 2, frames: make(map[int64]Frame),
+		stacks: make(map[int64][2]Part), events: make(map[int64]uint16)}
+	err := x.records(newLineReader("x", strings.NewReader(text)))
+	if err == nil || !strings.Contains(err.Error(), "more than") || len(x.set.Samples) != 1 {
+		t.Errorf("%d samples, %v", len(x.set.Samples), err)
+	}
+	for _, text := range []string{`{"systing_profile_export":2}` + "\n", `{"systing_profile_export":`} {
+		if set, err := Read(input("x", []byte(text)), &Options{}); set != nil || err == nil {
+			t.Errorf("%q: %v, %v", text, set, err)
+		}
+	}
+}
+
+// TestBigEndian: dumps of a machine of the other byte order, raw and of bpftool.
+func TestBigEndian(t *testing.T) {
+	record := make([]byte, 2*frameSize)
+	record[3], record[4], record[frameOffsetAt+7] = byte(Valid), 0xaa, 0x10
+	record[frameSize+3] = byte(IP)
+	copy(record[frameSize+frameOffsetAt:], "\x00\x00\x7f\x12\x34\x56\x78\x9a")
+	addresses := []byte("\x00\x00\x7f\x12\x34\x56\x78\x9a\x00\x00\x00\x00\x01\x02\x03\x04")
+	for _, c := range []struct {
+		value []byte
+		flags uint32
+		want  string
+	}{
+		{record, flagStackBuildID, "9 × (absent) | aa+0x10 0x7f123456789a | pid 258"},
+		{addresses, 0, "9 × (absent) | 0x7f123456789a 0x1020304 | pid 258"},
+	} {
+		stacks, err := bundle.AppendDump(nil, bundle.DumpHeader{Type: mapTypeStackTrace, Flags: c.flags,
+			KeySize: 4, ValueSize: uint32(len(c.value)), BigEndian: true},
+			[][2][]byte{{{0, 0, 0, 5}, c.value}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts := []byte("key: 00 00 00 05 ff ff ff f2 00 00 01 02  value: 00 00 00 09\nFound 1 element\n")
+		text := fmt.Appendf(nil, "key: 00 00 00 05  value: % x\nFound 1 element\n", c.value)
+		for _, in := range [][]byte{stacks, text} {
+			set := mustRead(t, "stacks", in, &Options{Counts: input("counts", counts),
+				Key: mustFields(t, "user_stack_id:0,kernel_stack_id:4,pid:8")})
+			if got := set.text(Labels{PID: true}); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		}
+	}
 }
