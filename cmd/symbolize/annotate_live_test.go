@@ -262,22 +262,25 @@ var reportRow = regexp.MustCompile(`^\s*[0-9.]+%\s+([0-9]+)\s+\[k\] (\S+)`)
 // compareReport compares samples per function of kernel and BPF code with perf report.
 func compareReport(t *testing.T, text string, counts map[string]uint64) {
 	t.Helper()
-	rows, bpf := 0, 0
+	want := make(map[string]uint64) // several functions may have one name
 	for row := range strings.Lines(text) {
 		m := reportRow.FindStringSubmatch(row)
 		if m == nil || strings.HasPrefix(m[2], "0x") {
 			continue
 		}
-		want, err := strconv.ParseUint(m[1], 10, 64)
+		n, err := strconv.ParseUint(m[1], 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows++
-		if strings.HasPrefix(m[2], "bpf_prog_") {
+		want[m[2]] += n
+	}
+	rows, bpf := len(want), 0
+	for name, n := range want {
+		if strings.HasPrefix(name, "bpf_prog_") {
 			bpf++
 		}
-		if counts[m[2]] != want {
-			t.Errorf("%s: %d samples, perf report has %d", m[2], counts[m[2]], want)
+		if counts[name] != n {
+			t.Errorf("%s: %d samples, perf report has %d", name, counts[name], n)
 		}
 	}
 	t.Logf("%d functions of the kernel, %d of them BPF, have perf's counts", rows, bpf)
