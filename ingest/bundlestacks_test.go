@@ -64,9 +64,10 @@ func TestBundleStacks(t *testing.T) {
 
 	// A key that nothing describes is no reason to lend nothing.
 	c, p = foldPath(t, path, Options{})
-	if c.HasSamples() || len(p.Samples) != 0 || !slices.ContainsFunc(p.Stats.Warnings, func(w Warning) bool {
-		return !w.Partial && strings.Contains(w.Text, "the fields of its key are not known")
-	}) {
+	if c.HasSamples() || len(p.Samples) != 0 || !slices.ContainsFunc(p.Stats.Warnings,
+		func(w Warning) bool {
+			return !w.Partial && strings.Contains(w.Text, "the fields of its key are not known")
+		}) {
 		t.Errorf("%d samples, %+v", len(p.Samples), p.Stats.Warnings)
 	}
 

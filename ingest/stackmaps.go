@@ -269,7 +269,8 @@ func (c *Capture) stackWarnings(p *Profile) {
 		return o.Kind == ELF && o.Reason == NoBuildID
 	}); n > 0 {
 		warn(false, "`symbolize index --explain FILE…` says why the kernel saw none; --trust-paths "+
-			"takes the files now at their paths", "%s: %d files have no build ID: their frames came as addresses",
+			"takes the files now at their paths",
+			"%s: %d files have no build ID: their frames came as addresses",
 			c.path, n)
 	}
 	if set.Form >= stackmap.Systing && set.Skipped > 0 {

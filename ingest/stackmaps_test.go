@@ -293,7 +293,8 @@ func TestStackFrames(t *testing.T) {
 		}, []string{"work: [unmapped kernel] [unmapped] 5 5"},
 			map[string]Reason{"[unmapped kernel]": MapsNotSaved, "[unmapped]": MapsNotSaved}},
 		{"lost stacks", [][][]byte{{stackRecord(valid, id, 0x100)}}, [][5]any{{-17, -14, 7, "work", 5},
-			{0, -12, 7, "work", 4}, {-14, -14, 7, "work", 3}, {3, -14, 7, "work", 2}, {-22, -17, 7, "work", 1}},
+			{0, -12, 7, "work", 4}, {-14, -14, 7, "work", 3}, {3, -14, 7, "work", 2}, {-22, -17, 7,
+				"work", 1}},
 			nil, []string{"work: [lost kernel stack: bucket taken] [lost: error] 1 1",
 				"work: [lost kernel stack: no memory] " + hex + "+0x100 4 4", "work: [lost: bucket taken] 5 5",
 				"work: [lost: no stack taken] 3 3", "work: [lost: not in the dump] 2 2"},
@@ -354,7 +355,8 @@ func TestStackErrors(t *testing.T) {
 		want       string
 	}{
 		{"counts missing", "stacks.raw", func(o *Options) { o.Stacks.Counts = "/nowhere" }, "/nowhere"},
-		{"key too long", "stacks.raw", func(o *Options) { o.Stacks.Key[0].Offset = 40 }, "the fields end"},
+		{"key too long", "stacks.raw", func(o *Options) { o.Stacks.Key[0].Offset = 40 },
+			"the fields end"},
 		{"key unknown", "stacks.raw", func(o *Options) { o.Stacks.Key = nil }, "not known"},
 		{"value unknown", "stacks.raw", func(o *Options) { o.Stacks.Counts = dir + "/stacks.json" },
 			"fields end"},
@@ -387,7 +389,8 @@ func TestStackErrors(t *testing.T) {
 		}
 	}
 	writeFile(t, filepath.Join(dir, "rubbish"), []byte("neither\n"))
-	if _, err := Open(t.Context(), filepath.Join(dir, "rubbish"), Options{}); !errors.Is(err, ErrNotCapture) {
+	if _, err := Open(t.Context(), filepath.Join(dir, "rubbish"), Options{}); !errors.Is(err,
+		ErrNotCapture) {
 		t.Errorf("rubbish: %v", err)
 	}
 }

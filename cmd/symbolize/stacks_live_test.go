@@ -63,11 +63,13 @@ func (l *liveStacks) buildLive(t *testing.T) {
 	if err := os.MkdirAll(debug, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	command(t, l.dir, "objcopy", "--only-keep-debug", "stripped", filepath.Join(debug, id[2:]+".debug"))
+	command(t, l.dir, "objcopy", "--only-keep-debug", "stripped", filepath.Join(debug,
+		id[2:]+".debug"))
 	command(t, l.dir, "objcopy", "--strip-all", "stripped")
 	gowork := "../../fixtures/src/gowork"
 	command(t, gowork, "go", "build", "-o", l.in("goint"), ".")
-	cgo := exec.Command("go", "build", "-ldflags=-linkmode=external -B gobuildid", "-o", l.in("goext"), ".")
+	cgo := exec.Command("go", "build", "-ldflags=-linkmode=external -B gobuildid", "-o",
+		l.in("goext"), ".")
 	cgo.Dir, cgo.Env = gowork, append(os.Environ(), "CGO_ENABLED=1")
 	if out, err := cgo.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -93,7 +95,8 @@ func (l *liveStacks) record(t *testing.T) {
 	if err := os.WriteFile(l.in("load.sh"), []byte(liveLoad), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command(t, l.dir, "perf", "record", "-q", "-N", "--buildid-mmap", "-g", "-e", "cpu-clock", "-F", "997",
+	command(t, l.dir, "perf", "record", "-q", "-N", "--buildid-mmap", "-g", "-e", "cpu-clock", "-F",
+		"997",
 		"-o", l.in("perf.data"), "./stackrun", "-o", l.dir, "-freq", "997", "-depth", "64", "-buckets",
 		"65536", "sh", "load.sh", l.dir)
 	maps, err := filepath.Glob(l.in("*.maps"))
@@ -146,7 +149,8 @@ func TestLiveStackMap(t *testing.T) {
 	}
 	l.checkNamed(t, store)
 	l.checkGo(t, store)
-	for _, comm := range []string{"pie", "nopie", "stripped", "id8", "id16", "gone", "goext", "goint", "dd"} {
+	for _, comm := range []string{"pie", "nopie", "stripped", "id8", "id16", "gone", "goext",
+		"goint", "dd"} {
 		l.checkShares(t, store, comm)
 	}
 }
@@ -225,7 +229,8 @@ func (l *liveStacks) checkShares(t *testing.T, store, comm string) {
 	t.Helper()
 	top := func(args ...string) (map[string]float64, float64) {
 		var x report.Top
-		out := runMain(t, slices.Concat([]string{"top", "--store", store, "--format", "json", "--count", "-n",
+		out := runMain(t, slices.Concat([]string{"top", "--store", store, "--format", "json",
+			"--count", "-n",
 			"0", "--comm", comm, "--trust-paths"}, args)...)
 		if err := json.Unmarshal([]byte(out), &x); err != nil {
 			t.Fatal(err)
@@ -258,7 +263,8 @@ func (l *liveStacks) checkShares(t *testing.T, store, comm string) {
 		bound := 4.5*math.Sqrt(both*(1-both)*(1/n+1/m)) + 0.005
 		said = append(said, fmt.Sprintf("%s %.1f%% and %.1f%%", name, 100*p, 100*q))
 		if math.Abs(p-q) > bound {
-			t.Errorf("%s: %s has %.2f%% of %v samples, of perf's %v %.2f%%: more than %.2f%% apart", comm, name,
+			t.Errorf("%s: %s has %.2f%% of %v samples, of perf's %v %.2f%%: more than %.2f%% apart", comm,
+				name,
 				100*p, n, m, 100*q, 100*bound)
 		}
 	}

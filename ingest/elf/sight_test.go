@@ -22,7 +22,8 @@ func TestKernelSight(t *testing.T) {
 	}
 	without := func() *elfbuild.File {
 		f := elfbuild.Lib(id, 64)
-		f.Segments = slices.DeleteFunc(f.Segments, func(s elfbuild.Segment) bool { return s.Type == note })
+		f.Segments = slices.DeleteFunc(f.Segments,
+			func(s elfbuild.Segment) bool { return s.Type == note })
 		return f
 	}
 	other := func(name string, kind uint32, desc []byte) *elfbuild.File {

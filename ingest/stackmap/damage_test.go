@@ -183,7 +183,8 @@ func FuzzRead(f *testing.F) {
 	}
 	raw, json, plain := smallDump(f)
 	count, err := bundle.AppendDump(nil, bundle.DumpHeader{Type: 1, KeySize: 4, ValueSize: 8},
-		[][2][]byte{{{1, 0, 0, 0}, {5, 0, 0, 0, 0, 0, 0, 0}}, {{0xef, 0xff, 0xff, 0xff}, make([]byte, 8)}})
+		[][2][]byte{{{1, 0, 0, 0}, {5, 0, 0, 0, 0, 0, 0, 0}}, {{0xef, 0xff, 0xff, 0xff}, make([]byte,
+			8)}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -54,8 +54,9 @@ func TestText(t *testing.T) {
 			"3 × (absent) | " + id + "+0x1 | pid 7 | bash"}, Labels{PID: true, Comm: true}, "", 0},
 		{"two numbers", "@[\n" + id + " 0x1\n, 7, 8, a, b]: 3\n", []string{
 			"3 × (absent) | " + id + "+0x1"}, Labels{}, "", 0},
-		{"named kernel", "@[\n    do_mmap+1\n    vm_mmap_pgoff+0x20\n, \n" + id + " 0x1\n]: 2\n", []string{
-			"2 × do_mmap+0x1 vm_mmap_pgoff+0x20 | " + id + "+0x1"}, Labels{}, "", 0},
+		{"named kernel", "@[\n    do_mmap+1\n    vm_mmap_pgoff+0x20\n, \n" + id + " 0x1\n]: 2\n",
+			[]string{
+				"2 × do_mmap+0x1 vm_mmap_pgoff+0x20 | " + id + "+0x1"}, Labels{}, "", 0},
 		{"perf mode", "@[\n\tffffffff81000123 do_mmap+19 (/vmlinux)\n]: 2\n", []string{
 			"2 × do_mmap+0x13 | (absent)"}, Labels{}, "", 0},
 		{"no user stack", "@[\n, bash]: 5\n@[\n" + id + " 0x1\n, bash]: 1\n", []string{
@@ -84,25 +85,31 @@ func TestText(t *testing.T) {
 			`["x",5,0,1,9]` + "\n" + `["z",1,2]` + "\n" + `["x",6,0,0,2]` + "\n", []string{
 			"9 × do_syscall_64+0x0 | " + id + "+0x1f main+0x0 0x7f00 | pid 100 | tid 101 | worker",
 			"2 × do_syscall_64+0x0 | " + id + "+0x1f main+0x0 0x7f00 | pid -1 | tid -1 | "}, all, "", 1},
-		{"systing, damaged", header + `["f",0,"0x1"]` + "\n" + `["s",0,[0,7]]` + "\n" + `["s",1,[0]]` + "\n" +
-			`["x",1,0,1,1]` + "\n" + `["x",1,1,1,1]` + "\n" + `["f"]` + "\n" + `5` + "\n" + `["x",1,1,1,-4]` + "\n",
+		{"systing, damaged", header + `["f",0,"0x1"]` + "\n" + `["s",0,[0,7]]` + "\n" + `["s",1,[0]]` +
+			"\n" +
+			`["x",1,0,1,1]` + "\n" + `["x",1,1,1,1]` + "\n" + `["f"]` + "\n" + `5` + "\n" +
+			`["x",1,1,1,-4]` + "\n",
 			[]string{"1 × (absent) | 0x1 | pid -1 | tid -1 | "}, all, "no frame 7", 0},
 
 		{"gadget", `{"comm":"a","pid":1,"user_stack":{"addresses":"[0]0x0000000000400010; ` +
-			`[1]0x00007f0000000020; ","buildid":"[0]` + id + ` +10; [1]7f0000000020; ","symbols":""}}` + "\n" +
+			`[1]0x00007f0000000020; ","buildid":"[0]` + id + ` +10; [1]7f0000000020; ","symbols":""}}` +
+			"\n" +
 			`{"comm":"b"}` + "\n" + `{"proc":{"comm":"c","pid":2,"tid":3},"user_stack":{"addresses":` +
 			`"[0]0x0000000000400010; "}}`, []string{
 			"1 × (absent) | " + id + "+0x10 0x7f0000000020 | pid 1 | tid -1 | a",
 			"1 × (absent) | 0x400010 | pid 2 | tid 3 | c"}, all, "", 1},
-		{"gadget, array", `[{"comm":"a","buildid":"` + id + ` +10"},` + "\n" + `{"comm":"b","buildid":""}]`,
+		{"gadget, array", `[{"comm":"a","buildid":"` + id + ` +10"},` + "\n" +
+			`{"comm":"b","buildid":""}]`,
 			[]string{"1 × (absent) | " + id + "+0x10 | a", "1 × (absent) | (no stack taken) | b"},
 			Labels{Comm: true}, "", 0},
-		{"gadget, kernel names", `{"kern_stack":"[0]do_mmap; [1]vm_mmap; ","buildid":"[0]` + id + ` +1; "}`,
+		{"gadget, kernel names", `{"kern_stack":"[0]do_mmap; [1]vm_mmap; ","buildid":"[0]` + id +
+			` +1; "}`,
 			[]string{"1 × do_mmap+0x0 vm_mmap+0x0 | " + id + "+0x1"}, Labels{}, "", 0},
 		{"gadget, rubbish", `{"buildid":"[0]` + id + ` +1; [1]zz; [2]5; ","pid":99999999999}` + "\n{]\n" +
 			`{"buildid":"[0]` + id + ` +2; "}`, []string{"1 × (absent) | " + id + "+0x1",
 			"1 × (absent) | " + id + "+0x2"}, Labels{}, "1 events are damaged", 0},
-		{"gadget yaml", "---\nproc:\n  comm: a\n  pid: 1\nuser_stack:\n  buildid: '[0]" + id + " +1; '\n---\n" +
+		{"gadget yaml", "---\nproc:\n  comm: a\n  pid: 1\nuser_stack:\n  buildid: '[0]" + id +
+			" +1; '\n---\n" +
 			"comm: b\n---\nbuildid: \"" + id + " +2;\n  7f10; \"\n", []string{
 			"1 × (absent) | " + id + "+0x1 | pid 1 | a", "1 × (absent) | " + id + "+0x2 0x7f10 | pid -1 | "},
 			Labels{PID: true, Comm: true}, "", 1},
@@ -119,7 +126,8 @@ func TestText(t *testing.T) {
 			got = append(got, one.text(c.labels))
 		}
 		if !slices.Equal(got, c.want) || err != nil {
-			t.Errorf("%s:\n%s\nwant\n%s\n%v", c.name, strings.Join(got, "\n"), strings.Join(c.want, "\n"), err)
+			t.Errorf("%s:\n%s\nwant\n%s\n%v", c.name, strings.Join(got, "\n"), strings.Join(c.want, "\n"),
+				err)
 		}
 		if set.Labels != c.labels || set.Skipped != c.skipped {
 			t.Errorf("%s: labels %+v, skipped %d", c.name, set.Labels, set.Skipped)
@@ -141,7 +149,8 @@ func errorsText(errs []error) string {
 
 // TestSystingLimit: an export that refers to too much ends there, with what came before.
 func TestSystingLimit(t *testing.T) {
-	text := `["f",0,"0x1"]` + "\n" + `["s",0,[0]]` + "\n" + `["x",0,0,1,3]` + "\n" + `["f",1,"0x2"]` + "\n" +
+	text := `["f",0,"0x1"]` + "\n" + `["s",0,[0]]` + "\n" + `["x",0,0,1,3]` + "\n" +
+		`["f",1,"0x2"]` + "\n" +
 		`["f",2,"0x3"]` + "\n" + `["x",0,0,1,4]` + "\n"
 	x := systingReader{set: newSet(Systing), limit: 2, frames: make(map[int64]Frame),
 		stacks: make(map[int64][2]Part), events: make(map[int64]uint16)}
@@ -149,7 +158,8 @@ func TestSystingLimit(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "more than") || len(x.set.Samples) != 1 {
 		t.Errorf("%d samples, %v", len(x.set.Samples), err)
 	}
-	for _, text := range []string{`{"systing_profile_export":2}` + "\n", `{"systing_profile_export":`} {
+	for _, text := range []string{`{"systing_profile_export":2}` + "\n",
+		`{"systing_profile_export":`} {
 		if set, err := Read(input("x", []byte(text)), &Options{}); set != nil || err == nil {
 			t.Errorf("%q: %v, %v", text, set, err)
 		}

@@ -30,7 +30,8 @@ func (b *typeBuilder) name(s string) uint32 {
 }
 
 // add adds a type with what follows its head, and returns its id.
-func (b *typeBuilder) add(name string, kind btf.Kind, count int, size uint32, rest ...uint32) uint32 {
+func (b *typeBuilder) add(name string, kind btf.Kind, count int, size uint32,
+	rest ...uint32) uint32 {
 	for _, v := range append([]uint32{b.name(name), uint32(kind)<<24 | uint32(count), size}, rest...) {
 		b.types = binary.LittleEndian.AppendUint32(b.types, v)
 	}
@@ -128,7 +129,8 @@ func TestDescribe(t *testing.T) {
 	halves := b.add("", btf.KindArray, 0, 0, s64, u32, 2)
 	hashed := b.structure("hashed", 36, member{"user_stack", halves, 0},
 		member{"kernel_stack", b.integer("__int128", 16), 16}, member{"pid", u32, 32})
-	count := b.structure("val", 24, member{"last", s64, 0}, member{"count", u32, 8}, member{"comm", u32, 12})
+	count := b.structure("val", 24, member{"last", s64, 0}, member{"count", u32, 8}, member{"comm",
+		u32, 12})
 	one := b.structure("one", 8, member{"delta", s64, 0})
 	two := b.structure("two", 16, member{"a", s64, 0}, member{"b", s64, 8})
 	b.maps(map[string][2]uint32{"counts": {offcpu, count}, "a_very_long_name_indeed": {twin, one},
@@ -146,7 +148,8 @@ func TestDescribe(t *testing.T) {
 		fails  bool
 	}{
 		{"ids of a raw dump", bundle.DumpHeader{KeySize: 28, KeyType: profile, ValueType: s64},
-			field(Field{PID, 0, 4}, Field{UserStackID, 4, 4}, Field{KernelStackID, 8, 4}, Field{Comm, 12, 16}),
+			field(Field{PID, 0, 4}, Field{UserStackID, 4, 4}, Field{KernelStackID, 8, 4}, Field{Comm, 12,
+				16}),
 			nil, false},
 		{"nested, both numbers in one", bundle.DumpHeader{KeySize: 40, KeyType: outer, ValueType: one},
 			field(Field{TGID, 4, 4}, Field{PID, 0, 4}, Field{Comm, 8, 16}, Field{KernelStackID, 24, 8},
@@ -163,7 +166,8 @@ func TestDescribe(t *testing.T) {
 		{"ids of other BTF", bundle.DumpHeader{KeySize: 16, KeyType: 9999, Name: "counts"}, offcpuFields,
 			&Field{Offset: 8, Size: 4}, false},
 		{"a struct that no map has", bundle.DumpHeader{KeySize: 28},
-			field(Field{PID, 0, 4}, Field{UserStackID, 4, 4}, Field{KernelStackID, 8, 4}, Field{Comm, 12, 16}),
+			field(Field{PID, 0, 4}, Field{UserStackID, 4, 4}, Field{KernelStackID, 8, 4}, Field{Comm, 12,
+				16}),
 			nil, false},
 		{"no struct of that size", bundle.DumpHeader{KeySize: 48}, nil, nil, true},
 		{"no stack in it", bundle.DumpHeader{KeySize: 24}, nil, nil, true},
@@ -229,7 +233,8 @@ func TestParseFields(t *testing.T) {
 
 // TestWords: what is printed of forms and causes.
 func TestWords(t *testing.T) {
-	for _, c := range [][2]string{{Bpftrace.String(), "bpftrace text"}, {Form(99).String(), "unknown form"},
+	for _, c := range [][2]string{{Bpftrace.String(), "bpftrace text"}, {Form(99).String(),
+		"unknown form"},
 		{BucketTaken.String(), "bucket taken"}, {Cause(99).String(), "unknown cause"}} {
 		if c[0] != c[1] {
 			t.Errorf("%q, want %q", c[0], c[1])
