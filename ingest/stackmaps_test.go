@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -418,4 +419,37 @@ func TestStackDamage(t *testing.T) {
 		}
 		writeFile(t, path, b)
 	}
+}
+
+// FuzzStacks: of any bytes that are stacks in some form, the profile keeps its promises.
+func FuzzStacks(f *testing.F) {
+	mapped := []byte("400000-500000 r-xp 00001000 fd:00 7 /srv/app/worker\n")
+	for _, text := range []string{
+		"@[\n93ac61ec5a8eb1396f9fbd350e3169a558528a40 0x1\nffffffff81000123\n7f12345678\n, x, 1]: 3\n",
+		"@[\n93ac61ec5a8eb1396f9fbd350e3169a558528a40 0x0\n, \n    do_mmap+1\n, x]: 3\n",
+		"key: 01 00 00 00  value: 01 00 00 00 " + strings.Repeat("ab ", 20) + strings.Repeat("11 ", 8) +
+			"\nFound 1 element\n",
+		`{"systing_profile_export":1}` + "\n" + `["f",0,"main (app) <0x401234>"]` + "\n" +
+			`["s",0,[0]]` + "\n" + `["x",0,0,0,3]` + "\n",
+		`{"comm":"a","pid":4,"user_stack":{"buildid":"[0]aa00 +1; [1]400010; "}}`,
+	} {
+		f.Add([]byte(text), mapped)
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, data, mapped []byte) {
+		path := filepath.Join(dir, "maps")
+		writeFile(t, path, mapped)
+		c := &Capture{path: "fuzz", r: bytes.NewReader(data), size: int64(len(data)),
+			opts: Options{Keep: Keep{PID: true}}}
+		form := stackmap.Sniff(&stackmap.Input{R: c.r, Size: c.size})
+		if form == stackmap.NoForm || c.openStacks(form) != nil {
+			return
+		}
+		c.opts.Stacks.Maps = map[int32]string{AnyProcess: path}
+		p, err := c.Profile(t.Context())
+		if err != nil {
+			return // the maps are none
+		}
+		checkProfile(t, p)
+	})
 }
