@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// float prints a FLOAT of 2, 4, 8, 10, 12 or 16 bytes, as short as it can be told from
+// float prints a FLOAT of 2, 4, 8, 12 or 16 bytes, as short as it can be told from
 // its neighbours.
 func (v *valuePrinter) float(id ID, data []byte) {
 	switch len(data) {
@@ -16,10 +16,8 @@ func (v *valuePrinter) float(id ID, data []byte) {
 		v.binary(float64(math.Float32frombits(uint32(v.t.whole(data)))), 32)
 	case 8:
 		v.binary(math.Float64frombits(v.t.whole(data)), 64)
-	case 10, 12, 16:
-		v.longDouble(data)
 	default:
-		v.bytes(data)
+		v.longDouble(data)
 	}
 }
 
@@ -65,15 +63,14 @@ func half(h uint16) float64 {
 }
 
 // longDouble prints the x87's 80 bits, or an IEEE 754 binary128. Both have 16 bytes where
-// they are called long double; the x87's has zeros above its 80 bits. A binary128 with
+// they are called long double (12 on i386); the x87's has zeros above its 80 bits. A binary128 with
 // these zeros is below 10^-4931, and the x87's has its highest bit of 64 set.
 func (v *valuePrinter) longDouble(data []byte) {
-	var w word128
-	if len(data) < 16 && v.t.big {
+	if len(data) < 16 && v.t.big { // a 68881's, which nobody has met in BTF
 		v.bytes(data)
 		return
 	}
-	w = v.t.bits(data, 0, uint(8*len(data)))
+	w := v.t.bits(data, 0, uint(8*len(data)))
 	if len(data) < 16 || w.hi>>16 == 0 && w.lo>>63 != 0 {
 		v.extended(w.hi>>15&1 != 0, int(w.hi&0x7fff), 0, w.lo, 64)
 		return

@@ -52,18 +52,11 @@ func (w word128) extend(size uint) word128 {
 	return w
 }
 
-// integer prints an INT. One whose bits are not all there is an old way of bit fields.
+// integer prints an INT of at most 16 bytes. One whose bits are not all there is an old
+// way of bit fields.
 func (v *valuePrinter) integer(id ID, data []byte) {
 	n := v.t.Int(id)
-	if len(data) > 16 || len(data) == 0 {
-		v.bytes(data)
-		return
-	}
-	from, size := uint(n.Offset), min(uint(n.Bits), uint(8*len(data)))
-	if size == 0 || from+size > uint(8*len(data)) {
-		from, size = 0, uint(8*len(data))
-	}
-	v.number(n, size, v.t.bits(data, from, size))
+	v.number(n, uint(n.Bits), v.t.bits(data, uint(n.Offset), uint(n.Bits)))
 }
 
 // number prints a value of some bits. More than 64 are hexadecimal as in bpftool, a
