@@ -27,9 +27,17 @@ type captureOptions struct {
 	duration     time.Duration
 	check        bool
 	kernelCopy   bool
+	maps         []string
+	interval     time.Duration
 	pids         []int
 	allProcesses bool
 }
+
+// The times between dumps of maps. Faster ones are a matter for BPF programs.
+const (
+	defaultMapInterval = time.Second
+	minMapInterval     = 10 * time.Millisecond
+)
 
 const captureLong = `capture records what resolving needs later and what perf.data lacks: the code, lines
 and BTF of every BPF program that is there or comes meanwhile, the kernel's symbols and modules,
@@ -72,6 +80,9 @@ func newCaptureCommand(a *app) *cobra.Command {
 	fs.BoolVar(&o.check, "check", false, "record nothing: say which rights and settings are missing")
 	fs.BoolVar(&o.kernelCopy, "kernel-copy", false,
 		"have the kernel copy each program while it is loaded: none is too short-lived")
+	fs.StringSliceVar(&o.maps, "maps", nil,
+		"dump the BPF map of this `NAME|ID` at intervals; may be repeated")
+	fs.DurationVar(&o.interval, "interval", defaultMapInterval, "the `TIME` between dumps of --maps")
 	fs.IntSliceVar(&o.pids, "pid", nil, "the mappings of process `PID` too; may be repeated")
 	fs.BoolVar(&o.allProcesses, "all-processes", false,
 		"the mappings of all processes that are there at the end")
@@ -91,6 +102,10 @@ func (o *captureOptions) validate(args []string) error {
 			"name a file with -o FILE")
 	case o.duration < 0:
 		return usagef("--duration %v: no time is negative", o.duration)
+	case o.interval < minMapInterval:
+		return usagef("--interval %v: it is at least %v", o.interval, minMapInterval)
+	case o.interval != defaultMapInterval && len(o.maps) == 0:
+		return withHint(usagef("--interval without a map"), "name one with --maps NAME")
 	}
 	for _, pid := range o.pids {
 		if pid <= 0 {
@@ -134,7 +149,7 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	opts := capture.Options{Duration: o.duration, Command: command, Stdin: a.env.Stdin,
 		Stdout: a.env.Stdout, Stderr: a.env.Stderr, Signals: signals,
 		Interrupted: capture.SharesTerminal, KernelCopy: o.kernelCopy,
-		PIDs: o.pids, AllProcesses: o.allProcesses, Recorder: recorderName()}
+		Maps: o.maps, MapInterval: o.interval, PIDs: o.pids, AllProcesses: o.allProcesses, Recorder: recorderName()}
 	sum, err := capture.Record(context.WithoutCancel(ctx), w, opts)
 	if err != nil {
 		return recordError(err)
@@ -156,6 +171,8 @@ func recordError(err error) error {
 		return &exitError{code: exitCannotRun, err: err}
 	case errors.Is(err, capture.ErrCommand):
 		return &exitError{code: exitNoCommand, err: err}
+	case errors.Is(err, capture.ErrNoMap):
+		return withHint(err, "`bpftool map list` shows names and ids; with a COMMAND the map may come later")
 	case errors.Is(err, capture.ErrUnsupported):
 		return withHint(err, "this is %s: capture on the Linux host, resolve here", runtime.GOOS)
 	}
@@ -223,6 +240,9 @@ func (a *app) captureSummary(path string, s *capture.Summary) {
 	fmt.Fprintf(a.env.Stderr, "%s: %d BPF programs with %d functions, %d images%s, %d BTF, %d bytes; "+
 		"%d KSYMBOL records, %d modules, %d processes\n", oneLine(path), s.Programs, s.Functions,
 		s.Images, copied, s.BTFs, s.Bytes, s.KSymbols, s.Modules, s.Processes)
+	if s.Maps > 0 {
+		a.note(fmt.Sprintf("%d BPF maps, %d dumps", s.Maps, s.MapDumps))
+	}
 	if c := &s.Command; c.Run {
 		a.note(fmt.Sprintf("%s after %.2f s", cmp.Or(commandEnd(c), "the command ended"),
 			c.Elapsed.Seconds()))

@@ -479,3 +479,19 @@ func FuzzOpen(f *testing.F) {
 		b.Modules()
 	})
 }
+
+func TestSeriesName(t *testing.T) {
+	name := SeriesName("a map/../x", 7, 12)
+	if name != "dumps/maps/7-a_map_.._x/000012" || !validName(name) {
+		t.Errorf("%s", name)
+	}
+	if series, n, ok := CutSeries(name); series != "7-a_map_.._x" || n != 12 || !ok {
+		t.Errorf("%s is %q, %d, %v", name, series, n, ok)
+	}
+	for _, entry := range []string{"dumps/maps/7-x", "dumps/maps//000001", "dumps/maps/7-x/0",
+		"dumps/stacks", "dumps/maps/7-x/one", "maps/7-x/000001"} {
+		if _, _, ok := CutSeries(entry); ok {
+			t.Errorf("%s is a dump of a series", entry)
+		}
+	}
+}

@@ -64,6 +64,8 @@
 //	proc/PID/maps         /proc/PID/maps
 //	proc/PID/perf.map     /tmp/perf-PID.map, found in the process's own root
 //	dumps/NAME            a map, as a raw dump
+//	dumps/maps/ID-NAME/N  the N-th dump, six digits from 000001 on, of a map that was
+//	                      dumped at intervals; its BTF is in perf.data
 //
 // modules.json is an array of {name, build_id, addr, size, loaded, unloaded}, sorted
 // by load time and address: addr is "0x…", loaded and unloaded are ns of perf's

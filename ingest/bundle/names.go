@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"fmt"
 	"path"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ const (
 	vdsoExt   = ".so"
 	procDir   = "proc/"
 	dumpsDir  = "dumps/"
+	seriesDir = dumpsDir + "maps/"
 	mapsName  = "/maps"
 	perfMap   = "/perf.map"
 	decimal   = 10
@@ -40,6 +42,29 @@ func procEntry(pid int32, file string) string {
 
 // DumpName returns the name of the entry with a raw dump.
 func DumpName(name string) string { return dumpsDir + name }
+
+// SeriesName returns the name of the entry with the n-th dump, counted from 1, of a map
+// of which dumps were taken at intervals. What does not fit into a name becomes '_'.
+func SeriesName(mapName string, id uint32, n int) string {
+	clean := func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '.' {
+			return r
+		}
+		return '_'
+	}
+	return fmt.Sprintf("%s%d-%s/%06d", seriesDir, id, strings.Map(clean, mapName), n)
+}
+
+// CutSeries returns the map, as "ID-NAME", and the number of the dump that an entry is.
+func CutSeries(entry string) (series string, n int, ok bool) {
+	rest, ok := strings.CutPrefix(entry, seriesDir)
+	if !ok {
+		return "", 0, false
+	}
+	series, number, ok := strings.Cut(rest, "/")
+	n, err := strconv.Atoi(number)
+	return series, n, ok && err == nil && n > 0 && series != ""
+}
 
 // CutVDSO returns the build ID, in hexadecimal, of the vdso whose image an entry is.
 func CutVDSO(entry string) (buildID string, ok bool) {

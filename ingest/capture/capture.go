@@ -17,6 +17,8 @@ var (
 	ErrRights = errors.New("not permitted to watch BPF programs")
 	// ErrCommand: the command could not be started.
 	ErrCommand = errors.New("the command could not be started")
+	// ErrNoMap: there is no map of a name or id of Options.Maps.
+	ErrNoMap = errors.New("there is no such BPF map")
 )
 
 // Options says what to record, and how long. Without Duration and Command a
@@ -38,7 +40,11 @@ type Options struct {
 	KernelCopy bool
 	// PIDs are processes, beside the command's, of which mappings and perf maps are
 	// taken; AllProcesses takes those of every process that is there at the end.
-	PIDs         []int
+	PIDs []int
+	// Maps are names or ids of BPF maps that are dumped every MapInterval, at the beginning
+	// and at the end. All maps of a name are, also those that come later.
+	Maps         []string
+	MapInterval  time.Duration // at least 10 ms
 	AllProcesses bool
 	Recorder     string       // name and version, for the manifest
 	Log          func(string) // called with what goes on; nil: nobody listens
@@ -54,6 +60,8 @@ type Summary struct {
 	KSymbols  int   // KSYMBOL records, those for programs of before included
 	Bytes     int64 // of code and BTF
 	Modules   int
+	Maps      int // that were dumped
+	MapDumps  int
 	Processes int              // whose mappings were taken
 	Missing   []MissingProgram // those without code, by id; at most maxMissing
 	Warnings  []string

@@ -91,6 +91,9 @@ func (s *session) newRecorders() ([]recorder, error) {
 	if err != nil {
 		return list, err
 	}
+	if len(s.opts.Maps) > 0 {
+		list = append(list, newMapSeries(s, side.programs, ""))
+	}
 	if s.opts.KernelCopy {
 		side.copies = &copies{s: s}
 		list = append(list, side.copies)
