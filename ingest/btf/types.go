@@ -2,10 +2,10 @@
 //
 // A blob is a header, a section of types and a section of strings. Parse checks all
 // of it once: whatever refers to something refers to something that is there. What it
-// returns is an index over the blob, of which only the strings are copied; types are decoded when they
-// are asked for, and asking cannot fail. What a type means can still be nonsense (a
-// structure within itself, an array of 2^60 bytes): Size, AppendValue and AppendC are
-// bounded and say so.
+// returns is an index over the blob, of which only the strings are copied; types are
+// decoded when they are asked for, and asking cannot fail. What a type means can still be
+// nonsense (a structure within itself, an array of 2^60 bytes): Size, AppendValue and
+// AppendC are bounded and say so.
 package btf
 
 import (

@@ -1,0 +1,156 @@
+package btf
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestSize sizes every kind of type.
+func TestSize(t *testing.T) {
+	raw, id := everyKind(true)
+	types, err := Parse("test", raw, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := map[string]uint64{"int": 4, "bool": 1, "char": 1, "bits": 4, "ptr": 8, "array": 28,
+		"struct": 12, "flagged": 4, "union": 4, "enum": 4, "signed": 4, "enum64": 8,
+		"typedef": 4, "volatile": 4, "const": 4, "restrict": 8, "var": 4, "datasec": 16,
+		"float": 8, "typetag": 4}
+	none := []string{"fwd", "proto", "func", "decltag"}
+	if len(sizes)+len(none) != len(id) {
+		t.Errorf("%d types are not told of", len(id)-len(sizes)-len(none))
+	}
+	for name, want := range sizes {
+		if got, err := types.Size(id[name]); got != want || err != nil {
+			t.Errorf("%s: %d bytes, error %v, want %d", name, got, err, want)
+		}
+	}
+	for _, name := range none {
+		if got, err := types.Size(id[name]); got != 0 || !errors.Is(err, errIncomplete) {
+			t.Errorf("%s: %d bytes, error %v", name, got, err)
+		}
+	}
+}
+
+// TestPointerSize takes the size of pointers from that of long.
+func TestPointerSize(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		size, want uint32
+	}{{"long", 4, 4}, {"unsigned long", 8, 8}, {"long", 2, 8}, {"int", 4, 8}} {
+		b := newBuilder(false)
+		p := b.ref(KindPtr, "", 0)
+		b.integer(c.name, c.size, 8*c.size)
+		types, err := Parse("test", b.bytes(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := types.Size(p); got != uint64(c.want) || err != nil {
+			t.Errorf("%s of %d bytes: a pointer of %d, error %v", c.name, c.size, got, err)
+		}
+	}
+}
+
+// TestHostile: types that would be endless or outsized end in an error, at once and
+// without memory.
+func TestHostile(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		build func(b *builder) ID
+		want  error
+	}{
+		{"a typedef of itself", func(b *builder) ID { return b.ref(KindTypedef, "t", 1) },
+			errEndless},
+		{"two constants of each other", func(b *builder) ID {
+			b.ref(KindConst, "", 2)
+			return b.ref(KindConst, "", 1)
+		}, errEndless},
+		{"an array of itself", func(b *builder) ID { return b.array(1, 1) }, errEndless},
+		{"no elements of itself", func(b *builder) ID { return b.array(1, 0) }, errEndless},
+		{"a growing array of itself", func(b *builder) ID { return b.array(1, 2) }, errTooBig},
+		{"2^64 bytes", func(b *builder) ID {
+			return b.array(b.array(b.integer("char", 1, 8), 0xffffffff), 0xffffffff)
+		}, errTooBig},
+		{"2^64 structures of 2^32 bytes", func(b *builder) ID {
+			s := b.add(KindStruct, "s", false, 0, 0xffffffff)
+			return b.array(b.array(s, 0xffffffff), 0xffffffff)
+		}, errTooBig},
+		{"nothing of something outsized", func(b *builder) ID {
+			return b.array(b.array(b.array(b.integer("char", 1, 8), 1<<31), 1<<31), 0)
+		}, nil},
+		{"a deep type", func(b *builder) ID {
+			id := b.integer("char", 1, 8)
+			for range maxRefs {
+				id = b.ref(KindConst, "", id)
+			}
+			return id
+		}, errEndless},
+		{"a less deep type", func(b *builder) ID {
+			id := b.integer("char", 1, 8)
+			for range maxRefs - 1 {
+				id = b.ref(KindConst, "", id)
+			}
+			return id
+		}, nil},
+		{"an array of void", func(b *builder) ID { return b.array(0, 3) }, errIncomplete},
+	} {
+		b := newBuilder(false)
+		id := c.build(b)
+		types, err := Parse("test", b.bytes(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := types.Size(id); !errors.Is(err, c.want) {
+			t.Errorf("%s: error %v, want %v", c.name, err, c.want)
+		}
+		stripped := types.Strip(id)
+		if allocs := testing.AllocsPerRun(10, func() { types.Strip(id) }); allocs > 0 {
+			t.Errorf("%s: Strip allocates", c.name)
+		}
+		if types.Kind(stripped).transparent() {
+			t.Errorf("%s: type %d is not stripped", c.name, stripped)
+		}
+	}
+}
+
+// TestSelfContaining: a structure within itself has the size that it says; its members
+// are listed and not followed.
+func TestSelfContaining(t *testing.T) {
+	b := newBuilder(false)
+	id := b.add(KindStruct, "matryoshka", false, 1, 8, b.name("doll"), 1, 0)
+	types, err := Parse("test", b.bytes(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := types.Size(id); n != 8 || err != nil {
+		t.Errorf("%d bytes, error %v", n, err)
+	}
+	if got := list(types.Members(id)); got != "[{doll 1 0 0}]" {
+		t.Errorf("members %s", got)
+	}
+}
+
+// TestBounds: blobs that are too much are refused before they cost memory.
+func TestBounds(t *testing.T) {
+	many := newBuilder(false)
+	one := make([]byte, 12*(maxTypes+1))
+	for i := 7; i < len(one); i += 12 {
+		one[i] = byte(KindFwd)
+	}
+	many.types = one
+	if _, err := Parse("test", many.bytes(), nil); err == nil ||
+		!strings.Contains(err.Error(), "more than 1048576 types") {
+		t.Errorf("many types: error %v", err)
+	}
+	long := newBuilder(false)
+	long.name(strings.Repeat("x", maxString+1))
+	if _, err := Parse("test", long.bytes(), nil); err == nil ||
+		!strings.Contains(err.Error(), "a string of 32769 bytes") {
+		t.Errorf("a long string: error %v", err)
+	}
+	if _, err := Parse("test", make([]byte, maxBlob+1), nil); err == nil ||
+		!strings.Contains(err.Error(), "is the most") {
+		t.Errorf("a long blob: error %v", err)
+	}
+}
