@@ -38,7 +38,7 @@ func valueTypes(t testing.TB, big bool) (*Types, map[string]ID) {
 	id["grid"] = b.array(id["bytes"], 2)
 	id["none"] = b.array(u8, 0)
 	id["fields"] = b.add(KindStruct, "fields", true, 4, 8,
-		b.name("a"), uint32(id["u32"]), 3<<24|0, b.name("b"), uint32(id["s64"]), 35<<24|3,
+		b.name("a"), uint32(id["u32"]), 3<<24, b.name("b"), uint32(id["s64"]), 35<<24|3,
 		b.name("c"), uint32(id["bool"]), 1<<24|38, b.name("d"), uint32(id["color"]), 4<<24|40)
 	id["old"] = b.add(KindStruct, "old", false, 1, 4, b.name("five"), uint32(id["five"]), 8)
 	part := b.add(KindStruct, "", false, 1, 1, b.name("x"), uint32(u8), 0)
