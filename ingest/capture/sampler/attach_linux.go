@@ -1,0 +1,160 @@
+package sampler
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// attached is what keeps a program at its event.
+type attached struct {
+	fds  []int
+	link link.Link
+}
+
+func (a *attached) attach(p *ebpf.Program, o *Options) error {
+	var err error
+	switch e := &o.Event; e.Kind {
+	case Clock:
+		return a.clocks(p, o.Frequency)
+	case Tracepoint:
+		a.link, err = link.Tracepoint(e.Group, e.Name, p, nil)
+	case OffCPU:
+		a.link, err = link.Tracepoint("sched", "sched_switch", p, nil)
+	case Uprobe:
+		var file *link.Executable
+		if file, err = link.OpenExecutable(e.Path); err == nil {
+			a.link, err = file.Uprobe(e.Function, p, nil)
+		}
+	}
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%s: there is no such event here: %w", o.Event, err)
+	case err != nil:
+		return fmt.Errorf("%s: %w", o.Event, err)
+	}
+	return nil
+}
+
+// clocks opens a clock on each CPU. One that goes offline meanwhile is passed over.
+func (a *attached) clocks(p *ebpf.Program, frequency int) error {
+	cpus, err := onlineCPUs()
+	if err != nil {
+		return err
+	}
+	attr := unix.PerfEventAttr{
+		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK,
+		Sample: clockPeriod(frequency), // a clock's period is in ns
+		Bits:   unix.PerfBitDisabled,
+	}
+	attr.Size = uint32(unsafe.Sizeof(attr))
+	for _, cpu := range cpus {
+		fd, err := unix.PerfEventOpen(&attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+		if errors.Is(err, unix.ENODEV) {
+			continue
+		}
+		if err != nil {
+			return os.NewSyscallError("perf_event_open", err)
+		}
+		a.fds = append(a.fds, fd)
+		if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_SET_BPF, p.FD()); err != nil {
+			return os.NewSyscallError("PERF_EVENT_IOC_SET_BPF", err)
+		}
+	}
+	for _, fd := range a.fds {
+		if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_ENABLE, 0); err != nil {
+			return os.NewSyscallError("PERF_EVENT_IOC_ENABLE", err)
+		}
+	}
+	return nil
+}
+
+func (a *attached) detach() {
+	for _, fd := range a.fds {
+		unix.Close(fd)
+	}
+	a.fds = nil
+	if a.link != nil {
+		a.link.Close()
+		a.link = nil
+	}
+}
+
+// onlineCPUs returns the CPUs that run.
+func onlineCPUs() ([]int, error) {
+	const path = "/sys/devices/system/cpu/online"
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	list, err := parseCPUs(string(bytes.TrimSpace(b)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return list, nil
+}
+
+// maxCPUs bounds the CPUs that a list may name: eight times what kernels are built for.
+const maxCPUs = 1 << 16
+
+// parseCPUs reads a list of CPUs, "0-3,8".
+func parseCPUs(text string) (list []int, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		first, err := strconv.Atoi(from)
+		if err != nil {
+			return nil, fmt.Errorf("list of CPUs %q", text)
+		}
+		last, err := strconv.Atoi(to)
+		if err != nil || first < 0 || last < first || last >= maxCPUs {
+			return nil, fmt.Errorf("list of CPUs %q", text)
+		}
+		for cpu := first; cpu <= last; cpu++ {
+			list = append(list, cpu)
+		}
+	}
+	return list, nil
+}
+
+// tracefs is where tracepoints are described, in one of two places.
+var tracefs = []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}
+
+// readSwitchLayout reads the format of sched:sched_switch.
+func readSwitchLayout() (switchLayout, error) {
+	var err error
+	for _, dir := range tracefs {
+		var b []byte
+		path := dir + "/events/sched/sched_switch/format"
+		if b, err = os.ReadFile(path); err == nil {
+			return parseSwitchFormat(path, string(b))
+		}
+	}
+	return switchLayout{}, fmt.Errorf("tracepoint sched:sched_switch: %w", err)
+}
+
+// parseSwitchFormat finds the field next_pid: "field:pid_t next_pid; offset:56; size:4;".
+func parseSwitchFormat(path, text string) (switchLayout, error) {
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, " next_pid;") {
+			continue
+		}
+		_, rest, _ := strings.Cut(line, "offset:")
+		number, _, _ := strings.Cut(rest, ";")
+		n, err := strconv.Atoi(number)
+		if err == nil && n >= 0 && n < 1<<12 && strings.Contains(line, "size:4;") {
+			return switchLayout{nextPID: int16(n)}, nil
+		}
+	}
+	return switchLayout{}, fmt.Errorf("%s: it has no field next_pid of 4 bytes", path)
+}

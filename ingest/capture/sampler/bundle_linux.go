@@ -1,0 +1,44 @@
+package sampler
+
+import (
+	"io"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/bundle"
+)
+
+// Write adds what was sampled to a bundle, and returns what its manifest has to say of
+// it. Stop comes before.
+func (s *Sampler) Write(w *bundle.Writer) (bundle.Samples, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return bundle.Samples{}, err
+	}
+	now := uint64(ts.Nano())
+	lost := s.Stats().Lost
+	for _, dump := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{
+		{userDump, func(w io.Writer) error { return s.tables[userStack].writeStacks(w, userDump, now) }},
+		{kernelDump, func(w io.Writer) error {
+			return s.tables[kernelStack].writeStacks(w, kernelDump, now)
+		}},
+		{countsDump, func(w io.Writer) error { return s.counts.write(w, now, lost) }},
+	} {
+		if err := addPiped(w, bundle.DumpName(dump.name), dump.write); err != nil {
+			return bundle.Samples{}, err
+		}
+	}
+	return samples(&s.opts), nil
+}
+
+// addPiped adds an entry that is written, not read.
+func addPiped(w *bundle.Writer, name string, write func(io.Writer) error) error {
+	r, to := io.Pipe()
+	go func() { to.CloseWithError(write(to)) }()
+	err := w.AddReader(name, r)
+	r.CloseWithError(err) // ends the writer if the bundle took less
+	return err
+}

@@ -1,0 +1,78 @@
+package sampler
+
+import (
+	"cmp"
+	"slices"
+)
+
+// maxKeys bounds the distinct counts that are kept: each takes some 60 bytes.
+const maxKeys = 1 << 21
+
+// counts adds up what was read of the counts, by stacks, process and comm.
+type counts struct {
+	of      map[tally]*countValue
+	comms   map[[commSize]byte]uint32
+	names   [][commSize]byte
+	refused uint64 // samples beyond maxKeys
+}
+
+type tally struct {
+	user, kernel int32 // ids of the tables
+	pid, comm    uint32
+}
+
+func newCounts() counts {
+	return counts{of: make(map[tally]*countValue), comms: make(map[[commSize]byte]uint32)}
+}
+
+// add adds a count, and returns the user's stack.
+func (c *counts) add(tables [2]*table, k *countKey, v countValue) (user int32) {
+	name, ok := c.comms[k.Comm]
+	if !ok {
+		name = uint32(len(c.names))
+		c.comms[k.Comm] = name
+		c.names = append(c.names, k.Comm)
+	}
+	t := tally{user: tables[userStack].id(k.User), kernel: tables[kernelStack].id(k.Kernel),
+		pid: k.PID, comm: name}
+	sum := c.of[t]
+	if sum == nil {
+		if len(c.of) >= maxKeys {
+			c.refused += v.Count
+			return t.user
+		}
+		sum = new(countValue)
+		c.of[t] = sum
+	}
+	sum.Count += v.Count
+	sum.Weight += v.Weight
+	return t.user
+}
+
+// sorted lists the counts in the order of stacks, process and comm.
+func (c *counts) sorted() []tally {
+	list := make([]tally, 0, len(c.of))
+	for t := range c.of {
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b tally) int {
+		return cmp.Or(cmp.Compare(a.user, b.user), cmp.Compare(a.kernel, b.kernel),
+			cmp.Compare(a.pid, b.pid), slices.Compare(c.names[a.comm][:], c.names[b.comm][:]))
+	})
+	return list
+}
+
+// withoutStack counts the samples of which a stack was not received: for lack of room in
+// the ring, and in the tables.
+func (c *counts) withoutStack(tables [2]*table) (ring, room uint64) {
+	for t, v := range c.of {
+		u, k := tables[userStack], tables[kernelStack]
+		switch {
+		case t.user == noID || t.kernel == noID:
+			room += v.Count
+		case !u.received(t.user) || !k.received(t.kernel):
+			ring += v.Count
+		}
+	}
+	return ring, room
+}

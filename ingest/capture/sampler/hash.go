@@ -1,0 +1,28 @@
+package sampler
+
+// The hash of a stack: two lanes of 64 bits, each of which multiplies by hashFactor and
+// folds its upper half down after every word, one after xor, one after addition. Lengths
+// go in at the end. It need not resist anybody: who can choose the kernel's stacks has
+// other means.
+const (
+	hashFactor = 0x9E3779B97F4A7C15 // 2^64 by the golden ratio
+	hashSeed   = 0x243F6A8885A308D3 // digits of pi
+	foldFirst  = 32
+	foldSecond = 29
+)
+
+// hashOf is what the program computes, in Go.
+func hashOf(words []uint64) hash {
+	a, b := uint64(hashSeed), uint64(0)
+	mix := func(w uint64) {
+		a = (a ^ w) * hashFactor
+		a ^= a >> foldFirst
+		b = (b + w) * hashFactor
+		b ^= b >> foldSecond
+	}
+	for _, w := range words {
+		mix(w)
+	}
+	mix(uint64(8 * len(words)))
+	return hash{a, b}
+}

@@ -1,0 +1,104 @@
+package sampler
+
+import "encoding/binary"
+
+// Scratch memory of a CPU, in which the program builds what it hands on. Offsets are in
+// bytes. From scratchKey on it is a countKey, from scratchRecord on a record of the ring;
+// scratchTime and the key together are what is remembered of a thread off CPU.
+const (
+	scratchTime   = 0 // u64, ns
+	scratchKey    = 8
+	scratchRecord = scratchKey + keySize
+	scratchFrames = scratchRecord + recordHead
+	scratchSize   = scratchFrames + Depth*userFrame
+)
+
+// A countKey: hash of the user's stack, hash of the kernel's, u32 process, u32 zero,
+// 16 bytes of comm.
+const (
+	keyUser   = 0
+	keyKernel = 16
+	keyPID    = 32
+	keyPad    = 36
+	keyComm   = 40
+	keySize   = 56
+	commSize  = 16
+)
+
+// A record: hash, u32 kind, u32 length of what follows, u32 process, u32 zero, frames.
+const (
+	recordKind   = 16
+	recordLength = 20
+	recordPID    = 24
+	recordPad    = 28
+	recordHead   = 32
+)
+
+// Kinds of records.
+const (
+	userStack   = 0
+	kernelStack = 1
+)
+
+// Sizes of frames: struct bpf_stack_build_id, and an address.
+const (
+	userFrame   = 32
+	kernelFrame = 8
+)
+
+// hash is what a stack is known by. Of a stack that could not be taken the first half is
+// the negative errno and the second noStack; an empty one has two zeros.
+type hash [2]uint64
+
+const noStack = ^uint64(0)
+
+// countKey and countValue are the key and value of the counts, as the program has them.
+type countKey struct {
+	User, Kernel hash
+	PID, Pad     uint32
+	Comm         [commSize]byte
+}
+
+type countValue struct{ Count, Weight uint64 }
+
+// Counters of the program, by their place in the map of counters.
+const (
+	statSamples = iota
+	statKeys    // counts that were made since the program was loaded
+	statNoCount
+	statNoRing
+	statNoScratch
+	statNoThread
+	numStats
+)
+
+// record is a stack as the ring has it.
+type record struct {
+	hash   hash
+	kind   uint32
+	pid    uint32
+	frames []byte // valid until the next is read
+}
+
+func parseRecord(b []byte) (r record, ok bool) {
+	if len(b) < recordHead {
+		return r, false
+	}
+	order := binary.NativeEndian
+	r.hash = hash{order.Uint64(b), order.Uint64(b[8:])}
+	r.kind, r.pid = order.Uint32(b[recordKind:]), order.Uint32(b[recordPID:])
+	n := uint64(order.Uint32(b[recordLength:]))
+	if n > uint64(len(b)-recordHead) {
+		return r, false
+	}
+	r.frames = b[recordHead:][:n]
+	return r, true
+}
+
+// frame returns the size of a frame of this kind of stack.
+func frame(kind uint32) int {
+	if kind == userStack {
+		return userFrame
+	}
+	return kernelFrame
+}

@@ -1,0 +1,93 @@
+package sampler
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// MaxKernelMemory bounds the memory of the maps in the kernel, bytes.
+const MaxKernelMemory = 64 << 20
+
+// Sizes of the maps. The ring holds 2,000 stacks of full depth, between one drain and the
+// next; of the counts half may fill up in that time.
+const (
+	maxCounts  = 1 << 16
+	maxSeen    = 1 << 16
+	maxThreads = 1 << 16
+	maxPIDs    = 1 << 12
+	ringSize   = 8 << 20
+)
+
+// kernelMaps are the maps that the program uses. Those that it does not need are nil.
+type kernelMaps struct {
+	scratch, stats, counts, seen, ring *ebpf.Map
+	pids, cgroup, threads              *ebpf.Map
+}
+
+func newMaps(o *Options) (m *kernelMaps, err error) {
+	m = &kernelMaps{}
+	defer func() {
+		if err != nil {
+			m.close()
+		}
+	}()
+	make := func(to **ebpf.Map, spec ebpf.MapSpec) {
+		if err != nil {
+			return
+		}
+		if *to, err = ebpf.NewMap(&spec); err != nil {
+			err = fmt.Errorf("BPF map %s: %w", spec.Name, err)
+		}
+	}
+	make(&m.scratch, ebpf.MapSpec{Name: "scratch", Type: ebpf.PerCPUArray, KeySize: 4,
+		ValueSize: (scratchSize + 7) &^ 7, MaxEntries: 1})
+	make(&m.stats, ebpf.MapSpec{Name: "stats", Type: ebpf.Array, KeySize: 4, ValueSize: 8,
+		MaxEntries: numStats})
+	make(&m.counts, ebpf.MapSpec{Name: "counts", Type: ebpf.Hash, KeySize: keySize, ValueSize: 16,
+		MaxEntries: maxCounts})
+	// One that is forgotten for lack of room is sent again, and found to be known.
+	make(&m.seen, ebpf.MapSpec{Name: "seen", Type: ebpf.LRUHash, KeySize: 16, ValueSize: 4,
+		MaxEntries: maxSeen})
+	make(&m.ring, ebpf.MapSpec{Name: "stacks", Type: ebpf.RingBuf, MaxEntries: ringSize})
+	if len(o.PIDs) > 0 {
+		make(&m.pids, ebpf.MapSpec{Name: "pids", Type: ebpf.Hash, KeySize: 4, ValueSize: 4,
+			MaxEntries: uint32(len(o.PIDs))})
+	}
+	if o.Cgroup != "" {
+		make(&m.cgroup, ebpf.MapSpec{Name: "cgroup", Type: ebpf.CGroupArray, KeySize: 4,
+			ValueSize: 4, MaxEntries: 1})
+	}
+	if o.Event.Kind == OffCPU {
+		make(&m.threads, ebpf.MapSpec{Name: "threads", Type: ebpf.Hash, KeySize: 4,
+			ValueSize: scratchRecord, MaxEntries: maxThreads})
+	}
+	return m, err
+}
+
+func (m *kernelMaps) all() []*ebpf.Map {
+	return []*ebpf.Map{m.scratch, m.stats, m.counts, m.seen, m.ring, m.pids, m.cgroup, m.threads}
+}
+
+func (m *kernelMaps) close() {
+	for _, x := range m.all() {
+		if x != nil {
+			x.Close()
+		}
+	}
+}
+
+// memory returns what the maps take in the kernel, bytes, as it accounts for it.
+func (m *kernelMaps) memory() (total uint64) {
+	for _, x := range m.all() {
+		if x == nil {
+			continue
+		}
+		if info, err := x.Info(); err == nil {
+			if n, ok := info.Memlock(); ok {
+				total += n
+			}
+		}
+	}
+	return total
+}

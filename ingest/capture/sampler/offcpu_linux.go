@@ -1,0 +1,50 @@
+package sampler
+
+import "github.com/cilium/ebpf/asm"
+
+// switchLayout is where the tracepoint sched:sched_switch has the thread that runs next,
+// by its format file.
+type switchLayout struct{ nextPID int16 }
+
+// offCPU is the program of sched:sched_switch, which runs in the thread that stops:
+//
+//	t = threads[next];
+//	if (t) { counts[t->key] += now − t->time; delete threads[next]; }
+//	if (!wanted()) return 0;
+//	take both parts of this thread's stack; threads[this] = {now, key};
+func (a *assembler) offCPU(o *Options, layout switchLayout) {
+	stops, none, full := a.label("stops"), a.label("no_scratch"), a.label("full")
+	a.add(asm.Mov.Reg(regContext, asm.R1),
+		asm.LoadMem(asm.R1, regContext, layout.nextPID, asm.Word),
+		asm.StoreMem(asm.R10, stackWord, asm.R1, asm.Word))
+	a.lookup(a.maps.threads, asm.R10, stackWord)
+	a.add(asm.JEq.Imm(asm.R0, 0, stops), asm.Mov.Reg(asm.R8, asm.R0),
+		asm.FnKtimeGetNs.Call(), asm.Mov.Reg(asm.R9, asm.R0),
+		asm.LoadMem(asm.R1, asm.R8, scratchTime, asm.DWord), asm.Sub.Reg(asm.R9, asm.R1))
+	a.bump(statSamples)
+	a.count(asm.R8, scratchKey)
+	a.add(pointer(asm.R2, asm.R10, stackWord)...)
+	a.add(mapPointer(asm.R1, a.maps.threads), asm.FnMapDeleteElem.Call())
+	a.here(stops)
+	a.add(asm.FnGetCurrentPidTgid.Call(), asm.StoreMem(asm.R10, stackWord, asm.R0, asm.Word),
+		asm.LoadMem(asm.R1, asm.R10, stackWord, asm.Word), asm.JEq.Imm(asm.R1, 0, "out"))
+	a.filter(o, "out")
+	a.openScratch(none)
+	a.who()
+	a.take(kernelStack)
+	a.take(userStack)
+	a.add(asm.FnKtimeGetNs.Call(), asm.StoreMem(regScratch, scratchTime, asm.R0, asm.DWord),
+		asm.FnGetCurrentPidTgid.Call(), asm.StoreMem(asm.R10, stackWord, asm.R0, asm.Word))
+	a.add(pointer(asm.R2, asm.R10, stackWord)...)
+	a.add(pointer(asm.R3, regScratch, 0)...)
+	a.add(mapPointer(asm.R1, a.maps.threads), asm.Mov.Imm(asm.R4, updateAny),
+		asm.FnMapUpdateElem.Call(), asm.JNE.Imm(asm.R0, 0, full))
+	a.here("out")
+	a.exit()
+	a.here(full)
+	a.bump(statNoThread)
+	a.exit()
+	a.here(none)
+	a.bump(statNoScratch)
+	a.exit()
+}

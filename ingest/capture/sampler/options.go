@@ -1,0 +1,106 @@
+package sampler
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// DefaultFrequency is how often a clock samples each CPU, per second, where nothing
+// else is said. It is perf's advice: no divisor of what programs do at 100 Hz.
+const DefaultFrequency = 99
+
+// MaxFrequency is the most samples per second and CPU that a clock is asked for.
+const MaxFrequency = 50_000
+
+// Depth is how many frames of each part of a stack are taken, as many as
+// kernel.perf_event_max_stack allows by default.
+const Depth = 127
+
+// EventKind is where samples are taken.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	Clock      EventKind = iota // cpu-clock on each CPU
+	Tracepoint                  // GROUP:NAME
+	Uprobe                      // uprobe:PATH:FUNCTION
+	OffCPU                      // a thread stops running: its samples weigh how long
+)
+
+// Event is what samples are taken at.
+type Event struct {
+	Kind        EventKind
+	Group, Name string // of a tracepoint
+	Path        string // of a uprobe's file
+	Function    string // of a uprobe
+}
+
+// ErrEvent is what ParseEvent returns for text of another form.
+var ErrEvent = errors.New("no event that can be sampled")
+
+// ParseEvent reads "cpu-clock", "GROUP:NAME" for a tracepoint, or
+// "uprobe:PATH:FUNCTION".
+func ParseEvent(text string) (Event, error) {
+	if rest, ok := strings.CutPrefix(text, "uprobe:"); ok {
+		i := strings.LastIndexByte(rest, ':')
+		if i <= 0 || i == len(rest)-1 {
+			return Event{}, fmt.Errorf("%w: %q: want uprobe:PATH:FUNCTION", ErrEvent, text)
+		}
+		return Event{Kind: Uprobe, Path: rest[:i], Function: rest[i+1:]}, nil
+	}
+	if text == "cpu-clock" {
+		return Event{}, nil
+	}
+	group, name, ok := strings.Cut(text, ":")
+	if !ok || group == "" || name == "" || strings.ContainsAny(text, "/ ") ||
+		strings.Contains(name, ":") {
+		return Event{}, fmt.Errorf("%w: %q: want cpu-clock, GROUP:TRACEPOINT or "+
+			"uprobe:PATH:FUNCTION", ErrEvent, text)
+	}
+	return Event{Kind: Tracepoint, Group: group, Name: name}, nil
+}
+
+// String returns the event as perf names it.
+func (e Event) String() string {
+	switch e.Kind {
+	case Tracepoint:
+		return e.Group + ":" + e.Name
+	case Uprobe:
+		return "uprobe:" + e.Path + ":" + e.Function
+	case OffCPU:
+		return "off-cpu"
+	}
+	return "cpu-clock"
+}
+
+// Options say what is sampled. Without PIDs and Cgroup everything is.
+type Options struct {
+	Event     Event
+	Frequency int    // samples per second and CPU of a clock; 0: DefaultFrequency
+	PIDs      []int  // processes, by the number that the initial namespace has for them
+	Cgroup    string // directory of a control group, in which and below which all is sampled
+	// Addresses is called, from the goroutine of Drain, with the number of each process
+	// that has user frames without a build ID: its mappings are needed.
+	Addresses func(pid int32)
+}
+
+// Stats says what was sampled.
+type Stats struct {
+	Samples      uint64            // taken, those that are lost with them
+	Lost         map[string]uint64 // samples, by cause
+	UserStacks   int               // distinct
+	KernelStacks int
+	KernelMemory uint64 // bytes that the maps took in the kernel
+}
+
+// The causes in Stats.Lost.
+const (
+	LostCounts  = "no room in the map of counts"
+	LostRing    = "stack not received: the ring buffer was full"
+	LostStacks  = "more distinct stacks than are kept"
+	LostKeys    = "more distinct counts than are kept"
+	LostNested  = "sampled while a sample was being taken"
+	LostScratch = "no memory to take a stack in"
+	LostOffCPU  = "no room to remember a thread that stopped running"
+)

@@ -1,0 +1,146 @@
+package sampler
+
+import (
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+)
+
+// Flags of BPF helpers (include/uapi/linux/bpf.h).
+const (
+	userStackFlags = 1<<8 | 1<<11 // BPF_F_USER_STACK | BPF_F_USER_BUILD_ID
+	ringQuiet      = 1            // BPF_RB_NO_WAKEUP: the reader comes by itself
+	updateAny      = 0            // BPF_ANY
+	updateNew      = 1            // BPF_NOEXIST
+)
+
+// sample is the program of clocks, tracepoints and uprobes:
+//
+//	if (!wanted()) return 0;
+//	key = {.pid = …, .comm = …};
+//	take(kernel); take(user);
+//	counts[key].count++;
+func (a *assembler) sample(o *Options) {
+	none := a.label("no_scratch")
+	a.add(asm.Mov.Reg(regContext, asm.R1))
+	a.filter(o, "out")
+	a.bump(statSamples)
+	a.openScratch(none)
+	a.who()
+	a.take(kernelStack)
+	a.take(userStack)
+	a.add(asm.Mov.Imm(asm.R9, 0))
+	a.count(regScratch, scratchKey)
+	a.here("out")
+	a.exit()
+	a.here(none)
+	a.bump(statNoScratch)
+	a.exit()
+}
+
+// filter goes to a label unless the thread that runs is to be sampled. It uses R8.
+func (a *assembler) filter(o *Options, out string) {
+	if a.maps.pids != nil {
+		a.add(asm.FnGetCurrentPidTgid.Call(), asm.RSh.Imm(asm.R0, 32),
+			asm.StoreMem(asm.R10, stackWord, asm.R0, asm.Word))
+		a.lookup(a.maps.pids, asm.R10, stackWord)
+		a.add(asm.JEq.Imm(asm.R0, 0, out))
+	}
+	if a.maps.cgroup != nil {
+		a.add(mapPointer(asm.R1, a.maps.cgroup), asm.Mov.Imm(asm.R2, 0),
+			asm.FnCurrentTaskUnderCgroup.Call(), asm.JNE.Imm(asm.R0, 1, out))
+	}
+}
+
+// openScratch puts the CPU's scratch memory into regScratch.
+func (a *assembler) openScratch(none string) {
+	a.element(a.maps.scratch, 0)
+	a.add(asm.JEq.Imm(asm.R0, 0, none), asm.Mov.Reg(regScratch, asm.R0))
+}
+
+// who writes the process and its comm into the key.
+func (a *assembler) who() {
+	a.add(asm.FnGetCurrentPidTgid.Call(), asm.RSh.Imm(asm.R0, 32),
+		asm.StoreMem(regScratch, scratchKey+keyPID, asm.R0, asm.Word),
+		asm.StoreMem(regScratch, scratchRecord+recordPID, asm.R0, asm.Word),
+		asm.StoreImm(regScratch, scratchKey+keyPad, 0, asm.Word),
+		asm.StoreImm(regScratch, scratchRecord+recordPad, 0, asm.Word))
+	a.add(pointer(asm.R1, regScratch, scratchKey+keyComm)...)
+	a.add(asm.Mov.Imm(asm.R2, commSize), asm.FnGetCurrentComm.Call())
+}
+
+// take takes a part of the stack, writes its hash into the key, and sends it up if it is
+// new:
+//
+//	n = bpf_get_stack(ctx, frames, sizeof(frames), flags);
+//	if (n < 0) { key->part = {n, ~0}; goto end; }
+//	key->part = record->hash = hash(frames, n);
+//	if (seen[record->hash]) goto end;
+//	if (!bpf_ringbuf_output(&ring, record, n, BPF_RB_NO_WAKEUP)) seen[record->hash] = kind;
+//	else stats[no_ring]++;
+func (a *assembler) take(kind uint32) {
+	at, flags := int16(scratchKey+keyKernel), int32(0)
+	if kind == userStack {
+		at, flags = scratchKey+keyUser, userStackFlags
+	}
+	limit := int32(Depth * frame(kind))
+	failed, full, end := a.label("failed"), a.label("full"), a.label("taken")
+	a.add(asm.Mov.Reg(asm.R1, regContext))
+	a.add(pointer(asm.R2, regScratch, scratchFrames)...)
+	a.add(asm.Mov.Imm(asm.R3, limit), asm.Mov.Imm(asm.R4, flags), asm.FnGetStack.Call(),
+		asm.Mov.Reg(asm.R8, asm.R0),
+		asm.JSLT.Imm(asm.R8, 0, failed), asm.JSGT.Imm(asm.R8, limit, failed))
+	a.hash(limit)
+	for _, to := range []int16{at, scratchRecord} {
+		a.add(asm.StoreMem(regScratch, to, asm.R3, asm.DWord),
+			asm.StoreMem(regScratch, to+8, asm.R4, asm.DWord))
+	}
+	a.lookup(a.maps.seen, regScratch, scratchRecord)
+	a.add(asm.JNE.Imm(asm.R0, 0, end),
+		asm.StoreImm(regScratch, scratchRecord+recordKind, int64(kind), asm.Word),
+		asm.StoreMem(regScratch, scratchRecord+recordLength, asm.R8, asm.Word))
+	a.add(pointer(asm.R2, regScratch, scratchRecord)...)
+	a.add(mapPointer(asm.R1, a.maps.ring), asm.Mov.Reg(asm.R3, asm.R8),
+		asm.Add.Imm(asm.R3, recordHead), asm.Mov.Imm(asm.R4, ringQuiet),
+		asm.FnRingbufOutput.Call(), asm.JNE.Imm(asm.R0, 0, full))
+	a.update(a.maps.seen, scratchRecord, regScratch, scratchRecord+recordKind, updateAny)
+	a.add(asm.Ja.Label(end))
+	a.here(full)
+	a.bump(statNoRing)
+	a.add(asm.Ja.Label(end))
+	a.here(failed)
+	a.add(asm.StoreMem(regScratch, at, asm.R8, asm.DWord), asm.Mov.Imm(asm.R1, -1),
+		asm.StoreMem(regScratch, at+8, asm.R1, asm.DWord))
+	a.here(end)
+}
+
+// update stores the value at base+value under the key at scratch memory's offset key.
+func (a *assembler) update(m *ebpf.Map, key int32, base asm.Register, value int32, flags int32) {
+	a.add(pointer(asm.R2, regScratch, key)...)
+	a.add(pointer(asm.R3, base, value)...)
+	a.add(mapPointer(asm.R1, m), asm.Mov.Imm(asm.R4, flags), asm.FnMapUpdateElem.Call())
+}
+
+// count adds 1, and to the weight R9, to the count of the key at base+off. Where another
+// CPU makes the same count in between it is looked up once more.
+func (a *assembler) count(base asm.Register, off int32) {
+	add, end, missing := a.label("add"), a.label("counted"), a.label("missing")
+	a.lookup(a.maps.counts, base, off)
+	a.add(asm.JNE.Imm(asm.R0, 0, add))
+	a.add(asm.Mov.Imm(asm.R1, 1), asm.StoreMem(asm.R10, stackValue, asm.R1, asm.DWord),
+		asm.StoreMem(asm.R10, stackValue+8, asm.R9, asm.DWord))
+	a.add(pointer(asm.R2, base, off)...)
+	a.add(pointer(asm.R3, asm.R10, stackValue)...)
+	a.add(mapPointer(asm.R1, a.maps.counts), asm.Mov.Imm(asm.R4, updateNew),
+		asm.FnMapUpdateElem.Call(), asm.JNE.Imm(asm.R0, 0, missing))
+	a.bump(statKeys)
+	a.add(asm.Ja.Label(end))
+	a.here(missing)
+	a.lookup(a.maps.counts, base, off)
+	a.add(asm.JNE.Imm(asm.R0, 0, add))
+	a.bump(statNoCount)
+	a.add(asm.Ja.Label(end))
+	a.here(add)
+	a.add(asm.Mov.Imm(asm.R1, 1), asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, 0),
+		asm.AddAtomic.Mem(asm.R0, asm.R9, asm.DWord, 8))
+	a.here(end)
+}

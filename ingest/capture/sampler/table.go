@@ -1,0 +1,141 @@
+package sampler
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+)
+
+// maxStacks bounds the distinct stacks of a kind that are kept.
+const maxStacks = 1 << 20
+
+// table numbers the stacks of a kind, and keeps them in a temporary file: a stack is
+// used once, at the end.
+type table struct {
+	kind uint32
+	ids  map[hash]int32
+	kept []keptStack // by id
+	have int         // of them, those that were received
+	deep int         // frames of the deepest
+	file *os.File
+	buf  *bufio.Writer
+	size int64
+	err  error // of the file
+}
+
+// keptStack says where in the file a stack is; length 0: it was not received.
+type keptStack struct {
+	at     int64
+	length uint32
+	bare   bool // some user frame of it has no build ID
+}
+
+// noID is the id of all stacks beyond maxStacks. No stack has it.
+const noID = maxStacks
+
+// errFault is EFAULT, with which the kernel too says that there is no such part.
+const errFault = 14
+
+var emptyStack = hashOf(nil)
+
+func newTable(kind uint32) (*table, error) {
+	f, err := os.CreateTemp("", "symbolize-stacks-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil { // nothing is left of it whatever happens
+		return nil, errors.Join(err, f.Close())
+	}
+	return &table{kind: kind, ids: make(map[hash]int32), file: f,
+		buf: bufio.NewWriterSize(f, 1<<18)}, nil
+}
+
+func (t *table) close() { t.file.Close() }
+
+// stacks returns how many stacks were received.
+func (t *table) stacks() int { return t.have }
+
+// id returns the number of a stack, which may still be on its way; the errno of one that
+// could not be taken.
+func (t *table) id(h hash) int32 {
+	switch {
+	case h == emptyStack: // a part of which nothing was there
+		return -errFault
+	case h[1] == noStack && int64(h[0]) < 0:
+		return int32(max(int64(h[0]), -1<<31))
+	}
+	id, ok := t.ids[h]
+	if !ok {
+		if len(t.kept) >= maxStacks {
+			return noID
+		}
+		id = int32(len(t.kept))
+		t.ids[h] = id
+		t.kept = append(t.kept, keptStack{})
+	}
+	return id
+}
+
+// add keeps a stack. It reports whether user frames of it have no build ID.
+func (t *table) add(h hash, frames []byte) (bare bool) {
+	id := t.id(h)
+	if id < 0 || id == noID || len(frames) == 0 {
+		return false
+	}
+	k := &t.kept[id]
+	if k.length != 0 {
+		return k.bare // forgotten by the kernel and sent again
+	}
+	n := frame(t.kind)
+	k.at, k.length, k.bare = t.size, uint32(len(frames)), t.kind == userStack && hasAddress(frames)
+	t.deep = max(t.deep, len(frames)/n)
+	t.have++
+	t.size += int64(len(frames))
+	if _, err := t.buf.Write(frames); err != nil && t.err == nil {
+		t.err = err
+	}
+	return k.bare
+}
+
+// isBare reports whether user frames of a stack have no build ID.
+func (t *table) isBare(id int32) bool { return id >= 0 && id < noID && t.kept[id].bare }
+
+// received reports whether a stack is there, or is told by an errno; one without frames
+// is not sent.
+func (t *table) received(id int32) bool {
+	return id < 0 || id != noID && t.kept[id].length != 0
+}
+
+// read returns the frames of a stack in b, which is long enough.
+func (t *table) read(id int32, b []byte) ([]byte, error) {
+	k := &t.kept[id]
+	b = b[:k.length]
+	_, err := t.file.ReadAt(b, k.at)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return b, err
+}
+
+// hasAddress reports whether a frame is an address, not a build ID and offset: status 2 of
+// struct bpf_stack_build_id.
+func hasAddress(frames []byte) bool {
+	for ; len(frames) >= userFrame; frames = frames[userFrame:] {
+		if binary.NativeEndian.Uint32(frames) == statusIP {
+			return true
+		}
+	}
+	return false
+}
+
+const statusIP = 2
+
+// flush makes all that was added readable.
+func (t *table) flush() error {
+	if err := t.buf.Flush(); t.err == nil {
+		t.err = err
+	}
+	return t.err
+}
