@@ -74,6 +74,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newLookupCommand(a),
 		newFilterCommand(a),
 		newBTFCommand(a),
+		newMapCommand(a),
 		newInfoCommand(a),
 		newStoreCommand(a),
 		newVersionCommand(a),

@@ -234,3 +234,17 @@ func valueField(t *btf.Types, id btf.ID) *Field {
 	}
 	return found
 }
+
+// MapTypes returns the types of key and value that the section .maps of a BPF object
+// defines a map with; name may be cut to what the kernel keeps of it.
+func MapTypes(t *btf.Types, name string) (key, value btf.ID, ok bool) {
+	for n, m := range mapDefs(t) {
+		if n == name {
+			return m.key, m.value, true
+		}
+		if len(name) == mapNameLen && strings.HasPrefix(n, name) {
+			key, value, ok = m.key, m.value, true
+		}
+	}
+	return key, value, ok
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/chart"
+	"symbolize/analyze/report"
+)
+
+// Formats of pictures.
+const (
+	formatSVG  = "svg"
+	formatHTML = "html"
+)
+
+// chartStyles are the words of --style, by chart.Style.
+var chartStyles = []string{chart.StyleBCC: "bcc", chart.StyleBpftrace: "bpftrace"}
+
+// autoScale is --hist without a scale: found by BTF.
+const autoScale = "auto"
+
+// mapChartOptions are the flags of `map` that make more of a dump than its values.
+type mapChartOptions struct {
+	output, format string // shared with the printing of values
+
+	symbols  string
+	returns  bool
+	hist     string
+	heatmap  bool
+	cleared  bool
+	slot     string
+	count    string
+	style    string
+	unit     string
+	rows     int
+	with     []string
+	kallsyms []string
+	demangle string
+
+	scale *chart.Scale
+	mode  report.Mode
+}
+
+// defaultSymbolRows is how many rows --symbols prints: a screenful.
+const defaultSymbolRows = 30
+
+func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&o.symbols, "symbols", "",
+		"counts by code address with names: the `FIELD` of the key that is one; key for all of it")
+	fs.BoolVar(&o.returns, "return-addresses", false,
+		"the addresses of --symbols are where calls return to: show the line of the call")
+	fs.IntVarP(&o.rows, "rows", "n", defaultSymbolRows, "print `N` rows of --symbols; 0 for all")
+	fs.StringVar(&o.hist, "hist", "",
+		"draw histograms; the `SCALE` says what slots count: "+chart.ScaleNames)
+	fs.Lookup("hist").NoOptDefVal = autoScale
+	fs.BoolVar(&o.heatmap, "heatmap", false,
+		"draw values against time, of several dumps or of a bundle with a series")
+	fs.BoolVar(&o.cleared, "cleared", false,
+		"whoever reads the map clears it: each dump of --heatmap holds the counts of its interval")
+	fs.StringVar(&o.slot, "slot", "", "the `FIELD` of the key that is the slot of a histogram")
+	fs.StringVar(&o.count, "count", "",
+		"the `FIELD` of the value that is the count, or the array of slots")
+	fs.StringVar(&o.style, "style", "", "draw histograms as `TOOL` does: bcc or bpftrace")
+	fs.StringVar(&o.unit, "unit", "", "the `UNIT` of values: ns, us, bytes …")
+	fs.StringArrayVar(&o.with, "with", nil,
+		"take symbols from `PATH` too, for --symbols; may be repeated")
+	fs.StringArrayVar(&o.kallsyms, "kallsyms", nil,
+		"kallsyms `FILE` of the boot that the dump is of, for --symbols")
+	addDemangleFlag(cmd, &o.demangle, "simple")
+	completeFixed(cmd, "style", chartStyles)
+	completeFixed(cmd, "hist", strings.Fields("log2 bcc bpftrace linear lhist"))
+}
+
+// wanted reports whether any of the views was asked for.
+func (o *mapChartOptions) wanted() bool { return o.symbols != "" || o.hist != "" || o.heatmap }
+
+func (o *mapChartOptions) validate() error {
+	switch {
+	case o.symbols != "" && (o.hist != "" || o.heatmap):
+		return usagef("--symbols goes with neither --hist nor --heatmap")
+	case o.rows < 0:
+		return usagef("-n %d: it is at least 0", o.rows)
+	case o.cleared && !o.heatmap:
+		return usagef("--cleared is for --heatmap")
+	}
+	if o.style != "" {
+		if err := checkWord("--style", o.style, chartStyles); err != nil {
+			return err
+		}
+	}
+	if o.hist != "" && o.hist != autoScale {
+		s, err := chart.ParseScale(o.hist)
+		if err != nil {
+			return usagef("--hist: %v", err)
+		}
+		o.scale = &s
+	}
+	if o.format == formatSVG || o.format == formatHTML {
+		if !o.heatmap {
+			return usagef("--format %s is for --heatmap", o.format)
+		}
+	}
+	var err error
+	o.mode, err = parseDemangle(o.demangle, "simple")
+	return err
+}
+
+// run shows the view that was asked for.
+func (o *mapChartOptions) run(ctx context.Context, a *app, in *mapInputs, paths []string) error {
+	switch {
+	case o.heatmap:
+		return runHeatMap(a, o, in)
+	case o.hist != "":
+		return runHist(a, o, in)
+	}
+	bundles, _ := splitBundles(paths)
+	return runSymbols(ctx, a, o, in, bundles)
+}

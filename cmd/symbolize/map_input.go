@@ -1,0 +1,248 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"symbolize/analyze/tally"
+	"symbolize/ingest"
+	"symbolize/ingest/btf"
+	"symbolize/ingest/bundle"
+	"symbolize/ingest/mapdump"
+	"symbolize/ingest/stackmap"
+)
+
+// mapInput is a dump of a map that can be opened.
+type mapInput struct {
+	name   string // for messages: the path, and the entry of a bundle
+	series string // of a bundle: what dumps of one map have in common
+	header bundle.DumpHeader
+	layout tally.Layout
+	r      io.ReaderAt
+	size   int64
+	host   *bundle.Manifest // of the bundle that has it; nil for files
+}
+
+// mapInputs are the dumps of the command line.
+type mapInputs struct {
+	list []*mapInput
+	open []io.Closer
+}
+
+// Close closes the files.
+func (in *mapInputs) Close() error {
+	var errs []error
+	for _, c := range in.open {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// mapSource says what to take of which dumps.
+type mapSource struct {
+	name string // of the map, or its id; "" for the only one
+	btf  string // path of BTF or of an object with it
+}
+
+// openMaps opens dumps: files in any form, and those of bundles.
+func (a *app) openMaps(ctx context.Context, paths []string, src mapSource) (in *mapInputs, err error) {
+	in = &mapInputs{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, in.Close())
+		}
+	}()
+	var types *btf.Types
+	if src.btf != "" {
+		if types, err = readTypes(src.btf, nil); err != nil {
+			return in, fmt.Errorf("--btf: %w", err)
+		}
+	}
+	for _, path := range paths {
+		if isBundle(path) {
+			err = in.bundle(ctx, a, path)
+		} else {
+			err = in.file(path)
+		}
+		if err != nil {
+			return in, err
+		}
+	}
+	if err := in.choose(src.name); err != nil {
+		return in, err
+	}
+	for _, m := range in.list {
+		m.types(types, src.name)
+	}
+	return in, nil
+}
+
+// file adds a dump that is a file.
+func (in *mapInputs) file(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	in.open = append(in.open, f)
+	fi, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return in.add(&mapInput{name: path, r: f, size: fi.Size()}, nil)
+}
+
+// add reads what a dump says of its map.
+func (in *mapInputs) add(m *mapInput, types map[uint32]*btf.Types) error {
+	d, err := mapdump.Open(m.name, m.r, m.size)
+	if errors.Is(err, mapdump.ErrNotDump) {
+		return withHint(err, "dumps are made by `symbolize capture --maps NAME` and `bpftool -j map dump`")
+	}
+	if err != nil {
+		return err
+	}
+	h := &d.Header
+	m.header = *h
+	m.layout = tally.Layout{KeySize: int(h.KeySize), ValueSize: int(h.ValueSize), MapType: h.Type,
+		BigEndian: h.BigEndian}
+	if t := types[h.BTFID]; t != nil && h.BTFID != 0 {
+		m.layout.Types, m.layout.Key, m.layout.Value = t, btf.ID(h.KeyType), btf.ID(h.ValueType)
+	}
+	in.list = append(in.list, m)
+	return nil
+}
+
+// bundle adds the dumps of a bundle.
+func (in *mapInputs) bundle(ctx context.Context, a *app, path string) error {
+	c, err := ingest.Open(ctx, path, ingest.Options{})
+	if err != nil {
+		return captureError(err)
+	}
+	in.open = append(in.open, c)
+	b, types := c.Bundle(), c.Types()
+	for _, entry := range b.Names() {
+		name, ok := bundle.CutDump(entry)
+		if !ok {
+			continue
+		}
+		m := &mapInput{name: path + ": " + entry, series: name, host: &b.Manifest}
+		if series, _, ok := bundle.CutSeries(entry); ok {
+			m.series = series
+		}
+		if m.r, m.size, err = b.Entry(entry); err != nil {
+			return err
+		}
+		if err := in.add(m, types); err != nil {
+			a.partial = true
+			a.warn(err.Error(), "copy the bundle or capture it again")
+		}
+	}
+	for _, err := range b.Warnings {
+		a.partial = true
+		a.warn(err.Error(), "copy the bundle or capture it again")
+	}
+	return nil
+}
+
+// choose takes the dumps of a map, by name or id, of those that there are.
+func (in *mapInputs) choose(name string) error {
+	all := in.list
+	if name != "" {
+		in.list = slices.DeleteFunc(slices.Clone(all), func(m *mapInput) bool {
+			return m.host != nil && !m.called(name)
+		})
+	}
+	var titles []string
+	for _, m := range all {
+		if m.host != nil && !slices.Contains(titles, m.title()) {
+			titles = append(titles, m.title())
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return withHint(errors.New("there is no dump of a map in it"),
+			"`symbolize capture --maps NAME` puts some into a bundle")
+	case len(in.list) == 0:
+		return withHint(fmt.Errorf("no map %s in it", name), "there are %s", strings.Join(titles, ", "))
+	}
+	for _, m := range in.list[1:] {
+		if m.host != nil && m.series != in.list[0].series {
+			return withHint(errors.New("there are dumps of several maps"),
+				"name one with --map: %s", strings.Join(titles, ", "))
+		}
+	}
+	return nil
+}
+
+// called reports whether a map has a name or id.
+func (m *mapInput) called(name string) bool {
+	id, err := strconv.ParseUint(name, 10, 32)
+	return m.header.Name == name || m.series == name || err == nil && uint32(id) == m.header.MapID
+}
+
+// title names the map.
+func (m *mapInput) title() string {
+	if m.header.Name == "" {
+		return m.name
+	}
+	if m.header.MapID == 0 {
+		return m.header.Name
+	}
+	return fmt.Sprintf("%s (id %d)", m.header.Name, m.header.MapID)
+}
+
+// types takes key and value from the BTF that the user names, if the dump has none: by
+// the definition of the map.
+func (m *mapInput) types(t *btf.Types, name string) {
+	l := &m.layout
+	if t == nil || l.Types != nil {
+		return
+	}
+	key, value, ok := stackmap.MapTypes(t, cmp.Or(name, m.header.Name))
+	if ok && m.fits(t, key, l.KeySize) && m.fits(t, value, l.ValueSize) {
+		l.Types, l.Key, l.Value = t, key, value
+	}
+}
+
+// fits reports whether a type has a size.
+func (m *mapInput) fits(t *btf.Types, id btf.ID, size int) bool {
+	n, err := t.Size(id)
+	return err == nil && n == uint64(size)
+}
+
+// pairs reads the dump once more from its beginning; end gives the error at its end.
+func (m *mapInput) pairs() (next tally.Pairs, end func() error, err error) {
+	d, err := mapdump.Open(m.name, m.r, m.size)
+	if err != nil {
+		return nil, nil, err
+	}
+	return d.Next, d.Err, nil
+}
+
+// tell says what of a dump is lost: it is damaged, or was not read whole.
+func (m *mapInput) tell(a *app, end error) {
+	if end != nil {
+		a.partial = true
+		a.warn(end.Error()+"; all before it is used", "dump it again")
+	}
+	for _, cause := range slices.Sorted(maps.Keys(m.header.Lost)) {
+		a.warn(fmt.Sprintf("%s: lost: %d %s", m.name, m.header.Lost[cause], cause), "")
+	}
+}
+
+// wall is the wall-clock time of a dump; "" if it is not known.
+func (m *mapInput) wall(monotonic uint64) string {
+	if m.host == nil || m.host.Begin.Realtime == 0 || m.host.Begin.Monotonic == 0 {
+		return ""
+	}
+	ns := int64(m.host.Begin.Realtime) + int64(monotonic-m.host.Begin.Monotonic)
+	return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05 UTC")
+}
