@@ -31,6 +31,7 @@ type captureOptions struct {
 	interval     time.Duration
 	pids         []int
 	allProcesses bool
+	stacks       stackOptions
 }
 
 // The times between dumps of maps. Faster ones are a matter for BPF programs.
@@ -43,7 +44,9 @@ const captureLong = `capture records what resolving needs later and what perf.da
 and BTF of every BPF program that is there or comes meanwhile, the kernel's symbols and modules,
 the vdso, and the mappings of COMMAND's processes. It ends with COMMAND, after --duration, or
 with an interrupt, and writes FILE in any case: a tar, packed with zstd. COMMAND may be
-` + "`perf record …`" + `: its perf.data then resolves with the bundle.
+` + "`perf record …`" + `: its perf.data then resolves with the bundle. With --stacks it samples by
+itself: a BPF program counts stacks inside the kernel, and the bundle is a capture that
+resolves alone.
 
 It holds no program alive, and needs root, or CAP_SYS_ADMIN, CAP_PERFMON, CAP_SYSLOG and
 CAP_SYS_PTRACE; --check says which of them are missing, and what for.
@@ -62,7 +65,8 @@ func newCaptureCommand(a *app) *cobra.Command {
 		GroupID: groupMain,
 		Example: "  symbolize capture --check\n" +
 			"  symbolize capture -o capture.data -- perf record -a -g ./test\n" +
-			"  symbolize capture -o capture.data --duration 30s",
+			"  symbolize capture -o capture.data --duration 30s\n" +
+			"  symbolize capture -o stacks.data --stacks -F 99 --duration 60s",
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
@@ -83,7 +87,9 @@ func newCaptureCommand(a *app) *cobra.Command {
 	fs.StringSliceVar(&o.maps, "maps", nil,
 		"dump the BPF map of this `NAME|ID` at intervals; may be repeated")
 	fs.DurationVar(&o.interval, "interval", defaultMapInterval, "the `TIME` between dumps of --maps")
-	fs.IntSliceVar(&o.pids, "pid", nil, "the mappings of process `PID` too; may be repeated")
+	o.stacks.register(fs)
+	fs.IntSliceVarP(&o.pids, "pid", "p", nil,
+		"the mappings of process `PID` too; with --stacks sample only it; may be repeated")
 	fs.BoolVar(&o.allProcesses, "all-processes", false,
 		"the mappings of all processes that are there at the end")
 	return cmd
@@ -112,7 +118,7 @@ func (o *captureOptions) validate(args []string) error {
 			return usagef("--pid %d: not a process", pid)
 		}
 	}
-	return nil
+	return o.stacks.validate(o.pids)
 }
 
 // runCaptureCheck prints what is missing, one line each.
@@ -149,7 +155,8 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	opts := capture.Options{Duration: o.duration, Command: command, Stdin: a.env.Stdin,
 		Stdout: a.env.Stdout, Stderr: a.env.Stderr, Signals: signals,
 		Interrupted: capture.SharesTerminal, KernelCopy: o.kernelCopy,
-		Maps: o.maps, MapInterval: o.interval, PIDs: o.pids, AllProcesses: o.allProcesses, Recorder: recorderName()}
+		Maps: o.maps, MapInterval: o.interval, PIDs: o.pids, AllProcesses: o.allProcesses,
+		Stacks: o.stacks.options(o.pids), Recorder: recorderName()}
 	sum, err := capture.Record(context.WithoutCancel(ctx), w, opts)
 	if err != nil {
 		return recordError(err)
@@ -173,6 +180,8 @@ func recordError(err error) error {
 		return &exitError{code: exitNoCommand, err: err}
 	case errors.Is(err, capture.ErrNoMap):
 		return withHint(err, "`bpftool map list` shows names and ids; with a COMMAND the map may come later")
+	case errors.Is(err, capture.ErrStacks):
+		return withHint(err, "`perf list tracepoint` shows tracepoints, `nm -D` functions of a library")
 	case errors.Is(err, capture.ErrUnsupported):
 		return withHint(err, "this is %s: capture on the Linux host, resolve here", runtime.GOOS)
 	}
@@ -242,6 +251,9 @@ func (a *app) captureSummary(path string, s *capture.Summary) {
 		s.Images, copied, s.BTFs, s.Bytes, s.KSymbols, s.Modules, s.Processes)
 	if s.Maps > 0 {
 		a.note(fmt.Sprintf("%d BPF maps, %d dumps", s.Maps, s.MapDumps))
+	}
+	if s.Stacks != nil {
+		a.stackSummary(s.Stacks)
 	}
 	if c := &s.Command; c.Run {
 		a.note(fmt.Sprintf("%s after %.2f s", cmp.Or(commandEnd(c), "the command ended"),

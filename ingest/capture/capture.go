@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"symbolize/ingest/bundle"
+	"symbolize/ingest/capture/sampler"
 )
 
 // What Record fails with. Whatever else goes wrong is counted, said and survived.
@@ -15,6 +16,8 @@ var (
 	ErrUnsupported = errors.New("captures are made on Linux only")
 	// ErrRights: the rights are too few to record anything; Check says which.
 	ErrRights = errors.New("not permitted to watch BPF programs")
+	// ErrStacks: stacks cannot be sampled at this event.
+	ErrStacks = errors.New("stacks cannot be sampled")
 	// ErrCommand: the command could not be started.
 	ErrCommand = errors.New("the command could not be started")
 	// ErrNoMap: there is no map of a name or id of Options.Maps.
@@ -46,8 +49,10 @@ type Options struct {
 	Maps         []string
 	MapInterval  time.Duration // at least 10 ms
 	AllProcesses bool
-	Recorder     string       // name and version, for the manifest
-	Log          func(string) // called with what goes on; nil: nobody listens
+	// Stacks has stacks sampled, as it says; nil: none are. Its Addresses is not used.
+	Stacks   *sampler.Options
+	Recorder string       // name and version, for the manifest
+	Log      func(string) // called with what goes on; nil: nobody listens
 }
 
 // Summary says what a recording has.
@@ -66,6 +71,7 @@ type Summary struct {
 	Missing   []MissingProgram // those without code, by id; at most maxMissing
 	Warnings  []string
 	Lost      map[string]uint64 // by cause, as in the manifest
+	Stacks    *sampler.Stats    // nil: none were sampled
 	Command   CommandStatus
 }
 

@@ -100,10 +100,13 @@ func (p *processes) record(body []byte) {
 	if len(body) < 4 {
 		return
 	}
-	pid := int32(binary.NativeEndian.Uint32(body))
-	if pid <= 0 || int(pid) == os.Getpid() {
-		return
+	if pid := int32(binary.NativeEndian.Uint32(body)); pid > 0 && int(pid) != os.Getpid() {
+		p.note(pid)
 	}
+}
+
+// note has the mappings of a process read, soon and at the end.
+func (p *processes) note(pid int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.seen) < maxProcesses || p.seen[pid] {

@@ -98,7 +98,11 @@ func (s *session) newRecorders() ([]recorder, error) {
 		side.copies = &copies{s: s}
 		list = append(list, side.copies)
 	}
-	return append(list, side), nil
+	list = append(list, side)
+	if s.opts.Stacks != nil {
+		list = append(list, &stacks{s: s, procs: procs})
+	}
+	return list, nil
 }
 
 // run waits for the end of the recording: it starts the command and hands signals on.

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"symbolize/ingest/capture/sampler"
+)
+
+// stackOptions are the flags of capture that say what stacks to sample.
+type stackOptions struct {
+	on        bool
+	frequency int
+	all       bool
+	cgroup    string
+	event     string
+	offCPU    bool
+	parsed    sampler.Event
+}
+
+func (o *stackOptions) register(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.on, "stacks", false, "sample stacks, and count them inside the kernel")
+	fs.IntVarP(&o.frequency, "frequency", "F", 0,
+		fmt.Sprintf("sample each CPU `N` times a second (default %d)", sampler.DefaultFrequency))
+	fs.BoolVarP(&o.all, "all-cpus", "a", false, "sample all processes: what happens without --pid and --cgroup")
+	fs.StringVar(&o.cgroup, "cgroup", "", "sample only what is in the control group of this `DIR`, or below it")
+	fs.StringVar(&o.event, "event", "",
+		"sample at `EVENT`: cpu-clock, GROUP:TRACEPOINT, uprobe:PATH:FUNCTION (default cpu-clock)")
+	fs.BoolVar(&o.offCPU, "off-cpu", false, "sample threads that stop running, by the time until they go on")
+}
+
+// validate checks the flags, and reads --event.
+func (o *stackOptions) validate(pids []int) error {
+	if !o.on {
+		for _, f := range []struct {
+			name string
+			set  bool
+		}{{"--frequency", o.frequency != 0}, {"--all-cpus", o.all}, {"--cgroup", o.cgroup != ""},
+			{"--event", o.event != ""}, {"--off-cpu", o.offCPU}} {
+			if f.set {
+				return withHint(usagef("%s says what stacks to sample", f.name), "add --stacks")
+			}
+		}
+		return nil
+	}
+	switch {
+	case o.offCPU && o.event != "":
+		return usagef("--off-cpu is an event of its own: it does not go with --event")
+	case o.frequency < 0 || o.frequency > sampler.MaxFrequency:
+		return usagef("--frequency %d: from 1 to %d", o.frequency, sampler.MaxFrequency)
+	case o.all && (len(pids) > 0 || o.cgroup != ""):
+		return usagef("--all-cpus samples everything: it goes with neither --pid nor --cgroup")
+	}
+	o.parsed = sampler.Event{}
+	if o.event != "" {
+		var err error
+		if o.parsed, err = sampler.ParseEvent(o.event); err != nil {
+			return usagef("--event: %v", err)
+		}
+	}
+	if o.offCPU {
+		o.parsed.Kind = sampler.OffCPU
+	}
+	if o.frequency != 0 && o.parsed.Kind != sampler.Clock {
+		return usagef("--frequency is that of a clock: %s is sampled each time", o.parsed)
+	}
+	return nil
+}
+
+// options returns what to sample, nil without --stacks.
+func (o *stackOptions) options(pids []int) *sampler.Options {
+	if !o.on {
+		return nil
+	}
+	return &sampler.Options{Event: o.parsed, Frequency: o.frequency, PIDs: pids, Cgroup: o.cgroup}
+}
+
+// stackSummary says on standard error what was sampled.
+func (a *app) stackSummary(s *sampler.Stats) {
+	for _, cause := range slices.Sorted(maps.Keys(s.Lost)) {
+		a.warn(fmt.Sprintf("lost: %d samples: %s", s.Lost[cause], cause), "")
+	}
+	a.note(fmt.Sprintf("%d samples, %d stacks of users and %d of the kernel; %.1f MB of kernel memory",
+		s.Samples, s.UserStacks, s.KernelStacks, float64(s.KernelMemory)/1e6))
+}

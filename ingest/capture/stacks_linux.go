@@ -1,0 +1,59 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"symbolize/ingest/bundle"
+	"symbolize/ingest/capture/sampler"
+)
+
+// stacks has the sampler count stacks, and the mappings taken of processes whose frames
+// are bare addresses.
+type stacks struct {
+	s     *session
+	procs *processes
+	sm    *sampler.Sampler
+}
+
+func (x *stacks) start() error {
+	o := *x.s.opts.Stacks
+	o.Addresses = x.procs.note
+	var err error
+	if x.sm, err = sampler.New(o); err == nil {
+		err = x.sm.Start()
+	}
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("%w: %w", ErrRights, err)
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrStacks, err)
+	}
+	return nil
+}
+
+func (x *stacks) drain() { x.sm.Drain() }
+
+func (x *stacks) stop() {
+	if x.sm != nil {
+		x.sm.Stop()
+	}
+}
+
+func (x *stacks) add(w *bundle.Writer) error {
+	m, err := x.sm.Write(w)
+	if err != nil {
+		return err
+	}
+	x.s.manifest.Samples = append(x.s.manifest.Samples, m)
+	st := x.sm.Stats()
+	x.s.summary.Stacks = &st
+	return nil
+}
+
+func (x *stacks) close() {
+	if x.sm != nil {
+		x.sm.Close()
+	}
+}
