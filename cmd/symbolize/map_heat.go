@@ -140,8 +140,8 @@ func (o *mapChartOptions) columns(h *chart.HeatMap, samples []chart.Sample) {
 		}
 	}
 	if resets > 0 {
-		h.Notes = append(h.Notes, fmt.Sprintf("%d times counts had become fewer: the map was cleared "+
-			"meanwhile, or elements deleted", resets))
+		h.Notes = append(h.Notes, fmt.Sprintf("intervals in which counts became fewer, because the "+
+			"map was cleared or elements were deleted: %d", resets))
 	}
 }
 

@@ -77,7 +77,7 @@ func (a *app) openMaps(ctx context.Context, paths []string, src mapSource) (in *
 			return in, err
 		}
 	}
-	if err := in.choose(src.name); err != nil {
+	if err := in.choose(src.name, paths); err != nil {
 		return in, err
 	}
 	for _, m := range in.list {
@@ -153,7 +153,7 @@ func (in *mapInputs) bundle(ctx context.Context, a *app, path string) error {
 }
 
 // choose takes the dumps of a map, by name or id, of those that there are.
-func (in *mapInputs) choose(name string) error {
+func (in *mapInputs) choose(name string, paths []string) error {
 	all := in.list
 	if name != "" {
 		in.list = slices.DeleteFunc(slices.Clone(all), func(m *mapInput) bool {
@@ -168,14 +168,14 @@ func (in *mapInputs) choose(name string) error {
 	}
 	switch {
 	case len(all) == 0:
-		return withHint(errors.New("there is no dump of a map in it"),
+		return withHint(fmt.Errorf("%s: no dump of a map in it", strings.Join(paths, ", ")),
 			"`symbolize capture --maps NAME` puts some into a bundle")
 	case len(in.list) == 0:
-		return withHint(fmt.Errorf("no map %s in it", name), "there are %s", strings.Join(titles, ", "))
+		return withHint(fmt.Errorf("%s: no map %s in it", strings.Join(paths, ", "), name), "there are %s", strings.Join(titles, ", "))
 	}
 	for _, m := range in.list[1:] {
 		if m.host != nil && m.series != in.list[0].series {
-			return withHint(errors.New("there are dumps of several maps"),
+			return withHint(fmt.Errorf("%s: dumps of several maps", strings.Join(paths, ", ")),
 				"name one with --map: %s", strings.Join(titles, ", "))
 		}
 	}

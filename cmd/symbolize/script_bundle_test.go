@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/binary"
+	"errors"
 	"os"
 	"strings"
 
@@ -34,12 +36,12 @@ func cmdRecording(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bundlebuild.NewHost().PerfData(lacks), 0o644))
 }
 
-// cmdBundle is `bundle FILE [other-boot|later|dump|unread]`: writes the packed bundle of
+// cmdBundle is `bundle FILE [other-boot|later|dump|unread|maps]`: writes the packed bundle of
 // the same host, of another boot of it, of a later time, with a map's dump in it, or of
 // a recorder that could not read the first program and another one of before.
 func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
-		ts.Fatalf("usage: bundle FILE [other-boot|later|dump|unread]")
+		ts.Fatalf("usage: bundle FILE [other-boot|later|dump|unread|maps]")
 	}
 	h := bundlebuild.NewHost()
 	what := ""
@@ -61,6 +63,9 @@ func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		h.Entries = map[string][]byte{bundle.DumpName("counts"): dump}
 	}
+	if what == "maps" {
+		ts.Check(addMaps(h))
+	}
 	if what == "stacks" { // those that `stacks load` unpacked
 		h.Entries = map[string][]byte{
 			bundle.DumpName("stacks"): []byte(ts.ReadFile("load/stacks.raw")),
@@ -68,6 +73,35 @@ func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Check(packBundle(ts.MkAbs(args[0]), h.Bundle()))
+}
+
+// addMaps adds what `capture --maps` leaves of two maps: of one by code address, and three
+// dumps of a histogram, of which the last was made after it had been cleared.
+func addMaps(h *bundlebuild.Host) error {
+	h.Entries = make(map[string][]byte)
+	le := binary.LittleEndian
+	add := func(d bundle.DumpHeader, n int, pairs [][2][]byte) error {
+		dump, err := bundle.AppendDump(nil, d, pairs)
+		h.Entries[bundle.SeriesName(d.Name, d.MapID, n)] = dump
+		return err
+	}
+	var pairs [][2][]byte
+	for at, n := range map[uint64]uint64{h.Text + bundlebuild.DoWork + 0x12: 900,
+		bundlebuild.SlotSub + 0x14: 40, bundlebuild.Module + 0x20: 7, 0xffffffffff000000: 1} {
+		pairs = append(pairs, [2][]byte{le.AppendUint64(nil, at), le.AppendUint64(nil, n)})
+	}
+	err := add(bundle.DumpHeader{MapID: 11, Type: 1, KeySize: 8, ValueSize: 8, Name: "by_address"}, 1,
+		pairs)
+	for i, counts := range [][]uint64{{0, 0, 5, 8}, {0, 0, 6, 40, 0, 1}, {0, 0, 0, 3}} {
+		pairs = nil
+		for slot, n := range counts {
+			value := le.AppendUint64(le.AppendUint64(nil, n), n/2) // of two CPUs
+			pairs = append(pairs, [2][]byte{le.AppendUint32(nil, uint32(slot)), value})
+		}
+		err = errors.Join(err, add(bundle.DumpHeader{MapID: 12, Type: 6, KeySize: 4, ValueSize: 8, CPUs: 2,
+			Name: "latency", Time: h.Monotonic + uint64(i)*500_000_000}, i+1, pairs))
+	}
+	return err
 }
 
 // packBundle writes what is in a plain bundle as `capture` does.
