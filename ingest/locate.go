@@ -48,6 +48,7 @@ type knownAddress struct {
 const (
 	knownUser uint8 = 1 + iota
 	knownKernel
+	knownReturn // the kernel's, before a return address
 )
 
 // knownBits is log2 of how many answers are kept: as many as fit into a level 2
@@ -64,7 +65,7 @@ const (
 
 // locator looks addresses up. It is the one place where return addresses are
 // moved back by one: they point behind the call, which may be another function's
-// start.
+// start. The kernel's that no call can precede stay, see interrupted.
 type locator struct {
 	sb    *sideband
 	spots []spot // of the last locate
@@ -165,7 +166,11 @@ func (l *locator) one(mode, pc uint64, at addr.PC, user, kernel addrspace.Versio
 			l.lookUp(pc, at, user, knownUser)
 		}
 	case contextKernel:
-		l.lookUp(pc, at, kernel, knownKernel)
+		kind := knownKernel
+		if uint64(at) != pc {
+			kind = knownReturn
+		}
+		l.lookUp(pc, at, kernel, kind)
 	case contextHV:
 		l.add(pc, rawHypervisor, 0)
 	default:
@@ -184,10 +189,10 @@ func (l *locator) lookUp(pc uint64, at addr.PC, v addrspace.Version, kind uint8)
 	if k.at != at || k.version != v || k.kind != kind {
 		*k = knownAddress{at: at, version: v, kind: kind}
 		var offset uint64
-		if kind == knownKernel {
-			offset = l.inKernel(k)
-		} else {
+		if kind == knownUser {
 			offset = l.inUser(k)
+		} else {
+			offset = l.inKernel(k)
 		}
 		if l.sb.raw.list[k.object].Kind.Collapsed() {
 			offset = 0
@@ -209,17 +214,37 @@ func (l *locator) inUser(k *knownAddress) (offset uint64) {
 }
 
 func (l *locator) inKernel(k *knownAddress) (offset uint64) {
-	if !l.sb.spaces.Steady(k.at) {
+	at, spaces := k.at, l.sb.spaces
+	if !spaces.Steady(at) || k.kind == knownReturn && !spaces.Steady(at+1) {
 		k.flags = partKernel
 	}
-	switch m := l.sb.spaces.InKernel(k.version, k.at); {
+	m := spaces.InKernel(k.version, at)
+	if k.kind == knownReturn {
+		if after := l.interrupted(k.version, m, at+1); after != nil {
+			at, m = at+1, after
+		}
+	}
+	switch {
 	case m != nil:
 		k.object = m.Object
-		return uint64(m.Offset(k.at))
+		return uint64(m.Offset(at))
 	case !l.sb.kernel && k.at >= kernelHalf:
 		k.object = rawHiddenKernel
 	default:
 		k.object = rawUnmappedKernel
 	}
 	return 0
+}
+
+// interrupted returns what pc lies in, if it is not behind a call, because nothing is
+// mapped before it, or because a JITed function begins there, which has an allocator's
+// header before it: an interrupt came at its first instruction. before is the mapping of
+// the byte before pc. Else it returns nil.
+func (l *locator) interrupted(v addrspace.Version, before *addrspace.Mapping, pc addr.PC,
+) *addrspace.Mapping {
+	m := l.sb.spaces.InKernel(v, pc)
+	if m == nil || before != nil && (m.Start != pc || l.sb.raw.list[m.Object].Kind != JIT) {
+		return nil
+	}
+	return m
 }
