@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
 )
 
-const mapLong = `map shows what dumps of BPF maps hold: keys and values by BTF; counts by code address with
-functions and lines (--symbols); histograms as bcc and bpftrace draw them (--hist); values against
-time (--heatmap), on a terminal or as a picture.
+const mapLong = `map shows what dumps of BPF maps hold: keys and values by BTF; counts by code
+address with functions and lines (--symbols); histograms as bcc and bpftrace draw them (--hist);
+values against time (--heatmap), on a terminal or as a picture.
 
 DUMP is a raw dump, what bpftool -j map dump printed, or the plain text that it prints of maps
 without BTF. BUNDLE is what capture wrote: with --maps it has dumps of a map at intervals.
@@ -57,7 +58,7 @@ func runMap(ctx context.Context, a *app, o *mapOptions, paths []string) error {
 			return err
 		}
 	}
-	if err := o.validate(); err != nil {
+	if err := cmp.Or(o.validate(), o.checkHist(paths)); err != nil {
 		return err
 	}
 	in, err := a.openMaps(ctx, paths, o.source)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -73,6 +74,21 @@ func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
 	addDemangleFlag(cmd, &o.demangle, "simple")
 	completeFixed(cmd, "style", chartStyles)
 	completeFixed(cmd, "hist", strings.Fields("log2 bcc bpftrace linear lhist"))
+}
+
+// checkHist refuses `--hist log2 FILE`: a flag that can stand alone takes its value with
+// "=" only.
+func (o *mapChartOptions) checkHist(paths []string) error {
+	if o.hist != autoScale || len(paths) == 0 {
+		return nil
+	}
+	if _, err := chart.ParseScale(paths[0]); err != nil {
+		return nil
+	}
+	if _, err := os.Stat(paths[0]); err == nil {
+		return nil
+	}
+	return withHint(usagef("--hist %s: no such file", paths[0]), "a scale is told by --hist=%s", paths[0])
 }
 
 // wanted reports whether any of the views was asked for.

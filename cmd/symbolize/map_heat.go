@@ -30,8 +30,11 @@ type intervalJSON struct {
 	Counts  []slotJSON `json:"counts"`
 }
 
-// maxSeries bounds the dumps of a heat map.
-const maxSeries = 1 << 16
+// Bounds of a heat map.
+const (
+	maxSeries = 1 << 16 // dumps
+	maxCells  = 1 << 24 // slots of all dumps, of 16 bytes
+)
 
 // runHeatMap draws the series of dumps.
 func runHeatMap(a *app, o *mapChartOptions, in *mapInputs) error {
@@ -87,7 +90,7 @@ func (o *mapChartOptions) heatMap(a *app, in *mapInputs) (*chart.HeatMap, error)
 	h := &chart.HeatMap{Title: first.title(), Unit: o.unit, Scale: p.Scale, Numbered: !in.byTime()}
 	var samples []chart.Sample
 	var lost tally.Losses
-	hists := 0
+	hists, cells := 0, 0
 	for i, m := range in.list {
 		if m.header.KeySize != first.header.KeySize || m.header.ValueSize != first.header.ValueSize {
 			return nil, fmt.Errorf("%s is of another map than %s: keys of %d and values of %d bytes, not "+
@@ -107,6 +110,9 @@ func (o *mapChartOptions) heatMap(a *app, in *mapInputs) (*chart.HeatMap, error)
 			at = uint64(i) + 1
 		}
 		samples = append(samples, tally.Sum(list, at))
+		if cells += len(samples[i].Counts); cells > maxCells {
+			return nil, fmt.Errorf("%s: more than %d slots in all dumps", first.title(), maxCells)
+		}
 	}
 	if len(samples) < 2 && !o.cleared {
 		return nil, withHint(fmt.Errorf("%s: one dump makes no heat map", first.title()),

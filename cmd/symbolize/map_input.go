@@ -171,7 +171,8 @@ func (in *mapInputs) choose(name string, paths []string) error {
 		return withHint(fmt.Errorf("%s: no dump of a map in it", strings.Join(paths, ", ")),
 			"`symbolize capture --maps NAME` puts some into a bundle")
 	case len(in.list) == 0:
-		return withHint(fmt.Errorf("%s: no map %s in it", strings.Join(paths, ", "), name), "there are %s", strings.Join(titles, ", "))
+		return withHint(fmt.Errorf("%s: no map %s in it", strings.Join(paths, ", "), name),
+			"there are %s", strings.Join(titles, ", "))
 	}
 	for _, m := range in.list[1:] {
 		if m.host != nil && m.series != in.list[0].series {

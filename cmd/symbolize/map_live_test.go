@@ -73,7 +73,8 @@ func TestLiveDrops(t *testing.T) {
 			len(heat.Intervals), drawn, before, total, hist)
 	}
 	picture := filepath.Join(dir, "heat.html")
-	if code, _, said := runLive(t, "map", "--map", "drop_gaps", "--heatmap", "-o", picture, data); code != 0 {
+	code, _, said = runLive(t, "map", "--map", "drop_gaps", "--heatmap", "-o", picture, data)
+	if code != 0 {
 		t.Fatal(said)
 	}
 	if b, err := os.ReadFile(picture); err != nil || !strings.Contains(string(b), "drop_gaps") {
@@ -84,7 +85,8 @@ func TestLiveDrops(t *testing.T) {
 // runLive runs the command line in this process, with a store of its own.
 func runLive(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	env, out, said := inProcess(append([]string{"--store", filepath.Join(t.TempDir(), "store")}, args...)...)
+	store := filepath.Join(t.TempDir(), "store")
+	env, out, said := inProcess(append([]string{"--store", store}, args...)...)
 	status = Main(t.Context(), env)
 	return status, out.String(), said.String()
 }

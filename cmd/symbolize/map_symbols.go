@@ -39,7 +39,8 @@ type symbolFrame struct {
 }
 
 // runSymbols prints the counts of a map whose keys are code addresses, with names.
-func runSymbols(ctx context.Context, a *app, o *mapChartOptions, in *mapInputs, bundles []string) error {
+func runSymbols(ctx context.Context, a *app, o *mapChartOptions, in *mapInputs,
+	bundles []string) error {
 	m, err := in.last(a)
 	if err != nil {
 		return err
