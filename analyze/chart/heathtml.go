@@ -56,7 +56,7 @@ func (m *HeatMap) AppendHTML(dst []byte) []byte {
 			continue
 		}
 		dst = fmt.Appendf(dst, "<tr><td>%s</td><td>%d</td><td class=\"bar\"><div style=\"width:%d%%\">"+
-			"</div></td></tr>\n", escape(m.Scale.Label(slot)), sums.Counts[slot],
+			"</div></td></tr>\n", escape(m.slotLabel(slot)), sums.Counts[slot],
 			scaled(sums.Counts[slot], most, 100))
 	}
 	return append(dst, "</table>\n</body>\n</html>\n"...)

@@ -77,7 +77,7 @@ func (c *canvas) printf(format string, args ...any) { c.out = fmt.Appendf(c.out,
 func (c *canvas) style() {
 	c.printf("<style>\n.page{fill:#fff}.plot{fill:#f6f6f6;stroke:#999}.axis{stroke:#999}" +
 		"text{fill:#222}.head{font-size:17px;font-weight:bold}.sub{fill:#555}.e{text-anchor:end}" +
-		".m{text-anchor:middle}rect.c:hover{stroke:#000}\n")
+		".m{text-anchor:middle}rect{shape-rendering:crispEdges}rect.c:hover{stroke:#000}\n")
 	for i, colour := range svgColours {
 		c.printf(".s%d{fill:%s}", i, colour)
 	}

@@ -30,6 +30,15 @@ func (m *HeatMap) valueLabel(bound string) string {
 	return binaryLabel(v)
 }
 
+// slotLabel names a slot in a table: times are written short, as on the axis.
+func (m *HeatMap) slotLabel(slot int) string {
+	low, high := m.Scale.Bounds(slot)
+	if timeUnits[strings.ToLower(m.Unit)] == 0 || low == "" || high == "" {
+		return m.Scale.Label(slot)
+	}
+	return m.valueLabel(low) + " to " + m.valueLabel(high)
+}
+
 // rangeLabel writes what a row counts.
 func (m *HeatMap) rangeLabel(low, high string) string {
 	unit := ""

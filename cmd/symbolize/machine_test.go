@@ -41,6 +41,11 @@ func newMachine(t *testing.T) *machine {
 		"notes": "notes"} {
 		copyFile(t, filepath.Join(home, to), filepath.Join(stacks, from))
 	}
+	for to, from := range map[string]string{"drops.json": "locations.json", "drops.syms": "kallsyms",
+		"gaps.1": "gaps/1.raw", "gaps.2": "gaps/2.raw", "gaps.3": "gaps/3.raw", "gaps.4": "gaps/4.raw",
+		"gaps.5": "gaps/5.raw"} {
+		copyFile(t, filepath.Join(home, to), filepath.Join("../../fixtures/drops", from))
+	}
 	copyFile(t, filepath.Join(home, "trace.txt"), "testdata/trace.txt")
 	copyFile(t, filepath.Join(home, "kinds.bpf.o"), "../../fixtures/maps/kinds.bpf.o")
 	t.Chdir(home)

@@ -46,6 +46,11 @@ func runHeatMap(a *app, o *mapChartOptions, in *mapInputs) error {
 		return err
 	}
 	format := o.heatFormat()
+	if format == formatSVG { // the others hold them
+		for _, note := range m.Notes {
+			a.note(m.Title + ": " + note)
+		}
+	}
 	return a.writeOutput(o.output, false, func(w io.Writer) error {
 		var out []byte
 		switch format {
@@ -126,9 +131,6 @@ func (o *mapChartOptions) heatMap(a *app, in *mapInputs) (*chart.HeatMap, error)
 		h.Notes = append(h.Notes, fmt.Sprintf("the sum of up to %d keys", hists))
 	}
 	h.Notes = append(h.Notes, lost.Texts()...)
-	for _, note := range h.Notes {
-		a.note(first.title() + ": " + note)
-	}
 	return h, nil
 }
 
