@@ -197,7 +197,11 @@ func (info *bundleInfo) writeTables(w io.Writer) error {
 	}
 	t := newTable(true, true, true)
 	t.row("PAIRS", "KEY", "VALUE", "TYPE", "MAP", "DUMP")
-	for _, d := range info.Dumps {
+	run := 0 // dumps of a series before the last, of which there is nothing to say
+	for i, d := range info.Dumps {
+		if run++; i+1 < len(info.Dumps) && d.continues(info.Dumps[i+1]) {
+			continue
+		}
 		value := fmt.Sprint(d.ValueSize)
 		if d.CPUs > 0 {
 			value = fmt.Sprintf("%d×%d", d.CPUs, d.ValueSize)
@@ -206,10 +210,23 @@ func (info *bundleInfo) writeTables(w io.Writer) error {
 		for _, cause := range slices.Sorted(maps.Keys(d.Lost)) {
 			lost = append(lost, fmt.Sprintf("%d lost: %s", d.Lost[cause], cause))
 		}
+		of := ""
+		if run > 1 {
+			of = fmt.Sprintf("the last of %d", run)
+		}
 		t.row(fmt.Sprint(d.Pairs), fmt.Sprint(d.KeySize), value, fmt.Sprint(d.Type), cmp.Or(d.Map, "-"),
-			joinSome(", ", d.Entry, strings.Join(lost, ", "), d.Damage))
+			joinSome(", ", d.Entry, of, strings.Join(lost, ", "), d.Damage))
+		run = 0
 	}
 	return t.writeTo(w)
+}
+
+// continues reports whether another dump is the next one of the same series, and there is
+// nothing to say of this one.
+func (d dumpInfo) continues(next dumpInfo) bool {
+	series, _, ok := bundle.CutSeries(d.Entry)
+	after, _, _ := bundle.CutSeries(next.Entry)
+	return ok && series == after && len(d.Lost) == 0 && d.Damage == ""
 }
 
 // since is a time of perf's clock as one since the bundle's begin, "-" for none.
