@@ -127,7 +127,8 @@ func TestLiveProgramsGone(t *testing.T) {
 	}
 	live := parseDump(t, string(dump))
 
-	want := programFrames(command(t, dir, "perf", "script", "-i", "perf.data", "--no-inline", "-F",
+	mendForPerf(t, dir)
+	want := programFrames(command(t, dir, "perf", "script", "-i", "mended.data", "--no-inline", "-F",
 		"comm,pid,tid,time,event,ip,sym,symoff"))
 	got := programFrames(runMain(t, "--store", in("none"), "resolve", "-q", "--format", "script",
 		in("late.data"), in("capture.data")))
