@@ -13,7 +13,6 @@ type plainDump struct {
 	facts *facts
 	again bool // the last word is still to be used
 	ended bool
-	size  int // bytes of the values of the last pair
 	count uint64
 }
 
@@ -46,6 +45,12 @@ func (d *plainDump) next(p *pair) bool {
 		}
 	}
 	return false
+}
+
+// follows tells whether a word can stand behind a pair: another one begins, or the number
+// of all. A value that is followed by anything else is not known to be whole.
+func follows(word []byte) bool {
+	return string(word) == "key:" || string(word) == "Found" || bytes.HasPrefix(word, []byte("value"))
 }
 
 func isNumber(b []byte) bool {
@@ -126,13 +131,16 @@ func (d *plainDump) pair(p *pair) (ok, again bool) {
 	case p.n == 0:
 		return d.fail("%q where a value begins", word), false
 	case p.n == 1 && len(p.values[0]) == 0 && len(word) > 0 && string(word) != "key:":
-		d.facts.lose(string(word) + " " + d.line())
+		first := string(word) // which line overwrites
+		d.facts.lose(first + " " + d.line())
 		return false, true
-	case len(word) == 0 && d.size > 0 && p.total != d.size:
+	case len(word) == 0:
 		return d.fail("the dump is cut off in a value"), false
+	case !follows(word):
+		return d.fail("%q where a key begins", word), false
 	}
 	d.facts.perCPU = d.facts.perCPU || perCPU
-	d.size, d.again = p.total, len(word) > 0
+	d.again = true
 	d.count++
 	return true, false
 }
