@@ -143,18 +143,36 @@ func readSwitchLayout() (switchLayout, error) {
 	return switchLayout{}, fmt.Errorf("tracepoint sched:sched_switch: %w", err)
 }
 
-// parseSwitchFormat finds the field next_pid: "field:pid_t next_pid; offset:56; size:4;".
-func parseSwitchFormat(path, text string) (switchLayout, error) {
+// parseSwitchFormat finds two fields: "field:pid_t next_pid; offset:56; size:4; signed:1;".
+func parseSwitchFormat(path, text string) (l switchLayout, err error) {
+	for _, f := range []struct {
+		name string
+		size int
+		to   *int16
+	}{{"next_pid", 4, &l.nextPID}, {"prev_state", 8, &l.prevState}} {
+		if *f.to, err = fieldOffset(text, f.name, f.size); err != nil {
+			return switchLayout{}, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return l, nil
+}
+
+// maxRecord bounds the offset of a field: what a tracepoint's record can have.
+const maxRecord = 1 << 12
+
+// fieldOffset finds the field of this name and size in a tracepoint's format.
+func fieldOffset(text, name string, size int) (int16, error) {
 	for line := range strings.Lines(text) {
-		if !strings.Contains(line, " next_pid;") {
+		if !strings.Contains(line, " "+name+";") {
 			continue
 		}
 		_, rest, _ := strings.Cut(line, "offset:")
 		number, _, _ := strings.Cut(rest, ";")
 		n, err := strconv.Atoi(number)
-		if err == nil && n >= 0 && n < 1<<12 && strings.Contains(line, "size:4;") {
-			return switchLayout{nextPID: int16(n)}, nil
+		if err == nil && n >= 0 && n < maxRecord &&
+			strings.Contains(line, fmt.Sprintf("size:%d;", size)) {
+			return int16(n), nil
 		}
 	}
-	return switchLayout{}, fmt.Errorf("%s: it has no field next_pid of 4 bytes", path)
+	return 0, fmt.Errorf("it has no field %s of %d bytes", name, size)
 }

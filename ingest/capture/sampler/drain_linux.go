@@ -35,13 +35,21 @@ func (s *Sampler) readRing() {
 			return
 		}
 		r, ok := parseRecord(s.record.RawSample)
-		if !ok || r.kind > kernelStack {
-			continue
-		}
-		if s.tables[r.kind].add(r.hash, r.frames) {
+		switch {
+		case !ok:
+		case r.kind == barePID:
 			s.sayAddresses(r.pid)
+		case r.kind <= kernelStack && s.tables[r.kind].add(r.hash, r.frames):
+			s.sayAddresses(r.pid)
+			s.markBare(r.hash)
 		}
 	}
+}
+
+// markBare has the program say which other processes have this stack, too. Where that
+// fails the kernel has forgotten the stack, and will send it again.
+func (s *Sampler) markBare(h hash) {
+	_ = s.maps.seen.Update(h, uint32(barePID), ebpf.UpdateExist)
 }
 
 func (s *Sampler) sayAddresses(pid uint32) {

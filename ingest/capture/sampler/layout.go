@@ -38,6 +38,9 @@ const (
 const (
 	userStack   = 0
 	kernelStack = 1
+	// barePID says that a process has a user's stack with bare addresses; it is without
+	// frames. In the map of seen stacks it marks one of these.
+	barePID = 2
 )
 
 // Sizes of frames: struct bpf_stack_build_id, and an address.

@@ -15,13 +15,14 @@ const (
 	maxCounts  = 1 << 16
 	maxSeen    = 1 << 16
 	maxThreads = 1 << 16
-	maxPIDs    = 1 << 12
+	maxNoted   = 1 << 14
 	ringSize   = 8 << 20
 )
 
 // kernelMaps are the maps that the program uses. Those that it does not need are nil.
 type kernelMaps struct {
 	scratch, stats, counts, seen, ring *ebpf.Map
+	noted                              *ebpf.Map
 	pids, cgroup, threads              *ebpf.Map
 }
 
@@ -50,6 +51,9 @@ func newMaps(o *Options) (m *kernelMaps, err error) {
 	make(&m.seen, ebpf.MapSpec{Name: "seen", Type: ebpf.LRUHash, KeySize: 16, ValueSize: 4,
 		MaxEntries: maxSeen})
 	make(&m.ring, ebpf.MapSpec{Name: "stacks", Type: ebpf.RingBuf, MaxEntries: ringSize})
+	// Processes of which it was said that their mappings are needed; see barePID.
+	make(&m.noted, ebpf.MapSpec{Name: "noted", Type: ebpf.LRUHash, KeySize: 4, ValueSize: 4,
+		MaxEntries: maxNoted})
 	if len(o.PIDs) > 0 {
 		make(&m.pids, ebpf.MapSpec{Name: "pids", Type: ebpf.Hash, KeySize: 4, ValueSize: 4,
 			MaxEntries: uint32(len(o.PIDs))})
@@ -66,7 +70,8 @@ func newMaps(o *Options) (m *kernelMaps, err error) {
 }
 
 func (m *kernelMaps) all() []*ebpf.Map {
-	return []*ebpf.Map{m.scratch, m.stats, m.counts, m.seen, m.ring, m.pids, m.cgroup, m.threads}
+	return []*ebpf.Map{m.scratch, m.stats, m.counts, m.seen, m.ring, m.noted, m.pids, m.cgroup,
+		m.threads}
 }
 
 func (m *kernelMaps) close() {

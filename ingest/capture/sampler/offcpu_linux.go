@@ -2,15 +2,19 @@ package sampler
 
 import "github.com/cilium/ebpf/asm"
 
-// switchLayout is where the tracepoint sched:sched_switch has the thread that runs next,
-// by its format file.
-type switchLayout struct{ nextPID int16 }
+// switchLayout is where the tracepoint sched:sched_switch has the thread that runs next
+// and the state of the one that stops, by its format file.
+type switchLayout struct{ nextPID, prevState int16 }
+
+// threadEnds are the states EXIT_DEAD and EXIT_ZOMBIE of a thread that never runs again:
+// to remember it would fill the map for good.
+const threadEnds = 0x10 | 0x20
 
 // offCPU is the program of sched:sched_switch, which runs in the thread that stops:
 //
 //	t = threads[next];
 //	if (t) { counts[t->key] += now − t->time; delete threads[next]; }
-//	if (!wanted()) return 0;
+//	if (prev_state & (EXIT_DEAD | EXIT_ZOMBIE) || !wanted()) return 0;
 //	take both parts of this thread's stack; threads[this] = {now, key};
 func (a *assembler) offCPU(o *Options, layout switchLayout) {
 	stops, none, full := a.label("stops"), a.label("no_scratch"), a.label("full")
@@ -28,6 +32,8 @@ func (a *assembler) offCPU(o *Options, layout switchLayout) {
 	a.here(stops)
 	a.add(asm.FnGetCurrentPidTgid.Call(), asm.StoreMem(asm.R10, stackWord, asm.R0, asm.Word),
 		asm.LoadMem(asm.R1, asm.R10, stackWord, asm.Word), asm.JEq.Imm(asm.R1, 0, "out"))
+	a.add(asm.LoadMem(asm.R1, regContext, layout.prevState, asm.DWord),
+		asm.JSet.Imm(asm.R1, threadEnds, "out"))
 	a.filter(o, "out")
 	a.openScratch(none)
 	a.who()

@@ -74,7 +74,7 @@ func (a *assembler) who() {
 //	n = bpf_get_stack(ctx, frames, sizeof(frames), flags);
 //	if (n < 0) { key->part = {n, ~0}; goto end; }
 //	key->part = record->hash = hash(frames, n);
-//	if (seen[record->hash]) goto end;
+//	if ((v = seen[record->hash])) { if (*v == barePID) announce(); goto end; }
 //	if (!bpf_ringbuf_output(&ring, record, n, BPF_RB_NO_WAKEUP)) seen[record->hash] = kind;
 //	else stats[no_ring]++;
 func (a *assembler) take(kind uint32) {
@@ -84,6 +84,7 @@ func (a *assembler) take(kind uint32) {
 	}
 	limit := int32(Depth * frame(kind))
 	failed, full, end := a.label("failed"), a.label("full"), a.label("taken")
+	unseen := a.label("new")
 	a.add(asm.Mov.Reg(asm.R1, regContext))
 	a.add(pointer(asm.R2, regScratch, scratchFrames)...)
 	a.add(asm.Mov.Imm(asm.R3, limit), asm.Mov.Imm(asm.R4, flags), asm.FnGetStack.Call(),
@@ -95,8 +96,14 @@ func (a *assembler) take(kind uint32) {
 			asm.StoreMem(regScratch, to+8, asm.R4, asm.DWord))
 	}
 	a.lookup(a.maps.seen, regScratch, scratchRecord)
-	a.add(asm.JNE.Imm(asm.R0, 0, end),
-		asm.StoreImm(regScratch, scratchRecord+recordKind, int64(kind), asm.Word),
+	a.add(asm.JEq.Imm(asm.R0, 0, unseen))
+	if kind == userStack {
+		a.add(asm.LoadMem(asm.R1, asm.R0, 0, asm.Word), asm.JNE.Imm(asm.R1, barePID, end))
+		a.announce(end)
+	}
+	a.add(asm.Ja.Label(end))
+	a.here(unseen)
+	a.add(asm.StoreImm(regScratch, scratchRecord+recordKind, int64(kind), asm.Word),
 		asm.StoreMem(regScratch, scratchRecord+recordLength, asm.R8, asm.Word))
 	a.add(pointer(asm.R2, regScratch, scratchRecord)...)
 	a.add(mapPointer(asm.R1, a.maps.ring), asm.Mov.Reg(asm.R3, asm.R8),
@@ -111,6 +118,23 @@ func (a *assembler) take(kind uint32) {
 	a.add(asm.StoreMem(regScratch, at, asm.R8, asm.DWord), asm.Mov.Imm(asm.R1, -1),
 		asm.StoreMem(regScratch, at+8, asm.R1, asm.DWord))
 	a.here(end)
+}
+
+// announce says, once, that the process has a stack with bare addresses. That stack may
+// have come from another process, and this one be gone when its counts are read.
+//
+//	if (noted[record->pid]) goto end;
+//	record->kind = barePID; record->length = 0;
+//	if (!bpf_ringbuf_output(&ring, record, 0, BPF_RB_NO_WAKEUP)) noted[record->pid] = barePID;
+func (a *assembler) announce(end string) {
+	a.lookup(a.maps.noted, regScratch, scratchRecord+recordPID)
+	a.add(asm.JNE.Imm(asm.R0, 0, end),
+		asm.StoreImm(regScratch, scratchRecord+recordKind, barePID, asm.Word),
+		asm.StoreImm(regScratch, scratchRecord+recordLength, 0, asm.Word))
+	a.add(pointer(asm.R2, regScratch, scratchRecord)...)
+	a.add(mapPointer(asm.R1, a.maps.ring), asm.Mov.Imm(asm.R3, recordHead),
+		asm.Mov.Imm(asm.R4, ringQuiet), asm.FnRingbufOutput.Call(), asm.JNE.Imm(asm.R0, 0, end))
+	a.update(a.maps.noted, scratchRecord+recordPID, regScratch, scratchRecord+recordKind, updateAny)
 }
 
 // update stores the value at base+value under the key at scratch memory's offset key.
