@@ -1,0 +1,174 @@
+package sampler
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// spinFor has the test binary, which as Go links it has no build ID that a kernel sees,
+// run as a load of its own.
+const spinFor = "SYMBOLIZE_SAMPLER_SPIN"
+
+func TestMain(m *testing.M) {
+	if d, err := time.ParseDuration(os.Getenv(spinFor)); err == nil {
+		for end := time.Now().Add(d); time.Now().Before(end); {
+			burn()
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// burn has few addresses to be sampled at: a second process has no stack of its own.
+//
+//go:noinline
+func burn() (x uint64) {
+	for range 20_000_000 {
+		x = x*6364136223846793005 + 1
+	}
+	return x
+}
+
+func spinner(t *testing.T, d time.Duration) *exec.Cmd {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), os.Args[0])
+	c.Env = append(os.Environ(), spinFor+"="+d.String(), "GOMAXPROCS=1")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func start(t *testing.T, o Options) *Sampler {
+	t.Helper()
+	s, err := New(o)
+	if err != nil {
+		t.Fatalf("%+v", err)
+	}
+	t.Cleanup(s.Close)
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// checkHashes wants each stack to be known by what hashOf says of its frames, and all
+// samples to be counted.
+func checkHashes(t *testing.T, s *Sampler) {
+	t.Helper()
+	buf := make([]byte, Depth*userFrame)
+	for _, x := range s.tables {
+		if err := x.flush(); err != nil {
+			t.Fatal(err)
+		}
+		for h, id := range x.ids {
+			if !x.received(id) {
+				continue
+			}
+			frames, err := x.read(id, buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var words []uint64
+			for ; len(frames) > 0; frames = frames[8:] {
+				words = append(words, binary.NativeEndian.Uint64(frames))
+			}
+			if got := hashOf(words); got != h {
+				t.Fatalf("kind %d, stack %d: the kernel's hash is %x, ours %x", x.kind, id, h, got)
+			}
+		}
+	}
+	st, sum := s.Stats(), uint64(0)
+	for _, v := range s.counts.of {
+		sum += v.Count
+	}
+	if n := st.Lost[LostCounts] + st.Lost[LostScratch] + st.Lost[LostNested]; sum+n != st.Samples {
+		t.Errorf("%d counted and %d lost of %d samples", sum, n, st.Samples)
+	}
+	if st.Samples == 0 || st.UserStacks == 0 || st.KernelMemory > MaxKernelMemory {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestLiveHash compares the program's hashes with those of Go, for stacks of all kinds.
+func TestLiveHash(t *testing.T) {
+	needLive(t)
+	c := spinner(t, time.Second)
+	checkHashes(t, run(t, Options{Frequency: 999}, 800*time.Millisecond))
+	c.Wait()
+}
+
+// TestLiveShortLived wants each process with bare addresses to be told while it runs,
+// those too whose stacks were all sent before, by another.
+func TestLiveShortLived(t *testing.T) {
+	needLive(t)
+	told := map[int32]bool{}
+	s := start(t, Options{Frequency: 99, Addresses: func(pid int32) { told[pid] = true }})
+	const runs, lasts = 12, 300 * time.Millisecond
+	late := 0
+	for i := range 1 + runs {
+		d := lasts
+		if i == 0 {
+			d = 2 * time.Second // this one's stacks are those of all
+		}
+		c := spinner(t, d)
+		done := make(chan error, 1)
+		go func() { done <- c.Wait() }()
+		for ended := false; !ended; {
+			select {
+			case <-done:
+				ended = true
+			case <-time.After(20 * time.Millisecond):
+				s.Drain()
+			}
+		}
+		if !told[int32(c.Process.Pid)] {
+			late++
+		}
+	}
+	// 0.3 s are 30 samples, of which the first with each stack need not tell of the process.
+	if late > runs/4 {
+		t.Errorf("%d of %d processes were not told while they ran", late, runs)
+	}
+}
+
+// TestLiveOffCPU wants the time that a process sleeps, and no memory of ended threads.
+func TestLiveOffCPU(t *testing.T) {
+	needLive(t)
+	s := start(t, Options{Event: Event{Kind: OffCPU}})
+	for range 50 {
+		if err := exec.CommandContext(t.Context(), "true").Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := exec.CommandContext(t.Context(), "sleep", "0.5")
+	if err := c.Run(); err != nil {
+		t.Fatal(err)
+	}
+	var thread uint32
+	var value [scratchRecord]byte
+	ended, threads := 0, s.maps.threads.Iterate()
+	for threads.Next(&thread, &value) {
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", thread)); err != nil {
+			ended++
+		}
+	}
+	s.Stop()
+	checkHashes(t, s)
+	var slept time.Duration
+	for k, v := range s.counts.of {
+		if k.pid == uint32(c.Process.Pid) {
+			slept += time.Duration(v.Weight)
+		}
+	}
+	if slept < 500*time.Millisecond || slept > 5*time.Second {
+		t.Errorf("sleep 0.5 was off CPU for %v", slept)
+	}
+	if ended > 10 { // of other programs that end meanwhile
+		t.Errorf("%d threads that have ended are remembered", ended)
+	}
+}
