@@ -28,6 +28,7 @@ type assembler struct {
 	labels int
 	next   string // symbol of the instruction that follows
 	maps   *kernelMaps
+	fd     func(*ebpf.Map) int
 }
 
 func (a *assembler) add(ins ...asm.Instruction) {
@@ -56,7 +57,9 @@ func (a *assembler) here(label string) {
 }
 
 // mapPointer puts the address of a map into a register.
-func mapPointer(to asm.Register, m *ebpf.Map) asm.Instruction { return asm.LoadMapPtr(to, m.FD()) }
+func (a *assembler) mapPointer(to asm.Register, m *ebpf.Map) asm.Instruction {
+	return asm.LoadMapPtr(to, a.fd(m))
+}
 
 // pointer puts base+off into a register.
 func pointer(to, base asm.Register, off int32) []asm.Instruction {
@@ -66,7 +69,7 @@ func pointer(to, base asm.Register, off int32) []asm.Instruction {
 // lookup looks up the key at base+off: R0 is the address of its value, or 0.
 func (a *assembler) lookup(m *ebpf.Map, base asm.Register, off int32) {
 	a.add(pointer(asm.R2, base, off)...)
-	a.add(mapPointer(asm.R1, m), asm.FnMapLookupElem.Call())
+	a.add(a.mapPointer(asm.R1, m), asm.FnMapLookupElem.Call())
 }
 
 // element looks up the element of an array.

@@ -16,14 +16,21 @@ func (s *Sampler) Write(w *bundle.Writer) (bundle.Samples, error) {
 		return bundle.Samples{}, err
 	}
 	now := uint64(ts.Nano())
-	lost := s.Stats().Lost
+	// Samples that lost a stack are among the counts: the reader finds them there, and
+	// would have them twice if the counts said that they are lost.
+	lost, partly := s.Stats().Lost, s.withoutStack()
+	for cause := range partly {
+		delete(lost, cause)
+	}
 	for _, dump := range []struct {
 		name  string
 		write func(io.Writer) error
 	}{
-		{userDump, func(w io.Writer) error { return s.tables[userStack].writeStacks(w, userDump, now) }},
+		{userDump, func(w io.Writer) error {
+			return s.tables[userStack].writeStacks(w, userDump, now, partly)
+		}},
 		{kernelDump, func(w io.Writer) error {
-			return s.tables[kernelStack].writeStacks(w, kernelDump, now)
+			return s.tables[kernelStack].writeStacks(w, kernelDump, now, nil)
 		}},
 		{countsDump, func(w io.Writer) error { return s.counts.write(w, now, lost) }},
 	} {
@@ -37,8 +44,13 @@ func (s *Sampler) Write(w *bundle.Writer) (bundle.Samples, error) {
 // addPiped adds an entry that is written, not read.
 func addPiped(w *bundle.Writer, name string, write func(io.Writer) error) error {
 	r, to := io.Pipe()
-	go func() { to.CloseWithError(write(to)) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		to.CloseWithError(write(to))
+	}()
 	err := w.AddReader(name, r)
 	r.CloseWithError(err) // ends the writer if the bundle took less
+	<-ended               // it reads what the caller may close
 	return err
 }

@@ -49,6 +49,14 @@ func (c *counts) add(tables [2]*table, k *countKey, v countValue) (user int32) {
 	return t.user
 }
 
+// total returns how many samples are counted.
+func (c *counts) total() (n uint64) {
+	for _, v := range c.of {
+		n += v.Count
+	}
+	return n
+}
+
 // sorted lists the counts in the order of stacks, process and comm.
 func (c *counts) sorted() []tally {
 	list := make([]tally, 0, len(c.of))

@@ -1,9 +1,9 @@
 package sampler
 
 import (
-	"errors"
-	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cilium/ebpf"
 )
@@ -30,9 +30,8 @@ func (s *Sampler) Drain() {
 func (s *Sampler) readRing() {
 	for s.reader.AvailableBytes() > 0 {
 		s.reader.SetDeadline(time.Now())
-		err := s.reader.ReadInto(&s.record)
-		if errors.Is(err, os.ErrDeadlineExceeded) || err != nil {
-			return
+		if s.reader.ReadInto(&s.record) != nil {
+			return // there is no more, which is told as a deadline that has passed
 		}
 		r, ok := parseRecord(s.record.RawSample)
 		switch {
@@ -58,8 +57,32 @@ func (s *Sampler) sayAddresses(pid uint32) {
 	}
 }
 
+// readThreads counts the threads that are off CPU and have not come back.
+func (s *Sampler) readThreads() {
+	if s.maps.threads == nil {
+		return
+	}
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return // ClockGettime does not fail
+	}
+	var thread uint32
+	var t offThread
+	for list := s.maps.threads.Iterate(); list.Next(&thread, &t); s.still++ {
+		v := countValue{Count: 1, Weight: uint64(max(now.Nano()-int64(t.Time), 0))}
+		s.addCount(&t.Key, v)
+	}
+}
+
+// addCount adds a count, and says so where its process's mappings are needed.
+func (s *Sampler) addCount(k *countKey, v countValue) {
+	if s.tables[userStack].isBare(s.counts.add(s.tables, k, v)) {
+		s.sayAddresses(k.PID)
+	}
+}
+
 // readCounts empties the map of counts. A sample that is added to a count while that is
-// read and deleted can be lost: one for each CPU at most.
+// read and deleted can be lost, one for each CPU at most: LostDrain.
 func (s *Sampler) readCounts() {
 	if s.batch.keys == nil {
 		s.batch = batch{make([]countKey, batchSize), make([]countValue, batchSize)}
@@ -68,10 +91,7 @@ func (s *Sampler) readCounts() {
 	for {
 		n, err := s.maps.counts.BatchLookupAndDelete(&cursor, s.batch.keys, s.batch.values, nil)
 		for i := range n {
-			k := &s.batch.keys[i]
-			if s.tables[userStack].isBare(s.counts.add(s.tables, k, s.batch.values[i])) {
-				s.sayAddresses(k.PID)
-			}
+			s.addCount(&s.batch.keys[i], s.batch.values[i])
 		}
 		if err != nil || n == 0 {
 			return // the end, or nothing that reading again would mend

@@ -50,7 +50,7 @@ const (
 )
 
 // hash is what a stack is known by. Of a stack that could not be taken the first half is
-// the negative errno and the second noStack; an empty one has two zeros.
+// the negative errno and the second noStack.
 type hash [2]uint64
 
 const noStack = ^uint64(0)

@@ -10,6 +10,13 @@ type switchLayout struct{ nextPID, prevState int16 }
 // to remember it would fill the map for good.
 const threadEnds = 0x10 | 0x20
 
+// offThread is what is remembered of a thread off CPU: when it stopped, in ns of
+// CLOCK_MONOTONIC, and what to count it under.
+type offThread struct {
+	Time uint64
+	Key  countKey
+}
+
 // offCPU is the program of sched:sched_switch, which runs in the thread that stops:
 //
 //	t = threads[next];
@@ -28,7 +35,7 @@ func (a *assembler) offCPU(o *Options, layout switchLayout) {
 	a.bump(statSamples)
 	a.count(asm.R8, scratchKey)
 	a.add(pointer(asm.R2, asm.R10, stackWord)...)
-	a.add(mapPointer(asm.R1, a.maps.threads), asm.FnMapDeleteElem.Call())
+	a.add(a.mapPointer(asm.R1, a.maps.threads), asm.FnMapDeleteElem.Call())
 	a.here(stops)
 	a.add(asm.FnGetCurrentPidTgid.Call(), asm.StoreMem(asm.R10, stackWord, asm.R0, asm.Word),
 		asm.LoadMem(asm.R1, asm.R10, stackWord, asm.Word), asm.JEq.Imm(asm.R1, 0, "out"))
@@ -43,7 +50,7 @@ func (a *assembler) offCPU(o *Options, layout switchLayout) {
 		asm.FnGetCurrentPidTgid.Call(), asm.StoreMem(asm.R10, stackWord, asm.R0, asm.Word))
 	a.add(pointer(asm.R2, asm.R10, stackWord)...)
 	a.add(pointer(asm.R3, regScratch, 0)...)
-	a.add(mapPointer(asm.R1, a.maps.threads), asm.Mov.Imm(asm.R4, updateAny),
+	a.add(a.mapPointer(asm.R1, a.maps.threads), asm.Mov.Imm(asm.R4, updateAny),
 		asm.FnMapUpdateElem.Call(), asm.JNE.Imm(asm.R0, 0, full))
 	a.here("out")
 	a.exit()

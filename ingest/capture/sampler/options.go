@@ -94,13 +94,17 @@ type Stats struct {
 	KernelMemory uint64 // bytes that the maps took in the kernel
 }
 
-// The causes in Stats.Lost.
+// The causes in Stats.Lost. Of LostRing and LostStacks the sample is counted, under its
+// process and the other stack if that was received. LostNested is what the kernel says of
+// tracepoints and functions, before PIDs and Cgroup are looked at; of a clock it does not
+// count what hits another BPF program, or the bpf system call.
 const (
 	LostCounts  = "no room in the map of counts"
 	LostRing    = "stack not received: the ring buffer was full"
 	LostStacks  = "more distinct stacks than are kept"
 	LostKeys    = "more distinct counts than are kept"
-	LostNested  = "sampled while a sample was being taken"
+	LostNested  = "sampled while a BPF program ran on the CPU"
+	LostDrain   = "added to a count that was just being read"
 	LostScratch = "no memory to take a stack in"
 	LostOffCPU  = "no room to remember a thread that stopped running"
 )

@@ -46,7 +46,7 @@ func (a *assembler) filter(o *Options, out string) {
 		a.add(asm.JEq.Imm(asm.R0, 0, out))
 	}
 	if a.maps.cgroup != nil {
-		a.add(mapPointer(asm.R1, a.maps.cgroup), asm.Mov.Imm(asm.R2, 0),
+		a.add(a.mapPointer(asm.R1, a.maps.cgroup), asm.Mov.Imm(asm.R2, 0),
 			asm.FnCurrentTaskUnderCgroup.Call(), asm.JNE.Imm(asm.R0, 1, out))
 	}
 }
@@ -106,7 +106,7 @@ func (a *assembler) take(kind uint32) {
 	a.add(asm.StoreImm(regScratch, scratchRecord+recordKind, int64(kind), asm.Word),
 		asm.StoreMem(regScratch, scratchRecord+recordLength, asm.R8, asm.Word))
 	a.add(pointer(asm.R2, regScratch, scratchRecord)...)
-	a.add(mapPointer(asm.R1, a.maps.ring), asm.Mov.Reg(asm.R3, asm.R8),
+	a.add(a.mapPointer(asm.R1, a.maps.ring), asm.Mov.Reg(asm.R3, asm.R8),
 		asm.Add.Imm(asm.R3, recordHead), asm.Mov.Imm(asm.R4, ringQuiet),
 		asm.FnRingbufOutput.Call(), asm.JNE.Imm(asm.R0, 0, full))
 	a.update(a.maps.seen, scratchRecord, regScratch, scratchRecord+recordKind, updateAny)
@@ -132,7 +132,7 @@ func (a *assembler) announce(end string) {
 		asm.StoreImm(regScratch, scratchRecord+recordKind, barePID, asm.Word),
 		asm.StoreImm(regScratch, scratchRecord+recordLength, 0, asm.Word))
 	a.add(pointer(asm.R2, regScratch, scratchRecord)...)
-	a.add(mapPointer(asm.R1, a.maps.ring), asm.Mov.Imm(asm.R3, recordHead),
+	a.add(a.mapPointer(asm.R1, a.maps.ring), asm.Mov.Imm(asm.R3, recordHead),
 		asm.Mov.Imm(asm.R4, ringQuiet), asm.FnRingbufOutput.Call(), asm.JNE.Imm(asm.R0, 0, end))
 	a.update(a.maps.noted, scratchRecord+recordPID, regScratch, scratchRecord+recordKind, updateAny)
 }
@@ -141,7 +141,7 @@ func (a *assembler) announce(end string) {
 func (a *assembler) update(m *ebpf.Map, key int32, base asm.Register, value int32, flags int32) {
 	a.add(pointer(asm.R2, regScratch, key)...)
 	a.add(pointer(asm.R3, base, value)...)
-	a.add(mapPointer(asm.R1, m), asm.Mov.Imm(asm.R4, flags), asm.FnMapUpdateElem.Call())
+	a.add(a.mapPointer(asm.R1, m), asm.Mov.Imm(asm.R4, flags), asm.FnMapUpdateElem.Call())
 }
 
 // count adds 1, and to the weight R9, to the count of the key at base+off. Where another
@@ -154,7 +154,7 @@ func (a *assembler) count(base asm.Register, off int32) {
 		asm.StoreMem(asm.R10, stackValue+8, asm.R9, asm.DWord))
 	a.add(pointer(asm.R2, base, off)...)
 	a.add(pointer(asm.R3, asm.R10, stackValue)...)
-	a.add(mapPointer(asm.R1, a.maps.counts), asm.Mov.Imm(asm.R4, updateNew),
+	a.add(a.mapPointer(asm.R1, a.maps.counts), asm.Mov.Imm(asm.R4, updateNew),
 		asm.FnMapUpdateElem.Call(), asm.JNE.Imm(asm.R0, 0, missing))
 	a.bump(statKeys)
 	a.add(asm.Ja.Label(end))

@@ -24,6 +24,9 @@ type Sampler struct {
 	emptied uint64 // what statKeys was when the counts were emptied last
 	memory  uint64
 	nested  uint64
+	still   uint64 // threads off CPU when the recording stopped
+	stopped bool
+	final   [numStats]uint64 // the program's counters when it stopped
 }
 
 // New loads the program, which samples nothing yet. Errors say what the kernel refuses.
@@ -86,7 +89,7 @@ var programTypes = [...]ebpf.ProgramType{
 }
 
 func (s *Sampler) load() error {
-	a := &assembler{maps: s.maps}
+	a := &assembler{maps: s.maps, fd: (*ebpf.Map).FD}
 	if s.opts.Event.Kind == OffCPU {
 		layout, err := readSwitchLayout()
 		if err != nil {
@@ -110,9 +113,10 @@ func (s *Sampler) load() error {
 // Start attaches the program.
 func (s *Sampler) Start() error { return s.attach(s.program, &s.opts) }
 
-// Stop detaches the program and takes what it has left.
+// Stop detaches the program and takes what it has left. A thread that is off CPU then is
+// counted by the time till then.
 func (s *Sampler) Stop() {
-	if s.program == nil {
+	if s.program == nil || s.stopped {
 		return
 	}
 	s.detach()
@@ -120,7 +124,12 @@ func (s *Sampler) Stop() {
 		s.nested = st.RecursionMisses
 	}
 	s.readRing()
+	s.readThreads()
 	s.readCounts()
+	for i := range s.final { // after the counts: what is counted was sampled before
+		s.final[i] = s.stat(uint32(i))
+	}
+	s.stopped = true
 }
 
 // Close releases everything. It may be called on what New returned with an error.
@@ -144,9 +153,12 @@ func (s *Sampler) Close() {
 
 // Stats says what was sampled; it is complete after Stop.
 func (s *Sampler) Stats() Stats {
-	st := Stats{Samples: s.stat(statSamples) + s.nested, Lost: make(map[string]uint64),
+	st := Stats{Samples: s.stat(statSamples) + s.nested + s.still, Lost: make(map[string]uint64),
 		UserStacks: s.tables[userStack].stacks(), KernelStacks: s.tables[kernelStack].stacks(),
 		KernelMemory: s.memory}
+	if s.opts.Event.Kind == OffCPU { // it counts those of which it knows how long
+		st.Samples += s.stat(statNoThread) + s.stat(statNoScratch)
+	}
 	lose := func(cause string, n uint64) {
 		if n > 0 {
 			st.Lost[cause] += n
@@ -157,14 +169,38 @@ func (s *Sampler) Stats() Stats {
 	lose(LostOffCPU, s.stat(statNoThread))
 	lose(LostNested, s.nested)
 	lose(LostKeys, s.counts.refused)
-	ring, stacks := s.counts.withoutStack(s.tables)
-	lose(LostRing, ring)
-	lose(LostStacks, stacks)
+	if s.stopped {
+		var whole uint64 // of which it is known what became
+		for _, n := range st.Lost {
+			whole += n
+		}
+		if whole += s.counts.total(); whole < st.Samples {
+			lose(LostDrain, st.Samples-whole)
+		}
+	}
+	for cause, n := range s.withoutStack() {
+		lose(cause, n)
+	}
 	return st
+}
+
+// withoutStack counts, by cause, the samples that are counted but have lost a stack.
+func (s *Sampler) withoutStack() map[string]uint64 {
+	ring, room := s.counts.withoutStack(s.tables)
+	lost := make(map[string]uint64)
+	for cause, n := range map[string]uint64{LostRing: ring, LostStacks: room} {
+		if n > 0 {
+			lost[cause] = n
+		}
+	}
+	return lost
 }
 
 // stat returns a counter of the program.
 func (s *Sampler) stat(i uint32) (n uint64) {
+	if s.stopped {
+		return s.final[i]
+	}
 	if s.maps != nil && s.maps.stats != nil {
 		if err := s.maps.stats.Lookup(i, &n); err != nil {
 			return 0

@@ -189,7 +189,7 @@ func TestDumps(t *testing.T) {
 	c.add(tables, &key, countValue{4, 400})
 
 	var b bytes.Buffer
-	if err := tables[userStack].writeStacks(&b, userDump, 12); err != nil {
+	if err := tables[userStack].writeStacks(&b, userDump, 12, nil); err != nil {
 		t.Fatal(err)
 	}
 	d, err := bundle.OpenDump("stacks", bytes.NewReader(b.Bytes()), int64(b.Len()))

@@ -48,14 +48,16 @@ func samples(o *Options) bundle.Samples {
 // clockPeriod returns the ns between two samples, as the kernel makes of a frequency.
 func clockPeriod(frequency int) uint64 { return 1_000_000_000 / uint64(frequency) }
 
-// writeStacks writes the stacks of a table as a dump of a stack map.
-func (t *table) writeStacks(w io.Writer, name string, time uint64) error {
+// writeStacks writes the stacks of a table as a dump of a stack map. lost are the samples
+// whose stack is not among them.
+func (t *table) writeStacks(w io.Writer, name string, time uint64, lost map[string]uint64) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
 	h := bundle.DumpHeader{Type: typeStackTrace, KeySize: 4, Depth: uint32(t.deep),
 		ValueSize: uint32(max(t.deep, 1) * frame(t.kind)), MaxEntries: uint32(len(t.kept)),
-		Entries: uint64(t.have), Name: name, Time: time, BigEndian: bigEndian}
+		Entries: uint64(t.have), Name: name, Time: time, BigEndian: bigEndian,
+		Lost: lost}
 	h.Depth = h.ValueSize / uint32(frame(t.kind))
 	if t.kind == userStack {
 		h.Flags = flagBuildID
