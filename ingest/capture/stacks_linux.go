@@ -19,7 +19,12 @@ type stacks struct {
 
 func (x *stacks) start() error {
 	o := *x.s.opts.Stacks
-	o.Addresses = x.procs.note
+	if sampler.InitialNamespace() {
+		o.Addresses = x.procs.note
+	} else { // the numbers that the sampler tells are those of other processes here
+		x.s.warn("in a container the mappings of sampled processes are not taken: " +
+			"their addresses without a build ID have no names")
+	}
 	var err error
 	if x.sm, err = sampler.New(o); err == nil {
 		err = x.sm.Start()

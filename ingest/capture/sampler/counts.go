@@ -13,7 +13,8 @@ type counts struct {
 	of      map[tally]*countValue
 	comms   map[[commSize]byte]uint32
 	names   [][commSize]byte
-	refused uint64 // samples beyond maxKeys
+	refused uint64 // samples beyond room
+	room    int    // maxKeys, but in tests
 }
 
 type tally struct {
@@ -22,13 +23,18 @@ type tally struct {
 }
 
 func newCounts() counts {
-	return counts{of: make(map[tally]*countValue), comms: make(map[[commSize]byte]uint32)}
+	return counts{of: make(map[tally]*countValue), comms: make(map[[commSize]byte]uint32),
+		room: maxKeys}
 }
 
 // add adds a count, and returns the user's stack.
 func (c *counts) add(tables [2]*table, k *countKey, v countValue) (user int32) {
 	name, ok := c.comms[k.Comm]
 	if !ok {
+		if len(c.names) >= c.room {
+			c.refused += v.Count
+			return tables[userStack].id(k.User)
+		}
 		name = uint32(len(c.names))
 		c.comms[k.Comm] = name
 		c.names = append(c.names, k.Comm)
@@ -37,7 +43,7 @@ func (c *counts) add(tables [2]*table, k *countKey, v countValue) (user int32) {
 		pid: k.PID, comm: name}
 	sum := c.of[t]
 	if sum == nil {
-		if len(c.of) >= maxKeys {
+		if len(c.of) >= c.room {
 			c.refused += v.Count
 			return t.user
 		}

@@ -20,7 +20,7 @@ type batch struct {
 // be called some 20 times a second.
 func (s *Sampler) Drain() {
 	s.readRing()
-	if made := s.stat(statKeys); made-s.emptied >= maxCounts/2 {
+	if made := s.stat(statKeys); made-s.emptied >= uint64(s.opts.sizes.orDefault().counts/2) {
 		s.readCounts()
 		s.emptied = made
 	}

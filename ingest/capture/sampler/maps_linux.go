@@ -9,15 +9,9 @@ import (
 // MaxKernelMemory bounds the memory of the maps in the kernel, bytes.
 const MaxKernelMemory = 64 << 20
 
-// Sizes of the maps. The ring holds 2,000 stacks of full depth, between one drain and the
-// next; of the counts half may fill up in that time.
-const (
-	maxCounts  = 1 << 16
-	maxSeen    = 1 << 16
-	maxThreads = 1 << 16
-	maxNoted   = 1 << 14
-	ringSize   = 8 << 20
-)
+// maxNoted is how many processes are remembered of which it was said that their mappings
+// are needed.
+const maxNoted = 1 << 14
 
 // kernelMaps are the maps that the program uses. Those that it does not need are nil.
 type kernelMaps struct {
@@ -28,6 +22,7 @@ type kernelMaps struct {
 
 func newMaps(o *Options) (m *kernelMaps, err error) {
 	m = &kernelMaps{}
+	size := o.sizes.orDefault()
 	defer func() {
 		if err != nil {
 			m.close()
@@ -46,11 +41,11 @@ func newMaps(o *Options) (m *kernelMaps, err error) {
 	make(&m.stats, ebpf.MapSpec{Name: "stats", Type: ebpf.Array, KeySize: 4, ValueSize: 8,
 		MaxEntries: numStats})
 	make(&m.counts, ebpf.MapSpec{Name: "counts", Type: ebpf.Hash, KeySize: keySize, ValueSize: 16,
-		MaxEntries: maxCounts})
+		MaxEntries: size.counts})
 	// One that is forgotten for lack of room is sent again, and found to be known.
 	make(&m.seen, ebpf.MapSpec{Name: "seen", Type: ebpf.LRUHash, KeySize: 16, ValueSize: 4,
-		MaxEntries: maxSeen})
-	make(&m.ring, ebpf.MapSpec{Name: "stacks", Type: ebpf.RingBuf, MaxEntries: ringSize})
+		MaxEntries: size.seen})
+	make(&m.ring, ebpf.MapSpec{Name: "stacks", Type: ebpf.RingBuf, MaxEntries: size.ring})
 	// Processes of which it was said that their mappings are needed; see barePID.
 	make(&m.noted, ebpf.MapSpec{Name: "noted", Type: ebpf.LRUHash, KeySize: 4, ValueSize: 4,
 		MaxEntries: maxNoted})
@@ -64,7 +59,7 @@ func newMaps(o *Options) (m *kernelMaps, err error) {
 	}
 	if o.Event.Kind == OffCPU {
 		make(&m.threads, ebpf.MapSpec{Name: "threads", Type: ebpf.Hash, KeySize: 4,
-			ValueSize: scratchRecord, MaxEntries: maxThreads})
+			ValueSize: scratchRecord, MaxEntries: size.threads})
 	}
 	return m, err
 }

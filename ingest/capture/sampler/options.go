@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -35,6 +36,11 @@ type Event struct {
 	Path        string // of a uprobe's file
 	Function    string // of a uprobe
 }
+
+// ErrNamespace: processes to sample are named by numbers of another namespace than the
+// initial one, which is the one that the kernel's programs see.
+var ErrNamespace = errors.New("in a container processes have other numbers than the kernel " +
+	"samples them by: select them by their control group")
 
 // ErrEvent is what ParseEvent returns for text of another form.
 var ErrEvent = errors.New("no event that can be sampled")
@@ -83,6 +89,21 @@ type Options struct {
 	// Addresses is called, from the goroutine of Drain, with the number of each process
 	// that has user frames without a build ID: its mappings are needed.
 	Addresses func(pid int32)
+
+	sizes mapSizes // tests make them small
+}
+
+// mapSizes are the sizes of maps: entries, and bytes of the ring.
+type mapSizes struct{ counts, seen, threads, ring uint32 }
+
+// orDefault returns the sizes, where one is 0 that of all recordings. The ring holds 2,000
+// stacks of full depth, between one drain and the next; of the counts half may fill up in
+// that time.
+func (s mapSizes) orDefault() mapSizes {
+	return mapSizes{
+		counts: cmp.Or(s.counts, 1<<16), seen: cmp.Or(s.seen, 1<<16),
+		threads: cmp.Or(s.threads, 1<<16), ring: cmp.Or(s.ring, 8<<20),
+	}
 }
 
 // Stats says what was sampled.

@@ -23,6 +23,7 @@ type table struct {
 	buf  *bufio.Writer
 	size int64
 	err  error // of the file
+	room int   // maxStacks, but in tests
 }
 
 // keptStack says where in the file a stack is; length 0: it was not received.
@@ -49,7 +50,7 @@ func newTable(kind uint32) (*table, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &table{kind: kind, ids: make(map[hash]int32), file: f,
-		buf: bufio.NewWriterSize(f, 1<<18)}, nil
+		buf: bufio.NewWriterSize(f, 1<<18), room: maxStacks}, nil
 }
 
 func (t *table) close() { t.file.Close() }
@@ -68,7 +69,7 @@ func (t *table) id(h hash) int32 {
 	}
 	id, ok := t.ids[h]
 	if !ok {
-		if len(t.kept) >= maxStacks {
+		if len(t.kept) >= t.room {
 			return noID
 		}
 		id = int32(len(t.kept))

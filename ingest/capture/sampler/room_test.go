@@ -1,0 +1,125 @@
+package sampler
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+)
+
+// TestTableRoom has stacks beyond the bound told as such, and known ones still found.
+func TestTableRoom(t *testing.T) {
+	tables, c := twoTables(t), newCounts()
+	x := tables[userStack]
+	x.room = 2
+	for i := range uint64(4) {
+		x.add(hash{i + 1, 1}, userFrames(2))
+	}
+	if x.stacks() != 2 || x.id(hash{2, 1}) != 1 || x.id(hash{3, 1}) != noID {
+		t.Errorf("%d stacks, ids %d and %d", x.stacks(), x.id(hash{2, 1}), x.id(hash{3, 1}))
+	}
+	if x.received(noID) || x.isBare(noID) {
+		t.Error("the id of all further stacks is one of a stack")
+	}
+	for i := range uint64(4) {
+		c.add(tables, &countKey{User: hash{i + 1, 1}, Kernel: emptyStack}, countValue{Count: 10})
+	}
+	if ring, room := c.withoutStack(tables); ring != 0 || room != 20 {
+		t.Errorf("%d and %d samples without a stack, want 0 and 20", ring, room)
+	}
+}
+
+// TestCountsRoom has samples beyond the bound counted as refused, be it by a further key or
+// by a further comm; what is there still counts.
+func TestCountsRoom(t *testing.T) {
+	tables, c := twoTables(t), newCounts()
+	c.room = 3
+	key := func(pid uint32, comm byte) *countKey {
+		return &countKey{User: emptyStack, Kernel: emptyStack, PID: pid, Comm: [16]byte{comm}}
+	}
+	for pid := range uint32(5) {
+		c.add(tables, key(pid, 'a'), countValue{1, 5})
+	}
+	c.add(tables, key(0, 'a'), countValue{7, 5})
+	if c.refused != 2 || c.total() != 10 || len(c.of) != 3 {
+		t.Errorf("%d refused, %d counted under %d keys", c.refused, c.total(), len(c.of))
+	}
+	for comm := range byte(10) {
+		c.add(tables, key(9, comm), countValue{1, 5})
+	}
+	if len(c.names) > c.room || c.refused != 12 {
+		t.Errorf("%d comms, %d refused", len(c.names), c.refused)
+	}
+}
+
+// TestSorted has dumps in one order, whatever order the counts came in.
+func TestSorted(t *testing.T) {
+	var want []tally
+	for run := range 3 {
+		tables, c := twoTables(t), newCounts()
+		tables[userStack].add(hash{1, 1}, userFrames(1))
+		for i := range 64 {
+			i = (i*(2*run+1) + run) % 64 // each of 64 once
+			key := countKey{User: hash{1, 1}, Kernel: emptyStack, PID: uint32(i / 8)}
+			if i%3 == 0 {
+				key.User = emptyStack
+			}
+			copy(key.Comm[:], fmt.Sprint("comm", i%8))
+			c.add(tables, &key, countValue{Count: 1})
+		}
+		list := c.sorted()
+		for i := range list {
+			list[i].comm = uint32(c.names[list[i].comm][4]) // its number depends on the order
+		}
+		if want == nil {
+			want = list
+		}
+		if len(list) != 64 || !slices.Equal(list, want) {
+			t.Fatalf("run %d: %v, before %v", run, list, want)
+		}
+	}
+}
+
+// TestTableFile has a file that cannot be written or read end in an error, not in frames.
+func TestTableFile(t *testing.T) {
+	x := twoTables(t)[kernelStack]
+	x.add(hash{1, 1}, make([]byte, 64))
+	if err := x.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.file.Truncate(10); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := x.writeStacks(&b, kernelDump, 0, nil); err == nil {
+		t.Error("frames that are gone are written")
+	}
+	x.close()
+	x.add(hash{2, 2}, make([]byte, 64))
+	if err := x.flush(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("error %v", err)
+	}
+	if err := x.writeStacks(&b, kernelDump, 0, nil); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestNoPlace has no table where temporary files cannot be.
+func TestNoPlace(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()+"/nowhere")
+	if x, err := newTable(userStack); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("table %v, %v", x, err)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	if got := (mapSizes{}).orDefault(); got != (mapSizes{1 << 16, 1 << 16, 1 << 16, 8 << 20}) {
+		t.Errorf("sizes %+v", got)
+	}
+	if got := (mapSizes{counts: 8, ring: 4096}).orDefault(); got.counts != 8 || got.ring != 4096 ||
+		got.seen == 0 || got.threads == 0 {
+		t.Errorf("sizes %+v", got)
+	}
+}
