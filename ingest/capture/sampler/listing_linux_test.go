@@ -1,0 +1,107 @@
+package sampler
+
+import (
+	"bytes"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// unloaded are maps that no kernel has, and the numbers that stand for their descriptors.
+func unloaded(o *Options) (m *kernelMaps, fd func(*ebpf.Map) int) {
+	m = &kernelMaps{scratch: new(ebpf.Map), stats: new(ebpf.Map), counts: new(ebpf.Map),
+		seen: new(ebpf.Map), ring: new(ebpf.Map), noted: new(ebpf.Map)}
+	if len(o.PIDs) > 0 {
+		m.pids = new(ebpf.Map)
+	}
+	if o.Cgroup != "" {
+		m.cgroup = new(ebpf.Map)
+	}
+	if o.Event.Kind == OffCPU {
+		m.threads = new(ebpf.Map)
+	}
+	number := make(map[*ebpf.Map]int)
+	for i, x := range m.all() {
+		if x != nil {
+			number[x] = 100 + i
+		}
+	}
+	return m, func(x *ebpf.Map) int {
+		if number[x] == 0 {
+			panic("a map that these options do not have")
+		}
+		return number[x]
+	}
+}
+
+// assemble makes the program of these options without a kernel.
+func assemble(o *Options) asm.Instructions {
+	m, fd := unloaded(o)
+	a := &assembler{maps: m, fd: fd}
+	if o.Event.Kind == OffCPU {
+		a.offCPU(o, switchLayout{nextPID: 56, prevState: 32})
+	} else {
+		a.sample(o)
+	}
+	return a.ins
+}
+
+// TestListing compares the programs with golden listings, in which maps have the numbers
+// 100 and up in the order of kernelMaps, and wants all jumps to lead somewhere.
+func TestListing(t *testing.T) {
+	for name, o := range map[string]*Options{
+		"clock":   {},
+		"filters": {PIDs: []int{1}, Cgroup: "/sys/fs/cgroup"},
+		"offcpu":  {Event: Event{Kind: OffCPU}},
+	} {
+		ins := assemble(o)
+		var code bytes.Buffer
+		if err := ins.Marshal(&code, binary.LittleEndian); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		got := fmt.Appendf(nil, "%v", ins)
+		golden := filepath.Join("testdata", name+".golden")
+		if *update {
+			if err := os.WriteFile(golden, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s is not as %s has it:\n%s", name, golden, got)
+		}
+	}
+}
+
+// TestJumps wants each label once, and no jump to one that is not there.
+func TestJumps(t *testing.T) {
+	for _, o := range []*Options{{}, {PIDs: []int{1}}, {Cgroup: "/"}, {Event: Event{Kind: OffCPU}},
+		{Event: Event{Kind: OffCPU}, PIDs: []int{1}, Cgroup: "/"}} {
+		ins := assemble(o)
+		labels := make(map[string]bool)
+		for _, in := range ins {
+			if name := in.Symbol(); name != "" {
+				if labels[name] {
+					t.Errorf("%v: label %s twice", o.Event, name)
+				}
+				labels[name] = true
+			}
+		}
+		for i, in := range ins {
+			if to := in.Reference(); to != "" && !labels[to] {
+				t.Errorf("%v: instruction %d, %v, leads to no %s", o.Event, i, in, to)
+			}
+		}
+	}
+}
