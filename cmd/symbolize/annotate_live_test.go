@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -139,6 +140,7 @@ func TestLiveAnnotateBPF(t *testing.T) {
 	counts := compareAnnotation(t, dir, store, parseDump(t, string(dump)), "perf.data")
 	mendForPerf(t, dir)
 	compareReport(t, perfReport(t, dir), counts)
+	explainFailure(t, store, filepath.Join(dir, "perf.data"))
 }
 
 // mendForPerf makes mended.data of perf.data, in which perf reads the right times of
@@ -150,6 +152,16 @@ func mendForPerf(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	t.Log(perfmend.Report(n))
+}
+
+// explainFailure says of captures that failed a comparison what they tell of themselves,
+// and what has no name: a recording cannot be made again.
+func explainFailure(t *testing.T, store string, captures ...string) {
+	t.Helper()
+	if t.Failed() {
+		t.Log(runMain(t, append([]string{"info"}, captures...)...))
+		t.Log(runMain(t, append([]string{"missing", "--store", store}, captures...)...))
+	}
 }
 
 // perfReport is perf's table of samples per function, of mended.data.
@@ -289,13 +301,19 @@ func compareReport(t *testing.T, text string, counts map[string]uint64) {
 		want[m[2]] += n
 	}
 	rows, bpf := len(want), 0
+	var wrong []string
 	for name, n := range want {
 		if strings.HasPrefix(name, "bpf_prog_") {
 			bpf++
 		}
 		if counts[name] != n {
-			t.Errorf("%s: %d samples, perf report has %d", name, counts[name], n)
+			wrong = append(wrong, fmt.Sprintf("%s: %d samples, perf report has %d", name, counts[name], n))
 		}
+	}
+	if len(wrong) > 0 {
+		slices.Sort(wrong)
+		t.Errorf("%d of %d functions differ:\n%s", len(wrong), rows,
+			strings.Join(wrong[:min(len(wrong), 20)], "\n"))
 	}
 	t.Logf("%d functions of the kernel, %d of them BPF, have perf's counts", rows, bpf)
 	if bpf < 4 || rows < 10 {

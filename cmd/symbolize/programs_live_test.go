@@ -154,4 +154,5 @@ func TestLiveProgramsGone(t *testing.T) {
 	runMain(t, "--store", in("store"), "index", "-q", "--kernel")
 	counts := compareAnnotation(t, dir, in("store"), live, "late.data", "capture.data")
 	compareReport(t, perfReport(t, dir), counts)
+	explainFailure(t, in("store"), in("late.data"), in("capture.data"))
 }
