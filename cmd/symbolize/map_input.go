@@ -18,7 +18,6 @@ import (
 	"symbolize/ingest/btf"
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/mapdump"
-	"symbolize/ingest/stackmap"
 )
 
 // mapInput is a dump of a map that can be opened.
@@ -29,7 +28,9 @@ type mapInput struct {
 	layout tally.Layout
 	r      io.ReaderAt
 	size   int64
-	host   *bundle.Manifest // of the bundle that has it; nil for files
+	// untyped says why the BTF that the user names does not tell the types; "" if it does.
+	untyped string
+	host    *bundle.Manifest // of the bundle that has it; nil for files
 }
 
 // mapInputs are the dumps of the command line.
@@ -201,14 +202,26 @@ func (m *mapInput) title() string {
 }
 
 // types takes key and value from the BTF that the user names, if the dump has none: by
-// the definition of the map.
+// the definition of the map, or by the section that it has the variables of.
 func (m *mapInput) types(t *btf.Types, name string) {
 	l := &m.layout
 	if t == nil || l.Types != nil {
 		return
 	}
-	key, value, ok := stackmap.MapTypes(t, cmp.Or(name, m.header.Name))
-	if ok && m.fits(t, key, l.KeySize) && m.fits(t, value, l.ValueSize) {
+	name = cmp.Or(name, m.header.Name)
+	d, ok := t.Map(name)
+	key, value := d.Key, d.Value
+	if id, isData := t.DataSection(name); !ok && isData {
+		key, value, ok = 0, id, true
+	}
+	switch {
+	case !ok:
+		m.untyped = fmt.Sprintf("no map %q in the BTF that --btf names", name)
+	case key != 0 && !m.fits(t, key, l.KeySize):
+		m.untyped = fmt.Sprintf("the key of map %q in that BTF is not of %d bytes", name, l.KeySize)
+	case !m.fits(t, value, l.ValueSize):
+		m.untyped = fmt.Sprintf("the value of map %q in that BTF is not of %d bytes", name, l.ValueSize)
+	default:
 		l.Types, l.Key, l.Value = t, key, value
 	}
 }

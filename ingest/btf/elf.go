@@ -10,8 +10,8 @@ import (
 // Where only .BTF.ext is damaged the types are returned with the error, and of it what
 // was whole.
 //
-// In object files the places of variables in a DATASEC are zero: the linker's symbols
-// have them.
+// In object files the compiler leaves the places of variables in a DATASEC to the linker;
+// they are taken from the symbols, so that Raw has them too.
 func FromELF(f *elf.File) (*Types, *Ext, error) {
 	s := f.Section(".BTF")
 	if s == nil {
@@ -28,6 +28,9 @@ func FromELF(f *elf.File) (*Types, *Ext, error) {
 	t, err := Parse(f.Name+": .BTF", b, base)
 	if err != nil {
 		return nil, nil, err
+	}
+	if err := placeVariables(f, t); err != nil {
+		return t, nil, fmt.Errorf("%s: symbols: %w", f.Name, err)
 	}
 	if s = f.Section(".BTF.ext"); s == nil {
 		return t, nil, nil

@@ -52,10 +52,13 @@ func describe(t *btf.Types, h *bundle.DumpHeader) (*described, error) {
 			found = append(found, d)
 		}
 	}
-	for name, m := range mapDefs(t) {
-		n, err := t.Size(m.key)
-		named := h.Name != "" && name[:min(len(name), mapNameLen)] == h.Name
-		switch d := describeTypes(t, m.key, m.value); {
+	for _, m := range t.Maps() {
+		if m.Key == 0 {
+			continue
+		}
+		n, err := t.Size(m.Key)
+		named := h.Name != "" && m.Name[:min(len(m.Name), mapNameLen)] == h.Name
+		switch d := describeTypes(t, m.Key, m.Value); {
 		case err != nil || n != uint64(size):
 		case named && d.hasStack():
 			return d, nil
@@ -99,34 +102,6 @@ func keyEnd(fields []Field) (end int) {
 		end = max(end, f.Offset+f.Size)
 	}
 	return end
-}
-
-// mapDef is the definition of a map in the section .maps.
-type mapDef struct{ key, value btf.ID }
-
-// mapDefs finds the definitions of maps: variables of .maps, whose members key and value
-// point at the types.
-func mapDefs(t *btf.Types) map[string]mapDef {
-	id, ok := t.ByName(btf.KindDatasec, ".maps")
-	if !ok {
-		return nil
-	}
-	out := make(map[string]mapDef)
-	for _, s := range t.Sections(id) {
-		var m mapDef
-		for _, member := range t.Members(t.Strip(t.Ref(s.Type))) {
-			switch member.Name {
-			case "key":
-				m.key = t.Ref(t.Strip(member.Type))
-			case "value":
-				m.value = t.Ref(t.Strip(member.Type))
-			}
-		}
-		if m.key != 0 {
-			out[t.Name(s.Type)] = m
-		}
-	}
-	return out
 }
 
 // describeTypes finds fields by the names of members.
@@ -233,18 +208,4 @@ func valueField(t *btf.Types, id btf.ID) *Field {
 		return only
 	}
 	return found
-}
-
-// MapTypes returns the types of key and value that the section .maps of a BPF object
-// defines a map with; name may be cut to what the kernel keeps of it.
-func MapTypes(t *btf.Types, name string) (key, value btf.ID, ok bool) {
-	for n, m := range mapDefs(t) {
-		if n == name {
-			return m.key, m.value, true
-		}
-		if len(name) == mapNameLen && strings.HasPrefix(n, name) {
-			key, value, ok = m.key, m.value, true
-		}
-	}
-	return key, value, ok
 }

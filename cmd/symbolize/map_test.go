@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestMapAsBpftool prints the maps of fixtures/maps from their bytes, by the types of the
+// object that defines them, and compares with what bpftool 7.1 printed of them while they
+// lived. Where bpftool is wrong, what differs is listed, and why; package btf's test of
+// values has those that lie within a value.
+func TestMapAsBpftool(t *testing.T) {
+	const dir = "../../fixtures/maps"
+	for _, c := range []struct {
+		name, flags, why string
+		// replace is, in turn, what bpftool prints and what is right.
+		replace []string
+	}{
+		{name: "ints"}, {name: "wide"}, {name: "packed"}, {name: "nodes"}, {name: "plain_ints"},
+		{name: "refs"}, {name: "arrays"}, {name: "a_rather_long_name_of_a_map"},
+		{name: "per_cpu"}, {name: "per_cpu_hash"},
+		{name: "bare", flags: "none"}, {name: "bare_long", flags: "none"},
+		{name: "bare_cpu", flags: "none"},
+		{name: "kinds_rodata", flags: "kinds.rodata"},
+		{"kinds_data", "kinds.data", "knows no floats, and prints nothing of what follows one",
+			[]string{`"ratio": (unsupported-kind`, `"ratio": 0.5
+                },{
+                    "hidden": 204`}},
+		{"kinds_bss", "kinds.bss", "prints the bits of bit fields, without bool and names; no floats",
+			[]string{`"a": 0x0`, `"a": 0`, `"b": 0x0`, `"b": 0`, `"c": 0x0`, `"c": 0`,
+				`"d": 0x0`, `"d": 0`, `"e": 0x5`, `"e": 5`, `"f": 0x0`, `"f": 0`,
+				`"g": 0x0`, `"g": false`, `"h": 0x0`, `"h": "RED"`,
+				"(unsupported-kind", "0"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b, err := os.ReadFile(filepath.Join(dir, c.name+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := string(b)
+			for i := 0; i < len(c.replace); i += 2 {
+				if !strings.Contains(want, c.replace[i]) {
+					t.Errorf("bpftool does not print %q", c.replace[i])
+				}
+				want = strings.Replace(want, c.replace[i], c.replace[i+1], 1)
+			}
+			args := []string{"map"}
+			if c.flags != "none" {
+				name := c.flags
+				if name == "" {
+					name = c.name
+				}
+				args = append(args, "--btf", filepath.Join(dir, "kinds.bpf.o"), "--map", name)
+			}
+			env, out, stderr := inProcess(append(args, filepath.Join(dir, c.name+".json"))...)
+			if code := Main(t.Context(), env); code != 0 || out.String() != want {
+				t.Errorf("exit %d, %s\nprinted\n%s\nand not, as bpftool (%s)\n%s", code, stderr, out,
+					c.why, want)
+			}
+		})
+	}
+}
