@@ -578,18 +578,18 @@ struct bits last;
 char _license[4];
 enum color *unused_color;
 float unused_float;
-/* section .bss: 0 bytes */
+/* section .bss: 52 bytes */
 __u64 calls;                                    /*     0      8 */
-struct bits last;                               /*     0     32 */
-enum color *unused_color;                       /*     0      8 */
-float unused_float;                             /*     0      4 */
-/* section .data: 0 bytes */
+struct bits last;                               /*     8     32 */
+enum color *unused_color;                       /*    40      8 */
+float unused_float;                             /*    48      4 */
+/* section .data: 36 bytes */
 struct point origin;                            /*     0      8 */
-volatile __u32 level;                           /*     0      4 */
-char title[12];                                 /*     0     12 */
-double ratio;                                   /*     0      8 */
+volatile __u32 level;                           /*     8      4 */
+char title[12];                                 /*    12     12 */
+double ratio;                                   /*    24      8 */
 static volatile int hidden;                     /*    32      4 */
-/* section .maps: 0 bytes */
+/* section .maps: 544 bytes */
 struct {
 	int (*type)[6];                         /*     0      8 */
 	int (*max_entries)[2];                  /*     8      8 */
@@ -605,7 +605,7 @@ struct {
 	__u64 *value;                           /*    24      8 */
 
 	/* size: 32, members: 4 */
-} per_cpu_hash;                                 /*     0     32 */
+} per_cpu_hash;                                 /*    32     32 */
 struct {
 	int (*type)[5];                         /*     0      8 */
 	int (*max_entries)[4];                  /*     8      8 */
@@ -613,7 +613,7 @@ struct {
 	int (*value_size)[20];                  /*    24      8 */
 
 	/* size: 32, members: 4 */
-} bare_cpu;                                     /*     0     32 */
+} bare_cpu;                                     /*    64     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
 	int (*max_entries)[2];                  /*     8      8 */
@@ -621,7 +621,7 @@ struct {
 	struct ints *value;                     /*    24      8 */
 
 	/* size: 32, members: 4 */
-} ints;                                         /*     0     32 */
+} ints;                                         /*    96     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
 	int (*max_entries)[2];                  /*     8      8 */
@@ -629,7 +629,7 @@ struct {
 	struct wide *value;                     /*    24      8 */
 
 	/* size: 32, members: 4 */
-} wide;                                         /*     0     32 */
+} wide;                                         /*   128     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
 	int (*max_entries)[2];                  /*     8      8 */
@@ -637,7 +637,7 @@ struct {
 	struct floats *value;                   /*    24      8 */
 
 	/* size: 32, members: 4 */
-} floats;                                       /*     0     32 */
+} floats;                                       /*   160     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
 	int (*max_entries)[2];                  /*     8      8 */
@@ -645,7 +645,7 @@ struct {
 	struct bits *value;                     /*    24      8 */
 
 	/* size: 32, members: 4 */
-} bits;                                         /*     0     32 */
+} bits;                                         /*   192     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
 	int (*max_entries)[2];                  /*     8      8 */
@@ -653,7 +653,7 @@ struct {
 	struct nested *value;                   /*    24      8 */
 
 	/* size: 32, members: 4 */
-} nested;                                       /*     0     32 */
+} nested;                                       /*   224     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
 	int (*max_entries)[1];                  /*     8      8 */
@@ -661,7 +661,7 @@ struct {
 	struct packed *value;                   /*    24      8 */
 
 	/* size: 32, members: 4 */
-} packed;                                       /*     0     32 */
+} packed;                                       /*   256     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
 	int (*max_entries)[1];                  /*     8      8 */
@@ -669,7 +669,7 @@ struct {
 	struct refs *value;                     /*    24      8 */
 
 	/* size: 32, members: 4 */
-} refs;                                         /*     0     32 */
+} refs;                                         /*   288     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
 	int (*max_entries)[1];                  /*     8      8 */
@@ -677,7 +677,7 @@ struct {
 	struct node *value;                     /*    24      8 */
 
 	/* size: 32, members: 4 */
-} nodes;                                        /*     0     32 */
+} nodes;                                        /*   320     32 */
 struct {
 	int (*type)[1];                         /*     0      8 */
 	int (*max_entries)[4];                  /*     8      8 */
@@ -685,7 +685,7 @@ struct {
 	union number *value;                    /*    24      8 */
 
 	/* size: 32, members: 4 */
-} numbers;                                      /*     0     32 */
+} numbers;                                      /*   352     32 */
 struct {
 	int (*type)[1];                         /*     0      8 */
 	int (*max_entries)[4];                  /*     8      8 */
@@ -693,7 +693,7 @@ struct {
 	int *value;                             /*    24      8 */
 
 	/* size: 32, members: 4 */
-} plain_ints;                                   /*     0     32 */
+} plain_ints;                                   /*   384     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
 	int (*max_entries)[1];                  /*     8      8 */
@@ -701,7 +701,7 @@ struct {
 	__u8 (*value)[2][3];                    /*    24      8 */
 
 	/* size: 32, members: 4 */
-} arrays;                                       /*     0     32 */
+} arrays;                                       /*   416     32 */
 struct {
 	int (*type)[2];                         /*     0      8 */
 	int (*max_entries)[1];                  /*     8      8 */
@@ -709,7 +709,7 @@ struct {
 	enum color *value;                      /*    24      8 */
 
 	/* size: 32, members: 4 */
-} a_rather_long_name_of_a_map;                  /*     0     32 */
+} a_rather_long_name_of_a_map;                  /*   448     32 */
 struct {
 	int (*type)[1];                         /*     0      8 */
 	int (*max_entries)[4];                  /*     8      8 */
@@ -717,7 +717,7 @@ struct {
 	int (*value_size)[12];                  /*    24      8 */
 
 	/* size: 32, members: 4 */
-} bare;                                         /*     0     32 */
+} bare;                                         /*   480     32 */
 struct {
 	int (*type)[1];                         /*     0      8 */
 	int (*max_entries)[4];                  /*     8      8 */
@@ -725,11 +725,11 @@ struct {
 	int (*value_size)[40];                  /*    24      8 */
 
 	/* size: 32, members: 4 */
-} bare_long;                                    /*     0     32 */
-/* section .rodata: 0 bytes */
+} bare_long;                                    /*   512     32 */
+/* section .rodata: 20 bytes */
 const volatile __u32 limit;                     /*     0      4 */
-const struct point corners[2];                  /*     0     16 */
-/* section license: 0 bytes */
+const struct point corners[2];                  /*     4     16 */
+/* section license: 4 bytes */
 char _license[4];                               /*     0      4 */
 struct bpf_flow_keys;
 struct bpf_sock;
@@ -1010,18 +1010,18 @@ struct bits last;
 char _license[4];
 enum color *unused_color;
 float unused_float;
-/* section .bss: 0 bytes */
+/* section .bss: 52 bytes */
 __u64 calls;
 struct bits last;
 enum color *unused_color;
 float unused_float;
-/* section .data: 0 bytes */
+/* section .data: 36 bytes */
 struct point origin;
 volatile __u32 level;
 char title[12];
 double ratio;
 static volatile int hidden;
-/* section .maps: 0 bytes */
+/* section .maps: 544 bytes */
 struct {
 	int (*type)[6];
 	int (*max_entries)[2];
@@ -1124,10 +1124,10 @@ struct {
 	int (*key_size)[20];
 	int (*value_size)[40];
 } bare_long;
-/* section .rodata: 0 bytes */
+/* section .rodata: 20 bytes */
 const volatile __u32 limit;
 const struct point corners[2];
-/* section license: 0 bytes */
+/* section license: 4 bytes */
 char _license[4];
 struct bpf_flow_keys;
 struct bpf_sock;
