@@ -24,10 +24,9 @@ func liveBinary(t *testing.T) string {
 
 // liveCapture runs `symbolize capture` as a process of its own, with a signal after
 // 300 ms if there is one, and returns the bundle, what was said and the exit status.
-func liveCapture(t *testing.T, sig os.Signal, args ...string) (*bundle.Bundle, string, int) {
+func liveCapture(t *testing.T, bin string, sig os.Signal, args ...string,
+) (*bundle.Bundle, string, int) {
 	t.Helper()
-	needLive(t)
-	bin := liveBinary(t)
 	path := filepath.Join(t.TempDir(), "capture.data")
 	cmd := exec.Command(bin, append([]string{"capture", "-o", path}, args...)...)
 	var said strings.Builder
@@ -59,6 +58,8 @@ func liveCapture(t *testing.T, sig os.Signal, args ...string) (*bundle.Bundle, s
 // TestLiveCaptureInterrupted wants a whole bundle after each signal; the command gets
 // the signal, and its end is told by the exit status.
 func TestLiveCaptureInterrupted(t *testing.T) {
+	needLive(t)
+	bin := liveBinary(t)
 	tests := []struct {
 		sig    os.Signal
 		args   []string
@@ -75,7 +76,7 @@ func TestLiveCaptureInterrupted(t *testing.T) {
 		{nil, []string{"--duration", "200ms", "--", "sleep", "60"}, 0},
 	}
 	for _, tt := range tests {
-		b, said, status := liveCapture(t, tt.sig, tt.args...)
+		b, said, status := liveCapture(t, bin, tt.sig, tt.args...)
 		if status != tt.status || !b.Has(bundle.PerfDataName) || !b.Has(bundle.KallsymsName) {
 			t.Errorf("%v %v: status %d, want %d; entries %q\n%s", tt.sig, tt.args, status, tt.status,
 				b.Names(), said)
@@ -91,8 +92,8 @@ func TestLiveCaptureInterrupted(t *testing.T) {
 func TestLiveCapturePerf(t *testing.T) {
 	needLive(t, "perf")
 	out := filepath.Join(t.TempDir(), "perf.data")
-	b, said, status := liveCapture(t, nil, "--", "perf", "record", "-q", "-a", "-e", "cpu-clock",
-		"-o", out, "sleep", "0.3")
+	b, said, status := liveCapture(t, liveBinary(t), nil, "--", "perf", "record", "-q", "-a", "-e",
+		"cpu-clock", "-o", out, "sleep", "0.3")
 	if fi, err := os.Stat(out); err != nil || fi.Size() == 0 || status != 0 {
 		t.Errorf("status %d, %v\n%s", status, err, said)
 	}

@@ -18,13 +18,13 @@ import (
 
 // liveLoad runs one program after another. Those of $1 are copies of one source, linked in
 // every way that matters to build IDs; "gone" is deleted while it runs; goext and goint
-// are of Go; head and dd work in the kernel.
+// are of Go, and end after 400 ms however little they got of a busy machine; dd works in
+// the kernel.
 const liveLoad = `cd "$1"
 for p in pie nopie stripped id8 id16; do ./$p 1; done
 cp pie.gone gone
 ./gone 1 & sleep 0.2; rm gone; wait
-./goint
-[ -x goext ] && ./goext
+for i in 1 2 3; do ./goint; ./goext; done
 dd if=/dev/zero of=/dev/null bs=64k count=400000 2>/dev/null
 `
 
@@ -344,7 +344,8 @@ func (l *liveStacks) checkShares(t *testing.T, store, comm string) {
 	}
 	ours, n := top(append(l.inputs, l.in("stacks.raw"))...)
 	perf, m := top(l.in("perf.data"))
-	if n < 100 || m < 100 {
+	const few = 50 // on an idle machine there are 400 and more
+	if n < few || m < few {
 		t.Errorf("%s: %v and %v samples", comm, n, m)
 		return
 	}
