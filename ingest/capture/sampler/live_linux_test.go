@@ -9,7 +9,7 @@ import (
 func needLive(t *testing.T) {
 	t.Helper()
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
-		t.Skip("loads BPF programs: runs with SYMBOLIZE_LIVE=1 (make live)")
+		t.Skip("SKIPPED: loads BPF programs: runs with SYMBOLIZE_LIVE=1 (make live)")
 	}
 }
 
@@ -37,4 +37,8 @@ func TestLiveClock(t *testing.T) {
 	s := run(t, Options{Frequency: 999}, 2*time.Second)
 	st := s.Stats()
 	t.Logf("%+v, %d counts", st, len(s.counts.of))
+	checkHashes(t, s)
+	if cpus, err := onlineCPUs(); err != nil || len(s.fds) != 0 || st.Samples < 500*uint64(len(cpus)) {
+		t.Errorf("%d samples on CPUs %v, %v; %d clocks are still open", st.Samples, cpus, err, len(s.fds))
+	}
 }
