@@ -2,6 +2,7 @@ package mapdump
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -140,16 +141,14 @@ func (d *Dump) Next() (key []byte, values [][]byte, ok bool) {
 	if d.raw != nil {
 		return d.nextRaw()
 	}
-	switch {
-	case d.ahead:
-		d.ahead = false
-	case d.err != nil || !d.text.next(&d.pair):
-		if d.err == nil {
-			d.err = d.scan.err
-		}
+	ahead := d.ahead
+	d.ahead = false
+	if !ahead && (d.err != nil || !d.text.next(&d.pair)) {
+		d.err = cmp.Or(d.err, d.scan.err)
 		d.Header.Lost = d.facts.Lost
 		return nil, nil, false
-	case !d.fits():
+	}
+	if !d.fits() { // of the first pair, the values of the CPUs among themselves
 		return nil, nil, false
 	}
 	d.Header.Lost = d.facts.Lost
