@@ -16,6 +16,9 @@ type shard struct {
 	places []intern.Pair           // by local location: number in objects, and offset
 	parts  [numRoles]*intern.Lists // lists of local locations; 0 is the empty one
 	rows   [][]row                 // in several lists
+	// counts are those of the rows, in one list, where they can be beyond what a row holds;
+	// nil: the rows have theirs.
+	counts []uint64
 	labels []labels
 	// objects gives the object of the profile for the shard's own number.
 	objects []ObjectID

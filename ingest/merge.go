@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"errors"
-	"math"
 	"slices"
 
 	"symbolize/ingest/intern"
@@ -136,18 +135,15 @@ func (m *merger) shard(i int) *shard {
 		}
 		s.parts[userRole].Add(list) // number n + 1
 	}
-	rows := newRowTable()
+	rows := make([]row, 0, len(p.Samples))
 	var set labelSet
 	for _, sm := range p.Samples {
-		r := row{user: uint32(sm.Stack) + 1, weight: sm.Weight, label: set.number(labels{
-			comm: uint32(sm.Comm), pid: sm.PID, tid: sm.TID, cpu: sm.CPU, event: sm.Event})}
-		for left := sm.Count; left > 0; left -= uint64(r.count) {
-			r.count = uint32(min(left, math.MaxUint32))
-			rows.add(r)
-			r.weight = 0
-		}
+		rows = append(rows, row{user: uint32(sm.Stack) + 1, weight: sm.Weight,
+			label: set.number(labels{comm: uint32(sm.Comm), pid: sm.PID, tid: sm.TID, cpu: sm.CPU,
+				event: sm.Event})})
+		s.counts = append(s.counts, sm.Count)
 	}
-	s.rows, s.labels = rows.lists(), set.list
+	s.rows, s.labels = [][]row{rows}, set.list
 	return s
 }
 

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"symbolize/ingest/addr"
@@ -19,7 +18,9 @@ type stackFolder struct {
 	pairs   *intern.Pairs
 	parts   [numRoles]map[partKey]uint32
 	lists   [numRoles]*intern.Lists
-	rows    *rowTable
+	rows    []row
+	counts  []uint64    // of rows
+	rowOf   map[row]int // by all of a row but its numbers
 	scratch []uint32
 	stats   Stats
 
@@ -39,7 +40,7 @@ type partKey struct {
 
 func newStackFolder(c *Capture, sb *sideband) *stackFolder {
 	col := &collector{sideband: sb, opts: &c.opts}
-	f := &stackFolder{set: c.stacks, pairs: intern.NewPairs(), rows: newRowTable(),
+	f := &stackFolder{set: c.stacks, pairs: intern.NewPairs(), rowOf: make(map[row]int),
 		validOf: make([]uint32, len(c.stacks.IDs)), namedOf: make([]uint32, len(c.stacks.Symbols))}
 	f.folder = folder{capture: c, collector: col, p: &Profile{}}
 	for _, e := range f.set.Events {
@@ -102,12 +103,15 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 	f.stats.Samples += sm.Count
 	f.stats.Weight += sm.Weight
 	f.stats.Frames += sm.Count * uint64(depth+depth2)
-	r := row{kernel: kernel, user: user, label: f.labels.number(l), weight: sm.Weight}
-	for left := sm.Count; left > 0; left -= uint64(r.count) {
-		r.count = uint32(min(left, math.MaxUint32))
-		f.rows.add(r)
-		r.weight = 0
+	r := row{kernel: kernel, user: user, label: f.labels.number(l)}
+	n, ok := f.rowOf[r]
+	if !ok {
+		n = len(f.rows)
+		f.rowOf[r] = n
+		f.rows, f.counts = append(f.rows, r), append(f.counts, 0)
 	}
+	f.counts[n] += sm.Count // counts are what maps hold, nanoseconds even: beyond 32 bits
+	f.rows[n].weight += sm.Weight
 }
 
 // part numbers a part of a stack by its locations, and says how many it has.
@@ -289,7 +293,7 @@ func (f *stackFolder) profile() *Profile {
 		}
 	}
 	comms := f.strings()
-	s := &shard{places: f.workers[0].places, rows: f.rows.lists(), labels: f.labels.list,
+	s := &shard{places: f.workers[0].places, rows: [][]row{f.rows}, counts: f.counts, labels: f.labels.list,
 		parts: f.lists, objects: number, events: f.eventsUsed(),
 		comms: func(code uint32) StringID { return comms[code] }}
 	assemble(p, []*shard{s})

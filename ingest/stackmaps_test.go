@@ -453,3 +453,27 @@ func FuzzStacks(f *testing.F) {
 		checkProfile(t, p)
 	})
 }
+
+// TestStackCounts: counts may be nanoseconds, far beyond 32 bits, and cost no more for it;
+// profiles of them merge.
+func TestStackCounts(t *testing.T) {
+	const id = "93ac61ec5a8eb1396f9fbd350e3169a558528a40"
+	path := filepath.Join(t.TempDir(), "stacks.txt")
+	writeFile(t, path, []byte("@[\n"+id+" 0x1\n]: 4000000000000000000\n@[\n"+id+
+		" 0x2\n]: 1\n@[\n"+id+" 0x1\n]: 4000000000000000000\n"))
+	_, p := foldPath(t, path, Options{})
+	merged, err := Merge([]*Profile{p, p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range []*Profile{p, merged} {
+		times := uint64(i + 1)
+		if s := p.Samples; len(s) != 2 || s[0].Count != times*8e18 || s[0].Weight != times*8e18 ||
+			s[1].Count != times {
+			t.Errorf("profile %d: %+v", i, s)
+		}
+	}
+	if p.Stats.Samples != 8e18+1 {
+		t.Errorf("%d samples", p.Stats.Samples)
+	}
+}

@@ -132,6 +132,9 @@ func (a *stackAssembler) pairs() (distinct []pair) {
 				to := &a.rows[place[n]]
 				to.label = a.labelRank[i][list[k].label]
 				to.count, to.weight = uint64(list[k].count), list[k].weight
+				if s.counts != nil {
+					to.count = s.counts[k]
+				}
 				n++
 			}
 		}

@@ -166,7 +166,7 @@ func countByMap(set *Set, user, kernel *table, opts *Options) error {
 	}
 	warnLost(set, opts.Counts.Name, d.Header.Lost)
 	for _, n := range d.Header.Lost {
-		set.LostSamples += n
+		set.LostSamples = sum(set.LostSamples, n)
 	}
 	return d.Err()
 }
@@ -212,12 +212,12 @@ func (c *counter) add(key []byte, values [][]byte) error {
 		if err != nil {
 			return err
 		}
-		sm.Count += n
+		sm.Count = sum(sm.Count, n)
 		if c.weight != nil {
 			if n, err = c.number(c.weight, v); err != nil {
 				return err
 			}
-			sm.Weight += n
+			sm.Weight = sum(sm.Weight, n)
 		}
 	}
 	if sm.Count == 0 {

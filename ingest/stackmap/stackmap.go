@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 	"slices"
 
 	"symbolize/buildid"
@@ -181,6 +183,9 @@ type Set struct {
 	stackOf  map[string]uint32
 	scratch  []byte
 	unsaid   int // warnings beyond those that are kept
+	// left is what counts and weights of further samples may add up to.
+	left [2]uint64
+	cut  bool // one was cut: it is told once
 }
 
 // Limits of what is kept of one input; the dumps of the kernel's largest map stay
@@ -191,11 +196,15 @@ const (
 	maxWarnings = 20
 )
 
+// maxTotal bounds what all counts add up to, and all weights: it is what a profile can
+// say. Only damage gets there.
+const maxTotal = math.MaxInt64
+
 func newSet(form Form) *Set {
 	return &Set{
 		Form: form, Events: []Event{{Name: "samples", Unit: "count", Period: 1}},
 		idOf: make(map[buildid.ID]uint32), symbolOf: make(map[Symbol]uint32),
-		stackOf: make(map[string]uint32),
+		stackOf: make(map[string]uint32), left: [2]uint64{maxTotal, maxTotal},
 	}
 }
 
@@ -265,9 +274,44 @@ func (s *Set) count(sm Sample) {
 		sm.Event = uint16(len(s.Events) - 1)
 	}
 	if period := s.Events[sm.Event].Period; period > 0 {
-		sm.Weight = sm.Count * period
+		sm.Weight = product(sm.Count, period)
 	}
-	s.Samples = append(s.Samples, sm)
+	counted, weighed := s.spend(0, &sm.Count), s.spend(1, &sm.Weight)
+	if !counted || !weighed {
+		if !s.cut {
+			s.warn(fmt.Errorf("counts or weights add up to more than %d: they are cut", uint64(maxTotal)))
+		}
+		s.cut = true
+	}
+	if sm.Count > 0 {
+		s.Samples = append(s.Samples, sm)
+	}
+}
+
+// spend takes a number from what is left of the i-th total. It is false for one that
+// had to be made smaller.
+func (s *Set) spend(i int, v *uint64) bool {
+	whole := *v <= s.left[i]
+	*v = min(*v, s.left[i])
+	s.left[i] -= *v
+	return whole
+}
+
+// product and sum stop at the largest number.
+func product(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	if high > 0 {
+		return math.MaxUint64
+	}
+	return low
+}
+
+func sum(a, b uint64) uint64 {
+	low, carry := bits.Add64(a, b, 0)
+	if carry > 0 {
+		return math.MaxUint64
+	}
+	return low
 }
 
 func (s *Set) warn(err error) {

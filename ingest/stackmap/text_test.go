@@ -198,3 +198,32 @@ func TestBigEndian(t *testing.T) {
 		}
 	}
 }
+
+// TestHugeCounts: counts beyond what a profile can say are cut, once told, and never wrap.
+func TestHugeCounts(t *testing.T) {
+	const id = "93ac61ec5a8eb1396f9fbd350e3169a558528a40"
+	text := "@[\n" + id + " 0x1\n]: 9000000000000000000\n@[\n" + id + " 0x2\n]: 18446744073709551615\n" +
+		"@[\n" + id + " 0x3\n]: 5\n"
+	set := mustRead(t, "x", []byte(text), &Options{})
+	want := "223372036854775807 × (absent) | " + id + "+0x2\n" +
+		"9000000000000000000 × (absent) | " + id + "+0x1"
+	if got := set.text(Labels{}); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if w := errorsText(set.Warnings); strings.Count(w, "are cut") != 1 {
+		t.Errorf("warnings %q", w)
+	}
+	header := `{"systing_profile_export":1,"sample_event":"cpu-clock","sample_period":10000000000}` + "\n"
+	set = mustRead(t, "x", []byte(header+`["f",0,"0x1"]`+"\n"+`["s",0,[0]]`+"\n"+
+		`["x",0,0,1,9000000000000]`+"\n"), &Options{})
+	if s := set.Samples; len(s) != 1 || s[0].Count != 9e12 || s[0].Weight != maxTotal {
+		t.Errorf("%+v", s)
+	}
+	counts := "key: 05 00 00 00\nvalue (CPU 00): ff ff ff ff ff ff ff ff\n" +
+		"value (CPU 01): ff ff ff ff ff ff ff ff\nFound 1 element\n"
+	stacks := "key: 05 00 00 00  value: 12 34 56 78 9a 7f 00 00\nFound 1 element\n"
+	set = mustRead(t, "x", []byte(stacks), &Options{Counts: input("counts", []byte(counts))})
+	if s := set.Samples; len(s) != 1 || s[0].Count != maxTotal {
+		t.Errorf("%+v", s)
+	}
+}
