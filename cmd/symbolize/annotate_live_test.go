@@ -129,8 +129,8 @@ func TestLiveAnnotateBPF(t *testing.T) {
 	command(t, ".", "go", "build", "-o", filepath.Join(dir, "bpfrun"), "../../fixtures/bpfrun")
 	command(t, dir, "sh", filepath.Join(fixtures, "src", "bpf", "build.sh"), dir)
 	const load = "./bpfrun -dump -rounds 2 -run 300ms bpf/count.bpf.o bpf/tally.bpf.o > dump.txt"
-	command(t, dir, "perf", "record", "-q", "-N", "-a", "-g", "-e", "cpu-clock", "-F", "1999", "-o",
-		"perf.data", "sh", "-c", load)
+	command(t, dir, "perf", "record", "-q", buildIDs, "-N", "-a", "-g", "-e", "cpu-clock", "-F",
+		"1999", "-o", "perf.data", "sh", "-c", load)
 	dump, err := os.ReadFile(filepath.Join(dir, "dump.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -142,6 +142,11 @@ func TestLiveAnnotateBPF(t *testing.T) {
 	compareReport(t, perfReport(t, dir), counts)
 	explainFailure(t, store, filepath.Join(dir, "perf.data"))
 }
+
+// buildIDs has perf keep the build IDs of all that was mapped. Without it perf reads its
+// recording once more to find what was sampled, and stops where another recorder made a
+// record too long (see perfmend): the kernel has no build ID then, and so no names.
+const buildIDs = "--buildid-all"
 
 // mendForPerf makes mended.data of perf.data, in which perf reads the right times of
 // programs even if another recorder listened, in or beside this test.

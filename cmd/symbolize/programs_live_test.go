@@ -112,8 +112,8 @@ func TestLiveProgramsGone(t *testing.T) {
 	command(t, dir, "sh", filepath.Join(fixtures, "src", "bpf", "build.sh"), dir)
 	load := "cd " + dir + " && ./bpfrun -dump -rounds " + strconv.Itoa(reuseTries) +
 		" -run 150ms -pause 100ms bpf/count.bpf.o bpf/tally.bpf.o >dump.txt"
-	runMain(t, "capture", "-o", in("capture.data"), "--", "perf", "record", "-q", "-N", "-a", "-g",
-		"-e", "cpu-clock", "-F", "1999", "-o", in("perf.data"), "sh", "-c", load)
+	runMain(t, "capture", "-o", in("capture.data"), "--", "perf", "record", "-q", buildIDs, "-N", "-a",
+		"-g", "-e", "cpu-clock", "-F", "1999", "-o", in("perf.data"), "sh", "-c", load)
 	data, err := os.ReadFile(in("perf.data"))
 	if err != nil {
 		t.Fatal(err)
