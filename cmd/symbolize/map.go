@@ -12,7 +12,8 @@ address with functions and lines (--symbols); histograms as bcc and bpftrace dra
 values against time (--heatmap), on a terminal or as a picture.
 
 DUMP is a raw dump, what bpftool -j map dump printed, or the plain text that it prints of maps
-without BTF. BUNDLE is what capture wrote: with --maps it has dumps of a map at intervals.
+without BTF. BUNDLE is what capture wrote: with --maps it has dumps of a map at intervals. Of a
+BPF OBJECT the maps are shown that it defines, and what its variables are at the beginning.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 a dump was damaged, all before the damage was done; 130
 interrupted.`
@@ -26,7 +27,7 @@ type mapOptions struct {
 func newMapCommand(a *app) *cobra.Command {
 	o := &mapOptions{}
 	cmd := &cobra.Command{
-		Use:     "map DUMP…|BUNDLE",
+		Use:     "map DUMP…|BUNDLE|OBJECT",
 		Short:   "Show BPF maps: values, counts by address, histograms, heat maps",
 		Long:    mapLong,
 		GroupID: groupLook,
@@ -60,6 +61,12 @@ func runMap(ctx context.Context, a *app, o *mapOptions, paths []string) error {
 	}
 	if err := cmp.Or(o.validate(), o.checkHist(paths)); err != nil {
 		return err
+	}
+	if len(paths) == 1 && isObject(paths[0]) {
+		if o.wanted() {
+			return usagef("%s is an object: --symbols, --hist and --heatmap want dumps", paths[0])
+		}
+		return runMapObject(ctx, a, o, paths[0])
 	}
 	in, err := a.openMaps(ctx, paths, o.source)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,8 @@ func runMapValues(a *app, o *mapOptions, in *mapInputs) error {
 		return err
 	}
 	if m.layout.Types == nil {
-		a.note(m.title() + ": no BTF tells what keys and values are: they are bytes")
+		a.note(fmt.Sprintf("%s: %s: they are bytes", m.title(),
+			cmp.Or(m.untyped, "no BTF tells what keys and values are")))
 	}
 	next, end, err := m.pairs()
 	if err != nil {

@@ -168,3 +168,17 @@ func (p *cPrinter) spend(n int) bool {
 func quoteless(s string) string {
 	return strings.NewReplacer(`"`, "?", `\`, "?").Replace(cName(s))
 }
+
+// TypeName returns a type as C names it, without what it is made of: "struct point",
+// "int [6]". A type of which C would be too long is "?".
+func (t *Types) TypeName(id ID) string {
+	p := cPrinter{t: t, plain: true, budget: maxTypeName, limit: maxTypeName}
+	s := p.param(Param{Type: id})
+	if p.err != nil {
+		return "?"
+	}
+	return s
+}
+
+// maxTypeName bounds what TypeName builds, bytes.
+const maxTypeName = 4 << 10

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"symbolize/ingest/btf"
+	"symbolize/ingest/elf"
+	"symbolize/ingest/mapdump"
+)
+
+// maxDataSection bounds a section of variables, bytes.
+const maxDataSection = 64 << 20
+
+// objectMap is a map that an object defines, as printed.
+type objectMap struct {
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	Key        string `json:"key,omitempty"` // types as C; "" if only their sizes are told
+	Value      string `json:"value,omitempty"`
+	KeySize    uint32 `json:"key_size"`
+	ValueSize  uint32 `json:"value_size"`
+	MaxEntries uint32 `json:"max_entries"`
+	Flags      uint32 `json:"flags"`
+}
+
+// objectData is a section of variables with what they are at the beginning.
+type objectData struct {
+	Section string          `json:"section"`
+	Value   json.RawMessage `json:"value"`
+	text    []byte
+}
+
+type objectMaps struct {
+	Maps []objectMap  `json:"maps"`
+	Data []objectData `json:"data"`
+}
+
+// isObject reports whether a file is ELF: a map is then what it defines.
+func isObject(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 4)
+	_, err = io.ReadFull(f, head)
+	return err == nil && elf.IsELF(head)
+}
+
+// runMapObject prints the maps that a BPF object defines, and its variables.
+func runMapObject(ctx context.Context, a *app, o *mapOptions, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	object, err := elf.Open(path, f, fi.Size())
+	if err != nil {
+		return err
+	}
+	types, _, err := btf.FromELF(object)
+	switch {
+	case types == nil && err == nil:
+		return withHint(fmt.Errorf("%s: no BTF in it", path), "compile it with -g")
+	case types == nil:
+		return err
+	case err != nil: // lines or symbols are damaged: types are whole
+		a.partial = true
+		a.warn(err.Error(), "compile it again")
+	}
+	found, err := readObjectMaps(ctx, object, types, o.source.name)
+	if err != nil {
+		return err
+	}
+	if len(found.Maps)+len(found.Data) == 0 {
+		if o.source.name != "" {
+			return fmt.Errorf("%s: no map %s in it", path, o.source.name)
+		}
+		return withHint(fmt.Errorf("%s: it defines no map", path), "a dump of a map is wanted, or a BPF object")
+	}
+	return a.writeOutput(o.output, false, func(w io.Writer) error {
+		if o.format == formatJSON {
+			e := json.NewEncoder(w)
+			e.SetIndent("", "  ")
+			return e.Encode(found)
+		}
+		return found.write(w)
+	})
+}
+
+// readObjectMaps reads the maps of an object, or the one of a name.
+func readObjectMaps(ctx context.Context, f *elf.File, t *btf.Types, name string) (*objectMaps, error) {
+	out := &objectMaps{Maps: []objectMap{}, Data: []objectData{}}
+	for _, d := range t.Maps() {
+		if name != "" && d.Name != name {
+			continue
+		}
+		m := objectMap{Name: d.Name, Type: mapdump.TypeName(d.Type), KeySize: d.KeySize,
+			ValueSize: d.ValueSize, MaxEntries: d.MaxEntries, Flags: d.Flags}
+		if d.Type == 0 {
+			m.Type = "-" // a marker does not tell
+		}
+		if d.Key != 0 {
+			m.Key = t.TypeName(d.Key)
+		}
+		if d.Value != 0 {
+			m.Value = t.TypeName(d.Value)
+		}
+		out.Maps = append(out.Maps, m)
+	}
+	var errs []error
+	for i := range f.Sections {
+		s := &f.Sections[i]
+		id, ok := t.ByName(btf.KindDatasec, s.Name)
+		if !ok || !isDataSection(s.Name) || name != "" && name != s.Name {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		d, err := readObjectData(f, s, t, id)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: section %s: %w", f.Name, s.Name, err))
+			continue
+		}
+		out.Data = append(out.Data, *d)
+	}
+	return out, errors.Join(errs...)
+}
+
+// isDataSection tells the sections that libbpf makes maps of.
+func isDataSection(name string) bool {
+	for _, prefix := range []string{".data", ".rodata", ".bss"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func readObjectData(f *elf.File, s *elf.Section, t *btf.Types, id btf.ID) (*objectData, error) {
+	size, err := t.Size(id)
+	if err != nil {
+		return nil, err
+	}
+	if size > maxDataSection {
+		return nil, fmt.Errorf("%d bytes; %d is the most", size, maxDataSection)
+	}
+	b := make([]byte, size) // of .bss, which has no bytes in the file
+	if !strings.HasPrefix(s.Name, ".bss") {
+		if b, err = f.Data(s, maxDataSection); err != nil {
+			return nil, err
+		}
+	}
+	d := &objectData{Section: s.Name}
+	line, err := t.AppendValue(nil, id, b, &btf.ValueOptions{JSON: true})
+	if err != nil {
+		return nil, err
+	}
+	d.Value = line
+	d.text, err = t.AppendValue(nil, id, b, &btf.ValueOptions{})
+	return d, err
+}
+
+// write prints a table of the maps, then the variables.
+func (m *objectMaps) write(w io.Writer) error {
+	if len(m.Maps) > 0 {
+		t := newTable(false, false, false, true, false, true, true, true)
+		t.row("NAME", "TYPE", "KEY", "SIZE", "VALUE", "SIZE", "ENTRIES", "FLAGS")
+		for _, x := range m.Maps {
+			t.row(x.Name, x.Type, cmp.Or(x.Key, "-"), fmt.Sprint(x.KeySize), cmp.Or(x.Value, "-"),
+				fmt.Sprint(x.ValueSize), fmt.Sprint(x.MaxEntries), fmt.Sprintf("%#x", x.Flags))
+		}
+		if err := t.writeTo(w); err != nil {
+			return err
+		}
+	}
+	for _, d := range m.Data {
+		if _, err := fmt.Fprintf(w, "%s\n", d.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package btf
+
+import "testing"
+
+// TestMarkers: structures of objects from before .maps name a map and its types.
+func TestMarkers(t *testing.T) {
+	for _, big := range []bool{false, true} {
+		b := newBuilder(big)
+		u32, u64 := b.integer("u32", 4, 32), b.integer("u64", 8, 64)
+		b.add(KindStruct, "____btf_map_counts", false, 2, 16,
+			b.name("key"), uint32(u32), 0, b.name("value"), uint32(u64), 64)
+		b.add(KindStruct, "____btf_map_empty", false, 0, 0)
+		types, err := Parse("test", b.bytes(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := MapDef{Name: "counts", KeySize: 4, ValueSize: 8, Key: u32, Value: u64}
+		if got, ok := types.Map("counts"); !ok || got != want {
+			t.Errorf("%+v, %v, want %+v", got, ok, want)
+		}
+		if got := types.Maps(); len(got) != 2 || got[1] != (MapDef{Name: "empty"}) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// TestMaps reads the definitions of an object.
+func TestMaps(t *testing.T) {
+	types := kinds(t)
+	d, ok := types.Map("a_rather_long_n") // what the kernel keeps of the name
+	if !ok || d.Name != "a_rather_long_name_of_a_map" || d.Type != 2 || d.MaxEntries != 1 ||
+		d.KeySize != 4 || d.ValueSize != 4 || types.TypeName(d.Value) != "enum color" {
+		t.Errorf("%+v, %v", d, ok)
+	}
+	if d, ok = types.Map("bare_long"); !ok || d.Key != 0 || d.KeySize != 20 || d.ValueSize != 40 {
+		t.Errorf("%+v, %v", d, ok)
+	}
+	if d, ok = types.Map("a_rather"); ok {
+		t.Errorf("%+v for a name that is shorter than what the kernel keeps", d)
+	}
+	for name, want := range map[string]string{"kinds.rodata": ".rodata", "kinds.data": ".data",
+		"kinds_of_ma.bss": ".bss", ".bss": ".bss", "longer_names.ro": ".rodata", "kinds": "",
+		"kinds.maps": ""} {
+		id, ok := types.DataSection(name)
+		if types.Name(id) != want || ok != (want != "") {
+			t.Errorf("%s: section %q, want %q", name, types.Name(id), want)
+		}
+	}
+}
+
+// TestPlaces: the places of variables are those of the symbols.
+func TestPlaces(t *testing.T) {
+	types := kinds(t)
+	id, _ := types.ByName(KindDatasec, ".data")
+	if n, err := types.Size(id); err != nil || n != 36 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	got := make(map[string]Section)
+	for _, s := range types.Sections(id) {
+		got[types.Name(s.Type)] = Section{Offset: s.Offset, Size: s.Size}
+	}
+	if got["title"] != (Section{Offset: 12, Size: 12}) || got["origin"] != (Section{Size: 8}) {
+		t.Errorf("%+v", got)
+	}
+}
