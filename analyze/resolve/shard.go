@@ -1,0 +1,234 @@
+package resolve
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/store"
+)
+
+// shard is a run of locations of one object, and the frames found for them.
+type shard struct {
+	object   *object
+	from, to int
+	by       *worker        // who joined it: frames refer to its functions
+	frames   []ingest.Frame // of each location together, innermost first
+	warnings []ingest.Warning
+}
+
+// shards cuts the objects into pieces, in the order of locations.
+func (j *join) shards() []*shard {
+	var list []*shard
+	for i := range j.objects {
+		o := &j.objects[i]
+		for from := o.from; from < o.to; from += shardSize {
+			list = append(list, &shard{object: o, from: from, to: min(from+shardSize, o.to)})
+		}
+	}
+	return list
+}
+
+// worker holds the functions that one goroutine has met, and its buffers.
+type worker struct {
+	base  uint32 // number of its first function among all
+	funcs []ingest.Function
+
+	object *object // of finder and index
+	symbol string  // the name of its one function, if the capture has it
+	finder *Finder
+	index  map[funcKey]uint32 // in funcs
+
+	todo  []todo
+	addrs []addr.Addr
+}
+
+// funcKey is what makes a function of one object, in texts of its finder.
+type funcKey struct {
+	name, file Text
+	line       uint32
+}
+
+// todo is a location that has no name yet.
+type todo struct {
+	addr addr.Addr
+	loc  uint32
+}
+
+// join names the locations of one shard.
+func (w *worker) join(j *join, s *shard) {
+	s.by = w
+	src := &j.p.Objects[s.object.id]
+	if src.Symbol != "" && s.object.manifest == nil {
+		w.nameAll(j, s, src)
+		return
+	}
+	w.gather(j, s, src)
+	if len(w.todo) == 0 {
+		return
+	}
+	if w.object != s.object {
+		w.object, w.finder = s.object, NewFinder(j.view, s.object.manifest)
+		w.symbol = s.object.symbolOf(src)
+		clear(w.index)
+	}
+	w.addrs = w.addrs[:0]
+	for _, t := range w.todo {
+		w.addrs = append(w.addrs, t.addr)
+	}
+	w.finder.Join(w.addrs)
+	reason := ingest.Stripped
+	for _, e := range w.finder.Errors() {
+		reason = ingest.TableDamaged
+		s.warnings = append(s.warnings, ingest.Warning{
+			Text: ingest.Printable(fmt.Sprintf("%s: %s of %s: %v", ingest.ShortName(src),
+				s.object.manifest.Sources[e.Source].Kind, s.object.manifest.ID, e.Err)),
+			Hint:    "symbolize store verify",
+			Partial: true,
+		})
+	}
+	s.frames = make([]ingest.Frame, 0, len(w.todo))
+	for i, t := range w.todo {
+		switch {
+		case w.name(j, s, i, t):
+			if s.object.noImage {
+				j.reasons[t.loc] = ingest.ImageNotCaptured
+			}
+		case src.Symbol != "":
+			w.nameOne(j, s, t)
+		default:
+			j.reasons[t.loc] = reason
+		}
+	}
+}
+
+// name gives a location the frames that were found for it. It reports false if its
+// physical function has no name.
+func (w *worker) name(j *join, s *shard, i int, t todo) bool {
+	f := w.finder
+	p := f.Place(i)
+	name, start := f.Function(p, j.opts.Names)
+	if name == 0 {
+		return false
+	}
+	j.symOff[t.loc] = uint64(t.addr - start)
+	j.first[t.loc] = uint32(len(s.frames))
+	frames := f.Frames(p)
+	last := len(frames) - 1
+	if j.opts.NoInlines && last > 0 {
+		frames = frames[last:]
+		last = 0
+	}
+	for k := range max(last, 0) {
+		if fr := &frames[k]; fr.Name != 0 {
+			s.frames = append(s.frames, w.frame(fr, fr.Name, true))
+		}
+	}
+	physical := &Frame{}
+	if last >= 0 {
+		physical = &frames[last]
+	}
+	s.frames = append(s.frames, w.frame(physical, name, false))
+	j.depth[t.loc] = uint16(uint32(len(s.frames)) - j.first[t.loc])
+	if p.SymbolKind == store.EhFrame && last < 0 {
+		j.reasons[t.loc] = ingest.Stripped // a function, and no name for it
+	}
+	return true
+}
+
+// frame makes a frame, and its function if that is new. pprof has one file for a
+// function, and takes it for that of the lines: code from another file, as an
+// #include inside the function gives it, is a function of that file there, whose
+// start is not known.
+func (w *worker) frame(fr *Frame, name Text, inlined bool) ingest.Frame {
+	key := funcKey{name: name, file: fr.File, line: fr.DeclLine}
+	if fr.File == 0 {
+		key.file = fr.DeclFile
+	} else if fr.File != fr.DeclFile {
+		key.line = 0
+	}
+	n, ok := w.index[key]
+	if !ok {
+		n = uint32(len(w.funcs))
+		w.index[key] = n
+		fn := ingest.Function{
+			Object: w.object.id, SystemName: cmp.Or(w.symbol, w.finder.Text(name)),
+			File:      w.finder.Text(key.file),
+			StartLine: clampLine(key.line),
+		}
+		if d := &w.object.declared; key.file == 0 && d.File != "" {
+			fn.File, fn.StartLine = d.File, clampLine(d.Line)
+		}
+		w.funcs = append(w.funcs, fn)
+	}
+	return ingest.Frame{
+		Func: ingest.FuncID(n), Line: clampLine(fr.Line), Column: clampLine(fr.Column),
+		Inlined: inlined,
+	}
+}
+
+func clampLine(n uint32) int32 { return int32(min(n, math.MaxInt32)) }
+
+// nameAll gives all locations the name that the capture itself has for the whole
+// object.
+func (w *worker) nameAll(j *join, s *shard, src *ingest.Object) {
+	s.frames = []ingest.Frame{{Func: ingest.FuncID(len(w.funcs))}}
+	d := &s.object.declared
+	w.funcs = append(w.funcs, ingest.Function{Object: s.object.id,
+		SystemName: s.object.symbolOf(src), File: d.File, StartLine: clampLine(d.Line)})
+	for l := s.from; l < s.to; l++ {
+		if !j.kept(l) {
+			j.depth[l] = 1
+			j.symOff[l] = uint64(j.p.Locations[l].Offset)
+			if s.object.noImage {
+				j.reasons[l] = ingest.ImageNotCaptured
+			}
+		}
+	}
+}
+
+// kept reports whether a location has a name from before, with nothing missing.
+func (j *join) kept(l int) bool {
+	return j.old != nil && j.old.Named(ingest.LocationID(l)) &&
+		j.old.Reasons[l] == ingest.ReasonNone
+}
+
+// gather lists the locations of a shard that the tables shall name, by table
+// address, and gives all others their reason.
+func (w *worker) gather(j *join, s *shard, src *ingest.Object) {
+	w.todo = w.todo[:0]
+	o := s.object
+	sorted := true
+	for l := s.from; l < s.to; l++ {
+		if j.kept(l) {
+			continue
+		}
+		if o.reason != ingest.ReasonNone {
+			j.reasons[l] = o.reason
+			continue
+		}
+		off := j.p.Locations[l].Offset
+		at := addr.Addr(off)
+		switch {
+		case o.layout != nil:
+			var ok bool
+			if at, ok = o.layout.addr(off); !ok {
+				j.reasons[l] = ingest.OutsideObject
+				continue
+			}
+		case src.Kind == ingest.Kernel:
+			at += o.shift // may wrap: offsets before the reference symbol are negative
+		}
+		n := len(w.todo)
+		sorted = sorted && (n == 0 || w.todo[n-1].addr <= at)
+		w.todo = append(w.todo, todo{addr: at, loc: uint32(l)})
+	}
+	if !sorted {
+		slices.SortFunc(w.todo, func(a, b todo) int {
+			return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.loc, b.loc))
+		})
+	}
+}
