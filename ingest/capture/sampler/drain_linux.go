@@ -26,9 +26,13 @@ func (s *Sampler) Drain() {
 	}
 }
 
-// readRing takes the stacks that are in the ring.
+// ringHead is what the ring has of each record before its data, bytes (BPF_RINGBUF_HDR_SZ).
+const ringHead = 8
+
+// readRing takes the stacks that are in the ring. Those that come meanwhile are left, so
+// that it ends however fast they come.
 func (s *Sampler) readRing() {
-	for s.reader.AvailableBytes() > 0 {
+	for left := s.reader.AvailableBytes(); left > 0; left -= ringHead + len(s.record.RawSample) {
 		s.reader.SetDeadline(time.Now())
 		if s.reader.ReadInto(&s.record) != nil {
 			return // there is no more, which is told as a deadline that has passed

@@ -150,7 +150,12 @@ func TestLiveSleeper(t *testing.T) {
 	path := compile(t, `
 #include <stdio.h>
 #include <time.h>
-static double now(clockid_t c) { struct timespec t; clock_gettime(c, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+static double now(clockid_t c)
+{
+	struct timespec t;
+	clock_gettime(c, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
 int main(int argc, char **argv)
 {
 	double wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);

@@ -26,7 +26,7 @@ const (
 	Clock      EventKind = iota // cpu-clock on each CPU
 	Tracepoint                  // GROUP:NAME
 	Uprobe                      // uprobe:PATH:FUNCTION
-	OffCPU                      // a thread stops running: its samples weigh how long
+	OffCPU                      // a thread stops running: its samples weigh how long, at most till Stop
 )
 
 // Event is what samples are taken at.
@@ -115,13 +115,14 @@ type Stats struct {
 	KernelMemory uint64 // bytes that the maps took in the kernel
 }
 
-// The causes in Stats.Lost. Of LostRing and LostStacks the sample is counted, under its
+// The causes in Stats.Lost. Of LostRing, LostFile and LostStacks the sample is counted, under its
 // process and the other stack if that was received. LostNested is what the kernel says of
 // tracepoints and functions, before PIDs and Cgroup are looked at; of a clock it does not
 // count what hits another BPF program, or the bpf system call.
 const (
 	LostCounts  = "no room in the map of counts"
 	LostRing    = "stack not received: the ring buffer was full"
+	LostFile    = "stack not received: the temporary file could not be written"
 	LostStacks  = "more distinct stacks than are kept"
 	LostKeys    = "more distinct counts than are kept"
 	LostNested  = "sampled while a BPF program ran on the CPU"

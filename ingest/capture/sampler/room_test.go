@@ -1,11 +1,14 @@
 package sampler
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
+	"syscall"
 	"testing"
 )
 
@@ -82,27 +85,84 @@ func TestSorted(t *testing.T) {
 	}
 }
 
-// TestTableFile has a file that cannot be written or read end in an error, not in frames.
+// TestTableFile has stacks that cannot be written counted as not received, and those before
+// kept; what cannot be read back is an error.
 func TestTableFile(t *testing.T) {
+	tables, c := twoTables(t), newCounts()
+	x := tables[kernelStack]
+	large := make([]byte, Depth*kernelFrame)
+	x.add(hash{1, 1}, large)
+	x.flush()
+	x.file.Close() // as good as a full disk
+	for i := range uint64(1000) {
+		x.add(hash{i + 2, 2}, large)
+	}
+	x.flush()
+	if !errors.Is(x.err, os.ErrClosed) || len(x.ids) < 1000 {
+		t.Fatalf("error %v, %d stacks known", x.err, len(x.ids))
+	}
+	if x.received(x.id(hash{500, 2})) || x.received(x.id(hash{1001, 2})) {
+		t.Error("a stack is there that was not written")
+	}
+	if got := x.stacks(); got != 0 { // of a closed file nothing is readable
+		t.Errorf("%d stacks", got)
+	}
+	c.add(tables, &countKey{User: emptyStack, Kernel: hash{500, 2}}, countValue{Count: 3})
+	s := &Sampler{tables: tables, counts: c}
+	if got := s.withoutStack(); got[LostFile] != 3 || len(got) != 1 {
+		t.Errorf("lost %v", got)
+	}
+}
+
+// fullFile is a file that takes no more than some bytes.
+func fullFile(t *testing.T, x *table, limit int) {
+	t.Helper()
+	x.buf = bufio.NewWriterSize(&limited{x.file, limit}, 4096)
+}
+
+type limited struct {
+	w    io.Writer
+	left int
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	n := min(l.left, len(b))
+	l.left -= n
+	n, err := l.w.Write(b[:n])
+	if err == nil && n < len(b) {
+		err = syscall.ENOSPC
+	}
+	return n, err
+}
+
+// TestTableFull keeps the stacks that a full disk had room for.
+func TestTableFull(t *testing.T) {
 	x := twoTables(t)[kernelStack]
-	x.add(hash{1, 1}, make([]byte, 64))
-	if err := x.flush(); err != nil {
-		t.Fatal(err)
+	fullFile(t, x, 10_000)
+	one := make([]byte, 1000)
+	for i := range uint64(64) {
+		x.add(hash{i + 1, 1}, append(one, byte(i+1), 0, 0, 0, 0, 0, 0, 0))
+	}
+	x.flush()
+	if x.stacks() != 9 || !errors.Is(x.err, syscall.ENOSPC) { // 9 of 1008 bytes
+		t.Errorf("%d stacks, %v", x.stacks(), x.err)
+	}
+	buf := make([]byte, Depth*kernelFrame)
+	for id := range int32(9) {
+		if b, err := x.read(id, buf); err != nil || b[1000] != byte(id+1) {
+			t.Errorf("stack %d: %v", id, err)
+		}
+	}
+	var b bytes.Buffer
+	if err := x.writeStacks(&b, kernelDump, 0, nil); err != nil {
+		t.Error(err)
 	}
 	if err := x.file.Truncate(10); err != nil {
 		t.Fatal(err)
 	}
-	var b bytes.Buffer
-	if err := x.writeStacks(&b, kernelDump, 0, nil); err == nil {
-		t.Error("frames that are gone are written")
-	}
-	x.close()
-	x.add(hash{2, 2}, make([]byte, 64))
-	if err := x.flush(); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("error %v", err)
-	}
-	if err := x.writeStacks(&b, kernelDump, 0, nil); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("error %v", err)
+	x.buf, x.err = bufio.NewWriter(x.file), nil
+	if err := x.writeStacks(&b, kernelDump, 0, nil); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("frames that are gone: %v", err)
 	}
 }
 

@@ -144,6 +144,9 @@ func (s *Sampler) Stop() {
 	for i := range s.final { // after the counts: what is counted was sampled before
 		s.final[i] = s.stat(uint32(i))
 	}
+	for _, t := range s.tables {
+		t.flush()
+	}
 	s.stopped = true
 }
 
@@ -203,7 +206,13 @@ func (s *Sampler) Stats() Stats {
 func (s *Sampler) withoutStack() map[string]uint64 {
 	ring, room := s.counts.withoutStack(s.tables)
 	lost := make(map[string]uint64)
-	for cause, n := range map[string]uint64{LostRing: ring, LostStacks: room} {
+	cause := LostRing
+	for _, t := range s.tables {
+		if t.err != nil { // from then on the ring makes no difference
+			cause = LostFile
+		}
+	}
+	for cause, n := range map[string]uint64{cause: ring, LostStacks: room} {
 		if n > 0 {
 			lost[cause] = n
 		}

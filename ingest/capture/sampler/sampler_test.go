@@ -149,8 +149,8 @@ func TestTable(t *testing.T) {
 	if x.stacks() != 2 || x.deep != 3 {
 		t.Errorf("%d stacks, the deepest of %d", x.stacks(), x.deep)
 	}
-	if err := x.flush(); err != nil {
-		t.Fatal(err)
+	if x.flush(); x.err != nil {
+		t.Fatal(x.err)
 	}
 	buf := make([]byte, Depth*userFrame)
 	for id, want := range [][]byte{valid, bare} {

@@ -22,7 +22,7 @@ type table struct {
 	file *os.File
 	buf  *bufio.Writer
 	size int64
-	err  error // of the file
+	err  error // of the file, from which on stacks are not received
 	room int   // maxStacks, but in tests
 }
 
@@ -82,21 +82,21 @@ func (t *table) id(h hash) int32 {
 // add keeps a stack. It reports whether user frames of it have no build ID.
 func (t *table) add(h hash, frames []byte) (bare bool) {
 	id := t.id(h)
-	if id < 0 || id == noID || len(frames) == 0 {
+	if id < 0 || id == noID || len(frames) == 0 || t.err != nil {
 		return false
 	}
 	k := &t.kept[id]
 	if k.length != 0 {
 		return k.bare // forgotten by the kernel and sent again
 	}
+	if _, t.err = t.buf.Write(frames); t.err != nil {
+		return false
+	}
 	n := frame(t.kind)
 	k.at, k.length, k.bare = t.size, uint32(len(frames)), t.kind == userStack && hasAddress(frames)
 	t.deep = max(t.deep, len(frames)/n)
 	t.have++
 	t.size += int64(len(frames))
-	if _, err := t.buf.Write(frames); err != nil && t.err == nil {
-		t.err = err
-	}
 	return k.bare
 }
 
@@ -133,10 +133,23 @@ func hasAddress(frames []byte) bool {
 
 const statusIP = 2
 
-// flush makes all that was added readable.
-func (t *table) flush() error {
+// flush makes readable what was added. What is not in the file, because it could not be
+// written, was not received.
+func (t *table) flush() {
 	if err := t.buf.Flush(); t.err == nil {
 		t.err = err
 	}
-	return t.err
+	if t.err == nil {
+		return
+	}
+	var size int64
+	if fi, err := t.file.Stat(); err == nil {
+		size = fi.Size()
+	}
+	for i := range t.kept {
+		if k := &t.kept[i]; k.at+int64(k.length) > size {
+			*k = keptStack{}
+			t.have--
+		}
+	}
 }

@@ -51,9 +51,7 @@ func clockPeriod(frequency int) uint64 { return 1_000_000_000 / uint64(frequency
 // writeStacks writes the stacks of a table as a dump of a stack map. lost are the samples
 // whose stack is not among them.
 func (t *table) writeStacks(w io.Writer, name string, time uint64, lost map[string]uint64) error {
-	if err := t.flush(); err != nil {
-		return err
-	}
+	t.flush()
 	h := bundle.DumpHeader{Type: typeStackTrace, KeySize: 4, Depth: uint32(t.deep),
 		ValueSize: uint32(max(t.deep, 1) * frame(t.kind)), MaxEntries: uint32(len(t.kept)),
 		Entries: uint64(t.have), Name: name, Time: time, BigEndian: bigEndian,
