@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"symbolize/ingest"
 	"symbolize/ingest/bpf"
@@ -133,7 +135,8 @@ func hintSplit(err error) error {
 		"--base /sys/kernel/btf/vmlinux")
 }
 
-// captureBTF collects the BTF of a capture's BPF programs, each once.
+// captureBTF collects the BTF of a capture's BPF programs, each once, then what only maps
+// refer to.
 func (a *app) captureBTF(ctx context.Context, path string) ([]btfBlob, error) {
 	c, err := ingest.Open(ctx, path, ingest.Options{})
 	if errors.Is(err, ingest.ErrNotCapture) {
@@ -152,12 +155,24 @@ func (a *app) captureBTF(ctx context.Context, path string) ([]btfBlob, error) {
 	for i := range programs {
 		out = addProgramBTF(out, &programs[i])
 	}
+	types := c.Types()
+	for _, id := range slices.Sorted(maps.Keys(types)) {
+		if !hasBTF(out, types[id]) {
+			out = append(out, btfBlob{fmt.Sprintf("BTF %d of maps", id), types[id]})
+		}
+	}
 	if len(out) == 0 {
 		return nil, withHint(fmt.Errorf("%s has no BTF: none of its %s has any", path,
 			plural(uint64(len(programs)), "BPF program", "BPF programs")),
 			"`symbolize info %s` tells what was captured", path)
 	}
 	return out, nil
+}
+
+func hasBTF(list []btfBlob, t *btf.Types) bool {
+	return slices.ContainsFunc(list, func(b btfBlob) bool {
+		return b.types == t || bytes.Equal(b.types.Raw(), t.Raw())
+	})
 }
 
 // addProgramBTF adds a program's BTF, or its name to the BTF that it shares with others.

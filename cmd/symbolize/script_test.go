@@ -50,6 +50,7 @@ func TestScript(t *testing.T) {
 			"capture":   cmdCapture,
 			"bundle":    cmdBundle,
 			"recording": cmdRecording,
+			"splitbtf":  cmdSplitBTF,
 			"stacks":    cmdStacks,
 		},
 		Condition: func(cond string) (bool, error) {
