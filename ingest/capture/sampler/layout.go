@@ -72,6 +72,7 @@ const (
 	statNoRing
 	statNoScratch
 	statNoThread
+	statNoReturn
 	numStats
 )
 

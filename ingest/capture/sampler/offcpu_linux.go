@@ -22,7 +22,9 @@ type offThread struct {
 //	t = threads[next];
 //	if (t) { counts[t->key] += now − t->time; delete threads[next]; }
 //	if (prev_state & (EXIT_DEAD | EXIT_ZOMBIE) || !wanted()) return 0;
-//	take both parts of this thread's stack; threads[this] = {now, key};
+//	take both parts of this thread's stack;
+//	if (this in threads) stats[no_return]++;
+//	threads[this] = {now, key};
 func (a *assembler) offCPU(o *Options, layout switchLayout) {
 	stops, none, full := a.label("stops"), a.label("no_scratch"), a.label("full")
 	a.add(asm.Mov.Reg(regContext, asm.R1),
@@ -48,10 +50,10 @@ func (a *assembler) offCPU(o *Options, layout switchLayout) {
 	a.take(userStack)
 	a.add(asm.FnKtimeGetNs.Call(), asm.StoreMem(regScratch, scratchTime, asm.R0, asm.DWord),
 		asm.FnGetCurrentPidTgid.Call(), asm.StoreMem(asm.R10, stackWord, asm.R0, asm.Word))
-	a.add(pointer(asm.R2, asm.R10, stackWord)...)
-	a.add(pointer(asm.R3, regScratch, 0)...)
-	a.add(a.mapPointer(asm.R1, a.maps.threads), asm.Mov.Imm(asm.R4, updateAny),
-		asm.FnMapUpdateElem.Call(), asm.JNE.Imm(asm.R0, 0, full))
+	a.remember(updateNew)
+	a.add(asm.JEq.Imm(asm.R0, 0, "out"), asm.JNE.Imm(asm.R0, -errExist, full))
+	a.bump(statNoReturn)
+	a.remember(updateAny)
 	a.here("out")
 	a.exit()
 	a.here(full)
@@ -60,4 +62,15 @@ func (a *assembler) offCPU(o *Options, layout switchLayout) {
 	a.here(none)
 	a.bump(statNoScratch)
 	a.exit()
+}
+
+// errExist is EEXIST.
+const errExist = 17
+
+// remember stores scratch memory's time and key under the thread at stackWord.
+func (a *assembler) remember(flags int32) {
+	a.add(pointer(asm.R2, asm.R10, stackWord)...)
+	a.add(pointer(asm.R3, regScratch, 0)...)
+	a.add(a.mapPointer(asm.R1, a.maps.threads), asm.Mov.Imm(asm.R4, flags),
+		asm.FnMapUpdateElem.Call())
 }

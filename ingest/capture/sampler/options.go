@@ -128,5 +128,6 @@ const (
 	LostNested  = "sampled while a BPF program ran on the CPU"
 	LostDrain   = "added to a count that was just being read"
 	LostScratch = "no memory to take a stack in"
+	LostReturn  = "a thread ran again unseen, so that it is not known for how long it had stopped"
 	LostOffCPU  = "no room to remember a thread that stopped running"
 )

@@ -212,11 +212,12 @@ func TestNothing(t *testing.T) {
 func TestStats(t *testing.T) {
 	s := withoutKernel(t, Options{Event: Event{Kind: OffCPU}})
 	received(s)
-	s.final[statNoThread], s.final[statNoScratch], s.still, s.nested = 20, 30, 0, 40
+	s.final[statNoThread], s.final[statNoScratch], s.nested = 20, 30, 40
+	s.final[statNoReturn] = 50
 	st := s.Stats()
 	want := map[string]uint64{LostCounts: 8, LostOffCPU: 20, LostScratch: 30, LostNested: 40,
-		LostDrain: 3, LostRing: 4}
-	if fmt.Sprint(st.Lost) != fmt.Sprint(want) || st.Samples != 28+11+20+30+40 {
+		LostDrain: 3, LostRing: 4, LostReturn: 50}
+	if fmt.Sprint(st.Lost) != fmt.Sprint(want) || st.Samples != 28+11+20+30+40+50 {
 		t.Errorf("%+v, want %v lost", st, want)
 	}
 }

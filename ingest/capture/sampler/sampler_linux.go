@@ -175,7 +175,7 @@ func (s *Sampler) Stats() Stats {
 		UserStacks: s.tables[userStack].stacks(), KernelStacks: s.tables[kernelStack].stacks(),
 		KernelMemory: s.memory}
 	if s.opts.Event.Kind == OffCPU { // it counts those of which it knows how long
-		st.Samples += s.stat(statNoThread) + s.stat(statNoScratch)
+		st.Samples += s.stat(statNoThread) + s.stat(statNoScratch) + s.stat(statNoReturn)
 	}
 	lose := func(cause string, n uint64) {
 		if n > 0 {
@@ -185,6 +185,7 @@ func (s *Sampler) Stats() Stats {
 	lose(LostCounts, s.stat(statNoCount))
 	lose(LostScratch, s.stat(statNoScratch))
 	lose(LostOffCPU, s.stat(statNoThread))
+	lose(LostReturn, s.stat(statNoReturn))
 	lose(LostNested, s.nested)
 	lose(LostKeys, s.counts.refused)
 	if s.stopped {
