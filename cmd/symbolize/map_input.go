@@ -226,10 +226,11 @@ func (m *mapInput) types(t *btf.Types, name string) {
 	}
 }
 
-// fits reports whether a type has a size.
+// fits reports whether a type has a size. bpftool's dump of an empty map tells none.
 func (m *mapInput) fits(t *btf.Types, id btf.ID, size int) bool {
 	n, err := t.Size(id)
-	return err == nil && n == uint64(size)
+	unknown := m.layout.KeySize == 0 && m.layout.ValueSize == 0
+	return err == nil && (n == uint64(size) || unknown)
 }
 
 // pairs reads the dump once more from its beginning; end gives the error at its end.

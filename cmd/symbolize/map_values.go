@@ -134,7 +134,12 @@ func (p *textPrinter) pair(b, key []byte, values [][]byte) (out []byte, err erro
 	return append(b, "\n    }"...), errors.Join(errs...)
 }
 
-func (p *textPrinter) end(b []byte) []byte { return append(b, "\n]\n"...) }
+func (p *textPrinter) end(b []byte) []byte {
+	if p.some {
+		b = append(b, '\n')
+	}
+	return append(b, "]\n"...)
+}
 
 // jsonPrinter prints one document, by BTF or in hexadecimal.
 type jsonPrinter struct {

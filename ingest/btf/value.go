@@ -43,6 +43,8 @@ type ValueOptions struct {
 //   - bit fields are numbers by their type, with sign, true and false, and names;
 //   - arrays of char are strings also where they fill the array, and where they are no
 //     plain ASCII: up to the first zero, or a list where zeros stand within bytes;
+//   - a value of an enumeration of 64 bits that is none of its names has a sign only if
+//     the enumeration has one;
 //   - values of types without a size are bytes in hexadecimal;
 //   - the second anonymous member of a structure is called "#2", not "" again: JSON
 //     readers keep only one of two members of a name;
