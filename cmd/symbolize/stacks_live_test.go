@@ -21,11 +21,11 @@ import (
 // are of Go, and end after 400 ms however little they got of a busy machine; dd works in
 // the kernel.
 const liveLoad = `cd "$1"
-for p in pie nopie stripped id8 id16; do ./$p 1; done
+for p in pie nopie stripped id8 id16; do ./$p 0.5; done
 cp pie.gone gone
-./gone 1 & sleep 0.2; rm gone; wait
+./gone 0.5 & sleep 0.2; rm gone; wait
 for i in 1 2 3; do ./goint; ./goext; done
-dd if=/dev/zero of=/dev/null bs=64k count=400000 2>/dev/null
+dd if=/dev/zero of=/dev/null bs=64k count=250000 2>/dev/null
 `
 
 // liveStacks is a load that was profiled by a stack map and by perf record at once.
@@ -344,7 +344,7 @@ func (l *liveStacks) checkShares(t *testing.T, store, comm string) {
 	}
 	ours, n := top(append(l.inputs, l.in("stacks.raw"))...)
 	perf, m := top(l.in("perf.data"))
-	const few = 50 // on an idle machine there are 400 and more
+	const few = 50 // there are 400 and more, but of Go's on a busy machine
 	if n < few || m < few {
 		t.Errorf("%s: %v and %v samples", comm, n, m)
 		return
