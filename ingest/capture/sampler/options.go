@@ -26,7 +26,7 @@ const (
 	Clock      EventKind = iota // cpu-clock on each CPU
 	Tracepoint                  // GROUP:NAME
 	Uprobe                      // uprobe:PATH:FUNCTION
-	OffCPU                      // a thread stops running: its samples weigh how long, at most till Stop
+	OffCPU                      // a thread stops running; weighs the time till it goes on, or Stop
 )
 
 // Event is what samples are taken at.
