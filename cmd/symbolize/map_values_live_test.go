@@ -144,13 +144,20 @@ func unsigned(text string) string {
 	})
 }
 
-// TestLiveMapAsBpftool fills maps of every kind of type with random bytes and compares what
-// is printed of them with the bpftool that is installed: of its dump, by the types of the
-// object and as bytes, and of what `capture --maps` wrote, by the types that it saved.
-// Floats are not among them: bpftool 7.1 prints none, and nothing of what follows one
-// (TestMapAsBpftool has them).
+// TestLiveMapAsBpftool compares what is printed of maps of every kind of type with the
+// bpftool that is installed, of new maps and filled with random bytes: of its dump, by the
+// types of the object and as bytes, and of what `capture --maps` wrote, by the types that
+// it saved. Floats are not among them: bpftool 7.1 prints none, and nothing of what follows
+// one (TestValueAsBpftool of package btf has them).
 func TestLiveMapAsBpftool(t *testing.T) {
 	needLive(t, "bpftool", "taskset")
+	t.Run("new", func(t *testing.T) {
+		l := loadKinds(t)
+		data := l.capture(t)
+		for _, c := range liveKinds {
+			l.compare(t, &c, data)
+		}
+	})
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			l := loadKinds(t)
