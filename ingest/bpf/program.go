@@ -42,9 +42,10 @@ const (
 	MissingGone = "gone before it could be read"
 	// MissingRights: the recorder lacked CAP_BPF, and all lengths are 0.
 	MissingRights = "no rights to read it"
-	// MissingHidden: kptr_restrict or a lack of CAP_SYSLOG kept the kernel from
-	// showing addresses and code.
-	MissingHidden = "hidden by kptr_restrict"
+	// MissingHidden: the kernel showed neither addresses nor code (kallsyms_show_value).
+	// It does so at kptr_restrict 2, and, without CAP_SYSLOG, at 1 and where
+	// perf_event_paranoid is above 1.
+	MissingHidden = "hidden by the kernel (no CAP_SYSLOG, or kptr_restrict 2)"
 	// MissingNotJITed: the program is interpreted.
 	MissingNotJITed = "not JITed"
 	// MissingNotRecorded: the recorder left the code out.
