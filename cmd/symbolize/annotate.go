@@ -41,8 +41,8 @@ from the file that ran, if one with that build ID is at hand (named with --with,
 recorded path, or where index read it).
 
 A PATTERN is a name, a glob or a regular expression for whole names (bpf_prog_.*, main, 'sum_*'), a
-program by its ID (id:123), or a tag (tag:91621db7a64bdc62). Without one the hottest function is
-annotated. Arguments are captures as long as such files exist; the first is one always.
+program by its ID (123, or id:123), or a tag (91621db7a64bdc62, or tag:91621db7a64bdc62). Without
+one the hottest function is annotated. Arguments are captures as long as such files exist; the first is one always.
 
 Samples count for the instruction that was interrupted. The processor may report one that comes
 later (skid); that is not corrected.

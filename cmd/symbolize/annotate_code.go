@@ -27,6 +27,7 @@ type codeFinder struct {
 	// captures are those that were read. They are closed.
 	captures []*ingest.Capture
 	loads    map[buildid.Key][]bpfLoad // functions of the captures' programs
+	asked    map[uint32]bool           // IDs of programs that patterns name
 	files    map[buildid.Key]*fileCode
 	kernels  map[buildid.Key]*symbolFinder // by build ID of the kernel or a module
 }
@@ -42,8 +43,8 @@ type bpfLoad struct {
 
 func newCodeFinder(ctx context.Context, s *session, sourceDirs []string) *codeFinder {
 	return &codeFinder{ctx: ctx, s: s, sources: newSourceDirs(sourceDirs),
-		loads: make(map[buildid.Key][]bpfLoad), files: make(map[buildid.Key]*fileCode),
-		kernels: make(map[buildid.Key]*symbolFinder)}
+		loads: make(map[buildid.Key][]bpfLoad), asked: make(map[uint32]bool),
+		files: make(map[buildid.Key]*fileCode), kernels: make(map[buildid.Key]*symbolFinder)}
 }
 
 // Close closes the files that code was read from.
@@ -116,8 +117,8 @@ func (c *codeFinder) Code(o *ingest.Object, f *report.HotFunction) (*report.Code
 	return nil, fmt.Errorf("no code is kept of %s", o.Kind)
 }
 
-// program returns the code of a BPF function: that of the captures at hand, else of the
-// store.
+// program returns the code of a BPF function: that of the captures at hand, of the load
+// that was asked for if one was, else of the store.
 func (c *codeFinder) program(o *ingest.Object) (*report.Code, error) {
 	loads := c.loads[o.ID.Key()]
 	why := "its image was not captured"
@@ -127,7 +128,7 @@ func (c *codeFinder) program(o *ingest.Object) (*report.Code, error) {
 		l := &loads[i]
 		if img := l.program.Funcs[l.fn].Image; len(img) > 0 {
 			images[string(img)] = true
-			if best == nil {
+			if best == nil || c.asked[l.program.ID] && !c.asked[best.program.ID] {
 				best = l
 			}
 		} else if best == nil && l.program.Missing != "" {

@@ -16,14 +16,15 @@ import (
 // functionPattern is one PATTERN of annotate.
 type functionPattern struct {
 	text string
-	id   uint32         // of id:N, with isID
-	tag  string         // of tag:HEX
+	id   uint32         // of id:N or N, with isID
+	tag  string         // of tag:HEX or HEX
 	re   *regexp.Regexp // nil if text is none
 	isID bool
 	glob bool // text is one
 }
 
-// Prefixes of patterns that name BPF programs otherwise than by name.
+// Prefixes of patterns that mean BPF programs and nothing else. Without them a number and
+// the digits of a tag may be a function's name as well.
 const (
 	idPattern  = "id:"
 	tagPattern = "tag:"
@@ -42,12 +43,15 @@ func parsePattern(text string) (p functionPattern, err error) {
 		return p, nil
 	}
 	if digits, ok := strings.CutPrefix(text, tagPattern); ok {
-		p.tag = strings.ToLower(digits)
-		if raw, err := hex.DecodeString(p.tag); err != nil || len(raw) != len(bpf.Tag{}) {
+		if p.tag = tagDigits(digits); p.tag == "" {
 			return p, usagef("pattern %q: a tag has 16 hexadecimal digits", text)
 		}
 		return p, nil
 	}
+	if id, err := strconv.ParseUint(text, 10, 32); err == nil {
+		p.id, p.isID = uint32(id), true
+	}
+	p.tag = tagDigits(text)
 	_, globErr := path.Match(text, "")
 	p.glob = globErr == nil
 	if p.re, err = regexp.Compile("^(?:" + text + ")$"); err != nil && !p.glob {
@@ -56,11 +60,16 @@ func parsePattern(text string) (p functionPattern, err error) {
 	return p, nil
 }
 
+// tagDigits returns text as tags are printed, "" if it is none.
+func tagDigits(text string) string {
+	if raw, err := hex.DecodeString(text); err != nil || len(raw) != len(bpf.Tag{}) {
+		return ""
+	}
+	return strings.ToLower(text)
+}
+
 // name reports whether a function's name matches.
 func (p *functionPattern) name(name string) bool {
-	if p.isID || p.tag != "" {
-		return false
-	}
 	if name == p.text || p.re != nil && p.re.MatchString(name) {
 		return true
 	}
@@ -76,15 +85,21 @@ func (p *functionPattern) name(name string) bool {
 // program reports whether function i of a BPF program is meant by ID or tag. The tag
 // of a program means all its functions.
 func (p *functionPattern) program(prog *bpf.Program, i int) bool {
-	if p.isID {
-		return prog.ID == p.id
+	if p.isID && prog.ID == p.id {
+		return true
 	}
 	return p.tag != "" && (prog.Tag.String() == p.tag || prog.Funcs[i].Tag.String() == p.tag)
 }
 
-// matcher returns what chooses the functions that any of the patterns mean.
+// matcher returns what chooses the functions that any of the patterns mean, and notes
+// which loads were asked for.
 func (c *codeFinder) matcher(p *ingest.Profile, patterns []functionPattern,
 	d *report.Demangler) func(*report.HotFunction) bool {
+	for i := range patterns {
+		if patterns[i].isID {
+			c.asked[patterns[i].id] = true
+		}
+	}
 	meant := make(map[buildid.Key]bool) // functions of programs
 	for key, loads := range c.loads {
 		for i := range patterns {

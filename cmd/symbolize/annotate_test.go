@@ -53,7 +53,9 @@ func TestPatternProgram(t *testing.T) {
 	prog := &bpf.Program{ID: 7, Tag: bpf.Tag{1}, Funcs: []bpf.Func{{Tag: bpf.Tag{2}},
 		{Tag: bpf.Tag{3}}}}
 	for text, want := range map[string][2]bool{
-		"id:7": {true, true}, "id:8": {}, "tag:0100000000000000": {true, true},
+		"id:7": {true, true}, "id:8": {}, "7": {true, true}, "8": {}, "07x": {},
+		"tag:0100000000000000": {true, true}, "0100000000000000": {true, true},
+		"0300000000000000": {false, true}, "01000000000000000": {},
 		"tag:0300000000000000": {false, true}, "TAG": {}, "tag:0A00000000000000": {},
 	} {
 		p, err := parsePattern(text)
