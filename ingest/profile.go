@@ -106,6 +106,10 @@ type Object struct {
 	WhyNoImage string
 	Length     uint64 // of a JITed function, bytes; 0 if not known
 
+	// Unseen is set for a file of which a stack map has bare addresses: the kernel that took
+	// the stacks saw no build ID in it, or could not look then. No recorder's option mends it.
+	Unseen bool
+
 	Reason   Reason       // why nothing in this object can be named whatever the store holds; ReasonNone otherwise
 	Kernel   ObjectID     // for VDSO and Module: the kernel of the same capture, or NoObject
 	PID      int32        // for PerfMap: the process (in one capture), else 0

@@ -29,6 +29,9 @@ type stackFolder struct {
 	lostOf  [stackmap.NumCauses][numRoles]uint32
 	noMap   [numRoles]uint32 // raw object of addresses of which nothing is known
 	kernels int              // versions of the kernel's address space
+	// Distinct kernel addresses that were found where a kallsyms text has code, and that
+	// were not.
+	listedSome, listedNone int
 }
 
 // partKey is what a part of a stack is told by. The process matters where there are
@@ -264,6 +267,7 @@ func (f *stackFolder) kernelAddress(pc, at uint64, role int) {
 	}
 	for v := f.kernels - 1; v >= 0 && v > f.kernels-1-maxKernelStates; v-- {
 		if m := f.spaces.InKernel(addrspace.Version(v), addr.PC(at)); m != nil {
+			f.listedSome++
 			f.place(m.Object, uint64(m.Offset(addr.PC(at))))
 			return
 		}
@@ -279,6 +283,9 @@ func (f *stackFolder) kernelAddress(pc, at uint64, role int) {
 		f.place(f.noMap[kernelRole], 0)
 		return
 	}
+	if f.opts.Stacks.Kallsyms != "" && f.capture.bundle == nil {
+		f.listedNone++
+	}
 	f.place(rawUnmappedKernel, 0)
 }
 
@@ -288,8 +295,12 @@ func (f *stackFolder) profile() *Profile {
 	f.workers = []*worker{{places: f.pairs.List(), first: noTime}}
 	number := f.objects()
 	for i := range p.Objects {
-		if o := &p.Objects[i]; o.Symbol != "" && o.Reason == NoBuildID {
+		switch o := &p.Objects[i]; {
+		case o.Reason != NoBuildID:
+		case o.Symbol != "":
 			o.Reason = ReasonNone // named all the same
+		case o.Kind == ELF:
+			o.Unseen = true
 		}
 	}
 	comms := f.strings()
@@ -302,7 +313,7 @@ func (f *stackFolder) profile() *Profile {
 	p.Stats.DistinctKeys = f.stats.DistinctChains
 	p.Stats.RecordTypes = make(map[string]uint64)
 	f.sources()
-	f.capture.stackWarnings(p)
+	f.stackWarnings(p)
 	p.Meta.Captures = []string{f.capture.path}
 	return p
 }

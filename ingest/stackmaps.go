@@ -175,7 +175,9 @@ func (c *Capture) stackSideband(ctx context.Context) (*sideband, error) {
 // addSpaces enters the kernel's address space and those of processes.
 func (c *Capture) addSpaces(ctx context.Context, sb *sideband) error {
 	o := &c.opts.Stacks
-	if o.Kallsyms != "" {
+	// A bundle says where its kernel lay: a list tells names, and may be of another boot.
+	located := c.bundle != nil && c.bundle.Manifest.Text != 0
+	if o.Kallsyms != "" && !located {
 		if err := sb.kernelList(o.Kallsyms); err != nil {
 			return err
 		}
@@ -245,8 +247,8 @@ func (sb *sideband) lendStacks(b *Capture, programs []bpf.Program) {
 }
 
 // stackWarnings says what is to be known of a stack map.
-func (c *Capture) stackWarnings(p *Profile) {
-	set := c.stacks
+func (f *stackFolder) stackWarnings(p *Profile) {
+	c, set := f.capture, f.set
 	warn := func(partial bool, hint, format string, args ...any) {
 		p.Stats.Warnings = append(p.Stats.Warnings, Warning{Partial: partial, Hint: hint,
 			Text: fmt.Sprintf(format, args...)})
@@ -260,6 +262,11 @@ func (c *Capture) stackWarnings(p *Profile) {
 	if !set.Counted {
 		warn(false, "name the map that counts them with --counts FILE",
 			"%s: no counts: each stack counts 1", c.path)
+	}
+	if f.listedNone > 0 && f.listedSome == 0 {
+		warn(false, "copy /proc/kallsyms while the stacks are taken, or right after",
+			"%s: of another boot: none of %d kernel addresses lies where it has the kernel",
+			c.opts.Stacks.Kallsyms, f.listedNone)
 	}
 	if set.Unused > 0 {
 		warn(false, "", "%s: %d stacks of the dump are in no count and are left out", c.path,

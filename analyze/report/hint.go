@@ -26,6 +26,12 @@ func Hint(o *ingest.Object, why ingest.Reason) string {
 		if o.Kind == ingest.VDSO || o.Kind == ingest.Kernel {
 			return "symbolize index --kernel"
 		}
+		switch {
+		case o.Unseen && o.File.Deleted:
+			return "gcc -Wl,--build-id"
+		case o.Unseen:
+			return "symbolize resolve --trust-paths"
+		}
 		return "perf record --buildid-mmap"
 	case ingest.Ambiguous:
 		return "symbolize store ls | grep " + o.ID.Hex()

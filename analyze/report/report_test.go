@@ -424,6 +424,8 @@ func TestHints(t *testing.T) {
 		{kernel, ingest.KernelHidden, "echo 0 > /proc/sys/kernel/kptr_restrict"},
 		{ingest.Object{Kind: ingest.VDSO}, ingest.NoBuildID, "symbolize index --kernel"},
 		{ingest.Object{}, ingest.NoBuildID, "perf record --buildid-mmap"},
+		{ingest.Object{Unseen: true}, ingest.NoBuildID, "symbolize resolve --trust-paths"},
+		{ingest.Object{Unseen: true, File: deleted.File}, ingest.NoBuildID, "gcc -Wl,--build-id"},
 	} {
 		if got := Hint(&tt.o, tt.why); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.why, got, tt.want)
