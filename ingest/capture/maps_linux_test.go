@@ -142,9 +142,12 @@ func TestLiveCaptureMaps(t *testing.T) {
 				goes.Close()
 			}
 			if i == 8 {
-				var again *ebpf.Map
-				again, err = ebpf.NewMap(&ebpf.MapSpec{Name: "live_goes", Type: ebpf.Array, KeySize: 4,
-					ValueSize: 4, MaxEntries: 3})
+				again, failed := ebpf.NewMap(&ebpf.MapSpec{Name: "live_goes", Type: ebpf.Array,
+					KeySize: 4, ValueSize: 4, MaxEntries: 3})
+				if failed != nil {
+					steps <- failed
+					return
+				}
 				defer again.Close()
 			}
 		}

@@ -9,10 +9,9 @@ import (
 // "values":[{"cpu":0,"value":[…]},…] of maps that are per CPU.
 type jsonDump struct {
 	*scanner
-	facts     *facts
-	in        int // brackets open around the elements
-	formatted bool
-	ended     bool // of the first map
+	facts *facts
+	in    int  // brackets open around the elements
+	ended bool // of the first map
 }
 
 // element is what the members of one object said.
