@@ -16,6 +16,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/bundle"
 	"symbolize/ingest/elf"
 	"symbolize/store"
 )
@@ -98,6 +99,9 @@ func (c *codeFinder) openFor(o *ingest.Object) *fileCode {
 	if err != nil || m == nil {
 		return &fileCode{err: fmt.Errorf("the store does not know build ID %s", o.ID)}
 	}
+	if f := c.inBundles(o.ID); f != nil {
+		return &fileCode{file: f, manifest: m, finder: resolve.NewFinder(c.s.view, m)}
+	}
 	var others []string // what stood where the file was looked for
 	for _, name := range c.candidates(o, m) {
 		f, closer, why := openCode(name, o.ID)
@@ -139,7 +143,8 @@ func (c *codeFinder) candidates(o *ingest.Object, m *store.Manifest) []string {
 		recorded = ""
 	}
 	opts := c.s.o
-	for _, name := range slices.Concat(opts.with, opts.symfs, opts.vmlinux) {
+	_, with := splitBundles(opts.with)
+	for _, name := range slices.Concat(with, opts.symfs, opts.vmlinux) {
 		if fi, err := os.Stat(name); err != nil || !fi.IsDir() {
 			list = append(list, name)
 			continue
@@ -180,22 +185,42 @@ func openCode(name string, want buildid.ID) (*elf.File, io.Closer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := readCode(file, name, want)
+	fi, err := file.Stat()
+	if err == nil && !fi.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", name)
+	}
+	var f *elf.File
+	if err == nil {
+		f, err = readCode(name, file, fi.Size(), want)
+	}
 	if err != nil {
 		return nil, nil, errors.Join(err, file.Close())
 	}
 	return f, file, nil
 }
 
-func readCode(file *os.File, name string, want buildid.ID) (*elf.File, error) {
-	fi, err := file.Stat()
-	if err != nil {
-		return nil, err
+// inBundles returns the vdso image of this build ID that a bundle at hand holds; nil if
+// none does.
+func (c *codeFinder) inBundles(id buildid.ID) *elf.File {
+	for _, capture := range c.s.borrow {
+		b := capture.Bundle()
+		name := bundle.VDSOName(id.Hex())
+		if b == nil || !b.Has(name) {
+			continue
+		}
+		r, size, err := b.Entry(name)
+		if err != nil {
+			continue
+		}
+		if f, err := readCode(b.Name+": "+name, r, size, id); err == nil {
+			return f
+		}
 	}
-	if !fi.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", name)
-	}
-	data, size, _, err := elf.Unpack(name, file, fi.Size())
+	return nil
+}
+
+func readCode(name string, r io.ReaderAt, size int64, want buildid.ID) (*elf.File, error) {
+	data, size, _, err := elf.Unpack(name, r, size)
 	if err != nil {
 		return nil, err
 	}

@@ -2,14 +2,17 @@ package main
 
 import (
 	stdelf "debug/elf"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/bundlebuild"
 	"symbolize/fixtures/elfbuild"
 	"symbolize/fixtures/perfbuild"
+	"symbolize/ingest/bundle"
 )
 
 // What the kernel and the module of TestAnnotateKernel are made of.
@@ -128,5 +131,49 @@ func TestAnnotateKernel(t *testing.T) {
 	if status := Main(t.Context(), env); status != exitFailed ||
 		!strings.Contains(stdout.String(), "vmlinux has no code: it is a debug file") {
 		t.Errorf("exit status %d\n%s", status, stdout)
+	}
+}
+
+// TestAnnotateVDSO: a bundle has the code of its host's vdso, and is no file to look for
+// other code in.
+func TestAnnotateVDSO(t *testing.T) {
+	dir := t.TempDir()
+	vdsoID := slices.Repeat([]byte{9}, 20)
+	image := elfbuild.Lib(vdsoID, 0x1000, elfbuild.Func{Name: "__vdso_time", Offset: 0, Size: 8})
+	copy(image.Sections[1].Data, caller) // behind the note
+	h := bundlebuild.NewHost()
+	h.Entries = map[string][]byte{bundle.VDSOName(hex.EncodeToString(vdsoID)): image.Bytes()}
+	const vdso = 0x7fff00000000
+	f := perfbuild.New()
+	f.Comm(7, 7, "app", true, perfbuild.At{Time: 1})
+	f.Mmap2(perfbuild.Mmap{PID: 7, TID: 7, Addr: vdso, Len: 0x2000, BuildID: vdsoID,
+		Filename: "[vdso]"}, perfbuild.At{Time: 1})
+	f.KernelMap2("_text", h.Text, h.Text, 0x10000000, h.Kernel[:])
+	for range 2 {
+		f.Sample(perfbuild.Sample{PID: 7, Time: 3, Chain: []uint64{perfbuild.ContextUser,
+			vdso + 0x1006}})
+	}
+	f.Sample(perfbuild.Sample{PID: 7, Time: 4, Chain: []uint64{perfbuild.ContextKernel,
+		h.Text + bundlebuild.DoWork}})
+	paths := map[string][]byte{"perf.data": f.Bytes(), "capture.data": h.Bundle()}
+	for name, b := range paths {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	for _, args := range [][]string{{"perf.data", "capture.data"},
+		{"perf.data", "--with", "capture.data"}} {
+		out := runMain(t, slices.Concat([]string{"--store", "none", "annotate", "-q"}, args,
+			[]string{"__vdso_time", "do_work"})...)
+		for _, text := range []string{
+			"  code: capture.data: vdso/" + hex.EncodeToString(vdsoID) + ".so, 8 bytes at 0x401000\n",
+			">  100.00 |      6 |    pop    %rbp\n",
+			"  no vmlinux with build ID " + hex.EncodeToString(h.Kernel[:]) + " is at hand\n",
+		} {
+			if !strings.Contains(out, text) {
+				t.Errorf("%q: no %q in\n%s", args, text, out)
+			}
+		}
 	}
 }
