@@ -79,20 +79,37 @@ func (t *Types) MemberCount(id ID) int {
 
 // Members lists the members of a STRUCT or UNION in their order.
 func (t *Types) Members(id ID) iter.Seq2[int, Member] {
+	m := t.memberTable(id)
+	return each(m.n, m.at)
+}
+
+// memberTable is Members for those who print values one after another: an iterator is
+// allocated for each.
+type memberTable struct {
+	types, owner *Types
+	b            []byte
+	n            int
+	bitFields    bool
+}
+
+func (t *Types) memberTable(id ID) memberTable {
 	owner, b, n, flag := t.items(id, KindStruct, KindUnion)
-	return each(n, func(i int) Member {
-		m := b[12*i:]
-		out := Member{Name: owner.str(owner.u32(m)), Type: ID(owner.u32(m[4:])),
-			BitOffset: owner.u32(m[8:])}
-		if flag {
-			out.BitSize = uint8(out.BitOffset >> 24)
-			out.BitOffset &= 0xffffff
-		} else if v := t.Int(t.Strip(out.Type)); v.Offset != 0 || uint32(v.Bits) < 8*v.Size {
-			out.BitSize = v.Bits
-			out.BitOffset += uint32(v.Offset)
-		}
-		return out
-	})
+	return memberTable{t, owner, b, n, flag}
+}
+
+// at returns the i-th member.
+func (t *memberTable) at(i int) Member {
+	m := t.b[12*i:]
+	out := Member{Name: t.owner.str(t.owner.u32(m)), Type: ID(t.owner.u32(m[4:])),
+		BitOffset: t.owner.u32(m[8:])}
+	if t.bitFields {
+		out.BitSize = uint8(out.BitOffset >> 24)
+		out.BitOffset &= 0xffffff
+	} else if v := t.types.Int(t.types.Strip(out.Type)); v.Offset != 0 || uint32(v.Bits) < 8*v.Size {
+		out.BitSize = v.Bits
+		out.BitOffset += uint32(v.Offset)
+	}
+	return out
 }
 
 // Enumerator is a name of an ENUM or ENUM64, its value sign-extended if EnumSigned.
@@ -110,22 +127,39 @@ func (t *Types) EnumSigned(id ID) bool {
 // Enumerators lists the names of an ENUM or ENUM64 in their order. Compilers before the
 // flag of the sign stored signed values all the same; those are taken as they say.
 func (t *Types) Enumerators(id ID) iter.Seq2[int, Enumerator] {
+	e := t.enumTable(id)
+	return each(e.n, e.at)
+}
+
+// enumTable is to Enumerators what memberTable is to Members.
+type enumTable struct {
+	owner        *Types
+	b            []byte
+	n            int
+	wide, signed bool // an ENUM64; values of an ENUM have a sign
+}
+
+func (t *Types) enumTable(id ID) enumTable {
 	if owner, b, n, flag := t.items(id, KindEnum); b != nil {
-		return each(n, func(i int) Enumerator {
-			v := owner.u32(b[8*i+4:])
-			value := uint64(v)
-			if flag {
-				value = uint64(int64(int32(v)))
-			}
-			return Enumerator{Name: owner.str(owner.u32(b[8*i:])), Value: value}
-		})
+		return enumTable{owner: owner, b: b, n: n, signed: flag}
 	}
 	owner, b, n, _ := t.items(id, KindEnum64)
-	return each(n, func(i int) Enumerator {
-		v := b[12*i:]
-		return Enumerator{Name: owner.str(owner.u32(v)),
-			Value: uint64(owner.u32(v[4:])) | uint64(owner.u32(v[8:]))<<32}
-	})
+	return enumTable{owner: owner, b: b, n: n, wide: true}
+}
+
+// at returns the i-th enumerator.
+func (t *enumTable) at(i int) Enumerator {
+	if t.wide {
+		v := t.b[12*i:]
+		return Enumerator{Name: t.owner.str(t.owner.u32(v)),
+			Value: uint64(t.owner.u32(v[4:])) | uint64(t.owner.u32(v[8:]))<<32}
+	}
+	v := t.owner.u32(t.b[8*i+4:])
+	value := uint64(v)
+	if t.signed {
+		value = uint64(int64(int32(v)))
+	}
+	return Enumerator{Name: t.owner.str(t.owner.u32(t.b[8*i:])), Value: value}
 }
 
 // Array is what an ARRAY is: Len elements.

@@ -10,11 +10,10 @@ func (v *valuePrinter) members(id ID, data []byte) {
 		return
 	}
 	v.w.open('{')
-	n, anonymous := v.t.MemberCount(id), 0
-	for i, m := range v.t.Members(id) {
-		if v.err != nil {
-			break
-		}
+	anonymous := 0
+	table := v.t.memberTable(id)
+	for i := 0; i < table.n && v.err == nil; i++ {
+		m := table.at(i)
 		name := m.Name
 		if name == "" {
 			if anonymous++; anonymous > 1 {
@@ -25,7 +24,7 @@ func (v *valuePrinter) members(id ID, data []byte) {
 		if m.BitSize > 0 {
 			v.bitField(m, data)
 		} else {
-			v.member(m, data, size, i == n-1)
+			v.member(m, data, size, i == table.n-1)
 		}
 	}
 	v.w.close('}')

@@ -108,7 +108,9 @@ func (v *valuePrinter) char(c byte) {
 // are compared: compilers before the flag of the sign told −1 of one byte as 2^32 − 1.
 func (v *valuePrinter) enum(id ID, size uint, w word128) {
 	unused := uint(64) - min(size, 64)
-	for _, e := range v.t.Enumerators(id) {
+	table := v.t.enumTable(id)
+	for i := range table.n {
+		e := table.at(i)
 		if (e.Value^w.lo)<<unused == 0 {
 			v.w.quoted(e.Name)
 			return
