@@ -54,12 +54,11 @@ func (h *host) number(path string, absent int) int {
 
 // Settings that Check reads.
 const (
-	paranoidPath     = "/proc/sys/kernel/perf_event_paranoid"
-	kptrPath         = "/proc/sys/kernel/kptr_restrict"
-	jitPath          = "/proc/sys/net/core/bpf_jit_enable"
-	unprivilegedPath = "/proc/sys/kernel/unprivileged_bpf_disabled"
-	lockdownPath     = "/sys/kernel/security/lockdown"
-	vmlinuxBTFPath   = "/sys/kernel/btf/vmlinux"
+	paranoidPath   = "/proc/sys/kernel/perf_event_paranoid"
+	kptrPath       = "/proc/sys/kernel/kptr_restrict"
+	jitPath        = "/proc/sys/net/core/bpf_jit_enable"
+	lockdownPath   = "/sys/kernel/security/lockdown"
+	vmlinuxBTFPath = "/sys/kernel/btf/vmlinux"
 )
 
 const asRoot = "run it as root, or: setcap cap_sys_admin,cap_perfmon,cap_syslog,cap_sys_ptrace+ep "
@@ -81,11 +80,8 @@ func (h *host) needs() []Need {
 func (h *host) rights(add func(fatal bool, name, what, mend string)) {
 	admin := h.has(unix.CAP_SYS_ADMIN)
 	if !admin {
+		// It stands for CAP_BPF, too, which alone opens nothing by its id.
 		add(true, "CAP_SYS_ADMIN", "a BPF program or BTF is opened by its id", asRoot+"symbolize")
-		if n := h.number(unprivilegedPath, 0); n != 0 && !h.has(unix.CAP_BPF) {
-			add(true, "CAP_BPF", "bpf(2) may be called at all: kernel.unprivileged_bpf_disabled is "+
-				strconv.Itoa(n), asRoot+"symbolize")
-		}
 	}
 	if paranoid := h.number(paranoidPath, 2); paranoid > 0 && !admin && !h.has(unix.CAP_PERFMON) {
 		add(true, "CAP_PERFMON", "loads of BPF programs on all CPUs are watched: "+

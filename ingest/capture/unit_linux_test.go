@@ -179,8 +179,10 @@ func TestNeeds(t *testing.T) {
 		want     []string
 	}{
 		{all, nil, nil},
-		{0, map[string]string{paranoidPath: "2", unprivilegedPath: "2"},
-			[]string{"CAP_SYS_ADMIN!", "CAP_BPF!", "CAP_PERFMON!", "CAP_SYSLOG", "CAP_SYS_PTRACE"}},
+		{0, map[string]string{paranoidPath: "2"},
+			[]string{"CAP_SYS_ADMIN!", "CAP_PERFMON!", "CAP_SYSLOG", "CAP_SYS_PTRACE"}},
+		{1 << unix.CAP_BPF, map[string]string{paranoidPath: "0", kptrPath: "0"},
+			[]string{"CAP_SYS_ADMIN!", "CAP_SYS_PTRACE"}},
 		{all &^ (1 << unix.CAP_SYSLOG), map[string]string{kptrPath: "1"}, []string{"CAP_SYSLOG"}},
 		{all, map[string]string{kptrPath: "2", jitPath: "0",
 			lockdownPath: "none integrity [confidentiality]"},
