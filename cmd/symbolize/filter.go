@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -102,6 +103,16 @@ func (o *filterOptions) validate() (err error) {
 	return err
 }
 
+// filterLines reads what is filtered. A line above its bound is passed on in pieces, cut
+// between words where it has any.
+var filterLines = lineReader{read: 256 << 10, batch: 4 << 20, line: 256 << 10,
+	long: func(line []byte) (int, error) {
+		if cut := bytes.LastIndexAny(line, " \t") + 1; cut > 0 {
+			return cut, nil
+		}
+		return len(line), nil
+	}}
+
 func runFilter(ctx context.Context, a *app, o *filterOptions) error {
 	s, err := a.openSession(ctx, &o.input)
 	if err != nil {
@@ -112,7 +123,8 @@ func runFilter(ctx context.Context, a *app, o *filterOptions) error {
 		Kernel: o.kernelID,
 	})
 	out := a.stdout()
-	err = eachBatch(ctx, a.env.Stdin, func(text []byte) error { return r.Rewrite(out, text) })
+	err = filterLines.each(ctx, a.env.Stdin,
+		func(text []byte) error { return r.Rewrite(out, text) })
 	for _, text := range r.Problems() {
 		a.partial = true
 		a.warn(text, "`symbolize store verify` says what is damaged")

@@ -68,11 +68,11 @@ type oneByOne struct{ r io.Reader }
 
 func (o oneByOne) Read(b []byte) (int, error) { return o.r.Read(b[:min(1, len(b))]) }
 
-// TestEachBatch: the pieces together are the input, however it comes; lines are whole but
+// TestLineReader: the pieces together are the input, however it comes; lines are whole but
 // for those that are too long, which are cut behind a blank if they have one.
-func TestEachBatch(t *testing.T) {
-	long := strings.Repeat("x", 2*filterLine+10)
-	words := strings.Repeat(strings.Repeat("y", 99)+" ", filterLine/50)
+func TestLineReader(t *testing.T) {
+	long := strings.Repeat("x", 2*filterLines.line+10)
+	words := strings.Repeat(strings.Repeat("y", 99)+" ", filterLines.line/50)
 	for name, text := range map[string]string{
 		"nothing": "", "a line": "a\n", "no newline": "a\nb", "binary": "\x00\xff\n\x00",
 		"long": long + "\nshort\n", "words": words + "\nend", "newlines": strings.Repeat("\n", 5000),
@@ -83,15 +83,15 @@ func TestEachBatch(t *testing.T) {
 		}
 		for how, r := range readers {
 			var got bytes.Buffer
-			err := eachBatch(t.Context(), r, func(b []byte) error {
+			err := filterLines.each(t.Context(), r, func(b []byte) error {
 				got.Write(b)
-				if b[len(b)-1] != '\n' && len(b) <= filterLine && got.Len() < len(text) {
+				if b[len(b)-1] != '\n' && len(b) <= filterLines.line && got.Len() < len(text) {
 					t.Errorf("%s, %s: cut in a line of %d bytes", name, how, len(b))
 				}
 				if name == "words" && b[len(b)-1] == 'y' {
 					t.Errorf("cut in a word at %d", got.Len())
 				}
-				if len(b) > filterBatch+filterRead+filterLine {
+				if len(b) > filterLines.batch+filterLines.read+filterLines.line {
 					t.Errorf("%s: %d bytes at once", name, len(b))
 				}
 				clear(b) // bodies may overwrite it
@@ -103,7 +103,8 @@ func TestEachBatch(t *testing.T) {
 		}
 	}
 	stop := errors.New("stop")
-	err := eachBatch(t.Context(), strings.NewReader("a\nb\n"), func([]byte) error { return stop })
+	err := filterLines.each(t.Context(), strings.NewReader("a\nb\n"),
+		func([]byte) error { return stop })
 	if !errors.Is(err, stop) {
 		t.Errorf("error %v of body", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,16 +14,12 @@ import (
 	"symbolize/ingest/addr"
 )
 
-const (
-	// lookupRead is how much of standard input is read at a time, in bytes; what a
-	// pipe has less of is answered as it comes.
-	lookupRead = 1 << 20
-	// lookupBatch bounds what is answered together. In a batch addresses are sorted,
-	// so that each part of a table is read once.
-	lookupBatch = 8 << 20
-	// maxQuery bounds a line of standard input.
-	maxQuery = 64 << 10
-)
+// queryLines reads queries. In a batch addresses are sorted, so that each part of a table
+// is read once.
+var queryLines = lineReader{read: 1 << 20, batch: 8 << 20, line: 64 << 10,
+	long: func([]byte) (int, error) { return 0, errLongQuery }}
+
+var errLongQuery = errors.New("a line of more than 64 KiB")
 
 // looker answers queries.
 type looker struct {
@@ -89,70 +86,11 @@ func (l *looker) arguments(w io.Writer, args []string) error {
 // stream answers the lines of r until its end. What has come is answered before
 // more is waited for, so that it serves a program that waits for each answer.
 func (l *looker) stream(ctx context.Context, r io.Reader, w io.Writer) error {
-	pieces := make(chan []byte, 4)
-	failed := make(chan error, 1)
-	go func() {
-		defer close(pieces)
-		buf := make([]byte, lookupRead)
-		for {
-			n, err := r.Read(buf)
-			if n > 0 {
-				select {
-				case pieces <- bytes.Clone(buf[:n]):
-				case <-ctx.Done():
-					return
-				}
-			}
-			if err != nil {
-				if err != io.EOF {
-					failed <- err
-				}
-				return
-			}
-		}
-	}()
-	var text []byte // lines not yet answered
-	for open := true; open; {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case piece, ok := <-pieces:
-			open = ok
-			text = append(text, piece...)
-		}
-		for more := open; more && len(text) < lookupBatch; {
-			select {
-			case piece, ok := <-pieces:
-				open, more = ok, ok
-				text = append(text, piece...)
-			default:
-				more = false
-			}
-		}
-		end := bytes.LastIndexByte(text, '\n') + 1
-		if !open {
-			end = len(text)
-		}
-		if err := l.lines(w, text[:end]); err != nil {
-			return err
-		}
-		if text = append(text[:0], text[end:]...); len(text) > maxQuery {
-			return fmt.Errorf("standard input: a line of more than %d bytes", maxQuery)
-		}
-	}
-	select {
-	case err := <-failed:
-		return fmt.Errorf("standard input: %w", err)
-	default:
-		return nil
-	}
+	return queryLines.each(ctx, r, func(text []byte) error { return l.lines(w, text) })
 }
 
 // lines answers whole lines.
 func (l *looker) lines(w io.Writer, text []byte) error {
-	if len(text) == 0 {
-		return nil
-	}
 	l.reset()
 	for line := range bytes.Lines(text) {
 		l.add(bytes.TrimRight(line, "\r\n"))

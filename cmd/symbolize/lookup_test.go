@@ -107,11 +107,18 @@ func TestLookupBadInput(t *testing.T) {
 		t.Errorf("exit status %d: %s", status, stderr)
 	}
 	env, _, stderr = inProcess("lookup", "-e", fixedObject)
-	long := strings.NewReader(strings.Repeat("1", maxQuery+1))
-	env.Stdin = io.MultiReader(long, blocked{t.Context()})
+	long := strings.Repeat("1", queryLines.line+1)
+	env.Stdin = io.MultiReader(strings.NewReader(long), blocked{t.Context()})
 	if status := Main(t.Context(), env); status != exitFailed ||
-		!strings.Contains(stderr.String(), "a line of more than") {
+		!strings.Contains(stderr.String(), "standard input: a line of more than 64 KiB") {
 		t.Errorf("exit status %d: %s", status, stderr)
+	}
+	env, stdout, stderr := inProcess("lookup", "-e", fixedObject)
+	env.Stdin = strings.NewReader("0x401150\n" + long) // the last line is as long as any other
+	if status := Main(t.Context(), env); status != exitFailed ||
+		!strings.HasPrefix(stdout.String(), "collatz\n") ||
+		!strings.Contains(stderr.String(), "a line of more than") {
+		t.Errorf("exit status %d: %s%s", status, stdout, stderr)
 	}
 	env, _, _ = inProcess("lookup", "-e", fixedObject)
 	env.Stdin = strings.NewReader("0x401050\n")

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+)
+
+// lineReader hands standard input over in batches of whole lines.
+type lineReader struct {
+	read  int // bytes that are read at a time; what a pipe has less of is handed over as it comes
+	batch int // bytes above which a batch does not grow
+	line  int // bound of a line, bytes
+	// long returns how much of a line above that bound is handed over all the same. With
+	// an error the reading ends, and what came before it is handed over.
+	long func(line []byte) (int, error)
+}
+
+// each hands the lines of r to body, as many as are there, and waits for more only when
+// all that came has been handed over. body may overwrite its argument.
+func (l *lineReader) each(ctx context.Context, r io.Reader, body func([]byte) error) error {
+	pieces, failed := l.pieces(ctx, r)
+	var text []byte // not yet handed over
+	for open := true; open; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case piece, ok := <-pieces:
+			open = ok
+			text = append(text, piece...)
+		}
+		for more := open; more && len(text) < l.batch; {
+			select {
+			case piece, ok := <-pieces:
+				open, more = ok, ok
+				text = append(text, piece...)
+			default:
+				more = false
+			}
+		}
+		end, tooLong := l.whole(text, open)
+		if end > 0 {
+			if err := body(text[:end]); err != nil {
+				return err
+			}
+		}
+		if tooLong != nil {
+			return fmt.Errorf("standard input: %w", tooLong)
+		}
+		text = append(text[:0], text[end:]...)
+	}
+	select {
+	case err := <-failed:
+		return fmt.Errorf("standard input: %w", err)
+	default:
+		return nil
+	}
+}
+
+// whole returns how much of text can be handed over: the lines that are whole, what long
+// gives of one that is too long, and all when no more will come.
+func (l *lineReader) whole(text []byte, open bool) (end int, err error) {
+	end = bytes.LastIndexByte(text, '\n') + 1
+	if rest := text[end:]; len(rest) > l.line {
+		n, err := l.long(rest)
+		if err != nil {
+			return end, err
+		}
+		end += n
+	}
+	if !open {
+		end = len(text)
+	}
+	return end, nil
+}
+
+// pieces reads r in the background until its end. An error is sent before pieces is
+// closed.
+func (l *lineReader) pieces(ctx context.Context, r io.Reader) (
+	pieces <-chan []byte, failed <-chan error) {
+	out, errs := make(chan []byte, 4), make(chan error, 1)
+	go func() {
+		defer close(out)
+		buf := make([]byte, l.read)
+		for {
+			n, err := r.Read(buf)
+			if n > 0 {
+				select {
+				case out <- bytes.Clone(buf[:n]):
+				case <-ctx.Done():
+					return
+				}
+			}
+			if err != nil {
+				if err != io.EOF {
+					errs <- err
+				}
+				return
+			}
+		}
+	}()
+	return out, errs
+}
