@@ -8,8 +8,15 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// maxProgramErrs bounds the damaged entries that one section's error tells of.
-const maxProgramErrs = 20
+const (
+	// maxProgramErrs bounds the damaged entries that one section's error tells of.
+	maxProgramErrs = 20
+	// maxSectionFuncs bounds the functions of all programs of a section. An entry can be
+	// 16 bytes and a function 4, but take 264 and 88 in memory.
+	maxSectionFuncs = 1 << 18
+	// maxSectionBTFs bounds the BTF blobs of a section, of which one can be 32 bytes.
+	maxSectionBTFs = 1 << 16
+)
 
 // DecodePrograms decodes the section of the feature BPF_PROG_INFO, which lies at
 // offset base of the file name. btfs are by ID, as DecodeBTFs gives them. Programs
@@ -21,7 +28,12 @@ func DecodePrograms(name string, section []byte, base int64, bigEndian bool,
 	r := decode.New(name, section, base, bigEndian)
 	n := r.U32()
 	var out []Program
+	funcs := 0
 	for i := uint32(0); i < n && r.Err() == nil; i++ {
+		if funcs >= maxSectionFuncs {
+			r.Fail("over the limit of %d functions of programs", maxSectionFuncs)
+			break
+		}
 		start := len(section) - r.Left()
 		infoLen, dataLen := r.U32(), r.U32()
 		e := entry{name: name, mask: r.U64(), big: bigEndian}
@@ -35,6 +47,7 @@ func DecodePrograms(name string, section []byte, base int64, bigEndian bool,
 		p := e.program(btfs)
 		p.Raw = section[start : len(section)-r.Left() : len(section)-r.Left()]
 		out = append(out, p)
+		funcs += len(p.Funcs)
 	}
 	if err := r.Err(); err != nil {
 		return out, fmt.Errorf("%d of %d programs: %w", len(out), n, err)
@@ -52,6 +65,10 @@ func DecodeBTFs(name string, section []byte, base int64, bigEndian bool,
 	out := make(map[uint32]*btf.Types)
 	var errs []error
 	for i := uint32(0); i < n && r.Err() == nil; i++ {
+		if i >= maxSectionBTFs {
+			r.Fail("over the limit of %d BTF blobs", maxSectionBTFs)
+			break
+		}
 		id, size := r.U32(), r.U32()
 		at := r.Offset()
 		blob := r.Bytes(uint64(size))

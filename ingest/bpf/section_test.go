@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -263,5 +264,31 @@ func TestTruncation(t *testing.T) {
 		if btfs, err := DecodeBTFs("test", blobs[:n:n], 0, false); err == nil || len(btfs) >= 2 {
 			t.Fatalf("%d bytes: %d BTF blobs, %v", n, len(btfs), err)
 		}
+	}
+}
+
+// TestManyEntries: entries of next to nothing, and programs of many functions, take no
+// more memory than the limits allow; those before the limit stay.
+func TestManyEntries(t *testing.T) {
+	section := func(n, fields int) []byte {
+		b := make([]byte, 4+4*n*fields)
+		binary.LittleEndian.PutUint32(b, uint32(n))
+		return b
+	}
+	p, err := DecodePrograms("test", section(maxSectionFuncs+100, 4), 0, false, nil)
+	if len(p) != maxSectionFuncs || err == nil ||
+		!strings.Contains(err.Error(), "over the limit of 262144 functions") {
+		t.Errorf("%d programs, %v", len(p), err)
+	}
+	wide := bpfbuild.Program{ID: 1, Tag: tagOf(1), Funcs: make([]bpfbuild.Func, 5000)}
+	info, _ := bpfbuild.Sections(false, slices.Repeat([]bpfbuild.Program{wide}, 70)...)
+	p, err = DecodePrograms("test", info, 0, false, nil)
+	if len(p) != maxSectionFuncs/maxFuncs || err == nil || p[0].Err == nil ||
+		len(p[0].Funcs) != maxFuncs {
+		t.Errorf("%d wide programs, %v, %v", len(p), err, p[0].Err)
+	}
+	btfs, err := DecodeBTFs("test", section(maxSectionBTFs+100, 2), 0, false)
+	if len(btfs) != 0 || err == nil || !strings.Contains(err.Error(), "65536 BTF blobs") {
+		t.Errorf("%d blobs, %v", len(btfs), err)
 	}
 }
