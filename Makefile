@@ -50,11 +50,10 @@ bench: build ## time the main jobs against perf, debuginfod, llvm, and write the
 	@sh fixtures/peers/bench.sh $(BIN) $(BUILD)
 
 RUNS ?= 21
+BYTES_SECONDS ?= 60
 .PHONY: bench-capture
-bench-capture: build ## time dd beside capture, perf and a BPF counter, RUNS (21) times each
-	@sh fixtures/install.sh perf=linux-perf
-	$(GO) build -o $(BUILD)/peers ./fixtures/peers
-	@$(BUILD)/peers bench-capture $(BIN) $(BUILD) $(BUILD)/bench-capture.md $(RUNS)
+bench-capture: build ## time dd beside capture, perf and a BPF counter, RUNS (21) times each; bytes of BYTES_SECONDS (60)
+	@RUNS=$(RUNS) BYTES_SECONDS=$(BYTES_SECONDS) sh fixtures/peers/bench-capture.sh $(BIN) $(BUILD)
 
 .PHONY: debug-packages
 debug-packages: ## fetch the big debug packages (1.4 GB) that make bench then measures with
