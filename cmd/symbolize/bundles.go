@@ -149,7 +149,8 @@ const (
 
 // hostOf returns what one bundle holds; with an error, what could be read of it.
 func hostOf(b *bundle.Bundle) (*indexer.Host, error) {
-	h := &indexer.Host{Path: b.Name, Kernel: b.Manifest.KernelID()}
+	h := &indexer.Host{Path: b.Name, Kernel: b.Manifest.KernelID(),
+		KernelOmitted: b.Manifest.KernelOmitted}
 	if notes, err := b.ReadEntry(bundle.NotesName, maxKernelNotes); h.Kernel.IsZero() && err == nil {
 		h.Kernel, _ = buildid.KernelNotes(notes)
 	}

@@ -18,8 +18,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/buildid"
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/capture"
+	"symbolize/store"
 )
 
 type captureOptions struct {
@@ -31,6 +33,7 @@ type captureOptions struct {
 	interval     time.Duration
 	pids         []int
 	allProcesses bool
+	omitIndexed  bool
 	stacks       stackOptions
 }
 
@@ -87,6 +90,8 @@ func newCaptureCommand(a *app) *cobra.Command {
 	fs.StringSliceVar(&o.maps, "maps", nil,
 		"dump the BPF map of this `NAME|ID` at intervals; may be repeated")
 	fs.DurationVar(&o.interval, "interval", defaultMapInterval, "the `TIME` between dumps of --maps")
+	fs.BoolVar(&o.omitIndexed, "omit-indexed", false,
+		"leave out the kernel's symbols if the store has them: resolve needs such a store too")
 	o.stacks.register(fs)
 	fs.IntSliceVarP(&o.pids, "pid", "p", nil,
 		"the mappings of process `PID` too; with --stacks sample only it; may be repeated")
@@ -157,12 +162,30 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 		Interrupted: capture.SharesTerminal, KernelCopy: o.kernelCopy,
 		Maps: o.maps, MapInterval: o.interval, PIDs: o.pids, AllProcesses: o.allProcesses,
 		Stacks: o.stacks.options(o.pids), Recorder: recorderName()}
+	if o.omitIndexed {
+		opts.KnownKernel = a.knowsKernel
+	}
 	sum, err := capture.Record(context.WithoutCancel(ctx), w, opts)
 	if err != nil {
 		return recordError(err)
 	}
 	a.captureSummary(o.output, sum)
 	return commandError(o, sum)
+}
+
+// knowsKernel reports whether the store has the symbols of a kernel.
+func (a *app) knowsKernel(id buildid.ID) bool {
+	path, err := a.storePath()
+	if err != nil {
+		return false
+	}
+	r, err := store.OpenReader(path)
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	found, err := r.Find(id)
+	return err == nil && len(found) == 1 && len(found[0].Sources) > 0
 }
 
 // recorderName is what the manifest says of the program.

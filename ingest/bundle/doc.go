@@ -42,6 +42,8 @@
 //	warnings         what else is to be known, as text
 //	command          what was run, as arguments
 //	samples          what was sampled: see Stacks
+//	kernel_omitted   true: kernel/kallsyms has of the kernel itself only _text, _stext
+//	                 and _etext, as the store on that host had its symbols
 //	entries          [{name, size, sha256}] of all other entries, in their order
 //
 // perf is the clock of the records in perf.data: perf's own, unless the CLOCK_DATA
@@ -57,7 +59,7 @@
 //	                      records with their sample_id (TID, TIME, CPU), the kernel's
 //	                      mapping, and the features HOSTNAME, OSRELEASE, ARCH,
 //	                      BUILD_ID, CLOCK_DATA, BPF_PROG_INFO and BPF_BTF
-//	kernel/kallsyms       /proc/kallsyms
+//	kernel/kallsyms       /proc/kallsyms; see kernel_omitted
 //	kernel/notes          /sys/kernel/notes
 //	kernel/modules.json   modules, see below
 //	vdso/BUILDID.so       image of the vdso

@@ -34,7 +34,10 @@ type Manifest struct {
 	Warnings      []string          `json:"warnings,omitempty"`
 	Command       []string          `json:"command,omitempty"`
 	Samples       []Samples         `json:"samples,omitempty"`
-	Entries       []EntryInfo       `json:"entries"` // set by Commit
+	// KernelOmitted says that kernel/kallsyms has no symbols of the kernel itself but those
+	// that tell where it lies: a store has them.
+	KernelOmitted bool        `json:"kernel_omitted,omitempty"`
+	Entries       []EntryInfo `json:"entries"` // set by Commit
 }
 
 // MissingProgram is a BPF program whose code was not recorded.

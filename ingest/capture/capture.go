@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"symbolize/buildid"
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/capture/sampler"
 )
@@ -49,6 +50,9 @@ type Options struct {
 	Maps         []string
 	MapInterval  time.Duration // at least 10 ms
 	AllProcesses bool
+	// KnownKernel reports whether the kernel of a build ID has its symbols elsewhere: they are
+	// then left out. Nil: they are not.
+	KnownKernel func(buildid.ID) bool
 	// Stacks has stacks sampled, as it says; nil: none are. Its Addresses is not used.
 	Stacks   *sampler.Options
 	Recorder string       // name and version, for the manifest

@@ -135,7 +135,12 @@ func (k *kernel) add(w *bundle.Writer) error {
 		}
 	}
 	if f, err := os.Open(k.root + "/proc/kallsyms"); err == nil {
-		err = w.AddReader(bundle.KallsymsName, io.MultiReader(f, bytes.NewReader(k.modules.gone())))
+		var list io.Reader = f
+		if k.known() {
+			k.s.manifest.KernelOmitted = true
+			list = &symbolFilter{lines: bufio.NewReaderSize(f, maxSymbolLine)}
+		}
+		err = w.AddReader(bundle.KallsymsName, io.MultiReader(list, bytes.NewReader(k.modules.gone())))
 		f.Close()
 		if err != nil {
 			return err
@@ -152,6 +157,50 @@ func (k *kernel) add(w *bundle.Writer) error {
 		return nil
 	}
 	return w.Add(bundle.VDSOName(f.ID.Hex()), image)
+}
+
+// known reports whether the kernel's own symbols are to be had elsewhere. Where the kernel
+// lies must be known, or they would be of no use.
+func (k *kernel) known() bool {
+	id, err := buildid.Parse(k.s.manifest.KernelBuildID)
+	return err == nil && k.facts.text != 0 && k.s.opts.KnownKernel != nil && k.s.opts.KnownKernel(id)
+}
+
+// maxSymbolLine bounds a line of kallsyms, bytes: names have up to 511.
+const maxSymbolLine = 4 << 10
+
+// symbolFilter reads from a list of kallsyms the lines of modules and of BPF, which name
+// what they are of in brackets, and those that tell where the kernel lies.
+type symbolFilter struct {
+	lines *bufio.Reader
+	left  []byte // of the line at hand
+}
+
+func (x *symbolFilter) Read(b []byte) (int, error) {
+	for len(x.left) == 0 {
+		line, err := x.lines.ReadSlice('\n')
+		switch {
+		case len(line) > 0 && !isKernels(line):
+			x.left = line
+		case err != nil:
+			return 0, err
+		}
+	}
+	n := copy(b, x.left)
+	x.left = x.left[n:]
+	return n, nil
+}
+
+// isKernels reports whether a line is of a symbol of the kernel that can be left out.
+func isKernels(line []byte) bool {
+	if bytes.IndexByte(line, '[') >= 0 {
+		return false
+	}
+	switch _, name := lineAddr(line); string(name) {
+	case "_text", "_stext", "_etext":
+		return false
+	}
+	return true
 }
 
 func (k *kernel) close() {}

@@ -19,8 +19,10 @@ type Host struct {
 	Path     string
 	Kernel   buildid.ID // of the kernel; kallsyms is of no use without
 	Kallsyms io.Reader  // a copy of /proc/kallsyms, nil if there is none
-	Modules  []HostModule
-	VDSO     [][]byte // images
+	// KernelOmitted says that Kallsyms lacks the symbols of the kernel itself.
+	KernelOmitted bool
+	Modules       []HostModule
+	VDSO          [][]byte // images
 }
 
 // HostModule is where a module lay when kallsyms was copied.
@@ -65,9 +67,12 @@ func (w *worker) hostKernel(h *Host, c *store.Contribution) map[string]kernelSym
 		return nil
 	}
 	kernel, modules, readErr := splitKallsyms(path, h.Kallsyms)
-	own, err := w.kernelContribution(h.Kernel, kernel, h.Path)
-	if err == nil {
-		*c = *own
+	var err error
+	if !h.KernelOmitted {
+		var own *store.Contribution
+		if own, err = w.kernelContribution(h.Kernel, kernel, h.Path); err == nil {
+			*c = *own
+		}
 	}
 	if err := cmp.Or(readErr, err); err != nil {
 		p := Problem{Path: path, Err: err}
