@@ -152,15 +152,17 @@ func compareLive(t *testing.T, programs []bpf.Program, w *liveFunc) {
 	t.Errorf("program %d at %#x is not in the capture", w.id, w.start)
 }
 
-// leafCounts counts samples by the BPF program that their leaf lies in.
+// leafCounts counts samples by the BPF function that their leaf lies in. Names are without
+// the tags: of what was loaded before the recording perf makes up another one.
 func leafCounts(p *Profile) map[string]uint64 {
 	counts := make(map[string]uint64)
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		stack := p.Stack(s.Stack)
-		if o := &p.Objects[p.Locations[stack[0]].Object]; o.Kind == JIT && strings.HasPrefix(o.Symbol,
-			bpfProgPrefix) {
-			counts[o.Symbol] += s.Count
+		if o := &p.Objects[p.Locations[stack[0]].Object]; o.Kind == JIT {
+			if _, name, ok := bpf.SplitSymbol(o.Symbol); ok {
+				counts[name] += s.Count
+			}
 		}
 	}
 	return counts
@@ -176,7 +178,8 @@ func perfLeafCounts(t *testing.T, report string) map[string]uint64 {
 		if err != nil {
 			t.Fatal(err)
 		}
-		counts[m[2]] += n
+		_, name, _ := bpf.SplitSymbol(m[2])
+		counts[name] += n
 	}
 	return counts
 }
