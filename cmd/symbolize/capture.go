@@ -27,6 +27,7 @@ import (
 type captureOptions struct {
 	output       string
 	duration     time.Duration
+	timed        func() bool // --duration was given
 	check        bool
 	kernelCopy   bool
 	maps         []string
@@ -84,6 +85,7 @@ func newCaptureCommand(a *app) *cobra.Command {
 	fs.SortFlags = false
 	fs.StringVarP(&o.output, "output", "o", "", "write the bundle to `FILE`")
 	fs.DurationVar(&o.duration, "duration", 0, "end after this `TIME`, as 30s or 5m")
+	o.timed = func() bool { return fs.Changed("duration") }
 	fs.BoolVar(&o.check, "check", false, "record nothing: say which rights and settings are missing")
 	fs.BoolVar(&o.kernelCopy, "kernel-copy", false,
 		"have the kernel copy each program while it is loaded: none is too short-lived")
@@ -111,8 +113,8 @@ func (o *captureOptions) validate(args []string) error {
 	case o.output == "-":
 		return withHint(usagef("a bundle is not written to standard output"),
 			"name a file with -o FILE")
-	case o.duration < 0:
-		return usagef("--duration %v: no time is negative", o.duration)
+	case o.duration <= 0 && o.timed():
+		return usagef("--duration %v: it is above 0", o.duration)
 	case o.interval < minMapInterval:
 		return usagef("--interval %v: it is at least %v", o.interval, minMapInterval)
 	case o.interval != defaultMapInterval && len(o.maps) == 0:

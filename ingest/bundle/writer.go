@@ -51,11 +51,22 @@ type spooled struct {
 // Create prepares a bundle that is to be written to path. Nothing is there under
 // that name before Commit; what was there stays till then.
 func Create(path string) (*Writer, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".spool-*")
+	f, err := createBeside(path, ".spool-*")
 	if err != nil {
 		return nil, err
 	}
 	return &Writer{path: path, spool: f, names: make(map[string]bool)}, nil
+}
+
+// createBeside creates a temporary file beside path. Its error speaks of path, which is
+// what the user named.
+func createBeside(path, suffix string) (*os.File, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+suffix)
+	var inner *os.PathError
+	if errors.As(err, &inner) {
+		return nil, &os.PathError{Op: "create", Path: path, Err: inner.Err}
+	}
+	return f, err
 }
 
 // Add adds an entry with this content. Names are those of the package comment.
@@ -121,7 +132,7 @@ func (w *Writer) Commit(m *Manifest) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: manifest: %w", w.path, err)
 	}
-	out, err := os.CreateTemp(filepath.Dir(w.path), "."+filepath.Base(w.path)+".*")
+	out, err := createBeside(w.path, ".*")
 	if err != nil {
 		return err
 	}
