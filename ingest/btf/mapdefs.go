@@ -15,6 +15,9 @@ type MapDef struct {
 	Key, Value              ID     // 0: only their sizes are told, or nothing
 }
 
+// KernelName is what the kernel keeps of the name.
+func (d *MapDef) KernelName() string { return d.Name[:min(len(d.Name), mapNameLen)] }
+
 // maxMapDefs bounds the maps of one object; the kernel lets a program use 64.
 const maxMapDefs = 1 << 12
 
@@ -56,7 +59,7 @@ func (t *Types) Map(name string) (MapDef, bool) {
 		if m.Name == name {
 			return m, true
 		}
-		if !ok && len(name) == mapNameLen && strings.HasPrefix(m.Name, name) {
+		if !ok && len(name) == mapNameLen && m.KernelName() == name {
 			found, ok = m, true
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/bundle"
+	"symbolize/ingest/capture/cpulist"
 	"symbolize/ingest/elf"
 )
 
@@ -241,7 +242,7 @@ func possibleCPUs(root string) int {
 	if err != nil {
 		return 0
 	}
-	list, err := parseCPUs(string(b))
+	list, err := cpulist.Parse(string(b))
 	if err != nil || len(list) == 0 {
 		return 0
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"unsafe"
 
@@ -120,38 +118,4 @@ func (r *ring) record(at, left uint64) []byte {
 	}
 	r.joined = append(append(r.joined[:0], r.data[at:]...), r.data[:at+size-n]...)
 	return r.joined
-}
-
-// onlineCPUs returns the numbers of the CPUs that are online.
-func onlineCPUs() ([]int, error) {
-	b, err := os.ReadFile("/sys/devices/system/cpu/online")
-	if err != nil {
-		return nil, err
-	}
-	return parseCPUs(string(b))
-}
-
-// maxCPUs bounds a list of CPUs; the kernel's own bound is NR_CPUS, 8,192.
-const maxCPUs = 1 << 16
-
-// parseCPUs reads a list as "0-3,8".
-func parseCPUs(s string) ([]int, error) {
-	var out []int
-	for part := range strings.SplitSeq(strings.TrimSpace(s), ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		a, err := strconv.ParseUint(from, 10, 16)
-		if err != nil {
-			return nil, fmt.Errorf("CPU list %q: %w", s, err)
-		}
-		b := a
-		if isRange {
-			if b, err = strconv.ParseUint(to, 10, 16); err != nil {
-				return nil, fmt.Errorf("CPU list %q: %w", s, err)
-			}
-		}
-		for ; a <= b && len(out) < maxCPUs; a++ {
-			out = append(out, int(a))
-		}
-	}
-	return out, nil
 }

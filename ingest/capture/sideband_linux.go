@@ -14,6 +14,7 @@ import (
 
 	"symbolize/ingest/bpf"
 	"symbolize/ingest/bundle"
+	"symbolize/ingest/capture/cpulist"
 	"symbolize/ingest/perfdata"
 )
 
@@ -101,7 +102,7 @@ func (x *sideband) start() error {
 	if err := fdRights(); err != nil {
 		return fmt.Errorf("%w: read a BPF program by its id: %w", ErrRights, err)
 	}
-	cpus, err := onlineCPUs()
+	cpus, err := cpulist.Online()
 	if err != nil {
 		return err
 	}

@@ -16,15 +16,6 @@ import (
 	"symbolize/ingest/perfdata"
 )
 
-func TestParseCPUs(t *testing.T) {
-	for in, want := range map[string][]int{"0": {0}, "0-2,5\n": {0, 1, 2, 5}, "": nil, "x": nil,
-		"1-": nil} {
-		if got, _ := parseCPUs(in); !slices.Equal(got, want) {
-			t.Errorf("%q: %v, want %v", in, got, want)
-		}
-	}
-}
-
 // testRing is a ring with something in it from tail to head.
 func testRing(data []byte, tail, head uint64) *ring {
 	return &ring{data: data, page: &unix.PerfEventMmapPage{Data_tail: tail, Data_head: head}}

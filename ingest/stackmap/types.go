@@ -20,9 +20,6 @@ const (
 	maxTypeMembers = 1 << 12
 )
 
-// mapNameLen is how much of a map's name the kernel keeps: BPF_OBJ_NAME_LEN without the 0.
-const mapNameLen = 15
-
 // described are the fields of a key, and of a value where the types tell.
 type described struct {
 	key   []Field
@@ -57,7 +54,7 @@ func describe(t *btf.Types, h *bundle.DumpHeader) (*described, error) {
 			continue
 		}
 		n, err := t.Size(m.Key)
-		named := h.Name != "" && m.Name[:min(len(m.Name), mapNameLen)] == h.Name
+		named := h.Name != "" && m.KernelName() == h.Name
 		switch d := describeTypes(t, m.Key, m.Value); {
 		case err != nil || n != uint64(size):
 		case named && d.hasStack():

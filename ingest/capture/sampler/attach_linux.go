@@ -1,7 +1,6 @@
 package sampler
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/capture/cpulist"
 )
 
 // attached is what keeps a program at its event.
@@ -46,7 +47,7 @@ func (a *attached) attach(p *ebpf.Program, o *Options) error {
 
 // clocks opens a clock on each CPU. One that goes offline meanwhile is passed over.
 func (a *attached) clocks(p *ebpf.Program, frequency int) error {
-	cpus, err := onlineCPUs()
+	cpus, err := cpulist.Online()
 	if err != nil {
 		return err
 	}
@@ -86,45 +87,6 @@ func (a *attached) detach() {
 		a.link.Close()
 		a.link = nil
 	}
-}
-
-// onlineCPUs returns the CPUs that run.
-func onlineCPUs() ([]int, error) {
-	const path = "/sys/devices/system/cpu/online"
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	list, err := parseCPUs(string(bytes.TrimSpace(b)))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return list, nil
-}
-
-// maxCPUs bounds the CPUs that a list may name: eight times what kernels are built for.
-const maxCPUs = 1 << 16
-
-// parseCPUs reads a list of CPUs, "0-3,8".
-func parseCPUs(text string) (list []int, err error) {
-	for part := range strings.SplitSeq(text, ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		if !isRange {
-			to = from
-		}
-		first, err := strconv.Atoi(from)
-		if err != nil {
-			return nil, fmt.Errorf("list of CPUs %q", text)
-		}
-		last, err := strconv.Atoi(to)
-		if err != nil || first < 0 || last < first || last >= maxCPUs {
-			return nil, fmt.Errorf("list of CPUs %q", text)
-		}
-		for cpu := first; cpu <= last; cpu++ {
-			list = append(list, cpu)
-		}
-	}
-	return list, nil
 }
 
 // tracefs is where tracepoints are described, in one of two places.

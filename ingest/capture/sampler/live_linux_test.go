@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"symbolize/ingest/capture/cpulist"
 )
 
 func needLive(t *testing.T) {
@@ -38,7 +40,7 @@ func TestLiveClock(t *testing.T) {
 	st := s.Stats()
 	t.Logf("%+v, %d counts", st, len(s.counts.of))
 	checkHashes(t, s)
-	if cpus, err := onlineCPUs(); err != nil || len(s.fds) != 0 || st.Samples < 500*uint64(len(cpus)) {
+	if cpus, err := cpulist.Online(); err != nil || len(s.fds) != 0 || st.Samples < 500*uint64(len(cpus)) {
 		t.Errorf("%d samples on CPUs %v, %v; %d clocks are still open", st.Samples, cpus, err, len(s.fds))
 	}
 }

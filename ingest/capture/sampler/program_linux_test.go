@@ -1,7 +1,6 @@
 package sampler
 
 import (
-	"slices"
 	"testing"
 )
 
@@ -23,19 +22,6 @@ func TestSwitchFormat(t *testing.T) {
 	for n := range whole - len(" size:4;	signed:1;") {
 		if l, err := parseSwitchFormat("format", switchFormat[:n]); err == nil {
 			t.Fatalf("the first %d bytes have the layout %+v", n, l)
-		}
-	}
-}
-
-func TestParseCPUs(t *testing.T) {
-	for text, want := range map[string][]int{"0": {0}, "0-3,8": {0, 1, 2, 3, 8}, "2,5-6": {2, 5, 6}} {
-		if got, err := parseCPUs(text); err != nil || !slices.Equal(got, want) {
-			t.Errorf("parseCPUs(%q) = %v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "a", "3-1", "-1", "0-", "0-99999999999", "0-65536"} {
-		if got, err := parseCPUs(text); err == nil {
-			t.Errorf("parseCPUs(%q) = %v", text, got)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"symbolize/ingest/bundle"
+	"symbolize/ingest/perfdata"
 )
 
 // Names of the dumps.
@@ -111,4 +112,4 @@ func (c *counts) write(w io.Writer, time uint64, lost map[string]uint64) error {
 }
 
 // bigEndian is the byte order of this machine.
-var bigEndian = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
+var bigEndian = perfdata.NativeBigEndian()
