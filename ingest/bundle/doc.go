@@ -80,7 +80,7 @@
 //
 //	offset  type     field
 //	0       [8]byte  "BPFDUMP\n"
-//	8       u32      version, 1
+//	8       u32      version: 1, or 2 where the pairs are packed
 //	12      u32      size of the header with name and lost counts: where pairs begin
 //	16      u32      map id
 //	20      u32      map type (enum bpf_map_type)
@@ -101,11 +101,20 @@
 //	88      [n]byte  name of the map, padded with zeros to a multiple of 8
 //	then m times: u64 count, u32 k, [k]byte cause, padded with zeros to a multiple of 8
 //	        of count, k and cause together
+//	then, in version 2: u32 packing, u32 zero
 //
 // Causes are sorted. A pair is the key, then the value; with CPUs ≠ 0 the value is
 // one value per CPU, each rounded up to a multiple of 8 bytes, as the kernel copies
-// them. Fields that a later version adds stand between the lost counts and the
+// them. Fields that a later version adds stand between the header's last field and the
 // pairs, and are stepped over by the header's size.
+//
+// Packed pairs are those that zstd makes little of as they are:
+//
+//	1  trimmed: the key, u32 n, the first n bytes of the value; the others are zero. A
+//	   pair has at most 1 MiB.
+//	2  columns: blocks of 65,536 pairs, the last of what is left; of each block the first
+//	   4 bytes of all its pairs, key before value, then the next 4 of all, up to the last
+//	   1 to 4. A pair has at most 256 bytes.
 //
 // # Stacks
 //

@@ -2,6 +2,8 @@ package bundle
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,7 +23,8 @@ var ErrPair = errors.New("size of key or value is not the dump's")
 
 const (
 	dumpMagic     = "BPFDUMP\n"
-	dumpVersion   = 1
+	dumpVersion   = 1  // of what is Plain
+	dumpPacked    = 2  // has the field packing
 	dumpFixed     = 88 // bytes of the header without name and lost counts
 	dumpEntriesAt = 64
 	cpuAlign      = 8 // of each CPU's value
@@ -55,6 +58,7 @@ type DumpHeader struct {
 	Time       uint64            // ns of CLOCK_MONOTONIC
 	Name       string            // of the map
 	Lost       map[string]uint64 // what could not be read or stored, by cause
+	Packing    Packing
 }
 
 // Stride is the size of the value part of a pair, in bytes: with CPUs, one value for
@@ -81,24 +85,31 @@ func (h *DumpHeader) CPUValue(value []byte, i int) []byte {
 // header's sizes. The header's Entries are taken from pairs.
 func AppendDump(dst []byte, h DumpHeader, pairs [][2][]byte) ([]byte, error) {
 	h.Entries = uint64(len(pairs))
-	dst = appendDumpHeader(dst, &h)
-	for _, p := range pairs {
-		if uint64(len(p[0])) != uint64(h.KeySize) || uint64(len(p[1])) != h.Stride() {
-			return dst, fmt.Errorf("%w: %d and %d bytes", ErrPair, len(p[0]), len(p[1]))
-		}
-		dst = append(append(dst, p[0]...), p[1]...)
+	out := bytes.NewBuffer(dst)
+	d, err := NewDumpWriter(out, &h)
+	if err != nil {
+		return dst, err
 	}
-	return dst, nil
+	for _, p := range pairs {
+		if err := d.Add(p[0], p[1]); err != nil {
+			return dst, err
+		}
+	}
+	err = d.Close()
+	return out.Bytes(), err
 }
 
 func appendDumpHeader(dst []byte, h *DumpHeader) []byte {
 	o, start := binary.LittleEndian, len(dst)
-	order := uint32(1)
+	order, version := uint32(1), uint32(dumpVersion)
 	if h.BigEndian {
 		order = 2
 	}
+	if h.Packing != Plain {
+		version = dumpPacked
+	}
 	dst = append(dst, dumpMagic...)
-	for _, v := range []uint32{dumpVersion, 0, h.MapID, h.Type, h.Flags, h.KeySize, h.ValueSize,
+	for _, v := range []uint32{version, 0, h.MapID, h.Type, h.Flags, h.KeySize, h.ValueSize,
 		h.Depth, h.MaxEntries, h.CPUs, h.BTFID, h.KeyType, h.ValueType, order} {
 		dst = o.AppendUint32(dst, v)
 	}
@@ -116,6 +127,9 @@ func appendDumpHeader(dst []byte, h *DumpHeader) []byte {
 		dst = append(o.AppendUint32(dst, uint32(len(cause))), cause...)
 		pad()
 	}
+	if version == dumpPacked {
+		dst = o.AppendUint64(dst, uint64(h.Packing))
+	}
 	o.PutUint32(dst[start+12:], uint32(len(dst)-start))
 	return dst
 }
@@ -125,11 +139,15 @@ type DumpWriter struct {
 	w     *bufio.Writer
 	h     DumpHeader
 	pairs uint64
+	block []byte // of Columns: pairs that are not yet written
 }
 
 // NewDumpWriter writes the header of a dump. Where the number of pairs is not known
 // before, Entries is UnknownEntries.
 func NewDumpWriter(w io.Writer, h *DumpHeader) (*DumpWriter, error) {
+	if err := h.Packing.check(uint64(h.KeySize) + h.Stride()); err != nil {
+		return nil, err
+	}
 	d := &DumpWriter{w: bufio.NewWriterSize(w, 1<<16), h: *h}
 	_, err := d.w.Write(appendDumpHeader(nil, h))
 	return d, err
@@ -141,15 +159,13 @@ func (d *DumpWriter) Add(key, value []byte) error {
 		return fmt.Errorf("%w: %d and %d bytes", ErrPair, len(key), len(value))
 	}
 	d.pairs++
-	d.w.Write(key) // Flush reports the error
-	_, err := d.w.Write(value)
-	return err
+	return d.addPair(key, value)
 }
 
 // Close completes the dump. It is an error if there were not as many pairs as the
 // header says.
 func (d *DumpWriter) Close() error {
-	if err := d.w.Flush(); err != nil {
+	if err := cmp.Or(d.flushBlock(), d.w.Flush()); err != nil {
 		return err
 	}
 	if d.h.Entries != UnknownEntries && d.h.Entries != d.pairs {
@@ -171,7 +187,10 @@ type DumpReader struct {
 	buf  []byte // holds file bytes [base, base+len)
 	base int64
 	pair int // bytes of one
-	err  error
+
+	stream *bufio.Reader // of what is Trimmed: from at on
+	packed []byte        // of Columns: the block, of which buf has the pairs
+	err    error
 }
 
 // IsDump reports whether the first bytes of a file, 8 are enough, are those of a raw
@@ -193,8 +212,8 @@ func OpenDump(name string, r io.ReaderAt, size int64) (*DumpReader, error) {
 	x.Skip(uint64(len(dumpMagic)))
 	version, length := x.U32(), x.U32()
 	switch {
-	case x.Err() == nil && version != dumpVersion:
-		x.Fail("version %d of raw dumps, %d is the one that is read", version, dumpVersion)
+	case x.Err() == nil && version != dumpVersion && version != dumpPacked:
+		x.Fail("version %d of raw dumps, %d and %d are read", version, dumpVersion, dumpPacked)
 	case x.Err() == nil && (length < dumpFixed || length > maxDumpHeader || int64(length) > size):
 		x.Fail("header says its size is %d, of a file of %d", length, size)
 	}
@@ -206,13 +225,13 @@ func OpenDump(name string, r io.ReaderAt, size int64) (*DumpReader, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	d := &DumpReader{name: name, r: r, size: size, at: int64(length)}
-	if err := d.parse(head); err != nil {
+	if err := d.parse(head, version); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-func (d *DumpReader) parse(head []byte) error {
+func (d *DumpReader) parse(head []byte, version uint32) error {
 	x, h := decode.New(d.name, head, 0, false), &d.Header
 	x.Skip(uint64(len(dumpMagic)) + 8)
 	for _, p := range []*uint32{&h.MapID, &h.Type, &h.Flags, &h.KeySize, &h.ValueSize, &h.Depth,
@@ -241,6 +260,10 @@ func (d *DumpReader) parse(head []byte) error {
 		}
 		h.Lost[string(cause)] += count
 	}
+	if version == dumpPacked {
+		h.Packing = Packing(x.U32())
+		x.Skip(4)
+	}
 	if x.Err() != nil {
 		return x.Err()
 	}
@@ -262,11 +285,17 @@ func (d *DumpReader) measure() error {
 			maxPair)
 	}
 	d.pair = int(uint64(h.KeySize) + value)
+	if err := h.Packing.check(uint64(d.pair)); err != nil {
+		return fail("%v", err)
+	}
 	body := uint64(d.size - d.at)
 	switch {
 	case d.pair == 0 && h.Entries != 0 && (h.Entries != UnknownEntries || body > 0):
 		return fail("keys and values without a size")
 	case d.pair == 0:
+		return nil
+	case h.Packing == Trimmed:
+		d.left = h.Entries
 		return nil
 	}
 	d.left = body / uint64(d.pair)
@@ -280,6 +309,9 @@ func (d *DumpReader) measure() error {
 		d.err = &decode.Error{Name: d.name, Offset: d.size,
 			Reason: "the dump is cut off in the middle of a pair"}
 	}
+	if h.Packing == Columns && d.err != nil { // of a block that is cut off nothing is whole
+		d.left -= d.left % columnBlock
+	}
 	return nil
 }
 
@@ -291,6 +323,9 @@ const dumpBlock = 256 << 10
 func (d *DumpReader) Next() (key, value []byte, ok bool) {
 	if d.left == 0 {
 		return nil, nil, false
+	}
+	if d.Header.Packing == Trimmed {
+		return d.nextTrimmed()
 	}
 	off := d.at - d.base
 	if off < 0 || off+int64(d.pair) > int64(len(d.buf)) {
@@ -308,17 +343,25 @@ func (d *DumpReader) Next() (key, value []byte, ok bool) {
 
 // fill reads whole pairs from the present one on.
 func (d *DumpReader) fill() bool {
+	if d.Header.Packing == Columns {
+		return d.fillColumns()
+	}
 	n := min(d.left, max(1, uint64(dumpBlock/d.pair))) * uint64(d.pair)
 	if uint64(cap(d.buf)) < n {
 		d.buf = make([]byte, n) // no more than what is left of the file
 	}
 	d.buf, d.base = d.buf[:n], d.at
-	if got, err := d.r.ReadAt(d.buf, d.at); got < len(d.buf) {
+	return d.readAt(d.buf)
+}
+
+// readAt reads what is at the present pair.
+func (d *DumpReader) readAt(b []byte) bool {
+	got, err := d.r.ReadAt(b, d.at)
+	if got < len(b) {
 		d.err = &decode.Error{Name: d.name, Offset: d.at + int64(got), Reason: err.Error()}
 		d.left = 0
-		return false
 	}
-	return true
+	return got == len(b)
 }
 
 // Err returns what is damaged: pairs are missing at the end, or could not be read. It

@@ -202,7 +202,7 @@ func TestDumpHostile(t *testing.T) {
 		value  uint32
 		reason string
 	}{
-		{"version", 8, 2, "version 2"}, {"header", 12, huge, "size is 4294967295"},
+		{"version", 8, 3, "version 3"}, {"header", 12, huge, "size is 4294967295"},
 		{"header too small", 12, 80, "size is 80"}, {"key", 28, huge, "is more than"},
 		{"value", 32, huge, "is more than"}, {"CPUs", 44, huge, "CPUs are more than"},
 		{"order", 60, 3, "byte order 3"}, {"name", 80, huge, "bytes wanted"},
@@ -275,18 +275,33 @@ func FuzzDump(f *testing.F) {
 	f.Add(data[:100])
 	h.Entries = UnknownEntries
 	f.Add(append(appendDumpHeader(nil, &h), "pairs of unknown number"...))
+	for _, h := range packedHeaders() {
+		if h.Entries > 100 {
+			continue
+		}
+		if data, err = AppendDump(nil, h, testPairs(&h, int(h.Entries))); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d, err := openDump(data)
 		if err != nil {
 			return
 		}
-		total := 0
+		total, trimmed := 0, d.Header.Packing == Trimmed
 		for {
 			k, v, ok := d.Next()
 			if !ok {
 				break
 			}
+			if trimmed {
+				v = bytes.TrimRight(v, "\x00")
+			}
 			total += len(k) + len(v)
+			if trimmed {
+				continue
+			}
 			for i := range d.Header.CPUs {
 				d.Header.CPUValue(v, int(i))
 			}

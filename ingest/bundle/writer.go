@@ -164,7 +164,8 @@ func EncodeManifest(m *Manifest) ([]byte, error) {
 // write puts the packed tar to out.
 func (w *Writer) write(out io.Writer, manifest []byte, modified time.Time) error {
 	buffered := bufio.NewWriterSize(out, 1<<20)
-	pack, err := zstd.NewWriter(buffered, zstd.WithEncoderConcurrency(1))
+	pack, err := zstd.NewWriter(buffered, zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
 	if err != nil {
 		return err
 	}

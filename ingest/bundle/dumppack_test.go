@@ -1,0 +1,145 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// packedHeaders are headers of dumps in every packing, with pairs that fill more than a
+// block of columns.
+func packedHeaders() []DumpHeader {
+	return []DumpHeader{
+		{Type: 7, KeySize: 4, ValueSize: 96, Depth: 3, Name: "stacks", Entries: 5, Packing: Trimmed},
+		{KeySize: 3, ValueSize: 5, CPUs: 2, Entries: 4, Packing: Trimmed},
+		{KeySize: 0, ValueSize: 8, Entries: 3, Packing: Trimmed},
+		{KeySize: 0, ValueSize: 8, Entries: UnknownEntries, Packing: Trimmed},
+		{KeySize: 4, ValueSize: 8, Entries: 0, Packing: Columns},
+		{KeySize: 5, ValueSize: 2, Entries: columnBlock + 3, Packing: Columns, Lost: map[string]uint64{
+			"ring": 1}},
+		{KeySize: 28, ValueSize: 16, Name: "counts", BigEndian: true, Entries: 7, Packing: Columns},
+	}
+}
+
+func TestPackedRoundTrip(t *testing.T) {
+	for _, h := range packedHeaders() {
+		n := int(h.Entries)
+		if h.Entries == UnknownEntries {
+			n = 6
+		}
+		pairs := testPairs(&h, n)
+		for i := range pairs { // values end with zeros, one of them is nothing else
+			v := pairs[i][1]
+			clear(v[len(v)-i%(len(v)+1):])
+		}
+		data, err := AppendDump(nil, h, pairs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Entries == UnknownEntries { // as it is streamed
+			binary.LittleEndian.PutUint64(data[dumpEntriesAt:], UnknownEntries)
+		}
+		d, err := openDump(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(d.Header, h) {
+			t.Errorf("header %+v, want %+v", d.Header, h)
+		}
+		if got := readDump(d); len(got) != n || n > 0 && !reflect.DeepEqual(got, pairs) || d.Err() != nil {
+			t.Errorf("%+v: %d pairs of %d, %v", h, len(got), n, d.Err())
+		}
+	}
+}
+
+// TestPackedBytes compares packed pairs with bytes written by hand from the package
+// comment.
+func TestPackedBytes(t *testing.T) {
+	for _, c := range []struct {
+		packing Packing
+		pairs   string
+	}{
+		{Trimmed, "ab\x02\x00\x00\x00x\x01" + "cd\x00\x00\x00\x00" + "ef\x04\x00\x00\x00wxyz"},
+		// Words of "abx\x01\x00\x00", "cd\x00\x00\x00\x00", "efwxyz".
+		{Columns, "abx\x01" + "cd\x00\x00" + "efwx" + "\x00\x00" + "\x00\x00" + "yz"},
+	} {
+		data, err := AppendDump(nil, DumpHeader{KeySize: 2, ValueSize: 4, Packing: c.packing}, [][2][]byte{
+			{[]byte("ab"), []byte("x\x01\x00\x00")}, {[]byte("cd"), make([]byte, 4)},
+			{[]byte("ef"), []byte("wxyz")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := binary.LittleEndian.Uint32(data[8:]); v != 2 {
+			t.Errorf("version %d", v)
+		}
+		head := data[:binary.LittleEndian.Uint32(data[12:])]
+		field := binary.LittleEndian.AppendUint64(nil, uint64(c.packing))
+		if !bytes.HasSuffix(head, field) || len(head) != dumpFixed+len(field) {
+			t.Errorf("header %q", head)
+		}
+		if got := string(data[len(head):]); got != c.pairs {
+			t.Errorf("packing %d:\n%q, want\n%q", c.packing, got, c.pairs)
+		}
+	}
+}
+
+// TestPackedRefused: packings that are none, and pairs that are too long for theirs.
+func TestPackedRefused(t *testing.T) {
+	for _, h := range []DumpHeader{
+		{KeySize: 4, ValueSize: 4, Packing: 3},
+		{KeySize: 4, ValueSize: maxColumnPair, Packing: Columns},
+		{KeySize: 4, ValueSize: maxTrimmedPair, Packing: Trimmed},
+	} {
+		if _, err := AppendDump(nil, h, nil); !errors.Is(err, errPacking) {
+			t.Errorf("%+v written: %v", h, err)
+		}
+		data := appendDumpHeader(nil, &h)
+		if _, err := openDump(data); err == nil || !strings.Contains(err.Error(), errPacking.Error()) {
+			t.Errorf("%+v read: %v", h, err)
+		}
+	}
+}
+
+// TestPackedTruncated: every prefix gives whole pairs and says that something is missing.
+func TestPackedTruncated(t *testing.T) {
+	for _, h := range packedHeaders() {
+		if h.Entries > 100 {
+			continue
+		}
+		pairs := testPairs(&h, int(h.Entries))
+		data, err := AppendDump(nil, h, pairs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range len(data) {
+			d, err := openDump(data[:n])
+			if err != nil {
+				continue
+			}
+			got := readDump(d)
+			if d.Err() == nil || len(got) >= len(pairs) {
+				t.Errorf("%+v: %d of %d bytes: %d pairs, %v", h, n, len(data), len(got), d.Err())
+			}
+			if len(got) > 0 && !reflect.DeepEqual(got, pairs[:len(got)]) {
+				t.Errorf("%+v: other pairs", h)
+			}
+		}
+	}
+}
+
+// TestTrimmedTooLong: a length beyond the value's size is damage.
+func TestTrimmedTooLong(t *testing.T) {
+	h := DumpHeader{KeySize: 1, ValueSize: 4, Entries: 1, Packing: Trimmed}
+	data := append(appendDumpHeader(nil, &h), "k\x05\x00\x00\x00vvvvv"...)
+	d, err := openDump(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := readDump(d); len(got) != 0 || d.Err() == nil || !strings.Contains(d.Err().Error(),
+		"5 bytes of a value that has 4") {
+		t.Errorf("%d pairs, %v", len(got), d.Err())
+	}
+}
