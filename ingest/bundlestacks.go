@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"symbolize/buildid"
 	"symbolize/ingest/bpf"
 	"symbolize/ingest/btf"
 	"symbolize/ingest/bundle"
@@ -63,6 +64,22 @@ func (c *Capture) bundleStacks() {
 		set, err := stackmap.ReadSampled(list)
 		c.stacks, c.stacksErr = set, errors.Join(c.stacksErr, err)
 	}
+}
+
+// recordedPath returns the path of a file of which stacks in a bundle have the build ID, if
+// the recorder knew it.
+func (c *Capture) recordedPath(id buildid.ID) string {
+	if c.bundle == nil {
+		return ""
+	}
+	for i := range c.bundle.Manifest.Samples {
+		for _, f := range c.bundle.Manifest.Samples[i].Files {
+			if file, err := buildid.Parse(f.BuildID); err == nil && file.Matches(id) {
+				return f.Path
+			}
+		}
+	}
+	return ""
 }
 
 // sampled opens what the manifest tells of the samples of an event.

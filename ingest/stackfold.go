@@ -6,6 +6,7 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/addrspace"
+	"symbolize/ingest/bundle"
 	"symbolize/ingest/intern"
 	"symbolize/ingest/stackmap"
 )
@@ -191,6 +192,9 @@ func (f *stackFolder) valid(ref uint32) uint32 {
 			if pathOf := f.opts.Stacks.PathOf; pathOf != nil {
 				o.File.Path = pathOf(id)
 			}
+			if o.File.Path == "" {
+				o.File.Path = f.capture.recordedPath(id)
+			}
 			return o
 		})
 		f.validOf[ref] = n + 1
@@ -239,6 +243,10 @@ func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
 func (f *stackFolder) address(role int, pc, at uint64, pid int32) {
 	if role == kernelRole || pc >= kernelHalf {
 		f.kernelAddress(pc, at, role)
+		return
+	}
+	if pc == bundle.GoneAddress {
+		f.place(f.noMap[userRole], 0)
 		return
 	}
 	v := f.spaces.Process(pid, addrspace.Forever).Version()

@@ -91,9 +91,10 @@ func (l *liveStacks) saveMaps(t *testing.T) (n int) {
 	return n
 }
 
-// checkAddresses wants the addresses of the program that Go's own linker made to have names
-// by the mappings in the bundle: of at least 99 % of its user samples the innermost frame
-// has, that of a process that ended before it was looked at has none.
+// checkAddresses wants the code of the program that Go's own linker made told by the build
+// ID that the kernel does not see, that of the one without a build ID by its address and its
+// mapping in the bundle, and both named: of at least 99 % of their user samples the
+// innermost frame is, that of a process that ended before it was looked at is not.
 func (l *liveStacks) checkAddresses(t *testing.T, store string) {
 	t.Helper()
 	c, err := ingest.Open(t.Context(), l.in("stacks.raw"), ingest.Options{})
@@ -105,22 +106,43 @@ func (l *liveStacks) checkAddresses(t *testing.T, store string) {
 	if set.LostSamples > 0 {
 		t.Errorf("%d samples are lost", set.LostSamples)
 	}
-	bare, samples := 0, 0
-	for i := range set.Samples {
-		sm := &set.Samples[i]
-		if sm.Comm == "goint" && sm.User.Cause == stackmap.Present {
-			samples++
-			if set.Stack(sm.User.Stack)[0].Status == stackmap.IP {
-				bare++
+	goint := framed(objectID(t, l.in("goint")))
+	for comm, wanted := range map[string]func(f stackmap.Frame) bool{
+		"goint": func(f stackmap.Frame) bool {
+			return f.Status == stackmap.Valid && set.IDs[f.Ref].Hex() == goint
+		},
+		"noid": func(f stackmap.Frame) bool {
+			return f.Status == stackmap.IP && f.Offset != bundle.GoneAddress
+		},
+	} {
+		var right, samples uint64
+		for i := range set.Samples {
+			sm := &set.Samples[i]
+			if sm.Comm != comm || sm.User.Cause != stackmap.Present {
+				continue
+			}
+			samples += sm.Count
+			if wanted(set.Stack(sm.User.Stack)[0]) {
+				right += sm.Count
 			}
 		}
+		t.Logf("%s: of %d of %d samples the code is told as it should", comm, right, samples)
+		if samples == 0 || right*10 < samples*9 { // there are the loader and the C library, too
+			t.Errorf("%s: of %d of %d samples the code is told as it should", comm, right, samples)
+		}
+		l.checkLeaves(t, store, comm)
 	}
-	if bare < samples/2 || bare == 0 {
-		t.Errorf("%d of %d stacks of goint are of addresses", bare, samples)
+	if len(c.Bundle().Manifest.Samples[0].Files) == 0 {
+		t.Error("no paths of files whose build ID the kernel does not see")
 	}
+}
+
+// checkLeaves wants names for the innermost frames of a program's samples.
+func (l *liveStacks) checkLeaves(t *testing.T, store, comm string) {
+	t.Helper()
 	var all, without int
 	for line := range strings.Lines(l.run(t, "resolve", "--quiet", "--store", store, "--count",
-		"--format", "folded", "--comm", "goint", "--trust-paths", l.in("stacks.raw"))) {
+		"--format", "folded", "--comm", comm, "--trust-paths", l.in("stacks.raw"))) {
 		line = strings.TrimSpace(line)
 		at := strings.LastIndexByte(line, ' ')
 		var n int
@@ -133,9 +155,9 @@ func (l *liveStacks) checkAddresses(t *testing.T, store string) {
 			without += n
 		}
 	}
-	t.Logf("goint: %d of %d samples end in an address without a name", without, all)
+	t.Logf("%s: %d of %d samples end in an address without a name", comm, without, all)
 	if all == 0 || without*100 > all {
-		t.Errorf("goint: %d of %d samples have no name", without, all)
+		t.Errorf("%s: %d of %d samples have no name", comm, without, all)
 	}
 }
 
@@ -155,7 +177,7 @@ func TestLiveSampler(t *testing.T) {
 	l.checkNamed(t, store)
 	l.checkGo(t, store)
 	l.checkAddresses(t, store)
-	for _, comm := range []string{"pie", "nopie", "stripped", "id8", "id16", "gone", "goext",
+	for _, comm := range []string{"pie", "nopie", "stripped", "id8", "id16", "noid", "gone", "goext",
 		"goint", "dd"} {
 		l.checkShares(t, store, comm)
 	}

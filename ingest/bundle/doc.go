@@ -127,8 +127,15 @@
 //	dumps/counts         type 1 (HASH): key and value have the fields that the manifest
 //	                     names, a negative id being the errno with which no stack was taken
 //
-// depth is that of the deepest stack, and values of others end with zeros. The ids are
-// numbers in the order of first appearance. In the manifest samples is an array, one for
+// depth is that of the deepest stack, and values of others end with zeros; both dumps of
+// stacks are trimmed, that of counts lies in columns. The ids are numbers in the order of
+// the dump, in which stacks with the same callers lie side by side. A user's frame with a
+// build ID need not have had it from the kernel: the recorder looks into files in which the
+// kernel does not see it. An address stays where code has no build ID: the process's
+// mappings then have that code's line, and other lines only of processes whose mappings were
+// wanted anyway. Address 0 was outside of all that the process could run, and
+// 0xffffffffffffff, 2^56 − 1, is one of which nothing is known: the process had ended
+// before its mappings could be read. In the manifest samples is an array, one for
 // each event, of
 //
 //	event          as perf names it: "cpu-clock"
@@ -139,6 +146,8 @@
 //	key, value     "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:16:16": FIELD:OFFSET:SIZE
 //	               in bytes; "0:8": where in a value the number of samples is
 //	weight         likewise of the weight; absent if period says it
+//	files          [{build_id, path}] of files whose build ID is not from the kernel,
+//	               sorted by build ID
 //
 // lost of the header of dumps/counts has what samples were lost, by cause.
 //

@@ -10,6 +10,12 @@ import (
 	"symbolize/ingest/decode"
 )
 
+// Addresses in users' stacks that no process has; see "Stacks" in the package comment.
+const (
+	OutsideAddress = 0         // outside of all that the process could run
+	GoneAddress    = 1<<56 - 1 // the process had ended before its mappings could be read
+)
+
 // Packing says how the pairs of a raw dump lie in it. All but Plain are for what packs
 // badly as it is; the pairs are the same.
 type Packing uint32

@@ -59,6 +59,13 @@ type Samples struct {
 	Key          string `json:"key"`           // fields of its key
 	Value        string `json:"value"`         // where in its value the number of samples is
 	Weight       string `json:"weight,omitempty"`
+	Files        []File `json:"files,omitempty"`
+}
+
+// File is a file of which stacks have the build ID, which the recorder read.
+type File struct {
+	BuildID string `json:"build_id"` // hexadecimal
+	Path    string `json:"path"`
 }
 
 // Clocks are readings of four clocks at one instant, in ns.

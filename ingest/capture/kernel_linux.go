@@ -147,17 +147,12 @@ func (k *kernel) add(w *bundle.Writer) error {
 			return err
 		}
 	}
-	image, err := ownVDSO(k.root)
+	image, id, err := ownVDSO(k.root)
 	if err != nil {
 		k.s.warn("vdso: %v", err)
 		return nil
 	}
-	f, err := elf.Open("[vdso]", bytes.NewReader(image), int64(len(image)))
-	if err != nil || f.ID.IsZero() {
-		k.s.warn("vdso: no build ID: %v", err)
-		return nil
-	}
-	return w.Add(bundle.VDSOName(f.ID.Hex()), image)
+	return w.Add(bundle.VDSOName(id.Hex()), image)
 }
 
 // known reports whether the kernel's own symbols are to be had elsewhere. Where the kernel
@@ -209,14 +204,30 @@ func (k *kernel) close() {}
 // maxVDSO bounds the vdso, which has two to four pages.
 const maxVDSO = 1 << 20
 
-// ownVDSO returns the vdso of this process: all have the same.
-func ownVDSO(root string) ([]byte, error) {
+// ownVDSO returns the vdso of this process, which all have, and its build ID.
+func ownVDSO(root string) ([]byte, buildid.ID, error) {
+	image, err := readVDSO(root)
+	if err != nil {
+		return nil, buildid.ID{}, err
+	}
+	f, err := elf.Open(vdsoPath, bytes.NewReader(image), int64(len(image)))
+	if err == nil && f.ID.IsZero() {
+		err = errors.New("no build ID")
+	}
+	if err != nil {
+		return nil, buildid.ID{}, err
+	}
+	return image, f.ID, nil
+}
+
+// readVDSO copies the vdso out of this process's memory.
+func readVDSO(root string) ([]byte, error) {
 	b, err := os.ReadFile(root + "/proc/self/maps")
 	if err != nil {
 		return nil, err
 	}
 	for line := range strings.Lines(string(b)) {
-		if !strings.HasSuffix(strings.TrimSpace(line), "[vdso]") {
+		if !strings.HasSuffix(strings.TrimSpace(line), vdsoPath) {
 			continue
 		}
 		var from, to int64

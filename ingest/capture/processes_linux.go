@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"symbolize/buildid"
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/perfdata"
 )
@@ -45,14 +46,21 @@ type processes struct {
 	maps *spool
 	last map[int32]spooled // newest copy of maps, by pid
 
+	// Of stacks with bare addresses: the build IDs of files, by what parseCode calls them;
+	// that of the vdso; and what the addresses turned out to be.
+	ids    map[string]buildid.ID
+	vdso   buildid.ID
+	places *places
+
 	mu    sync.Mutex
+	whole map[int32]bool // all mappings of these are wanted, whatever addresses need
 	dirty map[int32]bool // mapped something since they were read
 	seen  map[int32]bool
 }
 
 func newProcesses(s *session, root string) (*processes, error) {
 	p := &processes{s: s, root: root, last: make(map[int32]spooled),
-		dirty: make(map[int32]bool), seen: make(map[int32]bool)}
+		dirty: make(map[int32]bool), seen: make(map[int32]bool), whole: make(map[int32]bool)}
 	var err error
 	p.maps, err = newSpool()
 	return p, err
@@ -101,8 +109,16 @@ func (p *processes) record(body []byte) {
 		return
 	}
 	if pid := int32(binary.NativeEndian.Uint32(body)); pid > 0 && int(pid) != os.Getpid() {
-		p.note(pid)
+		p.follow(pid)
 	}
+}
+
+// follow has all mappings of a process kept as they are.
+func (p *processes) follow(pid int32) {
+	p.mu.Lock()
+	p.whole[pid] = true
+	p.mu.Unlock()
+	p.note(pid)
 }
 
 // note has the mappings of a process read, soon and at the end.
@@ -167,6 +183,9 @@ func (p *processes) read(pid int32) {
 		p.s.warn("%v", err)
 		return
 	}
+	if p.ids != nil {
+		p.readIDs(pid, b)
+	}
 	p.last[pid] = p.maps.entries[len(p.maps.entries)-1]
 }
 
@@ -186,7 +205,7 @@ func (p *processes) stop() {
 			p.s.warn("there is no process %d", pid)
 			continue
 		}
-		p.seen[int32(pid)] = true
+		p.seen[int32(pid)], p.whole[int32(pid)] = true, true
 		p.read(int32(pid))
 	}
 }
@@ -212,10 +231,10 @@ func (p *processes) all() (pids []int) {
 
 // add adds the mappings, and the perf maps that processes left.
 func (p *processes) add(w *bundle.Writer) error {
-	p.s.summary.Processes = len(p.last)
 	for _, pid := range slices.Sorted(maps.Keys(p.last)) {
-		b, err := p.maps.read(p.last[pid], nil)
-		if err == nil {
+		b, err := p.wanted(pid)
+		if err == nil && len(b) > 0 {
+			p.s.summary.Processes++
 			err = w.Add(bundle.MapsName(pid), b)
 		}
 		if err != nil {
@@ -243,6 +262,15 @@ func (p *processes) add(w *bundle.Writer) error {
 		}
 	}
 	return nil
+}
+
+// wanted returns the mappings of a process that are to be kept: none where addresses in its
+// stacks need none.
+func (p *processes) wanted(pid int32) ([]byte, error) {
+	if p.places != nil && !p.whole[pid] {
+		return p.places.maps(pid), nil
+	}
+	return p.maps.read(p.last[pid], nil)
 }
 
 // perfMap opens a process's perf map: in its own root, by the number that it has

@@ -229,13 +229,13 @@ func TestOwnVDSO(t *testing.T) {
 	} {
 		r := newTestRoot(t)
 		r.write("proc/self/maps", maps)
-		if _, err := ownVDSO(r.dir); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := ownVDSO(r.dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", maps, err, want)
 		}
 	}
-	image, err := ownVDSO("")
-	if err != nil || !bytes.HasPrefix(image, []byte("\x7fELF")) {
-		t.Errorf("%d bytes, %v", len(image), err)
+	image, id, err := ownVDSO("")
+	if err != nil || !bytes.HasPrefix(image, []byte("\x7fELF")) || id.IsZero() {
+		t.Errorf("%d bytes, build ID %s, %v", len(image), id, err)
 	}
 }
 

@@ -154,6 +154,11 @@ func (s *session) run(ctx context.Context, list []recorder) error {
 // write adds everything to the bundle and commits it.
 func (s *session) write(w *bundle.Writer, list []recorder) error {
 	for _, r := range list {
+		if x, ok := r.(*stacks); ok {
+			x.explain()
+		}
+	}
+	for _, r := range list {
 		if err := r.add(w); err != nil {
 			return err
 		}

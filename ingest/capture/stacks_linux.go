@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"symbolize/buildid"
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/capture/sampler"
 )
@@ -21,6 +22,10 @@ func (x *stacks) start() error {
 	o := *x.s.opts.Stacks
 	if sampler.InitialNamespace() {
 		o.Addresses = x.procs.note
+		x.procs.ids = make(map[string]buildid.ID)
+		if _, id, err := ownVDSO(x.procs.root); err == nil {
+			x.procs.vdso = id
+		}
 	} else { // the numbers that the sampler tells are those of other processes here
 		x.s.warn("in a container the mappings of sampled processes are not taken: " +
 			"their addresses without a build ID have no names")
@@ -46,10 +51,27 @@ func (x *stacks) stop() {
 	}
 }
 
+// explain finds out what bare addresses in the stacks are, once the mappings of all their
+// processes are read.
+func (x *stacks) explain() {
+	if x.procs.ids == nil {
+		return
+	}
+	found := newPlaces(x.procs)
+	if err := x.sm.Explain(found.locate); err != nil {
+		x.s.warn("addresses without a build ID are kept with all mappings of their processes: %v", err)
+		return
+	}
+	x.procs.places = found
+}
+
 func (x *stacks) add(w *bundle.Writer) error {
 	m, err := x.sm.Write(w)
 	if err != nil {
 		return err
+	}
+	if x.procs.places != nil {
+		m.Files = x.procs.places.list()
 	}
 	x.s.manifest.Samples = append(x.s.manifest.Samples, m)
 	st := x.sm.Stats()

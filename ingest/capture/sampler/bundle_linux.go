@@ -22,17 +22,27 @@ func (s *Sampler) Write(w *bundle.Writer) (bundle.Samples, error) {
 	for cause := range partly {
 		delete(lost, cause)
 	}
+	var nums [2]numbering
+	s.written = make([]int, len(nums))
+	for kind, t := range s.tables {
+		var err error
+		if nums[kind], err = t.numberUsed(s.counts.used(t)); err != nil {
+			return bundle.Samples{}, err
+		}
+		s.written[kind] = len(nums[kind].order)
+	}
+	counts := s.counts.renumbered(&nums)
 	for _, dump := range []struct {
 		name  string
 		write func(io.Writer) error
 	}{
 		{userDump, func(w io.Writer) error {
-			return s.tables[userStack].writeStacks(w, userDump, now, partly)
+			return s.tables[userStack].writeStacks(w, &nums[userStack], userDump, now, partly)
 		}},
 		{kernelDump, func(w io.Writer) error {
-			return s.tables[kernelStack].writeStacks(w, kernelDump, now, nil)
+			return s.tables[kernelStack].writeStacks(w, &nums[kernelStack], kernelDump, now, nil)
 		}},
-		{countsDump, func(w io.Writer) error { return s.counts.write(w, now, lost) }},
+		{countsDump, func(w io.Writer) error { return counts.write(w, now, lost) }},
 	} {
 		if err := addPiped(w, bundle.DumpName(dump.name), dump.write); err != nil {
 			return bundle.Samples{}, err

@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -63,17 +64,31 @@ func (c *counts) total() (n uint64) {
 	return n
 }
 
-// sorted lists the counts in the order of stacks, process and comm.
-func (c *counts) sorted() []tally {
-	list := make([]tally, 0, len(c.of))
-	for t := range c.of {
-		list = append(list, t)
+// sorted lists the counts in the order of comm, process and stacks, in which numbers next
+// to one another differ least.
+func (c *counts) sorted() []tally { return slices.SortedFunc(maps.Keys(c.of), c.compare) }
+
+func (c *counts) compare(a, b tally) int {
+	return cmp.Or(slices.Compare(c.names[a.comm][:], c.names[b.comm][:]), cmp.Compare(a.pid, b.pid),
+		cmp.Compare(a.user, b.user), cmp.Compare(a.kernel, b.kernel))
+}
+
+// renumbered returns the counts under the numbers of written stacks. Samples whose stacks
+// are not written count together.
+func (c *counts) renumbered(nums *[2]numbering) counts {
+	n := *c
+	n.of = make(map[tally]*countValue, len(c.of))
+	for t, v := range c.of {
+		t.user, t.kernel = nums[userStack].of(t.user), nums[kernelStack].of(t.kernel)
+		if sum := n.of[t]; sum != nil {
+			sum.Count += v.Count
+			sum.Weight += v.Weight
+			continue
+		}
+		sum := *v
+		n.of[t] = &sum
 	}
-	slices.SortFunc(list, func(a, b tally) int {
-		return cmp.Or(cmp.Compare(a.user, b.user), cmp.Compare(a.kernel, b.kernel),
-			cmp.Compare(a.pid, b.pid), slices.Compare(c.names[a.comm][:], c.names[b.comm][:]))
-	})
-	return list
+	return n
 }
 
 // withoutStack counts the samples of which a stack was not received: for lack of room in

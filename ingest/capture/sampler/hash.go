@@ -1,5 +1,7 @@
 package sampler
 
+import "encoding/binary"
+
 // The hash of a stack: two lanes of 64 bits, each of which multiplies by hashFactor and
 // folds its upper half down after every word, one after xor, one after addition. Lengths
 // go in at the end. It need not resist anybody: who can choose the kernel's stacks has
@@ -10,6 +12,15 @@ const (
 	foldFirst  = 32
 	foldSecond = 29
 )
+
+// hashBytes is hashOf for the frames of a stack, which are whole words.
+func hashBytes(frames []byte) hash {
+	words := make([]uint64, 0, len(frames)/8)
+	for ; len(frames) >= 8; frames = frames[8:] {
+		words = append(words, binary.NativeEndian.Uint64(frames))
+	}
+	return hashOf(words)
+}
 
 // hashOf is what the program computes, in Go.
 func hashOf(words []uint64) hash {

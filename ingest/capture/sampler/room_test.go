@@ -154,14 +154,21 @@ func TestTableFull(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := x.writeStacks(&b, kernelDump, 0, nil); err != nil {
+	n, err := x.numberUsed(allUsed(x))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.writeStacks(&b, &n, kernelDump, 0, nil); err != nil {
 		t.Error(err)
 	}
 	if err := x.file.Truncate(10); err != nil {
 		t.Fatal(err)
 	}
 	x.buf, x.err = bufio.NewWriter(x.file), nil
-	if err := x.writeStacks(&b, kernelDump, 0, nil); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := x.numberUsed(allUsed(x)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("frames that are gone: %v", err)
+	}
+	if err := x.writeStacks(&b, &n, kernelDump, 0, nil); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("frames that are gone: %v", err)
 	}
 }

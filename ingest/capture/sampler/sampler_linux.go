@@ -27,6 +27,7 @@ type Sampler struct {
 	nested  uint64
 	still   uint64 // threads off CPU when the recording stopped
 	stopped bool
+	written []int            // stacks, by kind, once Write was called
 	final   [numStats]uint64 // the program's counters when it stopped
 }
 
@@ -172,8 +173,7 @@ func (s *Sampler) Close() {
 // Stats says what was sampled; it is complete after Stop.
 func (s *Sampler) Stats() Stats {
 	st := Stats{Samples: s.stat(statSamples) + s.nested + s.still, Lost: make(map[string]uint64),
-		UserStacks: s.tables[userStack].stacks(), KernelStacks: s.tables[kernelStack].stacks(),
-		KernelMemory: s.memory}
+		UserStacks: s.stacks(userStack), KernelStacks: s.stacks(kernelStack), KernelMemory: s.memory}
 	if s.opts.Event.Kind == OffCPU { // it counts those of which it knows how long
 		st.Samples += s.stat(statNoThread) + s.stat(statNoScratch) + s.stat(statNoReturn)
 	}
@@ -201,6 +201,15 @@ func (s *Sampler) Stats() Stats {
 		lose(cause, n)
 	}
 	return st
+}
+
+// stacks returns how many distinct stacks of a kind there are: those that were received,
+// and in the end those that were written.
+func (s *Sampler) stacks(kind int) int {
+	if s.written != nil {
+		return s.written[kind]
+	}
+	return s.tables[kind].stacks()
 }
 
 // withoutStack counts, by cause, the samples that are counted but have lost a stack.

@@ -160,6 +160,9 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// allUsed has all stacks of a table written.
+func allUsed(x *table) []bool { return slices.Repeat([]bool{true}, len(x.kept)) }
+
 // TestCountsLost counts samples without a stack by cause, and adds up equal ones.
 func TestCountsLost(t *testing.T) {
 	tables, c := twoTables(t), newCounts()
@@ -175,7 +178,7 @@ func TestCountsLost(t *testing.T) {
 	if ring, room := c.withoutStack(tables); ring != 7 || room != 0 {
 		t.Errorf("%d and %d samples without a stack, want 7 and 0", ring, room)
 	}
-	if list := c.sorted(); len(list) != 2 || *c.of[list[0]] != (countValue{5, 50}) {
+	if list := c.sorted(); len(list) != 2 || *c.of[list[1]] != (countValue{5, 50}) {
 		t.Errorf("counts %+v", c.of)
 	}
 }
@@ -188,8 +191,15 @@ func TestDumps(t *testing.T) {
 	key := countKey{User: hash{2, 2}, Kernel: emptyStack, PID: 77, Comm: [16]byte{'s', 'h'}}
 	c.add(tables, &key, countValue{4, 400})
 
+	nums := [2]numbering{}
+	for i, x := range tables {
+		var err error
+		if nums[i], err = x.numberUsed(allUsed(x)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var b bytes.Buffer
-	if err := tables[userStack].writeStacks(&b, userDump, 12, nil); err != nil {
+	if err := tables[userStack].writeStacks(&b, &nums[userStack], userDump, 12, nil); err != nil {
 		t.Fatal(err)
 	}
 	d, err := bundle.OpenDump("stacks", bytes.NewReader(b.Bytes()), int64(b.Len()))
@@ -210,6 +220,9 @@ func TestDumps(t *testing.T) {
 
 	b.Reset()
 	lost := map[string]uint64{LostRing: 3}
+	if c = c.renumbered(&nums); len(c.of) != 1 {
+		t.Errorf("counts %+v", c.of)
+	}
 	if err := c.write(&b, 12, lost); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"os"
 )
 
@@ -33,8 +34,8 @@ type keptStack struct {
 	bare   bool // some user frame of it has no build ID
 }
 
-// noID is the id of all stacks beyond maxStacks. No stack has it.
-const noID = maxStacks
+// noID is the id of all stacks beyond the room there is. No stack has it.
+const noID = math.MaxInt32
 
 // errFault is EFAULT, with which the kernel too says that there is no such part.
 const errFault = 14

@@ -51,12 +51,11 @@ func clockPeriod(frequency int) uint64 { return 1_000_000_000 / uint64(frequency
 
 // writeStacks writes the stacks of a table as a dump of a stack map. lost are the samples
 // whose stack is not among them.
-func (t *table) writeStacks(w io.Writer, name string, time uint64, lost map[string]uint64) error {
-	t.flush()
-	h := bundle.DumpHeader{Type: typeStackTrace, KeySize: 4, Depth: uint32(t.deep),
-		ValueSize: uint32(max(t.deep, 1) * frame(t.kind)), MaxEntries: uint32(len(t.kept)),
-		Entries: uint64(t.have), Name: name, Time: time, BigEndian: bigEndian,
-		Lost: lost}
+func (t *table) writeStacks(w io.Writer, n *numbering, name string, time uint64,
+	lost map[string]uint64) error {
+	h := bundle.DumpHeader{Type: typeStackTrace, KeySize: 4, MaxEntries: uint32(len(t.kept)),
+		ValueSize: uint32(max(t.deep, 1) * frame(t.kind)), Entries: uint64(len(n.order)), Name: name,
+		Time: time, BigEndian: bigEndian, Lost: lost, Packing: bundle.Trimmed}
 	h.Depth = h.ValueSize / uint32(frame(t.kind))
 	if t.kind == userStack {
 		h.Flags = flagBuildID
@@ -67,12 +66,9 @@ func (t *table) writeStacks(w io.Writer, name string, time uint64, lost map[stri
 	}
 	var key [4]byte
 	value := make([]byte, h.ValueSize)
-	for id := range t.kept {
-		if t.kept[id].length == 0 {
-			continue
-		}
-		binary.NativeEndian.PutUint32(key[:], uint32(id))
-		frames, err := t.read(int32(id), value)
+	for number, id := range n.order {
+		binary.NativeEndian.PutUint32(key[:], uint32(number))
+		frames, err := t.read(id, value)
 		if err != nil {
 			return err
 		}
@@ -84,11 +80,11 @@ func (t *table) writeStacks(w io.Writer, name string, time uint64, lost map[stri
 	return d.Close()
 }
 
-// write writes the counts as a dump of a hash map.
+// write writes the counts, of written stacks, as a dump of a hash map.
 func (c *counts) write(w io.Writer, time uint64, lost map[string]uint64) error {
 	h := bundle.DumpHeader{Type: typeHash, KeySize: dumpKeySize, ValueSize: dumpValueSize,
 		MaxEntries: uint32(len(c.of)), Entries: uint64(len(c.of)), Name: countsDump, Time: time,
-		BigEndian: bigEndian, Lost: lost}
+		BigEndian: bigEndian, Lost: lost, Packing: bundle.Columns}
 	d, err := bundle.NewDumpWriter(w, &h)
 	if err != nil {
 		return err
