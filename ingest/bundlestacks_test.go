@@ -176,3 +176,38 @@ func TestBundleSamples(t *testing.T) {
 		}
 	}
 }
+
+// TestBundlePlaces: addresses that the recorder explained, and paths of files that it knew.
+func TestBundlePlaces(t *testing.T) {
+	const (
+		valid, ip = 1, 2
+		id        = "abcdefghijklmnopqr\x00\x00" // its end is taken for padding
+	)
+	h := bundlebuild.NewHost()
+	h.Entries = map[string][]byte{
+		bundle.DumpName("stacks"): stackDump(t, [][]byte{stackRecord(valid, id, 0x100),
+			stackRecord(ip, "", bundle.OutsideAddress), stackRecord(ip, "", bundle.GoneAddress),
+			stackRecord(valid, id, 0x200), stackRecord(ip, "", bundle.OutsideAddress)}),
+		bundle.DumpName("counts"): countDump(t, [5]any{0, -14, 99, "work", 5}),
+	}
+	h.Manifest = map[string]any{"samples": []map[string]any{{"event": "cpu-clock", "unit": "count",
+		"period": 1, "stacks": bundle.DumpName("stacks"), "counts": bundle.DumpName("counts"),
+		"key": "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:12:4", "value": "0:8",
+		"files": []map[string]any{{"build_id": "zz", "path": "/no/id"},
+			{"build_id": "6162636465666768696a6b6c6d6e6f7071720000", "path": "/bin/work"}}}}}
+	path := filepath.Join(t.TempDir(), "capture.data")
+	writeFile(t, path, h.Bundle())
+	_, p := foldPath(t, path, Options{})
+	var got []string
+	for _, s := range p.Samples {
+		for _, l := range p.Stack(s.Stack) {
+			o := &p.Objects[p.Locations[l].Object]
+			got = append(got, o.File.Path+": "+o.Reason.String())
+		}
+	}
+	want := []string{"/bin/work: none", "[unmapped]: outside every mapping",
+		"[unmapped]: mappings not saved", "/bin/work: none"}
+	if !slices.Equal(got, want) || p.Stats.CutChains != 1 {
+		t.Errorf("%q, want %q; %d chains are cut", got, want, p.Stats.CutChains)
+	}
+}

@@ -245,7 +245,11 @@ func (f *stackFolder) address(role int, pc, at uint64, pid int32) {
 		f.kernelAddress(pc, at, role)
 		return
 	}
-	if pc == bundle.GoneAddress {
+	switch {
+	case pc < lowestCode: // bundle.OutsideAddress among them
+		f.place(rawUnmapped, 0)
+		return
+	case pc == bundle.GoneAddress:
 		f.place(f.noMap[userRole], 0)
 		return
 	}

@@ -146,7 +146,8 @@
 //	key, value     "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:16:16": FIELD:OFFSET:SIZE
 //	               in bytes; "0:8": where in a value the number of samples is
 //	weight         likewise of the weight; absent if period says it
-//	files          [{build_id, path}] of files whose build ID is not from the kernel,
+//	files          [{build_id, path}] of files that frames have the build IDs of, where the
+//	               recorder knew their paths,
 //	               sorted by build ID
 //
 // lost of the header of dumps/counts has what samples were lost, by cause.

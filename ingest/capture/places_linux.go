@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"os"
 	"slices"
@@ -23,18 +24,15 @@ const lowestCode = 4096
 // that were saved, and by the build IDs of the files in them, which were read while the
 // processes lived.
 type places struct {
-	p     *processes
-	pid   int32 // of the process that was asked for last
-	lines []codeLine
-	known bool // its mappings were saved
-	// What was found: the lines that addresses need to which no build ID was found, and the
-	// files that have one.
-	needed map[int32][]string
-	files  map[buildid.ID]string
+	p      *processes
+	pid    int32 // of the process that was asked for last
+	lines  []codeLine
+	known  bool               // its mappings were saved
+	needed map[int32][]string // lines of code that has no build ID, which addresses need
 }
 
 func newPlaces(p *processes) *places {
-	return &places{p: p, pid: -1, needed: make(map[int32][]string), files: make(map[buildid.ID]string)}
+	return &places{p: p, pid: -1, needed: make(map[int32][]string)}
 }
 
 // codeLine is a line of /proc/PID/maps that maps code.
@@ -73,9 +71,6 @@ func (x *places) locate(pid int32, at uint64) sampler.Place {
 	}
 	place := sampler.Place{Kind: sampler.InFile, Offset: at - l.start + l.offset}
 	copy(place.BuildID[:], l.id.Bytes())
-	if l.path != vdsoPath {
-		x.files[l.id] = l.path
-	}
 	return place
 }
 
@@ -84,13 +79,19 @@ const vsyscallPage = 0xffffffffff600000
 
 func inVsyscall(at uint64) bool { return at >= vsyscallPage && at-vsyscallPage < 4096 }
 
-// list returns the files that were found, sorted by build ID.
-func (x *places) list() (files []bundle.File) {
-	for id, path := range x.files {
-		files = append(files, bundle.File{BuildID: id.Hex(), Path: path})
+// files returns the files whose build IDs were read and that has wants, sorted by build ID:
+// of those with the same the path that sorts first.
+func (p *processes) files(has func(id []byte) bool) (files []bundle.File) {
+	for file, id := range p.ids {
+		if _, rest, _ := strings.Cut(file, " "); has(id.Bytes()) {
+			_, path, _ := strings.Cut(rest, " ")
+			files = append(files, bundle.File{BuildID: id.Hex(), Path: path})
+		}
 	}
-	slices.SortFunc(files, func(a, b bundle.File) int { return strings.Compare(a.BuildID, b.BuildID) })
-	return files
+	slices.SortFunc(files, func(a, b bundle.File) int {
+		return cmp.Or(strings.Compare(a.BuildID, b.BuildID), strings.Compare(a.Path, b.Path))
+	})
+	return slices.CompactFunc(files, func(a, b bundle.File) bool { return a.BuildID == b.BuildID })
 }
 
 // maps returns the lines of a process's mappings that its addresses need.

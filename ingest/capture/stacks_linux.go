@@ -21,7 +21,7 @@ type stacks struct {
 func (x *stacks) start() error {
 	o := *x.s.opts.Stacks
 	if sampler.InitialNamespace() {
-		o.Addresses = x.procs.note
+		o.Mappings = x.procs.note
 		x.procs.ids = make(map[string]buildid.ID)
 		if _, id, err := ownVDSO(x.procs.root); err == nil {
 			x.procs.vdso = id
@@ -70,9 +70,7 @@ func (x *stacks) add(w *bundle.Writer) error {
 	if err != nil {
 		return err
 	}
-	if x.procs.places != nil {
-		m.Files = x.procs.places.list()
-	}
+	m.Files = x.procs.files(x.sm.HasFile)
 	x.s.manifest.Samples = append(x.s.manifest.Samples, m)
 	st := x.sm.Stats()
 	x.s.summary.Stacks = &st

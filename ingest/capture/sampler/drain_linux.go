@@ -41,10 +41,15 @@ func (s *Sampler) readRing() {
 		switch {
 		case !ok:
 		case r.kind == barePID:
-			s.sayAddresses(r.pid)
-		case r.kind <= kernelStack && s.tables[r.kind].add(r.hash, r.frames):
-			s.sayAddresses(r.pid)
-			s.markBare(r.hash)
+			s.sayMappings(r.pid)
+		case r.kind <= kernelStack:
+			bare := s.tables[r.kind].add(r.hash, r.frames)
+			if bare || r.kind == userStack && s.files.met(r.frames) {
+				s.sayMappings(r.pid)
+			}
+			if bare {
+				s.markBare(r.hash)
+			}
 		}
 	}
 }
@@ -55,9 +60,9 @@ func (s *Sampler) markBare(h hash) {
 	_ = s.maps.seen.Update(h, uint32(barePID), ebpf.UpdateExist)
 }
 
-func (s *Sampler) sayAddresses(pid uint32) {
-	if s.opts.Addresses != nil {
-		s.opts.Addresses(int32(pid))
+func (s *Sampler) sayMappings(pid uint32) {
+	if s.opts.Mappings != nil {
+		s.opts.Mappings(int32(pid))
 	}
 }
 
@@ -81,7 +86,7 @@ func (s *Sampler) readThreads() {
 // addCount adds a count, and says so where its process's mappings are needed.
 func (s *Sampler) addCount(k *countKey, v countValue) {
 	if s.tables[userStack].isBare(s.counts.add(s.tables, k, v)) {
-		s.sayAddresses(k.PID)
+		s.sayMappings(k.PID)
 	}
 }
 

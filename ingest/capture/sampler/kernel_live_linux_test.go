@@ -103,7 +103,7 @@ func TestLiveHash(t *testing.T) {
 func TestLiveShortLived(t *testing.T) {
 	needLive(t)
 	told := map[int32]bool{}
-	s := start(t, Options{Frequency: 99, Addresses: func(pid int32) { told[pid] = true }})
+	s := start(t, Options{Frequency: 99, Mappings: func(pid int32) { told[pid] = true }})
 	const runs, lasts = 12, 300 * time.Millisecond
 	late := 0
 	for i := range 1 + runs {

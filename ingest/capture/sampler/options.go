@@ -86,9 +86,10 @@ type Options struct {
 	Frequency int    // samples per second and CPU of a clock; 0: DefaultFrequency
 	PIDs      []int  // processes, by the number that the initial namespace has for them
 	Cgroup    string // directory of a control group, in which and below which all is sampled
-	// Addresses is called, from the goroutine of Drain, with the number of each process
-	// that has user frames without a build ID: its mappings are needed.
-	Addresses func(pid int32)
+	// Mappings is called, from the goroutine of Drain, with the number of each process that
+	// has user frames without a build ID, or with one that was not met before: its mappings
+	// tell what they are.
+	Mappings func(pid int32)
 
 	sizes mapSizes // tests make them small
 }

@@ -20,6 +20,7 @@ type Sampler struct {
 	attached
 	tables  [2]*table // by kind of stack
 	counts  counts
+	files   fileSet
 	record  ringbuf.Record
 	batch   batch
 	emptied uint64 // what statKeys was when the counts were emptied last
@@ -47,7 +48,7 @@ func New(o Options) (s *Sampler, err error) {
 			return s, err
 		}
 	}
-	s.counts = newCounts()
+	s.counts, s.files = newCounts(), make(fileSet)
 	if s.maps, err = newMaps(&s.opts); err != nil {
 		return s, err
 	}

@@ -54,7 +54,9 @@ func (s *Sampler) Explain(locate func(pid int32, at uint64) Place) error {
 		if err != nil {
 			return err
 		}
-		s.counts.move(x, t.put(explained(frames, int32(x.pid), locate)))
+		frames = explained(frames, int32(x.pid), locate)
+		s.files.met(frames)
+		s.counts.move(x, t.put(frames))
 	}
 	t.flush()
 	return t.err

@@ -1,0 +1,72 @@
+package sampler
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"slices"
+	"testing"
+)
+
+// TestCompareCallers: the outermost frame comes first, then those that it called; a stack
+// comes before those that go further in.
+func TestCompareCallers(t *testing.T) {
+	list := []string{"", "a", "aa", "ba", "xyba", "ca", "b", "ab", "zzb"} // one byte is a frame
+	for i, a := range list {
+		for j, b := range list {
+			got := compareCallers([]byte(a), []byte(b), 1)
+			if want := max(min(i-j, 1), -1); max(min(got, 1), -1) != want {
+				t.Errorf("%q and %q: %d, want %d", a, b, got, want)
+			}
+		}
+	}
+	if got := compareCallers([]byte("12ab"), []byte("11ab"), 2); got <= 0 {
+		t.Errorf("frames of two bytes: %d", got)
+	}
+}
+
+// TestNumberUsed numbers what counts name by its callers, and says of all else that it is
+// not there.
+func TestNumberUsed(t *testing.T) {
+	tables, c := twoTables(t), newCounts()
+	x := tables[kernelStack]
+	for i, frames := range [][]uint64{{7, 5, 9}, {1, 5}, {3, 5, 9}, {2, 5, 9}, {5, 9}} {
+		x.add(hash{uint64(i), 1}, kernelFrames(frames...))
+	}
+	for i := range uint64(7) { // 5 is on its way, 6 too; 3 is not counted
+		if i != 3 {
+			c.add(tables, &countKey{User: emptyStack, Kernel: hash{i, 1}}, countValue{Count: 1})
+		}
+	}
+	n, err := x.numberUsed(c.used(x))
+	if err != nil || !slices.Equal(n.order, []int32{1, 4, 2, 0}) {
+		t.Fatalf("order %v, %v", n.order, err)
+	}
+	for id, want := range map[int32]int32{0: 3, 1: 0, 2: 2, 3: 4, 4: 1, 5: 4, 6: 4, 99: 4, noID: 4,
+		-14: -14} {
+		if got := n.of(id); got != want {
+			t.Errorf("number of %d is %d, want %d", id, got, want)
+		}
+	}
+	nums := [2]numbering{kernelStack: n}
+	if got := c.renumbered(&nums); got.total() != 6 || len(got.of) != 5 { // 5 and 6 are one
+		t.Errorf("%d samples under %d keys", got.total(), len(got.of))
+	}
+	if used := c.used(tables[userStack]); slices.Contains(used, true) {
+		t.Errorf("users' stacks %v", used)
+	}
+	x.file.Close()
+	if _, err := x.numberUsed(c.used(x)); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("stacks that cannot be read: %v", err)
+	}
+}
+
+// TestHashBytes: the bytes of frames have the hash of their words.
+func TestHashBytes(t *testing.T) {
+	if got, want := hashBytes(kernelFrames(1, 1<<40, 3)), hashOf([]uint64{1, 1 << 40, 3}); got != want {
+		t.Errorf("%x, want %x", got, want)
+	}
+	if hashBytes(nil) != emptyStack || bytes.Equal(kernelFrames(1), kernelFrames(2)) {
+		t.Error("an empty stack has another hash")
+	}
+}
