@@ -110,11 +110,13 @@
 //
 // Packed pairs are those that zstd makes little of as they are:
 //
-//	1  trimmed: the key, u32 n, the first n bytes of the value; the others are zero. A
-//	   pair has at most 1 MiB.
-//	2  columns: blocks of 65,536 pairs, the last of what is left; of each block the first
-//	   4 bytes of all its pairs, key before value, then the next 4 of all, up to the last
-//	   1 to 4. A pair has at most 256 bytes.
+//	1  trimmed: blocks of u32 n, 1 to 65,536, the keys of n pairs by columns, the u32 lengths
+//	   of their values by columns, and the values without the zeros at their ends, one after
+//	   the other. A pair has at most 1 MiB.
+//	2  columns: blocks of 65,536 pairs by columns, the last of what is left. A pair, key and
+//	   value, has at most 256 bytes.
+//
+// By columns are the first bytes of all, then the second ones, and so on.
 //
 // # Stacks
 //

@@ -139,7 +139,9 @@ type DumpWriter struct {
 	w     *bufio.Writer
 	h     DumpHeader
 	pairs uint64
-	block []byte // of Columns: pairs that are not yet written
+
+	// What waits for its block to be full: pairs of Columns, or keys, lengths and values.
+	block, lengths, values []byte
 }
 
 // NewDumpWriter writes the header of a dump. Where the number of pairs is not known
@@ -188,9 +190,9 @@ type DumpReader struct {
 	base int64
 	pair int // bytes of one
 
-	stream *bufio.Reader // of what is Trimmed: from at on
-	packed []byte        // of Columns: the block, of which buf has the pairs
-	err    error
+	trimmed *trimmedBlock // of what is Trimmed
+	packed  []byte        // of Columns: the block, of which buf has the pairs
+	err     error
 }
 
 // IsDump reports whether the first bytes of a file, 8 are enough, are those of a raw
@@ -310,7 +312,7 @@ func (d *DumpReader) measure() error {
 			Reason: "the dump is cut off in the middle of a pair"}
 	}
 	if h.Packing == Columns && d.err != nil { // of a block that is cut off nothing is whole
-		d.left -= d.left % columnBlock
+		d.left -= d.left % maxBlock
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"symbolize/ingest/decode"
 )
@@ -24,19 +25,21 @@ type Packing uint32
 const (
 	Plain   Packing = iota
 	Trimmed         // values without the zeros at their ends
-	Columns         // blocks of pairs, word by word
+	Columns         // blocks of pairs, byte by byte
 )
 
 const (
-	// columnBlock is how many pairs stand in a block of Columns, the last having fewer.
-	columnBlock = 1 << 16
+	// maxBlock is how many pairs stand in a block at most; in one of Columns they are as
+	// many, but in the last.
+	maxBlock = 1 << 16
 	// maxColumnPair bounds a pair in Columns, bytes: a block is held in memory.
 	maxColumnPair = 256
-	columnWord    = 4
 	// maxTrimmedPair bounds a pair of what is Trimmed, bytes, of which the file may hold
 	// much less.
 	maxTrimmedPair = 1 << 20
-	lengthSize     = 4 // of the length before the value
+	// trimmedBytes is how many bytes of values a writer collects for a block.
+	trimmedBytes = 8 << 20
+	countSize    = 4 // bytes of a block's number of pairs, and of a value's length
 )
 
 // errPacking says that a header's packing is none that is known, or not for such pairs.
@@ -51,30 +54,30 @@ func (p Packing) check(pair uint64) error {
 	return nil
 }
 
-// transpose writes the n pairs of src, of this size each, to dst by columns of words; the
-// bytes of the last column may be fewer than a word.
-func transpose(dst, src []byte, pair int) {
-	n, at := len(src)/pair, 0
-	for from := 0; from < pair; from += columnWord {
-		width := min(columnWord, pair-from)
+// transpose writes the n rows of src, of this size each, to dst by columns: their first
+// bytes, then their second ones, and so on.
+func transpose(dst, src []byte, size int) {
+	n, at := len(src)/max(size, 1), 0
+	for column := range size {
 		for i := range n {
-			at += copy(dst[at:], src[i*pair+from:][:width])
+			dst[at] = src[i*size+column]
+			at++
 		}
 	}
 }
 
 // untranspose is the inverse of transpose.
-func untranspose(dst, src []byte, pair int) {
-	n, at := len(src)/pair, 0
-	for from := 0; from < pair; from += columnWord {
-		width := min(columnWord, pair-from)
+func untranspose(dst, src []byte, size int) {
+	n, at := len(src)/max(size, 1), 0
+	for column := range size {
 		for i := range n {
-			at += copy(dst[i*pair+from:][:width], src[at:])
+			dst[i*size+column] = src[at]
+			at++
 		}
 	}
 }
 
-// addPair writes a pair in the dump's packing. Flush reports errors of writing.
+// addPair writes a pair in the dump's packing.
 func (d *DumpWriter) addPair(key, value []byte) error {
 	switch d.h.Packing {
 	case Trimmed:
@@ -82,37 +85,52 @@ func (d *DumpWriter) addPair(key, value []byte) error {
 		for n > 0 && value[n-1] == 0 {
 			n--
 		}
-		d.w.Write(key)
-		d.w.Write(binary.LittleEndian.AppendUint32(nil, uint32(n)))
-		_, err := d.w.Write(value[:n])
-		return err
+		d.block = append(d.block, key...)
+		d.lengths = binary.LittleEndian.AppendUint32(d.lengths, uint32(n))
+		d.values = append(d.values, value[:n]...)
+		if len(d.lengths) == maxBlock*countSize || len(d.values) >= trimmedBytes {
+			return d.flushBlock()
+		}
+		return nil
 	case Columns:
 		d.block = append(append(d.block, key...), value...)
-		if len(d.block) == columnBlock*(len(key)+len(value)) {
+		if len(d.block) == maxBlock*(len(key)+len(value)) {
 			return d.flushBlock()
 		}
 		return nil
 	}
-	d.w.Write(key)
+	d.w.Write(key) // Flush reports the error
 	_, err := d.w.Write(value)
 	return err
 }
 
 // flushBlock writes the pairs that wait for their block to be full.
 func (d *DumpWriter) flushBlock() error {
-	if len(d.block) == 0 {
-		return nil
+	size := int(uint64(d.h.KeySize) + d.h.Stride())
+	if d.h.Packing == Trimmed {
+		if len(d.lengths) == 0 {
+			return nil
+		}
+		size = int(d.h.KeySize)
+		count := uint32(len(d.lengths) / countSize)
+		d.w.Write(binary.LittleEndian.AppendUint32(nil, count))
 	}
-	out := make([]byte, len(d.block))
-	transpose(out, d.block, int(uint64(d.h.KeySize)+d.h.Stride()))
-	d.block = d.block[:0]
-	_, err := d.w.Write(out)
+	d.writeColumns(d.block, size)
+	d.writeColumns(d.lengths, countSize)
+	_, err := d.w.Write(d.values)
+	d.block, d.lengths, d.values = d.block[:0], d.lengths[:0], d.values[:0]
 	return err
+}
+
+func (d *DumpWriter) writeColumns(rows []byte, size int) {
+	out := make([]byte, len(rows))
+	transpose(out, rows, size)
+	d.w.Write(out)
 }
 
 // fillColumns reads the block that begins here.
 func (d *DumpReader) fillColumns() bool {
-	n := int(min(d.left, columnBlock)) * d.pair
+	n := int(min(d.left, maxBlock)) * d.pair
 	if cap(d.buf) < n { // no more than what is left of the file
 		d.buf, d.packed = make([]byte, n), make([]byte, n)
 	}
@@ -124,36 +142,81 @@ func (d *DumpReader) fillColumns() bool {
 	return true
 }
 
+// trimmedBlock is a block of a dump without the zeros at the ends of values.
+type trimmedBlock struct {
+	stream        *bufio.Reader // from where the reader is
+	keys, lengths []byte        // of the pairs that are left
+	packed        []byte
+	value         []byte
+}
+
 // nextTrimmed returns the next pair of a dump without the zeros at the ends of values.
 func (d *DumpReader) nextTrimmed() (key, value []byte, ok bool) {
-	k := int(d.Header.KeySize)
-	if d.stream == nil {
-		d.stream = bufio.NewReaderSize(io.NewSectionReader(d.r, d.at, d.size-d.at), dumpBlock)
-		d.buf = make([]byte, lengthSize+d.pair)
+	if d.trimmed == nil {
+		d.trimmed = &trimmedBlock{value: make([]byte, d.Header.Stride()),
+			stream: bufio.NewReaderSize(io.NewSectionReader(d.r, d.at, d.size-d.at), dumpBlock)}
 	}
-	head, value := d.buf[:k+lengthSize], d.buf[k+lengthSize:]
-	got, err := io.ReadFull(d.stream, head)
-	if got == 0 && errors.Is(err, io.EOF) && d.Header.Entries == UnknownEntries {
-		d.left = 0
+	t := d.trimmed
+	if len(t.lengths) == 0 && !d.fillTrimmed(t) {
 		return nil, nil, false
 	}
-	n := binary.LittleEndian.Uint32(head[k:])
-	if err == nil && uint64(n) > uint64(len(value)) {
-		return d.fail(fmt.Sprintf("%d bytes of a value that has %d", n, len(value)))
+	n := binary.LittleEndian.Uint32(t.lengths)
+	if uint64(n) > uint64(len(t.value)) {
+		return d.fail(fmt.Sprintf("%d bytes of a value that has %d", n, len(t.value)))
 	}
-	if err == nil {
-		_, err = io.ReadFull(d.stream, value[:n])
+	if _, err := io.ReadFull(t.stream, t.value[:n]); err != nil {
+		return d.failCut(err)
 	}
-	switch {
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return d.fail("the dump is cut off in the middle of its pairs")
-	case err != nil:
-		return d.fail(err.Error())
-	}
-	clear(value[n:])
-	d.at += int64(len(head)) + int64(n)
+	clear(t.value[n:])
+	k := int(d.Header.KeySize)
+	key, t.keys, t.lengths = t.keys[:k:k], t.keys[k:], t.lengths[countSize:]
+	d.at += int64(n)
 	d.left--
-	return head[:k:k], value, true
+	return key, t.value, true
+}
+
+// fillTrimmed reads the keys and lengths of the block that begins here.
+func (d *DumpReader) fillTrimmed(t *trimmedBlock) bool {
+	var count [countSize]byte
+	got, err := io.ReadFull(t.stream, count[:])
+	if got == 0 && errors.Is(err, io.EOF) && d.Header.Entries == UnknownEntries {
+		d.left = 0
+		return false
+	}
+	if err != nil {
+		d.failCut(err)
+		return false
+	}
+	n, k := uint64(binary.LittleEndian.Uint32(count[:])), uint64(d.Header.KeySize)
+	if n == 0 || n > min(maxBlock, d.left) {
+		d.fail(fmt.Sprintf("a block of %d pairs", n))
+		return false
+	}
+	d.at += countSize
+	size := n * (k + countSize)
+	if size > uint64(d.size-d.at) {
+		d.failCut(io.EOF)
+		return false
+	}
+	t.packed = slices.Grow(t.packed[:0], int(size))[:size]
+	if _, err := io.ReadFull(t.stream, t.packed); err != nil {
+		d.failCut(err)
+		return false
+	}
+	d.at += int64(size)
+	plain := make([]byte, size)
+	t.keys, t.lengths = plain[:n*k], plain[n*k:]
+	untranspose(t.keys, t.packed[:n*k], int(k))
+	untranspose(t.lengths, t.packed[n*k:], countSize)
+	return true
+}
+
+// failCut is fail where the file did not give what was wanted.
+func (d *DumpReader) failCut(err error) (key, value []byte, ok bool) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return d.fail("the dump is cut off in the middle of its pairs")
+	}
+	return d.fail(err.Error())
 }
 
 // fail ends the reading with damage at the present pair.

@@ -18,7 +18,7 @@ func packedHeaders() []DumpHeader {
 		{KeySize: 0, ValueSize: 8, Entries: 3, Packing: Trimmed},
 		{KeySize: 0, ValueSize: 8, Entries: UnknownEntries, Packing: Trimmed},
 		{KeySize: 4, ValueSize: 8, Entries: 0, Packing: Columns},
-		{KeySize: 5, ValueSize: 2, Entries: columnBlock + 3, Packing: Columns, Lost: map[string]uint64{
+		{KeySize: 5, ValueSize: 2, Entries: maxBlock + 3, Packing: Columns, Lost: map[string]uint64{
 			"ring": 1}},
 		{KeySize: 28, ValueSize: 16, Name: "counts", BigEndian: true, Entries: 7, Packing: Columns},
 	}
@@ -62,9 +62,9 @@ func TestPackedBytes(t *testing.T) {
 		packing Packing
 		pairs   string
 	}{
-		{Trimmed, "ab\x02\x00\x00\x00x\x01" + "cd\x00\x00\x00\x00" + "ef\x04\x00\x00\x00wxyz"},
-		// Words of "abx\x01\x00\x00", "cd\x00\x00\x00\x00", "efwxyz".
-		{Columns, "abx\x01" + "cd\x00\x00" + "efwx" + "\x00\x00" + "\x00\x00" + "yz"},
+		{Trimmed, "\x03\x00\x00\x00" + "ace" + "bdf" + "\x02\x00\x04" + strings.Repeat("\x00", 9) +
+			"x\x01" + "wxyz"},
+		{Columns, "ace" + "bdf" + "x\x00w" + "\x01\x00x" + "\x00\x00y" + "\x00\x00z"},
 	} {
 		data, err := AppendDump(nil, DumpHeader{KeySize: 2, ValueSize: 4, Packing: c.packing}, [][2][]byte{
 			{[]byte("ab"), []byte("x\x01\x00\x00")}, {[]byte("cd"), make([]byte, 4)},
@@ -130,16 +130,50 @@ func TestPackedTruncated(t *testing.T) {
 	}
 }
 
-// TestTrimmedTooLong: a length beyond the value's size is damage.
-func TestTrimmedTooLong(t *testing.T) {
-	h := DumpHeader{KeySize: 1, ValueSize: 4, Entries: 1, Packing: Trimmed}
-	data := append(appendDumpHeader(nil, &h), "k\x05\x00\x00\x00vvvvv"...)
+// TestTrimmedHostile: blocks that say what cannot be.
+func TestTrimmedHostile(t *testing.T) {
+	block := func(n uint32, rest string) []byte {
+		return append(binary.LittleEndian.AppendUint32(nil, n), rest...)
+	}
+	h := DumpHeader{KeySize: 1, ValueSize: 4, Entries: 2, Packing: Trimmed}
+	for _, c := range []struct {
+		name   string
+		body   []byte
+		pairs  int
+		reason string
+	}{
+		{"value too long", block(1, "k\x05\x00\x00\x00vvvvv"), 0, "5 bytes of a value that has 4"},
+		{"empty block", block(0, "k"), 0, "a block of 0 pairs"},
+		{"more than the dump has", block(3, "kkk"), 0, "a block of 3 pairs"},
+		{"huge block", block(1<<31, "kkk"), 0, "a block of 2147483648 pairs"},
+		{"no keys", block(2, "k"), 0, "cut off"},
+		{"one value", block(2, "kk\x01\x04\x00\x00\x00\x00\x00\x00vvv"), 1, "cut off"},
+		{"one block of two", block(1, "k\x01\x00\x00\x00v"), 1, "cut off"},
+	} {
+		d, err := openDump(append(appendDumpHeader(nil, &h), c.body...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := readDump(d); len(got) != c.pairs || d.Err() == nil ||
+			!strings.Contains(d.Err().Error(), c.reason) {
+			t.Errorf("%s: %d pairs, %v", c.name, len(got), d.Err())
+		}
+	}
+}
+
+// TestTrimmedBlocks: values fill blocks before their number does.
+func TestTrimmedBlocks(t *testing.T) {
+	h := DumpHeader{KeySize: 4, ValueSize: 1 << 19, Entries: 40, Packing: Trimmed}
+	pairs := testPairs(&h, int(h.Entries))
+	data, err := AppendDump(nil, h, pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
 	d, err := openDump(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := readDump(d); len(got) != 0 || d.Err() == nil || !strings.Contains(d.Err().Error(),
-		"5 bytes of a value that has 4") {
+	if got := readDump(d); !reflect.DeepEqual(got, pairs) || d.Err() != nil {
 		t.Errorf("%d pairs, %v", len(got), d.Err())
 	}
 }
