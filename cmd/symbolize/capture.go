@@ -137,8 +137,11 @@ func runCaptureCheck(a *app) error {
 		}
 		for _, n := range needs {
 			kind := "wanted"
-			if n.Fatal {
+			switch {
+			case n.Fatal:
 				kind = "needed"
+			case n.Option != "":
+				kind = "wanted for " + n.Option + " only"
 			}
 			fmt.Fprintf(w, "%s: %s, so that %s\n  to mend: %s\n", kind, n.Name, n.For, n.Mend)
 		}

@@ -161,11 +161,18 @@ func EncodeManifest(m *Manifest) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
+// packBest is up to how many bytes entries are packed as well as can be, which takes ten
+// times as long: a second for these.
+const packBest = 16 << 20
+
 // write puts the packed tar to out.
 func (w *Writer) write(out io.Writer, manifest []byte, modified time.Time) error {
 	buffered := bufio.NewWriterSize(out, 1<<20)
-	pack, err := zstd.NewWriter(buffered, zstd.WithEncoderConcurrency(1),
-		zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
+	level := zstd.SpeedBetterCompression
+	if w.size <= packBest {
+		level = zstd.SpeedBestCompression
+	}
+	pack, err := zstd.NewWriter(buffered, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(level))
 	if err != nil {
 		return err
 	}

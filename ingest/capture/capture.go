@@ -100,6 +100,8 @@ type Need struct {
 	Name string // capability, sysctl or file
 	For  string // what goes missing without
 	Mend string // what would give it
+	// Option is what alone needs it, as flags of capture; "" for what is not so narrow.
+	Option string
 	// Fatal: without it there is no capture at all.
 	Fatal bool
 }

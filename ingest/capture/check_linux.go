@@ -1,17 +1,21 @@
 package capture
 
 import (
+	"math"
 	"os"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/capture/sampler"
 )
 
 // Check returns what rights and settings this process and host lack to capture
 // everything; none if nothing is missing. Whether one is fatal says Need.Fatal.
 func Check() []Need {
-	h := host{read: readSetting}
+	h := host{read: readSetting, container: !sampler.InitialNamespace(), memlock: memlockLimit(),
+		probe: func(f *kernelFeature) error { return f.probe() }}
 	h.caps, h.capsErr = effectiveCaps()
 	return h.needs()
 }
@@ -21,6 +25,11 @@ type host struct {
 	caps    uint64
 	capsErr error
 	read    func(path string) (string, bool) // of /proc and /sys; false: not there
+
+	// What capture --stacks needs besides.
+	container bool                               // processes have other numbers than the kernel's
+	memlock   uint64                             // bytes
+	probe     func(feature *kernelFeature) error // asks the kernel
 }
 
 func readSetting(path string) (string, bool) {
@@ -35,6 +44,16 @@ func effectiveCaps() (uint64, error) {
 		return 0, os.NewSyscallError("capget", err)
 	}
 	return uint64(data[1].Effective)<<32 | uint64(data[0].Effective), nil
+}
+
+// memlockLimit returns RLIMIT_MEMLOCK, bytes; without a limit, or where it cannot be told,
+// what no map exceeds.
+func memlockLimit() uint64 {
+	limit := unix.Rlimit{}
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
+		return math.MaxUint64
+	}
+	return limit.Cur
 }
 
 func (h *host) has(cap int) bool { return h.caps>>cap&1 != 0 }
@@ -73,6 +92,7 @@ func (h *host) needs() []Need {
 	}
 	h.rights(add)
 	h.settings(add)
+	h.stacks(func(n Need) { out = append(out, n) })
 	return out
 }
 

@@ -64,12 +64,12 @@ func (c *counts) total() (n uint64) {
 	return n
 }
 
-// sorted lists the counts in the order of stacks, comm and process.
+// sorted lists the counts in the order of comm, process and stacks, which packs best.
 func (c *counts) sorted() []tally { return slices.SortedFunc(maps.Keys(c.of), c.compare) }
 
 func (c *counts) compare(a, b tally) int {
-	return cmp.Or(cmp.Compare(a.user, b.user), cmp.Compare(a.kernel, b.kernel),
-		slices.Compare(c.names[a.comm][:], c.names[b.comm][:]), cmp.Compare(a.pid, b.pid))
+	return cmp.Or(slices.Compare(c.names[a.comm][:], c.names[b.comm][:]), cmp.Compare(a.pid, b.pid),
+		cmp.Compare(a.user, b.user), cmp.Compare(a.kernel, b.kernel))
 }
 
 // renumbered returns the counts under the numbers of written stacks. Samples whose stacks

@@ -178,7 +178,7 @@ func TestCountsLost(t *testing.T) {
 	if ring, room := c.withoutStack(tables); ring != 7 || room != 0 {
 		t.Errorf("%d and %d samples without a stack, want 7 and 0", ring, room)
 	}
-	if list := c.sorted(); len(list) != 2 || *c.of[list[0]] != (countValue{5, 50}) {
+	if list := c.sorted(); len(list) != 2 || *c.of[list[1]] != (countValue{5, 50}) {
 		t.Errorf("counts %+v", c.of)
 	}
 }
