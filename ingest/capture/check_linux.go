@@ -101,7 +101,8 @@ func (h *host) rights(add func(fatal bool, name, what, mend string)) {
 	admin := h.has(unix.CAP_SYS_ADMIN)
 	if !admin {
 		// It stands for CAP_BPF, too, which alone opens nothing by its id.
-		add(true, "CAP_SYS_ADMIN", "a BPF program or BTF is opened by its id", asRoot+"symbolize")
+		add(true, "CAP_SYS_ADMIN", "a BPF program or BTF is opened by its id, "+
+			"and with --stacks one is loaded", asRoot+"symbolize")
 	}
 	if paranoid := h.number(paranoidPath, 2); paranoid > 0 && !admin && !h.has(unix.CAP_PERFMON) {
 		add(true, "CAP_PERFMON", "loads of BPF programs on all CPUs are watched: "+

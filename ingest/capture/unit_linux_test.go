@@ -161,49 +161,6 @@ func TestModules(t *testing.T) {
 	}
 }
 
-func TestNeeds(t *testing.T) {
-	all := uint64(1)<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYSLOG | 1<<unix.CAP_SYS_PTRACE |
-		1<<unix.CAP_PERFMON
-	tests := []struct {
-		caps     uint64
-		settings map[string]string
-		want     []string
-	}{
-		{all, nil, nil},
-		{0, map[string]string{paranoidPath: "2"},
-			[]string{"CAP_SYS_ADMIN!", "CAP_PERFMON!", "CAP_SYSLOG", "CAP_SYS_PTRACE"}},
-		{1 << unix.CAP_BPF, map[string]string{paranoidPath: "0", kptrPath: "0"},
-			[]string{"CAP_SYS_ADMIN!", "CAP_SYS_PTRACE"}},
-		{all &^ (1 << unix.CAP_SYSLOG), map[string]string{kptrPath: "1"}, []string{"CAP_SYSLOG"}},
-		{all, map[string]string{kptrPath: "2", jitPath: "0",
-			lockdownPath: "none integrity [confidentiality]"},
-			[]string{"kernel.kptr_restrict", "net.core.bpf_jit_enable", "lockdown"}},
-	}
-	for _, tt := range tests {
-		h := host{caps: tt.caps, read: func(path string) (string, bool) {
-			if path == vmlinuxBTFPath {
-				return "", true
-			}
-			v, ok := tt.settings[path]
-			return v, ok
-		}}
-		var got []string
-		for _, n := range h.needs() {
-			if n.For == "" || n.Mend == "" {
-				t.Errorf("%+v says too little", n)
-			}
-			name := n.Name
-			if n.Fatal {
-				name += "!"
-			}
-			got = append(got, name)
-		}
-		if !reflect.DeepEqual(got, tt.want) {
-			t.Errorf("capabilities %x, %v: %v, want %v", tt.caps, tt.settings, got, tt.want)
-		}
-	}
-}
-
 func TestInnerPID(t *testing.T) {
 	for status, want := range map[string]int32{"Name:\tx\nNSpid:\t40\t3\n": 3, "Name:\tx\n": 40,
 		"\nNSpid:\t\n": 40, "\nNSpid:\tx\n": 40} {
