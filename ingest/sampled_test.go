@@ -87,8 +87,8 @@ func TestSampled(t *testing.T) {
 	for i := range set.Samples {
 		counted += set.Samples[i].Count
 	}
-	if period := p.Events[0].Period; period != 2_004_008 || st.Samples != counted || counted < 300 ||
-		st.Weight != counted*period {
+	period := p.Events[0].Period
+	if period != 2_004_008 || counted < 300 || st.Samples != counted || st.Weight != counted*period {
 		t.Errorf("period %d, %d samples of %d, weight %d", period, st.Samples, counted, st.Weight)
 	}
 	for path, file := range map[string]string{
@@ -97,12 +97,13 @@ func TestSampled(t *testing.T) {
 		"/srv/app/bin/gone":                   "objects/bin/gone", // deleted while it ran
 		"/srv/app/lib/libkernels.so":          "objects/lib/libkernels.so",
 		"/srv/app/bin/plain":                  "sampled/bin/plain", // has none
-		"/srv/app/bin/bpfrun":                 "",                  // the kernel saw none, the recorder did
+		"/srv/app/bin/bpfrun":                 "",                  // unseen by the kernel
 		"/usr/lib/x86_64-linux-gnu/libc.so.6": "",
 	} {
 		o := objectOf(t, p, path)
-		if file == "" && o.ID.IsZero() || file != "" && o.ID.Hex() != idOf(t, "../fixtures/"+file).Hex() {
-			t.Errorf("%s: build ID %q", path, o.ID.Hex())
+		id := o.ID.Hex()
+		if id == "" && file == "" || file != "" && id != idOf(t, "../fixtures/"+file).Hex() {
+			t.Errorf("%s: build ID %q", path, id)
 		}
 		if unseen := o.Reason == NoBuildID && o.Unseen; unseen != (path == "/srv/app/bin/plain") {
 			t.Errorf("%s: reason %s, unseen %v", path, o.Reason, o.Unseen)
@@ -280,7 +281,8 @@ func TestSampledLacks(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(x.lacks, "/", "_"), func(t *testing.T) {
 			c, p := load(func(name string) bool { return strings.HasPrefix(name, x.lacks) })
-			if all := p.Stats.Weight == whole.Stats.Weight; all != x.samples || c.HasSamples() != x.samples {
+			all := p.Stats.Weight == whole.Stats.Weight
+			if all != x.samples || c.HasSamples() != x.samples {
 				t.Errorf("weight %d of %d", p.Stats.Weight, whole.Stats.Weight)
 			}
 			if n := count(p, inKernel); n > 0 != x.kernel {
@@ -322,7 +324,8 @@ func TestSampledCut(t *testing.T) {
 			}
 			checkProfile(t, p)
 			if p.Stats.Weight < before {
-				t.Errorf("%s of %d bytes: weight %d, and %d when shorter", name, n, p.Stats.Weight, before)
+				t.Errorf("%s of %d bytes: weight %d, and %d when shorter", name, n, p.Stats.Weight,
+					before)
 			}
 			before = p.Stats.Weight
 			if before > 0 {
