@@ -93,7 +93,7 @@ func (l *liveStacks) saveMaps(t *testing.T) (n int) {
 
 // checkAddresses wants the code of the program that Go's own linker made told by the build
 // ID that the kernel does not see, that of the one without a build ID by its address and its
-// mapping in the bundle, and both named: of at least 99 % of their user samples the
+// mapping in the bundle, and both named: of at least 97 % of their user samples the
 // innermost frame is, that of a process that ended before it was looked at is not.
 func (l *liveStacks) checkAddresses(t *testing.T, store string) {
 	t.Helper()
@@ -156,7 +156,7 @@ func (l *liveStacks) checkLeaves(t *testing.T, store, comm string) {
 		}
 	}
 	t.Logf("%s: %d of %d samples end in an address without a name", comm, without, all)
-	if all == 0 || without*100 > all {
+	if all == 0 || without*100 > 3*all { // the loader runs before its mappings are read
 		t.Errorf("%s: %d of %d samples have no name", comm, without, all)
 	}
 }
