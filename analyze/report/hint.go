@@ -29,6 +29,8 @@ func Hint(o *ingest.Object, why ingest.Reason) string {
 		switch {
 		case o.Unseen && o.File.Deleted:
 			return "gcc -Wl,--build-id"
+		case o.Unseen && strings.HasPrefix(o.File.Path, "/"):
+			return "symbolize index " + quote(o.File.Path) + " && symbolize resolve --trust-paths"
 		case o.Unseen:
 			return "symbolize resolve --trust-paths"
 		}

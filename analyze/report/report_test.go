@@ -425,6 +425,8 @@ func TestHints(t *testing.T) {
 		{ingest.Object{Kind: ingest.VDSO}, ingest.NoBuildID, "symbolize index --kernel"},
 		{ingest.Object{}, ingest.NoBuildID, "perf record --buildid-mmap"},
 		{ingest.Object{Unseen: true}, ingest.NoBuildID, "symbolize resolve --trust-paths"},
+		{ingest.Object{Unseen: true, File: user.File}, ingest.NoBuildID,
+			`symbolize index '/opt/my app/x'\''; rm -rf ~' && symbolize resolve --trust-paths`},
 		{ingest.Object{Unseen: true, File: deleted.File}, ingest.NoBuildID, "gcc -Wl,--build-id"},
 	} {
 		if got := Hint(&tt.o, tt.why); got != tt.want {
