@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/buildid"
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/ingest/bundle"
 )
@@ -197,7 +198,8 @@ func TestBundlePlaces(t *testing.T) {
 			{"build_id": "6162636465666768696a6b6c6d6e6f7071720000", "path": "/bin/work"}}}}}
 	path := filepath.Join(t.TempDir(), "capture.data")
 	writeFile(t, path, h.Bundle())
-	_, p := foldPath(t, path, Options{})
+	pathOf := func(buildid.ID) string { return "/build/work" } // not where it ran
+	_, p := foldPath(t, path, Options{Stacks: StackOptions{PathOf: pathOf}})
 	var got []string
 	for _, s := range p.Samples {
 		for _, l := range p.Stack(s.Stack) {

@@ -188,12 +188,9 @@ func (f *stackFolder) valid(ref uint32) uint32 {
 	if f.validOf[ref] == 0 {
 		id := f.set.IDs[ref]
 		n := f.raw.add(rawKey{kind: ELF, id: id}, func() Object {
-			o := Object{}
-			if pathOf := f.opts.Stacks.PathOf; pathOf != nil {
+			o := Object{File: FileRef{Path: f.capture.recordedPath(id)}}
+			if pathOf := f.opts.Stacks.PathOf; pathOf != nil && o.File.Path == "" {
 				o.File.Path = pathOf(id)
-			}
-			if o.File.Path == "" {
-				o.File.Path = f.capture.recordedPath(id)
 			}
 			return o
 		})

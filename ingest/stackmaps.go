@@ -31,7 +31,7 @@ type StackOptions struct {
 	// Maps are paths of /proc/PID/maps, by process; those of AnyProcess serve all stacks
 	// of which it is not known whose they are.
 	Maps map[int32]string
-	// PathOf names the file of a build ID, which is all that a stack map says; "" if it
+	// PathOf names the file of a build ID, where that is all that a stack map says; "" if it
 	// is not known. nil knows none.
 	PathOf func(buildid.ID) string
 }
