@@ -120,6 +120,7 @@ func TestResolve(t *testing.T) {
 	merge(t, o, store.Manifest{ID: buildid.New([]byte{7, 7}), Kind: ingest.ELF, Layout: pie}, nil)
 	merge(t, o, store.Manifest{ID: buildid.New([]byte{7, 7, 0}), Kind: ingest.ELF, Layout: pie},
 		nil)
+	merge(t, o, store.Manifest{ID: id(6), Kind: ingest.Kernel, VDSO: []buildid.ID{id(1)}}, nil)
 	if err := o.PutDir("/bin", store.DirRows{{Name: "replaced", ID: id(1)},
 		{Name: "same", ID: id(99)}, {Name: "text"}}); err != nil {
 		t.Fatal(err)
@@ -163,6 +164,8 @@ func TestResolve(t *testing.T) {
 		{"kernel of a pprof file", kernel(""), []addr.Offset{0x1010}, "schedule+0x10"},
 		{"kernel by an unknown symbol", kernel("_sinittext"), []addr.Offset{0x1010},
 			"layout unknown"},
+		{"kernel of which only the vdso is known", ingest.Object{Kind: ingest.Kernel, ID: id(6),
+			RefSymbol: "_text"}, []addr.Offset{0x10}, "not indexed"},
 		{"module", ingest.Object{Kind: ingest.Module, ID: id(4),
 			File: ingest.FileRef{Path: "[ext4]"}}, []addr.Offset{0x3f, 0x40},
 			"stripped, ext4_read+0x0"},

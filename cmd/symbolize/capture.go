@@ -18,10 +18,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/buildid"
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/capture"
-	"symbolize/store"
 )
 
 type captureOptions struct {
@@ -154,6 +152,10 @@ func runCaptureCheck(a *app) error {
 }
 
 func runCapture(ctx context.Context, a *app, o *captureOptions, command []string) error {
+	omit, err := newOmission(a, o)
+	if err != nil {
+		return err
+	}
 	w, err := bundle.Create(o.output)
 	if err != nil {
 		return renamed(err, "", o.output)
@@ -167,30 +169,14 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 		Interrupted: capture.SharesTerminal, KernelCopy: o.kernelCopy,
 		Maps: o.maps, MapInterval: o.interval, PIDs: o.pids, AllProcesses: o.allProcesses,
 		Stacks: o.stacks.options(o.pids), Recorder: recorderName()}
-	if o.omitIndexed {
-		opts.KnownKernel = a.knowsKernel
-	}
+	omit.apply(&opts)
 	sum, err := capture.Record(context.WithoutCancel(ctx), w, opts)
 	if err != nil {
 		return recordError(err)
 	}
+	omit.say()
 	a.captureSummary(o.output, sum)
 	return commandError(o, sum)
-}
-
-// knowsKernel reports whether the store has the symbols of a kernel.
-func (a *app) knowsKernel(id buildid.ID) bool {
-	path, err := a.storePath()
-	if err != nil {
-		return false
-	}
-	r, err := store.OpenReader(path)
-	if err != nil {
-		return false
-	}
-	defer r.Close()
-	found, err := r.Find(id)
-	return err == nil && len(found) == 1 && len(found[0].Sources) > 0
 }
 
 // recorderName is what the manifest says of the program.

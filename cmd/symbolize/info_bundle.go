@@ -19,6 +19,7 @@ type bundleInfo struct {
 	BootID    string            `json:"boot_id,omitempty"`
 	KernelID  string            `json:"kernel_build_id,omitempty"`
 	Text      string            `json:"text,omitempty"` // run-time address of _text
+	Omitted   bool              `json:"kernel_omitted,omitempty"`
 	ByteOrder string            `json:"byte_order,omitempty"`
 	PageSize  int               `json:"page_size,omitempty"`
 	Begin     bundle.Clocks     `json:"begin"`
@@ -66,7 +67,7 @@ func newBundleInfo(b *bundle.Bundle) (*bundleInfo, error) {
 	}
 	m := &b.Manifest
 	info := &bundleInfo{Format: m.Format, BootID: m.BootID, KernelID: m.KernelBuildID,
-		ByteOrder: m.ByteOrder, PageSize: m.PageSize, Begin: m.Begin, End: m.End, Lost: m.Lost}
+		Omitted: m.KernelOmitted, ByteOrder: m.ByteOrder, PageSize: m.PageSize, Begin: m.Begin, End: m.End, Lost: m.Lost}
 	if m.Text != 0 {
 		info.Text = fmt.Sprintf("%#x", uint64(m.Text))
 	}
@@ -141,12 +142,16 @@ func (info *bundleInfo) rows(t *table) {
 		t.row("up", joinSome(" to ", uptime(info.Begin.Boottime), uptime(info.End.Boottime))+
 			" after boot")
 	}
+	kallsyms := "kallsyms"
+	if info.Omitted {
+		kallsyms = "kallsyms of modules and BPF only"
+	}
 	var holds []string
 	for _, x := range []struct {
 		n         int
 		one, many string
 	}{
-		{info.has(bundle.KallsymsName), "kallsyms", ""},
+		{info.has(bundle.KallsymsName), kallsyms, ""},
 		{len(info.Modules), "1 module", "%d modules"}, {info.vdsos, "1 vdso", "%d vdsos"},
 		{info.maps, "mappings of 1 process", "mappings of %d processes"},
 		{info.perfMaps, "1 perf map", "%d perf maps"}, {len(info.Dumps), "1 dump", "%d dumps"},

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"symbolize/buildid"
+	"symbolize/ingest/capture"
+	"symbolize/store"
+)
+
+// omission is --omit-indexed: what the store has of the kernel is left out of a bundle.
+type omission struct {
+	a    *app
+	kept string // why the kernel's symbols are in the bundle after all
+}
+
+// newOmission returns nil where nothing is to be left out. That there is no store is an
+// error before anything is recorded: its name may be mistyped.
+func newOmission(a *app, o *captureOptions) (*omission, error) {
+	if !o.omitIndexed {
+		return nil, nil
+	}
+	err := a.withReader(func(*store.Reader) error { return nil })
+	if errors.Is(err, store.ErrNoStore) {
+		err = withHint(err, "`symbolize index --kernel` makes one that has this kernel; "+
+			"without --omit-indexed none is needed")
+	}
+	return &omission{a: a}, err
+}
+
+// apply has a recorder ask.
+func (x *omission) apply(opts *capture.Options) {
+	if x != nil {
+		opts.KnownKernel = x.knows
+	}
+}
+
+// knows reports whether the store has the symbols of a kernel.
+func (x *omission) knows(id buildid.ID) bool {
+	known := false
+	err := x.a.withReader(func(r *store.Reader) error {
+		found, err := r.Find(id)
+		known = err == nil && len(found) == 1 && len(found[0].Sources) > 0
+		return err
+	})
+	switch {
+	case err != nil:
+		x.kept = err.Error()
+	case !known:
+		x.kept = fmt.Sprintf("the store has no symbols of kernel %s", id)
+	}
+	return known && err == nil
+}
+
+// say warns of symbols that are not left out.
+func (x *omission) say() {
+	if x != nil && x.kept != "" {
+		x.a.warn("--omit-indexed left nothing out: "+x.kept, "`symbolize index --kernel` adds them")
+	}
+}
