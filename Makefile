@@ -51,9 +51,11 @@ bench: build ## time the main jobs against perf, debuginfod, llvm, and write the
 
 RUNS ?= 21
 BYTES_SECONDS ?= 60
+IDLE_SECONDS ?= 30
 .PHONY: bench-capture
-bench-capture: build ## time dd beside capture, perf and a BPF counter, RUNS (21) times each; bytes of BYTES_SECONDS (60)
-	@RUNS=$(RUNS) BYTES_SECONDS=$(BYTES_SECONDS) sh fixtures/peers/bench-capture.sh $(BIN) $(BUILD)
+bench-capture: build ## time dd beside capture, perf and a BPF counter, RUNS (21) times each; bytes of BYTES_SECONDS (60); idle for IDLE_SECONDS (30)
+	@RUNS=$(RUNS) BYTES_SECONDS=$(BYTES_SECONDS) IDLE_SECONDS=$(IDLE_SECONDS) \
+		sh fixtures/peers/bench-capture.sh $(BIN) $(BUILD)
 
 .PHONY: debug-packages
 debug-packages: ## fetch the big debug packages (1.4 GB) that make bench then measures with
