@@ -115,7 +115,10 @@ func (c *Capture) bundleProfile(p *Profile) {
 		warn(w)
 	}
 	if p.Stats.Samples == 0 {
-		warn(Warning{Text: c.path + ": " + NoSamples,
-			Hint: fmt.Sprintf(noSamplesHint, c.path)})
+		w := Warning{Text: c.path + ": " + NoSamples}
+		if len(m.Samples) == 0 { // else there were some, or it waited in vain
+			w.Hint = fmt.Sprintf(noSamplesHint, c.path)
+		}
+		warn(w)
 	}
 }

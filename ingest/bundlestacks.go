@@ -67,10 +67,13 @@ func (c *Capture) bundleStacks() {
 }
 
 // recordedPath returns the path of a file of which stacks in a bundle have the build ID, if
-// the recorder knew it.
+// the recorder knew it, and what all call the vdso.
 func (c *Capture) recordedPath(id buildid.ID) string {
 	if c.bundle == nil {
 		return ""
+	}
+	if c.bundle.Has(bundle.VDSOName(id.Hex())) {
+		return "[vdso]"
 	}
 	for i := range c.bundle.Manifest.Samples {
 		for _, f := range c.bundle.Manifest.Samples[i].Files {

@@ -132,11 +132,16 @@ func (a *app) say(kind, text string) {
 	fmt.Fprintf(a.env.Stderr, "symbolize: %s: %s\n", kind, oneLine(text))
 }
 
-// warn prints a warning, with its hint unless that is empty.
+// warn prints a warning, with its hint unless that is empty, and no warning twice: a bundle is
+// read for its samples and for what it lends.
 func (a *app) warn(text, hint string) {
-	if a.quiet {
+	if a.quiet || a.warned[text] {
 		return
 	}
+	if a.warned == nil {
+		a.warned = make(map[string]bool)
+	}
+	a.warned[text] = true
 	a.say("warning", text)
 	if hint != "" {
 		a.say("hint", hint)

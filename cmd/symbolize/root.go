@@ -16,8 +16,9 @@ type app struct {
 	store string
 	quiet bool
 
-	started bool // a subcommand's own code runs: errors are no longer usage errors
-	partial bool // an input could not be read or was damaged, the rest was done
+	warned  map[string]bool // texts of warnings that were printed
+	started bool            // a subcommand's own code runs: errors are no longer usage errors
+	partial bool            // an input could not be read or was damaged, the rest was done
 }
 
 // Main runs the command line in env and returns the exit status (exit.go). It

@@ -104,6 +104,25 @@ func addMaps(h *bundlebuild.Host) error {
 	return err
 }
 
+// cmdUnpack is `unpack BUNDLE TAR`: writes a bundle as a plain tar, its entries by their names.
+func cmdUnpack(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: unpack BUNDLE TAR")
+	}
+	packed := ts.ReadFile(args[0])
+	b, err := bundle.Open(args[0], strings.NewReader(packed), int64(len(packed)))
+	ts.Check(err)
+	defer b.Close()
+	entries := make(map[string][]byte)
+	for _, name := range b.Names() {
+		entries[name], err = b.ReadEntry(name, 1<<20)
+		ts.Check(err)
+	}
+	manifest, err := bundle.EncodeManifest(&b.Manifest)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), bundlebuild.Tar(manifest, entries), 0o644))
+}
+
 // packBundle writes what is in a plain bundle as `capture` does.
 func packBundle(path string, plain []byte) error {
 	b, err := bundle.Open(path, strings.NewReader(string(plain)), int64(len(plain)))

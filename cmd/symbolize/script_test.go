@@ -52,6 +52,7 @@ func TestScript(t *testing.T) {
 			"recording": cmdRecording,
 			"splitbtf":  cmdSplitBTF,
 			"stacks":    cmdStacks,
+			"unpack":    cmdUnpack,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {
