@@ -47,8 +47,8 @@ and BTF of every BPF program that is there or comes meanwhile, the kernel's symb
 the vdso, and the mappings of COMMAND's processes. It ends with COMMAND, after --duration, or
 with an interrupt, and writes FILE in any case: a tar, packed with zstd. COMMAND may be
 ` + "`perf record …`" + `: its perf.data then resolves with the bundle. With --stacks it samples by
-itself: a BPF program counts stacks inside the kernel, and the bundle is a capture that
-resolves alone.
+itself, all processes and not those of COMMAND alone unless --pid or --cgroup says which: a
+BPF program counts stacks inside the kernel, and the bundle is a capture that resolves alone.
 
 It holds no program alive, and needs root, or CAP_SYS_ADMIN, CAP_PERFMON, CAP_SYSLOG and
 CAP_SYS_PTRACE; --check says which of them are missing, and what for.
