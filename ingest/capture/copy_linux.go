@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 
 	"symbolize/ingest/bundle"
+	"symbolize/ingest/capture/kernelbtf"
 	"symbolize/ingest/kallsyms"
 )
 
@@ -72,19 +73,19 @@ func (c *copies) attach() error {
 	if c.reader, err = ringbuf.NewReader(c.ring); err != nil {
 		return err
 	}
-	entryErr := c.attachEntry(&layout{spec: spec})
+	entryErr := c.attachEntry(kernelbtf.New(spec))
 	if entryErr == nil {
 		return nil
 	}
 	c.s.log("no copies at the entry of %s: %v", copyHook, entryErr)
-	if err := c.attachExit(&layout{spec: spec}); err != nil {
+	if err := c.attachExit(kernelbtf.New(spec)); err != nil {
 		return fmt.Errorf("%w; at the entry of %s: %w", err, copyHook, entryErr)
 	}
 	return nil
 }
 
 // attachEntry attaches to the function that tells perf of a load (fentry).
-func (c *copies) attachEntry(l *layout) error {
+func (c *copies) attachEntry(l *kernelbtf.Layout) error {
 	code, err := copyProgram(l, c.ring.FD(), atEntry())
 	if err != nil {
 		return err
@@ -101,7 +102,7 @@ func (c *copies) attachEntry(l *layout) error {
 
 // attachExit attaches to the raw tracepoint at the exit of system calls, which costs
 // each of them some ten ns.
-func (c *copies) attachExit(l *layout) error {
+func (c *copies) attachExit(l *kernelbtf.Layout) error {
 	release, err := kernelSymbol("bpf_prog_release")
 	if err != nil {
 		return err

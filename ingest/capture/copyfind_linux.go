@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf/asm"
+
+	"symbolize/ingest/capture/kernelbtf"
 )
 
 // How the program that copies others finds the one that was loaded: its address goes
@@ -36,11 +38,11 @@ const maxFD = 1 << 30
 // atExit finds the program at the exit of every system call, of which it passes over
 // all but the loads: the result is a descriptor, by which the task's table has the
 // file, which is that of a BPF program if it is closed by the function at release.
-func atExit(l *layout, arch string, release uint64) asm.Instructions {
+func atExit(l *kernelbtf.Layout, arch string, release uint64) asm.Instructions {
 	const cmdProgLoad = 5
 	x, ok := sysExit[arch]
 	if !ok {
-		l.err = fmt.Errorf("not known on %s where a system call has its arguments", arch)
+		l.Err = fmt.Errorf("not known on %s where a system call has its arguments", arch)
 	}
 	tmp := func(base asm.Register, off, size int32) asm.Instructions {
 		out := append(asm.Instructions{storeWord(asm.R10, stackCtx+ctxTmp, 0)},
@@ -53,24 +55,24 @@ func atExit(l *layout, arch string, release uint64) asm.Instructions {
 		asm.JGT.Imm(asm.R7, maxFD, "done"),
 		asm.LoadMem(asm.R9, asm.R6, 0, asm.DWord), // registers
 	}
-	out = append(out, tmp(asm.R9, l.at("pt_regs", x.number), x.size)...)
+	out = append(out, tmp(asm.R9, l.At("pt_regs", x.number), x.size)...)
 	out = append(out, asm.JNE.Imm(asm.R1, x.call, "done"))
-	out = append(out, tmp(asm.R9, l.at("pt_regs", x.first), 4)...)
+	out = append(out, tmp(asm.R9, l.At("pt_regs", x.first), 4)...)
 	out = append(out, asm.JNE.Imm(asm.R1, cmdProgLoad, "done"))
 	out = append(out, asm.FnGetCurrentTask.Call(), asm.Mov.Reg(asm.R9, asm.R0))
 	for _, step := range [][2]string{{"task_struct", "files"}, {"files_struct", "fdt"},
 		{"fdtable", "fd"}} {
-		out = append(out, tmp(asm.R9, l.at(step[0], step[1]), 8)...)
+		out = append(out, tmp(asm.R9, l.At(step[0], step[1]), 8)...)
 		out = append(out, asm.Mov.Reg(asm.R9, asm.R1))
 	}
 	out = append(out, asm.LSh.Imm(asm.R7, 3), asm.Add.Reg(asm.R9, asm.R7))
 	out = append(out, tmp(asm.R9, 0, 8)...)
 	out = append(out, asm.Mov.Reg(asm.R9, asm.R1))
-	out = append(out, tmp(asm.R9, l.at("file", "f_op"), 8)...)
+	out = append(out, tmp(asm.R9, l.At("file", "f_op"), 8)...)
 	out = append(out, asm.Mov.Reg(asm.R8, asm.R1))
-	out = append(out, tmp(asm.R8, l.at("file_operations", "release"), 8)...)
+	out = append(out, tmp(asm.R8, l.At("file_operations", "release"), 8)...)
 	out = append(out, asm.LoadImm(asm.R2, int64(release), asm.DWord),
 		asm.JNE.Reg(asm.R1, asm.R2, "done"))
-	out = append(out, tmp(asm.R9, l.at("file", "private_data"), 8)...)
+	out = append(out, tmp(asm.R9, l.At("file", "private_data"), 8)...)
 	return append(out, asm.Mov.Reg(asm.R6, asm.R1))
 }

@@ -3,6 +3,8 @@ package capture
 import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
+
+	"symbolize/ingest/capture/kernelbtf"
 )
 
 // The program that copies others inside the kernel. It runs at the entry of
@@ -89,14 +91,14 @@ const (
 
 // copyProgram returns the program's instructions: those that find out which program
 // was loaded, and put its address into R6, and those that copy it.
-func copyProgram(l *layout, ring int, find asm.Instructions) (asm.Instructions, error) {
+func copyProgram(l *kernelbtf.Layout, ring int, find asm.Instructions) (asm.Instructions, error) {
 	out := append(copyMain(l, ring, find), pieceCallback(ring)...)
 	out = append(out, funcCallback(l)...)
-	return out, l.err
+	return out, l.Err
 }
 
 // copyMain finds the program and sends all of it.
-func copyMain(l *layout, ring int, find asm.Instructions) asm.Instructions {
+func copyMain(l *kernelbtf.Layout, ring int, find asm.Instructions) asm.Instructions {
 	out := append(asm.Instructions{function(copyName, btf.GlobalFunc, "ctx")}, find...)
 	for at := int16(0); at < headSize; at += 8 {
 		out = append(out, storeWord(asm.R10, stackHead+at, 0))
@@ -112,33 +114,33 @@ func copyMain(l *layout, ring int, find asm.Instructions) asm.Instructions {
 }
 
 // readHead fills the head. R6 is the program; R7 becomes its aux.
-func readHead(l *layout) asm.Instructions {
+func readHead(l *kernelbtf.Layout) asm.Instructions {
 	out := readFields(asm.R6,
-		field{stackHead + headType, l.at("bpf_prog", "type"), 4},
-		field{stackHead + headJITed, l.at("bpf_prog", "jited_len"), 4},
-		field{stackHead + headTag, l.at("bpf_prog", "tag"), 8},
-		field{stackHead + headInsns, l.at("bpf_prog", "len"), 4},
-		field{stackHead + headFunc, l.at("bpf_prog", "bpf_func"), 8},
-		field{stackCtx + ctxAux, l.at("bpf_prog", "aux"), 8})
+		field{stackHead + headType, l.At("bpf_prog", "type"), 4},
+		field{stackHead + headJITed, l.At("bpf_prog", "jited_len"), 4},
+		field{stackHead + headTag, l.At("bpf_prog", "tag"), 8},
+		field{stackHead + headInsns, l.At("bpf_prog", "len"), 4},
+		field{stackHead + headFunc, l.At("bpf_prog", "bpf_func"), 8},
+		field{stackCtx + ctxAux, l.At("bpf_prog", "aux"), 8})
 	out = append(out, asm.LoadMem(asm.R7, asm.R10, stackCtx+ctxAux, asm.DWord))
 	out = append(out, readFields(asm.R7,
-		field{stackHead + headID, l.at("bpf_prog_aux", "id"), 4},
-		field{stackHead + headLoadTime, l.at("bpf_prog_aux", "load_time"), 8},
-		field{stackHead + headVerified, l.at("bpf_prog_aux", "verified_insns"), 4},
-		field{stackHead + headFuncs, l.at("bpf_prog_aux", "func_cnt"), 4},
-		field{stackHead + headName, l.at("bpf_prog_aux", "name"), 16},
-		field{stackHead + headInfos, l.at("bpf_prog_aux", "func_info_cnt"), 4},
-		field{stackHead + headLines, l.at("bpf_prog_aux", "nr_linfo"), 4},
-		field{stackCtx + ctxTmp, l.at("bpf_prog_aux", "user"), 8})...)
+		field{stackHead + headID, l.At("bpf_prog_aux", "id"), 4},
+		field{stackHead + headLoadTime, l.At("bpf_prog_aux", "load_time"), 8},
+		field{stackHead + headVerified, l.At("bpf_prog_aux", "verified_insns"), 4},
+		field{stackHead + headFuncs, l.At("bpf_prog_aux", "func_cnt"), 4},
+		field{stackHead + headName, l.At("bpf_prog_aux", "name"), 16},
+		field{stackHead + headInfos, l.At("bpf_prog_aux", "func_info_cnt"), 4},
+		field{stackHead + headLines, l.At("bpf_prog_aux", "nr_linfo"), 4},
+		field{stackCtx + ctxTmp, l.At("bpf_prog_aux", "user"), 8})...)
 	out = append(out, asm.LoadMem(asm.R9, asm.R10, stackCtx+ctxTmp, asm.DWord))
-	out = append(out, readFields(asm.R9, field{stackHead + headUID, l.at("user_struct", "uid"), 4})...)
-	out = append(out, readFields(asm.R7, field{stackCtx + ctxTmp, l.at("bpf_prog_aux", "btf"), 8})...)
+	out = append(out, readFields(asm.R9, field{stackHead + headUID, l.At("user_struct", "uid"), 4})...)
+	out = append(out, readFields(asm.R7, field{stackCtx + ctxTmp, l.At("bpf_prog_aux", "btf"), 8})...)
 	out = append(out, asm.LoadMem(asm.R9, asm.R10, stackCtx+ctxTmp, asm.DWord),
 		asm.JEq.Imm(asm.R9, 0, "no_btf"))
 	out = append(out, readFields(asm.R9,
-		field{stackHead + headBTFData, l.at("btf", "data"), 8},
-		field{stackHead + headBTFSize, l.at("btf", "data_size"), 4},
-		field{stackHead + headBTFID, l.at("btf", "id"), 4})...)
+		field{stackHead + headBTFData, l.At("btf", "data"), 8},
+		field{stackHead + headBTFSize, l.At("btf", "data_size"), 4},
+		field{stackHead + headBTFID, l.At("btf", "id"), 4})...)
 	return append(out,
 		asm.LoadMem(asm.R1, asm.R10, stackHead+headID, asm.Word).WithSymbol("no_btf"),
 		asm.StoreMem(asm.R10, stackCtx+ctxID, asm.R1, asm.Word))

@@ -8,6 +8,8 @@ import (
 
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
+
+	"symbolize/ingest/capture/kernelbtf"
 )
 
 // kernelTypes is the BTF of a kernel: structures with the members that the copying
@@ -64,32 +66,32 @@ func kernelTypes(t *testing.T, without string) *btf.Spec {
 // TestLayout finds members, those in unions without a name too, and says what it does
 // not find.
 func TestLayout(t *testing.T) {
-	l := &layout{spec: kernelTypes(t, "")}
-	if at := l.at("bpf_prog", "tag"); at != 8+2*8 {
+	l := kernelbtf.New(kernelTypes(t, ""))
+	if at := l.At("bpf_prog", "tag"); at != 8+2*8 {
 		t.Errorf("tag at %d", at)
 	}
-	if at := l.at("bpf_prog_aux", "load_time"); at != 8+8+8 || l.err != nil {
-		t.Errorf("load_time at %d, %v", at, l.err)
+	if at := l.At("bpf_prog_aux", "load_time"); at != 8+8+8 || l.Err != nil {
+		t.Errorf("load_time at %d, %v", at, l.Err)
 	}
-	if l.at("bpf_prog_aux", "nothing"); l.err == nil || !strings.Contains(l.err.Error(), "nothing") {
-		t.Errorf("error %v", l.err)
+	if l.At("bpf_prog_aux", "nothing"); l.Err == nil || !strings.Contains(l.Err.Error(), "nothing") {
+		t.Errorf("error %v", l.Err)
 	}
-	first := l.err
-	if l.at("no_struct", "x"); l.err != first {
-		t.Errorf("the first error became %v", l.err)
+	first := l.Err
+	if l.At("no_struct", "x"); l.Err != first {
+		t.Errorf("the first error became %v", l.Err)
 	}
 }
 
 // TestCopyProgram: for each way to find a program, on each machine, all jumps and calls
 // have their targets; what a kernel does not have is an error that names it.
 func TestCopyProgram(t *testing.T) {
-	finds := map[string]func(l *layout) asm.Instructions{
-		"entry": func(*layout) asm.Instructions { return atEntry() },
-		"amd64": func(l *layout) asm.Instructions { return atExit(l, "amd64", 0xffffffff81000000) },
-		"arm64": func(l *layout) asm.Instructions { return atExit(l, "arm64", 0xffff800080000000) },
+	finds := map[string]func(l *kernelbtf.Layout) asm.Instructions{
+		"entry": func(*kernelbtf.Layout) asm.Instructions { return atEntry() },
+		"amd64": func(l *kernelbtf.Layout) asm.Instructions { return atExit(l, "amd64", 0xffffffff81000000) },
+		"arm64": func(l *kernelbtf.Layout) asm.Instructions { return atExit(l, "arm64", 0xffff800080000000) },
 	}
 	for name, find := range finds {
-		l := &layout{spec: kernelTypes(t, "")}
+		l := kernelbtf.New(kernelTypes(t, ""))
 		code, err := copyProgram(l, 3, find(l))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -116,14 +118,14 @@ func TestCopyProgram(t *testing.T) {
 		}
 	}
 	for _, without := range []string{"bpf_prog.tag", "bpf_prog_aux.func", "file.private_data"} {
-		l := &layout{spec: kernelTypes(t, without)}
+		l := kernelbtf.New(kernelTypes(t, without))
 		_, err := copyProgram(l, 3, atExit(l, "amd64", 1))
 		if _, member, _ := strings.Cut(without, "."); err == nil ||
 			!strings.Contains(err.Error(), member) {
 			t.Errorf("without %s: %v", without, err)
 		}
 	}
-	l := &layout{spec: kernelTypes(t, "")}
+	l := kernelbtf.New(kernelTypes(t, ""))
 	if _, err := copyProgram(l, 3, atExit(l, "riscv64", 1)); err == nil ||
 		!strings.Contains(err.Error(), "riscv64") {
 		t.Errorf("on riscv64: %v", err)
@@ -132,7 +134,7 @@ func TestCopyProgram(t *testing.T) {
 
 // TestHeadFits: what the head's fields need is in the head, and no two overlap.
 func TestHeadFits(t *testing.T) {
-	l := &layout{spec: kernelTypes(t, "")}
+	l := kernelbtf.New(kernelTypes(t, ""))
 	var used [headSize]bool
 	code := readHead(l)
 	for i := range code {

@@ -3,6 +3,8 @@ package capture
 import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
+
+	"symbolize/ingest/capture/kernelbtf"
 )
 
 // How the program that copies others sends what it reads, piece by piece.
@@ -65,7 +67,7 @@ type array struct {
 }
 
 // sendArrays sends the code of all functions and the arrays of the program.
-func sendArrays(l *layout) asm.Instructions {
+func sendArrays(l *kernelbtf.Layout) asm.Instructions {
 	out := asm.Instructions{
 		asm.StoreImm(asm.R10, stackCtx+ctxKind, pieceImage, asm.Word),
 		asm.LoadMem(asm.R9, asm.R10, stackHead+headFuncs, asm.Word),
@@ -91,7 +93,7 @@ func sendArrays(l *layout) asm.Instructions {
 		{"jited_linfo", array{pieceJITedLines, stackCtx + ctxTmp, stackHead + headLines, 8}},
 	} {
 		out = append(out, readFields(asm.R7,
-			field{stackCtx + ctxTmp, l.at("bpf_prog_aux", a.member), 8})...)
+			field{stackCtx + ctxTmp, l.At("bpf_prog_aux", a.member), 8})...)
 		out = append(out, sendArray(a.array, "after_"+a.member)...)
 	}
 	return append(out, sendArray(array{pieceBTF, stackHead + headBTFData, stackHead + headBTFSize, 1},
@@ -177,7 +179,7 @@ func stepOn() (out asm.Instructions) {
 }
 
 // funcCallback sends the code of function i.
-func funcCallback(l *layout) asm.Instructions {
+func funcCallback(l *kernelbtf.Layout) asm.Instructions {
 	out := asm.Instructions{
 		function(copyFunc, btf.StaticFunc, "i", "ctx"),
 		asm.Mov.Reg(asm.R7, asm.R6),
@@ -185,16 +187,16 @@ func funcCallback(l *layout) asm.Instructions {
 	}
 	out = append(out, forget(asm.R6, ctxIndex, asm.R7)...)
 	out = append(out, asm.LoadMem(asm.R8, asm.R6, ctxAux, asm.DWord))
-	out = append(out, readTo(asm.R6, ctxTmp, asm.R8, l.at("bpf_prog_aux", "func"), 8)...)
+	out = append(out, readTo(asm.R6, ctxTmp, asm.R8, l.At("bpf_prog_aux", "func"), 8)...)
 	out = append(out,
 		asm.LoadMem(asm.R8, asm.R6, ctxTmp, asm.DWord),
 		asm.LSh.Imm(asm.R7, 3), asm.Add.Reg(asm.R8, asm.R7))
 	out = append(out, readTo(asm.R6, ctxTmp, asm.R8, 0, 8)...)
 	out = append(out, asm.LoadMem(asm.R8, asm.R6, ctxTmp, asm.DWord),
 		storeWord(asm.R6, ctxLeft, 0), storeWord(asm.R6, ctxOffset, 0))
-	out = append(out, readTo(asm.R6, ctxLeft, asm.R8, l.at("bpf_prog", "jited_len"), 4)...)
-	out = append(out, readTo(asm.R6, ctxStart, asm.R8, l.at("bpf_prog", "bpf_func"), 8)...)
-	out = append(out, readTo(asm.R6, ctxTag, asm.R8, l.at("bpf_prog", "tag"), 8)...)
+	out = append(out, readTo(asm.R6, ctxLeft, asm.R8, l.At("bpf_prog", "jited_len"), 4)...)
+	out = append(out, readTo(asm.R6, ctxStart, asm.R8, l.At("bpf_prog", "bpf_func"), 8)...)
+	out = append(out, readTo(asm.R6, ctxTag, asm.R8, l.At("bpf_prog", "tag"), 8)...)
 	out = append(out,
 		asm.LoadMem(asm.R1, asm.R6, ctxStart, asm.DWord), asm.StoreMem(asm.R6, ctxSrc, asm.R1, asm.DWord),
 		asm.LoadMem(asm.R1, asm.R6, ctxLeft, asm.DWord),

@@ -29,6 +29,8 @@ type assembler struct {
 	next   string // symbol of the instruction that follows
 	maps   *kernelMaps
 	fd     func(*ebpf.Map) int
+
+	process *processLayout // nil: no stack is known again
 }
 
 func (a *assembler) add(ins ...asm.Instruction) {

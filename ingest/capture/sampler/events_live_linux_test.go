@@ -44,15 +44,15 @@ func checkTotal(t *testing.T, s *Sampler) Stats {
 }
 
 // compile makes a program of C.
-func compile(t *testing.T, source string) string {
+func compile(t *testing.T, source string, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "load.c"), filepath.Join(dir, "load")
 	if err := os.WriteFile(from, []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), "gcc", "-O1", "-fno-omit-frame-pointer", "-o", to,
-		from).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "gcc", append(flags, "-O1",
+		"-fno-omit-frame-pointer", "-o", to, from)...).CombinedOutput()
 	if err != nil {
 		t.Skipf("SKIPPED: gcc: %v\n%s", err, out)
 	}

@@ -10,7 +10,10 @@ const (
 	scratchKey    = 8
 	scratchRecord = scratchKey + keySize
 	scratchFrames = scratchRecord + recordHead
-	scratchSize   = scratchFrames + Depth*userFrame
+	scratchKnown  = scratchFrames + Depth*userFrame // hash by which a stack is known
+	// Four words that tell the process and the state of its mappings.
+	scratchProcess = scratchKnown + 16
+	scratchSize    = scratchProcess + 4*8
 )
 
 // A countKey: hash of the user's stack, hash of the kernel's, u32 process, u32 zero,
@@ -73,6 +76,7 @@ const (
 	statNoScratch
 	statNoThread
 	statNoReturn
+	statKnown // users' stacks that were known by their addresses
 	numStats
 )
 

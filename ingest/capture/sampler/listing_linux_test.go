@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 // unloaded are maps that no kernel has, and the numbers that stand for their descriptors.
 func unloaded(o *Options) (m *kernelMaps, fd func(*ebpf.Map) int) {
 	m = &kernelMaps{scratch: new(ebpf.Map), stats: new(ebpf.Map), counts: new(ebpf.Map),
-		seen: new(ebpf.Map), ring: new(ebpf.Map), noted: new(ebpf.Map)}
+		seen: new(ebpf.Map), ring: new(ebpf.Map), noted: new(ebpf.Map), known: new(ebpf.Map)}
 	if len(o.PIDs) > 0 {
 		m.pids = new(ebpf.Map)
 	}
@@ -42,10 +42,13 @@ func unloaded(o *Options) (m *kernelMaps, fd func(*ebpf.Map) int) {
 	}
 }
 
+// testProcess is a layout that no kernel has.
+var testProcess = &processLayout{leader: 0x510, start: 0x618, execs: 0x7e0, mm: 0x4f0, changes: 0xf8}
+
 // assemble makes the program of these options without a kernel.
-func assemble(o *Options) asm.Instructions {
+func assemble(o *Options, process *processLayout) asm.Instructions {
 	m, fd := unloaded(o)
-	a := &assembler{maps: m, fd: fd}
+	a := &assembler{maps: m, fd: fd, process: process}
 	if o.Event.Kind == OffCPU {
 		a.offCPU(o, switchLayout{nextPID: 56, prevState: 32})
 	} else {
@@ -59,10 +62,15 @@ func assemble(o *Options) asm.Instructions {
 func TestListing(t *testing.T) {
 	for name, o := range map[string]*Options{
 		"clock":   {},
+		"known":   {},
 		"filters": {PIDs: []int{1}, Cgroup: "/sys/fs/cgroup"},
 		"offcpu":  {Event: Event{Kind: OffCPU}},
 	} {
-		ins := assemble(o)
+		process := testProcess
+		if name != "known" {
+			process = nil
+		}
+		ins := assemble(o, process)
 		var code bytes.Buffer
 		if err := ins.Marshal(&code, binary.LittleEndian); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -88,7 +96,7 @@ func TestListing(t *testing.T) {
 func TestJumps(t *testing.T) {
 	for _, o := range []*Options{{}, {PIDs: []int{1}}, {Cgroup: "/"}, {Event: Event{Kind: OffCPU}},
 		{Event: Event{Kind: OffCPU}, PIDs: []int{1}, Cgroup: "/"}} {
-		ins := assemble(o)
+		ins := assemble(o, testProcess)
 		labels := make(map[string]bool)
 		for _, in := range ins {
 			if name := in.Symbol(); name != "" {

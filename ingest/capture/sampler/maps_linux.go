@@ -13,14 +13,17 @@ const MaxKernelMemory = 64 << 20
 // are needed.
 const maxNoted = 1 << 14
 
+// maxKnown is how many users' stacks are known by their addresses.
+const maxKnown = 1 << 15
+
 // kernelMaps are the maps that the program uses. Those that it does not need are nil.
 type kernelMaps struct {
 	scratch, stats, counts, seen, ring *ebpf.Map
-	noted                              *ebpf.Map
+	noted, known                       *ebpf.Map
 	pids, cgroup, threads              *ebpf.Map
 }
 
-func newMaps(o *Options) (m *kernelMaps, err error) {
+func newMaps(o *Options, knowing bool) (m *kernelMaps, err error) {
 	m = &kernelMaps{}
 	size := o.sizes.orDefault()
 	defer func() {
@@ -49,6 +52,10 @@ func newMaps(o *Options) (m *kernelMaps, err error) {
 	// Processes of which it was said that their mappings are needed; see barePID.
 	make(&m.noted, ebpf.MapSpec{Name: "noted", Type: ebpf.LRUHash, KeySize: 4, ValueSize: 4,
 		MaxEntries: maxNoted})
+	if knowing {
+		make(&m.known, ebpf.MapSpec{Name: "known", Type: ebpf.LRUHash, KeySize: 16, ValueSize: 16,
+			MaxEntries: maxKnown})
+	}
 	if len(o.PIDs) > 0 {
 		make(&m.pids, ebpf.MapSpec{Name: "pids", Type: ebpf.Hash, KeySize: 4, ValueSize: 4,
 			MaxEntries: uint32(len(o.PIDs))})
@@ -66,7 +73,7 @@ func newMaps(o *Options) (m *kernelMaps, err error) {
 
 func (m *kernelMaps) all() []*ebpf.Map {
 	return []*ebpf.Map{m.scratch, m.stats, m.counts, m.seen, m.ring, m.noted, m.pids, m.cgroup,
-		m.threads}
+		m.threads, m.known}
 }
 
 func (m *kernelMaps) close() {

@@ -76,7 +76,7 @@ func (t *table) sortByCallers(ids []int32, size int) error {
 
 // compareCallers compares stacks by their frames of this size, from the outermost in.
 func compareCallers(a, b []byte, size int) int {
-	for len(a) > 0 && len(b) > 0 {
+	for len(a) >= size && len(b) >= size {
 		x, y := len(a)-size, len(b)-size
 		if c := bytes.Compare(a[x:], b[y:]); c != 0 {
 			return c

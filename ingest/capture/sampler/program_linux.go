@@ -7,10 +7,11 @@ import (
 
 // Flags of BPF helpers (include/uapi/linux/bpf.h).
 const (
-	userStackFlags = 1<<8 | 1<<11 // BPF_F_USER_STACK | BPF_F_USER_BUILD_ID
-	ringQuiet      = 1            // BPF_RB_NO_WAKEUP: the reader comes by itself
-	updateAny      = 0            // BPF_ANY
-	updateNew      = 1            // BPF_NOEXIST
+	userStackOnly  = 1 << 8                // BPF_F_USER_STACK
+	userStackFlags = userStackOnly | 1<<11 // BPF_F_USER_BUILD_ID
+	ringQuiet      = 1                     // BPF_RB_NO_WAKEUP: the reader comes by itself
+	updateAny      = 0                     // BPF_ANY
+	updateNew      = 1                     // BPF_NOEXIST
 )
 
 // sample is the program of clocks, tracepoints and uprobes:
@@ -72,9 +73,9 @@ func (a *assembler) who() {
 // new:
 //
 //	n = bpf_get_stack(ctx, frames, sizeof(frames), flags);
-//	if (n < 0) { key->part = {n, ~0}; goto end; }
+//	if (n < 0) { failed: key->part = {n, ~0}; goto end; }
 //	key->part = record->hash = hash(frames, n);
-//	if ((v = seen[record->hash])) { if (*v == barePID) announce(); goto end; }
+//	if ((v = seen[record->hash])) { if (*v == barePID) announce(); else remember(); goto end; }
 //	if (!bpf_ringbuf_output(&ring, record, n, BPF_RB_NO_WAKEUP)) seen[record->hash] = kind;
 //	else stats[no_ring]++;
 func (a *assembler) take(kind uint32) {
@@ -84,7 +85,11 @@ func (a *assembler) take(kind uint32) {
 	}
 	limit := int32(Depth * frame(kind))
 	failed, full, end := a.label("failed"), a.label("full"), a.label("taken")
-	unseen := a.label("new")
+	unseen, told := a.label("new"), end
+	if kind == userStack && a.process != nil {
+		told = a.label("told")
+		a.known(end, failed)
+	}
 	a.add(asm.Mov.Reg(asm.R1, regContext))
 	a.add(pointer(asm.R2, regScratch, scratchFrames)...)
 	a.add(asm.Mov.Imm(asm.R3, limit), asm.Mov.Imm(asm.R4, flags), asm.FnGetStack.Call(),
@@ -92,16 +97,20 @@ func (a *assembler) take(kind uint32) {
 		asm.JSLT.Imm(asm.R8, 0, failed), asm.JSGT.Imm(asm.R8, limit, failed))
 	a.hash(limit)
 	for _, to := range []int16{at, scratchRecord} {
-		a.add(asm.StoreMem(regScratch, to, asm.R3, asm.DWord),
-			asm.StoreMem(regScratch, to+8, asm.R4, asm.DWord))
+		a.storeHash(to)
 	}
 	a.lookup(a.maps.seen, regScratch, scratchRecord)
 	a.add(asm.JEq.Imm(asm.R0, 0, unseen))
 	if kind == userStack {
-		a.add(asm.LoadMem(asm.R1, asm.R0, 0, asm.Word), asm.JNE.Imm(asm.R1, barePID, end))
+		a.add(asm.LoadMem(asm.R1, asm.R0, 0, asm.Word), asm.JNE.Imm(asm.R1, barePID, told))
 		a.announce(end)
 	}
 	a.add(asm.Ja.Label(end))
+	if told != end { // all of its frames have build IDs, which may be busy another time
+		a.here(told)
+		a.update(a.maps.known, scratchKnown, regScratch, scratchKey+keyUser, updateAny)
+		a.add(asm.Ja.Label(end))
+	}
 	a.here(unseen)
 	a.add(asm.StoreImm(regScratch, scratchRecord+recordKind, int64(kind), asm.Word),
 		asm.StoreMem(regScratch, scratchRecord+recordLength, asm.R8, asm.Word))

@@ -49,13 +49,13 @@ func New(o Options) (s *Sampler, err error) {
 		}
 	}
 	s.counts, s.files = newCounts(), make(fileSet)
-	if s.maps, err = newMaps(&s.opts); err != nil {
-		return s, err
+	process := readProcessLayout()
+	err = s.prepare(process)
+	if err != nil && process != nil { // it may not be allowed to read the kernel's memory
+		s.maps.close()
+		err = s.prepare(nil)
 	}
-	if err = s.fillFilters(); err != nil {
-		return s, err
-	}
-	if err = s.load(); err != nil {
+	if err != nil {
 		return s, err
 	}
 	if s.reader, err = ringbuf.NewReader(s.maps.ring); err != nil {
@@ -63,6 +63,17 @@ func New(o Options) (s *Sampler, err error) {
 	}
 	s.memory = s.maps.memory()
 	return s, nil
+}
+
+// prepare makes the maps and loads the program. After an error there may be maps.
+func (s *Sampler) prepare(process *processLayout) (err error) {
+	if s.maps, err = newMaps(&s.opts, process != nil); err != nil {
+		return err
+	}
+	if err = s.fillFilters(); err != nil {
+		return err
+	}
+	return s.load(process)
 }
 
 // initialPIDs is the namespace of processes whose numbers the kernel's programs see
@@ -105,8 +116,8 @@ var programTypes = [...]ebpf.ProgramType{
 	Clock: ebpf.PerfEvent, Tracepoint: ebpf.TracePoint, Uprobe: ebpf.Kprobe, OffCPU: ebpf.TracePoint,
 }
 
-func (s *Sampler) load() error {
-	a := &assembler{maps: s.maps, fd: (*ebpf.Map).FD}
+func (s *Sampler) load(process *processLayout) error {
+	a := &assembler{maps: s.maps, fd: (*ebpf.Map).FD, process: process}
 	if s.opts.Event.Kind == OffCPU {
 		layout, err := readSwitchLayout()
 		if err != nil {
