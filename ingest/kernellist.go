@@ -21,6 +21,9 @@ type listedCode struct {
 	numbers []uint32          // raw object + 1
 }
 
+// bpfModule is what a list has for the module of BPF programs.
+const bpfModule = "bpf"
+
 // maxListed is how far behind its start a function may reach, as the list does not say
 // where the last of a module or of a page of programs ends, in bytes.
 const maxListed = 64 << 10
@@ -97,12 +100,16 @@ func kernelIDBeside(path string) buildid.ID {
 	return id
 }
 
-// listed finds the function of a module or BPF program that an address lies in.
-func (sb *sideband) listed(at uint64) (object uint32, offset uint64, ok bool) {
+// listed finds the function of a module or BPF program that pc is in; at is the place
+// that it stands for, the byte before a return address. What interrupted says of mappings
+// holds here too: the first instruction of a program, or of a module, is behind no call.
+func (sb *sideband) listed(pc, at uint64) (object uint32, offset uint64, ok bool) {
 	c := &sb.code
-	i, found := slices.BinarySearchFunc(c.symbols, at, func(s kallsyms.Symbol, at uint64) int {
-		return cmp.Compare(s.Addr, at)
-	})
+	if i, found := c.find(pc); found && at != pc &&
+		(i == 0 || c.symbols[i].Module == bpfModule || c.symbols[i-1].Module != c.symbols[i].Module) {
+		at = pc
+	}
+	i, found := c.find(at)
 	if !found {
 		i--
 	}
@@ -116,9 +123,16 @@ func (sb *sideband) listed(at uint64) (object uint32, offset uint64, ok bool) {
 	return c.numbers[i] - 1, at - s.Addr, true
 }
 
+// find returns where in the list a function begins at an address, or would stand.
+func (c *listedCode) find(at uint64) (i int, found bool) {
+	return slices.BinarySearchFunc(c.symbols, at, func(s kallsyms.Symbol, at uint64) int {
+		return cmp.Compare(s.Addr, at)
+	})
+}
+
 // listedCode returns the object of a function that the kernel's list names.
 func (r *rawObjects) listedCode(s *kallsyms.Symbol) uint32 {
-	if s.Module == "bpf" {
+	if s.Module == bpfModule {
 		key := rawKey{kind: JIT, path: r.path([]byte(s.Name))}
 		return r.add(key, func() Object {
 			return Object{File: FileRef{Path: s.Name}, Symbol: s.Name, NoImage: true}

@@ -220,7 +220,7 @@ func (l *locator) inKernel(k *knownAddress) (offset uint64) {
 	}
 	m := spaces.InKernel(k.version, at)
 	if k.kind == knownReturn {
-		if after := l.interrupted(k.version, m, at+1); after != nil {
+		if after := l.sb.interrupted(k.version, m, at+1); after != nil {
 			at, m = at+1, after
 		}
 	}
@@ -240,10 +240,10 @@ func (l *locator) inKernel(k *knownAddress) (offset uint64) {
 // mapped before it, or because a JITed function begins there, which has an allocator's
 // header before it: an interrupt came at its first instruction. before is the mapping of
 // the byte before pc. Else it returns nil.
-func (l *locator) interrupted(v addrspace.Version, before *addrspace.Mapping, pc addr.PC,
+func (sb *sideband) interrupted(v addrspace.Version, before *addrspace.Mapping, pc addr.PC,
 ) *addrspace.Mapping {
-	m := l.sb.spaces.InKernel(v, pc)
-	if m == nil || before != nil && (m.Start != pc || l.sb.raw.list[m.Object].Kind != JIT) {
+	m := sb.spaces.InKernel(v, pc)
+	if m == nil || before != nil && (m.Start != pc || sb.raw.list[m.Object].Kind != JIT) {
 		return nil
 	}
 	return m

@@ -6,6 +6,7 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/addrspace"
+	"symbolize/ingest/stackmap"
 )
 
 // TestLocateInterrupted: a kernel address behind which no call can be is an interrupted
@@ -63,6 +64,16 @@ func TestLocateInterrupted(t *testing.T) {
 		if object != tt.object || offset != tt.offset || (l.flags&partKernel == 0) != tt.steady {
 			t.Errorf("%s: %d+%#x, flags %#x; want %d+%#x", tt.name, object, offset, l.flags, tt.object,
 				tt.offset)
+		}
+		if tt.time == 0 && !tt.steady {
+			continue // a stack map has no times: the latest state comes first
+		}
+		f := newStackFolder(&Capture{stacks: &stackmap.Set{}}, sb)
+		f.address(kernelRole, tt.pc, tt.pc-1, -1)
+		place := f.pairs.List()[f.scratch[0]]
+		if place.Object != tt.object || place.Offset != tt.offset {
+			t.Errorf("%s: in a stack map %d+%#x; want %d+%#x", tt.name, place.Object, place.Offset,
+				tt.object, tt.offset)
 		}
 	}
 }

@@ -157,8 +157,9 @@ func (f *stackFolder) place(object uint32, offset uint64) {
 }
 
 // locate appends the locations of a part. Its first address is exact, all others are
-// return addresses, which point behind the call. A tail of addresses that cannot be
-// code is what a chain of frame pointers ends in where code keeps none.
+// return addresses, which point behind the call; but for the kernel's that no call can
+// precede, see interrupted. A tail of addresses that cannot be code is what a chain of
+// frame pointers ends in where code keeps none.
 func (f *stackFolder) locate(role int, frames []stackmap.Frame, pid int32) {
 	n := len(frames)
 	for n > 1 && frames[n-1].Status == stackmap.IP && frames[n-1].Offset < lowestCode {
@@ -275,16 +276,24 @@ func (f *stackFolder) kernelAddress(pc, at uint64, role int) {
 		return
 	}
 	for v := f.kernels - 1; v >= 0 && v > f.kernels-1-maxKernelStates; v-- {
-		if m := f.spaces.InKernel(addrspace.Version(v), addr.PC(at)); m != nil {
+		place := addr.PC(at)
+		m := f.spaces.InKernel(addrspace.Version(v), place)
+		if at != pc {
+			after := f.sideband.interrupted(addrspace.Version(v), m, addr.PC(pc))
+			if after != nil {
+				place, m = addr.PC(pc), after
+			}
+		}
+		if m != nil {
 			f.listedSome++
-			f.place(m.Object, uint64(m.Offset(addr.PC(at))))
+			f.place(m.Object, uint64(m.Offset(place)))
 			return
 		}
-		if f.spaces.Steady(addr.PC(at)) {
+		if f.spaces.Steady(addr.PC(at)) && f.spaces.Steady(addr.PC(pc)) {
 			break
 		}
 	}
-	if n, off, ok := f.sideband.listed(at); ok {
+	if n, off, ok := f.sideband.listed(pc, at); ok {
 		f.place(n, off)
 		return
 	}

@@ -248,7 +248,8 @@ func TestStackFrames(t *testing.T) {
 	)
 	hex := fmt.Sprintf("%x", id)
 	list := "ffffffff81000000 T _text\nffffffff81000100 T do_it\nffffffff82000000 T _end\n" +
-		"ffffffffc0000000 t mod_work\t[mymod]\nffffffffc0100000 t bpf_prog_0011223344556677_x\t[bpf]\n"
+		"ffffffffc0000000 t mod_work\t[mymod]\nffffffffc0000100 t mod_next\t[mymod]\n" +
+		"ffffffffc0100000 t bpf_prog_0011223344556677_x\t[bpf]\n"
 	mapped := "555500000000-555500010000 r-xp 00001000 fd:00 7 /srv/app/worker\n" +
 		"7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0 [vdso]\n" +
 		"7f0000000000-7f0000010000 rwxp 00000000 00:00 0 \n"
@@ -277,6 +278,12 @@ func TestStackFrames(t *testing.T) {
 			[][5]any{{-14, 0, 7, "work", 5}}, nil,
 			[]string{"work: bpf_prog_0011223344556677_x+0x20 [mymod]+0x40 [unmapped kernel] 5 5"},
 			map[string]Reason{"[mymod]": ReasonNone, "bpf_prog_0011223344556677_x": ReasonNone}},
+		{"no call is before the first instruction of a program, a module or the kernel", [][][]byte{{
+			stackRecord(ip, "", text+0x110), stackRecord(ip, "", 0xffffffffc0100000),
+			stackRecord(ip, "", 0xffffffffc0000000), stackRecord(ip, "", text),
+			stackRecord(ip, "", 0xffffffffc0000100)}}, [][5]any{{-14, 0, 7, "work", 5}}, nil,
+			[]string{"work: [kernel.kallsyms]+0x110 bpf_prog_0011223344556677_x+0x0 [mymod]+0x0 " +
+				"[kernel.kallsyms]+0x0 [mymod]+0xff 5 5"}, nil},
 		{"user addresses by the maps of their process", [][][]byte{{stackRecord(ip, "", 0x555500000010),
 			stackRecord(ip, "", 0x7f0000000011), stackRecord(ip, "", 0x7ffd00000701),
 			stackRecord(ip, "", 0x111111110001)}},
