@@ -30,6 +30,10 @@ func newMachine(t *testing.T) *machine {
 		"cron.data": "captures/fixed.data",
 		"bpf.data":  "captures/bpf-lines.data",
 		"kallsyms":  "kernel/kallsyms",
+
+		"stacks.data": "sampled/stacks.data",
+		"waits.data":  "sampled/offcpu.data",
+		"stacks.syms": "sampled/kallsyms",
 	} {
 		copyFile(t, filepath.Join(home, to), filepath.Join("../../fixtures", from))
 	}
