@@ -197,9 +197,12 @@ func openHosts(ctx context.Context, paths []string) (hosts []*indexer.Host,
 	}
 }
 
-// sayBorrowed says what a capture took from bundles, or why it took nothing.
+// sayBorrowed says what a capture took from other bundles, or why it took nothing.
 func (a *app) sayBorrowed(path string, c *ingest.Capture) {
 	for _, b := range c.Borrowed() {
+		if b.From == path {
+			continue // its own stacks: `info` says what it holds
+		}
 		text := fmt.Sprintf("%s: taken from %s: %s", path, b.From, b.String())
 		if b.Refused == "" {
 			a.note(text)
