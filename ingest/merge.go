@@ -228,6 +228,7 @@ func (m *merger) meta() {
 
 func (m *merger) stats(s *Stats) {
 	out := &m.p.Stats
+	out.KernelList = out.KernelList || s.KernelList
 	if out.RecordTypes == nil {
 		out.RecordTypes = make(map[string]uint64)
 	}

@@ -216,6 +216,9 @@ type Stats struct {
 	UnknownRecords uint64
 	UnknownIDs     uint64 // samples whose event id no attr has
 	ByIDSource     [8]uint64
+	// KernelList says that a kallsyms text placed the kernel's addresses; what it was not
+	// good for is among the warnings.
+	KernelList bool
 	Warnings       []Warning // in file order, capped
 }
 

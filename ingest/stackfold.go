@@ -30,9 +30,9 @@ type stackFolder struct {
 	lostOf  [stackmap.NumCauses][numRoles]uint32
 	noMap   [numRoles]uint32 // raw object of addresses of which nothing is known
 	kernels int              // versions of the kernel's address space
-	// Distinct kernel addresses that were found where a kallsyms text has code, and that
-	// were not.
-	listedSome, listedNone int
+	// Distinct kernel addresses: where a kallsyms text has the kernel, in functions that it
+	// names elsewhere, and nowhere.
+	inKernel, inListed, inNothing int
 }
 
 // partKey is what a part of a stack is told by. The process matters where there are
@@ -285,7 +285,9 @@ func (f *stackFolder) kernelAddress(pc, at uint64, role int) {
 			}
 		}
 		if m != nil {
-			f.listedSome++
+			if f.raw.list[m.Object].Kind == Kernel {
+				f.inKernel++
+			}
 			f.place(m.Object, uint64(m.Offset(place)))
 			return
 		}
@@ -294,15 +296,14 @@ func (f *stackFolder) kernelAddress(pc, at uint64, role int) {
 		}
 	}
 	if n, off, ok := f.sideband.listed(pc, at); ok {
+		f.inListed++
 		f.place(n, off)
 		return
 	}
+	f.inNothing++
 	if !f.sideband.kernel {
 		f.place(f.noMap[kernelRole], 0)
 		return
-	}
-	if f.opts.Stacks.Kallsyms != "" && f.capture.bundle == nil {
-		f.listedNone++
 	}
 	f.place(rawUnmappedKernel, 0)
 }

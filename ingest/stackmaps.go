@@ -175,9 +175,7 @@ func (c *Capture) stackSideband(ctx context.Context) (*sideband, error) {
 // addSpaces enters the kernel's address space and those of processes.
 func (c *Capture) addSpaces(ctx context.Context, sb *sideband) error {
 	o := &c.opts.Stacks
-	// A bundle says where its kernel lay: a list tells names, and may be of another boot.
-	located := c.bundle != nil && c.bundle.Manifest.Text != 0
-	if o.Kallsyms != "" && !located {
+	if c.takesList() {
 		if err := sb.kernelList(o.Kallsyms); err != nil {
 			return err
 		}
@@ -203,6 +201,13 @@ func (c *Capture) addSpaces(ctx context.Context, sb *sideband) error {
 		}
 	}
 	return c.lenders(ctx, sb)
+}
+
+// takesList reports whether a kallsyms text says where the kernel lies. A bundle says that
+// itself: to it a list tells names, and may be of another boot.
+func (c *Capture) takesList() bool {
+	located := c.bundle != nil && c.bundle.Manifest.Text != 0
+	return c.opts.Stacks.Kallsyms != "" && !located
 }
 
 // lenders lets the bundles beside a stack map explain it, and the one that has it.
@@ -263,10 +268,9 @@ func (f *stackFolder) stackWarnings(p *Profile) {
 		warn(false, "name the map that counts them with --counts FILE",
 			"%s: no counts: each stack counts 1", c.path)
 	}
-	if f.listedNone > 0 && f.listedSome == 0 {
-		warn(false, "copy /proc/kallsyms while the stacks are taken, or right after",
-			"%s: of another boot: none of %d kernel addresses lies where it has the kernel",
-			c.opts.Stacks.Kallsyms, f.listedNone)
+	if c.takesList() {
+		p.Stats.KernelList = true
+		f.listWarning(warn)
 	}
 	if set.Unused > 0 {
 		warn(false, "", "%s: %d stacks of the dump are in no count and are left out", c.path,
@@ -288,6 +292,19 @@ func (f *stackFolder) stackWarnings(p *Profile) {
 			strings.Join(set.Labels.Missing(), ", "))
 	}
 	c.lossWarning(warn)
+}
+
+// listWarning says what a kallsyms text was not good for.
+func (f *stackFolder) listWarning(warn func(partial bool, hint, format string, args ...any)) {
+	list := f.opts.Stacks.Kallsyms
+	switch {
+	case f.inKernel+f.inListed+f.inNothing == 0:
+		warn(false, "", "%s: not used: %s has no kernel addresses", list, f.capture.path)
+	case f.inKernel == 0 && f.inNothing > 0:
+		warn(false, "copy /proc/kallsyms while the stacks are taken, or right after",
+			"%s: of another boot, so that the kernel's functions have no names: none of %d kernel "+
+				"addresses lies where it has the kernel", list, f.inNothing)
+	}
 }
 
 // lossWarning tells of stacks that were lost.

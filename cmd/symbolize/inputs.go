@@ -355,6 +355,9 @@ func (s *session) addKallsyms(ctx context.Context, p *ingest.Profile) error {
 	}
 	switch len(kernels) {
 	case 0:
+		if p.Stats.KernelList {
+			return nil // what there is to say of the list was said where it was used
+		}
 		s.a.warn("--kallsyms is of no use: the capture names no kernel with a build ID", "")
 		return nil
 	case 1:
