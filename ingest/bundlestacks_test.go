@@ -208,7 +208,7 @@ func TestBundlePlaces(t *testing.T) {
 		}
 	}
 	want := []string{"/bin/work: none", "[unmapped]: outside every mapping",
-		"[unmapped]: mappings not saved", "/bin/work: none"}
+		"[unmapped]: process gone", "/bin/work: none"}
 	if !slices.Equal(got, want) || p.Stats.CutChains != 1 {
 		t.Errorf("%q, want %q; %d chains are cut", got, want, p.Stats.CutChains)
 	}

@@ -27,6 +27,9 @@ const (
 	// /proc/PID/maps of the process, no kallsyms of that boot.
 	MapsNotSaved
 	StackLost // a stack map had no room for the stack, or it was not taken
+	// ProcessGone is of an address in a bundle of stacks: its process had ended before its
+	// mappings could be read.
+	ProcessGone
 	numReasons
 )
 
@@ -49,6 +52,7 @@ var reasonText = [numReasons]string{
 	TableDamaged:     "table damaged",
 	MapsNotSaved:     "mappings not saved",
 	StackLost:        "stack lost",
+	ProcessGone:      "process gone",
 }
 
 // String returns the reason in words, as reports print it.

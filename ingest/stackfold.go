@@ -29,6 +29,7 @@ type stackFolder struct {
 	namedOf []uint32 // by symbol
 	lostOf  [stackmap.NumCauses][numRoles]uint32
 	noMap   [numRoles]uint32 // raw object of addresses of which nothing is known
+	gone    uint32           // that of processes that had ended
 	kernels int              // versions of the kernel's address space
 	// Distinct kernel addresses: where a kallsyms text has the kernel, in functions that it
 	// names elsewhere, and nowhere.
@@ -55,13 +56,15 @@ func newStackFolder(c *Capture, sb *sideband) *stackFolder {
 		f.lists[role] = new(intern.Lists)
 		f.lists[role].Add(nil)
 	}
-	noMap := func(path string) uint32 {
-		key := rawKey{kind: Unmapped, path: sb.raw.path([]byte(path))}
+	noMap := func(path string, why Reason) uint32 {
+		key := rawKey{kind: Unmapped, path: sb.raw.path([]byte(path + why.String()))}
 		return sb.raw.add(key, func() Object {
-			return Object{File: FileRef{Path: path}, Reason: MapsNotSaved}
+			return Object{File: FileRef{Path: path}, Reason: why}
 		})
 	}
-	f.noMap = [numRoles]uint32{kernelRole: noMap(UnmappedKernelPath), userRole: noMap(UnmappedPath)}
+	f.noMap = [numRoles]uint32{kernelRole: noMap(UnmappedKernelPath, MapsNotSaved),
+		userRole: noMap(UnmappedPath, MapsNotSaved)}
+	f.gone = noMap(UnmappedPath, ProcessGone)
 	_, f.kernels = sb.spaces.Versions()
 	return f
 }
@@ -248,7 +251,7 @@ func (f *stackFolder) address(role int, pc, at uint64, pid int32) {
 		f.place(rawUnmapped, 0)
 		return
 	case pc == bundle.GoneAddress:
-		f.place(f.noMap[userRole], 0)
+		f.place(f.gone, 0)
 		return
 	}
 	v := f.spaces.Process(pid, addrspace.Forever).Version()
