@@ -219,7 +219,7 @@ type Stats struct {
 	// KernelList says that a kallsyms text placed the kernel's addresses; what it was not
 	// good for is among the warnings.
 	KernelList bool
-	Warnings       []Warning // in file order, capped
+	Warnings   []Warning // in file order, capped
 }
 
 // Warning is one thing about an input that the user should know; Partial ones

@@ -70,6 +70,9 @@ func (x *stacks) add(w *bundle.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := x.sm.Err(); err != nil {
+		x.s.warn("counts of stacks: %v", err)
+	}
 	m.Files = x.procs.files(x.sm.HasFile)
 	x.s.manifest.Samples = append(x.s.manifest.Samples, m)
 	st := x.sm.Stats()

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"errors"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -102,8 +103,11 @@ func (s *Sampler) readCounts() {
 		for i := range n {
 			s.addCount(&s.batch.keys[i], s.batch.values[i])
 		}
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) { // which is how the end is told
+			s.readErr = err
+		}
 		if err != nil || n == 0 {
-			return // the end, or nothing that reading again would mend
+			return
 		}
 	}
 }

@@ -128,6 +128,7 @@ const (
 	LostKeys    = "more distinct counts than are kept"
 	LostNested  = "sampled while a BPF program ran on the CPU"
 	LostDrain   = "added to a count that was just being read"
+	LostRead    = "the counts could not be read"
 	LostScratch = "no memory to take a stack in"
 	LostReturn  = "a thread ran again unseen, so that it is not known for how long it had stopped"
 	LostOffCPU  = "no room to remember a thread that stopped running"

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/stackmap"
@@ -219,6 +220,22 @@ func TestStats(t *testing.T) {
 		LostDrain: 3, LostRing: 4, LostReturn: 50}
 	if fmt.Sprint(st.Lost) != fmt.Sprint(want) || st.Samples != 28+11+20+30+40+50 {
 		t.Errorf("%+v, want %v lost", st, want)
+	}
+	s.readErr = os.ErrPermission
+	if st := s.Stats(); st.Lost[LostRead] != 3 || st.Lost[LostDrain] != 0 || s.Err() == nil {
+		t.Errorf("counts that cannot be read: %v", st.Lost)
+	}
+}
+
+// TestLiveUnreadable has counts that cannot be read lost, and told.
+func TestLiveUnreadable(t *testing.T) {
+	needLive(t)
+	s := start(t, Options{Frequency: 999})
+	time.Sleep(200 * time.Millisecond)
+	s.maps.counts.Close()
+	s.Stop()
+	if st := s.Stats(); s.Err() == nil || st.Samples == 0 || st.Lost[LostRead] != st.Samples {
+		t.Errorf("%v: %+v", s.Err(), st)
 	}
 }
 

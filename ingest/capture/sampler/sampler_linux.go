@@ -28,6 +28,7 @@ type Sampler struct {
 	nested  uint64
 	still   uint64 // threads off CPU when the recording stopped
 	stopped bool
+	readErr error            // with which the counts could not be read last
 	written []int            // stacks, by kind, once Write was called
 	final   [numStats]uint64 // the program's counters when it stopped
 }
@@ -205,8 +206,12 @@ func (s *Sampler) Stats() Stats {
 		for _, n := range st.Lost {
 			whole += n
 		}
+		cause := LostDrain
+		if s.readErr != nil {
+			cause = LostRead
+		}
 		if whole += s.counts.total(); whole < st.Samples {
-			lose(LostDrain, st.Samples-whole)
+			lose(cause, st.Samples-whole)
 		}
 	}
 	for cause, n := range s.withoutStack() {
@@ -223,6 +228,10 @@ func (s *Sampler) stacks(kind int) int {
 	}
 	return s.tables[kind].stacks()
 }
+
+// Err returns the error with which counts could not be read, if there was one: what they
+// had is lost as LostRead.
+func (s *Sampler) Err() error { return s.readErr }
 
 // withoutStack counts, by cause, the samples that are counted but have lost a stack.
 func (s *Sampler) withoutStack() map[string]uint64 {
