@@ -111,6 +111,9 @@ func TestSampled(t *testing.T) {
 	}
 	kinds := make(map[ObjectKind]int)
 	for _, l := range p.Locations {
+		if int64(l.Offset) < 0 {
+			t.Errorf("%s at %d", p.Objects[l.Object].File.Path, int64(l.Offset))
+		}
 		kinds[p.Objects[l.Object].Kind]++
 	}
 	if kinds[Kernel] < 50 || kinds[JIT] < 3 || kinds[ELF] < 50 {

@@ -83,7 +83,7 @@ func validFrame(s *Set, hex []byte, offset uint64) (f Frame, kind lineKind) {
 	if id.IsZero() {
 		return Frame{Offset: offset, Status: IP}, frameLine
 	}
-	return Frame{Offset: offset, Ref: s.id(id), Status: Valid}, frameLine
+	return s.valid(id, offset), frameLine
 }
 
 // symbolFrame decodes "do_mmap+1", with "@FILE:LINE" behind it where bpftrace had

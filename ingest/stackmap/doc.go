@@ -11,6 +11,8 @@
 //	4   u8[20]   build ID, padded with zeros; its length is not told
 //	24  u64      offset in the file, or the address where no build ID was to be had
 //
+// An offset below 0 is of an address below the file's mapping, and in none.
+//
 // Counts lie in another map, under a key with the two stack ids that
 // bpf_get_stackid returned, user and kernel, and labels. A negative id is an errno.
 //

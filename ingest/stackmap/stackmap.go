@@ -230,6 +230,16 @@ func (s *Set) id(id buildid.ID) uint32 {
 	return n
 }
 
+// valid makes the frame of a build ID. Of an address that is in no mapping the kernel takes
+// the one above it (find_vma in stack_map_get_build_id_offset), as for the 0 that chains of
+// frame pointers end in: the offset then is below 0, and nothing is known of the place.
+func (s *Set) valid(id buildid.ID, offset uint64) Frame {
+	if int64(offset) < 0 {
+		return Frame{Status: IP}
+	}
+	return Frame{Offset: offset, Ref: s.id(id), Status: Valid}
+}
+
 func (s *Set) symbol(sym Symbol) uint32 {
 	n, ok := s.symbolOf[sym]
 	if !ok {

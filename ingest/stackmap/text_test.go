@@ -75,6 +75,8 @@ func TestText(t *testing.T) {
 			"1 × (absent) | 0x55 " + id + "+0x1"}, Labels{}, "", 0},
 		{"short build ID", "@[\n0102030405060708" + strings.Repeat("0", 24) + " 0x55\n]: 1\n", []string{
 			"1 × (absent) | 0102030405060708+0x55"}, Labels{}, "", 0},
+		{"below its file", "@[\n" + id + " 0x1\n" + id + " 0xffffffffffc00000\n]: 1\n", []string{
+			"1 × (absent) | " + id + "+0x1 0x0"}, Labels{}, "", 0},
 		{"other maps", "@start[12]: 3\n@x: 7\n@[\n" + id + " 0x1\n]: 1\n", []string{
 			"1 × (absent) | " + id + "+0x1"}, Labels{}, "", 2},
 
@@ -172,6 +174,9 @@ func TestBigEndian(t *testing.T) {
 	record[3], record[4], record[frameOffsetAt+7] = byte(Valid), 0xaa, 0x10
 	record[frameSize+3] = byte(IP)
 	copy(record[frameSize+frameOffsetAt:], "\x00\x00\x7f\x12\x34\x56\x78\x9a")
+	below := slices.Clone(record) // of an address below the file's mapping
+	below[frameSize+3], below[frameSize+buildIDAt] = byte(Valid), 0xbb
+	copy(below[frameSize+frameOffsetAt:], "\xff\xff\xff\xff\xff\xc0\x00\x00")
 	addresses := []byte("\x00\x00\x7f\x12\x34\x56\x78\x9a\x00\x00\x00\x00\x01\x02\x03\x04")
 	for _, c := range []struct {
 		value []byte
@@ -179,6 +184,7 @@ func TestBigEndian(t *testing.T) {
 		want  string
 	}{
 		{record, flagStackBuildID, "9 × (absent) | aa+0x10 0x7f123456789a | pid 258"},
+		{below, flagStackBuildID, "9 × (absent) | aa+0x10 0x0 | pid 258"},
 		{addresses, 0, "9 × (absent) | 0x7f123456789a 0x1020304 | pid 258"},
 	} {
 		stacks, err := bundle.AppendDump(nil, bundle.DumpHeader{Type: mapTypeStackTrace, Flags: c.flags,

@@ -94,7 +94,7 @@ func (l layout) frame(s *Set, b []byte) (f Frame, ok bool) {
 	case status == uint32(Valid):
 		id := buildid.Padded(b[buildIDAt : buildIDAt+buildid.KeyLen])
 		if !id.IsZero() {
-			return Frame{Offset: offset, Ref: s.id(id), Status: Valid}, true
+			return s.valid(id, offset), true
 		}
 	}
 	// A status of later kernels: what it has besides is not known.
