@@ -41,7 +41,8 @@ func newMapCommand(a *app) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&o.source.name, "map", "", "of several maps that of this `NAME|ID`")
+	fs.StringVar(&o.source.name, "map", "", "of several maps that of this `NAME|ID`; "+
+		"ID=NAME where the kernel cut the name")
 	fs.StringVar(&o.source.btf, "btf", "",
 		"the BPF object `FILE`, or BTF, that tells the types of a dump without them")
 	addOutputFlag(fs, &o.output)

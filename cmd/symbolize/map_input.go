@@ -50,7 +50,9 @@ func (in *mapInputs) Close() error {
 
 // mapSource says what to take of which dumps.
 type mapSource struct {
-	name string // of the map, or its id; "" for the only one
+	// name of the map, or its id, or ID=NAME, which says what the map of an id is called
+	// whole; "" for the only one.
+	name string
 	btf  string // path of BTF or of an object with it
 }
 
@@ -82,7 +84,9 @@ func (a *app) openMaps(ctx context.Context, paths []string, src mapSource) (in *
 		return in, err
 	}
 	for _, m := range in.list {
-		m.types(types, src.name)
+		if err := m.types(types, src); err != nil {
+			return in, err
+		}
 	}
 	return in, nil
 }
@@ -184,10 +188,25 @@ func (in *mapInputs) choose(name string, paths []string) error {
 	return nil
 }
 
-// called reports whether a map has a name or id.
+// called reports whether a map has a name, which the kernel may have cut, or an id.
 func (m *mapInput) called(name string) bool {
+	if id, _, ok := strings.Cut(name, "="); ok {
+		name = id
+	}
 	id, err := strconv.ParseUint(name, 10, 32)
-	return m.header.Name == name || m.series == name || err == nil && uint32(id) == m.header.MapID
+	return m.header.Name != "" && m.header.Name == btf.KernelMapName(name) || m.series == name ||
+		err == nil && uint32(id) == m.header.MapID
+}
+
+// definedAs is the name that the object has for the map, given how the user calls it.
+func (m *mapInput) definedAs(name string) string {
+	if _, whole, ok := strings.Cut(name, "="); ok {
+		return whole
+	}
+	if m.host != nil && m.header.Name != btf.KernelMapName(name) {
+		return m.header.Name // it was chosen by its id
+	}
+	return cmp.Or(name, m.header.Name)
 }
 
 // title names the map.
@@ -203,13 +222,16 @@ func (m *mapInput) title() string {
 
 // types takes key and value from the BTF that the user names, if the dump has none: by
 // the definition of the map, or by the section that it has the variables of.
-func (m *mapInput) types(t *btf.Types, name string) {
+func (m *mapInput) types(t *btf.Types, src mapSource) error {
 	l := &m.layout
 	if t == nil || l.Types != nil {
-		return
+		return nil
 	}
-	name = cmp.Or(name, m.header.Name)
-	d, ok := t.Map(name)
+	name := m.definedAs(src.name)
+	d, ok, err := m.definition(t, name, src)
+	if err != nil {
+		return err
+	}
 	key, value := d.Key, d.Value
 	if id, isData := t.DataSection(name); !ok && isData {
 		key, value, ok = 0, id, true
@@ -224,6 +246,51 @@ func (m *mapInput) types(t *btf.Types, name string) {
 	default:
 		l.Types, l.Key, l.Value = t, key, value
 	}
+	return nil
+}
+
+// definition finds the definition of a map. Of several whose names begin with the 15
+// bytes that the kernel keeps, the sizes of key and value may tell it; else the user has to.
+func (m *mapInput) definition(t *btf.Types, name string, src mapSource) (d btf.MapDef, ok bool,
+	err error) {
+	found := t.MapsNamed(name)
+	if len(found) > 1 {
+		fit := slices.DeleteFunc(slices.Clone(found), func(d btf.MapDef) bool { return !m.fitsDef(t, &d) })
+		if len(fit) > 0 {
+			found = fit
+		}
+	}
+	if len(found) == 0 {
+		return btf.MapDef{}, false, nil
+	}
+	if !slices.ContainsFunc(found[1:], func(d btf.MapDef) bool {
+		return d.Key != found[0].Key || d.Value != found[0].Value
+	}) {
+		return found[0], true, nil
+	}
+	var names []string
+	for _, d := range found {
+		names = append(names, d.Name)
+	}
+	return btf.MapDef{}, false, withHint(fmt.Errorf("%s: of which map is it? %s has %s, and the kernel "+
+		"keeps %q of their names", m.name, src.btf, strings.Join(names, ", "), name),
+		"name it with --map %s%s", m.idPrefix(), names[0])
+}
+
+// idPrefix is what goes before the name of a map in a bundle, where several may be called
+// the same.
+func (m *mapInput) idPrefix() string {
+	if m.host == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d=", m.header.MapID)
+}
+
+// fitsDef reports whether a definition can be the map's by all that both tell.
+func (m *mapInput) fitsDef(t *btf.Types, d *btf.MapDef) bool {
+	sameType := d.Type == 0 || m.header.Type == 0 || d.Type == m.header.Type
+	return sameType && (d.Key == 0 || m.fits(t, d.Key, m.layout.KeySize)) &&
+		m.fits(t, d.Value, m.layout.ValueSize)
 }
 
 // fits reports whether a type has a size. bpftool's dump of an empty map tells none.

@@ -24,16 +24,41 @@ func cmdSplitBTF(ts *testscript.TestScript, neg bool, args []string) {
 	split := []uint32{
 		own + 1, kindStruct | 2, 16, own + 8, 2, 0, own + 13, 1, 64, // 4: struct driver
 	}
-	for i, x := range []struct {
-		words   []uint32
-		strings string
-	}{{base, names}, {split, "\x00driver\x00list\x00users\x00"}} {
-		le := binary.LittleEndian
-		b := le.AppendUint32(nil, 0x0001eb9f) // magic, version 1, no flags
-		types := uint32(4 * len(x.words))
-		for _, w := range append([]uint32{24, 0, types, types, uint32(len(x.strings))}, x.words...) {
-			b = le.AppendUint32(b, w)
-		}
-		ts.Check(os.WriteFile(ts.MkAbs(args[i]), append(b, x.strings...), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), btfOf(base, names), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), btfOf(split, "\x00driver\x00list\x00users\x00"), 0o644))
+}
+
+// btfOf is BTF of types and strings.
+func btfOf(types []uint32, names string) []byte {
+	le := binary.LittleEndian
+	b := le.AppendUint32(nil, 0x0001eb9f) // magic, version 1, no flags
+	size := uint32(4 * len(types))
+	for _, w := range append([]uint32{24, 0, size, size, uint32(len(names))}, types...) {
+		b = le.AppendUint32(b, w)
 	}
+	return append(b, names...)
+}
+
+// cmdMapBTF is `mapbtf FILE`: writes BTF with the markers of three maps of whose names the
+// kernel keeps the same: two with keys of 4 bytes, and values with and without a sign, and
+// one with keys of 8.
+func cmdMapBTF(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: mapbtf FILE")
+	}
+	const kindInt, kindStruct, signed = 1 << 24, 4 << 24, 1 << 24
+	names := "\x00u32\x00u64\x00s64\x00key\x00value\x00"
+	types := []uint32{
+		1, kindInt, 4, 32, // 1: u32
+		5, kindInt, 8, 64, // 2: u64
+		9, kindInt, 8, signed | 64, // 3: s64
+	}
+	for _, m := range []struct {
+		name       string
+		key, value uint32
+	}{{"request_latency_read", 1, 2}, {"request_latency_write", 1, 3}, {"request_latency_by_disk", 2, 2}} {
+		types = append(types, uint32(len(names)), kindStruct|2, 16, 13, m.key, 0, 17, m.value, 64)
+		names += "____btf_map_" + m.name + "\x00"
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), btfOf(types, names), 0o644))
 }

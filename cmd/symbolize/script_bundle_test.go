@@ -36,12 +36,12 @@ func cmdRecording(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bundlebuild.NewHost().PerfData(lacks), 0o644))
 }
 
-// cmdBundle is `bundle FILE [other-boot|later|dump|unread|maps]`: writes the packed bundle of
-// the same host, of another boot of it, of a later time, with a map's dump in it, or of
-// a recorder that could not read the first program and another one of before.
+// cmdBundle is `bundle FILE [other-boot|later|dump|unread|maps|cut-names]`: writes the packed
+// bundle of the same host, of another boot of it, of a later time, with dumps of maps in
+// it, or of a recorder that could not read the first program and another one of before.
 func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
-		ts.Fatalf("usage: bundle FILE [other-boot|later|dump|unread|maps]")
+		ts.Fatalf("usage: bundle FILE [other-boot|later|dump|unread|maps|cut-names]")
 	}
 	h := bundlebuild.NewHost()
 	what := ""
@@ -65,6 +65,9 @@ func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if what == "maps" {
 		ts.Check(addMaps(h))
+	}
+	if what == "cut-names" {
+		ts.Check(addCutNames(h))
 	}
 	if what == "stacks" { // those that `stacks load` unpacked
 		h.Entries = map[string][]byte{
@@ -102,6 +105,21 @@ func addMaps(h *bundlebuild.Host) error {
 			Name: "latency", Time: h.Monotonic + uint64(i)*500_000_000}, i+1, pairs))
 	}
 	return err
+}
+
+// addCutNames adds dumps of three maps of whose names the kernel kept the same.
+func addCutNames(h *bundlebuild.Host) error {
+	h.Entries = make(map[string][]byte)
+	var errs []error
+	for i, keySize := range []uint32{4, 4, 8} {
+		d := bundle.DumpHeader{MapID: uint32(21 + i), Type: 1, KeySize: keySize, ValueSize: 8,
+			Name: "request_latency"}
+		dump, err := bundle.AppendDump(nil, d, [][2][]byte{{make([]byte, keySize),
+			{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}})
+		h.Entries[bundle.SeriesName(d.Name, d.MapID, 1)] = dump
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // cmdUnpack is `unpack BUNDLE TAR`: writes a bundle as a plain tar, its entries by their names.

@@ -51,6 +51,7 @@ func TestScript(t *testing.T) {
 			"bundle":    cmdBundle,
 			"recording": cmdRecording,
 			"splitbtf":  cmdSplitBTF,
+			"mapbtf":    cmdMapBTF,
 			"stacks":    cmdStacks,
 			"unpack":    cmdUnpack,
 		},

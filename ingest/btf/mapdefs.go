@@ -16,7 +16,10 @@ type MapDef struct {
 }
 
 // KernelName is what the kernel keeps of the name.
-func (d *MapDef) KernelName() string { return d.Name[:min(len(d.Name), mapNameLen)] }
+func (d *MapDef) KernelName() string { return KernelMapName(d.Name) }
+
+// KernelMapName is what the kernel keeps of the name of a map.
+func KernelMapName(name string) string { return name[:min(len(name), mapNameLen)] }
 
 // maxMapDefs bounds the maps of one object; the kernel lets a program use 64.
 const maxMapDefs = 1 << 12
@@ -51,19 +54,19 @@ func (t *Types) Maps() []MapDef {
 	return out
 }
 
-// Map returns the definition of a map. name may be cut to what the kernel keeps of it.
-func (t *Types) Map(name string) (MapDef, bool) {
-	var found MapDef
-	ok := false
+// MapsNamed returns the definitions that a name may be of: the one of that name; else, as
+// it may be cut to what the kernel keeps of names, all that are then called so.
+func (t *Types) MapsNamed(name string) []MapDef {
+	var cut []MapDef
 	for _, m := range t.Maps() {
 		if m.Name == name {
-			return m, true
+			return []MapDef{m}
 		}
-		if !ok && len(name) == mapNameLen && m.KernelName() == name {
-			found, ok = m, true
+		if len(name) == mapNameLen && m.KernelName() == name {
+			cut = append(cut, m)
 		}
 	}
-	return found, ok
+	return cut
 }
 
 // mapDef reads a definition: numbers are the lengths of arrays that pointers are of

@@ -1,6 +1,9 @@
 package btf
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // TestMarkers: structures of objects from before .maps name a map and its types.
 func TestMarkers(t *testing.T) {
@@ -15,8 +18,8 @@ func TestMarkers(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := MapDef{Name: "counts", KeySize: 4, ValueSize: 8, Key: u32, Value: u64}
-		if got, ok := types.Map("counts"); !ok || got != want {
-			t.Errorf("%+v, %v, want %+v", got, ok, want)
+		if got := types.MapsNamed("counts"); len(got) != 1 || got[0] != want {
+			t.Errorf("%+v, want %+v", got, want)
 		}
 		if got := types.Maps(); len(got) != 2 || got[1] != (MapDef{Name: "empty"}) {
 			t.Errorf("%+v", got)
@@ -27,15 +30,22 @@ func TestMarkers(t *testing.T) {
 // TestMaps reads the definitions of an object.
 func TestMaps(t *testing.T) {
 	types := kinds(t)
-	d, ok := types.Map("a_rather_long_n") // what the kernel keeps of the name
+	named := func(name string) (MapDef, bool) {
+		found := types.MapsNamed(name)
+		if len(found) > 1 {
+			t.Errorf("%s: %+v", name, found)
+		}
+		return append(found, MapDef{})[0], len(found) > 0
+	}
+	d, ok := named("a_rather_long_n") // what the kernel keeps of the name
 	if !ok || d.Name != "a_rather_long_name_of_a_map" || d.Type != 2 || d.MaxEntries != 1 ||
 		d.KeySize != 4 || d.ValueSize != 4 || types.TypeName(d.Value) != "enum color" {
 		t.Errorf("%+v, %v", d, ok)
 	}
-	if d, ok = types.Map("bare_long"); !ok || d.Key != 0 || d.KeySize != 20 || d.ValueSize != 40 {
+	if d, ok = named("bare_long"); !ok || d.Key != 0 || d.KeySize != 20 || d.ValueSize != 40 {
 		t.Errorf("%+v, %v", d, ok)
 	}
-	if d, ok = types.Map("a_rather"); ok {
+	if d, ok = named("a_rather"); ok {
 		t.Errorf("%+v for a name that is shorter than what the kernel keeps", d)
 	}
 	for name, want := range map[string]string{"kinds.rodata": ".rodata", "kinds.data": ".data",
@@ -44,6 +54,45 @@ func TestMaps(t *testing.T) {
 		id, ok := types.DataSection(name)
 		if types.Name(id) != want || ok != (want != "") {
 			t.Errorf("%s: section %q, want %q", name, types.Name(id), want)
+		}
+	}
+}
+
+// TestCutNames: a name that the kernel cut may be of several maps; a whole one is of one.
+func TestCutNames(t *testing.T) {
+	b := newBuilder(false)
+	u32 := uint32(b.integer("u32", 4, 32))
+	order := []string{"request_latency_read", "request_latency", "request_latency_write", "request_laten"}
+	for _, name := range order {
+		b.add(KindStruct, markerPrefix+name, false, 1, 4, b.name("key"), u32, 0)
+	}
+	cut := newBuilder(false) // without the map whose whole name is as long as cut ones
+	cut.integer("u32", 4, 32)
+	for _, name := range slices.Concat(order[:1], order[2:]) {
+		cut.add(KindStruct, markerPrefix+name, false, 1, 4, cut.name("key"), u32, 0)
+	}
+	for _, c := range []struct {
+		b    *builder
+		name string
+		want []string
+	}{
+		{b, "request_latency", []string{"request_latency"}},
+		{b, "request_latency_write", []string{"request_latency_write"}},
+		{b, "request_laten", []string{"request_laten"}},
+		{b, "request_late", nil},
+		{cut, "request_latency", []string{"request_latency_read", "request_latency_write"}},
+		{cut, "request_latency_", nil},
+	} {
+		types, err := Parse("test", c.b.bytes(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range types.MapsNamed(c.name) {
+			got = append(got, d.Name)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }

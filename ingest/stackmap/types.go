@@ -43,40 +43,71 @@ func describe(t *btf.Types, h *bundle.DumpHeader) (*described, error) {
 			return d, nil
 		}
 	}
-	var found []*described
-	add := func(d *described) {
-		if d.hasStack() && keyEnd(d.key) <= size && !slices.ContainsFunc(found, d.equal) {
-			found = append(found, d)
-		}
-	}
+	var found candidates
+	var named candidates // a name of the kernel's may be cut, and of several maps
 	for _, m := range t.Maps() {
 		if m.Key == 0 {
 			continue
 		}
 		n, err := t.Size(m.Key)
-		named := h.Name != "" && m.KernelName() == h.Name
-		switch d := describeTypes(t, m.Key, m.Value); {
-		case err != nil || n != uint64(size):
-		case named && d.hasStack():
-			return d, nil
-		default:
-			add(d)
+		if err != nil || n != uint64(size) {
+			continue
 		}
+		d := describeTypes(t, m.Key, m.Value)
+		if h.Name != "" && m.Name == h.Name && d.hasStack() {
+			return d, nil
+		}
+		if h.Name != "" && m.KernelName() == h.Name {
+			named.add(m.Name, d, size)
+		}
+		found.add(m.Name, d, size)
 	}
-	if len(found) == 0 {
+	if len(named.list) > 0 {
+		return named.only("maps named "+h.Name+" in the kernel", size)
+	}
+	if len(found.list) == 0 {
 		for id := btf.ID(1); int(id) < t.Len(); id++ {
 			if t.Kind(id) != btf.KindStruct {
 				continue
 			}
 			if n, err := t.Size(id); err == nil && n == uint64(size) {
-				add(describeTypes(t, id, 0))
+				found.add("struct "+t.Name(id), describeTypes(t, id, 0), size)
 			}
 		}
 	}
-	if len(found) != 1 {
-		return nil, fmt.Errorf("%w: %d types of %d bytes have stacks", ErrTypes, len(found), size)
+	return found.only("types", size)
+}
+
+// candidates are the different things that a key may be.
+type candidates struct {
+	names []string
+	list  []*described
+}
+
+// add adds what a key of size bytes may be, if it has stacks.
+func (c *candidates) add(name string, d *described, size int) {
+	if d.hasStack() && keyEnd(d.key) <= size && !slices.ContainsFunc(c.list, d.equal) {
+		c.names, c.list = append(c.names, name), append(c.list, d)
 	}
-	return found[0], nil
+}
+
+// maxNamed is how many candidates an error names.
+const maxNamed = 4
+
+// only returns the candidate that is the only one.
+func (c *candidates) only(what string, size int) (*described, error) {
+	if len(c.list) == 1 {
+		return c.list[0], nil
+	}
+	names := ""
+	if n := len(c.names); n > 0 {
+		names = ": " + strings.Join(c.names[:min(n, maxNamed)], ", ")
+	}
+	if len(c.names) > maxNamed {
+		names += ", …"
+	}
+	return nil, fmt.Errorf("%w: %d %s have stacks in keys of %d bytes%s", ErrTypes, len(c.list), what,
+		size, names)
 }
 
 // HasStacks reports whether BTF tells that the keys of a map have stacks: that it counts

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"symbolize/ingest/btf"
@@ -182,6 +183,28 @@ func TestDescribe(t *testing.T) {
 		if err != nil || !slices.Equal(d.key, c.key) || fmt.Sprint(d.value) != fmt.Sprint(c.value) {
 			t.Errorf("%s: %+v, value %v, want %+v, value %v; %v", c.name, d, d.value, c.key, c.value, err)
 		}
+	}
+}
+
+// TestDescribeCut: of maps that the kernel calls the same none is taken for another.
+func TestDescribeCut(t *testing.T) {
+	b := newTypes()
+	u32, s64 := b.integer("int", 4), b.integer("long", 8)
+	first := b.structure("first", 8, member{"user_stack_id", u32, 0}, member{"pid", u32, 4})
+	second := b.structure("second", 8, member{"pid", u32, 0}, member{"user_stack_id", u32, 4})
+	wide := b.structure("wide", 12, member{"pid", u32, 0}, member{"user_stack_id", u32, 4})
+	b.maps(map[string][2]uint32{"stack_counts_of_readers": {first, s64},
+		"stack_counts_of_writers": {second, s64}, "stack_counts_of_all": {wide, s64}},
+		"stack_counts_of_readers", "stack_counts_of_writers", "stack_counts_of_all")
+	types := b.parse(t)
+	_, err := describe(types, &bundle.DumpHeader{KeySize: 8, Name: "stack_counts_of"})
+	if !errors.Is(err, ErrTypes) || !strings.Contains(err.Error(),
+		"stack_counts_of_readers, stack_counts_of_writers") {
+		t.Error(err)
+	}
+	d, err := describe(types, &bundle.DumpHeader{KeySize: 12, Name: "stack_counts_of"})
+	if err != nil || len(d.key) != 2 || d.key[1].Offset != 4 {
+		t.Errorf("told by the size of the key: %+v, %v", d, err)
 	}
 }
 
