@@ -147,7 +147,7 @@ func TestSampledPlaces(t *testing.T) {
 	}{
 		{"fixed", "/srv/app/bin/fixed", "objects/bin/fixed", "collatz", 0.9, "main"},
 		{"gone", "/srv/app/bin/gone", "objects/bin/gone", "collatz", 0.9, "main"},
-		{"plain", "/srv/app/bin/plain", "sampled/bin/plain", "hash_numbers", 0.4, "read_clock"},
+		{"plain", "/srv/app/bin/plain", "sampled/bin/plain", "hash_numbers", 0.4, "main"},
 	} {
 		name := functionsOf(t, "../fixtures/"+x.file)
 		function := func(l LocationID) string {
