@@ -279,10 +279,13 @@ func (f *stackFolder) stackWarnings(p *Profile) {
 	if n := countObjects(p, func(o *Object) bool {
 		return o.Kind == ELF && o.Reason == NoBuildID
 	}); n > 0 {
+		files, whose := fmt.Sprintf("%d files have", n), "their"
+		if n == 1 {
+			files, whose = "1 file has", "its"
+		}
 		warn(false, "`symbolize index --explain FILE…` says why the kernel saw none; --trust-paths "+
-			"takes the files now at their paths",
-			"%s: %d files have no build ID: their frames came as addresses",
-			c.path, n)
+			"takes what is indexed of their paths",
+			"%s: %s no build ID: %s frames came as addresses", c.path, files, whose)
 	}
 	if set.Form >= stackmap.Systing && set.Skipped > 0 {
 		warn(false, "", "%s: %d records have no stack and are left out", c.path, set.Skipped)
