@@ -12,7 +12,8 @@ address with functions and lines (--symbols); histograms as bcc and bpftrace dra
 values against time (--heatmap), on a terminal or as a picture.
 
 DUMP is a raw dump, what bpftool -j map dump printed, or the plain text that it prints of maps
-without BTF. BUNDLE is what capture wrote: with --maps it has dumps of a map at intervals. Of a
+without BTF. BUNDLE is what capture wrote: with --maps it has dumps of maps at intervals; if they
+are several they are listed, and --map chooses one. Of a
 BPF OBJECT the maps are shown that it defines, and what its variables are at the beginning.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 a dump was damaged, all before the damage was done; 130
@@ -69,6 +70,7 @@ func runMap(ctx context.Context, a *app, o *mapOptions, paths []string) error {
 		}
 		return runMapObject(ctx, a, o, paths[0])
 	}
+	o.source.list = len(paths) == 1 && o.source.name == "" && !o.wanted()
 	in, err := a.openMaps(ctx, paths, o.source)
 	if err != nil {
 		return err
@@ -76,6 +78,9 @@ func runMap(ctx context.Context, a *app, o *mapOptions, paths []string) error {
 	defer in.Close()
 	if o.wanted() {
 		return o.run(ctx, a, in, paths)
+	}
+	if o.source.list && in.several() {
+		return runMapList(a, o, in)
 	}
 	return runMapValues(a, o, in)
 }

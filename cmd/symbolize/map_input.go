@@ -54,6 +54,7 @@ type mapSource struct {
 	// whole; "" for the only one.
 	name string
 	btf  string // path of BTF or of an object with it
+	list bool   // several maps of a bundle are listed, not an error
 }
 
 // openMaps opens dumps: files in any form, and those of bundles.
@@ -79,6 +80,9 @@ func (a *app) openMaps(ctx context.Context, paths []string, src mapSource) (in *
 		if err != nil {
 			return in, err
 		}
+	}
+	if src.list && in.several() {
+		return in, nil
 	}
 	if err := in.choose(src.name, paths); err != nil {
 		return in, err
