@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -153,7 +154,7 @@ func kernelSymbol(name string) (pc uint64, err error) {
 	return pc, err
 }
 
-func (c *copies) drain() {}
+func (c *copies) drain() time.Duration { return 0 }
 
 // stop detaches the program and takes what is in its ring.
 func (c *copies) stop() {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -63,7 +64,7 @@ func (k *kernel) start() error {
 	return nil
 }
 
-func (k *kernel) drain() {}
+func (k *kernel) drain() time.Duration { return 0 }
 
 // stop reads where the kernel lies, which other recorders ask for.
 func (k *kernel) stop() {

@@ -115,7 +115,7 @@ func (m *mapSeries) run() {
 	}
 }
 
-func (m *mapSeries) drain() {}
+func (m *mapSeries) drain() time.Duration { return 0 }
 
 // stop takes the last dumps, and says which maps there were not.
 func (m *mapSeries) stop() {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -188,6 +189,7 @@ func (m *modules) event(e moduleEvent) {
 	if len(m.events) < maxModules {
 		m.events = append(m.events, e)
 	}
+	m.s.wake()
 }
 
 // start takes in the modules that are there, and their symbols.
@@ -199,7 +201,7 @@ func (m *modules) start() error {
 }
 
 // drain takes in modules that came or went.
-func (m *modules) drain() {
+func (m *modules) drain() time.Duration {
 	m.mu.Lock()
 	events := m.events
 	m.events = nil
@@ -215,6 +217,7 @@ func (m *modules) drain() {
 	if len(loads) > 0 && m.read(loads) {
 		m.readSymbols()
 	}
+	return 0
 }
 
 // free ends the newest module of this name. One that came and went between two drains

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -127,6 +128,7 @@ func (p *processes) note(pid int32) {
 	defer p.mu.Unlock()
 	if len(p.seen) < maxProcesses || p.seen[pid] {
 		p.seen[pid], p.dirty[pid] = true, true
+		p.s.wake()
 	} else {
 		p.s.lost("processes beyond the bound", 1)
 	}
@@ -135,7 +137,7 @@ func (p *processes) note(pid int32) {
 func (p *processes) start() error { return nil }
 
 // drain reads the mappings of processes that have changed them.
-func (p *processes) drain() {
+func (p *processes) drain() time.Duration {
 	p.mu.Lock()
 	pids := slices.Sorted(maps.Keys(p.dirty))
 	clear(p.dirty)
@@ -143,6 +145,7 @@ func (p *processes) drain() {
 	for _, pid := range pids {
 		p.read(pid)
 	}
+	return 0
 }
 
 // path returns the path of a file of /proc.

@@ -12,7 +12,7 @@ import (
 	"symbolize/ingest/bundle"
 )
 
-// drainEvery is how often buffers are looked at that nothing wakes a reader of.
+// drainEvery is how often recorders are drained at most.
 const drainEvery = 50 * time.Millisecond
 
 // Record records until the command or the time ends, a signal comes or ctx is
@@ -20,7 +20,7 @@ const drainEvery = 50 * time.Millisecond
 // Record there is no file; w is aborted. The error wraps ErrRights if there are too
 // few, ErrCommand if the command could not be started.
 func Record(ctx context.Context, w *bundle.Writer, opts Options) (*Summary, error) {
-	s := &session{opts: &opts, summary: &Summary{}}
+	s := &session{opts: &opts, summary: &Summary{}, wakes: make(chan struct{}, 1)}
 	err := s.record(ctx, w)
 	if err != nil {
 		w.Abort()
@@ -51,6 +51,13 @@ func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorde
 	var clockErr error
 	if s.manifest.Begin, clockErr = readClocks(); clockErr != nil {
 		s.warn("perf's clock could not be read: %v", clockErr)
+	}
+	for _, r := range list {
+		if x, ok := r.(*stacks); ok { // before what it loads is watched
+			if err := x.load(); err != nil {
+				return err
+			}
+		}
 	}
 	for i, r := range list {
 		if err := r.start(); err != nil {
@@ -122,16 +129,20 @@ func (s *session) run(ctx context.Context, list []recorder) error {
 		defer timer.Stop()
 		timeUp = timer.C
 	}
-	tick := time.NewTicker(drainEvery)
-	defer tick.Stop()
+	drain, drained := time.NewTimer(drainEvery), time.Now()
+	defer drain.Stop()
 	cancelled := ctx.Done()
 	for {
 		var sig os.Signal
 		select {
-		case <-tick.C:
-			for _, r := range list {
-				r.drain()
+		case <-drain.C:
+			drained = time.Now()
+			if again := drainAll(list); again > 0 {
+				drain.Reset(again)
 			}
+			continue
+		case <-s.wakes:
+			drain.Reset(max(0, drainEvery-time.Since(drained)))
 			continue
 		case err := <-ended:
 			c.status(s, err)
@@ -149,6 +160,17 @@ func (s *session) run(ctx context.Context, list []recorder) error {
 		}
 		c.stop(sig, sig == os.Interrupt && s.opts.Interrupted != nil && s.opts.Interrupted())
 	}
+}
+
+// drainAll drains the recorders, and returns when that is to be done again at the latest; 0
+// if it need not be.
+func drainAll(list []recorder) (again time.Duration) {
+	for _, r := range list {
+		if d := r.drain(); d > 0 && (again == 0 || d < again) {
+			again = d
+		}
+	}
+	return again
 }
 
 // write adds everything to the bundle and commits it.

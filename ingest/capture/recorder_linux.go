@@ -3,6 +3,7 @@ package capture
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"symbolize/ingest/bundle"
 )
@@ -17,9 +18,10 @@ import (
 type recorder interface {
 	// start begins to record. What is there already is taken in too, now or in add.
 	start() error
-	// drain empties buffers that would fill up before the end; it is called once every
-	// drainEvery. Recorders with a reader of their own have nothing to do.
-	drain()
+	// drain empties buffers that would fill up before the end, and looks at what will not be
+	// there for long. It is called soon after session.wake, and after the time that it
+	// returns; 0 if there is nothing to be done before the next wake.
+	drain() (again time.Duration)
 	// stop ends the recording; what was recorded before is complete when it returns.
 	stop()
 	// add puts what was recorded into the bundle.
@@ -34,7 +36,17 @@ type session struct {
 	summary  *Summary
 	manifest bundle.Manifest
 
+	wakes chan struct{} // holds one while recorders have something to drain
+
 	mu sync.Mutex // guards the counts and warnings, which any goroutine may add to
+}
+
+// wake has the recorders drained soon. Any goroutine may call it.
+func (s *session) wake() {
+	select {
+	case s.wakes <- struct{}{}:
+	default: // they will be
+	}
 }
 
 // lost counts what was there and could not be recorded.

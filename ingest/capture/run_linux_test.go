@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/bundle"
+	"symbolize/ingest/capture/sampler"
 )
 
 // fakeRecorder notes what is called, and fails where it should.
@@ -23,6 +24,7 @@ type fakeRecorder struct {
 	calls            *[]string
 	startErr, addErr error
 	drained          func()
+	again            time.Duration
 }
 
 func (r *fakeRecorder) say(what string) { *r.calls = append(*r.calls, r.name+" "+what) }
@@ -30,10 +32,11 @@ func (r *fakeRecorder) start() error    { r.say("start"); return r.startErr }
 func (r *fakeRecorder) stop()           { r.say("stop") }
 func (r *fakeRecorder) close()          { r.say("close") }
 
-func (r *fakeRecorder) drain() {
+func (r *fakeRecorder) drain() time.Duration {
 	if r.drained != nil {
 		r.drained()
 	}
+	return r.again
 }
 
 func (r *fakeRecorder) add(w *bundle.Writer) error {
@@ -243,6 +246,65 @@ func TestRunCancelled(t *testing.T) {
 	r := &fakeRecorder{calls: new([]string), drained: cancel}
 	if err := s.run(ctx, []recorder{r}); err != nil || s.summary.Command != (CommandStatus{}) {
 		t.Errorf("%v, %+v", err, s.summary.Command)
+	}
+}
+
+// TestRunDrains drains again after the shortest time that a recorder asks for, and when it
+// is woken; and leaves recorders alone that ask for nothing.
+func TestRunDrains(t *testing.T) {
+	count := func(again time.Duration, wake bool) (n int) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*drainEvery)
+		defer cancel()
+		s := &session{opts: &Options{}, summary: &Summary{}, wakes: make(chan struct{}, 1)}
+		r := &fakeRecorder{calls: new([]string), again: again}
+		r.drained = func() {
+			if n++; n == 3 {
+				cancel()
+			}
+			if wake {
+				s.wake()
+				s.wake() // is one
+			}
+		}
+		if err := s.run(ctx, []recorder{r, &fakeRecorder{calls: new([]string)}}); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	for _, c := range []struct {
+		again time.Duration
+		wake  bool
+		want  int
+	}{{0, false, 1}, {time.Millisecond, false, 3}, {0, true, 3}, {time.Hour, true, 3}, {time.Hour, false, 1}} {
+		if got := count(c.again, c.wake); got != c.want {
+			t.Errorf("again after %v, woken %v: drained %d times, want %d", c.again, c.wake, got, c.want)
+		}
+	}
+}
+
+// TestPauses: a sampler is left alone the longer the less there is to look at soon, as far as
+// its ring has room.
+func TestPauses(t *testing.T) {
+	pause := time.Duration(0)
+	for i, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
+		if pause = nextPause(pause, 10*drainEvery, false); pause != want*drainEvery {
+			t.Errorf("pause %d is %v, want %v", i, pause, want*drainEvery)
+		}
+	}
+	if got := nextPause(pause, 10*drainEvery, true); got != drainEvery {
+		t.Errorf("pause %v where a process was met", got)
+	}
+	for rate, want := range map[int]time.Duration{1: time.Second, 198: time.Second, 1998: 206 * time.Millisecond,
+		128 * 999: drainEvery, 1 << 40: drainEvery} {
+		if got := pauseAt(rate).Truncate(time.Millisecond); got != want {
+			t.Errorf("%d samples a second: %v, want %v", rate, got, want)
+		}
+	}
+	for kind, want := range map[sampler.EventKind]time.Duration{sampler.Tracepoint: drainEvery,
+		sampler.OffCPU: drainEvery, sampler.Uprobe: drainEvery} {
+		if got := longestPause(&sampler.Options{Event: sampler.Event{Kind: kind}}); got != want {
+			t.Errorf("kind %d: %v", kind, got)
+		}
 	}
 }
 

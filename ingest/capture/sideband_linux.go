@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -136,7 +137,7 @@ func (x *sideband) start() error {
 	return x.programs.err
 }
 
-func (x *sideband) drain() {}
+func (x *sideband) drain() time.Duration { return 0 }
 
 // stop ends the loop, which reads what is in the rings once more.
 func (x *sideband) stop() {

@@ -1,12 +1,15 @@
 package capture
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"symbolize/buildid"
 	"symbolize/ingest/bundle"
+	"symbolize/ingest/capture/cpulist"
 	"symbolize/ingest/capture/sampler"
 )
 
@@ -16,12 +19,21 @@ type stacks struct {
 	s     *session
 	procs *processes
 	sm    *sampler.Sampler
+
+	pause, longest time.Duration // between two drains
+	told           bool          // a process was noted since the last one
 }
 
-func (x *stacks) start() error {
+// load makes the sampler, which samples nothing yet. What the kernel can do is found out by
+// loading programs, which nobody need hear of who records what is loaded.
+func (x *stacks) load() error {
 	o := *x.s.opts.Stacks
+	x.longest = longestPause(&o)
 	if sampler.InitialNamespace() {
-		o.Mappings = x.procs.note
+		o.Mappings = func(pid int32) {
+			x.told = true
+			x.procs.note(pid)
+		}
 		x.procs.ids = make(map[string]buildid.ID)
 		if _, id, err := ownVDSO(x.procs.root); err == nil {
 			x.procs.vdso = id
@@ -31,9 +43,13 @@ func (x *stacks) start() error {
 			"their addresses without a build ID have no names")
 	}
 	var err error
-	if x.sm, err = sampler.New(o); err == nil {
-		err = x.sm.Start()
-	}
+	x.sm, err = sampler.New(o)
+	return stacksError(err)
+}
+
+func (x *stacks) start() error { return stacksError(x.sm.Start()) }
+
+func stacksError(err error) error {
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("%w: %w", ErrRights, err)
@@ -43,7 +59,44 @@ func (x *stacks) start() error {
 	return nil
 }
 
-func (x *stacks) drain() { x.sm.Drain() }
+// drain takes the new stacks, and the mappings of processes that they come from: soon again
+// where there were such, for a process may not live long, else later every time.
+func (x *stacks) drain() time.Duration {
+	x.told = false
+	x.sm.Drain()
+	x.pause = nextPause(x.pause, x.longest, x.told)
+	if x.told {
+		x.procs.drain()
+	}
+	return x.pause
+}
+
+// nextPause returns the pause after this one.
+func nextPause(pause, longest time.Duration, told bool) time.Duration {
+	if told {
+		return drainEvery
+	}
+	return max(drainEvery, min(2*pause, longest))
+}
+
+// longestPause returns how long the sampler may be left alone: until a quarter of its ring
+// is full, of stacks as deep as can be, where it is known how many there are in a second.
+func longestPause(o *sampler.Options) time.Duration {
+	if o.Event.Kind != sampler.Clock {
+		return drainEvery
+	}
+	cpus, err := cpulist.Online()
+	if err != nil {
+		return drainEvery
+	}
+	return pauseAt(cmp.Or(o.Frequency, sampler.DefaultFrequency) * len(cpus))
+}
+
+// pauseAt is longestPause for samples per second on all CPUs together.
+func pauseAt(rate int) time.Duration {
+	pause := sampler.RingStacks / 4 * time.Second / time.Duration(rate)
+	return min(max(pause, drainEvery), time.Second)
+}
 
 func (x *stacks) stop() {
 	if x.sm != nil {

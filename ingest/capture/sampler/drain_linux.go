@@ -17,8 +17,8 @@ type batch struct {
 	values []countValue
 }
 
-// Drain takes the new stacks, and the counts when half of their map is in use. It is to
-// be called some 20 times a second.
+// Drain takes the new stacks, and the counts when half of their map is in use. It is to be
+// called before RingStacks samples can have been taken.
 func (s *Sampler) Drain() {
 	s.readRing()
 	if made := s.stat(statKeys); made-s.emptied >= uint64(s.opts.sizes.orDefault().counts/2) {

@@ -97,13 +97,18 @@ type Options struct {
 // mapSizes are the sizes of maps: entries, and bytes of the ring.
 type mapSizes struct{ counts, seen, threads, ring uint32 }
 
+// RingStacks is how many stacks as deep as can be the ring holds.
+const RingStacks = ringSize / (Depth * (userFrame + kernelFrame))
+
+const ringSize = 8 << 20 // bytes
+
 // orDefault returns the sizes, where one is 0 that of all recordings. The ring holds 2,000
 // stacks of full depth, between one drain and the next; of the counts half may fill up in
 // that time.
 func (s mapSizes) orDefault() mapSizes {
 	return mapSizes{
 		counts: cmp.Or(s.counts, 1<<16), seen: cmp.Or(s.seen, 1<<16),
-		threads: cmp.Or(s.threads, 1<<16), ring: cmp.Or(s.ring, 8<<20),
+		threads: cmp.Or(s.threads, 1<<16), ring: cmp.Or(s.ring, ringSize),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/ringbuf"
+	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 )
 
@@ -50,6 +51,9 @@ func New(o Options) (s *Sampler, err error) {
 		}
 	}
 	s.counts, s.files = newCounts(), make(fileSet)
+	// Before Linux 5.11 maps count against a limit that is too small for these. Where it
+	// cannot be lifted the maps cannot be made, which is the error to tell.
+	_ = rlimit.RemoveMemlock()
 	process := readProcessLayout()
 	err = s.prepare(process)
 	if err != nil && process != nil { // it may not be allowed to read the kernel's memory
