@@ -26,10 +26,11 @@ type Borrowing struct {
 	Kernel    bool   // where the kernel lies, which the capture does not say
 }
 
-// String says it in a few words: "code and lines of 3 BPF programs, …".
+// String says it in a few words: "taken from NAME: code and lines of 3 BPF programs, …",
+// "nothing taken from NAME: it is of another boot …".
 func (b *Borrowing) String() string {
 	if b.Refused != "" {
-		return "nothing: " + b.Refused
+		return "nothing taken from " + b.From + ": " + b.Refused
 	}
 	var parts []string
 	for _, x := range []struct {
@@ -52,9 +53,9 @@ func (b *Borrowing) String() string {
 		parts = append(parts, "where the kernel lies")
 	}
 	if len(parts) == 0 {
-		return "nothing: the capture has all that the bundle has"
+		return "nothing taken from " + b.From + ": the capture has all that the bundle has"
 	}
-	return strings.Join(parts, ", ")
+	return "taken from " + b.From + ": " + strings.Join(parts, ", ")
 }
 
 // Borrowed returns what the capture took from each bundle of Options.Borrow, in

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -203,7 +202,7 @@ func (a *app) sayBorrowed(path string, c *ingest.Capture) {
 		if b.From == path {
 			continue // its own stacks: `info` says what it holds
 		}
-		text := fmt.Sprintf("%s: taken from %s: %s", path, b.From, b.String())
+		text := path + ": " + b.String()
 		if b.Refused == "" {
 			a.note(text)
 			continue

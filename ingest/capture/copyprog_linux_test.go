@@ -63,25 +63,6 @@ func kernelTypes(t *testing.T, without string) *btf.Spec {
 	return spec
 }
 
-// TestLayout finds members, those in unions without a name too, and says what it does
-// not find.
-func TestLayout(t *testing.T) {
-	l := kernelbtf.New(kernelTypes(t, ""))
-	if at := l.At("bpf_prog", "tag"); at != 8+2*8 {
-		t.Errorf("tag at %d", at)
-	}
-	if at := l.At("bpf_prog_aux", "load_time"); at != 8+8+8 || l.Err != nil {
-		t.Errorf("load_time at %d, %v", at, l.Err)
-	}
-	if l.At("bpf_prog_aux", "nothing"); l.Err == nil || !strings.Contains(l.Err.Error(), "nothing") {
-		t.Errorf("error %v", l.Err)
-	}
-	first := l.Err
-	if l.At("no_struct", "x"); l.Err != first {
-		t.Errorf("the first error became %v", l.Err)
-	}
-}
-
 // TestCopyProgram: for each way to find a program, on each machine, all jumps and calls
 // have their targets; what a kernel does not have is an error that names it.
 func TestCopyProgram(t *testing.T) {
