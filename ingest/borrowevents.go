@@ -2,9 +2,9 @@ package ingest
 
 import (
 	"bufio"
+	"cmp"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"symbolize/buildid"
@@ -12,6 +12,7 @@ import (
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/kallsyms"
 	"symbolize/ingest/perfdata"
+	"symbolize/ingest/procmaps"
 )
 
 // borrowFrom takes from one bundle of the same boot.
@@ -259,37 +260,16 @@ func (sb *sideband) processMaps(pid int32, r io.Reader) bool {
 	return found
 }
 
-// parseMapsLine reads a line of /proc/PID/maps, "start-end perms offset dev inode
-// path". ok is false for mappings that are no code, and for what is no such line.
+// parseMapsLine reads a line of /proc/PID/maps as the record that perf has for such a
+// mapping. ok is false for mappings that are no code, and for what is no such line.
 func parseMapsLine(line string) (m perfdata.Mmap, ok bool) {
-	const fields = 6
-	f := strings.SplitN(line, " ", fields)
-	if len(f) < fields-1 || len(f[1]) < 3 || f[1][2] != 'x' {
+	code, ok := procmaps.ParseCode(line)
+	if !ok {
 		return m, false
 	}
-	hex := func(s string, bits int) uint64 {
-		v, err := strconv.ParseUint(s, 16, bits)
-		ok = ok && err == nil
-		return v
-	}
-	ok = true
-	from, to, _ := strings.Cut(f[0], "-")
-	major, minor, _ := strings.Cut(f[3], ":")
-	m.Addr, m.Len, m.PgOff = hex(from, 64), hex(to, 64), hex(f[2], 64)
-	m.Maj, m.Min = uint32(hex(major, 32)), uint32(hex(minor, 32))
-	inode, err := strconv.ParseUint(f[4], 10, 64)
-	if err != nil || !ok || m.Len <= m.Addr {
-		return m, false
-	}
-	m.Len -= m.Addr
-	m.Ino, m.Prot = inode, perfdata.ProtExec
-	if len(f) == fields {
-		m.Filename = []byte(strings.TrimLeft(f[fields-1], " "))
-	}
-	if len(m.Filename) == 0 {
-		m.Filename = []byte(AnonymousPath)
-	}
-	return m, true
+	return perfdata.Mmap{Addr: code.Start, Len: code.End - code.Start, PgOff: code.Offset,
+		Maj: code.File.Major, Min: code.File.Minor, Ino: code.File.Inode, Prot: perfdata.ProtExec,
+		Filename: []byte(cmp.Or(code.File.Path, AnonymousPath))}, true
 }
 
 // borrowVDSO takes the build ID of the vdso, if there is but one.

@@ -5,6 +5,7 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/addrspace"
+	"symbolize/ingest/procmaps"
 )
 
 // Context markers in call chains (enum perf_callchain_context). Words from
@@ -21,10 +22,8 @@ const (
 )
 
 const (
-	kernelHalf   = 1 << 63 // addresses from here up are the kernel's
-	lowestCode   = 4096    // nothing can be mapped below (vm.mmap_min_addr)
-	vsyscallPage = 0xffffffffff600000
-	vsyscallSize = 4096
+	kernelHalf = 1 << 63 // addresses from here up are the kernel's
+	lowestCode = procmaps.Lowest
 )
 
 // spot is an address that was looked up.
@@ -130,7 +129,7 @@ func (l *locator) address(mode, pc uint64, exact bool, user, kernel addrspace.Ve
 		l.one(mode, pc, addr.PC(pc), user, kernel)
 		return
 	}
-	if pc < lowestCode || mode == contextUser && pc >= kernelHalf && !vsyscall(pc) {
+	if pc < lowestCode || mode == contextUser && pc >= kernelHalf && !procmaps.InVsyscall(pc) {
 		if l.rubbish < 0 {
 			l.rubbish = len(l.spots)
 		}
@@ -147,8 +146,6 @@ func (l *locator) address(mode, pc uint64, exact bool, user, kernel addrspace.Ve
 	}
 }
 
-func vsyscall(pc uint64) bool { return pc-vsyscallPage < vsyscallSize }
-
 func (l *locator) add(pc uint64, object uint32, offset addr.Offset) {
 	l.spots = append(l.spots, spot{pc, object, l.number(object, uint64(offset))})
 }
@@ -158,8 +155,8 @@ func (l *locator) one(mode, pc uint64, at addr.PC, user, kernel addrspace.Versio
 	switch mode {
 	case contextUser:
 		switch {
-		case vsyscall(pc):
-			l.add(pc, rawVsyscall, addr.Offset(at-vsyscallPage))
+		case procmaps.InVsyscall(pc):
+			l.add(pc, rawVsyscall, addr.Offset(at-procmaps.Vsyscall))
 		case pc >= kernelHalf: // exact: the mode was wrong
 			l.lookUp(pc, at, kernel, knownKernel)
 		default:

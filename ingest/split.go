@@ -6,6 +6,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/addrspace"
 	"symbolize/ingest/perfdata"
+	"symbolize/ingest/procmaps"
 )
 
 // splitter parts the chains of samples into a kernel part, which begins with a
@@ -145,12 +146,12 @@ func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
 			}
 			plain, part = plainEnd, part[:i+8]
 			out = out[:i+8]
-		case pc < lowestCode || pc >= kernelHalf && !vsyscall(pc):
+		case pc < lowestCode || pc >= kernelHalf && !procmaps.InVsyscall(pc):
 			plain = plainRubbish
 			if rubbish < 0 {
 				rubbish = i
 			}
-		case !vsyscall(pc) && !spaces.Anywhere(addr.PC(pc-1)):
+		case !procmaps.InVsyscall(pc) && !spaces.Anywhere(addr.PC(pc-1)):
 			plain = plainJunk
 		default:
 			rubbish = -1

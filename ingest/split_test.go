@@ -9,6 +9,7 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/addrspace"
+	"symbolize/ingest/procmaps"
 )
 
 // someMappings is a process with two files mapped, and a kernel.
@@ -69,7 +70,7 @@ func randomUserPart(rng *rand.Rand) []byte {
 				w = plainJunk + rng.Uint64N(3)
 			}
 		case 5:
-			w = vsyscallPage + rng.Uint64N(8192)
+			w = procmaps.Vsyscall + rng.Uint64N(8192)
 		case 6:
 			w = 0x480000 // returns to the very end of a mapping
 		case 7:

@@ -8,6 +8,7 @@ import (
 	"symbolize/ingest/addrspace"
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/intern"
+	"symbolize/ingest/procmaps"
 	"symbolize/ingest/stackmap"
 )
 
@@ -274,8 +275,8 @@ func (f *stackFolder) address(role int, pc, at uint64, pid int32) {
 const maxKernelStates = 1 << 12
 
 func (f *stackFolder) kernelAddress(pc, at uint64, role int) {
-	if vsyscall(pc) && role == userRole {
-		f.place(rawVsyscall, at-vsyscallPage)
+	if procmaps.InVsyscall(pc) && role == userRole {
+		f.place(rawVsyscall, at-procmaps.Vsyscall)
 		return
 	}
 	for v := f.kernels - 1; v >= 0 && v > f.kernels-1-maxKernelStates; v-- {

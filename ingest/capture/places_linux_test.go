@@ -13,32 +13,8 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/capture/sampler"
+	"symbolize/ingest/procmaps"
 )
-
-func TestParseCode(t *testing.T) {
-	const line = "55d0c0001000-55d0c0003000 r-xp 00001000 08:01 1234                       /bin/a b (deleted)\n"
-	l, file, ok := parseCode(line)
-	if !ok || l.start != 0x55d0c0001000 || l.end != 0x55d0c0003000 || l.offset != 0x1000 ||
-		l.path != "/bin/a b (deleted)" || file != "08:01 1234 /bin/a b (deleted)" || l.text != line {
-		t.Errorf("%+v, %q, %v", l, file, ok)
-	}
-	for text, want := range map[string]string{
-		"7f00-7f10 r-xp 00000000 00:00 0                          [vdso]": "[vdso]",
-		"7f00-7f10 rwxp 00000000 00:00 0 ":                                "",
-		"7f00-7f10 --xp 00000000 00:00 0":                                 "",
-	} {
-		if l, file, ok := parseCode(text); !ok || l.path != want || file != "" {
-			t.Errorf("%q: %+v, %q, %v", text, l, file, ok)
-		}
-	}
-	for _, text := range []string{"", "\n", "x", "7f00-7f10 r--p 0 08:01 7 /a", "7f00-7f10 r-", "7f00 r-xp 0 08:01 7 /a",
-		"7f10-7f00 r-xp 0 08:01 7 /a", "g-h r-xp 0 08:01 7 /a", "0-1 r-xp z 08:01 7 /a",
-		"0-10000000000000000 r-xp 0 08:01 7 /a", "0-1 r-xp 0 08:01"} {
-		if l, _, ok := parseCode(text); ok {
-			t.Errorf("%q is %+v", text, l)
-		}
-	}
-}
 
 // withPlaces has the mappings of process 50 saved, which has a file with a build ID, one
 // that is no object, a device, a vdso and code of no file; 51 is a program of 32 bits.
@@ -50,7 +26,7 @@ func withPlaces(t *testing.T) (p *processes, id buildid.ID) {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.close)
-	p.ids, p.vdso = make(map[string]buildid.ID), buildid.New([]byte("vdso"))
+	p.ids, p.vdso = make(map[procmaps.File]buildid.ID), buildid.New([]byte("vdso"))
 	object, err := os.ReadFile("../../fixtures/objects/bin/fixed")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +47,7 @@ func withPlaces(t *testing.T) (p *processes, id buildid.ID) {
 		p.note(pid)
 	}
 	p.drain()
-	if id = p.ids["08:01 7 /bin/fixed"]; id.Len() != 20 || len(p.ids) != 3 {
+	if id = p.ids[procmaps.File{Major: 8, Minor: 1, Inode: 7, Path: "/bin/fixed"}]; id.Len() != 20 || len(p.ids) != 3 {
 		t.Fatalf("build IDs %v", p.ids)
 	}
 	return p, id
@@ -128,8 +104,8 @@ func TestPlaces(t *testing.T) {
 // TestFiles lists paths of the build IDs that are asked for, one for each.
 func TestFiles(t *testing.T) {
 	p, id := withPlaces(t)
-	p.ids["08:01 9 /bin/also fixed"] = id
-	p.ids["08:01 9 /bin/other"] = buildid.New([]byte("other"))
+	p.ids[procmaps.File{Major: 8, Minor: 1, Inode: 9, Path: "/bin/also fixed"}] = id
+	p.ids[procmaps.File{Major: 8, Minor: 1, Inode: 9, Path: "/bin/other"}] = buildid.New([]byte("other"))
 	got := p.files(func(b []byte) bool { return slices.Equal(b, id.Bytes()) })
 	want := []bundle.File{{BuildID: id.Hex(), Path: "/bin/also fixed"}}
 	if fmt.Sprint(got) != fmt.Sprint(want) {

@@ -20,6 +20,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/perfdata"
+	"symbolize/ingest/procmaps"
 )
 
 const (
@@ -47,9 +48,9 @@ type processes struct {
 	maps *spool
 	last map[int32]spooled // newest copy of maps, by pid
 
-	// Of stacks with bare addresses: the build IDs of files, by what parseCode calls them;
-	// that of the vdso; and what the addresses turned out to be.
-	ids    map[string]buildid.ID
+	// Of stacks with bare addresses: the build IDs of files; that of the vdso; and what the
+	// addresses turned out to be.
+	ids    map[procmaps.File]buildid.ID
 	vdso   buildid.ID
 	places *places
 

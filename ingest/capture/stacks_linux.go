@@ -11,6 +11,7 @@ import (
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/capture/cpulist"
 	"symbolize/ingest/capture/sampler"
+	"symbolize/ingest/procmaps"
 )
 
 // stacks has the sampler count stacks, and the mappings taken of processes whose frames
@@ -34,7 +35,7 @@ func (x *stacks) load() error {
 			x.told = true
 			x.procs.note(pid)
 		}
-		x.procs.ids = make(map[string]buildid.ID)
+		x.procs.ids = make(map[procmaps.File]buildid.ID)
 		if _, id, err := ownVDSO(x.procs.root); err == nil {
 			x.procs.vdso = id
 		}

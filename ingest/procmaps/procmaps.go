@@ -1,0 +1,58 @@
+// Package procmaps reads the lines of /proc/PID/maps (proc(5)) that are of code, and knows
+// where no process has any.
+package procmaps
+
+import (
+	"strconv"
+	"strings"
+)
+
+const (
+	// Lowest is the lowest address at which anything can be mapped (vm.mmap_min_addr).
+	Lowest = 4096
+	// Vsyscall is where x86-64 has the one page of vsyscalls, in all processes.
+	Vsyscall     = 0xffffffffff600000
+	vsyscallSize = 4096
+)
+
+// InVsyscall reports whether an address lies in the page of vsyscalls.
+func InVsyscall(pc uint64) bool { return pc-Vsyscall < vsyscallSize }
+
+// File is what tells a mapped file from others; the zero inode is that of no file.
+type File struct {
+	Major, Minor uint32 // of its device
+	Inode        uint64
+	Path         string // or a name in brackets, or ""; " (deleted)" behind that of a deleted file
+}
+
+// Mapping is a mapping of code: addresses from Start up to End, the first of which has what
+// is at Offset in the file, in bytes.
+type Mapping struct {
+	Start, End, Offset uint64
+	File               File
+}
+
+// ParseCode reads a line, "start-end perms offset dev inode path". ok is false for mappings
+// that are no code, and for what is no such line.
+func ParseCode(line string) (m Mapping, ok bool) {
+	const fields = 6
+	f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", fields)
+	if len(f) < fields-1 || len(f[1]) < 3 || f[1][2] != 'x' {
+		return m, false
+	}
+	ok = true
+	number := func(s string, base, bits int) uint64 {
+		v, err := strconv.ParseUint(s, base, bits)
+		ok = ok && err == nil
+		return v
+	}
+	from, to, _ := strings.Cut(f[0], "-")
+	major, minor, _ := strings.Cut(f[3], ":")
+	m = Mapping{Start: number(from, 16, 64), End: number(to, 16, 64), Offset: number(f[2], 16, 64),
+		File: File{Major: uint32(number(major, 16, 32)), Minor: uint32(number(minor, 16, 32)),
+			Inode: number(f[4], 10, 64)}}
+	if len(f) == fields {
+		m.File.Path = strings.TrimLeft(f[fields-1], " ")
+	}
+	return m, ok && m.Start < m.End
+}

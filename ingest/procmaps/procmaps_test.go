@@ -1,0 +1,54 @@
+package procmaps
+
+import "testing"
+
+func TestParseCode(t *testing.T) {
+	const line = "55d0c0001000-55d0c0003000 r-xp 00001000 08:01 1234                       /bin/a b (deleted)"
+	want := Mapping{0x55d0c0001000, 0x55d0c0003000, 0x1000, File{8, 1, 1234, "/bin/a b (deleted)"}}
+	for _, text := range []string{line, line + "\n"} {
+		if m, ok := ParseCode(text); !ok || m != want {
+			t.Errorf("%q: %+v, %v", text, m, ok)
+		}
+	}
+	for text, want := range map[string]string{
+		"7f00-7f10 r-xp 00000000 00:00 0                          [vdso]": "[vdso]",
+		"7f00-7f10 rwxp 00000000 00:00 0 ":                                "",
+		"7f00-7f10 --xp 00000000 00:00 0":                                 "",
+	} {
+		if m, ok := ParseCode(text); !ok || m.File != (File{Path: want}) {
+			t.Errorf("%q: %+v, %v", text, m, ok)
+		}
+	}
+	for _, text := range []string{"", "\n", "x", "7f00-7f10 r--p 0 08:01 7 /a", "7f00-7f10 r-",
+		"7f00 r-xp 0 08:01 7 /a", "7f10-7f00 r-xp 0 08:01 7 /a", "g-h r-xp 0 08:01 7 /a",
+		"0-1 r-xp z 08:01 7 /a", "0-10000000000000000 r-xp 0 08:01 7 /a", "0-1 r-xp 0 08:01",
+		"1-2 r-xp 0 0802 1 /a", "1-2 r-xp 0 08:02 inode /a"} {
+		if m, ok := ParseCode(text); ok {
+			t.Errorf("%q is %+v", text, m)
+		}
+	}
+	for cut := range len(line) - len("/bin/a b (deleted)") { // up to the path, which may be any
+		if m, ok := ParseCode(line[:cut]); ok && (m.Start != want.Start || m.Offset != want.Offset) {
+			t.Errorf("%q is %+v", line[:cut], m)
+		}
+	}
+}
+
+func TestInVsyscall(t *testing.T) {
+	for pc, want := range map[uint64]bool{Vsyscall: true, Vsyscall + 4095: true, Vsyscall + 4096: false,
+		Vsyscall - 1: false, 0: false, ^uint64(0): false} {
+		if InVsyscall(pc) != want {
+			t.Errorf("%#x: %v", pc, !want)
+		}
+	}
+}
+
+func FuzzParseCode(f *testing.F) {
+	f.Add("55d0c0001000-55d0c0003000 r-xp 00001000 08:01 1234  /bin/a b")
+	f.Add("7fff0-7fff1 r-xp 00000000 00:00 0 [vdso]\n")
+	f.Fuzz(func(t *testing.T, line string) {
+		if m, ok := ParseCode(line); ok && m.Start >= m.End {
+			t.Errorf("%q: %+v", line, m)
+		}
+	})
+}
