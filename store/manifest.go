@@ -121,6 +121,10 @@ func (m *Manifest) RefSymbol(name string) (addr.Addr, bool) {
 	return 0, name == "_text"
 }
 
+// OnlyVDSO reports whether nothing is known of a kernel but its vdso, which a bundle has
+// brought: it is not indexed.
+func (m *Manifest) OnlyVDSO() bool { return m.Kind == ingest.Kernel && len(m.Sources) == 0 }
+
 // CompareSources is the order of Manifest.Sources, which is the order of
 // layering: by kind, newest producer first, most bytes named first, digest.
 func CompareSources(a, b SourceInfo) int {

@@ -228,8 +228,8 @@ func (f *finder) object(id buildid.ID) *object {
 		o.reason = ingest.NotIndexed
 	case len(found) > 1:
 		o.reason = ingest.Ambiguous
-	case found[0].Kind == ingest.Kernel && len(found[0].Sources) == 0:
-		o.reason = ingest.NotIndexed // only its vdso is known, from a bundle
+	case found[0].OnlyVDSO():
+		o.reason = ingest.NotIndexed
 	default:
 		f.opened++
 		o.manifest = found[0]

@@ -154,8 +154,8 @@ func (j *join) find(i int) {
 		j.findOther(o, src)
 	case len(found) > 1:
 		o.reason = ingest.Ambiguous
-	case src.Kind == ingest.Kernel && len(found[0].Sources) == 0:
-		o.reason = ingest.NotIndexed // only its vdso is known, from a bundle
+	case found[0].OnlyVDSO():
+		o.reason = ingest.NotIndexed
 	default:
 		o.manifest = found[0]
 		o.place(src)

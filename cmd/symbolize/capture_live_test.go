@@ -38,18 +38,12 @@ func liveCapture(t *testing.T, bin string, sig os.Signal, args ...string,
 		time.AfterFunc(300*time.Millisecond, func() { cmd.Process.Signal(sig) })
 	}
 	cmd.Wait()
-	f, err := os.Open(path)
+	b, err := bundle.OpenFile(path)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said.String())
 	}
-	t.Cleanup(func() { f.Close() })
-	fi, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := bundle.Open(path, f, fi.Size())
-	if err != nil || len(b.Warnings) > 0 {
-		t.Fatal(err, b.Warnings)
+	if len(b.Warnings) > 0 {
+		t.Fatal(b.Warnings)
 	}
 	t.Cleanup(func() { b.Close() })
 	return b, said.String(), cmd.ProcessState.ExitCode()

@@ -31,16 +31,7 @@ func omitted(t *testing.T, bin, name string, args ...string) (path, said string)
 // says that they are left out.
 func kernelSymbols(t *testing.T, path string) (n int, left bool) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := bundle.Open(path, f, fi.Size())
+	b, err := bundle.OpenFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,16 +60,7 @@ func (l *liveStacks) sample(t *testing.T) (said string) {
 // many processes they are of.
 func (l *liveStacks) saveMaps(t *testing.T) (n int) {
 	t.Helper()
-	f, err := os.Open(l.in("stacks.raw"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := bundle.Open(f.Name(), f, fi.Size())
+	b, err := bundle.OpenFile(l.in("stacks.raw"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -130,6 +131,20 @@ func Open(name string, r io.ReaderAt, size int64) (*Bundle, error) {
 	}
 	b.check()
 	return b, nil
+}
+
+// OpenFile is Open for the file of this name.
+func OpenFile(path string) (*Bundle, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return Open(path, f, fi.Size())
 }
 
 // tarReader counts the bytes of the unpacked tar, and ends it at the limit.

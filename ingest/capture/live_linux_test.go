@@ -115,13 +115,7 @@ func record(t *testing.T, count int, life string, opts Options) (string, *Summar
 // KSYMBOL records of their functions that tell of a load.
 func programsOf(t *testing.T, path string) (list []bpf.Program, ksymbols int) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	fi, _ := f.Stat()
-	b, err := bundle.Open(path, f, fi.Size())
+	b, err := bundle.OpenFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,16 +204,7 @@ const shortLivedCount = 100
 
 func manifestOf(t *testing.T, path string) *bundle.Manifest {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := bundle.Open(path, f, fi.Size())
+	b, err := bundle.OpenFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

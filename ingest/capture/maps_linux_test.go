@@ -173,18 +173,12 @@ func TestLiveCaptureMaps(t *testing.T) {
 // checkSeries opens the dumps of the bundle: their times and pairs grow, and the BTF
 // that they name is there.
 func checkSeries(t *testing.T, path string, sum *Summary) {
-	f, err := os.Open(path)
+	b, err := bundle.OpenFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := bundle.Open(path, f, fi.Size())
-	if err != nil || len(b.Warnings) > 0 {
-		t.Fatal(err, b.Warnings)
+	if len(b.Warnings) > 0 {
+		t.Fatal(b.Warnings)
 	}
 	defer b.Close()
 	r, size, err := b.Entry(bundle.PerfDataName)

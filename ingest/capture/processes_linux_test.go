@@ -49,11 +49,7 @@ func bundleOf(t *testing.T, add func(w *bundle.Writer) error) *bundle.Bundle {
 	if err := w.Commit(&bundle.Manifest{}); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := bundle.Open(path, bytes.NewReader(data), int64(len(data)))
+	b, err := bundle.OpenFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

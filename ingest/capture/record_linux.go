@@ -52,13 +52,6 @@ func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorde
 	if s.manifest.Begin, clockErr = readClocks(); clockErr != nil {
 		s.warn("perf's clock could not be read: %v", clockErr)
 	}
-	for _, r := range list {
-		if x, ok := r.(*stacks); ok { // before what it loads is watched
-			if err := x.load(); err != nil {
-				return err
-			}
-		}
-	}
 	for i, r := range list {
 		if err := r.start(); err != nil {
 			stopAll(list[:i])
@@ -107,9 +100,11 @@ func (s *session) newRecorders() ([]recorder, error) {
 	}
 	list = append(list, side)
 	if s.opts.Stacks != nil {
-		list = append(list, &stacks{s: s, procs: procs})
+		x := &stacks{s: s, procs: procs}
+		list = append(list, x)
+		err = x.load() // before what it loads is watched
 	}
-	return list, nil
+	return list, err
 }
 
 // run waits for the end of the recording: it starts the command and hands signals on.

@@ -80,13 +80,7 @@ func TestRecordBy(t *testing.T) {
 	if !slices.Equal(calls, want) || !s.summary.Command.TimeUp || s.summary.Command.Run {
 		t.Errorf("calls %q, want %q; %+v", calls, want, s.summary.Command)
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	fi, _ := f.Stat()
-	b, err := bundle.Open(path, f, fi.Size())
+	b, err := bundle.OpenFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,11 +111,7 @@ func TestManifestTells(t *testing.T) {
 	if err := s.recordBy(t.Context(), w, nil); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := bundle.Open(path, bytes.NewReader(data), int64(len(data)))
+	b, err := bundle.OpenFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package sampler
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -38,11 +37,7 @@ func commit(t *testing.T, s *Sampler) *bundle.Bundle {
 	if err := w.Commit(&bundle.Manifest{Format: 1, Samples: []bundle.Samples{m}}); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := bundle.Open(path, bytes.NewReader(data), int64(len(data)))
+	b, err := bundle.OpenFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
