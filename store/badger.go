@@ -70,6 +70,13 @@ func (l *logSink) warn(format string, args ...any) {
 	l.warnings = append(l.warnings, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
+// forget drops the warnings so far.
+func (l *logSink) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.warnings, l.dropped = nil, 0
+}
+
 // list returns the warnings so far.
 func (l *logSink) list() []string {
 	l.mu.Lock()

@@ -329,6 +329,27 @@ func TestReadersBesideWriter(t *testing.T) {
 	wg.Wait()
 }
 
+// TestCloseOfRemovedGeneration reads and closes a generation that the writer
+// removed long ago.
+func TestCloseOfRemovedGeneration(t *testing.T) {
+	path := t.TempDir()
+	fillStore(t, path, 0, 1)
+	r, err := OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range keptGenerations {
+		fillStore(t, path, n+1, n+2)
+	}
+	if _, err := os.Lstat(genDir(path, 1)); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("generation 1 is there still: %v", err)
+	}
+	checkObject(t, r, 0, 20)
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestInterruptedLive checks what a writer takes up after one that was killed.
 func TestInterruptedLive(t *testing.T) {
 	path := t.TempDir()

@@ -71,6 +71,7 @@ func OpenReader(path string) (*Reader, error) {
 func (r *Reader) openFirst(gens []uint64) error {
 	var first error
 	r.passedOver = nil
+	r.log.forget() // of a try before, whose generation was removed meanwhile
 	for _, g := range gens {
 		err := r.openGeneration(g)
 		if err == nil {
@@ -154,6 +155,11 @@ func (r *Reader) Close() error {
 	}
 	err := r.db.Close()
 	r.db = nil
+	// Badger ends with a sync of the directory. A writer that published meanwhile has
+	// removed it, and there was nothing to sync.
+	if _, gone := os.Lstat(genDir(r.path, r.gen)); errors.Is(gone, fs.ErrNotExist) {
+		err = nil
+	}
 	if r.shadow != "" {
 		err = errors.Join(err, os.RemoveAll(r.shadow))
 	}
