@@ -172,7 +172,7 @@ func (s *session) indexOverlay(ctx context.Context, paths []string, kernel build
 		return err
 	}
 	for _, p := range sum.Problems {
-		if p.Named {
+		if p.Named && !p.Kept {
 			return withHint(p, "%s", p.Hint)
 		}
 	}

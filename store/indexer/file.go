@@ -62,7 +62,8 @@ func (t *fileTask) run(w *worker) {
 		}
 		if err != nil {
 			ix.sum.Problems = append(ix.sum.Problems,
-				Problem{Path: t.path, Err: err, Hint: hintFor(res.skip), Named: t.named})
+				Problem{Path: t.path, Err: err, Hint: hintFor(res.skip),
+					Named: t.named, Kept: !res.id.IsZero()})
 		}
 	})
 	if t.debug {

@@ -220,7 +220,8 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 		return ""
 	}
 	s.files++
-	if old := s.ds.old.Find(name); old != nil && st.matches(old, s.ix.producer()) && !s.ix.stale(old.Looked) {
+	old := s.ds.old.Find(name)
+	if old != nil && st.matches(old, s.ix.producer()) && !s.ix.stale(old.Looked) {
 		s.unchangedFile(path, old)
 	} else {
 		s.newFile(name, path, st)
@@ -274,8 +275,8 @@ func (s *dirScan) unchangedFile(path string, row *store.PathRow) {
 		}
 		if row.Error != "" {
 			sum.Skipped[damageKind(row.Error)]++
-			sum.Problems = append(sum.Problems,
-				Problem{Path: path, Err: errors.New(row.Error), Named: s.named})
+			sum.Problems = append(sum.Problems, Problem{Path: path, Err: errors.New(row.Error),
+				Named: s.named, Kept: !row.ID.IsZero()})
 		}
 	})
 }

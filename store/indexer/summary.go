@@ -57,6 +57,7 @@ type Problem struct {
 	Err   error
 	Hint  string // what would mend it, or ""
 	Named bool   // the user named this path: not to be passed over in silence
+	Kept  bool   // it is an object all the same: what could be read of it was taken
 }
 
 // Error returns "PATH: REASON".

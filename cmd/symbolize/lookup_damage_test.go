@@ -1,0 +1,62 @@
+package main
+
+import (
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// damagedObject copies an object and makes its debug information unreadable from the
+// middle of .debug_abbrev on: names of symbols and the rest stay.
+func damagedObject(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(fixedObject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.Open(fixedObject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s := f.Section(".debug_abbrev")
+	if s == nil {
+		t.Fatal("no .debug_abbrev")
+	}
+	for i := s.Offset; i < s.Offset+s.FileSize; i++ {
+		data[i] = 0xff
+	}
+	path := filepath.Join(t.TempDir(), "damaged")
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestLookupIncomplete: an object whose debug information is damaged is no failure: what
+// is left of it answers, and the exit status and a warning say that it is not all.
+func TestLookupIncomplete(t *testing.T) {
+	file := damagedObject(t)
+	env, stdout, stderr := inProcess("lookup", "-e", file, "0x401200")
+	if status := Main(t.Context(), env); status != exitPartial ||
+		!strings.HasPrefix(stdout.String(), "main\n") {
+		t.Errorf("exit status %d: %s", status, stdout)
+	}
+	if !strings.Contains(stderr.String(), "warning: "+file+": debug information is incomplete") ||
+		strings.Contains(stderr.String(), "error:") {
+		t.Errorf("no warning: %s", stderr)
+	}
+}
+
+// TestResolveWithIncomplete is the same for resolve --with.
+func TestResolveWithIncomplete(t *testing.T) {
+	file := damagedObject(t)
+	env, stdout, stderr := inProcess("resolve", "--with", file, "--format", "folded",
+		"../../fixtures/captures/fixed.data")
+	if status := Main(t.Context(), env); status != exitPartial ||
+		!strings.Contains(stdout.String(), "main") {
+		t.Errorf("exit status %d: %s%s", status, stdout, stderr)
+	}
+}
