@@ -124,8 +124,16 @@ func (t *annotateWriter) summary(f *AnnotatedFunction) {
 		if i == 0 {
 			t.WriteString("  hottest lines:\n")
 		}
-		fmt.Fprintf(t, "  %s  %s:%d\n", t.percent(l.Percent), l.File, l.Line)
+		fmt.Fprintf(t, "  %s  %s\n", t.percent(l.Percent), lineText(l.File, l.Line))
 	}
+}
+
+// lineText is where a line is: without a file where only its number is known.
+func lineText(file string, line uint32) string {
+	if file == "" {
+		return fmt.Sprintf("line %d", line)
+	}
+	return fmt.Sprintf("%s:%d", file, line)
 }
 
 // percent writes a share in the width of its column.
@@ -200,7 +208,11 @@ func (t *annotateWriter) row(w int, percent, text string) {
 }
 
 func (t *annotateWriter) sourceRow(w int, l *AnnotatedLine) {
-	text := fmt.Sprintf("; %s:%d", baseName(l.File), l.Line)
+	file := l.File
+	if file != "" {
+		file = baseName(file)
+	}
+	text := "; " + lineText(file, l.Line)
 	if l.Source != "" {
 		text += "  " + l.Source
 	}

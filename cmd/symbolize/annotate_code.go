@@ -184,8 +184,14 @@ func (c *codeFinder) bpfCode(l *bpfLoad) (*report.Code, error) {
 		Machine: l.machine, PC: f.Start, Bytes: f.Image,
 		Origin: fmt.Sprintf("image of BPF program %d%s", l.program.ID, l.origin),
 	}
-	if len(f.Lines) > 0 {
+	if why := l.program.NoLines(l.fn); why != "" {
+		code.Notes = append(code.Notes, "no source lines: "+why)
+	} else {
 		code.Lines = func(offsets []int) []report.CodeLine { return bpfLines(f, offsets) }
+		if l.program.BTF == nil {
+			code.Notes = append(code.Notes, "no files and no text of the lines: the capture lacks "+
+				"the program's BTF")
+		}
 	}
 	if f.Start == 0 {
 		return code, nil

@@ -27,12 +27,13 @@ type place struct {
 
 // lines gives the functions their lines. The record that stands last of those at
 // one address is the one that code follows. Records of line 0 are the
-// compiler's own: the code belongs to the line before.
+// compiler's own: the code belongs to the line before, also to one at the same address.
 func (e *entry) lines(p *Program) {
 	infos, addrs := &e.arrays[ArrayLineInfo], &e.arrays[ArrayJITedLineInfo]
 	n := min(infos.n, addrs.n)
 	placed := func(f Func) bool { return f.Start != 0 && f.Length != 0 }
 	if n == 0 || !slices.ContainsFunc(p.Funcs, placed) {
+		p.noLines = e.noLines(p)
 		return // nothing is damaged: the kernel hid where the functions are
 	}
 	if infos.n != addrs.n {
@@ -42,25 +43,40 @@ func (e *entry) lines(p *Program) {
 	all := make([]Line, 0, len(places))
 	for len(places) > 0 {
 		fn, from := places[0].fn, len(all)
-		for len(places) > 0 && places[0].fn == fn {
-			at := places[0]
-			places = places[1:]
-			if len(places) > 0 && places[0].fn == fn && places[0].offset == at.offset {
-				continue
-			}
-			l := e.line(infos.at(int(at.record)))
+		for ; len(places) > 0 && places[0].fn == fn; places = places[1:] {
+			l := e.line(infos.at(int(places[0].record)))
 			if l.Line == 0 {
 				continue
 			}
-			if l.Offset = at.offset; len(all) == from {
-				l.Offset = 0
+			if l.Offset = places[0].offset; len(all) > from && all[len(all)-1].Offset == l.Offset {
+				all = all[:len(all)-1]
 			}
 			all = append(all, l)
 		}
 		if len(all) > from {
+			all[from].Offset = 0
 			p.Funcs[fn].Lines = all[from:len(all):len(all)]
 		}
 	}
+}
+
+// noLines says why no function of a program has lines.
+func (e *entry) noLines(p *Program) string {
+	const needed = 1<<ArrayLineInfo | 1<<ArrayJITedLineInfo | 1<<ArrayJITedKSyms
+	switch {
+	case p.Missing == MissingRights || p.Missing == MissingNotJITed:
+		return p.Missing
+	case e.u32(arrayDescs[ArrayLineInfo].count) == 0 && p.BTFID == 0:
+		return MissingBTF
+	case e.u32(arrayDescs[ArrayLineInfo].count) == 0:
+		return MissingLineInfo
+	case e.mask&needed != needed:
+		return MissingNotRecorded
+	case e.hidden[ArrayLineInfo] || e.hidden[ArrayJITedLineInfo] || e.hidden[ArrayJITedKSyms] ||
+		e.u32(arrayDescs[ArrayJITedLineInfo].count) == 0:
+		return MissingHidden
+	}
+	return MissingDamaged
 }
 
 // places finds the functions of the first n records, and sorts them by function,

@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"cmp"
 	"encoding/hex"
 
 	"symbolize/ingest/addr"
@@ -34,6 +35,22 @@ type Program struct {
 	Raw           []byte     // the whole entry as recorded; nil for programs known by records only
 	BigEndian     bool
 	Err           error // what of the entry is damaged, joined *decode.Errors; nil if it is whole
+
+	noLines string // why no function has lines, "" if one may have
+}
+
+// NoLines says why function i has no lines: one of the Missing constants, or "" where it
+// has some.
+func (p *Program) NoLines(i int) string {
+	switch {
+	case len(p.Funcs[i].Lines) > 0:
+		return ""
+	case p.noLines != "" || len(p.Raw) > 0 && p.Err == nil:
+		return cmp.Or(p.noLines, MissingNumbers)
+	case len(p.Raw) == 0: // known by records only
+		return cmp.Or(p.Missing, MissingNotRecorded)
+	}
+	return MissingDamaged
 }
 
 // The reasons why the code of a program is not there.
@@ -52,6 +69,16 @@ const (
 	MissingNotRecorded = "left out by the recorder"
 	// MissingDamaged: the place where the code should be is not in the entry.
 	MissingDamaged = "damaged in the capture"
+)
+
+// The reasons besides these why a function has no lines, see Program.NoLines.
+const (
+	// MissingBTF: who loaded the program gave the kernel no BTF.
+	MissingBTF = "it was loaded without BTF"
+	// MissingLineInfo: the program has BTF, but no lines came with it.
+	MissingLineInfo = "it was loaded without line info"
+	// MissingNumbers: all that the compiler made of the function is its own.
+	MissingNumbers = "its line info has no line numbers"
 )
 
 // Func is a function of a program.

@@ -70,6 +70,87 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// TestNoLines gives each reason for lines that are not there.
+func TestNoLines(t *testing.T) {
+	bare := func(p *bpfbuild.Program) {
+		for i := range p.Funcs {
+			p.Funcs[i].Lines = nil
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*bpfbuild.Program)
+		want   string
+	}{
+		"without BTF":       {func(p *bpfbuild.Program) { p.BTFID = 0; bare(p) }, MissingBTF},
+		"without line info": {bare, MissingLineInfo},
+		"numbers of 0": {func(p *bpfbuild.Program) {
+			p.Funcs[1].Lines = []bpfbuild.Line{{}, {At: 4, Source: "x"}}
+		}, MissingNumbers},
+		"left out":           {func(p *bpfbuild.Program) { p.Omit = bpfbuild.LineInfo }, MissingNotRecorded},
+		"addresses left out": {func(p *bpfbuild.Program) { p.Omit = bpfbuild.JITedLineInfo }, MissingNotRecorded},
+		"starts left out":    {func(p *bpfbuild.Program) { p.Omit = bpfbuild.JITedKSyms }, MissingNotRecorded},
+		"hidden":             {func(p *bpfbuild.Program) { p.Hide = bpfbuild.Jited }, MissingHidden},
+		"hidden count": {func(p *bpfbuild.Program) {
+			p.Change = func(info []byte, o binary.ByteOrder) { o.PutUint32(info[168:], 0) }
+		}, MissingHidden},
+		"interpreted": {func(p *bpfbuild.Program) {
+			p.Omit = ^uint64(0)
+			p.Change = func(info []byte, o binary.ByteOrder) { o.PutUint32(info[16:], 0) }
+		}, MissingNotJITed},
+		"damaged": {func(p *bpfbuild.Program) {
+			p.Change = func(info []byte, o binary.ByteOrder) { o.PutUint64(info[152:], 1<<40) }
+		}, MissingDamaged},
+	} {
+		b := sample()
+		c.change(&b)
+		p := &decodeBuilt(t, false, b)[0]
+		if got := p.NoLines(min(1, len(p.Funcs)-1)); got != c.want {
+			t.Errorf("%s: %q, want %q; lines %+v, err %v", name, got, c.want, p.Funcs[0].Lines, p.Err)
+		}
+	}
+	p := &decodeBuilt(t, false, sample())[0]
+	if got := p.NoLines(0); got != "" {
+		t.Errorf("with lines: %q", got)
+	}
+	known := &Program{Funcs: make([]Func, 1), Missing: MissingGone}
+	if got := known.NoLines(0); got != MissingGone {
+		t.Errorf("known by records: %q", got)
+	}
+}
+
+// TestLinesAtOneAddress: of several records at one address, as of instructions that
+// make no code, the last one with a number is that of the code.
+func TestLinesAtOneAddress(t *testing.T) {
+	const file = "a.c"
+	for name, c := range map[string]struct {
+		lines []bpfbuild.Line
+		want  []uint32 // offset and line of each
+	}{
+		"the last": {[]bpfbuild.Line{{Line: 3}, {Line: 4}, {At: 8, Line: 5}, {At: 8, Line: 6}},
+			[]uint32{0, 4, 8, 6}},
+		"the compiler's last": {[]bpfbuild.Line{{Line: 3}, {At: 8, Line: 5}, {At: 8}, {At: 12}},
+			[]uint32{0, 3, 8, 5}},
+		"the compiler's first": {[]bpfbuild.Line{{}, {Line: 3}, {At: 8}, {At: 8, Line: 5}},
+			[]uint32{0, 3, 8, 5}},
+		"late beginning": {[]bpfbuild.Line{{}, {At: 8, Line: 3}, {At: 8, Line: 4}, {At: 12, Line: 5}},
+			[]uint32{0, 4, 12, 5}},
+	} {
+		b := sample()
+		for i := range c.lines {
+			c.lines[i].File = file
+		}
+		b.Funcs[0].Lines = c.lines
+		p := &decodeBuilt(t, false, b)[0]
+		var got []uint32
+		for _, l := range p.Funcs[0].Lines {
+			got = append(got, l.Offset, l.Line)
+		}
+		if !equal(got, c.want) {
+			t.Errorf("%s: lines %d, want %d", name, got, c.want)
+		}
+	}
+}
+
 // TestHidden keeps names, tags and the number of functions where kptr_restrict
 // hides addresses; the lines cannot be placed then.
 func TestHidden(t *testing.T) {
