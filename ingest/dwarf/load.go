@@ -17,6 +17,7 @@ type RawSection struct {
 	Offset     uint64
 	Size       uint64
 	Compressed bool // SHF_COMPRESSED: begins with an Elf32_Chdr or Elf64_Chdr
+	Index      int    // whatever LoadOptions.Patch knows it by: files can have many of one name
 }
 
 // LoadOptions says how to read the sections of a file.
@@ -35,7 +36,7 @@ type LoadOptions struct {
 
 	// Patch, if not nil, may change the contents of a section: it relocates those of
 	// relocatable files. Sections are then read into memory.
-	Patch func(name string, b []byte) error
+	Patch func(s RawSection, b []byte) error
 }
 
 // Loaded is a file's DWARF sections in memory, mapped as far as possible.
@@ -78,7 +79,7 @@ func Load(r io.ReaderAt, secs []RawSection, o LoadOptions) *Loaded {
 	}
 	limit := make(chan struct{}, max(1, workers))
 	var running sync.WaitGroup
-	for _, s := range secs {
+	for _, s := range withoutTypes(r, secs, &o) {
 		name, compressed, ok := sectionName(s.Name, o.Split)
 		dst := wanted[name]
 		if !ok || dst == nil {
@@ -89,7 +90,7 @@ func Load(r io.ReaderAt, secs []RawSection, o LoadOptions) *Loaded {
 		running.Go(func() {
 			b, err := l.section(r, s, compressed, o.Grow && name == "info")
 			if err == nil && o.Patch != nil {
-				err = o.Patch(s.Name, b)
+				err = o.Patch(s, b)
 			}
 			*dst = b
 			if err != nil {

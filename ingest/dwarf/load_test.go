@@ -255,10 +255,12 @@ func relocated(t *testing.T, path string) Sections {
 		t.Fatal(err)
 	}
 	var raw []RawSection
-	for _, s := range f.Sections {
-		raw = append(raw, RawSection{Name: s.Name, Offset: uint64(s.Offset), Size: s.Size})
+	for i, s := range f.Sections {
+		raw = append(raw,
+			RawSection{Name: s.Name, Offset: uint64(s.Offset), Size: s.Size, Index: i})
 	}
-	l := Load(r, raw, LoadOptions{Class64: true, Workers: 2, Patch: rl.Patch})
+	l := Load(r, raw, LoadOptions{Class64: true, Workers: 2,
+		Patch: func(s RawSection, b []byte) error { return rl.Apply(s.Index, b) }})
 	for _, p := range l.Problems {
 		t.Error(p)
 	}

@@ -119,17 +119,6 @@ func (r *Relocator) sectionAddr(section int) (addr.Addr, bool) {
 	return r.place(section)
 }
 
-// Patch applies the relocations for the first section of that name to its contents b.
-// It has the form that the readers of debug information ask for.
-func (r *Relocator) Patch(name string, b []byte) error {
-	for i := range r.f.Sections {
-		if r.f.Sections[i].Name == name {
-			return r.Apply(i, b)
-		}
-	}
-	return nil
-}
-
 // gone is what a reference to code that has no address becomes: the value by which
 // lld marks such code (-1), but for the old range and location lists, where that
 // means something else (-2).

@@ -78,7 +78,7 @@ func ourDWARF(t testing.TB, b []byte, place func(int) (addr.Addr, bool)) *stddwa
 		}
 		b, err := f.Data(s, 0)
 		if err == nil {
-			err = r.Patch(name, b)
+			err = patchSection(r, name, b)
 		}
 		if err != nil {
 			t.Fatal(err)

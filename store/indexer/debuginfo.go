@@ -212,7 +212,7 @@ func rawSections(f *elf.File) []dwarf.RawSection {
 		}
 		raw = append(raw, dwarf.RawSection{
 			Name: s.Name, Offset: uint64(s.Offset), Size: s.Size,
-			Compressed: s.Flags&stdelf.SHF_COMPRESSED != 0,
+			Compressed: s.Flags&stdelf.SHF_COMPRESSED != 0, Index: i,
 		})
 	}
 	return raw
@@ -221,7 +221,7 @@ func rawSections(f *elf.File) []dwarf.RawSection {
 // debugLayout tells where code lies, and for a module how to bring its debug
 // sections there. All other files have their addresses in place, those with
 // relocations for them, too (--emit-relocs, as of vmlinux).
-func debugLayout(f *elf.File) (text []addr.Range, patch func(string, []byte) error, err error) {
+func debugLayout(f *elf.File) (text []addr.Range, patch patchFunc, err error) {
 	if f.Type == stdelf.ET_REL {
 		return moduleText(f)
 	}

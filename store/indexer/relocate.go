@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"symbolize/ingest/addr"
+	"symbolize/ingest/dwarf"
 	"symbolize/ingest/elf"
 )
 
@@ -9,9 +10,12 @@ import (
 // at address 0 an empty range would look like the end of its list (DWARF 4, 2.17.3).
 const moduleBase addr.Addr = 1 << 20
 
+// patchFunc is LoadOptions.Patch of debug information.
+type patchFunc = func(dwarf.RawSection, []byte) error
+
 // moduleText tells where the code of a module lies when it is loaded, moved up by
 // moduleBase, and how to change the debug sections so that their addresses are those.
-func moduleText(f *elf.File) (text []addr.Range, patch func(string, []byte) error, err error) {
+func moduleText(f *elf.File) (text []addr.Range, patch patchFunc, err error) {
 	placed, err := f.ModuleLayout()
 	if err != nil {
 		return nil, nil, err
@@ -30,5 +34,5 @@ func moduleText(f *elf.File) (text []addr.Range, patch func(string, []byte) erro
 	if err != nil {
 		return nil, nil, err
 	}
-	return text, rl.Patch, nil
+	return text, func(s dwarf.RawSection, b []byte) error { return rl.Apply(s.Index, b) }, nil
 }
