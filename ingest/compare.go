@@ -29,27 +29,9 @@ func CompareObjects(a, b *Object) int {
 		cmp.Compare(a.Length, b.Length),
 		cmp.Compare(a.PID, b.PID),
 		strings.Compare(a.Capture, b.Capture),
-		compareFiles(&a.File, &b.File),
+		CompareFiles(&a.File, &b.File),
 		cmp.Compare(a.Reason, b.Reason),
 	)
-}
-
-func compareFiles(a, b *FileRef) int {
-	return cmp.Or(
-		strings.Compare(a.Path, b.Path),
-		cmp.Compare(btoi(a.Deleted), btoi(b.Deleted)),
-		cmp.Compare(a.Major, b.Major),
-		cmp.Compare(a.Minor, b.Minor),
-		cmp.Compare(a.Inode, b.Inode),
-		cmp.Compare(a.Generation, b.Generation),
-	)
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // Domain returns the division of coverage that the object's frames count in.

@@ -1,9 +1,7 @@
-// Package ingest turns any capture into a Profile: stacks of (object, offset).
-//
-// Open sniffs what a file is (perf.data, pprof, …) and gives a Capture. A
-// Capture is either folded at once into a Profile (the default) or replayed,
-// sample after sample, in file order. Nothing here knows the store: names come
-// later, in analyze/resolve, by a join on Locations.
+// Package ingest has the Profile that all stages share: stacks of (object, offset), why
+// an object or location has no name, and the orders that make equal inputs give equal
+// bytes. Captures become Profiles in ingest/input, and pprof files in ingest/pprof; names
+// come later, in analyze/resolve, by a join on Locations.
 package ingest
 
 import (
@@ -152,6 +150,10 @@ type Sample struct {
 	Weight uint64 // sum of their periods
 }
 
+// Keep says which labels stay apart when samples are folded; the comm always
+// does.
+type Keep struct{ PID, TID, CPU bool }
+
 // Profile holds the interned tables that all stages share. Everything is
 // numbered by sorted order, never by the order in which workers came, so equal
 // inputs give equal Profiles: Objects by CompareObjects, Locations by (Object,
@@ -197,6 +199,16 @@ type Meta struct {
 	MainProgram string // path of the object with most leaf samples among user executables; pprof's mapping 0
 	Comments    []string
 	Pprof       *PprofHeader // of a pprof input, else nil
+}
+
+// PprofHeader holds what a pprof file says of itself and a Profile has no other
+// place for. It is kept so that a file from another profiler leaves as it came.
+type PprofHeader struct {
+	PeriodType, PeriodUnit string
+	Period                 int64
+	DefaultType            string
+	DropFrames, KeepFrames string
+	DocURL                 string
 }
 
 // Stats counts what happened on the way in. Weights are by period.

@@ -10,6 +10,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/fixtures/elfbuild"
 	"symbolize/ingest"
+	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -45,8 +46,8 @@ func newView(t testing.TB) store.View {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := ingest.Open(t.Context(), filepath.Join(fixtures, "captures", "bpf-lines.data"),
-		ingest.Options{})
+	c, err := input.Open(t.Context(), filepath.Join(fixtures, "captures", "bpf-lines.data"),
+		input.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

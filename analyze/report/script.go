@@ -9,6 +9,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/input"
 )
 
 // ScriptOptions are for Script.
@@ -29,7 +30,7 @@ type ScriptOptions struct {
 // Addresses are those that were sampled, return addresses not moved back; for
 // files in user space they are file offsets, as perf prints them. replay is
 // Capture.Replay.
-func Script(w io.Writer, p *ingest.Profile, replay func(func(*ingest.ReplaySample) error) error,
+func Script(w io.Writer, p *ingest.Profile, replay func(func(*input.ReplaySample) error) error,
 	opts ScriptOptions) error {
 	s := &scriptWriter{p: p, out: bufio.NewWriterSize(w, 64<<10), chains: opts.Chains}
 	if opts.Demangler == nil {
@@ -104,7 +105,7 @@ func isAnonymousFile(path string) bool {
 		strings.HasPrefix(path, "/anon_hugepage")
 }
 
-func (s *scriptWriter) sample(r *ingest.ReplaySample) error {
+func (s *scriptWriter) sample(r *input.ReplaySample) error {
 	chain := s.chains == nil || int(r.Event) >= len(s.chains) || s.chains[r.Event]
 	b := s.head(s.line[:0], r, chain)
 	for i := range r.Frames {
@@ -120,7 +121,7 @@ func (s *scriptWriter) sample(r *ingest.ReplaySample) error {
 }
 
 // head writes "comm pid/tid seconds: event: " and, with a chain, the line's end.
-func (s *scriptWriter) head(b []byte, r *ingest.ReplaySample, chain bool) []byte {
+func (s *scriptWriter) head(b []byte, r *input.ReplaySample, chain bool) []byte {
 	comm := ingest.Printable(r.Comm)
 	if !chain {
 		b = pad(b, 16-len(comm))
@@ -168,7 +169,7 @@ func insertPad(b []byte, at, width int) []byte {
 }
 
 // frame writes the frames of one location, innermost first.
-func (s *scriptWriter) frame(b []byte, r *ingest.ReplaySample, f *ingest.ReplayFrame,
+func (s *scriptWriter) frame(b []byte, r *input.ReplaySample, f *input.ReplayFrame,
 	chain bool) []byte {
 	loc := &s.p.Locations[f.Location]
 	o := &s.p.Objects[loc.Object]
@@ -211,7 +212,7 @@ func (s *scriptWriter) frame(b []byte, r *ingest.ReplaySample, f *ingest.ReplayF
 	return b
 }
 
-func (s *scriptWriter) dso(id ingest.ObjectID, r *ingest.ReplaySample) string {
+func (s *scriptWriter) dso(id ingest.ObjectID, r *input.ReplaySample) string {
 	if s.dsos[id] == "" {
 		return " (/tmp/perf-" + strconv.Itoa(int(r.PID)) + ".map)"
 	}

@@ -13,16 +13,17 @@ import (
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/input"
 )
 
 var sampleID = buildid.New(bytes.Repeat([]byte{1}, 20))
 
 // replayOf replays the folded rows of a profile as one sample each, as if every
 // object were loaded at 1 MiB.
-func replayOf(p *ingest.Profile) func(func(*ingest.ReplaySample) error) error {
-	return func(visit func(*ingest.ReplaySample) error) error {
+func replayOf(p *ingest.Profile) func(func(*input.ReplaySample) error) error {
+	return func(visit func(*input.ReplaySample) error) error {
 		for i, s := range p.Samples {
-			r := ingest.ReplaySample{Event: s.Event, Comm: p.Strings[s.Comm], PID: s.PID,
+			r := input.ReplaySample{Event: s.Event, Comm: p.Strings[s.Comm], PID: s.PID,
 				TID:  s.PID,
 				Time: uint64(i)*1_000_000_007 + 5_999, Period: s.Weight}
 			for k, l := range p.Stack(s.Stack) {
@@ -30,7 +31,7 @@ func replayOf(p *ingest.Profile) func(func(*ingest.ReplaySample) error) error {
 				if k > 0 {
 					pc++ // a return address
 				}
-				r.Frames = append(r.Frames, ingest.ReplayFrame{PC: pc, Location: l})
+				r.Frames = append(r.Frames, input.ReplayFrame{PC: pc, Location: l})
 			}
 			if err := visit(&r); err != nil {
 				return err
@@ -74,15 +75,15 @@ func TestScriptLayout(t *testing.T) {
 	p := b.Profile()
 	pcs := []addr.PC{0xffffffff816cca02, 0xffffffff816d0658, 0x7f0000000000 + 0xd4ad7,
 		0x550000000000 + 0x149ce3, 0x1234567, 0x7f12}
-	replay := func(visit func(*ingest.ReplaySample) error) error {
-		r := ingest.ReplaySample{Comm: "perf-exec", PID: 10304, TID: 10304, Time: 1061_980_973_999}
+	replay := func(visit func(*input.ReplaySample) error) error {
+		r := input.ReplaySample{Comm: "perf-exec", PID: 10304, TID: 10304, Time: 1061_980_973_999}
 		for i, l := range p.Stack(0) {
-			r.Frames = append(r.Frames, ingest.ReplayFrame{PC: pcs[i], Location: l})
+			r.Frames = append(r.Frames, input.ReplayFrame{PC: pcs[i], Location: l})
 		}
 		if err := visit(&r); err != nil {
 			return err
 		}
-		return visit(&ingest.ReplaySample{Comm: "swapper", Time: 5_000})
+		return visit(&input.ReplaySample{Comm: "swapper", Time: 5_000})
 	}
 	var got strings.Builder
 	if err := Script(&got, p, replay, ScriptOptions{}); err != nil {
@@ -115,10 +116,10 @@ func TestScriptNumbers(t *testing.T) {
 	b.Row(profilebuild.Row{Count: 1, Weight: 1, Stack: []profilebuild.Place{pl}})
 	p := b.Profile()
 	for range 2000 {
-		r := ingest.ReplaySample{Comm: strings.Repeat("c", rng.IntN(18)),
+		r := input.ReplaySample{Comm: strings.Repeat("c", rng.IntN(18)),
 			PID: int32(rng.Uint32() >> rng.IntN(32)),
 			TID: rng.Int32N(1 << rng.IntN(31)), Time: rng.Uint64() >> rng.IntN(64),
-			Frames: []ingest.ReplayFrame{{PC: addr.PC(rng.Uint64() >> rng.IntN(64))}}}
+			Frames: []input.ReplayFrame{{PC: addr.PC(rng.Uint64() >> rng.IntN(64))}}}
 		pc := r.Frames[0].PC
 		start := fmt.Sprintf("%5d/%-5d %12s: cpu-clock: ", r.PID, r.TID,
 			fmt.Sprintf("%d.%06d", r.Time/1e9, r.Time%1e9/1e3))
@@ -130,7 +131,7 @@ func TestScriptNumbers(t *testing.T) {
 					uint64(pc))
 			}
 			var got strings.Builder
-			replay := func(visit func(*ingest.ReplaySample) error) error { return visit(&r) }
+			replay := func(visit func(*input.ReplaySample) error) error { return visit(&r) }
 			if err := Script(&got, p, replay, ScriptOptions{Chains: []bool{chain}}); err != nil {
 				t.Fatal(err)
 			}
@@ -169,7 +170,7 @@ func TestScriptMovedBack(t *testing.T) {
 // TestScriptStops: an error of the replay, or of the callback, ends it.
 func TestScriptStops(t *testing.T) {
 	p := profilebuild.EveryKind()
-	replay := func(func(*ingest.ReplaySample) error) error { return io.ErrUnexpectedEOF }
+	replay := func(func(*input.ReplaySample) error) error { return io.ErrUnexpectedEOF }
 	if err := Script(io.Discard, p, replay, ScriptOptions{}); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("error %v", err)
 	}

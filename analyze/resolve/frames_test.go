@@ -12,6 +12,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/elf"
+	"symbolize/ingest/pprof"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -197,7 +198,7 @@ func TestPprofHasLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	var file bytes.Buffer
-	if err := ingest.WritePprof(&file, p, Layout(o, p)); err != nil {
+	if err := pprof.Write(&file, p, Layout(o, p)); err != nil {
 		t.Fatal(err)
 	}
 	back := readPprof(t, file.Bytes())

@@ -5,6 +5,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/input"
 	"symbolize/store"
 )
 
@@ -22,9 +23,9 @@ type IdentifyOptions struct {
 // have none (DESIGN.md section 4). A file is proven the same if the store's row
 // for its path has the recorded device, inode and generation and neither mtime
 // nor ctime later than the recording: what changed since would have another ctime.
-func Identify(v store.View, opts IdentifyOptions) func(ingest.ObjectQuery) (buildid.ID,
+func Identify(v store.View, opts IdentifyOptions) func(input.ObjectQuery) (buildid.ID,
 	ingest.IDSource) {
-	return func(q ingest.ObjectQuery) (buildid.ID, ingest.IDSource) {
+	return func(q input.ObjectQuery) (buildid.ID, ingest.IDSource) {
 		if q.Kind == ingest.VDSO {
 			if id := vdsoOf(v, q.Kernel); !id.IsZero() {
 				return id, ingest.IDDerived
@@ -62,7 +63,7 @@ func rowOf(v store.View, file string) *store.PathRow {
 }
 
 // sameFile reports whether the file of a path row is proven to be the recorded one.
-func sameFile(row *store.PathRow, q *ingest.ObjectQuery) bool {
+func sameFile(row *store.PathRow, q *input.ObjectQuery) bool {
 	f := &q.File
 	return row.Proof().Proves(buildid.RecordedFile{
 		Major: f.Major, Minor: f.Minor, Inode: f.Inode, Gen: f.Generation}, q.EndNanos)

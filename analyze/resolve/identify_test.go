@@ -5,6 +5,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/input"
 	"symbolize/store"
 )
 
@@ -16,32 +17,32 @@ func TestIdentifyFile(t *testing.T) {
 		Inode: 43}}); err != nil {
 		t.Fatal(err)
 	}
-	good := ingest.ObjectQuery{Kind: ingest.ELF, Host: "here", EndNanos: 300,
+	good := input.ObjectQuery{Kind: ingest.ELF, Host: "here", EndNanos: 300,
 		File: ingest.FileRef{Path: "/usr/bin/x", Major: 0xfe, Minor: 1, Inode: 42, Generation: 7}}
-	with := func(change func(*ingest.ObjectQuery)) ingest.ObjectQuery {
+	with := func(change func(*input.ObjectQuery)) input.ObjectQuery {
 		q := good
 		change(&q)
 		return q
 	}
 	tests := []struct {
 		name   string
-		query  ingest.ObjectQuery
+		query  input.ObjectQuery
 		proven bool
 	}{
 		{"same", good, true},
-		{"path with dots", with(func(q *ingest.ObjectQuery) { q.File.Path = "/usr/lib/../bin//x" }),
+		{"path with dots", with(func(q *input.ObjectQuery) { q.File.Path = "/usr/lib/../bin//x" }),
 			true},
-		{"generation not recorded", with(func(q *ingest.ObjectQuery) { q.File.Generation = 0 }),
+		{"generation not recorded", with(func(q *input.ObjectQuery) { q.File.Generation = 0 }),
 			true},
-		{"changed at the very end", with(func(q *ingest.ObjectQuery) { q.EndNanos = 200 }), true},
-		{"other host", with(func(q *ingest.ObjectQuery) { q.Host = "there" }), false},
-		{"host not known", with(func(q *ingest.ObjectQuery) { q.Host = "" }), false},
-		{"other device", with(func(q *ingest.ObjectQuery) { q.File.Minor = 2 }), false},
-		{"other inode", with(func(q *ingest.ObjectQuery) { q.File.Inode = 41 }), false},
-		{"inode not recorded", with(func(q *ingest.ObjectQuery) { q.File.Inode = 0 }), false},
-		{"other generation", with(func(q *ingest.ObjectQuery) { q.File.Generation = 8 }), false},
-		{"changed since", with(func(q *ingest.ObjectQuery) { q.EndNanos = 199 }), false},
-		{"end not known", with(func(q *ingest.ObjectQuery) { q.EndNanos = 0 }), false},
+		{"changed at the very end", with(func(q *input.ObjectQuery) { q.EndNanos = 200 }), true},
+		{"other host", with(func(q *input.ObjectQuery) { q.Host = "there" }), false},
+		{"host not known", with(func(q *input.ObjectQuery) { q.Host = "" }), false},
+		{"other device", with(func(q *input.ObjectQuery) { q.File.Minor = 2 }), false},
+		{"other inode", with(func(q *input.ObjectQuery) { q.File.Inode = 41 }), false},
+		{"inode not recorded", with(func(q *input.ObjectQuery) { q.File.Inode = 0 }), false},
+		{"other generation", with(func(q *input.ObjectQuery) { q.File.Generation = 8 }), false},
+		{"changed since", with(func(q *input.ObjectQuery) { q.EndNanos = 199 }), false},
+		{"end not known", with(func(q *input.ObjectQuery) { q.EndNanos = 0 }), false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,12 +63,12 @@ func TestIdentifyFile(t *testing.T) {
 			}
 		})
 	}
-	for name, q := range map[string]ingest.ObjectQuery{
-		"no row":       with(func(q *ingest.ObjectQuery) { q.File.Path = "/usr/bin/y" }),
-		"no directory": with(func(q *ingest.ObjectQuery) { q.File.Path = "/opt/x" }),
-		"no object":    with(func(q *ingest.ObjectQuery) { q.File.Path = "/usr/bin/script" }),
-		"relative":     with(func(q *ingest.ObjectQuery) { q.File.Path = "x" }),
-		"kernel":       with(func(q *ingest.ObjectQuery) { q.Kind = ingest.Kernel }),
+	for name, q := range map[string]input.ObjectQuery{
+		"no row":       with(func(q *input.ObjectQuery) { q.File.Path = "/usr/bin/y" }),
+		"no directory": with(func(q *input.ObjectQuery) { q.File.Path = "/opt/x" }),
+		"no object":    with(func(q *input.ObjectQuery) { q.File.Path = "/usr/bin/script" }),
+		"relative":     with(func(q *input.ObjectQuery) { q.File.Path = "x" }),
+		"kernel":       with(func(q *input.ObjectQuery) { q.Kind = ingest.Kernel }),
 	} {
 		if got, source := Identify(o, IdentifyOptions{Hostname: "here",
 			TrustPaths: true})(q); !got.IsZero() || source != ingest.IDNone {
@@ -96,7 +97,7 @@ func TestIdentifyVDSO(t *testing.T) {
 	for kernel, want := range map[buildid.ID]buildid.ID{
 		id(1): id(11), id(2): id(13), id(3): id(12), id(4): {}, id(5): {}, id(6): {}, {}: {},
 	} {
-		got, source := Identify(o, IdentifyOptions{})(ingest.ObjectQuery{Kind: ingest.VDSO,
+		got, source := Identify(o, IdentifyOptions{})(input.ObjectQuery{Kind: ingest.VDSO,
 			Kernel: kernel})
 		if got != want || (source == ingest.IDDerived) != !want.IsZero() {
 			t.Errorf("kernel %s: %s by %d, want %s", kernel, got, source, want)

@@ -6,6 +6,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/elf"
+	"symbolize/ingest/pprof"
 	"symbolize/store"
 )
 
@@ -52,10 +53,10 @@ func FileOffsets(segments []elf.Segment) func(addr.Offset) (addr.Addr, bool) {
 	return l.addr
 }
 
-// Layout gives the part of ingest.PprofOptions that the store knows: executable
+// Layout gives the part of pprof.WriteOptions that the store knows: executable
 // segments by object, and where a kernel's reference symbol lies. Objects that
 // v does not know have none.
-func Layout(v store.View, p *ingest.Profile) ingest.PprofOptions {
+func Layout(v store.View, p *ingest.Profile) pprof.WriteOptions {
 	manifests := make([]*store.Manifest, len(p.Objects))
 	for i := range p.Objects {
 		o := &p.Objects[i]
@@ -66,8 +67,8 @@ func Layout(v store.View, p *ingest.Profile) ingest.PprofOptions {
 			manifests[i] = found[0]
 		}
 	}
-	return ingest.PprofOptions{
-		Layout: func(id ingest.ObjectID) []ingest.PprofSegment {
+	return pprof.WriteOptions{
+		Layout: func(id ingest.ObjectID) []pprof.Segment {
 			return executable(manifests[id])
 		},
 		RefShift: func(id ingest.ObjectID) (addr.Offset, bool) {
@@ -80,23 +81,23 @@ func Layout(v store.View, p *ingest.Profile) ingest.PprofOptions {
 	}
 }
 
-func executable(m *store.Manifest) []ingest.PprofSegment {
+func executable(m *store.Manifest) []pprof.Segment {
 	if m == nil {
 		return nil
 	}
-	var segs []ingest.PprofSegment
+	var segs []pprof.Segment
 	if m.Kind == ingest.Module {
 		for _, s := range m.Sections {
 			if s.Addr >= elf.InitBase {
 				continue // freed after the module's start, at a place that no capture tells
 			}
-			segs = append(segs, ingest.PprofSegment{Offset: addr.Offset(s.Addr), Size: s.Size})
+			segs = append(segs, pprof.Segment{Offset: addr.Offset(s.Addr), Size: s.Size})
 		}
 		return segs
 	}
 	for _, s := range m.Layout {
 		if s.Flags&flagExec != 0 {
-			segs = append(segs, ingest.PprofSegment{Offset: s.Offset, Size: s.MemSize})
+			segs = append(segs, pprof.Segment{Offset: s.Offset, Size: s.MemSize})
 		}
 	}
 	return segs

@@ -8,6 +8,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"symbolize/ingest"
+	"symbolize/ingest/input"
 )
 
 // readPprof reads a pprof file as a capture.
@@ -17,7 +18,7 @@ func readPprof(t *testing.T, data []byte) *ingest.Profile {
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c, err := ingest.Open(t.Context(), path, ingest.Options{})
+	c, err := input.Open(t.Context(), path, input.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/bpf"
+	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -25,7 +26,7 @@ type codeFinder struct {
 	sources *sourceDirs
 	machine string // of the captures
 	// captures are those that were read. They are closed.
-	captures []*ingest.Capture
+	captures []*input.Capture
 	loads    map[buildid.Key][]bpfLoad // functions of the captures' programs
 	asked    map[uint32]bool           // IDs of programs that patterns name
 	files    map[buildid.Key]*fileCode
@@ -37,8 +38,8 @@ type bpfLoad struct {
 	program *bpf.Program
 	fn      int
 	machine string
-	origin  string          // " in PATH" of the capture, or how else it came
-	capture *ingest.Capture // closed; nil for what was indexed
+	origin  string         // " in PATH" of the capture, or how else it came
+	capture *input.Capture // closed; nil for what was indexed
 }
 
 func newCodeFinder(ctx context.Context, s *session, sourceDirs []string) *codeFinder {
@@ -62,7 +63,7 @@ func (c *codeFinder) load(paths []string) (*ingest.Profile, error) {
 	var profiles []*ingest.Profile
 	opts := c.s.ingestOptions(ingest.Keep{})
 	err := c.s.forEach(c.ctx, paths, opts,
-		func(path string, capture *ingest.Capture, p *ingest.Profile) error {
+		func(path string, capture *input.Capture, p *ingest.Profile) error {
 			p.Names = nil
 			profiles = append(profiles, p)
 			c.captures = append(c.captures, capture)
@@ -81,7 +82,7 @@ func (c *codeFinder) load(paths []string) (*ingest.Profile, error) {
 
 // addPrograms remembers the programs of a capture. What is damaged among them has
 // become warnings of its profile.
-func (c *codeFinder) addPrograms(path string, capture *ingest.Capture) {
+func (c *codeFinder) addPrograms(path string, capture *input.Capture) {
 	programs, _ := capture.Programs()
 	machine := captureInfoOf(path, capture).Machine
 	for i := range programs {
@@ -213,7 +214,7 @@ func (c *codeFinder) bpfCode(l *bpfLoad) (*report.Code, error) {
 // kernelOf returns the kernel's address space when a program was loaded: by its capture,
 // or, of a program that was indexed, by the one that has it at the same place. It is nil
 // where none does.
-func (c *codeFinder) kernelOf(l *bpfLoad) (*ingest.KernelMap, error) {
+func (c *codeFinder) kernelOf(l *bpfLoad) (*input.KernelMap, error) {
 	if l.capture != nil {
 		return l.capture.KernelMap(c.ctx, l.program)
 	}
@@ -246,7 +247,7 @@ func bpfLines(f *bpf.Func, offsets []int) []report.CodeLine {
 
 // bpfSymbol names what the code of a program points to: its own functions, other JITed
 // ones by what the capture calls them, the kernel and its modules by their tables.
-func (c *codeFinder) bpfSymbol(p *bpf.Program, m *ingest.KernelMap, pc addr.PC) (
+func (c *codeFinder) bpfSymbol(p *bpf.Program, m *input.KernelMap, pc addr.PC) (
 	s report.CodeSymbol) {
 	for i := range p.Funcs {
 		f := &p.Funcs[i]

@@ -14,6 +14,7 @@ import (
 	"symbolize/ingest/bpf"
 	"symbolize/ingest/btf"
 	"symbolize/ingest/elf"
+	"symbolize/ingest/input"
 )
 
 // maxBTFFile bounds a file that is BTF as it is, and a section .BTF, in bytes.
@@ -138,8 +139,8 @@ func hintSplit(err error) error {
 // captureBTF collects the BTF of a capture's BPF programs, each once, then what only maps
 // refer to.
 func (a *app) captureBTF(ctx context.Context, path string) ([]btfBlob, error) {
-	c, err := ingest.Open(ctx, path, ingest.Options{})
-	if errors.Is(err, ingest.ErrNotCapture) {
+	c, err := input.Open(ctx, path, input.Options{})
+	if errors.Is(err, input.ErrNotCapture) {
 		return nil, withHint(err, "btf knows ELF files, BTF as it is, perf.data files and bundles")
 	}
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"symbolize/buildid"
-	"symbolize/ingest"
 	"symbolize/ingest/bundle"
+	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -61,7 +61,7 @@ func (o *inputOptions) takeBundles(paths []string) []string {
 // hasSamples reports whether a bundle has stacks. What cannot be opened is left to others
 // to report.
 func hasSamples(path string) bool {
-	c, err := ingest.Open(context.Background(), path, ingest.Options{})
+	c, err := input.Open(context.Background(), path, input.Options{})
 	if err != nil {
 		return false
 	}
@@ -74,7 +74,7 @@ func hasSamples(path string) bool {
 // captures of the command line to borrow from.
 func (s *session) openCaptures(ctx context.Context, paths []string) error {
 	for _, path := range paths {
-		c, err := ingest.Open(ctx, path, ingest.Options{})
+		c, err := input.Open(ctx, path, input.Options{})
 		if err != nil {
 			return captureError(err)
 		}
@@ -121,7 +121,7 @@ func (s *session) closeBundles() error {
 
 // hostsOf returns what bundles hold of their hosts' kernels, and what of it cannot be
 // read. It is valid until the captures are closed.
-func hostsOf(captures []*ingest.Capture) (hosts []*indexer.Host, problems []indexer.Problem) {
+func hostsOf(captures []*input.Capture) (hosts []*indexer.Host, problems []indexer.Problem) {
 	for _, c := range captures {
 		b := c.Bundle()
 		if b == nil {
@@ -181,10 +181,10 @@ func hostOf(b *bundle.Bundle) (*indexer.Host, error) {
 // cannot be opened is reported where the programs of captures are read.
 func openHosts(ctx context.Context, paths []string) (hosts []*indexer.Host,
 	problems []indexer.Problem, done func()) {
-	var open []*ingest.Capture
+	var open []*input.Capture
 	bundles, _ := splitBundles(paths)
 	for _, path := range bundles {
-		if c, err := ingest.Open(ctx, path, ingest.Options{}); err == nil {
+		if c, err := input.Open(ctx, path, input.Options{}); err == nil {
 			open = append(open, c)
 		}
 	}
@@ -197,7 +197,7 @@ func openHosts(ctx context.Context, paths []string) (hosts []*indexer.Host,
 }
 
 // sayBorrowed says what a capture took from other bundles, or why it took nothing.
-func (a *app) sayBorrowed(path string, c *ingest.Capture) {
+func (a *app) sayBorrowed(path string, c *input.Capture) {
 	for _, b := range c.Borrowed() {
 		if b.From == path {
 			continue // its own stacks: `info` says what it holds

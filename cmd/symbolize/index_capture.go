@@ -7,8 +7,8 @@ import (
 	"io"
 	"os"
 
-	"symbolize/ingest"
 	"symbolize/ingest/bundle"
+	"symbolize/ingest/input"
 	"symbolize/ingest/perfdata"
 	"symbolize/store"
 	"symbolize/store/indexer"
@@ -96,7 +96,7 @@ func indexCaptures(ctx context.Context, paths []string, open func() (store.Sink,
 // capture is at fault.
 func indexCapture(ctx context.Context, path string, open func() (store.Sink, error)) (
 	*indexer.ProgramStats, error) {
-	c, err := ingest.Open(ctx, path, ingest.Options{})
+	c, err := input.Open(ctx, path, input.Options{})
 	if err != nil {
 		err = captureError(err)
 		return nil, indexer.Problem{Path: path, Err: err, Hint: hintOf(err), Named: true}

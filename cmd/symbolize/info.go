@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/ingest"
 	"symbolize/ingest/elf"
+	"symbolize/ingest/input"
 )
 
 const infoLong = `info says what a file holds. Of a capture: what recorded it, events, counts of
@@ -60,7 +60,7 @@ func newInfoCommand(a *app) *cobra.Command {
 type infoWriter interface{ writeText(io.Writer) error }
 
 // readInfo finds out what a file is: an object by its magic, else a capture.
-func (a *app) readInfo(ctx context.Context, path string, stacks *ingest.StackOptions) (infoWriter,
+func (a *app) readInfo(ctx context.Context, path string, stacks *input.StackOptions) (infoWriter,
 	error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -77,8 +77,8 @@ func (a *app) readInfo(ctx context.Context, path string, stacks *ingest.StackOpt
 			return info, err
 		}
 	}
-	c, err := ingest.Open(ctx, path, ingest.Options{Stacks: *stacks})
-	if errors.Is(err, ingest.ErrNotCapture) {
+	c, err := input.Open(ctx, path, input.Options{Stacks: *stacks})
+	if errors.Is(err, input.ErrNotCapture) {
 		return nil, withHint(err, "info knows perf.data files, pprof profiles, stack maps and ELF files")
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"symbolize/ingest"
+	"symbolize/ingest/input"
 	"symbolize/ingest/perfdata"
 )
 
@@ -70,7 +71,7 @@ type capturedInfo struct {
 
 // readCaptureInfo collects it from the folded profile and, for perf.data, from
 // the file's own header.
-func readCaptureInfo(ctx context.Context, path string, size int64, c *ingest.Capture) (
+func readCaptureInfo(ctx context.Context, path string, size int64, c *input.Capture) (
 	*captureInfo, error) {
 	p, err := c.Profile(ctx)
 	if err != nil {
@@ -98,7 +99,7 @@ func readCaptureInfo(ctx context.Context, path string, size int64, c *ingest.Cap
 		info.Warnings, info.partial = append(info.Warnings, err.Error()), true
 	}
 	for _, w := range p.Stats.Warnings {
-		if strings.HasSuffix(w.Text, ingest.NoSamples) {
+		if strings.HasSuffix(w.Text, input.NoSamples) {
 			continue // nobody asked for any here
 		}
 		info.Warnings = append(info.Warnings, w.Text)

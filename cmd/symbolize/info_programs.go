@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"symbolize/ingest"
 	"symbolize/ingest/bpf"
+	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -46,7 +46,7 @@ type functionInfo struct {
 
 // programInfos lists the BPF programs of a capture, by ID. Damage among them is in
 // the warnings of the capture's profile.
-func programInfos(path string, c *ingest.Capture) []programInfo {
+func programInfos(path string, c *input.Capture) []programInfo {
 	programs, _ := c.Programs()
 	machine := captureInfoOf(path, c).Machine
 	list := make([]programInfo, len(programs))

@@ -16,6 +16,7 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/input"
 	"symbolize/ingest/perfdata"
 	"symbolize/store"
 	"symbolize/store/indexer"
@@ -109,7 +110,7 @@ type session struct {
 	overlay *store.Overlay
 	reader  *store.Reader // nil where there is no store
 	view    store.View
-	borrow  []*ingest.Capture // bundles that serve the captures
+	borrow  []*input.Capture // bundles that serve the captures
 }
 
 // openSession opens the store for reading and indexes what --with and its aliases
@@ -185,10 +186,10 @@ func (s *session) indexOverlay(ctx context.Context, paths []string, kernel build
 	return nil
 }
 
-// ingestOptions are the options for ingest.Open.
-func (s *session) ingestOptions(keep ingest.Keep) ingest.Options {
+// ingestOptions are the options for input.Open.
+func (s *session) ingestOptions(keep ingest.Keep) input.Options {
 	host, _ := os.Hostname() // "" proves no file to be of this host
-	return ingest.Options{
+	return input.Options{
 		Event: s.o.event, Comms: s.o.comms, PIDs: s.o.pids, Keep: keep, Workers: s.o.jobs,
 		Borrow: s.borrow, Stacks: s.o.stacks.options(s.view),
 		Identify: resolve.Identify(s.view, resolve.IdentifyOptions{
@@ -200,8 +201,8 @@ func (s *session) ingestOptions(keep ingest.Keep) ingest.Options {
 // forEach opens the captures one after another and hands each to body with its
 // folded profile. One that cannot be read is reported and passed over, unless
 // there is no other.
-func (s *session) forEach(ctx context.Context, paths []string, opts ingest.Options,
-	body func(string, *ingest.Capture, *ingest.Profile) error) error {
+func (s *session) forEach(ctx context.Context, paths []string, opts input.Options,
+	body func(string, *input.Capture, *ingest.Profile) error) error {
 	read := 0
 	var first error
 	for _, path := range paths {
@@ -245,9 +246,9 @@ func (a *app) failInput(err error) {
 }
 
 // openCapture opens and folds a capture.
-func openCapture(ctx context.Context, path string, opts ingest.Options) (
-	*ingest.Capture, *ingest.Profile, error) {
-	c, err := ingest.Open(ctx, path, opts)
+func openCapture(ctx context.Context, path string, opts input.Options) (
+	*input.Capture, *ingest.Profile, error) {
+	c, err := input.Open(ctx, path, opts)
 	if err != nil {
 		return nil, nil, captureError(err)
 	}
@@ -263,7 +264,7 @@ func openCapture(ctx context.Context, path string, opts ingest.Options) (
 
 // captureError adds a hint to the errors of files that are no captures.
 func captureError(err error) error {
-	if errors.Is(err, ingest.ErrNotCapture) {
+	if errors.Is(err, input.ErrNotCapture) {
 		return withHint(err, "a capture is what `perf record -g` or a pprof profiler writes; "+
 			"`symbolize info FILE` tells what a file is")
 	}
@@ -285,10 +286,10 @@ func checkEvent(p *ingest.Profile, event string) error {
 
 // load reads the captures, merges them, and names what can be named. It is for the
 // results that need no single samples.
-func (s *session) load(ctx context.Context, paths []string, opts ingest.Options) (
+func (s *session) load(ctx context.Context, paths []string, opts input.Options) (
 	*ingest.Profile, error) {
 	var profiles []*ingest.Profile
-	err := s.forEach(ctx, paths, opts, func(_ string, _ *ingest.Capture, p *ingest.Profile) error {
+	err := s.forEach(ctx, paths, opts, func(_ string, _ *input.Capture, p *ingest.Profile) error {
 		profiles = append(profiles, p)
 		return nil
 	})
@@ -313,7 +314,7 @@ func (s *session) merge(ctx context.Context, profiles []*ingest.Profile) (*inges
 			}
 		}
 	}
-	p, err := ingest.Merge(profiles)
+	p, err := input.Merge(profiles)
 	if err != nil || named {
 		return p, err
 	}

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"symbolize/analyze/tally"
-	"symbolize/ingest"
 	"symbolize/ingest/btf"
 	"symbolize/ingest/bundle"
+	"symbolize/ingest/input"
 	"symbolize/ingest/mapdump"
 )
 
@@ -131,7 +131,7 @@ func (in *mapInputs) add(m *mapInput, types map[uint32]*btf.Types) error {
 
 // bundle adds the dumps of a bundle.
 func (in *mapInputs) bundle(ctx context.Context, a *app, path string) error {
-	c, err := ingest.Open(ctx, path, ingest.Options{})
+	c, err := input.Open(ctx, path, input.Options{})
 	if err != nil {
 		return captureError(err)
 	}

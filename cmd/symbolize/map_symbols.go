@@ -9,6 +9,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/tally"
 	"symbolize/ingest"
+	"symbolize/ingest/input"
 )
 
 // symbolReport is what `map --symbols --format json` prints. Its JSON names are an
@@ -101,7 +102,7 @@ func (o *mapChartOptions) name(ctx context.Context, a *app, m *mapInput, r *symb
 			list[i]-- // into the call
 		}
 	}
-	p, at, err := ingest.Addresses(ctx, m.name, list, s.ingestOptions(ingest.Keep{}))
+	p, at, err := input.Addresses(ctx, m.name, list, s.ingestOptions(ingest.Keep{}))
 	if err != nil {
 		return captureError(err)
 	}

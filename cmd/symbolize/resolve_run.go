@@ -12,7 +12,9 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
+	"symbolize/ingest/input"
 	"symbolize/ingest/perfdata"
+	"symbolize/ingest/pprof"
 )
 
 // resolveRun is one run of `resolve`.
@@ -80,7 +82,7 @@ func (r *resolveRun) merged(ctx context.Context, paths []string, output string) 
 // each writes a result for each capture.
 func (r *resolveRun) each(ctx context.Context, paths, outputs []string) error {
 	return r.s.forEach(ctx, paths, r.s.ingestOptions(r.o.keep),
-		func(path string, _ *ingest.Capture, p *ingest.Profile) error {
+		func(path string, _ *input.Capture, p *ingest.Profile) error {
 			if err := r.s.resolve(ctx, p); err != nil {
 				return err
 			}
@@ -127,7 +129,7 @@ func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 	}
 	opts := resolve.Layout(r.s.view, p)
 	opts.Demangle = r.demangler.Name
-	return ingest.WritePprof(w, p, opts)
+	return pprof.Write(w, p, opts)
 }
 
 // script writes the captures' samples one after another. They are named capture by
@@ -135,7 +137,7 @@ func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error {
 	run := func(w io.Writer, paths []string) error {
 		return r.s.forEach(ctx, paths, r.s.ingestOptions(r.o.keep),
-			func(path string, c *ingest.Capture, p *ingest.Profile) error {
+			func(path string, c *input.Capture, p *ingest.Profile) error {
 				if err := r.s.resolve(ctx, p); err != nil {
 					return err
 				}
@@ -161,9 +163,9 @@ func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error 
 	return nil
 }
 
-func (r *resolveRun) replay(ctx context.Context, w io.Writer, c *ingest.Capture,
+func (r *resolveRun) replay(ctx context.Context, w io.Writer, c *input.Capture,
 	p *ingest.Profile) error {
-	return report.Script(w, p, func(f func(*ingest.ReplaySample) error) error {
+	return report.Script(w, p, func(f func(*input.ReplaySample) error) error {
 		return c.Replay(ctx, f)
 	}, report.ScriptOptions{Demangler: r.demangler, Chains: chains(c.PerfData(), p)})
 }

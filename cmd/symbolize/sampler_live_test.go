@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"symbolize/ingest"
 	"symbolize/ingest/bundle"
+	"symbolize/ingest/input"
 	"symbolize/ingest/stackmap"
 )
 
@@ -88,7 +88,7 @@ func (l *liveStacks) saveMaps(t *testing.T) (n int) {
 // innermost frame is, that of a process that ended before it was looked at is not.
 func (l *liveStacks) checkAddresses(t *testing.T, store string) {
 	t.Helper()
-	c, err := ingest.Open(t.Context(), l.in("stacks.raw"), ingest.Options{})
+	c, err := input.Open(t.Context(), l.in("stacks.raw"), input.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

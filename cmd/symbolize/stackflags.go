@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/buildid"
-	"symbolize/ingest"
+	"symbolize/ingest/input"
 	"symbolize/ingest/stackmap"
 	"symbolize/store"
 )
@@ -20,7 +20,7 @@ type stackFlags struct {
 	depth, stride  int
 	maps           []string
 
-	parsed ingest.StackOptions
+	parsed input.StackOptions
 }
 
 func (o *stackFlags) addFlags(fs *pflag.FlagSet) {
@@ -47,7 +47,7 @@ func (o *stackFlags) addFlags(fs *pflag.FlagSet) {
 // parse checks the flags.
 func (o *stackFlags) parse(kallsyms []string) error {
 	p := &o.parsed
-	*p = ingest.StackOptions{Counts: o.counts, Kernel: o.kernel, BTF: o.btf, Depth: o.depth,
+	*p = input.StackOptions{Counts: o.counts, Kernel: o.kernel, BTF: o.btf, Depth: o.depth,
 		Stride: o.stride}
 	if o.depth < 0 || o.stride < 0 {
 		return usagef("--depth and --stride are at least 1")
@@ -64,7 +64,7 @@ func (o *stackFlags) parse(kallsyms []string) error {
 		}
 	}
 	for _, m := range o.maps {
-		pid, file := ingest.AnyProcess, m
+		pid, file := input.AnyProcess, m
 		if number, path, ok := strings.Cut(m, "="); ok {
 			n, err := strconv.ParseInt(number, 10, 32)
 			if err != nil || n < 1 || path == "" {
@@ -87,7 +87,7 @@ func (o *stackFlags) parse(kallsyms []string) error {
 }
 
 // options are what ingest is told, with the paths that a store knows.
-func (o *stackFlags) options(view store.View) ingest.StackOptions {
+func (o *stackFlags) options(view store.View) input.StackOptions {
 	p := o.parsed
 	p.PathOf = func(id buildid.ID) string {
 		found, err := view.Find(id)

@@ -13,6 +13,7 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/ingest"
+	"symbolize/ingest/input"
 	"symbolize/ingest/stackmap"
 )
 
@@ -227,7 +228,7 @@ func (l *liveStacks) checkNamed(t *testing.T, store string) {
 // of our programs are met as return addresses with no call before them.
 func (l *liveStacks) frames(t *testing.T) (frames, rubbish map[string]int) {
 	t.Helper()
-	c, err := ingest.Open(t.Context(), l.in("stacks.raw"), ingest.Options{})
+	c, err := input.Open(t.Context(), l.in("stacks.raw"), input.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

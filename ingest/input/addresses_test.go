@@ -1,0 +1,42 @@
+package input
+
+import (
+	"os"
+	"path/filepath"
+
+	"symbolize/ingest"
+	"testing"
+)
+
+// TestAddresses: each address has the location of the object that a kernel's list tells,
+// in the order of the list, also where one comes twice.
+func TestAddresses(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "kallsyms")
+	const text = "ffffffff81000000 T _text\nffffffff81000100 T one\nffffffff82000000 T _end\n" +
+		"ffffffffc0001000 t in_module\t[worker_mod]\nffffffffc0100000 t bpf_prog_0123456789abcdef_x\t[bpf]\n"
+	if err := os.WriteFile(list, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	in := []uint64{0xffffffffc0001008, 0xffffffff81000104, 0x1000, 0xffffffff81000104, 0xffffffffc0100004}
+	p, at, err := Addresses(t.Context(), "x", in, Options{Stacks: StackOptions{Kallsyms: list}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []struct {
+		kind   ingest.ObjectKind
+		offset uint64
+	}{{ingest.Module, 8}, {ingest.Kernel, 0x104}, {ingest.Unmapped, 0}, {ingest.Kernel, 0x104}, {ingest.JIT, 4}}
+	if len(at) != len(want) || at[1] != at[3] {
+		t.Fatalf("locations %v", at)
+	}
+	for i, w := range want {
+		l := p.Locations[at[i]]
+		if o := p.Objects[l.Object]; o.Kind != w.kind || uint64(l.Offset) != w.offset {
+			t.Errorf("%#x: %+v at %#x, want kind %d at %#x", in[i], o, l.Offset, w.kind, w.offset)
+		}
+	}
+	p, at, err = Addresses(t.Context(), "none", nil, Options{})
+	if err != nil || len(at) != 0 || len(p.Samples) != 0 {
+		t.Errorf("none: %v, %v", at, err)
+	}
+}

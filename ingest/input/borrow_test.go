@@ -1,0 +1,337 @@
+package input
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"symbolize/buildid"
+	"symbolize/fixtures/bundlebuild"
+	"symbolize/ingest"
+	"symbolize/ingest/bpf"
+	"symbolize/ingest/bundle"
+)
+
+// openBundle opens a built bundle.
+func openBundle(t *testing.T, data []byte) *Capture {
+	t.Helper()
+	c, err := openBytes(t, data, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// borrowing folds a recording beside bundles.
+func borrowing(t *testing.T, data []byte, from ...*Capture) (*Capture, *ingest.Profile) {
+	t.Helper()
+	c, err := openBytes(t, data, Options{Borrow: from})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.Profile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkProfile(t, p)
+	return c, p
+}
+
+func TestOpenBundle(t *testing.T) {
+	h := bundlebuild.NewHost()
+	h.Manifest = map[string]any{"lost": map[string]int{"ring full": 3, "a vanished": 1},
+		"warnings": []string{"no right to see modules"}, "command": []string{"perf", "record"}}
+	c := openBundle(t, h.Bundle())
+	p, err := c.Profile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkProfile(t, p)
+	if c.Kind() != "bundle" || c.Bundle() == nil || c.PerfData() == nil || len(p.Samples) != 0 {
+		t.Errorf("kind %q, bundle %v, %d samples", c.Kind(), c.Bundle(), len(p.Samples))
+	}
+	m := p.Meta
+	if m.Host != h.Name || m.OSRelease != h.Release || m.Arch != "x86_64" ||
+		m.Recorder != "symbolize test" || m.Command != "perf record" ||
+		m.StartNanos != bundlebuild.Begin+1_700_000_000_000_000_000 ||
+		m.Duration != bundlebuild.EndOfAll-bundlebuild.Begin {
+		t.Errorf("meta %+v", m)
+	}
+	all := fmt.Sprint(p.Stats.Warnings)
+	for _, want := range []string{"1 a vanished, 3 ring full", "no right to see modules",
+		"holds no samples", "symbolize resolve perf.data "} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in %v", want, all)
+		}
+	}
+	if slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool { return w.Partial }) {
+		t.Errorf("a whole bundle is partial: %v", all)
+	}
+	programs, err := c.Programs()
+	if err != nil || len(programs) != 2 || programs[0].Symbol(1) != bundlebuild.Symbol(&h.A, 1) ||
+		len(programs[1].Funcs[0].Image) != 64 {
+		t.Errorf("programs %+v, %v", programs, err)
+	}
+}
+
+// TestOpenBundleWithoutSideband reads what is there of a bundle that was damaged.
+func TestOpenBundleWithoutSideband(t *testing.T) {
+	for _, sideband := range [][]byte{nil, []byte("rubbish"), {}} {
+		h := bundlebuild.NewHost()
+		h.Entries = map[string][]byte{bundle.PerfDataName: sideband}
+		c := openBundle(t, h.Bundle())
+		p, err := c.Profile(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkProfile(t, p)
+		if len(p.Stats.Warnings) != 2 || !p.Stats.Warnings[0].Partial || p.Meta.Host != h.Name {
+			t.Errorf("%q: %+v, host %q", sideband, p.Stats.Warnings, p.Meta.Host)
+		}
+		if programs, err := c.Programs(); len(programs) > 0 || err != nil {
+			t.Errorf("programs %v, %v", programs, err)
+		}
+		_, q := borrowing(t, h.PerfData(bundlebuild.NoInfo), c)
+		if len(q.Samples) == 0 {
+			t.Error("no samples")
+		}
+	}
+}
+
+// TestBorrow records less and less, and takes the rest from the bundle: the profile is
+// that of a recording that has everything.
+func TestBorrow(t *testing.T) {
+	const none = ": the capture has all that the bundle has"
+	for _, tt := range []struct {
+		name  string
+		lacks int
+		want  string
+	}{
+		{"everything is there", 0, "the place of 1 kernel module"},
+		{"no information", bundlebuild.NoInfo, "code and lines of 2 BPF programs, " +
+			"the place of 1 kernel module"},
+		{"no symbols", bundlebuild.NoSymbols, "code and lines of 2 BPF programs, " +
+			"names of 3 BPF functions, the place of 1 kernel module"},
+		{"another clock", bundlebuild.NoSymbols | bundlebuild.MonotonicClock,
+			"code and lines of 2 BPF programs, names of 3 BPF functions, the place of 1 kernel module"},
+		{"no kernel", bundlebuild.NoKernel, "the place of 1 kernel module, where the kernel lies"},
+		{"no process", bundlebuild.NoProcess, "the place of 1 kernel module, the mappings of 1 process"},
+		{"nothing", bundlebuild.NoInfo | bundlebuild.NoSymbols | bundlebuild.NoProcess |
+			bundlebuild.NoKernelID, "code and lines of 2 BPF programs, names of 3 BPF functions, " +
+			"the place of 1 kernel module, the mappings of 1 process"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := bundlebuild.NewHost()
+			h.Drift = 1000
+			_, want := borrowing(t, h.PerfData(0), openBundle(t, h.Bundle()))
+			c, got := borrowing(t, h.PerfData(tt.lacks), openBundle(t, h.Bundle()))
+			lent := c.Borrowed()
+			if len(lent) != 1 || lent[0].Refused != "" ||
+				lent[0].String() != "taken from "+lent[0].From+": "+tt.want {
+				t.Errorf("borrowed %+v, want %q", lent, tt.want)
+			}
+			sameStacks(t, got, want)
+			programs, err := c.Programs()
+			if err != nil || len(programs) != 2 || len(programs[0].Funcs[1].Image) != 48 ||
+				programs[0].Missing != "" || programs[1].Missing != "" {
+				t.Errorf("programs %+v, %v", programs, err)
+			}
+		})
+	}
+	h := bundlebuild.NewHost()
+	h.Entries = map[string][]byte{bundle.ModulesName: nil}
+	c, _ := borrowing(t, h.PerfData(0), openBundle(t, h.Bundle()))
+	if b := c.Borrowed()[0]; b.String() != "nothing taken from "+b.From+none {
+		t.Errorf("borrowed %q, want %q", b.String(), none)
+	}
+}
+
+// sameStacks compares what samples lie in, not how that was found out.
+func sameStacks(t *testing.T, got, want *ingest.Profile) {
+	t.Helper()
+	text := func(p *ingest.Profile) string {
+		var b strings.Builder
+		for _, s := range p.Samples {
+			for _, l := range p.Stack(s.Stack) {
+				loc := p.Locations[l]
+				o := &p.Objects[loc.Object]
+				fmt.Fprintf(&b, "%s %s %q %s+%#x %v %v;", o.ID, o.File.Path, o.Symbol, o.RefSymbol,
+					loc.Offset, o.NoImage, o.Reason)
+			}
+			fmt.Fprintln(&b, s.Count)
+		}
+		return b.String()
+	}
+	if g, w := text(got), text(want); g != w || !strings.Contains(w, "bpf_prog_") ||
+		!strings.Contains(w, "[worker_mod]") {
+		t.Errorf("stacks\n%swant\n%s", g, w)
+	}
+}
+
+// TestBorrowNothing refuses bundles of other boots.
+func TestBorrowNothing(t *testing.T) {
+	const second = 1_000_000_000
+	tests := []struct {
+		name   string
+		lacks  int
+		change func(*bundlebuild.Host)
+		want   string
+	}{
+		{"other kernel", 0, func(h *bundlebuild.Host) { h.Kernel[0]++ }, "it is of another kernel: 6c"},
+		{"other address", 0, func(h *bundlebuild.Host) { h.Text += 0x200000 },
+			"it is of another boot: _text at 0xffffffff81200000, in the capture at 0xffffffff81000000"},
+		{"later", 0, func(h *bundlebuild.Host) { h.Shift = 20 * second },
+			"no time in common: the capture ends 16s before the bundle begins"},
+		{"later, another clock", bundlebuild.MonotonicClock,
+			func(h *bundlebuild.Host) { h.Shift = 20 * second },
+			"no time in common: the capture ends 16s before the bundle begins"},
+		{"no time", bundlebuild.NoTimes, func(*bundlebuild.Host) {}, "have no times"},
+		{"no end", 0, func(h *bundlebuild.Host) {
+			h.Manifest = map[string]any{"begin": map[string]int{}, "end": map[string]int{}}
+		}, "does not say when it was made"},
+		{"nothing to go by", bundlebuild.NoKernel | bundlebuild.NoKernelID,
+			func(*bundlebuild.Host) {}, "neither the kernel's build ID nor its address"},
+		{"no build ID, other release", bundlebuild.NoKernelID,
+			func(h *bundlebuild.Host) { h.Release = "5.10" }, "does not say which kernel"},
+		{"no address, other host", bundlebuild.NoKernel,
+			func(h *bundlebuild.Host) { h.Name = "other" }, "the host is not the same"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := bundlebuild.NewHost()
+			lacks := tt.lacks | bundlebuild.NoInfo
+			_, want := borrowing(t, h.PerfData(lacks))
+			other := bundlebuild.NewHost()
+			tt.change(other)
+			c, got := borrowing(t, h.PerfData(lacks), openBundle(t, other.Bundle()))
+			lent := c.Borrowed()
+			if len(lent) != 1 || !strings.Contains(lent[0].Refused, tt.want) ||
+				lent[0].String() != "nothing taken from "+lent[0].From+": "+lent[0].Refused {
+				t.Errorf("borrowed %+v, want %q", lent, tt.want)
+			}
+			a, err1 := json.Marshal(got.Objects)
+			b, err2 := json.Marshal(want.Objects)
+			if err1 != nil || err2 != nil || string(a) != string(b) {
+				t.Errorf("objects\n%s\nwant\n%s", a, b)
+			}
+			if programs, _ := c.Programs(); slices.ContainsFunc(programs, func(p bpf.Program) bool {
+				return p.Missing == ""
+			}) {
+				t.Errorf("programs %+v", programs)
+			}
+		})
+	}
+}
+
+// TestBorrowTwice takes each thing from the first bundle that has it, and nothing from
+// what is no bundle.
+func TestBorrowTwice(t *testing.T) {
+	h := bundlebuild.NewHost()
+	data := h.PerfData(bundlebuild.NoSymbols)
+	plain := openBundle(t, h.PerfData(0))
+	c, got := borrowing(t, data, plain, openBundle(t, h.Bundle()), openBundle(t, h.Bundle()))
+	_, want := borrowing(t, h.PerfData(0), openBundle(t, h.Bundle()))
+	sameStacks(t, got, want)
+	lent := c.Borrowed()
+	if len(lent) != 3 || lent[0].Refused != "it is no bundle" || lent[1].Programs != 2 ||
+		lent[1].Symbols != 3 || !strings.HasPrefix(lent[2].String(), "nothing taken from ") {
+		t.Errorf("borrowed %+v", lent)
+	}
+}
+
+// TestBorrowChangesNobody: the bundle's own programs stay as they are.
+func TestBorrowChangesNobody(t *testing.T) {
+	h := bundlebuild.NewHost()
+	from := openBundle(t, h.Bundle())
+	before, err := from.Programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := fmt.Sprintf("%+v", before)
+	borrowing(t, h.PerfData(bundlebuild.NoInfo), from)
+	after, err := from.Programs()
+	if err != nil || fmt.Sprintf("%+v", after) != first {
+		t.Errorf("programs\n%+v\nbefore\n%s\n%v", after, first, err)
+	}
+}
+
+// TestBorrowReference compares kernels by another reference symbol than _text.
+func TestBorrowReference(t *testing.T) {
+	h := bundlebuild.NewHost()
+	from := openBundle(t, h.Bundle())
+	l := lender{Bundle: from.Bundle(), perf: from.PerfData()}
+	for name, want := range map[string]uint64{"_text": h.Text, "do_work": h.Text + bundlebuild.DoWork,
+		"": 0, "mod_work": 0, "nowhere": 0} {
+		if got := l.symbol(name); got != want {
+			t.Errorf("%q at %#x, want %#x", name, got, want)
+		}
+	}
+}
+
+func TestParseMapsLine(t *testing.T) {
+	for _, tt := range []struct {
+		line, want string
+		ok         bool
+	}{
+		{"00400000-00452000 r-xp 00001000 08:02 173521      /usr/bin/a b",
+			"400000+52000 1000 8:2 173521 /usr/bin/a b", true},
+		{"7f0000000000-7f0000001000 r-xp 00000000 00:00 0",
+			"7f0000000000+1000 0 0:0 0 //anon", true},
+		{"7fff0-7fff1 r-xp 00000000 00:00 0                          [vdso]",
+			"7fff0+1 0 0:0 0 [vdso]", true},
+		{"00400000-00452000 rw-p 00001000 08:02 173521 /usr/bin/a", "", false},
+		{"00452000-00400000 r-xp 00001000 08:02 173521 /usr/bin/a", "", false},
+		{"x-y r-xp 0 08:02 1 /a", "", false},
+		{"1-2 r-xp 0 0802 1 /a", "", false},
+		{"1-2 r-xp 0 08:02 inode /a", "", false},
+		{"", "", false},
+	} {
+		m, ok := parseMapsLine(tt.line)
+		got := fmt.Sprintf("%x+%x %x %x:%x %d %s", m.Addr, m.Len, m.PgOff, m.Maj, m.Min, m.Ino,
+			m.Filename)
+		if ok != tt.ok || ok && got != tt.want {
+			t.Errorf("%q: %q, %v", tt.line, got, ok)
+		}
+	}
+}
+
+// TestBundleModuleIDs gives modules of the recording the build IDs that the bundle has.
+func TestBundleModuleIDs(t *testing.T) {
+	h := bundlebuild.NewHost()
+	_, p := borrowing(t, h.PerfData(0), openBundle(t, h.Bundle()))
+	for i := range p.Objects {
+		if o := &p.Objects[i]; o.Kind == ingest.Module && (o.ID != buildid.New(h.ModuleID[:]) ||
+			p.Objects[o.Kernel].ID != buildid.New(h.Kernel[:])) {
+			t.Errorf("module %+v", o)
+		}
+	}
+}
+
+// FuzzBorrow lets a damaged bundle serve a whole recording.
+func FuzzBorrow(f *testing.F) {
+	h := bundlebuild.NewHost()
+	data := h.Bundle()
+	f.Add(data)
+	f.Add(data[:len(data)/2])
+	recording := h.PerfData(bundlebuild.NoSymbols)
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(dir, "capture.data")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		from, err := Open(t.Context(), path, Options{})
+		if err != nil {
+			return
+		}
+		defer from.Close()
+		if _, err := from.Profile(t.Context()); err != nil {
+			t.Skip(err)
+		}
+		borrowing(t, recording, from)
+	})
+}

@@ -1,0 +1,306 @@
+package input
+
+import (
+	"bufio"
+	"cmp"
+	"io"
+	"slices"
+	"strings"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/bundle"
+	"symbolize/ingest/kallsyms"
+	"symbolize/ingest/perfdata"
+	"symbolize/ingest/procmaps"
+)
+
+// borrowFrom takes from one bundle of the same boot.
+func (sb *sideband) borrowFrom(l *lender) {
+	sb.tellLost(l.Manifest.Missing)
+	for i := range l.programs {
+		p := l.programs[i]
+		if p.Raw == nil {
+			continue // known by its records only, and those are looked at below
+		}
+		p.Funcs = slices.Clone(p.Funcs) // tying may complete their names
+		sb.borrowed = append(sb.borrowed, p)
+		sb.lentBy = append(sb.lentBy, l.at)
+	}
+	sb.borrowSymbols(l)
+	sb.borrowKernel(l)
+	sb.borrowModules(l)
+	sb.borrowProcesses(l)
+	sb.borrowVDSO(l)
+}
+
+// inject adds a change of state that no record of the capture tells, at a time of the
+// capture's clock.
+func (sb *sideband) inject(time uint64, e sideEvent) {
+	e.time, e.seq = time, uint32(len(sb.events))
+	if !sb.clock.timed {
+		e.time = 0
+	}
+	sb.events = append(sb.events, e)
+}
+
+// codeRange tells a function by where it is and how long.
+type codeRange struct{ start, end uint64 }
+
+// symbolGroup is what the records of one thread said of a program that is being
+// loaded: its functions, then itself.
+type symbolGroup struct {
+	symbols []sideEvent
+	missing bool // the capture has no record of one of them
+}
+
+// borrowSymbols takes the loads and unloads of BPF code that the capture has no
+// records of: its recorder lacked the right to list what was there, or lost records.
+func (sb *sideband) borrowSymbols(l *lender) {
+	if l.perf == nil {
+		return
+	}
+	known := make(map[codeRange]bool)
+	for i := range sb.events {
+		if e := &sb.events[i]; e.kind == sideKernel && e.layer != addrspace.Base &&
+			e.layer != addrspace.Around {
+			known[codeRange{e.a, e.b}] = true
+		}
+	}
+	x := symbolBorrower{sb: sb, l: l, known: known, open: make(map[int32]*symbolGroup)}
+	for r := l.perf.AllRecords(); r.Next(); {
+		switch rec := r.Record(); rec.Type {
+		case perfdata.TypeKSymbol:
+			x.symbol(rec)
+		case perfdata.TypeBPFEvent:
+			x.event(rec)
+		}
+	}
+	tids := make([]int32, 0, len(x.open))
+	for tid := range x.open {
+		tids = append(tids, tid)
+	}
+	slices.Sort(tids)
+	for _, tid := range tids {
+		x.flush(tid)
+	}
+}
+
+type symbolBorrower struct {
+	sb    *sideband
+	l     *lender
+	known map[codeRange]bool // by records of the capture
+	open  map[int32]*symbolGroup
+}
+
+func (x *symbolBorrower) symbol(rec *perfdata.Record) {
+	var k perfdata.KSymbol
+	id, err := x.l.perf.SampleID(rec)
+	if err != nil || x.l.perf.KSymbol(rec, &k) != nil || k.Len == 0 {
+		return // the bundle's own profile tells
+	}
+	at := codeRange{k.Addr, endOf(k.Addr, uint64(k.Len))}
+	e := sideEvent{kind: sideKernel, layer: addrspace.Image, a: at.start, b: at.end, tid: id.TID,
+		time: x.l.convert(id.Time)}
+	program := strings.HasPrefix(string(k.Name), bpfProgPrefix)
+	if program {
+		e.layer = addrspace.Program
+	}
+	if k.Unregister {
+		if e.kind = sideKernelGone; !x.known[at] {
+			x.sb.inject(e.time, e)
+		}
+		return
+	}
+	e.ref = x.sb.raw.ksymbol(&k, x.sb.arch)
+	if !program {
+		if !x.known[at] {
+			x.sb.inject(e.time, e)
+			x.count()
+		}
+		return
+	}
+	g := x.open[id.TID]
+	if g == nil {
+		g = new(symbolGroup)
+		x.open[id.TID] = g
+	}
+	g.symbols = append(g.symbols, e)
+	g.missing = g.missing || !x.known[at]
+}
+
+func (x *symbolBorrower) count() { x.sb.borrowings[x.l.at].Symbols++ }
+
+// event ends a group of symbols: they are of the program that it names.
+func (x *symbolBorrower) event(rec *perfdata.Record) {
+	var b perfdata.BPFEvent
+	id, err := x.l.perf.SampleID(rec)
+	if err != nil || x.l.perf.BPFEvent(rec, &b) != nil || b.Kind != perfdata.BPFLoad {
+		return
+	}
+	if x.flush(id.TID) {
+		t := x.l.convert(id.Time)
+		x.sb.inject(t, sideEvent{kind: sideProgramLoad, ref: b.ID, a: tagWord(b.Tag), tid: id.TID})
+	}
+}
+
+// flush takes the symbols of a group, if the capture lacks one of them, and reports
+// whether it did.
+func (x *symbolBorrower) flush(tid int32) bool {
+	g := x.open[tid]
+	delete(x.open, tid)
+	if g == nil || !g.missing {
+		return false
+	}
+	for _, e := range g.symbols {
+		x.sb.inject(e.time, e)
+		x.sb.programSymbols++
+		x.count()
+	}
+	return true
+}
+
+// borrowKernel takes the kernel's build ID, and where it lies if the capture's
+// recorder was not allowed to see that.
+func (sb *sideband) borrowKernel(l *lender) {
+	id := l.Manifest.KernelID()
+	if newIdentifier(sb, ObjectQuery{}, nil).kernel.IsZero() {
+		sb.lend(id, perfdata.CPUModeKernel, ingest.KernelMapName)
+	}
+	text := uint64(l.Manifest.Text)
+	if sb.kernel || text == 0 {
+		return
+	}
+	sb.kernel = true
+	sb.inject(0, sideEvent{kind: sideKernel, layer: addrspace.Around, a: text,
+		b: kernelReach(sb.arch, text), ref: sb.raw.kernel("_text", id)})
+	sb.borrowings[l.at].Kernel = true
+}
+
+// borrowModules takes modules that came or went during the recording, for which
+// perf.data has no record, those that its recorder could not see, and the build IDs of
+// all.
+func (sb *sideband) borrowModules(l *lender) {
+	modules, err := l.Modules()
+	if err != nil {
+		return // told where the bundle's own profile is made
+	}
+	known := make(map[uint64]bool)
+	for i := range sb.events {
+		if e := &sb.events[i]; e.kind == sideKernel && e.layer == addrspace.Base {
+			known[e.a] = true
+		}
+	}
+	for i := range modules {
+		m := &modules[i]
+		name := "[" + m.Name + "]"
+		sb.lend(m.BuildID, perfdata.CPUModeKernel, name)
+		start := uint64(m.Addr)
+		if start == 0 || m.Size == 0 || known[start] {
+			continue
+		}
+		e := sideEvent{kind: sideKernel, layer: addrspace.Base, a: start, b: endOf(start, m.Size),
+			ref: sb.raw.module(&perfdata.Mmap{Filename: []byte(name), BuildID: m.BuildID})}
+		sb.inject(l.convert(m.Loaded), e)
+		if m.Unloaded != 0 {
+			e.kind = sideKernelGone
+			sb.inject(l.convert(m.Unloaded), e)
+		}
+		sb.borrowings[l.at].Modules++
+	}
+}
+
+// borrowProcesses takes the mappings of processes that samples are of and that the
+// capture has no mapping of.
+func (sb *sideband) borrowProcesses(l *lender) {
+	known := make(map[int32]bool)
+	for i := range sb.events {
+		if e := &sb.events[i]; e.kind == sideMap || e.kind == sideFork && e.pid != int32(e.a) {
+			known[e.pid] = true
+		}
+	}
+	for _, name := range l.Names() {
+		pid, ok := bundle.MapsPID(name)
+		if !ok || known[pid] || !sb.sampled[pid] {
+			continue
+		}
+		r, size, err := l.Entry(name)
+		if err != nil {
+			continue
+		}
+		if sb.processMaps(pid, io.NewSectionReader(r, 0, size)) {
+			sb.borrowings[l.at].Processes++
+		}
+	}
+}
+
+// processMaps takes in a /proc/PID/maps and reports whether there was code in it.
+func (sb *sideband) processMaps(pid int32, r io.Reader) bool {
+	found := false
+	lines := bufio.NewScanner(r) // a line is at most a path and 100 bytes
+	for lines.Scan() {
+		m, ok := parseMapsLine(lines.Text())
+		if !ok {
+			continue
+		}
+		m.PID, m.TID = pid, pid
+		found = true
+		e := sideEvent{kind: sideMap, pid: pid, a: m.Addr, b: endOf(m.Addr, m.Len), c: m.PgOff}
+		if string(m.Filename) == ingest.VsyscallPath {
+			e.ref = rawVsyscall
+		} else {
+			e.ref = sb.raw.user(&m)
+			sb.raw.segment(e.ref, m.PgOff, m.Len)
+			if sb.raw.list[e.ref].Kind == ingest.PerfMap {
+				e.c = e.a
+			}
+		}
+		sb.inject(0, e)
+	}
+	return found
+}
+
+// parseMapsLine reads a line of /proc/PID/maps as the record that perf has for such a
+// mapping. ok is false for mappings that are no code, and for what is no such line.
+func parseMapsLine(line string) (m perfdata.Mmap, ok bool) {
+	code, ok := procmaps.ParseCode(line)
+	if !ok {
+		return m, false
+	}
+	return perfdata.Mmap{Addr: code.Start, Len: code.End - code.Start, PgOff: code.Offset,
+		Maj: code.File.Major, Min: code.File.Minor, Ino: code.File.Inode, Prot: perfdata.ProtExec,
+		Filename: []byte(cmp.Or(code.File.Path, ingest.AnonymousPath))}, true
+}
+
+// borrowVDSO takes the build ID of the vdso, if there is but one.
+func (sb *sideband) borrowVDSO(l *lender) {
+	var ids []buildid.ID
+	for _, name := range l.Names() {
+		if hex, ok := bundle.CutVDSO(name); ok {
+			if id, err := buildid.Parse(hex); err == nil {
+				ids = append(ids, id)
+			}
+		}
+	}
+	if len(ids) == 1 {
+		sb.lend(ids[0], perfdata.CPUModeUser, "[vdso]")
+	}
+}
+
+// kallsym finds a symbol of the kernel itself in the bundle's kallsyms; 0 if it is not
+// there.
+func (l *lender) kallsym(name string) (addr uint64) {
+	r, size, err := l.Entry(bundle.KallsymsName)
+	if err != nil {
+		return 0
+	}
+	// An error means that it is cut off: what was found before counts.
+	_ = kallsyms.Read(l.Name, io.NewSectionReader(r, 0, size), func(s kallsyms.Symbol) bool {
+		if s.Name == name && s.Module == "" {
+			addr = s.Addr
+		}
+		return addr == 0
+	})
+	return addr
+}

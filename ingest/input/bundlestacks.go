@@ -1,0 +1,203 @@
+package input
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"symbolize/buildid"
+	"symbolize/ingest/bpf"
+	"symbolize/ingest/btf"
+	"symbolize/ingest/bundle"
+	"symbolize/ingest/perfdata"
+	"symbolize/ingest/stackmap"
+)
+
+// bundleDump is a dump of a map in a bundle.
+type bundleDump struct {
+	name   string // of the map
+	header bundle.DumpHeader
+	input  stackmap.Input
+}
+
+// dumps opens the dumps of a bundle. One that cannot be opened is left out.
+func (c *Capture) dumps() (list []bundleDump) {
+	for _, entry := range c.bundle.Names() {
+		name, ok := bundle.CutDump(entry)
+		if !ok {
+			continue
+		}
+		r, size, err := c.bundle.Entry(entry)
+		if err != nil {
+			continue // Bundle.Warnings say so
+		}
+		d, err := bundle.OpenDump(c.path+": "+entry, r, size)
+		if err != nil {
+			c.stacksErr = errors.Join(c.stacksErr, err)
+			continue
+		}
+		list = append(list, bundleDump{name: name, header: d.Header, input: stackmap.Input{
+			Name: c.path + ": " + entry, R: r, Size: size}})
+	}
+	return list
+}
+
+// bundleStacks reads the stacks in a bundle, which make it a capture with samples: those
+// that the manifest tells of, else those of the dumps. What cannot be read of them is told
+// by the profile.
+func (c *Capture) bundleStacks() {
+	if len(c.bundle.Manifest.Samples) == 0 {
+		c.dumpedStacks()
+		return
+	}
+	var list []stackmap.Sampled
+	for i := range c.bundle.Manifest.Samples {
+		x, err := c.sampled(&c.bundle.Manifest.Samples[i])
+		if err != nil {
+			c.stacksErr = errors.Join(c.stacksErr, fmt.Errorf("%s: samples of %q: %w", c.path,
+				c.bundle.Manifest.Samples[i].Event, err))
+			continue
+		}
+		list = append(list, *x)
+	}
+	if len(list) > 0 {
+		set, err := stackmap.ReadSampled(list)
+		c.stacks, c.stacksErr = set, errors.Join(c.stacksErr, err)
+	}
+}
+
+// recordedPath returns the path of a file of which stacks in a bundle have the build ID, if
+// the recorder knew it, and what all call the vdso.
+func (c *Capture) recordedPath(id buildid.ID) string {
+	if c.bundle == nil {
+		return ""
+	}
+	if c.bundle.Has(bundle.VDSOName(id.Hex())) {
+		return "[vdso]"
+	}
+	for i := range c.bundle.Manifest.Samples {
+		for _, f := range c.bundle.Manifest.Samples[i].Files {
+			if file, err := buildid.Parse(f.BuildID); err == nil && file.Matches(id) {
+				return f.Path
+			}
+		}
+	}
+	return ""
+}
+
+// sampled opens what the manifest tells of the samples of an event.
+func (c *Capture) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
+	x := &stackmap.Sampled{Event: stackmap.Event{Name: m.Event, Unit: m.Unit, Period: m.Period}}
+	if m.Period == 0 && m.Weight == "" {
+		return nil, errors.New("neither a period nor a weight")
+	}
+	open := func(entry string) (*stackmap.Input, error) {
+		r, size, err := c.bundle.Entry(entry)
+		return &stackmap.Input{Name: c.path + ": " + entry, R: r, Size: size}, err
+	}
+	user, err := open(m.Stacks)
+	if err != nil {
+		return nil, err
+	}
+	x.Stacks = *user
+	o := &x.Options
+	if m.KernelStacks != "" {
+		if o.Kernel, err = open(m.KernelStacks); err != nil {
+			return nil, err
+		}
+	}
+	if o.Counts, err = open(m.Counts); err != nil {
+		return nil, err
+	}
+	if o.Key, err = stackmap.ParseFields(m.Key); err != nil {
+		return nil, err
+	}
+	for _, f := range []struct {
+		text string
+		to   **stackmap.Field
+	}{{m.Value, &o.Value}, {m.Weight, &o.Weight}} {
+		if f.text == "" {
+			continue
+		}
+		if *f.to, err = stackmap.ParseValue(f.text); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
+// dumpedStacks reads the stack maps among the dumps of a bundle: the first is of all
+// stacks, or of those of the user where another, with "kern" or "kstack" in its name, is
+// of the kernel's. The dump that counts them is the one called "counts", else the first
+// whose key has stacks by its BTF, which the bundle has.
+func (c *Capture) dumpedStacks() {
+	var user, kernel *bundleDump
+	list := c.dumps()
+	for i := range list {
+		d := &list[i]
+		inKernel := strings.Contains(d.name, "kern") || strings.Contains(d.name, "kstack")
+		switch {
+		case !stackmap.IsStacks(&d.header):
+		case inKernel && kernel == nil:
+			kernel = d
+		case user == nil:
+			user = d
+		}
+	}
+	if user == nil {
+		user, kernel = kernel, nil
+	}
+	if user == nil {
+		return
+	}
+	o := &c.opts.Stacks
+	opts := stackmap.Options{Key: o.Key, Value: o.Value, Depth: o.Depth}
+	if kernel != nil {
+		opts.Kernel = &kernel.input
+	}
+	opts.Counts, opts.BTF = c.countsOf(list)
+	if o.BTF != "" {
+		var err error
+		if opts.BTF, err = readTypes(o.BTF); err != nil {
+			c.stacksErr = errors.Join(c.stacksErr, err)
+			return
+		}
+	}
+	set, err := stackmap.Read(&user.input, &opts)
+	c.stacks, c.stacksErr = set, errors.Join(c.stacksErr, err)
+}
+
+// countsOf finds the dump that counts stacks, and the BTF of its key, if there is any.
+func (c *Capture) countsOf(list []bundleDump) (counts *stackmap.Input, types *btf.Types) {
+	btfs := c.types()
+	for i := range list {
+		d := &list[i]
+		t := btfs[d.header.BTFID]
+		if stackmap.IsStacks(&d.header) || !stackmap.HasStacks(t, &d.header) && d.name != "counts" {
+			continue
+		}
+		if counts == nil || d.name == "counts" {
+			counts, types = &d.input, t
+		}
+	}
+	return counts, types
+}
+
+// types returns the BTF that a bundle has, by its id in the kernel. What is damaged of it
+// is told with the programs.
+func (c *Capture) types() map[uint32]*btf.Types {
+	if c.perf == nil {
+		return nil
+	}
+	sec, ok := c.perf.Features.Section(perfdata.FeatureBPFBTF)
+	if !ok {
+		return nil
+	}
+	b, _ := c.perf.FeatureBytes(perfdata.FeatureBPFBTF, maxBPFSection)
+	types, _ := bpf.DecodeBTFs(c.path, b, sec.Offset, c.perf.BigEndian)
+	return types
+}
+
+// HasSamples reports whether a bundle has stacks that can be resolved: it then is a
+// capture, besides what it lends to others. Other captures have.
+func (c *Capture) HasSamples() bool { return c.bundle == nil || c.stacks != nil }

@@ -1,0 +1,137 @@
+package input
+
+import (
+	"hash/maphash"
+	"slices"
+
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/intern"
+)
+
+// chainTable interns the parts of call chains, kernel or user, before anything is
+// looked up, and remembers what each came to. A chain is its words and nothing
+// else: processes share chains, and time enters only where an answer changed. So
+// the number of keys stays that of the distinct chains (and meanings), whatever
+// forks, loads libraries or loads BPF programs.
+type chainTable struct {
+	chains *intern.Table[chainValue]
+	seed   maphash.Seed
+	parts  *intern.Lists // what chains came to, in local locations; 0 is the empty list
+	// recent holds answers by (chain, context) for chains that are met in several
+	// contexts; a miss costs a look-up, no more.
+	recent []chainAnswer
+	// meanings are all parts that a chain has come to, for those with more than one.
+	meanings map[intern.Ref][]uint32
+
+	finder  *locator
+	scratch []uint32
+	words   []byte
+}
+
+// chainValue is what is known of a chain: its last answer.
+type chainValue struct {
+	user, kernel addrspace.Version // in which it was given, as far as it depends on them
+	part         uint32
+	frames       uint16
+	flags        uint8
+}
+
+type chainAnswer struct {
+	user, kernel addrspace.Version
+	chain        intern.Ref
+	part         uint32
+	valid        bool
+}
+
+const recentBits = 14
+
+func newChainTable(seed maphash.Seed, finder *locator) *chainTable {
+	t := &chainTable{
+		chains: intern.New[chainValue](seed), seed: seed, parts: new(intern.Lists), finder: finder,
+	}
+	t.parts.Add(nil)
+	return t
+}
+
+// context is what the meaning of a chain depends on besides its words: of the
+// versions, those that matter.
+func (v *chainValue) context(user, kernel addrspace.Version) (u, k addrspace.Version) {
+	if v.flags&partUser != 0 {
+		u = user
+	}
+	if v.flags&partKernel != 0 {
+		k = kernel
+	}
+	return u, k
+}
+
+// add interns a squeezed part of a chain, whose hash is known, and returns what it
+// comes to in these versions of the address spaces. adopted says that the chain is
+// another worker's.
+func (t *chainTable) add(hash uint64, part []byte, user, kernel addrspace.Version, adopted bool,
+) chainValue {
+	if len(part) == 0 {
+		return chainValue{}
+	}
+	v, chain, fresh := t.chains.AddHashed(hash, part)
+	if fresh {
+		list := t.locate(part, user, kernel)
+		v.part, v.frames, v.flags = t.parts.Add(list), uint16(len(list)), t.finder.flags
+		if adopted {
+			v.flags |= partAdopted
+		}
+		v.user, v.kernel = v.context(user, kernel)
+		return *v
+	}
+	if u, k := v.context(user, kernel); u != v.user || k != v.kernel {
+		v.part = t.elsewhere(chain, v.part, part, u, k)
+		v.frames = uint16(len(t.parts.At(v.part)))
+		v.user, v.kernel = u, k
+	}
+	return *v
+}
+
+// elsewhere answers for a known chain in another context than the last.
+func (t *chainTable) elsewhere(chain intern.Ref, last uint32, part []byte,
+	user, kernel addrspace.Version,
+) uint32 {
+	if t.recent == nil {
+		t.recent = make([]chainAnswer, 1<<recentBits)
+	}
+	h := (uint64(user)<<32 ^ uint64(kernel)<<48 ^ uint64(chain)) * 0x9e3779b97f4a7c15
+	known := &t.recent[h>>(64-recentBits)]
+	if known.valid && known.chain == chain && known.user == user && known.kernel == kernel {
+		return known.part
+	}
+	*known = chainAnswer{user, kernel, chain, last, true}
+	list := t.locate(part, user, kernel)
+	if slices.Equal(list, t.parts.At(last)) {
+		return last
+	}
+	all := t.meanings[chain]
+	for _, other := range all {
+		if slices.Equal(list, t.parts.At(other)) {
+			known.part = other
+			return other
+		}
+	}
+	if t.meanings == nil {
+		t.meanings = make(map[intern.Ref][]uint32)
+	}
+	if len(all) == 0 {
+		all = append(all, last)
+	}
+	known.part = t.parts.Add(list)
+	t.meanings[chain] = append(all, known.part)
+	return known.part
+}
+
+func (t *chainTable) locate(part []byte, user, kernel addrspace.Version) []uint32 {
+	t.words = expand(t.words[:0], part)
+	t.finder.locate(t.words, user, kernel)
+	t.scratch = t.scratch[:0]
+	for i := range t.finder.spots {
+		t.scratch = append(t.scratch, t.finder.spots[i].place)
+	}
+	return t.scratch
+}

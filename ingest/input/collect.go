@@ -1,0 +1,119 @@
+package input
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/perfdata"
+)
+
+// collector is what all workers of the second pass share. It is read only but for
+// labels, which has a lock.
+type collector struct {
+	*sideband
+	opts     *Options
+	events   []ingest.Event
+	event    []int  // by event of the file: index in events, -1 if filtered out
+	wantComm []bool // by comm: wanted; nil for all
+	pids     map[int32]bool
+	labels   labelSet
+}
+
+// newCollector applies the filters to what the file has.
+func newCollector(sb *sideband, opts *Options) (*collector, error) {
+	c := &collector{sideband: sb, opts: opts}
+	if err := c.chooseEvents(); err != nil {
+		return nil, err
+	}
+	if len(opts.Comms) > 0 {
+		c.wantComm = make([]bool, len(sb.comms))
+		for i, name := range sb.comms {
+			c.wantComm[i] = slices.Contains(opts.Comms, name)
+		}
+	}
+	if len(opts.PIDs) > 0 {
+		c.pids = make(map[int32]bool)
+		for _, pid := range opts.PIDs {
+			c.pids[pid] = true
+		}
+	}
+	return c, nil
+}
+
+// chooseEvents makes one event of the profile of all attrs with the same name.
+func (c *collector) chooseEvents() error {
+	var names []string
+	for i := range c.file.Events {
+		ev := &c.file.Events[i]
+		at := -1
+		if !slices.Contains(names, ev.Name) {
+			names = append(names, ev.Name)
+		}
+		if c.opts.Event == "" || c.opts.Event == ev.Name {
+			at = slices.IndexFunc(c.events, func(e ingest.Event) bool { return e.Name == ev.Name })
+			if at < 0 {
+				at = len(c.events)
+				c.events = append(c.events, newEvent(ev))
+			} else if c.events[at].Period != newEvent(ev).Period {
+				c.events[at].Period = 0
+			}
+		}
+		c.event = append(c.event, at)
+	}
+	if c.opts.Event != "" && len(c.events) == 0 {
+		return fmt.Errorf("%s: no event %q in it, only %s", c.file.Name, c.opts.Event,
+			strings.Join(names, ", "))
+	}
+	return nil
+}
+
+func newEvent(ev *perfdata.Event) ingest.Event {
+	e := ingest.Event{Name: ev.Name, Unit: "count"}
+	const cpuClock, taskClock = 0, 1
+	if a := &ev.Attr; a.Type == perfdata.AttrSoftware && (a.Config == cpuClock ||
+		a.Config == taskClock) {
+		e.Unit = "nanoseconds"
+	}
+	if !ev.Attr.Has(perfdata.FlagFreq) {
+		e.Period = ev.Attr.SamplePeriod
+	}
+	return e
+}
+
+// unnamed is the bit of a comm code that says: no record names the thread, the
+// rest is its number.
+const unnamed = 1 << 31
+
+// commCode packs what a thread is called, or its number where nothing says it.
+func commCode(comm uint32, tid int32) uint32 {
+	if comm == addrspace.NoComm {
+		return unnamed | uint32(tid)
+	}
+	return comm
+}
+
+// commName returns the name for a code; ":TID" is what perf prints for threads
+// without one.
+func (sb *sideband) commName(code uint32) string {
+	if code&unnamed != 0 {
+		return ":" + strconv.Itoa(int(int32(code<<1)>>1))
+	}
+	return sb.comms[code]
+}
+
+func (c *collector) wanted(pid int32, comm uint32) bool {
+	if c.pids != nil && !c.pids[pid] {
+		return false
+	}
+	if c.wantComm == nil {
+		return true
+	}
+	if comm&unnamed != 0 {
+		return slices.Contains(c.opts.Comms, c.commName(comm))
+	}
+	return c.wantComm[comm]
+}

@@ -1,0 +1,185 @@
+package input
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"symbolize/ingest/addrspace"
+)
+
+// message is a sample on its way to the worker that has its chain, whose parts are
+// squeezed.
+type message struct {
+	hash         uint64 // of the user part, or of the kernel part if that is all there is
+	weight       uint64
+	label        uint32
+	user, kernel addrspace.Version
+	cut          bool
+}
+
+// messageSize is the size of a message without the words of its chain.
+const messageSize = 40
+
+// encode appends a message with both parts of its chain.
+func (m *message) encode(b, kpart, part []byte) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint64(b, m.hash)
+	b = le.AppendUint64(b, m.weight)
+	b = le.AppendUint32(b, m.label)
+	b = le.AppendUint32(b, uint32(m.user))
+	b = le.AppendUint32(b, uint32(m.kernel))
+	b = le.AppendUint32(b, uint32(len(kpart)))
+	b = le.AppendUint32(b, uint32(len(part)))
+	cut := uint32(0)
+	if m.cut {
+		cut = 1
+	}
+	b = le.AppendUint32(b, cut)
+	return append(append(b, kpart...), part...)
+}
+
+// decode is the inverse; the parts alias b.
+func (m *message) decode(b []byte) (kpart, part, rest []byte) {
+	le := binary.LittleEndian
+	head, b := b[:messageSize], b[messageSize:]
+	m.hash, m.weight, m.label = le.Uint64(head), le.Uint64(head[8:]), le.Uint32(head[16:])
+	m.user, m.kernel = addrspace.Version(le.Uint32(head[20:])), addrspace.Version(le.Uint32(head[24:]))
+	nk, nu := le.Uint32(head[28:]), le.Uint32(head[32:])
+	m.cut = head[36] != 0
+	return b[:nk:nk], b[nk : nk+nu : nk+nu], b[nk+nu:]
+}
+
+const (
+	batchSize  = 32 << 10 // bytes; a batch is sent when the next message might not fit
+	batchSlack = 4 << 10  // of a batch's memory: most messages fit, append makes room for the rest
+	inboxSize  = 64       // batches: a worker that the machine lets wait must not hold up the others
+)
+
+// exchange carries batches of messages between the workers.
+type exchange struct {
+	inbox   []chan []byte // by worker
+	sending atomic.Int64  // workers that may still send
+	sent    chan struct{} // closed when none does
+	free    sync.Pool
+}
+
+func newExchange(workers int) *exchange {
+	x := &exchange{sent: make(chan struct{})}
+	x.sending.Store(int64(workers))
+	for range workers {
+		x.inbox = append(x.inbox, make(chan []byte, inboxSize))
+	}
+	return x
+}
+
+// owner tells which worker has the chains of a hash. It uses the lower half; the
+// tables use the upper.
+func (x *exchange) owner(hash uint64) int {
+	return int(uint64(uint32(hash)) * uint64(len(x.inbox)) >> 32)
+}
+
+func (x *exchange) batch() []byte {
+	if b, ok := x.free.Get().(*[]byte); ok {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, batchSize+batchSlack)
+}
+
+// outbox collects one worker's messages to the others.
+type outbox struct {
+	x     *exchange
+	self  int
+	batch [][]byte // by receiver
+}
+
+func newOutbox(x *exchange, self int) *outbox {
+	return &outbox{x: x, self: self, batch: make([][]byte, len(x.inbox))}
+}
+
+// send puts a message into the batch for a worker. What comes in for this one
+// while it must wait goes to take.
+func (o *outbox) send(to int, m *message, kpart, part []byte, take func([]byte)) {
+	if o.batch[to] == nil {
+		o.batch[to] = o.x.batch()
+	}
+	o.batch[to] = m.encode(o.batch[to], kpart, part)
+	if len(o.batch[to]) >= batchSize {
+		o.flush(to, take)
+	}
+}
+
+// flush sends the batch for a worker. It never just waits: two workers that wait
+// for each other's inbox empty their own meanwhile.
+func (o *outbox) flush(to int, take func([]byte)) {
+	for {
+		select {
+		case o.x.inbox[to] <- o.batch[to]:
+			o.batch[to] = nil
+			return
+		case b := <-o.x.inbox[o.self]:
+			o.x.took(b, take)
+		}
+	}
+}
+
+func (x *exchange) took(b []byte, take func([]byte)) {
+	take(b)
+	x.free.Put(&b)
+}
+
+// finish sends what is left and takes what still comes, until no worker sends any
+// more.
+func (x *exchange) finish(o *outbox, take func([]byte)) {
+	for to := range o.batch {
+		if len(o.batch[to]) > 0 {
+			o.flush(to, take)
+		}
+	}
+	if x.sending.Add(-1) == 0 {
+		close(x.sent)
+	}
+	in := x.inbox[o.self]
+	for {
+		select {
+		case b := <-in:
+			x.took(b, take)
+		case <-x.sent:
+			for len(in) > 0 {
+				x.took(<-in, take)
+			}
+			return
+		}
+	}
+}
+
+const (
+	hotBits = 12
+	// hotEnough is how often a worker meets a chain of another's before it takes it
+	// itself: half the samples of an idle machine have the same few chains, and
+	// would all go to one worker.
+	hotEnough = 16
+	hotMost   = 64
+)
+
+// hotChains counts chains that are met often, and forgets those that no longer
+// are.
+type hotChains [1 << hotBits]struct {
+	hash  uint64
+	count uint32
+}
+
+// often counts the chain of this hash and reports whether it is met often.
+func (h *hotChains) often(hash uint64) bool {
+	s := &h[hash>>32&(1<<hotBits-1)]
+	switch {
+	case s.hash == hash:
+		s.count = min(s.count+1, hotMost)
+		return s.count >= hotEnough
+	case s.count > 0:
+		s.count--
+	default:
+		s.hash, s.count = hash, 1
+	}
+	return false
+}

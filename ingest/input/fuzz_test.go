@@ -1,0 +1,127 @@
+package input
+
+import (
+	"bytes"
+	"os"
+	"reflect"
+	"testing"
+
+	"symbolize/ingest"
+	"symbolize/ingest/perfdata"
+)
+
+// openReader opens a capture that lies in memory, with small chunks.
+func openReader(data []byte, workers int) (*Capture, error) {
+	r := bytes.NewReader(data)
+	f, err := perfdata.Open("fuzz", r, int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	return &Capture{path: "fuzz", opts: Options{Workers: workers}, r: r, size: int64(len(data)),
+		perf:      f,
+		chunkSize: 700}, nil
+}
+
+// FuzzCollect holds for any bytes that a profile keeps its promises, that workers
+// make no difference, and that a replay sees the same samples.
+func FuzzCollect(f *testing.F) {
+	f.Add(manyThings(false)[:6000])
+	f.Add(manyThings(true)[:3000])
+	for _, big := range []bool{false, true} {
+		f.Add(manyPrograms(big))
+	}
+	for _, tc := range stackScenarios[:6] {
+		c := newCapture()
+		tc.build(c)
+		f.Add(c.Bytes())
+	}
+	for _, name := range []string{"clock", "killed"} {
+		data, err := os.ReadFile("../../fixtures/captures/" + name + ".data")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data[:min(len(data), 8000)])
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<16 {
+			return
+		}
+		one, err := openReader(data, 1)
+		if err != nil {
+			return
+		}
+		p, err := one.Profile(t.Context())
+		if err != nil {
+			return
+		}
+		checkProfile(t, p)
+		two, err := openReader(data, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := two.Profile(t.Context())
+		if err != nil || !reflect.DeepEqual(p, q) {
+			t.Fatalf("three workers: another profile, %v", err)
+		}
+		var samples, frames, weight uint64
+		if err := one.Replay(t.Context(), func(s *ReplaySample) error {
+			samples++
+			weight += s.Period
+			frames += uint64(len(s.Frames))
+			for _, fr := range s.Frames {
+				if int(fr.Location) >= len(p.Locations) {
+					t.Fatalf("replay refers to location %d of %d", fr.Location, len(p.Locations))
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if st := p.Stats; samples != st.Samples || weight != st.Weight || frames != st.Frames {
+			t.Errorf("replay: %d samples, weight %d, %d frames; profile: %d, %d, %d", samples, weight,
+				frames,
+				st.Samples, st.Weight, st.Frames)
+		}
+		merged, err := Merge([]*ingest.Profile{p})
+		if err != nil || !reflect.DeepEqual(merged, p) {
+			t.Errorf("merged alone: another profile, %v", err)
+		}
+	})
+}
+
+// BenchmarkProfile folds a capture of many forks, execs, libraries and BPF
+// programs, where the fixtures' busy host goes on for a while.
+func BenchmarkProfile(b *testing.B) {
+	data := busyHost(4000)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		c, err := openReader(data, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.chunkSize = chunkSize
+		if _, err := c.Profile(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkReplay reads the same capture sample by sample.
+func BenchmarkReplay(b *testing.B) {
+	data := busyHost(4000)
+	c, err := openReader(data, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := c.Profile(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := c.Replay(b.Context(), func(*ReplaySample) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

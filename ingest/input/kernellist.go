@@ -1,0 +1,146 @@
+package input
+
+import (
+	"cmp"
+	"crypto/sha1"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/kallsyms"
+)
+
+// listedCode are functions of modules and BPF programs by a kallsyms text, which is all
+// that is known of them.
+type listedCode struct {
+	symbols []kallsyms.Symbol // sorted by address
+	numbers []uint32          // raw object + 1
+}
+
+// bpfModule is what a list has for the module of BPF programs.
+const bpfModule = "bpf"
+
+// maxListed is how far behind its start a function may reach, as the list does not say
+// where the last of a module or of a page of programs ends, in bytes.
+const maxListed = 64 << 10
+
+// maxNotes bounds the notes beside a kallsyms text, in bytes.
+const maxNotes = 64 << 10
+
+// kernelList enters the kernel's address space as a kallsyms text tells it: the kernel
+// by the address of _text, and modules and BPF programs function by function.
+func (sb *sideband) kernelList(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha1.New()
+	var text, stext, end uint64
+	_, err = kallsyms.ScanAll(path, io.TeeReader(f, sum), func(s kallsyms.Symbol) bool {
+		switch {
+		case s.Module != "":
+			if s.IsCode() {
+				sb.code.symbols = append(sb.code.symbols, s)
+			}
+		case s.Name == "_text":
+			text = s.Addr
+		case s.Name == "_stext":
+			stext = s.Addr
+		case s.Name == "_end":
+			end = s.Addr
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(sb.code.symbols, func(a, b kallsyms.Symbol) int {
+		return cmp.Compare(a.Addr, b.Addr)
+	})
+	sb.code.numbers = make([]uint32, len(sb.code.symbols))
+	id := kernelIDBeside(path)
+	if id.IsZero() {
+		id = buildid.Make(buildid.Content, sum.Sum(nil))
+	}
+	ref, at := "_text", text
+	if text == 0 {
+		ref, at = "_stext", stext
+	}
+	if at == 0 {
+		return fmt.Errorf("%s: neither _text nor _stext is in it", path)
+	}
+	sb.kernel, sb.textName, sb.text = true, ref, at
+	sb.inject(0, sideEvent{kind: sideKernel, layer: addrspace.Around, a: at,
+		b: max(end, kernelReach(sb.arch, at)), ref: sb.raw.kernel(ref, id)})
+	return nil
+}
+
+// kernelIDBeside finds the build ID of the kernel that a list is of: in a copy of
+// /sys/kernel/notes beside it, in the running kernel's for its own list.
+func kernelIDBeside(path string) buildid.ID {
+	notes := filepath.Join(filepath.Dir(path), "notes")
+	if path == "/proc/kallsyms" {
+		notes = "/sys/kernel/notes"
+	}
+	f, err := os.Open(notes)
+	if err != nil {
+		return buildid.ID{}
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxNotes))
+	if err != nil {
+		return buildid.ID{}
+	}
+	id, _ := buildid.KernelNotes(b)
+	return id
+}
+
+// listed finds the function of a module or BPF program that pc is in; at is the place
+// that it stands for, the byte before a return address. What interrupted says of mappings
+// holds here too: the first instruction of a program, or of a module, is behind no call.
+func (sb *sideband) listed(pc, at uint64) (object uint32, offset uint64, ok bool) {
+	c := &sb.code
+	if i, found := c.find(pc); found && at != pc &&
+		(i == 0 || c.symbols[i].Module == bpfModule || c.symbols[i-1].Module != c.symbols[i].Module) {
+		at = pc
+	}
+	i, found := c.find(at)
+	if !found {
+		i--
+	}
+	if i < 0 || at-c.symbols[i].Addr >= maxListed {
+		return 0, 0, false
+	}
+	s := &c.symbols[i]
+	if c.numbers[i] == 0 {
+		c.numbers[i] = 1 + sb.raw.listedCode(s)
+	}
+	return c.numbers[i] - 1, at - s.Addr, true
+}
+
+// find returns where in the list a function begins at an address, or would stand.
+func (c *listedCode) find(at uint64) (i int, found bool) {
+	return slices.BinarySearchFunc(c.symbols, at, func(s kallsyms.Symbol, at uint64) int {
+		return cmp.Compare(s.Addr, at)
+	})
+}
+
+// listedCode returns the object of a function that the kernel's list names.
+func (r *rawObjects) listedCode(s *kallsyms.Symbol) uint32 {
+	if s.Module == bpfModule {
+		key := rawKey{kind: ingest.JIT, path: r.path([]byte(s.Name))}
+		return r.add(key, func() ingest.Object {
+			return ingest.Object{File: ingest.FileRef{Path: s.Name}, Symbol: s.Name, NoImage: true}
+		})
+	}
+	key := rawKey{kind: ingest.Module, path: r.path([]byte(s.Module + "\x00" + s.Name))}
+	return r.add(key, func() ingest.Object {
+		return ingest.Object{File: ingest.FileRef{Path: "[" + s.Module + "]"}, Symbol: s.Name}
+	})
+}

@@ -1,0 +1,88 @@
+package input
+
+import (
+	"context"
+	"slices"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/bpf"
+)
+
+// KernelMap is the kernel's address space at one moment of a capture: it says what a
+// pointer in captured code points to. It stays usable when the capture is closed, and
+// is safe for concurrent use.
+type KernelMap struct {
+	spaces  *addrspace.Map
+	version addrspace.Version
+	objects []ingest.Object // by raw object
+}
+
+// KernelMap returns the kernel's address space as it was when all functions of a BPF
+// program were last mapped where it says; as it was at the end if they never were. The
+// objects in it have the build IDs that Profile found. It is nil for captures that tell
+// nothing of the kernel. It may be called after Close, if Profile was before.
+func (c *Capture) KernelMap(ctx context.Context, p *bpf.Program) (*KernelMap, error) {
+	if _, err := c.Profile(ctx); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.perf == nil {
+		return nil, nil
+	}
+	sb, err := c.scan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := &KernelMap{spaces: sb.spaces, objects: slices.Clone(sb.raw.list)}
+	x := newIdentifier(sb, ObjectQuery{}, nil)
+	for i := range m.objects { // no sample may lie in the kernel itself
+		if o := &m.objects[i]; o.Kind == ingest.Kernel || o.Kind == ingest.Module {
+			x.identify(o)
+		}
+	}
+	_, n := sb.spaces.Versions()
+	m.version = addrspace.Version(n - 1)
+	for v := m.version; ; v-- {
+		if m.has(v, p) {
+			m.version = v
+			break
+		}
+		if v == 0 {
+			break
+		}
+	}
+	return m, nil
+}
+
+// has reports whether all functions of a program, which kernel or perf may name, lie in a
+// version where the program says.
+func (m *KernelMap) has(v addrspace.Version, p *bpf.Program) bool {
+	for i := range p.Funcs {
+		start := p.Funcs[i].Start
+		at := m.spaces.InKernel(v, start)
+		if at == nil || at.Start != start {
+			return false
+		}
+		name := m.objects[at.Object].Symbol
+		if name != p.Symbol(i) && name != p.PerfSymbol(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Find returns the object that an address lay in, and where in it. The object's Kernel
+// field is of no meaning.
+func (m *KernelMap) Find(pc addr.PC) (ingest.Object, addr.Offset, bool) {
+	if m == nil {
+		return ingest.Object{}, 0, false
+	}
+	at := m.spaces.InKernel(m.version, pc)
+	if at == nil || m.objects[at.Object].Kind.Collapsed() {
+		return ingest.Object{}, 0, false
+	}
+	return m.objects[at.Object], at.Offset(pc), true
+}

@@ -1,0 +1,66 @@
+package input
+
+import (
+	"testing"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+)
+
+// TestKernelMap: the pointers in each load of a program find the functions of that load,
+// though others lay at the same places before and after.
+func TestKernelMap(t *testing.T) {
+	c, err := Open(t.Context(), "../../fixtures/captures/bpf-lines.data", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Profile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil { // the map needs the file no more
+		t.Fatal(err)
+	}
+	programs, err := c.Programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for i := range programs {
+		p := &programs[i]
+		m, err := c.KernelMap(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range p.Funcs {
+			f := &p.Funcs[k]
+			if f.Image == nil {
+				continue
+			}
+			o, off, ok := m.Find(f.Start + 3)
+			if !ok || off != 3 || o.Symbol != p.Symbol(k) && o.Symbol != p.PerfSymbol(k) {
+				t.Errorf("program %d, %#x: %s+%#x, want %s+3", p.ID, f.Start+3, o.Symbol, off,
+					p.Symbol(k))
+			}
+			checked++
+		}
+	}
+	if checked < 10 {
+		t.Errorf("only %d functions", checked)
+	}
+	m, err := c.KernelMap(t.Context(), &programs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, _, ok := m.Find(0xffffffff8150c300); !ok || o.Kind != ingest.Kernel || o.ID.IsZero() {
+		t.Errorf("the kernel: %+v", o)
+	}
+	for _, pc := range []addr.PC{0, 0x401000, ^addr.PC(0)} {
+		if o, off, ok := m.Find(pc); ok {
+			t.Errorf("%#x: %s+%#x", pc, o.File.Path, off)
+		}
+	}
+	var none *KernelMap
+	if _, _, ok := none.Find(0xffffffff8150c300); ok {
+		t.Error("no map finds something")
+	}
+}

@@ -1,0 +1,248 @@
+package input
+
+import (
+	"encoding/binary"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/procmaps"
+)
+
+// Context markers in call chains (enum perf_callchain_context). Words from
+// contextMax up are no addresses.
+const (
+	contextHV           = ^uint64(32) + 1
+	contextKernel       = ^uint64(128) + 1
+	contextUser         = ^uint64(512) + 1
+	contextUserDeferred = ^uint64(640) + 1
+	contextGuest        = ^uint64(2048) + 1
+	contextGuestKernel  = ^uint64(2176) + 1
+	contextGuestUser    = ^uint64(2560) + 1
+	contextMax          = ^uint64(4095) + 1
+)
+
+const (
+	kernelHalf = 1 << 63 // addresses from here up are the kernel's
+	lowestCode = procmaps.Lowest
+)
+
+// spot is an address that was looked up.
+type spot struct {
+	pc     uint64 // as recorded
+	object uint32 // raw
+	place  uint32 // what number says of the object and the offset
+}
+
+// knownAddress is an answer that is kept at hand: the stacks of a process share
+// most of their addresses.
+type knownAddress struct {
+	at      addr.PC
+	version addrspace.Version
+	kind    uint8 // 0: nothing is known here
+	flags   uint8
+	object  uint32
+	place   uint32
+}
+
+const (
+	knownUser uint8 = 1 + iota
+	knownKernel
+	knownReturn // the kernel's, before a return address
+)
+
+// knownBits is log2 of how many answers are kept: as many as fit into a level 2
+// cache beside all else.
+const knownBits = 14
+
+// Properties of a part of a chain.
+const (
+	partCut     uint8 = 1 << iota // rubbish was cut off
+	partUser                      // what it means depends on the Version of the process
+	partKernel                    // what it means depends on the Version of the kernel
+	partAdopted                   // another worker's chain, taken here because it is met so often
+)
+
+// locator looks addresses up. It is the one place where return addresses are
+// moved back by one: they point behind the call, which may be another function's
+// start. The kernel's that no call can precede stay, see interrupted.
+type locator struct {
+	sb    *sideband
+	spots []spot // of the last locate
+	// rubbish is where in spots addresses begin that cannot be code, -1 if there are
+	// none or code follows.
+	rubbish int
+	known   []knownAddress // direct-mapped
+	// number gives a place the number that its user wants in spots.
+	number func(object uint32, offset uint64) uint32
+	flags  uint8
+}
+
+// locate looks up the words of a part of a chain, leaf first, into l.spots.
+// words begin with a context marker, or in user mode. The address after a marker
+// is exact (the interrupted instruction, or the user's at a system call); all
+// others are return addresses.
+//
+// Where the chain turns to rubbish it is cut, and what was before is kept: at a
+// word that is no marker and no address, and at addresses that cannot be code
+// (below any mapping, the kernel's in user mode) with nothing mapped behind them.
+// perf throws chains of the first kind away whole, and prints the second.
+// A first address that the kernel recorded twice is kept twice, as perf does.
+func (l *locator) locate(words []byte, user, kernel addrspace.Version) {
+	l.spots = l.spots[:0]
+	l.flags = 0
+	mode, exact := uint64(contextUser), true
+	l.rubbish = -1
+	for ; len(words) >= 8; words = words[8:] {
+		pc := binary.LittleEndian.Uint64(words)
+		if pc < contextMax {
+			l.address(mode, pc, exact, user, kernel)
+			exact = false
+			continue
+		}
+		l.cut()
+		switch {
+		case pc == contextUserDeferred:
+			l.add(pc, rawNoStack, 0)
+			return
+		case isMarker(pc):
+			mode, exact = pc, true
+			continue
+		}
+		l.flags |= partCut
+		return
+	}
+	l.cut()
+}
+
+// cut takes away a tail of rubbish.
+func (l *locator) cut() {
+	if l.rubbish >= 0 {
+		l.spots = l.spots[:l.rubbish]
+		l.flags |= partCut
+		l.rubbish = -1
+	}
+}
+
+// address looks up one address.
+func (l *locator) address(mode, pc uint64, exact bool, user, kernel addrspace.Version) {
+	if exact {
+		l.one(mode, pc, addr.PC(pc), user, kernel)
+		return
+	}
+	if pc < lowestCode || mode == contextUser && pc >= kernelHalf && !procmaps.InVsyscall(pc) {
+		if l.rubbish < 0 {
+			l.rubbish = len(l.spots)
+		}
+		unmapped := uint32(rawUnmapped)
+		if mode != contextUser {
+			unmapped = rawUnmappedKernel
+		}
+		l.add(pc, unmapped, 0)
+		return
+	}
+	l.one(mode, pc, addr.PC(pc-1), user, kernel)
+	if l.rubbish >= 0 && l.spots[len(l.spots)-1].object > rawUnmappedKernel {
+		l.rubbish = -1 // there is code behind it
+	}
+}
+
+func (l *locator) add(pc uint64, object uint32, offset addr.Offset) {
+	l.spots = append(l.spots, spot{pc, object, l.number(object, uint64(offset))})
+}
+
+// one looks up an address in a mode; at is the place that pc stands for.
+func (l *locator) one(mode, pc uint64, at addr.PC, user, kernel addrspace.Version) {
+	switch mode {
+	case contextUser:
+		switch {
+		case procmaps.InVsyscall(pc):
+			l.add(pc, rawVsyscall, addr.Offset(at-procmaps.Vsyscall))
+		case pc >= kernelHalf: // exact: the mode was wrong
+			l.lookUp(pc, at, kernel, knownKernel)
+		default:
+			l.lookUp(pc, at, user, knownUser)
+		}
+	case contextKernel:
+		kind := knownKernel
+		if uint64(at) != pc {
+			kind = knownReturn
+		}
+		l.lookUp(pc, at, kernel, kind)
+	case contextHV:
+		l.add(pc, rawHypervisor, 0)
+	default:
+		l.add(pc, rawGuest, 0)
+	}
+}
+
+// lookUp finds the mapping of an address in a version of a process's address
+// space or of the kernel's.
+func (l *locator) lookUp(pc uint64, at addr.PC, v addrspace.Version, kind uint8) {
+	if l.known == nil {
+		l.known = make([]knownAddress, 1<<knownBits)
+	}
+	h := (uint64(at) ^ uint64(v)<<40 ^ uint64(v)>>24) * 0x9e3779b97f4a7c15
+	k := &l.known[h>>(64-knownBits)]
+	if k.at != at || k.version != v || k.kind != kind {
+		*k = knownAddress{at: at, version: v, kind: kind}
+		var offset uint64
+		if kind == knownUser {
+			offset = l.inUser(k)
+		} else {
+			offset = l.inKernel(k)
+		}
+		if l.sb.raw.list[k.object].Kind.Collapsed() {
+			offset = 0
+		}
+		k.place = l.number(k.object, offset)
+	}
+	l.flags |= k.flags
+	l.spots = append(l.spots, spot{pc, k.object, k.place})
+}
+
+func (l *locator) inUser(k *knownAddress) (offset uint64) {
+	k.flags = partUser
+	if m := l.sb.spaces.User(k.version, k.at); m != nil {
+		k.object = m.Object
+		return uint64(m.Offset(k.at))
+	}
+	k.object = rawUnmapped
+	return 0
+}
+
+func (l *locator) inKernel(k *knownAddress) (offset uint64) {
+	at, spaces := k.at, l.sb.spaces
+	if !spaces.Steady(at) || k.kind == knownReturn && !spaces.Steady(at+1) {
+		k.flags = partKernel
+	}
+	m := spaces.InKernel(k.version, at)
+	if k.kind == knownReturn {
+		if after := l.sb.interrupted(k.version, m, at+1); after != nil {
+			at, m = at+1, after
+		}
+	}
+	switch {
+	case m != nil:
+		k.object = m.Object
+		return uint64(m.Offset(at))
+	case !l.sb.kernel && k.at >= kernelHalf:
+		k.object = rawHiddenKernel
+	default:
+		k.object = rawUnmappedKernel
+	}
+	return 0
+}
+
+// interrupted returns what pc lies in, if it is not behind a call, because nothing is
+// mapped before it, or because a JITed function begins there, which has an allocator's
+// header before it: an interrupt came at its first instruction. before is the mapping of
+// the byte before pc. Else it returns nil.
+func (sb *sideband) interrupted(v addrspace.Version, before *addrspace.Mapping, pc addr.PC,
+) *addrspace.Mapping {
+	m := sb.spaces.InKernel(v, pc)
+	if m == nil || before != nil && (m.Start != pc || sb.raw.list[m.Object].Kind != ingest.JIT) {
+		return nil
+	}
+	return m
+}

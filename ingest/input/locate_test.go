@@ -1,0 +1,80 @@
+package input
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/stackmap"
+)
+
+// TestLocateInterrupted: a kernel address behind which no call can be is an interrupted
+// first instruction, not a return address; a program that came later changes the answer.
+func TestLocateInterrupted(t *testing.T) {
+	const (
+		kernel = numFixedRaw + iota
+		inside // a JITed function within what the kernel's mapping covers
+		alone  // one with nothing before it
+		module
+	)
+	sb := &sideband{raw: newRawObjects(nil), kernel: true}
+	for _, kind := range []ingest.ObjectKind{ingest.Kernel, ingest.JIT, ingest.JIT, ingest.Module} {
+		sb.raw.list = append(sb.raw.list, ingest.Object{Kind: kind})
+	}
+	b := addrspace.NewBuilder()
+	add := func(time uint64, layer addrspace.Layer, start, end addr.PC, object uint32) {
+		b.Kernel(time, layer, addrspace.Mapping{Start: start, End: end, Object: object})
+	}
+	add(0, addrspace.Base, 0xffffffff81000000, 0xffffffff82000000, kernel)
+	add(0, addrspace.Base, 0xffffffffc0100000, 0xffffffffc0101000, module)
+	add(0, addrspace.Program, 0xffffffff81800000, 0xffffffff81800100, inside)
+	add(100, addrspace.Program, 0xffffffffc0002128, 0xffffffffc0002200, alone)
+	sb.spaces = b.Build()
+
+	for _, tt := range []struct {
+		name   string
+		time   uint64
+		pc     uint64
+		object uint32
+		offset uint64
+		steady bool
+	}{
+		{"return address", 100, 0xffffffff81000100, kernel, 0xff, true},
+		{"start of a program", 100, 0xffffffffc0002128, alone, 0, false},
+		{"before that program came", 0, 0xffffffffc0002128, rawUnmappedKernel, 0, false},
+		{"call at the start of a program", 100, 0xffffffffc0002129, alone, 0, false},
+		{"end of a program", 100, 0xffffffffc0002200, alone, 0xd7, false},
+		{"start of a program that has code before it", 0, 0xffffffff81800000, inside, 0, true},
+		{"end of a program that has code behind it", 0, 0xffffffff81800100, inside, 0xff, true},
+		{"start of a module", 0, 0xffffffffc0100000, module, 0, true},
+		{"nothing", 0, 0xffffffffc0300000, rawUnmappedKernel, 0, true},
+	} {
+		var object uint32
+		var offset uint64
+		l := &locator{sb: sb, number: func(o uint32, off uint64) uint32 {
+			object, offset = o, off
+			return 0
+		}}
+		var words []byte
+		for _, w := range []uint64{contextKernel, 0xffffffff81000004, tt.pc} {
+			words = binary.LittleEndian.AppendUint64(words, w)
+		}
+		l.locate(words, 0, sb.spaces.Kernel(tt.time).Version())
+		if object != tt.object || offset != tt.offset || (l.flags&partKernel == 0) != tt.steady {
+			t.Errorf("%s: %d+%#x, flags %#x; want %d+%#x", tt.name, object, offset, l.flags, tt.object,
+				tt.offset)
+		}
+		if tt.time == 0 && !tt.steady {
+			continue // a stack map has no times: the latest state comes first
+		}
+		f := newStackFolder(&Capture{stacks: &stackmap.Set{}}, sb)
+		f.address(kernelRole, tt.pc, tt.pc-1, -1)
+		place := f.pairs.List()[f.scratch[0]]
+		if place.Object != tt.object || place.Offset != tt.offset {
+			t.Errorf("%s: in a stack map %d+%#x; want %d+%#x", tt.name, place.Object, place.Offset,
+				tt.object, tt.offset)
+		}
+	}
+}

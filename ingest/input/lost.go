@@ -1,0 +1,56 @@
+package input
+
+import (
+	"cmp"
+	"slices"
+
+	"symbolize/ingest/bpf"
+	"symbolize/ingest/bundle"
+)
+
+// tellLost takes in why a bundle's recorder has no code of some programs. The bundle
+// that is given first knows best.
+func (sb *sideband) tellLost(list []bundle.MissingProgram) {
+	for i := range list {
+		m := &list[i]
+		if m.ID == 0 || m.Reason == "" || sb.lost[m.ID] != "" {
+			continue
+		}
+		if sb.lost == nil {
+			sb.lost = make(map[uint32]string)
+		}
+		sb.lost[m.ID] = m.Reason
+	}
+}
+
+// addLost adds the programs of a bundle's own list that no record names, because they
+// were there before and went before they could be read: all that is known of them is
+// that list's row. It gives the others its reasons.
+func (sb *sideband) addLost(list []bundle.MissingProgram) {
+	known := make(map[uint32]bool, len(sb.programs))
+	for i := range sb.programs {
+		p := &sb.programs[i]
+		known[p.ID] = true
+		if p.Missing != "" && sb.lost[p.ID] != "" {
+			p.Missing = sb.lost[p.ID]
+		}
+	}
+	for i := range list {
+		m := &list[i]
+		if known[m.ID] || sb.lost[m.ID] == "" {
+			continue
+		}
+		known[m.ID] = true
+		f := bpf.Func{Name: m.Symbol}
+		if tag, name, ok := bpf.SplitSymbol(m.Symbol); ok {
+			f.Tag, f.Name = tag, name
+		}
+		sb.programs = append(sb.programs, bpf.Program{ID: m.ID, Missing: m.Reason, Tag: f.Tag,
+			Name: f.Name[:min(len(f.Name), maxProgramName)], BigEndian: sb.file.BigEndian,
+			Funcs: []bpf.Func{f}})
+	}
+	slices.SortStableFunc(sb.programs, func(a, b bpf.Program) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// maxProgramName is how much the kernel keeps of a program's name: BPF_OBJ_NAME_LEN − 1.
+const maxProgramName = 15

@@ -1,0 +1,91 @@
+package input
+
+import (
+	"testing"
+
+	"symbolize/fixtures/bundlebuild"
+	"symbolize/ingest"
+	"symbolize/ingest/bpf"
+)
+
+// TestLostPrograms: what a bundle's recorder could not read has the recorder's reason,
+// in the bundle and in a recording beside it.
+func TestLostPrograms(t *testing.T) {
+	const odd = "too many open files"
+	for _, tt := range []struct {
+		name   string
+		unread map[uint32]string
+		want   map[uint32]string // Missing of the bundle's programs, by ID
+	}{
+		{"none", nil, map[uint32]string{41: "", 42: ""}},
+		{"one", map[uint32]string{41: bpf.MissingGone}, map[uint32]string{41: bpf.MissingGone, 42: ""}},
+		{"all", map[uint32]string{41: bpf.MissingGone, 42: odd},
+			map[uint32]string{41: bpf.MissingGone, 42: odd}},
+		{"of before", map[uint32]string{7: odd}, map[uint32]string{7: odd, 41: "", 42: ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := bundlebuild.NewHost()
+			h.Unread = tt.unread
+			b := openBundle(t, h.Bundle())
+			programs, err := b.Programs()
+			if err != nil || len(programs) != len(tt.want) {
+				t.Fatalf("%d programs, %v", len(programs), err)
+			}
+			for i := range programs {
+				p := &programs[i]
+				want, ok := tt.want[p.ID]
+				if !ok || p.Missing != want || len(p.Funcs) == 0 || (p.Raw == nil) != (want != "") {
+					t.Errorf("program %d %q: missing %q, want %q", p.ID, p.Name, p.Missing, want)
+				}
+				if i > 0 && programs[i-1].ID >= p.ID {
+					t.Errorf("program %d stands behind %d", p.ID, programs[i-1].ID)
+				}
+			}
+			_, p := borrowing(t, h.PerfData(bundlebuild.NoInfo), openBundle(t, h.Bundle()))
+			for id, symbol := range map[uint32]string{41: bundlebuild.Symbol(&h.A, 0),
+				42: bundlebuild.Symbol(&h.B, 0)} {
+				o := objectOf(t, p, symbol)
+				if o.WhyNoImage != tt.want[id] || o.NoImage != (tt.want[id] != "") {
+					t.Errorf("%s: no image %v, why %q, want %q", symbol, o.NoImage, o.WhyNoImage, tt.want[id])
+				}
+			}
+		})
+	}
+}
+
+// TestLostRows passes over rows of a manifest that say nothing, and keeps the first of
+// two.
+func TestLostRows(t *testing.T) {
+	h := bundlebuild.NewHost()
+	h.Manifest = map[string]any{"missing": []map[string]any{{"id": 0, "reason": "x"},
+		{"id": 6}, {"id": 7, "reason": "a", "symbol": "bpf_prog_0102030405060708_a_name_of_more_than_15"},
+		{"id": 7, "reason": "b"}}}
+	programs, err := openBundle(t, h.Bundle()).Programs()
+	if err != nil || len(programs) != 3 {
+		t.Fatalf("%d programs, %v", len(programs), err)
+	}
+	p := &programs[0]
+	if p.ID != 7 || p.Missing != "a" || p.Name != "a_name_of_more_" ||
+		p.Symbol(0) != "bpf_prog_0102030405060708_a_name_of_more_than_15" {
+		t.Errorf("%+v, %s", p, p.Symbol(0))
+	}
+}
+
+// TestJoinWhyNoImage: whichever of two objects comes first, one reason is left, and
+// none where one of them has the image.
+func TestJoinWhyNoImage(t *testing.T) {
+	for _, tt := range []struct{ a, b, want ingest.Object }{
+		{ingest.Object{NoImage: true, WhyNoImage: "a"}, ingest.Object{NoImage: true, WhyNoImage: "b"},
+			ingest.Object{NoImage: true, WhyNoImage: "a"}},
+		{ingest.Object{NoImage: true, WhyNoImage: "a"}, ingest.Object{NoImage: true},
+			ingest.Object{NoImage: true, WhyNoImage: "a"}},
+		{ingest.Object{NoImage: true, WhyNoImage: "a"}, ingest.Object{}, ingest.Object{}},
+	} {
+		for _, pair := range [][2]ingest.Object{{tt.a, tt.b}, {tt.b, tt.a}} {
+			joinObject(&pair[0], &pair[1])
+			if pair[0].NoImage != tt.want.NoImage || pair[0].WhyNoImage != tt.want.WhyNoImage {
+				t.Errorf("%+v joined %+v", pair[0], tt.want)
+			}
+		}
+	}
+}

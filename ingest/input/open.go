@@ -1,0 +1,239 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"symbolize/ingest"
+	"symbolize/ingest/bundle"
+	"symbolize/ingest/perfdata"
+	"symbolize/ingest/pprof"
+	"symbolize/ingest/stackmap"
+)
+
+// What Open and Replay refuse. ErrNotCapture is wrapped together with what the
+// file looks like.
+var (
+	ErrNotCapture = errors.New("not a capture")
+	ErrNoReplay   = errors.New("this kind of capture holds no single samples")
+)
+
+// refusal is an error with what the user can do about it.
+type refusal struct {
+	error
+	hint string
+}
+
+// Hint returns what would mend the error.
+func (r *refusal) Hint() string { return r.hint }
+
+func (r *refusal) Unwrap() error { return r.error }
+
+// hints are for captures that are recognised and not read.
+var hints = map[error]string{
+	perfdata.ErrPipe:       "record with `perf record -o FILE`, not into a pipe",
+	perfdata.ErrDirectory:  "record without --threads and --kcore, or name the file `data` in it",
+	perfdata.ErrCompressed: "record without -z",
+	perfdata.ErrV1:         "record with a perf of after 2010",
+	bundle.ErrNewer:        "read it with the newer symbolize that wrote it",
+	ErrNotCapture:          "a capture is what `perf record` or a pprof profiler wrote, or a dump of a stack map",
+	stackmap.ErrKey: "name the program's object file with --btf FILE, or say where the fields lie: " +
+		"--key user_stack_id:0,kernel_stack_id:4,pid:8,comm:16, in bytes",
+	stackmap.ErrTypes: "say where the fields lie: --key user_stack_id:0,kernel_stack_id:4,pid:8,comm:16",
+}
+
+// withHint adds the hint for an error, if there is one.
+func withHint(err error) error {
+	for sentinel, hint := range hints {
+		if errors.Is(err, sentinel) {
+			return &refusal{err, hint}
+		}
+	}
+	return err
+}
+
+// maxPprofFile bounds a pprof file, which is read whole, in bytes.
+const maxPprofFile = 1 << 30
+
+// Capture is an opened capture. Its methods may be called one after another from
+// any goroutine. What is damaged in it becomes a warning of its Profile.
+type Capture struct {
+	path  string
+	opts  Options
+	file  io.Closer
+	r     io.ReaderAt
+	size  int64
+	mtime time.Time // zero if not known
+	perf  *perfdata.File
+	// bundle is nil but for capture bundles, whose side band perf is.
+	bundle *bundle.Bundle
+	// stacks is nil but for stack maps; stacksErr is the damage behind what was read.
+	stacks    *stackmap.Set
+	stacksErr error
+	stackSide *sideband // after the profile was made
+
+	chunkSize int64 // of the second pass; small in tests
+	mu        sync.Mutex
+	side      *sideband // after the first pass
+	profile   *ingest.Profile
+	collect   *collector
+	number    []ingest.ObjectID // by raw object
+}
+
+// Open opens a capture and finds out by its first bytes what it is: perf.data in
+// file mode, a capture bundle, or a pprof profile, gzipped or not. The samples are read by Profile
+// and Replay; for a pprof file already here. Errors of files that are no capture
+// wrap ErrNotCapture.
+func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &Capture{path: path, opts: opts, file: f, r: f, chunkSize: chunkSize}
+	if err := c.sniff(f); err != nil {
+		c.file.Close() // f, and what was opened with it
+		return nil, withHint(err)
+	}
+	return c, nil
+}
+
+func (c *Capture) sniff(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	switch {
+	case info.IsDir():
+		if _, err := os.Stat(c.path + "/data"); err == nil {
+			return fmt.Errorf("%s: %w", c.path, perfdata.ErrDirectory)
+		}
+		return fmt.Errorf("%s: %w: it is a directory", c.path, ErrNotCapture)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s: %w: it is no regular file, and a capture is read twice", c.path,
+			ErrNotCapture)
+	}
+	c.mtime, c.size = info.ModTime(), info.Size()
+	head := make([]byte, 512)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	head = head[:n]
+	switch {
+	case perfdata.IsPerfData(head):
+		c.perf, err = perfdata.Open(c.path, f, c.size)
+		return err
+	case bundle.Detect(f, c.size):
+		return c.openBundle()
+	}
+	form := stackmap.Sniff(&stackmap.Input{Name: c.path, R: f, Size: c.size})
+	switch {
+	case form != stackmap.NoForm:
+		return c.openStacks(form)
+	case pprof.Gzipped(head), !c.opts.Stacks.bare() && pprof.Detect(head):
+		return c.openPprof()
+	case c.opts.Stacks.bare():
+		return c.openStacks(form)
+	}
+	return fmt.Errorf("%s: %w: %s", c.path, ErrNotCapture, looksLike(head))
+}
+
+func (c *Capture) openPprof() error {
+	if c.size > maxPprofFile {
+		return fmt.Errorf("%s: pprof file of %d MiB, over the limit of %d MiB",
+			c.path, c.size>>20, maxPprofFile>>20)
+	}
+	data, err := io.ReadAll(io.NewSectionReader(c.r, 0, c.size))
+	if err != nil {
+		return err
+	}
+	c.profile, err = pprof.Read(c.path, data, pprof.ReadOptions{
+		Event: c.opts.Event, Comms: c.opts.Comms, PIDs: c.opts.PIDs, Keep: c.opts.Keep,
+	})
+	return err
+}
+
+// looksLike says what a file that is no capture seems to be.
+func looksLike(head []byte) string {
+	switch {
+	case len(head) == 0:
+		return "it is empty"
+	case len(head) >= 4 && string(head[:4]) == "\x7fELF":
+		return "it is an ELF file (index reads those)"
+	case len(head) >= 6 && string(head[:6]) == "\xfd7zXZ\x00", len(head) >= 4 &&
+		string(head[:4]) == "\x28\xb5\x2f\xfd":
+		return "it is compressed; unpack it first"
+	}
+	return "it begins neither like a perf.data file nor like a pprof profile"
+}
+
+// Kind returns "perf.data", "bundle", "pprof", or the form of a stack map, as
+// stackmap.Form names it: "bpftool dump".
+func (c *Capture) Kind() string {
+	if c.bundle != nil {
+		return kindBundle
+	}
+	switch {
+	case c.perf != nil:
+		return "perf.data"
+	case c.stacks != nil:
+		return c.stacks.Form.String()
+	}
+	return "pprof"
+}
+
+// PerfData returns the decoded file of a perf.data capture, or the side band of a
+// bundle, which stays open until Close; nil for others.
+func (c *Capture) PerfData() *perfdata.File { return c.perf }
+
+// Close closes the file. The Profile stays usable.
+func (c *Capture) Close() error { return c.file.Close() }
+
+// Profile reads the samples and folds them. It is computed once.
+func (c *Capture) Profile(ctx context.Context) (*ingest.Profile, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.profile != nil {
+		return c.profile, nil
+	}
+	return c.fold(ctx)
+}
+
+func (c *Capture) fold(ctx context.Context) (*ingest.Profile, error) {
+	if c.stacks != nil {
+		return c.foldStacks(ctx)
+	}
+	defer holdGC()()
+	sb, err := c.scan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	col, err := newCollector(sb, &c.opts)
+	if err != nil {
+		return nil, err
+	}
+	workers, err := collect(ctx, col)
+	if err != nil {
+		return nil, err
+	}
+	f := folder{capture: c, collector: col, workers: workers}
+	if c.opts.PerfMap != nil {
+		if f.contentID, err = c.contentID(); err != nil {
+			return nil, err
+		}
+	}
+	c.profile, c.number = f.profile()
+	if c.bundle != nil {
+		c.bundleProfile(c.profile)
+	}
+	c.collect = col
+	return c.profile, nil
+}

@@ -1,0 +1,72 @@
+package input
+
+import (
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/bundle"
+)
+
+// Options say what to read from a capture, and how.
+type Options struct {
+	Event   string      // only this event; "" for all
+	Comms   []string    // only these thread names; none for all
+	PIDs    []int32     // only these processes; none for all
+	Keep    ingest.Keep // which labels to keep apart when folding
+	Workers int         // 0 for GOMAXPROCS
+
+	// Identify finds the build ID of a mapping whose records have none: same file
+	// proven, the vdso of a known kernel, or the path with --trust-paths. It is
+	// called once per distinct object, from one goroutine; nil answers nothing.
+	Identify func(ObjectQuery) (buildid.ID, ingest.IDSource)
+
+	// PerfMap reports whether the names of a process's run-time compiled code can be
+	// had (its perf-PID.map is at hand). The anonymous memory of such processes keeps
+	// its addresses, as objects of kind PerfMap; all other collapses to one location.
+	// nil means none.
+	PerfMap func(pid int32) bool
+
+	// Borrow are bundles, opened and not closed before the Profile is made, whose BPF
+	// programs, symbols, modules and mappings serve where a perf.data lacks them, if
+	// they are of the same boot: see Capture.Borrowed.
+	Borrow []*Capture
+
+	// Stacks says how to read stack maps, which do not tell all themselves.
+	Stacks StackOptions
+
+	// lost are the BPF programs of a bundle of which its recorder says why it has no code.
+	lost []bundle.MissingProgram
+
+	// also adds what no record tells, before the changes of state are played.
+	also func(*sideband)
+}
+
+// ObjectQuery is what Identify is asked.
+type ObjectQuery struct {
+	Kind   ingest.ObjectKind
+	File   ingest.FileRef
+	Kernel buildid.ID // of the capture's kernel, zero if not known
+	Host   string     // of the recording
+	// EndNanos is the wall clock of the recording's end, ns since 1970: by CLOCK_DATA,
+	// else when the file was last written, which perf does at the end and a copy does
+	// later. 0 if not known.
+	EndNanos int64
+}
+
+// ReplayFrame is one frame of a replayed sample.
+type ReplayFrame struct {
+	PC       addr.PC           // as recorded: return addresses unadjusted
+	Location ingest.LocationID // in the Profile that the same Capture returned
+}
+
+// ReplaySample is one sample of a replay. Slices are valid until the callback
+// returns.
+type ReplaySample struct {
+	Event    uint16
+	Comm     string
+	PID, TID int32
+	CPU      int32
+	Time     uint64 // as recorded, ns of the recording's clock
+	Period   uint64
+	Frames   []ReplayFrame // leaf first
+}

@@ -1,0 +1,167 @@
+package input
+
+import (
+	"errors"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/perfdata"
+)
+
+// threadState is a thread's name and its process's address space over a time in
+// which neither changes.
+type threadState struct {
+	pid, tid    int32
+	comm        uint32
+	version     addrspace.Version
+	from, until uint64
+	valid       bool
+
+	// The labels of the thread's last sample, and their number.
+	labelled bool
+	labels   labels
+	label    uint32
+}
+
+const threadCache = 1 << 10
+
+// reader decodes the samples of the wanted events, processes and comms: what
+// folding and replay have in common. It is for one goroutine.
+type reader struct {
+	c       *collector
+	records *perfdata.RecordReader
+	sample  perfdata.Sample
+	split   *splitter
+	threads []threadState // direct-mapped by tid
+	plain   bool          // chains may be simplified, as their addresses do not matter
+	kspan   addrspace.Span
+	haveK   bool
+
+	// Of the present sample.
+	rec         *perfdata.Record
+	time        uint64
+	event       int
+	comm        uint32
+	user        addrspace.Version
+	kernel      addrspace.Version
+	kpart, part []byte
+	cut         bool // nothing but rubbish: the parts are made up of the sample's own address
+	thread      *threadState
+
+	stats    ingest.Stats
+	warnings []warningAt
+}
+
+func newReader(c *collector) *reader {
+	return &reader{c: c, split: newSplitter(c.file), threads: make([]threadState, threadCache)}
+}
+
+// chunk starts reading records [from, to).
+func (r *reader) chunk(from, to int64) {
+	if r.records == nil {
+		r.records = r.c.file.Records(from, to)
+		return
+	}
+	r.records.Reset(from, to)
+}
+
+// next advances to the next wanted sample.
+func (r *reader) next() bool {
+	for r.records.Next() {
+		rec := r.records.Record()
+		if rec.Type != perfdata.TypeSample {
+			continue
+		}
+		if err := r.c.file.DecodeSample(rec, &r.sample); err != nil {
+			r.bad(rec, err)
+			continue
+		}
+		r.event = r.c.event[r.sample.Event]
+		if r.event < 0 {
+			r.stats.FilteredOut++
+			continue
+		}
+		r.rec = rec
+		r.time = r.c.clock.at(r.sample.Time, rec.Offset)
+		if !r.who() {
+			r.stats.FilteredOut++
+			continue
+		}
+		r.parts()
+		return true
+	}
+	return false
+}
+
+// parts splits the chain of the present sample. A chain without any address gives
+// way to the sample's own; where that is none either, the stack was not recorded.
+func (r *reader) parts() {
+	r.kpart, r.part = r.split.split(r.rec, &r.sample)
+	r.cut = false
+	if !hasFrames(r.kpart) && !hasFrames(r.part) {
+		r.cut = hasRubbish(r.kpart) || hasRubbish(r.part)
+		r.kpart, r.part = r.split.lone(r.rec, &r.sample)
+		if !hasFrames(r.kpart) && !hasFrames(r.part) {
+			r.kpart, r.part = nil, notUnwound
+		}
+	}
+	if r.plain {
+		r.part = r.split.simplify(r.part, r.c.spaces)
+	}
+}
+
+func (r *reader) bad(rec *perfdata.Record, err error) {
+	if errors.Is(err, perfdata.ErrUnknownID) {
+		r.stats.UnknownIDs++
+		return
+	}
+	r.stats.BadRecords++
+	if len(r.warnings) < maxWarnings {
+		r.warnings = append(r.warnings, warningAt{rec.Offset, ingest.Warning{Text: err.Error(), Partial: true}})
+	}
+}
+
+// who finds the thread's name and the address spaces, and says whether the
+// sample passes the filters.
+func (r *reader) who() bool {
+	s := &r.sample
+	st := &r.threads[uint32(s.TID)%threadCache]
+	if !st.valid || st.tid != s.TID || st.pid != s.PID || r.time < st.from ||
+		r.time >= st.until && st.until != addrspace.Forever {
+		*st = r.threadState(s.PID, s.TID, r.time)
+	}
+	if !r.haveK || !r.kspan.Holds(r.time) {
+		r.kspan, r.haveK = r.c.spaces.Kernel(r.time), true
+	}
+	r.thread = st
+	r.comm, r.user, r.kernel = st.comm, st.version, r.kspan.Version()
+	return r.c.wanted(s.PID, st.comm)
+}
+
+func (r *reader) threadState(pid, tid int32, t uint64) threadState {
+	name, proc := r.c.spaces.Thread(tid, t), r.c.spaces.Process(pid, t)
+	return threadState{
+		pid: pid, tid: tid, comm: commCode(name.Value, tid), version: proc.Version(),
+		from: max(name.From, proc.From), until: min(name.Until, proc.Until), valid: true,
+	}
+}
+
+// label numbers the labels of the present sample. Those of the thread's last
+// sample are mostly the same.
+func (r *reader) label() uint32 {
+	s, st, keep := &r.sample, r.thread, r.c.opts.Keep
+	l := labels{comm: r.comm, pid: -1, tid: -1, cpu: -1, event: uint16(r.event)}
+	if keep.PID {
+		l.pid = s.PID
+	}
+	if keep.TID {
+		l.tid = s.TID
+	}
+	if keep.CPU {
+		l.cpu = int32(s.CPU)
+	}
+	if !st.labelled || st.labels != l {
+		st.labels, st.label, st.labelled = l, r.c.labels.number(l), true
+	}
+	return st.label
+}

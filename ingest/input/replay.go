@@ -1,0 +1,111 @@
+package input
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+)
+
+// Replay reads the samples again, one after another in the order of the file,
+// with the same filters, and calls fn for each. It calls Profile first, if that
+// was not done. An error of fn ends it and is returned. Captures that hold no
+// single samples give ErrNoReplay.
+func (c *Capture) Replay(ctx context.Context, fn func(*ReplaySample) error) error {
+	if c.perf == nil || c.stacks != nil {
+		return fmt.Errorf("%s: %w", c.path, ErrNoReplay)
+	}
+	p, err := c.Profile(ctx)
+	if err != nil {
+		return err
+	}
+	r := newReplayer(c, p)
+	chunks := c.collect.chunks
+	for i := range len(chunks) - 1 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r.chunk(chunks[i], chunks[i+1])
+		for r.next() {
+			r.fill()
+			if err := fn(&r.out); err != nil {
+				return err
+			}
+		}
+		if err := r.records.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replayer turns samples into ReplaySamples.
+type replayer struct {
+	*reader
+	p       *ingest.Profile
+	number  []ingest.ObjectID // by raw object
+	locator locator
+	events  []uint16 // of the profile, by event of the collector
+	out     ReplaySample
+}
+
+func newReplayer(c *Capture, p *ingest.Profile) *replayer {
+	r := &replayer{reader: newReader(c.collect), p: p, number: c.number}
+	r.locator.sb = c.collect.sideband
+	r.locator.number = r.location
+	for _, ev := range c.collect.events {
+		at := slices.IndexFunc(p.Events, func(e ingest.Event) bool { return e.Name == ev.Name })
+		r.events = append(r.events, uint16(max(at, 0)))
+	}
+	return r
+}
+
+// fill makes the present sample the one to hand out.
+func (r *replayer) fill() {
+	s := &r.sample
+	r.out = ReplaySample{
+		Event: r.events[r.event], Comm: r.c.commName(r.comm), PID: s.PID, TID: s.TID,
+		CPU: int32(s.CPU), Time: s.Time, Period: s.Period, Frames: r.out.Frames[:0],
+	}
+	r.frames(r.kpart)
+	r.frames(r.part)
+}
+
+func (r *replayer) frames(words []byte) {
+	r.locator.locate(words, r.user, r.kernel)
+	for _, s := range r.locator.spots {
+		pc := addr.PC(s.pc)
+		if s.pc >= contextMax {
+			pc = 0 // no address: a stack that was not unwound
+		}
+		r.out.Frames = append(r.out.Frames, ReplayFrame{PC: pc, Location: ingest.LocationID(s.place)})
+	}
+}
+
+// location finds a place in the profile, where folding has put it.
+func (r *replayer) location(object uint32, offset uint64) uint32 {
+	want := ingest.Location{Object: r.number[object], Offset: addr.Offset(offset)}
+	at, _ := slices.BinarySearchFunc(r.p.Locations, want, compareLocations)
+	return uint32(at)
+}
+
+// contentSample is how much of each end of a file its content identity looks at.
+const contentSample = 1 << 16
+
+// contentID tells captures apart by their content: size, beginning and end, which
+// hold the features and the times of the first and last records.
+func (c *Capture) contentID() (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, c.size)
+	for _, at := range []int64{0, max(0, c.size-contentSample)} {
+		if _, err := io.Copy(h, io.NewSectionReader(c.r, at, contentSample)); err != nil {
+			return "", fmt.Errorf("%s: %w", c.path, err)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:20]), nil
+}

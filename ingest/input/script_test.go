@@ -1,0 +1,162 @@
+package input
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"symbolize/ingest"
+	"testing"
+)
+
+// perfSample is a sample as perf script printed it.
+type perfSample struct {
+	comm     string
+	pid, tid int32
+	time     string // seconds with six decimals, "" if the capture has none
+	dsos     []string
+}
+
+var scriptHead = regexp.MustCompile(`^ *(\S.*?) +(-?\d+)/(-?\d+) +(?:([\d.]+): +)?\S+: (.*)$`)
+
+// readScript parses what perf script said of a recorded capture.
+func readScript(t *testing.T, name string) []perfSample {
+	t.Helper()
+	f, err := os.Open(filepath.Join("../../fixtures/captures", name+".script.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []perfSample
+	for sc := bufio.NewScanner(z); sc.Scan(); {
+		line := sc.Text()
+		if m := scriptHead.FindStringSubmatch(line); m != nil {
+			pid, _ := strconv.Atoi(m[2])
+			tid, _ := strconv.Atoi(m[3])
+			out = append(out, perfSample{comm: strings.TrimSpace(m[1]), pid: int32(pid), tid: int32(tid),
+				time: m[4]})
+			line = m[5] // without a chain the one address stands here
+		}
+		if i := strings.LastIndex(line, " ("); i >= 0 && strings.HasSuffix(line, ")") && len(out) > 0 {
+			s := &out[len(out)-1]
+			s.dsos = append(s.dsos, line[i+2:len(line)-1])
+		}
+	}
+	return out
+}
+
+// dsoOf is the name that perf prints for an object.
+func dsoOf(o *ingest.Object) string {
+	switch o.Kind {
+	case ingest.Unmapped, ingest.Guest, ingest.Hypervisor, ingest.NoStack, ingest.Anonymous, ingest.PerfMap:
+		return "[unknown]"
+	}
+	if o.File.Deleted {
+		return o.File.Path + ingest.DeletedSuffix
+	}
+	return o.File.Path
+}
+
+func openFixture(t testing.TB, name string, opts Options) *Capture {
+	t.Helper()
+	c, err := Open(t.Context(), filepath.Join("../../fixtures/captures", name+".data"), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// replayed returns all samples of a capture in the order in which perf prints
+// them: by time.
+func replayed(t *testing.T, c *Capture) ([]ReplaySample, *ingest.Profile) {
+	t.Helper()
+	p, err := c.Profile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []ReplaySample
+	err = c.Replay(t.Context(), func(s *ReplaySample) error {
+		cp := *s
+		cp.Frames = slices.Clone(s.Frames)
+		all = append(all, cp)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortStableFunc(all, func(a, b ReplaySample) int { return int(int64(a.Time - b.Time)) })
+	return all, p
+}
+
+// TestLikePerfScript compares who and what each sample of the recorded captures
+// hit with what perf said. Function names are not this package's business.
+func TestLikePerfScript(t *testing.T) {
+	for _, name := range []string{"mixed", "mixed-buildid", "per-thread", "events", "bpf", "bpf-lines", "spawn",
+		"deleted", "deleted-buildid", "fixed", "nochain", "tracepoint", "clock"} {
+		t.Run(name, func(t *testing.T) {
+			want := readScript(t, name)
+			got, p := replayed(t, openFixture(t, name, Options{}))
+			if len(got) != len(want) || len(want) == 0 {
+				t.Fatalf("%d samples, perf prints %d", len(got), len(want))
+			}
+			frames, differ, longer := 0, 0, 0
+			for i := range want {
+				g, w := &got[i], &want[i]
+				if g.Comm != w.comm || g.PID != w.pid || g.TID != w.tid {
+					t.Errorf("sample %d: %s %d/%d, perf says %s %d/%d", i, g.Comm, g.PID, g.TID, w.comm, w.pid,
+						w.tid)
+				}
+				if w.time != "" {
+					us := (g.Time + 500) / 1000
+					if s := strconv.FormatFloat(float64(us)/1e6, 'f', 6, 64); s != w.time && g.Time/1000 != us-1 {
+						t.Errorf("sample %d: time %d, perf says %s", i, g.Time, w.time)
+					}
+				}
+				if len(g.Frames) > len(w.dsos) {
+					longer++
+				}
+				for k := range min(len(g.Frames), len(w.dsos)) {
+					frames++
+					if dso := dsoOf(&p.Objects[p.Locations[g.Frames[k].Location].Object]); dso != w.dsos[k] {
+						differ++
+						if differ < 5 {
+							t.Logf("sample %d frame %d: %s, perf says %s", i, k, dso, w.dsos[k])
+						}
+					}
+				}
+			}
+			t.Logf("%d samples, %d frames, %d with another object, %d chains longer than perf's", len(want),
+				frames, differ, longer)
+			if frames == 0 || differ*1000 > frames {
+				t.Errorf("%d of %d frames lie in another object than perf says", differ, frames)
+			}
+		})
+	}
+}
+
+// TestRefusedCaptures opens what is recognised and not read yet.
+func TestRefusedCaptures(t *testing.T) {
+	if _, err := Open(t.Context(), "../../fixtures/captures/pipe.data", Options{}); err == nil ||
+		!strings.Contains(err.Error(), "pipe mode is not supported yet") {
+		t.Errorf("pipe mode: %v", err)
+	}
+	c := openFixture(t, "zstd", Options{})
+	if _, err := c.Profile(t.Context()); err == nil || !strings.Contains(err.Error(),
+		"not supported yet") {
+		t.Errorf("zstd: %v", err)
+	}
+	if _, err := Open(t.Context(), "script_test.go", Options{}); !errors.Is(err, ErrNotCapture) {
+		t.Errorf("a text file: %v", err)
+	}
+}

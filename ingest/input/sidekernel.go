@@ -1,0 +1,71 @@
+package input
+
+import (
+	"strings"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/perfdata"
+)
+
+// kernelMapping makes e the kernel's own map or a module's.
+func (sb *sideband) kernelMapping(rec *perfdata.Record, e *sideEvent) bool {
+	m := &sb.mmap
+	name := string(m.Filename)
+	e.kind, e.layer = sideKernel, addrspace.Base
+	ref, isKernel := strings.CutPrefix(name, ingest.KernelMapName)
+	switch {
+	case strings.HasPrefix(name, "[guest."):
+		return false
+	case isKernel, ingest.IsVmlinux(name), name == "[kernel]":
+		return sb.kernelImage(rec, e, ref, isKernel)
+	}
+	e.ref, e.c = sb.raw.module(m), 0
+	return true
+}
+
+// kernelImage places the kernel. The record's pgoff is the run-time address of
+// the reference symbol that its name ends with, 0 if it was hidden
+// (kptr_restrict): then nothing can be said of the kernel's addresses.
+func (sb *sideband) kernelImage(rec *perfdata.Record, e *sideEvent, ref string, named bool) bool {
+	m := &sb.mmap
+	if ref == "" || !named {
+		ref = "_text"
+	}
+	if id := m.BuildID; !id.IsZero() {
+		hidden := &sb.raw.list[rawHiddenKernel]
+		hidden.ID, hidden.IDSource = id, ingest.IDRecorded
+	}
+	if m.PgOff == 0 {
+		return false
+	}
+	if m.Addr == 0 && m.PgOff>>63 != 0 { // perf before 3.x
+		e.a = m.PgOff &^ (1<<12 - 1)
+		e.b = endOf(e.a, m.Len)
+		if m.Len > e.a { // a length counted from 0
+			e.b = m.Len
+		}
+	}
+	sb.kernel = true
+	sb.textName, sb.text = ref, m.PgOff
+	e.ref = sb.raw.kernel(ref, m.BuildID)
+	e.c = e.a - m.PgOff // so that offsets count from the reference symbol
+	around := *e
+	around.layer, around.b = addrspace.Around, max(e.b, kernelReach(sb.arch, e.a))
+	sb.add(rec, around)
+	return true
+}
+
+// kernelReach is how far from start on an address may lie in the kernel's image.
+// The recorded map ends with .text, but .init.text, where the idle task of the
+// first CPU has its outer frames for ever, comes behind the data.
+func kernelReach(arch string, start uint64) uint64 {
+	const (
+		x86Modules = 0xffffffffc0000000 // MODULES_VADDR, behind KERNEL_IMAGE_SIZE
+		reach      = 128 << 20
+	)
+	if arch == "x86_64" && start < x86Modules {
+		return x86Modules
+	}
+	return endOf(start, reach)
+}

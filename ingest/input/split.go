@@ -1,0 +1,227 @@
+package input
+
+import (
+	"encoding/binary"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/perfdata"
+	"symbolize/ingest/procmaps"
+)
+
+// splitter parts the chains of samples into a kernel part, which begins with a
+// marker, and a user part, which does not.
+type splitter struct {
+	file    *perfdata.File
+	userIP  []int // by event: index of the instruction pointer in UserRegs, -1 if not there
+	scratch []byte
+	plain   []byte
+}
+
+// notUnwound stands in a user part for a user stack that is still to be unwound.
+var notUnwound = binary.LittleEndian.AppendUint64(nil, contextUserDeferred)
+
+func newSplitter(f *perfdata.File) *splitter {
+	sp := &splitter{file: f}
+	for i := range f.Events {
+		sp.userIP = append(sp.userIP, userIPIndex(f.Features.Arch, f.Events[i].Attr.SampleRegsUser))
+	}
+	return sp
+}
+
+// userIPIndex returns where the instruction pointer lies among the user registers
+// of a mask (arch/*/include/uapi/asm/perf_regs.h of Linux).
+func userIPIndex(arch string, mask uint64) int {
+	bit := -1
+	switch arch {
+	case "x86_64", "i386", "i686":
+		bit = 8
+	case "aarch64", "arm64":
+		bit = 32
+	}
+	if bit < 0 || mask>>bit&1 == 0 {
+		return -1
+	}
+	n := 0
+	for i := range bit {
+		n += int(mask >> i & 1)
+	}
+	return n
+}
+
+// split returns the two parts of a sample's chain, which alias the sample or the
+// splitter. A sample without a chain has a chain of its own address.
+func (sp *splitter) split(rec *perfdata.Record, s *perfdata.Sample) (kernel, user []byte) {
+	chain := s.Chain
+	if len(chain) < 8 {
+		return sp.lone(rec, s)
+	}
+	if binary.LittleEndian.Uint64(chain) < contextMax {
+		marker := modeMarker(rec, s)
+		if marker == contextUser {
+			return nil, sp.withStack(chain, s)
+		}
+		sp.scratch = binary.LittleEndian.AppendUint64(sp.scratch[:0], marker)
+		sp.scratch = append(sp.scratch, chain...)
+		chain = sp.scratch
+	}
+	for i := 0; i+8 <= len(chain); i += 8 {
+		switch binary.LittleEndian.Uint64(chain[i:]) {
+		case contextUser:
+			return chain[:i], chain[i+8:]
+		case contextUserDeferred: // the next word is a cookie of this sample's own
+			return chain[:i], notUnwound
+		}
+	}
+	if s.HasUserStack {
+		return chain, sp.userStack(s)
+	}
+	return chain, nil
+}
+
+// lone makes the parts of a sample without a chain.
+func (sp *splitter) lone(rec *perfdata.Record, s *perfdata.Sample) (kernel, user []byte) {
+	if s.Fields&perfdata.SampleIP == 0 {
+		return nil, notUnwound
+	}
+	marker := modeMarker(rec, s)
+	sp.scratch = binary.LittleEndian.AppendUint64(sp.scratch[:0], marker)
+	sp.scratch = binary.LittleEndian.AppendUint64(sp.scratch, s.IP)
+	if marker == contextUser {
+		return nil, sp.withStack(sp.scratch[8:], s)
+	}
+	if s.HasUserStack {
+		return sp.scratch, sp.userStack(s)
+	}
+	return sp.scratch, nil
+}
+
+// withStack appends to a user part that the rest of the stack is to be unwound.
+func (sp *splitter) withStack(part []byte, s *perfdata.Sample) []byte {
+	if !s.HasUserStack {
+		return part
+	}
+	return append(part[:len(part):len(part)], notUnwound...)
+}
+
+// userStack is the user part of a kernel sample with a copy of the user stack:
+// the address at which the user program entered the kernel, then what is still to
+// be unwound.
+func (sp *splitter) userStack(s *perfdata.Sample) []byte {
+	i := sp.userIP[s.Event]
+	if i < 0 || len(s.UserRegs) < 8*i+8 {
+		return notUnwound
+	}
+	ip := s.UserRegs[8*i : 8*i+8 : 8*i+8]
+	if binary.LittleEndian.Uint64(ip) >= contextMax {
+		return notUnwound
+	}
+	return append(ip, notUnwound...)
+}
+
+// Words that stand for all others of their kind in a user part.
+const (
+	plainRubbish = 1       // an address that cannot be code
+	plainJunk    = 1 << 62 // an address that no process has mapped; no machine has it
+	plainEnd     = ^uint64(0)
+)
+
+// simplify makes one of all user parts that differ in junk only: unwinding by
+// frame pointers takes whatever lies on the stack of functions without them for
+// addresses, and every such word would make a chain of its own. What the part
+// comes to is the same, as are the rules of locate that are applied here.
+func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
+	if len(part) < 8 || binary.LittleEndian.Uint64(part) >= contextMax {
+		return part // not in user mode, or rubbish from the start
+	}
+	rubbish := -1 // where rubbish begins that no code follows
+	out := part
+	for i := 8; i+8 <= len(part); i += 8 {
+		pc := binary.LittleEndian.Uint64(part[i:])
+		plain := pc
+		switch {
+		case pc >= contextMax:
+			if isMarker(pc) {
+				return part // rare: leave it as it is
+			}
+			plain, part = plainEnd, part[:i+8]
+			out = out[:i+8]
+		case pc < lowestCode || pc >= kernelHalf && !procmaps.InVsyscall(pc):
+			plain = plainRubbish
+			if rubbish < 0 {
+				rubbish = i
+			}
+		case !procmaps.InVsyscall(pc) && !spaces.Anywhere(addr.PC(pc-1)):
+			plain = plainJunk
+		default:
+			rubbish = -1
+		}
+		if plain != pc {
+			if &out[0] == &part[0] {
+				sp.plain = append(sp.plain[:0], part...)
+				out = sp.plain
+			}
+			binary.LittleEndian.PutUint64(out[i:], plain)
+		}
+	}
+	if rubbish >= 0 && len(part) > rubbish+8 &&
+		binary.LittleEndian.Uint64(out[len(out)-8:]) != plainEnd {
+		out = out[:rubbish+8]
+	}
+	return out
+}
+
+// hasFrames reports whether a part comes to any frame: whether an address, or a
+// stack that is still to be unwound, stands before the first rubbish.
+func hasFrames(part []byte) bool {
+	for ; len(part) >= 8; part = part[8:] {
+		word := binary.LittleEndian.Uint64(part)
+		if word < contextMax || word == contextUserDeferred {
+			return true
+		}
+		if !isMarker(word) {
+			return false
+		}
+	}
+	return false
+}
+
+// hasRubbish reports whether a part without frames has any.
+func hasRubbish(part []byte) bool {
+	for ; len(part) >= 8; part = part[8:] {
+		if !isMarker(binary.LittleEndian.Uint64(part)) {
+			return true
+		}
+	}
+	return false
+}
+
+func isMarker(word uint64) bool {
+	switch word {
+	case contextHV, contextKernel, contextUser, contextUserDeferred, contextGuest, contextGuestKernel,
+		contextGuestUser:
+		return true
+	}
+	return false
+}
+
+// modeMarker is the context marker that a sample's CPU mode stands for. Where the
+// mode is not known the address tells.
+func modeMarker(rec *perfdata.Record, s *perfdata.Sample) uint64 {
+	switch rec.CPUMode() {
+	case perfdata.CPUModeKernel:
+		return contextKernel
+	case perfdata.CPUModeUser:
+		return contextUser
+	case perfdata.CPUModeHypervisor:
+		return contextHV
+	case perfdata.CPUModeGuestKernel:
+		return contextGuestKernel
+	case perfdata.CPUModeGuestUser:
+		return contextGuestUser
+	}
+	if s.IP >= kernelHalf {
+		return contextKernel
+	}
+	return contextUser
+}

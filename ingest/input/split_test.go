@@ -1,0 +1,248 @@
+package input
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"testing"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/procmaps"
+)
+
+// someMappings is a process with two files mapped, and a kernel.
+func someMappings() *sideband {
+	sb := &sideband{raw: newRawObjects(nil), kernel: true}
+	for _, path := range []string{"/bin/a", "/lib/b", ingest.KernelMapName} {
+		kind := ingest.ELF
+		if path == ingest.KernelMapName {
+			kind = ingest.Kernel
+		}
+		sb.raw.list = append(sb.raw.list, ingest.Object{Kind: kind, File: ingest.FileRef{Path: path}})
+	}
+	b := addrspace.NewBuilder()
+	mapping := func(start, end uint64, object uint32) addrspace.Mapping {
+		return addrspace.Mapping{Start: addr.PC(start), End: addr.PC(end), Object: object}
+	}
+	b.Map(0, 7, mapping(0x400000, 0x480000, numFixedRaw))
+	b.Map(0, 7, mapping(0x7f0000000000, 0x7f0000100000, numFixedRaw+1))
+	b.Kernel(0, addrspace.Base, mapping(0xffffffff81000000, 0xffffffff82000000, numFixedRaw+2))
+	sb.spaces = b.Build()
+	return sb
+}
+
+// locatorOf returns a locator that numbers places as (object, offset) makes them.
+func locatorOf(sb *sideband) *locator {
+	return &locator{sb: sb, number: func(object uint32, offset uint64) uint32 {
+		return object*1_000_003 + uint32(offset)
+	}}
+}
+
+// result is what a part of a chain comes to.
+func result(l *locator, words []byte) (places []uint32, cut bool) {
+	l.locate(words, l.sb.spaces.Process(7, 0).Version(), l.sb.spaces.Kernel(0).Version())
+	for _, s := range l.spots {
+		places = append(places, s.place)
+	}
+	return places, l.flags&partCut != 0
+}
+
+// randomUserPart is a user chain with all that frame-pointer unwinding can bring.
+func randomUserPart(rng *rand.Rand) []byte {
+	var words []byte
+	for range rng.IntN(9) {
+		var w uint64
+		switch rng.IntN(12) {
+		case 0:
+			w = rng.Uint64N(lowestCode)
+		case 1:
+			w = 0xffffffff81000000 + rng.Uint64N(100)
+		case 2:
+			w = rng.Uint64()
+		case 3:
+			w = 0x7ffd00000000 + rng.Uint64N(1<<20)
+		case 4:
+			if rng.IntN(4) == 0 {
+				w = contextMax + rng.Uint64N(4095)
+			} else {
+				w = plainJunk + rng.Uint64N(3)
+			}
+		case 5:
+			w = procmaps.Vsyscall + rng.Uint64N(8192)
+		case 6:
+			w = 0x480000 // returns to the very end of a mapping
+		case 7:
+			w = []uint64{contextUser, contextKernel, contextGuest, contextUserDeferred}[rng.IntN(4)]
+			if rng.IntN(3) > 0 {
+				w = 0x400000
+			}
+		default:
+			w = 0x400000 + rng.Uint64N(0x80000)
+			if rng.IntN(2) == 0 {
+				w = 0x7f0000000000 + rng.Uint64N(0x100000)
+			}
+		}
+		words = binary.LittleEndian.AppendUint64(words, w)
+	}
+	return words
+}
+
+// TestSimplify holds that a simplified part comes to the same, for any junk.
+func TestSimplify(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	sb := someMappings()
+	l := locatorOf(sb)
+	var sp splitter
+	changed := 0
+	for range 200000 {
+		words := randomUserPart(rng)
+		want, wantCut := result(l, words)
+		plain := sp.simplify(slices.Clone(words), sb.spaces)
+		if !slices.Equal(plain, words) {
+			changed++
+		}
+		got, cut := result(l, plain)
+		if !slices.Equal(got, want) || cut != wantCut {
+			t.Fatalf("%x\nsimplified to %x:\n%v %v, want %v %v", words, plain, got, cut, want, wantCut)
+		}
+		if hasFrames(words) != (len(want) > 0) {
+			t.Fatalf("%x: hasFrames is %v, there are %d", words, hasFrames(words), len(want))
+		}
+	}
+	if changed < 1000 {
+		t.Errorf("only %d parts were simplified", changed)
+	}
+}
+
+// TestSimplifyJoins makes one of chains that differ in junk.
+func TestSimplifyJoins(t *testing.T) {
+	sb := someMappings()
+	seen := map[string]bool{}
+	var sp splitter
+	for i := range uint64(100) {
+		var words []byte
+		for _, w := range []uint64{0x400010, 0x400020, 0x7ffd00000000 + i*4096, 3 + i,
+			0x123456789000 + i} {
+			words = binary.LittleEndian.AppendUint64(words, w)
+		}
+		seen[string(sp.simplify(words, sb.spaces))] = true
+	}
+	if len(seen) != 1 {
+		t.Errorf("%d chains, want 1", len(seen))
+	}
+}
+
+func TestUserIPIndex(t *testing.T) {
+	for _, tc := range []struct {
+		arch string
+		mask uint64
+		want int
+	}{
+		{"x86_64", 0xff0fff, 8}, {"x86_64", 1<<8 | 1<<7, 1}, {"x86_64", 0xff, -1},
+		{"aarch64", 1<<33 - 1, 32}, {"aarch64", 1<<32 - 1, -1}, {"riscv64", ^uint64(0), -1}, {"",
+			0xff0fff, -1},
+	} {
+		if got := userIPIndex(tc.arch, tc.mask); got != tc.want {
+			t.Errorf("%s %#x: %d, want %d", tc.arch, tc.mask, got, tc.want)
+		}
+	}
+}
+
+func TestKernelReach(t *testing.T) {
+	for _, tc := range []struct {
+		arch        string
+		start, want uint64
+	}{
+		{"x86_64", 0xffffffff81000000, 0xffffffffc0000000},
+		{"x86_64", 0xffffffffc0000000, 0xffffffffc8000000},
+		{"aarch64", 0xffff800008000000, 0xffff800010000000},
+		{"aarch64", 0xffffffffffff0000, ^uint64(0)},
+	} {
+		if got := kernelReach(tc.arch, tc.start); got != tc.want {
+			t.Errorf("%s from %#x: %#x, want %#x", tc.arch, tc.start, got, tc.want)
+		}
+	}
+}
+
+func TestClock(t *testing.T) {
+	c := clock{timed: true}
+	for _, r := range []struct {
+		time   uint64
+		offset int64
+		want   uint64
+	}{{5, 100, 5}, {3, 200, 3}, {0, 250, 0}, {noTime, 300, 6}, {9, 400, 9}, {noTime, 500, 10}} {
+		if got := c.note(r.time, r.offset, false); got != r.want {
+			t.Errorf("record of time %d: %d, want %d", r.time, got, r.want)
+		}
+	}
+	for _, s := range []struct {
+		time   uint64
+		offset int64
+		want   uint64
+	}{{7, 350, 7}, {0, 350, 0}, {noTime, 50, 0}, {noTime, 150, 5}, {noTime, 350, 6}, {noTime, 999,
+		10}} {
+		if got := c.at(s.time, s.offset); got != s.want {
+			t.Errorf("sample of time %d at %d: %d, want %d", s.time, s.offset, got, s.want)
+		}
+	}
+	c = clock{}
+	if got := c.note(77, 100, true); got != 0 {
+		t.Errorf("a record before all samples: %d, want 0", got)
+	}
+	if a, b := c.note(77, 100, false), c.at(3, 200); a != 100 || b != 200 {
+		t.Errorf("without times: %d and %d, want the positions", a, b)
+	}
+}
+
+// TestHoldGC sets the collector's pace once and gives back what was there.
+func TestHoldGC(t *testing.T) {
+	before := debug.SetGCPercent(77)
+	defer debug.SetGCPercent(before)
+	now := func() int {
+		percent := debug.SetGCPercent(100)
+		debug.SetGCPercent(percent)
+		return percent
+	}
+	first := holdGC()
+	second := holdGC()
+	if now() != foldGCPercent {
+		t.Errorf("%d %% while held", now())
+	}
+	first()
+	if now() != foldGCPercent {
+		t.Errorf("%d %% while one still holds", now())
+	}
+	second()
+	if now() != 77 {
+		t.Errorf("%d %% afterwards, want 77", now())
+	}
+	debug.SetGCPercent(3)
+	third := holdGC()
+	if now() != 3 {
+		t.Errorf("%d %% for a user who wants 3", now())
+	}
+	third()
+}
+
+func TestHotChains(t *testing.T) {
+	var h hotChains
+	for i := range 3 * hotMost {
+		if got, want := h.often(5<<32), i >= hotEnough-1; got != want {
+			t.Fatalf("meeting %d: often is %v", i+1, got)
+		}
+	}
+	// Another chain in its place takes over only after as many meetings.
+	other := uint64(5<<32 | 1<<60)
+	for range hotMost {
+		if h.often(other) {
+			t.Fatal("a chain is met often that was just met")
+		}
+	}
+	h.often(other)
+	if h.often(5 << 32) {
+		t.Error("a forgotten chain is still met often")
+	}
+}

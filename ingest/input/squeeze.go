@@ -1,0 +1,60 @@
+package input
+
+import "encoding/binary"
+
+// squeezeHead is the size of what comes before the bitmap: the number of words.
+const squeezeHead = 2
+
+// maxWords is how many words a part of a chain can have; a record holds less.
+const maxWords = 1<<16 - 1
+
+// squeeze appends the words of a part of a chain in about half their size, the
+// form in which chains are kept and compared: the number of words, a bit for each
+// that says whether it takes 8 bytes, and the differences from word to word, most
+// of which fit into 4. Different words have different forms.
+func squeeze(dst, words []byte) []byte {
+	n := min(len(words)/8, maxWords)
+	start := len(dst)
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(n))
+	bitmap := len(dst)
+	for range (n + 7) / 8 {
+		dst = append(dst, 0)
+	}
+	last := uint64(0)
+	for i := range n {
+		word := binary.LittleEndian.Uint64(words[8*i:])
+		delta := word - last
+		last = word
+		if int64(int32(delta)) == int64(delta) {
+			dst = binary.LittleEndian.AppendUint32(dst, uint32(delta))
+			continue
+		}
+		dst[bitmap+i/8] |= 1 << (i % 8)
+		dst = binary.LittleEndian.AppendUint64(dst, delta)
+	}
+	if n == 0 {
+		return dst[:start] // nothing is nothing
+	}
+	return dst
+}
+
+// expand appends the words that squeeze was given.
+func expand(dst, b []byte) []byte {
+	if len(b) < squeezeHead {
+		return dst
+	}
+	n := int(binary.LittleEndian.Uint16(b))
+	bitmap, b := b[squeezeHead:], b[squeezeHead+(n+7)/8:]
+	last := uint64(0)
+	for i := range n {
+		if bitmap[i/8]>>(i%8)&1 == 0 {
+			last += uint64(int64(int32(binary.LittleEndian.Uint32(b))))
+			b = b[4:]
+		} else {
+			last += binary.LittleEndian.Uint64(b)
+			b = b[8:]
+		}
+		dst = binary.LittleEndian.AppendUint64(dst, last)
+	}
+	return dst
+}

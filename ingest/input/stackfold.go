@@ -1,0 +1,343 @@
+package input
+
+import (
+	"fmt"
+	"slices"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/bundle"
+	"symbolize/ingest/intern"
+	"symbolize/ingest/procmaps"
+	"symbolize/ingest/stackmap"
+)
+
+// stackFolder makes a profile of a stack map, with the tables that the samples of a
+// perf.data are folded into.
+type stackFolder struct {
+	folder
+	set     *stackmap.Set
+	pairs   *intern.Pairs
+	parts   [numRoles]map[partKey]uint32
+	lists   [numRoles]*intern.Lists
+	rows    []row
+	counts  []uint64    // of rows
+	rowOf   map[row]int // by all of a row but its numbers
+	scratch []uint32
+	stats   ingest.Stats
+
+	validOf []uint32 // raw object + 1 by build ID of the set
+	namedOf []uint32 // by symbol
+	lostOf  [stackmap.NumCauses][numRoles]uint32
+	noMap   [numRoles]uint32 // raw object of addresses of which nothing is known
+	gone    uint32           // that of processes that had ended
+	kernels int              // versions of the kernel's address space
+	// Distinct kernel addresses: where a kallsyms text has the kernel, in functions that it
+	// names elsewhere, and nowhere.
+	inKernel, inListed, inNothing int
+}
+
+// partKey is what a part of a stack is told by. The process matters where there are
+// addresses in it.
+type partKey struct {
+	part stackmap.Part
+	pid  int32
+}
+
+func newStackFolder(c *Capture, sb *sideband) *stackFolder {
+	col := &collector{sideband: sb, opts: &c.opts}
+	f := &stackFolder{set: c.stacks, pairs: intern.NewPairs(), rowOf: make(map[row]int),
+		validOf: make([]uint32, len(c.stacks.IDs)), namedOf: make([]uint32, len(c.stacks.Symbols))}
+	f.folder = folder{capture: c, collector: col, p: &ingest.Profile{}}
+	for _, e := range f.set.Events {
+		col.events = append(col.events, ingest.Event{Name: e.Name, Unit: e.Unit, Period: e.Period})
+	}
+	for role := range f.parts {
+		f.parts[role] = make(map[partKey]uint32)
+		f.lists[role] = new(intern.Lists)
+		f.lists[role].Add(nil)
+	}
+	noMap := func(path string, why ingest.Reason) uint32 {
+		key := rawKey{kind: ingest.Unmapped, path: sb.raw.path([]byte(path + why.String()))}
+		return sb.raw.add(key, func() ingest.Object {
+			return ingest.Object{File: ingest.FileRef{Path: path}, Reason: why}
+		})
+	}
+	f.noMap = [numRoles]uint32{kernelRole: noMap(ingest.UnmappedKernelPath, ingest.MapsNotSaved),
+		userRole: noMap(ingest.UnmappedPath, ingest.MapsNotSaved)}
+	f.gone = noMap(ingest.UnmappedPath, ingest.ProcessGone)
+	_, f.kernels = sb.spaces.Versions()
+	return f
+}
+
+// checkFilters refuses filters by what the form does not say.
+func (f *stackFolder) checkFilters() error {
+	o := f.opts
+	switch {
+	case len(o.PIDs) > 0 && !f.set.Labels.PID:
+		return fmt.Errorf("%s: no process IDs in it that could be chosen by", f.capture.path)
+	case len(o.Comms) > 0 && !f.set.Labels.Comm:
+		return fmt.Errorf("%s: no names of threads in it that could be chosen by", f.capture.path)
+	case o.Event != "" && !slices.ContainsFunc(f.events, func(e ingest.Event) bool {
+		return e.Name == o.Event
+	}):
+		return fmt.Errorf("%s: no event %q in it", f.capture.path, o.Event)
+	}
+	return nil
+}
+
+func (f *stackFolder) wanted(sm *stackmap.Sample) bool {
+	o := f.opts
+	return (len(o.PIDs) == 0 || slices.Contains(o.PIDs, sm.PID)) &&
+		(len(o.Comms) == 0 || slices.Contains(o.Comms, sm.Comm)) &&
+		(o.Event == "" || o.Event == f.events[sm.Event].Name)
+}
+
+// sample folds a sample of the set.
+func (f *stackFolder) sample(sm *stackmap.Sample) {
+	if !f.wanted(sm) {
+		f.stats.FilteredOut += sm.Count
+		return
+	}
+	kernel, depth := f.part(kernelRole, sm.Kernel, sm.PID)
+	user, depth2 := f.part(userRole, sm.User, sm.PID)
+	l := labels{comm: f.comm(sm.Comm), pid: -1, tid: -1, cpu: -1, event: sm.Event}
+	if f.opts.Keep.PID {
+		l.pid = sm.PID
+	}
+	if f.opts.Keep.TID {
+		l.tid = sm.TID
+	}
+	f.stats.Samples += sm.Count
+	f.stats.Weight += sm.Weight
+	f.stats.Frames += sm.Count * uint64(depth+depth2)
+	r := row{kernel: kernel, user: user, label: f.labels.number(l)}
+	n, ok := f.rowOf[r]
+	if !ok {
+		n = len(f.rows)
+		f.rowOf[r] = n
+		f.rows, f.counts = append(f.rows, r), append(f.counts, 0)
+	}
+	f.counts[n] += sm.Count // counts are what maps hold, nanoseconds even: beyond 32 bits
+	f.rows[n].weight += sm.Weight
+}
+
+// part numbers a part of a stack by its locations, and says how many it has.
+func (f *stackFolder) part(role int, p stackmap.Part, pid int32) (number uint32, depth int) {
+	if p.Cause == stackmap.Absent {
+		return 0, 0
+	}
+	key := partKey{part: p, pid: pid}
+	if role == kernelRole || p.Cause != stackmap.Present || !f.hasAddress(p.Stack) {
+		key.pid = 0
+	}
+	n, ok := f.parts[role][key]
+	if !ok {
+		f.scratch = f.scratch[:0]
+		if p.Cause == stackmap.Present {
+			f.locate(role, f.set.Stack(p.Stack), pid)
+		} else {
+			f.place(f.lost(role, p.Cause), 0)
+		}
+		n = f.lists[role].Add(f.scratch)
+		f.parts[role][key] = n
+		f.stats.DistinctChains++
+	}
+	return n, len(f.lists[role].At(n))
+}
+
+func (f *stackFolder) hasAddress(stack uint32) bool {
+	return slices.ContainsFunc(f.set.Stack(stack), func(fr stackmap.Frame) bool {
+		return fr.Status == stackmap.IP
+	})
+}
+
+// place appends a location.
+func (f *stackFolder) place(object uint32, offset uint64) {
+	if f.raw.list[object].Kind.Collapsed() {
+		offset = 0
+	}
+	f.scratch = append(f.scratch, f.pairs.Add(intern.Pair{Object: object, Offset: offset}))
+}
+
+// locate appends the locations of a part. Its first address is exact, all others are
+// return addresses, which point behind the call; but for the kernel's that no call can
+// precede, see interrupted. A tail of addresses that cannot be code is what a chain of
+// frame pointers ends in where code keeps none.
+func (f *stackFolder) locate(role int, frames []stackmap.Frame, pid int32) {
+	n := len(frames)
+	for n > 1 && frames[n-1].Status == stackmap.IP && frames[n-1].Offset < lowestCode {
+		n--
+	}
+	if n < len(frames) {
+		f.stats.CutChains++
+	}
+	for i, fr := range frames[:n] {
+		back := uint64(0)
+		if i > 0 && fr.Offset > 0 {
+			back = 1
+		}
+		switch fr.Status {
+		case stackmap.Valid:
+			f.place(f.valid(fr.Ref), fr.Offset-back)
+		case stackmap.Named:
+			f.place(f.named(fr.Ref), fr.Offset-back)
+		default:
+			f.address(role, fr.Offset, fr.Offset-back, pid)
+		}
+	}
+}
+
+// valid returns the object with a build ID.
+func (f *stackFolder) valid(ref uint32) uint32 {
+	if f.validOf[ref] == 0 {
+		id := f.set.IDs[ref]
+		n := f.raw.add(rawKey{kind: ingest.ELF, id: id}, func() ingest.Object {
+			o := ingest.Object{File: ingest.FileRef{Path: f.capture.recordedPath(id)}}
+			if pathOf := f.opts.Stacks.PathOf; pathOf != nil && o.File.Path == "" {
+				o.File.Path = pathOf(id)
+			}
+			return o
+		})
+		f.validOf[ref] = n + 1
+	}
+	return f.validOf[ref] - 1
+}
+
+// named returns the object of a function that has its name from whoever printed it.
+func (f *stackFolder) named(ref uint32) uint32 {
+	if f.namedOf[ref] == 0 {
+		sym := f.set.Symbols[ref]
+		n := f.raw.namedCode(sym.Name, sym.Object, sym.Kernel)
+		f.namedOf[ref] = n + 1
+	}
+	return f.namedOf[ref] - 1
+}
+
+// namedCode returns the object of a function of which only its name is known, and what
+// it is part of.
+func (r *rawObjects) namedCode(name, part string, kernel bool) uint32 {
+	key := rawKey{kind: ingest.ELF, path: r.path([]byte(part + "\x00" + name))}
+	path := part
+	if kernel {
+		key.kind = ingest.JIT
+		path = name
+	}
+	return r.add(key, func() ingest.Object { return ingest.Object{File: ingest.FileRef{Path: path}, Symbol: name} })
+}
+
+// lost returns the object that stands for a part that is lost.
+func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
+	if f.lostOf[cause][role] == 0 {
+		path := "[lost: " + cause.String() + "]"
+		if role == kernelRole {
+			path = "[lost kernel stack: " + cause.String() + "]"
+		}
+		n := f.raw.add(rawKey{kind: ingest.NoStack, path: f.raw.path([]byte(path))}, func() ingest.Object {
+			return ingest.Object{File: ingest.FileRef{Path: path}, Reason: ingest.StackLost}
+		})
+		f.lostOf[cause][role] = n + 1
+	}
+	return f.lostOf[cause][role] - 1
+}
+
+// address looks up a bare address; at is the place that it stands for.
+func (f *stackFolder) address(role int, pc, at uint64, pid int32) {
+	if role == kernelRole || pc >= kernelHalf {
+		f.kernelAddress(pc, at, role)
+		return
+	}
+	switch {
+	case pc < lowestCode: // bundle.OutsideAddress among them
+		f.place(rawUnmapped, 0)
+		return
+	case pc == bundle.GoneAddress:
+		f.place(f.gone, 0)
+		return
+	}
+	v := f.spaces.Process(pid, addrspace.Forever).Version()
+	if pid < 0 || v == 0 {
+		v = f.spaces.Process(AnyProcess, addrspace.Forever).Version()
+	}
+	if v == 0 {
+		f.place(f.noMap[userRole], 0)
+		return
+	}
+	if m := f.spaces.User(v, addr.PC(at)); m != nil {
+		f.place(m.Object, uint64(m.Offset(addr.PC(at))))
+		return
+	}
+	f.place(rawUnmapped, 0)
+}
+
+// maxKernelStates bounds how far back an address of the kernel is looked for: a dump
+// does not say when the stack was taken, and BPF programs come and go.
+const maxKernelStates = 1 << 12
+
+func (f *stackFolder) kernelAddress(pc, at uint64, role int) {
+	if procmaps.InVsyscall(pc) && role == userRole {
+		f.place(rawVsyscall, at-procmaps.Vsyscall)
+		return
+	}
+	for v := f.kernels - 1; v >= 0 && v > f.kernels-1-maxKernelStates; v-- {
+		place := addr.PC(at)
+		m := f.spaces.InKernel(addrspace.Version(v), place)
+		if at != pc {
+			after := f.sideband.interrupted(addrspace.Version(v), m, addr.PC(pc))
+			if after != nil {
+				place, m = addr.PC(pc), after
+			}
+		}
+		if m != nil {
+			if f.raw.list[m.Object].Kind == ingest.Kernel {
+				f.inKernel++
+			}
+			f.place(m.Object, uint64(m.Offset(place)))
+			return
+		}
+		if f.spaces.Steady(addr.PC(at)) && f.spaces.Steady(addr.PC(pc)) {
+			break
+		}
+	}
+	if n, off, ok := f.sideband.listed(pc, at); ok {
+		f.inListed++
+		f.place(n, off)
+		return
+	}
+	f.inNothing++
+	if !f.sideband.kernel {
+		f.place(f.noMap[kernelRole], 0)
+		return
+	}
+	f.place(rawUnmappedKernel, 0)
+}
+
+// profile makes the profile of what was folded.
+func (f *stackFolder) profile() *ingest.Profile {
+	p := f.p
+	f.workers = []*worker{{places: f.pairs.List(), first: noTime}}
+	number := f.objects()
+	for i := range p.Objects {
+		switch o := &p.Objects[i]; {
+		case o.Reason != ingest.NoBuildID:
+		case o.Symbol != "":
+			o.Reason = ingest.ReasonNone // named all the same
+		case o.Kind == ingest.ELF:
+			o.Unseen = true
+		}
+	}
+	comms := f.strings()
+	s := &shard{places: f.workers[0].places, rows: [][]row{f.rows}, counts: f.counts, labels: f.labels.list,
+		parts: f.lists, objects: number, events: f.eventsUsed(),
+		comms: func(code uint32) ingest.StringID { return comms[code] }}
+	assemble(p, []*shard{s})
+	p.Stats = f.stats
+	p.Stats.Lost = f.set.LostSamples
+	p.Stats.DistinctKeys = f.stats.DistinctChains
+	p.Stats.RecordTypes = make(map[string]uint64)
+	f.sources()
+	f.stackWarnings(p)
+	p.Meta.Captures = []string{f.capture.path}
+	return p
+}

@@ -1,0 +1,337 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/bpf"
+	"symbolize/ingest/btf"
+	"symbolize/ingest/elf"
+	"symbolize/ingest/perfdata"
+	"symbolize/ingest/stackmap"
+)
+
+// StackOptions say what belongs to a stack map, and how to read it.
+type StackOptions struct {
+	Counts   string           // path of the dump of the map that counts; "" for none
+	Kernel   string           // path of the dump of kernel stacks, where it is another
+	Key      []stackmap.Field // fields of the count map's key
+	Value    *stackmap.Field  // where the count lies in a value; nil: all of it
+	BTF      string           // path of BTF, or of an object with it, of the key; "" for none
+	Depth    int              // frames in a value of a bare concatenation; 0 not told
+	Stride   int              // bytes of such a value; 0 not told
+	Kallsyms string           // path of /proc/kallsyms of the same boot; "" for none
+	// Maps are paths of /proc/PID/maps, by process; those of AnyProcess serve all stacks
+	// of which it is not known whose they are.
+	Maps map[int32]string
+	// PathOf names the file of a build ID, where that is all that a stack map says; "" if it
+	// is not known. nil knows none.
+	PathOf func(buildid.ID) string
+}
+
+// AnyProcess is in StackOptions.Maps the process that unlabelled stacks are of.
+const AnyProcess int32 = -1
+
+// bare reports whether the options describe a bare concatenation of values.
+func (o *StackOptions) bare() bool { return o.Depth > 0 || o.Stride > 0 }
+
+// openStacks reads a stack map whole: nothing of it is large, as the kernel bounds the
+// maps.
+func (c *Capture) openStacks(form stackmap.Form) error {
+	in := &stackmap.Input{Name: c.path, R: c.r, Size: c.size}
+	o := &c.opts.Stacks
+	opts := stackmap.Options{Key: o.Key, Value: o.Value, Depth: o.Depth, Stride: o.Stride}
+	var files closers
+	defer func() { files.Close() }()
+	for _, x := range []struct {
+		path string
+		to   **stackmap.Input
+	}{{o.Counts, &opts.Counts}, {o.Kernel, &opts.Kernel}} {
+		if x.path == "" {
+			continue
+		}
+		f, err := os.Open(x.path)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+		fi, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		*x.to = &stackmap.Input{Name: x.path, R: f, Size: fi.Size()}
+	}
+	if o.BTF != "" {
+		var err error
+		if opts.BTF, err = readTypes(o.BTF); err != nil {
+			return err
+		}
+	}
+	set, err := stackmap.Read(in, &opts)
+	if set == nil {
+		if errors.Is(err, stackmap.ErrNotStacks) && form == stackmap.NoForm {
+			err = fmt.Errorf("%w: %w", ErrNotCapture, err)
+		}
+		return err
+	}
+	c.stacks, c.stacksErr = set, err
+	return nil
+}
+
+// maxTypes bounds a file of BTF, in bytes: that of a kernel has 6 MiB.
+const maxTypes = 64 << 20
+
+// readTypes reads a file of BTF, or an object file with it.
+func readTypes(path string) (*btf.Types, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	head := make([]byte, 64)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if elf.IsELF(head[:n]) {
+		object, err := elf.Open(path, f, fi.Size())
+		if err != nil {
+			return nil, err
+		}
+		t, _, err := btf.FromELF(object)
+		if t == nil && err == nil {
+			err = fmt.Errorf("%s: no section .BTF in it", path)
+		}
+		if t != nil {
+			err = nil // lines are not needed
+		}
+		return t, err
+	}
+	if !btf.IsBTF(head[:n]) || fi.Size() > maxTypes {
+		return nil, fmt.Errorf("%s: neither BTF nor an object file with it", path)
+	}
+	raw, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	return btf.Parse(path, raw, nil)
+}
+
+// Stacks returns what was read of a stack map; nil for other captures.
+func (c *Capture) Stacks() *stackmap.Set { return c.stacks }
+
+// foldStacks makes the profile of a stack map.
+func (c *Capture) foldStacks(ctx context.Context) (*ingest.Profile, error) {
+	sb, err := c.stackSideband(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := newStackFolder(c, sb)
+	if err := f.checkFilters(); err != nil {
+		return nil, err
+	}
+	for i := range f.set.Samples {
+		f.sample(&f.set.Samples[i])
+	}
+	c.profile = f.profile()
+	if c.bundle != nil {
+		if c.side != nil {
+			for _, w := range c.side.warnings { // of its side band
+				c.profile.Stats.Warnings = append(c.profile.Stats.Warnings, w.Warning)
+			}
+		}
+		c.bundleProfile(c.profile)
+	}
+	return c.profile, nil
+}
+
+// stackSideband is what is known of address spaces: of the maps and kallsyms that the
+// user names, and of the bundles that serve.
+func (c *Capture) stackSideband(ctx context.Context) (*sideband, error) {
+	sb := &sideband{
+		file: &perfdata.File{Name: c.path}, raw: newRawObjects(c.opts.PerfMap), first: -1,
+		commID: make(map[string]uint32), types2: make(map[perfdata.Type]uint64),
+	}
+	sb.comm("")
+	if err := c.addSpaces(ctx, sb); err != nil {
+		return nil, err
+	}
+	sb.build()
+	c.stackSide = sb
+	return sb, nil
+}
+
+// addSpaces enters the kernel's address space and those of processes.
+func (c *Capture) addSpaces(ctx context.Context, sb *sideband) error {
+	o := &c.opts.Stacks
+	if c.takesList() {
+		if err := sb.kernelList(o.Kallsyms); err != nil {
+			return err
+		}
+	}
+	for _, pid := range slices.Sorted(maps.Keys(o.Maps)) {
+		f, err := os.Open(o.Maps[pid])
+		if err != nil {
+			return err
+		}
+		found := sb.processMaps(pid, f)
+		if err := f.Close(); err != nil {
+			return err
+		}
+		if !found {
+			return fmt.Errorf("%s: no mapping of code in it: a copy of /proc/PID/maps is wanted",
+				o.Maps[pid])
+		}
+	}
+	if c.stacks != nil {
+		sb.sampled = make(map[int32]bool)
+		for i := range c.stacks.Samples {
+			sb.sampled[c.stacks.Samples[i].PID] = true
+		}
+	}
+	return c.lenders(ctx, sb)
+}
+
+// takesList reports whether a kallsyms text says where the kernel lies. A bundle says that
+// itself: to it a list tells names, and may be of another boot.
+func (c *Capture) takesList() bool {
+	located := c.bundle != nil && c.bundle.Manifest.Text != 0
+	return c.opts.Stacks.Kallsyms != "" && !located
+}
+
+// lenders lets the bundles beside a stack map explain it, and the one that has it.
+func (c *Capture) lenders(ctx context.Context, sb *sideband) error {
+	for _, b := range c.opts.Borrow {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		sb.borrowings = append(sb.borrowings, Borrowing{From: b.path})
+		if b.bundle == nil {
+			sb.borrowings[len(sb.borrowings)-1].Refused = "it is no bundle"
+			continue
+		}
+		// A dump tells no boot that could be compared: the user says that they belong together.
+		programs, _ := b.Programs()
+		sb.lendStacks(b, programs)
+	}
+	if c.bundle == nil {
+		return nil
+	}
+	// The bundle that has the stacks explains them.
+	sb.borrowings = append(sb.borrowings, Borrowing{From: c.path})
+	var programs []bpf.Program
+	if c.perf != nil {
+		side, err := c.scan(ctx)
+		if err != nil {
+			return err
+		}
+		programs = side.programs
+		sb.programErr = side.programErr
+	}
+	sb.lendStacks(c, programs)
+	return nil
+}
+
+// lendStacks takes all that a bundle has for the stacks of its boot.
+func (sb *sideband) lendStacks(b *Capture, programs []bpf.Program) {
+	sb.arch = b.bundle.Manifest.Machine
+	sb.clock.timed = true // states are told apart by the bundle's clock
+	sb.borrowFrom(&lender{Bundle: b.bundle, perf: b.perf, at: len(sb.borrowings) - 1,
+		programs: programs, convert: func(t uint64) uint64 { return t }})
+}
+
+// stackWarnings says what is to be known of a stack map.
+func (f *stackFolder) stackWarnings(p *ingest.Profile) {
+	c, set := f.capture, f.set
+	warn := func(partial bool, hint, format string, args ...any) {
+		p.Stats.Warnings = append(p.Stats.Warnings, ingest.Warning{Partial: partial, Hint: hint,
+			Text: fmt.Sprintf(format, args...)})
+	}
+	if c.stacksErr != nil {
+		warn(true, "dump it again", "%v; all before it is used", c.stacksErr)
+	}
+	for _, err := range set.Warnings {
+		warn(true, "", "%v", err)
+	}
+	if !set.Counted {
+		warn(false, "name the map that counts them with --counts FILE",
+			"%s: no counts: each stack counts 1", c.path)
+	}
+	if c.takesList() {
+		p.Stats.KernelList = true
+		f.listWarning(warn)
+	}
+	if set.Unused > 0 {
+		warn(false, "", "%s: %d stacks of the dump are in no count and are left out", c.path,
+			set.Unused)
+	}
+	if n := countObjects(p, func(o *ingest.Object) bool {
+		return o.Kind == ingest.ELF && o.Reason == ingest.NoBuildID
+	}); n > 0 {
+		files, whose := fmt.Sprintf("%d files have", n), "their"
+		if n == 1 {
+			files, whose = "1 file has", "its"
+		}
+		warn(false, "`symbolize index --explain FILE…` says why the kernel saw none; --trust-paths "+
+			"takes what is indexed of their paths",
+			"%s: %s no build ID: %s frames came as addresses", c.path, files, whose)
+	}
+	if set.Form >= stackmap.Systing && set.Skipped > 0 {
+		warn(false, "", "%s: %d records have no stack and are left out", c.path, set.Skipped)
+	}
+	if k := c.opts.Keep; k.CPU || k.PID && !set.Labels.PID || k.TID && !set.Labels.TID {
+		warn(false, "", "%s: labels that it cannot carry: %s", c.path,
+			strings.Join(set.Labels.Missing(), ", "))
+	}
+	c.lossWarning(warn)
+}
+
+// listWarning says what a kallsyms text was not good for.
+func (f *stackFolder) listWarning(warn func(partial bool, hint, format string, args ...any)) {
+	list := f.opts.Stacks.Kallsyms
+	switch {
+	case f.inKernel+f.inListed+f.inNothing == 0:
+		warn(false, "", "%s: not used: %s has no kernel addresses", list, f.capture.path)
+	case f.inKernel == 0 && f.inNothing > 0:
+		warn(false, "copy /proc/kallsyms while the stacks are taken, or right after",
+			"%s: of another boot, so that the kernel's functions have no names: none of %d kernel "+
+				"addresses lies where it has the kernel", list, f.inNothing)
+	}
+}
+
+// lossWarning tells of stacks that were lost.
+func (c *Capture) lossWarning(warn func(partial bool, hint, format string, args ...any)) {
+	lost := c.stacks.Lost()
+	var parts []string
+	total := uint64(0)
+	for _, cause := range slices.Sorted(maps.Keys(lost)) {
+		parts = append(parts, fmt.Sprintf("%d %s", lost[cause], cause))
+		total += lost[cause]
+	}
+	if total > 0 {
+		warn(false, "a larger map loses fewer; `symbolize capture --stacks` loses next to none",
+			"%s: stacks of %d samples were lost, which are shown as [lost: …]: %s", c.path, total,
+			strings.Join(parts, ", "))
+	}
+}
+
+func countObjects(p *ingest.Profile, is func(*ingest.Object) bool) (n int) {
+	for i := range p.Objects {
+		if is(&p.Objects[i]) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,331 @@
+package input
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/bpf"
+)
+
+// programLoad is a load of a program, as records tell it.
+type programLoad struct {
+	id      uint32 // 0 if no BPF_EVENT followed
+	symbols []int  // KSYMBOL records, by number in sideband.events; main first
+}
+
+// programLoads groups the KSYMBOL records of BPF programs by the BPF_EVENT that
+// follows them: one per function, then the event, all from the thread that loads.
+// What an event that was lost has left behind is a load without an ID.
+func (sb *sideband) programLoads() []programLoad {
+	var loads []programLoad
+	open := make(map[int32][]int) // by thread
+	for i := range sb.events {
+		switch e := &sb.events[i]; {
+		case e.kind == sideKernel && e.layer == addrspace.Program:
+			open[e.tid] = append(open[e.tid], i)
+		case e.kind == sideProgramLoad:
+			group := open[e.tid]
+			delete(open, e.tid)
+			first := sb.firstOf(group, bpf.Tag(tagBytes(e.a)))
+			for _, at := range group[:first] {
+				loads = append(loads, programLoad{symbols: []int{at}})
+			}
+			if first < len(group) {
+				loads = append(loads, programLoad{id: e.ref, symbols: group[first:]})
+			}
+		}
+	}
+	rest := make([]int, 0, len(open))
+	for _, group := range open {
+		rest = append(rest, group...)
+	}
+	slices.Sort(rest)
+	for _, at := range rest {
+		loads = append(loads, programLoad{symbols: []int{at}})
+	}
+	return loads
+}
+
+// firstOf finds where in a group the program with this tag begins: with its main
+// function, which has the program's tag in its name. Records that perf made up
+// have another one there; nothing is lost among those.
+func (sb *sideband) firstOf(group []int, tag bpf.Tag) int {
+	for i := len(group) - 1; i >= 0; i-- {
+		if t, _, ok := bpf.SplitSymbol(sb.symbolOf(group[i])); ok && t == tag {
+			return i
+		}
+	}
+	return 0
+}
+
+// symbolOf is the name in a KSYMBOL record, by number in events.
+func (sb *sideband) symbolOf(at int) string { return sb.raw.list[sb.events[at].ref].Symbol }
+
+// tagBytes and tagWord keep a tag in a word of a sideEvent.
+func tagBytes(w uint64) (b [8]byte) {
+	for i := range b {
+		b[i] = byte(w >> (8 * i))
+	}
+	return b
+}
+
+func tagWord(b [8]byte) (w uint64) {
+	for i := range b {
+		w |= uint64(b[i]) << (8 * i)
+	}
+	return w
+}
+
+// funcRef is a function of a program whose information was recorded.
+type funcRef struct {
+	p *bpf.Program
+	i int
+}
+
+func (r funcRef) fn() *bpf.Func { return &r.p.Funcs[r.i] }
+
+// tie joins KSYMBOL records and the functions of programs.
+type tie struct {
+	sb     *sideband
+	byID   map[uint32][]*bpf.Program // the best first
+	starts map[*bpf.Program]map[addr.PC]int
+	loose  map[looseKey]*looseFuncs
+	of     map[int]funcRef // by number of the record in events
+}
+
+// looseKey is what a KSYMBOL record itself says of a function.
+type looseKey struct {
+	start  addr.PC
+	length uint32 // 0: not known
+	tag    bpf.Tag
+}
+
+// looseFuncs are the functions of one looseKey, in the order of loading; records
+// take one after another, then the last again.
+type looseFuncs struct {
+	refs []funcRef
+	next int
+}
+
+// tiePrograms finds out which functions the KSYMBOL records of BPF programs tell
+// of, and makes their objects what those functions are: name and length do not
+// say it. Programs whose information nobody read are added to sb.programs. The
+// events are in order of time.
+func (sb *sideband) tiePrograms() {
+	if sb.programSymbols == 0 {
+		return
+	}
+	t := sb.newTie()
+	var gone []programLoad
+	for _, load := range sb.programLoads() {
+		var left []int
+		for k, at := range load.symbols {
+			if r, ok := t.find(&load, k); ok {
+				t.bind(at, r)
+			} else {
+				left = append(left, at)
+			}
+		}
+		if len(left) > 0 && (load.id == 0 || len(t.byID[load.id]) == 0) {
+			gone = append(gone, programLoad{load.id, left})
+		}
+	}
+	t.finish()
+	sb.takeBorrowed(t)
+	for i := range gone {
+		p := sb.goneProgram(&gone[i])
+		for _, at := range gone[i].symbols {
+			if o := &sb.raw.list[sb.events[at].ref]; o.WhyNoImage == "" {
+				o.WhyNoImage = p.Missing
+			}
+		}
+		sb.programs = append(sb.programs, p)
+	}
+	slices.SortStableFunc(sb.programs, func(a, b bpf.Program) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Funcs[0].Start, b.Funcs[0].Start))
+	})
+	sb.programs = slices.CompactFunc(sb.programs, sameGone)
+}
+
+// sameGone reports whether two programs are one that only records name: loaded
+// while perf listed what was there, it is recorded twice.
+func sameGone(a, b bpf.Program) bool {
+	return a.Raw == nil && b.Raw == nil && a.ID == b.ID && a.ID != 0 &&
+		a.Funcs[0].Start == b.Funcs[0].Start && a.Funcs[0].Length == b.Funcs[0].Length
+}
+
+func (sb *sideband) newTie() *tie {
+	t := &tie{sb: sb, byID: make(map[uint32][]*bpf.Program),
+		starts: make(map[*bpf.Program]map[addr.PC]int),
+		loose:  make(map[looseKey]*looseFuncs), of: make(map[int]funcRef)}
+	for _, programs := range [...][]bpf.Program{sb.programs, sb.borrowed} {
+		for i := range programs {
+			p := &programs[i]
+			t.byID[p.ID] = append(t.byID[p.ID], p)
+			t.add(p)
+		}
+	}
+	for _, list := range t.byID {
+		slices.SortStableFunc(list, func(a, b *bpf.Program) int {
+			switch {
+			case a.Missing == "" && b.Missing != "":
+				return -1
+			case a.Missing != "" && b.Missing == "":
+				return 1
+			}
+			return 0
+		})
+	}
+	for _, l := range t.loose {
+		slices.SortStableFunc(l.refs, func(a, b funcRef) int { return cmp.Compare(a.p.ID, b.p.ID) })
+	}
+	return t
+}
+
+// add enters the functions of a program by what records can say of them.
+func (t *tie) add(p *bpf.Program) {
+	starts := make(map[addr.PC]int, len(p.Funcs))
+	t.starts[p] = starts
+	for i := range p.Funcs {
+		f := &p.Funcs[i]
+		if f.Start == 0 {
+			continue
+		}
+		if _, twice := starts[f.Start]; !twice {
+			starts[f.Start] = i
+		}
+		t.addLoose(looseKey{f.Start, f.Length, f.Tag}, funcRef{p, i})
+		if i == 0 && p.Tag != f.Tag {
+			t.addLoose(looseKey{f.Start, f.Length, p.Tag}, funcRef{p, i})
+		}
+	}
+}
+
+func (t *tie) addLoose(key looseKey, r funcRef) {
+	l := t.loose[key]
+	if l == nil {
+		l = new(looseFuncs)
+		t.loose[key] = l
+	}
+	l.refs = append(l.refs, r)
+}
+
+// find returns the function of a load's KSYMBOL record.
+func (t *tie) find(load *programLoad, k int) (funcRef, bool) {
+	at := load.symbols[k]
+	if load.id != 0 {
+		for _, p := range t.byID[load.id] {
+			if i := t.within(p, load, k); i >= 0 {
+				return funcRef{p, i}, true
+			}
+		}
+		return funcRef{}, false
+	}
+	return t.byAddress(at)
+}
+
+// within returns which function of program p the record is of, or −1: the one at
+// its address or, where addresses were hidden, the one at its place.
+func (t *tie) within(p *bpf.Program, load *programLoad, k int) int {
+	e := &t.sb.events[load.symbols[k]]
+	starts, length := t.starts[p], e.b-e.a
+	if i, ok := starts[addr.PC(e.a)]; ok && fits(&p.Funcs[i], length) {
+		return i
+	}
+	if len(starts) == 0 && len(load.symbols) == len(p.Funcs) && fits(&p.Funcs[k], length) {
+		return k
+	}
+	return -1
+}
+
+// fits reports whether a function can be that long.
+func fits(f *bpf.Func, length uint64) bool { return f.Length == 0 || uint64(f.Length) == length }
+
+// byAddress finds the function of a record that no BPF_EVENT ties to a program:
+// of those that were at that address with that length and tag, the next one to be
+// loaded.
+func (t *tie) byAddress(at int) (funcRef, bool) {
+	e := &t.sb.events[at]
+	tag, _, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
+	if !ok {
+		return funcRef{}, false
+	}
+	l := t.loose[looseKey{addr.PC(e.a), uint32(e.b - e.a), tag}]
+	if l == nil {
+		if l = t.loose[looseKey{addr.PC(e.a), 0, tag}]; l == nil {
+			return funcRef{}, false
+		}
+	}
+	r := l.refs[l.next]
+	l.next = min(l.next+1, len(l.refs)-1)
+	return r, true
+}
+
+// bind notes which function a record is of, and takes from the record what the
+// kernel hid from the recorder. Where there is no BTF the record has the better name:
+// the other is cut to 15 bytes, or made up.
+func (t *tie) bind(at int, r funcRef) {
+	t.of[at] = r
+	e := &t.sb.events[at]
+	f := *r.fn()
+	_, name, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
+	if ok && r.p.BTF == nil && len(name) > len(f.Name) && strings.HasPrefix(name, f.Name) {
+		f.Name = name
+	}
+	if f.Start == 0 {
+		f.Start = addr.PC(e.a)
+	}
+	if f.Length == 0 {
+		f.Length = uint32(e.b - e.a)
+	}
+	if old := r.fn(); f.Name != old.Name || f.Start != old.Start || f.Length != old.Length {
+		r.p.Funcs = slices.Clone(r.p.Funcs) // those of a borrowed program are its owner's, too
+		*r.fn() = f
+	}
+}
+
+// finish gives the records the objects of their functions.
+func (t *tie) finish() {
+	sb := t.sb
+	objects := make(map[funcRef]uint32)
+	for at := range sb.events {
+		e := &sb.events[at]
+		if e.kind != sideKernel || e.layer != addrspace.Program {
+			continue
+		}
+		r, ok := t.of[at]
+		if !ok {
+			sb.raw.list[e.ref].NoImage = true
+			continue
+		}
+		n, ok := objects[r]
+		if !ok {
+			n = sb.raw.program(r.p, r.i, e.b-e.a, sb.arch)
+			objects[r] = n
+		}
+		e.ref = n
+	}
+}
+
+// goneProgram is what records tell of a program whose information nobody read.
+func (sb *sideband) goneProgram(load *programLoad) bpf.Program {
+	p := bpf.Program{ID: load.id, Missing: bpf.MissingGone, BigEndian: sb.file.BigEndian}
+	switch why := sb.lost[load.id]; {
+	case why != "":
+		p.Missing = why
+	case !sb.programsRecorded || load.id == 0:
+		p.Missing = bpf.MissingNotRecorded
+	}
+	for _, at := range load.symbols {
+		e := &sb.events[at]
+		f := bpf.Func{Start: addr.PC(e.a), Length: uint32(e.b - e.a)}
+		f.Tag, f.Name, _ = bpf.SplitSymbol(sb.symbolOf(at))
+		p.Funcs = append(p.Funcs, f)
+		p.JITedLen += f.Length
+	}
+	p.Tag, p.Name = p.Funcs[0].Tag, p.Funcs[0].Name[:min(len(p.Funcs[0].Name), maxProgramName)]
+	return p
+}

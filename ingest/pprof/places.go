@@ -1,0 +1,350 @@
+package pprof
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/pprof/profile"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+)
+
+// objectOfMapping says which object a pprof mapping is of, and what to subtract
+// from its addresses (modulo 2^64) to get Offsets.
+func objectOfMapping(m *profile.Mapping) (o ingest.Object, base uint64) {
+	base = m.Start - m.Offset
+	if id, err := buildid.Parse(m.BuildID); err == nil {
+		o.ID, o.IDSource = id, ingest.IDRecorded
+	}
+	size := m.Limit - m.Start
+	if m.Limit < m.Start {
+		size = 0
+	}
+	file := m.File
+	o.Kind, o.Kernel = kindOfMapping(m, o.ID), ingest.NoObject
+	switch o.Kind {
+	case ingest.Kernel:
+		base = kernelBase(m)
+		if ref, ok := strings.CutPrefix(file, ingest.KernelMapName); ok {
+			file, o.RefSymbol = ingest.KernelMapName, ref
+		}
+	case ingest.JIT:
+		file, _ = ingest.Unbracket(file)
+		o.Symbol, o.Length = file, size
+		base = m.Start
+	case ingest.PerfMap:
+		o.PID, _ = perfMapPID(file)
+	case ingest.ELF, ingest.VDSO, ingest.Module:
+		if size > 0 {
+			o.Segments = []ingest.SegmentRef{{Offset: addr.Offset(m.Offset), Len: size}}
+		}
+	}
+	o.File.Path = strings.TrimSuffix(file, ingest.DeletedSuffix)
+	o.File.Deleted = o.File.Path != file
+	return o, base
+}
+
+// kindOfMapping tells the kind of object by the names that perf, other profilers
+// and Write give.
+func kindOfMapping(m *profile.Mapping, id buildid.ID) ingest.ObjectKind {
+	file, base := m.File, path.Base(m.File)
+	inner, bracketed := ingest.Unbracket(file)
+	_, isPerfMap := perfMapPID(file)
+	switch {
+	case strings.HasPrefix(file, ingest.KernelMapName), ingest.IsVmlinux(base) && m.Start>>63 != 0:
+		return ingest.Kernel
+	case file == "[vdso]", strings.HasPrefix(base, "linux-vdso"):
+		return ingest.VDSO
+	case id.Space() == buildid.JIT, strings.HasPrefix(inner, "bpf_"):
+		return ingest.JIT
+	case strings.HasPrefix(file, "[guest"):
+		return ingest.Guest
+	case file == ingest.HypervisorPath:
+		return ingest.Hypervisor
+	case file == ingest.UnmappedPath, file == ingest.UnmappedKernelPath:
+		return ingest.Unmapped
+	case file == ingest.NoStackPath:
+		return ingest.NoStack
+	case ingest.IsAnonymousName(file) && id.IsZero():
+		return ingest.Anonymous
+	case bracketed && file != ingest.VsyscallPath, strings.Contains(base, ".ko"):
+		return ingest.Module
+	case isPerfMap:
+		return ingest.PerfMap
+	}
+	return ingest.ELF
+}
+
+// kernelBase is the run-time address of the reference symbol: perf_data_converter
+// keeps perf's pgoff, which is that address, as file_offset; others start the
+// mapping there.
+func kernelBase(m *profile.Mapping) uint64 {
+	if m.Offset >= m.Start && m.Offset < m.Limit && m.Offset != 0 {
+		return m.Offset
+	}
+	return m.Start
+}
+
+// perfMapPID reads the process out of "/tmp/perf-PID.map".
+func perfMapPID(file string) (int32, bool) {
+	rest, ok := strings.CutPrefix(path.Base(file), "perf-")
+	if !ok {
+		return 0, false
+	}
+	rest, ok = strings.CutSuffix(rest, ".map")
+	if !ok {
+		return 0, false
+	}
+	pid, err := strconv.ParseInt(rest, 10, 32)
+	return int32(pid), err == nil
+}
+
+// place is a pprof location on its way to a Location.
+type place struct {
+	from   *profile.Location
+	object ingest.ObjectID
+	offset addr.Offset
+	lines  []profile.Line // none if unresolved
+	reason ingest.Reason  // where there are no lines
+}
+
+// readLocations makes Objects, Locations and Names.
+func (r *reader) readLocations() {
+	places := make([]place, 0, len(r.prof.Location))
+	bases := make(map[*profile.Mapping]uint64, len(r.prof.Mapping))
+	ids := r.readObjects(bases)
+	marked := false
+	for _, l := range r.prof.Location {
+		pl := place{from: l, object: ids[l.Mapping]}
+		o := &r.p.Objects[pl.object]
+		pl.offset = addr.Offset(l.Address - bases[l.Mapping])
+		pl.lines, pl.reason = namedLines(l)
+		if pl.reason != ingest.ReasonNone {
+			marked = true
+			if o.Kind != ingest.PerfMap && ofObject(pl.reason) {
+				o.Reason = pl.reason
+			}
+		} else {
+			pl.reason = defaultReason(o)
+		}
+		if o.Kind.Collapsed() && len(pl.lines) == 0 {
+			pl.offset = 0
+		}
+		marked = marked || len(pl.lines) > 0
+		places = append(places, pl)
+	}
+	slices.SortStableFunc(places, comparePlaces)
+	places = r.numberPlaces(places)
+	if marked {
+		r.readNames(places)
+	}
+}
+
+// namedLines gives the lines of a location that bring a function name, and for
+// a location that Write marked as unresolved the reason.
+func namedLines(l *profile.Location) ([]profile.Line, ingest.Reason) {
+	for _, ln := range l.Line {
+		f := ln.Function
+		if text, ok := strings.CutPrefix(f.SystemName, UnresolvedPrefix); ok {
+			reason, known := ingest.ReasonFromString(text)
+			if !known || reason == ingest.ReasonNone {
+				reason = ingest.NotIndexed
+			}
+			if f.Name != "" && f.Name[0] != '[' {
+				return []profile.Line{ln}, reason // the function's bounds are known
+			}
+			return nil, reason
+		}
+		if f.Name == "" && f.SystemName == "" {
+			return nil, ingest.ReasonNone
+		}
+	}
+	return l.Line, ingest.ReasonNone
+}
+
+// unresolvedLine reports whether a line's function is one that Write marked
+// as without a name of its own.
+func unresolvedLine(ln *profile.Line) bool {
+	return strings.HasPrefix(ln.Function.SystemName, UnresolvedPrefix)
+}
+
+// ofObject reports whether a reason holds for all of an object, whatever a store
+// has.
+func ofObject(r ingest.Reason) bool {
+	switch r {
+	case ingest.KernelHidden, ingest.AnonymousMemory, ingest.ImageNotCaptured, ingest.OutsideMapping, ingest.StackNotUnwound,
+		ingest.GuestCode, ingest.HypervisorCode:
+		return true
+	}
+	return false
+}
+
+func defaultReason(o *ingest.Object) ingest.Reason {
+	switch o.Kind {
+	case ingest.Anonymous, ingest.PerfMap:
+		return ingest.AnonymousMemory
+	case ingest.Unmapped:
+		return ingest.OutsideMapping
+	case ingest.Guest:
+		return ingest.GuestCode
+	case ingest.Hypervisor:
+		return ingest.HypervisorCode
+	case ingest.NoStack:
+		return ingest.StackNotUnwound
+	}
+	if o.ID.IsZero() {
+		return ingest.NoBuildID
+	}
+	return ingest.NotIndexed
+}
+
+// readObjects makes one object of all mappings with the same file and build ID,
+// numbers them and fills in the bases. Locations without a mapping (nil) get an
+// object without a name.
+func (r *reader) readObjects(bases map[*profile.Mapping]uint64) map[*profile.Mapping]ingest.ObjectID {
+	type key struct {
+		kind ingest.ObjectKind
+		id   buildid.ID
+		path string
+		ref  string
+	}
+	index := make(map[key]int)
+	owner := make(map[*profile.Mapping]int, len(r.prof.Mapping)+1)
+	var objects []ingest.Object
+	for _, m := range r.prof.Mapping {
+		o, base := objectOfMapping(m)
+		k := key{o.Kind, o.ID, o.File.Path, o.RefSymbol}
+		i, ok := index[k]
+		if !ok {
+			i = len(objects)
+			index[k] = i
+			objects = append(objects, o)
+		} else {
+			objects[i].Segments = append(objects[i].Segments, o.Segments...)
+			objects[i].Length = max(objects[i].Length, o.Length)
+		}
+		owner[m], bases[m] = i, base
+	}
+	if slices.ContainsFunc(r.prof.Location,
+		func(l *profile.Location) bool { return l.Mapping == nil }) {
+		owner[nil] = len(objects)
+		objects = append(objects, ingest.Object{Kind: ingest.Unmapped, Kernel: ingest.NoObject, Reason: ingest.OutsideMapping})
+	}
+	number := r.numberObjects(objects)
+	ids := make(map[*profile.Mapping]ingest.ObjectID, len(owner))
+	for m, i := range owner {
+		ids[m] = number[i]
+	}
+	if len(r.prof.Mapping) > 0 {
+		if o := &r.p.Objects[ids[r.prof.Mapping[0]]]; o.Kind == ingest.ELF {
+			r.p.Meta.MainProgram = o.File.Path
+		}
+	}
+	return ids
+}
+
+// numberObjects sorts the objects into the profile and gives the new number of
+// each. Modules and vdsos belong to the kernel, if there is just one.
+func (r *reader) numberObjects(objects []ingest.Object) []ingest.ObjectID {
+	order := make([]int, len(objects))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return ingest.CompareObjects(&objects[a],
+			&objects[b])
+	})
+	number := make([]ingest.ObjectID, len(objects))
+	kernel := ingest.NoObject
+	kernels := 0
+	for to, from := range order {
+		number[from] = ingest.ObjectID(to)
+		o := objects[from]
+		slices.SortFunc(o.Segments, ingest.CompareSegments)
+		o.Segments = slices.Compact(o.Segments)
+		r.p.Objects = append(r.p.Objects, o)
+		if o.Kind == ingest.Kernel {
+			kernel = ingest.ObjectID(to)
+			kernels++
+		}
+	}
+	for i := range r.p.Objects {
+		if o := &r.p.Objects[i]; kernels == 1 && (o.Kind == ingest.VDSO || o.Kind == ingest.Module) {
+			o.Kernel = kernel
+		}
+	}
+	return number
+}
+
+// comparePlaces orders by location; of equal ones those with more names first.
+func comparePlaces(a, b place) int {
+	if c := cmp.Compare(a.object, b.object); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.offset, b.offset); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(len(b.lines), len(a.lines)); c != 0 {
+		return c
+	}
+	return slices.CompareFunc(a.lines, b.lines, compareLines)
+}
+
+func compareLines(a, b profile.Line) int {
+	if c := cmp.Compare(systemName(a.Function), systemName(b.Function)); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Function.Filename, b.Function.Filename); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Function.StartLine, b.Function.StartLine); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Line, b.Line); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Column, b.Column)
+}
+
+func systemName(f *profile.Function) string {
+	if f.SystemName != "" && !strings.HasPrefix(f.SystemName, UnresolvedPrefix) {
+		return f.SystemName
+	}
+	return f.Name
+}
+
+// numberPlaces makes Locations and gives the place each stands for. Places at one
+// address are one location, unless they bring different names, as files without
+// real addresses do: then the next free Offsets tell them apart.
+func (r *reader) numberPlaces(places []place) []place {
+	r.places = make(map[*profile.Location]ingest.LocationID, len(places))
+	kept := places[:0]     // never overtakes the reading
+	var offset addr.Offset // of the place before, before it was moved
+	for i := range places {
+		pl := places[i]
+		n := len(kept)
+		if n > 0 && kept[n-1].object == pl.object {
+			last := &kept[n-1]
+			next := last.offset + 1
+			same := pl.offset == offset && (len(pl.lines) == 0 || next == 0 ||
+				slices.CompareFunc(pl.lines, last.lines, compareLines) == 0)
+			if same {
+				r.places[pl.from] = ingest.LocationID(n - 1)
+				continue
+			}
+			offset = pl.offset
+			pl.offset = max(pl.offset, next)
+		} else {
+			offset = pl.offset
+		}
+		r.places[pl.from] = ingest.LocationID(n)
+		kept = append(kept, pl)
+		r.p.Locations = append(r.p.Locations, ingest.Location{Object: pl.object, Offset: pl.offset})
+	}
+	return kept
+}

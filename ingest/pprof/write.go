@@ -1,0 +1,171 @@
+package pprof
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+)
+
+// UnresolvedPrefix begins the SystemName of the Function that a pprof file
+// carries for an unresolved location; a Reason's text follows. Reading such a
+// file gives the reason back, so that resolve tries again.
+const UnresolvedPrefix = "symbolize:unresolved:"
+
+// Segment is an executable segment of an object's runtime file: its
+// p_offset and p_memsz.
+type Segment struct {
+	Offset addr.Offset
+	Size   uint64
+}
+
+// WriteOptions say how Write writes a profile. The zero value is valid.
+type WriteOptions struct {
+	// Layout gives the executable segments of an object, in any order; nil or an
+	// empty answer leaves the segments that the capture observed.
+	Layout func(ingest.ObjectID) []Segment
+	// RefShift gives the distance of a kernel object's RefSymbol from `_text`.
+	// Where it is not known the mapping is named after the RefSymbol.
+	RefShift func(ingest.ObjectID) (addr.Offset, bool)
+	// Demangle gives Function.name for a SystemName; nil keeps the latter.
+	Demangle func(string) string
+	// Comments go behind those of the profile; every text report of pprof prints
+	// them.
+	Comments []string
+}
+
+// Write writes p as a gzipped pprof profile.proto
+// (https://github.com/google/pprof/blob/main/proto/profile.proto), laid out as
+// DESIGN.md section 6 says. Equal profiles give equal bytes. Two columns per
+// event: samples and weight. Strings are valid UTF-8 without control characters.
+//
+// The encoder is our own, for speed and flat memory: google/pprof's profile
+// package needs about 1 KB per sample; it is the oracle of the tests.
+func Write(w io.Writer, p *ingest.Profile, opts WriteOptions) error {
+	if p.Names != nil && len(p.Names.FrameEnds) != len(p.Locations) {
+		return fmt.Errorf("names of %d locations for a profile of %d", len(p.Names.FrameEnds),
+			len(p.Locations))
+	}
+	out := newBlockWriter(w)
+	e := &encoder{p: p, opts: opts, out: out, strings: map[string]uint64{"": 0}}
+	e.encode()
+	if err := out.Close(); err != nil {
+		return fmt.Errorf("pprof output: %w", err)
+	}
+	return nil
+}
+
+// column is one sample type of a pprof file.
+type column struct {
+	typ, unit string
+	event     int
+	count     bool // samples; else weight
+}
+
+// columnsOf gives the sample types of a profile's events. A lone event, or
+// the only clock among several, is `samples/count` and its weight, because that
+// is what Go's PGO and most readers look for; others have the event's name in
+// front, as perf_data_converter does.
+func columnsOf(events []ingest.Event) []column {
+	clocks := 0
+	for i := range events {
+		if isClock(&events[i]) {
+			clocks++
+		}
+	}
+	cols := make([]column, 0, 2*len(events))
+	for i := range events {
+		ev := &events[i]
+		plain := len(events) == 1 || clocks == 1 && isClock(ev)
+		weight := ingest.Printable(ev.Name)
+		if plain && isClock(ev) {
+			weight = "cpu"
+		}
+		count := ev.CountColumn
+		switch {
+		case ev.OneColumn:
+			cols = append(cols, column{typ: weight, unit: ev.Unit, event: i})
+			continue
+		case count != "":
+		case plain:
+			count = "samples"
+		default:
+			count = ingest.Printable(ev.Name) + "_samples"
+		}
+		cols = append(cols, column{typ: count, unit: "count", event: i, count: true},
+			column{typ: weight, unit: ev.Unit, event: i})
+	}
+	return cols
+}
+
+// isClock reports whether an event is one of perf's software clocks, whatever
+// its modifiers ("cpu-clock:u").
+func isClock(ev *ingest.Event) bool {
+	name, _, _ := strings.Cut(ev.Name, ":")
+	return name == "cpu-clock" || name == "task-clock"
+}
+
+// defaultEvent is the event that reports show when none is named: the first that
+// has samples.
+func defaultEvent(p *ingest.Profile) int {
+	if len(p.Samples) == 0 {
+		return 0
+	}
+	return int(slices.MinFunc(p.Samples, func(a,
+		b ingest.Sample) int {
+		return int(a.Event) - int(b.Event)
+	}).Event)
+}
+
+// header gives the head of the file: kept from a pprof input where its default
+// column still exists, else made from the default event.
+func (e *encoder) header(cols []column) ingest.PprofHeader {
+	var h ingest.PprofHeader
+	def := ""
+	if len(cols) > 0 {
+		ev := defaultEvent(e.p)
+		i := slices.IndexFunc(cols, func(c column) bool { return c.event == ev && !c.count })
+		def = cols[i].typ
+		h.PeriodType, h.PeriodUnit = def, cols[i].unit
+		h.Period = int64(e.p.Events[ev].Period)
+	}
+	if e.p.Meta.Pprof != nil {
+		h = *e.p.Meta.Pprof
+	} else {
+		h.DefaultType = def
+	}
+	if h.DefaultType != "" && !slices.ContainsFunc(cols,
+		func(c column) bool { return c.typ == h.DefaultType }) {
+		h.DefaultType = def
+	}
+	return h
+}
+
+// The forms in which perf_data_converter writes these comments.
+const (
+	commentCommand = "perf-command:"
+	commentVersion = "perf-version:"
+	// commentCoverage begins the line that is made anew at every writing.
+	commentCoverage = "symbolize: "
+)
+
+func (e *encoder) comments() []string {
+	var c []string
+	m := &e.p.Meta
+	if m.Command != "" {
+		c = append(c, commentCommand+m.Command)
+	}
+	if m.Recorder != "" {
+		c = append(c, commentVersion+m.Recorder)
+	}
+	c = append(c, m.Comments...)
+	c = append(c, e.opts.Comments...)
+	if e.allWeight > 0 {
+		c = append(c, fmt.Sprintf("%s%.1f%% of frames named", commentCoverage,
+			100*e.namedWeight/e.allWeight))
+	}
+	return c
+}
