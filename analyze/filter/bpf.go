@@ -2,6 +2,7 @@ package filter
 
 import (
 	"symbolize/analyze/resolve"
+	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/bpf"
@@ -42,12 +43,13 @@ func (f *finder) locateBPF(p *place, a *answer) (*object, addr.Addr, ingest.Reas
 			return found, at, ingest.ReasonNone
 		}
 	}
-	return nil, 0, f.declare(symbol, a)
+	return nil, 0, f.declare(symbol, nil, a)
 }
 
-// declare answers a BPF program of which only the tag is known here, and perhaps the name.
-func (f *finder) declare(symbol string, a *answer) ingest.Reason {
-	d, err := resolve.Declare(f.view, symbol, nil)
+// declare answers a BPF program of which only the tag is known here, and perhaps the name,
+// and what others it may be.
+func (f *finder) declare(symbol string, others []buildid.ID, a *answer) ingest.Reason {
+	d, err := resolve.Declare(f.view, symbol, others)
 	if err != nil {
 		f.say(symbol + ": " + err.Error())
 	}
@@ -63,24 +65,47 @@ func (f *finder) declare(symbol string, a *answer) ingest.Reason {
 	if d.File != "" {
 		a.source = "defined at " + fileLine(d.File, d.Line)
 	}
+	if a.empty() { // nothing but the name that the text has, or sources that differ
+		return ingest.Stripped
+	}
+	a.probable = a.probable || d.Probable
 	return ingest.ReasonNone
 }
 
-// probable returns the object with lines that an object known by its symbol is, or
-// probably is; nil if there is none, or more than one.
+// probable returns the object that an object known by its symbol is: the only one with
+// lines that it probably is, else itself. It is nil if there is none, or more than one.
 func (f *finder) probable(o *object) *object {
-	if o.manifest == nil || len(o.manifest.Probable) == 0 {
-		if o.manifest == nil || len(o.manifest.Sources) == 0 {
-			return nil
+	m := o.manifest
+	if m == nil || m.Kind != ingest.JIT {
+		return nil
+	}
+	var lined []*object
+	for _, id := range m.Probable {
+		if p := f.object(id); p.hasImage() {
+			lined = append(lined, p)
 		}
+	}
+	switch {
+	case len(lined) == 1:
+		return lined[0]
+	case o.hasImage():
 		return o
 	}
-	if len(o.manifest.Probable) != 1 || o.manifest.Kind != ingest.JIT {
-		return nil
+	return nil
+}
+
+// hasImage reports whether an object is a function, and not only what may be known of one.
+func (o *object) hasImage() bool {
+	return o.manifest != nil && len(o.manifest.Sources) > 0 &&
+		o.manifest.Sources[0].Kind == store.JIT
+}
+
+// lineless answers a place in a function that is known and has no lines: where it is
+// defined may be known by its tag, or by its name and its number of instructions.
+func (f *finder) lineless(o *object, q *asked) {
+	a := q.answer
+	a.reason = f.declare(string(q.place.symbol), o.manifest.Probable, a)
+	if a.reason == ingest.ImageNotCaptured {
+		a.reason = ingest.Stripped
 	}
-	o = f.object(o.manifest.Probable[0])
-	if o.manifest == nil || len(o.manifest.Sources) == 0 || o.manifest.Sources[0].Kind != store.JIT {
-		return nil
-	}
-	return o
 }

@@ -277,11 +277,14 @@ func (f *finder) answer(o *object, i int) {
 		text := ingest.Printable(f.demangler.Name(o.finder.Text(name)))
 		a.name = withOffset(text, uint64(q.at+back-start))
 	}
-	if a.empty() {
+	switch {
+	case !a.empty():
+	case len(o.finder.Errors()) > 0:
+		a.reason = ingest.TableDamaged
+	case q.place.form == formBPF:
+		f.lineless(o, q)
+	default:
 		a.reason = ingest.Stripped
-		if len(o.finder.Errors()) > 0 {
-			a.reason = ingest.TableDamaged
-		}
 	}
 }
 

@@ -1,9 +1,13 @@
 package filter
 
-import "symbolize/ingest"
+import (
+	"symbolize/ingest"
+	"symbolize/ingest/bpf"
+)
 
 // Hint is what would name what was left, "" where nothing would.
 func (l *Left) Hint() string {
+	_, _, isBPF := bpf.SplitSymbol(l.Object)
 	switch l.Reason {
 	case ingest.NotIndexed:
 		if l.Module != "" {
@@ -14,6 +18,10 @@ func (l *Left) Hint() string {
 	case ingest.LayoutUnknown:
 		return "index the file that runs, too: a debug file does not tell file offsets"
 	case ingest.Stripped:
+		if isBPF {
+			return "it was loaded without lines: `symbolize index FILE.bpf.o` takes in what it was " +
+				"compiled to"
+		}
 		return "index its debug file: `symbolize index /usr/lib/debug`"
 	case ingest.NoBuildID:
 		return "--kernel ID names the kernel; of modules CONFIG_STACKTRACE_BUILD_ID tells it"
