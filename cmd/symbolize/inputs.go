@@ -45,6 +45,8 @@ type inputOptions struct {
 	policy    resolve.NamePolicy // names parsed
 	noInlines bool
 	columns   bool // keep columns in the overlay
+	// relocatable takes .o files into it
+	relocatable bool
 
 	bundles []string // of the arguments, see takeBundles
 }
@@ -168,7 +170,7 @@ func (s *session) indexOverlay(ctx context.Context, paths []string, kernel build
 	sum, err := indexer.Index(ctx, paths, nil,
 		func() (store.Sink, error) { return s.overlay, nil },
 		indexer.Options{Workers: s.o.jobs, MaxMemory: int64(s.o.maxMemory), KallsymsID: kernel,
-			Columns: s.o.columns})
+			Columns: s.o.columns, Relocatable: s.o.relocatable})
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,8 @@ arguments, or lines of standard input, each of which is answered when it comes.
 
 The object is a file (-e), whose symbols are taken from the store if they are there with
 lines, else from the file itself and its separate debug files; or it is named by build ID.
+Sections of kernel modules and .o files all begin at 0: --section says which is meant.
+Without it they lie one after another as the kernel loads them, .text first as a rule.
 
 The styles print what the tools print that lookup stands in for: llvm what
 ` + "`llvm-symbolizer --inlines`" + ` does, gnu what ` + "`addr2line -f -i -C`" + ` does, json what
@@ -95,7 +97,8 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 	completeFixed(cmd, "demangle", demangleModes)
 	fs.BoolVar(&o.noInlines, "no-inlines", false, "leave out inlined calls")
 	fs.BoolVarP(&o.basenames, "basenames", "s", false, "leave out the directories of files")
-	fs.BoolVarP(&o.layout.Addresses, "addresses", "a", false, "print each address before its answer")
+	fs.BoolVarP(&o.layout.Addresses, "addresses", "a", false,
+		"print each address before its answer")
 	fs.BoolVarP(&o.layout.Pretty, "pretty-print", "p", false, "print each frame on one line")
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
 	// What the tools' users type by habit is the default here.

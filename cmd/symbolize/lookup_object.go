@@ -149,7 +149,8 @@ func (a *app) byFile(ctx context.Context, o *lookupOptions, obj *lookupObject) e
 	}
 	if obj.manifest == nil || !hasLines(obj.manifest) {
 		s := &session{
-			a: a, o: &inputOptions{jobs: o.jobs, maxMemory: o.maxMemory, columns: true},
+			a: a, o: &inputOptions{jobs: o.jobs, maxMemory: o.maxMemory, columns: true,
+				relocatable: true},
 			overlay: store.NewOverlay(),
 		}
 		if err := s.indexOverlay(ctx, []string{o.file}, buildid.ID{}); err != nil {

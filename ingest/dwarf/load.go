@@ -17,7 +17,7 @@ type RawSection struct {
 	Offset     uint64
 	Size       uint64
 	Compressed bool // SHF_COMPRESSED: begins with an Elf32_Chdr or Elf64_Chdr
-	Index      int    // whatever LoadOptions.Patch knows it by: files can have many of one name
+	Index      int  // whatever LoadOptions.Patch knows it by: files can have many of one name
 }
 
 // LoadOptions says how to read the sections of a file.

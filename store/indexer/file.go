@@ -175,7 +175,7 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 	if bpfobj.Is(ef) {
 		return w.readBPFObject(t, ef, count)
 	}
-	if skip := skipReason(ef); skip != "" {
+	if skip := w.ix.skipReason(ef); skip != "" {
 		return fileResult{skip: skip}
 	}
 	id, err := t.objectID(ef)

@@ -55,6 +55,9 @@ type Options struct {
 	// Columns keeps the columns of lines and calls, which make tables larger and which
 	// only lookup prints in full.
 	Columns bool
+	// Relocatable takes in relocatable files that are no modules, laid out as those are:
+	// .o files, which no profile names.
+	Relocatable bool
 
 	// Progress is called now and then, never at the same time, and once at the end;
 	// nil for no calls.

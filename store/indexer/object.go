@@ -17,11 +17,11 @@ import (
 )
 
 // skipReason says why an ELF file is nothing to index, or "".
-func skipReason(f *elf.File) string {
+func (ix *index) skipReason(f *elf.File) string {
 	switch {
 	case f.Type == stdelf.ET_CORE:
 		return SkipCore
-	case f.Type == stdelf.ET_REL && !f.IsModule():
+	case f.Type == stdelf.ET_REL && !f.IsModule() && !ix.opts.Relocatable:
 		return SkipRelocatable
 	}
 	return ""
@@ -109,7 +109,7 @@ func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.Fil
 // kindOfObject says what an object is by its file.
 func kindOfObject(path string, f *elf.File) ingest.ObjectKind {
 	switch {
-	case f.IsModule():
+	case f.Type == stdelf.ET_REL:
 		return ingest.Module
 	case f.IsKernelImage():
 		return ingest.Kernel

@@ -4,8 +4,11 @@ import (
 	"debug/elf"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/elfbuild"
 )
 
 // damagedObject copies an object and makes its debug information unreadable from the
@@ -58,5 +61,34 @@ func TestResolveWithIncomplete(t *testing.T) {
 	if status := Main(t.Context(), env); status != exitPartial ||
 		!strings.Contains(stdout.String(), "main") {
 		t.Errorf("exit status %d: %s%s", status, stdout, stderr)
+	}
+}
+
+// TestLookupRelocatable: a .o file that is named has answers, by section and with those
+// laid out one after another; index takes none.
+func TestLookupRelocatable(t *testing.T) {
+	f := elfbuild.Module(nil, 0x20, elfbuild.Func{Name: "first", Offset: 0, Size: 8},
+		elfbuild.Func{Name: "second", Offset: 16, Size: 16})
+	f.Sections = slices.DeleteFunc(f.Sections, func(s elfbuild.Section) bool {
+		return s.Name == ".modinfo" || s.Name == ".gnu.linkonce.this_module"
+	})
+	file := filepath.Join(t.TempDir(), "demo.o")
+	if err := os.WriteFile(file, f.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"second":         {"0x14"},
+		"cleanup_module": {"--section", ".exit.text", "4"},
+		"init_module":    {"--section", ".init.text", "4", "--style", "gnu"},
+	} {
+		got := lookup(t, "", append([]string{"-e", file}, args...)...)
+		if name, _, _ := strings.Cut(got, "\n"); name != want {
+			t.Errorf("%v: %q, want %s", args, got, want)
+		}
+	}
+	env, _, stderr := inProcess("index", "--store", t.TempDir(), file)
+	if status := Main(t.Context(), env); status != exitPartial && status != exitFailed ||
+		!strings.Contains(stderr.String(), "no object: relocatable object") {
+		t.Errorf("index: exit status %d: %s", status, stderr)
 	}
 }
