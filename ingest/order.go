@@ -25,8 +25,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// CompareSegments orders by Offset, and puts the longer of two that begin alike first: it is the one
-// whose mapping was not cut short.
+// CompareSegments orders by Offset, and puts the longer of two that begin alike first: it is the
+// one whose mapping was not cut short.
 func CompareSegments(a, b SegmentRef) int {
 	if c := cmp.Compare(a.Offset, b.Offset); c != 0 {
 		return c

@@ -55,11 +55,13 @@ type IDSource uint8
 const (
 	IDNone     IDSource = iota // none could be had
 	IDRecorded                 // in the mapping's own record
-	IDSibling                  // in another record or feature entry, same (device, inode, generation)
-	IDByPath                   // in another record or feature entry, same path
-	IDProven                   // same file proven against the store's path rows, on the recording host
-	IDTrusted                  // by path alone, with --trust-paths
-	IDDerived                  // computed: a JITed function's identity, a kernel's vdso
+	// in another record or feature entry, same (device, inode, generation)
+	IDSibling
+	IDByPath // in another record or feature entry, same path
+	// same file proven against the store's path rows, on the recording host
+	IDProven
+	IDTrusted // by path alone, with --trust-paths
+	IDDerived // computed: a JITed function's identity, a kernel's vdso
 )
 
 // FileRef is what a capture recorded of a mapped file besides its build ID.
@@ -86,7 +88,9 @@ type Object struct {
 	Kind     ObjectKind
 	ID       buildid.ID // zero if none is known
 	IDSource IDSource
-	File     FileRef // Path is also the display name: "/usr/lib/libc.so.6", "[vdso]", "[kernel.kallsyms]", "[ext4]", "bpf_prog_TAG_name"
+	// Path is also the display name: "/usr/lib/libc.so.6", "[vdso]", "[kernel.kallsyms]", "[ext4]",
+	// "bpf_prog_TAG_name"
+	File FileRef
 
 	// RefSymbol is for kernels the reference symbol, "_text" or "_stext", that
 	// Offsets count from.
@@ -108,7 +112,8 @@ type Object struct {
 	// the stacks saw no build ID in it, or could not look then. No recorder's option mends it.
 	Unseen bool
 
-	Reason   Reason       // why nothing in this object can be named whatever the store holds; ReasonNone otherwise
+	// why nothing in this object can be named whatever the store holds; ReasonNone otherwise
+	Reason   Reason
 	Kernel   ObjectID     // for VDSO and Module: the kernel of the same capture, or NoObject
 	PID      int32        // for PerfMap: the process (in one capture), else 0
 	Capture  string       // for PerfMap: the capture's content identity, else ""
@@ -188,15 +193,16 @@ func (p *Profile) Stack(s StackID) []LocationID {
 // Meta is what a capture says about itself; merged captures keep the first
 // value that all agree on, else "" or 0.
 type Meta struct {
-	Captures    []string // paths as given
-	Host        string
-	OSRelease   string
-	Arch        string // as uname -m: "x86_64"
-	Command     string // command line of the recorder
-	Recorder    string // "perf 6.1.192"
-	StartNanos  int64  // wall clock of the first sample, ns since 1970; 0 if not known
-	Duration    int64  // ns between first and last sample
-	MainProgram string // path of the object with most leaf samples among user executables; pprof's mapping 0
+	Captures   []string // paths as given
+	Host       string
+	OSRelease  string
+	Arch       string // as uname -m: "x86_64"
+	Command    string // command line of the recorder
+	Recorder   string // "perf 6.1.192"
+	StartNanos int64  // wall clock of the first sample, ns since 1970; 0 if not known
+	Duration   int64  // ns between first and last sample
+	// path of the object with most leaf samples among user executables; pprof's mapping 0
+	MainProgram string
 	Comments    []string
 	Pprof       *PprofHeader // of a pprof input, else nil
 }

@@ -17,7 +17,8 @@ func TestAddresses(t *testing.T) {
 	if err := os.WriteFile(list, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	in := []uint64{0xffffffffc0001008, 0xffffffff81000104, 0x1000, 0xffffffff81000104, 0xffffffffc0100004}
+	in := []uint64{0xffffffffc0001008, 0xffffffff81000104, 0x1000, 0xffffffff81000104,
+		0xffffffffc0100004}
 	p, at, err := Addresses(t.Context(), "x", in, Options{Stacks: StackOptions{Kallsyms: list}})
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +26,8 @@ func TestAddresses(t *testing.T) {
 	want := []struct {
 		kind   ingest.ObjectKind
 		offset uint64
-	}{{ingest.Module, 8}, {ingest.Kernel, 0x104}, {ingest.Unmapped, 0}, {ingest.Kernel, 0x104}, {ingest.JIT, 4}}
+	}{{ingest.Module, 8}, {ingest.Kernel, 0x104}, {ingest.Unmapped, 0}, {ingest.Kernel, 0x104},
+		{ingest.JIT, 4}}
 	if len(at) != len(want) || at[1] != at[3] {
 		t.Fatalf("locations %v", at)
 	}

@@ -23,8 +23,7 @@ func TestRadixSort(t *testing.T) {
 				keys[i], order[i] = rng.Uint32N(most), uint32(i)
 			}
 			want := slices.Clone(order)
-			slices.SortStableFunc(want, func(a,
-				b uint32) int {
+			slices.SortStableFunc(want, func(a, b uint32) int {
 				return int(int64(keys[a]) - int64(keys[b]))
 			})
 			if got := radixSort(order, func(i uint32) uint32 { return keys[i] }); !slices.Equal(got, want) {
@@ -78,7 +77,8 @@ func randomShards(rng *rand.Rand, n int) []*shard {
 			comms: func(code uint32) ingest.StringID { return ingest.StringID(2 - code) },
 		}
 		for i := range 12 {
-			s.places = append(s.places, intern.Pair{Object: uint32(i % 3), Offset: uint64(rng.IntN(3))})
+			s.places = append(s.places,
+				intern.Pair{Object: uint32(i % 3), Offset: uint64(rng.IntN(3))})
 		}
 		rng.Shuffle(len(s.places), func(i, j int) {
 			s.places[i], s.places[j] = s.places[j],
@@ -143,7 +143,8 @@ func TestAssemble(t *testing.T) {
 		shards, turned := randomShards(rng, n), randomShards(again, n)
 		slices.Reverse(turned)
 		want := plainly(shards)
-		p, q := &ingest.Profile{Strings: make([]string, 3)}, &ingest.Profile{Strings: make([]string, 3)}
+		p, q := &ingest.Profile{Strings: make([]string, 3)},
+			&ingest.Profile{Strings: make([]string, 3)}
 		assemble(p, shards)
 		assemble(q, turned)
 		if !reflect.DeepEqual(p, q) {
@@ -216,7 +217,8 @@ func TestRowsCountOn(t *testing.T) {
 }
 
 func TestCompareObjects(t *testing.T) {
-	base := ingest.Object{Kind: ingest.ELF, File: ingest.FileRef{Path: "/b"}, RefSymbol: "r", Symbol: "s", Length: 5,
+	base := ingest.Object{Kind: ingest.ELF, File: ingest.FileRef{Path: "/b"}, RefSymbol: "r",
+		Symbol: "s", Length: 5,
 		PID: 5, Capture: "c"}
 	if ingest.CompareObjects(&base, &base) != 0 {
 		t.Error("an object differs from itself")
@@ -250,13 +252,18 @@ func TestDomains(t *testing.T) {
 		path string
 		want ingest.Domain
 	}{
-		{ingest.ELF, "/bin/x", ingest.UserDomain}, {ingest.VDSO, "[vdso]", ingest.UserDomain}, {ingest.Kernel, ingest.KernelMapName, ingest.KernelDomain},
-		{ingest.Module, "[ext4]", ingest.KernelDomain}, {ingest.JIT, "bpf_prog_x", ingest.BPFDomain}, {ingest.JIT, "bpf_trampoline_1",
+		{ingest.ELF, "/bin/x", ingest.UserDomain}, {ingest.VDSO, "[vdso]", ingest.UserDomain},
+		{ingest.Kernel, ingest.KernelMapName, ingest.KernelDomain},
+		{ingest.Module, "[ext4]", ingest.KernelDomain},
+		{ingest.JIT, "bpf_prog_x", ingest.BPFDomain}, {ingest.JIT, "bpf_trampoline_1",
 			ingest.BPFDomain},
-		{ingest.JIT, "kprobe_insn_page", ingest.KernelDomain}, {ingest.PerfMap, "", ingest.JITDomain}, {ingest.Anonymous, ingest.AnonymousPath,
+		{ingest.JIT, "kprobe_insn_page", ingest.KernelDomain},
+		{ingest.PerfMap, "", ingest.JITDomain}, {ingest.Anonymous, ingest.AnonymousPath,
 			ingest.JITDomain},
-		{ingest.Unmapped, ingest.UnmappedPath, ingest.UserDomain}, {ingest.Unmapped, ingest.UnmappedKernelPath, ingest.KernelDomain},
-		{ingest.NoStack, ingest.NoStackPath, ingest.UserDomain}, {ingest.Hypervisor, ingest.HypervisorPath, ingest.KernelDomain},
+		{ingest.Unmapped, ingest.UnmappedPath, ingest.UserDomain},
+		{ingest.Unmapped, ingest.UnmappedKernelPath, ingest.KernelDomain},
+		{ingest.NoStack, ingest.NoStackPath, ingest.UserDomain},
+		{ingest.Hypervisor, ingest.HypervisorPath, ingest.KernelDomain},
 	} {
 		o := ingest.Object{Kind: tc.kind, File: ingest.FileRef{Path: tc.path}}
 		if got := o.Domain(); got != tc.want {

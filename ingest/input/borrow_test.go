@@ -119,7 +119,8 @@ func TestBorrow(t *testing.T) {
 		{"another clock", bundlebuild.NoSymbols | bundlebuild.MonotonicClock,
 			"code and lines of 2 BPF programs, names of 3 BPF functions, the place of 1 kernel module"},
 		{"no kernel", bundlebuild.NoKernel, "the place of 1 kernel module, where the kernel lies"},
-		{"no process", bundlebuild.NoProcess, "the place of 1 kernel module, the mappings of 1 process"},
+		{"no process", bundlebuild.NoProcess,
+			"the place of 1 kernel module, the mappings of 1 process"},
 		{"nothing", bundlebuild.NoInfo | bundlebuild.NoSymbols | bundlebuild.NoProcess |
 			bundlebuild.NoKernelID, "code and lines of 2 BPF programs, names of 3 BPF functions, " +
 			"the place of 1 kernel module, the mappings of 1 process"},
@@ -181,7 +182,8 @@ func TestBorrowNothing(t *testing.T) {
 		change func(*bundlebuild.Host)
 		want   string
 	}{
-		{"other kernel", 0, func(h *bundlebuild.Host) { h.Kernel[0]++ }, "it is of another kernel: 6c"},
+		{"other kernel", 0, func(h *bundlebuild.Host) { h.Kernel[0]++ },
+			"it is of another kernel: 6c"},
 		{"other address", 0, func(h *bundlebuild.Host) { h.Text += 0x200000 },
 			"it is of another boot: _text at 0xffffffff81200000, in the capture at 0xffffffff81000000"},
 		{"later", 0, func(h *bundlebuild.Host) { h.Shift = 20 * second },
@@ -264,7 +266,8 @@ func TestBorrowReference(t *testing.T) {
 	h := bundlebuild.NewHost()
 	from := openBundle(t, h.Bundle())
 	l := lender{Bundle: from.Bundle(), perf: from.PerfData()}
-	for name, want := range map[string]uint64{"_text": h.Text, "do_work": h.Text + bundlebuild.DoWork,
+	for name, want := range map[string]uint64{"_text": h.Text, "do_work": h.Text +
+		bundlebuild.DoWork,
 		"": 0, "mod_work": 0, "nowhere": 0} {
 		if got := l.symbol(name); got != want {
 			t.Errorf("%q at %#x, want %#x", name, got, want)

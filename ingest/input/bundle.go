@@ -61,7 +61,8 @@ func (c *Capture) openBundle() error {
 		return nil
 	}
 	if err != nil {
-		c.profile = &ingest.Profile{Strings: []string{""}, Events: []ingest.Event{{Name: "samples", Unit: "count"}}}
+		c.profile = &ingest.Profile{Strings: []string{""},
+			Events: []ingest.Event{{Name: "samples", Unit: "count"}}}
 		c.profile.Stats.Warnings = []ingest.Warning{{Text: err.Error(), Partial: true,
 			Hint: "BPF programs are named by what other captures say of them"}}
 		c.bundleProfile(c.profile)
@@ -96,7 +97,8 @@ func (c *Capture) bundleProfile(p *ingest.Profile) {
 	}
 	warn := func(w ingest.Warning) { p.Stats.Warnings = append(p.Stats.Warnings, w) }
 	for _, err := range c.bundle.Warnings {
-		warn(ingest.Warning{Text: err.Error(), Partial: true, Hint: "copy the bundle or capture it again"})
+		warn(ingest.Warning{Text: err.Error(), Partial: true,
+			Hint: "copy the bundle or capture it again"})
 	}
 	for _, text := range m.Warnings {
 		warn(ingest.Warning{Text: c.path + ": " + text})
@@ -106,7 +108,8 @@ func (c *Capture) bundleProfile(p *ingest.Profile) {
 		for _, cause := range slices.Sorted(maps.Keys(m.Lost)) {
 			parts = append(parts, fmt.Sprintf("%d %s", m.Lost[cause], cause))
 		}
-		warn(ingest.Warning{Text: c.path + ": lost while it was captured: " + strings.Join(parts, ", ")})
+		warn(ingest.Warning{Text: c.path + ": lost while it was captured: " +
+			strings.Join(parts, ", ")})
 	}
 	if c.stacks == nil && c.stacksErr != nil {
 		w := ingest.Warning{Text: c.stacksErr.Error() + "; its stacks are not used", Partial: true}

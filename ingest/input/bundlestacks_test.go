@@ -23,8 +23,10 @@ func TestBundleStacks(t *testing.T) {
 	user := stackDump(t, [][]byte{stackRecord(valid, id, 0x100), stackRecord(ip, "",
 		bundlebuild.UserText+0x11)}, [][]byte{stackRecord(valid, id, 0x500)})
 	kernel := stackDump(t, [][]byte{stackRecord(ip, "", bundlebuild.SlotA+0x10),
-		stackRecord(ip, "", h.Text+bundlebuild.DoWork+5), stackRecord(ip, "", bundlebuild.Module+9)})
-	counts := countDump(t, [5]any{0, 0, bundlebuild.Process, "work", 5}, [5]any{1, -14, 99, "else", 2})
+		stackRecord(ip, "", h.Text+bundlebuild.DoWork+5),
+		stackRecord(ip, "", bundlebuild.Module+9)})
+	counts := countDump(t, [5]any{0, 0, bundlebuild.Process, "work", 5},
+		[5]any{1, -14, 99, "else", 2})
 	key := fieldsOf(t, "user_stack_id:0,kernel_stack_id:4,pid:8,comm:12:4")
 	h.Entries = map[string][]byte{
 		bundle.DumpName("stacks"): user, bundle.DumpName("kern_stacks"): kernel,
@@ -124,8 +126,9 @@ func TestBundleSamples(t *testing.T) {
 		[2][]byte{append(word(0, -14, 8, 0)[:12], "else"...), word(2, 0, 0, 0)})
 	h.Entries = map[string][]byte{
 		bundle.DumpName("stacks"): user, bundle.DumpName("counts"): counts,
-		bundle.DumpName("kernel_stacks"): rawDump(bundle.DumpHeader{Type: 7, KeySize: 4, ValueSize: 16,
-			Depth: 2, Name: "kernel_stacks"}, [2][]byte{word(0), address}),
+		bundle.DumpName("kernel_stacks"): rawDump(bundle.DumpHeader{Type: 7, KeySize: 4,
+			ValueSize: 16,
+			Depth:     2, Name: "kernel_stacks"}, [2][]byte{word(0), address}),
 	}
 	event := func(name, unit string, period uint64, weight string) map[string]any {
 		return map[string]any{"event": name, "unit": unit, "period": period, "weight": weight,
@@ -171,9 +174,10 @@ func TestBundleSamples(t *testing.T) {
 		m := event("cpu-clock", "nanoseconds", 100, "")
 		change(m)
 		p := load(m)
-		if len(p.Samples) != 0 || !slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
-			return w.Partial && strings.Contains(w.Text, name)
-		}) {
+		if len(p.Samples) != 0 ||
+			!slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
+				return w.Partial && strings.Contains(w.Text, name)
+			}) {
 			t.Errorf("%s: %d samples, %v", name, len(p.Samples), p.Stats.Warnings)
 		}
 	}

@@ -204,7 +204,8 @@ func TestSameForAnyWorkers(t *testing.T) {
 		opts.Workers = 1
 		want := fold(t, data, opts)
 		if len(want.Samples) < 100 || len(want.StackEnds) < 50 {
-			t.Fatalf("only %d samples of %d stacks: a poor test", len(want.Samples), len(want.StackEnds))
+			t.Fatalf("only %d samples of %d stacks: a poor test", len(want.Samples),
+				len(want.StackEnds))
 		}
 		for _, workers := range []int{1, 2, 4, 7} {
 			for _, size := range []int64{200, 5000, chunkSize} {
@@ -212,7 +213,8 @@ func TestSameForAnyWorkers(t *testing.T) {
 				got := foldChunks(t, data, opts, size)
 				got.Meta, want.Meta = ingest.Meta{}, ingest.Meta{} // the path
 				if !reflect.DeepEqual(got, want) {
-					t.Errorf("big-endian %v: %d workers, chunks of %d bytes: another profile", big, workers, size)
+					t.Errorf("big-endian %v: %d workers, chunks of %d bytes: another profile", big,
+						workers, size)
 				}
 			}
 		}
@@ -285,7 +287,8 @@ func refold(t *testing.T, c *Capture, p *ingest.Profile, keep ingest.Keep) []str
 
 func TestReplayIsTheProfile(t *testing.T) {
 	for _, opts := range []Options{
-		{}, {Keep: ingest.Keep{PID: true, TID: true, CPU: true}}, {Event: "page-faults"}, {PIDs: []int32{101,
+		{}, {Keep: ingest.Keep{PID: true, TID: true, CPU: true}}, {Event: "page-faults"},
+		{PIDs: []int32{101,
 			105}},
 		{Comms: []string{"app1", ":104"}}, {Workers: 3},
 	} {
@@ -364,7 +367,8 @@ func TestFilters(t *testing.T) {
 		p := fold(t, data, opts)
 		if p.Stats.Samples == 0 || p.Stats.FilteredOut == 0 ||
 			p.Stats.Samples+p.Stats.FilteredOut != all.Stats.Samples {
-			t.Errorf("%+v: %d samples, %d left out, of %d", opts, p.Stats.Samples, p.Stats.FilteredOut,
+			t.Errorf("%+v: %d samples, %d left out, of %d", opts, p.Stats.Samples,
+				p.Stats.FilteredOut,
 				all.Stats.Samples)
 		}
 		for _, s := range p.Samples {
@@ -397,7 +401,8 @@ func TestEventsAndPeriods(t *testing.T) {
 	c.Events[0].SampleType |= perfbuild.Identifier
 	mk := func(name string, config uint64, id uint64, flags uint64) {
 		ev := c.Events[0]
-		ev.Name, ev.Config, ev.IDs, ev.Flags = name, config, []uint64{id}, perfbuild.SampleIDAll|flags
+		ev.Name, ev.Config, ev.IDs, ev.Flags = name, config, []uint64{id},
+			perfbuild.SampleIDAll|flags
 		c.Events = append(c.Events, ev)
 	}
 	mk("page-faults", 2, 31, perfbuild.Freq)
@@ -432,8 +437,9 @@ func TestKeep(t *testing.T) {
 	for _, tc := range []struct {
 		keep ingest.Keep
 		want int
-	}{{ingest.Keep{}, 2}, {ingest.Keep{PID: true}, 2}, {ingest.Keep{TID: true}, 2}, {ingest.Keep{CPU: true},
-		4}, {ingest.Keep{TID: true, CPU: true}, 4}} {
+	}{{ingest.Keep{}, 2}, {ingest.Keep{PID: true}, 2}, {ingest.Keep{TID: true}, 2},
+		{ingest.Keep{CPU: true},
+			4}, {ingest.Keep{TID: true, CPU: true}, 4}} {
 		if p := fold(t, c.Bytes(), Options{Keep: tc.keep}); len(p.Samples) != tc.want {
 			t.Errorf("%+v: %d samples, want %d: %q", tc.keep, len(p.Samples), tc.want, dump(p))
 		}

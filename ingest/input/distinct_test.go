@@ -47,7 +47,8 @@ func busyHost(events int) []byte {
 			c.lib(pid, 0x20000000, 0x10000, 0x20000000, "//anon", t+2)
 		}
 		prog := uint64(i % 5)
-		c.KSymbol(0xffffffffc0200000+prog*0x100, 0x100, 1, false, fmt.Sprintf("bpf_prog_%016x_p", prog),
+		c.KSymbol(0xffffffffc0200000+prog*0x100, 0x100, 1, false,
+			fmt.Sprintf("bpf_prog_%016x_p", prog),
 			at(t+2))
 		for k := range 12 {
 			chain := stack((i*12 + k) % 660)
@@ -96,7 +97,8 @@ func TestKeysOfSharedChains(t *testing.T) {
 		pid := int32(2 + i)
 		c.Fork(pid, 1, pid, 1, at(10*i+1))
 		c.lib(pid, 0x600000+i%7*0x10000, 0x1000, 0, fmt.Sprintf("/lib/%d.so", i%7), 10*i+2)
-		c.KSymbol(0xffffffffc0200000+i%9*0x1000, 0x100, 1, false, fmt.Sprintf("bpf_prog_%016x_p", i),
+		c.KSymbol(0xffffffffc0200000+i%9*0x1000, 0x100, 1, false,
+			fmt.Sprintf("bpf_prog_%016x_p", i),
 			at(10*i+3))
 		for k := range uint64(4) {
 			c.hit(pid, 10*i+4, cK, text+k, text+0x1000, cU, 0x400010+k, 0x400020)
@@ -114,7 +116,8 @@ func TestKeysOfSharedChains(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p.Stats.DistinctChains != 12 || p.Stats.DistinctKeys != 12 {
-			t.Errorf("%d workers: %d chains and %d keys, want 12 and 12", workers, p.Stats.DistinctChains,
+			t.Errorf("%d workers: %d chains and %d keys, want 12 and 12", workers,
+				p.Stats.DistinctChains,
 				p.Stats.DistinctKeys)
 		}
 	}
@@ -132,7 +135,8 @@ func TestMeaningsOverWorkers(t *testing.T) {
 	for _, workers := range []int{1, 2, 5} {
 		p := foldChunks(t, c.Bytes(), Options{Workers: workers}, 2000)
 		if p.Stats.DistinctChains != 2 || p.Stats.DistinctKeys != 4 {
-			t.Errorf("%d workers: %d chains and %d keys, want 2 and 4", workers, p.Stats.DistinctChains,
+			t.Errorf("%d workers: %d chains and %d keys, want 2 and 4", workers,
+				p.Stats.DistinctChains,
 				p.Stats.DistinctKeys)
 		}
 		want := []string{":7: /lib/0.so+0x10 /lib/0.so+0x1f 200 200",

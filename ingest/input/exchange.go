@@ -44,7 +44,8 @@ func (m *message) decode(b []byte) (kpart, part, rest []byte) {
 	le := binary.LittleEndian
 	head, b := b[:messageSize], b[messageSize:]
 	m.hash, m.weight, m.label = le.Uint64(head), le.Uint64(head[8:]), le.Uint32(head[16:])
-	m.user, m.kernel = addrspace.Version(le.Uint32(head[20:])), addrspace.Version(le.Uint32(head[24:]))
+	m.user, m.kernel = addrspace.Version(le.Uint32(head[20:])),
+		addrspace.Version(le.Uint32(head[24:]))
 	nk, nu := le.Uint32(head[28:]), le.Uint32(head[32:])
 	m.cut = head[36] != 0
 	return b[:nk:nk], b[nk : nk+nu : nk+nu], b[nk+nu:]
@@ -53,7 +54,8 @@ func (m *message) decode(b []byte) (kpart, part, rest []byte) {
 const (
 	batchSize  = 32 << 10 // bytes; a batch is sent when the next message might not fit
 	batchSlack = 4 << 10  // of a batch's memory: most messages fit, append makes room for the rest
-	inboxSize  = 64       // batches: a worker that the machine lets wait must not hold up the others
+	// batches: a worker that the machine lets wait must not hold up the others
+	inboxSize = 64
 )
 
 // exchange carries batches of messages between the workers.

@@ -208,11 +208,13 @@ func (f *folder) warn(records []warningAt) {
 	}
 	if more := len(records) - maxWarnings; more > 0 {
 		st.Warnings = append(st.Warnings, ingest.Warning{Text: fmt.Sprintf(
-			"%s: %d bad records in all, the first are shown", f.file.Name, st.BadRecords), Partial: true})
+			"%s: %d bad records in all, the first are shown", f.file.Name, st.BadRecords),
+			Partial: true})
 	}
 	if st.UnknownIDs > 0 {
 		st.Warnings = append(st.Warnings, ingest.Warning{Text: fmt.Sprintf(
-			"%s: %d samples belong to no event of the file and are left out", f.file.Name, st.UnknownIDs)})
+			"%s: %d samples belong to no event of the file and are left out", f.file.Name,
+			st.UnknownIDs)})
 	}
 }
 

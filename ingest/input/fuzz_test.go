@@ -78,7 +78,8 @@ func FuzzCollect(f *testing.F) {
 			t.Fatal(err)
 		}
 		if st := p.Stats; samples != st.Samples || weight != st.Weight || frames != st.Frames {
-			t.Errorf("replay: %d samples, weight %d, %d frames; profile: %d, %d, %d", samples, weight,
+			t.Errorf("replay: %d samples, weight %d, %d frames; profile: %d, %d, %d", samples,
+				weight,
 				frames,
 				st.Samples, st.Weight, st.Frames)
 		}

@@ -226,7 +226,8 @@ func identities(objects []ingest.Object) []identity {
 // joinObjects makes one object of each identity, sorted by CompareObjects, and
 // says which one each of the given became. Objects for which used is false are
 // left out (NoObject).
-func joinObjects(objects []ingest.Object, used []bool) (joined []ingest.Object, number []ingest.ObjectID) {
+func joinObjects(objects []ingest.Object, used []bool) (joined []ingest.Object,
+	number []ingest.ObjectID) {
 	ids := identities(objects)
 	index := make(map[identity]int)
 	group := make([]int, len(objects))
@@ -253,7 +254,9 @@ func joinObjects(objects []ingest.Object, used []bool) (joined []ingest.Object, 
 		slices.SortFunc(joined[i].Segments, ingest.CompareSegments)
 		joined[i].Segments = slices.Compact(joined[i].Segments)
 	}
-	slices.SortFunc(order, func(a, b int) int { return ingest.CompareObjects(&joined[a], &joined[b]) })
+	slices.SortFunc(order, func(a, b int) int {
+		return ingest.CompareObjects(&joined[a], &joined[b])
+	})
 	rank := make([]ingest.ObjectID, len(joined))
 	sorted := make([]ingest.Object, len(joined))
 	for to, from := range order {
@@ -278,7 +281,8 @@ func joinObject(o, other *ingest.Object) {
 	if other.ID.Exact() && !o.ID.Exact() {
 		o.ID = other.ID
 	}
-	if other.IDSource != ingest.IDNone && (o.IDSource == ingest.IDNone || other.IDSource < o.IDSource) {
+	if other.IDSource != ingest.IDNone &&
+		(o.IDSource == ingest.IDNone || other.IDSource < o.IDSource) {
 		o.IDSource = other.IDSource
 	}
 	if o.Symbol == "" || other.Symbol != "" && other.Symbol < o.Symbol {

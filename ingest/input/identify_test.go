@@ -98,7 +98,8 @@ func TestIdentify(t *testing.T) {
 		{"/lib/bypath.so", 1, ingest.IDByPath, ingest.ReasonNone},
 		{"/lib/own.so", 22, ingest.IDRecorded, ingest.ReasonNone},
 		{"/lib/twice.so", 0, ingest.IDNone, ingest.NoBuildID},
-		{"/lib/sibling.so", 5, ingest.IDSibling, ingest.ReasonNone}, // one object with /mnt/lib/sibling.so
+		// one object with /mnt/lib/sibling.so
+		{"/lib/sibling.so", 5, ingest.IDSibling, ingest.ReasonNone},
 		{"/lib/nosibling.so", 0, ingest.IDNone, ingest.NoBuildID},
 		{"[vdso]", 6, ingest.IDByPath, ingest.ReasonNone},
 		{"/bin/gone", 0, ingest.IDNone, ingest.NoBuildID},
@@ -114,7 +115,8 @@ func TestIdentify(t *testing.T) {
 			id = buildid.New(sum(tc.id))
 		}
 		if o.ID.Compare(id) != 0 || o.IDSource != tc.source || o.Reason != tc.reason {
-			t.Errorf("%s: %s by %d, reason %s; want %s by %d, %s", tc.path, o.ID, o.IDSource, o.Reason, id,
+			t.Errorf("%s: %s by %d, reason %s; want %s by %d, %s", tc.path, o.ID, o.IDSource,
+				o.Reason, id,
 				tc.source, tc.reason)
 		}
 	}
@@ -156,7 +158,8 @@ func TestSameObject(t *testing.T) {
 			Filename: "/lib/x"}, at(1))
 		c.hit(pid, 2, cU, 0x100010)
 	}
-	c.Mmap2(perfbuild.Mmap{PID: 30, Addr: 0x100000, Len: 0x2000, Maj: 8, Ino: 78, Filename: "/lib/x"},
+	c.Mmap2(perfbuild.Mmap{PID: 30, Addr: 0x100000, Len: 0x2000, Maj: 8, Ino: 78,
+		Filename: "/lib/x"},
 		at(1))
 	c.hit(30, 2, cU, 0x100010) // the same path, another file
 	p := fold(t, c.Bytes(), Options{})
@@ -182,7 +185,8 @@ func TestPaddedIDs(t *testing.T) {
 		6, 7, 8})
 	padded := buildid.Padded(append([]byte{1, 2, 3, 4, 5, 6, 7, 8}, make([]byte, 12)...))
 	object := func(id buildid.ID, path string) ingest.Object {
-		return ingest.Object{ID: id, IDSource: ingest.IDRecorded, File: ingest.FileRef{Path: path}, Kernel: ingest.NoObject}
+		return ingest.Object{ID: id, IDSource: ingest.IDRecorded, File: ingest.FileRef{Path: path},
+			Kernel: ingest.NoObject}
 	}
 	used := []bool{true, true, true}
 	joined, number := joinObjects([]ingest.Object{object(short, "/b"), object(padded, "/a")}, used)
@@ -234,7 +238,8 @@ func TestBPFObjects(t *testing.T) {
 		0xffffffffc0600003)
 	p := fold(t, c.Bytes(), Options{})
 	o := objectOf(t, p, name)
-	if o.Kind != ingest.JIT || o.Symbol != name || o.Length != 0x100 || o.IDSource != ingest.IDDerived ||
+	if o.Kind != ingest.JIT || o.Symbol != name || o.Length != 0x100 ||
+		o.IDSource != ingest.IDDerived ||
 		o.ID.IsZero() ||
 		o.Domain() != ingest.BPFDomain {
 		t.Errorf("object %+v", o)
@@ -245,7 +250,8 @@ func TestBPFObjects(t *testing.T) {
 	if unnamed := objectOf(t, p, ""); unnamed.Reason != ingest.ImageNotCaptured {
 		t.Errorf("object %+v", unnamed)
 	}
-	want := ":7: " + name + "+0x20 " + name + "+0x20 kprobe_insn_page+0x10 [unmapped kernel] +0x2 1 1"
+	want := ":7: " + name + "+0x20 " + name +
+		"+0x20 kprobe_insn_page+0x10 [unmapped kernel] +0x2 1 1"
 	if got := dump(p); len(got) != 1 || got[0] != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -254,7 +260,8 @@ func TestBPFObjects(t *testing.T) {
 func TestPerfMaps(t *testing.T) {
 	c := newCapture()
 	for pid := int32(7); pid < 9; pid++ {
-		c.Mmap2(perfbuild.Mmap{PID: pid, Addr: 0x10000, Len: 0x1000, PgOff: 0x10000, Filename: "//anon"},
+		c.Mmap2(perfbuild.Mmap{PID: pid, Addr: 0x10000, Len: 0x1000, PgOff: 0x10000,
+			Filename: "//anon"},
 			at(1))
 	}
 	c.Fork(9, 7, 9, 7, at(2))

@@ -107,7 +107,8 @@ func kernelIDBeside(path string) buildid.ID {
 func (sb *sideband) listed(pc, at uint64) (object uint32, offset uint64, ok bool) {
 	c := &sb.code
 	if i, found := c.find(pc); found && at != pc &&
-		(i == 0 || c.symbols[i].Module == bpfModule || c.symbols[i-1].Module != c.symbols[i].Module) {
+		(i == 0 || c.symbols[i].Module == bpfModule ||
+			c.symbols[i-1].Module != c.symbols[i].Module) {
 		at = pc
 	}
 	i, found := c.find(at)

@@ -63,7 +63,8 @@ func TestLocateInterrupted(t *testing.T) {
 		}
 		l.locate(words, 0, sb.spaces.Kernel(tt.time).Version())
 		if object != tt.object || offset != tt.offset || (l.flags&partKernel == 0) != tt.steady {
-			t.Errorf("%s: %d+%#x, flags %#x; want %d+%#x", tt.name, object, offset, l.flags, tt.object,
+			t.Errorf("%s: %d+%#x, flags %#x; want %d+%#x", tt.name, object, offset, l.flags,
+				tt.object,
 				tt.offset)
 		}
 		if tt.time == 0 && !tt.steady {

@@ -49,7 +49,8 @@ func (sb *sideband) addLost(list []bundle.MissingProgram) {
 			Name: f.Name[:min(len(f.Name), maxProgramName)], BigEndian: sb.file.BigEndian,
 			Funcs: []bpf.Func{f}})
 	}
-	slices.SortStableFunc(sb.programs, func(a, b bpf.Program) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(sb.programs,
+		func(a, b bpf.Program) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 // maxProgramName is how much the kernel keeps of a program's name: BPF_OBJ_NAME_LEN − 1.

@@ -18,7 +18,8 @@ func TestLostPrograms(t *testing.T) {
 		want   map[uint32]string // Missing of the bundle's programs, by ID
 	}{
 		{"none", nil, map[uint32]string{41: "", 42: ""}},
-		{"one", map[uint32]string{41: bpf.MissingGone}, map[uint32]string{41: bpf.MissingGone, 42: ""}},
+		{"one", map[uint32]string{41: bpf.MissingGone},
+			map[uint32]string{41: bpf.MissingGone, 42: ""}},
 		{"all", map[uint32]string{41: bpf.MissingGone, 42: odd},
 			map[uint32]string{41: bpf.MissingGone, 42: odd}},
 		{"of before", map[uint32]string{7: odd}, map[uint32]string{7: odd, 41: "", 42: ""}},
@@ -46,7 +47,8 @@ func TestLostPrograms(t *testing.T) {
 				42: bundlebuild.Symbol(&h.B, 0)} {
 				o := objectOf(t, p, symbol)
 				if o.WhyNoImage != tt.want[id] || o.NoImage != (tt.want[id] != "") {
-					t.Errorf("%s: no image %v, why %q, want %q", symbol, o.NoImage, o.WhyNoImage, tt.want[id])
+					t.Errorf("%s: no image %v, why %q, want %q", symbol, o.NoImage, o.WhyNoImage,
+						tt.want[id])
 				}
 			}
 		})
@@ -58,7 +60,8 @@ func TestLostPrograms(t *testing.T) {
 func TestLostRows(t *testing.T) {
 	h := bundlebuild.NewHost()
 	h.Manifest = map[string]any{"missing": []map[string]any{{"id": 0, "reason": "x"},
-		{"id": 6}, {"id": 7, "reason": "a", "symbol": "bpf_prog_0102030405060708_a_name_of_more_than_15"},
+		{"id": 6}, {"id": 7, "reason": "a",
+			"symbol": "bpf_prog_0102030405060708_a_name_of_more_than_15"},
 		{"id": 7, "reason": "b"}}}
 	programs, err := openBundle(t, h.Bundle()).Programs()
 	if err != nil || len(programs) != 3 {
@@ -75,7 +78,8 @@ func TestLostRows(t *testing.T) {
 // none where one of them has the image.
 func TestJoinWhyNoImage(t *testing.T) {
 	for _, tt := range []struct{ a, b, want ingest.Object }{
-		{ingest.Object{NoImage: true, WhyNoImage: "a"}, ingest.Object{NoImage: true, WhyNoImage: "b"},
+		{ingest.Object{NoImage: true, WhyNoImage: "a"},
+			ingest.Object{NoImage: true, WhyNoImage: "b"},
 			ingest.Object{NoImage: true, WhyNoImage: "a"}},
 		{ingest.Object{NoImage: true, WhyNoImage: "a"}, ingest.Object{NoImage: true},
 			ingest.Object{NoImage: true, WhyNoImage: "a"}},

@@ -60,12 +60,14 @@ func TestMergeUnions(t *testing.T) {
 		c.EventDesc()
 		c.FeatureString(perfbuild.FeatureHostname, host)
 		c.FeatureString(perfbuild.FeatureArch, "x86_64")
-		c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000, BuildID: sum(id), Filename: path},
+		c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000, BuildID: sum(id),
+			Filename: path},
 			at(1))
 		c.lib(7, 0x7fff0000, 0x1000, 0, "[vdso]", 1)
 		c.KernelMap2("_text", 0xffffffff81000000, 0xffffffff81000000, 0x1000000, sum(id+100))
 		c.Comm(7, 7, host, true, at(0))
-		c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000, BuildID: sum(id), Filename: path},
+		c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000, BuildID: sum(id),
+			Filename: path},
 			at(1))
 		c.lib(7, 0x7fff0000, 0x1000, 0, "[vdso]", 1)
 		c.hit(7, 5, cK, 0xffffffff81000010, cU, 0x7fff0010, 0x400010)
@@ -111,9 +113,11 @@ func named(p *ingest.Profile) {
 		reason := ingest.NotIndexed
 		if l.Offset%2 == 0 {
 			o := &p.Objects[l.Object]
-			n.Functions = append(n.Functions, ingest.Function{Object: l.Object, SystemName: "f_" + o.File.Path,
-				StartLine: int32(l.Offset)})
-			n.Frames = append(n.Frames, ingest.Frame{Func: ingest.FuncID(len(n.Functions) - 1), Line: int32(i)})
+			n.Functions = append(n.Functions,
+				ingest.Function{Object: l.Object, SystemName: "f_" + o.File.Path,
+					StartLine: int32(l.Offset)})
+			n.Frames = append(n.Frames,
+				ingest.Frame{Func: ingest.FuncID(len(n.Functions) - 1), Line: int32(i)})
 			reason = ingest.ReasonNone
 		}
 		n.FrameEnds = append(n.FrameEnds, uint32(len(n.Frames)))
@@ -158,7 +162,8 @@ func TestMergeNames(t *testing.T) {
 			continue
 		}
 		fn := p.Names.Functions[frames[0].Func]
-		if fn.Object != l.Object || !strings.HasSuffix(fn.SystemName, p.Objects[l.Object].File.Path) ||
+		if fn.Object != l.Object ||
+			!strings.HasSuffix(fn.SystemName, p.Objects[l.Object].File.Path) ||
 			fn.StartLine != int32(l.Offset) {
 			t.Errorf("location %+v has the function %+v", l, fn)
 		}

@@ -106,7 +106,8 @@ func TestTruncated(t *testing.T) {
 			t.Errorf("%d bytes: %d samples, with fewer bytes %d", n, p.Stats.Samples, samples)
 		}
 		samples = p.Stats.Samples
-		partial := slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool { return w.Partial })
+		partial := slices.ContainsFunc(p.Stats.Warnings,
+			func(w ingest.Warning) bool { return w.Partial })
 		if int64(n) < end && !partial {
 			t.Errorf("%d of %d bytes: no partial warning, only %+v", n, end, p.Stats.Warnings)
 		}
@@ -146,7 +147,8 @@ func TestManyWarnings(t *testing.T) {
 	c.hit(7, 6, cU, 0x400020)
 	p := fold(t, c.Bytes(), Options{})
 	if p.Stats.BadRecords != 100 || len(p.Stats.Warnings) > maxWarnings+1 || p.Stats.Samples != 1 {
-		t.Errorf("%d bad records, %d warnings, %d samples", p.Stats.BadRecords, len(p.Stats.Warnings),
+		t.Errorf("%d bad records, %d warnings, %d samples", p.Stats.BadRecords,
+			len(p.Stats.Warnings),
 			p.Stats.Samples)
 	}
 }
@@ -242,7 +244,8 @@ func TestOpenPprof(t *testing.T) {
 		got, err := c.Profile(t.Context())
 		if err != nil || got.Stats.Samples != p.Stats.Samples || c.Kind() != "pprof" ||
 			c.PerfData() != nil {
-			t.Errorf("%s: %v, %d samples, want %d", c.Kind(), err, got.Stats.Samples, p.Stats.Samples)
+			t.Errorf("%s: %v, %d samples, want %d", c.Kind(), err, got.Stats.Samples,
+				p.Stats.Samples)
 		}
 		if err := c.Replay(t.Context(), nil); !errors.Is(err, ErrNoReplay) {
 			t.Errorf("replay of a pprof file: %v", err)
@@ -258,7 +261,8 @@ func TestHiddenKernelID(t *testing.T) {
 	c.KernelMap2("_text", 0, 0, 0x1000, id)
 	c.hit(7, 2, cK, 0xffffffff81000100)
 	p := fold(t, c.Bytes(), Options{})
-	if o := p.Objects[0]; len(p.Objects) != 1 || o.Kind != ingest.Kernel || o.Reason != ingest.KernelHidden ||
+	if o := p.Objects[0]; len(p.Objects) != 1 || o.Kind != ingest.Kernel ||
+		o.Reason != ingest.KernelHidden ||
 		!o.ID.Matches(buildid.New(id)) {
 		t.Errorf("objects %+v", p.Objects)
 	}

@@ -130,7 +130,8 @@ func compareLive(t *testing.T, programs []bpf.Program, w *liveFunc) {
 			}
 			if f.Name != w.name || uint64(f.Length) != w.length ||
 				fmt.Sprintf("%x", sha1.Sum(f.Image)) != w.sum {
-				t.Errorf("program %d, %s: %d bytes; the kernel showed %s, %d bytes", w.id, f.Name, f.Length,
+				t.Errorf("program %d, %s: %d bytes; the kernel showed %s, %d bytes", w.id, f.Name,
+					f.Length,
 					w.name, w.length)
 			}
 			var last *liveLine
@@ -143,8 +144,10 @@ func compareLive(t *testing.T, programs []bpf.Program, w *liveFunc) {
 				}
 				l := f.LineAt(uint32(at))
 				if l == nil || last == nil || uint64(l.Line) != last.line ||
-					uint64(l.Column) != last.column || l.File != last.file || l.Source != last.source {
-					t.Fatalf("program %d, %s+%#x: line %+v, the kernel showed %+v", w.id, w.name, at, l, last)
+					uint64(l.Column) != last.column || l.File != last.file ||
+					l.Source != last.source {
+					t.Fatalf("program %d, %s+%#x: line %+v, the kernel showed %+v", w.id, w.name,
+						at, l, last)
 				}
 			}
 			return

@@ -126,7 +126,8 @@ func TestProgramsByTime(t *testing.T) {
 		c.load(&two, 8, 30)
 		c.unload(&two, 40)
 		p, programs := opened(t, c)
-		f0, f1, other := symbolOf(&one, 0, false), symbolOf(&one, 1, false), symbolOf(&two, 0, false)
+		f0, f1, other := symbolOf(&one, 0, false), symbolOf(&one, 1, false),
+			symbolOf(&two, 0, false)
 		const none = "[unmapped kernel]"
 		want := []string{
 			":7: " + none + " " + none + " 3 3",
@@ -139,8 +140,10 @@ func TestProgramsByTime(t *testing.T) {
 		if len(programs) != 2 || programs[0].ID != 5 || programs[1].ID != 6 {
 			t.Fatalf("programs %+v", programs)
 		}
-		for _, o := range []*ingest.Object{objectOf(t, p, f0), objectOf(t, p, f1), objectOf(t, p, other)} {
-			if o.NoImage || o.Symbol != o.File.Path || o.Kind != ingest.JIT || o.IDSource != ingest.IDDerived {
+		for _, o := range []*ingest.Object{objectOf(t, p, f0), objectOf(t, p, f1),
+			objectOf(t, p, other)} {
+			if o.NoImage || o.Symbol != o.File.Path || o.Kind != ingest.JIT ||
+				o.IDSource != ingest.IDDerived {
 				t.Errorf("object %+v", o)
 			}
 		}
@@ -256,7 +259,8 @@ func TestNothingRecorded(t *testing.T) {
 func TestTies(t *testing.T) {
 	one, two := program(5, 0xa0, slotA, slotB), program(6, 0xb0, slotC, slotC+0x100)
 	ksym := func(c capture, p *bpfbuild.Program, i int, at perfbuild.At) {
-		c.KSymbol(p.Funcs[i].Start, uint32(len(p.Funcs[i].Code)), 1, false, symbolOf(p, i, false), at)
+		c.KSymbol(p.Funcs[i].Start, uint32(len(p.Funcs[i].Code)), 1, false,
+			symbolOf(p, i, false), at)
 	}
 	thread := func(tid int32, t uint64) perfbuild.At {
 		return perfbuild.At{PID: tid, TID: tid, Time: t}

@@ -58,8 +58,9 @@ func newRawObjects(perfMap func(pid int32) bool) *rawObjects {
 		segments: make(map[rawSegment]struct{}), perfMap: perfMap,
 	}
 	fixed := func(kind ingest.ObjectKind, path string, why ingest.Reason) {
-		r.list = append(r.list, ingest.Object{Kind: kind, File: ingest.FileRef{Path: path}, Reason: why,
-			Kernel: ingest.NoObject})
+		r.list = append(r.list,
+			ingest.Object{Kind: kind, File: ingest.FileRef{Path: path}, Reason: why,
+				Kernel: ingest.NoObject})
 	}
 	fixed(ingest.Unmapped, ingest.UnmappedPath, ingest.OutsideMapping)
 	fixed(ingest.Unmapped, ingest.UnmappedKernelPath, ingest.OutsideMapping)
@@ -114,7 +115,8 @@ func (r *rawObjects) user(m *perfdata.Mmap) uint32 {
 		}
 		key.path = r.path([]byte(anonymousPath(r.names[path])))
 		return r.add(key, func() ingest.Object {
-			return ingest.Object{File: ingest.FileRef{Path: r.names[key.path]}, Reason: ingest.AnonymousMemory}
+			return ingest.Object{File: ingest.FileRef{Path: r.names[key.path]},
+				Reason: ingest.AnonymousMemory}
 		})
 	case ingest.VDSO:
 		key.id = m.BuildID
@@ -226,7 +228,8 @@ func (r *rawObjects) program(p *bpf.Program, i int, length uint64, arch string) 
 	key := rawKey{kind: ingest.JIT, path: r.path([]byte(symbol)), length: length,
 		id: p.Identity(i, arch)}
 	n := r.add(key, func() ingest.Object {
-		return ingest.Object{File: ingest.FileRef{Path: symbol}, Symbol: symbol, Length: length, NoImage: true}
+		return ingest.Object{File: ingest.FileRef{Path: symbol}, Symbol: symbol, Length: length,
+			NoImage: true}
 	})
 	r.list[n].IDSource = ingest.IDDerived
 	if p.Funcs[i].Image != nil {

@@ -117,7 +117,8 @@ func (r *reader) bad(rec *perfdata.Record, err error) {
 	}
 	r.stats.BadRecords++
 	if len(r.warnings) < maxWarnings {
-		r.warnings = append(r.warnings, warningAt{rec.Offset, ingest.Warning{Text: err.Error(), Partial: true}})
+		r.warnings = append(r.warnings,
+			warningAt{rec.Offset, ingest.Warning{Text: err.Error(), Partial: true}})
 	}
 }
 

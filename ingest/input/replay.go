@@ -83,7 +83,8 @@ func (r *replayer) frames(words []byte) {
 		if s.pc >= contextMax {
 			pc = 0 // no address: a stack that was not unwound
 		}
-		r.out.Frames = append(r.out.Frames, ReplayFrame{PC: pc, Location: ingest.LocationID(s.place)})
+		r.out.Frames = append(r.out.Frames,
+			ReplayFrame{PC: pc, Location: ingest.LocationID(s.place)})
 	}
 }
 

@@ -24,7 +24,8 @@ const (
 )
 
 // weights adds up the samples of a comm by what name returns for them; "" is left out.
-func weights(p *ingest.Profile, comm string, name func(stack []ingest.LocationID) string) map[string]uint64 {
+func weights(p *ingest.Profile, comm string,
+	name func(stack []ingest.LocationID) string) map[string]uint64 {
 	sums := make(map[string]uint64)
 	for _, s := range p.Samples {
 		if p.Strings[s.Comm] != comm {
@@ -89,7 +90,8 @@ func TestSampled(t *testing.T) {
 		counted += set.Samples[i].Count
 	}
 	period := p.Events[0].Period
-	if period != 2_004_008 || counted < 300 || st.Samples != counted || st.Weight != counted*period {
+	if period != 2_004_008 || counted < 300 || st.Samples != counted ||
+		st.Weight != counted*period {
 		t.Errorf("period %d, %d samples of %d, weight %d", period, st.Samples, counted, st.Weight)
 	}
 	for path, file := range map[string]string{
@@ -163,7 +165,8 @@ func TestSampledPlaces(t *testing.T) {
 			t.Errorf("%s: of %d ns in leaves %v", x.comm, all, leaves)
 		}
 		entered := weights(p, x.comm, func(s []ingest.LocationID) string {
-			if slices.ContainsFunc(s, func(l ingest.LocationID) bool { return function(l) == x.entered }) {
+			if slices.ContainsFunc(s,
+				func(l ingest.LocationID) bool { return function(l) == x.entered }) {
 				return x.entered
 			}
 			return ""
@@ -254,7 +257,8 @@ func TestSampledLacks(t *testing.T) {
 		maps.DeleteFunc(some, func(name string, _ []byte) bool { return lacks(name) })
 		writeFile(t, path, bundlebuild.Tar(manifest, some))
 		c, p := foldPath(t, path, Options{})
-		if !slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool { return w.Partial }) {
+		if !slices.ContainsFunc(p.Stats.Warnings,
+			func(w ingest.Warning) bool { return w.Partial }) {
 			t.Errorf("no warning of damage: %+v", p.Stats.Warnings)
 		}
 		return c, p
@@ -336,9 +340,10 @@ func TestSampledCut(t *testing.T) {
 				full++
 			}
 			// The end of a tar is two empty blocks, which nobody misses.
-			if n < len(b)-1<<12 && !slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
-				return w.Partial
-			}) {
+			if n < len(b)-1<<12 &&
+				!slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
+					return w.Partial
+				}) {
 				t.Errorf("%s of %d bytes: no warning", name, n)
 			}
 		}

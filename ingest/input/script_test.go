@@ -43,8 +43,9 @@ func readScript(t *testing.T, name string) []perfSample {
 		if m := scriptHead.FindStringSubmatch(line); m != nil {
 			pid, _ := strconv.Atoi(m[2])
 			tid, _ := strconv.Atoi(m[3])
-			out = append(out, perfSample{comm: strings.TrimSpace(m[1]), pid: int32(pid), tid: int32(tid),
-				time: m[4]})
+			out = append(out,
+				perfSample{comm: strings.TrimSpace(m[1]), pid: int32(pid), tid: int32(tid),
+					time: m[4]})
 			line = m[5] // without a chain the one address stands here
 		}
 		if i := strings.LastIndex(line, " ("); i >= 0 && strings.HasSuffix(line, ")") && len(out) > 0 {
@@ -58,7 +59,8 @@ func readScript(t *testing.T, name string) []perfSample {
 // dsoOf is the name that perf prints for an object.
 func dsoOf(o *ingest.Object) string {
 	switch o.Kind {
-	case ingest.Unmapped, ingest.Guest, ingest.Hypervisor, ingest.NoStack, ingest.Anonymous, ingest.PerfMap:
+	case ingest.Unmapped, ingest.Guest, ingest.Hypervisor, ingest.NoStack, ingest.Anonymous,
+		ingest.PerfMap:
 		return "[unknown]"
 	}
 	if o.File.Deleted {
@@ -102,7 +104,8 @@ func replayed(t *testing.T, c *Capture) ([]ReplaySample, *ingest.Profile) {
 // TestLikePerfScript compares who and what each sample of the recorded captures
 // hit with what perf said. Function names are not this package's business.
 func TestLikePerfScript(t *testing.T) {
-	for _, name := range []string{"mixed", "mixed-buildid", "per-thread", "events", "bpf", "bpf-lines", "spawn",
+	for _, name := range []string{"mixed", "mixed-buildid", "per-thread", "events", "bpf",
+		"bpf-lines", "spawn",
 		"deleted", "deleted-buildid", "fixed", "nochain", "tracepoint", "clock"} {
 		t.Run(name, func(t *testing.T) {
 			want := readScript(t, name)
@@ -114,7 +117,8 @@ func TestLikePerfScript(t *testing.T) {
 			for i := range want {
 				g, w := &got[i], &want[i]
 				if g.Comm != w.comm || g.PID != w.pid || g.TID != w.tid {
-					t.Errorf("sample %d: %s %d/%d, perf says %s %d/%d", i, g.Comm, g.PID, g.TID, w.comm, w.pid,
+					t.Errorf("sample %d: %s %d/%d, perf says %s %d/%d", i, g.Comm, g.PID, g.TID,
+						w.comm, w.pid,
 						w.tid)
 				}
 				if w.time != "" {
@@ -136,7 +140,8 @@ func TestLikePerfScript(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d samples, %d frames, %d with another object, %d chains longer than perf's", len(want),
+			t.Logf("%d samples, %d frames, %d with another object, %d chains longer than perf's",
+				len(want),
 				frames, differ, longer)
 			if frames == 0 || differ*1000 > frames {
 				t.Errorf("%d of %d frames lie in another object than perf says", differ, frames)

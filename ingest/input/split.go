@@ -198,7 +198,8 @@ func hasRubbish(part []byte) bool {
 
 func isMarker(word uint64) bool {
 	switch word {
-	case contextHV, contextKernel, contextUser, contextUserDeferred, contextGuest, contextGuestKernel,
+	case contextHV, contextKernel, contextUser, contextUserDeferred, contextGuest,
+		contextGuestKernel,
 		contextGuestUser:
 		return true
 	}

@@ -21,7 +21,8 @@ func someMappings() *sideband {
 		if path == ingest.KernelMapName {
 			kind = ingest.Kernel
 		}
-		sb.raw.list = append(sb.raw.list, ingest.Object{Kind: kind, File: ingest.FileRef{Path: path}})
+		sb.raw.list = append(sb.raw.list,
+			ingest.Object{Kind: kind, File: ingest.FileRef{Path: path}})
 	}
 	b := addrspace.NewBuilder()
 	mapping := func(start, end uint64, object uint32) addrspace.Mapping {
@@ -106,7 +107,8 @@ func TestSimplify(t *testing.T) {
 		}
 		got, cut := result(l, plain)
 		if !slices.Equal(got, want) || cut != wantCut {
-			t.Fatalf("%x\nsimplified to %x:\n%v %v, want %v %v", words, plain, got, cut, want, wantCut)
+			t.Fatalf("%x\nsimplified to %x:\n%v %v, want %v %v", words, plain, got, cut, want,
+				wantCut)
 		}
 		if hasFrames(words) != (len(want) > 0) {
 			t.Fatalf("%x: hasFrames is %v, there are %d", words, hasFrames(words), len(want))

@@ -224,7 +224,10 @@ func (r *rawObjects) namedCode(name, part string, kernel bool) uint32 {
 		key.kind = ingest.JIT
 		path = name
 	}
-	return r.add(key, func() ingest.Object { return ingest.Object{File: ingest.FileRef{Path: path}, Symbol: name} })
+	return r.add(key, func() ingest.Object {
+		return ingest.Object{File: ingest.FileRef{Path: path},
+			Symbol: name}
+	})
 }
 
 // lost returns the object that stands for a part that is lost.
@@ -234,9 +237,10 @@ func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
 		if role == kernelRole {
 			path = "[lost kernel stack: " + cause.String() + "]"
 		}
-		n := f.raw.add(rawKey{kind: ingest.NoStack, path: f.raw.path([]byte(path))}, func() ingest.Object {
-			return ingest.Object{File: ingest.FileRef{Path: path}, Reason: ingest.StackLost}
-		})
+		n := f.raw.add(rawKey{kind: ingest.NoStack, path: f.raw.path([]byte(path))},
+			func() ingest.Object {
+				return ingest.Object{File: ingest.FileRef{Path: path}, Reason: ingest.StackLost}
+			})
 		f.lostOf[cause][role] = n + 1
 	}
 	return f.lostOf[cause][role] - 1
@@ -328,8 +332,9 @@ func (f *stackFolder) profile() *ingest.Profile {
 		}
 	}
 	comms := f.strings()
-	s := &shard{places: f.workers[0].places, rows: [][]row{f.rows}, counts: f.counts, labels: f.labels.list,
-		parts: f.lists, objects: number, events: f.eventsUsed(),
+	s := &shard{places: f.workers[0].places, rows: [][]row{f.rows}, counts: f.counts,
+		labels: f.labels.list,
+		parts:  f.lists, objects: number, events: f.eventsUsed(),
 		comms: func(code uint32) ingest.StringID { return comms[code] }}
 	assemble(p, []*shard{s})
 	p.Stats = f.stats

@@ -227,9 +227,13 @@ func stackDump(t *testing.T, stacks ...[][]byte) []byte {
 func countDump(t *testing.T, rows ...[5]any) []byte {
 	t.Helper()
 	var pairs [][2][]byte
-	word := func(v int) []byte { return []byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)} }
+	word := func(v int) []byte {
+		return []byte{byte(v), byte(v >> 8), byte(v >> 16),
+			byte(v >> 24)}
+	}
 	for _, r := range rows {
-		key := slices.Concat(word(r[0].(int)), word(r[1].(int)), word(r[2].(int)), []byte(r[3].(string)))
+		key := slices.Concat(word(r[0].(int)), word(r[1].(int)), word(r[2].(int)),
+			[]byte(r[3].(string)))
 		pairs = append(pairs, [2][]byte{key, append(word(r[4].(int)), 0, 0, 0, 0)})
 	}
 	b, err := bundle.AppendDump(nil, bundle.DumpHeader{Type: 1, KeySize: 16, ValueSize: 8,
@@ -263,7 +267,8 @@ func TestStackFrames(t *testing.T) {
 		reason map[string]ingest.Reason
 	}{
 		{"the first frame is exact, others are calls", [][][]byte{{
-			stackRecord(valid, id, 0x100), stackRecord(valid, id, 0x200), stackRecord(valid, "x", 0)}},
+			stackRecord(valid, id, 0x100), stackRecord(valid, id, 0x200),
+			stackRecord(valid, "x", 0)}},
 			[][5]any{{0, -14, 7, "work", 5}}, nil,
 			[]string{"work: " + hex + "+0x100 " + hex + "+0x1ff 78+0x0 5 5"}, nil},
 		{"EMPTY ends a stack", [][][]byte{{stackRecord(valid, id, 0x100), stackRecord(0, "", 0),
@@ -273,43 +278,56 @@ func TestStackFrames(t *testing.T) {
 			stackRecord(ip, "", text+0x110), stackRecord(ip, "", text+0x120)}},
 			[][5]any{{0, 1, 7, "work", 5}, {-14, 1, 0, "idle", 2}}, nil,
 			[]string{"idle: [kernel.kallsyms]+0x110 [kernel.kallsyms]+0x11f 2 2",
-				"work: [kernel.kallsyms]+0x110 [kernel.kallsyms]+0x11f " + hex + "+0x100 5 5"}, nil},
+				"work: [kernel.kallsyms]+0x110 [kernel.kallsyms]+0x11f " + hex + "+0x100 5 5"},
+			nil},
 		{"modules and programs by the list", [][][]byte{{stackRecord(ip, "", 0xffffffffc0100020),
 			stackRecord(ip, "", 0xffffffffc0000041), stackRecord(ip, "", 0xffffffffa0000001)}},
 			[][5]any{{-14, 0, 7, "work", 5}}, nil,
 			[]string{"work: bpf_prog_0011223344556677_x+0x20 [mymod]+0x40 [unmapped kernel] 5 5"},
-			map[string]ingest.Reason{"[mymod]": ingest.ReasonNone, "bpf_prog_0011223344556677_x": ingest.ReasonNone}},
-		{"no call is before the first instruction of a program, a module or the kernel", [][][]byte{{
-			stackRecord(ip, "", text+0x110), stackRecord(ip, "", 0xffffffffc0100000),
-			stackRecord(ip, "", 0xffffffffc0000000), stackRecord(ip, "", text),
-			stackRecord(ip, "", 0xffffffffc0000100)}}, [][5]any{{-14, 0, 7, "work", 5}}, nil,
+			map[string]ingest.Reason{"[mymod]": ingest.ReasonNone,
+				"bpf_prog_0011223344556677_x": ingest.ReasonNone}},
+		{"no call is before the first instruction of a program, a module or the kernel",
+			[][][]byte{{
+				stackRecord(ip, "", text+0x110), stackRecord(ip, "", 0xffffffffc0100000),
+				stackRecord(ip, "", 0xffffffffc0000000), stackRecord(ip, "", text),
+				stackRecord(ip, "", 0xffffffffc0000100)}}, [][5]any{{-14, 0, 7, "work", 5}}, nil,
 			[]string{"work: [kernel.kallsyms]+0x110 bpf_prog_0011223344556677_x+0x0 [mymod]+0x0 " +
 				"[kernel.kallsyms]+0x0 [mymod]+0xff 5 5"}, nil},
-		{"user addresses by the maps of their process", [][][]byte{{stackRecord(ip, "", 0x555500000010),
-			stackRecord(ip, "", 0x7f0000000011), stackRecord(ip, "", 0x7ffd00000701),
-			stackRecord(ip, "", 0x111111110001)}},
+		{"user addresses by the maps of their process",
+			[][][]byte{{stackRecord(ip, "", 0x555500000010),
+				stackRecord(ip, "", 0x7f0000000011), stackRecord(ip, "", 0x7ffd00000701),
+				stackRecord(ip, "", 0x111111110001)}},
 			[][5]any{{0, -14, 7, "work", 5}, {0, -14, 8, "else", 1}}, nil,
 			[]string{"else: [unmapped] [unmapped] [unmapped] [unmapped] 1 1",
 				"work: /srv/app/worker+0x1010 //anon [vdso]+0x700 [unmapped] 5 5"},
-			map[string]ingest.Reason{"/srv/app/worker": ingest.NoBuildID, "//anon": ingest.AnonymousMemory}},
+			map[string]ingest.Reason{"/srv/app/worker": ingest.NoBuildID,
+				"//anon": ingest.AnonymousMemory}},
 		{"maps for all", [][][]byte{{stackRecord(ip, "", 0x555500000010)}},
 			[][5]any{{0, -14, 7, "work", 5}, {0, -14, 8, "else", 1}}, func(o *Options) {
 				o.Stacks.Maps[AnyProcess] = o.Stacks.Maps[7]
-			}, []string{"else: /srv/app/worker+0x1010 1 1", "work: /srv/app/worker+0x1010 5 5"}, nil},
+			}, []string{"else: /srv/app/worker+0x1010 1 1", "work: /srv/app/worker+0x1010 5 5"},
+			nil},
 		{"nothing is known of addresses", [][][]byte{{stackRecord(ip, "", 0x555500000010)}, {
 			stackRecord(ip, "", text+0x110)}}, [][5]any{{0, 1, 7, "work", 5}}, func(o *Options) {
 			o.Stacks.Maps, o.Stacks.Kallsyms = nil, ""
 		}, []string{"work: [unmapped kernel] [unmapped] 5 5"},
-			map[string]ingest.Reason{"[unmapped kernel]": ingest.MapsNotSaved, "[unmapped]": ingest.MapsNotSaved}},
-		{"lost stacks", [][][]byte{{stackRecord(valid, id, 0x100)}}, [][5]any{{-17, -14, 7, "work", 5},
-			{0, -12, 7, "work", 4}, {-14, -14, 7, "work", 3}, {3, -14, 7, "work", 2}, {-22, -17, 7,
-				"work", 1}},
+			map[string]ingest.Reason{"[unmapped kernel]": ingest.MapsNotSaved,
+				"[unmapped]": ingest.MapsNotSaved}},
+		{"lost stacks", [][][]byte{{stackRecord(valid, id, 0x100)}},
+			[][5]any{{-17, -14, 7, "work", 5},
+				{0, -12, 7, "work", 4}, {-14, -14, 7, "work", 3}, {3, -14, 7, "work", 2},
+				{-22, -17, 7,
+					"work", 1}},
 			nil, []string{"work: [lost kernel stack: bucket taken] [lost: error] 1 1",
-				"work: [lost kernel stack: no memory] " + hex + "+0x100 4 4", "work: [lost: bucket taken] 5 5",
+				"work: [lost kernel stack: no memory] " + hex + "+0x100 4 4",
+				"work: [lost: bucket taken] 5 5",
 				"work: [lost: no stack taken] 3 3", "work: [lost: not in the dump] 2 2"},
 			map[string]ingest.Reason{"[lost: bucket taken]": ingest.StackLost}},
-		{"rubbish at the end of a chain of frame pointers", [][][]byte{{stackRecord(valid, id, 0x100),
-			stackRecord(ip, "", 0x12), stackRecord(ip, "", 0x3)}}, [][5]any{{0, -14, 7, "work", 5}}, nil,
+		{"rubbish at the end of a chain of frame pointers",
+			[][][]byte{{stackRecord(valid, id, 0x100),
+				stackRecord(ip, "", 0x12), stackRecord(ip, "", 0x3)}},
+			[][5]any{{0, -14, 7, "work", 5}},
+			nil,
 			[]string{"work: " + hex + "+0x100 5 5"}, nil},
 		{"a file that the store knows by its ID serves addresses of its path", [][][]byte{{
 			stackRecord(valid, id, 0x100), stackRecord(ip, "", 0x555500000010)}},
@@ -322,7 +340,8 @@ func TestStackFrames(t *testing.T) {
 		{"only a name, processes apart", [][][]byte{{stackRecord(valid, id, 0x100)}},
 			[][5]any{{0, -14, 7, "work", 5}, {0, -14, 8, "work", 1}, {0, -14, 9, "else", 1}},
 			func(o *Options) { o.Comms, o.Keep.PID = []string{"work"}, true },
-			[]string{"7/-1@-1 work: " + hex + "+0x100 5 5", "8/-1@-1 work: " + hex + "+0x100 1 1"}, nil},
+			[]string{"7/-1@-1 work: " + hex + "+0x100 5 5", "8/-1@-1 work: " + hex + "+0x100 1 1"},
+			nil},
 	} {
 		dir := t.TempDir()
 		file := func(name string, b []byte) string {
@@ -331,7 +350,8 @@ func TestStackFrames(t *testing.T) {
 			return path
 		}
 		opts := Options{Stacks: StackOptions{Counts: file("counts", countDump(t, c.counts...)),
-			Key: fieldsOf(t, "user_stack_id:0,kernel_stack_id:4,pid:8,comm:12:4"), Kallsyms: file("kallsyms",
+			Key: fieldsOf(t, "user_stack_id:0,kernel_stack_id:4,pid:8,comm:12:4"),
+			Kallsyms: file("kallsyms",
 				[]byte(list)), Maps: map[int32]string{7: file("maps", []byte(mapped))}}}
 		if c.opts != nil {
 			c.opts(&opts)
@@ -345,7 +365,8 @@ func TestStackFrames(t *testing.T) {
 			}
 		}
 		if got := dump(p); !slices.Equal(slices.Sorted(slices.Values(got)), c.want) {
-			t.Errorf("%s:\n%s\nwant\n%s", c.name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			t.Errorf("%s:\n%s\nwant\n%s", c.name, strings.Join(got, "\n"),
+				strings.Join(c.want, "\n"))
 		}
 		for path, want := range c.reason {
 			if got, ok := reasons[path]; !ok || got != want {
@@ -363,7 +384,8 @@ func TestStackErrors(t *testing.T) {
 		opts       func(o *Options)
 		want       string
 	}{
-		{"counts missing", "stacks.raw", func(o *Options) { o.Stacks.Counts = "/nowhere" }, "/nowhere"},
+		{"counts missing", "stacks.raw", func(o *Options) { o.Stacks.Counts = "/nowhere" },
+			"/nowhere"},
 		{"key too long", "stacks.raw", func(o *Options) { o.Stacks.Key[0].Offset = 40 },
 			"the fields end"},
 		{"key unknown", "stacks.raw", func(o *Options) { o.Stacks.Key = nil }, "not known"},
@@ -376,7 +398,8 @@ func TestStackErrors(t *testing.T) {
 		{"no list", "stacks.raw", func(o *Options) { o.Stacks.Kallsyms = dir + "/notes" }, "notes"},
 		{"no maps", "stacks.raw", func(o *Options) { o.Stacks.Maps[1] = dir + "/kallsyms" },
 			"/proc/PID/maps"},
-		{"no such event", "stacks.raw", func(o *Options) { o.Event = "cycles" }, `no event "cycles"`},
+		{"no such event", "stacks.raw", func(o *Options) { o.Event = "cycles" },
+			`no event "cycles"`},
 		{"no processes", "stacks.raw", func(o *Options) {
 			o.Stacks.Counts, o.Stacks.Key, o.PIDs = "", nil, []int32{1}
 		}, "no process IDs"},
@@ -407,7 +430,8 @@ func TestStackErrors(t *testing.T) {
 // TestStackDamage: of a damaged dump what is whole is used, and a warning tells.
 func TestStackDamage(t *testing.T) {
 	dir := stackFiles(t, "load")
-	for _, name := range []string{"stacks.raw", "stacks.json", "stacks.txt", "bare.raw", "bare.txt"} {
+	for _, name := range []string{"stacks.raw", "stacks.json", "stacks.txt", "bare.raw",
+		"bare.txt"} {
 		path := filepath.Join(dir, name)
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -420,9 +444,10 @@ func TestStackDamage(t *testing.T) {
 			stacks, opts = "stacks.pretty", stackOptions(t, dir, name)
 		}
 		_, p := foldPath(t, filepath.Join(dir, stacks), opts)
-		if p.Stats.Samples < 50 || !slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
-			return w.Partial && strings.Contains(w.Text, name)
-		}) {
+		if p.Stats.Samples < 50 ||
+			!slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
+				return w.Partial && strings.Contains(w.Text, name)
+			}) {
 			t.Errorf("%s: %d samples, %v", name, p.Stats.Samples, p.Stats.Warnings)
 		}
 		writeFile(t, path, b)
@@ -435,7 +460,8 @@ func FuzzStacks(f *testing.F) {
 	for _, text := range []string{
 		"@[\n93ac61ec5a8eb1396f9fbd350e3169a558528a40 0x1\nffffffff81000123\n7f12345678\n, x, 1]: 3\n",
 		"@[\n93ac61ec5a8eb1396f9fbd350e3169a558528a40 0x0\n, \n    do_mmap+1\n, x]: 3\n",
-		"key: 01 00 00 00  value: 01 00 00 00 " + strings.Repeat("ab ", 20) + strings.Repeat("11 ", 8) +
+		"key: 01 00 00 00  value: 01 00 00 00 " + strings.Repeat("ab ", 20) +
+			strings.Repeat("11 ", 8) +
 			"\nFound 1 element\n",
 		`{"systing_profile_export":1}` + "\n" + `["f",0,"main (app) <0x401234>"]` + "\n" +
 			`["s",0,[0]]` + "\n" + `["x",0,0,0,3]` + "\n",

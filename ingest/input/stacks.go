@@ -221,7 +221,9 @@ func (a *stackAssembler) rankLabels() []ingest.Sample {
 				PID: l.pid, TID: l.tid, CPU: l.cpu}, i, n})
 		}
 	}
-	slices.SortFunc(all, func(x, y shardLabel) int { return ingest.CompareSamples(x.Sample, y.Sample) })
+	slices.SortFunc(all, func(x, y shardLabel) int {
+		return ingest.CompareSamples(x.Sample, y.Sample)
+	})
 	var distinct []ingest.Sample
 	for k := range all {
 		if k == 0 || ingest.CompareSamples(all[k-1].Sample, all[k].Sample) != 0 {

@@ -65,8 +65,10 @@ var stackScenarios = []struct {
 		c.lib(7, 0x400000, 0x10000, 0, "/bin/app", 1)
 		c.Sample(perfbuild.Sample{PID: 7, Time: 2, IP: 0x400010})
 		c.Sample(perfbuild.Sample{PID: 7, Time: 2, IP: 0xffffffff81000180, Misc: perfbuild.Kernel})
-		c.Sample(perfbuild.Sample{PID: 7, Time: 2, IP: 0xffffffff81000180, Misc: perfbuild.Hypervisor})
-		c.Sample(perfbuild.Sample{PID: 7, Time: 2, IP: 0xffffffff81000180, Misc: perfbuild.GuestKernel})
+		c.Sample(perfbuild.Sample{PID: 7, Time: 2, IP: 0xffffffff81000180,
+			Misc: perfbuild.Hypervisor})
+		c.Sample(perfbuild.Sample{PID: 7, Time: 2, IP: 0xffffffff81000180,
+			Misc: perfbuild.GuestKernel})
 		c.Sample(perfbuild.Sample{PID: 7, Time: 2, IP: 0x400010, Misc: perfbuild.GuestUser})
 		c.Sample(perfbuild.Sample{PID: 7, Time: 2, IP: 0x400010, Misc: 1 << 14}) // mode unknown
 		c.Sample(perfbuild.Sample{PID: 7, Time: 2, IP: 0xffffffff81000180, Misc: 1 << 14})
@@ -91,7 +93,8 @@ var stackScenarios = []struct {
 	}, []string{":7: /bin/app+0x10 1 1", ":7: [no stack] 1 1"}, 1},
 	{"guest parts of a chain", func(c capture) {
 		c.lib(7, 0x400000, 0x10000, 0, "/bin/app", 1)
-		c.hit(7, 2, perfbuild.ContextGuestKernel, 0xffffffff81000100, 0xffffffff81000200, cU, 0x400010)
+		c.hit(7, 2, perfbuild.ContextGuestKernel, 0xffffffff81000100, 0xffffffff81000200, cU,
+			0x400010)
 		c.hit(7, 2, cU, 0x400010, perfbuild.ContextGuestUser, 0x400010)
 	}, []string{":7: /bin/app+0x10 [guest] 1 1", ":7: [guest] [guest] /bin/app+0x10 1 1"}, 0},
 	{"user and kernel parts in the other order", func(c capture) {
@@ -122,14 +125,17 @@ var stackScenarios = []struct {
 	{"behind .text the kernel goes on, beyond its image it does not", func(c capture) {
 		c.KernelMap("_text", 0xffffffff81000000, 0xffffffff81000000, 0x1000)
 		c.FeatureString(perfbuild.FeatureArch, "x86_64")
-		c.hit(7, 2, cK, 0xffffffff83000000, 0xffffffff80ffffff, 0xffffffffc0000001, 0xffffffffc0000000)
+		c.hit(7, 2, cK, 0xffffffff83000000, 0xffffffff80ffffff, 0xffffffffc0000001,
+			0xffffffffc0000000)
 	}, []string{":7: [kernel.kallsyms]+0x2000000 [unmapped kernel] [unmapped kernel] " +
 		"[kernel.kallsyms]+0x3effffff 1 1"}, 0},
 	{"modules, by name or by file", func(c capture) {
 		c.KernelMap("_text", 0xffffffff81000000, 0xffffffff81000000, 0x1000000)
-		c.Mmap(perfbuild.Mmap{PID: -1, Misc: perfbuild.Kernel, Addr: 0xffffffffc0100000, Len: 0x1000,
+		c.Mmap(perfbuild.Mmap{PID: -1, Misc: perfbuild.Kernel, Addr: 0xffffffffc0100000,
+			Len:      0x1000,
 			Filename: "[ext4]"}, at(0))
-		c.Mmap(perfbuild.Mmap{PID: -1, Misc: perfbuild.Kernel, Addr: 0xffffffffc0200000, Len: 0x1000,
+		c.Mmap(perfbuild.Mmap{PID: -1, Misc: perfbuild.Kernel, Addr: 0xffffffffc0200000,
+			Len:      0x1000,
 			Filename: "/lib/modules/6.1/kernel/xt-state.ko.xz"}, at(0))
 		c.hit(7, 2, cK, 0xffffffffc0100010, 0xffffffffc0200010)
 	}, []string{":7: [ext4]+0x10 [xt_state]+0xf 1 1"}, 0},

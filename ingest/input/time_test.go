@@ -60,7 +60,8 @@ func TestTime(t *testing.T) {
 		}},
 		{"data mappings are no code", func(c capture) {
 			c.lib(7, 0x400000, 0x1000, 0, "/bin/x", 1)
-			c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000, Misc: perfbuild.User | 1<<13,
+			c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000,
+				Misc:     perfbuild.User | 1<<13,
 				Filename: "/data"}, at(2))
 			c.hit(7, 3, cU, 0x400010)
 		}, []string{":7: /bin/x+0x10 1 1"}},

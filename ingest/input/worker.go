@@ -32,7 +32,8 @@ type worker struct {
 }
 
 func newWorker(c *collector, peers *exchange, index int, seed maphash.Seed) *worker {
-	w := &worker{reader: newReader(c), rows: newRowTable(), first: noTime, peers: peers, index: index}
+	w := &worker{reader: newReader(c), rows: newRowTable(), first: noTime, peers: peers,
+		index: index}
 	w.plain = true
 	w.numbers = intern.NewPairs()
 	w.finder.sb = c.sideband
@@ -123,7 +124,8 @@ func (w *worker) take(m *message, kpart, part []byte, adopted bool) {
 	}
 	kernel := w.kernelChains.add(khash, kpart, m.user, m.kernel, false)
 	user := w.userChains.add(uhash, part, m.user, m.kernel, adopted)
-	w.rows.add(row{kernel: kernel.part, user: user.part, label: m.label, count: 1, weight: m.weight})
+	w.rows.add(row{kernel: kernel.part, user: user.part, label: m.label, count: 1,
+		weight: m.weight})
 	w.stats.Samples++
 	w.stats.Weight += m.weight
 	w.stats.Frames += uint64(kernel.frames) + uint64(user.frames)

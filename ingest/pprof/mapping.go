@@ -131,7 +131,8 @@ func (plan *plan) add(p *ingest.Profile, opts *WriteOptions, id ingest.ObjectID,
 // elfSegments gives the page-rounded executable segments of a user object in
 // order of their offsets, so that each location lies in one. Locations outside
 // every known segment get one of their own between the others.
-func elfSegments(o *ingest.Object, id ingest.ObjectID, opts *WriteOptions, locs []ingest.Location) []ingest.SegmentRef {
+func elfSegments(o *ingest.Object, id ingest.ObjectID, opts *WriteOptions,
+	locs []ingest.Location) []ingest.SegmentRef {
 	var segs []ingest.SegmentRef
 	if opts.Layout != nil {
 		for _, s := range opts.Layout(id) {

@@ -96,7 +96,9 @@ func sortStacks(p *ingest.Profile) []ingest.StackID {
 	for i := range order {
 		order[i] = ingest.StackID(i)
 	}
-	slices.SortFunc(order, func(a, b ingest.StackID) int { return slices.Compare(p.Stack(a), p.Stack(b)) })
+	slices.SortFunc(order, func(a, b ingest.StackID) int {
+		return slices.Compare(p.Stack(a), p.Stack(b))
+	})
 	number := make([]ingest.StackID, len(order))
 	ends := make([]uint32, 0, len(order))
 	locs := make([]ingest.LocationID, 0, len(p.StackLocs))

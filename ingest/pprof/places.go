@@ -177,7 +177,8 @@ func unresolvedLine(ln *profile.Line) bool {
 // has.
 func ofObject(r ingest.Reason) bool {
 	switch r {
-	case ingest.KernelHidden, ingest.AnonymousMemory, ingest.ImageNotCaptured, ingest.OutsideMapping, ingest.StackNotUnwound,
+	case ingest.KernelHidden, ingest.AnonymousMemory, ingest.ImageNotCaptured,
+		ingest.OutsideMapping, ingest.StackNotUnwound,
 		ingest.GuestCode, ingest.HypervisorCode:
 		return true
 	}
@@ -233,7 +234,9 @@ func (r *reader) readObjects(bases map[*profile.Mapping]uint64) map[*profile.Map
 	if slices.ContainsFunc(r.prof.Location,
 		func(l *profile.Location) bool { return l.Mapping == nil }) {
 		owner[nil] = len(objects)
-		objects = append(objects, ingest.Object{Kind: ingest.Unmapped, Kernel: ingest.NoObject, Reason: ingest.OutsideMapping})
+		objects = append(objects,
+			ingest.Object{Kind: ingest.Unmapped, Kernel: ingest.NoObject,
+				Reason: ingest.OutsideMapping})
 	}
 	number := r.numberObjects(objects)
 	ids := make(map[*profile.Mapping]ingest.ObjectID, len(owner))

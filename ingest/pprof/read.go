@@ -183,7 +183,8 @@ func (r *reader) readEvents() {
 		ev := ingest.Event{Name: types[i].Type, Unit: types[i].Unit, OneColumn: true}
 		cols := eventColumns{count: i, weight: i}
 		if i+1 < len(types) && types[i].Unit == "count" && isCountOf(types[i].Type, types[i+1]) {
-			ev = ingest.Event{Name: types[i+1].Type, Unit: types[i+1].Unit, CountColumn: types[i].Type}
+			ev = ingest.Event{Name: types[i+1].Type, Unit: types[i+1].Unit,
+				CountColumn: types[i].Type}
 			cols.weight = i + 1
 			i++
 		}

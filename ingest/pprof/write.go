@@ -114,8 +114,7 @@ func defaultEvent(p *ingest.Profile) int {
 	if len(p.Samples) == 0 {
 		return 0
 	}
-	return int(slices.MinFunc(p.Samples, func(a,
-		b ingest.Sample) int {
+	return int(slices.MinFunc(p.Samples, func(a, b ingest.Sample) int {
 		return int(a.Event) - int(b.Event)
 	}).Event)
 }
