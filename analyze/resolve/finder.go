@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"symbolize/ingest/addr"
 	"symbolize/store"
@@ -19,7 +20,10 @@ const (
 	// SymbolNames takes the symbol that covers the address: with suffixes such as
 	// .cold, and with the aliases that perf chooses.
 	SymbolNames NamePolicy = iota
-	// DWARFNames takes the linkage name of the debug information, else its name.
+	// DWARFNames takes the linkage name of the debug information, else its name. The
+	// functions of C++ that have none there (gcc gives those of unnamed namespaces, and
+	// instances of templates with local types, a bare "run" or "sort<…>") have the
+	// mangled name of their symbol, as addr2line has it.
 	DWARFNames
 )
 
@@ -140,13 +144,25 @@ func (f *Finder) Function(p *Place, names NamePolicy) (Text, addr.Addr) {
 	switch {
 	case own == 0:
 		return p.Symbol, p.SymbolStart
-	case p.Symbol == 0, names == DWARFNames:
+	case p.Symbol == 0:
+		return own, p.FuncStart
+	case names == DWARFNames:
+		if p.Symbol != own && p.SymbolStart == p.FuncStart && !isMangled(f.texts[own]) &&
+			isMangled(f.texts[p.Symbol]) {
+			own = p.Symbol
+		}
 		return own, p.FuncStart
 	case p.unsized && p.SymbolStart < p.FuncStart:
 		// A label reaches to the next symbol, over functions that have none.
 		return own, p.FuncStart
 	}
 	return p.Symbol, p.SymbolStart
+}
+
+// isMangled reports whether a name is one of C++ or Rust, of either mangling, that tells
+// its scope.
+func isMangled(name string) bool {
+	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R")
 }
 
 // Join looks up addrs, which must be sorted, each table once and in order.
@@ -268,7 +284,8 @@ func (f *Finder) joinSymbols(l *layer, kind store.SourceKind) error {
 			continue
 		}
 		p := f.place(i)
-		p.Symbol, p.SymbolStart, p.SymbolSize, p.SymbolKind = f.name(l, h.Name), h.Start, h.Size, kind
+		p.Symbol, p.SymbolKind = f.name(l, h.Name), kind
+		p.SymbolStart, p.SymbolSize = h.Start, h.Size
 		p.unsized = h.Flags&symtab.Unsized != 0
 	}
 	return err

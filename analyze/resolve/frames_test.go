@@ -390,3 +390,50 @@ func TestFinderWithoutStrings(t *testing.T) {
 		}
 	}
 }
+
+// TestBareNames: a function whose debug information has no linkage name has the mangled
+// one of its own symbol, and of no other.
+func TestBareNames(t *testing.T) {
+	b := symtab.NewBuilder(symtab.Options{})
+	var symbols []symtab.Func
+	for i, c := range []struct{ linkage, name, symbol string }{
+		{"", "run", "_ZN12_GLOBAL__N_13runEv"},
+		{"", "run", "_RNvC1a3run"},
+		{"_Z3runv", "run", "_Z3runv.cold"},
+		{"", "run", "__GI_run"},
+		{"", "_ZN1a3runEv", "_ZN1b3runEv"},
+	} {
+		at := addr.Addr(0x1000 + 0x100*i)
+		b.AddFunction(&symtab.DebugFunc{
+			Sub:    b.Sub(symtab.Subprogram{Linkage: []byte(c.linkage), Name: []byte(c.name)}),
+			Ranges: []addr.Range{{Start: at, End: at + 0x80}}})
+		symbols = append(symbols, function(c.symbol, at, 0x80))
+	}
+	// A function within another's symbol.
+	b.AddFunction(&symtab.DebugFunc{Sub: b.Sub(symtab.Subprogram{Name: []byte("inner")}),
+		Ranges: []addr.Range{{Start: 0x2010, End: 0x2020}}})
+	symbols = append(symbols, function("_Z5outerv", 0x2000, 0x80))
+	debug, err := b.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := store.NewOverlay()
+	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF}, map[store.SourceKind]*symtab.Encoded{
+		store.DWARF: debug, store.Symtab: table(t, symbols...)})
+	found, err := o.Find(id(1))
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	f := NewFinder(o, found[0])
+	f.Join([]addr.Addr{0x1004, 0x1104, 0x1204, 0x1304, 0x1404, 0x2014})
+	var got []string
+	for i := range 6 {
+		name, start := f.Function(f.Place(i), DWARFNames)
+		got = append(got, fmt.Sprintf("%s %#x", f.Text(name), start))
+	}
+	want := []string{"_ZN12_GLOBAL__N_13runEv 0x1000", "_RNvC1a3run 0x1100", "_Z3runv 0x1200",
+		"run 0x1300", "_ZN1a3runEv 0x1400", "inner 0x2010"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
