@@ -44,7 +44,8 @@ func Resolve(ctx context.Context, p *ingest.Profile, v store.View, opts Options)
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	if _, err := each(ctx, workers, len(j.objects), func(_ *worker, i int) { j.find(i) }); err != nil {
+	_, err := each(ctx, workers, len(j.objects), func(_ *worker, i int) { j.find(i) })
+	if err != nil {
 		return err
 	}
 	shards := j.shards()

@@ -173,7 +173,8 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 func (o *indexOptions) indexer(bar *progress) indexer.Options {
 	opts := indexer.Options{
 		Workers: o.jobs, MaxMemory: int64(o.maxMemory), DebugRoots: o.debugRoots,
-		NamesOnly: o.namesOnly, Quality: o.quality, Kernel: o.kernel, KallsymsID: o.kallsymsID, Progress: bar.update(),
+		NamesOnly: o.namesOnly, Quality: o.quality, Kernel: o.kernel,
+		KallsymsID: o.kallsymsID, Progress: bar.update(),
 	}
 	if o.noDebug {
 		opts.DebugRoots = []string{}
@@ -203,7 +204,8 @@ func (a *app) reportIndex(o *indexOptions, path string, named int, sum *indexer.
 		}
 	}
 	if o.format == formatJSON {
-		if jsonErr := writeJSON(a.stdout(), indexJSON(a, path, sum, captured, err)); jsonErr != nil {
+		jsonErr := writeJSON(a.stdout(), indexJSON(a, path, sum, captured, err))
+		if jsonErr != nil {
 			return cmp.Or(err, jsonErr)
 		}
 	}

@@ -147,7 +147,8 @@ func (x *explained) writeText(w io.Writer) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "%d of %s: kernels do not see the build ID, frames come as addresses\n",
+	_, err := fmt.Fprintf(w,
+		"%d of %s: kernels do not see the build ID, frames come as addresses\n",
 		len(x.Invisible), plural(uint64(x.Objects), "object", "objects"))
 	return err
 }

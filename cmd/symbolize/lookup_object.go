@@ -238,8 +238,9 @@ func (obj *lookupObject) prepare(o *lookupOptions, f *elf.File) error {
 	case o.offsets && m.Kind != ingest.Kernel && m.Kind != ingest.Module:
 		place := resolve.FileOffsets(m.Layout)
 		if place == nil {
-			return withHint(fmt.Errorf("%s: layout unknown: a debug file does not tell file offsets",
-				obj.module), "index the file that runs, or look up virtual addresses")
+			return withHint(
+				fmt.Errorf("%s: layout unknown: a debug file does not tell file offsets", obj.module),
+				"index the file that runs, or look up virtual addresses")
 		}
 		obj.place = func(v uint64) (addr.Addr, bool) { return place(addr.Offset(v)) }
 	default:

@@ -52,13 +52,17 @@ func (c *goConverter) function(f *gopclntab.Function) {
 	for i := range f.Inlines {
 		in := &f.Inlines[i]
 		c.fn.Inlines = append(c.fn.Inlines, symtab.Inline{
-			Sub:    c.b.Sub(symtab.Subprogram{Name: in.Name, File: c.file(in.File), Line: in.StartLine}),
-			Parent: in.Parent, CallFile: c.file(in.CallFile), CallLine: in.CallLine, Ranges: in.Ranges,
+			Sub: c.b.Sub(symtab.Subprogram{
+				Name: in.Name, File: c.file(in.File), Line: in.StartLine,
+			}),
+			Parent: in.Parent, CallFile: c.file(in.CallFile), CallLine: in.CallLine,
+			Ranges: in.Ranges,
 		})
 	}
 	c.fn.Lines = c.fn.Lines[:0]
 	for _, l := range f.Lines {
-		c.fn.Lines = append(c.fn.Lines, symtab.Line{Addr: l.Addr, File: c.file(l.File), Line: l.Line})
+		c.fn.Lines = append(c.fn.Lines,
+			symtab.Line{Addr: l.Addr, File: c.file(l.File), Line: l.Line})
 	}
 	c.b.AddFunction(&c.fn)
 }

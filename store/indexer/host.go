@@ -63,7 +63,8 @@ func (w *worker) hostKernel(h *Host, c *store.Contribution) map[string]kernelSym
 	}
 	path := h.Path + ": kallsyms"
 	if h.Kernel.IsZero() {
-		w.ix.problem(Problem{Path: path, Err: errors.New("kallsyms of an unknown kernel: no build ID")})
+		err := errors.New("kallsyms of an unknown kernel: no build ID")
+		w.ix.problem(Problem{Path: path, Err: err})
 		return nil
 	}
 	kernel, modules, readErr := splitKallsyms(path, h.Kallsyms)

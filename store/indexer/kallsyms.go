@@ -56,7 +56,8 @@ func (k kernelSyms) fill(b *symtab.Builder, base uint64) {
 			continue
 		}
 		f := symtab.Func{
-			Start: addr.Addr(s.Addr - base), Size: end - s.Addr, Name: s.Name, Flags: symtab.Unsized,
+			Start: addr.Addr(s.Addr - base), Size: end - s.Addr, Name: s.Name,
+			Flags: symtab.Unsized,
 		}
 		switch s.Type {
 		case 'w', 't': // perf takes `w` for local as well
@@ -191,7 +192,8 @@ func (w *worker) readKallsyms(t *fileTask, f *os.File, count bool) fileResult {
 	defer w.ix.budget.release(hold)
 	kernel, _, readErr := splitKallsyms(t.path, f)
 	if errors.Is(readErr, kallsyms.ErrRestricted) {
-		return damagedFile(fmt.Errorf("%w: it was copied without the right to see addresses", readErr))
+		return damagedFile(
+			fmt.Errorf("%w: it was copied without the right to see addresses", readErr))
 	}
 	c, err := w.kernelContribution(id, kernel, t.path)
 	if err != nil {

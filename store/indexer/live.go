@@ -195,7 +195,8 @@ func (ix *index) known(c *store.Contribution) bool {
 	for i := range c.Sources {
 		s := &c.Sources[i]
 		if !slices.ContainsFunc(m.Sources, func(o store.SourceInfo) bool {
-			return o.Kind == s.Info.Kind && o.Digest == s.Table.Digest && o.Producer >= s.Info.Producer
+			return o.Kind == s.Info.Kind && o.Digest == s.Table.Digest &&
+				o.Producer >= s.Info.Producer
 		}) {
 			return false
 		}

@@ -52,7 +52,8 @@ func (e *blockEntry) read(r *decode.Reader) {
 // goroutine that uses it at the same time.
 var (
 	zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
-		enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstdLevel), zstd.WithEncoderCRC(false),
+		enc, err := zstd.NewWriter(nil,
+			zstd.WithEncoderLevel(zstdLevel), zstd.WithEncoderCRC(false),
 			zstd.WithWindowSize(zstdWindow), zstd.WithLowerEncoderMem(true),
 			zstd.WithSingleSegment(true)) // a frame then always has its content size
 		if err != nil {
@@ -61,8 +62,8 @@ var (
 		return enc
 	})
 	zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
-		dec, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderConcurrency(0))
+		dec, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true),
+			zstd.WithDecoderLowmem(true), zstd.WithDecoderConcurrency(0))
 		if err != nil {
 			panic(err)
 		}

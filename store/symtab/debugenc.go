@@ -232,7 +232,8 @@ func (e *debugEncoder) convert(f *flatBody) {
 	for i := range f.segs {
 		s := &f.segs[i]
 		e.segs = append(e.segs, segment{
-			size: s.end - s.start, call: s.call, file: e.file(s.file), line: s.line, column: s.column,
+			size: s.end - s.start, call: s.call, file: e.file(s.file), line: s.line,
+			column: s.column,
 		})
 		if s.file != 0 && s.line != 0 {
 			e.lined += s.end - s.start

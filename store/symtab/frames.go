@@ -49,7 +49,8 @@ func (t *Table) framesInChunk(i int, addrs []addr.Addr, base int,
 		switch {
 		case !t.h.debug:
 			for ; k < n; k++ {
-				t.frames = append(t.frames[:0], Frame{Name: NameID(c.name), File: NoFile, DeclFile: NoFile})
+				t.frames = append(t.frames[:0],
+					Frame{Name: NameID(c.name), File: NoFile, DeclFile: NoFile})
 				visit(base+k, c.hit(), t.frames)
 			}
 		case k == n:

@@ -242,7 +242,9 @@ func (p *painter) segments(lines []Line, columns bool) {
 	k := 0 // lines[:k] begin at or before the present address
 	for _, v := range p.shown {
 		if k < len(lines) && uint64(lines[k].Addr) < v.start {
-			k += sort.Search(len(lines)-k, func(i int) bool { return uint64(lines[k+i].Addr) >= v.start })
+			k += sort.Search(len(lines)-k, func(i int) bool {
+				return uint64(lines[k+i].Addr) >= v.start
+			})
 		}
 		for at := v.start; at < v.end; {
 			for k < len(lines) && uint64(lines[k].Addr) <= at {

@@ -415,7 +415,9 @@ func (t *Table) Pieces() iter.Seq2[Piece, error] {
 				p := Piece{
 					Range:  addr.Range{Start: addr.Addr(c.start), End: addr.Addr(c.end)},
 					Number: c.number,
-					Func:   Func{Start: addr.Addr(c.funcStart), Size: c.funcSize, Name: name, Flags: c.flags},
+					Func: Func{
+						Start: addr.Addr(c.funcStart), Size: c.funcSize, Name: name, Flags: c.flags,
+					},
 				}
 				if err != nil {
 					p = Piece{}

@@ -109,11 +109,13 @@ func (v *verifier) chunk(i int) error {
 		if c.funcStart != c.start || c.funcSize != c.end-c.start || c.resumed {
 			p := part{c.funcStart, c.funcSize, c.name, c.flags}
 			if old, ok := v.parts[c.number]; ok != c.resumed || ok && old != p {
-				return formatError("parts of function %d do not agree at address %#x", c.number, c.start)
+				return formatError("parts of function %d do not agree at address %#x",
+					c.number, c.start)
 			}
 			v.parts[c.number] = p
 		}
-		v.buf = appendDigest(v.buf, c.start, c.end, c.number, c.funcStart, c.funcSize, c.flags, name)
+		v.buf = appendDigest(v.buf, c.start, c.end, c.number, c.funcStart, c.funcSize, c.flags,
+			name)
 		if v.t.h.debug {
 			if err := v.debug(c); err != nil {
 				return err
