@@ -90,6 +90,9 @@ type Finder struct {
 	places []Place
 	frames []Frame
 
+	keepStarts bool
+	starts     []symtab.CallStart // of frames, with keepStarts
+
 	// The addresses that the present table is asked for, and their places; at is
 	// nil if those are all.
 	ask  []addr.Addr
@@ -134,6 +137,19 @@ func (f *Finder) Place(i int) *Place { return &f.places[i] }
 // last frame without a name is of lines that no function covers.
 func (f *Finder) Frames(p *Place) []Frame { return f.frames[p.from:p.to] }
 
+// KeepStarts makes Joins find out where inlined calls begin, for Starts, which takes
+// longer. It must be called before the first Join.
+func (f *Finder) KeepStarts() { f.keepStarts = true }
+
+// Starts returns where the code of each of the Frames of a Place begins, as the debug
+// information has it; nil without KeepStarts.
+func (f *Finder) Starts(p *Place) []symtab.CallStart {
+	if !f.keepStarts {
+		return nil
+	}
+	return f.starts[p.from:p.to]
+}
+
 // Function returns the name of the physical function of a Place and where the
 // function of that name begins; 0 if it has no name.
 func (f *Finder) Function(p *Place, names NamePolicy) (Text, addr.Addr) {
@@ -169,7 +185,7 @@ func isMangled(name string) bool {
 func (f *Finder) Join(addrs []addr.Addr) {
 	f.places = slices.Grow(f.places[:0], len(addrs))[:len(addrs)]
 	clear(f.places)
-	f.frames, f.errs = f.frames[:0], f.errs[:0]
+	f.frames, f.starts, f.errs = f.frames[:0], f.starts[:0], f.errs[:0]
 	for i := range f.manifest.Sources {
 		kind := f.manifest.Sources[i].Kind
 		f.choose(addrs, kind)
@@ -247,6 +263,9 @@ func (f *Finder) layer(i int) *layer {
 	l := &f.layers[i]
 	if l.table == nil && l.err == nil {
 		if l.table, l.err = f.view.Open(f.manifest, i); l.err == nil {
+			if f.keepStarts {
+				l.table.KeepStarts()
+			}
 			l.names = make([]Text, l.table.NumNames())
 			l.files = make([]Text, l.table.NumFiles())
 		}
@@ -271,6 +290,12 @@ func (f *Finder) joinFrames(l *layer, kind store.SourceKind) error {
 			})
 		}
 		p.to = uint32(len(f.frames))
+		if f.keepStarts {
+			f.starts = append(f.starts, l.table.Starts()...)
+			for len(f.starts) < len(f.frames) { // a table without inlined calls
+				f.starts = append(f.starts, symtab.CallStart{})
+			}
+		}
 	})
 }
 

@@ -83,12 +83,17 @@ func (l *printer) print(i int) {
 func (l *printer) fill(a *report.Answer, at int) {
 	p := l.finder.Place(at)
 	frames := l.finder.Frames(p)
+	starts := l.finder.Starts(p)
 	for i := range frames {
 		f := &frames[i]
-		a.Frames = append(a.Frames, report.AnswerFrame{
+		frame := report.AnswerFrame{
 			Function: l.names[f.Name], File: l.files[f.File], Line: f.Line, Column: f.Column,
 			StartFile: l.files[f.DeclFile], StartLine: f.DeclLine,
-		})
+		}
+		if i < len(starts) && starts[i].OK {
+			frame.StartAddress, frame.HasStart = uint64(starts[i].Addr+l.obj.base), true
+		}
+		a.Frames = append(a.Frames, frame)
 	}
 	last := report.AnswerFrame{}
 	if n := len(a.Frames); n > 0 {

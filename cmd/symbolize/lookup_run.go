@@ -53,6 +53,9 @@ type query struct {
 
 func newLooker(o *lookupOptions, obj *lookupObject) *looker {
 	l := &looker{o: o, obj: obj, finder: resolve.NewFinder(obj.view, obj.manifest)}
+	if o.style == styleJSON {
+		l.finder.KeepStarts()
+	}
 	if o.style == styleGNU {
 		l.demangler = report.NewDemangler(o.mode)
 	} else {

@@ -57,6 +57,11 @@ func (t *Table) framesInChunk(i int, addrs []addr.Addr, base int,
 			if err := t.debug.pass(); err != nil {
 				return err
 			}
+		case t.keepStarts:
+			if err := t.visitWithStarts(addrs[k:n], base+k, visit); err != nil {
+				return err
+			}
+			k = n
 		default:
 			if err := t.debug.load(c.start, c.end-c.start, addrs[k:n]); err != nil {
 				return err

@@ -28,6 +28,10 @@ type Table struct {
 	frames   []Frame
 	texts    [keptStrings]textBlock
 	evict    int
+
+	keepStarts bool // see KeepStarts
+	starts     []CallStart
+	extents    []extent // scratch
 }
 
 // textBlock is an unpacked string block.

@@ -1,0 +1,79 @@
+package symtab
+
+import (
+	"slices"
+
+	"symbolize/ingest/addr"
+)
+
+// CallStart says where the code of an inlined call begins, if it is known.
+type CallStart struct {
+	Addr addr.Addr
+	OK   bool
+}
+
+// KeepStarts makes JoinFrames find out where inlined calls begin, for Starts. It costs
+// the decoding of whole functions.
+func (t *Table) KeepStarts() { t.keepStarts = true }
+
+// Starts returns where the code of each frame begins that a visit of JoinFrames is given:
+// of inlined calls that are in one piece, and of the function. Of a call in several
+// pieces debug information names no beginning. It is nil without KeepStarts or debug
+// information, and valid until the visit returns.
+func (t *Table) Starts() []CallStart { return t.starts }
+
+// extent says where the code of a call lies, with that of calls within it.
+type extent struct {
+	start, end uint64
+	pieces     uint32
+}
+
+// extents computes the extent of each call of the range that load decoded, with all its
+// segments: the range begins at start.
+func (d *debugCursor) extents(dst []extent, start uint64) []extent {
+	dst = slices.Grow(dst[:0], len(d.calls))[:len(d.calls)]
+	clear(dst)
+	for i := range d.segs {
+		s := &d.segs[i]
+		for k := s.call; k >= 0; k = d.calls[k].parent {
+			e := &dst[k]
+			if e.pieces == 0 {
+				e.start = start
+			}
+			if e.pieces == 0 || e.end != start {
+				e.pieces++
+			}
+			e.end = start + s.size
+		}
+		start += s.size
+	}
+	return dst
+}
+
+// visitWithStarts answers addrs, which lie within the range of c, as framesInChunk does.
+func (t *Table) visitWithStarts(addrs []addr.Addr, base int,
+	visit func(int, Hit, []Frame)) error {
+	c, d := &t.cur, &t.debug
+	if err := d.load(c.start, c.end-c.start, nil); err != nil {
+		return err
+	}
+	t.extents = d.extents(t.extents, c.start)
+	hit := c.hit()
+	end := c.start
+	for i := range d.segs {
+		s := &d.segs[i]
+		end += s.size
+		for ; len(addrs) > 0 && uint64(addrs[0]) < end; addrs = addrs[1:] {
+			t.frames = d.appendFrames(t.frames[:0], s, hit.Name)
+			t.starts = t.starts[:0]
+			for k := s.call; k >= 0; k = d.calls[k].parent {
+				e := &t.extents[k]
+				t.starts = append(t.starts, CallStart{addr.Addr(e.start), e.pieces == 1})
+			}
+			t.starts = append(t.starts, CallStart{hit.Start, hit.Flags&Nameless == 0})
+			visit(base, hit, t.frames)
+			base++
+		}
+	}
+	return nil
+}
