@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"os/exec"
@@ -38,14 +39,17 @@ var (
 	scriptFrame = regexp.MustCompile(`^\s+([0-9a-f]+) (bpf_prog_\S+)`)
 )
 
-// programFrames reads the frames in BPF programs out of perf script's text.
-func programFrames(text string) (list []programFrame) {
+// programFrames reads the frames in BPF programs out of perf script's text. renamed are the
+// kernel's names of functions that perf calls otherwise.
+func programFrames(text string, renamed map[string]string) (list []programFrame) {
 	time := ""
 	for row := range strings.Lines(text) {
 		if m := scriptHead.FindStringSubmatch(row); m != nil {
 			time = m[1]
 		} else if m := scriptFrame.FindStringSubmatch(row); m != nil {
-			list = append(list, programFrame{time, m[1], m[2]})
+			name, offset, _ := strings.Cut(m[2], "+")
+			name = cmp.Or(renamed[name], name)
+			list = append(list, programFrame{time, m[1], name + "+" + offset})
 		}
 	}
 	slices.SortFunc(list, func(a, b programFrame) int {
@@ -128,10 +132,11 @@ func TestLiveProgramsGone(t *testing.T) {
 	live := parseDump(t, string(dump))
 
 	mendForPerf(t, dir)
+	renamed := kernelNames(t, in("perf.data"))
 	want := programFrames(command(t, dir, "perf", "script", "-i", "mended.data", "--no-inline", "-F",
-		"comm,pid,tid,time,event,ip,sym,symoff"))
+		"comm,pid,tid,time,event,ip,sym,symoff"), renamed)
 	got := programFrames(runMain(t, "--store", in("none"), "resolve", "-q", "--format", "script",
-		in("late.data"), in("capture.data")))
+		in("late.data"), in("capture.data")), nil)
 	if len(want) < 100 || !slices.Equal(got, want) {
 		t.Errorf("%d frames in programs, perf script has %d", len(got), len(want))
 		for i := range min(len(got), len(want)) {
@@ -153,6 +158,6 @@ func TestLiveProgramsGone(t *testing.T) {
 
 	runMain(t, "--store", in("store"), "index", "-q", "--kernel")
 	counts := compareAnnotation(t, dir, in("store"), live, "late.data", "capture.data")
-	compareReport(t, perfReport(t, dir), counts)
+	compareReport(t, perfReport(t, dir), counts, renamed)
 	explainFailure(t, in("store"), in("late.data"), in("capture.data"))
 }
