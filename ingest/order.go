@@ -93,3 +93,11 @@ func compareFunctions(a, b *Function) int {
 	}
 	return cmp.Compare(a.StartLine, b.StartLine)
 }
+
+// CompareLocations is the order of Profile.Locations.
+func CompareLocations(a, b Location) int {
+	if c := cmp.Compare(a.Object, b.Object); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Offset, b.Offset)
+}

@@ -17,6 +17,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/ingest/merge"
 	"symbolize/ingest/perfdata"
 	"symbolize/store"
 	"symbolize/store/indexer"
@@ -316,7 +317,7 @@ func (s *session) merge(ctx context.Context, profiles []*ingest.Profile) (*inges
 			}
 		}
 	}
-	p, err := input.Merge(profiles)
+	p, err := merge.Profiles(profiles)
 	if err != nil || named {
 		return p, err
 	}

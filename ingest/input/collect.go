@@ -8,6 +8,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addrspace"
+	"symbolize/ingest/merge"
 	"symbolize/ingest/perfdata"
 )
 
@@ -20,7 +21,7 @@ type collector struct {
 	event    []int  // by event of the file: index in events, -1 if filtered out
 	wantComm []bool // by comm: wanted; nil for all
 	pids     map[int32]bool
-	labels   labelSet
+	labels   merge.LabelSet
 }
 
 // newCollector applies the filters to what the file has.

@@ -96,7 +96,8 @@ func checkProfile(t testing.TB, p *ingest.Profile) {
 		}
 	}
 	for i, l := range p.Locations {
-		if int(l.Object) >= len(p.Objects) || i > 0 && compareLocations(p.Locations[i-1], l) >= 0 {
+		if int(l.Object) >= len(p.Objects) || i > 0 &&
+			ingest.CompareLocations(p.Locations[i-1], l) >= 0 {
 			t.Errorf("location %d is not in order or of no object", i)
 		}
 	}

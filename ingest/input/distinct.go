@@ -7,6 +7,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/intern"
+	"symbolize/ingest/merge"
 )
 
 // meaning is something that a chain came to besides what the first worker that
@@ -34,7 +35,7 @@ func (f *folder) joinChains() {
 	for role := range f.counts {
 		tables := make([]*chainTable, len(f.workers))
 		for i, w := range f.workers {
-			tables[i] = [numRoles]*chainTable{w.kernelChains, w.userChains}[role]
+			tables[i] = [merge.NumRoles]*chainTable{w.kernelChains, w.userChains}[role]
 		}
 		f.counts[role] = countChains(tables, role)
 		for _, t := range tables {
@@ -85,7 +86,7 @@ func (c *chainCount) count(tables []*chainTable, i int,
 		m.part = t.firstPart(e.Ref, e.Value)
 		m.first = m.part
 		others := tables[:i]
-		if role == userRole {
+		if role == merge.UserRole {
 			others = nil
 			if e.Value.flags&partAdopted != 0 {
 				others = tables
@@ -93,7 +94,7 @@ func (c *chainCount) count(tables []*chainTable, i int,
 		}
 		for k, other := range others {
 			v, ref, ok := other.chains.Find(e.Key)
-			if ok && (role == kernelRole || v.flags&partAdopted == 0) {
+			if ok && (role == merge.KernelRole || v.flags&partAdopted == 0) {
 				m.owner, m.chain, m.first = k, ref, other.firstPart(ref, v)
 				break
 			}
@@ -130,8 +131,8 @@ func (f *folder) distinct(st *ingest.Stats) {
 	for role, c := range f.counts {
 		others := make(map[key]struct{})
 		for _, m := range c.meanings {
-			rank := f.shards[m.where].rank[role][m.part]
-			if rank != f.shards[m.owner].rank[role][m.first] {
+			rank := f.shards[m.where].Rank[role][m.part]
+			if rank != f.shards[m.owner].Rank[role][m.first] {
 				others[key{m.owner, m.chain, rank}] = struct{}{}
 			}
 		}

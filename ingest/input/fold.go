@@ -8,6 +8,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/intern"
+	"symbolize/ingest/merge"
 	"symbolize/ingest/perfdata"
 )
 
@@ -19,8 +20,8 @@ type folder struct {
 	contentID string
 	workers   []*worker
 	p         *ingest.Profile
-	shards    []*shard
-	counts    [numRoles]chainCount
+	shards    []*merge.Shard
+	counts    [merge.NumRoles]chainCount
 }
 
 func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
@@ -34,16 +35,16 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 	comms := f.strings()
 	events := f.eventsUsed()
 	for _, w := range f.workers {
-		f.shards = append(f.shards, &shard{
-			places: w.places, rows: w.rows.lists(), labels: f.labels.list, objects: number,
-			parts:  [numRoles]*intern.Lists{w.kernelChains.parts, w.userChains.parts},
-			comms:  func(code uint32) ingest.StringID { return comms[code] },
-			events: events,
+		f.shards = append(f.shards, &merge.Shard{
+			Places: w.places, Rows: w.rows.Lists(), Labels: f.labels.List, Objects: number,
+			Parts:  [merge.NumRoles]*intern.Lists{w.kernelChains.parts, w.userChains.parts},
+			Comms:  func(code uint32) ingest.StringID { return comms[code] },
+			Events: events,
 		})
 		// What is not in the shard, which is emptied step by step, is let go.
 		w.kernelChains, w.userChains, w.rows, w.places = nil, nil, nil, nil
 	}
-	assemble(f.p, f.shards)
+	merge.Assemble(f.p, f.shards)
 	f.stats()
 	f.meta()
 	return f.p, number
@@ -74,7 +75,7 @@ func (f *folder) objects() []ingest.ObjectID {
 		f.useKernel(x, used)
 	}
 	var number []ingest.ObjectID
-	f.p.Objects, number = joinObjects(raw, used)
+	f.p.Objects, number = merge.Objects(raw, used)
 	kernel := ingest.NoObject
 	for i := range f.p.Objects {
 		if f.p.Objects[i].Kind == ingest.Kernel && (kernel == ingest.NoObject ||
@@ -116,8 +117,8 @@ func (f *folder) query() ObjectQuery {
 // the string of each comm code.
 func (f *folder) strings() map[uint32]ingest.StringID {
 	ids := make(map[uint32]ingest.StringID)
-	for _, l := range f.labels.list {
-		ids[l.comm] = 0
+	for _, l := range f.labels.List {
+		ids[l.Comm] = 0
 	}
 	f.p.Strings = []string{""}
 	for c := range ids {
@@ -136,8 +137,8 @@ func (f *folder) strings() map[uint32]ingest.StringID {
 // mappings. The order stays that of the file.
 func (f *folder) eventsUsed() []uint16 {
 	used := make([]bool, len(f.events))
-	for _, l := range f.labels.list {
-		used[l.event] = true
+	for _, l := range f.labels.List {
+		used[l.Event] = true
 	}
 	if !slices.Contains(used, true) && len(used) > 0 {
 		used[0] = true

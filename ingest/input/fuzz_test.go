@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"symbolize/ingest"
+	"symbolize/ingest/merge"
 	"symbolize/ingest/perfdata"
 )
 
@@ -83,7 +84,7 @@ func FuzzCollect(f *testing.F) {
 				frames,
 				st.Samples, st.Weight, st.Frames)
 		}
-		merged, err := Merge([]*ingest.Profile{p})
+		merged, err := merge.Profiles([]*ingest.Profile{p})
 		if err != nil || !reflect.DeepEqual(merged, p) {
 			t.Errorf("merged alone: another profile, %v", err)
 		}

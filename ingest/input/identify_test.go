@@ -179,29 +179,6 @@ func TestSameObject(t *testing.T) {
 	}
 }
 
-// TestPaddedIDs joins IDs of unknown length with exact ones.
-func TestPaddedIDs(t *testing.T) {
-	long, short := buildid.New([]byte{1, 2, 3, 4, 5, 6, 7, 8, 0}), buildid.New([]byte{1, 2, 3, 4, 5,
-		6, 7, 8})
-	padded := buildid.Padded(append([]byte{1, 2, 3, 4, 5, 6, 7, 8}, make([]byte, 12)...))
-	object := func(id buildid.ID, path string) ingest.Object {
-		return ingest.Object{ID: id, IDSource: ingest.IDRecorded, File: ingest.FileRef{Path: path},
-			Kernel: ingest.NoObject}
-	}
-	used := []bool{true, true, true}
-	joined, number := joinObjects([]ingest.Object{object(short, "/b"), object(padded, "/a")}, used)
-	if len(joined) != 1 || !joined[0].ID.Exact() || joined[0].File.Path != "/a" || number[0] != 0 ||
-		number[1] != 0 {
-		t.Errorf("one exact and one padded: %+v", joined)
-	}
-	joined, number = joinObjects([]ingest.Object{object(short, "/b"), object(padded, "/a"),
-		object(long, "/c")}, used)
-	if len(joined) != 3 || joined[number[1]].Reason != ingest.Ambiguous ||
-		joined[number[0]].Reason != ingest.ReasonNone {
-		t.Errorf("two exact and one padded: %+v", joined)
-	}
-}
-
 func TestJITID(t *testing.T) {
 	same := JITID("x86_64", "bpf_prog_0123456789abcdef_p", 100)
 	if same.Space() != buildid.JIT || same.Len() != 20 || !same.Exact() {

@@ -7,6 +7,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/addrspace"
+	"symbolize/ingest/merge"
 	"symbolize/ingest/stackmap"
 )
 
@@ -71,7 +72,7 @@ func TestLocateInterrupted(t *testing.T) {
 			continue // a stack map has no times: the latest state comes first
 		}
 		f := newStackFolder(&Capture{stacks: &stackmap.Set{}}, sb)
-		f.address(kernelRole, tt.pc, tt.pc-1, -1)
+		f.address(merge.KernelRole, tt.pc, tt.pc-1, -1)
 		place := f.pairs.List()[f.scratch[0]]
 		if place.Object != tt.object || place.Offset != tt.offset {
 			t.Errorf("%s: in a stack map %d+%#x; want %d+%#x", tt.name, place.Object, place.Offset,

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"symbolize/fixtures/bundlebuild"
-	"symbolize/ingest"
 	"symbolize/ingest/bpf"
 )
 
@@ -71,25 +70,5 @@ func TestLostRows(t *testing.T) {
 	if p.ID != 7 || p.Missing != "a" || p.Name != "a_name_of_more_" ||
 		p.Symbol(0) != "bpf_prog_0102030405060708_a_name_of_more_than_15" {
 		t.Errorf("%+v, %s", p, p.Symbol(0))
-	}
-}
-
-// TestJoinWhyNoImage: whichever of two objects comes first, one reason is left, and
-// none where one of them has the image.
-func TestJoinWhyNoImage(t *testing.T) {
-	for _, tt := range []struct{ a, b, want ingest.Object }{
-		{ingest.Object{NoImage: true, WhyNoImage: "a"},
-			ingest.Object{NoImage: true, WhyNoImage: "b"},
-			ingest.Object{NoImage: true, WhyNoImage: "a"}},
-		{ingest.Object{NoImage: true, WhyNoImage: "a"}, ingest.Object{NoImage: true},
-			ingest.Object{NoImage: true, WhyNoImage: "a"}},
-		{ingest.Object{NoImage: true, WhyNoImage: "a"}, ingest.Object{}, ingest.Object{}},
-	} {
-		for _, pair := range [][2]ingest.Object{{tt.a, tt.b}, {tt.b, tt.a}} {
-			joinObject(&pair[0], &pair[1])
-			if pair[0].NoImage != tt.want.NoImage || pair[0].WhyNoImage != tt.want.WhyNoImage {
-				t.Errorf("%+v joined %+v", pair[0], tt.want)
-			}
-		}
 	}
 }

@@ -8,11 +8,12 @@ import (
 
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
+	"symbolize/ingest/merge"
 )
 
 func TestMergeOfOne(t *testing.T) {
 	p := fold(t, manyThings(false), Options{Keep: ingest.Keep{PID: true}})
-	got, err := Merge([]*ingest.Profile{p})
+	got, err := merge.Profiles([]*ingest.Profile{p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +21,7 @@ func TestMergeOfOne(t *testing.T) {
 	if !reflect.DeepEqual(got, p) {
 		t.Error("a merge of one profile is another profile")
 	}
-	if _, err := Merge(nil); err == nil {
+	if _, err := merge.Profiles(nil); err == nil {
 		t.Error("a merge of nothing is no error")
 	}
 }
@@ -39,7 +40,7 @@ func TestMergeHalves(t *testing.T) {
 	a, b, whole := fold(t, half(0, 40), Options{}), fold(t, half(40, 100), Options{}), fold(t,
 		half(0, 100), Options{})
 	for _, parts := range [][]*ingest.Profile{{a, b}, {b, a}} {
-		got, err := Merge(parts)
+		got, err := merge.Profiles(parts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +77,7 @@ func TestMergeUnions(t *testing.T) {
 	a := build("cpu-clock", 0, 1, "/b/lib.so", "one")
 	b := build("page-faults", 2, 1, "/a/lib.so", "two")
 	d := build("cpu-clock", 0, 2, "/b/lib.so", "three")
-	p, err := Merge([]*ingest.Profile{a, b, d})
+	p, err := merge.Profiles([]*ingest.Profile{a, b, d})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,15 +138,15 @@ func TestMergeNames(t *testing.T) {
 		return fold(t, c.Bytes(), Options{})
 	}
 	a, b := build(0), build(1)
-	if p, err := Merge([]*ingest.Profile{a, b}); err != nil || p.Names != nil {
+	if p, err := merge.Profiles([]*ingest.Profile{a, b}); err != nil || p.Names != nil {
 		t.Errorf("names of profiles without: %v, %v", p.Names, err)
 	}
 	named(a)
-	if p, err := Merge([]*ingest.Profile{a, b}); err != nil || p.Names != nil {
+	if p, err := merge.Profiles([]*ingest.Profile{a, b}); err != nil || p.Names != nil {
 		t.Errorf("names of one of two profiles: %v, %v", p.Names, err)
 	}
 	named(b)
-	p, err := Merge([]*ingest.Profile{a, b})
+	p, err := merge.Profiles([]*ingest.Profile{a, b})
 	if err != nil || p.Names == nil || len(p.Names.FrameEnds) != len(p.Locations) {
 		t.Fatalf("names %+v, %v", p.Names, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/bpf"
+	"symbolize/ingest/merge"
 	"symbolize/ingest/perfdata"
 	"symbolize/ingest/pprof"
 )
@@ -478,7 +479,7 @@ func TestProgramsMerge(t *testing.T) {
 		}
 		files = append(files, f)
 	}
-	merged, err := Merge(profiles)
+	merged, err := merge.Profiles(profiles)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addrspace"
+	"symbolize/ingest/merge"
 	"symbolize/ingest/perfdata"
 )
 
@@ -19,7 +20,7 @@ type threadState struct {
 
 	// The labels of the thread's last sample, and their number.
 	labelled bool
-	labels   labels
+	labels   merge.Labels
 	label    uint32
 }
 
@@ -151,18 +152,18 @@ func (r *reader) threadState(pid, tid int32, t uint64) threadState {
 // sample are mostly the same.
 func (r *reader) label() uint32 {
 	s, st, keep := &r.sample, r.thread, r.c.opts.Keep
-	l := labels{comm: r.comm, pid: -1, tid: -1, cpu: -1, event: uint16(r.event)}
+	l := merge.Labels{Comm: r.comm, PID: -1, TID: -1, CPU: -1, Event: uint16(r.event)}
 	if keep.PID {
-		l.pid = s.PID
+		l.PID = s.PID
 	}
 	if keep.TID {
-		l.tid = s.TID
+		l.TID = s.TID
 	}
 	if keep.CPU {
-		l.cpu = int32(s.CPU)
+		l.CPU = int32(s.CPU)
 	}
 	if !st.labelled || st.labels != l {
-		st.labels, st.label, st.labelled = l, r.c.labels.number(l), true
+		st.labels, st.label, st.labelled = l, r.c.labels.Number(l), true
 	}
 	return st.label
 }

@@ -91,7 +91,7 @@ func (r *replayer) frames(words []byte) {
 // location finds a place in the profile, where folding has put it.
 func (r *replayer) location(object uint32, offset uint64) uint32 {
 	want := ingest.Location{Object: r.number[object], Offset: addr.Offset(offset)}
-	at, _ := slices.BinarySearchFunc(r.p.Locations, want, compareLocations)
+	at, _ := slices.BinarySearchFunc(r.p.Locations, want, ingest.CompareLocations)
 	return uint32(at)
 }
 

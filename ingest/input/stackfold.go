@@ -9,6 +9,7 @@ import (
 	"symbolize/ingest/addrspace"
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/intern"
+	"symbolize/ingest/merge"
 	"symbolize/ingest/procmaps"
 	"symbolize/ingest/stackmap"
 )
@@ -19,20 +20,20 @@ type stackFolder struct {
 	folder
 	set     *stackmap.Set
 	pairs   *intern.Pairs
-	parts   [numRoles]map[partKey]uint32
-	lists   [numRoles]*intern.Lists
-	rows    []row
-	counts  []uint64    // of rows
-	rowOf   map[row]int // by all of a row but its numbers
+	parts   [merge.NumRoles]map[partKey]uint32
+	lists   [merge.NumRoles]*intern.Lists
+	rows    []merge.Row
+	counts  []uint64          // of rows
+	rowOf   map[merge.Row]int // by all of a row but its numbers
 	scratch []uint32
 	stats   ingest.Stats
 
 	validOf []uint32 // raw object + 1 by build ID of the set
 	namedOf []uint32 // by symbol
-	lostOf  [stackmap.NumCauses][numRoles]uint32
-	noMap   [numRoles]uint32 // raw object of addresses of which nothing is known
-	gone    uint32           // that of processes that had ended
-	kernels int              // versions of the kernel's address space
+	lostOf  [stackmap.NumCauses][merge.NumRoles]uint32
+	noMap   [merge.NumRoles]uint32 // raw object of addresses of which nothing is known
+	gone    uint32                 // that of processes that had ended
+	kernels int                    // versions of the kernel's address space
 	// Distinct kernel addresses: where a kallsyms text has the kernel, in functions that it
 	// names elsewhere, and nowhere.
 	inKernel, inListed, inNothing int
@@ -47,7 +48,7 @@ type partKey struct {
 
 func newStackFolder(c *Capture, sb *sideband) *stackFolder {
 	col := &collector{sideband: sb, opts: &c.opts}
-	f := &stackFolder{set: c.stacks, pairs: intern.NewPairs(), rowOf: make(map[row]int),
+	f := &stackFolder{set: c.stacks, pairs: intern.NewPairs(), rowOf: make(map[merge.Row]int),
 		validOf: make([]uint32, len(c.stacks.IDs)), namedOf: make([]uint32, len(c.stacks.Symbols))}
 	f.folder = folder{capture: c, collector: col, p: &ingest.Profile{}}
 	for _, e := range f.set.Events {
@@ -64,8 +65,9 @@ func newStackFolder(c *Capture, sb *sideband) *stackFolder {
 			return ingest.Object{File: ingest.FileRef{Path: path}, Reason: why}
 		})
 	}
-	f.noMap = [numRoles]uint32{kernelRole: noMap(ingest.UnmappedKernelPath, ingest.MapsNotSaved),
-		userRole: noMap(ingest.UnmappedPath, ingest.MapsNotSaved)}
+	f.noMap = [merge.NumRoles]uint32{merge.KernelRole: noMap(ingest.UnmappedKernelPath,
+		ingest.MapsNotSaved),
+		merge.UserRole: noMap(ingest.UnmappedPath, ingest.MapsNotSaved)}
 	f.gone = noMap(ingest.UnmappedPath, ingest.ProcessGone)
 	_, f.kernels = sb.spaces.Versions()
 	return f
@@ -100,19 +102,19 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 		f.stats.FilteredOut += sm.Count
 		return
 	}
-	kernel, depth := f.part(kernelRole, sm.Kernel, sm.PID)
-	user, depth2 := f.part(userRole, sm.User, sm.PID)
-	l := labels{comm: f.comm(sm.Comm), pid: -1, tid: -1, cpu: -1, event: sm.Event}
+	kernel, depth := f.part(merge.KernelRole, sm.Kernel, sm.PID)
+	user, depth2 := f.part(merge.UserRole, sm.User, sm.PID)
+	l := merge.Labels{Comm: f.comm(sm.Comm), PID: -1, TID: -1, CPU: -1, Event: sm.Event}
 	if f.opts.Keep.PID {
-		l.pid = sm.PID
+		l.PID = sm.PID
 	}
 	if f.opts.Keep.TID {
-		l.tid = sm.TID
+		l.TID = sm.TID
 	}
 	f.stats.Samples += sm.Count
 	f.stats.Weight += sm.Weight
 	f.stats.Frames += sm.Count * uint64(depth+depth2)
-	r := row{kernel: kernel, user: user, label: f.labels.number(l)}
+	r := merge.Row{Kernel: kernel, User: user, Label: f.labels.Number(l)}
 	n, ok := f.rowOf[r]
 	if !ok {
 		n = len(f.rows)
@@ -120,7 +122,7 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 		f.rows, f.counts = append(f.rows, r), append(f.counts, 0)
 	}
 	f.counts[n] += sm.Count // counts are what maps hold, nanoseconds even: beyond 32 bits
-	f.rows[n].weight += sm.Weight
+	f.rows[n].Weight += sm.Weight
 }
 
 // part numbers a part of a stack by its locations, and says how many it has.
@@ -129,7 +131,7 @@ func (f *stackFolder) part(role int, p stackmap.Part, pid int32) (number uint32,
 		return 0, 0
 	}
 	key := partKey{part: p, pid: pid}
-	if role == kernelRole || p.Cause != stackmap.Present || !f.hasAddress(p.Stack) {
+	if role == merge.KernelRole || p.Cause != stackmap.Present || !f.hasAddress(p.Stack) {
 		key.pid = 0
 	}
 	n, ok := f.parts[role][key]
@@ -234,7 +236,7 @@ func (r *rawObjects) namedCode(name, part string, kernel bool) uint32 {
 func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
 	if f.lostOf[cause][role] == 0 {
 		path := "[lost: " + cause.String() + "]"
-		if role == kernelRole {
+		if role == merge.KernelRole {
 			path = "[lost kernel stack: " + cause.String() + "]"
 		}
 		n := f.raw.add(rawKey{kind: ingest.NoStack, path: f.raw.path([]byte(path))},
@@ -248,7 +250,7 @@ func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
 
 // address looks up a bare address; at is the place that it stands for.
 func (f *stackFolder) address(role int, pc, at uint64, pid int32) {
-	if role == kernelRole || pc >= kernelHalf {
+	if role == merge.KernelRole || pc >= kernelHalf {
 		f.kernelAddress(pc, at, role)
 		return
 	}
@@ -265,7 +267,7 @@ func (f *stackFolder) address(role int, pc, at uint64, pid int32) {
 		v = f.spaces.Process(AnyProcess, addrspace.Forever).Version()
 	}
 	if v == 0 {
-		f.place(f.noMap[userRole], 0)
+		f.place(f.noMap[merge.UserRole], 0)
 		return
 	}
 	if m := f.spaces.User(v, addr.PC(at)); m != nil {
@@ -280,7 +282,7 @@ func (f *stackFolder) address(role int, pc, at uint64, pid int32) {
 const maxKernelStates = 1 << 12
 
 func (f *stackFolder) kernelAddress(pc, at uint64, role int) {
-	if procmaps.InVsyscall(pc) && role == userRole {
+	if procmaps.InVsyscall(pc) && role == merge.UserRole {
 		f.place(rawVsyscall, at-procmaps.Vsyscall)
 		return
 	}
@@ -311,7 +313,7 @@ func (f *stackFolder) kernelAddress(pc, at uint64, role int) {
 	}
 	f.inNothing++
 	if !f.sideband.kernel {
-		f.place(f.noMap[kernelRole], 0)
+		f.place(f.noMap[merge.KernelRole], 0)
 		return
 	}
 	f.place(rawUnmappedKernel, 0)
@@ -332,11 +334,11 @@ func (f *stackFolder) profile() *ingest.Profile {
 		}
 	}
 	comms := f.strings()
-	s := &shard{places: f.workers[0].places, rows: [][]row{f.rows}, counts: f.counts,
-		labels: f.labels.list,
-		parts:  f.lists, objects: number, events: f.eventsUsed(),
-		comms: func(code uint32) ingest.StringID { return comms[code] }}
-	assemble(p, []*shard{s})
+	s := &merge.Shard{Places: f.workers[0].places, Rows: [][]merge.Row{f.rows}, Counts: f.counts,
+		Labels: f.labels.List,
+		Parts:  f.lists, Objects: number, Events: f.eventsUsed(),
+		Comms: func(code uint32) ingest.StringID { return comms[code] }}
+	merge.Assemble(p, []*merge.Shard{s})
 	p.Stats = f.stats
 	p.Stats.Lost = f.set.LostSamples
 	p.Stats.DistinctKeys = f.stats.DistinctChains

@@ -15,6 +15,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/bundle"
+	"symbolize/ingest/merge"
 	"symbolize/ingest/stackmap"
 )
 
@@ -496,7 +497,7 @@ func TestStackCounts(t *testing.T) {
 	writeFile(t, path, []byte("@[\n"+id+" 0x1\n]: 4000000000000000000\n@[\n"+id+
 		" 0x2\n]: 1\n@[\n"+id+" 0x1\n]: 4000000000000000000\n"))
 	_, p := foldPath(t, path, Options{})
-	merged, err := Merge([]*ingest.Profile{p, p})
+	merged, err := merge.Profiles([]*ingest.Profile{p, p})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"symbolize/ingest/intern"
+	"symbolize/ingest/merge"
 )
 
 // worker reads the samples of some chunks of the file, and folds those of some
@@ -23,7 +24,7 @@ type worker struct {
 	numbers      *intern.Pairs // of places
 	kernelChains *chainTable
 	userChains   *chainTable
-	rows         *rowTable
+	rows         *merge.RowTable
 	hot          hotChains // of other workers
 	squeezed     []byte
 	places       []intern.Pair // by local location, when all is done
@@ -32,7 +33,7 @@ type worker struct {
 }
 
 func newWorker(c *collector, peers *exchange, index int, seed maphash.Seed) *worker {
-	w := &worker{reader: newReader(c), rows: newRowTable(), first: noTime, peers: peers,
+	w := &worker{reader: newReader(c), rows: merge.NewRowTable(), first: noTime, peers: peers,
 		index: index}
 	w.plain = true
 	w.numbers = intern.NewPairs()
@@ -124,8 +125,8 @@ func (w *worker) take(m *message, kpart, part []byte, adopted bool) {
 	}
 	kernel := w.kernelChains.add(khash, kpart, m.user, m.kernel, false)
 	user := w.userChains.add(uhash, part, m.user, m.kernel, adopted)
-	w.rows.add(row{kernel: kernel.part, user: user.part, label: m.label, count: 1,
-		weight: m.weight})
+	w.rows.Add(merge.Row{Kernel: kernel.part, User: user.part, Label: m.label, Count: 1,
+		Weight: m.weight})
 	w.stats.Samples++
 	w.stats.Weight += m.weight
 	w.stats.Frames += uint64(kernel.frames) + uint64(user.frames)

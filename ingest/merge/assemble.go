@@ -1,7 +1,6 @@
-package input
+package merge
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 
@@ -10,40 +9,41 @@ import (
 	"symbolize/ingest/intern"
 )
 
-// shard is a set of folded samples with numbers of its own: what one worker has
-// collected, or a profile that is to be merged. assemble makes one Profile of
+// Shard is a set of folded samples with numbers of its own: what one worker has
+// collected, or a profile that is to be merged. Assemble makes one Profile of
 // many, in an order that depends on the contents only.
-type shard struct {
-	places []intern.Pair           // by local location: number in objects, and offset
-	parts  [numRoles]*intern.Lists // lists of local locations; 0 is the empty one
-	rows   [][]row                 // in several lists
-	// counts are those of the rows, in one list, where they can be beyond what a row holds;
+type Shard struct {
+	Places []intern.Pair           // by local location: number in objects, and offset
+	Parts  [NumRoles]*intern.Lists // lists of local locations; 0 is the empty one
+	Rows   [][]Row                 // in several lists
+	// Counts are those of the rows, in one list, where they can be beyond what a row holds;
 	// nil: the rows have theirs.
-	counts []uint64
-	labels []labels
-	// objects gives the object of the profile for the shard's own number.
-	objects []ingest.ObjectID
-	// comms gives the string of the profile for a comm of the shard's rows.
-	comms func(code uint32) ingest.StringID
-	// events gives the event of the profile; nil if they are the same.
-	events []uint16
+	Counts []uint64
+	Labels []Labels
+	// Objects gives the object of the profile for the shard's own number.
+	Objects []ingest.ObjectID
+	// Comms gives the string of the profile for a comm of the shard's rows.
+	Comms func(code uint32) ingest.StringID
+	// Events gives the event of the profile; nil if they are the same.
+	Events []uint16
 
 	location []ingest.LocationID // of the profile, by local location
-	rank     [numRoles][]uint32  // of each part among the profile's parts
+	// Rank is set by Assemble: of each part among the profile's parts.
+	Rank [NumRoles][]uint32
 }
 
 // The two roles of a part: a stack is a kernel part, then a user part.
 const (
-	kernelRole = iota
-	userRole
-	numRoles
+	KernelRole = iota
+	UserRole
+	NumRoles
 )
 
-// assemble fills Locations, Stacks and Samples of p, whose Objects, Strings and
+// Assemble fills Locations, Stacks and Samples of p, whose Objects, Strings and
 // Events are final, and numbers the parts in all shards.
-func assemble(p *ingest.Profile, shards []*shard) {
+func Assemble(p *ingest.Profile, shards []*Shard) {
 	p.Locations = joinLocations(shards)
-	var roles [numRoles]partList
+	var roles [NumRoles]partList
 	var wg sync.WaitGroup
 	for role := range roles {
 		wg.Go(func() { roles[role].collect(shards, role) })
@@ -59,28 +59,21 @@ type localPlace struct {
 	local uint32
 }
 
-func compareLocations(a, b ingest.Location) int {
-	if c := cmp.Compare(a.Object, b.Object); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.Offset, b.Offset)
-}
-
 // joinLocations numbers the locations of all shards in the order of (object,
 // offset).
-func joinLocations(shards []*shard) []ingest.Location {
+func joinLocations(shards []*Shard) []ingest.Location {
 	sorted := make([][]localPlace, len(shards))
 	var wg sync.WaitGroup
 	for i, s := range shards {
 		wg.Go(func() {
-			list := make([]localPlace, len(s.places))
+			list := make([]localPlace, len(s.Places))
 			for n := range list {
-				pl := s.places[n]
-				list[n] = localPlace{ingest.Location{Object: s.objects[pl.Object],
+				pl := s.Places[n]
+				list[n] = localPlace{ingest.Location{Object: s.Objects[pl.Object],
 					Offset: addr.Offset(pl.Offset)}, uint32(n)}
 			}
 			slices.SortFunc(list, func(a, b localPlace) int {
-				return compareLocations(a.Location,
+				return ingest.CompareLocations(a.Location,
 					b.Location)
 			})
 			s.location = make([]ingest.LocationID, len(list))
@@ -96,7 +89,7 @@ func joinLocations(shards []*shard) []ingest.Location {
 	for {
 		least := -1 // the shard with the smallest next location
 		for i, list := range sorted {
-			if len(list) > 0 && (least < 0 || compareLocations(list[0].Location,
+			if len(list) > 0 && (least < 0 || ingest.CompareLocations(list[0].Location,
 				sorted[least][0].Location) < 0) {
 				least = i
 			}
@@ -131,18 +124,18 @@ func (l *partList) list(i uint32) []ingest.LocationID {
 }
 
 // collect gathers and sorts the parts, and tells the shards their ranks.
-func (l *partList) collect(shards []*shard, role int) {
+func (l *partList) collect(shards []*Shard, role int) {
 	total, words := 0, 0
 	for _, s := range shards {
-		total += s.parts[role].Len()
-		words += s.parts[role].Words()
+		total += s.Parts[role].Len()
+		words += s.Parts[role].Words()
 	}
 	l.locs = make([]ingest.LocationID, 0, words)
 	l.parts = make([]partRef, 0, total)
 	for _, s := range shards {
-		for n := range uint32(s.parts[role].Len()) {
+		for n := range uint32(s.Parts[role].Len()) {
 			at := uint32(len(l.locs))
-			for _, loc := range s.parts[role].At(n) {
+			for _, loc := range s.Parts[role].At(n) {
 				l.locs = append(l.locs, s.location[loc])
 			}
 			l.parts = append(l.parts, partRef{at, uint32(len(l.locs)) - at, uint32(len(l.parts))})
@@ -161,9 +154,9 @@ func (l *partList) collect(shards []*shard, role int) {
 	}
 	l.parts = out
 	for _, s := range shards {
-		n := s.parts[role].Len()
-		s.rank[role], ranks = ranks[:n:n], ranks[n:]
-		s.parts[role] = nil // not needed any more, and large
+		n := s.Parts[role].Len()
+		s.Rank[role], ranks = ranks[:n:n], ranks[n:]
+		s.Parts[role] = nil // not needed any more, and large
 	}
 	l.findLast()
 }

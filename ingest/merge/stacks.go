@@ -1,18 +1,18 @@
-package input
+package merge
 
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"symbolize/ingest"
-	"sync"
 )
 
 // stackAssembler numbers stacks and samples of a profile.
 type stackAssembler struct {
 	p      *ingest.Profile
-	shards []*shard
-	roles  *[numRoles]partList
+	shards []*Shard
+	roles  *[NumRoles]partList
 
 	labelRank [][]uint32  // by shard and its label: rank among all labels
 	rows      []foldedRow // of all shards
@@ -30,7 +30,7 @@ func (a *stackAssembler) compare(x, y pair) int {
 	if x.kernel > y.kernel {
 		return -a.compare(y, x)
 	}
-	kernels, users := &a.roles[kernelRole], &a.roles[userRole]
+	kernels, users := &a.roles[KernelRole], &a.roles[UserRole]
 	if y.kernel > kernels.last[x.kernel] {
 		return -1
 	}
@@ -55,7 +55,7 @@ type foldedRow struct {
 	weight uint64
 }
 
-// assemble makes the stacks that rows use, each once, and the samples.
+// Assemble makes the stacks that rows use, each once, and the samples.
 func (a *stackAssembler) assemble() {
 	labels := a.rankLabels()
 	distinct := a.pairs()
@@ -80,7 +80,7 @@ func (a *stackAssembler) assemble() {
 
 // stacks writes the stacks that are the given pairs.
 func (a *stackAssembler) stacks(pairs []pair, which []uint32) {
-	kernels, users := &a.roles[kernelRole], &a.roles[userRole]
+	kernels, users := &a.roles[KernelRole], &a.roles[UserRole]
 	words := 0
 	for _, i := range which {
 		words += int(kernels.parts[pairs[i].kernel].n) + int(users.parts[pairs[i].user].n)
@@ -99,18 +99,18 @@ func (a *stackAssembler) stacks(pairs []pair, which []uint32) {
 func (a *stackAssembler) pairs() (distinct []pair) {
 	total := 0
 	for _, s := range a.shards {
-		for _, list := range s.rows {
+		for _, list := range s.Rows {
 			total += len(list)
 		}
 	}
 	all := make([]pair, 0, total)
 	order := make([]uint32, total)
 	for _, s := range a.shards {
-		for _, list := range s.rows {
+		for _, list := range s.Rows {
 			for i := range list {
 				r := &list[i]
 				order[len(all)] = uint32(len(all))
-				all = append(all, pair{s.rank[kernelRole][r.kernel], s.rank[userRole][r.user]})
+				all = append(all, pair{s.Rank[KernelRole][r.Kernel], s.Rank[UserRole][r.User]})
 			}
 		}
 	}
@@ -129,18 +129,18 @@ func (a *stackAssembler) pairs() (distinct []pair) {
 	}
 	n := 0
 	for i, s := range a.shards {
-		for _, list := range s.rows {
+		for _, list := range s.Rows {
 			for k := range list {
 				to := &a.rows[place[n]]
-				to.label = a.labelRank[i][list[k].label]
-				to.count, to.weight = uint64(list[k].count), list[k].weight
-				if s.counts != nil {
-					to.count = s.counts[k]
+				to.label = a.labelRank[i][list[k].Label]
+				to.count, to.weight = uint64(list[k].Count), list[k].Weight
+				if s.Counts != nil {
+					to.count = s.Counts[k]
 				}
 				n++
 			}
 		}
-		s.rows = nil
+		s.Rows = nil
 	}
 	return distinct
 }
@@ -150,7 +150,7 @@ func (a *stackAssembler) pairs() (distinct []pair) {
 // is the beginning of another (the empty one is, of all): what belongs to such a
 // part is a run of its own, and the runs are merged.
 func (a *stackAssembler) sortPairs(pairs []pair) []uint32 {
-	last := a.roles[kernelRole].last
+	last := a.roles[KernelRole].last
 	rest := make([]uint32, 0, len(pairs))
 	runs := [][]uint32{nil}
 	for i := 0; i < len(pairs); {
@@ -214,11 +214,11 @@ func (a *stackAssembler) rankLabels() []ingest.Sample {
 	}
 	var all []shardLabel
 	for i, s := range a.shards {
-		a.labelRank = append(a.labelRank, make([]uint32, len(s.labels)))
-		for n := range s.labels {
-			l := &s.labels[n]
-			all = append(all, shardLabel{ingest.Sample{Event: s.eventOf(l), Comm: s.comms(l.comm),
-				PID: l.pid, TID: l.tid, CPU: l.cpu}, i, n})
+		a.labelRank = append(a.labelRank, make([]uint32, len(s.Labels)))
+		for n := range s.Labels {
+			l := &s.Labels[n]
+			all = append(all, shardLabel{ingest.Sample{Event: s.eventOf(l), Comm: s.Comms(l.Comm),
+				PID: l.PID, TID: l.TID, CPU: l.CPU}, i, n})
 		}
 	}
 	slices.SortFunc(all, func(x, y shardLabel) int {
@@ -234,11 +234,11 @@ func (a *stackAssembler) rankLabels() []ingest.Sample {
 	return distinct
 }
 
-func (s *shard) eventOf(l *labels) uint16 {
-	if s.events == nil {
-		return l.event
+func (s *Shard) eventOf(l *Labels) uint16 {
+	if s.Events == nil {
+		return l.Event
 	}
-	return s.events[l.event]
+	return s.Events[l.Event]
 }
 
 // samples sorts the rows by labels and stack, and makes equal ones one.

@@ -1,4 +1,4 @@
-package input
+package merge
 
 import (
 	"errors"
@@ -8,11 +8,11 @@ import (
 	"symbolize/ingest/intern"
 )
 
-// Merge makes one profile of several, which stay as they are. Objects with the
+// Profiles makes one profile of several, which stay as they are. Objects with the
 // same build ID become one; events of the same name become one, and are otherwise
 // added in the order of the profiles. Names are kept if all profiles have them. A
 // merge of one profile gives an equal one.
-func Merge(profiles []*ingest.Profile) (*ingest.Profile, error) {
+func Profiles(profiles []*ingest.Profile) (*ingest.Profile, error) {
 	if len(profiles) == 0 {
 		return nil, errors.New("no profiles to merge")
 	}
@@ -23,7 +23,7 @@ func Merge(profiles []*ingest.Profile) (*ingest.Profile, error) {
 	for i := range profiles {
 		m.shards = append(m.shards, m.shard(i))
 	}
-	assemble(m.p, m.shards)
+	Assemble(m.p, m.shards)
 	m.names()
 	m.meta()
 	for _, p := range profiles {
@@ -38,7 +38,7 @@ type merger struct {
 	number [][]ingest.ObjectID // by profile and object
 	event  [][]uint16          // by profile and event
 	str    [][]ingest.StringID // by profile and string
-	shards []*shard
+	shards []*Shard
 }
 
 func (m *merger) objects() {
@@ -50,7 +50,7 @@ func (m *merger) objects() {
 			used = append(used, true)
 		}
 	}
-	joined, number := joinObjects(all, used)
+	joined, number := Objects(all, used)
 	kernels := make([]ingest.ObjectID, len(joined))
 	for i := range kernels {
 		kernels[i] = ingest.NoObject
@@ -116,35 +116,35 @@ func (m *merger) strings() {
 
 // shard makes of a profile what a worker would have collected. A whole stack is a
 // user part.
-func (m *merger) shard(i int) *shard {
+func (m *merger) shard(i int) *Shard {
 	p := m.in[i]
-	s := &shard{
-		objects: m.number[i], events: m.event[i],
-		parts: [numRoles]*intern.Lists{new(intern.Lists), new(intern.Lists)},
-		comms: func(code uint32) ingest.StringID { return m.str[i][code] },
+	s := &Shard{
+		Objects: m.number[i], Events: m.event[i],
+		Parts: [NumRoles]*intern.Lists{new(intern.Lists), new(intern.Lists)},
+		Comms: func(code uint32) ingest.StringID { return m.str[i][code] },
 	}
 	for _, l := range p.Locations {
-		s.places = append(s.places, intern.Pair{Object: uint32(l.Object), Offset: uint64(l.Offset)})
+		s.Places = append(s.Places, intern.Pair{Object: uint32(l.Object), Offset: uint64(l.Offset)})
 	}
-	s.parts[kernelRole].Add(nil)
-	s.parts[userRole].Add(nil)
+	s.Parts[KernelRole].Add(nil)
+	s.Parts[UserRole].Add(nil)
 	var list []uint32
 	for n := range p.StackEnds {
 		list = list[:0]
 		for _, l := range p.Stack(ingest.StackID(n)) {
 			list = append(list, uint32(l))
 		}
-		s.parts[userRole].Add(list) // number n + 1
+		s.Parts[UserRole].Add(list) // number n + 1
 	}
-	rows := make([]row, 0, len(p.Samples))
-	var set labelSet
+	rows := make([]Row, 0, len(p.Samples))
+	var set LabelSet
 	for _, sm := range p.Samples {
-		rows = append(rows, row{user: uint32(sm.Stack) + 1, weight: sm.Weight,
-			label: set.number(labels{comm: uint32(sm.Comm), pid: sm.PID, tid: sm.TID, cpu: sm.CPU,
-				event: sm.Event})})
-		s.counts = append(s.counts, sm.Count)
+		rows = append(rows, Row{User: uint32(sm.Stack) + 1, Weight: sm.Weight,
+			Label: set.Number(Labels{Comm: uint32(sm.Comm), PID: sm.PID, TID: sm.TID, CPU: sm.CPU,
+				Event: sm.Event})})
+		s.Counts = append(s.Counts, sm.Count)
 	}
-	s.rows, s.labels = [][]row{rows}, set.list
+	s.Rows, s.Labels = [][]Row{rows}, set.List
 	return s
 }
 

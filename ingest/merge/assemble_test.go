@@ -1,4 +1,4 @@
-package input
+package merge
 
 import (
 	"fmt"
@@ -64,46 +64,46 @@ func TestSortParts(t *testing.T) {
 
 // randomShards makes shards with overlapping places, parts and rows. Both kinds of
 // parts draw from the same places, so that stacks come about in several ways.
-func randomShards(rng *rand.Rand, n int) []*shard {
-	var shards []*shard
-	var set labelSet
+func randomShards(rng *rand.Rand, n int) []*Shard {
+	var shards []*Shard
+	var set LabelSet
 	for range 6 {
-		set.number(labels{comm: rng.Uint32N(3), pid: -1, tid: rng.Int32N(2), cpu: -1,
-			event: uint16(rng.IntN(2))})
+		set.Number(Labels{Comm: rng.Uint32N(3), PID: -1, TID: rng.Int32N(2), CPU: -1,
+			Event: uint16(rng.IntN(2))})
 	}
 	for range n {
-		s := &shard{
-			labels: set.list, objects: []ingest.ObjectID{2, 0, 1},
-			comms: func(code uint32) ingest.StringID { return ingest.StringID(2 - code) },
+		s := &Shard{
+			Labels: set.List, Objects: []ingest.ObjectID{2, 0, 1},
+			Comms: func(code uint32) ingest.StringID { return ingest.StringID(2 - code) },
 		}
 		for i := range 12 {
-			s.places = append(s.places,
+			s.Places = append(s.Places,
 				intern.Pair{Object: uint32(i % 3), Offset: uint64(rng.IntN(3))})
 		}
-		rng.Shuffle(len(s.places), func(i, j int) {
-			s.places[i], s.places[j] = s.places[j],
-				s.places[i]
+		rng.Shuffle(len(s.Places), func(i, j int) {
+			s.Places[i], s.Places[j] = s.Places[j],
+				s.Places[i]
 		})
-		for role := range numRoles {
+		for role := range NumRoles {
 			lists := new(intern.Lists)
 			lists.Add(nil)
 			for range 40 {
 				list := make([]uint32, rng.IntN(4))
 				for k := range list {
-					list[k] = rng.Uint32N(uint32(len(s.places)))
+					list[k] = rng.Uint32N(uint32(len(s.Places)))
 				}
 				lists.Add(list)
 			}
-			s.parts[role] = lists
+			s.Parts[role] = lists
 		}
 		for range 3 {
-			var rows []row
+			var rows []Row
 			for range 60 {
-				rows = append(rows, row{kernel: rng.Uint32N(41), user: rng.Uint32N(41),
-					label: rng.Uint32N(uint32(len(set.list))), count: 1 + rng.Uint32N(5),
-					weight: rng.Uint64N(100)})
+				rows = append(rows, Row{Kernel: rng.Uint32N(41), User: rng.Uint32N(41),
+					Label: rng.Uint32N(uint32(len(set.List))), Count: 1 + rng.Uint32N(5),
+					Weight: rng.Uint64N(100)})
 			}
-			s.rows = append(s.rows, rows)
+			s.Rows = append(s.Rows, rows)
 		}
 		shards = append(shards, s)
 	}
@@ -111,21 +111,21 @@ func randomShards(rng *rand.Rand, n int) []*shard {
 }
 
 // plainly folds shards in the plainest way: a line for each sample.
-func plainly(shards []*shard) map[string][2]uint64 {
+func plainly(shards []*Shard) map[string][2]uint64 {
 	sums := map[string][2]uint64{}
 	for _, s := range shards {
-		for _, rows := range s.rows {
+		for _, rows := range s.Rows {
 			for _, r := range rows {
-				l := s.labels[r.label]
-				line := fmt.Sprint(l.event, s.comms(l.comm), l.pid, l.tid, l.cpu)
-				for role, part := range [numRoles]uint32{r.kernel, r.user} {
-					for _, loc := range s.parts[role].At(part) {
-						pl := s.places[loc]
-						line += fmt.Sprintf(" %d+%d", s.objects[pl.Object], pl.Offset)
+				l := s.Labels[r.Label]
+				line := fmt.Sprint(l.Event, s.Comms(l.Comm), l.PID, l.TID, l.CPU)
+				for role, part := range [NumRoles]uint32{r.Kernel, r.User} {
+					for _, loc := range s.Parts[role].At(part) {
+						pl := s.Places[loc]
+						line += fmt.Sprintf(" %d+%d", s.Objects[pl.Object], pl.Offset)
 					}
 				}
 				old := sums[line]
-				sums[line] = [2]uint64{old[0] + uint64(r.count), old[1] + r.weight}
+				sums[line] = [2]uint64{old[0] + uint64(r.Count), old[1] + r.Weight}
 			}
 		}
 	}
@@ -145,8 +145,8 @@ func TestAssemble(t *testing.T) {
 		want := plainly(shards)
 		p, q := &ingest.Profile{Strings: make([]string, 3)},
 			&ingest.Profile{Strings: make([]string, 3)}
-		assemble(p, shards)
-		assemble(q, turned)
+		Assemble(p, shards)
+		Assemble(q, turned)
 		if !reflect.DeepEqual(p, q) {
 			t.Fatalf("seed %d: another order of the shards, another profile", seed)
 		}
@@ -174,20 +174,20 @@ func TestAssemble(t *testing.T) {
 
 func TestRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 7))
-	table := newRowTable()
-	want := map[row]uint64{}
+	table := NewRowTable()
+	want := map[Row]uint64{}
 	for range 30000 {
-		r := row{kernel: rng.Uint32N(30), user: rng.Uint32N(300), label: rng.Uint32N(2), count: 1,
-			weight: 3}
-		table.add(r)
-		want[row{kernel: r.kernel, user: r.user, label: r.label}]++
+		r := Row{Kernel: rng.Uint32N(30), User: rng.Uint32N(300), Label: rng.Uint32N(2), Count: 1,
+			Weight: 3}
+		table.Add(r)
+		want[Row{Kernel: r.Kernel, User: r.User, Label: r.Label}]++
 	}
 	rows := 0
-	for _, list := range table.lists() {
+	for _, list := range table.Lists() {
 		for _, r := range list {
 			rows++
-			n := want[row{kernel: r.kernel, user: r.user, label: r.label}]
-			if uint64(r.count) != n || r.weight != 3*n {
+			n := want[Row{Kernel: r.Kernel, User: r.User, Label: r.Label}]
+			if uint64(r.Count) != n || r.Weight != 3*n {
 				t.Fatalf("%+v, want %d samples", r, n)
 			}
 		}
@@ -199,75 +199,19 @@ func TestRows(t *testing.T) {
 
 // TestRowsCountOn lets a row's 32-bit count run full.
 func TestRowsCountOn(t *testing.T) {
-	table := newRowTable()
+	table := NewRowTable()
 	for range 5 {
-		table.add(row{kernel: 1, count: math.MaxUint32 - 1, weight: 10})
-		table.add(row{kernel: 1, count: 1, weight: 1})
+		table.Add(Row{Kernel: 1, Count: math.MaxUint32 - 1, Weight: 10})
+		table.Add(Row{Kernel: 1, Count: 1, Weight: 1})
 	}
 	count, weight := uint64(0), uint64(0)
-	for _, list := range table.lists() {
+	for _, list := range table.Lists() {
 		for _, r := range list {
-			count += uint64(r.count)
-			weight += r.weight
+			count += uint64(r.Count)
+			weight += r.Weight
 		}
 	}
 	if count != 5*math.MaxUint32 || weight != 55 {
 		t.Errorf("%d samples of weight %d, want %d of 55", count, weight, uint64(5*math.MaxUint32))
-	}
-}
-
-func TestCompareObjects(t *testing.T) {
-	base := ingest.Object{Kind: ingest.ELF, File: ingest.FileRef{Path: "/b"}, RefSymbol: "r",
-		Symbol: "s", Length: 5,
-		PID: 5, Capture: "c"}
-	if ingest.CompareObjects(&base, &base) != 0 {
-		t.Error("an object differs from itself")
-	}
-	for i, change := range []func(*ingest.Object){
-		func(o *ingest.Object) { o.Kind = ingest.VDSO },
-		func(o *ingest.Object) { o.File.Path = "/c" },
-		func(o *ingest.Object) { o.RefSymbol = "s" },
-		func(o *ingest.Object) { o.Symbol = "t" },
-		func(o *ingest.Object) { o.Length++ },
-		func(o *ingest.Object) { o.PID++ },
-		func(o *ingest.Object) { o.Capture = "d" },
-		func(o *ingest.Object) { o.File.Deleted = true },
-		func(o *ingest.Object) { o.File.Major++ },
-		func(o *ingest.Object) { o.File.Minor++ },
-		func(o *ingest.Object) { o.File.Inode++ },
-		func(o *ingest.Object) { o.File.Generation++ },
-		func(o *ingest.Object) { o.Reason = ingest.Ambiguous },
-	} {
-		o := base
-		change(&o)
-		if ingest.CompareObjects(&base, &o) >= 0 || ingest.CompareObjects(&o, &base) <= 0 {
-			t.Errorf("change %d does not order the objects", i)
-		}
-	}
-}
-
-func TestDomains(t *testing.T) {
-	for _, tc := range []struct {
-		kind ingest.ObjectKind
-		path string
-		want ingest.Domain
-	}{
-		{ingest.ELF, "/bin/x", ingest.UserDomain}, {ingest.VDSO, "[vdso]", ingest.UserDomain},
-		{ingest.Kernel, ingest.KernelMapName, ingest.KernelDomain},
-		{ingest.Module, "[ext4]", ingest.KernelDomain},
-		{ingest.JIT, "bpf_prog_x", ingest.BPFDomain}, {ingest.JIT, "bpf_trampoline_1",
-			ingest.BPFDomain},
-		{ingest.JIT, "kprobe_insn_page", ingest.KernelDomain},
-		{ingest.PerfMap, "", ingest.JITDomain}, {ingest.Anonymous, ingest.AnonymousPath,
-			ingest.JITDomain},
-		{ingest.Unmapped, ingest.UnmappedPath, ingest.UserDomain},
-		{ingest.Unmapped, ingest.UnmappedKernelPath, ingest.KernelDomain},
-		{ingest.NoStack, ingest.NoStackPath, ingest.UserDomain},
-		{ingest.Hypervisor, ingest.HypervisorPath, ingest.KernelDomain},
-	} {
-		o := ingest.Object{Kind: tc.kind, File: ingest.FileRef{Path: tc.path}}
-		if got := o.Domain(); got != tc.want {
-			t.Errorf("%s is in domain %d, want %d", tc.path, got, tc.want)
-		}
 	}
 }

@@ -1,0 +1,141 @@
+package merge
+
+import (
+	"slices"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+)
+
+// identity is what makes two objects one: the build ID, else all that is
+// recorded.
+type identity struct {
+	kind      ingest.ObjectKind
+	key       buildid.Key
+	length    int // of an ID shorter than a key: such IDs match only at equal lengths
+	refSymbol string
+	reason    ingest.Reason
+	file      ingest.FileRef // and the rest only without an ID
+	symbol    string
+	codeLen   uint64
+	pid       int32
+	capture   string
+}
+
+// identities numbers the objects of a list by identity. An inexact ID joins the
+// exact one it matches; if it matches two of different lengths it stays alone and
+// is ambiguous.
+func identities(objects []ingest.Object) []identity {
+	exact := make(map[identity][]int) // lengths by identity of length 0
+	ids := make([]identity, len(objects))
+	for i := range objects {
+		o := &objects[i]
+		id := identity{kind: o.Kind, refSymbol: o.RefSymbol}
+		if o.ID.IsZero() {
+			id.file, id.symbol, id.codeLen, id.pid = o.File, o.Symbol, o.Length, o.PID
+			id.capture, id.reason = o.Capture, o.Reason
+			ids[i] = id
+			continue
+		}
+		if o.Reason == ingest.KernelHidden {
+			id.reason = o.Reason
+		}
+		id.key = o.ID.Key()
+		if n := min(o.ID.Len(), buildid.KeyLen); o.ID.Exact() && !slices.Contains(exact[id], n) {
+			exact[id] = append(exact[id], n)
+		}
+		ids[i] = id
+	}
+	for i := range objects {
+		o := &objects[i]
+		if o.ID.IsZero() {
+			continue
+		}
+		switch lengths := exact[ids[i]]; {
+		case o.ID.Exact():
+			ids[i].length = min(o.ID.Len(), buildid.KeyLen)
+		case len(lengths) == 1:
+			ids[i].length = lengths[0]
+		case len(lengths) > 1:
+			ids[i].length = -1
+			o.Reason = ingest.Ambiguous
+		}
+	}
+	return ids
+}
+
+// Objects makes one object of each identity, sorted by CompareObjects, and
+// says which one each of the given became. Objects for which used is false are
+// left out (NoObject).
+func Objects(objects []ingest.Object, used []bool) (joined []ingest.Object,
+	number []ingest.ObjectID) {
+	ids := identities(objects)
+	index := make(map[identity]int)
+	group := make([]int, len(objects))
+	for i := range objects {
+		group[i] = -1
+		if !used[i] {
+			continue
+		}
+		at, ok := index[ids[i]]
+		if !ok {
+			at = len(joined)
+			index[ids[i]] = at
+			o := objects[i]
+			o.Segments = slices.Clone(o.Segments)
+			joined = append(joined, o)
+		} else {
+			joinObject(&joined[at], &objects[i])
+		}
+		group[i] = at
+	}
+	order := make([]int, len(joined))
+	for i := range order {
+		order[i] = i
+		slices.SortFunc(joined[i].Segments, ingest.CompareSegments)
+		joined[i].Segments = slices.Compact(joined[i].Segments)
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return ingest.CompareObjects(&joined[a], &joined[b])
+	})
+	rank := make([]ingest.ObjectID, len(joined))
+	sorted := make([]ingest.Object, len(joined))
+	for to, from := range order {
+		rank[from], sorted[to] = ingest.ObjectID(to), joined[from]
+	}
+	number = make([]ingest.ObjectID, len(objects))
+	for i, g := range group {
+		number[i] = ingest.NoObject
+		if g >= 0 {
+			number[i] = rank[g]
+		}
+	}
+	return sorted, number
+}
+
+// joinObject adds what another record knows of the same object. The smallest path
+// is displayed, whatever the order of the records; stack maps know none.
+func joinObject(o, other *ingest.Object) {
+	if o.File.Path == "" || other.File.Path != "" && ingest.CompareFiles(&other.File, &o.File) < 0 {
+		o.File = other.File
+	}
+	if other.ID.Exact() && !o.ID.Exact() {
+		o.ID = other.ID
+	}
+	if other.IDSource != ingest.IDNone &&
+		(o.IDSource == ingest.IDNone || other.IDSource < o.IDSource) {
+		o.IDSource = other.IDSource
+	}
+	if o.Symbol == "" || other.Symbol != "" && other.Symbol < o.Symbol {
+		o.Symbol = other.Symbol
+	}
+	o.Length = max(o.Length, other.Length)
+	o.NoImage = o.NoImage && other.NoImage
+	switch {
+	case !o.NoImage:
+		o.WhyNoImage = ""
+	case o.WhyNoImage == "" || other.WhyNoImage != "" && other.WhyNoImage < o.WhyNoImage:
+		o.WhyNoImage = other.WhyNoImage
+	}
+	o.Segments = append(o.Segments, other.Segments...)
+}
