@@ -38,7 +38,7 @@ func linelessCapture(t *testing.T, p bpfbuild.Program, withBTF bool) {
 	}
 	where := perfbuild.At{PID: 9, TID: 9, Time: 2}
 	symbols := []string{"bpf_prog_a000000000000000_on_enter", "bpf_prog_a200000000000000_count"}
-	if p.BTFID == 0 || !withBTF {
+	if p.BTFID == 0 {
 		symbols[1] = "bpf_prog_a200000000000000_F"
 	}
 	for i, symbol := range symbols {
@@ -76,7 +76,7 @@ func TestAnnotateWithoutLines(t *testing.T) {
 			note: "no source lines: it was loaded without line info"},
 		"lines left out": {change: func(p *bpfbuild.Program) { p.Omit = bpfbuild.LineInfo },
 			sub: "count", note: "no source lines: left out by the recorder"},
-		"BTF not recorded": {change: func(*bpfbuild.Program) {}, sub: "F", noBTF: true,
+		"BTF not recorded": {change: func(*bpfbuild.Program) {}, sub: "count", noBTF: true,
 			note:  "no files and no text of the lines: the capture lacks the program's BTF",
 			lines: []string{"    100.00  line 9\n", " | ; line 9   <-- hottest line, 100.00%\n"}},
 	} {

@@ -374,6 +374,25 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
+// TestUnreadTypes: of programs whose BTF the recorder did not get the records know the
+// names of subprograms, too.
+func TestUnreadTypes(t *testing.T) {
+	p := program(5, 0xa0, slotA, slotB)
+	p.Funcs[1].Name = "count"
+	c := programCapture(false)
+	info, _ := bpfbuild.Sections(false, p)
+	c.Feature(perfbuild.FeatureBPFProgInfo, info)
+	c.load(&p, 7, 3)
+	c.hit(7, 5, cK, slotA+4, slotB+1)
+	got, programs := opened(t, c)
+	for i := range p.Funcs {
+		objectOf(t, got, symbolOf(&p, i, false))
+		if s := programs[0].Symbol(i); s != symbolOf(&p, i, false) {
+			t.Errorf("function %d is %s", i, s)
+		}
+	}
+}
+
 // TestDamagedPrograms: names stay where the features are damaged, and it is told.
 func TestDamagedPrograms(t *testing.T) {
 	one, two := program(5, 0xa0, slotA), program(6, 0xb0, slotB)

@@ -272,7 +272,8 @@ func (t *tie) bind(at int, r funcRef) {
 	e := &t.sb.events[at]
 	f := *r.fn()
 	_, name, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
-	if ok && r.p.BTF == nil && len(name) > len(f.Name) && strings.HasPrefix(name, f.Name) {
+	if ok && r.p.BTF == nil && len(name) > len(f.Name) &&
+		(r.i > 0 || strings.HasPrefix(name, f.Name)) {
 		f.Name = name
 	}
 	if f.Start == 0 {
