@@ -32,6 +32,7 @@ type AnswerFrame struct {
 type AnswerStyle struct {
 	Addresses bool // print the address first
 	Pretty    bool // one line a frame
+	Nameless  bool // print no names of functions
 }
 
 // unknown is what both tools print for want of a name or file.
@@ -55,11 +56,10 @@ func (s *AnswerStyle) AppendLLVM(b []byte, a *Answer) []byte {
 	}
 	for i := range frames {
 		f := &frames[i]
-		if i > 0 && s.Pretty {
+		if i > 0 && s.Pretty && !s.Nameless {
 			b = append(b, " (inlined by) "...)
 		}
-		b = appendOr(b, f.Function, unknown)
-		b = append(b, s.separator(" at ")...)
+		b = s.appendName(b, f.Function, " at ")
 		b = appendOr(b, f.File, unknown)
 		b = append(b, ':')
 		b = strconv.AppendUint(b, uint64(f.Line), 10)
@@ -82,16 +82,14 @@ func (s *AnswerStyle) AppendGNU(b []byte, a *Answer) []byte {
 		b = append(b, s.separator(": ")...)
 	}
 	if len(a.Frames) == 0 {
-		b = append(append(b, unknown...), s.separator(" ")...)
-		return append(b, "??:0\n"...)
+		return append(s.appendName(b, "", " "), "??:0\n"...)
 	}
 	for i := range a.Frames {
 		f := &a.Frames[i]
 		if i > 0 && s.Pretty {
 			b = append(b, " (inlined by) "...)
 		}
-		b = appendOr(b, f.Function, unknown)
-		b = append(b, s.separator(" at ")...)
+		b = s.appendName(b, f.Function, " at ")
 		b = appendOr(b, f.File, unknown)
 		b = append(b, ':')
 		if f.Line > 0 {
@@ -102,6 +100,14 @@ func (s *AnswerStyle) AppendGNU(b []byte, a *Answer) []byte {
 		b = append(b, '\n')
 	}
 	return b
+}
+
+// appendName appends a function's name and what is between it and the place.
+func (s *AnswerStyle) appendName(b []byte, name, pretty string) []byte {
+	if s.Nameless {
+		return b
+	}
+	return append(appendOr(b, name, unknown), s.separator(pretty)...)
 }
 
 // separator is a line's end, or what stands for it in one line.
@@ -141,7 +147,11 @@ func (s *AnswerStyle) AppendJSON(b []byte, a *Answer) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendJSONFrame(b, &frames[i])
+		f := frames[i]
+		if s.Nameless {
+			f.Function = ""
+		}
+		b = appendJSONFrame(b, &f)
 	}
 	return append(b, "]}"...)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,7 @@ type lookupOptions struct {
 	noInlines bool
 	basenames bool
 	layout    report.AnswerStyle
+	habits    habits
 
 	jobs      int
 	maxMemory byteSize
@@ -101,12 +103,7 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 		"print each address before its answer")
 	fs.BoolVarP(&o.layout.Pretty, "pretty-print", "p", false, "print each frame on one line")
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
-	// What the tools' users type by habit is the default here.
-	for _, f := range []struct{ name, short string }{{"functions", "f"}, {"inlines", "i"},
-		{"demangled", "C"}} {
-		fs.BoolP(f.name, f.short, true, "the default")
-		fs.Lookup(f.name).Hidden = true
-	}
+	o.habits.addFlags(fs)
 }
 
 func (o *lookupOptions) validate() (err error) {
@@ -124,7 +121,9 @@ func (o *lookupOptions) validate() (err error) {
 			return usagef("--build-id: %v", err)
 		}
 	}
-	if err := cmp.Or(checkWord("--style", o.style, lookupStyles), checkJobs(o.jobs)); err != nil {
+	o.style = strings.ToLower(o.style) // llvm-symbolizer's are GNU, JSON, LLVM
+	err = cmp.Or(checkWord("--style", o.style, lookupStyles), checkJobs(o.jobs), o.habits.apply(o))
+	if err != nil {
 		return err
 	}
 	switch {

@@ -92,3 +92,20 @@ func TestLookupRelocatable(t *testing.T) {
 		t.Errorf("index: exit status %d: %s", status, stderr)
 	}
 }
+
+// TestLookupMangled: the ways in which the tools' users ask for names as they are.
+func TestLookupMangled(t *testing.T) {
+	f := elfbuild.Module(nil, 0x20, elfbuild.Func{Name: "_ZN1a3runEv", Offset: 0, Size: 8})
+	file := filepath.Join(t.TempDir(), "demo.ko")
+	if err := os.WriteFile(file, f.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for flag, want := range map[string]string{"-C": "a::run()", "-C=false": "_ZN1a3runEv",
+		"--no-demangle": "_ZN1a3runEv", "--demangle=none": "_ZN1a3runEv",
+		"--demangle=simple": "a::run"} {
+		got := lookup(t, "", "-e", file, flag, "4")
+		if name, _, _ := strings.Cut(got, "\n"); name != want {
+			t.Errorf("%s: %q, want %s", flag, name, want)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package main
+
+import "github.com/spf13/pflag"
+
+// habits are flags of the tools that lookup stands in for, which their users and
+// scripts type: they are taken, and not shown in the help.
+type habits struct {
+	functions string // -f, --functions[=linkage|none]
+	inlines   bool   // -i, --inlines
+	demangled bool   // -C
+	mangled   bool   // --no-demangle
+}
+
+// otherNames are the names that tools have for flags of ours.
+var otherNames = map[string]pflag.NormalizedName{
+	"obj": "exe", "inlining": "inlines", "output-style": "style", "print-address": "addresses",
+}
+
+func (h *habits) addFlags(fs *pflag.FlagSet) {
+	fs.StringVarP(&h.functions, "functions", "f", "linkage", "print names of functions")
+	fs.Lookup("functions").NoOptDefVal = "linkage"
+	fs.BoolVarP(&h.inlines, "inlines", "i", true, "print inlined calls")
+	fs.BoolVarP(&h.demangled, "demangled", "C", true, "demangle names")
+	fs.BoolVar(&h.mangled, "no-demangle", false, "do not")
+	for _, name := range []string{"functions", "inlines", "demangled", "no-demangle"} {
+		fs.Lookup(name).Hidden = true
+	}
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if ours, ok := otherNames[name]; ok {
+			return ours
+		}
+		return pflag.NormalizedName(name)
+	})
+}
+
+// apply changes the options to what the flags ask for.
+func (h *habits) apply(o *lookupOptions) error {
+	switch h.functions {
+	case "linkage", "true":
+	case "none", "false":
+		o.layout.Nameless = true
+	case "short":
+		return withHint(usagef("--functions=short: names without scope are not kept"),
+			"--demangle=simple leaves out parameters and template arguments")
+	default:
+		return usagef("--functions %q: it is one of linkage, none", h.functions)
+	}
+	o.noInlines = o.noInlines || !h.inlines
+	if !h.demangled || h.mangled {
+		o.demangle = "none"
+	}
+	return nil
+}
