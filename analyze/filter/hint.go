@@ -19,8 +19,8 @@ func (l *Left) Hint() string {
 		return "index the file that runs, too: a debug file does not tell file offsets"
 	case ingest.Stripped:
 		if isBPF {
-			return "it was loaded without lines: `symbolize index FILE.bpf.o` takes in what it was " +
-				"compiled to"
+			return "it was loaded without lines: `symbolize index FILE.bpf.o` takes in what it " +
+				"was compiled to"
 		}
 		return "index its debug file: `symbolize index /usr/lib/debug`"
 	case ingest.NoBuildID:

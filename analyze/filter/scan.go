@@ -130,7 +130,8 @@ func (s *scanner) plus(i int) {
 		return
 	}
 	if strong, ok := s.idToken(from, i); ok {
-		p := place{start: from, end: end, form: formOffset, id: token, offset: offset, weak: !strong}
+		p := place{start: from, end: end, form: formOffset, id: token, offset: offset,
+			weak: !strong}
 		s.unwrap(&p)
 		p.exact = s.frame()
 		s.add(p, p.end)
@@ -276,7 +277,8 @@ func (s *scanner) bracket(i int) {
 	p := place{start: i, form: formOffset, id: s.text[from:end]}
 	const systing = "unknown ("
 	if at := i - len(systing); at >= s.floor && string(s.text[at:i]) == systing {
-		if offset, last, ok := s.after(end+1, ") <"); ok && last < len(s.text) && s.text[last] == '>' {
+		offset, last, ok := s.after(end+1, ") <")
+		if ok && last < len(s.text) && s.text[last] == '>' {
 			p.start, p.end, p.offset = at, last+1, offset
 			s.frame()
 			s.add(p, p.end)

@@ -42,7 +42,8 @@ recorded path, or where index read it).
 
 A PATTERN is a name, a glob or a regular expression for whole names (bpf_prog_.*, main, 'sum_*'), a
 program by its ID (123, or id:123), or a tag (91621db7a64bdc62, or tag:91621db7a64bdc62). Without
-one the hottest function is annotated. Arguments are captures as long as such files exist; the first is one always.
+one the hottest function is annotated. Arguments are captures as long as such files exist; the
+first is one always.
 
 Samples count for the instruction that was interrupted. The processor may report one that comes
 later (skid); that is not corrected.

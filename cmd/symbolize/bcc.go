@@ -32,8 +32,8 @@ func (a *app) addBCC(ctx context.Context, dirs []string, open func() (store.Sink
 			a.warn(p.Error(), "")
 		}
 		if stats.Programs == 0 {
-			a.warn("no BPF program in "+dir, "programs that use bcc's C++ interface leave theirs in "+
-				"/var/tmp/bcc/bpf_prog_TAG, on kernels before 6.18, whose tags bcc can compute")
+			a.warn("no BPF program in "+dir, "programs that use bcc's C++ interface leave theirs "+
+				"in /var/tmp/bcc/bpf_prog_TAG, on kernels before 6.18, whose tags bcc can compute")
 		}
 	}
 	return nil

@@ -42,10 +42,10 @@ const (
 	minMapInterval     = 10 * time.Millisecond
 )
 
-const captureLong = `capture records what resolving needs later and what perf.data lacks: the code, lines
-and BTF of every BPF program that is there or comes meanwhile, the kernel's symbols and modules,
-the vdso, and the mappings of COMMAND's processes. It ends with COMMAND, after --duration, or
-with an interrupt, and writes FILE in any case: a tar, packed with zstd. COMMAND may be
+const captureLong = `capture records what resolving needs later and what perf.data lacks: the code,
+lines and BTF of every BPF program that is there or comes meanwhile, the kernel's symbols and
+modules, the vdso, and the mappings of COMMAND's processes. It ends with COMMAND, after --duration,
+or with an interrupt, and writes FILE in any case: a tar, packed with zstd. COMMAND may be
 ` + "`perf record …`" + `: its perf.data then resolves with the bundle. With --stacks it samples by
 itself, all processes and not those of COMMAND alone unless --pid or --cgroup says which: a
 BPF program counts stacks inside the kernel, and the bundle is a capture that resolves alone.
@@ -84,12 +84,14 @@ func newCaptureCommand(a *app) *cobra.Command {
 	fs.StringVarP(&o.output, "output", "o", "", "write the bundle to `FILE`")
 	fs.DurationVar(&o.duration, "duration", 0, "end after this `TIME`, as 30s or 5m")
 	o.timed = func() bool { return fs.Changed("duration") }
-	fs.BoolVar(&o.check, "check", false, "record nothing: say which rights and settings are missing")
+	fs.BoolVar(&o.check, "check", false,
+		"record nothing: say which rights and settings are missing")
 	fs.BoolVar(&o.kernelCopy, "kernel-copy", false,
 		"have the kernel copy each program while it is loaded: none is too short-lived")
 	fs.StringSliceVar(&o.maps, "maps", nil,
 		"dump the BPF map of this `NAME|ID` at intervals; may be repeated")
-	fs.DurationVar(&o.interval, "interval", defaultMapInterval, "the `TIME` between dumps of --maps")
+	fs.DurationVar(&o.interval, "interval", defaultMapInterval,
+		"the `TIME` between dumps of --maps")
 	fs.BoolVar(&o.omitIndexed, "omit-indexed", false,
 		"leave out the kernel's symbols if the store has them: resolve needs such a store too")
 	o.stacks.register(fs)
@@ -193,9 +195,11 @@ func recordError(err error) error {
 	case errors.Is(err, capture.ErrCommand):
 		return &exitError{code: exitNoCommand, err: err}
 	case errors.Is(err, capture.ErrNoMap):
-		return withHint(err, "`bpftool map list` shows names and ids; with a COMMAND the map may come later")
+		return withHint(err, "`bpftool map list` shows names and ids; with a COMMAND the map may "+
+			"come later")
 	case errors.Is(err, capture.ErrStacks):
-		return withHint(err, "`perf list tracepoint` shows tracepoints, `nm -D` functions of a library")
+		return withHint(err, "`perf list tracepoint` shows tracepoints, `nm -D` functions of a "+
+			"library")
 	case errors.Is(err, capture.ErrUnsupported):
 		return withHint(err, "this is %s: capture on the Linux host, resolve here", runtime.GOOS)
 	}
@@ -260,9 +264,12 @@ func (a *app) captureSummary(path string, s *capture.Summary) {
 	if s.Copied > 0 {
 		copied = fmt.Sprintf(" (%d copied inside the kernel)", s.Copied)
 	}
-	fmt.Fprintf(a.env.Stderr, "%s: %d BPF programs with %d functions, %d images%s, %d BTF, %d bytes; "+
-		"%d KSYMBOL records, %d modules, %d processes\n", oneLine(path), s.Programs, s.Functions,
-		s.Images, copied, s.BTFs, s.Bytes, s.KSymbols, s.Modules, s.Processes)
+	count := func(n int, one, many string) string { return plural(uint64(n), one, many) }
+	fmt.Fprintf(a.env.Stderr, "%s: %s with %s, %s%s, %d BTF, %d bytes; %s, %s, %s\n",
+		oneLine(path), count(s.Programs, "BPF program", "BPF programs"),
+		count(s.Functions, "function", "functions"), count(s.Images, "image", "images"), copied,
+		s.BTFs, s.Bytes, count(s.KSymbols, "KSYMBOL record", "KSYMBOL records"),
+		count(s.Modules, "module", "modules"), count(s.Processes, "process", "processes"))
 	if s.Maps > 0 {
 		a.note(fmt.Sprintf("%d BPF maps, %d dumps", s.Maps, s.MapDumps))
 	}

@@ -26,9 +26,9 @@ type filterOptions struct {
 }
 
 const filterLong = `filter copies standard input to standard output and puts names to the places
-in code that it finds on the way, from the store and from --with; all other bytes stay as they are. It
-reads what is there, writes it, and waits for more: ` + "`dmesg -w | symbolize filter`" + ` shows each
-line when it comes.
+in code that it finds on the way, from the store and from --with; all other bytes stay as they are.
+It reads what is there, writes it, and waits for more: ` + "`dmesg -w | symbolize filter`" + ` shows
+each line when it comes.
 
 It knows what kernels print in stack traces (sym+0x1f/0x40 [module BUILDID], and
 bpf_prog_TAG_name+0x1f/0x40 of BPF programs), what bpftrace's ustack(build_id) prints (BUILDID
@@ -55,7 +55,8 @@ func newFilterCommand(a *app) *cobra.Command {
 		Long:    filterLong,
 		GroupID: groupLook,
 		Example: "  dmesg -w | symbolize filter\n" +
-			"  bpftrace -e 'profile:hz:99 { @[ustack(build_id)] = count(); }' | symbolize filter\n" +
+			"  bpftrace -e 'profile:hz:99 { @[ustack(build_id)] = count(); }' | " +
+			"symbolize filter\n" +
 			"  symbolize filter --with capture.data < oops.txt",
 		Args: cobra.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
@@ -77,7 +78,8 @@ func (o *filterOptions) addFlags(cmd *cobra.Command) {
 			"may be repeated")
 	addBCCFlag(fs, &o.input.bccDirs)
 	fs.StringVar(&o.kernel, "kernel", "",
-		"build `ID` of the kernel, for traces that do not name it: symbols without a module are its")
+		"build `ID` of the kernel, for traces that do not name it: symbols without a module "+
+			"are its")
 	fs.BoolVar(&o.exact, "exact", false, "take no address for a return address")
 	addNamesFlag(cmd, &o.input.names, "`symbols` (the default) or dwarf")
 	addDemangleFlag(cmd, &o.demangle, "simple")

@@ -67,7 +67,8 @@ func newBundleInfo(b *bundle.Bundle) (*bundleInfo, error) {
 	}
 	m := &b.Manifest
 	info := &bundleInfo{Format: m.Format, BootID: m.BootID, KernelID: m.KernelBuildID,
-		Omitted: m.KernelOmitted, ByteOrder: m.ByteOrder, PageSize: m.PageSize, Begin: m.Begin, End: m.End, Lost: m.Lost}
+		Omitted: m.KernelOmitted, ByteOrder: m.ByteOrder, PageSize: m.PageSize, Begin: m.Begin,
+		End: m.End, Lost: m.Lost}
 	if m.Text != 0 {
 		info.Text = fmt.Sprintf("%#x", uint64(m.Text))
 	}
@@ -219,7 +220,8 @@ func (info *bundleInfo) writeTables(w io.Writer) error {
 		if run > 1 {
 			of = fmt.Sprintf("the last of %d", run)
 		}
-		t.row(fmt.Sprint(d.Pairs), fmt.Sprint(d.KeySize), value, fmt.Sprint(d.Type), cmp.Or(d.Map, "-"),
+		t.row(fmt.Sprint(d.Pairs), fmt.Sprint(d.KeySize), value, fmt.Sprint(d.Type),
+			cmp.Or(d.Map, "-"),
 			joinSome(", ", d.Entry, of, strings.Join(lost, ", "), d.Damage))
 		run = 0
 	}

@@ -18,7 +18,7 @@ import (
 // captureInfo is what `info` says of a capture. Its JSON names are an interface.
 type captureInfo struct {
 	File      string         `json:"file"`
-	Kind      string         `json:"kind"` // "perf.data", "bundle", "pprof" or the form of a stack map
+	Kind      string         `json:"kind"` // "perf.data", "bundle", "pprof" or a stack map's form
 	Size      int64          `json:"size"`
 	ByteOrder string         `json:"byte_order,omitempty"`
 	Recorder  string         `json:"recorder,omitempty"`

@@ -139,8 +139,8 @@ func (e *entry) findArrays() {
 			// The kernel zeroed the pointer; perf subtracted its buffer's address from that.
 			e.hidden[i] = true
 		case at > uint64(len(e.data)) || n*uint64(size) > uint64(len(e.data))-at:
-			e.fail(0, "%s: %d records of %d bytes at %#x lie outside the data of %d bytes", d.name, n,
-				size, at, len(e.data))
+			e.fail(0, "%s: %d records of %d bytes at %#x lie outside the data of %d bytes",
+				d.name, n, size, at, len(e.data))
 		default:
 			end := at + n*uint64(size)
 			e.arrays[i] = array{b: e.data[at:end:end], n: int(n), size: size}

@@ -98,8 +98,8 @@ func (e *entry) places(p *Program, n int) []place {
 		places = append(places, place{uint32(fn), uint32(pc - p.Funcs[fn].Start), uint32(i)})
 	}
 	if outside > 0 {
-		e.fail(0, "jited_line_info: %d of %d records lie in no function, record %d the first", outside,
-			n, first)
+		e.fail(0, "jited_line_info: %d of %d records lie in no function, record %d the first",
+			outside, n, first)
 	}
 	slices.SortFunc(places, func(a, b place) int {
 		return cmp.Or(cmp.Compare(a.fn, b.fn), cmp.Compare(a.offset, b.offset),

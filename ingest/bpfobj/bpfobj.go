@@ -144,7 +144,8 @@ func (r *reader) readCode() {
 			r.fail("section %s: %v", s.Name, err)
 			continue
 		}
-		r.sections[i] = &sectionData{index: i, name: s.Name, code: code, relocs: make(map[uint32]rel)}
+		r.sections[i] = &sectionData{index: i, name: s.Name, code: code,
+			relocs: make(map[uint32]rel)}
 	}
 }
 

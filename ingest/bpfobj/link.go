@@ -30,8 +30,8 @@ func (r *reader) link() {
 				break
 			}
 			if buf = r.assemble(buf[:0], list); r.linked > maxLinked {
-				r.fail("program %s: more than %d instructions of all programs with their subprograms",
-					fn.Name, maxLinked)
+				r.fail("program %s: more than %d instructions of all programs with their "+
+					"subprograms", fn.Name, maxLinked)
 				return
 			}
 			fn.Count = uint32(len(buf) / insnSize)

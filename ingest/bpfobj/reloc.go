@@ -55,8 +55,8 @@ func (r *reader) readRelocations() {
 			x := rel{kind: uint32(info), symbol: uint32(info >> 32)}
 			if offset%insnSize != 0 || offset >= uint64(len(s.code)) ||
 				uint64(x.symbol) >= uint64(len(r.symbols)) {
-				r.fail("section %s: relocation of symbol %d at %#x is outside", table.Name, x.symbol,
-					offset)
+				r.fail("section %s: relocation of symbol %d at %#x is outside", table.Name,
+					x.symbol, offset)
 				continue
 			}
 			s.relocs[uint32(offset)] = x

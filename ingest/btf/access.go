@@ -105,7 +105,10 @@ func (t *memberTable) at(i int) Member {
 	if t.bitFields {
 		out.BitSize = uint8(out.BitOffset >> 24)
 		out.BitOffset &= 0xffffff
-	} else if v := t.types.Int(t.types.Strip(out.Type)); v.Offset != 0 || uint32(v.Bits) < 8*v.Size {
+		return out
+	}
+	v := t.types.Int(t.types.Strip(out.Type))
+	if v.Offset != 0 || uint32(v.Bits) < 8*v.Size {
 		out.BitSize = v.Bits
 		out.BitOffset += uint32(v.Offset)
 	}

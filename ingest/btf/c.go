@@ -33,7 +33,8 @@ func (t *Types) AppendC(dst []byte, id ID, o *COptions) ([]byte, error) {
 	if o == nil {
 		o = &COptions{}
 	}
-	p := cPrinter{t: t, plain: o.Plain, layouts: layouts{t: t}, b: dst, limit: len(dst) + maxC, budget: maxC}
+	p := cPrinter{t: t, plain: o.Plain, layouts: layouts{t: t}, b: dst, limit: len(dst) + maxC,
+		budget: maxC}
 	p.top(id)
 	if p.err != nil {
 		return p.b, fmt.Errorf("type %d as C: %w", id, p.err)

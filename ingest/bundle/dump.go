@@ -171,8 +171,8 @@ func (d *DumpWriter) Close() error {
 		return err
 	}
 	if d.h.Entries != UnknownEntries && d.h.Entries != d.pairs {
-		return fmt.Errorf("dump of map %d: %d pairs written, its header says %d", d.h.MapID, d.pairs,
-			d.h.Entries)
+		return fmt.Errorf("dump of map %d: %d pairs written, its header says %d", d.h.MapID,
+			d.pairs, d.h.Entries)
 	}
 	return nil
 }
@@ -276,7 +276,8 @@ func (d *DumpReader) parse(head []byte, version uint32) error {
 func (d *DumpReader) measure() error {
 	h := &d.Header
 	fail := func(format string, args ...any) error {
-		return &decode.Error{Name: d.name, Offset: dumpEntriesAt, Reason: fmt.Sprintf(format, args...)}
+		return &decode.Error{Name: d.name, Offset: dumpEntriesAt,
+			Reason: fmt.Sprintf(format, args...)}
 	}
 	if h.CPUs > maxCPUs {
 		return fail("%d CPUs are more than the %d that are read", h.CPUs, maxCPUs)

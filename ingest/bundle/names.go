@@ -47,7 +47,8 @@ func DumpName(name string) string { return dumpsDir + name }
 // of which dumps were taken at intervals. What does not fit into a name becomes '_'.
 func SeriesName(mapName string, id uint32, n int) string {
 	clean := func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '.' {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '.':
 			return r
 		}
 		return '_'

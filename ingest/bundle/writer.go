@@ -172,7 +172,8 @@ func (w *Writer) write(out io.Writer, manifest []byte, modified time.Time) error
 	if w.size <= packBest {
 		level = zstd.SpeedBestCompression
 	}
-	pack, err := zstd.NewWriter(buffered, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(level))
+	pack, err := zstd.NewWriter(buffered, zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderLevel(level))
 	if err != nil {
 		return err
 	}

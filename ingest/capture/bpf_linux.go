@@ -160,7 +160,8 @@ func (x *infoReader) fill(fd int) (int, error) {
 		}
 	}
 	attr := infoAttr{fd: uint32(fd), size: infoLen, info: address(x.info[:])}
-	if _, err := bpfCall(cmdObjGetInfoByFD, unsafe.Pointer(&attr), unsafe.Sizeof(attr)); err != nil {
+	_, err := bpfCall(cmdObjGetInfoByFD, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+	if err != nil {
 		return 0, err
 	}
 	return int(min(attr.size, infoLen)), nil

@@ -111,16 +111,17 @@ func (h *host) rights(add func(fatal bool, name, what, mend string)) {
 	}
 	switch kptr := h.number(kptrPath, 0); {
 	case kptr >= 2:
-		add(false, "kernel.kptr_restrict", "images of BPF programs and addresses of kernel symbols "+
-			"are seen: at "+strconv.Itoa(kptr)+" they are hidden from everybody",
+		add(false, "kernel.kptr_restrict", "images of BPF programs and addresses of kernel "+
+			"symbols are seen: at "+strconv.Itoa(kptr)+" they are hidden from everybody",
 			"sysctl kernel.kptr_restrict=1")
 	case !h.has(unix.CAP_SYSLOG) && (kptr == 1 || h.number(paranoidPath, 2) > 1):
-		add(false, "CAP_SYSLOG", "images of BPF programs and addresses of kernel symbols are seen: "+
-			"kernel.kptr_restrict is "+strconv.Itoa(kptr)+", kernel.perf_event_paranoid "+
+		add(false, "CAP_SYSLOG", "images of BPF programs and addresses of kernel symbols are "+
+			"seen: kernel.kptr_restrict is "+strconv.Itoa(kptr)+", kernel.perf_event_paranoid "+
 			strconv.Itoa(h.number(paranoidPath, 2)), asRoot+"symbolize")
 	}
 	if !h.has(unix.CAP_SYS_PTRACE) {
-		add(false, "CAP_SYS_PTRACE", "mappings of other users' processes are read", asRoot+"symbolize")
+		add(false, "CAP_SYS_PTRACE", "mappings of other users' processes are read",
+			asRoot+"symbolize")
 	}
 }
 
@@ -131,8 +132,8 @@ func (h *host) settings(add func(fatal bool, name, what, mend string)) {
 			"sysctl net.core.bpf_jit_enable=1, then load the programs anew")
 	}
 	if s, ok := h.read(lockdownPath); ok && strings.Contains(s, "[confidentiality]") {
-		add(false, "lockdown", "images are copied inside the kernel (--kernel-copy), and tracepoints "+
-			"of modules watched: the kernel is locked down for confidentiality",
+		add(false, "lockdown", "images are copied inside the kernel (--kernel-copy), and "+
+			"tracepoints of modules watched: the kernel is locked down for confidentiality",
 			"boot without lockdown=confidentiality")
 	}
 	if _, err := os.Stat(vmlinuxBTFPath); err != nil && h.missing(vmlinuxBTFPath) {

@@ -67,7 +67,8 @@ func (c *copies) attach() error {
 		return err
 	}
 	c.partial = make(map[uint32]*copied)
-	c.ring, err = ebpf.NewMap(&ebpf.MapSpec{Name: copyName, Type: ebpf.RingBuf, MaxEntries: copyRing})
+	c.ring, err = ebpf.NewMap(&ebpf.MapSpec{Name: copyName, Type: ebpf.RingBuf,
+		MaxEntries: copyRing})
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,8 @@ func (x *copied) image(b, data []byte) {
 	i := int(order.Uint32(b[8:]))
 	switch {
 	case i == len(x.funcs):
-		x.funcs = append(x.funcs, copiedFunc{start: order.Uint64(b[32:]), tag: order.Uint64(b[40:])})
+		x.funcs = append(x.funcs,
+			copiedFunc{start: order.Uint64(b[32:]), tag: order.Uint64(b[40:])})
 	case i != len(x.funcs)-1:
 		x.bad = true
 		return

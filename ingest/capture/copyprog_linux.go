@@ -133,8 +133,10 @@ func readHead(l *kernelbtf.Layout) asm.Instructions {
 		field{stackHead + headLines, l.At("bpf_prog_aux", "nr_linfo"), 4},
 		field{stackCtx + ctxTmp, l.At("bpf_prog_aux", "user"), 8})...)
 	out = append(out, asm.LoadMem(asm.R9, asm.R10, stackCtx+ctxTmp, asm.DWord))
-	out = append(out, readFields(asm.R9, field{stackHead + headUID, l.At("user_struct", "uid"), 4})...)
-	out = append(out, readFields(asm.R7, field{stackCtx + ctxTmp, l.At("bpf_prog_aux", "btf"), 8})...)
+	out = append(out, readFields(asm.R9,
+		field{stackHead + headUID, l.At("user_struct", "uid"), 4})...)
+	out = append(out, readFields(asm.R7,
+		field{stackCtx + ctxTmp, l.At("bpf_prog_aux", "btf"), 8})...)
 	out = append(out, asm.LoadMem(asm.R9, asm.R10, stackCtx+ctxTmp, asm.DWord),
 		asm.JEq.Imm(asm.R9, 0, "no_btf"))
 	out = append(out, readFields(asm.R9,

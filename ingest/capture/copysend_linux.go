@@ -96,8 +96,8 @@ func sendArrays(l *kernelbtf.Layout) asm.Instructions {
 			field{stackCtx + ctxTmp, l.At("bpf_prog_aux", a.member), 8})...)
 		out = append(out, sendArray(a.array, "after_"+a.member)...)
 	}
-	return append(out, sendArray(array{pieceBTF, stackHead + headBTFData, stackHead + headBTFSize, 1},
-		"after_btf")...)
+	types := array{pieceBTF, stackHead + headBTFData, stackHead + headBTFSize, 1}
+	return append(out, sendArray(types, "after_btf")...)
 }
 
 // sendArray sends an array that is there and not empty. label is that of what follows.
@@ -198,7 +198,8 @@ func funcCallback(l *kernelbtf.Layout) asm.Instructions {
 	out = append(out, readTo(asm.R6, ctxStart, asm.R8, l.At("bpf_prog", "bpf_func"), 8)...)
 	out = append(out, readTo(asm.R6, ctxTag, asm.R8, l.At("bpf_prog", "tag"), 8)...)
 	out = append(out,
-		asm.LoadMem(asm.R1, asm.R6, ctxStart, asm.DWord), asm.StoreMem(asm.R6, ctxSrc, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R6, ctxStart, asm.DWord),
+		asm.StoreMem(asm.R6, ctxSrc, asm.R1, asm.DWord),
 		asm.LoadMem(asm.R1, asm.R6, ctxLeft, asm.DWord),
 		asm.StoreMem(asm.R6, ctxTotal, asm.R1, asm.DWord))
 	out = append(out, loop(copyPiece, asm.Mov.Imm(asm.R1, maxPieces), asm.R6, 0)...)

@@ -142,7 +142,8 @@ func (k *kernel) add(w *bundle.Writer) error {
 			k.s.manifest.KernelOmitted = true
 			list = &symbolFilter{lines: bufio.NewReaderSize(f, maxSymbolLine)}
 		}
-		err = w.AddReader(bundle.KallsymsName, io.MultiReader(list, bytes.NewReader(k.modules.gone())))
+		err = w.AddReader(bundle.KallsymsName,
+			io.MultiReader(list, bytes.NewReader(k.modules.gone())))
 		f.Close()
 		if err != nil {
 			return err
@@ -160,7 +161,8 @@ func (k *kernel) add(w *bundle.Writer) error {
 // lies must be known, or they would be of no use.
 func (k *kernel) known() bool {
 	id, err := buildid.Parse(k.s.manifest.KernelBuildID)
-	return err == nil && k.facts.text != 0 && k.s.opts.KnownKernel != nil && k.s.opts.KnownKernel(id)
+	known := k.s.opts.KnownKernel
+	return err == nil && k.facts.text != 0 && known != nil && known(id)
 }
 
 // maxSymbolLine bounds a line of kallsyms, bytes: names have up to 511.

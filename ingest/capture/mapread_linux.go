@@ -87,7 +87,8 @@ func nextMap(id uint32) (uint32, error) {
 func (r *mapReader) header(fd int) (h bundle.DumpHeader, err error) {
 	clear(r.info[:])
 	attr := infoAttr{fd: uint32(fd), size: mapInfoLen, info: address(r.info[:])}
-	if _, err := bpfCall(cmdObjGetInfoByFD, unsafe.Pointer(&attr), unsafe.Sizeof(attr)); err != nil {
+	_, err = bpfCall(cmdObjGetInfoByFD, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+	if err != nil {
 		return h, err
 	}
 	u32 := func(at int) uint32 { return binary.NativeEndian.Uint32(r.info[at:]) }

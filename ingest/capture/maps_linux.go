@@ -176,7 +176,8 @@ func (m *mapSeries) consider(id uint32) error {
 			return nil
 		}
 		if again {
-			m.s.warn("map %s: there is another one of this name, id %d, from %s on", h.Name, id, m.now())
+			m.s.warn("map %s: there is another one of this name, id %d, from %s on", h.Name, id,
+				m.now())
 		}
 		m.maps = append(m.maps, &seriesMap{id: id, name: h.Name})
 		m.s.summary.Maps++
@@ -225,8 +226,8 @@ func (m *mapSeries) dump(x *seriesMap) {
 	fd, err := openMap(x.id)
 	if errors.Is(err, os.ErrNotExist) {
 		x.gone = true
-		m.s.warn("map %s (id %d) was gone after %s; there are %d dumps of it", x.name, x.id, m.now(),
-			x.dumps)
+		m.s.warn("map %s (id %d) was gone after %s; there are %d dumps of it", x.name, x.id,
+			m.now(), x.dumps)
 		return
 	}
 	if err == nil {
@@ -258,8 +259,8 @@ func (m *mapSeries) read(x *seriesMap, fd int) error {
 		m.s.lost("dumps of maps beyond the bound", 1)
 		if !m.full {
 			m.full = true
-			m.s.warn("no more dumps of maps after %s: %d dumps, %d bytes; a longer interval makes them last",
-				m.now(), len(m.names), m.spool.size)
+			m.s.warn("no more dumps of maps after %s: %d dumps, %d bytes; a longer interval makes "+
+				"them last", m.now(), len(m.names), m.spool.size)
 		}
 		return nil
 	}

@@ -84,7 +84,8 @@ func (m *modules) open(rings []*ring) {
 	for i := range m.points {
 		t := &m.points[i]
 		if err := m.openPoint(t, rings); err != nil {
-			m.s.warn("modules that are loaded or unloaded meanwhile have no times: %s: %v", t.name, err)
+			m.s.warn("modules that are loaded or unloaded meanwhile have no times: %s: %v", t.name,
+				err)
 			return
 		}
 	}
@@ -164,7 +165,8 @@ func (m *modules) sample(rec []byte) {
 		raw := rec[rawAt:]
 		raw = raw[:min(len(raw), int(order.Uint32(rec[rawAt-4:])))]
 		if name := t.moduleName(raw); name != "" {
-			m.event(moduleEvent{name: name, time: order.Uint64(rec[recordHeader+16:]), free: i == 1})
+			at := order.Uint64(rec[recordHeader+16:])
+			m.event(moduleEvent{name: name, time: at, free: i == 1})
 		}
 	}
 }
