@@ -3,18 +3,12 @@ package capture
 import (
 	"bytes"
 	"cmp"
-	"io"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"symbolize/buildid"
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/capture/sampler"
-	"symbolize/ingest/elf"
 	"symbolize/ingest/procmaps"
 )
 
@@ -92,68 +86,37 @@ func (x *places) maps(pid int32) []byte { return []byte(strings.Join(x.needed[pi
 // vdsoPath is what /proc/PID/maps calls the vdso.
 const vdsoPath = "[vdso]"
 
-// code returns the lines of a process's mappings that are of code; known is false if its
-// mappings were not saved.
+// code returns the lines of a process's mappings that are of code, of those that were saved
+// last first; known is false if none were.
 func (p *processes) code(pid int32) (lines []codeLine, known bool) {
-	saved, ok := p.last[pid]
-	if !ok {
-		return nil, false
-	}
-	text, err := p.maps.read(saved, nil)
-	if err != nil {
-		return nil, false
-	}
-	for row := range bytes.Lines(text) {
-		m, ok := procmaps.ParseCode(string(row))
-		if !ok {
+	for _, saved := range slices.Backward(p.kept[pid]) {
+		text, err := p.maps.read(saved, nil)
+		if err != nil {
 			continue
 		}
-		l := codeLine{Mapping: m, text: string(row), id: p.ids[m.File]}
-		if m.File.Path == vdsoPath && m.Start>>32 != 0 { // a 32-bit program has another
-			l.id = p.vdso
+		known = true
+		for row := range bytes.Lines(text) {
+			m, ok := procmaps.ParseCode(string(row))
+			if !ok {
+				continue
+			}
+			l := codeLine{Mapping: m, text: string(row), id: p.ids[m.File]}
+			if m.File.Path == vdsoPath && m.Start>>32 != 0 { // a 32-bit program has another
+				l.id = p.vdso
+			}
+			lines = append(lines, l)
 		}
-		lines = append(lines, l)
 	}
-	return lines, true
+	return lines, known
 }
 
-// maxFiles bounds the files of which the build IDs are remembered.
-const maxFiles = 1 << 14
-
-// readIDs reads the build IDs of the files that a process maps as code, each once.
-func (p *processes) readIDs(pid int32, text []byte) {
+// codeOnly returns the lines of mappings that are of code, in place of them.
+func codeOnly(text []byte) []byte {
+	kept := text[:0]
 	for row := range bytes.Lines(text) {
-		m, ok := procmaps.ParseCode(string(row))
-		if _, have := p.ids[m.File]; !ok || have || m.File.Inode == 0 || len(p.ids) >= maxFiles {
-			continue
-		}
-		if id, ok := p.readID(pid, &m); ok {
-			p.ids[m.File] = id
+		if _, ok := procmaps.ParseCode(string(row)); ok {
+			kept = append(kept, row...)
 		}
 	}
-}
-
-// readID reads the build ID of a mapped file, zero if it has none that fits into a frame:
-// through the mapping itself, which serves for a deleted file, too. ok is false if the file
-// could not be opened, as that of a process that has ended.
-func (p *processes) readID(pid int32, m *procmaps.Mapping) (id buildid.ID, ok bool) {
-	name := "map_files/" + strconv.FormatUint(m.Start, 16) + "-" + strconv.FormatUint(m.End, 16)
-	path := p.path(pid, name)
-	fi, err := os.Stat(path)
-	if err != nil {
-		return id, false
-	}
-	if !fi.Mode().IsRegular() { // to open a device may set it to work
-		return id, true
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return id, false
-	}
-	defer f.Close()
-	object, err := elf.Open(m.File.Path, io.NewSectionReader(f, 0, fi.Size()), fi.Size())
-	if err != nil || object.ID.Space() != buildid.GNU || object.ID.Len() > sampler.BuildIDSize {
-		return id, true
-	}
-	return object.ID, true
+	return kept
 }

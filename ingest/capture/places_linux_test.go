@@ -26,7 +26,7 @@ func withPlaces(t *testing.T) (p *processes, id buildid.ID) {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.close)
-	p.ids, p.vdso = make(map[procmaps.File]buildid.ID), buildid.New([]byte("vdso"))
+	p.identify(buildid.New([]byte("vdso")))
 	object, err := os.ReadFile("../../fixtures/objects/bin/fixed")
 	if err != nil {
 		t.Fatal(err)
@@ -44,10 +44,11 @@ func withPlaces(t *testing.T) (p *processes, id buildid.ID) {
 		"7fff00000000-7fff00002000 r-xp 00000000 00:00 0  [vdso]\n")
 	r.write("proc/51/maps", "f7f00000-f7f02000 r-xp 00000000 00:00 0  [vdso]\n")
 	for _, pid := range []int32{50, 51, 52} {
-		p.note(pid)
+		p.hurry(pid)
 	}
-	p.drain()
-	if id = p.ids[procmaps.File{Major: 8, Minor: 1, Inode: 7, Path: "/bin/fixed"}]; id.Len() != 20 || len(p.ids) != 3 {
+	readAll(t, p)
+	file := procmaps.File{Major: 8, Minor: 1, Inode: 7, Path: "/bin/fixed"}
+	if id = p.ids[file]; id.Len() != 20 || len(p.ids) != 3 {
 		t.Fatalf("build IDs %v", p.ids)
 	}
 	return p, id
@@ -96,6 +97,7 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("%d processes with mappings: %q", p.s.summary.Processes, entries)
 	}
 	p.follow(50)
+	readAll(t, p)
 	if all, err := p.wanted(50); err != nil || strings.Count(string(all), "\n") != 6 {
 		t.Errorf("of a process that is followed %q are kept, %v", all, err)
 	}

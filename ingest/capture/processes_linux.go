@@ -25,7 +25,14 @@ import (
 
 const (
 	// maxProcesses bounds the processes whose mappings are taken.
-	maxProcesses = 4096
+	maxProcesses = 1 << 15
+	// maxVersions is how many of a process's mappings are kept as they were at several times:
+	// it may run one program after another.
+	maxVersions = 16
+	// maxReaders is how many processes, or files of different devices, are read at a time.
+	maxReaders = 32
+	// patience is how long the end of a recording waits for what is being read.
+	patience = 2 * time.Second
 	// maxMaps and maxPerfMap bound the files of one process, bytes.
 	maxMaps    = 16 << 20
 	maxPerfMap = 256 << 20
@@ -41,31 +48,55 @@ const processFlags = perfdata.FlagMmap | perfdata.FlagMmap2 | perfdata.FlagComm 
 // processes takes the mappings of the command's processes: as records with times, and
 // as /proc/PID/maps, read again when they have changed, for a process may be gone at
 // the end. Of the processes that Options name it takes what they have at the end.
+//
+// What it reads it reads beside the recorders: a process may have its memory locked, and a
+// file lie where nobody answers.
 type processes struct {
-	s    *session
-	root string // before /proc; "" but in tests
-	fds  []int
-	maps *spool
-	last map[int32]spooled // newest copy of maps, by pid
+	s        *session
+	root     string // before /proc; "" but in tests
+	fds      []int
+	patience time.Duration
 
-	// Of stacks with bare addresses: the build IDs of files; that of the vdso; and what the
-	// addresses turned out to be.
-	ids    map[procmaps.File]buildid.ID
-	vdso   buildid.ID
-	places *places
+	reads  *lanes[int32]                                                 // of mappings, by pid
+	opens  *lanes[device]                                                // of files, by where they lie
+	vdso   buildid.ID                                                    // of this host
+	places *places                                                       // what bare addresses turned out to be; nil: it was not looked at
+	readID func(pid int32, m *procmaps.Mapping) (id buildid.ID, ok bool) // fileID, but in tests
 
-	mu    sync.Mutex
-	whole map[int32]bool // all mappings of these are wanted, whatever addresses need
-	dirty map[int32]bool // mapped something since they were read
-	seen  map[int32]bool
+	mu     sync.Mutex
+	maps   *spool
+	kept   map[int32][]spooled // copies of maps, by pid, the newest last
+	whole  map[int32]bool      // all mappings of these are wanted, whatever addresses need
+	dirty  map[int32]bool      // mapped something since they were read
+	seen   map[int32]bool
+	closed bool // nothing more is kept
+
+	// The build IDs of files in which stacks may have bare addresses; nil where nobody asks for
+	// them. Those of files that are being read are in asked.
+	ids   map[procmaps.File]buildid.ID
+	asked map[procmaps.File]bool
 }
 
+// device is what a file lies on.
+type device struct{ major, minor uint32 }
+
 func newProcesses(s *session, root string) (*processes, error) {
-	p := &processes{s: s, root: root, last: make(map[int32]spooled),
+	p := &processes{s: s, root: root, patience: patience, kept: make(map[int32][]spooled),
+		reads: newLanes[int32](maxReaders), opens: newLanes[device](maxReaders),
 		dirty: make(map[int32]bool), seen: make(map[int32]bool), whole: make(map[int32]bool)}
+	p.readID = p.fileID
+	for _, pid := range s.opts.PIDs {
+		p.whole[int32(pid)] = true
+	}
 	var err error
 	p.maps, err = newSpool()
 	return p, err
+}
+
+// identify has the build IDs of files read that processes map.
+func (p *processes) identify(vdso buildid.ID) {
+	p.vdso = vdso
+	p.ids, p.asked = make(map[procmaps.File]buildid.ID), make(map[procmaps.File]bool)
 }
 
 // open has the records of this thread's children to come written into the rings, and
@@ -135,16 +166,20 @@ func (p *processes) note(pid int32) {
 	}
 }
 
+// hurry has the mappings of a process read at once, for it may not be there for long. It
+// counts as one of those that were seen when there was something to read.
+func (p *processes) hurry(pid int32) { p.reads.run(pid, func() { p.read(pid) }) }
+
 func (p *processes) start() error { return nil }
 
-// drain reads the mappings of processes that have changed them.
+// drain has the mappings read of processes that have changed them.
 func (p *processes) drain() time.Duration {
 	p.mu.Lock()
 	pids := slices.Sorted(maps.Keys(p.dirty))
 	clear(p.dirty)
 	p.mu.Unlock()
 	for _, pid := range pids {
-		p.read(pid)
+		p.hurry(pid)
 	}
 	return 0
 }
@@ -172,28 +207,56 @@ func (p *processes) read(pid int32) {
 	case err != nil:
 		p.s.warn("%v", err)
 		return
-	case len(b) > maxMaps || p.maps.size+int64(len(b)) > maxProcessBytes:
+	case len(b) > maxMaps:
 		p.s.lost("mappings of processes: too large", 1)
 		return
-	case len(b) == 0:
-		return
+	case len(b) > 0:
+		p.keep(pid, b)
 	}
-	if old, ok := p.last[pid]; ok && int(old.len) == len(b) {
-		if was, err := p.maps.read(old, nil); err == nil && bytes.Equal(was, b) {
-			return
-		}
-	}
-	if err := p.maps.add(uint32(pid), b); err != nil {
-		p.s.warn("%v", err)
+}
+
+// keep keeps mappings that were read: of a process that is only sampled those of code.
+func (p *processes) keep(pid int32, text []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
 		return
 	}
 	if p.ids != nil {
-		p.readIDs(pid, b)
+		p.askIDs(pid, text)
+		if !p.whole[pid] {
+			text = codeOnly(text)
+		}
 	}
-	p.last[pid] = p.maps.entries[len(p.maps.entries)-1]
+	versions := p.kept[pid]
+	if n := len(versions); n > 0 && int(versions[n-1].len) == len(text) {
+		if was, err := p.maps.read(versions[n-1], nil); err == nil && bytes.Equal(was, text) {
+			return
+		}
+	}
+	switch {
+	case len(text) == 0:
+		return
+	case !p.seen[pid] && len(p.seen) >= maxProcesses:
+		p.s.lost("processes beyond the bound", 1)
+		return
+	case p.maps.size+int64(len(text)) > maxProcessBytes:
+		p.s.lost("mappings of processes: too large", 1)
+		return
+	}
+	if err := p.maps.add(uint32(pid), text); err != nil {
+		p.s.warn("%v", err)
+		return
+	}
+	if len(versions) == maxVersions {
+		versions = slices.Delete(versions, 0, 1)
+	}
+	p.seen[pid] = true
+	p.kept[pid] = append(versions, p.maps.entries[len(p.maps.entries)-1])
 }
 
-// stop reads the processes that Options name, and the command's once more.
+// stop reads the processes that Options name, and the command's once more, and takes in
+// what is being read.
 func (p *processes) stop() {
 	p.drain()
 	pids := p.s.opts.PIDs
@@ -201,17 +264,25 @@ func (p *processes) stop() {
 		pids = slices.Concat(pids, p.all())
 	}
 	for _, pid := range pids {
-		switch {
-		case len(p.seen) >= maxProcesses && !p.seen[int32(pid)]:
-			p.s.lost("processes beyond the bound", 1)
-			continue
-		case !p.exists(pid):
+		if !p.exists(pid) {
 			p.s.warn("there is no process %d", pid)
 			continue
 		}
-		p.seen[int32(pid)], p.whole[int32(pid)] = true, true
-		p.read(int32(pid))
+		p.mu.Lock()
+		p.whole[int32(pid)] = true
+		p.mu.Unlock()
+		p.hurry(int32(pid))
 	}
+	for _, pid := range p.reads.wait(p.patience) {
+		p.s.warn("the mappings of process %d could not be read in %v", pid, p.patience)
+	}
+	for _, d := range p.opens.wait(p.patience) {
+		p.s.warn("build IDs of files of device %d:%d could not be read in %v", d.major, d.minor,
+			p.patience)
+	}
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
 }
 
 func (p *processes) exists(pid int) bool {
@@ -235,7 +306,7 @@ func (p *processes) all() (pids []int) {
 
 // add adds the mappings, and the perf maps that processes left.
 func (p *processes) add(w *bundle.Writer) error {
-	for _, pid := range slices.Sorted(maps.Keys(p.last)) {
+	for _, pid := range slices.Sorted(maps.Keys(p.kept)) {
 		b, err := p.wanted(pid)
 		if err == nil && len(b) > 0 {
 			p.s.summary.Processes++
@@ -274,7 +345,8 @@ func (p *processes) wanted(pid int32) ([]byte, error) {
 	if p.places != nil && !p.whole[pid] {
 		return p.places.maps(pid), nil
 	}
-	return p.maps.read(p.last[pid], nil)
+	versions := p.kept[pid]
+	return p.maps.read(versions[len(versions)-1], nil)
 }
 
 // perfMap opens a process's perf map: in its own root, by the number that it has

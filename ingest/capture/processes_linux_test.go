@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -71,6 +72,15 @@ func entriesOf(t *testing.T, b *bundle.Bundle) map[string]string {
 	return out
 }
 
+// readAll drains the recorder, and waits until it has read what it reads.
+func readAll(t *testing.T, p *processes) {
+	t.Helper()
+	p.drain()
+	if left, files := p.reads.wait(time.Hour), p.opens.wait(time.Hour); left != nil || files != nil {
+		t.Fatalf("processes %d and devices %v are still being read", left, files)
+	}
+}
+
 func mapping(pid uint32) []byte { return binary.NativeEndian.AppendUint32(nil, pid) }
 
 // TestProcesses: the newest mappings of each process that records name are kept, also
@@ -92,16 +102,16 @@ func TestProcesses(t *testing.T) {
 		p.record(mapping(pid))
 	}
 	p.record([]byte{1, 2})
-	p.drain()
+	readAll(t, p)
 	r.write("proc/50/maps", second)
 	p.record(mapping(50))
 	os.RemoveAll(filepath.Join(r.dir, "proc/51"))
 	p.record(mapping(51))
 	p.record(mapping(50)) // twice the same
-	p.drain()
+	readAll(t, p)
 	size := p.maps.size
 	p.record(mapping(50))
-	p.drain()
+	readAll(t, p)
 	if p.maps.size != size {
 		t.Error("mappings that did not change were kept again")
 	}
@@ -145,12 +155,14 @@ func TestProcessesBound(t *testing.T) {
 	p.stop()
 	p.record(mapping(7))
 	if len(p.seen) != maxProcesses || s.summary.Lost["processes beyond the bound"] != 2 ||
-		len(p.last) != 1 {
-		t.Errorf("%d processes, %d with mappings, lost %v", len(p.seen), len(p.last), s.summary.Lost)
+		len(p.kept) != 1 {
+		t.Errorf("%d processes, %d with mappings, lost %v", len(p.seen), len(p.kept), s.summary.Lost)
 	}
-	p.maps.size = maxProcessBytes
-	p.read(6)
-	if s.summary.Lost["mappings of processes: too large"] != 1 || p.last[6].len != 0 {
+	delete(p.seen, 100000)
+	p.maps.size, p.closed = maxProcessBytes, false
+	r.write("proc/8/maps", "1000-2000 r-xp 0 08:01 9 /bin/a\n")
+	p.read(8)
+	if s.summary.Lost["mappings of processes: too large"] != 1 || len(p.kept[8]) != 0 {
 		t.Errorf("lost %v", s.summary.Lost)
 	}
 }

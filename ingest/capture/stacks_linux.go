@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"symbolize/buildid"
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/capture/cpulist"
 	"symbolize/ingest/capture/sampler"
-	"symbolize/ingest/procmaps"
 )
 
 // stacks has the sampler count stacks, and the mappings taken of processes whose frames
@@ -22,7 +22,10 @@ type stacks struct {
 	sm    *sampler.Sampler
 
 	pause, longest time.Duration // between two drains
-	told           bool          // a process was noted since the last one
+	told           bool          // a process was told of since the last one
+
+	stopping atomic.Bool
+	done     chan struct{} // closed when the loop has ended; nil: it was not begun
 }
 
 // load makes the sampler, which samples nothing yet. What the kernel can do is found out by
@@ -33,12 +36,13 @@ func (x *stacks) load() error {
 	if sampler.InitialNamespace() {
 		o.Mappings = func(pid int32) {
 			x.told = true
-			x.procs.note(pid)
+			x.procs.hurry(pid)
 		}
-		x.procs.ids = make(map[procmaps.File]buildid.ID)
-		if _, id, err := ownVDSO(x.procs.root); err == nil {
-			x.procs.vdso = id
+		_, vdso, err := ownVDSO(x.procs.root)
+		if err != nil {
+			vdso = buildid.ID{}
 		}
+		x.procs.identify(vdso)
 	} else { // the numbers that the sampler tells are those of other processes here
 		x.s.warn("in a container the mappings of sampled processes are not taken: " +
 			"their addresses without a build ID have no names")
@@ -48,7 +52,25 @@ func (x *stacks) load() error {
 	return stacksError(err)
 }
 
-func (x *stacks) start() error { return stacksError(x.sm.Start()) }
+func (x *stacks) start() error {
+	if err := x.sm.Start(); err != nil {
+		return stacksError(err)
+	}
+	x.done = make(chan struct{})
+	go x.loop()
+	return nil
+}
+
+// loop takes what was sampled, until stop. It does nothing that could hold it up, for what is
+// not taken in time is lost.
+func (x *stacks) loop() {
+	defer close(x.done)
+	for !x.stopping.Load() {
+		x.sm.Wait(x.pause)
+		x.take()
+		time.Sleep(leastPause)
+	}
+}
 
 func stacksError(err error) error {
 	switch {
@@ -60,17 +82,18 @@ func stacksError(err error) error {
 	return nil
 }
 
-// drain takes the new stacks, and the mappings of processes that they come from: soon again
-// where there were such, for a process may not live long, else later every time.
-func (x *stacks) drain() time.Duration {
+func (x *stacks) drain() time.Duration { return 0 }
+
+// take takes the new stacks, and has the mappings read of processes that they come from: soon
+// again where there were such, for a process may not live long, else later every time.
+func (x *stacks) take() {
 	x.told = false
 	x.sm.Drain()
 	x.pause = nextPause(x.pause, x.longest, x.told)
-	if x.told {
-		x.procs.drain()
-	}
-	return x.pause
 }
+
+// leastPause is between two drains even where a new process asks for each.
+const leastPause = time.Millisecond
 
 // nextPause returns the pause after this one.
 func nextPause(pause, longest time.Duration, told bool) time.Duration {
@@ -100,6 +123,10 @@ func pauseAt(rate int) time.Duration {
 }
 
 func (x *stacks) stop() {
+	if x.done != nil && !x.stopping.Swap(true) {
+		x.sm.Wake()
+		<-x.done
+	}
 	if x.sm != nil {
 		x.sm.Stop()
 	}

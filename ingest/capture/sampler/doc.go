@@ -13,6 +13,10 @@
 // the same process with the same mappings, which the kernel counts the changes of, have the
 // hash that they had then. It takes a third of the time.
 //
+// Addresses without a build ID mean something by their process's mappings alone, and a
+// process may live for a few milliseconds: the first stack that has some wakes the reader,
+// once for each program that a process runs. All other stacks wait for it.
+//
 // What is lost is counted by cause: there is no room in the ring or in the counts, or
 // the kernel could not take the stack.
 package sampler

@@ -48,17 +48,8 @@ func (s *Sampler) readRing() {
 			if bare || r.kind == userStack && s.files.met(r.frames) {
 				s.sayMappings(r.pid)
 			}
-			if bare {
-				s.markBare(r.hash)
-			}
 		}
 	}
-}
-
-// markBare has the program say which other processes have this stack, too. Where that
-// fails the kernel has forgotten the stack, and will send it again.
-func (s *Sampler) markBare(h hash) {
-	_ = s.maps.seen.Update(h, uint32(barePID), ebpf.UpdateExist)
 }
 
 func (s *Sampler) sayMappings(pid uint32) {

@@ -5,19 +5,29 @@ import "github.com/cilium/ebpf/asm"
 // hash computes the hash of the R8 bytes at scratchFrames, of which there are at most
 // limit: R3 and R4 are its halves. It uses R0 to R5 and R9.
 //
-//	for (i = 0; i < R8; i += 8) mix(*p++); mix(R8)
+//	for (left = R8; left >= 8; left -= 8) mix(*p++); mix(R8)
 func (a *assembler) hash(limit int32) {
 	again, done := a.label("word"), a.label("hashed")
-	a.add(asm.LoadImm(asm.R3, int64(hashSeed), asm.DWord), asm.Mov.Imm(asm.R4, 0),
-		loadFactor(), asm.Mov.Imm(asm.R0, 0))
-	a.add(pointer(asm.R1, regScratch, scratchFrames)...)
+	a.add(asm.LoadImm(asm.R3, int64(hashSeed), asm.DWord), asm.Mov.Imm(asm.R4, 0), loadFactor())
+	a.overFrames(limit, done)
 	a.here(again)
-	a.add(asm.JGE.Reg(asm.R0, asm.R8, done), asm.LoadMem(asm.R2, asm.R1, 0, asm.DWord))
+	a.add(asm.JLT.Imm(asm.R0, 8, done), asm.LoadMem(asm.R2, asm.R1, 0, asm.DWord))
 	a.mix()
-	a.add(asm.Add.Imm(asm.R1, 8), asm.Add.Imm(asm.R0, 8), asm.JLT.Imm(asm.R0, limit, again))
+	a.add(asm.Add.Imm(asm.R1, 8), asm.Sub.Imm(asm.R0, 8), asm.Ja.Label(again))
 	a.here(done)
 	a.add(asm.Mov.Reg(asm.R2, asm.R8))
 	a.mix()
+}
+
+// overFrames begins a loop over the R8 bytes at scratchFrames: R1 points at what is next, R0
+// is how many bytes are left. The number comes out of memory, so that the verifier of the
+// kernel does not see in R8 how often the loop was run: else it would check all that follows
+// anew for every length.
+func (a *assembler) overFrames(limit int32, none string) {
+	a.add(asm.StoreMem(regScratch, scratchRecord+recordLength, asm.R8, asm.Word),
+		asm.LoadMem(asm.R0, regScratch, scratchRecord+recordLength, asm.Word),
+		asm.JGT.Imm(asm.R0, limit, none))
+	a.add(pointer(asm.R1, regScratch, scratchFrames)...)
 }
 
 func loadFactor() asm.Instruction {

@@ -132,6 +132,42 @@ func TestLiveShortLived(t *testing.T) {
 	}
 }
 
+// TestLiveWoken wants a process with bare addresses to end a Wait, once, and another that
+// runs the same program, too. Wake ends all of them.
+func TestLiveWoken(t *testing.T) {
+	needLive(t)
+	procs := []*exec.Cmd{spinner(t, 4*time.Second), spinner(t, 4*time.Second)}
+	told := map[int32]int{}
+	s := start(t, Options{Frequency: 999, PIDs: []int{procs[0].Process.Pid},
+		Mappings: func(pid int32) { told[pid]++ }})
+	const quiet = 200 * time.Millisecond
+	for i, c := range procs {
+		pid := c.Process.Pid
+		if i > 0 {
+			if err := s.maps.pids.Delete(uint32(procs[i-1].Process.Pid)); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.maps.pids.Put(uint32(pid), uint32(1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for told[int32(pid)] == 0 { // for ever, if nothing wakes it
+			s.Wait(time.Hour)
+			s.Drain()
+		}
+		begin := time.Now()
+		if s.Wait(quiet); time.Since(begin) < quiet {
+			t.Errorf("process %d woke the reader a second time, after %v", i, time.Since(begin))
+		}
+	}
+	s.Wake()
+	s.Wait(time.Hour)
+	s.Wait(time.Hour)
+	for _, c := range procs {
+		c.Wait()
+	}
+}
+
 // TestLiveOffCPU wants the time that a process sleeps, and no memory of ended threads.
 func TestLiveOffCPU(t *testing.T) {
 	needLive(t)

@@ -52,6 +52,8 @@ func (a *assembler) known(end, failed string) {
 		asm.Mov.Reg(asm.R8, asm.R0),
 		asm.JSLT.Imm(asm.R8, 0, failed), asm.JSGT.Imm(asm.R8, limit, failed))
 	a.readProcess()
+	a.add(asm.LoadMem(asm.R1, regScratch, scratchProcess+8, asm.DWord),
+		asm.StoreMem(regScratch, scratchRecord+recordExecs, asm.R1, asm.Word))
 	a.hash(limit)
 	for at := int16(scratchProcess); at < scratchSize; at += 8 {
 		a.add(asm.LoadMem(asm.R2, regScratch, at, asm.DWord))

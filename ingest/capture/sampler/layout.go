@@ -28,12 +28,13 @@ const (
 	commSize  = 16
 )
 
-// A record: hash, u32 kind, u32 length of what follows, u32 process, u32 zero, frames.
+// A record: hash, u32 kind, u32 length of what follows, u32 process, u32 how often that ran
+// exec, or zero where that is not known, frames.
 const (
 	recordKind   = 16
 	recordLength = 20
 	recordPID    = 24
-	recordPad    = 28
+	recordExecs  = 28
 	recordHead   = 32
 )
 

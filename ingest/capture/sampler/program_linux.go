@@ -10,6 +10,7 @@ const (
 	userStackOnly  = 1 << 8                // BPF_F_USER_STACK
 	userStackFlags = userStackOnly | 1<<11 // BPF_F_USER_BUILD_ID
 	ringQuiet      = 1                     // BPF_RB_NO_WAKEUP: the reader comes by itself
+	ringWake       = 2                     // BPF_RB_FORCE_WAKEUP
 	updateAny      = 0                     // BPF_ANY
 	updateNew      = 1                     // BPF_NOEXIST
 )
@@ -64,7 +65,7 @@ func (a *assembler) who() {
 		asm.StoreMem(regScratch, scratchKey+keyPID, asm.R0, asm.Word),
 		asm.StoreMem(regScratch, scratchRecord+recordPID, asm.R0, asm.Word),
 		asm.StoreImm(regScratch, scratchKey+keyPad, 0, asm.Word),
-		asm.StoreImm(regScratch, scratchRecord+recordPad, 0, asm.Word))
+		asm.StoreImm(regScratch, scratchRecord+recordExecs, 0, asm.Word))
 	a.add(pointer(asm.R1, regScratch, scratchKey+keyComm)...)
 	a.add(asm.Mov.Imm(asm.R2, commSize), asm.FnGetCurrentComm.Call())
 }
@@ -76,8 +77,10 @@ func (a *assembler) who() {
 //	if (n < 0) { failed: key->part = {n, ~0}; goto end; }
 //	key->part = record->hash = hash(frames, n);
 //	if ((v = seen[record->hash])) { if (*v == barePID) announce(); else remember(); goto end; }
-//	if (!bpf_ringbuf_output(&ring, record, n, BPF_RB_NO_WAKEUP)) seen[record->hash] = kind;
-//	else stats[no_ring]++;
+//	how = urgent() ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+//	if (bpf_ringbuf_output(&ring, record, n, how)) { stats[no_ring]++; goto end; }
+//	seen[record->hash] = bare ? barePID : kind;
+//	if (how == BPF_RB_FORCE_WAKEUP) noted[process] = kind;
 func (a *assembler) take(kind uint32) {
 	at, flags := int16(scratchKey+keyKernel), int32(0)
 	if kind == userStack {
@@ -113,12 +116,17 @@ func (a *assembler) take(kind uint32) {
 	}
 	a.here(unseen)
 	a.add(asm.StoreImm(regScratch, scratchRecord+recordKind, int64(kind), asm.Word),
-		asm.StoreMem(regScratch, scratchRecord+recordLength, asm.R8, asm.Word))
+		asm.StoreImm(asm.R10, stackWord, int64(kind), asm.Word), asm.Mov.Imm(asm.R9, ringQuiet))
+	if kind == userStack {
+		a.urgent(limit)
+	}
 	a.add(pointer(asm.R2, regScratch, scratchRecord)...)
 	a.add(a.mapPointer(asm.R1, a.maps.ring), asm.Mov.Reg(asm.R3, asm.R8),
-		asm.Add.Imm(asm.R3, recordHead), asm.Mov.Imm(asm.R4, ringQuiet),
+		asm.Add.Imm(asm.R3, recordHead), asm.Mov.Reg(asm.R4, asm.R9),
 		asm.FnRingbufOutput.Call(), asm.JNE.Imm(asm.R0, 0, full))
-	a.update(a.maps.seen, scratchRecord, regScratch, scratchRecord+recordKind, updateAny)
+	a.update(a.maps.seen, scratchRecord, asm.R10, stackWord, updateAny)
+	a.add(asm.JNE.Imm(asm.R9, ringWake, end))
+	a.note()
 	a.add(asm.Ja.Label(end))
 	a.here(full)
 	a.bump(statNoRing)
@@ -129,12 +137,34 @@ func (a *assembler) take(kind uint32) {
 	a.here(end)
 }
 
-// announce says, once, that the process has a stack with bare addresses. That stack may
-// have come from another process, and this one be gone when its counts are read.
+// urgent sets the word at stackWord to barePID if the stack, of R8 bytes, has a bare address,
+// and R9 to ringWake if it is the first such one of its process, which may end before its
+// mappings were read.
 //
-//	if (noted[record->pid]) goto end;
+//	for (i = 0; i < n; i += sizeof(*frames)) if (frames[i].status == IP) goto bare;
+//	goto end;
+//	bare: seen_as = barePID; if (!noted[process]) how = BPF_RB_FORCE_WAKEUP;
+func (a *assembler) urgent(limit int32) {
+	again, bare, end := a.label("frame"), a.label("bare"), a.label("quiet")
+	a.overFrames(limit, end)
+	a.here(again)
+	a.add(asm.JLT.Imm(asm.R0, userFrame, end), asm.LoadMem(asm.R2, asm.R1, 0, asm.Word),
+		asm.JEq.Imm(asm.R2, statusIP, bare),
+		asm.Add.Imm(asm.R1, userFrame), asm.Sub.Imm(asm.R0, userFrame), asm.Ja.Label(again))
+	a.here(bare)
+	a.add(asm.StoreImm(asm.R10, stackWord, barePID, asm.Word))
+	a.lookup(a.maps.noted, regScratch, scratchRecord+recordPID)
+	a.add(asm.JNE.Imm(asm.R0, 0, end), asm.Mov.Imm(asm.R9, ringWake))
+	a.here(end)
+}
+
+// announce says, once, that the process has a stack with bare addresses, and wakes the
+// reader. That stack may have come from another process, and this one be gone when its
+// counts are read.
+//
+//	if (noted[process]) goto end;
 //	record->kind = barePID; record->length = 0;
-//	if (!bpf_ringbuf_output(&ring, record, 0, BPF_RB_NO_WAKEUP)) noted[record->pid] = barePID;
+//	if (!bpf_ringbuf_output(&ring, record, 0, BPF_RB_FORCE_WAKEUP)) noted[process] = barePID;
 func (a *assembler) announce(end string) {
 	a.lookup(a.maps.noted, regScratch, scratchRecord+recordPID)
 	a.add(asm.JNE.Imm(asm.R0, 0, end),
@@ -142,7 +172,12 @@ func (a *assembler) announce(end string) {
 		asm.StoreImm(regScratch, scratchRecord+recordLength, 0, asm.Word))
 	a.add(pointer(asm.R2, regScratch, scratchRecord)...)
 	a.add(a.mapPointer(asm.R1, a.maps.ring), asm.Mov.Imm(asm.R3, recordHead),
-		asm.Mov.Imm(asm.R4, ringQuiet), asm.FnRingbufOutput.Call(), asm.JNE.Imm(asm.R0, 0, end))
+		asm.Mov.Imm(asm.R4, ringWake), asm.FnRingbufOutput.Call(), asm.JNE.Imm(asm.R0, 0, end))
+	a.note()
+}
+
+// note remembers that the reader was woken for the process, as long as that runs one program.
+func (a *assembler) note() {
 	a.update(a.maps.noted, scratchRecord+recordPID, regScratch, scratchRecord+recordKind, updateAny)
 }
 

@@ -12,12 +12,13 @@ import (
 )
 
 // Sampler is a program in the kernel and what it has counted. Its methods are for one
-// goroutine: New, Start, Drain now and then, Stop, Write, Close.
+// goroutine, but Wake: New, Start, Wait and Drain in turn, Stop, Write, Close.
 type Sampler struct {
 	opts    Options
 	maps    *kernelMaps
 	program *ebpf.Program
 	reader  *ringbuf.Reader
+	waiter  *waiter
 	attached
 	tables  [2]*table // by kind of stack
 	counts  counts
@@ -67,7 +68,8 @@ func New(o Options) (s *Sampler, err error) {
 		return s, fmt.Errorf("ring of stacks: %w", err)
 	}
 	s.memory = s.maps.memory()
-	return s, nil
+	s.waiter, err = newWaiter(s.maps.ring.FD())
+	return s, err
 }
 
 // prepare makes the maps and loads the program. After an error there may be maps.
@@ -173,6 +175,9 @@ func (s *Sampler) Close() {
 	s.detach()
 	if s.reader != nil {
 		s.reader.Close()
+	}
+	if s.waiter != nil {
+		s.waiter.close()
 	}
 	if s.program != nil {
 		s.program.Close()
