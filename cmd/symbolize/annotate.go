@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -162,7 +163,7 @@ func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
 	}
 	an := report.NewAnnotation(p, finder, opts)
 	if len(an.Functions)+len(an.Missing) == 0 {
-		return o.nothing(p, &opts)
+		return o.nothing(p, finder, &opts)
 	}
 	err = a.writeOutput(o.output, false, func(w io.Writer) error {
 		if o.format == formatJSON {
@@ -183,7 +184,8 @@ func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
 }
 
 // nothing is the error where no function is to be annotated.
-func (o *annotateOptions) nothing(p *ingest.Profile, opts *report.AnnotateOptions) error {
+func (o *annotateOptions) nothing(p *ingest.Profile, c *codeFinder,
+	opts *report.AnnotateOptions) error {
 	if len(o.patterns) == 0 {
 		return withHint(fmt.Errorf("%s: no sample of the event lies in a function with a name",
 			strings.Join(o.captures, ", ")), "`symbolize missing` says what names them")
@@ -204,10 +206,17 @@ func (o *annotateOptions) nothing(p *ingest.Profile, opts *report.AnnotateOption
 	if inner, outer := o.inlined(p, opts.Demangler); inner != "" {
 		return withHint(err, "%s is inlined: annotate %s, which has its code", inner, outer)
 	}
+	if idle := c.idle(o.patterns); idle != "" {
+		return withHint(err, "%s: `symbolize info` lists the programs", idle)
+	}
 	for _, text := range texts {
 		if strings.ContainsRune(text, '/') {
 			return withHint(err, "there is no capture %s either", text)
 		}
+	}
+	byProgram := func(p functionPattern) bool { return p.isID || p.tag != "" }
+	if slices.ContainsFunc(o.patterns, byProgram) {
+		return withHint(err, "`symbolize info` lists the programs, `symbolize top` the functions")
 	}
 	return withHint(err, "`symbolize top` lists the functions")
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"encoding/hex"
+	"fmt"
 	"path"
 	"regexp"
 	"strconv"
@@ -89,6 +91,34 @@ func (p *functionPattern) program(prog *bpf.Program, i int) bool {
 		return true
 	}
 	return p.tag != "" && (prog.Tag.String() == p.tag || prog.Funcs[i].Tag.String() == p.tag)
+}
+
+// idle tells of a function of the captures' programs that a pattern means, and in which no
+// sample lies: the one that was loaded first. It is "" where there is none.
+func (c *codeFinder) idle(patterns []functionPattern) string {
+	var first *bpfLoad
+	for _, loads := range c.loads {
+		for i := range loads {
+			l := &loads[i]
+			if first != nil && cmp.Or(cmp.Compare(first.program.ID, l.program.ID),
+				cmp.Compare(first.fn, l.fn), cmp.Compare(first.origin, l.origin)) <= 0 {
+				continue
+			}
+			for k := range patterns {
+				p := &patterns[k]
+				if p.program(l.program, l.fn) || p.name(l.program.Symbol(l.fn)) ||
+					p.name(l.program.Funcs[l.fn].Name) {
+					first = l
+					break
+				}
+			}
+		}
+	}
+	if first == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s of BPF program %d%s has no samples", first.program.Symbol(first.fn),
+		first.program.ID, first.origin)
 }
 
 // matcher returns what chooses the functions that any of the patterns mean, and notes
