@@ -72,3 +72,23 @@ func ReasonFromString(s string) (r Reason, ok bool) {
 	}
 	return ReasonNone, false
 }
+
+// ReasonWithoutID is why locations of an object of this kind have no names if it has no
+// build ID and nothing else is known of it.
+func ReasonWithoutID(k ObjectKind) Reason {
+	switch k {
+	case JIT:
+		return ImageNotCaptured
+	case PerfMap, Anonymous:
+		return AnonymousMemory
+	case Unmapped:
+		return OutsideMapping
+	case Guest:
+		return GuestCode
+	case Hypervisor:
+		return HypervisorCode
+	case NoStack:
+		return StackNotUnwound
+	}
+	return NoBuildID
+}

@@ -142,7 +142,7 @@ func (j *join) find(i int) {
 		o.reason = src.Reason
 		return
 	case src.ID.IsZero() || src.Kind.Collapsed():
-		o.reason = reasonWithoutID(src.Kind)
+		o.reason = ingest.ReasonWithoutID(src.Kind)
 		return
 	}
 	found, err := j.view.Find(src.ID)
@@ -169,25 +169,6 @@ func (o *object) warn(format string, args ...any) {
 		Hint:    "symbolize store verify",
 		Partial: true,
 	})
-}
-
-// reasonWithoutID is why an object without a build ID has no names.
-func reasonWithoutID(k ingest.ObjectKind) ingest.Reason {
-	switch k {
-	case ingest.JIT:
-		return ingest.ImageNotCaptured
-	case ingest.PerfMap, ingest.Anonymous:
-		return ingest.AnonymousMemory
-	case ingest.Unmapped:
-		return ingest.OutsideMapping
-	case ingest.Guest:
-		return ingest.GuestCode
-	case ingest.Hypervisor:
-		return ingest.HypervisorCode
-	case ingest.NoStack:
-		return ingest.StackNotUnwound
-	}
-	return ingest.NoBuildID
 }
 
 // findOther looks whether the file at the recorded path is known as another

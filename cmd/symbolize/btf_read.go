@@ -5,20 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 
 	"symbolize/ingest"
 	"symbolize/ingest/bpf"
 	"symbolize/ingest/btf"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/decode"
 	"symbolize/ingest/input"
 )
-
-// maxBTFFile bounds a file that is BTF as it is, and a section .BTF, in bytes.
-const maxBTFFile = 64 << 20
 
 // btfBlob is the BTF of a file, or one of many in a capture.
 type btfBlob struct {
@@ -38,7 +33,7 @@ func (a *app) readBTF(ctx context.Context, path, base string) ([]btfBlob, error)
 		below = t
 	}
 	t, err := readTypes(path, below)
-	if errors.Is(err, errNoTypesFile) {
+	if errors.Is(err, btf.ErrNoFile) {
 		if base != "" {
 			return nil, usagef("--base: %s is no kernel module and no BTF", path)
 		}
@@ -50,81 +45,15 @@ func (a *app) readBTF(ctx context.Context, path, base string) ([]btfBlob, error)
 	return []btfBlob{{".BTF", t}}, nil
 }
 
-// errNoTypesFile is the error of a file that is neither ELF nor BTF.
-var errNoTypesFile = errors.New("neither an ELF file nor BTF")
-
-// readTypes reads BTF as it is, or that of an ELF file, which can be packed.
+// readTypes reads the types of a file, and says what would mend it where that fails.
 func readTypes(path string, base *btf.Types) (*btf.Types, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !fi.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w", path, errNoTypesFile)
-	}
-	head := make([]byte, 32)
-	n, err := f.ReadAt(head, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	head = head[:n]
-	if btf.IsBTF(head) {
-		b, err := io.ReadAll(io.LimitReader(f, maxBTFFile+1))
-		if err != nil {
-			return nil, err
-		}
-		return parseSplit(path, b, base)
-	}
-	var r io.ReaderAt = f
-	size := fi.Size()
-	if isPacked(head) {
-		data, length, _, err := elf.Unpack(path, f, size)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, errors.Join(errNoTypesFile, err))
-		}
-		r, size, head = data, length, make([]byte, 16)
-		if n, _ := r.ReadAt(head, 0); n < len(head) {
-			head = head[:n]
-		}
-	}
-	if !elf.IsELF(head) {
-		return nil, fmt.Errorf("%s: %w", path, errNoTypesFile)
-	}
-	return readELFTypes(path, r, size, base)
-}
-
-func readELFTypes(path string, r io.ReaderAt, size int64, base *btf.Types) (*btf.Types, error) {
-	f, err := elf.Open(path, r, size)
-	if err != nil {
-		return nil, fmt.Errorf("not a readable ELF file: %w", err)
-	}
-	s := f.Section(".BTF")
-	if s == nil {
-		return nil, withHint(fmt.Errorf("%s has no BTF", path),
+	t, err := btf.ReadFile(path, base)
+	var damage *decode.Error
+	switch {
+	case errors.Is(err, btf.ErrNoSection):
+		return nil, withHint(err,
 			"clang -g -target bpf makes it in BPF objects, pahole -J in others")
-	}
-	if base == nil {
-		types, _, err := btf.FromELF(f)
-		if types != nil { // of .BTF.ext nothing is asked here
-			return types, nil
-		}
-		return nil, hintSplit(err)
-	}
-	b, err := f.Data(s, maxBTFFile)
-	if err != nil {
-		return nil, err
-	}
-	return parseSplit(path+": .BTF", b, base)
-}
-
-func parseSplit(name string, b []byte, base *btf.Types) (*btf.Types, error) {
-	t, err := btf.Parse(name, b, base)
-	if err != nil && base == nil {
+	case base == nil && !errors.Is(err, btf.ErrNoFile) && errors.As(err, &damage):
 		return nil, hintSplit(err)
 	}
 	return t, err

@@ -158,7 +158,7 @@ func (c *Capture) dumpedStacks() {
 	opts.Counts, opts.BTF = c.countsOf(list)
 	if o.BTF != "" {
 		var err error
-		if opts.BTF, err = readTypes(o.BTF); err != nil {
+		if opts.BTF, err = btf.ReadFile(o.BTF, nil); err != nil {
 			c.stacksErr = errors.Join(c.stacksErr, err)
 			return
 		}

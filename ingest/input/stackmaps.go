@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/bpf"
 	"symbolize/ingest/btf"
-	"symbolize/ingest/elf"
 	"symbolize/ingest/perfdata"
 	"symbolize/ingest/stackmap"
 )
@@ -71,7 +69,7 @@ func (c *Capture) openStacks(form stackmap.Form) error {
 	}
 	if o.BTF != "" {
 		var err error
-		if opts.BTF, err = readTypes(o.BTF); err != nil {
+		if opts.BTF, err = btf.ReadFile(o.BTF, nil); err != nil {
 			return err
 		}
 	}
@@ -84,49 +82,6 @@ func (c *Capture) openStacks(form stackmap.Form) error {
 	}
 	c.stacks, c.stacksErr = set, err
 	return nil
-}
-
-// maxTypes bounds a file of BTF, in bytes: that of a kernel has 6 MiB.
-const maxTypes = 64 << 20
-
-// readTypes reads a file of BTF, or an object file with it.
-func readTypes(path string) (*btf.Types, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	head := make([]byte, 64)
-	n, err := f.ReadAt(head, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	if elf.IsELF(head[:n]) {
-		object, err := elf.Open(path, f, fi.Size())
-		if err != nil {
-			return nil, err
-		}
-		t, _, err := btf.FromELF(object)
-		if t == nil && err == nil {
-			err = fmt.Errorf("%s: no section .BTF in it", path)
-		}
-		if t != nil {
-			err = nil // lines are not needed
-		}
-		return t, err
-	}
-	if !btf.IsBTF(head[:n]) || fi.Size() > maxTypes {
-		return nil, fmt.Errorf("%s: neither BTF nor an object file with it", path)
-	}
-	raw, err := io.ReadAll(f)
-	if err != nil {
-		return nil, err
-	}
-	return btf.Parse(path, raw, nil)
 }
 
 // Stacks returns what was read of a stack map; nil for other captures.

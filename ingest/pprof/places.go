@@ -185,23 +185,13 @@ func ofObject(r ingest.Reason) bool {
 	return false
 }
 
+// defaultReason is why a location of a foreign file has no name.
 func defaultReason(o *ingest.Object) ingest.Reason {
-	switch o.Kind {
-	case ingest.Anonymous, ingest.PerfMap:
-		return ingest.AnonymousMemory
-	case ingest.Unmapped:
-		return ingest.OutsideMapping
-	case ingest.Guest:
-		return ingest.GuestCode
-	case ingest.Hypervisor:
-		return ingest.HypervisorCode
-	case ingest.NoStack:
-		return ingest.StackNotUnwound
+	r := ingest.ReasonWithoutID(o.Kind)
+	if !o.ID.IsZero() && (r == ingest.NoBuildID || r == ingest.ImageNotCaptured) {
+		return ingest.NotIndexed
 	}
-	if o.ID.IsZero() {
-		return ingest.NoBuildID
-	}
-	return ingest.NotIndexed
+	return r
 }
 
 // readObjects makes one object of all mappings with the same file and build ID,
