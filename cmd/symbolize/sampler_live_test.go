@@ -131,9 +131,19 @@ func (l *liveStacks) checkAddresses(t *testing.T, store string) {
 // checkLeaves wants names for the innermost frames of a program's samples.
 func (l *liveStacks) checkLeaves(t *testing.T, store, comm string) {
 	t.Helper()
-	var all, without int
+	all, without := l.leaves(t, store, comm, l.in("stacks.raw"))
+	t.Logf("%s: %d of %d samples end in an address without a name", comm, without, all)
+	if all == 0 || without*100 > 3*all { // the loader runs before its mappings are read
+		t.Errorf("%s: %d of %d samples have no name", comm, without, all)
+	}
+}
+
+// leaves returns how many samples a program has, and of how many the innermost frame is the
+// user's and has no name.
+func (l *liveStacks) leaves(t *testing.T, store, comm, path string) (all, without int) {
+	t.Helper()
 	for line := range strings.Lines(l.run(t, "resolve", "--quiet", "--store", store, "--count",
-		"--format", "folded", "--comm", comm, "--trust-paths", l.in("stacks.raw"))) {
+		"--format", "folded", "--comm", comm, "--trust-paths", path)) {
 		line = strings.TrimSpace(line)
 		at := strings.LastIndexByte(line, ' ')
 		var n int
@@ -146,10 +156,7 @@ func (l *liveStacks) checkLeaves(t *testing.T, store, comm string) {
 			without += n
 		}
 	}
-	t.Logf("%s: %d of %d samples end in an address without a name", comm, without, all)
-	if all == 0 || without*100 > 3*all { // the loader runs before its mappings are read
-		t.Errorf("%s: %d of %d samples have no name", comm, without, all)
-	}
+	return all, without
 }
 
 // TestLiveSampler: what TestLiveStackMap wants of a plain stack map, of the bundle that
@@ -171,5 +178,33 @@ func TestLiveSampler(t *testing.T) {
 	for _, comm := range []string{"pie", "nopie", "stripped", "id8", "id16", "noid", "gone", "goext",
 		"goint", "dd"} {
 		l.checkShares(t, store, comm)
+	}
+}
+
+// TestLiveSamplerBrief wants names for programs without a build ID that run for a few samples
+// only: of a process with addresses in its stack the mappings are read at once, not when the
+// next look is due. What is caught while it begins or ends has none.
+func TestLiveSamplerBrief(t *testing.T) {
+	needLive(t, "gcc")
+	dir := t.TempDir()
+	src, err := filepath.Abs("../../fixtures/src/fixed.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, dir, "gcc", "-O1", "-fno-omit-frame-pointer", "-Wl,--build-id=none", "-o", "brief", src)
+	data := filepath.Join(dir, "stacks.data")
+	out, err := exec.Command(liveBinary(t), "capture", "-o", data, "--stacks", "-F", "199", "--",
+		"sh", "-c", `for i in $(seq 60); do "$1" 0.02; done`, "sh", filepath.Join(dir, "brief"),
+	).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	store := filepath.Join(dir, "store")
+	runMain(t, "index", "--quiet", "--store", store, filepath.Join(dir, "brief"))
+	l := &liveStacks{dir: dir}
+	all, without := l.leaves(t, store, "brief", data)
+	t.Logf("%d of %d samples of 60 processes end in an address without a name", without, all)
+	if all < 100 || without*100 > 40*all { // it is 5 % of them, 75 % if looked at every 50 ms
+		t.Errorf("%d of %d samples of processes that end soon have no name", without, all)
 	}
 }

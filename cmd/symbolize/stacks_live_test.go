@@ -233,11 +233,9 @@ func (l *liveStacks) frames(t *testing.T) (frames, rubbish map[string]int) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	code := make(map[string][]byte)
+	code := make(map[string]*liveCode)
 	for name, id := range l.ids {
-		if code[id], err = os.ReadFile(l.in(name)); err != nil {
-			t.Fatal(err)
-		}
+		code[id] = readLiveCode(t, l.in(name))
 	}
 	mapped := l.mapped(t)
 	frames, rubbish = make(map[string]int), make(map[string]int)
@@ -253,7 +251,7 @@ func (l *liveStacks) frames(t *testing.T) (frames, rubbish map[string]int) {
 			case stackmap.IP: // of a process whose mappings were locked
 				at = mapped(f.Offset)
 			}
-			if i > 0 && !seen[at] && code[at.id] != nil && !behindCall(code[at.id], at.offset) {
+			if i > 0 && !seen[at] && code[at.id] != nil && !code[at.id].behindCall(at.offset) {
 				rubbish[at.id]++
 				seen[at] = true
 			}
@@ -304,22 +302,6 @@ func (l *liveStacks) mapped(t *testing.T) func(pc uint64) place {
 		}
 		return place{}
 	}
-}
-
-// behindCall reports whether an x86-64 call instruction ends at an offset: E8 with 4 bytes,
-// or FF /2 with its operand, which makes it 2 to 7 bytes long.
-func behindCall(code []byte, at uint64) bool {
-	if at < 8 || at > uint64(len(code)) {
-		return false
-	}
-	before := code[at-8 : at]
-	for _, length := range []int{2, 3, 4, 6, 7} {
-		call := before[8-length:]
-		if call[0] == 0xff && call[1]>>3&7 == 2 {
-			return true
-		}
-	}
-	return before[3] == 0xe8
 }
 
 // checkGo wants `index --explain` to be right about what the kernel saw: nothing of the
