@@ -154,6 +154,13 @@ func runCaptureCheck(a *app) error {
 }
 
 func runCapture(ctx context.Context, a *app, o *captureOptions, command []string) error {
+	// Interrupts end the recording and not the program, which has a file to write.
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	if ctx.Err() != nil { // one came before, and nobody will see it in what follows
+		signals <- syscall.SIGTERM
+	}
 	omit, err := newOmission(a, o)
 	if err != nil {
 		return err
@@ -162,10 +169,6 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	if err != nil {
 		return renamed(err, "", o.output)
 	}
-	// Interrupts end the recording and not the program, which has a file to write.
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
 	opts := capture.Options{Duration: o.duration, Command: command, Stdin: a.env.Stdin,
 		Stdout: a.env.Stdout, Stderr: a.env.Stderr, Signals: signals,
 		Interrupted: capture.SharesTerminal, KernelCopy: o.kernelCopy,

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,8 +23,9 @@ func liveBinary(t *testing.T) string {
 	return bin
 }
 
-// liveCapture runs `symbolize capture` as a process of its own, with a signal after
-// 300 ms if there is one, and returns the bundle, what was said and the exit status.
+// liveCapture runs `symbolize capture` as a process of its own, and returns the bundle, what
+// was said and the exit status. A signal that is not nil is sent as soon as there is a sign
+// of the recording: the file that the bundle is written to. A command sends its own.
 func liveCapture(t *testing.T, bin string, sig os.Signal, args ...string,
 ) (*bundle.Bundle, string, int) {
 	t.Helper()
@@ -31,11 +33,16 @@ func liveCapture(t *testing.T, bin string, sig os.Signal, args ...string,
 	cmd := exec.Command(bin, append([]string{"capture", "-o", path}, args...)...)
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
+	// Without a terminal: interrupts of the keyboard would be the command's, too.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	if sig != nil {
-		time.AfterFunc(300*time.Millisecond, func() { cmd.Process.Signal(sig) })
+		awaitFile(t, filepath.Dir(path))
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Errorf("it has ended: %v", err)
+		}
 	}
 	cmd.Wait()
 	b, err := bundle.OpenFile(path)
@@ -47,6 +54,20 @@ func liveCapture(t *testing.T, bin string, sig os.Signal, args ...string,
 	}
 	t.Cleanup(func() { b.Close() })
 	return b, said.String(), cmd.ProcessState.ExitCode()
+}
+
+// awaitFile waits until there is a file in a directory.
+func awaitFile(t *testing.T, dir string) {
+	t.Helper()
+	for range 6000 {
+		if list, err := os.ReadDir(dir); err != nil {
+			t.Fatal(err)
+		} else if len(list) > 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("there is no file for the bundle after a minute")
 }
 
 // TestLiveCaptureInterrupted wants a whole bundle after each signal; the command gets
@@ -61,12 +82,13 @@ func TestLiveCaptureInterrupted(t *testing.T) {
 	}{
 		{syscall.SIGINT, nil, 0},
 		{syscall.SIGTERM, []string{"--duration", "1m"}, 0},
-		{syscall.SIGINT, []string{"--", "sleep", "60"}, exitInterrupted},
-		{syscall.SIGTERM, []string{"--", "sh", "-c",
-			"trap 'exit 0' TERM; sleep 60 >/dev/null 2>&1 & wait"}, 0},
+		{nil, []string{"--", "sh", "-c", "kill -INT $PPID; exec sleep 60"}, exitInterrupted},
+		{nil, []string{"--", "sh", "-c", "trap 'exit 0' TERM; sleep 60 >/dev/null 2>&1 & " +
+			"kill -TERM $PPID; wait"}, 0},
 		{nil, []string{"--", "sh", "-c", "exit 7"}, 7},
 		{nil, []string{"--", "sh", "-c", "kill -SEGV $$"}, exitSignal + int(syscall.SIGSEGV)},
-		{syscall.SIGTERM, []string{"--", "sleep", "60"}, exitSignal + int(syscall.SIGTERM)},
+		{nil, []string{"--", "sh", "-c", "kill -TERM $PPID; exec sleep 60"},
+			exitSignal + int(syscall.SIGTERM)},
 		{nil, []string{"--duration", "200ms", "--", "sleep", "60"}, 0},
 	}
 	for _, tt := range tests {
@@ -79,6 +101,29 @@ func TestLiveCaptureInterrupted(t *testing.T) {
 			m.KernelBuildID == "" || m.Text == 0 {
 			t.Errorf("manifest %+v", m)
 		}
+	}
+}
+
+// TestLiveCaptureAtOnce: an interrupt that came before the recording began ends it, and the
+// bundle is there.
+func TestLiveCaptureAtOnce(t *testing.T) {
+	needLive(t)
+	path := filepath.Join(t.TempDir(), "capture.data")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	const long = time.Minute
+	env, _, stderr := inProcess("capture", "-o", path, "--duration", long.String())
+	if status := Main(ctx, env); status != exitOK {
+		t.Errorf("exit status %d\n%s", status, stderr)
+	}
+	b, err := bundle.OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	m := &b.Manifest
+	if lasted := time.Duration(m.End.Monotonic - m.Begin.Monotonic); lasted >= long {
+		t.Errorf("it recorded for %s all the same", lasted)
 	}
 }
 
