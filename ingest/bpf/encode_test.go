@@ -79,11 +79,20 @@ func TestRoundTrip(t *testing.T) {
 // TestAppendShort takes an info that ends before some of its pointers.
 func TestAppendShort(t *testing.T) {
 	for n := range bpfbuild.InfoSize {
-		raw := &RawProgram{Info: make([]byte, n)}
+		raw := &RawProgram{Info: bytes.Repeat([]byte{0xff}, n)}
+		raw.Arrays[ArrayJITedInsns] = make([]byte, 8)
 		raw.Arrays[ArrayProgTags] = make([]byte, 9)
 		got := AppendProgram(nil, raw)
-		if len(got) != 16+n+16 {
+		if len(got) != 16+n+8+16 {
 			t.Fatalf("info of %d bytes: entry of %d", n, len(got))
+		}
+		// The kernel's pointers never stay, also not in the last bytes of the info.
+		for i, d := range arrayDescs {
+			want := map[int]uint64{ArrayProgTags: 8}[i]
+			if d.pointer+8 <= n && u64(got[16+d.pointer:], false) != want {
+				t.Errorf("info of %d bytes: pointer of %s is %#x", n, d.name,
+					u64(got[16+d.pointer:], false))
+			}
 		}
 	}
 }

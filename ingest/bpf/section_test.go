@@ -78,7 +78,7 @@ func TestNoLines(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		change func(*bpfbuild.Program)
+		change func(p *bpfbuild.Program)
 		want   string
 	}{
 		"without BTF":       {func(p *bpfbuild.Program) { p.BTFID = 0; bare(p) }, MissingBTF},
@@ -86,10 +86,24 @@ func TestNoLines(t *testing.T) {
 		"numbers of 0": {func(p *bpfbuild.Program) {
 			p.Funcs[1].Lines = []bpfbuild.Line{{}, {At: 4, Source: "x"}}
 		}, MissingNumbers},
-		"left out":           {func(p *bpfbuild.Program) { p.Omit = bpfbuild.LineInfo }, MissingNotRecorded},
-		"addresses left out": {func(p *bpfbuild.Program) { p.Omit = bpfbuild.JITedLineInfo }, MissingNotRecorded},
-		"starts left out":    {func(p *bpfbuild.Program) { p.Omit = bpfbuild.JITedKSyms }, MissingNotRecorded},
-		"hidden":             {func(p *bpfbuild.Program) { p.Hide = bpfbuild.Jited }, MissingHidden},
+		"left out": {func(p *bpfbuild.Program) {
+			p.Omit = bpfbuild.LineInfo
+		}, MissingNotRecorded},
+		"addresses left out": {func(p *bpfbuild.Program) {
+			p.Omit = bpfbuild.JITedLineInfo
+		}, MissingNotRecorded},
+		"starts left out": {func(p *bpfbuild.Program) {
+			p.Omit = bpfbuild.JITedKSyms
+		}, MissingNotRecorded},
+		"hidden": {func(p *bpfbuild.Program) {
+			p.Hide = bpfbuild.Jited
+		}, MissingHidden},
+		"hidden addresses": {func(p *bpfbuild.Program) {
+			p.Hide = bpfbuild.JITedLineInfo
+		}, MissingHidden},
+		"hidden records": {func(p *bpfbuild.Program) {
+			p.Hide = bpfbuild.LineInfo
+		}, MissingHidden},
 		"hidden count": {func(p *bpfbuild.Program) {
 			p.Change = func(info []byte, o binary.ByteOrder) { o.PutUint32(info[168:], 0) }
 		}, MissingHidden},
@@ -105,7 +119,8 @@ func TestNoLines(t *testing.T) {
 		c.change(&b)
 		p := &decodeBuilt(t, false, b)[0]
 		if got := p.NoLines(min(1, len(p.Funcs)-1)); got != c.want {
-			t.Errorf("%s: %q, want %q; lines %+v, err %v", name, got, c.want, p.Funcs[0].Lines, p.Err)
+			t.Errorf("%s: %q, want %q; lines %+v, err %v", name, got, c.want, p.Funcs[0].Lines,
+				p.Err)
 		}
 	}
 	p := &decodeBuilt(t, false, sample())[0]
@@ -132,8 +147,8 @@ func TestLinesAtOneAddress(t *testing.T) {
 			[]uint32{0, 3, 8, 5}},
 		"the compiler's first": {[]bpfbuild.Line{{}, {Line: 3}, {At: 8}, {At: 8, Line: 5}},
 			[]uint32{0, 3, 8, 5}},
-		"late beginning": {[]bpfbuild.Line{{}, {At: 8, Line: 3}, {At: 8, Line: 4}, {At: 12, Line: 5}},
-			[]uint32{0, 4, 12, 5}},
+		"late beginning": {[]bpfbuild.Line{{}, {At: 8, Line: 3}, {At: 8, Line: 4},
+			{At: 12, Line: 5}}, []uint32{0, 4, 12, 5}},
 	} {
 		b := sample()
 		for i := range c.lines {
@@ -263,6 +278,36 @@ func TestStrayLines(t *testing.T) {
 	}
 }
 
+// TestAdjacentLines: the address where a function ends is that of the next one.
+func TestAdjacentLines(t *testing.T) {
+	b := sample()
+	first, second := &b.Funcs[0], &b.Funcs[1]
+	second.Start = first.Start + uint64(len(first.Code))
+	second.Lines = []bpfbuild.Line{{Line: 30, File: "x"}}
+	p := &decodeBuilt(t, false, b)[0]
+	if l := p.Funcs[1].Lines; p.Err != nil || len(l) != 1 || l[0].Line != 30 ||
+		len(p.Funcs[0].Lines) != 3 {
+		t.Errorf("lines %+v and %+v, err %v", p.Funcs[0].Lines, l, p.Err)
+	}
+	// One behind the last function is of none.
+	b.Funcs[2].Lines = []bpfbuild.Line{{At: uint32(len(b.Funcs[2].Code)), Line: 40, File: "x"}}
+	p = &decodeBuilt(t, false, b)[0]
+	if p.Err == nil || len(p.Funcs[2].Lines) != 0 {
+		t.Errorf("lines %+v, err %v", p.Funcs[2].Lines, p.Err)
+	}
+}
+
+// TestFuncsByTypes: where addresses, lengths and tags are not there the BTF records tell
+// how many functions there are, and their names.
+func TestFuncsByTypes(t *testing.T) {
+	b := sample()
+	b.Omit = bpfbuild.JITedKSyms | bpfbuild.JITedFuncLens | bpfbuild.ProgTags
+	p := &decodeBuilt(t, false, b)[0]
+	if len(p.Funcs) != 3 || p.Funcs[2].Name != "other" {
+		t.Errorf("functions %+v", p.Funcs)
+	}
+}
+
 func equal(a, b []uint32) bool {
 	if len(a) != len(b) {
 		return false
@@ -295,6 +340,30 @@ func TestForeignTypes(t *testing.T) {
 		want := map[string]string{"whole": "helper", "fewer types": "F"}[name]
 		if p.Funcs[1].Name != want || (p.Err != nil) != (want == "F") {
 			t.Errorf("%s: function 1 is %q, err %v", name, p.Funcs[1].Name, p.Err)
+		}
+	}
+}
+
+// TestTypeBehindLast: the first ID that the BTF does not have is no function.
+func TestTypeBehindLast(t *testing.T) {
+	b := sample()
+	info, blobs := bpfbuild.Sections(false, b)
+	other := b
+	other.Funcs = b.Funcs[:2]
+	_, fewer := bpfbuild.Sections(false, other)
+	for i, blobs := range [][]byte{blobs, fewer} {
+		btfs, err := DecodeBTFs("test", blobs, 0, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs, err := DecodePrograms("test", info, 0, false, btfs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := []string{programs[0].Funcs[1].Name, programs[0].Funcs[2].Name}
+		if want := [][]string{{"helper", "other"}, {"helper", "F"}}[i]; !slices.Equal(names, want) ||
+			(programs[0].Err != nil) != (i == 1) {
+			t.Errorf("functions %q, want %q; err %v", names, want, programs[0].Err)
 		}
 	}
 }
