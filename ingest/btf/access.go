@@ -139,15 +139,15 @@ type enumTable struct {
 	owner        *Types
 	b            []byte
 	n            int
-	wide, signed bool // an ENUM64; values of an ENUM have a sign
+	wide, signed bool // an ENUM64; values have a sign
 }
 
 func (t *Types) enumTable(id ID) enumTable {
 	if owner, b, n, flag := t.items(id, KindEnum); b != nil {
 		return enumTable{owner: owner, b: b, n: n, signed: flag}
 	}
-	owner, b, n, _ := t.items(id, KindEnum64)
-	return enumTable{owner: owner, b: b, n: n, wide: true}
+	owner, b, n, flag := t.items(id, KindEnum64)
+	return enumTable{owner: owner, b: b, n: n, wide: true, signed: flag}
 }
 
 // at returns the i-th enumerator.

@@ -104,19 +104,37 @@ func (v *valuePrinter) char(c byte) {
 	v.w.quoted(string(rune(c)))
 }
 
-// enum prints the first name of a value of some bits, else the number. Only these bits
-// are compared: compilers before the flag of the sign told −1 of one byte as 2^32 − 1.
+// enum prints the first name of a value of some bits, else the number.
 func (v *valuePrinter) enum(id ID, size uint, w word128) {
-	unused := uint(64) - min(size, 64)
 	table := v.t.enumTable(id)
+	signed, extend := table.negative(), func(v uint64) uint64 { return v }
+	if signed {
+		w = w.extend(size)
+		if !table.wide {
+			extend = func(v uint64) uint64 { return uint64(int64(int32(v))) }
+		}
+	}
 	for i := range table.n {
-		e := table.at(i)
-		if (e.Value^w.lo)<<unused == 0 {
+		if e := table.at(i); extend(e.Value) == w.lo {
 			v.w.quoted(e.Name)
 			return
 		}
 	}
-	v.number(Int{Signed: v.t.EnumSigned(id)}, size, w)
+	v.number(Int{Signed: signed}, size, w)
+}
+
+// negative reports whether values have a sign. Compilers before the flag that tells stored
+// −1 as 2^32 − 1, and no value else has the upper bit: bpftool takes those for negative.
+func (e *enumTable) negative() bool {
+	if e.signed || e.wide {
+		return e.signed
+	}
+	for i := range e.n {
+		if int32(e.at(i).Value) < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // pointer prints where a pointer points, or what the caller calls that.

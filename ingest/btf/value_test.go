@@ -30,6 +30,9 @@ func valueTypes(t testing.TB, big bool) (*Types, map[string]ID) {
 	id["f96"] = b.add(KindFloat, "f96", false, 0, 12)
 	id["color"] = b.add(KindEnum, "color", true, 2, 4, b.name("RED"), 1, b.name("NONE"), 0xffffffff)
 	id["mode"] = b.add(KindEnum, "mode", false, 2, 1, b.name("ON"), 1, b.name("OFF"), 0xffffffff)
+	id["plain"] = b.add(KindEnum, "plain", false, 1, 4, b.name("LOW"), 1)
+	top := b.add(KindEnum, "top", true, 1, 4, b.name("TOP"), 0x7fffffff)
+	id["narrow"] = b.add(KindStruct, "narrow", true, 1, 1, b.name("v"), uint32(top), 3<<24)
 	id["wide"] = b.add(KindEnum64, "wide", true, 1, 8, b.name("LOW"), 1, 0x80000000)
 	id["ptr"] = b.ref(KindPtr, "", u8)
 	id["fwd"] = b.add(KindFwd, "opaque", false, 0, 0)
@@ -98,7 +101,9 @@ func TestValue(t *testing.T) {
 		{"f128", "00000000000000000000000000000000", "", "0", ""},
 		{"color", "01000000", "00000001", `"RED"`, ""},
 		{"color", "ffffffff", "", `"NONE"`, ""}, {"color", "feffffff", "fffffffe", "-2", ""},
-		{"mode", "ff", "", `"OFF"`, ""}, {"mode", "fe", "", "254", ""},
+		{"mode", "ff", "", `"OFF"`, ""}, {"mode", "fe", "", "-2", ""},
+		{"mode", "01", "", `"ON"`, ""}, {"plain", "feffffff", "fffffffe", "4294967294", ""},
+		{"narrow", "07", "e0", `{"v": -1}`, ""}, // not TOP, whose low bits these are
 		{"wide", "0100000000000080", "8000000000000001", `"LOW"`, ""},
 		{"wide", "ffffffffffffffff", "", "-1", ""},
 		{"ptr", "0000000000000000", "", "(nil)", "0"},
