@@ -315,7 +315,7 @@ func TestLiveEnds(t *testing.T) {
 		t.Errorf("%d programs that were there before", len(list))
 	}
 	p.Close()
-	for range 100 {
+	for range 3000 { // the kernel frees it when all CPUs have passed it
 		if _, err = fdByID(cmdProgGetFDByID, uint32(id)); err != nil {
 			return
 		}

@@ -126,39 +126,30 @@ func TestLiveCaptureMaps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := make(chan struct{})
+	// The command says that the recording has begun, and ends when all is done.
+	ready, says, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hears, ends, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	steps := make(chan error, 1)
 	go func() {
-		var err error
-		for i := uint32(0); err == nil; i++ {
-			select {
-			case <-stop:
-				steps <- nil
-				return
-			case <-time.After(50 * time.Millisecond):
-			}
-			err = grows.Put(i, make([]uint64, possibleCPUs("")))
-			if i == 5 {
-				goes.Close()
-			}
-			if i == 8 {
-				again, failed := ebpf.NewMap(&ebpf.MapSpec{Name: "live_goes", Type: ebpf.Array,
-					KeySize: 4, ValueSize: 4, MaxEntries: 3})
-				if failed != nil {
-					steps <- failed
-					return
-				}
-				defer again.Close()
-			}
-		}
-		steps <- err
+		_, err := ready.Read(make([]byte, 1))
+		steps <- errors.Join(err, changeMaps(grows, goes), ends.Close())
 	}()
-	sum, err := Record(t.Context(), w, Options{Duration: 900 * time.Millisecond,
+	sum, err := Record(t.Context(), w, Options{
 		Maps:        []string{"live_grows", "live_goes", "live_never"},
-		MapInterval: 30 * time.Millisecond, Command: []string{"sleep", "60"}})
-	close(stop)
+		MapInterval: 30 * time.Millisecond, Command: []string{"sh", "-c", "echo; read end"},
+		Stdin: hears, Stdout: says})
+	says.Close() // if the command did not run
 	if err := errors.Join(err, <-steps); err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range []*os.File{ready, hears} {
+		f.Close()
 	}
 	said := strings.Join(sum.Warnings, "\n")
 	for _, want := range []string{"map live_goes (id ", "was gone after", "another one of this name",
@@ -168,6 +159,31 @@ func TestLiveCaptureMaps(t *testing.T) {
 		}
 	}
 	checkSeries(t, path, sum)
+}
+
+// changeMaps lets a map grow while another one goes and one of its name comes. A recorder
+// that takes dumps every 30 ms has seen each state, also on a machine that lets it wait for
+// half a second.
+func changeMaps(grows, goes *ebpf.Map) error {
+	const gone, anew, steps = 10, 20, 40
+	for i := range uint32(steps) {
+		time.Sleep(50 * time.Millisecond)
+		if err := grows.Put(i, make([]uint64, possibleCPUs(""))); err != nil {
+			return err
+		}
+		switch i {
+		case gone:
+			goes.Close()
+		case anew:
+			again, err := ebpf.NewMap(&ebpf.MapSpec{Name: "live_goes", Type: ebpf.Array,
+				KeySize: 4, ValueSize: 4, MaxEntries: 3})
+			if err != nil {
+				return err
+			}
+			defer again.Close()
+		}
+	}
+	return nil
 }
 
 // checkSeries opens the dumps of the bundle: their times and pairs grow, and the BTF
