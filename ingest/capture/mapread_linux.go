@@ -24,10 +24,18 @@ const (
 
 // Types of maps (enum bpf_map_type) that are told apart here.
 const (
+	mapProgArray      = 3
+	mapPerfEventArray = 4
 	mapPerCPUHash     = 5
 	mapPerCPUArray    = 6
 	mapStackTrace     = 7
+	mapCgroupArray    = 8
 	mapLRUPerCPUHash  = 10
+	mapArrayOfMaps    = 12
+	mapDevMap         = 14
+	mapSockMap        = 15
+	mapCPUMap         = 16
+	mapXSKMap         = 17
 	mapPerCPUStorage  = 21
 	flagStackBuildID  = 0x20
 	stackBuildIDBytes = 32
@@ -109,7 +117,8 @@ func (r *mapReader) header(fd int) (h bundle.DumpHeader, err error) {
 	return h, nil
 }
 
-// errNoBatch is ENOTSUPP of the kernel (include/linux/errno.h): the map knows no batches.
+// errNoBatch is ENOTSUPP of the kernel (include/linux/errno.h): the map knows no batches, or
+// tells no values.
 const errNoBatch = unix.Errno(524)
 
 // errUnread says that a map is of a kind whose elements cannot be had.
@@ -183,6 +192,17 @@ func (r *mapReader) batches(fd int, h *bundle.DumpHeader, stride int) error {
 	}
 }
 
+// hasSlots reports whether a map of this type is an array of references, in which there need
+// be nothing at an index.
+func hasSlots(typ uint32) bool {
+	switch typ {
+	case mapProgArray, mapPerfEventArray, mapCgroupArray, mapArrayOfMaps, mapDevMap, mapSockMap,
+		mapCPUMap, mapXSKMap:
+		return true
+	}
+	return false
+}
+
 // elements reads a map key by key. A key that is deleted meanwhile makes the kernel
 // begin anew, so that steps are bounded.
 func (r *mapReader) elements(fd int, h *bundle.DumpHeader, stride int) error {
@@ -203,8 +223,11 @@ func (r *mapReader) elements(fd int, h *bundle.DumpHeader, stride int) error {
 		attr = mapElemAttr{fd: uint32(fd), key: at, value: address(r.values)}
 		_, err = bpfCall(cmdMapLookup, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
 		switch {
+		case errors.Is(err, unix.ENOENT) && hasSlots(h.Type): // nothing is there
 		case errors.Is(err, unix.ENOENT):
 			r.lose("elements deleted while the map was read")
+		case errors.Is(err, errNoBatch):
+			r.lose("elements of which the kernel tells no values")
 		case err != nil:
 			r.lose("elements: " + err.Error())
 		default:

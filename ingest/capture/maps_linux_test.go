@@ -115,6 +115,49 @@ func TestLiveMapReader(t *testing.T) {
 	}
 }
 
+// TestLiveMapSlots: an empty slot is nothing that was lost, a value that is not told is.
+func TestLiveMapSlots(t *testing.T) {
+	needLive(t)
+	inner := &ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}
+	one, err := ebpf.NewMap(inner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	for typ, told := range map[ebpf.MapType]bool{ebpf.ProgramArray: true, ebpf.CGroupArray: false,
+		ebpf.ArrayOfMaps: true, ebpf.PerfEventArray: false, ebpf.CPUMap: true} {
+		m, err := ebpf.NewMap(&ebpf.MapSpec{Type: typ, KeySize: 4, ValueSize: 4, MaxEntries: 4,
+			InnerMap: inner})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		want := 0
+		if typ == ebpf.ArrayOfMaps {
+			if err := m.Put(uint32(2), one); err != nil {
+				t.Fatal(err)
+			}
+			want = 1
+		}
+		r := &mapReader{cpus: 1}
+		h, err := r.header(m.FD())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.elements(m.FD(), &h, int(h.Stride())); err != nil {
+			t.Fatal(err)
+		}
+		var untold uint64
+		if !told {
+			untold = uint64(h.MaxEntries)
+		}
+		lost := r.lost["elements of which the kernel tells no values"]
+		if got := len(r.pairs) / 8; got != want || lost != untold {
+			t.Errorf("%v: %d elements, want %d; lost %v", typ, got, want, r.lost)
+		}
+	}
+}
+
 // TestLiveCaptureMaps records maps of which one grows, one goes and is made anew, and
 // one never comes.
 func TestLiveCaptureMaps(t *testing.T) {
