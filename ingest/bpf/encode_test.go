@@ -96,3 +96,13 @@ func TestAppendShort(t *testing.T) {
 		}
 	}
 }
+
+// TestAppendBTFOrder: the order is the magic's, also of blobs that are none.
+func TestAppendBTFOrder(t *testing.T) {
+	for blob, want := range map[string]byte{"\xeb\x9f\x01": 0, "\x9f\xeb\x01": 7, "\xeb\xeb": 7,
+		"\x9f\x9f": 7, "\xeb": 7, "": 7} {
+		if got := AppendBTF(nil, 7, []byte(blob)); got[0] != want || len(got) != 8+len(blob) {
+			t.Errorf("%x becomes %x", blob, got)
+		}
+	}
+}

@@ -253,9 +253,6 @@ func (e *entry) images(p *Program) {
 		case n > uint64(len(code)):
 			e.fail(0, "jited_func_lens: function %d of %d bytes ends behind the code", i, n)
 			code = nil
-			if i == 0 {
-				p.Missing = MissingDamaged
-			}
 		default:
 			f.Image, code = code[:n:n], code[n:]
 		}

@@ -238,8 +238,9 @@ func TestLies(t *testing.T) {
 		if !errors.As(p.Err, &where) || !strings.Contains(p.Err.Error(), c.want) {
 			t.Errorf("%s: %v", name, p.Err)
 		}
-		if p.Name != "a_program_of_so" || len(p.Funcs) != 3 {
-			t.Errorf("%s: %q with %d functions", name, p.Name, len(p.Funcs))
+		if p.Name != "a_program_of_so" || len(p.Funcs) != 3 || p.Missing != "" ||
+			len(p.Funcs[0].Image) != 40 {
+			t.Errorf("%s: %q with %d functions, missing %q", name, p.Name, len(p.Funcs), p.Missing)
 		}
 	}
 }
