@@ -98,36 +98,6 @@ const (
 	classInline              // an inlined call
 )
 
-// slot numbers the attributes that are read; slotNone marks one that is skipped.
-type slot uint8
-
-const (
-	slotNone slot = iota
-	slotSibling
-	slotName
-	slotLinkage
-	slotLowPC
-	slotHighPC
-	slotRanges
-	slotOrigin
-	slotSpec
-	slotDeclFile
-	slotDeclLine
-	slotCallFile
-	slotCallLine
-	slotCallColumn
-	slotStmtList
-	slotCompDir
-	slotLanguage
-	slotAddrBase
-	slotStrBase
-	slotRngBase
-	slotGNURanges
-	slotDWOName
-	slotDWOID
-	numSlots
-)
-
 // step is one instruction of a compiled abbreviation: pass over pre bytes, then
 // read a value of the form into the slot, or skip it.
 type step struct {
@@ -164,6 +134,9 @@ type abbrevs struct {
 	implicit []int64
 	damage   string     // why the table ends early, "" if it does not
 	specs    []attrSpec // scratch
+
+	enc   encoding
+	sizes [64]uint8 // of values of the first forms in enc; variableSize if they differ
 }
 
 type attrSpec struct {
@@ -186,6 +159,7 @@ func (t *abbrevs) lookup(code uint64) *abbrev {
 func (t *abbrevs) parse(sec []byte, off uint64, enc encoding) string {
 	t.list, t.steps, t.implicit = t.list[:0], t.steps[:0], t.implicit[:0]
 	t.sparse = nil
+	t.use(enc)
 	r := buf{b: sec}
 	r.seek(off)
 	for {
@@ -206,7 +180,7 @@ func (t *abbrevs) parse(sec []byte, off uint64, enc encoding) string {
 		if reason := t.readSpecs(&r); reason != "" {
 			return reason
 		}
-		t.compile(&ab, enc)
+		t.compile(&ab)
 		t.add(code, ab)
 	}
 }
@@ -215,6 +189,7 @@ func (t *abbrevs) parse(sec []byte, off uint64, enc encoding) string {
 // when it is a root entry's. The result is valid until the next call.
 func (t *abbrevs) parseOne(sec []byte, off, code uint64, enc encoding) (*abbrev, string) {
 	t.list, t.steps, t.implicit = t.list[:0], t.steps[:0], t.implicit[:0]
+	t.use(enc)
 	r := buf{b: sec}
 	r.seek(off)
 	for n := 0; n < maxAbbrevs; n++ {
@@ -228,7 +203,7 @@ func (t *abbrevs) parseOne(sec []byte, off, code uint64, enc encoding) (*abbrev,
 			return nil, reason
 		}
 		if c == code {
-			t.compile(&ab, enc)
+			t.compile(&ab)
 			t.list = append(t.list, ab)
 			return &t.list[0], ""
 		}
@@ -276,34 +251,63 @@ func (t *abbrevs) readSpecs(r *buf) string {
 	}
 }
 
-func (t *abbrevs) compile(ab *abbrev, enc encoding) {
+// variableSize marks forms whose values differ in size.
+const variableSize = 0xff
+
+// use sets what the forms of a table depend on.
+func (t *abbrevs) use(enc encoding) {
+	if t.enc == enc && t.sizes[formData1] == 1 {
+		return
+	}
+	t.enc = enc
+	for form := range t.sizes {
+		size, ok := enc.fixedSize(uint16(form))
+		if !ok {
+			size = variableSize
+		}
+		t.sizes[form] = size
+	}
+}
+
+// sizeOf returns the size of values of a form, or variableSize.
+func (t *abbrevs) sizeOf(form uint16) uint8 {
+	if int(form) < len(t.sizes) {
+		return t.sizes[form]
+	}
+	if size, ok := t.enc.fixedSize(form); ok {
+		return size
+	}
+	return variableSize
+}
+
+func (t *abbrevs) compile(ab *abbrev) {
 	pc, decl := false, false
 	for _, s := range t.specs {
 		pc = pc || s.attr == atLowPC || s.attr == atRanges
 		decl = decl || s.attr == atDeclaration
 	}
 	ab.class = classify(ab.tag, pc, decl)
-	ab.skip, ab.sibling = t.program(enc, siblingSlot)
+	ab.skip, ab.sibling = t.program(siblingSlots)
 	ab.full = ab.skip
 	switch ab.tag {
 	case tagSubprogram, tagInlinedSubroutine:
-		ab.full, _ = t.program(enc, functionSlot)
+		ab.full, _ = t.program(functionSlots)
 	case tagCompileUnit, tagPartialUnit, tagSkeletonUnit, tagTypeUnit:
-		ab.full, _ = t.program(enc, unitSlot)
+		ab.full, _ = t.program(unitSlots)
 	}
 	if !ab.children {
 		ab.sibling = -1
 	}
 }
 
-// program compiles specs, with the slots that of tells. at is where a four byte
-// sibling reference lies, or -1.
-func (t *abbrevs) program(enc encoding, of func(attr uint16) slot) (p program, at int32) {
+// program compiles specs, with the slots of the attributes that are to be read. at is
+// where a four byte sibling reference lies, or -1.
+func (t *abbrevs) program(slots *slotTable) (p program, at int32) {
 	p.lo, at = uint32(len(t.steps)), -1
 	total, fixed := uint32(0), true
 	for _, s := range t.specs {
-		size, ok := enc.fixedSize(s.form)
-		sl := of(s.attr)
+		size, sl := t.sizeOf(s.form), slots.of(s.attr)
+		ok := size != variableSize
 		if sl == slotNone && ok {
 			p.tail += uint32(size)
 			total += uint32(size)
@@ -319,8 +323,9 @@ func (t *abbrevs) program(enc encoding, of func(attr uint16) slot) (p program, a
 		}
 		t.steps = append(t.steps, st)
 		p.tail = 0
-		total += uint32(size)
-		fixed = fixed && ok
+		if fixed = fixed && ok; fixed {
+			total += uint32(size)
+		}
 	}
 	p.hi = uint32(len(t.steps))
 	return p, at
@@ -345,75 +350,4 @@ func classify(tag uint16, pc, decl bool) class {
 		return classScope
 	}
 	return classOther
-}
-
-func siblingSlot(attr uint16) slot {
-	if attr == atSibling {
-		return slotSibling
-	}
-	return slotNone
-}
-
-func functionSlot(attr uint16) slot {
-	switch attr {
-	case atSibling:
-		return slotSibling
-	case atName:
-		return slotName
-	case atLinkageName, atMIPSLinkageName:
-		return slotLinkage
-	case atLowPC:
-		return slotLowPC
-	case atHighPC:
-		return slotHighPC
-	case atRanges:
-		return slotRanges
-	case atAbstractOrigin:
-		return slotOrigin
-	case atSpecification:
-		return slotSpec
-	case atDeclFile:
-		return slotDeclFile
-	case atDeclLine:
-		return slotDeclLine
-	case atCallFile:
-		return slotCallFile
-	case atCallLine:
-		return slotCallLine
-	case atCallColumn:
-		return slotCallColumn
-	}
-	return slotNone
-}
-
-func unitSlot(attr uint16) slot {
-	switch attr {
-	case atName:
-		return slotName
-	case atLowPC:
-		return slotLowPC
-	case atHighPC:
-		return slotHighPC
-	case atRanges:
-		return slotRanges
-	case atStmtList:
-		return slotStmtList
-	case atCompDir:
-		return slotCompDir
-	case atLanguage:
-		return slotLanguage
-	case atAddrBase, atGNUAddrBase:
-		return slotAddrBase
-	case atStrOffsetsBase:
-		return slotStrBase
-	case atRnglistsBase:
-		return slotRngBase
-	case atGNURangesBase:
-		return slotGNURanges
-	case atDWOName, atGNUDWOName:
-		return slotDWOName
-	case atGNUDWOID:
-		return slotDWOID
-	}
-	return slotNone
 }

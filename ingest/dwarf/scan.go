@@ -213,14 +213,14 @@ func (s *scanner) table(u *unit) string {
 func tableLength(b []byte) int64 {
 	r := buf{b: b}
 	for r.uleb() != 0 && !r.bad {
-		r.skipLEB()
+		r.skipLEB() // tag
 		r.skip(1)
 		for {
-			attr, form := r.uleb(), r.uleb()
+			attr, form := r.uleb2()
 			if form == formImplicitConst {
 				r.skipLEB()
 			}
-			if attr == 0 && form == 0 || r.bad {
+			if attr|form == 0 {
 				break
 			}
 		}

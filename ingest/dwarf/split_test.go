@@ -32,7 +32,7 @@ func splitPair(version uint16, id uint64) (exe, dwo *dwarfbuild.Builder) {
 			attr{Attr: atLowPC, Form: formAddrx, Val: 1}, length(64)).Add(
 			inl(abs, attr{Attr: atRanges, Form: formRnglistx, Val: 0}, udata(atCallFile, 1))))
 	} else {
-		exe.Section(".debug_ranges").U64(0xbad).U64(0xbad).
+		exe.Section(".debug_ranges").U64(0xbad).U64(0xbae).
 			U64(0x10).U64(0x20).U64(0).U64(0)
 		exe.Units = []*dwarfbuild.Unit{{Version: 4, Root: dwarfbuild.D(tagCompileUnit,
 			str(atGNUDWOName, "a.dwo"), str(atCompDir, "/src"), addrAt(atLowPC, 0x1000),

@@ -91,6 +91,43 @@ func TestOriginInOtherUnit(t *testing.T) {
 		shared decl /other/p.h:3 [{1010 1018}] call /src/a.c:0:0`)
 }
 
+// In DWARF 2 a reference to another unit is as long as an address, later as an offset.
+func TestOriginInOtherUnitDWARF2(t *testing.T) {
+	for _, version := range []uint16{2, 3} {
+		for _, size := range []int{4, 8} {
+			partial, u := cu(version), cu(version)
+			partial.Root.Tag = tagPartialUnit
+			partial.AddrSize, u.AddrSize = size, size
+			abs := abstract("shared")
+			partial.Root.Add(abs)
+			far := attr{Attr: atAbstractOrigin, Form: formRefAddr, Val: abs}
+			u.Root.Add(sub(far, low(0x1000), addrAt(atHighPC, 0x1010)))
+			check(t, one(partial, u), Options{}, "shared [{1000 1010}]")
+		}
+	}
+}
+
+// Blocks are no calls: what is in them is in the function or call around them, and jumped
+// over with all siblings after it only if nothing in it can be of interest.
+func TestBlocks(t *testing.T) {
+	a := abstract("a")
+	block := func(kids ...*die) *die {
+		return dwarfbuild.D(tagLexicalBlock, low(0x1000), udata(atCallLine, 1)).Add(kids...)
+	}
+	u := cu(4)
+	u.Root.Add(a, fn("main", 0x1000, 64).Add(
+		block(inl(a, low(0x1010), length(16)).Add(
+			block(block(inl(a, low(0x1014), length(4)))), block()),
+			inl(a, low(0x1020), length(4))),
+		inl(a, low(0x1030), length(4))))
+	check(t, one(u), Options{}, `
+		main [{1000 1040}]
+		a [{1010 1020}] call ?:0:0
+		a [{1014 1018}] call ?:0:0
+		a [{1020 1024}] call ?:0:0
+		a [{1030 1034}] call ?:0:0`)
+}
+
 // References into a file that dwz made, in the forms of GNU and of DWARF 5.
 func TestSupplementaryFile(t *testing.T) {
 	for _, version := range []uint16{4, 5} {
@@ -145,15 +182,16 @@ func TestTombstones(t *testing.T) {
 		u.Root.Add(
 			fn("zero", 0, 64), fn("one", 1, 64), fn("minus1", top, 64), fn("minus2", top-1, 64),
 			fn("empty", 0x1000, 0), sub(name("backward"), low(0x1000), addrAt(atHighPC, 0xf00)),
-			fn("alive", 0x2000, 4), fn("addend", 0x40, 8), fn("endless", 0x8000, 0x2000))
+			fn("alive", 0x2000, 4), fn("addend", 0x40, 8), fn("endless", 0x8000, 0x2000),
+			fn("does not reach the end", top-1, 1))
 		return one(u)
 	}
 	check(t, b(), Options{}, `
 		alive [{2000 2004}]
 		addend [{40 48}]
 		endless [{8000 a000}]
-		dead 6`)
-	check(t, b(), Options{Text: textAt}, "alive [{2000 2004}]\ndead 8")
+		dead 7`)
+	check(t, b(), Options{Text: textAt}, "alive [{2000 2004}]\ndead 9")
 
 	// Where code does begin at 0, as in modules, only -1 and -2 are dropped.
 	check(t, b(), Options{Text: []addr.Range{{Start: 0, End: 0x9000}}}, `
@@ -161,14 +199,33 @@ func TestTombstones(t *testing.T) {
 		one [{1 41}]
 		alive [{2000 2004}]
 		addend [{40 48}]
-		dead 5`)
+		dead 6`)
 }
 
 func TestTombstonesIn32Bit(t *testing.T) {
 	u := cu(4)
 	u.AddrSize = 4
-	u.Root.Add(fn("dropped", 0xffffffff, 64), fn("alive", 0x2000, 4))
-	check(t, one(u), Options{}, "alive [{2000 2004}]\ndead 1")
+	u.Root.Add(fn("dropped", 0xffffffff, 64), fn("alive", 0x2000, 4),
+		fn("does not reach the end", 0xfffffffe, 1))
+	check(t, one(u), Options{}, "alive [{2000 2004}]\ndead 2")
+}
+
+// Of a unit that is dropped as a whole, lists of ranges count from its tombstone: what
+// they give is no address.
+func TestRangesOfDroppedUnits(t *testing.T) {
+	for _, base := range []uint64{0, 1, 1<<64 - 1, 1<<64 - 2} {
+		b := one()
+		b.Section(".debug_ranges").U64(0x40).U64(0x50).U64(0).U64(0)
+		lists := b.Section(".debug_rnglists")
+		lists.U32(0).U16(5).U8(8, 0).U32(0)
+		lists.U8(rleOffsetPair).ULEB(0x40, 0x50).U8(rleBaseAddress).U64(base).
+			U8(rleOffsetPair).ULEB(0x60, 0x70).U8(rleEndOfList)
+		old, now := cu(4, low(base), length(0x100)), cu(5, low(base), length(0x100))
+		old.Root.Add(sub(name("old"), secOff(atRanges, 0)))
+		now.Root.Add(sub(name("now"), secOff(atRanges, 12)))
+		b.Units = []*dwarfbuild.Unit{old, now}
+		check(t, b, Options{}, "dead 1\ndead 1")
+	}
 }
 
 // A function with a cold part has several ranges, as lists of .debug_ranges: with
