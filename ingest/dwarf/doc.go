@@ -16,6 +16,13 @@
 // interest, nine tenths of a C++ file, cost one addition or one jump by
 // DW_AT_sibling. The standard package is the oracle of the tests.
 //
+// Every unit is read, so nothing here asks which unit an address is in: .debug_aranges,
+// which answers that, lacks units and has wrong ones in real files, and is not read, nor
+// are the ranges of a unit's root entry. Functions have their own ranges, and lines
+// those of their sequences, also in units that tell no range at all (-gstrict-dwarf
+// -gdwarf-2) and in those without a function (assembly). The root's low_pc counts as
+// the base of range lists alone. Nor is .debug_types read, whose units hold no code.
+//
 // # Split and supplementary files
 //
 // Skeleton units are completed from their .dwo file (Options.DWO) or from a
