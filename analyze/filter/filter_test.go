@@ -81,70 +81,75 @@ func rewrite(t testing.TB, view store.View, opts Options, text string) (string, 
 // head is the head of a kernel's stack trace.
 const head = "CPU: 0 PID: 7 Comm: cat Not tainted 6.18.44 #1 " + kernelID + "\n"
 
-// TestForms has every form with the tool that prints it. ID stands for fixedID.
+// What the places of forms become.
+const (
+	loopLine    = "/srv/app/src/fixed.c:14"
+	callLine    = "/srv/app/src/fixed.c:37"
+	exactPlace  = "collatz+0x18 (" + loopLine + ")"
+	secondPlace = "main+0x5f (" + callLine + ")"
+)
+
+// forms is every form with the tool that prints it. ID stands for fixedID.
+var forms = []struct{ name, in, want string }{
+	{"bpftrace ustack(build_id)", "    ID 0x114e\n    ID 0x1212\n",
+		"    " + exactPlace + "\n    " + secondPlace + "\n"},
+	{"bpftrace, a frame without a build ID first", "    7f001234567a\n    ID 0x1212\n",
+		"    7f001234567a\n    main+0x5f (/srv/app/src/fixed.c:37)\n"},
+	{"Inspektor Gadget", "[0]ID +114e [1]ID +1212\n", "[0]" + exactPlace + " [1]" + secondPlace + "\n"},
+	{"Inspektor Gadget, no numbers", "ID +114e; ID +1212\n", exactPlace + "; " + secondPlace + "\n"},
+	{"scripts over stack maps", "ID+0x114e;ID+0x1212\n", exactPlace + ";" + secondPlace + "\n"},
+	{"systing", "unknown ([buildid:ID]) <0x1212>\n", secondPlace + "\n"},
+	{"systing, no frame name", "buildid:ID+0x114e\n", exactPlace + "\n"},
+	{"symbolize itself", "[buildid:ID+0x114e]\n", exactPlace + "\n"},
+	{"brackets, offset behind", "[buildid:ID] 0x114e\n", exactPlace + "\n"},
+	{"brackets, +", "[buildid:ID]+0x114e\n", exactPlace + "\n"},
+	{"brackets, <>", "[buildid:ID] <0x114e>\n", exactPlace + "\n"},
+	{"sanitizers, addresses that were moved back",
+		"    #1 0x55 in f (/srv/app/bin/fixed+0x40120d) (BuildId: ID)\n",
+		"    #1 0x55 in f (/srv/app/bin/fixed+0x40120d) (BuildId: ID) main+0x5a (" + callLine + ")\n"},
+	{"upper-case build ID", strings.ToUpper(fixedID) + " 0x114e\n", exactPlace + "\n"},
+	{"kernel module with build ID", " collatz+0x18/0x48 [fixed ID]\n",
+		" collatz+0x18/0x48 (" + loopLine + ") [fixed ID]\n"},
+	{"no length", "collatz+0x18 [fixed ID]\n", "collatz+0x18 (" + loopLine + ") [fixed ID]\n"},
+	{"no length, behind the function", "collatz+0x999 [fixed ID]\n", "collatz+0x999 [fixed ID]\n"},
+	{"offset in a module", "fixed+0x114e [fixed ID]\n", exactPlace + " [fixed ID]\n"},
+	{"another function of this name", " collatz+0x18/0x10 [fixed ID]\n",
+		" collatz+0x18/0x10 [fixed ID]\n"},
+	{"? before, address in brackets",
+		" [<ffffffffa0000018>] ? collatz+0x18/0x48 [fixed ID]\n",
+		" [<ffffffffa0000018>] ? collatz+0x18/0x48 (" + loopLine + ") [fixed ID]\n"},
+	{"perf script, BPF", "\tffffffffc0 " + tallyTag + "+0x2d\n",
+		"\tffffffffc0 " + tallyTag + "+0x2d (/srv/app/src/tally.bpf.c:18)\n"},
+	{"bcc and bpftrace, decimal offset", "    " + tallyTag + "+45\n",
+		"    " + tallyTag + "+45 (/srv/app/src/tally.bpf.c:18)\n"},
+	{"kernel oops, BPF, another length", " ? " + tallyTag + "+0x2d/0x1000\n",
+		" ? " + tallyTag + "+0x2d/0x1000 (defined at /srv/app/src/tally.bpf.c:12)\n"},
+	{"bare tag", "prog bpf_prog_a612a69c77159703 ran\n",
+		"prog bpf_prog_a612a69c77159703_fold_digits (defined at /srv/app/src/tally.bpf.c:12) ran\n"},
+	{"bpftool has a tag of another kind", "tag a612a69c77159703  gpl\n",
+		"tag a612a69c77159703  gpl\n"},
+	{"markup", "{{{module:0:fixed:elf:ID}}}\n{{{mmap:0x7000:0x1000:load:0:rx:0x401000}}}\n" +
+		"at {{{bt:0:0x714e}}} {{{bt:1:0x7212}}} {{{pc:0x714e}}} {{{pc:0x7212:ra}}}\n",
+		"{{{module:0:fixed:elf:ID}}}\n{{{mmap:0x7000:0x1000:load:0:rx:0x401000}}}\n" +
+			"at " + exactPlace + " " + secondPlace + " " + exactPlace + " " + secondPlace + "\n"},
+	{"markup, reset", "{{{module:0:fixed:elf:ID}}}{{{mmap:0x7000:0x1000:load:0:rx:0x401000}}}" +
+		"{{{reset}}}{{{pc:0x714e}}}", "{{{module:0:fixed:elf:ID}}}" +
+		"{{{mmap:0x7000:0x1000:load:0:rx:0x401000}}}{{{reset}}}{{{pc:0x714e}}}"},
+	{"no newline at the end", "ID 0x114e", exactPlace},
+	{"carriage return", "ID 0x114e\r\n", exactPlace + "\r\n"},
+	{"names of debug files are data", "(x+0x401010) (BuildId: " + oddID + ")\n",
+		"(x+0x401010) (BuildId: " + oddID + ") " + ingest.Printable("evil\x1b[2Jname") + "+0x10\n"},
+	{"offset in no segment", "ID 0x99999999\n", "ID 0x99999999\n"},
+	{"not known", nobodyID + " 0x10\n", nobodyID + " 0x10\n"},
+	{"all zeros", strings.Repeat("0", 40) + " 0x10\n", strings.Repeat("0", 40) + " 0x10\n"},
+	{"a digest", "sha1sum ID  file\n", "sha1sum ID  file\n"},
+	{"a word is glued to it", "xID 0x114e ID 0x114eg\n", "xID 0x114e ID 0x114eg\n"},
+}
+
+// TestForms: each form becomes what it is for.
 func TestForms(t *testing.T) {
 	view := newView(t)
-	const (
-		loop   = "/srv/app/src/fixed.c:14"
-		call   = "/srv/app/src/fixed.c:37"
-		exact  = "collatz+0x18 (" + loop + ")"
-		second = "main+0x5f (" + call + ")"
-	)
-	for _, c := range []struct{ name, in, want string }{
-		{"bpftrace ustack(build_id)", "    ID 0x114e\n    ID 0x1212\n",
-			"    " + exact + "\n    " + second + "\n"},
-		{"bpftrace, a frame without a build ID first", "    7f001234567a\n    ID 0x1212\n",
-			"    7f001234567a\n    main+0x5f (/srv/app/src/fixed.c:37)\n"},
-		{"Inspektor Gadget", "[0]ID +114e [1]ID +1212\n", "[0]" + exact + " [1]" + second + "\n"},
-		{"Inspektor Gadget, no numbers", "ID +114e; ID +1212\n", exact + "; " + second + "\n"},
-		{"scripts over stack maps", "ID+0x114e;ID+0x1212\n", exact + ";" + second + "\n"},
-		{"systing", "unknown ([buildid:ID]) <0x1212>\n", second + "\n"},
-		{"systing, no frame name", "buildid:ID+0x114e\n", exact + "\n"},
-		{"symbolize itself", "[buildid:ID+0x114e]\n", exact + "\n"},
-		{"brackets, offset behind", "[buildid:ID] 0x114e\n", exact + "\n"},
-		{"brackets, +", "[buildid:ID]+0x114e\n", exact + "\n"},
-		{"brackets, <>", "[buildid:ID] <0x114e>\n", exact + "\n"},
-		{"sanitizers, addresses that were moved back",
-			"    #1 0x55 in f (/srv/app/bin/fixed+0x40120d) (BuildId: ID)\n",
-			"    #1 0x55 in f (/srv/app/bin/fixed+0x40120d) (BuildId: ID) main+0x5a (" + call + ")\n"},
-		{"upper-case build ID", strings.ToUpper(fixedID) + " 0x114e\n", exact + "\n"},
-		{"kernel module with build ID", " collatz+0x18/0x48 [fixed ID]\n",
-			" collatz+0x18/0x48 (" + loop + ") [fixed ID]\n"},
-		{"no length", "collatz+0x18 [fixed ID]\n", "collatz+0x18 (" + loop + ") [fixed ID]\n"},
-		{"no length, behind the function", "collatz+0x999 [fixed ID]\n", "collatz+0x999 [fixed ID]\n"},
-		{"offset in a module", "fixed+0x114e [fixed ID]\n", exact + " [fixed ID]\n"},
-		{"another function of this name", " collatz+0x18/0x10 [fixed ID]\n",
-			" collatz+0x18/0x10 [fixed ID]\n"},
-		{"? before, address in brackets",
-			" [<ffffffffa0000018>] ? collatz+0x18/0x48 [fixed ID]\n",
-			" [<ffffffffa0000018>] ? collatz+0x18/0x48 (" + loop + ") [fixed ID]\n"},
-		{"perf script, BPF", "\tffffffffc0 " + tallyTag + "+0x2d\n",
-			"\tffffffffc0 " + tallyTag + "+0x2d (/srv/app/src/tally.bpf.c:18)\n"},
-		{"bcc and bpftrace, decimal offset", "    " + tallyTag + "+45\n",
-			"    " + tallyTag + "+45 (/srv/app/src/tally.bpf.c:18)\n"},
-		{"kernel oops, BPF, another length", " ? " + tallyTag + "+0x2d/0x1000\n",
-			" ? " + tallyTag + "+0x2d/0x1000 (defined at /srv/app/src/tally.bpf.c:12)\n"},
-		{"bare tag", "prog bpf_prog_a612a69c77159703 ran\n",
-			"prog bpf_prog_a612a69c77159703_fold_digits (defined at /srv/app/src/tally.bpf.c:12) ran\n"},
-		{"bpftool has a tag of another kind", "tag a612a69c77159703  gpl\n",
-			"tag a612a69c77159703  gpl\n"},
-		{"markup", "{{{module:0:fixed:elf:ID}}}\n{{{mmap:0x7000:0x1000:load:0:rx:0x401000}}}\n" +
-			"at {{{bt:0:0x714e}}} {{{bt:1:0x7212}}} {{{pc:0x714e}}} {{{pc:0x7212:ra}}}\n",
-			"{{{module:0:fixed:elf:ID}}}\n{{{mmap:0x7000:0x1000:load:0:rx:0x401000}}}\n" +
-				"at " + exact + " " + second + " " + exact + " " + second + "\n"},
-		{"markup, reset", "{{{module:0:fixed:elf:ID}}}{{{mmap:0x7000:0x1000:load:0:rx:0x401000}}}" +
-			"{{{reset}}}{{{pc:0x714e}}}", "{{{module:0:fixed:elf:ID}}}" +
-			"{{{mmap:0x7000:0x1000:load:0:rx:0x401000}}}{{{reset}}}{{{pc:0x714e}}}"},
-		{"no newline at the end", "ID 0x114e", exact},
-		{"carriage return", "ID 0x114e\r\n", exact + "\r\n"},
-		{"names of debug files are data", "(x+0x401010) (BuildId: " + oddID + ")\n",
-			"(x+0x401010) (BuildId: " + oddID + ") " + ingest.Printable("evil\x1b[2Jname") + "+0x10\n"},
-		{"offset in no segment", "ID 0x99999999\n", "ID 0x99999999\n"},
-		{"not known", nobodyID + " 0x10\n", nobodyID + " 0x10\n"},
-		{"all zeros", strings.Repeat("0", 40) + " 0x10\n", strings.Repeat("0", 40) + " 0x10\n"},
-		{"a digest", "sha1sum ID  file\n", "sha1sum ID  file\n"},
-		{"a word is glued to it", "xID 0x114e ID 0x114eg\n", "xID 0x114e ID 0x114eg\n"},
-	} {
+	for _, c := range forms {
 		t.Run(c.name, func(t *testing.T) {
 			in, want := strings.ReplaceAll(c.in, "ID", fixedID), strings.ReplaceAll(c.want, "ID", fixedID)
 			if got, _ := rewrite(t, view, Options{}, in); got != want {
@@ -179,6 +184,45 @@ func TestReturnAddresses(t *testing.T) {
 		if got, _ := rewrite(t, view, Options{}, in+module); got != in+" "+source+module {
 			t.Errorf("%q becomes %q, not with %q", in+module, got, source)
 		}
+	}
+}
+
+// TestProgramAddresses: of BPF programs in kernel stack traces, too, what the registers held
+// is exact, as is the first instruction. In fold_digits a line begins at 0x13.
+func TestProgramAddresses(t *testing.T) {
+	view := newView(t)
+	for in, line := range map[string]string{
+		"RIP: 0010:" + tallyTag + "+0x13/0x49": "18", "pc : " + tallyTag + "+0x13/0x49": "18",
+		" ? " + tallyTag + "+0x13/0x49": "12", " " + tallyTag + "+0x14/0x49": "18",
+		" " + tallyTag + "+0x0/0x49": "12", tallyTag + "+0x13": "18", "x\n" + tallyTag + "+0x13": "18",
+	} {
+		want := in + " (/srv/app/src/tally.bpf.c:" + line + ")"
+		if got, _ := rewrite(t, view, Options{}, in); got != want {
+			t.Errorf("%q becomes %q", in, got)
+		}
+	}
+}
+
+// TestNumberedFrames: the number of a frame says whether it is the first, wherever it
+// stands.
+func TestNumberedFrames(t *testing.T) {
+	view := newView(t)
+	place := func(number string) string {
+		t.Helper()
+		got, st := rewrite(t, view, Options{}, "[9]"+fixedID+" +1208 "+number+fixedID+" +1208\n")
+		if st.Named != 2 {
+			t.Errorf("%s: %q", number, got)
+		}
+		return got[strings.LastIndex(got, "main+"):]
+	}
+	exact, back := place("[0]"), place("[1]")
+	if exact == back || place("[10]") != back || place("[x]") != back || place("") != back ||
+		place("[00000]") != back {
+		t.Errorf("frame 0 is %q, frame 1 %q", exact, back)
+	}
+	alone, _ := rewrite(t, view, Options{}, "[1]"+fixedID+" +1208\n")
+	if !strings.HasSuffix(alone, back) {
+		t.Errorf("a run that begins with frame 1: %q and not %q", alone, back)
 	}
 }
 

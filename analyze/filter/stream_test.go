@@ -114,6 +114,21 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
+// TestPrefixes: text may end anywhere, also in the middle of a form: what stands before it
+// is named.
+func TestPrefixes(t *testing.T) {
+	view := newView(t)
+	const before, named = fixedID + " 0x114e\n\n", "collatz+0x18 (/srv/app/src/fixed.c:14)\n\n"
+	for _, c := range forms {
+		in := strings.ReplaceAll(c.in, "ID", fixedID)
+		for n := range in {
+			if got, _ := rewrite(t, view, Options{}, before+in[:n]); !strings.HasPrefix(got, named) {
+				t.Errorf("%q becomes %q", in[:n], got)
+			}
+		}
+	}
+}
+
 type broken struct{}
 
 var errBroken = errors.New("broken")
