@@ -112,6 +112,8 @@ func TestLLVMDemangler(t *testing.T) {
 		"_ZN1AIiEptEv":       "A<int>::operator->()",
 		"_Z1gM1AFviE":        "g(void (A::*)(int))",
 		"_ZN1BIM1AFviEE1hEv": "B<void (A::*)(int)>::h()",
+		"_RINvNtCs1_4core3ptr13drop_in_placeINtNtCs2_5alloc3vec3VechEECs3_3std": "core::ptr::" +
+			"drop_in_place::<alloc::vec::Vec<u8>>",
 	} {
 		if got := d.Name(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)

@@ -177,7 +177,9 @@ func (d *Demangler) demangle(s string) (name string) {
 		return s
 	}
 	if d.llvm {
-		name = spaced(name)
+		if strings.HasPrefix(core, "_Z") {
+			name = spaced(name)
+		}
 		if clones != "" {
 			name += " (" + clones + ")"
 		}
@@ -196,7 +198,7 @@ func (d *Demangler) demangle(s string) (name string) {
 	return name + version
 }
 
-// spaced puts the spaces into a name that LLVM wrote up to version 14 and that the
+// spaced puts the spaces into a name of C++ that LLVM wrote up to version 14 and that the
 // library, which follows later ones, leaves out: "> >", "::* (".
 func spaced(name string) string {
 	if !strings.Contains(name, ">>") && !strings.Contains(name, "::*(") {
