@@ -17,7 +17,7 @@ const btfLong = `btf lists the types in a file's BTF, the type information of BP
 number, kind, size in bytes, name. With TYPE it prints the types of that name as C, with
 offset and size of each member in bytes, holes and padding, as pahole does. TYPE is a name
 ("list_head"), a name of one kind ("struct list_head", "var jiffies") or a number from the
-list ("#12").
+list ("#12"). --format c prints all that have a name so, in the order of the list.
 
 FILE is a BPF object or another ELF file with a section .BTF (also packed: .ko.zst), BTF as
 it is (/sys/kernel/btf/vmlinux), or a capture or bundle, whose BPF programs have BTF.
@@ -46,19 +46,19 @@ func newBTFCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.base, "base", "",
 		"the `FILE` whose types a kernel module's BTF continues, mostly /sys/kernel/btf/vmlinux")
-	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	addFormatFlag(cmd, &o.format, formatText, formatJSON, formatC)
 	return cmd
 }
 
 func runBTF(ctx context.Context, a *app, o *btfOptions, path string, names []string) error {
-	if err := checkFormat(o.format, formatText, formatJSON); err != nil {
+	if err := checkFormat(o.format, formatText, formatJSON, formatC); err != nil {
 		return err
 	}
 	blobs, err := a.readBTF(ctx, path, o.base)
 	if err != nil {
 		return err
 	}
-	out := btfReport{File: path}
+	out := btfReport{File: path, c: o.format == formatC || len(names) > 0}
 	for _, b := range blobs {
 		if err := out.add(b, names); err != nil {
 			return err
@@ -72,15 +72,19 @@ func runBTF(ctx context.Context, a *app, o *btfOptions, path string, names []str
 		if o.format == formatJSON {
 			return writeJSON(w, out)
 		}
-		return out.writeText(w, len(names) > 0)
+		return out.writeText(w)
 	})
 }
+
+// formatC prints the types of --format as C, all of them where none is named.
+const formatC = "c"
 
 // btfReport is what btf prints. Its JSON names are an interface.
 type btfReport struct {
 	File string        `json:"file"`
 	BTF  []btfTypeList `json:"btf"`
 
+	c     bool            // types are printed as C
 	found map[string]bool // of the names that were asked for
 }
 
@@ -116,14 +120,17 @@ func (r *btfReport) add(b btfBlob, names []string) error {
 		r.found = make(map[string]bool)
 	}
 	for id := first; id < btf.ID(b.types.Len()); id++ {
-		if len(names) > 0 && !r.wanted(b.types, id, names) {
+		switch {
+		case len(names) > 0 && !r.wanted(b.types, id, names):
+			continue
+		case len(names) == 0 && r.c && (b.types.Name(id) == "" || !isDeclared(b.types.Kind(id))):
 			continue
 		}
 		x := btfType{ID: id, Kind: b.types.Kind(id).String(), Name: b.types.Name(id)}
 		if size, err := b.types.Size(id); err == nil {
 			x.Size = &size
 		}
-		if len(names) > 0 {
+		if r.c {
 			if err := x.detail(b.types); err != nil {
 				return err
 			}
@@ -190,9 +197,19 @@ func (r *btfReport) missing(names []string) (out []string) {
 	return out
 }
 
-func (r *btfReport) writeText(w io.Writer, c bool) error {
+// isDeclared tells the kinds that a listing of all types as C has: those that C has without
+// a declaration, and what is only part of others, are left out.
+func isDeclared(kind btf.Kind) bool {
+	switch kind {
+	case btf.KindInt, btf.KindFloat, btf.KindTypeTag, btf.KindDeclTag:
+		return false
+	}
+	return true
+}
+
+func (r *btfReport) writeText(w io.Writer) error {
 	for i, list := range r.BTF {
-		if len(list.Types) == 0 && c {
+		if len(list.Types) == 0 && r.c {
 			continue
 		}
 		if i > 0 {
@@ -201,7 +218,7 @@ func (r *btfReport) writeText(w io.Writer, c bool) error {
 		if len(r.BTF) > 1 {
 			fmt.Fprintf(w, "/* %s */\n", strings.ReplaceAll(list.Source, "*/", "*?"))
 		}
-		if err := list.writeText(w, c); err != nil {
+		if err := list.writeText(w, r.c); err != nil {
 			return err
 		}
 	}

@@ -40,6 +40,8 @@ type objectData struct {
 type objectMaps struct {
 	Maps []objectMap  `json:"maps"`
 	Data []objectData `json:"data"`
+
+	names []string // of all that there is
 }
 
 // isObject reports whether a file is ELF: a map is then what it defines.
@@ -85,9 +87,14 @@ func runMapObject(ctx context.Context, a *app, o *mapOptions, path string) error
 	}
 	if len(found.Maps)+len(found.Data) == 0 {
 		if o.source.name != "" {
-			return fmt.Errorf("%s: no map %s in it", path, o.source.name)
+			err := fmt.Errorf("%s: no map %s in it", path, o.source.name)
+			if len(found.names) > 0 {
+				return withHint(err, "there are %s", strings.Join(found.names, ", "))
+			}
+			return err
 		}
-		return withHint(fmt.Errorf("%s: it defines no map", path), "a dump of a map is wanted, or a BPF object")
+		return withHint(fmt.Errorf("%s: it defines no map", path),
+			"a dump of a map is wanted, or a BPF object")
 	}
 	return a.writeOutput(o.output, false, func(w io.Writer) error {
 		if o.format == formatJSON {
@@ -100,9 +107,11 @@ func runMapObject(ctx context.Context, a *app, o *mapOptions, path string) error
 }
 
 // readObjectMaps reads the maps of an object, or the one of a name.
-func readObjectMaps(ctx context.Context, f *elf.File, t *btf.Types, name string) (*objectMaps, error) {
+func readObjectMaps(ctx context.Context, f *elf.File, t *btf.Types, name string) (*objectMaps,
+	error) {
 	out := &objectMaps{Maps: []objectMap{}, Data: []objectData{}}
 	for _, d := range t.Maps() {
+		out.names = append(out.names, d.Name)
 		if name != "" && d.Name != name {
 			continue
 		}
@@ -120,10 +129,15 @@ func readObjectMaps(ctx context.Context, f *elf.File, t *btf.Types, name string)
 		out.Maps = append(out.Maps, m)
 	}
 	var errs []error
+	wanted, _ := t.DataSection(name) // ".data", or as the kernel calls its map: "prog.data"
 	for i := range f.Sections {
 		s := &f.Sections[i]
 		id, ok := t.ByName(btf.KindDatasec, s.Name)
-		if !ok || !isDataSection(s.Name) || name != "" && name != s.Name {
+		if !ok || !isDataSection(s.Name) {
+			continue
+		}
+		out.names = append(out.names, s.Name)
+		if name != "" && (id != wanted || len(out.Maps) > 0) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {

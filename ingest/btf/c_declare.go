@@ -170,8 +170,15 @@ func quoteless(s string) string {
 }
 
 // TypeName returns a type as C names it, without what it is made of: "struct point",
-// "int [6]". A type of which C would be too long is "?".
+// "int [6]"; without a name of its own "struct {…}". A type of which C would be too long is
+// "?".
 func (t *Types) TypeName(id ID) string {
+	switch kind := t.Kind(id); kind {
+	case KindStruct, KindUnion, KindEnum, KindEnum64:
+		if t.Name(id) == "" {
+			return strings.ToLower(strings.TrimSuffix(kind.String(), "64")) + " {…}"
+		}
+	}
 	p := cPrinter{t: t, plain: true, budget: maxTypeName, limit: maxTypeName}
 	s := p.param(Param{Type: id})
 	if p.err != nil {

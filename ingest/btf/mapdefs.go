@@ -91,10 +91,15 @@ func (t *Types) mapDef(name string, id ID) MapDef {
 			d.Key, d.KeySize = target, t.sizeOf(target)
 		case "value":
 			d.Value, d.ValueSize = target, t.sizeOf(target)
+		case "values": // other maps, or programs: the value is a number of one
+			d.ValueSize = referenceSize
 		}
 	}
 	return d
 }
+
+// referenceSize is what the value of a map of maps, or of programs, takes, bytes.
+const referenceSize = 4
 
 func (t *Types) marker(name string, id ID) MapDef {
 	d := MapDef{Name: name}

@@ -27,6 +27,34 @@ func TestMarkers(t *testing.T) {
 	}
 }
 
+// TestMapOfMaps: what a map of maps has for values, which no type tells, and the names of
+// types that have none.
+func TestMapOfMaps(t *testing.T) {
+	b := newBuilder(false)
+	u32 := b.integer("u32", 4, 32)
+	none := b.add(KindStruct, "", false, 1, 4, b.name("plen"), uint32(u32), 0)
+	choice := b.add(KindEnum, "", false, 0, 4)
+	number := b.ref(KindPtr, "", b.array(u32, 13))
+	key, values := b.ref(KindPtr, "", none), b.array(b.ref(KindPtr, "", none), 0)
+	def := b.add(KindStruct, "", false, 3, 16, b.name("type"), uint32(number), 0,
+		b.name("key"), uint32(key), 64, b.name("values"), uint32(values), 128)
+	v := b.add(KindVar, "outer", false, 0, uint32(def), 1)
+	b.add(KindDatasec, ".maps", false, 1, 16, uint32(v), 0, 16)
+	types, err := Parse("test", b.bytes(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := MapDef{Name: "outer", Type: 13, Key: none, KeySize: 4, ValueSize: 4}
+	if got := types.Maps(); len(got) != 1 || got[0] != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for id, want := range map[ID]string{none: "struct {…}", choice: "enum {…}", u32: "u32"} {
+		if got := types.TypeName(id); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestMaps reads the definitions of an object.
 func TestMaps(t *testing.T) {
 	types := kinds(t)
