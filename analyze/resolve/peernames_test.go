@@ -22,10 +22,10 @@ func peerFile(dynamic bool) *elfbuild.File {
 		{Name: "label", Section: ".text", Value: 0x1030, Bind: local},
 		{Name: "section", Section: ".text", Value: 0x1038, Type: debugelf.STT_SECTION},
 		{Name: "object", Section: ".text", Value: 0x1040, Size: 8, Type: debugelf.STT_OBJECT},
-		{Name: "short", Section: ".text", Value: 0x1010, Size: 8, Type: fn, Bind: global},
 		{Name: "first", Section: ".text", Value: 0x1010, Size: 0x10, Type: fn, Bind: global},
 		{Name: "last", Section: ".text", Value: 0x1010, Size: 0x10, Type: fn,
 			Bind: debugelf.STB_WEAK},
+		{Name: "short", Section: ".text", Value: 0x1010, Size: 8, Type: fn, Bind: global},
 		{Name: "data", Section: ".data", Value: 0x2000, Type: debugelf.STT_OBJECT, Bind: global},
 		{Name: "imported", Type: fn, Bind: global},
 	}
