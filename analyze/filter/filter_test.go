@@ -107,6 +107,10 @@ var forms = []struct{ name, in, want string }{
 	{"sanitizers, addresses that were moved back",
 		"    #1 0x55 in f (/srv/app/bin/fixed+0x40120d) (BuildId: ID)\n",
 		"    #1 0x55 in f (/srv/app/bin/fixed+0x40120d) (BuildId: ID) main+0x5a (" + callLine + ")\n"},
+	{"sanitizers, no bracket before", "/srv/app/bin/fixed+0x40120d) (BuildId: ID)\n",
+		"/srv/app/bin/fixed+0x40120d) (BuildId: ID)\n"},
+	{"sanitizers, no build ID", "(/srv/app/bin/fixed+0x40120d) (BuildId: )\n",
+		"(/srv/app/bin/fixed+0x40120d) (BuildId: )\n"},
 	{"upper-case build ID", strings.ToUpper(fixedID) + " 0x114e\n", exactPlace + "\n"},
 	{"kernel module with build ID", " collatz+0x18/0x48 [fixed ID]\n",
 		" collatz+0x18/0x48 (" + loopLine + ") [fixed ID]\n"},
@@ -175,6 +179,17 @@ func TestReturnAddresses(t *testing.T) {
 	apart, _ := rewrite(t, view, Options{}, first+"\n\n"+second)
 	if want := lines[0] + "\n\n\n" + lines[0] + "\n"; apart != want {
 		t.Errorf("two runs give %q and not %q", apart, want)
+	}
+	// A frame without a build ID begins a run, too, and it does not go over other lines.
+	for before, want := range map[string]string{
+		"    7f001234567a\n": lines[1], "@[\n    7f001234567a\n": lines[1],
+		"\t401136\n7f001234567a\n": lines[1], "    7f001234567a\nx\n": lines[0],
+		"    7f00\n": lines[0], "    7f001234567a x\n": lines[0], "7f001234567a\n": lines[0],
+		"x\n7f001234567a\n": lines[0], "    7f001234567a7f001\n": lines[0],
+	} {
+		if got, _ := rewrite(t, view, Options{}, before+second); got != before+want+"\n" {
+			t.Errorf("behind %q: %q", before, got)
+		}
 	}
 	// Kernels print what the registers held as it is, in lines of other kinds too.
 	for mark, want := range map[string]string{"RIP: 0010:": lines[0], "pc : ": lines[0],

@@ -84,8 +84,9 @@ func (s *scanner) scan(text []byte) []place {
 		}
 		i = max(i, s.floor-1)
 	}
-	if len(s.places) == 0 && rawFrame(text) && s.lastAt == s.line-1 {
-		s.lastAt = s.line // a frame of the run that has no build ID
+	if len(s.places) == 0 && rawFrame(text) &&
+		(s.lastAt > 0 && s.lastAt == s.line-1 || text[0] == ' ' || text[0] == '\t') {
+		s.lastAt = s.line // a frame that has no build ID; tools indent the first of a run
 	}
 	return s.places
 }
