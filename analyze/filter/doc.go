@@ -39,6 +39,7 @@
 // in kernel stack traces what follows RIP:, EIP:, "pc :", "epc :", "PC is at", NIP and
 // WARNING:; of the other forms the first one of a run of frames, where a run is frames on
 // one line or on lines that follow one another, bare addresses of such lines included, or
-// the one numbered [0]; all of the sanitizers, which have moved their addresses back themselves; {{{pc}}} and frame 0 of
-// {{{bt}}} unless these say otherwise. Everything else is taken for a return address.
+// the one numbered [0]; all of the sanitizers, which have moved their addresses back
+// themselves; {{{pc}}} and frame 0 of {{{bt}}} unless these say otherwise. Everything else
+// is taken for a return address.
 package filter
