@@ -30,6 +30,7 @@ type mapInput struct {
 	size   int64
 	// untyped says why the BTF that the user names does not tell the types; "" if it does.
 	untyped string
+	program *btf.Types       // of a struct_ops map: BTF of what defines it, which does not tell its types
 	host    *bundle.Manifest // of the bundle that has it; nil for files
 }
 
@@ -122,7 +123,11 @@ func (in *mapInputs) add(m *mapInput, types map[uint32]*btf.Types) error {
 	m.header = *h
 	m.layout = tally.Layout{KeySize: int(h.KeySize), ValueSize: int(h.ValueSize), MapType: h.Type,
 		BigEndian: h.BigEndian}
-	if t := types[h.BTFID]; t != nil && h.BTFID != 0 {
+	switch t := types[h.BTFID]; {
+	case t == nil || h.BTFID == 0:
+	case h.Type == mapStructOps:
+		m.program, m.untyped = t, untypedOps
+	case h.KeyType != 0 || h.ValueType != 0:
 		m.layout.Types, m.layout.Key, m.layout.Value = t, btf.ID(h.KeyType), btf.ID(h.ValueType)
 	}
 	in.list = append(in.list, m)
@@ -228,7 +233,14 @@ func (m *mapInput) title() string {
 // the definition of the map, or by the section that it has the variables of.
 func (m *mapInput) types(t *btf.Types, src mapSource) error {
 	l := &m.layout
-	if t == nil || l.Types != nil {
+	switch {
+	case t == nil || l.Types != nil:
+		return nil
+	case m.header.Type == mapStructOps || m.program != nil:
+		if id, ok := m.structOps(t); ok {
+			l.Types, l.Key, l.Value = t, 0, id
+			m.untyped = ""
+		}
 		return nil
 	}
 	name := m.definedAs(src.name)
