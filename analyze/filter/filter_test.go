@@ -218,6 +218,38 @@ func TestProgramAddresses(t *testing.T) {
 	}
 }
 
+// TestMarkupAddresses: an element says itself whether its address is exact; {{{pc}}} and
+// frame 0 are. Elements that lack fields stay as they are.
+func TestMarkupAddresses(t *testing.T) {
+	view := newView(t)
+	const head = "{{{module:0:fixed:elf:" + fixedID + "}}}" +
+		"{{{mmap:0x7000:0x1000:load:0:rx:0x401000}}}"
+	place := func(element string) string {
+		t.Helper()
+		got, _ := rewrite(t, view, Options{}, head+element)
+		return strings.TrimPrefix(got, head)
+	}
+	exact, back := place("{{{pc:0x7208}}}"), place("{{{bt:1:0x7208}}}")
+	if exact == back || !strings.HasPrefix(back, "main+0x55 (") {
+		t.Errorf("exact it is %q, else %q", exact, back)
+	}
+	for element, want := range map[string]string{
+		"{{{pc:0x7208:pc}}}": exact, "{{{pc:0x7208:ra}}}": back, "{{{bt:0:0x7208}}}": exact,
+		"{{{bt:0:0x7208:ra}}}": back, "{{{bt:1:0x7208:pc}}}": exact, "{{{bt:1:0x7208:ra:x}}}": back,
+	} {
+		if got := place(element); got != want {
+			t.Errorf("%s becomes %q and not %q", element, got, want)
+		}
+	}
+	for _, element := range []string{"{{{}}}", "{{{pc}}}", "{{{bt}}}", "{{{bt:0}}}", "{{{module}}}",
+		"{{{module:0:x:elf}}}", "{{{mmap}}}", "{{{mmap:0x7000:0x1000:load:0:rx}}}", "{{{pc:x}}}",
+		"{{{data:0x7208:1:2:3:4:5:6:7}}}", "{{{bt:0:0x8000}}}"} {
+		if got := place(element); got != element {
+			t.Errorf("%s becomes %q", element, got)
+		}
+	}
+}
+
 // TestNumberedFrames: the number of a frame says whether it is the first, wherever it
 // stands.
 func TestNumberedFrames(t *testing.T) {
