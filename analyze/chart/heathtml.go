@@ -55,8 +55,9 @@ func (m *HeatMap) AppendHTML(dst []byte) []byte {
 		if low == "" && high == "" && sums.Counts[slot] == 0 {
 			continue
 		}
-		dst = fmt.Appendf(dst, "<tr><td>%s</td><td>%d</td><td class=\"bar\"><div style=\"width:%d%%\">"+
-			"</div></td></tr>\n", escape(m.slotLabel(slot)), sums.Counts[slot],
+		dst = fmt.Appendf(dst,
+			"<tr><td>%s</td><td>%d</td><td class=\"bar\"><div style=\"width:%d%%\">"+
+				"</div></td></tr>\n", escape(m.slotLabel(slot)), sums.Counts[slot],
 			scaled(sums.Counts[slot], most, 100))
 	}
 	return append(dst, "</table>\n</body>\n</html>\n"...)

@@ -118,9 +118,9 @@ func (c *canvas) cells() {
 			if level == 0 {
 				continue
 			}
-			c.printf(`<rect class="c s%d" x="%d" y="%d" width="%d" height="%d"><title>%s, %s: %d</title>`+
-				"</rect>\n", c.s.colour(level, len(svgColours)), x, c.top(row), width, c.row, when,
-				labels[row], n)
+			c.printf(`<rect class="c s%d" x="%d" y="%d" width="%d" height="%d">`+
+				"<title>%s, %s: %d</title></rect>\n", c.s.colour(level, len(svgColours)), x,
+				c.top(row), width, c.row, when, labels[row], n)
 		}
 	}
 }

@@ -93,7 +93,8 @@ func appendCell(dst []byte, s shades, n uint64, colours bool) []byte {
 	case level == 0:
 		return append(dst, ' ')
 	case colours:
-		return fmt.Appendf(dst, "\x1b[48;5;%dm \x1b[0m", termColours[s.colour(level, len(termColours))])
+		colour := termColours[s.colour(level, len(termColours))]
+		return fmt.Appendf(dst, "\x1b[48;5;%dm \x1b[0m", colour)
 	}
 	return append(dst, termLetters[s.colour(level, len(termLetters))])
 }

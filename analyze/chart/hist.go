@@ -109,13 +109,15 @@ func appendBCC(dst []byte, h *Histogram, s Scale, unit string) []byte {
 	if wide := max(len(low), len(high)) > width; wide || s.powers() && last > bccWide {
 		lead, head, width, bar = 15, 29, 20, bccStars/2
 	}
-	dst = fmt.Appendf(dst, "%*s%-*s : count     distribution\n", lead, "", head, ingest.Printable(unit))
+	dst = fmt.Appendf(dst, "%*s%-*s : count     distribution\n", lead, "", head,
+		ingest.Printable(unit))
 	for i := s.firstSlot(); i <= last; i++ {
 		low, high := s.Bounds(i)
 		if low == "" && high == "" && h.Counts[i] == 0 {
 			continue
 		}
-		dst = fmt.Appendf(dst, "%*s -> %-*s : %-8d |%-*s|\n", width, openEnd(low), width, openEnd(high),
+		dst = fmt.Appendf(dst, "%*s -> %-*s : %-8d |%-*s|\n", width, openEnd(low), width,
+			openEnd(high),
 			h.Counts[i], bar, stars(h.Counts[i], most, bar))
 	}
 	return dst

@@ -146,7 +146,8 @@ func (s Scale) Describe() string {
 		return "slot i counts 2^(i-1) to 2^i-1, as bcc numbers them"
 	case Bpftrace:
 		if s.Bits > 0 {
-			return fmt.Sprintf("%d slots for each power of two, as bpftrace numbers them", 1<<s.Bits)
+			return fmt.Sprintf("%d slots for each power of two, as bpftrace numbers them",
+				1<<s.Bits)
 		}
 		return "slot 2+i counts 2^i to 2^(i+1)-1, as bpftrace numbers them"
 	case Linear, Lhist:

@@ -86,7 +86,8 @@ func (l *Layout) field(whole, name string, id btf.ID, size int) (Field, error) {
 			f.Signed = l.signed(l.Types.Strip(id))
 		}
 		if size < 1 || size > maxNumber {
-			return f, fmt.Errorf("%w: the %s is of %d bytes, which are no number%s", ErrField, whole, size,
+			return f, fmt.Errorf("%w: the %s is of %d bytes, which are no number%s", ErrField,
+				whole, size,
 				l.list(whole, id))
 		}
 		return f, nil
@@ -262,7 +263,8 @@ func (l *Layout) Label(key []byte, but Field) string {
 
 // text writes a value in one line.
 func (l *Layout) text(id btf.ID, data []byte) string {
-	out, err := l.Types.AppendValue(nil, id, data, &btf.ValueOptions{JSON: true, MaxBytes: maxLabel})
+	out, err := l.Types.AppendValue(nil, id, data,
+		&btf.ValueOptions{JSON: true, MaxBytes: maxLabel})
 	if err != nil && len(out) == 0 {
 		return "?"
 	}

@@ -150,7 +150,8 @@ func (l *Layout) Plan(o PlanOptions, maxEntries uint32) (*Plan, error) {
 		return nil, err
 	}
 	kind := chart.Log2
-	if p.Slot.Name == "slot" || p.Slot.Name == "key" && l.isInt(l.Key) && maxEntries == bccHistogram {
+	if p.Slot.Name == "slot" || p.Slot.Name == "key" && l.isInt(l.Key) &&
+		maxEntries == bccHistogram {
 		kind = chart.BCC
 	}
 	return p.scale(o, kind), nil

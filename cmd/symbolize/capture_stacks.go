@@ -25,11 +25,14 @@ func (o *stackOptions) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.on, "stacks", false, "sample stacks, and count them inside the kernel")
 	fs.IntVarP(&o.frequency, "frequency", "F", 0,
 		fmt.Sprintf("sample each CPU `N` times a second (default %d)", sampler.DefaultFrequency))
-	fs.BoolVarP(&o.all, "all-cpus", "a", false, "sample all processes: what happens without --pid and --cgroup")
-	fs.StringVar(&o.cgroup, "cgroup", "", "sample only what is in the control group of this `DIR`, or below it")
+	fs.BoolVarP(&o.all, "all-cpus", "a", false,
+		"sample all processes: what happens without --pid and --cgroup")
+	fs.StringVar(&o.cgroup, "cgroup", "",
+		"sample only what is in the control group of this `DIR`, or below it")
 	fs.StringVar(&o.event, "event", "",
 		"sample at `EVENT`: cpu-clock, GROUP:TRACEPOINT, uprobe:PATH:FUNCTION (default cpu-clock)")
-	fs.BoolVar(&o.offCPU, "off-cpu", false, "sample threads that stop running, by the time until they go on")
+	fs.BoolVar(&o.offCPU, "off-cpu", false,
+		"sample threads that stop running, by the time until they go on")
 }
 
 // validate checks the flags, and reads --event.
@@ -83,6 +86,7 @@ func (a *app) stackSummary(s *sampler.Stats) {
 	for _, cause := range slices.Sorted(maps.Keys(s.Lost)) {
 		a.warn(fmt.Sprintf("lost: %d samples: %s", s.Lost[cause], cause), "")
 	}
-	a.note(fmt.Sprintf("%d samples, %d stacks of users and %d of the kernel; %.1f MB of kernel memory",
+	a.note(fmt.Sprintf(
+		"%d samples, %d stacks of users and %d of the kernel; %.1f MB of kernel memory",
 		s.Samples, s.UserStacks, s.KernelStacks, float64(s.KernelMemory)/1e6))
 }

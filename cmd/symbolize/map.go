@@ -48,8 +48,8 @@ func newMapCommand(a *app) *cobra.Command {
 		"the BPF object `FILE`, or BTF, that tells the types of a dump without them")
 	addOutputFlag(fs, &o.output)
 	fs.StringVar(&o.format, "format", "",
-		"`FORMAT` of the result: text or json; for --heatmap also svg or html (default text, or by "+
-			"the name of -o)")
+		"`FORMAT` of the result: text or json; for --heatmap also svg or html (default text, or "+
+			"by the name of -o)")
 	completeFixed(cmd, "format", []string{formatText, formatJSON, formatSVG, formatHTML})
 	o.addFlags(cmd)
 	return cmd

@@ -88,7 +88,8 @@ func (o *mapChartOptions) checkHist(paths []string) error {
 	if _, err := os.Stat(paths[0]); err == nil {
 		return nil
 	}
-	return withHint(usagef("--hist %s: no such file", paths[0]), "a scale is told by --hist=%s", paths[0])
+	return withHint(usagef("--hist %s: no such file", paths[0]), "a scale is told by --hist=%s",
+		paths[0])
 }
 
 // wanted reports whether any of the views was asked for.

@@ -97,9 +97,11 @@ func (o *mapChartOptions) heatMap(a *app, in *mapInputs) (*chart.HeatMap, error)
 	var lost tally.Losses
 	hists, cells := 0, 0
 	for i, m := range in.list {
-		if m.header.KeySize != first.header.KeySize || m.header.ValueSize != first.header.ValueSize {
-			return nil, fmt.Errorf("%s is of another map than %s: keys of %d and values of %d bytes, not "+
-				"of %d and %d", m.name, first.name, m.header.KeySize, m.header.ValueSize,
+		if m.header.KeySize != first.header.KeySize ||
+			m.header.ValueSize != first.header.ValueSize {
+			return nil, fmt.Errorf(
+				"%s is of another map than %s: keys of %d and values of %d bytes, not "+
+					"of %d and %d", m.name, first.name, m.header.KeySize, m.header.ValueSize,
 				first.header.KeySize, first.header.ValueSize)
 		}
 		m.layout.Types, m.layout.Key, m.layout.Value = first.layout.Types, first.layout.Key,
@@ -148,8 +150,9 @@ func (o *mapChartOptions) columns(h *chart.HeatMap, samples []chart.Sample) {
 		}
 	}
 	if resets > 0 {
-		h.Notes = append(h.Notes, fmt.Sprintf("intervals in which counts became fewer, because the "+
-			"map was cleared or elements were deleted: %d", resets))
+		h.Notes = append(h.Notes, fmt.Sprintf(
+			"intervals in which counts became fewer, because the "+
+				"map was cleared or elements were deleted: %d", resets))
 	}
 }
 

@@ -59,7 +59,8 @@ func (o *mapChartOptions) plan(a *app, m *mapInput) (*tally.Plan, error) {
 		m.header.MaxEntries)
 	if err != nil {
 		return nil, withHint(fmt.Errorf("%s: %w", m.title(), err),
-			"--slot names the field of the key, --count that of the value, --btf what tells the fields")
+			"--slot names the field of the key, --count that of the value, --btf what tells "+
+				"the fields")
 	}
 	if p.Guessed {
 		a.note(fmt.Sprintf("%s: %s; --hist says otherwise: %s", m.title(), p.Scale.Describe(),

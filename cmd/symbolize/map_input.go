@@ -30,7 +30,7 @@ type mapInput struct {
 	size   int64
 	// untyped says why the BTF that the user names does not tell the types; "" if it does.
 	untyped string
-	program *btf.Types       // of a struct_ops map: BTF of what defines it, which does not tell its types
+	program *btf.Types       // of a struct_ops map: BTF of what defines it
 	host    *bundle.Manifest // of the bundle that has it; nil for files
 }
 
@@ -59,7 +59,8 @@ type mapSource struct {
 }
 
 // openMaps opens dumps: files in any form, and those of bundles.
-func (a *app) openMaps(ctx context.Context, paths []string, src mapSource) (in *mapInputs, err error) {
+func (a *app) openMaps(ctx context.Context, paths []string, src mapSource) (in *mapInputs,
+	err error) {
 	in = &mapInputs{}
 	defer func() {
 		if err != nil {
@@ -114,7 +115,8 @@ func (in *mapInputs) file(path string) error {
 func (in *mapInputs) add(m *mapInput, types map[uint32]*btf.Types) error {
 	d, err := mapdump.Open(m.name, m.r, m.size)
 	if errors.Is(err, mapdump.ErrNotDump) {
-		return withHint(err, "dumps are made by `symbolize capture --maps NAME` and `bpftool -j map dump`")
+		return withHint(err,
+			"dumps are made by `symbolize capture --maps NAME` and `bpftool -j map dump`")
 	}
 	if err != nil {
 		return err
@@ -258,7 +260,8 @@ func (m *mapInput) types(t *btf.Types, src mapSource) error {
 	case key != 0 && !m.fits(t, key, l.KeySize):
 		m.untyped = fmt.Sprintf("the key of map %q in that BTF is not of %d bytes", name, l.KeySize)
 	case !m.fits(t, value, l.ValueSize):
-		m.untyped = fmt.Sprintf("the value of map %q in that BTF is not of %d bytes", name, l.ValueSize)
+		m.untyped = fmt.Sprintf("the value of map %q in that BTF is not of %d bytes", name,
+			l.ValueSize)
 	default:
 		l.Types, l.Key, l.Value = t, key, value
 	}
@@ -271,7 +274,9 @@ func (m *mapInput) definition(t *btf.Types, name string, src mapSource) (d btf.M
 	err error) {
 	found := t.MapsNamed(name)
 	if len(found) > 1 {
-		fit := slices.DeleteFunc(slices.Clone(found), func(d btf.MapDef) bool { return !m.fitsDef(t, &d) })
+		fit := slices.DeleteFunc(slices.Clone(found), func(d btf.MapDef) bool {
+			return !m.fitsDef(t, &d)
+		})
 		if len(fit) > 0 {
 			found = fit
 		}
@@ -288,8 +293,9 @@ func (m *mapInput) definition(t *btf.Types, name string, src mapSource) (d btf.M
 	for _, d := range found {
 		names = append(names, d.Name)
 	}
-	return btf.MapDef{}, false, withHint(fmt.Errorf("%s: of which map is it? %s has %s, and the kernel "+
-		"keeps %q of their names", m.name, src.btf, strings.Join(names, ", "), name),
+	return btf.MapDef{}, false, withHint(fmt.Errorf(
+		"%s: of which map is it? %s has %s, and the kernel "+
+			"keeps %q of their names", m.name, src.btf, strings.Join(names, ", "), name),
 		"name it with --map %s%s", m.idPrefix(), names[0])
 }
 

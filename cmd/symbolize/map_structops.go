@@ -49,7 +49,8 @@ func (m *mapInput) opsName() string {
 		return ""
 	}
 	for id := btf.ID(1); id < btf.ID(m.program.Len()); id++ {
-		if m.program.Kind(id) != btf.KindDatasec || !strings.Contains(m.program.Name(id), opsSection) {
+		if m.program.Kind(id) != btf.KindDatasec ||
+			!strings.Contains(m.program.Name(id), opsSection) {
 			continue
 		}
 		for _, s := range m.program.Sections(id) {

@@ -26,7 +26,7 @@ type symbolRow struct {
 	Address string        `json:"address"`
 	Label   string        `json:"label,omitempty"` // what the key says besides
 	Count   uint64        `json:"count"`
-	Frames  []symbolFrame `json:"frames,omitempty"` // innermost first, inlined calls before the function
+	Frames  []symbolFrame `json:"frames,omitempty"` // innermost first, inlined ones too
 	Offset  uint64        `json:"offset"`           // of the address, from the function's start
 	Object  string        `json:"object,omitempty"`
 	Reason  string        `json:"reason,omitempty"` // why it has no name

@@ -33,15 +33,16 @@ func (o *stackFlags) addFlags(fs *pflag.FlagSet) {
 		"stack map: the BPF object `FILE`, or BTF, that tells the fields in keys and values of "+
 			"--counts")
 	fs.StringVar(&o.value, "value", "",
-		"stack map: `OFFSET[:SIZE]` of the count in the values of --counts (default the whole value)")
+		"stack map: `OFFSET[:SIZE]` of the count in the values of --counts (default the whole "+
+			"value)")
 	fs.StringVar(&o.kernel, "kernel-stacks", "",
 		"stack map: the dump `FILE` of the kernel's stacks, where they have a map of their own")
 	fs.IntVar(&o.depth, "depth", 0,
 		"stack map of values alone: `N` frames of 32 bytes in a value")
 	fs.IntVar(&o.stride, "stride", 0, "stack map of values alone: `BYTES` from one to the next")
 	fs.StringArrayVar(&o.maps, "maps", nil,
-		"stack map: `PID=FILE`, a copy of /proc/PID/maps, for frames without a build ID; FILE alone "+
-			"for a dump without process IDs; may be repeated")
+		"stack map: `PID=FILE`, a copy of /proc/PID/maps, for frames without a build ID; FILE "+
+			"alone for a dump without process IDs; may be repeated")
 }
 
 // parse checks the flags.

@@ -103,7 +103,8 @@ func (h *host) stacks(add func(n Need)) {
 		add(Need{Name: "initial PID namespace", Option: stacksOption,
 			For: "processes are selected by --pid, and addresses without a build ID get names: " +
 				"in a container processes have other numbers than the kernel samples them by",
-			Mend: "record on the host, or run the container in the host's PID namespace (--pid=host)"})
+			Mend: "record on the host, or run the container in the host's PID namespace " +
+				"(--pid=host)"})
 	}
 }
 

@@ -57,11 +57,13 @@ type processes struct {
 	fds      []int
 	patience time.Duration
 
-	reads  *lanes[int32]                                                 // of mappings, by pid
-	opens  *lanes[device]                                                // of files, by where they lie
-	vdso   buildid.ID                                                    // of this host
-	places *places                                                       // what bare addresses turned out to be; nil: it was not looked at
-	readID func(pid int32, m *procmaps.Mapping) (id buildid.ID, ok bool) // fileID, but in tests
+	reads *lanes[int32]  // of mappings, by pid
+	opens *lanes[device] // of files, by where they lie
+	vdso  buildid.ID     // of this host
+	// readID is fileID, but in tests.
+	readID func(pid int32, m *procmaps.Mapping) (id buildid.ID, ok bool)
+	// places are what bare addresses turned out to be; nil: it was not looked at.
+	places *places
 
 	mu     sync.Mutex
 	maps   *spool

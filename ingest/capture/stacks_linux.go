@@ -140,7 +140,8 @@ func (x *stacks) explain() {
 	}
 	found := newPlaces(x.procs)
 	if err := x.sm.Explain(found.locate); err != nil {
-		x.s.warn("addresses without a build ID are kept with all mappings of their processes: %v", err)
+		x.s.warn("addresses without a build ID are kept with all mappings of their processes: %v",
+			err)
 		return
 	}
 	x.procs.places = found

@@ -32,7 +32,8 @@ var ErrTool = errors.New("bpftool failed and printed its error in place of a dum
 
 // ErrSeveral says that bpftool dumped several maps, as it does for a name that is not
 // unique; the first is read.
-var ErrSeveral = errors.New("more than one map in the dump, the first is read: dump the others by id")
+var ErrSeveral = errors.New(
+	"more than one map in the dump, the first is read: dump the others by id")
 
 // Form is how a dump is written.
 type Form uint8

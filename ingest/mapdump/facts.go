@@ -81,7 +81,8 @@ func TypeNumber(name string) uint32 { return uint32(max(0, slices.Index(types, n
 // Of each it gives what bpftool tells; BTF type ids are not among it.
 func ParseShow(name string, data []byte) ([]bundle.DumpHeader, error) {
 	if len(data) > maxShow {
-		return nil, fmt.Errorf("%s: %d bytes are more than the %d that are read", name, len(data), maxShow)
+		return nil, fmt.Errorf("%s: %d bytes are more than the %d that are read", name, len(data),
+			maxShow)
 	}
 	var maps []map[string]any
 	if strings.HasPrefix(strings.TrimSpace(string(data[:min(len(data), headSize)])), "{") {

@@ -335,9 +335,10 @@ func (j *jsonDump) fact(name string) bool {
 		return true
 	case c >= '0' && c <= '9':
 		j.word = j.word[:0]
-		for c, ok = j.peek(); ok && c >= '0' && c <= '9' && len(j.word) < maxWord; c, ok = j.peek() {
+		for ok && c >= '0' && c <= '9' && len(j.word) < maxWord {
 			j.word = append(j.word, c)
 			j.pos++
+			c, ok = j.peek()
 		}
 		if v, err := strconv.ParseUint(string(j.word), 10, 32); err == nil {
 			j.facts.number(name, uint32(v))

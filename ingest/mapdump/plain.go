@@ -32,7 +32,8 @@ func (d *plainDump) next(p *pair) bool {
 			if ok, again := d.pair(p); !again {
 				return ok
 			}
-		case len(word) > 1 && word[len(word)-1] == ':' && d.count == 0 && isNumber(word[:len(word)-1]):
+		case len(word) > 1 && word[len(word)-1] == ':' && d.count == 0 &&
+			isNumber(word[:len(word)-1]):
 			d.header(word)
 		case len(word) > 1 && word[len(word)-1] == ':' && isNumber(word[:len(word)-1]):
 			d.err = fmt.Errorf("%s: offset %#x: %w", d.name, d.offset(), ErrSeveral)
@@ -50,7 +51,8 @@ func (d *plainDump) next(p *pair) bool {
 // follows tells whether a word can stand behind a pair: another one begins, or the number
 // of all. A value that is followed by anything else is not known to be whole.
 func follows(word []byte) bool {
-	return string(word) == "key:" || string(word) == "Found" || bytes.HasPrefix(word, []byte("value"))
+	return string(word) == "key:" || string(word) == "Found" ||
+		bytes.HasPrefix(word, []byte("value"))
 }
 
 func isNumber(b []byte) bool {

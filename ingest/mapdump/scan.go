@@ -31,7 +31,8 @@ func (s *scanner) offset() int64 { return s.base + int64(s.pos) }
 // fail remembers the first thing that is wrong, and where. It is false.
 func (s *scanner) fail(format string, args ...any) bool {
 	if s.err == nil {
-		s.err = &decode.Error{Name: s.name, Offset: s.offset(), Reason: fmt.Sprintf(format, args...)}
+		s.err = &decode.Error{Name: s.name, Offset: s.offset(),
+			Reason: fmt.Sprintf(format, args...)}
 	}
 	return false
 }

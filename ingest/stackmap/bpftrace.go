@@ -288,7 +288,8 @@ func (t *traceReader) firstOfEach() {
 			continue
 		}
 		if !t.twice {
-			t.set.warn(errors.New("keys with more than one stack of a side: the first one is taken"))
+			t.set.warn(errors.New(
+				"keys with more than one stack of a side: the first one is taken"))
 		}
 		t.twice = true
 	}

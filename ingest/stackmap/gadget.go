@@ -14,7 +14,8 @@ import (
 // isGadget looks for a user stack in the output of Inspektor Gadget: JSON or YAML.
 func isGadget(text []byte) bool {
 	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
-		return bytes.Contains(text, []byte(`"buildid"`)) || bytes.Contains(text, []byte(`"addresses"`))
+		return bytes.Contains(text, []byte(`"buildid"`)) ||
+			bytes.Contains(text, []byte(`"addresses"`))
 	}
 	for line := range bytes.Lines(text) {
 		name, _, ok := bytes.Cut(bytes.TrimSpace(line), []byte(":"))
@@ -55,7 +56,8 @@ func readGadgetJSON(set *Set, in *Input) error {
 		set.gadget(fields)
 	}
 	if objects.skipped > 0 {
-		set.warn(fmt.Errorf("%s: %d events are damaged or larger than %d bytes and left out", in.Name,
+		set.warn(fmt.Errorf("%s: %d events are damaged or larger than %d bytes and left out",
+			in.Name,
 			objects.skipped, maxLine))
 	}
 	return objects.err
@@ -86,7 +88,8 @@ func readGadgetYAML(set *Set, in *Input) error {
 			break
 		}
 		if !ended {
-			set.warn(fmt.Errorf("%s: the output breaks off in a line; its last event is left out", in.Name))
+			set.warn(fmt.Errorf("%s: the output breaks off in a line; its last event is left out",
+				in.Name))
 			clear(y.fields)
 			break
 		}

@@ -135,8 +135,9 @@ func guessLayout(in *Input) (l layout, err error) {
 	if empty {
 		return l, nil
 	}
-	return l, fmt.Errorf("%s: %w: the values are no addresses and no build IDs; is it the map that "+
-		"counts them?", in.Name, ErrNotStacks)
+	return l, fmt.Errorf(
+		"%s: %w: the values are no addresses and no build IDs; is it the map that "+
+			"counts them?", in.Name, ErrNotStacks)
 }
 
 func isZero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }

@@ -204,7 +204,8 @@ type counter struct {
 
 func (c *counter) add(key []byte, values [][]byte) error {
 	if len(key) < c.key.end {
-		return fmt.Errorf("%w: a key has %d bytes, the fields end at %d", ErrKey, len(key), c.key.end)
+		return fmt.Errorf("%w: a key has %d bytes, the fields end at %d", ErrKey, len(key),
+			c.key.end)
 	}
 	sm := c.key.sample(key)
 	for _, v := range values {
@@ -251,7 +252,8 @@ func (c *counter) add(key []byte, values [][]byte) error {
 func (c *counter) number(f *Field, v []byte) (uint64, error) {
 	if f == nil {
 		if len(v) != 4 && len(v) != 8 {
-			return 0, fmt.Errorf("values have %d bytes: where in them the count lies has to be said",
+			return 0, fmt.Errorf(
+				"values have %d bytes: where in them the count lies has to be said",
 				len(v))
 		}
 		return unsigned(v, c.key.big), nil
@@ -278,7 +280,8 @@ func readBare(set *Set, in *Input, opts *Options) error {
 	buf := make([]byte, stride)
 	for at := int64(0); at < in.Size; at += int64(stride) {
 		if in.Size-at < int64(stride) {
-			return fmt.Errorf("%s: offset %#x: the last value is cut off: %d of %d bytes", in.Name, at,
+			return fmt.Errorf("%s: offset %#x: the last value is cut off: %d of %d bytes", in.Name,
+				at,
 				in.Size-at, stride)
 		}
 		if n, err := in.R.ReadAt(buf, at); n < stride {
@@ -288,7 +291,8 @@ func readBare(set *Set, in *Input, opts *Options) error {
 			guess := l
 			ok := guess.guess(buf)
 			if ok && !guess.buildID {
-				return fmt.Errorf("%s: offset %#x: %w: the first word is no status; are they addresses?",
+				return fmt.Errorf(
+					"%s: offset %#x: %w: the first word is no status; are they addresses?",
 					in.Name, at, ErrNotStacks)
 			}
 			known, l.big = ok, guess.big

@@ -289,7 +289,8 @@ func (s *Set) count(sm Sample) {
 	counted, weighed := s.spend(0, &sm.Count), s.spend(1, &sm.Weight)
 	if !counted || !weighed {
 		if !s.cut {
-			s.warn(fmt.Errorf("counts or weights add up to more than %d: they are cut", uint64(maxTotal)))
+			s.warn(fmt.Errorf("counts or weights add up to more than %d: they are cut",
+				uint64(maxTotal)))
 		}
 		s.cut = true
 	}

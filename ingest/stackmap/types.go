@@ -106,7 +106,8 @@ func (c *candidates) only(what string, size int) (*described, error) {
 	if len(c.names) > maxNamed {
 		names += ", …"
 	}
-	return nil, fmt.Errorf("%w: %d %s have stacks in keys of %d bytes%s", ErrTypes, len(c.list), what,
+	return nil, fmt.Errorf("%w: %d %s have stacks in keys of %d bytes%s", ErrTypes, len(c.list),
+		what,
 		size, names)
 }
 
@@ -222,7 +223,8 @@ func valueField(t *btf.Types, id btf.ID) *Field {
 	for _, m := range t.Members(id) {
 		typ := t.Strip(m.Type)
 		size, err := t.Size(typ)
-		if err != nil || t.Kind(typ) != btf.KindInt || m.BitSize != 0 || m.BitOffset%8 != 0 || size > 8 {
+		if err != nil || t.Kind(typ) != btf.KindInt || m.BitSize != 0 || m.BitOffset%8 != 0 ||
+			size > 8 {
 			continue
 		}
 		f := &Field{Offset: int(m.BitOffset / 8), Size: int(size)}

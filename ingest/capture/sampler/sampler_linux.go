@@ -113,14 +113,16 @@ func (s *Sampler) fillFilters() error {
 	}
 	defer unix.Close(fd)
 	if err := s.maps.cgroup.Put(uint32(0), uint32(fd)); err != nil {
-		return fmt.Errorf("control group %s: %w: a directory of cgroup v2 is wanted", s.opts.Cgroup, err)
+		return fmt.Errorf("control group %s: %w: a directory of cgroup v2 is wanted", s.opts.Cgroup,
+			err)
 	}
 	return nil
 }
 
 // programTypes are by kind of event.
 var programTypes = [...]ebpf.ProgramType{
-	Clock: ebpf.PerfEvent, Tracepoint: ebpf.TracePoint, Uprobe: ebpf.Kprobe, OffCPU: ebpf.TracePoint,
+	Clock: ebpf.PerfEvent, Tracepoint: ebpf.TracePoint, Uprobe: ebpf.Kprobe,
+	OffCPU: ebpf.TracePoint,
 }
 
 func (s *Sampler) load(process *processLayout) error {
@@ -195,7 +197,8 @@ func (s *Sampler) Close() {
 // Stats says what was sampled; it is complete after Stop.
 func (s *Sampler) Stats() Stats {
 	st := Stats{Samples: s.stat(statSamples) + s.nested + s.still, Lost: make(map[string]uint64),
-		UserStacks: s.stacks(userStack), KernelStacks: s.stacks(kernelStack), KernelMemory: s.memory}
+		UserStacks: s.stacks(userStack), KernelStacks: s.stacks(kernelStack),
+		KernelMemory: s.memory}
 	if s.opts.Event.Kind == OffCPU { // it counts those of which it knows how long
 		st.Samples += s.stat(statNoThread) + s.stat(statNoScratch) + s.stat(statNoReturn)
 	}

@@ -54,7 +54,8 @@ func clockPeriod(frequency int) uint64 { return 1_000_000_000 / uint64(frequency
 func (t *table) writeStacks(w io.Writer, n *numbering, name string, time uint64,
 	lost map[string]uint64) error {
 	h := bundle.DumpHeader{Type: typeStackTrace, KeySize: 4, MaxEntries: uint32(len(t.kept)),
-		ValueSize: uint32(max(t.deep, 1) * frame(t.kind)), Entries: uint64(len(n.order)), Name: name,
+		ValueSize: uint32(max(t.deep, 1) * frame(t.kind)), Entries: uint64(len(n.order)),
+		Name: name,
 		Time: time, BigEndian: bigEndian, Lost: lost, Packing: bundle.Trimmed}
 	h.Depth = h.ValueSize / uint32(frame(t.kind))
 	if t.kind == userStack {
