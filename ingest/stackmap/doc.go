@@ -30,7 +30,10 @@
 //   - Systing: the `.systing` export, JSON lines (docs/PROFILE_EXPORT_FORMAT.md there):
 //     records p, t, f, s and x. Frames that systing could not name are
 //     "unknown ([buildid:HEX]) <0xOFF>", or "buildid:HEX+0xOFF" without labels
-//     (render_unresolved_build_id in src/stack_recorder.rs).
+//     (render_unresolved_build_id in src/stack_recorder.rs). Its other outputs are not read,
+//     on purpose: the folded lines of systing-analyze have lost the offsets of such frames
+//     ("unknown [[buildid:HEX]]", format_frame in src/analyze/flamegraph.rs), and Perfetto
+//     traces and DuckDB files hold the same stacks as the export, with the names alone.
 //   - Gadget: Inspektor Gadget's `-o json`, `jsonpretty` and `yaml`: the field buildid
 //     beside addresses of a user stack, "[0]HEX +OFF; [1]ADDRESS; …", with numbers before
 //     frames or without (docs/reference/stack-traces.mdx, readUserStackMap in
