@@ -12,6 +12,7 @@ type Answer struct {
 	Valid   bool   // it is an address
 	Address uint64
 	Module  string // the file as the user named it
+	Error   string // why the file cannot be read, "" if it can
 	Frames  []AnswerFrame
 }
 
@@ -136,7 +137,13 @@ func (s *AnswerStyle) AppendJSON(b []byte, a *Answer) []byte {
 	}
 	b = append(b, `{"Address":"0x`...)
 	b = strconv.AppendUint(b, a.Address, 16)
-	b = append(b, `","ModuleName":`...)
+	b = append(b, '"')
+	if a.Error != "" {
+		b = append(b, `,"Error":{"Message":`...)
+		b = append(appendJSONText(b, a.Error), `},"ModuleName":`...)
+		return append(appendJSONText(b, a.Module), '}')
+	}
+	b = append(b, `,"ModuleName":`...)
 	b = appendJSONText(b, a.Module)
 	b = append(b, `,"Symbol":[`...)
 	frames := a.Frames

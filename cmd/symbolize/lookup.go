@@ -51,6 +51,7 @@ arguments, or lines of standard input, each of which is answered when it comes.
 
 The object is a file (-e), whose symbols are taken from the store if they are there with
 lines, else from the file itself and its separate debug files; or it is named by build ID.
+Without both the lines of standard input name it: FILE ADDR, "FILE" ADDR or CODE "FILE" ADDR.
 Sections of kernel modules and .o files all begin at 0: --section says which is meant.
 Without it they lie one after another as the kernel loads them, .text first as a rule.
 
@@ -65,7 +66,7 @@ what could be read has been used; 130 interrupted.`
 func newLookupCommand(a *app) *cobra.Command {
 	o := &lookupOptions{}
 	cmd := &cobra.Command{
-		Use:     "lookup {-e FILE|--build-id ID} [ADDR…]",
+		Use:     "lookup [-e FILE|--build-id ID] [ADDR…]",
 		Short:   "Give function, file and line for addresses, as addr2line does",
 		Long:    lookupLong,
 		GroupID: groupLook,
@@ -73,8 +74,11 @@ func newLookupCommand(a *app) *cobra.Command {
 			"  symbolize lookup --build-id 93ac61ec5a8e… --offsets < offsets.txt\n" +
 			"  symbolize lookup -e ext4.ko --section .text 0x11f34",
 		RunE: a.runE(func(ctx context.Context, args []string) error {
-			if err := o.validate(); err != nil {
+			if err := o.validate(args); err != nil {
 				return err
+			}
+			if o.file == "" && o.buildID == "" {
+				return runLookupMany(ctx, a, o)
 			}
 			return runLookup(ctx, a, o, args)
 		}),
@@ -106,9 +110,9 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 	o.habits.addFlags(fs)
 }
 
-func (o *lookupOptions) validate() (err error) {
+func (o *lookupOptions) validate(args []string) (err error) {
 	switch {
-	case o.file == "" && o.buildID == "":
+	case o.file == "" && o.buildID == "" && len(args) > 0:
 		return withHint(usagef("no object is named"), "name a file with -e, or one in the store "+
 			"with --build-id")
 	case o.file != "" && o.buildID != "":
@@ -155,13 +159,31 @@ func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) err
 	} else {
 		err = l.stream(ctx, a.env.Stdin, a.stdout())
 	}
-	if obj.damage != "" {
+	a.sayLookup(l)
+	return err
+}
+
+// sayLookup says what was wrong with an object that was looked into.
+func (a *app) sayLookup(l *looker) {
+	if l.obj.damage != "" {
 		a.partial = true
-		a.warn(obj.damage, "")
+		a.warn(l.obj.damage, "")
 	}
 	for _, text := range l.problems() {
 		a.partial = true
 		a.warn(text, "`symbolize store verify` says what is damaged")
 	}
-	return err
+}
+
+// runLookupMany answers lines of standard input that name their objects.
+func runLookupMany(ctx context.Context, a *app, o *lookupOptions) (err error) {
+	limitMemory(o.maxMemory)
+	setGC(a.env.Getenv, hastyGC)
+	m, err := newManyLooker(ctx, a, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, m.Close()) }()
+	w := a.stdout()
+	return queryLines.each(ctx, a.env.Stdin, func(text []byte) error { return m.lines(w, text) })
 }

@@ -52,20 +52,29 @@ func (a *app) openLookup(ctx context.Context, o *lookupOptions) (*lookupObject, 
 	return obj, nil
 }
 
-func (a *app) findLookup(ctx context.Context, o *lookupOptions, obj *lookupObject) error {
-	var reader *store.Reader
+// lookupStore opens the store. Unless it is needed there may be none: nil then.
+func (a *app) lookupStore(needed bool) (*store.Reader, error) {
 	path, err := a.storePath()
 	if err == nil {
-		reader, err = store.OpenReader(path)
+		var reader *store.Reader
+		if reader, err = store.OpenReader(path); err == nil {
+			return reader, nil
+		}
 	}
-	switch {
-	case err == nil:
+	if needed || path != "" && !errors.Is(err, store.ErrNoStore) {
+		return nil, storeError(err)
+	}
+	return nil, nil
+}
+
+func (a *app) findLookup(ctx context.Context, o *lookupOptions, obj *lookupObject) error {
+	reader, err := a.lookupStore(o.file == "")
+	if err != nil {
+		return err
+	}
+	if reader != nil {
 		obj.closers = append(obj.closers, reader)
 		obj.view = reader
-	case o.file == "":
-		return storeError(err)
-	case path != "" && !errors.Is(err, store.ErrNoStore):
-		return storeError(err)
 	}
 	if o.file == "" {
 		obj.module = o.buildID
@@ -238,9 +247,9 @@ func (obj *lookupObject) prepare(o *lookupOptions, f *elf.File) error {
 	case o.offsets && m.Kind != ingest.Kernel && m.Kind != ingest.Module:
 		place := resolve.FileOffsets(m.Layout)
 		if place == nil {
-			return withHint(
-				fmt.Errorf("%s: layout unknown: a debug file does not tell file offsets", obj.module),
-				"index the file that runs, or look up virtual addresses")
+			err := fmt.Errorf("%s: layout unknown: a debug file does not tell file offsets",
+				obj.module)
+			return withHint(err, "index the file that runs, or look up virtual addresses")
 		}
 		obj.place = func(v uint64) (addr.Addr, bool) { return place(addr.Offset(v)) }
 	default:

@@ -106,12 +106,17 @@ func (l *looker) reset() { l.queries = l.queries[:0] }
 // add adds a query. Its text must stay until the batch is answered.
 func (l *looker) add(text []byte) {
 	q := query{text: text}
+	q.value, q.valid = parseAddress(text)
+	l.queries = append(l.queries, q)
+}
+
+// parseAddress reads an address, with 0x or without, among blanks.
+func parseAddress(text []byte) (uint64, bool) {
 	digits := bytes.TrimSpace(text)
 	if len(digits) > 2 && digits[0] == '0' && digits[1]|0x20 == 'x' {
 		digits = digits[2:]
 	}
-	q.value, q.valid = parseHex(digits)
-	l.queries = append(l.queries, q)
+	return parseHex(digits)
 }
 
 // parseHex is strconv.ParseUint without a copy of the text.
