@@ -33,7 +33,7 @@
 //     (render_unresolved_build_id in src/stack_recorder.rs). Its other outputs are not read,
 //     on purpose: the folded lines of systing-analyze have lost the offsets of such frames
 //     ("unknown [[buildid:HEX]]", format_frame in src/analyze/flamegraph.rs), and Perfetto
-//     traces and DuckDB files hold the same stacks as the export, with the names alone.
+//     traces and DuckDB files tell no more than the export.
 //   - Gadget: Inspektor Gadget's `-o json`, `jsonpretty` and `yaml`: the field buildid
 //     beside addresses of a user stack, "[0]HEX +OFF; [1]ADDRESS; …", with numbers before
 //     frames or without (docs/reference/stack-traces.mdx, readUserStackMap in
