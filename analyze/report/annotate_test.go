@@ -210,26 +210,67 @@ func TestAnnotateChoice(t *testing.T) {
 // TestAnnotateManyWithout: functions without code stand under their reason, once, and the
 // tail of a long list is a sum.
 func TestAnnotateManyWithout(t *testing.T) {
-	b := profilebuild.New(profilebuild.Clock())
-	o := b.Object(ingest.Object{Kind: ingest.Kernel,
-		File: ingest.FileRef{Path: "[kernel.kallsyms]"}})
-	for i := range addr.Offset(missingRows + 3) {
-		place := profilebuild.Place{Object: o, Offset: i * 16}
-		b.Name(place, 0, profilebuild.Frame{Name: fmt.Sprintf("f%02d", i)})
-		b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 100 - uint64(i),
-			Stack: []profilebuild.Place{place}})
+	for n, tail := range map[int]string{
+		missingRows + 3: "     7.45%  f09 ([kernel.kallsyms])\n    21.85%  3 functions more\n",
+		missingRows + 1: "     8.71%  f09 ([kernel.kallsyms])\n     8.61%  1 function more\n",
+		missingRows:     "     9.53%  f09 ([kernel.kallsyms])\n",
+	} {
+		b := profilebuild.New(profilebuild.Clock())
+		o := b.Object(ingest.Object{Kind: ingest.Kernel,
+			File: ingest.FileRef{Path: "[kernel.kallsyms]"}})
+		for i := range n {
+			place := profilebuild.Place{Object: o, Offset: addr.Offset(i) * 16}
+			b.Name(place, 0, profilebuild.Frame{Name: fmt.Sprintf("f%02d", i)})
+			b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 100 - uint64(i),
+				Stack: []profilebuild.Place{place}})
+		}
+		var out bytes.Buffer
+		if err := NewAnnotation(b.Profile(), fakeCode{}, AnnotateOptions{}).WriteText(&out,
+			AnnotateText{}); err != nil {
+			t.Fatal(err)
+		}
+		text := out.String()
+		if strings.Count(text, "gone before") != 1 || strings.Count(text, "elsewhere") != 1 ||
+			strings.Contains(text, "f10") || !strings.HasSuffix(text, tail) {
+			t.Errorf("%d functions:\n%s", n, text)
+		}
 	}
-	var out bytes.Buffer
-	if err := NewAnnotation(b.Profile(), fakeCode{}, AnnotateOptions{}).WriteText(&out,
-		AnnotateText{}); err != nil {
-		t.Fatal(err)
-	}
-	text := out.String()
-	if strings.Count(text, "gone before") != 1 || strings.Count(text, "elsewhere") != 1 ||
-		strings.Contains(text, "f10") ||
-		!strings.HasSuffix(text, "     7.45%  f09 ([kernel.kallsyms])\n"+
-			"    21.85%  3 functions more\n") {
-		t.Errorf("%s", text)
+}
+
+// TestAnnotateHottest: the first of those with most samples is the hottest, instruction and
+// line, wherever it stands.
+func TestAnnotateHottest(t *testing.T) {
+	for weights, want := range map[[3]uint64]int{{9, 1, 2}: 0, {1, 9, 2}: 1, {1, 2, 9}: 2,
+		{5, 5, 5}: 0, {0, 4, 4}: 1} {
+		b := profilebuild.New(profilebuild.Clock())
+		o := b.Object(ingest.Object{Kind: ingest.JIT, ID: sampleID})
+		for i, w := range weights {
+			place := profilebuild.Place{Object: o, Offset: addr.Offset(i)}
+			b.Name(place, uint64(i), profilebuild.Frame{Name: "f"})
+			if w > 0 {
+				b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: w,
+					Stack: []profilebuild.Place{place}})
+			}
+		}
+		source := fakeCode{"f": {Machine: "x86_64", Bytes: []byte("\x90\x90\x90"),
+			Lines: func(offsets []int) []CodeLine {
+				lines := make([]CodeLine, len(offsets))
+				for i := range lines {
+					lines[i] = CodeLine{File: "f.c", Line: uint32(1 + i)}
+				}
+				return lines
+			}}}
+		f := &NewAnnotation(b.Profile(), source, AnnotateOptions{}).Functions[0]
+		for i := range f.Instructions {
+			if f.Instructions[i].Hottest != (i == want) {
+				t.Errorf("%v: instruction %d: hottest %v", weights, i, f.Instructions[i].Hottest)
+			}
+		}
+		for i := range f.Lines {
+			if l := &f.Lines[i]; l.Hottest != (int(l.Line) == want+1) {
+				t.Errorf("%v: line %d: hottest %v", weights, l.Line, l.Hottest)
+			}
+		}
 	}
 }
 
