@@ -241,7 +241,7 @@ func TestAnnotateManyWithout(t *testing.T) {
 // line, wherever it stands.
 func TestAnnotateHottest(t *testing.T) {
 	for weights, want := range map[[3]uint64]int{{9, 1, 2}: 0, {1, 9, 2}: 1, {1, 2, 9}: 2,
-		{5, 5, 5}: 0, {0, 4, 4}: 1} {
+		{5, 5, 5}: 0, {0, 4, 4}: 1, {}: -1} {
 		b := profilebuild.New(profilebuild.Clock())
 		o := b.Object(ingest.Object{Kind: ingest.JIT, ID: sampleID})
 		for i, w := range weights {
@@ -252,6 +252,10 @@ func TestAnnotateHottest(t *testing.T) {
 					Stack: []profilebuild.Place{place}})
 			}
 		}
+		outside := profilebuild.Place{Object: o, Offset: 3} // behind the code
+		b.Name(outside, 3, profilebuild.Frame{Name: "f"})
+		b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 20,
+			Stack: []profilebuild.Place{outside}})
 		source := fakeCode{"f": {Machine: "x86_64", Bytes: []byte("\x90\x90\x90"),
 			Lines: func(offsets []int) []CodeLine {
 				lines := make([]CodeLine, len(offsets))

@@ -494,4 +494,11 @@ func TestSeriesName(t *testing.T) {
 			t.Errorf("%s is a dump of a series", entry)
 		}
 	}
+	const kept = "azAZ09_."
+	if name := SeriesName(kept, 1, 2); name != seriesDir+"1-"+kept+"/000002" {
+		t.Errorf("%s", name)
+	}
+	if name := SeriesName("`{@[/:^-", 1, 2); name != seriesDir+"1-________/000002" {
+		t.Errorf("neighbours of what fits: %s", name)
+	}
 }
