@@ -356,6 +356,11 @@ func FuzzDebug(f *testing.F) {
 			if err := skip.pass(); err != nil {
 				t.Fatal(err)
 			}
+			for _, e := range all.extents(nil, 1000) {
+				if e.pieces > 0 && (e.start < 1000 || e.end > 1000+size || e.end <= e.start) {
+					t.Fatalf("call at %d to %d in a range of %d", e.start, e.end, size)
+				}
+			}
 			at, total := uint64(0), uint64(0)
 			for i := range all.segs {
 				s := &all.segs[i]
