@@ -168,6 +168,14 @@ func (p *processes) note(pid int32) {
 	}
 }
 
+// changed has the mappings of a process read that is only sampled, soon.
+func (p *processes) changed(pid int32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dirty[pid] = true
+	p.s.wake()
+}
+
 // hurry has the mappings of a process read at once, for it may not be there for long. It
 // counts as one of those that were seen when there was something to read.
 func (p *processes) hurry(pid int32) { p.reads.run(pid, func() { p.read(pid) }) }
@@ -194,11 +202,11 @@ func (p *processes) path(pid int32, file string) string {
 // read keeps a process's mappings as they are now. What it maps without code and
 // without an end, as a kernel thread, is not kept.
 func (p *processes) read(pid int32) {
-	f, err := os.Open(p.path(pid, "maps"))
-	var b []byte
-	if err == nil {
-		b, err = io.ReadAll(io.LimitReader(f, maxMaps+1))
-		f.Close()
+	room := mapRooms.Get().(*[]byte)
+	defer mapRooms.Put(room)
+	b, err := readSome(p.path(pid, "maps"), (*room)[:0], maxMaps+1)
+	if cap(b) <= maxRoom {
+		*room = b
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
@@ -215,6 +223,39 @@ func (p *processes) read(pid int32) {
 	case len(b) > 0:
 		p.keep(pid, b)
 	}
+}
+
+// mapRooms are buffers for files of /proc, which are read as often as processes come. Larger
+// ones than maxRoom are not kept.
+var mapRooms = sync.Pool{New: func() any {
+	b := make([]byte, 0, 16<<10)
+	return &b
+}}
+
+const maxRoom = 1 << 20
+
+// readSome appends a file to b, up to a number of bytes. It does without package os, whose
+// files take twice the system calls.
+func readSome(path string, b []byte, most int) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return b, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	for len(b) < most {
+		b = slices.Grow(b, os.Getpagesize()) // what /proc gives at a time
+		n, err := unix.Read(fd, b[len(b):min(cap(b), most)])
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return b, &fs.PathError{Op: "read", Path: path, Err: err}
+		case n == 0:
+			return b, nil
+		default:
+			b = b[:len(b)+n]
+		}
+	}
+	return b, nil
 }
 
 // keep keeps mappings that were read: of a process that is only sampled those of code.

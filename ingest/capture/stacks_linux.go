@@ -21,8 +21,10 @@ type stacks struct {
 	procs *processes
 	sm    *sampler.Sampler
 
-	pause, longest time.Duration // between two drains
-	told           bool          // a process was told of since the last one
+	pause, longest time.Duration  // between two drains
+	told           map[int32]bool // processes that the sampler told of since the last one
+	recent         map[int32]bool // those of which it did in drainEvery from since on
+	since          time.Time
 
 	stopping atomic.Bool
 	done     chan struct{} // closed when the loop has ended; nil: it was not begun
@@ -34,10 +36,8 @@ func (x *stacks) load() error {
 	o := *x.s.opts.Stacks
 	x.longest = longestPause(&o)
 	if sampler.InitialNamespace() {
-		o.Mappings = func(pid int32) {
-			x.told = true
-			x.procs.hurry(pid)
-		}
+		x.told, x.recent = make(map[int32]bool), make(map[int32]bool)
+		o.Mappings = func(pid int32) { x.told[pid] = true }
 		_, vdso, err := ownVDSO(x.procs.root)
 		if err != nil {
 			vdso = buildid.ID{}
@@ -66,8 +66,7 @@ func (x *stacks) start() error {
 func (x *stacks) loop() {
 	defer close(x.done)
 	for !x.stopping.Load() {
-		x.sm.Wait(x.pause)
-		x.take()
+		x.take(x.sm.Wait(x.pause))
 		time.Sleep(leastPause)
 	}
 }
@@ -85,11 +84,25 @@ func stacksError(err error) error {
 func (x *stacks) drain() time.Duration { return 0 }
 
 // take takes the new stacks, and has the mappings read of processes that they come from: soon
-// again where there were such, for a process may not live long, else later every time.
-func (x *stacks) take() {
-	x.told = false
+// again where there were such, for a process may not live long, else later every time. Woken
+// says that a process is new: it is looked at at once, but not again and again, for what was
+// read of it is mostly as it was.
+func (x *stacks) take(woken bool) {
+	clear(x.told)
 	x.sm.Drain()
-	x.pause = nextPause(x.pause, x.longest, x.told)
+	x.pause = nextPause(x.pause, x.longest, len(x.told) > 0)
+	if time.Since(x.since) >= drainEvery {
+		clear(x.recent)
+		x.since = time.Now()
+	}
+	for pid := range x.told {
+		if woken && !x.recent[pid] {
+			x.procs.hurry(pid)
+		} else {
+			x.procs.changed(pid)
+		}
+		x.recent[pid] = true
+	}
 }
 
 // leastPause is between two drains even where a new process asks for each.
