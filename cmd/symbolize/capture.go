@@ -20,6 +20,7 @@ import (
 
 	"symbolize/ingest/bundle"
 	"symbolize/ingest/capture"
+	"symbolize/ingest/capture/sampler"
 )
 
 type captureOptions struct {
@@ -200,6 +201,9 @@ func recordError(err error) error {
 	case errors.Is(err, capture.ErrNoMap):
 		return withHint(err, "`bpftool map list` shows names and ids; with a COMMAND the map may "+
 			"come later")
+	case errors.Is(err, sampler.ErrTarget):
+		return withHint(err, "--pid takes numbers as `ps -e` shows them, --cgroup a directory for "+
+			"which `stat -f -c %%T DIR` says cgroup2fs")
 	case errors.Is(err, capture.ErrStacks):
 		return withHint(err, "`perf list tracepoint` shows tracepoints, `nm -D` functions of a "+
 			"library")

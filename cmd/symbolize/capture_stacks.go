@@ -19,9 +19,12 @@ type stackOptions struct {
 	event     string
 	offCPU    bool
 	parsed    sampler.Event
+
+	given func(flag string) bool
 }
 
 func (o *stackOptions) register(fs *pflag.FlagSet) {
+	o.given = fs.Changed
 	fs.BoolVar(&o.on, "stacks", false, "sample stacks, and count them inside the kernel")
 	fs.IntVarP(&o.frequency, "frequency", "F", 0,
 		fmt.Sprintf("sample each CPU `N` times a second (default %d)", sampler.DefaultFrequency))
@@ -41,7 +44,7 @@ func (o *stackOptions) validate(pids []int) error {
 		for _, f := range []struct {
 			name string
 			set  bool
-		}{{"--frequency", o.frequency != 0}, {"--all-cpus", o.all}, {"--cgroup", o.cgroup != ""},
+		}{{"--frequency", o.given("frequency")}, {"--all-cpus", o.all}, {"--cgroup", o.cgroup != ""},
 			{"--event", o.event != ""}, {"--off-cpu", o.offCPU}} {
 			if f.set {
 				return withHint(usagef("%s says what stacks to sample", f.name), "add --stacks")
@@ -52,7 +55,7 @@ func (o *stackOptions) validate(pids []int) error {
 	switch {
 	case o.offCPU && o.event != "":
 		return usagef("--off-cpu is an event of its own: it does not go with --event")
-	case o.frequency < 0 || o.frequency > sampler.MaxFrequency:
+	case o.given("frequency") && (o.frequency < 1 || o.frequency > sampler.MaxFrequency):
 		return usagef("--frequency %d: from 1 to %d", o.frequency, sampler.MaxFrequency)
 	case o.all && (len(pids) > 0 || o.cgroup != ""):
 		return usagef("--all-cpus samples everything: it goes with neither --pid nor --cgroup")

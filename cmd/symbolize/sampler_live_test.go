@@ -208,3 +208,27 @@ func TestLiveSamplerBrief(t *testing.T) {
 		t.Errorf("%d of %d samples of processes that end soon have no name", without, all)
 	}
 }
+
+// TestLiveSamplerTarget: where there is nothing to sample that is an error, with a hint of
+// what to name, and no file.
+func TestLiveSamplerTarget(t *testing.T) {
+	needLive(t)
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-p", "2147483647"}, "nothing to sample: there is no process 2147483647"},
+		{[]string{"--cgroup", dir}, "it is no directory of cgroup v2"},
+		{[]string{"--cgroup", filepath.Join(dir, "none")}, "no such file or directory"},
+	} {
+		data := filepath.Join(dir, "stacks.data")
+		args := append([]string{"capture", "-o", data, "--stacks", "--duration", "1ms"}, c.args...)
+		code, _, said := runLive(t, args...)
+		_, err := os.Stat(data)
+		if code != exitFailed || !strings.Contains(said, c.want) || !os.IsNotExist(err) ||
+			!strings.Contains(said, "hint: --pid takes numbers") {
+			t.Errorf("%q: status %d, file: %v\n%s", c.args, code, err, said)
+		}
+	}
+}

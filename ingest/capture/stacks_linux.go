@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -46,6 +47,9 @@ func (x *stacks) load() error {
 	} else { // the numbers that the sampler tells are those of other processes here
 		x.s.warn("in a container the mappings of sampled processes are not taken: " +
 			"their addresses without a build ID have no names")
+	}
+	if len(o.PIDs) > 0 && !slices.ContainsFunc(o.PIDs, x.procs.exists) {
+		return stacksError(fmt.Errorf("%w: there is no process %d", sampler.ErrTarget, o.PIDs[0]))
 	}
 	var err error
 	x.sm, err = sampler.New(o)

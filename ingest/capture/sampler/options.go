@@ -42,6 +42,9 @@ type Event struct {
 var ErrNamespace = errors.New("in a container processes have other numbers than the kernel " +
 	"samples them by: select them by their control group")
 
+// ErrTarget: there is no such process or control group to sample.
+var ErrTarget = errors.New("nothing to sample")
+
 // ErrEvent is what ParseEvent returns for text of another form.
 var ErrEvent = errors.New("no event that can be sampled")
 

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -109,12 +110,16 @@ func (s *Sampler) fillFilters() error {
 	}
 	fd, err := unix.Open(s.opts.Cgroup, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("control group %s: %w", s.opts.Cgroup, err)
+		return fmt.Errorf("%w: control group %s: %w", ErrTarget, s.opts.Cgroup, err)
 	}
 	defer unix.Close(fd)
-	if err := s.maps.cgroup.Put(uint32(0), uint32(fd)); err != nil {
-		return fmt.Errorf("control group %s: %w: a directory of cgroup v2 is wanted", s.opts.Cgroup,
-			err)
+	err = s.maps.cgroup.Put(uint32(0), uint32(fd))
+	if errors.Is(err, unix.EBADF) {
+		return fmt.Errorf("%w: control group %s: it is no directory of cgroup v2", ErrTarget,
+			s.opts.Cgroup)
+	}
+	if err != nil {
+		return fmt.Errorf("control group %s: %w", s.opts.Cgroup, err)
 	}
 	return nil
 }
