@@ -142,6 +142,9 @@ func (l *liveStacks) record(t *testing.T) {
 // proportions, and half a percent: with 60 comparisons that fails once in 2,000 runs if
 // both are right. A stack whose bucket another one took is lost with all its samples, which
 // may be a quarter of a program's: what is said to be lost may be missing of any function.
+// Left out is finish_task_switch: the clock of perf record is a thread's, is set anew when that
+// goes on, for 10 µs at least (perf_swevent_start_hrtimer), and so rings there more often than
+// a CPU's own, 15 % to 5 % of a Go program's samples on a busy machine.
 // Where others run BPF programs meanwhile, by as much as is sampled in these by perf alone.
 func TestLiveStackMap(t *testing.T) {
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
@@ -329,6 +332,7 @@ func (l *liveStacks) checkShares(t *testing.T, store, comm string) {
 	t.Helper()
 	// Below a BPF program that others run at each system call no program is sampled by a clock.
 	var below float64
+	var said []string
 	top := func(args ...string) (map[string]float64, float64) {
 		var x report.Top
 		out := runMain(t, slices.Concat([]string{"top", "--store", store, "--format", "json",
@@ -337,14 +341,19 @@ func (l *liveStacks) checkShares(t *testing.T, store, comm string) {
 		if err := json.Unmarshal([]byte(out), &x); err != nil {
 			t.Fatal(err)
 		}
-		flat := make(map[string]float64)
+		flat, total := make(map[string]float64), float64(x.Total)
 		for _, r := range x.Rows {
+			if strings.HasPrefix(r.Name, "finish_task_switch") {
+				total -= float64(r.Flat)
+				said = append(said, fmt.Sprintf("left out: %d in %s", r.Flat, r.Name))
+				continue
+			}
 			flat[r.Name] += float64(r.Flat)
 			if strings.HasPrefix(r.Name, "bpf_prog_") {
 				below = max(below, float64(r.Cum)/float64(x.Total))
 			}
 		}
-		return flat, float64(x.Total)
+		return flat, total
 	}
 	ours, n := top(append(l.inputs, l.in("stacks.raw"))...)
 	perf, m := top(l.in("perf.data"))
@@ -365,7 +374,6 @@ func (l *liveStacks) checkShares(t *testing.T, store, comm string) {
 			names[name] = names[name] || v > 0.02*max(n, m)
 		}
 	}
-	var said []string
 	for name, compare := range names {
 		p, q := ours[name]/n, perf[name]/m
 		// What is not indexed is called by a build ID here and by a path there. Stack maps
