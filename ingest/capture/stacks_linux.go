@@ -70,8 +70,11 @@ func (x *stacks) start() error {
 func (x *stacks) loop() {
 	defer close(x.done)
 	for !x.stopping.Load() {
-		x.take(x.sm.Wait(x.pause))
-		time.Sleep(leastPause)
+		woken := x.sm.Wait(x.pause)
+		x.take(woken)
+		if woken {
+			time.Sleep(leastPause)
+		}
 	}
 }
 
