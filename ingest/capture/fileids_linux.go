@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"strconv"
@@ -17,26 +16,22 @@ import (
 // maxFiles bounds the files of which the build IDs are remembered.
 const maxFiles = 1 << 14
 
-// askIDs has the build IDs of the files read that a process maps as code, each once. p.mu is
-// held.
-func (p *processes) askIDs(pid int32, text []byte) {
-	for row := range bytes.Lines(text) {
-		m, ok := procmaps.ParseCode(string(row))
-		if !ok || m.File.Inode == 0 || p.asked[m.File] || len(p.asked) >= maxFiles {
-			continue
-		}
-		p.asked[m.File] = true
-		p.opens.run(device{m.File.Major, m.File.Minor}, func() {
-			id, ok := p.readID(pid, &m)
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if ok && !p.closed {
-				p.ids[m.File] = id
-			} else { // another process may have it, too
-				delete(p.asked, m.File)
-			}
-		})
+// askID has the build ID of a file read that a process maps as code, once. p.mu is held.
+func (p *processes) askID(pid int32, m procmaps.Mapping) {
+	if m.File.Inode == 0 || p.asked[m.File] || len(p.asked) >= maxFiles {
+		return
 	}
+	p.asked[m.File] = true
+	p.opens.run(device{m.File.Major, m.File.Minor}, func() {
+		id, ok := p.readID(pid, &m)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if ok && !p.closed {
+			p.ids[m.File] = id
+		} else { // another process may have it, too
+			delete(p.asked, m.File)
+		}
+	})
 }
 
 // fileID reads the build ID of a mapped file, zero if it has none that fits into a frame:

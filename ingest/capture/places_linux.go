@@ -109,14 +109,3 @@ func (p *processes) code(pid int32) (lines []codeLine, known bool) {
 	}
 	return lines, known
 }
-
-// codeOnly returns the lines of mappings that are of code, in place of them.
-func codeOnly(text []byte) []byte {
-	kept := text[:0]
-	for row := range bytes.Lines(text) {
-		if _, ok := procmaps.ParseCode(string(row)); ok {
-			kept = append(kept, row...)
-		}
-	}
-	return kept
-}

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/procmaps"
 )
 
 // read keeps a process's mappings as they are now. What it maps without code and
@@ -78,10 +80,7 @@ func (p *processes) keep(pid int32, text []byte) {
 		return
 	}
 	if p.ids != nil {
-		p.askIDs(pid, text)
-		if !p.whole[pid] {
-			text = codeOnly(text)
-		}
+		text = p.codeOf(pid, text)
 	}
 	versions := p.kept[pid]
 	if n := len(versions); n > 0 && int(versions[n-1].len) == len(text) {
@@ -108,4 +107,25 @@ func (p *processes) keep(pid int32, text []byte) {
 	}
 	p.seen[pid] = true
 	p.kept[pid] = append(versions, p.maps.entries[len(p.maps.entries)-1])
+}
+
+// codeOf returns the lines of mappings that are of code, in place of all; of a process that
+// is kept whole it returns all. It asks for the build IDs of the files with code. p.mu is
+// held.
+func (p *processes) codeOf(pid int32, text []byte) []byte {
+	whole, code := p.whole[pid], text[:0]
+	for row := range bytes.Lines(text) {
+		m, ok := procmaps.ParseCode(string(row))
+		if !ok {
+			continue
+		}
+		p.askID(pid, m)
+		if !whole {
+			code = append(code, row...)
+		}
+	}
+	if whole {
+		return text
+	}
+	return code
 }
