@@ -62,21 +62,25 @@ func (l *printer) print(i int) {
 	if k := l.placeOf[i]; k >= 0 {
 		l.fill(a, int(k))
 	}
-	layout := &l.o.layout
-	switch l.o.style {
-	case styleGNU:
-		l.out = layout.AppendGNU(l.out, a)
-	case styleLLVM:
-		l.out = layout.AppendLLVM(l.out, a)
+	switch {
+	case !l.list:
+		l.out = l.o.appendAnswer(l.out, a)
+	case i > 0:
+		l.out = l.o.layout.AppendJSON(append(l.out, ','), a)
 	default:
-		if l.list && i > 0 {
-			l.out = append(l.out, ',')
-		}
-		l.out = layout.AppendJSON(l.out, a)
-		if !l.list {
-			l.out = append(l.out, '\n')
-		}
+		l.out = l.o.layout.AppendJSON(l.out, a)
 	}
+}
+
+// appendAnswer appends an answer as a line of standard input is answered.
+func (o *lookupOptions) appendAnswer(b []byte, a *report.Answer) []byte {
+	switch o.style {
+	case styleGNU:
+		return o.layout.AppendGNU(b, a)
+	case styleLLVM:
+		return o.layout.AppendLLVM(b, a)
+	}
+	return append(o.layout.AppendJSON(b, a), '\n')
 }
 
 // fill makes the frames of an answer.

@@ -95,16 +95,7 @@ func (m *manyLooker) lines(w io.Writer, text []byte) error {
 
 // write prints an answer that no object gives.
 func (m *manyLooker) write(w io.Writer, a *report.Answer) error {
-	var b []byte
-	switch m.o.style {
-	case styleGNU:
-		b = m.o.layout.AppendGNU(nil, a)
-	case styleLLVM:
-		b = m.o.layout.AppendLLVM(nil, a)
-	default:
-		b = append(m.o.layout.AppendJSON(nil, a), '\n')
-	}
-	_, err := w.Write(b)
+	_, err := w.Write(m.o.appendAnswer(nil, a))
 	return err
 }
 
