@@ -3,9 +3,9 @@ package input
 import (
 	"os"
 	"path/filepath"
+	"testing"
 
 	"symbolize/ingest"
-	"testing"
 )
 
 // TestAddresses: each address has the location of the object that a kernel's list tells,

@@ -2,8 +2,7 @@ package input
 
 import (
 	"bufio"
-	"compress/gzip"
-	"os"
+	"bytes"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -72,16 +71,8 @@ func TestProgramNamesLikePerf(t *testing.T) {
 	for name, hasLines := range map[string]bool{"bpf": false, "bpf-lines": true, "bpf-before": true,
 		"bpf-unread": false} {
 		want := map[string]int{}
-		f, err := os.Open(filepath.Join("../../fixtures/captures", name+".script.gz"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for sc := bufio.NewScanner(z); sc.Scan(); {
+		text := gunzip(t, filepath.Join("../../fixtures/captures", name+".script.gz"))
+		for sc := bufio.NewScanner(bytes.NewReader(text)); sc.Scan(); {
 			if m := frameLine.FindStringSubmatch(sc.Text()); m != nil {
 				want[m[1]+"+"+m[2]]++
 			}

@@ -2,17 +2,19 @@ package input
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 
 	"symbolize/ingest"
-	"testing"
 )
 
 // perfSample is a sample as perf script printed it.
@@ -25,10 +27,10 @@ type perfSample struct {
 
 var scriptHead = regexp.MustCompile(`^ *(\S.*?) +(-?\d+)/(-?\d+) +(?:([\d.]+): +)?\S+: (.*)$`)
 
-// readScript parses what perf script said of a recorded capture.
-func readScript(t *testing.T, name string) []perfSample {
+// gunzip returns what a packed file holds.
+func gunzip(t testing.TB, path string) []byte {
 	t.Helper()
-	f, err := os.Open(filepath.Join("../../fixtures/captures", name+".script.gz"))
+	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,8 +39,19 @@ func readScript(t *testing.T, name string) []perfSample {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// readScript parses what perf script said of a recorded capture.
+func readScript(t *testing.T, name string) []perfSample {
+	t.Helper()
+	text := gunzip(t, filepath.Join("../../fixtures/captures", name+".script.gz"))
 	var out []perfSample
-	for sc := bufio.NewScanner(z); sc.Scan(); {
+	for sc := bufio.NewScanner(bytes.NewReader(text)); sc.Scan(); {
 		line := sc.Text()
 		if m := scriptHead.FindStringSubmatch(line); m != nil {
 			pid, _ := strconv.Atoi(m[2])

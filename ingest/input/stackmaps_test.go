@@ -2,10 +2,8 @@ package input
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,20 +23,8 @@ func stackFiles(t testing.TB, name string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	unpack := func(from string) {
-		f, err := os.Open(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := io.ReadAll(z)
-		if err != nil {
-			t.Fatal(err)
-		}
-		writeFile(t, filepath.Join(dir, strings.TrimSuffix(filepath.Base(from), ".gz")), b)
+		to := filepath.Join(dir, strings.TrimSuffix(filepath.Base(from), ".gz"))
+		writeFile(t, to, gunzip(t, from))
 	}
 	files, err := filepath.Glob("../../fixtures/stacks/" + name + "/*.gz")
 	if err != nil || len(files) == 0 {
