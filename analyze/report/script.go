@@ -20,7 +20,7 @@ type ScriptOptions struct {
 	Chains []bool
 }
 
-// Script writes one sample after another as `perf script -F
+// Script writes one sample after another, in the order of replay, as `perf script -F
 // comm,pid,tid,time,event,ip,sym,symoff,dso` of perf 6.1 does, for comparison:
 //
 //	comm 10304/10304  1061.980973: cpu-clock:

@@ -2,7 +2,7 @@
 //
 // Open sniffs what a file is (perf.data, bundle, stack map, pprof) and gives a Capture,
 // which is either folded at once into a Profile (the default) or replayed, sample after
-// sample, in file order. Nothing here knows the store: names come later, in
+// sample, in order of time (order.go). Nothing here knows the store: names come later, in
 // analyze/resolve, by a join on Locations.
 //
 // A perf.data is read twice. The first pass (sideband.go) takes what changes the state of

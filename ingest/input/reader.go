@@ -69,29 +69,32 @@ func (r *reader) chunk(from, to int64) {
 // next advances to the next wanted sample.
 func (r *reader) next() bool {
 	for r.records.Next() {
-		rec := r.records.Record()
-		if rec.Type != perfdata.TypeSample {
-			continue
+		if rec := r.records.Record(); rec.Type == perfdata.TypeSample && r.take(rec) {
+			return true
 		}
-		if err := r.c.file.DecodeSample(rec, &r.sample); err != nil {
-			r.bad(rec, err)
-			continue
-		}
-		r.event = r.c.event[r.sample.Event]
-		if r.event < 0 {
-			r.stats.FilteredOut++
-			continue
-		}
-		r.rec = rec
-		r.time = r.c.clock.at(r.sample.Time, rec.Offset)
-		if !r.who() {
-			r.stats.FilteredOut++
-			continue
-		}
-		r.parts()
-		return true
 	}
 	return false
+}
+
+// take makes the sample of a record the present one, if it is wanted.
+func (r *reader) take(rec *perfdata.Record) bool {
+	if err := r.c.file.DecodeSample(rec, &r.sample); err != nil {
+		r.bad(rec, err)
+		return false
+	}
+	r.event = r.c.event[r.sample.Event]
+	if r.event < 0 {
+		r.stats.FilteredOut++
+		return false
+	}
+	r.rec = rec
+	r.time = r.c.clock.at(r.sample.Time, rec.Offset)
+	if !r.who() {
+		r.stats.FilteredOut++
+		return false
+	}
+	r.parts()
+	return true
 }
 
 // parts splits the chain of the present sample. A chain without any address gives

@@ -10,12 +10,14 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/perfdata"
 )
 
-// Replay reads the samples again, one after another in the order of the file,
-// with the same filters, and calls fn for each. It calls Profile first, if that
-// was not done. An error of fn ends it and is returned. Captures that hold no
-// single samples give ErrNoReplay.
+// Replay reads the samples again, one after another in order of time, with the same
+// filters, and calls fn for each. Samples of one time, and all samples of captures
+// without times, come in the order of the file. It calls Profile first, if that was not
+// done. An error of fn ends it and is returned. Captures that hold no single samples give
+// ErrNoReplay.
 func (c *Capture) Replay(ctx context.Context, fn func(*ReplaySample) error) error {
 	if c.perf == nil || c.stacks != nil {
 		return fmt.Errorf("%s: %w", c.path, ErrNoReplay)
@@ -25,28 +27,23 @@ func (c *Capture) Replay(ctx context.Context, fn func(*ReplaySample) error) erro
 		return err
 	}
 	r := newReplayer(c, p)
-	chunks := c.collect.chunks
-	for i := range len(chunks) - 1 {
-		if err := ctx.Err(); err != nil {
+	return inOrder(ctx, c.collect, func(q queuedSample) error {
+		rec, err := r.one.At(q.offset, q.size)
+		if err != nil {
 			return err
 		}
-		r.chunk(chunks[i], chunks[i+1])
-		for r.next() {
-			r.fill()
-			if err := fn(&r.out); err != nil {
-				return err
-			}
+		if !r.take(rec) {
+			return nil
 		}
-		if err := r.records.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
+		r.fill()
+		return fn(&r.out)
+	})
 }
 
 // replayer turns samples into ReplaySamples.
 type replayer struct {
 	*reader
+	one     *perfdata.RecordReader // of single records
 	p       *ingest.Profile
 	number  []ingest.ObjectID // by raw object
 	locator locator
@@ -55,7 +52,8 @@ type replayer struct {
 }
 
 func newReplayer(c *Capture, p *ingest.Profile) *replayer {
-	r := &replayer{reader: newReader(c.collect), p: p, number: c.number}
+	r := &replayer{reader: newReader(c.collect), one: c.collect.file.Records(0, 0), p: p,
+		number: c.number}
 	r.locator.sb = c.collect.sideband
 	r.locator.number = r.location
 	for _, ev := range c.collect.events {

@@ -92,8 +92,7 @@ func openFixture(t testing.TB, name string, opts Options) *Capture {
 	return c
 }
 
-// replayed returns all samples of a capture in the order in which perf prints
-// them: by time.
+// replayed returns all samples of a capture in the order of its replay.
 func replayed(t *testing.T, c *Capture) ([]ReplaySample, *ingest.Profile) {
 	t.Helper()
 	p, err := c.Profile(t.Context())
@@ -110,7 +109,6 @@ func replayed(t *testing.T, c *Capture) ([]ReplaySample, *ingest.Profile) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.SortStableFunc(all, func(a, b ReplaySample) int { return int(int64(a.Time - b.Time)) })
 	return all, p
 }
 

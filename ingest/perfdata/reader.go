@@ -96,6 +96,25 @@ func (r *RecordReader) Next() bool {
 	return true
 }
 
+// At reads the one record at an offset, whose size Record.Size gave before. It is the
+// present record then, valid until the next call of At or Reset; Next is not to be called
+// before a Reset.
+func (r *RecordReader) At(offset int64, size int) (*Record, error) {
+	r.Reset(offset, offset)
+	if cap(r.buf) < size {
+		r.buf = make([]byte, 0, maxRecordSize)
+	}
+	got, err := r.f.r.ReadAt(r.buf[:size], offset)
+	if r.buf = r.buf[:got]; got < size {
+		return nil, fmt.Errorf("%s: offset %#x: %w", r.f.Name, offset, err)
+	}
+	r.to++
+	if !r.Next() {
+		return nil, r.err
+	}
+	return &r.rec, nil
+}
+
 // Record returns the present record. It is the reader's own and overwritten by
 // Next.
 func (r *RecordReader) Record() *Record { return &r.rec }

@@ -1,0 +1,89 @@
+package input
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"symbolize/ingest/perfdata"
+)
+
+// queuedSample is a sample whose turn has not come, and where its record lies.
+type queuedSample struct {
+	time   uint64
+	offset int64
+	size   int
+}
+
+// sampleQueue puts the samples of a perf.data in order of time. perf record writes one
+// CPU's buffer after the other, so the file is not in that order. Each pass over all
+// buffers ends with a FINISHED_ROUND record, which bounds how far back later samples can
+// lie: not behind the latest time that the round before had. That bound is perf's own
+// (tools/perf/util/ordered-events.c), and keeps the queue as short as two rounds.
+type sampleQueue struct {
+	pending  []queuedSample
+	latest   uint64 // of all samples so far
+	complete uint64 // samples up to this time are all there when this round ends
+}
+
+func (q *sampleQueue) add(s queuedSample) {
+	q.pending = append(q.pending, s)
+	q.latest = max(q.latest, s.time)
+}
+
+// round ends a round, and hands out the samples that none can precede any more.
+func (q *sampleQueue) round(emit func(queuedSample) error) error {
+	err := q.upTo(q.complete, emit)
+	q.complete = q.latest
+	return err
+}
+
+// rest hands out what is left.
+func (q *sampleQueue) rest(emit func(queuedSample) error) error {
+	return q.upTo(^uint64(0), emit)
+}
+
+func (q *sampleQueue) upTo(limit uint64, emit func(queuedSample) error) error {
+	slices.SortFunc(q.pending, func(a, b queuedSample) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.offset, b.offset))
+	})
+	n := 0
+	for n < len(q.pending) && q.pending[n].time <= limit {
+		if err := emit(q.pending[n]); err != nil {
+			return err
+		}
+		n++
+	}
+	q.pending = slices.Delete(q.pending, 0, n)
+	return nil
+}
+
+// inOrder calls emit for the samples of a capture in order of time.
+func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) error {
+	var q sampleQueue
+	var s perfdata.Sample
+	chunks := c.chunks
+	for i := range len(chunks) - 1 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		records := c.file.Records(chunks[i], chunks[i+1])
+		for records.Next() {
+			rec := records.Record()
+			switch rec.Type {
+			case perfdata.TypeFinishedRound:
+				if err := q.round(emit); err != nil {
+					return err
+				}
+			case perfdata.TypeSample:
+				if c.file.DecodeSample(rec, &s) == nil { // others were counted by Profile
+					q.add(queuedSample{c.clock.at(s.Time, rec.Offset), rec.Offset, rec.Size})
+				}
+			}
+		}
+		if err := records.Err(); err != nil {
+			return err
+		}
+	}
+	return q.rest(emit)
+}
