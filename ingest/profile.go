@@ -1,6 +1,6 @@
 // Package ingest has the Profile that all stages share: stacks of (object, offset), why
 // an object or location has no name, and the orders that make equal inputs give equal
-// bytes. Captures become Profiles in ingest/input, and pprof files in ingest/pprof; names
+// bytes. Captures become Profiles in ingest/input, and pprof files in ingest/format/pprof; names
 // come later, in analyze/resolve, by a join on Locations.
 package ingest
 

@@ -8,7 +8,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/elf"
 	"symbolize/store/symtab"
 )
 

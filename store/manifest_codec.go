@@ -8,7 +8,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/elf"
 )
 
 // manifestVersion is the first byte of an encoded manifest. New fields get new

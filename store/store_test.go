@@ -11,7 +11,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/elf"
 	"symbolize/store/symtab"
 )
 

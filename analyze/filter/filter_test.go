@@ -40,7 +40,7 @@ func newView(t testing.TB) store.View {
 	fixtures := filepath.Join("..", "..", "fixtures")
 	paths := []string{dir, filepath.Join(fixtures, "objects"),
 		filepath.Join(fixtures, "kernel", "kallsyms"),
-		filepath.Join("..", "..", "ingest", "bpfobj", "testdata", "count.bpf.o")}
+		filepath.Join("..", "..", "ingest", "object", "bpfobj", "testdata", "count.bpf.o")}
 	_, err = indexer.Index(t.Context(), paths, nil,
 		func() (store.Sink, error) { return overlay, nil }, indexer.Options{KallsymsID: kernel})
 	if err != nil {

@@ -2,7 +2,7 @@ package filter
 
 import (
 	"symbolize/ingest"
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/format/bpf"
 )
 
 // Hint is what would name what was left, "" where nothing would.

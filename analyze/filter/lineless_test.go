@@ -6,7 +6,7 @@ import (
 
 	"symbolize/fixtures/bpfbuild"
 	"symbolize/ingest"
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/format/bpf"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )

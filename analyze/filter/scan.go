@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"symbolize/buildid"
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/format/bpf"
 )
 
 // How many digits a build ID has in text.

@@ -7,7 +7,7 @@ import (
 
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/format/bpf"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -17,7 +17,7 @@ import (
 func declaredView(t *testing.T) store.View {
 	t.Helper()
 	overlay := store.NewOverlay()
-	object := filepath.Join("..", "..", "ingest", "bpfobj", "testdata", "count.bpf.o")
+	object := filepath.Join("..", "..", "ingest", "object", "bpfobj", "testdata", "count.bpf.o")
 	_, err := indexer.Index(t.Context(), []string{object}, nil,
 		func() (store.Sink, error) { return overlay, nil }, indexer.Options{})
 	if err != nil {

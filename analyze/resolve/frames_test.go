@@ -11,8 +11,8 @@ import (
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/elf"
-	"symbolize/ingest/pprof"
+	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/object/elf"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )

@@ -5,8 +5,8 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/elf"
-	"symbolize/ingest/pprof"
+	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/object/elf"
 	"symbolize/store"
 )
 

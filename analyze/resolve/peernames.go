@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/elf"
 )
 
 // PeerSymbol is a symbol as llvm-symbolizer chooses it.

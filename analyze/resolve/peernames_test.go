@@ -7,7 +7,7 @@ import (
 
 	"symbolize/fixtures/elfbuild"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/elf"
 )
 
 // peerFile is a file with aliases, local symbols and odd ones. llvm-symbolizer 14

@@ -14,7 +14,7 @@ import (
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/elf"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )

@@ -12,7 +12,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/indexer"

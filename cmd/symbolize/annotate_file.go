@@ -16,8 +16,8 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/bundle"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/object/elf"
 	"symbolize/store"
 )
 

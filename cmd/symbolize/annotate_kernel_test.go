@@ -12,7 +12,7 @@ import (
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/fixtures/elfbuild"
 	"symbolize/fixtures/perfbuild"
-	"symbolize/ingest/bundle"
+	"symbolize/ingest/format/bundle"
 )
 
 // What the kernel and the module of TestAnnotateKernel are made of.

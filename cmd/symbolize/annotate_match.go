@@ -12,7 +12,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/format/bpf"
 )
 
 // functionPattern is one PATTERN of annotate.

@@ -9,7 +9,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/format/bpf"
 )
 
 func TestParsePattern(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/ingest/btf"
+	"symbolize/ingest/object/btf"
 )
 
 const btfLong = `btf lists the types in a file's BTF, the type information of BPF and of the kernel:

@@ -9,10 +9,10 @@ import (
 	"slices"
 
 	"symbolize/ingest"
-	"symbolize/ingest/bpf"
-	"symbolize/ingest/btf"
 	"symbolize/ingest/decode"
+	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/input"
+	"symbolize/ingest/object/btf"
 )
 
 // btfBlob is the BTF of a file, or one of many in a capture.

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"symbolize/buildid"
-	"symbolize/ingest/bundle"
+	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/indexer"

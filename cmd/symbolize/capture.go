@@ -18,9 +18,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/ingest/bundle"
-	"symbolize/ingest/capture"
-	"symbolize/ingest/capture/sampler"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/record"
+	"symbolize/ingest/record/sampler"
 )
 
 type captureOptions struct {
@@ -131,7 +131,7 @@ func (o *captureOptions) validate(args []string) error {
 
 // runCaptureCheck prints what is missing, one line each.
 func runCaptureCheck(a *app) error {
-	needs := capture.Check()
+	needs := record.Check()
 	err := a.writeOutput("", false, func(w io.Writer) error {
 		if len(needs) == 0 {
 			fmt.Fprintln(w, "nothing is missing")
@@ -170,13 +170,13 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	if err != nil {
 		return renamed(err, "", o.output)
 	}
-	opts := capture.Options{Duration: o.duration, Command: command, Stdin: a.env.Stdin,
+	opts := record.Options{Duration: o.duration, Command: command, Stdin: a.env.Stdin,
 		Stdout: a.env.Stdout, Stderr: a.env.Stderr, Signals: signals,
-		Interrupted: capture.SharesTerminal, KernelCopy: o.kernelCopy,
+		Interrupted: record.SharesTerminal, KernelCopy: o.kernelCopy,
 		Maps: o.maps, MapInterval: o.interval, PIDs: o.pids, AllProcesses: o.allProcesses,
 		Stacks: o.stacks.options(o.pids), Recorder: recorderName()}
 	omit.apply(&opts)
-	sum, err := capture.Record(context.WithoutCancel(ctx), w, opts)
+	sum, err := record.Record(context.WithoutCancel(ctx), w, opts)
 	if err != nil {
 		return recordError(err)
 	}
@@ -192,22 +192,22 @@ func recorderName() string {
 
 func recordError(err error) error {
 	switch {
-	case errors.Is(err, capture.ErrRights):
+	case errors.Is(err, record.ErrRights):
 		return withHint(err, "`symbolize capture --check` says what is missing")
-	case errors.Is(err, capture.ErrCommand) && errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, record.ErrCommand) && errors.Is(err, fs.ErrPermission):
 		return &exitError{code: exitCannotRun, err: err}
-	case errors.Is(err, capture.ErrCommand):
+	case errors.Is(err, record.ErrCommand):
 		return &exitError{code: exitNoCommand, err: err}
-	case errors.Is(err, capture.ErrNoMap):
+	case errors.Is(err, record.ErrNoMap):
 		return withHint(err, "`bpftool map list` shows names and ids; with a COMMAND the map may "+
 			"come later")
 	case errors.Is(err, sampler.ErrTarget):
 		return withHint(err, "--pid takes numbers as `ps -e` shows them, --cgroup a directory for "+
 			"which `stat -f -c %%T DIR` says cgroup2fs")
-	case errors.Is(err, capture.ErrStacks):
+	case errors.Is(err, record.ErrStacks):
 		return withHint(err, "`perf list tracepoint` shows tracepoints, `nm -D` functions of a "+
 			"library")
-	case errors.Is(err, capture.ErrUnsupported):
+	case errors.Is(err, record.ErrUnsupported):
 		return withHint(err, "this is %s: capture on the Linux host, resolve here", runtime.GOOS)
 	}
 	return err
@@ -223,7 +223,7 @@ const (
 
 // commandError passes a command's end on, as perf record does: scripts that put a
 // recorder before a command see no difference. The recording was written.
-func commandError(o *captureOptions, sum *capture.Summary) error {
+func commandError(o *captureOptions, sum *record.Summary) error {
 	c := &sum.Command
 	if !c.Run || c.Status == 0 || c.TimeUp && c.Stopped == nil {
 		return nil
@@ -239,7 +239,7 @@ func commandError(o *captureOptions, sum *capture.Summary) error {
 }
 
 // commandEnd says how the command ended.
-func commandEnd(c *capture.CommandStatus) string {
+func commandEnd(c *record.CommandStatus) string {
 	if c.Signal != nil {
 		return fmt.Sprintf("the command was ended by signal %d (%s)", c.Signal, c.Signal)
 	}
@@ -250,7 +250,7 @@ func commandEnd(c *capture.CommandStatus) string {
 const maxMissingLines = 20
 
 // captureSummary says on standard error what the bundle has.
-func (a *app) captureSummary(path string, s *capture.Summary) {
+func (a *app) captureSummary(path string, s *record.Summary) {
 	if a.quiet {
 		return
 	}

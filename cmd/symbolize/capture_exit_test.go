@@ -8,30 +8,30 @@ import (
 	"syscall"
 	"testing"
 
-	"symbolize/ingest/capture"
+	"symbolize/ingest/record"
 )
 
 // TestCaptureExit: the exit status is what perf record's would be.
 func TestCaptureExit(t *testing.T) {
 	o := &captureOptions{output: "capture.data"}
 	for _, tt := range []struct {
-		end  capture.CommandStatus
+		end  record.CommandStatus
 		want int
 		says string
 	}{
-		{capture.CommandStatus{}, exitOK, ""},
-		{capture.CommandStatus{Stopped: syscall.SIGINT}, exitOK, ""},
-		{capture.CommandStatus{Run: true}, exitOK, ""},
-		{capture.CommandStatus{Run: true, Status: 7}, 7, "status 7"},
-		{capture.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGSEGV}, 139, "signal 11"},
-		{capture.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGINT,
+		{record.CommandStatus{}, exitOK, ""},
+		{record.CommandStatus{Stopped: syscall.SIGINT}, exitOK, ""},
+		{record.CommandStatus{Run: true}, exitOK, ""},
+		{record.CommandStatus{Run: true, Status: 7}, 7, "status 7"},
+		{record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGSEGV}, 139, "signal 11"},
+		{record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGINT,
 			Stopped: syscall.SIGINT}, exitInterrupted, "signal 2"},
-		{capture.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGTERM, TimeUp: true}, exitOK, ""},
-		{capture.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGKILL, TimeUp: true,
+		{record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGTERM, TimeUp: true}, exitOK, ""},
+		{record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGKILL, TimeUp: true,
 			Stopped: syscall.SIGINT}, 137, "signal 9"},
-		{capture.CommandStatus{Run: true, Status: -1}, exitFailed, "status -1"},
+		{record.CommandStatus{Run: true, Status: -1}, exitFailed, "status -1"},
 	} {
-		err := commandError(o, &capture.Summary{Command: tt.end})
+		err := commandError(o, &record.Summary{Command: tt.end})
 		code, text := exitOK, ""
 		if err != nil {
 			text = err.Error()
@@ -57,10 +57,10 @@ func TestRecordError(t *testing.T) {
 		code int // 0: as any failure
 		hint string
 	}{
-		{fmt.Errorf("%w: %w", capture.ErrCommand, fs.ErrNotExist), exitNoCommand, ""},
-		{fmt.Errorf("%w: %w", capture.ErrCommand, fs.ErrPermission), exitCannotRun, ""},
-		{fmt.Errorf("%w: %w", capture.ErrRights, syscall.EPERM), 0, "--check"},
-		{capture.ErrUnsupported, 0, "on the Linux host"},
+		{fmt.Errorf("%w: %w", record.ErrCommand, fs.ErrNotExist), exitNoCommand, ""},
+		{fmt.Errorf("%w: %w", record.ErrCommand, fs.ErrPermission), exitCannotRun, ""},
+		{fmt.Errorf("%w: %w", record.ErrRights, syscall.EPERM), 0, "--check"},
+		{record.ErrUnsupported, 0, "on the Linux host"},
 		{syscall.ENOSPC, 0, ""},
 	} {
 		err := recordError(tt.err)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"symbolize/ingest/bundle"
+	"symbolize/ingest/format/bundle"
 )
 
 // liveBinary builds the program.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"symbolize/buildid"
-	"symbolize/ingest/capture"
+	"symbolize/ingest/record"
 	"symbolize/store"
 )
 
@@ -30,7 +30,7 @@ func newOmission(a *app, o *captureOptions) (*omission, error) {
 }
 
 // apply has a recorder ask.
-func (x *omission) apply(opts *capture.Options) {
+func (x *omission) apply(opts *record.Options) {
 	if x != nil {
 		opts.KnownKernel = x.knows
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"symbolize/ingest/capture/sampler"
+	"symbolize/ingest/record/sampler"
 )
 
 // stackOptions are the flags of capture that say what stacks to sample.

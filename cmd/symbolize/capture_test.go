@@ -9,7 +9,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/fixtures/perfbuild"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/elf"
 )
 
 // cmdCapture is `capture FILE PROGRAM HOST [BUILD-ID]`: writes a perf.data of one

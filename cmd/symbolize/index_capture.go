@@ -7,9 +7,9 @@ import (
 	"io"
 	"os"
 
-	"symbolize/ingest/bundle"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/input"
-	"symbolize/ingest/perfdata"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )

@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/elf"
 )
 
 // explained is what `index --explain` says. Its JSON names are an interface.

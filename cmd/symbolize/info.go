@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/ingest/elf"
 	"symbolize/ingest/input"
+	"symbolize/ingest/object/elf"
 )
 
 const infoLong = `info says what a file holds. Of a capture: what recorded it, events, counts of

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"symbolize/ingest/bundle"
+	"symbolize/ingest/format/bundle"
 )
 
 // bundleInfo is what `info` says of a capture bundle besides what it says of all

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"symbolize/ingest"
+	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/input"
-	"symbolize/ingest/perfdata"
 )
 
 // captureInfo is what `info` says of a capture. Its JSON names are an interface.

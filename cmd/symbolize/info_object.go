@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/elf"
 )
 
 // objectInfo is what `info` says of an object file. Its JSON names are an

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/indexer"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"symbolize/ingest/stackmap"
+	"symbolize/ingest/format/stackmap"
 )
 
 // stackInfo is what `info` says of a stack map besides. Its JSON names are an interface.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/elf"
 	"symbolize/store"
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/chart"
-	"symbolize/analyze/tally"
 )
 
 // heatReport is what `map --heatmap --format json` prints. Its JSON names are an
@@ -94,7 +94,7 @@ func (o *mapChartOptions) heatMap(a *app, in *mapInputs) (*chart.HeatMap, error)
 	}
 	h := &chart.HeatMap{Title: first.title(), Unit: o.unit, Scale: p.Scale, Numbered: !in.byTime()}
 	var samples []chart.Sample
-	var lost tally.Losses
+	var lost bpfmap.Losses
 	hists, cells := 0, 0
 	for i, m := range in.list {
 		if m.header.KeySize != first.header.KeySize ||
@@ -116,7 +116,7 @@ func (o *mapChartOptions) heatMap(a *app, in *mapInputs) (*chart.HeatMap, error)
 		if h.Numbered {
 			at = uint64(i) + 1
 		}
-		samples = append(samples, tally.Sum(list, at))
+		samples = append(samples, bpfmap.Sum(list, at))
 		if cells += len(samples[i].Counts); cells > maxCells {
 			return nil, fmt.Errorf("%s: more than %d slots in all dumps", first.title(), maxCells)
 		}

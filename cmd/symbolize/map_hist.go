@@ -6,8 +6,8 @@ import (
 	"io"
 	"slices"
 
+	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/chart"
-	"symbolize/analyze/tally"
 )
 
 // histReport is what `map --hist --format json` prints. Its JSON names are an interface.
@@ -54,8 +54,8 @@ func bound(text string) *json.Number {
 }
 
 // plan finds the histograms of a map, and says what was taken for granted.
-func (o *mapChartOptions) plan(a *app, m *mapInput) (*tally.Plan, error) {
-	p, err := m.layout.Plan(tally.PlanOptions{Scale: o.scale, Slot: o.slot, Count: o.count},
+func (o *mapChartOptions) plan(a *app, m *mapInput) (*bpfmap.Plan, error) {
+	p, err := m.layout.Plan(bpfmap.PlanOptions{Scale: o.scale, Slot: o.slot, Count: o.count},
 		m.header.MaxEntries)
 	if err != nil {
 		return nil, withHint(fmt.Errorf("%s: %w", m.title(), err),
@@ -70,10 +70,10 @@ func (o *mapChartOptions) plan(a *app, m *mapInput) (*tally.Plan, error) {
 }
 
 // histograms reads those of one dump.
-func (m *mapInput) histograms(a *app, p *tally.Plan) ([]*chart.Histogram, tally.Losses, error) {
+func (m *mapInput) histograms(a *app, p *bpfmap.Plan) ([]*chart.Histogram, bpfmap.Losses, error) {
 	next, end, err := m.pairs()
 	if err != nil {
-		return nil, tally.Losses{}, err
+		return nil, bpfmap.Losses{}, err
 	}
 	list, lost := m.layout.Histograms(next, p)
 	m.tell(a, end())
@@ -114,7 +114,7 @@ func runHist(a *app, o *mapChartOptions, in *mapInputs) error {
 
 // writeHist prints histograms as the tools do: bpftrace heads each with the map and the
 // key, bcc with the key.
-func (o *mapChartOptions) writeHist(w io.Writer, m *mapInput, p *tally.Plan,
+func (o *mapChartOptions) writeHist(w io.Writer, m *mapInput, p *bpfmap.Plan,
 	list []*chart.Histogram) error {
 	style := p.Scale.Style()
 	if o.style != "" {

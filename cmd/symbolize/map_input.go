@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"symbolize/analyze/tally"
-	"symbolize/ingest/btf"
-	"symbolize/ingest/bundle"
+	"symbolize/analyze/bpfmap"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/mapdump"
 	"symbolize/ingest/input"
-	"symbolize/ingest/mapdump"
+	"symbolize/ingest/object/btf"
 )
 
 // mapInput is a dump of a map that can be opened.
@@ -25,7 +25,7 @@ type mapInput struct {
 	name   string // for messages: the path, and the entry of a bundle
 	series string // of a bundle: what dumps of one map have in common
 	header bundle.DumpHeader
-	layout tally.Layout
+	layout bpfmap.Layout
 	r      io.ReaderAt
 	size   int64
 	// untyped says why the BTF that the user names does not tell the types; "" if it does.
@@ -123,7 +123,7 @@ func (in *mapInputs) add(m *mapInput, types map[uint32]*btf.Types) error {
 	}
 	h := &d.Header
 	m.header = *h
-	m.layout = tally.Layout{KeySize: int(h.KeySize), ValueSize: int(h.ValueSize), MapType: h.Type,
+	m.layout = bpfmap.Layout{KeySize: int(h.KeySize), ValueSize: int(h.ValueSize), MapType: h.Type,
 		BigEndian: h.BigEndian}
 	switch t := types[h.BTFID]; {
 	case t == nil || h.BTFID == 0:
@@ -323,7 +323,7 @@ func (m *mapInput) fits(t *btf.Types, id btf.ID, size int) bool {
 }
 
 // pairs reads the dump once more from its beginning; end gives the error at its end.
-func (m *mapInput) pairs() (next tally.Pairs, end func() error, err error) {
+func (m *mapInput) pairs() (next bpfmap.Pairs, end func() error, err error) {
 	d, err := mapdump.Open(m.name, m.r, m.size)
 	if err != nil {
 		return nil, nil, err

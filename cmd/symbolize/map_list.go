@@ -7,8 +7,8 @@ import (
 	"io"
 	"slices"
 
-	"symbolize/ingest/bundle"
-	"symbolize/ingest/mapdump"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/mapdump"
 )
 
 // listedMap is a map of a bundle, as listed.

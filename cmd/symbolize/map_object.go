@@ -10,9 +10,9 @@ import (
 	"os"
 	"strings"
 
-	"symbolize/ingest/btf"
-	"symbolize/ingest/elf"
-	"symbolize/ingest/mapdump"
+	"symbolize/ingest/format/mapdump"
+	"symbolize/ingest/object/btf"
+	"symbolize/ingest/object/elf"
 )
 
 // maxDataSection bounds a section of variables, bytes.

@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"symbolize/ingest/btf"
+	"symbolize/ingest/object/btf"
 )
 
 // mapStructOps is BPF_MAP_TYPE_STRUCT_OPS (include/uapi/linux/bpf.h).

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/analyze/tally"
-	"symbolize/ingest/btf"
-	"symbolize/ingest/bundle"
+	"symbolize/analyze/bpfmap"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/object/btf"
 )
 
 // smallBTF builds BTF of one-word types: each is a name, what follows it, and more words.
@@ -83,7 +83,7 @@ func TestStructOps(t *testing.T) {
 		{"of none of its size", "x", nil, 8, 0},
 	} {
 		m := &mapInput{header: bundle.DumpHeader{Type: mapStructOps, Name: c.name}, program: c.program,
-			layout: tally.Layout{KeySize: 4, ValueSize: c.size}}
+			layout: bpfmap.Layout{KeySize: 4, ValueSize: c.size}}
 		if err := m.types(types, mapSource{}); err != nil || m.layout.Value != c.want ||
 			(m.layout.Types != nil) != (c.want != 0) {
 			t.Errorf("%s: type %d, want %d; %v", c.what, m.layout.Value, c.want, err)

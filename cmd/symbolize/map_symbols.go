@@ -6,8 +6,8 @@ import (
 	"io"
 	"strconv"
 
+	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/report"
-	"symbolize/analyze/tally"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 )
@@ -85,7 +85,7 @@ func runSymbols(ctx context.Context, a *app, o *mapChartOptions, in *mapInputs,
 
 // name resolves the addresses of rows.
 func (o *mapChartOptions) name(ctx context.Context, a *app, m *mapInput, r *symbolReport,
-	rows []tally.Row, bundles []string) error {
+	rows []bpfmap.Row, bundles []string) error {
 	inputs := inputOptions{with: o.with, kallsyms: o.kallsyms, bundles: bundles}
 	if len(o.kallsyms) > 0 {
 		inputs.stacks.parsed.Kallsyms = o.kallsyms[0]

@@ -9,7 +9,7 @@ import (
 	"io"
 	"strconv"
 
-	"symbolize/ingest/btf"
+	"symbolize/ingest/object/btf"
 )
 
 // runMapValues prints keys and values: by BTF, else as bytes.

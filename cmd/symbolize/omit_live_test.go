@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/ingest/bundle"
+	"symbolize/ingest/format/bundle"
 )
 
 // omitted makes a bundle of a kernel-heavy load, with the flags of args, and returns its path

@@ -12,9 +12,9 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/input"
-	"symbolize/ingest/perfdata"
-	"symbolize/ingest/pprof"
 )
 
 // resolveRun is one run of `resolve`.

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"symbolize/ingest/bundle"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/input"
-	"symbolize/ingest/stackmap"
 )
 
 // controlGroup makes a control group of v2, and skips the test where it cannot.

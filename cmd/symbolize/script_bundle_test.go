@@ -9,8 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"symbolize/fixtures/bundlebuild"
-	"symbolize/ingest/bpf"
-	"symbolize/ingest/bundle"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/bundle"
 )
 
 // recordingLacks are the words of cmdRecording.

@@ -16,7 +16,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/elf"
 	"symbolize/store"
 )
 

@@ -13,9 +13,9 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/input"
-	"symbolize/ingest/merge"
-	"symbolize/ingest/perfdata"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/buildid"
+	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/input"
-	"symbolize/ingest/stackmap"
 	"symbolize/store"
 )
 

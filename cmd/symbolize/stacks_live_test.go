@@ -13,8 +13,8 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/ingest"
+	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/input"
-	"symbolize/ingest/stackmap"
 )
 
 // liveLoad runs one program after another. Those of $1 are copies of one source, linked in

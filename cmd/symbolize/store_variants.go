@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/format/bpf"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )

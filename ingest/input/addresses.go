@@ -6,8 +6,8 @@ import (
 	"math"
 
 	"symbolize/ingest"
-	"symbolize/ingest/btf"
-	"symbolize/ingest/stackmap"
+	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/object/btf"
 )
 
 // errManyAddresses says that a list is longer than is resolved at a time.

@@ -10,9 +10,9 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/bpf"
-	"symbolize/ingest/bundle"
-	"symbolize/ingest/perfdata"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
 )
 
 // Borrowing says what a capture took from a bundle of Options.Borrow, or why it took

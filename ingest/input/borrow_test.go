@@ -12,8 +12,8 @@ import (
 	"symbolize/buildid"
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/ingest"
-	"symbolize/ingest/bpf"
-	"symbolize/ingest/bundle"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/bundle"
 )
 
 // openBundle opens a built bundle.

@@ -9,11 +9,11 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/addrspace"
-	"symbolize/ingest/bundle"
-	"symbolize/ingest/kallsyms"
-	"symbolize/ingest/perfdata"
-	"symbolize/ingest/procmaps"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/object/kallsyms"
 )
 
 // borrowFrom takes from one bundle of the same boot.

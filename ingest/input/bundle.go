@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"symbolize/ingest"
-	"symbolize/ingest/bundle"
-	"symbolize/ingest/perfdata"
-	"symbolize/ingest/stackmap"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/stackmap"
 )
 
 // kindBundle is the Kind of a capture bundle.

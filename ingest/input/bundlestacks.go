@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"symbolize/buildid"
-	"symbolize/ingest/bpf"
-	"symbolize/ingest/btf"
-	"symbolize/ingest/bundle"
-	"symbolize/ingest/perfdata"
-	"symbolize/ingest/stackmap"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/object/btf"
 )
 
 // bundleDump is a dump of a map in a bundle.

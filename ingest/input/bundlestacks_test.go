@@ -9,7 +9,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/ingest"
-	"symbolize/ingest/bundle"
+	"symbolize/ingest/format/bundle"
 )
 
 // TestBundleStacks: the stack maps in a bundle make it a capture with samples, which its

@@ -4,8 +4,8 @@ import (
 	"hash/maphash"
 	"slices"
 
-	"symbolize/ingest/addrspace"
-	"symbolize/ingest/intern"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/fold/intern"
 )
 
 // chainTable interns the parts of call chains, kernel or user, before anything is

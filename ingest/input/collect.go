@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"symbolize/ingest"
-	"symbolize/ingest/addrspace"
-	"symbolize/ingest/merge"
-	"symbolize/ingest/perfdata"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/format/perfdata"
 )
 
 // collector is what all workers of the second pass share. It is read only but for

@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"symbolize/ingest"
-	"symbolize/ingest/intern"
-	"symbolize/ingest/merge"
+	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/fold/merge"
 )
 
 // meaning is something that a chain came to besides what the first worker that

@@ -10,6 +10,6 @@
 // lend what it lacks (borrow.go), and BPF programs are tied to their symbols (tie.go).
 // The second pass (worker.go) takes the samples in parallel chunks: it splits their chains
 // (split.go), counts equal ones (chains.go, exchange.go) and places their addresses
-// (locate.go). What the workers hold becomes one Profile in fold.go, by ingest/merge. Stack maps
+// (locate.go). What the workers hold becomes one Profile in fold.go, by ingest/fold/merge. Stack maps
 // come to the same tables by stackmaps.go and stackfold.go.
 package input

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"symbolize/ingest/addrspace"
+	"symbolize/ingest/fold/addrspace"
 )
 
 // message is a sample on its way to the worker that has its chain, whose parts are

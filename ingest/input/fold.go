@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"symbolize/ingest"
-	"symbolize/ingest/intern"
-	"symbolize/ingest/merge"
-	"symbolize/ingest/perfdata"
+	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/format/perfdata"
 )
 
 // folder makes a Profile of what the workers have collected.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"symbolize/ingest"
-	"symbolize/ingest/merge"
-	"symbolize/ingest/perfdata"
+	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/format/perfdata"
 )
 
 // openReader opens a capture that lies in memory, with small chunks.

@@ -5,7 +5,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/perfdata"
+	"symbolize/ingest/format/perfdata"
 )
 
 // identifier finds the build IDs of objects whose records have none, in the order

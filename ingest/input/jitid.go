@@ -2,7 +2,7 @@ package input
 
 import (
 	"symbolize/buildid"
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/format/bpf"
 )
 
 const bpfProgPrefix = "bpf_prog_"

@@ -11,8 +11,8 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/addrspace"
-	"symbolize/ingest/kallsyms"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/object/kallsyms"
 )
 
 // listedCode are functions of modules and BPF programs by a kallsyms text, which is all

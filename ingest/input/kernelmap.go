@@ -6,8 +6,8 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/addrspace"
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/bpf"
 )
 
 // KernelMap is the kernel's address space at one moment of a capture: it says what a

@@ -5,8 +5,8 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/addrspace"
-	"symbolize/ingest/procmaps"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/procmaps"
 )
 
 // Context markers in call chains (enum perf_callchain_context). Words from

@@ -6,9 +6,9 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/addrspace"
-	"symbolize/ingest/merge"
-	"symbolize/ingest/stackmap"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/format/stackmap"
 )
 
 // TestLocateInterrupted: a kernel address behind which no call can be is an interrupted

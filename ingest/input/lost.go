@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"symbolize/ingest/bpf"
-	"symbolize/ingest/bundle"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/bundle"
 )
 
 // tellLost takes in why a bundle's recorder has no code of some programs. The bundle

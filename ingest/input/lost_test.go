@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/bundlebuild"
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/format/bpf"
 )
 
 // TestLostPrograms: what a bundle's recorder could not read has the recorder's reason,

@@ -8,7 +8,7 @@ import (
 
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
-	"symbolize/ingest/merge"
+	"symbolize/ingest/fold/merge"
 )
 
 func TestMergeOfOne(t *testing.T) {

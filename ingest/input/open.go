@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"symbolize/ingest"
-	"symbolize/ingest/bundle"
-	"symbolize/ingest/perfdata"
-	"symbolize/ingest/pprof"
-	"symbolize/ingest/stackmap"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/format/stackmap"
 )
 
 // What Open and Replay refuse. ErrNotCapture is wrapped together with what the

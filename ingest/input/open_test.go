@@ -17,8 +17,8 @@ import (
 	"symbolize/buildid"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
-	"symbolize/ingest/perfdata"
-	"symbolize/ingest/pprof"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/pprof"
 )
 
 func TestCounts(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/bundle"
+	"symbolize/ingest/format/bundle"
 )
 
 // Options say what to read from a capture, and how.

@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"symbolize/ingest/perfdata"
+	"symbolize/ingest/format/perfdata"
 )
 
 // queuedSample is a sample whose turn has not come, and where its record lies.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"symbolize/ingest"
-	"symbolize/ingest/bpf"
-	"symbolize/ingest/btf"
-	"symbolize/ingest/perfdata"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/btf"
 )
 
 // maxBPFSection bounds the features BPF_PROG_INFO and BPF_BTF, which are read

@@ -15,7 +15,7 @@ import (
 
 	"symbolize/fixtures/perfmend"
 	"symbolize/ingest"
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/format/bpf"
 )
 
 // liveFunc is a function as the kernel showed it while it lived (bpfrun -dump).

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"symbolize/ingest"
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/format/bpf"
 )
 
 // frameLine is a frame as perf script prints it.

@@ -11,10 +11,10 @@ import (
 	"symbolize/fixtures/bpfbuild"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
-	"symbolize/ingest/bpf"
-	"symbolize/ingest/merge"
-	"symbolize/ingest/perfdata"
-	"symbolize/ingest/pprof"
+	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/pprof"
 )
 
 // programFile is where the functions of the tests' programs have their lines.
@@ -544,7 +544,7 @@ func manyPrograms(big bool) []byte {
 }
 
 // TestProgramsTruncated cuts a capture of programs at every 17th byte: a profile
-// that keeps its promises, or an error. (The sections alone: ingest/bpf.)
+// that keeps its promises, or an error. (The sections alone: ingest/format/bpf.)
 func TestProgramsTruncated(t *testing.T) {
 	data := manyPrograms(false)
 	profiles, prefixes := 0, 0

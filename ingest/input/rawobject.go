@@ -7,8 +7,8 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/bpf"
-	"symbolize/ingest/perfdata"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/perfdata"
 )
 
 // Numbers of the raw objects that every capture has. They stand for no record.

@@ -4,9 +4,9 @@ import (
 	"errors"
 
 	"symbolize/ingest"
-	"symbolize/ingest/addrspace"
-	"symbolize/ingest/merge"
-	"symbolize/ingest/perfdata"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/format/perfdata"
 )
 
 // threadState is a thread's name and its process's address space over a time in

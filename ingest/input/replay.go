@@ -10,7 +10,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/perfdata"
+	"symbolize/ingest/format/perfdata"
 )
 
 // Replay reads the samples again, one after another in order of time, with the same

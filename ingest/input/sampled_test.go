@@ -14,8 +14,8 @@ import (
 	"symbolize/buildid"
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/ingest"
-	"symbolize/ingest/bundle"
-	elffile "symbolize/ingest/elf"
+	"symbolize/ingest/format/bundle"
+	elffile "symbolize/ingest/object/elf"
 )
 
 const (

@@ -10,9 +10,9 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/addrspace"
-	"symbolize/ingest/bpf"
-	"symbolize/ingest/perfdata"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/perfdata"
 )
 
 // chunkSize is how much of the file a worker of the second pass takes at a time.

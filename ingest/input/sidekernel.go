@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"symbolize/ingest"
-	"symbolize/ingest/addrspace"
-	"symbolize/ingest/perfdata"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/perfdata"
 )
 
 // kernelMapping makes e the kernel's own map or a module's.

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/addrspace"
-	"symbolize/ingest/perfdata"
-	"symbolize/ingest/procmaps"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/procmaps"
 )
 
 // splitter parts the chains of samples into a kernel part, which begins with a

@@ -9,8 +9,8 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/addrspace"
-	"symbolize/ingest/procmaps"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/procmaps"
 )
 
 // someMappings is a process with two files mapped, and a kernel.

@@ -6,12 +6,12 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/addrspace"
-	"symbolize/ingest/bundle"
-	"symbolize/ingest/intern"
-	"symbolize/ingest/merge"
-	"symbolize/ingest/procmaps"
-	"symbolize/ingest/stackmap"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/format/stackmap"
 )
 
 // stackFolder makes a profile of a stack map, with the tables that the samples of a

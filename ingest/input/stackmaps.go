@@ -11,10 +11,10 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/bpf"
-	"symbolize/ingest/btf"
-	"symbolize/ingest/perfdata"
-	"symbolize/ingest/stackmap"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/object/btf"
 )
 
 // StackOptions say what belongs to a stack map, and how to read it.

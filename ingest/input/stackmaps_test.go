@@ -12,9 +12,9 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/bundle"
-	"symbolize/ingest/merge"
-	"symbolize/ingest/stackmap"
+	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/stackmap"
 )
 
 // stackFiles unpacks a directory of fixtures/stacks, and beside it the kernel's list and

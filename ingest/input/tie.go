@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/addrspace"
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/bpf"
 )
 
 // programLoad is a load of a program, as records tell it.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"symbolize/ingest/intern"
-	"symbolize/ingest/merge"
+	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/fold/merge"
 )
 
 // worker reads the samples of some chunks of the file, and folds those of some

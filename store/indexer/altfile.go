@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"symbolize/ingest/dwarf"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/dwarf"
+	"symbolize/ingest/object/elf"
 )
 
 // maxIdleAlts is how many supplementary files stay open that no file in work refers to.

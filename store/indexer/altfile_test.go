@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/elf"
 )
 
 // openAlt takes a supplementary file as tied does.

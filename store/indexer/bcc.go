@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"symbolize/ingest"
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/format/bpf"
 	"symbolize/store"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/bpf"
-	"symbolize/ingest/bpfobj"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpfobj"
+	"symbolize/ingest/object/elf"
 	"symbolize/store"
 )
 

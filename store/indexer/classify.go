@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"symbolize/buildid"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/elf"
 )
 
 // errNoObject is said of a file that the user named.

@@ -6,7 +6,7 @@ import (
 	"sort"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/dwarf"
+	"symbolize/ingest/object/dwarf"
 	"symbolize/store/symtab"
 )
 

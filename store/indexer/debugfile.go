@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"symbolize/buildid"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/elf"
 )
 
 // debugFiles looks for the separate debug file of a runtime file, in gdb's order,

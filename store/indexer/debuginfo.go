@@ -10,8 +10,8 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
-	"symbolize/ingest/dwarf"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/dwarf"
+	"symbolize/ingest/object/elf"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )

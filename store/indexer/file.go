@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"symbolize/buildid"
-	"symbolize/ingest/bpfobj"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/bpfobj"
+	"symbolize/ingest/object/elf"
 	"symbolize/store"
 )
 

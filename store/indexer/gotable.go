@@ -1,8 +1,8 @@
 package indexer
 
 import (
-	"symbolize/ingest/elf"
-	"symbolize/ingest/gopclntab"
+	"symbolize/ingest/object/elf"
+	"symbolize/ingest/object/gopclntab"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )

@@ -8,7 +8,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/kallsyms"
+	"symbolize/ingest/object/kallsyms"
 	"symbolize/store"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/kallsyms"
+	"symbolize/ingest/object/kallsyms"
 )
 
 // bundleHost is the system of fakeSystem as a bundle holds it.

@@ -14,8 +14,8 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/elf"
-	"symbolize/ingest/kallsyms"
+	"symbolize/ingest/object/elf"
+	"symbolize/ingest/object/kallsyms"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )

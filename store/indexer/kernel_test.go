@@ -12,7 +12,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/kallsyms"
+	"symbolize/ingest/object/kallsyms"
 	"symbolize/store"
 )
 

@@ -15,8 +15,8 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/elf"
-	"symbolize/ingest/kallsyms"
+	"symbolize/ingest/object/elf"
+	"symbolize/ingest/object/kallsyms"
 	"symbolize/store"
 )
 

@@ -10,8 +10,8 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/elf"
-	"symbolize/ingest/gopclntab"
+	"symbolize/ingest/object/elf"
+	"symbolize/ingest/object/gopclntab"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )

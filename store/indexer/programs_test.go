@@ -14,7 +14,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/fixtures/bpfbuild"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/bpf"
+	"symbolize/ingest/format/bpf"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )

@@ -2,8 +2,8 @@ package indexer
 
 import (
 	"symbolize/ingest/addr"
-	"symbolize/ingest/dwarf"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/dwarf"
+	"symbolize/ingest/object/elf"
 )
 
 // moduleBase is added to the addresses of modules while their debug information is read:

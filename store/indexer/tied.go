@@ -13,8 +13,8 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/decode"
-	"symbolize/ingest/dwarf"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/dwarf"
+	"symbolize/ingest/object/elf"
 )
 
 // tied finds the files that one file's debug information refers to: the

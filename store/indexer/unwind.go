@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/ehframe"
-	"symbolize/ingest/elf"
+	"symbolize/ingest/object/ehframe"
+	"symbolize/ingest/object/elf"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )

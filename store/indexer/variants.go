@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"symbolize/buildid"
-	"symbolize/ingest/bpf"
-	"symbolize/ingest/btf"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/btf"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/dwarf"
+	"symbolize/ingest/object/dwarf"
 )
 
-// converter hands what ingest/dwarf says of a unit to a Builder.
+// converter hands what ingest/object/dwarf says of a unit to a Builder.
 type converter struct {
 	b     *Builder
 	files []FileRef

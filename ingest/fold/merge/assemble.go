@@ -1,0 +1,244 @@
+package merge
+
+import (
+	"slices"
+	"sync"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/fold/intern"
+)
+
+// Shard is a set of folded samples with numbers of its own: what one worker has
+// collected, or a profile that is to be merged. Assemble makes one Profile of
+// many, in an order that depends on the contents only.
+type Shard struct {
+	Places []intern.Pair           // by local location: number in objects, and offset
+	Parts  [NumRoles]*intern.Lists // lists of local locations; 0 is the empty one
+	Rows   [][]Row                 // in several lists
+	// Counts are those of the rows, in one list, where they can be beyond what a row holds;
+	// nil: the rows have theirs.
+	Counts []uint64
+	Labels []Labels
+	// Objects gives the object of the profile for the shard's own number.
+	Objects []ingest.ObjectID
+	// Comms gives the string of the profile for a comm of the shard's rows.
+	Comms func(code uint32) ingest.StringID
+	// Events gives the event of the profile; nil if they are the same.
+	Events []uint16
+
+	location []ingest.LocationID // of the profile, by local location
+	// Rank is set by Assemble: of each part among the profile's parts.
+	Rank [NumRoles][]uint32
+}
+
+// The two roles of a part: a stack is a kernel part, then a user part.
+const (
+	KernelRole = iota
+	UserRole
+	NumRoles
+)
+
+// Assemble fills Locations, Stacks and Samples of p, whose Objects, Strings and
+// Events are final, and numbers the parts in all shards.
+func Assemble(p *ingest.Profile, shards []*Shard) {
+	p.Locations = joinLocations(shards)
+	var roles [NumRoles]partList
+	var wg sync.WaitGroup
+	for role := range roles {
+		wg.Go(func() { roles[role].collect(shards, role) })
+	}
+	wg.Wait()
+	a := stackAssembler{p: p, shards: shards, roles: &roles}
+	a.assemble()
+}
+
+// localPlace is a location of one shard, by its object in the profile.
+type localPlace struct {
+	ingest.Location
+	local uint32
+}
+
+// joinLocations numbers the locations of all shards in the order of (object,
+// offset).
+func joinLocations(shards []*Shard) []ingest.Location {
+	sorted := make([][]localPlace, len(shards))
+	var wg sync.WaitGroup
+	for i, s := range shards {
+		wg.Go(func() {
+			list := make([]localPlace, len(s.Places))
+			for n := range list {
+				pl := s.Places[n]
+				list[n] = localPlace{ingest.Location{Object: s.Objects[pl.Object],
+					Offset: addr.Offset(pl.Offset)}, uint32(n)}
+			}
+			slices.SortFunc(list, func(a, b localPlace) int {
+				return ingest.CompareLocations(a.Location,
+					b.Location)
+			})
+			s.location = make([]ingest.LocationID, len(list))
+			sorted[i] = list
+		})
+	}
+	wg.Wait()
+	most := 0
+	for _, list := range sorted {
+		most = max(most, len(list))
+	}
+	out := make([]ingest.Location, 0, most+most/4)
+	for {
+		least := -1 // the shard with the smallest next location
+		for i, list := range sorted {
+			if len(list) > 0 && (least < 0 || ingest.CompareLocations(list[0].Location,
+				sorted[least][0].Location) < 0) {
+				least = i
+			}
+		}
+		if least < 0 {
+			return slices.Clip(out)
+		}
+		next := sorted[least][0]
+		sorted[least] = sorted[least][1:]
+		if n := len(out); n == 0 || out[n-1] != next.Location {
+			out = append(out, next.Location)
+		}
+		shards[least].location[next.local] = ingest.LocationID(len(out) - 1)
+	}
+}
+
+// partList holds the distinct parts of one role from all shards, sorted.
+type partList struct {
+	locs  []ingest.LocationID // locations of all parts, one after another
+	parts []partRef
+	last  []uint32 // by part: the last part that begins with all of it
+}
+
+type partRef struct {
+	at, n  uint32 // in locs
+	source uint32 // before sorting is over: where the part's rank is to be written
+}
+
+func (l *partList) list(i uint32) []ingest.LocationID {
+	r := l.parts[i]
+	return l.locs[r.at : r.at+r.n]
+}
+
+// collect gathers and sorts the parts, and tells the shards their ranks.
+func (l *partList) collect(shards []*Shard, role int) {
+	total, words := 0, 0
+	for _, s := range shards {
+		total += s.Parts[role].Len()
+		words += s.Parts[role].Words()
+	}
+	l.locs = make([]ingest.LocationID, 0, words)
+	l.parts = make([]partRef, 0, total)
+	for _, s := range shards {
+		for n := range uint32(s.Parts[role].Len()) {
+			at := uint32(len(l.locs))
+			for _, loc := range s.Parts[role].At(n) {
+				l.locs = append(l.locs, s.location[loc])
+			}
+			l.parts = append(l.parts, partRef{at, uint32(len(l.locs)) - at, uint32(len(l.parts))})
+		}
+	}
+	sortParts(l.locs, l.parts, 0, nil)
+	ranks := make([]uint32, total)
+	out := l.parts[:0]
+	for i := range l.parts {
+		r := l.parts[i]
+		if n := len(out); n == 0 || !slices.Equal(l.locs[out[n-1].at:out[n-1].at+out[n-1].n],
+			l.locs[r.at:r.at+r.n]) {
+			out = append(out, r)
+		}
+		ranks[r.source] = uint32(len(out) - 1)
+	}
+	l.parts = out
+	for _, s := range shards {
+		n := s.Parts[role].Len()
+		s.Rank[role], ranks = ranks[:n:n], ranks[n:]
+		s.Parts[role] = nil // not needed any more, and large
+	}
+	l.findLast()
+}
+
+// findLast finds for each part the last one that it is a prefix of; in sorted
+// order those follow it without a gap.
+func (l *partList) findLast() {
+	l.last = make([]uint32, len(l.parts))
+	var open []uint32 // parts that are prefixes of the present one, shortest first
+	closeFrom := func(k, end int) {
+		for _, p := range open[k:] {
+			l.last[p] = uint32(end - 1)
+		}
+		open = open[:k]
+	}
+	for i := range l.parts {
+		list := l.list(uint32(i))
+		k := len(open)
+		for k > 0 && !hasPrefix(list, l.list(open[k-1])) {
+			k--
+		}
+		closeFrom(k, i)
+		open = append(open, uint32(i))
+	}
+	closeFrom(0, len(l.parts))
+}
+
+func hasPrefix(list, prefix []ingest.LocationID) bool {
+	return len(list) >= len(prefix) && slices.Equal(list[:len(prefix)], prefix)
+}
+
+// parallelSort is from how many parts on another goroutine is worth its while.
+const parallelSort = 1 << 13
+
+// sortParts sorts parts by their location lists, which agree up to depth: a
+// multikey quicksort (Bentley and Sedgewick), which looks at each location few
+// times where a comparison sort would compare long common beginnings again and
+// again. wg is nil but for calls by itself.
+func sortParts(locs []ingest.LocationID, parts []partRef, depth uint32, wg *sync.WaitGroup) {
+	if wg == nil {
+		wg = new(sync.WaitGroup)
+		defer wg.Wait()
+	}
+	key := func(r *partRef) uint64 { // 0 behind the end
+		if depth >= r.n {
+			return 0
+		}
+		return uint64(locs[r.at+depth]) + 1
+	}
+	for len(parts) > 16 {
+		pivot := median(key(&parts[0]), key(&parts[len(parts)/2]), key(&parts[len(parts)-1]))
+		lt, i, gt := 0, 0, len(parts)
+		for i < gt {
+			switch k := key(&parts[i]); {
+			case k < pivot:
+				parts[lt], parts[i] = parts[i], parts[lt]
+				lt++
+				i++
+			case k > pivot:
+				gt--
+				parts[gt], parts[i] = parts[i], parts[gt]
+			default:
+				i++
+			}
+		}
+		below, above, depthHere := parts[:lt], parts[gt:], depth
+		if len(below) > parallelSort {
+			wg.Go(func() { sortParts(locs, below, depthHere, wg) })
+		} else {
+			sortParts(locs, below, depth, wg)
+		}
+		sortParts(locs, above, depth, wg)
+		if pivot == 0 {
+			return
+		}
+		parts = parts[lt:gt]
+		depth++
+	}
+	slices.SortFunc(parts, func(a, b partRef) int {
+		return slices.Compare(locs[min(a.at+depth, a.at+a.n):a.at+a.n],
+			locs[min(b.at+depth, b.at+b.n):b.at+b.n])
+	})
+}
+
+func median(a, b, c uint64) uint64 { return max(min(a, b), min(max(a, b), c)) }

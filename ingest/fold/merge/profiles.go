@@ -1,0 +1,257 @@
+package merge
+
+import (
+	"errors"
+	"slices"
+
+	"symbolize/ingest"
+	"symbolize/ingest/fold/intern"
+)
+
+// Profiles makes one profile of several, which stay as they are. Objects with the
+// same build ID become one; events of the same name become one, and are otherwise
+// added in the order of the profiles. Names are kept if all profiles have them. A
+// merge of one profile gives an equal one.
+func Profiles(profiles []*ingest.Profile) (*ingest.Profile, error) {
+	if len(profiles) == 0 {
+		return nil, errors.New("no profiles to merge")
+	}
+	m := merger{in: profiles, p: &ingest.Profile{}}
+	m.objects()
+	m.events()
+	m.strings()
+	for i := range profiles {
+		m.shards = append(m.shards, m.shard(i))
+	}
+	Assemble(m.p, m.shards)
+	m.names()
+	m.meta()
+	for _, p := range profiles {
+		m.stats(&p.Stats)
+	}
+	return m.p, nil
+}
+
+type merger struct {
+	in     []*ingest.Profile
+	p      *ingest.Profile
+	number [][]ingest.ObjectID // by profile and object
+	event  [][]uint16          // by profile and event
+	str    [][]ingest.StringID // by profile and string
+	shards []*Shard
+}
+
+func (m *merger) objects() {
+	var all []ingest.Object
+	var used []bool
+	for _, p := range m.in {
+		for i := range p.Objects {
+			all = append(all, p.Objects[i])
+			used = append(used, true)
+		}
+	}
+	joined, number := Objects(all, used)
+	kernels := make([]ingest.ObjectID, len(joined))
+	for i := range kernels {
+		kernels[i] = ingest.NoObject
+	}
+	for _, p := range m.in {
+		own := number[:len(p.Objects)]
+		number = number[len(p.Objects):]
+		m.number = append(m.number, own)
+		for i := range p.Objects {
+			if k := p.Objects[i].Kernel; k != ingest.NoObject && int(k) < len(own) {
+				kernels[own[i]] = min(kernels[own[i]], own[k])
+			}
+		}
+	}
+	for i := range joined {
+		joined[i].Kernel = kernels[i]
+	}
+	m.p.Objects = joined
+}
+
+func (m *merger) events() {
+	for _, p := range m.in {
+		var number []uint16
+		for _, ev := range p.Events {
+			at := slices.IndexFunc(m.p.Events, func(e ingest.Event) bool {
+				return e.Name == ev.Name &&
+					e.Unit == ev.Unit
+			})
+			if at < 0 {
+				at = len(m.p.Events)
+				m.p.Events = append(m.p.Events, ev)
+			} else if e := &m.p.Events[at]; *e != ev {
+				if e.Period != ev.Period {
+					e.Period = 0
+				}
+				e.OneColumn = e.OneColumn && ev.OneColumn
+				if e.CountColumn != ev.CountColumn {
+					e.CountColumn = ""
+				}
+			}
+			number = append(number, uint16(at))
+		}
+		m.event = append(m.event, number)
+	}
+}
+
+func (m *merger) strings() {
+	all := []string{""}
+	for _, p := range m.in {
+		all = append(all, p.Strings...)
+	}
+	slices.Sort(all)
+	m.p.Strings = slices.Clip(slices.Compact(all))
+	for _, p := range m.in {
+		number := make([]ingest.StringID, len(p.Strings))
+		for i, s := range p.Strings {
+			at, _ := slices.BinarySearch(m.p.Strings, s)
+			number[i] = ingest.StringID(at)
+		}
+		m.str = append(m.str, number)
+	}
+}
+
+// shard makes of a profile what a worker would have collected. A whole stack is a
+// user part.
+func (m *merger) shard(i int) *Shard {
+	p := m.in[i]
+	s := &Shard{
+		Objects: m.number[i], Events: m.event[i],
+		Parts: [NumRoles]*intern.Lists{new(intern.Lists), new(intern.Lists)},
+		Comms: func(code uint32) ingest.StringID { return m.str[i][code] },
+	}
+	for _, l := range p.Locations {
+		s.Places = append(s.Places, intern.Pair{Object: uint32(l.Object), Offset: uint64(l.Offset)})
+	}
+	s.Parts[KernelRole].Add(nil)
+	s.Parts[UserRole].Add(nil)
+	var list []uint32
+	for n := range p.StackEnds {
+		list = list[:0]
+		for _, l := range p.Stack(ingest.StackID(n)) {
+			list = append(list, uint32(l))
+		}
+		s.Parts[UserRole].Add(list) // number n + 1
+	}
+	rows := make([]Row, 0, len(p.Samples))
+	var set LabelSet
+	for _, sm := range p.Samples {
+		rows = append(rows, Row{User: uint32(sm.Stack) + 1, Weight: sm.Weight,
+			Label: set.Number(Labels{Comm: uint32(sm.Comm), PID: sm.PID, TID: sm.TID, CPU: sm.CPU,
+				Event: sm.Event})})
+		s.Counts = append(s.Counts, sm.Count)
+	}
+	s.Rows, s.Labels = [][]Row{rows}, set.List
+	return s
+}
+
+// names joins the names of all profiles: a location has those of the first
+// profile that names it.
+func (m *merger) names() {
+	for _, p := range m.in {
+		if p.Names == nil {
+			return
+		}
+	}
+	type origin struct{ profile, location int }
+	from := make([]origin, len(m.p.Locations))
+	for i := range from {
+		from[i].profile = -1
+	}
+	for i, p := range m.in {
+		for l := range p.Locations {
+			at := &from[m.shards[i].location[l]]
+			if at.profile < 0 ||
+				len(m.in[at.profile].Names.At(ingest.LocationID(at.location))) == 0 &&
+					len(p.Names.At(ingest.LocationID(l))) > 0 {
+				*at = origin{i, l}
+			}
+		}
+	}
+	out := &ingest.Names{}
+	var funcs []ingest.Function
+	base := make([]ingest.FuncID, len(m.in)) // of each profile's functions in funcs
+	for i, p := range m.in {
+		base[i] = ingest.FuncID(len(funcs))
+		for _, fn := range p.Names.Functions {
+			fn.Object = m.number[i][fn.Object]
+			funcs = append(funcs, fn)
+		}
+	}
+	for _, o := range from {
+		n, l := m.in[o.profile].Names, ingest.LocationID(o.location)
+		for _, fr := range n.At(l) {
+			fr.Func += base[o.profile]
+			out.Frames = append(out.Frames, fr)
+		}
+		out.FrameEnds = append(out.FrameEnds, uint32(len(out.Frames)))
+		out.Reasons = append(out.Reasons, n.Reasons[l])
+		out.SymOff = append(out.SymOff, n.SymOff[l])
+	}
+	out.Functions = ingest.SortFunctions(funcs, out.Frames)
+	m.p.Names = out
+}
+
+// meta keeps what all profiles agree on. The merged time runs from the first
+// start; durations add up, as pprof's do.
+func (m *merger) meta() {
+	out := &m.p.Meta
+	*out = m.in[0].Meta
+	out.Captures, out.Comments = nil, nil
+	out.Duration = 0
+	for _, p := range m.in {
+		x := &p.Meta
+		out.Captures = append(out.Captures, x.Captures...)
+		for _, c := range x.Comments {
+			if !slices.Contains(out.Comments, c) {
+				out.Comments = append(out.Comments, c)
+			}
+		}
+		for _, f := range []struct{ all, one *string }{
+			{&out.Host, &x.Host}, {&out.OSRelease, &x.OSRelease}, {&out.Arch, &x.Arch},
+			{&out.Command, &x.Command}, {&out.Recorder, &x.Recorder},
+		} {
+			if *f.all != *f.one {
+				*f.all = ""
+			}
+		}
+		if x.StartNanos != 0 && (out.StartNanos == 0 || x.StartNanos < out.StartNanos) {
+			out.StartNanos = x.StartNanos
+		}
+		out.Duration += x.Duration
+		if x.Pprof == nil || out.Pprof == nil || *x.Pprof != *out.Pprof {
+			out.Pprof = nil
+		}
+	}
+}
+
+func (m *merger) stats(s *ingest.Stats) {
+	out := &m.p.Stats
+	out.KernelList = out.KernelList || s.KernelList
+	if out.RecordTypes == nil {
+		out.RecordTypes = make(map[string]uint64)
+	}
+	for t, n := range s.RecordTypes {
+		out.RecordTypes[t] += n
+	}
+	out.Records += s.Records
+	out.Samples += s.Samples
+	out.Weight += s.Weight
+	out.Frames += s.Frames
+	out.FilteredOut += s.FilteredOut
+	out.Lost += s.Lost
+	out.Throttled += s.Throttled
+	out.CutChains += s.CutChains
+	out.DistinctChains += s.DistinctChains
+	out.DistinctKeys += s.DistinctKeys
+	out.BadRecords += s.BadRecords
+	out.UnknownRecords += s.UnknownRecords
+	out.UnknownIDs += s.UnknownIDs
+	for i, n := range s.ByIDSource {
+		out.ByIDSource[i] += n
+	}
+	out.Warnings = append(out.Warnings, s.Warnings...)
+}

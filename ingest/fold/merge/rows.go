@@ -1,0 +1,130 @@
+package merge
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"math"
+	"sync"
+
+	"symbolize/ingest/fold/intern"
+)
+
+// Labels are what samples are kept apart by besides their stack.
+type Labels struct {
+	Comm          uint32 // as the shard's Comms reads it
+	PID, TID, CPU int32  // -1 where input.Options.Keep leaves it out
+	Event         uint16
+}
+
+// LabelSet numbers labels for all workers. It is asked seldom: readers keep the
+// last answer for each thread.
+type LabelSet struct {
+	mu    sync.Mutex
+	index map[Labels]uint32
+	List  []Labels // by number; to be read when all workers are done
+}
+
+// Number returns the number of labels in List, which gets them if they are new.
+func (s *LabelSet) Number(l Labels) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, ok := s.index[l]
+	if !ok {
+		if s.index == nil {
+			s.index = make(map[Labels]uint32)
+		}
+		n = uint32(len(s.List))
+		s.List = append(s.List, l)
+		s.index[l] = n
+	}
+	return n
+}
+
+// Row is a folded sample: 24 bytes, because there are as many as distinct stacks.
+// A count of 0 is no row.
+type Row struct {
+	Kernel, User uint32 // numbers of parts
+	Label        uint32
+	Count        uint32
+	Weight       uint64
+}
+
+// RowTable folds samples. It is built like intern.Table, the keys in the values.
+type RowTable struct {
+	seed  maphash.Seed
+	parts [intern.NumParts]rowPart
+}
+
+type rowPart struct {
+	slots []Row
+	n     int
+}
+
+// NewRowTable returns an empty table.
+func NewRowTable() *RowTable { return &RowTable{seed: maphash.MakeSeed()} }
+
+func (t *RowTable) hash(r *Row) uint32 {
+	var key [12]byte
+	binary.LittleEndian.PutUint32(key[:], r.Kernel)
+	binary.LittleEndian.PutUint32(key[4:], r.User)
+	binary.LittleEndian.PutUint32(key[8:], r.Label)
+	return uint32(maphash.Bytes(t.seed, key[:]) >> 32)
+}
+
+// Add counts a row; its count is at least 1. A row that cannot count on is
+// followed by another of the same key.
+func (t *RowTable) Add(r Row) {
+	h := t.hash(&r)
+	p := &t.parts[intern.PartOf(h)]
+	if intern.Crowded(p.n+1, len(p.slots)) {
+		t.grow(p)
+	}
+	s := p.probe(h, &r)
+	if s.Count == 0 {
+		p.n++
+		*s = r
+		return
+	}
+	s.Count += r.Count
+	s.Weight += r.Weight
+}
+
+// probe returns the slot in which r can be counted.
+func (p *rowPart) probe(h uint32, r *Row) *Row {
+	for i := intern.Home(h, len(p.slots)); ; i++ {
+		if i == len(p.slots) {
+			i = 0
+		}
+		s := &p.slots[i]
+		if s.Count == 0 || s.Kernel == r.Kernel && s.User == r.User && s.Label == r.Label &&
+			s.Count <= math.MaxUint32-r.Count {
+			return s
+		}
+	}
+}
+
+func (t *RowTable) grow(p *rowPart) {
+	old := p.slots
+	p.slots = intern.Grown(old)
+	for i := range old {
+		if old[i].Count != 0 {
+			*p.probe(t.hash(&old[i]), &old[i]) = old[i]
+		}
+	}
+}
+
+// Lists returns the rows, in no particular order, and ends the table.
+func (t *RowTable) Lists() [][]Row {
+	var out [][]Row
+	for i := range t.parts {
+		list := t.parts[i].slots[:0]
+		for _, r := range t.parts[i].slots {
+			if r.Count != 0 {
+				list = append(list, r)
+			}
+		}
+		out = append(out, list)
+		t.parts[i] = rowPart{}
+	}
+	return out
+}

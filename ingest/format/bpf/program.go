@@ -1,0 +1,187 @@
+package bpf
+
+import (
+	"cmp"
+	"encoding/hex"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/object/btf"
+)
+
+// Tag is the digest of a program's instructions, cut to 8 bytes. Equal code has
+// equal tags, whatever it is called.
+type Tag [8]byte
+
+// String returns the tag as 16 hexadecimal digits, as the kernel prints it.
+func (t Tag) String() string { return hex.EncodeToString(t[:]) }
+
+// Program is a BPF program as it was loaded: one entry of BPF_PROG_INFO.
+type Program struct {
+	Type          uint32 // BPF_PROG_TYPE_*
+	ID            uint32 // unique while a kernel runs
+	UID           uint32 // of the user who loaded it
+	BTFID         uint32 // 0 if it came without BTF
+	VerifiedInsns uint32
+	Tag           Tag    // of the whole program, as it was loaded
+	Name          string // at most 15 bytes; Funcs[0].Name is the full one
+	LoadTime      uint64 // ns of CLOCK_BOOTTIME
+	JITedLen      uint32 // bytes of all functions
+	XlatedLen     uint32 // bytes
+	RunTime       uint64 // ns; RunTime and RunCount only with kernel.bpf_stats_enabled
+	RunCount      uint64
+	Funcs         []Func     // main first, then the subprograms; never empty
+	BTF           *btf.Types // nil if there is none, or it was not recorded
+	Missing       string     // why there is no image, one of the Missing constants; "" if there is
+	Raw           []byte     // the whole entry as recorded; nil for programs known by records only
+	BigEndian     bool
+	Err           error // what of the entry is damaged, joined *decode.Errors; nil if it is whole
+
+	noLines string // why no function has lines, "" if one may have
+}
+
+// NoLines says why function i has no lines: one of the Missing constants, or "" where it
+// has some.
+func (p *Program) NoLines(i int) string {
+	switch {
+	case len(p.Funcs[i].Lines) > 0:
+		return ""
+	case p.noLines != "" || len(p.Raw) > 0 && p.Err == nil:
+		return cmp.Or(p.noLines, MissingNumbers)
+	case len(p.Raw) == 0: // known by records only
+		return cmp.Or(p.Missing, MissingNotRecorded)
+	}
+	return MissingDamaged
+}
+
+// The reasons why the code of a program is not there.
+const (
+	// MissingGone: the program was unloaded before the recorder came to read it.
+	MissingGone = "gone before it could be read"
+	// MissingRights: the recorder lacked CAP_BPF, and all lengths are 0.
+	MissingRights = "no rights to read it"
+	// MissingHidden: the kernel showed neither addresses nor code (kallsyms_show_value).
+	// It does so at kptr_restrict 2, and, without CAP_SYSLOG, at 1 and where
+	// perf_event_paranoid is above 1.
+	MissingHidden = "hidden by the kernel (no CAP_SYSLOG, or kptr_restrict 2)"
+	// MissingNotJITed: the program is interpreted.
+	MissingNotJITed = "not JITed"
+	// MissingNotRecorded: the recorder left the code out.
+	MissingNotRecorded = "left out by the recorder"
+	// MissingDamaged: the place where the code should be is not in the entry.
+	MissingDamaged = "damaged in the capture"
+)
+
+// The reasons besides these why a function has no lines, see Program.NoLines.
+const (
+	// MissingBTF: who loaded the program gave the kernel no BTF.
+	MissingBTF = "it was loaded without BTF"
+	// MissingLineInfo: the program has BTF, but no lines came with it.
+	MissingLineInfo = "it was loaded without line info"
+	// MissingNumbers: all that the compiler made of the function is its own.
+	MissingNumbers = "its line info has no line numbers"
+)
+
+// Func is a function of a program.
+type Func struct {
+	Name   string  // by BTF; else the program's name, or "F" for a subprogram; may be ""
+	Tag    Tag     // its own (prog_tags); Program.Tag where that is absent
+	Start  addr.PC // where it ran; 0 = hidden
+	Length uint32  // bytes of code; 0 if not known
+	Image  []byte  // the code, aliases Program.Raw; nil if it was not captured
+	Lines  []Line  // sorted by Offset, the first at 0; nil if not known
+}
+
+// Line is a line of source that the code from Offset on, up to the next one, was
+// made of.
+type Line struct {
+	Offset uint32 // from the function's start, bytes of code
+	Insn   uint32 // number of the BPF instruction in the whole program, in units of 8 bytes
+	Line   uint32 // never 0
+	Column uint32 // 0 if not known
+	File   string // as the compiler was given it; "" without BTF
+	Source string // text of the line; "" without BTF
+}
+
+const symbolPrefix = "bpf_prog_"
+
+// subprogName is what the kernel calls a subprogram without BTF (jit_subprogs in
+// kernel/bpf/verifier.c).
+const subprogName = "F"
+
+// Symbol returns the name that the kernel gives function i in KSYMBOL records
+// and kallsyms: "bpf_prog_TAG_NAME" with the program's tag for the main function
+// and their own for subprograms. This is the name to display.
+func (p *Program) Symbol(i int) string {
+	return symbol(p.symbolTag(i), p.Funcs[i].Name)
+}
+
+// symbolTag is the tag in the kernel's name of function i.
+func (p *Program) symbolTag(i int) Tag {
+	if i == 0 {
+		return p.Tag
+	}
+	return p.Funcs[i].Tag
+}
+
+// PerfSymbol returns the name that perf gives function i in the KSYMBOL records
+// that it makes up for programs that were there before the recording: always with
+// the function's own tag (synthesize_bpf_prog_name in
+// tools/perf/util/bpf-event.c).
+func (p *Program) PerfSymbol(i int) string {
+	f := &p.Funcs[i]
+	name := f.Name
+	if p.BTF == nil && len(p.Funcs) > 1 {
+		name = subprogName
+	}
+	return symbol(f.Tag, name)
+}
+
+func symbol(t Tag, name string) string {
+	b := make([]byte, 0, len(symbolPrefix)+2*len(t)+1+len(name))
+	b = append(b, symbolPrefix...)
+	b = hex.AppendEncode(b, t[:])
+	if name != "" {
+		b = append(append(b, '_'), name...)
+	}
+	return string(b)
+}
+
+// SplitSymbol takes a name as Symbol makes it apart. ok is false for other names.
+func SplitSymbol(s string) (t Tag, name string, ok bool) {
+	const end = len(symbolPrefix) + 2*len(t)
+	if len(s) < end || s[:len(symbolPrefix)] != symbolPrefix {
+		return Tag{}, "", false
+	}
+	digits := s[len(symbolPrefix):end]
+	for i := range len(digits) {
+		if c := digits[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return Tag{}, "", false
+		}
+	}
+	hex.Decode(t[:], []byte(digits)) // no error: 16 digits
+	switch {
+	case len(s) == end:
+		return t, "", true
+	case s[end] != '_':
+		return Tag{}, "", false
+	}
+	return t, s[end+1:], true
+}
+
+// LineAt returns the line that the code at an offset was made of, nil if none is
+// known.
+func (f *Func) LineAt(offset uint32) *Line {
+	lo, hi := 0, len(f.Lines)
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		if f.Lines[mid].Offset <= offset {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo == 0 {
+		return nil
+	}
+	return &f.Lines[lo-1]
+}

@@ -1,0 +1,192 @@
+package mapdump
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+
+	"symbolize/ingest/decode"
+	"symbolize/ingest/format/bundle"
+)
+
+// Dump reads a dump pair by pair. It is for one goroutine.
+type Dump struct {
+	// Header holds what the dump says of the map. Only a raw dump says all; of bpftool's
+	// forms the sizes and the number of CPUs are those of the first pair, and Entries is
+	// bundle.UnknownEntries. Lost counts what bpftool could not read, by its message, of
+	// the pairs up to the last one that Next gave.
+	Header bundle.DumpHeader
+	Form   Form
+
+	name  string
+	raw   *bundle.DumpReader
+	text  interface{ next(*pair) bool }
+	scan  *scanner
+	facts *facts
+	pair  pair
+	ahead bool // pair is the first one, still to be given
+	cpus  [][]byte
+	err   error
+}
+
+// Sniff tells the form of a dump by the first bytes of a file; 4 KiB are enough. NoForm
+// says that it is none.
+func Sniff(head []byte) Form {
+	if bundle.IsDump(head) {
+		return Raw
+	}
+	text := bytes.TrimLeft(head, " \t\r\n")
+	switch {
+	case bytes.HasPrefix(text, []byte("key:")), bytes.HasPrefix(text, []byte("value:")),
+		bytes.HasPrefix(text, []byte("value (CPU")), bytes.HasPrefix(text, []byte("Found ")),
+		bytes.HasPrefix(text, []byte("Error: ")), isMapLine(text):
+		return Plain
+	case isJSONDump(text):
+		return JSON
+	}
+	return NoForm
+}
+
+// isMapLine recognises "12: hash  name counts  flags 0x0".
+func isMapLine(text []byte) bool {
+	id, rest, ok := bytes.Cut(text, []byte(": "))
+	if !ok || !isNumber(id) {
+		return false
+	}
+	word, _, _ := bytes.Cut(rest, []byte(" "))
+	return TypeNumber(string(word)) > 0
+}
+
+// isJSONDump recognises [{"key": …, [{"id": … "elements": …, {"error": … and [].
+func isJSONDump(text []byte) bool {
+	if len(text) == 0 || text[0] != '[' && text[0] != '{' {
+		return false
+	}
+	var begin []byte // without blanks
+	for _, c := range text {
+		if !isSpace(c) {
+			begin = append(begin, c)
+		}
+		if len(begin) == 16 {
+			break
+		}
+	}
+	rest := bytes.TrimLeft(begin, "[")
+	for _, start := range []string{`{"key":`, `{"value":`, `{"error":`, `{"elements":`} {
+		if bytes.HasPrefix(rest, []byte(start)) {
+			return true
+		}
+	}
+	if bytes.HasPrefix(rest, []byte(`{"id":`)) {
+		return bytes.Contains(text, []byte(`"elements"`))
+	}
+	return string(begin) == "[]" || string(begin) == "[[]]"
+}
+
+// Open opens a dump of size bytes in any of the forms, which its first bytes tell. name
+// is for messages only; r is to stay open as long as the Dump is used.
+//
+// A dump without a single pair is no error; one of which nothing could be read is.
+func Open(name string, r io.ReaderAt, size int64) (*Dump, error) {
+	head := make([]byte, min(headSize, max(size, 0)))
+	n, err := r.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	d := &Dump{name: name, Form: Sniff(head[:n])}
+	switch d.Form {
+	case Raw:
+		if d.raw, err = bundle.OpenDump(name, r, size); err != nil {
+			return nil, err
+		}
+		d.Header = d.raw.Header
+		return d, nil
+	case NoForm:
+		return nil, fmt.Errorf("%s: %w", name, ErrNotDump)
+	}
+	d.scan, d.facts = newScanner(name, r, size), &facts{}
+	d.facts.Entries = bundle.UnknownEntries
+	d.text = &jsonDump{scanner: d.scan, facts: d.facts}
+	if d.Form == Plain {
+		d.text = &plainDump{scanner: d.scan, facts: d.facts}
+	}
+	d.ahead = d.text.next(&d.pair)
+	if !d.ahead && d.scan.err != nil && !errors.Is(d.scan.err, ErrSeveral) {
+		return nil, d.scan.err
+	}
+	d.err = d.scan.err
+	d.measure()
+	return d, nil
+}
+
+// measure takes the sizes of the first pair.
+func (d *Dump) measure() {
+	d.Header = d.facts.DumpHeader
+	if !d.ahead {
+		return
+	}
+	d.Header.KeySize = uint32(len(d.pair.key))
+	d.Header.ValueSize = uint32(len(d.pair.values[0]))
+	if d.facts.perCPU {
+		d.Header.CPUs = uint32(d.pair.n)
+	}
+}
+
+// Next returns the next key and its values: one for each CPU, a single one where the map
+// is not per CPU. They are valid until the next call. ok is false at the end and at
+// damage, which Err tells apart.
+func (d *Dump) Next() (key []byte, values [][]byte, ok bool) {
+	if d.raw != nil {
+		return d.nextRaw()
+	}
+	ahead := d.ahead
+	d.ahead = false
+	if !ahead && (d.err != nil || !d.text.next(&d.pair)) {
+		d.err = cmp.Or(d.err, d.scan.err)
+		d.Header.Lost = d.facts.Lost
+		return nil, nil, false
+	}
+	if !d.fits() { // of the first pair, the values of the CPUs among themselves
+		return nil, nil, false
+	}
+	d.Header.Lost = d.facts.Lost
+	return d.pair.key, d.pair.values[:d.pair.n], true
+}
+
+// fits reports whether a pair has the sizes of the first one.
+func (d *Dump) fits() bool {
+	h, p := &d.Header, &d.pair
+	same := len(p.key) == int(h.KeySize) && p.n == max(1, int(h.CPUs))
+	for _, v := range p.values[:p.n] {
+		same = same && len(v) == int(h.ValueSize)
+	}
+	if !same {
+		d.err = &decode.Error{Name: d.name, Offset: d.scan.offset(), Reason: fmt.Sprintf(
+			"a pair that is not of the sizes of the first one: key of %d bytes, %d values of %d",
+			h.KeySize, max(1, h.CPUs), h.ValueSize)}
+	}
+	return same
+}
+
+func (d *Dump) nextRaw() ([]byte, [][]byte, bool) {
+	key, value, ok := d.raw.Next()
+	if !ok {
+		return nil, nil, false
+	}
+	d.cpus = d.cpus[:0]
+	for i := range max(1, int(d.Header.CPUs)) {
+		d.cpus = append(d.cpus, d.Header.CPUValue(value, i))
+	}
+	return key, d.cpus, true
+}
+
+// Err returns what is damaged once Next has returned false; nil at the end of a whole
+// dump.
+func (d *Dump) Err() error {
+	if d.raw != nil {
+		return d.raw.Err()
+	}
+	return d.err
+}

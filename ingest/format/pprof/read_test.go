@@ -1,0 +1,454 @@
+package pprof_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+
+	"symbolize/buildid"
+	"symbolize/fixtures/profilebuild"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/decode"
+	"symbolize/ingest/format/pprof"
+)
+
+// foreign makes a file as other profilers write them.
+type foreign struct{ prof profile.Profile }
+
+func newForeign() *foreign {
+	f := &foreign{}
+	f.prof.SampleType = []*profile.ValueType{{Type: "samples", Unit: "count"},
+		{Type: "cpu", Unit: "nanoseconds"}}
+	return f
+}
+
+func (f *foreign) mapping(m profile.Mapping) *profile.Mapping {
+	m.ID = uint64(len(f.prof.Mapping) + 1)
+	f.prof.Mapping = append(f.prof.Mapping, &m)
+	return &m
+}
+
+func (f *foreign) location(m *profile.Mapping, address uint64, names ...string) *profile.Location {
+	l := &profile.Location{ID: uint64(len(f.prof.Location) + 1), Mapping: m, Address: address}
+	for _, name := range names {
+		fn := &profile.Function{ID: uint64(len(f.prof.Function) + 1), Name: name}
+		f.prof.Function = append(f.prof.Function, fn)
+		l.Line = append(l.Line, profile.Line{Function: fn, Line: 5})
+	}
+	f.prof.Location = append(f.prof.Location, l)
+	return l
+}
+
+func (f *foreign) sample(locs ...*profile.Location) *profile.Sample {
+	s := &profile.Sample{Location: locs, Value: []int64{1, 10}}
+	f.prof.Sample = append(f.prof.Sample, s)
+	return s
+}
+
+func (f *foreign) bytes(t testing.TB) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := f.prof.WriteUncompressed(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// TestReadMappings: which object a mapping of any profiler is, and what the
+// addresses in it mean.
+func TestReadMappings(t *testing.T) {
+	const hexID = "0102030405060708090a0b0c0d0e0f1011121314"
+	tests := []struct {
+		name    string
+		mapping profile.Mapping
+		address uint64
+		kind    ingest.ObjectKind
+		path    string
+		ref     string
+		offset  addr.Offset
+	}{
+		{"PIE at run time", profile.Mapping{Start: 0x55d0c0001000, Limit: 0x55d0c0009000,
+			Offset: 0x1000, File: "/bin/x", BuildID: hexID},
+			0x55d0c0001234, ingest.ELF, "/bin/x", "", 0x1234},
+		{"ET_EXEC", profile.Mapping{Start: 0x400000, Limit: 0x500000, File: "/bin/go"}, 0x401000,
+			ingest.ELF, "/bin/go", "", 0x1000},
+		{"deleted", profile.Mapping{Start: 0x400000, Limit: 0x500000, File: "/bin/go (deleted)"},
+			0x401000, ingest.ELF, "/bin/go", "", 0x1000},
+		{"kernel of perf_data_converter", profile.Mapping{Start: 0xffffffff9a000000,
+			Limit:  0xffffffff9b000000,
+			Offset: 0xffffffff9a000000, File: "[kernel.kallsyms]_stext", BuildID: hexID},
+			0xffffffff9a001000, ingest.Kernel, "[kernel.kallsyms]", "_stext", 0x1000},
+		{"kernel mapped a page before its symbol", profile.Mapping{Start: 0xffffffff9a000000,
+			Limit:  0xffffffff9b000000,
+			Offset: 0xffffffff9a000198, File: "[kernel.kallsyms]_stext"},
+			0xffffffff9a001198, ingest.Kernel, "[kernel.kallsyms]", "_stext", 0x1000},
+		{"kernel", profile.Mapping{Start: 0xffffffff9a000000, Limit: ^uint64(0),
+			File: "[kernel.kallsyms]"},
+			0xffffffff9a000010, ingest.Kernel, "[kernel.kallsyms]", "", 0x10},
+		{"vmlinux", profile.Mapping{Start: 0xffffffff9a000000, Limit: ^uint64(0),
+			File: "/usr/lib/debug/boot/vmlinux-6.1"},
+			0xffffffff9a000010, ingest.Kernel, "/usr/lib/debug/boot/vmlinux-6.1", "", 0x10},
+		{"module", profile.Mapping{Start: 0xffffffffc0400000, Limit: 0xffffffffc0500000,
+			File: "[ext4]"},
+			0xffffffffc0400010, ingest.Module, "[ext4]", "", 0x10},
+		{"module by file", profile.Mapping{Start: 0xffffffffc0400000, Limit: 0xffffffffc0500000,
+			File: "/lib/modules/6.1/ext4.ko.xz"},
+			0xffffffffc0400010, ingest.Module, "/lib/modules/6.1/ext4.ko.xz", "", 0x10},
+		{"vdso", profile.Mapping{Start: 0x7ffd0000, Limit: 0x7ffd2000, File: "[vdso]"}, 0x7ffd0700,
+			ingest.VDSO, "[vdso]", "", 0x700},
+		{"BPF", profile.Mapping{Start: 0xffffffffc0008000, Limit: 0xffffffffc0009000,
+			File: "[bpf_prog_6deef7357e7b4530_x]"},
+			0xffffffffc0008010, ingest.JIT, "bpf_prog_6deef7357e7b4530_x", "", 0x10},
+		{"anonymous", profile.Mapping{Start: 0x7f0000, Limit: 0x7f2000, File: "//anon"}, 0x7f1000,
+			ingest.Anonymous, "//anon", "", 0},
+		{"perf map", profile.Mapping{Start: 0x7f0000, Limit: 0x7f2000, Offset: 0x7f0000,
+			File: "/tmp/perf-12.map"},
+			0x7f1234, ingest.PerfMap, "/tmp/perf-12.map", "", 0x7f1234},
+		{"vsyscall", profile.Mapping{Start: 0xffffffffff600000, Limit: 0xffffffffff601000,
+			File: "[vsyscall]"},
+			0xffffffffff600400, ingest.ELF, "[vsyscall]", "", 0x400},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newForeign()
+			f.sample(f.location(f.mapping(tt.mapping), tt.address))
+			p := read(t, f.bytes(t))
+			o := p.Objects[0]
+			if o.Kind != tt.kind || o.File.Path != tt.path || o.RefSymbol != tt.ref {
+				t.Errorf("object %+v", o)
+			}
+			if got := p.Locations[0].Offset; got != tt.offset {
+				t.Errorf("offset %#x, want %#x", uint64(got), uint64(tt.offset))
+			}
+			if o.ID.Hex() != tt.mapping.BuildID {
+				t.Errorf("build ID %s", o.ID)
+			}
+			if p.Names != nil {
+				t.Error("names from nowhere")
+			}
+		})
+	}
+}
+
+// TestReadOddities: what is legal and unusual.
+func TestReadOddities(t *testing.T) {
+	t.Run("no mapping, no addresses", func(t *testing.T) {
+		f := newForeign()
+		a, b := f.location(nil, 0, "Main.run"), f.location(nil, 0, "Main.main")
+		f.sample(a, b)
+		p := read(t, f.bytes(t))
+		var names []string
+		for _, l := range p.Stack(0) {
+			names = append(names, p.Names.Functions[p.Names.At(l)[0].Func].SystemName)
+		}
+		if got := strings.Join(names, " < "); got != "Main.run < Main.main" {
+			t.Errorf("stack %q", got)
+		}
+		back := parse(t, write(t, p, pprof.WriteOptions{}))
+		if len(back.Mapping) != 0 ||
+			back.Sample[0].Location[0].Line[0].Function.Name != "Main.run" {
+			t.Errorf("written again: %v", back)
+		}
+	})
+	t.Run("symbolized and bare copies of one place", func(t *testing.T) {
+		f := newForeign()
+		m := f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/x"})
+		f.sample(f.location(m, 0x1100), f.location(m, 0x1100, "work"), f.location(m, 0x1101))
+		p := read(t, f.bytes(t))
+		if len(p.Locations) != 2 || len(p.Names.At(0)) != 1 ||
+			p.Names.Reasons[1] != ingest.NoBuildID {
+			t.Errorf("locations %v, names %+v", p.Locations, p.Names)
+		}
+	})
+	t.Run("one function in two objects", func(t *testing.T) {
+		f := newForeign()
+		one, two := f.location(f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x9000,
+			File: "/bin/x"}), 0x1100, "work"),
+			f.location(f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/y"}),
+				0x1100)
+		two.Line = one.Line
+		f.sample(one, two)
+		if p := read(t, f.bytes(t)); len(p.Names.Functions) != 2 ||
+			p.Names.Functions[0].Object == p.Names.Functions[1].Object {
+			t.Errorf("functions %+v", p.Names.Functions)
+		}
+	})
+	t.Run("segments of one file", func(t *testing.T) {
+		f := newForeign()
+		one := f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x2000, Offset: 0x1000,
+			File: "/bin/x"})
+		two := f.mapping(profile.Mapping{Start: 0x8000, Limit: 0x9000, Offset: 0x4000,
+			File: "/bin/x"})
+		f.sample(f.location(two, 0x8001), f.location(one, 0x1001))
+		p := read(t, f.bytes(t))
+		want := []ingest.SegmentRef{{Offset: 0x1000, Len: 0x1000}, {Offset: 0x4000, Len: 0x1000}}
+		if len(p.Objects) != 1 || !slices.Equal(p.Objects[0].Segments, want) {
+			t.Errorf("objects %+v", p.Objects)
+		}
+		if got := fmt.Sprint(p.Locations); got != "[{0 4097} {0 16385}]" {
+			t.Errorf("locations %s", got)
+		}
+	})
+	t.Run("labels", func(t *testing.T) {
+		f := newForeign()
+		m := f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/x"})
+		l := f.location(m, 0x1100)
+		s := f.sample(l)
+		s.Label = map[string][]string{"thread_comm": {"worker"}, "request": {"a"}}
+		s.NumLabel = map[string][]int64{"pid": {12}, "tid": {13}, "bytes": {7}}
+		f.sample(l).Label = map[string][]string{"comm": {"swapper"}, "thread_comm": {"no"}}
+		p := read(t, f.bytes(t))
+		var got []string
+		for _, s := range p.Samples {
+			got = append(got, fmt.Sprintf("%s %d %d", p.Strings[s.Comm], s.PID, s.TID))
+		}
+		if text := strings.Join(got, ", "); text != "swapper 0 0, worker 12 13" {
+			t.Errorf("samples %s", text)
+		}
+		if w := p.Stats.Warnings; len(w) != 1 || !strings.HasSuffix(w[0].Text,
+			"labels not kept: bytes, request") {
+			t.Errorf("warnings %+v", w)
+		}
+	})
+	t.Run("negative values", func(t *testing.T) {
+		f := newForeign()
+		m := f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/x"})
+		f.sample(f.location(m, 0x1100)).Value = []int64{-1, -10}
+		f.sample(f.location(m, 0x1200))
+		p := read(t, f.bytes(t))
+		if len(p.Samples) != 1 || len(p.Stats.Warnings) != 1 {
+			t.Errorf("%d samples, warnings %+v", len(p.Samples), p.Stats.Warnings)
+		}
+	})
+	t.Run("single columns", func(t *testing.T) {
+		f := newForeign()
+		f.prof.SampleType = []*profile.ValueType{{Type: "goroutine", Unit: "count"},
+			{Type: "other", Unit: "count"}}
+		m := f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/x"})
+		f.sample(f.location(m, 0x1100))
+		p := read(t, f.bytes(t))
+		if len(p.Events) != 2 || p.Samples[1].Weight != 10 || p.Samples[1].Count != 10 {
+			t.Errorf("events %+v, samples %+v", p.Events, p.Samples)
+		}
+		if back := parse(t, write(t, p, pprof.WriteOptions{})); headOf(back) != headOf(parse(t,
+			f.bytes(t))) {
+			t.Errorf("head %s", headOf(back))
+		}
+	})
+	t.Run("unsymbolized with empty names", func(t *testing.T) {
+		f := newForeign()
+		m := f.mapping(profile.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/x",
+			BuildID: "0102"})
+		f.sample(f.location(m, 0x1100, ""))
+		if p := read(t, f.bytes(t)); p.Names != nil {
+			t.Errorf("names %+v", p.Names)
+		}
+	})
+}
+
+// TestReadFilter: filters act as on any capture.
+func TestReadFilter(t *testing.T) {
+	data := write(t, everyKind(), pprof.WriteOptions{})
+	count := func(opts pprof.ReadOptions) (n uint64) {
+		opts.Keep.PID = true
+		p, err := pprof.Read("x", data, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range p.Samples {
+			n += s.Count
+		}
+		return n
+	}
+	for _, tt := range []struct {
+		opts pprof.ReadOptions
+		want uint64
+	}{
+		{pprof.ReadOptions{}, 19}, {pprof.ReadOptions{Event: "page-faults"}, 1},
+		{pprof.ReadOptions{Event: "none"}, 0},
+		{pprof.ReadOptions{Comms: []string{"swapper", "java"}}, 11},
+		{pprof.ReadOptions{PIDs: []int32{7}}, 4},
+		{pprof.ReadOptions{PIDs: []int32{0}}, 10},
+	} {
+		if got := count(tt.opts); got != tt.want {
+			t.Errorf("%+v: %d samples, want %d", tt.opts, got, tt.want)
+		}
+	}
+	p, err := pprof.Read("x", data, pprof.ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.IndexFunc(p.Samples, func(s ingest.Sample) bool { return s.PID != -1 }); i >= 0 {
+		t.Errorf("a pid without Keep.PID: %+v", p.Samples[i])
+	}
+}
+
+// TestReadBad: what is no profile is an error that says so.
+func TestReadBad(t *testing.T) {
+	good := write(t, everyKind(), pprof.WriteOptions{})
+	var zeros bytes.Buffer
+	z := gzip.NewWriter(&zeros)
+	_, _ = z.Write(make([]byte, 1<<20))
+	_ = z.Close()
+	for name, data := range map[string][]byte{
+		"empty": nil, "text": []byte("hello, world\n"), "gzip of nothing": gzipped(nil),
+		"gzip cut":  good[:len(good)/2],
+		"gzip head": {0x1f, 0x8b}, "zeros": zeros.Bytes(), "no sample types": {0x48, 1},
+		"dangling location": {0x0a, 0, 0x32, 0, 0x12, 3, 0x0a, 1, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := pprof.Read("some/file", data, pprof.ReadOptions{})
+			var de *decode.Error
+			if !errors.As(err, &de) || de.Name != "some/file" {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func gzipped(data []byte) []byte {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, _ = z.Write(data)
+	_ = z.Close()
+	return out.Bytes()
+}
+
+// TestReadLimits: a small file cannot make a large one in memory.
+func TestReadLimits(t *testing.T) {
+	bomb := gzipped(make([]byte, 1<<20))
+	if _, err := pprof.UnzipForTest("x", bomb, 1<<16); err == nil {
+		t.Error("a gzip bomb is unpacked")
+	}
+	if out, err := pprof.UnzipForTest("x", bomb, 1<<20); err != nil || len(out) != 1<<20 {
+		t.Errorf("%d bytes, %v", len(out), err)
+	}
+	// Empty messages are what costs most per byte of the file.
+	for name, message := range map[string][]byte{
+		"samples": {0x12, 0}, "locations": {0x22, 0}, "functions": {0x2a, 0}, "strings": {0x32, 0},
+		"labels": {0x12, 4, 0x1a, 0, 0x1a, 0}, "lines": {0x22, 4, 0x22, 0, 0x22, 0},
+	} {
+		const n = 1000
+		need := pprof.MemoryForTest(bytes.Repeat(message, n))
+		data := append([]byte{0x0a, 0, 0x32, 0}, bytes.Repeat(message, n)...)
+		used := allocated(func() { _, _ = profile.ParseUncompressed(data) })
+		if need < used/2 {
+			t.Errorf("%s: %d bytes are estimated, %d used", name, need, used)
+		}
+	}
+}
+
+// allocated is how many bytes a function allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestTruncated: every prefix of a file gives a result or an error.
+func TestTruncated(t *testing.T) {
+	data, err := pprof.UnzipForTest("x", write(t, everyKind(), pprof.WriteOptions{}), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range data {
+		p, err := pprof.Read("x", data[:n], pprof.ReadOptions{})
+		if err == nil {
+			write(t, p, pprof.WriteOptions{})
+		}
+	}
+}
+
+// FuzzRead: any input gives a profile that can be written, or an error; what
+// was written reads and writes the same again.
+func FuzzRead(f *testing.F) {
+	for _, p := range []*ingest.Profile{everyKind(),
+		profilebuild.Random(1, profilebuild.Size{Objects: 3, Functions: 5, Locations: 20,
+			Stacks: 20, Depth: 4})} {
+		data, err := pprof.UnzipForTest("x", write(f, p, pprof.WriteOptions{}), 1<<20)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	odd := newForeign()
+	odd.sample(odd.location(nil, 0, "a"), odd.location(nil, 0, "b", "c"))
+	f.Add(odd.bytes(f))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<16 || len(data) > 2 && data[0] == 0x1f {
+			return
+		}
+		p, err := pprof.Read("fuzz", data,
+			pprof.ReadOptions{Keep: ingest.Keep{PID: true, TID: true, CPU: true}})
+		if err != nil {
+			return
+		}
+		checkProfile(t, p)
+		first := write(t, read(t, write(t, p, pprof.WriteOptions{})), pprof.WriteOptions{})
+		second := write(t, read(t, first), pprof.WriteOptions{})
+		if !bytes.Equal(first, second) {
+			t.Errorf("not stable:\n%s", firstDifference(parse(t, first).String(),
+				parse(t, second).String()))
+		}
+	})
+}
+
+// checkProfile checks what ingest.Profile promises of its numbering.
+func checkProfile(t *testing.T, p *ingest.Profile) {
+	t.Helper()
+	for i, l := range p.Locations {
+		if int(l.Object) >= len(p.Objects) {
+			t.Fatalf("location %d is in object %d of %d", i, l.Object, len(p.Objects))
+		}
+		if i > 0 && (l.Object < p.Locations[i-1].Object ||
+			l.Object == p.Locations[i-1].Object && l.Offset <= p.Locations[i-1].Offset) {
+			t.Fatalf("location %d: %+v after %+v", i, l, p.Locations[i-1])
+		}
+	}
+	for i, s := range p.Samples {
+		if int(s.Event) >= len(p.Events) || int(s.Comm) >= len(p.Strings) ||
+			int(s.Stack) >= len(p.StackEnds) {
+			t.Fatalf("sample %d: %+v", i, s)
+		}
+		for _, l := range p.Stack(s.Stack) {
+			if int(l) >= len(p.Locations) {
+				t.Fatalf("sample %d has location %d", i, l)
+			}
+		}
+	}
+	if p.Names != nil && (len(p.Names.FrameEnds) != len(p.Locations) ||
+		len(p.Names.Reasons) != len(p.Locations)) {
+		t.Fatal("names are not parallel to the locations")
+	}
+}
+
+// TestIDs: how build IDs look in a file, and come back.
+func TestIDs(t *testing.T) {
+	for _, tt := range []struct {
+		id   buildid.ID
+		want string
+	}{
+		{buildid.New([]byte{1, 2, 0xab}), "0102ab"},
+		{buildid.Padded([]byte{1, 2, 0, 0}), "0102"},
+		{buildid.Make(buildid.Content, []byte{1, 2}), ""},
+	} {
+		b := profilebuild.New(profilebuild.Clock())
+		o := b.Object(ingest.Object{ID: tt.id, File: ingest.FileRef{Path: "/bin/x"}})
+		b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 1,
+			Stack: []profilebuild.Place{{Object: o, Offset: 1}}})
+		if got := parse(t, write(t, b.Profile(),
+			pprof.WriteOptions{})).Mapping[0].BuildID; got != tt.want {
+			t.Errorf("%s is written as %q, want %q", tt.id, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package stackmap
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/mapdump"
+)
+
+// Input is a file that Read takes, whole or a part of another.
+type Input struct {
+	Name string // for messages
+	R    io.ReaderAt
+	Size int64
+}
+
+func (in *Input) reader() io.Reader { return io.NewSectionReader(in.R, 0, in.Size) }
+
+// head returns the first n bytes, fewer if there are no more.
+func (in *Input) head(n int) []byte {
+	b := make([]byte, min(int64(n), max(in.Size, 0)))
+	got, err := in.R.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil
+	}
+	return b[:got]
+}
+
+// table is a stack map: stacks by their ids.
+type table struct {
+	set    *Set
+	layout layout
+	byID   map[stackID]Part
+	order  []stackID // ids as they came
+}
+
+// bpf_map_type and map flag of stack maps (include/uapi/linux/bpf.h).
+const (
+	mapTypeStackTrace = 7
+	flagStackBuildID  = 1 << 5
+)
+
+// stackID is the key of a stack: a bucket or an errno, as a number of 128 bits, or the
+// bytes of a key that is longer than a number, such as a hash. Numbers and bytes do not
+// meet in one map.
+type stackID [maxStackID]byte
+
+// maxStackID bounds the key of a stack, in bytes.
+const maxStackID = 16
+
+// idOf reads an id of up to maxStackID bytes.
+func idOf(b []byte, big bool) (id stackID) {
+	if len(b) > 8 {
+		copy(id[:], b)
+		return id
+	}
+	n := signed(b, big)
+	binary.LittleEndian.PutUint64(id[:], uint64(n))
+	binary.LittleEndian.PutUint64(id[8:], uint64(n>>63))
+	return id
+}
+
+// IsStacks reports whether a raw dump is of stacks: a map of the kernel's, or one of which
+// the header says how deep they are.
+func IsStacks(h *bundle.DumpHeader) bool { return h.Type == mapTypeStackTrace || h.Depth > 0 }
+
+// readTable reads a stack map. The table holds what was whole before the error.
+func readTable(set *Set, in *Input, opts *Options) (*table, error) {
+	d, err := mapdump.Open(in.Name, in.R, in.Size)
+	if err != nil {
+		return nil, err
+	}
+	h := &d.Header
+	if !IsStacks(h) && (h.Type != 0 || d.Form == mapdump.Raw) {
+		return nil, fmt.Errorf("%s: %w: the map %q is a %s", in.Name, ErrNotStacks, h.Name,
+			mapdump.TypeName(h.Type))
+	}
+	t := &table{set: set, byID: make(map[stackID]Part)}
+	if d.Form == mapdump.Raw {
+		t.layout.buildID, t.layout.big = h.Flags&flagStackBuildID != 0, h.BigEndian
+		if h.Type != mapTypeStackTrace { // another map's flags say nothing of its values
+			t.layout.buildID = uint64(h.ValueSize) >= uint64(h.Depth)*frameSize
+		}
+	} else if t.layout, err = guessLayout(in); err != nil {
+		return nil, err
+	}
+	t.layout.depth = opts.Depth
+	var frames []Frame
+	for {
+		key, values, ok := d.Next()
+		if !ok {
+			break
+		}
+		if len(key) != intSize && !IsStacks(h) || len(key) > maxStackID || len(values) != 1 {
+			return nil, fmt.Errorf("%s: %w: keys of a stack map have %d bytes, these %d", in.Name,
+				ErrNotStacks, intSize, len(key))
+		}
+		frames = t.layout.decode(set, frames[:0], values[0])
+		t.put(idOf(key, t.layout.big), set.add(frames))
+	}
+	warnLost(set, in.Name, h.Lost)
+	return t, d.Err()
+}
+
+// warnLost tells what whoever wrote a dump says that it lost.
+func warnLost(set *Set, name string, lost map[string]uint64) {
+	for _, cause := range slices.Sorted(maps.Keys(lost)) {
+		set.warn(fmt.Errorf("%s: lost, by whoever wrote it: %d %s", name, lost[cause], cause))
+	}
+}
+
+// guessLayout finds out what the values of a dump are that does not say it, by the
+// first one that tells.
+func guessLayout(in *Input) (l layout, err error) {
+	d, err := mapdump.Open(in.Name, in.R, in.Size)
+	if err != nil {
+		return l, err
+	}
+	empty := true
+	for {
+		_, values, ok := d.Next()
+		if !ok {
+			break
+		}
+		if l.guess(values[0]) {
+			return l, nil
+		}
+		empty = empty && isZero(values[0])
+	}
+	if empty {
+		return l, nil
+	}
+	return l, fmt.Errorf(
+		"%s: %w: the values are no addresses and no build IDs; is it the map that "+
+			"counts them?", in.Name, ErrNotStacks)
+}
+
+func isZero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }
+
+func (t *table) put(id stackID, p Part) {
+	if _, ok := t.byID[id]; !ok {
+		t.order = append(t.order, id)
+	}
+	t.byID[id] = p
+}
+
+// Errnos that bpf_get_stackid returns in place of an id.
+const (
+	errNoMemory = -12
+	errFault    = -14
+	errExists   = -17
+)
+
+// part returns the stack that a field of a key names, or why there is none. A hash of
+// zeros names none.
+func (t *table) part(field []byte, big bool) (Part, stackID) {
+	id := idOf(field, big)
+	if p, ok := t.byID[id]; ok {
+		return p, id
+	}
+	if len(field) > 8 {
+		if id == (stackID{}) {
+			return Part{Cause: Absent}, id
+		}
+		return Part{Cause: NotDumped}, id
+	}
+	switch n := signed(field, big); {
+	case n >= 0:
+		return Part{Cause: NotDumped}, id
+	case n == errFault:
+		return Part{Cause: Absent}, id
+	case n == errExists:
+		return Part{Cause: BucketTaken}, id
+	case n == errNoMemory:
+		return Part{Cause: NoMemory}, id
+	}
+	return Part{Cause: OtherError}, id
+}
+
+// signed reads a number of 1 to 8 bytes in the machine's order, with its sign.
+func signed(b []byte, big bool) int64 {
+	v := unsigned(b, big)
+	shift := 64 - 8*uint(len(b))
+	return int64(v<<shift) >> shift
+}
+
+// unsigned reads a number of up to 8 bytes in the machine's order.
+func unsigned(b []byte, big bool) uint64 {
+	v := uint64(0)
+	for i := range b {
+		at := len(b) - 1 - i
+		if big {
+			at = i
+		}
+		v = v<<8 | uint64(b[at])
+	}
+	return v
+}

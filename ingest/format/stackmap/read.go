@@ -1,0 +1,318 @@
+package stackmap
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/mapdump"
+	"symbolize/ingest/object/btf"
+)
+
+// Options say how to read what does not tell itself.
+type Options struct {
+	// Counts is the map that counts the stacks; nil if there is none.
+	Counts *Input
+	// Kernel is the map of kernel stacks, where it is another than that of the user's.
+	Kernel *Input
+	// Key are the fields of the count map's key; none: as BTF says, or of a key of 4
+	// bytes a stack id.
+	Key []Field
+	// BTF has the types of the count map's keys and values: the kernel's, whose ids a raw
+	// dump has, or that of the program's object file. nil if there is none.
+	BTF *btf.Types
+	// Value is where the count lies in a value; nil: the whole value. Weight likewise of
+	// the weight; nil: the period of the event for each sample.
+	Value, Weight *Field
+	// Depth is how many frames a value holds, 0 for all that fit. Stride is the size of
+	// a value of the Bare form in bytes, 0 for that of Depth records.
+	Depth, Stride int
+	// Addresses says of the Bare form that values are addresses, not build IDs.
+	Addresses bool
+}
+
+// bare reports whether the options describe values without anything else.
+func (o *Options) bare() bool { return o.Stride > 0 || o.Depth > 0 }
+
+// Read reads stacks in whatever form they are; Sniff says which. An error comes with
+// what was whole before it; the Set is nil where nothing was.
+func Read(in *Input, opts *Options) (*Set, error) {
+	form := Sniff(in)
+	if form == NoForm && opts.bare() {
+		form = Bare
+	}
+	set := newSet(form)
+	defer set.finish()
+	var err error
+	switch form {
+	case Raw, Bpftool:
+		err = readMaps(set, in, opts)
+	case Bare:
+		err = readBare(set, in, opts)
+	case Bpftrace:
+		err = readBpftrace(set, in)
+	case Systing:
+		err = readSysting(set, in)
+	case Gadget:
+		err = readGadget(set, in)
+	default:
+		return nil, fmt.Errorf("%s: %w", in.Name, ErrNotStacks)
+	}
+	if err != nil && len(set.Samples) == 0 {
+		return nil, err
+	}
+	if form > Bare && opts.Counts != nil {
+		set.warn(fmt.Errorf("%s: the counts are in the text; the count map is not used", in.Name))
+	}
+	return set, err
+}
+
+// readMaps reads a stack map, and its count map if there is one.
+func readMaps(set *Set, in *Input, opts *Options) error {
+	user, err := readTable(set, in, opts)
+	if user == nil || errors.Is(err, ErrNotStacks) {
+		return err
+	}
+	return countStacks(set, user, opts, err)
+}
+
+// Sampled is what was sampled at one event: a stack map, and in its options the map that
+// counts its stacks.
+type Sampled struct {
+	Event   Event
+	Stacks  Input
+	Options Options
+}
+
+// ReadSampled reads what was sampled at several events into one Set. An error comes with
+// what was whole before it; the Set is nil where nothing was.
+func ReadSampled(list []Sampled) (*Set, error) {
+	set := newSet(Raw)
+	defer set.finish()
+	set.Events = nil
+	var errs []error
+	for i := range list {
+		x := &list[i]
+		set.Events = append(set.Events, x.Event)
+		errs = append(errs, readMaps(set, &x.Stacks, &x.Options))
+	}
+	err := errors.Join(errs...)
+	if err != nil && len(set.Samples) == 0 {
+		return nil, err
+	}
+	return set, err
+}
+
+// countStacks makes the samples of a stack map that was read, with the damage that it
+// had.
+func countStacks(set *Set, user *table, opts *Options, damage error) error {
+	kernel := user
+	if opts.Kernel != nil {
+		k, err := readTable(set, opts.Kernel, opts)
+		if k == nil || errors.Is(err, ErrNotStacks) {
+			return errors.Join(damage, err)
+		}
+		kernel, damage = k, errors.Join(damage, err)
+	}
+	if opts.Counts == nil {
+		countEach(set, user)
+		if kernel != user {
+			countEach(set, kernel)
+		}
+		return damage
+	}
+	return errors.Join(damage, countByMap(set, user, kernel, opts))
+}
+
+// countEach lets each stack of a map count 1.
+func countEach(set *Set, t *table) {
+	for _, id := range t.order {
+		set.side(t.byID[id], Sample{PID: -1, TID: -1, Count: 1})
+	}
+}
+
+// countByMap takes counts and labels from the count map.
+func countByMap(set *Set, user, kernel *table, opts *Options) error {
+	d, err := mapdump.Open(opts.Counts.Name, opts.Counts.R, opts.Counts.Size)
+	if err != nil {
+		return err
+	}
+	fields, value, err := countFields(opts, &d.Header)
+	if err != nil {
+		return fmt.Errorf("%s: %w", opts.Counts.Name, err)
+	}
+	c := counter{set: set, user: user, kernel: kernel, value: value, weight: opts.Weight,
+		used: make(map[stackID]bool)}
+	big := user.layout.big
+	if d.Form == mapdump.Raw {
+		big = d.Header.BigEndian
+	}
+	c.key = newKeyDecoder(fields, big)
+	set.Labels, set.Counted = set.Labels.with(c.key.labels()), true
+	for {
+		key, values, ok := d.Next()
+		if !ok {
+			break
+		}
+		if err := c.add(key, values); err != nil {
+			return fmt.Errorf("%s: %w", opts.Counts.Name, err)
+		}
+	}
+	for _, id := range user.order {
+		if !c.used[id] {
+			set.Unused++
+		}
+	}
+	warnLost(set, opts.Counts.Name, d.Header.Lost)
+	for _, n := range d.Header.Lost {
+		set.LostSamples = sum(set.LostSamples, n)
+	}
+	return d.Err()
+}
+
+// countFields says where in keys and values of a count map what lies.
+func countFields(opts *Options, h *bundle.DumpHeader) (key []Field, value *Field, err error) {
+	key, value = opts.Key, opts.Value
+	if len(key) == 0 && opts.BTF != nil {
+		d, err := describe(opts.BTF, h)
+		switch {
+		case err == nil:
+			key, value = d.key, cmp.Or(value, d.value)
+		case h.KeySize != intSize:
+			return nil, nil, err
+		}
+	}
+	if len(key) == 0 && h.KeySize == intSize {
+		key = []Field{{Kind: StackID, Size: intSize}} // what else
+	}
+	if d := (described{key: key}); h.KeySize > 0 && !d.hasStack() {
+		return nil, nil, fmt.Errorf("%w: it has %d bytes", ErrKey, h.KeySize)
+	}
+	return key, value, nil
+}
+
+// counter makes samples of the pairs of a count map.
+type counter struct {
+	set          *Set
+	user, kernel *table
+	key          keyDecoder
+	value        *Field
+	weight       *Field           // nil: by the event's period
+	used         map[stackID]bool // stacks that were counted
+}
+
+func (c *counter) add(key []byte, values [][]byte) error {
+	if len(key) < c.key.end {
+		return fmt.Errorf("%w: a key has %d bytes, the fields end at %d", ErrKey, len(key),
+			c.key.end)
+	}
+	sm := c.key.sample(key)
+	for _, v := range values {
+		n, err := c.number(c.value, v)
+		if err != nil {
+			return err
+		}
+		sm.Count = sum(sm.Count, n)
+		if c.weight != nil {
+			if n, err = c.number(c.weight, v); err != nil {
+				return err
+			}
+			sm.Weight = sum(sm.Weight, n)
+		}
+	}
+	if sm.Count == 0 {
+		return nil // a CPU's part of a map that was never counted in
+	}
+	part := func(t *table, kind FieldKind) (p Part, ok bool) {
+		field := c.key.field(kind, key)
+		if field == nil {
+			return p, false
+		}
+		p, id := t.part(field, c.key.big)
+		if t == c.user {
+			c.used[id] = true
+		}
+		return p, true
+	}
+	if p, ok := part(c.user, StackID); ok {
+		c.set.side(p, sm)
+		return nil
+	}
+	sm.User, _ = part(c.user, UserStackID)
+	sm.Kernel, _ = part(c.kernel, KernelStackID)
+	if sm.User.Cause == Absent && sm.Kernel.Cause == Absent {
+		sm.User.Cause = NotTaken
+	}
+	c.set.count(sm)
+	return nil
+}
+
+// number reads a field of a value, nil for all of it.
+func (c *counter) number(f *Field, v []byte) (uint64, error) {
+	if f == nil {
+		if len(v) != 4 && len(v) != 8 {
+			return 0, fmt.Errorf(
+				"values have %d bytes: where in them the count lies has to be said",
+				len(v))
+		}
+		return unsigned(v, c.key.big), nil
+	}
+	if len(v) < f.Offset+f.Size {
+		return 0, fmt.Errorf("a value has %d bytes, a field ends at %d", len(v), f.Offset+f.Size)
+	}
+	return unsigned(v[f.Offset:f.Offset+f.Size], c.key.big), nil
+}
+
+// readBare reads values that lie one behind the other.
+func readBare(set *Set, in *Input, opts *Options) error {
+	size := frameSize
+	if opts.Addresses {
+		size = addressSize
+	}
+	stride := cmp.Or(opts.Stride, opts.Depth*size)
+	if stride < size || stride > maxValue {
+		return fmt.Errorf("%s: values of %d bytes hold no stack", in.Name, stride)
+	}
+	l := layout{buildID: !opts.Addresses, depth: opts.Depth}
+	known := false
+	var frames []Frame
+	buf := make([]byte, stride)
+	for at := int64(0); at < in.Size; at += int64(stride) {
+		if in.Size-at < int64(stride) {
+			return fmt.Errorf("%s: offset %#x: the last value is cut off: %d of %d bytes", in.Name,
+				at,
+				in.Size-at, stride)
+		}
+		if n, err := in.R.ReadAt(buf, at); n < stride {
+			return fmt.Errorf("%s: offset %#x: %w", in.Name, at, err)
+		}
+		if !known && !opts.Addresses {
+			guess := l
+			ok := guess.guess(buf)
+			if ok && !guess.buildID {
+				return fmt.Errorf(
+					"%s: offset %#x: %w: the first word is no status; are they addresses?",
+					in.Name, at, ErrNotStacks)
+			}
+			known, l.big = ok, guess.big
+		}
+		frames = l.decode(set, frames[:0], buf)
+		if len(frames) > 0 { // an empty value is a free bucket
+			set.side(set.add(frames), Sample{PID: -1, TID: -1, Count: 1})
+		}
+	}
+	return nil
+}
+
+// Lost returns the counts of samples of which a part was lost, each by one cause.
+func (s *Set) Lost() map[Cause]uint64 {
+	lost := make(map[Cause]uint64)
+	for i := range s.Samples {
+		sm := &s.Samples[i]
+		if worst := max(sm.Kernel.Cause, sm.User.Cause); worst.Lost() {
+			lost[worst] += sm.Count
+		}
+	}
+	return lost
+}

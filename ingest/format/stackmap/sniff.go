@@ -1,0 +1,67 @@
+package stackmap
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/mapdump"
+)
+
+// sniffBytes is how much of a file tells its form: a script may print much before its
+// first stack.
+const sniffBytes = 64 << 10
+
+// Sniff tells the form of stacks by the first bytes of a file; NoForm for others. A
+// bare concatenation of values tells nothing.
+func Sniff(in *Input) Form {
+	head := in.head(sniffBytes)
+	if bundle.IsDump(head) {
+		return Raw
+	}
+	if len(head) > 2 && head[0] == 0x1f && head[1] == 0x8b {
+		head = gunzipHead(head)
+		if isSysting(head) {
+			return Systing
+		}
+		return NoForm
+	}
+	text := bytes.TrimLeft(head, " \t\r\n")
+	switch {
+	case isSysting(text):
+		return Systing
+	case isGadget(text):
+		return Gadget
+	case mapdump.Sniff(text) != mapdump.NoForm:
+		return Bpftool
+	case isBpftrace(text):
+		return Bpftrace
+	}
+	return NoForm
+}
+
+// gunzipHead unpacks the beginning of a gzipped file, as far as it goes.
+func gunzipHead(packed []byte) []byte {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil
+	}
+	head := make([]byte, 512)
+	n, _ := io.ReadFull(z, head)
+	return head[:n]
+}
+
+// squeeze returns the first n bytes that are no blanks.
+func squeeze(text []byte, n int) []byte {
+	var out []byte
+	for _, c := range text {
+		if len(out) == n {
+			break
+		}
+		if !isSpace(c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,235 @@
+package stackmap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"symbolize/ingest/format/bundle"
+)
+
+// printed is what a script printed, with printf: printf("%s %d\n%s", comm, pid,
+// ustack(build_id)).
+const printed = `Attached 1 probe
+bash 4711
+
+93ac61ec5a8eb1396f9fbd350e3169a558528a40 0x27220
+135afc8c6d1b9e02356cce218bf0109c3687ad9f 0x4a
+7ffc12345678
+
+sort 12
+
+93ac61ec5a8eb1396f9fbd350e3169a558528a40 0x100
+3
+
+two words 13
+
+93ac61ec5a8eb1396f9fbd350e3169a558528a40 0x200
+
+`
+
+// TestText reads what the tools print, whole and odd.
+func TestText(t *testing.T) {
+	const id = "93ac61ec5a8eb1396f9fbd350e3169a558528a40"
+	header := `{"systing_profile_export":1,"sample_event":"cpu-cycles","sample_period":1000,` +
+		`"event_types":{"0":"uninterruptible_sleep","1":"cpu"}}` + "\n"
+	all := Labels{PID: true, TID: true, Comm: true}
+	for _, c := range []struct {
+		name, text string
+		want       []string
+		labels     Labels
+		warning    string // a part of one; "" for none
+		skipped    uint64
+	}{
+		{"printed", printed, []string{
+			"1 × (absent) | " + id + "+0x27220 135afc8c6d1b9e02356cce218bf0109c3687ad9f+0x4a " +
+				"0x7ffc12345678 | pid 4711 | bash",
+			"1 × (absent) | " + id + "+0x100 0x3 | pid 12 | sort",
+			"1 × (absent) | " + id + "+0x200 | pid 13 | ",
+		}, Labels{PID: true, Comm: true}, "", 4},
+		{"key", "@[\n" + id + " 0x1\n, bash]: 3\n", []string{
+			"3 × (absent) | " + id + "+0x1 | bash"}, Labels{Comm: true}, "", 0},
+		{"key with labels first", "@name_1[bash, 7, \n" + id + " 0x1\n]: 3\n", []string{
+			"3 × (absent) | " + id + "+0x1 | pid 7 | bash"}, Labels{PID: true, Comm: true}, "", 0},
+		{"two numbers", "@[\n" + id + " 0x1\n, 7, 8, a, b]: 3\n", []string{
+			"3 × (absent) | " + id + "+0x1"}, Labels{}, "", 0},
+		{"named kernel", "@[\n    do_mmap+1\n    vm_mmap_pgoff+0x20\n, \n" + id + " 0x1\n]: 2\n",
+			[]string{
+				"2 × do_mmap+0x1 vm_mmap_pgoff+0x20 | " + id + "+0x1"}, Labels{}, "", 0},
+		{"perf mode", "@[\n\tffffffff81000123 do_mmap+19 (/vmlinux)\n]: 2\n", []string{
+			"2 × do_mmap+0x13 | (absent)"}, Labels{}, "", 0},
+		{"no user stack", "@[\n, bash]: 5\n@[\n" + id + " 0x1\n, bash]: 1\n", []string{
+			"5 × (absent) | (no stack taken) | bash", "1 × (absent) | " + id + "+0x1 | bash"},
+			Labels{Comm: true}, "", 0},
+		{"no count", "@[\n" + id + " 0x1\n]: (count 3, average 2)\n@[\n" + id + " 0x2\n]: 4\n",
+			[]string{"1 × (absent) | " + id + "+0x1", "4 × (absent) | " + id + "+0x2"}, Labels{},
+			"a map's value is no count", 0},
+		{"two stacks", "@[\n" + id + " 0x1\n, \n" + id + " 0x2\n]: 3\n", []string{
+			"3 × (absent) | " + id + "+0x1"}, Labels{}, "more than one stack", 0},
+		{"cut in a key", "@[\n" + id + " 0x1\n]: 3\n@[\n" + id + " 0x2\n", []string{
+			"3 × (absent) | " + id + "+0x1"}, Labels{}, "breaks off in the key", 0},
+		{"cut in a count", "@[\n" + id + " 0x1\n]: 3\n@[\n" + id + " 0x2\n]: 4", []string{
+			"3 × (absent) | " + id + "+0x1"}, Labels{}, "breaks off", 0},
+		{"zero build ID", "@[\n" + strings.Repeat("0", 40) + " 0x55\n" + id + " 0x1\n]: 1\n", []string{
+			"1 × (absent) | 0x55 " + id + "+0x1"}, Labels{}, "", 0},
+		{"short build ID", "@[\n0102030405060708" + strings.Repeat("0", 24) + " 0x55\n]: 1\n", []string{
+			"1 × (absent) | 0102030405060708+0x55"}, Labels{}, "", 0},
+		{"below its file", "@[\n" + id + " 0x1\n" + id + " 0xffffffffffc00000\n]: 1\n", []string{
+			"1 × (absent) | " + id + "+0x1 0x0"}, Labels{}, "", 0},
+		{"other maps", "@start[12]: 3\n@x: 7\n@[\n" + id + " 0x1\n]: 1\n", []string{
+			"1 × (absent) | " + id + "+0x1"}, Labels{}, "", 2},
+
+		{"systing", header + `["f",0,"unknown ([buildid:` + id + `]) <0x1f>"]` + "\n" +
+			`["f",1,"do_syscall_64 ([kernel] [common.c:52]) <0xffffffff81234567>"]` + "\n" +
+			`["f",2,"main (app [main.c:7]) <0x401234>"]` + "\n" + `["f",3,"0x7f00"]` + "\n" +
+			`["s",0,[1,0,2,3]]` + "\n" + `["p",4,100,"app"]` + "\n" + `["t",5,101,"worker",4]` + "\n" +
+			`["x",5,0,1,9]` + "\n" + `["z",1,2]` + "\n" + `["x",6,0,0,2]` + "\n", []string{
+			"9 × do_syscall_64+0x0 | " + id + "+0x1f main+0x0 0x7f00 | pid 100 | tid 101 | worker",
+			"2 × do_syscall_64+0x0 | " + id + "+0x1f main+0x0 0x7f00 | pid -1 | tid -1 | "}, all, "", 1},
+		{"systing, damaged", header + `["f",0,"0x1"]` + "\n" + `["s",0,[0,7]]` + "\n" + `["s",1,[0]]` +
+			"\n" +
+			`["x",1,0,1,1]` + "\n" + `["x",1,1,1,1]` + "\n" + `["f"]` + "\n" + `5` + "\n" +
+			`["x",1,1,1,-4]` + "\n",
+			[]string{"1 × (absent) | 0x1 | pid -1 | tid -1 | "}, all, "no frame 7", 0},
+
+		{"gadget", `{"comm":"a","pid":1,"user_stack":{"addresses":"[0]0x0000000000400010; ` +
+			`[1]0x00007f0000000020; ","buildid":"[0]` + id + ` +10; [1]7f0000000020; ","symbols":""}}` +
+			"\n" +
+			`{"comm":"b"}` + "\n" + `{"proc":{"comm":"c","pid":2,"tid":3},"user_stack":{"addresses":` +
+			`"[0]0x0000000000400010; "}}`, []string{
+			"1 × (absent) | " + id + "+0x10 0x7f0000000020 | pid 1 | tid -1 | a",
+			"1 × (absent) | 0x400010 | pid 2 | tid 3 | c"}, all, "", 1},
+		{"gadget, array", `[{"comm":"a","buildid":"` + id + ` +10"},` + "\n" +
+			`{"comm":"b","buildid":""}]`,
+			[]string{"1 × (absent) | " + id + "+0x10 | a", "1 × (absent) | (no stack taken) | b"},
+			Labels{Comm: true}, "", 0},
+		{"gadget, kernel names", `{"kern_stack":"[0]do_mmap; [1]vm_mmap; ","buildid":"[0]` + id +
+			` +1; "}`,
+			[]string{"1 × do_mmap+0x0 vm_mmap+0x0 | " + id + "+0x1"}, Labels{}, "", 0},
+		{"gadget, rubbish", `{"buildid":"[0]` + id + ` +1; [1]zz; [2]5; ","pid":99999999999}` + "\n{]\n" +
+			`{"buildid":"[0]` + id + ` +2; "}`, []string{"1 × (absent) | " + id + "+0x1",
+			"1 × (absent) | " + id + "+0x2"}, Labels{}, "1 events are damaged", 0},
+		{"gadget yaml", "---\nproc:\n  comm: a\n  pid: 1\nuser_stack:\n  buildid: '[0]" + id +
+			" +1; '\n---\n" +
+			"comm: b\n---\nbuildid: \"" + id + " +2;\n  7f10; \"\n", []string{
+			"1 × (absent) | " + id + "+0x1 | pid 1 | a", "1 × (absent) | " + id + "+0x2 0x7f10 | pid -1 | "},
+			Labels{PID: true, Comm: true}, "", 1},
+	} {
+		set, err := Read(input(c.name, []byte(c.text)), &Options{})
+		if set == nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		var got []string
+		for i := range set.Samples {
+			one := *set
+			one.Samples = set.Samples[i : i+1]
+			got = append(got, one.text(c.labels))
+		}
+		if !slices.Equal(got, c.want) || err != nil {
+			t.Errorf("%s:\n%s\nwant\n%s\n%v", c.name, strings.Join(got, "\n"), strings.Join(c.want, "\n"),
+				err)
+		}
+		if set.Labels != c.labels || set.Skipped != c.skipped {
+			t.Errorf("%s: labels %+v, skipped %d", c.name, set.Labels, set.Skipped)
+		}
+		if warnings := errorsText(set.Warnings); (warnings != "") != (c.warning != "") ||
+			!strings.Contains(warnings, c.warning) {
+			t.Errorf("%s: warnings %q, want %q", c.name, warnings, c.warning)
+		}
+	}
+}
+
+func errorsText(errs []error) string {
+	var out []string
+	for _, err := range errs {
+		out = append(out, err.Error())
+	}
+	return strings.Join(out, "; ")
+}
+
+// TestSystingLimit: an export that refers to too much ends there, with what came before.
+func TestSystingLimit(t *testing.T) {
+	text := `["f",0,"0x1"]` + "\n" + `["s",0,[0]]` + "\n" + `["x",0,0,1,3]` + "\n" +
+		`["f",1,"0x2"]` + "\n" +
+		`["f",2,"0x3"]` + "\n" + `["x",0,0,1,4]` + "\n"
+	x := systingReader{set: newSet(Systing), limit: 2, frames: make(map[int64]Frame),
+		stacks: make(map[int64][2]Part), events: make(map[int64]uint16)}
+	err := x.records(newLineReader("x", strings.NewReader(text)))
+	if err == nil || !strings.Contains(err.Error(), "more than") || len(x.set.Samples) != 1 {
+		t.Errorf("%d samples, %v", len(x.set.Samples), err)
+	}
+	for _, text := range []string{`{"systing_profile_export":2}` + "\n",
+		`{"systing_profile_export":`} {
+		if set, err := Read(input("x", []byte(text)), &Options{}); set != nil || err == nil {
+			t.Errorf("%q: %v, %v", text, set, err)
+		}
+	}
+}
+
+// TestBigEndian: dumps of a machine of the other byte order, raw and of bpftool.
+func TestBigEndian(t *testing.T) {
+	record := make([]byte, 2*frameSize)
+	record[3], record[4], record[frameOffsetAt+7] = byte(Valid), 0xaa, 0x10
+	record[frameSize+3] = byte(IP)
+	copy(record[frameSize+frameOffsetAt:], "\x00\x00\x7f\x12\x34\x56\x78\x9a")
+	below := slices.Clone(record) // of an address below the file's mapping
+	below[frameSize+3], below[frameSize+buildIDAt] = byte(Valid), 0xbb
+	copy(below[frameSize+frameOffsetAt:], "\xff\xff\xff\xff\xff\xc0\x00\x00")
+	addresses := []byte("\x00\x00\x7f\x12\x34\x56\x78\x9a\x00\x00\x00\x00\x01\x02\x03\x04")
+	for _, c := range []struct {
+		value []byte
+		flags uint32
+		want  string
+	}{
+		{record, flagStackBuildID, "9 × (absent) | aa+0x10 0x7f123456789a | pid 258"},
+		{below, flagStackBuildID, "9 × (absent) | aa+0x10 0x0 | pid 258"},
+		{addresses, 0, "9 × (absent) | 0x7f123456789a 0x1020304 | pid 258"},
+	} {
+		stacks, err := bundle.AppendDump(nil, bundle.DumpHeader{Type: mapTypeStackTrace, Flags: c.flags,
+			KeySize: 4, ValueSize: uint32(len(c.value)), BigEndian: true},
+			[][2][]byte{{{0, 0, 0, 5}, c.value}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts := []byte("key: 00 00 00 05 ff ff ff f2 00 00 01 02  value: 00 00 00 09\nFound 1 element\n")
+		text := fmt.Appendf(nil, "key: 00 00 00 05  value: % x\nFound 1 element\n", c.value)
+		for _, in := range [][]byte{stacks, text} {
+			set := mustRead(t, "stacks", in, &Options{Counts: input("counts", counts),
+				Key: mustFields(t, "user_stack_id:0,kernel_stack_id:4,pid:8")})
+			if got := set.text(Labels{PID: true}); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		}
+	}
+}
+
+// TestHugeCounts: counts beyond what a profile can say are cut, once told, and never wrap.
+func TestHugeCounts(t *testing.T) {
+	const id = "93ac61ec5a8eb1396f9fbd350e3169a558528a40"
+	text := "@[\n" + id + " 0x1\n]: 9000000000000000000\n@[\n" + id + " 0x2\n]: 18446744073709551615\n" +
+		"@[\n" + id + " 0x3\n]: 5\n"
+	set := mustRead(t, "x", []byte(text), &Options{})
+	want := "223372036854775807 × (absent) | " + id + "+0x2\n" +
+		"9000000000000000000 × (absent) | " + id + "+0x1"
+	if got := set.text(Labels{}); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if w := errorsText(set.Warnings); strings.Count(w, "are cut") != 1 {
+		t.Errorf("warnings %q", w)
+	}
+	header := `{"systing_profile_export":1,"sample_event":"cpu-clock","sample_period":10000000000}` + "\n"
+	set = mustRead(t, "x", []byte(header+`["f",0,"0x1"]`+"\n"+`["s",0,[0]]`+"\n"+
+		`["x",0,0,1,9000000000000]`+"\n"), &Options{})
+	if s := set.Samples; len(s) != 1 || s[0].Count != 9e12 || s[0].Weight != maxTotal {
+		t.Errorf("%+v", s)
+	}
+	counts := "key: 05 00 00 00\nvalue (CPU 00): ff ff ff ff ff ff ff ff\n" +
+		"value (CPU 01): ff ff ff ff ff ff ff ff\nFound 1 element\n"
+	stacks := "key: 05 00 00 00  value: 12 34 56 78 9a 7f 00 00\nFound 1 element\n"
+	set = mustRead(t, "x", []byte(stacks), &Options{Counts: input("counts", []byte(counts))})
+	if s := set.Samples; len(s) != 1 || s[0].Count != maxTotal {
+		t.Errorf("%+v", s)
+	}
+}

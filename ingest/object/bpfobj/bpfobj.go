@@ -1,0 +1,203 @@
+package bpfobj
+
+import (
+	"cmp"
+	stdelf "debug/elf"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/btf"
+	"symbolize/ingest/object/elf"
+)
+
+// What an object may hold. The kernel takes a million instructions of a program.
+const (
+	maxCode      = 64 << 20 // bytes of all sections with code
+	maxFunctions = 1 << 16
+	maxProgram   = 1 << 20 // instructions of a program with its subprograms
+	maxLinked    = 1 << 24 // instructions of all programs with their subprograms
+	maxErrors    = 20
+)
+
+// insnSize is the size of an instruction, bytes; ld_imm64 counts as two.
+const insnSize = 8
+
+// Object is a BPF object file.
+type Object struct {
+	Functions []Function // by section, then by offset
+	BigEndian bool
+}
+
+// Function is a program or a subprogram.
+type Function struct {
+	Name    string
+	Section string
+	Program bool // a loader loads it; else it is appended to those that call it
+	Length  uint32
+	// Count is how many instructions a program has as it is loaded, its subprograms
+	// included; 0 if it cannot be loaded.
+	Count uint32
+	// Tags are those that a program may have, sorted; of a subprogram, which gets its own
+	// from a form of it that only the kernel sees, there are none.
+	Tags []bpf.Tag
+	// Uncertain says what the tags hang on besides this file, "" for nothing.
+	Uncertain string
+	// Lines are by offset in the function, in bytes of BPF code.
+	Lines []bpf.Line
+	// Line and File are where the function begins; 0 and "" if not known.
+	Line uint32
+	File string
+}
+
+// What a tag may hang on besides the file.
+const (
+	uncertainCORE   = "CO-RE relocations"
+	uncertainKfunc  = "calls of kernel functions"
+	uncertainSymbol = "addresses of kernel symbols"
+)
+
+// Is reports whether a file is a BPF object.
+func Is(f *elf.File) bool { return f.Machine == stdelf.EM_BPF && f.Type == stdelf.ET_REL }
+
+// Read decodes a BPF object. With an error it returns what could be read.
+func Read(f *elf.File) (*Object, error) {
+	if !Is(f) {
+		return nil, fmt.Errorf("%s: no BPF object: machine %v, type %v", f.Name, f.Machine, f.Type)
+	}
+	r := &reader{f: f, sections: make(map[int]*sectionData)}
+	r.readCode()
+	r.readSymbols()
+	r.readTypes()
+	r.readRelocations()
+	r.takeExts()
+	o := &Object{BigEndian: f.BigEndian}
+	r.link()
+	for _, fn := range r.functions {
+		o.Functions = append(o.Functions, fn.Function)
+	}
+	return o, errors.Join(r.errs...)
+}
+
+// reader is the state of one Read.
+type reader struct {
+	f         *elf.File
+	sections  map[int]*sectionData // with code, by index
+	symbols   []elf.Entry          // by number; the first is null
+	functions []*function
+	types     *btf.Types      // nil if there are none
+	ext       *btf.Ext        // likewise
+	kconfig   map[string]bool // variables that are no addresses: they lie in a map
+	linked    int             // instructions so far, see maxLinked
+	calls     bool            // some function calls another one
+	errs      []error
+}
+
+// sectionData is a section with code.
+type sectionData struct {
+	index     int
+	name      string
+	code      []byte
+	functions []*function    // by start
+	relocs    map[uint32]rel // by offset
+	lines     []bpf.Line     // by Offset in the section
+	core      []uint32       // offsets of instructions that CO-RE changes, sorted
+}
+
+// function is a Function while its file is read.
+type function struct {
+	Function
+	section    *sectionData
+	start, end uint32 // in the section
+	refs       []ref  // functions that it calls or takes the address of
+}
+
+// ref is an instruction that refers to a function.
+type ref struct {
+	insn   uint32 // in the function that has it
+	target *function
+}
+
+// fail notes damage.
+func (r *reader) fail(format string, args ...any) {
+	if len(r.errs) < maxErrors {
+		r.errs = append(r.errs, fmt.Errorf("%s: %s", r.f.Name, fmt.Sprintf(format, args...)))
+	}
+}
+
+// readCode reads the sections with code.
+func (r *reader) readCode() {
+	total := uint64(0)
+	for i := range r.f.Sections {
+		s := &r.f.Sections[i]
+		if s.Type != stdelf.SHT_PROGBITS || s.Flags&stdelf.SHF_EXECINSTR == 0 || s.Size == 0 {
+			continue
+		}
+		if total += s.Size; total > maxCode || total < s.Size {
+			r.fail("section %s: more than %d bytes of code", s.Name, maxCode)
+			return
+		}
+		code, err := r.f.Data(s, maxCode)
+		if err != nil {
+			r.fail("section %s: %v", s.Name, err)
+			continue
+		}
+		r.sections[i] = &sectionData{index: i, name: s.Name, code: code,
+			relocs: make(map[uint32]rel)}
+	}
+}
+
+// readSymbols reads the symbols, and the functions among them.
+func (r *reader) readSymbols() {
+	r.symbols = append(r.symbols, elf.Entry{})
+	err := r.f.Entries(elf.Symtab, func(e elf.Entry) bool {
+		r.symbols = append(r.symbols, e)
+		s := r.sections[e.Section]
+		if e.Type != stdelf.STT_FUNC || s == nil {
+			return true
+		}
+		if len(r.functions) == maxFunctions {
+			r.fail("more than %d functions", maxFunctions)
+			return false
+		}
+		size := uint64(len(s.code))
+		if e.Value > size || e.Size > size-e.Value || e.Value%insnSize != 0 ||
+			e.Size%insnSize != 0 || e.Size == 0 {
+			r.fail("function %s: %d bytes at %#x of section %s, which has %d", e.Name, e.Size,
+				e.Value, s.name, size)
+			return true
+		}
+		fn := &function{section: s, start: uint32(e.Value), end: uint32(e.Value + e.Size)}
+		fn.Name, fn.Section, fn.Length = e.Name, s.name, uint32(e.Size)
+		r.functions = append(r.functions, fn)
+		s.functions = append(s.functions, fn)
+		return true
+	})
+	if err != nil {
+		r.fail("symbols: %v", err)
+	}
+	order := func(a, b *function) int {
+		return cmp.Or(cmp.Compare(a.section.index, b.section.index), cmp.Compare(a.start, b.start),
+			cmp.Compare(a.end, b.end), strings.Compare(a.Name, b.Name))
+	}
+	slices.SortFunc(r.functions, order)
+	for _, s := range r.sections {
+		slices.SortFunc(s.functions, order)
+	}
+}
+
+// at returns the function that holds an offset of a section, nil if there is none.
+func (s *sectionData) at(offset uint64) *function {
+	i, _ := slices.BinarySearchFunc(s.functions, offset, func(fn *function, offset uint64) int {
+		if uint64(fn.start) <= offset {
+			return -1
+		}
+		return 1
+	})
+	if i == 0 || offset >= uint64(s.functions[i-1].end) {
+		return nil
+	}
+	return s.functions[i-1]
+}

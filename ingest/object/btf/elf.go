@@ -1,0 +1,57 @@
+package btf
+
+import (
+	"fmt"
+
+	"symbolize/ingest/object/elf"
+)
+
+// FromELF reads the sections .BTF and .BTF.ext of a file. Without .BTF all is nil.
+// Where only .BTF.ext is damaged the types are returned with the error, and of it what
+// was whole.
+//
+// In object files the compiler leaves the places of variables in a DATASEC to the linker;
+// they are taken from the symbols, so that Raw has them too.
+func FromELF(f *elf.File) (*Types, *Ext, error) {
+	s := f.Section(".BTF")
+	if s == nil {
+		return nil, nil, nil
+	}
+	b, err := f.Data(s, maxBlob)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: section .BTF: %w", f.Name, err)
+	}
+	base, err := baseOf(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := Parse(f.Name+": .BTF", b, base)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := placeVariables(f, t); err != nil {
+		return t, nil, fmt.Errorf("%s: symbols: %w", f.Name, err)
+	}
+	if s = f.Section(".BTF.ext"); s == nil {
+		return t, nil, nil
+	}
+	if b, err = f.Data(s, maxBlob); err != nil {
+		return t, nil, fmt.Errorf("%s: section .BTF.ext: %w", f.Name, err)
+	}
+	x, err := ParseExt(f.Name+": .BTF.ext", b, int64(s.Offset), t)
+	return t, x, err
+}
+
+// baseOf reads .BTF.base, which modules for Linux 6.11 and later carry: what they need of
+// the kernel's types, to stand for the whole of them. Nil if there is none.
+func baseOf(f *elf.File) (*Types, error) {
+	s := f.Section(".BTF.base")
+	if s == nil {
+		return nil, nil
+	}
+	b, err := f.Data(s, maxBlob)
+	if err != nil {
+		return nil, fmt.Errorf("%s: section .BTF.base: %w", f.Name, err)
+	}
+	return Parse(f.Name+": .BTF.base", b, nil)
+}

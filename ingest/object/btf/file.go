@@ -1,0 +1,77 @@
+package btf
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"symbolize/ingest/object/elf"
+)
+
+// What ReadFile refuses, with the file's name before it.
+var (
+	ErrNoFile    = errors.New("neither an ELF file nor BTF")
+	ErrNoSection = errors.New("an ELF file that has no BTF")
+)
+
+// ReadFile reads the types of a file: of one that is BTF, or of the section .BTF of an ELF
+// file, which can be packed as kernel modules are. base is what they continue; nil stands
+// for none, and for what an ELF file brings with it (.BTF.base). Of .BTF.ext nothing is
+// asked. Other files are ErrNoFile, others of ELF ErrNoSection.
+func ReadFile(path string, base *Types) (*Types, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w", path, ErrNoFile)
+	}
+	r, size, _, err := elf.Unpack(path, f, fi.Size())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, ErrNoFile), err)
+	}
+	head := make([]byte, min(size, 64))
+	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	switch {
+	case elf.IsELF(head):
+		return readELF(path, r, size, base)
+	case IsBTF(head):
+		b, err := io.ReadAll(io.NewSectionReader(r, 0, min(size, maxBlob+1)))
+		if err != nil {
+			return nil, err
+		}
+		return Parse(path, b, base)
+	}
+	return nil, fmt.Errorf("%s: %w", path, ErrNoFile)
+}
+
+func readELF(path string, r io.ReaderAt, size int64, base *Types) (*Types, error) {
+	f, err := elf.Open(path, r, size)
+	if err != nil {
+		return nil, fmt.Errorf("not a readable ELF file: %w", err)
+	}
+	s := f.Section(".BTF")
+	if s == nil {
+		return nil, fmt.Errorf("%s: %w", path, ErrNoSection)
+	}
+	if base == nil {
+		types, _, err := FromELF(f)
+		if types != nil {
+			return types, nil
+		}
+		return nil, err
+	}
+	b, err := f.Data(s, maxBlob)
+	if err != nil {
+		return nil, fmt.Errorf("%s: section .BTF: %w", path, err)
+	}
+	return Parse(path+": .BTF", b, base)
+}

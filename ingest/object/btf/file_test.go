@@ -1,0 +1,72 @@
+package btf
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"symbolize/ingest/object/elf"
+)
+
+// TestReadFile reads one object's types as they lie in it, by themselves and packed, and
+// files that have none.
+func TestReadFile(t *testing.T) {
+	const object = "../../../fixtures/maps/kinds.bpf.o"
+	whole, err := os.ReadFile(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.Open(object, bytes.NewReader(whole), int64(len(whole)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _, err := FromELF(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	z.Write(whole)
+	z.Close()
+	dir := t.TempDir()
+	write := func(name string, b []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, path := range []string{object, write("o.gz", packed.Bytes()), write("raw", want.Raw())} {
+		got, err := ReadFile(path, nil)
+		if err != nil || !bytes.Equal(got.Raw(), want.Raw()) {
+			t.Errorf("%s: other types, %v", path, err)
+		}
+	}
+	for path, want := range map[string]error{
+		"../../../fixtures/objects/bin/fixed":  ErrNoSection,
+		write("text", []byte("nothing\n")):     ErrNoFile,
+		write("empty", nil):                    ErrNoFile,
+		write("cut.gz", packed.Bytes()[:2000]): ErrNoFile,
+		dir:                                    ErrNoFile,
+		filepath.Join(dir, "none"):             os.ErrNotExist,
+	} {
+		if got, err := ReadFile(path, nil); got != nil || !errors.Is(err, want) ||
+			!strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want %v", path, err, want)
+		}
+	}
+	// What is cut off is said by place.
+	if _, err := ReadFile(write("cut", want.Raw()[:len(want.Raw())/2]), nil); err == nil ||
+		!strings.Contains(err.Error(), "cut: offset") {
+		t.Errorf("half of it: %v", err)
+	}
+	// A base that these types do not continue shifts what they refer to.
+	got, err := ReadFile(object, want)
+	if err != nil || got.Len() != 2*want.Len()-1 {
+		t.Errorf("over a base of %d types: %v, %v", want.Len(), got, err)
+	}
+}

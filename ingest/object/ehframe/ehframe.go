@@ -1,0 +1,238 @@
+package ehframe
+
+import (
+	"debug/elf"
+	"fmt"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/decode"
+	ingestelf "symbolize/ingest/object/elf"
+)
+
+// maxSection is how many bytes of .eh_frame are read. Chromium's has 30 MB.
+const maxSection = 512 << 20
+
+// Section is a .eh_frame section.
+type Section struct {
+	Name      string // of the file, for messages
+	Data      []byte // not changed
+	Offset    int64  // of Data in the file, for messages
+	Addr      addr.Addr
+	Class64   bool
+	BigEndian bool
+	// TextBase and GOT are what DW_EH_PE_textrel and DW_EH_PE_datarel count from.
+	TextBase, GOT addr.Addr
+}
+
+// Find reads the .eh_frame section of a linked file. It is nil where there is none
+// with contents, and for relocatable files, where it says nothing before it is
+// relocated.
+func Find(f *ingestelf.File) (*Section, error) {
+	s := f.Section(".eh_frame")
+	if s == nil || s.Type == elf.SHT_NOBITS || s.Size == 0 || f.Type == elf.ET_REL {
+		return nil, nil
+	}
+	b, err := f.Data(s, maxSection)
+	if err != nil {
+		return nil, fmt.Errorf("unwind table: %w", err)
+	}
+	e := &Section{
+		Name: f.Name, Data: b, Offset: int64(s.Offset), Addr: s.Addr,
+		Class64: f.Class == elf.ELFCLASS64, BigEndian: f.BigEndian,
+	}
+	if t := f.Section(".text"); t != nil {
+		e.TextBase = t.Addr
+	}
+	if t := f.Section(".got"); t != nil {
+		e.GOT = t.Addr
+	}
+	return e, nil
+}
+
+// Ranges visits the code that each entry covers, in the order of the section, until
+// visit returns false. Empty ranges are left out; overlaps and repetitions are not.
+// Lost is the number of entries that could not be read, and err, a *decode.Error,
+// what was wrong with the first.
+func (s *Section) Ranges(visit func(addr.Range) bool) (lost int, err error) {
+	w := walker{s: s, wordSize: 4}
+	if s.Class64 {
+		w.wordSize = 8
+	}
+	for at := 0; at < len(s.Data); {
+		e, reason := w.entry(at)
+		var r addr.Range
+		if reason == "" && e.back != 0 {
+			r, reason = w.fde(e)
+		}
+		if reason != "" {
+			lost++
+			if err == nil {
+				err = s.fail(at, reason)
+			}
+		}
+		if e.end == 0 {
+			break
+		}
+		if reason == "" && r.End > r.Start && !visit(r) {
+			break
+		}
+		at = e.end
+	}
+	return lost, err
+}
+
+func (s *Section) fail(at int, reason string) error {
+	return &decode.Error{Name: s.Name, Offset: s.Offset + int64(at), Reason: ".eh_frame: " + reason}
+}
+
+// walker walks through a section. It keeps the common entry (CIE) it read last.
+type walker struct {
+	s        *Section
+	wordSize int
+	cie      cie
+}
+
+// cie is what ranges need of a common entry.
+type cie struct {
+	at       int // in the section
+	valid    bool
+	encoding uint8 // of pointers to code
+	reason   string
+}
+
+// entry is an entry's frame: the body is Data[body:end].
+type entry struct {
+	body, end int
+	back      uint32 // distance from the field before the body to the CIE; 0: it is one
+	idAt      int    // of that field
+}
+
+// entry reads the length at a position. An end of 0 says that the next entry cannot
+// be found. Length 0 is the terminator: an unwinder stops there, but linkers have left
+// more behind it.
+func (w *walker) entry(at int) (e entry, reason string) {
+	c := cursor{b: w.s.Data, at: at, big: w.s.BigEndian}
+	size := uint64(c.fixed(4))
+	if size == 0 && !c.bad {
+		return entry{body: c.at, end: c.at}, ""
+	}
+	if size == 0xffffffff {
+		size = c.fixed(8)
+	}
+	if c.bad || size > uint64(len(c.b)-c.at) {
+		return e, "entry is longer than the section"
+	}
+	e.end = c.at + int(size)
+	c.b = c.b[:e.end]
+	e.idAt = c.at
+	e.back = uint32(c.fixed(4))
+	e.body = c.at
+	if c.bad {
+		return e, "entry is too short"
+	}
+	return e, ""
+}
+
+// fde reads the range of an entry.
+func (w *walker) fde(e entry) (r addr.Range, reason string) {
+	if uint64(e.back) > uint64(e.idAt) {
+		return r, "common entry lies before the section"
+	}
+	at := e.idAt - int(e.back)
+	if !w.cie.valid || w.cie.at != at {
+		w.cie = w.readCIE(at)
+	}
+	if w.cie.reason != "" {
+		return r, w.cie.reason
+	}
+	c := w.cursor(e)
+	start := w.pointer(&c, w.cie.encoding)
+	size := w.pointer(&c, w.cie.encoding&formatMask)
+	mask := ^uint64(0)
+	if !w.s.Class64 {
+		mask >>= 32
+	}
+	start, size = start&mask, size&mask
+	switch {
+	case c.bad:
+		return r, "range does not end or is encoded in an unknown way"
+	case size > mask-start:
+		return r, "range ends after the last address"
+	}
+	return addr.Range{Start: addr.Addr(start), End: addr.Addr(start + size)}, ""
+}
+
+func (w *walker) cursor(e entry) cursor {
+	return cursor{b: w.s.Data[:e.end], at: e.body, big: w.s.BigEndian}
+}
+
+// maxAugmentation bounds an augmentation string; the longest in use is "zPLRSB".
+const maxAugmentation = 16
+
+// readCIE reads the common entry at a position, for the encoding of pointers.
+func (w *walker) readCIE(at int) (c cie) {
+	c = cie{at: at, valid: true}
+	e, reason := w.entry(at)
+	if reason == "" && (e.end == 0 || e.back != 0) {
+		reason = "no common entry where one should be"
+	}
+	if reason != "" {
+		c.reason = reason
+		return c
+	}
+	r := w.cursor(e)
+	version := r.fixed(1)
+	augmentation := r.name(maxAugmentation)
+	if version != 1 && version != 3 && version != 4 {
+		c.reason = fmt.Sprintf("common entry of version %d", version)
+		return c
+	}
+	if string(augmentation) == "eh" { // GCC 2
+		r.fixed(w.wordSize)
+		augmentation = nil
+	}
+	if version == 4 {
+		r.fixed(2) // sizes of addresses and segment selectors
+	}
+	r.skipLEB() // code alignment
+	r.skipLEB() // data alignment
+	if version == 1 {
+		r.fixed(1) // return address register
+	} else {
+		r.skipLEB()
+	}
+	if len(augmentation) > 0 {
+		c.encoding, c.reason = w.augmentation(&r, augmentation)
+	}
+	if r.bad {
+		c.reason = "common entry does not end"
+	}
+	return c
+}
+
+// augmentation reads the data of an augmentation string up to the encoding of
+// pointers to code.
+func (w *walker) augmentation(r *cursor, chars []byte) (encoding uint8, reason string) {
+	if chars[0] != 'z' {
+		return 0, fmt.Sprintf("unknown augmentation %q", chars)
+	}
+	r.skipLEB() // length
+	for _, ch := range chars[1:] {
+		switch ch {
+		case 'R':
+			encoding = uint8(r.fixed(1))
+			if encoding == omitted || encoding&indirect != 0 {
+				return 0, fmt.Sprintf("pointers to code have encoding %#x", encoding)
+			}
+			return encoding, ""
+		case 'L':
+			r.fixed(1)
+		case 'P':
+			w.pointer(r, uint8(r.fixed(1)))
+		case 'S', 'B', 'G': // signal frame, signed return addresses, memory tagging
+		default:
+			return 0, fmt.Sprintf("unknown augmentation %q", chars)
+		}
+	}
+	return 0, ""
+}

@@ -1,0 +1,151 @@
+package elf
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/therootcompany/xz"
+
+	"symbolize/ingest/decode"
+	"symbolize/ingest/object/flate"
+)
+
+// Bounds on unpacking. A module with its debug information has up to 100 MB, the
+// .gnu_debugdata of a browser 60 MB.
+const (
+	maxUnpacked   = 1 << 30   // of a packed module
+	maxDebugData  = 256 << 20 // of .gnu_debugdata
+	maxDictionary = 64 << 20  // xz and zstd windows; xz -9 has 64 MiB
+)
+
+// maxRatio is how many times its packed size something may unpack to, beyond unpackFloor:
+// modules grow four to sixfold, a bomb of xz seven thousandfold.
+const (
+	maxRatio    = 128
+	unpackFloor = 16 << 20
+)
+
+// unpackBound is what a number of packed bytes may unpack to where limit is the most.
+func unpackBound(packed, limit uint64) uint64 {
+	if packed >= limit/maxRatio {
+		return limit
+	}
+	return min(limit, max(packed*maxRatio, unpackFloor))
+}
+
+// packing is a compression format.
+type packing string
+
+const (
+	packedZlib packing = "zlib"
+	packedGzip packing = "gzip"
+	packedXZ   packing = "xz"
+	packedZstd packing = "zstd"
+)
+
+var packings = []struct {
+	magic string
+	how   packing
+}{
+	{"\xfd7zXZ\x00", packedXZ},
+	{"\x28\xb5\x2f\xfd", packedZstd},
+	{"\x1f\x8b", packedGzip},
+}
+
+// errTooLong is met before what it says is allocated.
+var errTooLong = errors.New("unpacks to more than the bound")
+
+// Unpack gives the contents of a file that may be packed, as kernel modules are
+// (.ko.xz, .ko.zst, .ko.gz): by its magic, not its name. An unpacked file is held
+// in memory, at most 1 GiB of it. Kind is "xz", "zstd", "gzip", or "" with data
+// == r for a file that is not packed.
+func Unpack(name string, r io.ReaderAt, size int64) (
+	data io.ReaderAt, n int64, kind string, err error) {
+	head := make([]byte, min(max(size, 0), 6))
+	if n, err := r.ReadAt(head, 0); n < len(head) {
+		if err == nil || err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, 0, "", fmt.Errorf("%s: %w", name, err)
+	}
+	for _, p := range packings {
+		if !bytes.HasPrefix(head, []byte(p.magic)) {
+			continue
+		}
+		b, err := unpackAll(p.how, io.NewSectionReader(r, 0, size),
+			unpackBound(uint64(size), maxUnpacked))
+		if err != nil {
+			return nil, 0, string(p.how), &decode.Error{Name: name,
+				Reason: fmt.Sprintf("%s data does not unpack: %v", p.how, err)}
+		}
+		return bytes.NewReader(b), int64(len(b)), string(p.how), nil
+	}
+	return r, size, "", nil
+}
+
+// unpackAll unpacks all of r, at most limit bytes.
+func unpackAll(how packing, r io.Reader, limit uint64) ([]byte, error) {
+	var out bytes.Buffer
+	if err := unpackTo(&out, how, r, limit); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// unpackTo is unpackAll into a buffer. A panic of a decoder that is not ours is an
+// error of the input.
+func unpackTo(out *bytes.Buffer, how packing, r io.Reader, limit uint64) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s decoder failed: %v", how, p)
+		}
+	}()
+	var in io.Reader
+	switch how {
+	case packedZlib:
+		in = flate.NewZlibReader(r)
+	case packedGzip:
+		in, err = gzip.NewReader(r)
+	case packedXZ:
+		in, err = xz.NewReader(r, maxDictionary)
+	case packedZstd:
+		d := zstdDecoders.Get().(*zstd.Decoder)
+		defer func() {
+			if d.Reset(nil) == nil {
+				zstdDecoders.Put(d)
+			}
+		}()
+		in, err = d, d.Reset(r)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := out.ReadFrom(io.LimitReader(in, int64(limit)+1)); err != nil {
+		return err
+	}
+	if uint64(out.Len()) > limit {
+		return fmt.Errorf("%w of %d bytes", errTooLong, limit)
+	}
+	return nil
+}
+
+// zstdDecoders are reused: one holds some hundred KiB.
+var zstdDecoders = sync.Pool{New: func() any {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxDictionary))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return d
+}}
+
+// blockSize is how much is read at once where a table is walked through.
+const blockSize = 64 << 10
+
+// blocks are the buffers for that.
+var blocks = sync.Pool{New: func() any { b := make([]byte, blockSize); return &b }}

@@ -1,0 +1,228 @@
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/format/bpf"
+)
+
+// Commands of bpf(2). They are called without a library for two reasons: cilium/ebpf
+// shows no array of bpf_prog_info as it is, and each call more between the record of a
+// load and the descriptor is time in which the program may go.
+const (
+	cmdProgGetNextID  = 11
+	cmdProgGetFDByID  = 13
+	cmdObjGetInfoByFD = 15
+	cmdBTFGetFDByID   = 19
+)
+
+// idAttr is union bpf_attr of the commands that take an id.
+type idAttr struct{ id, next, flags uint32 }
+
+// infoAttr is union bpf_attr of BPF_OBJ_GET_INFO_BY_FD.
+type infoAttr struct {
+	fd, size uint32
+	info     uint64
+}
+
+func bpfCall(cmd int, attr unsafe.Pointer, size uintptr) (int, error) {
+	for {
+		r, _, e := unix.Syscall(unix.SYS_BPF, uintptr(cmd), uintptr(attr), size)
+		switch e {
+		case 0:
+			return int(r), nil
+		case unix.EINTR, unix.EAGAIN:
+		default:
+			return -1, e
+		}
+	}
+}
+
+// fdByID returns a descriptor, which the caller closes, of the program or BTF that
+// has this id.
+func fdByID(cmd int, id uint32) (int, error) {
+	attr := idAttr{id: id}
+	fd, err := bpfCall(cmd, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+	return fd, err
+}
+
+// nextProgram returns the id of the program that follows; fs.ErrNotExist at the end.
+func nextProgram(id uint32) (uint32, error) {
+	attr := idAttr{id: id}
+	_, err := bpfCall(cmdProgGetNextID, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+	return attr.next, err
+}
+
+// infoLen is how much of struct bpf_prog_info is asked for: what perf knows and takes.
+const infoLen = 232
+
+// infoArray says where struct bpf_prog_info tells of an array that is recorded.
+type infoArray struct {
+	index          int // bpf.Array…
+	count, pointer int // offsets of the fields
+	size           int // of an item, bytes
+	recSize        int // offset of the field that must hold size, 0 if there is none
+}
+
+// infoArrays are the arrays that perf record takes too. The translated instructions
+// are left out as there: they are not what runs, and cost as much as all the rest.
+var infoArrays = [...]infoArray{
+	{bpf.ArrayJITedInsns, 16, 24, 1, 0},
+	{bpf.ArrayJITedKSyms, 104, 112, 8, 0},
+	{bpf.ArrayJITedFuncLens, 108, 120, 4, 0},
+	{bpf.ArrayFuncInfo, 144, 136, 8, 132},
+	{bpf.ArrayLineInfo, 148, 152, 16, 172},
+	{bpf.ArrayJITedLineInfo, 168, 160, 8, 176},
+	{bpf.ArrayProgTags, 180, 184, 8, 0},
+}
+
+const (
+	infoIDAt  = 4
+	infoTagAt = 8
+	infoBTFAt = 128
+	// firstItems is the room for each array at first. A program that fits takes one
+	// call, a larger one a second; both while its descriptor is open.
+	firstItems = 64 << 10
+	// maxArray bounds an array in bytes, far above what the verifier lets pass.
+	maxArray = 256 << 20
+	// maxBTF is BTF_MAX_SIZE with its header and some room.
+	maxBTF = 64 << 20
+)
+
+// errTooLarge says that a program or BTF is larger than is recorded.
+var errTooLarge = errors.New("too large")
+
+// btfInfoLen is the size of struct bpf_btf_info: u64 btf, u32 btf_size, u32 id, u64
+// name, u32 name_len, u32 kernel_btf.
+const btfInfoLen = 32
+
+// infoReader reads programs into buffers that it keeps. It is for one goroutine, and
+// must lie on the heap: the kernel gets addresses of its parts as numbers, and stacks
+// move.
+type infoReader struct {
+	info   [infoLen]byte
+	arrays [len(infoArrays)][]byte
+	btf    []byte
+	about  [btfInfoLen]byte // struct bpf_btf_info
+	raw    bpf.RawProgram
+}
+
+func (x *infoReader) open(id uint32) (int, error) { return fdByID(cmdProgGetFDByID, id) }
+
+func (x *infoReader) close(fd int) { unix.Close(fd) }
+
+// program returns what the kernel tells of the program behind a descriptor. It is
+// valid until the next call.
+func (x *infoReader) program(fd int) (*bpf.RawProgram, error) {
+	n, err := x.fill(fd)
+	for again := 0; err == nil && x.grow() && again < 2; again++ {
+		n, err = x.fill(fd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	x.raw = bpf.RawProgram{Info: x.info[:n], BigEndian: bigEndian}
+	for i := range infoArrays {
+		a := &infoArrays[i]
+		size := uint64(x.u32(a.count)) * uint64(a.size)
+		if binary.NativeEndian.Uint64(x.info[a.pointer:]) == 0 || size == 0 {
+			continue // hidden, or not there
+		}
+		if size > uint64(len(x.arrays[i])) {
+			return nil, errTooLarge
+		}
+		x.raw.Arrays[a.index] = x.arrays[i][:size]
+	}
+	return &x.raw, nil
+}
+
+func (x *infoReader) u32(at int) uint32 { return binary.NativeEndian.Uint32(x.info[at:]) }
+
+// fill asks the kernel to fill the buffers as they are, and returns how much of the
+// info it knows.
+func (x *infoReader) fill(fd int) (int, error) {
+	clear(x.info[:])
+	for i := range infoArrays {
+		a := &infoArrays[i]
+		if x.arrays[i] == nil {
+			x.arrays[i] = make([]byte, firstItems)
+		}
+		order := binary.NativeEndian
+		order.PutUint32(x.info[a.count:], uint32(len(x.arrays[i])/a.size))
+		order.PutUint64(x.info[a.pointer:], address(x.arrays[i]))
+		if a.recSize != 0 {
+			order.PutUint32(x.info[a.recSize:], uint32(a.size))
+		}
+	}
+	attr := infoAttr{fd: uint32(fd), size: infoLen, info: address(x.info[:])}
+	_, err := bpfCall(cmdObjGetInfoByFD, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+	if err != nil {
+		return 0, err
+	}
+	return int(min(attr.size, infoLen)), nil
+}
+
+// address is the address of a buffer, which its owner keeps reachable.
+func address(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
+
+// grow makes the buffers as large as the kernel said they would have to be, and
+// reports whether any was too small.
+func (x *infoReader) grow() bool {
+	grown := false
+	for i := range infoArrays {
+		a := &infoArrays[i]
+		size := uint64(x.u32(a.count)) * uint64(a.size)
+		if size > uint64(len(x.arrays[i])) && size <= maxArray {
+			x.arrays[i] = make([]byte, size)
+			grown = true
+		}
+	}
+	return grown
+}
+
+// blob returns the BTF of this id. It is valid until the next call.
+func (x *infoReader) blob(id uint32) ([]byte, error) {
+	fd, err := fdByID(cmdBTFGetFDByID, id)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	if x.btf == nil {
+		x.btf = make([]byte, firstItems)
+	}
+	for {
+		info := x.about[:]
+		clear(info)
+		binary.NativeEndian.PutUint64(info, address(x.btf))
+		binary.NativeEndian.PutUint32(info[8:], uint32(len(x.btf)))
+		attr := infoAttr{fd: uint32(fd), size: btfInfoLen, info: address(info)}
+		_, err := bpfCall(cmdObjGetInfoByFD, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+		if err != nil {
+			return nil, err
+		}
+		size := int(binary.NativeEndian.Uint32(info[8:]))
+		switch {
+		case size <= len(x.btf):
+			return x.btf[:size], nil
+		case size > maxBTF:
+			return nil, errTooLarge
+		}
+		x.btf = make([]byte, size)
+	}
+}
+
+// reasonOf says in the words of package bpf why a program could not be read.
+func reasonOf(err error) string {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return bpf.MissingGone
+	case errors.Is(err, os.ErrPermission):
+		return bpf.MissingRights
+	}
+	return err.Error()
+}

@@ -1,0 +1,107 @@
+package record
+
+import (
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"symbolize/buildid"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/record/sampler"
+)
+
+// What Record fails with. Whatever else goes wrong is counted, said and survived.
+var (
+	// ErrUnsupported: captures can be made on Linux only.
+	ErrUnsupported = errors.New("captures are made on Linux only")
+	// ErrRights: the rights are too few to record anything; Check says which.
+	ErrRights = errors.New("not permitted to watch BPF programs")
+	// ErrStacks: stacks cannot be sampled at this event.
+	ErrStacks = errors.New("stacks cannot be sampled")
+	// ErrCommand: the command could not be started.
+	ErrCommand = errors.New("the command could not be started")
+	// ErrNoMap: there is no map of a name or id of Options.Maps.
+	ErrNoMap = errors.New("there is no such BPF map")
+)
+
+// Options says what to record, and how long. Without Duration and Command a
+// recording ends with a signal or its context.
+type Options struct {
+	Duration time.Duration // 0: no limit
+	Command  []string      // program and arguments; empty: none is run
+	// Stdin, Stdout and Stderr are those of the command; nil is /dev/null.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Signals end the recording. The first is handed to the command, whose end is then
+	// waited for; a second one kills it. Nil: none.
+	Signals <-chan os.Signal
+	// Interrupted reports whether an interrupt has reached the command without us, so
+	// that it is not told twice: see SharesTerminal. Nil: never.
+	Interrupted func() bool
+	// KernelCopy has the kernel copy each program while it is being loaded, in the
+	// loader's own context: then none is too short-lived.
+	KernelCopy bool
+	// PIDs are processes, beside the command's, of which mappings and perf maps are
+	// taken; AllProcesses takes those of every process that is there at the end.
+	PIDs []int
+	// Maps are names or ids of BPF maps that are dumped every MapInterval, at the beginning
+	// and at the end. All maps of a name are, also those that come later.
+	Maps         []string
+	MapInterval  time.Duration // at least 10 ms
+	AllProcesses bool
+	// KnownKernel reports whether the kernel of a build ID has its symbols elsewhere: they are
+	// then left out. Nil: they are not.
+	KnownKernel func(buildid.ID) bool
+	// Stacks has stacks sampled, as it says; nil: none are. Its Addresses is not used.
+	Stacks   *sampler.Options
+	Recorder string       // name and version, for the manifest
+	Log      func(string) // called with what goes on; nil: nobody listens
+}
+
+// Summary says what a recording has.
+type Summary struct {
+	Programs  int // BPF programs that were there at some time
+	Functions int // functions in those that were read
+	Images    int // programs whose code was read
+	Copied    int // of Images: those that only the copy inside the kernel has
+	BTFs      int
+	KSymbols  int   // KSYMBOL records, those for programs of before included
+	Bytes     int64 // of code and BTF
+	Modules   int
+	Maps      int // that were dumped
+	MapDumps  int
+	Processes int              // whose mappings were taken
+	Missing   []MissingProgram // those without code, by id; at most maxMissing
+	Warnings  []string
+	Lost      map[string]uint64 // by cause, as in the manifest
+	Stacks    *sampler.Stats    // nil: none were sampled
+	Command   CommandStatus
+}
+
+// MissingProgram is a BPF program whose code was not recorded.
+type MissingProgram = bundle.MissingProgram
+
+// CommandStatus says how the command ended.
+type CommandStatus struct {
+	Run     bool
+	Status  int           // exit status; -1 if a signal ended it
+	Signal  os.Signal     // that signal, or nil
+	Elapsed time.Duration // wall time
+	Stopped os.Signal     // the signal that ended the recording, or nil
+	TimeUp  bool          // Options.Duration ended it
+}
+
+// maxMissing is how many of the programs without code a Summary lists.
+const maxMissing = 10000
+
+// Need is a right or setting that the host lacks, and what it is needed for.
+type Need struct {
+	Name string // capability, sysctl or file
+	For  string // what goes missing without
+	Mend string // what would give it
+	// Option is what alone needs it, as flags of capture; "" for what is not so narrow.
+	Option string
+	// Fatal: without it there is no capture at all.
+	Fatal bool
+}

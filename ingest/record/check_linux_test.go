@@ -1,0 +1,198 @@
+package record
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// builtHost is a host for Check. Fields that are not set are those of one that has
+// everything.
+type builtHost struct {
+	lacks     uint64            // capabilities
+	settings  map[string]string // beside those of goodSettings; absent: not there
+	container bool
+	memlock   uint64           // 0: no limit
+	probe     map[string]error // by name of a feature
+}
+
+const absent = "\x00"
+
+var goodSettings = map[string]string{
+	vmlinuxBTFPath:                "",
+	releasePath:                   "6.1.0-18-amd64",
+	maxStackPath:                  "127",
+	mountsPath:                    "x /sys/fs/cgroup cgroup2 rw 0 0\nx /sys/kernel/tracing tracefs rw 0 0",
+	uprobePath:                    "9",
+	tracingDirs[0] + switchFormat: "name: sched_switch",
+	tracingDirs[0] + uprobeEvents: "",
+}
+
+const (
+	allCaps = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYSLOG | 1<<unix.CAP_SYS_PTRACE |
+		1<<unix.CAP_PERFMON | 1<<unix.CAP_DAC_READ_SEARCH
+	readsAll = 1 << unix.CAP_DAC_READ_SEARCH
+)
+
+func (b builtHost) needs() []Need {
+	settings := maps.Clone(goodSettings)
+	maps.Copy(settings, b.settings)
+	h := host{caps: allCaps &^ b.lacks, container: b.container, memlock: b.memlock,
+		read: func(path string) (string, bool) {
+			v, ok := settings[path]
+			return v, ok && v != absent
+		},
+		probe: func(f *kernelFeature) error { return b.probe[f.name] }}
+	if h.memlock == 0 {
+		h.memlock = math.MaxUint64
+	}
+	return h.needs()
+}
+
+// told returns the names of needs, "!" behind those that are fatal, their option behind
+// those that have one.
+func told(t *testing.T, needs []Need) []string {
+	t.Helper()
+	var got []string
+	for _, n := range needs {
+		if n.For == "" || n.Mend == "" || n.Fatal && n.Option != "" {
+			t.Errorf("%+v says too little, or that nothing works for want of an option", n)
+		}
+		name := n.Name
+		if n.Fatal {
+			name += "!"
+		}
+		if n.Option != "" {
+			name += " " + n.Option
+		}
+		got = append(got, name)
+	}
+	return got
+}
+
+func TestNeeds(t *testing.T) {
+	for _, tt := range []struct {
+		host builtHost
+		want []string
+	}{
+		{builtHost{}, nil},
+		{builtHost{lacks: allCaps, settings: map[string]string{paranoidPath: "2"}},
+			[]string{"CAP_SYS_ADMIN!", "CAP_PERFMON!", "CAP_SYSLOG", "CAP_SYS_PTRACE"}},
+		{builtHost{lacks: allCaps, settings: map[string]string{paranoidPath: "0", kptrPath: "0"}},
+			[]string{"CAP_SYS_ADMIN!", "CAP_SYS_PTRACE"}},
+		{builtHost{lacks: 1 << unix.CAP_SYSLOG, settings: map[string]string{kptrPath: "1"}},
+			[]string{"CAP_SYSLOG"}},
+		{builtHost{settings: map[string]string{kptrPath: "2", jitPath: "0",
+			lockdownPath: "none integrity [confidentiality]"}},
+			[]string{"kernel.kptr_restrict", "net.core.bpf_jit_enable", "lockdown"}},
+		{builtHost{settings: map[string]string{
+			"/sys/kernel/btf/vmlinux": absent}}, wantVMLinux()},
+	} {
+		if got := told(t, tt.host.needs()); !slices.Equal(got, tt.want) {
+			t.Errorf("%+v: %v, want %v", tt.host, got, tt.want)
+		}
+	}
+}
+
+// wantVMLinux is what is missing without a kernel's BTF: Check looks at the file itself, too.
+func wantVMLinux() []string {
+	if _, err := os.Stat(vmlinuxBTFPath); err == nil {
+		return nil
+	}
+	return []string{vmlinuxBTFPath}
+}
+
+// TestNeedsOfStacks lacks one by one what sampling needs.
+func TestNeedsOfStacks(t *testing.T) {
+	denied := fmt.Errorf("probe: %w", unix.EPERM)
+	refused := fmt.Errorf("probe: %w", ebpf.ErrNotSupported)
+	every := func(err error) map[string]error {
+		probe := make(map[string]error)
+		for _, f := range samplerFeatures {
+			probe[f.name] = err
+		}
+		return probe
+	}
+	set := func(pairs ...string) map[string]string {
+		m := make(map[string]string)
+		for i := 0; i < len(pairs); i += 2 {
+			m[pairs[i]] = pairs[i+1]
+		}
+		return m
+	}
+	noFormat := tracingDirs[0] + switchFormat
+	for _, tt := range []struct {
+		name string
+		host builtHost
+		want []string
+		says string // in one of them
+	}{
+		{"features of 4.14, asked", builtHost{settings: set(releasePath, "4.14.1"), probe: every(refused)},
+			[]string{"bpf_get_stack --stacks", "bounded loops in BPF --stacks",
+				"batches of BPF maps --stacks", "BPF ring buffer --stacks"},
+			"Linux has it since 4.18, this is 4.14.1"},
+		{"features of 5.4, by its version", builtHost{settings: set(releasePath, "5.4.0-42-generic"),
+			probe: every(denied)},
+			[]string{"batches of BPF maps --stacks", "BPF ring buffer --stacks"},
+			"Linux has it since 5.8, this is 5.4.0-42-generic"},
+		{"a distribution's kernel has what its version has not",
+			builtHost{settings: set(releasePath, "4.18.0-553.el8")}, nil, ""},
+		{"no CONFIG_BPF_EVENTS", builtHost{probe: map[string]error{"bpf_get_stack": refused}},
+			[]string{"bpf_get_stack --stacks"}, "CONFIG_BPF_EVENTS"},
+		{"a kernel with all, not asked", builtHost{probe: every(denied)}, nil, ""},
+		{"nothing is known", builtHost{settings: set(releasePath, absent), probe: every(denied)}, nil, ""},
+		{"odd version", builtHost{settings: set(releasePath, "six"), probe: every(denied)}, nil, ""},
+		{"small limit", builtHost{settings: set(releasePath, "5.10.0-28-amd64"), memlock: 64 << 10},
+			[]string{"RLIMIT_MEMLOCK --stacks"}, "which is 64 KiB"},
+		{"small limit that counts no maps", builtHost{settings: set(releasePath, "5.11.0"),
+			memlock: 64 << 10}, nil, ""},
+		{"shallow stacks", builtHost{settings: set(maxStackPath, "64")},
+			[]string{"kernel.perf_event_max_stack --stacks"}, "127 frames: beyond 64 they are cut off"},
+		{"deep stacks", builtHost{settings: set(maxStackPath, "1024")}, nil, ""},
+		{"no tracefs", builtHost{settings: set(noFormat, absent,
+			mountsPath, "x /sys/fs/cgroup cgroup2 rw 0 0\nx /srv/tracing tracefs rw 0 0")},
+			[]string{"tracefs " + tracingOptions}, "mount -t tracefs nodev /sys/kernel/tracing"},
+		{"tracefs in debugfs", builtHost{settings: set(noFormat, absent,
+			tracingDirs[1]+switchFormat, "name: sched_switch",
+			mountsPath, "x /sys/fs/cgroup cgroup2 rw 0 0\nx /sys/kernel/debug debugfs rw 0 0")}, nil, ""},
+		{"tracefs of root", builtHost{lacks: readsAll, settings: set(noFormat, absent)},
+			[]string{"CAP_DAC_READ_SEARCH " + tracingOptions}, "shows itself to root alone"},
+		{"no sched_switch", builtHost{settings: set(noFormat, absent)},
+			[]string{"sched:sched_switch " + offCPUOption}, "CONFIG_EVENT_TRACING"},
+		{"uprobes by tracefs", builtHost{settings: set(uprobePath, absent)}, nil, ""},
+		{"no uprobes", builtHost{settings: set(uprobePath, absent, tracingDirs[0]+uprobeEvents, absent)},
+			[]string{"uprobes " + uprobeOption}, uprobePath},
+		{"cgroup v1", builtHost{settings: set(mountsPath,
+			"cgroup /sys/fs/cgroup/cpu cgroup rw 0 0\nodd\nx /sys/kernel/tracing tracefs rw")},
+			[]string{"cgroup2 " + cgroupOption}, "mount -t cgroup2"},
+		{"cgroup hybrid", builtHost{settings: set(mountsPath,
+			"x /sys/fs/cgroup/unified cgroup2 rw 0 0\nx /sys/kernel/tracing tracefs rw")}, nil, ""},
+		{"no /proc", builtHost{settings: set(mountsPath, absent)}, nil, ""},
+		{"container", builtHost{container: true}, []string{"initial PID namespace --stacks"}, "--pid=host"},
+	} {
+		needs := tt.host.needs()
+		if got := told(t, needs); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+		if text := fmt.Sprintf("%+v", needs); !strings.Contains(text, tt.says) {
+			t.Errorf("%s: %s does not say %q", tt.name, text, tt.says)
+		}
+	}
+}
+
+// TestLiveFeatures has this kernel asked for all that the sampler uses.
+func TestLiveFeatures(t *testing.T) {
+	needLive(t)
+	for _, f := range samplerFeatures {
+		if err := f.probe(); err != nil {
+			t.Errorf("%s: %v", f.name, err)
+		}
+	}
+}

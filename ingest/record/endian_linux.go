@@ -1,0 +1,22 @@
+package record
+
+import (
+	"encoding/binary"
+
+	"symbolize/ingest/format/perfdata"
+)
+
+// bigEndian is the byte order of the host, in which the kernel writes records and info.
+var bigEndian = perfdata.NativeBigEndian()
+
+func nativeU32(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
+
+// entryBTF returns the id of the BTF of an entry of BPF_PROG_INFO, 0 if it has none:
+// u32 info_len, u32 data_len, u64 arrays, then the info.
+func entryBTF(entry []byte) uint32 {
+	const infoAt = 16
+	if len(entry) < infoAt+infoBTFAt+4 {
+		return 0
+	}
+	return binary.NativeEndian.Uint32(entry[infoAt+infoBTFAt:])
+}

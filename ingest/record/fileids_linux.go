@@ -1,0 +1,75 @@
+package record
+
+import (
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/buildid"
+	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/object/elf"
+	"symbolize/ingest/record/sampler"
+)
+
+// maxFiles bounds the files of which the build IDs are remembered.
+const maxFiles = 1 << 14
+
+// askID has the build ID of a file read that a process maps as code, once. p.mu is held.
+func (p *processes) askID(pid int32, m procmaps.Mapping) {
+	if m.File.Inode == 0 || p.asked[m.File] || len(p.asked) >= maxFiles {
+		return
+	}
+	p.asked[m.File] = true
+	p.opens.run(device{m.File.Major, m.File.Minor}, func() {
+		id, ok := p.readID(pid, &m)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if ok && !p.closed {
+			p.ids[m.File] = id
+		} else { // another process may have it, too
+			delete(p.asked, m.File)
+		}
+	})
+}
+
+// fileID reads the build ID of a mapped file, zero if it has none that fits into a frame:
+// through the mapping itself, which serves for a deleted file, too, or by its path where the
+// process has ended. ok is false if the file could not be opened.
+func (p *processes) fileID(pid int32, m *procmaps.Mapping) (id buildid.ID, ok bool) {
+	name := "map_files/" + strconv.FormatUint(m.Start, 16) + "-" + strconv.FormatUint(m.End, 16)
+	if id, ok = readID(p.path(pid, name), m, nil); ok {
+		return id, true
+	}
+	return readID(p.root+m.File.Path, m, &m.File)
+}
+
+// readID reads the build ID of the file at a path, which is to be the one that is mapped,
+// where is is not nil.
+func readID(path string, m *procmaps.Mapping, is *procmaps.File) (id buildid.ID, ok bool) {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil || is != nil && !sameFile(&st, is) {
+		return id, false
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG { // to open a device may set it to work
+		return id, true
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return id, false
+	}
+	defer f.Close()
+	if unix.Fstat(int(f.Fd()), &st) != nil || is != nil && !sameFile(&st, is) {
+		return id, false
+	}
+	object, err := elf.Open(m.File.Path, io.NewSectionReader(f, 0, st.Size), st.Size)
+	if err != nil || object.ID.Space() != buildid.GNU || object.ID.Len() > sampler.BuildIDSize {
+		return id, true
+	}
+	return object.ID, true
+}
+
+func sameFile(st *unix.Stat_t, f *procmaps.File) bool {
+	return st.Ino == f.Inode && unix.Major(st.Dev) == f.Major && unix.Minor(st.Dev) == f.Minor
+}

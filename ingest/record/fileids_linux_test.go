@@ -1,0 +1,163 @@
+package record
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/buildid"
+	"symbolize/ingest/format/procmaps"
+)
+
+// TestHungDevice: a file that nobody answers for holds up neither the caller nor files of
+// other devices, and the end of a recording for so long only. Its device is told.
+func TestHungDevice(t *testing.T) {
+	r := newTestRoot(t)
+	s := &session{opts: &Options{}, summary: &Summary{}}
+	p, err := newProcesses(s, r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.patience = 1 // ns
+	p.identify(buildid.ID{})
+	hung := make(chan struct{})
+	var answered atomic.Int32
+	p.readID = func(_ int32, m *procmaps.Mapping) (buildid.ID, bool) {
+		if m.File.Minor == 0x99 {
+			<-hung
+			answered.Add(1)
+		}
+		return buildid.New([]byte(m.File.Path)), true
+	}
+	r.write("proc/50/maps", "1000-2000 r-xp 00000000 00:99 7  /net/a\n"+
+		"2000-3000 r-xp 00000000 00:99 8  /net/b\n")
+	r.write("proc/51/maps", "1000-2000 r-xp 00000000 08:01 7  /bin/a\n")
+	for i := range 100 { // reads that hang do not add up
+		p.hurry(int32(50 + i%2))
+	}
+	if left := p.reads.wait(1 << 40); left != nil {
+		t.Fatalf("processes %d are still being read", left)
+	}
+	id := func(path string) string {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for f, id := range p.ids {
+			if f.Path == path {
+				return id.String()
+			}
+		}
+		return ""
+	}
+	for id("/bin/a") == "" {
+		p.opens.wait(1 << 20)
+	}
+	p.stop()
+	w := strings.Join(s.summary.Warnings, "\n")
+	if !strings.Contains(w, "device 0:153 could not") || len(s.summary.Warnings) != 1 {
+		t.Errorf("warnings %q", w)
+	}
+	x := newPlaces(p)
+	if got, want := x.locate(51, 0x1010).Kind, x.locate(50, 0x1010).Kind; got == want {
+		t.Errorf("places of kind %v in a file that was read and in one that was not", got)
+	}
+	close(hung)
+	p.opens.wait(1 << 40)
+	if got := id("/net/a"); got != "" || answered.Load() != 2 {
+		t.Errorf("build ID %s was taken in after the end, of %d files", got, answered.Load())
+	}
+	p.close()
+}
+
+// TestFileOfPath: of a process that has ended the file at the path is read, if it is the one
+// that was mapped.
+func TestFileOfPath(t *testing.T) {
+	r := newTestRoot(t)
+	p := &processes{root: r.dir}
+	object, err := os.ReadFile("../../fixtures/objects/bin/fixed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.write("bin/fixed", string(object))
+	path := filepath.Join(r.dir, "bin/fixed")
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		t.Fatal(err)
+	}
+	same := procmaps.File{Major: unix.Major(st.Dev), Minor: unix.Minor(st.Dev), Inode: st.Ino,
+		Path: "/bin/fixed"}
+	for _, c := range []struct {
+		what   string
+		change func(f *procmaps.File)
+		want   bool
+	}{
+		{"the file", func(*procmaps.File) {}, true},
+		{"of another number", func(f *procmaps.File) { f.Inode++ }, false},
+		{"of another device", func(f *procmaps.File) { f.Minor++ }, false},
+		{"of another device", func(f *procmaps.File) { f.Major++ }, false},
+		{"a deleted one", func(f *procmaps.File) { f.Path += " (deleted)" }, false},
+	} {
+		f := same
+		c.change(&f)
+		id, ok := p.fileID(77, &procmaps.Mapping{Start: 1 << 12, End: 1 << 13, File: f})
+		if ok != c.want || ok != (id.Len() == 20) {
+			t.Errorf("%s: build ID %v, %t", c.what, id, ok)
+		}
+	}
+}
+
+// TestVersions: addresses of each program that a process ran are found, those of the last
+// one first, and only the newest of many are kept. Only code is, of who is only sampled.
+func TestVersions(t *testing.T) {
+	r := newTestRoot(t)
+	p, err := newProcesses(&session{opts: &Options{PIDs: []int{60}}, summary: &Summary{}}, r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	p.identify(buildid.ID{})
+	p.readID = func(_ int32, m *procmaps.Mapping) (buildid.ID, bool) {
+		return buildid.New([]byte(m.File.Path)), true
+	}
+	const data = "9000-a000 rw-p 00000000 00:00 0  [heap]\n"
+	for i := range 2 * maxVersions {
+		text := fmt.Sprintf("%x000-%x000 r-xp 00000000 08:01 7  /bin/%d\n"+
+			"1000-2000 r-xp 00000000 08:01 8  /bin/all%d\n", 2*i+16, 2*i+17, i, i)
+		for _, pid := range []int32{50, 60} {
+			r.write(fmt.Sprintf("proc/%d/maps", pid), text+data)
+			p.hurry(pid)
+		}
+		readAll(t, p)
+	}
+	p.stop()
+	x := newPlaces(p)
+	file := func(at uint64) string {
+		place := x.locate(50, at)
+		return strings.TrimRight(string(place.BuildID[:]), "\x00")
+	}
+	last := 2*maxVersions - 1
+	for i := range 2 * maxVersions {
+		want := fmt.Sprintf("/bin/%d", i)
+		if i < maxVersions {
+			want = ""
+		}
+		if got := file(uint64(2*i+16) << 12); got != want {
+			t.Errorf("program %d is found as %q, want %q", i, got, want)
+		}
+	}
+	if got, want := file(0x1000), fmt.Sprintf("/bin/all%d", last); got != want {
+		t.Errorf("what all programs have is found in %q, want %q", got, want)
+	}
+	for pid, want := range map[int32]bool{50: false, 60: true} {
+		versions := p.kept[pid]
+		text, err := p.maps.read(versions[len(versions)-1], nil)
+		if err != nil || strings.Contains(string(text), data) != want ||
+			len(versions) != maxVersions {
+			t.Errorf("%d: %d versions, the last is %q, %v", pid, len(versions), text, err)
+		}
+	}
+}

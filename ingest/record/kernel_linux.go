@@ -1,0 +1,276 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/buildid"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/object/elf"
+	"symbolize/ingest/record/cpulist"
+)
+
+// kernel takes the kernel's symbols, its notes and the vdso. They are read at the end,
+// when they disturb nobody: of what was there before only modules go, and those take
+// care of their own symbols.
+type kernel struct {
+	s       *session
+	root    string // before /proc and /sys; "" but in tests
+	modules *modules
+	facts   kernelFacts
+	list    []kernelImage
+}
+
+// kernelFacts is what kallsyms tells of the kernel itself.
+type kernelFacts struct {
+	text, end uint64 // _text to _etext; 0 if hidden
+	symbols   int
+}
+
+// kernelImage is a trampoline or dispatcher in kallsyms.
+type kernelImage struct {
+	pc   uint64
+	name string
+}
+
+func (k *kernel) start() error {
+	u, err := uname()
+	if err != nil {
+		return err
+	}
+	m := &k.s.manifest
+	m.Machine, m.Host, m.OSRelease = u.machine, u.host, u.release
+	m.ByteOrder, m.PageSize = bundle.OrderName(bigEndian), os.Getpagesize()
+	m.CPUs = possibleCPUs(k.root)
+	if b, err := os.ReadFile(k.root + "/proc/sys/kernel/random/boot_id"); err == nil {
+		m.BootID = strings.TrimSpace(string(b))
+	}
+	notes, err := os.ReadFile(k.root + "/sys/kernel/notes")
+	if err != nil {
+		k.s.warn("the kernel's build ID is not known: %v", err)
+	} else if id, ok := buildid.KernelNotes(notes); ok {
+		m.KernelBuildID = id.Hex()
+	}
+	return nil
+}
+
+func (k *kernel) drain() time.Duration { return 0 }
+
+// stop reads where the kernel lies, which other recorders ask for.
+func (k *kernel) stop() {
+	f, err := os.Open(k.root + "/proc/kallsyms")
+	if err == nil {
+		err = k.scan(f)
+		f.Close()
+	}
+	if err != nil {
+		k.s.warn("kallsyms: %v", err)
+	}
+	k.s.manifest.Text = addr.PC(k.facts.text)
+	if err == nil && k.facts.text == 0 {
+		k.s.warn("addresses in kallsyms are hidden (kernel.kptr_restrict, CAP_SYSLOG): " +
+			"the kernel cannot be told from that of another boot")
+	}
+}
+
+// maxKallsymsLine is far above the kernel's own bound, KSYM_NAME_LEN.
+const maxKallsymsLine = 64 << 10
+
+// scan finds the kernel's bounds and the trampolines of BPF in kallsyms.
+func (k *kernel) scan(r io.Reader) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, maxKallsymsLine), maxKallsymsLine)
+	for lines.Scan() {
+		k.facts.symbols++
+		line := lines.Bytes()
+		switch {
+		case bytes.HasSuffix(line, []byte(" _text")):
+			k.facts.text, _ = lineAddr(line)
+		case bytes.HasSuffix(line, []byte(" _etext")):
+			k.facts.end, _ = lineAddr(line)
+		case bytes.HasSuffix(line, []byte("\t[bpf]")):
+			pc, name := lineAddr(line)
+			if pc != 0 && isBPFImage(name) && len(k.list) < maxSymbols {
+				k.list = append(k.list, kernelImage{pc, string(name)})
+			}
+		}
+	}
+	return lines.Err()
+}
+
+// lineAddr splits a line of kallsyms; the address is 0 if it is hidden or not there.
+func lineAddr(line []byte) (pc uint64, name []byte) {
+	fields := bytes.Fields(line)
+	if len(fields) < 3 {
+		return 0, nil
+	}
+	pc, err := strconv.ParseUint(string(fields[0]), 16, 64)
+	if err != nil {
+		return 0, nil
+	}
+	return pc, fields[2]
+}
+
+// images calls visit with the trampolines and dispatchers in kallsyms.
+func (k *kernel) images(visit func(pc uint64, name string)) {
+	for _, i := range k.list {
+		visit(i.pc, i.name)
+	}
+}
+
+// add adds kallsyms, whole: what of it a store would not keep is for those who read a
+// bundle without one. Symbols of modules that are gone stand at its end.
+func (k *kernel) add(w *bundle.Writer) error {
+	if notes, err := os.ReadFile(k.root + "/sys/kernel/notes"); err == nil {
+		if err := w.Add(bundle.NotesName, notes); err != nil {
+			return err
+		}
+	}
+	if f, err := os.Open(k.root + "/proc/kallsyms"); err == nil {
+		var list io.Reader = f
+		if k.known() {
+			k.s.manifest.KernelOmitted = true
+			list = &symbolFilter{lines: bufio.NewReaderSize(f, maxSymbolLine)}
+		}
+		err = w.AddReader(bundle.KallsymsName,
+			io.MultiReader(list, bytes.NewReader(k.modules.gone())))
+		f.Close()
+		if err != nil {
+			return err
+		}
+	}
+	image, id, err := ownVDSO(k.root)
+	if err != nil {
+		k.s.warn("vdso: %v", err)
+		return nil
+	}
+	return w.Add(bundle.VDSOName(id.Hex()), image)
+}
+
+// known reports whether the kernel's own symbols are to be had elsewhere. Where the kernel
+// lies must be known, or they would be of no use.
+func (k *kernel) known() bool {
+	id, err := buildid.Parse(k.s.manifest.KernelBuildID)
+	known := k.s.opts.KnownKernel
+	return err == nil && k.facts.text != 0 && known != nil && known(id)
+}
+
+// maxSymbolLine bounds a line of kallsyms, bytes: names have up to 511.
+const maxSymbolLine = 4 << 10
+
+// symbolFilter reads from a list of kallsyms the lines of modules and of BPF, which name
+// what they are of in brackets, and those that tell where the kernel lies.
+type symbolFilter struct {
+	lines *bufio.Reader
+	left  []byte // of the line at hand
+}
+
+func (x *symbolFilter) Read(b []byte) (int, error) {
+	for len(x.left) == 0 {
+		line, err := x.lines.ReadSlice('\n')
+		switch {
+		case len(line) > 0 && !isKernels(line):
+			x.left = line
+		case err != nil:
+			return 0, err
+		}
+	}
+	n := copy(b, x.left)
+	x.left = x.left[n:]
+	return n, nil
+}
+
+// isKernels reports whether a line is of a symbol of the kernel that can be left out.
+func isKernels(line []byte) bool {
+	if bytes.IndexByte(line, '[') >= 0 {
+		return false
+	}
+	switch _, name := lineAddr(line); string(name) {
+	case "_text", "_stext", "_etext":
+		return false
+	}
+	return true
+}
+
+func (k *kernel) close() {}
+
+// maxVDSO bounds the vdso, which has two to four pages.
+const maxVDSO = 1 << 20
+
+// ownVDSO returns the vdso of this process, which all have, and its build ID.
+func ownVDSO(root string) ([]byte, buildid.ID, error) {
+	image, err := readVDSO(root)
+	if err != nil {
+		return nil, buildid.ID{}, err
+	}
+	f, err := elf.Open(vdsoPath, bytes.NewReader(image), int64(len(image)))
+	if err == nil && f.ID.IsZero() {
+		err = errors.New("no build ID")
+	}
+	if err != nil {
+		return nil, buildid.ID{}, err
+	}
+	return image, f.ID, nil
+}
+
+// readVDSO copies the vdso out of this process's memory.
+func readVDSO(root string) ([]byte, error) {
+	b, err := os.ReadFile(root + "/proc/self/maps")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if !strings.HasSuffix(strings.TrimSpace(line), vdsoPath) {
+			continue
+		}
+		var from, to int64
+		if _, err := fmt.Sscanf(line, "%x-%x ", &from, &to); err != nil || to <= from ||
+			to-from > maxVDSO {
+			return nil, fmt.Errorf("odd mapping %q", line)
+		}
+		mem, err := os.Open(root + "/proc/self/mem")
+		if err != nil {
+			return nil, err
+		}
+		defer mem.Close()
+		image := make([]byte, to-from)
+		_, err = mem.ReadAt(image, from)
+		return image, err
+	}
+	return nil, errors.New("this process has none")
+}
+
+// possibleCPUs returns how many values a per-CPU map has; 0 if that is not known.
+func possibleCPUs(root string) int {
+	b, err := os.ReadFile(root + "/sys/devices/system/cpu/possible")
+	if err != nil {
+		return 0
+	}
+	list, err := cpulist.Parse(string(b))
+	if err != nil || len(list) == 0 {
+		return 0
+	}
+	return list[len(list)-1] + 1
+}
+
+// names is what uname(2) says.
+type names struct{ machine, host, release string }
+
+func uname() (names, error) {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return names{}, os.NewSyscallError("uname", err)
+	}
+	return names{unix.ByteSliceToString(u.Machine[:]), unix.ByteSliceToString(u.Nodename[:]),
+		unix.ByteSliceToString(u.Release[:])}, nil
+}

@@ -1,0 +1,304 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/format/bundle"
+)
+
+// Bounds of what is taken of maps.
+const (
+	maxSeries      = 64      // maps that are watched
+	maxMapDumps    = 1 << 16 // in a bundle
+	maxMapSpool    = 4 << 30 // bytes of all dumps
+	maxMapBTF      = 64 << 20
+	minMapInterval = 10 * time.Millisecond
+)
+
+// mapSeries dumps maps at intervals. A descriptor is open only while a map is read, so
+// that the capture keeps no map alive.
+type mapSeries struct {
+	s      *session
+	btfs   *programs // takes the BTF of maps into the bundle, when all has stopped
+	reader *mapReader
+	blobs  *infoReader
+	wanted []*wantedMap
+	maps   []*seriesMap
+	lastID uint32
+	begin  time.Time
+	spool  *spool
+	names  []string // of the entries, by their number in the spool
+	btf    []mapBTF
+	room   []byte
+	quit   chan struct{}
+	done   chan struct{}
+	full   bool
+	err    error
+}
+
+// wantedMap is one of Options.Maps.
+type wantedMap struct {
+	text string
+	id   uint32 // 0: any map of this name
+	seen bool
+}
+
+// seriesMap is a map that is watched.
+type seriesMap struct {
+	id     uint32
+	name   string
+	dumps  int
+	gone   bool
+	failed string // the last error, said once
+}
+
+type mapBTF struct {
+	id   uint32
+	blob []byte
+}
+
+func newMapSeries(s *session, btfs *programs, root string) *mapSeries {
+	m := &mapSeries{s: s, btfs: btfs, reader: &mapReader{cpus: possibleCPUs(root)},
+		blobs: &infoReader{}}
+	for _, text := range s.opts.Maps {
+		w := &wantedMap{text: text}
+		if id, err := strconv.ParseUint(text, 10, 32); err == nil {
+			w.id = uint32(id)
+		}
+		m.wanted = append(m.wanted, w)
+	}
+	return m
+}
+
+// start takes the first dumps. A map that is not there is an error unless a command is
+// run that may make it.
+func (m *mapSeries) start() (err error) {
+	if m.spool, err = newSpool(); err != nil {
+		return err
+	}
+	m.begin = time.Now()
+	if err := m.find(); err != nil {
+		return err
+	}
+	for _, w := range m.wanted {
+		if !w.seen && (w.id != 0 || len(m.s.opts.Command) == 0) {
+			return fmt.Errorf("%w: %s", ErrNoMap, w.text)
+		}
+	}
+	m.tick()
+	m.quit, m.done = make(chan struct{}), make(chan struct{})
+	go m.run()
+	return nil
+}
+
+func (m *mapSeries) run() {
+	defer close(m.done)
+	t := time.NewTicker(max(minMapInterval, m.s.opts.MapInterval))
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-m.quit:
+			return
+		}
+		if err := m.find(); err != nil {
+			m.s.warn("maps could not be listed: %v", err)
+			return
+		}
+		m.tick()
+	}
+}
+
+func (m *mapSeries) drain() time.Duration { return 0 }
+
+// stop takes the last dumps, and says which maps there were not.
+func (m *mapSeries) stop() {
+	close(m.quit)
+	<-m.done
+	if m.find() == nil {
+		m.tick()
+	}
+	for _, w := range m.wanted {
+		if !w.seen {
+			m.s.warn("map %s was never there", w.text)
+		}
+	}
+}
+
+// find looks for maps that are wanted and new: ids grow, so that those below the last
+// one were seen.
+func (m *mapSeries) find() error {
+	for {
+		id, err := nextMap(m.lastID)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return nil
+		case errors.Is(err, os.ErrPermission):
+			return fmt.Errorf("%w: maps: %w", ErrRights, err)
+		case err != nil:
+			return err
+		}
+		m.lastID = id
+		if err := m.consider(id); err != nil {
+			return err
+		}
+	}
+}
+
+// consider watches a map if it is wanted.
+func (m *mapSeries) consider(id uint32) error {
+	fd, err := openMap(id)
+	if errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("%w: map %d: %w", ErrRights, id, err)
+	}
+	if err != nil {
+		return nil // gone meanwhile
+	}
+	defer unix.Close(fd)
+	h, err := m.reader.header(fd)
+	if err != nil {
+		return nil
+	}
+	for _, w := range m.wanted {
+		if w.id != id && (w.id != 0 || w.text != h.Name) {
+			continue
+		}
+		again := w.seen
+		w.seen = true
+		if len(m.maps) >= maxSeries {
+			m.s.lost("maps beyond the bound", 1)
+			return nil
+		}
+		if again {
+			m.s.warn("map %s: there is another one of this name, id %d, from %s on", h.Name, id,
+				m.now())
+		}
+		m.maps = append(m.maps, &seriesMap{id: id, name: h.Name})
+		m.s.summary.Maps++
+		m.keepBTF(&h)
+		return nil
+	}
+	return nil
+}
+
+// now is the time since the first dump, for messages.
+func (m *mapSeries) now() string { return time.Since(m.begin).Round(time.Millisecond).String() }
+
+// keepBTF reads the BTF of a map while the map keeps it there.
+func (m *mapSeries) keepBTF(h *bundle.DumpHeader) {
+	if h.BTFID == 0 {
+		return
+	}
+	size := 0
+	for _, b := range m.btf {
+		if b.id == h.BTFID {
+			return
+		}
+		size += len(b.blob)
+	}
+	blob, err := m.blobs.blob(h.BTFID)
+	if err == nil && size+len(blob) > maxMapBTF {
+		err = errTooLarge
+	}
+	if err != nil {
+		m.s.lost("BTF of maps: "+reasonOf(err), 1)
+		return
+	}
+	m.btf = append(m.btf, mapBTF{h.BTFID, append([]byte(nil), blob...)})
+}
+
+// tick dumps all maps that are still there.
+func (m *mapSeries) tick() {
+	for _, x := range m.maps {
+		if !x.gone {
+			m.dump(x)
+		}
+	}
+}
+
+func (m *mapSeries) dump(x *seriesMap) {
+	fd, err := openMap(x.id)
+	if errors.Is(err, os.ErrNotExist) {
+		x.gone = true
+		m.s.warn("map %s (id %d) was gone after %s; there are %d dumps of it", x.name, x.id,
+			m.now(), x.dumps)
+		return
+	}
+	if err == nil {
+		defer unix.Close(fd)
+		err = m.read(x, fd)
+	}
+	if err == nil {
+		return
+	}
+	m.s.lost("dumps of maps: "+err.Error(), 1)
+	if reason := err.Error(); reason != x.failed {
+		x.failed = reason
+		m.s.warn("map %s (id %d) could not be read: %v", x.name, x.id, err)
+	}
+}
+
+// read dumps a map into the spool.
+func (m *mapSeries) read(x *seriesMap, fd int) error {
+	h, err := m.reader.header(fd)
+	if err != nil {
+		return err
+	}
+	clocks, _ := otherClocks()
+	h.Time = clocks.Monotonic
+	if m.room, err = m.reader.dump(m.room[:0], fd, &h); err != nil {
+		return err
+	}
+	if len(m.names) >= maxMapDumps || m.spool.size+int64(len(m.room)) > maxMapSpool {
+		m.s.lost("dumps of maps beyond the bound", 1)
+		if !m.full {
+			m.full = true
+			m.s.warn("no more dumps of maps after %s: %d dumps, %d bytes; a longer interval makes "+
+				"them last", m.now(), len(m.names), m.spool.size)
+		}
+		return nil
+	}
+	if err := m.spool.add(uint32(len(m.names)), m.room); err != nil {
+		m.err = err
+		return err
+	}
+	x.dumps++
+	m.names = append(m.names, bundle.SeriesName(x.name, x.id, x.dumps))
+	return nil
+}
+
+// add puts the dumps and the BTF of the maps into the bundle.
+func (m *mapSeries) add(w *bundle.Writer) error {
+	if m.err != nil {
+		return m.err
+	}
+	m.s.summary.MapDumps = len(m.names)
+	for _, e := range m.spool.entries {
+		b, err := m.spool.read(e, m.room)
+		if err != nil {
+			return err
+		}
+		m.room = b
+		if err := w.Add(m.names[e.id], b); err != nil {
+			return err
+		}
+	}
+	for _, b := range m.btf {
+		if !m.btfs.btfs[b.id] {
+			m.btfs.addBTF(b.id, b.blob)
+		}
+	}
+	return nil
+}
+
+func (m *mapSeries) close() {
+	if m.spool != nil {
+		m.spool.close()
+	}
+}

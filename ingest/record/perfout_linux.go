@@ -1,0 +1,84 @@
+package record
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"symbolize/buildid"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
+)
+
+// perfOut is the perf.data of a bundle while it is written: a temporary file without
+// a name.
+type perfOut struct {
+	file *os.File
+	w    *perfdata.Writer
+}
+
+// newPerfOut begins a file whose only event stands for all that write into the rings:
+// their records look alike.
+func newPerfOut(ids []uint64) (*perfOut, error) {
+	f, err := os.CreateTemp("", "symbolize-capture-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	const dummy = 9 // PERF_COUNT_SW_DUMMY
+	w, err := perfdata.NewWriter(f, bigEndian, []perfdata.Event{{
+		Attr: perfdata.Attr{Type: perfdata.AttrSoftware, Config: dummy, SamplePeriod: 1,
+			SampleType: sampleType, Flags: kernelFlags | processFlags | perfdata.FlagSampleIDAll},
+		Name: "dummy:HG", IDs: ids,
+	}})
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &perfOut{file: f, w: w}, nil
+}
+
+func (o *perfOut) close() { o.file.Close() }
+
+// write adds a record of a ring. An error stays in the writer until finish.
+func (o *perfOut) write(rec []byte) { _ = o.w.WriteRecord(rec) }
+
+// kernelMap writes where the kernel's text lies, as perf does it.
+func (o *perfOut) kernelMap(k *kernelFacts) {
+	if k.text == 0 || k.end <= k.text {
+		return
+	}
+	_ = o.w.WriteMmap(&perfdata.Mmap{PID: -1, Addr: k.text, Len: k.end - k.text, PgOff: k.text,
+		Filename: []byte(kernelName + "_text")}, perfdata.CPUModeKernel, perfdata.SampleID{})
+}
+
+// kernelName is what perf calls the kernel's mapping, with a symbol's name behind.
+const kernelName = "[kernel.kallsyms]"
+
+// finish writes the features and adds the file to the bundle.
+func (o *perfOut) finish(s *session, p *programs, w *bundle.Writer) error {
+	m := &s.manifest
+	o.w.SetString(perfdata.FeatureHostname, m.Host)
+	o.w.SetString(perfdata.FeatureOSRelease, m.OSRelease)
+	o.w.SetString(perfdata.FeatureArch, m.Machine)
+	if id, err := buildid.Parse(m.KernelBuildID); err == nil {
+		o.w.SetBuildIDs([]perfdata.BuildIDEntry{{ID: id, PID: -1, CPUMode: perfdata.CPUModeKernel,
+			Filename: kernelName}})
+	}
+	for _, f := range []struct {
+		feature perfdata.Feature
+		spool   *spool
+	}{{perfdata.FeatureBPFProgInfo, p.infos}, {perfdata.FeatureBPFBTF, p.blobs}} {
+		if len(f.spool.entries) > 0 {
+			o.w.SetFeatureFrom(f.feature, f.spool.section())
+		}
+	}
+	if err := o.w.Close(); err != nil {
+		return err
+	}
+	if _, err := o.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return w.AddReader(bundle.PerfDataName, o.file)
+}

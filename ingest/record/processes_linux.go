@@ -1,0 +1,339 @@
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/buildid"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/procmaps"
+)
+
+const (
+	// maxProcesses bounds the processes whose mappings are taken.
+	maxProcesses = 1 << 15
+	// maxVersions is how many of a process's mappings are kept as they were at several times:
+	// it may run one program after another.
+	maxVersions = 16
+	// maxReaders is how many processes, or files of different devices, are read at a time.
+	maxReaders = 32
+	// patience is how long the end of a recording waits for what is being read.
+	patience = 2 * time.Second
+	// maxMaps and maxPerfMap bound the files of one process, bytes.
+	maxMaps    = 16 << 20
+	maxPerfMap = 256 << 20
+	// maxProcessBytes bounds those of all together.
+	maxProcessBytes = 1 << 30
+)
+
+// processFlags ask for what a process maps, which programs it runs and which
+// processes it starts.
+const processFlags = perfdata.FlagMmap | perfdata.FlagMmap2 | perfdata.FlagComm |
+	perfdata.FlagCommExec | perfdata.FlagTask
+
+// processes takes the mappings of the command's processes: as records with times, and
+// as /proc/PID/maps, read again when they have changed, for a process may be gone at
+// the end. Of the processes that Options name it takes what they have at the end.
+//
+// What it reads it reads beside the recorders: a process may have its memory locked, and a
+// file lie where nobody answers.
+type processes struct {
+	s        *session
+	root     string // before /proc; "" but in tests
+	fds      []int
+	patience time.Duration
+
+	reads *lanes[int32]  // of mappings, by pid
+	opens *lanes[device] // of files, by where they lie
+	vdso  buildid.ID     // of this host
+	// readID is fileID, but in tests.
+	readID func(pid int32, m *procmaps.Mapping) (id buildid.ID, ok bool)
+	// places are what bare addresses turned out to be; nil: it was not looked at.
+	places *places
+
+	mu     sync.Mutex
+	maps   *spool
+	kept   map[int32][]spooled // copies of maps, by pid, the newest last
+	whole  map[int32]bool      // all mappings of these are wanted, whatever addresses need
+	dirty  map[int32]bool      // mapped something since they were read
+	seen   map[int32]bool
+	closed bool // nothing more is kept
+
+	// The build IDs of files in which stacks may have bare addresses; nil where nobody asks for
+	// them. Those of files that are being read are in asked.
+	ids   map[procmaps.File]buildid.ID
+	asked map[procmaps.File]bool
+}
+
+// device is what a file lies on.
+type device struct{ major, minor uint32 }
+
+func newProcesses(s *session, root string) (*processes, error) {
+	p := &processes{s: s, root: root, patience: patience, kept: make(map[int32][]spooled),
+		reads: newLanes[int32](maxReaders), opens: newLanes[device](maxReaders),
+		dirty: make(map[int32]bool), seen: make(map[int32]bool), whole: make(map[int32]bool)}
+	p.readID = p.fileID
+	for _, pid := range s.opts.PIDs {
+		p.whole[int32(pid)] = true
+	}
+	var err error
+	p.maps, err = newSpool()
+	return p, err
+}
+
+// identify has the build IDs of files read that processes map.
+func (p *processes) identify(vdso buildid.ID) {
+	p.vdso = vdso
+	p.ids, p.asked = make(map[procmaps.File]buildid.ID), make(map[procmaps.File]bool)
+}
+
+// open has the records of this thread's children to come written into the rings, and
+// returns the ids of the events. The events are inherited; the command must be
+// started from the calling thread.
+func (p *processes) open(rings []*ring) (ids []uint64) {
+	if len(p.s.opts.Command) == 0 {
+		return nil
+	}
+	flags := processFlags | perfdata.FlagInherit | perfdata.FlagBuildID
+	for _, r := range rings {
+		fd, id, err := openEvent(dummyAttr(flags), 0, r.cpu)
+		if errors.Is(err, unix.EINVAL) && flags&perfdata.FlagBuildID != 0 { // before Linux 5.12
+			flags &^= perfdata.FlagBuildID
+			fd, id, err = openEvent(dummyAttr(flags), 0, r.cpu)
+		}
+		if err == nil {
+			err = redirect(fd, r)
+		}
+		if err != nil {
+			p.s.warn("the command's processes are not followed: %v", err)
+			return ids
+		}
+		p.fds = append(p.fds, fd)
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// redirect has the records of an event written into a ring. After an error the event
+// is closed.
+func redirect(fd int, r *ring) error {
+	if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_SET_OUTPUT, r.fd); err != nil {
+		unix.Close(fd)
+		return os.NewSyscallError("PERF_EVENT_IOC_SET_OUTPUT", err)
+	}
+	return nil
+}
+
+// record notes the process that a COMM, FORK or MMAP2 record is of.
+func (p *processes) record(body []byte) {
+	if len(body) < 4 {
+		return
+	}
+	if pid := int32(binary.NativeEndian.Uint32(body)); pid > 0 && int(pid) != os.Getpid() {
+		p.follow(pid)
+	}
+}
+
+// follow has all mappings of a process kept as they are.
+func (p *processes) follow(pid int32) {
+	p.mu.Lock()
+	p.whole[pid] = true
+	p.mu.Unlock()
+	p.note(pid)
+}
+
+// note has the mappings of a process read, soon and at the end.
+func (p *processes) note(pid int32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.seen) < maxProcesses || p.seen[pid] {
+		p.seen[pid], p.dirty[pid] = true, true
+		p.s.wake()
+	} else {
+		p.s.lost("processes beyond the bound", 1)
+	}
+}
+
+// changed has the mappings of a process read that is only sampled, soon.
+func (p *processes) changed(pid int32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dirty[pid] = true
+	p.s.wake()
+}
+
+// hurry has the mappings of a process read at once, for it may not be there for long. It
+// counts as one of those that were seen when there was something to read.
+func (p *processes) hurry(pid int32) { p.reads.run(pid, func() { p.read(pid) }) }
+
+func (p *processes) start() error { return nil }
+
+// drain has the mappings read of processes that have changed them.
+func (p *processes) drain() time.Duration {
+	p.mu.Lock()
+	pids := slices.Sorted(maps.Keys(p.dirty))
+	clear(p.dirty)
+	p.mu.Unlock()
+	for _, pid := range pids {
+		p.hurry(pid)
+	}
+	return 0
+}
+
+// path returns the path of a file of /proc.
+func (p *processes) path(pid int32, file string) string {
+	return p.root + "/proc/" + strconv.Itoa(int(pid)) + "/" + file
+}
+
+// stop reads the processes that Options name, and the command's once more, and takes in
+// what is being read.
+func (p *processes) stop() {
+	p.drain()
+	pids := p.s.opts.PIDs
+	if p.s.opts.AllProcesses {
+		pids = slices.Concat(pids, p.all())
+	}
+	for _, pid := range pids {
+		if !p.exists(pid) {
+			p.s.warn("there is no process %d", pid)
+			continue
+		}
+		p.mu.Lock()
+		p.whole[int32(pid)] = true
+		p.mu.Unlock()
+		p.hurry(int32(pid))
+	}
+	for _, pid := range p.reads.wait(p.patience) {
+		p.s.warn("the mappings of process %d could not be read in %v", pid, p.patience)
+	}
+	for _, d := range p.opens.wait(p.patience) {
+		p.s.warn("build IDs of files of device %d:%d could not be read in %v", d.major, d.minor,
+			p.patience)
+	}
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+}
+
+func (p *processes) exists(pid int) bool {
+	_, err := os.Stat(p.path(int32(pid), ""))
+	return err == nil
+}
+
+// all returns the processes that are there, but this one.
+func (p *processes) all() (pids []int) {
+	entries, err := os.ReadDir(p.root + "/proc")
+	if err != nil {
+		p.s.warn("%v", err)
+	}
+	for _, e := range entries {
+		if pid, err := strconv.ParseInt(e.Name(), 10, 32); err == nil && int(pid) != os.Getpid() {
+			pids = append(pids, int(pid))
+		}
+	}
+	return pids
+}
+
+// add adds the mappings, and the perf maps that processes left.
+func (p *processes) add(w *bundle.Writer) error {
+	for _, pid := range slices.Sorted(maps.Keys(p.kept)) {
+		b, err := p.wanted(pid)
+		if err == nil && len(b) > 0 {
+			p.s.summary.Processes++
+			err = w.Add(bundle.MapsName(pid), b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	left := int64(maxProcessBytes)
+	for _, pid := range slices.Sorted(maps.Keys(p.seen)) {
+		f := p.perfMap(pid)
+		if f == nil {
+			continue
+		}
+		fi, err := f.Stat()
+		switch {
+		case err != nil || !fi.Mode().IsRegular():
+		case fi.Size() > min(maxPerfMap, left):
+			p.s.lost("perf maps: too large", 1)
+		default:
+			left -= fi.Size()
+			err = w.AddReader(bundle.PerfMapName(pid), io.LimitReader(f, fi.Size()))
+		}
+		f.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wanted returns the mappings of a process that are to be kept: none where addresses in its
+// stacks need none.
+func (p *processes) wanted(pid int32) ([]byte, error) {
+	if p.places != nil && !p.whole[pid] {
+		return p.places.maps(pid), nil
+	}
+	versions := p.kept[pid]
+	return p.maps.read(versions[len(versions)-1], nil)
+}
+
+// perfMap opens a process's perf map: in its own root, by the number that it has
+// there, or in ours if it is gone. It is nil if there is none.
+func (p *processes) perfMap(pid int32) *os.File {
+	own := pid
+	if b, err := os.ReadFile(p.path(pid, "status")); err == nil {
+		own = innerPID(string(b), pid)
+	}
+	for _, path := range []string{
+		p.path(pid, fmt.Sprintf("root/tmp/perf-%d.map", own)),
+		fmt.Sprintf("%s/tmp/perf-%d.map", p.root, pid),
+	} {
+		// Whoever owns /tmp may have put a pipe there, which would not open.
+		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+		if err == nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// innerPID returns the number that a process has in its own namespace, by its
+// /proc/PID/status.
+func innerPID(status string, pid int32) int32 {
+	_, rest, ok := strings.Cut(status, "\nNSpid:")
+	if !ok {
+		return pid
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	fields := strings.Fields(line)
+	if len(fields) == 0 {
+		return pid
+	}
+	n, err := strconv.ParseInt(fields[len(fields)-1], 10, 32)
+	if err != nil || n <= 0 {
+		return pid
+	}
+	return int32(n)
+}
+
+func (p *processes) close() {
+	for _, fd := range p.fds {
+		unix.Close(fd)
+	}
+	p.fds = nil
+	p.maps.close()
+}

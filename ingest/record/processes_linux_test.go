@@ -1,0 +1,281 @@
+package record
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/format/bundle"
+)
+
+// testRoot is a directory that stands before /proc and /sys.
+type testRoot struct {
+	t   *testing.T
+	dir string
+}
+
+func newTestRoot(t *testing.T) testRoot { return testRoot{t, t.TempDir()} }
+
+func (r testRoot) write(name, text string) {
+	r.t.Helper()
+	path := filepath.Join(r.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// bundleOf commits what add adds, and opens it.
+func bundleOf(t *testing.T, add func(w *bundle.Writer) error) *bundle.Bundle {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "capture.data")
+	w, err := bundle.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	if err := add(w); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Commit(&bundle.Manifest{}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bundle.OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// entriesOf returns the entries of a bundle.
+func entriesOf(t *testing.T, b *bundle.Bundle) map[string]string {
+	t.Helper()
+	out := make(map[string]string)
+	for _, name := range b.Names() {
+		data, err := b.ReadEntry(name, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = string(data)
+	}
+	return out
+}
+
+// readAll drains the recorder, and waits until it has read what it reads.
+func readAll(t *testing.T, p *processes) {
+	t.Helper()
+	p.drain()
+	if left, files := p.reads.wait(time.Hour), p.opens.wait(time.Hour); left != nil || files != nil {
+		t.Fatalf("processes %d and devices %v are still being read", left, files)
+	}
+}
+
+func mapping(pid uint32) []byte { return binary.NativeEndian.AppendUint32(nil, pid) }
+
+// TestProcesses: the newest mappings of each process that records name are kept, also
+// of those that are gone at the end, and perf maps, by the process's own number.
+func TestProcesses(t *testing.T) {
+	r := newTestRoot(t)
+	s := &session{opts: &Options{PIDs: []int{70, 71}}, summary: &Summary{}}
+	p, err := newProcesses(s, r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	const first, second = "1000-2000 r-xp 0 08:01 9 /bin/a\n", "1000-2000 r-xp 0 08:01 9 /bin/b\n"
+	r.write("proc/50/maps", first)
+	r.write("proc/51/maps", first)
+	r.write("proc/52/maps", "") // a kernel thread
+	r.write("proc/70/maps", second)
+	for _, pid := range []uint32{50, 51, 52, 53, 0, 1 << 31, uint32(os.Getpid())} {
+		p.record(mapping(pid))
+	}
+	p.record([]byte{1, 2})
+	readAll(t, p)
+	r.write("proc/50/maps", second)
+	p.record(mapping(50))
+	os.RemoveAll(filepath.Join(r.dir, "proc/51"))
+	p.record(mapping(51))
+	p.record(mapping(50)) // twice the same
+	readAll(t, p)
+	size := p.maps.size
+	p.record(mapping(50))
+	readAll(t, p)
+	if p.maps.size != size {
+		t.Error("mappings that did not change were kept again")
+	}
+	r.write("proc/50/status", "Name:\tx\nNSpid:\t50\t4\n")
+	r.write("proc/50/root/tmp/perf-4.map", "10 20 f\n")
+	r.write("tmp/perf-51.map", "30 40 g\n")
+	if err := unix.Mkfifo(filepath.Join(r.dir, "tmp/perf-53.map"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/passwd", filepath.Join(r.dir, "tmp/perf-70.map")); err != nil {
+		t.Fatal(err)
+	}
+	p.stop()
+	got := entriesOf(t, bundleOf(t, p.add))
+	want := map[string]string{"proc/50/maps": second, "proc/51/maps": first, "proc/70/maps": second,
+		"proc/50/perf.map": "10 20 f\n", "proc/51/perf.map": "30 40 g\n"}
+	if fmt.Sprint(got) != fmt.Sprint(want) || s.summary.Processes != 3 {
+		t.Errorf("%q, want %q; %+v", got, want, s.summary)
+	}
+	if w := s.summary.Warnings; len(w) != 1 || !strings.Contains(w[0], "no process 71") {
+		t.Errorf("warnings %q", w)
+	}
+}
+
+// TestProcessesBound: beyond the bounds processes are counted, and their number is.
+func TestProcessesBound(t *testing.T) {
+	r := newTestRoot(t)
+	s := &session{opts: &Options{AllProcesses: true}, summary: &Summary{}}
+	p, err := newProcesses(s, r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	for pid := range maxProcesses - 1 {
+		p.seen[int32(100000+pid)] = true
+	}
+	r.write("proc/5/maps", "1000-2000 r-xp 0 08:01 9 /bin/a\n")
+	r.write("proc/6/maps", "1000-2000 r-xp 0 08:01 9 /bin/a\n")
+	r.write("proc/self/maps", "")
+	r.write("proc/"+strconv.Itoa(os.Getpid())+"/maps", "mine")
+	p.stop()
+	p.record(mapping(7))
+	if len(p.seen) != maxProcesses || s.summary.Lost["processes beyond the bound"] != 2 ||
+		len(p.kept) != 1 {
+		t.Errorf("%d processes, %d with mappings, lost %v", len(p.seen), len(p.kept), s.summary.Lost)
+	}
+	delete(p.seen, 100000)
+	p.maps.size, p.closed = maxProcessBytes, false
+	r.write("proc/8/maps", "1000-2000 r-xp 0 08:01 9 /bin/a\n")
+	p.read(8)
+	if s.summary.Lost["mappings of processes: too large"] != 1 || len(p.kept[8]) != 0 {
+		t.Errorf("lost %v", s.summary.Lost)
+	}
+}
+
+// TestKernel takes what a host shows of its kernel.
+func TestKernel(t *testing.T) {
+	r := newTestRoot(t)
+	order := binary.NativeEndian
+	note := order.AppendUint32(nil, 4)
+	note = order.AppendUint32(note, 20)
+	note = order.AppendUint32(note, 3) // NT_GNU_BUILD_ID
+	note = append(append(note, "GNU\x00"...), bytes.Repeat([]byte{0xab}, 20)...)
+	const list = "ffffffff81000000 T _text\nffffffff82000000 T _etext\n"
+	r.write("proc/sys/kernel/random/boot_id", "b00t-1d\n")
+	r.write("sys/kernel/notes", string(note))
+	r.write("sys/devices/system/cpu/possible", "0-5\n")
+	r.write("proc/kallsyms", list)
+	s := &session{opts: &Options{}, summary: &Summary{}}
+	mods := newModules(s, r.dir)
+	mods.syms[moduleKey{"gone", 0xffffffffc0000000}] = []byte("ffffffffc0000010 t f\t[gone]\n")
+	k := &kernel{s: s, root: r.dir, modules: mods}
+	if err := k.start(); err != nil {
+		t.Fatal(err)
+	}
+	k.stop()
+	m := &s.manifest
+	if m.BootID != "b00t-1d" || m.CPUs != 6 || m.KernelBuildID != strings.Repeat("ab", 20) ||
+		m.Text != 0xffffffff81000000 || m.Machine == "" || m.PageSize == 0 {
+		t.Errorf("%+v", m)
+	}
+	b := bundleOf(t, k.add)
+	got := entriesOf(t, b)
+	if got[bundle.KallsymsName] != list+"ffffffffc0000010 t f\t[gone]\n" ||
+		got[bundle.NotesName] != string(note) || len(got) != 2 {
+		t.Errorf("%q", got)
+	}
+	if w := s.summary.Warnings; len(w) != 1 || !strings.Contains(w[0], "vdso") {
+		t.Errorf("warnings %q", w) // there is no mapping in that /proc
+	}
+}
+
+// TestKernelHidden says what is not to be had, and records the rest.
+func TestKernelHidden(t *testing.T) {
+	r := newTestRoot(t)
+	r.write("proc/kallsyms", "0000000000000000 T _text\n0000000000000000 T _etext\n")
+	s := &session{opts: &Options{}, summary: &Summary{}}
+	k := &kernel{s: s, root: r.dir, modules: newModules(s, r.dir)}
+	if err := k.start(); err != nil {
+		t.Fatal(err)
+	}
+	k.stop()
+	got := entriesOf(t, bundleOf(t, k.add))
+	w := strings.Join(s.summary.Warnings, "\n")
+	if s.manifest.Text != 0 || s.manifest.CPUs != 0 || !strings.Contains(w, "kptr_restrict") ||
+		!strings.Contains(w, "build ID is not known") || got[bundle.KallsymsName] == "" {
+		t.Errorf("%+v, warnings %q, entries %q", s.manifest, w, got)
+	}
+	long := "ffffffff81000000 T " + strings.Repeat("x", maxKallsymsLine) + "\n"
+	if err := (&kernel{}).scan(strings.NewReader(long)); err == nil {
+		t.Error("a line without an end was taken")
+	}
+}
+
+// TestOwnVDSO refuses mappings that are no vdso.
+func TestOwnVDSO(t *testing.T) {
+	for maps, want := range map[string]string{
+		"":                                    "has none",
+		"7ff0-zz r-xp 0 00:00 0 [vdso]\n":     "odd mapping",
+		"0-ffffffffff r-xp 0 00:00 0 [vdso]":  "odd mapping",
+		"2000-1000 r-xp 0 00:00 0 [vdso]":     "odd mapping",
+		"1000-2000 r-xp 0 00:00 0 /lib/x.so ": "has none",
+	} {
+		r := newTestRoot(t)
+		r.write("proc/self/maps", maps)
+		if _, _, err := ownVDSO(r.dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", maps, err, want)
+		}
+	}
+	image, id, err := ownVDSO("")
+	if err != nil || !bytes.HasPrefix(image, []byte("\x7fELF")) || id.IsZero() {
+		t.Errorf("%d bytes, build ID %s, %v", len(image), id, err)
+	}
+}
+
+// TestCommTime reads the time of COMM records only.
+func TestCommTime(t *testing.T) {
+	rec := ringRecord(3, []byte{1, 0, 0, 0, 1, 0, 0, 0, 'x', 0, 0, 0, 0, 0, 0, 0})
+	if got := commTime(rec); got != 99 {
+		t.Errorf("time %d", got)
+	}
+	for n := recordHeader; n < recordHeader+24; n++ {
+		if got := commTime(rec[:n]); got != 0 {
+			t.Errorf("%d bytes: time %d", n, got)
+		}
+	}
+	if got := commTime(ringRecord(9, make([]byte, 8))); got != 0 {
+		t.Errorf("time %d of a sample", got)
+	}
+	a, width := otherClocks()
+	b, _ := otherClocks()
+	if a.Monotonic == 0 || a.Boottime < a.Monotonic-width || b.Realtime < a.Realtime-1e9 ||
+		b.Monotonic < a.Monotonic || middle(3, 9) != 6 {
+		t.Errorf("%+v, then %+v, within %d", a, b, width)
+	}
+}
+
+// TestReasons: errors of bpf(2) in the words of package bpf, others in the kernel's.
+func TestReasons(t *testing.T) {
+	for err, want := range map[error]string{unix.ENOENT: "gone before it could be read",
+		unix.EPERM: "no rights to read it", unix.EACCES: "no rights to read it",
+		errTooLarge: "too large", fmt.Errorf("x: %w", unix.EMFILE): "x: too many open files"} {
+		if got := reasonOf(err); got != want {
+			t.Errorf("%v: %q, want %q", err, got, want)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/format/procmaps"
+)
+
+// read keeps a process's mappings as they are now. What it maps without code and
+// without an end, as a kernel thread, is not kept.
+func (p *processes) read(pid int32) {
+	room := mapRooms.Get().(*[]byte)
+	defer mapRooms.Put(room)
+	b, err := readSome(p.path(pid, "maps"), (*room)[:0], maxMaps+1)
+	if cap(b) <= maxRoom {
+		*room = b
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
+		return // gone; the records have what it mapped
+	case errors.Is(err, fs.ErrPermission):
+		p.s.lost("mappings of processes: no rights to read them", 1)
+		return
+	case err != nil:
+		p.s.warn("%v", err)
+		return
+	case len(b) > maxMaps:
+		p.s.lost("mappings of processes: too large", 1)
+		return
+	case len(b) > 0:
+		p.keep(pid, b)
+	}
+}
+
+// mapRooms are buffers for files of /proc, which are read as often as processes come. Larger
+// ones than maxRoom are not kept.
+var mapRooms = sync.Pool{New: func() any {
+	b := make([]byte, 0, 16<<10)
+	return &b
+}}
+
+const maxRoom = 1 << 20
+
+// readSome appends a file to b, up to a number of bytes. It does without package os, whose
+// files take twice the system calls.
+func readSome(path string, b []byte, most int) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return b, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	for len(b) < most {
+		b = slices.Grow(b, os.Getpagesize()) // what /proc gives at a time
+		n, err := unix.Read(fd, b[len(b):min(cap(b), most)])
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return b, &fs.PathError{Op: "read", Path: path, Err: err}
+		case n == 0:
+			return b, nil
+		default:
+			b = b[:len(b)+n]
+		}
+	}
+	return b, nil
+}
+
+// keep keeps mappings that were read: of a process that is only sampled those of code.
+func (p *processes) keep(pid int32, text []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	if p.ids != nil {
+		text = p.codeOf(pid, text)
+	}
+	versions := p.kept[pid]
+	if n := len(versions); n > 0 && int(versions[n-1].len) == len(text) {
+		if was, err := p.maps.read(versions[n-1], nil); err == nil && bytes.Equal(was, text) {
+			return
+		}
+	}
+	switch {
+	case len(text) == 0:
+		return
+	case !p.seen[pid] && len(p.seen) >= maxProcesses:
+		p.s.lost("processes beyond the bound", 1)
+		return
+	case p.maps.size+int64(len(text)) > maxProcessBytes:
+		p.s.lost("mappings of processes: too large", 1)
+		return
+	}
+	if err := p.maps.add(uint32(pid), text); err != nil {
+		p.s.warn("%v", err)
+		return
+	}
+	if len(versions) == maxVersions {
+		versions = slices.Delete(versions, 0, 1)
+	}
+	p.seen[pid] = true
+	p.kept[pid] = append(versions, p.maps.entries[len(p.maps.entries)-1])
+}
+
+// codeOf returns the lines of mappings that are of code, in place of all; of a process that
+// is kept whole it returns all. It asks for the build IDs of the files with code. p.mu is
+// held.
+func (p *processes) codeOf(pid int32, text []byte) []byte {
+	whole, code := p.whole[pid], text[:0]
+	for row := range bytes.Lines(text) {
+		m, ok := procmaps.ParseCode(string(row))
+		if !ok {
+			continue
+		}
+		p.askID(pid, m)
+		if !whole {
+			code = append(code, row...)
+		}
+	}
+	if whole {
+		return text
+	}
+	return code
+}

@@ -1,0 +1,207 @@
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/format/bpf"
+)
+
+// maxPrograms bounds the programs that one capture tells apart; 32 bytes are kept of
+// each. Beyond it programs are counted only.
+const maxPrograms = 1 << 20
+
+// programSource is where programs are read from: the kernel.
+type programSource interface {
+	// open returns a descriptor, which keeps the program there until it is closed.
+	open(id uint32) (fd int, err error)
+	close(fd int)
+	// program and blob return what the kernel tells of a program, and the BTF of an id;
+	// both are valid until the next call.
+	program(fd int) (*bpf.RawProgram, error)
+	blob(id uint32) ([]byte, error)
+}
+
+// programs takes in BPF programs. It is for one goroutine.
+type programs struct {
+	s      *session
+	source programSource
+	infos  *spool // entries of BPF_PROG_INFO
+	blobs  *spool // entries of BPF_BTF
+	seen   map[uint32]*program
+	btfs   map[uint32]bool // in blobs, or known not to be had
+	entry  []byte
+	err    error // of the spools: the disk is full
+}
+
+// program is what is kept of one in memory.
+type program struct {
+	tag     bpf.Tag
+	loaded  bool   // while we recorded: its KSYMBOL records tell of it
+	image   bool   // its code was read
+	missing string // why nothing was read; "" if its info was
+	symbol  string // of those missing, as records tell it
+}
+
+func newPrograms(s *session) (*programs, error) {
+	p := &programs{s: s, source: &infoReader{}, seen: make(map[uint32]*program),
+		btfs: make(map[uint32]bool)}
+	var err error
+	if p.infos, err = newSpool(); err == nil {
+		p.blobs, err = newSpool()
+	}
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *programs) close() {
+	for _, s := range []*spool{p.infos, p.blobs} {
+		if s != nil {
+			s.close()
+		}
+	}
+}
+
+// load reads a program of which a record says that it was loaded. It returns nil for
+// those beyond the bound.
+func (p *programs) load(id uint32, tag bpf.Tag) *program {
+	x := p.seen[id]
+	if x == nil { // else it was read as one of those that were there
+		x = p.read(id)
+	}
+	if x != nil {
+		x.tag, x.loaded = tag, true
+	}
+	return x
+}
+
+// present reads a program that was there before.
+func (p *programs) present(id uint32) {
+	if p.seen[id] == nil {
+		p.read(id)
+	}
+}
+
+// read reads a program: its descriptor first, which keeps it there, and is closed
+// when the last byte was copied.
+func (p *programs) read(id uint32) *program {
+	fd, err := p.source.open(id)
+	if len(p.seen) >= maxPrograms {
+		if err == nil {
+			p.source.close(fd)
+		}
+		p.s.lost("BPF programs beyond the bound", 1)
+		return nil
+	}
+	x := &program{}
+	p.seen[id] = x
+	if err != nil {
+		x.missing = reasonOf(err)
+		return x
+	}
+	defer p.source.close(fd)
+	raw, err := p.source.program(fd)
+	if err != nil {
+		x.missing = reasonOf(err)
+		return x
+	}
+	p.keep(id, x, raw)
+	return x
+}
+
+// keep puts a program and its BTF into the spools.
+func (p *programs) keep(id uint32, x *program, raw *bpf.RawProgram) {
+	if len(raw.Info) >= infoTagAt+len(x.tag) {
+		x.tag = bpf.Tag(raw.Info[infoTagAt:])
+	}
+	x.image = len(raw.Arrays[bpf.ArrayJITedInsns]) > 0
+	p.entry = bpf.AppendProgram(p.entry[:0], raw)
+	p.fail(p.infos.add(id, p.entry))
+	if len(raw.Info) < infoBTFAt+4 {
+		return
+	}
+	btf := binary.NativeEndian.Uint32(raw.Info[infoBTFAt:])
+	if btf == 0 || p.btfs[btf] {
+		return
+	}
+	p.btfs[btf] = true
+	blob, err := p.source.blob(btf)
+	if err != nil {
+		p.s.lost("BTF of BPF programs: "+reasonOf(err), 1)
+		return
+	}
+	p.addBTF(btf, blob)
+}
+
+func (p *programs) addBTF(id uint32, blob []byte) {
+	p.btfs[id] = true
+	p.entry = bpf.AppendBTF(p.entry[:0], id, blob)
+	p.fail(p.blobs.add(id, p.entry))
+}
+
+func (p *programs) fail(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+// fdRights is called where no program can be had by its id: it tells why.
+func fdRights() error {
+	id, err := nextProgram(0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fd, err := fdByID(cmdProgGetFDByID, id)
+	switch {
+	case err == nil:
+		return unix.Close(fd)
+	case errors.Is(err, os.ErrPermission):
+		return err
+	}
+	return nil // gone meanwhile
+}
+
+// finish gives the programs that could not be read for another reason than that they
+// were gone an entry that says so, and fills the summary.
+func (p *programs) finish() {
+	sum := p.s.summary
+	for _, id := range slices.Sorted(maps.Keys(p.seen)) {
+		x := p.seen[id]
+		sum.Programs++
+		if x.image {
+			sum.Images++
+		}
+		if x.missing == bpf.MissingRights {
+			p.fail(p.infos.add(id, unreadable(id, x.tag)))
+		}
+		if x.missing != "" {
+			p.s.lost("images of BPF programs: "+x.missing, 1)
+		}
+		if x.missing != "" && len(sum.Missing) < maxMissing {
+			sum.Missing = append(sum.Missing, MissingProgram{ID: id, Symbol: x.symbol,
+				Reason: x.missing})
+		}
+	}
+	sum.BTFs = len(p.blobs.entries)
+	sum.Bytes = p.infos.size + p.blobs.size
+}
+
+// unreadable is the entry of a program that exists and may not be read: as the kernel
+// fills its info for those who may not, all lengths 0.
+func unreadable(id uint32, tag bpf.Tag) []byte {
+	info := make([]byte, infoLen)
+	binary.NativeEndian.PutUint32(info[infoIDAt:], id)
+	copy(info[infoTagAt:], tag[:])
+	return bpf.AppendProgram(nil, &bpf.RawProgram{Info: info, BigEndian: bigEndian})
+}

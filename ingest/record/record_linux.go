@@ -1,0 +1,188 @@
+package record
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/format/bundle"
+)
+
+// drainEvery is how often recorders are drained at most.
+const drainEvery = 50 * time.Millisecond
+
+// Record records until the command or the time ends, a signal comes or ctx is
+// cancelled, and commits the bundle; none of these is an error. With an error of
+// Record there is no file; w is aborted. The error wraps ErrRights if there are too
+// few, ErrCommand if the command could not be started.
+func Record(ctx context.Context, w *bundle.Writer, opts Options) (*Summary, error) {
+	s := &session{opts: &opts, summary: &Summary{}, wakes: make(chan struct{}, 1)}
+	err := s.record(ctx, w)
+	if err != nil {
+		w.Abort()
+		return nil, err
+	}
+	return s.summary, nil
+}
+
+func (s *session) record(ctx context.Context, w *bundle.Writer) error {
+	// The command inherits the events of the thread that starts it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	list, err := s.newRecorders()
+	defer func() {
+		for _, r := range slices.Backward(list) {
+			r.close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	return s.recordBy(ctx, w, list)
+}
+
+// recordBy has the recorders record, and writes the bundle.
+func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorder) error {
+	s.manifest.Recorder, s.manifest.Command = s.opts.Recorder, s.opts.Command
+	var clockErr error
+	if s.manifest.Begin, clockErr = readClocks(); clockErr != nil {
+		s.warn("perf's clock could not be read: %v", clockErr)
+	}
+	for i, r := range list {
+		if err := r.start(); err != nil {
+			stopAll(list[:i])
+			return err
+		}
+	}
+	err := s.run(ctx, list)
+	if end, clockErr := readClocks(); clockErr == nil {
+		s.manifest.End = end
+	}
+	stopAll(list)
+	if err != nil {
+		return err
+	}
+	return s.write(w, list)
+}
+
+// stopAll stops the recorders, those first whose readers tell the others of events.
+func stopAll(list []recorder) {
+	for _, r := range slices.Backward(list) {
+		r.stop()
+	}
+}
+
+// newRecorders makes the recorders, in the order in which they start and add, which is
+// against that in which they stop: the modules are read before the rings tell of
+// changes, and kallsyms before the rings add what it knows of BPF.
+func (s *session) newRecorders() ([]recorder, error) {
+	mods := newModules(s, "")
+	kern := &kernel{s: s, modules: mods}
+	procs, err := newProcesses(s, "")
+	list := []recorder{kern, mods, procs}
+	if err != nil {
+		return list[:2], err
+	}
+	side, err := newSideband(s, kern, mods, procs)
+	if err != nil {
+		return list, err
+	}
+	if len(s.opts.Maps) > 0 {
+		list = append(list, newMapSeries(s, side.programs, ""))
+	}
+	if s.opts.KernelCopy {
+		side.copies = &copies{s: s}
+		list = append(list, side.copies)
+	}
+	list = append(list, side)
+	if s.opts.Stacks != nil {
+		x := &stacks{s: s, procs: procs}
+		list = append(list, x)
+		err = x.load() // before what it loads is watched
+	}
+	return list, err
+}
+
+// run waits for the end of the recording: it starts the command and hands signals on.
+func (s *session) run(ctx context.Context, list []recorder) error {
+	var c *command
+	var ended <-chan error
+	if len(s.opts.Command) > 0 {
+		var err error
+		if c, err = startCommand(s.opts); err != nil {
+			return err
+		}
+		ended = c.done
+	}
+	var timeUp <-chan time.Time
+	if s.opts.Duration > 0 {
+		timer := time.NewTimer(s.opts.Duration)
+		defer timer.Stop()
+		timeUp = timer.C
+	}
+	drain, drained := time.NewTimer(drainEvery), time.Now()
+	defer drain.Stop()
+	cancelled := ctx.Done()
+	for {
+		var sig os.Signal
+		select {
+		case <-drain.C:
+			drained = time.Now()
+			if again := drainAll(list); again > 0 {
+				drain.Reset(again)
+			}
+			continue
+		case <-s.wakes:
+			drain.Reset(max(0, drainEvery-time.Since(drained)))
+			continue
+		case err := <-ended:
+			c.status(s, err)
+			return nil
+		case <-timeUp:
+			sig, timeUp = unix.SIGTERM, nil
+			s.summary.Command.TimeUp = true
+		case <-cancelled:
+			sig, cancelled = unix.SIGTERM, nil
+		case sig = <-s.opts.Signals:
+			s.summary.Command.Stopped = sig
+		}
+		if c == nil {
+			return nil
+		}
+		c.stop(sig, sig == os.Interrupt && s.opts.Interrupted != nil && s.opts.Interrupted())
+	}
+}
+
+// drainAll drains the recorders, and returns when that is to be done again at the latest; 0
+// if it need not be.
+func drainAll(list []recorder) (again time.Duration) {
+	for _, r := range list {
+		if d := r.drain(); d > 0 && (again == 0 || d < again) {
+			again = d
+		}
+	}
+	return again
+}
+
+// write adds everything to the bundle and commits it.
+func (s *session) write(w *bundle.Writer, list []recorder) error {
+	for _, r := range list {
+		if x, ok := r.(*stacks); ok {
+			x.explain()
+		}
+	}
+	for _, r := range list {
+		if err := r.add(w); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	s.manifest.Lost, s.manifest.Warnings = s.summary.Lost, s.summary.Warnings
+	s.manifest.Missing = s.summary.Missing
+	s.mu.Unlock()
+	return w.Commit(&s.manifest)
+}

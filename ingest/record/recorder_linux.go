@@ -1,0 +1,81 @@
+package record
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"symbolize/ingest/format/bundle"
+)
+
+// recorder is one kind of thing that a capture records. Record calls its methods in
+// this order, from one goroutine: start, then drain now and then, stop, add, close. A
+// recorder that cannot do its work says so with session.warn, and lets the others do
+// theirs: an error of start or add ends the capture.
+//
+// Another kind of thing to record is another implementation, in a file of its own,
+// listed in newRecorders.
+type recorder interface {
+	// start begins to record. What is there already is taken in too, now or in add.
+	start() error
+	// drain empties buffers that would fill up before the end, and looks at what will not be
+	// there for long. It is called soon after session.wake, and after the time that it
+	// returns; 0 if there is nothing to be done before the next wake.
+	drain() (again time.Duration)
+	// stop ends the recording; what was recorded before is complete when it returns.
+	stop()
+	// add puts what was recorded into the bundle.
+	add(w *bundle.Writer) error
+	// close releases what the recorder holds. It may be called without start or stop.
+	close()
+}
+
+// session is what the recorders of one capture share.
+type session struct {
+	opts     *Options
+	summary  *Summary
+	manifest bundle.Manifest
+
+	wakes chan struct{} // holds one while recorders have something to drain
+
+	mu sync.Mutex // guards the counts and warnings, which any goroutine may add to
+}
+
+// wake has the recorders drained soon. Any goroutine may call it.
+func (s *session) wake() {
+	select {
+	case s.wakes <- struct{}{}:
+	default: // they will be
+	}
+}
+
+// lost counts what was there and could not be recorded.
+func (s *session) lost(cause string, n uint64) {
+	if n == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.summary.Lost == nil {
+		s.summary.Lost = make(map[string]uint64)
+	}
+	s.summary.Lost[cause] += n
+}
+
+// maxWarnings bounds what a capture keeps of its warnings.
+const maxWarnings = 100
+
+// warn keeps a warning for the summary and the manifest.
+func (s *session) warn(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.summary.Warnings) < maxWarnings {
+		s.summary.Warnings = append(s.summary.Warnings, fmt.Sprintf(format, args...))
+	}
+}
+
+func (s *session) log(format string, args ...any) {
+	if s.opts.Log != nil {
+		s.opts.Log(fmt.Sprintf(format, args...))
+	}
+}

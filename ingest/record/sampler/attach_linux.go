@@ -1,0 +1,140 @@
+package sampler
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/record/cpulist"
+)
+
+// attached is what keeps a program at its event.
+type attached struct {
+	fds  []int
+	link link.Link
+}
+
+func (a *attached) attach(p *ebpf.Program, o *Options) error {
+	var err error
+	switch e := &o.Event; e.Kind {
+	case Clock:
+		return a.clocks(p, o.Frequency)
+	case Tracepoint:
+		a.link, err = link.Tracepoint(e.Group, e.Name, p, nil)
+	case OffCPU:
+		a.link, err = link.Tracepoint("sched", "sched_switch", p, nil)
+	case Uprobe:
+		var file *link.Executable
+		if file, err = link.OpenExecutable(e.Path); err == nil {
+			a.link, err = file.Uprobe(e.Function, p, nil)
+		}
+	}
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%s: there is no such event here: %w", o.Event, err)
+	case err != nil:
+		return fmt.Errorf("%s: %w", o.Event, err)
+	}
+	return nil
+}
+
+// clocks opens a clock on each CPU. One that goes offline meanwhile is passed over.
+func (a *attached) clocks(p *ebpf.Program, frequency int) error {
+	cpus, err := cpulist.Online()
+	if err != nil {
+		return err
+	}
+	attr := unix.PerfEventAttr{
+		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK,
+		Sample: clockPeriod(frequency), // a clock's period is in ns
+		Bits:   unix.PerfBitDisabled,
+	}
+	attr.Size = uint32(unsafe.Sizeof(attr))
+	for _, cpu := range cpus {
+		fd, err := unix.PerfEventOpen(&attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+		if errors.Is(err, unix.ENODEV) {
+			continue
+		}
+		if err != nil {
+			return os.NewSyscallError("perf_event_open", err)
+		}
+		a.fds = append(a.fds, fd)
+		if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_SET_BPF, p.FD()); err != nil {
+			return os.NewSyscallError("PERF_EVENT_IOC_SET_BPF", err)
+		}
+	}
+	for _, fd := range a.fds {
+		if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_ENABLE, 0); err != nil {
+			return os.NewSyscallError("PERF_EVENT_IOC_ENABLE", err)
+		}
+	}
+	return nil
+}
+
+func (a *attached) detach() {
+	for _, fd := range a.fds {
+		unix.Close(fd)
+	}
+	a.fds = nil
+	if a.link != nil {
+		a.link.Close()
+		a.link = nil
+	}
+}
+
+// tracefs is where tracepoints are described, in one of two places.
+var tracefs = []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}
+
+// readSwitchLayout reads the format of sched:sched_switch.
+func readSwitchLayout() (switchLayout, error) {
+	var err error
+	for _, dir := range tracefs {
+		var b []byte
+		path := dir + "/events/sched/sched_switch/format"
+		if b, err = os.ReadFile(path); err == nil {
+			return parseSwitchFormat(path, string(b))
+		}
+	}
+	return switchLayout{}, fmt.Errorf("tracepoint sched:sched_switch: %w", err)
+}
+
+// parseSwitchFormat finds two fields: "field:pid_t next_pid; offset:56; size:4; signed:1;".
+func parseSwitchFormat(path, text string) (l switchLayout, err error) {
+	for _, f := range []struct {
+		name string
+		size int
+		to   *int16
+	}{{"next_pid", 4, &l.nextPID}, {"prev_state", 8, &l.prevState}} {
+		if *f.to, err = fieldOffset(text, f.name, f.size); err != nil {
+			return switchLayout{}, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return l, nil
+}
+
+// maxRecord bounds the offset of a field: what a tracepoint's record can have.
+const maxRecord = 1 << 12
+
+// fieldOffset finds the field of this name and size in a tracepoint's format.
+func fieldOffset(text, name string, size int) (int16, error) {
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, " "+name+";") {
+			continue
+		}
+		_, rest, _ := strings.Cut(line, "offset:")
+		number, _, _ := strings.Cut(rest, ";")
+		n, err := strconv.Atoi(number)
+		if err == nil && n >= 0 && n < maxRecord &&
+			strings.Contains(line, fmt.Sprintf("size:%d;", size)) {
+			return int16(n), nil
+		}
+	}
+	return 0, fmt.Errorf("it has no field %s of %d bytes", name, size)
+}

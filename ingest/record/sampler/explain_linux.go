@@ -1,0 +1,133 @@
+package sampler
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"symbolize/ingest/format/bundle"
+)
+
+// PlaceKind is what is known of an address.
+type PlaceKind uint8
+
+// The kinds of places.
+const (
+	Gone    PlaceKind = iota // the process had ended before its mappings could be read
+	Outside                  // of all code that the process maps: nothing can name it
+	Mapped                   // in code without a build ID, which its mapping tells of
+	InFile                   // in code of a file with a build ID
+)
+
+// Place is what an address in a process is.
+type Place struct {
+	Kind    PlaceKind
+	BuildID [BuildIDSize]byte // of InFile, padded with zeros
+	Offset  uint64            // of InFile: in the file
+}
+
+// Offsets in struct bpf_stack_build_id, of which a frame is one (include/uapi/linux/bpf.h).
+const (
+	frameID     = 4
+	frameOffset = 24
+)
+
+// BuildIDSize is how long the build ID in a frame is, in bytes.
+const BuildIDSize = 20
+
+const statusValid = 1
+
+// Explain replaces the bare addresses in users' stacks by what they are: a build ID and
+// offset where the kernel saw none and locate did; else an address that says that nothing
+// can name it. Mapped ones stay. Stacks of processes that differed but in where things lay
+// become one. Stop comes before. at is the address that a frame stands for, for all but the
+// first one below the return address. After an error some addresses are still bare.
+func (s *Sampler) Explain(locate func(pid int32, at uint64) Place) error {
+	t := s.tables[userStack]
+	if t.err != nil {
+		return t.err
+	}
+	t.room += len(t.kept) // those that are explained come besides those that were taken
+	buf := make([]byte, t.deep*userFrame)
+	for _, x := range s.counts.bare(t) {
+		frames, err := t.read(x.user, buf)
+		if err != nil {
+			return err
+		}
+		frames = explained(frames, int32(x.pid), locate)
+		s.files.met(frames)
+		s.counts.move(x, t.put(frames))
+	}
+	t.flush()
+	return t.err
+}
+
+// put keeps a stack that is not from the ring, and returns its id.
+func (t *table) put(frames []byte) int32 {
+	h := hashBytes(frames)
+	t.add(h, frames)
+	return t.id(h)
+}
+
+// explained explains the frames of a stack in place. Of addresses outside of all code at its
+// end, where a chain of frame pointers ran into data, one is left to tell of them.
+func explained(frames []byte, pid int32, locate func(pid int32, at uint64) Place) []byte {
+	o, tail := binary.NativeEndian, 0
+	for at := 0; at+userFrame <= len(frames); at += userFrame {
+		f := frames[at : at+userFrame]
+		tail++
+		if o.Uint32(f) != statusIP {
+			tail = 0
+			continue
+		}
+		pc, back := o.Uint64(f[frameOffset:]), uint64(0)
+		if at > 0 && pc > 0 {
+			back = 1
+		}
+		p := locate(pid, pc-back)
+		clear(f[frameID:frameOffset])
+		switch p.Kind {
+		case Gone:
+			pc, tail = bundle.GoneAddress, 0
+		case Outside:
+			pc = bundle.OutsideAddress
+		case Mapped:
+			tail = 0
+		case InFile:
+			o.PutUint32(f, statusValid)
+			copy(f[frameID:], p.BuildID[:])
+			pc, tail = p.Offset+back, 0
+		}
+		o.PutUint64(f[frameOffset:], pc)
+	}
+	return frames[:len(frames)-max(tail-1, 0)*userFrame]
+}
+
+// bare lists the counts whose user's stack has bare addresses, process by process.
+func (c *counts) bare(t *table) (list []tally) {
+	for x := range c.of {
+		if t.isBare(x.user) && t.received(x.user) {
+			list = append(list, x)
+		}
+	}
+	slices.SortFunc(list, func(a, b tally) int {
+		return cmp.Or(cmp.Compare(a.pid, b.pid), c.compare(a, b))
+	})
+	return list
+}
+
+// move has what is counted under a tally counted under another user's stack.
+func (c *counts) move(x tally, user int32) {
+	v := c.of[x]
+	if user == x.user || v == nil {
+		return
+	}
+	delete(c.of, x)
+	x.user = user
+	if sum := c.of[x]; sum != nil {
+		sum.Count += v.Count
+		sum.Weight += v.Weight
+		return
+	}
+	c.of[x] = v
+}

@@ -1,0 +1,145 @@
+package sampler
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"testing"
+
+	"symbolize/ingest/format/bundle"
+)
+
+// one makes a frame; id is set where it has a build ID.
+func one(status uint32, id byte, offset uint64) []byte {
+	f := make([]byte, userFrame)
+	binary.NativeEndian.PutUint32(f, status)
+	if id != 0 {
+		copy(f[frameID:], bytes.Repeat([]byte{id}, BuildIDSize))
+	}
+	binary.NativeEndian.PutUint64(f[frameOffset:], offset)
+	return f
+}
+
+func join(frames ...[]byte) []byte { return bytes.Join(frames, nil) }
+
+// locate knows three places, in every process elsewhere: code of a file with build ID 9 at
+// 0x1000 × the process's number and code without a build ID 0x100 behind it; of process 3
+// it knows nothing.
+func locate(pid int32, at uint64) Place {
+	base := uint64(pid) * 0x1000
+	switch {
+	case pid == 3:
+		return Place{}
+	case at >= base && at < base+0x100:
+		return Place{Kind: InFile, BuildID: [BuildIDSize]byte(bytes.Repeat([]byte{9}, BuildIDSize)),
+			Offset: at - base + 0x40}
+	case at >= base+0x100 && at < base+0x200:
+		return Place{Kind: Mapped}
+	}
+	return Place{Kind: Outside}
+}
+
+func TestExplained(t *testing.T) {
+	const ip, valid = statusIP, statusValid
+	gone, outside := one(ip, 0, bundle.GoneAddress), one(ip, 0, bundle.OutsideAddress)
+	for _, c := range []struct {
+		name         string
+		pid          int32
+		frames, want []byte
+	}{
+		{"nothing", 1, nil, nil},
+		{"what has a build ID", 1, one(valid, 5, 0x1010), one(valid, 5, 0x1010)},
+		{"where it runs", 1, one(ip, 0, 0x1010), one(valid, 9, 0x50)},
+		{"beyond the end of the mapping", 1, one(ip, 0, 0x1200), outside},
+		{"return address behind the last instruction", 1,
+			join(one(valid, 5, 1), one(ip, 0, 0x1100), one(ip, 0, 0x1200)),
+			join(one(valid, 5, 1), one(valid, 9, 0x140), one(ip, 0, 0x1200))},
+		{"no build ID", 2, one(ip, 0, 0x2180), one(ip, 0, 0x2180)},
+		{"bytes where a build ID would be", 2, one(ip, 7, 0x2180), one(ip, 0, 0x2180)},
+		{"gone", 3, join(one(ip, 0, 0x3000), one(ip, 0, 0)), join(gone, gone)},
+		{"rubbish at the end", 1, join(one(valid, 5, 1), one(ip, 0, 7), one(ip, 0, 8), one(ip, 0, 0)),
+			join(one(valid, 5, 1), outside)},
+		{"rubbish between", 1, join(one(ip, 0, 7), one(ip, 0, 8), one(valid, 5, 1)),
+			join(outside, outside, one(valid, 5, 1))},
+		{"nothing but rubbish", 1, join(one(ip, 0, 7), one(ip, 0, 8)), outside},
+		{"a part of a frame", 1, one(ip, 0, 0x1010)[:20], one(ip, 0, 0x1010)[:20]},
+	} {
+		got := explained(bytes.Clone(c.frames), c.pid, locate)
+		if !bytes.Equal(got, c.want) {
+			t.Errorf("%s: %x, want %x", c.name, got, c.want)
+		}
+	}
+}
+
+// TestExplain: two processes whose stacks differ but in where things lie have one stack.
+func TestExplain(t *testing.T) {
+	s := withoutKernel(t, Options{})
+	s.files = make(fileSet)
+	x := s.tables[userStack]
+	x.room = 4
+	x.add(hash{1, 1}, join(one(statusIP, 0, 0x1010), one(statusIP, 0, 77)))
+	x.add(hash{2, 2}, join(one(statusIP, 0, 0x2010), one(statusIP, 0, 88)))
+	whole := join(one(statusValid, 9, 0x50), one(statusIP, 0, bundle.OutsideAddress))
+	x.add(hashBytes(one(statusValid, 5, 1)), one(statusValid, 5, 1))
+	x.flush()
+	for _, k := range []countKey{
+		{User: hash{1, 1}, PID: 1}, {User: hash{2, 2}, PID: 2}, {User: hash{1, 1}, PID: 3},
+		{User: hash{1, 1}, PID: 1, Kernel: hash{7, 7}},
+		{User: hashBytes(one(statusValid, 5, 1)), PID: 1}, {User: hash{99, 99}, PID: 1},
+	} {
+		s.counts.add(s.tables, &k, countValue{Count: 1, Weight: 10})
+	}
+	if err := s.Explain(locate); err != nil {
+		t.Fatal(err)
+	}
+	if s.counts.total() != 6 {
+		t.Errorf("%d samples", s.counts.total())
+	}
+	users, gone := map[int32]uint64{}, 0
+	buf := make([]byte, x.deep*userFrame)
+	for k, v := range s.counts.of {
+		users[k.user] += v.Count
+		if !x.received(k.user) {
+			continue
+		}
+		frames, err := x.read(k.user, buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch k.pid {
+		case 3:
+			gone++
+		case 1, 2:
+			if !bytes.Equal(frames, whole) && !bytes.Equal(frames, one(statusValid, 5, 1)) {
+				t.Errorf("%+v: %x", k, frames)
+			}
+		}
+	}
+	if id := x.id(hashBytes(whole)); users[id] != 3 || gone != 1 {
+		t.Errorf("samples by stack %v, that of both is %d; %d of the process that is gone", users, id, gone)
+	}
+	if !s.HasFile(bytes.Repeat([]byte{9}, BuildIDSize)) || s.HasFile(nil) || s.HasFile([]byte{9}) {
+		t.Error("build IDs that were found are not remembered")
+	}
+	x.file.Close()
+	if err := s.Explain(locate); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("stacks that cannot be read: %v", err)
+	}
+}
+
+func TestMet(t *testing.T) {
+	x := make(fileSet)
+	a := join(one(statusValid, 1, 5), one(statusValid, 1, 6), one(statusIP, 3, 5))
+	for i, c := range []struct {
+		frames []byte
+		want   bool
+	}{{a, true}, {a, false}, {join(a, one(statusValid, 2, 5)), true}, {nil, false}, {a[:20], false}} {
+		if got := x.met(c.frames); got != c.want {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
+	if len(x) != 2 {
+		t.Errorf("%d build IDs", len(x))
+	}
+}

@@ -1,0 +1,112 @@
+package sampler
+
+import (
+	"encoding/binary"
+	"io"
+
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
+)
+
+// Names of the dumps.
+const (
+	userDump   = "stacks"
+	kernelDump = "kernel_stacks"
+	countsDump = "counts"
+)
+
+// Fields of the dump of counts, as the manifest tells them: i32 ids of the stacks, u32
+// process, 16 bytes of comm; u64 samples, u64 weight.
+const (
+	dumpKey       = "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:12:16"
+	dumpKeySize   = 28
+	dumpValue     = "0:8"
+	dumpWeight    = "8:8"
+	dumpValueSize = 16
+)
+
+// Map types and a flag (include/uapi/linux/bpf.h).
+const (
+	typeHash       = 1
+	typeStackTrace = 7
+	flagBuildID    = 1 << 5
+)
+
+// samples says in the manifest what was written.
+func samples(o *Options) bundle.Samples {
+	m := bundle.Samples{Event: o.Event.String(), Unit: "count", Period: 1,
+		Stacks: bundle.DumpName(userDump), KernelStacks: bundle.DumpName(kernelDump),
+		Counts: bundle.DumpName(countsDump), Key: dumpKey, Value: dumpValue}
+	switch o.Event.Kind {
+	case Clock:
+		m.Unit, m.Period = "nanoseconds", clockPeriod(o.Frequency)
+	case OffCPU:
+		m.Unit, m.Period, m.Weight = "nanoseconds", 0, dumpWeight
+	}
+	return m
+}
+
+// clockPeriod returns the ns between two samples, as the kernel makes of a frequency.
+func clockPeriod(frequency int) uint64 { return 1_000_000_000 / uint64(frequency) }
+
+// writeStacks writes the stacks of a table as a dump of a stack map. lost are the samples
+// whose stack is not among them.
+func (t *table) writeStacks(w io.Writer, n *numbering, name string, time uint64,
+	lost map[string]uint64) error {
+	h := bundle.DumpHeader{Type: typeStackTrace, KeySize: 4, MaxEntries: uint32(len(t.kept)),
+		ValueSize: uint32(max(t.deep, 1) * frame(t.kind)), Entries: uint64(len(n.order)),
+		Name: name,
+		Time: time, BigEndian: bigEndian, Lost: lost, Packing: bundle.Trimmed}
+	h.Depth = h.ValueSize / uint32(frame(t.kind))
+	if t.kind == userStack {
+		h.Flags = flagBuildID
+	}
+	d, err := bundle.NewDumpWriter(w, &h)
+	if err != nil {
+		return err
+	}
+	var key [4]byte
+	value := make([]byte, h.ValueSize)
+	for number, id := range n.order {
+		binary.NativeEndian.PutUint32(key[:], uint32(number))
+		frames, err := t.read(id, value)
+		if err != nil {
+			return err
+		}
+		clear(value[len(frames):])
+		if err := d.Add(key[:], value); err != nil {
+			return err
+		}
+	}
+	return d.Close()
+}
+
+// write writes the counts, of written stacks, as a dump of a hash map.
+func (c *counts) write(w io.Writer, time uint64, lost map[string]uint64) error {
+	h := bundle.DumpHeader{Type: typeHash, KeySize: dumpKeySize, ValueSize: dumpValueSize,
+		MaxEntries: uint32(len(c.of)), Entries: uint64(len(c.of)), Name: countsDump, Time: time,
+		BigEndian: bigEndian, Lost: lost, Packing: bundle.Columns}
+	d, err := bundle.NewDumpWriter(w, &h)
+	if err != nil {
+		return err
+	}
+	var key [dumpKeySize]byte
+	var value [dumpValueSize]byte
+	order := binary.NativeEndian
+	for _, t := range c.sorted() {
+		order.PutUint32(key[:], uint32(t.user))
+		order.PutUint32(key[4:], uint32(t.kernel))
+		order.PutUint32(key[8:], t.pid)
+		copy(key[12:], c.names[t.comm][:])
+		v := c.of[t]
+		order.PutUint64(value[:], v.Count)
+		order.PutUint64(value[8:], v.Weight)
+		if err := d.Add(key[:], value[:]); err != nil {
+			return err
+		}
+	}
+	return d.Close()
+}
+
+// bigEndian is the byte order of this machine.
+var bigEndian = perfdata.NativeBigEndian()

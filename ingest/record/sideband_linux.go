@@ -1,0 +1,349 @@
+package record
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/record/cpulist"
+)
+
+// sampleType is what every record of the capture says of itself: with the same fields
+// at the same places, whichever event it is of.
+const sampleType = perfdata.SampleTID | perfdata.SampleTime | perfdata.SampleCPU |
+	perfdata.SampleIdentifier
+
+// dummyAttr is a software event that counts nothing and whose records are those that
+// the flags ask for. Its ring wakes the reader at the first byte: records other than
+// samples know only the watermark.
+func dummyAttr(flags perfdata.AttrFlags) *unix.PerfEventAttr {
+	return &unix.PerfEventAttr{
+		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_DUMMY,
+		Sample_type: uint64(sampleType), Wakeup: 1, Sample: 1,
+		Bits: attrBits(flags|perfdata.FlagSampleIDAll|perfdata.FlagExcludeKernel) |
+			unix.PerfBitWatermark,
+	}
+}
+
+// kernelFlags ask for the loads and unloads of BPF programs.
+const kernelFlags = perfdata.FlagKSymbol | perfdata.FlagBPFEvent
+
+// sideband reads the rings: it writes their records to perf.data and reads each
+// program whose load they tell.
+type sideband struct {
+	s        *session
+	rings    []*ring
+	programs *programs
+	out      *perfOut
+	kernel   *kernel    // asked where the kernel lies
+	copies   *copies    // asked for what could not be read; nil if there are none
+	modules  *modules   // told of samples of the module tracepoints
+	procs    *processes // told of the command's processes
+	wake     int        // eventfd that ends the loop
+	stopping atomic.Bool
+	done     chan struct{} // closed when the loop has ended
+	ready    chan struct{} // closed when the programs present were read
+	ksymbols int
+	symbols  map[symbolKey]bool // names at addresses that records tell of: trampolines
+	room     []byte             // a record that was cut
+	named    []byte             // names of functions since the last load, each with a 0 behind
+}
+
+// symbolKey is a KSYMBOL record of no program.
+type symbolKey struct {
+	addr uint64
+	name string
+}
+
+func newSideband(s *session, k *kernel, m *modules, p *processes) (*sideband, error) {
+	x := &sideband{s: s, kernel: k, modules: m, procs: p, done: make(chan struct{}),
+		ready: make(chan struct{}), wake: -1, symbols: make(map[symbolKey]bool)}
+	var err error
+	if x.programs, err = newPrograms(s); err == nil {
+		x.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	}
+	if err != nil {
+		x.close()
+		return nil, err
+	}
+	return x, nil
+}
+
+func (x *sideband) close() {
+	for _, r := range x.rings {
+		r.close()
+	}
+	x.rings = nil
+	if x.programs != nil {
+		x.programs.close()
+	}
+	if x.out != nil {
+		x.out.close()
+	}
+	if x.wake >= 0 {
+		unix.Close(x.wake)
+		x.wake = -1
+	}
+}
+
+// start opens a ring for each CPU and begins to read them. It returns when the
+// programs that were there before are read.
+func (x *sideband) start() error {
+	if err := fdRights(); err != nil {
+		return fmt.Errorf("%w: read a BPF program by its id: %w", ErrRights, err)
+	}
+	cpus, err := cpulist.Online()
+	if err != nil {
+		return err
+	}
+	for _, cpu := range cpus {
+		r, err := openRing(dummyAttr(kernelFlags), -1, cpu, ringPages)
+		if errors.Is(err, unix.ENODEV) {
+			continue // went offline
+		}
+		if errors.Is(err, os.ErrPermission) {
+			return fmt.Errorf("%w: %w", ErrRights, err)
+		}
+		if err != nil {
+			return err
+		}
+		x.rings = append(x.rings, r)
+	}
+	if len(x.rings) == 0 {
+		return errors.New("no CPU has a ring")
+	}
+	ids := make([]uint64, 0, 2*len(x.rings))
+	for _, r := range x.rings {
+		ids = append(ids, r.id)
+	}
+	ids = append(ids, x.procs.open(x.rings)...)
+	x.modules.open(x.rings)
+	if x.out, err = newPerfOut(ids); err != nil {
+		return err
+	}
+	go x.loop()
+	<-x.ready
+	return x.programs.err
+}
+
+func (x *sideband) drain() time.Duration { return 0 }
+
+// stop ends the loop, which reads what is in the rings once more.
+func (x *sideband) stop() {
+	if x.rings == nil || x.stopping.Swap(true) {
+		return
+	}
+	for _, r := range x.rings {
+		ioctlPtr(r.fd, unix.PERF_EVENT_IOC_DISABLE, nil)
+	}
+	unix.Write(x.wake, binary.NativeEndian.AppendUint64(nil, 1))
+	<-x.done
+}
+
+// realTime is the priority of the reading thread: the lowest of those that go before
+// all ordinary threads. It sleeps until a BPF program comes or goes.
+const realTime = 1
+
+// raise gives the calling thread real-time priority where that is allowed. Threads
+// that it may start do not inherit it.
+func raise() error {
+	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: uint32(unsafe.Sizeof(unix.SchedAttr{})),
+		Policy: unix.SCHED_FIFO, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Priority: realTime}, 0)
+}
+
+// loop reads the rings whenever one of them has something, on a thread of its own,
+// which ends with it.
+func (x *sideband) loop() {
+	runtime.LockOSThread()
+	defer close(x.done)
+	if err := raise(); err != nil {
+		x.s.log("no real-time priority for the reader: %v", err)
+	}
+	x.readPresent()
+	close(x.ready)
+	fds := make([]unix.PollFd, 0, len(x.rings)+1)
+	for _, r := range x.rings {
+		fds = append(fds, unix.PollFd{Fd: int32(r.fd), Events: unix.POLLIN})
+	}
+	fds = append(fds, unix.PollFd{Fd: int32(x.wake), Events: unix.POLLIN})
+	for !x.stopping.Load() {
+		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			x.s.warn("waiting for BPF programs failed: %v", err)
+			break
+		}
+		x.drainRings()
+		for i := range x.rings { // a ring without its CPU hangs up, for ever
+			if fds[i].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0 {
+				fds[i].Fd = -1
+			}
+		}
+	}
+	x.drainRings()
+}
+
+// drainRings reads until all rings are empty.
+func (x *sideband) drainRings() {
+	for again := true; again; {
+		again = false
+		for _, r := range x.rings {
+			again = r.drain(x.record) || again
+		}
+	}
+}
+
+// betweenDrains is how many programs are read before the rings are looked at: those
+// that come now are in a hurry, those that are there are not.
+const betweenDrains = 8
+
+// readPresent reads all programs that are there.
+func (x *sideband) readPresent() {
+	n := 0
+	for id := uint32(0); ; n++ {
+		next, err := nextProgram(id)
+		if err != nil {
+			if !errors.Is(err, os.ErrNotExist) {
+				x.s.warn("the BPF programs present could not be listed: %v", err)
+			}
+			break
+		}
+		id = next
+		x.programs.present(id)
+		if n%betweenDrains == 0 {
+			x.drainRings()
+		}
+	}
+	x.s.log("%d BPF programs were there", n)
+}
+
+// record takes in one record of a ring.
+func (x *sideband) record(rec []byte) {
+	order := binary.NativeEndian
+	body := rec[recordHeader:]
+	switch perfdata.Type(order.Uint32(rec)) {
+	case perfdata.TypeBPFEvent:
+		if len(body) >= 16 && order.Uint16(body) == perfdata.BPFLoad {
+			x.load(order.Uint32(body[4:]), bpf.Tag(body[8:16]))
+		}
+	case perfdata.TypeKSymbol:
+		x.ksymbol(body)
+	case perfdata.TypeLost:
+		if len(body) >= 16 {
+			x.s.lost("records of the rings", order.Uint64(body[8:]))
+		}
+	case perfdata.TypeSample:
+		x.modules.sample(rec)
+		return // not part of perf.data
+	case perfdata.TypeComm, perfdata.TypeFork, perfdata.TypeMmap2:
+		x.procs.record(body)
+	}
+	x.out.write(x.cut(rec))
+}
+
+// cut takes off what the kernel adds to records of BPF where others listen too, so that
+// their trailer is at the end, where every reader looks for it (see perfdata.OwnFields).
+func (x *sideband) cut(rec []byte) []byte {
+	const trailer = 32 // of sampleType
+	order := binary.NativeEndian
+	own := perfdata.OwnFields(perfdata.Type(order.Uint32(rec)), rec[recordHeader:])
+	size := recordHeader + own + trailer
+	if own == 0 || size >= len(rec) {
+		return rec
+	}
+	x.room = append(x.room[:0], rec[:size]...)
+	order.PutUint16(x.room[6:], uint16(size))
+	return x.room
+}
+
+// load reads a program whose functions the records before told of.
+func (x *sideband) load(id uint32, tag bpf.Tag) {
+	if p := x.programs.load(id, tag); p != nil && p.missing != "" {
+		p.symbol = mainSymbol(x.named, tag)
+	}
+	x.named = x.named[:0]
+}
+
+// symbolPrefix is what the kernel's names of BPF functions begin with.
+const symbolPrefix = "bpf_prog_"
+
+// mainSymbol finds the name of the program with this tag among those of functions, each
+// with a 0 behind; without it the name has the tag alone.
+func mainSymbol(names []byte, tag bpf.Tag) string {
+	prefix := symbolPrefix + tag.String()
+	for len(names) > 0 {
+		name, rest, _ := bytes.Cut(names, []byte{0})
+		if bytes.HasPrefix(name, []byte(prefix)) {
+			return string(name)
+		}
+		names = rest
+	}
+	return prefix
+}
+
+// maxNamed bounds the names that are kept until their program is loaded, bytes.
+const maxNamed = 256 << 10
+
+// maxSymbols bounds the trampolines that are remembered.
+const maxSymbols = 1 << 16
+
+// ksymbol counts a KSYMBOL record and remembers those of no program.
+func (x *sideband) ksymbol(body []byte) {
+	const flagsAt, unregister, nameAt = 14, 1, 16
+	if len(body) < nameAt {
+		return
+	}
+	x.ksymbols++
+	name, _, _ := bytes.Cut(body[nameAt:], []byte{0})
+	loaded := binary.NativeEndian.Uint16(body[flagsAt:])&unregister == 0
+	if loaded && bytes.HasPrefix(name, []byte(symbolPrefix)) && len(x.named)+len(name) < maxNamed {
+		x.named = append(append(x.named, name...), 0)
+	}
+	if isBPFImage(name) && len(x.symbols) < maxSymbols {
+		x.symbols[symbolKey{binary.NativeEndian.Uint64(body), string(name)}] = true
+	}
+}
+
+// isBPFImage reports whether a kernel symbol is that of a trampoline or dispatcher,
+// which no program's info tells of.
+func isBPFImage(name []byte) bool {
+	return bytes.HasPrefix(name, []byte("bpf_trampoline_")) ||
+		bytes.HasPrefix(name, []byte("bpf_dispatcher_"))
+}
+
+// add writes what perf makes up of what was there before, and adds perf.data.
+func (x *sideband) add(w *bundle.Writer) error {
+	if err := x.copies.fill(x.programs); err != nil {
+		return err
+	}
+	x.programs.finish()
+	x.out.kernelMap(&x.kernel.facts)
+	x.kernel.images(x.imageThere)
+	if err := x.programs.synthesize(x.out.w, &x.ksymbols); err != nil {
+		return err
+	}
+	x.s.summary.KSymbols = x.ksymbols
+	return x.out.finish(x.s, x.programs, w)
+}
+
+// imageThere writes a KSYMBOL record for a trampoline or dispatcher that is in
+// kallsyms, and that no record tells of: it was there before. The kernel says 4,096
+// bytes of each.
+func (x *sideband) imageThere(pc uint64, name string) {
+	const imageLen = 4096
+	if x.symbols[symbolKey{pc, name}] {
+		return
+	}
+	x.ksymbols++
+	_ = x.out.w.WriteKSymbol(&perfdata.KSymbol{Addr: pc, Len: imageLen, Kind: perfdata.KSymbolBPF,
+		Name: []byte(name)}, perfdata.SampleID{})
+}

@@ -1,0 +1,189 @@
+package record
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"symbolize/buildid"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/record/cpulist"
+	"symbolize/ingest/record/sampler"
+)
+
+// stacks has the sampler count stacks, and the mappings taken of processes whose frames
+// are bare addresses.
+type stacks struct {
+	s     *session
+	procs *processes
+	sm    *sampler.Sampler
+
+	pause, longest time.Duration  // between two drains
+	told           map[int32]bool // processes that the sampler told of since the last one
+	recent         map[int32]bool // those of which it did in drainEvery from since on
+	since          time.Time
+
+	stopping atomic.Bool
+	done     chan struct{} // closed when the loop has ended; nil: it was not begun
+}
+
+// load makes the sampler, which samples nothing yet. What the kernel can do is found out by
+// loading programs, which nobody need hear of who records what is loaded.
+func (x *stacks) load() error {
+	o := *x.s.opts.Stacks
+	x.longest = longestPause(&o)
+	if sampler.InitialNamespace() {
+		x.told, x.recent = make(map[int32]bool), make(map[int32]bool)
+		o.Mappings = func(pid int32) { x.told[pid] = true }
+		_, vdso, err := ownVDSO(x.procs.root)
+		if err != nil {
+			vdso = buildid.ID{}
+		}
+		x.procs.identify(vdso)
+	} else { // the numbers that the sampler tells are those of other processes here
+		x.s.warn("in a container the mappings of sampled processes are not taken: " +
+			"their addresses without a build ID have no names")
+	}
+	if len(o.PIDs) > 0 && !slices.ContainsFunc(o.PIDs, x.procs.exists) {
+		return stacksError(fmt.Errorf("%w: there is no process %d", sampler.ErrTarget, o.PIDs[0]))
+	}
+	var err error
+	x.sm, err = sampler.New(o)
+	return stacksError(err)
+}
+
+func (x *stacks) start() error {
+	if err := x.sm.Start(); err != nil {
+		return stacksError(err)
+	}
+	x.done = make(chan struct{})
+	go x.loop()
+	return nil
+}
+
+// loop takes what was sampled, until stop. It does nothing that could hold it up, for what is
+// not taken in time is lost.
+func (x *stacks) loop() {
+	defer close(x.done)
+	for !x.stopping.Load() {
+		woken := x.sm.Wait(x.pause)
+		x.take(woken)
+		if woken {
+			time.Sleep(leastPause)
+		}
+	}
+}
+
+func stacksError(err error) error {
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("%w: %w", ErrRights, err)
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrStacks, err)
+	}
+	return nil
+}
+
+func (x *stacks) drain() time.Duration { return 0 }
+
+// take takes the new stacks, and has the mappings read of processes that they come from: soon
+// again where there were such, for a process may not live long, else later every time. Woken
+// says that a process is new: it is looked at at once, but not again and again, for what was
+// read of it is mostly as it was.
+func (x *stacks) take(woken bool) {
+	clear(x.told)
+	x.sm.Drain()
+	x.pause = nextPause(x.pause, x.longest, len(x.told) > 0)
+	if time.Since(x.since) >= drainEvery {
+		clear(x.recent)
+		x.since = time.Now()
+	}
+	for pid := range x.told {
+		if woken && !x.recent[pid] {
+			x.procs.hurry(pid)
+		} else {
+			x.procs.changed(pid)
+		}
+		x.recent[pid] = true
+	}
+}
+
+// leastPause is between two drains even where a new process asks for each.
+const leastPause = time.Millisecond
+
+// nextPause returns the pause after this one.
+func nextPause(pause, longest time.Duration, told bool) time.Duration {
+	if told {
+		return drainEvery
+	}
+	return max(drainEvery, min(2*pause, longest))
+}
+
+// longestPause returns how long the sampler may be left alone: until a quarter of its ring
+// is full, of stacks as deep as can be, where it is known how many there are in a second.
+func longestPause(o *sampler.Options) time.Duration {
+	if o.Event.Kind != sampler.Clock {
+		return drainEvery
+	}
+	cpus, err := cpulist.Online()
+	if err != nil {
+		return drainEvery
+	}
+	return pauseAt(cmp.Or(o.Frequency, sampler.DefaultFrequency) * len(cpus))
+}
+
+// pauseAt is longestPause for samples per second on all CPUs together.
+func pauseAt(rate int) time.Duration {
+	pause := sampler.RingStacks / 4 * time.Second / time.Duration(rate)
+	return min(max(pause, drainEvery), time.Second)
+}
+
+func (x *stacks) stop() {
+	if x.done != nil && !x.stopping.Swap(true) {
+		x.sm.Wake()
+		<-x.done
+	}
+	if x.sm != nil {
+		x.sm.Stop()
+	}
+}
+
+// explain finds out what bare addresses in the stacks are, once the mappings of all their
+// processes are read.
+func (x *stacks) explain() {
+	if x.procs.ids == nil {
+		return
+	}
+	found := newPlaces(x.procs)
+	if err := x.sm.Explain(found.locate); err != nil {
+		x.s.warn("addresses without a build ID are kept with all mappings of their processes: %v",
+			err)
+		return
+	}
+	x.procs.places = found
+}
+
+func (x *stacks) add(w *bundle.Writer) error {
+	m, err := x.sm.Write(w)
+	if err != nil {
+		return err
+	}
+	if err := x.sm.Err(); err != nil {
+		x.s.warn("counts of stacks: %v", err)
+	}
+	m.Files = x.procs.files(x.sm.HasFile)
+	x.s.manifest.Samples = append(x.s.manifest.Samples, m)
+	st := x.sm.Stats()
+	x.s.summary.Stacks = &st
+	return nil
+}
+
+func (x *stacks) close() {
+	if x.sm != nil {
+		x.sm.Close()
+	}
+}

@@ -1,0 +1,30 @@
+package record
+
+import (
+	"bufio"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// TestSymbolFilter keeps the lines of modules and BPF, and those that tell where the
+// kernel lies, however the list is read.
+func TestSymbolFilter(t *testing.T) {
+	const list = "ffffffff81000000 T _stext\nffffffff81000000 T _text\n" +
+		"ffffffff81000040 T do_one\nffffffff82000000 T _etext\nffffffffc0000000 t init\t[ext4]\n" +
+		"ffffffffc0100000 t bpf_prog_00\t[bpf]\n0000000000000000 A fixed\nno line of it"
+	const want = "ffffffff81000000 T _stext\nffffffff81000000 T _text\n" +
+		"ffffffff82000000 T _etext\nffffffffc0000000 t init\t[ext4]\n" +
+		"ffffffffc0100000 t bpf_prog_00\t[bpf]\n"
+	for _, r := range []io.Reader{strings.NewReader(list), iotest.OneByteReader(strings.NewReader(list))} {
+		x := &symbolFilter{lines: bufio.NewReaderSize(r, maxSymbolLine)}
+		if got, err := io.ReadAll(iotest.OneByteReader(x)); err != nil || string(got) != want {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	failing := &symbolFilter{lines: bufio.NewReader(iotest.ErrReader(io.ErrUnexpectedEOF))}
+	if _, err := io.ReadAll(failing); err != io.ErrUnexpectedEOF {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,103 @@
+package record
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/btf"
+)
+
+// synthesize writes, for each program that was there before the rings were, the
+// records that its load would have given, with time 0: before everything. It also
+// counts the functions of all.
+func (p *programs) synthesize(w *perfdata.Writer, ksymbols *int) error {
+	p.infos.sort()
+	p.blobs.sort()
+	var entry, blob []byte
+	for _, e := range p.infos.entries {
+		var err error
+		if entry, err = p.infos.read(e, entry); err != nil {
+			return err
+		}
+		x, err := p.decode(entry, &blob)
+		if err != nil {
+			p.s.warn("BPF program %d: %v", e.id, err)
+			continue
+		}
+		p.s.summary.Functions += len(x.Funcs)
+		p.describe(x)
+		if seen := p.seen[e.id]; seen == nil || seen.loaded || seen.missing != "" {
+			continue
+		}
+		*ksymbols += writeProgram(w, x)
+	}
+	for i := range p.s.summary.Missing {
+		m := &p.s.summary.Missing[i]
+		if seen := p.seen[m.ID]; m.Symbol == "" && seen != nil && seen.tag != (bpf.Tag{}) {
+			m.Symbol = symbolPrefix + seen.tag.String()
+		}
+	}
+	slices.SortFunc(p.s.summary.Missing, func(a, b MissingProgram) int {
+		return cmp.Compare(a.ID, b.ID)
+	})
+	return w.Err()
+}
+
+// describe adds a program whose info was read, but not its code, to those missing.
+func (p *programs) describe(x *bpf.Program) {
+	seen, sum := p.seen[x.ID], p.s.summary
+	if x.Missing == "" || seen == nil || seen.missing != "" {
+		return
+	}
+	p.s.lost("images of BPF programs: "+x.Missing, 1)
+	if len(sum.Missing) < maxMissing {
+		sum.Missing = append(sum.Missing, MissingProgram{ID: x.ID, Symbol: x.Symbol(0),
+			Reason: x.Missing})
+	}
+}
+
+// writeProgram writes the records of a load and returns how many KSYMBOLs it took. A
+// function whose address is hidden has none.
+func writeProgram(w *perfdata.Writer, x *bpf.Program) int {
+	n := 0
+	for i := range x.Funcs {
+		f := &x.Funcs[i]
+		if f.Start == 0 {
+			continue
+		}
+		n++
+		_ = w.WriteKSymbol(&perfdata.KSymbol{Addr: uint64(f.Start), Len: f.Length,
+			Kind: perfdata.KSymbolBPF, Name: []byte(x.Symbol(i))}, perfdata.SampleID{})
+	}
+	_ = w.WriteBPFEvent(&perfdata.BPFEvent{Kind: perfdata.BPFLoad, ID: x.ID, Tag: x.Tag},
+		perfdata.SampleID{})
+	return n
+}
+
+// decode decodes an entry of BPF_PROG_INFO with its BTF, which gives functions their
+// names. blob is a buffer to be used again.
+func (p *programs) decode(entry []byte, blob *[]byte) (*bpf.Program, error) {
+	btfs := make(map[uint32]*btf.Types)
+	if id := entryBTF(entry); id != 0 {
+		if e, ok := p.blobs.find(id); ok {
+			b, err := p.blobs.read(e, *blob)
+			*blob = b
+			if err != nil {
+				return nil, err
+			}
+			const head = 8 // id and size
+			if t, err := btf.Parse(fmt.Sprintf("BTF %d", id), b[head:], nil); err == nil {
+				btfs[id] = t
+			}
+		}
+	}
+	section := append(nativeU32(1), entry...)
+	list, err := bpf.DecodePrograms("bpf_prog_info", section, 0, bigEndian, btfs)
+	if err != nil {
+		return nil, err
+	}
+	return &list[0], nil
+}
