@@ -307,7 +307,9 @@ func checkImported(src *NewSource) error {
 		if err != nil {
 			return err
 		}
-		e.Named += uint64(p.Range.End - p.Range.Start)
+		if p.Func.Flags&symtab.Nameless == 0 {
+			e.Named += uint64(p.Range.End - p.Range.Start)
+		}
 	}
 	e.Funcs, e.Size = t.NumFuncs(), int64(len(e.Header))
 	for _, list := range [][][]byte{e.Chunks, e.Strings} {

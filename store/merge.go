@@ -173,6 +173,9 @@ func (s *NewSource) describe() (SourceInfo, error) {
 func mergeInfo(a, b SourceInfo) (m SourceInfo, table, raw bool) {
 	m = a
 	m.Producer = max(a.Producer, b.Producer)
+	// Both counted one table. Older programs counted ranges without a name too in a table that
+	// came out of an archive.
+	m.Named = min(a.Named, b.Named)
 	if a.Path == "" || b.Path != "" && b.Path < a.Path {
 		m.Path = b.Path
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -109,16 +110,19 @@ func (s *Stats) object(m *Manifest) {
 		s.NoLayout++
 	}
 	for i := range m.Sources {
-		src := &m.Sources[i]
-		k := s.Sources[src.Kind]
-		k.Count++
-		k.Funcs += uint64(src.Funcs)
-		k.Named += src.Named
-		k.Size += src.Size
-		s.Sources[src.Kind] = k
-		s.Size += src.Size
-		s.RawStored += int64(src.RawStored)
+		s.addSource(&m.Sources[i])
 	}
+}
+
+func (s *Stats) addSource(src *SourceInfo) {
+	k := s.Sources[src.Kind]
+	k.Count++
+	k.Funcs += uint64(src.Funcs)
+	k.Named += min(src.Named, math.MaxUint64-k.Named) // a file's ranges may be of any size
+	k.Size += src.Size
+	s.Sources[src.Kind] = k
+	s.Size += src.Size
+	s.RawStored += int64(src.RawStored)
 }
 
 // diskUse sums the blocks of all files below dir, each file once.

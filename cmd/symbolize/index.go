@@ -237,7 +237,7 @@ func writeIndexSummary(w io.Writer, path string, s *indexer.Summary, c *captureR
 			plural(s.ELF, "ELF file", "ELF files"), plural(s.Files, "file", "files"),
 			plural(s.Dirs, "directory", "directories")))
 		t.row("read", joinSome(", ",
-			plural(s.Read, "file", "files"), humanBytes(int64(s.Raw)),
+			plural(s.Read, "file", "files"), humanBytes(s.Raw),
 			some(s.Debug, "debug file", "debug files"),
 			some(s.Modules, "kernel module", "kernel modules"),
 			some(s.Kernels, "kernel", "kernels"),
@@ -245,7 +245,7 @@ func writeIndexSummary(w io.Writer, path string, s *indexer.Summary, c *captureR
 	}
 	if s.Read > 0 {
 		t.row("made", joinSome(", ",
-			fmt.Sprintf("%d functions, %s stored", s.Functions, humanBytes(int64(s.Stored))),
+			fmt.Sprintf("%d functions, %s stored", s.Functions, humanBytes(s.Stored)),
 			countList(s.Sources)))
 	}
 	if s.NoBuildID+s.Nameless > 0 {

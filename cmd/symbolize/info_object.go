@@ -178,7 +178,7 @@ func (info *objectInfo) writeText(w io.Writer) error {
 			"%#x in memory", s.Permission, s.Offset, s.Address, s.FileSize, s.MemSize))
 	}
 	for _, s := range info.Symbols {
-		t.row(s.Source, fmt.Sprintf("%d functions, %s", s.Functions, humanBytes(int64(s.Bytes))))
+		t.row(s.Source, fmt.Sprintf("%d functions, %s", s.Functions, humanBytes(s.Bytes)))
 	}
 	if len(info.Symbols) == 0 {
 		t.row("symbols", "none: it is stripped")

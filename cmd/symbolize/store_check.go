@@ -99,7 +99,7 @@ func (s *storeStats) writeText(w io.Writer) error {
 	for _, kind := range slices.Sorted(maps.Keys(s.Sources)) {
 		src := s.Sources[kind]
 		t.row(kind, fmt.Sprintf("%d tables, %d functions, %s of code, %s stored", src.Count,
-			src.Functions, humanBytes(int64(src.Named)), humanBytes(src.Size)))
+			src.Functions, humanBytes(src.Named), humanBytes(src.Size)))
 	}
 	if s.NoLayout > 0 {
 		t.row("no layout",

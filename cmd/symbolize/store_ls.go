@@ -231,7 +231,7 @@ func writeObject(w io.Writer, o *storedObject) error {
 	}
 	for _, s := range o.Sources {
 		t.row("source", fmt.Sprintf("%s, %d functions, %s of code, %s stored, from %s",
-			s.Kind, s.Functions, humanBytes(int64(s.Named)), humanBytes(s.Size), s.Path))
+			s.Kind, s.Functions, humanBytes(s.Named), humanBytes(s.Size), s.Path))
 	}
 	o.variantRows(t)
 	return t.writeTo(w)

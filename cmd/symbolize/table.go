@@ -67,7 +67,7 @@ func (t *table) writeTo(w io.Writer) error {
 }
 
 // humanBytes returns a size with a unit of powers of 1,024: "12.3 MiB".
-func humanBytes(n int64) string {
+func humanBytes[T int64 | uint64](n T) string {
 	if n < 1024 {
 		return fmt.Sprintf("%d B", n)
 	}
