@@ -41,6 +41,11 @@ func badgerOptions(dir string, readOnly bool, log *logSink) badger.Options {
 	o.IndexCacheSize = 0
 	o.DetectConflicts = false // one writer
 	o.MetricsEnabled = false
+	// Without it Badger takes an entry's lengths from the log as they are. One that is too long
+	// for the entry makes valueLog.Read return without giving back its lock on the file, and
+	// valueLog.Close waits for that lock for ever. The checksum covers the lengths and is
+	// compared before they are used.
+	o.VerifyValueChecksum = true
 	o.ExternalMagicVersion = badgerMagic
 	o.Logger = log
 	return o
@@ -58,6 +63,31 @@ type logSink struct {
 	mu       sync.Mutex
 	warnings []string
 	dropped  int
+	leaked   bool // Badger has kept a lock that its Close will wait for
+}
+
+// leakText is how Badger begins the only message that comes with a leaked lock.
+const leakText = "Invalid read: "
+
+// leak notes that a lock of Badger's was not given back.
+func (l *logSink) leak() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaked = true
+}
+
+// opened forgets what happened to a database that was left for another one.
+func (l *logSink) opened() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaked = false
+}
+
+// hasLeaked reports whether Badger's Close would hang.
+func (l *logSink) hasLeaked() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leaked
 }
 
 func (l *logSink) warn(format string, args ...any) {
@@ -89,7 +119,12 @@ func (l *logSink) list() []string {
 }
 
 // Errorf implements badger.Logger.
-func (l *logSink) Errorf(format string, args ...any) { l.warn(format, args...) }
+func (l *logSink) Errorf(format string, args ...any) {
+	if strings.HasPrefix(format, leakText) {
+		l.leak()
+	}
+	l.warn(format, args...)
+}
 
 // Warningf implements badger.Logger.
 func (l *logSink) Warningf(format string, args ...any) { l.warn(format, args...) }

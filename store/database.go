@@ -35,10 +35,26 @@ func (d *database) view(fn func(txn *badger.Txn) error) (err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
+			d.log.leak() // the lock of a log that was being read, if it was a log
 			err = damaged("%s: %v", d.path, p)
 		}
 	}()
 	return d.db.View(fn)
+}
+
+// shut closes the database; d.mu is held, or nobody else has d. After damage that made Badger
+// leak a lock its Close would wait for ever: then the database is left as it is, with its
+// files open until the process ends, and the error wraps ErrDamaged.
+func (d *database) shut() error {
+	db := d.db
+	d.db = nil
+	if db == nil {
+		return nil
+	}
+	if d.log.hasLeaked() {
+		return damaged("%s: the database cannot be closed after what was read", d.path)
+	}
+	return db.Close()
 }
 
 // get returns the payload of a key, in memory of its own. A missing key gives

@@ -132,9 +132,8 @@ func (w *Writer) freshDatabase() (*Writer, error) {
 func (w *Writer) swap(dir string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	err := w.db.Close()
-	w.db = nil
-	if err != nil {
+	// What is whole was copied: a source that cannot be closed is no loss.
+	if err := skipDamage(w.shut()); err != nil {
 		return err
 	}
 	gen, err := publish(w.path, dir)

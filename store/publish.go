@@ -47,9 +47,7 @@ func (w *Writer) publish(reopen bool) error {
 		w.publishedAt = start
 		return nil
 	}
-	err := w.db.Close()
-	w.db = nil
-	if err != nil {
+	if err := w.shut(); err != nil {
 		return fmt.Errorf("closing %s: %w", w.path, err)
 	}
 	if err := w.seal(); err != nil {

@@ -153,8 +153,7 @@ func (r *Reader) Close() error {
 	if r.db == nil {
 		return nil
 	}
-	err := r.db.Close()
-	r.db = nil
+	err := skipDamage(r.shut()) // whoever read it was told; a Reader has nothing to lose
 	// Badger ends with a sync of the directory. A writer that published meanwhile has
 	// removed it, and there was nothing to sync.
 	if _, gone := os.Lstat(genDir(r.path, r.gen)); errors.Is(gone, fs.ErrNotExist) {

@@ -150,6 +150,7 @@ func (w *Writer) open() error {
 	if err := liveOpened(w.path); err != nil {
 		return errors.Join(fmt.Errorf("store: %w", err), db.Close())
 	}
+	w.log.opened()
 	w.db, w.space = db, guard
 	return nil
 }
