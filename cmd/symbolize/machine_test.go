@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// machine is a small machine in a directory, for the examples of README.md: the
+// machine is a small machine in a directory, for the examples of README.md and MANUAL.md: the
 // recorded programs lie below /srv/app, where they were recorded, and some captures
 // and a kallsyms text in the directory of the user "me".
 type machine struct {

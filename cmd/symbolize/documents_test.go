@@ -14,9 +14,10 @@ import (
 	"symbolize/ingest"
 )
 
-const readme = "../../README.md"
+// documents are the texts whose commands run in a test, in the order in which they run.
+var documents = []string{"../../README.md", "../../MANUAL.md"}
 
-// example is one `$ command` of README.md with the output that stands below it.
+// example is one `$ command` of a document with the output printed below it.
 type example struct {
 	line   int // of the file, from 0
 	args   []string
@@ -25,7 +26,7 @@ type example struct {
 }
 
 // readExamples returns the examples of the ```console blocks, in order.
-func readExamples(t *testing.T, lines []string) []example {
+func readExamples(t *testing.T, path string, lines []string) []example {
 	t.Helper()
 	var out []example
 	inside := false
@@ -38,7 +39,7 @@ func readExamples(t *testing.T, lines []string) []example {
 		case inside && strings.HasPrefix(line, "$ "):
 			out = append(out, example{line: i, args: strings.Fields(line[2:])})
 		case inside && len(out) == 0:
-			t.Fatalf("%s:%d: output without a command", readme, i+1)
+			t.Fatalf("%s:%d: output without a command", path, i+1)
 		case inside:
 			last := &out[len(out)-1]
 			last.output = append(last.output, line)
@@ -47,46 +48,57 @@ func readExamples(t *testing.T, lines []string) []example {
 	return out
 }
 
-// TestReadme runs each command of README.md and compares what it prints, on
-// stdout and stderr, with what stands there; "…" on a line of its own stands for
-// any lines. With -update the outputs are written anew, save those with "…".
+// TestDocuments runs each command of README.md and MANUAL.md and compares stdout and stderr
+// with the printed output; "…" on a line of its own matches any lines. With -update the
+// outputs are written anew, except those with "…".
 //
 // The commands run in the small machine of newMachine: /usr/… lies inside it.
-func TestReadme(t *testing.T) {
-	text, err := os.ReadFile(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestDocuments(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := filepath.Abs(readme)
+	paths := make([]string, len(documents)) // the machine changes the working directory
+	for i, name := range documents {
+		if paths[i], err = filepath.Abs(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	machine := newMachine(t)
+	for _, path := range paths {
+		runDocument(t, path, string(makefile), machine)
+	}
+}
+
+// runDocument runs the commands of one document.
+func runDocument(t *testing.T, path, makefile string, machine *machine) {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(string(text), "\n")
-	examples := readExamples(t, lines)
-	if len(examples) < 10 {
-		t.Fatalf("only %d examples in %s", len(examples), readme)
+	examples := readExamples(t, path, lines)
+	name := filepath.Base(path)
+	if len(examples) < 5 {
+		t.Fatalf("only %d examples in %s", len(examples), name)
 	}
-	machine := newMachine(t)
 	for i := range examples {
 		ex := &examples[i]
 		var got []string
 		switch ex.args[0] {
 		case "make":
-			if !regexp.MustCompile(`(?m)^` + ex.args[1] + `:`).Match(makefile) {
-				t.Errorf("README.md:%d: the Makefile has no target %s", ex.line+1, ex.args[1])
+			if !regexp.MustCompile(`(?m)^` + ex.args[1] + `:`).MatchString(makefile) {
+				t.Errorf("%s:%d: the Makefile has no target %s", name, ex.line+1, ex.args[1])
 			}
 			continue
 		case "symbolize":
 			got = machine.run(t, ex.args[1:])
 		default:
-			t.Fatalf("README.md:%d: the test cannot run %q", ex.line+1, ex.args[0])
+			t.Fatalf("%s:%d: the test cannot run %q", name, ex.line+1, ex.args[0])
 		}
 		if !matchLines(ex.output, got) && !*update {
-			t.Errorf("README.md:%d: `%s` prints\n%s\nand not\n%s", ex.line+1,
+			t.Errorf("%s:%d: `%s` prints\n%s\nand not\n%s", name, ex.line+1,
 				strings.Join(ex.args, " "), strings.Join(got, "\n"), strings.Join(ex.output, "\n"))
 		}
 		if !slices.Contains(ex.output, "…") {
@@ -136,10 +148,9 @@ func writeExamples(t *testing.T, path string, lines []string, examples []example
 	}
 }
 
-// TestReadmeIsComplete wants every subcommand, flag, exit status and reason in
-// README.md.
-func TestReadmeIsComplete(t *testing.T) {
-	b, err := os.ReadFile(readme)
+// TestManualIsComplete wants every subcommand, flag, exit status and reason in MANUAL.md.
+func TestManualIsComplete(t *testing.T) {
+	b, err := os.ReadFile("../../MANUAL.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,12 +159,12 @@ func TestReadmeIsComplete(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		if !strings.Contains(text, cmd.CommandPath()) {
-			t.Errorf("README.md says nothing of `%s`", cmd.CommandPath())
+			t.Errorf("MANUAL.md does not describe `%s`", cmd.CommandPath())
 		}
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			ours := !f.Hidden && f.Name != "help" && f.Name != "version"
 			if ours && !strings.Contains(text, "`--"+f.Name) {
-				t.Errorf("README.md says nothing of --%s of `%s`", f.Name, cmd.CommandPath())
+				t.Errorf("MANUAL.md does not describe --%s of `%s`", f.Name, cmd.CommandPath())
 			}
 		})
 		for _, sub := range cmd.Commands() {
@@ -163,13 +174,24 @@ func TestReadmeIsComplete(t *testing.T) {
 	visit(newRootCommand(&app{env: env}))
 	for r := ingest.ReasonNone + 1; r.String() != "unknown reason"; r++ {
 		if !strings.Contains(text, "| "+r.String()+" |") {
-			t.Errorf("README.md has no row for the reason %q", r)
+			t.Errorf("MANUAL.md has no row for the reason %q", r)
 		}
 	}
 	for line := range strings.Lines(exitHelp) {
 		if status := strings.Fields(line)[0]; !strings.Contains(text, "| "+status+" |") {
-			t.Errorf("README.md has no row for exit status %s", status)
+			t.Errorf("MANUAL.md has no row for exit status %s", status)
 		}
+	}
+}
+
+// TestReadmeIsShort keeps README.md a page for newcomers.
+func TestReadmeIsShort(t *testing.T) {
+	b, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(b), "\n"); n > 250 {
+		t.Errorf("README.md has %d lines, more than 250: details belong in MANUAL.md", n)
 	}
 }
 
