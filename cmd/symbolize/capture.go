@@ -33,6 +33,7 @@ type captureOptions struct {
 	interval     time.Duration
 	pids         []int
 	allProcesses bool
+	hostProc     string
 	omitIndexed  bool
 	stacks       stackOptions
 }
@@ -100,6 +101,8 @@ func newCaptureCommand(a *app) *cobra.Command {
 		"the mappings of process `PID` too; with --stacks sample only it; may be repeated")
 	fs.BoolVar(&o.allProcesses, "all-processes", false,
 		"the mappings of all processes that are there at the end")
+	fs.StringVar(&o.hostProc, "host-proc", "",
+		"in a container: the `DIR` where the host's /proc is mounted; processes have its numbers")
 	return cmd
 }
 
@@ -174,7 +177,8 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 		Stdout: a.env.Stdout, Stderr: a.env.Stderr, Signals: signals,
 		Interrupted: record.SharesTerminal, KernelCopy: o.kernelCopy,
 		Maps: o.maps, MapInterval: o.interval, PIDs: o.pids, AllProcesses: o.allProcesses,
-		Stacks: o.stacks.options(o.pids), Recorder: recorderName()}
+		HostProc: o.hostProc, Stacks: o.stacks.options(o.pids), Recorder: recorderName(),
+		Warn: func(text string) { a.warn(text, "") }} // once, here or in the summary
 	omit.apply(&opts)
 	sum, err := record.Record(context.WithoutCancel(ctx), w, opts)
 	if err != nil {
@@ -194,6 +198,8 @@ func recordError(err error) error {
 	switch {
 	case errors.Is(err, record.ErrRights):
 		return withHint(err, "`symbolize capture --check` says what is missing")
+	case errors.Is(err, record.ErrHostProc):
+		return withHint(err, "--host-proc names a directory where the /proc of the host is mounted")
 	case errors.Is(err, record.ErrCommand) && errors.Is(err, fs.ErrPermission):
 		return &exitError{code: exitCannotRun, err: err}
 	case errors.Is(err, record.ErrCommand):

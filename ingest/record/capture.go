@@ -21,6 +21,8 @@ var (
 	ErrStacks = errors.New("stacks cannot be sampled")
 	// ErrCommand: the command could not be started.
 	ErrCommand = errors.New("the command could not be started")
+	// ErrHostProc: Options.HostProc is not the host's /proc.
+	ErrHostProc = errors.New("not the /proc of the host")
 	// ErrNoMap: there is no map of a name or id of Options.Maps.
 	ErrNoMap = errors.New("there is no such BPF map")
 )
@@ -45,6 +47,9 @@ type Options struct {
 	// PIDs are processes, beside the command's, of which mappings and perf maps are
 	// taken; AllProcesses takes those of every process that is there at the end.
 	PIDs []int
+	// HostProc is where the host's /proc is mounted, for who records in a container, where
+	// processes have other numbers: all numbers are then the host's. "": /proc serves.
+	HostProc string
 	// Maps are names or ids of BPF maps that are dumped every MapInterval, at the beginning
 	// and at the end. All maps of a name are, also those that come later.
 	Maps         []string
@@ -57,6 +62,9 @@ type Options struct {
 	Stacks   *sampler.Options
 	Recorder string       // name and version, for the manifest
 	Log      func(string) // called with what goes on; nil: nobody listens
+	// Warn is called, before anything is recorded, with what will be missing, which stands among
+	// Summary.Warnings too. Nil: nobody listens.
+	Warn func(string)
 }
 
 // Summary says what a recording has.

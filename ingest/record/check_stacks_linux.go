@@ -101,10 +101,10 @@ func (h *host) stacks(add func(n Need)) {
 	}
 	if h.container {
 		add(Need{Name: "initial PID namespace", Option: stacksOption,
-			For: "processes are selected by --pid, and addresses without a build ID get names: " +
-				"in a container processes have other numbers than the kernel samples them by",
-			Mend: "record on the host, or run the container in the host's PID namespace " +
-				"(--pid=host)"})
+			For: "addresses without a build ID get names in processes of the host and of other " +
+				"containers: in a container /proc does not have those",
+			Mend: "mount the host's /proc into the container and name it with --host-proc, or run " +
+				"the container in the host's PID namespace (--pid=host)"})
 	}
 }
 

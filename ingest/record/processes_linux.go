@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -51,7 +52,8 @@ const processFlags = perfdata.FlagMmap | perfdata.FlagMmap2 | perfdata.FlagComm 
 // file lie where nobody answers.
 type processes struct {
 	s        *session
-	root     string // before /proc; "" but in tests
+	root     string // before all paths; "" but in tests
+	proc     string // where processes are read: /proc, or Options.HostProc
 	fds      []int
 	patience time.Duration
 
@@ -81,7 +83,7 @@ type processes struct {
 type device struct{ major, minor uint32 }
 
 func newProcesses(s *session, root string) (*processes, error) {
-	p := &processes{s: s, root: root, patience: patience, kept: make(map[int32][]spooled),
+	p := &processes{s: s, root: root, proc: cmp.Or(s.opts.HostProc, root+"/proc"), patience: patience, kept: make(map[int32][]spooled),
 		reads: newLanes[int32](maxReaders), opens: newLanes[device](maxReaders),
 		dirty: make(map[int32]bool), seen: make(map[int32]bool), whole: make(map[int32]bool)}
 	p.readID = p.fileID
@@ -104,6 +106,11 @@ func (p *processes) identify(vdso buildid.ID) {
 // started from the calling thread.
 func (p *processes) open(rings []*ring) (ids []uint64) {
 	if len(p.s.opts.Command) == 0 {
+		return nil
+	}
+	if p.otherNumbers() {
+		p.s.warn("the command's processes are not followed: records have other numbers of "+
+			"processes than %s", p.proc)
 		return nil
 	}
 	flags := processFlags | perfdata.FlagInherit | perfdata.FlagBuildID
@@ -194,7 +201,7 @@ func (p *processes) drain() time.Duration {
 
 // path returns the path of a file of /proc.
 func (p *processes) path(pid int32, file string) string {
-	return p.root + "/proc/" + strconv.Itoa(int(pid)) + "/" + file
+	return p.proc + "/" + strconv.Itoa(int(pid)) + "/" + file
 }
 
 // stop reads the processes that Options name, and the command's once more, and takes in
@@ -234,7 +241,7 @@ func (p *processes) exists(pid int) bool {
 
 // all returns the processes that are there, but this one.
 func (p *processes) all() (pids []int) {
-	entries, err := os.ReadDir(p.root + "/proc")
+	entries, err := os.ReadDir(p.proc)
 	if err != nil {
 		p.s.warn("%v", err)
 	}

@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -276,6 +277,29 @@ func TestReasons(t *testing.T) {
 		errTooLarge: "too large", fmt.Errorf("x: %w", unix.EMFILE): "x: too many open files"} {
 		if got := reasonOf(err); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)
+		}
+	}
+}
+
+// TestHostProc: what is named as the host's /proc is looked at before anything is recorded.
+func TestHostProc(t *testing.T) {
+	for _, tt := range []struct {
+		name, dir string
+		want      error
+	}{
+		{"none", "", nil},
+		{"no /proc", t.TempDir(), ErrHostProc},
+		{"no directory", "/nowhere", ErrHostProc},
+	} {
+		s := &session{opts: &Options{HostProc: tt.dir}, summary: &Summary{}}
+		if err := s.checkHostProc(); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	for status, want := range map[string]bool{"Name:\tx\nNSpid:\t50\t4\nNSpgid:\t1\n": true,
+		"Name:\tx\nNSpid:\t50\n": false, "": false} {
+		if outerNumber(status) != want {
+			t.Errorf("%q: %v", status, !want)
 		}
 	}
 }

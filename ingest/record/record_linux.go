@@ -33,6 +33,9 @@ func (s *session) record(ctx context.Context, w *bundle.Writer) error {
 	// The command inherits the events of the thread that starts it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	if err := s.checkHostProc(); err != nil {
+		return err
+	}
 	list, err := s.newRecorders()
 	defer func() {
 		for _, r := range slices.Backward(list) {

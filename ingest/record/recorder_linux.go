@@ -74,6 +74,14 @@ func (s *session) warn(format string, args ...any) {
 	}
 }
 
+// warnAhead is warn for what is known before anything is recorded.
+func (s *session) warnAhead(text string) {
+	s.warn("%s", text)
+	if s.opts.Warn != nil {
+		s.opts.Warn(text)
+	}
+}
+
 func (s *session) log(format string, args ...any) {
 	if s.opts.Log != nil {
 		s.opts.Log(fmt.Sprintf(format, args...))

@@ -36,22 +36,25 @@ type stacks struct {
 func (x *stacks) load() error {
 	o := *x.s.opts.Stacks
 	x.longest = longestPause(&o)
-	if sampler.InitialNamespace() {
-		x.told, x.recent = make(map[int32]bool), make(map[int32]bool)
-		o.Mappings = func(pid int32) { x.told[pid] = true }
-		_, vdso, err := ownVDSO(x.procs.root)
-		if err != nil {
-			vdso = buildid.ID{}
+	x.told, x.recent = make(map[int32]bool), make(map[int32]bool)
+	o.Mappings = func(pid int32) {
+		if !sampler.IsOutside(pid) { // nothing can be read of those
+			x.told[pid] = true
 		}
-		x.procs.identify(vdso)
-	} else { // the numbers that the sampler tells are those of other processes here
-		x.s.warn("in a container the mappings of sampled processes are not taken: " +
-			"their addresses without a build ID have no names")
+	}
+	_, vdso, err := ownVDSO(x.procs.root)
+	if err != nil {
+		vdso = buildid.ID{}
+	}
+	x.procs.identify(vdso)
+	if o.HostPIDs = x.s.opts.HostProc != ""; !o.HostPIDs && !sampler.InitialNamespace() {
+		x.s.warnAhead("in a container processes of the host and of other containers are sampled " +
+			"without their mappings: their addresses without a build ID will have no names; " +
+			"mount the host's /proc and name it with --host-proc, or run with --pid=host")
 	}
 	if len(o.PIDs) > 0 && !slices.ContainsFunc(o.PIDs, x.procs.exists) {
 		return stacksError(fmt.Errorf("%w: there is no process %d", sampler.ErrTarget, o.PIDs[0]))
 	}
-	var err error
 	x.sm, err = sampler.New(o)
 	return stacksError(err)
 }

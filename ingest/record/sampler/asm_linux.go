@@ -31,6 +31,7 @@ type assembler struct {
 	fd     func(*ebpf.Map) int
 
 	process *processLayout // nil: no stack is known again
+	ns      *namespace     // nil: processes have the numbers of the initial namespace
 }
 
 func (a *assembler) add(ins ...asm.Instruction) {

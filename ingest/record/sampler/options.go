@@ -29,6 +29,14 @@ const (
 	OffCPU                      // a thread stops running; weighs the time till it goes on, or Stop
 )
 
+// outsideBit tells the number of a process in the initial namespace from one in that of the
+// recorder, which does not see it. Numbers of processes are below 2^22 (PID_MAX_LIMIT).
+const outsideBit = 1 << 30
+
+// IsOutside reports whether a process is none of the recorder's namespace: less 2^30 it is
+// the number that the process has on the host.
+func IsOutside(pid int32) bool { return pid&outsideBit != 0 }
+
 // Event is what samples are taken at.
 type Event struct {
 	Kind        EventKind
@@ -36,11 +44,6 @@ type Event struct {
 	Path        string // of a uprobe's file
 	Function    string // of a uprobe
 }
-
-// ErrNamespace: processes to sample are named by numbers of another namespace than the
-// initial one, which is the one that the kernel's programs see.
-var ErrNamespace = errors.New("in a container processes have other numbers than the kernel " +
-	"samples them by: select them by their control group")
 
 // ErrTarget: there is no such process or control group to sample.
 var ErrTarget = errors.New("nothing to sample")
@@ -87,12 +90,16 @@ func (e Event) String() string {
 type Options struct {
 	Event     Event
 	Frequency int    // samples per second and CPU of a clock; 0: DefaultFrequency
-	PIDs      []int  // processes, by the number that the initial namespace has for them
+	PIDs      []int  // processes
 	Cgroup    string // directory of a control group, in which and below which all is sampled
 	// Mappings is called, from the goroutine of Drain, with the number of each process that
 	// has user frames without a build ID, or with one that was not met before: its mappings
 	// tell what they are.
 	Mappings func(pid int32)
+	// HostPIDs says that processes have the numbers of the initial namespace, in PIDs, Mappings
+	// and what is written, though this process may live in another one. Else they have those of
+	// the namespace of this process, and those that it does not see IsOutside.
+	HostPIDs bool
 
 	sizes mapSizes // tests make them small
 }

@@ -42,8 +42,8 @@ func (a *assembler) sample(o *Options) {
 // filter goes to a label unless the thread that runs is to be sampled. It uses R8.
 func (a *assembler) filter(o *Options, out string) {
 	if a.maps.pids != nil {
-		a.add(asm.FnGetCurrentPidTgid.Call(), asm.RSh.Imm(asm.R0, 32),
-			asm.StoreMem(asm.R10, stackWord, asm.R0, asm.Word))
+		a.currentProcess()
+		a.add(asm.StoreMem(asm.R10, stackWord, asm.R0, asm.Word))
 		a.lookup(a.maps.pids, asm.R10, stackWord)
 		a.add(asm.JEq.Imm(asm.R0, 0, out))
 	}
@@ -61,8 +61,8 @@ func (a *assembler) openScratch(none string) {
 
 // who writes the process and its comm into the key.
 func (a *assembler) who() {
-	a.add(asm.FnGetCurrentPidTgid.Call(), asm.RSh.Imm(asm.R0, 32),
-		asm.StoreMem(regScratch, scratchKey+keyPID, asm.R0, asm.Word),
+	a.currentProcess()
+	a.add(asm.StoreMem(regScratch, scratchKey+keyPID, asm.R0, asm.Word),
 		asm.StoreMem(regScratch, scratchRecord+recordPID, asm.R0, asm.Word),
 		asm.StoreImm(regScratch, scratchKey+keyPad, 0, asm.Word),
 		asm.StoreImm(regScratch, scratchRecord+recordExecs, 0, asm.Word))

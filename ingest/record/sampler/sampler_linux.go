@@ -3,7 +3,6 @@ package sampler
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -84,22 +83,8 @@ func (s *Sampler) prepare(process *processLayout) (err error) {
 	return s.load(process)
 }
 
-// initialPIDs is the namespace of processes whose numbers the kernel's programs see
-// (PROC_PID_INIT_INO in include/linux/proc_ns.h).
-const initialPIDs = "pid:[4026531836]"
-
-// InitialNamespace reports whether the numbers that processes have here are those that
-// Options and Stats mean: in a container they are not. Where it cannot be told they are.
-func InitialNamespace() bool {
-	ns, err := os.Readlink("/proc/self/ns/pid")
-	return err != nil || ns == initialPIDs
-}
-
 // fillFilters writes down whom to sample.
 func (s *Sampler) fillFilters() error {
-	if len(s.opts.PIDs) > 0 && !InitialNamespace() {
-		return ErrNamespace
-	}
 	for _, pid := range s.opts.PIDs {
 		if err := s.maps.pids.Put(uint32(pid), uint32(1)); err != nil {
 			return fmt.Errorf("process %d: %w", pid, err)
@@ -132,6 +117,9 @@ var programTypes = [...]ebpf.ProgramType{
 
 func (s *Sampler) load(process *processLayout) error {
 	a := &assembler{maps: s.maps, fd: (*ebpf.Map).FD, process: process}
+	if !s.opts.HostPIDs {
+		a.ns = ownNamespace()
+	}
 	if s.opts.Event.Kind == OffCPU {
 		layout, err := readSwitchLayout()
 		if err != nil {
