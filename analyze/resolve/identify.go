@@ -23,6 +23,12 @@ type IdentifyOptions struct {
 // have none (DESIGN.md section 4). A file is proven the same if the store's row
 // for its path has the recorded device, inode and generation and neither mtime
 // nor ctime later than the recording: what changed since would have another ctime.
+//
+// An ID that the capture has by a path alone is refuted if the file that the store knows
+// at the path has it, was there when the recording ended, and is another inode: the
+// recorder read the ID of a file that took the place of the recorded one, or of one
+// outside of its container. (Devices do not tell: in btrfs and overlayfs that of a
+// mapping is not that of stat.) A proof that the file is another goes before the ID.
 func Identify(v store.View, opts IdentifyOptions) func(input.ObjectQuery) (buildid.ID,
 	ingest.IDSource) {
 	return func(q input.ObjectQuery) (buildid.ID, ingest.IDSource) {
@@ -35,17 +41,33 @@ func Identify(v store.View, opts IdentifyOptions) func(input.ObjectQuery) (build
 		if q.Kind != ingest.ELF && q.Kind != ingest.Module {
 			return buildid.ID{}, ingest.IDNone
 		}
-		row := rowOf(v, q.File.Path)
-		switch {
-		case row == nil || row.ID.IsZero():
-			return buildid.ID{}, ingest.IDNone
-		case opts.Hostname != "" && q.Host == opts.Hostname && sameFile(row, &q):
-			return row.ID, ingest.IDProven
-		case opts.TrustPaths:
-			return row.ID, ingest.IDTrusted
-		}
-		return buildid.ID{}, ingest.IDNone
+		return fileID(rowOf(v, q.File.Path), &q, opts)
 	}
+}
+
+// fileID answers for a file by the row of its path, nil if there is none.
+func fileID(row *store.PathRow, q *input.ObjectQuery, opts IdentifyOptions) (buildid.ID,
+	ingest.IDSource) {
+	here := opts.Hostname != "" && q.Host == opts.Hostname
+	known := row != nil && !row.ID.IsZero()
+	switch {
+	case known && here && !row.ID.Matches(q.ByPath) && sameFile(row, q):
+		return row.ID, ingest.IDProven
+	case known && here && row.ID.Matches(q.ByPath) && otherFile(row, q):
+		return buildid.ID{}, ingest.IDNone
+	case !q.ByPath.IsZero():
+		return q.ByPath, ingest.IDByPath
+	case known && opts.TrustPaths && !q.Shared:
+		return row.ID, ingest.IDTrusted
+	}
+	return buildid.ID{}, ingest.IDNone
+}
+
+// otherFile reports whether the file of a path row was at its path when the recording
+// ended, and is not the recorded one.
+func otherFile(row *store.PathRow, q *input.ObjectQuery) bool {
+	return q.File.Inode != 0 && row.Inode != 0 && row.Inode != q.File.Inode &&
+		q.EndNanos != 0 && row.MtimeNs <= q.EndNanos && row.CtimeNs <= q.EndNanos
 }
 
 // rowOf returns the path row of a file, or nil. A store that cannot be read

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"testing"
 
 	"symbolize/buildid"
@@ -77,6 +78,54 @@ func TestIdentifyFile(t *testing.T) {
 	}
 	if got, _ := Identify(nil, IdentifyOptions{TrustPaths: true})(good); !got.IsZero() {
 		t.Errorf("without a store: %s", got)
+	}
+}
+
+// TestIdentifyByPath: what the store knows of a file speaks for or against the ID that the
+// capture has for its path.
+func TestIdentifyByPath(t *testing.T) {
+	o := store.NewOverlay()
+	if err := o.PutDir("/usr/bin", store.DirRows{{Name: "x", ID: id(1), Dev: 0xfe01, Inode: 42,
+		Gen: 7, MtimeNs: 100, CtimeNs: 200}}); err != nil {
+		t.Fatal(err)
+	}
+	file := ingest.FileRef{Path: "/usr/bin/x", Major: 0xfe, Minor: 1, Inode: 42, Generation: 7}
+	other, device := file, file
+	other.Inode, device.Minor = 43, 40
+	for _, tc := range []struct {
+		name   string
+		query  input.ObjectQuery
+		id     buildid.ID
+		source ingest.IDSource
+	}{
+		{"the same", input.ObjectQuery{File: file, ByPath: id(1)}, id(1), ingest.IDByPath},
+		{"proven to be another", input.ObjectQuery{File: file, ByPath: id(2)}, id(1),
+			ingest.IDProven},
+		{"replaced, and read then", input.ObjectQuery{File: other, ByPath: id(1)}, buildid.ID{},
+			ingest.IDNone},
+		{"replaced since", input.ObjectQuery{File: other, ByPath: id(1), EndNanos: 199}, id(1),
+			ingest.IDByPath},
+		{"replaced, another was read", input.ObjectQuery{File: other, ByPath: id(2)}, id(2),
+			ingest.IDByPath},
+		{"in overlayfs", input.ObjectQuery{File: device, ByPath: id(1)}, id(1), ingest.IDByPath},
+		{"of another host", input.ObjectQuery{File: other, ByPath: id(1), Host: "there"}, id(1),
+			ingest.IDByPath},
+		{"inode not recorded", input.ObjectQuery{File: ingest.FileRef{Path: "/usr/bin/x"},
+			ByPath: id(1)}, id(1), ingest.IDByPath},
+		{"no row", input.ObjectQuery{File: ingest.FileRef{Path: "/usr/bin/y", Inode: 1},
+			ByPath: id(1)}, id(1), ingest.IDByPath},
+	} {
+		tc.query.Kind = ingest.ELF
+		tc.query.Host = cmp.Or(tc.query.Host, "here")
+		tc.query.EndNanos = cmp.Or(tc.query.EndNanos, 300)
+		got, source := Identify(o, IdentifyOptions{Hostname: "here", TrustPaths: true})(tc.query)
+		if got != tc.id || source != tc.source {
+			t.Errorf("%s: %s by %d, want %s by %d", tc.name, got, source, tc.id, tc.source)
+		}
+	}
+	shared := input.ObjectQuery{Kind: ingest.ELF, Host: "there", File: file, Shared: true}
+	if got, _ := Identify(o, IdentifyOptions{TrustPaths: true})(shared); !got.IsZero() {
+		t.Errorf("a path of two files is trusted: %s", got)
 	}
 }
 

@@ -3,6 +3,7 @@ package input
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -73,6 +74,9 @@ func (f *folder) objects() []ingest.ObjectID {
 	}
 	if belongs {
 		f.useKernel(x, used)
+	}
+	if len(x.disowned) > 0 {
+		f.sideband.warn(math.MaxInt64, disownedWarning(x.disowned))
 	}
 	var number []ingest.ObjectID
 	f.p.Objects, number = merge.Objects(raw, used)

@@ -13,11 +13,14 @@ import (
 type identifier struct {
 	sb     *sideband
 	byPath map[string]buildid.ID  // by recorded name; the zero ID if two differ
-	byFile map[fileKey]buildid.ID // by device, inode and generation
-	module map[string]buildid.ID  // by display name
-	kernel buildid.ID             // of the kernel, from the BUILD_ID feature
-	query  ObjectQuery            // what all queries have in common
+	byFile map[fileKey]buildid.ID // by device, inode and generation; the same
+	paths  pathFiles
+	module map[string]buildid.ID // by display name
+	kernel buildid.ID            // of the kernel, from the BUILD_ID feature
+	query  ObjectQuery           // what all queries have in common
 	ask    func(ObjectQuery) (buildid.ID, ingest.IDSource)
+	// disowned are the names of files that lie at a path whose ID is not theirs for certain.
+	disowned []string
 }
 
 // fileKey is what tells that two names are of one file.
@@ -43,7 +46,7 @@ func newIdentifier(sb *sideband, query ObjectQuery, ask func(ObjectQuery) (build
 	ingest.IDSource)) *identifier {
 	x := &identifier{
 		sb: sb, byPath: make(map[string]buildid.ID), byFile: make(map[fileKey]buildid.ID),
-		module: make(map[string]buildid.ID), query: query, ask: ask,
+		module: make(map[string]buildid.ID), query: query, ask: ask, paths: pathFilesOf(sb.raw),
 	}
 	for i := range sb.file.Features.BuildIDs {
 		x.entry(&sb.file.Features.BuildIDs[i])
@@ -65,7 +68,7 @@ func newIdentifier(sb *sideband, query ObjectQuery, ask func(ObjectQuery) (build
 	}
 	for i := range sb.raw.list {
 		o := &sb.raw.list[i]
-		if o.Kind != ingest.ELF {
+		if o.Kind != ingest.ELF || !x.paths.last(&o.File) {
 			continue
 		}
 		if key, ok := keyOf(&o.File); ok {
@@ -117,50 +120,71 @@ func (x *identifier) identify(o *ingest.Object) {
 	if o.ID.IsZero() {
 		o.ID, o.IDSource = x.find(o)
 	}
-	if o.ID.IsZero() && o.Reason == ingest.ReasonNone && needsID(o.Kind) {
+	if !o.ID.IsZero() || !needsID(o.Kind) {
+		return
+	}
+	if o.Reason == ingest.ReasonNone {
 		o.Reason = ingest.NoBuildID
+	}
+	if name := recordedName(&o.File); o.Kind == ingest.ELF && !x.byPath[name].IsZero() {
+		x.disowned = append(x.disowned, name)
 	}
 }
 
 // needsID reports whether objects of a kind are named by build ID.
 func needsID(k ingest.ObjectKind) bool { return k <= ingest.Module }
 
-func (x *identifier) find(o *ingest.Object) (buildid.ID, ingest.IDSource) {
+func (x *identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSource) {
+	if !needsID(o.Kind) || o.File.Path == ingest.VsyscallPath {
+		return id, ingest.IDNone
+	}
+	doubtful := true
 	switch o.Kind {
 	case ingest.ELF:
-		if o.File.Path == ingest.VsyscallPath {
-			return buildid.ID{}, ingest.IDNone
-		}
-		id := x.byPath[recordedName(&o.File)]
-		if key, ok := keyOf(&o.File); ok && id.IsZero() {
-			if sibling := x.byFile[key]; !sibling.IsZero() {
-				return sibling, ingest.IDSibling
-			}
-		}
-		if !id.IsZero() {
-			return id, ingest.IDByPath
-		}
+		id, source = x.file(&o.File)
+		doubtful = source != ingest.IDSibling
 	case ingest.VDSO:
-		if id := x.byPath[o.File.Path]; !id.IsZero() {
-			return id, ingest.IDByPath
-		}
+		id = x.byPath[o.File.Path]
 	case ingest.Kernel:
-		if !x.kernel.IsZero() {
-			return x.kernel, ingest.IDByPath
-		}
+		id = x.kernel
 	case ingest.Module:
-		if id := x.module[o.File.Path]; !id.IsZero() {
-			return id, ingest.IDByPath
-		}
+		id = x.module[o.File.Path]
 	}
-	if x.ask == nil || !needsID(o.Kind) {
-		return buildid.ID{}, ingest.IDNone
+	if !id.IsZero() && o.Kind != ingest.ELF {
+		source, doubtful = ingest.IDByPath, false
+	}
+	if x.ask == nil || !doubtful {
+		return id, source
 	}
 	q := x.query
 	q.Kind, q.File, q.Kernel = o.Kind, o.File, x.kernel
-	id, source := x.ask(q)
+	q.ByPath, q.Shared = id, o.Kind == ingest.ELF && x.paths.shared(&o.File)
+	switch answer, why := x.ask(q); {
+	case answer.IsZero():
+		return answer, ingest.IDNone
+	case answer != id:
+		return answer, why
+	}
+	return id, source
+}
+
+// file returns the ID that the capture has for a file: that of its path, or of another
+// name of the same file.
+func (x *identifier) file(f *ingest.FileRef) (buildid.ID, ingest.IDSource) {
+	id := x.byPath[recordedName(f)]
+	if !x.paths.last(f) {
+		id = buildid.ID{}
+	}
+	if key, ok := keyOf(f); ok {
+		switch sibling, named := x.byFile[key]; {
+		case named && sibling.IsZero():
+			return sibling, ingest.IDNone // its names have IDs that differ
+		case id.IsZero() && named:
+			return sibling, ingest.IDSibling
+		}
+	}
 	if id.IsZero() {
 		return id, ingest.IDNone
 	}
-	return id, source
+	return id, ingest.IDByPath
 }

@@ -17,7 +17,9 @@ type Options struct {
 
 	// Identify finds the build ID of a mapping whose records have none: same file
 	// proven, the vdso of a known kernel, or the path with --trust-paths. It is
-	// called once per distinct object, from one goroutine; nil answers nothing.
+	// called once per distinct object, from one goroutine; nil answers nothing. It is also
+	// asked of files whose ID the capture has by their path alone, ByPath of the query: it
+	// returns that if nothing it knows speaks against it.
 	Identify func(ObjectQuery) (buildid.ID, ingest.IDSource)
 
 	// PerfMap reports whether the names of a process's run-time compiled code can be
@@ -51,6 +53,8 @@ type ObjectQuery struct {
 	// else when the file was last written, which perf does at the end and a copy does
 	// later. 0 if not known.
 	EndNanos int64
+	ByPath   buildid.ID // that the capture has for the file's path, zero if none
+	Shared   bool       // the capture has other files at the same path
 }
 
 // ReplayFrame is one frame of a replayed sample.

@@ -32,6 +32,7 @@ type rawObjects struct {
 	names    []string
 	segments map[rawSegment]struct{}
 	perfMap  func(pid int32) bool
+	spans    []fileSpan // by object: when it was mapped
 }
 
 type rawKey struct {

@@ -375,6 +375,7 @@ func (sb *sideband) build() {
 		switch e.kind {
 		case sideMap:
 			b.Map(e.time, e.pid, m)
+			sb.raw.mapped(e.ref, e.time)
 		case sideComm:
 			b.Comm(e.time, e.pid, e.tid, e.ref, e.flag)
 		case sideFork:
