@@ -48,8 +48,8 @@ func newIdentifier(sb *sideband, query ObjectQuery, ask func(ObjectQuery) (build
 		sb: sb, byPath: make(map[string]buildid.ID), byFile: make(map[fileKey]buildid.ID),
 		module: make(map[string]buildid.ID), query: query, ask: ask, paths: pathFilesOf(sb.raw),
 	}
-	for i := range sb.file.Features.BuildIDs {
-		x.entry(&sb.file.Features.BuildIDs[i])
+	for i := range sb.ids {
+		x.entry(&sb.ids[i])
 	}
 	for i := range sb.lent {
 		x.entry(&sb.lent[i])

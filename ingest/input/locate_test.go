@@ -71,9 +71,9 @@ func TestLocateInterrupted(t *testing.T) {
 		if tt.time == 0 && !tt.steady {
 			continue // a stack map has no times: the latest state comes first
 		}
-		f := newStackFolder(&Capture{stacks: &stackmap.Set{}}, sb)
-		f.address(merge.KernelRole, tt.pc, tt.pc-1, -1)
-		place := f.pairs.List()[f.scratch[0]]
+		f := newStackFolder(&Capture{stacks: stackmap.Addresses(nil)}, sb)
+		n := f.kernelAddress(tt.pc, tt.pc-1, merge.KernelRole)
+		place := f.places.List()[n]
 		if place.Object != tt.object || place.Offset != tt.offset {
 			t.Errorf("%s: in a stack map %d+%#x; want %d+%#x", tt.name, place.Object, place.Offset,
 				tt.object, tt.offset)

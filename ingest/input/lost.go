@@ -46,7 +46,7 @@ func (sb *sideband) addLost(list []bundle.MissingProgram) {
 			f.Tag, f.Name = tag, name
 		}
 		sb.programs = append(sb.programs, bpf.Program{ID: m.ID, Missing: m.Reason, Tag: f.Tag,
-			Name: f.Name[:min(len(f.Name), maxProgramName)], BigEndian: sb.file.BigEndian,
+			Name: f.Name[:min(len(f.Name), maxProgramName)], BigEndian: sb.big,
 			Funcs: []bpf.Func{f}})
 	}
 	slices.SortStableFunc(sb.programs,

@@ -224,7 +224,7 @@ func (c *Capture) fold(ctx context.Context) (*ingest.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := folder{capture: c, collector: col, workers: workers}
+	f := folder{assembly: assembly{collector: col, capture: c}, workers: workers}
 	if c.opts.PerfMap != nil {
 		if f.contentID, err = c.contentID(); err != nil {
 			return nil, err

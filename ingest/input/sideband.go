@@ -95,10 +95,14 @@ func (c *clock) note(recorded uint64, offset int64, beforeSamples bool) uint64 {
 	return recorded
 }
 
-// sideband is what the first pass over a perf.data file learns.
+// sideband is what is known of processes and the kernel over the time of a capture: what
+// the first pass over a perf.data file learns, or what was saved beside a stack map.
 type sideband struct {
-	file   *perfdata.File
+	file   *perfdata.File // nil for stack maps
 	arch   string
+	host   string
+	big    bool                    // byte order of the recorded host
+	ids    []perfdata.BuildIDEntry // as the recorder lists them
 	raw    *rawObjects
 	clock  clock
 	events []sideEvent
@@ -147,16 +151,21 @@ type warningAt struct {
 // only counted.
 const maxWarnings = 20
 
+func newSideband(opts *Options) *sideband {
+	sb := &sideband{raw: newRawObjects(opts.PerfMap), first: -1,
+		commID: make(map[string]uint32), types2: make(map[perfdata.Type]uint64)}
+	sb.comm("")
+	return sb
+}
+
 // scanSideband is the first pass: it reads all records once and keeps what
 // changes the state of processes and kernel, then puts it in order of time.
 func scanSideband(ctx context.Context, f *perfdata.File, opts *Options, chunk int64,
 ) (*sideband, error) {
-	sb := &sideband{
-		file: f, arch: f.Features.Arch, raw: newRawObjects(opts.PerfMap), first: -1,
-		commID: make(map[string]uint32), types2: make(map[perfdata.Type]uint64),
-	}
+	sb := newSideband(opts)
+	sb.file, sb.arch, sb.host = f, f.Features.Arch, f.Features.Hostname
+	sb.big, sb.ids = f.BigEndian, f.Features.BuildIDs
 	sb.clock.timed = timed(f)
-	sb.comm("")
 	r := f.AllRecords()
 	next := f.Data.Offset
 	for r.Next() {

@@ -14,19 +14,26 @@ import (
 	"symbolize/ingest/format/stackmap"
 )
 
-// stackFolder makes a profile of a stack map, with the tables that the samples of a
-// perf.data are folded into.
+// stackFolder makes a profile of a stack map. Each distinct part of a stack is located
+// once, and each distinct frame looked up once: memory grows with both, not with samples.
 type stackFolder struct {
-	folder
-	set     *stackmap.Set
-	pairs   *intern.Pairs
-	parts   [merge.NumRoles]map[partKey]uint32
-	lists   [merge.NumRoles]*intern.Lists
-	rows    []merge.Row
-	counts  []uint64          // of rows
-	rowOf   map[merge.Row]int // by all of a row but its numbers
+	assembly
+	set    *stackmap.Set
+	places *intern.Pairs
+	lists  [merge.NumRoles]*intern.Lists
+	rows   []merge.Row
+	counts []uint64 // of rows: counts are what maps hold, nanoseconds even, beyond 32 bits
+	stats  ingest.Stats
+
+	// Number + 1 in lists of parts that were located: by stack where the process does not
+	// matter, else, and of lost parts, by key.
+	located [merge.NumRoles][]uint32
+	keyed   [merge.NumRoles]map[partKey]uint32
+	found   [merge.NumRoles][2][]uint32 // place + 1 by frame, exact and behind a call
+	users   map[userAddress]uint32      // place of an address in a process
 	scratch []uint32
-	stats   ingest.Stats
+	label   merge.Labels // of the last sample, and its number
+	labelID uint32
 
 	validOf []uint32 // raw object + 1 by build ID of the set
 	namedOf []uint32 // by symbol
@@ -39,23 +46,34 @@ type stackFolder struct {
 	inKernel, inListed, inNothing int
 }
 
-// partKey is what a part of a stack is told by. The process matters where there are
-// addresses in it.
+// partKey is what a part of a stack is told by where the process matters, because there are
+// addresses in it, and what a lost part is told by.
 type partKey struct {
 	part stackmap.Part
 	pid  int32
 }
 
+// userAddress is an address in the memory of a process.
+type userAddress struct {
+	pc, at  uint64
+	version addrspace.Version
+}
+
 func newStackFolder(c *Capture, sb *sideband) *stackFolder {
 	col := &collector{sideband: sb, opts: &c.opts}
-	f := &stackFolder{set: c.stacks, pairs: intern.NewPairs(), rowOf: make(map[merge.Row]int),
-		validOf: make([]uint32, len(c.stacks.IDs)), namedOf: make([]uint32, len(c.stacks.Symbols))}
-	f.folder = folder{capture: c, collector: col, p: &ingest.Profile{}}
-	for _, e := range f.set.Events {
+	set := c.stacks
+	f := &stackFolder{set: set, places: intern.NewPairs(), users: make(map[userAddress]uint32),
+		validOf: make([]uint32, len(set.IDs)), namedOf: make([]uint32, len(set.Symbols))}
+	f.assembly = assembly{capture: c, collector: col, p: &ingest.Profile{}}
+	for _, e := range set.Events {
 		col.events = append(col.events, ingest.Event{Name: e.Name, Unit: e.Unit, Period: e.Period})
 	}
-	for role := range f.parts {
-		f.parts[role] = make(map[partKey]uint32)
+	for role := range f.lists {
+		f.located[role] = make([]uint32, set.NumStacks())
+		f.keyed[role] = make(map[partKey]uint32)
+		for exact := range f.found[role] {
+			f.found[role][exact] = make([]uint32, len(set.Frames()))
+		}
 		f.lists[role] = new(intern.Lists)
 		f.lists[role].Add(nil)
 	}
@@ -114,81 +132,107 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 	f.stats.Samples += sm.Count
 	f.stats.Weight += sm.Weight
 	f.stats.Frames += sm.Count * uint64(depth+depth2)
-	r := merge.Row{Kernel: kernel, User: user, Label: f.labels.Number(l)}
-	n, ok := f.rowOf[r]
-	if !ok {
-		n = len(f.rows)
-		f.rowOf[r] = n
-		f.rows, f.counts = append(f.rows, r), append(f.counts, 0)
+	f.rows = append(f.rows, merge.Row{Kernel: kernel, User: user, Label: f.labelled(l),
+		Weight: sm.Weight})
+	f.counts = append(f.counts, sm.Count)
+}
+
+// labelled numbers the labels of a sample, which are often those of the one before.
+func (f *stackFolder) labelled(l merge.Labels) uint32 {
+	if len(f.rows) == 0 || l != f.label {
+		f.label, f.labelID = l, f.labels.Number(l)
 	}
-	f.counts[n] += sm.Count // counts are what maps hold, nanoseconds even: beyond 32 bits
-	f.rows[n].Weight += sm.Weight
+	return f.labelID
 }
 
 // part numbers a part of a stack by its locations, and says how many it has.
 func (f *stackFolder) part(role int, p stackmap.Part, pid int32) (number uint32, depth int) {
-	if p.Cause == stackmap.Absent {
+	present := p.Cause == stackmap.Present
+	switch {
+	case p.Cause == stackmap.Absent:
 		return 0, 0
+	case present && (role == merge.KernelRole || !f.set.HasAddresses(p.Stack)):
+		n := &f.located[role][p.Stack]
+		if *n == 0 {
+			*n = f.add(role, p, pid) + 1
+		}
+		return *n - 1, len(f.lists[role].At(*n - 1))
+	case !present:
+		p.Stack, pid = 0, 0
 	}
 	key := partKey{part: p, pid: pid}
-	if role == merge.KernelRole || p.Cause != stackmap.Present || !f.hasAddress(p.Stack) {
-		key.pid = 0
-	}
-	n, ok := f.parts[role][key]
+	n, ok := f.keyed[role][key]
 	if !ok {
-		f.scratch = f.scratch[:0]
-		if p.Cause == stackmap.Present {
-			f.locate(role, f.set.Stack(p.Stack), pid)
-		} else {
-			f.place(f.lost(role, p.Cause), 0)
-		}
-		n = f.lists[role].Add(f.scratch)
-		f.parts[role][key] = n
-		f.stats.DistinctChains++
+		n = f.add(role, p, pid)
+		f.keyed[role][key] = n
 	}
 	return n, len(f.lists[role].At(n))
 }
 
-func (f *stackFolder) hasAddress(stack uint32) bool {
-	return slices.ContainsFunc(f.set.Stack(stack), func(fr stackmap.Frame) bool {
-		return fr.Status == stackmap.IP
-	})
+// add locates a part, and numbers it.
+func (f *stackFolder) add(role int, p stackmap.Part, pid int32) uint32 {
+	f.scratch = f.scratch[:0]
+	if p.Cause == stackmap.Present {
+		f.locate(role, f.set.Numbers(p.Stack), pid)
+	} else {
+		f.scratch = append(f.scratch, f.place(f.lost(role, p.Cause), 0))
+	}
+	f.stats.DistinctChains++
+	return f.lists[role].Add(f.scratch)
 }
 
-// place appends a location.
-func (f *stackFolder) place(object uint32, offset uint64) {
+// place numbers a location.
+func (f *stackFolder) place(object uint32, offset uint64) uint32 {
 	if f.raw.list[object].Kind.Collapsed() {
 		offset = 0
 	}
-	f.scratch = append(f.scratch, f.pairs.Add(intern.Pair{Object: object, Offset: offset}))
+	return f.places.Add(intern.Pair{Object: object, Offset: offset})
 }
 
 // locate appends the locations of a part. Its first address is exact, all others are
 // return addresses, which point behind the call; but for the kernel's that no call can
 // precede, see interrupted. A tail of addresses that cannot be code is what a chain of
 // frame pointers ends in where code keeps none.
-func (f *stackFolder) locate(role int, frames []stackmap.Frame, pid int32) {
-	n := len(frames)
-	for n > 1 && frames[n-1].Status == stackmap.IP && frames[n-1].Offset < lowestCode {
+func (f *stackFolder) locate(role int, numbers []uint32, pid int32) {
+	frames, n := f.set.Frames(), len(numbers)
+	rubbish := func(fr *stackmap.Frame) bool {
+		return fr.Status == stackmap.IP && fr.Offset < lowestCode
+	}
+	for n > 1 && rubbish(&frames[numbers[n-1]]) {
 		n--
 	}
-	if n < len(frames) {
+	if n < len(numbers) {
 		f.stats.CutChains++
 	}
-	for i, fr := range frames[:n] {
-		back := uint64(0)
+	for i, number := range numbers[:n] {
+		fr, back := &frames[number], uint64(0)
 		if i > 0 && fr.Offset > 0 {
 			back = 1
 		}
-		switch fr.Status {
-		case stackmap.Valid:
-			f.place(f.valid(fr.Ref), fr.Offset-back)
-		case stackmap.Named:
-			f.place(f.named(fr.Ref), fr.Offset-back)
-		default:
-			f.address(role, fr.Offset, fr.Offset-back, pid)
+		if fr.Status == stackmap.IP && !inKernel(role, fr.Offset) {
+			f.scratch = append(f.scratch, f.userAddress(fr.Offset, fr.Offset-back, pid))
+			continue
 		}
+		known := &f.found[role][back][number]
+		if *known == 0 {
+			*known = 1 + f.frame(role, fr, back)
+		}
+		f.scratch = append(f.scratch, *known-1)
 	}
+}
+
+// inKernel reports whether an address in a part is the kernel's.
+func inKernel(role int, pc uint64) bool { return role == merge.KernelRole || pc >= kernelHalf }
+
+// frame locates a frame that is the same in all processes, back bytes before its address.
+func (f *stackFolder) frame(role int, fr *stackmap.Frame, back uint64) uint32 {
+	switch fr.Status {
+	case stackmap.Valid:
+		return f.place(f.valid(fr.Ref), fr.Offset-back)
+	case stackmap.Named:
+		return f.place(f.named(fr.Ref), fr.Offset-back)
+	}
+	return f.kernelAddress(fr.Offset, fr.Offset-back, role)
 }
 
 // valid returns the object with a build ID.
@@ -248,43 +292,41 @@ func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
 	return f.lostOf[cause][role] - 1
 }
 
-// address looks up a bare address; at is the place that it stands for.
-func (f *stackFolder) address(role int, pc, at uint64, pid int32) {
-	if role == merge.KernelRole || pc >= kernelHalf {
-		f.kernelAddress(pc, at, role)
-		return
-	}
+// userAddress looks up an address in a process; at is the place that it stands for.
+func (f *stackFolder) userAddress(pc, at uint64, pid int32) uint32 {
 	switch {
 	case pc < lowestCode: // bundle.OutsideAddress among them
-		f.place(rawUnmapped, 0)
-		return
+		return f.place(rawUnmapped, 0)
 	case pc == bundle.GoneAddress:
-		f.place(f.gone, 0)
-		return
+		return f.place(f.gone, 0)
 	}
 	v := f.spaces.Process(pid, addrspace.Forever).Version()
 	if pid < 0 || v == 0 {
 		v = f.spaces.Process(AnyProcess, addrspace.Forever).Version()
 	}
 	if v == 0 {
-		f.place(f.noMap[merge.UserRole], 0)
-		return
+		return f.place(f.noMap[merge.UserRole], 0)
 	}
-	if m := f.spaces.User(v, addr.PC(at)); m != nil {
-		f.place(m.Object, uint64(m.Offset(addr.PC(at))))
-		return
+	key := userAddress{pc: pc, at: at, version: v}
+	n, ok := f.users[key]
+	if !ok {
+		n = f.place(rawUnmapped, 0)
+		if m := f.spaces.User(v, addr.PC(at)); m != nil {
+			n = f.place(m.Object, uint64(m.Offset(addr.PC(at))))
+		}
+		f.users[key] = n
 	}
-	f.place(rawUnmapped, 0)
+	return n
 }
 
 // maxKernelStates bounds how far back an address of the kernel is looked for: a dump
 // does not say when the stack was taken, and BPF programs come and go.
 const maxKernelStates = 1 << 12
 
-func (f *stackFolder) kernelAddress(pc, at uint64, role int) {
+// kernelAddress looks up an address of the kernel.
+func (f *stackFolder) kernelAddress(pc, at uint64, role int) uint32 {
 	if procmaps.InVsyscall(pc) && role == merge.UserRole {
-		f.place(rawVsyscall, at-procmaps.Vsyscall)
-		return
+		return f.place(rawVsyscall, at-procmaps.Vsyscall)
 	}
 	for v := f.kernels - 1; v >= 0 && v > f.kernels-1-maxKernelStates; v-- {
 		place := addr.PC(at)
@@ -299,8 +341,7 @@ func (f *stackFolder) kernelAddress(pc, at uint64, role int) {
 			if f.raw.list[m.Object].Kind == ingest.Kernel {
 				f.inKernel++
 			}
-			f.place(m.Object, uint64(m.Offset(place)))
-			return
+			return f.place(m.Object, uint64(m.Offset(place)))
 		}
 		if f.spaces.Steady(addr.PC(at)) && f.spaces.Steady(addr.PC(pc)) {
 			break
@@ -308,22 +349,20 @@ func (f *stackFolder) kernelAddress(pc, at uint64, role int) {
 	}
 	if n, off, ok := f.sideband.listed(pc, at); ok {
 		f.inListed++
-		f.place(n, off)
-		return
+		return f.place(n, off)
 	}
 	f.inNothing++
 	if !f.sideband.kernel {
-		f.place(f.noMap[merge.KernelRole], 0)
-		return
+		return f.place(f.noMap[merge.KernelRole], 0)
 	}
-	f.place(rawUnmappedKernel, 0)
+	return f.place(rawUnmappedKernel, 0)
 }
 
 // profile makes the profile of what was folded.
 func (f *stackFolder) profile() *ingest.Profile {
 	p := f.p
-	f.workers = []*worker{{places: f.pairs.List(), first: noTime}}
-	number := f.objects()
+	places := f.places.List()
+	number := f.objects(f.query(0), places)
 	for i := range p.Objects {
 		switch o := &p.Objects[i]; {
 		case o.Reason != ingest.NoBuildID:
@@ -334,7 +373,7 @@ func (f *stackFolder) profile() *ingest.Profile {
 		}
 	}
 	comms := f.strings()
-	s := &merge.Shard{Places: f.workers[0].places, Rows: [][]merge.Row{f.rows}, Counts: f.counts,
+	s := &merge.Shard{Places: places, Rows: [][]merge.Row{f.rows}, Counts: f.counts,
 		Labels: f.labels.List,
 		Parts:  f.lists, Objects: number, Events: f.eventsUsed(),
 		Comms: func(code uint32) ingest.StringID { return comms[code] }}

@@ -12,7 +12,6 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bpf"
-	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/object/btf"
 )
@@ -101,12 +100,14 @@ func (c *Capture) foldStacks(ctx context.Context) (*ingest.Profile, error) {
 		f.sample(&f.set.Samples[i])
 	}
 	c.profile = f.profile()
+	warnings := sb.warnings
+	if c.bundle != nil && c.side != nil {
+		warnings = slices.Concat(c.side.warnings, warnings)
+	}
+	for _, w := range warnings {
+		c.profile.Stats.Warnings = append(c.profile.Stats.Warnings, w.Warning)
+	}
 	if c.bundle != nil {
-		if c.side != nil {
-			for _, w := range c.side.warnings { // of its side band
-				c.profile.Stats.Warnings = append(c.profile.Stats.Warnings, w.Warning)
-			}
-		}
 		c.bundleProfile(c.profile)
 	}
 	return c.profile, nil
@@ -115,11 +116,7 @@ func (c *Capture) foldStacks(ctx context.Context) (*ingest.Profile, error) {
 // stackSideband is what is known of address spaces: of the maps and kallsyms that the
 // user names, and of the bundles that serve.
 func (c *Capture) stackSideband(ctx context.Context) (*sideband, error) {
-	sb := &sideband{
-		file: &perfdata.File{Name: c.path}, raw: newRawObjects(c.opts.PerfMap), first: -1,
-		commID: make(map[string]uint32), types2: make(map[perfdata.Type]uint64),
-	}
-	sb.comm("")
+	sb := newSideband(&c.opts)
 	if err := c.addSpaces(ctx, sb); err != nil {
 		return nil, err
 	}
@@ -201,7 +198,7 @@ func (c *Capture) lenders(ctx context.Context, sb *sideband) error {
 
 // lendStacks takes all that a bundle has for the stacks of its boot.
 func (sb *sideband) lendStacks(b *Capture, programs []bpf.Program) {
-	sb.arch = b.bundle.Manifest.Machine
+	sb.arch, sb.big = b.bundle.Manifest.Machine, b.bundle.Manifest.BigEndian()
 	sb.clock.timed = true // states are told apart by the bundle's clock
 	sb.borrowFrom(&lender{Bundle: b.bundle, perf: b.perf, at: len(sb.borrowings) - 1,
 		programs: programs, convert: func(t uint64) uint64 { return t }})

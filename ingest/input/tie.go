@@ -313,7 +313,7 @@ func (t *tie) finish() {
 
 // goneProgram is what records tell of a program whose information nobody read.
 func (sb *sideband) goneProgram(load *programLoad) bpf.Program {
-	p := bpf.Program{ID: load.id, Missing: bpf.MissingGone, BigEndian: sb.file.BigEndian}
+	p := bpf.Program{ID: load.id, Missing: bpf.MissingGone, BigEndian: sb.big}
 	switch why := sb.lost[load.id]; {
 	case why != "":
 		p.Missing = why

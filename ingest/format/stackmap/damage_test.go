@@ -13,7 +13,7 @@ func (s *Set) lines() []string {
 	var out []string
 	for i := range s.Samples {
 		one := Set{Form: s.Form, IDs: s.IDs, Symbols: s.Symbols, Samples: s.Samples[i : i+1],
-			frames: s.frames, ends: s.ends}
+			frames: s.frames, stacks: s.stacks}
 		out = append(out, one.text(Labels{PID: true, TID: true, Comm: true}))
 	}
 	return out

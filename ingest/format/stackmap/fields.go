@@ -1,6 +1,7 @@
 package stackmap
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -168,7 +169,7 @@ func (d *keyDecoder) number(kind FieldKind, key []byte) (int64, bool) {
 }
 
 // sample reads the labels of a key, which is at least d.end long.
-func (d *keyDecoder) sample(key []byte) Sample {
+func (d *keyDecoder) sample(s *Set, key []byte) Sample {
 	sm := Sample{PID: -1, TID: -1}
 	if v, ok := d.number(PID, key); ok {
 		sm.PID = int32(v)
@@ -183,16 +184,14 @@ func (d *keyDecoder) sample(key []byte) Sample {
 		sm.TID = int32(v)
 	}
 	if f := d.at[Comm]; f != nil {
-		sm.Comm = cString(key[f.Offset : f.Offset+f.Size])
+		sm.Comm = s.comm(cString(key[f.Offset : f.Offset+f.Size]))
 	}
 	return sm
 }
 
-func cString(b []byte) string {
-	for i, c := range b {
-		if c == 0 {
-			return string(b[:i])
-		}
+func cString(b []byte) []byte {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		return b[:i]
 	}
-	return string(b)
+	return b
 }

@@ -33,10 +33,15 @@ func (in *Input) head(n int) []byte {
 
 // table is a stack map: stacks by their ids.
 type table struct {
-	set    *Set
 	layout layout
-	byID   map[stackID]Part
-	order  []stackID // ids as they came
+	byID   map[stackID]uint32 // number in list
+	list   []tableEntry       // as they came
+}
+
+// tableEntry is a stack of a table.
+type tableEntry struct {
+	part    Part
+	counted bool // a count was of it
 }
 
 // bpf_map_type and map flag of stack maps (include/uapi/linux/bpf.h).
@@ -80,7 +85,7 @@ func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 		return nil, fmt.Errorf("%s: %w: the map %q is a %s", in.Name, ErrNotStacks, h.Name,
 			mapdump.TypeName(h.Type))
 	}
-	t := &table{set: set, byID: make(map[stackID]Part)}
+	t := &table{byID: make(map[stackID]uint32)}
 	if d.Form == mapdump.Raw {
 		t.layout.buildID, t.layout.big = h.Flags&flagStackBuildID != 0, h.BigEndian
 		if h.Type != mapTypeStackTrace { // another map's flags say nothing of its values
@@ -90,7 +95,7 @@ func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 		return nil, err
 	}
 	t.layout.depth = opts.Depth
-	var frames []Frame
+	frames := newFrameDecoder(t.layout, set)
 	for {
 		key, values, ok := d.Next()
 		if !ok {
@@ -100,8 +105,7 @@ func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 			return nil, fmt.Errorf("%s: %w: keys of a stack map have %d bytes, these %d", in.Name,
 				ErrNotStacks, intSize, len(key))
 		}
-		frames = t.layout.decode(set, frames[:0], values[0])
-		t.put(idOf(key, t.layout.big), set.add(frames))
+		t.put(idOf(key, t.layout.big), frames.stack(values[0]))
 	}
 	warnLost(set, in.Name, h.Lost)
 	return t, d.Err()
@@ -143,10 +147,12 @@ func guessLayout(in *Input) (l layout, err error) {
 func isZero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }
 
 func (t *table) put(id stackID, p Part) {
-	if _, ok := t.byID[id]; !ok {
-		t.order = append(t.order, id)
+	n, ok := t.byID[id]
+	if !ok {
+		n = uint32(len(t.list))
+		t.byID[id], t.list = n, append(t.list, tableEntry{})
 	}
-	t.byID[id] = p
+	t.list[n].part = p
 }
 
 // Errnos that bpf_get_stackid returns in place of an id.
@@ -156,30 +162,31 @@ const (
 	errExists   = -17
 )
 
-// part returns the stack that a field of a key names, or why there is none. A hash of
-// zeros names none.
-func (t *table) part(field []byte, big bool) (Part, stackID) {
+// part returns the stack that a field of a key names, which then is counted, or why there
+// is none. A hash of zeros names none.
+func (t *table) part(field []byte, big bool) Part {
 	id := idOf(field, big)
-	if p, ok := t.byID[id]; ok {
-		return p, id
+	if n, ok := t.byID[id]; ok {
+		t.list[n].counted = true
+		return t.list[n].part
 	}
 	if len(field) > 8 {
 		if id == (stackID{}) {
-			return Part{Cause: Absent}, id
+			return Part{Cause: Absent}
 		}
-		return Part{Cause: NotDumped}, id
+		return Part{Cause: NotDumped}
 	}
 	switch n := signed(field, big); {
 	case n >= 0:
-		return Part{Cause: NotDumped}, id
+		return Part{Cause: NotDumped}
 	case n == errFault:
-		return Part{Cause: Absent}, id
+		return Part{Cause: Absent}
 	case n == errExists:
-		return Part{Cause: BucketTaken}, id
+		return Part{Cause: BucketTaken}
 	case n == errNoMemory:
-		return Part{Cause: NoMemory}, id
+		return Part{Cause: NoMemory}
 	}
-	return Part{Cause: OtherError}, id
+	return Part{Cause: OtherError}
 }
 
 // signed reads a number of 1 to 8 bytes in the machine's order, with its sign.

@@ -127,8 +127,8 @@ func countStacks(set *Set, user *table, opts *Options, damage error) error {
 
 // countEach lets each stack of a map count 1.
 func countEach(set *Set, t *table) {
-	for _, id := range t.order {
-		set.side(t.byID[id], Sample{PID: -1, TID: -1, Count: 1})
+	for i := range t.list {
+		set.side(t.list[i].part, Sample{PID: -1, TID: -1, Count: 1})
 	}
 }
 
@@ -142,8 +142,7 @@ func countByMap(set *Set, user, kernel *table, opts *Options) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", opts.Counts.Name, err)
 	}
-	c := counter{set: set, user: user, kernel: kernel, value: value, weight: opts.Weight,
-		used: make(map[stackID]bool)}
+	c := counter{set: set, user: user, kernel: kernel, value: value, weight: opts.Weight}
 	big := user.layout.big
 	if d.Form == mapdump.Raw {
 		big = d.Header.BigEndian
@@ -159,8 +158,8 @@ func countByMap(set *Set, user, kernel *table, opts *Options) error {
 			return fmt.Errorf("%s: %w", opts.Counts.Name, err)
 		}
 	}
-	for _, id := range user.order {
-		if !c.used[id] {
+	for i := range user.list {
+		if !user.list[i].counted {
 			set.Unused++
 		}
 	}
@@ -198,8 +197,7 @@ type counter struct {
 	user, kernel *table
 	key          keyDecoder
 	value        *Field
-	weight       *Field           // nil: by the event's period
-	used         map[stackID]bool // stacks that were counted
+	weight       *Field // nil: by the event's period
 }
 
 func (c *counter) add(key []byte, values [][]byte) error {
@@ -207,7 +205,7 @@ func (c *counter) add(key []byte, values [][]byte) error {
 		return fmt.Errorf("%w: a key has %d bytes, the fields end at %d", ErrKey, len(key),
 			c.key.end)
 	}
-	sm := c.key.sample(key)
+	sm := c.key.sample(c.set, key)
 	for _, v := range values {
 		n, err := c.number(c.value, v)
 		if err != nil {
@@ -229,11 +227,7 @@ func (c *counter) add(key []byte, values [][]byte) error {
 		if field == nil {
 			return p, false
 		}
-		p, id := t.part(field, c.key.big)
-		if t == c.user {
-			c.used[id] = true
-		}
-		return p, true
+		return t.part(field, c.key.big), true
 	}
 	if p, ok := part(c.user, StackID); ok {
 		c.set.side(p, sm)
@@ -276,7 +270,7 @@ func readBare(set *Set, in *Input, opts *Options) error {
 	}
 	l := layout{buildID: !opts.Addresses, depth: opts.Depth}
 	known := false
-	var frames []Frame
+	var frames *frameDecoder
 	buf := make([]byte, stride)
 	for at := int64(0); at < in.Size; at += int64(stride) {
 		if in.Size-at < int64(stride) {
@@ -297,9 +291,11 @@ func readBare(set *Set, in *Input, opts *Options) error {
 			}
 			known, l.big = ok, guess.big
 		}
-		frames = l.decode(set, frames[:0], buf)
-		if len(frames) > 0 { // an empty value is a free bucket
-			set.side(set.add(frames), Sample{PID: -1, TID: -1, Count: 1})
+		if frames == nil || frames.layout != l {
+			frames = newFrameDecoder(l, set)
+		}
+		if p := frames.stack(buf); p.Cause != NotTaken { // that is a free bucket
+			set.side(p, Sample{PID: -1, TID: -1, Count: 1})
 		}
 	}
 	return nil

@@ -1,14 +1,12 @@
 package stackmap
 
 import (
-	"encoding/binary"
 	"errors"
-	"fmt"
-	"math"
-	"math/bits"
+	"iter"
 	"slices"
 
 	"symbolize/buildid"
+	"symbolize/ingest/fold/intern"
 )
 
 // Form is a way in which stacks are dumped or printed.
@@ -175,170 +173,48 @@ type Set struct {
 	// Warnings are what is wrong and could be passed over, the first ones of many.
 	Warnings []error
 
-	frames []Frame
-	ends   []uint32
+	frames    []Frame         // distinct ones
+	stacks    *intern.ListSet // stacks as numbers of frames
+	addresses []bool          // by stack: whether one of its frames is an IP
 
 	idOf     map[buildid.ID]uint32
 	symbolOf map[Symbol]uint32
-	stackOf  map[string]uint32
-	scratch  []byte
+	frameOf  *intern.Pairs     // numbers frames
+	commOf   map[string]string // so that equal ones share their bytes
+	scratch  []uint32
 	unsaid   int // warnings beyond those that are kept
 	// left is what counts and weights of further samples may add up to.
 	left [2]uint64
 	cut  bool // one was cut: it is told once
-}
-
-// Limits of what is kept of one input; the dumps of the kernel's largest map stay
-// below.
-const (
-	maxFrames   = 1 << 26 // of all stacks
-	maxDepth    = 1 << 10 // frames of one stack; kernel.perf_event_max_stack is 127
-	maxWarnings = 20
-)
-
-// maxTotal bounds what all counts add up to, and all weights: it is what a profile can
-// say. Only damage gets there.
-const maxTotal = math.MaxInt64
-
-func newSet(form Form) *Set {
-	return &Set{
-		Form: form, Events: []Event{{Name: "samples", Unit: "count", Period: 1}},
-		idOf: make(map[buildid.ID]uint32), symbolOf: make(map[Symbol]uint32),
-		stackOf: make(map[string]uint32), left: [2]uint64{maxTotal, maxTotal},
-	}
+	// maxFrames and maxSamples are the limits; less in tests.
+	maxFrames, maxSamples int
+	overfull              bool   // stacks were left out
+	leftOut               uint64 // samples beyond maxSamples
 }
 
 // NumStacks returns how many distinct stacks there are.
-func (s *Set) NumStacks() int { return len(s.ends) }
+func (s *Set) NumStacks() int { return s.stacks.Len() }
 
-// Stack returns the frames of a stack, innermost first. The slice is the Set's own.
-func (s *Set) Stack(n uint32) []Frame {
-	from := uint32(0)
-	if n > 0 {
-		from = s.ends[n-1]
-	}
-	return s.frames[from:s.ends[n]]
-}
-
-func (s *Set) id(id buildid.ID) uint32 {
-	n, ok := s.idOf[id]
-	if !ok {
-		n = uint32(len(s.IDs))
-		s.IDs = append(s.IDs, id)
-		s.idOf[id] = n
-	}
-	return n
-}
-
-// valid makes the frame of a build ID. Of an address that is in no mapping the kernel takes
-// the one above it (find_vma in stack_map_get_build_id_offset), as for the 0 that chains of
-// frame pointers end in: the offset then is below 0, and nothing is known of the place.
-func (s *Set) valid(id buildid.ID, offset uint64) Frame {
-	if int64(offset) < 0 {
-		return Frame{Status: IP}
-	}
-	return Frame{Offset: offset, Ref: s.id(id), Status: Valid}
-}
-
-func (s *Set) symbol(sym Symbol) uint32 {
-	n, ok := s.symbolOf[sym]
-	if !ok {
-		n = uint32(len(s.Symbols))
-		s.Symbols = append(s.Symbols, sym)
-		s.symbolOf[sym] = n
-	}
-	return n
-}
-
-// add numbers a stack; equal ones have one number. An empty one is NotTaken.
-func (s *Set) add(frames []Frame) Part {
-	if len(frames) == 0 {
-		return Part{Cause: NotTaken}
-	}
-	if len(frames) > maxDepth {
-		s.warn(fmt.Errorf("a stack of %d frames is cut after %d", len(frames), maxDepth))
-		frames = frames[:maxDepth]
-	}
-	s.scratch = s.scratch[:0]
-	for _, f := range frames {
-		s.scratch = binary.LittleEndian.AppendUint64(s.scratch, f.Offset)
-		s.scratch = binary.LittleEndian.AppendUint32(s.scratch, f.Ref<<2|uint32(f.Status))
-	}
-	n, ok := s.stackOf[string(s.scratch)]
-	if !ok {
-		if len(s.frames)+len(frames) > maxFrames {
-			s.warn(fmt.Errorf("more than %d frames: further stacks are left out", maxFrames))
-			return Part{Cause: NotDumped}
+// Stack gives the frames of a stack, innermost first, with their places in it.
+func (s *Set) Stack(n uint32) iter.Seq2[int, Frame] {
+	return func(yield func(int, Frame) bool) {
+		for i, number := range s.stacks.At(n) {
+			if !yield(i, s.frames[number]) {
+				return
+			}
 		}
-		n = uint32(len(s.ends))
-		s.frames = append(s.frames, frames...)
-		s.ends = append(s.ends, uint32(len(s.frames)))
-		s.stackOf[string(s.scratch)] = n
-	}
-	return Part{Stack: n, Cause: Present}
-}
-
-// count adds a sample: of the latest event, but for those of systing, which say theirs.
-func (s *Set) count(sm Sample) {
-	if s.Form != Systing {
-		sm.Event = uint16(len(s.Events) - 1)
-	}
-	if period := s.Events[sm.Event].Period; period > 0 {
-		sm.Weight = product(sm.Count, period)
-	}
-	counted, weighed := s.spend(0, &sm.Count), s.spend(1, &sm.Weight)
-	if !counted || !weighed {
-		if !s.cut {
-			s.warn(fmt.Errorf("counts or weights add up to more than %d: they are cut",
-				uint64(maxTotal)))
-		}
-		s.cut = true
-	}
-	if sm.Count > 0 {
-		s.Samples = append(s.Samples, sm)
 	}
 }
 
-// spend takes a number from what is left of the i-th total. It is false for one that
-// had to be made smaller.
-func (s *Set) spend(i int, v *uint64) bool {
-	whole := *v <= s.left[i]
-	*v = min(*v, s.left[i])
-	s.left[i] -= *v
-	return whole
-}
+// Numbers returns the frames of a stack as numbers, innermost first. The slice is the
+// Set's own.
+func (s *Set) Numbers(stack uint32) []uint32 { return s.stacks.At(stack) }
 
-// product and sum stop at the largest number.
-func product(a, b uint64) uint64 {
-	high, low := bits.Mul64(a, b)
-	if high > 0 {
-		return math.MaxUint64
-	}
-	return low
-}
+// Frames returns the distinct frames of all stacks, by number. The slice is the Set's own.
+func (s *Set) Frames() []Frame { return s.frames }
 
-func sum(a, b uint64) uint64 {
-	low, carry := bits.Add64(a, b, 0)
-	if carry > 0 {
-		return math.MaxUint64
-	}
-	return low
-}
-
-func (s *Set) warn(err error) {
-	if len(s.Warnings) < maxWarnings {
-		s.Warnings = append(s.Warnings, err)
-		return
-	}
-	s.unsaid++
-}
-
-// warnLong tells of lines that were passed over because of their length.
-func (s *Set) warnLong(name string, lines uint64) {
-	if lines > 0 {
-		s.warn(fmt.Errorf("%s: %d lines of more than %d bytes are left out", name, lines, maxLine))
-	}
-}
+// HasAddresses reports whether a stack has frames that are an IP.
+func (s *Set) HasAddresses(stack uint32) bool { return s.addresses[stack] }
 
 // kernelHalf is where the kernel's addresses begin on all machines with 64 bits.
 const kernelHalf = 1 << 63
@@ -357,22 +233,4 @@ func (s *Set) isKernel(n uint32) bool {
 		}
 	}
 	return false
-}
-
-// side adds a sample of a stack of which it is not said whose it is.
-func (s *Set) side(p Part, sm Sample) {
-	if p.Cause == Present && s.isKernel(p.Stack) {
-		sm.Kernel = p
-	} else {
-		sm.User = p
-	}
-	s.count(sm)
-}
-
-// finish lets go of what only reading needs.
-func (s *Set) finish() {
-	if s.unsaid > 0 {
-		s.Warnings = append(s.Warnings, fmt.Errorf("and %d warnings more", s.unsaid))
-	}
-	s.idOf, s.symbolOf, s.stackOf, s.scratch = nil, nil, nil, nil
 }

@@ -2,8 +2,10 @@ package stackmap
 
 import (
 	"encoding/binary"
+	"hash/maphash"
 
 	"symbolize/buildid"
+	"symbolize/ingest/fold/intern"
 )
 
 // Sizes of struct bpf_stack_build_id and of its fields, in bytes.
@@ -60,21 +62,59 @@ func (l *layout) guess(value []byte) (ok bool) {
 	return true
 }
 
-// decode appends the frames of a value to dst, up to the first empty one.
-func (l layout) decode(s *Set, dst []Frame, value []byte) []Frame {
-	size := addressSize
+// frameDecoder numbers the frames in values. Most frames of a dump were in a value before:
+// those are known by their bytes.
+type frameDecoder struct {
+	layout
+	set   *Set
+	known *intern.Table[uint32] // number in the set by a frame's bytes
+	list  []uint32              // of the latest value
+}
+
+func newFrameDecoder(l layout, set *Set) *frameDecoder {
+	return &frameDecoder{layout: l, set: set, known: intern.New[uint32](maphash.MakeSeed())}
+}
+
+// frameSize is the size of a frame in bytes.
+func (l layout) frameSize() int {
 	if l.buildID {
-		size = frameSize
+		return frameSize
 	}
-	for n := 0; len(value) >= size && (l.depth == 0 || n < l.depth); n++ {
-		f, ok := l.frame(s, value[:size])
+	return addressSize
+}
+
+// stack numbers the stack that a value is.
+func (d *frameDecoder) stack(value []byte) Part {
+	if d.set.full() {
+		return Part{Cause: NotDumped}
+	}
+	return d.set.addNumbers(d.decode(value))
+}
+
+// decode numbers the frames of a value, up to the first empty one.
+func (d *frameDecoder) decode(value []byte) []uint32 {
+	size := d.frameSize()
+	d.list = d.list[:0]
+	for n := 0; len(value) >= size && (d.depth == 0 || n < d.depth); n++ {
+		number, ok := d.number(value[:size])
 		if !ok {
 			break
 		}
-		dst = append(dst, f)
+		d.list = append(d.list, number)
 		value = value[size:]
 	}
-	return dst
+	return d.list
+}
+
+// number returns the number of a frame; ok is false for one that ends the stack.
+func (d *frameDecoder) number(b []byte) (number uint32, ok bool) {
+	v, _, fresh := d.known.Add(b)
+	if fresh {
+		if f, ok := d.frame(d.set, b); ok {
+			*v = d.set.frame(f) + 1
+		}
+	}
+	return *v - 1, *v != 0
 }
 
 // frame decodes one frame; ok is false for one that ends the stack.

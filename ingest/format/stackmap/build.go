@@ -1,0 +1,217 @@
+package stackmap
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"symbolize/buildid"
+	"symbolize/ingest/fold/intern"
+)
+
+// Limits of what is kept of one input; the dumps of the kernel's largest map stay
+// below.
+const (
+	maxFrames   = 1 << 26 // of all stacks, 4 bytes each
+	maxSamples  = 1 << 24 // 64 bytes each
+	maxDepth    = 1 << 10 // frames of one stack; kernel.perf_event_max_stack is 127
+	maxWarnings = 20
+)
+
+// maxTotal bounds what all counts add up to, and all weights: it is what a profile can
+// say. Only damage gets there.
+const maxTotal = math.MaxInt64
+
+func newSet(form Form) *Set {
+	return &Set{
+		Form: form, Events: []Event{{Name: "samples", Unit: "count", Period: 1}},
+		idOf: make(map[buildid.ID]uint32), symbolOf: make(map[Symbol]uint32),
+		commOf: make(map[string]string), frameOf: intern.NewPairs(), stacks: intern.NewListSet(),
+		left: [2]uint64{maxTotal, maxTotal}, maxFrames: maxFrames, maxSamples: maxSamples,
+	}
+}
+
+func (s *Set) id(id buildid.ID) uint32 {
+	n, ok := s.idOf[id]
+	if !ok {
+		n = uint32(len(s.IDs))
+		s.IDs = append(s.IDs, id)
+		s.idOf[id] = n
+	}
+	return n
+}
+
+// valid makes the frame of a build ID. Of an address that is in no mapping the kernel takes
+// the one above it (find_vma in stack_map_get_build_id_offset), as for the 0 that chains of
+// frame pointers end in: the offset then is below 0, and nothing is known of the place.
+func (s *Set) valid(id buildid.ID, offset uint64) Frame {
+	if int64(offset) < 0 {
+		return Frame{Status: IP}
+	}
+	return Frame{Offset: offset, Ref: s.id(id), Status: Valid}
+}
+
+func (s *Set) symbol(sym Symbol) uint32 {
+	n, ok := s.symbolOf[sym]
+	if !ok {
+		n = uint32(len(s.Symbols))
+		s.Symbols = append(s.Symbols, sym)
+		s.symbolOf[sym] = n
+	}
+	return n
+}
+
+// statusBits is how many bits of a word a Status takes.
+const statusBits = 2
+
+// frame numbers a frame; equal ones have one number.
+func (s *Set) frame(f Frame) uint32 {
+	n := s.frameOf.Add(intern.Pair{Offset: f.Offset,
+		Object: f.Ref<<statusBits | uint32(f.Status)})
+	if int(n) == len(s.frames) {
+		s.frames = append(s.frames, f)
+	}
+	return n
+}
+
+// add numbers a stack; equal ones have one number. An empty one is NotTaken.
+func (s *Set) add(frames []Frame) Part {
+	if s.full() {
+		return Part{Cause: NotDumped}
+	}
+	s.scratch = s.scratch[:0]
+	for _, f := range frames[:min(len(frames), maxDepth+1)] { // one more is told of
+		s.scratch = append(s.scratch, s.frame(f))
+	}
+	return s.addNumbers(s.scratch)
+}
+
+// addNumbers is add for frames that have their numbers.
+func (s *Set) addNumbers(frames []uint32) Part {
+	switch {
+	case len(frames) == 0:
+		return Part{Cause: NotTaken}
+	case len(frames) > maxDepth:
+		s.warn(fmt.Errorf("a stack of more than %d frames is cut there", maxDepth))
+		frames = frames[:maxDepth]
+	}
+	n, fresh := s.stacks.Add(frames)
+	if fresh {
+		s.addresses = append(s.addresses, slices.ContainsFunc(frames, func(number uint32) bool {
+			return s.frames[number].Status == IP
+		}))
+	}
+	return Part{Stack: n, Cause: Present}
+}
+
+// full reports whether there is no room for another stack, which then is NotDumped.
+func (s *Set) full() bool {
+	if s.stacks.Words() <= s.maxFrames-maxDepth {
+		return false
+	}
+	if !s.overfull {
+		s.warn(fmt.Errorf("more than %d frames: further stacks are left out", s.maxFrames))
+	}
+	s.overfull = true
+	return true
+}
+
+// comm returns a name of a thread, which equal ones share.
+func (s *Set) comm(name []byte) string {
+	shared, ok := s.commOf[string(name)]
+	if !ok {
+		shared = string(name)
+		s.commOf[shared] = shared
+	}
+	return shared
+}
+
+// count adds a sample: of the latest event, but for those of systing, which say theirs.
+func (s *Set) count(sm Sample) {
+	if s.Form != Systing {
+		sm.Event = uint16(len(s.Events) - 1)
+	}
+	if period := s.Events[sm.Event].Period; period > 0 {
+		sm.Weight = product(sm.Count, period)
+	}
+	counted, weighed := s.spend(0, &sm.Count), s.spend(1, &sm.Weight)
+	if !counted || !weighed {
+		if !s.cut {
+			s.warn(fmt.Errorf("counts or weights add up to more than %d: they are cut",
+				uint64(maxTotal)))
+		}
+		s.cut = true
+	}
+	switch {
+	case sm.Count == 0:
+	case len(s.Samples) >= s.maxSamples:
+		s.leftOut = sum(s.leftOut, sm.Count)
+	default:
+		s.Samples = append(s.Samples, sm)
+	}
+}
+
+// spend takes a number from what is left of the i-th total. It is false for one that
+// had to be made smaller.
+func (s *Set) spend(i int, v *uint64) bool {
+	whole := *v <= s.left[i]
+	*v = min(*v, s.left[i])
+	s.left[i] -= *v
+	return whole
+}
+
+// product and sum stop at the largest number.
+func product(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	if high > 0 {
+		return math.MaxUint64
+	}
+	return low
+}
+
+func sum(a, b uint64) uint64 {
+	low, carry := bits.Add64(a, b, 0)
+	if carry > 0 {
+		return math.MaxUint64
+	}
+	return low
+}
+
+func (s *Set) warn(err error) {
+	if len(s.Warnings) < maxWarnings {
+		s.Warnings = append(s.Warnings, err)
+		return
+	}
+	s.unsaid++
+}
+
+// warnLong tells of lines that were passed over because of their length.
+func (s *Set) warnLong(name string, lines uint64) {
+	if lines > 0 {
+		s.warn(fmt.Errorf("%s: %d lines of more than %d bytes are left out", name, lines, maxLine))
+	}
+}
+
+// side adds a sample of a stack of which it is not said whose it is.
+func (s *Set) side(p Part, sm Sample) {
+	if p.Cause == Present && s.isKernel(p.Stack) {
+		sm.Kernel = p
+	} else {
+		sm.User = p
+	}
+	s.count(sm)
+}
+
+// finish lets go of what only reading needs.
+func (s *Set) finish() {
+	if s.leftOut > 0 {
+		s.warn(fmt.Errorf("more than %d pairs of stack and labels: %d samples are left out",
+			s.maxSamples, s.leftOut))
+	}
+	if s.unsaid > 0 {
+		s.Warnings = append(s.Warnings, fmt.Errorf("and %d warnings more", s.unsaid))
+	}
+	s.idOf, s.symbolOf, s.commOf, s.frameOf, s.scratch = nil, nil, nil, nil, nil
+	s.stacks.Forget()
+}

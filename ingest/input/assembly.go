@@ -1,0 +1,175 @@
+package input
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"symbolize/ingest"
+	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/fold/merge"
+)
+
+// assembly is what makes a Profile of folded samples, whatever they were read from: its
+// objects, strings, events and sources of build IDs.
+type assembly struct {
+	*collector
+	capture *Capture
+	// contentID tells the capture from others, for objects that belong to it alone.
+	contentID string
+	p         *ingest.Profile
+}
+
+// objects makes the objects of the profile of the raw ones that samples lie in,
+// and gives the number by raw object. lists has the places of the samples.
+func (f *assembly) objects(query ObjectQuery, lists ...[]intern.Pair) []ingest.ObjectID {
+	raw := f.raw.list
+	used := make([]bool, len(raw))
+	belongs := false // something belongs to the kernel
+	for _, places := range lists {
+		for _, pl := range places {
+			used[pl.Object] = true
+		}
+	}
+	x := newIdentifier(f.sideband, query, f.opts.Identify)
+	for i := range raw {
+		if used[i] {
+			x.identify(&raw[i])
+			belongs = belongs || raw[i].Kind == ingest.VDSO || raw[i].Kind == ingest.Module
+		}
+		if raw[i].Kind == ingest.PerfMap && used[i] {
+			raw[i].Capture = f.contentID
+		}
+	}
+	if belongs {
+		f.useKernel(x, used)
+	}
+	if len(x.disowned) > 0 {
+		f.sideband.warn(math.MaxInt64, disownedWarning(x.disowned))
+	}
+	var number []ingest.ObjectID
+	f.p.Objects, number = merge.Objects(raw, used)
+	kernel := ingest.NoObject
+	for i := range f.p.Objects {
+		if f.p.Objects[i].Kind == ingest.Kernel && (kernel == ingest.NoObject ||
+			f.p.Objects[kernel].Reason == ingest.KernelHidden) {
+			kernel = ingest.ObjectID(i)
+		}
+	}
+	for i := range f.p.Objects {
+		if o := &f.p.Objects[i]; o.Kind == ingest.VDSO || o.Kind == ingest.Module {
+			o.Kernel = kernel
+		}
+	}
+	return number
+}
+
+// useKernel makes sure that the kernel is among the objects, because others refer
+// to it.
+func (f *assembly) useKernel(x *identifier, used []bool) {
+	for i := range f.raw.list {
+		if o := &f.raw.list[i]; o.Kind == ingest.Kernel && i != rawHiddenKernel {
+			x.identify(o)
+			used[i] = true
+			return
+		}
+	}
+}
+
+// query is what all queries have in common; endNanos is the wall clock of the recording's
+// end, 0 if nothing says it but the file's time of modification.
+func (f *assembly) query(endNanos int64) ObjectQuery {
+	q := ObjectQuery{Host: f.host, EndNanos: endNanos}
+	if endNanos == 0 && !f.capture.mtime.IsZero() {
+		q.EndNanos = f.capture.mtime.UnixNano()
+	}
+	return q
+}
+
+// strings fills the string table with the comms of the rows, sorted, and gives
+// the string of each comm code.
+func (f *assembly) strings() map[uint32]ingest.StringID {
+	ids := make(map[uint32]ingest.StringID)
+	for _, l := range f.labels.List {
+		ids[l.Comm] = 0
+	}
+	f.p.Strings = []string{""}
+	for c := range ids {
+		f.p.Strings = append(f.p.Strings, f.commName(c))
+	}
+	slices.Sort(f.p.Strings)
+	f.p.Strings = slices.Compact(f.p.Strings)
+	for c := range ids {
+		at, _ := slices.BinarySearch(f.p.Strings, f.commName(c))
+		ids[c] = ingest.StringID(at)
+	}
+	return ids
+}
+
+// eventsUsed leaves out events without samples: perf opens some only to hear of
+// mappings. The order stays that of the file.
+func (f *assembly) eventsUsed() []uint16 {
+	used := make([]bool, len(f.events))
+	for _, l := range f.labels.List {
+		used[l.Event] = true
+	}
+	if !slices.Contains(used, true) && len(used) > 0 {
+		used[0] = true
+	}
+	number := make([]uint16, len(f.events))
+	for i, ev := range f.events {
+		if used[i] {
+			number[i] = uint16(len(f.p.Events))
+			f.p.Events = append(f.p.Events, ev)
+		}
+	}
+	return number
+}
+
+// sources counts frames by how their object got its build ID, and finds the main
+// program.
+func (f *assembly) sources() {
+	p := f.p
+	frames := make([]uint64, len(p.Locations))
+	leaves := make([]uint64, len(p.Objects))
+	stacks := make([]uint64, len(p.StackEnds))
+	for i := range p.Samples {
+		stacks[p.Samples[i].Stack] += p.Samples[i].Count
+	}
+	for s, n := range stacks {
+		locs := p.Stack(ingest.StackID(s))
+		for _, l := range locs {
+			frames[l] += n
+		}
+		if len(locs) > 0 {
+			leaves[p.Locations[locs[0]].Object] += n
+		}
+	}
+	for l, n := range frames {
+		if o := &p.Objects[p.Locations[l].Object]; needsID(o.Kind) || o.Kind == ingest.JIT {
+			p.Stats.ByIDSource[o.IDSource] += n
+		}
+	}
+	p.Meta.MainProgram = mainProgram(p.Objects, leaves)
+}
+
+// mainProgram is the executable with most leaf samples: of the files that are not
+// named like a shared library.
+func mainProgram(objects []ingest.Object, leaves []uint64) string {
+	best := -1
+	for i := range objects {
+		o := &objects[i]
+		base := o.File.Path[strings.LastIndexByte(o.File.Path, '/')+1:]
+		if o.Kind != ingest.ELF || leaves[i] == 0 || strings.HasSuffix(base, ".so") ||
+			strings.Contains(base, ".so.") || o.File.Path == ingest.VsyscallPath {
+			continue
+		}
+		if best < 0 || leaves[i] > leaves[best] {
+			best = i
+		}
+	}
+	if best < 0 {
+		return ""
+	}
+	return objects[best].File.Path
+}
