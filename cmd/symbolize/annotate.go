@@ -142,7 +142,8 @@ func captureArgs(args []string) int {
 }
 
 func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
-	o.captures = o.takeBundles(o.captures)
+	o.captures = o.takeBundles(ctx, o.captures)
+	defer o.closeOpened()
 	s, err := a.openSession(ctx, &o.inputOptions)
 	if err != nil {
 		return err

@@ -43,15 +43,16 @@ func splitBundles(paths []string) (bundles, rest []string) {
 
 // takeBundles takes the bundles out of the captures of the command line, in any order:
 // what they hold serves the others. Those that have stacks stay captures as well. Where
-// there are no others, they are the captures themselves.
-func (o *inputOptions) takeBundles(paths []string) []string {
+// there are no others, they are the captures themselves. A bundle that had to be opened for
+// this stays open for the session.
+func (o *inputOptions) takeBundles(ctx context.Context, paths []string) []string {
 	var rest []string
 	if o.bundles, rest = splitBundles(paths); len(rest) == 0 {
 		return o.bundles
 	}
 	rest = nil
 	for _, p := range paths { // in their order
-		if !slices.Contains(o.bundles, p) || hasSamples(p) {
+		if !slices.Contains(o.bundles, p) || o.hasSamples(ctx, p) {
 			rest = append(rest, p)
 		}
 	}
@@ -60,13 +61,37 @@ func (o *inputOptions) takeBundles(paths []string) []string {
 
 // hasSamples reports whether a bundle has stacks. What cannot be opened is left to others
 // to report.
-func hasSamples(path string) bool {
-	c, err := input.Open(context.Background(), path, input.Options{})
-	if err != nil {
-		return false
+func (o *inputOptions) hasSamples(ctx context.Context, path string) bool {
+	c := o.opened[path]
+	if c == nil {
+		var err error
+		if c, err = input.Open(ctx, path, input.Options{}); err != nil {
+			return false
+		}
+		if o.opened == nil {
+			o.opened = make(map[string]*input.Capture)
+		}
+		o.opened[path] = c
 	}
-	defer c.Close()
 	return c.HasSamples()
+}
+
+// takeOpened returns a capture that takeBundles opened, for the caller to close, else it
+// opens it.
+func (o *inputOptions) takeOpened(ctx context.Context, path string) (*input.Capture, error) {
+	if c := o.opened[path]; c != nil {
+		delete(o.opened, path)
+		return c, nil
+	}
+	return input.Open(ctx, path, input.Options{})
+}
+
+// closeOpened closes what takeBundles opened and no session has taken.
+func (o *inputOptions) closeOpened() {
+	for _, c := range o.opened {
+		c.Close() // of what was read only
+	}
+	o.opened = nil
 }
 
 // openCaptures takes what captures hold into the overlay: BPF programs, and from bundles
@@ -74,7 +99,7 @@ func hasSamples(path string) bool {
 // captures of the command line to borrow from.
 func (s *session) openCaptures(ctx context.Context, paths []string) error {
 	for _, path := range paths {
-		c, err := input.Open(ctx, path, input.Options{})
+		c, err := s.o.takeOpened(ctx, path)
 		if err != nil {
 			return captureError(err)
 		}

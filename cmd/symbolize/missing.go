@@ -49,7 +49,8 @@ func (o *missingOptions) validate(args []string) error {
 }
 
 func runMissing(ctx context.Context, a *app, o *missingOptions, paths []string) error {
-	paths = o.takeBundles(paths)
+	paths = o.takeBundles(ctx, paths)
+	defer o.closeOpened()
 	s, err := a.openSession(ctx, &o.inputOptions)
 	if err != nil {
 		return err

@@ -140,7 +140,8 @@ func outputFormat(format, output string, each bool) (string, error) {
 
 func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) error {
 	named := paths
-	paths = o.takeBundles(paths)
+	paths = o.takeBundles(ctx, paths)
+	defer o.closeOpened()
 	outputs, err := o.outputs(paths)
 	if err != nil {
 		return err

@@ -113,7 +113,7 @@ func (l *liveStacks) checkAddresses(t *testing.T, store string) {
 				continue
 			}
 			samples += sm.Count
-			if wanted(set.Stack(sm.User.Stack)[0]) {
+			if wanted(set.Frames()[set.Numbers(sm.User.Stack)[0]]) {
 				right += sm.Count
 			}
 		}

@@ -124,12 +124,15 @@ func (s *session) forEach(ctx context.Context, paths []string, opts input.Option
 	read := 0
 	var first error
 	for _, path := range paths {
-		c, p, err := openCapture(ctx, path, opts)
+		c, p, err := s.openCapture(ctx, path, opts)
 		switch {
 		case err == nil:
 			read++
 			s.a.sayBorrowed(path, c)
-			if err = s.addPrograms(ctx, path, c); err == nil {
+			if s.bundle(path) == nil { // else they were added when it was opened
+				err = s.addPrograms(ctx, path, c)
+			}
+			if err == nil {
 				err = body(path, c, p)
 			}
 			if err := errors.Join(err, c.Close()); err != nil {
@@ -163,12 +166,26 @@ func (a *app) failInput(err error) {
 	}
 }
 
+// bundle returns the bundle of a path that is open for the session; nil if there is none.
+func (s *session) bundle(path string) *input.Capture {
+	i := slices.IndexFunc(s.borrow, func(c *input.Capture) bool { return c.Path() == path })
+	if i < 0 {
+		return nil
+	}
+	return s.borrow[i]
+}
+
 // openCapture opens and folds a capture.
-func openCapture(ctx context.Context, path string, opts input.Options) (
+func (s *session) openCapture(ctx context.Context, path string, opts input.Options) (
 	*input.Capture, *ingest.Profile, error) {
-	c, err := input.Open(ctx, path, opts)
-	if err != nil {
-		return nil, nil, captureError(err)
+	var c *input.Capture
+	if open := s.bundle(path); open != nil {
+		c = open.With(opts)
+	} else {
+		var err error
+		if c, err = input.Open(ctx, path, opts); err != nil {
+			return nil, nil, captureError(err)
+		}
 	}
 	p, err := c.Profile(ctx)
 	if err == nil {

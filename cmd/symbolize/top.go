@@ -83,7 +83,8 @@ func (o *topOptions) validate(args []string) (err error) {
 }
 
 func runTop(ctx context.Context, a *app, o *topOptions, paths []string) error {
-	paths = o.takeBundles(paths)
+	paths = o.takeBundles(ctx, paths)
+	defer o.closeOpened()
 	s, err := a.openSession(ctx, &o.inputOptions)
 	if err != nil {
 		return err

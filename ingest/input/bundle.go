@@ -47,25 +47,14 @@ func (c *Capture) openBundle() error {
 	if err != nil {
 		return err
 	}
-	c.bundle = b
-	c.opts.lost = b.Manifest.Missing
-	c.opts.Borrow = nil // it has no samples of its own boot that others could explain better
 	c.file = closers{c.file, b}
+	c.setBundle(b)
 	r, size, err := b.Entry(bundle.PerfDataName)
 	if err == nil {
 		c.perf, err = perfdata.Open(c.path+": "+bundle.PerfDataName, r, size)
 	}
-	c.bundleStacks()
-	if err != nil && c.stacks != nil {
-		c.stacksErr = errors.Join(c.stacksErr, err)
-		return nil
-	}
 	if err != nil {
-		c.profile = &ingest.Profile{Strings: []string{""},
-			Events: []ingest.Event{{Name: "samples", Unit: "count"}}}
-		c.profile.Stats.Warnings = []ingest.Warning{{Text: err.Error(), Partial: true,
-			Hint: "BPF programs are named by what other captures say of them"}}
-		c.bundleProfile(c.profile)
+		c.perfErr = err
 		return nil
 	}
 	x, m := &c.perf.Features, &b.Manifest
@@ -81,6 +70,38 @@ func (c *Capture) openBundle() error {
 		x.CmdLine = m.Command
 	}
 	return nil
+}
+
+// setBundle makes the capture one of an unpacked bundle.
+func (c *Capture) setBundle(b *bundle.Bundle) {
+	c.bundle = b
+	c.opts.lost = b.Manifest.Missing
+	c.opts.Borrow = nil // it has no samples of its own boot that others could explain better
+}
+
+// With returns the capture of a bundle with other options, for another profile of it. It
+// shares what is open, and what was unpacked, with the one that it is made of: to close it
+// does nothing, and it is used no longer than that one.
+func (c *Capture) With(opts Options) *Capture {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := &Capture{path: c.path, opts: opts, file: closers{}, r: c.r, size: c.size, mtime: c.mtime,
+		perf: c.perf, perfErr: c.perfErr, chunkSize: c.chunkSize}
+	n.setBundle(c.bundle)
+	if c.opts.PerfMap == nil && opts.PerfMap == nil {
+		n.side = c.side // nothing else in the options of a bundle changes it
+	}
+	return n
+}
+
+// foldNothing makes the profile of a bundle without a side band and without stacks.
+func (c *Capture) foldNothing() *ingest.Profile {
+	c.profile = &ingest.Profile{Strings: []string{""},
+		Events: []ingest.Event{{Name: "samples", Unit: "count"}}}
+	c.profile.Stats.Warnings = []ingest.Warning{{Text: c.perfErr.Error(), Partial: true,
+		Hint: "BPF programs are named by what other captures say of them"}}
+	c.bundleProfile(c.profile)
+	return c.profile
 }
 
 // bundleProfile adds to the profile what the manifest says.

@@ -3,6 +3,7 @@ package input
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"symbolize/buildid"
@@ -21,7 +22,7 @@ type bundleDump struct {
 }
 
 // dumps opens the dumps of a bundle. One that cannot be opened is left out.
-func (c *Capture) dumps() (list []bundleDump) {
+func (c *Capture) dumps() (list []bundleDump, damage error) {
 	for _, entry := range c.bundle.Names() {
 		name, ok := bundle.CutDump(entry)
 		if !ok {
@@ -33,23 +34,35 @@ func (c *Capture) dumps() (list []bundleDump) {
 		}
 		d, err := bundle.OpenDump(c.path+": "+entry, r, size)
 		if err != nil {
-			c.stacksErr = errors.Join(c.stacksErr, err)
+			damage = errors.Join(damage, err)
 			continue
 		}
 		list = append(list, bundleDump{name: name, header: d.Header, input: stackmap.Input{
 			Name: c.path + ": " + entry, R: r, Size: size}})
 	}
-	return list
+	return list, damage
 }
 
-// bundleStacks reads the stacks in a bundle, which make it a capture with samples: those
-// that the manifest tells of, else those of the dumps. What cannot be read of them is told
-// by the profile.
-func (c *Capture) bundleStacks() {
-	if len(c.bundle.Manifest.Samples) == 0 {
-		c.dumpedStacks()
+// readStacks reads the stacks in a bundle, once; they make it a capture with samples:
+// those that the manifest tells of, else those of the dumps. What cannot be read of them is
+// told by the profile. It is called with the capture's lock held.
+func (c *Capture) readStacks() {
+	if c.bundle == nil || c.stacksRead {
 		return
 	}
+	c.stacksRead = true
+	if len(c.bundle.Manifest.Samples) == 0 {
+		c.dumpedStacks()
+	} else {
+		c.sampledStacks()
+	}
+	if c.perfErr != nil && c.stacks != nil {
+		c.stacksErr = errors.Join(c.stacksErr, c.perfErr)
+	}
+}
+
+// sampledStacks reads the stacks that the manifest tells of.
+func (c *Capture) sampledStacks() {
 	var list []stackmap.Sampled
 	for i := range c.bundle.Manifest.Samples {
 		x, err := c.sampled(&c.bundle.Manifest.Samples[i])
@@ -132,7 +145,8 @@ func (c *Capture) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
 // whose key has stacks by its BTF, which the bundle has.
 func (c *Capture) dumpedStacks() {
 	var user, kernel *bundleDump
-	list := c.dumps()
+	list, damage := c.dumps()
+	c.stacksErr = errors.Join(c.stacksErr, damage)
 	for i := range list {
 		d := &list[i]
 		inKernel := strings.Contains(d.name, "kern") || strings.Contains(d.name, "kstack")
@@ -199,5 +213,28 @@ func (c *Capture) types() map[uint32]*btf.Types {
 }
 
 // HasSamples reports whether a bundle has stacks that can be resolved: it then is a
-// capture, besides what it lends to others. Other captures have.
-func (c *Capture) HasSamples() bool { return c.bundle == nil || c.stacks != nil }
+// capture, besides what it lends to others. Other captures have. Before the Profile is
+// made it goes by the headers of the dumps.
+func (c *Capture) HasSamples() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.bundle == nil:
+		return true
+	case c.stacksRead:
+		return c.stacks != nil
+	case len(c.bundle.Manifest.Samples) > 0:
+		return slices.ContainsFunc(c.bundle.Manifest.Samples, func(m bundle.Samples) bool {
+			x, err := c.sampled(&m)
+			if err != nil {
+				return false
+			}
+			_, err = bundle.OpenDump(x.Stacks.Name, x.Stacks.R, x.Stacks.Size)
+			return err == nil
+		})
+	}
+	list, _ := c.dumps()
+	return slices.ContainsFunc(list, func(d bundleDump) bool {
+		return stackmap.IsStacks(&d.header)
+	})
+}

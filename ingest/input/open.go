@@ -72,10 +72,13 @@ type Capture struct {
 	perf  *perfdata.File
 	// bundle is nil but for capture bundles, whose side band perf is.
 	bundle *bundle.Bundle
-	// stacks is nil but for stack maps; stacksErr is the damage behind what was read.
-	stacks    *stackmap.Set
-	stacksErr error
-	stackSide *sideband // after the profile was made
+	// stacks is nil but for stack maps, and for bundles that have any, where it is read when
+	// it is first wanted; stacksErr is the damage behind what was read.
+	stacks     *stackmap.Set
+	stacksErr  error
+	stacksRead bool      // of a bundle
+	perfErr    error     // why a bundle has no side band
+	stackSide  *sideband // after the profile was made
 
 	chunkSize int64 // of the second pass; small in tests
 	mu        sync.Mutex
@@ -175,6 +178,9 @@ func looksLike(head []byte) string {
 	return "it begins neither like a perf.data file nor like a pprof profile"
 }
 
+// Path returns the path that the capture was opened by.
+func (c *Capture) Path() string { return c.path }
+
 // Kind returns "perf.data", "bundle", "pprof", or the form of a stack map, as
 // stackmap.Form names it: "bpftool dump".
 func (c *Capture) Kind() string {
@@ -208,10 +214,14 @@ func (c *Capture) Profile(ctx context.Context) (*ingest.Profile, error) {
 }
 
 func (c *Capture) fold(ctx context.Context) (*ingest.Profile, error) {
-	if c.stacks != nil {
-		return c.foldStacks(ctx)
-	}
 	defer holdGC()()
+	c.readStacks()
+	switch {
+	case c.stacks != nil:
+		return c.foldStacks(ctx)
+	case c.perf == nil:
+		return c.foldNothing(), nil
+	}
 	sb, err := c.scan(ctx)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 // done. An error of fn ends it and is returned. Captures that hold no single samples give
 // ErrNoReplay.
 func (c *Capture) Replay(ctx context.Context, fn func(*ReplaySample) error) error {
-	if c.perf == nil || c.stacks != nil {
+	if c.perf == nil || c.Stacks() != nil {
 		return fmt.Errorf("%s: %w", c.path, ErrNoReplay)
 	}
 	p, err := c.Profile(ctx)

@@ -310,9 +310,10 @@ func (f *stackFolder) userAddress(pc, at uint64, pid int32) uint32 {
 	key := userAddress{pc: pc, at: at, version: v}
 	n, ok := f.users[key]
 	if !ok {
-		n = f.place(rawUnmapped, 0)
 		if m := f.spaces.User(v, addr.PC(at)); m != nil {
 			n = f.place(m.Object, uint64(m.Offset(addr.PC(at))))
+		} else {
+			n = f.place(rawUnmapped, 0)
 		}
 		f.users[key] = n
 	}

@@ -84,7 +84,12 @@ func (c *Capture) openStacks(form stackmap.Form) error {
 }
 
 // Stacks returns what was read of a stack map; nil for other captures.
-func (c *Capture) Stacks() *stackmap.Set { return c.stacks }
+func (c *Capture) Stacks() *stackmap.Set {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.readStacks()
+	return c.stacks
+}
 
 // foldStacks makes the profile of a stack map.
 func (c *Capture) foldStacks(ctx context.Context) (*ingest.Profile, error) {

@@ -30,17 +30,6 @@ type listSlot struct {
 // NewListSet returns an empty set.
 func NewListSet() *ListSet { return &ListSet{seed: maphash.MakeSeed()} }
 
-// Find returns the number of a list that is in the set.
-func (t *ListSet) Find(list []uint32) (id uint32, ok bool) {
-	h := t.hash(list)
-	p := &t.parts[PartOf(h)]
-	if p.n == 0 {
-		return 0, false
-	}
-	s := t.probe(p, h, list)
-	return s.id - 1, s.id != 0
-}
-
 // Add returns the number of a list, which is copied if it is new. Lists over 2^20 words
 // are cut there.
 func (t *ListSet) Add(list []uint32) (id uint32, fresh bool) {
