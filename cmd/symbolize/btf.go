@@ -17,7 +17,12 @@ const btfLong = `btf lists the types in a file's BTF, the type information of BP
 number, kind, size in bytes, name. With TYPE it prints the types of that name as C, with
 offset and size of each member in bytes, holes and padding, as pahole does. TYPE is a name
 ("list_head"), a name of one kind ("struct list_head", "var jiffies") or a number from the
-list ("#12"). --format c prints all that have a name so, in the order of the list.
+list ("#12").
+
+--format c prints a C header that compiles, as ` + "`bpftool btf dump FILE format c`" + `: all types,
+or those that are named, with what they need, in the order that C wants. A name that C does
+not allow a second time gets a suffix, NAME___2. Of 8-byte enumerations that clang before 15
+compiled, BTF has the low halves of the values only: there are comments on these.
 
 FILE is a BPF object or another ELF file with a section .BTF (also packed: .ko.zst), BTF as
 it is (/sys/kernel/btf/vmlinux), or a capture or bundle, whose BPF programs have BTF.
@@ -58,9 +63,9 @@ func runBTF(ctx context.Context, a *app, o *btfOptions, path string, names []str
 	if err != nil {
 		return err
 	}
-	out := btfReport{File: path, c: o.format == formatC || len(names) > 0}
+	out := btfReport{File: path, c: o.format != formatC && len(names) > 0, wants: wants(names)}
 	for _, b := range blobs {
-		if err := out.add(b, names); err != nil {
+		if err := out.add(b); err != nil {
 			return err
 		}
 	}
@@ -69,8 +74,11 @@ func runBTF(ctx context.Context, a *app, o *btfOptions, path string, names []str
 			"`symbolize btf %s` lists the types", path)
 	}
 	return a.writeOutput("", false, func(w io.Writer) error {
-		if o.format == formatJSON {
+		switch o.format {
+		case formatJSON:
 			return writeJSON(w, out)
+		case formatC:
+			return out.writeC(w, blobs)
 		}
 		return out.writeText(w)
 	})
@@ -85,7 +93,16 @@ type btfReport struct {
 	BTF  []btfTypeList `json:"btf"`
 
 	c     bool            // types are printed as C
-	found map[string]bool // of the names that were asked for
+	wants map[string]bool // the names that were asked for, and whether they were found
+}
+
+// wants returns the names to look for: thousands of them cost no more than one.
+func wants(names []string) map[string]bool {
+	out := make(map[string]bool, len(names))
+	for _, n := range names {
+		out[n] = false
+	}
+	return out
 }
 
 type btfTypeList struct {
@@ -109,21 +126,15 @@ type btfMember struct {
 	BitSize uint8  `json:"bit_size,omitempty"` // of bit fields
 }
 
-// add takes in the types of one BTF: all, or those of these names.
-func (r *btfReport) add(b btfBlob, names []string) error {
+// add takes in the types of one BTF: all, or those that were asked for.
+func (r *btfReport) add(b btfBlob) error {
 	list := btfTypeList{Source: b.source, Types: []btfType{}}
 	first := btf.ID(1)
-	if base := b.types.Base(); base != nil && len(names) == 0 {
+	if base := b.types.Base(); base != nil && len(r.wants) == 0 {
 		first = btf.ID(base.Len()) // the list is of the module's own
 	}
-	if r.found == nil {
-		r.found = make(map[string]bool)
-	}
 	for id := first; id < btf.ID(b.types.Len()); id++ {
-		switch {
-		case len(names) > 0 && !r.wanted(b.types, id, names):
-			continue
-		case len(names) == 0 && r.c && (b.types.Name(id) == "" || !isDeclared(b.types.Kind(id))):
+		if len(r.wants) > 0 && !r.wanted(b.types, id) {
 			continue
 		}
 		x := btfType{ID: id, Kind: b.types.Kind(id).String(), Name: b.types.Name(id)}
@@ -155,22 +166,27 @@ func (x *btfType) detail(types *btf.Types) error {
 }
 
 // wanted tells whether a type is one of those that were named, and notes which.
-func (r *btfReport) wanted(types *btf.Types, id btf.ID, names []string) bool {
+func (r *btfReport) wanted(types *btf.Types, id btf.ID) bool {
 	name, kind := types.Name(id), types.Kind(id)
+	found := r.find("#" + strconv.Itoa(int(id)))
+	if name == "" {
+		return found
+	}
 	word := strings.ToLower(strings.TrimSuffix(kind.String(), "64"))
-	found := false
-	for _, n := range names {
-		switch {
-		case n == "#"+strconv.Itoa(int(id)):
-		case name == "":
-			continue
-		case n == word+" "+name:
-		case n != name || !isType(kind) && namesType(types, name):
-			continue
-		}
-		found, r.found[n] = true, true
+	found = r.find(word+" "+name) || found
+	if _, ok := r.wants[name]; ok && (isType(kind) || !namesType(types, name)) {
+		found = r.find(name)
 	}
 	return found
+}
+
+// find tells whether a name was asked for, and notes that it is there.
+func (r *btfReport) find(name string) bool {
+	_, ok := r.wants[name]
+	if ok {
+		r.wants[name] = true
+	}
+	return ok
 }
 
 // typeKinds are the kinds whose name is that of a type, and not of a variable or function.
@@ -190,21 +206,11 @@ func namesType(types *btf.Types, name string) bool {
 
 func (r *btfReport) missing(names []string) (out []string) {
 	for _, n := range names {
-		if !r.found[n] {
+		if !r.wants[n] {
 			out = append(out, strconv.Quote(n))
 		}
 	}
 	return out
-}
-
-// isDeclared tells the kinds that a listing of all types as C has: those that C has without
-// a declaration, and what is only part of others, are left out.
-func isDeclared(kind btf.Kind) bool {
-	switch kind {
-	case btf.KindInt, btf.KindFloat, btf.KindTypeTag, btf.KindDeclTag:
-		return false
-	}
-	return true
 }
 
 func (r *btfReport) writeText(w io.Writer) error {

@@ -128,7 +128,9 @@ func (t *Types) EnumSigned(id ID) bool {
 }
 
 // Enumerators lists the names of an ENUM or ENUM64 in their order. Compilers before the
-// flag of the sign stored signed values all the same; those are taken as they say.
+// flag of the sign stored signed values all the same; those are taken as they are. Of an
+// ENUM of 8 bytes, as compilers before ENUM64 wrote it (Clang 14), the upper halves of the
+// values are lost.
 func (t *Types) Enumerators(id ID) iter.Seq2[int, Enumerator] {
 	e := t.enumTable(id)
 	return each(e.n, e.at)
@@ -140,11 +142,13 @@ type enumTable struct {
 	b            []byte
 	n            int
 	wide, signed bool // an ENUM64; values have a sign
+	cut          bool // values of 8 bytes of which there are the low 4
 }
 
 func (t *Types) enumTable(id ID) enumTable {
 	if owner, b, n, flag := t.items(id, KindEnum); b != nil {
-		return enumTable{owner: owner, b: b, n: n, signed: flag}
+		size, _ := t.Size(id)
+		return enumTable{owner: owner, b: b, n: n, signed: flag, cut: size == 8}
 	}
 	owner, b, n, flag := t.items(id, KindEnum64)
 	return enumTable{owner: owner, b: b, n: n, wide: true, signed: flag}

@@ -46,6 +46,7 @@ func (t *Types) AppendC(dst []byte, id ID, o *COptions) ([]byte, error) {
 type cPrinter struct {
 	t     *Types
 	plain bool
+	names *cNames // of a C file; nil has names as they are
 
 	layouts layouts
 	b       []byte
@@ -91,10 +92,10 @@ func (p *cPrinter) top(id ID) {
 		p.definition(id, 0, 0)
 		p.add(";")
 	case KindFwd:
-		p.add(p.t.tag(id) + ";")
+		p.add(p.tag(id) + ";")
 	case KindTypedef:
 		p.add("typedef ")
-		p.declare(p.t.Ref(id), cName(p.t.Name(id)), 0, 0)
+		p.declare(p.t.Ref(id), p.nameOf(id), 0, 0)
 		p.add(";")
 	case KindFunc:
 		p.add([...]string{"static ", "", "extern "}[min(p.t.FuncLinkage(id), 2)])
@@ -165,6 +166,32 @@ func (t *Types) tag(id ID) string {
 		return word + " " + cName(name)
 	}
 	return word
+}
+
+// tag is Types.tag with the name that a C file has for it.
+func (p *cPrinter) tag(id ID) string {
+	tag := p.t.tag(id)
+	if p.names != nil && p.t.Name(id) != "" {
+		word, _, _ := strings.Cut(tag, " ")
+		return word + " " + p.names.of[id]
+	}
+	return tag
+}
+
+// nameOf returns the name of a typedef.
+func (p *cPrinter) nameOf(id ID) string {
+	if p.names != nil {
+		return p.names.of[id]
+	}
+	return cName(p.t.Name(id))
+}
+
+// local returns the name of a member or parameter, which needs no other than its own.
+func (p *cPrinter) local(name string) string {
+	if p.names != nil && name != "" {
+		return identifier(name)
+	}
+	return cName(name)
 }
 
 // cName returns a name without what could end a line or reach a terminal.

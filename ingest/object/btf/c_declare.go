@@ -1,43 +1,72 @@
 package btf
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
 
 // declare prints a declaration of name with a type. A type without a name is defined
 // within it, at a level of indentation; bits is where it begins in the structure around.
+// Behind a pointer that is nowhere: places there count from 0.
 func (p *cPrinter) declare(id ID, name string, level int, bits uint64) {
-	base, before, after, inner := p.declarator(id, name)
-	p.add(before)
-	switch kind := p.t.Kind(base); kind {
+	d := p.declarator(id, name)
+	p.add(d.before)
+	switch kind := p.t.Kind(d.base); kind {
 	case KindStruct, KindUnion, KindEnum, KindEnum64:
-		if p.t.Name(base) == "" {
-			p.definition(base, level, bits)
-		} else {
-			p.add(p.t.tag(base))
+		switch {
+		case p.t.Name(d.base) != "" || p.isOnce(d.base):
+			p.add(p.baseName(d.base))
+		case d.behind:
+			p.definition(d.base, level, 0)
+		default:
+			p.definition(d.base, level, bits)
 		}
 	default:
-		p.add(p.t.baseName(base))
+		p.add(p.baseName(d.base))
 	}
-	p.add(after)
-	if inner != "" {
-		p.add(" " + inner)
+	p.add(d.after)
+	if d.inner != "" {
+		p.add(" " + d.inner)
 	}
 }
 
+// isOnce tells whether a C file has the names of an enumeration already.
+func (p *cPrinter) isOnce(id ID) bool {
+	return p.names != nil && p.names.once[id]
+}
+
 // baseName returns the name of a type that is told by its name alone.
-func (t *Types) baseName(id ID) string {
-	switch kind := t.Kind(id); kind {
+func (p *cPrinter) baseName(id ID) string {
+	name := p.t.Name(id)
+	switch kind := p.t.Kind(id); kind {
 	case KindVoid:
 		return "void"
-	case KindFwd:
-		return t.tag(id)
-	default:
-		if name := t.Name(id); name != "" {
-			if kind == KindInt {
-				return intName(t.Int(id), name)
+	case KindFwd, KindStruct, KindUnion:
+		return p.tag(id)
+	case KindEnum, KindEnum64:
+		if name == "" {
+			size, _ := p.t.Size(id)
+			return integerOf(size, p.t.EnumSigned(id)) + " /* enum */"
+		}
+		return p.tag(id)
+	case KindInt, KindFloat:
+		if p.names != nil {
+			if word, ok := p.t.basic(id); ok {
+				return word
 			}
+		}
+		if name != "" {
+			return intName(p.t.Int(id), name)
+		}
+		return "/* " + kind.String() + " */ void"
+	case KindTypedef:
+		if name != "" {
+			return p.nameOf(id)
+		}
+		return "/* " + kind.String() + " */ void"
+	default:
+		if name != "" {
 			return cName(name)
 		}
 		return "/* " + kind.String() + " */ void"
@@ -52,45 +81,64 @@ func intName(n Int, name string) string {
 	return cName(name)
 }
 
-// declarator turns a type inside out, as C wants it: the base type with the qualifiers
-// before and the type tags after it, and what stands around the name.
-func (p *cPrinter) declarator(id ID, name string) (base ID, before, after, inner string) {
-	inner = name
+// declarator is a declaration inside out, as C wants it.
+type declarator struct {
+	base          ID
+	before, after string // qualifiers and type tags around the base type
+	inner         string // the name with all that C puts around it
+	behind        bool   // values of the base type lie elsewhere: behind a pointer
+}
+
+// declarator turns a type inside out.
+func (p *cPrinter) declarator(id ID, name string) declarator {
+	d := declarator{inner: name}
 	for range maxRefs {
-		if p.spend(len(inner)) {
-			return 0, "", "", ""
+		if p.spend(len(d.inner)) {
+			return declarator{}
 		}
 		switch kind := p.t.Kind(id); kind {
 		case KindConst:
-			before += "const "
+			d.qualify("const ")
 		case KindVolatile:
-			before += "volatile "
+			d.qualify("volatile ")
 		case KindRestrict:
-			before += "restrict "
+			d.qualify("restrict ")
 		case KindTypeTag:
-			after += ` __attribute__((btf_type_tag("` + quoteless(p.t.Name(id)) + `")))`
+			d.after += ` __attribute__((btf_type_tag("` + quoteless(p.t.Name(id)) + `")))`
 		case KindPtr:
-			inner = "*" + strings.TrimPrefix(after+" ", " ") + before + inner
-			inner = strings.TrimSuffix(inner, " ")
-			before, after = "", ""
-			if next := p.t.Kind(p.t.unqualified(p.t.Ref(id))); next == KindArray ||
-				next == KindFuncProto {
-				inner = "(" + inner + ")"
-			}
+			d.pointer(p.t.Kind(p.t.unqualified(p.t.Ref(id))))
 		case KindArray:
-			inner += "[" + strconv.FormatUint(uint64(p.t.Array(id).Len), 10) + "]"
+			d.inner += "[" + strconv.FormatUint(uint64(p.t.Array(id).Len), 10) + "]"
 			id = p.t.Array(id).Elem
 			continue
 		case KindFuncProto:
-			inner += "(" + p.params(id) + ")"
-			before, after = "", "" // a function has no qualifiers
+			d.inner += "(" + p.params(id) + ")"
+			d.before, d.after, d.behind = "", "", true // a function has no qualifiers
 		default:
-			return id, before, after, inner
+			d.base = id
+			return d
 		}
 		id = p.t.Ref(id)
 	}
 	p.fail(errEndless)
-	return 0, "", "", ""
+	return declarator{}
+}
+
+// qualify adds a qualifier once: arrays that are const have elements that are const too.
+func (d *declarator) qualify(word string) {
+	if !strings.Contains(d.before, word) {
+		d.before += word
+	}
+}
+
+// pointer puts a pointer to a kind of type around what there is.
+func (d *declarator) pointer(to Kind) {
+	d.inner = "*" + strings.TrimPrefix(d.after+" ", " ") + d.before + d.inner
+	d.inner = strings.TrimSuffix(d.inner, " ")
+	d.before, d.after, d.behind = "", "", true
+	if to == KindArray || to == KindFuncProto {
+		d.inner = "(" + d.inner + ")"
+	}
 }
 
 // unqualified goes through qualifiers, not through names.
@@ -136,20 +184,17 @@ func (p *cPrinter) params(id ID) string {
 // param returns one parameter. A type without a name is not defined within it: C would
 // take it for another type, and compilers write none.
 func (p *cPrinter) param(param Param) string {
-	base, before, after, inner := p.declarator(param.Type, cName(param.Name))
-	name := ""
-	switch kind := p.t.Kind(base); kind {
-	case KindStruct, KindUnion, KindEnum, KindEnum64:
-		name = p.t.tag(base)
-		if p.t.Name(base) == "" {
-			name = "/* " + name + " */ void"
+	d := p.declarator(param.Type, p.local(param.Name))
+	name := p.baseName(d.base)
+	if k := p.t.Kind(d.base); p.t.Name(d.base) == "" && (k == KindStruct || k == KindUnion) {
+		name = "/* " + name + " */ void"
+		if size, err := p.t.Size(d.base); err == nil && !d.behind {
+			name = fmt.Sprintf("struct { unsigned char bytes[%d]; }", size)
 		}
-	default:
-		name = p.t.baseName(base)
 	}
-	s := before + name + after
-	if inner != "" {
-		s += " " + inner
+	s := d.before + name + d.after
+	if d.inner != "" {
+		s += " " + d.inner
 	}
 	p.spend(len(s))
 	return s

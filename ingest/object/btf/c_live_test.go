@@ -1,6 +1,7 @@
 package btf
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,94 +16,39 @@ func needLive(t *testing.T) {
 	}
 }
 
-// header prints the types of a blob in the order that C wants them.
-type header struct {
-	t    *Types
-	text []byte
-	done map[ID]bool   // printed, or being printed
-	used map[string]ID // names, with "struct " and the like
-	err  error
+// cText is what WriteC writes of all types, with variables so that the compiler keeps the
+// types, and the layout of each as assertions.
+func cText(t *testing.T, types *Types) (text, layout []byte, names map[ID]string) {
+	t.Helper()
+	var b, asserts bytes.Buffer
+	if err := types.WriteC(&b, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	p := cPrinter{t: types, names: newNames(types)}
+	names = make(map[ID]string)
+	for id := range ID(types.Len()) {
+		if types.Name(id) != "" && types.MemberCount(id) > 0 {
+			names[id] = p.names.of[id]
+			size, _ := types.Size(id)
+			fmt.Fprintf(&b, "%s *keep_%d;\n", p.tag(id), id)
+			fmt.Fprintf(&asserts, "_Static_assert(sizeof(%s) == %d, \"%[1]s\");\n", p.tag(id), size)
+			asserted(&asserts, &p, p.tag(id), id, 0)
+		}
+	}
+	return b.Bytes(), asserts.Bytes(), names
 }
 
-// define prints a type unless it is there. Of two types of one name only the first is.
-func (h *header) define(id ID) {
-	name := h.t.Name(id)
-	if h.t.Kind(id) != KindTypedef {
-		name = h.t.tag(id)
-	}
-	if _, ok := h.used[name]; ok || h.t.Kind(id) == KindTypedef && name == "__builtin_va_list" {
-		return
-	}
-	h.used[name] = id
-	b, err := h.t.AppendC(h.text, id, nil)
-	if err != nil && h.err == nil {
-		h.err = err
-	}
-	h.text = b
-}
-
-// need prints what a type needs before it, and the type itself if it has a name. Behind a
-// pointer a structure need not be whole.
-func (h *header) need(id ID, whole bool) {
-	switch kind := h.t.Kind(id); kind {
-	case KindStruct, KindUnion:
-		if named := h.t.Name(id) != ""; named && !whole || named && h.done[id] {
-			return
-		}
-		h.done[id] = true
-		for _, m := range h.t.Members(id) {
-			h.need(m.Type, true)
-		}
-		if h.t.Name(id) != "" {
-			h.define(id)
-		}
-	case KindEnum, KindEnum64:
-		if h.t.Name(id) != "" && !h.done[id] {
-			h.done[id] = true
-			h.define(id)
-		}
-	case KindTypedef:
-		if !h.done[id] {
-			h.done[id] = true
-			h.need(h.t.Ref(id), false)
-			h.define(id)
-		}
-		h.need(h.t.Ref(id), whole)
-	case KindPtr:
-		h.need(h.t.Ref(id), false)
-	case KindArray:
-		h.need(h.t.Array(id).Elem, true)
-	case KindConst, KindVolatile, KindRestrict, KindTypeTag:
-		h.need(h.t.Ref(id), whole)
-	case KindFuncProto:
-		h.need(h.t.Ref(id), false)
-		for _, p := range h.t.Params(id) {
-			h.need(p.Type, false)
+// asserted writes assertions on where members are, those of members without a name too.
+func asserted(b *bytes.Buffer, p *cPrinter, tag string, id ID, bits uint32) {
+	for _, m := range p.t.Members(id) {
+		switch at := bits + m.BitOffset; {
+		case m.Name == "" && p.t.Name(m.Type) == "":
+			asserted(b, p, tag, m.Type, at)
+		case m.Name != "" && m.BitSize == 0:
+			fmt.Fprintf(b, "_Static_assert(__builtin_offsetof(%s, %s) == %d, \"%[2]s\");\n",
+				tag, p.local(m.Name), at/8)
 		}
 	}
-}
-
-// write prints a header of all types, and variables so that the compiler keeps them.
-func (h *header) write() error {
-	h.done, h.used = make(map[ID]bool), make(map[string]ID)
-	for id := range ID(h.t.Len()) {
-		if k := h.t.Kind(id); (k == KindStruct || k == KindUnion || k == KindFwd) && h.t.Name(id) != "" {
-			h.text = append(h.text, h.t.tag(id)+";\n"...)
-		}
-	}
-	for id := range ID(h.t.Len()) {
-		if k := h.t.Kind(id); k == KindStruct || k == KindUnion || k == KindTypedef {
-			if h.t.Name(id) != "" {
-				h.need(id, true)
-			}
-		}
-	}
-	for id := range ID(h.t.Len()) {
-		if name := h.t.tag(id); h.used[name] == id && h.t.MemberCount(id) > 0 {
-			h.text = fmt.Appendf(h.text, "%s *keep_%d;\n", name, id)
-		}
-	}
-	return h.err
 }
 
 // compiled compiles C for BPF and returns the types that clang tells of it.
@@ -125,23 +71,24 @@ func compiled(t *testing.T, text []byte) *Types {
 	return types
 }
 
-// sameLayout compares the types of one name in two blobs; what fills holes has no name.
-func sameLayout(a *Types, id ID, b *Types) error {
-	other, ok := b.ByName(a.Kind(id), a.Name(id))
+// sameLayout compares a type with one of another name in another blob; what fills holes
+// has no name.
+func sameLayout(a *Types, id ID, b *Types, name string) error {
+	other, ok := b.ByName(a.Kind(id), name)
 	if !ok {
-		return fmt.Errorf("%s is not there", a.tag(id))
+		return fmt.Errorf("%s is not there", name)
 	}
 	x, _ := a.Size(id)
 	if y, _ := b.Size(other); x != y {
-		return fmt.Errorf("%s of %d bytes has %d", a.tag(id), x, y)
+		return fmt.Errorf("%s of %d bytes has %d", name, x, y)
 	}
 	want, got := places(a, id), places(b, other)
 	if len(want) != len(got) {
-		return fmt.Errorf("%s: %d members are %d", a.tag(id), len(want), len(got))
+		return fmt.Errorf("%s: %d members are %d", name, len(want), len(got))
 	}
 	for i := range want {
 		if want[i] != got[i] {
-			return fmt.Errorf("%s: %s is %s", a.tag(id), want[i], got[i])
+			return fmt.Errorf("%s: %s is %s", name, want[i], got[i])
 		}
 	}
 	return nil
@@ -159,7 +106,7 @@ func places(t *Types, id ID) (out []string) {
 	return out
 }
 
-// TestLiveCompiled compiles what AppendC prints with clang, and what `bpftool btf dump
+// TestLiveCompiled compiles what WriteC writes with clang, and what `bpftool btf dump
 // format c` prints: the layouts are the same as before.
 func TestLiveCompiled(t *testing.T) {
 	needLive(t)
@@ -168,69 +115,37 @@ func TestLiveCompiled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range append(paths, filepath.Join(mapsDir, "kinds.bpf.o")) {
-		if types := typesOf(t, path); types != nil {
-			compareCompiled(t, path, types)
-		}
-	}
-}
-
-func compareCompiled(t *testing.T, path string, types *Types) {
-	t.Helper()
-	h := header{t: types}
-	if err := h.write(); err != nil {
-		t.Fatal(err)
-	}
-	ours, n := compiled(t, h.text), 0
-	theirs, err := exec.Command("bpftool", "btf", "dump", "file", path, "format", "c").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for id := range ID(types.Len()) {
-		if types.MemberCount(id) > 0 && h.used[types.tag(id)] == id {
-			theirs = fmt.Appendf(theirs, "%s *keep_%d;\n", types.tag(id), id)
-		}
-	}
-	peer := compiled(t, theirs)
-	for id := range ID(types.Len()) {
-		if types.MemberCount(id) == 0 || h.used[types.tag(id)] != id || types.Name(id) == "" {
+		types := typesOf(t, path)
+		if types == nil {
 			continue
 		}
-		n++
-		if err := sameLayout(types, id, ours); err != nil {
-			t.Errorf("%s: ours: %v", path, err)
+		theirs, err := exec.Command("bpftool", "btf", "dump", "file", path, "format", "c").Output()
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err := sameLayout(types, id, peer); err != nil {
-			t.Errorf("%s: bpftool's: %v", path, err)
+		text, _, names := cText(t, types)
+		for id := range names {
+			theirs = fmt.Appendf(theirs, "%s *keep_%d;\n", types.tag(id), id)
 		}
+		compareCompiled(t, path+": ours", types, text, names)
+		compareCompiled(t, path+": bpftool's", types, theirs, names)
 	}
-	t.Logf("%s: %d structures and unions", path, n)
 }
 
-// holdsOther tells whether a type holds one whose name the header gives to another type,
-// or a va_list, which is not for BPF what it is for the kernel's machine.
-func (h *header) holdsOther(id ID) bool {
-	switch kind := h.t.Kind(id); kind {
-	case KindTypedef:
-		name := h.t.Name(id)
-		return h.used[name] != id || name == "__builtin_va_list" || h.holdsOther(h.t.Ref(id))
-	case KindConst, KindVolatile, KindRestrict, KindTypeTag:
-		return h.holdsOther(h.t.Ref(id))
-	case KindArray:
-		return h.holdsOther(h.t.Array(id).Elem)
-	case KindStruct, KindUnion:
-		if h.t.Name(id) != "" && h.used[h.t.tag(id)] != id {
-			return true
-		}
-		for _, m := range h.t.Members(id) {
-			if h.holdsOther(m.Type) {
-				return true
-			}
+// compareCompiled compiles C and compares the layouts with those of types.
+func compareCompiled(t *testing.T, what string, types *Types, text []byte, names map[ID]string) {
+	t.Helper()
+	got := compiled(t, text)
+	for id, name := range names {
+		if err := sameLayout(types, id, got, name); err != nil {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
-	return false
+	t.Logf("%s: %d structures and unions", what, len(names))
 }
 
-// TestLiveCompiledKernel compiles all structures of the running kernel.
+// TestLiveCompiledKernel compiles all types of the running kernel with each compiler; of
+// its own architecture the assertions on all layouts hold, for BPF clang tells them.
 func TestLiveCompiledKernel(t *testing.T) {
 	needLive(t)
 	const path = "/sys/kernel/btf/vmlinux"
@@ -242,23 +157,19 @@ func TestLiveCompiledKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := header{t: types}
-	if err := h.write(); err != nil {
+	text, layout, names := cText(t, types)
+	compareCompiled(t, path, types, text, names)
+	src := filepath.Join(t.TempDir(), "vmlinux.c")
+	if err := os.WriteFile(src, append(text, layout...), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ours := compiled(t, h.text)
-	same, left := 0, 0
-	for id := range ID(types.Len()) {
-		switch {
-		case types.MemberCount(id) == 0 || types.Name(id) == "":
-		case h.holdsOther(id):
-			left++
-		default:
-			if err := sameLayout(types, id, ours); err != nil {
-				t.Error(err)
-			}
-			same++
+	for _, command := range [][]string{
+		{"gcc", "-std=gnu17"}, {"gcc", "-std=gnu2x"},
+		{"clang", "-std=gnu17"}, {"clang-16", "-std=gnu2x"}, {"clang", "-target", "bpf"},
+	} {
+		args := append(command[1:], "-fsyntax-only", "-w", src)
+		if out, err := exec.Command(command[0], args...).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%.2000s", command, err, out)
 		}
 	}
-	t.Logf("%d structures and unions; %d more hold others of one name", same, left)
 }

@@ -12,12 +12,12 @@ func (p *cPrinter) definition(id ID, level int, bits uint64) {
 		p.fail(errNested)
 	}
 	if p.err == nil {
-		p.add(p.t.tag(id) + " {")
+		p.add(p.tag(id) + " {")
 		switch p.t.Kind(id) {
 		case KindStruct, KindUnion:
 			p.body(id, level, bits)
 		default:
-			p.names(id, level)
+			p.enumerators(id, level)
 		}
 	}
 	p.depth--
@@ -47,7 +47,7 @@ func (p *cPrinter) body(id ID, level int, bits uint64) {
 		p.hole(&c, m, level+1, &h)
 		p.line(level + 1)
 		start := len(p.b)
-		p.declare(m.Type, cName(m.Name), level+1, bits+uint64(m.BitOffset))
+		p.declare(m.Type, p.local(m.Name), level+1, bits+uint64(m.BitOffset))
 		if m.BitSize > 0 {
 			p.add(": " + strconv.Itoa(int(m.BitSize)))
 		}
@@ -200,44 +200,4 @@ func (p *cPrinter) place(start, level int, bits uint64, bitSize uint8, size uint
 	} else {
 		p.note("%5d %6d", bits/8, size)
 	}
-}
-
-// names prints the names of an enumeration.
-func (p *cPrinter) names(id ID, level int) {
-	size, _ := p.t.Size(id)
-	signed := p.t.EnumSigned(id)
-	wide := false // C takes 8 bytes without being told
-	for _, e := range p.t.Enumerators(id) {
-		if p.err != nil {
-			return
-		}
-		p.line(level + 1)
-		p.add(cName(e.Name) + " = " + enumValue(e.Value, signed) + ",")
-		if signed {
-			wide = wide || int64(e.Value) != int64(int32(e.Value))
-		} else {
-			wide = wide || e.Value>>32 != 0
-		}
-	}
-	p.line(level)
-	p.add("}")
-	if mode := map[uint64]string{1: "QI", 2: "HI", 8: "DI"}[size]; mode != "" && !wide {
-		p.add(" __attribute__((mode(" + mode + ")))")
-	}
-}
-
-func enumValue(n uint64, signed bool) string {
-	switch {
-	case signed && int64(n) == -1<<63:
-		return "-9223372036854775807LL - 1"
-	case signed && int64(n) != int64(int32(n)):
-		return strconv.FormatInt(int64(n), 10) + "LL"
-	case signed:
-		return strconv.FormatInt(int64(n), 10)
-	case n>>32 != 0:
-		return strconv.FormatUint(n, 10) + "ULL"
-	case n>>31 != 0:
-		return strconv.FormatUint(n, 10) + "U"
-	}
-	return strconv.FormatUint(n, 10)
 }

@@ -2,6 +2,8 @@ package btf
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"testing"
 )
 
@@ -57,6 +59,10 @@ func FuzzC(f *testing.F) {
 			if len(b) > maxC {
 				t.Errorf("type %d: %d bytes", id, len(b))
 			}
+		}
+		if err := types.WriteC(io.Discard, nil, nil); err != nil && !errors.Is(err, ErrLongC) &&
+			!errors.Is(err, errNested) && !errors.Is(err, errEndless) {
+			t.Error(err)
 		}
 	})
 }

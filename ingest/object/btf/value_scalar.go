@@ -104,9 +104,14 @@ func (v *valuePrinter) char(c byte) {
 	v.w.quoted(string(rune(c)))
 }
 
-// enum prints the first name of a value of some bits, else the number.
+// enum prints the first name of a value of some bits, else the number: always where the
+// names' values are cut, since any of them could have the value's low half and another upper.
 func (v *valuePrinter) enum(id ID, size uint, w word128) {
 	table := v.t.enumTable(id)
+	if table.cut {
+		v.number(Int{Signed: table.signed}, size, w)
+		return
+	}
 	signed, extend := table.negative(), func(v uint64) uint64 { return v }
 	if signed {
 		w = w.extend(size)
