@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"symbolize/ingest/btf"
+	"symbolize/ingest/object/btf"
 )
 
 // writeC writes a header of each BTF: of all its types, or of those that were asked for
