@@ -8,6 +8,7 @@ FUZZTIME ?= 30s
 DEMO_LIBS ?= /usr/lib
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+DEADCODE    := golang.org/x/tools/cmd/deadcode@v0.40.0
 
 .DEFAULT_GOAL := help
 
@@ -31,10 +32,12 @@ test: ## pass all tests that need no root, no perf and no compiler but Go
 	$(GO) test -timeout 280s ./...
 
 .PHONY: lint
-lint: ## gofmt -s, go vet, staticcheck, the layer test
+lint: ## gofmt -s, go vet, go mod tidy, staticcheck, unreachable functions, the layer test
 	@test -z "$$(gofmt -s -l $$(git ls-files '*.go'))" || { gofmt -s -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
+	$(GO) mod tidy -diff
 	$(GO) run $(STATICCHECK) ./...
+	@$(GO) run $(DEADCODE) -test ./... >build/deadcode 2>&1 && test ! -s build/deadcode || { cat build/deadcode; exit 1; }
 	$(GO) test ./fixtures/house
 
 .PHONY: live
@@ -64,6 +67,10 @@ debug-packages: ## fetch the big debug packages (1.4 GB) that make bench then me
 .PHONY: peers
 peers: build ## compare with peers: frames of all kinds of debug information, perf script
 	@sh fixtures/peers/peers.sh $(BIN) $(BUILD)
+
+.PHONY: man
+man: build ## write the man pages into build/man, from the texts of --help
+	$(BIN) man $(BUILD)/man
 
 .PHONY: clean
 clean: ## remove the build folder

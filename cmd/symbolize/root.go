@@ -79,6 +79,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newInfoCommand(a),
 		newStoreCommand(a),
 		newVersionCommand(a),
+		newManCommand(a),
 	)
 	return root
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -16,6 +17,8 @@ type versionInfo struct {
 	Modified bool   `json:"modified,omitempty"` // the tree had changes of its own
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
+
+	Time time.Time `json:"-"` // of the revision
 }
 
 func readVersion() versionInfo {
@@ -37,6 +40,8 @@ func readVersion() versionInfo {
 			v.Revision = s.Value
 		case "vcs.modified":
 			v.Modified = s.Value == "true"
+		case "vcs.time":
+			v.Time, _ = time.Parse(time.RFC3339, s.Value) // zero where it is malformed
 		}
 	}
 	return v
