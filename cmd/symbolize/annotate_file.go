@@ -18,6 +18,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/regular"
 	"symbolize/store"
 )
 
@@ -181,14 +182,11 @@ func unique(list []string) []string {
 // openCode opens a file and proves it to be the object: by its build ID, and with code
 // in it.
 func openCode(name string, want buildid.ID) (*elf.File, io.Closer, error) {
-	file, err := os.Open(name)
+	file, err := regular.Open(name)
 	if err != nil {
 		return nil, nil, err
 	}
 	fi, err := file.Stat()
-	if err == nil && !fi.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", name)
-	}
 	var f *elf.File
 	if err == nil {
 		f, err = readCode(name, file, fi.Size(), want)

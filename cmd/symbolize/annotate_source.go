@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"symbolize/ingest/regular"
 )
 
 // maxSource bounds a source file that is read, in bytes.
@@ -79,15 +80,15 @@ func (s *sourceDirs) read(file string) [][]byte {
 }
 
 func readSource(root *os.Root, name string) ([]byte, error) {
-	if fi, err := root.Stat(name); err != nil {
-		return nil, err
-	} else if !fi.Mode().IsRegular() || fi.Size() > maxSource {
-		return nil, fs.ErrInvalid
-	}
-	f, err := root.Open(name)
+	f, err := regular.OpenIn(root, name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if fi, err := f.Stat(); err != nil {
+		return nil, err
+	} else if fi.Size() > maxSource {
+		return nil, fs.ErrInvalid
+	}
 	return io.ReadAll(io.LimitReader(f, maxSource))
 }

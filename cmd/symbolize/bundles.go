@@ -10,6 +10,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/input"
+	"symbolize/ingest/regular"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -20,7 +21,7 @@ func isBundle(path string) bool {
 	if fi, err := os.Stat(path); err != nil || !fi.Mode().IsRegular() {
 		return false // opening a pipe would wait
 	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return false
 	}

@@ -10,6 +10,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/input"
+	"symbolize/ingest/regular"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -43,7 +44,7 @@ func isStoredCapture(path string) bool {
 	if err != nil || !fi.Mode().IsRegular() {
 		return false
 	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return false
 	}

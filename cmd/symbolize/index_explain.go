@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/regular"
 )
 
 // explained is what `index --explain` says. Its JSON names are an interface.
@@ -64,7 +64,7 @@ func (x *explained) walk(ctx context.Context, root string) error {
 			return ctx.Err()
 		case err != nil:
 			x.problem(path, err)
-		case d.Type().IsRegular():
+		case d.Type().IsRegular() || path == root && !d.IsDir():
 			if err := x.file(path); err != nil {
 				x.problem(path, err)
 			}
@@ -79,7 +79,7 @@ func (x *explained) problem(path string, err error) {
 
 // file looks at a file, and passes over what is not mapped to be run.
 func (x *explained) file(path string) error {
-	r, err := os.Open(path)
+	r, err := regular.Open(path)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/regular"
 )
 
 const infoLong = `info says what a file holds. Of a capture: what recorded it, events, counts of
@@ -62,20 +63,9 @@ type infoWriter interface{ writeText(io.Writer) error }
 // readInfo finds out what a file is: an object by its magic, else a capture.
 func (a *app) readInfo(ctx context.Context, path string, stacks *input.StackOptions) (infoWriter,
 	error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if fi.Mode().IsRegular() {
-		info, err := a.readObject(path, f, fi.Size())
-		if info != nil || err != nil {
-			return info, err
-		}
+	info, size, err := a.objectInfo(path)
+	if info != nil || err != nil && !errors.Is(err, regular.ErrNotRegular) {
+		return info, err
 	}
 	c, err := input.Open(ctx, path, input.Options{Stacks: *stacks})
 	if errors.Is(err, input.ErrNotCapture) {
@@ -85,12 +75,28 @@ func (a *app) readInfo(ctx context.Context, path string, stacks *input.StackOpti
 		return nil, err
 	}
 	defer c.Close()
-	info, err := readCaptureInfo(ctx, path, fi.Size(), c)
+	of, err := readCaptureInfo(ctx, path, size, c)
 	if err != nil {
 		return nil, err
 	}
-	a.partial = info.partial
-	return info, nil
+	a.partial = of.partial
+	return of, nil
+}
+
+// objectInfo describes an ELF file, plain or packed. Info is nil without an error if the
+// file is none; size is that of the file.
+func (a *app) objectInfo(path string) (info infoWriter, size int64, err error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err = a.readObject(path, f, fi.Size())
+	return info, fi.Size(), err
 }
 
 // readObject reads an ELF file, or a packed one. It returns nil without an error

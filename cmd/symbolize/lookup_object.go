@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync"
 
@@ -14,6 +13,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/regular"
 	"symbolize/store"
 )
 
@@ -117,14 +117,11 @@ func (obj *lookupObject) anySource() *elf.File {
 
 // openFile opens an ELF file, plain or packed.
 func (obj *lookupObject) openFile(path string) (*elf.File, error) {
-	file, err := os.Open(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	fi, err := file.Stat()
-	if err == nil && !fi.Mode().IsRegular() {
-		err = fmt.Errorf("%s: not a regular file", path)
-	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"symbolize/ingest/format/mapdump"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/btf"
+	"symbolize/ingest/regular"
 )
 
 // mapInput is a dump of a map that can be opened.
@@ -99,7 +99,7 @@ func (a *app) openMaps(ctx context.Context, paths []string, src mapSource) (in *
 
 // file adds a dump that is a file.
 func (in *mapInputs) file(path string) error {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return err
 	}

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"symbolize/ingest/format/mapdump"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/regular"
 )
 
 // maxDataSection bounds a section of variables, bytes.
@@ -46,7 +46,7 @@ type objectMaps struct {
 
 // isObject reports whether a file is ELF: a map is then what it defines.
 func isObject(path string) bool {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return false
 	}
@@ -58,7 +58,7 @@ func isObject(path string) bool {
 
 // runMapObject prints the maps that a BPF object defines, and its variables.
 func runMapObject(ctx context.Context, a *app, o *mapOptions, path string) error {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return err
 	}

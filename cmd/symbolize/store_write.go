@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"symbolize/ingest/regular"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -130,7 +130,7 @@ func newStoreImportCommand(a *app) *cobra.Command {
 func (a *app) importArchive(ctx context.Context, path string, to store.Sink) (err error) {
 	var in io.Reader = a.env.Stdin
 	if path != "-" {
-		f, err := os.Open(path)
+		f, err := regular.Open(path)
 		if err != nil {
 			return err
 		}

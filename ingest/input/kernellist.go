@@ -5,7 +5,6 @@ import (
 	"crypto/sha1"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -13,6 +12,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/regular"
 )
 
 // listedCode are functions of modules and BPF programs by a kallsyms text, which is all
@@ -35,7 +35,7 @@ const maxNotes = 64 << 10
 // kernelList enters the kernel's address space as a kallsyms text tells it: the kernel
 // by the address of _text, and modules and BPF programs function by function.
 func (sb *sideband) kernelList(path string) error {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func kernelIDBeside(path string) buildid.ID {
 	if path == "/proc/kallsyms" {
 		notes = "/sys/kernel/notes"
 	}
-	f, err := os.Open(notes)
+	f, err := regular.Open(notes)
 	if err != nil {
 		return buildid.ID{}
 	}

@@ -14,6 +14,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/regular"
 )
 
 // What Open and Replay refuse. ErrNotCapture is wrapped together with what the
@@ -96,7 +97,10 @@ func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
+	if errors.Is(err, regular.ErrNotRegular) {
+		return nil, withHint(noCapture(path, err))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -108,20 +112,22 @@ func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
 	return c, nil
 }
 
+// noCapture says of what is no regular file why it is no capture.
+func noCapture(path string, err error) error {
+	if _, err := os.Stat(path + "/data"); err == nil {
+		return fmt.Errorf("%s: %w", path, perfdata.ErrDirectory)
+	}
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+		return fmt.Errorf("%s: %w: it is a directory", path, ErrNotCapture)
+	}
+	return fmt.Errorf("%s: %w: %w, and a capture is read twice", path, ErrNotCapture,
+		errors.Unwrap(err))
+}
+
 func (c *Capture) sniff(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
-	}
-	switch {
-	case info.IsDir():
-		if _, err := os.Stat(c.path + "/data"); err == nil {
-			return fmt.Errorf("%s: %w", c.path, perfdata.ErrDirectory)
-		}
-		return fmt.Errorf("%s: %w: it is a directory", c.path, ErrNotCapture)
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s: %w: it is no regular file, and a capture is read twice", c.path,
-			ErrNotCapture)
 	}
 	c.mtime, c.size = info.ModTime(), info.Size()
 	head := make([]byte, 512)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/object/btf"
+	"symbolize/ingest/regular"
 )
 
 // StackOptions say what belongs to a stack map, and how to read it.
@@ -55,7 +55,7 @@ func (c *Capture) openStacks(form stackmap.Form) error {
 		if x.path == "" {
 			continue
 		}
-		f, err := os.Open(x.path)
+		f, err := regular.Open(x.path)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (c *Capture) addSpaces(ctx context.Context, sb *sideband) error {
 		}
 	}
 	for _, pid := range slices.Sorted(maps.Keys(o.Maps)) {
-		f, err := os.Open(o.Maps[pid])
+		f, err := regular.Open(o.Maps[pid])
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/regular"
 )
 
 const (
@@ -273,7 +274,7 @@ func (p *processes) add(w *bundle.Writer) error {
 		}
 		fi, err := f.Stat()
 		switch {
-		case err != nil || !fi.Mode().IsRegular():
+		case err != nil:
 		case fi.Size() > min(maxPerfMap, left):
 			p.s.lost("perf maps: too large", 1)
 		default:
@@ -309,8 +310,8 @@ func (p *processes) perfMap(pid int32) *os.File {
 		p.path(pid, fmt.Sprintf("root/tmp/perf-%d.map", own)),
 		fmt.Sprintf("%s/tmp/perf-%d.map", p.root, pid),
 	} {
-		// Whoever owns /tmp may have put a pipe there, which would not open.
-		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+		// Whoever owns /tmp may have put anything there.
+		f, err := regular.OpenNoLink(path)
 		if err == nil {
 			return f
 		}

@@ -3,7 +3,6 @@ package indexer
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/regular"
 )
 
 // debugFiles looks for the separate debug file of a runtime file, in gdb's order,
@@ -92,7 +92,7 @@ func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileT
 // the file itself does not tell which object it belongs to.
 func (w *worker) isDebugOf(place debugPlace, st fileStat, id buildid.ID) (
 	owner buildid.ID, ok bool) {
-	f, err := os.Open(place.path)
+	f, err := regular.Open(place.path)
 	if err != nil {
 		return owner, false
 	}

@@ -10,6 +10,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/object/bpfobj"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/regular"
 	"symbolize/store"
 )
 
@@ -131,7 +132,7 @@ func (t *fileTask) complements(w *worker, res fileResult) bool {
 
 // readFile opens and reads a file. With count its numbers go into the Summary.
 func (w *worker) readFile(t *fileTask, count bool) fileResult {
-	f, err := os.Open(t.path)
+	f, err := regular.Open(t.path)
 	if err != nil {
 		return fileResult{err: pathReason(err), skip: SkipUnreadable, again: true}
 	}

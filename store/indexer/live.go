@@ -17,6 +17,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/regular"
 	"symbolize/store"
 )
 
@@ -33,7 +34,7 @@ const (
 
 // notesID reads the build ID of a file of notes.
 func notesID(path string) (buildid.ID, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return buildid.ID{}, err
 	}
@@ -237,7 +238,7 @@ func (w *worker) vdsos() []buildid.ID {
 	modules := sys.path("/lib/modules/" + strings.TrimSpace(string(release)))
 	shipped, _ := filepath.Glob(modules + "/vdso/*.so")
 	for _, path := range shipped {
-		f, err := os.Open(path)
+		f, err := regular.Open(path)
 		if err != nil {
 			w.ix.problem(Problem{Path: path, Err: pathReason(err)})
 			continue

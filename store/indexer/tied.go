@@ -15,6 +15,7 @@ import (
 	"symbolize/ingest/decode"
 	"symbolize/ingest/object/dwarf"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/regular"
 )
 
 // tied finds the files that one file's debug information refers to: the
@@ -88,7 +89,7 @@ func (t *tied) openFile(places []string, right func(*elf.File) bool) (
 		if st.kind != kindFile { // a pipe would hold us up
 			continue
 		}
-		f, err := os.Open(p)
+		f, err := regular.Open(p)
 		if err != nil {
 			looked = append(looked, p)
 			continue

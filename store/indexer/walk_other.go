@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"symbolize/ingest/regular"
 )
 
 // dirHandle is a directory. There are no inode numbers here: a file is known by
@@ -53,7 +55,7 @@ func (d dirHandle) stat(name string, follow bool) (fileStat, error) {
 func (d dirHandle) self() (fileStat, error) { return statFile(d.path) }
 
 func (d dirHandle) head(name string, buf []byte) (int, error) {
-	f, err := os.Open(filepath.Join(d.path, name))
+	f, err := regular.Open(filepath.Join(d.path, name))
 	if err != nil {
 		return 0, err
 	}

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"symbolize/ingest/decode"
+	"symbolize/ingest/regular"
 )
 
 // What Open and Entry refuse.
@@ -135,7 +135,7 @@ func Open(name string, r io.ReaderAt, size int64) (*Bundle, error) {
 
 // OpenFile is Open for the file of this name.
 func OpenFile(path string) (*Bundle, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/regular"
 )
 
 // What ReadFile refuses, with the file's name before it.
@@ -20,7 +20,10 @@ var (
 // for none, and for what an ELF file brings with it (.BTF.base). Of .BTF.ext nothing is
 // asked. Other files are ErrNoFile, others of ELF ErrNoSection.
 func ReadFile(path string, base *Types) (*Types, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
+	if errors.Is(err, regular.ErrNotRegular) {
+		return nil, fmt.Errorf("%s: %w", path, ErrNoFile)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -28,9 +31,6 @@ func ReadFile(path string, base *Types) (*Types, error) {
 	fi, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !fi.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w", path, ErrNoFile)
 	}
 	r, size, _, err := elf.Unpack(path, f, fi.Size())
 	if err != nil {

@@ -1,0 +1,90 @@
+// Package regular opens files by paths that others wrote: those of captures, of links in
+// debug information, of tables in a store, and of command lines. Such a path can lead
+// anywhere by the time it is followed. To open a pipe waits for a writer, for ever and
+// deaf to signals; to open a device can set it to work. So only regular files are opened.
+// All files are opened here but those of the kernel (/proc, /sys), of the store, and those
+// that are written; a test in fixtures/house sees to it.
+package regular
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ErrNotRegular is wrapped by the errors of paths that lead to a pipe, a device, a socket
+// or a directory.
+var ErrNotRegular = errors.New("no regular file")
+
+// Open opens a regular file for reading; links are followed.
+func Open(path string) (*os.File, error) {
+	return open(path, os.Stat, os.OpenFile, 0)
+}
+
+// OpenNoLink is Open for a path whose last element must not be a symbolic link.
+func OpenNoLink(path string) (*os.File, error) {
+	return open(path, os.Lstat, os.OpenFile, noFollow)
+}
+
+// OpenIn is Open for a name in a directory that it cannot leave.
+func OpenIn(root *os.Root, name string) (*os.File, error) {
+	return open(name, root.Stat, root.OpenFile, 0)
+}
+
+// open looks before it opens, since opening a device is an act, and once more after it:
+// the path can have become another's in between. O_NONBLOCK keeps that one from waiting.
+func open(path string, stat func(string) (fs.FileInfo, error),
+	openFile func(string, int, fs.FileMode) (*os.File, error), flags int) (*os.File, error) {
+	fi, err := stat(path)
+	if err != nil {
+		return nil, asOpen(err)
+	}
+	if err := check(path, fi); err != nil {
+		return nil, err
+	}
+	f, err := openFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0)
+	if err != nil {
+		return nil, asOpen(err)
+	}
+	if fi, err = f.Stat(); err == nil {
+		err = check(path, fi)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// asOpen makes one text of the errors of all system calls: which one it was says nothing
+// to a user.
+func asOpen(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return &fs.PathError{Op: "open", Path: pe.Path, Err: pe.Err}
+	}
+	return err
+}
+
+func check(path string, fi fs.FileInfo) error {
+	m := fi.Mode()
+	if m.IsRegular() {
+		return nil
+	}
+	kind := "neither file nor directory"
+	switch {
+	case m.IsDir():
+		kind = "a directory"
+	case m&fs.ModeNamedPipe != 0:
+		kind = "a pipe"
+	case m&fs.ModeSocket != 0:
+		kind = "a socket"
+	case m&fs.ModeDevice != 0:
+		kind = "a device"
+	case m&fs.ModeSymlink != 0:
+		kind = "a symbolic link"
+	}
+	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w: it is %s", ErrNotRegular,
+		kind)}
+}
