@@ -186,13 +186,16 @@ func (o *indexOptions) indexer(bar *progress) indexer.Options {
 // whatever came of the run.
 func (a *app) reportIndex(o *indexOptions, path string, named int, sum *indexer.Summary,
 	captured *captureResult, err error) error {
-	failed := 0
+	failed, run := 0, 0
 	for _, p := range sum.Problems {
 		if p.Named {
 			failed++
 		}
+		if p.Run {
+			run++
+		}
 	}
-	a.partial = failed > 0 || o.strict && len(sum.Problems) > 0
+	a.partial = failed+run > 0 || o.strict && len(sum.Problems) > 0
 	if err == nil && failed > 0 && failed == max(named, 1) && sum.ELF == 0 && sum.Objects == 0 {
 		p := sum.Problems[0]
 		err = withHint(p, "%s", p.Hint)

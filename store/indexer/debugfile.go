@@ -73,7 +73,11 @@ func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileT
 	if st.kind != kindFile || st.key() == t.st.key() && st.ino != 0 {
 		return nil, ""
 	}
-	owner, ok := w.isDebugOf(place, st, id)
+	owner, ok, err := w.isDebugOf(place, st, id)
+	if ofRun(err) != nil { // it may be the one: t's row is not to remember it as another
+		w.ix.unreadable(place.path, err, false)
+		return nil, place.path
+	}
 	if !ok {
 		return nil, refused(place.path, st)
 	}
@@ -89,35 +93,36 @@ func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileT
 
 // isDebugOf reports whether a file is the debug file of an object: by an equal
 // build ID, and if it was found by .gnu_debuglink by the CRC, too. owner is set if
-// the file itself does not tell which object it belongs to.
+// the file itself does not tell which object it belongs to. The error is why it could not
+// be read.
 func (w *worker) isDebugOf(place debugPlace, st fileStat, id buildid.ID) (
-	owner buildid.ID, ok bool) {
+	owner buildid.ID, ok bool, err error) {
 	f, err := regular.Open(place.path)
 	if err != nil {
-		return owner, false
+		return owner, false, err
 	}
 	defer f.Close()
 	ef, err := elf.Open(place.path, f, int64(st.size))
 	if err != nil {
-		return owner, false
+		return owner, false, err
 	}
 	if !ef.ID.IsZero() && id.Space() == buildid.GNU && !ef.ID.Matches(id) {
-		return owner, false
+		return owner, false, nil
 	}
 	if ef.ID.IsZero() {
 		owner = id
 	}
 	if !place.linked {
-		return buildid.ID{}, owner.IsZero()
+		return buildid.ID{}, owner.IsZero(), nil
 	}
 	sum, err := ef.CRC32()
 	if err != nil || sum != place.crc {
-		return owner, false
+		return owner, false, err
 	}
 	if id.Space() != buildid.GNU {
 		owner = id // a file with a build ID for an object without one
 	}
-	return owner, true
+	return owner, true, nil
 }
 
 // refused is the form in which a row remembers a file that was there and was not

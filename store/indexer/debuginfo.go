@@ -97,6 +97,7 @@ type debugInfo struct {
 	tied *tied
 	load []*dwarf.Loaded
 	lost losses
+	run  *runError // of the sections; nil if they are as the files have them
 }
 
 // losses counts what of a file's debug information could not be read, and keeps the
@@ -185,6 +186,12 @@ func (d *debugInfo) settle(units losses) {
 		for _, p := range l.Problems {
 			d.lost.add(p)
 		}
+		if d.run == nil {
+			d.run = failed(l)
+		}
+	}
+	if d.run == nil {
+		d.run = d.tied.run
 	}
 	d.lost.join(units)
 }
@@ -280,7 +287,7 @@ func (s *sources) dwarf(f *elf.File, base addr.Addr) {
 		s.count(b.Losses())
 		return err
 	})
-	if d.tied.missing > 0 || d.lost.n > 0 {
+	if d.tied.missing > 0 || d.lost.n > 0 || d.run != nil {
 		s.incomplete(d)
 	}
 }
@@ -291,6 +298,9 @@ func (s *sources) incomplete(d *debugInfo) {
 	s.looked = append(s.looked, d.tied.places()...)
 	if d.tied.first != nil {
 		d.lost.first = d.tied.first
+	}
+	if d.run != nil {
+		s.err = d.run // before what is wrong with the file, which it hides
 	}
 	s.fail(d.lost.err())
 	if n := len(s.c.Sources); n > 0 && s.c.Sources[n-1].Info.Kind == store.DWARF {

@@ -64,11 +64,14 @@ func (t *fileTask) run(w *worker) {
 		if err != nil {
 			ix.sum.Problems = append(ix.sum.Problems,
 				Problem{Path: t.path, Err: err, Hint: hintFor(res.skip),
-					Named: t.named, Kept: !res.id.IsZero()})
+					Named: t.named, Kept: !res.id.IsZero(), Run: res.skip == SkipFailed})
 		}
 	})
 	if t.debug {
-		if res.again || res.err != nil {
+		switch {
+		case res.again: // as it is now
+			t.ds.refuse(t.row.Name, t.path)
+		case res.err != nil:
 			t.ds.refuse(t.row.Name, refused(t.path, t.st))
 		}
 		t.ds.refuse(t.row.Name, res.looked...)
@@ -88,8 +91,11 @@ func (t *fileTask) run(w *worker) {
 }
 
 func hintFor(skip string) string {
-	if skip == SkipKallsymsNo {
+	switch skip {
+	case SkipKallsymsNo:
 		return "keep it as BUILDID/kallsyms, or name its build ID with --build-id"
+	case SkipFailed:
+		return "run it again with more room: $TMPDIR is where large sections are inflated"
 	}
 	return ""
 }
@@ -134,7 +140,8 @@ func (t *fileTask) complements(w *worker, res fileResult) bool {
 func (w *worker) readFile(t *fileTask, count bool) fileResult {
 	f, err := regular.Open(t.path)
 	if err != nil {
-		return fileResult{err: pathReason(err), skip: SkipUnreadable, again: true}
+		res := fileResult{err: pathReason(err), skip: SkipUnreadable, again: true}
+		return res.blame()
 	}
 	defer f.Close()
 	var res fileResult
@@ -144,9 +151,18 @@ func (w *worker) readFile(t *fileTask, count bool) fileResult {
 	default:
 		res = w.readObject(t, f, count)
 	}
+	res = res.blame()
 	now, err := statFile(t.path)
 	if err != nil || now != t.st {
 		return fileResult{err: errChanged, skip: SkipChanged, again: true}
+	}
+	return res
+}
+
+// blame tells a failure of the run from one of the file.
+func (res fileResult) blame() fileResult {
+	if err := ofRun(res.err); err != nil {
+		res.err, res.skip, res.again = err, SkipFailed, true
 	}
 	return res
 }

@@ -100,7 +100,7 @@ func (ds *dirState) release() {
 	rows := ds.rows.Sort()
 	for name, looked := range ds.refused {
 		if row := rows.Find(name); row != nil {
-			row.Looked = places(append(row.Looked, looked...))
+			row.Looked = places(append(looked, row.Looked...)) // a row keeps the first ones
 		}
 	}
 	ds.ix.putDir(ds.dir, rows)
@@ -312,7 +312,12 @@ func (ix *index) enter(key inodeKey) bool {
 // the next run tries again.
 func (ix *index) unreadable(path string, err error, named bool) {
 	ix.count(func(s *Summary) {
-		s.Skipped[SkipUnreadable]++
-		s.Problems = append(s.Problems, Problem{Path: path, Err: pathReason(err), Named: named})
+		p := Problem{Path: path, Err: pathReason(err), Named: named, Run: ofRun(err) != nil}
+		skip := SkipUnreadable
+		if p.Run {
+			skip, p.Hint = SkipFailed, hintFor(SkipFailed)
+		}
+		s.Skipped[skip]++
+		s.Problems = append(s.Problems, p)
 	})
 }

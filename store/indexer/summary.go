@@ -21,6 +21,7 @@ const (
 	SkipDuplicate   = "same file under another path"  // hard links
 	SkipTooLarge    = "too large for the store"       // an object with hundreds of sources
 	SkipChanged     = "changed while it was read"     // read again by the next run
+	SkipFailed      = "failed in this run"            // for want of space, memory, descriptors
 	SkipIncomplete  = "debug information incomplete"  // names are there, some lines are not
 	SkipNoObject    = "no code, no symbols, no notes" // ELF files that are nothing to us
 )
@@ -57,6 +58,7 @@ type Problem struct {
 	Err   error
 	Hint  string // what would mend it, or ""
 	Named bool   // the user named this path: not to be passed over in silence
+	Run   bool   // the run failed at it, not the file: the next one reads it again
 	Kept  bool   // it is an object all the same: what could be read of it was taken
 }
 

@@ -27,6 +27,7 @@ type tied struct {
 	runtime string // of the one that it was found as the debug file of, or ""
 
 	mu      sync.Mutex // dwo is called by several goroutines
+	run     *runError  // why one could not be opened that may be there
 	missing int        // files
 	first   error      // of them
 	looked  []string   // places, as path rows have them
@@ -65,6 +66,15 @@ func (t *tied) miss(err error, looked []string) {
 	}
 }
 
+// fail notes that the run lacked something, unless err is nil.
+func (t *tied) fail(err *runError) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.run == nil {
+		t.run = err
+	}
+}
+
 // places returns where files were looked for and not found, in an order that does
 // not depend on who looked first.
 func (t *tied) places() []string {
@@ -90,6 +100,7 @@ func (t *tied) openFile(places []string, right func(*elf.File) bool) (
 			continue
 		}
 		f, err := regular.Open(p)
+		t.fail(ofRun(err))
 		if err != nil {
 			looked = append(looked, p)
 			continue
@@ -232,6 +243,7 @@ func (t *tied) dwo(name, compDir string, _ uint64) (*dwarf.Data, error) {
 		return nil, os.ErrNotExist
 	}
 	l := load(file, ef, true, 1)
+	t.fail(failed(l))
 	return dwarf.NewSplit(l.Sections, dwarf.Options{Name: ef.Name, Close: func() error {
 		return errors.Join(l.Close(), file.Close())
 	}}), nil

@@ -87,6 +87,9 @@ type sectionWriter struct {
 func (w *sectionWriter) Write(p []byte) (int, error) {
 	n, err := w.f.Write(p[:min(uint64(len(p)), w.size-w.n)])
 	w.n += uint64(n)
+	if err != nil {
+		err = &localError{err}
+	}
 	if err == nil {
 		err = w.grow.add(n)
 	}

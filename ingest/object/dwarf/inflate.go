@@ -122,11 +122,15 @@ func inflater(kind uint32, r io.Reader) (plain io.Reader, done func(), err error
 func (l *Loaded) spool(size uint64) (*sectionWriter, error) {
 	f, err := os.CreateTemp(l.opts.TempDir, "symbolize-dwarf-*")
 	if err != nil {
-		return nil, err
+		return nil, &localError{err}
 	}
 	os.Remove(f.Name())
 	l.keep(nil, f)
-	return &sectionWriter{f: f, size: size, grow: newGrowth()}, f.Truncate(int64(size))
+	w := &sectionWriter{f: f, size: size, grow: newGrowth()}
+	if err := f.Truncate(int64(size)); err != nil {
+		return nil, &localError{err}
+	}
+	return w, nil
 }
 
 // mapSpooled maps the first n bytes of a section.
@@ -136,7 +140,7 @@ func (l *Loaded) mapSpooled(w *sectionWriter, n uint64) ([]byte, error) {
 	}
 	b, m, err := mapFile(w.f, 0, n)
 	if err != nil {
-		return nil, fmt.Errorf("mapping: %w", err)
+		return nil, &localError{fmt.Errorf("mapping: %w", err)}
 	}
 	l.keep(m, nil)
 	return b, nil

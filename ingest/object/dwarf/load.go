@@ -43,6 +43,9 @@ type LoadOptions struct {
 type Loaded struct {
 	Sections Sections
 	Problems []*decode.Error // sections that are lost, or end early
+	// Failed is set if some of that is no fault of the file: there was no room for an
+	// inflated section, or a mapping failed. Another run may have more of it.
+	Failed error
 
 	growing RawSection // the one of Sections.Growth
 	opts    LoadOptions
@@ -120,6 +123,10 @@ func sectionName(name string, split bool) (base string, gnu, ok bool) {
 func (l *Loaded) problem(s RawSection, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var local *localError
+	if errors.As(err, &local) && l.Failed == nil {
+		l.Failed = local.err
+	}
 	var known *decode.Error
 	if !errors.As(err, &known) {
 		known = &decode.Error{Name: l.opts.Name, Offset: int64(s.Offset),
@@ -145,7 +152,7 @@ func (l *Loaded) section(r io.ReaderAt, s RawSection, gnu, grow bool) ([]byte, e
 		}
 		b, m, err := mapFile(f, s.Offset, s.Size)
 		if err != nil {
-			return nil, fmt.Errorf("mapping: %w", err)
+			return nil, &localError{fmt.Errorf("mapping: %w", err)}
 		}
 		l.keep(m, nil)
 		return b, nil
@@ -168,6 +175,12 @@ func readAll(r io.Reader, size uint64) ([]byte, error) {
 	}
 	return b, nil
 }
+
+// localError is a failure of this machine now, and not of the file that is read.
+type localError struct{ err error }
+
+func (e *localError) Error() string { return e.err.Error() }
+func (e *localError) Unwrap() error { return e.err }
 
 func (l *Loaded) keep(m []byte, f *os.File) {
 	l.mu.Lock()

@@ -1,0 +1,106 @@
+package indexer
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"symbolize/buildid"
+	"symbolize/fixtures/elfbuild"
+	"symbolize/store"
+)
+
+// inflatesLarge gives sections of debug information, one of which is inflated into a
+// temporary file: it is padded to 2 MiB.
+func inflatesLarge(t *testing.T) map[string][]byte {
+	t.Helper()
+	secs := program(text).Sections()
+	var z bytes.Buffer
+	z.WriteString("ZLIB")
+	line := append(secs[".debug_line"], make([]byte, 2<<20)...)
+	z.Write(binary.BigEndian.AppendUint64(nil, uint64(len(line))))
+	w := zlib.NewWriter(&z)
+	if _, err := w.Write(line); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	delete(secs, ".debug_line")
+	secs[".zdebug_line"] = z.Bytes()
+	return secs
+}
+
+// TestNoRoomForSections has a run that cannot inflate: it says that it failed, and not the
+// file, and the next one reads the file again, be it walked or the debug file of another.
+func TestNoRoomForSections(t *testing.T) {
+	for name, debug := range map[string]bool{"walked": false, "debug file": true} {
+		t.Run(name, func(t *testing.T) {
+			root, roots, m := realDir(t), realDir(t), newMemory()
+			id := buildid.New([]byte(debugID))
+			runtime := filepath.Join(root, "lib.so")
+			bad := runtime
+			large := withSections(elfbuild.Lib([]byte(debugID), 0x1000,
+				elfbuild.Func{Name: "outer_symbol", Size: 0x40}), inflatesLarge(t)).Bytes()
+			if debug {
+				bad = buildid.DebugPaths(id, []string{roots})[0]
+				write(t, runtime, elfbuild.Lib([]byte(debugID), 0x1000).Bytes())
+			}
+			write(t, bad, large)
+			settle()
+			opts := Options{DebugRoots: []string{roots}}
+			t.Setenv("TMPDIR", filepath.Join(root, "nowhere"))
+			sum := m.index(t, opts, root)
+			if len(sum.Problems) != 1 || !sum.Problems[0].Run || sum.Problems[0].Path != bad ||
+				sum.Problems[0].Hint == "" || sum.Skipped[SkipFailed] != 1 {
+				t.Errorf("without room: %+v, skipped %v", sum.Problems, sum.Skipped)
+			}
+			t.Setenv("TMPDIR", root)
+			sum = m.index(t, opts, root)
+			if len(sum.Problems) != 0 || sum.Read == 0 {
+				t.Errorf("with room: %d read, %+v", sum.Read, sum.Problems)
+			}
+			if !slices.ContainsFunc(m.object(t, id).Sources, func(s store.SourceInfo) bool {
+				return s.Kind == store.DWARF && s.Producer == Producer
+			}) {
+				t.Error("no debug information that counts as whole")
+			}
+			m.again(t, opts, root)
+		})
+	}
+}
+
+func TestOfRun(t *testing.T) {
+	at := func(err error) error { return &fs.PathError{Op: "open", Path: "x", Err: err} }
+	for _, c := range []struct {
+		err error
+		run bool
+	}{
+		{nil, false},
+		{errors.New("no space left on device"), false},
+		{at(syscall.ENOENT), false},
+		{at(syscall.EACCES), false},
+		{at(syscall.EIO), false}, // of a failing disk: the next run fares no better
+		{at(syscall.EMFILE), true},
+		{at(syscall.ENFILE), true},
+		{at(syscall.ENOSPC), true},
+		{fmt.Errorf("mapping: %w", at(syscall.ENOMEM)), true},
+		{errors.Join(errors.New("first"), &runError{errors.New("anything")}), true},
+	} {
+		got := ofRun(c.err)
+		if (got != nil) != c.run {
+			t.Errorf("%v: %v", c.err, got)
+		}
+		if got != nil && strings.Count(got.Error(), "the next run") != 1 {
+			t.Errorf("%v", got)
+		}
+	}
+}
