@@ -66,6 +66,9 @@ const (
 // enough for one that a Writer made or that is not compressed; of one that some other
 // program packed a whole zstd block is needed, which Detect reads.
 func IsBundle(head []byte) bool {
+	if isSegment(head) {
+		return true
+	}
 	if strings.HasPrefix(string(head[:min(len(head), len(zstdMagic))]), zstdMagic) {
 		r, err := unpacker(bytes.NewReader(head))
 		if err != nil {
@@ -115,22 +118,36 @@ func unpacker(r io.Reader) (*zstd.Decoder, error) {
 // not used after Open. What is damaged behind the manifest becomes a warning; an
 // error means that nothing of the bundle can be used. name is for messages only.
 func Open(name string, r io.ReaderAt, size int64) (*Bundle, error) {
+	b := &Bundle{Name: name, index: make(map[string]int)}
+	head := make([]byte, segmentHead)
+	n, _ := r.ReadAt(head, 0)
+	open := b.open
+	if isSegment(head[:n]) {
+		open = b.openUnfinished
+	}
+	if err := open(r, size); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// open reads a bundle that is one tar.
+func (b *Bundle) open(r io.ReaderAt, size int64) error {
 	var in io.Reader = bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 1<<16)
 	head := make([]byte, len(zstdMagic))
 	if n, _ := r.ReadAt(head, 0); string(head[:n]) == zstdMagic {
 		z, err := unpacker(in)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", b.Name, err)
 		}
 		defer z.Close()
 		in = z
 	}
-	b := &Bundle{Name: name, index: make(map[string]int)}
 	if err := b.read(newTarReader(in, size)); err != nil {
-		return nil, errors.Join(err, b.Close())
+		return err
 	}
 	b.check()
-	return b, nil
+	return nil
 }
 
 // OpenFile is Open for the file of this name.

@@ -154,6 +154,38 @@
 //
 // lost of the header of dumps/counts has what samples were lost, by cause.
 //
+// # Unfinished
+//
+// While a recording goes on, and when its recorder was killed, the file is unfinished: one
+// segment after another, each of what was recorded since the one before it. A segment is a frame
+// of zstd that is to be skipped, and behind it a bundle, packed, as specified above, whose
+// manifest speaks of this part alone:
+//
+//	offset  type      field
+//	0       u32       0x184D2A5E, a skippable frame
+//	4       u32       56: bytes that follow in it
+//	8       [8]byte   "BUNDSEG\n"
+//	16      u32       version: 1
+//	20      u32       0
+//	24      u64       n: bytes of the packed bundle
+//	32      [32]byte  SHA-256 of these
+//	64      [n]byte   the packed bundle
+//
+// What stands behind the last whole segment was being written and is passed over; a damaged
+// segment before it is left out, with a warning. Open reads all segments as one bundle. Of it
+//
+//   - Begin is the first segment's, lost counts add up, warnings and missing programs are those
+//     of all, and what else the manifest says is the last segment's;
+//   - perf.data has the records of all, in their order, and the programs and BTF of all;
+//   - stacks and counts of samples are merged: stacks get new numbers, counts of one key add up.
+//     In segments the stacks are sorted by CompareCallers and numbered from 0, the counts by
+//     comm, process and stacks;
+//   - mappings of a process that differ between segments are those of different programs of it:
+//     they get new numbers, the newest 0;
+//   - of all other entries of one name the last counts.
+//
+// When the recording ends, a bundle of this content takes the place of the unfinished one.
+//
 // # Damage
 //
 // A bundle that is cut off or damaged keeps the entries before the damage; the

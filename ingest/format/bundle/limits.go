@@ -14,6 +14,12 @@ const (
 	maxName     = 240      // bytes of an entry's name
 	maxWarnings = 100      // kept of one bundle
 
+	// maxMerged is how many entries are made of an unfinished bundle, whose manifest is to be
+	// no larger than maxManifest.
+	maxMerged    = 1 << 16
+	maxMissing   = 10_000   // programs whose code is missing, of an unfinished bundle
+	maxMapsEntry = 16 << 20 // bytes of the mappings of a process
+
 	// spoolMemory is how much of an unpacked bundle is kept in memory; a larger one
 	// goes to a temporary file.
 	spoolMemory = 64 << 20

@@ -15,15 +15,16 @@ const (
 	NotesName    = "kernel/notes"
 	ModulesName  = "kernel/modules.json"
 
-	vdsoDir   = "vdso/"
-	vdsoExt   = ".so"
-	procDir   = "proc/"
-	dumpsDir  = "dumps/"
-	seriesDir = dumpsDir + "maps/"
-	mapsName  = "/maps"
-	perfMap   = "/perf.map"
-	decimal   = 10
-	pidDigits = 32 // bits
+	vdsoDir    = "vdso/"
+	vdsoExt    = ".so"
+	procDir    = "proc/"
+	dumpsDir   = "dumps/"
+	seriesDir  = dumpsDir + "maps/"
+	mapsName   = "/maps"
+	perfMap    = "/perf.map"
+	programDir = "/program/"
+	decimal    = 10
+	pidDigits  = 32 // bits
 )
 
 // VDSOName returns the name of the entry with the vdso image of this build ID, in
@@ -32,6 +33,15 @@ func VDSOName(buildID string) string { return vdsoDir + buildID + vdsoExt }
 
 // MapsName returns the name of the entry with a process's /proc/PID/maps.
 func MapsName(pid int32) string { return procEntry(pid, mapsName) }
+
+// ProgramMapsName returns the name of the entry with the mappings of one of the programs that a
+// process ran, which are numbered from 0: MapsName of the first.
+func ProgramMapsName(pid int32, program uint32) string {
+	if program == 0 {
+		return MapsName(pid)
+	}
+	return procEntry(pid, programDir+strconv.FormatUint(uint64(program), decimal)+mapsName)
+}
 
 // PerfMapName returns the name of the entry with a process's perf-PID.map.
 func PerfMapName(pid int32) string { return procEntry(pid, perfMap) }
@@ -81,6 +91,23 @@ func CutDump(entry string) (name string, ok bool) { return strings.CutPrefix(ent
 
 // MapsPID returns the process whose /proc/PID/maps an entry is.
 func MapsPID(entry string) (pid int32, ok bool) { return cutPID(entry, mapsName) }
+
+// MapsProgram returns the process and its program whose mappings an entry is: MapsPID for
+// program 0.
+func MapsProgram(entry string) (pid int32, program uint32, ok bool) {
+	if pid, ok = MapsPID(entry); ok {
+		return pid, 0, true
+	}
+	s, ok := strings.CutPrefix(entry, procDir)
+	process, rest, ok2 := strings.Cut(s, programDir)
+	number, ok3 := strings.CutSuffix(rest, mapsName)
+	n, err := strconv.ParseUint(number, decimal, pidDigits)
+	if !ok || !ok2 || !ok3 || err != nil || n == 0 {
+		return 0, 0, false
+	}
+	pid, ok = cutPID(procDir+process, "")
+	return pid, uint32(n), ok
+}
 
 // PerfMapPID returns the process whose perf-PID.map an entry is.
 func PerfMapPID(entry string) (pid int32, ok bool) { return cutPID(entry, perfMap) }

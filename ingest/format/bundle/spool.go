@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -12,10 +13,12 @@ type spool struct {
 	mem  []byte
 	file *os.File // nil while in memory
 	size int64
+	// limit is how much of it is kept in memory, bytes; 0: spoolMemory.
+	limit int
 }
 
 func (s *spool) Write(b []byte) (int, error) {
-	if s.file == nil && len(s.mem)+len(b) > spoolMemory {
+	if s.file == nil && len(s.mem)+len(b) > cmp.Or(s.limit, spoolMemory) {
 		if err := s.toFile(); err != nil {
 			return 0, err
 		}

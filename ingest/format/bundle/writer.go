@@ -41,11 +41,17 @@ type Writer struct {
 	size    int64
 	entries []spooled
 	names   map[string]bool
+
+	// What Flush has written: nil, and a size of 0, without one.
+	unfinished *os.File
+	flushed    int64
+	packer     *zstd.Encoder // of segments
 }
 
 type spooled struct {
 	EntryInfo
-	at int64 // in the spool
+	sum [sha256.Size]byte
+	at  int64 // in the spool
 }
 
 // Create prepares a bundle that is to be written to path. Nothing is there under
@@ -56,6 +62,18 @@ func Create(path string) (*Writer, error) {
 		return nil, err
 	}
 	return &Writer{path: path, spool: f, names: make(map[string]bool)}, nil
+}
+
+// createTemp makes a writer whose entries nobody commits, in a file without a name.
+func createTemp() (*Writer, error) {
+	f, err := os.CreateTemp("", "symbolize-bundle-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &Writer{path: f.Name(), spool: f, names: make(map[string]bool)}, nil
 }
 
 // createBeside creates a temporary file beside path. Its error speaks of path, which is
@@ -99,8 +117,9 @@ func (w *Writer) AddReader(name string, r io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	w.entries = append(w.entries, spooled{at: w.size, EntryInfo: EntryInfo{
-		Name: name, Size: n, SHA256: hex.EncodeToString(sum.Sum(nil))}})
+	e := spooled{at: w.size, EntryInfo: EntryInfo{Name: name, Size: n}}
+	e.SHA256 = hex.EncodeToString(sum.Sum(e.sum[:0]))
+	w.entries = append(w.entries, e)
 	w.names[name] = true
 	w.size += n
 	return nil
@@ -114,23 +133,50 @@ func (w *Writer) Has(name string) bool {
 }
 
 // Commit writes the bundle: the manifest, in which it sets Format and Entries, then
-// the entries. The file appears under its name when it is complete and on disk. The
-// writer is closed, whether that worked or not.
-func (w *Writer) Commit(m *Manifest) (err error) {
+// the entries. The file appears under its name when it is complete and on disk, in place of
+// what Flush put there, which is part of it. The writer is closed, whether that worked or not.
+func (w *Writer) Commit(m *Manifest) error {
+	if w.Flushed() == 0 {
+		return w.commit(m)
+	}
+	if err := w.Flush(m); err != nil {
+		w.Abort()
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer w.drop()
+	list, damage := segments(w.path, w.unfinished, w.flushed)
+	if len(damage) > 0 {
+		return damage[0]
+	}
+	merged, err := createTemp()
+	if err != nil {
+		return err
+	}
+	merged.path = w.path
+	defer merged.Abort()
+	whole, _, err := mergeSegments(w.path, w.unfinished, list, merged)
+	if err != nil {
+		return err
+	}
+	if err := merged.commit(whole); err != nil {
+		return err
+	}
+	*m = *whole
+	return nil
+}
+
+func (w *Writer) commit(m *Manifest) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.spool == nil {
 		return fmt.Errorf("%s: %w", w.path, ErrClosed)
 	}
 	defer w.drop()
-	slices.SortFunc(w.entries, func(a, b spooled) int { return entryOrder(a.Name, b.Name) })
-	m.Format, m.Entries = Format, make([]EntryInfo, len(w.entries))
-	for i, e := range w.entries {
-		m.Entries[i] = e.EntryInfo
-	}
-	head, err := EncodeManifest(m)
+	head, err := w.manifest(m)
 	if err != nil {
-		return fmt.Errorf("%s: manifest: %w", w.path, err)
+		return err
 	}
 	out, err := createBeside(w.path, ".*")
 	if err != nil {
@@ -141,12 +187,35 @@ func (w *Writer) Commit(m *Manifest) (err error) {
 			err = fmt.Errorf("%s: %w", w.path, errors.Join(err, os.Remove(out.Name())))
 		}
 	}()
-	err = w.write(out, head, time.Unix(int64(m.End.Realtime/uint64(time.Second)), 0))
+	err = w.write(out, head, modified(m), w.bestPacker)
 	err = cmp.Or(err, out.Sync())
 	if err = errors.Join(err, out.Close()); err != nil {
 		return err
 	}
 	return os.Rename(out.Name(), w.path)
+}
+
+// manifest puts what there is into the manifest, and returns its bytes.
+func (w *Writer) manifest(m *Manifest) ([]byte, error) {
+	w.sort()
+	m.Format, m.Entries = Format, w.listed()
+	head, err := EncodeManifest(m)
+	if err != nil {
+		return nil, fmt.Errorf("%s: manifest: %w", w.path, err)
+	}
+	return head, nil
+}
+
+func (w *Writer) sort() {
+	slices.SortFunc(w.entries, func(a, b spooled) int { return entryOrder(a.Name, b.Name) })
+}
+
+func (w *Writer) listed() []EntryInfo {
+	list := make([]EntryInfo, len(w.entries))
+	for i, e := range w.entries {
+		list[i] = e.EntryInfo
+	}
+	return list
 }
 
 // EncodeManifest returns the bytes of manifest.json.
@@ -165,15 +234,22 @@ func EncodeManifest(m *Manifest) ([]byte, error) {
 // times as long: a second for these.
 const packBest = 16 << 20
 
-// write puts the packed tar to out.
-func (w *Writer) write(out io.Writer, manifest []byte, modified time.Time) error {
-	buffered := bufio.NewWriterSize(out, 1<<20)
+const writeBuffer = 256 << 10 // bytes
+
+// bestPacker returns the encoder of what is committed.
+func (w *Writer) bestPacker(to io.Writer) (*zstd.Encoder, error) {
 	level := zstd.SpeedBetterCompression
 	if w.size <= packBest {
 		level = zstd.SpeedBestCompression
 	}
-	pack, err := zstd.NewWriter(buffered, zstd.WithEncoderConcurrency(1),
-		zstd.WithEncoderLevel(level))
+	return zstd.NewWriter(to, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(level))
+}
+
+// write puts the packed tar to out.
+func (w *Writer) write(out io.Writer, manifest []byte, modified time.Time,
+	packer func(io.Writer) (*zstd.Encoder, error)) error {
+	buffered := bufio.NewWriterSize(out, writeBuffer)
+	pack, err := packer(buffered)
 	if err != nil {
 		return err
 	}
@@ -216,7 +292,8 @@ func header(name string, size int64, modified time.Time) *tar.Header {
 		ModTime: modified}
 }
 
-// Abort gives the bundle up: no file appears. After Commit it does nothing.
+// Abort gives the bundle up: no file appears, but for the unfinished bundle that Flush put
+// there, which stays. After Commit it does nothing.
 func (w *Writer) Abort() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -232,4 +309,8 @@ func (w *Writer) drop() {
 	w.spool.Close()
 	os.Remove(name)
 	w.spool = nil
+	if w.unfinished != nil {
+		w.unfinished.Close()
+		w.unfinished = nil
+	}
 }

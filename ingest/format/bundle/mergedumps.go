@@ -1,0 +1,395 @@
+package bundle
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Sizes of a frame in dumps of stacks: struct bpf_stack_build_id, and an address.
+const (
+	buildIDFrame = 32
+	addressFrame = 8
+	flagBuildID  = 1 << 5 // BPF_F_STACK_BUILD_ID
+)
+
+// FrameSize returns the size of a frame in the values of a dump of stacks.
+func (h *DumpHeader) FrameSize() int {
+	if h.Flags&flagBuildID != 0 {
+		return buildIDFrame
+	}
+	return addressFrame
+}
+
+// CompareCallers compares stacks by their frames of this size, from the outermost in: the
+// order in which stacks stand in a dump.
+func CompareCallers(a, b []byte, size int) int {
+	for len(a) >= size && len(b) >= size {
+		x, y := len(a)-size, len(b)-size
+		if c := bytes.Compare(a[x:], b[y:]); c != 0 {
+			return c
+		}
+		a, b = a[:x], b[:y]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// mergeSamples merges the stacks and counts that the manifests tell of. Those of segments
+// that tell of them in another way than the last are left out, with a warning.
+func (x *merger) mergeSamples(done map[string]bool) error {
+	last := x.manifest.Samples
+	x.manifest.Samples = nil
+	for i := range last {
+		want := last[i]
+		want.Files = x.mergeFiles(want.Event)
+		var runs sampleRuns
+		for from, b := range x.from {
+			j := slices.IndexFunc(b.Manifest.Samples, func(s Samples) bool { return alike(&s, &want) })
+			if j < 0 || !runs.open(b, from, &want) {
+				x.warn("%s: samples of %q of a part of the recording cannot be read and are left out",
+					x.name, want.Event)
+			}
+		}
+		for _, name := range []string{want.Stacks, want.KernelStacks, want.Counts} {
+			done[name] = true
+		}
+		if len(runs.list) == 0 {
+			continue
+		}
+		if err := runs.merge(x, &want); err != nil {
+			return err
+		}
+		x.manifest.Samples = append(x.manifest.Samples, want)
+	}
+	return nil
+}
+
+// alike reports whether two tell of samples in the same way.
+func alike(a, b *Samples) bool {
+	return a.Event == b.Event && a.Unit == b.Unit && a.Period == b.Period && a.Stacks == b.Stacks &&
+		a.KernelStacks == b.KernelStacks && a.Counts == b.Counts && a.Key == b.Key &&
+		a.Value == b.Value && a.Weight == b.Weight
+}
+
+// The dumps of a sampleRun.
+const (
+	userRun = iota
+	kernelRun
+	countsRun
+	numRuns
+)
+
+// sampleRun are the dumps of a segment.
+type sampleRun struct {
+	from    int
+	dumps   [numRuns]*DumpReader
+	numbers [countsRun][]int32 // of stacks, in what is written, by their numbers here
+}
+
+type sampleRuns struct{ list []*sampleRun }
+
+// open opens the dumps of a segment; ok is false if they cannot be read.
+func (s *sampleRuns) open(b *Bundle, from int, m *Samples) (ok bool) {
+	run := &sampleRun{from: from}
+	for i, name := range []string{m.Stacks, m.KernelStacks, m.Counts} {
+		r, size, err := b.Entry(name)
+		if err != nil {
+			return false
+		}
+		if run.dumps[i], err = OpenDump(name, r, size); err != nil {
+			return false
+		}
+		h := &run.dumps[i].Header
+		if h.KeySize == 0 || h.CPUs != 0 || i < countsRun && (h.KeySize != 4 ||
+			h.ValueSize%uint32(h.FrameSize()) != 0 || h.ValueSize > maxTrimmedPair) ||
+			i == countsRun && (h.KeySize > maxColumnPair/2 || h.ValueSize > maxColumnPair/2 ||
+				h.ValueSize%8 != 0) {
+			return false
+		}
+		if len(s.list) > 0 && !sameForm(h, &s.list[0].dumps[i].Header) {
+			return false
+		}
+	}
+	s.list = append(s.list, run)
+	return true
+}
+
+// sameForm reports whether two dumps have pairs of the same form.
+func sameForm(a, b *DumpHeader) bool {
+	return a.KeySize == b.KeySize && a.BigEndian == b.BigEndian && a.Flags == b.Flags &&
+		a.Type == b.Type && (a.Type == stackTrace || a.ValueSize == b.ValueSize)
+}
+
+const stackTrace = 7 // BPF_MAP_TYPE_STACK_TRACE
+
+func (s *sampleRuns) merge(x *merger, m *Samples) error {
+	for kind, name := range []string{m.Stacks, m.KernelStacks} {
+		err := x.addTemp(name, func(f *os.File) error { return s.writeStacks(x, kind, f) })
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	fields, err := parseKey(m.Key, s.list[0].dumps[countsRun].Header.KeySize)
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.Counts, err)
+	}
+	err = x.addTemp(m.Counts, func(f *os.File) error { return s.writeCounts(x, fields, f) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.Counts, err)
+	}
+	return nil
+}
+
+// header returns the header of what is merged of a kind of dumps.
+func (s *sampleRuns) header(kind int) DumpHeader {
+	h := s.list[len(s.list)-1].dumps[kind].Header
+	h.Lost, h.MaxEntries, h.Entries = nil, 0, UnknownEntries
+	for _, run := range s.list {
+		d := &run.dumps[kind].Header
+		if len(d.Lost) > 0 && h.Lost == nil {
+			h.Lost = make(map[string]uint64)
+		}
+		for cause, n := range d.Lost {
+			h.Lost[cause] += n
+		}
+		h.ValueSize, h.Depth = max(h.ValueSize, d.ValueSize), max(h.Depth, d.Depth)
+		h.MaxEntries = max(h.MaxEntries, h.MaxEntries+d.MaxEntries)
+	}
+	return h
+}
+
+// mergedDump is a dump whose number of pairs is known when it is complete.
+type mergedDump struct {
+	f *os.File
+	w *DumpWriter
+}
+
+func newMergedDump(f *os.File, h *DumpHeader) (*mergedDump, error) {
+	w, err := NewDumpWriter(f, h)
+	return &mergedDump{f, w}, err
+}
+
+func (d *mergedDump) close() error {
+	if err := d.w.Close(); err != nil {
+		return err
+	}
+	_, err := d.f.WriteAt(binary.LittleEndian.AppendUint64(nil, d.w.pairs), dumpEntriesAt)
+	return err
+}
+
+// stackHead is the next stack of a run.
+type stackHead struct {
+	run    *sampleRun
+	d      *DumpReader
+	frames []byte // without the zeros behind
+	ok     bool
+}
+
+// next reads the next stack, whose key is to be its number.
+func (h *stackHead) next(kind int, x *merger) {
+	key, value, ok := h.d.Next()
+	n := len(h.run.numbers[kind])
+	switch {
+	case !ok && h.d.Err() != nil:
+		x.warn("%s: %v", x.name, h.d.Err())
+	case ok && (n >= math.MaxInt32 || int(order(h.d).Uint32(key)) != n):
+		x.warn("%s: %s: stacks have other numbers than 0, 1, 2 and so on", x.name, h.d.name)
+		ok = false
+	}
+	if h.ok = ok; !ok {
+		return
+	}
+	size := h.d.Header.FrameSize()
+	length := len(value)
+	for length > 0 && value[length-1] == 0 {
+		length--
+	}
+	h.frames = value[:min(len(value), (length+size-1)/size*size)]
+}
+
+func order(d *DumpReader) binary.ByteOrder {
+	if d.Header.BigEndian {
+		return binary.BigEndian
+	}
+	return binary.LittleEndian
+}
+
+// writeStacks merges the stacks of a kind, and numbers them.
+func (s *sampleRuns) writeStacks(x *merger, kind int, f *os.File) error {
+	h := s.header(kind)
+	h.Packing = Trimmed
+	out, err := newMergedDump(f, &h)
+	if err != nil {
+		return err
+	}
+	heads := make([]*stackHead, len(s.list))
+	for i, run := range s.list {
+		heads[i] = &stackHead{run: run, d: run.dumps[kind]}
+		heads[i].next(kind, x)
+	}
+	var key [4]byte
+	value, last := make([]byte, h.ValueSize), []byte(nil)
+	number := int32(-1)
+	for {
+		var least *stackHead
+		for _, c := range heads {
+			if c.ok && (least == nil || CompareCallers(c.frames, least.frames, h.FrameSize()) < 0) {
+				least = c
+			}
+		}
+		if least == nil {
+			return out.close()
+		}
+		if number < 0 || !bytes.Equal(least.frames, last) {
+			if number++; number == math.MaxInt32 {
+				return errors.New("more stacks than numbers")
+			}
+			last = append(last[:0], least.frames...)
+			clear(value[copy(value, last):])
+			order(least.d).PutUint32(key[:], uint32(number))
+			if err := out.w.Add(key[:], value); err != nil {
+				return err
+			}
+		}
+		least.run.numbers[kind] = append(least.run.numbers[kind], number)
+		least.next(kind, x)
+	}
+}
+
+// keyFields are where the fields lie in the key of counts by which it is sorted, and rewritten;
+// -1: there is no such field.
+type keyFields struct{ user, kernel, pid, comm, program int }
+
+const commSize = 16
+
+// parseKey finds fields in a key of this size: "user_stack_id:0:4,kernel_stack_id:4:4,…".
+func parseKey(text string, size uint32) (f keyFields, err error) {
+	f = keyFields{-1, -1, -1, -1, -1}
+	for part := range strings.SplitSeq(text, ",") {
+		name, rest, _ := strings.Cut(part, ":")
+		at, length, _ := strings.Cut(rest, ":")
+		to, want := (*int)(nil), "4"
+		switch name {
+		case "user_stack_id":
+			to = &f.user
+		case "kernel_stack_id":
+			to = &f.kernel
+		case "tgid":
+			to = &f.pid
+		case "program":
+			to = &f.program
+		case "comm":
+			to, want = &f.comm, strconv.Itoa(commSize)
+		default:
+			continue
+		}
+		n, _ := strconv.Atoi(want)
+		if *to, err = strconv.Atoi(at); err != nil || length != want || *to < 0 ||
+			*to+n > int(size) {
+			return f, fmt.Errorf("key %q: the field %q is not of this form", text, part)
+		}
+	}
+	if f.user < 0 || f.kernel < 0 || f.pid < 0 || f.comm < 0 {
+		return f, fmt.Errorf("key %q: a field is missing", text)
+	}
+	return f, nil
+}
+
+// countHead is the next count of a run, whose key has the merged numbers.
+type countHead struct {
+	run        *sampleRun
+	d          *DumpReader
+	key, value []byte
+	ok         bool
+}
+
+func (h *countHead) next(x *merger, f *keyFields) {
+	key, value, ok := h.d.Next()
+	if h.ok = ok; !ok {
+		if h.d.Err() != nil {
+			x.warn("%s: %v", x.name, h.d.Err())
+		}
+		return
+	}
+	o := order(h.d)
+	h.key, h.value = append(h.key[:0], key...), value
+	for kind, at := range []int{f.user, f.kernel} {
+		id := int32(o.Uint32(key[at:]))
+		if id < 0 {
+			continue // an errno
+		}
+		number := int32(math.MaxInt32) // of stacks that are lost
+		if int(id) < len(h.run.numbers[kind]) {
+			number = h.run.numbers[kind][id]
+		}
+		o.PutUint32(h.key[at:], uint32(number))
+	}
+	if f.program >= 0 {
+		k := programKey{h.run.from, int32(o.Uint32(key[f.pid:])), o.Uint32(key[f.program:])}
+		if n, ok := x.programs[k]; ok {
+			o.PutUint32(h.key[f.program:], n)
+		}
+	}
+}
+
+// compare is the order of counts: by comm, process and stacks.
+func (f *keyFields) compare(a, b []byte, o binary.ByteOrder) int {
+	return cmp.Or(bytes.Compare(a[f.comm:][:commSize], b[f.comm:][:commSize]),
+		cmp.Compare(o.Uint32(a[f.pid:]), o.Uint32(b[f.pid:])),
+		cmp.Compare(int32(o.Uint32(a[f.user:])), int32(o.Uint32(b[f.user:]))),
+		cmp.Compare(int32(o.Uint32(a[f.kernel:])), int32(o.Uint32(b[f.kernel:]))),
+		bytes.Compare(a, b))
+}
+
+// writeCounts merges the counts, and adds up those of one key.
+func (s *sampleRuns) writeCounts(x *merger, f keyFields, file *os.File) error {
+	h := s.header(countsRun)
+	h.Packing = Columns
+	out, err := newMergedDump(file, &h)
+	if err != nil {
+		return err
+	}
+	heads := make([]*countHead, len(s.list))
+	for i, run := range s.list {
+		heads[i] = &countHead{run: run, d: run.dumps[countsRun]}
+		heads[i].next(x, &f)
+	}
+	var key, sum []byte
+	for {
+		var least *countHead
+		for _, c := range heads {
+			if c.ok && (least == nil || f.compare(c.key, least.key, order(c.d)) < 0) {
+				least = c
+			}
+		}
+		if least != nil && bytes.Equal(key, least.key) {
+			addWords(sum, least.value, order(least.d))
+			least.next(x, &f)
+			continue
+		}
+		if len(key) > 0 {
+			if err := out.w.Add(key, sum); err != nil {
+				return err
+			}
+		}
+		if least == nil {
+			return out.close()
+		}
+		key, sum = append(key[:0], least.key...), append(sum[:0], least.value...)
+		least.next(x, &f)
+	}
+}
+
+// addWords adds the u64 words of a value to those of another.
+func addWords(sum, value []byte, o binary.ByteOrder) {
+	for at := 0; at+8 <= len(sum); at += 8 {
+		o.PutUint64(sum[at:], o.Uint64(sum[at:])+o.Uint64(value[at:]))
+	}
+}
