@@ -16,6 +16,9 @@ var (
 	// ErrLocked means that another process writes; errors that wrap it are
 	// *LockedError.
 	ErrLocked = errors.New("store is locked")
+	// ErrUnsafe means that others could make the writer of the store change files
+	// outside of it, or that something in it is no plain file, as a link.
+	ErrUnsafe = errors.New("not safe to use")
 )
 
 // What can go wrong in an open store.

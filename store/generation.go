@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -34,13 +33,6 @@ const (
 // reader may be about to open.
 const keptGenerations = 2
 
-// fileSum is one line of SUMS.
-type fileSum struct {
-	name string
-	size int64
-	sum  uint32 // CRC-32C; 0 for value logs, whose values have their own
-}
-
 // isLog reports whether a file is a value log: large, append-only, and safe to
 // share by hard links.
 func isLog(name string) bool { return strings.HasSuffix(name, ".vlog") }
@@ -59,6 +51,9 @@ func inGeneration(name string) bool {
 
 // generations returns the numbers of a store's generations, newest first.
 func generations(store string) ([]uint64, error) {
+	if err := checkDirs(store, gensName); err != nil {
+		return nil, err
+	}
 	entries, err := os.ReadDir(filepath.Join(store, gensName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -82,96 +77,6 @@ func genDir(store string, gen uint64) string {
 	return filepath.Join(store, gensName, strconv.FormatUint(gen, 10))
 }
 
-// sumFiles describes the files of a closed database, sorted by name.
-func sumFiles(dir string) ([]fileSum, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var sums []fileSum
-	for _, e := range entries {
-		if !inGeneration(e.Name()) {
-			continue
-		}
-		s := fileSum{name: e.Name()}
-		if s.size, s.sum, err = sumFile(filepath.Join(dir, s.name)); err != nil {
-			return nil, err
-		}
-		sums = append(sums, s)
-	}
-	return sums, nil
-}
-
-// sumFile returns a file's size and, but for value logs, its checksum.
-func sumFile(path string) (size int64, sum uint32, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer f.Close()
-	if isLog(path) {
-		info, err := f.Stat()
-		if err != nil {
-			return 0, 0, err
-		}
-		return info.Size(), 0, nil
-	}
-	h := crc32.New(castagnoli)
-	size, err = io.Copy(h, f)
-	return size, h.Sum32(), err
-}
-
-// appendSums returns the text of SUMS: a line per file, and last the checksum of
-// all that stands before.
-func appendSums(b []byte, sums []fileSum) []byte {
-	b = fmt.Appendf(b, "symbolize generation\nschema %d\n", SchemaVersion)
-	for _, s := range sums {
-		b = fmt.Appendf(b, "file %s %d %08x\n", s.name, s.size, s.sum)
-	}
-	return fmt.Appendf(b, "end %08x\n", crc32.Checksum(b, castagnoli))
-}
-
-// maxSums bounds SUMS: 64 bytes a file, and a million files.
-const maxSums = 64 << 20
-
-// readSums reads and checks SUMS. Its errors wrap ErrVersion, ErrDamaged or the
-// file system's.
-func readSums(dir string) ([]fileSum, error) {
-	path := filepath.Join(dir, sumsName)
-	b, err := readLimited(path, maxSums)
-	if err != nil {
-		return nil, err
-	}
-	return parseSums(path, b)
-}
-
-// parseSums is readSums of text that was read.
-func parseSums(path string, b []byte) ([]fileSum, error) {
-	var schema int
-	if _, err := fmt.Sscanf(string(b[:min(len(b), 64)]), "symbolize generation\nschema %d\n",
-		&schema); err != nil {
-		return nil, damaged("%s: no generation", path)
-	}
-	if schema > SchemaVersion {
-		return nil, versionError(path, schema)
-	}
-	at := strings.LastIndex(string(b), "end ")
-	if at < 0 || string(b[at:]) != fmt.Sprintf("end %08x\n", crc32.Checksum(b[:at], castagnoli)) {
-		return nil, damaged("%s: checksum", path)
-	}
-	lines := strings.Split(strings.TrimSuffix(string(b[:at]), "\n"), "\n")
-	var sums []fileSum
-	for _, line := range lines[2:] {
-		var s fileSum
-		if _, err := fmt.Sscanf(line, "file %s %d %x", &s.name, &s.size, &s.sum); err != nil ||
-			!inGeneration(s.name) || s.name != filepath.Base(s.name) {
-			return nil, damaged("%s: line %q", path, line)
-		}
-		sums = append(sums, s)
-	}
-	return sums, nil
-}
-
 func versionError(path string, schema int) error {
 	return fmt.Errorf("%s: %w: schema %d, this program knows %d", path, ErrVersion, schema,
 		SchemaVersion)
@@ -179,7 +84,7 @@ func versionError(path string, schema int) error {
 
 // readLimited reads a small file.
 func readLimited(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := openPlain(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -192,27 +97,6 @@ func readLimited(path string, limit int64) ([]byte, error) {
 		return nil, damaged("%s: over %d bytes", path, limit)
 	}
 	return b, nil
-}
-
-// checkGeneration compares a generation's files with its SUMS. Badger ends the
-// process on some damage to its tables, so they are read through before it sees
-// them; they are small, for large values lie in the logs.
-func checkGeneration(dir string) ([]fileSum, error) {
-	sums, err := readSums(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range sums {
-		size, sum, err := sumFile(filepath.Join(dir, s.name))
-		if err != nil {
-			return nil, err
-		}
-		if size != s.size || sum != s.sum {
-			return nil, damaged("%s: %d bytes, checksum %08x; were %d, %08x",
-				filepath.Join(dir, s.name), size, sum, s.size, s.sum)
-		}
-	}
-	return sums, nil
 }
 
 // publish turns the closed database in dir into the next generation. dir is gone
@@ -256,20 +140,21 @@ func publish(store, dir string) (gen uint64, err error) {
 	return gen, errors.Join(syncDir(parent), syncDir(store))
 }
 
-// sameMode gives all files the permissions that the umask gave SUMS. Badger makes
-// some of them for their owner alone, and a store may have readers beside him.
+// sameMode gives all files the permissions that the umask gave SUMS. Badger makes some of
+// them for their owner alone, and a store may have readers beside him. A file with another
+// name has got them in the generation before, or is not ours to change.
 func sameMode(dir string, sums []fileSum) error {
-	info, err := os.Stat(filepath.Join(dir, sumsName))
+	info, err := os.Lstat(filepath.Join(dir, sumsName))
 	if err != nil {
 		return err
 	}
 	for _, s := range sums {
 		path := filepath.Join(dir, s.name)
-		have, err := os.Stat(path)
+		have, err := os.Lstat(path)
 		if err != nil {
 			return err
 		}
-		if have.Mode().Perm() == info.Mode().Perm() {
+		if have.Mode().Perm() == info.Mode().Perm() || hasNames(have) {
 			continue
 		}
 		if err := os.Chmod(path, info.Mode().Perm()); err != nil {
@@ -374,7 +259,7 @@ func removeLeftovers(store string) error {
 
 // writeSynced writes a small file that is whole on disk when it returns.
 func writeSynced(path string, b []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	f, err := openPlain(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}

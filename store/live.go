@@ -54,7 +54,8 @@ func prepareLive(store string, warn func(format string, args ...any)) error {
 
 // dropEmptyLogs removes log files without a byte. Badger leaves one if it is
 // killed between making a log and giving it its size, or between truncating and
-// removing it, and refuses to open a database that has one.
+// removing it, and refuses to open a database that has one. It truncates logs without an
+// entry before it removes them: only our name of such a file goes if it has others.
 func dropEmptyLogs(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -65,7 +66,7 @@ func dropEmptyLogs(dir string) error {
 			continue
 		}
 		info, err := e.Info()
-		if err == nil && info.Size() == 0 {
+		if err == nil && (info.Size() == 0 || info.Size() <= vlogHeader && hasNames(info)) {
 			err = os.Remove(filepath.Join(dir, e.Name()))
 		}
 		if err != nil {
@@ -213,18 +214,23 @@ func isShared(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	return hasNames(info), nil
+}
+
+// hasNames reports whether a file has more than one name.
+func hasNames(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && st.Nlink > 1, nil
+	return ok && st.Nlink > 1
 }
 
 // copyFile copies a file, sharing blocks where the file system can.
 func copyFile(from, to string) error {
-	in, err := os.Open(from)
+	in, err := openPlain(from, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	out, err := openPlain(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ type holder struct {
 // process, however that ends; the text in the file is for people only. A
 // timeout of 0 does not wait, a negative one waits as long as ctx.
 func acquireLock(ctx context.Context, store, path string, timeout time.Duration) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := openPlain(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("store lock: %w", err)
 	}

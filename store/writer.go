@@ -24,6 +24,9 @@ type WriterOptions struct {
 	// PublishEvery is the shortest time between generations published by the way,
 	// during a long run; 0 stands for DefaultPublishEvery, less than 0 for never.
 	PublishEvery time.Duration
+	// Shared lets a store be written although others than the caller and root can write
+	// to its directory or to one above it. They could lead the writer to other files.
+	Shared bool
 }
 
 // DefaultPublishEvery is the usual WriterOptions.PublishEvery.
@@ -53,9 +56,10 @@ type Writer struct {
 
 // OpenWriter opens a store for writing and makes it if it is not there. It fails
 // with a *LockedError if another process writes, with ErrVersion on a store of a
-// newer schema and with ErrNoSpace on a full disk.
+// newer schema, with ErrUnsafe on one that others can change and with ErrNoSpace on a full
+// disk.
 func OpenWriter(ctx context.Context, path string, opts WriterOptions) (*Writer, error) {
-	if err := os.MkdirAll(filepath.Join(path, gensName), 0o755); err != nil {
+	if err := makeStore(path, opts.Shared); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	if err := checkFormat(path); err != nil {
@@ -70,6 +74,27 @@ func OpenWriter(ctx context.Context, path string, opts WriterOptions) (*Writer, 
 		return nil, errors.Join(err, releaseLock(lock))
 	}
 	return w, nil
+}
+
+// makeStore makes the directory of a store where there is none. Who else may write to
+// it is looked at before, when nothing has been made yet, and after, because somebody
+// may have been faster.
+func makeStore(path string, shared bool) error {
+	trust := checkTrust
+	if shared {
+		trust = func(string) error { return nil }
+	}
+	if err := trust(path); err != nil {
+		return err
+	}
+	err := errors.Join(os.MkdirAll(path, 0o755), trust(path))
+	if err == nil {
+		err = checkDirs(path, gensName)
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(path, gensName), 0o755)
+	}
+	return err
 }
 
 // checkFormat refuses a store of a newer schema.
@@ -94,6 +119,9 @@ func checkFormat(store string) error {
 
 // start does what needs the lock: clears up after killed runs and opens db/.
 func (w *Writer) start() error {
+	if err := checkLayout(w.path); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
 	if err := removeLeftovers(w.path); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}

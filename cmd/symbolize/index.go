@@ -26,19 +26,19 @@ const defaultLockTimeout = time.Minute
 const maxProblemLines = 20
 
 type indexOptions struct {
-	kernel      bool
-	kernelID    string
-	debugRoots  []string
-	bccDirs     []string
-	noDebug     bool
-	jobs        int
-	maxMemory   byteSize
-	namesOnly   bool
-	quality     bool
-	explain     bool
-	strict      bool
-	lockTimeout time.Duration
-	format      string
+	kernel     bool
+	kernelID   string
+	debugRoots []string
+	bccDirs    []string
+	noDebug    bool
+	jobs       int
+	maxMemory  byteSize
+	namesOnly  bool
+	quality    bool
+	explain    bool
+	strict     bool
+	writer     store.WriterOptions
+	format     string
 
 	kallsymsID buildid.ID // kernelID parsed
 }
@@ -100,7 +100,7 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 		"index nothing: list the files whose build ID kernels cannot see, so that their frames in "+
 			"stack maps and recordings have none, and what would mend it")
 	addBCCFlag(fs, &o.bccDirs)
-	addLockFlag(fs, &o.lockTimeout)
+	addWriterFlags(fs, &o.writer)
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
 	addFormatFlag(cmd, &o.format, formatText, formatJSON)
 	cmd.MarkFlagsMutuallyExclusive("debug-root", "no-debug-root")
@@ -143,7 +143,7 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 	var writer *store.Writer
 	open := openOnce(func() (store.Sink, error) {
 		var err error
-		writer, err = store.OpenWriter(ctx, path, store.WriterOptions{LockTimeout: o.lockTimeout})
+		writer, err = store.OpenWriter(ctx, path, o.writer)
 		return writer, err
 	})
 	captures, files := splitCaptures(paths)

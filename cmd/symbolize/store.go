@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -56,13 +55,13 @@ func (a *app) withReader(body func(r *store.Reader) error) error {
 }
 
 // withWriter runs body on the store opened for writing, and publishes.
-func (a *app) withWriter(ctx context.Context, wait time.Duration,
+func (a *app) withWriter(ctx context.Context, opts store.WriterOptions,
 	body func(w *store.Writer) error) error {
 	path, err := a.storePath()
 	if err != nil {
 		return err
 	}
-	w, err := store.OpenWriter(ctx, path, store.WriterOptions{LockTimeout: wait})
+	w, err := store.OpenWriter(ctx, path, opts)
 	if err != nil {
 		return storeError(err)
 	}
@@ -72,7 +71,7 @@ func (a *app) withWriter(ctx context.Context, wait time.Duration,
 }
 
 // withExisting is withWriter for commands that make no store where there is none.
-func (a *app) withExisting(ctx context.Context, wait time.Duration,
+func (a *app) withExisting(ctx context.Context, opts store.WriterOptions,
 	body func(w *store.Writer) error) error {
 	path, err := a.storePath()
 	if err != nil {
@@ -86,10 +85,13 @@ func (a *app) withExisting(ctx context.Context, wait time.Duration,
 	if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return storeError(err)
 	}
-	return a.withWriter(ctx, wait, body)
+	return a.withWriter(ctx, opts, body)
 }
 
-func addLockFlag(fs *pflag.FlagSet, wait *time.Duration) {
-	fs.DurationVar(wait, "lock-timeout", defaultLockTimeout,
+// addWriterFlags adds the flags of all commands that write to the store.
+func addWriterFlags(fs *pflag.FlagSet, o *store.WriterOptions) {
+	fs.DurationVar(&o.LockTimeout, "lock-timeout", defaultLockTimeout,
 		"wait so long for another writer; 0: not at all")
+	fs.BoolVar(&o.Shared, "shared-store", false,
+		"write although others can write to the store's directory, or to one above it")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +13,7 @@ import (
 )
 
 func newStoreRebuildCommand(a *app) *cobra.Command {
-	var wait time.Duration
+	var opts store.WriterOptions
 	cmd := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Make the tables of captured inputs anew",
@@ -22,7 +21,7 @@ func newStoreRebuildCommand(a *app) *cobra.Command {
 this version's decoders. Tables of files are made anew by index, which reads them again.`,
 		Args: cobra.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
-			return a.withExisting(ctx, wait, func(w *store.Writer) error {
+			return a.withExisting(ctx, opts, func(w *store.Writer) error {
 				res, err := w.Rebuild(ctx, store.RebuildOptions{
 					Table:    indexer.Rebuild,
 					JIT:      indexer.RebuildJIT,
@@ -37,7 +36,7 @@ this version's decoders. Tables of files are made anew by index, which reads the
 			})
 		}),
 	}
-	addLockFlag(cmd.Flags(), &wait)
+	addWriterFlags(cmd.Flags(), &opts)
 	return cmd
 }
 
@@ -53,7 +52,7 @@ func (a *app) reportErrors(errs []error, more int) {
 }
 
 func newStoreGCCommand(a *app) *cobra.Command {
-	var wait time.Duration
+	var opts store.WriterOptions
 	var unreferenced bool
 	cmd := &cobra.Command{
 		Use:   "gc",
@@ -64,7 +63,7 @@ too that no file the store knows has any more; kernels and captured inputs stay,
 cannot be made again.`,
 		Args: cobra.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
-			return a.withExisting(ctx, wait, func(w *store.Writer) error {
+			return a.withExisting(ctx, opts, func(w *store.Writer) error {
 				res, err := w.GC(ctx, store.GCOptions{Unreferenced: unreferenced})
 				if res != nil && err == nil {
 					a.note(gcText(res))
@@ -73,7 +72,7 @@ cannot be made again.`,
 			})
 		}),
 	}
-	addLockFlag(cmd.Flags(), &wait)
+	addWriterFlags(cmd.Flags(), &opts)
 	cmd.Flags().BoolVar(&unreferenced, "unreferenced", false,
 		"drop objects that no file has any more")
 	return cmd
@@ -107,13 +106,13 @@ func newStoreExportCommand(a *app) *cobra.Command {
 }
 
 func newStoreImportCommand(a *app) *cobra.Command {
-	var wait time.Duration
+	var opts store.WriterOptions
 	cmd := &cobra.Command{
 		Use:   "import ARCHIVE…",
 		Short: "Merge archives that export wrote; - is standard input",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
-			return a.withWriter(ctx, wait, func(w *store.Writer) error {
+			return a.withWriter(ctx, opts, func(w *store.Writer) error {
 				for _, path := range args {
 					if err := a.importArchive(ctx, path, w); err != nil {
 						return err
@@ -123,7 +122,7 @@ func newStoreImportCommand(a *app) *cobra.Command {
 			})
 		}),
 	}
-	addLockFlag(cmd.Flags(), &wait)
+	addWriterFlags(cmd.Flags(), &opts)
 	return cmd
 }
 

@@ -33,6 +33,10 @@ func storeError(err error) error {
 	case errors.Is(err, store.ErrNoSpace):
 		return withHint(err, "free some space, or name a store on another disk with --store; "+
 			"what was written before is whole")
+	case errors.Is(err, store.ErrUnsafe):
+		return withHint(err, "name a store in a directory of your own with --store, or run as its "+
+			"owner; a link or pipe in it somebody put there: remove it; --shared-store trusts "+
+			"all who can write there")
 	case errors.Is(err, store.ErrDamaged):
 		return withHint(err, "`symbolize store verify` says what is lost; "+
 			"index into another --store")

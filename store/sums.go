@@ -1,0 +1,161 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// fileSum is one line of SUMS.
+type fileSum struct {
+	name string
+	size int64
+	sum  uint32 // CRC-32C; 0 for value logs, whose values have their own
+}
+
+// sumFiles describes the files of a closed database, sorted by name.
+func sumFiles(dir string) ([]fileSum, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var sums []fileSum
+	for _, e := range entries {
+		if !inGeneration(e.Name()) {
+			continue
+		}
+		s := fileSum{name: e.Name()}
+		if s.size, s.sum, err = sumFile(filepath.Join(dir, s.name)); err != nil {
+			return nil, err
+		}
+		sums = append(sums, s)
+	}
+	return sums, nil
+}
+
+// sumFile returns a file's size and, but for value logs, its checksum.
+func sumFile(path string) (size int64, sum uint32, err error) {
+	f, err := openPlain(path, os.O_RDONLY, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	if isLog(path) {
+		info, err := f.Stat()
+		if err != nil {
+			return 0, 0, err
+		}
+		return info.Size(), 0, nil
+	}
+	h := crc32.New(castagnoli)
+	size, err = io.Copy(h, f)
+	return size, h.Sum32(), err
+}
+
+// appendSums returns the text of SUMS: a line per file, and last the checksum of
+// all that stands before.
+func appendSums(b []byte, sums []fileSum) []byte {
+	b = fmt.Appendf(b, "symbolize generation\nschema %d\n", SchemaVersion)
+	for _, s := range sums {
+		b = fmt.Appendf(b, "file %s %d %08x\n", s.name, s.size, s.sum)
+	}
+	return fmt.Appendf(b, "end %08x\n", crc32.Checksum(b, castagnoli))
+}
+
+// maxSums bounds SUMS: 64 bytes a file, and a million files.
+const maxSums = 64 << 20
+
+// readSums reads and checks SUMS. Its errors wrap ErrVersion, ErrDamaged or the
+// file system's.
+func readSums(dir string) ([]fileSum, error) {
+	path := filepath.Join(dir, sumsName)
+	b, err := readLimited(path, maxSums)
+	if err != nil {
+		return nil, err
+	}
+	return parseSums(path, b)
+}
+
+// parseSums is readSums of text that was read.
+func parseSums(path string, b []byte) ([]fileSum, error) {
+	var schema int
+	if _, err := fmt.Sscanf(string(b[:min(len(b), 64)]), "symbolize generation\nschema %d\n",
+		&schema); err != nil {
+		return nil, damaged("%s: no generation", path)
+	}
+	if schema > SchemaVersion {
+		return nil, versionError(path, schema)
+	}
+	at := strings.LastIndex(string(b), "end ")
+	if at < 0 || string(b[at:]) != fmt.Sprintf("end %08x\n", crc32.Checksum(b[:at], castagnoli)) {
+		return nil, damaged("%s: checksum", path)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(b[:at]), "\n"), "\n")
+	var sums []fileSum
+	for _, line := range lines[2:] {
+		var s fileSum
+		if _, err := fmt.Sscanf(line, "file %s %d %x", &s.name, &s.size, &s.sum); err != nil ||
+			!inGeneration(s.name) || s.name != filepath.Base(s.name) {
+			return nil, damaged("%s: line %q", path, line)
+		}
+		sums = append(sums, s)
+	}
+	return sums, nil
+}
+
+// checkGeneration compares a generation's files with its SUMS. Badger ends the
+// process on some damage to its tables, so they are read through before it sees
+// them; they are small, for large values lie in the logs.
+func checkGeneration(dir string) ([]fileSum, error) {
+	if err := checkDirs(filepath.Dir(dir), filepath.Base(dir)); err != nil {
+		return nil, asDamage(err)
+	}
+	sums, err := readSums(dir)
+	if err == nil {
+		err = noOthers(dir, sums)
+	}
+	if err != nil {
+		return nil, asDamage(err)
+	}
+	for _, s := range sums {
+		size, sum, err := sumFile(filepath.Join(dir, s.name))
+		if err != nil {
+			return nil, asDamage(err)
+		}
+		if size != s.size || sum != s.sum {
+			return nil, damaged("%s: %d bytes, checksum %08x; were %d, %08x",
+				filepath.Join(dir, s.name), size, sum, s.size, s.sum)
+		}
+	}
+	return sums, nil
+}
+
+// noOthers refuses a generation with files that are not in its SUMS and that Badger
+// would open all the same.
+func noOthers(dir string, sums []fileSum) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if (inGeneration(name) || isMemLog(name)) &&
+			!slices.ContainsFunc(sums, func(s fileSum) bool { return s.name == name }) {
+			return damaged("%s is no part of the generation", filepath.Join(dir, name))
+		}
+	}
+	return nil
+}
+
+// asDamage makes what is wrong with the type of a file of a generation damage to it.
+func asDamage(err error) error {
+	if errors.Is(err, ErrUnsafe) {
+		return damaged("%v", err)
+	}
+	return err
+}
