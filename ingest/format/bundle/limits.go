@@ -22,5 +22,5 @@ const (
 
 	// spoolMemory is how much of an unpacked bundle is kept in memory; a larger one
 	// goes to a temporary file.
-	spoolMemory = 64 << 20
+	spoolMemory = 32 << 20
 )

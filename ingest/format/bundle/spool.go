@@ -10,27 +10,47 @@ import (
 // spool is what was unpacked of a bundle: in memory as long as it is small, else in
 // a temporary file.
 type spool struct {
-	mem  []byte
+	mem  [][]byte // pieces of spoolPiece bytes, the last one as long as it is
 	file *os.File // nil while in memory
 	size int64
 	// limit is how much of it is kept in memory, bytes; 0: spoolMemory.
-	limit int
+	limit int64
 }
 
+// spoolPiece is how much memory a spool takes at a time, bytes: one that grew by copying
+// would take three times what it holds.
+const spoolPiece = 1 << 20
+
 func (s *spool) Write(b []byte) (int, error) {
-	if s.file == nil && len(s.mem)+len(b) > cmp.Or(s.limit, spoolMemory) {
+	if s.file == nil && s.size+int64(len(b)) > cmp.Or(s.limit, spoolMemory) {
 		if err := s.toFile(); err != nil {
 			return 0, err
 		}
 	}
 	if s.file == nil {
-		s.mem = append(s.mem, b...)
-		s.size += int64(len(b))
+		s.keep(b)
 		return len(b), nil
 	}
 	n, err := s.file.WriteAt(b, s.size)
 	s.size += int64(n)
 	return n, err
+}
+
+// keep appends to what is in memory.
+func (s *spool) keep(b []byte) {
+	for len(b) > 0 {
+		last := len(s.mem) - 1
+		if last < 0 || len(s.mem[last]) == spoolPiece {
+			if last++; last == 0 {
+				s.mem = append(s.mem, nil) // it grows with what there is
+			} else {
+				s.mem = append(s.mem, make([]byte, 0, spoolPiece))
+			}
+		}
+		n := min(len(b), spoolPiece-len(s.mem[last]))
+		s.mem[last] = append(s.mem[last], b[:n]...)
+		b, s.size = b[n:], s.size+int64(n)
+	}
 }
 
 // toFile moves the spool to a file, which has no name for longer than it takes to
@@ -40,8 +60,10 @@ func (s *spool) toFile() error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.WriteAt(s.mem, 0); err != nil {
-		return errors.Join(err, removeFile(f))
+	for i, piece := range s.mem {
+		if _, err := f.WriteAt(piece, int64(i)*spoolPiece); err != nil {
+			return errors.Join(err, removeFile(f))
+		}
 	}
 	s.mem, s.file = nil, f
 	os.Remove(f.Name()) // where that fails, close tries again
@@ -51,22 +73,27 @@ func (s *spool) toFile() error {
 // truncate forgets what lies behind size.
 func (s *spool) truncate(size int64) {
 	s.size = size
-	if s.file == nil {
-		s.mem = s.mem[:size]
+	if s.file != nil {
+		return
+	}
+	pieces := int((size + spoolPiece - 1) / spoolPiece)
+	clear(s.mem[pieces:])
+	if s.mem = s.mem[:pieces]; size%spoolPiece > 0 {
+		s.mem[pieces-1] = s.mem[pieces-1][:size%spoolPiece]
 	}
 }
 
 // ReadAt implements io.ReaderAt. It is safe for concurrent use once all is written.
-func (s *spool) ReadAt(b []byte, off int64) (int, error) {
+func (s *spool) ReadAt(b []byte, off int64) (n int, err error) {
 	if s.file != nil {
-		return s.file.ReadAt(b, off)
+		return io.NewSectionReader(s.file, 0, s.size).ReadAt(b, off)
 	}
-	if off < 0 || off >= int64(len(s.mem)) {
-		return 0, io.EOF
-	}
-	n := copy(b, s.mem[off:])
-	if n < len(b) {
-		return n, io.EOF
+	for n < len(b) {
+		if off < 0 || off >= s.size {
+			return n, io.EOF
+		}
+		got := copy(b[n:], s.mem[off/spoolPiece][off%spoolPiece:])
+		n, off = n+got, off+int64(got)
 	}
 	return n, nil
 }
