@@ -30,30 +30,11 @@ func newStackInfo(set *stackmap.Set) *stackInfo {
 	if set == nil {
 		return nil
 	}
+	t := set.Totals()
 	x := &stackInfo{Counted: set.Counted, Labels: append([]string{}, set.Labels.Names()...),
-		Missing: set.Labels.Missing(), Unused: set.Unused}
-	for n := range set.NumStacks() {
-		for _, f := range set.Stack(uint32(n)) {
-			switch f.Status {
-			case stackmap.Valid:
-				x.BuildIDFrames++
-			case stackmap.Named:
-				x.NamedFrames++
-			default:
-				x.Addresses++
-			}
-		}
-	}
-	for i := range set.Samples {
-		sm := &set.Samples[i]
-		if sm.Kernel.Cause == stackmap.Absent {
-			x.NoKernel += sm.Count
-		}
-		if sm.User.Cause == stackmap.Absent {
-			x.NoUser += sm.Count
-		}
-	}
-	for cause, n := range set.Lost() {
+		Missing: set.Labels.Missing(), Unused: set.Unused, BuildIDFrames: t.Valid,
+		Addresses: t.Addresses, NamedFrames: t.Named, NoKernel: t.NoKernel, NoUser: t.NoUser}
+	for cause, n := range t.Lost {
 		if x.Lost == nil {
 			x.Lost = make(map[string]uint64)
 		}

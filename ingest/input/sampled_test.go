@@ -84,7 +84,7 @@ func TestSampled(t *testing.T) {
 		p.Events[0].Unit != "nanoseconds" {
 		t.Fatalf("samples %v, events %+v", c.HasSamples(), p.Events)
 	}
-	set, st := c.Stacks(), &p.Stats
+	set, st := c.With(Options{}).Stacks(), &p.Stats
 	var counted uint64
 	for i := range set.Samples {
 		counted += set.Samples[i].Count

@@ -2,6 +2,7 @@ package input
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 
 	"symbolize/ingest"
@@ -374,6 +375,11 @@ func (f *stackFolder) profile() *ingest.Profile {
 		}
 	}
 	comms := f.strings()
+	f.set.Discard()
+	f.located, f.keyed, f.found, f.users = [merge.NumRoles][]uint32{},
+		[merge.NumRoles]map[partKey]uint32{}, [merge.NumRoles][2][]uint32{}, nil
+	f.places = nil
+	runtime.GC() // milliseconds, as next to no pointers are there
 	s := &merge.Shard{Places: places, Rows: [][]merge.Row{f.rows}, Counts: f.counts,
 		Labels: f.labels.List,
 		Parts:  f.lists, Objects: number, Events: f.eventsUsed(),

@@ -83,7 +83,8 @@ func (c *Capture) openStacks(form stackmap.Form) error {
 	return nil
 }
 
-// Stacks returns what was read of a stack map; nil for other captures.
+// Stacks returns what was read of a stack map; nil for other captures. After Profile the
+// stacks and samples themselves are gone.
 func (c *Capture) Stacks() *stackmap.Set {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -270,7 +271,7 @@ func (f *stackFolder) listWarning(warn func(partial bool, hint, format string, a
 
 // lossWarning tells of stacks that were lost.
 func (c *Capture) lossWarning(warn func(partial bool, hint, format string, args ...any)) {
-	lost := c.stacks.Lost()
+	lost := c.stacks.Totals().Lost
 	var parts []string
 	total := uint64(0)
 	for _, cause := range slices.Sorted(maps.Keys(lost)) {

@@ -52,7 +52,7 @@ func TestRecorded(t *testing.T) {
 		t.Errorf("%d samples, %d frames with build IDs of %d, %d addresses, %d kernel, %d user, %v",
 			total, valid, len(set.IDs), addresses, kernel, user, comms)
 	}
-	if lost := set.Lost(); len(lost) != 0 || set.Unused != 0 || len(set.Warnings) != 0 {
+	if lost := set.Totals().Lost; len(lost) != 0 || set.Unused != 0 || len(set.Warnings) != 0 {
 		t.Errorf("lost %v, unused %d, warnings %v", lost, set.Unused, set.Warnings)
 	}
 }
@@ -136,7 +136,7 @@ func TestLost(t *testing.T) {
 	for i := range set.Samples {
 		total += set.Samples[i].Count
 	}
-	lost := set.Lost()
+	lost := set.Totals().Lost
 	if lost[BucketTaken] < 20 || lost[BucketTaken] >= total || total < 100 {
 		t.Errorf("%d samples, lost %v", total, lost)
 	}

@@ -300,15 +300,3 @@ func readBare(set *Set, in *Input, opts *Options) error {
 	}
 	return nil
 }
-
-// Lost returns the counts of samples of which a part was lost, each by one cause.
-func (s *Set) Lost() map[Cause]uint64 {
-	lost := make(map[Cause]uint64)
-	for i := range s.Samples {
-		sm := &s.Samples[i]
-		if worst := max(sm.Kernel.Cause, sm.User.Cause); worst.Lost() {
-			lost[worst] += sm.Count
-		}
-	}
-	return lost
-}

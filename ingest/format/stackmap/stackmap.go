@@ -176,6 +176,7 @@ type Set struct {
 	frames    []Frame         // distinct ones
 	stacks    *intern.ListSet // stacks as numbers of frames
 	addresses []bool          // by stack: whether one of its frames is an IP
+	totals    *Totals         // once they were wanted
 
 	idOf     map[buildid.ID]uint32
 	symbolOf map[Symbol]uint32
