@@ -196,6 +196,17 @@ func (j *join) kept(l int) bool {
 		j.old.Reasons[l] == ingest.ReasonNone
 }
 
+// addr returns the table address of an offset in the object; false if it is in no segment.
+func (o *object) addr(src *ingest.Object, off addr.Offset) (addr.Addr, bool) {
+	switch {
+	case o.layout != nil:
+		return o.layout.addr(off)
+	case src.Kind == ingest.Kernel:
+		return addr.Addr(off) + o.shift, true // may wrap: what is before the symbol is negative
+	}
+	return addr.Addr(off), true
+}
+
 // gather lists the locations of a shard that the tables shall name, by table
 // address, and gives all others their reason.
 func (w *worker) gather(j *join, s *shard, src *ingest.Object) {
@@ -210,17 +221,10 @@ func (w *worker) gather(j *join, s *shard, src *ingest.Object) {
 			j.reasons[l] = o.reason
 			continue
 		}
-		off := j.p.Locations[l].Offset
-		at := addr.Addr(off)
-		switch {
-		case o.layout != nil:
-			var ok bool
-			if at, ok = o.layout.addr(off); !ok {
-				j.reasons[l] = ingest.OutsideObject
-				continue
-			}
-		case src.Kind == ingest.Kernel:
-			at += o.shift // may wrap: offsets before the reference symbol are negative
+		at, ok := o.addr(src, j.p.Locations[l].Offset)
+		if !ok {
+			j.reasons[l] = ingest.OutsideObject
+			continue
 		}
 		n := len(w.todo)
 		sorted = sorted && (n == 0 || w.todo[n-1].addr <= at)

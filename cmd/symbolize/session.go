@@ -113,6 +113,7 @@ func (s *session) ingestOptions(keep ingest.Keep) input.Options {
 		Identify: resolve.Identify(s.view, resolve.IdentifyOptions{
 			TrustPaths: s.o.trustPaths, Hostname: host,
 		}),
+		Exact: resolve.Exact(s.view),
 	}
 }
 

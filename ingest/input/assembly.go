@@ -18,6 +18,7 @@ type assembly struct {
 	// contentID tells the capture from others, for objects that belong to it alone.
 	contentID string
 	p         *ingest.Profile
+	exact     map[ingest.Location]struct{} // see settle
 }
 
 // objects makes the objects of the profile of the raw ones that samples lie in,
@@ -28,7 +29,7 @@ func (f *assembly) objects(query ObjectQuery, lists ...[]intern.Pair) []ingest.O
 	belongs := false // something belongs to the kernel
 	for _, places := range lists {
 		for _, pl := range places {
-			used[pl.Object] = true
+			used[pl.Object&^returned] = true
 		}
 	}
 	x := newIdentifier(f.sideband, query, f.opts.Identify)

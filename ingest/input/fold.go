@@ -30,6 +30,7 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 	}
 	end, _ := f.wall(f.lastTime())
 	number := f.objects(f.query(end), places...)
+	f.exact = f.settle(number, places...)
 	f.joinChains()
 	comms := f.strings()
 	events := f.eventsUsed()

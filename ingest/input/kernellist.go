@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -103,12 +104,14 @@ func kernelIDBeside(path string) buildid.ID {
 
 // listed finds the function of a module or BPF program that pc is in; at is the place
 // that it stands for, the byte before a return address. What interrupted says of mappings
-// holds here too: the first instruction of a program, or of a module, is behind no call.
+// holds here too: the first instruction of a program, or of a module, is behind no call; nor
+// is that of a function with padding before it.
 func (sb *sideband) listed(pc, at uint64) (object uint32, offset uint64, ok bool) {
 	c := &sb.code
 	if i, found := c.find(pc); found && at != pc &&
 		(i == 0 || c.symbols[i].Module == bpfModule ||
-			c.symbols[i-1].Module != c.symbols[i].Module) {
+			c.symbols[i-1].Module != c.symbols[i].Module ||
+			strings.HasPrefix(c.symbols[i-1].Name, kallsyms.Padding)) {
 		at = pc
 	}
 	i, found := c.find(at)

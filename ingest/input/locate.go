@@ -46,7 +46,8 @@ type knownAddress struct {
 }
 
 const (
-	knownUser uint8 = 1 + iota
+	knownUser       uint8 = 1 + iota
+	knownUserReturn       // before a return address
 	knownKernel
 	knownReturn // the kernel's, before a return address
 )
@@ -65,7 +66,8 @@ const (
 
 // locator looks addresses up. It is the one place where return addresses are
 // moved back by one: they point behind the call, which may be another function's
-// start. The kernel's that no call can precede stay, see interrupted.
+// start. The kernel's that no call can precede stay, see interrupted; for others symbol
+// tables tell, see settle, for which their places are marked.
 type locator struct {
 	sb    *sideband
 	spots []spot // of the last locate
@@ -73,7 +75,8 @@ type locator struct {
 	// none or code follows.
 	rubbish int
 	known   []knownAddress // direct-mapped
-	// number gives a place the number that its user wants in spots.
+	// number gives a place the number that its user wants in spots; object is marked as
+	// returned before return addresses.
 	number func(object uint32, offset uint64) uint32
 	flags  uint8
 }
@@ -161,7 +164,11 @@ func (l *locator) one(mode, pc uint64, at addr.PC, user, kernel addrspace.Versio
 		case pc >= kernelHalf: // exact: the mode was wrong
 			l.lookUp(pc, at, kernel, knownKernel)
 		default:
-			l.lookUp(pc, at, user, knownUser)
+			kind := knownUser
+			if uint64(at) != pc {
+				kind = knownUserReturn
+			}
+			l.lookUp(pc, at, user, kind)
 		}
 	case contextKernel:
 		kind := knownKernel
@@ -186,52 +193,59 @@ func (l *locator) lookUp(pc uint64, at addr.PC, v addrspace.Version, kind uint8)
 	k := &l.known[h>>(64-knownBits)]
 	if k.at != at || k.version != v || k.kind != kind {
 		*k = knownAddress{at: at, version: v, kind: kind}
-		var offset uint64
-		if kind == knownUser {
-			offset = l.inUser(k)
-		} else {
-			offset = l.inKernel(k)
+		find := l.inKernel
+		if kind <= knownUserReturn {
+			find = l.inUser
 		}
-		if l.sb.raw.list[k.object].Kind.Collapsed() {
+		offset, back := find(k)
+		object := k.object
+		switch {
+		case l.sb.raw.list[object].Kind.Collapsed():
 			offset = 0
+		case back:
+			object = l.sb.raw.markReturned(object)
 		}
-		k.place = l.number(k.object, offset)
+		k.place = l.number(object, offset)
 	}
 	l.flags |= k.flags
 	l.spots = append(l.spots, spot{pc, k.object, k.place})
 }
 
-func (l *locator) inUser(k *knownAddress) (offset uint64) {
+// inUser finds the object of an address in a process, and the offset in it. back reports
+// whether that is of the byte before a return address.
+func (l *locator) inUser(k *knownAddress) (offset uint64, back bool) {
 	k.flags = partUser
 	if m := l.sb.spaces.User(k.version, k.at); m != nil {
 		k.object = m.Object
-		return uint64(m.Offset(k.at))
+		return uint64(m.Offset(k.at)), k.kind == knownUserReturn
 	}
 	k.object = rawUnmapped
-	return 0
+	return 0, false
 }
 
-func (l *locator) inKernel(k *knownAddress) (offset uint64) {
+// inKernel is inUser for the kernel.
+func (l *locator) inKernel(k *knownAddress) (offset uint64, back bool) {
 	at, spaces := k.at, l.sb.spaces
-	if !spaces.Steady(at) || k.kind == knownReturn && !spaces.Steady(at+1) {
+	back = k.kind == knownReturn
+	if !spaces.Steady(at) || back && !spaces.Steady(at+1) {
 		k.flags = partKernel
 	}
 	m := spaces.InKernel(k.version, at)
-	if k.kind == knownReturn {
+	if back {
 		if after := l.sb.interrupted(k.version, m, at+1); after != nil {
-			at, m = at+1, after
+			at, m, back = at+1, after, false
 		}
 	}
 	switch {
 	case m != nil:
 		k.object = m.Object
-		return uint64(m.Offset(at))
+		return uint64(m.Offset(at)), back
 	case !l.sb.kernel && k.at >= kernelHalf:
 		k.object = rawHiddenKernel
 	default:
 		k.object = rawUnmappedKernel
 	}
-	return 0
+	return 0, false
 }
 
 // interrupted returns what pc lies in, if it is not behind a call, because nothing is

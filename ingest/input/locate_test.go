@@ -38,11 +38,11 @@ func TestLocateInterrupted(t *testing.T) {
 		name   string
 		time   uint64
 		pc     uint64
-		object uint32
+		object uint32 // marked as returned where symbol tables are to decide
 		offset uint64
 		steady bool
 	}{
-		{"return address", 100, 0xffffffff81000100, kernel, 0xff, true},
+		{"return address", 100, 0xffffffff81000100, kernel | returned, 0xff, true},
 		{"start of a program", 100, 0xffffffffc0002128, alone, 0, false},
 		{"before that program came", 0, 0xffffffffc0002128, rawUnmappedKernel, 0, false},
 		{"call at the start of a program", 100, 0xffffffffc0002129, alone, 0, false},

@@ -87,6 +87,7 @@ type Capture struct {
 	profile   *ingest.Profile
 	collect   *collector
 	number    []ingest.ObjectID // by raw object
+	exact     map[ingest.Location]struct{}
 }
 
 // Open opens a capture and finds out by its first bytes what it is: perf.data in
@@ -247,6 +248,7 @@ func (c *Capture) fold(ctx context.Context) (*ingest.Profile, error) {
 		}
 	}
 	c.profile, c.number = f.profile()
+	c.exact = f.exact
 	if c.bundle != nil {
 		c.bundleProfile(c.profile)
 	}

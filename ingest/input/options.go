@@ -22,6 +22,13 @@ type Options struct {
 	// returns that if nothing it knows speaks against it.
 	Identify func(ObjectQuery) (buildid.ID, ingest.IDSource)
 
+	// Exact knows the code of objects from symbol tables: of offsets that stand where return
+	// addresses do, ascending, it gives those that no call can precede. An interrupt or a
+	// signal came there, or somebody wrote the address onto the stack, and the location is the
+	// address itself and not the byte before it. It is called at most once per object, from
+	// one goroutine; nil knows none.
+	Exact func(o *ingest.Object, returns []addr.Offset) []addr.Offset
+
 	// PerfMap reports whether the names of a process's run-time compiled code can be
 	// had (its perf-PID.map is at hand). The anonymous memory of such processes keeps
 	// its addresses, as objects of kind PerfMap; all other collapses to one location.

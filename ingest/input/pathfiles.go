@@ -86,11 +86,12 @@ func (r *rawObjects) mappedAt(object uint32) fileSpan {
 func disownedWarning(names []string) ingest.Warning {
 	slices.Sort(names)
 	names = slices.Compact(names)
-	text := fmt.Sprintf("%s was replaced while it was recorded, or is of several containers: the build ID "+
-		"of the path is not that of every file that ran there", ingest.Printable(names[0]))
+	text := fmt.Sprintf("%s was replaced while it was recorded, or is of several containers: "+
+		"the build ID of the path is not that of every file that ran there",
+		ingest.Printable(names[0]))
 	if len(names) > 1 {
-		text = fmt.Sprintf("%s and %d more paths were replaced while they were recorded, or are of several "+
-			"containers: the build ID of a path is not that of every file that ran there",
+		text = fmt.Sprintf("%s and %d more paths were replaced while they were recorded, or are "+
+			"of several containers: the build ID of a path is not that of every file that ran there",
 			ingest.Printable(names[0]), len(names)-1)
 	}
 	return ingest.Warning{Text: text,

@@ -46,6 +46,7 @@ type replayer struct {
 	one     *perfdata.RecordReader // of single records
 	p       *ingest.Profile
 	number  []ingest.ObjectID // by raw object
+	exact   map[ingest.Location]struct{}
 	locator locator
 	events  []uint16 // of the profile, by event of the collector
 	out     ReplaySample
@@ -53,7 +54,7 @@ type replayer struct {
 
 func newReplayer(c *Capture, p *ingest.Profile) *replayer {
 	r := &replayer{reader: newReader(c.collect), one: c.collect.file.Records(0, 0), p: p,
-		number: c.number}
+		number: c.number, exact: c.exact}
 	r.locator.sb = c.collect.sideband
 	r.locator.number = r.location
 	for _, ev := range c.collect.events {
@@ -88,7 +89,13 @@ func (r *replayer) frames(words []byte) {
 
 // location finds a place in the profile, where folding has put it.
 func (r *replayer) location(object uint32, offset uint64) uint32 {
-	want := ingest.Location{Object: r.number[object], Offset: addr.Offset(offset)}
+	want := ingest.Location{Object: r.number[object&^returned], Offset: addr.Offset(offset)}
+	if object&returned != 0 {
+		want.Offset++
+		if _, ok := r.exact[want]; !ok {
+			want.Offset--
+		}
+	}
 	at, _ := slices.BinarySearchFunc(r.p.Locations, want, ingest.CompareLocations)
 	return uint32(at)
 }

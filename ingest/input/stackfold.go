@@ -184,10 +184,18 @@ func (f *stackFolder) add(role int, p stackmap.Part, pid int32) uint32 {
 
 // place numbers a location.
 func (f *stackFolder) place(object uint32, offset uint64) uint32 {
-	if f.raw.list[object].Kind.Collapsed() {
+	if f.raw.list[object&^returned].Kind.Collapsed() {
 		offset = 0
 	}
 	return f.places.Add(intern.Pair{Object: object, Offset: offset})
+}
+
+// placeBack is place for what stands back bytes before its address.
+func (f *stackFolder) placeBack(object uint32, offset, back uint64) uint32 {
+	if back != 0 {
+		object = f.raw.markReturned(object)
+	}
+	return f.place(object, offset)
 }
 
 // locate appends the locations of a part. Its first address is exact, all others are
@@ -229,7 +237,7 @@ func inKernel(role int, pc uint64) bool { return role == merge.KernelRole || pc 
 func (f *stackFolder) frame(role int, fr *stackmap.Frame, back uint64) uint32 {
 	switch fr.Status {
 	case stackmap.Valid:
-		return f.place(f.valid(fr.Ref), fr.Offset-back)
+		return f.placeBack(f.valid(fr.Ref), fr.Offset-back, back)
 	case stackmap.Named:
 		return f.place(f.named(fr.Ref), fr.Offset-back)
 	}
@@ -312,7 +320,7 @@ func (f *stackFolder) userAddress(pc, at uint64, pid int32) uint32 {
 	n, ok := f.users[key]
 	if !ok {
 		if m := f.spaces.User(v, addr.PC(at)); m != nil {
-			n = f.place(m.Object, uint64(m.Offset(addr.PC(at))))
+			n = f.placeBack(m.Object, uint64(m.Offset(addr.PC(at))), pc-at)
 		} else {
 			n = f.place(rawUnmapped, 0)
 		}
@@ -343,7 +351,7 @@ func (f *stackFolder) kernelAddress(pc, at uint64, role int) uint32 {
 			if f.raw.list[m.Object].Kind == ingest.Kernel {
 				f.inKernel++
 			}
-			return f.place(m.Object, uint64(m.Offset(place)))
+			return f.placeBack(m.Object, uint64(m.Offset(place)), pc-uint64(place))
 		}
 		if f.spaces.Steady(addr.PC(at)) && f.spaces.Steady(addr.PC(pc)) {
 			break
@@ -365,6 +373,7 @@ func (f *stackFolder) profile() *ingest.Profile {
 	p := f.p
 	places := f.places.List()
 	number := f.objects(f.query(0), places)
+	f.exact = f.settle(number, places)
 	for i := range p.Objects {
 		switch o := &p.Objects[i]; {
 		case o.Reason != ingest.NoBuildID:

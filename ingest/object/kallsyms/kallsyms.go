@@ -22,6 +22,11 @@ import (
 	"symbolize/ingest/decode"
 )
 
+// Padding begins the names that a kernel with padding before its functions
+// (CONFIG_CALL_PADDING, CONFIG_CFI_CLANG) gives the bytes there: "__pfx_" and the
+// function's name. No call is among them.
+const Padding = "__pfx_"
+
 // Symbol is one line.
 type Symbol struct {
 	Addr   uint64 // run-time address

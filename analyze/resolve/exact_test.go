@@ -1,0 +1,85 @@
+package resolve
+
+import (
+	"slices"
+	"testing"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/store"
+	"symbolize/store/symtab"
+)
+
+// TestExact: which addresses behind what is no call are known by the functions around them.
+func TestExact(t *testing.T) {
+	o := store.NewOverlay()
+	debug := symtab.NewBuilder(symtab.Options{})
+	debug.AddFunction(&symtab.DebugFunc{Sub: debug.Sub(symtab.Subprogram{Name: []byte("debugged")}),
+		Ranges: []addr.Range{{Start: 0x402100, End: 0x402180}}})
+	lines, err := debug.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
+		map[store.SourceKind]*symtab.Encoded{
+			store.DWARF: lines,
+			store.Symtab: table(t,
+				function("first", 0x401000, 0x37), function("padded", 0x401040, 0x40),
+				function("adjacent", 0x401080, 0x10), function("odd", 0x401095, 0x10),
+				function("__restore_rt", 0x401100, 0x9),
+				function("before", 0x401110, 0x10),
+				function("runtime.sigreturn__sigaction.abi0", 0x401120, 0x9),
+				symtab.Func{Name: "_start", Start: 0x401200, Size: 0x40, Flags: symtab.Unsized},
+				function("_dl_start_user", 0x401240, 0x10)),
+		})
+	merge(t, o, store.Manifest{ID: id(2), Kind: ingest.Kernel},
+		map[store.SourceKind]*symtab.Encoded{
+			store.Kallsyms: table(t,
+				function("caller", 0xf00, 0xf0),
+				function("__pfx_release_sock", 0xff0, 0x10),
+				function("release_sock", 0x1000, 0x80),
+				function("behind", 0x1080, 0x80)),
+		})
+	elf := ingest.Object{Kind: ingest.ELF, ID: id(1)}
+	kernel := ingest.Object{Kind: ingest.Kernel, ID: id(2), RefSymbol: "_text"}
+	for _, tc := range []struct {
+		name   string
+		object ingest.Object
+		at     addr.Offset
+		exact  bool
+	}{
+		{"start of a function with padding before it", elf, 0x1040, true},
+		{"inside of a function", elf, 0x1048, false},
+		{"behind another function, which may end with a call", elf, 0x1080, false},
+		{"end of a function with padding behind it", elf, 0x1090, false},
+		{"start that is not aligned", elf, 0x1095, false},
+		{"restorer", elf, 0x1100, true},
+		{"restorer behind another function", elf, 0x1120, true},
+		{"inside of a restorer", elf, 0x1128, false},
+		{"behind a function whose size is not known", elf, 0x1240, false},
+		{"start of a function that debug information has", elf, 0x2100, true},
+		{"inside of it", elf, 0x2108, false},
+		{"no function", elf, 0x3000, false},
+		{"no segment", elf, 0x900000, false},
+		{"behind the padding of a kernel", kernel, 0x1000, true},
+		{"behind another of the kernel's functions", kernel, 0x1080, false},
+		{"the padding itself", kernel, 0xff0, false},
+		{"nothing is known of the object", ingest.Object{Kind: ingest.ELF, ID: id(9)}, 0x1040, false},
+		{"no build ID", ingest.Object{Kind: ingest.ELF}, 0x1040, false},
+		{"code that has no tables", ingest.Object{Kind: ingest.ELF, ID: id(1), Reason: ingest.NoBuildID},
+			0x1040, false},
+	} {
+		if got := Exact(o)(&tc.object, []addr.Offset{tc.at}); (len(got) == 1) != tc.exact {
+			t.Errorf("%s: %#x", tc.name, got)
+		}
+	}
+	// Many at once, and in order.
+	var all []addr.Offset
+	for off := addr.Offset(0x1000); off < 0x4000; off++ {
+		all = append(all, off)
+	}
+	want := []addr.Offset{0x1000, 0x1040, 0x1100, 0x1110, 0x1120, 0x1200, 0x2100}
+	if got := Exact(o)(&elf, all); !slices.Equal(got, want) {
+		t.Errorf("of all offsets %#x, want %#x", got, want)
+	}
+}

@@ -1,0 +1,64 @@
+package input
+
+import (
+	"slices"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/fold/intern"
+)
+
+// returned is the bit of a place's object that tells a return address, whose place is the
+// byte before it, until settle has decided whether it is one.
+const returned = 1 << 31
+
+// markReturned marks the place of a return address in an object, if symbol tables have a
+// say in what it is.
+func (r *rawObjects) markReturned(object uint32) uint32 {
+	if o := &r.list[object]; needsID(o.Kind) && o.Symbol == "" {
+		return object | returned
+	}
+	return object
+}
+
+// settle asks Options.Exact which of the places taken for return addresses no call can
+// precede, and moves those back to where they were. All marks are off then. It returns
+// the exact places, for a replay.
+func (f *assembly) settle(number []ingest.ObjectID, lists ...[]intern.Pair,
+) map[ingest.Location]struct{} {
+	exact := make(map[ingest.Location]struct{})
+	if f.opts.Exact != nil {
+		behind := make([][]addr.Offset, len(f.p.Objects)) // by object
+		for _, list := range lists {
+			for _, pl := range list {
+				if pl.Object&returned != 0 {
+					id := number[pl.Object&^returned]
+					behind[id] = append(behind[id], addr.Offset(pl.Offset+1))
+				}
+			}
+		}
+		for id, offsets := range behind {
+			if len(offsets) == 0 {
+				continue
+			}
+			slices.Sort(offsets)
+			o := &f.p.Objects[id]
+			for _, off := range f.opts.Exact(o, slices.Compact(offsets)) {
+				exact[ingest.Location{Object: ingest.ObjectID(id), Offset: off}] = struct{}{}
+			}
+		}
+	}
+	for _, list := range lists {
+		for i, pl := range list {
+			if pl.Object&returned == 0 {
+				continue
+			}
+			list[i].Object &^= returned
+			at := ingest.Location{Object: number[list[i].Object], Offset: addr.Offset(pl.Offset + 1)}
+			if _, ok := exact[at]; ok {
+				list[i].Offset++
+			}
+		}
+	}
+	return exact
+}
