@@ -110,7 +110,7 @@ func (c *codeFinder) openFor(o *ingest.Object) *fileCode {
 			fc := &fileCode{file: f, closer: closer, manifest: m,
 				finder: resolve.NewFinder(c.s.view, m)}
 			if o.Kind == ingest.Kernel {
-				if fc.base, why = textOf(f); why != nil {
+				if fc.base, why = resolve.LinkedText(f); why != nil {
 					return &fileCode{err: why, closer: closer}
 				}
 			}

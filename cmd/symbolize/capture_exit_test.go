@@ -65,9 +65,9 @@ func TestRecordError(t *testing.T) {
 	} {
 		err := recordError(tt.err)
 		var e *exitError
-		var h *hintError
+		var h interface{ Hint() string }
 		if errors.As(err, &e) != (tt.code != 0) || e != nil && e.code != tt.code ||
-			errors.As(err, &h) != (tt.hint != "") || h != nil && !strings.Contains(h.hint, tt.hint) ||
+			errors.As(err, &h) != (tt.hint != "") || h != nil && !strings.Contains(h.Hint(), tt.hint) ||
 			!errors.Is(err, tt.err) {
 			t.Errorf("%v became %#v", tt.err, err)
 		}

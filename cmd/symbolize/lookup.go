@@ -3,37 +3,33 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/lookup"
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
+	"symbolize/store"
 )
 
 type lookupOptions struct {
+	lookup.Options
 	file    string
 	buildID string
 
-	offsets bool
-	section string
-
-	style     string
-	names     string
-	demangle  string
-	noInlines bool
-	basenames bool
-	layout    report.AnswerStyle
-	habits    habits
+	style    string
+	names    string
+	demangle string
+	aliases  toolFlags
 
 	jobs      int
 	maxMemory byteSize
 
-	id     buildid.ID         // build-id parsed
-	mode   report.Mode        // demangle parsed
-	policy resolve.NamePolicy // names parsed
+	id buildid.ID // build-id parsed
 }
 
 // The words of --style.
@@ -43,7 +39,15 @@ const (
 	styleJSON = "json"
 )
 
-var lookupStyles = []string{styleLLVM, styleGNU, styleJSON}
+// lookupStyles are by lookup.Style.
+var lookupStyles = []string{lookup.LLVM: styleLLVM, lookup.GNU: styleGNU, lookup.JSON: styleJSON}
+
+// queryLines reads queries. Addresses of a batch are sorted, so that each chunk of a table is
+// read once.
+var queryLines = lineReader{read: 1 << 20, batch: 8 << 20, line: 64 << 10,
+	long: func([]byte) (int, error) { return 0, errLongQuery }}
+
+var errLongQuery = errors.New("a line of more than 64 KiB")
 
 const lookupLong = `lookup gives function, file and line for addresses of one object, with all
 inlined calls, innermost first. Addresses are ELF virtual addresses, hexadecimal with or without 0x:
@@ -92,22 +96,22 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 	fs.SortFlags = false
 	fs.StringVarP(&o.file, "exe", "e", "", "the object: a `FILE`, plain or packed")
 	fs.StringVar(&o.buildID, "build-id", "", "the object: the one in the store with this `ID`")
-	fs.BoolVar(&o.offsets, "offsets", false,
+	fs.BoolVar(&o.Offsets, "offsets", false,
 		"addresses are file offsets; of a kernel, offsets from _text")
-	fs.StringVar(&o.section, "section", "", "addresses count from the start of section `NAME`")
+	fs.StringVar(&o.Section, "section", "", "addresses count from the start of section `NAME`")
 	fs.StringVar(&o.style, "style", styleLLVM, "`STYLE` of the output: llvm, gnu or json")
 	completeFixed(cmd, "style", lookupStyles)
 	addNamesFlag(cmd, &o.names, "`symbols` or dwarf (default as the style's tool does)")
 	fs.StringVar(&o.demangle, "demangle", "full",
 		"how much of C++ and Rust names is shown: simple, templates, `full` or none")
 	completeFixed(cmd, "demangle", demangleModes)
-	fs.BoolVar(&o.noInlines, "no-inlines", false, "leave out inlined calls")
-	fs.BoolVarP(&o.basenames, "basenames", "s", false, "leave out the directories of files")
-	fs.BoolVarP(&o.layout.Addresses, "addresses", "a", false,
+	fs.BoolVar(&o.NoInlines, "no-inlines", false, "leave out inlined calls")
+	fs.BoolVarP(&o.Basenames, "basenames", "s", false, "leave out the directories of files")
+	fs.BoolVarP(&o.Layout.Addresses, "addresses", "a", false,
 		"print each address before its answer")
-	fs.BoolVarP(&o.layout.Pretty, "pretty-print", "p", false, "print each frame on one line")
+	fs.BoolVarP(&o.Layout.Pretty, "pretty-print", "p", false, "print each frame on one line")
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
-	o.habits.addFlags(fs)
+	o.aliases.addFlags(fs)
 }
 
 func (o *lookupOptions) validate(args []string) (err error) {
@@ -117,7 +121,7 @@ func (o *lookupOptions) validate(args []string) (err error) {
 			"with --build-id")
 	case o.file != "" && o.buildID != "":
 		return usagef("-e and --build-id: one of them names the object")
-	case o.offsets && o.section != "":
+	case o.Offsets && o.Section != "":
 		return usagef("--offsets and --section: addresses count from one thing only")
 	}
 	if o.buildID != "" {
@@ -126,50 +130,115 @@ func (o *lookupOptions) validate(args []string) (err error) {
 		}
 	}
 	o.style = strings.ToLower(o.style) // llvm-symbolizer's are GNU, JSON, LLVM
-	err = cmp.Or(checkWord("--style", o.style, lookupStyles), checkJobs(o.jobs), o.habits.apply(o))
+	err = cmp.Or(checkWord("--style", o.style, lookupStyles), checkJobs(o.jobs), o.aliases.apply(o))
 	if err != nil {
 		return err
 	}
+	o.Style = lookup.Style(slices.Index(lookupStyles, o.style))
 	switch {
 	case o.names != "":
-		if o.policy, err = parseNames(o.names); err != nil {
+		o.OwnNames = true
+		if o.Names, err = parseNames(o.names); err != nil {
 			return err
 		}
-	case o.style == styleGNU:
-		o.policy = resolve.DWARFNames
+	case o.Style == lookup.GNU:
+		o.Names = resolve.DWARFNames
 	}
-	o.mode, err = parseDemangle(o.demangle, "full")
+	o.Demangle, err = parseDemangle(o.demangle, "full")
 	return err
 }
 
-func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) error {
+func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) (err error) {
 	limitMemory(o.maxMemory)
 	setGC(a.env.Getenv, hastyGC)
-	obj, err := a.openLookup(ctx, o)
+	reader, err := a.lookupStore(o.file == "")
 	if err != nil {
 		return err
 	}
-	defer obj.Close()
-	l := newLooker(o, obj)
-	if l.hold = o.maxMemory == 0 && a.env.Getenv("GOMEMLIMIT") == ""; l.hold {
+	if reader != nil {
+		defer func() { err = cmp.Or(err, reader.Close()) }()
+	}
+	obj, err := a.openLookup(ctx, o, reader)
+	if err != nil {
+		return lookupError(err)
+	}
+	l := lookup.New(obj, &o.Options)
+	defer l.Close()
+	if o.maxMemory == 0 && a.env.Getenv("GOMEMLIMIT") == "" {
+		l.AfterBatch = holdLookupMemory
 		holdLookupMemory()
 	}
 	if len(args) > 0 {
-		err = a.writeOutput("", false, func(w io.Writer) error { return l.arguments(w, args) })
+		err = a.writeOutput("", false, func(w io.Writer) error { return l.Arguments(w, args) })
 	} else {
-		err = l.stream(ctx, a.env.Stdin, a.stdout())
+		w := a.stdout()
+		err = queryLines.each(ctx, a.env.Stdin, func(text []byte) error { return l.Lines(w, text) })
 	}
-	a.sayLookup(l)
+	a.reportLookup(l)
 	return err
 }
 
-// sayLookup says what was wrong with an object that was looked into.
-func (a *app) sayLookup(l *looker) {
-	if l.obj.damage != "" {
-		a.partial = true
-		a.warn(l.obj.damage, "")
+// openLookup opens the object that the options name. reader may be nil.
+func (a *app) openLookup(ctx context.Context, o *lookupOptions, reader *store.Reader) (
+	*lookup.Object, error) {
+	if o.file == "" {
+		return lookup.OpenID(reader, o.id, o.buildID, &o.Options)
 	}
-	for _, text := range l.problems() {
+	return lookup.OpenFile(ctx, viewOf(reader), o.file, a.lookupIndex(o), &o.Options)
+}
+
+// viewOf returns the view of a reader, nil without one.
+func viewOf(reader *store.Reader) store.View {
+	if reader == nil {
+		return nil
+	}
+	return reader
+}
+
+// lookupIndex returns the function that indexes a file into an overlay of its own.
+func (a *app) lookupIndex(o *lookupOptions) lookup.Index {
+	return func(ctx context.Context, path string) (store.View, error) {
+		s := &session{
+			a: a, o: &inputOptions{jobs: o.jobs, maxMemory: o.maxMemory, columns: true,
+				relocatable: true},
+			overlay: store.NewOverlay(),
+		}
+		return s.overlay, s.indexOverlay(ctx, []string{path}, buildid.ID{})
+	}
+}
+
+// lookupStore opens the store. Unless it is needed there may be none: nil then.
+func (a *app) lookupStore(needed bool) (*store.Reader, error) {
+	path, err := a.storePath()
+	if err == nil {
+		var reader *store.Reader
+		if reader, err = store.OpenReader(path); err == nil {
+			return reader, nil
+		}
+	}
+	if needed || path != "" && !errors.Is(err, store.ErrNoStore) {
+		return nil, storeError(err)
+	}
+	return nil, nil
+}
+
+// lookupError adds hints to errors of opening an object.
+func lookupError(err error) error {
+	var id *lookup.IDError
+	if errors.As(err, &id) && id.Matches == 0 {
+		return withHint(err, "`symbolize index PATH…` takes it in; `symbolize store ls` lists "+
+			"what is there")
+	}
+	return storeError(err)
+}
+
+// reportLookup warns of damage in an object that was looked into.
+func (a *app) reportLookup(l *lookup.Looker) {
+	if damage := l.Damage(); damage != "" {
+		a.partial = true
+		a.warn(damage, "")
+	}
+	for _, text := range l.Problems() {
 		a.partial = true
 		a.warn(text, "`symbolize store verify` says what is damaged")
 	}
@@ -179,11 +248,21 @@ func (a *app) sayLookup(l *looker) {
 func runLookupMany(ctx context.Context, a *app, o *lookupOptions) (err error) {
 	limitMemory(o.maxMemory)
 	setGC(a.env.Getenv, hastyGC)
-	m, err := newManyLooker(ctx, a, o)
+	reader, err := a.lookupStore(false)
 	if err != nil {
 		return err
 	}
+	if reader != nil {
+		defer func() { err = cmp.Or(err, reader.Close()) }()
+	}
+	m := lookup.NewFiles(ctx, viewOf(reader), a.lookupIndex(o), &o.Options)
+	m.Finish = a.reportLookup
+	m.Fail = func(err error) {
+		a.partial = true
+		err = lookupError(err)
+		a.warn(err.Error(), hintOf(err))
+	}
 	defer func() { err = cmp.Or(err, m.Close()) }()
 	w := a.stdout()
-	return queryLines.each(ctx, a.env.Stdin, func(text []byte) error { return m.lines(w, text) })
+	return queryLines.each(ctx, a.env.Stdin, func(text []byte) error { return m.Lines(w, text) })
 }

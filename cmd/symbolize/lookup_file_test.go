@@ -81,7 +81,7 @@ func TestLookupRelocatable(t *testing.T) {
 		"cleanup_module": {"--section", ".exit.text", "4"},
 		"init_module":    {"--section", ".init.text", "4", "--style", "gnu"},
 	} {
-		got := lookup(t, "", append([]string{"-e", file}, args...)...)
+		got := runLookupText(t, "", append([]string{"-e", file}, args...)...)
 		if name, _, _ := strings.Cut(got, "\n"); name != want {
 			t.Errorf("%v: %q, want %s", args, got, want)
 		}
@@ -103,7 +103,7 @@ func TestLookupMangled(t *testing.T) {
 	for flag, want := range map[string]string{"-C": "a::run()", "-C=false": "_ZN1a3runEv",
 		"--no-demangle": "_ZN1a3runEv", "--demangle=none": "_ZN1a3runEv",
 		"--demangle=simple": "a::run"} {
-		got := lookup(t, "", "-e", file, flag, "4")
+		got := runLookupText(t, "", "-e", file, flag, "4")
 		if name, _, _ := strings.Cut(got, "\n"); name != want {
 			t.Errorf("%s: %q, want %s", flag, name, want)
 		}

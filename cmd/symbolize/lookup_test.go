@@ -65,8 +65,8 @@ func TestLookupInteractive(t *testing.T) {
 	}
 }
 
-// lookup runs the subcommand over a text.
-func lookup(t *testing.T, stdin string, args ...string) string {
+// runLookupText runs the subcommand over a text.
+func runLookupText(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	env, stdout, stderr := inProcess(append([]string{"lookup"}, args...)...)
 	env.Stdin = strings.NewReader(stdin)
@@ -84,7 +84,7 @@ func TestLookupOrder(t *testing.T) {
 	for a := 0x400ff0; a < 0x401260; a += 3 {
 		q := fmt.Sprintf("%#x", a)
 		queries = append(queries, q)
-		alone[q] = lookup(t, "", "-e", fixedObject, "-a", q)
+		alone[q] = runLookupText(t, "", "-e", fixedObject, "-a", q)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	var text, want strings.Builder
@@ -93,7 +93,7 @@ func TestLookupOrder(t *testing.T) {
 		text.WriteString(q + "\n")
 		want.WriteString(alone[q])
 	}
-	if got := lookup(t, text.String(), "-e", fixedObject, "-a"); got != want.String() {
+	if got := runLookupText(t, text.String(), "-e", fixedObject, "-a"); got != want.String() {
 		t.Error("answers of a batch differ from those of its addresses alone")
 	}
 }
@@ -147,20 +147,6 @@ func (b blocked) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-func TestParseHex(t *testing.T) {
-	for text, want := range map[string]uint64{"0": 0, "ffffffffffffffff": 1<<64 - 1, "aBc": 0xabc,
-		"0000000000000000000001": 1} {
-		if got, ok := parseHex([]byte(text)); !ok || got != want {
-			t.Errorf("%s: %#x, %v", text, got, ok)
-		}
-	}
-	for _, text := range []string{"", "0x1", "10000000000000000", "g", "-1", "1 "} {
-		if got, ok := parseHex([]byte(text)); ok {
-			t.Errorf("%q is %#x", text, got)
-		}
-	}
-}
-
 // TestLookupAgrees asks us and llvm-symbolizer about each byte of code of the
 // fixtures, and with SYMBOLIZE_LIVE=1 about every 16th of libc where its debug file is
 // installed. All but the spelling of paths is to be equal.
@@ -188,7 +174,7 @@ func TestLookupAgrees(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := strings.Split(string(theirs), "\n")
-		got := strings.Split(lookup(t, input, "-e", file, "-a"), "\n")
+		got := strings.Split(runLookupText(t, input, "-e", file, "-a"), "\n")
 		if len(got) != len(want) {
 			t.Errorf("%s: %d lines, llvm-symbolizer prints %d", file, len(got), len(want))
 		}

@@ -1,10 +1,8 @@
-package main
+package lookup
 
 import (
 	"bytes"
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,17 +12,10 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// queryLines reads queries. In a batch addresses are sorted, so that each part of a table
-// is read once.
-var queryLines = lineReader{read: 1 << 20, batch: 8 << 20, line: 64 << 10,
-	long: func([]byte) (int, error) { return 0, errLongQuery }}
-
-var errLongQuery = errors.New("a line of more than 64 KiB")
-
-// looker answers queries.
-type looker struct {
-	o         *lookupOptions
-	obj       *lookupObject
+// Looker answers addresses of one object. It is for one goroutine; printing uses several.
+type Looker struct {
+	o         *Options
+	obj       *Object
 	finder    *resolve.Finder
 	demangler *report.Demangler
 
@@ -32,41 +23,43 @@ type looker struct {
 	order   []uint32 // of the queries with a place, by address
 	addrs   []addr.Addr
 	placeOf []int32 // by query: number in addrs, or −1
-	peerOf  []int32 // by number in addrs: the symbol that the style's tool would choose, or −1
+	llvmOf  []int32 // by number in addrs: the symbol that llvm-symbolizer prints, or −1
 
-	names, files []string // by resolve.Text, as printed; "" until wanted
-	peers        *resolve.PeerSymbols
-	peerNames    []string // by number of a peer's symbol
-	said         []string // errors, each once
+	names, files []string // by resolve.Text, as printed; "" until needed
+	llvm         *llvmSymbols
+	llvmNames    []string // by number of a symbol of llvm
+	problems     []string // errors, each once
 
 	list bool // JSON of arguments, in a list
-	hold bool // nobody else has limited the memory
+	// AfterBatch is called after each batch if it is not nil: memory of a batch is free then.
+	AfterBatch func()
 }
 
-// query is one address that is asked for.
+// query is one address to look up.
 type query struct {
-	text  []byte // as it came
+	text  []byte // as read
 	value uint64
 	at    addr.Addr
 	valid bool
 }
 
-func newLooker(o *lookupOptions, obj *lookupObject) *looker {
-	l := &looker{o: o, obj: obj, finder: resolve.NewFinder(obj.view, obj.manifest)}
-	if o.style == styleJSON {
+// New returns a Looker for an object that was opened with the same options.
+func New(obj *Object, o *Options) *Looker {
+	l := &Looker{o: o, obj: obj, finder: resolve.NewFinder(obj.view, obj.manifest)}
+	if o.Style == JSON {
 		l.finder.KeepStarts()
 	}
-	if o.style == styleGNU {
-		l.demangler = report.NewDemangler(o.mode)
+	if o.Style == GNU {
+		l.demangler = report.NewDemangler(o.Demangle)
 	} else {
-		l.demangler = report.NewLLVMDemangler(o.mode)
+		l.demangler = report.NewLLVMDemangler(o.Demangle)
 	}
 	return l
 }
 
-// arguments answers the addresses of the command line.
-func (l *looker) arguments(w io.Writer, args []string) error {
-	if l.o.style == styleJSON { // a list, as llvm-symbolizer prints
+// Arguments answers addresses that were given together; as JSON the answers are one list.
+func (l *Looker) Arguments(w io.Writer, args []string) error {
+	if l.o.Style == JSON { // a list, as llvm-symbolizer prints
 		l.list = true
 		if _, err := io.WriteString(w, "["); err != nil {
 			return err
@@ -86,14 +79,8 @@ func (l *looker) arguments(w io.Writer, args []string) error {
 	return nil
 }
 
-// stream answers the lines of r until its end. What has come is answered before
-// more is waited for, so that it serves a program that waits for each answer.
-func (l *looker) stream(ctx context.Context, r io.Reader, w io.Writer) error {
-	return queryLines.each(ctx, r, func(text []byte) error { return l.lines(w, text) })
-}
-
-// lines answers whole lines.
-func (l *looker) lines(w io.Writer, text []byte) error {
+// Lines answers whole lines, each of one address. text may be overwritten afterwards.
+func (l *Looker) Lines(w io.Writer, text []byte) error {
 	l.reset()
 	for line := range bytes.Lines(text) {
 		l.add(bytes.TrimRight(line, "\r\n"))
@@ -101,10 +88,10 @@ func (l *looker) lines(w io.Writer, text []byte) error {
 	return l.batch(w)
 }
 
-func (l *looker) reset() { l.queries = l.queries[:0] }
+func (l *Looker) reset() { l.queries = l.queries[:0] }
 
 // add adds a query. Its text must stay until the batch is answered.
-func (l *looker) add(text []byte) {
+func (l *Looker) add(text []byte) {
 	q := query{text: text}
 	q.value, q.valid = parseAddress(text)
 	l.queries = append(l.queries, q)
@@ -139,19 +126,19 @@ func parseHex(digits []byte) (v uint64, ok bool) {
 }
 
 // batch answers the queries in their order.
-func (l *looker) batch(w io.Writer) error {
+func (l *Looker) batch(w io.Writer) error {
 	l.join()
-	l.joinPeers()
+	l.joinLLVM()
 	l.nameAll()
 	err := l.printAll(w)
-	if l.hold {
-		holdLookupMemory()
+	if l.AfterBatch != nil {
+		l.AfterBatch()
 	}
 	return err
 }
 
 // join looks the addresses up, sorted.
-func (l *looker) join() {
+func (l *Looker) join() {
 	l.order = l.order[:0]
 	l.placeOf = slices.Grow(l.placeOf[:0], len(l.queries))[:len(l.queries)]
 	sorted := true
@@ -184,27 +171,33 @@ func (l *looker) join() {
 	for _, e := range l.finder.Errors() {
 		m := l.obj.manifest
 		text := fmt.Sprintf("%s of %s: %v", m.Sources[e.Source].Kind, m.ID, e.Err)
-		if !slices.Contains(l.said, text) {
-			l.said = append(l.said, text)
+		if !slices.Contains(l.problems, text) {
+			l.problems = append(l.problems, text)
 		}
 	}
 }
 
-// joinPeers sets peerOf.
-func (l *looker) joinPeers() {
-	if l.obj.peers == nil {
+// joinLLVM sets llvmOf.
+func (l *Looker) joinLLVM() {
+	if l.obj.llvm == nil {
 		return
 	}
-	if l.peers == nil {
+	if l.llvm == nil {
 		var err error
-		if l.peers, err = l.obj.peers(); err != nil {
+		if l.llvm, err = l.obj.llvm(); err != nil {
 			l.obj.damage = err.Error()
 		}
-		l.peerNames = make([]string, l.peers.Len())
+		l.llvmNames = make([]string, l.llvm.size())
 	}
-	l.peerOf = slices.Grow(l.peerOf[:0], len(l.addrs))[:len(l.addrs)]
-	l.peers.Join(l.addrs, l.obj.base, l.peerOf)
+	l.llvmOf = slices.Grow(l.llvmOf[:0], len(l.addrs))[:len(l.addrs)]
+	l.llvm.join(l.addrs, l.obj.base, l.llvmOf)
 }
 
-// problems returns what went wrong with tables.
-func (l *looker) problems() []string { return l.said }
+// Damage describes damage in the object's own symbols, "" if there is none.
+func (l *Looker) Damage() string { return l.obj.damage }
+
+// Problems lists the symbol tables that could not be read, each once.
+func (l *Looker) Problems() []string { return l.problems }
+
+// Close closes the object.
+func (l *Looker) Close() error { return l.obj.Close() }

@@ -1,8 +1,9 @@
-package resolve
+package lookup
 
 import (
 	"bytes"
 	debugelf "debug/elf"
+	"slices"
 	"testing"
 
 	"symbolize/fixtures/elfbuild"
@@ -10,9 +11,9 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// peerFile is a file with aliases, local symbols and odd ones. llvm-symbolizer 14
-// gave the answers of TestPeerSymbols for this file, but that it names data too.
-func peerFile(dynamic bool) *elfbuild.File {
+// llvmFile is a file with aliases, local symbols and odd ones. llvm-symbolizer 14
+// gave the answers of TestLLVMSymbols for this file, but that it names data too.
+func llvmFile(dynamic bool) *elfbuild.File {
 	const local, global = debugelf.STB_LOCAL, debugelf.STB_GLOBAL
 	const fn = debugelf.STT_FUNC
 	syms := []elfbuild.Symbol{
@@ -43,14 +44,14 @@ func peerFile(dynamic bool) *elfbuild.File {
 	return f
 }
 
-func TestPeerSymbols(t *testing.T) {
+func TestLLVMSymbols(t *testing.T) {
 	for _, dynamic := range []bool{false, true} {
-		b := peerFile(dynamic).Bytes()
+		b := llvmFile(dynamic).Bytes()
 		f, err := elf.Open("x", bytes.NewReader(b), int64(len(b)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := NewPeerSymbols(f)
+		p, err := readLLVMSymbols(f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,11 +65,11 @@ func TestPeerSymbols(t *testing.T) {
 			{0x2000, "", ""}, {0, "", ""}, {1<<64 - 1, "", ""},
 		} {
 			got, file := "", ""
-			if i := p.Find(tt.at); i >= 0 {
-				if i >= p.Len() {
-					t.Fatalf("symbol %d of %d", i, p.Len())
+			if i := p.find(tt.at); i >= 0 {
+				if i >= p.size() {
+					t.Fatalf("symbol %d of %d", i, p.size())
 				}
-				got, file = p.Symbol(i).Name, p.Symbol(i).File
+				got, file = p.symbol(i).Name, p.symbol(i).File
 			}
 			if got != tt.name || file != tt.file {
 				t.Errorf("%#x: %q of %q, want %q of %q", tt.at, got, file, tt.name, tt.file)
@@ -77,28 +78,28 @@ func TestPeerSymbols(t *testing.T) {
 	}
 }
 
-// TestPeerSymbolsUnsizedLast: a label reaches to the end of its section, not beyond.
-func TestPeerSymbolsUnsizedLast(t *testing.T) {
-	file := peerFile(false)
+// TestLLVMSymbolsUnsizedLast: a label reaches to the end of its section, not beyond.
+func TestLLVMSymbolsUnsizedLast(t *testing.T) {
+	file := llvmFile(false)
 	file.Symbols = file.Symbols[3:4]
 	b := file.Bytes()
 	f, err := elf.Open("x", bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewPeerSymbols(f)
+	p, err := readLLVMSymbols(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Find(0x10ff) != 0 || p.Find(0x1100) != -1 || p.Find(0x2000) != -1 {
-		t.Errorf("%d %d %d", p.Find(0x10ff), p.Find(0x1100), p.Find(0x2000))
+	if p.find(0x10ff) != 0 || p.find(0x1100) != -1 || p.find(0x2000) != -1 {
+		t.Errorf("%d %d %d", p.find(0x10ff), p.find(0x1100), p.find(0x2000))
 	}
 }
 
-// TestPeerSymbolsDamaged: every file cut off gives symbols or an error, and what was
+// TestLLVMSymbolsDamaged: every file cut off gives symbols or an error, and what was
 // read can be asked.
-func TestPeerSymbolsDamaged(t *testing.T) {
-	file := peerFile(false)
+func TestLLVMSymbolsDamaged(t *testing.T) {
+	file := llvmFile(false)
 	file.HeadersFirst = true
 	whole := file.Bytes()
 	for n := range whole {
@@ -106,27 +107,27 @@ func TestPeerSymbolsDamaged(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		p, err := NewPeerSymbols(f)
+		p, err := readLLVMSymbols(f)
 		if p == nil {
 			t.Fatalf("%d bytes: nothing, %v", n, err)
 		}
 		for a := uint64(0xff0); a < 0x1110; a += 8 {
-			if i := p.Find(a); i >= p.Len() {
-				t.Fatalf("%d bytes: symbol %d of %d", n, i, p.Len())
+			if i := p.find(a); i >= p.size() {
+				t.Fatalf("%d bytes: symbol %d of %d", n, i, p.size())
 			}
 		}
 	}
 }
 
-// TestPeerSymbolsJoin: a batch finds what single look-ups find, also where addresses of a
+// TestLLVMSymbolsJoin: a batch finds what single look-ups find, also where addresses of a
 // kernel count from a base and wrap.
-func TestPeerSymbolsJoin(t *testing.T) {
-	b := peerFile(false).Bytes()
+func TestLLVMSymbolsJoin(t *testing.T) {
+	b := llvmFile(false).Bytes()
 	f, err := elf.Open("x", bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewPeerSymbols(f)
+	p, err := readLLVMSymbols(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,10 +138,10 @@ func TestPeerSymbolsJoin(t *testing.T) {
 		}
 		addrs = append(addrs, 0xffff_ffff_ffff_f000, 0xffff_ffff_ffff_fff0)
 		found := make([]int32, len(addrs))
-		p.Join(addrs, base, found)
+		p.join(addrs, base, found)
 		named := 0
 		for i, a := range addrs {
-			if want := p.Find(uint64(a + base)); int(found[i]) != want {
+			if want := p.find(uint64(a + base)); int(found[i]) != want {
 				t.Fatalf("base %#x, %#x: symbol %d, alone %d", base, a, found[i], want)
 			}
 			if found[i] >= 0 {
@@ -151,4 +152,16 @@ func TestPeerSymbolsJoin(t *testing.T) {
 			t.Errorf("base %#x: %d named", base, named)
 		}
 	}
+}
+
+// find returns the number of the symbol for an address of code, −1 if there is none: a binary
+// search, against which join is compared.
+func (p *llvmSymbols) find(a uint64) int {
+	i, _ := slices.BinarySearchFunc(p.symbols, a, func(s llvmSymbol, a uint64) int {
+		if s.Start <= a {
+			return -1
+		}
+		return 1
+	})
+	return p.covering(i-1, a)
 }

@@ -1,28 +1,26 @@
-package main
+package lookup
 
 import (
 	"io"
 	"runtime"
-
-	"symbolize/analyze/report"
 )
 
 // answersAtOnce is how many answers a goroutine prints before they are written.
 const answersAtOnce = 2048
 
-// printer prints answers; a looker has one for each goroutine.
+// printer prints answers; a Looker has one for each goroutine.
 type printer struct {
-	*looker
-	answer report.Answer
+	*Looker
+	answer Answer
 	out    []byte
 }
 
 // printAll prints the answers on all cores and writes them in order.
-func (l *looker) printAll(w io.Writer) error {
+func (l *Looker) printAll(w io.Writer) error {
 	workers := min(runtime.GOMAXPROCS(0), 1+len(l.queries)/answersAtOnce)
 	free := make(chan *printer, workers+1) // one more, to be written meanwhile
 	for range cap(free) {
-		free <- &printer{looker: l}
+		free <- &printer{Looker: l}
 	}
 	blocks := make(chan chan *printer, workers+1)
 	go func() {
@@ -55,7 +53,7 @@ func (l *printer) print(i int) {
 	q := &l.queries[i]
 	a := &l.answer
 	a.Frames = a.Frames[:0]
-	a.Valid, a.Address, a.Module = q.valid, q.value, l.obj.module
+	a.Valid, a.Address, a.Module = q.valid, q.value, l.obj.Module
 	if !q.valid {
 		a.Input = string(q.text)
 	}
@@ -66,31 +64,31 @@ func (l *printer) print(i int) {
 	case !l.list:
 		l.out = l.o.appendAnswer(l.out, a)
 	case i > 0:
-		l.out = l.o.layout.AppendJSON(append(l.out, ','), a)
+		l.out = l.o.Layout.AppendJSON(append(l.out, ','), a)
 	default:
-		l.out = l.o.layout.AppendJSON(l.out, a)
+		l.out = l.o.Layout.AppendJSON(l.out, a)
 	}
 }
 
-// appendAnswer appends an answer as a line of standard input is answered.
-func (o *lookupOptions) appendAnswer(b []byte, a *report.Answer) []byte {
-	switch o.style {
-	case styleGNU:
-		return o.layout.AppendGNU(b, a)
-	case styleLLVM:
-		return o.layout.AppendLLVM(b, a)
+// appendAnswer appends the answer to one line.
+func (o *Options) appendAnswer(b []byte, a *Answer) []byte {
+	switch o.Style {
+	case GNU:
+		return o.Layout.AppendGNU(b, a)
+	case LLVM:
+		return o.Layout.AppendLLVM(b, a)
 	}
-	return append(o.layout.AppendJSON(b, a), '\n')
+	return append(o.Layout.AppendJSON(b, a), '\n')
 }
 
 // fill makes the frames of an answer.
-func (l *printer) fill(a *report.Answer, at int) {
+func (l *printer) fill(a *Answer, at int) {
 	p := l.finder.Place(at)
 	frames := l.finder.Frames(p)
 	starts := l.finder.Starts(p)
 	for i := range frames {
 		f := &frames[i]
-		frame := report.AnswerFrame{
+		frame := Frame{
 			Function: l.names[f.Name], File: l.files[f.File], Line: f.Line, Column: f.Column,
 			StartFile: l.files[f.DeclFile], StartLine: f.DeclLine,
 		}
@@ -99,25 +97,25 @@ func (l *printer) fill(a *report.Answer, at int) {
 		}
 		a.Frames = append(a.Frames, frame)
 	}
-	last := report.AnswerFrame{}
+	last := Frame{}
 	if n := len(a.Frames); n > 0 {
 		last = a.Frames[n-1]
 	}
-	if peer := l.peer(at); peer >= 0 {
-		s := l.peers.Symbol(peer)
-		last.Function = l.peerNames[peer]
+	if n := l.llvmSymbol(at); n >= 0 {
+		s := l.llvm.symbol(n)
+		last.Function = l.llvmNames[n]
 		last.StartAddress, last.HasStart = s.Start, true
 		if last.File == "" {
 			last.File = l.path(s.File)
 		}
-	} else if t, start := l.finder.Function(p, l.o.policy); t != 0 {
+	} else if t, start := l.finder.Function(p, l.o.Names); t != 0 {
 		last.Function = l.names[t]
 		last.StartAddress, last.HasStart = uint64(start+l.obj.base), true
 	} else if len(a.Frames) == 0 {
 		return
 	}
 	a.Frames = append(a.Frames[:max(0, len(a.Frames)-1)], last)
-	if l.o.noInlines && len(a.Frames) > 1 {
+	if l.o.NoInlines && len(a.Frames) > 1 {
 		a.Frames = l.withoutInlines(a.Frames)
 	}
 }
@@ -125,8 +123,8 @@ func (l *printer) fill(a *report.Answer, at int) {
 // withoutInlines leaves one frame, with the line of the code itself: addr2line
 // without -i names the innermost function, llvm-symbolizer --no-inlines the
 // physical one.
-func (l *looker) withoutInlines(frames []report.AnswerFrame) []report.AnswerFrame {
-	if l.o.style != styleGNU {
+func (l *Looker) withoutInlines(frames []Frame) []Frame {
+	if l.o.Style != GNU {
 		last := frames[len(frames)-1]
 		last.File, last.Line, last.Column = frames[0].File, frames[0].Line, frames[0].Column
 		frames[0] = last

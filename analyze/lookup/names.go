@@ -1,4 +1,4 @@
-package main
+package lookup
 
 import (
 	"path"
@@ -7,9 +7,9 @@ import (
 	"symbolize/ingest"
 )
 
-// nameAll makes the new texts of a batch as they are printed, so that printing, which
-// several goroutines do, only reads.
-func (l *looker) nameAll() {
+// nameAll makes the new texts of a batch, so that printing, which several goroutines do, only
+// reads.
+func (l *Looker) nameAll() {
 	n := l.finder.NumTexts()
 	l.names = append(l.names, make([]string, n-len(l.names))...)
 	l.files = append(l.files, make([]string, n-len(l.files))...)
@@ -25,9 +25,8 @@ func (l *looker) nameAll() {
 	}
 }
 
-// wantNames yields the names that an answer needs and that have not been needed
-// before.
-func (l *looker) wantNames(k int, yield func(string) bool) bool {
+// wantNames yields the names that an answer needs and no answer before it did.
+func (l *Looker) wantNames(k int, yield func(string) bool) bool {
 	p := l.finder.Place(k)
 	frames := l.finder.Frames(p)
 	for i := range frames {
@@ -36,15 +35,15 @@ func (l *looker) wantNames(k int, yield func(string) bool) bool {
 			return false
 		}
 	}
-	if peer := l.peer(k); peer >= 0 {
-		return l.peerNames[peer] != "" || yield(l.peers.Symbol(peer).Name)
+	if n := l.llvmSymbol(k); n >= 0 {
+		return l.llvmNames[n] != "" || yield(l.llvm.symbol(n).Name)
 	}
-	t, _ := l.finder.Function(p, l.o.policy)
+	t, _ := l.finder.Function(p, l.o.Names)
 	return t == 0 || l.names[t] != "" || yield(l.finder.Text(t))
 }
 
 // nameOne sets the names and paths of one answer.
-func (l *looker) nameOne(k int) {
+func (l *Looker) nameOne(k int) {
 	p := l.finder.Place(k)
 	frames := l.finder.Frames(p)
 	for i := range frames {
@@ -53,39 +52,39 @@ func (l *looker) nameOne(k int) {
 		l.setFile(f.File)
 		l.setFile(f.DeclFile)
 	}
-	if peer := l.peer(k); peer >= 0 {
-		if l.peerNames[peer] == "" {
-			l.peerNames[peer] = l.demangler.Name(l.peers.Symbol(peer).Name)
+	if n := l.llvmSymbol(k); n >= 0 {
+		if l.llvmNames[n] == "" {
+			l.llvmNames[n] = l.demangler.Name(l.llvm.symbol(n).Name)
 		}
-	} else if t, _ := l.finder.Function(p, l.o.policy); t != 0 {
+	} else if t, _ := l.finder.Function(p, l.o.Names); t != 0 {
 		l.setName(t)
 	}
 }
 
-func (l *looker) setName(t resolve.Text) {
+func (l *Looker) setName(t resolve.Text) {
 	if t != 0 && l.names[t] == "" {
 		l.names[t] = l.demangler.Name(l.finder.Text(t))
 	}
 }
 
-func (l *looker) setFile(t resolve.Text) {
+func (l *Looker) setFile(t resolve.Text) {
 	if t != 0 && l.files[t] == "" {
 		l.files[t] = l.path(l.finder.Text(t))
 	}
 }
 
-func (l *looker) path(s string) string {
-	if l.o.basenames && s != "" {
+func (l *Looker) path(s string) string {
+	if l.o.Basenames && s != "" {
 		s = path.Base(s)
 	}
 	return ingest.Printable(s)
 }
 
-// peer returns the number of the symbol that the style's tool would choose for an
-// address, −1 if there is none.
-func (l *looker) peer(k int) int {
-	if l.peers == nil {
+// llvmSymbol returns the number of the symbol that llvm-symbolizer prints for an address, −1
+// if there is none.
+func (l *Looker) llvmSymbol(k int) int {
+	if l.llvm == nil {
 		return -1
 	}
-	return int(l.peerOf[k])
+	return int(l.llvmOf[k])
 }

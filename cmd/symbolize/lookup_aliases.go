@@ -2,9 +2,9 @@ package main
 
 import "github.com/spf13/pflag"
 
-// habits are flags of the tools that lookup stands in for, which their users and
-// scripts type: they are taken, and not shown in the help.
-type habits struct {
+// toolFlags are flags of addr2line and llvm-symbolizer, which their users and scripts type:
+// lookup accepts them, and its help leaves them out.
+type toolFlags struct {
 	functions string // -f, --functions[=linkage|none]
 	inlines   bool   // -i, --inlines
 	demangled bool   // -C
@@ -16,7 +16,7 @@ var otherNames = map[string]pflag.NormalizedName{
 	"obj": "exe", "inlining": "inlines", "output-style": "style", "print-address": "addresses",
 }
 
-func (h *habits) addFlags(fs *pflag.FlagSet) {
+func (h *toolFlags) addFlags(fs *pflag.FlagSet) {
 	fs.StringVarP(&h.functions, "functions", "f", "linkage", "print names of functions")
 	fs.Lookup("functions").NoOptDefVal = "linkage"
 	fs.BoolVarP(&h.inlines, "inlines", "i", true, "print inlined calls")
@@ -34,18 +34,18 @@ func (h *habits) addFlags(fs *pflag.FlagSet) {
 }
 
 // apply changes the options to what the flags ask for.
-func (h *habits) apply(o *lookupOptions) error {
+func (h *toolFlags) apply(o *lookupOptions) error {
 	switch h.functions {
 	case "linkage", "true":
 	case "none", "false":
-		o.layout.Nameless = true
+		o.Layout.Nameless = true
 	case "short":
 		return withHint(usagef("--functions=short: names without scope are not kept"),
 			"--demangle=simple leaves out parameters and template arguments")
 	default:
 		return usagef("--functions %q: it is one of linkage, none", h.functions)
 	}
-	o.noInlines = o.noInlines || !h.inlines
+	o.NoInlines = o.NoInlines || !h.inlines
 	if !h.demangled || h.mangled {
 		o.demangle = "none"
 	}

@@ -1,24 +1,24 @@
-package report
+package lookup
 
 import (
 	"encoding/json"
 	"strconv"
 )
 
-// Answer is what is known of one address, for lookup's output. Its texts are printed
-// as they are: callers demangle names and take out control characters.
+// Answer is the result for one address. Its texts are printed unchanged: callers demangle
+// names and remove control characters.
 type Answer struct {
 	Input   string // the query, for one that is no address
 	Valid   bool   // it is an address
 	Address uint64
 	Module  string // the file as the user named it
 	Error   string // why the file cannot be read, "" if it can
-	Frames  []AnswerFrame
+	Frames  []Frame
 }
 
-// AnswerFrame is one function activation of an Answer, innermost first. What is not
-// known is "" or 0.
-type AnswerFrame struct {
+// Frame is one function activation of an Answer, innermost first. Unknown texts are "",
+// unknown numbers 0.
+type Frame struct {
 	Function     string
 	File         string
 	Line, Column uint32
@@ -29,20 +29,20 @@ type AnswerFrame struct {
 	HasStart     bool // StartAddress is known
 }
 
-// AnswerStyle says how an Answer is laid out.
-type AnswerStyle struct {
+// Layout selects the parts of a printed Answer.
+type Layout struct {
 	Addresses bool // print the address first
 	Pretty    bool // one line a frame
 	Nameless  bool // print no names of functions
 }
 
-// unknown is what both tools print for want of a name or file.
+// unknown stands for a missing name or file in the output of both tools.
 const unknown = "??"
 
 // AppendLLVM appends an answer as llvm-symbolizer 14 prints it: name and
-// file:line:column in turn, innermost first, then an empty line. What is no address
-// comes back as it is.
-func (s *AnswerStyle) AppendLLVM(b []byte, a *Answer) []byte {
+// file:line:column in turn, innermost first, then an empty line. A
+// query that is no address is returned unchanged.
+func (s *Layout) AppendLLVM(b []byte, a *Answer) []byte {
 	if !a.Valid {
 		return append(append(b, a.Input...), '\n')
 	}
@@ -53,7 +53,7 @@ func (s *AnswerStyle) AppendLLVM(b []byte, a *Answer) []byte {
 	}
 	frames := a.Frames
 	if len(frames) == 0 {
-		frames = []AnswerFrame{{}}
+		frames = []Frame{{}}
 	}
 	for i := range frames {
 		f := &frames[i]
@@ -72,8 +72,8 @@ func (s *AnswerStyle) AppendLLVM(b []byte, a *Answer) []byte {
 }
 
 // AppendGNU appends an answer as addr2line -f -i of binutils 2.40 prints it, without
-// discriminators. It takes what is no address for one that is not known.
-func (s *AnswerStyle) AppendGNU(b []byte, a *Answer) []byte {
+// discriminators. A query that is no address is answered as an unknown address.
+func (s *Layout) AppendGNU(b []byte, a *Answer) []byte {
 	if s.Addresses {
 		b = append(b, "0x"...)
 		at := len(b)
@@ -103,16 +103,16 @@ func (s *AnswerStyle) AppendGNU(b []byte, a *Answer) []byte {
 	return b
 }
 
-// appendName appends a function's name and what is between it and the place.
-func (s *AnswerStyle) appendName(b []byte, name, pretty string) []byte {
+// appendName appends a function's name and the separator before its line.
+func (s *Layout) appendName(b []byte, name, pretty string) []byte {
 	if s.Nameless {
 		return b
 	}
 	return append(appendOr(b, name, unknown), s.separator(pretty)...)
 }
 
-// separator is a line's end, or what stands for it in one line.
-func (s *AnswerStyle) separator(pretty string) string {
+// separator is a newline, or pretty where each frame is one line.
+func (s *Layout) separator(pretty string) string {
 	if s.Pretty {
 		return pretty
 	}
@@ -127,8 +127,8 @@ func appendOr(b []byte, text, other string) []byte {
 }
 
 // AppendJSON appends an answer as an object of llvm-symbolizer's
-// --output-style=JSON, without a line's end. Discriminators are not known and 0.
-func (s *AnswerStyle) AppendJSON(b []byte, a *Answer) []byte {
+// --output-style=JSON, without a newline. Discriminators are 0: tables have none.
+func (s *Layout) AppendJSON(b []byte, a *Answer) []byte {
 	if !a.Valid {
 		b = append(b, `{"Error":{"Message":`...)
 		b = appendJSONText(b, "unable to parse arguments: "+a.Input)
@@ -148,7 +148,7 @@ func (s *AnswerStyle) AppendJSON(b []byte, a *Answer) []byte {
 	b = append(b, `,"Symbol":[`...)
 	frames := a.Frames
 	if len(frames) == 0 {
-		frames = []AnswerFrame{{}}
+		frames = []Frame{{}}
 	}
 	for i := range frames {
 		if i > 0 {
@@ -163,7 +163,7 @@ func (s *AnswerStyle) AppendJSON(b []byte, a *Answer) []byte {
 	return append(b, "]}"...)
 }
 
-func appendJSONFrame(b []byte, f *AnswerFrame) []byte {
+func appendJSONFrame(b []byte, f *Frame) []byte {
 	b = append(b, `{"Column":`...)
 	b = strconv.AppendUint(b, uint64(f.Column), 10)
 	b = append(b, `,"Discriminator":0,"FileName":`...)
@@ -189,7 +189,7 @@ func appendJSONText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
 			quoted, err := json.Marshal(s)
-			if err != nil { // a string always can be encoded
+			if err != nil { // never: any string can be encoded
 				return append(b, `""`...)
 			}
 			return append(b, quoted...)

@@ -1,50 +1,50 @@
-package report
+package lookup
 
 import (
 	"encoding/json"
 	"testing"
 )
 
-func TestAnswerStyles(t *testing.T) {
-	inlined := Answer{Valid: true, Address: 0xb76, Module: `dir/"x"`, Frames: []AnswerFrame{
+func TestLayouts(t *testing.T) {
+	inlined := Answer{Valid: true, Address: 0xb76, Module: `dir/"x"`, Frames: []Frame{
 		{Function: "leaf", File: "/src/leaf.h", Line: 2, Column: 9, StartFile: "/src/leaf.h",
 			StartLine: 1},
 		{Function: "work\té", File: "/src/work.cc", Line: 12, StartAddress: 0xb00, HasStart: true},
 	}}
 	symbol := Answer{Valid: true, Address: 1, Module: "m",
-		Frames: []AnswerFrame{{Function: "_start"}}}
+		Frames: []Frame{{Function: "_start"}}}
 	lines := Answer{Valid: true, Address: 2, Module: "m",
-		Frames: []AnswerFrame{{File: "a.S", Line: 3}}}
+		Frames: []Frame{{File: "a.S", Line: 3}}}
 	nothing := Answer{Valid: true, Address: 0xffffffffffffffff, Module: "m"}
 	rubbish := Answer{Input: `zz "top"`, Module: "m"}
 	for _, tt := range []struct {
 		name   string
 		answer *Answer
-		style  AnswerStyle
+		style  Layout
 		llvm   string
 		gnu    string
 	}{
-		{"inlined", &inlined, AnswerStyle{},
+		{"inlined", &inlined, Layout{},
 			"leaf\n/src/leaf.h:2:9\nwork\té\n/src/work.cc:12:0\n\n",
 			"leaf\n/src/leaf.h:2\nwork\té\n/src/work.cc:12\n"},
-		{"inlined, addresses", &inlined, AnswerStyle{Addresses: true},
+		{"inlined, addresses", &inlined, Layout{Addresses: true},
 			"0xb76\nleaf\n/src/leaf.h:2:9\nwork\té\n/src/work.cc:12:0\n\n",
 			"0x0000000000000b76\nleaf\n/src/leaf.h:2\nwork\té\n/src/work.cc:12\n"},
-		{"inlined, pretty", &inlined, AnswerStyle{Addresses: true, Pretty: true},
+		{"inlined, pretty", &inlined, Layout{Addresses: true, Pretty: true},
 			"0xb76: leaf at /src/leaf.h:2:9\n (inlined by) work\té at /src/work.cc:12:0\n\n",
 			"0x0000000000000b76: leaf at /src/leaf.h:2\n (inlined by) work\té at /src/work.cc:12\n"},
-		{"inlined, no names", &inlined, AnswerStyle{Nameless: true},
+		{"inlined, no names", &inlined, Layout{Nameless: true},
 			"/src/leaf.h:2:9\n/src/work.cc:12:0\n\n", "/src/leaf.h:2\n/src/work.cc:12\n"},
-		{"inlined, no names, pretty", &inlined, AnswerStyle{Nameless: true, Pretty: true},
+		{"inlined, no names, pretty", &inlined, Layout{Nameless: true, Pretty: true},
 			"/src/leaf.h:2:9\n/src/work.cc:12:0\n\n",
 			"/src/leaf.h:2\n (inlined by) /src/work.cc:12\n"},
-		{"nothing, no names", &nothing, AnswerStyle{Nameless: true}, "??:0:0\n\n", "??:0\n"},
-		{"symbol", &symbol, AnswerStyle{}, "_start\n??:0:0\n\n", "_start\n??:?\n"},
-		{"lines", &lines, AnswerStyle{}, "??\na.S:3:0\n\n", "??\na.S:3\n"},
-		{"nothing", &nothing, AnswerStyle{}, "??\n??:0:0\n\n", "??\n??:0\n"},
-		{"nothing, pretty", &nothing, AnswerStyle{Addresses: true, Pretty: true},
+		{"nothing, no names", &nothing, Layout{Nameless: true}, "??:0:0\n\n", "??:0\n"},
+		{"symbol", &symbol, Layout{}, "_start\n??:0:0\n\n", "_start\n??:?\n"},
+		{"lines", &lines, Layout{}, "??\na.S:3:0\n\n", "??\na.S:3\n"},
+		{"nothing", &nothing, Layout{}, "??\n??:0:0\n\n", "??\n??:0\n"},
+		{"nothing, pretty", &nothing, Layout{Addresses: true, Pretty: true},
 			"0xffffffffffffffff: ?? at ??:0:0\n\n", "0xffffffffffffffff: ?? ??:0\n"},
-		{"rubbish", &rubbish, AnswerStyle{}, "zz \"top\"\n", "??\n??:0\n"},
+		{"rubbish", &rubbish, Layout{}, "zz \"top\"\n", "??\n??:0\n"},
 	} {
 		if got := string(tt.style.AppendLLVM(nil, tt.answer)); got != tt.llvm {
 			t.Errorf("%s: llvm %q, want %q", tt.name, got, tt.llvm)
@@ -58,12 +58,12 @@ func TestAnswerStyles(t *testing.T) {
 // TestAnswerJSON: what a JSON reader makes of the answers, and the very bytes of
 // llvm-symbolizer where it knows as much.
 func TestAnswerJSON(t *testing.T) {
-	var s AnswerStyle
+	var s Layout
 	for _, tt := range []struct {
 		answer Answer
 		want   string
 	}{
-		{Answer{Valid: true, Address: 0xc20, Module: "mixed.debug", Frames: []AnswerFrame{{
+		{Answer{Valid: true, Address: 0xc20, Module: "mixed.debug", Frames: []Frame{{
 			Function: "work_in_kernel", File: "/srv/app/src/mixed.c", Line: 50, Column: 11,
 			StartLine: 48, StartAddress: 0xc12, HasStart: true}}},
 			`{"Address":"0xc20","ModuleName":"mixed.debug","Symbol":[{"Column":11,` +
@@ -81,7 +81,7 @@ func TestAnswerJSON(t *testing.T) {
 		}
 	}
 	hostile := Answer{Valid: true, Module: "a\"b\\c\x01é\xff",
-		Frames: []AnswerFrame{{Function: "f"}, {Function: "g\n"}}}
+		Frames: []Frame{{Function: "f"}, {Function: "g\n"}}}
 	var back struct {
 		ModuleName string
 		Symbol     []struct{ FunctionName string }
@@ -92,31 +92,5 @@ func TestAnswerJSON(t *testing.T) {
 	if back.ModuleName != "a\"b\\c\x01é\ufffd" || len(back.Symbol) != 2 ||
 		back.Symbol[1].FunctionName != "g\n" {
 		t.Errorf("%+v", back)
-	}
-}
-
-// TestLLVMDemangler compares with what llvm-cxxfilt of LLVM 14 prints.
-func TestLLVMDemangler(t *testing.T) {
-	d := NewLLVMDemangler(Full)
-	for name, want := range map[string]string{
-		"main":                  "main",
-		"_Z3foov":               "foo()",
-		"_Z3foov.cold":          "foo() (.cold)",
-		"_Z3foov.part.0.isra.1": "foo() (.part.0.isra.1)",
-		"_Z3foov.llvm.123":      "foo() (.llvm.123)",
-		"_ZdaPvm@CXXABI_1.3.9":  "_ZdaPvm@CXXABI_1.3.9",
-		"_Z1fSt6vectorIS_IiSaIiEES0_E": "f(std::vector<std::vector<int, std::allocator<int> >, " +
-			"std::allocator<int> >)",
-		"_ZN1AIiErsEi":       "A<int>::operator>>(int)",
-		"_ZN1AIS_IiEErsEi":   "A<A<int> >::operator>>(int)",
-		"_ZN1AIiEptEv":       "A<int>::operator->()",
-		"_Z1gM1AFviE":        "g(void (A::*)(int))",
-		"_ZN1BIM1AFviEE1hEv": "B<void (A::*)(int)>::h()",
-		"_RINvNtCs1_4core3ptr13drop_in_placeINtNtCs2_5alloc3vec3VechEECs3_3std": "core::ptr::" +
-			"drop_in_place::<alloc::vec::Vec<u8>>",
-	} {
-		if got := d.Name(name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
 	}
 }
