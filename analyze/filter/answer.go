@@ -16,6 +16,8 @@ type answer struct {
 	// probable says that the text tells no more than a name of a BPF function and its tag,
 	// and that one function that is known fits.
 	probable bool
+	// otherTag says that a BPF program of this name is known, and has another tag.
+	otherTag bool
 	reason   ingest.Reason // why there is nothing; ReasonNone if there is something
 }
 

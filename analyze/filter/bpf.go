@@ -1,6 +1,8 @@
 package filter
 
 import (
+	"strings"
+
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -50,26 +52,45 @@ func (f *finder) locateBPF(p *place, a *answer) (*object, addr.Addr, ingest.Reas
 // and what others it may be.
 func (f *finder) declare(symbol string, others []buildid.ID, a *answer) ingest.Reason {
 	d, err := resolve.Declare(f.view, symbol, others)
+	if err == nil && d == (resolve.Declared{}) {
+		d, err = resolve.DeclareByName(f.view, symbol)
+	}
 	if err != nil {
 		f.say(symbol + ": " + err.Error())
 	}
+	a.otherTag = d.OtherTag
 	switch {
 	case d.Several:
 		return ingest.Ambiguous
 	case d.Name == "":
 		return ingest.ImageNotCaptured
 	}
-	if _, name, _ := bpf.SplitSymbol(symbol); name == "" {
+	a.declared(symbol, &d)
+	switch {
+	case !a.empty():
+		a.probable = a.probable || d.Probable
+		return ingest.ReasonNone
+	case d.Differ:
+		return ingest.Ambiguous
+	}
+	return ingest.Stripped // nothing but the name that the text has
+}
+
+// declared fills in where a BPF function is defined, and its name if the text lacks it.
+func (a *answer) declared(symbol string, d *resolve.Declared) {
+	_, name, _ := bpf.SplitSymbol(symbol)
+	if name == "" {
 		a.name = "_" + ingest.Printable(d.Name)
 	}
 	if d.File != "" {
 		a.source = "defined at " + fileLine(d.File, d.Line)
+		if d.Probable {
+			a.source = "probably " + a.source
+		}
 	}
-	if a.empty() { // nothing but the name that the text has, or sources that differ
-		return ingest.Stripped
+	if name != "" && bpf.NameOf(name) == "" { // the text has what the kernel calls all such
+		a.source = strings.TrimSuffix(ingest.Printable(d.Name)+", "+a.source, ", ")
 	}
-	a.probable = a.probable || d.Probable
-	return ingest.ReasonNone
 }
 
 // probable returns the object that an object known by its symbol is: the only one with

@@ -63,8 +63,10 @@ func TestLineless(t *testing.T) {
 		if reason == ingest.ReasonNone {
 			return
 		}
+		hint := map[ingest.Reason]string{ingest.Stripped: "it was loaded without lines: ",
+			ingest.Ambiguous: "different sources have this tag"}[reason]
 		if len(st.Left) != 1 || st.Left[0].Reason != reason ||
-			!strings.Contains(st.Left[0].Hint(), "it was loaded without lines: ") {
+			!strings.Contains(st.Left[0].Hint(), hint) {
 			t.Errorf("%s: left %+v, hint %q", in, st.Left, st.Left[0].Hint())
 		}
 	}
@@ -77,6 +79,6 @@ func TestLineless(t *testing.T) {
 	addBuilt(t, view, lined(6, 20))
 	check(plain, "plain.c:21", ingest.ReasonNone, 1)
 	addBuilt(t, view, lined(7, 30)) // which of the two?
-	check(plain, "", ingest.Stripped, 0)
-	check("bpf_prog_0700000000000000_plain+0x9/0x999", "", ingest.Stripped, 0)
+	check(plain, "", ingest.Ambiguous, 0)
+	check("bpf_prog_0700000000000000_plain+0x9/0x999", "", ingest.Ambiguous, 0)
 }

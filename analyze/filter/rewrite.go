@@ -134,7 +134,7 @@ func (r *Rewriter) count(p *located) {
 	case p.weak && a.reason == ingest.NotIndexed:
 	default:
 		r.stats.Places++
-		r.stats.leave(&p.place, a.reason)
+		r.stats.leave(&p.place, a)
 	}
 }
 

@@ -25,7 +25,9 @@ type Left struct {
 	Object string // build ID, or the BPF program's symbol; "" if the text names none
 	Module string // as the text calls it, "" if it does not
 	Reason ingest.Reason
-	Places uint64
+	// OtherTag says that a BPF program of this name is indexed, and has another tag.
+	OtherTag bool
+	Places   uint64
 }
 
 type leftKey struct {
@@ -37,8 +39,8 @@ type leftKey struct {
 const maxLeft = 1000
 
 // leave counts a place that stays as it is.
-func (s *Stats) leave(p *place, reason ingest.Reason) {
-	key := leftKey{p.objectText(), reason}
+func (s *Stats) leave(p *place, a *answer) {
+	key := leftKey{p.objectText(), a.reason}
 	i, ok := s.more[key]
 	if !ok && len(s.more) >= maxLeft {
 		key.object = "others"
@@ -50,7 +52,8 @@ func (s *Stats) leave(p *place, reason ingest.Reason) {
 		}
 		i = len(s.Left)
 		s.more[key] = i
-		s.Left = append(s.Left, Left{Object: key.object, Module: string(p.module), Reason: reason})
+		s.Left = append(s.Left, Left{Object: key.object, Module: string(p.module),
+			Reason: a.reason, OtherTag: a.otherTag})
 	}
 	s.Left[i].Places++
 }

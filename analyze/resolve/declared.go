@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -19,10 +20,15 @@ type Declared struct {
 	File string     // "" if it is not known, or functions in several files are the same code
 	Line uint32     // where the function begins; 0 if not known
 	ID   buildid.ID // the object that tells it; one of them, if they agree
-	// Probable says that not the tag, but name and number of instructions are the same.
+	// Probable says that not the tag, but name and number of instructions are the same, or
+	// the name alone (DeclareByName).
 	Probable bool
 	// Several says that functions of different names have this tag, and Name is "".
 	Several bool
+	// Differ says that functions of one name are in several places, and File is "".
+	Differ bool
+	// OtherTag says that a function of the name is known, but always has another tag.
+	OtherTag bool
 }
 
 // Declare looks for the source of the function that the kernel calls symbol:
@@ -34,7 +40,7 @@ func Declare(view store.View, symbol string, others []buildid.ID) (Declared, err
 	if !ok {
 		return Declared{}, nil
 	}
-	s := declarations{view: view, name: name, seen: make(map[buildid.ID]bool)}
+	s := declarations{view: view, name: bpf.NameOf(name), seen: make(map[buildid.ID]bool)}
 	s.follow(bpf.TagIdentity(tag), 1)
 	if len(s.list) == 0 {
 		for _, id := range others {
@@ -45,6 +51,24 @@ func Declare(view store.View, symbol string, others []buildid.ID) (Declared, err
 		}
 	}
 	return s.agreed(), errors.Join(s.errs...)
+}
+
+// DeclareByName looks for the source of a function by its name alone: of subprograms, of
+// which the kernel computes the tag from code that it has rewritten, and of programs whose
+// code depends on the host.
+func DeclareByName(view store.View, symbol string) (Declared, error) {
+	_, name, _ := bpf.SplitSymbol(symbol)
+	if name = bpf.NameOf(name); name == "" {
+		return Declared{}, nil
+	}
+	s := declarations{view: view, name: name, seen: make(map[buildid.ID]bool)}
+	s.follow(bpf.NameIdentity(name, false), 1)
+	if d := s.agreed(); d != (Declared{}) {
+		d.Probable = true
+		return d, errors.Join(s.errs...)
+	}
+	s.follow(bpf.NameIdentity(name, true), 1)
+	return Declared{OtherTag: len(s.list) > 0}, errors.Join(s.errs...)
 }
 
 // declarations are what may be a function's.
@@ -112,7 +136,7 @@ func (s *declarations) agreed() Declared {
 		case d.File == "":
 			d.File, d.Line, d.ID = o.File, o.Line, o.ID
 		case o.File != "" && (o.File != d.File || o.Line != d.Line):
-			return Declared{Name: d.Name, ID: d.ID, Probable: d.Probable}
+			return Declared{Name: d.Name, ID: d.ID, Probable: d.Probable, Differ: true}
 		}
 	}
 	return d
@@ -131,8 +155,9 @@ func (j *join) declare(o *object, src *ingest.Object, others []buildid.ID) {
 
 // symbolOf is the name of a JITed function: the capture's, with what that lacks.
 func (o *object) symbolOf(src *ingest.Object) string {
-	if _, name, ok := bpf.SplitSymbol(src.Symbol); ok && name == "" && o.declared.Name != "" {
-		return src.Symbol + "_" + o.declared.Name
+	_, name, ok := bpf.SplitSymbol(src.Symbol)
+	if ok && bpf.NameOf(name) == "" && o.declared.Name != "" {
+		return strings.TrimSuffix(src.Symbol, "_"+name) + "_" + o.declared.Name
 	}
 	return src.Symbol
 }

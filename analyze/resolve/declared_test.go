@@ -12,13 +12,17 @@ import (
 	"symbolize/store/indexer"
 )
 
-// declaredView knows the functions of a BPF object file, and what bcc left: of tag 1 one
+// declaredView knows the functions of BPF object files, and what bcc left: of tag 1 one
 // function, of tag 2 two of one name, of tag 3 two of different names.
-func declaredView(t *testing.T) store.View {
+func declaredView(t *testing.T, more ...string) store.View {
 	t.Helper()
 	overlay := store.NewOverlay()
-	object := filepath.Join("..", "..", "ingest", "object", "bpfobj", "testdata", "count.bpf.o")
-	_, err := indexer.Index(t.Context(), []string{object}, nil,
+	var objects []string
+	for _, name := range append(more, "count.bpf.o") {
+		objects = append(objects,
+			filepath.Join("..", "..", "ingest", "object", "bpfobj", "testdata", name))
+	}
+	_, err := indexer.Index(t.Context(), objects, nil,
 		func() (store.Sink, error) { return overlay, nil }, indexer.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -70,10 +74,15 @@ func TestDeclare(t *testing.T) {
 		{"by number, another name", strange + "_other", all, resolve.Declared{}},
 		{"the tag first", "bpf_prog_0000000000000001", all,
 			resolve.Declared{Name: "one", File: "*", Line: 1}},
-		{"one name in two files", "bpf_prog_0000000000000002", nil, resolve.Declared{Name: "two"}},
+		{"one name in two files", "bpf_prog_0000000000000002", nil,
+			resolve.Declared{Name: "two", Differ: true}},
 		{"two names", "bpf_prog_0000000000000003", nil, resolve.Declared{Several: true}},
 		{"two names, told which", "bpf_prog_0000000000000003_trois", nil,
 			resolve.Declared{Name: "trois", File: "*", Line: 1}},
+		{"a subprogram by its own tag", "bpf_prog_d45027060d1d16e6_mix_bits", nil,
+			resolve.Declared{Name: "mix_bits", File: file, Line: 12}},
+		{"a subprogram that was loaded without BTF", "bpf_prog_d45027060d1d16e6_F", nil,
+			resolve.Declared{Name: "mix_bits", File: file, Line: 12}},
 		{"nothing known", strange, nil, resolve.Declared{}},
 		{"no BPF program", "do_syscall_64", nil, resolve.Declared{}},
 		{"no tag", "bpf_prog_xyz", nil, resolve.Declared{}},
@@ -91,6 +100,27 @@ func TestDeclare(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %+v, not %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestDeclareByName: a name leads to what has no tag that does not depend on the host, and
+// where it leads to another tag, that is known.
+func TestDeclareByName(t *testing.T) {
+	view := declaredView(t, "shapes.bpf.o")
+	const strange = "bpf_prog_ffffffffffffffff"
+	for symbol, want := range map[string]resolve.Declared{
+		strange + "_mix_bits": {Name: "mix_bits", File: "/srv/app/src/count.bpf.c", Line: 12,
+			Probable: true},
+		strange + "_count_system_ca": {Name: "count_system_calls_on_enter",
+			File: "/srv/app/src/count.bpf.c", Line: 41, Probable: true},
+		strange + "_nothing": {OtherTag: true}, strange + "_F": {}, strange: {}, strange + "_": {},
+		strange + "_unknown": {}, "do_syscall_64": {},
+	} {
+		got, err := resolve.DeclareByName(view, symbol)
+		got.ID = buildid.ID{}
+		if err != nil || got != want {
+			t.Errorf("%s: %+v, %v, not %+v", symbol, got, err, want)
 		}
 	}
 }

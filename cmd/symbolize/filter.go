@@ -147,7 +147,7 @@ func (a *app) sayFilter(st *filter.Stats) {
 	}
 	text := fmt.Sprintf("%d of %s named", st.Named, plural(st.Places, "place", "places"))
 	if st.Probable > 0 {
-		text += fmt.Sprintf(", %d of them probably: BPF functions, known by tag and name alone",
+		text += fmt.Sprintf(", %d of them probably: BPF functions, known by tag or name alone",
 			st.Probable)
 	}
 	a.note(text)

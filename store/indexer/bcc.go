@@ -114,7 +114,7 @@ func addBCCProgram(ctx context.Context, sink store.Sink, dir string, tag bpf.Tag
 			continue
 		}
 		err := mergeBCC(ctx, sink, name, path, tag)
-		if errors.Is(err, store.ErrTooLarge) {
+		if errors.Is(err, store.ErrTooLarge) || errors.Is(err, errSource) {
 			stats.problem(err)
 			continue
 		}
@@ -126,11 +126,15 @@ func addBCCProgram(ctx context.Context, sink store.Sink, dir string, tag bpf.Tag
 	return nil
 }
 
-// mergeBCC merges one program. How long it is, nothing says; its file has it from the
-// first line on.
+// mergeBCC merges one program. How long it is, nothing says. A file without the function's
+// name, which is a macro's then, has it from the first line on.
 func mergeBCC(ctx context.Context, sink store.Sink, name, path string, tag bpf.Tag) error {
+	line, err := definedAt(path, name)
+	if err != nil {
+		return err
+	}
 	p := bpf.Program{Tag: tag, Funcs: []bpf.Func{{Name: name, Tag: tag, Length: bpfInsnSize,
-		Lines: []bpf.Line{{Line: 1, File: path}}}}}
+		Lines: []bpf.Line{{Line: max(line, 1), File: path}}}}}
 	table, err := lineTable(name, &p.Funcs[0])
 	if err != nil {
 		return err

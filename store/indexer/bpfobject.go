@@ -3,6 +3,7 @@ package indexer
 import (
 	stdelf "debug/elf"
 	"errors"
+	"slices"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -19,8 +20,9 @@ const bpfMachine = "bpf"
 const bpfInsnSize = 8
 
 // readBPFObject merges the functions of a BPF object file. Each is an object of its own
-// with a table over its BPF code; a program is also entered under its tags, and under its
-// name and number of instructions, for captures that tell no more of it.
+// with a table over its BPF code; it is also entered under its tags and its name, and a
+// program under its name and number of instructions, for captures and texts that tell no
+// more of it.
 func (w *worker) readBPFObject(t *fileTask, ef *elf.File, count bool) fileResult {
 	obj, err := bpfobj.Read(ef)
 	if len(obj.Functions) == 0 {
@@ -69,9 +71,12 @@ func (w *worker) bpfFunction(t *fileTask, obj *bpfobj.Object, fn *bpfobj.Functio
 		return buildid.ID{}, err
 	}
 	var aliases []buildid.ID
-	for _, tag := range fn.Tags {
+	for _, tag := range slices.Concat(fn.Tags, fn.OwnTags) {
 		aliases = append(aliases, bpf.TagIdentity(tag))
 	}
+	// With subprograms perf knows a program by its own tag, which the kernel may rewrite.
+	fixed := fn.Program && fn.Uncertain == "" && fn.Count*bpfInsnSize == fn.Length
+	aliases = append(aliases, bpf.NameIdentity(fn.Name, fixed))
 	if fn.Count > 0 {
 		aliases = append(aliases, bpf.CountIdentity(fn.Name, fn.Count))
 	}

@@ -40,11 +40,17 @@ type Function struct {
 	// Count is how many instructions a program has as it is loaded, its subprograms
 	// included; 0 if it cannot be loaded.
 	Count uint32
-	// Tags are those that a program may have, sorted; of a subprogram, which gets its own
-	// from a form of it that only the kernel sees, there are none.
+	// Tags are those that a program may have, sorted; none for a subprogram.
 	Tags []bpf.Tag
+	// OwnTags are those that a function may have by itself in a program with subprograms,
+	// sorted. One that matches is a proof; where none does, the kernel may have rewritten
+	// the code.
+	OwnTags []bpf.Tag
 	// Uncertain says what the tags hang on besides this file, "" for nothing.
 	Uncertain string
+	// Rewritten says what the kernel rewrites in a function before it computes the tag of it
+	// by itself, so that there are no OwnTags; "" for nothing that the file tells.
+	Rewritten string
 	// Lines are by offset in the function, in bytes of BPF code.
 	Lines []bpf.Line
 	// Line and File are where the function begins; 0 and "" if not known.

@@ -62,8 +62,14 @@ func (o *Object) text() string {
 		if f.Uncertain != "" {
 			fmt.Fprintf(&b, " uncertain: %s", f.Uncertain)
 		}
+		if f.Rewritten != "" {
+			fmt.Fprintf(&b, " rewritten: %s", f.Rewritten)
+		}
 		for _, t := range f.Tags {
 			fmt.Fprintf(&b, "\n\ttag %s", t)
+		}
+		for _, t := range f.OwnTags {
+			fmt.Fprintf(&b, "\n\town tag %s", t)
 		}
 		for _, l := range f.Lines {
 			fmt.Fprintf(&b, "\n\t%d insn %d line %d:%d %q", l.Offset, l.Insn, l.Line, l.Column,

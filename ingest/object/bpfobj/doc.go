@@ -21,6 +21,12 @@
 // host knows: the tag of such a program is the one it has where the host's types are those
 // that it was compiled with, and Function.Uncertain says what it hangs on.
 //
+// Each function of a program with subprograms has a tag of its own besides. The kernel
+// computes it from instructions that it has rewritten: calls of subprograms, which depend
+// on their order alone, but also calls of helpers, which become distances in that kernel's
+// code, and divisions, of which it guards those by registers. Without the latter two the
+// tag can be computed here; Function.Rewritten says what stands against it.
+//
 // # Trust
 //
 // Counts are checked against what is left, and what a program grows to by its

@@ -41,7 +41,8 @@ func (r *reader) link() {
 				}
 			}
 			zeroMaps(buf, r.f.BigEndian)
-			fn.addTags(buf)
+			fn.Tags = addTags(fn.Tags, buf)
+			r.ownTags(buf, list)
 			if len(list) <= 2 {
 				break // there is only one order
 			}
@@ -49,18 +50,16 @@ func (r *reader) link() {
 	}
 }
 
-// addTags adds both tags of a program's instructions.
-func (fn *function) addTags(insns []byte) {
+// addTags adds both tags of a function's instructions to those that it has.
+func addTags(tags []bpf.Tag, insns []byte) []bpf.Tag {
 	old, now := sha1.Sum(insns), sha256.Sum256(insns)
-	var tags [2]bpf.Tag
-	copy(tags[0][:], old[:])
-	copy(tags[1][:], now[:])
-	for _, t := range tags {
-		if !slices.Contains(fn.Tags, t) {
-			fn.Tags = append(fn.Tags, t)
+	for _, t := range [...]bpf.Tag{bpf.Tag(old[:8]), bpf.Tag(now[:8])} {
+		if !slices.Contains(tags, t) {
+			tags = append(tags, t)
 		}
 	}
-	slices.SortFunc(fn.Tags, func(a, b bpf.Tag) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(tags, func(a, b bpf.Tag) int { return bytes.Compare(a[:], b[:]) })
+	return tags
 }
 
 // libbpfOrder returns a function and those that it needs in the order in which libbpf
