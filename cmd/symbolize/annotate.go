@@ -143,7 +143,7 @@ func captureArgs(args []string) int {
 
 func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
 	o.captures = o.takeBundles(ctx, o.captures)
-	defer o.closeOpened()
+	defer o.opened.close()
 	s, err := a.openSession(ctx, &o.inputOptions)
 	if err != nil {
 		return err

@@ -63,36 +63,45 @@ func (o *inputOptions) takeBundles(ctx context.Context, paths []string) []string
 // hasSamples reports whether a bundle has stacks. What cannot be opened is left to others
 // to report.
 func (o *inputOptions) hasSamples(ctx context.Context, path string) bool {
-	c := o.opened[path]
-	if c == nil {
-		var err error
-		if c, err = input.Open(ctx, path, input.Options{}); err != nil {
-			return false
-		}
-		if o.opened == nil {
-			o.opened = make(map[string]*input.Capture)
-		}
-		o.opened[path] = c
+	if o.opened == nil {
+		o.opened = make(captureSet)
 	}
-	return c.HasSamples()
+	c, err := o.opened.get(ctx, path)
+	return err == nil && c.HasSamples()
 }
 
-// takeOpened returns a capture that takeBundles opened, for the caller to close, else it
-// opens it.
-func (o *inputOptions) takeOpened(ctx context.Context, path string) (*input.Capture, error) {
-	if c := o.opened[path]; c != nil {
-		delete(o.opened, path)
+// captureSet are captures that a command opened before it is known who needs them, by
+// path.
+type captureSet map[string]*input.Capture
+
+// get returns the capture of a path, which it opens if it is not there yet.
+func (m captureSet) get(ctx context.Context, path string) (*input.Capture, error) {
+	if c := m[path]; c != nil {
+		return c, nil
+	}
+	c, err := input.Open(ctx, path, input.Options{})
+	if err != nil {
+		return nil, err
+	}
+	m[path] = c
+	return c, nil
+}
+
+// take returns the capture of a path, for the caller to close.
+func (m captureSet) take(ctx context.Context, path string) (*input.Capture, error) {
+	if c := m[path]; c != nil {
+		delete(m, path)
 		return c, nil
 	}
 	return input.Open(ctx, path, input.Options{})
 }
 
-// closeOpened closes what takeBundles opened and no session has taken.
-func (o *inputOptions) closeOpened() {
-	for _, c := range o.opened {
+// close closes what nobody has taken.
+func (m captureSet) close() {
+	for _, c := range m {
 		c.Close() // of what was read only
 	}
-	o.opened = nil
+	clear(m)
 }
 
 // openCaptures takes what captures hold into the overlay: BPF programs, and from bundles
@@ -100,7 +109,7 @@ func (o *inputOptions) closeOpened() {
 // captures of the command line to borrow from.
 func (s *session) openCaptures(ctx context.Context, paths []string) error {
 	for _, path := range paths {
-		c, err := s.o.takeOpened(ctx, path)
+		c, err := s.o.opened.take(ctx, path)
 		if err != nil {
 			return captureError(err)
 		}
@@ -203,23 +212,20 @@ func hostOf(b *bundle.Bundle) (*indexer.Host, error) {
 	return h, errors.Join(errs...)
 }
 
-// openHosts opens the bundles among captures for an index run. done closes them. What
-// cannot be opened is reported where the programs of captures are read.
+// openHosts opens the bundles among captures for an index run. opened has them, to be
+// closed. What cannot be opened is reported where the programs of captures are read.
 func openHosts(ctx context.Context, paths []string) (hosts []*indexer.Host,
-	problems []indexer.Problem, done func()) {
-	var open []*input.Capture
+	problems []indexer.Problem, opened captureSet) {
+	var list []*input.Capture
+	opened = make(captureSet)
 	bundles, _ := splitBundles(paths)
 	for _, path := range bundles {
-		if c, err := input.Open(ctx, path, input.Options{}); err == nil {
-			open = append(open, c)
+		if c, err := opened.get(ctx, path); err == nil {
+			list = append(list, c)
 		}
 	}
-	hosts, problems = hostsOf(open)
-	return hosts, problems, func() {
-		for _, c := range open {
-			c.Close()
-		}
-	}
+	hosts, problems = hostsOf(list)
+	return hosts, problems, opened
 }
 
 // sayBorrowed says what a capture took from other bundles, or why it took nothing.

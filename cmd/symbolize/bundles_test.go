@@ -44,7 +44,7 @@ func TestBundleOpenedOnce(t *testing.T) {
 			env.Getenv = func(string) string { return filepath.Join(dir, "store") }
 			a, o := &app{env: env}, &inputOptions{}
 			captures := o.takeBundles(t.Context(), paths)
-			defer o.closeOpened()
+			defer o.opened.close()
 			if slices.Sort(captures); !slices.Equal(captures, want) {
 				t.Fatalf("captures %q, want %q", captures, want)
 			}

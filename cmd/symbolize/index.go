@@ -149,15 +149,15 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 	captures, files := splitCaptures(paths)
 	bar := a.startProgress()
 	opts := o.indexer(bar)
-	hosts, problems, closeHosts := openHosts(ctx, captures)
-	defer closeHosts()
+	hosts, problems, opened := openHosts(ctx, captures)
+	defer opened.close()
 	opts.Hosts = hosts
 	sum, err := indexer.Index(ctx, files, view, open, opts)
 	bar.stop()
 	sum.Problems = append(sum.Problems, problems...)
 	var captured *captureResult
 	if err == nil {
-		captured, err = indexCaptures(ctx, captures, open, sum)
+		captured, err = indexCaptures(ctx, captures, opened, open, sum)
 	}
 	if err == nil {
 		err = a.addBCC(ctx, o.bccDirs, open)

@@ -9,7 +9,6 @@ import (
 
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/input"
 	"symbolize/ingest/regular"
 	"symbolize/store"
 	"symbolize/store/indexer"
@@ -58,15 +57,16 @@ func isStoredCapture(path string) bool {
 }
 
 // indexCaptures keeps what only captures have: BPF programs. open gives the store, and
-// is not called if there are none. Captures that cannot be read become problems.
-func indexCaptures(ctx context.Context, paths []string, open func() (store.Sink, error),
-	sum *indexer.Summary) (*captureResult, error) {
+// is not called if there are none. Captures that cannot be read become problems; those that
+// are opened already are taken out of opened.
+func indexCaptures(ctx context.Context, paths []string, opened captureSet,
+	open func() (store.Sink, error), sum *indexer.Summary) (*captureResult, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
 	res := &captureResult{Missing: make(map[string]int)}
 	for _, path := range paths {
-		stats, err := indexCapture(ctx, path, open)
+		stats, err := indexCapture(ctx, path, opened, open)
 		var problem indexer.Problem
 		if errors.As(err, &problem) {
 			sum.Problems = append(sum.Problems, problem)
@@ -95,9 +95,9 @@ func indexCaptures(ctx context.Context, paths []string, open func() (store.Sink,
 
 // indexCapture keeps the programs of one capture. The error is a Problem where the
 // capture is at fault.
-func indexCapture(ctx context.Context, path string, open func() (store.Sink, error)) (
-	*indexer.ProgramStats, error) {
-	c, err := input.Open(ctx, path, input.Options{})
+func indexCapture(ctx context.Context, path string, opened captureSet,
+	open func() (store.Sink, error)) (*indexer.ProgramStats, error) {
+	c, err := opened.take(ctx, path)
 	if err != nil {
 		err = captureError(err)
 		return nil, indexer.Problem{Path: path, Err: err, Hint: hintOf(err), Named: true}

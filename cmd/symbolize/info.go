@@ -110,29 +110,14 @@ func (a *app) readObject(path string, f *os.File, size int64) (infoWriter, error
 	if elf.IsELF(head[:n]) {
 		return a.describeObject(path, f, size, "")
 	}
-	if !isPacked(head[:n]) {
-		return nil, nil
+	if !elf.IsELF(elf.PackedHead(f, size)) {
+		return nil, nil // a bundle, a gzipped pprof, or damaged: the next reader says so
 	}
 	data, length, kind, err := elf.Unpack(path, f, size)
 	if err != nil {
-		return nil, nil // a gzipped pprof, or damaged: the next reader says so
-	}
-	inner := make([]byte, 16)
-	if n, _ := data.ReadAt(inner, 0); !elf.IsELF(inner[:n]) {
 		return nil, nil
 	}
 	return a.describeObject(path, data, length, kind)
-}
-
-// isPacked reports whether a file begins like xz, zstd or gzip, as packed kernel
-// modules do.
-func isPacked(head []byte) bool {
-	for _, magic := range []string{"\xfd7zXZ\x00", "\x28\xb5\x2f\xfd", "\x1f\x8b"} {
-		if len(head) >= len(magic) && string(head[:len(magic)]) == magic {
-			return true
-		}
-	}
-	return false
 }
 
 func (a *app) describeObject(path string, r io.ReaderAt, size int64, packed string) (

@@ -9,7 +9,6 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
-	"symbolize/ingest/input"
 )
 
 // inputOptions say what to read from captures and where names come from. resolve,
@@ -38,8 +37,8 @@ type inputOptions struct {
 	// relocatable takes .o files into it
 	relocatable bool
 
-	bundles []string                  // of the arguments, see takeBundles
-	opened  map[string]*input.Capture // bundles that no session has yet, by path
+	bundles []string   // of the arguments, see takeBundles
+	opened  captureSet // those that no session has yet
 }
 
 func (o *inputOptions) addFlags(cmd *cobra.Command) {

@@ -50,7 +50,7 @@ func (o *missingOptions) validate(args []string) error {
 
 func runMissing(ctx context.Context, a *app, o *missingOptions, paths []string) error {
 	paths = o.takeBundles(ctx, paths)
-	defer o.closeOpened()
+	defer o.opened.close()
 	s, err := a.openSession(ctx, &o.inputOptions)
 	if err != nil {
 		return err

@@ -141,7 +141,7 @@ func outputFormat(format, output string, each bool) (string, error) {
 func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) error {
 	named := paths
 	paths = o.takeBundles(ctx, paths)
-	defer o.closeOpened()
+	defer o.opened.close()
 	outputs, err := o.outputs(paths)
 	if err != nil {
 		return err

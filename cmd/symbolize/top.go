@@ -84,7 +84,7 @@ func (o *topOptions) validate(args []string) (err error) {
 
 func runTop(ctx context.Context, a *app, o *topOptions, paths []string) error {
 	paths = o.takeBundles(ctx, paths)
-	defer o.closeOpened()
+	defer o.opened.close()
 	s, err := a.openSession(ctx, &o.inputOptions)
 	if err != nil {
 		return err

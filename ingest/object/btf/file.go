@@ -32,6 +32,10 @@ func ReadFile(path string, base *Types) (*Types, error) {
 	if err != nil {
 		return nil, err
 	}
+	packed := elf.PackedHead(f, fi.Size())
+	if len(packed) > 0 && !elf.IsELF(packed) && !IsBTF(packed) {
+		return nil, fmt.Errorf("%s: %w", path, ErrNoFile) // a bundle may unpack to gigabytes
+	}
 	r, size, _, err := elf.Unpack(path, f, fi.Size())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, ErrNoFile), err)

@@ -88,6 +88,38 @@ func Unpack(name string, r io.ReaderAt, size int64) (
 	return r, size, "", nil
 }
 
+// peekBytes is how much of a packed file is unpacked to see what it is.
+const peekBytes = 64
+
+// PackedHead returns the first bytes of what is packed in a file, at most 64, of which the
+// rest is not unpacked; nil for a file that is not packed, or damaged there.
+func PackedHead(r io.ReaderAt, size int64) []byte {
+	how, ok := packingOf(r, size)
+	if !ok {
+		return nil
+	}
+	var out bytes.Buffer
+	err := unpackTo(&out, how, io.NewSectionReader(r, 0, size), peekBytes-1)
+	if err != nil && !errors.Is(err, errTooLong) {
+		return nil
+	}
+	return out.Bytes()
+}
+
+// packingOf tells by its magic how a file is packed.
+func packingOf(r io.ReaderAt, size int64) (how packing, ok bool) {
+	head := make([]byte, min(max(size, 0), 6))
+	if n, _ := r.ReadAt(head, 0); n < len(head) {
+		return "", false
+	}
+	for _, p := range packings {
+		if bytes.HasPrefix(head, []byte(p.magic)) {
+			return p.how, true
+		}
+	}
+	return "", false
+}
+
 // unpackAll unpacks all of r, at most limit bytes.
 func unpackAll(how packing, r io.Reader, limit uint64) ([]byte, error) {
 	var out bytes.Buffer

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -251,4 +252,33 @@ func TestDebugData(t *testing.T) {
 	text := elfbuild.Section{Name: ".gnu_debugdata", Data: elfbuild.XZ([]byte("no ELF file"))}
 	_, _, err = open(t, elfbuild.Lib(nil, 64).With(text)).DebugData()
 	wantError(t, err, "test.so(.gnu_debugdata): offset 0x0: not an ELF file")
+}
+
+// TestPackedHead: to see what is packed takes no more than its beginning.
+func TestPackedHead(t *testing.T) {
+	const whole = 64 << 20
+	data := make([]byte, whole)
+	copy(data, "\x7fELF, and much behind it")
+	gz, zst := pack(t, packedGzip, data), pack(t, packedZstd, data)
+	for _, tt := range []struct {
+		name string
+		file []byte
+		want []byte
+	}{
+		{"not packed", data, nil}, {"empty", nil, nil},
+		{"gzip", gz, data[:peekBytes]}, {"zstd", zst, data[:peekBytes]},
+		{"short", pack(t, packedXZ, []byte("ab")), []byte("ab")},
+		{"magic alone", zst[:4], nil}, {"cut in the header", gz[:8], nil},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := PackedHead(bytes.NewReader(tt.file), int64(len(tt.file)))
+		runtime.ReadMemStats(&after)
+		if !bytes.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > whole/4 {
+			t.Errorf("%s: %d bytes allocated for %d", tt.name, n, peekBytes)
+		}
+	}
 }
