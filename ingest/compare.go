@@ -9,11 +9,14 @@ import (
 const (
 	UnmappedPath       = "[unmapped]"        // user addresses outside every mapping
 	UnmappedKernelPath = "[unmapped kernel]" // kernel addresses outside every mapping
-	GuestPath          = "[guest]"
-	HypervisorPath     = "[hypervisor]"
-	NoStackPath        = "[no stack]"
-	AnonymousPath      = "//anon" // as the kernel names memory without a file
-	VsyscallPath       = "[vsyscall]"
+
+	AmbiguousPath       = "[ambiguous]"        // user addresses that may be one thing or another
+	AmbiguousKernelPath = "[ambiguous kernel]" // kernel addresses likewise
+	GuestPath           = "[guest]"
+	HypervisorPath      = "[hypervisor]"
+	NoStackPath         = "[no stack]"
+	AnonymousPath       = "//anon" // as the kernel names memory without a file
+	VsyscallPath        = "[vsyscall]"
 )
 
 // CompareObjects is the order in which the objects of a profile are numbered: by
@@ -47,7 +50,7 @@ func (o *Object) Domain() Domain {
 	case PerfMap, Anonymous:
 		return JITDomain
 	case Unmapped:
-		if o.File.Path == UnmappedKernelPath {
+		if o.File.Path == UnmappedKernelPath || o.File.Path == AmbiguousKernelPath {
 			return KernelDomain
 		}
 	}

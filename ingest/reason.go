@@ -30,6 +30,9 @@ const (
 	// ProcessGone is of an address in a bundle of stacks: its process had ended before its
 	// mappings could be read.
 	ProcessGone
+	// AddressReused is of an address at which more than one thing was, one after another: nothing
+	// says which of them was met there.
+	AddressReused
 	numReasons
 )
 
@@ -53,6 +56,7 @@ var reasonText = [numReasons]string{
 	MapsNotSaved:     "mappings not saved",
 	StackLost:        "stack lost",
 	ProcessGone:      "process gone",
+	AddressReused:    "address reused",
 }
 
 // String returns the reason in words, as reports print it.

@@ -62,6 +62,11 @@ func Hint(o *ingest.Object, why ingest.Reason) string {
 		return "symbolize resolve --maps PID=/proc/PID/maps"
 	case ingest.ProcessGone: // whose records have the mappings of all processes
 		return "perf record --buildid-mmap -a -g"
+	case ingest.AddressReused:
+		if o.Domain() == ingest.KernelDomain {
+			return "symbolize capture --stacks"
+		}
+		return "perf record --buildid-mmap -a -g"
 	case ingest.StackLost:
 		return "symbolize capture --stacks"
 	case ingest.TableDamaged:

@@ -221,9 +221,12 @@ func (sb *sideband) borrowProcesses(l *lender) {
 		}
 	}
 	for _, name := range l.Names() {
-		pid, ok := bundle.MapsPID(name)
-		if !ok || known[pid] || !sb.sampled[pid] {
+		pid, program, ok := bundle.MapsProgram(name)
+		if !ok || known[pid] || !sb.sampled[pid] || program != 0 && sb.programSpace == nil {
 			continue
+		}
+		if program != 0 {
+			pid = sb.spaceOf(pid, program)
 		}
 		r, size, err := l.Entry(name)
 		if err != nil {

@@ -68,11 +68,9 @@ func TestLocateInterrupted(t *testing.T) {
 				tt.object,
 				tt.offset)
 		}
-		if tt.time == 0 && !tt.steady {
-			continue // a stack map has no times: the latest state comes first
-		}
 		f := newStackFolder(&Capture{stacks: stackmap.Addresses(nil)}, sb)
-		n := f.kernelAddress(tt.pc, tt.pc-1, merge.KernelRole)
+		n := f.kernelAddress(tt.pc, tt.pc-1, merge.KernelRole,
+			whose{time: tt.time, timed: true})
 		place := f.places.List()[n]
 		if place.Object != tt.object || place.Offset != tt.offset {
 			t.Errorf("%s: in a stack map %d+%#x; want %d+%#x", tt.name, place.Object, place.Offset,

@@ -138,6 +138,10 @@ type sideband struct {
 	comments            []string
 	code                listedCode // by a kallsyms text, see kernelList
 
+	// Address spaces of all programs of a process but the first, see spaceOf; nil where samples
+	// do not tell programs apart.
+	programSpace map[processProgram]int32
+
 	mmap perfdata.Mmap // scratch
 }
 

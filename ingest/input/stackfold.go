@@ -11,7 +11,6 @@ import (
 	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/format/stackmap"
 )
 
@@ -32,6 +31,7 @@ type stackFolder struct {
 	keyed   [merge.NumRoles]map[partKey]uint32
 	found   [merge.NumRoles][2][]uint32 // place + 1 by frame, exact and behind a call
 	users   map[userAddress]uint32      // place of an address in a process
+	changed map[kernelAddress]uint32    // that of one that was not always the same in the kernel
 	scratch []uint32
 	label   merge.Labels // of the last sample, and its number
 	labelID uint32
@@ -41,17 +41,18 @@ type stackFolder struct {
 	lostOf  [stackmap.NumCauses][merge.NumRoles]uint32
 	noMap   [merge.NumRoles]uint32 // raw object of addresses of which nothing is known
 	gone    uint32                 // that of processes that had ended
-	kernels int                    // versions of the kernel's address space
+	// That of addresses that were one thing or another.
+	ambiguous [merge.NumRoles]uint32
 	// Distinct kernel addresses: where a kallsyms text has the kernel, in functions that it
 	// names elsewhere, and nowhere.
 	inKernel, inListed, inNothing int
 }
 
-// partKey is what a part of a stack is told by where the process matters, because there are
-// addresses in it, and what a lost part is told by.
+// partKey is what a part of a stack is told by where the process or the time matters, because
+// there are addresses in it, and what a lost part is told by.
 type partKey struct {
 	part stackmap.Part
-	pid  int32
+	whose
 }
 
 // userAddress is an address in the memory of a process.
@@ -64,6 +65,7 @@ func newStackFolder(c *Capture, sb *sideband) *stackFolder {
 	col := &collector{sideband: sb, opts: &c.opts}
 	set := c.stacks
 	f := &stackFolder{set: set, places: intern.NewPairs(), users: make(map[userAddress]uint32),
+		changed: make(map[kernelAddress]uint32),
 		validOf: make([]uint32, len(set.IDs)), namedOf: make([]uint32, len(set.Symbols))}
 	f.assembly = assembly{capture: c, collector: col, p: &ingest.Profile{}}
 	for _, e := range set.Events {
@@ -88,7 +90,9 @@ func newStackFolder(c *Capture, sb *sideband) *stackFolder {
 		ingest.MapsNotSaved),
 		merge.UserRole: noMap(ingest.UnmappedPath, ingest.MapsNotSaved)}
 	f.gone = noMap(ingest.UnmappedPath, ingest.ProcessGone)
-	_, f.kernels = sb.spaces.Versions()
+	f.ambiguous = [merge.NumRoles]uint32{merge.KernelRole: noMap(ingest.AmbiguousKernelPath,
+		ingest.AddressReused),
+		merge.UserRole: noMap(ingest.AmbiguousPath, ingest.AddressReused)}
 	return f
 }
 
@@ -121,8 +125,9 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 		f.stats.FilteredOut += sm.Count
 		return
 	}
-	kernel, depth := f.part(merge.KernelRole, sm.Kernel, sm.PID)
-	user, depth2 := f.part(merge.UserRole, sm.User, sm.PID)
+	of := whose{sm.PID, sm.Program, sm.KernelTime, sm.Timed}
+	kernel, depth := f.part(merge.KernelRole, sm.Kernel, of)
+	user, depth2 := f.part(merge.UserRole, sm.User, of)
 	l := merge.Labels{Comm: f.comm(sm.Comm), PID: -1, TID: -1, CPU: -1, Event: sm.Event}
 	if f.opts.Keep.PID {
 		l.PID = sm.PID
@@ -147,34 +152,38 @@ func (f *stackFolder) labelled(l merge.Labels) uint32 {
 }
 
 // part numbers a part of a stack by its locations, and says how many it has.
-func (f *stackFolder) part(role int, p stackmap.Part, pid int32) (number uint32, depth int) {
+func (f *stackFolder) part(role int, p stackmap.Part, of whose) (number uint32, depth int) {
 	present := p.Cause == stackmap.Present
 	switch {
 	case p.Cause == stackmap.Absent:
 		return 0, 0
-	case present && (role == merge.KernelRole || !f.set.HasAddresses(p.Stack)):
+	case present && f.always(role, p.Stack, of):
 		n := &f.located[role][p.Stack]
 		if *n == 0 {
-			*n = f.add(role, p, pid) + 1
+			*n = f.add(role, p, of) + 1
 		}
 		return *n - 1, len(f.lists[role].At(*n - 1))
 	case !present:
-		p.Stack, pid = 0, 0
+		p.Stack, of = 0, whose{}
+	case role == merge.KernelRole:
+		of.pid, of.program = 0, 0
+	default:
+		of.time, of.timed = 0, false
 	}
-	key := partKey{part: p, pid: pid}
+	key := partKey{part: p, whose: of}
 	n, ok := f.keyed[role][key]
 	if !ok {
-		n = f.add(role, p, pid)
+		n = f.add(role, p, of)
 		f.keyed[role][key] = n
 	}
 	return n, len(f.lists[role].At(n))
 }
 
 // add locates a part, and numbers it.
-func (f *stackFolder) add(role int, p stackmap.Part, pid int32) uint32 {
+func (f *stackFolder) add(role int, p stackmap.Part, of whose) uint32 {
 	f.scratch = f.scratch[:0]
 	if p.Cause == stackmap.Present {
-		f.locate(role, f.set.Numbers(p.Stack), pid)
+		f.locate(role, f.set.Numbers(p.Stack), of)
 	} else {
 		f.scratch = append(f.scratch, f.place(f.lost(role, p.Cause), 0))
 	}
@@ -202,7 +211,7 @@ func (f *stackFolder) placeBack(object uint32, offset, back uint64) uint32 {
 // return addresses, which point behind the call; but for the kernel's that no call can
 // precede, see interrupted. A tail of addresses that cannot be code is what a chain of
 // frame pointers ends in where code keeps none.
-func (f *stackFolder) locate(role int, numbers []uint32, pid int32) {
+func (f *stackFolder) locate(role int, numbers []uint32, of whose) {
 	frames, n := f.set.Frames(), len(numbers)
 	rubbish := func(fr *stackmap.Frame) bool {
 		return fr.Status == stackmap.IP && fr.Offset < lowestCode
@@ -219,7 +228,11 @@ func (f *stackFolder) locate(role int, numbers []uint32, pid int32) {
 			back = 1
 		}
 		if fr.Status == stackmap.IP && !inKernel(role, fr.Offset) {
-			f.scratch = append(f.scratch, f.userAddress(fr.Offset, fr.Offset-back, pid))
+			f.scratch = append(f.scratch, f.userAddress(fr.Offset, fr.Offset-back, of))
+			continue
+		}
+		if fr.Status == stackmap.IP && f.changes(fr.Offset, fr.Offset-back, of) {
+			f.scratch = append(f.scratch, f.changedAddress(fr.Offset, fr.Offset-back, role, of))
 			continue
 		}
 		known := &f.found[role][back][number]
@@ -241,7 +254,7 @@ func (f *stackFolder) frame(role int, fr *stackmap.Frame, back uint64) uint32 {
 	case stackmap.Named:
 		return f.place(f.named(fr.Ref), fr.Offset-back)
 	}
-	return f.kernelAddress(fr.Offset, fr.Offset-back, role)
+	return f.kernelAddress(fr.Offset, fr.Offset-back, role, whose{})
 }
 
 // valid returns the object with a build ID.
@@ -302,15 +315,17 @@ func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
 }
 
 // userAddress looks up an address in a process; at is the place that it stands for.
-func (f *stackFolder) userAddress(pc, at uint64, pid int32) uint32 {
+func (f *stackFolder) userAddress(pc, at uint64, of whose) uint32 {
 	switch {
 	case pc < lowestCode: // bundle.OutsideAddress among them
 		return f.place(rawUnmapped, 0)
 	case pc == bundle.GoneAddress:
 		return f.place(f.gone, 0)
+	case pc == bundle.AmbiguousAddress:
+		return f.place(f.ambiguous[merge.UserRole], 0)
 	}
-	v := f.spaces.Process(pid, addrspace.Forever).Version()
-	if pid < 0 || v == 0 {
+	v := f.spaces.Process(f.spaceOf(of.pid, of.program), addrspace.Forever).Version()
+	if of.program == 0 && (of.pid < 0 || v == 0) {
 		v = f.spaces.Process(AnyProcess, addrspace.Forever).Version()
 	}
 	if v == 0 {
@@ -327,45 +342,6 @@ func (f *stackFolder) userAddress(pc, at uint64, pid int32) uint32 {
 		f.users[key] = n
 	}
 	return n
-}
-
-// maxKernelStates bounds how far back an address of the kernel is looked for: a dump
-// does not say when the stack was taken, and BPF programs come and go.
-const maxKernelStates = 1 << 12
-
-// kernelAddress looks up an address of the kernel.
-func (f *stackFolder) kernelAddress(pc, at uint64, role int) uint32 {
-	if procmaps.InVsyscall(pc) && role == merge.UserRole {
-		return f.place(rawVsyscall, at-procmaps.Vsyscall)
-	}
-	for v := f.kernels - 1; v >= 0 && v > f.kernels-1-maxKernelStates; v-- {
-		place := addr.PC(at)
-		m := f.spaces.InKernel(addrspace.Version(v), place)
-		if at != pc {
-			after := f.sideband.interrupted(addrspace.Version(v), m, addr.PC(pc))
-			if after != nil {
-				place, m = addr.PC(pc), after
-			}
-		}
-		if m != nil {
-			if f.raw.list[m.Object].Kind == ingest.Kernel {
-				f.inKernel++
-			}
-			return f.placeBack(m.Object, uint64(m.Offset(place)), pc-uint64(place))
-		}
-		if f.spaces.Steady(addr.PC(at)) && f.spaces.Steady(addr.PC(pc)) {
-			break
-		}
-	}
-	if n, off, ok := f.sideband.listed(pc, at); ok {
-		f.inListed++
-		return f.place(n, off)
-	}
-	f.inNothing++
-	if !f.sideband.kernel {
-		return f.place(f.noMap[merge.KernelRole], 0)
-	}
-	return f.place(rawUnmappedKernel, 0)
 }
 
 // profile makes the profile of what was folded.

@@ -155,6 +155,7 @@ func (c *Capture) addSpaces(ctx context.Context, sb *sideband) error {
 	}
 	if c.stacks != nil {
 		sb.sampled = make(map[int32]bool)
+		sb.programSpace = make(map[processProgram]int32)
 		for i := range c.stacks.Samples {
 			sb.sampled[c.stacks.Samples[i].PID] = true
 		}

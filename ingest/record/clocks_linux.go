@@ -62,12 +62,19 @@ func middle(a, b uint64) uint64 { return a + (b-a)/2 }
 
 func address64(b *[16]byte) uintptr { return uintptr(unsafe.Pointer(b)) }
 
-// commTime returns the time of a COMM record; 0 for others. Its trailer is u32 pid,
-// u32 tid, u64 time, u32 cpu, u32 res, u64 id.
+// commTime returns the time of a COMM record; 0 for others.
 func commTime(rec []byte) uint64 {
+	if perfdata.Type(binary.NativeEndian.Uint32(rec)) != perfdata.TypeComm {
+		return 0
+	}
+	return recordTime(rec)
+}
+
+// recordTime returns the time of a record that is no sample; 0 if it is too short. Its trailer is
+// u32 pid, u32 tid, u64 time, u32 cpu, u32 res, u64 id.
+func recordTime(rec []byte) uint64 {
 	const timeFromEnd = 24
-	if perfdata.Type(binary.NativeEndian.Uint32(rec)) != perfdata.TypeComm ||
-		len(rec) < recordHeader+timeFromEnd {
+	if len(rec) < recordHeader+timeFromEnd {
 		return 0
 	}
 	return binary.NativeEndian.Uint64(rec[len(rec)-timeFromEnd:])

@@ -37,6 +37,8 @@ func TestHungDevice(t *testing.T) {
 	r.write("proc/50/maps", "1000-2000 r-xp 00000000 00:99 7  /net/a\n"+
 		"2000-3000 r-xp 00000000 00:99 8  /net/b\n")
 	r.write("proc/51/maps", "1000-2000 r-xp 00000000 08:01 7  /bin/a\n")
+	r.run(50, 1)
+	r.run(51, 1)
 	for i := range 100 { // reads that hang do not add up
 		p.hurry(int32(50 + i%2))
 	}
@@ -62,7 +64,7 @@ func TestHungDevice(t *testing.T) {
 		t.Errorf("warnings %q", w)
 	}
 	x := newPlaces(p)
-	if got, want := x.locate(51, 0x1010).Kind, x.locate(50, 0x1010).Kind; got == want {
+	if got, want := x.Locate(51, p.program(51), 0x1010).Kind, x.Locate(50, p.program(50), 0x1010).Kind; got == want {
 		t.Errorf("places of kind %v in a file that was read and in one that was not", got)
 	}
 	close(hung)
@@ -124,37 +126,39 @@ func TestVersions(t *testing.T) {
 		return buildid.New([]byte(m.File.Path)), true
 	}
 	const data = "9000-a000 rw-p 00000000 00:00 0  [heap]\n"
+	var programs []uint64
 	for i := range 2 * maxVersions {
 		text := fmt.Sprintf("%x000-%x000 r-xp 00000000 08:01 7  /bin/%d\n"+
 			"1000-2000 r-xp 00000000 08:01 8  /bin/all%d\n", 2*i+16, 2*i+17, i, i)
 		for _, pid := range []int32{50, 60} {
+			r.run(int(pid), uint64(i+1))
 			r.write(fmt.Sprintf("proc/%d/maps", pid), text+data)
 			p.hurry(pid)
 		}
 		readAll(t, p)
+		programs = append(programs, p.program(50))
 	}
 	p.stop()
 	x := newPlaces(p)
-	file := func(at uint64) string {
-		place := x.locate(50, at)
-		return strings.TrimRight(string(place.BuildID[:]), "\x00")
-	}
-	last := 2*maxVersions - 1
-	for i := range 2 * maxVersions {
-		want := fmt.Sprintf("/bin/%d", i)
-		if i < maxVersions {
-			want = ""
+	for i, program := range programs {
+		file := func(at uint64) string {
+			place := x.Locate(50, program, at)
+			return strings.TrimRight(string(place.BuildID[:]), "\x00")
 		}
-		if got := file(uint64(2*i+16) << 12); got != want {
-			t.Errorf("program %d is found as %q, want %q", i, got, want)
+		own, all := fmt.Sprintf("/bin/%d", i), fmt.Sprintf("/bin/all%d", i)
+		if i < maxVersions { // its mappings are not kept any more
+			own, all = "", ""
 		}
-	}
-	if got, want := file(0x1000), fmt.Sprintf("/bin/all%d", last); got != want {
-		t.Errorf("what all programs have is found in %q, want %q", got, want)
+		if got := file(uint64(2*i+16) << 12); got != own {
+			t.Errorf("program %d is found as %q, want %q", i, got, own)
+		}
+		if got := file(0x1000); got != all {
+			t.Errorf("what all programs map is found in %q of program %d, want %q", got, i, all)
+		}
 	}
 	for pid, want := range map[int32]bool{50: false, 60: true} {
 		versions := p.kept[pid]
-		text, err := p.maps.read(versions[len(versions)-1], nil)
+		text, err := p.maps.read(versions[len(versions)-1].spooled, nil)
 		if err != nil || strings.Contains(string(text), data) != want ||
 			len(versions) != maxVersions {
 			t.Errorf("%d: %d versions, the last is %q, %v", pid, len(versions), text, err)

@@ -42,6 +42,8 @@ type modules struct {
 	syms map[moduleKey][]byte // lines of kallsyms, by module and where it lay
 	kept int                  // bytes in syms
 
+	changes *changes // told of modules that come and go; nil: nobody asks
+
 	mu     sync.Mutex
 	events []moduleEvent // since the last drain
 }
@@ -55,7 +57,7 @@ type moduleKey struct {
 // moduleEvent says that a module was loaded or freed.
 type moduleEvent struct {
 	name string
-	time uint64 // perf's clock
+	time uint64 // of the rings' clock
 	free bool
 }
 
@@ -97,8 +99,9 @@ func (m *modules) openPoint(t *tracepoint, rings []*ring) error {
 	}
 	for _, r := range rings {
 		// One sample wakes the reader, which is what the ring's own watermark asks too.
-		fd, id, err := openEvent(&unix.PerfEventAttr{Type: unix.PERF_TYPE_TRACEPOINT, Config: t.id,
-			Sample: 1, Wakeup: 1, Sample_type: uint64(sampleType | perfdata.SampleRaw)}, -1, r.cpu)
+		fd, id, err := openEvent(m.s.clocked(&unix.PerfEventAttr{Type: unix.PERF_TYPE_TRACEPOINT,
+			Config: t.id, Sample: 1, Wakeup: 1,
+			Sample_type: uint64(sampleType | perfdata.SampleRaw)}), -1, r.cpu)
 		if err == nil {
 			err = redirect(fd, r)
 		}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
@@ -18,8 +20,8 @@ type perfOut struct {
 }
 
 // newPerfOut begins a file whose only event stands for all that write into the rings:
-// their records look alike.
-func newPerfOut(ids []uint64) (*perfOut, error) {
+// their records look alike. Their times are of CLOCK_MONOTONIC, or of perf's clock.
+func newPerfOut(ids []uint64, monotonic bool) (*perfOut, error) {
 	f, err := os.CreateTemp("", "symbolize-capture-*")
 	if err != nil {
 		return nil, err
@@ -28,11 +30,16 @@ func newPerfOut(ids []uint64) (*perfOut, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	const dummy = 9 // PERF_COUNT_SW_DUMMY
-	w, err := perfdata.NewWriter(f, bigEndian, []perfdata.Event{{
+	event := perfdata.Event{
 		Attr: perfdata.Attr{Type: perfdata.AttrSoftware, Config: dummy, SamplePeriod: 1,
 			SampleType: sampleType, Flags: kernelFlags | processFlags | perfdata.FlagSampleIDAll},
 		Name: "dummy:HG", IDs: ids,
-	}})
+	}
+	if monotonic {
+		event.Attr.Flags |= perfdata.FlagUseClockID
+		event.Attr.ClockID = unix.CLOCK_MONOTONIC
+	}
+	w, err := perfdata.NewWriter(f, bigEndian, []perfdata.Event{event})
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

@@ -17,14 +17,20 @@ import (
 // processes lived.
 type places struct {
 	p      *processes
-	pid    int32 // of the process that was asked for last
+	of     processProgram // that was asked for last
 	lines  []codeLine
-	known  bool               // its mappings were saved
-	needed map[int32][]string // lines of code that has no build ID, which addresses need
+	known  bool                        // its mappings were saved
+	needed map[processProgram][]string // lines of code that has no build ID, which addresses need
+}
+
+// processProgram is one of the programs that a process ran, or of the processes with its number.
+type processProgram struct {
+	pid     int32
+	program uint64 // see sampler.ProgramFacts
 }
 
 func newPlaces(p *processes) *places {
-	return &places{p: p, pid: -1, needed: make(map[int32][]string)}
+	return &places{p: p, of: processProgram{pid: -1}, needed: make(map[processProgram][]string)}
 }
 
 // codeLine is a line of /proc/PID/maps that maps code.
@@ -35,35 +41,62 @@ type codeLine struct {
 	needed bool
 }
 
-// locate tells what an address in a process is.
-func (x *places) locate(pid int32, at uint64) sampler.Place {
-	if pid != x.pid {
-		x.pid = pid
-		x.lines, x.known = x.p.code(pid)
+// Locate implements sampler.Explainer.
+func (x *places) Locate(pid int32, program, at uint64) sampler.Place {
+	if of := (processProgram{pid, program}); of != x.of {
+		x.of = of
+		x.lines, x.known = x.p.code(of)
 	}
 	switch {
 	case procmaps.InVsyscall(at):
 		return sampler.Place{Kind: sampler.Mapped}
 	case at < procmaps.Lowest || at>>63 != 0:
 		return sampler.Place{Kind: sampler.Outside}
+	case program == 0 && len(x.p.kept[pid]) > 0: // read of who knows which program
+		return sampler.Place{Kind: sampler.Ambiguous}
 	case !x.known:
 		return sampler.Place{Kind: sampler.Gone}
 	}
-	i := slices.IndexFunc(x.lines, func(l codeLine) bool { return l.Start <= at && at < l.End })
-	if i < 0 {
+	var l *codeLine
+	for i := range x.lines {
+		m := &x.lines[i]
+		switch {
+		case at < m.Start || m.End <= at:
+		case l == nil:
+			l = m
+		case !m.same(l):
+			return sampler.Place{Kind: sampler.Ambiguous}
+		}
+	}
+	if l == nil {
 		return sampler.Place{Kind: sampler.Outside}
 	}
-	l := &x.lines[i]
 	if l.id.IsZero() {
 		if !l.needed {
 			l.needed = true
-			x.needed[pid] = append(x.needed[pid], l.text)
+			x.needed[x.of] = append(x.needed[x.of], l.text)
 		}
 		return sampler.Place{Kind: sampler.Mapped}
 	}
 	place := sampler.Place{Kind: sampler.InFile, Offset: at - l.Start + l.Offset}
 	copy(place.BuildID[:], l.id.Bytes())
 	return place
+}
+
+// Number implements sampler.Explainer. Of a program without mappings it returns one that no
+// program has.
+func (x *places) Number(pid int32, program uint64) uint32 {
+	return uint32(slices.Index(x.p.programs(pid), program))
+}
+
+// same reports whether two lines that map an address make the same of it.
+func (l *codeLine) same(o *codeLine) bool {
+	a, b := l.File, o.File
+	if a.Inode == 0 || b.Inode == 0 {
+		return a.Path == b.Path && a.Inode == b.Inode
+	}
+	a.Path, b.Path = "", "" // it may be deleted since, or renamed
+	return a == b && l.Start-l.Offset == o.Start-o.Offset
 }
 
 // files returns the files whose build IDs were read and that has wants, sorted by build ID:
@@ -80,17 +113,22 @@ func (p *processes) files(has func(id []byte) bool) (files []bundle.File) {
 	return slices.CompactFunc(files, func(a, b bundle.File) bool { return a.BuildID == b.BuildID })
 }
 
-// maps returns the lines of a process's mappings that its addresses need.
-func (x *places) maps(pid int32) []byte { return []byte(strings.Join(x.needed[pid], "")) }
+// maps returns the lines of a program's mappings that its addresses need.
+func (x *places) maps(pid int32, program uint64) []byte {
+	return []byte(strings.Join(x.needed[processProgram{pid, program}], ""))
+}
 
 // vdsoPath is what /proc/PID/maps calls the vdso.
 const vdsoPath = "[vdso]"
 
-// code returns the lines of a process's mappings that are of code, of those that were saved
+// code returns the lines of a program's mappings that are of code, of those that were saved
 // last first; known is false if none were.
-func (p *processes) code(pid int32) (lines []codeLine, known bool) {
-	for _, saved := range slices.Backward(p.kept[pid]) {
-		text, err := p.maps.read(saved, nil)
+func (p *processes) code(of processProgram) (lines []codeLine, known bool) {
+	for _, saved := range slices.Backward(p.kept[of.pid]) {
+		if saved.program != of.program {
+			continue
+		}
+		text, err := p.maps.read(saved.spooled, nil)
 		if err != nil {
 			continue
 		}

@@ -43,6 +43,8 @@ func withPlaces(t *testing.T) (p *processes, id buildid.ID) {
 		"7f0000000000-7f0000001000 rwxp 00000000 00:00 0 \n"+
 		"7fff00000000-7fff00002000 r-xp 00000000 00:00 0  [vdso]\n")
 	r.write("proc/51/maps", "f7f00000-f7f02000 r-xp 00000000 00:00 0  [vdso]\n")
+	r.run(50, 1)
+	r.run(51, 1)
 	for _, pid := range []int32{50, 51, 52} {
 		p.hurry(pid)
 	}
@@ -85,7 +87,7 @@ func TestPlaces(t *testing.T) {
 		{52, 12, outside},
 		{50, 0x400001, in(id, 0x1001)},
 	} {
-		if got := x.locate(c.pid, c.at); got != c.want {
+		if got := x.Locate(c.pid, p.program(c.pid), c.at); got != c.want {
 			t.Errorf("%#x in %d: %+v, want %+v", c.at, c.pid, got, c.want)
 		}
 	}

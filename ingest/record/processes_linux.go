@@ -61,6 +61,8 @@ type processes struct {
 	reads *lanes[int32]  // of mappings, by pid
 	opens *lanes[device] // of files, by where they lie
 	vdso  buildid.ID     // of this host
+
+	bootTicks uint64 // see bootTicks
 	// readID is fileID, but in tests.
 	readID func(pid int32, m *procmaps.Mapping) (id buildid.ID, ok bool)
 	// places are what bare addresses turned out to be; nil: it was not looked at.
@@ -68,9 +70,9 @@ type processes struct {
 
 	mu     sync.Mutex
 	maps   *spool
-	kept   map[int32][]spooled // copies of maps, by pid, the newest last
-	whole  map[int32]bool      // all mappings of these are wanted, whatever addresses need
-	dirty  map[int32]bool      // mapped something since they were read
+	kept   map[int32][]mapsCopy // by pid, the newest last
+	whole  map[int32]bool       // all mappings of these are wanted, whatever addresses need
+	dirty  map[int32]bool       // mapped something since they were read
 	seen   map[int32]bool
 	closed bool // nothing more is kept
 
@@ -80,14 +82,21 @@ type processes struct {
 	asked map[procmaps.File]bool
 }
 
+// mapsCopy is a copy of a process's mappings, of the program that it ran then.
+type mapsCopy struct {
+	spooled
+	program uint64 // see sampler.ProgramFacts; 0 if it is not known
+}
+
 // device is what a file lies on.
 type device struct{ major, minor uint32 }
 
 func newProcesses(s *session, root string) (*processes, error) {
-	p := &processes{s: s, root: root, proc: cmp.Or(s.opts.HostProc, root+"/proc"), patience: patience, kept: make(map[int32][]spooled),
+	p := &processes{s: s, root: root, proc: cmp.Or(s.opts.HostProc, root+"/proc"),
+		patience: patience, kept: make(map[int32][]mapsCopy),
 		reads: newLanes[int32](maxReaders), opens: newLanes[device](maxReaders),
 		dirty: make(map[int32]bool), seen: make(map[int32]bool), whole: make(map[int32]bool)}
-	p.readID = p.fileID
+	p.readID, p.bootTicks = p.fileID, bootTicks(root+"/proc/self/timens_offsets")
 	for _, pid := range s.opts.PIDs {
 		p.whole[int32(pid)] = true
 	}
@@ -116,10 +125,10 @@ func (p *processes) open(rings []*ring) (ids []uint64) {
 	}
 	flags := processFlags | perfdata.FlagInherit | perfdata.FlagBuildID
 	for _, r := range rings {
-		fd, id, err := openEvent(dummyAttr(flags), 0, r.cpu)
+		fd, id, err := openEvent(p.s.clocked(dummyAttr(flags)), 0, r.cpu)
 		if errors.Is(err, unix.EINVAL) && flags&perfdata.FlagBuildID != 0 { // before Linux 5.12
 			flags &^= perfdata.FlagBuildID
-			fd, id, err = openEvent(dummyAttr(flags), 0, r.cpu)
+			fd, id, err = openEvent(p.s.clocked(dummyAttr(flags)), 0, r.cpu)
 		}
 		if err == nil {
 			err = redirect(fd, r)
@@ -262,6 +271,9 @@ func (p *processes) add(w *bundle.Writer) error {
 			p.s.summary.Processes++
 			err = w.Add(bundle.MapsName(pid), b)
 		}
+		if err == nil {
+			err = p.addPrograms(w, pid)
+		}
 		if err != nil {
 			return err
 		}
@@ -292,11 +304,30 @@ func (p *processes) add(w *bundle.Writer) error {
 // wanted returns the mappings of a process that are to be kept: none where addresses in its
 // stacks need none.
 func (p *processes) wanted(pid int32) ([]byte, error) {
-	if p.places != nil && !p.whole[pid] {
-		return p.places.maps(pid), nil
-	}
 	versions := p.kept[pid]
-	return p.maps.read(versions[len(versions)-1], nil)
+	newest := versions[len(versions)-1]
+	if p.places != nil && !p.whole[pid] {
+		return p.places.maps(pid, newest.program), nil
+	}
+	return p.maps.read(newest.spooled, nil)
+}
+
+// addPrograms adds the mappings of programs that a process ran before its last one, which
+// addresses in its stacks need.
+func (p *processes) addPrograms(w *bundle.Writer, pid int32) error {
+	if p.places == nil {
+		return nil
+	}
+	for i, program := range p.programs(pid) {
+		b := p.places.maps(pid, program)
+		if i == 0 || len(b) == 0 {
+			continue
+		}
+		if err := w.Add(bundle.ProgramMapsName(pid, uint32(i)), b); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // perfMap opens a process's perf map: in its own root, by the number that it has

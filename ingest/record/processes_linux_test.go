@@ -36,6 +36,13 @@ func (r testRoot) write(name, text string) {
 	}
 }
 
+// run says that a process runs a program, told from others by where its stack begins.
+func (r testRoot) run(pid int, stack uint64) {
+	r.t.Helper()
+	r.write(fmt.Sprintf("proc/%d/stat", pid), fmt.Sprintf("%d (a) b) S%s 777%s 4096 8192 %d%s 12288 0\n",
+		pid, strings.Repeat(" 1", 18), strings.Repeat(" 2", 3), stack, strings.Repeat(" 3", 18)))
+}
+
 // bundleOf commits what add adds, and opens it.
 func bundleOf(t *testing.T, add func(w *bundle.Writer) error) *bundle.Bundle {
 	t.Helper()

@@ -13,9 +13,23 @@ import (
 	"symbolize/ingest/format/procmaps"
 )
 
+// readTries is how often mappings are read of a process that runs another program meanwhile.
+const readTries = 3
+
 // read keeps a process's mappings as they are now. What it maps without code and
 // without an end, as a kernel thread, is not kept.
 func (p *processes) read(pid int32) {
+	for range readTries {
+		before := p.program(pid)
+		if p.readOf(pid, before, func() bool { return p.program(pid) == before }) {
+			return
+		}
+	}
+}
+
+// readOf keeps a process's mappings as those of a program, if that still runs when they are
+// read; else it returns false.
+func (p *processes) readOf(pid int32, program uint64, runs func() bool) bool {
 	room := mapRooms.Get().(*[]byte)
 	defer mapRooms.Put(room)
 	b, err := readSome(p.path(pid, "maps"), (*room)[:0], maxMaps+1)
@@ -24,19 +38,20 @@ func (p *processes) read(pid int32) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
-		return // gone; the records have what it mapped
+		// gone; the records have what it mapped
 	case errors.Is(err, fs.ErrPermission):
 		p.s.lost("mappings of processes: no rights to read them", 1)
-		return
 	case err != nil:
 		p.s.warn("%v", err)
-		return
 	case len(b) > maxMaps:
 		p.s.lost("mappings of processes: too large", 1)
-		return
-	case len(b) > 0:
-		p.keep(pid, b)
+	case len(b) == 0:
+	case !runs():
+		return false
+	default:
+		p.keep(pid, program, b)
 	}
+	return true
 }
 
 // mapRooms are buffers for files of /proc, which are read as often as processes come. Larger
@@ -73,7 +88,7 @@ func readSome(path string, b []byte, most int) ([]byte, error) {
 }
 
 // keep keeps mappings that were read: of a process that is only sampled those of code.
-func (p *processes) keep(pid int32, text []byte) {
+func (p *processes) keep(pid int32, program uint64, text []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -83,8 +98,10 @@ func (p *processes) keep(pid int32, text []byte) {
 		text = p.codeOf(pid, text)
 	}
 	versions := p.kept[pid]
-	if n := len(versions); n > 0 && int(versions[n-1].len) == len(text) {
-		if was, err := p.maps.read(versions[n-1], nil); err == nil && bytes.Equal(was, text) {
+	if n := len(versions); n > 0 && int(versions[n-1].len) == len(text) &&
+		versions[n-1].program == program {
+		was, err := p.maps.read(versions[n-1].spooled, nil)
+		if err == nil && bytes.Equal(was, text) {
 			return
 		}
 	}
@@ -106,7 +123,7 @@ func (p *processes) keep(pid int32, text []byte) {
 		versions = slices.Delete(versions, 0, 1)
 	}
 	p.seen[pid] = true
-	p.kept[pid] = append(versions, p.maps.entries[len(p.maps.entries)-1])
+	p.kept[pid] = append(versions, mapsCopy{p.maps.entries[len(p.maps.entries)-1], program})
 }
 
 // codeOf returns the lines of mappings that are of code, in place of all; of a process that

@@ -183,7 +183,7 @@ func TestProgramsMissing(t *testing.T) {
 		p.load(id, bpf.Tag{byte(id), 1})
 	}
 	p.finish()
-	out, err := newPerfOut([]uint64{1})
+	out, err := newPerfOut([]uint64{1}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestProgramsHidden(t *testing.T) {
 	p := newTestPrograms(t, k)
 	p.present(1)
 	p.finish()
-	out, err := newPerfOut([]uint64{1})
+	out, err := newPerfOut([]uint64{1}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestSynthesize(t *testing.T) {
 	p.present(1)
 	p.load(2, bpf.Tag{2, 1})
 	p.finish()
-	out, err := newPerfOut([]uint64{1})
+	out, err := newPerfOut([]uint64{1}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,9 @@ func (s *session) newRecorders() ([]recorder, error) {
 	}
 	list = append(list, side)
 	if s.opts.Stacks != nil {
-		x := &stacks{s: s, procs: procs}
+		side.changes = newChanges(side.ask)
+		mods.changes = side.changes
+		x := &stacks{s: s, procs: procs, changes: side.changes}
 		list = append(list, x)
 		err = x.load() // before what it loads is watched
 	}

@@ -30,6 +30,7 @@ type ring struct {
 	page   *unix.PerfEventMmapPage
 	data   []byte
 	joined []byte // a record that goes round the end
+	latest uint64 // time of the last record that was read
 }
 
 // attrBits gives the flags the bit order of the host's struct perf_event_attr.

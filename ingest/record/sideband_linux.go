@@ -36,6 +36,17 @@ func dummyAttr(flags perfdata.AttrFlags) *unix.PerfEventAttr {
 	}
 }
 
+// clocked has the records of an event say the time of CLOCK_MONOTONIC where stacks are sampled:
+// that is the one clock that a BPF program can read, so that the order of samples and records is
+// exact. All events of a ring have one clock; else it is perf's.
+func (s *session) clocked(attr *unix.PerfEventAttr) *unix.PerfEventAttr {
+	if s.opts.Stacks != nil {
+		attr.Bits |= attrBits(perfdata.FlagUseClockID)
+		attr.Clockid = unix.CLOCK_MONOTONIC
+	}
+	return attr
+}
+
 // kernelFlags ask for the loads and unloads of BPF programs.
 const kernelFlags = perfdata.FlagKSymbol | perfdata.FlagBPFEvent
 
@@ -57,7 +68,9 @@ type sideband struct {
 	ksymbols int
 	symbols  map[symbolKey]bool // names at addresses that records tell of: trampolines
 	room     []byte             // a record that was cut
+	current  *ring              // that is being read
 	named    []byte             // names of functions since the last load, each with a 0 behind
+	changes  *changes           // of what lies at addresses; nil: nobody asks
 }
 
 // symbolKey is a KSYMBOL record of no program.
@@ -67,7 +80,7 @@ type symbolKey struct {
 }
 
 func newSideband(s *session, k *kernel, m *modules, p *processes) (*sideband, error) {
-	x := &sideband{s: s, kernel: k, modules: m, procs: p, done: make(chan struct{}),
+	x := &sideband{s: s, current: new(ring), kernel: k, modules: m, procs: p, done: make(chan struct{}),
 		ready: make(chan struct{}), wake: -1, symbols: make(map[symbolKey]bool)}
 	var err error
 	if x.programs, err = newPrograms(s); err == nil {
@@ -108,7 +121,7 @@ func (x *sideband) start() error {
 		return err
 	}
 	for _, cpu := range cpus {
-		r, err := openRing(dummyAttr(kernelFlags), -1, cpu, ringPages)
+		r, err := openRing(x.s.clocked(dummyAttr(kernelFlags)), -1, cpu, ringPages)
 		if errors.Is(err, unix.ENODEV) {
 			continue // went offline
 		}
@@ -129,7 +142,7 @@ func (x *sideband) start() error {
 	}
 	ids = append(ids, x.procs.open(x.rings)...)
 	x.modules.open(x.rings)
-	if x.out, err = newPerfOut(ids); err != nil {
+	if x.out, err = newPerfOut(ids, x.s.opts.Stacks != nil); err != nil {
 		return err
 	}
 	go x.loop()
@@ -139,6 +152,11 @@ func (x *sideband) start() error {
 
 func (x *sideband) drain() time.Duration { return 0 }
 
+// ask has the loop drain the rings. Any goroutine may call it.
+func (x *sideband) ask() {
+	_, _ = unix.Write(x.wake, binary.NativeEndian.AppendUint64(nil, 1))
+}
+
 // stop ends the loop, which reads what is in the rings once more.
 func (x *sideband) stop() {
 	if x.rings == nil || x.stopping.Swap(true) {
@@ -147,7 +165,7 @@ func (x *sideband) stop() {
 	for _, r := range x.rings {
 		ioctlPtr(r.fd, unix.PERF_EVENT_IOC_DISABLE, nil)
 	}
-	unix.Write(x.wake, binary.NativeEndian.AppendUint64(nil, 1))
+	x.ask()
 	<-x.done
 }
 
@@ -172,6 +190,7 @@ func (x *sideband) loop() {
 	}
 	x.readPresent()
 	close(x.ready)
+	defer x.changes.end()
 	fds := make([]unix.PollFd, 0, len(x.rings)+1)
 	for _, r := range x.rings {
 		fds = append(fds, unix.PollFd{Fd: int32(r.fd), Events: unix.POLLIN})
@@ -182,7 +201,7 @@ func (x *sideband) loop() {
 			x.s.warn("waiting for BPF programs failed: %v", err)
 			break
 		}
-		x.drainRings()
+		x.drainAsked()
 		for i := range x.rings { // a ring without its CPU hangs up, for ever
 			if fds[i].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0 {
 				fds[i].Fd = -1
@@ -192,11 +211,25 @@ func (x *sideband) loop() {
 	x.drainRings()
 }
 
+// drainAsked reads until all rings are empty, and tells those who wait for that.
+func (x *sideband) drainAsked() {
+	if x.changes == nil {
+		x.drainRings()
+		return
+	}
+	var count [8]byte
+	_, _ = unix.Read(x.wake, count[:]) // it does not block
+	asked := x.changes.asked.Load()
+	x.drainRings()
+	x.changes.drained(asked)
+}
+
 // drainRings reads until all rings are empty.
 func (x *sideband) drainRings() {
 	for again := true; again; {
 		again = false
 		for _, r := range x.rings {
+			x.current = r
 			again = r.drain(x.record) || again
 		}
 	}
@@ -236,18 +269,21 @@ func (x *sideband) record(rec []byte) {
 			x.load(order.Uint32(body[4:]), bpf.Tag(body[8:16]))
 		}
 	case perfdata.TypeKSymbol:
-		x.ksymbol(body)
+		x.ksymbol(rec)
 	case perfdata.TypeLost:
 		if len(body) >= 16 {
 			x.s.lost("records of the rings", order.Uint64(body[8:]))
 		}
+		x.changes.lost(x.current.latest, recordTime(rec))
 	case perfdata.TypeSample:
 		x.modules.sample(rec)
 		return // not part of perf.data
 	case perfdata.TypeComm, perfdata.TypeFork, perfdata.TypeMmap2:
 		x.procs.record(body)
 	}
-	x.out.write(x.cut(rec))
+	rec = x.cut(rec)
+	x.current.latest = recordTime(rec)
+	x.out.write(rec)
 }
 
 // cut takes off what the kernel adds to records of BPF where others listen too, so that
@@ -297,12 +333,15 @@ const maxNamed = 256 << 10
 const maxSymbols = 1 << 16
 
 // ksymbol counts a KSYMBOL record and remembers those of no program.
-func (x *sideband) ksymbol(body []byte) {
-	const flagsAt, unregister, nameAt = 14, 1, 16
+func (x *sideband) ksymbol(rec []byte) {
+	const lengthAt, flagsAt, unregister, nameAt = 8, 14, 1, 16
+	body := rec[recordHeader:]
 	if len(body) < nameAt {
 		return
 	}
 	x.ksymbols++
+	x.changes.add(recordTime(x.cut(rec)), binary.NativeEndian.Uint64(body),
+		uint64(binary.NativeEndian.Uint32(body[lengthAt:])))
 	name, _, _ := bytes.Cut(body[nameAt:], []byte{0})
 	loaded := binary.NativeEndian.Uint16(body[flagsAt:])&unregister == 0
 	if loaded && bytes.HasPrefix(name, []byte(symbolPrefix)) && len(x.named)+len(name) < maxNamed {

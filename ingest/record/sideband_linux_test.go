@@ -64,7 +64,7 @@ func newTestSideband(t *testing.T, k *fakeKernel) *sideband {
 	}
 	t.Cleanup(x.close)
 	x.programs.source = k
-	if x.out, err = newPerfOut([]uint64{5}); err != nil {
+	if x.out, err = newPerfOut([]uint64{5}, false); err != nil {
 		t.Fatal(err)
 	}
 	return x
@@ -151,7 +151,7 @@ func TestNamedBound(t *testing.T) {
 	x := newTestSideband(t, newFakeKernel())
 	rec := ksymbolRecord(0x1000, "bpf_prog_0301000000000000_on_enter", false)
 	for range 2 * maxNamed / 30 {
-		x.ksymbol(rec[recordHeader:])
+		x.ksymbol(rec)
 	}
 	if len(x.named) > maxNamed {
 		t.Errorf("%d bytes of names", len(x.named))

@@ -21,6 +21,8 @@ type stacks struct {
 	s     *session
 	procs *processes
 	sm    *sampler.Sampler
+	// changes are those of the kernel's address space.
+	changes *changes
 
 	pause, longest time.Duration  // between two drains
 	told           map[int32]bool // processes that the sampler told of since the last one
@@ -55,6 +57,7 @@ func (x *stacks) load() error {
 	if len(o.PIDs) > 0 && !slices.ContainsFunc(o.PIDs, x.procs.exists) {
 		return stacksError(fmt.Errorf("%w: there is no process %d", sampler.ErrTarget, o.PIDs[0]))
 	}
+	o.Changes = x.changes
 	x.sm, err = sampler.New(o)
 	return stacksError(err)
 }
@@ -162,7 +165,7 @@ func (x *stacks) explain() {
 		return
 	}
 	found := newPlaces(x.procs)
-	if err := x.sm.Explain(found.locate); err != nil {
+	if err := x.sm.Explain(found); err != nil {
 		x.s.warn("addresses without a build ID are kept with all mappings of their processes: %v",
 			err)
 		return

@@ -132,10 +132,17 @@ type Map struct {
 	kernels  []kernelState // by Version of the kernel
 	kernel   track
 	changing []addrRange // kernel addresses whose answer is not always the same
+	changes  []kernelChange
 	anywhere anywhere
 }
 
 type addrRange struct{ start, end addr.PC }
+
+// kernelChange says that a Version of the kernel may have another answer for a range.
+type kernelChange struct {
+	addrRange
+	version Version
+}
 
 // Process returns the Version of a process's address space at time t.
 func (m *Map) Process(pid int32, t uint64) Span { return m.procs[pid].span(t, 0) }
@@ -186,6 +193,21 @@ func (m *Map) Steady(pc addr.PC) bool {
 	})
 	return !found
 }
+
+// KernelVersions returns Versions of the kernel, in their order, that have all the answers of
+// InKernel to any of these addresses.
+func (m *Map) KernelVersions(pcs ...addr.PC) []Version {
+	list := []Version{m.Kernel(0).Version()}
+	for i := range m.changes {
+		c := &m.changes[i]
+		if list[len(list)-1] != c.version && slices.ContainsFunc(pcs, c.contains) {
+			list = append(list, c.version)
+		}
+	}
+	return list
+}
+
+func (r addrRange) contains(pc addr.PC) bool { return r.start <= pc && pc < r.end }
 
 // Versions returns how many states the address spaces of processes have had,
 // and the kernel's.

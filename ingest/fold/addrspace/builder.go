@@ -171,10 +171,14 @@ func (b *Builder) changeKernel(l Layer, start, end addr.PC, change func(tree) tr
 	state[l] = change(state[l])
 	if n := len(b.m.kernel.at); n > 0 && b.m.kernel.at[n-1] == b.now {
 		b.m.kernels[v] = state
-		return
+	} else {
+		v = uint32(len(b.m.kernels))
+		b.m.kernels = append(b.m.kernels, state)
+		b.m.kernel.set(b.now, v)
 	}
-	b.m.kernels = append(b.m.kernels, state)
-	b.m.kernel.set(b.now, uint32(len(b.m.kernels)-1))
+	if b.now > 0 {
+		b.m.changes = append(b.m.changes, kernelChange{addrRange{start, end}, Version(v)})
+	}
 }
 
 // Build returns the history. The Builder is not to be used after it.

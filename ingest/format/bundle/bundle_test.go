@@ -96,7 +96,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(err, b.Warnings)
 	}
 	want := testManifest()
-	want.Format, want.Entries = Format, b.Manifest.Entries
+	want.Format, want.Entries = formatPlain, b.Manifest.Entries
 	if !reflect.DeepEqual(&b.Manifest, want) {
 		t.Errorf("manifest\n%+v\nwant\n%+v", b.Manifest, *want)
 	}
@@ -295,7 +295,7 @@ func TestForeign(t *testing.T) {
 func TestNotBundles(t *testing.T) {
 	reg := func(name string) []tar.Header { return []tar.Header{{Typeflag: tar.TypeReg, Name: name}} }
 	other, packedOther := tarOf(t, reg("README"), []string{"x"})
-	newer, _ := tarOf(t, reg(ManifestName), []string{`{"format": 2}`})
+	newer, _ := tarOf(t, reg(ManifestName), []string{`{"format": 3}`})
 	none, _ := tarOf(t, reg(ManifestName), []string{`{}`})
 	text, _ := tarOf(t, reg(ManifestName), []string{`no JSON`})
 	addr, _ := tarOf(t, reg(ManifestName), []string{`{"format": 1, "text": "up there"}`})
@@ -311,7 +311,7 @@ func TestNotBundles(t *testing.T) {
 		{"zstd of nothing", []byte(zstdMagic), false, ErrNotBundle, ""},
 		{"another tar", other, false, ErrNotBundle, "README"},
 		{"another tar, packed", packedOther, false, ErrNotBundle, "README"},
-		{"newer", newer, true, ErrNewer, "2"},
+		{"newer", newer, true, ErrNewer, "3"},
 		{"no format", none, true, nil, "format 0"},
 		{"no JSON", text, true, nil, "manifest.json: offset"},
 		{"bad address", addr, true, nil, "up there"},

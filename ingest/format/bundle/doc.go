@@ -1,7 +1,8 @@
 // Package bundle reads and writes capture bundles: the one file that `symbolize
 // capture` leaves of a host, with all that resolving needs and perf.data lacks.
 //
-// This comment is the specification, format version 1.
+// This comment is the specification, format version 2. Version 1 has no field program, no field
+// kernel_time and no entries proc/PID/program/N/maps; bundles without samples are written as it.
 //
 // # Container
 //
@@ -24,7 +25,7 @@
 //
 // One JSON object, at most 16 MiB:
 //
-//	format           1; a reader refuses larger numbers
+//	format           2; a reader refuses larger numbers, and reads 1
 //	recorder         program and version that wrote it
 //	machine          as uname -m prints it: "x86_64", "aarch64"
 //	byte_order       "little" or "big": of perf.data and of keys and values in dumps
@@ -46,8 +47,9 @@
 //	                 and _etext, as the store on that host had its symbols
 //	entries          [{name, size, sha256}] of all other entries, in their order
 //
-// perf is the clock of the records in perf.data: perf's own, unless the CLOCK_DATA
-// feature says otherwise. The four readings tie it to CLOCK_MONOTONIC, to
+// perf is perf's own clock. It is that of the records in perf.data, unless their event says
+// another (use_clockid): CLOCK_MONOTONIC, where stacks were sampled. The four readings match
+// it with CLOCK_MONOTONIC, with
 // CLOCK_BOOTTIME (in which the kernel says when a program was loaded) and to the
 // wall clock. kernel_build_id, text and the time from begin to end are the
 // fingerprint of a boot: a perf.data with the same kernel, the same _text and a time
@@ -64,14 +66,16 @@
 //	kernel/modules.json   modules, see below
 //	vdso/BUILDID.so       image of the vdso
 //	proc/PID/maps         /proc/PID/maps
+//	proc/PID/program/N/maps
+//	                      that of program N of the process, see Stacks
 //	proc/PID/perf.map     /tmp/perf-PID.map, found in the process's own root
 //	dumps/NAME            a map, as a raw dump
 //	dumps/maps/ID-NAME/N  the N-th dump, six digits from 000001 on, of a map that was
 //	                      dumped at intervals; its BTF is in perf.data
 //
 // modules.json is an array of {name, build_id, addr, size, loaded, unloaded}, sorted
-// by load time and address: addr is "0x…", loaded and unloaded are ns of perf's
-// clock, 0 for a module that was there before or that stayed.
+// by load time and address: addr is "0x…", loaded and unloaded are ns of the clock of
+// perf.data's records, 0 for a module that was there before or that stayed.
 //
 // # Raw dump
 //
@@ -137,8 +141,23 @@
 // mappings then have that code's line, and other lines only of processes whose mappings were
 // wanted anyway. Address 0 was outside of all that the process could run, and
 // 0xffffffffffffff, 2^56 − 1, is one of which nothing is known: the process had ended
-// before its mappings could be read. In the manifest samples is an array, one for
-// each event, of
+// before its mappings could be read. 2^56 − 2 is one that mappings explain in two ways, as they
+// changed meanwhile.
+//
+// The field program of a count's key numbers the programs that a process ran one after another by
+// exec, and the processes that had its number one after another, as far as they have addresses
+// that their mappings are needed for: those of program 0 are proc/PID/maps, those of program
+// N proc/PID/program/N/maps. It is 0 where the user's stack has no such address.
+//
+// The field kernel_time is for kernel's stacks with addresses of BPF programs or modules, which
+// come and go, so that an address may be one function now and another later: all addresses of
+// the stack were then what they are at this time, by the clock of perf.data's records. It is
+// the time of the last record before the sample, of perf.data or of modules.json, that touches
+// one of the addresses, so that samples add up; 0 if there was none, as for
+// all other stacks; 2^64 − 1 if such a record may have been lost. Without the field (version 1) an
+// address is known if only one object ever covered it.
+//
+// In the manifest samples is an array, one for each event, of
 //
 //	event          as perf names it: "cpu-clock"
 //	unit           of weights: "nanoseconds" or "count"

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"symbolize/ingest/decode"
@@ -13,9 +14,14 @@ import (
 
 // Addresses in users' stacks that no process has; see "Stacks" in the package comment.
 const (
-	OutsideAddress = 0         // outside of all that the process could run
-	GoneAddress    = 1<<56 - 1 // the process had ended before its mappings could be read
+	OutsideAddress   = 0         // outside of all that the process could run
+	GoneAddress      = 1<<56 - 1 // the process had ended before its mappings could be read
+	AmbiguousAddress = 1<<56 - 2 // it was one thing or another, as mappings changed
 )
+
+// UnknownTime is the time of kernel's stacks whose addresses may have been one thing or another;
+// see "Stacks" in the package comment.
+const UnknownTime = math.MaxUint64
 
 // Packing says how the pairs of a raw dump lie in it. All but Plain are for what packs
 // badly as it is; the pairs are the same.

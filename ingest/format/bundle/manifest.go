@@ -11,7 +11,10 @@ import (
 
 // Format is the version of the bundle format that this package writes, and the
 // newest that it reads.
-const Format = 1
+const Format = 2
+
+// formatPlain is the version of bundles without stacks, which readers of it take, too.
+const formatPlain = 1
 
 // Manifest says what host and boot a bundle is of. Its JSON form is specified in
 // the package comment. Fields that could not be had are zero.

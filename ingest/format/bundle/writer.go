@@ -198,7 +198,10 @@ func (w *Writer) commit(m *Manifest) (err error) {
 // manifest puts what there is into the manifest, and returns its bytes.
 func (w *Writer) manifest(m *Manifest) ([]byte, error) {
 	w.sort()
-	m.Format, m.Entries = Format, w.listed()
+	if m.Format = Format; len(m.Samples) == 0 {
+		m.Format = formatPlain
+	}
+	m.Entries = w.listed()
 	head, err := EncodeManifest(m)
 	if err != nil {
 		return nil, fmt.Errorf("%s: manifest: %w", w.path, err)

@@ -66,7 +66,8 @@ func kindOfMapping(m *profile.Mapping, id buildid.ID) ingest.ObjectKind {
 		return ingest.Guest
 	case file == ingest.HypervisorPath:
 		return ingest.Hypervisor
-	case file == ingest.UnmappedPath, file == ingest.UnmappedKernelPath:
+	case file == ingest.UnmappedPath, file == ingest.UnmappedKernelPath,
+		file == ingest.AmbiguousPath, file == ingest.AmbiguousKernelPath:
 		return ingest.Unmapped
 	case file == ingest.NoStackPath:
 		return ingest.NoStack

@@ -22,6 +22,9 @@ const (
 	TGID
 	TID
 	Comm
+	// Program and KernelTime are of bundles alone (package bundle): no type or option names them.
+	Program
+	KernelTime
 	numFields
 )
 
@@ -34,6 +37,9 @@ var fieldNames = [numFields][]string{
 	TGID:    {"tgid"},
 	TID:     {"tid"},
 	Comm:    {"comm", "name", "task"},
+
+	Program:    {"program"},
+	KernelTime: {"kernel_time"},
 }
 
 // String returns the field's name as --key takes it, "user_stack_id".
@@ -46,6 +52,11 @@ func (k FieldKind) String() string {
 
 // FieldKindOf returns the field that has a name in a program's source.
 func FieldKindOf(name string) (FieldKind, bool) {
+	k, ok := fieldKind(name)
+	return k, ok && k <= Comm
+}
+
+func fieldKind(name string) (FieldKind, bool) {
 	name = strings.ToLower(name)
 	for k, names := range fieldNames {
 		if slices.Contains(names, name) {
@@ -82,7 +93,7 @@ func ParseFields(text string) ([]Field, error) {
 	var out []Field
 	for word := range strings.SplitSeq(text, ",") {
 		part := strings.Split(strings.TrimSpace(word), ":")
-		kind, ok := FieldKindOf(part[0])
+		kind, ok := fieldKind(part[0])
 		if !ok || len(part) < 2 || len(part) > 3 {
 			return nil, fmt.Errorf("%w: %q", ErrField, word)
 		}
@@ -182,6 +193,12 @@ func (d *keyDecoder) sample(s *Set, key []byte) Sample {
 	}
 	if v, ok := d.number(TID, key); ok {
 		sm.TID = int32(v)
+	}
+	if b := d.field(Program, key); b != nil {
+		sm.Program = uint32(unsigned(b, d.big))
+	}
+	if b := d.field(KernelTime, key); b != nil {
+		sm.KernelTime, sm.Timed = unsigned(b, d.big), true
 	}
 	if f := d.at[Comm]; f != nil {
 		sm.Comm = s.comm(cString(key[f.Offset : f.Offset+f.Size]))

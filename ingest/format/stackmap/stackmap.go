@@ -113,6 +113,13 @@ type Sample struct {
 	Event        uint16 // in Set.Events
 	Count        uint64
 	Weight       uint64
+	// Program is which of the programs that the process ran, or of the processes that had its
+	// number, user addresses are of: 0 but in bundles.
+	Program uint32
+	// KernelTime is when the kernel's addresses are to be looked up, by the clock of the bundle's
+	// records, if Timed; else nothing tells when they were taken.
+	KernelTime uint64
+	Timed      bool
 }
 
 // Event is what samples were taken at.

@@ -30,8 +30,10 @@ type assembler struct {
 	maps   *kernelMaps
 	fd     func(*ebpf.Map) int
 
-	process *processLayout // nil: no stack is known again
-	ns      *namespace     // nil: processes have the numbers of the initial namespace
+	// nil: no stack is known again, and no program of a process told from another.
+	process *processLayout
+	ns      *namespace // nil: processes have the numbers of the initial namespace
+	steady  Range
 }
 
 func (a *assembler) add(ins ...asm.Instruction) {

@@ -21,6 +21,9 @@ type counts struct {
 type tally struct {
 	user, kernel int32 // ids of the tables
 	pid, comm    uint32
+	epoch        uint64 // of the kernel's stack, see Changes
+	program      uint64 // ProgramID of a user's stack with bare addresses; 0 once it is explained
+	number       uint32 // of the program, see Explainer
 }
 
 func newCounts() counts {
@@ -28,8 +31,8 @@ func newCounts() counts {
 		room: maxKeys}
 }
 
-// add adds a count, and returns the user's stack.
-func (c *counts) add(tables [2]*table, k *countKey, v countValue) (user int32) {
+// add adds a count of an epoch, and returns the user's stack.
+func (c *counts) add(tables [2]*table, k *countKey, epoch uint64, v countValue) (user int32) {
 	name, ok := c.comms[k.Comm]
 	if !ok {
 		if len(c.names) >= c.room {
@@ -41,7 +44,7 @@ func (c *counts) add(tables [2]*table, k *countKey, v countValue) (user int32) {
 		c.names = append(c.names, k.Comm)
 	}
 	t := tally{user: tables[userStack].id(k.User), kernel: tables[kernelStack].id(k.Kernel),
-		pid: k.PID, comm: name}
+		pid: k.PID, comm: name, epoch: epoch, program: k.Program}
 	sum := c.of[t]
 	if sum == nil {
 		if len(c.of) >= c.room {
@@ -69,7 +72,8 @@ func (c *counts) sorted() []tally { return slices.SortedFunc(maps.Keys(c.of), c.
 
 func (c *counts) compare(a, b tally) int {
 	return cmp.Or(slices.Compare(c.names[a.comm][:], c.names[b.comm][:]), cmp.Compare(a.pid, b.pid),
-		cmp.Compare(a.user, b.user), cmp.Compare(a.kernel, b.kernel))
+		cmp.Compare(a.user, b.user), cmp.Compare(a.kernel, b.kernel), cmp.Compare(a.epoch, b.epoch),
+		cmp.Compare(a.program, b.program), cmp.Compare(a.number, b.number))
 }
 
 // renumbered returns the counts under the numbers of written stacks. Samples whose stacks

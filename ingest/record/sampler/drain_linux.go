@@ -71,13 +71,14 @@ func (s *Sampler) readThreads() {
 	var t offThread
 	for list := s.maps.threads.Iterate(); list.Next(&thread, &t); s.still++ {
 		v := countValue{Count: 1, Weight: uint64(max(now.Nano()-int64(t.Time), 0))}
+		s.settle([]countKey{t.Key})
 		s.addCount(&t.Key, v)
 	}
 }
 
 // addCount adds a count, and says so where its process's mappings are needed.
 func (s *Sampler) addCount(k *countKey, v countValue) {
-	if s.tables[userStack].isBare(s.counts.add(s.tables, k, v)) {
+	if s.tables[userStack].isBare(s.counts.add(s.tables, k, s.epoch(k), v)) {
 		s.sayMappings(k.PID)
 	}
 }
@@ -91,6 +92,7 @@ func (s *Sampler) readCounts() {
 	var cursor ebpf.MapBatchCursor
 	for {
 		n, err := s.maps.counts.BatchLookupAndDelete(&cursor, s.batch.keys, s.batch.values, nil)
+		s.settle(s.batch.keys[:n])
 		for i := range n {
 			s.addCount(&s.batch.keys[i], s.batch.values[i])
 		}

@@ -13,10 +13,11 @@ type PlaceKind uint8
 
 // The kinds of places.
 const (
-	Gone    PlaceKind = iota // the process had ended before its mappings could be read
-	Outside                  // of all code that the process maps: nothing can name it
-	Mapped                   // in code without a build ID, which its mapping tells of
-	InFile                   // in code of a file with a build ID
+	Gone      PlaceKind = iota // the process had ended before its mappings could be read
+	Outside                    // of all code that the process maps: nothing can name it
+	Mapped                     // in code without a build ID, which its mapping tells of
+	InFile                     // in code of a file with a build ID
+	Ambiguous                  // one thing or another, as mappings changed
 )
 
 // Place is what an address in a process is.
@@ -37,13 +38,27 @@ const BuildIDSize = 20
 
 const statusValid = 1
 
+// Explainer tells what bare addresses are. Program is the ProgramID of the process, 0 where the
+// kernel could not tell it.
+type Explainer interface {
+	// Locate returns what an address is in a process while it ran a program.
+	Locate(pid int32, program, at uint64) Place
+	// Number numbers the programs of a process in which addresses are Mapped, from 0 on.
+	Number(pid int32, program uint64) uint32
+}
+
 // Explain replaces the bare addresses in users' stacks by what they are: a build ID and
 // offset where the kernel saw none and locate did; else an address that says that nothing
 // can name it. Mapped ones stay. Stacks of processes that differed but in where things lay
 // become one. Stop comes before. at is the address that a frame stands for, for all but the
 // first one below the return address. After an error some addresses are still bare.
-func (s *Sampler) Explain(locate func(pid int32, at uint64) Place) error {
+func (s *Sampler) Explain(by Explainer) error {
 	t := s.tables[userStack]
+	defer func() {
+		for _, x := range s.counts.unnumbered() {
+			s.counts.move(x, x.user, by.Number(int32(x.pid), x.program))
+		}
+	}()
 	if t.err != nil {
 		return t.err
 	}
@@ -54,9 +69,13 @@ func (s *Sampler) Explain(locate func(pid int32, at uint64) Place) error {
 		if err != nil {
 			return err
 		}
-		frames = explained(frames, int32(x.pid), locate)
+		frames, mapped := explained(frames, &x, by)
 		s.files.met(frames)
-		s.counts.move(x, t.put(frames))
+		number := uint32(0)
+		if mapped {
+			number = by.Number(int32(x.pid), x.program)
+		}
+		s.counts.move(x, t.put(frames), number)
 	}
 	t.flush()
 	return t.err
@@ -70,8 +89,9 @@ func (t *table) put(frames []byte) int32 {
 }
 
 // explained explains the frames of a stack in place. Of addresses outside of all code at its
-// end, where a chain of frame pointers ran into data, one is left to tell of them.
-func explained(frames []byte, pid int32, locate func(pid int32, at uint64) Place) []byte {
+// end, where a chain of frame pointers ran into data, one is left to tell of them. It reports
+// whether addresses are left that mappings tell of.
+func explained(frames []byte, x *tally, by Explainer) (out []byte, mapped bool) {
 	o, tail := binary.NativeEndian, 0
 	for at := 0; at+userFrame <= len(frames); at += userFrame {
 		f := frames[at : at+userFrame]
@@ -84,15 +104,17 @@ func explained(frames []byte, pid int32, locate func(pid int32, at uint64) Place
 		if at > 0 && pc > 0 {
 			back = 1
 		}
-		p := locate(pid, pc-back)
+		p := by.Locate(int32(x.pid), x.program, pc-back)
 		clear(f[frameID:frameOffset])
 		switch p.Kind {
 		case Gone:
 			pc, tail = bundle.GoneAddress, 0
 		case Outside:
 			pc = bundle.OutsideAddress
+		case Ambiguous:
+			pc, tail = bundle.AmbiguousAddress, 0
 		case Mapped:
-			tail = 0
+			tail, mapped = 0, true
 		case InFile:
 			o.PutUint32(f, statusValid)
 			copy(f[frameID:], p.BuildID[:])
@@ -100,7 +122,7 @@ func explained(frames []byte, pid int32, locate func(pid int32, at uint64) Place
 		}
 		o.PutUint64(f[frameOffset:], pc)
 	}
-	return frames[:len(frames)-max(tail-1, 0)*userFrame]
+	return frames[:len(frames)-max(tail-1, 0)*userFrame], mapped
 }
 
 // bare lists the counts whose user's stack has bare addresses, process by process.
@@ -116,14 +138,25 @@ func (c *counts) bare(t *table) (list []tally) {
 	return list
 }
 
-// move has what is counted under a tally counted under another user's stack.
-func (c *counts) move(x tally, user int32) {
+// unnumbered lists the counts that still have the ID of their program, not its number.
+func (c *counts) unnumbered() (list []tally) {
+	for x := range c.of {
+		if x.program != 0 {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// move has what is counted under a tally counted under another user's stack, and the number of
+// its program.
+func (c *counts) move(x tally, user int32, number uint32) {
 	v := c.of[x]
-	if user == x.user || v == nil {
+	if user == x.user && number == x.number && x.program == 0 || v == nil {
 		return
 	}
 	delete(c.of, x)
-	x.user = user
+	x.user, x.number, x.program = user, number, 0
 	if sum := c.of[x]; sum != nil {
 		sum.Count += v.Count
 		sum.Weight += v.Weight

@@ -23,10 +23,14 @@ func one(status uint32, id byte, offset uint64) []byte {
 
 func join(frames ...[]byte) []byte { return bytes.Join(frames, nil) }
 
-// locate knows three places, in every process elsewhere: code of a file with build ID 9 at
+// threePlaces knows three places, in every process elsewhere: code of a file with build ID 9 at
 // 0x1000 × the process's number and code without a build ID 0x100 behind it; of process 3
 // it knows nothing.
-func locate(pid int32, at uint64) Place {
+type threePlaces struct{}
+
+func (threePlaces) Number(int32, uint64) uint32 { return 4 }
+
+func (threePlaces) Locate(pid int32, _, at uint64) Place {
 	base := uint64(pid) * 0x1000
 	switch {
 	case pid == 3:
@@ -65,9 +69,12 @@ func TestExplained(t *testing.T) {
 		{"nothing but rubbish", 1, join(one(ip, 0, 7), one(ip, 0, 8)), outside},
 		{"a part of a frame", 1, one(ip, 0, 0x1010)[:20], one(ip, 0, 0x1010)[:20]},
 	} {
-		got := explained(bytes.Clone(c.frames), c.pid, locate)
+		got, mapped := explained(bytes.Clone(c.frames), &tally{pid: uint32(c.pid)}, threePlaces{})
 		if !bytes.Equal(got, c.want) {
 			t.Errorf("%s: %x, want %x", c.name, got, c.want)
+		}
+		if want := bytes.HasSuffix(got, one(ip, 0, 0x2180)) || bytes.HasSuffix(got, one(ip, 0, 0x1200)); mapped != want {
+			t.Errorf("%s: mappings are needed: %v", c.name, mapped)
 		}
 	}
 }
@@ -88,9 +95,9 @@ func TestExplain(t *testing.T) {
 		{User: hash{1, 1}, PID: 1, Kernel: hash{7, 7}},
 		{User: hashBytes(one(statusValid, 5, 1)), PID: 1}, {User: hash{99, 99}, PID: 1},
 	} {
-		s.counts.add(s.tables, &k, countValue{Count: 1, Weight: 10})
+		s.counts.add(s.tables, &k, 0, countValue{Count: 1, Weight: 10})
 	}
-	if err := s.Explain(locate); err != nil {
+	if err := s.Explain(threePlaces{}); err != nil {
 		t.Fatal(err)
 	}
 	if s.counts.total() != 6 {
@@ -123,7 +130,7 @@ func TestExplain(t *testing.T) {
 		t.Error("build IDs that were found are not remembered")
 	}
 	x.file.Close()
-	if err := s.Explain(locate); !errors.Is(err, os.ErrClosed) {
+	if err := s.Explain(threePlaces{}); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("stacks that cannot be read: %v", err)
 	}
 }

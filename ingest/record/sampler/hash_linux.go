@@ -3,15 +3,23 @@ package sampler
 import "github.com/cilium/ebpf/asm"
 
 // hash computes the hash of the R8 bytes at scratchFrames, of which there are at most
-// limit: R3 and R4 are its halves. It uses R0 to R5 and R9.
+// limit: R3 and R4 are its halves. With far it notes at scratchFar whether a word is an
+// address outside of Options.Steady. It uses R0 to R5 and R9.
 //
 //	for (left = R8; left >= 8; left -= 8) mix(*p++); mix(R8)
-func (a *assembler) hash(limit int32) {
+func (a *assembler) hash(limit int32, far bool) {
 	again, done := a.label("word"), a.label("hashed")
-	a.add(asm.LoadImm(asm.R3, int64(hashSeed), asm.DWord), asm.Mov.Imm(asm.R4, 0), loadFactor())
+	a.startHash()
 	a.overFrames(limit, done)
 	a.here(again)
 	a.add(asm.JLT.Imm(asm.R0, 8, done), asm.LoadMem(asm.R2, asm.R1, 0, asm.DWord))
+	if far {
+		steady := a.label("steady")
+		a.add(asm.LoadImm(asm.R5, int64(-a.steady.Start), asm.DWord), asm.Add.Reg(asm.R5, asm.R2),
+			asm.JLT.Imm(asm.R5, int32(a.steady.size()), steady),
+			asm.StoreImm(regScratch, scratchFar, 1, asm.Word))
+		a.here(steady)
+	}
 	a.mix()
 	a.add(asm.Add.Imm(asm.R1, 8), asm.Sub.Imm(asm.R0, 8), asm.Ja.Label(again))
 	a.here(done)
@@ -30,9 +38,19 @@ func (a *assembler) overFrames(limit int32, none string) {
 	a.add(pointer(asm.R1, regScratch, scratchFrames)...)
 }
 
-func loadFactor() asm.Instruction {
+// startHash prepares R3, R4 and R9 for mix.
+func (a *assembler) startHash() {
 	factor := uint64(hashFactor)
-	return asm.LoadImm(asm.R9, int64(factor), asm.DWord)
+	a.add(asm.LoadImm(asm.R3, int64(hashSeed), asm.DWord), asm.Mov.Imm(asm.R4, 0),
+		asm.LoadImm(asm.R9, int64(factor), asm.DWord))
+}
+
+// timeFar writes the time into the key if the kernel's stack is far.
+func (a *assembler) timeFar() {
+	near := a.label("near")
+	a.add(asm.LoadMem(asm.R1, regScratch, scratchFar, asm.DWord), asm.JEq.Imm(asm.R1, 0, near),
+		asm.FnKtimeGetNs.Call(), asm.StoreMem(regScratch, scratchKey+keyTime, asm.R0, asm.DWord))
+	a.here(near)
 }
 
 // mix takes the word in R2 into R3 and R4.

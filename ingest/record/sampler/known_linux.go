@@ -16,10 +16,19 @@ import (
 // when the process began and how often it ran exec, which with its number tell what
 // program runs, its struct mm_struct, and the count of changes in that (since Linux 6.4; a
 // word of 32 bits).
-type processLayout struct{ leader, start, execs, mm, changes int32 }
+type processLayout struct {
+	leader, start, execs, mm int32
+	changes                  int32 // noChanges where there is no such count
+	layout                   int32 // of layoutSpan words in struct mm_struct
+}
+
+const noChanges = -1
+
+// knows reports whether stacks can be known again: not without the count of changes.
+func (p *processLayout) knows() bool { return p != nil && p.changes != noChanges }
 
 // readProcessLayout finds the layout of the running kernel by its BTF; nil where there is
-// none, or no count of changes, without which stacks are not known again.
+// none.
 func readProcessLayout() *processLayout {
 	spec, err := btf.LoadKernelSpec()
 	if err != nil {
@@ -28,9 +37,17 @@ func readProcessLayout() *processLayout {
 	l := kernelbtf.New(spec)
 	p := &processLayout{leader: l.At("task_struct", "group_leader"),
 		start: l.At("task_struct", "start_boottime"), execs: l.At("task_struct", "self_exec_id"),
-		mm: l.At("task_struct", "mm"), changes: l.At("mm_struct", "mm_lock_seq")}
+		mm: l.At("task_struct", "mm"), layout: l.At("mm_struct", "start_code")}
+	for name, word := range layoutWords {
+		if l.At("mm_struct", name) != p.layout+8*word {
+			return nil
+		}
+	}
 	if l.Err != nil {
 		return nil
+	}
+	if p.changes = l.At("mm_struct", "mm_lock_seq"); l.Err != nil {
+		p.changes = noChanges
 	}
 	return p
 }
@@ -52,10 +69,8 @@ func (a *assembler) known(end, failed string) {
 		asm.Mov.Reg(asm.R8, asm.R0),
 		asm.JSLT.Imm(asm.R8, 0, failed), asm.JSGT.Imm(asm.R8, limit, failed))
 	a.readProcess()
-	a.add(asm.LoadMem(asm.R1, regScratch, scratchProcess+8, asm.DWord),
-		asm.StoreMem(regScratch, scratchRecord+recordExecs, asm.R1, asm.Word))
-	a.hash(limit)
-	for at := int16(scratchProcess); at < scratchSize; at += 8 {
+	a.hash(limit, false)
+	for at := int16(scratchProcess); at < scratchLayout; at += 8 {
 		a.add(asm.LoadMem(asm.R2, regScratch, at, asm.DWord))
 		a.mix()
 	}
@@ -75,12 +90,15 @@ func (a *assembler) storeHash(at int16) {
 		asm.StoreMem(regScratch, at+8, asm.R4, asm.DWord))
 }
 
+// processMM is where behind scratchProcess the address of the struct mm_struct is.
+const processMM = 16
+
 // readProcess writes to scratchProcess what tells the process and its mappings:
 //
 //	{leader->start_boottime, task->self_exec_id, task->mm, task->mm->mm_lock_seq}
 func (a *assembler) readProcess() {
-	const start, execs, mm, changes = scratchProcess, scratchProcess + 8, scratchProcess + 16,
-		scratchProcess + 24
+	const start, execs, mm, changes = scratchProcess, scratchProcess + 8,
+		scratchProcess + processMM, scratchProcess + 24
 	a.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(regScratch, changes, asm.R1, asm.DWord),
 		asm.FnGetCurrentTask.Call(),
 		asm.Mov.Reg(asm.R9, asm.R0))
@@ -90,7 +108,9 @@ func (a *assembler) readProcess() {
 	a.add(asm.LoadMem(asm.R9, regScratch, start, asm.DWord))
 	a.readKernel(start, a.process.start, 8)
 	a.add(asm.LoadMem(asm.R9, regScratch, mm, asm.DWord))
-	a.readKernel(changes, a.process.changes, 4)
+	if a.process.changes != noChanges {
+		a.readKernel(changes, a.process.changes, 4)
+	}
 }
 
 // readKernel copies size bytes at R9+off to scratch memory: zeros where nothing is.

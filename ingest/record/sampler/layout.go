@@ -13,29 +13,34 @@ const (
 	scratchKnown  = scratchFrames + Depth*userFrame // hash by which a stack is known
 	// Four words that tell the process and the state of its mappings.
 	scratchProcess = scratchKnown + 16
-	scratchSize    = scratchProcess + 4*8
+	scratchLayout  = scratchProcess + 4*8         // what programLayout reads
+	scratchFar     = scratchLayout + 8*layoutSpan // u64, not 0: the kernel's stack is far
+	scratchSize    = scratchFar + 8
 )
 
-// A countKey: hash of the user's stack, hash of the kernel's, u32 process, u32 zero,
-// 16 bytes of comm.
+// A countKey: hash of the user's stack, hash of the kernel's, u64 when the kernel's stack was
+// taken in ns of CLOCK_MONOTONIC if it is far, else 0, u64 ProgramID of the process if the
+// user's stack has bare addresses, else 0, u32 process, u32 zero, 16 bytes of comm.
 const (
-	keyUser   = 0
-	keyKernel = 16
-	keyPID    = 32
-	keyPad    = 36
-	keyComm   = 40
-	keySize   = 56
-	commSize  = 16
+	keyUser    = 0
+	keyKernel  = 16
+	keyTime    = 32
+	keyProgram = 40
+	keyPID     = 48
+	keyPad     = 52
+	keyComm    = 56
+	keySize    = 72
+	commSize   = 16
 )
 
-// A record: hash, u32 kind, u32 length of what follows, u32 process, u32 how often that ran
-// exec, or zero where that is not known, frames.
+// A record: hash, u32 kind, u32 length of what follows, u32 process, u32 the low half of its
+// ProgramID if the stack has bare addresses, else 0, frames.
 const (
-	recordKind   = 16
-	recordLength = 20
-	recordPID    = 24
-	recordExecs  = 28
-	recordHead   = 32
+	recordKind    = 16
+	recordLength  = 20
+	recordPID     = 24
+	recordProgram = 28
+	recordHead    = 32
 )
 
 // Kinds of records.
@@ -61,9 +66,10 @@ const noStack = ^uint64(0)
 
 // countKey and countValue are the key and value of the counts, as the program has them.
 type countKey struct {
-	User, Kernel hash
-	PID, Pad     uint32
-	Comm         [commSize]byte
+	User, Kernel  hash
+	Time, Program uint64
+	PID, Pad      uint32
+	Comm          [commSize]byte
 }
 
 type countValue struct{ Count, Weight uint64 }

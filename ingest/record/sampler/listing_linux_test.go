@@ -43,12 +43,13 @@ func unloaded(o *Options) (m *kernelMaps, fd func(*ebpf.Map) int) {
 }
 
 // testProcess is a layout that no kernel has.
-var testProcess = &processLayout{leader: 0x510, start: 0x618, execs: 0x7e0, mm: 0x4f0, changes: 0xf8}
+var testProcess = &processLayout{leader: 0x510, start: 0x618, execs: 0x7e0, mm: 0x4f0, changes: 0xf8,
+	layout: 0x140}
 
 // assemble makes the program of these options without a kernel.
 func assemble(o *Options, process *processLayout) asm.Instructions {
 	m, fd := unloaded(o)
-	a := &assembler{maps: m, fd: fd, process: process}
+	a := &assembler{maps: m, fd: fd, process: process, steady: x86Kernel}
 	if o.Event.Kind == OffCPU {
 		a.offCPU(o, switchLayout{nextPID: 56, prevState: 32})
 	} else {

@@ -49,8 +49,8 @@ func newMaps(o *Options, knowing bool) (m *kernelMaps, err error) {
 	make(&m.seen, ebpf.MapSpec{Name: "seen", Type: ebpf.LRUHash, KeySize: 16, ValueSize: 4,
 		MaxEntries: size.seen})
 	make(&m.ring, ebpf.MapSpec{Name: "stacks", Type: ebpf.RingBuf, MaxEntries: size.ring})
-	// Processes of which it was said that their mappings are needed, under what records have
-	// at recordPID and behind.
+	// Programs of processes of which it was said that their mappings are needed, under what
+	// records have at recordPID and behind.
 	make(&m.noted, ebpf.MapSpec{Name: "noted", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 4,
 		MaxEntries: maxNoted})
 	if knowing {

@@ -101,6 +101,10 @@ type Options struct {
 	// the namespace of this process, and those that it does not see IsOutside.
 	HostPIDs bool
 
+	// Changes tells the stacks that BPF programs or modules are in by when they were taken.
+	// With nil each is counted alone, under its time.
+	Changes Changes
+
 	sizes mapSizes // tests make them small
 }
 

@@ -65,7 +65,10 @@ func (a *assembler) who() {
 	a.add(asm.StoreMem(regScratch, scratchKey+keyPID, asm.R0, asm.Word),
 		asm.StoreMem(regScratch, scratchRecord+recordPID, asm.R0, asm.Word),
 		asm.StoreImm(regScratch, scratchKey+keyPad, 0, asm.Word),
-		asm.StoreImm(regScratch, scratchRecord+recordExecs, 0, asm.Word))
+		asm.StoreImm(regScratch, scratchRecord+recordProgram, 0, asm.Word), asm.Mov.Imm(asm.R1, 0))
+	for _, at := range []int16{scratchKey + keyTime, scratchKey + keyProgram, scratchFar} {
+		a.add(asm.StoreMem(regScratch, at, asm.R1, asm.DWord))
+	}
 	a.add(pointer(asm.R1, regScratch, scratchKey+keyComm)...)
 	a.add(asm.Mov.Imm(asm.R2, commSize), asm.FnGetCurrentComm.Call())
 }
@@ -76,7 +79,11 @@ func (a *assembler) who() {
 //	n = bpf_get_stack(ctx, frames, sizeof(frames), flags);
 //	if (n < 0) { failed: key->part = {n, ~0}; goto end; }
 //	key->part = record->hash = hash(frames, n);
-//	if ((v = seen[record->hash])) { if (*v == barePID) announce(); else remember(); goto end; }
+//	if (kind == kernelStack && far) key->time = bpf_ktime_get_ns();
+//	if ((v = seen[record->hash])) {
+//		if (*v == barePID) { identify(); announce(); } else remember();
+//		goto end;
+//	}
 //	how = urgent() ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 //	if (bpf_ringbuf_output(&ring, record, n, how)) { stats[no_ring]++; goto end; }
 //	seen[record->hash] = bare ? barePID : kind;
@@ -89,7 +96,7 @@ func (a *assembler) take(kind uint32) {
 	limit := int32(Depth * frame(kind))
 	failed, full, end := a.label("failed"), a.label("full"), a.label("taken")
 	unseen, told := a.label("new"), end
-	if kind == userStack && a.process != nil {
+	if kind == userStack && a.process.knows() {
 		told = a.label("told")
 		a.known(end, failed)
 	}
@@ -98,14 +105,18 @@ func (a *assembler) take(kind uint32) {
 	a.add(asm.Mov.Imm(asm.R3, limit), asm.Mov.Imm(asm.R4, flags), asm.FnGetStack.Call(),
 		asm.Mov.Reg(asm.R8, asm.R0),
 		asm.JSLT.Imm(asm.R8, 0, failed), asm.JSGT.Imm(asm.R8, limit, failed))
-	a.hash(limit)
+	a.hash(limit, kind == kernelStack)
 	for _, to := range []int16{at, scratchRecord} {
 		a.storeHash(to)
+	}
+	if kind == kernelStack {
+		a.timeFar()
 	}
 	a.lookup(a.maps.seen, regScratch, scratchRecord)
 	a.add(asm.JEq.Imm(asm.R0, 0, unseen))
 	if kind == userStack {
 		a.add(asm.LoadMem(asm.R1, asm.R0, 0, asm.Word), asm.JNE.Imm(asm.R1, barePID, told))
+		a.identify()
 		a.announce(end)
 	}
 	a.add(asm.Ja.Label(end))
@@ -143,7 +154,8 @@ func (a *assembler) take(kind uint32) {
 //
 //	for (i = 0; i < n; i += sizeof(*frames)) if (frames[i].status == IP) goto bare;
 //	goto end;
-//	bare: seen_as = barePID; if (!noted[process]) how = BPF_RB_FORCE_WAKEUP;
+//	bare: seen_as = barePID; identify();
+//	if (!noted[process]) how = BPF_RB_FORCE_WAKEUP;
 func (a *assembler) urgent(limit int32) {
 	again, bare, end := a.label("frame"), a.label("bare"), a.label("quiet")
 	a.overFrames(limit, end)
@@ -153,6 +165,8 @@ func (a *assembler) urgent(limit int32) {
 		asm.Add.Imm(asm.R1, userFrame), asm.Sub.Imm(asm.R0, userFrame), asm.Ja.Label(again))
 	a.here(bare)
 	a.add(asm.StoreImm(asm.R10, stackWord, barePID, asm.Word))
+	a.identify()
+	a.add(asm.Mov.Imm(asm.R9, ringQuiet))
 	a.lookup(a.maps.noted, regScratch, scratchRecord+recordPID)
 	a.add(asm.JNE.Imm(asm.R0, 0, end), asm.Mov.Imm(asm.R9, ringWake))
 	a.here(end)

@@ -22,6 +22,7 @@ type Sampler struct {
 	attached
 	tables  [2]*table // by kind of stack
 	counts  counts
+	steady  Range
 	files   fileSet
 	record  ringbuf.Record
 	batch   batch
@@ -46,10 +47,12 @@ func New(o Options) (s *Sampler, err error) {
 			s.Close()
 		}
 	}()
+	s.steady = steadyRange()
 	for i := range s.tables {
 		if s.tables[i], err = newTable(uint32(i)); err != nil {
 			return s, err
 		}
+		s.tables[i].steady = s.steady
 	}
 	s.counts, s.files = newCounts(), make(fileSet)
 	// Before Linux 5.11 maps count against a limit that is too small for these. Where it
@@ -74,7 +77,7 @@ func New(o Options) (s *Sampler, err error) {
 
 // prepare makes the maps and loads the program. After an error there may be maps.
 func (s *Sampler) prepare(process *processLayout) (err error) {
-	if s.maps, err = newMaps(&s.opts, process != nil); err != nil {
+	if s.maps, err = newMaps(&s.opts, process.knows()); err != nil {
 		return err
 	}
 	if err = s.fillFilters(); err != nil {
@@ -116,7 +119,7 @@ var programTypes = [...]ebpf.ProgramType{
 }
 
 func (s *Sampler) load(process *processLayout) error {
-	a := &assembler{maps: s.maps, fd: (*ebpf.Map).FD, process: process}
+	a := &assembler{maps: s.maps, fd: (*ebpf.Map).FD, process: process, steady: s.steady}
 	if !s.opts.HostPIDs {
 		a.ns = ownNamespace()
 	}

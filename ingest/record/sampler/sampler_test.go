@@ -170,9 +170,9 @@ func TestCountsLost(t *testing.T) {
 	kernel := hash{uint64(0xfffffffffffffff2), noStack} // −14
 	here := countKey{User: hash{1, 1}, Kernel: kernel, PID: 5, Comm: [16]byte{'a'}}
 	gone := countKey{User: hash{9, 9}, Kernel: kernel, PID: 5}
-	c.add(tables, &here, countValue{2, 20})
-	c.add(tables, &here, countValue{3, 30})
-	if id := c.add(tables, &gone, countValue{7, 0}); tables[userStack].received(id) {
+	c.add(tables, &here, 0, countValue{2, 20})
+	c.add(tables, &here, 0, countValue{3, 30})
+	if id := c.add(tables, &gone, 0, countValue{7, 0}); tables[userStack].received(id) {
 		t.Error("a stack that never came is there")
 	}
 	if ring, room := c.withoutStack(tables); ring != 7 || room != 0 {
@@ -189,7 +189,7 @@ func TestDumps(t *testing.T) {
 	tables[userStack].add(hash{1, 1}, userFrames(1))
 	tables[userStack].add(hash{2, 2}, userFrames(1, 1, 2))
 	key := countKey{User: hash{2, 2}, Kernel: emptyStack, PID: 77, Comm: [16]byte{'s', 'h'}}
-	c.add(tables, &key, countValue{4, 400})
+	c.add(tables, &key, 0, countValue{4, 400})
 
 	nums := [2]numbering{}
 	for i, x := range tables {

@@ -25,6 +25,9 @@ type table struct {
 	size int64
 	err  error // of the file, from which on stacks are not received
 	room int   // maxStacks, but in tests
+
+	steady Range
+	far    map[int32][]uint64 // addresses outside of steady, of the kernel's stacks that have some
 }
 
 // keptStack says where in the file a stack is; length 0: it was not received.
@@ -51,7 +54,7 @@ func newTable(kind uint32) (*table, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &table{kind: kind, ids: make(map[hash]int32), file: f,
-		buf: bufio.NewWriterSize(f, 1<<18), room: maxStacks}, nil
+		buf: bufio.NewWriterSize(f, 1<<18), room: maxStacks, far: make(map[int32][]uint64)}, nil
 }
 
 func (t *table) close() { t.file.Close() }
@@ -95,6 +98,11 @@ func (t *table) add(h hash, frames []byte) (bare bool) {
 	}
 	n := frame(t.kind)
 	k.at, k.length, k.bare = t.size, uint32(len(frames)), t.kind == userStack && hasAddress(frames)
+	if t.kind == kernelStack {
+		if far := t.steady.far(frames); far != nil {
+			t.far[id] = far
+		}
+	}
 	t.deep = max(t.deep, len(frames)/n)
 	t.have++
 	t.size += int64(len(frames))

@@ -1,0 +1,150 @@
+package record
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"symbolize/ingest/record/sampler"
+)
+
+// changes are what records say of addresses of the kernel: when BPF programs and modules came
+// there, and went. The reader of the rings adds them, the sampler asks for them
+// (sampler.Changes). Those of a range are kept until nobody can ask for their time any more.
+type changes struct {
+	ask   func() // has the rings drained
+	asked atomic.Uint64
+
+	mu     sync.Mutex
+	told   *sync.Cond // when done or ended changes
+	done   uint64     // of asked, what the rings were drained for
+	ended  bool       // the rings are not read any more
+	pages  map[uint64][]change
+	count  int
+	losses []loss
+}
+
+// change says that a range was covered anew, or laid bare.
+type change struct{ time, start, end uint64 }
+
+// loss is a time in which changes may have been lost.
+type loss struct{ from, to uint64 }
+
+const (
+	changePage = 12 // log2 of the bytes of a key in pages
+	// maxChangePages bounds the pages that are noted of one change: a module has fewer.
+	maxChangePages = 1 << 14
+	maxChanges     = 1 << 21 // of all pages; what comes beyond is lost
+	maxLosses      = 1 << 10
+)
+
+func newChanges(ask func()) *changes {
+	c := &changes{ask: ask, pages: make(map[uint64][]change)}
+	c.told = sync.NewCond(&c.mu)
+	return c
+}
+
+// add notes a change. It may be called on nil.
+func (c *changes) add(time, start, length uint64) {
+	if c == nil || length == 0 {
+		return
+	}
+	end := start + min(length, -start-1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first, last := start>>changePage, (end-1)>>changePage
+	if last-first >= maxChangePages || c.count+int(last-first) >= maxChanges {
+		c.loseLocked(time, time)
+		return
+	}
+	for page := first; page <= last; page++ {
+		list := c.pages[page]
+		// Rings are read one after another, so that it may have to go before some.
+		at, _ := slices.BinarySearchFunc(list, time+1, func(x change, t uint64) int {
+			return cmp.Compare(x.time, t)
+		})
+		c.pages[page] = slices.Insert(list, at, change{time, start, end})
+		c.count++
+	}
+}
+
+// lost notes that changes may have been lost in a time. It may be called on nil.
+func (c *changes) lost(from, to uint64) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loseLocked(from, to)
+}
+
+func (c *changes) loseLocked(from, to uint64) {
+	if n := len(c.losses); n >= maxLosses {
+		c.losses[n-1].from = min(c.losses[n-1].from, from)
+		c.losses[n-1].to = max(c.losses[n-1].to, to)
+		return
+	}
+	c.losses = append(c.losses, loss{from, to})
+}
+
+// Sync implements sampler.Changes: it returns when the rings were read that were filled before
+// its call.
+func (c *changes) Sync() {
+	number := c.asked.Add(1)
+	c.ask()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.done < number && !c.ended {
+		c.told.Wait()
+	}
+}
+
+// drained says that the rings were drained after asked was this number.
+func (c *changes) drained(number uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done = max(c.done, number)
+	c.told.Broadcast()
+}
+
+// end says that the rings will not be drained again. It may be called on nil.
+func (c *changes) end() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	c.told.Broadcast()
+}
+
+// Epoch implements sampler.Changes.
+func (c *changes) Epoch(addresses []uint64, time uint64) (epoch uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, pc := range addresses {
+		newest := max(c.newest(pc, time), c.newest(pc-1, time))
+		if slices.ContainsFunc(c.losses, func(l loss) bool {
+			return l.from <= time && newest <= l.to
+		}) {
+			return sampler.UnknownTime
+		}
+		epoch = max(epoch, newest)
+	}
+	return epoch
+}
+
+// newest returns the time of the newest change of an address at or before a time.
+func (c *changes) newest(pc, time uint64) uint64 {
+	list := c.pages[pc>>changePage]
+	at, _ := slices.BinarySearchFunc(list, time+1, func(x change, t uint64) int {
+		return cmp.Compare(x.time, t)
+	})
+	for _, x := range slices.Backward(list[:at]) {
+		if x.start <= pc && pc < x.end {
+			return x.time
+		}
+	}
+	return 0
+}
