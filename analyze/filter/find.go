@@ -38,8 +38,9 @@ type object struct {
 	manifest *store.Manifest
 	reason   ingest.Reason
 	finder   *resolve.Finder
-	offsets  func(addr.Offset) (addr.Addr, bool) // of ELF files; nil if not known
-	symbols  map[string][]span                   // by name; nil until needed
+	offsets  resolve.Addresses // of ELF files
+	layout   ingest.Reason     // why offsets has none
+	symbols  map[string][]span // by name; nil until needed
 
 	asked []asked
 	addrs []addr.Addr
@@ -118,10 +119,10 @@ func (f *finder) address(o *object, p *place) (at addr.Addr, why ingest.Reason) 
 		start, why := f.symbolStart(o, p)
 		return start + addr.Addr(p.offset) - back, why
 	case p.form == formOffset && (kind == ingest.ELF || kind == ingest.VDSO):
-		if o.offsets == nil {
-			return 0, ingest.LayoutUnknown
+		if o.layout != ingest.ReasonNone {
+			return 0, o.layout
 		}
-		at, ok := o.offsets(addr.Offset(p.offset) - addr.Offset(back))
+		at, ok := o.offsets.Of(addr.Offset(p.offset) - addr.Offset(back))
 		if !ok {
 			return 0, ingest.OutsideObject
 		}
@@ -219,22 +220,15 @@ func (f *finder) object(id buildid.ID) *object {
 	}
 	o := &object{}
 	f.objects[key] = o
-	found, err := f.view.Find(id)
-	switch {
-	case err != nil:
-		o.reason = ingest.TableDamaged
+	var err error
+	if o.manifest, o.reason, err = store.FindCode(f.view, id); err != nil {
 		f.say(fmt.Sprintf("build ID %s: %v", id, err))
-	case len(found) == 0:
-		o.reason = ingest.NotIndexed
-	case len(found) > 1:
-		o.reason = ingest.Ambiguous
-	case found[0].OnlyVDSO():
-		o.reason = ingest.NotIndexed
-	default:
+	}
+	if o.manifest != nil {
 		f.opened++
-		o.manifest = found[0]
 		o.finder = resolve.NewFinder(f.view, o.manifest)
-		o.offsets = resolve.FileOffsets(o.manifest.Layout)
+		o.offsets, o.layout = resolve.NewAddresses(&ingest.Object{Kind: o.manifest.Kind}, o.manifest,
+			o.manifest.Layout)
 	}
 	return o
 }

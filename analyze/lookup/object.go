@@ -235,13 +235,13 @@ func (obj *Object) prepare(opts *Options, f *elf.File) error {
 		}
 		obj.place = func(v uint64) (addr.Addr, bool) { return start + addr.Addr(v), v < size }
 	case opts.Offsets && m.Kind != ingest.Kernel && m.Kind != ingest.Module:
-		place := resolve.FileOffsets(m.Layout)
-		if place == nil {
+		addrs, reason := resolve.NewAddresses(&ingest.Object{Kind: m.Kind}, m, m.Layout)
+		if reason != ingest.ReasonNone {
 			err := fmt.Errorf("%s: layout unknown: a debug file does not tell file offsets",
 				obj.Module)
 			return ingest.WithHint(err, "index the file that runs, or look up virtual addresses")
 		}
-		obj.place = func(v uint64) (addr.Addr, bool) { return place(addr.Offset(v)) }
+		obj.place = func(v uint64) (addr.Addr, bool) { return addrs.Of(addr.Offset(v)) }
 	default:
 		obj.place = func(v uint64) (addr.Addr, bool) { return addr.Addr(v) - obj.base, true }
 	}

@@ -86,14 +86,13 @@ func (s *declarations) follow(id buildid.ID, depth int) {
 		return
 	}
 	s.seen[id] = true
-	found, err := s.view.Find(id)
+	m, _, err := store.FindOne(s.view, id)
 	if err != nil {
 		s.errs = append(s.errs, err)
 	}
-	if len(found) != 1 {
+	if m == nil {
 		return
 	}
-	m := found[0]
 	if !hasTable(m) {
 		for _, next := range m.Probable {
 			if depth > 0 {

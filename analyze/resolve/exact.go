@@ -49,22 +49,22 @@ func Exact(v store.View) func(*ingest.Object, []addr.Offset) []addr.Offset {
 		if src.ID.IsZero() || src.Reason != ingest.ReasonNone {
 			return nil // without names a byte makes no difference
 		}
-		found, err := v.Find(src.ID)
-		if err != nil || len(found) != 1 {
+		m, _, _ := store.FindOne(v, src.ID)
+		if m == nil {
 			return nil
 		}
-		o := object{manifest: found[0]}
-		if o.place(src); o.reason != ingest.ReasonNone {
+		addrs, reason := NewAddresses(src, m, m.Layout)
+		if reason != ingest.ReasonNone {
 			return nil
 		}
 		var list []candidate
 		for _, off := range returns {
-			if at, ok := o.addr(src, off); ok && at%padded == 0 && at > 0 {
+			if at, ok := addrs.Of(off); ok && at%padded == 0 && at > 0 {
 				list = append(list, candidate{at, off})
 			}
 		}
 		slices.SortFunc(list, func(a, b candidate) int { return cmp.Compare(a.at, b.at) })
-		return exactOf(NewFinder(v, o.manifest), list)
+		return exactOf(NewFinder(v, m), list)
 	}
 }
 

@@ -98,22 +98,22 @@ func vdsoOf(v store.View, kernel buildid.ID) buildid.ID {
 	if v == nil || kernel.IsZero() {
 		return buildid.ID{}
 	}
-	found, err := v.Find(kernel)
-	if err != nil || len(found) != 1 {
+	k, _, _ := store.FindOne(v, kernel)
+	if k == nil {
 		return buildid.ID{}
 	}
-	ids := found[0].VDSO
+	ids := k.VDSO
 	if len(ids) == 1 {
 		return ids[0]
 	}
 	const class64 = 2 // ELFCLASS64
-	class := found[0].Class
+	class := k.Class
 	if class == 0 {
 		class = class64
 	}
 	var fit []buildid.ID
 	for _, id := range ids {
-		if m, err := v.Find(id); err == nil && len(m) == 1 && m[0].Class == class {
+		if m, _, _ := store.FindOne(v, id); m != nil && m.Class == class {
 			fit = append(fit, id)
 		}
 	}

@@ -52,14 +52,11 @@ func (j *join) findJIT(o *object, src *ingest.Object) {
 
 // findOne returns the manifest of an ID, nil if there is none.
 func (j *join) findOne(o *object, src *ingest.Object, id buildid.ID) *store.Manifest {
-	found, err := j.view.Find(id)
+	m, _, err := store.FindOne(j.view, id)
 	if err != nil {
 		o.warn("%s: build ID %s: %v", ingest.ShortName(src), id, err)
 	}
-	if len(found) != 1 {
-		return nil
-	}
-	return found[0]
+	return m
 }
 
 // hasLines reports whether a table of a JITed function has lines. One that cannot be read

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"slices"
 
 	"symbolize/ingest"
@@ -43,14 +44,42 @@ func (l *layout) addr(off addr.Offset) (addr.Addr, bool) {
 	return 0, false
 }
 
-// FileOffsets returns the way from file offsets to ELF virtual addresses by the
-// segments of a runtime file; nil where there are none.
-func FileOffsets(segments []elf.Segment) func(addr.Offset) (addr.Addr, bool) {
-	l := newLayout(segments)
-	if l == nil {
-		return nil
+// Addresses converts the Offsets of one object to addresses in its tables: the only place
+// that has this rule.
+type Addresses struct {
+	layout *layout   // ELF and vdso
+	shift  addr.Addr // kernel: table address of the reference symbol
+}
+
+// NewAddresses returns the conversion for an object with the manifest m. The segments of ELF
+// files and vdsos are those of a runtime file, m.Layout where no file is at hand. The reason
+// is LayoutUnknown where there are none, or no reference symbol of a kernel; else ReasonNone.
+func NewAddresses(o *ingest.Object, m *store.Manifest, segments []elf.Segment) (
+	Addresses, ingest.Reason) {
+	switch o.Kind {
+	case ingest.ELF, ingest.VDSO:
+		if l := newLayout(segments); l != nil {
+			return Addresses{layout: l}, ingest.ReasonNone
+		}
+		return Addresses{}, ingest.LayoutUnknown
+	case ingest.Kernel:
+		name := cmp.Or(o.RefSymbol, "_text") // pprof files may lack it
+		ref, ok := m.RefSymbol(name)
+		if !ok {
+			return Addresses{}, ingest.LayoutUnknown
+		}
+		return Addresses{shift: ref}, ingest.ReasonNone
 	}
-	return l.addr
+	return Addresses{}, ingest.ReasonNone
+}
+
+// Of returns the table address of an offset; false if it is in no segment. A kernel's may
+// wrap: offsets of code before the reference symbol are negative.
+func (a *Addresses) Of(off addr.Offset) (addr.Addr, bool) {
+	if a.layout != nil {
+		return a.layout.addr(off)
+	}
+	return addr.Addr(off) + a.shift, true
 }
 
 // Layout gives the part of pprof.WriteOptions that the store knows: executable
@@ -63,9 +92,7 @@ func Layout(v store.View, p *ingest.Profile) pprof.WriteOptions {
 		if o.ID.IsZero() || o.Kind.Collapsed() {
 			continue
 		}
-		if found, err := v.Find(o.ID); err == nil && len(found) == 1 {
-			manifests[i] = found[0]
-		}
+		manifests[i], _, _ = store.FindOne(v, o.ID) // one that cannot be read has no layout
 	}
 	return pprof.WriteOptions{
 		Layout: func(id ingest.ObjectID) []pprof.Segment {

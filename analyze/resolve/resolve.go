@@ -6,7 +6,6 @@
 package resolve
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -16,7 +15,6 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/addr"
 	"symbolize/store"
 )
 
@@ -100,13 +98,12 @@ type object struct {
 	id       ingest.ObjectID
 	from, to int             // its locations
 	manifest *store.Manifest // nil if there is none
-	layout   *layout         // ELF and vdso
-	shift    addr.Addr       // kernel: table address of the reference symbol
-	reason   ingest.Reason   // why none can be named; ReasonNone if the tables decide
-	found    buildid.ID      // with reason Mismatch
-	probable buildid.ID      // the object whose table stands in, see findJIT
-	noImage  bool            // nobody has the code: named, and missing all the same
-	declared Declared        // where the source of a function without lines is
+	addrs    Addresses
+	reason   ingest.Reason // why none can be named; ReasonNone if the tables decide
+	found    buildid.ID    // with reason Mismatch
+	probable buildid.ID    // the object whose table stands in, see findJIT
+	noImage  bool          // nobody has the code: named, and missing all the same
+	declared Declared      // where the source of a function without lines is
 	warnings []ingest.Warning
 }
 
@@ -145,21 +142,15 @@ func (j *join) find(i int) {
 		o.reason = ingest.ReasonWithoutID(src.Kind)
 		return
 	}
-	found, err := j.view.Find(src.ID)
-	switch {
-	case err != nil:
+	var err error
+	if o.manifest, o.reason, err = store.FindCode(j.view, src.ID); err != nil {
 		o.warn("%s: build ID %s: %v", ingest.ShortName(src), src.ID, err)
-		o.reason = ingest.TableDamaged
-	case len(found) == 0:
-		o.reason = ingest.NotIndexed
+	}
+	switch {
+	case o.manifest != nil:
+		o.addrs, o.reason = NewAddresses(src, o.manifest, o.manifest.Layout)
+	case o.reason == ingest.NotIndexed:
 		j.findOther(o, src)
-	case len(found) > 1:
-		o.reason = ingest.Ambiguous
-	case found[0].OnlyVDSO():
-		o.reason = ingest.NotIndexed
-	default:
-		o.manifest = found[0]
-		o.place(src)
 	}
 }
 
@@ -177,24 +168,6 @@ func (j *join) findOther(o *object, src *ingest.Object) {
 	row := rowOf(j.view, src.File.Path)
 	if row != nil && !row.ID.IsZero() && !row.ID.Matches(src.ID) {
 		o.reason, o.found = ingest.Mismatch, row.ID
-	}
-}
-
-// place prepares the way from Offsets to table addresses.
-func (o *object) place(src *ingest.Object) {
-	switch src.Kind {
-	case ingest.ELF, ingest.VDSO:
-		o.layout = newLayout(o.manifest.Layout)
-		if o.layout == nil {
-			o.reason = ingest.LayoutUnknown
-		}
-	case ingest.Kernel:
-		name := cmp.Or(src.RefSymbol, "_text") // pprof files may not say
-		ref, ok := o.manifest.RefSymbol(name)
-		if !ok {
-			o.reason = ingest.LayoutUnknown
-		}
-		o.shift = ref
 	}
 }
 

@@ -66,7 +66,7 @@ func (w *worker) join(j *join, s *shard) {
 		w.nameAll(j, s, src)
 		return
 	}
-	w.gather(j, s, src)
+	w.gather(j, s)
 	if len(w.todo) == 0 {
 		return
 	}
@@ -196,20 +196,9 @@ func (j *join) kept(l int) bool {
 		j.old.Reasons[l] == ingest.ReasonNone
 }
 
-// addr returns the table address of an offset in the object; false if it is in no segment.
-func (o *object) addr(src *ingest.Object, off addr.Offset) (addr.Addr, bool) {
-	switch {
-	case o.layout != nil:
-		return o.layout.addr(off)
-	case src.Kind == ingest.Kernel:
-		return addr.Addr(off) + o.shift, true // may wrap: what is before the symbol is negative
-	}
-	return addr.Addr(off), true
-}
-
 // gather lists the locations of a shard that the tables shall name, by table
 // address, and gives all others their reason.
-func (w *worker) gather(j *join, s *shard, src *ingest.Object) {
+func (w *worker) gather(j *join, s *shard) {
 	w.todo = w.todo[:0]
 	o := s.object
 	sorted := true
@@ -221,7 +210,7 @@ func (w *worker) gather(j *join, s *shard, src *ingest.Object) {
 			j.reasons[l] = o.reason
 			continue
 		}
-		at, ok := o.addr(src, j.p.Locations[l].Offset)
+		at, ok := o.addrs.Of(j.p.Locations[l].Offset)
 		if !ok {
 			j.reasons[l] = ingest.OutsideObject
 			continue

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -277,7 +276,7 @@ func (c *codeFinder) symbols(o *ingest.Object) *symbolFinder {
 	s := c.kernels[o.ID.Key()]
 	if s == nil {
 		s = &symbolFinder{}
-		if m, err := findOnly(c.s.view, o.ID); err == nil && m != nil {
+		if m, _, _ := store.FindOne(c.s.view, o.ID); m != nil {
 			s.manifest, s.finder = m, resolve.NewFinder(c.s.view, m)
 		}
 		c.kernels[o.ID.Key()] = s
@@ -287,15 +286,12 @@ func (c *codeFinder) symbols(o *ingest.Object) *symbolFinder {
 
 // at names an offset; a module's is that in its layout.
 func (s *symbolFinder) at(o *ingest.Object, off addr.Offset) (sym report.CodeSymbol) {
-	at := addr.Addr(off)
-	if s.finder != nil && o.Kind == ingest.Kernel {
-		ref, ok := s.manifest.RefSymbol(cmp.Or(o.RefSymbol, "_text"))
-		if !ok {
+	if s.finder != nil {
+		addrs, reason := resolve.NewAddresses(o, s.manifest, s.manifest.Layout)
+		at, ok := addrs.Of(off)
+		if reason != ingest.ReasonNone || !ok {
 			return sym
 		}
-		at += ref
-	}
-	if s.finder != nil {
 		s.finder.Join([]addr.Addr{at})
 		name, start := s.finder.Function(s.finder.Place(0), resolve.SymbolNames)
 		sym = report.CodeSymbol{Name: s.finder.Text(name), Offset: uint64(at - start)}
@@ -304,16 +300,4 @@ func (s *symbolFinder) at(o *ingest.Object, off addr.Offset) (sym report.CodeSym
 		return report.CodeSymbol{Name: o.File.Path, Offset: uint64(off)}
 	}
 	return sym
-}
-
-// findOnly returns the one object that an ID matches, nil if there is none or several.
-func findOnly(v store.View, id buildid.ID) (*store.Manifest, error) {
-	if id.IsZero() {
-		return nil, nil
-	}
-	found, err := v.Find(id)
-	if err != nil || len(found) != 1 {
-		return nil, err
-	}
-	return found[0], nil
 }

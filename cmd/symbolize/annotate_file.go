@@ -96,8 +96,8 @@ func machineOf(f *elf.File) string {
 
 // openFor opens the file whose build ID is that of an object, and which has its code.
 func (c *codeFinder) openFor(o *ingest.Object) *fileCode {
-	m, err := findOnly(c.s.view, o.ID)
-	if err != nil || m == nil {
+	m, _, _ := store.FindOne(c.s.view, o.ID)
+	if m == nil {
 		return &fileCode{err: fmt.Errorf("the store does not know build ID %s", o.ID)}
 	}
 	if f := c.inBundles(o.ID); f != nil {
@@ -245,21 +245,12 @@ func readCode(name string, r io.ReaderAt, size int64, want buildid.ID) (*elf.Fil
 
 // table gives the table address of an offset in an object.
 func (f *fileCode) table(o *ingest.Object, off addr.Offset) (addr.Addr, error) {
-	switch o.Kind {
-	case ingest.Kernel:
-		name := cmp.Or(o.RefSymbol, "_text")
-		ref, ok := f.manifest.RefSymbol(name)
-		if !ok {
-			return 0, fmt.Errorf("no address of %s in the kernel's symbols", name)
-		}
-		return addr.Addr(off) + ref, nil
-	case ingest.Module:
-		return addr.Addr(off), nil
+	addrs, reason := resolve.NewAddresses(o, f.manifest, f.file.Segments)
+	if reason != ingest.ReasonNone && o.Kind == ingest.Kernel {
+		return 0, fmt.Errorf("no address of %s in the kernel's symbols", cmp.Or(o.RefSymbol, "_text"))
 	}
-	if place := resolve.FileOffsets(f.file.Segments); place != nil {
-		if at, ok := place(off); ok {
-			return at, nil
-		}
+	if at, ok := addrs.Of(off); ok && reason == ingest.ReasonNone {
+		return at, nil
 	}
 	return 0, fmt.Errorf("%s: no segment has file offset %#x", f.file.Name, uint64(off))
 }

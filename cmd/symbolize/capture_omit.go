@@ -40,8 +40,8 @@ func (x *omission) apply(opts *record.Options) {
 func (x *omission) knows(id buildid.ID) bool {
 	known := false
 	err := x.a.withReader(func(r *store.Reader) error {
-		found, err := r.Find(id)
-		known = err == nil && len(found) == 1 && len(found[0].Sources) > 0
+		m, _, err := store.FindOne(r, id)
+		known = m != nil && len(m.Sources) > 0
 		return err
 	})
 	switch {

@@ -91,11 +91,11 @@ func (o *stackFlags) parse(kallsyms []string) error {
 func (o *stackFlags) options(view store.View) input.StackOptions {
 	p := o.parsed
 	p.PathOf = func(id buildid.ID) string {
-		found, err := view.Find(id)
-		if err != nil || len(found) != 1 {
+		m, _, _ := store.FindOne(view, id)
+		if m == nil {
 			return ""
 		}
-		return runtimePath(found[0])
+		return runtimePath(m)
 	}
 	return p
 }

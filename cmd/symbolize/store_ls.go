@@ -181,8 +181,8 @@ sources are asked.`,
 // findByPrefix returns the only object whose build ID begins with prefix.
 func findByPrefix(r *store.Reader, prefix string) (*store.Manifest, error) {
 	if id, err := buildid.Parse(prefix); err == nil {
-		if found, err := r.Find(id); err == nil && len(found) == 1 {
-			return found[0], nil
+		if m, _, _ := store.FindOne(r, id); m != nil {
+			return m, nil
 		}
 	}
 	var found []*store.Manifest

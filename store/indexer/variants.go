@@ -44,19 +44,15 @@ func (v *Variant) Symbol() string { return v.Loaded.Symbol(int(v.Func)) }
 // those of the only one that it may be. What cannot be read is left out and told in
 // the error.
 func Variants(view store.View, id buildid.ID) ([]Variant, error) {
-	found, err := view.Find(id)
-	if err != nil {
+	m, _, err := store.FindOne(view, id)
+	if m == nil {
 		return nil, err
 	}
-	if len(found) != 1 {
-		return nil, nil
-	}
-	m, probable := found[0], false
-	if len(m.Variants) == 0 && len(m.Probable) == 1 {
-		if found, err = view.Find(m.Probable[0]); err != nil || len(found) != 1 {
+	probable := len(m.Variants) == 0 && len(m.Probable) == 1
+	if probable {
+		if m, _, err = store.FindOne(view, m.Probable[0]); m == nil {
 			return nil, err
 		}
-		m, probable = found[0], true
 	}
 	var list []Variant
 	var errs []error
