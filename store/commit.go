@@ -57,6 +57,9 @@ func (b *batch) commit() error {
 	if err := b.w.space.batch(b.vlog, b.lsm); err != nil {
 		return err
 	}
+	if err := b.w.journal.prepare(b.entries); err != nil {
+		return fmt.Errorf("writing to %s: %w", b.w.path, err)
+	}
 	txn := b.w.db.NewTransaction(true)
 	defer txn.Discard()
 	for _, e := range b.entries {
@@ -73,9 +76,12 @@ func (b *batch) commit() error {
 	if err := txn.Commit(); err != nil {
 		return fmt.Errorf("writing to %s: %w", b.w.path, err)
 	}
+	b.w.dirty = true
+	if err := b.w.journal.commit(); err != nil {
+		return fmt.Errorf("writing to %s: %w", b.w.path, err)
+	}
 	clear(b.entries)
 	b.entries, b.vlog, b.lsm = b.entries[:0], 0, 0
-	b.w.dirty = true
 	return nil
 }
 

@@ -9,16 +9,23 @@
 //
 //	FORMAT       "symbolize store", schema version; written once
 //	lock         flock of the writer, with who holds it
-//	db/          the writer's database, there while one runs or after it was killed
+//	db/          the writer's database, there while one runs or after it was killed, and a
+//	             journal of what was committed to it
 //	gen/N/       generations: immutable snapshots, the newest two are kept
+//	left/        a db/ whose journal is being repeated
+//	aside/       a db/ whose journal could not be repeated to its end
 //
 // A generation shares its files with db/ and with its neighbours by hard links.
 // Readers open the newest one read-only and never see db/. Badger truncates a
 // table file to nothing before it unlinks it, and the newest value log where it
 // finds it damaged; through a hard link that would reach the generations. So a
 // writer begins with a clone of the newest generation in which tables are copies
-// (unshare) and an empty log stands behind the newest shared one (guardLog), and
+// and an empty log stands behind the newest shared one (guardLog), and
 // ends by renaming db/ into the next generation.
+//
+// A db/ that a killed writer left is never opened by Badger again. The next writer clones the
+// newest generation as any other and repeats what the journal lists, up to the first
+// transaction that is not whole: so what was published is there whatever became of db/.
 //
 // # Keys
 //

@@ -143,11 +143,13 @@ func (w *Writer) swap(dir string) error {
 	w.gen, w.dirty = gen, false
 	// The generations before hold what was dropped. Their room becomes free when the
 	// last of their readers ends.
-	err = errors.Join(removeTree(filepath.Join(w.path, liveName)), removeOld(w.path, 1))
+	err = errors.Join(removeTree(filepath.Join(w.path, liveName)), removeOld(w.path, 1),
+		os.RemoveAll(filepath.Join(w.path, asideName)))
 	if err != nil {
 		return err
 	}
-	return w.open()
+	_, err = w.open()
+	return err
 }
 
 // collector copies what is to be kept.

@@ -24,9 +24,12 @@ const (
 	lockName   = "lock"
 	liveName   = "db"
 	gensName   = "gen"
-	sumsName   = "SUMS" // in a generation
-	triesName  = "TRIES"
+	leftName   = "left"  // what an interrupted writer left, while it is taken up
+	asideName  = "aside" // what could not be taken up; the next GC drops it
+	sumsName   = "SUMS"  // in a generation
 	tmpPrefix  = ".tmp-"
+
+	journalName = "JOURNAL" // in db/
 )
 
 // keptGenerations is how many generations stay: the newest, and the one that a
@@ -137,7 +140,8 @@ func publish(store, dir string) (gen uint64, err error) {
 	if err := os.Rename(dir, genDir(store, gen)); err != nil {
 		return 0, err
 	}
-	return gen, errors.Join(syncDir(parent), syncDir(store))
+	err = errors.Join(syncDir(parent), syncDir(store))
+	return gen, errors.Join(err, skipMissing(os.Remove(filepath.Join(genDir(store, gen), journalName))))
 }
 
 // sameMode gives all files the permissions that the umask gave SUMS. Badger makes some of
@@ -172,7 +176,7 @@ func dropForeign(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		keep := inGeneration(e.Name())
+		keep := inGeneration(e.Name()) || e.Name() == journalName // until it is a generation
 		if keep && isLog(e.Name()) {
 			info, err := e.Info()
 			if err != nil {

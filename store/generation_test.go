@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -87,7 +86,7 @@ func TestGenerationsStayWhole(t *testing.T) {
 }
 
 // TestCompactionReachesNoGeneration shows why tables are copied: Badger truncates
-// a table before it removes it. Without unshare this fails.
+// a table before it removes it.
 func TestCompactionReachesNoGeneration(t *testing.T) {
 	path := t.TempDir()
 	for round := range 4 {
@@ -348,43 +347,6 @@ func TestCloseOfRemovedGeneration(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
-}
-
-// TestInterruptedLive checks what a writer takes up after one that was killed.
-func TestInterruptedLive(t *testing.T) {
-	path := t.TempDir()
-	fillStore(t, path, 0, 5)
-	live := filepath.Join(path, liveName)
-
-	// Empty logs, as a kill between two system calls leaves them.
-	w := openTestWriter(t, path)
-	mustMerge(t, w, testContribution(t, 5, 25))
-	w.db.Close()
-	w.lock.Close()
-	w.lock = nil
-	for _, name := range []string{"00099.mem", "000099.vlog"} {
-		if err := os.WriteFile(filepath.Join(live, name), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	os.Mkdir(filepath.Join(path, gensName, tmpPrefix+"7"), 0o755)
-	fillStore(t, path, 6, 7)
-	if v := mustVerify(t, path); v.Objects != 7 {
-		t.Errorf("%d objects, want 7", v.Objects)
-	}
-	if _, err := os.Stat(filepath.Join(path, gensName, tmpPrefix+"7")); err == nil {
-		t.Error("leftovers of a killed run are still there")
-	}
-
-	// A database that ended its opener three times is given up.
-	os.Mkdir(live, 0o755)
-	os.WriteFile(filepath.Join(live, triesName), []byte("3\n"), 0o644)
-	os.WriteFile(filepath.Join(live, "MANIFEST"), []byte("rubbish"), 0o644)
-	w = openTestWriter(t, path)
-	if len(w.Warnings()) != 1 || !strings.Contains(w.Warnings()[0], "dropped") {
-		t.Errorf("warnings %q", w.Warnings())
-	}
-	checkObject(t, w, 6, 26)
 }
 
 // TestReadOnlyDirectory opens a store that nothing can be written to.

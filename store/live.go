@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -16,168 +17,86 @@ import (
 // IV of 12 bytes; all zeros without encryption.
 const vlogHeader = 20
 
-// maxTries is how often a database that an interrupted writer left is opened
-// before it is given up: damage there ends the process inside Badger.
-const maxTries = 3
-
-// prepareLive makes db/ ready to be opened for writing. Where an interrupted
-// writer left one it is taken up again; else it is cloned from the newest sound
-// generation, or will be new. warn is told what had to be given up.
-func prepareLive(store string, warn func(format string, args ...any)) error {
-	live := filepath.Join(store, liveName)
-	_, err := os.Lstat(live)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return cloneNewest(store, live, warn)
-	case err != nil:
-		return err
-	}
-	tries := filepath.Join(live, triesName)
-	b, _ := readLimited(tries, 16)
-	n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
-	if n >= maxTries {
-		warn("work that an interrupted run left unpublished cannot be opened and was dropped")
-		if err := removeTree(live); err != nil {
-			return err
-		}
-		return cloneNewest(store, live, warn)
-	}
-	err = os.Remove(filepath.Join(live, sumsName))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := errors.Join(dropEmptyLogs(live), unshare(live)); err != nil {
-		return err
-	}
-	return writeSynced(tries, []byte(strconv.Itoa(n+1)))
+// live is a db/ that is ready to be opened.
+type live struct {
+	journal *journal
+	from    base
+	shared  []fileSum // the files of from
 }
 
-// dropEmptyLogs removes log files without a byte. Badger leaves one if it is
-// killed between making a log and giving it its size, or between truncating and
-// removing it, and refuses to open a database that has one. It truncates logs without an
-// entry before it removes them: only our name of such a file goes if it has others.
-func dropEmptyLogs(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if !isLog(e.Name()) && !isMemLog(e.Name()) {
-			continue
-		}
-		info, err := e.Info()
-		if err == nil && (info.Size() == 0 || info.Size() <= vlogHeader && hasNames(info)) {
-			err = os.Remove(filepath.Join(dir, e.Name()))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// liveOpened notes that Badger has opened db/.
-func liveOpened(store string) error {
-	err := os.Remove(filepath.Join(store, liveName, triesName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// cloneNewest makes live a copy of the newest generation that is sound. A
-// generation of a newer schema is an error; a damaged one is passed over.
-func cloneNewest(store, live string, warn func(format string, args ...any)) error {
+// prepareLive makes db/ a clone of the newest sound generation, or an empty directory. warn
+// is told what had to be given up.
+func prepareLive(store string, warn func(format string, args ...any)) (*live, error) {
 	gens, err := generations(store)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, g := range gens {
 		dir := genDir(store, g)
 		sums, err := checkGeneration(dir)
 		if err == nil {
-			return clone(store, dir, live, sums)
+			return clone(store, g, sums)
 		}
+		// A generation of a newer schema is an error; a damaged one is passed over.
 		if !errors.Is(err, ErrDamaged) && !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return nil, err
 		}
 		warn("generation %d is passed over: %v", g, err)
 	}
 	if len(gens) > 0 {
-		return damaged("%s: no generation is sound", store)
+		return nil, damaged("%s: no generation is sound", store)
 	}
-	return os.Mkdir(live, 0o755)
+	return clone(store, 0, nil)
 }
 
-// clone makes live from a generation: value logs by hard links, all else by
-// copies.
-func clone(store, gen, live string, sums []fileSum) error {
+// clone makes db/ from a generation, from none if gen is 0: value logs by hard links, all
+// else by copies, and a journal of its own. It appears complete or not at all.
+func clone(store string, gen uint64, sums []fileSum) (l *live, err error) {
 	tmp := filepath.Join(store, tmpPrefix+liveName)
 	if err := os.RemoveAll(tmp); err != nil {
-		return err
+		return nil, err
 	}
 	if err := os.Mkdir(tmp, 0o755); err != nil {
-		return err
+		return nil, err
 	}
+	dir := genDir(store, gen)
 	for _, s := range sums {
-		from, to := filepath.Join(gen, s.name), filepath.Join(tmp, s.name)
+		from, to := filepath.Join(dir, s.name), filepath.Join(tmp, s.name)
 		if isLog(s.name) && os.Link(from, to) == nil {
 			continue
 		}
 		if err := copyFile(from, to); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := guardLog(tmp); err != nil {
-		return err
+		return nil, err
 	}
-	if err := syncDir(tmp); err != nil {
-		return err
+	l = &live{shared: sums}
+	if gen > 0 {
+		text, err := readLimited(filepath.Join(dir, sumsName), maxSums)
+		if err != nil {
+			return nil, err
+		}
+		l.from = base{gen: gen, sum: crc32.Checksum(text, castagnoli)}
 	}
-	return os.Rename(tmp, live)
-}
-
-// unshare replaces by copies all files of dir that another directory links to
-// and that Badger would change: it truncates tables before it removes them, and
-// appends to its manifest.
-func unshare(dir string) error {
-	entries, err := os.ReadDir(dir)
+	if l.journal, err = newJournal(filepath.Join(tmp, journalName), l.from); err != nil {
+		return nil, err
+	}
+	err = errors.Join(syncDir(tmp), os.Rename(tmp, filepath.Join(store, liveName)))
 	if err != nil {
-		return err
+		l.journal.close()
+		return nil, err
 	}
-	for _, e := range entries {
-		if isLog(e.Name()) || !inGeneration(e.Name()) {
-			continue
-		}
-		path := filepath.Join(dir, e.Name())
-		if shared, err := isShared(path); err != nil || !shared {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		tmp := filepath.Join(dir, tmpPrefix+e.Name())
-		if err := copyFile(path, tmp); err != nil {
-			return err
-		}
-		if err := os.Rename(tmp, path); err != nil {
-			return err
-		}
-	}
-	return guardLog(dir)
+	return l, nil
 }
 
-// guardLog puts an empty value log behind the newest one of dir, if that is
-// shared. Badger cuts the newest log at the first entry that it finds damaged,
-// through every link to the file; and to find one it reads the whole log at
-// every open. The guard has nothing to read and nothing to cut.
+// guardLog puts an empty value log behind the newest one of dir. Badger cuts the newest log
+// at the first entry that it finds damaged, through every link to the file; and to find one
+// it reads the whole log at every open. The guard has nothing to read and nothing to cut.
 func guardLog(dir string) error {
 	newest, err := newestFile(dir, ".vlog")
 	if err != nil || newest == "" {
-		return err
-	}
-	shared, err := isShared(filepath.Join(dir, newest))
-	if err != nil || !shared {
 		return err
 	}
 	fid, err := strconv.ParseUint(strings.TrimSuffix(newest, ".vlog"), 10, 32)
@@ -206,15 +125,6 @@ func newestFile(dir, ext string) (string, error) {
 		}
 	}
 	return newest, nil
-}
-
-// isShared reports whether a file has more than one name.
-func isShared(path string) (bool, error) {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return false, err
-	}
-	return hasNames(info), nil
 }
 
 // hasNames reports whether a file has more than one name.

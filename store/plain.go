@@ -93,33 +93,6 @@ func checkDirs(store string, names ...string) error {
 	return nil
 }
 
-// checkLayout is what a writer does before it changes anything: whatever Badger will
-// open in db/ is a regular file. Value logs and tables may have names in generations,
-// and before tables are written they are copied (unshare).
-func checkLayout(store string) error {
-	if err := checkDirs(store, gensName, liveName); err != nil {
-		return err
-	}
-	live := filepath.Join(store, liveName)
-	entries, err := os.ReadDir(live)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err == nil {
-			err = checkPlain(filepath.Join(live, e.Name()), info, !inGeneration(e.Name()))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func unsafe(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUnsafe, fmt.Sprintf(format, args...))
 }

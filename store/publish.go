@@ -38,7 +38,7 @@ func (w *Writer) publishByTheWay() error {
 
 // publish closes the database, makes it a generation, and opens a clone of it if
 // reopen is set. On an error the database is closed; what was committed is kept
-// in db/ and taken up by the next writer.
+// in db/, and its journal leads the next writer through it.
 func (w *Writer) publish(reopen bool) error {
 	start := time.Now()
 	w.mu.Lock()
@@ -54,7 +54,7 @@ func (w *Writer) publish(reopen bool) error {
 		return fmt.Errorf("publishing %s: %w", w.path, err)
 	}
 	if reopen {
-		if err := w.open(); err != nil {
+		if _, err := w.open(); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,7 @@ func (g *spaceGuard) reserve() int64 {
 // batch makes sure of room for a batch of this many bytes in the value log and
 // in the memtable's log. Its error wraps ErrNoSpace.
 func (g *spaceGuard) batch(vlogBytes, lsmBytes int64) error {
-	need := g.reserve() + lsmBytes
+	need := g.reserve() + 2*lsmBytes // the journal has them too
 	for _, x := range []struct {
 		e     *extent
 		bytes int64

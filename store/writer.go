@@ -44,6 +44,8 @@ type Writer struct {
 	opts WriterOptions
 	lock *os.File
 
+	journal *journal // of db/; nil in a database that no other writer will take up
+
 	// writing is held by whatever changes the database or replaces it.
 	writing     sync.Mutex
 	space       *spaceGuard
@@ -70,7 +72,7 @@ func OpenWriter(ctx context.Context, path string, opts WriterOptions) (*Writer, 
 		return nil, err
 	}
 	w := &Writer{database: &database{path: path}, opts: opts, lock: lock}
-	if err := w.start(); err != nil {
+	if err := w.start(ctx); err != nil {
 		return nil, errors.Join(err, releaseLock(lock))
 	}
 	return w, nil
@@ -117,23 +119,29 @@ func checkFormat(store string) error {
 	return nil
 }
 
-// start does what needs the lock: clears up after killed runs and opens db/.
-func (w *Writer) start() error {
-	if err := checkLayout(w.path); err != nil {
+// start does what needs the lock: clears up after killed runs, opens db/ and takes up what
+// they left.
+func (w *Writer) start(ctx context.Context) error {
+	if err := checkDirs(w.path, gensName, liveName, leftName, asideName); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	if err := removeLeftovers(w.path); err != nil {
+	if err := errors.Join(removeLeftovers(w.path), setLeft(w.path)); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
 	if err := w.writeFormat(); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	if err := w.open(); err != nil {
+	l, err := w.open()
+	if err != nil {
 		return err
+	}
+	if err := w.takeLeft(ctx, l); err != nil {
+		err = fmt.Errorf("store %s: taking up an interrupted run's work: %w", w.path, err)
+		return errors.Join(err, w.shut())
 	}
 	gens, err := generations(w.path)
 	if err != nil {
-		return errors.Join(err, w.db.Close())
+		return errors.Join(err, w.shut())
 	}
 	if len(gens) > 0 {
 		w.gen = gens[0]
@@ -159,35 +167,36 @@ func (w *Writer) writeFormat() error {
 }
 
 // open makes db/ ready and opens it. The caller holds mu, or is alone.
-func (w *Writer) open() error {
-	live := filepath.Join(w.path, liveName)
-	_, err := os.Lstat(live)
-	w.dirty = err == nil // an interrupted run's work is still to be published
-	guard := newSpaceGuard(live)
+func (w *Writer) open() (*live, error) {
+	dir := filepath.Join(w.path, liveName)
+	guard := newSpaceGuard(dir)
 	if err := w.roomToOpen(guard); err != nil {
-		return err
+		return nil, err
 	}
-	if err := prepareLive(w.path, w.log.warn); err != nil {
-		return fmt.Errorf("store %s: %w", w.path, err)
-	}
-	guard.tables = tableBytes(live)
-	db, err := openBadger(badgerOptions(live, false, &w.log))
+	l, err := prepareLive(w.path, w.log.warn)
 	if err != nil {
-		return fmt.Errorf("store %s: %w", w.path, err)
+		return nil, fmt.Errorf("store %s: %w", w.path, err)
 	}
-	if err := liveOpened(w.path); err != nil {
-		return errors.Join(fmt.Errorf("store: %w", err), db.Close())
+	guard.tables = tableBytes(dir)
+	db, err := openBadger(badgerOptions(dir, false, &w.log))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("store %s: %w", w.path, err), l.journal.close())
 	}
 	w.log.opened()
-	w.db, w.space = db, guard
-	return nil
+	w.db, w.space, w.journal = db, guard, l.journal
+	return l, nil
 }
 
-// roomToOpen makes sure that a copy of the tables, and what an interrupted run
-// left in its memtable logs, can be written.
+// shut closes the database and its journal.
+func (w *Writer) shut() error {
+	err := errors.Join(w.database.shut(), w.journal.close())
+	w.journal = nil
+	return err
+}
+
+// roomToOpen makes sure that a copy of the tables can be written.
 func (w *Writer) roomToOpen(guard *spaceGuard) error {
-	live := filepath.Join(w.path, liveName)
-	need := int64(spaceSlack) + 2*tableBytes(live) + memLogBytes(live)
+	need := int64(spaceSlack)
 	if gens, err := generations(w.path); err == nil && len(gens) > 0 {
 		need += 2 * tableBytes(genDir(w.path, gens[0]))
 	}
@@ -200,17 +209,6 @@ func (w *Writer) roomToOpen(guard *spaceGuard) error {
 			free>>20, (need+1<<20-1)>>20)
 	}
 	return nil
-}
-
-// memLogBytes bounds what replaying the memtable logs of dir will write.
-func memLogBytes(dir string) (n int64) {
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		if isMemLog(e.Name()) {
-			n += 2 * memTableSize
-		}
-	}
-	return min(n, 4*memTableSize)
 }
 
 // openBadger opens a database; a panic of Badger's, which damage causes, comes
