@@ -26,16 +26,16 @@ type RecordedFile struct {
 
 // Proves reports whether the file was, with the content it has now, the one that a
 // capture of this host recorded: device, inode and, where both are known,
-// generation are equal, and nothing has changed the file since the capture's end
-// (ns since 1970; 0 if that is not known, which proves nothing).
-func (p FileProof) Proves(r RecordedFile, endNanos int64) bool {
-	if endNanos == 0 || r.Inode == 0 || p.Inode != r.Inode || p.Dev != Device(r.Major, r.Minor) {
+// generation are equal, and nothing has changed the file since it was mapped (ns since
+// 1970; 0 if that is not known, which proves nothing).
+func (p FileProof) Proves(r RecordedFile, mappedNanos int64) bool {
+	if mappedNanos == 0 || r.Inode == 0 || p.Inode != r.Inode || p.Dev != Device(r.Major, r.Minor) {
 		return false
 	}
 	if p.Gen != 0 && r.Gen != 0 && p.Gen != r.Gen {
 		return false
 	}
-	return p.MtimeNs <= endNanos && p.CtimeNs <= endNanos
+	return p.MtimeNs <= mappedNanos && p.CtimeNs <= mappedNanos
 }
 
 // Device packs a device number as Linux's st_dev has it (gnu_dev_makedev of the C

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"path"
 
 	"symbolize/buildid"
@@ -22,7 +23,7 @@ type IdentifyOptions struct {
 // Identify returns what ingest asks for the build ID of a mapping whose records
 // have none (DESIGN.md section 4). A file is proven the same if the store's row
 // for its path has the recorded device, inode and generation and neither mtime
-// nor ctime later than the recording: what changed since would have another ctime.
+// nor ctime later than when it was mapped: what changed since would have another ctime.
 //
 // An ID that the capture has by a path alone is refuted if the file that the store knows
 // at the path has it, was there when the recording ended, and is another inode: the
@@ -84,11 +85,13 @@ func rowOf(v store.View, file string) *store.PathRow {
 	return rows.Find(path.Base(file))
 }
 
-// sameFile reports whether the file of a path row is proven to be the recorded one.
+// sameFile reports whether the file of a path row is proven to be the recorded one: that it
+// has not changed since it was mapped. By the recording's end it may be another file that
+// got the inode of a deleted one.
 func sameFile(row *store.PathRow, q *input.ObjectQuery) bool {
 	f := &q.File
 	return row.Proof().Proves(buildid.RecordedFile{
-		Major: f.Major, Minor: f.Minor, Inode: f.Inode, Gen: f.Generation}, q.EndNanos)
+		Major: f.Major, Minor: f.Minor, Inode: f.Inode, Gen: f.Generation}, cmp.Or(q.MappedNanos, q.EndNanos))
 }
 
 // vdsoOf gives the build ID of a kernel's vdso image. Of several, as x86-64 has

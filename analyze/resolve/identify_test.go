@@ -43,6 +43,9 @@ func TestIdentifyFile(t *testing.T) {
 		{"inode not recorded", with(func(q *input.ObjectQuery) { q.File.Inode = 0 }), false},
 		{"other generation", with(func(q *input.ObjectQuery) { q.File.Generation = 8 }), false},
 		{"changed since", with(func(q *input.ObjectQuery) { q.EndNanos = 199 }), false},
+		{"changed after it was mapped", with(func(q *input.ObjectQuery) { q.MappedNanos = 199 }),
+			false},
+		{"mapped later", with(func(q *input.ObjectQuery) { q.MappedNanos = 201 }), true},
 		{"end not known", with(func(q *input.ObjectQuery) { q.EndNanos = 0 }), false},
 	}
 	for _, tt := range tests {

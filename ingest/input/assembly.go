@@ -19,6 +19,8 @@ type assembly struct {
 	contentID string
 	p         *ingest.Profile
 	exact     map[ingest.Location]struct{} // see settle
+	// The recorded times of the first and the last sample, 0 if they have none.
+	from, to uint64
 }
 
 // objects makes the objects of the profile of the raw ones that samples lie in,
@@ -33,6 +35,9 @@ func (f *assembly) objects(query ObjectQuery, lists ...[]intern.Pair) []ingest.O
 		}
 	}
 	x := newIdentifier(f.sideband, query, f.opts.Identify)
+	if f.clock.timed {
+		x.from, x.to = f.from, f.to
+	}
 	for i := range raw {
 		if used[i] {
 			x.identify(&raw[i])

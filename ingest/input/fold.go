@@ -28,7 +28,8 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 		w.numbers = nil
 		places = append(places, w.places)
 	}
-	end, _ := f.wall(f.lastTime())
+	f.from, f.to = f.firstTime(), f.lastTime()
+	end, _ := f.wall(f.to)
 	number := f.objects(f.query(end), places...)
 	f.exact = f.settle(number, places...)
 	f.joinChains()

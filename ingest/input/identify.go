@@ -11,14 +11,15 @@ import (
 // identifier finds the build IDs of objects whose records have none, in the order
 // of DESIGN.md section 4.
 type identifier struct {
-	sb     *sideband
-	byPath map[string]buildid.ID  // by recorded name; the zero ID if two differ
-	byFile map[fileKey]buildid.ID // by device, inode and generation; the same
-	paths  pathFiles
-	module map[string]buildid.ID // by display name
-	kernel buildid.ID            // of the kernel, from the BUILD_ID feature
-	query  ObjectQuery           // what all queries have in common
-	ask    func(ObjectQuery) (buildid.ID, ingest.IDSource)
+	sb       *sideband
+	byPath   map[string]buildid.ID  // by recorded name; the zero ID if two differ
+	byFile   map[fileKey]buildid.ID // by device, inode and generation; the same
+	paths    pathFiles
+	module   map[string]buildid.ID // by display name
+	kernel   buildid.ID            // of the kernel, from the BUILD_ID feature
+	query    ObjectQuery           // what all queries have in common
+	ask      func(ObjectQuery) (buildid.ID, ingest.IDSource)
+	from, to uint64 // times of the first and the last sample, 0 if they are not known
 	// disowned are the names of files that lie at a path whose ID is not theirs for certain.
 	disowned []string
 }
@@ -158,6 +159,7 @@ func (x *identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSour
 	}
 	q := x.query
 	q.Kind, q.File, q.Kernel = o.Kind, o.File, x.kernel
+	q.MappedNanos = x.mapped(&o.File)
 	q.ByPath, q.Shared = id, o.Kind == ingest.ELF && x.paths.shared(&o.File)
 	switch answer, why := x.ask(q); {
 	case answer.IsZero():
@@ -166,6 +168,17 @@ func (x *identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSour
 		return answer, why
 	}
 	return id, source
+}
+
+// mapped returns the wall clock of when a file was first mapped. Records of mappings from
+// before the recording have time 0, and a file cannot go while it is mapped.
+func (x *identifier) mapped(f *ingest.FileRef) int64 {
+	first, ok := x.paths.first(f)
+	first = max(first, x.from)
+	if !ok || x.query.EndNanos == 0 || first >= x.to {
+		return x.query.EndNanos
+	}
+	return x.query.EndNanos - int64(x.to-first)
 }
 
 // file returns the ID that the capture has for a file: that of its path, or of another

@@ -60,8 +60,11 @@ type ObjectQuery struct {
 	// else when the file was last written, which perf does at the end and a copy does
 	// later. 0 if not known.
 	EndNanos int64
-	ByPath   buildid.ID // that the capture has for the file's path, zero if none
-	Shared   bool       // the capture has other files at the same path
+	// MappedNanos is when the file was first mapped, at the latest; EndNanos if that is not
+	// known. Until then another file may have had its inode.
+	MappedNanos int64
+	ByPath      buildid.ID // that the capture has for the file's path, zero if none
+	Shared      bool       // the capture has other files at the same path
 }
 
 // ReplayFrame is one frame of a replayed sample.

@@ -9,8 +9,9 @@ import (
 
 // pathFiles are the files that the records have at each path, by recorded name. A build
 // ID of a path, as the BUILD_ID feature has it, was read there when the recording ended:
-// it is of the file that was mapped there last, if every other was mapped before, and of
-// none for certain if they took turns, as files of several containers do.
+// it is of the file that was mapped there last, if every other was mapped before. It is of
+// none for certain if they took turns or lie on several devices, as files of containers do:
+// perf looks outside of a container whose processes have ended.
 type pathFiles map[string][]fileSpan
 
 // fileSpan is when one of the files at a path was mapped first and last.
@@ -44,6 +45,17 @@ func pathFilesOf(raw *rawObjects) pathFiles {
 // shared reports whether several files were at the path of f.
 func (p pathFiles) shared(f *ingest.FileRef) bool { return len(p[recordedName(f)]) > 1 }
 
+// first returns when f was first mapped under its path.
+func (p pathFiles) first(f *ingest.FileRef) (uint64, bool) {
+	key, ok := keyOf(f)
+	for _, s := range p[recordedName(f)] {
+		if ok && s.key == key {
+			return s.first, true
+		}
+	}
+	return 0, false
+}
+
 // last reports whether f is, by all that the records say, the file that was at its path
 // when the recording ended.
 func (p pathFiles) last(f *ingest.FileRef) bool {
@@ -58,7 +70,8 @@ func (p pathFiles) last(f *ingest.FileRef) bool {
 	}
 	own := slices.IndexFunc(spans, func(s fileSpan) bool { return s.key == key })
 	for i, other := range spans {
-		if own < 0 || i != own && other.last >= spans[own].first {
+		if own < 0 || i != own && (other.last >= spans[own].first ||
+			other.key.major != key.major || other.key.minor != key.minor) {
 			return false
 		}
 	}

@@ -22,6 +22,10 @@ func TestPathFiles(t *testing.T) {
 		m.InoGen = gen
 		return m
 	}
+	device := func(m perfbuild.Mmap, minor uint32) perfbuild.Mmap {
+		m.Min = minor
+		return m
+	}
 	for _, tc := range []struct {
 		name    string
 		maps    []perfbuild.Mmap // at time PID, by a process of its own
@@ -39,6 +43,8 @@ func TestPathFiles(t *testing.T) {
 			map[string]byte{"/x": 1}, "10 /x -, 11 /x -, 12 /x 01", true},
 		{"inode used again", []perfbuild.Mmap{by(1, 10, "/x"), generation(by(2, 10, "/x"), 6)},
 			map[string]byte{"/x": 1}, "10 /x -, 10 /x 01", true},
+		{"one after the other, on two devices", []perfbuild.Mmap{by(1, 10, "/x"),
+			device(by(2, 11, "/x"), 9)}, map[string]byte{"/x": 1}, "10 /x -, 11 /x -", true},
 		{"turns of two containers", []perfbuild.Mmap{by(1, 10, "/x"), by(2, 11, "/x"), by(3, 10, "/x")},
 			map[string]byte{"/x": 1}, "10 /x -, 11 /x -", true},
 		{"both from before the recording", []perfbuild.Mmap{by(0, 10, "/x"), by(0, 11, "/x")},
@@ -104,8 +110,13 @@ func TestPathFilesAsked(t *testing.T) {
 	}
 	c.mapped(0x900000, perfbuild.Mmap{Ino: 3, Filename: "/y"})
 	var asked []string
+	wantBefore := map[uint64]int64{10: 10, 11: 9, 3: 18} // since the first sample at least
 	fold(t, c.Bytes(), Options{Identify: func(q ObjectQuery) (buildid.ID, ingest.IDSource) {
 		asked = append(asked, fmt.Sprint(q.File.Inode, q.Shared, !q.ByPath.IsZero()))
+		if before, want := q.EndNanos-q.MappedNanos, wantBefore[q.File.Inode]; before != want {
+			t.Errorf("inode %d was first mapped %d ns before the end, want %d", q.File.Inode, before,
+				want)
+		}
 		return q.ByPath, ingest.IDByPath
 	}})
 	slices.Sort(asked)

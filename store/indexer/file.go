@@ -38,6 +38,7 @@ type fileResult struct {
 	err    error  // what is wrong with the file, or with a part of it
 	skip   string // the reason why it is left out, a key of Summary.Skipped
 	again  bool   // the next run is to read it again: no row
+	gen    uint64 // the inode's generation, 0 if it is not known
 }
 
 // run reads the file, and then lets its directory's rows go.
@@ -82,7 +83,7 @@ func (t *fileTask) run(w *worker) {
 	if !res.id.IsZero() || res.err != nil {
 		ix.count(func(s *Summary) { s.ELF++ })
 	}
-	t.row.ID, t.row.Looked = res.id, places(res.looked)
+	t.row.ID, t.row.Gen, t.row.Looked = res.id, res.gen, places(res.looked)
 	if res.err != nil {
 		t.row.Error = Problem{Path: t.path, Err: res.err}.reason()
 		t.row.Error = t.row.Error[:min(len(t.row.Error), maxRowError)]
@@ -152,6 +153,7 @@ func (w *worker) readFile(t *fileTask, count bool) fileResult {
 		res = w.readObject(t, f, count)
 	}
 	res = res.blame()
+	res.gen = generation(f)
 	now, err := statFile(t.path)
 	if err != nil || now != t.st {
 		return fileResult{err: errChanged, skip: SkipChanged, again: true}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -162,6 +163,21 @@ func (d dirHandle) isPseudo() bool {
 		return true
 	}
 	return false
+}
+
+// getVersion is FS_IOC_GETVERSION, _IOR('v', 1, long), where longs have 64 bits. Some
+// machines have other bits for the direction (MIPS, Power): they do not know it, and no
+// generation.
+const getVersion = 0x80087601
+
+// generation returns the generation of a file's inode, which tells two files apart that had
+// one inode number, one after the other; 0 if the file system does not tell.
+func generation(f *os.File) uint64 {
+	gen, err := unix.IoctlGetUint32(int(f.Fd()), getVersion)
+	if err != nil {
+		return 0
+	}
+	return uint64(gen)
 }
 
 // isMissing reports whether an error says that a path is not there.

@@ -84,4 +84,6 @@ func fromInfo(fi fs.FileInfo) fileStat {
 
 func (d dirHandle) isPseudo() bool { return false }
 
+func generation(*os.File) uint64 { return 0 }
+
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
