@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sort"
 
@@ -14,6 +15,7 @@ import (
 // serves one unit after another.
 type converter struct {
 	b    *symtab.Builder
+	ctx  context.Context
 	base addr.Addr // what addresses count from; those below it are left out
 
 	u     *dwarf.Unit
@@ -39,6 +41,9 @@ const (
 
 const noRef = 1<<32 - 1
 
+// ctxEvery is after how many functions a unit looks whether the run was ended.
+const ctxEvery = 256
+
 // unit adds all that one unit knows, and reports whether that was possible: the lines of
 // functions that overlap too often are left out.
 func (c *converter) unit(u *dwarf.Unit) bool {
@@ -60,6 +65,9 @@ func (c *converter) unit(u *dwarf.Unit) bool {
 		c.lend()
 	}
 	for i := range u.Functions {
+		if i%ctxEvery == 0 && c.ctx.Err() != nil {
+			return true // the run ends, and with it the table
+		}
 		f := &u.Functions[i]
 		c.cover = append(c.cover, f.Ranges...)
 		c.function(f, c.lent[int32(i)])

@@ -16,8 +16,12 @@ import (
 	"symbolize/store/symtab"
 )
 
-// maxEstimate bounds what goes into estimates: a compression header can say anything.
-const maxEstimate = 1 << 40
+// maxInflation is how many times its size a section may inflate to for an estimate; 14 is
+// the most seen. maxEstimate bounds what goes into estimates: a compression header can say anything.
+const (
+	maxInflation = 32
+	maxEstimate  = 1 << 40
+)
 
 // sectionBytes returns how long a DWARF section is when it is inflated, by its own
 // word.
@@ -47,7 +51,7 @@ func sectionBytes(r io.ReaderAt, f *elf.File, name string) int64 {
 	default:
 		size = uint64(decode.New(f.Name, h[4:8], 0, f.BigEndian).U32())
 	}
-	return int64(min(size, maxEstimate))
+	return int64(min(size, maxEstimate, maxInflation*min(s.Size, maxEstimate)))
 }
 
 // hasDWARF reports whether a file has debug information of its own.
@@ -257,7 +261,7 @@ func (s *sources) dwarf(f *elf.File, base addr.Addr) {
 	if f.Type == stdelf.ET_REL {
 		base = moduleBase
 	}
-	conv := converter{base: base}
+	conv := converter{base: base, ctx: s.w.ix.ctx}
 	s.add(store.DWARF, func(b *symtab.Builder) error {
 		defer d.close()
 		conv.b = b

@@ -244,7 +244,10 @@ func (w *worker) mergeObject(t *fileTask, data io.ReaderAt, ef *elf.File, id bui
 
 // damageKind says what an error of a file is counted as.
 func damageKind(reason string) string {
-	if strings.Contains(reason, incomplete) {
+	switch {
+	case strings.Contains(reason, limitReached):
+		return SkipLimit
+	case strings.Contains(reason, incomplete):
 		return SkipIncomplete
 	}
 	return SkipDamaged

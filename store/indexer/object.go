@@ -62,7 +62,8 @@ func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.Fil
 		BigEndian: f.BigEndian, Type: uint16(f.Type),
 	}}
 	m := &c.Manifest
-	s := sources{w: w, c: c, path: path, data: data, runtime: runtime}
+	s := sources{w: w, c: c, path: path, data: data, runtime: runtime,
+		size: f.Size(), limit: w.ix.tableLimit(data, f)}
 	runs := isRuntime(f)
 	switch m.Kind {
 	case ingest.Kernel:
@@ -136,6 +137,8 @@ type sources struct {
 	// runtime is the path of the file that this one was found as the debug file of, or "".
 	runtime string
 
+	size   int64    // of the file
+	limit  int64    // of the memory of a table that is made, in bytes
 	err    error    // the first thing that went wrong
 	looked []string // places where parts of the debug information were looked for
 }
@@ -156,10 +159,12 @@ func (s *sources) has(kind store.SourceKind) bool {
 // add makes one table and reports whether there was anything to put into it.
 func (s *sources) add(kind store.SourceKind, fill func(b *symtab.Builder) error) bool {
 	b := s.w.takeBuilder()
+	b.SetLimit(s.limit)
 	if err := fill(b); err != nil {
 		s.fail(err)
 	}
 	defer s.w.giveBuilder()
+	defer func() { s.leftOut(kind, b.LeftOut()) }()
 	if b.Len() == 0 {
 		return false
 	}

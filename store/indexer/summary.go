@@ -21,6 +21,7 @@ const (
 	SkipDuplicate   = "same file under another path"  // hard links
 	SkipTooLarge    = "too large for the store"       // an object with hundreds of sources
 	SkipChanged     = "changed while it was read"     // read again by the next run
+	SkipLimit       = "limit reached"                 // it asks for more than its size explains
 	SkipFailed      = "failed in this run"            // for want of space, memory, descriptors
 	SkipIncomplete  = "debug information incomplete"  // names are there, some lines are not
 	SkipNoObject    = "no code, no symbols, no notes" // ELF files that are nothing to us

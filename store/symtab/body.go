@@ -2,6 +2,7 @@ package symtab
 
 import (
 	"encoding/binary"
+	"sort"
 
 	"symbolize/ingest/addr"
 )
@@ -12,6 +13,9 @@ import (
 //	SubRef | calls | segments |
 //	per call:    depth | SubRef | call FileRef | call line | call column
 //	per segment: length | 1 + call or 0 | FileRef | line | column
+
+// bodyNumbers is how many numbers a call or a segment has, each of a byte at least.
+const bodyNumbers = 5
 
 // flatCall is a call in a body.
 type flatCall struct {
@@ -92,38 +96,43 @@ func (d *debugInfo) store(b []byte) bodyRef {
 func (p *painter) segmentsIn(r addr.Range) []flatSegment {
 	lo, hi := 0, len(p.segs)
 	if p.numRanges() > 1 {
-		for lo < hi && p.segs[lo].start < uint64(r.Start) {
-			lo++
+		at := func(a addr.Addr) int {
+			return sort.Search(len(p.segs), func(i int) bool { return p.segs[i].start >= uint64(a) })
 		}
-		n := lo
-		for n < hi && p.segs[n].start < uint64(r.End) {
-			n++
-		}
-		hi = n
+		lo, hi = at(r.Start), at(r.End)
 	}
 	return p.segs[lo:hi]
 }
 
 // unpack decodes the body of a candidate. One without a body has one segment of
 // which nothing is known.
-func (d *debugInfo) unpack(c *candidate, f *flatBody) {
+//
+// cost is how many bytes that took. most bounds it: of a larger body the function alone is
+// taken.
+func (d *debugInfo) unpack(c *candidate, f *flatBody, most int64) (cost int64, whole bool) {
 	f.sub, f.calls, f.segs, f.open = 0, f.calls[:0], f.segs[:0], f.open[:0]
+	whole = true
 	if c.body != 0 {
 		at := uint64(c.body - 1)
-		f.decode(d.blocks[at>>32][uint32(at):], c.start)
+		cost, whole = f.decode(d.blocks[at>>32][uint32(at):], c.start, most)
 	}
 	if len(f.segs) == 0 {
 		f.segs = append(f.segs, flatSegment{start: c.start, end: c.end, call: -1})
 	}
+	return cost, whole
 }
 
-func (f *flatBody) decode(b []byte, at uint64) {
+func (f *flatBody) decode(b []byte, at uint64, most int64) (cost int64, whole bool) {
+	all := len(b)
 	next := func() uint64 {
 		v, _ := uvarint(&b)
 		return v
 	}
 	f.sub = SubRef(next())
 	calls, segs := next(), next()
+	if bodyNumbers*int64(calls+segs) > most {
+		return 0, false
+	}
 	for i := range calls {
 		c := flatCall{
 			parent: -1, depth: int32(next()), sub: SubRef(next()), file: FileRef(next()),
@@ -142,6 +151,7 @@ func (f *flatBody) decode(b []byte, at uint64) {
 		f.segs = append(f.segs, s)
 		at = s.end
 	}
+	return int64(all - len(b)), true
 }
 
 // clip leaves of a body what lies in a piece of its function: segments within it,

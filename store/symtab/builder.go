@@ -38,6 +38,10 @@ type Builder struct {
 	enc   encoder
 	info  *debugInfo // nil for a table of names
 	lost  Losses     // of the table encoded last
+
+	limit, held int64 // bytes, by estimate; see SetLimit
+	full        bool
+	leftOut     uint64
 }
 
 // candidate is a symbol that may become a function.
@@ -63,6 +67,7 @@ func (b *Builder) Reset() {
 	b.cands = b.cands[:0]
 	clear(b.enc.ids)
 	b.info, b.lost = nil, Losses{}
+	b.limit, b.held, b.full, b.leftOut = 0, 0, false, 0
 }
 
 // Len returns the number of symbols, and of ranges of functions, added since the last
@@ -82,6 +87,9 @@ func (b *Builder) Len() int {
 func (b *Builder) Add(f Func) {
 	name, _, _ := strings.Cut(f.Name, "\x00")
 	if f.Size == 0 || name == "" || len(name) > MaxName || len(b.cands) >= MaxTable/2 {
+		return
+	}
+	if !b.room(rangeCost + int64(len(name))) {
 		return
 	}
 	end := uint64(f.Start) + f.Size

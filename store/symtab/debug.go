@@ -162,6 +162,9 @@ func (b *Builder) File(path []byte) FileRef {
 	if len(d.paths) >= MaxTable {
 		return 0
 	}
+	if !b.room(textCost + int64(len(path))) {
+		return 0
+	}
 	s := string(path)
 	d.paths = append(d.paths, s)
 	d.files[s] = FileRef(len(d.paths))
@@ -182,6 +185,9 @@ func (b *Builder) Sub(s Subprogram) SubRef {
 	id, ok := d.nameID[string(name)]
 	if !ok {
 		if len(d.names) >= MaxTable {
+			return 0
+		}
+		if !b.room(textCost + int64(len(name))) {
 			return 0
 		}
 		id = NameID(len(d.names))
@@ -213,7 +219,8 @@ func untilNUL(b []byte) []byte {
 func (b *Builder) AddFunction(f *DebugFunc) {
 	d := b.debug()
 	p := &d.paint
-	if !p.start(f.Ranges) || len(b.cands)+len(d.bare)+p.numRanges() >= MaxTable/2 {
+	if !p.start(f.Ranges) || len(b.cands)+len(d.bare)+p.numRanges() >= MaxTable/2 ||
+		!b.room(rangeCost*int64(p.numRanges())) {
 		return
 	}
 	lines := f.Lines
@@ -225,10 +232,13 @@ func (b *Builder) AddFunction(f *DebugFunc) {
 		d.losses.Copies++
 		return
 	}
-	p.calls(f.Inlines, &d.losses)
+	if !p.calls(f.Inlines, &d.losses) {
+		b.leftOut++
+	}
 	p.segments(lines, d.columns)
 	for i := range p.numRanges() {
 		b.addRange(f, p.ranges[i], lines)
+		b.held += int64(len(d.body))
 	}
 }
 

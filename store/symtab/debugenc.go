@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
+	"math"
 	"runtime"
 	"sync"
 )
@@ -39,6 +40,9 @@ type debugEncoder struct {
 	scopes   uint64
 	segments uint64
 	lined    uint64
+
+	cutLeft int64 // bytes of bodies that may be unpacked for pieces of them
+	leftOut uint64
 }
 
 // encodeDebug makes a table with debug information.
@@ -68,6 +72,7 @@ func (b *Builder) encodeDebug() (*Encoded, error) {
 	for i := range pieces {
 		e.piece(pieces[i].start, pieces[i].end, pieces[i].c)
 	}
+	b.leftOut += e.debug.leftOut
 	out, err := e.finish()
 	// Nothing can be added to what has been sorted, and no memory of a table as large as
 	// these are shall stay with a Builder.
@@ -116,6 +121,7 @@ func newDebugEncoder(d *debugInfo, opts Options) *debugEncoder {
 		nameNo: make([]uint32, len(d.names)), fileNo: make([]uint32, len(d.paths)),
 		subs: make([]subInfo, len(d.subs)), subKnown: make([]bool, len(d.subs)),
 		chunkFile: make([]uint32, len(d.paths)), chunkSub: make([]uint32, len(d.subs)),
+		cutLeft: d.cutBudget(),
 	}
 }
 
@@ -192,12 +198,24 @@ func (e *debugEncoder) localSub(ref SubRef) uint64 {
 	return uint64(*n)
 }
 
+// cut unpacks what a piece of a range shows, as long as the budget for that lasts; else the
+// name of its function alone.
+func (e *debugEncoder) cut(start, end uint64, c *candidate) {
+	f := &e.body
+	cost, whole := e.info.unpack(c, f, e.cutLeft)
+	if e.cutLeft -= cost; !whole {
+		e.leftOut++
+	}
+	f.clip(start, end)
+}
+
 // piece appends what a range shows, and its digest to sum.
 func (e *debugEncoder) piece(start, end uint64, c *candidate, sum []byte) []byte {
 	f := &e.body
-	e.info.unpack(c, f)
-	if start != c.start || end != c.end {
-		f.clip(start, end)
+	if start == c.start && end == c.end {
+		e.info.unpack(c, f, math.MaxInt64)
+	} else {
+		e.cut(start, end, c)
 	}
 	fn := e.sub(f.sub)
 	e.convert(f)

@@ -22,7 +22,15 @@ type painter struct {
 	segs   []flatSegment
 	used   []int32 // calls seen in one range, and their callers
 	number []int32 // of a used call in its range; -1
+	left   int     // budget of clip
 }
+
+// A call that spans many ranges of its caller falls into as many. Real ones fall into a few
+// more ranges than they have.
+const (
+	clipBudgetFactor = 16
+	clipBudgetFloor  = 1 << 16
+)
 
 // interval is a range of a call. The depth and number of the call are its
 // precedence: the deepest is seen, of equally deep ones the last.
@@ -89,11 +97,17 @@ func (p *painter) rangesOf(i int32) []addr.Range {
 	return p.ranges[from:p.ends[i+1]]
 }
 
-// calls clips the calls and lays out what is seen of them.
-func (p *painter) calls(calls []Inline, lost *Losses) {
+// calls clips the calls and lays out what is seen of them: nothing of them if they fall into
+// too many pieces.
+func (p *painter) calls(calls []Inline, lost *Losses) (whole bool) {
 	p.todo = p.todo[:0]
 	for _, r := range p.rangesOf(NoParent) {
 		p.todo = append(p.todo, interval{uint64(r.Start), uint64(r.End), 0})
+	}
+	own := len(p.todo)
+	p.left = clipBudgetFloor + clipBudgetFactor*(own+len(calls))
+	for i := range calls {
+		p.left += clipBudgetFactor * len(calls[i].Ranges)
 	}
 	for i := range calls {
 		c := &calls[i]
@@ -119,7 +133,12 @@ func (p *painter) calls(calls []Inline, lost *Losses) {
 			p.todo = append(p.todo, interval{uint64(r.Start), uint64(r.End), prec})
 		}
 	}
+	if whole = p.left >= 0; !whole {
+		p.todo = p.todo[:own]
+		lost.Large++
+	}
 	p.sweep()
+	return whole
 }
 
 // closeUntil closes the calls that are open up to parent, and reports whether it
@@ -153,7 +172,8 @@ func (p *painter) clip(ranges, outer []addr.Range) (lost bool) {
 		for k < len(outer) && outer[k].End <= r.Start {
 			k++
 		}
-		for j := k; j < len(outer) && outer[j].Start < r.End; j++ {
+		for j := k; j < len(outer) && outer[j].Start < r.End && p.left >= 0; j++ {
+			p.left--
 			in := addr.Range{Start: max(r.Start, outer[j].Start), End: min(r.End, outer[j].End)}
 			left -= uint64(in.End - in.Start)
 			p.ranges = append(p.ranges, in)

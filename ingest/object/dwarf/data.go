@@ -59,6 +59,7 @@ type Data struct {
 
 	mu        sync.Mutex
 	linesLeft int64                    // budget of lines
+	splitRead map[string]int64         // bytes of units walked, by file
 	tables    map[tableKey]*abbrevs    // of units that others refer to, or that share one
 	lines     map[uint64]*lineHeader   // file tables of other units' declarations
 	index     map[uint64]*contribution // of a .dwp file, by id

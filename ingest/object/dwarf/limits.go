@@ -25,9 +25,13 @@ const (
 	stringBudgetFactor = 64
 )
 
+// splitBudgetFactor bounds what skeletons may make us walk of one .dwo or .dwp file, by the
+// size of its .debug_info: each of its units completes one skeleton in real files.
+const splitBudgetFactor = 8
+
 // sharedBudgetFactor and sharedBudgetFloor bound what all units together may make
-// us read from .debug_abbrev and .debug_line: tables do not overlap in real files,
-// so that a factor of 1 would do for them.
+// us read from .debug_abbrev, .debug_line, and the sections of range lists: tables and
+// lists do not overlap in real files, so that a factor of 1 would do for them.
 const (
 	sharedBudgetFactor = 4
 	sharedBudgetFloor  = 64 << 10

@@ -1,7 +1,9 @@
 package dwarf
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -52,15 +54,18 @@ func (d *Data) Walk(ctx context.Context, workers int, visit func(*Unit) error) e
 			}
 		})
 	}
-	rel := releaser{d: d}
+	rel, read := releaser{d: d}, meter{d: d}
 	for j := range order {
 		<-j.done
 		rel.passed(j.unit)
-		if err := j.res.deliver(ctx, visit); err != nil {
+		if err := j.res.deliver(ctx, &read, visit); err != nil {
 			cancel()
 			for j := range order { // close what is still on its way
 				<-j.done
 				j.res.closeSplit()
+			}
+			if errors.Is(err, errOverlap) {
+				return overlapping(j.unit.off, visit)
 			}
 			return err
 		}
@@ -95,7 +100,7 @@ func (d *Data) dispatch(ctx context.Context, free <-chan *job, order, tasks chan
 func (d *Data) walkAlone(ctx context.Context, visit func(*Unit) error) error {
 	w := newWalker(d)
 	var res result
-	rel := releaser{d: d}
+	rel, read := releaser{d: d}, meter{d: d}
 	for i := 0; ; i++ {
 		u := d.units.at(i)
 		if u == nil {
@@ -103,7 +108,9 @@ func (d *Data) walkAlone(ctx context.Context, visit func(*Unit) error) error {
 		}
 		w.guardedUnit(u, &res)
 		rel.passed(u)
-		if err := res.deliver(ctx, visit); err != nil {
+		if err := res.deliver(ctx, &read, visit); errors.Is(err, errOverlap) {
+			return overlapping(u.off, visit)
+		} else if err != nil {
 			return err
 		}
 	}
@@ -126,9 +133,9 @@ func (r *releaser) passed(u *unit) {
 	}
 }
 
-func (res *result) deliver(ctx context.Context, visit func(*Unit) error) error {
+func (res *result) deliver(ctx context.Context, read *meter, visit func(*Unit) error) error {
 	defer res.closeSplit()
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(ctx.Err(), read.passed(res)); err != nil {
 		return err
 	}
 	var err error

@@ -122,6 +122,10 @@ func (w *walker) entryRanges(v *values) {
 // rangeList reads the list that DW_AT_ranges points to.
 func (w *walker) rangeList(v ref) {
 	c := &w.cur
+	if w.rangeLeft < 0 {
+		w.lose(".debug_info", w.entry, "limit reached: range lists of the unit overlap")
+		return
+	}
 	if c.u.version < 5 {
 		off := v.val
 		if c.d != c.main {
@@ -144,18 +148,21 @@ func (w *walker) rangeList(v ref) {
 	w.ranges5(off)
 }
 
-// charge takes what a range list cost from the unit's budget.
-func (w *walker) charge(r *buf, section string, from uint64) bool {
-	w.rangeLeft -= int64(uint64(r.off) - from)
+// charge takes what a range list cost from the unit's budget. Of a list for which that
+// does not suffice nothing is kept.
+func (w *walker) charge(r *buf, section string, from uint64) {
+	cost := int64(uint64(r.off) - min(from, uint64(r.off)))
+	if w.rangeLeft -= cost; w.rangeLeft < 0 {
+		w.lose(section, from, "limit reached: range lists of the unit overlap")
+		w.ranges = w.ranges[:0]
+		return
+	}
+	if w.cur.d == w.d || section == ".debug_ranges" {
+		w.res.rangeBytes += cost
+	}
 	if r.bad {
 		w.lose(section, from, "range list does not end")
-		return false
 	}
-	if w.rangeLeft < 0 {
-		w.lose(section, from, "range lists of the unit overlap")
-		return false
-	}
-	return true
 }
 
 // budgeted returns a reader at off that ends where the section or the unit's

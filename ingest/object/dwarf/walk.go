@@ -10,15 +10,17 @@ type result struct {
 	inlines []Inline
 	rows    []Row
 	slab    rangeSlab
-	nested  bool  // a function lies within another
-	split   *Data // .dwo file that the unit's slices may alias; closed after the visit
+	nested  bool // a function lies within another
+	// rangeBytes is how much of the sections of range lists was read that units share.
+	rangeBytes int64
+	split      *Data // .dwo file that the unit's slices may alias; closed after the visit
 }
 
 func (res *result) reset() {
 	res.Unit.reset()
 	res.inlines, res.rows = res.inlines[:0], res.rows[:0]
 	res.slab.reset()
-	res.nested = false
+	res.nested, res.rangeBytes = false, 0
 }
 
 // A walker decodes units into results, one at a time. Each worker has its own.
@@ -112,7 +114,8 @@ func (w *walker) begin(u *unit) {
 }
 
 func (w *walker) setBudgets(u *unit) {
-	w.rangeLeft = rangeBudgetFloor + rangeBudgetFactor*int64(u.end-u.off)
+	w.rangeLeft = min(rangeBudgetFloor+rangeBudgetFactor*int64(u.end-u.off),
+		w.d.rangeLimit(w.cur.d))
 	w.stringLeft = stringBudgetFloor + stringBudgetFactor*int64(u.end-u.off)
 }
 
@@ -126,6 +129,10 @@ func (w *walker) complete(u *unit) bool {
 	}
 	if su.damage != "" {
 		w.lose(".debug_info.dwo", su.off, su.damage)
+		return false
+	}
+	if !w.d.walkSplit(d, int64(su.end-su.off)) {
+		w.lose(".debug_info", u.off, "too many units are completed from "+d.opts.Name)
 		return false
 	}
 	w.cur = scope{d: d, u: su, main: w.d, skel: u}
@@ -171,6 +178,10 @@ func (w *walker) find(u *unit) (*Data, *unit, string) {
 // str returns a string of a unit, nil if there is none or it is damaged, and charges
 // it to the budget of the unit at hand.
 func (w *walker) str(c *scope, v ref) []byte {
+	if w.stringLeft < 0 {
+		w.lose(".debug_str", v.val, "strings of the unit overlap")
+		return nil
+	}
 	s, ok := c.str(v)
 	if !ok {
 		w.lose(".debug_str", v.val, "string lies outside its section or does not end")
