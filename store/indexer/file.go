@@ -161,11 +161,13 @@ func (w *worker) readFile(t *fileTask, count bool) fileResult {
 	return res
 }
 
-// blame tells a failure of the run from one of the file.
+// blame tells a failure of the run from one of the file. A limit may be another in the next
+// run.
 func (res fileResult) blame() fileResult {
 	if err := ofRun(res.err); err != nil {
 		res.err, res.skip, res.again = err, SkipFailed, true
 	}
+	res.again = res.again || res.skip == SkipLimit
 	return res
 }
 
@@ -183,7 +185,13 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 			return fileResult{err: err, again: true}
 		}
 		defer w.ix.budget.release(hold)
-		if data, size, _, err = elf.Unpack(t.path, f, size); err != nil {
+		data, size, _, err = elf.UnpackWith(t.path, f, size, elf.UnpackOptions{
+			Limit: max(w.ix.opts.MaxMemory, packedCost*size), Stop: w.ix.ctx.Err,
+		})
+		if w.ix.ctx.Err() != nil {
+			return fileResult{again: true}
+		}
+		if err != nil {
 			return damagedFile(err)
 		}
 	}
@@ -265,7 +273,9 @@ func notMerged(err error) fileResult {
 // packedCost is how many bytes in work a byte of a packed module stands for.
 const packedCost = 12
 
-func damagedFile(err error) fileResult { return fileResult{err: err, skip: SkipDamaged} }
+func damagedFile(err error) fileResult {
+	return fileResult{err: err, skip: damageKind(err.Error())}
+}
 
 // objectID returns the ID that an object is filed under: its build ID, or for a
 // runtime file the SHA-1 of its content. It is zero for debug files without one.

@@ -2,9 +2,11 @@ package indexer
 
 import (
 	"bytes"
+	"compress/gzip"
 	stdelf "debug/elf"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +16,8 @@ import (
 	"symbolize/fixtures/dwarfbuild"
 	"symbolize/fixtures/elfbuild"
 	"symbolize/store"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 const codeSize = 1 << 20 // of the hostile files
@@ -194,5 +198,41 @@ func TestLimitIsMaxMemory(t *testing.T) {
 		if sum.Skipped[SkipLimit] != c.limit {
 			t.Errorf("%d MiB: skipped %v, problems %v", c.memory>>20, sum.Skipped, sum.Problems)
 		}
+	}
+}
+
+// TestPackedBombs has modules that unpack to far more than they are. The next run may allow
+// more memory, and reads them then.
+func TestPackedBombs(t *testing.T) {
+	noise := make([]byte, 128<<10)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range noise {
+		noise[i] = byte(rng.Uint32())
+	}
+	f := elfbuild.Module([]byte(debugID), 64, elfbuild.Func{Name: "inside", Size: 16}).With(
+		elfbuild.Section{Name: "noise", Data: noise},
+		elfbuild.Section{Name: "zeros", Data: make([]byte, 4<<20)})
+	var gz, zs bytes.Buffer
+	zw, err := zstd.NewWriter(&zs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, packed := range map[string][]byte{"gz": pack(t, gzip.NewWriter(&gz), &gz, f.Bytes()),
+		"zst": pack(t, zw, &zs, f.Bytes())} {
+		t.Run(kind, func(t *testing.T) {
+			root, m := realDir(t), newMemory()
+			write(t, filepath.Join(root, "demo.ko."+kind), packed)
+			settle()
+			sum := m.index(t, Options{MaxMemory: 1}, root)
+			if sum.Skipped[SkipLimit] != 1 || len(m.ids) != 0 ||
+				!strings.Contains(sum.Problems[0].Error(), limitReached) {
+				t.Errorf("skipped %v, problems %v", sum.Skipped, sum.Problems)
+			}
+			sum = m.index(t, Options{}, root)
+			if len(sum.Problems) != 0 || sum.Modules != 1 {
+				t.Errorf("with more memory: problems %v", sum.Problems)
+			}
+			m.again(t, Options{}, root)
+		})
 	}
 }

@@ -24,9 +24,9 @@ const (
 )
 
 // maxRatio is how many times its packed size something may unpack to, beyond unpackFloor:
-// modules grow four to sixfold, a bomb of xz seven thousandfold.
+// modules grow four to sixfold, debug sections fourteenfold, a bomb of xz seven thousandfold.
 const (
-	maxRatio    = 128
+	maxRatio    = 32
 	unpackFloor = 16 << 20
 )
 
@@ -58,14 +58,33 @@ var packings = []struct {
 }
 
 // errTooLong is met before what it says is allocated.
-var errTooLong = errors.New("unpacks to more than the bound")
+var errTooLong = errors.New("limit reached: it unpacks to more than the bound")
+
+// UnpackOptions bound the work of Unpack. The zero value leaves the bounds that go with the
+// size of the file.
+type UnpackOptions struct {
+	// Limit is how many bytes of memory the unpacked file may take, at most 1 GiB; 0 for that.
+	Limit int64
+	// Stop is asked now and then; its error ends the work. nil is never asked.
+	Stop func() error
+}
 
 // Unpack gives the contents of a file that may be packed, as kernel modules are
 // (.ko.xz, .ko.zst, .ko.gz): by its magic, not its name. An unpacked file is held
-// in memory, at most 1 GiB of it. Kind is "xz", "zstd", "gzip", or "" with data
+// in memory, at most 1 GiB of it and 32 times its size. Kind is "xz", "zstd", "gzip", or "" with data
 // == r for a file that is not packed.
 func Unpack(name string, r io.ReaderAt, size int64) (
 	data io.ReaderAt, n int64, kind string, err error) {
+	return UnpackWith(name, r, size, UnpackOptions{})
+}
+
+// UnpackWith is Unpack within bounds.
+func UnpackWith(name string, r io.ReaderAt, size int64, o UnpackOptions) (
+	data io.ReaderAt, n int64, kind string, err error) {
+	limit := uint64(maxUnpacked)
+	if o.Limit > 0 {
+		limit = min(limit, uint64(o.Limit))
+	}
 	head := make([]byte, min(max(size, 0), 6))
 	if n, err := r.ReadAt(head, 0); n < len(head) {
 		if err == nil || err == io.EOF {
@@ -77,13 +96,14 @@ func Unpack(name string, r io.ReaderAt, size int64) (
 		if !bytes.HasPrefix(head, []byte(p.magic)) {
 			continue
 		}
-		b, err := unpackAll(p.how, io.NewSectionReader(r, 0, size),
-			unpackBound(uint64(size), maxUnpacked))
+		b := &blockList{stop: o.Stop}
+		err := unpackTo(b, p.how, io.NewSectionReader(r, 0, size),
+			unpackBound(uint64(size), limit))
 		if err != nil {
 			return nil, 0, string(p.how), &decode.Error{Name: name,
 				Reason: fmt.Sprintf("%s data does not unpack: %v", p.how, err)}
 		}
-		return bytes.NewReader(b), int64(len(b)), string(p.how), nil
+		return b, b.size, string(p.how), nil
 	}
 	return r, size, "", nil
 }
@@ -129,9 +149,9 @@ func unpackAll(how packing, r io.Reader, limit uint64) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// unpackTo is unpackAll into a buffer. A panic of a decoder that is not ours is an
+// unpackTo is unpackAll into any place. A panic of a decoder that is not ours is an
 // error of the input.
-func unpackTo(out *bytes.Buffer, how packing, r io.Reader, limit uint64) (err error) {
+func unpackTo(out io.ReaderFrom, how packing, r io.Reader, limit uint64) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%s decoder failed: %v", how, p)
@@ -157,10 +177,11 @@ func unpackTo(out *bytes.Buffer, how packing, r io.Reader, limit uint64) (err er
 	if err != nil {
 		return err
 	}
-	if _, err := out.ReadFrom(io.LimitReader(in, int64(limit)+1)); err != nil {
+	n, err := out.ReadFrom(io.LimitReader(in, int64(limit)+1))
+	if err != nil {
 		return err
 	}
-	if uint64(out.Len()) > limit {
+	if uint64(n) > limit {
 		return fmt.Errorf("%w of %d bytes", errTooLong, limit)
 	}
 	return nil
