@@ -118,9 +118,15 @@ func publish(store, dir string) (gen uint64, err error) {
 		return 0, err
 	}
 	gen = 1
+	before := "" // none
 	if len(gens) > 0 {
-		gen = gens[0] + 1
-		if err := shareTables(dir, genDir(store, gens[0]), sums); err != nil {
+		gen, before = gens[0]+1, genDir(store, gens[0])
+	}
+	if err := sumLogs(dir, before, sums); err != nil {
+		return 0, err
+	}
+	if before != "" {
+		if err := shareTables(dir, before, sums); err != nil {
 			return 0, err
 		}
 	}

@@ -424,7 +424,11 @@ func TestShadow(t *testing.T) {
 }
 
 func TestSumsTruncated(t *testing.T) {
-	sums := []fileSum{{"000001.vlog", 12345, 0}, {"000001.sst", 99, 0xdeadbeef}, {"MANIFEST", 0, 1}}
+	sums := []fileSum{
+		{name: "000001.vlog", size: 12345, whole: 0xcafe},
+		{name: "000002.vlog", size: 1}, // of a program before whole was kept
+		{name: "000001.sst", size: 99, sum: 0xdeadbeef}, {name: "MANIFEST", sum: 1},
+	}
 	b := appendSums(nil, sums)
 	got, err := parseSums("test", b)
 	if err != nil || !slices.Equal(got, sums) {

@@ -142,6 +142,10 @@ func makeShadow(dir string, sums []fileSum) (string, error) {
 	return tmp, nil
 }
 
+// PassedOver returns why each newer generation was not opened: damage. What was indexed
+// since the one that is open is not seen.
+func (r *Reader) PassedOver() []string { return r.passedOver }
+
 // Generation returns the number of the generation that is open.
 func (r *Reader) Generation() uint64 { return r.gen }
 

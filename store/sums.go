@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -16,6 +17,9 @@ type fileSum struct {
 	name string
 	size int64
 	sum  uint32 // CRC-32C; 0 for value logs, whose values have their own
+	// whole is the CRC-32C of a value log, which only Verify reads through; 0 if not known,
+	// as in generations of programs before it was kept.
+	whole uint32
 }
 
 // sumFiles describes the files of a closed database, sorted by name.
@@ -40,21 +44,96 @@ func sumFiles(dir string) ([]fileSum, error) {
 
 // sumFile returns a file's size and, but for value logs, its checksum.
 func sumFile(path string) (size int64, sum uint32, err error) {
+	if !isLog(path) {
+		return sumWhole(path)
+	}
 	f, err := openPlain(path, os.O_RDONLY, 0)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer f.Close()
-	if isLog(path) {
-		info, err := f.Stat()
-		if err != nil {
-			return 0, 0, err
-		}
-		return info.Size(), 0, nil
+	info, err := f.Stat()
+	if err != nil {
+		return 0, 0, err
 	}
+	return info.Size(), 0, nil
+}
+
+// sumWhole returns a file's size and checksum.
+func sumWhole(path string) (size int64, sum uint32, err error) {
+	f, err := openPlain(path, os.O_RDONLY, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
 	h := crc32.New(castagnoli)
 	size, err = io.Copy(h, f)
 	return size, h.Sum32(), err
+}
+
+// sumLogs adds the checksums of the value logs in dir. One that the generation before has
+// too is not read again, if there is one: what it was when it was written is what counts.
+func sumLogs(dir, before string, sums []fileSum) error {
+	var old []fileSum
+	if before != "" {
+		old, _ = readSums(before) // damaged or newer: nothing to take over
+	}
+	for i := range sums {
+		s := &sums[i]
+		if !isLog(s.name) {
+			continue
+		}
+		path := filepath.Join(dir, s.name)
+		at := slices.IndexFunc(old, func(o fileSum) bool {
+			return o.name == s.name && o.size == s.size && o.whole != 0
+		})
+		if at >= 0 && sameFile(path, filepath.Join(before, s.name)) {
+			s.whole = old[at].whole
+			continue
+		}
+		var err error
+		if _, s.whole, err = sumWhole(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameFile reports whether two paths are names of one file.
+func sameFile(a, b string) bool {
+	x, err := os.Lstat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Lstat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// checkLogs compares the value logs of a generation with its SUMS, every byte: those of
+// values have checksums of their own, but there are others, and values that are no more.
+// bad is called for each that is not what it was.
+func checkLogs(ctx context.Context, dir string, bad func(name, text string)) error {
+	sums, err := readSums(dir)
+	if err != nil {
+		return err
+	}
+	for _, s := range sums {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if !isLog(s.name) || s.whole == 0 {
+			continue
+		}
+		size, sum, err := sumWhole(filepath.Join(dir, s.name))
+		switch {
+		case err != nil:
+			bad(s.name, err.Error())
+		case size != s.size || sum != s.whole:
+			bad(s.name, fmt.Sprintf("%d bytes, checksum %08x; were %d, %08x", size, sum, s.size,
+				s.whole))
+		}
+	}
+	return nil
 }
 
 // appendSums returns the text of SUMS: a line per file, and last the checksum of
@@ -62,7 +141,11 @@ func sumFile(path string) (size int64, sum uint32, err error) {
 func appendSums(b []byte, sums []fileSum) []byte {
 	b = fmt.Appendf(b, "symbolize generation\nschema %d\n", SchemaVersion)
 	for _, s := range sums {
-		b = fmt.Appendf(b, "file %s %d %08x\n", s.name, s.size, s.sum)
+		b = fmt.Appendf(b, "file %s %d %08x", s.name, s.size, s.sum)
+		if s.whole != 0 {
+			b = fmt.Appendf(b, " %08x", s.whole) // older programs do not look further
+		}
+		b = append(b, '\n')
 	}
 	return fmt.Appendf(b, "end %08x\n", crc32.Checksum(b, castagnoli))
 }
@@ -99,8 +182,11 @@ func parseSums(path string, b []byte) ([]fileSum, error) {
 	var sums []fileSum
 	for _, line := range lines[2:] {
 		var s fileSum
-		if _, err := fmt.Sscanf(line, "file %s %d %x", &s.name, &s.size, &s.sum); err != nil ||
-			!inGeneration(s.name) || s.name != filepath.Base(s.name) {
+		_, err := fmt.Sscanf(line, "file %s %d %x", &s.name, &s.size, &s.sum)
+		if err == nil && strings.Count(line, " ") > 3 {
+			_, err = fmt.Sscanf(line, "file %s %d %x %x", &s.name, &s.size, &s.sum, &s.whole)
+		}
+		if err != nil || !inGeneration(s.name) || s.name != filepath.Base(s.name) {
 			return nil, damaged("%s: line %q", path, line)
 		}
 		sums = append(sums, s)

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"io/fs"
+	"path/filepath"
 	"slices"
 
 	"symbolize/buildid"
@@ -87,7 +89,25 @@ func (v *VerifyResult) add(kind ProblemKind, id buildid.ID, path, format string,
 // of all tables, captured inputs, path rows, and keys that nothing names. The
 // error says that it could not be done, not that something is wrong.
 func (d *database) Verify(ctx context.Context) (*VerifyResult, error) {
+	return d.verify(ctx, new(VerifyResult))
+}
+
+// Verify is the Writer's, and finds damage in bytes of value logs that belong to no value, or
+// to none any more.
+func (r *Reader) Verify(ctx context.Context) (*VerifyResult, error) {
 	v := new(VerifyResult)
+	dir := genDir(r.path, r.gen)
+	err := checkLogs(ctx, dir, func(name, text string) {
+		v.add(Damage, buildid.ID{}, filepath.Join(dir, name), "%s", text)
+	})
+	// A writer may have removed the generation meanwhile. We have its files still.
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return r.database.verify(ctx, v)
+}
+
+func (d *database) verify(ctx context.Context, v *VerifyResult) (*VerifyResult, error) {
 	for _, text := range d.passedOver {
 		v.add(Damage, buildid.ID{}, d.path, "%s", text)
 	}

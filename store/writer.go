@@ -110,7 +110,8 @@ func checkFormat(store string) error {
 		return fmt.Errorf("store: %w", err)
 	}
 	var schema int
-	if _, err := fmt.Sscanf(string(b), "symbolize store\nschema %d\n", &schema); err != nil {
+	if _, err := fmt.Sscanf(string(b), "symbolize store\nschema %d\n", &schema); err != nil ||
+		schema < 1 || string(b) != formatText(schema) {
 		return damaged("%s: no store's", path)
 	}
 	if schema > SchemaVersion {
@@ -118,6 +119,9 @@ func checkFormat(store string) error {
 	}
 	return nil
 }
+
+// formatText is what FORMAT holds.
+func formatText(schema int) string { return fmt.Sprintf("symbolize store\nschema %d\n", schema) }
 
 // start does what needs the lock: clears up after killed runs, opens db/ and takes up what
 // they left.
@@ -154,7 +158,7 @@ func (w *Writer) start(ctx context.Context) error {
 // in it: an older program must not take up what a killed one left in db/.
 func (w *Writer) writeFormat() error {
 	format := filepath.Join(w.path, formatName)
-	text := fmt.Appendf(nil, "symbolize store\nschema %d\n", SchemaVersion)
+	text := []byte(formatText(SchemaVersion))
 	have, err := readLimited(format, 4<<10)
 	if err == nil && bytes.Equal(have, text) {
 		return nil

@@ -212,7 +212,7 @@ func (a *app) lookupStore(needed bool) (*store.Reader, error) {
 	path, err := a.storePath()
 	if err == nil {
 		var reader *store.Reader
-		if reader, err = store.OpenReader(path); err == nil {
+		if reader, err = a.openReader(path); err == nil {
 			return reader, nil
 		}
 	}

@@ -40,7 +40,7 @@ func (a *app) openSession(ctx context.Context, o *inputOptions) (*session, error
 	s.view = s.overlay
 	path, err := a.storePath()
 	if err == nil {
-		s.reader, err = store.OpenReader(path)
+		s.reader, err = a.openReader(path)
 	}
 	switch {
 	case err == nil:

@@ -45,7 +45,7 @@ func (a *app) withReader(body func(r *store.Reader) error) error {
 	if err != nil {
 		return err
 	}
-	r, err := store.OpenReader(path)
+	r, err := a.openReader(path)
 	if err != nil {
 		return storeError(err)
 	}

@@ -44,6 +44,18 @@ func storeError(err error) error {
 	return err
 }
 
+// openReader opens a store for reading. What it answers may be less than what was indexed,
+// where a damaged generation was passed over, and names then come from lesser sources: the
+// result is partial.
+func (a *app) openReader(path string) (*store.Reader, error) {
+	r, err := store.OpenReader(path)
+	if err == nil && len(r.PassedOver()) > 0 {
+		a.partial = true
+		a.sayStoreWarnings(r)
+	}
+	return r, err
+}
+
 // sayStoreWarnings passes on what a store had to say while it was open: damage that
 // it got around.
 func (a *app) sayStoreWarnings(s interface{ Warnings() []string }) {

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"symbolize/store"
+)
+
+// sweepStore makes a small store of three generations whose newest has tables, value
+// logs and a captured input. What the first ones have of an object names less: a stripped
+// file before its debug file.
+func sweepStore(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	path, tree := filepath.Join(dir, "store"), filepath.Join(dir, "tree")
+	objects := filepath.Join("..", "..", "fixtures", "objects")
+	for _, step := range []struct {
+		file string
+		args []string
+	}{
+		{"mixed", []string{tree, filepath.Join(objects, "lib")}},
+		{"mixed.debug", []string{tree}},
+		{"fixed", []string{tree, "--build-id", kernelOfMixed,
+			filepath.Join("..", "..", "fixtures", "kernel", "kallsyms")}},
+	} {
+		data, err := os.ReadFile(filepath.Join(objects, "bin", step.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(tree, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(tree, step.file), data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		args := append([]string{"index", "-q", "--no-debug-root", "--store", path}, step.args...)
+		if code, _, stderr := sweepRun(t, args...); code != exitOK {
+			t.Fatalf("%q: status %d, %s", args, code, stderr)
+		}
+	}
+	return path
+}
+
+// kernelOfMixed is the build ID of the kernel that fixtures/captures/mixed.data is of.
+const kernelOfMixed = "e4f18d9dc1d0e6fc2b17e93e885a647b3c0a6fc1"
+
+func sweepRun(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	env, out, errs := inProcess(args...)
+	code = Main(t.Context(), env)
+	return code, out.String(), errs.String()
+}
+
+// TestEveryBit flips the bits of a store's newest generation, one at a time. Verify
+// notices each; and resolve and lookup print what they print of the whole store, or exit
+// with another status than 0. It takes a sample of the bits, or with SYMBOLIZE_SWEEP all.
+func TestEveryBit(t *testing.T) {
+	path := sweepStore(t)
+	commands := [][]string{
+		{"resolve", "-q", "--format", "script", "--store", path,
+			filepath.Join("..", "..", "fixtures", "captures", "mixed-buildid.data")},
+		{"lookup", "--store", path, "--build-id", kernelOfMixed, "--offsets", "0x0", "0x1000"},
+	}
+	var want []string
+	for _, args := range commands {
+		code, out, stderr := sweepRun(t, args...)
+		if code != exitOK || out == "" {
+			t.Fatalf("%q: status %d, %s", args, code, stderr)
+		}
+		want = append(want, out)
+	}
+	files, _ := filepath.Glob(filepath.Join(path, "gen", "3", "*"))
+	files = append(files, filepath.Join(path, "FORMAT"))
+	if len(files) < 8 {
+		t.Fatalf("files %q", files)
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	flips, silent := 0, 0
+	for _, file := range files {
+		whole, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for bit := range len(whole) * 8 {
+			if !sweepTakes(rnd, bit, len(whole)) {
+				continue
+			}
+			flips++
+			b := bytes.Clone(whole)
+			b[bit/8] ^= 1 << (bit % 8)
+			rewrite(t, file, b)
+			if sweepSound(t, path) {
+				t.Errorf("%s: verify does not notice bit %d of byte %d", filepath.Base(file), bit%8,
+					bit/8)
+			}
+			for i, args := range commands {
+				code, out, _ := sweepRun(t, args...)
+				if code == exitOK && out != want[i] {
+					t.Errorf("%s: bit %d of byte %d: %s prints\n%s", filepath.Base(file), bit%8, bit/8,
+						args[0], firstDifference(out, want[i]))
+				}
+				if code == exitOK {
+					silent++
+				}
+			}
+		}
+		rewrite(t, file, whole)
+	}
+	t.Logf("%d bits; %d runs did not need them", flips, silent)
+}
+
+// sweepSample is how many bits of a file are flipped, about.
+const sweepSample = 40
+
+// sweepTakes reports whether a bit of a file of so many bytes is to be flipped.
+func sweepTakes(rnd *rand.Rand, bit, size int) bool {
+	switch os.Getenv("SYMBOLIZE_SWEEP") {
+	case "bit":
+		return true
+	case "byte":
+		return bit%8 == bit/8%8 // another one in each
+	}
+	return rnd.IntN(size*8) < sweepSample
+}
+
+// rewrite changes a file's bytes in place: links to it see them too.
+func rewrite(t *testing.T, path string, b []byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(b, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sweepSound reports whether the store opens and verifies.
+func sweepSound(t *testing.T, path string) bool {
+	t.Helper()
+	r, err := store.OpenReader(path)
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	v, err := r.Verify(t.Context())
+	return err == nil && v.Sound()
+}
+
+// firstDifference returns the first lines that differ.
+func firstDifference(a, b string) string {
+	x, y := bytes.Split([]byte(a), []byte("\n")), bytes.Split([]byte(b), []byte("\n"))
+	for i := range min(len(x), len(y)) {
+		if !bytes.Equal(x[i], y[i]) {
+			return string(x[i]) + "\ninstead of\n" + string(y[i])
+		}
+	}
+	return "more or fewer lines"
+}
