@@ -11,9 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze/code"
 	"symbolize/analyze/disasm"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
+	"symbolize/ingest/input"
 )
 
 type annotateOptions struct {
@@ -30,7 +32,7 @@ type annotateOptions struct {
 	demangle  string
 
 	captures []string
-	patterns []functionPattern
+	patterns []code.Pattern
 	mode     report.Mode   // demangle parsed
 	writing  disasm.Syntax // syntax parsed
 }
@@ -101,9 +103,9 @@ func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 func (o *annotateOptions) validate(args []string) (err error) {
 	o.captures = args[:captureArgs(args)]
 	for _, text := range args[len(o.captures):] {
-		p, err := parsePattern(text)
+		p, err := code.ParsePattern(text)
 		if err != nil {
-			return err
+			return usagef("%w", err)
 		}
 		o.patterns = append(o.patterns, p)
 	}
@@ -149,9 +151,9 @@ func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
 		return err
 	}
 	defer s.Close()
-	finder := newCodeFinder(ctx, s, o.sourceDir)
+	finder := code.NewFinder(ctx, s.codeOptions(o.sourceDir))
 	defer finder.Close()
-	p, err := finder.load(o.captures)
+	p, err := s.loadCode(ctx, o.captures, finder)
 	if err != nil {
 		return err
 	}
@@ -160,7 +162,7 @@ func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
 		Syntax: o.writing, Demangler: report.NewDemangler(o.mode),
 	}
 	if len(o.patterns) > 0 {
-		opts.Match = finder.matcher(p, o.patterns, opts.Demangler)
+		opts.Match = finder.Matcher(p, o.patterns, opts.Demangler)
 	}
 	an := report.NewAnnotation(p, finder, opts)
 	if len(an.Functions)+len(an.Missing) == 0 {
@@ -184,8 +186,38 @@ func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
 	return nil
 }
 
+// codeOptions are the places in which code is searched.
+func (s *session) codeOptions(sourceDirs []string) code.Options {
+	_, with := splitBundles(s.o.with)
+	return code.Options{View: s.view, Bundles: s.borrow,
+		Paths: slices.Concat(with, s.o.symfs, s.o.vmlinux), SourceDirs: sourceDirs,
+		Names: s.o.policy, NoInlines: s.o.noInlines}
+}
+
+// loadCode reads the captures, adds their programs to the finder and names the locations. Names
+// of a pprof file are not used: they lack the functions' bounds.
+func (s *session) loadCode(ctx context.Context, paths []string, f *code.Finder) (
+	*ingest.Profile, error) {
+	var profiles []*ingest.Profile
+	err := s.forEach(ctx, paths, s.ingestOptions(ingest.Keep{}),
+		func(path string, capture *input.Capture, p *ingest.Profile) error {
+			p.Names = nil
+			profiles = append(profiles, p)
+			f.Add(path, captureInfoOf(path, capture).Machine, capture)
+			return nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.merge(ctx, profiles)
+	if err == nil {
+		f.Machine = p.Meta.Arch
+	}
+	return p, err
+}
+
 // nothing is the error where no function is to be annotated.
-func (o *annotateOptions) nothing(p *ingest.Profile, c *codeFinder,
+func (o *annotateOptions) nothing(p *ingest.Profile, c *code.Finder,
 	opts *report.AnnotateOptions) error {
 	if len(o.patterns) == 0 {
 		return withHint(fmt.Errorf("%s: no sample of the event lies in a function with a name",
@@ -193,7 +225,7 @@ func (o *annotateOptions) nothing(p *ingest.Profile, c *codeFinder,
 	}
 	var texts []string
 	for i := range o.patterns {
-		texts = append(texts, o.patterns[i].text)
+		texts = append(texts, o.patterns[i].String())
 	}
 	err := fmt.Errorf("no function with samples matches %s", strings.Join(texts, ", "))
 	if !opts.Children {
@@ -207,7 +239,7 @@ func (o *annotateOptions) nothing(p *ingest.Profile, c *codeFinder,
 	if inner, outer := o.inlined(p, opts.Demangler); inner != "" {
 		return withHint(err, "%s is inlined: annotate %s, which has its code", inner, outer)
 	}
-	if idle := c.idle(o.patterns); idle != "" {
+	if idle := c.Idle(o.patterns); idle != "" {
 		return withHint(err, "%s: `symbolize info` lists the programs", idle)
 	}
 	for _, text := range texts {
@@ -215,8 +247,7 @@ func (o *annotateOptions) nothing(p *ingest.Profile, c *codeFinder,
 			return withHint(err, "there is no capture %s either", text)
 		}
 	}
-	byProgram := func(p functionPattern) bool { return p.isID || p.tag != "" }
-	if slices.ContainsFunc(o.patterns, byProgram) {
+	if slices.ContainsFunc(o.patterns, func(p code.Pattern) bool { return p.ByProgram() }) {
 		return withHint(err, "`symbolize info` lists the programs, `symbolize top` the functions")
 	}
 	return withHint(err, "`symbolize top` lists the functions")
@@ -230,7 +261,7 @@ func (o *annotateOptions) inlined(p *ingest.Profile, d *report.Demangler) (inner
 		for i := range max(len(frames)-1, 0) {
 			name := p.Names.Functions[frames[i].Func].SystemName
 			for k := range o.patterns {
-				if o.patterns[k].name(name) || o.patterns[k].name(d.Name(name)) {
+				if o.patterns[k].Name(name) || o.patterns[k].Name(d.Name(name)) {
 					return name, p.Names.Functions[frames[len(frames)-1].Func].SystemName
 				}
 			}

@@ -1,4 +1,4 @@
-package main
+package code
 
 import (
 	"cmp"
@@ -15,8 +15,9 @@ import (
 	"symbolize/ingest/format/bpf"
 )
 
-// functionPattern is one PATTERN of annotate.
-type functionPattern struct {
+// Pattern selects functions: by name, glob or regular expression, by the ID of a BPF program or
+// by a tag.
+type Pattern struct {
 	text string
 	id   uint32         // of id:N or N, with isID
 	tag  string         // of tag:HEX or HEX
@@ -32,21 +33,21 @@ const (
 	tagPattern = "tag:"
 )
 
-// parsePattern reads a PATTERN. What is both, a glob and a regular expression, matches
-// as either.
-func parsePattern(text string) (p functionPattern, err error) {
+// ParsePattern parses a Pattern. A text that is both a glob and a regular expression matches as
+// either.
+func ParsePattern(text string) (p Pattern, err error) {
 	p.text = text
 	if digits, ok := strings.CutPrefix(text, idPattern); ok {
 		id, err := strconv.ParseUint(digits, 10, 32)
 		if err != nil {
-			return p, usagef("pattern %q: the ID of a program is a number", text)
+			return p, fmt.Errorf("pattern %q: the ID of a program is a number", text)
 		}
 		p.id, p.isID = uint32(id), true
 		return p, nil
 	}
 	if digits, ok := strings.CutPrefix(text, tagPattern); ok {
 		if p.tag = tagDigits(digits); p.tag == "" {
-			return p, usagef("pattern %q: a tag has 16 hexadecimal digits", text)
+			return p, fmt.Errorf("pattern %q: a tag has 16 hexadecimal digits", text)
 		}
 		return p, nil
 	}
@@ -57,7 +58,7 @@ func parsePattern(text string) (p functionPattern, err error) {
 	_, globErr := path.Match(text, "")
 	p.glob = globErr == nil
 	if p.re, err = regexp.Compile("^(?:" + text + ")$"); err != nil && !p.glob {
-		return p, usagef("pattern %q is neither a glob nor a regular expression: %v", text, err)
+		return p, fmt.Errorf("pattern %q is neither a glob nor a regular expression: %v", text, err)
 	}
 	return p, nil
 }
@@ -70,8 +71,14 @@ func tagDigits(text string) string {
 	return strings.ToLower(text)
 }
 
-// name reports whether a function's name matches.
-func (p *functionPattern) name(name string) bool {
+// String returns the text that was parsed.
+func (p *Pattern) String() string { return p.text }
+
+// ByProgram reports whether p selects BPF programs, by ID or tag.
+func (p *Pattern) ByProgram() bool { return p.isID || p.tag != "" }
+
+// Name reports whether a function's name matches.
+func (p *Pattern) Name(name string) bool {
 	if name == p.text || p.re != nil && p.re.MatchString(name) {
 		return true
 	}
@@ -86,16 +93,16 @@ func (p *functionPattern) name(name string) bool {
 
 // program reports whether function i of a BPF program is meant by ID or tag. The tag
 // of a program means all its functions.
-func (p *functionPattern) program(prog *bpf.Program, i int) bool {
+func (p *Pattern) program(prog *bpf.Program, i int) bool {
 	if p.isID && prog.ID == p.id {
 		return true
 	}
 	return p.tag != "" && (prog.Tag.String() == p.tag || prog.Funcs[i].Tag.String() == p.tag)
 }
 
-// idle tells of a function of the captures' programs that a pattern means, and in which no
-// sample lies: the one that was loaded first. It is "" where there is none.
-func (c *codeFinder) idle(patterns []functionPattern) string {
+// Idle describes a function of the captures' programs that a pattern selects and that has no
+// samples: the one that was loaded first. It is "" where there is none.
+func (c *Finder) Idle(patterns []Pattern) string {
 	var first *bpfLoad
 	for _, loads := range c.loads {
 		for i := range loads {
@@ -106,8 +113,8 @@ func (c *codeFinder) idle(patterns []functionPattern) string {
 			}
 			for k := range patterns {
 				p := &patterns[k]
-				if p.program(l.program, l.fn) || p.name(l.program.Symbol(l.fn)) ||
-					p.name(l.program.Funcs[l.fn].Name) {
+				if p.program(l.program, l.fn) || p.Name(l.program.Symbol(l.fn)) ||
+					p.Name(l.program.Funcs[l.fn].Name) {
 					first = l
 					break
 				}
@@ -121,9 +128,9 @@ func (c *codeFinder) idle(patterns []functionPattern) string {
 		first.program.ID, first.origin)
 }
 
-// matcher returns what chooses the functions that any of the patterns mean, and notes
-// which loads were asked for.
-func (c *codeFinder) matcher(p *ingest.Profile, patterns []functionPattern,
+// Matcher returns a filter of the functions that any of the patterns selects, and remembers
+// which programs were asked for.
+func (c *Finder) Matcher(p *ingest.Profile, patterns []Pattern,
 	d *report.Demangler) func(*report.HotFunction) bool {
 	for i := range patterns {
 		if patterns[i].isID {
@@ -146,8 +153,8 @@ func (c *codeFinder) matcher(p *ingest.Profile, patterns []functionPattern,
 		tag, short, isBPF := bpf.SplitSymbol(f.SystemName)
 		for i := range patterns {
 			pt := &patterns[i]
-			if pt.name(f.SystemName) || pt.name(d.Name(f.SystemName)) ||
-				isBPF && (pt.name(short) || pt.tag == tag.String()) {
+			if pt.Name(f.SystemName) || pt.Name(d.Name(f.SystemName)) ||
+				isBPF && (pt.Name(short) || pt.tag == tag.String()) {
 				return true
 			}
 		}

@@ -1,4 +1,4 @@
-package main
+package code
 
 import (
 	"cmp"
@@ -41,10 +41,10 @@ func (f *fileCode) Close() error {
 }
 
 // inFile returns the code of a function from the file that ran.
-func (c *codeFinder) inFile(o *ingest.Object, f *report.HotFunction) (*report.Code, error) {
+func (c *Finder) inFile(o *ingest.Object, f *report.HotFunction) (*report.Code, error) {
 	if o.ID.IsZero() {
-		return nil, &noCode{errors.New("no build ID proves a file to be the one that ran"),
-			"`perf record --buildid-mmap` records build IDs"}
+		return nil, ingest.WithHint(errors.New("no build ID proves a file to be the one that ran"),
+			"`perf record --buildid-mmap` records build IDs")
 	}
 	fc := c.files[o.ID.Key()]
 	if fc == nil {
@@ -54,7 +54,7 @@ func (c *codeFinder) inFile(o *ingest.Object, f *report.HotFunction) (*report.Co
 	if fc.err != nil {
 		return nil, fc.err
 	}
-	start, size, err := fc.extent(c.s.o.policy, o, f)
+	start, size, err := fc.extent(c.o.Names, o, f)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (c *codeFinder) inFile(o *ingest.Object, f *report.HotFunction) (*report.Co
 		Machine: machineOf(fc.file), PC: addr.PC(start + fc.base), Bytes: code,
 		Origin: fc.file.Name, Notes: fc.notes(o),
 		Lines:   func(offsets []int) []report.CodeLine { return c.fileLines(fc, start, offsets) },
-		Symbols: func(pcs []addr.PC) []report.CodeSymbol { return fc.symbols(c.s.o.policy, pcs) },
+		Symbols: func(pcs []addr.PC) []report.CodeSymbol { return fc.symbols(c.o.Names, pcs) },
 	}, nil
 }
 
@@ -95,20 +95,20 @@ func machineOf(f *elf.File) string {
 }
 
 // openFor opens the file whose build ID is that of an object, and which has its code.
-func (c *codeFinder) openFor(o *ingest.Object) *fileCode {
-	m, _, _ := store.FindOne(c.s.view, o.ID)
+func (c *Finder) openFor(o *ingest.Object) *fileCode {
+	m, _, _ := store.FindOne(c.o.View, o.ID)
 	if m == nil {
 		return &fileCode{err: fmt.Errorf("the store does not know build ID %s", o.ID)}
 	}
 	if f := c.inBundles(o.ID); f != nil {
-		return &fileCode{file: f, manifest: m, finder: resolve.NewFinder(c.s.view, m)}
+		return &fileCode{file: f, manifest: m, finder: resolve.NewFinder(c.o.View, m)}
 	}
 	var others []string // what stood where the file was looked for
 	for _, name := range c.candidates(o, m) {
 		f, closer, why := openCode(name, o.ID)
 		if why == nil {
 			fc := &fileCode{file: f, closer: closer, manifest: m,
-				finder: resolve.NewFinder(c.s.view, m)}
+				finder: resolve.NewFinder(c.o.View, m)}
 			if o.Kind == ingest.Kernel {
 				if fc.base, why = resolve.LinkedText(f); why != nil {
 					return &fileCode{err: why, closer: closer}
@@ -129,7 +129,7 @@ func (c *codeFinder) openFor(o *ingest.Object) *fileCode {
 	if len(others) > 0 {
 		why += ": " + strings.Join(others[:min(len(others), maxOthers)], "; ")
 	}
-	return &fileCode{err: &noCode{errors.New(why), hint}}
+	return &fileCode{err: ingest.WithHint(errors.New(why), "%s", hint)}
 }
 
 // maxOthers bounds how many files a reason tells of.
@@ -137,15 +137,13 @@ const maxOthers = 3
 
 // candidates are the paths where the file of an object may lie: what the user names,
 // where the capture had it, and where the store's tables come from.
-func (c *codeFinder) candidates(o *ingest.Object, m *store.Manifest) []string {
+func (c *Finder) candidates(o *ingest.Object, m *store.Manifest) []string {
 	var list []string
 	recorded := o.File.Path
 	if !path.IsAbs(recorded) {
 		recorded = ""
 	}
-	opts := c.s.o
-	_, with := splitBundles(opts.with)
-	for _, name := range slices.Concat(with, opts.symfs, opts.vmlinux) {
+	for _, name := range c.o.Paths {
 		if fi, err := os.Stat(name); err != nil || !fi.IsDir() {
 			list = append(list, name)
 			continue
@@ -199,8 +197,8 @@ func openCode(name string, want buildid.ID) (*elf.File, io.Closer, error) {
 
 // inBundles returns the vdso image of this build ID that a bundle at hand holds; nil if
 // none does.
-func (c *codeFinder) inBundles(id buildid.ID) *elf.File {
-	for _, capture := range c.s.borrow {
+func (c *Finder) inBundles(id buildid.ID) *elf.File {
+	for _, capture := range c.o.Bundles {
 		b := capture.Bundle()
 		name := bundle.VDSOName(id.Hex())
 		if b == nil || !b.Has(name) {
@@ -331,7 +329,7 @@ func (f *fileCode) readModule(start addr.Addr, size uint64) ([]byte, error) {
 }
 
 // fileLines gives the source of instructions by the tables.
-func (c *codeFinder) fileLines(f *fileCode, start addr.Addr, offsets []int) []report.CodeLine {
+func (c *Finder) fileLines(f *fileCode, start addr.Addr, offsets []int) []report.CodeLine {
 	addrs := make([]addr.Addr, len(offsets))
 	for i, off := range offsets {
 		addrs[i] = start + addr.Addr(off)
@@ -346,7 +344,7 @@ func (c *codeFinder) fileLines(f *fileCode, start addr.Addr, offsets []int) []re
 		l, inner := &lines[i], &frames[0]
 		l.File, l.Line, l.Column = f.finder.Text(inner.File), inner.Line, inner.Column
 		l.Source = c.sources.line(l.File, l.Line)
-		for k := len(frames) - 2; k >= 0 && !c.s.o.noInlines; k-- {
+		for k := len(frames) - 2; k >= 0 && !c.o.NoInlines; k-- {
 			l.Inlined = append(l.Inlined, f.finder.Text(frames[k].Name))
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package code
 
 import (
 	"context"
@@ -17,17 +17,31 @@ import (
 	"symbolize/store/indexer"
 )
 
-// codeFinder finds the code of functions: of BPF programs in the captures and the
-// store, of all others in files. It is a report.CodeSource.
-type codeFinder struct {
-	ctx     context.Context
-	s       *session
-	sources *sourceDirs
-	machine string // of the captures
-	// captures are those that were read. They are closed.
-	captures []*input.Capture
-	loads    map[buildid.Key][]bpfLoad // functions of the captures' programs
-	asked    map[uint32]bool           // IDs of programs that patterns name
+// Options are for NewFinder.
+type Options struct {
+	View store.View
+	// Bundles are captures at hand whose vdso images count; they stay open while the Finder is
+	// used.
+	Bundles []*input.Capture
+	// Paths are files and directories of users' choice, searched before recorded paths.
+	Paths      []string
+	SourceDirs []string // of source files
+	Names      resolve.NamePolicy
+	NoInlines  bool
+}
+
+// Finder finds the code of functions: of BPF programs in captures and the store, of all others
+// in files whose build ID is the recorded one. It is a report.CodeSource.
+type Finder struct {
+	// Machine is that of the captures, as uname -m prints it.
+	Machine string
+
+	ctx      context.Context
+	o        *Options
+	sources  *sourceDirs
+	captures []*input.Capture // those that were added; they may be closed
+	loads    map[buildid.Key][]bpfLoad
+	asked    map[uint32]bool // IDs of programs that patterns name
 	files    map[buildid.Key]*fileCode
 	kernels  map[buildid.Key]*symbolFinder // by build ID of the kernel or a module
 }
@@ -41,14 +55,15 @@ type bpfLoad struct {
 	capture *input.Capture // closed; nil for what was indexed
 }
 
-func newCodeFinder(ctx context.Context, s *session, sourceDirs []string) *codeFinder {
-	return &codeFinder{ctx: ctx, s: s, sources: newSourceDirs(sourceDirs),
+// NewFinder returns a Finder without captures.
+func NewFinder(ctx context.Context, o Options) *Finder {
+	return &Finder{ctx: ctx, o: &o, sources: newSourceDirs(o.SourceDirs),
 		loads: make(map[buildid.Key][]bpfLoad), asked: make(map[uint32]bool),
 		files: make(map[buildid.Key]*fileCode), kernels: make(map[buildid.Key]*symbolFinder)}
 }
 
 // Close closes the files that code was read from.
-func (c *codeFinder) Close() error {
+func (c *Finder) Close() error {
 	var err error
 	for _, f := range c.files {
 		err = errors.Join(err, f.Close())
@@ -56,34 +71,11 @@ func (c *codeFinder) Close() error {
 	return errors.Join(err, c.sources.Close())
 }
 
-// load reads the captures, remembers their programs and names what can be named. Names
-// that a pprof file came with are not used: they tell no function's bounds.
-func (c *codeFinder) load(paths []string) (*ingest.Profile, error) {
-	var profiles []*ingest.Profile
-	opts := c.s.ingestOptions(ingest.Keep{})
-	err := c.s.forEach(c.ctx, paths, opts,
-		func(path string, capture *input.Capture, p *ingest.Profile) error {
-			p.Names = nil
-			profiles = append(profiles, p)
-			c.captures = append(c.captures, capture)
-			c.addPrograms(path, capture)
-			return nil
-		})
-	if err != nil {
-		return nil, err
-	}
-	p, err := c.s.merge(c.ctx, profiles)
-	if err == nil {
-		c.machine = p.Meta.Arch
-	}
-	return p, err
-}
-
-// addPrograms remembers the programs of a capture. What is damaged among them has
-// become warnings of its profile.
-func (c *codeFinder) addPrograms(path string, capture *input.Capture) {
+// Add adds the programs of a capture that was recorded on a machine. Damage among them has
+// become warnings of the capture's profile. The capture may be closed afterwards.
+func (c *Finder) Add(path, machine string, capture *input.Capture) {
+	c.captures = append(c.captures, capture)
 	programs, _ := capture.Programs()
-	machine := captureInfoOf(path, capture).Machine
 	for i := range programs {
 		p := &programs[i]
 		for fn := range p.Funcs {
@@ -95,17 +87,8 @@ func (c *codeFinder) addPrograms(path string, capture *input.Capture) {
 	}
 }
 
-// noCode is why the code of a function cannot be had.
-type noCode struct {
-	error
-	hint string
-}
-
-// Hint returns what would mend it.
-func (n *noCode) Hint() string { return n.hint }
-
 // Code implements report.CodeSource.
-func (c *codeFinder) Code(o *ingest.Object, f *report.HotFunction) (*report.Code, error) {
+func (c *Finder) Code(o *ingest.Object, f *report.HotFunction) (*report.Code, error) {
 	switch o.Kind {
 	case ingest.JIT:
 		return c.program(o)
@@ -119,7 +102,7 @@ func (c *codeFinder) Code(o *ingest.Object, f *report.HotFunction) (*report.Code
 
 // program returns the code of a BPF function: that of the captures at hand, of the load
 // that was asked for if one was, else of the store.
-func (c *codeFinder) program(o *ingest.Object) (*report.Code, error) {
+func (c *Finder) program(o *ingest.Object) (*report.Code, error) {
 	loads := c.loads[o.ID.Key()]
 	why := "its image was not captured"
 	images := make(map[string]bool)
@@ -143,7 +126,7 @@ func (c *codeFinder) program(o *ingest.Object) (*report.Code, error) {
 		}
 		return code, err
 	}
-	list, err := indexer.Variants(c.s.view, o.ID)
+	list, err := indexer.Variants(c.o.View, o.ID)
 	for i := range list {
 		v := &list[i]
 		if len(v.Function().Image) == 0 {
@@ -160,13 +143,13 @@ func (c *codeFinder) program(o *ingest.Object) (*report.Code, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, &noCode{errors.New("no image: " + why),
-		"`symbolize capture` keeps the images of BPF programs while they live"}
+	return nil, ingest.WithHint(errors.New("no image: "+why),
+		"`symbolize capture` keeps the images of BPF programs while they live")
 }
 
 // machineOf tells the machine of a variant. It is part of the function's identity, which
 // tells it where no capture does, as with a pprof file.
-func (c *codeFinder) machineOf(o *ingest.Object, v *indexer.Variant) string {
+func (c *Finder) machineOf(o *ingest.Object, v *indexer.Variant) string {
 	for _, m := range disasm.Machines {
 		full := v.Loaded.Identity(int(v.Func), m)
 		bare := bpf.SymbolIdentity(m, v.Symbol(), uint64(v.Function().Length))
@@ -174,11 +157,11 @@ func (c *codeFinder) machineOf(o *ingest.Object, v *indexer.Variant) string {
 			return m
 		}
 	}
-	return c.machine
+	return c.Machine
 }
 
 // bpfCode describes the code of a function of a BPF program.
-func (c *codeFinder) bpfCode(l *bpfLoad) (*report.Code, error) {
+func (c *Finder) bpfCode(l *bpfLoad) (*report.Code, error) {
 	f := &l.program.Funcs[l.fn]
 	code := &report.Code{
 		Machine: l.machine, PC: f.Start, Bytes: f.Image,
@@ -213,7 +196,7 @@ func (c *codeFinder) bpfCode(l *bpfLoad) (*report.Code, error) {
 // kernelOf returns the kernel's address space when a program was loaded: by its capture,
 // or, of a program that was indexed, by the one that has it at the same place. It is nil
 // where none does.
-func (c *codeFinder) kernelOf(l *bpfLoad) (*input.KernelMap, error) {
+func (c *Finder) kernelOf(l *bpfLoad) (*input.KernelMap, error) {
 	if l.capture != nil {
 		return l.capture.KernelMap(c.ctx, l.program)
 	}
@@ -246,7 +229,7 @@ func bpfLines(f *bpf.Func, offsets []int) []report.CodeLine {
 
 // bpfSymbol names what the code of a program points to: its own functions, other JITed
 // ones by what the capture calls them, the kernel and its modules by their tables.
-func (c *codeFinder) bpfSymbol(p *bpf.Program, m *input.KernelMap, pc addr.PC) (
+func (c *Finder) bpfSymbol(p *bpf.Program, m *input.KernelMap, pc addr.PC) (
 	s report.CodeSymbol) {
 	for i := range p.Funcs {
 		f := &p.Funcs[i]
@@ -272,12 +255,12 @@ type symbolFinder struct {
 }
 
 // symbols returns the finder of an object, made once.
-func (c *codeFinder) symbols(o *ingest.Object) *symbolFinder {
+func (c *Finder) symbols(o *ingest.Object) *symbolFinder {
 	s := c.kernels[o.ID.Key()]
 	if s == nil {
 		s = &symbolFinder{}
-		if m, _, _ := store.FindOne(c.s.view, o.ID); m != nil {
-			s.manifest, s.finder = m, resolve.NewFinder(c.s.view, m)
+		if m, _, _ := store.FindOne(c.o.View, o.ID); m != nil {
+			s.manifest, s.finder = m, resolve.NewFinder(c.o.View, m)
 		}
 		c.kernels[o.ID.Key()] = s
 	}

@@ -1,4 +1,4 @@
-package main
+package code
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"strings"
+
 	"symbolize/ingest/regular"
 )
 
