@@ -71,17 +71,7 @@ func runMapObject(ctx context.Context, a *app, o *mapOptions, path string) error
 	if err != nil {
 		return err
 	}
-	types, _, err := btf.FromELF(object)
-	switch {
-	case types == nil && err == nil:
-		return withHint(fmt.Errorf("%s: no BTF in it", path), "compile it with -g")
-	case types == nil:
-		return err
-	case err != nil: // lines or symbols are damaged: types are whole
-		a.partial = true
-		a.warn(err.Error(), "compile it again")
-	}
-	found, err := readObjectMaps(ctx, object, types, o.source.name)
+	found, err := a.objectMaps(ctx, object, o.source.name)
 	if err != nil {
 		return err
 	}
@@ -106,27 +96,39 @@ func runMapObject(ctx context.Context, a *app, o *mapOptions, path string) error
 	})
 }
 
-// readObjectMaps reads the maps of an object, or the one of a name.
-func readObjectMaps(ctx context.Context, f *elf.File, t *btf.Types, name string) (*objectMaps,
-	error) {
+// objectMaps reads the maps of an object, or the one of a name. What is damaged beside them
+// is warned of.
+func (a *app) objectMaps(ctx context.Context, f *elf.File, name string) (*objectMaps, error) {
+	types, _, err := btf.FromELF(f)
+	if types == nil && err != nil {
+		return nil, err
+	}
+	defs, badDefs := btf.ObjectMaps(f, types)
+	for _, err := range []error{err, badDefs} {
+		if err != nil { // lines, symbols or definitions are damaged: types are whole
+			a.partial = true
+			a.warn(err.Error(), "compile it again")
+		}
+	}
+	if types == nil && len(defs) == 0 {
+		return nil, withHint(fmt.Errorf("%s: no BTF in it", f.Name), "compile it with -g")
+	}
+	return readObjectMaps(ctx, f, types, defs, name)
+}
+
+// readObjectMaps reads the maps of an object, or the one of a name. t is nil without BTF.
+func readObjectMaps(ctx context.Context, f *elf.File, t *btf.Types, defs []btf.MapDef,
+	name string) (*objectMaps, error) {
 	out := &objectMaps{Maps: []objectMap{}, Data: []objectData{}}
-	for _, d := range t.Maps() {
+	for _, d := range defs {
 		out.names = append(out.names, d.Name)
 		if name != "" && d.Name != name {
 			continue
 		}
-		m := objectMap{Name: d.Name, Type: mapdump.TypeName(d.Type), KeySize: d.KeySize,
-			ValueSize: d.ValueSize, MaxEntries: d.MaxEntries, Flags: d.Flags}
-		if d.Type == 0 {
-			m.Type = "-" // a marker does not tell
-		}
-		if d.Key != 0 {
-			m.Key = t.TypeName(d.Key)
-		}
-		if d.Value != 0 {
-			m.Value = t.TypeName(d.Value)
-		}
-		out.Maps = append(out.Maps, m)
+		out.Maps = append(out.Maps, objectMapOf(&d, t))
+	}
+	if t == nil {
+		return out, nil
 	}
 	var errs []error
 	wanted, _ := t.DataSection(name) // ".data", or as the kernel calls its map: "prog.data"
@@ -151,6 +153,22 @@ func readObjectMaps(ctx context.Context, f *elf.File, t *btf.Types, name string)
 		out.Data = append(out.Data, *d)
 	}
 	return out, errors.Join(errs...)
+}
+
+// objectMapOf prints what a definition tells.
+func objectMapOf(d *btf.MapDef, t *btf.Types) objectMap {
+	m := objectMap{Name: d.Name, Type: mapdump.TypeName(d.Type), KeySize: d.KeySize,
+		ValueSize: d.ValueSize, MaxEntries: d.MaxEntries, Flags: d.Flags}
+	if d.Type == 0 {
+		m.Type = "-" // a marker does not tell
+	}
+	if d.Key != 0 {
+		m.Key = t.TypeName(d.Key)
+	}
+	if d.Value != 0 {
+		m.Value = t.TypeName(d.Value)
+	}
+	return m
 }
 
 // isDataSection tells the sections that libbpf makes maps of.

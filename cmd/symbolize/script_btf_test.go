@@ -1,10 +1,13 @@
 package main
 
 import (
+	"debug/elf"
 	"encoding/binary"
 	"os"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"symbolize/fixtures/elfbuild"
 )
 
 // cmdSplitBTF is `splitbtf BASE SPLIT`: writes BTF with an int and the struct list_head, and
@@ -61,4 +64,23 @@ func cmdMapBTF(ts *testscript.TestScript, neg bool, args []string) {
 		names += "____btf_map_" + m.name + "\x00"
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), btfOf(types, names), 0o644))
+}
+
+// cmdOldMaps is `oldmaps FILE`: writes a BPF object without BTF that defines two maps by
+// struct bpf_map_def, the second one cut off.
+func cmdOldMaps(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: oldmaps FILE")
+	}
+	var data []byte
+	for _, w := range []uint32{1, 16, 8, 10240, 1, 2, 4} {
+		data = binary.LittleEndian.AppendUint32(data, w)
+	}
+	f := &elfbuild.File{Machine: elf.EM_BPF, Type: elf.ET_REL}
+	f.Sections = []elfbuild.Section{{Name: "maps", Data: data, Flags: elf.SHF_ALLOC}}
+	for i, name := range []string{"events", "cut"} {
+		f.Symbols = append(f.Symbols, elfbuild.Symbol{Name: name, Section: "maps",
+			Value: uint64(20 * i), Size: 20, Type: elf.STT_OBJECT, Bind: elf.STB_GLOBAL})
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), f.Bytes(), 0o644))
 }

@@ -52,6 +52,7 @@ func TestScript(t *testing.T) {
 			"recording": cmdRecording,
 			"splitbtf":  cmdSplitBTF,
 			"mapbtf":    cmdMapBTF,
+			"oldmaps":   cmdOldMaps,
 			"stacks":    cmdStacks,
 			"unpack":    cmdUnpack,
 		},

@@ -1,0 +1,107 @@
+package btf
+
+import (
+	"cmp"
+	stdelf "debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"symbolize/ingest/object/elf"
+)
+
+// A struct bpf_map_def of objects before .maps: five words that are the same for all
+// loaders (type, key_size, value_size, max_entries, map_flags), the last of which the
+// oldest did not have; loaders added others behind.
+const (
+	mapDefWords    = 5
+	mapDefLeast    = 4 * 4
+	maxMapsSection = 1 << 20
+)
+
+// ObjectMaps lists the maps that an object file defines: those of t, which may be nil, and
+// those of a struct bpf_map_def in the section "maps" or a section "maps/…", of which
+// markers in t have the types. With an error it returns what could be read.
+func ObjectMaps(f *elf.File, t *Types) ([]MapDef, error) {
+	var out []MapDef
+	if t != nil {
+		out = t.Maps()
+	}
+	old, err := oldMaps(f)
+	for _, d := range old {
+		i := slices.IndexFunc(out, func(m MapDef) bool { return m.Name == d.Name })
+		switch {
+		case i < 0 && len(out) < maxMapDefs:
+			out = append(out, d)
+		case i >= 0 && out[i].Type == 0 && out[i].MaxEntries == 0: // a marker
+			if m := &out[i]; m.KeySize == d.KeySize && m.ValueSize == d.ValueSize {
+				d.Key, d.Value = m.Key, m.Value // else they are another map's
+			}
+			out[i] = d
+		}
+	}
+	return out, err
+}
+
+// oldMaps reads the definitions in sections of maps, in the order of their places.
+func oldMaps(f *elf.File) ([]MapDef, error) {
+	type symbol struct {
+		name    string
+		section int
+		at      uint64
+	}
+	var symbols []symbol
+	err := f.Entries(elf.Symtab, func(e elf.Entry) bool {
+		if (e.Type == stdelf.STT_OBJECT || e.Type == stdelf.STT_NOTYPE) && e.Name != "" &&
+			e.Section > 0 && isOldMaps(f.Sections[e.Section].Name) {
+			symbols = append(symbols, symbol{e.Name, e.Section, e.Value})
+		}
+		return len(symbols) < maxMapDefs
+	})
+	errs := []error{err}
+	slices.SortStableFunc(symbols, func(a, b symbol) int {
+		return cmp.Or(cmp.Compare(a.section, b.section), cmp.Compare(a.at, b.at))
+	})
+	var out []MapDef
+	sections := make(map[int][]byte)
+	for i, s := range symbols {
+		b, ok := sections[s.section]
+		if !ok {
+			b, err = f.Data(&f.Sections[s.section], maxMapsSection)
+			errs = append(errs, err)
+			sections[s.section] = b
+		}
+		end := uint64(len(b))
+		if i+1 < len(symbols) && symbols[i+1].section == s.section {
+			end = min(end, symbols[i+1].at)
+		}
+		if s.at > end || end-s.at < mapDefLeast {
+			if b != nil {
+				errs = append(errs, fmt.Errorf("%s: section %s: map %s has %d bytes at %#x; %d are the "+
+					"least", f.Name, f.Sections[s.section].Name, s.name, end-min(end, s.at), s.at,
+					mapDefLeast))
+			}
+			continue
+		}
+		out = append(out, oldMap(s.name, b[s.at:end], f.BigEndian))
+	}
+	return out, errors.Join(errs...)
+}
+
+// oldMap reads one definition.
+func oldMap(name string, b []byte, big bool) MapDef {
+	var words [mapDefWords]uint32
+	for i := range words[:min(mapDefWords, len(b)/4)] {
+		if words[i] = binary.LittleEndian.Uint32(b[4*i:]); big {
+			words[i] = binary.BigEndian.Uint32(b[4*i:])
+		}
+	}
+	return MapDef{Name: name, Type: words[0], KeySize: words[1], ValueSize: words[2],
+		MaxEntries: words[3], Flags: words[4]}
+}
+
+func isOldMaps(section string) bool {
+	return section == "maps" || strings.HasPrefix(section, "maps/")
+}
