@@ -11,9 +11,14 @@ import (
 	"symbolize/store"
 )
 
-// padded is the least alignment of a function with padding before it: compilers align
-// functions to 16 bytes, and where they do not, none is before them.
-const padded = 8
+const (
+	// padded is the least alignment of a function with padding before it: where compilers
+	// do not align functions, none is before them.
+	padded = 8
+	// aligned is how most compilers align functions. Labels inside of functions, which
+	// may stand behind a call, are not.
+	aligned = 16
+)
 
 // Exact returns what ingest asks for offsets that stand where return addresses do
 // (input.Options.Exact): which of them no call can precede. These are
@@ -21,7 +26,8 @@ const padded = 8
 //   - the first byte of what signal handlers return to (isSignalReturn): the kernel put
 //     the address onto the stack, nobody called;
 //   - the first byte of a function with no function before it, but padding: an interrupt
-//     came there, or the address was put onto the stack.
+//     came there, or the address was put onto the stack. A symbol without a size is taken to
+//     end before the padding; those of kallsyms are not, where a kernel with padding names it.
 //
 // A function that begins where another ends stays a return address: compilers put nothing
 // behind a call that does not return, such as that of abort.
@@ -33,12 +39,10 @@ const padded = 8
 //	frames    share   address                         truth
 //	   660  0.118 %   signal trampolines              no call before any
 //	     3  0.001 %   first byte, padding: kernel     interrupts at a first instruction
-//	   197  0.035 %   first byte, padding: user       no call before any: words that code
+//	   578  0.103 %   first byte, padding: user       no call before any: words that code
 //	                                                  without frame pointers left, as perf
 //	                                                  names them
 //	    75  0.013 %   first byte, function before it  a call before all: left as they are
-//	   381  0.068 %   the same, before it a symbol    no call, no frame: one static program's
-//	                  without a size                  stale register; left as they are
 //	32,080  5.733 %   runtime.goexit+1                Go puts it below each goroutine for the
 //	                                                  byte before it to be looked up
 //	   394  0.070 %   what an interrupt of the        exact, inside of functions: a byte
@@ -103,8 +107,15 @@ func (f *Finder) noCallBefore(at addr.Addr, i int) bool {
 	if isSignalReturn(f.Text(name)) {
 		return true
 	}
-	before, _ := f.Function(f.Place(i), SymbolNames)
-	return before == 0 || strings.HasPrefix(f.Text(before), kallsyms.Padding)
+	p := f.Place(i)
+	before, _ := f.Function(p, SymbolNames)
+	switch {
+	case before == 0, strings.HasPrefix(f.Text(before), kallsyms.Padding):
+		return true
+	case p.unsized && p.from == p.to && p.SymbolKind != store.Kallsyms:
+		return at%aligned == 0 // it reaches over the padding
+	}
+	return false
 }
 
 // isSignalReturn knows the symbols of code that signal handlers return to, which does

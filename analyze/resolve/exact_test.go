@@ -29,8 +29,10 @@ func TestExact(t *testing.T) {
 				function("__restore_rt", 0x401100, 0x9),
 				function("before", 0x401110, 0x10),
 				function("runtime.sigreturn__sigaction.abi0", 0x401120, 0x9),
-				symtab.Func{Name: "_start", Start: 0x401200, Size: 0x40, Flags: symtab.Unsized},
-				function("_dl_start_user", 0x401240, 0x10)),
+				symtab.Func{Name: "_start", Start: 0x401200, Size: 0x38, Flags: symtab.Unsized},
+				function("_dl_start_user", 0x401238, 0x8),
+				symtab.Func{Name: "register_tm_clones", Start: 0x401250, Size: 0x30, Flags: symtab.Unsized},
+				function("__do_global_dtors_aux", 0x401280, 0x10)),
 		})
 	merge(t, o, store.Manifest{ID: id(2), Kind: ingest.Kernel},
 		map[store.SourceKind]*symtab.Encoded{
@@ -38,7 +40,9 @@ func TestExact(t *testing.T) {
 				function("caller", 0xf00, 0xf0),
 				function("__pfx_release_sock", 0xff0, 0x10),
 				function("release_sock", 0x1000, 0x80),
-				function("behind", 0x1080, 0x80)),
+				function("behind", 0x1080, 0x80),
+				symtab.Func{Name: "start_kernel", Start: 0x2000, Size: 0x100, Flags: symtab.Unsized},
+				function("__pfx_clear_bss", 0x2100, 0x10)),
 		})
 	elf := ingest.Object{Kind: ingest.ELF, ID: id(1)}
 	kernel := ingest.Object{Kind: ingest.Kernel, ID: id(2), RefSymbol: "_text"}
@@ -56,13 +60,15 @@ func TestExact(t *testing.T) {
 		{"restorer", elf, 0x1100, true},
 		{"restorer behind another function", elf, 0x1120, true},
 		{"inside of a restorer", elf, 0x1128, false},
-		{"behind a function whose size is not known", elf, 0x1240, false},
+		{"label behind a function whose size is not known", elf, 0x1238, false},
+		{"function behind one whose size is not known", elf, 0x1280, true},
 		{"start of a function that debug information has", elf, 0x2100, true},
 		{"inside of it", elf, 0x2108, false},
 		{"no function", elf, 0x3000, false},
 		{"no segment", elf, 0x900000, false},
 		{"behind the padding of a kernel", kernel, 0x1000, true},
 		{"behind another of the kernel's functions", kernel, 0x1080, false},
+		{"behind the call of a function that does not return", kernel, 0x2100, false},
 		{"the padding itself", kernel, 0xff0, false},
 		{"nothing is known of the object", ingest.Object{Kind: ingest.ELF, ID: id(9)}, 0x1040, false},
 		{"no build ID", ingest.Object{Kind: ingest.ELF}, 0x1040, false},
@@ -78,7 +84,7 @@ func TestExact(t *testing.T) {
 	for off := addr.Offset(0x1000); off < 0x4000; off++ {
 		all = append(all, off)
 	}
-	want := []addr.Offset{0x1000, 0x1040, 0x1100, 0x1110, 0x1120, 0x1200, 0x2100}
+	want := []addr.Offset{0x1000, 0x1040, 0x1100, 0x1110, 0x1120, 0x1200, 0x1250, 0x1280, 0x2100}
 	if got := Exact(o)(&elf, all); !slices.Equal(got, want) {
 		t.Errorf("of all offsets %#x, want %#x", got, want)
 	}
