@@ -12,6 +12,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/record/sampler"
 )
 
 // TestHungDevice: a file that nobody answers for holds up neither the caller nor files of
@@ -112,8 +113,9 @@ func TestFileOfPath(t *testing.T) {
 	}
 }
 
-// TestVersions: addresses of each program that a process ran are found, those of the last
-// one first, and only the newest of many are kept. Only code is, of who is only sampled.
+// TestVersions: addresses of each program that a process ran are found in its own mappings,
+// of which the newest are kept, and what those explain in two ways is ambiguous. Only code is
+// kept of who is only sampled.
 func TestVersions(t *testing.T) {
 	r := newTestRoot(t)
 	p, err := newProcesses(&session{opts: &Options{PIDs: []int{60}}, summary: &Summary{}}, r.dir)
@@ -126,42 +128,63 @@ func TestVersions(t *testing.T) {
 		return buildid.New([]byte(m.File.Path)), true
 	}
 	const data = "9000-a000 rw-p 00000000 00:00 0  [heap]\n"
-	var programs []uint64
-	for i := range 2 * maxVersions {
+	const many = 2 * maxVersions
+	programs := map[int32][]uint64{}
+	for i := range many {
 		text := fmt.Sprintf("%x000-%x000 r-xp 00000000 08:01 7  /bin/%d\n"+
-			"1000-2000 r-xp 00000000 08:01 8  /bin/all%d\n", 2*i+16, 2*i+17, i, i)
-		for _, pid := range []int32{50, 60} {
-			r.run(int(pid), uint64(i+1))
+			"1000-2000 r-xp 00000000 08:01 %d  /bin/all%d\n", 2*i+16, 2*i+17, i, i+8, i)
+		for pid, program := range map[int32]int{50: 1, 60: i + 1} {
+			r.run(int(pid), uint64(program))
 			r.write(fmt.Sprintf("proc/%d/maps", pid), text+data)
 			p.hurry(pid)
+			programs[pid] = append(programs[pid], p.program(pid))
 		}
 		readAll(t, p)
-		programs = append(programs, p.program(50))
 	}
 	p.stop()
 	x := newPlaces(p)
-	for i, program := range programs {
-		file := func(at uint64) string {
-			place := x.Locate(50, program, at)
+	for i := range many {
+		locate := func(pid int32, at uint64) string {
+			place := x.Locate(pid, programs[pid][i], at)
+			if place.Kind != sampler.InFile {
+				return fmt.Sprint(place.Kind)
+			}
 			return strings.TrimRight(string(place.BuildID[:]), "\x00")
 		}
-		own, all := fmt.Sprintf("/bin/%d", i), fmt.Sprintf("/bin/all%d", i)
-		if i < maxVersions { // its mappings are not kept any more
-			own, all = "", ""
+		own, at := fmt.Sprintf("/bin/%d", i), uint64(2*i+16)<<12
+		of50 := own
+		if i < maxVersions {
+			of50 = fmt.Sprint(sampler.Outside)
 		}
-		if got := file(uint64(2*i+16) << 12); got != own {
-			t.Errorf("program %d is found as %q, want %q", i, got, own)
-		}
-		if got := file(0x1000); got != all {
-			t.Errorf("what all programs map is found in %q of program %d, want %q", got, i, all)
+		for _, c := range [][2]string{{locate(50, at), of50}, {locate(60, at), own},
+			{locate(60, at+0x2000), fmt.Sprint(sampler.Outside)},
+			{locate(50, 0x1000), fmt.Sprint(sampler.Ambiguous)},
+			{locate(60, 0x1000), fmt.Sprintf("/bin/all%d", i)}} {
+			if c[0] != c[1] {
+				t.Errorf("copy %d: an address is found in %q, want %q", i, c[0], c[1])
+			}
 		}
 	}
 	for pid, want := range map[int32]bool{50: false, 60: true} {
-		versions := p.kept[pid]
-		text, err := p.maps.read(versions[len(versions)-1].spooled, nil)
+		copies := p.kept[pid]
+		text, err := p.maps.read(copies[len(copies)-1].spooled, nil)
 		if err != nil || strings.Contains(string(text), data) != want ||
-			len(versions) != maxVersions {
-			t.Errorf("%d: %d versions, the last is %q, %v", pid, len(versions), text, err)
+			pid == 60 && len(copies) != many {
+			t.Errorf("%d: %d copies, the last is %q, %v", pid, len(copies), text, err)
 		}
+	}
+	if n := len(p.kept[50]); n != maxVersions {
+		t.Errorf("%d copies of one program", n)
+	}
+}
+
+// TestCopiesBound: a process ID that many programs have had has a bound.
+func TestCopiesBound(t *testing.T) {
+	var list []mapsCopy
+	for i := range uint64(maxCopies + 3) {
+		list = append(withRoom(list, i), mapsCopy{program: i})
+	}
+	if len(list) != maxCopies || list[0].program != 3 {
+		t.Errorf("%d copies, the first of program %d", len(list), list[0].program)
 	}
 }

@@ -26,9 +26,11 @@ import (
 const (
 	// maxProcesses bounds the processes whose mappings are taken.
 	maxProcesses = 1 << 15
-	// maxVersions is how many of a process's mappings are kept as they were at several times:
-	// it may run one program after another.
+	// maxVersions is how many of a program's mappings are kept as they were at several times,
+	// maxCopies how many under one process ID, which may run one program after another and be
+	// given to one process after another.
 	maxVersions = 16
+	maxCopies   = 1 << 12
 	// maxReaders is how many processes, or files of different devices, are read at a time.
 	maxReaders = 32
 	// patience is how long the end of a recording waits for what is being read.

@@ -119,11 +119,27 @@ func (p *processes) keep(pid int32, program uint64, text []byte) {
 		p.s.warn("%v", err)
 		return
 	}
-	if len(versions) == maxVersions {
-		versions = slices.Delete(versions, 0, 1)
-	}
 	p.seen[pid] = true
-	p.kept[pid] = append(versions, mapsCopy{p.maps.entries[len(p.maps.entries)-1], program})
+	p.kept[pid] = append(withRoom(versions, program),
+		mapsCopy{p.maps.entries[len(p.maps.entries)-1], program})
+}
+
+// withRoom returns the copies of a process's mappings without the oldest that one more of a
+// program has no room beside: of the same program, or of all.
+func withRoom(copies []mapsCopy, program uint64) []mapsCopy {
+	same, oldest := 0, -1
+	for i := range slices.Backward(copies) {
+		if copies[i].program == program {
+			same, oldest = same+1, i
+		}
+	}
+	switch {
+	case same >= maxVersions:
+		return slices.Delete(copies, oldest, oldest+1)
+	case len(copies) >= maxCopies:
+		return slices.Delete(copies, 0, 1)
+	}
+	return copies
 }
 
 // codeOf returns the lines of mappings that are of code, in place of all; of a process that
