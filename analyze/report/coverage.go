@@ -86,14 +86,6 @@ var domainText = [...]string{
 	ingest.JITDomain: "jit",
 }
 
-// weighed is a sum over frames.
-type weighed struct {
-	frames uint64
-	weight float64 // frames by the weight of their samples; sums pass 2^64
-}
-
-func (w *weighed) add(o weighed) { w.frames += o.frames; w.weight += o.weight }
-
 // NewCoverage sums up a profile. Without Names all locations count as not
 // indexed.
 func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
@@ -107,45 +99,44 @@ func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 			c.Warnings = append(c.Warnings, ingest.Printable(w.Text))
 		}
 	}
-	locations := c.weigh(p, opts)
-	var all, named weighed
-	var domains, domainsNamed [len(domainText)]weighed
-	objects := make([]weighed, len(p.Objects))
+	c.countEvents(p)
+	locations := p.WeighFrames(opts.Count)
+	named, all := p.NamedFrames(locations)
+	var domains, domainsNamed [len(domainText)]ingest.FrameSum
+	objects := make([]ingest.FrameSum, len(p.Objects))
 	for l, w := range locations {
 		object := p.Locations[l].Object
 		d := p.Objects[object].Domain()
-		objects[object].add(w)
-		domains[d].add(w)
-		all.add(w)
-		if isNamed(p, ingest.LocationID(l)) {
-			named.add(w)
-			domainsNamed[d].add(w)
+		objects[object].Add(w)
+		domains[d].Add(w)
+		if p.IsNamed(ingest.LocationID(l)) {
+			domainsNamed[d].Add(w)
 		}
 	}
-	c.Frames, c.Named = all.frames, share(named.weight, all.weight)
+	c.Frames, c.Named = all.Frames, share(named.Weight, all.Weight)
 	for d := range domains {
-		if domains[d].frames > 0 {
+		if domains[d].Frames > 0 {
 			c.Domains = append(c.Domains, DomainCoverage{Domain: domainText[d],
-				Frames: domains[d].frames,
-				Share:  share(domains[d].weight, all.weight),
-				Named:  share(domainsNamed[d].weight, domains[d].weight)})
+				Frames: domains[d].Frames,
+				Share:  share(domains[d].Weight, all.Weight),
+				Named:  share(domainsNamed[d].Weight, domains[d].Weight)})
 		}
 	}
 	c.countIDs(p, objects)
-	c.findMissing(p, locations, objects, all.weight)
-	c.findProbable(p, objects, all.weight)
+	c.findMissing(p, locations, objects, all.Weight)
+	c.findProbable(p, objects, all.Weight)
 	return c
 }
 
 // findProbable lists the objects whose lines are not certain, in their order.
-func (c *Coverage) findProbable(p *ingest.Profile, objects []weighed, all float64) {
+func (c *Coverage) findProbable(p *ingest.Profile, objects []ingest.FrameSum, all float64) {
 	if p.Names == nil {
 		return
 	}
 	for _, o := range slices.Sorted(maps.Keys(p.Names.Probable)) {
 		c.Probable = append(c.Probable, Probable{Object: objectText(&p.Objects[o]),
 			BuildID: p.Objects[o].ID.String(), From: p.Names.Probable[o].String(),
-			Frames: objects[o].frames, Share: share(objects[o].weight, all)})
+			Frames: objects[o].Frames, Share: share(objects[o].Weight, all)})
 	}
 }
 
@@ -157,13 +148,8 @@ func share(part, all float64) float64 {
 	return 100 * part / all
 }
 
-func isNamed(p *ingest.Profile, l ingest.LocationID) bool {
-	return p.Names != nil && p.Names.Named(l)
-}
-
-// weigh sums the samples by event and the frames by location. An event whose
-// periods are all zero weighs by samples, so that its frames count at all.
-func (c *Coverage) weigh(p *ingest.Profile, opts CoverageOptions) []weighed {
+// countEvents sums the samples by event.
+func (c *Coverage) countEvents(p *ingest.Profile) {
 	c.Events = make([]EventCoverage, len(p.Events))
 	for i := range p.Events {
 		c.Events[i].Name = ingest.Printable(p.Events[i].Name)
@@ -175,40 +161,28 @@ func (c *Coverage) weigh(p *ingest.Profile, opts CoverageOptions) []weighed {
 		c.Events[s.Event].Samples += s.Count
 		c.Events[s.Event].Weight += s.Weight
 	}
-	locations := make([]weighed, len(p.Locations))
-	for i := range p.Samples {
-		s := &p.Samples[i]
-		w := weighed{frames: s.Count, weight: float64(s.Weight)}
-		if opts.Count || c.Events[s.Event].Weight == 0 {
-			w.weight = float64(s.Count)
-		}
-		for _, l := range p.Stack(s.Stack) {
-			locations[l].add(w)
-		}
-	}
 	c.Events = slices.DeleteFunc(c.Events, func(e EventCoverage) bool { return e.Samples == 0 })
-	return locations
 }
 
 // countIDs sums the objects that are files by where their build ID came from.
-func (c *Coverage) countIDs(p *ingest.Profile, objects []weighed) {
-	var sums [len(ingest.Stats{}.ByIDSource)]weighed
+func (c *Coverage) countIDs(p *ingest.Profile, objects []ingest.FrameSum) {
+	var sums [len(ingest.Stats{}.ByIDSource)]ingest.FrameSum
 	var counts [len(ingest.Stats{}.ByIDSource)]int
-	var all weighed
+	var all ingest.FrameSum
 	for i := range p.Objects {
 		o := &p.Objects[i]
-		if o.Kind > ingest.Module || objects[i].frames == 0 || int(o.IDSource) >= len(sums) {
+		if o.Kind > ingest.Module || objects[i].Frames == 0 || int(o.IDSource) >= len(sums) {
 			continue
 		}
 		counts[o.IDSource]++
-		sums[o.IDSource].add(objects[i])
-		all.add(objects[i])
+		sums[o.IDSource].Add(objects[i])
+		all.Add(objects[i])
 	}
 	for s := range sums {
 		if counts[s] > 0 {
 			c.BuildIDs = append(c.BuildIDs, IDCoverage{Source: ingest.IDSource(s).String(),
 				Objects: counts[s],
-				Frames:  sums[s].frames, Share: share(sums[s].weight, all.weight)})
+				Frames:  sums[s].Frames, Share: share(sums[s].Weight, all.Weight)})
 		}
 	}
 	slices.SortStableFunc(c.BuildIDs, func(a, b IDCoverage) int {
@@ -218,21 +192,21 @@ func (c *Coverage) countIDs(p *ingest.Profile, objects []weighed) {
 }
 
 // findMissing groups the unresolved locations by object and reason.
-func (c *Coverage) findMissing(p *ingest.Profile, locations, objects []weighed, all float64) {
+func (c *Coverage) findMissing(p *ingest.Profile, locations, objects []ingest.FrameSum, all float64) {
 	type key struct {
 		object ingest.ObjectID
 		reason ingest.Reason
 	}
 	type sum struct {
 		key
-		weighed
+		ingest.FrameSum
 		places int
 	}
 	index := make(map[key]int)
 	var sums []sum
 	for l, w := range locations {
 		// What has a name and no image is missing too: its lines and instructions are.
-		if w.frames == 0 || isNamed(p, ingest.LocationID(l)) &&
+		if w.Frames == 0 || p.IsNamed(ingest.LocationID(l)) &&
 			p.Names.Reasons[l] == ingest.ReasonNone {
 			continue
 		}
@@ -246,18 +220,18 @@ func (c *Coverage) findMissing(p *ingest.Profile, locations, objects []weighed, 
 			index[k] = i
 			sums = append(sums, sum{key: k})
 		}
-		sums[i].add(w)
+		sums[i].Add(w)
 		sums[i].places++
 	}
 	slices.SortFunc(sums, func(a, b sum) int {
-		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.frames, a.frames),
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(b.Frames, a.Frames),
 			cmp.Compare(a.object, b.object), cmp.Compare(a.reason, b.reason))
 	})
 	for _, s := range sums {
 		o := &p.Objects[s.object]
 		m := Missing{Object: objectText(o), Kind: o.Kind.String(), BuildID: o.ID.String(),
-			Reason: s.reason.String(), Frames: s.frames, Places: s.places,
-			Total: objects[s.object].frames, Share: share(s.weight, all), Hint: Hint(o, s.reason)}
+			Reason: s.reason.String(), Frames: s.Frames, Places: s.places,
+			Total: objects[s.object].Frames, Share: share(s.Weight, all), Hint: Hint(o, s.reason)}
 		if s.reason == ingest.ImageNotCaptured {
 			m.Why = ingest.Printable(o.WhyNoImage)
 		}

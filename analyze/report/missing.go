@@ -6,6 +6,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"symbolize/ingest"
 )
 
 // summaryMissing is how many rows of what is missing the summary shows.
@@ -29,12 +30,12 @@ func (c *Coverage) WriteSummary(w io.Writer) error {
 		fmt.Fprintf(out, "build IDs  %s\n", strings.Join(words, ", "))
 	}
 	if n := len(c.Probable); n > 0 {
-		sum := weighed{}
+		sum := ingest.FrameSum{}
 		for _, o := range c.Probable {
-			sum.add(weighed{o.Frames, o.Share})
+			sum.Add(ingest.FrameSum{Frames: o.Frames, Weight: o.Share})
 		}
 		fmt.Fprintf(out, "probable   lines of %d BPF functions, %s of the frames: of other loads with "+
-			"their name, tag and length\n", n, share100(sum.weight))
+			"their name, tag and length\n", n, share100(sum.Weight))
 	}
 	if losses := c.losses(); losses != "" {
 		fmt.Fprintf(out, "losses     %s\n", losses)

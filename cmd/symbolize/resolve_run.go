@@ -128,7 +128,7 @@ func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 		return report.JSON(w, p, r.demangler)
 	}
 	opts := resolve.Layout(r.s.view, p)
-	opts.Demangle = r.demangler.Name
+	opts.Demangle, opts.Count = r.demangler.Name, r.o.count
 	return pprof.Write(w, p, opts)
 }
 

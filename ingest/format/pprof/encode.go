@@ -39,9 +39,6 @@ type encoder struct {
 	table   []string
 	plan    plan
 	buf     []byte
-
-	// Frames of the default event by weight, and those of them with a name.
-	allWeight, namedWeight float64
 }
 
 func (e *encoder) encode() {
@@ -93,8 +90,7 @@ func (e *encoder) samples(cols []column) {
 	labels := newLabels(e)
 	values := make([]uint64, len(cols))
 	countCol, weightCol := columnIndex(cols, len(p.Events))
-	stack := packedStack{p: p, named: namedLocations(p)}
-	event := uint16(defaultEvent(p))
+	stack := packedStack{p: p}
 	for i := 0; i < len(rows); {
 		s := &p.Samples[rows[i]]
 		stack.set(s.Stack)
@@ -108,10 +104,6 @@ func (e *encoder) samples(cols []column) {
 				values[c] += t.Count
 			}
 			values[weightCol[t.Event]] += t.Weight
-			if t.Event == event {
-				e.allWeight += float64(stack.frames) * float64(t.Weight)
-				e.namedWeight += float64(stack.namedFrames) * float64(t.Weight)
-			}
 		}
 		if !slices.ContainsFunc(values, func(v uint64) bool { return v != 0 }) {
 			continue // readers drop it
@@ -128,12 +120,9 @@ func (e *encoder) samples(cols []column) {
 
 // packedStack holds the stack of the sample that is being written.
 type packedStack struct {
-	p           *ingest.Profile
-	named       []byte // by location
-	packed      []byte // its location ids
-	current     ingest.StackID
-	frames      int
-	namedFrames int
+	p       *ingest.Profile
+	packed  []byte // its location ids
+	current ingest.StackID
 }
 
 // set makes s the current stack; samples with the same one follow each other.
@@ -141,27 +130,10 @@ func (k *packedStack) set(s ingest.StackID) {
 	if k.packed != nil && s == k.current {
 		return
 	}
-	k.current, k.packed, k.namedFrames = s, k.packed[:0], 0
-	locs := k.p.Stack(s)
-	k.frames = len(locs)
-	for _, l := range locs {
+	k.current, k.packed = s, k.packed[:0]
+	for _, l := range k.p.Stack(s) {
 		k.packed = appendVarint(k.packed, uint64(l)+1)
-		k.namedFrames += int(k.named[l])
 	}
-}
-
-// namedLocations holds 1 for locations with a function name: a byte each, to stay
-// in the cache.
-func namedLocations(p *ingest.Profile) []byte {
-	named := make([]byte, len(p.Locations))
-	if p.Names != nil {
-		for l := range named {
-			if len(p.Names.At(ingest.LocationID(l))) > 0 {
-				named[l] = 1
-			}
-		}
-	}
-	return named
 }
 
 func columnIndex(cols []column, events int) (count, weight []int) {

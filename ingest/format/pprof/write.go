@@ -32,6 +32,9 @@ type WriteOptions struct {
 	RefShift func(ingest.ObjectID) (addr.Offset, bool)
 	// Demangle gives Function.name for a SystemName; nil keeps the latter.
 	Demangle func(string) string
+	// Count weighs frames by samples instead of periods, for the comment that says how
+	// many are named.
+	Count bool
 	// Comments go behind those of the profile; every text report of pprof prints
 	// them.
 	Comments []string
@@ -162,9 +165,10 @@ func (e *encoder) comments() []string {
 	}
 	c = append(c, m.Comments...)
 	c = append(c, e.opts.Comments...)
-	if e.allWeight > 0 {
+	named, all := e.p.NamedFrames(e.p.WeighFrames(e.opts.Count))
+	if all.Weight > 0 {
 		c = append(c, fmt.Sprintf("%s%.1f%% of frames named", commentCoverage,
-			100*e.namedWeight/e.allWeight))
+			100*named.Weight/all.Weight))
 	}
 	return c
 }
