@@ -294,21 +294,26 @@ func (sb *sideband) takeBorrowed(t *tie) {
 	for _, r := range t.of {
 		taken[r.p] = true
 	}
-	n := 0
+	last := make(map[uint32]int) // by ID: the last one that is taken
+	for i := range sb.borrowed {
+		if p := &sb.borrowed[i]; taken[p] {
+			last[p.ID] = i
+			sb.borrowings[sb.lentBy[i]].Programs++
+		}
+	}
+	if len(last) == 0 {
+		return
+	}
+	sb.programsRecorded = true
+	sb.programs = slices.DeleteFunc(slices.Clone(sb.programs), func(o bpf.Program) bool {
+		_, ok := last[o.ID]
+		return ok && o.Missing != ""
+	})
 	for i := range sb.borrowed {
 		p := &sb.borrowed[i]
-		if !taken[p] {
-			continue
+		if taken[p] && (p.Missing == "" || last[p.ID] == i) {
+			sb.programs = append(sb.programs, *p)
 		}
-		n++
-		sb.borrowings[sb.lentBy[i]].Programs++
-		sb.programs = slices.DeleteFunc(slices.Clone(sb.programs), func(o bpf.Program) bool {
-			return o.ID == p.ID && o.Missing != ""
-		})
-		sb.programs = append(sb.programs, *p)
-	}
-	if n > 0 {
-		sb.programsRecorded = true
 	}
 }
 

@@ -88,14 +88,29 @@ func (c *Capture) recordedPath(id buildid.ID) string {
 	if c.bundle.Has(bundle.VDSOName(id.Hex())) {
 		return "[vdso]"
 	}
-	for i := range c.bundle.Manifest.Samples {
-		for _, f := range c.bundle.Manifest.Samples[i].Files {
-			if file, err := buildid.Parse(f.BuildID); err == nil && file.Matches(id) {
-				return f.Path
+	if c.files == nil {
+		c.files = make(map[buildid.Key][]recordedFile)
+		for i := range c.bundle.Manifest.Samples {
+			for _, f := range c.bundle.Manifest.Samples[i].Files {
+				if file, err := buildid.Parse(f.BuildID); err == nil {
+					key := file.Key()
+					c.files[key] = append(c.files[key], recordedFile{file, f.Path})
+				}
 			}
 		}
 	}
+	for _, f := range c.files[id.Key()] {
+		if f.id.Matches(id) {
+			return f.path
+		}
+	}
 	return ""
+}
+
+// recordedFile is a file of a build ID that a bundle's manifest lists.
+type recordedFile struct {
+	id   buildid.ID
+	path string
 }
 
 // sampled opens what the manifest tells of the samples of an event.
@@ -114,6 +129,7 @@ func (c *Capture) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
 	}
 	x.Stacks = *user
 	o := &x.Options
+	o.Packed = c.size
 	if m.KernelStacks != "" {
 		if o.Kernel, err = open(m.KernelStacks); err != nil {
 			return nil, err
@@ -165,7 +181,7 @@ func (c *Capture) dumpedStacks() {
 		return
 	}
 	o := &c.opts.Stacks
-	opts := stackmap.Options{Key: o.Key, Value: o.Value, Depth: o.Depth}
+	opts := stackmap.Options{Key: o.Key, Value: o.Value, Depth: o.Depth, Packed: c.size}
 	if kernel != nil {
 		opts.Kernel = &kernel.input
 	}

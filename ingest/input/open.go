@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
@@ -77,9 +78,10 @@ type Capture struct {
 	// it is first wanted; stacksErr is the damage behind what was read.
 	stacks     *stackmap.Set
 	stacksErr  error
-	stacksRead bool      // of a bundle
-	perfErr    error     // why a bundle has no side band
-	stackSide  *sideband // after the profile was made
+	stacksRead bool                           // of a bundle
+	perfErr    error                          // why a bundle has no side band
+	files      map[buildid.Key][]recordedFile // see recordedPath
+	stackSide  *sideband                      // after the profile was made
 
 	chunkSize int64 // of the second pass; small in tests
 	mu        sync.Mutex

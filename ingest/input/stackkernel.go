@@ -89,16 +89,26 @@ type kernelPlace struct {
 }
 
 // kernelPlaces returns what an address was when its stack was taken: at most one place where the
-// time is known, else all that it ever was. at is the address that pc stands for.
+// time is known, else what it ever was, several if that is more than one thing. at is the address that pc stands for.
 func (f *stackFolder) kernelPlaces(pc, at addr.PC, of whose) (list []kernelPlace) {
 	if of.timed && of.time != bundle.UnknownTime {
 		return f.kernelPlace(nil, f.spaces.Kernel(of.time).Version(), pc, at)
 	}
-	for _, v := range f.spaces.KernelVersions(pc, at) {
-		list = f.kernelPlace(list, v, pc, at)
+	looked := 0
+	for v := range f.spaces.KernelVersions(at, pc) {
+		if list = f.kernelPlace(list, v, pc, at); len(list) > 1 {
+			break // it is ambiguous
+		}
+		if looked++; looked == maxKernelStates {
+			return append(list, kernelPlace{}, kernelPlace{}) // for all that is known
+		}
 	}
 	return list
 }
+
+// maxKernelStates bounds in how many states of the kernel an address is looked up whose time is
+// not known.
+const maxKernelStates = 1 << 12
 
 // kernelPlace appends what an address is in a version of the kernel's address space, if that
 // is not in the list.

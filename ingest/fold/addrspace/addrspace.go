@@ -132,17 +132,11 @@ type Map struct {
 	kernels  []kernelState // by Version of the kernel
 	kernel   track
 	changing []addrRange // kernel addresses whose answer is not always the same
-	changes  []kernelChange
+	changes  [][]change  // by range of changing: what changed in it, in order of time
 	anywhere anywhere
 }
 
 type addrRange struct{ start, end addr.PC }
-
-// kernelChange says that a Version of the kernel may have another answer for a range.
-type kernelChange struct {
-	addrRange
-	version Version
-}
 
 // Process returns the Version of a process's address space at time t.
 func (m *Map) Process(pid int32, t uint64) Span { return m.procs[pid].span(t, 0) }
@@ -179,35 +173,6 @@ func (m *Map) lookup(t tree, pc addr.PC) *Mapping {
 	}
 	return nil
 }
-
-// Steady reports whether InKernel answers the same for pc in every Version.
-func (m *Map) Steady(pc addr.PC) bool {
-	_, found := slices.BinarySearchFunc(m.changing, pc, func(r addrRange, pc addr.PC) int {
-		switch {
-		case r.end <= pc:
-			return -1
-		case r.start > pc:
-			return 1
-		}
-		return 0
-	})
-	return !found
-}
-
-// KernelVersions returns Versions of the kernel, in their order, that have all the answers of
-// InKernel to any of these addresses.
-func (m *Map) KernelVersions(pcs ...addr.PC) []Version {
-	list := []Version{m.Kernel(0).Version()}
-	for i := range m.changes {
-		c := &m.changes[i]
-		if list[len(list)-1] != c.version && slices.ContainsFunc(pcs, c.contains) {
-			list = append(list, c.version)
-		}
-	}
-	return list
-}
-
-func (r addrRange) contains(pc addr.PC) bool { return r.start <= pc && pc < r.end }
 
 // Versions returns how many states the address spaces of processes have had,
 // and the kernel's.

@@ -1,9 +1,6 @@
 package addrspace
 
 import (
-	"cmp"
-	"slices"
-
 	"symbolize/ingest/addr"
 )
 
@@ -13,7 +10,7 @@ type Builder struct {
 	m       *Map
 	now     uint64
 	owned   map[int32]Version // versions made at this very time and shared with nobody
-	changed []addrRange
+	changed []change
 }
 
 // NewBuilder returns a Builder of an empty history.
@@ -162,46 +159,27 @@ func (b *Builder) KernelGone(t uint64, l Layer, start, end addr.PC) {
 }
 
 // changeKernel makes a new version of the kernel, or changes that of this time.
-func (b *Builder) changeKernel(l Layer, start, end addr.PC, change func(tree) tree) {
-	if b.now > 0 {
-		b.changed = append(b.changed, addrRange{start, end})
-	}
-	v := b.m.kernel.now(0)
+func (b *Builder) changeKernel(l Layer, start, end addr.PC, alter func(tree) tree) {
+	v := Version(b.m.kernel.now(0))
 	state := b.m.kernels[v]
-	state[l] = change(state[l])
+	state[l] = alter(state[l])
 	if n := len(b.m.kernel.at); n > 0 && b.m.kernel.at[n-1] == b.now {
 		b.m.kernels[v] = state
 	} else {
-		v = uint32(len(b.m.kernels))
+		v = Version(len(b.m.kernels))
 		b.m.kernels = append(b.m.kernels, state)
-		b.m.kernel.set(b.now, v)
+		b.m.kernel.set(b.now, uint32(v))
 	}
 	if b.now > 0 {
-		b.m.changes = append(b.m.changes, kernelChange{addrRange{start, end}, Version(v)})
+		b.changed = append(b.changed, change{addrRange{start, end}, v})
 	}
 }
 
 // Build returns the history. The Builder is not to be used after it.
 func (b *Builder) Build() *Map {
-	b.m.changing = joinRanges(b.changed)
+	b.m.changing, b.m.changes = groupChanges(b.changed)
 	b.m.anywhere = newAnywhere(b.m.mappings)
 	m := b.m
 	b.m = nil
 	return m
-}
-
-// joinRanges sorts ranges and joins those that touch.
-func joinRanges(ranges []addrRange) []addrRange {
-	slices.SortFunc(ranges, func(a, b addrRange) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
-	})
-	out := ranges[:0]
-	for _, r := range ranges {
-		if n := len(out); n > 0 && r.start <= out[n-1].end {
-			out[n-1].end = max(out[n-1].end, r.end)
-			continue
-		}
-		out = append(out, r)
-	}
-	return slices.Clip(out)
 }

@@ -9,7 +9,7 @@ const (
 	// Of a small file no more than freeTotal and maxRatio times its size is unpacked:
 	// zstd makes 32,000 bytes of one.
 	freeTotal   = 256 << 20
-	maxRatio    = 1024
+	maxRatio    = 256      // deep stacks, which pack best, a hundredfold
 	maxWindow   = 64 << 20 // of zstd, allocated: `zstd -19 --long=26` still reads
 	maxName     = 240      // bytes of an entry's name
 	maxWarnings = 100      // kept of one bundle

@@ -79,11 +79,10 @@ func validFrame(s *Set, hex []byte, offset uint64) (f Frame, kind lineKind) {
 		}
 		raw[i] = hi<<4 | lo
 	}
-	id := buildid.Padded(raw[:])
-	if id.IsZero() {
+	if raw == ([buildid.KeyLen]byte{}) {
 		return Frame{Offset: offset, Status: IP}, frameLine
 	}
-	return s.valid(id, offset), frameLine
+	return s.valid(raw, offset), frameLine
 }
 
 // symbolFrame decodes "do_mmap+1", with "@FILE:LINE" behind it where bpftrace had

@@ -19,6 +19,21 @@ const (
 	maxWarnings = 20
 )
 
+// Of a small file less is kept, however well it is packed: frames and samples up to a floor
+// and so many for each of its bytes. Recordings have up to 20 frames a byte, where deep
+// stacks differ at their leaves alone, and a sample in two bytes or more.
+const (
+	floorFrames, framesPerByte   = 1 << 22, 64
+	floorSamples, samplesPerByte = 1 << 18, 4
+)
+
+// bound sets the limits of what is kept by the size of the file that it comes from.
+func (s *Set) bound(size int64) {
+	size = min(max(size, 0), maxFrames)
+	s.maxFrames = int(min(maxFrames, floorFrames+framesPerByte*size))
+	s.maxSamples = int(min(maxSamples, floorSamples+samplesPerByte*size))
+}
+
 // maxTotal bounds what all counts add up to, and all weights: it is what a profile can
 // say. Only damage gets there.
 const maxTotal = math.MaxInt64
@@ -26,18 +41,19 @@ const maxTotal = math.MaxInt64
 func newSet(form Form) *Set {
 	return &Set{
 		Form: form, Events: []Event{{Name: "samples", Unit: "count", Period: 1}},
-		idOf: make(map[buildid.ID]uint32), symbolOf: make(map[Symbol]uint32),
+		idOf: make(map[[buildid.KeyLen]byte]uint32), symbolOf: make(map[Symbol]uint32),
 		commOf: make(map[string]string), frameOf: intern.NewPairs(), stacks: intern.NewListSet(),
 		left: [2]uint64{maxTotal, maxTotal}, maxFrames: maxFrames, maxSamples: maxSamples,
 	}
 }
 
-func (s *Set) id(id buildid.ID) uint32 {
-	n, ok := s.idOf[id]
+// id numbers a build ID, padded to 20 bytes.
+func (s *Set) id(raw [buildid.KeyLen]byte) uint32 {
+	n, ok := s.idOf[raw]
 	if !ok {
 		n = uint32(len(s.IDs))
-		s.IDs = append(s.IDs, id)
-		s.idOf[id] = n
+		s.IDs = append(s.IDs, buildid.Padded(raw[:]))
+		s.idOf[raw] = n
 	}
 	return n
 }
@@ -45,11 +61,11 @@ func (s *Set) id(id buildid.ID) uint32 {
 // valid makes the frame of a build ID. Of an address that is in no mapping the kernel takes
 // the one above it (find_vma in stack_map_get_build_id_offset), as for the 0 that chains of
 // frame pointers end in: the offset then is below 0, and nothing is known of the place.
-func (s *Set) valid(id buildid.ID, offset uint64) Frame {
+func (s *Set) valid(raw [buildid.KeyLen]byte, offset uint64) Frame {
 	if int64(offset) < 0 {
 		return Frame{Status: IP}
 	}
-	return Frame{Offset: offset, Ref: s.id(id), Status: Valid}
+	return Frame{Offset: offset, Ref: s.id(raw), Status: Valid}
 }
 
 func (s *Set) symbol(sym Symbol) uint32 {

@@ -2,6 +2,7 @@ package stackmap
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -241,5 +242,43 @@ func BenchmarkRead(b *testing.B) {
 				mustRead(b, form, stacks, &Options{Counts: input("counts", counts), Key: fields})
 			}
 		})
+	}
+}
+
+// TestBounds: a Set keeps no more frames and samples than it is bound to, and tells what it
+// leaves out.
+func TestBounds(t *testing.T) {
+	for _, tt := range []struct {
+		size            int64
+		frames, samples int
+	}{
+		{-1, floorFrames, floorSamples}, {0, floorFrames, floorSamples},
+		{1000, floorFrames + 64_000, floorSamples + 4000}, {1 << 40, maxFrames, maxSamples},
+	} {
+		s := newSet(Raw)
+		if s.bound(tt.size); s.maxFrames != tt.frames || s.maxSamples != tt.samples {
+			t.Errorf("of %d bytes %d frames, %d samples; want %d, %d", tt.size, s.maxFrames,
+				s.maxSamples, tt.frames, tt.samples)
+		}
+	}
+	s := newSet(Raw)
+	s.maxFrames, s.maxSamples = maxDepth+5, 3
+	for i := range uint64(6) { // two frames each: the last ones have no room
+		p := s.add([]Frame{{Offset: 1000 + i, Status: IP}, {Offset: 1, Status: IP}})
+		s.count(Sample{User: p, Count: 10 + i})
+	}
+	s.finish()
+	if s.NumStacks() != 3 || len(s.Samples) != 3 || len(s.Frames()) != 4 {
+		t.Errorf("%d stacks, %d samples, %d frames", s.NumStacks(), len(s.Samples),
+			len(s.Frames()))
+	}
+	var got []string
+	for _, err := range s.Warnings {
+		got = append(got, err.Error())
+	}
+	want := []string{"more than 1029 frames: further stacks are left out",
+		"more than 3 pairs of stack and labels: 42 samples are left out"}
+	if !slices.Equal(got, want) {
+		t.Errorf("warnings %q, want %q", got, want)
 	}
 }

@@ -30,10 +30,27 @@ type Options struct {
 	Depth, Stride int
 	// Addresses says of the Bare form that values are addresses, not build IDs.
 	Addresses bool
+	// Packed is the size of the file that all was unpacked from, which bounds what is kept;
+	// 0: the inputs are files.
+	Packed int64
 }
 
 // bare reports whether the options describe values without anything else.
 func (o *Options) bare() bool { return o.Stride > 0 || o.Depth > 0 }
+
+// size is that of the file or files that bounds what is kept.
+func (o *Options) size(in *Input) int64 {
+	if o.Packed > 0 {
+		return o.Packed
+	}
+	size := in.Size
+	for _, more := range [...]*Input{o.Counts, o.Kernel} {
+		if more != nil {
+			size += more.Size
+		}
+	}
+	return size
+}
 
 // Read reads stacks in whatever form they are; Sniff says which. An error comes with
 // what was whole before it; the Set is nil where nothing was.
@@ -44,6 +61,7 @@ func Read(in *Input, opts *Options) (*Set, error) {
 	}
 	set := newSet(form)
 	defer set.finish()
+	set.bound(opts.size(in))
 	var err error
 	switch form {
 	case Raw, Bpftool:
@@ -92,8 +110,11 @@ func ReadSampled(list []Sampled) (*Set, error) {
 	defer set.finish()
 	set.Events = nil
 	var errs []error
+	size := int64(0)
 	for i := range list {
 		x := &list[i]
+		size = max(size, x.Options.size(&x.Stacks))
+		set.bound(size)
 		set.Events = append(set.Events, x.Event)
 		errs = append(errs, readMaps(set, &x.Stacks, &x.Options))
 	}

@@ -185,7 +185,7 @@ type Set struct {
 	addresses []bool          // by stack: whether one of its frames is an IP
 	totals    *Totals         // once they were wanted
 
-	idOf     map[buildid.ID]uint32
+	idOf     map[[buildid.KeyLen]byte]uint32
 	symbolOf map[Symbol]uint32
 	frameOf  *intern.Pairs     // numbers frames
 	commOf   map[string]string // so that equal ones share their bytes

@@ -132,9 +132,9 @@ func (l layout) frame(s *Set, b []byte) (f Frame, ok bool) {
 	case status == uint32(Empty):
 		return f, false
 	case status == uint32(Valid):
-		id := buildid.Padded(b[buildIDAt : buildIDAt+buildid.KeyLen])
-		if !id.IsZero() {
-			return s.valid(id, offset), true
+		raw := [buildid.KeyLen]byte(b[buildIDAt : buildIDAt+buildid.KeyLen])
+		if raw != ([buildid.KeyLen]byte{}) {
+			return s.valid(raw, offset), true
 		}
 	}
 	// A status of later kernels: what it has besides is not known.
