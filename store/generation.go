@@ -130,6 +130,13 @@ func publish(store, dir string) (gen uint64, err error) {
 			return 0, err
 		}
 	}
+	// Badger syncs the pages of its files, and then cuts them to their size: a power failure
+	// would bring the old size back.
+	for _, s := range sums {
+		if err := syncFile(filepath.Join(dir, s.name)); err != nil {
+			return 0, err
+		}
+	}
 	if err := writeSynced(filepath.Join(dir, sumsName), appendSums(nil, sums)); err != nil {
 		return 0, err
 	}
@@ -275,6 +282,15 @@ func writeSynced(path string, b []byte) error {
 	}
 	_, err = f.Write(b)
 	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// syncFile makes sure that a file is on disk as it is.
+func syncFile(path string) error {
+	f, err := openPlain(path, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 func syncDir(dir string) error {

@@ -11,7 +11,7 @@ import (
 
 // Environment of a test binary that was started again as another process.
 const (
-	childRole  = "STORE_TEST_CHILD" // "write", "hold" or "fill"
+	childRole  = "STORE_TEST_CHILD" // "write", "hold", "fill" or "crash"
 	childStore = "STORE_TEST_STORE"
 )
 
@@ -40,6 +40,8 @@ func runChild(role, path string) error {
 		return w.Close()
 	case "fill":
 		return childFill(path)
+	case "crash":
+		return childCrash(path)
 	}
 	return fmt.Errorf("no role %s", strconv.Quote(role))
 }
