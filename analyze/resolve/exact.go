@@ -23,8 +23,9 @@ const (
 // Exact returns what ingest asks for offsets that stand where return addresses do
 // (input.Options.Exact): which of them no call can precede. These are
 //
-//   - the first byte of what signal handlers return to (isSignalReturn): the kernel put
-//     the address onto the stack, nobody called;
+//   - the first byte of what signal handlers return to, known by its name (isSignalReturn)
+//     or by its unwind table (augmentation S): the kernel put the address onto the stack,
+//     nobody called;
 //   - the first byte of a function with no function before it, but padding: an interrupt
 //     came there, or the address was put onto the stack. A symbol without a size is taken to
 //     end before the padding; those of kallsyms are not, where a kernel with padding names it.
@@ -101,10 +102,14 @@ func exactOf(f *Finder, list []candidate) (exact []addr.Offset) {
 // i+1; number i is the byte before it.
 func (f *Finder) noCallBefore(at addr.Addr, i int) bool {
 	name, start := f.Function(f.Place(i+1), SymbolNames)
-	if name == 0 || start != at {
+	switch {
+	case name == 0:
 		return false
-	}
-	if isSignalReturn(f.Text(name)) {
+	case strings.HasPrefix(f.Text(name), store.SignalPrefix):
+		return start == at || start == at-1
+	case start != at:
+		return false
+	case isSignalReturn(f.Text(name)):
 		return true
 	}
 	p := f.Place(i)

@@ -34,6 +34,12 @@ func TestExact(t *testing.T) {
 				symtab.Func{Name: "register_tm_clones", Start: 0x401250, Size: 0x30, Flags: symtab.Unsized},
 				function("__do_global_dtors_aux", 0x401280, 0x10)),
 		})
+	merge(t, o, store.Manifest{ID: id(3), Kind: ingest.ELF, Layout: pie},
+		map[store.SourceKind]*symtab.Encoded{store.EhFrame: table(t,
+			function("fun_401000", 0x401000, 0x2f),
+			function(store.SignalPrefix+"40102f", 0x40102f, 0xa),
+			function("fun_401040", 0x401040, 0x10),
+			function(store.SignalPrefix+"401050", 0x401050, 0xa))})
 	merge(t, o, store.Manifest{ID: id(2), Kind: ingest.Kernel},
 		map[store.SourceKind]*symtab.Encoded{
 			store.Kallsyms: table(t,
@@ -45,6 +51,7 @@ func TestExact(t *testing.T) {
 				function("__pfx_clear_bss", 0x2100, 0x10)),
 		})
 	elf := ingest.Object{Kind: ingest.ELF, ID: id(1)}
+	stripped := ingest.Object{Kind: ingest.ELF, ID: id(3)}
 	kernel := ingest.Object{Kind: ingest.Kernel, ID: id(2), RefSymbol: "_text"}
 	for _, tc := range []struct {
 		name   string
@@ -66,6 +73,9 @@ func TestExact(t *testing.T) {
 		{"inside of it", elf, 0x2108, false},
 		{"no function", elf, 0x3000, false},
 		{"no segment", elf, 0x900000, false},
+		{"signal frame of an unwind table, a byte early", stripped, 0x1030, true},
+		{"inside of it", stripped, 0x1038, false},
+		{"signal frame of an unwind table", stripped, 0x1050, true},
 		{"behind the padding of a kernel", kernel, 0x1000, true},
 		{"behind another of the kernel's functions", kernel, 0x1080, false},
 		{"behind the call of a function that does not return", kernel, 0x2100, false},

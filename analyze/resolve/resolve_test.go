@@ -45,7 +45,7 @@ func merge(t testing.TB, o *store.Overlay, m store.Manifest,
 	t.Helper()
 	c := store.Contribution{Manifest: m}
 	for _, kind := range []store.SourceKind{store.DWARF, store.Symtab, store.Dynsym, store.Kallsyms,
-		store.PLT} {
+		store.PLT, store.EhFrame} {
 		if e := tables[kind]; e != nil {
 			c.Sources = append(c.Sources, store.NewSource{
 				Info: store.SourceInfo{Kind: kind, Producer: 1, Path: "/x"}, Table: e})

@@ -18,7 +18,7 @@ import (
 // Producer is the revision of the decoders behind this package. A file whose row
 // or source has a smaller one is read again. It grows whenever what a file gives
 // changes, by three: partialProducer and namesProducer are between.
-const Producer = 15
+const Producer = 18
 
 // partialProducer is that of a table made while parts of the debug information were
 // missing or damaged. One of the whole wins over it.

@@ -29,12 +29,15 @@ func (s *sources) ehFrame(f *elf.File) {
 		return
 	}
 	s.add(store.EhFrame, func(b *symtab.Builder) error {
-		name := []byte("fun_")
-		lost, err := table.Ranges(func(r addr.Range) bool {
-			if !overlaps(covered, r) && inCode(f, r) {
+		lost, err := table.Frames(func(r ehframe.Frame) bool {
+			if !overlaps(covered, r.Range) && inCode(f, r.Range) {
+				prefix := "fun_"
+				if r.Signal {
+					prefix = store.SignalPrefix
+				}
 				b.Add(symtab.Func{
 					Start: r.Start, Size: uint64(r.End - r.Start),
-					Name: string(strconv.AppendUint(name, uint64(r.Start), 16)),
+					Name: string(strconv.AppendUint([]byte(prefix), uint64(r.Start), 16)),
 				})
 			}
 			return true

@@ -1,8 +1,9 @@
 // Package ehframe finds where functions begin and end by .eh_frame, the table that
 // exceptions and stack traces are unwound by. Even stripped programs have it, so it
-// is the last resort: ranges without names.
+// is the last resort: ranges without names. It also tells the code that signal handlers
+// return to, by the augmentation "S".
 //
-// Only the ranges are read; the rules of unwinding are skipped. .eh_frame_hdr, which
+// Only these are read; the rules of unwinding are skipped. .eh_frame_hdr, which
 // is an index of the same, is not needed. References: Linux Standard Base Core 5.0,
 // 10.6 "Exception Frames" and DWARF 5, 6.4.1; where they are silent, what GCC's
 // unwinder (unwind-pe.h, unwind-dw2-fde.c) and LLVM (DWARFDebugFrame.cpp) do.

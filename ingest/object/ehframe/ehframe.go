@@ -1,6 +1,7 @@
 package ehframe
 
 import (
+	"bytes"
 	"debug/elf"
 	"fmt"
 
@@ -49,11 +50,20 @@ func Find(f *ingestelf.File) (*Section, error) {
 	return e, nil
 }
 
-// Ranges visits the code that each entry covers, in the order of the section, until
+// Frame is the code that an entry covers.
+type Frame struct {
+	addr.Range
+	// Signal says that what the code returns to was interrupted, and called nothing: it is
+	// what signal handlers return to. Its range may begin a byte early, for unwinders that
+	// look up the byte before every return address.
+	Signal bool
+}
+
+// Frames visits the code that each entry covers, in the order of the section, until
 // visit returns false. Empty ranges are left out; overlaps and repetitions are not.
 // Lost is the number of entries that could not be read, and err, a *decode.Error,
 // what was wrong with the first.
-func (s *Section) Ranges(visit func(addr.Range) bool) (lost int, err error) {
+func (s *Section) Frames(visit func(Frame) bool) (lost int, err error) {
 	w := walker{s: s, wordSize: 4}
 	if s.Class64 {
 		w.wordSize = 8
@@ -73,7 +83,7 @@ func (s *Section) Ranges(visit func(addr.Range) bool) (lost int, err error) {
 		if e.end == 0 {
 			break
 		}
-		if reason == "" && r.End > r.Start && !visit(r) {
+		if reason == "" && r.End > r.Start && !visit(Frame{r, w.cie.signal}) {
 			break
 		}
 		at = e.end
@@ -97,6 +107,7 @@ type cie struct {
 	at       int // in the section
 	valid    bool
 	encoding uint8 // of pointers to code
+	signal   bool
 	reason   string
 }
 
@@ -201,6 +212,7 @@ func (w *walker) readCIE(at int) (c cie) {
 	} else {
 		r.skipLEB()
 	}
+	c.signal = bytes.IndexByte(augmentation, 'S') > 0
 	if len(augmentation) > 0 {
 		c.encoding, c.reason = w.augmentation(&r, augmentation)
 	}

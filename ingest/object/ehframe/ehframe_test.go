@@ -21,7 +21,7 @@ import (
 // list prints all ranges.
 func list(t testing.TB, s *Section) (ranges []string, lost int, err error) {
 	t.Helper()
-	lost, err = s.Ranges(func(r addr.Range) bool {
+	lost, err = s.Frames(func(r Frame) bool {
 		if r.End <= r.Start {
 			t.Errorf("empty range %x-%x", r.Start, r.End)
 		}
@@ -29,6 +29,26 @@ func list(t testing.TB, s *Section) (ranges []string, lost int, err error) {
 		return true
 	})
 	return ranges, lost, err
+}
+
+// TestSignalFrames: the augmentation S, before or after the encoding of pointers, is of the
+// code that signal handlers return to.
+func TestSignalFrames(t *testing.T) {
+	f := &frames{class64: true}
+	const enc = formatU8
+	for i, augmentation := range []string{"zR", "zRS", "zSR", "zR"} {
+		f.common(1, augmentation, enc)
+		f.function(enc, uint64(0x401000+0x100*i), 0x20)
+	}
+	var got []string
+	lost, err := f.section().Frames(func(r Frame) bool {
+		got = append(got, fmt.Sprintf("%x %v", uint64(r.Start), r.Signal))
+		return true
+	})
+	want := []string{"401000 false", "401100 true", "401200 true", "401300 false"}
+	if lost > 0 || err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, lost %d, %v; want %q", got, lost, err, want)
+	}
 }
 
 // TestEncodings reads all encodings of pointers that there are.
@@ -171,7 +191,7 @@ func TestDamagedEntries(t *testing.T) {
 func TestStop(t *testing.T) {
 	f := everything(true, false)
 	n := 0
-	if lost, err := f.section().Ranges(func(addr.Range) bool { n++; return n < 2 }); n != 2 ||
+	if lost, err := f.section().Frames(func(Frame) bool { n++; return n < 2 }); n != 2 ||
 		lost != 0 || err != nil {
 		t.Errorf("%d visited, lost %d, %v", n, lost, err)
 	}
@@ -214,7 +234,7 @@ func TestNoAllocation(t *testing.T) {
 	s := everything(true, false).section()
 	n := 0
 	if allocs := testing.AllocsPerRun(10, func() {
-		s.Ranges(func(addr.Range) bool { n++; return true })
+		s.Frames(func(Frame) bool { n++; return true })
 	}); allocs > 0 {
 		t.Errorf("%v allocations", allocs)
 	}
@@ -315,7 +335,7 @@ func TestHeader(t *testing.T) {
 			want = append(want, hdr.Addr+addr.Addr(int64(off)))
 		}
 		var got []addr.Addr
-		lost, err := s.Ranges(func(r addr.Range) bool {
+		lost, err := s.Frames(func(r Frame) bool {
 			got = append(got, r.Start)
 			if _, _, ok := files[i].Mapped(r.End - 1); !ok {
 				t.Errorf("%s: %x-%x is not in the file", s.Name, r.Start, r.End)
@@ -339,7 +359,7 @@ func BenchmarkRanges(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n = 0
-		s.Ranges(func(addr.Range) bool { n++; return true })
+		s.Frames(func(Frame) bool { n++; return true })
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/range")
 }
