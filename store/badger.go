@@ -2,8 +2,10 @@ package store
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -49,6 +51,43 @@ func badgerOptions(dir string, readOnly bool, log *logSink) badger.Options {
 	o.ExternalMagicVersion = badgerMagic
 	o.Logger = log
 	return o
+}
+
+// openBadger opens a database; a panic of Badger's, which damage causes, comes
+// back as ErrDamaged.
+func openBadger(o badger.Options) (db *badger.DB, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = damaged("%s: %v", o.Dir, p)
+		}
+	}()
+	if err := checkOpenFiles(o.Dir); err != nil {
+		return nil, err
+	}
+	return badger.Open(o)
+}
+
+// spareFiles is how many files a process may have open besides those of a database: what
+// it reads and writes, and logs and tables that Badger begins.
+const spareFiles = 48
+
+// checkOpenFiles refuses a database that has more files than may be open. Badger keeps all of
+// them open, and where one more cannot be opened in the middle of its work it ends the
+// process.
+func checkOpenFiles(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return nil
+	}
+	if need := uint64(len(entries) + spareFiles); uint64(limit.Cur) < need {
+		return fmt.Errorf("%s: %w: %d files may be open, at least %d are needed", dir, ErrLimit,
+			limit.Cur, need)
+	}
+	return nil
 }
 
 // badgerMagic stands in Badger's own files, which it refuses to open with another

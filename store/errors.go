@@ -16,6 +16,8 @@ var (
 	// ErrLocked means that another process writes; errors that wrap it are
 	// *LockedError.
 	ErrLocked = errors.New("store is locked")
+	// ErrLimit means that a limit of the process is too low to open the store: ulimit -n.
+	ErrLimit = errors.New("limit of the process")
 	// ErrUnsafe means that others could make the writer of the store change files
 	// outside of it, or that something in it is no plain file, as a link.
 	ErrUnsafe = errors.New("not safe to use")

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/dgraph-io/badger/v4"
 )
 
 // WriterOptions say how to open a store for writing.
@@ -213,17 +211,6 @@ func (w *Writer) roomToOpen(guard *spaceGuard) error {
 			free>>20, (need+1<<20-1)>>20)
 	}
 	return nil
-}
-
-// openBadger opens a database; a panic of Badger's, which damage causes, comes
-// back as ErrDamaged.
-func openBadger(o badger.Options) (db *badger.DB, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = damaged("%s: %v", o.Dir, p)
-		}
-	}()
-	return badger.Open(o)
 }
 
 // Merge implements Sink.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -25,6 +26,13 @@ type Env struct {
 
 // run is Main in the real surroundings.
 func run() int {
+	if err := checkOpenFiles(); err != nil {
+		fmt.Fprintf(os.Stderr, "symbolize: error: %v\n", err)
+		return exitFailed
+	}
+	if code, done := supervise(); done {
+		return code
+	}
 	// Without this a write to a closed pipe kills the process: `symbolize top | head`
 	// is to end in silence, with its temporary files removed.
 	signal.Ignore(syscall.SIGPIPE)
@@ -41,4 +49,18 @@ func run() int {
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 	})
+}
+
+// minOpenFiles is how many files must be allowed to be open: pipes and events of the runtime,
+// the store and its lock, what is read and what is written. With fewer Go itself may fail.
+const minOpenFiles = 64
+
+// checkOpenFiles refuses a limit with which nothing works.
+func checkOpenFiles() error {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil && limit.Cur < minOpenFiles {
+		return fmt.Errorf("only %d files may be open (ulimit -n): at least %d are needed",
+			limit.Cur, minOpenFiles)
+	}
+	return nil
 }
