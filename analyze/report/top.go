@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"symbolize/ingest"
+	"symbolize/ingest/format/bpf"
 )
 
 // TopOptions are for NewTop.
@@ -32,7 +33,8 @@ type Top struct {
 	Left    int      `json:"rows_left_off,omitempty"` // by Limit
 }
 
-// TopRow is a function of one object, or all unresolved frames of one.
+// TopRow is a function of one object, a BPF function of all its loads, or all unresolved
+// frames of an object.
 type TopRow struct {
 	Flat       uint64 `json:"flat"` // where it was the leaf
 	Cum        uint64 `json:"cum"`  // where it was on the stack, recursion counted once
@@ -113,7 +115,20 @@ func newTopCounter(p *ingest.Profile, opts *TopOptions) *topCounter {
 		// line are neighbours, and one row.
 		funcs := p.Names.Functions
 		c.row = make([]uint32, len(funcs))
+		jited := make(map[string]uint32)
 		for i := range funcs {
+			// The name of a BPF function has its tag: loads of it that are several objects,
+			// since the kernel hardened their code, are one function.
+			if isProgram(p, &funcs[i]) {
+				row, ok := jited[funcs[i].SystemName]
+				if !ok {
+					row = uint32(len(c.functions))
+					jited[funcs[i].SystemName] = row
+					c.functions = append(c.functions, ingest.FuncID(i))
+				}
+				c.row[i] = row
+				continue
+			}
 			if i == 0 || funcs[i].Object != funcs[i-1].Object ||
 				funcs[i].SystemName != funcs[i-1].SystemName {
 				c.functions = append(c.functions, ingest.FuncID(i))
@@ -124,6 +139,12 @@ func newTopCounter(p *ingest.Profile, opts *TopOptions) *topCounter {
 	n := len(c.functions) + len(p.Objects)
 	c.flat, c.cum, c.seen = make([]uint64, n), make([]uint64, n), make([]uint32, n)
 	return c
+}
+
+// isProgram reports whether a function is one of a BPF program.
+func isProgram(p *ingest.Profile, f *ingest.Function) bool {
+	_, _, ok := bpf.SplitSymbol(f.SystemName)
+	return ok && p.Objects[f.Object].Kind == ingest.JIT
 }
 
 func (c *topCounter) count() (total, samples uint64) {

@@ -224,6 +224,9 @@ func functionTable(p *bpf.Program, i int) (*symtab.Encoded, error) {
 func lineTable(name string, f *bpf.Func) (*symtab.Encoded, error) {
 	b := symtab.NewBuilder(symtab.Options{Columns: true})
 	sub := symtab.Subprogram{Name: []byte(name)}
+	if f.Begin.Line > 0 {
+		sub.File, sub.Line = b.File([]byte(f.Begin.File)), f.Begin.Line
+	}
 	fn := symtab.DebugFunc{
 		Ranges: []addr.Range{{Start: 0, End: addr.Addr(f.Length)}},
 		Lines:  make([]symtab.Line, 0, len(f.Lines)),

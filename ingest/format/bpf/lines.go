@@ -39,7 +39,17 @@ func (e *entry) lines(p *Program) {
 	if infos.n != addrs.n {
 		e.fail(0, "jited_line_info: %d addresses for %d lines", addrs.n, infos.n)
 	}
-	places := e.places(p, n)
+	places, outside := e.places(p, n)
+	if e.isMoved(places) {
+		e.begins(p, places)
+		p.noLines = MissingMoved
+		e.fail(0, "line info: %s: lines within its functions are not known", MissingMoved)
+		return
+	}
+	if len(outside) > 0 {
+		e.fail(0, "jited_line_info: %d of %d records lie in no function, record %d the first",
+			len(outside), n, outside[0])
+	}
 	all := make([]Line, 0, len(places))
 	for len(places) > 0 {
 		fn, from := places[0].fn, len(all)
@@ -79,33 +89,53 @@ func (e *entry) noLines(p *Program) string {
 	return MissingDamaged
 }
 
+// isMoved reports whether line info is not where the kernel's verifier wants it: the first
+// record of each function at the instruction that the function begins with.
+func (e *entry) isMoved(places []place) bool {
+	infos, lines := &e.arrays[ArrayFuncInfo], &e.arrays[ArrayLineInfo]
+	for i, x := range places {
+		first := i == 0 || places[i-1].fn != x.fn
+		if !first || x.offset != 0 || int64(x.fn) >= int64(infos.n) {
+			continue
+		}
+		begin := u32(infos.at(int(x.fn)), e.big)
+		if begin > 0 && u32(lines.at(int(x.record))[lineInsnAt:], e.big) > begin {
+			return true
+		}
+	}
+	return false
+}
+
+// begins notes where the source of each function begins.
+func (e *entry) begins(p *Program, places []place) {
+	for _, x := range places {
+		f := &p.Funcs[x.fn]
+		if f.Begin.Line == 0 && x.offset == 0 {
+			f.Begin = e.line(e.arrays[ArrayLineInfo].at(int(x.record)))
+		}
+	}
+}
+
 // places finds the functions of the first n records, and sorts them by function,
-// offset and number.
-func (e *entry) places(p *Program, n int) []place {
+// offset and number; outside are those that lie in none.
+func (e *entry) places(p *Program, n int) (places []place, outside []int) {
 	addrs := &e.arrays[ArrayJITedLineInfo]
 	finder := newFuncFinder(p.Funcs)
-	places := make([]place, 0, n)
-	outside, first := 0, 0
+	places = make([]place, 0, n)
 	for i := range n {
 		pc := addr.PC(u64(addrs.at(i), e.big))
 		fn, ok := finder.find(pc)
 		if !ok {
-			if outside++; outside == 1 {
-				first = i
-			}
+			outside = append(outside, i)
 			continue
 		}
 		places = append(places, place{uint32(fn), uint32(pc - p.Funcs[fn].Start), uint32(i)})
-	}
-	if outside > 0 {
-		e.fail(0, "jited_line_info: %d of %d records lie in no function, record %d the first",
-			outside, n, first)
 	}
 	slices.SortFunc(places, func(a, b place) int {
 		return cmp.Or(cmp.Compare(a.fn, b.fn), cmp.Compare(a.offset, b.offset),
 			cmp.Compare(a.record, b.record))
 	})
-	return places
+	return places, outside
 }
 
 func (e *entry) line(b []byte) Line {

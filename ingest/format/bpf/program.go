@@ -77,6 +77,12 @@ const (
 	MissingBTF = "it was loaded without BTF"
 	// MissingLineInfo: the program has BTF, but no lines came with it.
 	MissingLineInfo = "it was loaded without line info"
+	// MissingMoved: the kernel hardened the code (net.core.bpf_jit_harden). What it inserts
+	// into one function moves the line info of all (bpf_adj_linfo in kernel/bpf/core.c takes
+	// a function's own numbers of instructions for the program's): in a program of several
+	// functions the records but each function's first are of other code.
+	MissingMoved = "the kernel moved its line info when it hardened the code " +
+		"(net.core.bpf_jit_harden)"
 	// MissingNumbers: all that the compiler made of the function is its own.
 	MissingNumbers = "its line info has no line numbers"
 )
@@ -89,6 +95,9 @@ type Func struct {
 	Length uint32  // bytes of code; 0 if not known
 	Image  []byte  // the code, aliases Program.Raw; nil if it was not captured
 	Lines  []Line  // sorted by Offset, the first at 0; nil if not known
+	// Begin is where the source of a function begins of which Lines are not known; its Line
+	// is 0 if that is not known either. Offset is 0.
+	Begin Line
 }
 
 // Line is a line of source that the code from Offset on, up to the next one, was
