@@ -12,11 +12,13 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record"
@@ -34,6 +36,8 @@ type captureOptions struct {
 	pids         []int
 	allProcesses bool
 	hostProc     string
+	rotate       string
+	rotation     record.Rotation
 	omitIndexed  bool
 	stacks       stackOptions
 }
@@ -81,8 +85,12 @@ func newCaptureCommand(a *app) *cobra.Command {
 			return runCapture(ctx, a, o, args)
 		}),
 	}
-	fs := cmd.Flags()
-	fs.SortFlags = false
+	cmd.Flags().SortFlags = false
+	o.register(cmd.Flags())
+	return cmd
+}
+
+func (o *captureOptions) register(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.output, "output", "o", "", "write the bundle to `FILE`")
 	fs.DurationVar(&o.duration, "duration", 0, "end after this `TIME`, as 30s or 5m")
 	o.timed = func() bool { return fs.Changed("duration") }
@@ -96,6 +104,8 @@ func newCaptureCommand(a *app) *cobra.Command {
 		"the `TIME` between dumps of --maps")
 	fs.BoolVar(&o.omitIndexed, "omit-indexed", false,
 		"leave out the kernel's symbols if the store has them: resolve needs such a store too")
+	fs.StringVar(&o.rotate, "rotate", "",
+		"begin a new file after `TIME|SIZE`, as 1h or 100M: each is FILE.YYYYMMDDhhmmsscc, in UTC")
 	o.stacks.register(fs)
 	fs.IntSliceVarP(&o.pids, "pid", "p", nil,
 		"the mappings of process `PID` too; with --stacks sample only it; may be repeated")
@@ -103,7 +113,6 @@ func newCaptureCommand(a *app) *cobra.Command {
 		"the mappings of all processes that are there at the end")
 	fs.StringVar(&o.hostProc, "host-proc", "",
 		"in a container: the `DIR` where the host's /proc is mounted; processes have its numbers")
-	return cmd
 }
 
 func (o *captureOptions) validate(args []string) error {
@@ -119,6 +128,9 @@ func (o *captureOptions) validate(args []string) error {
 			"name a file with -o FILE")
 	case o.duration <= 0 && o.timed():
 		return usagef("--duration %v: it is above 0", o.duration)
+	case !o.parseRotate():
+		return withHint(usagef("--rotate %s: neither a time of a second or more nor a size", o.rotate),
+			"30s, 10m, 1h, or 500K, 100M, 2G")
 	case o.interval < minMapInterval:
 		return usagef("--interval %v: it is at least %v", o.interval, minMapInterval)
 	case o.interval != defaultMapInterval && len(o.maps) == 0:
@@ -130,6 +142,26 @@ func (o *captureOptions) validate(args []string) error {
 		}
 	}
 	return o.stacks.validate(o.pids)
+}
+
+// leastRotation is the least time of --rotate: a file takes some tenths of a second.
+const leastRotation = time.Second
+
+// parseRotate reads --rotate, as perf record reads --switch-output.
+func (o *captureOptions) parseRotate() (ok bool) {
+	if o.rotate == "" {
+		return true
+	}
+	if every, err := time.ParseDuration(o.rotate); err == nil {
+		o.rotation.Every = every
+		return every >= leastRotation
+	}
+	units := map[byte]int64{'B': 1, 'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30}
+	last := len(o.rotate) - 1
+	n, err := strconv.ParseInt(o.rotate[:last], 10, 32)
+	unit := units[o.rotate[last]]
+	o.rotation.Size = n * unit
+	return err == nil && n > 0 && unit > 0
 }
 
 // runCaptureCheck prints what is missing, one line each.
@@ -173,11 +205,17 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	if err != nil {
 		return renamed(err, "", o.output)
 	}
+	written := o.output
 	opts := record.Options{Duration: o.duration, Command: command, Stdin: a.env.Stdin,
 		Stdout: a.env.Stdout, Stderr: a.env.Stderr, Signals: signals,
 		Interrupted: record.SharesTerminal, KernelCopy: o.kernelCopy,
 		Maps: o.maps, MapInterval: o.interval, PIDs: o.pids, AllProcesses: o.allProcesses,
-		HostProc: o.hostProc, Stacks: o.stacks.options(o.pids), Recorder: recorderName(),
+		HostProc: o.hostProc, Rotate: o.rotation,
+		Written: func(path string) {
+			written = path
+			a.note(oneLine(path) + " is written")
+		},
+		Stacks: o.stacks.options(o.pids), Recorder: recorderName(),
 		Warn: func(text string) { a.warn(text, "") }} // once, here or in the summary
 	omit.apply(&opts)
 	sum, err := record.Record(context.WithoutCancel(ctx), w, opts)
@@ -185,7 +223,7 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 		return recordError(err)
 	}
 	omit.say()
-	a.captureSummary(o.output, sum)
+	a.captureSummary(written, sum)
 	return commandError(o, sum)
 }
 

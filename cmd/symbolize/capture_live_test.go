@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +26,7 @@ func liveBinary(t *testing.T) string {
 
 // liveCapture runs `symbolize capture` as a process of its own, and returns the bundle, what
 // was said and the exit status. A signal that is not nil is sent as soon as there is a sign
-// of the recording: the file that the bundle is written to. A command sends its own.
+// of the recording: the file that the bundle is collected in. A command sends its own.
 func liveCapture(t *testing.T, bin string, sig os.Signal, args ...string,
 ) (*bundle.Bundle, string, int) {
 	t.Helper()
@@ -39,7 +40,7 @@ func liveCapture(t *testing.T, bin string, sig os.Signal, args ...string,
 		t.Fatal(err)
 	}
 	if sig != nil {
-		awaitFile(t, filepath.Dir(path))
+		awaitSpool(t, cmd.Process.Pid)
 		if err := cmd.Process.Signal(sig); err != nil {
 			t.Errorf("it has ended: %v", err)
 		}
@@ -56,14 +57,21 @@ func liveCapture(t *testing.T, bin string, sig os.Signal, args ...string,
 	return b, said.String(), cmd.ProcessState.ExitCode()
 }
 
-// awaitFile waits until there is a file in a directory.
-func awaitFile(t *testing.T, dir string) {
+// awaitSpool waits until a process has the file open that a bundle is collected in, which has no
+// name any more.
+func awaitSpool(t *testing.T, pid int) {
 	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	for range 6000 {
-		if list, err := os.ReadDir(dir); err != nil {
+		list, err := os.ReadDir(dir)
+		if err != nil {
 			t.Fatal(err)
-		} else if len(list) > 0 {
-			return
+		}
+		for _, e := range list {
+			to, err := os.Readlink(filepath.Join(dir, e.Name()))
+			if err == nil && strings.Contains(to, ".spool-") {
+				return
+			}
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -50,6 +50,10 @@ type Options struct {
 	// HostProc is where the host's /proc is mounted, for who records in a container, where
 	// processes have other numbers: all numbers are then the host's. "": /proc serves.
 	HostProc string
+	// Rotate begins a new file now and then; its zero value does not. The files have the
+	// time at which they are complete behind their names, and Written is called with these.
+	Rotate  Rotation
+	Written func(path string)
 	// Maps are names or ids of BPF maps that are dumped every MapInterval, at the beginning
 	// and at the end. All maps of a name are, also those that come later.
 	Maps         []string
@@ -60,11 +64,19 @@ type Options struct {
 	KnownKernel func(buildid.ID) bool
 	// Stacks has stacks sampled, as it says; nil: none are. Its Addresses is not used.
 	Stacks   *sampler.Options
-	Recorder string       // name and version, for the manifest
-	Log      func(string) // called with what goes on; nil: nobody listens
+	Recorder string // name and version, for the manifest
+
+	flushEvery time.Duration // 0: as the constant says; tests make it short
+	Log        func(string)  // called with what goes on; nil: nobody listens
 	// Warn is called, before anything is recorded, with what will be missing, which stands among
 	// Summary.Warnings too. Nil: nobody listens.
 	Warn func(string)
+}
+
+// Rotation says when a new file begins.
+type Rotation struct {
+	Every time.Duration // 0: not by time
+	Size  int64         // bytes, roughly, while it is being written; 0: not by size
 }
 
 // Summary says what a recording has.

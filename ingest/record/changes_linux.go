@@ -23,6 +23,8 @@ type changes struct {
 	pages  map[uint64][]change
 	count  int
 	losses []loss
+	// forgotten is the time before which only the last change of each range is known.
+	forgotten uint64
 }
 
 // change says that a range was covered anew, or laid bare.
@@ -119,11 +121,38 @@ func (c *changes) end() {
 	c.told.Broadcast()
 }
 
+// forget forgets changes before a time that nobody asks for any more: of each range the last
+// one stays.
+func (c *changes) forget(before uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forgotten = max(c.forgotten, before)
+	for page, list := range c.pages {
+		old, _ := slices.BinarySearchFunc(list, before, func(x change, t uint64) int {
+			return cmp.Compare(x.time, t)
+		})
+		seen := make(map[[2]uint64]bool, old)
+		var kept []change
+		for _, x := range slices.Backward(list[:old]) {
+			if key := [2]uint64{x.start, x.end}; !seen[key] {
+				seen[key] = true
+				kept = append(kept, x)
+			}
+		}
+		slices.Reverse(kept)
+		c.count -= old - len(kept)
+		c.pages[page] = append(kept, list[old:]...)
+	}
+}
+
 // Epoch implements sampler.Changes.
 func (c *changes) Epoch(addresses []uint64, time uint64) (epoch uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, pc := range addresses {
+		if time < c.forgotten && (c.pages[pc>>changePage] != nil || c.pages[(pc-1)>>changePage] != nil) {
+			return sampler.UnknownTime
+		}
 		newest := max(c.newest(pc, time), c.newest(pc-1, time))
 		if slices.ContainsFunc(c.losses, func(l loss) bool {
 			return l.from <= time && newest <= l.to

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -28,12 +29,14 @@ const (
 // copies has the kernel copy programs while they are being loaded. What the rings'
 // reader could read itself is dropped at the end; the rest takes its place.
 type copies struct {
-	s       *session
-	ring    *ebpf.Map
-	prog    *ebpf.Program
-	link    link.Link
-	reader  *ringbuf.Reader
-	done    chan struct{}
+	s      *session
+	ring   *ebpf.Map
+	prog   *ebpf.Program
+	link   link.Link
+	reader *ringbuf.Reader
+	done   chan struct{}
+
+	mu      sync.Mutex // guards what follows
 	partial map[uint32]*copied
 	bytes   int    // in partial
 	infos   *spool // entries of BPF_PROG_INFO
@@ -221,6 +224,8 @@ func (c *copies) fill(p *programs) error {
 	if c == nil || c.infos == nil {
 		return nil
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.infos.sort()
 	c.blobs.sort()
 	for _, e := range c.infos.entries {

@@ -26,6 +26,8 @@ func (c *copies) piece(b []byte) {
 	if len(b) < pieceSize {
 		return
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	order := binary.NativeEndian
 	kind, id, n := order.Uint32(b), order.Uint32(b[4:]), order.Uint32(b[12:])
 	data := b[pieceHead:][:min(n, pieceData)]

@@ -66,8 +66,12 @@ func (k *kernel) start() error {
 
 func (k *kernel) drain() time.Duration { return 0 }
 
-// stop reads where the kernel lies, which other recorders ask for.
-func (k *kernel) stop() {
+// stop reads where the kernel lies now, which other recorders ask for.
+func (k *kernel) stop() { k.locate() }
+
+// locate reads where the kernel and trampolines of BPF lie.
+func (k *kernel) locate() {
+	k.facts, k.list = kernelFacts{}, nil
 	f, err := os.Open(k.root + "/proc/kallsyms")
 	if err == nil {
 		err = k.scan(f)

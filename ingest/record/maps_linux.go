@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,7 +26,6 @@ const (
 // that the capture keeps no map alive.
 type mapSeries struct {
 	s      *session
-	btfs   *programs // takes the BTF of maps into the bundle, when all has stopped
 	reader *mapReader
 	blobs  *infoReader
 	wanted []*wantedMap
@@ -40,6 +40,10 @@ type mapSeries struct {
 	done   chan struct{}
 	full   bool
 	err    error
+
+	mu    sync.Mutex // held while maps are found and dumped
+	told  int        // of btf, those that addBTF has added
+	taken int        // dumps that flush has added
 }
 
 // wantedMap is one of Options.Maps.
@@ -63,8 +67,8 @@ type mapBTF struct {
 	blob []byte
 }
 
-func newMapSeries(s *session, btfs *programs, root string) *mapSeries {
-	m := &mapSeries{s: s, btfs: btfs, reader: &mapReader{cpus: possibleCPUs(root)},
+func newMapSeries(s *session, root string) *mapSeries {
+	m := &mapSeries{s: s, reader: &mapReader{cpus: possibleCPUs(root)},
 		blobs: &infoReader{}}
 	for _, text := range s.opts.Maps {
 		w := &wantedMap{text: text}
@@ -107,11 +111,16 @@ func (m *mapSeries) run() {
 		case <-m.quit:
 			return
 		}
-		if err := m.find(); err != nil {
+		m.mu.Lock()
+		err := m.find()
+		if err == nil {
+			m.tick()
+		}
+		m.mu.Unlock()
+		if err != nil {
 			m.s.warn("maps could not be listed: %v", err)
 			return
 		}
-		m.tick()
 	}
 }
 
@@ -255,7 +264,7 @@ func (m *mapSeries) read(x *seriesMap, fd int) error {
 	if m.room, err = m.reader.dump(m.room[:0], fd, &h); err != nil {
 		return err
 	}
-	if len(m.names) >= maxMapDumps || m.spool.size+int64(len(m.room)) > maxMapSpool {
+	if m.taken+len(m.names) >= maxMapDumps || m.spool.size+int64(len(m.room)) > maxMapSpool {
 		m.s.lost("dumps of maps beyond the bound", 1)
 		if !m.full {
 			m.full = true
@@ -273,12 +282,12 @@ func (m *mapSeries) read(x *seriesMap, fd int) error {
 	return nil
 }
 
-// add puts the dumps and the BTF of the maps into the bundle.
+// add puts the dumps into the bundle.
 func (m *mapSeries) add(w *bundle.Writer) error {
 	if m.err != nil {
 		return m.err
 	}
-	m.s.summary.MapDumps = len(m.names)
+	m.s.summary.MapDumps = m.taken + len(m.names)
 	for _, e := range m.spool.entries {
 		b, err := m.spool.read(e, m.room)
 		if err != nil {
@@ -289,12 +298,38 @@ func (m *mapSeries) add(w *bundle.Writer) error {
 			return err
 		}
 	}
-	for _, b := range m.btf {
-		if !m.btfs.btfs[b.id] {
-			m.btfs.addBTF(b.id, b.blob)
+	return nil
+}
+
+// flush puts the dumps since the last flush into a bundle, and forgets them.
+func (m *mapSeries) flush(w *bundle.Writer) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.add(w); err != nil {
+		return err
+	}
+	m.taken += len(m.names)
+	m.names = m.names[:0]
+	return m.spool.reset()
+}
+
+// again has the BTF of maps added again, to another bundle.
+func (m *mapSeries) again() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.told = 0
+}
+
+// addBTF adds the BTF of maps that was not yet.
+func (m *mapSeries) addBTF(to *programs) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, b := range m.btf[m.told:] {
+		if !to.btfs[b.id] {
+			to.addBTF(b.id, b.blob)
 		}
 	}
-	return nil
+	m.told = len(m.btf)
 }
 
 func (m *mapSeries) close() {

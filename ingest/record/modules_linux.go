@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -43,6 +42,8 @@ type modules struct {
 	kept int                  // bytes in syms
 
 	changes *changes // told of modules that come and go; nil: nobody asks
+
+	listed sync.Mutex // guards list and syms, which drain and add are called at once for
 
 	mu     sync.Mutex
 	events []moduleEvent // since the last drain
@@ -211,6 +212,8 @@ func (m *modules) drain() time.Duration {
 	events := m.events
 	m.events = nil
 	m.mu.Unlock()
+	m.listed.Lock()
+	defer m.listed.Unlock()
 	loads := make(map[string]uint64)
 	for _, e := range events {
 		if e.free {
@@ -333,34 +336,13 @@ func (m *modules) readSymbols() {
 	}
 }
 
-// gone returns the symbols of modules that were unloaded, as lines of kallsyms.
-func (m *modules) gone() []byte {
-	there := make(map[moduleKey]bool)
-	for _, o := range m.list {
-		if o.Unloaded == 0 {
-			there[moduleKey{o.Name, uint64(o.Addr)}] = true
-		}
-	}
-	keys := slices.SortedFunc(maps.Keys(m.syms), func(a, b moduleKey) int {
-		if a.name != b.name {
-			return strings.Compare(a.name, b.name)
-		}
-		return int(min(max(int64(a.base-b.base), -1), 1))
-	})
-	var out []byte
-	for _, key := range keys {
-		if !there[key] {
-			out = append(out, m.syms[key]...)
-		}
-	}
-	return out
-}
-
 func (m *modules) stop() { m.drain() }
 
 // add adds the list of modules.
 func (m *modules) add(w *bundle.Writer) error {
-	m.s.summary.Modules = len(m.list)
+	m.listed.Lock()
+	defer m.listed.Unlock()
+	m.s.summary.Modules = max(m.s.summary.Modules, len(m.list))
 	b, err := bundle.EncodeModules(m.list)
 	if err != nil {
 		return err

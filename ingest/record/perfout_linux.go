@@ -63,8 +63,8 @@ func (o *perfOut) kernelMap(k *kernelFacts) {
 // kernelName is what perf calls the kernel's mapping, with a symbol's name behind.
 const kernelName = "[kernel.kallsyms]"
 
-// finish writes the features and adds the file to the bundle.
-func (o *perfOut) finish(s *session, p *programs, w *bundle.Writer) error {
+// finish writes the features.
+func (o *perfOut) finish(s *session, p *programs) error {
 	m := &s.manifest
 	o.w.SetString(perfdata.FeatureHostname, m.Host)
 	o.w.SetString(perfdata.FeatureOSRelease, m.OSRelease)
@@ -81,9 +81,11 @@ func (o *perfOut) finish(s *session, p *programs, w *bundle.Writer) error {
 			o.w.SetFeatureFrom(f.feature, f.spool.section())
 		}
 	}
-	if err := o.w.Close(); err != nil {
-		return err
-	}
+	return o.w.Close()
+}
+
+// addTo adds the finished file to a bundle.
+func (o *perfOut) addTo(w *bundle.Writer) error {
 	if _, err := o.file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}

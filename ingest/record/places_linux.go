@@ -20,7 +20,9 @@ type places struct {
 	of     processProgram // that was asked for last
 	lines  []codeLine
 	known  bool                        // its mappings were saved
+	kept   bool                        // mappings of its process were
 	needed map[processProgram][]string // lines of code that has no build ID, which addresses need
+	order  map[int32][]uint64          // programs of processes, by their numbers
 }
 
 // processProgram is one of the programs that a process ran, or of the processes with its number.
@@ -30,7 +32,8 @@ type processProgram struct {
 }
 
 func newPlaces(p *processes) *places {
-	return &places{p: p, of: processProgram{pid: -1}, needed: make(map[processProgram][]string)}
+	return &places{p: p, of: processProgram{pid: -1}, needed: make(map[processProgram][]string),
+		order: make(map[int32][]uint64)}
 }
 
 // codeLine is a line of /proc/PID/maps that maps code.
@@ -45,14 +48,14 @@ type codeLine struct {
 func (x *places) Locate(pid int32, program, at uint64) sampler.Place {
 	if of := (processProgram{pid, program}); of != x.of {
 		x.of = of
-		x.lines, x.known = x.p.code(of)
+		x.lines, x.known, x.kept = x.p.code(of)
 	}
 	switch {
 	case procmaps.InVsyscall(at):
 		return sampler.Place{Kind: sampler.Mapped}
 	case at < procmaps.Lowest || at>>63 != 0:
 		return sampler.Place{Kind: sampler.Outside}
-	case program == 0 && len(x.p.kept[pid]) > 0: // read of who knows which program
+	case program == 0 && x.kept: // read of who knows which program
 		return sampler.Place{Kind: sampler.Ambiguous}
 	case !x.known:
 		return sampler.Place{Kind: sampler.Gone}
@@ -74,6 +77,7 @@ func (x *places) Locate(pid int32, program, at uint64) sampler.Place {
 	if l.id.IsZero() {
 		if !l.needed {
 			l.needed = true
+			x.programs(pid) // its number is settled
 			x.needed[x.of] = append(x.needed[x.of], l.text)
 		}
 		return sampler.Place{Kind: sampler.Mapped}
@@ -86,7 +90,20 @@ func (x *places) Locate(pid int32, program, at uint64) sampler.Place {
 // Number implements sampler.Explainer. Of a program without mappings it returns one that no
 // program has.
 func (x *places) Number(pid int32, program uint64) uint32 {
-	return uint32(slices.Index(x.p.programs(pid), program))
+	return uint32(slices.Index(x.programs(pid), program))
+}
+
+// programs is processes.programs as it was when it was called first: while a recording goes on
+// there may come others.
+func (x *places) programs(pid int32) []uint64 {
+	list, ok := x.order[pid]
+	if !ok {
+		x.p.mu.Lock()
+		list = x.p.programs(pid)
+		x.p.mu.Unlock()
+		x.order[pid] = list
+	}
+	return list
 }
 
 // same reports whether two lines that map an address make the same of it.
@@ -102,6 +119,8 @@ func (l *codeLine) same(o *codeLine) bool {
 // files returns the files whose build IDs were read and that has wants, sorted by build ID:
 // of those with the same the path that sorts first.
 func (p *processes) files(has func(id []byte) bool) (files []bundle.File) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for file, id := range p.ids {
 		if has(id.Bytes()) {
 			files = append(files, bundle.File{BuildID: id.Hex(), Path: file.Path})
@@ -122,8 +141,10 @@ func (x *places) maps(pid int32, program uint64) []byte {
 const vdsoPath = "[vdso]"
 
 // code returns the lines of a program's mappings that are of code, of those that were saved
-// last first; known is false if none were.
-func (p *processes) code(of processProgram) (lines []codeLine, known bool) {
+// last first; known is false if none were, kept if none were of the process at all.
+func (p *processes) code(of processProgram) (lines []codeLine, known, kept bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, saved := range slices.Backward(p.kept[of.pid]) {
 		if saved.program != of.program {
 			continue
@@ -145,5 +166,5 @@ func (p *processes) code(of processProgram) (lines []codeLine, known bool) {
 			lines = append(lines, l)
 		}
 	}
-	return lines, known
+	return lines, known, len(p.kept[of.pid]) > 0
 }

@@ -100,7 +100,7 @@ func TestPlaces(t *testing.T) {
 	}
 	p.follow(50)
 	readAll(t, p)
-	if all, err := p.wanted(50); err != nil || strings.Count(string(all), "\n") != 6 {
+	if all, err := p.wanted(50, nil); err != nil || strings.Count(string(all), "\n") != 6 {
 		t.Errorf("of a process that is followed %q are kept, %v", all, err)
 	}
 }

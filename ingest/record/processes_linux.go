@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/buildid"
-	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/regular"
@@ -78,6 +76,10 @@ type processes struct {
 	seen   map[int32]bool
 	closed bool // nothing more is kept
 
+	counted  map[int32]bool    // those of which mappings were added to a bundle
+	added    map[int32]spooled // mappings that were added to this bundle last
+	perfMaps map[int32]int64   // sizes of perf maps that were added to this bundle
+
 	// The build IDs of files in which stacks may have bare addresses; nil where nobody asks for
 	// them. Those of files that are being read are in asked.
 	ids   map[procmaps.File]buildid.ID
@@ -97,7 +99,8 @@ func newProcesses(s *session, root string) (*processes, error) {
 	p := &processes{s: s, root: root, proc: cmp.Or(s.opts.HostProc, root+"/proc"),
 		patience: patience, kept: make(map[int32][]mapsCopy),
 		reads: newLanes[int32](maxReaders), opens: newLanes[device](maxReaders),
-		dirty: make(map[int32]bool), seen: make(map[int32]bool), whole: make(map[int32]bool)}
+		dirty: make(map[int32]bool), seen: make(map[int32]bool), whole: make(map[int32]bool),
+		counted: make(map[int32]bool), added: make(map[int32]spooled), perfMaps: make(map[int32]int64)}
 	p.readID, p.bootTicks = p.fileID, bootTicks(root+"/proc/self/timens_offsets")
 	for _, pid := range s.opts.PIDs {
 		p.whole[int32(pid)] = true
@@ -263,73 +266,6 @@ func (p *processes) all() (pids []int) {
 		}
 	}
 	return pids
-}
-
-// add adds the mappings, and the perf maps that processes left.
-func (p *processes) add(w *bundle.Writer) error {
-	for _, pid := range slices.Sorted(maps.Keys(p.kept)) {
-		b, err := p.wanted(pid)
-		if err == nil && len(b) > 0 {
-			p.s.summary.Processes++
-			err = w.Add(bundle.MapsName(pid), b)
-		}
-		if err == nil {
-			err = p.addPrograms(w, pid)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	left := int64(maxProcessBytes)
-	for _, pid := range slices.Sorted(maps.Keys(p.seen)) {
-		f := p.perfMap(pid)
-		if f == nil {
-			continue
-		}
-		fi, err := f.Stat()
-		switch {
-		case err != nil:
-		case fi.Size() > min(maxPerfMap, left):
-			p.s.lost("perf maps: too large", 1)
-		default:
-			left -= fi.Size()
-			err = w.AddReader(bundle.PerfMapName(pid), io.LimitReader(f, fi.Size()))
-		}
-		f.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// wanted returns the mappings of a process that are to be kept: none where addresses in its
-// stacks need none.
-func (p *processes) wanted(pid int32) ([]byte, error) {
-	versions := p.kept[pid]
-	newest := versions[len(versions)-1]
-	if p.places != nil && !p.whole[pid] {
-		return p.places.maps(pid, newest.program), nil
-	}
-	return p.maps.read(newest.spooled, nil)
-}
-
-// addPrograms adds the mappings of programs that a process ran before its last one, which
-// addresses in its stacks need.
-func (p *processes) addPrograms(w *bundle.Writer, pid int32) error {
-	if p.places == nil {
-		return nil
-	}
-	for i, program := range p.programs(pid) {
-		b := p.places.maps(pid, program)
-		if i == 0 || len(b) == 0 {
-			continue
-		}
-		if err := w.Add(bundle.ProgramMapsName(pid, uint32(i)), b); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // perfMap opens a process's perf map: in its own root, by the number that it has

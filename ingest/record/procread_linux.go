@@ -121,7 +121,8 @@ func (p *processes) keep(pid int32, program uint64, text []byte) {
 	}
 	p.seen[pid] = true
 	p.kept[pid] = append(withRoom(versions, program),
-		mapsCopy{p.maps.entries[len(p.maps.entries)-1], program})
+		mapsCopy{p.maps.entries[0], program})
+	p.maps.entries = p.maps.entries[:0] // kept has them
 }
 
 // withRoom returns the copies of a process's mappings without the oldest that one more of a

@@ -37,6 +37,9 @@ type programs struct {
 	btfs   map[uint32]bool // in blobs, or known not to be had
 	entry  []byte
 	err    error // of the spools: the disk is full
+
+	missingFrom int             // in Summary.Missing, of those that finish has added
+	written     map[uint32]bool // programs that present passes over
 }
 
 // program is what is kept of one in memory.
@@ -44,6 +47,7 @@ type program struct {
 	tag     bpf.Tag
 	loaded  bool   // while we recorded: its KSYMBOL records tell of it
 	image   bool   // its code was read
+	waited  bool   // missing, but the kernel's copy may come in time for the next part
 	missing string // why nothing was read; "" if its info was
 	symbol  string // of those missing, as records tell it
 }
@@ -60,6 +64,36 @@ func newPrograms(s *session) (*programs, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// maxBTFs is how many BTF ids are remembered from one part to the next.
+const maxBTFs = 1 << 12
+
+// cut returns what was read since the last cut, which is forgotten. With copies, programs that
+// are missing stay for one part more: their copy may be on its way.
+func (p *programs) cut(copies bool) (*programs, error) {
+	next, err := newPrograms(p.s)
+	if err != nil {
+		return nil, err
+	}
+	next.source, next.entry = p.source, p.entry
+	if len(p.btfs) < maxBTFs {
+		next.btfs = maps.Clone(p.btfs)
+	}
+	part := *p
+	if copies {
+		part.seen = make(map[uint32]*program)
+		for id, x := range p.seen {
+			if x.missing != "" && x.missing != bpf.MissingRights && !x.waited {
+				x.waited = true
+				next.seen[id] = x
+			} else {
+				part.seen[id] = x
+			}
+		}
+	}
+	*p = *next
+	return &part, nil
 }
 
 func (p *programs) close() {
@@ -85,7 +119,7 @@ func (p *programs) load(id uint32, tag bpf.Tag) *program {
 
 // present reads a program that was there before.
 func (p *programs) present(id uint32) {
-	if p.seen[id] == nil {
+	if p.seen[id] == nil && !p.written[id] {
 		p.read(id)
 	}
 }
@@ -176,6 +210,7 @@ func fdRights() error {
 // were gone an entry that says so, and fills the summary.
 func (p *programs) finish() {
 	sum := p.s.summary
+	p.missingFrom = len(sum.Missing)
 	for _, id := range slices.Sorted(maps.Keys(p.seen)) {
 		x := p.seen[id]
 		sum.Programs++
@@ -193,8 +228,8 @@ func (p *programs) finish() {
 				Reason: x.missing})
 		}
 	}
-	sum.BTFs = len(p.blobs.entries)
-	sum.Bytes = p.infos.size + p.blobs.size
+	sum.BTFs += len(p.blobs.entries)
+	sum.Bytes += p.infos.size + p.blobs.size
 }
 
 // unreadable is the entry of a program that exists and may not be read: as the kernel

@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"runtime"
 	"slices"
@@ -20,7 +21,8 @@ const drainEvery = 50 * time.Millisecond
 // Record there is no file; w is aborted. The error wraps ErrRights if there are too
 // few, ErrCommand if the command could not be started.
 func Record(ctx context.Context, w *bundle.Writer, opts Options) (*Summary, error) {
-	s := &session{opts: &opts, summary: &Summary{}, wakes: make(chan struct{}, 1)}
+	s := &session{opts: &opts, summary: &Summary{}, wakes: make(chan struct{}, 1),
+		full: make(chan struct{}, 1)}
 	err := s.record(ctx, w)
 	if err != nil {
 		w.Abort()
@@ -61,15 +63,31 @@ func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorde
 			return err
 		}
 	}
+	if s.set != nil {
+		s.flusher = newFlusher(s, w)
+		go s.flusher.loop()
+	}
 	err := s.run(ctx, list)
+	if s.flusher != nil {
+		s.flusher.stop()
+	}
 	if end, clockErr := readClocks(); clockErr == nil {
 		s.manifest.End = end
 	}
 	stopAll(list)
-	if err != nil {
-		return err
+	if s.flusher != nil {
+		w = s.flusher.w
 	}
-	return s.write(w, list)
+	if err == nil {
+		err = s.write(w, list)
+	}
+	if err != nil {
+		w.Abort()
+	}
+	if err != nil && w.Flushed() > 0 {
+		err = fmt.Errorf("%w; %s has what was recorded before", err, w.Path())
+	}
+	return err
 }
 
 // stopAll stops the recorders, those first whose readers tell the others of events.
@@ -94,8 +112,11 @@ func (s *session) newRecorders() ([]recorder, error) {
 	if err != nil {
 		return list, err
 	}
+	s.set = &recorders{kernel: kern, modules: mods, procs: procs, side: side}
 	if len(s.opts.Maps) > 0 {
-		list = append(list, newMapSeries(s, side.programs, ""))
+		side.series = newMapSeries(s, "")
+		s.set.series = side.series
+		list = append(list, side.series)
 	}
 	if s.opts.KernelCopy {
 		side.copies = &copies{s: s}
@@ -106,6 +127,7 @@ func (s *session) newRecorders() ([]recorder, error) {
 		side.changes = newChanges(side.ask)
 		mods.changes = side.changes
 		x := &stacks{s: s, procs: procs, changes: side.changes}
+		s.set.stacks = x
 		list = append(list, x)
 		err = x.load() // before what it loads is watched
 	}
@@ -114,14 +136,9 @@ func (s *session) newRecorders() ([]recorder, error) {
 
 // run waits for the end of the recording: it starts the command and hands signals on.
 func (s *session) run(ctx context.Context, list []recorder) error {
-	var c *command
-	var ended <-chan error
-	if len(s.opts.Command) > 0 {
-		var err error
-		if c, err = startCommand(s.opts); err != nil {
-			return err
-		}
-		ended = c.done
+	c, ended, err := s.command()
+	if err != nil {
+		return err
 	}
 	var timeUp <-chan time.Time
 	if s.opts.Duration > 0 {
@@ -132,6 +149,11 @@ func (s *session) run(ctx context.Context, list []recorder) error {
 	drain, drained := time.NewTimer(drainEvery), time.Now()
 	defer drain.Stop()
 	cancelled := ctx.Done()
+	var failed <-chan error
+	var failure error // of what was to be made durable
+	if s.flusher != nil {
+		failed = s.flusher.failed
+	}
 	for {
 		var sig os.Signal
 		select {
@@ -146,7 +168,7 @@ func (s *session) run(ctx context.Context, list []recorder) error {
 			continue
 		case err := <-ended:
 			c.status(s, err)
-			return nil
+			return failure
 		case <-timeUp:
 			sig, timeUp = unix.SIGTERM, nil
 			s.summary.Command.TimeUp = true
@@ -154,12 +176,25 @@ func (s *session) run(ctx context.Context, list []recorder) error {
 			sig, cancelled = unix.SIGTERM, nil
 		case sig = <-s.opts.Signals:
 			s.summary.Command.Stopped = sig
+		case failure = <-failed:
+			sig, failed = unix.SIGTERM, nil
 		}
 		if c == nil {
-			return nil
+			return failure
 		}
 		c.stop(sig, sig == os.Interrupt && s.opts.Interrupted != nil && s.opts.Interrupted())
 	}
+}
+
+// command starts the command; c and ended, in which its end comes, are nil without one.
+func (s *session) command() (c *command, ended <-chan error, err error) {
+	if len(s.opts.Command) == 0 {
+		return nil, nil, nil
+	}
+	if c, err = startCommand(s.opts); err != nil {
+		return nil, nil, err
+	}
+	return c, c.done, nil
 }
 
 // drainAll drains the recorders, and returns when that is to be done again at the latest; 0
@@ -185,9 +220,30 @@ func (s *session) write(w *bundle.Writer, list []recorder) error {
 			return err
 		}
 	}
+	if s.flusher != nil {
+		return s.end(w)
+	}
 	s.mu.Lock()
 	s.manifest.Lost, s.manifest.Warnings = s.summary.Lost, s.summary.Warnings
 	s.manifest.Missing = s.summary.Missing
 	s.mu.Unlock()
 	return w.Commit(&s.manifest)
+}
+
+// end commits what was not flushed.
+func (s *session) end(w *bundle.Writer) error {
+	if err := s.flusher.end(&s.manifest); err != nil {
+		return err
+	}
+	sortMissing(s.summary.Missing)
+	for i := range s.manifest.Samples {
+		m, st := &s.manifest.Samples[i], s.summary.Stacks
+		if n, ok := w.Merged(m.Stacks); ok && st != nil {
+			st.UserStacks = n
+		}
+		if n, ok := w.Merged(m.KernelStacks); ok && st != nil {
+			st.KernelStacks = n
+		}
+	}
+	return nil
 }

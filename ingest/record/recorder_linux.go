@@ -37,6 +37,10 @@ type session struct {
 	manifest bundle.Manifest
 
 	wakes chan struct{} // holds one while recorders have something to drain
+	// full holds one while there is so much in memory that it is to be flushed.
+	full    chan struct{}
+	set     *recorders // nil in tests: nothing is flushed
+	flusher *flusher   // likewise
 
 	mu sync.Mutex // guards the counts and warnings, which any goroutine may add to
 }
@@ -46,6 +50,14 @@ func (s *session) wake() {
 	select {
 	case s.wakes <- struct{}{}:
 	default: // they will be
+	}
+}
+
+// flushSoon has what was recorded made durable soon. Any goroutine may call it.
+func (s *session) flushSoon() {
+	select {
+	case s.full <- struct{}{}:
+	default:
 	}
 }
 

@@ -71,6 +71,10 @@ type sideband struct {
 	current  *ring              // that is being read
 	named    []byte             // names of functions since the last load, each with a 0 behind
 	changes  *changes           // of what lies at addresses; nil: nobody asks
+	series   *mapSeries         // asked for the BTF of maps; nil if none are dumped
+	ids      []uint64           // of the events
+	first    bool               // nothing of the bundle was cut off yet
+	requests chan func()        // run by the loop
 }
 
 // symbolKey is a KSYMBOL record of no program.
@@ -81,7 +85,8 @@ type symbolKey struct {
 
 func newSideband(s *session, k *kernel, m *modules, p *processes) (*sideband, error) {
 	x := &sideband{s: s, current: new(ring), kernel: k, modules: m, procs: p, done: make(chan struct{}),
-		ready: make(chan struct{}), wake: -1, symbols: make(map[symbolKey]bool)}
+		ready: make(chan struct{}), wake: -1, first: true, requests: make(chan func(), 1),
+		symbols: make(map[symbolKey]bool)}
 	var err error
 	if x.programs, err = newPrograms(s); err == nil {
 		x.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
@@ -142,6 +147,7 @@ func (x *sideband) start() error {
 	}
 	ids = append(ids, x.procs.open(x.rings)...)
 	x.modules.open(x.rings)
+	x.ids = ids
 	if x.out, err = newPerfOut(ids, x.s.opts.Stacks != nil); err != nil {
 		return err
 	}
@@ -213,15 +219,21 @@ func (x *sideband) loop() {
 
 // drainAsked reads until all rings are empty, and tells those who wait for that.
 func (x *sideband) drainAsked() {
-	if x.changes == nil {
-		x.drainRings()
-		return
-	}
 	var count [8]byte
 	_, _ = unix.Read(x.wake, count[:]) // it does not block
-	asked := x.changes.asked.Load()
+	asked := uint64(0)
+	if x.changes != nil {
+		asked = x.changes.asked.Load()
+	}
 	x.drainRings()
-	x.changes.drained(asked)
+	if x.changes != nil {
+		x.changes.drained(asked)
+	}
+	select {
+	case request := <-x.requests:
+		request()
+	default:
+	}
 }
 
 // drainRings reads until all rings are empty.
@@ -361,28 +373,7 @@ func isBPFImage(name []byte) bool {
 
 // add writes what perf makes up of what was there before, and adds perf.data.
 func (x *sideband) add(w *bundle.Writer) error {
-	if err := x.copies.fill(x.programs); err != nil {
-		return err
-	}
-	x.programs.finish()
-	x.out.kernelMap(&x.kernel.facts)
-	x.kernel.images(x.imageThere)
-	if err := x.programs.synthesize(x.out.w, &x.ksymbols); err != nil {
-		return err
-	}
-	x.s.summary.KSymbols = x.ksymbols
-	return x.out.finish(x.s, x.programs, w)
-}
-
-// imageThere writes a KSYMBOL record for a trampoline or dispatcher that is in
-// kallsyms, and that no record tells of: it was there before. The kernel says 4,096
-// bytes of each.
-func (x *sideband) imageThere(pc uint64, name string) {
-	const imageLen = 4096
-	if x.symbols[symbolKey{pc, name}] {
-		return
-	}
-	x.ksymbols++
-	_ = x.out.w.WriteKSymbol(&perfdata.KSymbol{Addr: pc, Len: imageLen, Kind: perfdata.KSymbolBPF,
-		Name: []byte(name)}, perfdata.SampleID{})
+	part := &sidePart{out: x.out, programs: x.programs, symbols: x.symbols, ksymbols: x.ksymbols,
+		first: x.first}
+	return x.addPart(w, part)
 }

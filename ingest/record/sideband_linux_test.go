@@ -99,8 +99,9 @@ func TestSideband(t *testing.T) {
 		s.Lost["records of the rings"] != 6 || !x.procs.seen[0x201] || len(x.named) != 0 {
 		t.Errorf("%+v, %d KSYMBOL records, processes %v", s, x.ksymbols, x.procs.seen)
 	}
-	x.imageThere(0x5000, "bpf_trampoline_6442") // told already
-	x.imageThere(0x6000, "bpf_dispatcher_xdp")
+	part := &sidePart{out: x.out, symbols: x.symbols}
+	part.imageThere(0x5000, "bpf_trampoline_6442") // told already
+	part.imageThere(0x6000, "bpf_dispatcher_xdp")
 	names, ids := recordsOf(t, x.out)
 	if len(names) != 7 || names[6] != "bpf_dispatcher_xdp" ||
 		!slices.Equal(ids, []uint32{3, 9, 8, 3}) {

@@ -52,6 +52,17 @@ func (s *spool) add(id uint32, b []byte) error {
 	return nil
 }
 
+// reset forgets all entries.
+func (s *spool) reset() error {
+	s.buf.Reset(s.file)
+	s.entries, s.size, s.sorted = s.entries[:0], 0, false
+	if err := s.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := s.file.Seek(0, io.SeekStart)
+	return err
+}
+
 // sort puts the entries in the order of their ids. A second one of an id is dropped.
 func (s *spool) sort() {
 	if s.sorted {

@@ -29,6 +29,10 @@ type stacks struct {
 	recent         map[int32]bool // those of which it did in drainEvery from since on
 	since          time.Time
 
+	asked  atomic.Bool        // for a part
+	turned time.Time          // when the part was turned; zero: it was not
+	parts  chan *sampler.Part // holds what was asked for, nil if there was an error
+
 	stopping atomic.Bool
 	done     chan struct{} // closed when the loop has ended; nil: it was not begun
 }
@@ -66,7 +70,7 @@ func (x *stacks) start() error {
 	if err := x.sm.Start(); err != nil {
 		return stacksError(err)
 	}
-	x.done = make(chan struct{})
+	x.done, x.parts = make(chan struct{}), make(chan *sampler.Part, 1)
 	go x.loop()
 	return nil
 }
@@ -81,7 +85,67 @@ func (x *stacks) loop() {
 		if woken {
 			time.Sleep(leastPause)
 		}
+		x.turn()
 	}
+	for x.asked.Load() { // who asked waits
+		time.Sleep(leastTurn)
+		x.turn()
+	}
+}
+
+// leastTurn is how long samples may take that were begun before a turn.
+const leastTurn = 20 * time.Millisecond
+
+// turn hands out a part that was asked for: first it has the sampler turn to the next one, then
+// it waits until nothing more comes for the one before.
+func (x *stacks) turn() {
+	switch {
+	case x.turned.IsZero() && x.sm.Full():
+		x.s.flushSoon()
+		fallthrough
+	case x.turned.IsZero():
+		if !x.asked.Load() {
+			return
+		}
+		if err := x.sm.Turn(); err != nil {
+			x.s.warn("what was sampled is not made durable: %v", err)
+			x.asked.Store(false)
+			x.parts <- nil
+			return
+		}
+		x.turned, x.pause = time.Now(), leastTurn
+	case time.Since(x.turned) >= leastTurn:
+		x.turned = time.Time{}
+		x.asked.Store(false)
+		x.parts <- x.sm.Cut()
+	}
+}
+
+// cut returns what was sampled since the last cut, complete; nil if that is not possible.
+func (x *stacks) cut() *sampler.Part {
+	x.asked.Store(true)
+	select {
+	case p := <-x.parts:
+		return p
+	case <-x.done:
+		return nil
+	}
+}
+
+// addPart explains a part, and adds it to a bundle as a segment of it. It returns what the
+// manifest has to say of it, and of mappings those that addresses need.
+func (x *stacks) addPart(w *bundle.Writer, p *sampler.Part) (m bundle.Samples, by *places,
+	err error) {
+	by = newPlaces(x.procs)
+	if err := p.Explain(by); err != nil {
+		x.s.warn("addresses without a build ID are kept with all mappings of their processes: %v",
+			err)
+		by = nil
+	}
+	if m, err = p.Write(w, true); err == nil {
+		m.Files = x.procs.files(p.HasFile)
+	}
+	return m, by, err
 }
 
 func stacksError(err error) error {

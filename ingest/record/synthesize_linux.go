@@ -34,16 +34,19 @@ func (p *programs) synthesize(w *perfdata.Writer, ksymbols *int) error {
 		}
 		*ksymbols += writeProgram(w, x)
 	}
-	for i := range p.s.summary.Missing {
-		m := &p.s.summary.Missing[i]
+	missing := p.s.summary.Missing[p.missingFrom:]
+	for i := range missing {
+		m := &missing[i]
 		if seen := p.seen[m.ID]; m.Symbol == "" && seen != nil && seen.tag != (bpf.Tag{}) {
 			m.Symbol = symbolPrefix + seen.tag.String()
 		}
 	}
-	slices.SortFunc(p.s.summary.Missing, func(a, b MissingProgram) int {
-		return cmp.Compare(a.ID, b.ID)
-	})
+	sortMissing(missing)
 	return w.Err()
+}
+
+func sortMissing(list []MissingProgram) {
+	slices.SortFunc(list, func(a, b MissingProgram) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 // describe adds a program whose info was read, but not its code, to those missing.

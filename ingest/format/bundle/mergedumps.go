@@ -9,8 +9,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // Sizes of a frame in dumps of stacks: struct bpf_stack_build_id, and an address.
@@ -51,6 +49,9 @@ func (x *merger) mergeSamples(done map[string]bool) error {
 		want.Files = x.mergeFiles(want.Event)
 		var runs sampleRuns
 		for from, b := range x.from {
+			if len(b.Manifest.Samples) == 0 {
+				continue // it has the side band alone
+			}
 			j := slices.IndexFunc(b.Manifest.Samples, func(s Samples) bool { return alike(&s, &want) })
 			if j < 0 || !runs.open(b, from, &want) {
 				x.warn("%s: samples of %q of a part of the recording cannot be read and are left out",
@@ -131,7 +132,7 @@ const stackTrace = 7 // BPF_MAP_TYPE_STACK_TRACE
 
 func (s *sampleRuns) merge(x *merger, m *Samples) error {
 	for kind, name := range []string{m.Stacks, m.KernelStacks} {
-		err := x.addTemp(name, func(f *os.File) error { return s.writeStacks(x, kind, f) })
+		err := x.addTemp(name, func(f *os.File) error { return s.writeStacks(x, kind, name, f) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -140,7 +141,7 @@ func (s *sampleRuns) merge(x *merger, m *Samples) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.Counts, err)
 	}
-	err = x.addTemp(m.Counts, func(f *os.File) error { return s.writeCounts(x, fields, f) })
+	err = x.addTemp(m.Counts, func(f *os.File) error { return s.writeCounts(x, fields, m.Counts, f) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.Counts, err)
 	}
@@ -167,19 +168,24 @@ func (s *sampleRuns) header(kind int) DumpHeader {
 
 // mergedDump is a dump whose number of pairs is known when it is complete.
 type mergedDump struct {
-	f *os.File
-	w *DumpWriter
+	name string // of the entry
+	f    *os.File
+	w    *DumpWriter
 }
 
-func newMergedDump(f *os.File, h *DumpHeader) (*mergedDump, error) {
+func newMergedDump(name string, f *os.File, h *DumpHeader) (*mergedDump, error) {
 	w, err := NewDumpWriter(f, h)
-	return &mergedDump{f, w}, err
+	return &mergedDump{name, f, w}, err
 }
 
-func (d *mergedDump) close() error {
+func (d *mergedDump) close(x *merger) error {
 	if err := d.w.Close(); err != nil {
 		return err
 	}
+	if x.to.merged == nil {
+		x.to.merged = make(map[string]uint64)
+	}
+	x.to.merged[d.name] = d.w.pairs
 	_, err := d.f.WriteAt(binary.LittleEndian.AppendUint64(nil, d.w.pairs), dumpEntriesAt)
 	return err
 }
@@ -222,10 +228,10 @@ func order(d *DumpReader) binary.ByteOrder {
 }
 
 // writeStacks merges the stacks of a kind, and numbers them.
-func (s *sampleRuns) writeStacks(x *merger, kind int, f *os.File) error {
+func (s *sampleRuns) writeStacks(x *merger, kind int, name string, f *os.File) error {
 	h := s.header(kind)
 	h.Packing = Trimmed
-	out, err := newMergedDump(f, &h)
+	out, err := newMergedDump(name, f, &h)
 	if err != nil {
 		return err
 	}
@@ -245,7 +251,7 @@ func (s *sampleRuns) writeStacks(x *merger, kind int, f *os.File) error {
 			}
 		}
 		if least == nil {
-			return out.close()
+			return out.close(x)
 		}
 		if number < 0 || !bytes.Equal(least.frames, last) {
 			if number++; number == math.MaxInt32 {
@@ -261,45 +267,6 @@ func (s *sampleRuns) writeStacks(x *merger, kind int, f *os.File) error {
 		least.run.numbers[kind] = append(least.run.numbers[kind], number)
 		least.next(kind, x)
 	}
-}
-
-// keyFields are where the fields lie in the key of counts by which it is sorted, and rewritten;
-// -1: there is no such field.
-type keyFields struct{ user, kernel, pid, comm, program int }
-
-const commSize = 16
-
-// parseKey finds fields in a key of this size: "user_stack_id:0:4,kernel_stack_id:4:4,…".
-func parseKey(text string, size uint32) (f keyFields, err error) {
-	f = keyFields{-1, -1, -1, -1, -1}
-	for part := range strings.SplitSeq(text, ",") {
-		name, rest, _ := strings.Cut(part, ":")
-		at, length, _ := strings.Cut(rest, ":")
-		to, want := (*int)(nil), "4"
-		switch name {
-		case "user_stack_id":
-			to = &f.user
-		case "kernel_stack_id":
-			to = &f.kernel
-		case "tgid":
-			to = &f.pid
-		case "program":
-			to = &f.program
-		case "comm":
-			to, want = &f.comm, strconv.Itoa(commSize)
-		default:
-			continue
-		}
-		n, _ := strconv.Atoi(want)
-		if *to, err = strconv.Atoi(at); err != nil || length != want || *to < 0 ||
-			*to+n > int(size) {
-			return f, fmt.Errorf("key %q: the field %q is not of this form", text, part)
-		}
-	}
-	if f.user < 0 || f.kernel < 0 || f.pid < 0 || f.comm < 0 {
-		return f, fmt.Errorf("key %q: a field is missing", text)
-	}
-	return f, nil
 }
 
 // countHead is the next count of a run, whose key has the merged numbers.
@@ -339,20 +306,11 @@ func (h *countHead) next(x *merger, f *keyFields) {
 	}
 }
 
-// compare is the order of counts: by comm, process and stacks.
-func (f *keyFields) compare(a, b []byte, o binary.ByteOrder) int {
-	return cmp.Or(bytes.Compare(a[f.comm:][:commSize], b[f.comm:][:commSize]),
-		cmp.Compare(o.Uint32(a[f.pid:]), o.Uint32(b[f.pid:])),
-		cmp.Compare(int32(o.Uint32(a[f.user:])), int32(o.Uint32(b[f.user:]))),
-		cmp.Compare(int32(o.Uint32(a[f.kernel:])), int32(o.Uint32(b[f.kernel:]))),
-		bytes.Compare(a, b))
-}
-
 // writeCounts merges the counts, and adds up those of one key.
-func (s *sampleRuns) writeCounts(x *merger, f keyFields, file *os.File) error {
+func (s *sampleRuns) writeCounts(x *merger, f keyFields, name string, file *os.File) error {
 	h := s.header(countsRun)
 	h.Packing = Columns
-	out, err := newMergedDump(file, &h)
+	out, err := newMergedDump(name, file, &h)
 	if err != nil {
 		return err
 	}
@@ -380,7 +338,7 @@ func (s *sampleRuns) writeCounts(x *merger, f keyFields, file *os.File) error {
 			}
 		}
 		if least == nil {
-			return out.close()
+			return out.close(x)
 		}
 		key, sum = append(key[:0], least.key...), append(sum[:0], least.value...)
 		least.next(x, &f)

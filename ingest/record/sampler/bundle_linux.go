@@ -8,9 +8,17 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// Write adds what was sampled to a bundle, and returns what its manifest has to say of
-// it. Stop comes before.
+// Write adds what was sampled since the last Cut to a bundle, as Part.Write does. Stop comes
+// before.
 func (s *Sampler) Write(w *bundle.Writer) (bundle.Samples, error) {
+	s.lost = s.lostSince()
+	return s.Part.Write(w, false)
+}
+
+// Write adds what was sampled to a bundle, and returns what its manifest has to say of
+// it. segment says that it is a part of a bundle that is merged, which is quicker in another
+// packing.
+func (p *Part) Write(w *bundle.Writer, segment bool) (bundle.Samples, error) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
 		return bundle.Samples{}, err
@@ -18,37 +26,38 @@ func (s *Sampler) Write(w *bundle.Writer) (bundle.Samples, error) {
 	now := uint64(ts.Nano())
 	// Samples that lost a stack are among the counts: the reader finds them there, and
 	// would have them twice if the counts said that they are lost.
-	lost, partly := s.Stats().Lost, s.withoutStack()
-	for cause := range partly {
-		delete(lost, cause)
-	}
+	partly := p.withoutStack()
 	var nums [2]numbering
-	s.written = make([]int, len(nums))
-	for kind, t := range s.tables {
+	p.written = make([]int, len(nums))
+	for kind, t := range p.tables {
 		var err error
-		if nums[kind], err = t.numberUsed(s.counts.used(t)); err != nil {
+		if nums[kind], err = t.numberUsed(p.counts.used(t)); err != nil {
 			return bundle.Samples{}, err
 		}
-		s.written[kind] = len(nums[kind].order)
+		p.written[kind] = len(nums[kind].order)
 	}
-	counts := s.counts.renumbered(&nums)
+	counts := p.counts.renumbered(&nums)
+	packing := bundle.Columns
+	if segment {
+		packing = bundle.Plain
+	}
 	for _, dump := range []struct {
 		name  string
 		write func(io.Writer) error
 	}{
 		{userDump, func(w io.Writer) error {
-			return s.tables[userStack].writeStacks(w, &nums[userStack], userDump, now, partly)
+			return p.tables[userStack].writeStacks(w, &nums[userStack], userDump, now, partly)
 		}},
 		{kernelDump, func(w io.Writer) error {
-			return s.tables[kernelStack].writeStacks(w, &nums[kernelStack], kernelDump, now, nil)
+			return p.tables[kernelStack].writeStacks(w, &nums[kernelStack], kernelDump, now, nil)
 		}},
-		{countsDump, func(w io.Writer) error { return counts.write(w, now, lost) }},
+		{countsDump, func(w io.Writer) error { return counts.write(w, now, p.lost, packing) }},
 	} {
 		if err := addPiped(w, bundle.DumpName(dump.name), dump.write); err != nil {
 			return bundle.Samples{}, err
 		}
 	}
-	return samples(&s.opts), nil
+	return samples(p.opts), nil
 }
 
 // addPiped adds an entry that is written, not read.

@@ -38,11 +38,11 @@ func (r Range) far(frames []byte) (list []uint64) {
 
 // epoch returns the epoch of a count, whose kernel's stack is known to be far by its time: equal
 // stacks of one epoch are the same functions.
-func (s *Sampler) epoch(k *countKey) uint64 {
+func (s *Sampler) epoch(p *Part, k *countKey) uint64 {
 	if k.Time == 0 || s.opts.Changes == nil {
 		return k.Time
 	}
-	t := s.tables[kernelStack]
+	t := p.tables[kernelStack]
 	return s.opts.Changes.Epoch(t.far[t.id(k.Kernel)], k.Time)
 }
 

@@ -44,8 +44,12 @@ func (s *Sampler) readRing() {
 		case r.kind == barePID:
 			s.sayMappings(r.pid)
 		case r.kind <= kernelStack:
-			bare := s.tables[r.kind].add(r.hash, r.frames)
-			if bare || r.kind == userStack && s.files.met(r.frames) {
+			p := s.partOf(r.part)
+			if p == nil {
+				continue // long forgotten, and so is what it was for
+			}
+			bare := p.tables[r.kind].add(r.hash, r.frames)
+			if bare || r.kind == userStack && p.files.met(r.frames) {
 				s.sayMappings(r.pid)
 			}
 		}
@@ -78,7 +82,12 @@ func (s *Sampler) readThreads() {
 
 // addCount adds a count, and says so where its process's mappings are needed.
 func (s *Sampler) addCount(k *countKey, v countValue) {
-	if s.tables[userStack].isBare(s.counts.add(s.tables, k, s.epoch(k), v)) {
+	p := s.partOf(k.Part)
+	if p == nil {
+		p = s.Part
+		s.revive(k)
+	}
+	if p.tables[userStack].isBare(p.counts.add(p.tables, k, s.epoch(p, k), v)) {
 		s.sayMappings(k.PID)
 	}
 }

@@ -50,13 +50,13 @@ type Explainer interface {
 // Explain replaces the bare addresses in users' stacks by what they are: a build ID and
 // offset where the kernel saw none and locate did; else an address that says that nothing
 // can name it. Mapped ones stay. Stacks of processes that differed but in where things lay
-// become one. Stop comes before. at is the address that a frame stands for, for all but the
+// become one. Of a Sampler Stop comes before. at is the address that a frame stands for, for all but the
 // first one below the return address. After an error some addresses are still bare.
-func (s *Sampler) Explain(by Explainer) error {
-	t := s.tables[userStack]
+func (p *Part) Explain(by Explainer) error {
+	t := p.tables[userStack]
 	defer func() {
-		for _, x := range s.counts.unnumbered() {
-			s.counts.move(x, x.user, by.Number(int32(x.pid), x.program))
+		for _, x := range p.counts.unnumbered() {
+			p.counts.move(x, x.user, by.Number(int32(x.pid), x.program))
 		}
 	}()
 	if t.err != nil {
@@ -64,18 +64,18 @@ func (s *Sampler) Explain(by Explainer) error {
 	}
 	t.room += len(t.kept) // those that are explained come besides those that were taken
 	buf := make([]byte, t.deep*userFrame)
-	for _, x := range s.counts.bare(t) {
+	for _, x := range p.counts.bare(t) {
 		frames, err := t.read(x.user, buf)
 		if err != nil {
 			return err
 		}
 		frames, mapped := explained(frames, &x, by)
-		s.files.met(frames)
+		p.files.met(frames)
 		number := uint32(0)
 		if mapped {
 			number = by.Number(int32(x.pid), x.program)
 		}
-		s.counts.move(x, t.put(frames), number)
+		p.counts.move(x, t.put(frames), number)
 	}
 	t.flush()
 	return t.err
@@ -83,7 +83,7 @@ func (s *Sampler) Explain(by Explainer) error {
 
 // put keeps a stack that is not from the ring, and returns its id.
 func (t *table) put(frames []byte) int32 {
-	h := hashBytes(frames)
+	h := hashIn(t.part, frames)
 	t.add(h, frames)
 	return t.id(h)
 }

@@ -26,11 +26,11 @@ func (x fileSet) met(frames []byte) (isNew bool) {
 }
 
 // HasFile reports whether users' stacks have frames with this build ID.
-func (s *Sampler) HasFile(id []byte) bool {
+func (p *Part) HasFile(id []byte) bool {
 	var padded [BuildIDSize]byte
 	if copy(padded[:], id) == 0 {
 		return false
 	}
-	_, ok := s.files[padded]
+	_, ok := p.files[padded]
 	return ok
 }

@@ -13,18 +13,23 @@ const (
 	foldSecond = 29
 )
 
-// hashBytes is hashOf for the frames of a stack, which are whole words.
-func hashBytes(frames []byte) hash {
+// hashBytes is hashOf for the frames of a stack, which are whole words, in the first Part.
+func hashBytes(frames []byte) hash { return hashIn(0, frames) }
+
+// hashIn is hashBytes in a Part.
+func hashIn(part uint32, frames []byte) hash {
 	words := make([]uint64, 0, len(frames)/8)
 	for ; len(frames) >= 8; frames = frames[8:] {
 		words = append(words, binary.NativeEndian.Uint64(frames))
 	}
-	return hashOf(words)
+	return hashFrom(part, words)
 }
 
 // hashOf is what the program computes, in Go.
-func hashOf(words []uint64) hash {
-	a, b := uint64(hashSeed), uint64(0)
+func hashOf(words []uint64) hash { return hashFrom(0, words) }
+
+func hashFrom(part uint32, words []uint64) hash {
+	a, b := uint64(hashSeed), uint64(part)
 	mix := func(w uint64) {
 		a = (a ^ w) * hashFactor
 		a ^= a >> foldFirst

@@ -3,13 +3,14 @@ package sampler
 import "github.com/cilium/ebpf/asm"
 
 // hash computes the hash of the R8 bytes at scratchFrames, of which there are at most
-// limit: R3 and R4 are its halves. With far it notes at scratchFar whether a word is an
+// limit: R3 and R4 are its halves. It is another one in every Part. With far it notes at scratchFar whether a word is an
 // address outside of Options.Steady. It uses R0 to R5 and R9.
 //
 //	for (left = R8; left >= 8; left -= 8) mix(*p++); mix(R8)
 func (a *assembler) hash(limit int32, far bool) {
 	again, done := a.label("word"), a.label("hashed")
 	a.startHash()
+	a.add(asm.LoadMem(asm.R4, regScratch, scratchKey+keyPart, asm.Word))
 	a.overFrames(limit, done)
 	a.here(again)
 	a.add(asm.JLT.Imm(asm.R0, 8, done), asm.LoadMem(asm.R2, asm.R1, 0, asm.DWord))

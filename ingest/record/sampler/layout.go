@@ -20,20 +20,20 @@ const (
 
 // A countKey: hash of the user's stack, hash of the kernel's, u64 when the kernel's stack was
 // taken in ns of CLOCK_MONOTONIC if it is far, else 0, u64 ProgramID of the process if the
-// user's stack has bare addresses, else 0, u32 process, u32 zero, 16 bytes of comm.
+// user's stack has bare addresses, else 0, u32 process, u32 number of the Part, 16 bytes of comm.
 const (
 	keyUser    = 0
 	keyKernel  = 16
 	keyTime    = 32
 	keyProgram = 40
 	keyPID     = 48
-	keyPad     = 52
+	keyPart    = 52
 	keyComm    = 56
 	keySize    = 72
 	commSize   = 16
 )
 
-// A record: hash, u32 kind, u32 length of what follows, u32 process, u32 the low half of its
+// A record: hash, u8 kind, u24 low bits of the number of the Part, u32 length of what follows, u32 process, u32 the low half of its
 // ProgramID if the stack has bare addresses, else 0, frames.
 const (
 	recordKind    = 16
@@ -52,6 +52,9 @@ const (
 	barePID = 2
 )
 
+// kindBits are those of a record's kind, below the number of the Part.
+const kindBits = 8
+
 // Sizes of frames: struct bpf_stack_build_id, and an address.
 const (
 	userFrame   = 32
@@ -68,7 +71,7 @@ const noStack = ^uint64(0)
 type countKey struct {
 	User, Kernel  hash
 	Time, Program uint64
-	PID, Pad      uint32
+	PID, Part     uint32
 	Comm          [commSize]byte
 }
 
@@ -84,6 +87,7 @@ const (
 	statNoThread
 	statNoReturn
 	statKnown // users' stacks that were known by their addresses
+	statPart  // no counter: the number of the Part that the program counts for
 	numStats
 )
 
@@ -91,6 +95,7 @@ const (
 type record struct {
 	hash   hash
 	kind   uint32
+	part   uint32 // low bits of the number
 	pid    uint32
 	frames []byte // valid until the next is read
 }
@@ -101,7 +106,9 @@ func parseRecord(b []byte) (r record, ok bool) {
 	}
 	order := binary.NativeEndian
 	r.hash = hash{order.Uint64(b), order.Uint64(b[8:])}
-	r.kind, r.pid = order.Uint32(b[recordKind:]), order.Uint32(b[recordPID:])
+	kind := order.Uint32(b[recordKind:])
+	r.kind, r.part = kind&(1<<kindBits-1), kind>>kindBits
+	r.pid = order.Uint32(b[recordPID:])
 	n := uint64(order.Uint32(b[recordLength:]))
 	if n > uint64(len(b)-recordHead) {
 		return r, false

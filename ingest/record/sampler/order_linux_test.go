@@ -35,7 +35,7 @@ func TestNumberUsed(t *testing.T) {
 	}
 	for i := range uint64(7) { // 5 is on its way, 6 too; 3 is not counted
 		if i != 3 {
-			c.add(tables, &countKey{User: emptyStack, Kernel: hash{i, 1}}, 0, countValue{Count: 1})
+			c.add(tables, &countKey{User: hashOf(nil), Kernel: hash{i, 1}}, 0, countValue{Count: 1})
 		}
 	}
 	n, err := x.numberUsed(c.used(x))
@@ -66,7 +66,7 @@ func TestHashBytes(t *testing.T) {
 	if got, want := hashBytes(kernelFrames(1, 1<<40, 3)), hashOf([]uint64{1, 1 << 40, 3}); got != want {
 		t.Errorf("%x, want %x", got, want)
 	}
-	if hashBytes(nil) != emptyStack || bytes.Equal(kernelFrames(1), kernelFrames(2)) {
+	if hashBytes(nil) != hashOf(nil) || bytes.Equal(kernelFrames(1), kernelFrames(2)) {
 		t.Error("an empty stack has another hash")
 	}
 }

@@ -59,18 +59,23 @@ func (a *assembler) openScratch(none string) {
 	a.add(asm.JEq.Imm(asm.R0, 0, none), asm.Mov.Reg(regScratch, asm.R0))
 }
 
-// who writes the process and its comm into the key.
+// who writes the process, its comm and the number of the Part into the key.
 func (a *assembler) who() {
 	a.currentProcess()
 	a.add(asm.StoreMem(regScratch, scratchKey+keyPID, asm.R0, asm.Word),
 		asm.StoreMem(regScratch, scratchRecord+recordPID, asm.R0, asm.Word),
-		asm.StoreImm(regScratch, scratchKey+keyPad, 0, asm.Word),
+		asm.StoreImm(regScratch, scratchKey+keyPart, 0, asm.Word),
 		asm.StoreImm(regScratch, scratchRecord+recordProgram, 0, asm.Word), asm.Mov.Imm(asm.R1, 0))
 	for _, at := range []int16{scratchKey + keyTime, scratchKey + keyProgram, scratchFar} {
 		a.add(asm.StoreMem(regScratch, at, asm.R1, asm.DWord))
 	}
 	a.add(pointer(asm.R1, regScratch, scratchKey+keyComm)...)
 	a.add(asm.Mov.Imm(asm.R2, commSize), asm.FnGetCurrentComm.Call())
+	none := a.label("no_part")
+	a.element(a.maps.stats, statPart)
+	a.add(asm.JEq.Imm(asm.R0, 0, none), asm.LoadMem(asm.R1, asm.R0, 0, asm.DWord),
+		asm.StoreMem(regScratch, scratchKey+keyPart, asm.R1, asm.Word))
+	a.here(none)
 }
 
 // take takes a part of the stack, writes its hash into the key, and sends it up if it is
@@ -126,7 +131,9 @@ func (a *assembler) take(kind uint32) {
 		a.add(asm.Ja.Label(end))
 	}
 	a.here(unseen)
-	a.add(asm.StoreImm(regScratch, scratchRecord+recordKind, int64(kind), asm.Word),
+	a.add(asm.LoadMem(asm.R1, regScratch, scratchKey+keyPart, asm.Word),
+		asm.LSh.Imm(asm.R1, kindBits), asm.Or.Imm(asm.R1, int32(kind)),
+		asm.StoreMem(regScratch, scratchRecord+recordKind, asm.R1, asm.Word),
 		asm.StoreImm(asm.R10, stackWord, int64(kind), asm.Word), asm.Mov.Imm(asm.R9, ringQuiet))
 	if kind == userStack {
 		a.urgent(limit)

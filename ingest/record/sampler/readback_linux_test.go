@@ -19,7 +19,8 @@ import (
 // withoutKernel is a Sampler that stopped, of what was received as if from a kernel.
 func withoutKernel(t *testing.T, o Options) *Sampler {
 	t.Helper()
-	return &Sampler{opts: o, tables: twoTables(t), counts: newCounts(), stopped: true}
+	return &Sampler{opts: o, stopped: true,
+		Part: &Part{opts: &o, tables: twoTables(t), counts: newCounts(), files: make(fileSet)}}
 }
 
 // commit writes a sampler's bundle and opens it.
@@ -124,8 +125,8 @@ func received(s *Sampler) {
 		v            countValue
 	}{
 		{hash{1, 1}, hash{2, 2}, 10, "both", countValue{1, 1000}},
-		{hash{1, 1}, emptyStack, 10, "user", countValue{2, 2000}},
-		{emptyStack, hash{2, 2}, 0, "swapper/0", countValue{3, 3000}},
+		{hash{1, 1}, hashOf(nil), 10, "user", countValue{2, 2000}},
+		{hashOf(nil), hash{2, 2}, 0, "swapper/0", countValue{3, 3000}},
 		{hash{1, 1}, hash{9, 9}, 10, "unsent", countValue{4, 4000}},
 		{errno(12), hash{2, 2}, 10, "no memory", countValue{5, 5000}},
 		{errno(17), hash{2, 2}, 10, "fifteen letters", countValue{6, 6000}},

@@ -27,7 +27,7 @@ func TestTableRoom(t *testing.T) {
 		t.Error("the id of all further stacks is one of a stack")
 	}
 	for i := range uint64(4) {
-		c.add(tables, &countKey{User: hash{i + 1, 1}, Kernel: emptyStack}, 0, countValue{Count: 10})
+		c.add(tables, &countKey{User: hash{i + 1, 1}, Kernel: hashOf(nil)}, 0, countValue{Count: 10})
 	}
 	if ring, room := c.withoutStack(tables); ring != 0 || room != 20 {
 		t.Errorf("%d and %d samples without a stack, want 0 and 20", ring, room)
@@ -40,7 +40,7 @@ func TestCountsRoom(t *testing.T) {
 	tables, c := twoTables(t), newCounts()
 	c.room = 3
 	key := func(pid uint32, comm byte) *countKey {
-		return &countKey{User: emptyStack, Kernel: emptyStack, PID: pid, Comm: [16]byte{comm}}
+		return &countKey{User: hashOf(nil), Kernel: hashOf(nil), PID: pid, Comm: [16]byte{comm}}
 	}
 	for pid := range uint32(5) {
 		c.add(tables, key(pid, 'a'), 0, countValue{1, 5})
@@ -65,9 +65,9 @@ func TestSorted(t *testing.T) {
 		tables[userStack].add(hash{1, 1}, userFrames(1))
 		for i := range 64 {
 			i = (i*(2*run+1) + run) % 64 // each of 64 once
-			key := countKey{User: hash{1, 1}, Kernel: emptyStack, PID: uint32(i / 8)}
+			key := countKey{User: hash{1, 1}, Kernel: hashOf(nil), PID: uint32(i / 8)}
 			if i%3 == 0 {
-				key.User = emptyStack
+				key.User = hashOf(nil)
 			}
 			copy(key.Comm[:], fmt.Sprint("comm", i%8))
 			c.add(tables, &key, 0, countValue{Count: 1})
@@ -107,8 +107,8 @@ func TestTableFile(t *testing.T) {
 	if got := x.stacks(); got != 0 { // of a closed file nothing is readable
 		t.Errorf("%d stacks", got)
 	}
-	c.add(tables, &countKey{User: emptyStack, Kernel: hash{500, 2}}, 0, countValue{Count: 3})
-	s := &Sampler{tables: tables, counts: c}
+	c.add(tables, &countKey{User: hashOf(nil), Kernel: hash{500, 2}}, 0, countValue{Count: 3})
+	s := &Sampler{Part: &Part{tables: tables, counts: c}}
 	if got := s.withoutStack(); got[LostFile] != 3 || len(got) != 1 {
 		t.Errorf("lost %v", got)
 	}
@@ -176,7 +176,7 @@ func TestTableFull(t *testing.T) {
 // TestNoPlace has no table where temporary files cannot be.
 func TestNoPlace(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()+"/nowhere")
-	if x, err := newTable(userStack); !errors.Is(err, os.ErrNotExist) {
+	if x, err := newTable(userStack, 0); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("table %v, %v", x, err)
 	}
 }

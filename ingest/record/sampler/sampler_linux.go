@@ -20,20 +20,20 @@ type Sampler struct {
 	reader  *ringbuf.Reader
 	waiter  *waiter
 	attached
-	tables  [2]*table // by kind of stack
-	counts  counts
-	steady  Range
-	files   fileSet
-	record  ringbuf.Record
-	batch   batch
-	emptied uint64 // what statKeys was when the counts were emptied last
-	memory  uint64
-	nested  uint64
-	still   uint64 // threads off CPU when the recording stopped
-	stopped bool
-	readErr error            // with which the counts could not be read last
-	written []int            // stacks, by kind, once Write was called
-	final   [numStats]uint64 // the program's counters when it stopped
+	*Part            // that is being sampled
+	previous *Part   // between Turn and Cut: the one before
+	before   soFar   // of all that were cut off
+	carried  carried // stacks of threads that are off CPU since
+	steady   Range
+	record   ringbuf.Record
+	batch    batch
+	emptied  uint64 // what statKeys was when the counts were emptied last
+	memory   uint64
+	nested   uint64
+	still    uint64 // threads off CPU when the recording stopped
+	stopped  bool
+	readErr  error            // with which the counts could not be read last
+	final    [numStats]uint64 // the program's counters when it stopped
 }
 
 // New loads the program, which samples nothing yet. Errors say what the kernel refuses.
@@ -48,13 +48,9 @@ func New(o Options) (s *Sampler, err error) {
 		}
 	}()
 	s.steady = steadyRange()
-	for i := range s.tables {
-		if s.tables[i], err = newTable(uint32(i)); err != nil {
-			return s, err
-		}
-		s.tables[i].steady = s.steady
+	if s.Part, err = newPart(&s.opts, 0, s.steady); err != nil {
+		return s, err
 	}
-	s.counts, s.files = newCounts(), make(fileSet)
 	// Before Linux 5.11 maps count against a limit that is too small for these. Where it
 	// cannot be lifted the maps cannot be made, which is the error to tell.
 	_ = rlimit.RemoveMemlock()
@@ -183,80 +179,9 @@ func (s *Sampler) Close() {
 	if s.maps != nil {
 		s.maps.close()
 	}
-	for _, t := range s.tables {
-		if t != nil {
-			t.close()
-		}
+	for _, p := range []*Part{s.Part, s.previous} {
+		p.Close()
 	}
-}
-
-// Stats says what was sampled; it is complete after Stop.
-func (s *Sampler) Stats() Stats {
-	st := Stats{Samples: s.stat(statSamples) + s.nested + s.still, Lost: make(map[string]uint64),
-		UserStacks: s.stacks(userStack), KernelStacks: s.stacks(kernelStack),
-		KernelMemory: s.memory}
-	if s.opts.Event.Kind == OffCPU { // it counts those of which it knows how long
-		st.Samples += s.stat(statNoThread) + s.stat(statNoScratch) + s.stat(statNoReturn)
-	}
-	lose := func(cause string, n uint64) {
-		if n > 0 {
-			st.Lost[cause] += n
-		}
-	}
-	lose(LostCounts, s.stat(statNoCount))
-	lose(LostScratch, s.stat(statNoScratch))
-	lose(LostOffCPU, s.stat(statNoThread))
-	lose(LostReturn, s.stat(statNoReturn))
-	lose(LostNested, s.nested)
-	lose(LostKeys, s.counts.refused)
-	if s.stopped {
-		var whole uint64 // of which it is known what became
-		for _, n := range st.Lost {
-			whole += n
-		}
-		cause := LostDrain
-		if s.readErr != nil {
-			cause = LostRead
-		}
-		if whole += s.counts.total(); whole < st.Samples {
-			lose(cause, st.Samples-whole)
-		}
-	}
-	for cause, n := range s.withoutStack() {
-		lose(cause, n)
-	}
-	return st
-}
-
-// stacks returns how many distinct stacks of a kind there are: those that were received,
-// and in the end those that were written.
-func (s *Sampler) stacks(kind int) int {
-	if s.written != nil {
-		return s.written[kind]
-	}
-	return s.tables[kind].stacks()
-}
-
-// Err returns the error with which counts could not be read, if there was one: what they
-// had is lost as LostRead.
-func (s *Sampler) Err() error { return s.readErr }
-
-// withoutStack counts, by cause, the samples that are counted but have lost a stack.
-func (s *Sampler) withoutStack() map[string]uint64 {
-	ring, room := s.counts.withoutStack(s.tables)
-	lost := make(map[string]uint64)
-	cause := LostRing
-	for _, t := range s.tables {
-		if t.err != nil { // from then on the ring makes no difference
-			cause = LostFile
-		}
-	}
-	for cause, n := range map[string]uint64{cause: ring, LostStacks: room} {
-		if n > 0 {
-			lost[cause] = n
-		}
-	}
-	return lost
 }
 
 // stat returns a counter of the program.

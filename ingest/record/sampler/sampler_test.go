@@ -121,7 +121,7 @@ func twoTables(t *testing.T) (tables [2]*table) {
 	t.Helper()
 	for i := range tables {
 		var err error
-		if tables[i], err = newTable(uint32(i)); err != nil {
+		if tables[i], err = newTable(uint32(i), 0); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(tables[i].close)
@@ -143,7 +143,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("errno %d has id %d", errno, id)
 		}
 	}
-	if id := x.id(emptyStack); id != -errFault {
+	if id := x.id(hashOf(nil)); id != -errFault {
 		t.Errorf("an empty stack has id %d", id)
 	}
 	if x.stacks() != 2 || x.deep != 3 {
@@ -188,7 +188,7 @@ func TestDumps(t *testing.T) {
 	tables, c := twoTables(t), newCounts()
 	tables[userStack].add(hash{1, 1}, userFrames(1))
 	tables[userStack].add(hash{2, 2}, userFrames(1, 1, 2))
-	key := countKey{User: hash{2, 2}, Kernel: emptyStack, PID: 77, Comm: [16]byte{'s', 'h'}}
+	key := countKey{User: hash{2, 2}, Kernel: hashOf(nil), PID: 77, Comm: [16]byte{'s', 'h'}}
 	c.add(tables, &key, 0, countValue{4, 400})
 
 	nums := [2]numbering{}
@@ -223,7 +223,7 @@ func TestDumps(t *testing.T) {
 	if c = c.renumbered(&nums); len(c.of) != 1 {
 		t.Errorf("counts %+v", c.of)
 	}
-	if err := c.write(&b, 12, lost); err != nil {
+	if err := c.write(&b, 12, lost, bundle.Columns); err != nil {
 		t.Fatal(err)
 	}
 	if d, err = bundle.OpenDump("counts", bytes.NewReader(b.Bytes()), int64(b.Len())); err != nil {

@@ -26,6 +26,8 @@ type table struct {
 	err  error // of the file, from which on stacks are not received
 	room int   // maxStacks, but in tests
 
+	part   uint32 // its number, by which hashes differ
+	empty  hash   // of no frames
 	steady Range
 	far    map[int32][]uint64 // addresses outside of steady, of the kernel's stacks that have some
 }
@@ -43,9 +45,7 @@ const noID = math.MaxInt32
 // errFault is EFAULT, with which the kernel too says that there is no such part.
 const errFault = 14
 
-var emptyStack = hashOf(nil)
-
-func newTable(kind uint32) (*table, error) {
+func newTable(kind, part uint32) (*table, error) {
 	f, err := os.CreateTemp("", "symbolize-stacks-*")
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func newTable(kind uint32) (*table, error) {
 	if err := os.Remove(f.Name()); err != nil { // nothing is left of it whatever happens
 		return nil, errors.Join(err, f.Close())
 	}
-	return &table{kind: kind, ids: make(map[hash]int32), file: f,
+	return &table{kind: kind, part: part, empty: hashIn(part, nil), ids: make(map[hash]int32), file: f,
 		buf: bufio.NewWriterSize(f, 1<<18), room: maxStacks, far: make(map[int32][]uint64)}, nil
 }
 
@@ -66,7 +66,7 @@ func (t *table) stacks() int { return t.have }
 // could not be taken.
 func (t *table) id(h hash) int32 {
 	switch {
-	case h == emptyStack: // a part of which nothing was there
+	case h == t.empty: // a part of which nothing was there
 		return -errFault
 	case h[1] == noStack && int64(h[0]) < 0:
 		return int32(max(int64(h[0]), -1<<31))

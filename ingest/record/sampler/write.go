@@ -84,10 +84,11 @@ func (t *table) writeStacks(w io.Writer, n *numbering, name string, time uint64,
 }
 
 // write writes the counts, of written stacks, as a dump of a hash map.
-func (c *counts) write(w io.Writer, time uint64, lost map[string]uint64) error {
+func (c *counts) write(w io.Writer, time uint64, lost map[string]uint64,
+	packing bundle.Packing) error {
 	h := bundle.DumpHeader{Type: typeHash, KeySize: dumpKeySize, ValueSize: dumpValueSize,
 		MaxEntries: uint32(len(c.of)), Entries: uint64(len(c.of)), Name: countsDump, Time: time,
-		BigEndian: bigEndian, Lost: lost, Packing: bundle.Columns}
+		BigEndian: bigEndian, Lost: lost, Packing: packing}
 	d, err := bundle.NewDumpWriter(w, &h)
 	if err != nil {
 		return err

@@ -1,0 +1,277 @@
+package record
+
+import (
+	"fmt"
+	"time"
+
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/record/sampler"
+)
+
+const (
+	// flushEvery is how much of a recording is lost at most when its recorder is killed.
+	flushEvery = 10 * time.Second
+	// settle is how long a flush waits for mappings that are being read.
+	settle = 500 * time.Millisecond
+)
+
+// recorders are those of a capture. series and stacks may be nil.
+type recorders struct {
+	kernel  *kernel
+	modules *modules
+	procs   *processes
+	side    *sideband
+	series  *mapSeries
+	stacks  *stacks
+}
+
+// flusher makes durable what was recorded, part by part, and begins new files.
+type flusher struct {
+	s     *session
+	set   *recorders
+	path  string            // the files of Options.Rotate are named after it
+	w     *bundle.Writer    // of the file at hand
+	begun time.Time         // when it was
+	first bool              // nothing of it was flushed
+	last  bundle.Clocks     // where the part at hand begins
+	lost  map[string]uint64 // Summary.Lost, as far as it is in a file
+	// Of Summary.Warnings and Missing, how many are in a file.
+	said, missing int
+
+	quit, done chan struct{}
+	failed     chan error // holds the error with which nothing more can be flushed
+}
+
+func newFlusher(s *session, w *bundle.Writer) *flusher {
+	return &flusher{s: s, set: s.set, path: w.Path(), w: w, begun: time.Now(), first: true,
+		last: s.manifest.Begin, lost: make(map[string]uint64), quit: make(chan struct{}),
+		done: make(chan struct{}), failed: make(chan error, 1)}
+}
+
+// loop flushes at intervals, until stop.
+func (f *flusher) loop() {
+	defer close(f.done)
+	for {
+		timer := time.NewTimer(f.pause())
+		select {
+		case <-f.quit:
+			timer.Stop()
+			return
+		case <-f.s.full:
+			timer.Stop()
+		case <-timer.C:
+		}
+		if err := f.flush(); err != nil {
+			f.failed <- err
+			return
+		}
+	}
+}
+
+// stop ends the loop.
+func (f *flusher) stop() {
+	close(f.quit)
+	<-f.done
+}
+
+// pause returns the time to the next flush.
+func (f *flusher) pause() time.Duration {
+	every := time.Duration(flushEvery)
+	if f.s.opts.flushEvery > 0 {
+		every = f.s.opts.flushEvery
+	}
+	if r := f.s.opts.Rotate.Every; r > 0 {
+		every = max(0, min(every, r-time.Since(f.begun)))
+	}
+	return every
+}
+
+// part is what was recorded since the last flush, as far as others go on recording meanwhile.
+type part struct {
+	side   *sidePart
+	stacks *sampler.Part // nil: none are sampled
+	gone   gone          // processes of which there will be nothing in the next part
+	turned uint64        // when the next part began, or before: by the clock of records
+}
+
+func (p *part) close() {
+	if p.side != nil {
+		p.side.close()
+	}
+	p.stacks.Close()
+}
+
+// flush makes durable what was recorded since the last flush, and begins a new file where it is
+// time.
+func (f *flusher) flush() error {
+	r := f.s.opts.Rotate
+	again := r.Every > 0 && time.Since(f.begun) >= r.Every ||
+		r.Size > 0 && f.w.Flushed() >= r.Size
+	p, err := f.take(again)
+	defer p.close()
+	if err != nil {
+		return err
+	}
+	samples, err := f.add(p, again)
+	if err != nil {
+		return err
+	}
+	m := f.manifest(samples)
+	if err := f.w.Flush(m); err != nil {
+		return err
+	}
+	f.first = false
+	f.set.procs.forget(p.gone)
+	if f.set.side.changes != nil {
+		f.set.side.changes.forget(p.turned)
+	}
+	if again {
+		return f.rotate(p, m)
+	}
+	return nil
+}
+
+// take takes the part at hand. again says that the next one begins a file.
+func (f *flusher) take(again bool) (p *part, err error) {
+	p = &part{gone: f.set.procs.gone()}
+	now, _ := readClocks()
+	if p.turned = now.Perf; f.set.stacks != nil {
+		p.turned = now.Monotonic
+		p.stacks = f.set.stacks.cut()
+	}
+	f.set.procs.drain()
+	f.set.procs.reads.wait(settle)
+	f.set.procs.opens.wait(settle)
+	p.side, err = f.set.side.cutPart(again) // after the samples, which its records explain
+	return p, err
+}
+
+// add adds a part to the file at hand, and returns what the manifest has to say of its samples.
+// last says that it is the last one.
+func (f *flusher) add(p *part, last bool) (samples []bundle.Samples, err error) {
+	x := f.set
+	if f.first || last {
+		x.kernel.locate()
+		err = x.kernel.add(f.w)
+	}
+	if err == nil {
+		err = x.modules.add(f.w)
+	}
+	var by *places
+	if err == nil && p.stacks != nil {
+		var m bundle.Samples
+		m, by, err = x.stacks.addPart(f.w, p.stacks)
+		samples = append(samples, m)
+	}
+	if err == nil {
+		err = x.procs.addMappings(f.w, by)
+	}
+	if err == nil {
+		err = x.procs.addPerfMaps(f.w, func(pid int32) bool { return last || p.gone.pids[pid] })
+	}
+	if err == nil && x.series != nil {
+		err = x.series.flush(f.w)
+	}
+	if err == nil {
+		err = x.side.addPart(f.w, p.side)
+	}
+	return samples, err
+}
+
+// manifest returns that of the part at hand, which ends now.
+func (f *flusher) manifest(samples []bundle.Samples) *bundle.Manifest {
+	m := f.s.manifest
+	m.Samples, m.Begin = samples, f.last
+	if now, err := readClocks(); err == nil {
+		m.End = now
+	} else {
+		m.End = f.last
+	}
+	f.last = m.End
+	f.since(&m)
+	return &m
+}
+
+// since puts into a manifest what was lost and said since the last one.
+func (f *flusher) since(m *bundle.Manifest) {
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	sum := f.s.summary
+	m.Lost = nil
+	for cause, n := range sum.Lost {
+		if n == f.lost[cause] {
+			continue
+		}
+		if m.Lost == nil {
+			m.Lost = make(map[string]uint64)
+		}
+		m.Lost[cause] = n - f.lost[cause]
+		f.lost[cause] = n
+	}
+	m.Warnings, f.said = sum.Warnings[f.said:len(sum.Warnings):len(sum.Warnings)], len(sum.Warnings)
+	m.Missing, f.missing = sum.Missing[f.missing:len(sum.Missing):len(sum.Missing)], len(sum.Missing)
+}
+
+// rotate completes the file at hand, and begins a new one with the side band of the part, of which
+// programs may still be there. m is the manifest of that part.
+func (f *flusher) rotate(p *part, m *bundle.Manifest) error {
+	if err := f.name(); err != nil {
+		return err
+	}
+	done := f.w
+	next, err := bundle.Create(f.path)
+	if err != nil {
+		return err
+	}
+	f.w, f.first, f.begun = next, true, time.Now()
+	f.set.procs.again()
+	f.set.modules.forget(p.turned)
+	if f.set.series != nil {
+		f.set.series.again()
+	}
+	begin := *m
+	begin.Begin, begin.Samples, begin.Lost, begin.Warnings, begin.Missing = m.End, nil, nil, nil, nil
+	if err := p.side.out.addTo(next); err == nil {
+		err = next.Flush(&begin)
+	}
+	if err != nil {
+		return err // the file that is done stays unfinished
+	}
+	if _, err := done.Finish(); err != nil {
+		return err
+	}
+	f.written(done)
+	return nil
+}
+
+func (f *flusher) written(w *bundle.Writer) {
+	if f.s.opts.Written != nil {
+		f.s.opts.Written(w.Path())
+	}
+}
+
+// name gives the file at hand the name that it keeps: as perf record --switch-output does, with
+// the time behind, in UTC.
+func (f *flusher) name() error {
+	now := time.Now().UTC()
+	const hundredth = 10 * time.Millisecond
+	return f.w.Rename(fmt.Sprintf("%s.%s%02d", f.path, now.Format("20060102150405"),
+		now.Nanosecond()/int(hundredth)))
+}
+
+// end completes the last file, to which the recorders have added what they have left.
+func (f *flusher) end(m *bundle.Manifest) error {
+	m.Begin = f.last
+	f.since(m)
+	if f.s.opts.Rotate == (Rotation{}) {
+		return f.w.Commit(m)
+	}
+	if err := f.name(); err != nil {
+		return err
+	}
+	if err := f.w.Commit(m); err != nil {
+		return err
+	}
+	f.written(f.w)
+	return nil
+}

@@ -1,0 +1,264 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/buildid"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/procmaps"
+)
+
+// add adds the mappings, and the perf maps that processes left.
+func (p *processes) add(w *bundle.Writer) error {
+	if err := p.addMappings(w, p.places); err != nil {
+		return err
+	}
+	return p.addPerfMaps(w, func(int32) bool { return true })
+}
+
+// addMappings adds the mappings of processes: of those that are only sampled what addresses in
+// their stacks need, by places, which may be nil.
+func (p *processes) addMappings(w *bundle.Writer, x *places) error {
+	p.mu.Lock()
+	pids := slices.Sorted(maps.Keys(p.kept))
+	p.mu.Unlock()
+	for _, pid := range pids {
+		b, err := p.wanted(pid, x)
+		if err == nil && len(b) > 0 {
+			if !p.counted[pid] {
+				p.counted[pid] = true
+				p.s.summary.Processes++
+			}
+			err = w.Add(bundle.MapsName(pid), b)
+		}
+		if err == nil {
+			err = p.addPrograms(w, pid, x)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wanted returns the mappings of a process that are to be kept: none where addresses in its
+// stacks need none.
+func (p *processes) wanted(pid int32, x *places) ([]byte, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	newest, ok := p.newest(pid, x)
+	if x == nil && ok && p.added[pid] == newest.spooled {
+		return nil, nil // as they are in the bundle already
+	}
+	p.added[pid] = newest.spooled
+	switch {
+	case x != nil && !p.whole[pid]:
+		if list := x.order[pid]; len(list) > 0 {
+			return x.maps(pid, list[0]), nil
+		}
+		return nil, nil
+	case !ok:
+		return nil, nil
+	}
+	return p.maps.read(newest.spooled, nil)
+}
+
+// newest returns the newest mappings of the program of a process that has the number 0. p.mu is
+// held.
+func (p *processes) newest(pid int32, x *places) (m mapsCopy, ok bool) {
+	versions := p.kept[pid]
+	var order []uint64
+	if x != nil {
+		order = x.order[pid]
+	}
+	for _, v := range slices.Backward(versions) {
+		if len(order) == 0 || v.program == order[0] {
+			return v, true
+		}
+	}
+	return m, false
+}
+
+// addPrograms adds the mappings of programs that a process ran before its last one, which
+// addresses in its stacks need.
+func (p *processes) addPrograms(w *bundle.Writer, pid int32, x *places) error {
+	if x == nil {
+		return nil
+	}
+	for i, program := range x.order[pid] {
+		b := x.maps(pid, program)
+		if i == 0 || len(b) == 0 {
+			continue
+		}
+		if err := w.Add(bundle.ProgramMapsName(pid, uint32(i)), b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addPerfMaps adds the perf maps that processes left or are writing.
+func (p *processes) addPerfMaps(w *bundle.Writer, wanted func(pid int32) bool) error {
+	p.mu.Lock()
+	pids := slices.Sorted(maps.Keys(p.seen))
+	p.mu.Unlock()
+	left := int64(maxProcessBytes)
+	for _, pid := range pids {
+		if !wanted(pid) {
+			continue
+		}
+		f := p.perfMap(pid)
+		if f == nil {
+			continue
+		}
+		fi, err := f.Stat()
+		switch {
+		case err != nil:
+		case fi.Size() > min(maxPerfMap, left):
+			p.s.lost("perf maps: too large", 1)
+		case fi.Size() == p.perfMaps[pid] && fi.Size() > 0: // it only grows
+		default:
+			left -= fi.Size()
+			p.perfMaps[pid] = fi.Size()
+			err = w.AddReader(bundle.PerfMapName(pid), io.LimitReader(f, fi.Size()))
+		}
+		f.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// again has all perf maps and mappings added again, to another bundle.
+func (p *processes) again() {
+	clear(p.perfMaps)
+	clear(p.added)
+}
+
+// gone are processes that have ended: nothing of them is sampled any more.
+type gone struct {
+	pids map[int32]bool
+	at   int64 // in the spool of mappings: what comes behind is of other processes
+}
+
+// gone returns the processes that have ended by now.
+func (p *processes) gone() gone {
+	p.mu.Lock()
+	g := gone{pids: make(map[int32]bool), at: p.maps.size}
+	for pid := range p.kept {
+		g.pids[pid] = false
+	}
+	for pid := range p.seen {
+		g.pids[pid] = false
+	}
+	p.mu.Unlock()
+	for pid := range g.pids {
+		if _, err := os.Stat(p.path(pid, "stat")); errors.Is(err, fs.ErrNotExist) ||
+			errors.Is(err, unix.ESRCH) {
+			g.pids[pid] = true
+		}
+	}
+	maps.DeleteFunc(g.pids, func(_ int32, ended bool) bool { return !ended })
+	return g
+}
+
+// forget forgets processes that have ended, once all that is wanted of them is in a bundle.
+func (p *processes) forget(g gone) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for pid := range g.pids {
+		left := slices.DeleteFunc(p.kept[pid], func(m mapsCopy) bool { return m.at < g.at })
+		if p.kept[pid] = left; len(left) == 0 {
+			delete(p.kept, pid)
+		}
+		if len(left) > 0 || p.dirty[pid] { // another process has its number
+			continue
+		}
+		for _, of := range []map[int32]bool{p.seen, p.dirty, p.counted} {
+			delete(of, pid)
+		}
+		delete(p.perfMaps, pid)
+		delete(p.added, pid)
+		if !slices.Contains(p.s.opts.PIDs, int(pid)) {
+			delete(p.whole, pid)
+		}
+	}
+	if err := p.compact(); err != nil {
+		p.s.warn("%v", err)
+	}
+	p.forgetFiles()
+}
+
+// compactBytes is from which size on the spool of mappings is written anew where half of it is
+// of processes that were forgotten.
+const compactBytes = 16 << 20
+
+// compact takes the room back that mappings of forgotten processes have. p.mu is held.
+func (p *processes) compact() error {
+	live := int64(0)
+	for _, versions := range p.kept {
+		for _, m := range versions {
+			live += int64(m.len)
+		}
+	}
+	if p.maps.size < compactBytes || live > p.maps.size/2 {
+		return nil
+	}
+	next, err := newSpool()
+	if err != nil {
+		return err
+	}
+	moved := make(map[int32][]mapsCopy, len(p.kept))
+	var room []byte
+	for pid, versions := range p.kept {
+		for _, m := range versions {
+			if room, err = p.maps.read(m.spooled, room); err == nil {
+				err = next.add(uint32(pid), room)
+			}
+			if err != nil {
+				next.close()
+				return err
+			}
+			m.spooled = next.entries[0]
+			next.entries = next.entries[:0]
+			moved[pid] = append(moved[pid], m)
+		}
+	}
+	p.maps.close()
+	p.maps, p.kept = next, moved
+	return nil
+}
+
+// forgetFiles forgets the build IDs of files that no mappings that are kept have, where there
+// are many. p.mu is held.
+func (p *processes) forgetFiles() {
+	if len(p.asked) < maxFiles/2 {
+		return
+	}
+	used := make(map[procmaps.File]bool)
+	var room []byte
+	for _, versions := range p.kept {
+		for _, m := range versions {
+			var err error
+			if room, err = p.maps.read(m.spooled, room); err != nil {
+				continue
+			}
+			for row := range bytes.Lines(room) {
+				if m, ok := procmaps.ParseCode(string(row)); ok {
+					used[m.File] = true
+				}
+			}
+		}
+	}
+	maps.DeleteFunc(p.ids, func(f procmaps.File, _ buildid.ID) bool { return !used[f] })
+	maps.DeleteFunc(p.asked, func(f procmaps.File, _ bool) bool { return !used[f] })
+}
