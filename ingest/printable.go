@@ -27,8 +27,7 @@ func printableSlow(s string) string {
 	b.Grow(len(s))
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if n == 1 && r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) ||
-			r == '\u2028' || r == '\u2029' {
+		if n == 1 && r == utf8.RuneError || !fitRune(r) {
 			b.WriteByte('?')
 		} else {
 			b.WriteRune(r)
@@ -36,6 +35,11 @@ func printableSlow(s string) string {
 		i += n
 	}
 	return b.String()
+}
+
+// fitRune reports whether a character may reach a terminal or a line of text.
+func fitRune(r rune) bool {
+	return !unicode.IsControl(r) && !unicode.Is(unicode.Cf, r) && r != '\u2028' && r != '\u2029'
 }
 
 // ShortName is the name of an object in the text of an unresolved frame: the

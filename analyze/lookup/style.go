@@ -1,8 +1,8 @@
 package lookup
 
 import (
-	"encoding/json"
 	"strconv"
+	"symbolize/ingest"
 )
 
 // Answer is the result for one address. Its texts are printed unchanged: callers demangle
@@ -188,7 +188,7 @@ func appendJSONFrame(b []byte, f *Frame) []byte {
 func appendJSONText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
-			quoted, err := json.Marshal(s)
+			quoted, err := ingest.MarshalJSON(s)
 			if err != nil { // never: any string can be encoded
 				return append(b, `""`...)
 			}

@@ -2,7 +2,6 @@ package report
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -62,8 +61,7 @@ func JSON(w io.Writer, p *ingest.Profile, d *Demangler) error {
 	}
 	d.Warm(p)
 	out := bufio.NewWriterSize(w, 64<<10)
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
+	enc := ingest.NewJSONEncoder(out)
 	for l := range p.Locations {
 		if err := enc.Encode(jsonLocation(p, ingest.LocationID(l), d)); err != nil {
 			return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -71,9 +70,7 @@ func runMapList(a *app, o *mapOptions, in *mapInputs) error {
 	found := in.listed()
 	return a.writeOutput(o.output, false, func(w io.Writer) error {
 		if o.format == formatJSON {
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			return e.Encode(map[string][]listedMap{"maps": found})
+			return writeJSON(w, map[string][]listedMap{"maps": found})
 		}
 		t := newTable(true, false, false, true, true, true, true)
 		t.row("ID", "NAME", "TYPE", "KEY", "VALUE", "ENTRIES", "DUMPS", "FIRST", "LAST")

@@ -88,9 +88,7 @@ func runMapObject(ctx context.Context, a *app, o *mapOptions, path string) error
 	}
 	return a.writeOutput(o.output, false, func(w io.Writer) error {
 		if o.format == formatJSON {
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			return e.Encode(found)
+			return writeJSON(w, found)
 		}
 		return found.write(w)
 	})

@@ -3,12 +3,12 @@ package main
 import (
 	"cmp"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 
+	"symbolize/ingest"
 	"symbolize/ingest/object/btf"
 )
 
@@ -148,7 +148,7 @@ type jsonPrinter struct {
 }
 
 func (p *jsonPrinter) begin(b []byte) ([]byte, error) {
-	name, err := json.Marshal(p.m.title())
+	name, err := ingest.MarshalJSON(p.m.title())
 	b = append(append(b, `{"map":`...), name...)
 	return append(b, `,"elements":[`...), err
 }

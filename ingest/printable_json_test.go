@@ -1,0 +1,38 @@
+package ingest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"symbolize/ingest"
+)
+
+// TestJSONText has strings that come back as they were, from text that is printable.
+func TestJSONText(t *testing.T) {
+	for _, s := range []string{"", "plain <b> & \"quoted\" \\", "\x00\a\b\t\n\v\r\x1b]0;\x7f",
+		"c1 \u009b2J \u0085", "bidi \u202e\u2066\u200f", "lines \u2028\u2029", "tag \U000e0041",
+		"letters \u00e4 \u4e16 \U0001f600", "\ufffd"} {
+		var out bytes.Buffer
+		if err := ingest.NewJSONEncoder(&out).Encode(map[string]string{s: s}); err != nil {
+			t.Fatal(err)
+		}
+		one, err := ingest.MarshalJSON(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{string(bytes.TrimSuffix(out.Bytes(), []byte("\n"))), string(one)} {
+			if s != "\ufffd" && text != ingest.Printable(text) {
+				t.Errorf("%q: %q is not printable", s, text)
+			}
+		}
+		var back map[string]string
+		var oneBack string
+		if err := json.Unmarshal(out.Bytes(), &back); err != nil || back[s] != s {
+			t.Errorf("%q comes back as %q, %v", s, back, err)
+		}
+		if err := json.Unmarshal(one, &oneBack); err != nil || oneBack != s {
+			t.Errorf("%q comes back as %q, %v", s, oneBack, err)
+		}
+	}
+}
