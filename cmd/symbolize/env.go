@@ -22,6 +22,9 @@ type Env struct {
 
 	StdoutTerminal bool
 	StderrTerminal bool
+
+	// Exit ends the process where an interrupted command does not; nil leaves it.
+	Exit func(code int)
 }
 
 // run is Main in the real surroundings.
@@ -46,6 +49,7 @@ func run() int {
 		Stdout:         os.Stdout,
 		Stderr:         os.Stderr,
 		Getenv:         os.Getenv,
+		Exit:           os.Exit,
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 	})

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// grace is how long a command may take to end by itself after an interrupt: to publish what
+// it has, and to close the store. What it has not published the next run takes up.
+const grace = 10 * time.Second
+
+// endOverdue ends the process if a command does not return in time after ctx was cancelled,
+// whatever it hangs in. stop is called when it has returned.
+func (a *app) endOverdue(ctx context.Context, grace time.Duration) (stop func()) {
+	if a.env.Exit == nil {
+		return func() {}
+	}
+	returned := make(chan struct{})
+	cancel := context.AfterFunc(ctx, func() {
+		select {
+		case <-returned:
+		case <-time.After(grace):
+			a.say("error", "interrupted, and ended in the middle of the work")
+			a.env.Exit(exitInterrupted)
+		}
+	})
+	return func() {
+		cancel()
+		close(returned)
+	}
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestEndOverdue interrupts a command that returns and one that hangs.
+func TestEndOverdue(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		var stderr bytes.Buffer
+		codes := make(chan int, 1)
+		a := &app{env: &Env{Stderr: &stderr, Exit: func(code int) { codes <- code }}}
+		ctx, cancel := context.WithCancel(t.Context())
+		wait := time.Hour
+		if hangs {
+			wait = 0
+		}
+		stop := a.endOverdue(ctx, wait)
+		cancel()
+		if hangs {
+			if code := <-codes; code != exitInterrupted ||
+				!strings.HasPrefix(stderr.String(), "symbolize: error: interrupted, ") {
+				t.Errorf("status %d, %q", code, stderr.String())
+			}
+		}
+		stop()
+		if len(codes) > 0 {
+			t.Error("a command that has returned is ended")
+		}
+	}
+}
