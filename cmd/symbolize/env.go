@@ -43,15 +43,16 @@ func run() int {
 	defer stop()
 	// A second interrupt kills: whoever presses ^C twice does not want to wait.
 	context.AfterFunc(ctx, stop)
+	messages := stderr()
 	return Main(ctx, &Env{
 		Args:           os.Args[1:],
 		Stdin:          os.Stdin,
 		Stdout:         os.Stdout,
-		Stderr:         os.Stderr,
+		Stderr:         messages,
 		Getenv:         os.Getenv,
 		Exit:           os.Exit,
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
-		StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		StderrTerminal: term.IsTerminal(int(messages.Fd())),
 	})
 }
 

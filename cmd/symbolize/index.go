@@ -58,10 +58,11 @@ Exit status: 0 done; 1 nothing could be done; 2 usage; 3 a PATH could not be rea
 func newIndexCommand(a *app) *cobra.Command {
 	o := &indexOptions{}
 	cmd := &cobra.Command{
-		Use:     "index PATH…",
-		Short:   "Put the symbols of files and directories into the store",
-		Long:    indexLong,
-		GroupID: groupMain,
+		Use:         "index PATH…",
+		Annotations: map[string]string{writesAnnotation: "store"},
+		Short:       "Put the symbols of files and directories into the store",
+		Long:        indexLong,
+		GroupID:     groupMain,
 		Example: "  symbolize index /usr/lib /usr/bin\n" +
 			"  symbolize index --kernel\n" +
 			"  symbolize index perf.data\n" +

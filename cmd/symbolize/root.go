@@ -113,6 +113,15 @@ func (a *app) runE(body func(ctx context.Context, args []string) error) func(
 	}
 }
 
+// writesAnnotation marks commands that open the store for writing.
+const writesAnnotation = "writes"
+
+// writesStore reports whether a command line is that of a command that writes a store.
+func writesStore(args []string) bool {
+	cmd, _, err := newRootCommand(&app{env: &Env{}}).Find(args)
+	return err == nil && cmd.Annotations[writesAnnotation] != ""
+}
+
 // needSubcommand is the body of commands that only group others.
 func needSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

@@ -15,8 +15,9 @@ import (
 func newStoreRebuildCommand(a *app) *cobra.Command {
 	var opts store.WriterOptions
 	cmd := &cobra.Command{
-		Use:   "rebuild",
-		Short: "Make the tables of captured inputs anew",
+		Use:         "rebuild",
+		Annotations: map[string]string{writesAnnotation: "store"},
+		Short:       "Make the tables of captured inputs anew",
 		Long: `rebuild makes the tables of inputs that the store keeps, as kallsyms texts, anew with
 this version's decoders. Tables of files are made anew by index, which reads them again.`,
 		Args: cobra.NoArgs,
@@ -55,8 +56,9 @@ func newStoreGCCommand(a *app) *cobra.Command {
 	var opts store.WriterOptions
 	var unreferenced bool
 	cmd := &cobra.Command{
-		Use:   "gc",
-		Short: "Drop what serves nobody, and what is damaged",
+		Use:         "gc",
+		Annotations: map[string]string{writesAnnotation: "store"},
+		Short:       "Drop what serves nobody, and what is damaged",
 		Long: `gc copies what is whole and named into a fresh database: leftovers of interrupted
 runs, damaged tables and path rows of vanished files stay behind. With --unreferenced objects go
 too that no file the store knows has any more; kernels and captured inputs stay, they
@@ -108,9 +110,10 @@ func newStoreExportCommand(a *app) *cobra.Command {
 func newStoreImportCommand(a *app) *cobra.Command {
 	var opts store.WriterOptions
 	cmd := &cobra.Command{
-		Use:   "import ARCHIVE…",
-		Short: "Merge archives that export wrote; - is standard input",
-		Args:  cobra.MinimumNArgs(1),
+		Use:         "import ARCHIVE…",
+		Annotations: map[string]string{writesAnnotation: "store"},
+		Short:       "Merge archives that export wrote; - is standard input",
+		Args:        cobra.MinimumNArgs(1),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			return a.withWriter(ctx, opts, func(w *store.Writer) error {
 				for _, path := range args {

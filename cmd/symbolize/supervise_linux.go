@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
-	"errors"
+	"bytes"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -18,28 +16,49 @@ import (
 	"golang.org/x/term"
 )
 
-// Where the address space of a process is limited, Go ends it with pages of its stacks and
-// status 2 when memory runs out, and nothing in that process can keep it from that. So there
-// the work is done in a process of its own, whose end the first one reports in one line. The
-// address space is limited by few (ulimit -v); all others have one process.
+// Some ends of a process nothing in it can keep from the user: where its address space is
+// limited, Go ends it with pages of its stacks when memory runs out; and a fault in one of
+// the database library's own goroutines ends it too, as a bus error does where the disk
+// under a mapped file fails. So commands that write a store, and all commands where the
+// address space is limited (ulimit -v), do their work in a process of its own, whose end the
+// first one reports in one line.
 
 // supervisedEnv marks the process that does the work.
 const supervisedEnv = "SYMBOLIZE_SUPERVISED"
 
-// supervise runs the command line in another process if the address space is limited, and
-// returns its exit status. The recorder is left alone: its memory does not grow, and it would
-// record its supervisor.
+// supervisedStderr is the standard error of the process that does the work. What the runtime
+// says at its end goes to the usual one.
+const supervisedStderr = 3
+
+// supervise runs the command line in another process if it is one of those, and returns its
+// exit status. The recorder is left alone: its memory does not grow, and it would record its
+// supervisor.
 func supervise() (code int, done bool) {
-	var limit unix.Rlimit
-	if os.Getenv(supervisedEnv) != "" || slices.Contains(os.Args[1:], "capture") ||
-		unix.Getrlimit(unix.RLIMIT_AS, &limit) != nil || limit.Cur > math.MaxInt64 {
+	if os.Getenv(supervisedEnv) != "" || slices.Contains(os.Args[1:], "capture") {
 		return 0, false
+	}
+	limit := unix.Rlimit{Cur: math.MaxUint64}
+	if unix.Getrlimit(unix.RLIMIT_AS, &limit) != nil || limit.Cur > math.MaxInt64 {
+		limit.Cur = math.MaxUint64
+		if !writesStore(os.Args[1:]) {
+			return 0, false
+		}
 	}
 	code, err := superviseChild(limit.Cur)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "symbolize: error: %s\n", oneLine(err.Error()))
 	}
 	return code, true
+}
+
+// stderr returns where messages go.
+func stderr() *os.File {
+	var st unix.Stat_t
+	if os.Getenv(supervisedEnv) == "" || unix.Fstat(supervisedStderr, &st) != nil {
+		return os.Stderr
+	}
+	unix.CloseOnExec(supervisedStderr)
+	return os.NewFile(supervisedStderr, "stderr")
 }
 
 func superviseChild(limit uint64) (int, error) {
@@ -50,28 +69,34 @@ func superviseChild(limit uint64) (int, error) {
 	cmd := exec.Command(exe, os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = append(os.Environ(), supervisedEnv+"=1")
-	cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
+	cmd.Stdin, cmd.Stdout, cmd.ExtraFiles = os.Stdin, os.Stdout, []*os.File{os.Stderr}
 	// Whoever kills this process means the work. The kernel looks at the thread that starts
 	// the child.
 	runtime.LockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		return exitFailed, err
-	}
+	words := &lastWords{}
+	cmd.Stderr = words
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if err := cmd.Start(); err != nil {
 		return exitFailed, err
 	}
 	go passSignals(signals, cmd.Process)
-	reason := passErrors(errs, os.Stderr)
 	err = cmd.Wait()
 	state := cmd.ProcessState
+	reason, memory := words.reason()
 	switch {
-	case reason != "":
+	case memory && limit <= math.MaxInt64:
 		return exitFailed, fmt.Errorf("out of memory: the address space is limited to %s "+
 			"(ulimit -v): %s", humanBytes(int64(limit)), reason)
+	case memory:
+		return exitFailed, fmt.Errorf("out of memory: %s", reason)
+	case reason != "":
+		return exitFailed, fmt.Errorf("the store's database has failed: %s; what was published is "+
+			"whole, and the next run goes on", reason)
+	}
+	os.Stderr.Write(words.text) // a fault of ours, or what the environment asks the runtime for
+	switch {
 	case state == nil:
 		return exitFailed, err
 	case state.Exited():
@@ -100,25 +125,36 @@ var memoryDeaths = []string{
 	"runtime/cgo: out of memory", "fatal error: out of memory allocating",
 }
 
-// passErrors copies lines up to those of a process that ran out of memory, and returns the
-// first of these.
-func passErrors(from io.Reader, to io.Writer) (reason string) {
-	r := bufio.NewReader(from)
-	for {
-		line, err := r.ReadString('\n')
-		if reason == "" && slices.ContainsFunc(memoryDeaths, func(s string) bool {
+// maxLastWords bounds what is kept of the last words of a process.
+const maxLastWords = 256 << 10
+
+// lastWords keeps what a process writes to its standard error besides messages.
+type lastWords struct{ text []byte }
+
+// Write implements io.Writer.
+func (l *lastWords) Write(b []byte) (int, error) {
+	l.text = append(l.text, b[:min(len(b), maxLastWords-len(l.text))]...)
+	return len(b), nil
+}
+
+// reason returns why the process ended, in a line: because memory ran out, or by a fault in
+// the database library, with its functions on one of the stacks. It is "" for others, faults
+// of ours among them.
+func (l *lastWords) reason() (text string, memory bool) {
+	first := ""
+	for line := range strings.Lines(string(l.text)) {
+		line = strings.TrimSpace(line)
+		if first == "" {
+			first = line
+		}
+		if slices.ContainsFunc(memoryDeaths, func(s string) bool {
 			return strings.HasPrefix(line, s)
 		}) {
-			reason = strings.TrimSpace(line)
-		}
-		if reason == "" {
-			io.WriteString(to, line)
-		}
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				fmt.Fprintf(to, "symbolize: error: %v\n", err)
-			}
-			return reason
+			return line, true
 		}
 	}
+	if !bytes.Contains(l.text, []byte("/dgraph-io/")) {
+		return "", false
+	}
+	return first, false
 }

@@ -1,29 +1,66 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 )
 
-// TestPassErrors has the ends of processes that ran out of memory, and of others.
-func TestPassErrors(t *testing.T) {
-	for _, tc := range []struct{ name, in, out, reason string }{
-		{"nothing", "", "", ""},
-		{"errors", "a: 1\nb", "a: 1\nb", ""},
-		{"heap", "note\nruntime: out of memory: cannot allocate 4194304-byte block\n" +
-			"fatal error: out of memory\n\ngoroutine 1 [running]:\nmain.main()\n", "note\n",
-			"runtime: out of memory: cannot allocate 4194304-byte block"},
-		{"threads", "runtime/cgo: pthread_create failed: Resource temporarily unavailable\n" +
-			"SIGABRT: abort\nPC=0x7fa18e040eec m=0\n", "",
-			"runtime/cgo: pthread_create failed: Resource temporarily unavailable"},
-		{"a fault of ours is shown", "panic: index out of range\n\ngoroutine 1 [running]:\n",
-			"panic: index out of range\n\ngoroutine 1 [running]:\n", ""},
+// TestLastWords has the ends of processes that ran out of memory or failed in the database
+// library, and of others.
+func TestLastWords(t *testing.T) {
+	for _, tc := range []struct {
+		name, in, reason string
+		memory           bool
+	}{
+		{name: "nothing"},
+		{name: "asked for", in: "gc 1 @0.014s 3%: 0.023+1.1 ms\n"},
+		{
+			name: "heap",
+			in: "runtime: out of memory: cannot allocate 4194304-byte block\n" +
+				"fatal error: out of memory\n\ngoroutine 1 [running]:\nmain.main()\n",
+			reason: "runtime: out of memory: cannot allocate 4194304-byte block", memory: true,
+		},
+		{
+			name: "threads",
+			in: "runtime/cgo: pthread_create failed: Resource temporarily unavailable\n" +
+				"SIGABRT: abort\nPC=0x7fa18e040eec m=0\n",
+			reason: "runtime/cgo: pthread_create failed: Resource temporarily unavailable",
+			memory: true,
+		},
+		{name: "a fault of ours", in: "panic: index out of range\n\ngoroutine 1 [running]:\n"},
+		{
+			name: "a fault of the library's",
+			in: "panic: runtime error: slice bounds out of range [-18:]\n\ngoroutine 31 [running]:\n" +
+				"github.com/dgraph-io/badger/v4/table.(*Table).readIndex()\n",
+			reason: "panic: runtime error: slice bounds out of range [-18:]",
+		},
+		{
+			name: "bus error",
+			in: "unexpected fault address 0x7f2a4c000000\nfatal error: fault\n" +
+				"github.com/dgraph-io/badger/v4.(*memTable).Put()\n" + strings.Repeat("x", maxLastWords),
+			reason: "unexpected fault address 0x7f2a4c000000",
+		},
 	} {
-		var out bytes.Buffer
-		reason := passErrors(strings.NewReader(tc.in), &out)
-		if reason != tc.reason || out.String() != tc.out {
-			t.Errorf("%s: %q, reason %q", tc.name, out.String(), reason)
+		var words lastWords
+		for b := range strings.SplitSeq(tc.in, " ") {
+			words.Write([]byte(b + " "))
+		}
+		reason, memory := words.reason()
+		if reason != tc.reason || memory != tc.memory {
+			t.Errorf("%s: %q, memory %v", tc.name, reason, memory)
+		}
+	}
+}
+
+// TestWritesStore finds the commands that write, wherever their flags stand.
+func TestWritesStore(t *testing.T) {
+	for line, want := range map[string]bool{
+		"index /usr/lib": true, "--store x index y": true, "store --store x gc": true,
+		"store import -": true, "store rebuild": true, "store ls": false, "store": false,
+		"resolve index": false, "": false, "nonsense": false, "index --help": true,
+	} {
+		if got := writesStore(strings.Fields(line)); got != want {
+			t.Errorf("%q: %v", line, got)
 		}
 	}
 }

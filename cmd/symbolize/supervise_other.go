@@ -2,5 +2,10 @@
 
 package main
 
-// supervise is of Linux, where the address space of a process can be limited.
+import "os"
+
+// supervise is of Linux, where a child ends with its parent.
 func supervise() (code int, done bool) { return 0, false }
+
+// stderr returns where messages go.
+func stderr() *os.File { return os.Stderr }
