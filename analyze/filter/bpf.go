@@ -39,7 +39,7 @@ func (f *finder) locateBPF(p *place, a *answer) (*object, addr.Addr, ingest.Reas
 		}
 		if found != nil {
 			at := addr.Addr(p.offset)
-			if !p.exact && at > 0 {
+			if p.isReturn() && at > 0 {
 				at--
 			}
 			return found, at, ingest.ReasonNone

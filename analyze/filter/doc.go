@@ -40,6 +40,7 @@
 // WARNING:; of the other forms the first one of a run of frames, where a run is frames on
 // one line or on lines that follow one another, bare addresses of such lines included, or
 // the one numbered [0]; all of the sanitizers, which have moved their addresses back
-// themselves; {{{pc}}} and frame 0 of {{{bt}}} unless these say otherwise. Everything else
-// is taken for a return address.
+// themselves; {{{pc}}} and frame 0 of {{{bt}}} unless these say otherwise; and those that
+// no call can precede by the symbols around them (resolve.Exact), as what a signal handler
+// returns to. Everything else is taken for a return address.
 package filter

@@ -215,6 +215,17 @@ func TestReturnAddresses(t *testing.T) {
 	}
 }
 
+// TestNoReturnAddresses: the first byte of a function with padding before it is no return
+// address, also where others of its object are.
+func TestNoReturnAddresses(t *testing.T) {
+	in := strings.ReplaceAll("ID 0x1208\nID 0x1250\nID 0x1208\nID 0x1250\n", "ID", fixedID)
+	got, _ := rewrite(t, newView(t), Options{}, in)
+	lines := strings.Split(got, "\n")
+	if lines[1] != "_fini+0x0" || lines[3] != lines[1] || lines[0] == lines[2] {
+		t.Errorf("%q", lines)
+	}
+}
+
 // TestProgramAddresses: of BPF programs in kernel stack traces, too, what the registers held
 // is exact, as is the first instruction. In fold_digits a line begins at 0x13.
 func TestProgramAddresses(t *testing.T) {

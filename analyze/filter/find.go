@@ -57,6 +57,7 @@ type asked struct {
 	at     addr.Addr // looked up
 	place  *place
 	answer *answer
+	exact  bool // see settle
 }
 
 // find answers places of a batch.
@@ -110,7 +111,7 @@ func (f *finder) locate(p *place, a *answer) (*object, addr.Addr, ingest.Reason)
 // address returns what to look up in an object's tables for a place.
 func (f *finder) address(o *object, p *place) (at addr.Addr, why ingest.Reason) {
 	back := addr.Addr(1)
-	if p.exact || p.offset == 0 {
+	if !p.isReturn() {
 		back = 0
 	}
 	kind := o.manifest.Kind
@@ -235,6 +236,7 @@ func (f *finder) object(id buildid.ID) *object {
 
 // join answers what was asked of an object: its tables are read once, in order.
 func (f *finder) join(o *object) {
+	f.settle(o)
 	slices.SortFunc(o.asked, func(a, b asked) int { return cmp.Compare(a.at, b.at) })
 	o.addrs = o.addrs[:0]
 	for i := range o.asked {
@@ -252,6 +254,29 @@ func (f *finder) join(o *object) {
 	o.asked = o.asked[:0]
 }
 
+// settle moves what was taken for return addresses, and is none by the tables, back to
+// where it was.
+func (f *finder) settle(o *object) {
+	if o.manifest.Kind == ingest.JIT {
+		return // a program has no more than its own code
+	}
+	o.addrs = o.addrs[:0]
+	for _, q := range o.asked {
+		if q.place.isReturn() {
+			o.addrs = append(o.addrs, q.at+1)
+		}
+	}
+	slices.Sort(o.addrs)
+	exact := o.finder.Exact(o.addrs)
+	for i := range o.asked {
+		q := &o.asked[i]
+		if _, found := slices.BinarySearch(exact, q.at+1); found && q.place.isReturn() {
+			q.at++
+			q.exact = true
+		}
+	}
+}
+
 // answer makes the answer of a place.
 func (f *finder) answer(o *object, i int) {
 	q := &o.asked[i]
@@ -265,7 +290,7 @@ func (f *finder) answer(o *object, i int) {
 		a.source = ""
 	default:
 		back := addr.Addr(1)
-		if q.place.exact || q.place.offset == 0 {
+		if q.exact || !q.place.isReturn() {
 			back = 0
 		}
 		text := ingest.Printable(f.demangler.Name(o.finder.Text(name)))

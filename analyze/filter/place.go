@@ -91,3 +91,6 @@ func nibble(c byte) byte {
 	}
 	return c - '0'
 }
+
+// isReturn reports whether a place is looked up one byte before its offset.
+func (p *place) isReturn() bool { return !p.exact && p.offset != 0 }

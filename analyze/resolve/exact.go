@@ -1,7 +1,6 @@
 package resolve
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -62,39 +61,45 @@ func Exact(v store.View) func(*ingest.Object, []addr.Offset) []addr.Offset {
 		if reason != ingest.ReasonNone {
 			return nil
 		}
-		var list []candidate
+		offsets := make(map[addr.Addr]addr.Offset, len(returns))
+		list := make([]addr.Addr, 0, len(returns))
 		for _, off := range returns {
-			if at, ok := addrs.Of(off); ok && at%padded == 0 && at > 0 {
-				list = append(list, candidate{at, off})
+			if at, ok := addrs.Of(off); ok {
+				offsets[at] = off
+				list = append(list, at)
 			}
 		}
-		slices.SortFunc(list, func(a, b candidate) int { return cmp.Compare(a.at, b.at) })
-		return exactOf(NewFinder(v, m), list)
+		slices.Sort(list)
+		var exact []addr.Offset
+		for _, at := range NewFinder(v, m).Exact(list) {
+			exact = append(exact, offsets[at])
+		}
+		slices.Sort(exact)
+		return exact
 	}
 }
 
-// candidate is an offset that may be exact, and its address in tables.
-type candidate struct {
-	at  addr.Addr
-	off addr.Offset
-}
-
-// exactOf chooses among candidates, which are sorted by address.
-func exactOf(f *Finder, list []candidate) (exact []addr.Offset) {
-	var ask []addr.Addr
-	for part := range slices.Chunk(list, shardSize) {
+// Exact returns which of table addresses, ascending, stand for themselves where return
+// addresses are expected, by the rules of the function Exact. It takes the place of a Join.
+func (f *Finder) Exact(returns []addr.Addr) (exact []addr.Addr) {
+	var list, ask []addr.Addr
+	for _, at := range returns {
+		if at%padded == 0 && at > 0 {
+			list = append(list, at)
+		}
+	}
+	for part := range slices.Chunk(slices.Compact(list), shardSize) {
 		ask = ask[:0]
-		for _, c := range part {
-			ask = append(ask, c.at-1, c.at)
+		for _, at := range part {
+			ask = append(ask, at-1, at)
 		}
 		f.Join(ask)
-		for i, c := range part {
-			if f.noCallBefore(c.at, 2*i) {
-				exact = append(exact, c.off)
+		for i, at := range part {
+			if f.noCallBefore(at, 2*i) {
+				exact = append(exact, at)
 			}
 		}
 	}
-	slices.Sort(exact)
 	return exact
 }
 
