@@ -222,7 +222,7 @@ func (r *btfReport) writeText(w io.Writer) error {
 			fmt.Fprintln(w)
 		}
 		if len(r.BTF) > 1 {
-			fmt.Fprintf(w, "/* %s */\n", strings.ReplaceAll(list.Source, "*/", "*?"))
+			fmt.Fprintf(w, "/* %s */\n", strings.ReplaceAll(oneLine(list.Source), "*/", "*?"))
 		}
 		if err := list.writeText(w, r.c); err != nil {
 			return err

@@ -20,7 +20,7 @@ func (r *btfReport) writeC(w io.Writer, blobs []btfBlob) error {
 			fmt.Fprintln(w)
 		}
 		if len(r.BTF) > 1 {
-			fmt.Fprintf(w, "/* %s */\n", strings.ReplaceAll(list.Source, "*/", "*?"))
+			fmt.Fprintf(w, "/* %s */\n", strings.ReplaceAll(oneLine(list.Source), "*/", "*?"))
 		}
 		var roots []btf.ID
 		if len(r.wants) > 0 {

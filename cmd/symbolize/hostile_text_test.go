@@ -56,7 +56,8 @@ func spoilJSON(b []byte, names ...string) []byte {
 var hostileNames = []string{"collatz", "longest_below", "mixed", "spin", "leaf_work", "outer_call",
 	"libkernels", "fixed.c", "/usr/lib", "cpu-clock", "do_work", "worker_mod", "/srv/app",
 	"count_system_calls_on_enter", "sum_window", "mix_bits", "vfs_read", "read_zero", "ksys_read",
-	"entry_SYSCALL_64", "latency", "by_address"}
+	"entry_SYSCALL_64", "latency", "by_address",
+	"bpf_raw_tracepoint_args", "tally_digits", "window", "__ARRAY_SIZE_TYPE__"}
 
 // hostileFiles makes files of all kinds in a directory, with names nobody would want to
 // see. It returns its path.

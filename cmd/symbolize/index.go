@@ -52,8 +52,12 @@ it keeps the BPF programs: their images, their lines and their BTF, which nothin
 Files that have not changed since the last run cost one stat. An interrupted run loses at
 most the files in work.
 
-Exit status: 0 done; 1 nothing could be done; 2 usage; 3 a PATH could not be read, or with
---strict any file that looks like an object and is none; 130 interrupted.`
+A file that asks for far more memory or work than its size explains is read up to a limit, which
+the summary counts; --max-memory raises it. One that could not be read whole for want of space in
+$TMPDIR, memory or descriptors counts as failed in this run, and the next run reads it again.
+
+Exit status: 0 done; 1 nothing could be done; 2 usage; 3 a PATH could not be read, a file failed
+in this run, or with --strict any file that looks like an object and is none; 130 interrupted.`
 
 func newIndexCommand(a *app) *cobra.Command {
 	o := &indexOptions{}

@@ -157,7 +157,7 @@ func (w *walker) charge(r *buf, section string, from uint64) {
 		w.ranges = w.ranges[:0]
 		return
 	}
-	if w.cur.d == w.d || section == ".debug_ranges" {
+	if w.res.split == nil || section == ".debug_ranges" { // a .dwo file has its own lists
 		w.res.rangeBytes += cost
 	}
 	if r.bad {

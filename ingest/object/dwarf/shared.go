@@ -37,7 +37,11 @@ type meter struct {
 
 // passed counts a unit, and reports whether it may be visited.
 func (m *meter) passed(res *result) error {
-	if m.ranges += res.rangeBytes; m.ranges > m.d.rangeLimit(m.d) {
+	lists := m.d
+	if lists.opts.DWP != nil {
+		lists = lists.opts.DWP
+	}
+	if m.ranges += res.rangeBytes; m.ranges > m.d.rangeLimit(lists) {
 		return errOverlap
 	}
 	return nil
