@@ -2,6 +2,7 @@ package record
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 // (sampler.Changes). Those of a range are kept until nobody can ask for their time any more.
 type changes struct {
 	ask   func() // has the rings drained
+	then  func() // called when they were
 	asked atomic.Uint64
 
 	mu     sync.Mutex
@@ -30,8 +32,8 @@ type changes struct {
 // change says that a range was covered anew, or laid bare.
 type change struct{ time, start, end uint64 }
 
-// loss is a time in which changes may have been lost.
-type loss struct{ from, to uint64 }
+// loss is a time in which changes of a range may have been lost.
+type loss struct{ from, to, start, end uint64 }
 
 const (
 	changePage = 12 // log2 of the bytes of a key in pages
@@ -41,23 +43,23 @@ const (
 	maxLosses      = 1 << 10
 )
 
-func newChanges(ask func()) *changes {
-	c := &changes{ask: ask, pages: make(map[uint64][]change)}
+func newChanges(ask, then func()) *changes {
+	c := &changes{ask: ask, then: then, pages: make(map[uint64][]change)}
 	c.told = sync.NewCond(&c.mu)
 	return c
 }
 
 // add notes a change. It may be called on nil.
 func (c *changes) add(time, start, length uint64) {
-	if c == nil || length == 0 {
+	if c == nil || length == 0 || time == 0 { // at time 0 it was there before
 		return
 	}
-	end := start + min(length, -start-1)
+	end := endOf(start, length)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first, last := start>>changePage, (end-1)>>changePage
 	if last-first >= maxChangePages || c.count+int(last-first) >= maxChanges {
-		c.loseLocked(time, time)
+		c.loseLocked(loss{time, time, start, end})
 		return
 	}
 	for page := first; page <= last; page++ {
@@ -71,23 +73,29 @@ func (c *changes) add(time, start, length uint64) {
 	}
 }
 
-// lost notes that changes may have been lost in a time. It may be called on nil.
-func (c *changes) lost(from, to uint64) {
+// lost notes that changes of any range may have been lost in a time.
+func (c *changes) lost(from, to uint64) { c.loseRange(from, to, 0, math.MaxUint64) }
+
+// loseRange notes that changes of a range may have been lost in a time. It may be called on nil.
+func (c *changes) loseRange(from, to, start, length uint64) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.loseLocked(from, to)
+	c.loseLocked(loss{from, to, start, endOf(start, length)})
 }
 
-func (c *changes) loseLocked(from, to uint64) {
-	if n := len(c.losses); n >= maxLosses {
-		c.losses[n-1].from = min(c.losses[n-1].from, from)
-		c.losses[n-1].to = max(c.losses[n-1].to, to)
-		return
+// endOf returns the end of a range, the last address at most.
+func endOf(start, length uint64) uint64 { return start + min(length, math.MaxUint64-start) }
+
+func (c *changes) loseLocked(x loss) {
+	if n := len(c.losses); n >= maxLosses { // the last one takes in all that come beyond
+		o := &c.losses[n-1]
+		x = loss{min(x.from, o.from), max(x.to, o.to), min(x.start, o.start), max(x.end, o.end)}
+		c.losses = c.losses[:n-1]
 	}
-	c.losses = append(c.losses, loss{from, to})
+	c.losses = append(c.losses, x)
 }
 
 // Sync implements sampler.Changes: it returns when the rings were read that were filled before
@@ -96,10 +104,11 @@ func (c *changes) Sync() {
 	number := c.asked.Add(1)
 	c.ask()
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	for c.done < number && !c.ended {
 		c.told.Wait()
 	}
+	c.mu.Unlock()
+	c.then()
 }
 
 // drained says that the rings were drained after asked was this number.
@@ -155,7 +164,7 @@ func (c *changes) Epoch(addresses []uint64, time uint64) (epoch uint64) {
 		}
 		newest := max(c.newest(pc, time), c.newest(pc-1, time))
 		if slices.ContainsFunc(c.losses, func(l loss) bool {
-			return l.from <= time && newest <= l.to
+			return l.from <= time && newest <= l.to && l.start <= pc && pc <= l.end
 		}) {
 			return sampler.UnknownTime
 		}

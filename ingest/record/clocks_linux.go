@@ -58,6 +58,15 @@ func readClocks() (best bundle.Clocks, err error) {
 	return best, nil
 }
 
+// monotonic returns the time of CLOCK_MONOTONIC, ns.
+func monotonic() uint64 {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
+		return 0 // it does not fail
+	}
+	return uint64(t.Nano())
+}
+
 func middle(a, b uint64) uint64 { return a + (b-a)/2 }
 
 func address64(b *[16]byte) uintptr { return uintptr(unsafe.Pointer(b)) }

@@ -42,6 +42,8 @@ type modules struct {
 	kept int                  // bytes in syms
 
 	changes *changes // told of modules that come and go; nil: nobody asks
+	blind   bool     // no tracepoint tells of them
+	looked  uint64   // when blind modules were listed last, ns of CLOCK_MONOTONIC
 
 	listed sync.Mutex // guards list and syms, which drain and add are called at once for
 
@@ -89,6 +91,7 @@ func (m *modules) open(rings []*ring) {
 		if err := m.openPoint(t, rings); err != nil {
 			m.s.warn("modules that are loaded or unloaded meanwhile have no times: %s: %v", t.name,
 				err)
+			m.blind = true
 			return
 		}
 	}
@@ -200,20 +203,21 @@ func (m *modules) event(e moduleEvent) {
 
 // start takes in the modules that are there, and their symbols.
 func (m *modules) start() error {
+	m.looked = monotonic()
 	if m.read(nil) {
 		m.readSymbols()
 	}
 	return nil
 }
 
-// drain takes in modules that came or went.
+// drain takes in modules that came or went. Any goroutine may call it.
 func (m *modules) drain() time.Duration {
+	m.listed.Lock() // first: who finds no events is not to return before they are taken in
+	defer m.listed.Unlock()
 	m.mu.Lock()
 	events := m.events
 	m.events = nil
 	m.mu.Unlock()
-	m.listed.Lock()
-	defer m.listed.Unlock()
 	loads := make(map[string]uint64)
 	for _, e := range events {
 		if e.free {
@@ -240,6 +244,7 @@ func (m *modules) free(e moduleEvent, loads map[string]uint64) {
 	for i, o := range slices.Backward(m.list) {
 		if o.Name == e.name && o.Unloaded == 0 {
 			m.list[i].Unloaded = e.time
+			m.changes.add(e.time, uint64(o.Addr), o.Size)
 			return
 		}
 	}
@@ -285,9 +290,52 @@ func (m *modules) read(loads map[string]uint64) bool {
 			m.s.lost("build IDs of modules", 1)
 		}
 		m.add1(x)
+		m.changes.add(x.Loaded, uint64(x.Addr), x.Size)
 		added = true
 	}
 	return added
+}
+
+// settle takes in all changes that there were. Any goroutine may call it.
+func (m *modules) settle() {
+	m.drain()
+	m.look()
+}
+
+// look takes in, where no tracepoint tells of them, which modules came and went since it was
+// called last: what lay there meanwhile is not known. Any goroutine may call it.
+func (m *modules) look() {
+	m.listed.Lock()
+	defer m.listed.Unlock()
+	if !m.blind {
+		return
+	}
+	b, err := os.ReadFile(m.root + "/proc/modules")
+	if err != nil {
+		return // read has told of it
+	}
+	now, there := monotonic(), make(map[moduleKey]bool)
+	loads := make(map[string]uint64)
+	for line := range strings.Lines(string(b)) {
+		if x, ok := parseModule(line); ok {
+			there[moduleKey{x.Name, uint64(x.Addr)}] = true
+			loads[x.Name] = now
+		}
+	}
+	for i := range m.list {
+		if o := &m.list[i]; o.Unloaded == 0 && !there[moduleKey{o.Name, uint64(o.Addr)}] {
+			o.Unloaded = now
+			m.changes.loseRange(m.looked, now, uint64(o.Addr), o.Size)
+		}
+	}
+	n := len(m.list)
+	if m.read(loads) {
+		m.readSymbols()
+	}
+	for _, o := range m.list[n:] {
+		m.changes.loseRange(m.looked, now, uint64(o.Addr), o.Size)
+	}
+	m.looked = now
 }
 
 // parseModule reads a line of /proc/modules: name, size, references, users, state,
@@ -336,7 +384,7 @@ func (m *modules) readSymbols() {
 	}
 }
 
-func (m *modules) stop() { m.drain() }
+func (m *modules) stop() { m.settle() }
 
 // add adds the list of modules.
 func (m *modules) add(w *bundle.Writer) error {

@@ -124,7 +124,7 @@ func (s *session) newRecorders() ([]recorder, error) {
 	}
 	list = append(list, side)
 	if s.opts.Stacks != nil {
-		side.changes = newChanges(side.ask)
+		side.changes = newChanges(side.ask, mods.settle)
 		mods.changes = side.changes
 		x := &stacks{s: s, procs: procs, changes: side.changes}
 		s.set.stacks = x

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"symbolize/ingest/record/sampler"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -106,6 +107,7 @@ func TestModules(t *testing.T) {
 	there := func(lines, syms string) { write("proc/modules", lines); write("proc/kallsyms", syms) }
 	s := &session{opts: &Options{}, summary: &Summary{}}
 	m := newModules(s, root)
+	m.changes = newChanges(func() {}, func() {})
 	if err := m.start(); err != nil || len(m.list) != 0 {
 		t.Fatalf("a kernel without modules: %v, %v", err, m.list)
 	}
@@ -155,9 +157,45 @@ func TestModules(t *testing.T) {
 	if gone := string(m.gone()); gone != "ffffffffc0100010 t ext4_f\t[ext4]\n" {
 		t.Errorf("symbols of modules that are gone: %q", gone)
 	}
+	for at, want := range map[uint64]uint64{0xffffffffc0100010: 60, 0xffffffffc0200010: 50} {
+		if got := m.changes.Epoch([]uint64{at}, 80); got != want {
+			t.Errorf("the last change of %#x is that of %d, want %d", at, got, want)
+		}
+	}
 	whole := moduleSample(1, 1, "x")
 	for n := range whole { // every prefix
 		m.sample(whole[:n])
+	}
+}
+
+// TestBlindModules: where no tracepoint tells when modules come and go, nothing is known of what
+// lay where one was found to be gone, or new, since it was looked at last.
+func TestBlindModules(t *testing.T) {
+	r := newTestRoot(t)
+	m := newModules(&session{opts: &Options{}, summary: &Summary{}}, r.dir)
+	m.changes = newChanges(func() {}, func() {})
+	const stays = "ext4 4096 1 - Live 0xffffffffc0100000\n"
+	r.write("proc/modules", stays+"usb 4096 0 - Live 0xffffffffc0200000\n")
+	r.write("proc/kallsyms", "")
+	if err := m.start(); err != nil {
+		t.Fatal(err)
+	}
+	m.open(nil)
+	r.write("proc/modules", stays+"nfs 4096 0 - Live 0xffffffffc0300000\n")
+	between := monotonic()
+	m.settle()
+	for at, want := range map[uint64]uint64{0xffffffffc0100010: 0,
+		0xffffffffc0200010: sampler.UnknownTime, 0xffffffffc0300010: sampler.UnknownTime} {
+		if got := m.changes.Epoch([]uint64{at}, between); got != want {
+			t.Errorf("the last change of %#x is that of %d, want %d", at, got, want)
+		}
+	}
+	if len(m.list) != 3 || m.list[1].Unloaded < between || m.list[2].Loaded < between {
+		t.Errorf("modules %+v", m.list)
+	}
+	m.settle()
+	if len(m.changes.losses) != 2 {
+		t.Errorf("%d losses, where nothing has changed since", len(m.changes.losses))
 	}
 }
 

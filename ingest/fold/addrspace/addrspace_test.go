@@ -25,6 +25,7 @@ import (
 //	ask TIME PID ADDR => OBJECT+OFFSET | none
 //	askkernel TIME ADDR => OBJECT+OFFSET | none
 //	asksteady ADDR => yes | no
+//	askever ADDR => OBJECT+OFFSET … | none   (in all versions of the kernel that say something of it)
 //	askcomm TIME TID => NAME | none
 //	asksame TIME PID TIME PID => yes | no     (are the two states one version?)
 type scenario struct {
@@ -126,6 +127,15 @@ func (s *scenario) ask(f []string) string {
 			return fmt.Sprintf("span %v does not hold", span)
 		}
 		return s.found(s.m.InKernel(span.Version(), pc), pc)
+	case "askever":
+		s.scan(f[1], "%x", &pc)
+		var list []string
+		for v := range s.m.KernelVersions(pc, pc) {
+			if x := s.found(s.m.InKernel(v, pc), pc); !slices.Contains(list, x) {
+				list = append(list, x)
+			}
+		}
+		return strings.Join(list, " ")
 	case "asksteady":
 		s.scan(f[1], "%x", &pc)
 		return yes(s.m.Steady(pc))

@@ -428,6 +428,18 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: %d", bad, pid)
 		}
 	}
+	for _, n := range []uint32{0, 1, 1<<32 - 1} {
+		if pid, program, ok := MapsProgram(ProgramMapsName(79, n)); pid != 79 || program != n || !ok {
+			t.Error(pid, program, ok)
+		}
+	}
+	for _, bad := range []string{"proc/7/program/0/maps", "proc/7/program/x/maps", "proc/7/program/1",
+		"proc/0/program/1/maps", "proc/program/1/maps", "proc/7/program/4294967296/maps",
+		"proc/7/program/1/program/2/maps"} {
+		if pid, program, ok := MapsProgram(bad); ok {
+			t.Errorf("%s: %d, %d", bad, pid, program)
+		}
+	}
 	if name, ok := CutDump(DumpName("x")); name != "x" || !ok {
 		t.Error(name, ok)
 	}
