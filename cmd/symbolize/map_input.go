@@ -94,6 +94,9 @@ func (a *app) openMaps(ctx context.Context, paths []string, src mapSource) (in *
 			return in, err
 		}
 	}
+	if types == nil {
+		in.infer(a)
+	}
 	return in, nil
 }
 

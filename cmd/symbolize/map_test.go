@@ -62,3 +62,23 @@ func TestMapAsBpftool(t *testing.T) {
 		})
 	}
 }
+
+// TestMapFormatted prints maps without BTF by what bpftool formatted in their dumps: as it
+// printed them.
+func TestMapFormatted(t *testing.T) {
+	for name, note := range map[string]string{
+		"plain_ints": "",
+		"per_cpu":    "by what bpftool printed: key at 0 of 4; value x at 0 of 4, y at 4 of 4",
+	} {
+		path := filepath.Join("../../fixtures/maps", name)
+		want, err := os.ReadFile(path + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		env, out, stderr := inProcess("map", path+".json")
+		if code := Main(t.Context(), env); code != 0 || out.String() != string(want) ||
+			!strings.Contains(stderr.String(), note) {
+			t.Errorf("%s: exit %d, %s\n%s\nwant\n%s", name, code, stderr, out, want)
+		}
+	}
+}
