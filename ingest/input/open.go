@@ -163,6 +163,7 @@ func (c *Capture) openPprof() error {
 		return fmt.Errorf("%s: pprof file of %d MiB, over the limit of %d MiB",
 			c.path, c.size>>20, maxPprofFile>>20)
 	}
+	defer holdGC()()
 	data, err := io.ReadAll(io.NewSectionReader(c.r, 0, c.size))
 	if err != nil {
 		return err

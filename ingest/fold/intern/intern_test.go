@@ -145,7 +145,7 @@ func TestLists(t *testing.T) {
 	if lists.Len() != len(want) || lists.Words() != words {
 		t.Errorf("%d lists of %d words, want %d of %d", lists.Len(), lists.Words(), len(want), words)
 	}
-	if id := lists.Add(make([]uint32, maxList+1)); len(lists.At(id)) != maxList {
+	if id := lists.Add(make([]uint32, MaxList+1)); len(lists.At(id)) != MaxList {
 		t.Errorf("a list over the limit has %d words", len(lists.At(id)))
 	}
 }

@@ -3,10 +3,12 @@ package intern
 const (
 	listChunkBits = 20 // log2 of the words in a chunk of Lists: 4 MiB
 	listChunk     = 1 << listChunkBits
-	maxList       = listChunk
 	pageBits      = 12 // log2 of the lists in a page
 	pageSize      = 1 << pageBits
 )
+
+// MaxList is the length of the longest list.
+const MaxList = listChunk
 
 // Lists keeps lists of 32-bit numbers one behind the other, numbered from 0 in
 // the order in which they come, without looking for equal ones.
@@ -31,7 +33,7 @@ func (l *Lists) Words() int { return l.words }
 
 // Add copies a list and returns its number. Lists over 2^20 words are cut there.
 func (l *Lists) Add(list []uint32) uint32 {
-	list = list[:min(len(list), maxList)]
+	list = list[:min(len(list), MaxList)]
 	last := len(l.chunks) - 1
 	if last < 0 || l.fill+len(list) > len(l.chunks[last]) {
 		size := firstChunk / 4

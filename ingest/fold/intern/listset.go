@@ -33,7 +33,7 @@ func NewListSet() *ListSet { return &ListSet{seed: maphash.MakeSeed()} }
 // Add returns the number of a list, which is copied if it is new. Lists over 2^20 words
 // are cut there.
 func (t *ListSet) Add(list []uint32) (id uint32, fresh bool) {
-	list = list[:min(len(list), maxList)]
+	list = list[:min(len(list), MaxList)]
 	h := t.hash(list)
 	p := &t.parts[PartOf(h)]
 	if Crowded(p.n+1, len(p.slots)) {

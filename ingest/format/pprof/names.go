@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"symbolize/ingest"
+	"symbolize/ingest/fold/intern"
 
 	"github.com/google/pprof/profile"
 )
@@ -50,29 +51,18 @@ func clampLine(v int64) int32 { return int32(min(max(v, 0), math.MaxInt32)) }
 // stackBuilder interns stacks of a profile whose Locations are final, and sorts
 // stacks, comms and samples at the end.
 type stackBuilder struct {
-	p     *ingest.Profile
-	index map[string]ingest.StackID
-	key   []byte
+	p      *ingest.Profile
+	stacks *intern.ListSet
 }
 
 func newStackBuilder(p *ingest.Profile) *stackBuilder {
-	return &stackBuilder{p: p, index: make(map[string]ingest.StackID)}
+	return &stackBuilder{p: p, stacks: intern.NewListSet()}
 }
 
-// stack interns a list of locations, leaf first.
-func (b *stackBuilder) stack(locs []ingest.LocationID) ingest.StackID {
-	b.key = b.key[:0]
-	for _, l := range locs {
-		b.key = append(b.key, byte(l>>24), byte(l>>16), byte(l>>8), byte(l))
-	}
-	if id, ok := b.index[string(b.key)]; ok {
-		return id
-	}
-	id := ingest.StackID(len(b.p.StackEnds))
-	b.index[string(b.key)] = id
-	b.p.StackLocs = append(b.p.StackLocs, locs...)
-	b.p.StackEnds = append(b.p.StackEnds, uint32(len(b.p.StackLocs)))
-	return id
+// stack interns a list of locations, leaf first, at most intern.MaxList.
+func (b *stackBuilder) stack(locs []uint32) ingest.StackID {
+	id, _ := b.stacks.Add(locs)
+	return ingest.StackID(id)
 }
 
 func (b *stackBuilder) add(s ingest.Sample) { b.p.Samples = append(b.p.Samples, s) }
@@ -80,8 +70,8 @@ func (b *stackBuilder) add(s ingest.Sample) { b.p.Samples = append(b.p.Samples, 
 // finish sorts and renumbers stacks, strings and samples; equal samples become one.
 func (b *stackBuilder) finish() {
 	p := b.p
-	b.index = nil
-	stacks := sortStacks(p)
+	b.stacks.Forget()
+	stacks := b.sortStacks()
 	strings := sortStrings(p)
 	for i := range p.Samples {
 		s := &p.Samples[i]
@@ -91,23 +81,25 @@ func (b *stackBuilder) finish() {
 	p.Samples = mergeSamples(p.Samples)
 }
 
-func sortStacks(p *ingest.Profile) []ingest.StackID {
-	order := make([]ingest.StackID, len(p.StackEnds))
+// sortStacks writes the stacks in their order, and gives the number by the one it had.
+func (b *stackBuilder) sortStacks() []ingest.StackID {
+	order := make([]uint32, b.stacks.Len())
 	for i := range order {
-		order[i] = ingest.StackID(i)
+		order[i] = uint32(i)
 	}
-	slices.SortFunc(order, func(a, b ingest.StackID) int {
-		return slices.Compare(p.Stack(a), p.Stack(b))
+	slices.SortFunc(order, func(x, y uint32) int {
+		return slices.Compare(b.stacks.At(x), b.stacks.At(y))
 	})
 	number := make([]ingest.StackID, len(order))
-	ends := make([]uint32, 0, len(order))
-	locs := make([]ingest.LocationID, 0, len(p.StackLocs))
+	b.p.StackEnds = make([]uint32, 0, len(order))
+	b.p.StackLocs = make([]ingest.LocationID, 0, b.stacks.Words())
 	for to, from := range order {
 		number[from] = ingest.StackID(to)
-		locs = append(locs, p.Stack(from)...)
-		ends = append(ends, uint32(len(locs)))
+		for _, l := range b.stacks.At(from) {
+			b.p.StackLocs = append(b.p.StackLocs, ingest.LocationID(l))
+		}
+		b.p.StackEnds = append(b.p.StackEnds, uint32(len(b.p.StackLocs)))
 	}
-	p.StackEnds, p.StackLocs = ends, locs
 	return number
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/decode"
+	"symbolize/ingest/fold/intern"
 )
 
 const (
@@ -67,6 +68,7 @@ func unzip(name string, data []byte, limit int64) ([]byte, error) {
 		return data, nil
 	}
 	var out bytes.Buffer
+	out.Grow(int(unzippedSize(data, limit)))
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err == nil {
 		_, err = io.Copy(&out, io.LimitReader(z, limit+1))
@@ -79,6 +81,20 @@ func unzip(name string, data []byte, limit int64) ([]byte, error) {
 			Reason: "gzip: " + err.Error()}
 	}
 	return out.Bytes(), nil
+}
+
+// maxDeflate is how many bytes deflate makes of one at the most.
+const maxDeflate = 1032
+
+// unzippedSize returns what gzipped data say at their end that they unpack to, so that the
+// buffer need not grow: a hint, as far as it can be true.
+func unzippedSize(data []byte, limit int64) int64 {
+	const trailer = 4
+	if len(data) < trailer {
+		return 0
+	}
+	size := int64(binary.LittleEndian.Uint32(data[len(data)-trailer:]))
+	return min(size+bytes.MinRead, limit+bytes.MinRead, int64(len(data))*maxDeflate)
 }
 
 // memoryFor estimates the memory that google/pprof's decoder takes, in bytes:
@@ -237,8 +253,9 @@ func (r *reader) readMeta() {
 func (r *reader) readSamples() {
 	b := newStackBuilder(r.p)
 	labels := r.findLabels()
-	var locs []ingest.LocationID
-	for _, s := range r.prof.Sample {
+	var locs []uint32
+	for i, s := range r.prof.Sample {
+		r.prof.Sample[i] = nil // it takes several times what is kept of it
 		row := ingest.Sample{PID: -1, TID: -1, CPU: -1}
 		r.readLabels(s, &row, labels)
 		if !r.wanted(&row) {
@@ -249,11 +266,14 @@ func (r *reader) readSamples() {
 			row.PID = -1
 		}
 		locs = locs[:0]
-		for _, l := range s.Location {
-			locs = append(locs, r.places[l])
+		for _, l := range s.Location[:min(len(s.Location), intern.MaxList)] {
+			locs = append(locs, uint32(r.places[l]))
+		}
+		if len(locs) < len(s.Location) {
+			r.p.Stats.CutChains++
 		}
 		row.Stack = b.stack(locs)
-		for i, cols := range r.events {
+		for event, cols := range r.events {
 			count, weight := s.Value[cols.count], s.Value[cols.weight]
 			if count < 0 || weight < 0 {
 				r.negative++
@@ -262,7 +282,7 @@ func (r *reader) readSamples() {
 			if count == 0 && weight == 0 {
 				continue
 			}
-			row.Event, row.Count, row.Weight = uint16(i), uint64(count), uint64(weight)
+			row.Event, row.Count, row.Weight = uint16(event), uint64(count), uint64(weight)
 			b.add(row)
 			r.p.Stats.Samples += row.Count
 			r.p.Stats.Weight += row.Weight
