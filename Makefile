@@ -60,6 +60,11 @@ bench-capture: build ## time dd beside capture, perf and a BPF counter, RUNS (21
 	@RUNS=$(RUNS) BYTES_SECONDS=$(BYTES_SECONDS) IDLE_SECONDS=$(IDLE_SECONDS) \
 		sh fixtures/peers/bench-capture.sh $(BIN) $(BUILD)
 
+SOAK ?= 30m
+.PHONY: soak
+soak: ## record for SOAK (30m), in one file after another, beside 150 new processes a second and BPF programs (root)
+	SYMBOLIZE_LIVE=1 SYMBOLIZE_SOAK=$(SOAK) nice $(GO) test -count=1 -timeout 0 -v -run '^TestLiveSoak$$' ./cmd/symbolize
+
 .PHONY: debug-packages
 debug-packages: ## fetch the big debug packages (1.4 GB) that make bench then measures with
 	@sh fixtures/peers/debug-packages.sh $(BUILD)

@@ -170,8 +170,8 @@ func (s *soak) build(t *testing.T) {
 	for name, flags := range map[string]string{"pie": "-O2", "noid": "-Wl,--build-id=none"} {
 		command(t, s.dir, "gcc", "-g", flags, "-o", name, src)
 	}
-	tiny := "package main\n\nfunc main() {\n\tx := 0\n\tfor i := range 1000000 {\n\t\tx ^= i * x\n\t}\n" +
-		"\tif x == 1 {\n\t\tprintln(x)\n\t}\n}\n"
+	tiny := "package main\n\nfunc main() {\n\tx := 0\n" +
+		"\tfor i := range 1000000 {\n\t\tx ^= i * x\n\t}\n\tif x == 1 {\n\t\tprintln(x)\n\t}\n}\n"
 	if err := os.WriteFile(filepath.Join(s.dir, "tiny.go"), []byte(tiny), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -260,5 +260,32 @@ func (s *soak) check(t *testing.T, said string) {
 	if counted+lost != total {
 		t.Errorf("%d samples were taken; the files have %d, and say that %d are lost\n%s", total,
 			counted, lost, said)
+	}
+}
+
+// TestLiveCaptureFull: a disk that gets full while it records ends the recording, in one line that
+// says where all before is, and that is a bundle.
+func TestLiveCaptureFull(t *testing.T) {
+	needLive(t, "mount", "dd")
+	dir := t.TempDir()
+	command(t, ".", "mount", "-t", "tmpfs", "-o", "size=64m", "none", dir)
+	defer exec.Command("umount", dir).Run()
+	path := filepath.Join(dir, "stacks.data")
+	cmd := exec.Command(liveBinary(t), "capture", "-o", path, "--stacks", "-F", "499")
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitBundle(t, path, 0)
+	exec.Command("dd", "if=/dev/zero", "of="+filepath.Join(dir, "filler"), "bs=4k").Run()
+	err := cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitFailed ||
+		!strings.Contains(said.String(), "no space left on device; "+path+
+			" has what was recorded before") || strings.Count(said.String(), "\n") != 2 { // a hint
+		t.Errorf("%v\n%s", err, said.String())
+	}
+	if n, _ := sampledIn(t, path); n == 0 {
+		t.Error("there are no samples")
 	}
 }

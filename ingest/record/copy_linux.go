@@ -38,10 +38,10 @@ type copies struct {
 
 	mu      sync.Mutex // guards what follows
 	partial map[uint32]*copied
-	bytes   int    // in partial
-	infos   *spool // entries of BPF_PROG_INFO
-	blobs   *spool // entries of BPF_BTF
-	err     error
+	bytes   int // in partial
+	copySpools
+	before copySpools // those of the part before
+	err    error
 }
 
 // start loads and attaches the program. Where that is not possible the capture goes
@@ -63,10 +63,7 @@ func (c *copies) attach() error {
 	if err != nil {
 		return err
 	}
-	if c.infos, err = newSpool(); err != nil {
-		return err
-	}
-	if c.blobs, err = newSpool(); err != nil {
+	if c.copySpools, err = newCopySpools(); err != nil {
 		return err
 	}
 	c.partial = make(map[uint32]*copied)
@@ -195,12 +192,10 @@ func (c *copies) close() {
 	if c.ring != nil {
 		c.ring.Close()
 	}
-	for _, s := range []*spool{c.infos, c.blobs} {
-		if s != nil {
-			s.close()
-		}
-	}
-	c.link, c.reader, c.prog, c.ring, c.infos, c.blobs = nil, nil, nil, nil, nil, nil
+	c.copySpools.close()
+	c.before.close()
+	c.copySpools, c.before = copySpools{}, copySpools{}
+	c.link, c.reader, c.prog, c.ring = nil, nil, nil, nil
 }
 
 func (c *copies) read() {
@@ -221,28 +216,83 @@ func (c *copies) read() {
 
 // fill gives programs that could not be read the copy that was made of them.
 func (c *copies) fill(p *programs) error {
-	if c == nil || c.infos == nil {
+	if c == nil {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.infos.sort()
-	c.blobs.sort()
-	for _, e := range c.infos.entries {
-		x := p.seen[e.id]
-		if x == nil || x.missing == "" {
+	for _, from := range []copySpools{c.before, c.copySpools} {
+		if err := from.fill(p); err != nil {
+			return err
+		}
+	}
+	return p.err
+}
+
+// turn forgets the copies of the part before the last: what they are of was told of since.
+func (c *copies) turn() error {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.infos == nil {
+		return nil
+	}
+	next, err := newCopySpools()
+	if err != nil {
+		return err
+	}
+	c.before.close()
+	c.before, c.copySpools = c.copySpools, next
+	return nil
+}
+
+// copySpools have the copies of a time of the recording.
+type copySpools struct {
+	infos *spool // entries of BPF_PROG_INFO
+	blobs *spool // entries of BPF_BTF
+}
+
+func newCopySpools() (x copySpools, err error) {
+	if x.infos, err = newSpool(); err == nil {
+		x.blobs, err = newSpool()
+	}
+	if err != nil {
+		x.close()
+	}
+	return x, err
+}
+
+func (x copySpools) close() {
+	for _, s := range []*spool{x.infos, x.blobs} {
+		if s != nil {
+			s.close()
+		}
+	}
+}
+
+func (x copySpools) fill(p *programs) error {
+	if x.infos == nil {
+		return nil
+	}
+	x.infos.sort()
+	x.blobs.sort()
+	for _, e := range x.infos.entries {
+		program := p.seen[e.id]
+		if program == nil || program.missing == "" {
 			continue
 		}
-		entry, err := c.infos.read(e, nil)
+		entry, err := x.infos.read(e, nil)
 		if err != nil {
 			return err
 		}
 		p.fail(p.infos.add(e.id, entry))
-		x.missing, x.image = "", true
+		program.missing, program.image = "", true
 		p.s.summary.Copied++
 		id := entryBTF(entry)
-		if b, ok := c.blobs.find(id); ok && !p.btfs[id] {
-			blob, err := c.blobs.read(b, nil)
+		if b, ok := x.blobs.find(id); ok && !p.btfs[id] {
+			blob, err := x.blobs.read(b, nil)
 			if err != nil {
 				return err
 			}
@@ -250,5 +300,5 @@ func (c *copies) fill(p *programs) error {
 			p.fail(p.blobs.add(id, blob))
 		}
 	}
-	return p.err
+	return nil
 }

@@ -17,5 +17,10 @@
 // What was read goes to temporary files, so that memory does not grow with the
 // number of programs, but for some bytes each.
 //
+// A recording is a sequence of parts, of ten seconds each, which a flusher makes durable one by
+// one: recorders hand out what they have of a part and forget it, so that memory does not grow
+// with time either. What belongs to a sample is in its part: the sampler turns first, then the
+// side band is cut, and mappings of ended processes are forgotten when they are written.
+//
 // Record is made of recorders, one for each kind of thing (type recorder).
 package record

@@ -122,6 +122,9 @@ func (f *flusher) flush() error {
 	}
 	f.first = false
 	f.set.procs.forget(p.gone)
+	if err := f.set.side.copies.turn(); err != nil {
+		return err
+	}
 	if f.set.side.changes != nil {
 		f.set.side.changes.forget(p.turned)
 	}
@@ -167,7 +170,9 @@ func (f *flusher) add(p *part, last bool) (samples []bundle.Samples, err error) 
 		err = x.procs.addMappings(f.w, by)
 	}
 	if err == nil {
-		err = x.procs.addPerfMaps(f.w, func(pid int32) bool { return last || p.gone.pids[pid] })
+		err = x.procs.addPerfMaps(f.w, func(pid int32, was, size int64) bool {
+			return last || p.gone.pids[pid] || size >= 2*was
+		})
 	}
 	if err == nil && x.series != nil {
 		err = x.series.flush(f.w)

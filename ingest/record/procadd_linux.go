@@ -21,7 +21,7 @@ func (p *processes) add(w *bundle.Writer) error {
 	if err := p.addMappings(w, p.places); err != nil {
 		return err
 	}
-	return p.addPerfMaps(w, func(int32) bool { return true })
+	return p.addPerfMaps(w, func(int32, int64, int64) bool { return true })
 }
 
 // addMappings adds the mappings of processes: of those that are only sampled what addresses in
@@ -105,16 +105,15 @@ func (p *processes) addPrograms(w *bundle.Writer, pid int32, x *places) error {
 	return nil
 }
 
-// addPerfMaps adds the perf maps that processes left or are writing.
-func (p *processes) addPerfMaps(w *bundle.Writer, wanted func(pid int32) bool) error {
+// addPerfMaps adds the perf maps that processes left or are writing, which only grow. It asks
+// whether one is wanted by its size when it was added last, and now.
+func (p *processes) addPerfMaps(w *bundle.Writer,
+	wanted func(pid int32, was, size int64) bool) error {
 	p.mu.Lock()
 	pids := slices.Sorted(maps.Keys(p.seen))
 	p.mu.Unlock()
 	left := int64(maxProcessBytes)
 	for _, pid := range pids {
-		if !wanted(pid) {
-			continue
-		}
 		f := p.perfMap(pid)
 		if f == nil {
 			continue
@@ -124,7 +123,8 @@ func (p *processes) addPerfMaps(w *bundle.Writer, wanted func(pid int32) bool) e
 		case err != nil:
 		case fi.Size() > min(maxPerfMap, left):
 			p.s.lost("perf maps: too large", 1)
-		case fi.Size() == p.perfMaps[pid] && fi.Size() > 0: // it only grows
+		case fi.Size() > 0 && (fi.Size() == p.perfMaps[pid] ||
+			!wanted(pid, p.perfMaps[pid], fi.Size())):
 		default:
 			left -= fi.Size()
 			p.perfMaps[pid] = fi.Size()

@@ -38,6 +38,7 @@ type Writer struct {
 
 	mu      sync.Mutex
 	spool   *os.File // nil after Commit and Abort
+	named   bool     // the spool has a name
 	size    int64
 	entries []spooled
 	names   map[string]bool
@@ -64,8 +65,8 @@ func Create(path string) (*Writer, error) {
 		return nil, err
 	}
 	// Nothing is left of it whatever happens; where this fails drop tries again.
-	_ = os.Remove(f.Name())
-	return &Writer{path: path, spool: f, names: make(map[string]bool)}, nil
+	named := os.Remove(f.Name()) != nil
+	return &Writer{path: path, spool: f, named: named, names: make(map[string]bool)}, nil
 }
 
 // createTemp makes a writer whose entries nobody commits, in a file without a name.
@@ -364,7 +365,9 @@ func (w *Writer) drop() {
 	}
 	name := w.spool.Name()
 	w.spool.Close()
-	os.Remove(name)
+	if w.named {
+		os.Remove(name)
+	}
 	w.spool = nil
 	if w.unfinished != nil {
 		w.unfinished.Close()

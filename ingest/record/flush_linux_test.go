@@ -1,0 +1,127 @@
+package record
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/record/sampler"
+)
+
+// TestForgetGone: of processes that have ended nothing is kept once it is in a bundle, but of
+// one that has the number of another since its mappings are.
+func TestForgetGone(t *testing.T) {
+	r := newTestRoot(t)
+	s := &session{opts: &Options{PIDs: []int{53}}, summary: &Summary{}}
+	p, err := newProcesses(s, r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	const maps = "1000-2000 r-xp 0 08:01 9 /bin/a\n"
+	for _, pid := range []string{"50", "51", "52", "53"} {
+		r.write("proc/"+pid+"/maps", maps)
+		r.write("proc/"+pid+"/stat", "")
+	}
+	for _, pid := range []uint32{50, 51, 52, 53} {
+		p.record(mapping(pid))
+	}
+	readAll(t, p)
+	for _, pid := range []string{"51", "52", "53"} {
+		if err := os.RemoveAll(filepath.Join(r.dir, "proc", pid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := p.gone()
+	if len(g.pids) != 3 || !g.pids[51] || g.pids[50] {
+		t.Errorf("gone: %v", g.pids)
+	}
+	r.write("proc/52/maps", strings.Replace(maps, "/bin/a", "/bin/b", 1))
+	r.write("proc/52/stat", "")
+	p.record(mapping(52))
+	readAll(t, p)
+	p.forget(g)
+	if len(p.kept) != 2 || len(p.kept[50]) != 1 || len(p.kept[52]) != 1 || len(p.seen) != 2 ||
+		p.whole[51] || !p.whole[53] {
+		t.Errorf("kept %v, seen %v, whole %v", p.kept, p.seen, p.whole)
+	}
+	b := bundleOf(t, p.add)
+	if text := entriesOf(t, b)[bundle.MapsName(52)]; !strings.Contains(text, "/bin/b") {
+		t.Errorf("mappings %q", text)
+	}
+}
+
+// TestCompact: the spool of mappings does not grow with processes that were forgotten, and what
+// is kept is still there.
+func TestCompact(t *testing.T) {
+	r := newTestRoot(t)
+	p, err := newProcesses(&session{opts: &Options{}, summary: &Summary{}}, r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { p.close() }()
+	line := "1000-2000 r-xp 0 08:01 9 /bin/" + strings.Repeat("a", 1<<20) + "\n"
+	r.write("proc/1/stat", "")
+	for pid := range int32(40) {
+		p.keep(pid+1, 0, []byte(line))
+	}
+	p.forget(p.gone())
+	if p.maps.size > 2<<20 || len(p.kept) != 1 || len(p.maps.entries) != 0 {
+		t.Errorf("%d bytes, %d processes", p.maps.size, len(p.kept))
+	}
+	if b, err := p.wanted(1, nil); err != nil || string(b) != line {
+		t.Errorf("%d bytes of mappings, %v", len(b), err)
+	}
+}
+
+// TestChangesForget: what was forgotten does not make an address mean what it did not.
+func TestChangesForget(t *testing.T) {
+	c := newChanges(func() {}, func() {})
+	for _, x := range [][3]uint64{{10, 0x1000, 16}, {20, 0x1000, 16}, {25, 0x1008, 8},
+		{30, 0x1000, 16}, {40, 0x2000, 16}} {
+		c.add(x[0], x[1], x[2])
+	}
+	c.forget(28)
+	for _, tt := range []struct{ pc, time, want uint64 }{
+		{0x1001, 29, 20}, {0x1009, 29, 25}, {0x1009, 35, 30}, {0x2001, 50, 40}, {0x3010, 5, 0},
+		{0x1001, 15, sampler.UnknownTime}, // was 10, which is forgotten
+	} {
+		if got := c.Epoch([]uint64{tt.pc}, tt.time); got != tt.want {
+			t.Errorf("%#x at %d: %d, want %d", tt.pc, tt.time, got, tt.want)
+		}
+	}
+	if c.count != 4 {
+		t.Errorf("%d changes are kept", c.count)
+	}
+}
+
+// TestProgramsCut: a part has the programs that were read in its time; those that are missing wait
+// for the next one where the kernel copies them.
+func TestProgramsCut(t *testing.T) {
+	x := newTestSideband(t, newFakeKernel(3))
+	p := x.programs
+	p.load(3, bpf.Tag{3, 1})
+	p.load(9, bpf.Tag{9, 1}) // gone
+	for n, want := range []struct{ part, next int }{{1, 1}, {1, 0}, {0, 0}} {
+		part, err := p.cut(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(part.seen) != want.part || len(p.seen) != want.next {
+			t.Errorf("part %d: %d programs, %d stay", n, len(part.seen), len(p.seen))
+		}
+		part.close()
+	}
+	p.load(9, bpf.Tag{9, 1})
+	part, err := p.cut(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer part.close()
+	if len(part.seen) != 1 || len(p.seen) != 0 {
+		t.Errorf("without copies: %d programs, %d stay", len(part.seen), len(p.seen))
+	}
+}
