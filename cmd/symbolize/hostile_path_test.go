@@ -1,0 +1,67 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestStorePathOfAnyBytes has a store in a directory whose name has spaces, newlines, quotes
+// and an escape sequence. All commands work there, and no raw control byte comes out.
+func TestStorePathOfAnyBytes(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, " a b\nc;d\t'\"\x1b[31m\xff", "store ")
+	fixtures := filepath.Join("..", "..", "fixtures")
+	archive, other := filepath.Join(dir, "archive"), filepath.Join(dir, "\n")
+	captured := filepath.Join(fixtures, "captures", "mixed.data")
+	for _, tc := range []struct {
+		store string
+		args  []string
+		code  int
+	}{
+		{path, []string{"store", "ls"}, exitFailed},
+		{path, []string{"index", filepath.Join(fixtures, "objects")}, exitOK},
+		{path, []string{"store", "ls"}, exitOK},
+		{path, []string{"store", "stats"}, exitOK},
+		{path, []string{"store", "stats", "--format", "json"}, exitOK},
+		{path, []string{"resolve", "--format", "folded", captured}, exitOK},
+		{path, []string{"store", "gc"}, exitOK},
+		{path, []string{"store", "rebuild"}, exitOK},
+		{path, []string{"store", "export", "-o", archive}, exitOK},
+		{other, []string{"store", "import", archive}, exitOK},
+		{path, []string{"store", "verify"}, exitOK},
+		{other, []string{"store", "verify"}, exitOK},
+	} {
+		env, stdout, stderr := inProcess(append([]string{"--store", tc.store}, tc.args...)...)
+		if code := Main(t.Context(), env); code != tc.code {
+			t.Errorf("%q: status %d\n%s", tc.args, code, stderr)
+		}
+		checkPlainText(t, tc.args, stdout.String()+stderr.String())
+	}
+	newest, _ := filepath.Glob(filepath.Join(dir, "*", "store ", "gen", "*", "MANIFEST"))
+	if len(newest) == 0 {
+		t.Fatal("no generation where the store was to be")
+	}
+	for _, name := range newest {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env, stdout, stderr := inProcess("--store", path, "store", "verify")
+	if code := Main(t.Context(), env); code != exitFailed {
+		t.Errorf("damaged: status %d", code)
+	}
+	checkPlainText(t, []string{"verify"}, stdout.String()+stderr.String())
+}
+
+// checkPlainText fails if a text has bytes that a terminal would act on.
+func checkPlainText(t *testing.T, args []string, text string) {
+	t.Helper()
+	for _, r := range strings.ReplaceAll(text, "\n", "") {
+		if r < ' ' && r != '\t' || r == 0x7f || r == '\uFFFD' {
+			t.Errorf("%q prints %q", args, text)
+			return
+		}
+	}
+}
