@@ -17,11 +17,11 @@ import (
 )
 
 // Some ends of a process nothing in it can keep from the user: where its address space is
-// limited, Go ends it with pages of its stacks when memory runs out; and a fault in one of
-// the database library's own goroutines ends it too, as a bus error does where the disk
-// under a mapped file fails. So commands that write a store, and all commands where the
-// address space is limited (ulimit -v), do their work in a process of its own, whose end the
-// first one reports in one line.
+// limited, Go ends it with pages of its stacks when memory runs out; in a control group with
+// little memory the kernel kills it without a word; and a fault in one of the database
+// library's own goroutines ends it too, as a bus error does where the disk under a mapped file
+// fails. So commands that write a store, and all commands where memory is limited so, do their
+// work in a process of its own, whose end the first one reports in one line.
 
 // supervisedEnv marks the process that does the work.
 const supervisedEnv = "SYMBOLIZE_SUPERVISED"
@@ -37,14 +37,11 @@ func supervise() (code int, done bool) {
 	if os.Getenv(supervisedEnv) != "" || slices.Contains(os.Args[1:], "capture") {
 		return 0, false
 	}
-	limit := unix.Rlimit{Cur: math.MaxUint64}
-	if unix.Getrlimit(unix.RLIMIT_AS, &limit) != nil || limit.Cur > math.MaxInt64 {
-		limit.Cur = math.MaxUint64
-		if !writesStore(os.Args[1:]) {
-			return 0, false
-		}
+	limits := memoryLimits()
+	if limits == "" && !writesStore(os.Args[1:]) {
+		return 0, false
 	}
-	code, err := superviseChild(limit.Cur)
+	code, err := superviseChild(limits)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "symbolize: error: %s\n", oneLine(err.Error()))
 	}
@@ -61,7 +58,21 @@ func stderr() *os.File {
 	return os.NewFile(supervisedStderr, "stderr")
 }
 
-func superviseChild(limit uint64) (int, error) {
+// memoryLimits returns the limits that call for a supervisor, in words; "" if none does.
+func memoryLimits() string {
+	var words []string
+	var space unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_AS, &space) == nil && space.Cur <= math.MaxInt64 {
+		words = append(words, "the address space is limited to "+humanBytes(int64(space.Cur))+
+			" (ulimit -v)")
+	}
+	if n := cgroupMemory("/proc", "/sys"); n < tightMemory {
+		words = append(words, "the control group allows "+humanBytes(n)+" of memory")
+	}
+	return strings.Join(words, ", ")
+}
+
+func superviseChild(limits string) (int, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return exitFailed, err
@@ -86,9 +97,8 @@ func superviseChild(limit uint64) (int, error) {
 	state := cmd.ProcessState
 	reason, memory := words.reason()
 	switch {
-	case memory && limit <= math.MaxInt64:
-		return exitFailed, fmt.Errorf("out of memory: the address space is limited to %s "+
-			"(ulimit -v): %s", humanBytes(int64(limit)), reason)
+	case memory && limits != "":
+		return exitFailed, fmt.Errorf("out of memory: %s: %s", limits, reason)
 	case memory:
 		return exitFailed, fmt.Errorf("out of memory: %s", reason)
 	case reason != "":
@@ -102,7 +112,10 @@ func superviseChild(limit uint64) (int, error) {
 	case state.Exited():
 		return state.ExitCode(), nil
 	}
-	return exitFailed, fmt.Errorf("the process that did the work was ended: %s", state)
+	if limits != "" {
+		limits = "; " + limits
+	}
+	return exitFailed, fmt.Errorf("the process that did the work was ended: %s%s", state, limits)
 }
 
 // passSignals passes signals on. An interrupt of a terminal has reached the child already.
