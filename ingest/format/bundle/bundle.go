@@ -43,6 +43,7 @@ type Bundle struct {
 	// than 100.
 	Warnings []error
 
+	room    []byte // through which entries are read
 	spool   spool
 	entries []entry // in the order of the tar
 	index   map[string]int
@@ -264,7 +265,10 @@ func (b *Bundle) readEntry(t io.Reader, h *tar.Header, at *tarReader) bool {
 	}
 	e := entry{name: name, at: b.spool.size}
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(&b.spool, sum), t)
+	if b.room == nil {
+		b.room = make([]byte, copyRoom)
+	}
+	n, err := io.CopyBuffer(io.MultiWriter(&b.spool, sum), t, b.room)
 	if err != nil {
 		b.spool.truncate(e.at)
 		b.damage(at, "entry %q is left out: %v", name, unexpected(err))

@@ -44,7 +44,7 @@ const (
 	// much less.
 	maxTrimmedPair = 1 << 20
 	// trimmedBytes is how many bytes of values a writer collects for a block.
-	trimmedBytes = 8 << 20
+	trimmedBytes = 2 << 20
 	countSize    = 4 // bytes of a block's number of pairs, and of a value's length
 )
 
@@ -159,8 +159,10 @@ type trimmedBlock struct {
 // nextTrimmed returns the next pair of a dump without the zeros at the ends of values.
 func (d *DumpReader) nextTrimmed() (key, value []byte, ok bool) {
 	if d.trimmed == nil {
+		left := d.size - d.at
 		d.trimmed = &trimmedBlock{value: make([]byte, d.Header.Stride()),
-			stream: bufio.NewReaderSize(io.NewSectionReader(d.r, d.at, d.size-d.at), dumpBlock)}
+			stream: bufio.NewReaderSize(io.NewSectionReader(d.r, d.at, left),
+				int(min(dumpBlock, left+1)))}
 	}
 	t := d.trimmed
 	if len(t.lengths) == 0 && !d.fillTrimmed(t) {

@@ -16,9 +16,8 @@ const (
 
 	// maxMerged is how many entries are made of an unfinished bundle, whose manifest is to be
 	// no larger than maxManifest.
-	maxMerged    = 1 << 16
-	maxMissing   = 10_000   // programs whose code is missing, of an unfinished bundle
-	maxMapsEntry = 16 << 20 // bytes of the mappings of a process
+	maxMerged  = 1 << 16
+	maxMissing = 10_000 // programs whose code is missing, of an unfinished bundle
 
 	// spoolMemory is how much of an unpacked bundle is kept in memory; a larger one
 	// goes to a temporary file.

@@ -1,8 +1,8 @@
 package bundle
 
 import (
-	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +13,7 @@ import (
 
 // mergeWays is how many segments are merged at a time: more are merged in groups first, so
 // that memory and open files do not grow with the length of a recording.
-const mergeWays = 16
+const mergeWays = 8
 
 // mergeSegments adds to a writer all that segments have, as if they had been recorded as one
 // bundle, and returns the manifest of that. What is wrong with a segment becomes a warning.
@@ -199,8 +199,12 @@ func (x *merger) add(name string, r io.Reader) error {
 // mergeMappings adds the mappings of processes. Those of a process that are the same in two
 // segments are of one program; the newest keep their numbers.
 func (x *merger) mergeMappings(done map[string]bool) error {
-	known := make(map[string]uint32) // programs by process and mappings
-	used := make(map[int32]uint32)   // numbers, by process
+	type mappings struct {
+		pid  int32
+		text [sha256.Size]byte
+	}
+	known := make(map[mappings]uint32)
+	used := make(map[int32]uint32) // numbers, by process
 	for from, b := range slices.Backward(x.from) {
 		for _, name := range b.Names() {
 			pid, program, ok := MapsProgram(name)
@@ -208,17 +212,17 @@ func (x *merger) mergeMappings(done map[string]bool) error {
 				continue
 			}
 			done[name] = true
-			text, err := b.ReadEntry(name, maxMapsEntry)
-			if err != nil {
-				return err
-			}
-			key := string(fmt.Appendf(nil, "%d %s", pid, text))
+			key := mappings{pid, b.entries[b.index[name]].sum}
 			n, ok := known[key]
 			if !ok {
 				n = used[pid]
 				used[pid]++
 				known[key] = n
-				if err := x.add(ProgramMapsName(pid, n), bytes.NewReader(text)); err != nil {
+				r, size, err := b.Entry(name)
+				if err == nil {
+					err = x.add(ProgramMapsName(pid, n), io.NewSectionReader(r, 0, size))
+				}
+				if err != nil {
 					return err
 				}
 			}

@@ -235,6 +235,11 @@ func (s *sampleRuns) writeStacks(x *merger, kind int, name string, f *os.File) e
 	if err != nil {
 		return err
 	}
+	defer func() {
+		for _, run := range s.list {
+			run.dumps[kind].trimmed = nil // its buffers
+		}
+	}()
 	heads := make([]*stackHead, len(s.list))
 	for i, run := range s.list {
 		heads[i] = &stackHead{run: run, d: run.dumps[kind]}

@@ -28,7 +28,7 @@ const (
 	// segmentWindow bounds what packing a segment and unpacking it hold in memory, bytes.
 	segmentWindow = 1 << 20
 	// segmentSpool is how much of a segment that is merged is kept in memory.
-	segmentSpool = 1 << 20
+	segmentSpool = 64 << 10
 	maxSegments  = 1 << 16 // read of one file: at one in 10 s a week
 )
 

@@ -73,7 +73,8 @@ func addCounts(t testing.TB, w *Writer, list []testCount) {
 		pairs [][2][]byte
 	}{
 		{"dumps/stacks", DumpHeader{Type: stackTrace, Flags: flagBuildID, KeySize: 4,
-			ValueSize: 2 * buildIDFrame, Depth: 2, Packing: Trimmed, Lost: map[string]uint64{"x": 1}}, stacks},
+			ValueSize: 2 * buildIDFrame, Depth: 2, Packing: Trimmed,
+			Lost: map[string]uint64{"x": 1}}, stacks},
 		{"dumps/kernel_stacks", DumpHeader{Type: stackTrace, KeySize: 4, ValueSize: 8, Depth: 1,
 			Packing: Trimmed}, nil},
 		{"dumps/counts", DumpHeader{Type: 1, KeySize: testKeySize, ValueSize: 8}, counts},

@@ -48,7 +48,8 @@ type Writer struct {
 	flushed    int64
 	packer     *zstd.Encoder // of segments
 	merged     map[string]uint64
-	lean       bool // it is committed in little memory
+	room       []byte // through which entries are copied
+	lean       bool   // it is committed in little memory
 }
 
 type spooled struct {
@@ -115,7 +116,10 @@ func (w *Writer) AddReader(name string, r io.Reader) error {
 	}
 	sum := sha256.New()
 	to := io.MultiWriter(io.NewOffsetWriter(w.spool, w.size), sum)
-	n, err := io.Copy(to, io.LimitReader(r, maxTotal-w.size+1))
+	if w.room == nil {
+		w.room = make([]byte, copyRoom)
+	}
+	n, err := io.CopyBuffer(to, io.LimitReader(r, maxTotal-w.size+1), w.room)
 	if err == nil && n > maxTotal-w.size {
 		err = fmt.Errorf("a bundle holds at most %d GiB", maxTotal>>30)
 	}
@@ -285,6 +289,9 @@ func EncodeManifest(m *Manifest) ([]byte, error) {
 const packBest = 16 << 20
 
 const writeBuffer = 256 << 10 // bytes
+
+// copyRoom is how much of an entry is copied at a time, bytes.
+const copyRoom = 32 << 10
 
 // Windows of the encoders, bytes: larger ones take as much more memory, and make files smaller by
 // a thousandth.
