@@ -15,6 +15,13 @@ func NewJSONEncoder(w io.Writer) *json.Encoder {
 	return enc
 }
 
+// WriteJSON writes v as indented JSON with a final newline.
+func WriteJSON(w io.Writer, v any) error {
+	enc := NewJSONEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
 // MarshalJSON is json.Marshal with the text of NewJSONEncoder.
 func MarshalJSON(v any) ([]byte, error) {
 	b, err := json.Marshal(v)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"symbolize/ingest"
 )
 
 // AnnotateText says how Annotation.WriteText writes.
@@ -50,7 +51,7 @@ func (a *Annotation) WriteText(w io.Writer, style AnnotateText) error {
 }
 
 // WriteJSON writes the annotation as one JSON object.
-func (a *Annotation) WriteJSON(w io.Writer) error { return writeJSON(w, a) }
+func (a *Annotation) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, a) }
 
 type annotateWriter struct {
 	*bufio.Writer

@@ -119,7 +119,7 @@ func (c *Coverage) writeMissing(out *bufio.Writer, limit int) {
 }
 
 // WriteMissingJSON writes what is missing as one JSON object.
-func (c *Coverage) WriteMissingJSON(w io.Writer) error { return writeJSON(w, c) }
+func (c *Coverage) WriteMissingJSON(w io.Writer) error { return ingest.WriteJSON(w, c) }
 
 // share100 prints a percentage. What is not all is never printed as 100, nor
 // what is something as 0.

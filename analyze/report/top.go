@@ -251,13 +251,7 @@ func (t *Top) WriteText(w io.Writer) error {
 }
 
 // WriteJSON writes the table as one JSON object.
-func (t *Top) WriteJSON(w io.Writer) error { return writeJSON(w, t) }
-
-func writeJSON(w io.Writer, v any) error {
-	enc := ingest.NewJSONEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
+func (t *Top) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, t) }
 
 // quantity prints a value with three or four digits in its unit: "1.23s".
 func quantity(v uint64, unit string) string {

@@ -16,6 +16,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/store/indexer"
 )
 
 type annotateOptions struct {
@@ -203,7 +204,7 @@ func (s *session) loadCode(ctx context.Context, paths []string, f *code.Finder) 
 		func(path string, capture *input.Capture, p *ingest.Profile) error {
 			p.Names = nil
 			profiles = append(profiles, p)
-			f.Add(path, captureInfoOf(path, capture).Machine, capture)
+			f.Add(path, indexer.CaptureInfoOf(path, capture).Machine, capture)
 			return nil
 		})
 	if err != nil {

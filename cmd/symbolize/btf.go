@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze/table"
+	"symbolize/ingest"
 	"symbolize/ingest/object/btf"
 )
 
@@ -76,7 +78,7 @@ func runBTF(ctx context.Context, a *app, o *btfOptions, path string, names []str
 	return a.writeOutput("", false, func(w io.Writer) error {
 		switch o.format {
 		case formatJSON:
-			return writeJSON(w, out)
+			return ingest.WriteJSON(w, out)
 		case formatC:
 			return out.writeC(w, blobs)
 		}
@@ -243,8 +245,8 @@ func (l *btfTypeList) writeText(w io.Writer, c bool) error {
 		}
 		return nil
 	}
-	t := newTable(true, false, true)
-	t.row("ID", "KIND", "SIZE", "NAME")
+	t := table.New(true, false, true)
+	t.Row("ID", "KIND", "SIZE", "NAME")
 	for _, x := range l.Types {
 		size, name := "-", x.Name
 		if x.Size != nil {
@@ -253,7 +255,7 @@ func (l *btfTypeList) writeText(w io.Writer, c bool) error {
 		if name == "" {
 			name = "-"
 		}
-		t.row(strconv.Itoa(int(x.ID)), x.Kind, size, name)
+		t.Row(strconv.Itoa(int(x.ID)), x.Kind, size, name)
 	}
-	return t.writeTo(w)
+	return t.Print(w)
 }

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"symbolize/ingest"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -55,13 +53,6 @@ func checkWord(flag, word string, words []string) error {
 		return nil
 	}
 	return usagef("%s %q: it is one of %s", flag, word, strings.Join(words, ", "))
-}
-
-// writeJSON writes v as indented JSON with a final newline.
-func writeJSON(w io.Writer, v any) error {
-	enc := ingest.NewJSONEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }
 
 // byteSize is a flag value: a number of bytes with an optional unit, "512MiB",

@@ -13,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze/table"
 	"symbolize/buildid"
+	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -212,7 +214,7 @@ func (a *app) reportIndex(o *indexOptions, path string, named int, sum *indexer.
 		}
 	}
 	if o.format == formatJSON {
-		jsonErr := writeJSON(a.stdout(), indexJSON(a, path, sum, captured, err))
+		jsonErr := ingest.WriteJSON(a.stdout(), indexJSON(a, path, sum, captured, err))
 		if jsonErr != nil {
 			return cmp.Or(err, jsonErr)
 		}
@@ -239,45 +241,45 @@ func (a *app) printProblems(problems []indexer.Problem) {
 
 // writeIndexSummary writes what was found, made and left out, in a few lines.
 func writeIndexSummary(w io.Writer, path string, s *indexer.Summary, c *captureResult) {
-	t := newTable()
+	t := table.New()
 	if c == nil || s.Files+s.Objects > 0 {
-		t.row("found", fmt.Sprintf("%s in %s, of %s in %s", plural(s.Objects, "object", "objects"),
+		t.Row("found", fmt.Sprintf("%s in %s, of %s in %s", plural(s.Objects, "object", "objects"),
 			plural(s.ELF, "ELF file", "ELF files"), plural(s.Files, "file", "files"),
 			plural(s.Dirs, "directory", "directories")))
-		t.row("read", joinSome(", ",
-			plural(s.Read, "file", "files"), humanBytes(s.Raw),
+		t.Row("read", table.Join(", ",
+			plural(s.Read, "file", "files"), table.Bytes(s.Raw),
 			some(s.Debug, "debug file", "debug files"),
 			some(s.Modules, "kernel module", "kernel modules"),
 			some(s.Kernels, "kernel", "kernels"),
 			some(s.Unchanged, "unchanged since the last run", "unchanged since the last run")))
 	}
 	if s.Read > 0 {
-		t.row("made", joinSome(", ",
-			fmt.Sprintf("%d functions, %s stored", s.Functions, humanBytes(s.Stored)),
+		t.Row("made", table.Join(", ",
+			fmt.Sprintf("%d functions, %s stored", s.Functions, table.Bytes(s.Stored)),
 			countList(s.Sources)))
 	}
 	if s.NoBuildID+s.Nameless > 0 {
-		t.row("of these", joinSome(", ",
+		t.Row("of these", table.Join(", ",
 			some(s.NoBuildID, "without a build ID, kept under the hash of its content",
 				"without a build ID, kept under the hash of their content"),
 			some(s.Nameless, "without any symbol", "without any symbol")))
 	}
-	t.field("skipped", countList(s.Skipped))
+	t.Field("skipped", countList(s.Skipped))
 	if c != nil {
-		t.field("captured", c.text())
+		t.Field("captured", c.text())
 	}
-	t.row("store", path)
-	t.writeTo(w) // stderr: there is nowhere to report a failure to
+	t.Row("store", path)
+	t.Print(w) // stderr: there is nowhere to report a failure to
 }
 
 // writeQuality writes what each object resolves to, a line each.
 func writeQuality(w io.Writer, list []indexer.ObjectQuality) error {
-	t := newTable()
-	t.row("QUALITY", "SOURCE", "BUILD ID", "PATH")
+	t := table.New()
+	t.Row("QUALITY", "SOURCE", "BUILD ID", "PATH")
 	for _, q := range list {
-		t.row(q.Quality.String(), sourceText(q.Best), q.ID.String(), q.Path)
+		t.Row(q.Quality.String(), sourceText(q.Best), q.ID.String(), q.Path)
 	}
-	return t.writeTo(w)
+	return t.Print(w)
 }
 
 // sourceText returns the word for a kind of source, "none" for none.

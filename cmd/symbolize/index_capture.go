@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"symbolize/analyze/table"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/regular"
@@ -114,7 +115,7 @@ func indexCapture(ctx context.Context, path string, opened captureSet,
 	if openErr != nil {
 		return nil, openErr
 	}
-	stats, addErr := indexer.AddPrograms(ctx, sink, captureInfoOf(path, c), programs)
+	stats, addErr := indexer.AddPrograms(ctx, sink, indexer.CaptureInfoOf(path, c), programs)
 	if err != nil { // some of them were whole
 		stats.Problems = append(stats.Problems, err)
 	}
@@ -130,7 +131,7 @@ func (r *captureResult) text() string {
 	for why, n := range r.Missing {
 		missing[why] += uint64(n)
 	}
-	return joinSome(", ", fmt.Sprintf("%s of %s in %s",
+	return table.Join(", ", fmt.Sprintf("%s of %s in %s",
 		plural(uint64(r.Functions), "function", "functions"),
 		plural(uint64(r.Programs), "BPF program", "BPF programs"),
 		plural(uint64(r.Captures), "capture", "captures")),

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"symbolize/analyze/table"
+	"symbolize/ingest"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
 )
@@ -40,7 +42,7 @@ func runExplain(ctx context.Context, a *app, o *indexOptions, paths []string) er
 	}
 	a.partial = len(x.Problems) > 0
 	if o.format == formatJSON {
-		return writeJSON(a.stdout(), x)
+		return ingest.WriteJSON(a.stdout(), x)
 	}
 	for i, p := range x.Problems {
 		if i == maxProblemLines {
@@ -138,12 +140,12 @@ func mendSight(s elf.Sight, isGo bool) string {
 
 func (x *explained) writeText(w io.Writer) error {
 	if len(x.Invisible) > 0 {
-		t := newTable()
-		t.row("KERNELS", "REASON", "BUILD ID", "PATH", "LINK WITH")
+		t := table.New()
+		t.Row("KERNELS", "REASON", "BUILD ID", "PATH", "LINK WITH")
 		for _, v := range x.Invisible {
-			t.row(v.Kernels, v.Reason, cmp.Or(v.BuildID, "-"), v.Path, v.Mend)
+			t.Row(v.Kernels, v.Reason, cmp.Or(v.BuildID, "-"), v.Path, v.Mend)
 		}
-		if err := t.writeTo(w); err != nil {
+		if err := t.Print(w); err != nil {
 			return err
 		}
 	}

@@ -220,33 +220,6 @@ func TestByteSize(t *testing.T) {
 	}
 }
 
-func TestHumanBytes(t *testing.T) {
-	for n, want := range map[int64]string{
-		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 1<<20 - 1: "1.0 MiB",
-		12_900_000: "12.3 MiB", 5 << 30: "5.0 GiB", 1<<63 - 1: "8.0 EiB",
-	} {
-		if got := humanBytes(n); got != want {
-			t.Errorf("%d: %q, want %q", n, got, want)
-		}
-	}
-}
-
-func TestTable(t *testing.T) {
-	var out strings.Builder
-	tab := newTable(true, false)
-	tab.row("N", "NAME", "PATH")
-	tab.row("12", "é", "/a")
-	tab.row("3", "long\x1b", "")
-	tab.field("no", "")
-	if err := tab.writeTo(&out); err != nil {
-		t.Fatal(err)
-	}
-	want := " N  NAME   PATH\n12  é      /a\n 3  long?  \n"
-	if out.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
-	}
-}
-
 // TestInterrupted cancels a run that waits for the store's lock.
 func TestInterrupted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")

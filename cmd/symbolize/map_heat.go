@@ -9,6 +9,7 @@ import (
 
 	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/chart"
+	"symbolize/ingest"
 )
 
 // heatReport is what `map --heatmap --format json` prints. Its JSON names are an
@@ -55,7 +56,7 @@ func runHeatMap(a *app, o *mapChartOptions, in *mapInputs) error {
 		var out []byte
 		switch format {
 		case formatJSON:
-			return writeJSON(w, newHeatReport(m))
+			return ingest.WriteJSON(w, newHeatReport(m))
 		case formatSVG:
 			out = m.AppendSVG(nil)
 		case formatHTML:

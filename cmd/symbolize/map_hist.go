@@ -8,6 +8,7 @@ import (
 
 	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/chart"
+	"symbolize/ingest"
 )
 
 // histReport is what `map --hist --format json` prints. Its JSON names are an interface.
@@ -106,7 +107,7 @@ func runHist(a *app, o *mapChartOptions, in *mapInputs) error {
 				r.Histograms = append(r.Histograms, histogramJSON{h.Label, h.Total(),
 					slotsJSON(p.Scale, h.Counts)})
 			}
-			return writeJSON(w, r)
+			return ingest.WriteJSON(w, r)
 		}
 		return o.writeHist(w, m, p, list)
 	})

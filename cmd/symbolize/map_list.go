@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 
+	"symbolize/analyze/table"
+	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/mapdump"
 )
@@ -70,14 +72,14 @@ func runMapList(a *app, o *mapOptions, in *mapInputs) error {
 	found := in.listed()
 	return a.writeOutput(o.output, false, func(w io.Writer) error {
 		if o.format == formatJSON {
-			return writeJSON(w, map[string][]listedMap{"maps": found})
+			return ingest.WriteJSON(w, map[string][]listedMap{"maps": found})
 		}
-		t := newTable(true, false, false, true, true, true, true)
-		t.row("ID", "NAME", "TYPE", "KEY", "VALUE", "ENTRIES", "DUMPS", "FIRST", "LAST")
+		t := table.New(true, false, false, true, true, true, true)
+		t.Row("ID", "NAME", "TYPE", "KEY", "VALUE", "ENTRIES", "DUMPS", "FIRST", "LAST")
 		for _, x := range found {
-			t.row(x.cells()...)
+			t.Row(x.cells()...)
 		}
-		return t.writeTo(w)
+		return t.Print(w)
 	})
 }
 

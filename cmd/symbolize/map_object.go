@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 
+	"symbolize/analyze/table"
+	"symbolize/ingest"
 	"symbolize/ingest/format/mapdump"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/object/elf"
@@ -88,7 +90,7 @@ func runMapObject(ctx context.Context, a *app, o *mapOptions, path string) error
 	}
 	return a.writeOutput(o.output, false, func(w io.Writer) error {
 		if o.format == formatJSON {
-			return writeJSON(w, found)
+			return ingest.WriteJSON(w, found)
 		}
 		return found.write(w)
 	})
@@ -206,13 +208,13 @@ func readObjectData(f *elf.File, s *elf.Section, t *btf.Types, id btf.ID) (*obje
 // write prints a table of the maps, then the variables.
 func (m *objectMaps) write(w io.Writer) error {
 	if len(m.Maps) > 0 {
-		t := newTable(false, false, false, true, false, true, true, true)
-		t.row("NAME", "TYPE", "KEY", "SIZE", "VALUE", "SIZE", "ENTRIES", "FLAGS")
+		t := table.New(false, false, false, true, false, true, true, true)
+		t.Row("NAME", "TYPE", "KEY", "SIZE", "VALUE", "SIZE", "ENTRIES", "FLAGS")
 		for _, x := range m.Maps {
-			t.row(x.Name, x.Type, cmp.Or(x.Key, "-"), fmt.Sprint(x.KeySize), cmp.Or(x.Value, "-"),
+			t.Row(x.Name, x.Type, cmp.Or(x.Key, "-"), fmt.Sprint(x.KeySize), cmp.Or(x.Value, "-"),
 				fmt.Sprint(x.ValueSize), fmt.Sprint(x.MaxEntries), fmt.Sprintf("%#x", x.Flags))
 		}
-		if err := t.writeTo(w); err != nil {
+		if err := t.Print(w); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/report"
+	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 )
@@ -77,7 +78,7 @@ func runSymbols(ctx context.Context, a *app, o *mapChartOptions, in *mapInputs,
 	}
 	return a.writeOutput(o.output, false, func(w io.Writer) error {
 		if o.format == formatJSON {
-			return writeJSON(w, r)
+			return ingest.WriteJSON(w, r)
 		}
 		return r.writeText(w)
 	})
@@ -141,7 +142,7 @@ func newSymbolRow(p *ingest.Profile, at ingest.LocationID, d *report.Demangler) 
 // writeText prints a row for each address: the function that holds it with the offset,
 // as the kernel's %pS prints it, and the innermost line; inlined calls below.
 func (r *symbolReport) writeText(w io.Writer) error {
-	t := newTable(true, true, false, false)
+	t := table.New(true, true, false, false)
 	labels := false
 	for i := range r.Rows {
 		labels = labels || r.Rows[i].Label != ""
@@ -150,7 +151,7 @@ func (r *symbolReport) writeText(w io.Writer) error {
 	if labels {
 		head = append(head, "KEY")
 	}
-	t.row(head...)
+	t.Row(head...)
 	for i := range r.Rows {
 		x := &r.Rows[i]
 		share := "-"
@@ -161,9 +162,9 @@ func (r *symbolReport) writeText(w io.Writer) error {
 		if labels {
 			cells = append(cells, x.Label)
 		}
-		t.row(cells...)
+		t.Row(cells...)
 	}
-	return t.writeTo(w)
+	return t.Print(w)
 }
 
 // function is the physical function of a row, with what was inlined there.

@@ -15,19 +15,6 @@ func (s *session) addPrograms(ctx context.Context, path string, c *input.Capture
 	if len(programs) == 0 {
 		return nil
 	}
-	_, err := indexer.AddPrograms(ctx, s.overlay, captureInfoOf(path, c), programs)
+	_, err := indexer.AddPrograms(ctx, s.overlay, indexer.CaptureInfoOf(path, c), programs)
 	return err
-}
-
-// captureInfoOf says where the programs of a capture ran. The machine is what their
-// identity in the capture's profile is made with.
-func captureInfoOf(path string, c *input.Capture) indexer.CaptureInfo {
-	info := indexer.CaptureInfo{Path: path}
-	if f := c.PerfData(); f != nil {
-		info.Machine, info.Host = f.Features.Arch, f.Features.Hostname
-	}
-	if b := c.Bundle(); b != nil {
-		info.BootID = b.Manifest.BootID
-	}
-	return info
 }

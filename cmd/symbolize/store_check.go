@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze/table"
+	"symbolize/ingest"
 	"symbolize/store"
 )
 
@@ -60,7 +62,7 @@ func newStoreStatsCommand(a *app) *cobra.Command {
 				return a.writeOutput("", false, func(w io.Writer) error {
 					st := newStoreStats(path, s)
 					if format == formatJSON {
-						return writeJSON(w, st)
+						return ingest.WriteJSON(w, st)
 					}
 					return st.writeText(w)
 				})
@@ -92,33 +94,33 @@ func newStoreStats(path string, s *store.Stats) *storeStats {
 }
 
 func (s *storeStats) writeText(w io.Writer) error {
-	t := newTable()
-	t.row("store", s.Store)
-	t.row("objects", joinSome(": ", fmt.Sprint(s.Objects), countInts(s.Kinds)))
-	t.field("quality", countInts(s.Quality))
+	t := table.New()
+	t.Row("store", s.Store)
+	t.Row("objects", table.Join(": ", fmt.Sprint(s.Objects), countInts(s.Kinds)))
+	t.Field("quality", countInts(s.Quality))
 	for _, kind := range slices.Sorted(maps.Keys(s.Sources)) {
 		src := s.Sources[kind]
-		t.row(kind, fmt.Sprintf("%d tables, %d functions, %s of code, %s stored", src.Count,
-			src.Functions, humanBytes(src.Named), humanBytes(src.Size)))
+		t.Row(kind, fmt.Sprintf("%d tables, %d functions, %s of code, %s stored", src.Count,
+			src.Functions, table.Bytes(src.Named), table.Bytes(src.Size)))
 	}
 	if s.NoLayout > 0 {
-		t.row("no layout",
+		t.Row("no layout",
 			fmt.Sprintf("%d objects of which only debug files are indexed", s.NoLayout))
 	}
-	t.row("files", fmt.Sprintf("%d known in %d directories", s.Files, s.Dirs))
+	t.Row("files", fmt.Sprintf("%d known in %d directories", s.Files, s.Dirs))
 	if s.Captured > 0 {
-		t.row("captured", humanBytes(s.Captured)+" of inputs that cannot be made again")
+		t.Row("captured", table.Bytes(s.Captured)+" of inputs that cannot be made again")
 	}
 	if s.Variants > 0 {
-		t.row("variants", fmt.Sprintf("%d loads of BPF functions, %d inputs that they share, %s stored",
-			s.Variants, s.Shared, humanBytes(s.SharedSize)))
+		t.Row("variants", fmt.Sprintf("%d loads of BPF functions, %d inputs that they share, %s stored",
+			s.Variants, s.Shared, table.Bytes(s.SharedSize)))
 	}
 	if s.Damaged > 0 {
-		t.row("damaged", fmt.Sprintf("%d values; `symbolize store verify` lists them", s.Damaged))
+		t.Row("damaged", fmt.Sprintf("%d values; `symbolize store verify` lists them", s.Damaged))
 	}
-	t.row("disk", fmt.Sprintf("%s, generations %s", humanBytes(s.Disk),
+	t.Row("disk", fmt.Sprintf("%s, generations %s", table.Bytes(s.Disk),
 		strings.Trim(fmt.Sprint(s.Generations), "[]")))
-	return t.writeTo(w)
+	return t.Print(w)
 }
 
 // countInts is countList for other counts.
@@ -162,10 +164,10 @@ func runStoreVerify(ctx context.Context, a *app, r *store.Reader) error {
 		if !v.Sound() {
 			verdict = "DAMAGED"
 		}
-		_, err := fmt.Fprintf(w, "%s: %s\n", verdict, joinSome(", ",
+		_, err := fmt.Fprintf(w, "%s: %s\n", verdict, table.Join(", ",
 			fmt.Sprintf("%d objects, %d tables", v.Objects, v.Sources),
 			some(uint64(v.Variants), "variant", "variants"),
-			fmt.Sprintf("%d directories, %s read", v.Dirs, humanBytes(v.Bytes))))
+			fmt.Sprintf("%d directories, %s read", v.Dirs, table.Bytes(v.Bytes))))
 		return err
 	})
 	if err != nil || v.Sound() {

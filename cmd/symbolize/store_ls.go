@@ -9,7 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze/inspect"
+	"symbolize/analyze/table"
 	"symbolize/buildid"
+	"symbolize/ingest"
 	"symbolize/store"
 )
 
@@ -111,14 +114,14 @@ func runStoreLs(ctx context.Context, a *app, r *store.Reader, format string, arg
 	}
 	return a.writeOutput("", false, func(w io.Writer) error {
 		if format == formatJSON {
-			return writeJSON(w, list)
+			return ingest.WriteJSON(w, list)
 		}
-		t := newTable(false, false, false, true, false)
-		t.row("BUILD ID", "KIND", "QUALITY", "SIZE", "PATH")
+		t := table.New(false, false, false, true, false)
+		t.Row("BUILD ID", "KIND", "QUALITY", "SIZE", "PATH")
 		for _, o := range list {
-			t.row(o.BuildID, o.Kind, o.Quality, humanBytes(o.Size), cmp.Or(o.Symbol, o.Path, o.perhaps()))
+			t.Row(o.BuildID, o.Kind, o.Quality, table.Bytes(o.Size), cmp.Or(o.Symbol, o.Path, o.perhaps()))
 		}
-		return t.writeTo(w)
+		return t.Print(w)
 	})
 }
 
@@ -165,7 +168,7 @@ sources are asked.`,
 					case functions:
 						return writeFunctions(ctx, w, r, m)
 					case format == formatJSON:
-						return writeJSON(w, newStoredObject(m))
+						return ingest.WriteJSON(w, newStoredObject(m))
 					}
 					return writeObject(w, newStoredObject(m))
 				})
@@ -204,37 +207,37 @@ func findByPrefix(r *store.Reader, prefix string) (*store.Manifest, error) {
 
 func writeObject(w io.Writer, o *storedObject) error {
 	m := o.manifest
-	t := newTable()
-	t.row("build ID", o.BuildID)
-	t.row("kind", o.Kind)
-	t.row("quality", o.Quality)
-	t.row("size", humanBytes(o.Size))
+	t := table.New()
+	t.Row("build ID", o.BuildID)
+	t.Row("kind", o.Kind)
+	t.Row("quality", o.Quality)
+	t.Row("size", table.Bytes(o.Size))
 	if m.Machine != 0 {
-		t.row("machine", machineText(m.Machine, m.Class, m.BigEndian))
+		t.Row("machine", inspect.MachineText(m.Machine, m.Class, m.BigEndian))
 	}
 	for _, s := range m.Layout {
-		t.row("segment", fmt.Sprintf("%s offset %#x, address %#x, %#x bytes in the file, "+
-			"%#x in memory", segmentFlags(s.Flags), uint64(s.Offset), uint64(s.Addr),
+		t.Row("segment", fmt.Sprintf("%s offset %#x, address %#x, %#x bytes in the file, "+
+			"%#x in memory", inspect.Permissions(s.Flags), uint64(s.Offset), uint64(s.Addr),
 			s.FileSize, s.MemSize))
 	}
 	for _, s := range m.Sections {
-		t.row("section", fmt.Sprintf("%s at %#x, %#x bytes", s.Name, uint64(s.Addr), s.Size))
+		t.Row("section", fmt.Sprintf("%s at %#x, %#x bytes", s.Name, uint64(s.Addr), s.Size))
 	}
 	if !o.Layout && o.Kind != "kernel" && o.Kind != "jit" {
-		t.row("layout", "unknown until the runtime file is indexed")
+		t.Row("layout", "unknown until the runtime file is indexed")
 	}
 	for _, r := range m.RefSyms {
-		t.row("reference", fmt.Sprintf("%s at %#x", r.Name, uint64(r.Addr)))
+		t.Row("reference", fmt.Sprintf("%s at %#x", r.Name, uint64(r.Addr)))
 	}
 	for _, id := range m.VDSO {
-		t.row("vdso", id.String())
+		t.Row("vdso", id.String())
 	}
 	for _, s := range o.Sources {
-		t.row("source", fmt.Sprintf("%s, %d functions, %s of code, %s stored, from %s",
-			s.Kind, s.Functions, humanBytes(s.Named), humanBytes(s.Size), s.Path))
+		t.Row("source", fmt.Sprintf("%s, %d functions, %s of code, %s stored, from %s",
+			s.Kind, s.Functions, table.Bytes(s.Named), table.Bytes(s.Size), s.Path))
 	}
 	o.variantRows(t)
-	return t.writeTo(w)
+	return t.Print(w)
 }
 
 func writeFunctions(ctx context.Context, w io.Writer, r *store.Reader, m *store.Manifest) error {

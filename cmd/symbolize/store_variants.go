@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"symbolize/analyze/inspect"
+	"symbolize/analyze/table"
 	"symbolize/ingest/format/bpf"
 	"symbolize/store"
 	"symbolize/store/indexer"
@@ -66,24 +68,24 @@ func (o *storedObject) perhaps() string {
 }
 
 // variantRows adds the rows of what only JITed functions have.
-func (o *storedObject) variantRows(t *table) {
-	t.field("symbol", o.Symbol)
+func (o *storedObject) variantRows(t *table.Table) {
+	t.Field("symbol", o.Symbol)
 	for _, v := range o.Variants {
 		image := "not captured"
 		if v.Image != "" {
-			image = fmt.Sprintf("%s, %d bytes", v.Image[:shortHash], v.Size)
+			image = fmt.Sprintf("%s, %d bytes", v.Image[:inspect.ShortHash], v.Size)
 		}
 		boot := ""
 		if v.BootID != "" {
 			boot = " of boot " + v.BootID
 		}
-		t.row("image", fmt.Sprintf("%s, %s program %d%s, loaded %.6fs after boot, tag %s, own %s",
+		t.Row("image", fmt.Sprintf("%s, %s program %d%s, loaded %.6fs after boot, tag %s, own %s",
 			image, v.Type, v.Program, boot, time.Duration(v.LoadTime).Seconds(), v.Tag, v.OwnTag))
 	}
 	if o.More {
-		t.row("image", "more were captured than are kept")
+		t.Row("image", "more were captured than are kept")
 	}
 	for _, id := range o.Probable {
-		t.row("probable", id+" is what captures may mean by this")
+		t.Row("probable", id+" is what captures may mean by this")
 	}
 }

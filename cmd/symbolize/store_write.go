@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze/table"
 	"symbolize/ingest/regular"
 	"symbolize/store"
 	"symbolize/store/indexer"
@@ -83,7 +84,7 @@ cannot be made again.`,
 func gcText(r *store.GCResult) string {
 	return fmt.Sprintf("%d objects kept; dropped: %d objects, %d superseded tables, "+
 		"%d damaged values, %d path rows; disk %s, was %s", r.Objects, r.Dropped, r.Superseded,
-		r.Damaged, r.RowsDropped, humanBytes(r.After), humanBytes(r.Before))
+		r.Damaged, r.RowsDropped, table.Bytes(r.After), table.Bytes(r.Before))
 }
 
 func newStoreExportCommand(a *app) *cobra.Command {

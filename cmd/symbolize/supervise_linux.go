@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"symbolize/analyze/table"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -63,11 +64,11 @@ func memoryLimits() string {
 	var words []string
 	var space unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_AS, &space) == nil && space.Cur <= math.MaxInt64 {
-		words = append(words, "the address space is limited to "+humanBytes(int64(space.Cur))+
+		words = append(words, "the address space is limited to "+table.Bytes(int64(space.Cur))+
 			" (ulimit -v)")
 	}
 	if n := cgroupMemory("/proc", "/sys"); n < tightMemory {
-		words = append(words, "the control group allows "+humanBytes(n)+" of memory")
+		words = append(words, "the control group allows "+table.Bytes(n)+" of memory")
 	}
 	return strings.Join(words, ", ")
 }

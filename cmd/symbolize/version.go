@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"symbolize/ingest"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,7 +65,7 @@ func newVersionCommand(a *app) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: a.runE(func(context.Context, []string) error {
 			if format == formatJSON {
-				return writeJSON(a.stdout(), readVersion())
+				return ingest.WriteJSON(a.stdout(), readVersion())
 			}
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err

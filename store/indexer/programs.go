@@ -10,6 +10,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -20,6 +21,19 @@ type CaptureInfo struct {
 	BootID  string // of the kernel that ran them; "" if not known
 	Host    string // "" if not known
 	Path    string // of the capture
+}
+
+// CaptureInfoOf returns where the programs of a capture ran. Its machine is the one that
+// their identities in the capture's profile are made with.
+func CaptureInfoOf(path string, c *input.Capture) CaptureInfo {
+	info := CaptureInfo{Path: path}
+	if f := c.PerfData(); f != nil {
+		info.Machine, info.Host = f.Features.Arch, f.Features.Hostname
+	}
+	if b := c.Bundle(); b != nil {
+		info.BootID = b.Manifest.BootID
+	}
+	return info
 }
 
 // ProgramStats counts what AddPrograms did.

@@ -1,14 +1,16 @@
-package main
+package inspect
 
 import (
 	"fmt"
 	"strings"
 
+	"symbolize/analyze/table"
 	"symbolize/ingest/format/stackmap"
 )
 
-// stackInfo is what `info` says of a stack map besides. Its JSON names are an interface.
-type stackInfo struct {
+// StackMap describes the stacks of a capture that is a dump of a stack map. Its JSON names are an
+// interface.
+type StackMap struct {
 	Counted bool     `json:"counted"` // there are counts; else each stack counts 1
 	Labels  []string `json:"labels"`
 	Missing []string `json:"missing_labels"` // that the form, or this key, cannot carry
@@ -25,13 +27,13 @@ type stackInfo struct {
 	Unused   int               `json:"uncounted_stacks,omitempty"`
 }
 
-// newStackInfo is nil for captures that are no stack map.
-func newStackInfo(set *stackmap.Set) *stackInfo {
+// newStackMap is nil for captures that are no stack map.
+func newStackMap(set *stackmap.Set) *StackMap {
 	if set == nil {
 		return nil
 	}
 	t := set.Totals()
-	x := &stackInfo{Counted: set.Counted, Labels: append([]string{}, set.Labels.Names()...),
+	x := &StackMap{Counted: set.Counted, Labels: append([]string{}, set.Labels.Names()...),
 		Missing: set.Labels.Missing(), Unused: set.Unused, BuildIDFrames: t.Valid,
 		Addresses: t.Addresses, NamedFrames: t.Named, NoKernel: t.NoKernel, NoUser: t.NoUser}
 	for cause, n := range t.Lost {
@@ -43,19 +45,19 @@ func newStackInfo(set *stackmap.Set) *stackInfo {
 	return x
 }
 
-func (x *stackInfo) rows(t *table) {
+func (x *StackMap) rows(t *table.Table) {
 	if x == nil {
 		return
 	}
-	t.row("labels", joinSome("; ", strings.Join(x.Labels, ", "),
+	t.Row("labels", table.Join("; ", strings.Join(x.Labels, ", "),
 		"cannot carry "+strings.Join(x.Missing, ", ")))
 	frames := fmt.Sprintf("%d by build ID, %d addresses", x.BuildIDFrames, x.Addresses)
 	if x.NamedFrames > 0 {
 		frames += fmt.Sprintf(", %d named already", x.NamedFrames)
 	}
-	t.row("frames", frames+", in distinct stacks")
+	t.Row("frames", frames+", in distinct stacks")
 	if x.Counted {
-		t.row("without", fmt.Sprintf("%d samples have no user stack, %d no kernel stack",
+		t.Row("without", fmt.Sprintf("%d samples have no user stack, %d no kernel stack",
 			x.NoUser, x.NoKernel))
 	}
 }

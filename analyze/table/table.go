@@ -1,4 +1,5 @@
-package main
+// Package table lays out text in columns, as the reports for people print it.
+package table
 
 import (
 	"bufio"
@@ -11,30 +12,33 @@ import (
 	"symbolize/ingest"
 )
 
-// table lays out rows of cells in columns, two spaces apart. Cells may come from
+// Table lays out rows of cells in columns, two spaces apart. Cells may come from
 // captures and files: they are made printable. The last column is never padded.
-type table struct {
+type Table struct {
 	rows  [][]string
 	right []bool // by column: numbers stand to the right
 }
 
-func newTable(right ...bool) *table { return &table{right: right} }
+// New returns an empty table; right has, by column, whether it is of numbers.
+func New(right ...bool) *Table { return &Table{right: right} }
 
-func (t *table) row(cells ...string) {
+// Row adds a row. It makes its cells printable.
+func (t *Table) Row(cells ...string) {
 	for i, c := range cells {
 		cells[i] = ingest.Printable(c)
 	}
 	t.rows = append(t.rows, cells)
 }
 
-// field adds a row of a name and a value, unless the value is empty.
-func (t *table) field(name, value string) {
+// Field adds a row of a name and a value, unless the value is empty.
+func (t *Table) Field(name, value string) {
 	if value != "" {
-		t.row(name, value)
+		t.Row(name, value)
 	}
 }
 
-func (t *table) writeTo(w io.Writer) error {
+// Print writes the rows.
+func (t *Table) Print(w io.Writer) error {
 	var widths []int
 	for _, r := range t.rows {
 		for i, c := range r {
@@ -66,8 +70,8 @@ func (t *table) writeTo(w io.Writer) error {
 	return bw.Flush()
 }
 
-// humanBytes returns a size with a unit of powers of 1,024: "12.3 MiB".
-func humanBytes[T int64 | uint64](n T) string {
+// Bytes returns a size with a unit of powers of 1,024: "12.3 MiB".
+func Bytes[T int64 | uint64](n T) string {
 	if n < 1024 {
 		return fmt.Sprintf("%d B", n)
 	}
@@ -78,7 +82,7 @@ func humanBytes[T int64 | uint64](n T) string {
 	return fmt.Sprintf("%.1f %ciB", f, units[0])
 }
 
-// joinSome joins those of the words that are not empty.
-func joinSome(sep string, words ...string) string {
+// Join joins those of the words that are not empty.
+func Join(sep string, words ...string) string {
 	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), sep)
 }

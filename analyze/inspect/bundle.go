@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	"cmp"
@@ -9,12 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"symbolize/analyze/table"
 	"symbolize/ingest/format/bundle"
 )
 
-// bundleInfo is what `info` says of a capture bundle besides what it says of all
-// captures. Its JSON names are an interface.
-type bundleInfo struct {
+// Bundle describes what only a bundle of `symbolize capture` holds. Its JSON names are an
+// interface.
+type Bundle struct {
 	Format    int               `json:"format"`
 	BootID    string            `json:"boot_id,omitempty"`
 	KernelID  string            `json:"kernel_build_id,omitempty"`
@@ -25,14 +26,15 @@ type bundleInfo struct {
 	Begin     bundle.Clocks     `json:"begin"`
 	End       bundle.Clocks     `json:"end"`
 	Lost      map[string]uint64 `json:"lost,omitempty"`
-	Modules   []moduleInfo      `json:"modules,omitempty"`
-	Dumps     []dumpInfo        `json:"dumps,omitempty"`
-	Entries   []entryInfo       `json:"entries"`
+	Modules   []Module          `json:"modules,omitempty"`
+	Dumps     []Dump            `json:"dumps,omitempty"`
+	Entries   []Entry           `json:"entries"`
 
 	maps, perfMaps, vdsos int
 }
 
-type moduleInfo struct {
+// Module is a kernel module, with the times it came and went at.
+type Module struct {
 	Name     string `json:"name"`
 	BuildID  string `json:"build_id,omitempty"`
 	Address  string `json:"address,omitempty"`
@@ -41,7 +43,8 @@ type moduleInfo struct {
 	Unloaded uint64 `json:"unloaded_ns,omitempty"`
 }
 
-type dumpInfo struct {
+// Dump is the dump of a BPF map.
+type Dump struct {
 	Entry     string            `json:"entry"`
 	Map       string            `json:"map"`
 	MapID     uint32            `json:"map_id"`
@@ -54,19 +57,20 @@ type dumpInfo struct {
 	Damage    string            `json:"damage,omitempty"`
 }
 
-type entryInfo struct {
+// Entry is a file of the bundle.
+type Entry struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"`
 }
 
-// newBundleInfo collects it; nil for captures that are no bundles. What is damaged in
+// newBundle collects it; nil for captures that are no bundles. What is damaged in
 // the tar is among the warnings of the capture's profile.
-func newBundleInfo(b *bundle.Bundle) (*bundleInfo, error) {
+func newBundle(b *bundle.Bundle) (*Bundle, error) {
 	if b == nil {
 		return nil, nil
 	}
 	m := &b.Manifest
-	info := &bundleInfo{Format: m.Format, BootID: m.BootID, KernelID: m.KernelBuildID,
+	info := &Bundle{Format: m.Format, BootID: m.BootID, KernelID: m.KernelBuildID,
 		Omitted: m.KernelOmitted, ByteOrder: m.ByteOrder, PageSize: m.PageSize, Begin: m.Begin,
 		End: m.End, Lost: m.Lost}
 	if m.Text != 0 {
@@ -77,16 +81,16 @@ func newBundleInfo(b *bundle.Bundle) (*bundleInfo, error) {
 		if err != nil {
 			return info, err
 		}
-		info.Entries = append(info.Entries, entryInfo{name, size})
+		info.Entries = append(info.Entries, Entry{name, size})
 		if _, ok := bundle.CutDump(name); ok {
-			info.Dumps = append(info.Dumps, newDumpInfo(name, r, size))
+			info.Dumps = append(info.Dumps, newDump(name, r, size))
 		}
 		info.count(name)
 	}
 	modules, err := b.Modules()
 	for i := range modules {
 		x := &modules[i]
-		mod := moduleInfo{Name: x.Name, Size: x.Size, Loaded: x.Loaded, Unloaded: x.Unloaded}
+		mod := Module{Name: x.Name, Size: x.Size, Loaded: x.Loaded, Unloaded: x.Unloaded}
 		if !x.BuildID.IsZero() {
 			mod.BuildID = x.BuildID.Hex()
 		}
@@ -98,7 +102,7 @@ func newBundleInfo(b *bundle.Bundle) (*bundleInfo, error) {
 	return info, err
 }
 
-func (info *bundleInfo) count(name string) {
+func (info *Bundle) count(name string) {
 	if _, ok := bundle.MapsPID(name); ok {
 		info.maps++
 	}
@@ -110,14 +114,14 @@ func (info *bundleInfo) count(name string) {
 	}
 }
 
-// newDumpInfo reads a dump to its end, to say what is wrong with it.
-func newDumpInfo(name string, r io.ReaderAt, size int64) dumpInfo {
+// newDump reads a dump to its end, which finds its damage.
+func newDump(name string, r io.ReaderAt, size int64) Dump {
 	d, err := bundle.OpenDump(name, r, size)
 	if err != nil {
-		return dumpInfo{Entry: name, Damage: err.Error()}
+		return Dump{Entry: name, Damage: err.Error()}
 	}
 	h := &d.Header
-	info := dumpInfo{Entry: name, Map: h.Name, MapID: h.MapID, Type: h.Type, KeySize: h.KeySize,
+	info := Dump{Entry: name, Map: h.Name, MapID: h.MapID, Type: h.Type, KeySize: h.KeySize,
 		ValueSize: h.ValueSize, CPUs: h.CPUs, Lost: h.Lost}
 	for _, _, ok := d.Next(); ok; _, _, ok = d.Next() {
 		info.Pairs++
@@ -129,18 +133,18 @@ func newDumpInfo(name string, r io.ReaderAt, size int64) dumpInfo {
 }
 
 // rows adds what fits into a line each.
-func (info *bundleInfo) rows(t *table) {
+func (info *Bundle) rows(t *table.Table) {
 	if info == nil {
 		return
 	}
 	kernel := info.KernelID
 	if info.Text != "" {
-		kernel = joinSome(", ", kernel, "_text at "+info.Text)
+		kernel = table.Join(", ", kernel, "_text at "+info.Text)
 	}
-	t.field("kernel", kernel)
-	t.field("boot", info.BootID)
+	t.Field("kernel", kernel)
+	t.Field("boot", info.BootID)
 	if info.End.Realtime >= info.Begin.Realtime && info.End.Realtime > 0 {
-		t.row("up", joinSome(" to ", uptime(info.Begin.Boottime), uptime(info.End.Boottime))+
+		t.Row("up", table.Join(" to ", uptime(info.Begin.Boottime), uptime(info.End.Boottime))+
 			" after boot")
 	}
 	kallsyms := "kallsyms"
@@ -164,11 +168,11 @@ func (info *bundleInfo) rows(t *table) {
 			holds = append(holds, fmt.Sprintf(x.many, x.n))
 		}
 	}
-	t.field("holds", strings.Join(holds, ", "))
+	t.Field("holds", strings.Join(holds, ", "))
 }
 
-func (info *bundleInfo) has(name string) int {
-	if slices.ContainsFunc(info.Entries, func(e entryInfo) bool { return e.Name == name }) {
+func (info *Bundle) has(name string) int {
+	if slices.ContainsFunc(info.Entries, func(e Entry) bool { return e.Name == name }) {
 		return 1
 	}
 	return 0
@@ -179,31 +183,31 @@ func uptime(nanos uint64) string {
 }
 
 // writeTables writes the modules that came or went, and the dumps.
-func (info *bundleInfo) writeTables(w io.Writer) error {
+func (info *Bundle) writeTables(w io.Writer) error {
 	if info == nil {
 		return nil
 	}
-	modules := newTable()
-	modules.row("LOADED", "UNLOADED", "BUILD ID", "MODULE")
+	modules := table.New()
+	modules.Row("LOADED", "UNLOADED", "BUILD ID", "MODULE")
 	moved := false
 	for _, m := range info.Modules {
 		if m.Loaded+m.Unloaded == 0 {
 			continue
 		}
 		moved = true
-		modules.row(info.since(m.Loaded), info.since(m.Unloaded), cmp.Or(m.BuildID, "-"), m.Name)
+		modules.Row(info.since(m.Loaded), info.since(m.Unloaded), cmp.Or(m.BuildID, "-"), m.Name)
 	}
 	if moved {
-		if err := modules.writeTo(w); err != nil {
+		if err := modules.Print(w); err != nil {
 			return err
 		}
 	}
 	if len(info.Dumps) == 0 {
 		return nil
 	}
-	t := newTable(true, true, true)
-	t.row("PAIRS", "KEY", "VALUE", "TYPE", "MAP", "DUMP")
-	run := 0 // dumps of a series before the last, of which there is nothing to say
+	t := table.New(true, true, true)
+	t.Row("PAIRS", "KEY", "VALUE", "TYPE", "MAP", "DUMP")
+	run := 0 // dumps of a series so far, without loss or damage but for the last
 	for i, d := range info.Dumps {
 		if run++; i+1 < len(info.Dumps) && d.continues(info.Dumps[i+1]) {
 			continue
@@ -220,24 +224,24 @@ func (info *bundleInfo) writeTables(w io.Writer) error {
 		if run > 1 {
 			of = fmt.Sprintf("the last of %d", run)
 		}
-		t.row(fmt.Sprint(d.Pairs), fmt.Sprint(d.KeySize), value, fmt.Sprint(d.Type),
+		t.Row(fmt.Sprint(d.Pairs), fmt.Sprint(d.KeySize), value, fmt.Sprint(d.Type),
 			cmp.Or(d.Map, "-"),
-			joinSome(", ", d.Entry, of, strings.Join(lost, ", "), d.Damage))
+			table.Join(", ", d.Entry, of, strings.Join(lost, ", "), d.Damage))
 		run = 0
 	}
-	return t.writeTo(w)
+	return t.Print(w)
 }
 
-// continues reports whether another dump is the next one of the same series, and there is
-// nothing to say of this one.
-func (d dumpInfo) continues(next dumpInfo) bool {
+// continues reports whether another dump is the next one of the same series, and this one is
+// neither damaged nor did it lose pairs.
+func (d Dump) continues(next Dump) bool {
 	series, _, ok := bundle.CutSeries(d.Entry)
 	after, _, _ := bundle.CutSeries(next.Entry)
 	return ok && series == after && len(d.Lost) == 0 && d.Damage == ""
 }
 
 // since is a time of perf's clock as one since the bundle's begin, "-" for none.
-func (info *bundleInfo) since(perf uint64) string {
+func (info *Bundle) since(perf uint64) string {
 	if perf == 0 {
 		return "-"
 	}

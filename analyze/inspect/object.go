@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	debugelf "debug/elf"
@@ -6,28 +6,29 @@ import (
 	"io"
 	"strings"
 
+	"symbolize/analyze/table"
 	"symbolize/ingest/object/elf"
 )
 
-// objectInfo is what `info` says of an object file. Its JSON names are an
-// interface.
-type objectInfo struct {
-	File      string          `json:"file"`
-	Kind      string          `json:"kind"`
-	Packed    string          `json:"packed,omitempty"` // "xz", "zstd", "gzip"
-	Size      int64           `json:"size"`             // unpacked
-	Machine   string          `json:"machine"`
-	Class     int             `json:"class"` // 32 or 64
-	ByteOrder string          `json:"byte_order"`
-	BuildID   string          `json:"build_id,omitempty"`
-	DebugLink string          `json:"debuglink,omitempty"`
-	AltLink   string          `json:"debugaltlink,omitempty"`
-	Segments  []objectSegment `json:"segments"`
-	Symbols   []objectSymbols `json:"symbols"`
-	Warnings  []string        `json:"warnings,omitempty"`
+// Object describes an object file. Its JSON names are an interface.
+type Object struct {
+	File      string        `json:"file"`
+	Kind      string        `json:"kind"`
+	Packed    string        `json:"packed,omitempty"` // "xz", "zstd", "gzip"
+	Size      int64         `json:"size"`             // unpacked
+	Machine   string        `json:"machine"`
+	Class     int           `json:"class"` // 32 or 64
+	ByteOrder string        `json:"byte_order"`
+	BuildID   string        `json:"build_id,omitempty"`
+	DebugLink string        `json:"debuglink,omitempty"`
+	AltLink   string        `json:"debugaltlink,omitempty"`
+	Segments  []Segment     `json:"segments"`
+	Symbols   []SymbolCount `json:"symbols"`
+	Warnings  []string      `json:"warnings,omitempty"`
 }
 
-type objectSegment struct {
+// Segment is a PT_LOAD segment.
+type Segment struct {
 	Offset     string `json:"offset"`
 	Address    string `json:"address"`
 	FileSize   uint64 `json:"file_size"`
@@ -35,19 +36,19 @@ type objectSegment struct {
 	Permission string `json:"permission"` // "r-x"
 }
 
-// objectSymbols counts one source of function symbols.
-type objectSymbols struct {
+// SymbolCount counts one source of function symbols.
+type SymbolCount struct {
 	Source    string `json:"source"`
 	Functions int    `json:"functions"`
 	Bytes     uint64 `json:"bytes"` // the sum of their sizes; aliases count each
 }
 
-func newObjectInfo(path string, f *elf.File, packed string) *objectInfo {
-	info := &objectInfo{
+func newObject(path string, f *elf.File, packed string) *Object {
+	info := &Object{
 		File: path, Kind: objectKind(f), Packed: packed, Size: f.Size(),
 		Machine: machineName(f.Machine), Class: 32 * int(f.Class),
 		ByteOrder: byteOrder(f.BigEndian),
-		Segments:  []objectSegment{}, Symbols: []objectSymbols{},
+		Segments:  []Segment{}, Symbols: []SymbolCount{},
 	}
 	if !f.ID.IsZero() {
 		info.BuildID = f.ID.String()
@@ -59,12 +60,12 @@ func newObjectInfo(path string, f *elf.File, packed string) *objectInfo {
 		info.AltLink = fmt.Sprintf("%s, build ID %s", name, id)
 	}
 	for _, s := range f.Segments {
-		info.Segments = append(info.Segments, objectSegment{
+		info.Segments = append(info.Segments, Segment{
 			Offset:     fmt.Sprintf("%#x", uint64(s.Offset)),
 			Address:    fmt.Sprintf("%#x", uint64(s.Addr)),
 			FileSize:   s.FileSize,
 			MemSize:    s.MemSize,
-			Permission: segmentFlags(s.Flags),
+			Permission: Permissions(s.Flags),
 		})
 	}
 	info.countSymbols(f)
@@ -73,7 +74,7 @@ func newObjectInfo(path string, f *elf.File, packed string) *objectInfo {
 
 // countSymbols counts each source of function symbols that the file has. One that
 // is damaged is a warning: the others still count.
-func (info *objectInfo) countSymbols(f *elf.File) {
+func (info *Object) countSymbols(f *elf.File) {
 	table := func(f *elf.File, t elf.Table) func(func(elf.Symbol) bool) error {
 		return func(visit func(elf.Symbol) bool) error { return f.Symbols(t, visit) }
 	}
@@ -91,8 +92,8 @@ func (info *objectInfo) countSymbols(f *elf.File) {
 	info.count("gnu_debugdata", table(inner, elf.Symtab))
 }
 
-func (info *objectInfo) count(source string, symbols func(func(elf.Symbol) bool) error) {
-	n := objectSymbols{Source: source}
+func (info *Object) count(source string, symbols func(func(elf.Symbol) bool) error) {
+	n := SymbolCount{Source: source}
 	err := symbols(func(s elf.Symbol) bool {
 		n.Functions++
 		n.Bytes += s.Size
@@ -106,7 +107,7 @@ func (info *objectInfo) count(source string, symbols func(func(elf.Symbol) bool)
 	}
 }
 
-// objectKind says in words what an ELF file is.
+// objectKind names the kind of an ELF file.
 func objectKind(f *elf.File) string {
 	switch {
 	case f.IsKernelImage():
@@ -138,7 +139,8 @@ func machineName(m debugelf.Machine) string {
 	return strings.ToLower(name)
 }
 
-func machineText(machine uint16, class uint8, bigEndian bool) string {
+// MachineText names a machine of ELF (e_machine, EI_CLASS, EI_DATA).
+func MachineText(machine uint16, class uint8, bigEndian bool) string {
 	return fmt.Sprintf("%s, %d bits, %s", machineName(debugelf.Machine(machine)), 32*int(class),
 		byteOrder(bigEndian))
 }
@@ -150,8 +152,8 @@ func byteOrder(big bool) string {
 	return "little-endian"
 }
 
-// segmentFlags prints p_flags as ls prints permissions.
-func segmentFlags(flags uint32) string {
+// Permissions prints p_flags as ls prints permissions.
+func Permissions(flags uint32) string {
 	out := []byte("---")
 	for i, f := range []debugelf.ProgFlag{debugelf.PF_R, debugelf.PF_W, debugelf.PF_X} {
 		if debugelf.ProgFlag(flags)&f != 0 {
@@ -161,30 +163,34 @@ func segmentFlags(flags uint32) string {
 	return string(out)
 }
 
-func (info *objectInfo) writeText(w io.Writer) error {
-	t := newTable()
-	t.row("file", joinSome(", ", info.File, humanBytes(info.Size), info.Packed))
-	t.row("kind", info.Kind)
-	t.row("machine", fmt.Sprintf("%s, %d bits, %s", info.Machine, info.Class, info.ByteOrder))
+// Damaged reports whether a part of the file could not be read.
+func (info *Object) Damaged() bool { return len(info.Warnings) > 0 }
+
+// WriteText implements Info.
+func (info *Object) WriteText(w io.Writer) error {
+	t := table.New()
+	t.Row("file", table.Join(", ", info.File, table.Bytes(info.Size), info.Packed))
+	t.Row("kind", info.Kind)
+	t.Row("machine", fmt.Sprintf("%s, %d bits, %s", info.Machine, info.Class, info.ByteOrder))
 	id := info.BuildID
 	if id == "" {
 		id = "none"
 	}
-	t.row("build ID", id)
-	t.field("debuglink", info.DebugLink)
-	t.field("debugaltlink", info.AltLink)
+	t.Row("build ID", id)
+	t.Field("debuglink", info.DebugLink)
+	t.Field("debugaltlink", info.AltLink)
 	for _, s := range info.Segments {
-		t.row("segment", fmt.Sprintf("%s offset %s, address %s, %#x bytes in the file, "+
+		t.Row("segment", fmt.Sprintf("%s offset %s, address %s, %#x bytes in the file, "+
 			"%#x in memory", s.Permission, s.Offset, s.Address, s.FileSize, s.MemSize))
 	}
 	for _, s := range info.Symbols {
-		t.row(s.Source, fmt.Sprintf("%d functions, %s", s.Functions, humanBytes(s.Bytes)))
+		t.Row(s.Source, fmt.Sprintf("%d functions, %s", s.Functions, table.Bytes(s.Bytes)))
 	}
 	if len(info.Symbols) == 0 {
-		t.row("symbols", "none: it is stripped")
+		t.Row("symbols", "none: it is stripped")
 	}
 	for _, text := range info.Warnings {
-		t.row("warning", text)
+		t.Row("warning", text)
 	}
-	return t.writeTo(w)
+	return t.Print(w)
 }

@@ -1,0 +1,88 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"symbolize/ingest/input"
+	"symbolize/ingest/object/elf"
+	"symbolize/ingest/regular"
+)
+
+// Info describes a file: *Object or *Capture.
+type Info interface {
+	// WriteText writes tables for people.
+	WriteText(w io.Writer) error
+	// Damaged reports whether the file could be read in part only.
+	Damaged() bool
+}
+
+// File describes the file of a path: an ELF file, plain or packed, else a capture, of which
+// opts says how stack maps are read. The error of any other file is input.ErrNotCapture.
+func File(ctx context.Context, path string, opts input.Options) (Info, error) {
+	o, size, err := openObject(path)
+	if err != nil && !errors.Is(err, regular.ErrNotRegular) {
+		return nil, err
+	}
+	if o != nil {
+		return o, nil
+	}
+	c, err := input.Open(ctx, path, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	info, err := newCapture(ctx, path, size, c)
+	if err != nil {
+		return nil, err
+	}
+	return info, nil
+}
+
+// openObject describes an ELF file, plain or packed. Without an error the description is nil
+// if the file is none; size is that of the file.
+func openObject(path string) (info *Object, size int64, err error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err = readObject(path, f, fi.Size())
+	return info, fi.Size(), err
+}
+
+// readObject reads an ELF file, or a packed one. It returns nil without an error if the file
+// is none.
+func readObject(path string, f *os.File, size int64) (*Object, error) {
+	head := make([]byte, 16)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if elf.IsELF(head[:n]) {
+		return describe(path, f, size, "")
+	}
+	if !elf.IsELF(elf.PackedHead(f, size)) {
+		return nil, nil // a bundle, a gzipped pprof, or damaged: input.Open finds out
+	}
+	data, length, kind, err := elf.Unpack(path, f, size)
+	if err != nil {
+		return nil, nil
+	}
+	return describe(path, data, length, kind)
+}
+
+func describe(path string, r io.ReaderAt, size int64, packed string) (*Object, error) {
+	f, err := elf.Open(path, r, size)
+	if err != nil {
+		return nil, fmt.Errorf("not a readable ELF file: %w", err)
+	}
+	return newObject(path, f, packed), nil
+}
