@@ -376,8 +376,8 @@ func (l *liveStacks) checkShares(t *testing.T, store, comm string) {
 	}
 	for name, compare := range names {
 		p, q := ours[name]/n, perf[name]/m
-		// What is not indexed is called by a build ID here and by a path there. Stack maps
-		// have no times: at addresses of BPF programs there is what was loaded last.
+		// What is not indexed is called by a build ID here and by a path there. Plain stack maps
+		// have no times, so that addresses of BPF programs that others had are ambiguous.
 		if !compare || strings.HasPrefix(name, "[") || strings.HasPrefix(name, "bpf_prog_") {
 			if compare {
 				said = append(said, fmt.Sprintf("not compared: %s %.1f%% and %.1f%%", name, 100*p, 100*q))

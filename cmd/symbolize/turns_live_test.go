@@ -94,7 +94,8 @@ func compareTimes(t *testing.T, text string, tally, total uint64) {
 	}
 	p, q := float64(tally)/float64(total), ran/all
 	t.Logf("tally.bpf.c has %.1f%% of %d samples and %.1f%% of %.0f ms", 100*p, total, 100*q, all/1e6)
-	if bound := 5*math.Sqrt(q*(1-q)/float64(total)) + 0.02; math.Abs(p-q) > bound {
+	// The kernel's measure of a run has some 50 ns of its own, which a shorter one has more of.
+	if bound := 5*math.Sqrt(q*(1-q)/float64(total)) + 0.06; math.Abs(p-q) > bound {
 		t.Errorf("tally.bpf.c has %.1f%% of the samples, of the time %.1f%%", 100*p, 100*q)
 	}
 }
