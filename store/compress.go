@@ -11,7 +11,7 @@ import (
 // Captured inputs are compressed and stored in pieces, so that no value is
 // large.
 const (
-	rawPiece = 1 << 20 // bytes of the input in one piece
+	RawPiece = 1 << 20 // bytes of the input in one piece
 	maxRaw   = 1 << 30 // bytes of one input; a large /proc/kallsyms has 20 MB
 )
 
@@ -23,7 +23,7 @@ const minFrameSized = 256
 var (
 	encoder = sync.OnceValue(func() *zstd.Encoder {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2),
-			zstd.WithWindowSize(rawPiece), zstd.WithLowerEncoderMem(true),
+			zstd.WithWindowSize(RawPiece), zstd.WithLowerEncoderMem(true),
 			zstd.WithEncoderCRC(false))
 		if err != nil {
 			panic(err) // fixed options: an error is a bug of ours
@@ -40,12 +40,12 @@ var (
 	})
 )
 
-// compress appends one zstd frame of raw to b.
-func compress(b, raw []byte) []byte { return encoder().EncodeAll(raw, b) }
+// Compress appends one zstd frame of raw to b.
+func Compress(b, raw []byte) []byte { return encoder().EncodeAll(raw, b) }
 
-// decompress unpacks one frame of exactly size bytes. The frame's own header is
+// Decompress unpacks one frame of exactly size bytes. The frame's own header is
 // checked against size before anything is allocated.
-func decompress(frame []byte, size uint64) ([]byte, error) {
+func Decompress(frame []byte, size uint64) ([]byte, error) {
 	var h zstd.Header
 	if err := h.Decode(frame); err != nil {
 		return nil, fmt.Errorf("zstd frame: %w", err)

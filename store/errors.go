@@ -59,6 +59,7 @@ func (e *LockedError) Error() string {
 // Unwrap returns ErrLocked.
 func (e *LockedError) Unwrap() error { return ErrLocked }
 
-func damaged(format string, args ...any) error {
+// Damagef returns an error that wraps ErrDamaged.
+func Damagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 }

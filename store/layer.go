@@ -68,7 +68,7 @@ func addBehind(front **Manifest, behind View) error {
 		return nil
 	}
 	f, b := *front, ms[at]
-	m := mergeFacts(f, b)
+	m := MergeFacts(f, b)
 	if len(f.Layout)+len(f.Sections) > 0 {
 		m.Layout, m.Sections = f.Layout, f.Sections
 	}
@@ -81,7 +81,7 @@ func addBehind(front **Manifest, behind View) error {
 		}
 	}
 	// All of the front's, whatever the limits are for one store.
-	m.Variants = slices.Concat(f.Variants, newVariants(b.Variants, f.Variants))
+	m.Variants = slices.Concat(f.Variants, NewVariants(b.Variants, f.Variants))
 	slices.SortStableFunc(m.Sources, func(a, b SourceInfo) int { return int(a.Kind) - int(b.Kind) })
 	*front = &m
 	return nil

@@ -2,21 +2,24 @@ package store
 
 import "fmt"
 
-// maxBlocks bounds the blocks of one kind in one table: at 64 KiB raw each that
+// MaxBlocks bounds the blocks of one kind in one table: at 64 KiB raw each that
 // is a table of 64 GiB.
-const maxBlocks = 1 << 20
+const MaxBlocks = 1 << 20
 
-// checkDir refuses what no path rows can be kept for.
-func checkDir(dir string, rows DirRows) error {
-	if len(dir) == 0 || len(dir) > maxPath {
+// CheckDir refuses what no path rows can be kept for.
+func CheckDir(dir string, rows DirRows) error {
+	if len(dir) == 0 || len(dir) > MaxPath {
 		return fmt.Errorf("directory name: %w: %d bytes, at most %d", ErrTooLarge, len(dir),
-			maxPath)
+			MaxPath)
 	}
 	for i := range rows {
 		r := &rows[i]
-		if len(r.Name) > maxPath || len(r.Error) > maxPath || len(r.Looked) > maxLooked {
+		if len(r.Name) > MaxPath || len(r.Error) > MaxPath || len(r.Looked) > maxLooked {
 			return fmt.Errorf("path row %q: %w", r.Name, ErrTooLarge)
 		}
 	}
 	return nil
 }
+
+// MaxPath bounds paths: of a source, and of a directory, which is a key. PATH_MAX is 4,096.
+const MaxPath = 16 << 10

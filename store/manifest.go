@@ -153,3 +153,19 @@ type Contribution struct {
 	Manifest Manifest // Sources empty; only what this file knows
 	Sources  []NewSource
 }
+
+// Quality returns the best kind of source that the object has, 0 for none.
+func (m *Manifest) Quality() SourceKind {
+	if len(m.Sources) == 0 {
+		return 0
+	}
+	return m.Sources[0].Kind
+}
+
+// Size returns the bytes stored for the object's sources.
+func (m *Manifest) Size() (n int64) {
+	for i := range m.Sources {
+		n += m.Sources[i].Size + int64(m.Sources[i].RawStored)
+	}
+	return n
+}

@@ -11,71 +11,73 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// manifestVersion is the first byte of an encoded manifest. New fields get new
+// ManifestVersion is the first byte of an encoded manifest. New fields get new
 // tags; the version changes when old readers would go wrong by skipping them.
-const manifestVersion = 1
+const ManifestVersion = 1
 
 // Tags of an encoded manifest: { tag | length | payload }, all LEB128. The order
 // is fixed; unknown tags are skipped.
 const (
-	tagID          = 1  // space u8, bytes
+	TagID          = 1  // space u8, bytes
 	tagHead        = 2  // kind, machine, class, big endian, type
-	tagLayout      = 3  // segments and sections of the runtime file
-	tagOtherLayout = 4  // the same, of another one; repeated
-	tagRefSym      = 5  // address, name; repeated
-	tagVDSO        = 6  // as tagID; repeated
-	tagSource      = 7  // see appendSource; repeated
-	tagVariant     = 8  // see appendVariant; repeated
+	TagLayout      = 3  // segments and sections of the runtime file
+	TagOtherLayout = 4  // the same, of another one; repeated
+	TagRefSym      = 5  // address, name; repeated
+	TagVDSO        = 6  // as tagID; repeated
+	TagSource      = 7  // see appendSource; repeated
+	TagVariant     = 8  // see appendVariant; repeated
 	tagMore        = 9  // nothing: there were more variants
 	tagProbable    = 10 // as tagID; repeated
 )
 
 // What an encoded manifest may hold of a kind, and so what a decoder allocates.
 const (
-	maxManifest = 8 << 20 // bytes
+	MaxManifest = 8 << 20 // bytes
 	maxSegments = 1 << 12 // PT_LOADs: e_phnum is 16 bits, real files have under 100
 	maxSections = 1 << 14 // placed sections: modules with a section per function have thousands
 )
 
-// encodeManifest returns the stored form. Equal manifests give equal bytes.
-func encodeManifest(m *Manifest) []byte {
-	b := []byte{manifestVersion}
-	b = appendTag(b, tagID, appendID(nil, m.ID))
-	b = appendTag(b, tagHead, encodeHead(m))
-	if e := encodeLayout(m.Layout, m.Sections); e != nil {
-		b = appendTag(b, tagLayout, e)
+// EncodeManifest returns the stored form. Equal manifests give equal bytes.
+func EncodeManifest(m *Manifest) []byte {
+	b := []byte{ManifestVersion}
+	b = AppendTag(b, TagID, AppendID(nil, m.ID))
+	b = AppendTag(b, tagHead, encodeHead(m))
+	if e := EncodeLayout(m.Layout, m.Sections); e != nil {
+		b = AppendTag(b, TagLayout, e)
 	}
 	for _, e := range m.OtherLayouts {
-		b = appendTag(b, tagOtherLayout, e)
+		b = AppendTag(b, TagOtherLayout, e)
 	}
 	for _, r := range m.RefSyms {
-		b = appendTag(b, tagRefSym, append(binary.AppendUvarint(nil, uint64(r.Addr)), r.Name...))
+		b = AppendTag(b, TagRefSym, append(binary.AppendUvarint(nil, uint64(r.Addr)), r.Name...))
 	}
 	for _, id := range m.VDSO {
-		b = appendTag(b, tagVDSO, appendID(nil, id))
+		b = AppendTag(b, TagVDSO, AppendID(nil, id))
 	}
 	for i := range m.Sources {
-		b = appendTag(b, tagSource, appendSource(nil, &m.Sources[i]))
+		b = AppendTag(b, TagSource, AppendSource(nil, &m.Sources[i]))
 	}
 	for i := range m.Variants {
-		b = appendTag(b, tagVariant, appendVariant(nil, &m.Variants[i]))
+		b = AppendTag(b, TagVariant, AppendVariant(nil, &m.Variants[i]))
 	}
 	if m.MoreVariants {
-		b = appendTag(b, tagMore, nil)
+		b = AppendTag(b, tagMore, nil)
 	}
 	for _, id := range m.Probable {
-		b = appendTag(b, tagProbable, appendID(nil, id))
+		b = AppendTag(b, tagProbable, AppendID(nil, id))
 	}
 	return b
 }
 
-func appendTag(b []byte, tag uint64, payload []byte) []byte {
+// AppendTag appends one field of a manifest: tag, length, payload.
+func AppendTag(b []byte, tag uint64, payload []byte) []byte {
 	b = binary.AppendUvarint(b, tag)
 	b = binary.AppendUvarint(b, uint64(len(payload)))
 	return append(b, payload...)
 }
 
-func appendID(b []byte, id buildid.ID) []byte {
+// AppendID appends a build ID: its space and its bytes.
+func AppendID(b []byte, id buildid.ID) []byte {
 	return append(append(b, byte(id.Space())), id.Bytes()...)
 }
 
@@ -93,9 +95,9 @@ func flag(v bool) byte {
 	return 0
 }
 
-// encodeLayout returns nil for no layout. The number of entries comes first, so
+// EncodeLayout returns nil for no layout. The number of entries comes first, so
 // that layouts can be compared without being decoded.
-func encodeLayout(segs []elf.Segment, secs []elf.PlacedSection) []byte {
+func EncodeLayout(segs []elf.Segment, secs []elf.PlacedSection) []byte {
 	if len(segs)+len(secs) == 0 {
 		return nil
 	}
@@ -131,7 +133,7 @@ func decodeLayout(b []byte) ([]elf.Segment, []elf.PlacedSection, error) {
 		segs = append(segs, elf.Segment{
 			Offset: addr.Offset(r.Uvarint()), Addr: addr.Addr(r.Uvarint()),
 			FileSize: r.Uvarint(), MemSize: r.Uvarint(),
-			Flags: uint32(bounded(r, math.MaxUint32)), Align: r.Uvarint(),
+			Flags: uint32(Bounded(r, math.MaxUint32)), Align: r.Uvarint(),
 		})
 	}
 	var secs []elf.PlacedSection
@@ -157,8 +159,8 @@ func count(r *decode.Reader, what string, limit, size uint64) int {
 	return int(n)
 }
 
-// bounded reads a number that must not be above limit.
-func bounded(r *decode.Reader, limit uint64) uint64 {
+// Bounded reads a number that must not be above limit.
+func Bounded(r *decode.Reader, limit uint64) uint64 {
 	v := r.Uvarint()
 	if v > limit {
 		r.Fail("number %d is above %d", v, limit)
@@ -167,8 +169,8 @@ func bounded(r *decode.Reader, limit uint64) uint64 {
 	return v
 }
 
-// appendSource encodes a source. Readers skip what follows the fields they know.
-func appendSource(b []byte, s *SourceInfo) []byte {
+// AppendSource encodes a source. Readers skip what follows the fields they know.
+func AppendSource(b []byte, s *SourceInfo) []byte {
 	b = append(append(b, byte(s.Kind)), s.Digest[:]...)
 	for _, v := range [...]uint64{uint64(s.Producer), uint64(s.TableVersion), uint64(s.Funcs),
 		s.Named, uint64(s.Size), uint64(s.Chunks), uint64(s.Strings), uint64(len(s.Path))} {
@@ -190,31 +192,31 @@ func readSource(r *decode.Reader) (s SourceInfo) {
 		r.Fail("unknown %s of source", s.Kind)
 	}
 	copy(s.Digest[:], r.Bytes(32))
-	s.Producer = uint32(bounded(r, math.MaxUint32))
-	s.TableVersion = uint32(bounded(r, math.MaxUint32))
-	s.Funcs = uint32(bounded(r, math.MaxUint32))
+	s.Producer = uint32(Bounded(r, math.MaxUint32))
+	s.TableVersion = uint32(Bounded(r, math.MaxUint32))
+	s.Funcs = uint32(Bounded(r, math.MaxUint32))
 	s.Named = r.Uvarint()
-	s.Size = int64(bounded(r, math.MaxInt64))
-	s.Chunks = uint32(bounded(r, maxBlocks))
-	s.Strings = uint32(bounded(r, maxBlocks))
-	s.Path = string(r.Bytes(bounded(r, maxPath)))
-	if s.RawSize = bounded(r, maxRaw); s.RawSize > 0 {
-		s.RawPieces = uint32(bounded(r, maxRaw/rawPiece+1))
-		s.RawStored = bounded(r, 2*maxRaw)
+	s.Size = int64(Bounded(r, math.MaxInt64))
+	s.Chunks = uint32(Bounded(r, MaxBlocks))
+	s.Strings = uint32(Bounded(r, MaxBlocks))
+	s.Path = string(r.Bytes(Bounded(r, MaxPath)))
+	if s.RawSize = Bounded(r, maxRaw); s.RawSize > 0 {
+		s.RawPieces = uint32(Bounded(r, maxRaw/RawPiece+1))
+		s.RawStored = Bounded(r, 2*maxRaw)
 		copy(s.RawDigest[:], r.Bytes(32))
 	}
 	return s
 }
 
-// decodeManifest is the inverse of encodeManifest, for any input. Errors are
+// DecodeManifest is the inverse of encodeManifest, for any input. Errors are
 // *decode.Error.
-func decodeManifest(name string, b []byte) (*Manifest, error) {
+func DecodeManifest(name string, b []byte) (*Manifest, error) {
 	r := decode.New(name, b, 0, false)
-	if len(b) > maxManifest {
-		r.Fail("manifest of %d bytes, at most %d", len(b), maxManifest)
+	if len(b) > MaxManifest {
+		r.Fail("manifest of %d bytes, at most %d", len(b), MaxManifest)
 	}
-	if v := r.U8(); r.Err() == nil && v != manifestVersion {
-		r.Fail("manifest version %d, this program knows %d", v, manifestVersion)
+	if v := r.U8(); r.Err() == nil && v != ManifestVersion {
+		r.Fail("manifest version %d, this program knows %d", v, ManifestVersion)
 	}
 	m := new(Manifest)
 	for r.Err() == nil && r.Left() > 0 {
@@ -239,44 +241,44 @@ func decodeManifest(name string, b []byte) (*Manifest, error) {
 // readField decodes one tagged field into m.
 func (m *Manifest) readField(tag uint64, r *decode.Reader, payload []byte) error {
 	switch tag {
-	case tagID:
+	case TagID:
 		m.ID = readID(r)
 	case tagHead:
-		m.Kind = ingest.ObjectKind(bounded(r, math.MaxUint8))
-		m.Machine = uint16(bounded(r, math.MaxUint16))
+		m.Kind = ingest.ObjectKind(Bounded(r, math.MaxUint8))
+		m.Machine = uint16(Bounded(r, math.MaxUint16))
 		m.Class, m.BigEndian = r.U8(), r.U8() != 0
-		m.Type = uint16(bounded(r, math.MaxUint16))
-	case tagLayout:
+		m.Type = uint16(Bounded(r, math.MaxUint16))
+	case TagLayout:
 		segs, secs, err := decodeLayout(payload)
 		if err != nil {
 			return err
 		}
 		m.Layout, m.Sections = segs, secs
-	case tagOtherLayout:
+	case TagOtherLayout:
 		if _, _, err := decodeLayout(payload); err != nil {
 			return err
 		}
-		if len(m.OtherLayouts) == maxOtherLayouts {
-			r.Fail("more than %d other layouts", maxOtherLayouts)
+		if len(m.OtherLayouts) == MaxOtherLayouts {
+			r.Fail("more than %d other layouts", MaxOtherLayouts)
 			break
 		}
 		m.OtherLayouts = append(m.OtherLayouts, append([]byte(nil), payload...))
-	case tagRefSym:
-		if len(m.RefSyms) == maxRefSyms {
-			r.Fail("more than %d reference symbols", maxRefSyms)
+	case TagRefSym:
+		if len(m.RefSyms) == MaxRefSyms {
+			r.Fail("more than %d reference symbols", MaxRefSyms)
 			break
 		}
 		a := addr.Addr(r.Uvarint())
 		m.RefSyms = append(m.RefSyms, RefSymbol{string(r.Bytes(uint64(r.Left()))), a})
-	case tagVDSO:
-		if len(m.VDSO) == maxVDSOs {
-			r.Fail("more than %d vdso images", maxVDSOs)
+	case TagVDSO:
+		if len(m.VDSO) == MaxVDSOs {
+			r.Fail("more than %d vdso images", MaxVDSOs)
 			break
 		}
 		m.VDSO = append(m.VDSO, readID(r))
-	case tagSource:
-		if len(m.Sources) == maxSources {
-			r.Fail("more than %d sources", maxSources)
+	case TagSource:
+		if len(m.Sources) == MaxSources {
+			r.Fail("more than %d sources", MaxSources)
 			break
 		}
 		m.Sources = append(m.Sources, readSource(r))
@@ -289,9 +291,9 @@ func (m *Manifest) readField(tag uint64, r *decode.Reader, payload []byte) error
 // readJIT is readField for what only JITed functions have.
 func (m *Manifest) readJIT(tag uint64, r *decode.Reader) {
 	switch tag {
-	case tagVariant:
-		if len(m.Variants) == maxVariants {
-			r.Fail("more than %d variants", maxVariants)
+	case TagVariant:
+		if len(m.Variants) == MaxVariants {
+			r.Fail("more than %d variants", MaxVariants)
 			return
 		}
 		m.Variants = append(m.Variants, readVariant(r))
@@ -325,7 +327,7 @@ func appendSection(b []byte, s elf.PlacedSection) []byte {
 func readSection(r *decode.Reader) elf.PlacedSection {
 	return elf.PlacedSection{
 		Name:  readString(r),
-		Index: int(bounded(r, math.MaxInt32)),
+		Index: int(Bounded(r, math.MaxInt32)),
 		Addr:  addr.Addr(r.Uvarint()),
 		Size:  r.Uvarint(),
 	}

@@ -14,16 +14,16 @@ import (
 // What one manifest may hold. The smallest or best ones are kept where there are
 // more, so that the choice does not depend on the order of coming.
 const (
-	maxOtherLayouts = 8
-	maxRefSyms      = 256
-	maxVDSOs        = 16
-	maxSources      = 256
+	MaxOtherLayouts = 8
+	MaxRefSyms      = 256
+	MaxVDSOs        = 16
+	MaxSources      = 256
 	maxProbable     = 16 // more than one says already that nothing is certain
 )
 
-// mergeFacts joins what two manifests of one object say, sources left out. It is
+// MergeFacts joins what two manifests of one object say, sources left out. It is
 // commutative, associative and idempotent: each field is a union or a maximum.
-func mergeFacts(a, b *Manifest) Manifest {
+func MergeFacts(a, b *Manifest) Manifest {
 	m := Manifest{
 		ID:        a.ID,
 		Kind:      max(a.Kind, b.Kind),
@@ -36,13 +36,13 @@ func mergeFacts(a, b *Manifest) Manifest {
 		m.ID = b.ID // longer than a key and different beyond it: one object all the same
 	}
 	mergeLayouts(&m, a, b)
-	m.RefSyms = union(a.RefSyms, b.RefSyms, maxRefSyms, func(x, y RefSymbol) int {
+	m.RefSyms = union(a.RefSyms, b.RefSyms, MaxRefSyms, func(x, y RefSymbol) int {
 		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Addr, y.Addr))
 	})
-	m.VDSO = union(a.VDSO, b.VDSO, maxVDSOs, buildid.ID.Compare)
+	m.VDSO = union(a.VDSO, b.VDSO, MaxVDSOs, buildid.ID.Compare)
 	m.Probable = union(a.Probable, b.Probable, maxProbable, buildid.ID.Compare)
 	var more bool
-	m.Variants, more = mergeVariants(a.Variants, b.Variants)
+	m.Variants, more = MergeVariants(a.Variants, b.Variants)
 	m.MoreVariants = more || a.MoreVariants || b.MoreVariants
 	return m
 }
@@ -60,12 +60,12 @@ func union[T any](a, b []T, limit int, compare func(x, y T) int) []T {
 func mergeLayouts(m, a, b *Manifest) {
 	var all [][]byte
 	for _, x := range []*Manifest{a, b} {
-		if e := encodeLayout(x.Layout, x.Sections); e != nil {
+		if e := EncodeLayout(x.Layout, x.Sections); e != nil {
 			all = append(all, e)
 		}
 		all = append(all, x.OtherLayouts...)
 	}
-	all = union(all, nil, maxOtherLayouts+1, compareLayouts)
+	all = union(all, nil, MaxOtherLayouts+1, compareLayouts)
 	if len(all) == 0 {
 		return
 	}
@@ -74,7 +74,7 @@ func mergeLayouts(m, a, b *Manifest) {
 		m.OtherLayouts = all[1:]
 	}
 	for _, x := range []*Manifest{a, b} {
-		if bytes.Equal(encodeLayout(x.Layout, x.Sections), best) {
+		if bytes.Equal(EncodeLayout(x.Layout, x.Sections), best) {
 			m.Layout, m.Sections = slices.Clone(x.Layout), slices.Clone(x.Sections)
 			return
 		}
@@ -89,24 +89,24 @@ func compareLayouts(a, b []byte) int {
 	return cmp.Or(cmp.Compare(layoutEntries(b), layoutEntries(a)), bytes.Compare(a, b))
 }
 
-// sourceChange says what to do with the stored parts of one source of a
+// SourceChange says what to do with the stored parts of one source of a
 // contribution.
-type sourceChange struct {
-	source     *NewSource
-	info       SourceInfo // as it stands in the new manifest
-	old        SourceInfo // as it stood before; zero Kind if it is new
-	writeTable bool
-	writeRaw   bool
+type SourceChange struct {
+	Source     *NewSource
+	Info       SourceInfo // as it stands in the new manifest
+	Old        SourceInfo // as it stood before; zero Kind if it is new
+	WriteTable bool
+	WriteRaw   bool
 }
 
-// mergeSources adds the sources of a contribution to those of a manifest, and
+// MergeSources adds the sources of a contribution to those of a manifest, and
 // returns what is to be written for it, in the order of c.
-func mergeSources(have []SourceInfo, c *Contribution) ([]SourceInfo, []sourceChange, error) {
+func MergeSources(have []SourceInfo, c *Contribution) ([]SourceInfo, []SourceChange, error) {
 	list := slices.Clone(have)
-	var changes []sourceChange
+	var changes []SourceChange
 	for i := range c.Sources {
 		s := &c.Sources[i]
-		info, err := s.describe()
+		info, err := s.Describe()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -115,36 +115,36 @@ func mergeSources(have []SourceInfo, c *Contribution) ([]SourceInfo, []sourceCha
 		})
 		if at < 0 {
 			list = append(list, info)
-			changes = append(changes, sourceChange{
-				source: s, info: info, writeTable: true, writeRaw: info.RawSize > 0,
+			changes = append(changes, SourceChange{
+				Source: s, Info: info, WriteTable: true, WriteRaw: info.RawSize > 0,
 			})
 			continue
 		}
-		merged, table, raw := mergeInfo(list[at], info)
+		merged, table, raw := MergeInfo(list[at], info)
 		if table || raw {
-			changes = append(changes, sourceChange{
-				source: s, info: merged, old: list[at], writeTable: table, writeRaw: raw,
+			changes = append(changes, SourceChange{
+				Source: s, Info: merged, Old: list[at], WriteTable: table, WriteRaw: raw,
 			})
 		}
 		list[at] = merged
 	}
-	if len(list) > maxSources {
+	if len(list) > MaxSources {
 		return nil, nil, fmt.Errorf("object %s: %w: %d sources, at most %d", c.Manifest.ID,
-			ErrTooLarge, len(list), maxSources)
+			ErrTooLarge, len(list), MaxSources)
 	}
 	slices.SortFunc(list, CompareSources)
 	return list, changes, nil
 }
 
-// describe returns the info of a source as the manifest lists it.
-func (s *NewSource) describe() (SourceInfo, error) {
+// Describe returns the info of a source as the manifest lists it.
+func (s *NewSource) Describe() (SourceInfo, error) {
 	info := s.Info
 	if info.Kind == 0 || info.Kind >= endOfKinds {
 		return info, fmt.Errorf("source of %s: unknown kind", info.Kind)
 	}
-	if len(info.Path) > maxPath {
+	if len(info.Path) > MaxPath {
 		return info, fmt.Errorf("path of a source: %w: %d bytes, at most %d", ErrTooLarge,
-			len(info.Path), maxPath)
+			len(info.Path), MaxPath)
 	}
 	if s.Table == nil {
 		return info, fmt.Errorf("%s source %s: no table", info.Kind, info.Path)
@@ -168,9 +168,9 @@ func (s *NewSource) describe() (SourceInfo, error) {
 	return info, nil
 }
 
-// mergeInfo joins two infos of one source. The flags say that the table or the
+// MergeInfo joins two infos of one source. The flags say that the table or the
 // captured input is to be taken from b.
-func mergeInfo(a, b SourceInfo) (m SourceInfo, table, raw bool) {
+func MergeInfo(a, b SourceInfo) (m SourceInfo, table, raw bool) {
 	m = a
 	m.Producer = max(a.Producer, b.Producer)
 	// Both counted one table. Older programs counted ranges without a name too in a table that

@@ -14,7 +14,7 @@ import (
 // The zero value is not ready; use NewOverlay. Of captured inputs only blobs are kept.
 type Overlay struct {
 	mu      sync.RWMutex
-	objects map[string]*Manifest // by objKey
+	Objects map[string]*Manifest // by objectKey
 	tables  map[string]*symtab.Encoded
 	dirs    map[string]DirRows
 	blobs   map[BlobID][]byte
@@ -23,7 +23,7 @@ type Overlay struct {
 // NewOverlay returns an empty Overlay.
 func NewOverlay() *Overlay {
 	return &Overlay{
-		objects: make(map[string]*Manifest),
+		Objects: make(map[string]*Manifest),
 		tables:  make(map[string]*symtab.Encoded),
 		dirs:    make(map[string]DirRows),
 		blobs:   make(map[BlobID][]byte),
@@ -35,21 +35,21 @@ func (o *Overlay) Merge(ctx context.Context, c *Contribution) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := checkContribution(c); err != nil {
+	if err := CheckContribution(c); err != nil {
 		return err
 	}
-	key := string(objKey(nil, c.Manifest.ID))
+	key := objectKey(c.Manifest.ID)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	old := o.objects[key]
+	old := o.Objects[key]
 	if old == nil {
 		old = &Manifest{ID: c.Manifest.ID}
 	}
-	next := mergeFacts(old, &c.Manifest)
-	if err := checkBlobs(newVariants(next.Variants, old.Variants), o.hasBlob); err != nil {
+	next := MergeFacts(old, &c.Manifest)
+	if err := CheckBlobs(NewVariants(next.Variants, old.Variants), o.hasBlob); err != nil {
 		return fmt.Errorf("object %s: %w", c.Manifest.ID, err)
 	}
-	sources, changes, err := mergeSources(old.Sources, c)
+	sources, changes, err := MergeSources(old.Sources, c)
 	if err != nil {
 		return err
 	}
@@ -59,17 +59,17 @@ func (o *Overlay) Merge(ctx context.Context, c *Contribution) error {
 	}
 	next.Sources = sources
 	for _, ch := range changes {
-		if ch.writeTable {
-			o.tables[sourceKey(key, &ch.info)] = ch.source.Table
+		if ch.WriteTable {
+			o.tables[sourceKey(key, &ch.Info)] = ch.Source.Table
 		}
 	}
-	o.objects[key] = &next
+	o.Objects[key] = &next
 	return nil
 }
 
 // PutBlob implements Sink.
 func (o *Overlay) PutBlob(_ context.Context, data []byte) (BlobID, error) {
-	if err := checkBlob(data); err != nil {
+	if err := CheckBlob(data); err != nil {
 		return BlobID{}, err
 	}
 	id := NewBlobID(data)
@@ -111,14 +111,14 @@ func (o *Overlay) Find(id buildid.ID) ([]*Manifest, error) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	if id.Exact() {
-		if m := o.objects[string(objKey(nil, id))]; m != nil {
-			return []*Manifest{m.clone()}, nil
+		if m := o.Objects[objectKey(id)]; m != nil {
+			return []*Manifest{m.Clone()}, nil
 		}
 	}
 	var found []*Manifest
-	for _, m := range o.objects {
+	for _, m := range o.Objects {
 		if m.ID.Matches(id) {
-			found = append(found, m.clone())
+			found = append(found, m.Clone())
 		}
 	}
 	slices.SortFunc(found, func(a, b *Manifest) int { return a.ID.Compare(b.ID) })
@@ -129,7 +129,7 @@ func (o *Overlay) Find(id buildid.ID) ([]*Manifest, error) {
 func (o *Overlay) Open(m *Manifest, i int) (*symtab.Table, error) {
 	info := &m.Sources[i]
 	o.mu.RLock()
-	table := o.tables[sourceKey(string(objKey(nil, m.ID)), info)]
+	table := o.tables[sourceKey(objectKey(m.ID), info)]
 	o.mu.RUnlock()
 	if table == nil {
 		return nil, fmt.Errorf("%s of %s: %w", info.Kind, m.ID, ErrNotFound)
@@ -145,13 +145,19 @@ func (o *Overlay) Dir(dir string) (DirRows, bool, error) {
 	return slices.Clone(rows), ok, nil
 }
 
-// sourceKey names a source of an object, both in a map and in the store.
-func sourceKey(objKey string, info *SourceInfo) string {
-	return objKey + string([]byte{byte(info.Kind)}) + string(info.Digest[:sumLen])
+// objectKey returns the name of an object in the overlay's maps: equal for equal exact IDs.
+func objectKey(id buildid.ID) string {
+	k := id.Key()
+	return string([]byte{byte(k.Space)}) + string(k.Sum[:]) + string([]byte{byte(id.Len())})
 }
 
-// clone returns a copy that shares only what is never written to.
-func (m *Manifest) clone() *Manifest {
+// sourceKey names a source of an object, both in a map and in the store.
+func sourceKey(object string, info *SourceInfo) string {
+	return object + string([]byte{byte(info.Kind)}) + string(info.Digest[:])
+}
+
+// Clone returns a copy that shares only what is never written to.
+func (m *Manifest) Clone() *Manifest {
 	c := *m
 	c.Layout, c.Sections = slices.Clone(m.Layout), slices.Clone(m.Sections)
 	c.RefSyms, c.VDSO = slices.Clone(m.RefSyms), slices.Clone(m.VDSO)
@@ -160,8 +166,8 @@ func (m *Manifest) clone() *Manifest {
 	return &c
 }
 
-// checkContribution refuses what no key can be made for.
-func checkContribution(c *Contribution) error {
+// CheckContribution refuses what no key can be made for.
+func CheckContribution(c *Contribution) error {
 	id := c.Manifest.ID
 	switch {
 	case id.IsZero():

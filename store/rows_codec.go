@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// A directory's path rows are stored as
+// RowsVersion is the version of stored path rows. A directory's are stored as
 //
 //	version u8 | compression u8 | raw size LEB128 | rows
 //
@@ -24,7 +24,7 @@ import (
 //	[looked: count, each a length and bytes] | [error: length, bytes]
 //
 // Deltas and seconds are zig-zag LEB128; ctime is the distance from mtime.
-const rowsVersion = 1
+const RowsVersion = 1
 
 // Flags of a row: which of the fields in brackets are there.
 const (
@@ -48,8 +48,8 @@ const (
 	compressRows = 256
 )
 
-// encodeRows returns the stored form of sorted rows.
-func encodeRows(rows DirRows) ([]byte, error) {
+// EncodeRows returns the stored form of sorted rows.
+func EncodeRows(rows DirRows) ([]byte, error) {
 	if len(rows) > maxRows {
 		return nil, fmt.Errorf("path rows: %w: %d files, at most %d", ErrTooLarge, len(rows),
 			maxRows)
@@ -64,10 +64,10 @@ func encodeRows(rows DirRows) ([]byte, error) {
 	if size := max(len(raw), names); size > maxRowsRaw {
 		return nil, fmt.Errorf("path rows: %w: %d bytes, at most %d", ErrTooLarge, size, maxRowsRaw)
 	}
-	b := binary.AppendUvarint([]byte{rowsVersion, 0}, uint64(len(raw)))
+	b := binary.AppendUvarint([]byte{RowsVersion, 0}, uint64(len(raw)))
 	if len(raw) >= compressRows {
 		b[1] = 1
-		if z := compress(b, raw); len(z) < len(b)+len(raw) {
+		if z := Compress(b, raw); len(z) < len(b)+len(raw) {
 			return z, nil
 		}
 		b[1] = 0
@@ -147,14 +147,14 @@ func splitNanos(ns int64) (sec int64, rest uint64) {
 	return sec, uint64(r)
 }
 
-// decodeRows is the inverse of encodeRows, for any input.
-func decodeRows(name string, b []byte) (DirRows, error) {
+// DecodeRows is the inverse of encodeRows, for any input.
+func DecodeRows(name string, b []byte) (DirRows, error) {
 	r := decode.New(name, b, 0, false)
-	if v := r.U8(); r.Err() == nil && v != rowsVersion {
-		r.Fail("path rows version %d, this program knows %d", v, rowsVersion)
+	if v := r.U8(); r.Err() == nil && v != RowsVersion {
+		r.Fail("path rows version %d, this program knows %d", v, RowsVersion)
 	}
 	compression := r.U8()
-	size := bounded(r, maxRowsRaw)
+	size := Bounded(r, maxRowsRaw)
 	if r.Err() != nil {
 		return nil, r.Err()
 	}
@@ -163,7 +163,7 @@ func decodeRows(name string, b []byte) (DirRows, error) {
 	case 0:
 	case 1:
 		var err error
-		if raw, err = decompress(raw, size); err != nil {
+		if raw, err = Decompress(raw, size); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	default:
@@ -192,12 +192,12 @@ func readRows(r *decode.Reader) (DirRows, error) {
 		if flags >= rowFlags {
 			r.Fail("unknown flags %#x", flags)
 		}
-		shared := bounded(r, uint64(len(prev)))
-		rest := r.Bytes(bounded(r, maxPath))
+		shared := Bounded(r, uint64(len(prev)))
+		rest := r.Bytes(Bounded(r, MaxPath))
 		at := len(names)
-		if shared+uint64(len(rest)) > maxPath || at+int(shared)+len(rest) > maxRowsRaw {
+		if shared+uint64(len(rest)) > MaxPath || at+int(shared)+len(rest) > maxRowsRaw {
 			// Shared heads let a few bytes stand for many.
-			r.Fail("names of over %d bytes, or of over %d together", maxPath, maxRowsRaw)
+			r.Fail("names of over %d bytes, or of over %d together", MaxPath, maxRowsRaw)
 			return nil, r.Err()
 		}
 		names = append(append(names, prev[:shared]...), rest...)
@@ -233,12 +233,12 @@ func readRow(r *decode.Reader, flags byte, row, prev *PathRow) {
 		row.Gen = r.Uvarint()
 	}
 	row.Size = r.Uvarint()
-	sec, ns := r.Varint(), bounded(r, 1e9-1)
+	sec, ns := r.Varint(), Bounded(r, 1e9-1)
 	row.MtimeNs = sec*1e9 + int64(ns)
 	sec += r.Varint()
-	row.CtimeNs = sec*1e9 + int64(bounded(r, 1e9-1))
+	row.CtimeNs = sec*1e9 + int64(Bounded(r, 1e9-1))
 	if flags&rowProducer != 0 {
-		row.Producer = uint32(bounded(r, math.MaxUint32))
+		row.Producer = uint32(Bounded(r, math.MaxUint32))
 	}
 	if flags&rowID != 0 {
 		space := buildid.Space(r.U8())
@@ -258,5 +258,5 @@ func readRow(r *decode.Reader, flags byte, row, prev *PathRow) {
 }
 
 func readString(r *decode.Reader) string {
-	return string(r.Bytes(bounded(r, maxPath)))
+	return string(r.Bytes(Bounded(r, MaxPath)))
 }

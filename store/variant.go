@@ -16,16 +16,16 @@ import (
 // does neither has the same bytes each time. All of them have the same lines, so what
 // goes beyond the limits loses no name.
 const (
-	maxImages = 64 // different images of one object
+	MaxImages = 64 // different images of one object
 	maxLoads  = 4  // loads with the same image
 	// maxVariants is how many that are together.
-	maxVariants = maxImages * maxLoads
+	MaxVariants = MaxImages * maxLoads
 )
 
 // What the texts of a Variant may have, in bytes.
 const (
-	maxBootID   = 64  // a UUID has 36
-	maxFuncName = 512 // KSYM_NAME_LEN of the kernel
+	MaxBootID   = 64  // a UUID has 36
+	MaxFuncName = 512 // KSYM_NAME_LEN of the kernel
 )
 
 // Variant is one load of a JITed function as a capture has it. The function's bytes
@@ -55,21 +55,21 @@ func compareLoads(a, b *Variant) int {
 		cmp.Compare(a.Func, b.Func))
 }
 
-// compareVariants is the order of Manifest.Variants.
-func compareVariants(a, b Variant) int {
+// CompareVariants is the order of Manifest.Variants.
+func CompareVariants(a, b Variant) int {
 	return cmp.Or(compareLoads(&a, &b), bytes.Compare(a.Entry[:], b.Entry[:]),
 		bytes.Compare(a.BTF[:], b.BTF[:]), bytes.Compare(a.Tag[:], b.Tag[:]),
 		bytes.Compare(a.FuncTag[:], b.FuncTag[:]), cmp.Compare(a.Name, b.Name),
 		cmp.Compare(a.Type, b.Type), cmp.Compare(a.Size, b.Size))
 }
 
-// mergeVariants returns the union of two lists within the limits, and whether those
+// MergeVariants returns the union of two lists within the limits, and whether those
 // left something out. Of a load that was read twice one reading stays, of each image
 // the first loads, and of all images the first. None of these depends on the order of
 // coming: what was left out before would be left out again.
-func mergeVariants(a, b []Variant) (list []Variant, more bool) {
+func MergeVariants(a, b []Variant) (list []Variant, more bool) {
 	all := slices.Concat(a, b)
-	slices.SortFunc(all, compareVariants)
+	slices.SortFunc(all, CompareVariants)
 	list = all[:0]
 	images, loads := 0, 0
 	for i := range all {
@@ -81,7 +81,7 @@ func mergeVariants(a, b []Variant) (list []Variant, more bool) {
 		if len(list) == 0 || list[len(list)-1].Image != v.Image {
 			images, loads = images+1, 1
 		}
-		if images > maxImages {
+		if images > MaxImages {
 			return slices.Clip(list), true
 		}
 		if loads > maxLoads {
@@ -95,7 +95,7 @@ func mergeVariants(a, b []Variant) (list []Variant, more bool) {
 
 // check refuses a variant that no manifest can hold.
 func (v *Variant) check() error {
-	if len(v.BootID) > maxBootID || len(v.Name) > maxFuncName {
+	if len(v.BootID) > MaxBootID || len(v.Name) > MaxFuncName {
 		return fmt.Errorf("variant: %w: boot ID of %d bytes, name of %d", ErrTooLarge,
 			len(v.BootID), len(v.Name))
 	}
@@ -105,8 +105,8 @@ func (v *Variant) check() error {
 	return nil
 }
 
-// appendVariant encodes a variant. Readers skip what follows the fields they know.
-func appendVariant(b []byte, v *Variant) []byte {
+// AppendVariant encodes a variant. Readers skip what follows the fields they know.
+func AppendVariant(b []byte, v *Variant) []byte {
 	b = append(append(append(b, v.Image[:]...), v.Entry[:]...), v.BTF[:]...)
 	b = append(append(b, v.Tag[:]...), v.FuncTag[:]...)
 	for _, n := range [...]uint64{uint64(v.Size), uint64(v.Func), uint64(v.Program),
@@ -121,11 +121,11 @@ func readVariant(r *decode.Reader) (v Variant) {
 		copy(field, r.Bytes(uint64(len(field))))
 	}
 	for _, field := range [...]*uint32{&v.Size, &v.Func, &v.Program, &v.Type} {
-		*field = uint32(bounded(r, math.MaxUint32))
+		*field = uint32(Bounded(r, math.MaxUint32))
 	}
 	v.Load = r.Uvarint()
-	v.BootID = string(r.Bytes(bounded(r, maxBootID)))
-	v.Name = string(r.Bytes(bounded(r, maxFuncName)))
+	v.BootID = string(r.Bytes(Bounded(r, MaxBootID)))
+	v.Name = string(r.Bytes(Bounded(r, MaxFuncName)))
 	if r.Err() == nil && v.Entry.IsZero() {
 		r.Fail("variant without an entry")
 	}

@@ -7,6 +7,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/record"
 	"symbolize/store"
+	"symbolize/store/db"
 )
 
 // omission is --omit-indexed: what the store has of the kernel is left out of a bundle.
@@ -21,7 +22,7 @@ func newOmission(a *app, o *captureOptions) (*omission, error) {
 	if !o.omitIndexed {
 		return nil, nil
 	}
-	err := a.withReader(func(*store.Reader) error { return nil })
+	err := a.withReader(func(*db.Reader) error { return nil })
 	if errors.Is(err, store.ErrNoStore) {
 		err = withHint(err, "`symbolize index --kernel` makes one that has this kernel; "+
 			"without --omit-indexed none is needed")
@@ -39,7 +40,7 @@ func (x *omission) apply(opts *record.Options) {
 // knows reports whether the store has the symbols of a kernel.
 func (x *omission) knows(id buildid.ID) bool {
 	known := false
-	err := x.a.withReader(func(r *store.Reader) error {
+	err := x.a.withReader(func(r *db.Reader) error {
 		m, _, err := store.FindOne(r, id)
 		known = m != nil && len(m.Sources) > 0
 		return err

@@ -17,6 +17,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/store"
+	"symbolize/store/db"
 	"symbolize/store/indexer"
 )
 
@@ -39,7 +40,7 @@ type indexOptions struct {
 	quality    bool
 	explain    bool
 	strict     bool
-	writer     store.WriterOptions
+	writer     db.WriterOptions
 	format     string
 
 	kallsymsID buildid.ID // kernelID parsed
@@ -140,17 +141,17 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 	limitMemory(o.maxMemory)
 	setGC(a.env.Getenv, frugalGC)
 	var view store.View
-	switch r, err := store.OpenReader(path); {
+	switch r, err := db.OpenReader(path); {
 	case err == nil:
 		defer r.Close()
 		view = r
 	case !errors.Is(err, store.ErrNoStore) && !errors.Is(err, store.ErrDamaged):
 		return storeError(err)
 	}
-	var writer *store.Writer
+	var writer *db.Writer
 	open := openOnce(func() (store.Sink, error) {
 		var err error
-		writer, err = store.OpenWriter(ctx, path, o.writer)
+		writer, err = db.OpenWriter(ctx, path, o.writer)
 		return writer, err
 	})
 	captures, files := splitCaptures(paths)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"symbolize/ingest/object/elf"
-	"symbolize/store"
+	"symbolize/store/db"
 )
 
 const (
@@ -121,7 +121,7 @@ func (k *killer) kill(delay time.Duration, args ...string) bool {
 // its own exit status of it.
 func (k *killer) wantInterrupted(path string) {
 	k.t.Helper()
-	w, err := store.OpenWriter(k.t.Context(), k.store, store.WriterOptions{})
+	w, err := db.OpenWriter(k.t.Context(), k.store, db.WriterOptions{})
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/store"
+	"symbolize/store/db"
 )
 
 type lookupOptions struct {
@@ -179,7 +180,7 @@ func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) (er
 }
 
 // openLookup opens the object that the options name. reader may be nil.
-func (a *app) openLookup(ctx context.Context, o *lookupOptions, reader *store.Reader) (
+func (a *app) openLookup(ctx context.Context, o *lookupOptions, reader *db.Reader) (
 	*lookup.Object, error) {
 	if o.file == "" {
 		return lookup.OpenID(reader, o.id, o.buildID, &o.Options)
@@ -188,7 +189,7 @@ func (a *app) openLookup(ctx context.Context, o *lookupOptions, reader *store.Re
 }
 
 // viewOf returns the view of a reader, nil without one.
-func viewOf(reader *store.Reader) store.View {
+func viewOf(reader *db.Reader) store.View {
 	if reader == nil {
 		return nil
 	}
@@ -208,10 +209,10 @@ func (a *app) lookupIndex(o *lookupOptions) lookup.Index {
 }
 
 // lookupStore opens the store. Unless it is needed there may be none: nil then.
-func (a *app) lookupStore(needed bool) (*store.Reader, error) {
+func (a *app) lookupStore(needed bool) (*db.Reader, error) {
 	path, err := a.storePath()
 	if err == nil {
-		var reader *store.Reader
+		var reader *db.Reader
 		if reader, err = a.openReader(path); err == nil {
 			return reader, nil
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/vbauerster/mpb/v8"
 
-	"symbolize/store"
+	"symbolize/store/db"
 	"symbolize/store/indexer"
 )
 
@@ -223,7 +223,7 @@ func TestByteSize(t *testing.T) {
 // TestInterrupted cancels a run that waits for the store's lock.
 func TestInterrupted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
-	w, err := store.OpenWriter(t.Context(), path, store.WriterOptions{})
+	w, err := db.OpenWriter(t.Context(), path, db.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

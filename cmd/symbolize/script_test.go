@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"symbolize/ingest/object/elf"
-	"symbolize/store"
+	"symbolize/store/db"
 )
 
 var update = flag.Bool("update", false, "write what the scripts compare with anew")
@@ -161,7 +161,7 @@ func cmdLock(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: lock STORE")
 	}
-	w, err := store.OpenWriter(context.Background(), ts.MkAbs(args[0]), store.WriterOptions{})
+	w, err := db.OpenWriter(context.Background(), ts.MkAbs(args[0]), db.WriterOptions{})
 	ts.Check(err)
 	ts.Defer(func() { ts.Check(w.Close()) })
 }

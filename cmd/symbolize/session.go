@@ -17,6 +17,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/input"
 	"symbolize/store"
+	"symbolize/store/db"
 	"symbolize/store/indexer"
 )
 
@@ -26,7 +27,7 @@ type session struct {
 	a       *app
 	o       *inputOptions
 	overlay *store.Overlay
-	reader  *store.Reader // nil where there is no store
+	reader  *db.Reader // nil where there is no store
 	view    store.View
 	borrow  []*input.Capture // bundles that serve the captures
 }

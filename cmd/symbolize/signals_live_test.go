@@ -12,7 +12,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/input"
-	"symbolize/store"
+	"symbolize/store/db"
 )
 
 // signalsLoad runs programs with signal handlers, in C linked in both ways and in Go, beside
@@ -107,7 +107,7 @@ func compareFrames(t *testing.T, ours, theirs string) {
 // countExact counts what share of the frames symbol tables decide about.
 func countExact(t *testing.T, path, data string) {
 	t.Helper()
-	r, err := store.OpenReader(path)
+	r, err := db.OpenReader(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/store"
+	"symbolize/store/db"
 )
 
 const storeLong = `store looks into the store and keeps it in order. The commands that read work
@@ -40,7 +41,7 @@ func newStoreCommand(a *app) *cobra.Command {
 }
 
 // withReader runs body on the newest generation of the store.
-func (a *app) withReader(body func(r *store.Reader) error) error {
+func (a *app) withReader(body func(r *db.Reader) error) error {
 	path, err := a.storePath()
 	if err != nil {
 		return err
@@ -55,13 +56,13 @@ func (a *app) withReader(body func(r *store.Reader) error) error {
 }
 
 // withWriter runs body on the store opened for writing, and publishes.
-func (a *app) withWriter(ctx context.Context, opts store.WriterOptions,
-	body func(w *store.Writer) error) error {
+func (a *app) withWriter(ctx context.Context, opts db.WriterOptions,
+	body func(w *db.Writer) error) error {
 	path, err := a.storePath()
 	if err != nil {
 		return err
 	}
-	w, err := store.OpenWriter(ctx, path, opts)
+	w, err := db.OpenWriter(ctx, path, opts)
 	if err != nil {
 		return storeError(err)
 	}
@@ -71,13 +72,13 @@ func (a *app) withWriter(ctx context.Context, opts store.WriterOptions,
 }
 
 // withExisting is withWriter for commands that make no store where there is none.
-func (a *app) withExisting(ctx context.Context, opts store.WriterOptions,
-	body func(w *store.Writer) error) error {
+func (a *app) withExisting(ctx context.Context, opts db.WriterOptions,
+	body func(w *db.Writer) error) error {
 	path, err := a.storePath()
 	if err != nil {
 		return err
 	}
-	r, err := store.OpenReader(path)
+	r, err := db.OpenReader(path)
 	if err == nil {
 		err = r.Close()
 	}
@@ -89,7 +90,7 @@ func (a *app) withExisting(ctx context.Context, opts store.WriterOptions,
 }
 
 // addWriterFlags adds the flags of all commands that write to the store.
-func addWriterFlags(fs *pflag.FlagSet, o *store.WriterOptions) {
+func addWriterFlags(fs *pflag.FlagSet, o *db.WriterOptions) {
 	fs.DurationVar(&o.LockTimeout, "lock-timeout", defaultLockTimeout,
 		"wait so long for another writer; 0: not at all")
 	fs.BoolVar(&o.Shared, "shared-store", false,

@@ -13,7 +13,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/ingest"
-	"symbolize/store"
+	"symbolize/store/db"
 )
 
 // storeStats is what `store stats` prints. Its JSON names are an interface.
@@ -53,7 +53,7 @@ func newStoreStatsCommand(a *app) *cobra.Command {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err
 			}
-			return a.withReader(func(r *store.Reader) error {
+			return a.withReader(func(r *db.Reader) error {
 				s, err := r.Stats(ctx)
 				if err != nil {
 					return err
@@ -73,7 +73,7 @@ func newStoreStatsCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func newStoreStats(path string, s *store.Stats) *storeStats {
+func newStoreStats(path string, s *db.Stats) *storeStats {
 	st := &storeStats{
 		Store: path, Objects: s.Objects, Kinds: make(map[string]int),
 		Quality: make(map[string]int), Sources: make(map[string]storedTables),
@@ -141,12 +141,12 @@ path rows. Damage makes it exit with 1; conflicts (two files of one build ID wit
 symbols) and leftovers of interrupted runs are only reported.`,
 		Args: cobra.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
-			return a.withReader(func(r *store.Reader) error { return runStoreVerify(ctx, a, r) })
+			return a.withReader(func(r *db.Reader) error { return runStoreVerify(ctx, a, r) })
 		}),
 	}
 }
 
-func runStoreVerify(ctx context.Context, a *app, r *store.Reader) error {
+func runStoreVerify(ctx context.Context, a *app, r *db.Reader) error {
 	v, err := r.Verify(ctx)
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ tables. Paths and times are left out, so that two machines with the same files h
 digest.`,
 		Args: cobra.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
-			return a.withReader(func(r *store.Reader) error {
+			return a.withReader(func(r *db.Reader) error {
 				sum, err := r.Digest(ctx)
 				if err != nil {
 					return err

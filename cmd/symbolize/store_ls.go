@@ -14,6 +14,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/store"
+	"symbolize/store/db"
 )
 
 // storedObject is an object as `store ls` and `store show` print it. Its JSON
@@ -87,7 +88,7 @@ length, or their tag alone.`,
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err
 			}
-			return a.withReader(func(r *store.Reader) error {
+			return a.withReader(func(r *db.Reader) error {
 				return runStoreLs(ctx, a, r, format, args)
 			})
 		}),
@@ -96,7 +97,7 @@ length, or their tag alone.`,
 	return cmd
 }
 
-func runStoreLs(ctx context.Context, a *app, r *store.Reader, format string, args []string) error {
+func runStoreLs(ctx context.Context, a *app, r *db.Reader, format string, args []string) error {
 	list := []*storedObject{}
 	for m, err := range r.Objects() {
 		if err != nil {
@@ -158,7 +159,7 @@ sources are asked.`,
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err
 			}
-			return a.withReader(func(r *store.Reader) error {
+			return a.withReader(func(r *db.Reader) error {
 				m, err := findByPrefix(r, args[0])
 				if err != nil {
 					return err
@@ -182,7 +183,7 @@ sources are asked.`,
 }
 
 // findByPrefix returns the only object whose build ID begins with prefix.
-func findByPrefix(r *store.Reader, prefix string) (*store.Manifest, error) {
+func findByPrefix(r *db.Reader, prefix string) (*store.Manifest, error) {
 	if id, err := buildid.Parse(prefix); err == nil {
 		if m, _, _ := store.FindOne(r, id); m != nil {
 			return m, nil
@@ -240,7 +241,7 @@ func writeObject(w io.Writer, o *storedObject) error {
 	return t.Print(w)
 }
 
-func writeFunctions(ctx context.Context, w io.Writer, r *store.Reader, m *store.Manifest) error {
+func writeFunctions(ctx context.Context, w io.Writer, r *db.Reader, m *store.Manifest) error {
 	for i, s := range m.Sources {
 		table, err := r.Open(m, i)
 		if err != nil {

@@ -10,11 +10,12 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/ingest/regular"
 	"symbolize/store"
+	"symbolize/store/db"
 	"symbolize/store/indexer"
 )
 
 func newStoreRebuildCommand(a *app) *cobra.Command {
-	var opts store.WriterOptions
+	var opts db.WriterOptions
 	cmd := &cobra.Command{
 		Use:         "rebuild",
 		Annotations: map[string]string{writesAnnotation: "store"},
@@ -23,8 +24,8 @@ func newStoreRebuildCommand(a *app) *cobra.Command {
 this version's decoders. Tables of files are made anew by index, which reads them again.`,
 		Args: cobra.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
-			return a.withExisting(ctx, opts, func(w *store.Writer) error {
-				res, err := w.Rebuild(ctx, store.RebuildOptions{
+			return a.withExisting(ctx, opts, func(w *db.Writer) error {
+				res, err := w.Rebuild(ctx, db.RebuildOptions{
 					Table:    indexer.Rebuild,
 					JIT:      indexer.RebuildJIT,
 					Producer: func(store.SourceKind) uint32 { return indexer.Producer },
@@ -54,7 +55,7 @@ func (a *app) reportErrors(errs []error, more int) {
 }
 
 func newStoreGCCommand(a *app) *cobra.Command {
-	var opts store.WriterOptions
+	var opts db.WriterOptions
 	var unreferenced bool
 	cmd := &cobra.Command{
 		Use:         "gc",
@@ -66,8 +67,8 @@ too that no file the store knows has any more; kernels and captured inputs stay,
 cannot be made again.`,
 		Args: cobra.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
-			return a.withExisting(ctx, opts, func(w *store.Writer) error {
-				res, err := w.GC(ctx, store.GCOptions{Unreferenced: unreferenced})
+			return a.withExisting(ctx, opts, func(w *db.Writer) error {
+				res, err := w.GC(ctx, db.GCOptions{Unreferenced: unreferenced})
 				if res != nil && err == nil {
 					a.note(gcText(res))
 				}
@@ -81,7 +82,7 @@ cannot be made again.`,
 	return cmd
 }
 
-func gcText(r *store.GCResult) string {
+func gcText(r *db.GCResult) string {
 	return fmt.Sprintf("%d objects kept; dropped: %d objects, %d superseded tables, "+
 		"%d damaged values, %d path rows; disk %s, was %s", r.Objects, r.Dropped, r.Superseded,
 		r.Damaged, r.RowsDropped, table.Bytes(r.After), table.Bytes(r.Before))
@@ -97,7 +98,7 @@ func newStoreExportCommand(a *app) *cobra.Command {
 			if err := a.refuseTerminal(output, true); err != nil {
 				return err
 			}
-			return a.withReader(func(r *store.Reader) error {
+			return a.withReader(func(r *db.Reader) error {
 				return a.writeOutput(output, true, func(w io.Writer) error {
 					return r.Export(ctx, w)
 				})
@@ -109,14 +110,14 @@ func newStoreExportCommand(a *app) *cobra.Command {
 }
 
 func newStoreImportCommand(a *app) *cobra.Command {
-	var opts store.WriterOptions
+	var opts db.WriterOptions
 	cmd := &cobra.Command{
 		Use:         "import ARCHIVE…",
 		Annotations: map[string]string{writesAnnotation: "store"},
 		Short:       "Merge archives that export wrote; - is standard input",
 		Args:        cobra.MinimumNArgs(1),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
-			return a.withWriter(ctx, opts, func(w *store.Writer) error {
+			return a.withWriter(ctx, opts, func(w *db.Writer) error {
 				for _, path := range args {
 					if err := a.importArchive(ctx, path, w); err != nil {
 						return err
@@ -140,7 +141,7 @@ func (a *app) importArchive(ctx context.Context, path string, to store.Sink) (er
 		defer f.Close()
 		in = f
 	}
-	res, err := store.Import(ctx, in, to)
+	res, err := db.Import(ctx, in, to)
 	if res != nil {
 		a.reportErrors(res.Problems, res.More)
 		a.note(fmt.Sprintf("%s: %d objects, %d tables", path, res.Objects, res.Sources))

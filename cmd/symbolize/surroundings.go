@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	"symbolize/store"
+	"symbolize/store/db"
 )
 
 // storePath returns where the store lies: --store, else as store.DefaultPath says.
@@ -13,7 +14,7 @@ func (a *app) storePath() (string, error) {
 	if a.store != "" {
 		return a.store, nil
 	}
-	if p := store.DefaultPath(a.env.Getenv); p != "" {
+	if p := db.DefaultPath(a.env.Getenv); p != "" {
 		return p, nil
 	}
 	return "", withHint(errors.New("there is no place for the store: HOME is not set"),
@@ -47,8 +48,8 @@ func storeError(err error) error {
 // openReader opens a store for reading. What it answers may be less than what was indexed,
 // where a damaged generation was passed over, and names then come from lesser sources: the
 // result is partial.
-func (a *app) openReader(path string) (*store.Reader, error) {
-	r, err := store.OpenReader(path)
+func (a *app) openReader(path string) (*db.Reader, error) {
+	r, err := db.OpenReader(path)
 	if err == nil && len(r.PassedOver()) > 0 {
 		a.partial = true
 		a.sayStoreWarnings(r)

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"symbolize/store"
+	"symbolize/store/db"
 )
 
 // sweepStore makes a small store of three generations whose newest has tables, value
@@ -143,7 +143,7 @@ func rewrite(t *testing.T, path string, b []byte) {
 // sweepSound reports whether the store opens and verifies.
 func sweepSound(t *testing.T, path string) bool {
 	t.Helper()
-	r, err := store.OpenReader(path)
+	r, err := db.OpenReader(path)
 	if err != nil {
 		return false
 	}

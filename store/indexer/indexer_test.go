@@ -14,6 +14,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/store"
+	"symbolize/store/db"
 )
 
 // tree copies the recorded programs to a directory of the test.
@@ -113,7 +114,7 @@ func TestOrderInStore(t *testing.T) {
 	for _, paths := range [][]string{
 		{"bin/mixed", "bin/mixed.debug"}, {"bin/mixed.debug", "bin/mixed"},
 	} {
-		w, err := store.OpenWriter(t.Context(), t.TempDir(), store.WriterOptions{})
+		w, err := db.OpenWriter(t.Context(), t.TempDir(), db.WriterOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

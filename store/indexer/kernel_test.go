@@ -14,6 +14,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/object/kallsyms"
 	"symbolize/store"
+	"symbolize/store/db"
 )
 
 // note is an ELF note with a build ID, as files under /sys have it.
@@ -190,7 +191,7 @@ func TestKeptKallsyms(t *testing.T) {
 // TestRebuild makes the table anew from what the store kept: the same.
 func TestRebuild(t *testing.T) {
 	sys := fakeSystem(t, 0xffffffff81000000)
-	w, err := store.OpenWriter(t.Context(), t.TempDir(), store.WriterOptions{})
+	w, err := db.OpenWriter(t.Context(), t.TempDir(), db.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +201,7 @@ func TestRebuild(t *testing.T) {
 	if _, err := Index(t.Context(), nil, w, open, opts); err != nil {
 		t.Fatal(err)
 	}
-	res, err := w.Rebuild(t.Context(), store.RebuildOptions{
+	res, err := w.Rebuild(t.Context(), db.RebuildOptions{
 		Table: Rebuild, Producer: func(store.SourceKind) uint32 { return Producer },
 	})
 	if err != nil || res.Sources != 2 || res.Changed != 0 || len(res.Problems) != 0 {

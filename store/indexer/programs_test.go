@@ -16,6 +16,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bpf"
 	"symbolize/store"
+	"symbolize/store/db"
 	"symbolize/store/symtab"
 )
 
@@ -174,7 +175,7 @@ func TestProgramsAnyOrder(t *testing.T) {
 	loads = append(loads, decoded(t, false, other)...)
 	var want [32]byte
 	for round := range 6 {
-		w, err := store.OpenWriter(t.Context(), t.TempDir(), store.WriterOptions{})
+		w, err := db.OpenWriter(t.Context(), t.TempDir(), db.WriterOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +201,7 @@ func TestProgramsAnyOrder(t *testing.T) {
 			t.Errorf("%d variants, %d tables; want a table for each of two tags", len(m.Variants),
 				len(m.Sources))
 		}
-		res, err := w.Rebuild(t.Context(), store.RebuildOptions{
+		res, err := w.Rebuild(t.Context(), db.RebuildOptions{
 			Table: Rebuild, JIT: RebuildJIT, Producer: func(store.SourceKind) uint32 { return Producer },
 		})
 		if err != nil || res.Changed != 0 || res.Sources != 4 || len(res.Problems) > 0 {
@@ -252,7 +253,7 @@ func TestProgramsWithoutLines(t *testing.T) {
 	}
 	p := decoded(t, false, built)[0]
 	p.Funcs[0].Name = "pass_most_of_them" // as ingest finds in the KSYMBOL record
-	w, err := store.OpenWriter(t.Context(), t.TempDir(), store.WriterOptions{})
+	w, err := db.OpenWriter(t.Context(), t.TempDir(), db.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +270,7 @@ func TestProgramsWithoutLines(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Symbol() != p.Symbol(0) {
 		t.Errorf("variants %+v, %v", list, err)
 	}
-	res, err := w.Rebuild(t.Context(), store.RebuildOptions{
+	res, err := w.Rebuild(t.Context(), db.RebuildOptions{
 		Table: Rebuild, JIT: RebuildJIT, Producer: func(store.SourceKind) uint32 { return Producer },
 	})
 	if err != nil || res.Changed != 0 || len(res.Problems) > 0 {

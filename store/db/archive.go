@@ -1,0 +1,138 @@
+package db
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"symbolize/store"
+
+	"symbolize/buildid"
+)
+
+// An archive is a plain tar file:
+//
+//	symbolize-store                               "schema N\n"
+//	blob-HASH                                     content of a blob, before the first
+//	                                              object that names it
+//	OBJECT/manifest                               as the store has it
+//	OBJECT/KIND-DIGEST/table                      header of the table
+//	OBJECT/KIND-DIGEST/chunk-N, strings-N         its blocks, from 0
+//	OBJECT/KIND-DIGEST/raw                        captured input, plain
+//	end                                           "objects N\n"
+//
+// OBJECT is SPACE-HEX of the build ID, DIGEST the whole digest in hexadecimal.
+// Objects are sorted by key and everything in an object as above, without times
+// and owners: one store gives one sequence of bytes. Path rows stay behind, for
+// they are true on one machine only.
+const (
+	archiveHead = "symbolize-store"
+	archiveBlob = "blob-"
+	archiveEnd  = "end" // tar itself does not tell an archive that was cut between two files
+)
+
+// What an archive may hold, so that a hostile one cannot fill the memory.
+const (
+	maxHeader  = 64 << 20  // of a table
+	maxArchive = 512 << 20 // of one source, in memory at once
+)
+
+// Export writes all objects with their sources and captured inputs.
+func (d *database) Export(ctx context.Context, w io.Writer) error {
+	t := tar.NewWriter(w)
+	put := func(name string, b []byte) error {
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(b)), Mode: 0o644}
+		if err := t.WriteHeader(h); err != nil {
+			return err
+		}
+		_, err := t.Write(b)
+		return err
+	}
+	if err := put(archiveHead, fmt.Appendf(nil, "schema %d\n", SchemaVersion)); err != nil {
+		return err
+	}
+	objects, blobs := 0, make(map[store.BlobID]bool)
+	for m, err := range d.Objects() {
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		objects++
+		if err := d.exportBlobs(m, blobs, put); err != nil {
+			return err
+		}
+		dir := objectName(m.ID)
+		if err := put(dir+"/manifest", store.EncodeManifest(m)); err != nil {
+			return err
+		}
+		for i := range m.Sources {
+			if err := d.exportSource(m, i, dir, put); err != nil {
+				return err
+			}
+		}
+	}
+	if err := put(archiveEnd, fmt.Appendf(nil, "objects %d\n", objects)); err != nil {
+		return err
+	}
+	return t.Close()
+}
+
+// exportBlobs writes the blobs of an object that are not in the archive yet.
+func (d *database) exportBlobs(m *store.Manifest, done map[store.BlobID]bool,
+	put func(name string, b []byte) error) error {
+	for i := range m.Variants {
+		for _, id := range m.Variants[i].Blobs() {
+			if done[id] {
+				continue
+			}
+			done[id] = true
+			data, err := d.Blob(id)
+			if err != nil {
+				return fmt.Errorf("variants of %s: %w", m.ID, err)
+			}
+			if err := put(archiveBlob+id.String(), data); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func objectName(id buildid.ID) string { return id.Space().String() + "-" + id.Hex() }
+
+func sourceName(dir string, info *store.SourceInfo) string {
+	return fmt.Sprintf("%s/%s-%x", dir, info.Kind, info.Digest)
+}
+
+func (d *database) exportSource(m *store.Manifest, i int, dir string,
+	put func(name string, b []byte) error) error {
+	info := &m.Sources[i]
+	name := sourceName(dir, info)
+	prefix := sourcePrefix(prefixTable, m.ID, info)
+	copyPart := func(to string, part byte, i uint32) error {
+		b, err := d.get(tableKey(prefix, part, i))
+		if err != nil {
+			return fmt.Errorf("%s of %s: %w", info.Kind, m.ID, err)
+		}
+		return put(name+"/"+to, b)
+	}
+	if err := copyPart("table", partHeader, 0); err != nil {
+		return err
+	}
+	for i := range info.Chunks {
+		if err := copyPart("chunk-"+strconv.Itoa(int(i)), partChunk, i); err != nil {
+			return err
+		}
+	}
+	for i := range info.Strings {
+		if err := copyPart("strings-"+strconv.Itoa(int(i)), partStrings, i); err != nil {
+			return err
+		}
+	}
+	raw, err := d.Raw(m, i)
+	if err != nil || raw == nil {
+		return err
+	}
+	return put(name+"/raw", raw)
+}

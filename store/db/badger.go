@@ -1,0 +1,176 @@
+package db
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"symbolize/store"
+	"sync"
+	"syscall"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
+)
+
+// Sizes that Badger is opened with. With these a writer needs about 25 MB of
+// heap at any size of store; the defaults took 9.8 GB for 4 GB of tables.
+const (
+	memTableSize = 8 << 20
+	// valueThreshold is the size from which values go to the value log, past the
+	// compactions.
+	valueThreshold = 1 << 10
+	// vlogFileSize is where a value log is closed and the next begun. A log is
+	// created sparse at twice this size.
+	vlogFileSize = 64 << 20
+	// maxTxnLSM bounds what one transaction puts into the memtable, below Badger's
+	// own limit of 15 % of it.
+	maxTxnLSM = memTableSize / 10
+	// maxTxnEntries likewise bounds their number.
+	maxTxnEntries = 4096
+	// maxTxn bounds the bytes of one transaction, values included.
+	maxTxn = 4 << 20
+)
+
+func badgerOptions(dir string, readOnly bool, log *logSink) badger.Options {
+	o := badger.DefaultOptions(dir)
+	o.ReadOnly = readOnly
+	o.MemTableSize = memTableSize
+	o.NumMemtables = 2
+	o.NumCompactors = 2
+	o.ValueThreshold = valueThreshold
+	o.ValueLogFileSize = vlogFileSize
+	o.Compression = options.None // chunks are compressed by symtab
+	o.BlockCacheSize = 0         // blocks are read where they are mapped
+	o.IndexCacheSize = 0
+	o.DetectConflicts = false // one writer
+	o.MetricsEnabled = false
+	// Without it Badger takes an entry's lengths from the log as they are. One that is too long
+	// for the entry makes valueLog.Read return without giving back its lock on the file, and
+	// valueLog.Close waits for that lock for ever. The checksum covers the lengths and is
+	// compared before they are used.
+	o.VerifyValueChecksum = true
+	o.ExternalMagicVersion = badgerMagic
+	o.Logger = log
+	return o
+}
+
+// openBadger opens a database; a panic of Badger's, which damage causes, comes
+// back as ErrDamaged.
+func openBadger(o badger.Options) (db *badger.DB, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = store.Damagef("%s: %v", o.Dir, p)
+		}
+	}()
+	if err := checkOpenFiles(o.Dir); err != nil {
+		return nil, err
+	}
+	return badger.Open(o)
+}
+
+// spareFiles is how many files a process may have open besides those of a database: what
+// it reads and writes, and logs and tables that Badger begins.
+const spareFiles = 48
+
+// checkOpenFiles refuses a database that has more files than may be open. Badger keeps all of
+// them open, and where one more cannot be opened in the middle of its work it ends the
+// process.
+func checkOpenFiles(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return nil
+	}
+	if need := uint64(len(entries) + spareFiles); uint64(limit.Cur) < need {
+		return fmt.Errorf("%s: %w: %d files may be open, at least %d are needed", dir, store.ErrLimit,
+			limit.Cur, need)
+	}
+	return nil
+}
+
+// badgerMagic stands in Badger's own files, which it refuses to open with another
+// one. That a schema is too new is said by us, before Badger looks.
+const badgerMagic = 1
+
+// maxWarnings bounds the warnings that a logSink keeps.
+const maxWarnings = 64
+
+// logSink collects what Badger has to say, instead of stderr.
+type logSink struct {
+	mu       sync.Mutex
+	warnings []string
+	dropped  int
+	leaked   bool // Badger has kept a lock that its Close will wait for
+}
+
+// leakText is how Badger begins the only message that comes with a leaked lock.
+const leakText = "Invalid read: "
+
+// leak notes that a lock of Badger's was not given back.
+func (l *logSink) leak() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaked = true
+}
+
+// opened forgets what happened to a database that was left for another one.
+func (l *logSink) opened() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaked = false
+}
+
+// hasLeaked reports whether Badger's Close would hang.
+func (l *logSink) hasLeaked() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leaked
+}
+
+func (l *logSink) warn(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.warnings) == maxWarnings {
+		l.dropped++
+		return
+	}
+	l.warnings = append(l.warnings, strings.TrimSpace(fmt.Sprintf(format, args...)))
+}
+
+// forget drops the warnings so far.
+func (l *logSink) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.warnings, l.dropped = nil, 0
+}
+
+// list returns the warnings so far.
+func (l *logSink) list() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := append([]string(nil), l.warnings...)
+	if l.dropped > 0 {
+		out = append(out, fmt.Sprintf("and %d more", l.dropped))
+	}
+	return out
+}
+
+// Errorf implements badger.Logger.
+func (l *logSink) Errorf(format string, args ...any) {
+	if strings.HasPrefix(format, leakText) {
+		l.leak()
+	}
+	l.warn(format, args...)
+}
+
+// Warningf implements badger.Logger.
+func (l *logSink) Warningf(format string, args ...any) { l.warn(format, args...) }
+
+// Infof implements badger.Logger: not kept.
+func (l *logSink) Infof(string, ...any) {}
+
+// Debugf implements badger.Logger: not kept.
+func (l *logSink) Debugf(string, ...any) {}

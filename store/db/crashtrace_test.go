@@ -1,0 +1,356 @@
+//go:build linux
+
+package db
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	raw "unsafe" // the package has a function of that name
+
+	"golang.org/x/sys/unix"
+)
+
+// inode names a file or directory of the traced store for its whole life: numbers are used
+// again, so the time of birth is part of the name.
+type inode struct {
+	dev, ino uint64
+	born     int64
+}
+
+// pageSize is the unit in which a power failure takes what was not synced.
+const pageSize = 4096
+
+// content is what a file holds. Pages of zeros are left out.
+type content struct {
+	size  int64
+	pages map[int64][]byte
+}
+
+// listing is the directories of a store with their entries.
+type listing map[inode]map[string]inode
+
+// disk is what is known of the traced store: what it says now is in the file system; what is
+// surely on disk is what was synced.
+type disk struct {
+	root     string
+	top      inode
+	isDir    map[inode]bool
+	paths    map[inode]string // newest path
+	listings []listing        // after each change of a directory
+	synced   map[inode]int    // directories: index of the listing that was synced
+	durable  map[inode]content
+}
+
+func newDisk(root string) (*disk, error) {
+	d := &disk{root: root, isDir: make(map[inode]bool), paths: make(map[inode]string),
+		synced: make(map[inode]int), durable: make(map[inode]content)}
+	if err := d.list(); err != nil {
+		return nil, err
+	}
+	// What was there before is on disk.
+	for id, path := range d.paths {
+		if d.isDir[id] {
+			continue
+		}
+		c, err := readContent(path)
+		if err != nil {
+			return nil, err
+		}
+		d.durable[id] = c
+	}
+	for dir := range d.listings[0] {
+		d.synced[dir] = 0
+	}
+	return d, nil
+}
+
+func inodeOf(path string) (id inode, dir bool, err error) {
+	var st unix.Statx_t
+	err = unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW,
+		unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st)
+	id = inode{uint64(st.Dev_major)<<32 | uint64(st.Dev_minor), st.Ino,
+		st.Btime.Sec*1e9 + int64(st.Btime.Nsec)}
+	return id, st.Mode&unix.S_IFMT == unix.S_IFDIR, err
+}
+
+// list notes the directories as they are, if they have changed.
+func (d *disk) list() error {
+	l := make(listing)
+	var walk func(path string, id inode) error
+	walk = func(path string, id inode) error {
+		l[id] = make(map[string]inode)
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			return skipMissing(err)
+		}
+		for _, e := range entries {
+			at := filepath.Join(path, e.Name())
+			child, dir, err := inodeOf(at)
+			if err != nil {
+				if skipMissing(err) == nil {
+					continue
+				}
+				return err
+			}
+			l[id][e.Name()], d.isDir[child], d.paths[child] = child, dir, at
+			if dir {
+				if err := walk(at, child); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	id, _, err := inodeOf(d.root)
+	if err != nil {
+		return err
+	}
+	d.top, d.isDir[id], d.paths[id] = id, true, d.root
+	if err := walk(d.root, id); err != nil {
+		return err
+	}
+	if n := len(d.listings); n == 0 || !sameListing(d.listings[n-1], l) {
+		d.listings = append(d.listings, l)
+	}
+	return nil
+}
+
+func sameListing(a, b listing) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for dir, entries := range a {
+		other, ok := b[dir]
+		if !ok || len(other) != len(entries) {
+			return false
+		}
+		for name, id := range entries {
+			if other[name] != id {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// readContent reads a file without its holes.
+func readContent(path string) (content, error) {
+	c := content{pages: make(map[int64][]byte)}
+	f, err := os.Open(path)
+	if err != nil {
+		return c, skipMissing(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return c, err
+	}
+	c.size = info.Size()
+	zero := make([]byte, pageSize)
+	for at := int64(0); at < c.size; {
+		data, err := unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)
+		if err != nil {
+			return c, nil // a hole up to the end
+		}
+		if at, err = unix.Seek(int(f.Fd()), data, unix.SEEK_HOLE); err != nil {
+			return c, err
+		}
+		for page := data / pageSize; page*pageSize < at; page++ {
+			b := make([]byte, pageSize)
+			n, err := f.ReadAt(b, page*pageSize)
+			if err != nil && err != io.EOF {
+				return c, err
+			}
+			if n > 0 && string(b) != string(zero) {
+				c.pages[page] = b
+			}
+		}
+	}
+	return c, nil
+}
+
+// tracee is a writer that runs under ptrace, with what its threads are in.
+type tracee struct {
+	disk    *disk
+	pid     int
+	calls   map[int]uint64 // by thread: number of the system call
+	pending map[int]func() // by thread: what is true when its call has succeeded
+	stops   int            // ends of calls that change the store
+	atStop  func(stop int) error
+}
+
+// traced runs a command under ptrace and calls atStop after each system call that changes a
+// store. The command is killed if atStop fails.
+func traced(cmd *exec.Cmd, d *disk, atStop func(stop int) error) (*tracee, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	t := &tracee{disk: d, pid: cmd.Process.Pid, atStop: atStop,
+		calls: make(map[int]uint64), pending: make(map[int]func())}
+	err := t.run()
+	if err != nil {
+		cmd.Process.Kill()
+		for gone := error(nil); gone == nil || errors.Is(gone, unix.EINTR); {
+			_, gone = unix.Wait4(-1, nil, unix.WALL|unix.WNOTHREAD, nil)
+		}
+	}
+	return t, err
+}
+
+func (t *tracee) run() error {
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(t.pid, &status, unix.WALL, nil); err != nil {
+		return err
+	}
+	err := unix.PtraceSetOptions(t.pid,
+		unix.PTRACE_O_TRACESYSGOOD|unix.PTRACE_O_TRACECLONE|unix.PTRACE_O_EXITKILL)
+	if err == nil {
+		err = unix.PtraceSyscall(t.pid, 0)
+	}
+	if err != nil {
+		return err
+	}
+	started := map[int]bool{t.pid: true}
+	for {
+		tid, err := unix.Wait4(-1, &status, unix.WALL|unix.WNOTHREAD, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		signal := 0
+		switch {
+		case status.Exited() || status.Signaled():
+			if tid != t.pid {
+				continue
+			}
+			if status.ExitStatus() != 0 {
+				return fmt.Errorf("the writer ended with %d, signal %v", status.ExitStatus(),
+					status.Signal())
+			}
+			return nil
+		case status.StopSignal() == unix.SIGTRAP|0x80:
+			if err := t.syscall(tid); err != nil {
+				return err
+			}
+		case status.StopSignal() == unix.SIGTRAP:
+		case status.StopSignal() == unix.SIGSTOP && !started[tid]:
+			started[tid] = true
+		default:
+			signal = int(status.StopSignal())
+		}
+		err = unix.PtraceSyscall(tid, signal)
+		if err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+}
+
+// changing lists the system calls after which a store may be another.
+var changing = []uint64{
+	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_LINKAT,
+	unix.SYS_UNLINKAT, unix.SYS_MKDIRAT, unix.SYS_FTRUNCATE, unix.SYS_PWRITE64,
+	unix.SYS_WRITE, unix.SYS_FALLOCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_MSYNC,
+	unix.SYS_MUNMAP, unix.SYS_COPY_FILE_RANGE,
+}
+
+// syscall looks at the begin or the end of a system call.
+func (t *tracee) syscall(tid int) error {
+	// struct ptrace_syscall_info of linux/ptrace.h
+	var info [128]byte
+	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, 0x420e, uintptr(tid), uintptr(len(info)),
+		uintptr(raw.Pointer(&info[0])), 0, 0)
+	if errno == unix.ESRCH {
+		return nil
+	}
+	if errno != 0 {
+		return errno
+	}
+	word := func(i int) uint64 { return binary.NativeEndian.Uint64(info[24+8*i:]) }
+	if info[0] == 1 { // PTRACE_SYSCALL_INFO_ENTRY
+		t.calls[tid] = word(0)
+		delete(t.pending, tid)
+		return t.enter(tid, word(0), word(1), word(2))
+	}
+	call, failed := t.calls[tid], info[32] != 0
+	if done := t.pending[tid]; done != nil && !failed {
+		done()
+	}
+	delete(t.pending, tid)
+	if failed || !slices.Contains(changing, call) {
+		return nil
+	}
+	if err := t.disk.list(); err != nil {
+		return err
+	}
+	t.stops++
+	return t.atStop(t.stops)
+}
+
+// enter notes what a sync will have put on disk once it has returned: what was there when it
+// began.
+func (t *tracee) enter(tid int, call, first, second uint64) error {
+	var paths []string
+	switch call {
+	case unix.SYS_FSYNC, unix.SYS_FDATASYNC:
+		path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", t.pid, first))
+		if err != nil {
+			return nil
+		}
+		paths = append(paths, path)
+	case unix.SYS_MSYNC:
+		paths = t.mapped(first, first+second)
+	}
+	for _, path := range paths {
+		if path != t.disk.root && !strings.HasPrefix(path, t.disk.root+"/") {
+			continue
+		}
+		id, dir, err := inodeOf(path)
+		if err != nil {
+			continue // removed: there is nothing to keep
+		}
+		if dir {
+			if err := t.disk.list(); err != nil {
+				return err
+			}
+			at := len(t.disk.listings) - 1
+			t.pending[tid] = func() { t.disk.synced[id] = at }
+			continue
+		}
+		c, err := readContent(path)
+		if err != nil {
+			return err
+		}
+		t.pending[tid] = func() { t.disk.durable[id] = c }
+	}
+	return nil
+}
+
+// mapped returns the files that are mapped in a range of the tracee's memory.
+func (t *tracee) mapped(start, end uint64) (paths []string) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", t.pid))
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		lo, hi, _ := strings.Cut(fields[0], "-")
+		from, _ := strconv.ParseUint(lo, 16, 64)
+		to, _ := strconv.ParseUint(hi, 16, 64)
+		if from < end && start < to && len(fields) > 5 {
+			paths = append(paths, strings.Join(fields[5:], " "))
+		}
+	}
+	return paths
+}

@@ -1,0 +1,378 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"symbolize/store"
+
+	"symbolize/buildid"
+)
+
+// GCOptions say what to drop besides what serves nobody.
+type GCOptions struct {
+	// Unreferenced drops objects that no file known to the store has any more.
+	// Kernels, JITed functions and whatever has a captured input stay: they cannot
+	// be made again.
+	Unreferenced bool
+	// Exists reports whether a path is still there; nil asks the file system.
+	Exists func(path string) bool
+}
+
+// GCResult says what GC kept and dropped.
+type GCResult struct {
+	Objects     int // kept
+	Dropped     int // objects that no file has
+	Superseded  int // sources that a newer decoder made anew from the same path
+	Damaged     int // sources, manifests and directories that could not be read
+	Rows        int // path rows kept
+	RowsDropped int // of vanished files, and of damaged objects, to be indexed again
+	Before      int64
+	After       int64 // bytes that the whole store takes on disk
+}
+
+// GC copies all that is named and whole into a fresh database and makes that the
+// next generation. Orphans, damaged sources and path rows of vanished files stay
+// behind. Readers that have an older generation open keep it.
+func (w *Writer) GC(ctx context.Context, opts GCOptions) (*GCResult, error) {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if w.db == nil {
+		return nil, fmt.Errorf("%s: %w", w.path, store.ErrClosed)
+	}
+	if opts.Exists == nil {
+		opts.Exists = func(path string) bool {
+			_, err := os.Lstat(path)
+			return !errors.Is(err, fs.ErrNotExist)
+		}
+	}
+	return w.collect(ctx, opts)
+}
+
+// A Writer begins a value log of its own at each opening. From maxLogs of them a
+// reader's opening becomes slow and takes many file descriptors; as long as they
+// are small, copying them into one is cheap.
+const (
+	maxLogs      = 128
+	maxSmallLogs = 256 << 20 // bytes of all logs
+)
+
+// manySmallLogs reports whether it is time to copy the logs of dir into one.
+func manySmallLogs(dir string) bool {
+	entries, _ := os.ReadDir(dir)
+	logs, size := 0, int64(0)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && isLog(e.Name()) {
+			logs++
+			if info.Size() < 2*vlogFileSize { // the open one is sparse
+				size += info.Size()
+			}
+		}
+	}
+	return logs >= maxLogs && size <= maxSmallLogs
+}
+
+// tidy is a GC that forgets nothing but orphans and damage. Too little room is no
+// reason to fail: it was only to be tidy.
+func (w *Writer) tidy() error {
+	_, err := w.collect(context.Background(), GCOptions{Exists: func(string) bool { return true }})
+	if errors.Is(err, store.ErrNoSpace) {
+		return nil
+	}
+	return err
+}
+
+// collect is GC; the caller holds writing.
+func (w *Writer) collect(ctx context.Context, opts GCOptions) (*GCResult, error) {
+	err := w.flushRows()
+	if err != nil {
+		return nil, err
+	}
+	res := new(GCResult)
+	if res.Before, err = diskUse(w.path); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	fresh, err := w.freshDatabase()
+	if err != nil {
+		return nil, err
+	}
+	c := &collector{w: w, to: &batch{ctx: ctx, w: fresh}, opts: opts, res: res}
+	err = errors.Join(c.run(ctx), fresh.db.Close())
+	dir := filepath.Join(w.path, tmpPrefix+liveName)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := w.swap(dir); err != nil {
+		return nil, fmt.Errorf("store %s: %w", w.path, err)
+	}
+	res.After, err = diskUse(w.path)
+	return res, err
+}
+
+// freshDatabase opens an empty database beside db/.
+func (w *Writer) freshDatabase() (*Writer, error) {
+	dir := filepath.Join(w.path, tmpPrefix+liveName)
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	f := &Writer{database: &database{path: w.path}, space: newSpaceGuard(dir)}
+	db, err := openBadger(badgerOptions(dir, false, &w.log))
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", w.path, err)
+	}
+	f.db = db
+	return f, nil
+}
+
+// swap makes the closed database in dir the newest generation and goes on with a
+// clone of it.
+func (w *Writer) swap(dir string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// What is whole was copied: a source that cannot be closed is no loss.
+	if err := skipDamage(w.shut()); err != nil {
+		return err
+	}
+	gen, err := publish(w.path, dir)
+	if err != nil {
+		return err
+	}
+	w.gen, w.dirty = gen, false
+	// The generations before hold what was dropped. Their room becomes free when the
+	// last of their readers ends.
+	err = errors.Join(removeTree(filepath.Join(w.path, liveName)), removeOld(w.path, 1),
+		os.RemoveAll(filepath.Join(w.path, asideName)))
+	if err != nil {
+		return err
+	}
+	_, err = w.open()
+	return err
+}
+
+// collector copies what is to be kept.
+type collector struct {
+	w    *Writer
+	to   *batch
+	opts GCOptions
+	res  *GCResult
+
+	wanted  map[buildid.Key]bool  // objects that a path row names
+	damaged map[buildid.Key]bool  // objects that lost something
+	blobs   map[store.BlobID]bool // that were tried; true for those that are whole
+}
+
+func (c *collector) run(ctx context.Context) error {
+	c.wanted, c.damaged = make(map[buildid.Key]bool), make(map[buildid.Key]bool)
+	c.blobs = make(map[store.BlobID]bool)
+	if c.opts.Unreferenced {
+		for dir, err := range c.w.database.Dirs() {
+			if err := skipDamage(err); err != nil {
+				return err
+			}
+			for _, row := range c.liveRows(dir, nil) {
+				c.wanted[row.ID.Key()] = true
+			}
+		}
+	}
+	for e, err := range c.w.scan([]byte{prefixManifest}, true) {
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		if err := c.object(e); err != nil {
+			return err
+		}
+	}
+	for dir, err := range c.w.database.Dirs() {
+		if errors.Is(err, store.ErrDamaged) {
+			c.res.Damaged++
+			continue
+		}
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		if err := c.dir(dir); err != nil {
+			return err
+		}
+	}
+	return c.to.commit()
+}
+
+// skipDamage returns err unless it is damage.
+func skipDamage(err error) error {
+	if errors.Is(err, store.ErrDamaged) {
+		return nil
+	}
+	return err
+}
+
+// liveRows returns the rows of files that are still there, but for those of
+// objects in without.
+func (c *collector) liveRows(dir Directory, without map[buildid.Key]bool) store.DirRows {
+	if !c.opts.Exists(dir.Path) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(dir.Rows), func(r store.PathRow) bool {
+		return !r.ID.IsZero() && without[r.ID.Key()] ||
+			!c.opts.Exists(filepath.Join(dir.Path, r.Name))
+	})
+}
+
+// object copies one object with the sources that are whole and not superseded.
+func (c *collector) object(e entry) error {
+	id, _, _ := cutObjKey(e.key[1:])
+	var m *store.Manifest
+	err := e.err
+	if err == nil {
+		m, err = store.DecodeManifest("manifest", e.payload)
+	}
+	if err != nil {
+		c.damaged[id.Key()] = true
+		c.res.Damaged++
+		return nil
+	}
+	if c.opts.Unreferenced && !c.wanted[m.ID.Key()] && replaceable(m) {
+		c.res.Dropped++
+		return nil
+	}
+	kept := m.Sources[:0:0]
+	for i := range m.Sources {
+		if superseded(m, i) {
+			c.res.Superseded++
+			continue
+		}
+		err := c.source(m, i)
+		if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrNotFound) {
+			c.damaged[m.ID.Key()] = true
+			c.res.Damaged++
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		kept = append(kept, m.Sources[i])
+	}
+	m.Sources = kept
+	if err := c.variants(m); err != nil {
+		return err
+	}
+	c.res.Objects++
+	return c.to.put(e.key, store.EncodeManifest(m))
+}
+
+// replaceable reports whether indexing its files again would bring the object
+// back.
+func replaceable(m *store.Manifest) bool {
+	return m.ID.Space() != buildid.JIT && len(m.RefSyms)+len(m.VDSO) == 0 &&
+		!slices.ContainsFunc(m.Sources, func(s store.SourceInfo) bool { return s.RawSize > 0 })
+}
+
+// superseded reports whether a newer decoder has read the same path and kind.
+func superseded(m *store.Manifest, i int) bool {
+	old := &m.Sources[i]
+	return old.RawSize == 0 && slices.ContainsFunc(m.Sources, func(s store.SourceInfo) bool {
+		return s.Kind == old.Kind && s.Path == old.Path && s.Producer > old.Producer
+	})
+}
+
+// source copies the parts of one source. A part that is lost or damaged makes it
+// fail with ErrDamaged or ErrNotFound; what was copied then is dropped by the
+// next GC.
+func (c *collector) source(m *store.Manifest, i int) error {
+	info := &m.Sources[i]
+	t, err := c.w.Open(m, i)
+	if err != nil {
+		return store.Damagef("%v", err)
+	}
+	if sum, err := t.Digest(); err != nil || sum != info.Digest {
+		return store.Damagef("table of %s: %v", m.ID, err)
+	}
+	prefix := sourcePrefix(prefixTable, m.ID, info)
+	if err := c.copyKey(tableKey(prefix, partHeader, 0)); err != nil {
+		return err
+	}
+	for i := range info.Chunks {
+		if err := c.copyKey(tableKey(prefix, partChunk, i)); err != nil {
+			return err
+		}
+	}
+	for i := range info.Strings {
+		if err := c.copyKey(tableKey(prefix, partStrings, i)); err != nil {
+			return err
+		}
+	}
+	prefix = sourcePrefix(prefixRaw, m.ID, info)
+	for i := range info.RawPieces {
+		if err := c.copyKey(rawKey(prefix, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// variants copies the blobs of an object's variants and drops variants of which one
+// is lost or damaged.
+func (c *collector) variants(m *store.Manifest) error {
+	kept := m.Variants[:0:0]
+	for _, v := range m.Variants {
+		whole := true
+		for _, id := range v.Blobs() {
+			ok, err := c.blob(id)
+			if err != nil {
+				return err
+			}
+			whole = whole && ok
+		}
+		if !whole {
+			c.damaged[m.ID.Key()] = true
+			c.res.Damaged++
+			continue
+		}
+		kept = append(kept, v)
+	}
+	m.Variants = kept
+	return nil
+}
+
+// blob copies a blob that was not copied before, and reports whether it is whole.
+func (c *collector) blob(id store.BlobID) (bool, error) {
+	if whole, done := c.blobs[id]; done {
+		return whole, nil
+	}
+	data, err := c.w.Blob(id)
+	c.blobs[id] = err == nil
+	if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err == nil {
+		err = c.to.putBlob(id, data)
+	}
+	return err == nil, err
+}
+
+func (c *collector) copyKey(key []byte) error {
+	payload, err := c.w.get(key)
+	if err != nil {
+		return err
+	}
+	return c.to.put(key, payload)
+}
+
+// dir copies the rows of files that are still there. Rows of objects that lost
+// something go too, so that the next index reads their files again.
+func (c *collector) dir(dir Directory) error {
+	rows := c.liveRows(dir, c.damaged)
+	c.res.Rows += len(rows)
+	c.res.RowsDropped += len(dir.Rows) - len(rows)
+	if len(rows) == 0 {
+		return nil
+	}
+	text, err := store.EncodeRows(rows)
+	if err != nil {
+		return fmt.Errorf("directory %s: %w", dir.Path, err)
+	}
+	return c.to.put(dirKey(dir.Path), text)
+}

@@ -1,0 +1,104 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"symbolize/store"
+	"syscall"
+	"time"
+)
+
+// lockPoll is how often a waiting writer tries again.
+const lockPoll = 50 * time.Millisecond
+
+// maxHolder bounds what is read of a lock file, and maxCommand what is written
+// of a command line.
+const (
+	maxHolder  = 4 << 10
+	maxCommand = 512
+)
+
+// holder is what the lock file says of the process that holds it.
+type holder struct {
+	PID     int       `json:"pid"`
+	Host    string    `json:"host"`
+	Command string    `json:"command"`
+	Since   time.Time `json:"since"`
+}
+
+// acquireLock takes the writer's lock. It is flock's, so it ends with the
+// process, however that ends; the text in the file is for people only. A
+// timeout of 0 does not wait, a negative one waits as long as ctx.
+func acquireLock(ctx context.Context, root, path string, timeout time.Duration) (*os.File, error) {
+	f, err := openPlain(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("store lock: %w", err)
+	}
+	deadline := time.Now().Add(timeout)
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			f.Close()
+			return nil, fmt.Errorf("store lock %s: %w", path, err)
+		}
+		if timeout >= 0 && !time.Now().Before(deadline) {
+			defer f.Close()
+			return nil, lockedBy(root, f)
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, ctx.Err()
+		case <-time.After(lockPoll):
+		}
+	}
+	if err := writeHolder(f); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("store lock %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func writeHolder(f *os.File) error {
+	host, _ := os.Hostname()
+	command := strings.Join(os.Args, " ")
+	text, err := json.Marshal(holder{
+		PID: os.Getpid(), Host: host, Command: command[:min(len(command), maxCommand)],
+		Since: time.Now().UTC().Truncate(time.Second),
+	})
+	if err != nil {
+		return err
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err = f.WriteAt(append(text, '\n'), 0)
+	return err
+}
+
+// lockedBy reads who holds the lock; a file that is being written says nobody.
+func lockedBy(root string, f *os.File) *store.LockedError {
+	e := &store.LockedError{Path: root}
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxHolder))
+	var h holder
+	if err == nil && json.Unmarshal(text, &h) == nil {
+		e.PID, e.Host, e.Command, e.Since = h.PID, h.Host, h.Command, h.Since
+	}
+	return e
+}
+
+// releaseLock gives the lock back and forgets the holder.
+func releaseLock(f *os.File) error {
+	return errors.Join(f.Truncate(0), f.Close())
+}

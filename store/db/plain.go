@@ -1,0 +1,99 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"symbolize/store"
+	"syscall"
+)
+
+// A store's directory may have been prepared by somebody else: a link in the place of
+// a file would be read, truncated or overwritten where it leads, and a named pipe be
+// waited on for ever. So all that a store opens is a regular file under its own name,
+// and what is written to has no second name.
+
+// openPlain opens a regular file of a store, whose directory is taken as it is. Errors
+// about what stands there instead wrap ErrUnsafe. A file to be written that has a
+// second name is refused before it is truncated.
+func openPlain(path string, flag int, perm fs.FileMode) (*os.File, error) {
+	if info, err := os.Lstat(path); err == nil {
+		// Before it is opened: that alone makes some devices act.
+		if err := checkPlain(path, info, isWrite(flag)); err != nil {
+			return nil, err
+		}
+	}
+	f, err := openBeneath(filepath.Dir(path), filepath.Base(path),
+		flag&^os.O_TRUNC|syscall.O_NONBLOCK, perm)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, unsafe("%s is a symbolic link", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = checkPlain(path, info, isWrite(flag))
+	}
+	if err == nil && flag&os.O_TRUNC != 0 {
+		err = f.Truncate(0)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func isWrite(flag int) bool { return flag&(os.O_WRONLY|os.O_RDWR) != 0 }
+
+// checkPlain refuses what is no regular file, and with alone one that has another name.
+func checkPlain(path string, info fs.FileInfo, alone bool) error {
+	if !info.Mode().IsRegular() {
+		return unsafe("%s is %s", path, typeText(info.Mode()))
+	}
+	if alone && hasNames(info) {
+		return unsafe("%s has a second name: writing would change that file too", path)
+	}
+	return nil
+}
+
+// typeText returns the type of a file that is not a regular one, in words.
+func typeText(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "no regular file"
+}
+
+// checkDirs refuses directories of a store that are none, such as links to others.
+// Those that are not there are no error.
+func checkDirs(root string, names ...string) error {
+	for _, name := range names {
+		f, err := openBeneath(root, name, syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+		switch {
+		case err == nil:
+			f.Close()
+		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENOTDIR):
+			return unsafe("%s is no directory of its own", filepath.Join(root, name))
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+func unsafe(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", store.ErrUnsafe, fmt.Sprintf(format, args...))
+}

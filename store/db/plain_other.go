@@ -1,0 +1,18 @@
+//go:build !linux
+
+package db
+
+import (
+	"io/fs"
+	"os"
+)
+
+// openBeneath opens the file with this relative name in a directory. No part of the
+// name may be a symbolic link.
+func openBeneath(dir, name string, flag int, perm fs.FileMode) (*os.File, error) {
+	return openNoFollow(dir, name, flag, perm)
+}
+
+// outsideOwner returns the owner that files outside of a user namespace seem to have, of
+// which other systems have none: -1.
+func outsideOwner() int64 { return -1 }

@@ -1,0 +1,161 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"symbolize/store"
+	"syscall"
+	"testing"
+)
+
+// plant puts something else in the place of a file of a store: a kind of trap.
+func plant(t *testing.T, kind, path, victim string) {
+	t.Helper()
+	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.RemoveAll(path))
+	switch kind {
+	case "symbolic link":
+		err = errors.Join(err, os.Symlink(victim, path))
+	case "second name":
+		err = errors.Join(err, os.Link(victim, path))
+	case "named pipe":
+		err = errors.Join(err, syscall.Mkfifo(path, 0o600))
+	case "device":
+		err = errors.Join(err, os.Symlink("/dev/zero", path))
+	case "directory":
+		err = errors.Join(err, os.Mkdir(path, 0o755))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPlantedFiles has a writer meet traps in the places of all files that it opens or
+// that Badger opens for it. It refuses, or sets a db/ with them aside, which it only reads;
+// and what they lead to stays as it is.
+func TestPlantedFiles(t *testing.T) {
+	names := []string{"lock", "FORMAT", "db/LOCK", "db/JOURNAL", "db/SUMS", "db/MANIFEST",
+		"db/KEYREGISTRY", "db/DISCARD", "db/00001.mem", "db/000001.vlog", "db/000001.sst"}
+	for _, name := range names {
+		for _, kind := range []string{
+			"symbolic link", "second name", "named pipe", "device", "directory",
+		} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				path, victim := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "v")
+				fillStore(t, path, 1, 3)
+				text := "symbolize store\nschema 2\n" // what FORMAT is to be
+				if err := os.WriteFile(victim, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				plant(t, kind, filepath.Join(path, name), victim)
+				w, err := OpenWriter(context.Background(), path, WriterOptions{})
+				if err == nil {
+					err = w.Close()
+				}
+				inLive := strings.HasPrefix(name, "db/")
+				switch {
+				case inLive && (err != nil || len(w.Warnings()) != 1 ||
+					!strings.Contains(w.Warnings()[0], "set aside")):
+					t.Errorf("%v, want it set aside", err)
+				case !inLive && !errors.Is(err, store.ErrUnsafe) &&
+					(kind != "second name" || name != "FORMAT"): // which is only read
+					t.Errorf("opened: %v", err)
+				}
+				info, serr := os.Stat(victim)
+				got, rerr := os.ReadFile(victim)
+				if serr != nil || rerr != nil || string(got) != text ||
+					info.Mode().Perm() != 0o600 {
+					t.Errorf("victim: %v, %q, %v %v", info.Mode(), got, serr, rerr)
+				}
+			})
+		}
+	}
+}
+
+// TestPlantedDirectories has links in the places of directories: nothing is written where
+// they lead.
+func TestPlantedDirectories(t *testing.T) {
+	for _, name := range []string{"db", "gen", "gen/1", "gen/2", ".tmp-db", "gen/.tmp-1"} {
+		path, victim := filepath.Join(t.TempDir(), "store"), t.TempDir()
+		fillStore(t, path, 1, 3)
+		keep := filepath.Join(victim, "keep")
+		if err := os.WriteFile(keep, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		plant(t, "symbolic link", filepath.Join(path, name), victim)
+		w, err := OpenWriter(context.Background(), path, WriterOptions{})
+		if err == nil {
+			err = errors.Join(w.Merge(context.Background(), testContribution(t, 9, 9)), w.Close())
+		}
+		// A generation that is none is passed over, a leftover is removed.
+		healed := name == "gen/2" || strings.Contains(name, tmpPrefix)
+		if (err == nil) != healed {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, _ := os.ReadDir(victim); len(left) != 1 {
+			t.Errorf("%s: in the directory it leads to: %v", name, left)
+		}
+	}
+}
+
+// TestPlantedGeneration has a reader meet traps in a generation: it waits for nothing,
+// reads nothing else, and says that the generation is damaged.
+func TestPlantedGeneration(t *testing.T) {
+	names := []string{"SUMS", "MANIFEST", "KEYREGISTRY", "000001.sst", "000009.sst",
+		"000009.vlog", "00009.mem"}
+	for _, name := range names {
+		for _, kind := range []string{"symbolic link", "named pipe", "device", "directory"} {
+			path := filepath.Join(t.TempDir(), "store")
+			fillStore(t, path, 1, 3)
+			plant(t, kind, filepath.Join(genDir(path, 1), name), "/etc/passwd")
+			r, err := OpenReader(path)
+			if err == nil {
+				r.Close()
+			}
+			if !errors.Is(err, store.ErrDamaged) {
+				t.Errorf("%s %s: %v", name, kind, err)
+			}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "store")
+	fillStore(t, path, 1, 3)
+	plant(t, "named pipe", filepath.Join(path, formatName), "")
+	if _, err := OpenReader(path); !errors.Is(err, store.ErrUnsafe) {
+		t.Errorf("FORMAT is a pipe: %v", err)
+	}
+}
+
+// TestOpenNoFollow is of systems without openat2, on those that have it.
+func TestOpenNoFollow(t *testing.T) {
+	dir := t.TempDir()
+	plant(t, "directory", filepath.Join(dir, "real"), "")
+	plant(t, "symbolic link", filepath.Join(dir, "link"), "real")
+	plant(t, "symbolic link", filepath.Join(dir, "real", "file"), "../other")
+	if err := os.WriteFile(filepath.Join(dir, "real", "plain"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name string
+		err  error
+	}{
+		{"real/plain", nil}, {"link/plain", syscall.ELOOP}, {"real/file", syscall.ELOOP},
+		{"real/../real/plain", syscall.EXDEV}, {"real/none", syscall.ENOENT},
+	} {
+		f, err := openNoFollow(dir, tc.name, os.O_RDONLY, 0)
+		if err == nil {
+			f.Close()
+		}
+		if !errors.Is(err, tc.err) {
+			t.Errorf("%s: %v, want %v", tc.name, err, tc.err)
+		}
+		f, err = openBeneath(dir, tc.name, os.O_RDONLY, 0)
+		if err == nil {
+			f.Close()
+		}
+		if (err == nil) != (tc.err == nil) && tc.name != "real/../real/plain" {
+			t.Errorf("%s beneath: %v, want %v", tc.name, err, tc.err)
+		}
+	}
+}

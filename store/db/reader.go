@@ -1,0 +1,171 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"symbolize/store"
+)
+
+// DefaultPath returns where the store lies unless it is said otherwise:
+// $SYMBOLIZE_STORE, else symbolize under $XDG_DATA_HOME, else under
+// ~/.local/share. It is "" if not even HOME is set.
+func DefaultPath(getenv func(string) string) string {
+	if p := getenv("SYMBOLIZE_STORE"); p != "" {
+		return p
+	}
+	// The XDG specification has relative paths ignored.
+	if p := getenv("XDG_DATA_HOME"); filepath.IsAbs(p) {
+		return filepath.Join(p, "symbolize")
+	}
+	if p := getenv("HOME"); p != "" {
+		return filepath.Join(p, ".local", "share", "symbolize")
+	}
+	return ""
+}
+
+// Reader is the newest generation of a store, opened read-only: a View. Any
+// number of processes may have it open, while another one writes and even after
+// the generation was removed.
+type Reader struct {
+	*database
+	gen    uint64
+	shadow string // temporary directory, "" if none was needed
+}
+
+// openTries is how often OpenReader looks for a generation again that was
+// removed between being listed and being opened.
+const openTries = 10
+
+// OpenReader opens the newest sound generation of a store. It fails with
+// ErrNoStore if nothing was published there, with ErrVersion if a newer program
+// wrote it, and with ErrDamaged if no generation is sound.
+func OpenReader(path string) (*Reader, error) {
+	if err := checkFormat(path); err != nil {
+		return nil, err
+	}
+	r := &Reader{database: &database{path: path}}
+	var last error
+	for range openTries {
+		gens, err := generations(path)
+		if err != nil {
+			return nil, fmt.Errorf("store %s: %w", path, err)
+		}
+		if len(gens) == 0 {
+			return nil, fmt.Errorf("%w at %s", store.ErrNoStore, path)
+		}
+		if last = r.openFirst(gens); last == nil {
+			return r, nil
+		}
+		if !errors.Is(last, fs.ErrNotExist) {
+			break
+		}
+	}
+	return nil, fmt.Errorf("store %s: %w", path, last)
+}
+
+// openFirst opens the first generation of the list that is sound. An error that
+// wraps fs.ErrNotExist means that the list may be out of date.
+func (r *Reader) openFirst(gens []uint64) error {
+	var first error
+	r.passedOver = nil
+	r.log.forget() // of a try before, whose generation was removed meanwhile
+	for _, g := range gens {
+		err := r.openGeneration(g)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, store.ErrDamaged) {
+			return err
+		}
+		text := fmt.Sprintf("generation %d is passed over: %v", g, err)
+		r.passedOver = append(r.passedOver, text)
+		r.log.warn("%s", text)
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func (r *Reader) openGeneration(gen uint64) error {
+	dir := genDir(r.path, gen)
+	sums, err := checkGeneration(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, gone := os.Lstat(dir); gone == nil {
+			return store.Damagef("%v", err) // a file of it is lost, not the generation
+		}
+	}
+	if err != nil {
+		return err
+	}
+	db, err := openBadger(badgerOptions(dir, true, &r.log))
+	if err != nil {
+		if _, gone := os.Lstat(dir); gone != nil {
+			return gone
+		}
+		// Badger locks and syncs the directory, which some read-only file systems
+		// refuse: give it one of links.
+		var shadowErr error
+		if r.shadow, shadowErr = makeShadow(dir, sums); shadowErr != nil {
+			return errors.Join(err, shadowErr)
+		}
+		if db, shadowErr = openBadger(badgerOptions(r.shadow, true, &r.log)); shadowErr != nil {
+			os.RemoveAll(r.shadow)
+			r.shadow = ""
+			return err
+		}
+	}
+	r.db, r.gen = db, gen
+	return nil
+}
+
+// makeShadow returns a temporary directory of symbolic links to the files of a
+// generation.
+func makeShadow(dir string, sums []fileSum) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	tmp, err := os.MkdirTemp("", "symbolize-store-"+strconv.Itoa(os.Getpid())+"-")
+	if err != nil {
+		return "", err
+	}
+	for _, s := range sums {
+		if err := os.Symlink(filepath.Join(abs, s.name), filepath.Join(tmp, s.name)); err != nil {
+			os.RemoveAll(tmp)
+			return "", err
+		}
+	}
+	return tmp, nil
+}
+
+// PassedOver returns why each newer generation was not opened: damage. What was indexed
+// since the one that is open is not seen.
+func (r *Reader) PassedOver() []string { return r.passedOver }
+
+// Generation returns the number of the generation that is open.
+func (r *Reader) Generation() uint64 { return r.gen }
+
+// Close closes the generation. Tables that were opened from it are of no use
+// after that. A second Close does nothing.
+func (r *Reader) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.db == nil {
+		return nil
+	}
+	err := skipDamage(r.shut()) // whoever read it was told; a Reader has nothing to lose
+	// Badger ends with a sync of the directory. A writer that published meanwhile has
+	// removed it, and there was nothing to sync.
+	if _, gone := os.Lstat(genDir(r.path, r.gen)); errors.Is(gone, fs.ErrNotExist) {
+		err = nil
+	}
+	if r.shadow != "" {
+		err = errors.Join(err, os.RemoveAll(r.shadow))
+	}
+	return err
+}

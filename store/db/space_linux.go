@@ -1,0 +1,43 @@
+package db
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// freeBytes returns what an ordinary user may still write to the file system.
+func freeBytes(dir string) (int64, error) {
+	var st unix.Statfs_t
+	for {
+		err := unix.Statfs(dir, &st)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return 0, err
+		}
+	}
+	return int64(min(st.Bavail, 1<<40)) * st.Bsize, nil
+}
+
+// allocate gives a range of a file its blocks without changing its size. File
+// systems that cannot do so are left to the free-space check.
+func allocate(path string, from, n int64) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return nil // rotated away meanwhile
+	}
+	defer f.Close()
+	for {
+		err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, from, n)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+			return err
+		}
+		return nil
+	}
+}

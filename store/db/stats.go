@@ -1,0 +1,141 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"symbolize/store"
+	"syscall"
+
+	"symbolize/ingest"
+)
+
+// Stats counts what a store holds.
+type Stats struct {
+	Objects   int
+	Kinds     map[ingest.ObjectKind]int // objects by kind
+	Sources   map[store.SourceKind]SourceStats
+	Quality   map[store.SourceKind]int // objects by their best source; 0 for none
+	NoLayout  int                      // objects of which only debug files are known
+	Dirs      int
+	PathRows  int
+	Damaged   int // manifests and directories that cannot be read
+	Size      int64
+	RawStored int64
+	Variants  int   // loads of JITed functions
+	Blobs     int   // captured inputs that several variants may share
+	BlobBytes int64 // bytes stored of those
+
+	Generations []uint64 // newest first
+	Disk        int64    // bytes that the whole directory takes, shared files once
+}
+
+// SourceStats sums up the sources of one kind.
+type SourceStats struct {
+	Count int
+	Funcs uint64
+	Named uint64 // bytes of code
+	Size  int64  // bytes stored
+}
+
+// Stats counts the contents. It reads manifests and path rows, no tables.
+func (d *database) Stats(ctx context.Context) (*Stats, error) {
+	s := &Stats{
+		Kinds:   make(map[ingest.ObjectKind]int),
+		Sources: make(map[store.SourceKind]SourceStats),
+		Quality: make(map[store.SourceKind]int),
+	}
+	for m, err := range d.Objects() {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if errors.Is(err, store.ErrDamaged) {
+			s.Damaged++
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.object(m)
+	}
+	for dir, err := range d.Dirs() {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if errors.Is(err, store.ErrDamaged) {
+			s.Damaged++
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.Dirs++
+		s.PathRows += len(dir.Rows)
+	}
+	var err error
+	if s.Blobs, s.BlobBytes, err = d.blobSizes(); err != nil {
+		return nil, err
+	}
+	if s.Generations, err = generations(d.path); err != nil {
+		return nil, err
+	}
+	s.Disk, err = diskUse(d.path)
+	return s, err
+}
+
+func (s *Stats) object(m *store.Manifest) {
+	s.Objects++
+	s.Kinds[m.Kind]++
+	s.Quality[m.Quality()]++
+	s.Variants += len(m.Variants)
+	if len(m.Layout)+len(m.Sections) == 0 && (m.Kind == ingest.ELF || m.Kind == ingest.VDSO) {
+		s.NoLayout++
+	}
+	for i := range m.Sources {
+		s.addSource(&m.Sources[i])
+	}
+}
+
+func (s *Stats) addSource(src *store.SourceInfo) {
+	k := s.Sources[src.Kind]
+	k.Count++
+	k.Funcs += uint64(src.Funcs)
+	k.Named += min(src.Named, math.MaxUint64-k.Named) // a file's ranges may be of any size
+	k.Size += src.Size
+	s.Sources[src.Kind] = k
+	s.Size += src.Size
+	s.RawStored += int64(src.RawStored)
+}
+
+// diskUse sums the blocks of all files below dir, each file once.
+func diskUse(dir string) (n int64, err error) {
+	type inode struct{ dev, ino uint64 }
+	seen := make(map[inode]bool)
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a generation that was removed meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			return nil
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			n += info.Size()
+			return nil
+		}
+		key := inode{uint64(st.Dev), st.Ino}
+		if !seen[key] {
+			seen[key] = true
+			n += st.Blocks * 512
+		}
+		return nil
+	})
+	return n, err
+}

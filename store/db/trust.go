@@ -1,0 +1,121 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// maxLinks bounds the symbolic links in the path of a store, as the kernel does.
+const maxLinks = 40
+
+// checkTrust refuses to write to a store where somebody else could put something in its
+// place, or in the place of its files, while it is written to: each directory of its path
+// belongs to the caller or to root, and in those of root nobody else may write, or may
+// only to what he owns (the sticky bit of /tmp), which the next part of the path is not.
+// A directory that the caller owns he may share with whom he likes. Directories that are
+// not there yet are no error.
+func checkTrust(path string) error {
+	w := trustWalk{path: path, uid: uint32(os.Geteuid()), outside: outsideOwner()}
+	return w.check()
+}
+
+// trustWalk follows the path of a store, one part at a time.
+type trustWalk struct {
+	path    string // of the store, for messages
+	uid     uint32
+	outside int64 // owner of directories outside of a user namespace, or -1
+}
+
+func (w *trustWalk) check() error {
+	abs, err := filepath.Abs(w.path)
+	if err != nil {
+		return err
+	}
+	return w.walk(strings.Split(abs, string(filepath.Separator)))
+}
+
+func (w *trustWalk) walk(parts []string) error {
+	dir, links := string(filepath.Separator), 0
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	for len(parts) > 0 {
+		if err := w.parent(dir, info); err != nil {
+			return err
+		}
+		name := parts[0]
+		parts = parts[1:]
+		at := filepath.Join(dir, name) // also of ".." and "": dir has no links
+		next, err := os.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.owner(at, next); err != nil {
+			return err
+		}
+		if next.Mode()&fs.ModeSymlink == 0 {
+			dir, info = at, next
+			continue
+		}
+		target, err := os.Readlink(at)
+		if links++; err == nil && links > maxLinks {
+			err = &fs.PathError{Op: "open", Path: at, Err: syscall.ELOOP}
+		}
+		if err != nil {
+			return err
+		}
+		if filepath.IsAbs(target) {
+			dir = string(filepath.Separator)
+			if info, err = os.Lstat(dir); err != nil {
+				return err
+			}
+		}
+		parts = append(strings.Split(target, string(filepath.Separator)), parts...)
+	}
+	return w.alone(dir, info)
+}
+
+// owner refuses what belongs neither to the caller nor to root: its owner can change it,
+// or where it leads.
+func (w *trustWalk) owner(at string, info fs.FileInfo) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Uid == w.uid || st.Uid == 0 || int64(st.Uid) == w.outside {
+		return nil
+	}
+	return w.refuse(at, fmt.Sprintf("belongs to user %d, not to you (user %d)", st.Uid, w.uid))
+}
+
+// parent refuses a directory in which others may replace the next part of the path. The
+// sticky bit keeps them from that: owner looks at whose that part is.
+func (w *trustWalk) parent(at string, info fs.FileInfo) error {
+	if info.Mode()&fs.ModeSticky != 0 {
+		return nil
+	}
+	return w.alone(at, info)
+}
+
+// alone refuses a directory in which others may write, unless the caller owns it.
+func (w *trustWalk) alone(at string, info fs.FileInfo) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Uid == w.uid || info.Mode().Perm()&0o022 == 0 {
+		return nil
+	}
+	return w.refuse(at, fmt.Sprintf("belongs to user %d and others may write in it (%s)", st.Uid,
+		info.Mode()))
+}
+
+func (w *trustWalk) refuse(at, why string) error {
+	if filepath.Clean(w.path) == at {
+		return unsafe("%s %s", at, why)
+	}
+	return unsafe("%s: %s %s", w.path, at, why)
+}

@@ -1,0 +1,115 @@
+package db
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// logEntries returns the entries of a value log.
+func logEntries(tb testing.TB, path string) (list []logEntry) {
+	tb.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	err = walkLog(f, info.Size(), func(e *logEntry) error {
+		list = append(list, *e)
+		return nil
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return list
+}
+
+// spoilLength gives an entry of a value log another length for its value: with the
+// checksum that was there, or with one that is right for it.
+func spoilLength(tb testing.TB, path string, e *logEntry, to func(length byte) byte, mend bool) {
+	tb.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	end := e.value + e.size
+	_, n := binary.Uvarint(b[e.start+2:])
+	at := e.start + 2 + int64(n) + 1 // the length's second byte, so its upper bits
+	b[at] = to(b[at])
+	if mend {
+		sum := crc32.Checksum(b[e.start:end], castagnoli)
+		binary.BigEndian.PutUint32(b[end:], sum)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, err = f.WriteAt(b, 0)
+	if err := errors.Join(err, f.Close()); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// TestSpoiltLength changes the length of a value in the log, also so that the entry's
+// checksum fits it, which makes Badger keep a lock for ever. Reading, closing, collecting
+// and indexing end all the same, and the damage is found and dropped.
+func TestSpoiltLength(t *testing.T) {
+	cases := []struct {
+		name string
+		to   func(byte) byte
+		mend bool
+	}{
+		{"bit flipped", func(b byte) byte { return b ^ 0x40 }, false},
+		{"longer", func(b byte) byte { return b&0x80 | 0x7f }, true},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			path := t.TempDir()
+			w := openTestWriter(t, path)
+			for n := range 8 {
+				mustMerge(t, w, testContribution(t, n, 200+n))
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			want := digestOf(t, path)
+			log := filepath.Join(genDir(path, 1), "000001.vlog")
+			list := logEntries(t, log)
+			if len(list) < 8 {
+				t.Fatalf("%d values in the log", len(list))
+			}
+			spoilLength(t, log, &list[3], tc.to, tc.mend)
+
+			r := openTestReader(t, path)
+			v, err := r.Verify(t.Context())
+			if err != nil || v.Sound() {
+				t.Errorf("damage is not seen: %v, %v", v, err)
+			}
+			if err := r.Close(); err != nil {
+				t.Errorf("reader: %v", err)
+			}
+			w = openTestWriter(t, path)
+			res, err := w.GC(t.Context(), GCOptions{})
+			if err != nil || res.Damaged != 1 {
+				t.Fatalf("gc: %+v, %v", res, err)
+			}
+			for n := range 8 {
+				mustMerge(t, w, testContribution(t, n, 200+n))
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			mustVerify(t, path)
+			if got := digestOf(t, path); got != want {
+				t.Errorf("digest %x, was %x", got, want)
+			}
+		})
+	}
+}

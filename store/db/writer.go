@@ -1,0 +1,387 @@
+package db
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"symbolize/store"
+	"sync"
+	"time"
+)
+
+// WriterOptions say how to open a store for writing.
+type WriterOptions struct {
+	// LockTimeout is how long to wait for another writer: 0 not at all, less than 0
+	// as long as the context.
+	LockTimeout time.Duration
+	// PublishEvery is the shortest time between generations published by the way,
+	// during a long run; 0 stands for DefaultPublishEvery, less than 0 for never.
+	PublishEvery time.Duration
+	// Shared lets a store be written although others than the caller and root can write
+	// to its directory or to one above it. They could lead the writer to other files.
+	Shared bool
+}
+
+// DefaultPublishEvery is the usual WriterOptions.PublishEvery.
+const DefaultPublishEvery = 30 * time.Second
+
+// publishShare bounds what publishing by the way may cost: one part in so many
+// of a run.
+const publishShare = 20
+
+// Writer is a store opened for writing: a Sink, and a View of what was written.
+// There is one at a time for a store, in all processes. Its methods may be called
+// from several goroutines.
+type Writer struct {
+	*database
+	opts WriterOptions
+	lock *os.File
+
+	journal *journal // of db/; nil in a database that no other writer will take up
+
+	// writing is held by whatever changes the database or replaces it.
+	writing     sync.Mutex
+	space       *spaceGuard
+	rows        *batch // path rows that are not committed yet
+	dirty       bool   // something was written since the last generation
+	gen         uint64
+	publishedAt time.Time
+	publishTook time.Duration
+}
+
+// OpenWriter opens a store for writing and makes it if it is not there. It fails
+// with a *LockedError if another process writes, with ErrVersion on a store of a
+// newer schema, with ErrUnsafe on one that others can change and with ErrNoSpace on a full
+// disk.
+func OpenWriter(ctx context.Context, path string, opts WriterOptions) (*Writer, error) {
+	if err := makeStore(path, opts.Shared); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	if err := checkFormat(path); err != nil {
+		return nil, err
+	}
+	lock, err := acquireLock(ctx, path, filepath.Join(path, lockName), opts.LockTimeout)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{database: &database{path: path}, opts: opts, lock: lock}
+	if err := w.start(ctx); err != nil {
+		return nil, errors.Join(err, releaseLock(lock))
+	}
+	return w, nil
+}
+
+// makeStore makes the directory of a store where there is none. Who else may write to
+// it is looked at before, when nothing has been made yet, and after, because somebody
+// may have been faster.
+func makeStore(path string, shared bool) error {
+	trust := checkTrust
+	if shared {
+		trust = func(string) error { return nil }
+	}
+	if err := trust(path); err != nil {
+		return err
+	}
+	err := errors.Join(os.MkdirAll(path, 0o755), trust(path))
+	if err == nil {
+		err = checkDirs(path, gensName)
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(path, gensName), 0o755)
+	}
+	return err
+}
+
+// checkFormat refuses a store of a newer schema.
+func checkFormat(root string) error {
+	path := filepath.Join(root, formatName)
+	b, err := readLimited(path, 4<<10)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	var schema int
+	if _, err := fmt.Sscanf(string(b), "symbolize store\nschema %d\n", &schema); err != nil ||
+		schema < 1 || string(b) != formatText(schema) {
+		return store.Damagef("%s: no store's", path)
+	}
+	if schema > SchemaVersion {
+		return versionError(path, schema)
+	}
+	return nil
+}
+
+// formatText is what FORMAT holds.
+func formatText(schema int) string { return fmt.Sprintf("symbolize store\nschema %d\n", schema) }
+
+// start does what needs the lock: clears up after killed runs, opens db/ and takes up what
+// they left.
+func (w *Writer) start(ctx context.Context) error {
+	if err := checkDirs(w.path, gensName, liveName, leftName, asideName); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if err := errors.Join(removeLeftovers(w.path), setLeft(w.path)); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if err := w.writeFormat(); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	l, err := w.open()
+	if err != nil {
+		return err
+	}
+	if err := w.takeLeft(ctx, l); err != nil {
+		err = fmt.Errorf("store %s: taking up an interrupted run's work: %w", w.path, err)
+		return errors.Join(err, w.shut())
+	}
+	gens, err := generations(w.path)
+	if err != nil {
+		return errors.Join(err, w.shut())
+	}
+	if len(gens) > 0 {
+		w.gen = gens[0]
+	}
+	w.publishedAt = time.Now()
+	return nil
+}
+
+// writeFormat says of which schema the store is, before anything of that schema is
+// in it: an older program must not take up what a killed one left in db/.
+func (w *Writer) writeFormat() error {
+	format := filepath.Join(w.path, formatName)
+	text := []byte(formatText(SchemaVersion))
+	have, err := readLimited(format, 4<<10)
+	if err == nil && bytes.Equal(have, text) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	tmp := filepath.Join(w.path, tmpPrefix+formatName)
+	return errors.Join(writeSynced(tmp, text), os.Rename(tmp, format))
+}
+
+// open makes db/ ready and opens it. The caller holds mu, or is alone.
+func (w *Writer) open() (*live, error) {
+	dir := filepath.Join(w.path, liveName)
+	guard := newSpaceGuard(dir)
+	if err := w.roomToOpen(guard); err != nil {
+		return nil, err
+	}
+	l, err := prepareLive(w.path, w.log.warn)
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", w.path, err)
+	}
+	guard.tables = tableBytes(dir)
+	db, err := openBadger(badgerOptions(dir, false, &w.log))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("store %s: %w", w.path, err), l.journal.close())
+	}
+	w.log.opened()
+	w.db, w.space, w.journal = db, guard, l.journal
+	return l, nil
+}
+
+// shut closes the database and its journal.
+func (w *Writer) shut() error {
+	err := errors.Join(w.database.shut(), w.journal.close())
+	w.journal = nil
+	return err
+}
+
+// roomToOpen makes sure that a copy of the tables can be written.
+func (w *Writer) roomToOpen(guard *spaceGuard) error {
+	need := int64(spaceSlack)
+	if gens, err := generations(w.path); err == nil && len(gens) > 0 {
+		need += 2 * tableBytes(genDir(w.path, gens[0]))
+	}
+	free, err := guard.free(w.path)
+	if err != nil {
+		return fmt.Errorf("free space of %s: %w", w.path, err)
+	}
+	if free < need {
+		return fmt.Errorf("%w: %s: %d MiB free, %d MiB needed to open it", store.ErrNoSpace, w.path,
+			free>>20, (need+1<<20-1)>>20)
+	}
+	return nil
+}
+
+// Merge implements Sink.
+func (w *Writer) Merge(ctx context.Context, c *store.Contribution) error {
+	if err := store.CheckContribution(c); err != nil {
+		return err
+	}
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if w.db == nil {
+		return fmt.Errorf("%s: %w", w.path, store.ErrClosed)
+	}
+	if err := w.merge(ctx, c); err != nil {
+		return fmt.Errorf("object %s: %w", c.Manifest.ID, err)
+	}
+	return w.publishByTheWay()
+}
+
+func (w *Writer) merge(ctx context.Context, c *store.Contribution) error {
+	key := manifestKey(c.Manifest.ID)
+	old, err := w.manifest(key)
+	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrDamaged) {
+		return err
+	}
+	fresh := err != nil // a manifest that cannot be read is written anew
+	if fresh {
+		old = &store.Manifest{ID: c.Manifest.ID}
+	}
+	next := store.MergeFacts(old, &c.Manifest)
+	if err := store.CheckBlobs(store.NewVariants(next.Variants, old.Variants), w.hasBlob); err != nil {
+		return err
+	}
+	sources, changes, err := store.MergeSources(old.Sources, c)
+	if err != nil {
+		return err
+	}
+	next.Sources = sources
+	return w.write(ctx, key, old, &next, changes, fresh)
+}
+
+// write stores the changed sources and then the manifest that names them.
+func (w *Writer) write(ctx context.Context, key []byte, old, next *store.Manifest,
+	changes []store.SourceChange, fresh bool) error {
+	b := &batch{ctx: ctx, w: w}
+	if err := b.withdraw(key, old, changes); err != nil {
+		return err
+	}
+	for i := range changes {
+		ch := &changes[i]
+		if ch.WriteTable {
+			if err := b.putTable(next, ch); err != nil {
+				return err
+			}
+		}
+		if ch.WriteRaw {
+			if err := b.putRaw(next, ch); err != nil {
+				return err
+			}
+			at := slices.IndexFunc(next.Sources, func(s store.SourceInfo) bool {
+				return s.Kind == ch.Info.Kind && s.Digest == ch.Info.Digest
+			})
+			next.Sources[at] = ch.Info
+		}
+	}
+	text := store.EncodeManifest(next)
+	if len(text) > store.MaxManifest {
+		return fmt.Errorf("manifest: %w: %d bytes, at most %d", store.ErrTooLarge, len(text), store.MaxManifest)
+	}
+	if !fresh && len(changes) == 0 && bytes.Equal(text, store.EncodeManifest(old)) {
+		return nil
+	}
+	if err := b.put(key, text); err != nil {
+		return err
+	}
+	return b.commit()
+}
+
+// withdraw takes sources whose parts are about to be written over out of the
+// manifest first, so that it never names a table that is half of each.
+func (b *batch) withdraw(key []byte, old *store.Manifest, changes []store.SourceChange) error {
+	without := old.Clone()
+	for _, ch := range changes {
+		if ch.Old.Kind == 0 {
+			continue
+		}
+		without.Sources = slices.DeleteFunc(without.Sources, func(s store.SourceInfo) bool {
+			return s.Kind == ch.Old.Kind && s.Digest == ch.Old.Digest
+		})
+	}
+	if len(without.Sources) == len(old.Sources) {
+		return nil
+	}
+	return b.put(key, store.EncodeManifest(without))
+}
+
+// PutDir implements Sink. Rows are gathered into large transactions: those of the
+// last directories become visible to the Writer's own methods at once, and to a
+// crash when as much has come together, or with Publish and Close.
+func (w *Writer) PutDir(dir string, rows store.DirRows) error {
+	if err := store.CheckDir(dir, rows); err != nil {
+		return err
+	}
+	var text []byte
+	if len(rows) > 0 {
+		var err error
+		if text, err = store.EncodeRows(slices.Clone(rows).Sort()); err != nil {
+			return fmt.Errorf("directory %s: %w", dir, err)
+		}
+	}
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if w.db == nil {
+		return fmt.Errorf("%s: %w", w.path, store.ErrClosed)
+	}
+	if w.rows == nil {
+		w.rows = &batch{ctx: context.Background(), w: w}
+	}
+	key := dirKey(dir)
+	if text == nil {
+		return w.rows.remove(key)
+	}
+	return w.rows.put(key, text)
+}
+
+// flushRows commits the path rows gathered so far; the caller holds writing.
+func (w *Writer) flushRows() error {
+	if w.rows == nil || w.db == nil {
+		return nil
+	}
+	return w.rows.commit()
+}
+
+// flushed is flushRows for methods that read.
+func (w *Writer) flushed() error {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	return w.flushRows()
+}
+
+// Dir implements View.
+func (w *Writer) Dir(dir string) (store.DirRows, bool, error) {
+	if err := w.flushed(); err != nil {
+		return nil, false, err
+	}
+	return w.database.Dir(dir)
+}
+
+// Dirs visits the path rows of all directories, sorted by path, as Reader's does.
+func (w *Writer) Dirs() iter.Seq2[Directory, error] {
+	return func(yield func(Directory, error) bool) {
+		if err := w.flushed(); err != nil {
+			yield(Directory{}, err)
+			return
+		}
+		w.database.Dirs()(yield)
+	}
+}
+
+// Verify is Reader's, of what was written so far.
+func (w *Writer) Verify(ctx context.Context) (*VerifyResult, error) {
+	if err := w.flushed(); err != nil {
+		return nil, err
+	}
+	return w.database.Verify(ctx)
+}
+
+// Stats is Reader's, of what was written so far.
+func (w *Writer) Stats(ctx context.Context) (*Stats, error) {
+	if err := w.flushed(); err != nil {
+		return nil, err
+	}
+	return w.database.Stats(ctx)
+}
