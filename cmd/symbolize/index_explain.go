@@ -106,21 +106,21 @@ func (x *explained) file(path string) error {
 		return nil
 	}
 	x.Objects++
-	now, before, err := f.KernelSight()
+	now, before, err := f.KernelIDVisibility()
 	if err != nil || before == elf.Seen {
 		return err
 	}
 	v := invisible{Path: path, BuildID: f.ID.Hex(), Kernels: "all", Reason: now.String(),
-		Mend: mendSight(now, f.IsGo())}
+		Mend: visibilityFix(now, f.IsGo())}
 	if now == elf.Seen {
-		v.Kernels, v.Reason, v.Mend = "before 6.12", before.String(), mendSight(before, f.IsGo())
+		v.Kernels, v.Reason, v.Mend = "before 6.12", before.String(), visibilityFix(before, f.IsGo())
 	}
 	x.Invisible = append(x.Invisible, v)
 	return nil
 }
 
-// mendSight says how to link a program so that kernels see its build ID.
-func mendSight(s elf.Sight, isGo bool) string {
+// visibilityFix says how to link a program so that kernels see its build ID.
+func visibilityFix(s elf.IDVisibility, isGo bool) string {
 	// Go's own linker writes a note, with -B too, but no PT_NOTE that covers it (1.26).
 	if isGo && (s == elf.NoNote || s == elf.OutsideNotes) {
 		return "go build -ldflags='-linkmode=external -B gobuildid'"

@@ -52,7 +52,7 @@ func TestExplain(t *testing.T) {
 	hex := fmt.Sprintf("%x", id)
 	goFlags := "go build -ldflags='-linkmode=external -B gobuildid'"
 	want := []invisible{
-		{"beyond.so", hex, "before 6.12", "note beyond the first page", mendSight(255, false)},
+		{"beyond.so", hex, "before 6.12", "note beyond the first page", visibilityFix(255, false)},
 		{"go", hex, "all", "note outside PT_NOTE", goFlags},
 		{"long.so", hex + hex, "all", "build ID of more than 20 bytes", "gcc -Wl,--build-id=sha1"},
 		{"none.so", "", "all", "no build ID", "gcc -Wl,--build-id"},

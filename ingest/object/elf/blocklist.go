@@ -8,18 +8,18 @@ import (
 // Sizes of blocks of a blockList, bytes.
 const (
 	listBlock  = 1 << 20
-	firstBlock = 64 << 10 // to begin with
+	firstBlock = 64 << 10 // initial capacity
 )
 
-// blockList holds bytes whose number is not known before. Unlike a bytes.Buffer it takes no
-// more memory than they need, also while it grows.
+// blockList holds a byte stream of unknown length. Unlike a bytes.Buffer it never holds more than
+// one partly filled block beyond the content, also while it grows.
 type blockList struct {
-	blocks [][]byte // all but the last of listBlock bytes
+	blocks [][]byte // all but the last have listBlock bytes
 	size   int64
-	stop   func() error // asked before each block; can be nil
+	stop   func() error // called before each block; can be nil
 }
 
-// ReadFrom appends all that a reader gives.
+// ReadFrom appends everything up to EOF.
 func (l *blockList) ReadFrom(r io.Reader) (n int64, err error) {
 	for {
 		b, err := l.room()

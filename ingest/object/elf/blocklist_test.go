@@ -38,7 +38,7 @@ func TestBlockList(t *testing.T) {
 	}
 }
 
-// TestBlockListErrors has readers that fail, one of them as one that is cut off.
+// TestBlockListErrors reads from failing and truncated readers.
 func TestBlockListErrors(t *testing.T) {
 	for _, want := range []error{io.ErrUnexpectedEOF, errors.New("damage")} {
 		l := blockList{}

@@ -28,7 +28,7 @@ var forms = []form{
 
 var testID = []byte("0123456789abcdefghij")
 
-// open opens the file that a declaration gives, which must be good.
+// open opens a built file, which must be valid.
 func open(t testing.TB, b *elfbuild.File) *File {
 	t.Helper()
 	return openBytes(t, b.Bytes())
@@ -43,7 +43,7 @@ func openBytes(t testing.TB, b []byte) *File {
 	return f
 }
 
-// lib is a library in a form, whose every part is in its byte order.
+// lib is a library in a form; all its parts use that byte order.
 func lib(fm form, funcs ...elfbuild.Func) *elfbuild.File {
 	return inForm(fm, elfbuild.Lib(testID, 256, funcs...))
 }
@@ -95,7 +95,7 @@ func compare(t testing.TB, what string, got, want []string) {
 	}
 }
 
-// wantError checks that an error says the file, and this.
+// wantError checks that an error names the file and contains text.
 func wantError(t testing.TB, err error, text string) {
 	t.Helper()
 	var de *decode.Error

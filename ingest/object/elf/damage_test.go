@@ -11,7 +11,7 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// everything declares a small file that has one of each thing that we read.
+// everything declares a small file with one of each structure that the package reads.
 func everything(t testing.TB, fm form) *elfbuild.File {
 	inner := elfbuild.Lib(testID, 64, elfbuild.Func{Name: "hidden", Size: 16}).DebugOnly()
 	machine := elf.EM_X86_64
@@ -43,8 +43,8 @@ func moduleOf(fm form) *elfbuild.File {
 	return inForm(fm, elfbuild.Module(testID, 64, elfbuild.Func{Name: "demo", Size: 16}))
 }
 
-// walk does with a file whatever can be done, and returns how many things there
-// were. All errors must say where.
+// walk calls every method on a file and returns the number of items found. All errors must have a
+// position.
 func walk(t testing.TB, b []byte) (things int) {
 	t.Helper()
 	see := func(err error) {
@@ -103,15 +103,15 @@ func walk(t testing.TB, b []byte) (things int) {
 // buffers of 64 KiB, and the xz decoder's tables.
 const maxWalk = 4 << 20
 
-// allocated returns the bytes allocated so far. Unlike runtime.ReadMemStats it does
-// not stop the world, and it is exact for what is large.
+// allocated returns the bytes allocated so far. Unlike runtime.ReadMemStats it does not stop the
+// world, and it is exact for large allocations.
 func allocated() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()
 }
 
-// bounded walks through a file and checks what that allocates.
+// bounded walks through a file and checks the bytes it allocates.
 func bounded(t *testing.T, what string, at int, b []byte) int {
 	t.Helper()
 	before := allocated()

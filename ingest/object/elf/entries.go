@@ -2,7 +2,7 @@ package elf
 
 import "debug/elf"
 
-// Entry is an entry of a symbol table as it stands there, whatever it is of.
+// Entry is an entry of a symbol table as stored, of any type.
 type Entry struct {
 	Name    string
 	Value   uint64
@@ -12,9 +12,9 @@ type Entry struct {
 	Section int // index into File.Sections; 0 if undefined, −1 for absolute and common ones
 }
 
-// Entries visits the entries of a symbol table in its order, the null one left out,
-// until visit returns false. Symbols is for what names code; this is for those who
-// have to choose as another program does.
+// Entries visits the entries of a symbol table in its order, without the null entry, until visit
+// returns false. Symbols visits code only; Entries is for callers that reproduce another
+// program's choice.
 func (f *File) Entries(table Table, visit func(Entry) bool) error {
 	return f.rawSymbols(table, func(_ int, s *rawSymbol) bool {
 		e := Entry{

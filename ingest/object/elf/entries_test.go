@@ -9,8 +9,7 @@ import (
 	"symbolize/fixtures/elfbuild"
 )
 
-// TestEntries: what stands in the table comes out, in its order, also what names no
-// code.
+// TestEntries: all entries are visited in the table's order, also those that name no code.
 func TestEntries(t *testing.T) {
 	syms := []elfbuild.Symbol{
 		{Name: "x.c", Section: "*ABS*", Type: elf.STT_FILE},

@@ -10,15 +10,15 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// Bounds on what is read at once or kept. Larger files are damaged, hostile, or
-// nothing that runs.
+// Bounds on single reads and on retained memory. Larger files are damaged, hostile, or not
+// executable.
 const (
 	maxHead        = 4 << 10   // first read of a file: header, program headers, usually the notes
 	maxSegments    = 1 << 12   // program headers; real files have under 100
 	maxSections    = 1 << 18   // section headers; gcc -ffunction-sections makes over 2^16
 	maxShstrtab    = 64 << 20  // section names
 	maxNotes       = 64 << 10  // of one note segment or section; a kernel's have under 1 KiB
-	maxNoteTables  = 64        // note segments and sections looked at
+	maxNoteTables  = 64        // note segments and sections read
 	maxStringTable = 768 << 20 // names of symbols; Chromium's have 500 MB
 	maxSymbolTable = 1 << 30   // symbols, 44 million
 	maxSection     = 1 << 30   // any other section
@@ -33,11 +33,11 @@ const (
 	sym32, sym64   = 16, 24
 )
 
-// File is a decoded ELF file of any class, byte order and machine. Its exported
-// fields are set by Open. Contents of sections are read on demand from the reader
-// that Open was given, which must stay open. A File is for one goroutine.
+// File is a decoded ELF file of any class, byte order and machine. Its exported fields are set by
+// Open. Contents of sections are read on demand from Open's reader, which must stay open. A File
+// is for one goroutine.
 type File struct {
-	Name      string // as given to Open; errors begin with it
+	Name      string // as passed to Open; errors begin with it
 	Machine   elf.Machine
 	Class     elf.Class
 	BigEndian bool
@@ -66,8 +66,7 @@ type Segment struct {
 	Align    uint64
 }
 
-// extent is a range of file bytes with the alignment of what lies there, and the number
-// of the program header that tells of it.
+// extent is a range of file bytes with its alignment and the number of its program header.
 type extent struct{ off, size, align, header uint64 }
 
 // IsELF reports whether a file that begins with head is ELF, by its magic.
@@ -75,10 +74,9 @@ func IsELF(head []byte) bool {
 	return len(head) >= len(elf.ELFMAG) && string(head[:len(elf.ELFMAG)]) == elf.ELFMAG
 }
 
-// Open decodes the headers of an ELF file of size bytes and finds its build ID.
-// Name is for messages. The error is a *decode.Error, or wraps what r said.
-// Contents that lie outside the file are no error here, only when they are asked
-// for.
+// Open decodes the headers of an ELF file of size bytes and finds its build ID. Name is for
+// messages. The error is a *decode.Error, or wraps r's. Contents outside the file are an error on
+// access only, not here.
 func Open(name string, r io.ReaderAt, size int64) (*File, error) {
 	f := &File{Name: name, r: r, size: size}
 	buf := blocks.Get().(*[]byte)
@@ -103,7 +101,7 @@ func Open(name string, r io.ReaderAt, size int64) (*File, error) {
 	return f, nil
 }
 
-// Size returns the number of bytes of the file, as given to Open.
+// Size returns the number of bytes of the file, as passed to Open.
 func (f *File) Size() int64 { return f.size }
 
 // fail returns an error at an offset of the file.
@@ -126,7 +124,7 @@ func (f *File) readAt(b []byte, off uint64) error {
 	return fmt.Errorf("%s: offset %#x: %w", f.Name, off, err)
 }
 
-// bytes returns the n bytes at off, out of head where they lie there.
+// bytes returns the n bytes at off, from head where it contains them.
 func (f *File) bytes(head []byte, off, n uint64) ([]byte, error) {
 	if off <= uint64(len(head)) && n <= uint64(len(head))-off {
 		return head[off : off+n], nil
@@ -138,7 +136,7 @@ func (f *File) bytes(head []byte, off, n uint64) ([]byte, error) {
 	return b, f.readAt(b, off)
 }
 
-// header is what Open needs of the ELF header.
+// header is the part of the ELF header that Open needs.
 type header struct {
 	phoff, shoff     uint64
 	phentsize, phnum uint64
@@ -208,11 +206,11 @@ func (f *File) wordSize() uint64 {
 	return 8
 }
 
-// readSegments decodes the program headers. It comes after the sections, because
-// a count of over 65,534 stands in the first of them.
+// readSegments decodes the program headers. It follows the sections, because the first of them
+// holds a count over 65,534.
 func (f *File) readSegments(h header, head []byte) error {
 	if h.phoff == 0 || h.phnum == 0 || f.Type == elf.ET_CORE {
-		return nil // a core dump has thousands, which are about its process
+		return nil // a core dump has thousands, which describe its process
 	}
 	const pnXnum = 0xffff // PN_XNUM
 	if h.phnum == pnXnum && len(f.Sections) > 0 {
@@ -240,8 +238,7 @@ func (f *File) readSegments(h header, head []byte) error {
 	return nil
 }
 
-// addSegment decodes one program header, of that number, and keeps it if it is a PT_LOAD or
-// PT_NOTE.
+// addSegment decodes one program header, with its number, and keeps PT_LOAD and PT_NOTE.
 func (f *File) addSegment(r *decode.Reader, number uint64) {
 	var s Segment
 	kind := elf.ProgType(r.U32())

@@ -94,8 +94,7 @@ func TestBuildIDPlaces(t *testing.T) {
 	}
 }
 
-// TestNoteTables has the build ID in the last section of notes that is looked at, and in
-// the next.
+// TestNoteTables has the build ID in the last section of notes that is read, and in the next.
 func TestNoteTables(t *testing.T) {
 	for _, before := range []int{maxNoteTables - 1, maxNoteTables} {
 		b := elfbuild.Lib(testID, 64)
@@ -280,7 +279,7 @@ func TestReadErrors(t *testing.T) {
 	if !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("got %v", err)
 	}
-	// The file shrank after it was looked at.
+	// The file shrank after its size was taken.
 	good := elfbuild.Lib(testID, 64).Bytes()
 	_, err = Open("test.so", bytes.NewReader(good[:len(good)-100]), int64(len(good)))
 	wantError(t, err, "the file ends early")

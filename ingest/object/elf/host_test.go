@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// hostFiles are ELF files of this machine: the test binary itself, and what of
-// these happens to be there.
+// hostFiles are ELF files of this machine: the test binary, and those of a list that exist.
 func hostFiles(t *testing.T) []string {
 	t.Helper()
 	self, err := os.Executable()
@@ -36,7 +35,7 @@ func hostFiles(t *testing.T) []string {
 	return files
 }
 
-// stdSymbols gives by the standard library's reader what Symbols should give.
+// stdSymbols returns, from the standard library's reader, the expected result of Symbols.
 func stdSymbols(f *elf.File, table Table) []string {
 	read := f.Symbols
 	if table == Dynsym {
@@ -141,8 +140,8 @@ func checkLayout(t *testing.T, f *File, std *elf.File) {
 	}
 }
 
-// checkStubs looks whether the PLT makes sense: stubs do not overlap, and a
-// program that has JUMP_SLOT relocations has a name for nearly each of its stubs.
+// checkStubs checks the PLT's consistency: stubs do not overlap, and a program with JUMP_SLOT
+// relocations has a name for nearly each of its stubs.
 func checkStubs(t *testing.T, f *File) {
 	t.Helper()
 	var stubs []Symbol
@@ -169,8 +168,8 @@ func checkStubs(t *testing.T, f *File) {
 	}
 }
 
-// TestHostStubs compares the names of PLT stubs with objdump's, which prints
-// versions that .dynsym does not have, and no resolvers of static programs.
+// TestHostStubs compares the names of PLT stubs with objdump's, which prints versions that
+// .dynsym does not have, and no resolvers of static programs.
 func TestHostStubs(t *testing.T) {
 	objdump, err := exec.LookPath("objdump")
 	if os.Getenv("SYMBOLIZE_LIVE") == "" || err != nil {

@@ -18,7 +18,7 @@ import (
 // of PT_NOTE, modules, and debug files, whose program headers point nowhere.
 func (f *File) readID(head []byte) error {
 	if f.Type == elf.ET_CORE {
-		return nil // notes of a core dump are about its process
+		return nil // notes of a core dump describe its process
 	}
 	if f.IsDebugOnly() {
 		if err := f.idFromSections(head); err != nil || !f.ID.IsZero() {
@@ -60,8 +60,8 @@ func (f *File) idFromSections(head []byte) error {
 	return nil
 }
 
-// idFromNotes looks into one table of notes. One that lies outside the file is
-// passed over: in debug files that is the rule.
+// idFromNotes searches one table of notes. A table outside the file is skipped: that is usual in
+// debug files.
 func (f *File) idFromNotes(head []byte, n extent) error {
 	if n.off > uint64(f.size) {
 		return nil
@@ -75,8 +75,8 @@ func (f *File) idFromNotes(head []byte, n extent) error {
 	return nil
 }
 
-// HasCode reports whether the file holds code: it is a runtime file, whose layout
-// counts. A file without section headers has code where a segment is executable.
+// HasCode reports whether the file holds code: it is a runtime file with a valid layout. A file
+// without section headers has code where a segment is executable.
 func (f *File) HasCode() bool {
 	for i := range f.Sections {
 		s := &f.Sections[i]
@@ -95,9 +95,9 @@ func (f *File) HasCode() bool {
 	return false
 }
 
-// IsDebugOnly reports whether the file is a separate debug file: the sections of
-// code, or in a library without code those of read-only data, are there without
-// contents (SHT_NOBITS). Its program headers say nothing about file offsets.
+// IsDebugOnly reports whether the file is a separate debug file: the sections of code, or in a
+// library without code those of read-only data, are there without contents (SHT_NOBITS). The file
+// offsets in its program headers are not valid.
 func (f *File) IsDebugOnly() bool {
 	if f.HasCode() {
 		return false
@@ -143,14 +143,14 @@ func (f *File) IsKernelImage() bool {
 		tables >= 1 && f.Section("__ksymtab_strings") != nil
 }
 
-// RefSymbol is a symbol that captures count a kernel's addresses from.
+// RefSymbol is a reference symbol of a kernel: captures record addresses relative to it.
 type RefSymbol struct {
 	Name string
 	Addr addr.Addr // st_value
 }
 
-// RefSymbols returns the addresses of `_text`, `_stext` and `_etext` in a
-// kernel's symbol table, as far as it has them, in this order.
+// RefSymbols returns the addresses of `_text`, `_stext` and `_etext`, in this order, those that
+// the kernel's symbol table has.
 func (f *File) RefSymbols() ([]RefSymbol, error) {
 	names := []string{"_text", "_stext", "_etext"}
 	found := make([]bool, len(names))
@@ -176,8 +176,8 @@ func (f *File) RefSymbols() ([]RefSymbol, error) {
 	return kept, err
 }
 
-// DebugLink returns what .gnu_debuglink says: the base name of the debug file and
-// the CRC-32 of its content.
+// DebugLink returns the content of .gnu_debuglink: the base name of the debug file and the CRC-32
+// of its content.
 func (f *File) DebugLink() (name string, crc uint32, ok bool) {
 	s := f.Section(".gnu_debuglink")
 	if s == nil {
@@ -197,8 +197,8 @@ func (f *File) DebugLink() (name string, crc uint32, ok bool) {
 	return name, crc, r.Err() == nil
 }
 
-// AltLink returns what .gnu_debugaltlink says: the path of the file that dwz moved
-// shared DWARF to, and its build ID.
+// AltLink returns the content of .gnu_debugaltlink: the path of the file that dwz moved shared
+// DWARF to, and its build ID.
 func (f *File) AltLink() (name string, id buildid.ID, ok bool) {
 	s := f.Section(".gnu_debugaltlink")
 	if s == nil {
@@ -216,7 +216,7 @@ func (f *File) AltLink() (name string, id buildid.ID, ok bool) {
 	return name, id, true
 }
 
-// cut returns b up to its first NUL, and what follows that.
+// cut splits b at its first NUL.
 func cut(b []byte) (name string, rest []byte, ok bool) {
 	before, after, ok := bytes.Cut(b, []byte{0})
 	return string(before), after, ok
@@ -243,10 +243,10 @@ func (f *File) ContentID() (buildid.ID, error) {
 	return buildid.FromContent(io.NewSectionReader(f.r, 0, f.size))
 }
 
-// DebugData unpacks .gnu_debugdata (xz), the ELF file of symbols that MiniDebugInfo
-// puts into stripped files; it holds only what .dynsym lacks. It is nil where there
-// is none. The file is held in memory, at most 256 MiB of it, which release (never
-// nil) gives back; strings that came from it stay valid.
+// DebugData unpacks .gnu_debugdata (xz), the ELF file of symbols that MiniDebugInfo puts into
+// stripped files; it holds only symbols that .dynsym lacks. It is nil where there is none. The
+// file is held in memory, at most 256 MiB, until release (never nil) is called; strings from it
+// stay valid.
 func (f *File) DebugData() (inner *File, release func(), err error) {
 	release = func() {}
 	s := f.Section(".gnu_debugdata")

@@ -7,10 +7,10 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Mapped returns where in the file the byte lies that the loader puts at address a,
-// and how many bytes from there on follow each other in both. Ok is false where the
-// file has no contents for it. Sections tell it, because a debug file's program
-// headers are worthless; in a file without sections, PT_LOADs.
+// Mapped returns the file offset of the byte that the loader puts at address a, and the number n
+// of bytes from there that are contiguous in both. Ok is false where the file has no contents for
+// it. It uses sections, because a debug file's program headers are not valid; in a file without
+// sections, PT_LOADs.
 func (f *File) Mapped(a addr.Addr) (off addr.Offset, n uint64, ok bool) {
 	in := func(start addr.Addr, at addr.Offset, size uint64) bool {
 		d := uint64(a - start)
@@ -42,9 +42,9 @@ func (f *File) Mapped(a addr.Addr) (off addr.Offset, n uint64, ok bool) {
 // goroutines.
 func (f *File) ReadBytes(off addr.Offset, b []byte) error { return f.readAt(b, uint64(off)) }
 
-// relative is the number of the relocation type that adds the load address to its
-// addend, 0 for machines whose dynamic relocations keep addends in place or that are
-// not known here. Processor supplements.
+// relative is the number of the relocation type that adds the load address to its addend, 0 for
+// unsupported machines and those whose dynamic relocations keep addends in place. Processor
+// supplements.
 func relative(m elf.Machine) uint32 {
 	switch m {
 	case elf.EM_X86_64:
@@ -64,10 +64,10 @@ func relative(m elf.Machine) uint32 {
 }
 
 // Relative visits the pointers that the dynamic loader writes into the image of a
-// position-independent file, by the SHT_RELA sections that it sees: at is where,
-// value what, in the file's own addresses. A file need not have these values in
-// place. (Those of SHT_REL and SHT_RELR sections are in place always.) The visit ends
-// when it returns false. The order is none.
+// position-independent file, from the SHT_RELA sections that it reads: at is the address, value
+// the pointer before relocation. The file's bytes at that address may differ. (Those of SHT_REL
+// and SHT_RELR sections are in place always.) The visit ends when it returns false. The order is
+// undefined.
 func (f *File) Relative(visit func(at, value addr.Addr) bool) error {
 	kind := relative(f.Machine)
 	if kind == 0 {
@@ -97,9 +97,8 @@ func (f *File) Relative(visit func(at, value addr.Addr) bool) error {
 	return nil
 }
 
-// Values returns the values of symbols of any type, by name, as .symtab has them (of
-// several, the first). Those that it has not are not in the map. It reads the whole
-// table.
+// Values returns the values of symbols of any type, by name, from .symtab (the first, where there
+// are several). Missing symbols are not in the map. It reads the whole table.
 func (f *File) Values(names ...string) (map[string]addr.Addr, error) {
 	values := make(map[string]addr.Addr)
 	err := f.rawSymbols(Symtab, func(_ int, s *rawSymbol) bool {

@@ -42,7 +42,7 @@ func TestMapped(t *testing.T) {
 			}
 		}
 	}
-	// A debug file's program headers say nothing.
+	// A debug file's program headers are not valid.
 	f := open(t, lib(forms[0]).DebugOnly())
 	if _, _, ok := f.Mapped(elfbuild.TextAddr); ok {
 		t.Error("a debug file has code")

@@ -19,9 +19,9 @@ type PlacedSection struct {
 	Size uint64 // bytes
 }
 
-// InitBase is where the init code of a module stands in our layout. The kernel
-// loads it to a place of its own, which no capture tells, and frees it after the
-// module's start; so it is kept apart from the addresses that can be asked for.
+// InitBase is the address of a module's init code in our layout. The kernel loads it to an
+// address of its own, which no capture records, and frees it after the module's start; so it lies
+// outside the range of addresses in captures.
 const InitBase addr.Addr = 1 << 32
 
 var errNotRelocatable = errors.New("not a relocatable file")

@@ -7,9 +7,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// placer turns the values of symbols into addresses: as they stand in a linked
-// file, by the loader's layout in a module, through the function descriptors in
-// .opd on 64-bit PowerPC.
+// placer computes addresses from the values of symbols: unchanged in a linked file, by the
+// loader's layout in a module, through the function descriptors in .opd on 64-bit PowerPC.
 type placer struct {
 	f      *File
 	module map[int]uint64 // address of each placed section; nil for linked files
@@ -17,7 +16,7 @@ type placer struct {
 	opd      []byte // contents of .opd, nil without
 	opdIndex int
 	opdAddr  uint64
-	byAddr   []int // sections of code by address, for what .opd points to
+	byAddr   []int // sections of code by address, for the targets of .opd
 }
 
 func (f *File) placer() (*placer, error) {

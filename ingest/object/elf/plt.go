@@ -26,17 +26,16 @@ type stub struct {
 	name    string
 }
 
-// pltDecoder finds the stubs in a section of code at address a. It is given the
-// base of the GOT for stubs that address relative to it.
+// pltDecoder finds the stubs in a section of code at address a. Got is the base of the GOT, for
+// stubs that address relative to it.
 type pltDecoder func(f *File, code []byte, a, got uint64, section int) []stub
 
-// PLT visits the stubs of the procedure linkage tables (.plt, .plt.sec, .plt.got,
-// .plt.bnd, .iplt), in order of address, each named after what it calls: "foo@plt".
-// The jump in each stub is decoded, and the relocation of its GOT slot gives the
-// name, so every order and shape that linkers use is served. Stubs of functions
-// chosen at load time (IRELATIVE) carry their resolver's name where it has one, else
-// "*ABS*+0x4a0ab0@plt" as objdump prints it. Machines other than x86-64, i386 and
-// arm64 have none, and no error.
+// PLT visits the stubs of the procedure linkage tables (.plt, .plt.sec, .plt.got, .plt.bnd,
+// .iplt), in order of address, each named after its target: "foo@plt". The jump in each stub is
+// decoded, and the relocation of its GOT slot gives the name, so every order and layout that
+// linkers use is supported. Stubs of functions chosen at load time (IRELATIVE) have their
+// resolver's name where it has one, else "*ABS*+0x4a0ab0@plt" as objdump prints it. For machines
+// other than x86-64, i386 and arm64 it visits none, without an error.
 func (f *File) PLT(visit func(Symbol) bool) error {
 	stubs, err := f.stubs()
 	if err != nil || len(stubs) == 0 {
@@ -63,7 +62,7 @@ func (f *File) PLT(visit func(Symbol) bool) error {
 // relocTypes are the relocations that fill GOT slots with addresses of functions.
 type relocTypes struct{ jumpSlot, globDat, irelative uint32 }
 
-// pltMachine tells how a machine's stubs look.
+// pltMachine returns the decoder and the relocation types of a machine's stubs.
 func (f *File) pltMachine() (pltDecoder, relocTypes) {
 	switch f.Machine {
 	case elf.EM_X86_64:
@@ -122,7 +121,7 @@ type reloc struct {
 	hasAdd bool // Elf_Rela
 }
 
-// nameStubs gives each stub the name of what its slot's relocation refers to.
+// nameStubs names each stub after the target of its slot's relocation.
 func (f *File) nameStubs(stubs []stub) error {
 	_, types := f.pltMachine()
 	n := newNamer(f, stubs)
@@ -171,9 +170,9 @@ func (f *File) pltRelocations() []int {
 	return append(first, rest...)
 }
 
-// relocations visits the relocations of a section with their numbers, in blocks,
-// the last first, until visit returns false after one. Linkers put what fills GOT
-// slots behind the many relative ones.
+// relocations visits the relocations of a section with their numbers, in blocks, the last block
+// first, until visit returns false after one: linkers put the relocations of GOT slots behind the
+// many relative ones.
 func (f *File) relocations(section int, visit func(number int64, r *reloc) bool) error {
 	s := &f.Sections[section]
 	if err := f.check(s, maxRelocations); err != nil {

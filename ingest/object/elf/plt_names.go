@@ -21,7 +21,7 @@ type namer struct {
 	byResolver []target // stubs to be named after the function at an address
 }
 
-// target is what a stub is named after: a symbol's number, or an address.
+// target is the name source of a stub: a symbol's number, or an address.
 type target struct {
 	key  uint64
 	stub int

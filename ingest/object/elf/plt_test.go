@@ -219,7 +219,7 @@ func TestPLT386(t *testing.T) {
 	compare(t, "i386", stubsOf(t, open(t, b)), []string{
 		"malloc@plt 0x401010+0x10", "puts@plt 0x401020+0x10", "*ABS*+0x402000@plt 0x401030+0x10",
 		"puts@plt 0x401040+0x10", "malloc@plt 0x401050+0x10"})
-	// Without the segment nobody can tell what stands in the resolver's slot.
+	// Without the segment the content of the resolver's slot is unknown.
 	b.Segments = nil
 	if got := stubsOf(t, open(t, b)); len(got) != 4 {
 		t.Errorf("without segments: %q", got)

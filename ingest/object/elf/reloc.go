@@ -9,13 +9,13 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// ErrUnsupported marks relocations of a machine or type that is not known here. What
-// is known has been applied.
+// ErrUnsupported marks relocations of an unsupported machine or type. All others have been
+// applied.
 var ErrUnsupported = errors.New("unsupported relocations")
 
-// Relocator applies the relocations of a relocatable file's sections to their
-// contents, so that its debug information (and .eh_frame) speaks of addresses. Its
-// methods may be called by several goroutines.
+// Relocator applies the relocations of a relocatable file's sections to their contents, so that
+// its debug information (and .eh_frame) has final addresses. Its methods may be called by several
+// goroutines.
 type Relocator struct {
 	f      *File
 	tables map[int][]int // relocation sections by the section they are for
@@ -29,12 +29,12 @@ type symbolValue struct {
 	known bool
 }
 
-// Relocator reads the symbols of an ET_REL file for Apply. Place says where a section
-// that is part of the process lies, for example by ModuleLayout; false is a section
-// that has no address there. All other sections lie at 0.
+// Relocator reads the symbols of an ET_REL file for Apply. Place returns the address of a section
+// that is part of the process, for example by ModuleLayout; false if the section has no address
+// there. All other sections lie at 0.
 //
-// It is an error for other files: what a linker told to --emit-relocs leaves in
-// ET_EXEC and ET_DYN files has been applied.
+// It is an error for other files: relocations that a linker with --emit-relocs keeps in ET_EXEC
+// and ET_DYN files have been applied.
 func (f *File) Relocator(place func(section int) (addr.Addr, bool)) (*Relocator, error) {
 	if f.Type != elf.ET_REL {
 		return nil, errNotRelocatable
@@ -119,9 +119,8 @@ func (r *Relocator) sectionAddr(section int) (addr.Addr, bool) {
 	return r.place(section)
 }
 
-// gone is what a reference to code that has no address becomes: the value by which
-// lld marks such code (-1), but for the old range and location lists, where that
-// means something else (-2).
+// gone is the value of a reference to code without an address: lld's tombstone -1, or -2 in the
+// old range and location lists, where -1 marks a base address entry.
 func gone(section string) uint64 {
 	if section == ".debug_ranges" || section == ".debug_loc" {
 		return ^uint64(0) - 1
@@ -129,9 +128,9 @@ func gone(section string) uint64 {
 	return ^uint64(0)
 }
 
-// Apply applies the relocations for a section to b, its contents (uncompressed). It
-// applies all that it can; the error is that of the first that it cannot: a
-// *decode.Error, or one that wraps ErrUnsupported. Time is linear in the relocations.
+// Apply applies the relocations for a section to b, its contents (uncompressed). It continues
+// after errors and returns the first: a *decode.Error, or one that wraps ErrUnsupported. Time is
+// linear in the relocations.
 func (r *Relocator) Apply(section int, b []byte) error {
 	var first error
 	fail := func(err error) {
@@ -172,7 +171,7 @@ type patcher struct {
 	order binary.ByteOrder
 }
 
-// field says what a relocation type writes.
+// field is the number that a relocation type writes.
 type field struct {
 	size     uint8 // bytes; 0: nothing
 	relative bool  // to the place itself

@@ -99,7 +99,7 @@ func ourDWARF(t testing.TB, b []byte, place func(int) (addr.Addr, bool)) *stddwa
 	return d
 }
 
-// subprograms returns where functions start, in the order of the file.
+// subprograms returns the start addresses of functions, in the order of the file.
 func subprograms(t testing.TB, d *stddwarf.Data) (starts []uint64) {
 	t.Helper()
 	for r := d.Reader(); ; {

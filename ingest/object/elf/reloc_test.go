@@ -210,8 +210,8 @@ func TestRelocateInPlace(t *testing.T) {
 	}
 }
 
-// TestRelocateGone checks what stands for code without an address: in range lists, -1
-// would begin an entry of another kind.
+// TestRelocateGone checks the tombstones of code without an address: in range lists, -1 would
+// begin an entry of another kind.
 func TestRelocateGone(t *testing.T) {
 	f := open(t, relocatable(forms[0], elf.EM_X86_64, true,
 		elfbuild.Reloc{Symbol: symData, Type: uint32(elf.R_X86_64_64), Addend: 5}))
@@ -231,7 +231,7 @@ func TestRelocatePlaced(t *testing.T) {
 	}
 }
 
-// TestRelocateErrors applies what it can and says what it cannot.
+// TestRelocateErrors applies the supported relocations and reports the others.
 func TestRelocateErrors(t *testing.T) {
 	good := elfbuild.Reloc{Offset: 8, Symbol: symText, Type: uint32(elf.R_X86_64_64)}
 	for _, c := range []struct {
@@ -294,7 +294,7 @@ func TestRelocatorOverlap(t *testing.T) {
 	}
 }
 
-// relocateAll does what can be done with a file.
+// relocateAll applies the relocations of every section of a file.
 func relocateAll(t testing.TB, b []byte) {
 	t.Helper()
 	f, err := Open("test.so", bytes.NewReader(b), int64(len(b)))

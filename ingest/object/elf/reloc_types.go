@@ -2,8 +2,8 @@ package elf
 
 import "debug/elf"
 
-// fieldOf returns what compilers let a relocation of debug information or .eh_frame
-// write. Ok is false for types and machines not known here. Processor supplements.
+// fieldOf returns the field that a relocation type of debug information or .eh_frame writes. Ok
+// is false for unsupported types and machines. Processor supplements.
 func fieldOf(m elf.Machine, kind uint32) (w field, ok bool) {
 	switch m {
 	case elf.EM_X86_64:

@@ -76,7 +76,7 @@ func (f *File) readSections(h header, head []byte) error {
 	return f.nameSections(h.shstrndx, names)
 }
 
-// section decodes one section header but for its name, whose place it returns.
+// section decodes one section header and returns the offset of its name.
 func (f *File) section(b []byte, off uint64) (s Section, name uint32) {
 	r := decode.New(f.Name, b, int64(off), f.BigEndian)
 	name = r.U32()
@@ -108,8 +108,8 @@ func (f *File) nameSections(index uint64, names []uint32) error {
 	return nil
 }
 
-// maxName cuts names that a damaged table makes endless; the longest of real C++
-// has some 20,000 bytes.
+// maxName truncates names that lack a NUL in a damaged table; the longest of real C++ has some
+// 20,000 bytes.
 const maxName = 64 << 10
 
 // cString returns the name at off of a string table: up to its NUL, the table's
@@ -151,8 +151,8 @@ func (f *File) check(s *Section, limit uint64) error {
 	return nil
 }
 
-// Data returns the contents of a section, uncompressed, if they are no more than
-// limit bytes (0: 1 GiB). The slice is the caller's.
+// Data returns the contents of a section, uncompressed, if they are no more than limit bytes (0:
+// 1 GiB). The caller owns the slice.
 func (f *File) Data(s *Section, limit int64) ([]byte, error) {
 	most := uint64(maxSection)
 	if limit > 0 {
@@ -197,8 +197,7 @@ func (f *File) readString(s *Section, limit uint64) (string, error) {
 	return out.String(), nil
 }
 
-// inflate returns the contents of an SHF_COMPRESSED section, whose Chdr says how
-// long they are.
+// inflate returns the contents of an SHF_COMPRESSED section, whose Chdr has their length.
 func (f *File) inflate(s *Section, limit uint64) ([]byte, error) {
 	head := make([]byte, min(s.Size, 24))
 	if err := f.readAt(head, uint64(s.Offset)); err != nil {

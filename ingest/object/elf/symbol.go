@@ -8,7 +8,7 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Table says which symbol table is meant.
+// Table selects a symbol table.
 type Table uint8
 
 // The symbol tables.
@@ -21,7 +21,7 @@ const (
 type Symbol struct {
 	Name    string // as in the string table, version (`@@GLIBC_2.2.5`) included
 	Addr    addr.Addr
-	Size    uint64 // st_size: 0 if the table does not say
+	Size    uint64 // st_size: 0 if the table has none
 	Type    uint8  // elf.STT_FUNC, STT_GNU_IFUNC or STT_NOTYPE
 	Bind    uint8  // elf.STB_LOCAL …
 	Vis     uint8  // elf.STV_DEFAULT …
@@ -31,17 +31,16 @@ type Symbol struct {
 	End addr.Addr
 }
 
-// Symbols visits the functions of one table in the table's order, until visit
-// returns false. These are STT_FUNC, STT_GNU_IFUNC, and STT_NOTYPE labels, in
-// executable sections, as perf has them (tools/perf/util/symbol-elf.c,
-// elf_sym__filter): so no data, sections, files and TLS, no hidden labels and no
-// mapping symbols ($a, $d, $t, $x). Nor does it give what perf has by accident:
-// assembler-local labels (.L…) and addresses outside their section. ARM's Thumb
-// bit is cleared, function descriptors of 64-bit PowerPC (ELFv1) are followed. In
-// a module, addresses are those of ModuleLayout.
+// Symbols visits the functions of one table in the table's order, until visit returns false.
+// These are STT_FUNC, STT_GNU_IFUNC, and STT_NOTYPE labels, in executable sections, as in perf
+// (tools/perf/util/symbol-elf.c, elf_sym__filter): so no data, sections, files and TLS, no hidden
+// labels and no mapping symbols ($a, $d, $t, $x). Nor does it visit those that perf has by
+// accident: assembler-local labels (.L…) and addresses outside their section. ARM's Thumb bit is
+// cleared, function descriptors of 64-bit PowerPC (ELFv1) are followed. In a module, addresses
+// are those of ModuleLayout.
 //
-// Names are parts of one copy of the string table, which they keep in memory. A
-// missing table is no error. Damage ends the visit with one.
+// Names are parts of one copy of the string table, which they keep in memory. A missing table is
+// no error. Damage ends the visit with an error.
 func (f *File) Symbols(table Table, visit func(Symbol) bool) error {
 	r, err := f.symbols(table)
 	if r == nil {
@@ -82,8 +81,8 @@ func (f *File) Symbols(table Table, visit func(Symbol) bool) error {
 	})
 }
 
-// isFunction is perf's filter, but for names and sections. With data it lets
-// STT_OBJECT pass too, which ends an unsized function before it.
+// isFunction is perf's filter without its rules for names and sections. With data it also accepts
+// STT_OBJECT, which ends an unsized function before it.
 func (f *File) isFunction(s *rawSymbol, data bool) bool {
 	if s.shndx == uint32(elf.SHN_UNDEF) || s.shndx >= uint32(len(f.Sections)) ||
 		!f.table.has(s.name) {
@@ -101,9 +100,9 @@ func (f *File) isFunction(s *rawSymbol, data bool) bool {
 	return false
 }
 
-// isLocalLabel reports whether a name is none of a function: an assembler's local
-// label, or a mapping symbol of ARM, AArch64 or RISC-V, which tells code from data.
-// A function ".List" is one: on 64-bit PowerPC a dot stands before the code's name.
+// isLocalLabel reports whether a name is not a function's: an assembler's local label, or a
+// mapping symbol of ARM, AArch64 or RISC-V, which marks the start of code or data. A function
+// ".List" is one: on 64-bit PowerPC names of code begin with a dot.
 func (f *File) isLocalLabel(s *rawSymbol, name string) bool {
 	if s.kind() == elf.STT_NOTYPE && strings.HasPrefix(name, ".L") {
 		return true
@@ -123,11 +122,11 @@ func (f *File) isLocalLabel(s *rawSymbol, name string) bool {
 	return false
 }
 
-// unsized holds where the symbols without a size end.
+// unsized holds the ends of the symbols without a size.
 type unsized struct{ starts, ends []uint64 } // parallel, sorted by start
 
-// unsizedEnds finds the next symbol after each that has no size. It walks through
-// the table, twice if there are any, and keeps only those.
+// unsizedEnds finds the next symbol after each symbol without a size. It walks through the table,
+// twice if there are any, and keeps only those.
 func (f *File) unsizedEnds(r *symbolReader, places *placer) (unsized, error) {
 	var u unsized
 	err := r.visit(func(_ int, s *rawSymbol) bool {

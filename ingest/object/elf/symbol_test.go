@@ -15,7 +15,7 @@ import (
 
 const text = elfbuild.TextAddr
 
-// TestWhichSymbols goes through perf's filter, and through what is ours.
+// TestWhichSymbols covers perf's filter and our exceptions.
 func TestWhichSymbols(t *testing.T) {
 	arm, arm64, riscv := elf.EM_ARM, elf.EM_AARCH64, elf.EM_RISCV
 	tests := []struct {
@@ -252,7 +252,7 @@ func TestBadSymbolTables(t *testing.T) {
 	}
 }
 
-// TestManySections: an index over 65,279 stands in SHT_SYMTAB_SHNDX.
+// TestManySections: SHT_SYMTAB_SHNDX holds an index over 65,279.
 func TestManySections(t *testing.T) {
 	b := &elfbuild.File{ManySections: true}
 	const n = 0xff10

@@ -11,13 +11,13 @@ import (
 type rawSymbol struct {
 	name        uint32
 	info, other uint8
-	shndx       uint32 // true index, also where it took SHT_SYMTAB_SHNDX to tell
+	shndx       uint32 // true index, possibly from SHT_SYMTAB_SHNDX
 	value, size uint64
 }
 
 func (s *rawSymbol) kind() elf.SymType { return elf.SymType(s.info & 0xf) }
 
-// stringTable is the string table that was read last: .symtab's or .dynsym's.
+// stringTable is the most recently read string table: .symtab's or .dynsym's.
 type stringTable struct {
 	section uint32 // index, 0 for none
 	text    string
@@ -30,8 +30,8 @@ func (t *stringTable) has(off uint32) bool {
 	return off != 0 && uint64(off) < uint64(len(t.text)) && t.text[off] != 0
 }
 
-// SymbolBytes returns how many bytes of file a visit of the table reads: the names,
-// which stay in memory, included. It is 0 where there is no table.
+// SymbolBytes returns the number of file bytes that a visit of the table reads, including the
+// names, which stay in memory. It is 0 where there is no table.
 func (f *File) SymbolBytes(table Table) int64 {
 	i := f.symbolSection(table)
 	if i < 0 {
@@ -57,8 +57,8 @@ func (f *File) symbolSection(table Table) int {
 	return slices.IndexFunc(f.Sections, func(s Section) bool { return s.Type == want })
 }
 
-// symbolReader walks through one symbol table, as often as wanted. It keeps the
-// block that it read last: most tables are one block.
+// symbolReader walks through one symbol table, any number of times. It keeps the last block that
+// it read: most tables are one block.
 type symbolReader struct {
 	f     *File
 	s     *Section
@@ -143,8 +143,7 @@ func (f *File) rawSymbols(table Table, visit func(i int, s *rawSymbol) bool) err
 	return r.visit(visit)
 }
 
-// decodeSymbol decodes one entry. It is the inner loop of indexing, so it does
-// without a decode.Reader.
+// decodeSymbol decodes one entry. It is the inner loop of indexing, so it uses no decode.Reader.
 func (f *File) decodeSymbol(b []byte) rawSymbol {
 	if f.Class == elf.ELFCLASS64 {
 		_ = b[sym64-1]

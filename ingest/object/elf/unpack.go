@@ -23,14 +23,14 @@ const (
 	maxDictionary = 64 << 20  // xz and zstd windows; xz -9 has 64 MiB
 )
 
-// maxRatio is how many times its packed size something may unpack to, beyond unpackFloor:
-// modules grow four to sixfold, debug sections fourteenfold, a bomb of xz seven thousandfold.
+// maxRatio bounds the growth factor beyond unpackFloor: modules grow four to sixfold, debug
+// sections fourteenfold, a bomb of xz seven thousandfold.
 const (
 	maxRatio    = 32
 	unpackFloor = 16 << 20
 )
 
-// unpackBound is what a number of packed bytes may unpack to where limit is the most.
+// unpackBound returns the bound for the unpacked size of packed bytes, at most limit.
 func unpackBound(packed, limit uint64) uint64 {
 	if packed >= limit/maxRatio {
 		return limit
@@ -57,28 +57,28 @@ var packings = []struct {
 	{"\x1f\x8b", packedGzip},
 }
 
-// errTooLong is met before what it says is allocated.
+// errTooLong is returned before memory for the declared size is allocated.
 var errTooLong = errors.New("limit reached: it unpacks to more than the bound")
 
-// UnpackOptions bound the work of Unpack. The zero value leaves the bounds that go with the
-// size of the file.
+// UnpackOptions bound the work of Unpack. The zero value keeps the default bounds, which depend
+// on the size of the file.
 type UnpackOptions struct {
-	// Limit is how many bytes of memory the unpacked file may take, at most 1 GiB; 0 for that.
+	// Limit is the maximum unpacked size in bytes, at most 1 GiB; 0 is 1 GiB.
 	Limit int64
-	// Stop is asked now and then; its error ends the work. nil is never asked.
+	// Stop is called periodically; its error ends the work. It may be nil.
 	Stop func() error
 }
 
-// Unpack gives the contents of a file that may be packed, as kernel modules are
-// (.ko.xz, .ko.zst, .ko.gz): by its magic, not its name. An unpacked file is held
-// in memory, at most 1 GiB of it and 32 times its size. Kind is "xz", "zstd", "gzip", or "" with data
-// == r for a file that is not packed.
+// Unpack returns the contents of a file that may be packed, as kernel modules are (.ko.xz,
+// .ko.zst, .ko.gz), by its magic, not its name. An unpacked file is held in memory, at most 1 GiB
+// and 32 times its packed size. Kind is "xz", "zstd", "gzip", or "" with data == r for a file
+// that is not packed.
 func Unpack(name string, r io.ReaderAt, size int64) (
 	data io.ReaderAt, n int64, kind string, err error) {
 	return UnpackWith(name, r, size, UnpackOptions{})
 }
 
-// UnpackWith is Unpack within bounds.
+// UnpackWith is Unpack with options.
 func UnpackWith(name string, r io.ReaderAt, size int64, o UnpackOptions) (
 	data io.ReaderAt, n int64, kind string, err error) {
 	limit := uint64(maxUnpacked)
@@ -108,11 +108,11 @@ func UnpackWith(name string, r io.ReaderAt, size int64, o UnpackOptions) (
 	return r, size, "", nil
 }
 
-// peekBytes is how much of a packed file is unpacked to see what it is.
+// peekBytes is the number of bytes to unpack for identifying the content.
 const peekBytes = 64
 
-// PackedHead returns the first bytes of what is packed in a file, at most 64, of which the
-// rest is not unpacked; nil for a file that is not packed, or damaged there.
+// PackedHead returns the first bytes of a packed file's content, at most 64, without unpacking
+// the rest; nil for a file that is not packed, or damaged there.
 func PackedHead(r io.ReaderAt, size int64) []byte {
 	how, ok := packingOf(r, size)
 	if !ok {
@@ -126,7 +126,7 @@ func PackedHead(r io.ReaderAt, size int64) []byte {
 	return out.Bytes()
 }
 
-// packingOf tells by its magic how a file is packed.
+// packingOf identifies a file's packing by its magic.
 func packingOf(r io.ReaderAt, size int64) (how packing, ok bool) {
 	head := make([]byte, min(max(size, 0), 6))
 	if n, _ := r.ReadAt(head, 0); n < len(head) {
@@ -149,7 +149,7 @@ func unpackAll(how packing, r io.Reader, limit uint64) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// unpackTo is unpackAll into any place. A panic of a decoder that is not ours is an
+// unpackTo is unpackAll into any destination. A panic of a third-party decoder is returned as an
 // error of the input.
 func unpackTo(out io.ReaderFrom, how packing, r io.Reader, limit uint64) (err error) {
 	defer func() {
@@ -197,7 +197,7 @@ var zstdDecoders = sync.Pool{New: func() any {
 	return d
 }}
 
-// blockSize is how much is read at once where a table is walked through.
+// blockSize is the read size for walks through tables.
 const blockSize = 64 << 10
 
 // blocks are the buffers for that.

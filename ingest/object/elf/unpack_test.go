@@ -101,8 +101,8 @@ func TestUnpackBad(t *testing.T) {
 	}
 }
 
-// TestBombs unpacks what grows a thousandfold and more: it is refused before it is in
-// memory. As much as the floor is let through, whatever it is packed in.
+// TestBombs unpacks files that grow a thousandfold and more: they are refused before they are in
+// memory. Content up to the floor is accepted in every packing.
 func TestBombs(t *testing.T) {
 	// head -c $((16*1024*1024+1)) /dev/zero | xz -9e
 	xz, err := os.ReadFile("testdata/bomb.xz")
@@ -149,7 +149,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// chdr packs a section as SHF_COMPRESSED wants it.
+// chdr packs a section in the SHF_COMPRESSED format.
 func chdr(t testing.TB, b *elfbuild.File, kind elf.CompressionType, how packing, size uint64,
 	data []byte) []byte {
 	t.Helper()
@@ -254,7 +254,7 @@ func TestDebugData(t *testing.T) {
 	wantError(t, err, "test.so(.gnu_debugdata): offset 0x0: not an ELF file")
 }
 
-// TestPackedHead: to see what is packed takes no more than its beginning.
+// TestPackedHead: only the beginning is unpacked.
 func TestPackedHead(t *testing.T) {
 	const whole = 64 << 20
 	data := make([]byte, whole)

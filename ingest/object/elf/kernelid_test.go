@@ -9,12 +9,12 @@ import (
 	"symbolize/fixtures/elfbuild"
 )
 
-// TestKernelSight: what kernels of both kinds see of a build ID.
-func TestKernelSight(t *testing.T) {
+// TestKernelIDVisibility: visibility of a build ID to both generations of kernels.
+func TestKernelIDVisibility(t *testing.T) {
 	id := bytes.Repeat([]byte{0xab}, 20)
 	long := bytes.Repeat([]byte{0xcd}, 24)
 	note := elf.PT_NOTE
-	// behind puts the note last, behind so many bytes of code.
+	// behind puts the note last, behind text bytes of code.
 	behind := func(text int, id []byte) *elfbuild.File {
 		f := elfbuild.Lib(id, uint64(text))
 		f.Sections = append(f.Sections[1:], f.Sections[0])
@@ -47,7 +47,7 @@ func TestKernelSight(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		file        *elfbuild.File
-		now, before Sight
+		now, before IDVisibility
 		isGo        bool
 	}{
 		{"usual", elfbuild.Lib(id, 64), Seen, Seen, false},
@@ -70,19 +70,19 @@ func TestKernelSight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		now, before, err := f.KernelSight()
+		now, before, err := f.KernelIDVisibility()
 		if now != c.now || before != c.before || err != nil || f.IsGo() != c.isGo {
 			t.Errorf("%s: %v, before 6.12 %v, Go %v, %v", c.name, now, before, f.IsGo(), err)
 		}
 	}
-	if numSights.String() != "unknown" || OutsideNotes.String() != "note outside PT_NOTE" {
+	if numVisibilities.String() != "unknown" || OutsideNotes.String() != "note outside PT_NOTE" {
 		t.Error("texts")
 	}
 }
 
-// FuzzKernelSight: any file that opens has an answer, and an ID that is seen is the one
-// that Open finds.
-func FuzzKernelSight(f *testing.F) {
+// FuzzKernelIDVisibility: every file that opens has a result, and a visible ID is the one that
+// Open finds.
+func FuzzKernelIDVisibility(f *testing.F) {
 	f.Add(elfbuild.Lib(bytes.Repeat([]byte{1}, 20), 16).Bytes())
 	f.Add(elfbuild.Lib(bytes.Repeat([]byte{1}, 30), 5000).Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -90,7 +90,7 @@ func FuzzKernelSight(f *testing.F) {
 		if err != nil {
 			return
 		}
-		now, before, err := file.KernelSight()
+		now, before, err := file.KernelIDVisibility()
 		if err != nil {
 			t.Fatal(err) // the file was long enough
 		}

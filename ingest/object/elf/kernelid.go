@@ -7,47 +7,46 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// Sight says whether a kernel reads a file's build ID where it records mappings and
-// stacks (lib/buildid.c), or why it does not: frames of such a file arrive as bare
-// addresses.
-type Sight uint8
+// IDVisibility is whether a kernel reads a file's build ID when it records mappings and stacks
+// (lib/buildid.c), or the reason why not: frames of such a file are recorded as bare addresses.
+type IDVisibility uint8
 
-// What a kernel sees.
+// The values of IDVisibility.
 const (
-	Seen         Sight = iota
+	Seen         IDVisibility = iota
 	NoNote             // the file has no build ID
-	OutsideNotes       // a section has it, and no PT_NOTE segment: kernels read no sections
-	LongID             // it has more than 20 bytes, which no kernel takes
+	OutsideNotes       // in a section, but in no PT_NOTE segment: kernels read no sections
+	LongID             // more than 20 bytes, the kernel's limit
 	LateHeader         // its PT_NOTE is not among the first 256 program headers
-	BeyondPage         // it, or a program header, lies beyond the first page; Linux 6.12 reads on
-	numSights
+	BeyondPage         // the note or a program header lies beyond the first page; Linux 6.12 reads on
+	numVisibilities
 )
 
-var sightText = [numSights]string{
+var visibilityText = [numVisibilities]string{
 	Seen: "seen", NoNote: "no build ID", OutsideNotes: "note outside PT_NOTE",
 	LongID: "build ID of more than 20 bytes", LateHeader: "more than 256 program headers",
 	BeyondPage: "note beyond the first page",
 }
 
-// String returns the sight in a few words.
-func (s Sight) String() string {
-	if s < numSights {
-		return sightText[s]
+// String returns a short description.
+func (s IDVisibility) String() string {
+	if s < numVisibilities {
+		return visibilityText[s]
 	}
 	return "unknown"
 }
 
-// What kernels read: before 6.12 the first page, as far as program headers and notes lie
-// there; since then the file, and so many program headers.
+// The kernels' limits: before 6.12 the first page, with program headers and notes; since then the
+// whole file, but only kernelHeaders program headers.
 const (
 	kernelPage    = 4096
 	kernelHeaders = 256
 	kernelMaxID   = 20 // BUILD_ID_SIZE_MAX
 )
 
-// KernelSight returns what kernels from 6.12 on see of the build ID, and what those
-// before do. It is about files that are mapped to be run: ET_EXEC and ET_DYN.
-func (f *File) KernelSight() (now, before Sight, err error) {
+// KernelIDVisibility returns the visibility of the build ID to kernels from 6.12 on, and to those
+// before. It applies to files that are mapped for execution: ET_EXEC and ET_DYN.
+func (f *File) KernelIDVisibility() (now, before IDVisibility, err error) {
 	now, before = NoNote, NoNote
 	if !f.ID.IsZero() {
 		now, before = OutsideNotes, OutsideNotes
@@ -57,7 +56,7 @@ func (f *File) KernelSight() (now, before Sight, err error) {
 	if f.Class == elf.ELFCLASS32 {
 		header, start = phdr32, ehdr32
 	}
-	// Kernels before 6.12 take the headers to lie behind the ELF header.
+	// Kernels before 6.12 assume that the program headers follow the ELF header.
 	early := f.phoff == start && f.phnum <= (kernelPage-start)/header
 	for _, n := range f.notes {
 		length, err := f.kernelNote(n)
@@ -86,17 +85,16 @@ func (f *File) KernelSight() (now, before Sight, err error) {
 	return now, before, nil
 }
 
-// closer keeps what is nearer to being seen: a note that the kernel passed over says more
-// than one that it did not find.
-func closer(old, s Sight) Sight {
+// closer returns the more specific reason: a skipped note before a missing one.
+func closer(old, s IDVisibility) IDVisibility {
 	if old == NoNote || old == OutsideNotes {
 		return s
 	}
 	return old
 }
 
-// kernelNote returns the length of the build ID that the kernel finds in a PT_NOTE, 0 for
-// none: it takes all notes to be aligned to 4 bytes.
+// kernelNote returns the length of the build ID that the kernel finds in a PT_NOTE, 0 for none:
+// it assumes that all notes are aligned to 4 bytes.
 func (f *File) kernelNote(n extent) (length uint32, err error) {
 	if n.off > uint64(f.size) || n.size > uint64(f.size)-n.off {
 		return 0, nil
@@ -126,7 +124,7 @@ const noteHeader = 12 // n_namesz, n_descsz, n_type
 
 func align4(n uint32) uint64 { return (uint64(n) + 3) &^ 3 }
 
-// IsGo reports whether Go's linker took part in a file.
+// IsGo reports whether Go's linker produced the file, or a part of it.
 func (f *File) IsGo() bool {
 	for i := range f.Sections {
 		switch f.Sections[i].Name {
