@@ -2,8 +2,8 @@ package btf
 
 import "iter"
 
-// Ref returns the type that a PTR, TYPEDEF, CONST, VOLATILE, RESTRICT, TYPE_TAG,
-// DECL_TAG, VAR or FUNC is of, and the result of a FUNC_PROTO; 0 for others.
+// Ref returns the type referred to by a PTR, TYPEDEF, CONST, VOLATILE, RESTRICT, TYPE_TAG,
+// DECL_TAG, VAR or FUNC, and the result of a FUNC_PROTO; 0 for others.
 func (t *Types) Ref(id ID) ID {
 	t, b := t.record(id)
 	if b == nil {
@@ -15,7 +15,7 @@ func (t *Types) Ref(id ID) ID {
 	return ID(t.u32(b[8:]))
 }
 
-// items returns what follows a type of one of these kinds, and how many items it has.
+// items returns the bytes after a type of one of these kinds, and its number of items.
 func (t *Types) items(id ID, kinds ...Kind) (owner *Types, b []byte, n int, flag bool) {
 	owner, b = t.record(id)
 	if b == nil {
@@ -41,15 +41,15 @@ func each[T any](n int, item func(i int) T) iter.Seq2[int, T] {
 	}
 }
 
-// Int is what an INT is. Bits of Size bytes count, from bit Offset on: other than all
-// bits and 0 only where old compilers told bit fields that way.
+// Int is the encoding of an INT: its value has Bits bits from bit Offset on of Size bytes. Other
+// values than all bits and 0 only occur in the bit fields of old compilers.
 type Int struct {
 	Size               uint32 // bytes
 	Bits, Offset       uint8
 	Signed, Char, Bool bool
 }
 
-// Int returns what an INT is; zero for other kinds.
+// Int returns the encoding of an INT; zero for other kinds.
 func (t *Types) Int(id ID) Int {
 	t, b, _, _ := t.items(id, KindInt)
 	if b == nil {
@@ -71,7 +71,7 @@ type Member struct {
 	BitSize   uint8  // of a bit field; 0 for other members
 }
 
-// MemberCount returns how many members a STRUCT or UNION has.
+// MemberCount returns the number of members of a STRUCT or UNION.
 func (t *Types) MemberCount(id ID) int {
 	_, _, n, _ := t.items(id, KindStruct, KindUnion)
 	return n
@@ -83,8 +83,8 @@ func (t *Types) Members(id ID) iter.Seq2[int, Member] {
 	return each(m.n, m.at)
 }
 
-// memberTable is Members for those who print values one after another: an iterator is
-// allocated for each.
+// memberTable is Members without an iterator, for printing values: an iterator is allocated for
+// each.
 type memberTable struct {
 	types, owner *Types
 	b            []byte
@@ -121,28 +121,27 @@ type Enumerator struct {
 	Value uint64
 }
 
-// EnumSigned tells whether the values of an ENUM or ENUM64 are signed.
+// EnumSigned reports whether the values of an ENUM or ENUM64 are signed.
 func (t *Types) EnumSigned(id ID) bool {
 	_, _, _, flag := t.items(id, KindEnum, KindEnum64)
 	return flag
 }
 
-// Enumerators lists the names of an ENUM or ENUM64 in their order. Compilers before the
-// flag of the sign stored signed values all the same; those are taken as they are. Of an
-// ENUM of 8 bytes, as compilers before ENUM64 wrote it (Clang 14), the upper halves of the
-// values are lost.
+// Enumerators lists the names of an ENUM or ENUM64 in their order. Compilers before the sign flag
+// stored signed values without it; those are not converted. An ENUM of 8 bytes, from compilers
+// before ENUM64 (Clang 14), has lost the upper halves of its values.
 func (t *Types) Enumerators(id ID) iter.Seq2[int, Enumerator] {
 	e := t.enumTable(id)
 	return each(e.n, e.at)
 }
 
-// enumTable is to Enumerators what memberTable is to Members.
+// enumTable is Enumerators without an iterator, as memberTable is Members.
 type enumTable struct {
 	owner        *Types
 	b            []byte
 	n            int
 	wide, signed bool // an ENUM64; values have a sign
-	cut          bool // values of 8 bytes of which there are the low 4
+	cut          bool // values of 8 bytes with only the low 4 recorded
 }
 
 func (t *Types) enumTable(id ID) enumTable {
@@ -169,13 +168,13 @@ func (t *enumTable) at(i int) Enumerator {
 	return Enumerator{Name: t.owner.str(t.owner.u32(t.b[8*i:])), Value: value}
 }
 
-// Array is what an ARRAY is: Len elements.
+// Array is the element and index type of an ARRAY, and its Len elements.
 type Array struct {
 	Elem, Index ID
 	Len         uint32
 }
 
-// Array returns what an ARRAY is; zero for other kinds.
+// Array returns the parts of an ARRAY; zero for other kinds.
 func (t *Types) Array(id ID) Array {
 	t, b, _, _ := t.items(id, KindArray)
 	if b == nil {
@@ -184,7 +183,7 @@ func (t *Types) Array(id ID) Array {
 	return Array{Elem: ID(t.u32(b)), Index: ID(t.u32(b[4:])), Len: t.u32(b[8:])}
 }
 
-// Param is a parameter of a FUNC_PROTO. A last one of type 0 stands for "...".
+// Param is a parameter of a FUNC_PROTO. A last one of type 0 is "...".
 type Param struct {
 	Name string
 	Type ID
@@ -198,8 +197,8 @@ func (t *Types) Params(id ID) iter.Seq2[int, Param] {
 	})
 }
 
-// Section is where a variable lies in a DATASEC, bytes. Object files before libbpf has
-// linked them have zeros there.
+// Section is the position of a variable in a DATASEC, bytes. Object files that libbpf has not
+// linked have zeros there.
 type Section struct {
 	Type         ID // a VAR, or a FUNC in .ksyms
 	Offset, Size uint32
@@ -229,13 +228,13 @@ func (t *Types) VarLinkage(id ID) int {
 	return int(t.u32(b))
 }
 
-// FwdUnion tells whether a FWD is of a union, not of a struct.
+// FwdUnion reports whether a FWD declares a union, not a struct.
 func (t *Types) FwdUnion(id ID) bool {
 	_, _, _, flag := t.items(id, KindFwd)
 	return flag
 }
 
-// DeclTagComponent returns which member or parameter a DECL_TAG is of: −1 is the whole.
+// DeclTagComponent returns the index of the member or parameter of a DECL_TAG: −1 is the whole.
 func (t *Types) DeclTagComponent(id ID) int {
 	t, b, _, _ := t.items(id, KindDeclTag)
 	if b == nil {

@@ -7,12 +7,12 @@ import (
 	"symbolize/fixtures/bpfbuild"
 )
 
-// builder writes a blob type by type; the first one that is added has the ID next.
+// builder writes a blob type by type; the first added type has the ID next.
 type builder struct {
 	order   bpfbuild.Order
 	types   []byte
 	strings []byte
-	strBase int // of what it is split from
+	strBase int // of the base blob
 	next    ID
 }
 
@@ -38,8 +38,8 @@ func (b *builder) name(s string) uint32 {
 	return uint32(b.strBase + len(b.strings) - len(s) - 1)
 }
 
-// add adds a type: flag and n as struct btf_type has them, third its size or type, then
-// the words that follow.
+// add adds a type: flag and n of struct btf_type, third its size or type, then the words that
+// follow.
 func (b *builder) add(kind Kind, name string, flag bool, n int, third uint32, rest ...uint32) ID {
 	info := uint32(kind)<<24 | uint32(n)
 	if flag {
@@ -85,7 +85,7 @@ func put(big bool, raw []byte, at int, v uint32) []byte {
 	return raw
 }
 
-// everyKind has every kind of type; the names say which ID is which.
+// everyKind has every kind of type; id maps names to IDs.
 func everyKind(big bool) (raw []byte, id map[string]ID) {
 	b := newBuilder(big)
 	id = make(map[string]ID)

@@ -8,27 +8,27 @@ import (
 	"unicode"
 )
 
-// maxC bounds what AppendC appends, in bytes. The longest type of a kernel has 60 KB.
+// maxC bounds the output of AppendC, in bytes. The longest type of a kernel has 60 KB.
 const maxC = 1 << 20
 
 // ErrLongC is the error of a type whose declaration is longer than AppendC prints.
 var ErrLongC = errors.New("a declaration over the limit")
 
-// COptions says how AppendC prints.
+// COptions controls the format of AppendC.
 type COptions struct {
 	// Plain leaves out the comments on offsets, sizes, holes and padding.
 	Plain bool
 }
 
-// AppendC appends the declaration of a type as C, with a line break at its end: the
-// definition of a structure, union or enumeration, and of what else has a name its
-// declaration. Of the types that it refers to, those without a name are within it, others
-// are only named. nil options are comments on the layout as pahole prints them: offset and
-// size of each member in bytes (offset:bit of bit fields), holes, padding.
+// AppendC appends the declaration of a type as C, with a final line break: the definition of a
+// structure, union or enumeration, and the declaration of other named kinds. Types that it refers
+// to are named; those without a name are defined in place. Nil options print comments on the
+// layout as pahole does: offset and size of each member in bytes (offset:bit of bit fields),
+// holes, padding.
 //
-// Compiled for a machine with the same basic types it has the same layout: where C would
-// place members elsewhere, there is padding or the attribute packed. The error is
-// ErrLongC, or says that types are nested too deep; what was printed before stays.
+// Compiled for a machine with the same basic types it has the same layout: where C would place
+// members elsewhere, there is padding or the attribute packed. The error is ErrLongC, or one for
+// types that are nested too deep; the output before it stays.
 func (t *Types) AppendC(dst []byte, id ID, o *COptions) ([]byte, error) {
 	if o == nil {
 		o = &COptions{}
@@ -46,12 +46,12 @@ func (t *Types) AppendC(dst []byte, id ID, o *COptions) ([]byte, error) {
 type cPrinter struct {
 	t     *Types
 	plain bool
-	names *cNames // of a C file; nil has names as they are
+	names *cNames // of a C file; nil prints the original names
 
 	layouts layouts
 	b       []byte
 	limit   int // length of b
-	budget  int // bytes that declarators may still be made of
+	budget  int // remaining bytes for building declarators
 	depth   int
 	err     error
 }
@@ -85,7 +85,7 @@ func (p *cPrinter) note(format string, args ...any) {
 	}
 }
 
-// top prints what stands at the margin.
+// top prints a declaration without indentation.
 func (p *cPrinter) top(id ID) {
 	switch kind := p.t.Kind(id); kind {
 	case KindStruct, KindUnion, KindEnum, KindEnum64:
@@ -124,7 +124,7 @@ func (p *cPrinter) variable(id ID) {
 	p.add(";")
 }
 
-// datasec prints the variables of a section. C has no word for it.
+// datasec prints the variables of a section as a comment. C has no syntax for it.
 func (p *cPrinter) datasec(id ID) {
 	size, _ := p.t.Size(id)
 	p.add(fmt.Sprintf("/* section %s: %s */", comment(p.t.Name(id)), amount(8*size)))
@@ -153,7 +153,7 @@ func (p *cPrinter) declTag(id ID) {
 	p.add(fmt.Sprintf("/* tag \"%s\" of %s */", comment(p.t.Name(id)), where))
 }
 
-// tag returns how a type is named after its kind: "struct list_head".
+// tag returns the name of a type after its kind: "struct list_head".
 func (t *Types) tag(id ID) string {
 	word := "struct"
 	switch kind := t.Kind(id); {
@@ -168,7 +168,7 @@ func (t *Types) tag(id ID) string {
 	return word
 }
 
-// tag is Types.tag with the name that a C file has for it.
+// tag is Types.tag with the type's name in a C file.
 func (p *cPrinter) tag(id ID) string {
 	tag := p.t.tag(id)
 	if p.names != nil && p.t.Name(id) != "" {
@@ -186,7 +186,7 @@ func (p *cPrinter) nameOf(id ID) string {
 	return cName(p.t.Name(id))
 }
 
-// local returns the name of a member or parameter, which needs no other than its own.
+// local returns the name of a member or parameter, which is not renamed.
 func (p *cPrinter) local(name string) string {
 	if p.names != nil && name != "" {
 		return identifier(name)
@@ -194,7 +194,7 @@ func (p *cPrinter) local(name string) string {
 	return cName(name)
 }
 
-// cName returns a name without what could end a line or reach a terminal.
+// cName replaces characters that end a line or control a terminal.
 func cName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {

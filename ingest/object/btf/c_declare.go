@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// declare prints a declaration of name with a type. A type without a name is defined
-// within it, at a level of indentation; bits is where it begins in the structure around.
-// Behind a pointer that is nowhere: places there count from 0.
+// declare prints a declaration of name with a type. A type without a name is defined within it,
+// at a level of indentation; bits is its offset in the enclosing structure. Behind a pointer,
+// offsets count from 0.
 func (p *cPrinter) declare(id ID, name string, level int, bits uint64) {
 	d := p.declarator(id, name)
 	p.add(d.before)
@@ -31,12 +31,12 @@ func (p *cPrinter) declare(id ID, name string, level int, bits uint64) {
 	}
 }
 
-// isOnce tells whether a C file has the names of an enumeration already.
+// isOnce reports whether a C file already has the names of an enumeration.
 func (p *cPrinter) isOnce(id ID) bool {
 	return p.names != nil && p.names.once[id]
 }
 
-// baseName returns the name of a type that is told by its name alone.
+// baseName returns the name of a type that is named without a declarator.
 func (p *cPrinter) baseName(id ID) string {
 	name := p.t.Name(id)
 	switch kind := p.t.Kind(id); kind {
@@ -73,7 +73,7 @@ func (p *cPrinter) baseName(id ID) string {
 	}
 }
 
-// intName returns a name that C compilers know: DWARF's and Clang's name of int128 is none.
+// intName returns a name that C compilers know; DWARF's and Clang's names of int128 are not.
 func intName(n Int, name string) string {
 	if n.Size == 16 && (name == "__int128 unsigned" || name == "unsigned __int128") {
 		return "unsigned __int128"
@@ -81,15 +81,15 @@ func intName(n Int, name string) string {
 	return cName(name)
 }
 
-// declarator is a declaration inside out, as C wants it.
+// declarator is a C declaration, which is built from the inside out.
 type declarator struct {
 	base          ID
 	before, after string // qualifiers and type tags around the base type
-	inner         string // the name with all that C puts around it
+	inner         string // the name with the syntax around it
 	behind        bool   // values of the base type lie elsewhere: behind a pointer
 }
 
-// declarator turns a type inside out.
+// declarator builds the declarator of a type.
 func (p *cPrinter) declarator(id ID, name string) declarator {
 	d := declarator{inner: name}
 	for range maxRefs {
@@ -131,7 +131,7 @@ func (d *declarator) qualify(word string) {
 	}
 }
 
-// pointer puts a pointer to a kind of type around what there is.
+// pointer adds a pointer to a kind of type around the declarator.
 func (d *declarator) pointer(to Kind) {
 	d.inner = "*" + strings.TrimPrefix(d.after+" ", " ") + d.before + d.inner
 	d.inner = strings.TrimSuffix(d.inner, " ")
@@ -200,8 +200,8 @@ func (p *cPrinter) param(param Param) string {
 	return s
 }
 
-// spend counts the bytes that declarators are made of, so that hostile types do not make
-// many of what is never printed. It tells whether to stop.
+// spend counts the bytes for building declarators, so that hostile types cannot cause unbounded
+// work for text that is never printed. It reports whether to stop.
 func (p *cPrinter) spend(n int) bool {
 	if p.budget -= n; p.budget < 0 {
 		p.fail(ErrLongC)
@@ -209,14 +209,13 @@ func (p *cPrinter) spend(n int) bool {
 	return p.err != nil
 }
 
-// quoteless returns a name to stand within quotes.
+// quoteless replaces the quotes in a name that is printed within quotes.
 func quoteless(s string) string {
 	return strings.NewReplacer(`"`, "?", `\`, "?").Replace(cName(s))
 }
 
-// TypeName returns a type as C names it, without what it is made of: "struct point",
-// "int [6]"; without a name of its own "struct {…}". A type of which C would be too long is
-// "?".
+// TypeName returns the C name of a type without its definition: "struct point", "int [6]";
+// without a name of its own "struct {…}". A type whose C would be too long is "?".
 func (t *Types) TypeName(id ID) string {
 	switch kind := t.Kind(id); kind {
 	case KindStruct, KindUnion, KindEnum, KindEnum64:
@@ -232,5 +231,5 @@ func (t *Types) TypeName(id ID) string {
 	return s
 }
 
-// maxTypeName bounds what TypeName builds, bytes.
+// maxTypeName bounds the work of TypeName, bytes.
 const maxTypeName = 4 << 10

@@ -2,12 +2,12 @@ package btf
 
 import "strconv"
 
-// enumerators prints what is within an enumeration. Values that are cut have a comment on
-// that also where layouts have none.
+// enumerators prints the content of an enumeration. Truncated values have a comment, even if
+// comments on layouts are off.
 func (p *cPrinter) enumerators(id ID, level int) {
 	size, _ := p.t.Size(id)
 	table := p.t.enumTable(id)
-	wide := false // C takes 8 bytes without being asked
+	wide := false // C takes 8 bytes without an attribute
 	var renamed []string
 	if p.names != nil {
 		renamed = p.names.values[id]

@@ -6,18 +6,18 @@ import (
 	"io"
 )
 
-// Bounds of a C file: how deep types need one another, and its bytes. That of a kernel
+// Bounds of a C file: the depth of dependencies between types, and its bytes. That of a kernel
 // has some 10 MB and a depth of some hundred.
 const (
 	maxNeeds = 1 << 13
 	maxCFile = 64 << 20
 )
 
-// WriteC writes C that compiles: the definitions of types in the order that C wants, with
-// all that they need. roots are the types to define, nil all of t but those of its base.
-// Names that C does not allow twice get a suffix, NAME___2. Variables, functions and
-// sections are none of a header; CFileLeft counts them. What is written first is what
-// bpftool writes first, so that the file can take the place of its vmlinux.h.
+// WriteC writes C that compiles: the definitions of types and all their dependencies, ordered as
+// C requires. roots are the types to define, nil all of t but those of its base. Names that C
+// does not allow twice get a suffix, NAME___2. Variables, functions and sections are left out;
+// CFileLeft counts them. The preamble is that of bpftool, so that the file can replace its
+// vmlinux.h.
 func (t *Types) WriteC(w io.Writer, roots []ID, o *COptions) error {
 	if o == nil {
 		o = &COptions{}
@@ -38,8 +38,8 @@ func (t *Types) WriteC(w io.Writer, roots []ID, o *COptions) error {
 	return f.err
 }
 
-// cBeforeC23 is true where bool is no keyword: compilers had the new keywords before they
-// had the new number of the version.
+// cBeforeC23 is true where bool is no keyword: compilers had the new keywords before the new
+// version number.
 const cBeforeC23 = "#if !defined(__STDC_VERSION__) || __STDC_VERSION__ <= 201710L || " +
 	"(defined(__clang__) ? __clang_major__ < 15 : __GNUC__ < 13)\n"
 
@@ -77,13 +77,13 @@ func (t *Types) CFileLeft() (variables, functions, sections int) {
 	return variables, functions, sections
 }
 
-// cState is how much of a type is done: its needs behind pointers, all of them, and in a
-// file its declaration or definition.
+// cState is the progress of a type: its dependencies behind pointers, all of them, and in a file
+// its declaration or definition.
 type cState uint8
 
 const (
-	cNamed cState = 1 << iota // what a pointer to it needs
-	cWhole                    // what a value of it needs
+	cNamed cState = 1 << iota // dependencies of a pointer to it
+	cWhole                    // dependencies of a value of it
 	cDeclared
 )
 
@@ -108,8 +108,8 @@ func (f *cFile) text(s string) {
 	}
 }
 
-// all defines the types of t itself, at last the enumerations without a name that are in
-// no other type: their enumerators are constants.
+// all defines the types of t itself, and last the enumerations without a name that are in no
+// other type: their enumerators are constants.
 func (f *cFile) all() {
 	for id := f.t.first; id < ID(f.t.Len()) && f.err == nil; id++ {
 		switch f.t.Kind(id) {
@@ -126,7 +126,7 @@ func (f *cFile) all() {
 	}
 }
 
-// root defines a type, or what a variable, function or section is made of.
+// root defines a type, or the types of a variable, function or section.
 func (f *cFile) root(id ID) {
 	switch f.t.Kind(id) {
 	case KindDatasec:
@@ -140,8 +140,8 @@ func (f *cFile) root(id ID) {
 	}
 }
 
-// need writes what has to stand before a type is named, or before a value of it is
-// declared (whole), and the type itself if it has a name.
+// need writes the dependencies of a type's name, or of a value of it (whole), and the type itself
+// if it has a name.
 func (f *cFile) need(id ID, whole bool) {
 	state := cNamed
 	if whole {
@@ -207,7 +207,7 @@ func (f *cFile) group(id ID, whole bool) {
 	}
 }
 
-// enum defines an enumeration, which C wants before anything refers to it.
+// enum defines an enumeration, which C requires before any reference to it.
 func (f *cFile) enum(id ID) {
 	switch {
 	case f.t.Name(id) == "" || f.done[id]&cDeclared != 0:
@@ -249,7 +249,7 @@ func (f *cFile) print(id ID) {
 	f.text("\n")
 }
 
-// guarded tells what is a keyword since C23: the type bool, and its two values.
+// guarded reports whether a type defines keywords of C23: bool and its two values.
 func (f *cFile) guarded(id ID) bool {
 	if f.t.Kind(id) == KindTypedef {
 		return f.p.nameOf(id) == "bool"

@@ -96,7 +96,7 @@ func TestWriteCBounds(t *testing.T) {
 	}
 }
 
-// TestCBehindPointer counts places behind a pointer from where it points to.
+// TestCBehindPointer counts offsets behind a pointer from its target.
 func TestCBehindPointer(t *testing.T) {
 	b := newBuilder(false)
 	word := b.integer("int", 4, 1<<24|32)
@@ -129,8 +129,8 @@ func TestCBehindPointer(t *testing.T) {
 	}
 }
 
-// TestCutEnum has an enumeration of 8 bytes by a compiler that kept the low halves of its
-// values: no value is given a name, and C has a remark on each.
+// TestCutEnum has an enumeration of 8 bytes by a compiler that kept the low halves of its values:
+// no value is printed as a name, and C has a comment on each.
 func TestCutEnum(t *testing.T) {
 	b := newBuilder(false)
 	cut := b.add(KindEnum, "cut", false, 2, 8, b.name("HIGH"), 1, b.name("MINUS"), 0xffffffff)

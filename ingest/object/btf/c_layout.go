@@ -41,28 +41,28 @@ func (c *cursor) end(align uint64) uint64 { return roundUp(c.at, 8*align) }
 
 func roundUp(n, unit uint64) uint64 { return (n + unit - 1) / unit * unit }
 
-// Bounds of the search for alignments: the largest of a basic type in bytes, and how deep
-// structures are looked into.
+// Bounds of the search for alignments: the largest of a basic type in bytes, and the nesting
+// depth of structures.
 const (
 	maxAlign      = 16
 	maxAlignDepth = 64
 )
 
-// layouts works out once what C would make of structures.
+// layouts caches the C layouts of structures.
 type layouts struct {
 	t     *Types
 	known map[ID]cLayout
 	depth int
 }
 
-// cLayout is how a structure can be declared: with an alignment in bytes of its members'
-// types, or packed, since they are not where these would have them.
+// cLayout is a C layout of a structure: an alignment in bytes from its members' types, or packed,
+// if the members' offsets differ from that.
 type cLayout struct {
 	align  uint64
 	packed bool
 }
 
-// align returns the alignment of a type in bytes, 1 for what has none.
+// align returns the alignment of a type in bytes, 1 if it has none.
 func (l *layouts) align(id ID) uint64 {
 	for range maxRefs {
 		id = l.t.resolve(id)
@@ -89,7 +89,7 @@ func (l *layouts) of(id ID) cLayout {
 	if l.known == nil {
 		l.known = make(map[ID]cLayout)
 	}
-	l.known[id] = cLayout{align: 1} // for one within itself
+	l.known[id] = cLayout{align: 1} // for a structure within itself
 	if l.depth++; l.depth < maxAlignDepth {
 		l.known[id] = l.natural(id)
 	}
@@ -97,7 +97,7 @@ func (l *layouts) of(id ID) cLayout {
 	return l.known[id]
 }
 
-// natural finds out whether members are where their alignment allows.
+// natural checks whether the members' offsets satisfy their alignments.
 func (l *layouts) natural(id ID) cLayout {
 	align := uint64(1)
 	for _, m := range l.t.Members(id) {

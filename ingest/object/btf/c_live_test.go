@@ -16,7 +16,7 @@ func needLive(t *testing.T) {
 	}
 }
 
-// cText is what WriteC writes of all types, with variables so that the compiler keeps the
+// cText is the output of WriteC for all types, with variables so that the compiler keeps the
 // types, and the layout of each as assertions.
 func cText(t *testing.T, types *Types) (text, layout []byte, names map[ID]string) {
 	t.Helper()
@@ -38,7 +38,7 @@ func cText(t *testing.T, types *Types) (text, layout []byte, names map[ID]string
 	return b.Bytes(), asserts.Bytes(), names
 }
 
-// asserted writes assertions on where members are, those of members without a name too.
+// asserted writes assertions on the offsets of members, those of unnamed members too.
 func asserted(b *bytes.Buffer, p *cPrinter, tag string, id ID, bits uint32) {
 	for _, m := range p.t.Members(id) {
 		switch at := bits + m.BitOffset; {
@@ -51,7 +51,7 @@ func asserted(b *bytes.Buffer, p *cPrinter, tag string, id ID, bits uint32) {
 	}
 }
 
-// compiled compiles C for BPF and returns the types that clang tells of it.
+// compiled compiles C for BPF and returns the types in clang's output.
 func compiled(t *testing.T, text []byte) *Types {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,8 +71,8 @@ func compiled(t *testing.T, text []byte) *Types {
 	return types
 }
 
-// sameLayout compares a type with one of another name in another blob; what fills holes
-// has no name.
+// sameLayout compares a type with one of another name in another blob, apart from the unnamed
+// members that fill holes.
 func sameLayout(a *Types, id ID, b *Types, name string) error {
 	other, ok := b.ByName(a.Kind(id), name)
 	if !ok {
@@ -106,8 +106,8 @@ func places(t *Types, id ID) (out []string) {
 	return out
 }
 
-// TestLiveCompiled compiles what WriteC writes with clang, and what `bpftool btf dump
-// format c` prints: the layouts are the same as before.
+// TestLiveCompiled compiles the outputs of WriteC and of `bpftool btf dump format c` with clang:
+// the layouts are the same as before.
 func TestLiveCompiled(t *testing.T) {
 	needLive(t)
 	paths, err := filepath.Glob("../bpfobj/testdata/*.o")
@@ -144,8 +144,8 @@ func compareCompiled(t *testing.T, what string, types *Types, text []byte, names
 	t.Logf("%s: %d structures and unions", what, len(names))
 }
 
-// TestLiveCompiledKernel compiles all types of the running kernel with each compiler; of
-// its own architecture the assertions on all layouts hold, for BPF clang tells them.
+// TestLiveCompiledKernel compiles all types of the running kernel with each compiler: for its own
+// architecture with assertions on all layouts, for BPF with clang's BTF.
 func TestLiveCompiledKernel(t *testing.T) {
 	needLive(t)
 	const path = "/sys/kernel/btf/vmlinux"

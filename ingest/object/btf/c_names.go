@@ -7,9 +7,9 @@ import (
 	"unicode"
 )
 
-// cNames gives each type of a C file a name of its own: BTF merges many compilation units,
-// so that two types of it can share a name, which C does not allow. The second one is
-// NAME___2, as in bpftool; loaders of BPF ignore what follows ___.
+// cNames gives each type of a C file a unique name: BTF merges many compilation units, so that
+// two of its types can share a name, which C does not allow. The second one is NAME___2, as in
+// bpftool; loaders of BPF ignore the suffix from ___ on.
 type cNames struct {
 	t *Types
 	// of has the names of structures, unions, enumerations and typedefs.
@@ -41,8 +41,8 @@ func newNames(t *Types) *cNames {
 	return n
 }
 
-// tags names what shares C's name space of tags. A declaration has the name of the first
-// definition that fits.
+// tags names the types in C's name space of tags. A declaration has the name of the first
+// definition that matches.
 func (n *cNames) tags() {
 	used, first := make(map[string]int), make(map[string]string)
 	for _, definitions := range []bool{true, false} {
@@ -76,7 +76,7 @@ func (n *cNames) enumerators(id ID, used map[string]int) {
 	}
 }
 
-// hasTag tells the kinds whose names are tags of C.
+// hasTag reports whether the name of a kind is a tag of C.
 func (t *Types) hasTag(id ID) bool {
 	switch t.Kind(id) {
 	case KindStruct, KindUnion, KindEnum, KindEnum64, KindFwd:
@@ -85,8 +85,8 @@ func (t *Types) hasTag(id ID) bool {
 	return false
 }
 
-// isDefinition tells definitions from declarations: of an enumeration that has no
-// enumerators C knows the latter only.
+// isDefinition reports whether a type is a definition, not a declaration: an enumeration without
+// enumerators is a declaration in C.
 func (t *Types) isDefinition(id ID) bool {
 	switch t.Kind(id) {
 	case KindStruct, KindUnion:
@@ -97,8 +97,7 @@ func (t *Types) isDefinition(id ID) bool {
 	return false
 }
 
-// unique returns an identifier that is not in used, and adds it with the last number that
-// was given to it.
+// unique returns an identifier that is not in used, and adds it with its last number.
 func unique(used map[string]int, name string) string {
 	name = identifier(name)
 	out := name
@@ -110,8 +109,8 @@ func unique(used map[string]int, name string) string {
 	return out
 }
 
-// identifier returns a name as C can have it: other languages have types with brackets in
-// their names, and members that are called "int".
+// identifier returns a valid C name: other languages have types with brackets in their names, and
+// members that are called "int".
 func identifier(name string) string {
 	out := strings.Map(func(r rune) rune {
 		if r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) ||
@@ -131,8 +130,8 @@ func identifier(name string) string {
 	return out
 }
 
-// keywords are those of C before C23, which made bool, false and true some too (see
-// cFile.guarded), and the type that compilers know without a declaration.
+// keywords are those of C before C23, which added bool, false and true (see cFile.guarded), and
+// the type that compilers know without a declaration.
 var keywords = strings.Fields(`auto break case char const continue default do double else enum
 	extern float for goto if inline int long register restrict return short signed sizeof static
 	struct switch typedef union unsigned void volatile while asm typeof _Alignas _Alignof _Atomic
@@ -148,7 +147,7 @@ var integers = strings.Fields(`_Bool char short int long unsigned signed
 	long-long long-long-int long-long-unsigned-int unsigned-long-long unsigned-long-long-int
 	__int128 __int128-unsigned unsigned-__int128`)
 
-// basic returns what C calls an integer or a float, and whether that has its size.
+// basic returns C's name of an integer or a float, and whether that type has its size.
 func (t *Types) basic(id ID) (string, bool) {
 	name := t.Name(id)
 	if t.Kind(id) == KindFloat {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// definition prints a structure, union or enumeration with what is in it. bits is where it
-// begins in the structure around.
+// definition prints a structure, union or enumeration with its content. bits is its offset in the
+// enclosing structure.
 func (p *cPrinter) definition(id ID, level int, bits uint64) {
 	if p.depth++; p.depth > maxNesting {
 		p.fail(errNested)
@@ -23,13 +23,13 @@ func (p *cPrinter) definition(id ID, level int, bits uint64) {
 	p.depth--
 }
 
-// holes are what is counted in a structure.
+// holes counts the members and holes of a structure.
 type holes struct {
 	members, bytes, bits int // holes of whole bytes, and of bits
 	bytesSum, bitsSum    uint64
 }
 
-// body prints the members, and what the structure as a whole is.
+// body prints the members, and the comment on the whole structure.
 func (p *cPrinter) body(id ID, level int, bits uint64) {
 	size, _ := p.t.Size(id)
 	union := p.t.Kind(id) == KindUnion
@@ -68,8 +68,7 @@ func (p *cPrinter) body(id ID, level int, bits uint64) {
 	}
 }
 
-// hole fills what the compiler would not leave free before a member, and tells of all
-// that is free.
+// hole pads to a member where the compiler would not, and comments on all free bits before it.
 func (p *cPrinter) hole(c *cursor, m Member, level int, h *holes) {
 	want := uint64(m.BitOffset)
 	if want <= c.at {
@@ -93,7 +92,7 @@ func (p *cPrinter) hole(c *cursor, m Member, level int, h *holes) {
 	p.note("XXX %s hole", amount(free))
 }
 
-// amount says how much free bits are.
+// amount formats a number of free bits.
 func amount(bits uint64) string {
 	count := func(n uint64, unit string) string {
 		if n != 1 {
@@ -110,11 +109,11 @@ func amount(bits uint64) string {
 	return count(bits/8, "byte") + " " + count(bits%8, "bit")
 }
 
-// maxPads bounds how many unnamed bit fields fill a hole; a longer one is an array.
+// maxPads bounds the unnamed bit fields that fill a hole; a longer one is an array.
 const maxPads = 16
 
-// pad declares what fills the bits between two places. Unnamed bit fields change no
-// alignment, and what C puts into them is never read.
+// pad declares filler for the bits between two offsets. Unnamed bit fields change no alignment,
+// and their content is never read.
 func (p *cPrinter) pad(from, to uint64, level int) {
 	if to-from > maxPads*64 {
 		end := to &^ 7
@@ -140,7 +139,7 @@ func (p *cPrinter) pad(from, to uint64, level int) {
 	}
 }
 
-// tail fills and returns, in bits, what is free at the end.
+// tail pads the end of a structure and returns its free bits.
 func (p *cPrinter) tail(c *cursor, id ID, size uint64, level int) uint64 {
 	end := 8 * size
 	if end <= c.at {
@@ -157,7 +156,7 @@ func (p *cPrinter) tail(c *cursor, id ID, size uint64, level int) uint64 {
 	return end - c.at
 }
 
-// total says what pahole says at the end of a structure.
+// total prints pahole's summary at the end of a structure.
 func (p *cPrinter) total(size uint64, h *holes, tail uint64, level int) {
 	if p.plain {
 		return
@@ -177,10 +176,10 @@ func (p *cPrinter) total(size uint64, h *holes, tail uint64, level int) {
 	p.note("%s", s)
 }
 
-// placeColumn is where comments on places begin, tabs counted as 8.
+// placeColumn is the column of comments on offsets, tabs counted as 8.
 const placeColumn = 48
 
-// place appends the comment on where a member is: bytes, of bit fields bytes:bits.
+// place appends the comment on a member's offset: bytes, of bit fields bytes:bits.
 func (p *cPrinter) place(start, level int, bits uint64, bitSize uint8, size uint64) {
 	if p.plain {
 		return

@@ -6,12 +6,11 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// FromELF reads the sections .BTF and .BTF.ext of a file. Without .BTF all is nil.
-// Where only .BTF.ext is damaged the types are returned with the error, and of it what
-// was whole.
+// FromELF reads the sections .BTF and .BTF.ext of a file. Without .BTF all results are nil. If
+// only .BTF.ext is damaged the types are returned with the error and the valid part of .BTF.ext.
 //
-// In object files the compiler leaves the places of variables in a DATASEC to the linker;
-// they are taken from the symbols, so that Raw has them too.
+// In object files the compiler leaves the offsets of variables in a DATASEC to the linker;
+// FromELF sets them from the symbols, also in Raw.
 func FromELF(f *elf.File) (*Types, *Ext, error) {
 	s := f.Section(".BTF")
 	if s == nil {
@@ -42,8 +41,8 @@ func FromELF(f *elf.File) (*Types, *Ext, error) {
 	return t, x, err
 }
 
-// baseOf reads .BTF.base, which modules for Linux 6.11 and later carry: what they need of
-// the kernel's types, to stand for the whole of them. Nil if there is none.
+// baseOf reads .BTF.base, in modules for Linux 6.11 and later: the part of the kernel's types
+// that the module needs. Nil if there is none.
 func baseOf(f *elf.File) (*Types, error) {
 	s := f.Section(".BTF.base")
 	if s == nil {

@@ -48,7 +48,7 @@ func TestFromELF(t *testing.T) {
 	}
 }
 
-// TestModule reads a module's types over the part of the kernel's that it carries.
+// TestModule reads a module's types over the part of the kernel's in the module.
 func TestModule(t *testing.T) {
 	kernel, id := everyKind(false)
 	base, err := Parse("base", kernel, nil)
@@ -77,7 +77,7 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// TestDamagedExt keeps the types, and what is whole of .BTF.ext.
+// TestDamagedExt keeps the types, and the valid part of .BTF.ext.
 func TestDamagedExt(t *testing.T) {
 	b, raw, parts := extOf(false)
 	ext := parts.bytes(b, 6)
@@ -86,7 +86,7 @@ func TestDamagedExt(t *testing.T) {
 	if !errors.As(err, &e) || e.Name != "m.ko: .BTF.ext" || types == nil {
 		t.Fatalf("%v, error %v", types, err)
 	}
-	if s := x.Section(".text"); s == nil || len(s.Funcs) != 2 || len(s.Lines) != 2 {
+	if s := sectionOf(x, ".text"); s == nil || len(s.Funcs) != 2 || len(s.Lines) != 2 {
 		t.Errorf("of .BTF.ext: %+v", x)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// Sizes of the records of .BTF.ext (Documentation/bpf/btf.rst), bytes: files may have
-// longer ones.
+// Sizes of the records of .BTF.ext (Documentation/bpf/btf.rst), bytes: files may have longer
+// ones.
 const (
 	funcInfoSize = 8
 	lineInfoSize = 16
@@ -20,13 +20,13 @@ const (
 // maxExtSections bounds the sections of code of an object file.
 const maxExtSections = 1 << 16
 
-// Ext is what .BTF.ext tells of the code of an object file.
+// Ext is the content of .BTF.ext, which describes the code of an object file.
 type Ext struct {
-	Sections []ExtSection // by the order in which they are first named
+	Sections []ExtSection // ordered by first occurrence
 }
 
-// ExtSection is what is told of one section of code. Places of instructions are bytes
-// from the beginning of the section, each list in the order of the file.
+// ExtSection describes one section of code. Positions of instructions are bytes from the
+// beginning of the section, each list in the order of the file.
 type ExtSection struct {
 	Name  string
 	Funcs []FuncInfo
@@ -34,7 +34,7 @@ type ExtSection struct {
 	Cores []CoreRelocation
 }
 
-// FuncInfo is where a function begins.
+// FuncInfo is the start of a function.
 type FuncInfo struct {
 	Offset uint32
 	Type   ID // a FUNC
@@ -55,18 +55,8 @@ type CoreRelocation struct {
 	Kind   uint32
 }
 
-// Section returns what is told of a section of code, or nil.
-func (x *Ext) Section(name string) *ExtSection {
-	for i := range x.Sections {
-		if x.Sections[i].Name == name {
-			return &x.Sections[i]
-		}
-	}
-	return nil
-}
-
-// ParseExt reads .BTF.ext, called name, which begins at base of its file, with the
-// strings of t. With an error, a *decode.Error, it returns what was whole before.
+// ParseExt reads .BTF.ext, called name, which begins at base of its file, with the strings of t.
+// With an error, a *decode.Error, it returns the valid part before it.
 func ParseExt(name string, raw []byte, base int64, t *Types) (*Ext, error) {
 	x := &extReader{name: name, t: t, out: &Ext{}, at: make(map[string]int)}
 	r := decode.New(name, raw, base, t.big)
@@ -112,17 +102,17 @@ type extReader struct {
 	name string
 	t    *Types
 	out  *Ext
-	at   map[string]int // places in out.Sections
+	at   map[string]int // indexes into out.Sections
 	err  error          // of a record
 }
 
-// extRecord is the least size of records of a part, and what reads one.
+// extRecord is the minimum size of records of a part, and their decoder.
 type extRecord struct {
 	least uint32
 	read  func(r *decode.Reader, s *ExtSection)
 }
 
-// part reads the records of a part, which lie by section.
+// part reads the records of a part, which are grouped by section.
 func (x *extReader) part(r *decode.Reader, rec extRecord) {
 	size := r.U32()
 	if r.Err() == nil && size < rec.least {
@@ -156,8 +146,7 @@ func (x *extReader) part(r *decode.Reader, rec extRecord) {
 	}
 }
 
-// section returns the section with a name, a new one if need be; nil if there are too
-// many.
+// section returns the section with a name, added if new; nil if there are too many.
 func (x *extReader) section(name string) *ExtSection {
 	i, ok := x.at[name]
 	if !ok {
@@ -179,7 +168,7 @@ func (x *extReader) id(r *decode.Reader) ID {
 	return ID(id)
 }
 
-// text reads where a string is, and returns it.
+// text reads the offset of a string, and returns the string.
 func (x *extReader) text(r *decode.Reader) string {
 	off := r.U32()
 	s, ok := x.t.StringAt(off)

@@ -9,16 +9,16 @@ import (
 	"symbolize/ingest/regular"
 )
 
-// What ReadFile refuses, with the file's name before it.
+// Errors of ReadFile, wrapped with the file's name.
 var (
 	ErrNoFile    = errors.New("neither an ELF file nor BTF")
 	ErrNoSection = errors.New("an ELF file that has no BTF")
 )
 
-// ReadFile reads the types of a file: of one that is BTF, or of the section .BTF of an ELF
-// file, which can be packed as kernel modules are. base is what they continue; nil stands
-// for none, and for what an ELF file brings with it (.BTF.base). Of .BTF.ext nothing is
-// asked. Other files are ErrNoFile, others of ELF ErrNoSection.
+// ReadFile reads the types of a BTF file, or of the section .BTF of an ELF file, which can be
+// packed as kernel modules are. base is their base blob; nil is none, or the ELF file's own
+// (.BTF.base). .BTF.ext is not read. Other files are ErrNoFile, ELF files without .BTF
+// ErrNoSection.
 func ReadFile(path string, base *Types) (*Types, error) {
 	f, err := regular.Open(path)
 	if errors.Is(err, regular.ErrNotRegular) {

@@ -12,8 +12,8 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// TestReadFile reads one object's types as they lie in it, by themselves and packed, and
-// files that have none.
+// TestReadFile reads one object's types from the ELF file, a raw file and packed files, and files
+// that have none.
 func TestReadFile(t *testing.T) {
 	const object = "../../../fixtures/maps/kinds.bpf.o"
 	whole, err := os.ReadFile(object)
@@ -59,12 +59,12 @@ func TestReadFile(t *testing.T) {
 			t.Errorf("%s: %v, want %v", path, err, want)
 		}
 	}
-	// What is cut off is said by place.
+	// A truncated file has an error with its position.
 	if _, err := ReadFile(write("cut", want.Raw()[:len(want.Raw())/2]), nil); err == nil ||
 		!strings.Contains(err.Error(), "cut: offset") {
 		t.Errorf("half of it: %v", err)
 	}
-	// A base that these types do not continue shifts what they refer to.
+	// A wrong base shifts the references of these types.
 	got, err := ReadFile(object, want)
 	if err != nil || got.Len() != 2*want.Len()-1 {
 		t.Errorf("over a base of %d types: %v, %v", want.Len(), got, err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// walk asks everything of every type: none of it can fail, and all references are in
+// walk calls every accessor on every type: none of them can fail, and all references are in
 // range.
 func walk(t *testing.T, types *Types) {
 	ref := func(id ID, of ...ID) {
@@ -98,7 +98,7 @@ func FuzzExt(f *testing.F) {
 		}
 		records := 0
 		for i, s := range x.Sections {
-			if x.Section(s.Name) != &x.Sections[i] {
+			if sectionOf(x, s.Name) != &x.Sections[i] {
 				t.Fatalf("section %q is there twice", s.Name)
 			}
 			records += len(s.Funcs) + len(s.Lines) + len(s.Cores)

@@ -43,8 +43,8 @@ func (k Kind) String() string {
 	return "KIND_" + strconv.Itoa(int(k))
 }
 
-// fixedPart is the size in bytes of what follows a type of this kind once, and
-// perItem of what follows for each of its items (Documentation/bpf/btf.rst).
+// fixedPart is the size in bytes of the fixed data after a type of this kind, and perItem of the
+// data for each of its items (Documentation/bpf/btf.rst).
 func (k Kind) fixedPart() uint64 {
 	switch k {
 	case KindInt, KindVar, KindDeclTag:
@@ -65,7 +65,7 @@ func (k Kind) perItem() uint64 {
 	return 0
 }
 
-// refers tells whether the third word of a type is another type, not a size.
+// refers reports whether the third word of a type is another type, not a size.
 func (k Kind) refers() bool {
 	switch k {
 	case KindPtr, KindTypedef, KindVolatile, KindConst, KindRestrict, KindFunc, KindFuncProto,
@@ -75,7 +75,7 @@ func (k Kind) refers() bool {
 	return false
 }
 
-// transparent tells whether values of the type are values of the one it refers to.
+// transparent reports whether values of the type are values of the referenced type.
 func (k Kind) transparent() bool {
 	switch k {
 	case KindTypedef, KindVolatile, KindConst, KindRestrict, KindTypeTag:

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"testing"
 
-	peer "github.com/cilium/ebpf/btf"
+	cilium "github.com/cilium/ebpf/btf"
 )
 
 const kernelTypes = "/sys/kernel/btf/vmlinux"
@@ -61,7 +61,7 @@ func TestLiveBpftool(t *testing.T) {
 	}
 }
 
-// dumpedType is a type as bpftool tells it.
+// dumpedType is a type in bpftool's JSON.
 type dumpedType struct {
 	ID         ID
 	Kind, Name string
@@ -138,13 +138,13 @@ func BenchmarkLiveParse(b *testing.B) {
 	}
 }
 
-// BenchmarkLiveCilium is what BenchmarkLiveParse is measured against.
+// BenchmarkLiveCilium is the reference for BenchmarkLiveParse.
 func BenchmarkLiveCilium(b *testing.B) {
 	raw := live(b)
 	b.SetBytes(int64(len(raw)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := peer.LoadSpecFromReader(bytes.NewReader(raw)); err != nil {
+		if _, err := cilium.LoadSpecFromReader(bytes.NewReader(raw)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -5,35 +5,33 @@ import (
 	"strings"
 )
 
-// MapDef is a map that an object file defines. Facts that the definition does not have
-// are 0.
+// MapDef is a map that an object file defines. Missing parts of the definition are 0.
 type MapDef struct {
 	Name string
 	// Type is the kernel's number (enum bpf_map_type), as MaxEntries and Flags are.
 	Type, MaxEntries, Flags uint32
 	KeySize, ValueSize      uint32 // bytes
-	Key, Value              ID     // 0: only their sizes are told, or nothing
+	Key, Value              ID     // 0: only their sizes are known, or nothing
 }
 
-// KernelName is what the kernel keeps of the name.
+// KernelName is the map's name in the kernel.
 func (d *MapDef) KernelName() string { return KernelMapName(d.Name) }
 
-// KernelMapName is what the kernel keeps of the name of a map.
+// KernelMapName returns the kernel's form of a map's name, which is truncated.
 func KernelMapName(name string) string { return name[:min(len(name), mapNameLen)] }
 
-// maxMapDefs bounds the maps of one object; the kernel lets a program use 64.
+// maxMapDefs bounds the maps of one object; the kernel allows a program 64.
 const maxMapDefs = 1 << 12
 
-// mapNameLen is what the kernel keeps of a map's name, in bytes.
+// mapNameLen is the kernel's limit for the name of a map, in bytes.
 const mapNameLen = 15
 
-// markerPrefix begins the names of the structures that objects had before .maps, with
-// the types of a map's key and value as members (BPF_ANNOTATE_KV_PAIR of the kernel's
-// samples).
+// markerPrefix begins the names of the marker structures of objects before .maps, with the types
+// of a map's key and value as members (BPF_ANNOTATE_KV_PAIR of the kernel's samples).
 const markerPrefix = "____btf_map_"
 
-// Maps lists the maps that an object file defines, in the order of their types: those of
-// the section .maps, as libbpf reads them, and those of markers "____btf_map_NAME".
+// Maps lists the maps that an object file defines, in the order of their types: those of the
+// section .maps, as libbpf reads them, and those of markers "____btf_map_NAME".
 func (t *Types) Maps() []MapDef {
 	var out []MapDef
 	if id, ok := t.ByName(KindDatasec, ".maps"); ok {
@@ -54,8 +52,8 @@ func (t *Types) Maps() []MapDef {
 	return out
 }
 
-// MapsNamed returns the definitions that a name may be of: the one of that name; else, as
-// it may be cut to what the kernel keeps of names, all that are then called so.
+// MapsNamed returns the candidate definitions of a name: the one of that name; else, as the
+// kernel may have truncated it, all definitions with that truncated name.
 func (t *Types) MapsNamed(name string) []MapDef {
 	var cut []MapDef
 	for _, m := range t.Maps() {
@@ -69,8 +67,8 @@ func (t *Types) MapsNamed(name string) []MapDef {
 	return cut
 }
 
-// mapDef reads a definition: numbers are the lengths of arrays that pointers are of
-// (__uint of bpf_helpers.h), types those that pointers are of (__type).
+// mapDef reads a definition: numbers are the array lengths behind pointers (__uint of
+// bpf_helpers.h), types the targets of pointers (__type).
 func (t *Types) mapDef(name string, id ID) MapDef {
 	d := MapDef{Name: name}
 	for _, m := range t.Members(id) {
@@ -98,7 +96,7 @@ func (t *Types) mapDef(name string, id ID) MapDef {
 	return d
 }
 
-// referenceSize is what the value of a map of maps, or of programs, takes, bytes.
+// referenceSize is the value size of a map of maps, or of programs, bytes.
 const referenceSize = 4
 
 func (t *Types) marker(name string, id ID) MapDef {
@@ -123,8 +121,8 @@ func (t *Types) sizeOf(id ID) uint32 {
 	return uint32(n)
 }
 
-// DataSection returns the DATASEC that the kernel's map of a section has for its value:
-// maps are called after object and section, "kinds.rodata", and sections ".rodata".
+// DataSection returns the DATASEC that is the value type of the kernel's map of a section: maps
+// are called after object and section, "kinds.rodata", and sections ".rodata".
 func (t *Types) DataSection(mapName string) (ID, bool) {
 	for id := t.first; int64(id) < int64(t.Len()); id++ {
 		name := t.Name(id)

@@ -12,18 +12,18 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// A struct bpf_map_def of objects before .maps: five words that are the same for all
-// loaders (type, key_size, value_size, max_entries, map_flags), the last of which the
-// oldest did not have; loaders added others behind.
+// A struct bpf_map_def of objects before .maps: five words that are the same for all loaders
+// (type, key_size, value_size, max_entries, map_flags); the oldest lacked the last, and loaders
+// added others behind.
 const (
 	mapDefWords    = 5
 	mapDefLeast    = 4 * 4
 	maxMapsSection = 1 << 20
 )
 
-// ObjectMaps lists the maps that an object file defines: those of t, which may be nil, and
-// those of a struct bpf_map_def in the section "maps" or a section "maps/…", of which
-// markers in t have the types. With an error it returns what could be read.
+// ObjectMaps lists the maps that an object file defines: those of t, which may be nil, and those
+// of a struct bpf_map_def in the section "maps" or a section "maps/…", with types from the
+// markers in t. With an error it returns the valid definitions.
 func ObjectMaps(f *elf.File, t *Types) ([]MapDef, error) {
 	var out []MapDef
 	if t != nil {
@@ -45,7 +45,7 @@ func ObjectMaps(f *elf.File, t *Types) ([]MapDef, error) {
 	return out, err
 }
 
-// oldMaps reads the definitions in sections of maps, in the order of their places.
+// oldMaps reads the definitions in sections of maps, in the order of their offsets.
 func oldMaps(f *elf.File) ([]MapDef, error) {
 	type symbol struct {
 		name    string

@@ -13,8 +13,8 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// oldObject is an object with definitions of maps in the section "maps", the places of
-// symbols by name, and one map in a section of its own.
+// oldObject is an object with definitions of maps in the section "maps", the offsets of symbols
+// by name, and one map in a section of its own.
 func oldObject(t *testing.T, big bool, places map[string]uint64, words ...uint32) *elf.File {
 	t.Helper()
 	var data []byte
@@ -73,7 +73,7 @@ func TestOldMaps(t *testing.T) {
 	}
 }
 
-// TestOldMapsDamaged: a definition that is cut off costs that map only, and is reported.
+// TestOldMapsDamaged: a truncated definition costs that map only, and is reported.
 func TestOldMapsDamaged(t *testing.T) {
 	f := oldObject(t, false, map[string]uint64{"whole": 0, "cut": 16, "behind": 1 << 40},
 		1, 4, 8, 2, 1, 4)

@@ -27,8 +27,8 @@ func TestMarkers(t *testing.T) {
 	}
 }
 
-// TestMapOfMaps: what a map of maps has for values, which no type tells, and the names of
-// types that have none.
+// TestMapOfMaps: the values of a map of maps, which have no BTF type, and the names of unnamed
+// types.
 func TestMapOfMaps(t *testing.T) {
 	b := newBuilder(false)
 	u32 := b.integer("u32", 4, 32)
@@ -65,7 +65,7 @@ func TestMaps(t *testing.T) {
 		}
 		return append(found, MapDef{})[0], len(found) > 0
 	}
-	d, ok := named("a_rather_long_n") // what the kernel keeps of the name
+	d, ok := named("a_rather_long_n") // the truncated name in the kernel
 	if !ok || d.Name != "a_rather_long_name_of_a_map" || d.Type != 2 || d.MaxEntries != 1 ||
 		d.KeySize != 4 || d.ValueSize != 4 || types.TypeName(d.Value) != "enum color" {
 		t.Errorf("%+v, %v", d, ok)
@@ -86,7 +86,7 @@ func TestMaps(t *testing.T) {
 	}
 }
 
-// TestCutNames: a name that the kernel cut may be of several maps; a whole one is of one.
+// TestCutNames: a truncated name may be of several maps; a complete one is of one.
 func TestCutNames(t *testing.T) {
 	b := newBuilder(false)
 	u32 := uint32(b.integer("u32", 4, 32))
@@ -125,7 +125,7 @@ func TestCutNames(t *testing.T) {
 	}
 }
 
-// TestPlaces: the places of variables are those of the symbols.
+// TestPlaces: the offsets of variables are those of the symbols.
 func TestPlaces(t *testing.T) {
 	types := kinds(t)
 	id, _ := types.ByName(KindDatasec, ".data")

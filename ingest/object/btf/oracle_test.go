@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	peer "github.com/cilium/ebpf/btf"
+	cilium "github.com/cilium/ebpf/btf"
 )
 
-// TestAgainstCilium compares every type of the object with what cilium/ebpf reads.
+// TestAgainstCilium compares every type of the object with cilium/ebpf's decoding.
 func TestAgainstCilium(t *testing.T) {
 	f, _ := openELF(t, mapsDir+"/kinds.bpf.o")
 	types, ext, err := FromELF(f)
@@ -17,7 +17,7 @@ func TestAgainstCilium(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, types)
-	if s := ext.Section("socket"); s == nil || len(s.Funcs) == 0 || len(s.Lines) == 0 {
+	if s := sectionOf(ext, "socket"); s == nil || len(s.Funcs) == 0 || len(s.Lines) == 0 {
 		t.Fatalf("of .BTF.ext: %+v", ext)
 	}
 	for _, s := range ext.Sections {
@@ -37,17 +37,17 @@ func TestAgainstCilium(t *testing.T) {
 // compare compares all types with those that cilium/ebpf reads from the same blob.
 func compare(t *testing.T, types *Types) {
 	t.Helper()
-	spec, err := peer.LoadSpecFromReader(bytes.NewReader(types.Raw()))
+	spec, err := cilium.LoadSpecFromReader(bytes.NewReader(types.Raw()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen, wrong := 0, 0
 	for id := range ID(types.Len()) {
-		typ, err := spec.TypeByID(peer.TypeID(id))
+		typ, err := spec.TypeByID(cilium.TypeID(id))
 		if err != nil {
 			t.Fatalf("type %d: %v", id, err)
 		}
-		want := peerText(t, spec, typ)
+		want := ciliumText(t, spec, typ)
 		if want == "" { // the tags of declarations are not exported there
 			if kind := types.Kind(id); kind != KindDeclTag {
 				t.Errorf("type %d is a %s, cilium's %T", id, kind, typ)
@@ -64,7 +64,7 @@ func compare(t *testing.T, types *Types) {
 		if types.Strip(id) == 0 {
 			continue // cilium gives void 0 bytes, which here is an error
 		}
-		n, err := peer.Sizeof(typ)
+		n, err := cilium.Sizeof(typ)
 		if size, ownErr := types.Size(id); err == nil && (ownErr != nil || size != uint64(n)) {
 			t.Errorf("type %d %q: %d bytes, error %v, cilium's %d", id, types.Name(id), size,
 				ownErr, n)
@@ -75,7 +75,7 @@ func compare(t *testing.T, types *Types) {
 	}
 }
 
-// ownText says in words what peerText says of the same type.
+// ownText formats a type as ciliumText formats cilium/ebpf's.
 func ownText(t *Types, id ID) string {
 	out := fmt.Sprintf("%s %q", t.Kind(id), t.Name(id))
 	size, _ := t.Size(id)
@@ -106,9 +106,9 @@ func ownText(t *Types, id ID) string {
 	return fmt.Sprint(out, t.Ref(id))
 }
 
-func peerText(t *testing.T, spec *peer.Spec, typ peer.Type) string {
+func ciliumText(t *testing.T, spec *cilium.Spec, typ cilium.Type) string {
 	t.Helper()
-	id := func(typ peer.Type) ID {
+	id := func(typ cilium.Type) ID {
 		n, err := spec.TypeID(typ)
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func peerText(t *testing.T, spec *peer.Spec, typ peer.Type) string {
 	out := func(k Kind, args ...any) string {
 		return fmt.Sprintf("%s %q", k, typ.TypeName()) + fmt.Sprint(args...)
 	}
-	members := func(all []peer.Member) string {
+	members := func(all []cilium.Member) string {
 		own := []Member{}
 		for _, m := range all {
 			own = append(own, Member{m.Name, id(m.Type), uint32(m.Offset), uint8(m.BitfieldSize)})
@@ -126,56 +126,56 @@ func peerText(t *testing.T, spec *peer.Spec, typ peer.Type) string {
 		return fmt.Sprint(own)
 	}
 	switch v := typ.(type) {
-	case *peer.Void:
+	case *cilium.Void:
 		return out(KindVoid, 0)
-	case *peer.Int:
-		return out(KindInt, v.Size, v.Encoding&peer.Signed != 0, v.Encoding&peer.Char != 0,
-			v.Encoding&peer.Bool != 0)
-	case *peer.Pointer:
+	case *cilium.Int:
+		return out(KindInt, v.Size, v.Encoding&cilium.Signed != 0, v.Encoding&cilium.Char != 0,
+			v.Encoding&cilium.Bool != 0)
+	case *cilium.Pointer:
 		return out(KindPtr, id(v.Target))
-	case *peer.Array:
+	case *cilium.Array:
 		return out(KindArray, id(v.Type), id(v.Index), v.Nelems)
-	case *peer.Struct:
+	case *cilium.Struct:
 		return out(KindStruct, v.Size, members(v.Members))
-	case *peer.Union:
+	case *cilium.Union:
 		return out(KindUnion, v.Size, members(v.Members))
-	case *peer.Enum:
-		return peerEnum(v, out)
-	case *peer.Fwd:
-		return out(KindFwd, v.Kind == peer.FwdUnion)
-	case *peer.Typedef:
+	case *cilium.Enum:
+		return ciliumEnum(v, out)
+	case *cilium.Fwd:
+		return out(KindFwd, v.Kind == cilium.FwdUnion)
+	case *cilium.Typedef:
 		return out(KindTypedef, id(v.Type))
-	case *peer.Volatile:
+	case *cilium.Volatile:
 		return out(KindVolatile, id(v.Type))
-	case *peer.Const:
+	case *cilium.Const:
 		return out(KindConst, id(v.Type))
-	case *peer.Restrict:
+	case *cilium.Restrict:
 		return out(KindRestrict, id(v.Type))
-	case *peer.TypeTag:
+	case *cilium.TypeTag:
 		return fmt.Sprintf("%s %q", KindTypeTag, v.Value) + fmt.Sprint(id(v.Type))
-	case *peer.Func:
+	case *cilium.Func:
 		return out(KindFunc, id(v.Type), int(v.Linkage))
-	case *peer.FuncProto:
+	case *cilium.FuncProto:
 		own := []Param{}
 		for _, p := range v.Params {
 			own = append(own, Param{p.Name, id(p.Type)})
 		}
 		return out(KindFuncProto, id(v.Return), fmt.Sprint(own))
-	case *peer.Var:
+	case *cilium.Var:
 		return out(KindVar, id(v.Type), int(v.Linkage))
-	case *peer.Datasec:
+	case *cilium.Datasec:
 		own := []Section{}
 		for _, s := range v.Vars {
 			own = append(own, Section{id(s.Type), s.Offset, s.Size})
 		}
 		return out(KindDatasec, v.Size, fmt.Sprint(own))
-	case *peer.Float:
+	case *cilium.Float:
 		return out(KindFloat, v.Size)
 	}
 	return ""
 }
 
-func peerEnum(v *peer.Enum, out func(Kind, ...any) string) string {
+func ciliumEnum(v *cilium.Enum, out func(Kind, ...any) string) string {
 	own, kind := []Enumerator{}, KindEnum
 	for _, e := range v.Values {
 		own = append(own, Enumerator{e.Name, e.Value})

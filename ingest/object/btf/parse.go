@@ -6,8 +6,8 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// Bounds. The kernel takes 16 MB and 2^20 types (include/uapi/linux/btf.h); its own are
-// some 6 MB and 150,000. A string is at most a line of source text.
+// Bounds. The kernel accepts 16 MB and 2^20 types (include/uapi/linux/btf.h); its own are some 6
+// MB and 150,000. A string is at most a line of source text.
 const (
 	maxBlob   = 32 << 20
 	maxTypes  = 1 << 20
@@ -21,7 +21,7 @@ const (
 	version    = 1
 )
 
-// IsBTF tells whether a file that begins with head is a BTF blob.
+// IsBTF reports whether a file that begins with head is a BTF blob.
 func IsBTF(head []byte) bool {
 	if len(head) < headerSize || head[2] != version {
 		return false
@@ -30,9 +30,9 @@ func IsBTF(head []byte) bool {
 	return m == magic || m == magicOther
 }
 
-// Parse reads a blob called name, as part of base if it is not nil: the types of a
-// module go on where the kernel's end. The blob stays in use. The error is a
-// *decode.Error that says where the blob is wrong; nothing is kept of one that is.
+// Parse reads a blob called name, as part of base if it is not nil: the types of a module
+// continue the kernel's numbers. Types retain raw. The error is a *decode.Error with the position
+// of the damage; a damaged blob has no result.
 func Parse(name string, raw []byte, base *Types) (*Types, error) {
 	t := &Types{raw: raw, base: base, big: len(raw) > 0 && raw[0] == magic>>8}
 	if base != nil {
@@ -59,7 +59,7 @@ func Parse(name string, raw []byte, base *Types) (*Types, error) {
 	return t, nil
 }
 
-// header finds the sections, and returns where that of types begins.
+// header finds the sections, and returns the offset of the types.
 func (t *Types) header(r *decode.Reader) (at int64) {
 	if len(t.raw) > maxBlob {
 		r.Fail("%d bytes of BTF; %d is the most", len(t.raw), maxBlob)
@@ -90,7 +90,7 @@ func (t *Types) header(r *decode.Reader) (at int64) {
 	return at
 }
 
-// text takes the strings.
+// text sets the strings.
 func (t *Types) text(r *decode.Reader, b []byte) {
 	n := len(b)
 	switch {
@@ -111,7 +111,7 @@ func (t *Types) text(r *decode.Reader, b []byte) {
 	t.strings = string(b)
 }
 
-// scan finds where each type begins.
+// scan finds the offset of each type.
 func (t *Types) scan(r *decode.Reader) {
 	if t.base == nil {
 		t.first = 1
@@ -137,7 +137,7 @@ func (t *Types) scan(r *decode.Reader) {
 	}
 }
 
-// check looks at every name and every reference.
+// check validates every name and every reference.
 func (t *Types) check(r *decode.Reader) {
 	c := checker{t: t, r: r}
 	for i, at := range t.at {
@@ -161,7 +161,7 @@ func (c *checker) fail(format string, args ...any) {
 	c.r.Fail(format, args...)
 }
 
-// name checks that off is a string: all of ours end, see text.
+// name checks that off is a string: all strings are terminated, see text.
 func (c *checker) name(off uint32) {
 	if int64(off) >= int64(c.t.strBase)+int64(len(c.t.strings)) {
 		c.fail("type %d has a name at %#x, behind all strings", c.id, off)

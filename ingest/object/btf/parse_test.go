@@ -80,7 +80,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestOutOfRange asks for what is not there.
+// TestOutOfRange passes IDs and indexes out of range.
 func TestOutOfRange(t *testing.T) {
 	raw, _ := everyKind(false)
 	types, err := Parse("test", raw, nil)
@@ -101,7 +101,7 @@ func TestOutOfRange(t *testing.T) {
 	}
 }
 
-// TestFunctions reads what the fixtures write.
+// TestFunctions reads the functions in the fixtures.
 func TestFunctions(t *testing.T) {
 	for _, big := range []bool{false, true} {
 		b := bpfbuild.BTF(big, &bpfbuild.Program{

@@ -8,12 +8,12 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// place is where a variable lies in its section, bytes.
+// place is the position of a variable in its section, bytes.
 type place struct{ offset, size uint64 }
 
-// placeVariables writes into the DATASECs of an object file what libbpf does when it
-// loads the object: compilers leave the places of variables, and the size of the section,
-// to the linker. The blob is t's own. What no symbol tells stays zero.
+// placeVariables updates the DATASECs of an object file as libbpf does when it loads the object:
+// compilers leave the offsets of variables, and the size of the section, to the linker. The blob
+// is t's own. Variables without a symbol stay zero.
 func placeVariables(f *elf.File, t *Types) error {
 	if f.Type != stdelf.ET_REL {
 		return nil

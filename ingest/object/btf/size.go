@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// maxRefs bounds how many types a type is told by: qualifiers and typedefs, and
-// arrays of arrays. The kernel takes 32 (MAX_RESOLVE_DEPTH).
+// maxRefs bounds the chain of qualifiers, typedefs and arrays of arrays of a type. The kernel
+// accepts 32 (MAX_RESOLVE_DEPTH).
 const maxRefs = 128
 
-// maxSize bounds the size of a type, bytes. Nothing that is described has more.
+// maxSize bounds the size of a type, bytes. No real type is larger.
 const maxSize = 1 << 40
 
 // Errors of Size.
@@ -30,8 +30,8 @@ func (t *Types) Strip(id ID) ID {
 	return 0
 }
 
-// Size returns the size of values of a type in bytes. Void, functions and what is only
-// declared have none, which is an error, as is a circle.
+// Size returns the size of values of a type in bytes. Void, functions and declarations have none,
+// which is an error, as is a cycle.
 func (t *Types) Size(id ID) (uint64, error) {
 	size, asked := uint64(1), id
 	for range maxRefs {
@@ -67,8 +67,7 @@ func (t *Types) bounded(size, n uint64, id ID) (uint64, error) {
 	return size * n, nil
 }
 
-// pointerSize works out the size of pointers as libbpf does, from that of long; 8 if
-// there is none.
+// pointerSize derives the size of pointers as libbpf does, from that of long; 8 if there is none.
 func (t *Types) pointerSize() uint64 {
 	for id := range ID(t.Len()) {
 		if t.Kind(id) != KindInt {

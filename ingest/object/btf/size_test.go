@@ -52,8 +52,7 @@ func TestPointerSize(t *testing.T) {
 	}
 }
 
-// TestHostile: types that would be endless or outsized end in an error, at once and
-// without memory.
+// TestHostile: types that are endless or outsized end in an error, at once and without memory.
 func TestHostile(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -114,8 +113,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestSelfContaining: a structure within itself has the size that it says; its members
-// are listed and not followed.
+// TestSelfContaining: a structure within itself has its declared size; its members are listed and
+// not followed.
 func TestSelfContaining(t *testing.T) {
 	b := newBuilder(false)
 	id := b.add(KindStruct, "matryoshka", false, 1, 8, b.name("doll"), 1, 0)
@@ -131,7 +130,7 @@ func TestSelfContaining(t *testing.T) {
 	}
 }
 
-// TestBounds: blobs that are too much are refused before they cost memory.
+// TestBounds: blobs over the limits are refused before they cost memory.
 func TestBounds(t *testing.T) {
 	many := newBuilder(false)
 	one := make([]byte, 12*(maxTypes+1))

@@ -1,11 +1,10 @@
 // Package btf reads BTF, the kernel's type format (Documentation/bpf/btf.rst of Linux).
 //
-// A blob is a header, a section of types and a section of strings. Parse checks all
-// of it once: whatever refers to something refers to something that is there. What it
-// returns is an index over the blob, of which only the strings are copied; types are
-// decoded when they are asked for, and asking cannot fail. What a type means can still be
-// nonsense (a structure within itself, an array of 2^60 bytes): Size, AppendValue and
-// AppendC are bounded and say so.
+// A blob is a header, a section of types and a section of strings. Parse checks all of it once:
+// every reference has a valid target. It returns an index over the blob and copies only the
+// strings; types are decoded on access, which cannot fail. A valid blob can still describe
+// impossible types (a structure within itself, an array of 2^60 bytes): Size, AppendValue and
+// AppendC are bounded and return an error.
 package btf
 
 import (
@@ -17,17 +16,17 @@ import (
 // ID is the number of a type; 0 is void.
 type ID uint32
 
-// Types is one BTF blob: that of a program, of an object file, of the kernel, or of a
-// module over the kernel's. It is safe for concurrent readers.
+// Types is one BTF blob: of a program, an object file, the kernel, or a module over the kernel's.
+// It is safe for concurrent readers.
 type Types struct {
 	raw     []byte
 	base    *Types // nil unless split
 	big     bool
-	first   ID       // of the types that are in raw
+	first   ID       // of the types in raw
 	types   []byte   // the section of types
 	strings string   // a copy, so that names are parts of it
 	strBase uint32   // length of all strings below ours
-	at      []uint32 // where in types each type is, from first on
+	at      []uint32 // offset in types of each type, from first on
 
 	byName func() map[named]ID
 	ptr    func() uint64
@@ -38,7 +37,7 @@ type named struct {
 	name string
 }
 
-// index makes what is worked out when it is first asked for.
+// index computes the lookup tables on first use.
 func (t *Types) index() {
 	t.byName = sync.OnceValue(t.indexNames)
 	t.ptr = sync.OnceValue(t.pointerSize)
@@ -50,16 +49,16 @@ const typeHead = 12
 // Raw returns the blob, which the caller must not change.
 func (t *Types) Raw() []byte { return t.raw }
 
-// Base returns what this blob is split from, or nil.
+// Base returns the base of a split blob, or nil.
 func (t *Types) Base() *Types { return t.base }
 
-// BigEndian tells the byte order of the blob, and so of the values that it describes.
+// BigEndian reports the byte order of the blob, and so of the values that it describes.
 func (t *Types) BigEndian() bool { return t.big }
 
-// Len returns how many IDs there are, those of the base with them: all are below it.
+// Len returns the number of IDs, including the base's: all IDs are below it.
 func (t *Types) Len() int { return int(t.first) + len(t.at) }
 
-// record returns the bytes from a type on and whose they are; nil for void and for IDs
+// record returns the bytes from a type on and the blob that owns them; nil for void and for IDs
 // out of range.
 func (t *Types) record(id ID) (*Types, []byte) {
 	for id < t.first && t.base != nil {

@@ -6,53 +6,53 @@ import (
 	"fmt"
 )
 
-// Bounds of AppendValue. Printed values have at most maxValueText bytes unless
-// ValueOptions says less, and types are nested at most maxNesting deep.
+// Bounds of AppendValue. Printed values have at most maxValueText bytes unless ValueOptions has a
+// lower limit, and types are nested at most maxNesting deep.
 const (
 	maxValueText = 16 << 20
 	maxNesting   = 64
 )
 
-// Errors of AppendValue. What could be printed before comes with them, brackets closed.
+// Errors of AppendValue. They come with the text before them, brackets closed.
 var (
 	ErrShortValue = errors.New("fewer bytes than the type has")
 	ErrLongValue  = errors.New("a printed value over the limit")
 	errNested     = fmt.Errorf("types nested more than %d deep", maxNesting)
 )
 
-// ValueOptions says how AppendValue prints.
+// ValueOptions controls the format of AppendValue.
 type ValueOptions struct {
 	// JSON prints one line of valid JSON, else the text of `bpftool map dump`.
 	JSON bool
-	// Indent is how deep the value stands in a text, in levels of 4 spaces.
+	// Indent is the level of indentation of the value, in levels of 4 spaces.
 	Indent int
-	// Pointer names what a pointer points at; "" prints the address. It is asked for
-	// each pointer, 0 as well. nil names none.
+	// Pointer names the target of a pointer; "" prints the address. It is called for each
+	// pointer, 0 as well. nil names none.
 	Pointer func(id ID, value uint64) string
-	// MaxBytes bounds what is appended; 0 is 16 MiB. It is checked at each value within
-	// the value, so that a little more can be appended.
+	// MaxBytes bounds the appended text; 0 is 16 MiB. It is checked at each value within the
+	// value, so that a little more can be appended.
 	MaxBytes int
 }
 
-// AppendValue appends the value of a type that the first bytes of data are, in the byte
-// order of the blob. nil options are text at the margin.
+// AppendValue appends the value of a type in the first bytes of data, in the byte order of the
+// blob. Nil options print text without indentation.
 //
-// The layout is that of `bpftool map dump` (7.1), and so are the values, save those that
+// The layout is that of `bpftool map dump` (7.1), and so are the values, except those that
 // bpftool prints wrong or not at all:
 //   - floats are printed; NaN and the infinities are strings in JSON;
 //   - bit fields are numbers by their type, with sign, true and false, and names;
 //   - arrays of char are strings also where they fill the array, and where they are no
-//     plain ASCII: up to the first zero, or a list where zeros stand within bytes;
-//   - a value of an enumeration of 64 bits that is none of its names has a sign only if
-//     the enumeration has one;
+//     plain ASCII: up to the first zero, or a list where other bytes follow a zero;
+//   - a value of an enumeration of 64 bits without a name has a sign only if the
+//     enumeration has one;
 //   - values of types without a size are bytes in hexadecimal;
 //   - the second anonymous member of a structure is called "#2", not "" again: JSON
 //     readers keep only one of two members of a name;
-//   - a flexible array has the elements that are there, if data is longer than the
-//     structure that ends in it.
+//   - a flexible array has the elements present, if data is longer than the structure
+//     that ends in it.
 //
-// An error is ErrShortValue if data ends too early, ErrLongValue if the text would be too
-// long, or says what is wrong with the type.
+// The error is ErrShortValue if data ends too early, ErrLongValue if the text would be too long,
+// or describes the invalid type.
 func (t *Types) AppendValue(dst []byte, id ID, data []byte, o *ValueOptions) ([]byte, error) {
 	if o == nil {
 		o = &ValueOptions{}
@@ -85,7 +85,7 @@ func (v *valuePrinter) fail(err error) {
 	}
 }
 
-// null stands for a value that cannot be printed.
+// null prints null for a value that cannot be printed, with its error.
 func (v *valuePrinter) null(err error) {
 	v.fail(err)
 	v.w.word("null")
@@ -113,7 +113,7 @@ func (t *Types) resolve(id ID) ID {
 	return id
 }
 
-// sized checks that the value is there, and prints it by its kind.
+// sized checks the length of data, and prints the value by its kind.
 func (v *valuePrinter) sized(id ID, data []byte) {
 	kind := v.t.Kind(id)
 	switch kind {

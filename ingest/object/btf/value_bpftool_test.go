@@ -47,8 +47,8 @@ func typesOf(t testing.TB, path string) *Types {
 	return types
 }
 
-// element is one of `bpftool map dump -j`. What bpftool formatted is cut off before it is
-// parsed: it can be invalid JSON.
+// element is one of `bpftool map dump -j`. The part that bpftool formatted is removed before
+// parsing: it can be invalid JSON.
 type element struct {
 	Key, Value []string
 	Values     []struct{ Value []string }
@@ -89,7 +89,7 @@ func unhex(t testing.TB, words []string) []byte {
 	return b
 }
 
-// mapType returns the type of a member of a map's definition: what it points at.
+// mapType returns the target type of a pointer member in a map's definition.
 func mapType(t testing.TB, types *Types, name, member string) ID {
 	t.Helper()
 	id, ok := types.ByName(KindVar, name)
@@ -129,14 +129,14 @@ func printDump(t testing.TB, types *Types, name string) string {
 	return string(append(b, "\n]\n"...))
 }
 
-// TestValueAsBpftool compares what is printed of recorded maps with what bpftool 7.1
-// printed of them. Where bpftool is wrong, what differs is listed, and why.
+// TestValueAsBpftool compares printed values of recorded maps with bpftool 7.1's. Where bpftool
+// is wrong, the differences are listed with their reasons.
 func TestValueAsBpftool(t *testing.T) {
 	types := kinds(t)
 	for _, c := range []struct {
 		name string
 		why  string
-		// replace is, in turn, what bpftool prints and what is right.
+		// replace has pairs of bpftool's output and the correct one.
 		replace []string
 	}{
 		{name: "ints"}, {name: "wide"}, {name: "packed"}, {name: "nodes"}, {name: "plain_ints"},

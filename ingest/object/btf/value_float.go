@@ -6,8 +6,7 @@ import (
 	"strconv"
 )
 
-// float prints a FLOAT of 2, 4, 8, 12 or 16 bytes, as short as it can be told from
-// its neighbours.
+// float prints a FLOAT of 2, 4, 8, 12 or 16 bytes, in its shortest unique representation.
 func (v *valuePrinter) float(id ID, data []byte) {
 	switch len(data) {
 	case 2:
@@ -21,7 +20,7 @@ func (v *valuePrinter) float(id ID, data []byte) {
 	}
 }
 
-// binary prints a number, or the word for what is none.
+// binary prints a number, or the word for NaN and the infinities.
 func (v *valuePrinter) binary(x float64, bits int) {
 	switch {
 	case math.IsNaN(x):
@@ -62,11 +61,11 @@ func half(h uint16) float64 {
 	return x
 }
 
-// longDouble prints the x87's 80 bits, or an IEEE 754 binary128. Both have 16 bytes where
-// they are called long double (12 on i386); the x87's has zeros above its 80 bits. A binary128 with
-// these zeros is below 10^-4931, and the x87's has its highest bit of 64 set.
+// longDouble prints the x87's 80 bits, or an IEEE 754 binary128. Both have 16 bytes as long
+// double (12 on i386); the x87's has zeros above its 80 bits. A binary128 with these zeros is
+// below 10^-4931, and the x87's has its highest bit of 64 set.
 func (v *valuePrinter) longDouble(data []byte) {
-	if len(data) < 16 && v.t.big { // a 68881's, which nobody has met in BTF
+	if len(data) < 16 && v.t.big { // a 68881's, which has not been seen in BTF
 		v.bytes(data)
 		return
 	}

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// fuzzOutput is how much is printed of a value that is made up.
+// fuzzOutput bounds the printed text of a random value.
 const fuzzOutput = 8 << 10
 
-// FuzzValue prints made-up data by made-up types. What is printed is bounded, valid JSON
-// with and without an error, and no null without one.
+// FuzzValue prints random data by random types. The output is bounded, valid JSON with and
+// without an error, and has no null without one.
 func FuzzValue(f *testing.F) {
 	f.Add(kinds(f).Raw(), uint32(11), []byte("0123456789abcdef"))
 	for _, big := range []bool{false, true} {
@@ -39,7 +39,7 @@ func FuzzValue(f *testing.F) {
 	})
 }
 
-// FuzzC prints made-up types as C.
+// FuzzC prints random types as C.
 func FuzzC(f *testing.F) {
 	f.Add(kinds(f).Raw())
 	for _, big := range []bool{false, true} {

@@ -30,8 +30,8 @@ func (v *valuePrinter) members(id ID, data []byte) {
 	v.w.close('}')
 }
 
-// member prints a member that is no bit field. Only the last one of a structure, if data
-// goes on behind the structure, sees more than its own bytes: it can be a flexible array.
+// member prints a member that is no bit field. Only the last one of a structure, if data goes on
+// behind the structure, gets more than its own bytes: it can be a flexible array.
 func (v *valuePrinter) member(m Member, data []byte, size uint64, last bool) {
 	at := uint64(m.BitOffset / 8)
 	if at > uint64(len(data)) {
@@ -76,7 +76,7 @@ func (v *valuePrinter) array(id ID, data []byte) {
 	}
 	n := uint64(a.Len)
 	if n == 0 && elem > 0 {
-		n = uint64(len(data)) / elem // a flexible array has what is left
+		n = uint64(len(data)) / elem // a flexible array has the remaining bytes
 	}
 	if s, ok := v.text(a.Elem, data, n); ok {
 		v.w.quoted(s)
@@ -94,7 +94,7 @@ func (v *valuePrinter) array(id ID, data []byte) {
 	v.w.close(']')
 }
 
-// section prints the variables of a section: bpftool makes a list of them.
+// section prints the variables of a section, as a list as bpftool does.
 func (v *valuePrinter) section(id ID, data []byte) {
 	v.w.open('{')
 	v.w.name(v.t.Name(id))

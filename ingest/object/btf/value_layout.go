@@ -5,13 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// layout writes brackets, names and values as bpftool's JSON writer lays them out: a
-// name begins a line, values of an array do not.
+// layout writes brackets, names and values as bpftool's JSON writer lays them out: a name begins
+// a line, values of an array do not.
 type layout struct {
 	b       []byte
 	compact bool // on one line
 	depth   int
-	sep     byte // to stand before the next value: ',' or none (0)
+	sep     byte // printed before the next value: ',' or none (0)
 }
 
 func (w *layout) separate() {
@@ -57,7 +57,7 @@ func (w *layout) name(s string) {
 	w.sep = 0
 }
 
-// word appends a value as it is.
+// word appends a value without changes.
 func (w *layout) word(s string) {
 	w.separate()
 	w.b = append(w.b, s...)
@@ -78,8 +78,8 @@ func (w *layout) signed(n int64) {
 	w.b = strconv.AppendInt(w.b, n, 10)
 }
 
-// appendQuoted appends a JSON string. Bytes that are no UTF-8 become \xNN behind a
-// backslash of their own, which no reader of JSON mistakes for a letter.
+// appendQuoted appends a JSON string. Invalid UTF-8 becomes \xNN with an escaped backslash, which
+// no JSON reader takes for a character.
 func appendQuoted(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
@@ -108,8 +108,8 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// appendEscapedRune appends \uNNNN, as a pair of surrogates above 16 bits: letters that
-// could turn a terminal's direction of writing are not for it to see.
+// appendEscapedRune appends \uNNNN, as a pair of surrogates above 16 bits: characters that change
+// a terminal's direction of writing must not reach it.
 func appendEscapedRune(dst []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
 	unit := func(u rune) {

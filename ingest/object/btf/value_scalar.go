@@ -44,7 +44,7 @@ func (t *Types) whole(b []byte) (n uint64) {
 	return n
 }
 
-// extend spreads the sign of a value of at most 64 bits.
+// extend sign-extends a value of at most 64 bits.
 func (w word128) extend(size uint) word128 {
 	if size > 0 && size < 64 {
 		w.lo = uint64(int64(w.lo<<(64-size)) >> (64 - size))
@@ -52,8 +52,8 @@ func (w word128) extend(size uint) word128 {
 	return w
 }
 
-// integer prints an INT of at most 16 bytes. One whose bits are not all there is an old
-// way of bit fields.
+// integer prints an INT of at most 16 bytes. One with fewer bits than its size is an old form of
+// bit fields.
 func (v *valuePrinter) integer(id ID, data []byte) {
 	n := v.t.Int(id)
 	v.number(n, uint(n.Bits), v.t.bits(data, uint(n.Offset), uint(n.Bits)))
@@ -89,8 +89,7 @@ func (w word128) hex() string {
 	return "0x" + strconv.FormatUint(w.hi, 16) + low
 }
 
-// char prints a character alone (few compilers say that an INT is one): in JSON always
-// as a string.
+// char prints a single character (few compilers mark an INT as one): in JSON always as a string.
 func (v *valuePrinter) char(c byte) {
 	if c >= 0x80 || !v.opts.JSON && (c < ' ' || c == 0x7f) {
 		code := "0x" + strconv.FormatUint(uint64(c), 16)
@@ -104,8 +103,8 @@ func (v *valuePrinter) char(c byte) {
 	v.w.quoted(string(rune(c)))
 }
 
-// enum prints the first name of a value of some bits, else the number: always where the
-// names' values are cut, since any of them could have the value's low half and another upper.
+// enum prints the first name of a value, else the number: always where the names' values are
+// truncated, since any of them could have the value's low half and another upper.
 func (v *valuePrinter) enum(id ID, size uint, w word128) {
 	table := v.t.enumTable(id)
 	if table.cut {
@@ -128,8 +127,8 @@ func (v *valuePrinter) enum(id ID, size uint, w word128) {
 	v.number(Int{Signed: signed}, size, w)
 }
 
-// negative reports whether values have a sign. Compilers before the flag that tells stored
-// −1 as 2^32 − 1, and no value else has the upper bit: bpftool takes those for negative.
+// negative reports whether values have a sign. Compilers before the sign flag stored −1 as 2^32 −
+// 1, and no other value has the upper bit: bpftool takes those for negative.
 func (e *enumTable) negative() bool {
 	if e.signed || e.wide {
 		return e.signed
@@ -142,7 +141,7 @@ func (e *enumTable) negative() bool {
 	return false
 }
 
-// pointer prints where a pointer points, or what the caller calls that.
+// pointer prints an address, or the caller's name for its target.
 func (v *valuePrinter) pointer(id ID, value uint64) {
 	if v.opts.Pointer != nil {
 		if name := v.opts.Pointer(id, value); name != "" {
@@ -160,7 +159,7 @@ func (v *valuePrinter) pointer(id ID, value uint64) {
 	}
 }
 
-// bytes prints what has no type to be told by, as far as it can be long.
+// bytes prints data without a sized type, up to the limit.
 func (v *valuePrinter) bytes(data []byte) {
 	if left := max(v.limit-len(v.w.b), 0) / 2; len(data) > left {
 		v.fail(ErrLongValue)
@@ -169,9 +168,9 @@ func (v *valuePrinter) bytes(data []byte) {
 	v.w.quoted("0x" + hex.EncodeToString(data))
 }
 
-// text returns an array of n chars as text, if it is: up to the first zero, as C reads
-// it, if that is printable UTF-8 or if nothing but zeros follows. Others, bytes that only
-// happen to be called char, are printed as a list, so that none of them is hidden.
+// text returns an array of n chars as text, if it is: up to the first zero, as C reads it, if
+// that is printable UTF-8 or only zeros follow. Others, bytes with the type char, are printed as
+// a list, so that none of them is hidden.
 func (v *valuePrinter) text(elem ID, data []byte, n uint64) (string, bool) {
 	id := v.t.Strip(elem)
 	i := v.t.Int(id)
@@ -188,7 +187,7 @@ func (v *valuePrinter) text(elem ID, data []byte, n uint64) (string, bool) {
 	return string(s), true
 }
 
-// printable tells whether bytes are UTF-8 that a person could have written.
+// printable reports whether bytes are UTF-8 of printable characters and white space.
 func printable(s []byte) bool {
 	for len(s) > 0 {
 		r, n := utf8.DecodeRune(s)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// valueTypes adds what values are printed of beyond everyKind.
+// valueTypes adds to everyKind the types for printing values.
 func valueTypes(t testing.TB, big bool) (*Types, map[string]ID) {
 	t.Helper()
 	b := newBuilder(big)
@@ -64,13 +64,13 @@ func valueTypes(t testing.TB, big bool) (*Types, map[string]ID) {
 	return types, id
 }
 
-// squeeze takes the layout out of a text.
+// squeeze removes the layout from a text.
 func squeeze(b []byte) string {
 	return strings.NewReplacer("\n", "", "    ", "").Replace(string(b))
 }
 
-// TestValue prints values of both byte orders. Data is written as a little-endian
-// machine has it; words are turned round for the other.
+// TestValue prints values of both byte orders. Data is written in little-endian order; words are
+// swapped for the other.
 func TestValue(t *testing.T) {
 	for _, c := range []struct {
 		typ, little, big string // big is data of a big-endian machine, "" if it is the same
@@ -155,7 +155,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// TestValueX87 prints the long double of x86, with and without what fills it up.
+// TestValueX87 prints the long double of x86, with and without its padding.
 func TestValueX87(t *testing.T) {
 	types, id := valueTypes(t, false)
 	for data, want := range map[string]string{
@@ -200,8 +200,8 @@ func TestValuePointer(t *testing.T) {
 	}
 }
 
-// TestValueTruncated prints each prefix of the data of each type: what is there, then an
-// error, and JSON that is valid all the same.
+// TestValueTruncated prints each prefix of the data of each type: the present part, then an
+// error, and valid JSON all the same.
 func TestValueTruncated(t *testing.T) {
 	types, id := valueTypes(t, false)
 	data := make([]byte, 64)
@@ -216,7 +216,7 @@ func TestValueTruncated(t *testing.T) {
 		for n := range size {
 			b, err := types.AppendValue(nil, id, data[:n:n], &ValueOptions{JSON: true})
 			short := errors.Is(err, ErrShortValue)
-			// Padding can be missing: nothing of it is printed.
+			// Padding can be missing: it is not printed.
 			if !short && (err != nil || strings.Contains(string(b), "null")) || !json.Valid(b) {
 				t.Errorf("%d bytes of %s: %s, %v", n, name, b, err)
 			}
@@ -232,7 +232,7 @@ func TestValueTruncated(t *testing.T) {
 	}
 }
 
-// TestValueBounds prints types that would never end.
+// TestValueBounds prints endless types.
 func TestValueBounds(t *testing.T) {
 	types, id := valueTypes(t, false)
 	o := &ValueOptions{JSON: true, MaxBytes: 1000}

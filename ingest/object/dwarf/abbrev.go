@@ -1,6 +1,6 @@
 package dwarf
 
-// encoding is what the size of a form depends on besides the form.
+// encoding holds the unit's parameters that determine the size of a form.
 type encoding struct {
 	addrSize uint8
 	is64     bool
@@ -14,18 +14,18 @@ func (e encoding) offsetSize() uint8 {
 	return 4
 }
 
-// extent is how long the values of a form are: their size, or one of the others.
+// extent is the length of a form's values: a fixed size, or one of the kinds below.
 type extent uint8
 
 const (
-	extentUnknown  extent = 0xff - iota // a form that is not known
-	extentVariable                      // each value tells its own
+	extentUnknown  extent = 0xff - iota // an unknown form
+	extentVariable                      // each value has its own length
 	extentAddress
 	extentOffset
 	extentRefAddr
 )
 
-// extents is by form: a table of a unit names hundreds.
+// extents is indexed by form: the abbreviation table of a unit has hundreds of them.
 var extents = func() (t [64]extent) {
 	for i := range t {
 		t[i] = extentOf(uint16(i))
@@ -86,7 +86,7 @@ func (e encoding) fixedSize(form uint16) (uint8, bool) {
 	}
 }
 
-// class is what the walk does with an entry of an abbreviation.
+// class selects the walk's treatment of an entry with an abbreviation.
 type class uint8
 
 const (
@@ -98,8 +98,8 @@ const (
 	classInline              // an inlined call
 )
 
-// step is one instruction of a compiled abbreviation: pass over pre bytes, then
-// read a value of the form into the slot, or skip it.
+// step is one instruction of a compiled abbreviation: skip pre bytes, then read a value of the
+// form into the slot, or skip it.
 type step struct {
 	pre  uint32
 	form uint16
@@ -113,9 +113,9 @@ type program struct {
 	tail   uint32
 }
 
-// abbrev is a compiled abbreviation. full reads all that is of interest in the
-// entry, skip only its sibling. sibling is the position of a four byte sibling
-// reference from the first attribute on, or -1.
+// abbrev is a compiled abbreviation. full reads all attributes of interest in the entry, skip
+// only its sibling. sibling is the position of a four byte sibling reference from the first
+// attribute on, or -1.
 type abbrev struct {
 	tag      uint16
 	class    class
@@ -125,8 +125,8 @@ type abbrev struct {
 	skip     program
 }
 
-// abbrevs is a compiled table of .debug_abbrev. Producers number from 1 on, which
-// makes the code an index; other codes stand in the map.
+// abbrevs is a compiled table of .debug_abbrev. Producers number from 1 on, so the code is an
+// index; other codes are in the map.
 type abbrevs struct {
 	list     []abbrev
 	sparse   map[uint64]uint32
@@ -154,8 +154,8 @@ func (t *abbrevs) lookup(code uint64) *abbrev {
 	return nil
 }
 
-// parse compiles the table at off, over what t held. It keeps what stands before
-// a damage and returns the reason, or "".
+// parse compiles the table at off and replaces the content of t. It keeps the abbreviations
+// before damage and returns the reason, or "".
 func (t *abbrevs) parse(sec []byte, off uint64, enc encoding) string {
 	t.list, t.steps, t.implicit = t.list[:0], t.steps[:0], t.implicit[:0]
 	t.sparse = nil
@@ -254,7 +254,7 @@ func (t *abbrevs) readSpecs(r *buf) string {
 // variableSize marks forms whose values differ in size.
 const variableSize = 0xff
 
-// use sets what the forms of a table depend on.
+// use sets the encoding that the sizes of forms depend on.
 func (t *abbrevs) use(enc encoding) {
 	if t.enc == enc && t.sizes[formData1] == 1 {
 		return
@@ -300,8 +300,8 @@ func (t *abbrevs) compile(ab *abbrev) {
 	}
 }
 
-// program compiles specs, with the slots of the attributes that are to be read. at is
-// where a four byte sibling reference lies, or -1.
+// program compiles specs, with the slots of the attributes to read. at is the position of a four
+// byte sibling reference, or -1.
 func (t *abbrevs) program(slots *slotTable) (p program, at int32) {
 	p.lo, at = uint32(len(t.steps)), -1
 	total, fixed := uint32(0), true

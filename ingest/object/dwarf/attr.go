@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// values holds the attributes of interest of one entry as the file has them:
-// numbers, offsets and indexes, with the form that says which. A string in place
-// (DW_FORM_string) is its position in .debug_info.
+// values holds the attributes of interest of one entry as stored in the file: numbers, offsets
+// and indexes, with their forms. An inline string (DW_FORM_string) is its position in
+// .debug_info.
 type values struct {
 	mask uint32 // bit per slot that was there
 	val  [numSlots]uint64
@@ -24,8 +24,8 @@ func (v *values) get(s slot) uint64 {
 	return v.val[s]
 }
 
-// uint32 returns a small unsigned constant, or 0 if it is absent or no such
-// number: producers write line numbers in every constant form.
+// uint32 returns a small unsigned constant, or 0 if it is absent or another kind of value:
+// producers write line numbers in every constant form.
 func (v *values) uint32(s slot) uint32 {
 	if n := v.get(s); bits.Len64(n) <= 32 {
 		return uint32(n)
@@ -60,7 +60,7 @@ func (t *abbrevs) read(p program, r *buf, enc encoding, v *values) {
 	r.skip(uint64(p.tail))
 }
 
-// readForm reads one value. Blocks are passed over and read as 0.
+// readForm reads one value. Blocks are skipped and read as 0.
 func readForm(r *buf, form uint16, enc encoding) uint64 {
 	switch form {
 	case formString:
@@ -83,7 +83,7 @@ func readForm(r *buf, form uint16, enc encoding) uint64 {
 	return r.sized(size)
 }
 
-// skipForm passes over one value.
+// skipForm skips one value.
 func skipForm(r *buf, form uint16, enc encoding) {
 	switch form {
 	case formString:

@@ -183,7 +183,7 @@ func (r *buf) sleb() int64 {
 	return int64(r.fail())
 }
 
-// skipLEB passes over a LEB128 of either sign.
+// skipLEB skips a LEB128 of either sign.
 func (r *buf) skipLEB() {
 	for i := r.off; i < len(r.b); i++ {
 		if r.b[i] < 0x80 {
@@ -197,8 +197,8 @@ func (r *buf) skipLEB() {
 // lengthSize is the most bytes that an initial length takes.
 const lengthSize = 12
 
-// length reads an initial length and tells the format. Values from 0xfffffff0 to
-// 0xfffffffe are reserved.
+// length reads an initial length and reports whether the format is the 64-bit one. Values from
+// 0xfffffff0 to 0xfffffffe are reserved.
 func (r *buf) length() (n uint64, is64 bool) {
 	n = uint64(r.u32())
 	if n < 0xfffffff0 {
@@ -210,8 +210,8 @@ func (r *buf) length() (n uint64, is64 bool) {
 	return r.u64(), true
 }
 
-// cstring returns the bytes up to the next NUL, which must come within maxString
-// bytes, and passes over both.
+// cstring returns the bytes up to the next NUL, which must come within maxString bytes, and skips
+// both.
 func (r *buf) cstring() []byte {
 	s, ok := cstringAt(r.b, uint64(r.off))
 	if !ok {

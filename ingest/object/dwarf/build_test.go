@@ -8,7 +8,7 @@ import (
 	"symbolize/fixtures/dwarfbuild"
 )
 
-// Short names for what the tests build with.
+// Short names for the builder's types.
 type (
 	attr = dwarfbuild.Attr
 	die  = dwarfbuild.DIE
@@ -114,7 +114,7 @@ func dumpUnit(b *strings.Builder, u *Unit) {
 	}
 }
 
-// check builds the units and compares what is read with want, lines trimmed.
+// check builds the units and compares the decoded result with want, lines trimmed.
 func check(t *testing.T, b *dwarfbuild.Builder, o Options, want string) {
 	t.Helper()
 	checkData(t, New(built(b.Sections(), b.Big), o), want)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// infoHeader is how many bytes of a unit tell its type: a length of 64 bits, the
+// infoHeader is the number of bytes up to and including a unit's type: a 64-bit length, the
 // version, the type.
 const infoHeader = 4 + 8 + 2 + 1
 

@@ -16,8 +16,8 @@ func infoOf(version uint16, kind uint8, is64 bool) []byte {
 	return b.Sections()[".debug_info"]
 }
 
-// Of several sections of .debug_info, as files have them that were not linked, the one
-// with the code is taken, wherever it stands; a single one always is.
+// Of several sections of .debug_info in a file that was not linked, Load chooses the one with the
+// code, at any position; a single one is always used.
 func TestLoadTypeSections(t *testing.T) {
 	code, code4 := infoOf(5, utCompile, false), infoOf(4, 0, false)
 	split := infoOf(5, utSplitCompile, false)

@@ -10,7 +10,7 @@ const (
 	utSplitType    = 0x06
 )
 
-// Tags that the walk tells apart. DWARF 5, table 7.3.
+// Tags that the walk distinguishes. DWARF 5, table 7.3.
 const (
 	tagArrayType         = 0x01
 	tagClassType         = 0x02
@@ -150,8 +150,8 @@ const (
 	lnctDirectoryIndex = 2
 )
 
-// Language codes (DW_LANG_) that the readers of a Unit tell apart. DWARF 5, table
-// 7.17, with the codes given out since.
+// Language codes (DW_LANG_) that users of a Unit distinguish. DWARF 5, table 7.17, with the codes
+// assigned since.
 const (
 	LangC89    = 0x01
 	LangC      = 0x02

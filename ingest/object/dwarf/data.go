@@ -6,21 +6,20 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Sections holds the contents of a file's DWARF sections, inflated and, for a
-// relocatable file, relocated. Those of a .dwo or .dwp file are given under the
-// names without ".dwo". Absent ones are nil. The bytes must not change while a Data
-// uses them.
+// Sections holds the contents of a file's DWARF sections, inflated and, for a relocatable file,
+// relocated. Those of a .dwo or .dwp file have their names without ".dwo". Absent ones are nil.
+// The bytes must not change while a Data uses them.
 type Sections struct {
 	Info, Abbrev, Line, LineStr, Str, StrOffsets, Addr, Ranges, RngLists []byte
 
 	CUIndex   []byte // .debug_cu_index of a .dwp file
 	BigEndian bool
 
-	// Growth, if not nil, says how much of Info is there: the rest is zero yet.
+	// Growth, if not nil, tracks how much of Info is inflated: the rest is still zero.
 	Growth *Growth
 }
 
-// Options says what else is known of a file.
+// Options holds the context of a file.
 type Options struct {
 	Name string // of the file, for messages
 
@@ -38,8 +37,8 @@ type Options struct {
 	// taken for dropped code, which they are in all linked files.
 	Text []addr.Range
 
-	// Release is called now and then during a Walk, to give back pages of mapped
-	// sections that have been read.
+	// Release is called periodically during a Walk, to release pages of mapped sections that have
+	// been read.
 	Release func()
 
 	// Close is called by Data.Close.
@@ -65,7 +64,7 @@ type Data struct {
 	index     map[uint64]*contribution // of a .dwp file, by id
 }
 
-// trouble is a reason with its place; reason "" means none.
+// trouble is a reason with its position; reason "" is none.
 type trouble struct {
 	section string
 	off     uint64
@@ -95,7 +94,7 @@ func NewSplit(s Sections, o Options) *Data {
 	return newData(s, o, true)
 }
 
-// Close gives the sections back to whoever made the Data.
+// Close calls Options.Close, which releases the sections.
 func (d *Data) Close() error {
 	if d.opts.Close == nil {
 		return nil

@@ -1,47 +1,43 @@
-// Package dwarf reads DWARF 2 to 5 for one purpose: which functions an object
-// has, what was inlined into them, and which lines their addresses belong to. It
-// knows nothing of symbol tables or stores, and never looks at types or variables.
+// Package dwarf reads DWARF 2 to 5 for one purpose: the functions of an object, the calls inlined
+// into them, and the source lines of their addresses. It does not depend on symbol tables or
+// stores, and never reads types or variables.
 //
-// A Data is made from the sections of one file; Walk visits its units in order,
-// decoded by several goroutines into buffers that are used again. Everything a
-// Unit holds is borrowed: it is valid until the visit returns, and byte slices
-// (names, paths) alias the sections.
+// A Data is made from the sections of one file; Walk visits its units in order, decoded by
+// several goroutines into reused buffers. The contents of a Unit are valid until the visit
+// returns, and byte slices (names, paths) alias the sections.
 //
 // # Why not debug/dwarf
 //
-// The standard package costs 220 ns and four allocations per entry, knows neither
-// split nor supplementary files, looks lines up only in sorted tables, and
-// allocates 4 GiB for an 18 KB hostile file. Here an abbreviation is compiled once
-// into a few steps ("skip 11 bytes, read a reference"), so that entries of no
-// interest, nine tenths of a C++ file, cost one addition or one jump by
-// DW_AT_sibling. The standard package is the oracle of the tests.
+// The standard package costs 220 ns and four allocations per entry, supports neither split nor
+// supplementary files, looks lines up only in sorted tables, and allocates 4 GiB for an 18 KB
+// hostile file. Here an abbreviation is compiled once into a few steps ("skip 11 bytes, read a
+// reference"), so that entries of no interest, nine tenths of a C++ file, cost one addition or
+// one jump by DW_AT_sibling. The standard package is the oracle of the tests.
 //
-// Every unit is read, so nothing here asks which unit an address is in: .debug_aranges,
-// which answers that, lacks units and has wrong ones in real files, and is not read, nor
-// are the ranges of a unit's root entry. Functions have their own ranges, and lines
-// those of their sequences, also in units that tell no range at all (-gstrict-dwarf
-// -gdwarf-2) and in those without a function (assembly). The root's low_pc counts as
-// the base of range lists alone. Nor is .debug_types read, whose units hold no code.
+// Every unit is read, so no look-up of the unit of an address is needed: .debug_aranges, which
+// has that, lacks units and has wrong ones in real files, and is not read, nor are the ranges of
+// a unit's root entry. Functions have their own ranges, and lines those of their sequences, also
+// in units without any range (-gstrict-dwarf -gdwarf-2) and in those without a function
+// (assembly). The root's low_pc serves only as the base of range lists. Nor is .debug_types read,
+// whose units hold no code.
 //
 // # Split and supplementary files
 //
-// Skeleton units are completed from their .dwo file (Options.DWO) or from a
-// package (Options.DWP), in DWARF 5 as in the GNU form of DWARF 4. References
-// into the supplementary file that dwz makes (.gnu_debugaltlink) go to
-// Options.Alt. Addresses are those of the sections: relocatable files must have
-// been relocated (LoadOptions.Patch), any other file must not be, even if it has
-// .rela.debug_ sections: a linker told to --emit-relocs has applied them.
+// Skeleton units are completed from their .dwo file (Options.DWO) or from a package
+// (Options.DWP), in DWARF 5 as in the GNU form of DWARF 4. References into the supplementary file
+// that dwz makes (.gnu_debugaltlink) go to Options.Alt. Addresses are those of the sections:
+// relocatable files must have been relocated (LoadOptions.Patch), any other file must not be,
+// even if it has .rela.debug_ sections: a linker with --emit-relocs has applied them.
 //
 // # Hostile input
 //
-// Every count and length is checked against what is left and against the limits
-// in limits.go before anything is allocated. What several entries may share
-// (strings, range lists, line tables, abbreviations) is read under a budget in
-// proportion to the size of the unit or section that asks, so that no small file
-// costs quadratic time. A damaged unit loses what comes after the damage in that
-// unit only, and says so in Unit.Problems.
+// Every count and length is checked against the remaining bytes and against the limits in
+// limits.go before anything is allocated. Data that several entries may share (strings, range
+// lists, line tables, abbreviations) is read under a budget in proportion to the size of the unit
+// or section that refers to it, so that no small file costs quadratic time. A damaged unit loses
+// the entries after the damage in that unit only, and reports it in Unit.Problems.
 //
 // References: DWARF Debugging Information Format versions 2 to 5;
-// https://gcc.gnu.org/wiki/DebugFission and DebugFissionDWP for the GNU forms of
-// version 4; binutils' and LLVM's linkers for the addresses of dropped code.
+// https://gcc.gnu.org/wiki/DebugFission and DebugFissionDWP for the GNU forms of version 4;
+// binutils' and LLVM's linkers for the addresses of dropped code.
 package dwarf

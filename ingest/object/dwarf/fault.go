@@ -9,8 +9,8 @@ import (
 // it.
 var ErrChanged = errors.New("debug information went away while it was read: file changed")
 
-// guarded runs f and reports whether it touched a page that is no more, because a
-// mapped file shrank. Any other panic goes on.
+// guarded runs f and reports whether it accessed a page that no longer exists, because a mapped
+// file shrank. Any other panic is passed on.
 func guarded(f func()) (fault bool) {
 	old := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(old)
@@ -28,8 +28,8 @@ func guarded(f func()) (fault bool) {
 	return false
 }
 
-// guardedUnit decodes a unit. If its sections go away meanwhile, what was decoded
-// before is kept.
+// guardedUnit decodes a unit. If its sections disappear meanwhile, the part decoded before is
+// kept.
 func (w *walker) guardedUnit(u *unit, res *result) {
 	if guarded(func() { w.unit(u, res) }) {
 		res.problem(".debug_info", u.off, "file changed while it was read")

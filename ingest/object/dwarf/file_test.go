@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestFileCost says what reading a big file costs: time of each part and the most
-// memory that the process had. It asserts nothing but that nothing is lost.
+// TestFileCost prints the cost of reading a big file: time of each part and the peak memory of
+// the process. It asserts only that nothing is lost.
 func TestFileCost(t *testing.T) {
 	path := os.Getenv("SYMBOLIZE_DWARF_FILE")
 	if path == "" {

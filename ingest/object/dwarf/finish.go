@@ -51,8 +51,8 @@ func (res *result) keepOwnSequences() {
 	})
 }
 
-// groupInlines brings the inlined calls of each function together: those of a
-// function within another stand amid the other's.
+// groupInlines makes the inlined calls of each function contiguous: those of a function within
+// another are interleaved with the other's.
 func (res *result) groupInlines() {
 	next := make([]int32, len(res.Functions)+1)
 	for i := range res.inlines {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// A Growth says how much of a section is there that is still being inflated.
+// A Growth tracks how much of a section is available while it is being inflated.
 type Growth struct {
 	mu    sync.Mutex
 	cond  sync.Cond
@@ -24,8 +24,8 @@ func newGrowth() *Growth {
 	return g
 }
 
-// Wait waits until n bytes are there and returns how many are: fewer than n only if
-// there will be no more.
+// Wait waits until n bytes are available and returns the available number: fewer than n only if
+// the section ended.
 func (g *Growth) Wait(n uint64) uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -35,7 +35,7 @@ func (g *Growth) Wait(n uint64) uint64 {
 	return g.n
 }
 
-// Stop ends the growth: what is not there yet is of no use any more.
+// Stop ends the growth: the missing bytes are no longer needed.
 func (g *Growth) Stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -44,7 +44,7 @@ func (g *Growth) Stop() {
 
 var errStopped = errors.New("stopped")
 
-// add says that there are n bytes more.
+// add counts n more bytes as available.
 func (g *Growth) add(n int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -63,7 +63,7 @@ func (g *Growth) end(err error) {
 	g.cond.Broadcast()
 }
 
-// wait waits for the end and returns why it came too early, nil if it did not.
+// wait waits for the end and returns the reason of an early end, or nil.
 func (g *Growth) wait() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -31,8 +31,8 @@ func farApart(names int) Sections {
 	return built(b.Sections(), false)
 }
 
-// fed is s with a .debug_info that grows as feed says: it is called beside the test with
-// a function that lets the next n bytes come, until it returns or that reports false.
+// fed is s with a .debug_info that grows by feed: feed runs beside the test with a function that
+// makes the next n bytes available, until it returns or that reports false.
 func fed(s Sections, feed func(next func(n int) bool)) Sections {
 	whole := s.Info
 	s.Info, s.Growth = make([]byte, len(whole)), newGrowth()
@@ -94,8 +94,8 @@ func TestGrowthEndsEarly(t *testing.T) {
 	}
 }
 
-// Whoever ends a walk does not wait for what is not there yet, not even if a unit waits
-// for an entry that never comes.
+// A caller that ends a walk does not wait for the missing bytes, not even if a unit waits for an
+// entry that never comes.
 func TestGrowthStops(t *testing.T) {
 	enough := errors.New("enough")
 	far := farApart(20)

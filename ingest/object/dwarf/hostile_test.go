@@ -57,7 +57,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// A damaged unit loses what comes after the damage in it, and no other unit.
+// A damaged unit loses the entries after the damage; other units lose nothing.
 func TestDamagedUnitAlone(t *testing.T) {
 	build := func() (*dwarfbuild.Builder, *die) {
 		u, v, x := cu(4), cu(4), cu(4)

@@ -1,7 +1,7 @@
 package dwarf
 
-// Limits on what a file can make us do. Real files stay far below: the greatest
-// seen in libc, ceph-osd and vmlinux stand beside.
+// Limits against hostile files. Real files stay far below; the comments have the maximum seen in
+// libc, ceph-osd and vmlinux.
 const (
 	maxUnits       = 1 << 18 // units of one section, types not counted; seen: 2,352
 	maxDepth       = 1 << 12 // nesting of entries; seen: 60
@@ -16,8 +16,8 @@ const (
 	maxDWPColumns  = 16      // section kinds of a .dwp file; defined: 8
 )
 
-// Budgets: what one unit may read from sections that it shares with others, as
-// floor + factor × size of the unit in bytes.
+// Budgets: the bytes that one unit may read from sections that it shares with others, as floor +
+// factor × size of the unit in bytes.
 const (
 	rangeBudgetFloor   = 16 << 10
 	rangeBudgetFactor  = 32
@@ -25,22 +25,22 @@ const (
 	stringBudgetFactor = 64
 )
 
-// splitBudgetFactor bounds what skeletons may make us walk of one .dwo or .dwp file, by the
-// size of its .debug_info: each of its units completes one skeleton in real files.
+// splitBudgetFactor bounds the bytes of one .dwo or .dwp file that skeletons may walk, as a
+// multiple of its .debug_info: each of its units completes one skeleton in real files.
 const splitBudgetFactor = 8
 
-// sharedBudgetFactor and sharedBudgetFloor bound what all units together may make
-// us read from .debug_abbrev, .debug_line, and the sections of range lists: tables and
-// lists do not overlap in real files, so that a factor of 1 would do for them.
+// sharedBudgetFactor and sharedBudgetFloor bound the bytes that all units together may read from
+// .debug_abbrev, .debug_line, and the sections of range lists: tables and lists do not overlap in
+// real files, so that a factor of 1 would suffice for them.
 const (
 	sharedBudgetFactor = 4
 	sharedBudgetFloor  = 64 << 10
 )
 
-// Bounds on sections that are read from a file. maxInflated is what one compressed
-// section may grow to (seen: 381 MB) and maxInflateRatio by how much (seen: 14);
-// small ones may always grow to inflateFloor. Sections over heapSection bytes are
-// mapped, or inflated into a file without a name, so that the heap never holds them.
+// Bounds on sections that are read from a file. maxInflated is the maximum inflated size of a
+// section (seen: 381 MB) and maxInflateRatio its maximum growth factor (seen: 14); small ones may
+// always grow to inflateFloor. Sections over heapSection bytes are mapped, or inflated into an
+// unnamed file, so that the heap never holds them.
 const (
 	maxInflated     = 8 << 30
 	maxInflateRatio = 128
@@ -48,6 +48,6 @@ const (
 	heapSection     = 1 << 20
 )
 
-// releaseEvery is how many bytes of .debug_info are walked before the pages of the
-// mapped sections are given back.
+// releaseEvery is the number of bytes of .debug_info between releases of the mapped sections'
+// pages.
 const releaseEvery = 32 << 20

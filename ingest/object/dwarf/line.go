@@ -28,8 +28,8 @@ type entryForm struct {
 	form    uint16
 }
 
-// parse reads the header at off of .debug_line for a unit whose addresses have the
-// given size. It returns why it cannot, or "".
+// parse reads the header at off of .debug_line for a unit whose addresses have the given size. It
+// returns the reason of a failure, or "".
 func (h *lineHeader) parse(sec *Sections, off uint64, addrSize uint8) string {
 	h.dirs, h.files = h.dirs[:0], h.files[:0]
 	r := buf{b: sec.Line, big: sec.BigEndian}
@@ -130,8 +130,7 @@ func (h *lineHeader) addFile(path []byte, dir uint64) {
 	h.files = append(h.files, fileEntry{path, uint32(min(dir, maxFiles))})
 }
 
-// table5 reads a directory or file table of DWARF 5, which says of itself what its
-// entries consist of.
+// table5 reads a directory or file table of DWARF 5, which begins with the format of its entries.
 func (h *lineHeader) table5(r *buf, sec *Sections, add func([]byte, uint64)) string {
 	n := int(r.u8())
 	if n > maxEntryForms {
@@ -168,8 +167,8 @@ func (h *lineHeader) table5(r *buf, sec *Sections, add func([]byte, uint64)) str
 	return ""
 }
 
-// linePath reads a path in one of the forms that a file entry may have. A path that
-// lies outside the strings is lost alone.
+// linePath reads a path in one of the forms that a file entry may have. A path outside the
+// strings is lost alone.
 func linePath(r *buf, sec *Sections, form uint16, enc encoding) []byte {
 	if form == formString {
 		return r.cstring()

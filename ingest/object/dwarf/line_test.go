@@ -46,7 +46,7 @@ func TestLineVersions(t *testing.T) {
 	}
 }
 
-// What line tables do that look-ups trip over.
+// Line table contents that break simple look-ups.
 func TestLineTraps(t *testing.T) {
 	const top = 1<<64 - 1
 	tests := []struct {
@@ -122,8 +122,8 @@ func TestLineOperations(t *testing.T) {
 		}}), Options{}, "seq {1000 1002} 1000=/src/a.c:2:0 1001=/src/a.c:3:0")
 }
 
-// Two units with one line table, as dwz and LTO leave them. What is in no function of the
-// first may be in one of the second: both have those rows, and tables prefer a function.
+// Two units with one line table, as produced by dwz and LTO. Rows outside the first unit's
+// functions may be in one of the second: both have those rows, and tables prefer a function.
 func TestSharedLineTable(t *testing.T) {
 	b := one()
 	table := secOff(atStmtList, b.Line(dwarfbuild.LineTable{Version: 4, Files: twoFiles[:1],

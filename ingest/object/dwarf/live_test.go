@@ -79,7 +79,7 @@ func keysOf[V any](m map[uint64]V) func(func(uint64) bool) {
 	}
 }
 
-// openLive loads a file with whatever belongs to it.
+// openLive loads a file with its split and supplementary files.
 func openLive(t *testing.T, path string) *Data {
 	t.Helper()
 	opts := Options{Name: path}
@@ -98,7 +98,7 @@ func openLive(t *testing.T, path string) *Data {
 	return New(loadLive(t, path, false, &opts), opts)
 }
 
-// loadLive goes the way of the product: Load, on a file that is mapped.
+// loadLive loads as the indexer does: Load, on a mapped file.
 func loadLive(t testing.TB, path string, split bool, opts *Options) Sections {
 	f, err := os.Open(path)
 	if err != nil {

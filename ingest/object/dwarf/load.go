@@ -11,16 +11,16 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// A RawSection says where a DWARF section lies in a file.
+// A RawSection is the position of a DWARF section in a file.
 type RawSection struct {
 	Name       string // as in the file: ".debug_info", ".zdebug_info", ".debug_info.dwo"
 	Offset     uint64
 	Size       uint64
 	Compressed bool // SHF_COMPRESSED: begins with an Elf32_Chdr or Elf64_Chdr
-	Index      int  // whatever LoadOptions.Patch knows it by: files can have many of one name
+	Index      int  // the caller's number for LoadOptions.Patch: names are not unique
 }
 
-// LoadOptions says how to read the sections of a file.
+// LoadOptions holds the parameters for reading the sections of a file.
 type LoadOptions struct {
 	Name      string // of the file, for messages
 	Class64   bool   // ELFCLASS64
@@ -39,12 +39,12 @@ type LoadOptions struct {
 	Patch func(s RawSection, b []byte) error
 }
 
-// Loaded is a file's DWARF sections in memory, mapped as far as possible.
+// Loaded is a file's DWARF sections in memory, mapped where possible.
 type Loaded struct {
 	Sections Sections
 	Problems []*decode.Error // sections that are lost, or end early
-	// Failed is set if some of that is no fault of the file: there was no room for an
-	// inflated section, or a mapping failed. Another run may have more of it.
+	// Failed is set if some problems are failures of this machine: no room for an inflated
+	// section, or a failed mapping. Another run may succeed.
 	Failed error
 
 	growing RawSection // the one of Sections.Growth
@@ -55,7 +55,7 @@ type Loaded struct {
 	files []*os.File
 }
 
-// wanted maps the names of sections without their prefix to where they go.
+// wanted maps the names of sections without their prefix to their fields.
 func (s *Sections) wanted() map[string]*[]byte {
 	return map[string]*[]byte{
 		"info": &s.Info, "abbrev": &s.Abbrev, "line": &s.Line, "line_str": &s.LineStr,
@@ -68,9 +68,9 @@ func (s *Sections) wanted() map[string]*[]byte {
 // plain names only.
 func sharedWithSkeleton(name string) bool { return name == "cu_index" }
 
-// Load reads the DWARF sections among secs from r. A *os.File is mapped; it must not
-// shrink while a Data uses it. What cannot be read is left out, with a problem.
-// Loaded.Close must be called when no Data uses the sections any more.
+// Load reads the DWARF sections among secs from r. A *os.File is mapped; it must not shrink while
+// a Data uses it. Unreadable sections are left out, with a problem. Loaded.Close must be called
+// when no Data uses the sections any more.
 func Load(r io.ReaderAt, secs []RawSection, o LoadOptions) *Loaded {
 	o.Grow = o.Grow && canGrow && o.Workers > 1 && o.Patch == nil
 	l := &Loaded{opts: o}
@@ -176,7 +176,7 @@ func readAll(r io.Reader, size uint64) ([]byte, error) {
 	return b, nil
 }
 
-// localError is a failure of this machine now, and not of the file that is read.
+// localError is a failure of this machine, not of the input file.
 type localError struct{ err error }
 
 func (e *localError) Error() string { return e.err.Error() }
@@ -203,7 +203,7 @@ func (l *Loaded) Release() {
 	}
 }
 
-// Wait waits until all sections are inflated, and adds to Problems what went wrong.
+// Wait waits until all sections are inflated, and adds their errors to Problems.
 func (l *Loaded) Wait() {
 	g := l.Sections.Growth
 	if g == nil {

@@ -145,7 +145,7 @@ func TestLoadPassesOver(t *testing.T) {
 	}
 }
 
-// What is whole before the damage is kept, and the damage is told.
+// The content before the damage is kept, and the damage is reported.
 func TestLoadDamage(t *testing.T) {
 	plain := bytes.Repeat([]byte("abcdefgh"), heapSection/4)
 	n := uint64(len(plain))
@@ -201,8 +201,7 @@ func TestLoadDamage(t *testing.T) {
 	}
 }
 
-// TestRelocatableObject reads a compiler's object file, relocated, and wants what
-// debug/dwarf reads of it.
+// TestRelocatableObject reads a compiler's object file, relocated, and compares with debug/dwarf.
 func TestRelocatableObject(t *testing.T) {
 	containers.Live(t)
 	for _, flags := range []string{"-g -gdwarf-4 -ffunction-sections", "-g -gdwarf-5"} {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// canGrow reports whether what is written to a file shows up in its mappings.
+// canGrow reports whether writes to a file are visible in its mappings.
 const canGrow = false
 
 // mapFile reads part of a file: there is no mapping here.

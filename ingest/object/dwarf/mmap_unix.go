@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canGrow reports whether what is written to a file shows up in its mappings.
+// canGrow reports whether writes to a file are visible in its mappings.
 const canGrow = true
 
-// mapFile maps part of a file for reading. m is what unmap and dropPages take: the
-// whole pages around b.
+// mapFile maps part of a file for reading. m is the argument of unmap and dropPages: the whole
+// pages around b.
 func mapFile(f *os.File, off, size uint64) (b, m []byte, err error) {
 	lead := off % uint64(os.Getpagesize())
 	m, err = unix.Mmap(int(f.Fd()), int64(off-lead), int(size+lead), unix.PROT_READ,

@@ -1,7 +1,7 @@
 package dwarf
 
-// subTable maps the offset of an entry to the number of its Sub: a hash table with
-// open addressing that is emptied in no time.
+// subTable maps the offset of an entry to the number of its Sub: a hash table with open
+// addressing that is cleared in constant time.
 type subTable struct {
 	slots []subSlot
 	used  int
@@ -56,7 +56,7 @@ func (t *subTable) grow() {
 	}
 }
 
-// describes reports whether an entry says something of its own about the function.
+// describes reports whether an entry has attributes of its own about the function.
 func describes(v *values) bool {
 	const own = 1<<slotName | 1<<slotLinkage | 1<<slotDeclFile | 1<<slotDeclLine
 	return v.mask&own != 0
@@ -75,7 +75,7 @@ func (w *walker) subOf(v *values, at uint64) int32 {
 	}
 	to, off, ok := c.target(link)
 	if !ok {
-		w.lose(".debug_info", at, strayed(link))
+		w.lose(".debug_info", at, missingTarget(link))
 		return NoSub
 	}
 	key := off << 1
@@ -93,16 +93,16 @@ func (w *walker) subOf(v *values, at uint64) int32 {
 	return sub
 }
 
-// strayed says why a reference has no target. Compilers refer by signature to types only:
-// a class has a declaration in each unit, which its functions point to.
-func strayed(link ref) string {
+// missingTarget returns the reason why a reference has no target. Compilers refer by signature to
+// types only: a class has a declaration in each unit, which its functions point to.
+func missingTarget(link ref) string {
 	if link.form == formRefSig8 {
 		return "function in a type unit, which are not read"
 	}
 	return "reference leads out of the file"
 }
 
-// link returns the reference to what an entry is an instance or a definition of.
+// link returns the reference to the entry of which this is an instance or a definition.
 func (v *values) link() ref {
 	if v.has(slotOrigin) {
 		return v.ref(slotOrigin)
@@ -139,9 +139,8 @@ func (w *walker) table(c scope) *abbrevs {
 	return t
 }
 
-// resolve makes a Sub of an entry and of those that it refers to, as far as they
-// tell more. The first that tells something is right: a definition's line, not its
-// declaration's.
+// resolve makes a Sub from an entry and the entries that it refers to. The first one with an
+// attribute wins: a definition's line, not its declaration's.
 func (w *walker) resolve(v *values, c scope, at uint64) int32 {
 	sub := Sub{DeclFile: NoFile}
 	named := false
@@ -165,7 +164,7 @@ func (w *walker) resolve(v *values, c scope, at uint64) int32 {
 		}
 		to, off, ok := c.target(link)
 		if !ok {
-			w.lose(".debug_info", at, strayed(link))
+			w.lose(".debug_info", at, missingTarget(link))
 			return w.addSub(sub, named)
 		}
 		if !w.entryAt(to, off) {

@@ -14,14 +14,13 @@ type job struct {
 	done chan struct{}
 }
 
-// Walk visits all units in the order of .debug_info, decoded by a number of workers
-// that run at most two units each ahead of the visit. Type units are left out. A
-// damaged unit is visited with what stands before the damage; if .debug_info itself
-// cannot be followed to its end, the last Unit visited has nothing but a problem
-// that says so. The error is that of visit or of ctx.
+// Walk visits all units in the order of .debug_info, decoded by a number of workers that run at
+// most two units each ahead of the visit. Type units are left out. A damaged unit is visited with
+// the entries before the damage; if .debug_info itself is damaged, the last Unit visited has only
+// that problem. The error is that of visit or of ctx.
 //
-// If .debug_info is still being inflated, units are visited as they come, and an error
-// ends the inflating.
+// If .debug_info is still being inflated, units are visited as they come, and an error ends the
+// inflating.
 func (d *Data) Walk(ctx context.Context, workers int, visit func(*Unit) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer d.units.wait()
@@ -60,7 +59,7 @@ func (d *Data) Walk(ctx context.Context, workers int, visit func(*Unit) error) e
 		rel.passed(j.unit)
 		if err := j.res.deliver(ctx, &read, visit); err != nil {
 			cancel()
-			for j := range order { // close what is still on its way
+			for j := range order { // close the remaining units
 				<-j.done
 				j.res.closeSplit()
 			}
@@ -120,7 +119,7 @@ func (d *Data) walkAlone(ctx context.Context, visit func(*Unit) error) error {
 	return d.visitTrouble(visit)
 }
 
-// releaser asks for pages to be given back as a walk goes on.
+// releaser requests the release of pages during a walk.
 type releaser struct {
 	d    *Data
 	last uint64
@@ -152,7 +151,7 @@ func (res *result) closeSplit() {
 	}
 }
 
-// visitTrouble tells the visit why the scan of the units stopped early.
+// visitTrouble visits a Unit with the reason why the scan of the units stopped early.
 func (d *Data) visitTrouble(visit func(*Unit) error) error {
 	if d.scanErr.reason == "" {
 		return nil

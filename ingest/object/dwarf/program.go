@@ -82,9 +82,8 @@ func (l *lineRun) advance(ops uint64) {
 	l.st.opIndex = n % l.h.maxOps
 }
 
-// row appends the present state. Of several rows with one address the last counts;
-// an address below the one before begins a new sequence, since what lies between
-// the two is not known.
+// row appends the present state. Of several rows with one address the last counts; an address
+// below the one before begins a new sequence, since the code between the two is unknown.
 func (l *lineRun) row() {
 	res := l.w.res
 	if !l.open {
@@ -115,8 +114,8 @@ func (l *lineRun) row() {
 	res.rows = append(res.rows, row)
 }
 
-// finish ends the sequence at an address, or at its last row if that lies behind, since
-// nothing says how far that one goes. A last row of no length is dropped.
+// finish ends the sequence at an address, or at its last row if that lies behind, since its
+// length is unknown. A last row of no length is dropped.
 func (l *lineRun) finish(end uint64) {
 	res := l.w.res
 	l.open = false

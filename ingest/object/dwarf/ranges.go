@@ -39,9 +39,9 @@ func (s *rangeSlab) keep(rs []addr.Range) []addr.Range {
 	return slab[n:len(slab):len(slab)]
 }
 
-// text tells addresses of code from those of code that the linker dropped, whose
-// relocations were resolved to a tombstone: 0 (GNU ld, also plus an addend), 1 (GNU
-// ld in .debug_ranges, where 0 would end the list), −1 and −2 (lld).
+// text separates addresses of code from those of code that the linker dropped, whose relocations
+// were resolved to a tombstone: 0 (GNU ld, also plus an addend), 1 (GNU ld in .debug_ranges,
+// where 0 would end the list), −1 and −2 (lld).
 type text struct {
 	ranges []addr.Range // sorted, disjoint; nil if not known
 	last   uint64       // the highest address of the unit's size
@@ -58,7 +58,7 @@ func newText(ranges []addr.Range) []addr.Range {
 	return s
 }
 
-// tombstone reports whether a stands for no place at all.
+// tombstone reports whether a marks dropped code.
 func (t *text) tombstone(a uint64) bool {
 	return a >= t.last-1 || t.ranges == nil && a <= 1
 }
@@ -148,8 +148,8 @@ func (w *walker) rangeList(v ref) {
 	w.ranges5(off)
 }
 
-// charge takes what a range list cost from the unit's budget. Of a list for which that
-// does not suffice nothing is kept.
+// charge subtracts the cost of a range list from the unit's budget. A list beyond the budget is
+// dropped as a whole.
 func (w *walker) charge(r *buf, section string, from uint64) {
 	cost := int64(uint64(r.off) - min(from, uint64(r.off)))
 	if w.rangeLeft -= cost; w.rangeLeft < 0 {

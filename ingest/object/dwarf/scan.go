@@ -1,6 +1,6 @@
 package dwarf
 
-// A unit is a unit header and what its root entry says that others need.
+// A unit is a unit header and the attributes of its root entry that other units need.
 type unit struct {
 	off, end uint64 // of the unit in .debug_info
 	die      uint64 // of its root entry
@@ -11,7 +11,7 @@ type unit struct {
 	kind     uint8
 	shared   bool // an earlier unit has the same abbreviations
 	ownsLine bool // it takes rows from its line table
-	// sharesLine: another unit came first, and has the rows of no function.
+	// sharesLine: an earlier unit has the same line table, and the rows outside functions.
 	sharesLine bool
 	id         uint64 // of skeleton and split units; 0 if none
 	language   uint16
@@ -27,7 +27,7 @@ type unit struct {
 	damage string // why the unit cannot be read
 }
 
-// A ref is an attribute value with its form; form 0 means that it is absent.
+// A ref is an attribute value with its form; form 0 is an absent attribute.
 type ref struct {
 	val  uint64
 	form uint16
@@ -46,7 +46,7 @@ type scanner struct {
 	tables                map[uint64]struct{} // abbreviations seen
 	lines                 map[uint64]struct{} // line tables seen
 	abbrevLeft, linesLeft int64               // budgets
-	info                  []byte              // what is known to be there of .debug_info
+	info                  []byte              // the available part of .debug_info
 	root                  abbrevs             // scratch
 	vals                  values
 }
@@ -86,7 +86,7 @@ func (d *Data) scanUnits() {
 	}
 }
 
-// grown waits for n bytes of .debug_info, or what there is of them.
+// grown waits for n bytes of .debug_info, or for its end.
 func (s *scanner) grown(n uint64) {
 	if g := s.d.sec.Growth; g != nil && n > uint64(len(s.info)) {
 		s.info = s.d.sec.Info[:min(g.Wait(n), uint64(len(s.d.sec.Info)))]
@@ -125,8 +125,8 @@ func (s *scanner) run() {
 	}
 }
 
-// header reads the header at off. The reason says why no further unit can be
-// found; damage of the unit alone is noted in it.
+// header reads the header at off. The reason is set if no further unit can be found; damage of
+// the unit alone is noted in it.
 func (s *scanner) header(off uint64) (unit, string) {
 	r := buf{b: s.info, big: s.d.sec.BigEndian}
 	r.seek(off)

@@ -1,7 +1,7 @@
 package dwarf
 
-// A scope is a unit with what is needed to make sense of the values in it. For a
-// split unit, addresses and line tables are the skeleton's.
+// A scope is a unit with the context for decoding its values. For a split unit, addresses and
+// line tables are the skeleton's.
 type scope struct {
 	d    *Data
 	u    *unit

@@ -28,8 +28,8 @@ func (d *Data) walkSplit(split *Data, size int64) bool {
 		sharedBudgetFloor+splitBudgetFactor*int64(len(split.sec.Info))
 }
 
-// meter counts what the units that were visited have read of shared sections. It goes by
-// the order of visits, so that the same file always ends at the same unit.
+// meter counts the bytes that visited units have read of shared sections. It counts in the order
+// of visits, so that the same file always ends at the same unit.
 type meter struct {
 	d      *Data
 	ranges int64
@@ -47,7 +47,7 @@ func (m *meter) passed(res *result) error {
 	return nil
 }
 
-// overlapping tells the visit where a walk ended that errOverlap ended.
+// overlapping visits a Unit with the position where errOverlap ended a walk.
 func overlapping(off uint64, visit func(*Unit) error) error {
 	u := Unit{Offset: off}
 	u.problem(".debug_info", off, "limit reached: "+errOverlap.Error()+

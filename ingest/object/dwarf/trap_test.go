@@ -107,8 +107,8 @@ func TestOriginInOtherUnitDWARF2(t *testing.T) {
 	}
 }
 
-// Blocks are no calls: what is in them is in the function or call around them, and jumped
-// over with all siblings after it only if nothing in it can be of interest.
+// Blocks are not calls: their content belongs to the function or call around them, and is skipped
+// with all siblings after it only if none of it can be of interest.
 func TestBlocks(t *testing.T) {
 	a := abstract("a")
 	block := func(kids ...*die) *die {
@@ -210,8 +210,8 @@ func TestTombstonesIn32Bit(t *testing.T) {
 	check(t, one(u), Options{}, "alive [{2000 2004}]\ndead 2")
 }
 
-// Of a unit that is dropped as a whole, lists of ranges count from its tombstone: what
-// they give is no address.
+// In a unit that is dropped as a whole, range lists are relative to its tombstone: their ranges
+// are not addresses.
 func TestRangesOfDroppedUnits(t *testing.T) {
 	for _, base := range []uint64{0, 1, 1<<64 - 1, 1<<64 - 2} {
 		b := one()

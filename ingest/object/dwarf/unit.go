@@ -5,16 +5,16 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// NoSub, NoFile and NoParent mark what the file does not tell: a function without
-// a name, a file number without an entry, an inlined call right in its function.
+// NoSub, NoFile and NoParent mark missing values: a function without a name, a file number
+// without an entry, an inlined call directly in its function.
 const (
 	NoSub    int32  = -1
 	NoFile   uint32 = 1<<32 - 1
 	NoParent int32  = -1
 )
 
-// A Unit is what one compilation unit says about code. All of it, byte slices
-// included, is valid until the visit that got it returns.
+// A Unit holds one compilation unit's information about code. All of it, byte slices included, is
+// valid until the visit returns.
 type Unit struct {
 	Offset   uint64 // of the unit in .debug_info
 	Name     []byte // primary source file as the producer was given it
@@ -29,12 +29,11 @@ type Unit struct {
 	Sequences []Sequence // by position in the line table
 
 	Dead     int             // functions and sequences without code: dropped by the linker, empty
-	Problems []*decode.Error // what was lost, at most maxProblems of them
+	Problems []*decode.Error // losses, at most maxProblems of them
 	Lost     int             // number of problems
 }
 
-// A Sub is a subprogram as its declaration tells it: what all concrete and inlined
-// instances share.
+// A Sub is a subprogram's declaration: the part that all concrete and inlined instances share.
 type Sub struct {
 	Name     []byte // DW_AT_name, unqualified in most languages; nil if none
 	Linkage  []byte // DW_AT_linkage_name: mangled; nil if none
@@ -45,7 +44,7 @@ type Sub struct {
 // A Function is a subprogram with code.
 type Function struct {
 	Sub     int32        // index into Unit.Subs, or NoSub
-	Offset  uint64       // of its entry in .debug_info: tells duplicates apart
+	Offset  uint64       // of its entry in .debug_info: distinguishes duplicates
 	Ranges  []addr.Range // non-empty ranges with code, as the file orders them
 	Inlines []Inline     // in pre-order: parents before their children
 
@@ -81,8 +80,8 @@ type Sequence struct {
 	lo, hi int // of Rows in scratch.rows
 }
 
-// A Row says where the code from Addr to the next row, or the sequence's end, came
-// from. Line 0 means that no source line made it.
+// A Row is the source position of the code from Addr to the next row, or the sequence's end. Line
+// 0 is code without a source line.
 type Row struct {
 	Addr   addr.Addr
 	File   uint32 // index into Unit.Files, or NoFile

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// unitList holds the units of a Data by offset. The scan appends to it while others
-// read, which wait for what has not been found yet.
+// unitList holds the units of a Data by offset. The scan appends to it while others read; readers
+// wait for units that have not been found yet.
 type unitList struct {
 	mu   sync.Mutex
 	cond sync.Cond
@@ -31,7 +31,7 @@ func (l *unitList) add(u unit) {
 	l.cond.Broadcast()
 }
 
-// close says that there are no more.
+// close marks the list as complete.
 func (l *unitList) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +39,7 @@ func (l *unitList) close() {
 	l.cond.Broadcast()
 }
 
-// read calls f with the units that are known until it reports true, or all are known.
+// read calls f with the known units until it reports true, or all are known.
 func (l *unitList) read(f func([]*unit) bool) {
 	if l.all.Load() {
 		f(l.list)
@@ -52,7 +52,7 @@ func (l *unitList) read(f func([]*unit) bool) {
 	}
 }
 
-// at returns unit i, nil if there are not so many.
+// at returns unit i, nil if there are fewer.
 func (l *unitList) at(i int) (u *unit) {
 	l.read(func(list []*unit) bool {
 		if i < len(list) {

@@ -11,7 +11,7 @@ type result struct {
 	rows    []Row
 	slab    rangeSlab
 	nested  bool // a function lies within another
-	// rangeBytes is how much of the sections of range lists was read that units share.
+	// rangeBytes is the number of bytes read from the shared sections of range lists.
 	rangeBytes int64
 	split      *Data // .dwo file that the unit's slices may alias; closed after the visit
 }
@@ -51,7 +51,7 @@ type walker struct {
 	rangeLeft, stringLeft int64
 }
 
-// frame says in which function and inlined call the children of an entry are; −1 is
+// frame holds the function and the inlined call that contain the children of an entry; −1 is
 // none. body is also set within subprograms that have no code themselves.
 type frame struct {
 	fn, inline int32
@@ -97,7 +97,7 @@ func (w *walker) unit(u *unit, res *result) {
 	res.finish()
 }
 
-// begin sets up what the values of a unit depend on.
+// begin sets up the unit's parameters for decoding its values.
 func (w *walker) begin(u *unit) {
 	res, c := w.res, &w.cur
 	w.entry = u.die
@@ -119,8 +119,8 @@ func (w *walker) setBudgets(u *unit) {
 	w.stringLeft = stringBudgetFloor + stringBudgetFactor*int64(u.end-u.off)
 }
 
-// complete walks the split unit that a skeleton stands for. If it cannot be had, the
-// skeleton's own entries, which some compilers give, must do.
+// complete walks the split unit of a skeleton. If it is not available, the skeleton's own
+// entries, which some compilers write, are used.
 func (w *walker) complete(u *unit) bool {
 	d, su, reason := w.find(u)
 	if su == nil {
@@ -149,7 +149,7 @@ func (w *walker) complete(u *unit) bool {
 	return true
 }
 
-// find looks for the split unit of a skeleton in the .dwp file, then as a .dwo file.
+// find searches the split unit of a skeleton in the .dwp file, then as a .dwo file.
 func (w *walker) find(u *unit) (*Data, *unit, string) {
 	opts := &w.d.opts
 	if opts.DWP != nil {
@@ -229,8 +229,8 @@ func typesHoldCode(lang uint16) bool {
 	return true
 }
 
-// walk goes through the entries from the unit's first child on. It returns why it
-// had to stop, and where.
+// walk goes through the entries from the unit's first child on. It returns the reason and
+// position of an early stop.
 func (w *walker) walk() (string, uint64) {
 	u := w.cur.u
 	r := buf{b: w.cur.d.sec.Info[:u.end], off: int(u.kids), big: w.cur.d.sec.BigEndian}

@@ -14,11 +14,11 @@ type IDVisibility uint8
 // The values of IDVisibility.
 const (
 	Seen         IDVisibility = iota
-	NoNote             // the file has no build ID
-	OutsideNotes       // in a section, but in no PT_NOTE segment: kernels read no sections
-	LongID             // more than 20 bytes, the kernel's limit
-	LateHeader         // its PT_NOTE is not among the first 256 program headers
-	BeyondPage         // the note or a program header lies beyond the first page; Linux 6.12 reads on
+	NoNote                    // the file has no build ID
+	OutsideNotes              // in a section, but in no PT_NOTE segment: kernels read no sections
+	LongID                    // more than 20 bytes, the kernel's limit
+	LateHeader                // its PT_NOTE is not among the first 256 program headers
+	BeyondPage                // the note or a program header lies beyond the first page; Linux 6.12 reads on
 	numVisibilities
 )
 
