@@ -198,8 +198,12 @@ func TestLiveSoak(t *testing.T) {
 	}
 	s.build(t)
 	out := filepath.Join(s.dir, "stacks.data")
+	files := time.Duration(6)
+	if s.length >= soakLong { // so many that each third of the time has as many
+		files = 18
+	}
 	cmd := exec.Command(s.bin, "capture", "-o", out, "--stacks", "-F", "199", "--rotate",
-		(s.length / 6).String())
+		(s.length / files).String())
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {

@@ -130,8 +130,8 @@ func (c *changes) end() {
 	c.told.Broadcast()
 }
 
-// forget forgets changes before a time that nobody asks for any more: of each range the last
-// one stays.
+// forget forgets changes before a time that nobody asks for any more: those whose range another
+// one has covered since.
 func (c *changes) forget(before uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,11 +140,11 @@ func (c *changes) forget(before uint64) {
 		old, _ := slices.BinarySearchFunc(list, before, func(x change, t uint64) int {
 			return cmp.Compare(x.time, t)
 		})
-		seen := make(map[[2]uint64]bool, old)
 		var kept []change
 		for _, x := range slices.Backward(list[:old]) {
-			if key := [2]uint64{x.start, x.end}; !seen[key] {
-				seen[key] = true
+			if !slices.ContainsFunc(kept, func(y change) bool {
+				return y.start <= x.start && x.end <= y.end
+			}) {
 				kept = append(kept, x)
 			}
 		}

@@ -80,7 +80,7 @@ func TestCompact(t *testing.T) {
 // TestChangesForget: what was forgotten does not make an address mean what it did not.
 func TestChangesForget(t *testing.T) {
 	c := newChanges(func() {}, func() {})
-	for _, x := range [][3]uint64{{10, 0x1000, 16}, {20, 0x1000, 16}, {25, 0x1008, 8},
+	for _, x := range [][3]uint64{{10, 0x1000, 16}, {20, 0x1000, 16}, {25, 0x1008, 8}, {5, 0x1000, 8},
 		{30, 0x1000, 16}, {40, 0x2000, 16}} {
 		c.add(x[0], x[1], x[2])
 	}
