@@ -9,19 +9,30 @@ import (
 // advice is merely useless.
 const hugePage = 2 << 20
 
-// adviseHuge asks for huge pages under a large table. Tables are touched at
-// random all over, and most of the cost of that is address translation and first
-// faults: with 2 MiB pages the second pass took 15 to 20 % less time. It is advice
-// about memory that stays the garbage collector's; a refusal is no error.
-func adviseHuge[E any](s []E) {
+// minPopulate is the least size for which populate is worth its system call, bytes.
+const minPopulate = 16 << 10
+
+// populateWrite is MADV_POPULATE_WRITE (Linux 5.14).
+const populateWrite = 23
+
+// advise prepares the memory of a new table. Tables are touched at random all over, and much of
+// the cost of that is address translation and first faults: with 2 MiB pages the second pass
+// took 15 to 20 % less time. A slot is read before it is written, so that the kernel would map
+// the zero page first and copy it at the first write, with a TLB shoot-down of the other cores:
+// 15 % of all CPU time. Pages that are populated for writing at once save both faults. It is
+// advice about memory that stays the garbage collector's; a refusal is no error.
+func advise[E any](s []E) {
 	var e E
 	size := uintptr(len(s)) * unsafe.Sizeof(e)
-	if size < hugePage {
+	if size < minPopulate {
 		return
 	}
 	const page = 4096
 	start := uintptr(unsafe.Pointer(&s[0]))
 	first := (start + page - 1) &^ (page - 1)
 	end := (start + size) &^ (page - 1)
-	_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, first, end-first, syscall.MADV_HUGEPAGE)
+	if size >= hugePage {
+		_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, first, end-first, syscall.MADV_HUGEPAGE)
+	}
+	_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, first, end-first, populateWrite)
 }

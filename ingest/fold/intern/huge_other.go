@@ -2,4 +2,4 @@
 
 package intern
 
-func adviseHuge[E any]([]E) {}
+func advise[E any]([]E) {}

@@ -84,7 +84,7 @@ func Crowded(n, slots int) bool { return n*5 > slots*4 }
 func Grown[S any](slots []S) []S {
 	const first = 32
 	out := make([]S, max(first, 2*len(slots)))
-	adviseHuge(out)
+	advise(out)
 	return out
 }
 
@@ -171,7 +171,7 @@ func (t *Table[V]) store(key []byte) Ref {
 			size *= 2
 		}
 		chunk := make([]byte, size)
-		adviseHuge(chunk)
+		advise(chunk)
 		t.chunks = append(t.chunks, chunk)
 		last++
 		t.fill = 0

@@ -44,7 +44,7 @@ func (l *Lists) Add(list []uint32) uint32 {
 			size *= 2
 		}
 		chunk := make([]uint32, size)
-		adviseHuge(chunk)
+		advise(chunk)
 		l.chunks = append(l.chunks, chunk)
 		last++
 		l.fill = 0
