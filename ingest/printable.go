@@ -22,6 +22,11 @@ func Printable(s string) string {
 	return s
 }
 
+// OneLine returns s fit for one line of a terminal.
+func OneLine(s string) string {
+	return Printable(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; "))
+}
+
 func printableSlow(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))

@@ -1,5 +1,8 @@
-// Package bpfmap makes counts of the pairs of a BPF map: which bytes of key and value are
-// an address, a slot of a histogram or a count, by BTF where there is any, and the sums.
+// Package bpfmap reads dumps of BPF maps and makes results of them: values by BTF in the layout
+// of bpftool, histograms and heat maps for package chart, counts by code address, the list of a
+// bundle's maps, and the maps that a BPF object defines.
 //
-// What it makes is drawn by package chart, and named by ingest and resolve.
+// Open selects the dumps of one map and finds their types: in the dump, in BTF that Source names,
+// by a map's definition or the kernel's structure (struct_ops), or from the text that bpftool
+// formatted. A Layout then says which bytes of key and value are an address, a slot or a count.
 package bpfmap

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -147,7 +146,7 @@ func (a *app) note(text string) {
 
 // oneLine makes s fit for one line of a terminal.
 func oneLine(s string) string {
-	return ingest.Printable(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; "))
+	return ingest.OneLine(s)
 }
 
 // hintOf returns what would mend err: its own hint, else that of the well-known

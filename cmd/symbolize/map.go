@@ -3,6 +3,17 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"symbolize/analyze/bpfmap"
+	"symbolize/analyze/chart"
+	"symbolize/analyze/report"
+	"symbolize/ingest"
+	"symbolize/ingest/input"
+	"symbolize/ingest/object/elf"
+	"symbolize/ingest/regular"
 
 	"github.com/spf13/cobra"
 )
@@ -22,7 +33,7 @@ interrupted.`
 // mapOptions are the flags of map.
 type mapOptions struct {
 	mapChartOptions
-	source mapSource
+	name, btf string
 }
 
 func newMapCommand(a *app) *cobra.Command {
@@ -42,9 +53,9 @@ func newMapCommand(a *app) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&o.source.name, "map", "", "of several maps that of this `NAME|ID`; "+
+	fs.StringVar(&o.name, "map", "", "of several maps that of this `NAME|ID`; "+
 		"ID=NAME where the kernel cut the name")
-	fs.StringVar(&o.source.btf, "btf", "",
+	fs.StringVar(&o.btf, "btf", "",
 		"the BPF object `FILE`, or BTF, that tells the types of a dump without them")
 	addOutputFlag(fs, &o.output)
 	fs.StringVar(&o.format, "format", "",
@@ -70,17 +81,133 @@ func runMap(ctx context.Context, a *app, o *mapOptions, paths []string) error {
 		}
 		return runMapObject(ctx, a, o, paths[0])
 	}
-	o.source.list = len(paths) == 1 && o.source.name == "" && !o.wanted()
-	in, err := a.openMaps(ctx, paths, o.source)
+	src := bpfmap.Source{Map: o.name, File: o.btf,
+		All: len(paths) == 1 && o.name == "" && !o.wanted()}
+	if o.btf != "" {
+		var err error
+		if src.Types, err = readTypes(o.btf, nil); err != nil {
+			return fmt.Errorf("--btf: %w", err)
+		}
+	}
+	in, err := bpfmap.Open(ctx, paths, src, mapLog{a})
+	if err != nil {
+		return captureError(err)
+	}
+	defer in.Close()
+	switch {
+	case o.heatmap:
+		return runHeatMap(a, o, in)
+	case src.All && in.Several():
+		list := in.Maps()
+		return a.writeMap(o, func(w io.Writer) error { return ingest.WriteJSON(w, list) },
+			list.WriteText)
+	}
+	m, err := in.Last(mapLog{a})
+	switch {
+	case errors.Is(err, bpfmap.ErrSeveral):
+		return withHint(usagef("%w", err), "--heatmap takes several")
+	case err != nil:
+		return err
+	case o.hist != "":
+		return runHist(a, o, m)
+	case o.symbols != "":
+		bundles, _ := splitBundles(paths)
+		return runSymbols(ctx, a, o, m, bundles)
+	}
+	return runMapValues(a, o, m)
+}
+
+// mapLog prints the remarks of package bpfmap.
+type mapLog struct{ a *app }
+
+func (l mapLog) Note(text string) { l.a.note(text) }
+
+func (l mapLog) Warn(text, hint string) { l.a.warn(text, hint) }
+
+func (l mapLog) Damage(text, hint string) {
+	l.a.partial = true
+	l.a.warn(text, hint)
+}
+
+// writeMap writes a result in the format that was asked for.
+func (a *app) writeMap(o *mapOptions, json, text func(io.Writer) error) error {
+	if o.format == formatJSON {
+		text = json
+	}
+	return a.writeOutput(o.output, false, text)
+}
+
+// isObject reports whether a file is ELF: its maps are then those that it defines.
+func isObject(path string) bool {
+	f, err := regular.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 4)
+	_, err = io.ReadFull(f, head)
+	return err == nil && elf.IsELF(head)
+}
+
+// runMapObject prints the maps that a BPF object defines, and its variables.
+func runMapObject(ctx context.Context, a *app, o *mapOptions, path string) error {
+	found, err := bpfmap.ReadObject(ctx, path, o.name, mapLog{a})
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	if o.wanted() {
-		return o.run(ctx, a, in, paths)
+	return a.writeMap(o, func(w io.Writer) error { return ingest.WriteJSON(w, found) },
+		found.WriteText)
+}
+
+// runMapValues prints keys and values.
+func runMapValues(a *app, o *mapOptions, m *bpfmap.Dump) error {
+	v, err := m.Values(o.format == formatJSON, mapLog{a})
+	if err != nil {
+		return err
 	}
-	if o.source.list && in.several() {
-		return runMapList(a, o, in)
+	err = a.writeMap(o, v.Write, v.Write)
+	v.Report(mapLog{a})
+	return err
+}
+
+// runHist draws the histograms of a dump.
+func runHist(a *app, o *mapOptions, m *bpfmap.Dump) error {
+	r, err := m.Histograms(o.chart(), mapLog{a})
+	if err != nil {
+		return err
 	}
-	return runMapValues(a, o, in)
+	style := r.Style()
+	if o.style != "" {
+		style = chart.Style(slices.Index(chartStyles, o.style))
+	}
+	return a.writeMap(o, r.WriteJSON, func(w io.Writer) error { return r.WriteText(w, style) })
+}
+
+// runSymbols prints the counts of a map whose keys are code addresses, with names.
+func runSymbols(ctx context.Context, a *app, o *mapOptions, m *bpfmap.Dump,
+	bundles []string) error {
+	r, err := m.Addresses(bpfmap.SymbolOptions{Key: o.symbols, Count: o.count, Rows: o.rows,
+		Returns: o.returns}, mapLog{a})
+	if err != nil {
+		return err
+	}
+	inputs := inputOptions{with: o.with, kallsyms: o.kallsyms, bundles: bundles}
+	if len(o.kallsyms) > 0 {
+		inputs.stacks.parsed.Kallsyms = o.kallsyms[0]
+	}
+	s, err := a.openSession(ctx, &inputs)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	p, at, err := input.Addresses(ctx, m.Name, r.PCs(), s.ingestOptions(ingest.Keep{}))
+	if err != nil {
+		return captureError(err)
+	}
+	if err := s.resolve(ctx, p); err != nil {
+		return err
+	}
+	a.printWarnings(p)
+	r.Name(p, at, report.NewDemangler(o.mode))
+	return a.writeMap(o, func(w io.Writer) error { return ingest.WriteJSON(w, r) }, r.WriteText)
 }

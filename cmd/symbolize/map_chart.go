@@ -1,14 +1,17 @@
 package main
 
 import (
-	"context"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/chart"
 	"symbolize/analyze/report"
+	"symbolize/ingest"
 )
 
 // Formats of pictures.
@@ -126,14 +129,54 @@ func (o *mapChartOptions) validate() error {
 	return err
 }
 
-// run shows the view that was asked for.
-func (o *mapChartOptions) run(ctx context.Context, a *app, in *mapInputs, paths []string) error {
-	switch {
-	case o.heatmap:
-		return runHeatMap(a, o, in)
-	case o.hist != "":
-		return runHist(a, o, in)
+// chart returns the options of --hist and --heatmap.
+func (o *mapChartOptions) chart() bpfmap.ChartOptions {
+	return bpfmap.ChartOptions{Unit: o.unit, Cleared: o.cleared,
+		PlanOptions: bpfmap.PlanOptions{Scale: o.scale, Slot: o.slot, Count: o.count}}
+}
+
+// runHeatMap draws the series of dumps.
+func runHeatMap(a *app, o *mapOptions, in *bpfmap.Dumps) error {
+	m, err := in.HeatMap(o.chart(), mapLog{a})
+	if err != nil {
+		return err
 	}
-	bundles, _ := splitBundles(paths)
-	return runSymbols(ctx, a, o, in, bundles)
+	format := o.heatFormat()
+	if format == formatSVG { // the others hold them
+		for _, note := range m.Notes {
+			a.note(m.Title + ": " + note)
+		}
+	}
+	return a.writeOutput(o.output, false, func(w io.Writer) error {
+		var out []byte
+		switch format {
+		case formatJSON:
+			return ingest.WriteJSON(w, bpfmap.NewHeatReport(m))
+		case formatSVG:
+			out = m.AppendSVG(nil)
+		case formatHTML:
+			out = m.AppendHTML(nil)
+		default:
+			terminal := a.env.StdoutTerminal && (o.output == "" || o.output == "-")
+			out = m.AppendText(nil, terminal && a.env.Getenv("NO_COLOR") == "")
+		}
+		_, err := w.Write(out)
+		return err
+	})
+}
+
+// heatFormat returns the format of --format, else the one of the file's name.
+func (o *mapChartOptions) heatFormat() string {
+	if o.format != "" {
+		return o.format
+	}
+	switch strings.ToLower(filepath.Ext(o.output)) {
+	case ".svg":
+		return formatSVG
+	case ".html", ".htm":
+		return formatHTML
+	case ".json":
+		return formatJSON
+	}
+	return formatText
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"symbolize/analyze/bpfmap"
 	"testing"
 )
 
@@ -34,7 +35,7 @@ func TestLiveDrops(t *testing.T) {
 			t.Fatalf("%v: status %d, %v\n%s", args, code, err, said)
 		}
 	}
-	var symbols symbolReport
+	var symbols bpfmap.SymbolReport
 	view(&symbols, "--map", "drop_locations", "--symbols", "key")
 	var dropped uint64
 	for _, row := range symbols.Rows {
@@ -48,9 +49,9 @@ func TestLiveDrops(t *testing.T) {
 	if dropped < sent-60 {
 		t.Errorf("%d packets were sent, %d dropped by functions of UDP: %+v", sent, dropped, symbols.Rows)
 	}
-	var hist histReport
+	var hist bpfmap.HistReport
 	view(&hist, "--map", "drop_gaps", "--hist")
-	var heat heatReport
+	var heat bpfmap.HeatReport
 	view(&heat, "--map", "drop_gaps", "--heatmap")
 	var total, drawn, before uint64
 	for _, h := range hist.Histograms {

@@ -1,4 +1,4 @@
-package main
+package bpfmap
 
 import (
 	"strings"
@@ -6,32 +6,32 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// mapStructOps is BPF_MAP_TYPE_STRUCT_OPS (include/uapi/linux/bpf.h).
-const mapStructOps = 26
+// structOps is BPF_MAP_TYPE_STRUCT_OPS (include/uapi/linux/bpf.h).
+const structOps = 26
 
-// untypedOps says why a struct_ops map has no types by itself: those of its BTF may leave out
+// untypedOps is the reason why a struct_ops map has no types by itself: those of its BTF may leave out
 // members of the kernel's structure.
 const untypedOps = "its types are those of the kernel, whose BTF --btf can name " +
 	"(/sys/kernel/btf/vmlinux)"
 
 const (
-	// opsSection is what the sections are called in which objects define struct_ops maps.
+	// opsSection is part of the names of the sections in which objects define struct_ops maps.
 	opsSection = ".struct_ops"
-	// opsPrefix is what the kernel puts before the name of the structure to call the one that
-	// it keeps: with a count of users and a state in front of it.
+	// opsPrefix and the name of a structure name the one that the kernel keeps, which has a
+	// count of users and a state in front.
 	opsPrefix = "bpf_struct_ops_"
 )
 
 // structOps finds the value of a struct_ops map in the kernel's BTF: by the structure that
-// the map's own BTF says it is of, else by its size.
-func (m *mapInput) structOps(kernel *btf.Types) (found btf.ID, ok bool) {
+// the map's own BTF defines it with, else by its size.
+func (m *Dump) structOps(kernel *btf.Types) (found btf.ID, ok bool) {
 	if name := m.opsName(); name != "" {
 		id, ok := kernel.ByName(btf.KindStruct, opsPrefix+name)
-		return id, ok && m.fits(kernel, id, m.layout.ValueSize)
+		return id, ok && m.fits(kernel, id, m.Layout.ValueSize)
 	}
 	for id := btf.ID(1); id < btf.ID(kernel.Len()); id++ {
 		if kernel.Kind(id) != btf.KindStruct || !strings.HasPrefix(kernel.Name(id), opsPrefix) ||
-			!m.fits(kernel, id, m.layout.ValueSize) {
+			!m.fits(kernel, id, m.Layout.ValueSize) {
 			continue
 		}
 		if ok {
@@ -44,7 +44,7 @@ func (m *mapInput) structOps(kernel *btf.Types) (found btf.ID, ok bool) {
 
 // opsName returns the name of the structure that the map's own BTF defines it with; "" if
 // that is not known.
-func (m *mapInput) opsName() string {
+func (m *Dump) opsName() string {
 	if m.program == nil {
 		return ""
 	}
@@ -54,7 +54,7 @@ func (m *mapInput) opsName() string {
 			continue
 		}
 		for _, s := range m.program.Sections(id) {
-			if btf.KernelMapName(m.program.Name(s.Type)) == m.header.Name {
+			if btf.KernelMapName(m.program.Name(s.Type)) == m.Header.Name {
 				name := m.program.Name(m.program.Strip(m.program.Ref(s.Type)))
 				name, _, _ = strings.Cut(name, "___") // a flavour of it
 				return name

@@ -1,4 +1,4 @@
-package main
+package bpfmap
 
 import (
 	"cmp"
@@ -20,11 +20,11 @@ import (
 // maxDataSection bounds a section of variables, bytes.
 const maxDataSection = 64 << 20
 
-// objectMap is a map that an object defines, as printed.
-type objectMap struct {
+// ObjectMap is a map that an object defines. Its JSON names are an interface.
+type ObjectMap struct {
 	Name       string `json:"name"`
 	Type       string `json:"type"`
-	Key        string `json:"key,omitempty"` // types as C; "" if only their sizes are told
+	Key        string `json:"key,omitempty"` // types as C; "" if only their sizes are known
 	Value      string `json:"value,omitempty"`
 	KeySize    uint32 `json:"key_size"`
 	ValueSize  uint32 `json:"value_size"`
@@ -32,73 +32,37 @@ type objectMap struct {
 	Flags      uint32 `json:"flags"`
 }
 
-// objectData is a section of variables with what they are at the beginning.
-type objectData struct {
+// ObjectData is a section of variables with their initial values.
+type ObjectData struct {
 	Section string          `json:"section"`
 	Value   json.RawMessage `json:"value"`
 	text    []byte
 }
 
-type objectMaps struct {
-	Maps []objectMap  `json:"maps"`
-	Data []objectData `json:"data"`
+// ObjectMaps are the maps and the variables of a BPF object.
+type ObjectMaps struct {
+	Maps []ObjectMap  `json:"maps"`
+	Data []ObjectData `json:"data"`
 
-	names []string // of all that there is
+	names []string // of all maps and sections, wanted or not
 }
 
-// isObject reports whether a file is ELF: a map is then what it defines.
-func isObject(path string) bool {
-	f, err := regular.Open(path)
+// ReadObject reads the maps that a BPF object defines, or the one of a name, with its
+// variables. Definitions that are damaged are logged, the others are returned.
+func ReadObject(ctx context.Context, path, name string, log Log) (*ObjectMaps, error) {
+	r, err := regular.Open(path)
 	if err != nil {
-		return false
+		return nil, err
 	}
-	defer f.Close()
-	head := make([]byte, 4)
-	_, err = io.ReadFull(f, head)
-	return err == nil && elf.IsELF(head)
-}
-
-// runMapObject prints the maps that a BPF object defines, and its variables.
-func runMapObject(ctx context.Context, a *app, o *mapOptions, path string) error {
-	f, err := regular.Open(path)
+	defer r.Close()
+	fi, err := r.Stat()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer f.Close()
-	fi, err := f.Stat()
+	f, err := elf.Open(path, r, fi.Size())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	object, err := elf.Open(path, f, fi.Size())
-	if err != nil {
-		return err
-	}
-	found, err := a.objectMaps(ctx, object, o.source.name)
-	if err != nil {
-		return err
-	}
-	if len(found.Maps)+len(found.Data) == 0 {
-		if o.source.name != "" {
-			err := fmt.Errorf("%s: no map %s in it", path, o.source.name)
-			if len(found.names) > 0 {
-				return withHint(err, "there are %s", strings.Join(found.names, ", "))
-			}
-			return err
-		}
-		return withHint(fmt.Errorf("%s: it defines no map", path),
-			"a dump of a map is wanted, or a BPF object")
-	}
-	return a.writeOutput(o.output, false, func(w io.Writer) error {
-		if o.format == formatJSON {
-			return ingest.WriteJSON(w, found)
-		}
-		return found.write(w)
-	})
-}
-
-// objectMaps reads the maps of an object, or the one of a name. What is damaged beside them
-// is warned of.
-func (a *app) objectMaps(ctx context.Context, f *elf.File, name string) (*objectMaps, error) {
 	types, _, err := btf.FromELF(f)
 	if types == nil && err != nil {
 		return nil, err
@@ -106,20 +70,36 @@ func (a *app) objectMaps(ctx context.Context, f *elf.File, name string) (*object
 	defs, badDefs := btf.ObjectMaps(f, types)
 	for _, err := range []error{err, badDefs} {
 		if err != nil { // lines, symbols or definitions are damaged: types are whole
-			a.partial = true
-			a.warn(err.Error(), "compile it again")
+			log.Damage(err.Error(), "compile it again")
 		}
 	}
 	if types == nil && len(defs) == 0 {
-		return nil, withHint(fmt.Errorf("%s: no BTF in it", f.Name), "compile it with -g")
+		return nil, ingest.WithHint(fmt.Errorf("%s: no BTF in it", path), "compile it with -g")
 	}
-	return readObjectMaps(ctx, f, types, defs, name)
+	found, err := readObjectMaps(ctx, f, types, defs, name)
+	if err == nil && len(found.Maps)+len(found.Data) == 0 {
+		err = found.none(path, name)
+	}
+	return found, err
+}
+
+// none is the error for an object without a map of the name, or without any.
+func (m *ObjectMaps) none(path, name string) error {
+	if name == "" {
+		return ingest.WithHint(fmt.Errorf("%s: it defines no map", path),
+			"a dump of a map is wanted, or a BPF object")
+	}
+	err := fmt.Errorf("%s: no map %s in it", path, name)
+	if len(m.names) > 0 {
+		return ingest.WithHint(err, "there are %s", strings.Join(m.names, ", "))
+	}
+	return err
 }
 
 // readObjectMaps reads the maps of an object, or the one of a name. t is nil without BTF.
 func readObjectMaps(ctx context.Context, f *elf.File, t *btf.Types, defs []btf.MapDef,
-	name string) (*objectMaps, error) {
-	out := &objectMaps{Maps: []objectMap{}, Data: []objectData{}}
+	name string) (*ObjectMaps, error) {
+	out := &ObjectMaps{Maps: []ObjectMap{}, Data: []ObjectData{}}
 	for _, d := range defs {
 		out.names = append(out.names, d.Name)
 		if name != "" && d.Name != name {
@@ -155,12 +135,12 @@ func readObjectMaps(ctx context.Context, f *elf.File, t *btf.Types, defs []btf.M
 	return out, errors.Join(errs...)
 }
 
-// objectMapOf prints what a definition tells.
-func objectMapOf(d *btf.MapDef, t *btf.Types) objectMap {
-	m := objectMap{Name: d.Name, Type: mapdump.TypeName(d.Type), KeySize: d.KeySize,
+// objectMapOf converts a definition.
+func objectMapOf(d *btf.MapDef, t *btf.Types) ObjectMap {
+	m := ObjectMap{Name: d.Name, Type: mapdump.TypeName(d.Type), KeySize: d.KeySize,
 		ValueSize: d.ValueSize, MaxEntries: d.MaxEntries, Flags: d.Flags}
 	if d.Type == 0 {
-		m.Type = "-" // a marker does not tell
+		m.Type = "-" // a marker has none
 	}
 	if d.Key != 0 {
 		m.Key = t.TypeName(d.Key)
@@ -171,7 +151,7 @@ func objectMapOf(d *btf.MapDef, t *btf.Types) objectMap {
 	return m
 }
 
-// isDataSection tells the sections that libbpf makes maps of.
+// isDataSection reports whether a section is one of those that libbpf makes maps of.
 func isDataSection(name string) bool {
 	for _, prefix := range []string{".data", ".rodata", ".bss"} {
 		if strings.HasPrefix(name, prefix) {
@@ -181,7 +161,7 @@ func isDataSection(name string) bool {
 	return false
 }
 
-func readObjectData(f *elf.File, s *elf.Section, t *btf.Types, id btf.ID) (*objectData, error) {
+func readObjectData(f *elf.File, s *elf.Section, t *btf.Types, id btf.ID) (*ObjectData, error) {
 	size, err := t.Size(id)
 	if err != nil {
 		return nil, err
@@ -195,7 +175,7 @@ func readObjectData(f *elf.File, s *elf.Section, t *btf.Types, id btf.ID) (*obje
 			return nil, err
 		}
 	}
-	d := &objectData{Section: s.Name}
+	d := &ObjectData{Section: s.Name}
 	line, err := t.AppendValue(nil, id, b, &btf.ValueOptions{JSON: true})
 	if err != nil {
 		return nil, err
@@ -205,8 +185,8 @@ func readObjectData(f *elf.File, s *elf.Section, t *btf.Types, id btf.ID) (*obje
 	return d, err
 }
 
-// write prints a table of the maps, then the variables.
-func (m *objectMaps) write(w io.Writer) error {
+// WriteText writes a table of the maps, then the variables.
+func (m *ObjectMaps) WriteText(w io.Writer) error {
 	if len(m.Maps) > 0 {
 		t := table.New(false, false, false, true, false, true, true, true)
 		t.Row("NAME", "TYPE", "KEY", "SIZE", "VALUE", "SIZE", "ENTRIES", "FLAGS")

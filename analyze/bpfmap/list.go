@@ -1,20 +1,18 @@
-package main
+package bpfmap
 
 import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/mapdump"
 )
 
-// listedMap is a map of a bundle, as listed.
-type listedMap struct {
-	ID         uint32  `json:"id"` // 0 if the dump does not tell
+// ListedMap is a map of a bundle. Its JSON names are an interface.
+type ListedMap struct {
+	ID         uint32  `json:"id"` // 0 if the dump has none
 	Name       string  `json:"name"`
 	Type       string  `json:"type"`
 	KeySize    uint32  `json:"key_size"`
@@ -28,26 +26,24 @@ type listedMap struct {
 	Last       string  `json:"last,omitempty"`
 }
 
-// several reports whether there are dumps of several maps of a bundle.
-func (in *mapInputs) several() bool {
-	return slices.ContainsFunc(in.list, func(m *mapInput) bool {
-		return m.host != nil && m.series != in.list[0].series
-	})
+// MapList lists the maps of a bundle.
+type MapList struct {
+	Maps []ListedMap `json:"maps"`
 }
 
-// listed sums up the dumps of each map, in the bundle's order.
-func (in *mapInputs) listed() []listedMap {
-	out := []listedMap{}
+// Maps sums up the dumps of each map, in the bundle's order.
+func (in *Dumps) Maps() *MapList {
+	out := []ListedMap{}
 	number := make(map[string]int) // by series
-	for _, m := range in.list {
-		i, ok := number[m.series]
+	for _, m := range in.List {
+		i, ok := number[m.Series]
 		if !ok {
 			i = len(out)
-			number[m.series] = i
-			out = append(out, listedMap{FirstNanos: m.header.Time, First: m.wallOrNone()})
+			number[m.Series] = i
+			out = append(out, ListedMap{FirstNanos: m.Header.Time, First: m.wallOrNone()})
 		}
-		x, h := &out[i], &m.header
-		x.ID, x.Name, x.Type = h.MapID, cmp.Or(h.Name, m.series), mapdump.TypeName(h.Type)
+		x, h := &out[i], &m.Header
+		x.ID, x.Name, x.Type = h.MapID, cmp.Or(h.Name, m.Series), mapdump.TypeName(h.Type)
 		x.KeySize, x.ValueSize, x.CPUs = h.KeySize, h.ValueSize, h.CPUs
 		x.Entries = nil
 		if h.Entries != bundle.UnknownEntries {
@@ -56,35 +52,29 @@ func (in *mapInputs) listed() []listedMap {
 		x.LastNanos, x.Last = h.Time, m.wallOrNone()
 		x.Dumps++
 	}
-	return out
+	return &MapList{Maps: out}
 }
 
 // wallOrNone is the wall-clock time of the dump; "" if that is not known.
-func (m *mapInput) wallOrNone() string {
-	if m.header.Time == 0 {
+func (m *Dump) wallOrNone() string {
+	if m.Header.Time == 0 {
 		return ""
 	}
-	return m.wall(m.header.Time)
+	return m.wall(m.Header.Time)
 }
 
-// runMapList lists the maps of a bundle.
-func runMapList(a *app, o *mapOptions, in *mapInputs) error {
-	found := in.listed()
-	return a.writeOutput(o.output, false, func(w io.Writer) error {
-		if o.format == formatJSON {
-			return ingest.WriteJSON(w, map[string][]listedMap{"maps": found})
-		}
-		t := table.New(true, false, false, true, true, true, true)
-		t.Row("ID", "NAME", "TYPE", "KEY", "VALUE", "ENTRIES", "DUMPS", "FIRST", "LAST")
-		for _, x := range found {
-			t.Row(x.cells()...)
-		}
-		return t.Print(w)
-	})
+// WriteText writes a row for each map.
+func (l *MapList) WriteText(w io.Writer) error {
+	t := table.New(true, false, false, true, true, true, true)
+	t.Row("ID", "NAME", "TYPE", "KEY", "VALUE", "ENTRIES", "DUMPS", "FIRST", "LAST")
+	for i := range l.Maps {
+		t.Row(l.Maps[i].cells()...)
+	}
+	return t.Print(w)
 }
 
 // cells are the columns of a map.
-func (x *listedMap) cells() []string {
+func (x *ListedMap) cells() []string {
 	id, value, entries := "-", fmt.Sprint(x.ValueSize), "-"
 	if x.ID != 0 {
 		id = fmt.Sprint(x.ID)

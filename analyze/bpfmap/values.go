@@ -1,4 +1,4 @@
-package main
+package bpfmap
 
 import (
 	"cmp"
@@ -12,44 +12,55 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// runMapValues prints keys and values: by BTF, else as bytes.
-func runMapValues(a *app, o *mapOptions, in *mapInputs) error {
-	m, err := in.last(a)
-	if err != nil {
-		return err
-	}
-	if m.layout.Types == nil {
-		a.note(fmt.Sprintf("%s: %s: they are bytes", m.title(),
-			cmp.Or(m.untyped, "no BTF tells what keys and values are")))
+// Values prints the keys and values of a dump.
+type Values struct {
+	m       *Dump
+	p       pairPrinter
+	next    Pairs
+	end     func() error
+	misfits misfits
+}
+
+// Values returns a printer of keys and values: as JSON, or in the layout of bpftool by BTF,
+// else as bytes.
+func (m *Dump) Values(json bool, log Log) (*Values, error) {
+	if m.Layout.Types == nil {
+		log.Note(fmt.Sprintf("%s: %s: they are bytes", m.Title(),
+			cmp.Or(m.Untyped, "no BTF tells what keys and values are")))
 	}
 	next, end, err := m.pairs()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var p pairPrinter = &hexPrinter{m: m}
+	v := &Values{m: m, p: &hexPrinter{m: m}, next: next, end: end}
 	switch {
-	case o.format == formatJSON:
-		p = &jsonPrinter{m: m}
-	case m.layout.Types != nil:
-		p = &textPrinter{m: m}
+	case json:
+		v.p = &jsonPrinter{m: m}
+	case m.Layout.Types != nil:
+		v.p = &textPrinter{m: m}
 	}
-	var misfits misfits
-	err = a.writeOutput(o.output, false, func(w io.Writer) error {
-		b, err := p.begin(nil)
-		for key, values, ok := next(); ok && err == nil; key, values, ok = next() {
-			if b, err = misfits.take(p.pair(b, key, values)); err == nil {
-				_, err = w.Write(b)
-			}
-			b = b[:0]
+	return v, nil
+}
+
+// Write prints all pairs, once.
+func (v *Values) Write(w io.Writer) error {
+	b, err := v.p.begin(nil)
+	for key, values, ok := v.next(); ok && err == nil; key, values, ok = v.next() {
+		if b, err = v.misfits.take(v.p.pair(b, key, values)); err == nil {
+			_, err = w.Write(b)
 		}
-		if err == nil {
-			_, err = w.Write(p.end(b))
-		}
-		return err
-	})
-	m.tell(a, end())
-	misfits.tell(a, m)
+		b = b[:0]
+	}
+	if err == nil {
+		_, err = w.Write(v.p.end(b))
+	}
 	return err
+}
+
+// Report logs damage, and pairs that do not fit their types, after Write.
+func (v *Values) Report(log Log) {
+	v.m.report(log, v.end())
+	v.misfits.report(log, v.m)
 }
 
 // misfits counts the pairs that are not as their types say.
@@ -58,7 +69,7 @@ type misfits struct {
 	first error
 }
 
-// take passes on what could be printed, and errors that are of no value.
+// take counts errors of values, and returns all others.
 func (x *misfits) take(b []byte, err error) ([]byte, error) {
 	if errors.Is(err, btf.ErrShortValue) || errors.Is(err, btf.ErrLongValue) {
 		if x.n++; x.first == nil {
@@ -69,9 +80,9 @@ func (x *misfits) take(b []byte, err error) ([]byte, error) {
 	return b, err
 }
 
-func (x *misfits) tell(a *app, m *mapInput) {
+func (x *misfits) report(log Log, m *Dump) {
 	if x.n > 0 {
-		a.warn(fmt.Sprintf("%s: %d pairs are not as their types say: %v", m.title(), x.n, x.first),
+		log.Warn(fmt.Sprintf("%s: %d pairs are not as their types say: %v", m.Title(), x.n, x.first),
 			"name the object that the map is of with --btf")
 	}
 }
@@ -85,7 +96,7 @@ type pairPrinter interface {
 
 // textPrinter prints by BTF, in the layout of bpftool.
 type textPrinter struct {
-	m    *mapInput
+	m    *Dump
 	some bool
 }
 
@@ -98,7 +109,7 @@ const (
 func (p *textPrinter) begin(b []byte) ([]byte, error) { return append(b, '['), nil }
 
 func (p *textPrinter) pair(b, key []byte, values [][]byte) (out []byte, err error) {
-	l := &p.m.layout
+	l := &p.m.Layout
 	if p.some {
 		b = append(b, ',')
 	}
@@ -114,7 +125,7 @@ func (p *textPrinter) pair(b, key []byte, values [][]byte) (out []byte, err erro
 		value(l.Key, key, valueLevel)
 		b = append(b, ",\n"...)
 	}
-	if p.m.header.CPUs == 0 {
+	if p.m.Header.CPUs == 0 {
 		b = append(b, `        "value": `...)
 		value(l.Value, values[0], valueLevel)
 	} else {
@@ -143,18 +154,18 @@ func (p *textPrinter) end(b []byte) []byte {
 
 // jsonPrinter prints one document, by BTF or in hexadecimal.
 type jsonPrinter struct {
-	m    *mapInput
+	m    *Dump
 	some bool
 }
 
 func (p *jsonPrinter) begin(b []byte) ([]byte, error) {
-	name, err := ingest.MarshalJSON(p.m.title())
+	name, err := ingest.MarshalJSON(p.m.Title())
 	b = append(append(b, `{"map":`...), name...)
 	return append(b, `,"elements":[`...), err
 }
 
 func (p *jsonPrinter) pair(b, key []byte, values [][]byte) (out []byte, err error) {
-	l := &p.m.layout
+	l := &p.m.Layout
 	if p.some {
 		b = append(b, ',')
 	}
@@ -174,7 +185,7 @@ func (p *jsonPrinter) pair(b, key []byte, values [][]byte) (out []byte, err erro
 		value(l.Key, key)
 		b = append(b, ',')
 	}
-	if p.m.header.CPUs == 0 {
+	if p.m.Header.CPUs == 0 {
 		b = append(b, `"value":`...)
 		value(l.Value, values[0])
 	} else {
@@ -194,7 +205,7 @@ func (p *jsonPrinter) end(b []byte) []byte { return append(b, "\n]}\n"...) }
 
 // hexPrinter prints bytes, in the layout of bpftool.
 type hexPrinter struct {
-	m *mapInput
+	m *Dump
 	n int
 }
 
@@ -209,7 +220,7 @@ func (p *hexPrinter) begin(b []byte) ([]byte, error) { return b, nil }
 
 func (p *hexPrinter) pair(b, key []byte, values [][]byte) ([]byte, error) {
 	p.n++
-	perCPU := p.m.header.CPUs > 0
+	perCPU := p.m.Header.CPUs > 0
 	long := !perCPU && (len(key) > hexLine || len(values[0]) > hexLine)
 	if len(key) > 0 {
 		b = append(b, "key:"...)

@@ -1,27 +1,26 @@
-package main
+package bpfmap
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"symbolize/analyze/bpfmap"
 	"symbolize/ingest/format/mapdump"
 )
 
 // infer takes the layout of keys, and of values, from what bpftool formatted by BTF that
-// the dumps do not have, if the pairs of all of them tell it. It notes what was found.
-func (in *mapInputs) infer(a *app) {
-	first := &in.list[0].layout
-	if slices.ContainsFunc(in.list, func(m *mapInput) bool {
-		l := &m.layout
+// the dumps do not have, if the pairs of all of them decide it. It notes the places it found.
+func (in *Dumps) infer(log Log) {
+	first := &in.List[0].Layout
+	if slices.ContainsFunc(in.List, func(m *Dump) bool {
+		l := &m.Layout
 		return l.Types != nil || m.program != nil || l.BigEndian || l.KeySize == 0 ||
 			l.KeySize != first.KeySize || l.ValueSize != first.ValueSize
 	}) {
 		return
 	}
-	var key, value bpfmap.Inferrer
-	for _, m := range in.list {
+	var key, value Inferrer
+	for _, m := range in.List {
 		if !mapdump.Formatted(m.r, m.size, func(p *mapdump.FormattedPair) bool {
 			for i := range p.Values {
 				value.Add(p.Values[i], p.FormattedValues[i])
@@ -43,23 +42,23 @@ func (in *mapInputs) infer(a *app) {
 	case !ok:
 		valueFields = nil // printed as bytes
 	}
-	types, k, v, err := bpfmap.InferredTypes(keyFields, valueFields, first.KeySize,
+	types, k, v, err := InferredTypes(keyFields, valueFields, first.KeySize,
 		first.ValueSize)
 	if err != nil {
 		return // names that are none of BTF's
 	}
-	for _, m := range in.list {
-		m.layout.Types, m.layout.Key, m.layout.Value = types, k, v
+	for _, m := range in.List {
+		m.Layout.Types, m.Layout.Key, m.Layout.Value = types, k, v
 	}
 	if !named {
 		return // places that nobody doubts
 	}
-	a.note(fmt.Sprintf("%s: without BTF, by what bpftool printed: %s; %s",
-		in.list[0].title(), placesText("key", keyFields), placesText("value", valueFields)))
+	log.Note(fmt.Sprintf("%s: without BTF, by what bpftool printed: %s; %s",
+		in.List[0].Title(), placesText("key", keyFields), placesText("value", valueFields)))
 }
 
-// placesText says where fields were found.
-func placesText(whole string, fields []bpfmap.Inferred) string {
+// placesText lists the places of fields.
+func placesText(whole string, fields []Inferred) string {
 	if fields == nil {
 		return whole + " of bytes"
 	}
