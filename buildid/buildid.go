@@ -1,7 +1,7 @@
-// Package buildid names objects: everything with code has a build ID.
+// Package buildid identifies objects: everything with code has a build ID.
 //
-// It holds the types ID and Key, the ELF note parser, the list of places where
-// the files of a build ID may lie, and the proof that a file on disk is the one
+// It holds the types ID and Key, the ELF note parser, the list of possible paths of the
+// files of a build ID, and the proof that a file on disk is the one
 // a capture recorded. It is a leaf: it imports nothing of this module.
 package buildid
 
@@ -19,8 +19,7 @@ const KeyLen = 20
 // length with --build-id=0x…; longer notes are not build IDs.
 const MaxLen = 64
 
-// Space tells apart the name spaces a build ID can come from. IDs of different
-// spaces never match.
+// Space is the name space of a build ID. IDs of different spaces never match.
 type Space uint8
 
 // The name spaces. Their numbers are part of the store's key format.
@@ -43,10 +42,10 @@ func (s Space) String() string {
 	return fmt.Sprintf("space%d", uint8(s))
 }
 
-// ID is a build ID as it was found: its bytes, its space, and whether its
-// length is exact. Stack maps and perf records before Linux 5.11 give 20
-// zero-padded bytes without a length; such IDs are inexact. The zero ID means
-// "none". IDs are comparable; use Matches for identity.
+// ID is a recorded build ID: its bytes, its space, and whether its
+// length is exact. Stack maps and perf records before Linux 5.11 have 20
+// zero-padded bytes without a length; such IDs are inexact. The zero ID is
+// no ID. IDs are comparable; use Matches for identity.
 type ID struct {
 	bytes   string
 	space   Space
@@ -140,7 +139,7 @@ func (id ID) String() string {
 }
 
 // Key is the form for joins and store keys: space and first 20 bytes,
-// zero-padded. The zero Key means "none".
+// zero-padded. The zero Key is no key.
 type Key struct {
 	Space Space
 	Sum   [KeyLen]byte

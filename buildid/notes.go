@@ -8,7 +8,7 @@ const (
 )
 
 // FromNotes finds the GNU build ID in ELF notes: a PT_NOTE segment, an SHT_NOTE
-// section, or both run together. Align is the segment's or section's alignment, 4
+// section, or both concatenated. Align is the segment's or section's alignment, 4
 // or 8. Linkers have been wrong about it in both directions, so the other one is
 // tried too. Ok is false where there is none, also where a note overruns.
 func FromNotes(notes []byte, bigEndian bool, align int) (ID, bool) {
@@ -52,7 +52,7 @@ func fromNotes(b []byte, bigEndian bool, align uint64) (ID, bool) {
 func roundUp(n, align uint64) uint64 { return (n + align - 1) &^ (align - 1) }
 
 // KernelNotes finds the build ID in the content of /sys/kernel/notes, or of one
-// of the files of /sys/module/NAME/notes, whatever the byte order of the host.
+// of the files of /sys/module/NAME/notes, in either byte order.
 func KernelNotes(b []byte) (ID, bool) {
 	if id, ok := FromNotes(b, false, 4); ok {
 		return id, true

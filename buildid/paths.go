@@ -2,7 +2,7 @@ package buildid
 
 import "path/filepath"
 
-// DebugPaths returns where the debug file of a build ID may lie: under each of
+// DebugPaths returns the possible paths of the debug file of a build ID: under each of
 // roots (usually /usr/lib/debug), in order, as ROOT/.build-id/xx/yyyy.debug. It
 // is empty for an ID that is no GNU one, or too short to be split.
 func DebugPaths(id ID, roots []string) []string {

@@ -1,14 +1,14 @@
 package buildid
 
-// FileProof is what tells one state of a file from every other, on one host: two
-// equal proofs mean the same file with the same content. Dev is st_dev as stat
-// gives it; Gen is the inode's generation, 0 where it is not known.
+// FileProof identifies one state of a file on one host: two equal proofs are of the same
+// file with the same content. Dev is stat's st_dev; Gen is the inode's generation, 0 if
+// unknown.
 type FileProof struct {
 	Dev, Inode, Gen, Size uint64
 	MtimeNs, CtimeNs      int64 // ns since 1970
 }
 
-// Same reports whether the file is unchanged between two looks at it. A proof
+// Same reports whether the file is unchanged between two proofs. A proof
 // without an inode proves nothing.
 func (p FileProof) Same(o FileProof) bool {
 	if p.Gen == 0 || o.Gen == 0 {
@@ -17,8 +17,7 @@ func (p FileProof) Same(o FileProof) bool {
 	return p.Inode != 0 && p == o
 }
 
-// RecordedFile is what a capture's mmap record says of a file. It has neither size
-// nor times.
+// RecordedFile is the file in a capture's mmap record. It has neither size nor times.
 type RecordedFile struct {
 	Major, Minor uint32
 	Inode, Gen   uint64

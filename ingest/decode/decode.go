@@ -1,7 +1,7 @@
-// Package decode is the one byte reader that all formats use.
+// Package decode has the byte reader for all formats.
 //
 // A Reader walks a byte slice with a sticky error: after the first read past the
-// end every method returns zero and Err tells where and in what. The byte order
+// end every method returns zero and Err has the position and the name. The byte order
 // is carried as a bool: an interface there costs three times as much.
 package decode
 
@@ -11,7 +11,7 @@ import (
 	"fmt"
 )
 
-// Error says what was being read, where, and why it could not be.
+// Error is a decoding error with its file or section, offset and reason.
 type Error struct {
 	Name   string // file, section or record
 	Offset int64  // in that file or section
@@ -48,10 +48,10 @@ func (r *Reader) BigEndian() bool { return r.big }
 // Left returns the number of bytes not yet read; 0 after an error.
 func (r *Reader) Left() int { return len(r.buf) - r.pos }
 
-// Offset returns where the next byte lies in the file or section.
+// Offset returns the position of the next byte in the file or section.
 func (r *Reader) Offset() int64 { return r.base + int64(r.pos) }
 
-// Fail makes the reader fail with this reason at the present offset, unless it
+// Fail makes the reader fail with this reason at the current offset, unless it
 // has failed before.
 func (r *Reader) Fail(format string, args ...any) {
 	if r.err == nil {
@@ -71,7 +71,7 @@ func (r *Reader) Bytes(n uint64) []byte {
 	return b
 }
 
-// Skip passes over n bytes.
+// Skip skips n bytes.
 func (r *Reader) Skip(n uint64) { r.Bytes(n) }
 
 // Seek moves to position pos of the slice (not of the file).
@@ -154,7 +154,7 @@ func (r *Reader) Varint() int64 {
 	return v
 }
 
-// CString reads up to and including a NUL and returns what stood before it. A
+// CString reads up to and including a NUL and returns the bytes before it. A
 // missing NUL is an error.
 func (r *Reader) CString() string {
 	i := bytes.IndexByte(r.buf[r.pos:], 0)

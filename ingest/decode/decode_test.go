@@ -59,8 +59,8 @@ func TestNumbersAndStrings(t *testing.T) {
 	}
 }
 
-// TestStickyError holds the contract that all decoders stand on: the first
-// failure stays, says where it was, and everything after it reads as zero.
+// TestStickyError checks the contract for all decoders: the first failure is kept with its
+// position, and all later reads return zero.
 func TestStickyError(t *testing.T) {
 	reads := map[string]func(*Reader){
 		"U8": func(r *Reader) { r.Skip(3); r.U8() }, "U16": func(r *Reader) { r.Skip(2); r.U16() },

@@ -1,9 +1,9 @@
-// Package regular opens files by paths that others wrote: those of captures, of links in
-// debug information, of tables in a store, and of command lines. Such a path can lead
-// anywhere by the time it is followed. To open a pipe waits for a writer, for ever and
-// deaf to signals; to open a device can set it to work. So only regular files are opened.
-// All files are opened here but those of the kernel (/proc, /sys), of the store, and those
-// that are written; a test in fixtures/house sees to it.
+// Package regular opens files by untrusted paths: those in captures, in links of debug
+// information, in tables of a store, and on command lines. Such a path can lead
+// anywhere by the time it is followed. Opening a pipe waits for a writer, for ever and
+// without reaction to signals; opening a device can start it. So only regular files are
+// opened. All files are opened here except those of the kernel (/proc, /sys), of the store,
+// and those that are written; a test in fixtures/house checks it.
 package regular
 
 import (
@@ -33,8 +33,9 @@ func OpenIn(root *os.Root, name string) (*os.File, error) {
 	return open(name, root.Stat, root.OpenFile, 0)
 }
 
-// open looks before it opens, since opening a device is an act, and once more after it:
-// the path can have become another's in between. O_NONBLOCK keeps that one from waiting.
+// open checks the file before opening it, since opening a device has effects, and again
+// after it: the path can lead to another file by then. O_NONBLOCK avoids waiting for that
+// one.
 func open(path string, stat func(string) (fs.FileInfo, error),
 	openFile func(string, int, fs.FileMode) (*os.File, error), flags int) (*os.File, error) {
 	fi, err := stat(path)
@@ -57,8 +58,7 @@ func open(path string, stat func(string) (fs.FileInfo, error),
 	return f, nil
 }
 
-// asOpen makes one text of the errors of all system calls: which one it was says nothing
-// to a user.
+// asOpen gives the errors of all system calls one text: their names do not help a user.
 func asOpen(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

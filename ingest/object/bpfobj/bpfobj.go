@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// What an object may hold. The kernel takes a million instructions of a program.
+// Limits of an object. The kernel accepts a million instructions in a program.
 const (
 	maxCode      = 64 << 20 // bytes of all sections with code
 	maxFunctions = 1 << 16
@@ -37,28 +37,27 @@ type Function struct {
 	Section string
 	Program bool // a loader loads it; else it is appended to those that call it
 	Length  uint32
-	// Count is how many instructions a program has as it is loaded, its subprograms
-	// included; 0 if it cannot be loaded.
+	// Count is the number of instructions of a program as loaded, including its subprograms;
+	// 0 if it cannot be loaded.
 	Count uint32
-	// Tags are those that a program may have, sorted; none for a subprogram.
+	// Tags are the possible tags of a program, sorted; none for a subprogram.
 	Tags []bpf.Tag
-	// OwnTags are those that a function may have by itself in a program with subprograms,
-	// sorted. One that matches is a proof; where none does, the kernel may have rewritten
-	// the code.
+	// OwnTags are the possible tags of a single function in a program with subprograms,
+	// sorted. A match is a proof; without one, the kernel may have rewritten the code.
 	OwnTags []bpf.Tag
-	// Uncertain says what the tags hang on besides this file, "" for nothing.
+	// Uncertain names what else the tags depend on besides this file, "" for nothing.
 	Uncertain string
-	// Rewritten says what the kernel rewrites in a function before it computes the tag of it
-	// by itself, so that there are no OwnTags; "" for nothing that the file tells.
+	// Rewritten names the rewrites of a function by the kernel before it computes the
+	// function's tag, so that there are no OwnTags; "" for none that the file shows.
 	Rewritten string
 	// Lines are by offset in the function, in bytes of BPF code.
 	Lines []bpf.Line
-	// Line and File are where the function begins; 0 and "" if not known.
+	// Line and File are the start of the function; 0 and "" if unknown.
 	Line uint32
 	File string
 }
 
-// What a tag may hang on besides the file.
+// The dependencies of a tag besides the file.
 const (
 	uncertainCORE   = "CO-RE relocations"
 	uncertainKfunc  = "calls of kernel functions"
@@ -68,7 +67,7 @@ const (
 // Is reports whether a file is a BPF object.
 func Is(f *elf.File) bool { return f.Machine == stdelf.EM_BPF && f.Type == stdelf.ET_REL }
 
-// Read decodes a BPF object. With an error it returns what could be read.
+// Read decodes a BPF object. With an error it returns the valid part.
 func Read(f *elf.File) (*Object, error) {
 	if !Is(f) {
 		return nil, fmt.Errorf("%s: no BPF object: machine %v, type %v", f.Name, f.Machine, f.Type)
@@ -95,7 +94,7 @@ type reader struct {
 	functions []*function
 	types     *btf.Types      // nil if there are none
 	ext       *btf.Ext        // likewise
-	kconfig   map[string]bool // variables that are no addresses: they lie in a map
+	kconfig   map[string]bool // variables without an address: they lie in a map
 	linked    int             // instructions so far, see maxLinked
 	calls     bool            // some function calls another one
 	errs      []error
@@ -109,7 +108,7 @@ type sectionData struct {
 	functions []*function    // by start
 	relocs    map[uint32]rel // by offset
 	lines     []bpf.Line     // by Offset in the section
-	core      []uint32       // offsets of instructions that CO-RE changes, sorted
+	core      []uint32       // offsets of instructions with CO-RE relocations, sorted
 }
 
 // function is a Function while its file is read.

@@ -28,7 +28,7 @@ func readBytes(t testing.TB, b []byte) (*Object, error) {
 	return Read(f)
 }
 
-// readFile reads an object of testdata that must be whole.
+// readFile reads an object of testdata that must be valid.
 func readFile(t testing.TB, name string) *Object {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
@@ -80,7 +80,7 @@ func (o *Object) text() string {
 	return b.String()
 }
 
-// TestGolden holds what the compiled objects hold.
+// TestGolden compares the contents of the compiled objects.
 func TestGolden(t *testing.T) {
 	for _, name := range []string{"shapes.bpf.o", "count.bpf.o", "externs.bpf.o"} {
 		got, golden := readFile(t, name).text(), filepath.Join("testdata", name+".txt")
@@ -114,7 +114,7 @@ func hasTag(f *Function, tag string) bool {
 
 // TestPublishedTag: the program that systemd loads to count a unit's packets has the tag
 // 6deef7357e7b4530 in every listing of bpftool of a kernel before 6.18, so its digest is a
-// SHA-1 of what src/core/bpf-firewall.c makes of an empty list of rules.
+// SHA-1 of the code that src/core/bpf-firewall.c generates for an empty list of rules.
 func TestPublishedTag(t *testing.T) {
 	const code = "bf16000000000000" + // r6 = r1
 		"6167100000000000" + // r7 = *(u32 *)(r6 + 16), the protocol
@@ -137,7 +137,7 @@ func TestPublishedTag(t *testing.T) {
 	}
 }
 
-// TestTagOfMaps: where maps and variables lie does not count, on hosts of either byte
+// TestTagOfMaps: the positions of maps and variables do not count, on hosts of either byte
 // order; other immediates do.
 func TestTagOfMaps(t *testing.T) {
 	for _, big := range []bool{false, true} {

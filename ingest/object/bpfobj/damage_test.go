@@ -11,7 +11,7 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// TestProblems: what is wrong with one function costs that one.
+// TestProblems: damage in one function costs that one.
 func TestProblems(t *testing.T) {
 	code := slices.Concat(insn(opCall, 0, srcCall, 0xffffffff), exit())
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestNoObject(t *testing.T) {
 	}
 }
 
-// TestCircle: functions that call one another end.
+// TestCircle: recursive functions end.
 func TestCircle(t *testing.T) {
 	two := section{name: textSection, code: slices.Concat(calls(1), calls(1)),
 		funcs: []symbol{{"a", 0, 16}, {"b", 16, 32}},
@@ -112,7 +112,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// check holds what must be true of any object.
+// check checks the invariants of any object.
 func check(t *testing.T, o *Object) {
 	t.Helper()
 	for i := range o.Functions {

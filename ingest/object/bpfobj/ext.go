@@ -74,7 +74,7 @@ func (r *reader) named(name string) *sectionData {
 }
 
 // takeExt gives a function its part of its section's lines and CO-RE relocations.
-// Records of line 0 are the compiler's own; of several at one place the last counts.
+// Records of line 0 are the compiler's own; of several at one offset the last counts.
 func (fn *function) takeExt() {
 	s := fn.section
 	first := sort.Search(len(s.lines), func(i int) bool { return s.lines[i].Offset >= fn.start })

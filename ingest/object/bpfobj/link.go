@@ -62,8 +62,8 @@ func addTags(tags []bpf.Tag, insns []byte) []bpf.Tag {
 	return tags
 }
 
-// libbpfOrder returns a function and those that it needs in the order in which libbpf
-// appends them, nil if they are too many.
+// libbpfOrder returns a function and its callees in the order in which libbpf appends them,
+// nil if they are too many.
 func libbpfOrder(main *function) []*function {
 	list := []*function{main}
 	seen := map[*function]bool{main: true}
@@ -116,7 +116,7 @@ func ciliumOrder(main *function) []*function {
 	return list
 }
 
-// assemble puts functions one behind the other, and makes their calls meet.
+// assemble concatenates functions, and links their calls.
 func (r *reader) assemble(b []byte, list []*function) []byte {
 	starts := make(map[*function]int, len(list))
 	for _, fn := range list {

@@ -5,8 +5,8 @@ import "encoding/binary"
 // maxOwnTags bounds the tags of a subprogram that is called from many programs.
 const maxOwnTags = 64
 
-// What the kernel rewrites in a function before it computes the function's own tag, so
-// that only that kernel can compute it.
+// The kernel's rewrites before it computes a function's own tag: only that kernel can
+// compute it.
 const (
 	rewrittenHelper   = "calls of helpers"
 	rewrittenFunc     = "addresses of functions"
@@ -28,9 +28,9 @@ const (
 	pseudoCallImm, maxSubprograms = 1, 256
 )
 
-// rewritten returns what the kernel rewrites in the code of a function, "" if the function's
-// tag is one of the instructions as they are. Code that the verifier finds dead, and
-// accesses to contexts that are no memory, are rewritten too: that cannot be seen here.
+// rewritten returns the kernel's rewrites in the code of a function, "" if the function's
+// tag is one of the unchanged instructions. Dead code, and accesses to contexts that are no
+// memory, are rewritten too: that cannot be detected here.
 func (r *reader) rewritten(code []byte) string {
 	for at := 0; at+insnSize <= len(code); at += insnSize {
 		insn := code[at : at+insnSize]
@@ -70,10 +70,10 @@ func (r *reader) offset(insn []byte) uint16 {
 	return binary.LittleEndian.Uint16(insn[2:])
 }
 
-// ownTags gives the functions of a program the tags that the kernel gives each of them by
+// ownTags adds the tags that the kernel gives each function of a program by
 // itself (jit_subprogs in kernel/bpf/verifier.c). insns are the program's, list its
-// functions in their order: by then a call has the number of the function that it calls as
-// its offset, and the immediate 1.
+// functions in their order: by then a call has the number of its callee as its offset, and
+// the immediate 1.
 func (r *reader) ownTags(insns []byte, list []*function) {
 	if len(list) < 2 || len(list) > maxSubprograms {
 		return // the kernel loads no more, and one function's tag is its program's
@@ -86,7 +86,7 @@ func (r *reader) ownTags(insns []byte, list []*function) {
 		code := insns[:fn.Length]
 		insns = insns[fn.Length:]
 		if len(fn.OwnTags) >= maxOwnTags || len(fn.refs) == 0 && fn.OwnTags != nil {
-			continue // what calls nothing has the same tag in every program
+			continue // a function without calls has the same tag in every program
 		}
 		if fn.Rewritten = r.rewritten(code); fn.Rewritten != "" {
 			continue

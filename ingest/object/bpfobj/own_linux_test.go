@@ -15,8 +15,8 @@ import (
 	"symbolize/ingest/format/bpf"
 )
 
-// TestLiveOwnTags loads the programs with cilium/ebpf: of each function that the kernel
-// rewrites nothing of, its own tag is among ours.
+// TestLiveOwnTags loads the programs with cilium/ebpf: for each function without a rewrite
+// of the kernel, its own tag is among ours.
 func TestLiveOwnTags(t *testing.T) {
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
 		t.Skip("SYMBOLIZE_LIVE is not set: loads BPF programs")

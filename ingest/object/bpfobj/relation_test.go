@@ -34,8 +34,8 @@ func referrer(section string) []byte {
 	return f.Bytes()
 }
 
-// TestMapSections: what the sections of maps hold, of old objects too, is a map, and what
-// lies in any other a variable; the kernel tells them apart in the source register.
+// TestMapSections: symbols in the sections of maps, of old objects too, are maps, those in
+// any other variables; the kernel distinguishes them in the source register.
 func TestMapSections(t *testing.T) {
 	for section, src := range map[string]byte{
 		".maps": srcMapFD, "maps": srcMapFD, "maps/events": srcMapFD,
@@ -52,7 +52,7 @@ func TestMapSections(t *testing.T) {
 	}
 }
 
-// TestUncertainCallee: what the tag of a subprogram hangs on, those of its callers do, too.
+// TestUncertainCallee: the dependencies of a subprogram's tag apply to its callers, too.
 func TestUncertainCallee(t *testing.T) {
 	o, err := readBytes(t, object(false,
 		section{name: "xdp", code: calls(1), funcs: []symbol{{"main", 0, 16}},
@@ -67,7 +67,7 @@ func TestUncertainCallee(t *testing.T) {
 	}
 }
 
-// TestCallBetween: an address where a function ends and none begins is that of none.
+// TestCallBetween: an address where a function ends and none begins belongs to none.
 func TestCallBetween(t *testing.T) {
 	text := slices.Concat(exit(), exit(), exit(), exit())
 	for target, want := range map[uint32]string{ // in instructions, less one

@@ -17,7 +17,7 @@ const (
 // maxRelocs bounds the bytes of one section of relocations.
 const maxRelocs = 64 << 20
 
-// What of an instruction's encoding matters here (Documentation/bpf/standardization).
+// The opcodes and registers that matter here (Documentation/bpf/standardization).
 const (
 	opLoadImm64 = 0x18 // BPF_LD | BPF_IMM | BPF_DW
 	opCall      = 0x85 // BPF_JMP | BPF_CALL
@@ -35,7 +35,7 @@ type rel struct {
 	symbol uint32
 }
 
-// readRelocations reads the relocations of code, and what they refer to.
+// readRelocations reads the relocations of code, and their targets.
 func (r *reader) readRelocations() {
 	for i := range r.f.Sections {
 		table := &r.f.Sections[i]
@@ -68,7 +68,7 @@ func (r *reader) readRelocations() {
 }
 
 // resolve applies the relocations of a function to its code as a loader does, as far as
-// the tag goes, and lists the functions that it refers to.
+// they affect the tag, and lists the functions that it refers to.
 func (r *reader) resolve(fn *function) {
 	code := fn.section.code
 	for at := fn.start; at < fn.end; at += insnSize {

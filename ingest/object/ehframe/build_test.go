@@ -46,7 +46,7 @@ func (f *frames) put(b []byte, n int, v uint64) []byte {
 	return o.AppendUint64(b, v)
 }
 
-// entry appends an entry: its ID and a body that is told its place in the section.
+// entry appends an entry: its ID and a body, which depend on their offsets in the section.
 func (f *frames) entry(id func(idAt int) uint32, body func(at int) []byte) {
 	head := 4
 	if f.long {

@@ -2,8 +2,8 @@ package ehframe
 
 import "encoding/binary"
 
-// Encodings of pointers, DW_EH_PE_…: a format in the low four bits, what the value
-// counts from in the next three, and whether the pointer lies where it points to.
+// Encodings of pointers, DW_EH_PE_…: a format in the low four bits, the base of the value
+// in the next three, and whether the pointer is indirect.
 const (
 	formatMask = 0x0f
 	formatPtr  = 0x00
@@ -27,8 +27,8 @@ const (
 	omitted  = 0xff
 )
 
-// cursor reads from a section. After a read past the end, and any that makes no
-// sense, bad is set and all reads return 0.
+// cursor reads from a section. After a read past the end or of an invalid value, bad is
+// set and all reads return 0.
 type cursor struct {
 	b   []byte
 	at  int
@@ -113,7 +113,7 @@ func (w *walker) pointer(c *cursor, encoding uint8) uint64 {
 		v += uint64(w.s.TextBase)
 	case baseData:
 		v += uint64(w.s.GOT)
-	default: // from the function's start: means nothing here
+	default: // from the function's start: undefined here
 		c.bad = true
 	}
 	return v

@@ -10,7 +10,7 @@ import (
 	ingestelf "symbolize/ingest/object/elf"
 )
 
-// maxSection is how many bytes of .eh_frame are read. Chromium's has 30 MB.
+// maxSection bounds the bytes of .eh_frame. Chromium's has 30 MB.
 const maxSection = 512 << 20
 
 // Section is a .eh_frame section.
@@ -21,13 +21,12 @@ type Section struct {
 	Addr      addr.Addr
 	Class64   bool
 	BigEndian bool
-	// TextBase and GOT are what DW_EH_PE_textrel and DW_EH_PE_datarel count from.
+	// TextBase and GOT are the bases of DW_EH_PE_textrel and DW_EH_PE_datarel.
 	TextBase, GOT addr.Addr
 }
 
 // Find reads the .eh_frame section of a linked file. It is nil where there is none
-// with contents, and for relocatable files, where it says nothing before it is
-// relocated.
+// with contents, and for relocatable files, where it has no addresses before relocation.
 func Find(f *ingestelf.File) (*Section, error) {
 	s := f.Section(".eh_frame")
 	if s == nil || s.Type == elf.SHT_NOBITS || s.Size == 0 || f.Type == elf.ET_REL {
@@ -53,16 +52,15 @@ func Find(f *ingestelf.File) (*Section, error) {
 // Frame is the code that an entry covers.
 type Frame struct {
 	addr.Range
-	// Signal says that what the code returns to was interrupted, and called nothing: it is
-	// what signal handlers return to. Its range may begin a byte early, for unwinders that
-	// look up the byte before every return address.
+	// Signal marks code that a signal handler returns to: its return address is that of the
+	// interrupted instruction, not of a call. Its range may begin a byte early, for unwinders
+	// that look up the byte before every return address.
 	Signal bool
 }
 
 // Frames visits the code that each entry covers, in the order of the section, until
 // visit returns false. Empty ranges are left out; overlaps and repetitions are not.
-// Lost is the number of entries that could not be read, and err, a *decode.Error,
-// what was wrong with the first.
+// Lost is the number of unreadable entries, and err, a *decode.Error, is that of the first.
 func (s *Section) Frames(visit func(Frame) bool) (lost int, err error) {
 	w := walker{s: s, wordSize: 4}
 	if s.Class64 {
@@ -102,7 +100,7 @@ type walker struct {
 	cie      cie
 }
 
-// cie is what ranges need of a common entry.
+// cie is the part of a common entry that ranges need.
 type cie struct {
 	at       int // in the section
 	valid    bool
@@ -118,7 +116,7 @@ type entry struct {
 	idAt      int    // of that field
 }
 
-// entry reads the length at a position. An end of 0 says that the next entry cannot
+// entry reads the length at a position. An end of 0 is returned if the next entry cannot
 // be found. Length 0 is the terminator: an unwinder stops there, but linkers have left
 // more behind it.
 func (w *walker) entry(at int) (e entry, reason string) {

@@ -31,7 +31,7 @@ func list(t testing.TB, s *Section) (ranges []string, lost int, err error) {
 	return ranges, lost, err
 }
 
-// TestSignalFrames: the augmentation S, before or after the encoding of pointers, is of the
+// TestSignalFrames: the augmentation S, before or after the encoding of pointers, marks the
 // code that signal handlers return to.
 func TestSignalFrames(t *testing.T) {
 	f := &frames{class64: true}
@@ -51,7 +51,7 @@ func TestSignalFrames(t *testing.T) {
 	}
 }
 
-// TestEncodings reads all encodings of pointers that there are.
+// TestEncodings reads all encodings of pointers.
 func TestEncodings(t *testing.T) {
 	formats := []byte{formatPtr, formatULEB, formatU4, formatU8, formatSPtr, formatSLEB,
 		formatS4, formatS8}
@@ -62,7 +62,7 @@ func TestEncodings(t *testing.T) {
 				// The table lies above the code, so that differences are negative.
 				if base >= basePC && base != baseAligned && base != baseText &&
 					(format == formatULEB || fm.class64 && format == formatU4) {
-					continue // cannot tell a negative one
+					continue // cannot express a negative one
 				}
 				enc := format | base
 				if base == baseAligned && format != formatPtr {
@@ -101,7 +101,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestCommonEntries reads what compilers have put into common entries.
+// TestCommonEntries reads the known forms of compilers' common entries.
 func TestCommonEntries(t *testing.T) {
 	const enc = basePC | formatS4
 	for _, fm := range forms {
@@ -135,7 +135,7 @@ func TestCommonEntries(t *testing.T) {
 	}
 }
 
-// TestDamagedEntries loses what is damaged, and no more.
+// TestDamagedEntries loses the damaged entries, and no others.
 func TestDamagedEntries(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -2,21 +2,21 @@ package flate
 
 import "encoding/binary"
 
-// Adler-32, RFC 1950 section 8.2: the modulus, and how many words of eight bytes can be
-// added up in lanes of 16 bits before the second sum (255 × 22 × 23 / 2) overflows.
+// Adler-32, RFC 1950 section 8.2: the modulus, and the number of words of eight bytes that
+// can be added up in lanes of 16 bits before the second sum (255 × 22 × 23 / 2) overflows.
 const (
 	adlerMod   = 65521
 	adlerWords = 22
 )
 
-// adler goes on with a checksum. Bytes are added up four at a time in the lanes of two
-// words; the standard library takes them one by one.
+// adler continues a checksum. Bytes are added up four at a time in the lanes of two
+// words; the standard library adds them one by one.
 func adler(sum uint32, p []byte) uint32 {
 	const low = 0x00ff00ff00ff00ff
 	a, b := uint64(sum&0xffff), uint64(sum>>16)
 	for len(p) >= 8 {
 		n := min(len(p)/8, adlerWords)
-		var even, odd, evens, odds uint64 // evens, odds: sums of what even, odd were
+		var even, odd, evens, odds uint64 // evens, odds: sums of the values of even, odd
 		for q := p[:8*n]; len(q) >= 8; q = q[8:] {
 			w := binary.LittleEndian.Uint64(q)
 			evens += even

@@ -155,7 +155,7 @@ func (z *Reader) dynamic() {
 	z.tables(all[:lit], all[lit:])
 }
 
-// decode goes on with a block of codes until it ends or the window is full.
+// decode continues a block of codes until it ends or the window is full.
 func (z *Reader) decode() {
 	in, pos, hold, held := z.in, z.pos, z.hold, z.held
 	win, wr := z.win, z.wr

@@ -9,20 +9,20 @@ import (
 
 // Errors of a Reader; the source's own are passed on.
 var (
-	// ErrFormat is met where the input is no stream of the format.
+	// ErrFormat is returned for input that is no stream of the format.
 	ErrFormat = errors.New("damaged deflate stream")
-	// ErrChecksum is met at the end of a stream that gave other bytes than were packed.
+	// ErrChecksum is returned at the end of a stream whose output has another checksum.
 	ErrChecksum = errors.New("deflate stream: wrong checksum")
 )
 
 // Sizes of a Reader's memory. Before each code there is room in the window for the
-// longest match and what is copied past its end.
+// longest match and the bytes copied past its end.
 const (
 	inputSize   = 64 << 10
 	inputSlack  = 32               // room for zeros behind the end of the input
-	inputAhead  = 16               // bytes from pos on that one code with what it means may look at
+	inputAhead  = 16               // maximum bytes from pos on that decoding one code examines
 	longestDist = maxCodeBits + 13 // bits of a distance
-	takenBack   = 8                // bytes before pos that may have to be taken back
+	takenBack   = 8                // maximum bytes before pos that may be taken back
 	historySize = 32 << 10
 	outputSize  = 256 << 10
 	outputSlack = 258 + 32
@@ -31,11 +31,11 @@ const (
 // A Reader inflates one stream. It reads ahead of the stream's end.
 type Reader struct {
 	src io.Reader
-	err error // what Read returns when all output is taken
+	err error // the result of Read when all output is taken
 
 	in   []byte
 	pos  int    // of the next byte that is not in hold
-	end  int    // of what came from src; behind it are zeros
+	end  int    // of the bytes from src; zeros follow
 	eof  bool   // src has ended
 	hold uint64 // input bits; those above held are valid or zero, and come again
 	held uint
@@ -43,9 +43,9 @@ type Reader struct {
 	win    []byte // history, then output
 	rd, wr int    // win[rd:wr] has not been taken
 	summed int    // win[:summed] is in sum
-	good   int    // win[:good] comes of input that is there
+	good   int    // win[:good] was decoded from input before end
 
-	block  func(*Reader) // goes on with the block at hand; nil between blocks
+	block  func(*Reader) // continues the current block; nil between blocks
 	final  bool
 	stored int // bytes left of a stored block
 	zlib   bool
@@ -66,15 +66,14 @@ func NewReader(src io.Reader) *Reader {
 	return z
 }
 
-// NewZlibReader returns a Reader of a zlib stream. Its header is looked at by the first
-// Read.
+// NewZlibReader returns a Reader of a zlib stream. The first Read decodes its header.
 func NewZlibReader(src io.Reader) *Reader {
 	z := NewReader(src)
 	z.zlib, z.block = true, (*Reader).header
 	return z
 }
 
-// Reset begins with another stream of the same kind, in the same memory.
+// Reset begins another stream of the same kind, in the same memory.
 func (z *Reader) Reset(src io.Reader) {
 	z.src, z.err, z.pos, z.end, z.eof = src, nil, 0, 0, false
 	z.hold, z.held, z.rd, z.wr, z.summed, z.good = 0, 0, 0, 0, 0, 0
@@ -95,7 +94,7 @@ func (z *Reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteTo writes all that is left to w.
+// WriteTo writes the rest of the output to w.
 func (z *Reader) WriteTo(w io.Writer) (int64, error) {
 	total := int64(0)
 	for {
@@ -116,7 +115,7 @@ func (z *Reader) WriteTo(w io.Writer) (int64, error) {
 	}
 }
 
-// next returns output that has not been taken, or why there is none.
+// next returns output that has not been taken, or the error.
 func (z *Reader) next() ([]byte, error) {
 	if z.rd == z.wr && z.err == nil {
 		z.fill()
@@ -150,7 +149,7 @@ func (z *Reader) fill() {
 	z.addSum()
 }
 
-// addSum takes the output into the checksum.
+// addSum adds the output to the checksum.
 func (z *Reader) addSum() {
 	if z.zlib {
 		z.sum = adler(z.sum, z.win[z.summed:z.wr])
@@ -159,7 +158,7 @@ func (z *Reader) addSum() {
 }
 
 // more reads input, so that inputAhead bytes follow pos; behind the end they are zeros.
-// It reports false, with an error, if what has been taken went beyond the end.
+// It reports false, with an error, if decoding went beyond the end.
 func (z *Reader) more() bool {
 	if z.eof {
 		if z.overrun() {
@@ -183,9 +182,9 @@ func (z *Reader) more() bool {
 	return err == nil
 }
 
-// damaged ends the stream with the error that fits. Bits that are not there may have
-// looked like codes: what came of them is taken back. They may also have been what made
-// the last code a wrong one.
+// damaged ends the stream with the matching error. Bits beyond the input may have been
+// decoded as codes: their output is taken back. They may also be the cause of the last
+// invalid code.
 func (z *Reader) damaged() {
 	z.err = ErrFormat
 	if z.eof && 8*(z.end-z.pos)+int(z.held) < longestDist {
@@ -193,7 +192,7 @@ func (z *Reader) damaged() {
 	}
 }
 
-// overrun reports whether bits were taken that are not there.
+// overrun reports whether bits beyond the input were taken.
 func (z *Reader) overrun() bool { return z.pos-int(z.held/8) > z.end }
 
 // refill makes at least 56 bits available.

@@ -13,7 +13,7 @@ import (
 	"testing/iotest"
 )
 
-// samples are contents of different kinds: each leads the compressor to other blocks.
+// samples are contents of different kinds: each results in other kinds of blocks.
 func samples() map[string][]byte {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	noise := make([]byte, 300<<10)
@@ -24,7 +24,7 @@ func samples() map[string][]byte {
 	for len(text) < 700<<10 {
 		text = fmt.Appendf(text, "DW_TAG_%d name%d line %d\n", rnd.IntN(40), rnd.IntN(5000), len(text))
 	}
-	for len(skewed) < 100<<10 { // long codes for what is rare
+	for len(skewed) < 100<<10 { // long codes for rare bytes
 		n := 0
 		for n < 255 && rnd.IntN(2) == 0 {
 			n++
@@ -140,8 +140,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestTruncation cuts streams everywhere: what came before is a part of the content, and
-// the error says that there is more.
+// TestTruncation cuts streams everywhere: the output is a prefix of the content, and
+// the error is io.ErrUnexpectedEOF.
 func TestTruncation(t *testing.T) {
 	text := samples()["text"][:3000]
 	for _, level := range []int{stdflate.HuffmanOnly, 0, 1, 9} {
@@ -158,8 +158,7 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
-// TestFlippedBits changes every bit of a stream: the checksum finds all that is not
-// found before.
+// TestFlippedBits changes every bit of a stream: the checksum detects all other damage.
 func TestFlippedBits(t *testing.T) {
 	text := samples()["text"][:2000]
 	for _, level := range []int{0, 1, 9} {
@@ -195,7 +194,7 @@ func TestAdler(t *testing.T) {
 	}
 }
 
-// FuzzReader holds against the standard library: both take a stream, with the same
+// FuzzReader compares with the standard library: both accept a stream, with the same
 // bytes, or both refuse it.
 func FuzzReader(f *testing.F) {
 	for _, data := range samples() {

@@ -13,8 +13,8 @@ const (
 	firstLength  = 257
 )
 
-// Bits by which a code is looked up at first. Longer codes go on in a second table. A
-// complete code has at least two of them for each place of the first table that leads
+// Index bits of the first table. Longer codes continue in a second table. A
+// complete code has at least two of them for each entry of the first table that leads
 // there, which bounds the room for second tables. All sizes are powers of two, so that
 // masked indexes need no check.
 const (
@@ -24,15 +24,15 @@ const (
 	distMore = 1024 // ≥ 32/2 << (maxCodeBits − distBits)
 )
 
-// An entry says what the code at the front of the input means:
+// An entry is the decoding of the code at the front of the input:
 //
-//	bits  0–7   how many bits it takes, extra bits included
-//	bits  8–14  how many of them are the code
+//	bits  0–7   length in bits, extra bits included
+//	bits  8–14  length of the code
 //	bits 15–29  literal, base of the length or of the distance
 //	bits 30, 31 kind
 //
-// Of an entryMore the value is where the second table begins, and bits 0–7 are how many
-// further bits are the index into that.
+// In an entryMore the value is the start of the second table, and bits 0–7 are the number
+// of further index bits.
 type entry uint32
 
 const (
@@ -109,15 +109,15 @@ func symbolEntries() (lit [288]entry, dist [32]entry) {
 }
 
 // build makes the tables of the code whose lengths are given, by symbol. It reports
-// false if they are no complete code; one code of one bit is as good, and none at all,
-// which is an error only when it is used. first has 1<<width entries.
+// false if they are no complete code; one code of one bit is accepted, and none at all,
+// which is an error only on use. first has 1<<width entries.
 func build(first, more []entry, width uint, lengths []uint8, symbols []entry) bool {
 	var count [maxCodeBits + 1]int
 	for _, n := range lengths {
 		count[n]++
 	}
 	count[0] = 0
-	var next [maxCodeBits + 2]int // place in sorted of the next symbol of a length
+	var next [maxCodeBits + 2]int // index in sorted of the next symbol of a length
 	left, used := 1, 0
 	for n := 1; n <= maxCodeBits; n++ {
 		if left = left<<1 - count[n]; left < 0 {
@@ -129,7 +129,7 @@ func build(first, more []entry, width uint, lengths []uint8, symbols []entry) bo
 	if left > 0 && used > 1 || used == 1 && count[1] != 1 {
 		return false
 	}
-	if left > 0 { // what no code stands for
+	if left > 0 { // incomplete code
 		for i := range first {
 			first[i] = entryStop
 		}
@@ -177,7 +177,7 @@ func fill(first, more []entry, width uint, lengths []uint8, sorted []uint16,
 	}
 }
 
-// increment adds one to a code of n bits, of which the first is the lowest.
+// increment adds one to a code of n bits, whose first bit is the lowest.
 func increment(code, n uint) uint {
 	up := bits.Reverse64(uint64(code)) + 1<<(64-n)
 	return uint(bits.Reverse64(up))

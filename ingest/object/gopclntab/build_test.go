@@ -10,23 +10,23 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// release is a way in which Go wrote tables.
+// release is a format of the tables in a range of Go releases.
 type release struct {
 	name    string
-	version Version
+	version layoutVersion
 	wide    bool // count of funcdata is an int32
 	form    form
 	trees   bool
 }
 
 var releases = []release{
-	{"go1.2", Go12, true, form{}, false},
-	{"go1.9", Go12, true, form{2, 1, callGo9}, true},
-	{"go1.12", Go12, false, form{2, 1, callGo12}, true},
-	{"go1.13", Go12, false, form{4, 2, callGo12}, true},
-	{"go1.16", Go116, false, form{3, 2, callGo12}, true},
-	{"go1.18", Go118, false, form{3, 2, callGo12}, true},
-	{"go1.20", Go120, false, form{3, 2, callGo20}, true},
+	{"go1.2", go12, true, form{}, false},
+	{"go1.9", go12, true, form{2, 1, callGo9}, true},
+	{"go1.12", go12, false, form{2, 1, callGo12}, true},
+	{"go1.13", go12, false, form{4, 2, callGo12}, true},
+	{"go1.16", go116, false, form{3, 2, callGo12}, true},
+	{"go1.18", go118, false, form{3, 2, callGo12}, true},
+	{"go1.20", go120, false, form{3, 2, callGo20}, true},
 }
 
 // target is a machine.
@@ -86,7 +86,7 @@ type built struct {
 	data, trees []byte
 }
 
-// input returns what New wants of it.
+// input returns the Input of New.
 func (b built) input() Input {
 	return Input{
 		Name: "test", Offset: 0x100, Data: b.data, Addr: tableAddr, Text: textAddr,
@@ -115,7 +115,7 @@ type builder struct {
 func build(r release, t target, funcs ...fn) built {
 	b := &builder{r: r, t: t, o: t.order(), pctab: []byte{0}, at: map[string]uint32{}}
 	b.trees = []byte("tree")
-	if r.version == Go12 {
+	if r.version == go12 {
 		return b.go12(funcs)
 	}
 	return b.go116(funcs)
@@ -134,7 +134,7 @@ func (b *builder) header() []byte {
 	return append(b.u32(nil, magics[b.r.version]), 0, 0, quantum, byte(b.t.ptr))
 }
 
-// name returns the place of a name, which names are given from base on.
+// name returns the offset of a name from base.
 func (b *builder) name(s string) uint32 {
 	at, ok := b.at[s]
 	if !ok {
@@ -158,7 +158,7 @@ func (b *builder) file(name string) int32 {
 	return int32(i)
 }
 
-// stream encodes a table of values by address and returns its place in pctab.
+// stream encodes a table of values by address and returns its offset in pctab.
 func (b *builder) stream(f fn, value func(c code) int32) uint32 {
 	at := len(b.pctab)
 	last, first := int32(-1), true
@@ -179,7 +179,7 @@ func (b *builder) stream(f fn, value func(c code) int32) uint32 {
 	return uint32(at)
 }
 
-// tree encodes an inline tree and returns its place.
+// tree encodes an inline tree and returns its offset.
 func (b *builder) tree(f fn, name func(string) uint32, file func(string) int32) uint64 {
 	for len(b.trees)%4 != 0 {
 		b.trees = append(b.trees, 0)
@@ -212,11 +212,11 @@ func (b *builder) tree(f fn, name func(string) uint32, file func(string) int32) 
 	return at
 }
 
-// funcStruct encodes a _func, whose place in its part of the table is at.
+// funcStruct encodes a _func; at is its offset in its part of the table.
 func (b *builder) funcStruct(f fn, entry uint64, at int, base uint32,
 	name func(string) uint32, file func(string) int32) []byte {
 	var d []byte
-	if b.r.version >= Go118 {
+	if b.r.version >= go118 {
 		d = b.u32(d, uint32(entry-textAddr))
 	} else {
 		d = b.word(d, entry)
@@ -238,10 +238,10 @@ func (b *builder) funcStruct(f fn, entry uint64, at int, base uint32,
 		nfuncdata = 2
 	}
 	d = b.u32(d, uint32(npcdata))
-	if b.r.version >= Go116 {
+	if b.r.version >= go116 {
 		d = b.u32(d, 0) // cuOffset
 	}
-	if b.r.version >= Go120 {
+	if b.r.version >= go120 {
 		d = b.u32(d, f.start)
 	}
 	if b.r.wide {
@@ -256,7 +256,7 @@ func (b *builder) funcStruct(f fn, entry uint64, at int, base uint32,
 		}
 		d = b.u32(d, v)
 	}
-	for b.r.version < Go118 && (at+len(d))%b.t.ptr != 0 {
+	for b.r.version < go118 && (at+len(d))%b.t.ptr != 0 {
 		d = append(d, 0)
 	}
 	for i := range nfuncdata {
@@ -264,7 +264,7 @@ func (b *builder) funcStruct(f fn, entry uint64, at int, base uint32,
 		if npcdata > 0 && i == int(b.r.form.funcdata) {
 			tree = b.tree(f, name, file)
 		}
-		if b.r.version >= Go118 {
+		if b.r.version >= go118 {
 			d = b.u32(d, uint32(tree))
 		} else {
 			if tree++; tree != 0 {
@@ -284,7 +284,7 @@ func (b *builder) funcStruct(f fn, entry uint64, at int, base uint32,
 func (b *builder) go12(funcs []fn) built {
 	tab := 8 + b.t.ptr + (2*len(funcs)+1)*b.t.ptr + 4
 	tab += -tab & 15
-	// Names and pctab are placed where they cannot collide; a first pass tells sizes.
+	// Names and pctab have fixed offsets that cannot collide; a first pass computes sizes.
 	const names, pctab = 0x400, 0x480
 	name := func(s string) uint32 { return names + b.name(s) }
 	file := func(s string) int32 { return b.file(s) + 1 }
@@ -322,7 +322,7 @@ func grow(d []byte, n int) []byte { return append(d, make([]byte, n-len(d))...) 
 // go116 lays out: header, names, cutab, filetab, pctab, functab with structs.
 func (b *builder) go116(funcs []fn) built {
 	field := b.t.ptr
-	if b.r.version >= Go118 {
+	if b.r.version >= go118 {
 		field = 4
 	}
 	entry := func(d []byte, v uint64) []byte {
@@ -335,7 +335,7 @@ func (b *builder) go116(funcs []fn) built {
 	tab += -tab & 7
 	var functab, structs []byte
 	pc, text := uint64(textAddr), uint64(0)
-	if b.r.version >= Go118 {
+	if b.r.version >= go118 {
 		text = textAddr
 	}
 	for _, f := range funcs {
@@ -352,7 +352,7 @@ func (b *builder) go116(funcs []fn) built {
 	d := b.word(b.header(), uint64(len(funcs)))
 	d = b.word(d, uint64(len(b.files)))
 	at := 8 + 7*b.t.ptr
-	if b.r.version >= Go118 {
+	if b.r.version >= go118 {
 		d = b.word(d, 0)
 		at += b.t.ptr
 	}

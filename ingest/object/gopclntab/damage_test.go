@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// walk decodes whatever a table has and checks that it is in order.
+// walk decodes the whole table and checks its order.
 func walk(t testing.TB, in Input) (functions int) {
 	t.Helper()
 	tab, err := New(in)
@@ -29,13 +29,13 @@ func walk(t testing.TB, in Input) (functions int) {
 	if (lost > 0) != (err != nil) || err != nil && !errors.As(err, &de) {
 		t.Errorf("lost %d, error %v", lost, err)
 	}
-	if functions > tab.NumFuncs() {
-		t.Errorf("%d functions of %d", functions, tab.NumFuncs())
+	if functions > tab.numFuncs {
+		t.Errorf("%d functions of %d", functions, tab.numFuncs)
 	}
 	return functions
 }
 
-// check checks what the comments of Function promise.
+// check checks the guarantees in the comments of Function.
 func check(t testing.TB, tab *Table, f *Function) {
 	t.Helper()
 	if f.End <= f.Start || len(f.Lines) > 0 && f.Lines[0].Addr != f.Start {
@@ -76,10 +76,10 @@ func check(t testing.TB, tab *Table, f *Function) {
 	}
 }
 
-// maxWalk bounds what decoding a table of a few KiB may allocate.
+// maxWalk bounds the allocations for decoding a table of a few KiB.
 const maxWalk = 1 << 20
 
-// bounded runs something that decodes a table and checks what that allocates.
+// bounded runs a function that decodes a table and checks its allocations.
 func bounded(t *testing.T, what string, at int, f func()) {
 	t.Helper()
 	allocated := func() uint64 {
@@ -166,7 +166,7 @@ func FuzzFind(f *testing.F) {
 // TestFindDamaged changes every byte of a small program, and cuts it.
 func TestFindDamaged(t *testing.T) {
 	b := program().Bytes()
-	if tab, err := Find(openELF(t, "test", b)); err != nil || tab == nil || !tab.HasInlines() {
+	if tab, err := Find(openELF(t, "test", b)); err != nil || tab == nil || tab.trees.base == nil {
 		t.Fatalf("table %v, error %v in the whole file", tab, err)
 	}
 	try := func(b []byte) {

@@ -11,21 +11,21 @@ import (
 	ingestelf "symbolize/ingest/object/elf"
 )
 
-// Limits of what Find reads of a file.
+// Limits for Find.
 const (
 	maxTable  = 1 << 30   // bytes of the table; that of a large program has 60 MB
-	maxScan   = 2 << 30   // bytes looked through for the table, or for moduledata
-	maxTried  = 64        // places that look like a header, or like moduledata
+	maxScan   = 2 << 30   // bytes searched for the table, or for moduledata
+	maxTried  = 64        // candidates for a header, or for moduledata
 	scanBlock = 256 << 10 // bytes read at once
 )
 
-// sectionNames are those of the table's own section; the second in position-
+// sectionNames are the names of the table's own section; the second in position-
 // independent programs. External linkers may merge it into another section.
 var sectionNames = []string{".gopclntab", ".data.rel.ro.gopclntab"}
 
 // Find locates and decodes the table of an ELF file. It is nil where there is none,
-// and where its contents are not in this file, as in a separate debug file. Files that
-// have no sign of Go in their sections are not looked through.
+// and where its contents are not in this file, as in a separate debug file. Files without
+// a sign of Go in their sections are not searched.
 func Find(f *ingestelf.File) (*Table, error) {
 	for _, name := range sectionNames {
 		s := f.Section(name)
@@ -47,7 +47,7 @@ func Find(f *ingestelf.File) (*Table, error) {
 	return search(f)
 }
 
-// Bytes returns how many bytes of memory the table of a file takes, 0 if there is no
+// Bytes returns the number of bytes of memory for the table of a file, 0 if there is no
 // section of its name.
 func Bytes(f *ingestelf.File) int64 {
 	for _, name := range sectionNames {
@@ -108,9 +108,9 @@ func regions(f *ingestelf.File, writable bool) []region {
 	return all
 }
 
-// scan visits the places in some regions, at addresses that are multiples of step,
-// where look says that the bytes from there on are of interest. It sees at least need
-// bytes of each, and the visit ends when it returns true.
+// scan visits the positions in some regions, at addresses that are multiples of step,
+// where look accepts the bytes from there on. look gets at least need bytes of each, and
+// the visit ends when it returns true.
 func scan(f *ingestelf.File, in []region, step, need int, look func(b []byte) bool,
 	visit func(at region) bool) error {
 	left := uint64(maxScan)
@@ -146,7 +146,7 @@ func scan(f *ingestelf.File, in []region, step, need int, look func(b []byte) bo
 	return nil
 }
 
-// search looks for the table by its magic number.
+// search finds the table by its magic number.
 func search(f *ingestelf.File) (t *Table, err error) {
 	tried := 0
 	scanErr := scan(f, regions(f, false), 4, 16, MatchHeader, func(at region) bool {
@@ -173,7 +173,7 @@ func search(f *ingestelf.File) (t *Table, err error) {
 }
 
 // plausible reports whether a table that was found by its magic number has functions,
-// which lie in memory that the file has.
+// in memory that the file contains.
 func (t *Table) plausible(f *ingestelf.File) bool {
 	if t.numFuncs == 0 {
 		return false
@@ -190,7 +190,7 @@ func (t *Table) plausible(f *ingestelf.File) bool {
 	return true
 }
 
-// open decodes the table at a place, whose bytes are b.
+// open decodes the table at an address, whose bytes are b.
 func open(f *ingestelf.File, at region, b []byte) (*Table, error) {
 	in := Input{Name: f.Name, Offset: int64(at.off), Data: b, Addr: at.addr}
 	in.Memory = func(a addr.Addr, limit uint64) []byte {
@@ -206,8 +206,8 @@ func open(f *ingestelf.File, at region, b []byte) (*Table, error) {
 	}
 	v, big, ok := magic(b)
 	switch {
-	case !ok: // New says so
-	case v < Go118:
+	case !ok: // New returns the error
+	case v < go118:
 		// Entries are pointers, which the loader fills in if the program can lie anywhere.
 		if err := patch(f, at.addr, b, big, int(b[7])); err != nil {
 			return nil, err
@@ -224,7 +224,7 @@ func open(f *ingestelf.File, at region, b []byte) (*Table, error) {
 	return t, nil
 }
 
-// patch writes the pointers that the loader would write into the memory b at an
+// patch applies the relocations that the loader would apply to the memory b at an
 // address.
 func patch(f *ingestelf.File, at addr.Addr, b []byte, big bool, ptr int) error {
 	if f.Type != elf.ET_DYN {
@@ -272,13 +272,13 @@ const (
 	moduleWords     = 48
 )
 
-// module completes an Input of Go 1.18 or later: where the text starts and go:func.*
-// lies. Runtime.moduledata tells both; without it, symbols; the start of the text also
-// stands in the header before Go 1.26, where the loader had to fill it in.
-func module(f *ingestelf.File, in *Input, v Version, big bool) error {
+// module completes an Input of Go 1.18 or later with the addresses of the text and of
+// go:func.*. Both are in runtime.moduledata, else in symbols; the start of the text is also
+// in the header before Go 1.26, where the loader had to fill it in.
+func module(f *ingestelf.File, in *Input, v layoutVersion, big bool) error {
 	ptr := int(in.Data[7])
 	if len(in.Data) < 8+8*ptr {
-		return nil // New says so
+		return nil // New returns the error
 	}
 	words, err := findModule(f, in, big, ptr)
 	if err != nil {
@@ -287,11 +287,11 @@ func module(f *ingestelf.File, in *Input, v Version, big bool) error {
 	if words != nil {
 		in.Text = addr.Addr(words[moduleText])
 		first := moduleGofunc120
-		if v == Go118 {
+		if v == go118 {
 			first = moduleGofunc118
 		}
 		in.FuncData = append(in.FuncData, addr.Addr(words[first]))
-		// A release to come may have moved it.
+		// A future release may move it.
 		for _, w := range words[moduleGofunc118-2:] {
 			if w != 0 && !slices.Contains(in.FuncData, addr.Addr(w)) {
 				in.FuncData = append(in.FuncData, addr.Addr(w))
@@ -301,7 +301,7 @@ func module(f *ingestelf.File, in *Input, v Version, big bool) error {
 	}
 	values, err := f.Values("runtime.text", "go:func.*", "go.func.*")
 	if err != nil {
-		values = nil // damaged symbols do not matter if the header tells the start
+		values = nil // damaged symbols do not matter if the header has the start
 	}
 	for _, name := range []string{"go:func.*", "go.func.*"} {
 		if a, ok := values[name]; ok {

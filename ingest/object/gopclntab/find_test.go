@@ -31,8 +31,7 @@ func moduleOf(b built) []uint64 {
 	return words
 }
 
-// program declares a Go program of which only the table, the trees and moduledata are
-// there.
+// program declares a Go program with only the table, the trees and moduledata.
 func program() *elfbuild.File {
 	b := build(latest, targets[0], sample()...)
 	var module []byte
@@ -82,7 +81,7 @@ func TestFindGivesUp(t *testing.T) {
 	}
 }
 
-// TestFindShapes has programs as different linkers leave them.
+// TestFindShapes has the layouts of different linkers.
 func TestFindShapes(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -166,8 +165,8 @@ func TestText(t *testing.T) {
 		c.change(f)
 		if tab := find(t, "test", f.Bytes()); tab.in.Text != c.want {
 			t.Errorf("%s: text at %x, want %x", c.name, tab.in.Text, c.want)
-		} else if tab.HasInlines() != (c.name == "symbol") {
-			t.Errorf("%s: inline trees %v", c.name, tab.HasInlines())
+		} else if (tab.trees.base != nil) != (c.name == "symbol") {
+			t.Errorf("%s: inline trees %v", c.name, tab.trees.base != nil)
 		}
 	}
 }

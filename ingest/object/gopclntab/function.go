@@ -8,9 +8,9 @@ import (
 const NoParent int32 = -1
 
 // A Function is a function with its inlined calls and lines. It is valid until the
-// visit that got it returns, but for Name, a part of Input.Data.
+// visit returns, except Name, a part of Input.Data.
 type Function struct {
-	addr.Range // without the padding up to the next function, where the table tells
+	addr.Range // without the padding up to the next function, where the table has its end
 	Name       []byte
 	File       uint32 // where it is declared: number for Table.File, or NoFile
 	StartLine  uint32 // of the declaration; 0 before Go 1.20, and for generated code
@@ -30,21 +30,21 @@ type Inline struct {
 	Depth     uint32 // 1 for a call right in the function
 	CallFile  uint32 // where it is called: number for Table.File, or NoFile
 	CallLine  uint32 // 0 if unknown
-	// Ranges are the code of the call and of what is inlined into it, in order of
+	// Ranges are the code of the call and of the calls inlined into it, in order of
 	// address. They lie in those of Parent and do not touch each other.
 	Ranges []addr.Range
 }
 
-// A Line says where the code from Addr to the next Line came from: the innermost
-// inlined call's, or the function's, file and line. Line 0 is unknown.
+// A Line is the source position of the code from Addr to the next Line: the file and line
+// of the innermost inlined call, or of the function. Line 0 is unknown.
 type Line struct {
 	Addr addr.Addr
 	File uint32 // number for Table.File, or NoFile
 	Line uint32
 }
 
-// Budget of reading: what all functions together may make us read of what they can
-// share, as floor + factor × size of the table. That of cmd/go needs a factor of 0.3.
+// Budget of reading: the bytes of shared data that all functions together may read, as
+// floor + factor × size of the table. That of cmd/go needs a factor of 0.3.
 const (
 	budgetFloor  = 1 << 20
 	budgetFactor = 16
@@ -52,7 +52,7 @@ const (
 
 // Functions visits the functions in order of address until visit returns false. Lost
 // is the number of those that could not be read, or not fully, and err, a
-// *decode.Error, what was wrong with the first.
+// *decode.Error, is that of the first.
 func (t *Table) Functions(visit func(*Function) bool) (lost int, err error) {
 	w := walker{t: t, left: budgetFloor + budgetFactor*int64(len(t.in.Data))}
 	for i := range t.numFuncs {
@@ -72,7 +72,7 @@ func (t *Table) Functions(visit func(*Function) bool) (lost int, err error) {
 	return lost, err
 }
 
-// note counts a function that is damaged.
+// note counts a damaged function.
 func (w *walker) note(lost int, err error, r *record, reason string) (int, error) {
 	if reason == "" {
 		return lost, err
@@ -83,7 +83,7 @@ func (w *walker) note(lost int, err error, r *record, reason string) (int, error
 	return lost + 1, err
 }
 
-// walker holds what decoding a function needs, to be used again for the next.
+// walker holds the buffers for decoding a function, reused for the next.
 type walker struct {
 	t    *Table
 	f    Function
@@ -96,7 +96,7 @@ type walker struct {
 	ranges []addr.Range
 }
 
-// function decodes a function into w.f. A reason is damage that was left out.
+// function decodes a function into w.f. A reason describes damage that was left out.
 func (w *walker) function(r *record) (reason string) {
 	f := &w.f
 	*f = Function{
@@ -111,21 +111,21 @@ func (w *walker) function(r *record) (reason string) {
 		reason = "function has no name"
 	}
 	if why := w.inlines(r); why != "" {
-		reason = why // what makes sense of the calls stays
+		reason = why // the valid calls stay
 	}
 	f.File = w.declared(r.entry)
 	return reason
 }
 
-// name returns a function's name and pays for it.
+// name returns a function's name and charges it to the budget.
 func (w *walker) name(off uint32) []byte {
 	b := cString(w.t.names, off)
 	w.left -= int64(len(b))
 	return b
 }
 
-// lines decodes the tables of files and lines together. It returns where the table of
-// lines ends.
+// lines decodes the tables of files and lines together. It returns the end of the table
+// of lines.
 func (w *walker) lines(r *record) (end uint64) {
 	f := &w.f
 	files, lines := w.t.stream(r.pcfile, r.entry), w.t.stream(r.pcln, r.entry)
@@ -153,7 +153,7 @@ func (w *walker) lines(r *record) (end uint64) {
 		}
 		at = min(files.end, lines.end)
 	}
-	// What follows the end of the tables is padding, which End leaves out.
+	// The code after the end of the tables is padding, which End leaves out.
 	for n := len(f.Lines); end > 0 && n > 1 && uint64(f.Lines[n-1].Addr) >= end; n-- {
 		f.Lines = f.Lines[:n-1]
 	}

@@ -6,8 +6,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// span is a stretch of a function's code, up to the next, that is of an inlined call;
-// or of the function itself (-1).
+// span is the start of a stretch of a function's code, up to the next span, in an inlined
+// call; or in the function itself (-1).
 type span struct {
 	start, end uint64
 	call       int32 // index into walker.calls
@@ -21,7 +21,7 @@ type call struct {
 	callLine  uint32
 	parent    int32
 	depth     uint32
-	first     uint64 // address of its own first code, as far as has
+	first     uint64 // address of its own first code, if has is set
 	has       bool
 
 	child, next int32 // first call in it, next call in its parent; -1 none
@@ -35,8 +35,8 @@ type piece struct {
 	start, end uint64
 }
 
-// inlines decodes the inlined calls of a function. A reason is damage: there are none
-// then, but where calls are in a circle, which is broken.
+// inlines decodes the inlined calls of a function. A reason describes damage: there are
+// no calls then, except for cyclic calls, whose cycles are broken.
 func (w *walker) inlines(r *record) (reason string) {
 	w.at = w.at[:0]
 	tree, table, ok := w.t.treeOf(r)
@@ -57,7 +57,7 @@ func (w *walker) inlines(r *record) (reason string) {
 	if !w.depths() {
 		return "inlined calls go too deep"
 	}
-	w.paint()
+	w.splitRanges()
 	if w.left >= 0 {
 		w.group()
 		w.emit()
@@ -68,7 +68,7 @@ func (w *walker) inlines(r *record) (reason string) {
 	return ""
 }
 
-// spans decodes the table that tells the call of each address, and returns one more
+// spans decodes the table of call indexes by address, and returns one more
 // than the greatest index in it.
 func (w *walker) spans(r *record, table uint32) (n int) {
 	end := uint64(w.f.End)
@@ -130,8 +130,8 @@ func (w *walker) callAt(a uint64) int32 {
 	return w.at[i].call
 }
 
-// breakCircles makes calls that are their own callers calls of the function itself: of
-// each circle the one that is found first. Those in it, and all others, keep their
+// breakCircles moves calls that are their own callers to the function itself: of
+// each cycle the one that is found first. Those in it, and all others, keep their
 // callers.
 func (w *walker) breakCircles() (found bool) {
 	// The depth marks calls as not seen (0), on the way up from call i (i+1), and sound.
@@ -185,8 +185,8 @@ func (w *walker) depths() bool {
 	return true
 }
 
-// paint gives each stretch of code to its call and to all that this is in.
-func (w *walker) paint() {
+// splitRanges assigns each stretch of code to its call and to all enclosing calls.
+func (w *walker) splitRanges() {
 	w.pieces = w.pieces[:0]
 	for _, s := range w.at {
 		if s.call < 0 {
@@ -251,10 +251,10 @@ func (w *walker) emit() {
 		}
 		c := &w.calls[i]
 		if c.last < 0 {
-			i = c.next // no code, and so none in what it holds
+			i = c.next // no code, and so none in its calls
 			continue
 		}
-		c.last = int32(len(w.f.Inlines)) // from here on the index there
+		c.last = int32(len(w.f.Inlines)) // from here on its index in Function.Inlines
 		w.add(i, parent)
 		parent = c.last
 		w.stack = append(w.stack, i)

@@ -70,7 +70,7 @@ func demoDir(t *testing.T) string {
 }
 
 // TestBuilds reads stripped programs of many kinds and machines: gen has all of outer
-// inlined, at any address that the machine makes of it.
+// inlined, at any address of the machine's code.
 func TestBuilds(t *testing.T) {
 	dir := demoDir(t)
 	const strip = "-ldflags=-s -w"
@@ -172,7 +172,7 @@ func TestDWARF(t *testing.T) {
 	}
 }
 
-// compareFunction says whether a function lies before, at or after an address.
+// compareFunction compares the range of a function with an address.
 func compareFunction(f Function, a addr.Addr) int {
 	switch {
 	case f.End <= a:

@@ -123,7 +123,7 @@ func TestGosymGo(t *testing.T) {
 	checkGosym(t, find(t, path, b))
 }
 
-// TestGosym115 reads the table of Go 1.15 that the standard library tests with.
+// TestGosym115 reads the table of Go 1.15 in the standard library's tests.
 func TestGosym115(t *testing.T) {
 	path := filepath.Join(goroot(t), "src/debug/gosym/testdata/pcln115.gz")
 	r, err := os.Open(path)
@@ -143,8 +143,8 @@ func TestGosym115(t *testing.T) {
 		t.Fatal(err)
 	}
 	tab := openTable(t, Input{Name: path, Data: b, Text: 0x1001000})
-	if tab.Version() != Go12 || tab.shape.wide {
-		t.Errorf("version %v, wide %v", tab.Version(), tab.shape.wide)
+	if tab.version != go12 || tab.shape.wide {
+		t.Errorf("version %v, wide %v", tab.version, tab.shape.wide)
 	}
 	checkGosym(t, tab)
 }
@@ -189,8 +189,8 @@ func (t *Table) firstEntry() addr.Addr {
 	return addr.Addr(a)
 }
 
-// TestRuntime compares the stacks at all addresses where something changes in this
-// program with what the runtime itself makes of them.
+// TestRuntime compares the stacks at all addresses where a value changes in this
+// program with those of the runtime itself.
 func TestRuntime(t *testing.T) {
 	tab := find(t, "self", self(t))
 	var first addr.Addr
@@ -213,7 +213,7 @@ func TestRuntime(t *testing.T) {
 				continue // as a return address it would be of the next function
 			}
 			got := stackAt(tab, f, l.Addr)
-			// The runtime unfolds inlined calls unless the address is the last.
+			// The runtime expands inlined calls unless the address is the last.
 			iter := runtime.CallersFrames([]uintptr{uintptr(l.Addr) + 1, uintptr(first) + 1})
 			var want []runtime.Frame
 			for more := true; more; {
@@ -270,7 +270,7 @@ func without(t testing.TB, b []byte, names ...string) []byte {
 	return b
 }
 
-// TestFind looks for the table of this program as other linkers and strip leave it.
+// TestFind looks for the table of this program in the layouts of other linkers and strip.
 func TestFind(t *testing.T) {
 	b := self(t)
 	want := show(t, find(t, "self", b))

@@ -1,7 +1,7 @@
 package gopclntab
 
-// shape says where fields of a _func struct lie, in bytes from its start. Absent ones
-// are -1.
+// shape holds the offsets of fields of a _func struct, in bytes from its start. Absent
+// ones are -1.
 type shape struct {
 	name, pcfile, pcln, npcdata int
 	cu, startLine               int
@@ -12,19 +12,18 @@ type shape struct {
 
 // findShape returns the shape of a version. That of Go 1.2 changed with Go 1.12, where
 // an int32 count became funcID uint8, two bytes of padding and a count uint8; the
-// first function that tells the two apart decides. (Where none does they are the
-// same.)
+// first function with a distinguishing value decides. (Without one they are equal.)
 func (t *Table) findShape() shape {
 	p := t.ptr
-	if t.version >= Go118 {
+	if t.version >= go118 {
 		p = 4 // the entry is an offset
 	}
 	s := shape{
 		name: p, pcfile: p + 16, pcln: p + 20, npcdata: p + 24,
-		cu: p + 28, startLine: -1, relative: t.version >= Go118,
+		cu: p + 28, startLine: -1, relative: t.version >= go118,
 	}
 	switch t.version {
-	case Go12:
+	case go12:
 		s.cu, s.nfuncdata, s.end = -1, p+31, p+32
 		s.wide = true
 		for i := range t.numFuncs {
@@ -38,7 +37,7 @@ func (t *Table) findShape() shape {
 		if s.wide {
 			s.nfuncdata = p + 28
 		}
-	case Go116, Go118:
+	case go116, go118:
 		s.nfuncdata, s.end = p+35, p+36
 	default:
 		s.startLine, s.nfuncdata, s.end = p+32, p+39, p+40
@@ -46,7 +45,7 @@ func (t *Table) findShape() shape {
 	return s
 }
 
-// structOf returns where the _func struct of a function lies.
+// structOf returns the offset of the _func struct of a function.
 func (t *Table) structOf(i int) (at int, ok bool) {
 	var off uint64
 	if t.field == 4 {
@@ -58,10 +57,10 @@ func (t *Table) structOf(i int) (at int, ok bool) {
 	return int(min(off, uint64(len(t.structs)))), ok && off < uint64(len(t.structs))
 }
 
-// entryOf returns where a function starts; with the number of functions, where the
-// last one ends.
+// entryOf returns the start of a function; with the number of functions, the end of the
+// last one.
 func (t *Table) entryOf(i int) (pc uint64, ok bool) {
-	if t.version >= Go118 {
+	if t.version >= go118 {
 		v, ok := t.u32(t.functab, 2*i*4)
 		return uint64(t.in.Text) + uint64(v), ok
 	}
@@ -139,12 +138,12 @@ func (t *Table) funcdataOf(r *record, which uint32) (v uint64, ok bool) {
 	return v, ok && v != 0
 }
 
-// fileOf returns the number of a file as a function's table has it.
+// fileOf returns the number of the file for a value in a function's table.
 func (t *Table) fileOf(cu uint32, value int32) uint32 {
 	if value < 0 {
 		return NoFile
 	}
-	if t.version == Go12 {
+	if t.version == go12 {
 		if value == 0 || int(value) >= len(t.files) {
 			return NoFile
 		}
@@ -156,5 +155,5 @@ func (t *Table) fileOf(cu uint32, value int32) uint32 {
 	return NoFile
 }
 
-// line returns a line number, 0 for what is none.
+// line returns a line number, 0 for a negative one.
 func line(v int32) uint32 { return uint32(max(v, 0)) }

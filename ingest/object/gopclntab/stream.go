@@ -1,8 +1,8 @@
 package gopclntab
 
-// stream reads a table of values by address: pairs of two varints, by how much the
-// value changes (zig-zag) and for how many instructions it holds. A value change of 0
-// ends the table, but for the first pair.
+// stream reads a table of values by address: pairs of two varints, the change of the
+// value (zig-zag) and the number of its instructions. A value change of 0
+// ends the table, except in the first pair.
 type stream struct {
 	rest    []byte
 	quantum uint64

@@ -10,42 +10,27 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// Version is a layout of the table.
-type Version uint8
+// layoutVersion is a layout of the table.
+type layoutVersion uint8
 
 // The layouts, named by the first release of Go that wrote them.
 const (
-	Go12 Version = iota + 1
-	Go116
-	Go118
-	Go120
+	go12 layoutVersion = iota + 1
+	go116
+	go118
+	go120
 )
 
-// magics of the layouts. Read in the wrong byte order none is another.
+// magics of the layouts. In the wrong byte order none is equal to another.
 var magics = [...]uint32{
-	Go12: 0xfffffffb, Go116: 0xfffffffa, Go118: 0xfffffff0, Go120: 0xfffffff1,
+	go12: 0xfffffffb, go116: 0xfffffffa, go118: 0xfffffff0, go120: 0xfffffff1,
 }
 
-// String returns the release that the layout came with, "go1.20".
-func (v Version) String() string {
-	switch v {
-	case Go12:
-		return "go1.2"
-	case Go116:
-		return "go1.16"
-	case Go118:
-		return "go1.18"
-	case Go120:
-		return "go1.20"
-	}
-	return fmt.Sprintf("Version(%d)", uint8(v))
-}
-
-// NoFile is the number of a file that the table does not tell.
+// NoFile is the number of an unknown file.
 const NoFile uint32 = 1<<32 - 1
 
-// Limits on what a table can make us do. Real ones stay far below: the greatest seen
-// in cmd/go stand beside.
+// Limits against hostile tables. Real ones stay far below; the comments have the maximum
+// seen in cmd/go.
 const (
 	maxName    = 64 << 10 // bytes of a function's name; 564
 	maxInlines = 1 << 17  // inlined calls of one function; 148
@@ -53,7 +38,7 @@ const (
 	maxFiles   = 1 << 22  // 1,106
 )
 
-// Input is what a Table is made of.
+// Input holds the parts of a file that a Table is read from.
 type Input struct {
 	Name   string // of the file, for messages
 	Offset int64  // of Data in the file, for messages
@@ -63,18 +48,18 @@ type Input struct {
 	Addr addr.Addr
 	// Text is the address of runtime.text, from which Go 1.18 and later count.
 	Text addr.Addr
-	// FuncData lists where go:func.*, which holds the inline trees of Go 1.18 and later,
-	// may lie. The first that makes sense is taken.
+	// FuncData lists the possible addresses of go:func.*, which holds the inline trees of
+	// Go 1.18 and later. The first consistent one is used.
 	FuncData []addr.Addr
 	// Memory returns the process's memory from an address on as far as the file has it,
-	// at most limit bytes. Nil: there is none but Data.
+	// at most limit bytes. Nil: only Data is available.
 	Memory func(at addr.Addr, limit uint64) []byte
 }
 
 // A Table is a decoded pclntab. It can be used by several goroutines.
 type Table struct {
 	in      Input
-	version Version
+	version layoutVersion
 	big     bool
 	ptr     int    // size of a pointer, bytes
 	quantum uint64 // instructions are multiples of it
@@ -84,7 +69,7 @@ type Table struct {
 	names    []byte // functions' names, with their NULs
 	pctab    []byte // tables of values by address
 	functab  []byte
-	structs  []byte // what functab's offsets count in: _func structs
+	structs  []byte // base of functab's offsets: _func structs
 	structAt int    // of structs in Input.Data
 	paths    []byte // files' names, with their NULs
 	files    []uint32
@@ -94,26 +79,26 @@ type Table struct {
 	trees trees
 }
 
-// MatchHeader reports whether b begins as a table does. Eight bytes are enough.
+// MatchHeader reports whether b begins with a table's header. Eight bytes are enough.
 func MatchHeader(b []byte) bool {
 	_, _, ok := magic(b)
 	return ok
 }
 
 // magic returns the version and byte order of a header.
-func magic(b []byte) (v Version, big, ok bool) {
+func magic(b []byte) (v layoutVersion, big, ok bool) {
 	if len(b) < 8 || b[4] != 0 || b[5] != 0 || b[6] != 1 && b[6] != 2 && b[6] != 4 ||
 		b[7] != 4 && b[7] != 8 {
 		return 0, false, false
 	}
 	if i := slices.Index(magics[:], binary.LittleEndian.Uint32(b)); i > 0 {
-		return Version(i), false, true
+		return layoutVersion(i), false, true
 	}
 	i := slices.Index(magics[:], binary.BigEndian.Uint32(b))
-	return Version(i), true, i > 0
+	return layoutVersion(i), true, i > 0
 }
 
-// New decodes the header of a table and finds out how its inline trees are written.
+// New decodes the header of a table and determines the layout of its inline trees.
 // The error is a *decode.Error.
 func New(in Input) (*Table, error) {
 	t := &Table{in: in}
@@ -124,11 +109,11 @@ func New(in Input) (*Table, error) {
 	t.version, t.big = v, big
 	t.quantum, t.ptr = uint64(in.Data[6]), int(in.Data[7])
 	t.field = t.ptr
-	if v >= Go118 {
+	if v >= go118 {
 		t.field = 4
 	}
 	var err error
-	if v == Go12 {
+	if v == go12 {
 		err = t.header12()
 	} else {
 		err = t.header116()
@@ -184,7 +169,7 @@ func (t *Table) header116() error {
 	d := t.in.Data
 	words := make([]uint64, 8)
 	count := 7
-	if t.version >= Go118 {
+	if t.version >= go118 {
 		count = 8
 	}
 	for i := range count {
@@ -237,25 +222,12 @@ func (t *Table) numberFiles(cutab []byte) {
 	for i := range t.cuFiles {
 		off, _ := t.u32(cutab, 4*i)
 		n, ok := slices.BinarySearch(t.files, off)
-		t.cuFiles[i] = NoFile // the linker's mark of a file that is not used is such an offset
+		t.cuFiles[i] = NoFile // such an offset is the linker's mark of an unused file
 		if ok {
 			t.cuFiles[i] = uint32(n)
 		}
 	}
 }
-
-// Version returns the layout.
-func (t *Table) Version() Version { return t.version }
-
-// NumFuncs returns the number of functions that the header tells.
-func (t *Table) NumFuncs() int { return t.numFuncs }
-
-// NumFiles returns one more than the greatest number of a file.
-func (t *Table) NumFiles() int { return len(t.files) }
-
-// HasInlines reports whether inline trees were found. Without, all code of inlined
-// calls counts as that of the function that they are in.
-func (t *Table) HasInlines() bool { return t.trees.base != nil }
 
 // File returns the path of a file as the linker wrote it, a part of Input.Data; nil
 // for NoFile and numbers without a name.

@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// sample has what a program has: a function with nested calls whose code comes in
+// sample has the functions of a typical program: one with nested calls whose code comes in
 // pieces, plain ones, one without a table of lines, one of a generic type.
 func sample() []fn {
 	return []fn{
@@ -61,10 +61,10 @@ main.gen[...] 401080-401098 main.go:60
   401090 ?:0
 `
 
-// wantOf returns what of wantSample a release tells.
+// wantOf returns the part of wantSample that a release has.
 func wantOf(r release) string {
 	want := wantSample
-	if r.version < Go120 {
+	if r.version < go120 {
 		for _, n := range []string{"10", "19", "29", "39", "50", "60"} {
 			want = strings.ReplaceAll(want, "go:"+n+"\n", "go:0\n")
 			want = strings.ReplaceAll(want, "go:"+n+" at", "go:0 at")
@@ -90,10 +90,10 @@ func TestReleases(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if tab.Version() != r.version || tab.NumFuncs() != 4 {
-					t.Errorf("version %v, %d functions", tab.Version(), tab.NumFuncs())
+				if tab.version != r.version || tab.numFuncs != 4 {
+					t.Errorf("version %v, %d functions", tab.version, tab.numFuncs)
 				}
-				if tab.HasInlines() != r.trees || r.trees && tab.trees.form != r.form {
+				if (tab.trees.base != nil) != r.trees || r.trees && tab.trees.form != r.form {
 					t.Errorf("form %+v, want %+v", tab.trees.form, r.form)
 				}
 				if got, want := show(t, tab), wantOf(r); got != want {
@@ -104,20 +104,9 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-func TestVersionString(t *testing.T) {
-	for _, r := range releases {
-		if got := r.version.String(); !strings.HasPrefix(got, "go1.") {
-			t.Errorf("%d: %s", r.version, got)
-		}
-	}
-	if got := Version(9).String(); got != "Version(9)" {
-		t.Error(got)
-	}
-}
-
 var latest = releases[len(releases)-1]
 
-// open decodes a table that must be good.
+// openTable decodes a table that must be valid.
 func openTable(t testing.TB, in Input) *Table {
 	t.Helper()
 	tab, err := New(in)
@@ -144,10 +133,10 @@ func TestNoTrees(t *testing.T) {
 	in := build(latest, targets[0], sample()...).input()
 	in.FuncData = []addr.Addr{treeAddr + 4, treeAddr + 16}
 	tab := openTable(t, in)
-	if tab.HasInlines() {
+	if tab.trees.base != nil {
 		t.Fatalf("trees found where there are none: %+v", tab.trees.form)
 	}
-	if got, want := show(t, tab), wantOf(release{version: Go120}); got != want {
+	if got, want := show(t, tab), wantOf(release{version: go120}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -161,12 +150,11 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestCircle has one tree among good ones whose calls are each other's callers: that
-// circle is broken, and the function's other calls stay as they are.
+// TestCircle has one tree among valid ones whose calls are each other's callers: that
+// cycle is broken, and the function's other calls are unchanged.
 func TestCircle(t *testing.T) {
 	good := sample()[0]
-	// a and b are each their own caller, through the code that they say they are called
-	// from; d is in b, c in the function.
+	// a and b are each their own caller, by their parentPc; d is in b, c in the function.
 	circle := fn{name: "main.circle", size: 32, code: []code{
 		{8, "main.go", 1, 1}, {8, "main.go", 2, 2}, {8, "main.go", 3, 3}, {4, "main.go", 4, 4},
 		{4, "main.go", 5, 0},
@@ -208,7 +196,7 @@ func TestCircle(t *testing.T) {
 	}
 }
 
-// TestDeep nests calls as deep as we go, and one deeper.
+// TestDeep nests calls to the limit, and one level deeper.
 func TestDeep(t *testing.T) {
 	for _, depth := range []int{maxDepth, maxDepth + 1} {
 		f := fn{name: "main.deep", size: uint64(depth) + 1, code: []code{{1, "main.go", 1, 0}}}

@@ -4,7 +4,7 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// layout is how an entry of an inline tree, runtime.inlinedCall, is written.
+// layout is the encoding of an entry of an inline tree, runtime.inlinedCall.
 type layout uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	callGo20
 )
 
-// form says where a function keeps its inline tree, and how that is written.
+// form is a function's reference to its inline tree, and the tree's layout.
 type form struct {
 	funcdata uint32 // FUNCDATA_InlTree
 	pcdata   uint32 // PCDATA_InlTreeIndex
@@ -33,40 +33,39 @@ func (f form) size() int {
 
 func (f form) byPC() bool { return f.layout == callGo20 }
 
-// forms lists what each version may use, in the order in which they are tried. Those
+// forms lists the possible forms of each version, in the order of trials. Those
 // of Go 1.2: Go 1.13 to 1.15, 1.12, 1.9 to 1.11.
 var forms = [...][]form{
-	Go12:  {{4, 2, callGo12}, {2, 1, callGo12}, {2, 1, callGo9}},
-	Go116: {{3, 2, callGo12}},
-	Go118: {{3, 2, callGo12}},
-	Go120: {{3, 2, callGo20}},
+	go12:  {{4, 2, callGo12}, {2, 1, callGo12}, {2, 1, callGo9}},
+	go116: {{3, 2, callGo12}},
+	go118: {{3, 2, callGo12}},
+	go120: {{3, 2, callGo20}},
 }
 
-// trees is where the inline trees are.
+// trees is the memory with the inline trees.
 type trees struct {
 	form form
 	base []byte // memory that has them; nil: none found
 	addr uint64 // of base
-	zero uint64 // what funcdata count from
+	zero uint64 // base of the funcdata offsets
 }
 
-// Limits of the memory with inline trees: what lies between the first and last, and
-// what the last may have. That of cmd/go is 0.8 MB.
+// Limits of the memory with inline trees: the distance between the first and the last, and
+// the size of the last. That of cmd/go is 0.8 MB.
 const (
 	maxTrees    = 512 << 20
 	maxLastTree = maxInlines * 20
 )
 
-// How a form is tried: on the trees of so many functions, following so many steps of
-// each, of which one in wrongTrees may make no sense.
+// Limits of the trial of a form: the number of trees, and of steps in each; one step in
+// wrongTrees may be inconsistent.
 const (
 	sampleTrees = 256
 	sampleSteps = 1 << 14
 	wrongTrees  = 16
 )
 
-// findTrees tries the forms that the version may use, and takes the first by which the
-// trees make sense.
+// findTrees tries the forms of the version, and uses the first with consistent trees.
 func (t *Table) findTrees() {
 	for _, f := range forms[t.version] {
 		lo, hi, ok := t.extent(f)
@@ -88,7 +87,7 @@ func (t *Table) findTrees() {
 	t.trees = trees{}
 }
 
-// extent returns the least and greatest place of an inline tree in some form.
+// extent returns the least and greatest address of an inline tree in some form.
 func (t *Table) extent(f form) (lo, hi uint64, ok bool) {
 	lo = ^uint64(0)
 	for i := range t.numFuncs {
@@ -103,7 +102,7 @@ func (t *Table) extent(f form) (lo, hi uint64, ok bool) {
 	return lo, hi, ok
 }
 
-// memory returns what lies at an address: part of the table itself since Go 1.26.
+// memory returns the bytes at an address: part of the table itself since Go 1.26.
 func (t *Table) memory(at, limit uint64) []byte {
 	if off := at - uint64(t.in.Addr); off < uint64(len(t.in.Data)) {
 		b := t.in.Data[off:]
@@ -115,8 +114,7 @@ func (t *Table) memory(at, limit uint64) []byte {
 	return t.in.Memory(addr.Addr(at), limit)
 }
 
-// makesSense sets t.trees and reports whether the trees of some functions are as they
-// should be.
+// makesSense sets t.trees and reports whether the trees of some functions are consistent.
 func (t *Table) makesSense(c trees) bool {
 	t.trees = c
 	good, bad := 0, 0
@@ -164,9 +162,8 @@ func (t *Table) treeMakesSense(r *record, tree []byte, table uint32) bool {
 	return true
 }
 
-// treeOf returns the inline tree of a function, up to the end of what memory there is,
-// and the table that tells the index in it for each address. Ok is false if it has
-// none.
+// treeOf returns the inline tree of a function, up to the end of the memory, and the table
+// of indexes into it by address. Ok is false if it has none.
 func (t *Table) treeOf(r *record) (tree []byte, table uint32, ok bool) {
 	c := &t.trees
 	if c.base == nil {
@@ -188,11 +185,11 @@ func (t *Table) treeOf(r *record) (tree []byte, table uint32, ok bool) {
 // rawCall is a decoded entry of an inline tree.
 type rawCall struct {
 	name, startLine, parentPC uint32
-	parent                    int32 // index of the call that it is in, or less than 0
+	parent                    int32 // index of the enclosing call, or less than 0
 	callFile, callLine        uint32
 }
 
-// decodeCall decodes the entry that b begins with. Ok is false if it makes no sense.
+// decodeCall decodes the entry that b begins with. Ok is false if it is inconsistent.
 func (t *Table) decodeCall(r *record, b []byte) (c rawCall, ok bool) {
 	get := func(off int) uint32 {
 		v, _ := t.u32(b, off)
@@ -218,11 +215,10 @@ func (t *Table) decodeCall(r *record, b []byte) (c rawCall, ok bool) {
 	return c, t.isName(c.name) && uint64(c.parentPC) < r.limit-r.entry && c.parent >= NoParent
 }
 
-// isName reports whether a name starts there. Only since Go 1.16 do they lie one after
-// the other.
+// isName reports whether a name starts at off. Only since Go 1.16 are names contiguous.
 func (t *Table) isName(off uint32) bool {
 	if uint64(off) >= uint64(len(t.names)) || t.names[off] <= ' ' {
 		return false
 	}
-	return t.version == Go12 || off == 0 || t.names[off-1] == 0
+	return t.version == go12 || off == 0 || t.names[off-1] == 0
 }

@@ -22,9 +22,9 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// Padding begins the names that a kernel with padding before its functions
-// (CONFIG_CALL_PADDING, CONFIG_CFI_CLANG) gives the bytes there: "__pfx_" and the
-// function's name. No call is among them.
+// Padding is the prefix of symbols for the padding before functions
+// (CONFIG_CALL_PADDING, CONFIG_CFI_CLANG): "__pfx_" and the function's name. None is the
+// target of a call.
 const Padding = "__pfx_"
 
 // Symbol is one line.
@@ -45,11 +45,11 @@ func (s *Symbol) IsCode() bool {
 	return false
 }
 
-// Stats counts what Scan met.
+// Stats counts the lines of a Scan.
 type Stats struct {
 	Lines       uint64 // in all
 	Symbols     uint64 // visited
-	BPF         uint64 // of BPF programs, left out: they come and go, captures tell about them
+	BPF         uint64 // of BPF programs, left out: they come and go, captures record them
 	Trampolines uint64 // of ftrace and kprobes, left out for the same reason
 	Zero        uint64 // with address zero, left out
 	Bad         uint64 // of another form, left out
@@ -63,8 +63,8 @@ var ErrRestricted = errors.New("all addresses are zero (kernel.kptr_restrict)")
 // maxLine bounds a line. The kernel's own bound on a name is KSYM_NAME_LEN, 512.
 const maxLine = 64 << 10
 
-// Read visits the symbols as Scan does. Lines of another form are an error, too,
-// after all good ones have been visited.
+// Read visits the symbols as Scan does. A line of another form is an error, too,
+// after all valid ones have been visited.
 func Read(name string, r io.Reader, visit func(Symbol) bool) error {
 	stats, err := Scan(name, r, visit)
 	if err == nil && stats.Bad > 0 {
@@ -83,7 +83,7 @@ func Scan(name string, r io.Reader, visit func(Symbol) bool) (Stats, error) {
 }
 
 // ScanAll visits the symbols as Scan does, and those of BPF programs, too, as of a
-// module "bpf": they are what was loaded at the moment of the list.
+// module "bpf": the programs loaded when the list was read.
 func ScanAll(name string, r io.Reader, visit func(Symbol) bool) (Stats, error) {
 	return scan(&parser{name: name, modules: map[string]string{}, bpf: true}, r, visit)
 }
@@ -116,7 +116,7 @@ func scan(p *parser, r io.Reader, visit func(Symbol) bool) (Stats, error) {
 	}
 }
 
-// parser holds what lasts from line to line.
+// parser holds the state between lines.
 type parser struct {
 	name    string
 	stats   Stats
@@ -125,7 +125,7 @@ type parser struct {
 	bpf     bool              // visit the symbols of BPF programs
 }
 
-// verdict says at the end of the list whether it was one.
+// verdict returns the error of the whole list at its end.
 func (p *parser) verdict() error {
 	s := &p.stats
 	switch {
@@ -147,9 +147,9 @@ func (p *parser) bad(offset int64, reason string) (Symbol, bool) {
 	return Symbol{}, false
 }
 
-// line decodes one line; ok is false for those left out. ReadErr is what the
-// reader said about it: a line without its newline was cut off, and what is left
-// of its name would be another function's.
+// line decodes one line; ok is false for those left out. ReadErr is the reader's error
+// for it: a line without its newline was cut off, and the rest of its name could be
+// another function's.
 func (p *parser) line(b []byte, offset int64, readErr error) (s Symbol, ok bool) {
 	if errors.Is(readErr, bufio.ErrBufferFull) {
 		return p.bad(offset, "line is longer than 64 KiB")
@@ -213,8 +213,8 @@ func parseHex(b []byte) (v uint64, n int) {
 	return v, n
 }
 
-// nameBlock is how many bytes of names are allocated at once: a kernel has 200,000
-// names of 20 bytes.
+// nameBlock is the number of bytes of names that are allocated together: a kernel has
+// 200,000 names of 20 bytes.
 const nameBlock = 64 << 10
 
 // intern returns a string of b that lies in a block with its neighbours.

@@ -147,7 +147,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestTruncated cuts the list at every length: what was whole is given.
+// TestTruncated cuts the list at every length: all complete lines are visited.
 func TestTruncated(t *testing.T) {
 	all, _, _ := read(small)
 	for n := range small {
