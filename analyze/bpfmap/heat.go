@@ -7,7 +7,8 @@ import (
 	"symbolize/ingest"
 )
 
-// HeatReport is a heat map as data. Its JSON names are an interface; times are ns since the first dump.
+// HeatReport is a heat map as data. Its JSON names are an interface; times are ns since the
+// first dump.
 type HeatReport struct {
 	Map       string         `json:"map"`
 	Scale     string         `json:"scale"`

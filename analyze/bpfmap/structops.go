@@ -9,7 +9,7 @@ import (
 // structOps is BPF_MAP_TYPE_STRUCT_OPS (include/uapi/linux/bpf.h).
 const structOps = 26
 
-// untypedOps is the reason why a struct_ops map has no types by itself: those of its BTF may leave out
+// untypedOps is the reason why a struct_ops map has no types by itself: its BTF may leave out
 // members of the kernel's structure.
 const untypedOps = "its types are those of the kernel, whose BTF --btf can name " +
 	"(/sys/kernel/btf/vmlinux)"

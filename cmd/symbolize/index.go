@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze/inspect"
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -319,4 +320,25 @@ func countList(m map[string]uint64) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// runExplain lists the files whose build ID kernels cannot read. Nothing is indexed.
+func runExplain(ctx context.Context, a *app, o *indexOptions, paths []string) error {
+	x, err := inspect.Invisible(ctx, paths)
+	if err != nil {
+		return err
+	}
+	a.partial = len(x.Problems) > 0
+	if o.format == formatJSON {
+		return ingest.WriteJSON(a.stdout(), x)
+	}
+	for i, p := range x.Problems {
+		if i == maxProblemLines {
+			a.warn(fmt.Sprintf("… and %d more like these", len(x.Problems)-i),
+				"--format json lists them all")
+			break
+		}
+		a.warn(p.Error, "")
+	}
+	return x.WriteText(a.stdout())
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/format/stackmap"
@@ -312,12 +313,12 @@ func (l *liveStacks) mapped(t *testing.T) func(pc uint64) place {
 // program that Go's own linker made, whose frames came as addresses.
 func (l *liveStacks) checkGo(t *testing.T, store string) {
 	t.Helper()
-	var x explained
+	var x inspect.InvisibleIDs
 	if err := json.Unmarshal([]byte(runMain(t, "index", "--explain", "--format", "json", l.in("goint"),
 		l.in("goext"), l.in("pie"))), &x); err != nil {
 		t.Fatal(err)
 	}
-	if x.Objects != 3 || len(x.Invisible) != 1 || x.Invisible[0].Path != l.in("goint") {
+	if x.Objects != 3 || len(x.Files) != 1 || x.Files[0].Path != l.in("goint") {
 		t.Errorf("--explain: %+v", x)
 	}
 	folded := l.run(t, "resolve", "--quiet", "--store", store, "--format", "folded",

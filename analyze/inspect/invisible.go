@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	"cmp"
@@ -9,54 +9,48 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-
 	"symbolize/analyze/table"
-	"symbolize/ingest"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
 )
 
-// explained is what `index --explain` says. Its JSON names are an interface.
-type explained struct {
-	Objects   int            `json:"objects"` // files that can be run or loaded
-	Invisible []invisible    `json:"invisible"`
-	Problems  []indexProblem `json:"problems"`
+// InvisibleIDs lists the files whose build ID kernels cannot read. Its JSON names are an
+// interface.
+type InvisibleIDs struct {
+	Objects  int           `json:"objects"` // files that can be run or loaded
+	Files    []InvisibleID `json:"invisible"`
+	Problems []Problem     `json:"problems"`
 }
 
-// invisible is a file whose build ID a kernel does not see.
-type invisible struct {
+// InvisibleID is a file whose build ID a kernel cannot read.
+type InvisibleID struct {
 	Path    string `json:"path"`
 	BuildID string `json:"build_id,omitempty"`
-	Kernels string `json:"kernels"` // which do not see it: "all", or "before 6.12"
+	Kernels string `json:"kernels"` // that cannot: "all", or "before 6.12"
 	Reason  string `json:"reason"`
-	Mend    string `json:"mend"`
+	Fix     string `json:"mend"`
 }
 
-// runExplain lists the files whose build ID kernels cannot see. Nothing is indexed.
-func runExplain(ctx context.Context, a *app, o *indexOptions, paths []string) error {
-	x := explained{Invisible: []invisible{}, Problems: []indexProblem{}}
+// Problem is a file that could not be read.
+type Problem struct {
+	Path  string `json:"path"`
+	Error string `json:"error"`
+}
+
+// Invisible looks for files whose build ID kernels cannot read: the files of paths, and all
+// below those that are directories. The error is that of ctx.
+func Invisible(ctx context.Context, paths []string) (*InvisibleIDs, error) {
+	x := &InvisibleIDs{Files: []InvisibleID{}, Problems: []Problem{}}
 	for _, path := range paths {
 		if err := x.walk(ctx, path); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	a.partial = len(x.Problems) > 0
-	if o.format == formatJSON {
-		return ingest.WriteJSON(a.stdout(), x)
-	}
-	for i, p := range x.Problems {
-		if i == maxProblemLines {
-			a.warn(fmt.Sprintf("… and %d more like these", len(x.Problems)-i),
-				"--format json lists them all")
-			break
-		}
-		a.warn(p.Error, "")
-	}
-	return x.writeText(a.stdout())
+	return x, nil
 }
 
 // walk looks at a file, or at all below a directory. The error is a cancelled context.
-func (x *explained) walk(ctx context.Context, root string) error {
+func (x *InvisibleIDs) walk(ctx context.Context, root string) error {
 	if real, err := filepath.EvalSymlinks(root); err == nil {
 		root = real // a link that is named is followed, others are of files met elsewhere
 	}
@@ -75,12 +69,12 @@ func (x *explained) walk(ctx context.Context, root string) error {
 	})
 }
 
-func (x *explained) problem(path string, err error) {
-	x.Problems = append(x.Problems, indexProblem{Path: path, Error: err.Error()})
+func (x *InvisibleIDs) problem(path string, err error) {
+	x.Problems = append(x.Problems, Problem{Path: path, Error: err.Error()})
 }
 
-// file looks at a file, and passes over what is not mapped to be run.
-func (x *explained) file(path string) error {
+// file looks at a file; only those that are mapped to be run count.
+func (x *InvisibleIDs) file(path string) error {
 	r, err := regular.Open(path)
 	if err != nil {
 		return err
@@ -110,16 +104,16 @@ func (x *explained) file(path string) error {
 	if err != nil || before == elf.Seen {
 		return err
 	}
-	v := invisible{Path: path, BuildID: f.ID.Hex(), Kernels: "all", Reason: now.String(),
-		Mend: visibilityFix(now, f.IsGo())}
+	v := InvisibleID{Path: path, BuildID: f.ID.Hex(), Kernels: "all", Reason: now.String(),
+		Fix: visibilityFix(now, f.IsGo())}
 	if now == elf.Seen {
-		v.Kernels, v.Reason, v.Mend = "before 6.12", before.String(), visibilityFix(before, f.IsGo())
+		v.Kernels, v.Reason, v.Fix = "before 6.12", before.String(), visibilityFix(before, f.IsGo())
 	}
-	x.Invisible = append(x.Invisible, v)
+	x.Files = append(x.Files, v)
 	return nil
 }
 
-// visibilityFix says how to link a program so that kernels see its build ID.
+// visibilityFix returns the way to link a program so that kernels see its build ID.
 func visibilityFix(s elf.IDVisibility, isGo bool) string {
 	// Go's own linker writes a note, with -B too, but no PT_NOTE that covers it (1.26).
 	if isGo && (s == elf.NoNote || s == elf.OutsideNotes) {
@@ -138,19 +132,24 @@ func visibilityFix(s elf.IDVisibility, isGo bool) string {
 	return "gcc -Wl,--build-id with the linker's own layout: notes at the start; or Linux 6.12"
 }
 
-func (x *explained) writeText(w io.Writer) error {
-	if len(x.Invisible) > 0 {
+// WriteText writes a row for each file, and the counts.
+func (x *InvisibleIDs) WriteText(w io.Writer) error {
+	if len(x.Files) > 0 {
 		t := table.New()
 		t.Row("KERNELS", "REASON", "BUILD ID", "PATH", "LINK WITH")
-		for _, v := range x.Invisible {
-			t.Row(v.Kernels, v.Reason, cmp.Or(v.BuildID, "-"), v.Path, v.Mend)
+		for _, v := range x.Files {
+			t.Row(v.Kernels, v.Reason, cmp.Or(v.BuildID, "-"), v.Path, v.Fix)
 		}
 		if err := t.Print(w); err != nil {
 			return err
 		}
 	}
+	objects := "1 object"
+	if x.Objects != 1 {
+		objects = fmt.Sprintf("%d objects", x.Objects)
+	}
 	_, err := fmt.Fprintf(w,
 		"%d of %s: kernels do not see the build ID, frames come as addresses\n",
-		len(x.Invisible), plural(uint64(x.Objects), "object", "objects"))
+		len(x.Files), objects)
 	return err
 }
