@@ -179,7 +179,7 @@ func runCaptureCheck(a *app) error {
 			case n.Option != "":
 				kind = "wanted for " + n.Option + " only"
 			}
-			fmt.Fprintf(w, "%s: %s, so that %s\n  to mend: %s\n", kind, n.Name, n.For, n.Mend)
+			fmt.Fprintf(w, "%s: %s, so that %s\n  to mend: %s\n", kind, n.Name, n.For, n.Fix)
 		}
 		return nil
 	})

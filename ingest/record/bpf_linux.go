@@ -58,10 +58,10 @@ func nextProgram(id uint32) (uint32, error) {
 	return attr.next, err
 }
 
-// infoLen is how much of struct bpf_prog_info is asked for: what perf knows and takes.
+// infoLen is the part of struct bpf_prog_info that is requested, as perf does.
 const infoLen = 232
 
-// infoArray says where struct bpf_prog_info tells of an array that is recorded.
+// infoArray locates the fields of struct bpf_prog_info that describe a recorded array.
 type infoArray struct {
 	index          int // bpf.Array…
 	count, pointer int // offsets of the fields
@@ -70,7 +70,7 @@ type infoArray struct {
 }
 
 // infoArrays are the arrays that perf record takes too. The translated instructions
-// are left out as there: they are not what runs, and cost as much as all the rest.
+// are left out as there: they do not run, and cost as much as all the rest.
 var infoArrays = [...]infoArray{
 	{bpf.ArrayJITedInsns, 16, 24, 1, 0},
 	{bpf.ArrayJITedKSyms, 104, 112, 8, 0},
@@ -88,13 +88,13 @@ const (
 	// firstItems is the room for each array at first. A program that fits takes one
 	// call, a larger one a second; both while its descriptor is open.
 	firstItems = 64 << 10
-	// maxArray bounds an array in bytes, far above what the verifier lets pass.
+	// maxArray bounds an array in bytes, far above the verifier's limits.
 	maxArray = 256 << 20
 	// maxBTF is BTF_MAX_SIZE with its header and some room.
 	maxBTF = 64 << 20
 )
 
-// errTooLarge says that a program or BTF is larger than is recorded.
+// errTooLarge: a program or BTF is larger than the recorder's bound.
 var errTooLarge = errors.New("too large")
 
 // btfInfoLen is the size of struct bpf_btf_info: u64 btf, u32 btf_size, u32 id, u64
@@ -116,7 +116,7 @@ func (x *infoReader) open(id uint32) (int, error) { return fdByID(cmdProgGetFDBy
 
 func (x *infoReader) close(fd int) { unix.Close(fd) }
 
-// program returns what the kernel tells of the program behind a descriptor. It is
+// program returns the kernel's record of the program behind a descriptor. It is
 // valid until the next call.
 func (x *infoReader) program(fd int) (*bpf.RawProgram, error) {
 	n, err := x.fill(fd)
@@ -170,7 +170,7 @@ func (x *infoReader) fill(fd int) (int, error) {
 // address is the address of a buffer, which its owner keeps reachable.
 func address(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
-// grow makes the buffers as large as the kernel said they would have to be, and
+// grow enlarges the buffers to the sizes that the kernel reported, and
 // reports whether any was too small.
 func (x *infoReader) grow() bool {
 	grown := false
@@ -216,7 +216,7 @@ func (x *infoReader) blob(id uint32) ([]byte, error) {
 	}
 }
 
-// reasonOf says in the words of package bpf why a program could not be read.
+// reasonOf maps an error of reading a program to a reason of package bpf.
 func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, os.ErrNotExist):

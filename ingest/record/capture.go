@@ -11,11 +11,11 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// What Record fails with. Whatever else goes wrong is counted, said and survived.
+// Errors of Record. All other failures are counted, reported and survived.
 var (
 	// ErrUnsupported: captures can be made on Linux only.
 	ErrUnsupported = errors.New("captures are made on Linux only")
-	// ErrRights: the rights are too few to record anything; Check says which.
+	// ErrRights: the rights are too few to record anything; Check lists the missing ones.
 	ErrRights = errors.New("not permitted to watch BPF programs")
 	// ErrStacks: stacks cannot be sampled at this event.
 	ErrStacks = errors.New("stacks cannot be sampled")
@@ -27,7 +27,7 @@ var (
 	ErrNoMap = errors.New("there is no such BPF map")
 )
 
-// Options says what to record, and how long. Without Duration and Command a
+// Options selects the data to record and the duration. Without Duration and Command a
 // recording ends with a signal or its context.
 type Options struct {
 	Duration time.Duration // 0: no limit
@@ -39,7 +39,7 @@ type Options struct {
 	// waited for; a second one kills it. Nil: none.
 	Signals <-chan os.Signal
 	// Interrupted reports whether an interrupt has reached the command without us, so
-	// that it is not told twice: see SharesTerminal. Nil: never.
+	// that it is not signalled twice: see SharesTerminal. Nil: never.
 	Interrupted func() bool
 	// KernelCopy has the kernel copy each program while it is being loaded, in the
 	// loader's own context: then none is too short-lived.
@@ -50,7 +50,7 @@ type Options struct {
 	// HostProc is where the host's /proc is mounted, for who records in a container, where
 	// processes have other numbers: all numbers are then the host's. "": /proc serves.
 	HostProc string
-	// Rotate begins a new file now and then; its zero value does not. The files have the
+	// Rotate begins a new file periodically; its zero value does not. The files have the
 	// time at which they are complete behind their names, and Written is called with these.
 	Rotate  Rotation
 	Written func(path string)
@@ -62,24 +62,24 @@ type Options struct {
 	// KnownKernel reports whether the kernel of a build ID has its symbols elsewhere: they are
 	// then left out. Nil: they are not.
 	KnownKernel func(buildid.ID) bool
-	// Stacks has stacks sampled, as it says; nil: none are. Its Addresses is not used.
+	// Stacks configures stack sampling; nil: no sampling. Its Addresses is not used.
 	Stacks   *sampler.Options
 	Recorder string // name and version, for the manifest
 
-	flushEvery time.Duration // 0: as the constant says; tests make it short
-	Log        func(string)  // called with what goes on; nil: nobody listens
-	// Warn is called, before anything is recorded, with what will be missing, which stands among
-	// Summary.Warnings too. Nil: nobody listens.
+	flushEvery time.Duration // 0: the constant flushEvery; shorter in tests
+	Log        func(string)  // receives progress messages; nil: none wanted
+	// Warn is called, before anything is recorded, with the data that will be missing; it is in
+	// Summary.Warnings too. Nil: none wanted.
 	Warn func(string)
 }
 
-// Rotation says when a new file begins.
+// Rotation is the condition for a new file.
 type Rotation struct {
 	Every time.Duration // 0: not by time
 	Size  int64         // bytes, roughly, while it is being written; 0: not by size
 }
 
-// Summary says what a recording has.
+// Summary counts the contents of a recording.
 type Summary struct {
 	Programs  int // BPF programs that were there at some time
 	Functions int // functions in those that were read
@@ -102,7 +102,7 @@ type Summary struct {
 // MissingProgram is a BPF program whose code was not recorded.
 type MissingProgram = bundle.MissingProgram
 
-// CommandStatus says how the command ended.
+// CommandStatus is how the command ended.
 type CommandStatus struct {
 	Run     bool
 	Status  int           // exit status; -1 if a signal ended it
@@ -115,12 +115,12 @@ type CommandStatus struct {
 // maxMissing is how many of the programs without code a Summary lists.
 const maxMissing = 10000
 
-// Need is a right or setting that the host lacks, and what it is needed for.
+// Need is a right or setting that the host lacks, and its use.
 type Need struct {
 	Name string // capability, sysctl or file
-	For  string // what goes missing without
-	Mend string // what would give it
-	// Option is what alone needs it, as flags of capture; "" for what is not so narrow.
+	For  string // the data that is missing without it
+	Fix  string // how to get it
+	// Option is the flag of capture that alone needs it; "" if all do.
 	Option string
 	// Fatal: without it there is no capture at all.
 	Fatal bool

@@ -13,9 +13,9 @@ func Record(context.Context, *bundle.Writer, Options) (*Summary, error) {
 	return nil, ErrUnsupported
 }
 
-// Check says that captures are made on Linux only.
+// Check reports that captures are made on Linux only.
 func Check() []Need {
-	return []Need{{Name: "Linux", For: "anything", Mend: "run it on the host to be captured",
+	return []Need{{Name: "Linux", For: "anything", Fix: "run it on the host to be captured",
 		Fatal: true}}
 }
 

@@ -10,8 +10,8 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// changes are what records say of addresses of the kernel: when BPF programs and modules came
-// there, and went. The reader of the rings adds them, the sampler asks for them
+// changes are the changes of kernel addresses by the records: when BPF programs and modules came
+// and went. The reader of the rings adds them, the sampler asks for them
 // (sampler.Changes). Those of a range are kept until nobody can ask for their time any more.
 type changes struct {
 	ask   func() // has the rings drained
@@ -19,8 +19,8 @@ type changes struct {
 	asked atomic.Uint64
 
 	mu     sync.Mutex
-	told   *sync.Cond // when done or ended changes
-	done   uint64     // of asked, what the rings were drained for
+	cond   *sync.Cond // when done or ended changes
+	done   uint64     // of asked, the number up to which the rings were drained
 	ended  bool       // the rings are not read any more
 	pages  map[uint64][]change
 	count  int
@@ -29,7 +29,7 @@ type changes struct {
 	forgotten uint64
 }
 
-// change says that a range was covered anew, or laid bare.
+// change is a range that was mapped or unmapped.
 type change struct{ time, start, end uint64 }
 
 // loss is a time in which changes of a range may have been lost.
@@ -39,13 +39,13 @@ const (
 	changePage = 12 // log2 of the bytes of a key in pages
 	// maxChangePages bounds the pages that are noted of one change: a module has fewer.
 	maxChangePages = 1 << 14
-	maxChanges     = 1 << 21 // of all pages; what comes beyond is lost
+	maxChanges     = 1 << 21 // of all pages; further ones are lost
 	maxLosses      = 1 << 10
 )
 
 func newChanges(ask, then func()) *changes {
 	c := &changes{ask: ask, then: then, pages: make(map[uint64][]change)}
-	c.told = sync.NewCond(&c.mu)
+	c.cond = sync.NewCond(&c.mu)
 	return c
 }
 
@@ -105,21 +105,21 @@ func (c *changes) Sync() {
 	c.ask()
 	c.mu.Lock()
 	for c.done < number && !c.ended {
-		c.told.Wait()
+		c.cond.Wait()
 	}
 	c.mu.Unlock()
 	c.then()
 }
 
-// drained says that the rings were drained after asked was this number.
+// drained records that the rings were drained after asked had this value.
 func (c *changes) drained(number uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.done = max(c.done, number)
-	c.told.Broadcast()
+	c.cond.Broadcast()
 }
 
-// end says that the rings will not be drained again. It may be called on nil.
+// end records that the rings will not be drained again. It may be called on nil.
 func (c *changes) end() {
 	if c == nil {
 		return
@@ -127,7 +127,7 @@ func (c *changes) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	c.told.Broadcast()
+	c.cond.Broadcast()
 }
 
 // forget forgets changes before a time that nobody asks for any more: those whose range another

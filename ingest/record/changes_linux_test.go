@@ -6,7 +6,7 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// TestEpoch: the epoch of a stack is the newest change of what lies at one of its addresses, or
+// TestEpoch: the epoch of a stack is the newest change at one of its addresses, or
 // behind the call before it; where changes may have been lost it is not known.
 func TestEpoch(t *testing.T) {
 	c := newChanges(func() {}, func() {})
@@ -85,7 +85,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestChangesBound: what is beyond the bounds is lost, and only of the range that it touches.
+// TestChangesBound: changes beyond the bounds are lost, only for the range they touch.
 func TestChangesBound(t *testing.T) {
 	c := newChanges(func() {}, func() {})
 	c.add(5, 1<<20, (maxChangePages+1)<<changePage)

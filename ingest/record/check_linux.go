@@ -11,8 +11,8 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// Check returns what rights and settings this process and host lack to capture
-// everything; none if nothing is missing. Whether one is fatal says Need.Fatal.
+// Check returns the rights and settings that this process and host lack to capture
+// everything; none if nothing is missing. Need.Fatal marks the fatal ones.
 func Check() []Need {
 	h := host{read: readSetting, container: !sampler.InitialNamespace(), memlock: memlockLimit(),
 		probe: func(f *kernelFeature) error { return f.probe() }}
@@ -20,13 +20,13 @@ func Check() []Need {
 	return h.needs()
 }
 
-// host is what Check looks at.
+// host is the state that Check examines.
 type host struct {
 	caps    uint64
 	capsErr error
 	read    func(path string) (string, bool) // of /proc and /sys; false: not there
 
-	// What capture --stacks needs besides.
+	// Further needs of capture --stacks.
 	container bool                               // processes have other numbers than the kernel's
 	memlock   uint64                             // bytes
 	probe     func(feature *kernelFeature) error // asks the kernel
@@ -46,8 +46,8 @@ func effectiveCaps() (uint64, error) {
 	return uint64(data[1].Effective)<<32 | uint64(data[0].Effective), nil
 }
 
-// memlockLimit returns RLIMIT_MEMLOCK, bytes; without a limit, or where it cannot be told,
-// what no map exceeds.
+// memlockLimit returns RLIMIT_MEMLOCK, bytes; without a limit, or if it is unknown,
+// a value above any map's size.
 func memlockLimit() uint64 {
 	limit := unix.Rlimit{}
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
@@ -84,8 +84,8 @@ const asRoot = "run it as root, or: setcap cap_sys_admin,cap_perfmon,cap_syslog,
 
 func (h *host) needs() []Need {
 	var out []Need
-	add := func(fatal bool, name, what, mend string) {
-		out = append(out, Need{Name: name, For: what, Mend: mend, Fatal: fatal})
+	add := func(fatal bool, name, what, fix string) {
+		out = append(out, Need{Name: name, For: what, Fix: fix, Fatal: fatal})
 	}
 	if h.capsErr != nil {
 		add(true, "capget", "nobody knows which capabilities there are: "+h.capsErr.Error(), asRoot)
@@ -97,10 +97,10 @@ func (h *host) needs() []Need {
 }
 
 // rights looks at the capabilities.
-func (h *host) rights(add func(fatal bool, name, what, mend string)) {
+func (h *host) rights(add func(fatal bool, name, what, fix string)) {
 	admin := h.has(unix.CAP_SYS_ADMIN)
 	if !admin {
-		// It stands for CAP_BPF, too, which alone opens nothing by its id.
+		// It covers CAP_BPF, too, which alone opens nothing by its id.
 		add(true, "CAP_SYS_ADMIN", "a BPF program or BTF is opened by its id, "+
 			"and with --stacks one is loaded", asRoot+"symbolize")
 	}
@@ -125,8 +125,8 @@ func (h *host) rights(add func(fatal bool, name, what, mend string)) {
 	}
 }
 
-// settings looks at what no capability can replace.
-func (h *host) settings(add func(fatal bool, name, what, mend string)) {
+// settings checks the settings that no capability can replace.
+func (h *host) settings(add func(fatal bool, name, what, fix string)) {
 	if h.number(jitPath, 1) == 0 {
 		add(false, "net.core.bpf_jit_enable", "BPF programs have code: at 0 they are interpreted",
 			"sysctl net.core.bpf_jit_enable=1, then load the programs anew")

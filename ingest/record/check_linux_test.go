@@ -56,13 +56,13 @@ func (b builtHost) needs() []Need {
 	return h.needs()
 }
 
-// told returns the names of needs, "!" behind those that are fatal, their option behind
+// needNames returns the names of needs, "!" behind those that are fatal, their option behind
 // those that have one.
-func told(t *testing.T, needs []Need) []string {
+func needNames(t *testing.T, needs []Need) []string {
 	t.Helper()
 	var got []string
 	for _, n := range needs {
-		if n.For == "" || n.Mend == "" || n.Fatal && n.Option != "" {
+		if n.For == "" || n.Fix == "" || n.Fatal && n.Option != "" {
 			t.Errorf("%+v says too little, or that nothing works for want of an option", n)
 		}
 		name := n.Name
@@ -95,13 +95,13 @@ func TestNeeds(t *testing.T) {
 		{builtHost{settings: map[string]string{
 			"/sys/kernel/btf/vmlinux": absent}}, wantVMLinux()},
 	} {
-		if got := told(t, tt.host.needs()); !slices.Equal(got, tt.want) {
+		if got := needNames(t, tt.host.needs()); !slices.Equal(got, tt.want) {
 			t.Errorf("%+v: %v, want %v", tt.host, got, tt.want)
 		}
 	}
 }
 
-// wantVMLinux is what is missing without a kernel's BTF: Check looks at the file itself, too.
+// wantVMLinux is the need that is reported without a kernel's BTF: Check opens the file, too.
 func wantVMLinux() []string {
 	if _, err := os.Stat(vmlinuxBTFPath); err == nil {
 		return nil
@@ -109,7 +109,7 @@ func wantVMLinux() []string {
 	return []string{vmlinuxBTFPath}
 }
 
-// TestNeedsOfStacks lacks one by one what sampling needs.
+// TestNeedsOfStacks removes the needs of sampling one by one.
 func TestNeedsOfStacks(t *testing.T) {
 	denied := fmt.Errorf("probe: %w", unix.EPERM)
 	refused := fmt.Errorf("probe: %w", ebpf.ErrNotSupported)
@@ -129,10 +129,10 @@ func TestNeedsOfStacks(t *testing.T) {
 	}
 	noFormat := tracingDirs[0] + switchFormat
 	for _, tt := range []struct {
-		name string
-		host builtHost
-		want []string
-		says string // in one of them
+		name     string
+		host     builtHost
+		want     []string
+		contains string // in one of them
 	}{
 		{"features of 4.14, asked", builtHost{settings: set(releasePath, "4.14.1"), probe: every(refused)},
 			[]string{"bpf_get_stack --stacks", "bounded loops in BPF --stacks",
@@ -178,11 +178,11 @@ func TestNeedsOfStacks(t *testing.T) {
 		{"container", builtHost{container: true}, []string{"initial PID namespace --stacks"}, "--pid=host"},
 	} {
 		needs := tt.host.needs()
-		if got := told(t, needs); !slices.Equal(got, tt.want) {
+		if got := needNames(t, needs); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
-		if text := fmt.Sprintf("%+v", needs); !strings.Contains(text, tt.says) {
-			t.Errorf("%s: %s does not say %q", tt.name, text, tt.says)
+		if text := fmt.Sprintf("%+v", needs); !strings.Contains(text, tt.contains) {
+			t.Errorf("%s: %s does not contain %q", tt.name, text, tt.contains)
 		}
 	}
 }

@@ -28,22 +28,22 @@ const (
 	tracingOptions = "--stacks --off-cpu and --stacks --event GROUP:TRACEPOINT"
 )
 
-// kernelFeature is what the sampler's program and its reader use of BPF.
+// kernelFeature is a feature of BPF that the sampler's program or its reader uses.
 type kernelFeature struct {
 	name  string
-	what  string        // what it is for
+	what  string        // its use
 	since kernelVersion // of kernels as they are released; distributions carry some back
 	probe func() error  // nil: it is there; wraps ebpf.ErrNotSupported: it is not
 }
 
-// kernelVersion is what a release begins with.
+// kernelVersion is the number at the start of a release.
 type kernelVersion struct{ major, minor int }
 
 func (v kernelVersion) before(w kernelVersion) bool {
 	return v.major < w.major || v.major == w.major && v.minor < w.minor
 }
 
-// samplerFeatures are what the sampler cannot do without. BPF_F_USER_BUILD_ID is as old as
+// samplerFeatures are the features that the sampler requires. BPF_F_USER_BUILD_ID is as old as
 // bpf_get_stack.
 var samplerFeatures = []kernelFeature{
 	{"bpf_get_stack", "a BPF program takes stacks", kernelVersion{4, 18}, func() error {
@@ -76,7 +76,7 @@ func probeBatches() error {
 // memcgSince is where memory of BPF maps no longer counts against RLIMIT_MEMLOCK.
 var memcgSince = kernelVersion{5, 11}
 
-// stacks looks at what capture --stacks needs beyond what every capture does. Its program is
+// stacks checks the needs of capture --stacks beyond those of every capture. Its program is
 // loaded with the rights by which others are opened.
 func (h *host) stacks(add func(n Need)) {
 	h.stackKernel(add)
@@ -85,25 +85,25 @@ func (h *host) stacks(add func(n Need)) {
 		add(Need{Name: "kernel.perf_event_max_stack", Option: stacksOption,
 			For: fmt.Sprintf("stacks are taken to a depth of %d frames: beyond %d they are cut off",
 				sampler.Depth, depth),
-			Mend: fmt.Sprintf("sysctl kernel.perf_event_max_stack=%d, while nobody records",
+			Fix: fmt.Sprintf("sysctl kernel.perf_event_max_stack=%d, while nobody records",
 				sampler.Depth)})
 	}
 	h.tracepoints(add)
 	if h.missing(uprobePath) && !h.traced(uprobeEvents) {
 		add(Need{Name: "uprobes", Option: uprobeOption,
-			For:  "functions are sampled when they are called: there is no " + uprobePath,
-			Mend: "use a kernel with CONFIG_UPROBE_EVENTS, and /sys mounted"})
+			For: "functions are sampled when they are called: there is no " + uprobePath,
+			Fix: "use a kernel with CONFIG_UPROBE_EVENTS, and /sys mounted"})
 	}
 	if !h.mounted("cgroup2", "") {
 		add(Need{Name: "cgroup2", Option: cgroupOption,
-			For:  "what is in a control group is sampled alone: version 2 is mounted nowhere",
-			Mend: "mount -t cgroup2 none DIR, and name a directory below it"})
+			For: "what is in a control group is sampled alone: version 2 is mounted nowhere",
+			Fix: "mount -t cgroup2 none DIR, and name a directory below it"})
 	}
 	if h.container {
 		add(Need{Name: "initial PID namespace", Option: stacksOption,
 			For: "addresses without a build ID get names in processes of the host and of other " +
 				"containers: in a container /proc does not have those",
-			Mend: "mount the host's /proc into the container and name it with --host-proc, or run " +
+			Fix: "mount the host's /proc into the container and name it with --host-proc, or run " +
 				"the container in the host's PID namespace (--pid=host)"})
 	}
 }
@@ -114,12 +114,12 @@ func (h *host) lockedMemory(add func(n Need)) {
 		add(Need{Name: "RLIMIT_MEMLOCK", Option: stacksOption,
 			For: fmt.Sprintf("BPF maps of up to %d MiB are made: before Linux 5.11 they count "+
 				"against this limit, which is %d KiB", sampler.MaxKernelMemory>>20, h.memlock>>10),
-			Mend: "ulimit -l unlimited"})
+			Fix: "ulimit -l unlimited"})
 	}
 }
 
-// stackKernel looks at what the kernel itself has. Without the rights to ask it, its
-// version tells.
+// stackKernel checks the kernel's own features. Without the rights to probe them, its
+// version decides.
 func (h *host) stackKernel(add func(n Need)) {
 	release, _ := h.read(releasePath)
 	version, versionKnown := h.version()
@@ -135,8 +135,8 @@ func (h *host) stackKernel(add func(n Need)) {
 		}
 		since := fmt.Sprintf("%d.%d", f.since.major, f.since.minor)
 		add(Need{Name: f.name, Option: stacksOption,
-			For:  fmt.Sprintf("%s: Linux has it since %s, this is %s", f.what, since, release),
-			Mend: "use Linux 5.8 or later, with CONFIG_BPF_EVENTS"})
+			For: fmt.Sprintf("%s: Linux has it since %s, this is %s", f.what, since, release),
+			Fix: "use Linux 5.8 or later, with CONFIG_BPF_EVENTS"})
 	}
 }
 
@@ -158,16 +158,16 @@ func (h *host) tracepoints(add func(n Need)) {
 	case !h.mounted("tracefs", tracingDirs[0]) && !h.mounted("tracefs", tracingDirs[1]) &&
 		!h.mounted("debugfs", "/sys/kernel/debug"):
 		add(Need{Name: "tracefs", Option: tracingOptions,
-			For:  what + ": it is mounted neither at " + strings.Join(tracingDirs[:], " nor at "),
-			Mend: "mount -t tracefs nodev " + tracingDirs[0]})
+			For: what + ": it is mounted neither at " + strings.Join(tracingDirs[:], " nor at "),
+			Fix: "mount -t tracefs nodev " + tracingDirs[0]})
 	case !h.has(unix.CAP_DAC_READ_SEARCH) && !h.has(unix.CAP_DAC_OVERRIDE):
 		add(Need{Name: "CAP_DAC_READ_SEARCH", Option: tracingOptions,
-			For:  what + ": tracefs shows itself to root alone",
-			Mend: "run it as root, or give cap_dac_read_search with the other capabilities"})
+			For: what + ": tracefs shows itself to root alone",
+			Fix: "run it as root, or give cap_dac_read_search with the other capabilities"})
 	default:
 		add(Need{Name: "sched:sched_switch", Option: offCPUOption,
-			For:  "it is known when threads stop and go on: tracefs has no such tracepoint",
-			Mend: "use a kernel with CONFIG_EVENT_TRACING"})
+			For: "it is known when threads stop and go on: tracefs has no such tracepoint",
+			Fix: "use a kernel with CONFIG_EVENT_TRACING"})
 	}
 }
 
@@ -177,7 +177,7 @@ func (h *host) traced(name string) bool {
 }
 
 // mounted reports whether a file system of this type is mounted at dir, or with dir ""
-// anywhere. Where that cannot be told it is.
+// anywhere. If that is unknown: true.
 func (h *host) mounted(fstype, dir string) bool {
 	mounts, ok := h.read(mountsPath)
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// clockTries is how many readings are made, of which the tightest counts: any of them
+// clockTries is the number of readings; the tightest counts: any of them
 // may be interrupted.
 const clockTries = 20
 
@@ -89,7 +89,7 @@ func recordTime(rec []byte) uint64 {
 	return binary.NativeEndian.Uint64(rec[len(rec)-timeFromEnd:])
 }
 
-// otherClocks reads the clocks that have a system call, and says how long that took.
+// otherClocks reads the clocks that have a system call, and returns how long that took.
 func otherClocks() (c bundle.Clocks, width uint64) {
 	read := func(clock int32) uint64 {
 		var t unix.Timespec

@@ -36,13 +36,13 @@ func startCommand(o *Options) (*command, error) {
 // signal sends a signal to the command. That it has just ended is no error.
 func (c *command) signal(sig os.Signal) { _ = c.cmd.Process.Signal(sig) }
 
-// stop asks the command to end, unless it has been told; asked a second time it is
+// stop asks the command to end, unless it has been signalled; at a second call it is
 // killed.
-func (c *command) stop(sig os.Signal, told bool) {
+func (c *command) stop(sig os.Signal, signalled bool) {
 	switch {
 	case c.asked:
 		c.signal(unix.SIGKILL)
-	case !told:
+	case !signalled:
 		c.signal(sig)
 	}
 	c.asked = true
@@ -60,7 +60,7 @@ func SharesTerminal() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// status says how the command ended, after Wait gave err.
+// status describes how the command ended, after Wait gave err.
 func (c *command) status(s *session, err error) {
 	st := &s.summary.Command
 	st.Run, st.Elapsed = true, time.Since(c.start)

@@ -22,12 +22,12 @@ const (
 	copyName = "symbolize_copy" // of the program, as bpftool lists it
 	copyRing = 16 << 20         // bytes; a program takes 25 KiB and more of them
 	copyHook = "perf_event_bpf_event"
-	// maxCopying bounds the bytes of programs of which only some pieces have come.
+	// maxCopying bounds the bytes of incomplete programs.
 	maxCopying = 256 << 20
 )
 
-// copies has the kernel copy programs while they are being loaded. What the rings'
-// reader could read itself is dropped at the end; the rest takes its place.
+// copies has the kernel copy programs while they are being loaded. Programs that the rings'
+// reader could read itself are dropped at the end; the others fill the gaps.
 type copies struct {
 	s      *session
 	ring   *ebpf.Map
@@ -36,7 +36,7 @@ type copies struct {
 	reader *ringbuf.Reader
 	done   chan struct{}
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	partial map[uint32]*copied
 	bytes   int // in partial
 	copySpools
@@ -45,7 +45,7 @@ type copies struct {
 }
 
 // start loads and attaches the program. Where that is not possible the capture goes
-// on without, and says why.
+// on without, and warns.
 func (c *copies) start() error {
 	err := c.attach()
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *copies) attach() error {
 	return nil
 }
 
-// attachEntry attaches to the function that tells perf of a load (fentry).
+// attachEntry attaches to the function that notifies perf of a load (fentry).
 func (c *copies) attachEntry(l *kernelbtf.Layout) error {
 	code, err := copyProgram(l, c.ring.FD(), atEntry())
 	if err != nil {
@@ -229,7 +229,8 @@ func (c *copies) fill(p *programs) error {
 	return p.err
 }
 
-// turn forgets the copies of the part before the last: what they are of was told of since.
+// turn forgets the copies of the part before the last: the records of their programs have
+// been read since.
 func (c *copies) turn() error {
 	if c == nil {
 		return nil

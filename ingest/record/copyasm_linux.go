@@ -5,7 +5,7 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// What the assembler of cilium/ebpf has no word for.
+// Instructions that the assembler of cilium/ebpf lacks.
 
 // readTo copies size bytes of the kernel at base+off to dst+at. It changes R0 to R5.
 func readTo(dst asm.Register, at int32, base asm.Register, off int32, size int32) asm.Instructions {

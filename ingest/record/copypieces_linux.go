@@ -6,7 +6,7 @@ import (
 	"symbolize/ingest/format/bpf"
 )
 
-// copied is a program of which pieces come.
+// copied is a program that arrives in pieces.
 type copied struct {
 	head   []byte
 	funcs  []copiedFunc
@@ -93,7 +93,7 @@ func (x *copied) image(b, data []byte) {
 	x.funcs[i].image = append(x.funcs[i].image, data...)
 }
 
-// whole keeps a program of which all pieces came.
+// whole keeps a program that has all its pieces.
 func (c *copies) whole(id uint32, x *copied) {
 	delete(c.partial, id)
 	c.bytes -= x.size
@@ -113,7 +113,7 @@ func (c *copies) whole(id uint32, x *copied) {
 	}
 }
 
-// allFunctions reports whether there is code of as many functions as the head says.
+// allFunctions reports whether there is code of as many functions as the head announces.
 func (x *copied) allFunctions() bool {
 	n := binary.NativeEndian.Uint32(x.head[headFuncs:])
 	return n == 0 || int(n) == len(x.funcs)

@@ -11,7 +11,7 @@ import (
 // perf_event_bpf_event, which bpf(2) calls when a program is complete and before its
 // loader gets the descriptor; or, where the kernel lets nobody attach there, at the
 // exit of bpf(2), in the loader's own context, before it can do anything with the
-// descriptor. Nobody can unload the program yet. What it reads goes to a ring in
+// descriptor. Nobody can unload the program yet. The data goes to a ring in
 // pieces of one size, because the verifier wants sizes that it knows:
 //
 //	offset  type  field
@@ -19,8 +19,8 @@ import (
 //	4       u32   id of the program
 //	8       u32   number of the function
 //	12      u32   bytes of data
-//	16      u64   offset of the data in what the piece is of
-//	24      u64   size of what the piece is of
+//	16      u64   offset of the data in the array
+//	24      u64   size of the array
 //	32      u64   address of the function
 //	40      u64   its tag
 //	64            data
@@ -44,7 +44,7 @@ const (
 
 // Where things lie in the program's stack, from R10.
 const (
-	stackCtx  = -96  // what callbacks share
+	stackCtx  = -96  // shared by the callbacks
 	stackHead = -256 // the data of pieceProgram
 	headSize  = 128
 

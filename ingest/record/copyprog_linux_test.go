@@ -64,7 +64,7 @@ func kernelTypes(t *testing.T, without string) *btf.Spec {
 }
 
 // TestCopyProgram: for each way to find a program, on each machine, all jumps and calls
-// have their targets; what a kernel does not have is an error that names it.
+// have their targets; a function missing in the kernel is an error that names it.
 func TestCopyProgram(t *testing.T) {
 	finds := map[string]func(l *kernelbtf.Layout) asm.Instructions{
 		"entry": func(*kernelbtf.Layout) asm.Instructions { return atEntry() },
@@ -113,7 +113,7 @@ func TestCopyProgram(t *testing.T) {
 	}
 }
 
-// TestHeadFits: what the head's fields need is in the head, and no two overlap.
+// TestHeadFits: all fields lie within the head, and no two overlap.
 func TestHeadFits(t *testing.T) {
 	l := kernelbtf.New(kernelTypes(t, ""))
 	var used [headSize]bool

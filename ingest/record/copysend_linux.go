@@ -7,7 +7,7 @@ import (
 	"symbolize/ingest/record/kernelbtf"
 )
 
-// How the program that copies others sends what it reads, piece by piece.
+// The copier sends the data in pieces.
 
 // reserve asks for a piece, in R0 and R8, and jumps if there is no room.
 func reserve(ring int, full string) asm.Instructions {
@@ -44,7 +44,7 @@ func sendHead(ring int) asm.Instructions {
 	return append(out, submit()...)
 }
 
-// sendEnd sends the piece that says that all others were sent.
+// sendEnd sends the last piece, which marks the program as complete.
 func sendEnd(ring int) asm.Instructions {
 	out := append(asm.Instructions{
 		asm.LoadMem(asm.R1, asm.R10, stackCtx+ctxLost, asm.DWord), asm.JNE.Imm(asm.R1, 0, "done"),
@@ -100,7 +100,7 @@ func sendArrays(l *kernelbtf.Layout) asm.Instructions {
 	return append(out, sendArray(types, "after_btf")...)
 }
 
-// sendArray sends an array that is there and not empty. label is that of what follows.
+// sendArray sends an array that is there and not empty. label is that of the next instruction.
 func sendArray(a array, label string) asm.Instructions {
 	out := asm.Instructions{
 		asm.LoadMem(asm.R1, asm.R10, a.src, asm.DWord),
@@ -118,7 +118,7 @@ func sendArray(a array, label string) asm.Instructions {
 	return append(out, asm.Mov.Imm(asm.R0, 0).WithSymbol(label))
 }
 
-// pieceCallback sends the next piece of what the context says, and ends the loop with
+// pieceCallback sends the next piece of the context's array, and ends the loop with
 // the last.
 func pieceCallback(ring int) asm.Instructions {
 	out := asm.Instructions{
@@ -131,7 +131,7 @@ func pieceCallback(ring int) asm.Instructions {
 	out = append(out, submit()...)
 	return append(out,
 		asm.Mov.Imm(asm.R0, 0),
-		asm.JNE.Imm(asm.R9, 0, "piece_done"), // R9 is what is left
+		asm.JNE.Imm(asm.R9, 0, "piece_done"), // R9 is the rest
 		asm.Mov.Imm(asm.R0, 1),
 		asm.Ja.Label("piece_done"),
 		storeWord(asm.R6, ctxLost, 1).WithSymbol("piece_full"),
@@ -162,7 +162,7 @@ func fillPiece() (out asm.Instructions) {
 	)
 }
 
-// stepOn moves the context behind the R7 bytes that were read; R9 becomes what is left.
+// stepOn moves the context behind the R7 bytes that were read; R9 becomes the rest.
 func stepOn() (out asm.Instructions) {
 	for i, x := range []struct {
 		at int16

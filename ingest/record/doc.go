@@ -1,4 +1,4 @@
-// Package record records on a running host what resolving needs later and what no
+// Package record records on a running host the data that resolving needs later and that no
 // perf.data has: the code, lines and BTF of every BPF program that was there at some
 // time of the recording, the kernel's symbols and modules, the vdso, the mappings of
 // processes. It writes a bundle (package ingest/format/bundle). Linux only.
@@ -14,12 +14,12 @@
 // named, and Options.KernelCopy has the kernel itself copy them before their loader
 // can go on.
 //
-// What was read goes to temporary files, so that memory does not grow with the
+// The data goes to temporary files, so that memory does not grow with the
 // number of programs, but for some bytes each.
 //
 // A recording is a sequence of parts, of ten seconds each, which a flusher makes durable one by
-// one: recorders hand out what they have of a part and forget it, so that memory does not grow
-// with time either. What belongs to a sample is in its part: the sampler turns first, then the
+// one: recorders hand out their data of a part and forget it, so that memory does not grow
+// with time either. The data for a sample is in its part: the sampler turns first, then the
 // side band is cut, and mappings of ended processes are forgotten when they are written.
 //
 // Record is made of recorders, one for each kind of thing (type recorder).

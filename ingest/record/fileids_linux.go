@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// maxFiles bounds the files of which the build IDs are remembered.
+// maxFiles bounds the cache of files' build IDs.
 const maxFiles = 1 << 14
 
 // askID has the build ID of a file read that a process maps as code, once. p.mu is held.

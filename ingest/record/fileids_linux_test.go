@@ -16,7 +16,7 @@ import (
 )
 
 // TestHungDevice: a file that nobody answers for holds up neither the caller nor files of
-// other devices, and the end of a recording for so long only. Its device is told.
+// other devices, and the end of a recording for so long only. Its device is reported.
 func TestHungDevice(t *testing.T) {
 	r := newTestRoot(t)
 	s := &session{opts: &Options{}, summary: &Summary{}}
@@ -114,7 +114,7 @@ func TestFileOfPath(t *testing.T) {
 }
 
 // TestVersions: addresses of each program that a process ran are found in its own mappings,
-// of which the newest are kept, and what those explain in two ways is ambiguous. Only code is
+// the newest of which are kept; an address with two explanations is ambiguous. Only code is
 // kept of who is only sampled.
 func TestVersions(t *testing.T) {
 	r := newTestRoot(t)

@@ -25,7 +25,7 @@ type recorders struct {
 	stacks  *stacks
 }
 
-// flusher makes durable what was recorded, part by part, and begins new files.
+// flusher makes the recording durable part by part, and begins new files.
 type flusher struct {
 	s     *session
 	set   *recorders
@@ -36,7 +36,7 @@ type flusher struct {
 	last  bundle.Clocks     // where the part at hand begins
 	lost  map[string]uint64 // Summary.Lost, as far as it is in a file
 	// Of Summary.Warnings and Missing, how many are in a file.
-	said, missing int
+	warned, missing int
 
 	quit, done chan struct{}
 	failed     chan error // holds the error with which nothing more can be flushed
@@ -86,11 +86,11 @@ func (f *flusher) pause() time.Duration {
 	return every
 }
 
-// part is what was recorded since the last flush, as far as others go on recording meanwhile.
+// part is the data recorded since the last flush, as far as others go on recording meanwhile.
 type part struct {
 	side   *sidePart
 	stacks *sampler.Part // nil: none are sampled
-	gone   gone          // processes of which there will be nothing in the next part
+	gone   gone          // processes without data in the next part
 	turned uint64        // when the next part began, or before: by the clock of records
 }
 
@@ -101,7 +101,7 @@ func (p *part) close() {
 	p.stacks.Close()
 }
 
-// flush makes durable what was recorded since the last flush, and begins a new file where it is
+// flush makes the data since the last flush durable, and begins a new file when it is
 // time.
 func (f *flusher) flush() error {
 	r := f.s.opts.Rotate
@@ -134,7 +134,7 @@ func (f *flusher) flush() error {
 	return nil
 }
 
-// take takes the part at hand. again says that the next one begins a file.
+// take takes the part at hand. again: the next one begins a file.
 func (f *flusher) take(again bool) (p *part, err error) {
 	p = &part{gone: f.set.procs.gone()}
 	now, _ := readClocks()
@@ -149,8 +149,8 @@ func (f *flusher) take(again bool) (p *part, err error) {
 	return p, err
 }
 
-// add adds a part to the file at hand, and returns what the manifest has to say of its samples.
-// last says that it is the last one.
+// add adds a part to the file at hand, and returns the manifest's entry for its samples.
+// last: it is the last one.
 func (f *flusher) add(p *part, last bool) (samples []bundle.Samples, err error) {
 	x := f.set
 	if f.first || last {
@@ -197,7 +197,7 @@ func (f *flusher) manifest(samples []bundle.Samples) *bundle.Manifest {
 	return &m
 }
 
-// since puts into a manifest what was lost and said since the last one.
+// since adds to a manifest the losses and warnings since the last one.
 func (f *flusher) since(m *bundle.Manifest) {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
@@ -213,11 +213,11 @@ func (f *flusher) since(m *bundle.Manifest) {
 		m.Lost[cause] = n - f.lost[cause]
 		f.lost[cause] = n
 	}
-	m.Warnings, f.said = sum.Warnings[f.said:len(sum.Warnings):len(sum.Warnings)], len(sum.Warnings)
+	m.Warnings, f.warned = sum.Warnings[f.warned:len(sum.Warnings):len(sum.Warnings)], len(sum.Warnings)
 	m.Missing, f.missing = sum.Missing[f.missing:len(sum.Missing):len(sum.Missing)], len(sum.Missing)
 }
 
-// rotate completes the file at hand, and begins a new one with the side band of the part, of which
+// rotate completes the file at hand, and begins a new one with the side band of the part, whose
 // programs may still be there. m is the manifest of that part.
 func (f *flusher) rotate(p *part, m *bundle.Manifest) error {
 	if err := f.name(); err != nil {
@@ -264,7 +264,7 @@ func (f *flusher) name() error {
 		now.Nanosecond()/int(hundredth)))
 }
 
-// end completes the last file, to which the recorders have added what they have left.
+// end completes the last file, to which the recorders have added the rest.
 func (f *flusher) end(m *bundle.Manifest) error {
 	m.Begin = f.last
 	f.since(m)

@@ -54,8 +54,8 @@ func TestForgetGone(t *testing.T) {
 	}
 }
 
-// TestCompact: the spool of mappings does not grow with processes that were forgotten, and what
-// is kept is still there.
+// TestCompact: the spool of mappings does not grow with forgotten processes, and kept mappings
+// are still there.
 func TestCompact(t *testing.T) {
 	r := newTestRoot(t)
 	p, err := newProcesses(&session{opts: &Options{}, summary: &Summary{}}, r.dir)
@@ -77,7 +77,7 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-// TestChangesForget: what was forgotten does not make an address mean what it did not.
+// TestChangesForget: a forgotten change does not move an address to another epoch.
 func TestChangesForget(t *testing.T) {
 	c := newChanges(func() {}, func() {})
 	for _, x := range [][3]uint64{{10, 0x1000, 16}, {20, 0x1000, 16}, {25, 0x1008, 8}, {5, 0x1000, 8},

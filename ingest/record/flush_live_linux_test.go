@@ -8,7 +8,7 @@ import (
 )
 
 // TestLiveFlushed captures programs that come and go while the recording is flushed all the time:
-// of each there is all that there is without flushes, once, whatever part it falls into.
+// each is recorded once and completely, in any part.
 func TestLiveFlushed(t *testing.T) {
 	needLive(t)
 	opts := func(o Options) Options {

@@ -10,8 +10,8 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// checkHostProc wants Options.HostProc to be what it is named for. Where that may not be
-// looked at it is believed.
+// checkHostProc checks that Options.HostProc is a /proc of the host. If it may not be
+// read, it is accepted.
 func (s *session) checkHostProc() error {
 	dir := s.opts.HostProc
 	if dir == "" {

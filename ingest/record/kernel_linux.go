@@ -21,8 +21,8 @@ import (
 )
 
 // kernel takes the kernel's symbols, its notes and the vdso. They are read at the end,
-// when they disturb nobody: of what was there before only modules go, and those take
-// care of their own symbols.
+// when they disturb nobody: of the earlier data only modules go, and their recorder takes
+// their symbols.
 type kernel struct {
 	s       *session
 	root    string // before /proc and /sys; "" but in tests
@@ -31,7 +31,7 @@ type kernel struct {
 	list    []kernelImage
 }
 
-// kernelFacts is what kallsyms tells of the kernel itself.
+// kernelFacts are the facts about the kernel in kallsyms.
 type kernelFacts struct {
 	text, end uint64 // _text to _etext; 0 if hidden
 	symbols   int
@@ -132,8 +132,8 @@ func (k *kernel) images(visit func(pc uint64, name string)) {
 	}
 }
 
-// add adds kallsyms, whole: what of it a store would not keep is for those who read a
-// bundle without one. Symbols of modules that are gone stand at its end.
+// add adds kallsyms, whole: symbols that a store does not keep serve readers of a
+// bundle without one. Symbols of unloaded modules are at its end.
 func (k *kernel) add(w *bundle.Writer) error {
 	if notes, err := os.ReadFile(k.root + "/sys/kernel/notes"); err == nil {
 		if err := w.Add(bundle.NotesName, notes); err != nil {
@@ -173,7 +173,7 @@ func (k *kernel) known() bool {
 const maxSymbolLine = 4 << 10
 
 // symbolFilter reads from a list of kallsyms the lines of modules and of BPF, which name
-// what they are of in brackets, and those that tell where the kernel lies.
+// their owner in brackets, and those with the kernel's addresses.
 type symbolFilter struct {
 	lines *bufio.Reader
 	left  []byte // of the line at hand
@@ -267,7 +267,7 @@ func possibleCPUs(root string) int {
 	return list[len(list)-1] + 1
 }
 
-// names is what uname(2) says.
+// names are the fields of uname(2).
 type names struct{ machine, host, release string }
 
 func uname() (names, error) {

@@ -12,7 +12,7 @@ type lanes[K comparable] struct {
 	bound int
 
 	mu      sync.Mutex
-	jobs    map[K][]func() // that are to come, by the keys of which one runs or waits for a lane
+	jobs    map[K][]func() // waiting, by keys with a job that runs or waits for a lane
 	running int
 	waiting []K
 	idle    chan struct{} // closed when nothing runs any more; nil: nobody waits for that

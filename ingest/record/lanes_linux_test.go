@@ -8,7 +8,7 @@ import (
 )
 
 // TestLanes: jobs of a key run in their order, a job that hangs holds up its key alone, and
-// is told of.
+// is reported.
 func TestLanes(t *testing.T) {
 	l := newLanes[string](2)
 	if left := l.wait(time.Hour); left != nil {

@@ -112,7 +112,7 @@ func record(t *testing.T, count int, life string, opts Options) (string, *Summar
 }
 
 // programsOf decodes the programs of a bundle called short_lived, and counts the
-// KSYMBOL records of their functions that tell of a load.
+// KSYMBOL records of their functions of loads.
 func programsOf(t *testing.T, path string) (list []bpf.Program, ksymbols int) {
 	t.Helper()
 	b, err := bundle.OpenFile(path)
@@ -213,7 +213,7 @@ func manifestOf(t *testing.T, path string) *bundle.Manifest {
 }
 
 // TestLiveShortLived captures 100 programs that live 1 ms, five times: in the median
-// at least 95 images. What is had of those that live less is reported.
+// at least 95 images. The share of shorter lives is reported.
 func TestLiveShortLived(t *testing.T) {
 	needLive(t)
 	for _, life := range []string{"1ms", "50us", "1us"} {
@@ -243,8 +243,8 @@ func TestLiveKernelCopy(t *testing.T) {
 	}
 }
 
-// TestLiveKernelCopyEqual compares the copies of programs that live long with what
-// bpf(2) tells of them.
+// TestLiveKernelCopyEqual compares the copies of long-lived programs with the records that
+// bpf(2) returns.
 func TestLiveKernelCopyEqual(t *testing.T) {
 	needLive(t)
 	s := &session{opts: &Options{}, summary: &Summary{}}

@@ -22,7 +22,7 @@ const (
 	flagReadOnly      = 1 << 3 // BPF_F_RDONLY
 )
 
-// Types of maps (enum bpf_map_type) that are told apart here.
+// Types of maps (enum bpf_map_type) with their own treatment here.
 const (
 	mapProgArray      = 3
 	mapPerfEventArray = 4
@@ -43,8 +43,8 @@ const (
 )
 
 const (
-	mapInfoLen = 88 // of struct bpf_map_info: up to what all kernels with BTF know
-	// maxMapBytes bounds the pairs of one dump; what a map has beyond is counted.
+	mapInfoLen = 88 // of struct bpf_map_info: up to the last field of all kernels with BTF
+	// maxMapBytes bounds the pairs of one dump; pairs beyond are counted.
 	maxMapBytes = 64 << 20
 	// batchBytes is how much is asked of the kernel at a time.
 	batchBytes = 1 << 20
@@ -91,7 +91,7 @@ func nextMap(id uint32) (uint32, error) {
 	return attr.next, err
 }
 
-// header returns what the kernel tells of the map behind a descriptor.
+// header returns the kernel's description of the map behind a descriptor.
 func (r *mapReader) header(fd int) (h bundle.DumpHeader, err error) {
 	clear(r.info[:])
 	attr := infoAttr{fd: uint32(fd), size: mapInfoLen, info: address(r.info[:])}
@@ -117,11 +117,11 @@ func (r *mapReader) header(fd int) (h bundle.DumpHeader, err error) {
 	return h, nil
 }
 
-// errNoBatch is ENOTSUPP of the kernel (include/linux/errno.h): the map knows no batches, or
-// tells no values.
+// errNoBatch is ENOTSUPP of the kernel (include/linux/errno.h): the map has no batches, or
+// does not return values.
 const errNoBatch = unix.Errno(524)
 
-// errUnread says that a map is of a kind whose elements cannot be had.
+// errUnread: elements of a map of this kind cannot be read.
 var errUnread = errors.New("the kernel gives no elements of a map of this kind")
 
 // dump reads all pairs of a map, and appends them as a raw dump to dst.

@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// Bounds of what is taken of maps.
+// Bounds on the data of maps.
 const (
 	maxSeries      = 64      // maps that are watched
 	maxMapDumps    = 1 << 16 // in a bundle
@@ -41,9 +41,9 @@ type mapSeries struct {
 	full   bool
 	err    error
 
-	mu    sync.Mutex // held while maps are found and dumped
-	told  int        // of btf, those that addBTF has added
-	taken int        // dumps that flush has added
+	mu       sync.Mutex // held while maps are found and dumped
+	addedBTF int        // of btf, those that addBTF has added
+	taken    int        // dumps that flush has added
 }
 
 // wantedMap is one of Options.Maps.
@@ -59,7 +59,7 @@ type seriesMap struct {
 	name   string
 	dumps  int
 	gone   bool
-	failed string // the last error, said once
+	failed string // the last error, reported once
 }
 
 type mapBTF struct {
@@ -126,7 +126,7 @@ func (m *mapSeries) run() {
 
 func (m *mapSeries) drain() time.Duration { return 0 }
 
-// stop takes the last dumps, and says which maps there were not.
+// stop takes the last dumps, and reports the maps that were absent.
 func (m *mapSeries) stop() {
 	close(m.quit)
 	<-m.done
@@ -317,19 +317,19 @@ func (m *mapSeries) flush(w *bundle.Writer) error {
 func (m *mapSeries) again() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.told = 0
+	m.addedBTF = 0
 }
 
 // addBTF adds the BTF of maps that was not yet.
 func (m *mapSeries) addBTF(to *programs) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, b := range m.btf[m.told:] {
+	for _, b := range m.btf[m.addedBTF:] {
 		if !to.btfs[b.id] {
 			to.addBTF(b.id, b.blob)
 		}
 	}
-	m.told = len(m.btf)
+	m.addedBTF = len(m.btf)
 }
 
 func (m *mapSeries) close() {

@@ -115,7 +115,7 @@ func TestLiveMapReader(t *testing.T) {
 	}
 }
 
-// TestLiveMapSlots: an empty slot is nothing that was lost, a value that is not told is.
+// TestLiveMapSlots: an empty slot is no loss, a value that is not returned is one.
 func TestLiveMapSlots(t *testing.T) {
 	needLive(t)
 	inner := &ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}
@@ -124,7 +124,7 @@ func TestLiveMapSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer one.Close()
-	for typ, told := range map[ebpf.MapType]bool{ebpf.ProgramArray: true, ebpf.CGroupArray: false,
+	for typ, counted := range map[ebpf.MapType]bool{ebpf.ProgramArray: true, ebpf.CGroupArray: false,
 		ebpf.ArrayOfMaps: true, ebpf.PerfEventArray: false, ebpf.CPUMap: true} {
 		m, err := ebpf.NewMap(&ebpf.MapSpec{Type: typ, KeySize: 4, ValueSize: 4, MaxEntries: 4,
 			InnerMap: inner})
@@ -147,19 +147,19 @@ func TestLiveMapSlots(t *testing.T) {
 		if err := r.elements(m.FD(), &h, int(h.Stride())); err != nil {
 			t.Fatal(err)
 		}
-		var untold uint64
-		if !told {
-			untold = uint64(h.MaxEntries)
+		var wantLost uint64
+		if !counted {
+			wantLost = uint64(h.MaxEntries)
 		}
 		lost := r.lost["elements of which the kernel tells no values"]
-		if got := len(r.pairs) / 8; got != want || lost != untold {
+		if got := len(r.pairs) / 8; got != want || lost != wantLost {
 			t.Errorf("%v: %d elements, want %d; lost %v", typ, got, want, r.lost)
 		}
 	}
 }
 
-// TestLiveCaptureMaps records maps of which one grows, one goes and is made anew, and
-// one never comes.
+// TestLiveCaptureMaps records maps: one grows, one goes and is made anew,
+// one never appears.
 func TestLiveCaptureMaps(t *testing.T) {
 	needLive(t)
 	grows := liveMap(t, ebpf.PerCPUHash, "live_grows", 100)
@@ -169,7 +169,7 @@ func TestLiveCaptureMaps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The command says that the recording has begun, and ends when all is done.
+	// The command signals that the recording has begun, and ends when all is done.
 	ready, says, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -194,11 +194,11 @@ func TestLiveCaptureMaps(t *testing.T) {
 	for _, f := range []*os.File{ready, hears} {
 		f.Close()
 	}
-	said := strings.Join(sum.Warnings, "\n")
+	warnings := strings.Join(sum.Warnings, "\n")
 	for _, want := range []string{"map live_goes (id ", "was gone after", "another one of this name",
 		"map live_never was never there"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("no %q in the warnings:\n%s", want, said)
+		if !strings.Contains(warnings, want) {
+			t.Errorf("no %q in the warnings:\n%s", want, warnings)
 		}
 	}
 	checkSeries(t, path, sum)
@@ -310,7 +310,7 @@ func TestLiveCaptureNoMap(t *testing.T) {
 	}
 }
 
-// TestSeriesBounds: what is beyond a bound is counted, and the dump stays whole.
+// TestSeriesBounds: elements beyond a bound are counted, and the dump stays whole.
 func TestSeriesBounds(t *testing.T) {
 	r := &mapReader{}
 	value := make([]byte, maxMapBytes/4)

@@ -29,7 +29,7 @@ const maxModules = 1 << 16
 const maxModuleSyms = 64 << 20
 
 // modules records which kernel modules there are, and when one comes or goes: the
-// tracepoints module_load and module_free tell when, /proc/modules where it lies. The
+// tracepoints module_load and module_free have the times, /proc/modules the addresses. The
 // symbols of modules are taken while they are there.
 type modules struct {
 	s      *session
@@ -41,8 +41,8 @@ type modules struct {
 	syms map[moduleKey][]byte // lines of kallsyms, by module and where it lay
 	kept int                  // bytes in syms
 
-	changes *changes // told of modules that come and go; nil: nobody asks
-	blind   bool     // no tracepoint tells of them
+	changes *changes // receives loads and unloads of modules; nil: not wanted
+	blind   bool     // there is no tracepoint for them
 	looked  uint64   // when blind modules were listed last, ns of CLOCK_MONOTONIC
 
 	listed sync.Mutex // guards list and syms, which drain and add are called at once for
@@ -57,14 +57,14 @@ type moduleKey struct {
 	base uint64
 }
 
-// moduleEvent says that a module was loaded or freed.
+// moduleEvent is the load or unload of a module.
 type moduleEvent struct {
 	name string
 	time uint64 // of the rings' clock
 	free bool
 }
 
-// tracepoint is what reading its samples needs.
+// tracepoint has the layout of its samples.
 type tracepoint struct {
 	name string
 	id   uint64 // its number, perf_event_attr.config
@@ -80,8 +80,8 @@ func newModules(s *session, root string) *modules {
 // tracingDirs are where tracefs is mounted.
 var tracingDirs = [...]string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}
 
-// open has the tracepoints write into the rings. A kernel without modules has none; of
-// others that cannot be had is said what is lost.
+// open has the tracepoints write into the rings. A kernel without modules has none; other
+// tracepoints that cannot be opened are reported as a loss.
 func (m *modules) open(rings []*ring) {
 	if _, err := os.Stat(m.root + "/proc/modules"); errors.Is(err, fs.ErrNotExist) {
 		return
@@ -102,7 +102,7 @@ func (m *modules) openPoint(t *tracepoint, rings []*ring) error {
 		return err
 	}
 	for _, r := range rings {
-		// One sample wakes the reader, which is what the ring's own watermark asks too.
+		// One sample wakes the reader, like the ring's own watermark.
 		fd, id, err := openEvent(m.s.clocked(&unix.PerfEventAttr{Type: unix.PERF_TYPE_TRACEPOINT,
 			Config: t.id, Sample: 1, Wakeup: 1,
 			Sample_type: uint64(sampleType | perfdata.SampleRaw)}), -1, r.cpu)
@@ -302,8 +302,8 @@ func (m *modules) settle() {
 	m.look()
 }
 
-// look takes in, where no tracepoint tells of them, which modules came and went since it was
-// called last: what lay there meanwhile is not known. Any goroutine may call it.
+// look finds, where there are no tracepoints, the modules that came and went since it was
+// called last: the code there meanwhile is unknown. Any goroutine may call it.
 func (m *modules) look() {
 	m.listed.Lock()
 	defer m.listed.Unlock()
@@ -312,7 +312,7 @@ func (m *modules) look() {
 	}
 	b, err := os.ReadFile(m.root + "/proc/modules")
 	if err != nil {
-		return // read has told of it
+		return // read has reported it
 	}
 	now, there := monotonic(), make(map[moduleKey]bool)
 	loads := make(map[string]uint64)

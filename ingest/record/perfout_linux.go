@@ -19,7 +19,7 @@ type perfOut struct {
 	w    *perfdata.Writer
 }
 
-// newPerfOut begins a file whose only event stands for all that write into the rings:
+// newPerfOut begins a file whose only event represents all that write into the rings:
 // their records look alike. Their times are of CLOCK_MONOTONIC, or of perf's clock.
 func newPerfOut(ids []uint64, monotonic bool) (*perfOut, error) {
 	f, err := os.CreateTemp("", "symbolize-capture-*")
@@ -60,7 +60,7 @@ func (o *perfOut) kernelMap(k *kernelFacts) {
 		Filename: []byte(kernelName + "_text")}, perfdata.CPUModeKernel, perfdata.SampleID{})
 }
 
-// kernelName is what perf calls the kernel's mapping, with a symbol's name behind.
+// kernelName is perf's name of the kernel's mapping; a symbol's name follows.
 const kernelName = "[kernel.kallsyms]"
 
 // finish writes the features.

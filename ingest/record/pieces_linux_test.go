@@ -11,7 +11,7 @@ import (
 	"symbolize/ingest/format/bpf"
 )
 
-// piecesOf gives what the program in the kernel sends of a built one.
+// piecesOf returns the pieces that the kernel copier sends for a built program.
 func piecesOf(p bpfbuild.Program) (out [][]byte) {
 	o := binary.NativeEndian
 	raw := rawOf(p)
@@ -51,7 +51,7 @@ func piecesOf(p bpfbuild.Program) (out [][]byte) {
 	send(pieceJITedLines, 0, 0, 0, raw.Arrays[bpf.ArrayJITedLineInfo])
 	send(pieceBTF, 0, 0, 0, bpfbuild.BTF(bigEndian, &p))
 	send(pieceEnd, 0, 0, 0, nil)
-	for i := 16; i < 32; i++ { // what was in the ring before
+	for i := 16; i < 32; i++ { // old content of the ring
 		out[len(out)-1][i] = 0xff
 	}
 	return out
@@ -72,7 +72,7 @@ func newTestCopies(t *testing.T) *copies {
 	return c
 }
 
-// withoutRaw leaves out what bpf(2) tells and a copy does not.
+// withoutRaw removes the fields that bpf(2) returns and a copy lacks.
 func withoutRaw(list []bpf.Program) []bpf.Program {
 	for i := range list {
 		list[i].Raw, list[i].BTF = nil, nil
@@ -80,8 +80,8 @@ func withoutRaw(list []bpf.Program) []bpf.Program {
 	return list
 }
 
-// TestPieces: the pieces of two programs, one after the other or mixed, make what
-// bpf(2) would have told.
+// TestPieces: the pieces of two programs, one after the other or mixed, make the record that
+// bpf(2) would return.
 func TestPieces(t *testing.T) {
 	a, b := piecesOf(testProgram(4)), piecesOf(testProgram(5))
 	var mixed [][]byte
@@ -112,8 +112,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestPiecesDamaged: without one of its pieces a program is not whole, or lacks what was
-// in it; every beginning of a piece is passed over.
+// TestPiecesDamaged: without one of its pieces a program is not whole, or lacks its
+// data; truncated pieces are skipped.
 func TestPiecesDamaged(t *testing.T) {
 	all := piecesOf(testProgram(4))
 	const second = 3 // code of the second function; that of the first are two
@@ -154,8 +154,8 @@ func TestPiecesDamaged(t *testing.T) {
 	}
 }
 
-// TestPiecesBound: of programs whose end never comes no more is kept than maxCopying,
-// and what comes whole afterwards is not kept either while they lie there.
+// TestPiecesBound: programs that never complete occupy at most maxCopying,
+// and later complete ones are not kept either meanwhile.
 func TestPiecesBound(t *testing.T) {
 	c := newTestCopies(t)
 	c.bytes = maxCopying - pieceData
@@ -170,7 +170,7 @@ func TestPiecesBound(t *testing.T) {
 	}
 }
 
-// TestFill: a copy takes the place of what could not be read, and no other.
+// TestFill: a copy fills the gap of a program that could not be read, and no other.
 func TestFill(t *testing.T) {
 	c := newTestCopies(t)
 	for _, id := range []uint32{4, 5, 6} {

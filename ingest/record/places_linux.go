@@ -12,7 +12,7 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// places tells what bare addresses in users' stacks are: by the mappings of their processes
+// places locates bare addresses in user stacks: by the mappings of their processes
 // that were saved, and by the build IDs of the files in them, which were read while the
 // processes lived.
 type places struct {
@@ -137,7 +137,7 @@ func (x *places) maps(pid int32, program uint64) []byte {
 	return []byte(strings.Join(x.needed[processProgram{pid, program}], ""))
 }
 
-// vdsoPath is what /proc/PID/maps calls the vdso.
+// vdsoPath is the vdso's name in /proc/PID/maps.
 const vdsoPath = "[vdso]"
 
 // code returns the lines of a program's mappings that are of code, of those that were saved

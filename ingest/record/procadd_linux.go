@@ -24,8 +24,8 @@ func (p *processes) add(w *bundle.Writer) error {
 	return p.addPerfMaps(w, func(int32, int64, int64) bool { return true })
 }
 
-// addMappings adds the mappings of processes: of those that are only sampled what addresses in
-// their stacks need, by places, which may be nil.
+// addMappings adds the mappings of processes: for those that are only sampled, the ones that
+// addresses in their stacks need, by places, which may be nil.
 func (p *processes) addMappings(w *bundle.Writer, x *places) error {
 	p.mu.Lock()
 	pids := slices.Sorted(maps.Keys(p.kept))
@@ -147,7 +147,7 @@ func (p *processes) again() {
 // gone are processes that have ended: nothing of them is sampled any more.
 type gone struct {
 	pids map[int32]bool
-	at   int64 // in the spool of mappings: what comes behind is of other processes
+	at   int64 // in the spool of mappings: later entries are of other processes
 }
 
 // gone returns the processes that have ended by now.

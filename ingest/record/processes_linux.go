@@ -31,7 +31,7 @@ const (
 	maxCopies   = 1 << 12
 	// maxReaders is how many processes, or files of different devices, are read at a time.
 	maxReaders = 32
-	// patience is how long the end of a recording waits for what is being read.
+	// patience is how long the end of a recording waits for pending reads.
 	patience = 2 * time.Second
 	// maxMaps and maxPerfMap bound the files of one process, bytes.
 	maxMaps    = 16 << 20
@@ -40,16 +40,16 @@ const (
 	maxProcessBytes = 1 << 30
 )
 
-// processFlags ask for what a process maps, which programs it runs and which
+// processFlags request a process's mappings, the programs it runs and the
 // processes it starts.
 const processFlags = perfdata.FlagMmap | perfdata.FlagMmap2 | perfdata.FlagComm |
 	perfdata.FlagCommExec | perfdata.FlagTask
 
 // processes takes the mappings of the command's processes: as records with times, and
 // as /proc/PID/maps, read again when they have changed, for a process may be gone at
-// the end. Of the processes that Options name it takes what they have at the end.
+// the end. Of the processes that Options name it takes the mappings at the end.
 //
-// What it reads it reads beside the recorders: a process may have its memory locked, and a
+// Reads run beside the recorders: a process may have its memory locked, and a
 // file lie where nobody answers.
 type processes struct {
 	s        *session
@@ -65,18 +65,18 @@ type processes struct {
 	bootTicks uint64 // see bootTicks
 	// readID is fileID, but in tests.
 	readID func(pid int32, m *procmaps.Mapping) (id buildid.ID, ok bool)
-	// places are what bare addresses turned out to be; nil: it was not looked at.
+	// places are the results for bare addresses; nil: not examined.
 	places *places
 
 	mu     sync.Mutex
 	maps   *spool
 	kept   map[int32][]mapsCopy // by pid, the newest last
-	whole  map[int32]bool       // all mappings of these are wanted, whatever addresses need
+	whole  map[int32]bool       // all mappings of these are wanted, not only the needed ones
 	dirty  map[int32]bool       // mapped something since they were read
 	seen   map[int32]bool
 	closed bool // nothing more is kept
 
-	counted  map[int32]bool    // those of which mappings were added to a bundle
+	counted  map[int32]bool    // those with mappings in a bundle
 	added    map[int32]spooled // mappings that were added to this bundle last
 	perfMaps map[int32]int64   // sizes of perf maps that were added to this bundle
 
@@ -92,7 +92,7 @@ type mapsCopy struct {
 	program uint64 // see sampler.ProgramFacts; 0 if it is not known
 }
 
-// device is what a file lies on.
+// device is a file's device.
 type device struct{ major, minor uint32 }
 
 func newProcesses(s *session, root string) (*processes, error) {
@@ -220,7 +220,7 @@ func (p *processes) path(pid int32, file string) string {
 }
 
 // stop reads the processes that Options name, and the command's once more, and takes in
-// what is being read.
+// the results of pending reads.
 func (p *processes) stop() {
 	p.drain()
 	pids := p.s.opts.PIDs

@@ -17,7 +17,7 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// testRoot is a directory that stands before /proc and /sys.
+// testRoot is a directory that replaces / before /proc and /sys.
 type testRoot struct {
 	t   *testing.T
 	dir string
@@ -36,14 +36,14 @@ func (r testRoot) write(name, text string) {
 	}
 }
 
-// run says that a process runs a program, told from others by where its stack begins.
+// run has a process run a program, identified by the start of its stack.
 func (r testRoot) run(pid int, stack uint64) {
 	r.t.Helper()
 	r.write(fmt.Sprintf("proc/%d/stat", pid), fmt.Sprintf("%d (a) b) S%s 777%s 4096 8192 %d%s 12288 0\n",
 		pid, strings.Repeat(" 1", 18), strings.Repeat(" 2", 3), stack, strings.Repeat(" 3", 18)))
 }
 
-// bundleOf commits what add adds, and opens it.
+// bundleOf commits the entries of add, and opens the bundle.
 func bundleOf(t *testing.T, add func(w *bundle.Writer) error) *bundle.Bundle {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "capture.data")
@@ -80,7 +80,7 @@ func entriesOf(t *testing.T, b *bundle.Bundle) map[string]string {
 	return out
 }
 
-// readAll drains the recorder, and waits until it has read what it reads.
+// readAll drains the recorder, and waits for its pending reads.
 func readAll(t *testing.T, p *processes) {
 	t.Helper()
 	p.drain()
@@ -175,7 +175,7 @@ func TestProcessesBound(t *testing.T) {
 	}
 }
 
-// TestKernel takes what a host shows of its kernel.
+// TestKernel records the kernel of a host with all its files.
 func TestKernel(t *testing.T) {
 	r := newTestRoot(t)
 	order := binary.NativeEndian
@@ -212,7 +212,7 @@ func TestKernel(t *testing.T) {
 	}
 }
 
-// TestKernelHidden says what is not to be had, and records the rest.
+// TestKernelHidden reports the missing files, and records the rest.
 func TestKernelHidden(t *testing.T) {
 	r := newTestRoot(t)
 	r.write("proc/kallsyms", "0000000000000000 T _text\n0000000000000000 T _etext\n")
@@ -288,7 +288,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestHostProc: what is named as the host's /proc is looked at before anything is recorded.
+// TestHostProc: the directory given as the host's /proc is checked before anything is recorded.
 func TestHostProc(t *testing.T) {
 	for _, tt := range []struct {
 		name, dir string

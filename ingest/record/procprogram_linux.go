@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// program returns what tells the program that a process runs now, by its /proc/PID/stat, in the
+// program identifies the program that a process runs now, by its /proc/PID/stat, in the
 // form of sampler.ProgramFacts; 0 if it cannot be read.
 func (p *processes) program(pid int32) uint64 {
 	var room [maxStat]byte

@@ -16,8 +16,8 @@ import (
 // readTries is how often mappings are read of a process that runs another program meanwhile.
 const readTries = 3
 
-// read keeps a process's mappings as they are now. What it maps without code and
-// without an end, as a kernel thread, is not kept.
+// read keeps a process's mappings as they are now. Mappings without code and
+// without an end, as of a kernel thread, are not kept.
 func (p *processes) read(pid int32) {
 	for range readTries {
 		before := p.program(pid)
@@ -38,7 +38,7 @@ func (p *processes) readOf(pid int32, program uint64, runs func() bool) bool {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
-		// gone; the records have what it mapped
+		// gone; the records have its mappings
 	case errors.Is(err, fs.ErrPermission):
 		p.s.lost("mappings of processes: no rights to read them", 1)
 	case err != nil:
@@ -72,7 +72,7 @@ func readSome(path string, b []byte, most int) ([]byte, error) {
 	}
 	defer unix.Close(fd)
 	for len(b) < most {
-		b = slices.Grow(b, os.Getpagesize()) // what /proc gives at a time
+		b = slices.Grow(b, os.Getpagesize()) // the unit of reads from /proc
 		n, err := unix.Read(fd, b[len(b):min(cap(b), most)])
 		switch {
 		case errors.Is(err, unix.EINTR):

@@ -12,7 +12,7 @@ import (
 	"symbolize/ingest/format/bpf"
 )
 
-// maxPrograms bounds the programs that one capture tells apart; 32 bytes are kept of
+// maxPrograms bounds the programs that one capture distinguishes; 32 bytes are kept of
 // each. Beyond it programs are counted only.
 const maxPrograms = 1 << 20
 
@@ -21,7 +21,7 @@ type programSource interface {
 	// open returns a descriptor, which keeps the program there until it is closed.
 	open(id uint32) (fd int, err error)
 	close(fd int)
-	// program and blob return what the kernel tells of a program, and the BTF of an id;
+	// program and blob return the kernel's record of a program, and the BTF of an id;
 	// both are valid until the next call.
 	program(fd int) (*bpf.RawProgram, error)
 	blob(id uint32) ([]byte, error)
@@ -42,14 +42,14 @@ type programs struct {
 	written     map[uint32]bool // programs that present passes over
 }
 
-// program is what is kept of one in memory.
+// program is the entry of one in memory.
 type program struct {
 	tag     bpf.Tag
-	loaded  bool   // while we recorded: its KSYMBOL records tell of it
+	loaded  bool   // while we recorded: it has KSYMBOL records
 	image   bool   // its code was read
 	waited  bool   // missing, but the kernel's copy may come in time for the next part
 	missing string // why nothing was read; "" if its info was
-	symbol  string // of those missing, as records tell it
+	symbol  string // of missing ones, from the records
 }
 
 func newPrograms(s *session) (*programs, error) {
@@ -69,7 +69,7 @@ func newPrograms(s *session) (*programs, error) {
 // maxBTFs is how many BTF ids are remembered from one part to the next.
 const maxBTFs = 1 << 12
 
-// cut returns what was read since the last cut, which is forgotten. With copies, programs that
+// cut returns the programs read since the last cut, and forgets them. With copies, programs that
 // are missing stay for one part more: their copy may be on its way.
 func (p *programs) cut(copies bool) (*programs, error) {
 	next, err := newPrograms(p.s)
@@ -104,7 +104,7 @@ func (p *programs) close() {
 	}
 }
 
-// load reads a program of which a record says that it was loaded. It returns nil for
+// load reads a program that was loaded by a record. It returns nil for
 // those beyond the bound.
 func (p *programs) load(id uint32, tag bpf.Tag) *program {
 	x := p.seen[id]
@@ -187,7 +187,7 @@ func (p *programs) fail(err error) {
 	}
 }
 
-// fdRights is called where no program can be had by its id: it tells why.
+// fdRights is called where no program can be had by its id: it finds the reason.
 func fdRights() error {
 	id, err := nextProgram(0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -207,7 +207,7 @@ func fdRights() error {
 }
 
 // finish gives the programs that could not be read for another reason than that they
-// were gone an entry that says so, and fills the summary.
+// were gone an entry with that reason, and fills the summary.
 func (p *programs) finish() {
 	sum := p.s.summary
 	p.missingFrom = len(sum.Missing)

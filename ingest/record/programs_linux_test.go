@@ -117,7 +117,7 @@ func newTestPrograms(t *testing.T, k *fakeKernel) *programs {
 	return p
 }
 
-// decodeSpools decodes what was kept of programs.
+// decodeSpools decodes the spooled programs.
 func decodeSpools(t *testing.T, infos, blobs *spool) []bpf.Program {
 	t.Helper()
 	section := func(s *spool) []byte {
@@ -170,7 +170,7 @@ func TestProgramsKept(t *testing.T) {
 }
 
 // TestProgramsMissing: each program that cannot be read is counted and listed with its
-// reason, whatever it is, and the others are kept.
+// reason, and the others are kept.
 func TestProgramsMissing(t *testing.T) {
 	k := newFakeKernel(1, 2, 3, 4, 5, 6)
 	k.openErr = map[uint32]error{2: unix.EPERM, 3: unix.EMFILE}

@@ -90,7 +90,7 @@ func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorde
 	return err
 }
 
-// stopAll stops the recorders, those first whose readers tell the others of events.
+// stopAll stops the recorders, first those whose readers send events to others.
 func stopAll(list []recorder) {
 	for _, r := range slices.Backward(list) {
 		r.stop()
@@ -99,7 +99,7 @@ func stopAll(list []recorder) {
 
 // newRecorders makes the recorders, in the order in which they start and add, which is
 // against that in which they stop: the modules are read before the rings tell of
-// changes, and kallsyms before the rings add what it knows of BPF.
+// changes, and kallsyms before the rings add its BPF symbols.
 func (s *session) newRecorders() ([]recorder, error) {
 	mods := newModules(s, "")
 	kern := &kernel{s: s, modules: mods}
@@ -129,7 +129,7 @@ func (s *session) newRecorders() ([]recorder, error) {
 		x := &stacks{s: s, procs: procs, changes: side.changes}
 		s.set.stacks = x
 		list = append(list, x)
-		err = x.load() // before what it loads is watched
+		err = x.load() // before loads are recorded
 	}
 	return list, err
 }
@@ -150,7 +150,7 @@ func (s *session) run(ctx context.Context, list []recorder) error {
 	defer drain.Stop()
 	cancelled := ctx.Done()
 	var failed <-chan error
-	var failure error // of what was to be made durable
+	var failure error // of making data durable
 	if s.flusher != nil {
 		failed = s.flusher.failed
 	}
@@ -230,7 +230,7 @@ func (s *session) write(w *bundle.Writer, list []recorder) error {
 	return w.Commit(&s.manifest)
 }
 
-// end commits what was not flushed.
+// end commits the data that was not flushed.
 func (s *session) end(w *bundle.Writer) error {
 	if err := s.flusher.end(&s.manifest); err != nil {
 		return err

@@ -9,28 +9,28 @@ import (
 )
 
 // recorder is one kind of thing that a capture records. Record calls its methods in
-// this order, from one goroutine: start, then drain now and then, stop, add, close. A
-// recorder that cannot do its work says so with session.warn, and lets the others do
+// this order, from one goroutine: start, then drain periodically, stop, add, close. A
+// recorder that cannot do its work reports it by session.warn, and lets the others do
 // theirs: an error of start or add ends the capture.
 //
 // Another kind of thing to record is another implementation, in a file of its own,
 // listed in newRecorders.
 type recorder interface {
-	// start begins to record. What is there already is taken in too, now or in add.
+	// start begins to record. Existing data is included, now or in add.
 	start() error
-	// drain empties buffers that would fill up before the end, and looks at what will not be
+	// drain empties buffers that would fill up before the end, and reads data that will not be
 	// there for long. It is called soon after session.wake, and after the time that it
 	// returns; 0 if there is nothing to be done before the next wake.
 	drain() (again time.Duration)
-	// stop ends the recording; what was recorded before is complete when it returns.
+	// stop ends the recording; the data before is complete when it returns.
 	stop()
-	// add puts what was recorded into the bundle.
+	// add writes the recorded data to the bundle.
 	add(w *bundle.Writer) error
-	// close releases what the recorder holds. It may be called without start or stop.
+	// close releases the recorder's resources. It may be called without start or stop.
 	close()
 }
 
-// session is what the recorders of one capture share.
+// session is the state that the recorders of one capture share.
 type session struct {
 	opts     *Options
 	summary  *Summary
@@ -53,7 +53,7 @@ func (s *session) wake() {
 	}
 }
 
-// flushSoon has what was recorded made durable soon. Any goroutine may call it.
+// flushSoon requests a flush. Any goroutine may call it.
 func (s *session) flushSoon() {
 	select {
 	case s.full <- struct{}{}:
@@ -61,7 +61,7 @@ func (s *session) flushSoon() {
 	}
 }
 
-// lost counts what was there and could not be recorded.
+// lost counts data that could not be recorded.
 func (s *session) lost(cause string, n uint64) {
 	if n == 0 {
 		return
@@ -74,7 +74,7 @@ func (s *session) lost(cause string, n uint64) {
 	s.summary.Lost[cause] += n
 }
 
-// maxWarnings bounds what a capture keeps of its warnings.
+// maxWarnings bounds the warnings that a capture keeps.
 const maxWarnings = 100
 
 // warn keeps a warning for the summary and the manifest.
@@ -86,7 +86,7 @@ func (s *session) warn(format string, args ...any) {
 	}
 }
 
-// warnAhead is warn for what is known before anything is recorded.
+// warnAhead is warn for losses known before the recording starts.
 func (s *session) warnAhead(text string) {
 	s.warn("%s", text)
 	if s.opts.Warn != nil {

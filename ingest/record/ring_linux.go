@@ -102,7 +102,7 @@ func (r *ring) drain(visit func(rec []byte)) bool {
 	return any
 }
 
-// record returns the record at a position, of which left bytes are there; nil if
+// record returns the record at a position with left bytes behind it; nil if
 // there is none.
 func (r *ring) record(at, left uint64) []byte {
 	n := uint64(len(r.data))

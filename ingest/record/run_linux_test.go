@@ -19,7 +19,7 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// fakeRecorder notes what is called, and fails where it should.
+// fakeRecorder records its calls, and fails where it should.
 type fakeRecorder struct {
 	name             string
 	calls            *[]string
@@ -28,10 +28,10 @@ type fakeRecorder struct {
 	again            time.Duration
 }
 
-func (r *fakeRecorder) say(what string) { *r.calls = append(*r.calls, r.name+" "+what) }
-func (r *fakeRecorder) start() error    { r.say("start"); return r.startErr }
-func (r *fakeRecorder) stop()           { r.say("stop") }
-func (r *fakeRecorder) close()          { r.say("close") }
+func (r *fakeRecorder) note(call string) { *r.calls = append(*r.calls, r.name+" "+call) }
+func (r *fakeRecorder) start() error     { r.note("start"); return r.startErr }
+func (r *fakeRecorder) stop()            { r.note("stop") }
+func (r *fakeRecorder) close()           { r.note("close") }
 
 func (r *fakeRecorder) drain() time.Duration {
 	if r.drained != nil {
@@ -41,7 +41,7 @@ func (r *fakeRecorder) drain() time.Duration {
 }
 
 func (r *fakeRecorder) add(w *bundle.Writer) error {
-	r.say("add")
+	r.note("add")
 	if r.addErr != nil {
 		return r.addErr
 	}
@@ -69,8 +69,8 @@ func recordFake(t *testing.T, opts *Options, change func(a, b *fakeRecorder)) (*
 	return s, calls, path, err
 }
 
-// TestRecordBy: recorders start in their order and stop against it; a bundle has what
-// they add and what was lost.
+// TestRecordBy: recorders start in their order and stop against it; a bundle has the data
+// they add and the losses.
 func TestRecordBy(t *testing.T) {
 	opts := &Options{Duration: time.Millisecond, Recorder: "me"}
 	s, calls, path, err := recordFake(t, opts, func(a, b *fakeRecorder) {})
@@ -92,8 +92,8 @@ func TestRecordBy(t *testing.T) {
 	}
 }
 
-// TestManifestTells: what a recorder lost, and which programs, stands in the manifest.
-func TestManifestTells(t *testing.T) {
+// TestManifestLosses: the manifest lists a recorder's losses, with the programs.
+func TestManifestLosses(t *testing.T) {
 	var s *session
 	opts := &Options{Duration: time.Millisecond}
 	path := filepath.Join(t.TempDir(), "capture.data")
@@ -124,7 +124,7 @@ func TestManifestTells(t *testing.T) {
 	}
 }
 
-// TestRecordFails: what was started is stopped, and there is no file, nor a part of one.
+// TestRecordFails: started recorders are stopped, and there is no file, nor a part of one.
 func TestRecordFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(a, b *fakeRecorder)
@@ -326,7 +326,7 @@ func TestCommandOutput(t *testing.T) {
 	}
 }
 
-// TestCommandOutputFails: a broken output is told, and is not the command's failure.
+// TestCommandOutputFails: a broken output is reported, and is not the command's failure.
 func TestCommandOutputFails(t *testing.T) {
 	s := &session{summary: &Summary{}, opts: &Options{Command: []string{"echo", "x"},
 		Stdout: brokenWriter{}}}

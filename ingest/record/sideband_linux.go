@@ -19,7 +19,7 @@ import (
 	"symbolize/ingest/record/cpulist"
 )
 
-// sampleType is what every record of the capture says of itself: with the same fields
+// sampleType selects the identity fields of every record: with the same fields
 // at the same places, whichever event it is of.
 const sampleType = perfdata.SampleTID | perfdata.SampleTime | perfdata.SampleCPU |
 	perfdata.SampleIdentifier
@@ -36,7 +36,7 @@ func dummyAttr(flags perfdata.AttrFlags) *unix.PerfEventAttr {
 	}
 }
 
-// clocked has the records of an event say the time of CLOCK_MONOTONIC where stacks are sampled:
+// clocked sets CLOCK_MONOTONIC for the records of an event where stacks are sampled:
 // that is the one clock that a BPF program can read, so that the order of samples and records is
 // exact. All events of a ring have one clock; else it is perf's.
 func (s *session) clocked(attr *unix.PerfEventAttr) *unix.PerfEventAttr {
@@ -51,26 +51,26 @@ func (s *session) clocked(attr *unix.PerfEventAttr) *unix.PerfEventAttr {
 const kernelFlags = perfdata.FlagKSymbol | perfdata.FlagBPFEvent
 
 // sideband reads the rings: it writes their records to perf.data and reads each
-// program whose load they tell.
+// program that they report as loaded.
 type sideband struct {
 	s        *session
 	rings    []*ring
 	programs *programs
 	out      *perfOut
 	kernel   *kernel    // asked where the kernel lies
-	copies   *copies    // asked for what could not be read; nil if there are none
-	modules  *modules   // told of samples of the module tracepoints
-	procs    *processes // told of the command's processes
+	copies   *copies    // for programs that could not be read; nil if there are none
+	modules  *modules   // receives samples of the module tracepoints
+	procs    *processes // receives the command's processes
 	wake     int        // eventfd that ends the loop
 	stopping atomic.Bool
 	done     chan struct{} // closed when the loop has ended
 	ready    chan struct{} // closed when the programs present were read
 	ksymbols int
-	symbols  map[symbolKey]bool // names at addresses that records tell of: trampolines
+	symbols  map[symbolKey]bool // names at addresses in records: trampolines
 	room     []byte             // a record that was cut
 	current  *ring              // that is being read
 	named    []byte             // names of functions since the last load, each with a 0 behind
-	changes  *changes           // of what lies at addresses; nil: nobody asks
+	changes  *changes           // of kernel addresses; nil: not wanted
 	series   *mapSeries         // asked for the BTF of maps; nil if none are dumped
 	ids      []uint64           // of the events
 	first    bool               // nothing of the bundle was cut off yet
@@ -163,7 +163,7 @@ func (x *sideband) ask() {
 	_, _ = unix.Write(x.wake, binary.NativeEndian.AppendUint64(nil, 1))
 }
 
-// stop ends the loop, which reads what is in the rings once more.
+// stop ends the loop, which drains the rings once more.
 func (x *sideband) stop() {
 	if x.rings == nil || x.stopping.Swap(true) {
 		return
@@ -217,7 +217,7 @@ func (x *sideband) loop() {
 	x.drainRings()
 }
 
-// drainAsked reads until all rings are empty, and tells those who wait for that.
+// drainAsked reads until all rings are empty, and signals those who wait for that.
 func (x *sideband) drainAsked() {
 	var count [8]byte
 	_, _ = unix.Read(x.wake, count[:]) // it does not block
@@ -298,7 +298,7 @@ func (x *sideband) record(rec []byte) {
 	x.out.write(rec)
 }
 
-// cut takes off what the kernel adds to records of BPF where others listen too, so that
+// cut removes the bytes that the kernel adds to BPF records where others listen too, so that
 // their trailer is at the end, where every reader looks for it (see perfdata.OwnFields).
 func (x *sideband) cut(rec []byte) []byte {
 	const trailer = 32 // of sampleType
@@ -313,7 +313,7 @@ func (x *sideband) cut(rec []byte) []byte {
 	return x.room
 }
 
-// load reads a program whose functions the records before told of.
+// load reads a program whose functions the records before listed.
 func (x *sideband) load(id uint32, tag bpf.Tag) {
 	if p := x.programs.load(id, tag); p != nil && p.missing != "" {
 		p.symbol = mainSymbol(x.named, tag)
@@ -321,7 +321,7 @@ func (x *sideband) load(id uint32, tag bpf.Tag) {
 	x.named = x.named[:0]
 }
 
-// symbolPrefix is what the kernel's names of BPF functions begin with.
+// symbolPrefix begins the kernel's names of BPF functions.
 const symbolPrefix = "bpf_prog_"
 
 // mainSymbol finds the name of the program with this tag among those of functions, each
@@ -365,13 +365,13 @@ func (x *sideband) ksymbol(rec []byte) {
 }
 
 // isBPFImage reports whether a kernel symbol is that of a trampoline or dispatcher,
-// which no program's info tells of.
+// which no program's info lists.
 func isBPFImage(name []byte) bool {
 	return bytes.HasPrefix(name, []byte("bpf_trampoline_")) ||
 		bytes.HasPrefix(name, []byte("bpf_dispatcher_"))
 }
 
-// add writes what perf makes up of what was there before, and adds perf.data.
+// add writes the records that perf synthesizes for the initial state, and adds perf.data.
 func (x *sideband) add(w *bundle.Writer) error {
 	part := &sidePart{out: x.out, programs: x.programs, symbols: x.symbols, ksymbols: x.ksymbols,
 		first: x.first}

@@ -24,7 +24,7 @@ func ringRecord(kind perfdata.Type, body []byte) []byte {
 	return o.AppendUint64(b, 5)
 }
 
-// ksymbolRecord tells that code came, or went, under a name.
+// ksymbolRecord reports the load or unload of code with a name.
 func ksymbolRecord(pc uint64, name string, unregister bool) []byte {
 	o := binary.NativeEndian
 	b := o.AppendUint64(nil, pc)
@@ -70,8 +70,8 @@ func newTestSideband(t *testing.T, k *fakeKernel) *sideband {
 	return x
 }
 
-// TestSideband: each load that records tell of is read; one that is gone has the whole
-// name that they gave it.
+// TestSideband: each load in the records is read; one that is gone has the whole
+// name from them.
 func TestSideband(t *testing.T) {
 	x := newTestSideband(t, newFakeKernel(3))
 	const gone = "bpf_prog_0901000000000000_gone_at_once"
@@ -100,7 +100,7 @@ func TestSideband(t *testing.T) {
 		t.Errorf("%+v, %d KSYMBOL records, processes %v", s, x.ksymbols, x.procs.seen)
 	}
 	part := &sidePart{out: x.out, symbols: x.symbols}
-	part.imageThere(0x5000, "bpf_trampoline_6442") // told already
+	part.imageThere(0x5000, "bpf_trampoline_6442") // already reported
 	part.imageThere(0x6000, "bpf_dispatcher_xdp")
 	names, ids := recordsOf(t, x.out)
 	if len(names) != 7 || names[6] != "bpf_dispatcher_xdp" ||
@@ -109,7 +109,7 @@ func TestSideband(t *testing.T) {
 	}
 }
 
-// TestSidebandCut: what the kernel adds to a record where other recorders listen is not
+// TestSidebandCut: bytes that the kernel adds to a record for other recorders are not
 // kept, so that any reader finds the trailer.
 func TestSidebandCut(t *testing.T) {
 	x := newTestSideband(t, newFakeKernel())
@@ -163,7 +163,7 @@ func TestNamedBound(t *testing.T) {
 	}
 }
 
-// FuzzRing drains whatever lies in a ring: what is handed out is a record that lies in
+// FuzzRing drains rings of any content: each returned record lies within
 // it, the ring is empty afterwards, and records of any content are taken in.
 func FuzzRing(f *testing.F) {
 	load := bpfEventRecord(perfdata.BPFLoad, 3, bpf.Tag{3, 1})
@@ -196,7 +196,7 @@ func FuzzRing(f *testing.F) {
 	})
 }
 
-// FuzzPieces takes in pieces of any content: none panics, and what is kept decodes.
+// FuzzPieces takes in pieces of any content: none panics, and kept programs decode.
 func FuzzPieces(f *testing.F) {
 	for _, b := range piecesOf(testProgram(4)) {
 		f.Add(b[:200], uint8(2))

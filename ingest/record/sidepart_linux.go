@@ -13,7 +13,7 @@ type sidePart struct {
 	programs *programs
 	symbols  map[symbolKey]bool
 	ksymbols int
-	first    bool // of its bundle: it has what was there before, too
+	first    bool // of its bundle: it has the initial state, too
 }
 
 // cutPart returns the side band since the last cut, with all records up to now. With again the
@@ -56,7 +56,7 @@ func (x *sideband) split(again bool) (*sidePart, error) {
 		x.symbols = make(map[symbolKey]bool)
 		return part, nil
 	}
-	// What came in this part is in the next bundle as well, from which it is carried over.
+	// Data of this part is in the next bundle as well, from which it is carried over.
 	x.programs.written = make(map[uint32]bool)
 	for id, p := range programs.seen {
 		x.programs.written[id] = p.missing == ""
@@ -74,7 +74,7 @@ func (x *sideband) split(again bool) (*sidePart, error) {
 	return part, nil
 }
 
-// addPart writes what perf makes up of what was there before, and adds perf.data.
+// addPart writes the records that perf synthesizes for the initial state, and adds perf.data.
 func (x *sideband) addPart(w *bundle.Writer, part *sidePart) error {
 	if err := x.copies.fill(part.programs); err != nil {
 		return err
@@ -98,8 +98,8 @@ func (x *sideband) addPart(w *bundle.Writer, part *sidePart) error {
 }
 
 // imageThere writes a KSYMBOL record for a trampoline or dispatcher that is in
-// kallsyms, and that no record tells of: it was there before. The kernel says 4,096
-// bytes of each.
+// kallsyms, and in no record: it was there before. The kernel reports 4,096
+// bytes for each.
 func (p *sidePart) imageThere(pc uint64, name string) {
 	const imageLen = 4096
 	if p.symbols[symbolKey{pc, name}] {

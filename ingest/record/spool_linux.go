@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// spool keeps what belongs to ids in a temporary file, so that memory holds 16 bytes
+// spool keeps data by id in a temporary file, so that memory holds 16 bytes
 // for each. It is for one goroutine.
 type spool struct {
 	file    *os.File
@@ -27,7 +27,7 @@ type spooled struct {
 }
 
 // newSpool makes a spool whose file has no name, so that nothing is left of it
-// whatever happens.
+// after a crash.
 func newSpool() (*spool, error) {
 	f, err := os.CreateTemp("", "symbolize-capture-*")
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *spool) section() io.Reader {
 type sectionReader struct {
 	s    *spool
 	next int
-	buf  []byte // what is left of the entry at hand
+	buf  []byte // the rest of the entry at hand
 	room []byte
 }
 

@@ -25,27 +25,27 @@ type stacks struct {
 	changes *changes
 
 	pause, longest time.Duration  // between two drains
-	told           map[int32]bool // processes that the sampler told of since the last one
-	recent         map[int32]bool // those of which it did in drainEvery from since on
+	reported       map[int32]bool // processes that the sampler reported since the last one
+	recent         map[int32]bool // those that it reported in drainEvery from since on
 	since          time.Time
 
 	asked  atomic.Bool        // for a part
 	turned time.Time          // when the part was turned; zero: it was not
-	parts  chan *sampler.Part // holds what was asked for, nil if there was an error
+	parts  chan *sampler.Part // the requested part, nil after an error
 
 	stopping atomic.Bool
 	done     chan struct{} // closed when the loop has ended; nil: it was not begun
 }
 
-// load makes the sampler, which samples nothing yet. What the kernel can do is found out by
-// loading programs, which nobody need hear of who records what is loaded.
+// load makes the sampler, which samples nothing yet. The kernel's features are probed by
+// loading programs, which must not appear among the recorded loads.
 func (x *stacks) load() error {
 	o := *x.s.opts.Stacks
 	x.longest = longestPause(&o)
-	x.told, x.recent = make(map[int32]bool), make(map[int32]bool)
+	x.reported, x.recent = make(map[int32]bool), make(map[int32]bool)
 	o.Mappings = func(pid int32) {
 		if !sampler.IsOutside(pid) { // nothing can be read of those
-			x.told[pid] = true
+			x.reported[pid] = true
 		}
 	}
 	_, vdso, err := ownVDSO(x.procs.root)
@@ -75,8 +75,8 @@ func (x *stacks) start() error {
 	return nil
 }
 
-// loop takes what was sampled, until stop. It does nothing that could hold it up, for what is
-// not taken in time is lost.
+// loop takes samples until stop. It does nothing that could delay it, for samples
+// not taken in time are lost.
 func (x *stacks) loop() {
 	defer close(x.done)
 	for !x.stopping.Load() {
@@ -121,7 +121,7 @@ func (x *stacks) turn() {
 	}
 }
 
-// cut returns what was sampled since the last cut, complete; nil if that is not possible.
+// cut returns the samples since the last cut, complete; nil if that is not possible.
 func (x *stacks) cut() *sampler.Part {
 	x.asked.Store(true)
 	select {
@@ -132,8 +132,8 @@ func (x *stacks) cut() *sampler.Part {
 	}
 }
 
-// addPart explains a part, and adds it to a bundle as a segment of it. It returns what the
-// manifest has to say of it, and of mappings those that addresses need.
+// addPart explains a part, and adds it to a bundle as a segment of it. It returns the
+// manifest's entry for it, and the mappings that addresses need.
 func (x *stacks) addPart(w *bundle.Writer, p *sampler.Part) (m bundle.Samples, by *places,
 	err error) {
 	by = newPlaces(x.procs)
@@ -161,18 +161,18 @@ func stacksError(err error) error {
 func (x *stacks) drain() time.Duration { return 0 }
 
 // take takes the new stacks, and has the mappings read of processes that they come from: soon
-// again where there were such, for a process may not live long, else later every time. Woken
-// says that a process is new: it is looked at at once, but not again and again, for what was
-// read of it is mostly as it was.
+// again if there are any, for a process may not live long, else later every time. Woken:
+// there is a new process. It is read at once, but not again and again, for the mappings
+// rarely change.
 func (x *stacks) take(woken bool) {
-	clear(x.told)
+	clear(x.reported)
 	x.sm.Drain()
-	x.pause = nextPause(x.pause, x.longest, len(x.told) > 0)
+	x.pause = nextPause(x.pause, x.longest, len(x.reported) > 0)
 	if time.Since(x.since) >= drainEvery {
 		clear(x.recent)
 		x.since = time.Now()
 	}
-	for pid := range x.told {
+	for pid := range x.reported {
 		if woken && !x.recent[pid] {
 			x.procs.hurry(pid)
 		} else {
@@ -186,8 +186,8 @@ func (x *stacks) take(woken bool) {
 const leastPause = time.Millisecond
 
 // nextPause returns the pause after this one.
-func nextPause(pause, longest time.Duration, told bool) time.Duration {
-	if told {
+func nextPause(pause, longest time.Duration, reported bool) time.Duration {
+	if reported {
 		return drainEvery
 	}
 	return max(drainEvery, min(2*pause, longest))
@@ -222,7 +222,7 @@ func (x *stacks) stop() {
 	}
 }
 
-// explain finds out what bare addresses in the stacks are, once the mappings of all their
+// explain locates bare addresses in the stacks, once the mappings of all their
 // processes are read.
 func (x *stacks) explain() {
 	if x.procs.ids == nil {

@@ -22,7 +22,7 @@ func testRing(data []byte, tail, head uint64) *ring {
 	return &ring{data: data, page: &unix.PerfEventMmapPage{Data_tail: tail, Data_head: head}}
 }
 
-// TestRing reads records that go round the end, and stops at what is no record.
+// TestRing reads records that wrap around the end, and stops at invalid ones.
 func TestRing(t *testing.T) {
 	data := make([]byte, 64)
 	r := testRing(data, 48, 48+32)
@@ -168,8 +168,8 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// TestBlindModules: where no tracepoint tells when modules come and go, nothing is known of what
-// lay where one was found to be gone, or new, since it was looked at last.
+// TestBlindModules: without tracepoints for modules, nothing is known of the code
+// where one was found to be gone, or new, since the last look.
 func TestBlindModules(t *testing.T) {
 	r := newTestRoot(t)
 	m := newModules(&session{opts: &Options{}, summary: &Summary{}}, r.dir)

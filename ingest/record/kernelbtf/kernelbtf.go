@@ -1,5 +1,5 @@
-// Package kernelbtf tells BPF programs that are assembled by hand where the fields of the
-// running kernel lie.
+// Package kernelbtf locates for BPF programs that are assembled by hand the fields of the
+// running kernel.
 package kernelbtf
 
 import (

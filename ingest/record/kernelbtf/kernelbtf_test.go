@@ -30,7 +30,7 @@ func spec(t *testing.T) *btf.Spec {
 	return s
 }
 
-// TestLayout finds members, those in unions without a name too, and says what it does
+// TestLayout finds members, those in unions without a name too, and reports those it does
 // not find; after that it finds nothing.
 func TestLayout(t *testing.T) {
 	l := New(spec(t))

@@ -7,11 +7,11 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Registers that keep their meaning through the whole program.
+// Registers with one use through the whole program.
 const (
 	regContext = asm.R6 // of the event
 	regScratch = asm.R7 // the CPU's scratch memory
-	// R8 and R9 hold what a piece of the program needs across calls.
+	// R8 and R9 hold values of a piece of the program across calls.
 )
 
 // The stack of the program, offsets from its top.
@@ -22,7 +22,7 @@ const (
 )
 
 // assembler collects the instructions of a program. Labels are made by the pieces, so
-// that a piece can stand in it twice.
+// that a piece can be in it twice.
 type assembler struct {
 	ins    asm.Instructions
 	labels int
@@ -30,7 +30,7 @@ type assembler struct {
 	maps   *kernelMaps
 	fd     func(*ebpf.Map) int
 
-	// nil: no stack is known again, and no program of a process told from another.
+	// nil: known stacks and the programs of a process are not recognized.
 	process *processLayout
 	ns      *namespace // nil: processes have the numbers of the initial namespace
 	steady  Range

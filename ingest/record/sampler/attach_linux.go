@@ -15,7 +15,7 @@ import (
 	"symbolize/ingest/record/cpulist"
 )
 
-// attached is what keeps a program at its event.
+// attached holds the attachment of a program to its event.
 type attached struct {
 	fds  []int
 	link link.Link
@@ -119,7 +119,7 @@ func parseSwitchFormat(path, text string) (l switchLayout, err error) {
 	return l, nil
 }
 
-// maxRecord bounds the offset of a field: what a tracepoint's record can have.
+// maxRecord bounds the offset of a field: a tracepoint record's largest size.
 const maxRecord = 1 << 12
 
 // fieldOffset finds the field of this name and size in a tracepoint's format.

@@ -8,15 +8,15 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// Write adds what was sampled since the last Cut to a bundle, as Part.Write does. Stop comes
+// Write adds the samples since the last Cut to a bundle, as Part.Write does. Stop comes
 // before.
 func (s *Sampler) Write(w *bundle.Writer) (bundle.Samples, error) {
 	s.lost = s.lostSince()
 	return s.Part.Write(w, false)
 }
 
-// Write adds what was sampled to a bundle, and returns what its manifest has to say of
-// it. segment says that it is a part of a bundle that is merged, which is quicker in another
+// Write adds the samples to a bundle, and returns its manifest's entry for them.
+// segment: it is a part of a bundle that is merged, which is quicker in another
 // packing.
 func (p *Part) Write(w *bundle.Writer, segment bool) (bundle.Samples, error) {
 	var ts unix.Timespec
@@ -25,7 +25,7 @@ func (p *Part) Write(w *bundle.Writer, segment bool) (bundle.Samples, error) {
 	}
 	now := uint64(ts.Nano())
 	// Samples that lost a stack are among the counts: the reader finds them there, and
-	// would have them twice if the counts said that they are lost.
+	// would have them twice if the counts listed them as lost.
 	partly := p.withoutStack()
 	var nums [2]numbering
 	p.written = make([]int, len(nums))
@@ -70,6 +70,6 @@ func addPiped(w *bundle.Writer, name string, write func(io.Writer) error) error 
 	}()
 	err := w.AddReader(name, r)
 	r.CloseWithError(err) // ends the writer if the bundle took less
-	<-ended               // it reads what the caller may close
+	<-ended               // it reads the files that the caller may close
 	return err
 }

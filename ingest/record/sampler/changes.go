@@ -6,7 +6,7 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// Changes knows when what lies at addresses of the kernel has changed: BPF programs and
+// Changes knows when the code at kernel addresses has changed: BPF programs and
 // modules come and go, and others take their place. Times are of CLOCK_MONOTONIC, in ns.
 type Changes interface {
 	// Sync returns when all changes up to its call are known.
@@ -23,7 +23,7 @@ const UnknownTime = bundle.UnknownTime
 // Range is a range of addresses [Start, End).
 type Range struct{ Start, End uint64 }
 
-// size is the length in bytes, as far as 31 bits can tell it: what a program compares with.
+// size is the length in bytes, capped at 31 bits: the operand of the program's comparison.
 func (r Range) size() uint64 { return min(r.End-r.Start, 1<<31-1) }
 
 // far returns the addresses of a kernel's stack that lie outside of a range.

@@ -9,7 +9,7 @@ import (
 // maxKeys bounds the distinct counts that are kept: each takes some 60 bytes.
 const maxKeys = 1 << 21
 
-// counts adds up what was read of the counts, by stacks, process and comm.
+// counts sums the counts read from the kernel, by stacks, process and comm.
 type counts struct {
 	of      map[tally]*countValue
 	comms   map[[commSize]byte]uint32
@@ -94,7 +94,7 @@ func (c *counts) renumbered(nums *[2]numbering) counts {
 	return n
 }
 
-// withoutStack counts the samples of which a stack was not received: for lack of room in
+// withoutStack counts the samples that miss a stack: for lack of room in
 // the ring, and in the tables.
 func (c *counts) withoutStack(tables [2]*table) (ring, room uint64) {
 	for t, v := range c.of {

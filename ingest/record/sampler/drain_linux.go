@@ -27,7 +27,7 @@ func (s *Sampler) Drain() {
 	}
 }
 
-// ringHead is what the ring has of each record before its data, bytes (BPF_RINGBUF_HDR_SZ).
+// ringHead is the size of a record's header in the ring, bytes (BPF_RINGBUF_HDR_SZ).
 const ringHead = 8
 
 // readRing takes the stacks that are in the ring. Those that come meanwhile are left, so
@@ -36,27 +36,27 @@ func (s *Sampler) readRing() {
 	for left := s.reader.AvailableBytes(); left > 0; left -= ringHead + len(s.record.RawSample) {
 		s.reader.SetDeadline(time.Now())
 		if s.reader.ReadInto(&s.record) != nil {
-			return // there is no more, which is told as a deadline that has passed
+			return // an empty ring is reported as a deadline that has passed
 		}
 		r, ok := parseRecord(s.record.RawSample)
 		switch {
 		case !ok:
 		case r.kind == barePID:
-			s.sayMappings(r.pid)
+			s.requestMappings(r.pid)
 		case r.kind <= kernelStack:
 			p := s.partOf(r.part)
 			if p == nil {
-				continue // long forgotten, and so is what it was for
+				continue // long forgotten, with its Part
 			}
 			bare := p.tables[r.kind].add(r.hash, r.frames)
 			if bare || r.kind == userStack && p.files.met(r.frames) {
-				s.sayMappings(r.pid)
+				s.requestMappings(r.pid)
 			}
 		}
 	}
 }
 
-func (s *Sampler) sayMappings(pid uint32) {
+func (s *Sampler) requestMappings(pid uint32) {
 	if s.opts.Mappings != nil {
 		s.opts.Mappings(int32(pid))
 	}
@@ -80,7 +80,7 @@ func (s *Sampler) readThreads() {
 	}
 }
 
-// addCount adds a count, and says so where its process's mappings are needed.
+// addCount adds a count, and reports its process if its mappings are needed.
 func (s *Sampler) addCount(k *countKey, v countValue) {
 	p := s.partOf(k.Part)
 	if p == nil {
@@ -88,7 +88,7 @@ func (s *Sampler) addCount(k *countKey, v countValue) {
 		s.revive(k)
 	}
 	if p.tables[userStack].isBare(p.counts.add(p.tables, k, s.epoch(p, k), v)) {
-		s.sayMappings(k.PID)
+		s.requestMappings(k.PID)
 	}
 }
 
@@ -105,7 +105,7 @@ func (s *Sampler) readCounts() {
 		for i := range n {
 			s.addCount(&s.batch.keys[i], s.batch.values[i])
 		}
-		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) { // which is how the end is told
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) { // the error at the end
 			s.readErr = err
 		}
 		if err != nil || n == 0 {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ofPID adds up what was counted of a process.
+// ofPID sums the counts of a process.
 func (s *Sampler) ofPID(pid int) (v countValue) {
 	for k, x := range s.counts.of {
 		if k.pid == uint32(pid) {
@@ -121,7 +121,7 @@ int main(void) { for (int i = 0; i < 12345; i++) { hit(); other(); } return 0; }
 	}
 }
 
-// TestLiveNoEvent tells what is not there.
+// TestLiveNoEvent: a missing event is an error that names it.
 func TestLiveNoEvent(t *testing.T) {
 	needLive(t)
 	for _, e := range []Event{
@@ -143,8 +143,8 @@ func TestLiveNoEvent(t *testing.T) {
 	}
 }
 
-// TestLiveSleeper compares the time that a program is off CPU with what it measures
-// itself: what it takes less what it runs.
+// TestLiveSleeper compares the time that a program is off CPU with its own
+// measurement: elapsed time less CPU time.
 func TestLiveSleeper(t *testing.T) {
 	needLive(t)
 	path := compile(t, `
@@ -268,7 +268,7 @@ func TestLiveCgroup(t *testing.T) {
 	checkOnly(t, Options{Frequency: 999, Cgroup: group}, c.Process.Pid)
 }
 
-// clockTime adds up what the clocks have counted, ns.
+// clockTime sums the counts of the clocks, ns.
 func (s *Sampler) clockTime(t *testing.T) (sum uint64) {
 	t.Helper()
 	for _, fd := range s.fds {
@@ -282,8 +282,8 @@ func (s *Sampler) clockTime(t *testing.T) (sum uint64) {
 }
 
 // TestLiveLoss samples all CPUs at 999 Hz for 4 s, on which two programs of Go calculate,
-// dd reads and a shell starts programs: at most 0.1 % of the samples are lost. What the
-// clocks' own time makes is more: a timer that comes late, on a busy host or in a guest,
+// dd reads and a shell starts programs: at most 0.1 % of the samples are lost. The share of
+// the clocks' own time is larger: a timer that comes late, on a busy host or in a guest,
 // is one sample for several periods, as with perf; and nothing is sampled while the bpf
 // system call or a BPF program runs.
 func TestLiveLoss(t *testing.T) {
@@ -317,7 +317,7 @@ func TestLiveLoss(t *testing.T) {
 		t.Errorf("%d of %d samples are lost: %v", lost, st.Samples, st.Lost)
 	}
 	ticks := float64(clock) / float64(clockPeriod(999))
-	// How many fewer depends on what else uses BPF on the host: it is measured, not bounded.
+	// How many fewer depends on other users of BPF on the host: it is measured, not bounded.
 	if float64(st.Samples) < 0.5*ticks || float64(st.Samples) > 1.01*ticks+10 {
 		t.Errorf("%d samples, the clocks' time makes %.0f", st.Samples, ticks)
 	}
@@ -325,7 +325,7 @@ func TestLiveLoss(t *testing.T) {
 		st.Samples, lost, ticks, st.UserStacks, st.KernelStacks, float64(st.KernelMemory)/1e6)
 }
 
-// TestLiveFull provokes what does not happen at the maps' usual sizes: each map full, and
+// TestLiveFull provokes losses that the maps' usual sizes prevent: each map full, and
 // stacks forgotten by the kernel. Totals hold, and each loss has its cause.
 func TestLiveFull(t *testing.T) {
 	needLive(t)
@@ -366,7 +366,7 @@ func TestLiveFull(t *testing.T) {
 			if c.cause != "" && st.Lost[c.cause] == 0 {
 				t.Errorf("lost %v, want %q", st.Lost, c.cause)
 			}
-			for cause := range st.Lost { // what is sent again and again may fill the ring
+			for cause := range st.Lost { // repeated records may fill the ring
 				if c.cause == "" && cause != LostRing {
 					t.Errorf("lost %v", st.Lost)
 				}
@@ -377,7 +377,7 @@ func TestLiveFull(t *testing.T) {
 }
 
 // TestLiveDrained empties the counts all the time while two CPUs add to them: a sample that
-// falls in between is told, and there are few.
+// falls in between is reported as lost, and there are few.
 func TestLiveDrained(t *testing.T) {
 	needLive(t)
 	s := start(t, Options{Event: Event{Kind: Tracepoint, Group: "raw_syscalls", Name: "sys_enter"},

@@ -8,26 +8,26 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// PlaceKind is what is known of an address.
+// PlaceKind is how far an address is known.
 type PlaceKind uint8
 
 // The kinds of places.
 const (
 	Gone      PlaceKind = iota // the process had ended before its mappings could be read
 	Outside                    // of all code that the process maps: nothing can name it
-	Mapped                     // in code without a build ID, which its mapping tells of
+	Mapped                     // in code without a build ID, named by its mapping
 	InFile                     // in code of a file with a build ID
 	Ambiguous                  // one thing or another, as mappings changed
 )
 
-// Place is what an address in a process is.
+// Place is the result for an address in a process.
 type Place struct {
 	Kind    PlaceKind
 	BuildID [BuildIDSize]byte // of InFile, padded with zeros
 	Offset  uint64            // of InFile: in the file
 }
 
-// Offsets in struct bpf_stack_build_id, of which a frame is one (include/uapi/linux/bpf.h).
+// Offsets in struct bpf_stack_build_id, the form of a frame (include/uapi/linux/bpf.h).
 const (
 	frameID     = 4
 	frameOffset = 24
@@ -38,19 +38,19 @@ const BuildIDSize = 20
 
 const statusValid = 1
 
-// Explainer tells what bare addresses are. Program is the ProgramID of the process, 0 where the
-// kernel could not tell it.
+// Explainer locates bare addresses. Program is the ProgramID of the process, 0 where the
+// kernel could not compute it.
 type Explainer interface {
-	// Locate returns what an address is in a process while it ran a program.
+	// Locate returns the place of an address in a process while it ran a program.
 	Locate(pid int32, program, at uint64) Place
 	// Number numbers the programs of a process in which addresses are Mapped, from 0 on.
 	Number(pid int32, program uint64) uint32
 }
 
-// Explain replaces the bare addresses in users' stacks by what they are: a build ID and
-// offset where the kernel saw none and locate did; else an address that says that nothing
-// can name it. Mapped ones stay. Stacks of processes that differed but in where things lay
-// become one. Of a Sampler Stop comes before. at is the address that a frame stands for, for all but the
+// Explain replaces the bare addresses in user stacks: by a build ID and
+// offset where the kernel saw none and locate did; else an address marked as one that nothing
+// can name it. Mapped ones stay. Stacks of processes that differed only in their addresses
+// become one. Of a Sampler Stop comes before. at is the address of a frame's code, for all but the
 // first one below the return address. After an error some addresses are still bare.
 func (p *Part) Explain(by Explainer) error {
 	t := p.tables[userStack]
@@ -89,8 +89,8 @@ func (t *table) put(frames []byte) int32 {
 }
 
 // explained explains the frames of a stack in place. Of addresses outside of all code at its
-// end, where a chain of frame pointers ran into data, one is left to tell of them. It reports
-// whether addresses are left that mappings tell of.
+// end, where a chain of frame pointers ran into data, one is left to represent them. It reports
+// whether addresses are left that mappings name.
 func explained(frames []byte, x *tally, by Explainer) (out []byte, mapped bool) {
 	o, tail := binary.NativeEndian, 0
 	for at := 0; at+userFrame <= len(frames); at += userFrame {
@@ -148,7 +148,7 @@ func (c *counts) unnumbered() (list []tally) {
 	return list
 }
 
-// move has what is counted under a tally counted under another user's stack, and the number of
+// move recounts the samples of a tally under another user stack and the number of
 // its program.
 func (c *counts) move(x tally, user int32, number uint32) {
 	v := c.of[x]

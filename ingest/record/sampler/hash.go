@@ -5,7 +5,7 @@ import "encoding/binary"
 // The hash of a stack: two lanes of 64 bits, each of which multiplies by hashFactor and
 // folds its upper half down after every word, one after xor, one after addition. Lengths
 // go in at the end. It need not resist anybody: who can choose the kernel's stacks has
-// other means.
+// other ways.
 const (
 	hashFactor = 0x9E3779B97F4A7C15 // 2^64 by the golden ratio
 	hashSeed   = 0x243F6A8885A308D3 // digits of pi
@@ -25,7 +25,7 @@ func hashIn(part uint32, frames []byte) hash {
 	return hashFrom(part, words)
 }
 
-// hashOf is what the program computes, in Go.
+// hashOf is the program's hash, in Go.
 func hashOf(words []uint64) hash { return hashFrom(0, words) }
 
 func hashFrom(part uint32, words []uint64) hash {

@@ -2,9 +2,9 @@ package sampler
 
 import "github.com/cilium/ebpf/asm"
 
-// hash computes the hash of the R8 bytes at scratchFrames, of which there are at most
-// limit: R3 and R4 are its halves. It is another one in every Part. With far it notes at scratchFar whether a word is an
-// address outside of Options.Steady. It uses R0 to R5 and R9.
+// hash computes the hash of the R8 bytes at scratchFrames, at most limit: R3 and R4 are its
+// halves. It is another one in every Part. With far it notes at scratchFar whether a word is
+// an address outside of Options.Steady. It uses R0 to R5 and R9.
 //
 //	for (left = R8; left >= 8; left -= 8) mix(*p++); mix(R8)
 func (a *assembler) hash(limit int32, far bool) {
@@ -28,8 +28,8 @@ func (a *assembler) hash(limit int32, far bool) {
 	a.mix()
 }
 
-// overFrames begins a loop over the R8 bytes at scratchFrames: R1 points at what is next, R0
-// is how many bytes are left. The number comes out of memory, so that the verifier of the
+// overFrames begins a loop over the R8 bytes at scratchFrames: R1 points at the next word, R0
+// is the number of bytes left. The number comes out of memory, so that the verifier of the
 // kernel does not see in R8 how often the loop was run: else it would check all that follows
 // anew for every length.
 func (a *assembler) overFrames(limit int32, none string) {

@@ -59,8 +59,8 @@ func start(t *testing.T, o Options) *Sampler {
 	return s
 }
 
-// checkHashes wants each stack to be known by what hashOf says of its frames, and each
-// sample to be counted or lost.
+// checkHashes checks that each stack has the hash that hashOf computes, and each
+// sample is counted or lost.
 func checkHashes(t *testing.T, s *Sampler) {
 	t.Helper()
 	buf := make([]byte, Depth*userFrame)
@@ -98,12 +98,12 @@ func TestLiveHash(t *testing.T) {
 	c.Wait()
 }
 
-// TestLiveShortLived wants each process with bare addresses to be told while it runs,
+// TestLiveShortLived: each process with bare addresses is reported while it runs,
 // those too whose stacks were all sent before, by another.
 func TestLiveShortLived(t *testing.T) {
 	needLive(t)
-	told := map[int32]bool{}
-	s := start(t, Options{Frequency: 99, Mappings: func(pid int32) { told[pid] = true }})
+	reported := map[int32]bool{}
+	s := start(t, Options{Frequency: 99, Mappings: func(pid int32) { reported[pid] = true }})
 	const runs, lasts = 12, 300 * time.Millisecond
 	late := 0
 	for i := range 1 + runs {
@@ -122,13 +122,13 @@ func TestLiveShortLived(t *testing.T) {
 				s.Drain()
 			}
 		}
-		if !told[int32(c.Process.Pid)] {
+		if !reported[int32(c.Process.Pid)] {
 			late++
 		}
 	}
-	// 0.3 s are 30 samples, of which the first with each stack need not tell of the process.
+	// 0.3 s are 30 samples, of which the first with each stack need not report the process.
 	if late > runs/4 {
-		t.Errorf("%d of %d processes were not told while they ran", late, runs)
+		t.Errorf("%d of %d processes were not reported while they ran", late, runs)
 	}
 }
 
@@ -137,9 +137,9 @@ func TestLiveShortLived(t *testing.T) {
 func TestLiveWoken(t *testing.T) {
 	needLive(t)
 	procs := []*exec.Cmd{spinner(t, 4*time.Second), spinner(t, 4*time.Second)}
-	told := map[int32]int{}
+	reported := map[int32]int{}
 	s := start(t, Options{Frequency: 999, PIDs: []int{procs[0].Process.Pid},
-		Mappings: func(pid int32) { told[pid]++ }})
+		Mappings: func(pid int32) { reported[pid]++ }})
 	const quiet = 200 * time.Millisecond
 	for i, c := range procs {
 		pid := c.Process.Pid
@@ -151,7 +151,7 @@ func TestLiveWoken(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for told[int32(pid)] == 0 { // for ever, if nothing wakes it
+		for reported[int32(pid)] == 0 { // for ever, if nothing wakes it
 			s.Wait(time.Hour)
 			s.Drain()
 		}

@@ -10,11 +10,11 @@ import (
 // To look up build IDs takes the kernel three times as long as to walk the stack, and an
 // interrupt besides to give back the lock of the mappings. A stack that was met before need
 // not be looked up again: the map known has the hash of a user's stack by that of its bare
-// addresses and of what tells the process and the state of its mappings.
+// addresses and of the identity of the process and the state of its mappings.
 
-// processLayout is where the kernel has what a known stack is told by besides its addresses:
-// when the process began and how often it ran exec, which with its number tell what
-// program runs, its struct mm_struct, and the count of changes in that (since Linux 6.4; a
+// processLayout locates the kernel's fields that identify a known stack besides its addresses:
+// when the process began and how often it ran exec, which with its number identify the
+// program, its struct mm_struct, and the count of changes in that (since Linux 6.4; a
 // word of 32 bits).
 type processLayout struct {
 	leader, start, execs, mm int32
@@ -53,8 +53,8 @@ func readProcessLayout() *processLayout {
 }
 
 // known puts the hash of a user's stack into the key and goes to end, if the stack is known;
-// to failed with the errno in R8 if there is none. Else it leaves at scratchKnown what the
-// stack is to be known by.
+// to failed with the errno in R8 if there is none. Else it leaves at scratchKnown the hash
+// by which the stack is to be known.
 //
 //	n = bpf_get_stack(ctx, frames, sizeof(frames), BPF_F_USER_STACK);
 //	if (n < 0) goto failed;
@@ -93,7 +93,7 @@ func (a *assembler) storeHash(at int16) {
 // processMM is where behind scratchProcess the address of the struct mm_struct is.
 const processMM = 16
 
-// readProcess writes to scratchProcess what tells the process and its mappings:
+// readProcess writes to scratchProcess the identity of the process and its mappings:
 //
 //	{leader->start_boottime, task->self_exec_id, task->mm, task->mm->mm_lock_seq}
 func (a *assembler) readProcess() {

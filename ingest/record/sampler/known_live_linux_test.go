@@ -20,7 +20,7 @@ const spinSource = `__attribute__((visibility("default"))) unsigned long spin(un
 `
 
 // swapSource maps the files that are named at one address, each in place of the one before,
-// and calls what lies at an offset of them.
+// and calls the code at an offset of them.
 const swapSource = `#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -66,7 +66,7 @@ func bySource(t *testing.T) (at string, paths, ids []string) {
 }
 
 // TestLiveKnownAgain maps one file in place of another: at the addresses of a stack that is
-// known there is other code, which has to be told by its own build ID. Most stacks of a loop
+// known there is other code, which must appear with its own build ID. Most stacks of a loop
 // are known.
 func TestLiveKnownAgain(t *testing.T) {
 	needLive(t)

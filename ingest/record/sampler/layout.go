@@ -2,18 +2,18 @@ package sampler
 
 import "encoding/binary"
 
-// Scratch memory of a CPU, in which the program builds what it hands on. Offsets are in
+// Scratch memory of a CPU, in which the program builds its output. Offsets are in
 // bytes. From scratchKey on it is a countKey, from scratchRecord on a record of the ring;
-// scratchTime and the key together are what is remembered of a thread off CPU.
+// scratchTime and the key together are the entry of a thread off CPU.
 const (
 	scratchTime   = 0 // u64, ns
 	scratchKey    = 8
 	scratchRecord = scratchKey + keySize
 	scratchFrames = scratchRecord + recordHead
 	scratchKnown  = scratchFrames + Depth*userFrame // hash by which a stack is known
-	// Four words that tell the process and the state of its mappings.
+	// Four words that identify the process and the state of its mappings.
 	scratchProcess = scratchKnown + 16
-	scratchLayout  = scratchProcess + 4*8         // what programLayout reads
+	scratchLayout  = scratchProcess + 4*8         // the words that programLayout reads
 	scratchFar     = scratchLayout + 8*layoutSpan // u64, not 0: the kernel's stack is far
 	scratchSize    = scratchFar + 8
 )
@@ -33,8 +33,8 @@ const (
 	commSize   = 16
 )
 
-// A record: hash, u8 kind, u24 low bits of the number of the Part, u32 length of what follows, u32 process, u32 the low half of its
-// ProgramID if the stack has bare addresses, else 0, frames.
+// A record: hash, u8 kind, u24 low bits of the number of the Part, u32 length of the rest, u32
+// process, u32 the low half of its ProgramID if the stack has bare addresses, else 0, frames.
 const (
 	recordKind    = 16
 	recordLength  = 20
@@ -47,7 +47,7 @@ const (
 const (
 	userStack   = 0
 	kernelStack = 1
-	// barePID says that a process has a user's stack with bare addresses; it is without
+	// barePID: a process has a user stack with bare addresses; it is without
 	// frames. In the map of seen stacks it marks one of these.
 	barePID = 2
 )
@@ -61,7 +61,7 @@ const (
 	kernelFrame = 8
 )
 
-// hash is what a stack is known by. Of a stack that could not be taken the first half is
+// hash identifies a stack. For a stack that could not be taken the first half is
 // the negative errno and the second noStack.
 type hash [2]uint64
 

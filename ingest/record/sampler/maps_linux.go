@@ -9,8 +9,8 @@ import (
 // MaxKernelMemory bounds the memory of the maps in the kernel, bytes.
 const MaxKernelMemory = 64 << 20
 
-// maxNoted is how many processes are remembered of which it was said that their mappings
-// are needed.
+// maxNoted bounds the remembered processes whose mappings were
+// requested.
 const maxNoted = 1 << 14
 
 // maxKnown is how many users' stacks are known by their addresses.
@@ -49,8 +49,8 @@ func newMaps(o *Options, knowing bool) (m *kernelMaps, err error) {
 	make(&m.seen, ebpf.MapSpec{Name: "seen", Type: ebpf.LRUHash, KeySize: 16, ValueSize: 4,
 		MaxEntries: size.seen})
 	make(&m.ring, ebpf.MapSpec{Name: "stacks", Type: ebpf.RingBuf, MaxEntries: size.ring})
-	// Programs of processes of which it was said that their mappings are needed, under what
-	// records have at recordPID and behind.
+	// Programs of processes whose mappings were requested, by the bytes that
+	// records have from recordPID on.
 	make(&m.noted, ebpf.MapSpec{Name: "noted", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 4,
 		MaxEntries: maxNoted})
 	if knowing {
@@ -85,7 +85,7 @@ func (m *kernelMaps) close() {
 	}
 }
 
-// memory returns what the maps take in the kernel, bytes, as it accounts for it.
+// memory returns the size of the maps in the kernel, bytes, by its own accounting.
 func (m *kernelMaps) memory() (total uint64) {
 	for _, x := range m.all() {
 		if x == nil {

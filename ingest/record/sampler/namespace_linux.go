@@ -15,7 +15,7 @@ const initialPIDs = 0xEFFFFFFC
 type namespace struct{ device, inode uint64 }
 
 // ownNamespace returns the namespace of this process; nil where it is the initial one, or
-// cannot be told.
+// is unknown.
 func ownNamespace() *namespace {
 	var st unix.Stat_t
 	if unix.Stat("/proc/self/ns/pid", &st) != nil || st.Ino == initialPIDs {
@@ -27,12 +27,12 @@ func ownNamespace() *namespace {
 }
 
 // InitialNamespace reports whether processes have here the numbers that they have in the
-// initial namespace: in a container they have not. Where it cannot be told they have.
+// initial namespace: in a container they have not. If that is unknown: true.
 func InitialNamespace() bool { return ownNamespace() == nil }
 
 // IsHostProc reports whether a directory is the /proc of the initial namespace of processes:
-// that of a host, as it is mounted into a container. An error says that it is no /proc, or
-// may not be looked at.
+// that of a host, as it is mounted into a container. It is an error if it is no /proc, or
+// may not be read.
 func IsHostProc(dir string) (bool, error) {
 	var st unix.Stat_t
 	path := dir + "/1/ns/pid"
@@ -43,7 +43,7 @@ func IsHostProc(dir string) (bool, error) {
 }
 
 // currentProcess puts the number of the current process into R0, that of the namespace, or
-// what IsOutside tells of where it has none there. The idle task is 0 in all.
+// a number with outsideBit where it has none there. The idle task is 0 in all.
 //
 //	if (bpf_get_ns_current_pid_tgid(device, inode, &ids, sizeof(ids)) == 0) return ids.tgid;
 //	return (tgid = bpf_get_current_pid_tgid() >> 32) ? tgid | outsideBit : 0;

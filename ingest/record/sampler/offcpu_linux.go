@@ -10,8 +10,8 @@ type switchLayout struct{ nextPID, prevState int16 }
 // to remember it would fill the map for good.
 const threadEnds = 0x10 | 0x20
 
-// offThread is what is remembered of a thread off CPU: when it stopped, in ns of
-// CLOCK_MONOTONIC, and what to count it under.
+// offThread is the entry of a thread off CPU: when it stopped, in ns of
+// CLOCK_MONOTONIC, and the key to count it under.
 type offThread struct {
 	Time uint64
 	Key  countKey

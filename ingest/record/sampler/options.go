@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// DefaultFrequency is how often a clock samples each CPU, per second, where nothing
-// else is said. It is perf's advice: no divisor of what programs do at 100 Hz.
+// DefaultFrequency is how often a clock samples each CPU, per second, by
+// default. It is perf's advice: no divisor of periodic work at 100 Hz.
 const DefaultFrequency = 99
 
 // MaxFrequency is the most samples per second and CPU that a clock is asked for.
@@ -29,7 +29,7 @@ const (
 	OffCPU                      // a thread stops running; weighs the time till it goes on, or Stop
 )
 
-// outsideBit tells the number of a process in the initial namespace from one in that of the
+// outsideBit marks the number of a process in the initial namespace against one in that of the
 // recorder, which does not see it. Numbers of processes are below 2^22 (PID_MAX_LIMIT).
 const outsideBit = 1 << 30
 
@@ -37,7 +37,7 @@ const outsideBit = 1 << 30
 // the number that the process has on the host.
 func IsOutside(pid int32) bool { return pid&outsideBit != 0 }
 
-// Event is what samples are taken at.
+// Event is the event that samples are taken at.
 type Event struct {
 	Kind        EventKind
 	Group, Name string // of a tracepoint
@@ -48,7 +48,7 @@ type Event struct {
 // ErrTarget: there is no such process or control group to sample.
 var ErrTarget = errors.New("nothing to sample")
 
-// ErrEvent is what ParseEvent returns for text of another form.
+// ErrEvent is the error of ParseEvent for text of another form.
 var ErrEvent = errors.New("no event that can be sampled")
 
 // ParseEvent reads "cpu-clock", "GROUP:NAME" for a tracepoint, or
@@ -86,7 +86,7 @@ func (e Event) String() string {
 	return "cpu-clock"
 }
 
-// Options say what is sampled. Without PIDs and Cgroup everything is.
+// Options select the samples. Without PIDs and Cgroup everything is.
 type Options struct {
 	Event     Event
 	Frequency int    // samples per second and CPU of a clock; 0: DefaultFrequency
@@ -94,14 +94,14 @@ type Options struct {
 	Cgroup    string // directory of a control group, in which and below which all is sampled
 	// Mappings is called, from the goroutine of Drain, with the number of each process that
 	// has user frames without a build ID, or with one that was not met before: its mappings
-	// tell what they are.
+	// locate them.
 	Mappings func(pid int32)
-	// HostPIDs says that processes have the numbers of the initial namespace, in PIDs, Mappings
-	// and what is written, though this process may live in another one. Else they have those of
+	// HostPIDs: processes have the numbers of the initial namespace, in PIDs, Mappings
+	// and the output, though this process may live in another one. Else they have those of
 	// the namespace of this process, and those that it does not see IsOutside.
 	HostPIDs bool
 
-	// Changes tells the stacks that BPF programs or modules are in by when they were taken.
+	// Changes distinguishes the stacks within BPF programs or modules by time.
 	// With nil each is counted alone, under its time.
 	Changes Changes
 
@@ -126,7 +126,7 @@ func (s mapSizes) orDefault() mapSizes {
 	}
 }
 
-// Stats says what was sampled.
+// Stats counts the samples.
 type Stats struct {
 	Samples      uint64            // taken, those that are lost with them
 	Lost         map[string]uint64 // samples, by cause
@@ -136,9 +136,9 @@ type Stats struct {
 }
 
 // The causes in Stats.Lost. Of LostRing, LostFile and LostStacks the sample is counted, under its
-// process and the other stack if that was received. LostNested is what the kernel says of
-// tracepoints and functions, before PIDs and Cgroup are looked at; of a clock it does not
-// count what hits another BPF program, or the bpf system call.
+// process and the other stack if that was received. LostNested is the kernel's count for
+// tracepoints and functions, before PIDs and Cgroup are applied; of a clock it does not
+// count samples that hit another BPF program, or the bpf system call.
 const (
 	LostCounts  = "no room in the map of counts"
 	LostRing    = "stack not received: the ring buffer was full"

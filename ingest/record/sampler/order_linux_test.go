@@ -25,8 +25,8 @@ func TestCompareCallers(t *testing.T) {
 	}
 }
 
-// TestNumberUsed numbers what counts name by its callers, and says of all else that it is
-// not there.
+// TestNumberUsed numbers the stacks in counts by their callers, and reports all others as
+// absent.
 func TestNumberUsed(t *testing.T) {
 	tables, c := twoTables(t), newCounts()
 	x := tables[kernelStack]

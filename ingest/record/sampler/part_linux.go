@@ -1,6 +1,6 @@
 package sampler
 
-// Part is what was sampled in a time of the recording: from one Turn to the next. The program
+// Part is the samples of a span of the recording: from one Turn to the next. The program
 // in the kernel mixes its number into the hashes of stacks, so that it sends all stacks again in
 // every part, and counts of two parts are never added up.
 type Part struct {
@@ -37,7 +37,7 @@ func (p *Part) Close() {
 	}
 }
 
-// soFar is what is remembered of parts that were cut off.
+// soFar holds the totals of earlier parts.
 type soFar struct {
 	counted, refused uint64 // samples
 	lost, partly     map[string]uint64
@@ -48,7 +48,7 @@ type soFar struct {
 // counted when the thread goes on.
 type carried map[hash][]byte
 
-// sameNumber reports whether two numbers of parts are the same, as far as records tell them.
+// sameNumber reports whether two numbers of parts are the same, in the bits that records have.
 func sameNumber(a, b uint32) bool { return (a^b)<<kindBits == 0 }
 
 // partOf returns the part of a number; nil if it was cut off before.
@@ -68,7 +68,7 @@ func (s *Sampler) Full() bool {
 		len(s.counts.of) >= fullCounts
 }
 
-// What of a part makes it full.
+// The limits of a part.
 const (
 	fullBytes  = sortBytes / 2 // of stacks
 	fullCounts = 1 << 17

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// cutParts samples in parts, and returns these and what came after the last Cut. The maps of
+// cutParts samples in parts, and returns these and the rest after the last Cut. The maps of
 // stacks that the kernel has sent are the same all the time.
 func cutParts(t *testing.T, s *Sampler, n int, between func(i int)) (parts []*Part) {
 	t.Helper()

@@ -100,9 +100,9 @@ func (a *assembler) take(kind uint32) {
 	}
 	limit := int32(Depth * frame(kind))
 	failed, full, end := a.label("failed"), a.label("full"), a.label("taken")
-	unseen, told := a.label("new"), end
+	unseen, known := a.label("new"), end
 	if kind == userStack && a.process.knows() {
-		told = a.label("told")
+		known = a.label("known")
 		a.known(end, failed)
 	}
 	a.add(asm.Mov.Reg(asm.R1, regContext))
@@ -120,13 +120,13 @@ func (a *assembler) take(kind uint32) {
 	a.lookup(a.maps.seen, regScratch, scratchRecord)
 	a.add(asm.JEq.Imm(asm.R0, 0, unseen))
 	if kind == userStack {
-		a.add(asm.LoadMem(asm.R1, asm.R0, 0, asm.Word), asm.JNE.Imm(asm.R1, barePID, told))
+		a.add(asm.LoadMem(asm.R1, asm.R0, 0, asm.Word), asm.JNE.Imm(asm.R1, barePID, known))
 		a.identify()
 		a.announce(end)
 	}
 	a.add(asm.Ja.Label(end))
-	if told != end { // all of its frames have build IDs, which may be busy another time
-		a.here(told)
+	if known != end { // all of its frames have build IDs, which may be busy another time
+		a.here(known)
 		a.update(a.maps.known, scratchKnown, regScratch, scratchKey+keyUser, updateAny)
 		a.add(asm.Ja.Label(end))
 	}
@@ -179,7 +179,7 @@ func (a *assembler) urgent(limit int32) {
 	a.here(end)
 }
 
-// announce says, once, that the process has a stack with bare addresses, and wakes the
+// announce sends, once, that the process has a stack with bare addresses, and wakes the
 // reader. That stack may have come from another process, and this one be gone when its
 // counts are read.
 //

@@ -16,7 +16,7 @@ import (
 	"symbolize/ingest/format/stackmap"
 )
 
-// withoutKernel is a Sampler that stopped, of what was received as if from a kernel.
+// withoutKernel is a Sampler that stopped, with records as if from a kernel.
 func withoutKernel(t *testing.T, o Options) *Sampler {
 	t.Helper()
 	return &Sampler{opts: o, stopped: true,
@@ -46,7 +46,7 @@ func commit(t *testing.T, s *Sampler) *bundle.Bundle {
 	return b
 }
 
-// readBack reads the samples of a bundle as its manifest says.
+// readBack reads the samples of a bundle by its manifest.
 func readBack(t *testing.T, b *bundle.Bundle) *stackmap.Set {
 	t.Helper()
 	m := b.Manifest.Samples[0]
@@ -79,8 +79,8 @@ func readBack(t *testing.T, b *bundle.Bundle) *stackmap.Set {
 	return set
 }
 
-// say prints samples, one a line: "pid comm user;… kernel;… count weight".
-func say(set *stackmap.Set) (lines []string) {
+// formatSamples prints samples, one a line: "pid comm user;… kernel;… count weight".
+func formatSamples(set *stackmap.Set) (lines []string) {
 	part := func(p stackmap.Part) string {
 		if p.Cause != stackmap.Present {
 			return p.Cause.String()
@@ -136,12 +136,12 @@ func received(s *Sampler) {
 		copy(key.Comm[:], x.comm)
 		s.counts.add(s.tables, &key, 0, x.v)
 	}
-	s.final[statSamples] = s.counts.total() + 11 // of which 8 had no room, 3 were in between
+	s.final[statSamples] = s.counts.total() + 11 // 8 had no room, 3 were in between
 	s.final[statNoCount] = 8
 }
 
 // TestReadBack writes a bundle and reads its samples with package stackmap: all stacks,
-// labels and values are there, and what was lost is told once, by cause.
+// labels and values are there, and losses are reported once, by cause.
 func TestReadBack(t *testing.T) {
 	for _, c := range []struct {
 		o      Options
@@ -181,17 +181,17 @@ func TestReadBack(t *testing.T) {
 			want[i] += fmt.Sprintf(" %d", weight)
 		}
 		slices.Sort(want)
-		if got := say(set); !slices.Equal(got, want) {
+		if got := formatSamples(set); !slices.Equal(got, want) {
 			t.Errorf("%s: samples\n%s\nwant\n%s", c.event.Name, strings.Join(got, "\n"),
 				strings.Join(want, "\n"))
 		}
 		if set.LostSamples != 11 { // the 4 without a stack are among the samples
 			t.Errorf("%d samples lost, want 11: %v", set.LostSamples, set.Warnings)
 		}
-		told := fmt.Sprint(set.Warnings)
+		warnings := fmt.Sprint(set.Warnings)
 		for _, cause := range []string{"4 " + LostRing, "8 " + LostCounts, "3 " + LostDrain} {
-			if !strings.Contains(told, cause) {
-				t.Errorf("%q is not told: %s", cause, told)
+			if !strings.Contains(warnings, cause) {
+				t.Errorf("%q is not reported: %s", cause, warnings)
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// TestLiveUnreadable has counts that cannot be read lost, and told.
+// TestLiveUnreadable : counts that cannot be read are lost, and reported.
 func TestLiveUnreadable(t *testing.T) {
 	needLive(t)
 	s := start(t, Options{Frequency: 999})

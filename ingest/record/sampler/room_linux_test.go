@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestTableRoom has stacks beyond the bound told as such, and known ones still found.
+// TestTableRoom: stacks beyond the bound are reported as such, and known ones still found.
 func TestTableRoom(t *testing.T) {
 	tables, c := twoTables(t), newCounts()
 	x := tables[userStack]
@@ -35,7 +35,7 @@ func TestTableRoom(t *testing.T) {
 }
 
 // TestCountsRoom has samples beyond the bound counted as refused, be it by a further key or
-// by a further comm; what is there still counts.
+// by a further comm; existing keys still count.
 func TestCountsRoom(t *testing.T) {
 	tables, c := twoTables(t), newCounts()
 	c.room = 3
@@ -57,7 +57,7 @@ func TestCountsRoom(t *testing.T) {
 	}
 }
 
-// TestSorted has dumps in one order, whatever order the counts came in.
+// TestSorted: dumps have one order for counts in any order.
 func TestSorted(t *testing.T) {
 	var want []tally
 	for run := range 3 {
@@ -86,7 +86,7 @@ func TestSorted(t *testing.T) {
 }
 
 // TestTableFile has stacks that cannot be written counted as not received, and those before
-// kept; what cannot be read back is an error.
+// kept; one that cannot be read back is an error.
 func TestTableFile(t *testing.T) {
 	tables, c := twoTables(t), newCounts()
 	x := tables[kernelStack]

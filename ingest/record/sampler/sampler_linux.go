@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sampler is a program in the kernel and what it has counted. Its methods are for one
+// Sampler is a program in the kernel and its counts. Its methods are for one
 // goroutine, but Wake: New, Start, Wait and Drain in turn, Stop, Write, Close.
 type Sampler struct {
 	opts    Options
@@ -27,7 +27,7 @@ type Sampler struct {
 	steady   Range
 	record   ringbuf.Record
 	batch    batch
-	emptied  uint64 // what statKeys was when the counts were emptied last
+	emptied  uint64 // statKeys when the counts were emptied last
 	memory   uint64
 	nested   uint64
 	still    uint64 // threads off CPU when the recording stopped
@@ -36,7 +36,7 @@ type Sampler struct {
 	final    [numStats]uint64 // the program's counters when it stopped
 }
 
-// New loads the program, which samples nothing yet. Errors say what the kernel refuses.
+// New loads the program, which samples nothing yet. Errors name the refused feature.
 func New(o Options) (s *Sampler, err error) {
 	s = &Sampler{opts: o}
 	if s.opts.Frequency == 0 {
@@ -52,7 +52,7 @@ func New(o Options) (s *Sampler, err error) {
 		return s, err
 	}
 	// Before Linux 5.11 maps count against a limit that is too small for these. Where it
-	// cannot be lifted the maps cannot be made, which is the error to tell.
+	// cannot be lifted the maps cannot be made, which is the error to report.
 	_ = rlimit.RemoveMemlock()
 	process := readProcessLayout()
 	err = s.prepare(process)
@@ -142,7 +142,7 @@ func (s *Sampler) load(process *processLayout) error {
 // Start attaches the program.
 func (s *Sampler) Start() error { return s.attach(s.program, &s.opts) }
 
-// Stop detaches the program and takes what it has left. A thread that is off CPU then is
+// Stop detaches the program and takes the rest. A thread that is off CPU then is
 // counted by the time till then.
 func (s *Sampler) Stop() {
 	if s.program == nil || s.stopped {
@@ -155,7 +155,7 @@ func (s *Sampler) Stop() {
 	s.readRing()
 	s.readThreads()
 	s.readCounts()
-	for i := range s.final { // after the counts: what is counted was sampled before
+	for i := range s.final { // after the counts, which were sampled before
 		s.final[i] = s.stat(uint32(i))
 	}
 	for _, t := range s.tables {
@@ -164,7 +164,7 @@ func (s *Sampler) Stop() {
 	s.stopped = true
 }
 
-// Close releases everything. It may be called on what New returned with an error.
+// Close releases everything. It may be called on New's result with an error.
 func (s *Sampler) Close() {
 	s.detach()
 	if s.reader != nil {

@@ -106,7 +106,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// userFrames makes frames of status 1 (VALID), or 2 (IP) where it is told so.
+// userFrames makes frames of status 1 (VALID), or 2 (IP) at the given places.
 func userFrames(status ...uint32) (b []byte) {
 	for i, s := range status {
 		f := make([]byte, userFrame)

@@ -1,6 +1,6 @@
 package sampler
 
-// Stats says what was sampled; it is complete after Stop.
+// Stats counts the samples; it is complete after Stop.
 func (s *Sampler) Stats() Stats {
 	st := Stats{Samples: s.samples(), Lost: s.lostWhole(),
 		UserStacks:   s.before.stacks[userStack] + s.stacks(userStack),
@@ -17,7 +17,7 @@ func (s *Sampler) Stats() Stats {
 // samples returns how many were taken, those that are lost with them.
 func (s *Sampler) samples() uint64 {
 	n := s.stat(statSamples) + s.nested + s.still
-	if s.opts.Event.Kind == OffCPU { // it counts those of which it knows how long
+	if s.opts.Event.Kind == OffCPU { // it counts those with a known duration
 		n += s.stat(statNoThread) + s.stat(statNoScratch) + s.stat(statNoReturn)
 	}
 	return n
@@ -40,7 +40,7 @@ func (s *Sampler) lostWhole() map[string]uint64 {
 	if !s.stopped {
 		return lost
 	}
-	var whole uint64 // of which it is known what became
+	var whole uint64 // with a known result
 	for _, n := range lost {
 		whole += n
 	}
@@ -75,8 +75,8 @@ func (p *Part) stacks(kind int) int {
 	return p.tables[kind].stacks()
 }
 
-// Err returns the error with which counts could not be read, if there was one: what they
-// had is lost as LostRead.
+// Err returns the error with which counts could not be read, if there was one: their
+// samples are lost as LostRead.
 func (s *Sampler) Err() error { return s.readErr }
 
 // withoutStack counts, by cause, the samples that are counted but have lost a stack.

@@ -32,7 +32,7 @@ type table struct {
 	far    map[int32][]uint64 // addresses outside of steady, of the kernel's stacks that have some
 }
 
-// keptStack says where in the file a stack is; length 0: it was not received.
+// keptStack locates a stack in the file; length 0: it was not received.
 type keptStack struct {
 	at     int64
 	length uint32
@@ -42,7 +42,7 @@ type keptStack struct {
 // noID is the id of all stacks beyond the room there is. No stack has it.
 const noID = math.MaxInt32
 
-// errFault is EFAULT, with which the kernel too says that there is no such part.
+// errFault is EFAULT, which the kernel uses too for a missing part.
 const errFault = 14
 
 func newTable(kind, part uint32) (*table, error) {
@@ -50,7 +50,7 @@ func newTable(kind, part uint32) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Remove(f.Name()); err != nil { // nothing is left of it whatever happens
+	if err := os.Remove(f.Name()); err != nil { // no file remains after a crash
 		return nil, errors.Join(err, f.Close())
 	}
 	return &table{kind: kind, part: part, empty: hashIn(part, nil), ids: make(map[hash]int32), file: f,
@@ -66,7 +66,7 @@ func (t *table) stacks() int { return t.have }
 // could not be taken.
 func (t *table) id(h hash) int32 {
 	switch {
-	case h == t.empty: // a part of which nothing was there
+	case h == t.empty: // an empty part
 		return -errFault
 	case h[1] == noStack && int64(h[0]) < 0:
 		return int32(max(int64(h[0]), -1<<31))
@@ -112,7 +112,7 @@ func (t *table) add(h hash, frames []byte) (bare bool) {
 // isBare reports whether user frames of a stack have no build ID.
 func (t *table) isBare(id int32) bool { return id >= 0 && id < noID && t.kept[id].bare }
 
-// received reports whether a stack is there, or is told by an errno; one without frames
+// received reports whether a stack or its errno is there; one without frames
 // is not sent.
 func (t *table) received(id int32) bool {
 	return id < 0 || id != noID && t.kept[id].length != 0
@@ -142,7 +142,7 @@ func hasAddress(frames []byte) bool {
 
 const statusIP = 2
 
-// flush makes readable what was added. What is not in the file, because it could not be
+// flush makes added stacks readable. A stack that is not in the file, because it could not be
 // written, was not received.
 func (t *table) flush() {
 	if err := t.buf.Flush(); t.err == nil {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waiter waits for the program to say that there is something that will not be there for
+// waiter waits for the program's signal that there is data that will not be there for
 // long.
 type waiter struct {
 	poll  *os.File // which the runtime waits for, so that no thread has to
@@ -63,7 +63,7 @@ func (w *waiter) close() {
 }
 
 // Wait waits for this long, or less: until a process was met for the first time with an
-// address in its stack that only its mappings tell of, which it reports, or until Wake is
+// address in its stack that only its mappings name, which it reports, or until Wake is
 // called, which ends every Wait from then on. Drain is to follow.
 func (s *Sampler) Wait(most time.Duration) (woken bool) {
 	if s.waiter.poll.SetReadDeadline(time.Now().Add(most)) != nil {

@@ -15,7 +15,7 @@ const (
 	countsDump = "counts"
 )
 
-// Fields of the dump of counts, as the manifest tells them: i32 ids of the stacks, u32
+// Fields of the dump of counts, as listed in the manifest: i32 ids of the stacks, u32
 // process, 16 bytes of comm, u32 number of the program, u64 time of the kernel's stack; u64
 // samples, u64 weight.
 const (
@@ -34,7 +34,7 @@ const (
 	flagBuildID    = 1 << 5
 )
 
-// samples says in the manifest what was written.
+// samples is the manifest's entry for the output.
 func samples(o *Options) bundle.Samples {
 	m := bundle.Samples{Event: o.Event.String(), Unit: "count", Period: 1,
 		Stacks: bundle.DumpName(userDump), KernelStacks: bundle.DumpName(kernelDump),
