@@ -24,7 +24,7 @@ func NewBlobID(data []byte) BlobID { return sha256.Sum256(data) }
 // program of a million instructions, with a line for each: about 40 MB.
 const MaxBlob = 64 << 20
 
-// CheckBlob refuses what is no blob.
+// CheckBlob refuses invalid blobs.
 func CheckBlob(data []byte) error {
 	if len(data) == 0 {
 		return errors.New("blob without content")
@@ -35,7 +35,7 @@ func CheckBlob(data []byte) error {
 	return nil
 }
 
-// CheckBlobs refuses variants whose blobs are not there: what a manifest names is.
+// CheckBlobs refuses variants with absent blobs: a manifest names only stored ones.
 func CheckBlobs(list []Variant, have func(BlobID) (bool, error)) error {
 	for i := range list {
 		for _, id := range list[i].Blobs() {

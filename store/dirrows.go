@@ -7,7 +7,7 @@ import (
 	"symbolize/buildid"
 )
 
-// PathRow is what the last index run saw of one file: as long as it stays the
+// PathRow is the state of one file at the last index run: as long as it stays the
 // same, the file needs no more than a stat.
 type PathRow struct {
 	Name     string // in its directory
@@ -46,7 +46,7 @@ func (d DirRows) Find(name string) *PathRow {
 	return &d[i]
 }
 
-// Proof returns what tells the file as it was when the row was made.
+// Proof returns the identity of the file when the row was made.
 func (r *PathRow) Proof() buildid.FileProof {
 	return buildid.FileProof{Dev: r.Dev, Inode: r.Inode, Gen: r.Gen, Size: r.Size,
 		MtimeNs: r.MtimeNs, CtimeNs: r.CtimeNs}

@@ -2,7 +2,7 @@
 // with its sources, path rows, the variants of JITed functions, their stored forms (codecs), and
 // how contributions of files merge, in any order, to the same bytes.
 //
-// A View is what look-ups read: a published generation of a store on disk (package db), an
-// Overlay in memory, or several layered. A Sink is what the indexer writes to. FindOne and
+// A View serves look-ups: a published generation of a store on disk (package db), an
+// Overlay in memory, or several layered. A Sink is written by the indexer. FindOne and
 // FindCode return the one object of a build ID, or the reason why there is none.
 package store

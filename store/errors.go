@@ -6,39 +6,39 @@ import (
 	"time"
 )
 
-// What can be in the way when a store is opened.
+// Errors of opening a store.
 var (
-	// ErrNoStore means that there is no store at the path, or one in which nothing
+	// ErrNoStore: there is no store at the path, or one in which nothing
 	// was ever published.
 	ErrNoStore = errors.New("no store")
-	// ErrVersion means that a newer program wrote the store.
+	// ErrVersion: a newer program wrote the store.
 	ErrVersion = errors.New("store is of a newer schema")
-	// ErrLocked means that another process writes; errors that wrap it are
+	// ErrLocked: another process writes; errors that wrap it are
 	// *LockedError.
 	ErrLocked = errors.New("store is locked")
-	// ErrLimit means that a limit of the process is too low to open the store: ulimit -n.
+	// ErrLimit: a limit of the process is too low to open the store: ulimit -n.
 	ErrLimit = errors.New("limit of the process")
-	// ErrUnsafe means that others could make the writer of the store change files
+	// ErrUnsafe: others could make the writer of the store change files
 	// outside of it, or that something in it is no plain file, as a link.
 	ErrUnsafe = errors.New("not safe to use")
 )
 
-// What can go wrong in an open store.
+// Errors of an open store.
 var (
-	// ErrDamaged marks a value that is not what was written.
+	// ErrDamaged: a value differs from the written one.
 	ErrDamaged = errors.New("store is damaged")
-	// ErrNotFound means that the store has no such source.
+	// ErrNotFound: the store has no such source.
 	ErrNotFound = errors.New("not in the store")
-	// ErrNoSpace means that the disk has too little room to write on safely. What
-	// was written before is whole.
+	// ErrNoSpace: the disk has too little room to write on safely. Data
+	// written before is whole.
 	ErrNoSpace = errors.New("no space left for the store")
-	// ErrTooLarge means that something is over one of the store's limits.
+	// ErrTooLarge: a value is over one of the store's limits.
 	ErrTooLarge = errors.New("too large for the store")
-	// ErrClosed means that the store was closed before.
+	// ErrClosed: the store was closed before.
 	ErrClosed = errors.New("store is closed")
 )
 
-// LockedError says who writes to a store. It wraps ErrLocked.
+// LockedError names the writer of a store. It wraps ErrLocked.
 type LockedError struct {
 	Path    string    // of the store
 	PID     int       // 0 if not known

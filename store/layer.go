@@ -52,12 +52,12 @@ func (l layered) Find(id buildid.ID) ([]*Manifest, error) {
 		}
 	}
 	if found != nil {
-		return found, nil // what one view could not give, another may have
+		return found, nil // another view may have a blob that one lacks
 	}
 	return nil, errors.Join(errs...)
 }
 
-// addBehind adds what a view further back knows of the same object.
+// addBehind adds the facts of a view further back on the same object.
 func addBehind(front **Manifest, behind View) error {
 	ms, err := behind.Find((*front).ID)
 	if err != nil {
@@ -80,7 +80,7 @@ func addBehind(front **Manifest, behind View) error {
 			m.Sources = append(m.Sources, s)
 		}
 	}
-	// All of the front's, whatever the limits are for one store.
+	// All of the front's, beyond the limits of one store.
 	m.Variants = slices.Concat(f.Variants, NewVariants(b.Variants, f.Variants))
 	slices.SortStableFunc(m.Sources, func(a, b SourceInfo) int { return int(a.Kind) - int(b.Kind) })
 	*front = &m

@@ -6,7 +6,7 @@ import "fmt"
 // is a table of 64 GiB.
 const MaxBlocks = 1 << 20
 
-// CheckDir refuses what no path rows can be kept for.
+// CheckDir refuses directories that path rows cannot be kept for.
 func CheckDir(dir string, rows DirRows) error {
 	if len(dir) == 0 || len(dir) > MaxPath {
 		return fmt.Errorf("directory name: %w: %d bytes, at most %d", ErrTooLarge, len(dir),

@@ -12,7 +12,7 @@ import (
 	"symbolize/store/symtab"
 )
 
-// SourceKind says what a table was made from. Kinds are numbered in layering
+// SourceKind is the origin of a table. Kinds are numbered in layering
 // order: where two sources cover an address, the lower kind names it.
 type SourceKind uint8
 
@@ -59,7 +59,7 @@ type SourceInfo struct {
 	Named    uint64   // bytes of code that have a name
 	Size     int64    // bytes stored, the captured input left out
 
-	// What follows is filled in by Sink.Merge.
+	// The fields below are filled in by Sink.Merge.
 
 	TableVersion uint32 // symtab.Version that wrote the table
 	Chunks       uint32 // blocks of the table
@@ -81,7 +81,7 @@ type RefSymbol struct {
 	Addr addr.Addr
 }
 
-// Manifest says what the store knows of one object, besides names.
+// Manifest holds the facts of the store on one object, besides names.
 type Manifest struct {
 	ID        buildid.ID // exact
 	Kind      ingest.ObjectKind
@@ -95,7 +95,7 @@ type Manifest struct {
 	// loader's rule.
 	Layout   []elf.Segment
 	Sections []elf.PlacedSection
-	// OtherLayouts holds what other runtime files of the same build ID had instead,
+	// OtherLayouts holds the differing layouts of other runtime files of the same build ID,
 	// encoded; Verify reports them.
 	OtherLayouts [][]byte
 
@@ -104,11 +104,11 @@ type Manifest struct {
 	Sources []SourceInfo // as CompareSources orders them
 
 	// Variants are the loads of a JITed function that captures have brought, ordered by
-	// image, then load. MoreVariants says that there were more than are kept.
+	// image, then load. MoreVariants: there were more than are kept.
 	Variants     []Variant
 	MoreVariants bool
-	// Probable is what this object may be besides itself, sorted: it is named by what a
-	// capture or a line of text tells of a function whose lines were not captured (its
+	// Probable lists the objects that this one may be, sorted: it is named by the facts that a
+	// capture or a line of text has on a function whose lines were not captured (its
 	// symbol and length, its tag, its name and number of instructions), and functions of
 	// other lines may share that.
 	Probable []buildid.ID
@@ -147,10 +147,10 @@ type NewSource struct {
 	Raw   []byte // a captured input to keep, from which Rebuild can make the table anew
 }
 
-// Contribution is what one file adds to one object. The blobs that its variants name
+// Contribution is one file's addition to one object. The blobs that its variants name
 // must have been put before.
 type Contribution struct {
-	Manifest Manifest // Sources empty; only what this file knows
+	Manifest Manifest // Sources empty; only this file's facts
 	Sources  []NewSource
 }
 

@@ -30,7 +30,7 @@ const (
 	tagProbable    = 10 // as tagID; repeated
 )
 
-// What an encoded manifest may hold of a kind, and so what a decoder allocates.
+// Bounds of an encoded manifest, by kind, and so of a decoder's allocations.
 const (
 	MaxManifest = 8 << 20 // bytes
 	maxSegments = 1 << 12 // PT_LOADs: e_phnum is 16 bits, real files have under 100
@@ -169,7 +169,7 @@ func Bounded(r *decode.Reader, limit uint64) uint64 {
 	return v
 }
 
-// AppendSource encodes a source. Readers skip what follows the fields they know.
+// AppendSource encodes a source. Readers skip the bytes after the fields they know.
 func AppendSource(b []byte, s *SourceInfo) []byte {
 	b = append(append(b, byte(s.Kind)), s.Digest[:]...)
 	for _, v := range [...]uint64{uint64(s.Producer), uint64(s.TableVersion), uint64(s.Funcs),
@@ -288,7 +288,7 @@ func (m *Manifest) readField(tag uint64, r *decode.Reader, payload []byte) error
 	return r.Err()
 }
 
-// readJIT is readField for what only JITed functions have.
+// readJIT is readField for the fields of JITed functions.
 func (m *Manifest) readJIT(tag uint64, r *decode.Reader) {
 	switch tag {
 	case TagVariant:

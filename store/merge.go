@@ -11,17 +11,17 @@ import (
 	"symbolize/store/symtab"
 )
 
-// What one manifest may hold. The smallest or best ones are kept where there are
+// Bounds of one manifest. The smallest or best ones are kept where there are
 // more, so that the choice does not depend on the order of coming.
 const (
 	MaxOtherLayouts = 8
 	MaxRefSyms      = 256
 	MaxVDSOs        = 16
 	MaxSources      = 256
-	maxProbable     = 16 // more than one says already that nothing is certain
+	maxProbable     = 16 // more than one already makes it uncertain
 )
 
-// MergeFacts joins what two manifests of one object say, sources left out. It is
+// MergeFacts joins the facts of two manifests of one object, without sources. It is
 // commutative, associative and idempotent: each field is a union or a maximum.
 func MergeFacts(a, b *Manifest) Manifest {
 	m := Manifest{
@@ -89,18 +89,18 @@ func compareLayouts(a, b []byte) int {
 	return cmp.Or(cmp.Compare(layoutEntries(b), layoutEntries(a)), bytes.Compare(a, b))
 }
 
-// SourceChange says what to do with the stored parts of one source of a
+// SourceChange is the change of the stored parts of one source of a
 // contribution.
 type SourceChange struct {
 	Source     *NewSource
-	Info       SourceInfo // as it stands in the new manifest
-	Old        SourceInfo // as it stood before; zero Kind if it is new
+	Info       SourceInfo // as in the new manifest
+	Old        SourceInfo // as before; zero Kind if it is new
 	WriteTable bool
 	WriteRaw   bool
 }
 
 // MergeSources adds the sources of a contribution to those of a manifest, and
-// returns what is to be written for it, in the order of c.
+// returns the changes to be written for it, in the order of c.
 func MergeSources(have []SourceInfo, c *Contribution) ([]SourceInfo, []SourceChange, error) {
 	list := slices.Clone(have)
 	var changes []SourceChange
@@ -168,8 +168,8 @@ func (s *NewSource) Describe() (SourceInfo, error) {
 	return info, nil
 }
 
-// MergeInfo joins two infos of one source. The flags say that the table or the
-// captured input is to be taken from b.
+// MergeInfo joins two infos of one source. The flags: the table or the
+// captured input is taken from b.
 func MergeInfo(a, b SourceInfo) (m SourceInfo, table, raw bool) {
 	m = a
 	m.Producer = max(a.Producer, b.Producer)

@@ -23,8 +23,8 @@ func FindOne(v View, id buildid.ID) (*Manifest, ingest.Reason, error) {
 	return found[0], ingest.ReasonNone, nil
 }
 
-// FindCode is FindOne for look-ups of addresses: a kernel of which the store has only the
-// build IDs of its vdsos is not indexed.
+// FindCode is FindOne for look-ups of addresses: a kernel is not indexed if the store has only the
+// build IDs of its vdsos.
 func FindCode(v View, id buildid.ID) (*Manifest, ingest.Reason, error) {
 	m, reason, err := FindOne(v, id)
 	if m != nil && m.OnlyVDSO() {

@@ -156,7 +156,7 @@ func sourceKey(object string, info *SourceInfo) string {
 	return object + string([]byte{byte(info.Kind)}) + string(info.Digest[:])
 }
 
-// Clone returns a copy that shares only what is never written to.
+// Clone returns a copy that shares only immutable data.
 func (m *Manifest) Clone() *Manifest {
 	c := *m
 	c.Layout, c.Sections = slices.Clone(m.Layout), slices.Clone(m.Sections)
@@ -166,7 +166,7 @@ func (m *Manifest) Clone() *Manifest {
 	return &c
 }
 
-// CheckContribution refuses what no key can be made for.
+// CheckContribution refuses contributions that no key can be made for.
 func CheckContribution(c *Contribution) error {
 	id := c.Manifest.ID
 	switch {

@@ -37,14 +37,14 @@ const (
 	rowFlags // first bit that is not used
 )
 
-// What the rows of one directory may hold.
+// Bounds of the rows of one directory.
 const (
 	maxRowsRaw  = 32 << 20 // bytes before compression
 	maxRows     = 1 << 20
 	maxLooked   = 64
 	minRowBytes = 10
 	// compressRows is the raw size from which rows are compressed; below it the
-	// frame costs what it saves.
+	// frame costs as much as it saves.
 	compressRows = 256
 )
 
@@ -196,7 +196,7 @@ func readRows(r *decode.Reader) (DirRows, error) {
 		rest := r.Bytes(Bounded(r, MaxPath))
 		at := len(names)
 		if shared+uint64(len(rest)) > MaxPath || at+int(shared)+len(rest) > maxRowsRaw {
-			// Shared heads let a few bytes stand for many.
+			// A few bytes can expand to many by shared heads.
 			r.Fail("names of over %d bytes, or of over %d together", MaxPath, maxRowsRaw)
 			return nil, r.Err()
 		}
@@ -222,7 +222,7 @@ func readRows(r *decode.Reader) (DirRows, error) {
 	return rows, nil
 }
 
-// readRow reads what follows the name of a row.
+// readRow reads the fields after the name of a row.
 func readRow(r *decode.Reader, flags byte, row, prev *PathRow) {
 	row.Dev, row.Producer = prev.Dev, prev.Producer
 	if flags&rowDev != 0 {

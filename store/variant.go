@@ -11,10 +11,10 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// What is kept of the loads of one function. A function that calls helpers or reads
-// maps has other bytes at each load, for both stand in its code as addresses; one that
-// does neither has the same bytes each time. All of them have the same lines, so what
-// goes beyond the limits loses no name.
+// Bounds of the kept loads of one function. A function that calls helpers or reads
+// maps has other bytes at each load, for both are addresses in its code; one that
+// does neither has the same bytes each time. All of them have the same lines, so a load
+// beyond the limits loses no name.
 const (
 	MaxImages = 64 // different images of one object
 	maxLoads  = 4  // loads with the same image
@@ -22,7 +22,7 @@ const (
 	MaxVariants = MaxImages * maxLoads
 )
 
-// What the texts of a Variant may have, in bytes.
+// Bounds of the texts of a Variant, in bytes.
 const (
 	MaxBootID   = 64  // a UUID has 36
 	MaxFuncName = 512 // KSYM_NAME_LEN of the kernel
@@ -38,7 +38,7 @@ type Variant struct {
 	Func  uint32 // which function of the program it is; 0 is the main one
 	BTF   BlobID // the program's BTF; zero if it has none
 
-	BootID  string // of the kernel that ran it; "" if the capture does not say
+	BootID  string // of the kernel that ran it; "" if the capture does not have it
 	Load    uint64 // when it was loaded, ns of CLOCK_BOOTTIME
 	Program uint32 // its id in that boot
 	Type    uint32 // BPF_PROG_TYPE_*
@@ -66,7 +66,7 @@ func CompareVariants(a, b Variant) int {
 // MergeVariants returns the union of two lists within the limits, and whether those
 // left something out. Of a load that was read twice one reading stays, of each image
 // the first loads, and of all images the first. None of these depends on the order of
-// coming: what was left out before would be left out again.
+// coming: a load left out before would be left out again.
 func MergeVariants(a, b []Variant) (list []Variant, more bool) {
 	all := slices.Concat(a, b)
 	slices.SortFunc(all, CompareVariants)
@@ -105,7 +105,7 @@ func (v *Variant) check() error {
 	return nil
 }
 
-// AppendVariant encodes a variant. Readers skip what follows the fields they know.
+// AppendVariant encodes a variant. Readers skip the bytes after the fields they know.
 func AppendVariant(b []byte, v *Variant) []byte {
 	b = append(append(append(b, v.Image[:]...), v.Entry[:]...), v.BTF[:]...)
 	b = append(append(b, v.Tag[:]...), v.FuncTag[:]...)

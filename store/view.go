@@ -7,10 +7,10 @@ import (
 	"symbolize/store/symtab"
 )
 
-// Sink is what the indexer writes to: a store opened for writing, or an Overlay.
+// Sink receives the indexer's output: a store opened for writing, or an Overlay.
 // Its methods may be called from several goroutines.
 type Sink interface {
-	// Merge adds what a file knows to its object. Contributions may come in any
+	// Merge adds a file's facts to its object. Contributions may come in any
 	// order and more than once: the result is the same bytes. The sink keeps no
 	// reference to c once it has returned, but an Overlay keeps the tables.
 	Merge(ctx context.Context, c *Contribution) error
@@ -23,7 +23,7 @@ type Sink interface {
 	PutDir(dir string, rows DirRows) error
 }
 
-// View is what resolve reads: a published generation, an Overlay, or several
+// View serves resolve: a published generation, an Overlay, or several
 // layered. Its methods may be called from several goroutines; a table may not.
 type View interface {
 	// Find returns the manifests of the objects that id matches: none, one, or

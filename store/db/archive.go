@@ -30,10 +30,10 @@ import (
 const (
 	archiveHead = "symbolize-store"
 	archiveBlob = "blob-"
-	archiveEnd  = "end" // tar itself does not tell an archive that was cut between two files
+	archiveEnd  = "end" // tar itself cannot detect an archive that was cut between two files
 )
 
-// What an archive may hold, so that a hostile one cannot fill the memory.
+// Bounds of an archive, so that a hostile one cannot fill the memory.
 const (
 	maxHeader  = 64 << 20  // of a table
 	maxArchive = 512 << 20 // of one source, in memory at once

@@ -12,7 +12,7 @@ import (
 )
 
 // namelessTable returns a table of one function and of a range that has lines and no
-// function, as an assembly file's: it reaches as far as a damaged unit can say.
+// function, as an assembly file's: it reaches as far as a damaged unit allows.
 func namelessTable(tb testing.TB, end addr.Addr) *symtab.Encoded {
 	tb.Helper()
 	b := symtab.NewBuilder(symtab.Options{})

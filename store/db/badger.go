@@ -22,7 +22,7 @@ const (
 	// vlogFileSize is where a value log is closed and the next begun. A log is
 	// created sparse at twice this size.
 	vlogFileSize = 64 << 20
-	// maxTxnLSM bounds what one transaction puts into the memtable, below Badger's
+	// maxTxnLSM bounds one transaction's bytes in the memtable, below Badger's
 	// own limit of 15 % of it.
 	maxTxnLSM = memTableSize / 10
 	// maxTxnEntries likewise bounds their number.
@@ -68,7 +68,7 @@ func openBadger(o badger.Options) (db *badger.DB, err error) {
 	return badger.Open(o)
 }
 
-// spareFiles is how many files a process may have open besides those of a database: what
+// spareFiles is how many files a process may have open besides those of a database: files
 // it reads and writes, and logs and tables that Badger begins.
 const spareFiles = 48
 
@@ -91,14 +91,14 @@ func checkOpenFiles(dir string) error {
 	return nil
 }
 
-// badgerMagic stands in Badger's own files, which it refuses to open with another
-// one. That a schema is too new is said by us, before Badger looks.
+// badgerMagic is in Badger's own files, which it refuses to open with another
+// one. A schema that is too new is reported by us, before Badger looks.
 const badgerMagic = 1
 
 // maxWarnings bounds the warnings that a logSink keeps.
 const maxWarnings = 64
 
-// logSink collects what Badger has to say, instead of stderr.
+// logSink collects Badger's messages, instead of stderr.
 type logSink struct {
 	mu       sync.Mutex
 	warnings []string
@@ -116,7 +116,7 @@ func (l *logSink) leak() {
 	l.leaked = true
 }
 
-// opened forgets what happened to a database that was left for another one.
+// opened forgets the errors of a database that was left for another one.
 func (l *logSink) opened() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -36,7 +36,7 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// BenchmarkMergeSmall writes what most objects of /usr/lib are: one short table.
+// BenchmarkMergeSmall writes the typical object of /usr/lib: one short table.
 func BenchmarkMergeSmall(b *testing.B) {
 	c := testContribution(b, 0, 30)
 	w := openTestWriter(b, "")

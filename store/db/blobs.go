@@ -47,8 +47,8 @@ func (w *Writer) PutBlob(ctx context.Context, data []byte) (store.BlobID, error)
 	return id, b.commit()
 }
 
-// putBlob adds the pieces of a blob: zstd frames, before the first of which stands
-// how many bytes the blob has.
+// putBlob adds the pieces of a blob: zstd frames, the first preceded by
+// the size of the blob.
 func (b *batch) putBlob(id store.BlobID, data []byte) error {
 	head := binary.AppendUvarint(nil, uint64(len(data)))
 	for piece := uint32(0); len(data) > 0; piece++ {
@@ -119,7 +119,7 @@ func (d *database) blobSizes() (count int, stored int64, err error) {
 	return count, stored, err
 }
 
-// variants checks what an object's variants are, and notes their blobs.
+// variants checks an object's variants, and notes their blobs.
 func (v *VerifyResult) variants(m *store.Manifest) {
 	if list, _ := store.MergeVariants(m.Variants, nil); len(list) != len(m.Variants) ||
 		!slices.IsSortedFunc(m.Variants, store.CompareVariants) {

@@ -46,7 +46,7 @@ func (b *batch) add(e *badger.Entry) error {
 	return nil
 }
 
-// commit writes what was gathered. The database must not be closed meanwhile:
+// commit writes the gathered changes. The database must not be closed meanwhile:
 // callers hold Writer.writing.
 func (b *batch) commit() error {
 	if len(b.entries) == 0 {

@@ -88,8 +88,8 @@ func TestWritersAndReaders(t *testing.T) {
 }
 
 // TestCopyWhileWriting copies a store file by file, as cp does, while a writer publishes one
-// generation after the other. What opens of a copy is whole; what does not is said to be
-// damaged; and a writer goes on from what is whole.
+// generation after the other. A copy that opens is whole; one that does not is reported
+// as damaged; and a writer goes on from the whole part.
 func TestCopyWhileWriting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	if out, err := child(t, "write", path).Output(); err != nil {
@@ -130,7 +130,7 @@ func TestCopyWhileWriting(t *testing.T) {
 	t.Logf("%d copies opened", whole)
 }
 
-// copyTree copies what it finds; files that vanish meanwhile it leaves out.
+// copyTree copies the files; ones that vanish meanwhile are left out.
 func copyTree(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {

@@ -67,8 +67,8 @@ func crashWrite(ctx context.Context, w *Writer, from, to int) error {
 	return nil
 }
 
-// childCrash writes, publishes, opens again and collects. It says how many objects are
-// published as soon as that is so.
+// childCrash writes, publishes, opens again and collects. It prints how many objects are
+// published as soon as they are.
 func childCrash(path string) error {
 	ctx := context.Background()
 	w, err := OpenWriter(ctx, path, WriterOptions{PublishEvery: -1})
@@ -101,9 +101,9 @@ func childCrash(path string) error {
 	return w.Close()
 }
 
-// TestCrash runs a writer under ptrace and cuts the power at random system calls: what was
+// TestCrash runs a writer under ptrace and cuts the power at random system calls: data that was
 // not synced is lost, there, or there in part, page by page, and each directory is as it was
-// at some moment since it was synced. What had been published is in the store all the same;
+// at some moment since it was synced. The published data is in the store all the same;
 // it verifies; and a writer that goes on comes to the digest of one that nobody disturbed.
 func TestCrash(t *testing.T) {
 	cuts, seed := 30, uint64(os.Getpid())
@@ -143,7 +143,7 @@ type crasher struct {
 }
 
 // run runs the writer on path and calls at after each call that changes the store, with the
-// number of objects that it says are published.
+// number of objects that it reports as published.
 func (c *crasher) run(path string, at func(stop, published int, d *disk) error) (int, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return 0, err
@@ -218,7 +218,7 @@ func (c *crasher) series(stops, n int) {
 	}
 }
 
-// cut makes image what the disk may hold if the power fails now.
+// cut makes image a possible content of the disk if the power fails now.
 func (c *crasher) cut(d *disk, image string) error {
 	if err := d.list(); err != nil {
 		return err
@@ -267,7 +267,7 @@ func (c *crasher) cut(d *disk, image string) error {
 	return build(image, d.top)
 }
 
-// file writes what may be left of a file: of each page what it holds or what it held when it
+// file writes a possible rest of a file: of each page its content now or when it
 // was synced, and of its two sizes one.
 func (c *crasher) file(d *disk, id inode, to string, lose float64) error {
 	old, now := d.durable[id], content{}

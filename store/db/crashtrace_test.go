@@ -27,10 +27,10 @@ type inode struct {
 	born     int64
 }
 
-// pageSize is the unit in which a power failure takes what was not synced.
+// pageSize is the unit in which a power failure takes unsynced data.
 const pageSize = 4096
 
-// content is what a file holds. Pages of zeros are left out.
+// content is a file's content. Pages of zeros are left out.
 type content struct {
 	size  int64
 	pages map[int64][]byte
@@ -39,8 +39,8 @@ type content struct {
 // listing is the directories of a store with their entries.
 type listing map[inode]map[string]inode
 
-// disk is what is known of the traced store: what it says now is in the file system; what is
-// surely on disk is what was synced.
+// disk is the known state of the traced store: the content now is in the file system; the part
+// surely on disk was synced.
 type disk struct {
 	root     string
 	top      inode
@@ -57,7 +57,7 @@ func newDisk(root string) (*disk, error) {
 	if err := d.list(); err != nil {
 		return nil, err
 	}
-	// What was there before is on disk.
+	// Earlier data is on disk.
 	for id, path := range d.paths {
 		if d.isDir[id] {
 			continue
@@ -179,12 +179,12 @@ func readContent(path string) (content, error) {
 	return c, nil
 }
 
-// tracee is a writer that runs under ptrace, with what its threads are in.
+// tracee is a writer that runs under ptrace, with the calls that its threads are in.
 type tracee struct {
 	disk    *disk
 	pid     int
 	calls   map[int]uint64 // by thread: number of the system call
-	pending map[int]func() // by thread: what is true when its call has succeeded
+	pending map[int]func() // by thread: the effect of its call when it has succeeded
 	stops   int            // ends of calls that change the store
 	atStop  func(stop int) error
 }
@@ -301,7 +301,7 @@ func (t *tracee) syscall(tid int) error {
 	return t.atStop(t.stops)
 }
 
-// enter notes what a sync will have put on disk once it has returned: what was there when it
+// enter notes the data that a sync will have put on disk once it has returned: all data when it
 // began.
 func (t *tracee) enter(tid int, call, first, second uint64) error {
 	var paths []string

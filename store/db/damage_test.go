@@ -161,8 +161,8 @@ func TestVerifyFinds(t *testing.T) {
 	}
 }
 
-// TestDamagedLog flips bytes all over a value log. Whatever is read is right or an
-// error that says so, and GC and indexing again bring all of it back.
+// TestDamagedLog flips bytes all over a value log. Every read value is right or an
+// error, and GC and indexing again bring all of it back.
 func TestDamagedLog(t *testing.T) {
 	path := t.TempDir()
 	w := openTestWriter(t, path)

@@ -19,7 +19,7 @@ import (
 type database struct {
 	path string // of the store, for messages
 	log  logSink
-	// passedOver says of each newer generation why it was not opened.
+	// passedOver is why each newer generation was not opened.
 	passedOver []string
 
 	mu sync.RWMutex
@@ -84,8 +84,8 @@ func (d *database) getInto(key []byte, buf *[]byte) (payload []byte, err error) 
 	return payload, err
 }
 
-// entry is one key of a scan. payload is nil for scans of keys, and where err
-// says why the value could not be read.
+// entry is one key of a scan. payload is nil for scans of keys, or err
+// is why the value could not be read.
 type entry struct {
 	key, payload []byte
 	err          error
@@ -344,6 +344,6 @@ func (d *database) Dirs() iter.Seq2[Directory, error] {
 	}
 }
 
-// Warnings returns what the database had to say since it was opened: not one of
+// Warnings returns the messages of the database since it was opened: not one of
 // them stops anything.
 func (d *database) Warnings() []string { return d.log.list() }

@@ -17,36 +17,36 @@
 // table file to nothing before it unlinks it, and the newest value log where it
 // finds it damaged; through a hard link that would reach the generations. So a
 // writer begins with a clone of the newest generation in which tables are copies
-// and an empty log stands behind the newest shared one (guardLog), and
+// and an empty log follows the newest shared one (guardLog), and
 // ends by renaming db/ into the next generation.
 //
 // A db/ that a killed writer left is never opened by Badger again. The next writer clones the
 // newest generation as any other and repeats what the journal lists, up to the first
-// transaction that is not whole: so what was published is there whatever became of db/.
+// transaction that is not whole: so published data survives any damage to db/.
 //
 // # Keys
 //
-// The first byte says what a value is. An object is named by objkey = space u8,
+// The first byte is the type of a value. An object is named by objkey = space u8,
 // first 20 bytes of the build ID zero-padded, true length u8.
 //
 //	'm' objkey                               manifest
 //	't' objkey kind u8 sum 16 part u8 be32   a part of a table: header, chunk i, strings i
 //	'r' objkey kind u8 sum 16 be32           piece i of a captured input, zstd
 //	'd' directory                            path rows of a directory
-//	'b' sum 32 be32                          piece i of a blob, zstd, before the first of
-//	                                         which stands the size of the whole
+//	'b' sum 32 be32                          piece i of a blob, zstd, the first preceded
+//	                                         by the size of the whole
 //
-// Blobs are what several objects share: the entries of BPF programs, each function of
+// Blobs are shared by several objects: the entries of BPF programs, each function of
 // which is an object, and their BTF. They are named by the SHA-256 of their content.
 //
-// sum is the head of the source's digest. Every value stands in an envelope of
+// sum is the head of the source's digest. Every value is in an envelope of
 // its own (length, CRC-32C over key and payload), because Badger answers a
 // damaged value with an empty one and no error.
 //
 // # Order of writing
 //
 // The parts of a source are written before the manifest that names them, in the
-// same transaction where they fit into one, and blobs before that: what a manifest
-// lists is there. An
+// same transaction where they fit into one, and blobs before that: all parts that a manifest
+// lists are there. An
 // interrupted writer leaves parts that no manifest names; GC drops them.
 package db

@@ -14,7 +14,7 @@ import (
 // damaged pointer leads to is no other key's value either.
 const envelopeVersion = 1
 
-// envelopeOverhead bounds what an envelope adds to a payload.
+// envelopeOverhead bounds an envelope's bytes besides the payload.
 const envelopeOverhead = 1 + binary.MaxVarintLen64 + crc32.Size
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -32,7 +32,7 @@ func seal(key, payload []byte) []byte {
 // ErrDamaged.
 func unseal(key, value []byte) ([]byte, error) {
 	if len(value) == 0 {
-		// What Badger answers, without an error, when it cannot read a value.
+		// Badger's answer, without an error, when it cannot read a value.
 		return nil, store.Damagef("key %s: value is lost", keyText(key))
 	}
 	if value[0] != envelopeVersion {

@@ -13,17 +13,17 @@ import (
 	"symbolize/buildid"
 )
 
-// GCOptions say what to drop besides what serves nobody.
+// GCOptions select data to drop besides unused data.
 type GCOptions struct {
 	// Unreferenced drops objects that no file known to the store has any more.
-	// Kernels, JITed functions and whatever has a captured input stay: they cannot
+	// Kernels, JITed functions and objects with a captured input stay: they cannot
 	// be made again.
 	Unreferenced bool
 	// Exists reports whether a path is still there; nil asks the file system.
 	Exists func(path string) bool
 }
 
-// GCResult says what GC kept and dropped.
+// GCResult counts the kept and dropped data.
 type GCResult struct {
 	Objects     int // kept
 	Dropped     int // objects that no file has
@@ -133,7 +133,7 @@ func (w *Writer) freshDatabase() (*Writer, error) {
 func (w *Writer) swap(dir string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// What is whole was copied: a source that cannot be closed is no loss.
+	// All whole data was copied: a source that cannot be closed is no loss.
 	if err := skipDamage(w.shut()); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (w *Writer) swap(dir string) error {
 		return err
 	}
 	w.gen, w.dirty = gen, false
-	// The generations before hold what was dropped. Their room becomes free when the
+	// The generations before hold the dropped data. Their room becomes free when the
 	// last of their readers ends.
 	err = errors.Join(removeTree(filepath.Join(w.path, liveName)), removeOld(w.path, 1),
 		os.RemoveAll(filepath.Join(w.path, asideName)))
@@ -153,7 +153,7 @@ func (w *Writer) swap(dir string) error {
 	return err
 }
 
-// collector copies what is to be kept.
+// collector copies the data to keep.
 type collector struct {
 	w    *Writer
 	to   *batch
@@ -279,7 +279,7 @@ func superseded(m *store.Manifest, i int) bool {
 }
 
 // source copies the parts of one source. A part that is lost or damaged makes it
-// fail with ErrDamaged or ErrNotFound; what was copied then is dropped by the
+// fail with ErrDamaged or ErrNotFound; the copied parts are dropped by the
 // next GC.
 func (c *collector) source(m *store.Manifest, i int) error {
 	info := &m.Sources[i]
@@ -313,8 +313,8 @@ func (c *collector) source(m *store.Manifest, i int) error {
 	return nil
 }
 
-// variants copies the blobs of an object's variants and drops variants of which one
-// is lost or damaged.
+// variants copies the blobs of an object's variants and drops variants with one
+// that is lost or damaged.
 func (c *collector) variants(m *store.Manifest) error {
 	kept := m.Variants[:0:0]
 	for _, v := range m.Variants {

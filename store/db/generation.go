@@ -25,8 +25,8 @@ const (
 	lockName   = "lock"
 	liveName   = "db"
 	gensName   = "gen"
-	leftName   = "left"  // what an interrupted writer left, while it is taken up
-	asideName  = "aside" // what could not be taken up; the next GC drops it
+	leftName   = "left"  // an interrupted writer's work, while it is taken up
+	asideName  = "aside" // work that could not be taken up; the next GC drops it
 	sumsName   = "SUMS"  // in a generation
 	tmpPrefix  = ".tmp-"
 
@@ -182,7 +182,7 @@ func sameMode(dir string, sums []fileSum) error {
 	return nil
 }
 
-// dropForeign removes what is no part of a generation: the discard statistics,
+// dropForeign removes files that are no part of a generation: the discard statistics,
 // and value logs without a value, which a reader could not map.
 func dropForeign(dir string) error {
 	entries, err := os.ReadDir(dir)

@@ -50,7 +50,7 @@ func treeSums(tb testing.TB, dir string) map[string]string {
 
 // TestGenerationsStayWhole runs writer after writer, with so many memtables and
 // compactions that Badger removes old tables, while readers have generations
-// open: no file of a generation ever changes, and readers see what they saw.
+// open: no file of a generation ever changes, and readers see the same data.
 func TestGenerationsStayWhole(t *testing.T) {
 	path := t.TempDir()
 	var last map[string]string
@@ -227,7 +227,7 @@ func TestAllGenerationsDamaged(t *testing.T) {
 	}
 }
 
-// TestPublish publishes by the way: readers see it at once, and the writer reads
+// TestPublish publishes during a run: readers see it at once, and the writer reads
 // and writes on.
 func TestPublish(t *testing.T) {
 	w := openTestWriter(t, "")
@@ -374,7 +374,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	}
 }
 
-// TestModes lets others read what the umask lets them.
+// TestModes lets others read as far as the umask allows.
 func TestModes(t *testing.T) {
 	path := t.TempDir()
 	fillStore(t, path, 300, 303)

@@ -16,7 +16,7 @@ import (
 	"symbolize/store/symtab"
 )
 
-// ImportResult counts what Import read.
+// ImportResult counts the imported data.
 type ImportResult struct {
 	Objects, Sources int
 	Problems         []error // sources and variants that were refused; the others are merged
@@ -25,7 +25,7 @@ type ImportResult struct {
 
 // Import merges an archive into a Sink. Every table is checked as Verify checks
 // it before it is merged. An archive that is cut off or malformed is an error;
-// what was read before it is merged all the same.
+// objects before it are merged all the same.
 func Import(ctx context.Context, r io.Reader, to store.Sink) (*ImportResult, error) {
 	im := &importer{ctx: ctx, t: tar.NewReader(r), to: to, res: new(ImportResult),
 		blobs: make(map[store.BlobID]bool)}
@@ -107,8 +107,8 @@ func (im *importer) end() error {
 	return nil
 }
 
-// read returns the present entry whole. Memory grows with what is there, not with
-// what the entry's header says.
+// read returns the present entry whole. Memory grows with the data, not with
+// the size in the entry's header.
 func (im *importer) read(limit int64) ([]byte, error) {
 	var b bytes.Buffer
 	n, err := io.Copy(&b, io.LimitReader(im.t, limit+1))
@@ -251,7 +251,7 @@ func (im *importer) block(file, name string) error {
 	return nil
 }
 
-// finishObject merges what is left of the present object.
+// finishObject merges the rest of the present object.
 func (im *importer) finishObject() error {
 	err := im.finishSource()
 	for _, info := range im.left {
@@ -286,7 +286,7 @@ func (im *importer) problem(err error) {
 	im.res.Problems = append(im.res.Problems, err)
 }
 
-// checkImported reads a table through and fills in what describe takes from it.
+// checkImported reads a table through and fills in the fields that describe takes from it.
 func checkImported(src *store.NewSource) error {
 	e := src.Table
 	t, err := symtab.Open(e.Header, e)

@@ -16,10 +16,10 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// The journal says which transactions were committed to db/ since it was cloned, in order.
-// It is what a writer that ended without publishing leaves behind: the next one clones the
+// The journal lists the transactions that were committed to db/ since it was cloned, in order.
+// A writer that ended without publishing leaves it behind: the next one clones the
 // generation again and repeats them (replay.go). Badger's own files are not taken up, for
-// what is wrong with them after a power failure ends the process inside Badger, or makes it
+// damage after a power failure ends the process inside Badger, or makes it
 // begin with an empty database without an error.
 //
 //	JOURNAL   records: length u32le | CRC-32C u32le | payload
@@ -35,8 +35,8 @@ import (
 //	  opPut: value length LEB128 | value      a value that is small
 //	  opLog: value length LEB128 | sum u32le  one in the value log, with its envelope's checksum
 //
-// A record is written after Badger has committed the transaction. It is not synced: what a
-// power failure takes of it, or of the value logs, ends the replay there.
+// A record is written after Badger has committed the transaction. It is not synced: a loss by
+// power failure in it, or in the value logs, ends the replay there.
 const journalMagic = "symbolize journal 1\n"
 
 // Operations of a journal.
@@ -64,7 +64,7 @@ type journal struct {
 	size int64
 	sum  uint32 // of the last record
 	buf  []byte
-	err  error // sticky: what follows a record that is lost must not be repeated
+	err  error // sticky: records after a lost one must not be repeated
 }
 
 // newJournal makes a journal whose database is a clone of from.
@@ -105,7 +105,7 @@ func recordSum(before uint32, payload []byte) uint32 {
 	return crc32.Update(sum, castagnoli, payload)
 }
 
-// prepare encodes a transaction for commit. Badger adds a version to the keys of what it has
+// prepare encodes a transaction for commit. Badger adds a version to the keys that it has
 // committed, so that afterwards it would be too late.
 func (j *journal) prepare(entries []*badger.Entry) error {
 	if j == nil {
@@ -166,7 +166,7 @@ type journalReader struct {
 	from base
 }
 
-// errEndOfJournal says that no more records follow. The last may be half of one, which its
+// errEndOfJournal: no more records follow. The last may be half of one, which its
 // writer was killed in.
 var errEndOfJournal = errors.New("end of the journal")
 

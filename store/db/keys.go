@@ -27,7 +27,7 @@ const (
 
 const (
 	objKeyLen = 1 + buildid.KeyLen + 1 // space, sum, length
-	// sumLen is how many bytes of a source's digest stand in keys: as hard to hit
+	// sumLen is how many bytes of a source's digest are in keys: as hard to hit
 	// twice as a build ID.
 	sumLen       = 16
 	sourceKeyLen = objKeyLen + 1 + sumLen
@@ -50,7 +50,7 @@ func manifestKey(id buildid.ID) []byte {
 	return objKey(append(make([]byte, 0, 1+objKeyLen), prefixManifest), id)
 }
 
-// sourcePrefix returns what all keys of one source begin with, room for the rest
+// sourcePrefix returns the common prefix of all keys of one source, room for the rest
 // included.
 func sourcePrefix(prefix byte, id buildid.ID, info *store.SourceInfo) []byte {
 	b := append(make([]byte, 0, 1+sourceKeyLen+5), prefix)

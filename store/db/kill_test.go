@@ -116,7 +116,7 @@ func TestKill(t *testing.T) {
 			ended++
 		}
 		if round%3 == 0 {
-			continue // the next writer takes up what this one left, without us
+			continue // the next writer takes up this one's work, without us
 		}
 		checkKilled(t, path, have)
 		if finished { // begin anew, so that later rounds are killed midway too
@@ -133,14 +133,14 @@ func TestKill(t *testing.T) {
 	checkKilled(t, path, killObjects)
 }
 
-// killAt says when to kill: so long after so many objects are in.
+// killAt is when to kill: so long after so many objects are in.
 type killAt struct {
 	line  int
 	after time.Duration
 }
 
 // killedRun starts a writer and kills it. It returns how many objects the writer
-// had said are in, and whether it ended by itself.
+// had reported as in, and whether it ended by itself.
 func killedRun(t *testing.T, path string, at killAt) (objects int, finished bool) {
 	t.Helper()
 	cmd := child(t, "write", path)

@@ -26,7 +26,7 @@ type live struct {
 }
 
 // prepareLive makes db/ a clone of the newest sound generation, or an empty directory. warn
-// is told what had to be given up.
+// receives the losses.
 func prepareLive(root string, warn func(format string, args ...any)) (*live, error) {
 	gens, err := generations(root)
 	if err != nil {

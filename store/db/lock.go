@@ -16,14 +16,14 @@ import (
 // lockPoll is how often a waiting writer tries again.
 const lockPoll = 50 * time.Millisecond
 
-// maxHolder bounds what is read of a lock file, and maxCommand what is written
+// maxHolder bounds the bytes read of a lock file, and maxCommand those written
 // of a command line.
 const (
 	maxHolder  = 4 << 10
 	maxCommand = 512
 )
 
-// holder is what the lock file says of the process that holds it.
+// holder is the lock file's entry for the process that holds it.
 type holder struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host"`
@@ -87,7 +87,7 @@ func writeHolder(f *os.File) error {
 	return err
 }
 
-// lockedBy reads who holds the lock; a file that is being written says nobody.
+// lockedBy reads who holds the lock; a file that is being written names nobody.
 func lockedBy(root string, f *os.File) *store.LockedError {
 	e := &store.LockedError{Path: root}
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxHolder))

@@ -30,7 +30,7 @@ func TestGC(t *testing.T) {
 			os.WriteFile(filepath.Join(tree, name), nil, 0o644)
 		}
 	}
-	// An object of which a newer decoder has made another table.
+	// An object whose table a newer decoder has made anew.
 	newer := testContribution(t, 0, 299)
 	newer.Sources[0].Info.Producer = 2
 	mustMerge(t, w, newer)
@@ -73,7 +73,7 @@ func TestGC(t *testing.T) {
 		t.Errorf("verify: %+v", v)
 	}
 	checkObject(t, openTestReader(t, path), 0, 299)
-	checkObject(t, old, 101, 10) // a reader keeps what it has open
+	checkObject(t, old, 101, 10) // a reader keeps its open files
 }
 
 // TestTidy writes in very many runs: the value logs are copied into one before
@@ -314,7 +314,7 @@ func smallArchive(tb testing.TB, funcs int) []byte {
 	return b.Bytes()
 }
 
-// TestImportTruncated cuts an archive everywhere: what came whole is merged, and
+// TestImportTruncated cuts an archive everywhere: whole objects are merged, and
 // a cut is an error.
 func TestImportTruncated(t *testing.T) {
 	b := smallArchive(t, 5)
@@ -335,7 +335,7 @@ func TestImportTruncated(t *testing.T) {
 	}
 }
 
-// TestImportDamaged changes one byte at a time in what is not tar's own.
+// TestImportDamaged changes one byte at a time outside of tar's headers.
 func TestImportDamaged(t *testing.T) {
 	b := smallArchive(t, 5)
 	want, _, _ := strings.Cut(string(b), "\x00")

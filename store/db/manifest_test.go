@@ -59,7 +59,7 @@ func TestManifestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestManifestSkipsUnknownTags stands for a newer program of the same schema.
+// TestManifestSkipsUnknownTags reads the manifest of a newer program of the same schema.
 func TestManifestSkipsUnknownTags(t *testing.T) {
 	m := fullManifest()
 	b := store.AppendTag(store.EncodeManifest(m), 99, []byte("from later"))
@@ -135,7 +135,7 @@ func FuzzManifest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What was accepted survives being written.
+		// Accepted manifests survive being written.
 		again, err := store.DecodeManifest("again", store.EncodeManifest(m))
 		if err != nil || !bytes.Equal(store.EncodeManifest(again), store.EncodeManifest(m)) {
 			t.Fatalf("second decoding: %v", err)

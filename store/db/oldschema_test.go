@@ -12,7 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// schema1Digest is what the program that wrote testdata/schema1.tar.zst said of it.
+// schema1Digest is the digest printed by the program that wrote testdata/schema1.tar.zst.
 // It is of a small executable with debug information, and a kallsyms text kept raw.
 const schema1Digest = "1ff603d91d41ede5339c550454076a1f9c2d9226a6ce9a78d9cf4cb61db1d905"
 
@@ -53,7 +53,7 @@ func unpackOldStore(t *testing.T) string {
 }
 
 // TestOldSchema reads a store of schema 1, and writes to it: it keeps its digest, and
-// programs of schema 1 are told from then on that it is not theirs any more.
+// programs of schema 1 refuse it from then on.
 func TestOldSchema(t *testing.T) {
 	path := unpackOldStore(t)
 	r := openTestReader(t, path)

@@ -13,10 +13,10 @@ import (
 // A store's directory may have been prepared by somebody else: a link in the place of
 // a file would be read, truncated or overwritten where it leads, and a named pipe be
 // waited on for ever. So all that a store opens is a regular file under its own name,
-// and what is written to has no second name.
+// and a written file has no second name.
 
 // openPlain opens a regular file of a store, whose directory is taken as it is. Errors
-// about what stands there instead wrap ErrUnsafe. A file to be written that has a
+// about other kinds of file wrap ErrUnsafe. A file to be written that has a
 // second name is refused before it is truncated.
 func openPlain(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	if info, err := os.Lstat(path); err == nil {
@@ -48,7 +48,7 @@ func openPlain(path string, flag int, perm fs.FileMode) (*os.File, error) {
 
 func isWrite(flag int) bool { return flag&(os.O_WRONLY|os.O_RDWR) != 0 }
 
-// checkPlain refuses what is no regular file, and with alone one that has another name.
+// checkPlain refuses other than regular files, and with alone one that has another name.
 func checkPlain(path string, info fs.FileInfo, alone bool) error {
 	if !info.Mode().IsRegular() {
 		return unsafe("%s is %s", path, typeText(info.Mode()))

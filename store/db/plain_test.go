@@ -34,7 +34,7 @@ func plant(t *testing.T, kind, path, victim string) {
 
 // TestPlantedFiles has a writer meet traps in the places of all files that it opens or
 // that Badger opens for it. It refuses, or sets a db/ with them aside, which it only reads;
-// and what they lead to stays as it is.
+// and their targets stay as they are.
 func TestPlantedFiles(t *testing.T) {
 	names := []string{"lock", "FORMAT", "db/LOCK", "db/JOURNAL", "db/SUMS", "db/MANIFEST",
 		"db/KEYREGISTRY", "db/DISCARD", "db/00001.mem", "db/000001.vlog", "db/000001.sst"}
@@ -45,7 +45,7 @@ func TestPlantedFiles(t *testing.T) {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				path, victim := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "v")
 				fillStore(t, path, 1, 3)
-				text := "symbolize store\nschema 2\n" // what FORMAT is to be
+				text := "symbolize store\nschema 2\n" // the content for FORMAT
 				if err := os.WriteFile(victim, []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -101,7 +101,7 @@ func TestPlantedDirectories(t *testing.T) {
 }
 
 // TestPlantedGeneration has a reader meet traps in a generation: it waits for nothing,
-// reads nothing else, and says that the generation is damaged.
+// reads nothing else, and reports that the generation is damaged.
 func TestPlantedGeneration(t *testing.T) {
 	names := []string{"SUMS", "MANIFEST", "KEYREGISTRY", "000001.sst", "000009.sst",
 		"000009.vlog", "00009.mem"}

@@ -22,8 +22,8 @@ func (w *Writer) Publish() error {
 	return w.publish(true)
 }
 
-// publishByTheWay publishes if it is time to, at a bounded share of the run.
-func (w *Writer) publishByTheWay() error {
+// publishPeriodically publishes if it is time to, at a bounded share of the run.
+func (w *Writer) publishPeriodically() error {
 	every := w.opts.PublishEvery
 	if every == 0 {
 		every = DefaultPublishEvery
@@ -38,7 +38,7 @@ func (w *Writer) publishByTheWay() error {
 }
 
 // publish closes the database, makes it a generation, and opens a clone of it if
-// reopen is set. On an error the database is closed; what was committed is kept
+// reopen is set. On an error the database is closed; committed data is kept
 // in db/, and its journal leads the next writer through it.
 func (w *Writer) publish(reopen bool) error {
 	start := time.Now()
@@ -64,7 +64,7 @@ func (w *Writer) publish(reopen bool) error {
 	return nil
 }
 
-// seal turns the closed db/ into a generation, or removes it if it says nothing
+// seal turns the closed db/ into a generation, or removes it if it has nothing
 // new.
 func (w *Writer) seal() error {
 	live := filepath.Join(w.path, liveName)
@@ -86,7 +86,7 @@ func (w *Writer) Generation() uint64 {
 	return w.gen
 }
 
-// Close publishes what was written and gives the lock back. Only after it
+// Close publishes the written data and releases the lock. Only after it
 // returned nil is everything on disk. A second Close does nothing.
 func (w *Writer) Close() error {
 	w.writing.Lock()

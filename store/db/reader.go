@@ -10,7 +10,7 @@ import (
 	"symbolize/store"
 )
 
-// DefaultPath returns where the store lies unless it is said otherwise:
+// DefaultPath returns the default path of the store:
 // $SYMBOLIZE_STORE, else symbolize under $XDG_DATA_HOME, else under
 // ~/.local/share. It is "" if not even HOME is set.
 func DefaultPath(getenv func(string) string) string {
@@ -68,7 +68,7 @@ func OpenReader(path string) (*Reader, error) {
 }
 
 // openFirst opens the first generation of the list that is sound. An error that
-// wraps fs.ErrNotExist means that the list may be out of date.
+// wraps fs.ErrNotExist: the list may be out of date.
 func (r *Reader) openFirst(gens []uint64) error {
 	var first error
 	r.passedOver = nil
@@ -143,7 +143,7 @@ func makeShadow(dir string, sums []fileSum) (string, error) {
 	return tmp, nil
 }
 
-// PassedOver returns why each newer generation was not opened: damage. What was indexed
+// PassedOver returns why each newer generation was not opened: damage. Data indexed
 // since the one that is open is not seen.
 func (r *Reader) PassedOver() []string { return r.passedOver }
 
@@ -158,7 +158,7 @@ func (r *Reader) Close() error {
 	if r.db == nil {
 		return nil
 	}
-	err := skipDamage(r.shut()) // whoever read it was told; a Reader has nothing to lose
+	err := skipDamage(r.shut()) // whoever read it had the error; a Reader has nothing to lose
 	// Badger ends with a sync of the directory. A writer that published meanwhile has
 	// removed it, and there was nothing to sync.
 	if _, gone := os.Lstat(genDir(r.path, r.gen)); errors.Is(gone, fs.ErrNotExist) {

@@ -10,7 +10,7 @@ import (
 	"symbolize/store/symtab"
 )
 
-// RebuildOptions say how to make tables anew.
+// RebuildOptions configure how tables are made anew.
 type RebuildOptions struct {
 	// Table makes the table of a source of m from its captured input. It must not
 	// keep raw.
@@ -22,7 +22,7 @@ type RebuildOptions struct {
 	Producer func(store.SourceKind) uint32
 }
 
-// RebuildResult counts what Rebuild did.
+// RebuildResult counts the changes of Rebuild.
 type RebuildResult struct {
 	Sources  int     // with a captured input, or of a JITed function with variants
 	Changed  int     // whose table has become another

@@ -19,7 +19,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// setLeft moves what an interrupted writer left in db/ out of the way, to be repeated by
+// setLeft moves an interrupted writer's work in db/ out of the way, to be repeated by
 // takeLeft. A db/ beside one that was moved before is a replay that was interrupted: it
 // begins anew.
 func setLeft(root string) error {
@@ -40,7 +40,7 @@ func setLeft(root string) error {
 
 // takeLeft repeats in the open database the transactions that an interrupted writer left.
 // It is taken up only on the generation that it was made from; all that was published is
-// in there already, whatever became of the files.
+// in there already, in any state of the files.
 func (w *Writer) takeLeft(ctx context.Context, l *live) error {
 	left := filepath.Join(w.path, leftName)
 	if _, err := os.Lstat(left); err != nil {
@@ -60,7 +60,7 @@ func (w *Writer) takeLeft(ctx context.Context, l *live) error {
 	return errors.Join(os.RemoveAll(aside), os.Rename(left, aside))
 }
 
-// skipMissing returns err unless it says that a file is not there.
+// skipMissing returns err unless it is for an absent file.
 func skipMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -171,9 +171,9 @@ func (r *replay) txn(b []byte) error {
 	return nil
 }
 
-// fetch reads the values of a transaction that are in the logs. Transactions stand there in
-// the order of the journal, and each in no order; what the journal does not name between
-// them was not committed.
+// fetch reads the values of a transaction that are in the logs. Transactions are there in
+// the order of the journal, and each in no order; entries between them that the journal does
+// not name were not committed.
 func (r *replay) fetch(all []change, last map[string]int, missing int) error {
 	for missing > 0 {
 		v, ok := r.next()
@@ -201,7 +201,7 @@ func (r *replay) fetch(all []change, last map[string]int, missing int) error {
 	return nil
 }
 
-// values visits what is in the logs that the interrupted writer began, in the order of
+// values visits the entries of the logs that the interrupted writer began, in the order of
 // writing. A log that cannot be read ends early.
 func (r *replay) values() iter.Seq[*leftValue] {
 	return func(yield func(*leftValue) bool) {
@@ -243,7 +243,7 @@ func (r *replay) logs() (names []string) {
 	return names
 }
 
-// openLeft opens a file of an interrupted writer to read it. What is no plain file is damage.
+// openLeft opens a file of an interrupted writer to read it. Other than plain files are damage.
 func openLeft(path string) (*os.File, int64, error) {
 	f, err := openPlain(path, os.O_RDONLY, 0)
 	if errors.Is(err, store.ErrUnsafe) {

@@ -131,7 +131,7 @@ func objectsOf(tb testing.TB, v store.View, n int) (have int) {
 
 // TestTornLive damages each file that an interrupted writer left, as a power failure does.
 // The next writer opens, has all that was published and, if the file is not one that it
-// needs, all that was not; and says so in one line if it has not.
+// needs, all that was not; and reports it in one line if it has not.
 func TestTornLive(t *testing.T) {
 	from := interruptedStore(t)
 	entries, err := os.ReadDir(filepath.Join(from, liveName))
@@ -205,7 +205,7 @@ func checkTorn(t *testing.T, path string, whole bool) {
 	}
 }
 
-// TestInterruptedReplay abandons writer after writer, also in the middle of taking up what
+// TestInterruptedReplay abandons writer after writer, also in the middle of taking up the work that
 // the one before had left.
 func TestInterruptedReplay(t *testing.T) {
 	path := interruptedStore(t)
@@ -236,7 +236,7 @@ func TestInterruptedReplay(t *testing.T) {
 	}
 }
 
-// TestAside keeps what goes on from another generation, until GC.
+// TestAside keeps work based on another generation, until GC.
 func TestAside(t *testing.T) {
 	path := interruptedStore(t)
 	aside := filepath.Join(path, asideName)

@@ -9,8 +9,8 @@ import (
 
 // Badger writes through sparse mapped files: where the disk is full the process
 // dies of SIGBUS. So a spaceGuard makes sure before each batch that the blocks
-// are there: it allocates what the batch itself will fill, and keeps in reserve
-// what Badger may write in the background, flushing and compacting.
+// are there: it allocates the blocks that the batch itself will fill, and keeps in reserve
+// those that Badger may write in the background, flushing and compacting.
 type spaceGuard struct {
 	dir       string
 	vlog, wal extent
@@ -24,7 +24,7 @@ type spaceGuard struct {
 type extent struct {
 	ext       string
 	name      string
-	used      int64 // bound of what Badger has written
+	used      int64 // bound of Badger's writes
 	allocated int64
 }
 
@@ -34,7 +34,7 @@ const (
 	// spaceSlack covers directories, file-system metadata and the first pages of
 	// new files.
 	spaceSlack = 4 << 20
-	// entryOverhead bounds what Badger adds to an entry in a log: header, version,
+	// entryOverhead bounds Badger's overhead per entry in a log: header, version,
 	// value pointer, checksum.
 	entryOverhead = 64
 )
@@ -45,7 +45,7 @@ func newSpaceGuard(dir string) *spaceGuard {
 	}
 }
 
-// reserve returns what must stay free besides a batch: room to flush two full
+// reserve returns the bytes that must stay free besides a batch: room to flush two full
 // memtables, and to compact all tables into new ones.
 func (g *spaceGuard) reserve() int64 {
 	return spaceSlack + min(g.lsm, 2*memTableSize) + g.tables
@@ -89,7 +89,7 @@ func (g *spaceGuard) check(need int64) error {
 	return nil
 }
 
-// grow allocates blocks ahead of what Badger will write to the newest file of a
+// grow allocates blocks ahead of Badger's writes to the newest file of a
 // kind. When Badger begins another file, the first bytes go there unallocated
 // until the next step; the slack covers them.
 func (g *spaceGuard) grow(e *extent, n int64) error {

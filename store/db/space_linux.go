@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeBytes returns what an ordinary user may still write to the file system.
+// freeBytes returns the bytes that an ordinary user may still write to the file system.
 func freeBytes(dir string) (int64, error) {
 	var st unix.Statfs_t
 	for {

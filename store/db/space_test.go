@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestSpaceGuard has a disk that fills up by what the guard is told.
+// TestSpaceGuard has a disk that fills up by a fake free count.
 func TestSpaceGuard(t *testing.T) {
 	w := openTestWriter(t, "")
 	mustMerge(t, w, testContribution(t, 0, 50))
@@ -55,7 +55,7 @@ func TestNoSpaceToOpen(t *testing.T) {
 }
 
 // childFill writes until the disk is full: mostly small tables, which go through
-// memtables and compactions, and a large one now and then, which goes to the
+// memtables and compactions, and sometimes a large one, which goes to the
 // value log.
 func childFill(path string) error {
 	w, err := OpenWriter(context.Background(), path, WriterOptions{PublishEvery: -1})
@@ -151,7 +151,7 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("%s: %d objects, the writer said %s", size, v.Objects, out)
 		}
 		t.Logf("%s: %d objects of %d bytes", size, v.Objects, v.Bytes)
-		// A second run on the full disk says so too, and harms nothing.
+		// A second run on the full disk reports it too, and harms nothing.
 		if _, err := child(t, "fill", path).Output(); err == nil && v.Objects == 0 {
 			t.Errorf("%s: second run: %v", size, err)
 		}

@@ -13,13 +13,13 @@ import (
 	"symbolize/ingest"
 )
 
-// Stats counts what a store holds.
+// Stats counts the contents of a store.
 type Stats struct {
 	Objects   int
 	Kinds     map[ingest.ObjectKind]int // objects by kind
 	Sources   map[store.SourceKind]SourceStats
 	Quality   map[store.SourceKind]int // objects by their best source; 0 for none
-	NoLayout  int                      // objects of which only debug files are known
+	NoLayout  int                      // objects with debug files only
 	Dirs      int
 	PathRows  int
 	Damaged   int // manifests and directories that cannot be read

@@ -41,7 +41,7 @@ func testTable(tb testing.TB, seed, funcs int) *symtab.Encoded {
 	return e
 }
 
-// testContribution is what a runtime file with a .symtab adds to object n.
+// testContribution is the contribution of a runtime file with a .symtab to object n.
 func testContribution(tb testing.TB, n, funcs int) *store.Contribution {
 	tb.Helper()
 	return &store.Contribution{

@@ -73,7 +73,7 @@ func sumWhole(path string) (size int64, sum uint32, err error) {
 }
 
 // sumLogs adds the checksums of the value logs in dir. One that the generation before has
-// too is not read again, if there is one: what it was when it was written is what counts.
+// too is not read again, if there is one: its checksum when it was written counts.
 func sumLogs(dir, before string, sums []fileSum) error {
 	var old []fileSum
 	if before != "" {
@@ -112,7 +112,7 @@ func sameFile(a, b string) bool {
 
 // checkLogs compares the value logs of a generation with its SUMS, every byte: those of
 // values have checksums of their own, but there are others, and values that are no more.
-// bad is called for each that is not what it was.
+// bad is called for each that has changed.
 func checkLogs(ctx context.Context, dir string, bad func(name, text string)) error {
 	sums, err := readSums(dir)
 	if err != nil {
@@ -138,7 +138,7 @@ func checkLogs(ctx context.Context, dir string, bad func(name, text string)) err
 }
 
 // appendSums returns the text of SUMS: a line per file, and last the checksum of
-// all that stands before.
+// all lines before.
 func appendSums(b []byte, sums []fileSum) []byte {
 	b = fmt.Appendf(b, "symbolize generation\nschema %d\n", SchemaVersion)
 	for _, s := range sums {
@@ -239,7 +239,7 @@ func noOthers(dir string, sums []fileSum) error {
 	return nil
 }
 
-// asDamage makes what is wrong with the type of a file of a generation damage to it.
+// asDamage makes a wrong type of a generation's file damage to the generation.
 func asDamage(err error) error {
 	if errors.Is(err, store.ErrUnsafe) {
 		return store.Damagef("%v", err)

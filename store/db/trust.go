@@ -84,7 +84,7 @@ func (w *trustWalk) walk(parts []string) error {
 	return w.alone(dir, info)
 }
 
-// owner refuses what belongs neither to the caller nor to root: its owner can change it,
+// owner refuses paths that belong neither to the caller nor to root: its owner can change it,
 // or where it leads.
 func (w *trustWalk) owner(at string, info fs.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)

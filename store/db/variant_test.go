@@ -55,7 +55,7 @@ func addLoad(t testing.TB, s store.Sink, n, load, image int) {
 	})
 }
 
-// checkLoads checks what a view has of a function that was loaded so often.
+// checkLoads checks a view's variants of a function that was loaded so often.
 func checkLoads(t testing.TB, v store.View, n, loads int) {
 	t.Helper()
 	ms, err := v.Find(jitID(n))
@@ -236,8 +236,8 @@ func TestVariantsRefused(t *testing.T) {
 	}
 }
 
-// TestBlobDamage changes stored blobs: readers say so, Verify finds it, GC drops the
-// variant and keeps the others and the table; putting the blob again mends it.
+// TestBlobDamage changes stored blobs: readers report it, Verify finds it, GC drops the
+// variant and keeps the others and the table; putting the blob again repairs it.
 func TestBlobDamage(t *testing.T) {
 	w := openTestWriter(t, "")
 	for load := range 3 {

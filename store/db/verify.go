@@ -16,20 +16,20 @@ import (
 	"symbolize/buildid"
 )
 
-// ProblemKind says how bad a Problem is.
+// ProblemKind is the severity of a Problem.
 type ProblemKind uint8
 
 // The kinds of problems.
 const (
-	// Damage means that something stored is not what was written. Index again and
+	// Damage: a stored value differs from the written one. Index again and
 	// run GC.
 	Damage ProblemKind = iota
-	// Conflict means that two files of one build ID disagree. Both are kept, and
+	// Conflict: two files of one build ID disagree. Both are kept, and
 	// which is used does not depend on the order of indexing.
 	Conflict
-	// Dangling means that path rows name an object that the store does not have.
+	// Dangling: path rows name an object that the store does not have.
 	Dangling
-	// Orphan means parts that no manifest names, which an interrupted run left. GC
+	// Orphan: parts that no manifest names, from an interrupted run. GC
 	// drops them.
 	Orphan
 )
@@ -56,7 +56,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s: %s: %s", p.Kind, where, p.Text)
 }
 
-// VerifyResult is what Verify read and found.
+// VerifyResult counts the values read, and lists the problems.
 type VerifyResult struct {
 	Objects, Sources, Dirs int
 	Bytes                  int64 // of payload read
@@ -88,7 +88,7 @@ func (v *VerifyResult) add(kind ProblemKind, id buildid.ID, path, format string,
 
 // Verify reads everything back: checksums, manifests, the invariants and digests
 // of all tables, captured inputs, path rows, and keys that nothing names. The
-// error says that it could not be done, not that something is wrong.
+// error is for a failed verification, not for a problem in the store.
 func (d *database) Verify(ctx context.Context) (*VerifyResult, error) {
 	return d.verify(ctx, new(VerifyResult))
 }
@@ -316,12 +316,12 @@ func (v *VerifyResult) foreign(d *database) error {
 }
 
 // digestVersion is that of the way in which Digest is computed. A schema that only
-// adds to manifests leaves it, and so the digests of stores without what is new.
+// adds to manifests leaves it, and so the digests of stores without the new fields.
 const digestVersion = 1
 
 // Digest is the SHA-256 over the sorted contents of the store: objects, sources,
-// tables, variants. Paths, times and path rows are left out, as are the sizes of what is
-// stored: two stores that say the same have one digest.
+// tables, variants. Paths, times and path rows are left out, as are stored
+// sizes: two stores with the same facts have one digest.
 func (d *database) Digest(ctx context.Context) (sum [32]byte, err error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "symbolize store %d\n", digestVersion)
@@ -335,7 +335,7 @@ func (d *database) Digest(ctx context.Context) (sum [32]byte, err error) {
 	return sum, nil
 }
 
-// digestManifest adds what counts of a manifest. Tables stand for themselves by
+// digestManifest adds the relevant fields of a manifest. Tables are represented by
 // their digests, which Verify compares with their contents.
 func digestManifest(h hash.Hash, m *store.Manifest) {
 	c := m.Clone()

@@ -40,7 +40,7 @@ func walkLog(r io.ReaderAt, size int64, visit func(e *logEntry) error) error {
 	h := crc32.New(castagnoli)
 	var e logEntry
 	for {
-		head, _ := br.Peek(maxLogHeader) // fewer bytes stand at the end
+		head, _ := br.Peek(maxLogHeader) // fewer bytes remain at the end
 		n, klen, vlen := logHeader(head)
 		left := size - at - int64(n) - crc32.Size
 		if n == 0 || klen <= keyVersion || klen > maxLogKey || vlen > vlogFileSize ||

@@ -33,7 +33,7 @@ func logEntries(tb testing.TB, path string) (list []logEntry) {
 
 // spoilLength gives an entry of a value log another length for its value: with the
 // checksum that was there, or with one that is right for it.
-func spoilLength(tb testing.TB, path string, e *logEntry, to func(length byte) byte, mend bool) {
+func spoilLength(tb testing.TB, path string, e *logEntry, to func(length byte) byte, repair bool) {
 	tb.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -43,7 +43,7 @@ func spoilLength(tb testing.TB, path string, e *logEntry, to func(length byte) b
 	_, n := binary.Uvarint(b[e.start+2:])
 	at := e.start + 2 + int64(n) + 1 // the length's second byte, so its upper bits
 	b[at] = to(b[at])
-	if mend {
+	if repair {
 		sum := crc32.Checksum(b[e.start:end], castagnoli)
 		binary.BigEndian.PutUint32(b[end:], sum)
 	}
@@ -62,9 +62,9 @@ func spoilLength(tb testing.TB, path string, e *logEntry, to func(length byte) b
 // and indexing end all the same, and the damage is found and dropped.
 func TestSpoiltLength(t *testing.T) {
 	cases := []struct {
-		name string
-		to   func(byte) byte
-		mend bool
+		name   string
+		to     func(byte) byte
+		repair bool
 	}{
 		{"bit flipped", func(b byte) byte { return b ^ 0x40 }, false},
 		{"longer", func(b byte) byte { return b&0x80 | 0x7f }, true},
@@ -85,7 +85,7 @@ func TestSpoiltLength(t *testing.T) {
 			if len(list) < 8 {
 				t.Fatalf("%d values in the log", len(list))
 			}
-			spoilLength(t, log, &list[3], tc.to, tc.mend)
+			spoilLength(t, log, &list[3], tc.to, tc.repair)
 
 			r := openTestReader(t, path)
 			v, err := r.Verify(t.Context())

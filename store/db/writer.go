@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// WriterOptions say how to open a store for writing.
+// WriterOptions configure the opening of a store for writing.
 type WriterOptions struct {
 	// LockTimeout is how long to wait for another writer: 0 not at all, less than 0
 	// as long as the context.
 	LockTimeout time.Duration
-	// PublishEvery is the shortest time between generations published by the way,
-	// during a long run; 0 stands for DefaultPublishEvery, less than 0 for never.
+	// PublishEvery is the shortest time between generations published periodically
+	// during a long run; 0: DefaultPublishEvery, less than 0 for never.
 	PublishEvery time.Duration
 	// Shared lets a store be written although others than the caller and root can write
 	// to its directory or to one above it. They could lead the writer to other files.
@@ -31,11 +31,11 @@ type WriterOptions struct {
 // DefaultPublishEvery is the usual WriterOptions.PublishEvery.
 const DefaultPublishEvery = 30 * time.Second
 
-// publishShare bounds what publishing by the way may cost: one part in so many
+// publishShare bounds the cost of periodic publishing: one part in so many
 // of a run.
 const publishShare = 20
 
-// Writer is a store opened for writing: a Sink, and a View of what was written.
+// Writer is a store opened for writing: a Sink, and a View of the written data.
 // There is one at a time for a store, in all processes. Its methods may be called
 // from several goroutines.
 type Writer struct {
@@ -45,7 +45,7 @@ type Writer struct {
 
 	journal *journal // of db/; nil in a database that no other writer will take up
 
-	// writing is held by whatever changes the database or replaces it.
+	// writing is held by all that changes the database or replaces it.
 	writing     sync.Mutex
 	space       *spaceGuard
 	rows        *batch // path rows that are not committed yet
@@ -119,11 +119,11 @@ func checkFormat(root string) error {
 	return nil
 }
 
-// formatText is what FORMAT holds.
+// formatText is the content of FORMAT.
 func formatText(schema int) string { return fmt.Sprintf("symbolize store\nschema %d\n", schema) }
 
-// start does what needs the lock: clears up after killed runs, opens db/ and takes up what
-// they left.
+// start does the work that needs the lock: clears up after killed runs, opens db/ and takes up what
+// their work.
 func (w *Writer) start(ctx context.Context) error {
 	if err := checkDirs(w.path, gensName, liveName, leftName, asideName); err != nil {
 		return fmt.Errorf("store: %w", err)
@@ -153,8 +153,8 @@ func (w *Writer) start(ctx context.Context) error {
 	return nil
 }
 
-// writeFormat says of which schema the store is, before anything of that schema is
-// in it: an older program must not take up what a killed one left in db/.
+// writeFormat records the schema of the store, before anything of that schema is
+// in it: an older program must not take up a killed one's work in db/.
 func (w *Writer) writeFormat() error {
 	format := filepath.Join(w.path, formatName)
 	text := []byte(formatText(SchemaVersion))
@@ -227,7 +227,7 @@ func (w *Writer) Merge(ctx context.Context, c *store.Contribution) error {
 	if err := w.merge(ctx, c); err != nil {
 		return fmt.Errorf("object %s: %w", c.Manifest.ID, err)
 	}
-	return w.publishByTheWay()
+	return w.publishPeriodically()
 }
 
 func (w *Writer) merge(ctx context.Context, c *store.Contribution) error {
@@ -370,7 +370,7 @@ func (w *Writer) Dirs() iter.Seq2[Directory, error] {
 	}
 }
 
-// Verify is Reader's, of what was written so far.
+// Verify is Reader's, over the data written so far.
 func (w *Writer) Verify(ctx context.Context) (*VerifyResult, error) {
 	if err := w.flushed(); err != nil {
 		return nil, err
@@ -378,7 +378,7 @@ func (w *Writer) Verify(ctx context.Context) (*VerifyResult, error) {
 	return w.database.Verify(ctx)
 }
 
-// Stats is Reader's, of what was written so far.
+// Stats is Reader's, over the data written so far.
 func (w *Writer) Stats(ctx context.Context) (*Stats, error) {
 	if err := w.flushed(); err != nil {
 		return nil, err

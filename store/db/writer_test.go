@@ -47,7 +47,7 @@ func TestLock(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("waiting as long as the context: %v", err)
 	}
-	// The lock ends with the process, and what it says of it counts no more.
+	// The lock ends with the process, and its entry counts no more.
 	time.AfterFunc(20*time.Millisecond, func() { cmd.Process.Kill() })
 	w, err := OpenWriter(context.Background(), path, WriterOptions{LockTimeout: time.Minute})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 // TestAgreement indexes the files named in SYMBOLIZE_DEBUG_FILES (paths separated as in
 // $PATH) and compares lines and depth of 100,000 random addresses of functions with what
-// llvm-symbolizer says. Files are compared by their last element: relative compilation
+// those of llvm-symbolizer. Files are compared by their last element: relative compilation
 // directories are joined in another way there (stdlib/stdlib/abort.c). A kernel's _text
 // is taken from SYMBOLIZE_DEBUG_BASE.
 func TestAgreement(t *testing.T) {
@@ -73,7 +73,7 @@ func agree(t *testing.T, path string, n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compareAgreement(t, addrs, got, peer(t, path, addrs, base))
+	compareAgreement(t, addrs, got, llvmFrames(t, path, addrs, base))
 }
 
 // randomAddrs takes addresses of random functions.
@@ -95,8 +95,8 @@ func randomAddrs(t *testing.T, table *symtab.Table, n int) []addr.Addr {
 	return slices.Compact(addrs)
 }
 
-// peer asks llvm-symbolizer, in our form.
-func peer(t *testing.T, path string, addrs []addr.Addr, base addr.Addr) []string {
+// llvmFrames returns the frames of llvm-symbolizer, in our form.
+func llvmFrames(t *testing.T, path string, addrs []addr.Addr, base addr.Addr) []string {
 	var in bytes.Buffer
 	for _, a := range addrs {
 		fmt.Fprintf(&in, "%#x\n", uint64(a+base))

@@ -24,8 +24,8 @@ type altFile struct {
 	users int // of altFiles
 }
 
-// altKey tells supplementary files apart. Their build IDs do not: a file is used only
-// where the link of the debug file leads to it, whoever was read before.
+// altKey identifies supplementary files. Their build IDs do not: a file is used only
+// where the link of the debug file leads to it, independent of earlier reads.
 type altKey struct {
 	path string
 	st   fileStat
@@ -67,7 +67,7 @@ func (a *altFiles) take(file *os.File, ef *elf.File, st fileStat, workers int) *
 	return f
 }
 
-// give says that a user is done with f.
+// give releases one use of f.
 func (a *altFiles) give(f *altFile) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

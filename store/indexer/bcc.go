@@ -17,26 +17,26 @@ import (
 	"symbolize/store"
 )
 
-// Limits of what AddBCC reads.
+// Limits of AddBCC's input.
 const (
 	maxBCCPrograms = 1 << 16
 	maxBCCName     = 511 // bytes; KSYM_NAME_LEN less the final 0
 	maxBCCProblems = 20
 )
 
-// What bcc calls the files of a program (BPFModule::annotate_prog_tag in
-// src/cc/bpf_module.cc): NAME.c has the source of the function, NAME.rewritten.c what bcc
-// made of it, NAME.dis.txt its BPF instructions.
+// bcc's names of the files of a program (BPFModule::annotate_prog_tag in
+// src/cc/bpf_module.cc): NAME.c has the source of the function, NAME.rewritten.c the
+// source that bcc made of it, NAME.dis.txt its BPF instructions.
 const (
 	bccPrefix    = "bpf_prog_"
 	bccSource    = ".c"
 	bccRewritten = ".rewritten.c"
 )
 
-// BCCStats counts what AddBCC did.
+// BCCStats counts the results of AddBCC.
 type BCCStats struct {
 	Programs int
-	Problems []error // what was left out, capped
+	Problems []error // of left out programs, capped
 }
 
 // AddBCC merges the programs that bcc left in a directory, bpf_prog_TAG/NAME.c for each,
@@ -83,7 +83,7 @@ func (s *BCCStats) problem(err error) {
 	}
 }
 
-// addBCCProgram merges what lies in the directory of one tag.
+// addBCCProgram merges the files in the directory of one tag.
 func addBCCProgram(ctx context.Context, sink store.Sink, dir string, tag bpf.Tag,
 	stats *BCCStats) error {
 	files, err := os.ReadDir(dir)
@@ -126,7 +126,7 @@ func addBCCProgram(ctx context.Context, sink store.Sink, dir string, tag bpf.Tag
 	return nil
 }
 
-// mergeBCC merges one program. How long it is, nothing says. A file without the function's
+// mergeBCC merges one program. Its length is not recorded. A file without the function's
 // name, which is a macro's then, has it from the first line on.
 func mergeBCC(ctx context.Context, sink store.Sink, name, path string, tag bpf.Tag) error {
 	line, err := definedAt(path, name)

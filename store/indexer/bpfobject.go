@@ -13,7 +13,7 @@ import (
 	"symbolize/store"
 )
 
-// bpfMachine stands for a machine's name in the identity of what is not JITed.
+// bpfMachine replaces a machine's name in the identity of programs that are not JITed.
 const bpfMachine = "bpf"
 
 // bpfInsnSize is the size of a BPF instruction, bytes.
@@ -21,7 +21,7 @@ const bpfInsnSize = 8
 
 // readBPFObject merges the functions of a BPF object file. Each is an object of its own
 // with a table over its BPF code; it is also entered under its tags and its name, and a
-// program under its name and number of instructions, for captures and texts that tell no
+// program under its name and number of instructions, for captures and texts that have no
 // more of it.
 func (w *worker) readBPFObject(t *fileTask, ef *elf.File, count bool) fileResult {
 	obj, err := bpfobj.Read(ef)
@@ -88,7 +88,7 @@ func (w *worker) bpfFunction(t *fileTask, obj *bpfobj.Object, fn *bpfobj.Functio
 	return m.ID, nil
 }
 
-// mergeAlias enters an object under what a capture may know of it. An error ends the
+// mergeAlias enters an object under the facts that a capture may have of it. An error ends the
 // run.
 func (ix *index) mergeAlias(alias, id buildid.ID) error {
 	sink, err := ix.openSink()

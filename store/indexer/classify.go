@@ -10,15 +10,15 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// errNoObject is said of a file that the user named.
+// errNoObject is for a file that the user named.
 var errNoObject = errors.New("no object: neither ELF, nor a packed kernel module, nor kallsyms")
 
-// class is what the first bytes of a file say.
+// class is the kind of a file by its first bytes.
 type class uint8
 
 const (
 	classNone     class = iota
-	classELF            // by its magic, whatever its name
+	classELF            // by its magic, under any name
 	classPacked         // a kernel module in xz, zstd or gzip
 	classKallsyms       // text in the form of /proc/kallsyms
 )
@@ -29,7 +29,7 @@ var packMagics = [][]byte{
 	{0x1f, 0x8b},             // gzip
 }
 
-// classify tells what a file is. Packed files are unpacked only where the name
+// classify returns the class of a file. Packed files are unpacked only where the name
 // promises a kernel module or the user named the file: manuals and logs are packed
 // too.
 func classify(name string, head []byte, named bool) class {

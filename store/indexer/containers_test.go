@@ -75,7 +75,7 @@ func idOf(t *testing.T, path string) string {
 }
 
 // TestContainers indexes one program built in every way that debug information comes
-// in, and wants at every address of its functions what llvm-symbolizer says of the
+// in, and wants at every address of its functions the answer of llvm-symbolizer for the
 // plain DWARF 4 build of the same compiler.
 func TestContainers(t *testing.T) {
 	containers.Live(t)

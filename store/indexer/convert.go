@@ -16,7 +16,7 @@ import (
 type converter struct {
 	b    *symtab.Builder
 	ctx  context.Context
-	base addr.Addr // what addresses count from; those below it are left out
+	base addr.Addr // the origin of addresses; those below it are left out
 
 	u     *dwarf.Unit
 	files []symtab.FileRef // of the unit; noRef: not yet asked for
@@ -27,11 +27,11 @@ type converter struct {
 	cover []addr.Range     // of its functions, by address
 	fn    symtab.DebugFunc
 
-	lent map[int32]*dwarf.Function // see lend
-	left int                       // budget of lines
+	reassigned map[int32]*dwarf.Function // see reassignInlines
+	left       int                       // budget of lines
 }
 
-// Functions and sequences of a real file hardly overlap (COMDAT copies stand in units of
+// Functions and sequences of a real file hardly overlap (COMDAT copies are in units of
 // their own, nested functions are small): each row is used once or twice. A hostile one
 // could have each function use all rows.
 const (
@@ -60,9 +60,9 @@ func (c *converter) unit(u *dwarf.Unit) bool {
 	}
 	c.left = lineBudgetFactor*c.left + lineBudgetFloor
 	c.cover = c.cover[:0]
-	c.lent = nil
+	c.reassigned = nil
 	if u.Version == 2 {
-		c.lend()
+		c.reassignInlines()
 	}
 	for i := range u.Functions {
 		if i%ctxEvery == 0 && c.ctx.Err() != nil {
@@ -70,7 +70,7 @@ func (c *converter) unit(u *dwarf.Unit) bool {
 		}
 		f := &u.Functions[i]
 		c.cover = append(c.cover, f.Ranges...)
-		c.function(f, c.lent[int32(i)])
+		c.function(f, c.reassigned[int32(i)])
 	}
 	c.rest()
 	c.u = nil
@@ -109,10 +109,10 @@ func (c *converter) sub(i int32) symtab.SubRef {
 	return c.subs[i]
 }
 
-// lend finds functions whose inlined calls stand with another. A function of DWARF 2
-// has one range; of one in two parts gcc -gstrict-dwarf makes two, the calls of which
+// reassignInlines moves inlined calls to the function that contains them. A function of DWARF 2
+// has one range; of one in two parts gcc -gstrict-dwarf makes two, whose calls
 // stay with the first.
-func (c *converter) lend() {
+func (c *converter) reassignInlines() {
 	type part struct {
 		addr.Range
 		fn int32
@@ -132,27 +132,27 @@ func (c *converter) lend() {
 				if k == len(parts) || parts[k].Start > r.Start || parts[k].fn == int32(i) {
 					continue
 				}
-				if c.lent == nil {
-					c.lent = make(map[int32]*dwarf.Function)
+				if c.reassigned == nil {
+					c.reassigned = make(map[int32]*dwarf.Function)
 				}
-				if c.lent[parts[k].fn] == nil {
-					c.lent[parts[k].fn] = f
+				if c.reassigned[parts[k].fn] == nil {
+					c.reassigned[parts[k].fn] = f
 				}
 			}
 		}
 	}
 }
 
-// function adds one function, with the inlined calls that another lends it.
-func (c *converter) function(f, lender *dwarf.Function) {
+// function adds one function, with the inlined calls that were reassigned to it.
+func (c *converter) function(f, reassigned *dwarf.Function) {
 	c.fn.Sub = c.sub(f.Sub)
 	c.fn.Ranges = c.moved(c.fn.Ranges[:0], f.Ranges)
 	if len(c.fn.Ranges) == 0 {
 		return
 	}
 	c.inlines(f)
-	if lender != nil {
-		c.inlines(lender)
+	if reassigned != nil {
+		c.inlines(reassigned)
 	}
 	c.fn.Lines = c.fn.Lines[:0]
 	for _, r := range f.Ranges {
@@ -186,7 +186,7 @@ func (c *converter) inlines(f *dwarf.Function) {
 }
 
 // widen makes calls as large as the calls within them. In strict DWARF 2 a call has one
-// range; of one in several pieces gcc tells the first, and clang nothing. The work is
+// range; of one in several pieces gcc records the first, and clang none. The work is
 // bounded, since each range may go to as many callers as there are levels.
 func (c *converter) widen(f *dwarf.Function, first int) {
 	left := 16*len(f.Inlines) + 1024
@@ -217,7 +217,7 @@ func (c *converter) lines(r addr.Range) {
 		return
 	}
 	// Sequences are disjoint where anything is right; of those that are not, the last
-	// to begin at or before r counts, and what begins within.
+	// to begin at or before r counts, and those that begin within.
 	k := sort.Search(len(c.seqs), func(i int) bool { return c.seqs[i].Start > r.Start })
 	known := false
 	for k = max(k-1, 0); k < len(c.seqs) && c.seqs[k].Start < r.End && c.left >= 0; k++ {
@@ -226,7 +226,7 @@ func (c *converter) lines(r addr.Range) {
 		if s.End <= r.Start {
 			continue
 		}
-		if !known && s.Start > r.Start { // what another range's last line says ends here
+		if !known && s.Start > r.Start { // the last line of another range ends here
 			c.fn.Lines = append(c.fn.Lines, symtab.Line{Addr: r.Start - c.base})
 		}
 		known = true
@@ -248,7 +248,7 @@ func (c *converter) lines(r addr.Range) {
 	}
 }
 
-// rest adds the lines of code that is in no function: assembly, and what compilers
+// rest adds the lines of code that is in no function: assembly, and code that compilers
 // do not describe with -g1.
 func (c *converter) rest() {
 	if !slices.IsSortedFunc(c.cover, compareStart) {
@@ -278,7 +278,7 @@ func compareStart(a, b addr.Range) int { return cmp.Compare(a.Start, b.Start) }
 const maxBare = 256
 
 // gap adds the part of a sequence that is between functions, from the first row that
-// begins there: what is before is the filling after a function, which inherits the
+// begins there: bytes before are the padding after a function, which inherits the
 // function's last row.
 func (c *converter) gap(s *dwarf.Sequence, r addr.Range) {
 	if r.End <= r.Start {

@@ -64,7 +64,7 @@ func (w *worker) debugPlaces(path string, f *elf.File, id buildid.ID) []debugPla
 }
 
 // debugTask looks at one place. It returns a task that reads the debug file there,
-// or else what t's row is to remember of the place, "" for nothing.
+// or else t's row entry for the place, "" for none.
 func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileTask, string) {
 	st, err := w.ix.absent.stat(place.path)
 	if err != nil {
@@ -93,7 +93,7 @@ func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileT
 
 // isDebugOf reports whether a file is the debug file of an object: by an equal
 // build ID, and if it was found by .gnu_debuglink by the CRC, too. owner is set if
-// the file itself does not tell which object it belongs to. The error is why it could not
+// the file itself does not identify its object. The error is why it could not
 // be read.
 func (w *worker) isDebugOf(place debugPlace, st fileStat, id buildid.ID) (
 	owner buildid.ID, ok bool, err error) {
@@ -131,7 +131,7 @@ func refused(path string, st fileStat) string {
 	return fmt.Sprintf("%s\x00%d %d %d %d", path, st.dev, st.ino, st.size, st.ctime)
 }
 
-// places cuts a list of places to what a row can keep. The first ones count.
+// places cuts a list of places to the limit of a row. The first ones count.
 func places(looked []string) []string {
 	var out []string
 	for _, l := range looked {

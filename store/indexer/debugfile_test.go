@@ -206,7 +206,7 @@ func TestAbsentRemembersDirectories(t *testing.T) {
 	if !a.dirs[filepath.Join(root, "no")] || a.dirs[root] {
 		t.Errorf("remembered %v", a.dirs)
 	}
-	// What comes within a run is seen by the next one.
+	// Files created within a run are seen by the next one.
 	write(t, filepath.Join(root, "no/a"), []byte("x"))
 	if _, err := a.stat(filepath.Join(root, "no/a")); err == nil {
 		t.Error("a directory was looked at twice")
@@ -233,7 +233,7 @@ func TestManyDebugRoots(t *testing.T) {
 }
 
 // TestDamagedDebugFile has a debug file that passes for one and cannot be read: it
-// is looked at again when it has been mended.
+// is looked at again when it has been repaired.
 func TestDamagedDebugFile(t *testing.T) {
 	root, m, id := realDir(t), newMemory(), mixedID(t)
 	opts := Options{DebugRoots: []string{root}}
@@ -262,11 +262,11 @@ func TestDamagedDebugFile(t *testing.T) {
 	settle()
 	m.index(t, opts, app)
 	if !slices.Contains(m.names(t, id, store.Symtab), "main") {
-		t.Error("the mended file is not seen")
+		t.Error("the repaired file is not seen")
 	}
 }
 
-// TestIncompleteDebugFile has a debug file with damaged debug information, mended later.
+// TestIncompleteDebugFile has a debug file with damaged debug information, repaired later.
 func TestIncompleteDebugFile(t *testing.T) {
 	root, m, id := realDir(t), newMemory(), mixedID(t)
 	opts := Options{DebugRoots: []string{root}}
@@ -289,6 +289,6 @@ func TestIncompleteDebugFile(t *testing.T) {
 	settle()
 	m.index(t, opts, app)
 	if got := m.frames(t, id, store.DWARF, 0xd44); got != "main /srv/app/src/mixed.c:81" {
-		t.Errorf("the mended file gives %q", got)
+		t.Errorf("the repaired file gives %q", got)
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // maxInflation is how many times its size a section may inflate to for an estimate; 14 is
-// the most seen. maxEstimate bounds what goes into estimates: a compression header can say anything.
+// the most seen. maxEstimate bounds estimates: a compression header can hold any size.
 const (
 	maxInflation = 32
 	maxEstimate  = 1 << 40
@@ -66,7 +66,7 @@ func hasDWARF(f *elf.File) bool {
 
 // Memory that debug information takes: a part of the bytes of entries, and those of line
 // programs (measured: ceph-osd 381 and 37 MB, 170 MB of memory; vmlinux 174 and 17 MB,
-// 65 MB). Sections are mapped, or stand in files without a name, except for those of
+// 65 MB). Sections are mapped, or are in files without a name, except for those of
 // modules, which are changed.
 const (
 	infoShare  = 4
@@ -97,14 +97,14 @@ func (s *sources) wide(f *elf.File) bool {
 
 // debugInfo is the debug information of one file, open.
 type debugInfo struct {
-	data *dwarf.Data
-	tied *tied
-	load []*dwarf.Loaded
-	lost losses
-	run  *runError // of the sections; nil if they are as the files have them
+	data    *dwarf.Data
+	related *relatedFiles
+	load    []*dwarf.Loaded
+	lost    losses
+	run     *runError // of the sections; nil if they are as the files have them
 }
 
-// losses counts what of a file's debug information could not be read, and keeps the
+// losses counts the unreadable parts of a file's debug information, and keeps the
 // first reason.
 type losses struct {
 	n     int
@@ -119,7 +119,7 @@ func (l *losses) join(more losses) {
 	}
 }
 
-// err returns what is wrong with the debug information, nil if it is whole.
+// err returns the error of the debug information, nil if it is whole.
 func (l *losses) err() error {
 	switch {
 	case l.n == 0:
@@ -139,7 +139,7 @@ func lostEntries(lost int, first error) error {
 	return l.err()
 }
 
-// incompleteError says that debug information is not there whole. What is there was
+// incompleteError: debug information is not complete. The rest was
 // taken.
 type incompleteError struct{ reason string }
 
@@ -155,17 +155,17 @@ func (s *sources) openDebug(f *elf.File) (*debugInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &debugInfo{tied: newTied(s.w.ix, s.path, s.runtime)}
+	d := &debugInfo{related: newRelated(s.w.ix, s.path, s.runtime)}
 	l := dwarf.Load(s.data, rawSections(f), dwarf.LoadOptions{
 		Name: s.path, Class64: f.Class == stdelf.ELFCLASS64, BigEndian: f.BigEndian,
 		Workers: s.w.ix.opts.Workers, Patch: patch, Grow: s.wide(f),
 	})
 	d.keep(l)
-	opts := dwarf.Options{Name: s.path, Text: text, Release: d.release, DWO: d.tied.dwo}
-	if d.tied.openAlt(f); d.tied.alt != nil {
-		opts.Alt = d.tied.alt.data
+	opts := dwarf.Options{Name: s.path, Text: text, Release: d.release, DWO: d.related.dwo}
+	if d.related.openAlt(f); d.related.alt != nil {
+		opts.Alt = d.related.alt.data
 	}
-	if dwp := d.tied.openDWP(); dwp != nil {
+	if dwp := d.related.openDWP(); dwp != nil {
 		d.keep(dwp)
 		opts.DWP = dwarf.NewSplit(dwp.Sections, dwarf.Options{Name: s.path})
 	}
@@ -175,15 +175,15 @@ func (s *sources) openDebug(f *elf.File) (*debugInfo, error) {
 
 func (d *debugInfo) keep(l *dwarf.Loaded) { d.load = append(d.load, l) }
 
-// loaded lists the sections of the file and of those tied to it.
+// loaded lists the sections of the file and of its related files.
 func (d *debugInfo) loaded() []*dwarf.Loaded {
-	if d.tied.alt == nil {
+	if d.related.alt == nil {
 		return d.load
 	}
-	return append(slices.Clip(d.load), d.tied.alt.load)
+	return append(slices.Clip(d.load), d.related.alt.load)
 }
 
-// settle counts what is wrong with sections, and after that what units have lost.
+// settle counts the errors of sections, and after that the losses of units.
 func (d *debugInfo) settle(units losses) {
 	for _, l := range d.loaded() {
 		l.Wait()
@@ -195,7 +195,7 @@ func (d *debugInfo) settle(units losses) {
 		}
 	}
 	if d.run == nil {
-		d.run = d.tied.run
+		d.run = d.related.run
 	}
 	d.lost.join(units)
 }
@@ -210,7 +210,7 @@ func (d *debugInfo) close() {
 	for _, l := range d.load {
 		l.Close() // nothing was written
 	}
-	d.tied.close()
+	d.related.close()
 }
 
 // rawSections lists the sections of a file as dwarf.Load wants them.
@@ -229,7 +229,7 @@ func rawSections(f *elf.File) []dwarf.RawSection {
 	return raw
 }
 
-// debugLayout tells where code lies, and for a module how to bring its debug
+// debugLayout returns where code lies, and for a module how to bring its debug
 // sections there. All other files have their addresses in place, those with
 // relocations for them, too (--emit-relocs, as of vmlinux).
 func debugLayout(f *elf.File) (text []addr.Range, patch patchFunc, err error) {
@@ -245,7 +245,7 @@ func debugLayout(f *elf.File) (text []addr.Range, patch patchFunc, err error) {
 }
 
 // dwarf adds the table of a file's own debug information. Addresses are moved down by
-// base; what lies below it is left out.
+// base; code below it is left out.
 func (s *sources) dwarf(f *elf.File, base addr.Addr) {
 	if s.w.ix.opts.NamesOnly {
 		return
@@ -291,20 +291,20 @@ func (s *sources) dwarf(f *elf.File, base addr.Addr) {
 		s.count(b.Losses())
 		return err
 	})
-	if d.tied.missing > 0 || d.lost.n > 0 || d.run != nil {
+	if d.related.missing > 0 || d.lost.n > 0 || d.run != nil {
 		s.incomplete(d)
 	}
 }
 
-// incomplete notes that the last table was made of a part of what there should be:
+// incomplete notes that the last table was made of incomplete information:
 // one of the whole is to win over it.
 func (s *sources) incomplete(d *debugInfo) {
-	s.looked = append(s.looked, d.tied.places()...)
-	if d.tied.first != nil {
-		d.lost.first = d.tied.first
+	s.looked = append(s.looked, d.related.places()...)
+	if d.related.first != nil {
+		d.lost.first = d.related.first
 	}
 	if d.run != nil {
-		s.err = d.run // before what is wrong with the file, which it hides
+		s.err = d.run // before the file's errors, which it hides
 	}
 	s.fail(d.lost.err())
 	if n := len(s.c.Sources); n > 0 && s.c.Sources[n-1].Info.Kind == store.DWARF {
@@ -312,7 +312,7 @@ func (s *sources) incomplete(d *debugInfo) {
 	}
 }
 
-// count adds what a builder left out to the Summary.
+// count adds a builder's losses to the Summary.
 func (s *sources) count(l symtab.Losses) {
 	s.w.ix.count(func(sum *Summary) {
 		sum.Debugs.Outside += l.Outside

@@ -85,7 +85,7 @@ func program(base uint64) *dwarfbuild.Builder {
 	return b
 }
 
-// programWant is what program says, by distance from base.
+// programWant is the frames of program, by distance from base.
 var programWant = map[uint64]string{
 	0x00: "_Z5outerv /src/a.c:1", 0x0f: "_Z5outerv /src/a.c:1",
 	0x10: "inner /src/inc/b.h:10 < _Z5outerv /src/a.c:5",
@@ -173,8 +173,8 @@ func TestDebugInformation(t *testing.T) {
 	}
 }
 
-// TestRecordedLines has a program as gcc made it, DWARF 5 in a debug file. What is
-// wanted was read off llvm-symbolizer.
+// TestRecordedLines has a program as gcc made it, DWARF 5 in a debug file. The expected
+// frames were read off llvm-symbolizer.
 func TestRecordedLines(t *testing.T) {
 	m, id := newMemory(), mixedID(t)
 	m.index(t, Options{}, filepath.Join(objectsDir, "bin"))
@@ -204,7 +204,7 @@ func TestKernelLines(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(secs)) {
 		sections = append(sections, section{name: name, kind: stdelf.SHT_PROGBITS, data: secs[name]})
 	}
-	// What --emit-relocs leaves has been applied; rubbish there must not matter.
+	// Relocations of --emit-relocs have been applied; rubbish there must not matter.
 	sections = append(sections, section{name: ".rela.debug_info", kind: stdelf.SHT_RELA,
 		data: slices.Repeat([]byte{0x55}, 240)})
 	write(t, filepath.Join(root, "vmlinux"), image(stdelf.ET_EXEC, sections, []symbol{
@@ -217,7 +217,7 @@ func TestKernelLines(t *testing.T) {
 }
 
 // TestModuleLines has sections that all begin at 0 and get their addresses by
-// relocations: .init.text stands elsewhere than .text.
+// relocations: .init.text is elsewhere than .text.
 func TestModuleLines(t *testing.T) {
 	root, m := realDir(t), newMemory()
 	b := program(0)
@@ -225,7 +225,7 @@ func TestModuleLines(t *testing.T) {
 	f := elfbuild.Module([]byte(debugID), 0x1000,
 		elfbuild.Func{Name: "outer", Offset: 0x200, Size: 0x40})
 	f = withSections(f, secs)
-	// Every place where an address of the code stands is one that base would change.
+	// Every place with an address of the code is one that base would change.
 	moved := program(0x1122334455667700).Sections()
 	for _, name := range slices.Sorted(maps.Keys(secs)) {
 		var relocs []elfbuild.Reloc
@@ -265,14 +265,14 @@ func le64(b []byte) (v uint64) {
 
 func diff(a, b []byte) uint64 { return le64(b) - le64(a) }
 
-// TestHostileDebugInformation damages debug information in many ways: names stay, what
-// is lost is told, and the next run does not read the file again.
+// TestHostileDebugInformation damages debug information in many ways: names stay, the
+// loss is reported, and the next run does not read the file again.
 func TestHostileDebugInformation(t *testing.T) {
 	root, id := realDir(t), buildid.New([]byte(debugID))
 	path := filepath.Join(root, "lib.so")
 	secs := program(text).Sections()
 	names := slices.Sorted(maps.Keys(secs))
-	told := 0
+	reported := 0
 	for i := range 300 {
 		bad := maps.Clone(secs)
 		name := names[i%len(names)]
@@ -294,7 +294,7 @@ func TestHostileDebugInformation(t *testing.T) {
 			t.Fatalf("damage %d to %s: .symtab has %q", i, name, got)
 		}
 		if len(sum.Problems) > 0 {
-			told++
+			reported++
 			if sum.Skipped[SkipIncomplete] != 1 || !strings.Contains(sum.Problems[0].Error(), incomplete) {
 				t.Errorf("damage %d to %s: skipped %v, problems %v", i, name, sum.Skipped, sum.Problems)
 			}
@@ -305,13 +305,13 @@ func TestHostileDebugInformation(t *testing.T) {
 			}
 		}
 	}
-	if told < 60 {
-		t.Errorf("only %d of 300 damages were told", told)
+	if reported < 60 {
+		t.Errorf("only %d of 300 damages were reported", reported)
 	}
 }
 
 // TestOverlappingFunctions has every function claim all lines: 5,000 times 5,000. Names
-// stay; the lines of most are left out, and that is told.
+// stay; the lines of most are left out, and that is reported.
 func TestOverlappingFunctions(t *testing.T) {
 	root, m := realDir(t), newMemory()
 	const n = 5000
@@ -341,7 +341,7 @@ func TestOverlappingFunctions(t *testing.T) {
 	}
 }
 
-// TestDamageIsCountedAgain has the second run tell what the first told.
+// TestDamageIsCountedAgain : the second run reports the same as the first.
 func TestDamageIsCountedAgain(t *testing.T) {
 	root, m := realDir(t), newMemory()
 	secs := program(text).Sections()
@@ -371,9 +371,9 @@ func TestDebugMemory(t *testing.T) {
 	}
 }
 
-// TestLentCalls has strict DWARF 2: a function in two parts are two functions, and the
-// inlined calls of both parts stand with the first.
-func TestLentCalls(t *testing.T) {
+// TestReassignedCalls has strict DWARF 2: a function in two parts are two functions, and the
+// inlined calls of both parts are with the first.
+func TestReassignedCalls(t *testing.T) {
 	root, m := realDir(t), newMemory()
 	b := &dwarfbuild.Builder{}
 	ranges := b.Section(".debug_ranges")
@@ -406,7 +406,7 @@ func TestLentCalls(t *testing.T) {
 }
 
 // TestNarrowCallers has strict DWARF 2 as gcc and clang write it: callers that do not
-// cover what was inlined into them, or nothing at all.
+// cover the calls inlined into them, or nothing at all.
 func TestNarrowCallers(t *testing.T) {
 	root, m := realDir(t), newMemory()
 	addr := func(at uint16, off uint64) dwarfbuild.Attr {

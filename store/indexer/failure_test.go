@@ -18,7 +18,7 @@ import (
 	"symbolize/store"
 )
 
-// inflatesLarge gives sections of debug information, one of which is inflated into a
+// inflatesLarge gives sections of debug information, one inflated into a
 // temporary file: it is padded to 2 MiB.
 func inflatesLarge(t *testing.T) map[string][]byte {
 	t.Helper()
@@ -39,8 +39,8 @@ func inflatesLarge(t *testing.T) map[string][]byte {
 	return secs
 }
 
-// TestNoRoomForSections has a run that cannot inflate: it says that it failed, and not the
-// file, and the next one reads the file again, be it walked or the debug file of another.
+// TestNoRoomForSections has a run that cannot inflate: it reports its own failure, not the
+// file's, and the next one reads the file again, be it walked or the debug file of another.
 func TestNoRoomForSections(t *testing.T) {
 	for name, debug := range map[string]bool{"walked": false, "debug file": true} {
 		t.Run(name, func(t *testing.T) {

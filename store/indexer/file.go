@@ -31,11 +31,11 @@ type fileTask struct {
 	runtime string // with debug: that one's path
 }
 
-// fileResult is what reading a file gave.
+// fileResult is the result of reading a file.
 type fileResult struct {
 	id     buildid.ID
 	looked []string
-	err    error  // what is wrong with the file, or with a part of it
+	err    error  // of the file, or of a part of it
 	skip   string // the reason why it is left out, a key of Summary.Skipped
 	again  bool   // the next run is to read it again: no row
 	gen    uint64 // the inode's generation, 0 if it is not known
@@ -161,7 +161,7 @@ func (w *worker) readFile(t *fileTask, count bool) fileResult {
 	return res
 }
 
-// blame tells a failure of the run from one of the file. A limit may be another in the next
+// blame separates a failure of the run from one of the file. A limit may be another in the next
 // run.
 func (res fileResult) blame() fileResult {
 	if err := ofRun(res.err); err != nil {
@@ -178,7 +178,7 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 	var data io.ReaderAt = f
 	size := int64(t.st.size)
 	if t.class == classPacked {
-		// What comes out is held in memory, and its size is not known before. Modules
+		// The output is held in memory, and its size is not known before. Modules
 		// shrink to a third or a quarter; their symbols and lines come on top.
 		hold, err := w.ix.budget.acquire(w.ix.ctx, packedCost*size)
 		if err != nil {
@@ -215,7 +215,7 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 	return w.mergeObject(t, data, ef, id, count)
 }
 
-// mergeObject merges what an ELF file contributes, and looks for its debug file.
+// mergeObject merges an ELF file's contribution, and looks for its debug file.
 func (w *worker) mergeObject(t *fileTask, data io.ReaderAt, ef *elf.File, id buildid.ID,
 	count bool) fileResult {
 	cost := estimate(data, ef, w.ix.opts.NamesOnly)
@@ -250,7 +250,7 @@ func (w *worker) mergeObject(t *fileTask, data io.ReaderAt, ef *elf.File, id bui
 	return res
 }
 
-// damageKind says what an error of a file is counted as.
+// damageKind is the kind that an error of a file is counted as.
 func damageKind(reason string) string {
 	switch {
 	case strings.Contains(reason, limitReached):
@@ -261,7 +261,7 @@ func damageKind(reason string) string {
 	return SkipDamaged
 }
 
-// notMerged is the result of a file that the sink did not take. What ended the run
+// notMerged is the result of a file that the sink did not take. An error that ended the run
 // is Index's error, and no problem of the file.
 func notMerged(err error) fileResult {
 	if errors.Is(err, store.ErrTooLarge) {
@@ -270,7 +270,7 @@ func notMerged(err error) fileResult {
 	return fileResult{again: true}
 }
 
-// packedCost is how many bytes in work a byte of a packed module stands for.
+// packedCost is the working memory per byte of a packed module.
 const packedCost = 12
 
 func damagedFile(err error) fileResult {
@@ -295,7 +295,7 @@ func (t *fileTask) objectID(ef *elf.File) (buildid.ID, error) {
 	return id, nil
 }
 
-// countObject counts what was read.
+// countObject counts an object that was read.
 func (w *worker) countObject(m *store.Manifest, ef *elf.File) {
 	w.ix.count(func(s *Summary) {
 		s.Read++

@@ -7,7 +7,7 @@ import (
 	"symbolize/store/symtab"
 )
 
-// pclntab adds what a Go program without debug information carries for its stack
+// pclntab adds the data of a Go program without debug information for its stack
 // traces: functions, inlined calls and lines.
 func (s *sources) pclntab(f *elf.File) {
 	table, err := gopclntab.Find(f)

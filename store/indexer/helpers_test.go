@@ -19,7 +19,7 @@ import (
 	"symbolize/store"
 )
 
-// memory is a sink in memory that remembers what it was given.
+// memory is a sink in memory that records its input.
 type memory struct {
 	*store.Overlay
 	mu     sync.Mutex
@@ -27,7 +27,7 @@ type memory struct {
 	merges int
 	puts   []string
 	opened int
-	fail   error // what Merge gives, if not nil
+	fail   error // the error of Merge, if not nil
 }
 
 func newMemory() *memory {

@@ -12,14 +12,14 @@ import (
 	"symbolize/store"
 )
 
-// Host is what a capture bundle has of the kernel that it was made under: the parts of
+// Host is the data of a capture bundle on the kernel that it was made under: the parts of
 // Options.Kernel, of another host and another time.
 type Host struct {
 	// Path is where it came from, for problems and for the sources.
 	Path     string
 	Kernel   buildid.ID // of the kernel; kallsyms is of no use without
 	Kallsyms io.Reader  // a copy of /proc/kallsyms, nil if there is none
-	// KernelOmitted says that Kallsyms lacks the symbols of the kernel itself.
+	// KernelOmitted: Kallsyms lacks the symbols of the kernel itself.
 	KernelOmitted bool
 	Modules       []HostModule
 	VDSO          [][]byte // images

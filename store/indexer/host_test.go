@@ -26,7 +26,7 @@ func bundleHost(t *testing.T, base uint64) *Host {
 		}}
 }
 
-// TestHost must give what the running kernel gives.
+// TestHost must give the table of the running kernel.
 func TestHost(t *testing.T) {
 	const base = 0xffffffff9a000000
 	m := newMemory()

@@ -23,7 +23,7 @@ import (
 const codeSize = 1 << 20 // of the hostile files
 
 // sharedList puts n ranges of 2 bytes, every 4 bytes of the code, into .debug_rnglists
-// and returns where they stand. With overlap each reaches to the code's end.
+// and returns their offset. With overlap each reaches to the code's end.
 func sharedList(b *dwarfbuild.Builder, n int, overlap bool) uint64 {
 	lists := b.Section(".debug_rnglists")
 	lists.U32(0).U16(5).U8(8, 0).U32(0)
@@ -151,7 +151,7 @@ func sharedNames(t *testing.T, n int) []byte {
 }
 
 // TestHostileFiles has small files that ask for gigabytes and minutes. Each is read up to a
-// limit, which is told; what stands before it is there, and so are symbols.
+// limit, which is reported; the data before it is there, and so are symbols.
 func TestHostileFiles(t *testing.T) {
 	for name, file := range hostile {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 )
 
 // Producer is the revision of the decoders behind this package. A file whose row
-// or source has a smaller one is read again. It grows whenever what a file gives
+// or source has a smaller one is read again. It grows whenever the result of a file
 // changes, by three: partialProducer and namesProducer are between.
 const Producer = 18
 
@@ -24,14 +24,14 @@ const Producer = 18
 // missing or damaged. One of the whole wins over it.
 const partialProducer = Producer - 1
 
-// namesProducer is that of the row of a file of which only the symbol tables were
-// read (Options.NamesOnly): enough for a run that wants no more.
+// namesProducer is that of the row of a file that only the symbol tables were
+// read of (Options.NamesOnly): enough for a run that wants no more.
 const namesProducer = Producer - 2
 
-// defaultMaxMemory bounds what is decoded at the same time if Options do not.
+// defaultMaxMemory bounds the memory for concurrent decoding if Options do not.
 const defaultMaxMemory = 96 << 20
 
-// Options say what to index, and how. The zero value indexes the paths alone.
+// Options configure what is indexed, and how. The zero value indexes the paths alone.
 type Options struct {
 	Workers   int   // 0 for GOMAXPROCS
 	MaxMemory int64 // bytes for objects in work, an estimate; 0 for 96 MiB
@@ -49,7 +49,7 @@ type Options struct {
 	// Quality lists all objects in Summary.Quality.
 	Quality bool
 	// KallsymsID is the build ID of kallsyms texts among the paths whose directory
-	// does not tell it.
+	// does not name it.
 	KallsymsID buildid.ID
 
 	// Columns keeps the columns of lines and calls, which make tables larger and which
@@ -59,7 +59,7 @@ type Options struct {
 	// .o files, which no profile names.
 	Relocatable bool
 
-	// Progress is called now and then, never at the same time, and once at the end;
+	// Progress is called periodically, never concurrently, and once at the end;
 	// nil for no calls.
 	Progress func(Progress)
 
@@ -71,7 +71,7 @@ type Progress struct {
 	Dirs    uint64 // directories read
 	Files   uint64 // files seen
 	Objects uint64 // objects found so far that had to be read
-	Done    uint64 // … of which are done
+	Done    uint64 // … those that are done
 	Bytes   uint64 // bytes of files that are done
 }
 
@@ -93,7 +93,7 @@ type index struct {
 	absent absent
 	alts   altFiles
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	sum     Summary
 	objects map[string]objectState // by ID
 	dirs    map[inodeKey]bool      // seen
@@ -104,14 +104,14 @@ type index struct {
 	lastCB    time.Time
 }
 
-// Index reads what lies under paths (files, directories, .build-id trees, perf's
+// Index reads the files under paths (files, directories, .build-id trees, perf's
 // ~/.debug, debuginfod's cache) and merges it into the sink that open returns. open
 // is called at most once, and only when there is something to write. view, which
 // may be nil, holds the path rows of the last run; view and sink may be one thing.
 //
-// What is wrong with single files is in the Summary, which is never nil and
+// Errors of single files are in the Summary, which is never nil and
 // depends on the files alone, not on the workers. The error is the sink's or the
-// context's; what was merged before it stays merged.
+// context's; objects merged before it stay merged.
 func Index(ctx context.Context, paths []string, view store.View,
 	open func() (store.Sink, error), opts Options) (*Summary, error) {
 	if opts.Workers <= 0 {
@@ -230,7 +230,7 @@ func (ix *index) run() {
 	wg.Wait()
 }
 
-// dropCompleted takes back what was said of files that turned out to be complete. Each
+// dropCompleted removes the reports on files that turned out to be complete. Each
 // was counted once, by whoever read it first.
 func (ix *index) dropCompleted() {
 	counted := make(map[string]bool)

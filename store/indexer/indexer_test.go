@@ -301,8 +301,8 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// TestTruncated indexes every prefix of an object: never a panic, and what comes
-// in is a table that holds together.
+// TestTruncated indexes every prefix of an object: never a panic, and the result
+// is a consistent table.
 func TestTruncated(t *testing.T) {
 	whole := fixture(t, "lib/libkernels.so")
 	dir := t.TempDir()

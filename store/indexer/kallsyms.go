@@ -91,7 +91,7 @@ func (k kernelSyms) text(base uint64) []byte {
 	return out.Bytes()
 }
 
-// refSymbols are what captures count kernel addresses from, besides _text.
+// refSymbols are origins of kernel addresses in captures, besides _text.
 var refSymbols = []string{"_stext"}
 
 // base finds _text, and the other reference symbols relative to it.
@@ -162,7 +162,7 @@ func splitKallsyms(name string, r io.Reader) (
 }
 
 // kallsymsID finds the build ID of a kept kallsyms text: the name of its directory,
-// as in perf's cache; a copy of /sys/kernel/notes beside it; or what the user said.
+// as in perf's cache; a copy of /sys/kernel/notes beside it; or the user's.
 func (w *worker) kallsymsID(path string) buildid.ID {
 	if id := idOfDir(path); !id.IsZero() {
 		return id
@@ -174,7 +174,7 @@ func (w *worker) kallsymsID(path string) buildid.ID {
 }
 
 // readKallsyms reads a kept kallsyms text. Only the kernel's own symbols are of
-// use: the text does not say the modules' build IDs.
+// use: the text does not have the modules' build IDs.
 func (w *worker) readKallsyms(t *fileTask, f *os.File, count bool) fileResult {
 	id := w.kallsymsID(t.path)
 	if id.IsZero() {
@@ -216,7 +216,7 @@ func (w *worker) readKallsyms(t *fileTask, f *os.File, count bool) fileResult {
 	return res
 }
 
-// kallsymsCost is how many bytes in work a byte of kallsyms text stands for.
+// kallsymsCost is the working memory per byte of kallsyms text.
 const kallsymsCost = 4
 
 // kernel makes the table of a kernel image, vmlinux: addresses relative to _text.

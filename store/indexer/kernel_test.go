@@ -134,7 +134,7 @@ func TestKernelHidden(t *testing.T) {
 }
 
 // TestKeptKallsyms reads copies of the text where perf, a copy of /sys, and the
-// user tell the build ID.
+// user give the build ID.
 func TestKeptKallsyms(t *testing.T) {
 	const base = 0xffffffff81000000
 	text, err := os.ReadFile(fakeSystem(t, base).path("/proc/kallsyms"))
@@ -188,7 +188,7 @@ func TestKeptKallsyms(t *testing.T) {
 	})
 }
 
-// TestRebuild makes the table anew from what the store kept: the same.
+// TestRebuild makes the same table anew from the stored input.
 func TestRebuild(t *testing.T) {
 	sys := fakeSystem(t, 0xffffffff81000000)
 	w, err := db.OpenWriter(t.Context(), t.TempDir(), db.WriterOptions{})

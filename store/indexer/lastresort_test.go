@@ -13,7 +13,7 @@ import (
 	"symbolize/store"
 )
 
-// TestUnwindTable has the functions of a stripped program: what .symtab of its debug
+// TestUnwindTable has the functions of a stripped program: those that .symtab of its debug
 // file lists, by address.
 func TestUnwindTable(t *testing.T) {
 	root, m, id := realDir(t), newMemory(), mixedID(t)
@@ -44,7 +44,7 @@ func TestUnwindTable(t *testing.T) {
 	}
 }
 
-// TestNoUnwindTableWithSymbols has programs whose .symtab says all.
+// TestNoUnwindTableWithSymbols has programs whose .symtab is complete.
 func TestNoUnwindTableWithSymbols(t *testing.T) {
 	m := newMemory()
 	sum := m.index(t, Options{}, filepath.Join(objectsDir, "bin/spawn"),

@@ -10,16 +10,16 @@ import (
 
 // estimateSlack is how far the memory of a table may go beyond the estimate, which files of
 // any compiler come close to (see debugEstimate). A file that needs more repeats by
-// reference what stands in it once.
+// reference data that is in it once.
 const estimateSlack = 4
 
-// tableLimit is the memory that a table of a file may take while it is made: what the
-// user allows, or a file of that size can need.
+// tableLimit is the memory that a table of a file may take while it is made: the limit of the
+// user, or the need of a file of that size.
 func (ix *index) tableLimit(data io.ReaderAt, f *elf.File) int64 {
 	return max(ix.opts.MaxMemory, estimateSlack*estimate(data, f, ix.opts.NamesOnly))
 }
 
-// limitError says that a file asked for more than its size explains.
+// limitError: a file asked for more than its size explains.
 type limitError struct{ reason string }
 
 func (e *limitError) Error() string { return limitReached + e.reason }

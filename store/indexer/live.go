@@ -155,8 +155,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// mergeLive merges what was found out about the running system, unless the store
-// knows it all: it has no path rows to tell.
+// mergeLive merges the data on the running system, unless the store
+// knows it all: it has no path rows to compare.
 func (w *worker) mergeLive(c *store.Contribution) {
 	if w.ix.known(c) {
 		w.ix.count(func(s *Summary) {

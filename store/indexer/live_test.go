@@ -14,7 +14,7 @@ import (
 	"symbolize/store"
 )
 
-// TestAgainstNM compares names with what nm prints of files of this machine: at
+// TestAgainstNM compares names with the output of nm for files of this machine: at
 // the address of each function that nm lists, the table must have one of nm's names
 // for it. SYMBOLIZE_LIVE=1 runs it.
 func TestAgainstNM(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"symbolize/store/symtab"
 )
 
-// skipReason says why an ELF file is nothing to index, or "".
+// skipReason is why an ELF file is not indexed, or "".
 func (ix *index) skipReason(f *elf.File) string {
 	switch {
 	case f.Type == stdelf.ET_CORE:
@@ -32,7 +32,7 @@ func isRuntime(f *elf.File) bool { return f.HasCode() && !f.IsDebugOnly() }
 
 // estimate is the memory that an object in work takes: names as they are read, and
 // for 24 bytes of a symbol a candidate of 64 and its place in the table of names.
-// What a run for names only does not read takes none.
+// Parts that a run for names only skips take none.
 func estimate(data io.ReaderAt, f *elf.File, namesOnly bool) int64 {
 	size := int64(256<<10) + 4*max(f.SymbolBytes(elf.Symtab), f.SymbolBytes(elf.Dynsym))
 	if !namesOnly {
@@ -47,12 +47,12 @@ func estimate(data io.ReaderAt, f *elf.File, namesOnly bool) int64 {
 	return size
 }
 
-// goTableCost is how many bytes in work a byte of a Go table stands for: itself, and
-// what the builder keeps of it.
+// goTableCost is the working memory per byte of a Go table: itself, and
+// the builder's part.
 const goTableCost = 4
 
-// contribution makes of one ELF file, which data holds, what it adds to the object
-// id. With an error it holds what could be read all the same. looked are the places
+// contribution makes of one ELF file, which data holds, its addition to the object
+// id. With an error it holds the readable parts. looked are the places
 // where files were not found that belong to the debug information. runtime is as in
 // sources.
 func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.File,
@@ -107,7 +107,7 @@ func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.Fil
 	return c, s.looked, s.err
 }
 
-// kindOfObject says what an object is by its file.
+// kindOfObject is the kind of an object by its file.
 func kindOfObject(path string, f *elf.File) ingest.ObjectKind {
 	switch {
 	case f.Type == stdelf.ET_REL:
@@ -236,7 +236,7 @@ func addSymbols(b *symtab.Builder, f *elf.File, table elf.Table, base addr.Addr)
 	})
 }
 
-// addDynamic unites .dynsym with .gnu_debugdata, which holds only what the first
+// addDynamic unites .dynsym with .gnu_debugdata, which holds only symbols that the first
 // lacks.
 func addDynamic(b *symtab.Builder, f *elf.File) error {
 	err := addSymbols(b, f, elf.Dynsym, 0)

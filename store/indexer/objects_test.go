@@ -18,7 +18,7 @@ import (
 	"symbolize/ingest"
 )
 
-// section and symbol are what image is made of.
+// section and symbol are the parts of an image.
 type section struct {
 	name  string
 	kind  stdelf.SectionType

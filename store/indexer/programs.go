@@ -15,9 +15,9 @@ import (
 	"symbolize/store/symtab"
 )
 
-// CaptureInfo says where BPF programs were recorded.
+// CaptureInfo describes where BPF programs were recorded.
 type CaptureInfo struct {
-	Machine string // as uname -m says it; part of what a function is
+	Machine string // as uname -m prints it; part of a function's identity
 	BootID  string // of the kernel that ran them; "" if not known
 	Host    string // "" if not known
 	Path    string // of the capture
@@ -36,23 +36,23 @@ func CaptureInfoOf(path string, c *input.Capture) CaptureInfo {
 	return info
 }
 
-// ProgramStats counts what AddPrograms did.
+// ProgramStats counts the results of AddPrograms.
 type ProgramStats struct {
 	Programs  int            // with something to keep
 	Functions int            // of those
 	Images    int            // functions whose code is there
 	Lined     int            // functions that have lines
 	Missing   map[string]int // programs without code, by why
-	Problems  []error        // what of single programs is damaged, or too large
+	Problems  []error        // of damaged or too large programs
 }
 
 // AddPrograms merges the functions of BPF programs into a sink: each is an object of
 // its own with a table (name, file and lines), and this load is a variant of it, with
 // the program's entry and its BTF as blobs. A function with lines is entered under
-// its symbols, too, as what a capture without its image probably means by them.
+// its symbols, too, as their probable object in a capture without its image.
 //
-// What is wrong with single programs is in the statistics; the error is the sink's or
-// the context's. What was merged before it stays merged.
+// Errors of single programs are in the statistics; the error is the sink's or
+// the context's. Programs merged before it stay merged.
 func AddPrograms(ctx context.Context, sink store.Sink, capture CaptureInfo,
 	programs []bpf.Program) (*ProgramStats, error) {
 	a := &programAdder{ctx: ctx, sink: sink, capture: capture,
@@ -119,7 +119,7 @@ func hasContent(p *bpf.Program) bool {
 	return false
 }
 
-// load keeps what the functions of a program share, and returns the variant that
+// load keeps the shared data of a program's functions, and returns the variant that
 // they begin with.
 func (a *programAdder) load(p *bpf.Program) (v store.Variant, err error) {
 	if v.Entry, err = a.sink.PutBlob(a.ctx, p.Raw); err != nil {
@@ -165,7 +165,7 @@ func (a *programAdder) function(p *bpf.Program, i int, v store.Variant) error {
 	return a.probable(p, i, m.ID)
 }
 
-// probable enters a function with lines under what is known of it where its image
+// probable enters a function with lines under the facts known of it where its image
 // was not captured: machine and one of its two symbols, with its length or, as text has
 // it, without; or its tag alone.
 func (a *programAdder) probable(p *bpf.Program, i int, id buildid.ID) error {

@@ -30,7 +30,7 @@ func tagOf(b byte) (t [8]byte) {
 }
 
 // loadOf is a load of a program of two functions: the image differs from load to
-// load, the meaning does not.
+// load, the lines do not.
 func loadOf(id uint32, load byte) bpfbuild.Program {
 	const file = "src/a.bpf.c"
 	return bpfbuild.Program{
@@ -85,7 +85,7 @@ func find(t testing.TB, v store.View, id buildid.ID) *store.Manifest {
 	return ms[0]
 }
 
-// describe prints what a view knows of a function.
+// describe prints a view's facts on a function.
 func describe(t testing.TB, v store.View, id buildid.ID) string {
 	t.Helper()
 	m := find(t, v, id)
@@ -243,7 +243,7 @@ func TestVariantsLikeDecoded(t *testing.T) {
 	}
 }
 
-// TestProgramsWithoutLines have a name and an image. The name that the records tell is
+// TestProgramsWithoutLines have a name and an image. The name in the records is
 // longer than what the entry has.
 func TestProgramsWithoutLines(t *testing.T) {
 	built := loadOf(7, 1)
@@ -278,7 +278,7 @@ func TestProgramsWithoutLines(t *testing.T) {
 	}
 }
 
-// TestProgramsMissing counts programs of which there is nothing to keep.
+// TestProgramsMissing counts programs without any data to keep.
 func TestProgramsMissing(t *testing.T) {
 	hidden, omitted, short := loadOf(1, 1), loadOf(2, 2), loadOf(3, 3)
 	hidden.Hide = bpfbuild.Jited
@@ -330,7 +330,7 @@ func TestProgramsProbable(t *testing.T) {
 	}
 }
 
-// TestVariantsDamaged has blobs that are not what manifests say of them.
+// TestVariantsDamaged has blobs that differ from their manifests.
 func TestVariantsDamaged(t *testing.T) {
 	p := decoded(t, false, loadOf(7, 1))[0]
 	id := p.Identity(1, "x86_64")
@@ -384,7 +384,7 @@ func TestProgramsSinkFails(t *testing.T) {
 	}
 }
 
-// TestProgramTypes names what the kernel numbers.
+// TestProgramTypes names the kernel's numbers.
 func TestProgramTypes(t *testing.T) {
 	for n, want := range map[uint32]string{
 		2: "kprobe", 5: "tracepoint", 6: "xdp", 7: "perf_event", 17: "raw_tracepoint", 26: "tracing",

@@ -9,7 +9,7 @@ import (
 	"symbolize/store"
 )
 
-// Quality says what addresses of an object resolve to.
+// Quality is how well addresses of an object resolve.
 type Quality uint8
 
 // The qualities, the worst first.
@@ -30,7 +30,7 @@ func (q Quality) String() string {
 	return "nothing"
 }
 
-// QualityOf returns what a source of that kind gives; 0 is no source.
+// QualityOf returns the quality of a source of that kind; 0 is no source.
 func QualityOf(best store.SourceKind) Quality {
 	switch best {
 	case store.DWARF, store.Pclntab:
@@ -49,7 +49,7 @@ type ObjectQuality struct {
 	Quality Quality
 }
 
-// objectState is what the Summary must know of an object.
+// objectState is the state of an object for the Summary.
 type objectState struct {
 	read  bool // some file of it was read in this run
 	named bool // … and had a source
@@ -87,7 +87,7 @@ func (ix *index) comparePaths(a, b string) int {
 	return cmp.Or(cmp.Compare(debug(a), debug(b)), strings.Compare(a, b))
 }
 
-// qualities lists all objects of the run, with what the store knew of them before. The
+// qualities lists all objects of the run, with the store's state of them before. The
 // caller holds mu.
 func (ix *index) qualities() []ObjectQuality {
 	list := make([]ObjectQuality, 0, len(ix.objects))
@@ -96,7 +96,7 @@ func (ix *index) qualities() []ObjectQuality {
 		if err != nil {
 			continue
 		}
-		known, _ := ix.view.Find(id) // what cannot be read names nothing
+		known, _ := ix.view.Find(id) // an unreadable object names nothing
 		for _, m := range known {
 			for _, s := range m.Sources {
 				if m.ID == id {

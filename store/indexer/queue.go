@@ -52,7 +52,7 @@ func (q *queue) pop() (task func(*worker), ok bool) {
 	return nil, false
 }
 
-// done says that a task that pop returned has ended.
+// done records the end of a task that pop returned.
 func (q *queue) done() {
 	q.mu.Lock()
 	q.open--
@@ -87,7 +87,7 @@ func newBudget(total int64) *budget {
 }
 
 // acquire waits until n bytes are free and takes them. More than there is in all
-// is cut to that: one object then works alone. It returns what release is to be
+// is cut to that: one object then works alone. It returns the amount that release is to be
 // given, and the context's error.
 func (b *budget) acquire(ctx context.Context, n int64) (int64, error) {
 	n = min(max(n, 0), b.total)
@@ -116,10 +116,10 @@ func (b *budget) release(n int64) {
 	b.cond.Broadcast()
 }
 
-// inodeKey names a file, whatever its path.
+// inodeKey names a file independent of its path.
 type inodeKey struct{ dev, ino uint64 }
 
-// claims see to it that one file is read once in a run, by whatever paths it is
+// claims see to it that one file is read once in a run, by all paths by which it is
 // met.
 type claims struct {
 	mu sync.Mutex
@@ -134,13 +134,13 @@ type claim struct {
 	res    fileResult
 }
 
-// turn is what a claim means for the one who asked.
+// turn is the result of a claim for its caller.
 type turn struct {
 	read   bool             // the caller is to read the file, and then call finish
 	first  bool             // nobody has before
 	again  bool             // the walk has met this file before
 	finish func(fileResult) // set with read
-	res    fileResult       // without read: what was found
+	res    fileResult       // without read: the earlier result
 }
 
 // take claims a file. To read it is the turn of the first to come, and of one with

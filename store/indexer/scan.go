@@ -11,10 +11,10 @@ import (
 	"symbolize/store/symtab"
 )
 
-// headLen is how much of a file is read to tell what it is.
+// headLen is how much of a file is read to classify it.
 const headLen = 512
 
-// worker is what one goroutine works with: buffers that live from task to task.
+// worker holds one goroutine's buffers, which live from task to task.
 type worker struct {
 	ix      *index
 	dirBuf  []byte
@@ -44,7 +44,7 @@ type dirState struct {
 func (ix *index) newDirState(dir string) *dirState {
 	old, _, err := ix.view.Dir(dir)
 	if err != nil {
-		old = nil // damaged rows: all is read again, which mends them
+		old = nil // damaged rows: all is read again, which repairs them
 	}
 	return &dirState{ix: ix, dir: dir, old: old, pending: 1}
 }
@@ -84,8 +84,8 @@ func (ds *dirState) hold() {
 	ds.mu.Unlock()
 }
 
-// release gives up a hold. The last one writes the rows if they are not what they
-// were.
+// release gives up a hold. The last one writes the rows if they
+// have changed.
 func (ds *dirState) release() {
 	ds.mu.Lock()
 	ds.pending--
@@ -197,7 +197,7 @@ func (s *dirScan) entry(e dirEntry) (subdir string) {
 	return ""
 }
 
-// file looks at one regular file, or with follow at what a link leads to; if that
+// file looks at one regular file, or with follow at the target of a link; if that
 // is a directory, its real path is returned.
 func (s *dirScan) file(name string, follow bool) (subdir string) {
 	st, err := s.d.stat(name, follow)
@@ -281,7 +281,7 @@ func (s *dirScan) unchangedFile(path string, row *store.PathRow) {
 	})
 }
 
-// report adds what was counted to the Summary.
+// report adds the counts to the Summary.
 func (s *dirScan) report(dirs uint64) {
 	s.ix.progress(func(p *Progress) {
 		s.ix.sum.Dirs += dirs

@@ -7,7 +7,7 @@ import (
 	"symbolize/store"
 )
 
-// fileKind is what a directory entry is.
+// fileKind is the type of a directory entry.
 type fileKind uint8
 
 const (
@@ -15,10 +15,10 @@ const (
 	kindFile
 	kindDir
 	kindLink
-	kindUnknown // the file system does not tell: stat will
+	kindUnknown // the file system does not report it: stat will
 )
 
-// fileStat is what a path row remembers of a file.
+// fileStat is the part of a file's stat that a path row keeps.
 type fileStat struct {
 	kind     fileKind
 	dev, ino uint64
@@ -45,7 +45,7 @@ func (s *fileStat) matches(r *store.PathRow, producer uint32) bool {
 	return r.Proof().Same(now) && r.Producer >= producer
 }
 
-// Bounds on what a row keeps; the store refuses rows that have far more.
+// Bounds on the content of a row; the store refuses rows that have far more.
 const (
 	maxRowError  = 1 << 10 // bytes of a message
 	maxRowLooked = 60      // places of debug files

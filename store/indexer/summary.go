@@ -27,7 +27,7 @@ const (
 	SkipNoObject    = "no code, no symbols, no notes" // ELF files that are nothing to us
 )
 
-// Summary is what an Index found and did.
+// Summary counts and lists the results of an Index.
 type Summary struct {
 	Dirs      uint64 // directories read
 	Files     uint64 // regular files seen
@@ -35,7 +35,7 @@ type Summary struct {
 	Unchanged uint64 // … known by their path rows: not opened
 	Read      uint64 // objects and debug files that were read
 	Objects   uint64 // distinct objects seen, by build ID
-	Nameless  uint64 // objects of which only files without any symbol were read
+	Nameless  uint64 // objects with only files without any symbol
 	NoBuildID uint64 // files read whose object is keyed by content
 	Debug     uint64 // separate debug files read
 	Modules   uint64 // kernel modules read, running ones included
@@ -45,7 +45,7 @@ type Summary struct {
 	Stored    uint64 // bytes of those tables
 	Raw       uint64 // bytes of files read
 
-	Debugs  symtab.Losses   // what tables of debug information could not hold
+	Debugs  symtab.Losses   // data that tables of debug information could not hold
 	Quality []ObjectQuality // by path, with Options.Quality
 
 	Sources  map[string]uint64 // tables made, by kind: "symtab", "dynsym", …
@@ -57,10 +57,10 @@ type Summary struct {
 type Problem struct {
 	Path  string
 	Err   error
-	Hint  string // what would mend it, or ""
+	Hint  string // the remedy, or ""
 	Named bool   // the user named this path: not to be passed over in silence
 	Run   bool   // the run failed at it, not the file: the next one reads it again
-	Kept  bool   // it is an object all the same: what could be read of it was taken
+	Kept  bool   // it is an object all the same: its readable parts were taken
 }
 
 // Error returns "PATH: REASON".

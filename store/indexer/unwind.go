@@ -46,7 +46,7 @@ func (s *sources) ehFrame(f *elf.File) {
 	})
 }
 
-// covered lists what the tables so far have names for, by address. Symbols without a
+// covered lists the addresses that the tables so far have names for. Symbols without a
 // size do not count: where they end is a guess.
 func (s *sources) covered() ([]addr.Range, error) {
 	var all []addr.Range

@@ -86,7 +86,7 @@ func entryKind(t byte) fileKind {
 	return kindOther
 }
 
-// stat returns what an entry is, following a symbolic link if asked to.
+// stat returns the stat of an entry, following a symbolic link if asked to.
 func (d dirHandle) stat(name string, follow bool) (fileStat, error) {
 	flags := unix.AT_SYMLINK_NOFOLLOW
 	if follow {
@@ -97,7 +97,7 @@ func (d dirHandle) stat(name string, follow bool) (fileStat, error) {
 	return fromStat(&st), err
 }
 
-// self returns what the directory itself is.
+// self returns the stat of the directory itself.
 func (d dirHandle) self() (fileStat, error) {
 	var st unix.Stat_t
 	err := retry(func() error { return unix.Fstat(d.fd, &st) })
@@ -170,8 +170,8 @@ func (d dirHandle) isPseudo() bool {
 // generation.
 const getVersion = 0x80087601
 
-// generation returns the generation of a file's inode, which tells two files apart that had
-// one inode number, one after the other; 0 if the file system does not tell.
+// generation returns the generation of a file's inode, which distinguishes two files that had
+// one inode number, one after the other; 0 if the file system does not report it.
 func generation(f *os.File) uint64 {
 	gen, err := unix.IoctlGetUint32(int(f.Fd()), getVersion)
 	if err != nil {
@@ -180,7 +180,7 @@ func generation(f *os.File) uint64 {
 	return uint64(gen)
 }
 
-// isMissing reports whether an error says that a path is not there.
+// isMissing reports whether an error is for an absent path.
 func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
 }

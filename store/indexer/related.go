@@ -18,10 +18,10 @@ import (
 	"symbolize/ingest/regular"
 )
 
-// tied finds the files that one file's debug information refers to: the
+// relatedFiles finds the files that one file's debug information refers to: the
 // supplementary file that dwz makes, .dwo files and their package. Where one is
 // missing it remembers where it was looked for.
-type tied struct {
+type relatedFiles struct {
 	ix      *index
 	path    string // of the file with the debug information
 	runtime string // of the one that it was found as the debug file of, or ""
@@ -37,11 +37,11 @@ type tied struct {
 	dwps  []string // places where a .dwp was looked for
 }
 
-func newTied(ix *index, path, runtime string) *tied {
-	return &tied{ix: ix, path: path, runtime: runtime}
+func newRelated(ix *index, path, runtime string) *relatedFiles {
+	return &relatedFiles{ix: ix, path: path, runtime: runtime}
 }
 
-func (t *tied) close() {
+func (t *relatedFiles) close() {
 	if t.alt != nil {
 		t.ix.alts.give(t.alt)
 	}
@@ -55,7 +55,7 @@ func (t *tied) close() {
 const maxPlaces = 1 << 10
 
 // miss notes a file that none of the places has.
-func (t *tied) miss(err error, looked []string) {
+func (t *relatedFiles) miss(err error, looked []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.missing++; t.first == nil {
@@ -67,7 +67,7 @@ func (t *tied) miss(err error, looked []string) {
 }
 
 // fail notes that the run lacked something, unless err is nil.
-func (t *tied) fail(err *runError) {
+func (t *relatedFiles) fail(err *runError) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.run == nil {
@@ -77,7 +77,7 @@ func (t *tied) fail(err *runError) {
 
 // places returns where files were looked for and not found, in an order that does
 // not depend on who looked first.
-func (t *tied) places() []string {
+func (t *relatedFiles) places() []string {
 	if len(t.looked) == 0 {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (t *tied) places() []string {
 
 // openFile opens an ELF file at one of the places, the first that holds the right
 // one.
-func (t *tied) openFile(places []string, right func(*elf.File) bool) (
+func (t *relatedFiles) openFile(places []string, right func(*elf.File) bool) (
 	*os.File, *elf.File, []string) {
 	var looked []string
 	for _, p := range places {
@@ -124,7 +124,7 @@ func load(r io.ReaderAt, f *elf.File, split bool, workers int) *dwarf.Loaded {
 }
 
 // openAlt opens the supplementary file of f, if it needs one and there is one.
-func (t *tied) openAlt(f *elf.File) {
+func (t *relatedFiles) openAlt(f *elf.File) {
 	name, id, ok := f.AltLink()
 	if !ok {
 		if name, id, ok = debugSup(f); !ok || name == "" {
@@ -172,10 +172,10 @@ func debugSup(f *elf.File) (name string, sum buildid.ID, ok bool) {
 // maxDebugSup bounds .debug_sup, in bytes: a path and a checksum.
 const maxDebugSup = 64 << 10
 
-// altPlaces lists where a supplementary file may lie: where the link says, under the
+// altPlaces lists where a supplementary file may lie: at the link's path, under the
 // debug roots by its build ID, and in their .dwz directories if it was taken from
 // another's (an unpacked package, a chroot).
-func (t *tied) altPlaces(name string, id buildid.ID) []string {
+func (t *relatedFiles) altPlaces(name string, id buildid.ID) []string {
 	at := name
 	if !filepath.IsAbs(name) {
 		at = filepath.Join(filepath.Dir(t.path), name)
@@ -197,7 +197,7 @@ func packageOf(runtime string) string { return runtime + ".dwp" }
 
 // openDWP loads the .dwp file beside the file or the runtime file, after which tools name
 // it; nil if there is none.
-func (t *tied) openDWP() *dwarf.Loaded {
+func (t *relatedFiles) openDWP() *dwarf.Loaded {
 	places := []string{t.path + ".dwp"}
 	if base, ok := strings.CutSuffix(t.path, ".debug"); ok {
 		places = append(places, base+".dwp")
@@ -218,7 +218,7 @@ func (t *tied) openDWP() *dwarf.Loaded {
 
 // dwo opens the .dwo file of a unit: where the compiler put it, or beside the file.
 // It serves dwarf.Options.
-func (t *tied) dwo(name, compDir string, _ uint64) (*dwarf.Data, error) {
+func (t *relatedFiles) dwo(name, compDir string, _ uint64) (*dwarf.Data, error) {
 	if name == "" {
 		return nil, errors.New("no name")
 	}

@@ -75,7 +75,7 @@ func TestSupplementaryFile(t *testing.T) {
 					!strings.Contains(sum.Problems[0].Error(), "dwz") {
 					t.Fatalf("skipped %v, problems %v", sum.Skipped, sum.Problems)
 				}
-				m.wantFrames(t, id, text, programWant) // what can be read is
+				m.wantFrames(t, id, text, programWant) // the readable part is
 				if got := m.frames(t, id, store.DWARF, text+0x108); strings.Contains(got, "shared") {
 					t.Errorf("named %s without the file that has the name", got)
 				}
@@ -245,7 +245,7 @@ func TestSplitUnits(t *testing.T) {
 }
 
 // TestSplitUnitsOfDebugFile has the skeleton units in a separate debug file, and their
-// package beside the runtime file. What comes first makes no difference.
+// package beside the runtime file. The order makes no difference.
 func TestSplitUnitsOfDebugFile(t *testing.T) {
 	const unit = 42
 	id := buildid.New([]byte(debugID))
@@ -287,7 +287,7 @@ func TestSplitUnitsOfDebugFile(t *testing.T) {
 }
 
 // TestSplitUnitOfAnother has a file of another unit in the place of a .dwo, and then
-// what is no file at all.
+// a directory.
 func TestSplitUnitOfAnother(t *testing.T) {
 	root, m := realDir(t), newMemory()
 	lib, _ := splitPair(root, 42)
@@ -312,7 +312,7 @@ func TestSplitUnitOfAnother(t *testing.T) {
 
 // TestPlacesAreBounded asks for far more files than a row has room for.
 func TestPlacesAreBounded(t *testing.T) {
-	ti := newTied(&index{}, "/no/such/file", "")
+	ti := newRelated(&index{}, "/no/such/file", "")
 	for i := range 5000 {
 		if _, err := ti.dwo(fmt.Sprintf("%d.dwo", i), "/comp", 0); err == nil {
 			t.Fatal("found")
