@@ -144,12 +144,8 @@ func (x *InvisibleIDs) WriteText(w io.Writer) error {
 			return err
 		}
 	}
-	objects := "1 object"
-	if x.Objects != 1 {
-		objects = fmt.Sprintf("%d objects", x.Objects)
-	}
 	_, err := fmt.Fprintf(w,
 		"%d of %s: kernels do not see the build ID, frames come as addresses\n",
-		len(x.Files), objects)
+		len(x.Files), table.Count(x.Objects, "object", "objects"))
 	return err
 }

@@ -86,3 +86,11 @@ func Bytes[T int64 | uint64](n T) string {
 func Join(sep string, words ...string) string {
 	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), sep)
 }
+
+// Count returns a number with its noun: "1 file", "2 files".
+func Count[T int | uint64](n T, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

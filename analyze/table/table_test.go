@@ -31,3 +31,11 @@ func TestTable(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 }
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int]string{0: "0 files", 1: "1 file", 2: "2 files"} {
+		if got := Count(n, "file", "files"); got != want {
+			t.Errorf("%d: %q", n, got)
+		}
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"symbolize/analyze/table"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record"
 	"symbolize/ingest/record/sampler"
@@ -315,7 +316,7 @@ func (a *app) captureSummary(path string, s *record.Summary) {
 	if s.Copied > 0 {
 		copied = fmt.Sprintf(" (%d copied inside the kernel)", s.Copied)
 	}
-	count := func(n int, one, many string) string { return plural(uint64(n), one, many) }
+	count := table.Count[int]
 	fmt.Fprintf(a.env.Stderr, "%s: %s with %s, %s%s, %d BTF, %d bytes; %s, %s, %s\n",
 		oneLine(path), count(s.Programs, "BPF program", "BPF programs"),
 		count(s.Functions, "function", "functions"), count(s.Images, "image", "images"), copied,

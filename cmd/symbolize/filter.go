@@ -12,6 +12,7 @@ import (
 
 	"symbolize/analyze/filter"
 	"symbolize/analyze/report"
+	"symbolize/analyze/table"
 	"symbolize/buildid"
 )
 
@@ -145,7 +146,7 @@ func (a *app) sayFilter(st *filter.Stats) {
 	if st.Places == 0 {
 		return
 	}
-	text := fmt.Sprintf("%d of %s named", st.Named, plural(st.Places, "place", "places"))
+	text := fmt.Sprintf("%d of %s named", st.Named, table.Count(st.Places, "place", "places"))
 	if st.Probable > 0 {
 		text += fmt.Sprintf(", %d of them probably: BPF functions, known by tag or name alone",
 			st.Probable)
@@ -161,7 +162,7 @@ func (a *app) sayFilter(st *filter.Stats) {
 		a.note(fmt.Sprintf("left: %d in %s: %s", l.Places, object, l.Reason))
 	}
 	if n := len(left) - leftShown; n > 0 {
-		a.note(fmt.Sprintf("left: %s more", plural(uint64(n), "object", "objects")))
+		a.note(fmt.Sprintf("left: %s more", table.Count(n, "object", "objects")))
 	}
 	if hint := filterHint(left); hint != "" && !a.quiet {
 		a.say("hint", hint)

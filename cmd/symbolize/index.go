@@ -245,11 +245,11 @@ func (a *app) printProblems(problems []indexer.Problem) {
 func writeIndexSummary(w io.Writer, path string, s *indexer.Summary, c *captureResult) {
 	t := table.New()
 	if c == nil || s.Files+s.Objects > 0 {
-		t.Row("found", fmt.Sprintf("%s in %s, of %s in %s", plural(s.Objects, "object", "objects"),
-			plural(s.ELF, "ELF file", "ELF files"), plural(s.Files, "file", "files"),
-			plural(s.Dirs, "directory", "directories")))
+		t.Row("found", fmt.Sprintf("%s in %s, of %s in %s", table.Count(s.Objects, "object", "objects"),
+			table.Count(s.ELF, "ELF file", "ELF files"), table.Count(s.Files, "file", "files"),
+			table.Count(s.Dirs, "directory", "directories")))
 		t.Row("read", table.Join(", ",
-			plural(s.Read, "file", "files"), table.Bytes(s.Raw),
+			table.Count(s.Read, "file", "files"), table.Bytes(s.Raw),
 			some(s.Debug, "debug file", "debug files"),
 			some(s.Modules, "kernel module", "kernel modules"),
 			some(s.Kernels, "kernel", "kernels"),
@@ -292,20 +292,12 @@ func sourceText(k store.SourceKind) string {
 	return k.String()
 }
 
-// plural returns "1 object" or "3 objects".
-func plural(n uint64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-// some is plural, but "" for none.
+// some is table.Count, but "" for none.
 func some(n uint64, one, many string) string {
 	if n == 0 {
 		return ""
 	}
-	return plural(n, one, many)
+	return table.Count(n, one, many)
 }
 
 // countList lists counts by name, the largest first.

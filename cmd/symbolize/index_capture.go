@@ -132,9 +132,9 @@ func (r *captureResult) text() string {
 		missing[why] += uint64(n)
 	}
 	return table.Join(", ", fmt.Sprintf("%s of %s in %s",
-		plural(uint64(r.Functions), "function", "functions"),
-		plural(uint64(r.Programs), "BPF program", "BPF programs"),
-		plural(uint64(r.Captures), "capture", "captures")),
+		table.Count(r.Functions, "function", "functions"),
+		table.Count(r.Programs, "BPF program", "BPF programs"),
+		table.Count(r.Captures, "capture", "captures")),
 		some(uint64(r.Images), "image", "images"),
 		some(uint64(r.Lined), "with lines", "with lines"),
 		some(uint64(sumOf(r.Missing)), "program without an image", "programs without an image")+

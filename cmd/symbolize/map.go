@@ -9,6 +9,7 @@ import (
 	"slices"
 	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/chart"
+	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -85,7 +86,7 @@ func runMap(ctx context.Context, a *app, o *mapOptions, paths []string) error {
 		All: len(paths) == 1 && o.name == "" && !o.wanted()}
 	if o.btf != "" {
 		var err error
-		if src.Types, err = readTypes(o.btf, nil); err != nil {
+		if src.Types, err = inspect.ReadTypes(o.btf, nil); err != nil {
 			return fmt.Errorf("--btf: %w", err)
 		}
 	}

@@ -1,16 +1,18 @@
-package main
+package inspect
 
 import (
 	"fmt"
 	"io"
 	"strings"
 
+	"symbolize/analyze/table"
+	"symbolize/ingest"
 	"symbolize/ingest/object/btf"
 )
 
-// writeC writes a header of each BTF: of all its types, or of those that were asked for
+// WriteC writes a header of each BTF: of all its types, or of those that were asked for
 // with what they need. What headers do not have is counted in a comment.
-func (r *btfReport) writeC(w io.Writer, blobs []btfBlob) error {
+func (r *Types) WriteC(w io.Writer) error {
 	n := 0
 	for i, list := range r.BTF {
 		if len(list.Types) == 0 {
@@ -20,7 +22,7 @@ func (r *btfReport) writeC(w io.Writer, blobs []btfBlob) error {
 			fmt.Fprintln(w)
 		}
 		if len(r.BTF) > 1 {
-			fmt.Fprintf(w, "/* %s */\n", strings.ReplaceAll(oneLine(list.Source), "*/", "*?"))
+			fmt.Fprintf(w, "/* %s */\n", strings.ReplaceAll(ingest.OneLine(list.Source), "*/", "*?"))
 		}
 		var roots []btf.ID
 		if len(r.wants) > 0 {
@@ -28,11 +30,11 @@ func (r *btfReport) writeC(w io.Writer, blobs []btfBlob) error {
 				roots = append(roots, x.ID)
 			}
 		}
-		if err := blobs[i].types.WriteC(w, roots, nil); err != nil {
+		if err := r.blobs[i].Types.WriteC(w, roots, nil); err != nil {
 			return fmt.Errorf("%s: %w", r.File, err)
 		}
 		if roots == nil {
-			writeLeft(w, blobs[i].types)
+			writeLeft(w, r.blobs[i].Types)
 		}
 	}
 	return nil
@@ -44,8 +46,7 @@ func writeLeft(w io.Writer, types *btf.Types) {
 	if variables+functions+sections == 0 {
 		return
 	}
-	count := func(n int, one, many string) string { return plural(uint64(n), one, many) }
 	fmt.Fprintf(w, "\n/* not in this header: %s, %s, %s; TYPE prints them: \"var NAME\" */\n",
-		count(variables, "variable", "variables"), count(functions, "function", "functions"),
-		count(sections, "section", "sections"))
+		table.Count(variables, "variable", "variables"), table.Count(functions, "function", "functions"),
+		table.Count(sections, "section", "sections"))
 }

@@ -1,0 +1,114 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"symbolize/analyze/table"
+	"symbolize/ingest"
+	"symbolize/ingest/decode"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/input"
+	"symbolize/ingest/object/btf"
+)
+
+// BTF is that of a file, or one of many in a capture.
+type BTF struct {
+	Source string // ".BTF", or the programs of a capture that have it
+	Types  *btf.Types
+}
+
+// ErrNotSplit is the error for a file without BTF of its own that base was given for.
+var ErrNotSplit = errors.New("is no kernel module and no BTF")
+
+// ReadBTF reads the BTF in a file of any kind that has some: ELF, BTF as it is, a capture.
+// base, which may be nil, is the BTF that it continues. damage is that of programs of a capture:
+// the BTF of the others is returned.
+func ReadBTF(ctx context.Context, path string, base *btf.Types) (found []BTF, damage, err error) {
+	t, err := ReadTypes(path, base)
+	switch {
+	case errors.Is(err, btf.ErrNoFile) && base != nil:
+		return nil, nil, fmt.Errorf("%s %w", path, ErrNotSplit)
+	case errors.Is(err, btf.ErrNoFile):
+		return captureBTF(ctx, path)
+	case err != nil:
+		return nil, nil, err
+	}
+	return []BTF{{".BTF", t}}, nil, nil
+}
+
+// ReadTypes reads the BTF of a file that is none of a capture. Errors have a hint.
+func ReadTypes(path string, base *btf.Types) (*btf.Types, error) {
+	t, err := btf.ReadFile(path, base)
+	var damage *decode.Error
+	switch {
+	case errors.Is(err, btf.ErrNoSection):
+		return nil, ingest.WithHint(err,
+			"clang -g -target bpf makes it in BPF objects, pahole -J in others")
+	case base == nil && !errors.Is(err, btf.ErrNoFile) && errors.As(err, &damage):
+		return nil, hintSplit(err)
+	}
+	return t, err
+}
+
+// hintSplit adds a hint to the error for references to types that are not there.
+func hintSplit(err error) error {
+	return ingest.WithHint(err, "if it is of a kernel module, it continues the kernel's: "+
+		"--base /sys/kernel/btf/vmlinux")
+}
+
+// captureBTF collects the BTF of a capture's BPF programs, each once, then what only maps
+// refer to.
+func captureBTF(ctx context.Context, path string) (found []BTF, damage, err error) {
+	c, err := input.Open(ctx, path, input.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer c.Close()
+	programs, damage := c.Programs()
+	var out []BTF
+	for i := range programs {
+		out = addProgramBTF(out, &programs[i])
+	}
+	types := c.Types()
+	for _, id := range slices.Sorted(maps.Keys(types)) {
+		if !hasBTF(out, types[id]) {
+			out = append(out, BTF{fmt.Sprintf("BTF %d of maps", id), types[id]})
+		}
+	}
+	if len(out) == 0 {
+		return nil, damage, ingest.WithHint(fmt.Errorf("%s has no BTF: none of its %s has any", path,
+			table.Count(len(programs), "BPF program", "BPF programs")),
+			"`symbolize info %s` tells what was captured", path)
+	}
+	return out, damage, nil
+}
+
+func hasBTF(list []BTF, t *btf.Types) bool {
+	return slices.ContainsFunc(list, func(b BTF) bool {
+		return b.Types == t || bytes.Equal(b.Types.Raw(), t.Raw())
+	})
+}
+
+// addProgramBTF adds a program's BTF, or its name to the BTF that it shares with others.
+func addProgramBTF(out []BTF, p *bpf.Program) []BTF {
+	if p.BTF == nil {
+		return out
+	}
+	name := p.Name // cut at 15 characters
+	if len(p.Funcs) > 0 && p.Funcs[0].Name != "" {
+		name = p.Funcs[0].Name
+	}
+	name = fmt.Sprintf("program %d %s", p.ID, ingest.Printable(name))
+	for i := range out {
+		if out[i].Types == p.BTF || bytes.Equal(out[i].Types.Raw(), p.BTF.Raw()) {
+			out[i].Source += ", " + name
+			return out
+		}
+	}
+	return append(out, BTF{name, p.BTF})
+}
