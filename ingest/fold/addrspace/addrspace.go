@@ -1,20 +1,20 @@
-// Package addrspace knows who was mapped where, and when: the address spaces of
+// Package addrspace keeps the history of mappings: the address spaces of
 // processes and of the kernel over the time of a recording.
 //
-// A Builder takes what side-band records say, in order of time, and Build gives
-// an immutable Map that answers, from any number of goroutines, which mapping
-// covered an address at a moment. Objects and thread names are the caller's
-// numbers: nothing here knows what a file or its name means.
+// A Builder gets the side-band records in order of time, and Build returns
+// an immutable Map that returns, for any number of goroutines, the mapping of
+// an address at a time. Objects and thread names are the caller's
+// numbers: this package does not interpret files or their names.
 //
 // Time is any number that orders records and samples alike: nanoseconds of the
 // recording's clock, or positions in the file where there is no clock. 0 is
 // "before everything". A state that begins at a time holds for samples of that
 // same time.
 //
-// States of an address space are numbered: a Version is a moment's set of
-// mappings. A fork shares its parent's Version until one of the two changes it,
-// and a mapping that says what is known already makes no new one, so that equal
-// Versions mean equal answers.
+// States of an address space are numbered: a Version is the set of mappings at a
+// time. A fork shares its parent's Version until one of the two changes it,
+// and a redundant mapping makes no new one, so that equal Versions have equal
+// mappings.
 package addrspace
 
 import (
@@ -31,16 +31,16 @@ type Mapping struct {
 	Object     uint32
 }
 
-// Offset returns where pc lies in the mapping's object.
+// Offset returns the offset of pc in the mapping's object.
 func (m *Mapping) Offset(pc addr.PC) addr.Offset {
 	return addr.Offset(uint64(pc-m.Start) + m.PgOff)
 }
 
-// delta is what two mappings of one object share if they show the same bytes at
+// delta is equal for two mappings of one object that show the same bytes at
 // the same addresses.
 func (m *Mapping) delta() uint64 { return uint64(m.Start) - m.PgOff }
 
-// Layer orders what lies over the same kernel addresses.
+// Layer is the priority among mappings of the same kernel addresses.
 type Layer uint8
 
 // The layers of the kernel's address space, lowest first: a higher one wins.
@@ -57,10 +57,10 @@ const (
 // Versions of processes and of the kernel are counted apart.
 type Version uint32
 
-// NoComm is the name of a thread of which no record says one.
+// NoComm is the name of a thread without a recorded one.
 const NoComm = ^uint32(0)
 
-// Forever is the end of a state that nothing ended.
+// Forever is the end of a state that lasts to the end of the recording.
 const Forever = ^uint64(0)
 
 // Span is a state and the time [From, Until) in which it held. Until is Forever
@@ -131,8 +131,8 @@ type Map struct {
 	threads  map[int32]*track
 	kernels  []kernelState // by Version of the kernel
 	kernel   track
-	changing []addrRange // kernel addresses whose answer is not always the same
-	changes  [][]change  // by range of changing: what changed in it, in order of time
+	changing []addrRange // kernel addresses with more than one mapping over time
+	changes  [][]change  // by range of changing: the changes in it, in order of time
 	anywhere anywhere
 }
 
@@ -174,6 +174,6 @@ func (m *Map) lookup(t tree, pc addr.PC) *Mapping {
 	return nil
 }
 
-// Versions returns how many states the address spaces of processes have had,
-// and the kernel's.
+// Versions returns the numbers of states of the processes' address spaces and of
+// the kernel's.
 func (m *Map) Versions() (processes, kernel int) { return len(m.roots), len(m.kernels) }

@@ -25,7 +25,7 @@ import (
 //	ask TIME PID ADDR => OBJECT+OFFSET | none
 //	askkernel TIME ADDR => OBJECT+OFFSET | none
 //	asksteady ADDR => yes | no
-//	askever ADDR => OBJECT+OFFSET … | none   (in all versions of the kernel that say something of it)
+//	askever ADDR => OBJECT+OFFSET … | none   (in all versions of the kernel with a mapping)
 //	askcomm TIME TID => NAME | none
 //	asksame TIME PID TIME PID => yes | no     (are the two states one version?)
 type scenario struct {
@@ -199,9 +199,9 @@ func TestScenarios(t *testing.T) {
 // addresses.
 type model map[int]uint32
 
-// TestAgainstModel plays random changes on a Builder and on the plain model, and
-// compares all addresses at all times: nothing that one version shares with
-// another may change under it.
+// TestAgainstModel makes random changes to a Builder and to the plain model, and
+// compares all addresses at all times: changes to one version do not affect others
+// that share nodes with it.
 func TestAgainstModel(t *testing.T) {
 	const units, procs, steps = 48, 6, 400
 	for seed := range uint64(20) {
@@ -265,7 +265,7 @@ func TestAgainstModel(t *testing.T) {
 	}
 }
 
-// TestManyMappings holds the memory of one process with very many mappings: each
+// TestManyMappings bounds the memory of one process with very many mappings: each
 // change copies a path, not the whole.
 func TestManyMappings(t *testing.T) {
 	const n = 20000
@@ -289,7 +289,7 @@ func TestManyMappings(t *testing.T) {
 	}
 }
 
-// TestBurstInPlace holds that a burst of changes at one instant makes one version
+// TestBurstInPlace checks that a burst of changes at one time makes one version
 // and no garbage.
 func TestBurstInPlace(t *testing.T) {
 	b := NewBuilder()
@@ -306,8 +306,8 @@ func TestBurstInPlace(t *testing.T) {
 	}
 }
 
-// TestAnywhere holds that the filter never denies an address that is mapped, and
-// denies most others.
+// TestAnywhere checks that the filter never excludes an address that is mapped, and
+// excludes most others.
 func TestAnywhere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	b := NewBuilder()
@@ -338,7 +338,7 @@ func TestAnywhere(t *testing.T) {
 	if passed > 250 {
 		t.Errorf("%d of 1000 addresses where nothing is mapped pass", passed)
 	}
-	// Too much to say anything about: everything passes, and quickly.
+	// Over the limits of the filter, every address passes, and quickly.
 	b = NewBuilder()
 	for i := range uint64(30000) {
 		start := addr.PC(i << 20)

@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	granuleBits = 16      // log2 of the bytes that a bit of the filter stands for
+	granuleBits = 16      // log2 of the bytes per bit of the filter
 	maxGranules = 1 << 14 // of one mapping; larger ones are kept as ranges
-	maxLarge    = 16      // such ranges; with more the filter says nothing
+	maxLarge    = 16      // such ranges; with more the filter passes everything
 	maxBits     = 1 << 25 // of the filter: 4 MiB
 )
 
 // anywhere is a filter for addresses that no process ever had mapped: most of
-// what frame-pointer unwinding takes from functions without frame pointers.
+// the addresses that frame-pointer unwinding takes from functions without frame pointers.
 type anywhere struct {
 	bitmap []uint64
 	shift  uint
 	large  []addrRange
-	all    bool // too much is mapped to say anything
+	all    bool // over the limits: every address passes
 }
 
 func newAnywhere(mappings []Mapping) anywhere {
@@ -30,7 +30,7 @@ func newAnywhere(mappings []Mapping) anywhere {
 			granules += n
 		}
 	}
-	if granules > maxBits { // also bounds the work that a hostile capture can ask for
+	if granules > maxBits { // also bounds the work for a hostile capture
 		return anywhere{all: true, bitmap: make([]uint64, 1), shift: 63}
 	}
 	size := uint64(1) << bits.Len64(min(granules*8, maxBits)-1)

@@ -5,7 +5,7 @@ import (
 )
 
 // Builder builds a Map. Its methods are called in order of time; records of one
-// time in the order in which they lie in the file.
+// time in the order of the file.
 type Builder struct {
 	m       *Map
 	now     uint64
@@ -28,7 +28,7 @@ func NewBuilder() *Builder {
 	}
 }
 
-// tick moves on to time t. Going back is not possible: t is then taken as now.
+// tick advances to time t. Time does not go back: a smaller t is the current time.
 func (b *Builder) tick(t uint64) {
 	if t > b.now {
 		b.now = t
@@ -46,8 +46,8 @@ func of(tracks map[int32]*track, id int32) *track {
 	return tr
 }
 
-// Comm says that thread tid of process pid is called comm from t on. By exec the
-// process's mappings are gone.
+// Comm sets the name of thread tid of process pid to comm from t on. An exec
+// removes the process's mappings.
 func (b *Builder) Comm(t uint64, pid, tid int32, comm uint32, exec bool) {
 	b.tick(t)
 	of(b.m.threads, tid).set(b.now, comm)
@@ -57,10 +57,10 @@ func (b *Builder) Comm(t uint64, pid, tid int32, comm uint32, exec bool) {
 	}
 }
 
-// Fork says that thread ptid of process ppid made thread tid of process pid. A
-// new thread takes its maker's name; a new process takes the maker's mappings as
-// of now, and whatever had its number before is forgotten. Of a synthesized
-// record the mappings follow one by one, so none are taken.
+// Fork records that thread ptid of process ppid made thread tid of process pid. A
+// new thread takes its maker's name; a new process takes the maker's current
+// mappings, and earlier state of its number is dropped. Mappings of a synthesized
+// record follow one by one, so none are taken.
 func (b *Builder) Fork(t uint64, pid, tid, ppid, ptid int32, synthesized bool) {
 	b.tick(t)
 	if synthesized {
@@ -73,13 +73,13 @@ func (b *Builder) Fork(t uint64, pid, tid, ppid, ptid int32, synthesized bool) {
 		return
 	}
 	of(b.m.procs, pid).set(b.now, b.m.procs[ppid].now(0))
-	// From here on the two share what they have.
+	// From here on the two share their mappings.
 	delete(b.owned, ppid)
 	delete(b.owned, pid)
 	b.m.forest.seal()
 }
 
-// Map says that process pid has m mapped from t on, over whatever was there.
+// Map adds mapping m to process pid from t on, over any existing mappings.
 // Empty and wrapping ranges are ignored.
 func (b *Builder) Map(t uint64, pid int32, m Mapping) {
 	b.tick(t)
@@ -103,8 +103,8 @@ func (b *Builder) Map(t uint64, pid int32, m Mapping) {
 	proc.set(b.now, uint32(v))
 }
 
-// known reports whether a tree shows m already. Run-time compilers change the
-// protection of their memory all day, and each change is a record.
+// known reports whether a tree already has m. Run-time compilers change the
+// protection of their memory frequently, and each change is a record.
 func (b *Builder) known(t tree, m Mapping) bool {
 	n, ok := b.m.forest.find(t, m.Start)
 	if !ok || n.end < m.End {
@@ -119,8 +119,8 @@ func (b *Builder) add(m Mapping) uint32 {
 	return uint32(len(b.m.mappings) - 1)
 }
 
-// Kernel says that the kernel has m in a layer from t on, over whatever was
-// there in that layer.
+// Kernel adds mapping m to a layer of the kernel from t on, over any existing
+// mappings in that layer.
 func (b *Builder) Kernel(t uint64, l Layer, m Mapping) {
 	b.tick(t)
 	if m.Start >= m.End || l >= numLayers {
@@ -136,8 +136,8 @@ func (b *Builder) Kernel(t uint64, l Layer, m Mapping) {
 	})
 }
 
-// KernelGone says that what was put at [start, end) of a layer of the kernel is
-// gone from t on. What else has come over parts of it since stays.
+// KernelGone removes the mapping that was added at [start, end) of a layer of the kernel
+// from t on. Later mappings over parts of it stay.
 func (b *Builder) KernelGone(t uint64, l Layer, start, end addr.PC) {
 	b.tick(t)
 	if start >= end || l >= numLayers {

@@ -8,14 +8,14 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// change says that what the kernel has in a range is another from a Version on.
+// change is a change of the kernel's mappings in a range from a Version on.
 type change struct {
 	addrRange
 	version Version
 }
 
-// groupChanges returns the ranges in which something changed, sorted, those that touch as
-// one, and the changes in each.
+// groupChanges returns the ranges with changes, sorted, adjacent ones joined, and the
+// changes in each.
 func groupChanges(changed []change) (ranges []addrRange, groups [][]change) {
 	if len(changed) == 0 {
 		return nil, nil
@@ -46,14 +46,14 @@ func findRange(ranges []addrRange, first, last addr.PC) (i int, ok bool) {
 	})
 }
 
-// Steady reports whether InKernel answers the same for pc in every Version.
+// Steady reports whether InKernel has the same result for pc in every Version.
 func (m *Map) Steady(pc addr.PC) bool {
 	_, found := findRange(m.changing, pc, pc)
 	return !found
 }
 
-// KernelVersions gives Versions of the kernel, in their order, that have all the answers of
-// InKernel to the addresses from first to last.
+// KernelVersions returns Versions of the kernel, in their order, that have all results of
+// InKernel for the addresses from first to last.
 func (m *Map) KernelVersions(first, last addr.PC) iter.Seq[Version] {
 	return func(yield func(Version) bool) {
 		previous := m.Kernel(0).Version()

@@ -7,8 +7,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// TestKernelVersions: the versions that KernelVersions gives have all answers that there ever
-// were at two addresses, in the order of all versions.
+// TestKernelVersions: the versions that KernelVersions returns have all results at two
+// addresses over time, in the order of all versions.
 func TestKernelVersions(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 200 {

@@ -8,8 +8,8 @@ import (
 
 // A tree holds the pieces of one address space: disjoint address ranges, each
 // showing a part of one mapping. Trees are persistent treaps: a change makes a
-// new root and copies the path to it, so that the trees of all moments, and of
-// all forks, share what they have in common. (Copying a sorted slice per change
+// new root and copies the path to it, so that the trees of all times, and of
+// all forks, share their common nodes. (Copying a sorted slice per change
 // is quadratic: 10,000 mappings in one process took 2.7 GB.)
 //
 // Nodes are numbered and lie in pages without pointers: nothing for the garbage
@@ -29,7 +29,7 @@ const (
 	pageSize = 1 << pageBits
 )
 
-// A forest is the memory of many trees. Nodes made in the present epoch belong
+// A forest is the memory of many trees. Nodes made in the current epoch belong
 // to one tree only and are changed in place; older ones may be shared.
 type forest struct {
 	pages [][]node
@@ -40,7 +40,7 @@ type forest struct {
 
 func newForest() *forest { return &forest{n: 1, seed: rand.Uint64(), epoch: 1} }
 
-// seal ends the epoch: all nodes there are stay as they are.
+// seal ends the epoch: existing nodes no longer change.
 func (f *forest) seal() { f.epoch++ }
 
 func (f *forest) at(t tree) *node { return &f.pages[t>>pageBits][t&(pageSize-1)] }
@@ -136,7 +136,7 @@ func (f *forest) last(t tree) *node {
 	return f.at(t)
 }
 
-// cut takes everything in [start, end) out of t and returns what lies below and
+// cut removes everything in [start, end) from t and returns the parts below and
 // above.
 func (f *forest) cut(t tree, start, end addr.PC) (below, above tree) {
 	below, rest := f.split(t, start)
@@ -169,7 +169,7 @@ func (f *forest) trim(t tree, pc addr.PC) tree {
 	return t
 }
 
-// cover puts a mapping over whatever is in [start, end).
+// cover puts a mapping over any existing ones in [start, end).
 func (f *forest) cover(t tree, start, end addr.PC, mapping uint32) tree {
 	below, above := f.cut(t, start, end)
 	n := f.alloc(node{start: start, end: end, mapping: mapping})
@@ -194,7 +194,7 @@ func (f *forest) within(t tree, start, end addr.PC, yield func(*node)) {
 	}
 }
 
-// uncover takes away the pieces of a mapping in [start, end).
+// uncover removes the pieces of a mapping in [start, end).
 func (f *forest) uncover(t tree, start, end addr.PC, mapping uint32) tree {
 	below, rest := f.split(t, start)
 	inside, above := f.split(rest, end)

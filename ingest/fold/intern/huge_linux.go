@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// hugePage is the size of a huge page on the machines that matter; elsewhere the
-// advice is merely useless.
+// hugePage is the size of a huge page on x86-64 and arm64; elsewhere the advice has no
+// effect.
 const hugePage = 2 << 20
 
 // minPopulate is the least size for which populate is worth its system call, bytes.
@@ -15,12 +15,12 @@ const minPopulate = 16 << 10
 // populateWrite is MADV_POPULATE_WRITE (Linux 5.14).
 const populateWrite = 23
 
-// advise prepares the memory of a new table. Tables are touched at random all over, and much of
-// the cost of that is address translation and first faults: with 2 MiB pages the second pass
+// advise prepares the memory of a new table. Accesses to tables are random, and much of
+// their cost is address translation and first faults: with 2 MiB pages the second pass
 // took 15 to 20 % less time. A slot is read before it is written, so that the kernel would map
 // the zero page first and copy it at the first write, with a TLB shoot-down of the other cores:
-// 15 % of all CPU time. Pages that are populated for writing at once save both faults. It is
-// advice about memory that stays the garbage collector's; a refusal is no error.
+// 15 % of all CPU time. Populating pages for writing saves both faults. It is advice about
+// memory that the garbage collector owns; a refusal is no error.
 func advise[E any](s []E) {
 	var e E
 	size := uintptr(len(s)) * unsafe.Sizeof(e)

@@ -1,16 +1,16 @@
-// Package intern gives equal things one place, so that a capture's millions of
+// Package intern stores equal values once, so that a capture's millions of
 // call chains are looked up once each.
 //
 // A table belongs to one goroutine: on the hot path each worker has its own, and
 // duplicates between workers are cheaper than a lock (measured: a table shared
 // under 64 locks costs 28 % more). Keys are hashed with hash/maphash and always
-// compared: with no comparison, different stacks fell together. Hash seeds are
-// random, so nothing may depend on the order in which a table gives its entries.
+// compared: without the comparison, different stacks would be merged. Hash seeds are
+// random, so nothing may depend on the order of a table's entries.
 //
-// What costs is cache misses, not arithmetic, and pages touched for the first
-// time. So slots hold the entries themselves; tables are in parts that grow one by
+// The cost is in cache misses, not arithmetic, and in the first access to pages. So
+// slots hold the entries themselves; tables are in parts that grow one by
 // one, into the memory that others have left; and a part is laid out in the order
-// of the hash, so that growing is one run through old and new memory.
+// of the hash, so that growing is one pass through old and new memory.
 package intern
 
 import (
@@ -31,10 +31,10 @@ const (
 // perf record.
 const MaxKey = chunkSize - unit
 
-// Ref is the name of a key in its table: where it lies in the arena.
+// Ref identifies a key in its table by its position in the arena.
 type Ref uint32
 
-// slot is an entry: where its key lies, and its value.
+// slot is an entry: the position of its key, and its value.
 type slot[V any] struct {
 	hash  uint32
 	ref   Ref
@@ -58,29 +58,26 @@ type part[V any] struct {
 	n     int
 }
 
-// New returns an empty table that hashes by this seed.
+// New returns an empty table that hashes with this seed.
 func New[V any](seed maphash.Seed) *Table[V] { return &Table[V]{seed: seed} }
-
-// Len returns the number of different keys.
-func (t *Table[V]) Len() int { return t.n }
 
 const partBits = 3
 
 // NumParts is the number of parts in a table.
 const NumParts = 1 << partBits
 
-// PartOf returns the part of a table that a hash belongs into.
+// PartOf returns the part of a table for a hash.
 func PartOf(hash uint32) int { return int(hash >> (32 - partBits)) }
 
-// Home returns the slot of its part that a hash belongs into.
+// Home returns the preferred slot of a hash in its part.
 func Home(hash uint32, slots int) int {
 	return int(uint64(hash<<partBits) * uint64(slots) >> 32)
 }
 
-// Crowded reports whether a part of so many slots must grow for n entries.
+// Crowded reports whether a part with this number of slots must grow for n entries.
 func Crowded(n, slots int) bool { return n*5 > slots*4 }
 
-// Grown returns the slots that a part is to grow into, free ones.
+// Grown returns a larger, empty slice of slots for a part.
 func Grown[S any](slots []S) []S {
 	const first = 32
 	out := make([]S, max(first, 2*len(slots)))
@@ -88,9 +85,9 @@ func Grown[S any](slots []S) []S {
 	return out
 }
 
-// Add returns the value and the name of key, and whether it is new; then its
-// value is zero. The key is copied. The pointer is valid until the next Add. Keys
-// longer than MaxKey are cut there.
+// Add returns the value and the Ref of key, and whether it is new; then its value is
+// zero. The key is copied. The pointer is valid until the next Add. Keys longer than
+// MaxKey are truncated.
 func (t *Table[V]) Add(key []byte) (value *V, ref Ref, fresh bool) {
 	return t.AddHashed(maphash.Bytes(t.seed, key), key)
 }
@@ -117,7 +114,7 @@ func (t *Table[V]) AddHashed(hash uint64, key []byte) (value *V, ref Ref, fresh 
 	return &s.value, s.ref, true
 }
 
-// probe returns the slot of key, or the free one that it would have. The part has
+// probe returns the slot of key, or the free slot for it. The part has
 // a free slot.
 func (t *Table[V]) probe(p *part[V], h uint32, key []byte) *slot[V] {
 	for i := Home(h, len(p.slots)); ; i++ {
@@ -131,7 +128,7 @@ func (t *Table[V]) probe(p *part[V], h uint32, key []byte) *slot[V] {
 	}
 }
 
-// Find returns the value and the name of key, and whether it is there.
+// Find returns the value and the Ref of key, and whether it is in the table.
 func (t *Table[V]) Find(key []byte) (value *V, ref Ref, ok bool) {
 	h := uint32(maphash.Bytes(t.seed, key) >> 32)
 	p := &t.parts[PartOf(h)]
@@ -159,7 +156,7 @@ func (p *part[V]) grow() {
 	}
 }
 
-// store copies key into the arena and returns where it lies.
+// store copies key into the arena and returns its position.
 func (t *Table[V]) store(key []byte) Ref {
 	last := len(t.chunks) - 1
 	if last < 0 || t.fill+len(key) >= len(t.chunks[last]) {
@@ -188,29 +185,14 @@ func (t *Table[V]) key(s *slot[V]) []byte {
 	return chunk[at : at+s.len-1 : at+s.len-1]
 }
 
-// Entry is a key with its name and value, of which key and value are the table's
-// own.
+// Entry is a key with its Ref and value; the table owns key and value.
 type Entry[V any] struct {
 	Key   []byte
 	Ref   Ref
 	Value *V
 }
 
-// All gives all entries in no particular order. The table must not change
-// meanwhile.
-func (t *Table[V]) All() iter.Seq[Entry[V]] {
-	return func(yield func(Entry[V]) bool) {
-		for i := range NumParts {
-			for e := range t.Part(i) {
-				if !yield(e) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// Part gives the entries of the i-th of NumParts parts of the table, for several
+// Part visits the entries of the i-th of NumParts parts of the table, for several
 // goroutines to share the work.
 func (t *Table[V]) Part(i int) iter.Seq[Entry[V]] {
 	slots := t.parts[i].slots

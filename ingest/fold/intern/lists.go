@@ -10,8 +10,8 @@ const (
 // MaxList is the length of the longest list.
 const MaxList = listChunk
 
-// Lists keeps lists of 32-bit numbers one behind the other, numbered from 0 in
-// the order in which they come, without looking for equal ones.
+// Lists stores lists of 32-bit numbers contiguously, numbered from 0 in the order of
+// addition, without a search for equal ones.
 type Lists struct {
 	chunks [][]uint32
 	fill   int // words used of the last chunk
@@ -61,7 +61,7 @@ func (l *Lists) Add(list []uint32) uint32 {
 	return uint32(l.n) - 1
 }
 
-// At returns a list. It is the container's own.
+// At returns a list, which the container owns.
 func (l *Lists) At(id uint32) []uint32 {
 	r := l.refs[id>>pageBits][id&(pageSize-1)]
 	at := r.pos & (listChunk - 1)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// ListSet keeps lists of 32-bit numbers as Lists does, and gives equal ones one number. It
+// ListSet stores lists of 32-bit numbers as Lists does, and gives equal ones one number. It
 // is built like Table, without a copy of the keys. The zero ListSet is not usable; use
 // NewListSet.
 type ListSet struct {
@@ -21,7 +21,7 @@ type listPart struct {
 	n     int
 }
 
-// listSlot is an entry: where its list is, and the hash of it.
+// listSlot is an entry: the number of its list, and the hash of it.
 type listSlot struct {
 	hash uint32
 	id   uint32 // number + 1; 0 if the slot is free
@@ -57,8 +57,7 @@ func (t *ListSet) hash(list []uint32) uint32 {
 	return uint32(maphash.Bytes(t.seed, t.key) >> 32)
 }
 
-// probe returns the slot of a list, or the free one that it would have. The part has a
-// free slot.
+// probe returns the slot of a list, or the free slot for it. The part has a free slot.
 func (t *ListSet) probe(p *listPart, h uint32, list []uint32) *listSlot {
 	for i := Home(h, len(p.slots)); ; i++ {
 		if i == len(p.slots) {
@@ -88,5 +87,5 @@ func (p *listPart) grow() {
 	}
 }
 
-// Forget lets go of what only adding needs; the lists stay.
+// Forget releases the memory for adding; the lists stay.
 func (t *ListSet) Forget() { t.parts, t.key = [NumParts]listPart{}, nil }

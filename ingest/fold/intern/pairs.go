@@ -5,7 +5,7 @@ import (
 	"hash/maphash"
 )
 
-// Pair is a key of Pairs: an object and a place in it.
+// Pair is a key of Pairs: an object and an offset in it.
 type Pair struct {
 	Offset uint64
 	Object uint32
@@ -17,7 +17,7 @@ type pairSlot struct {
 	id     uint32 // number + 1; 0 if the slot is free
 }
 
-// Pairs numbers Pairs from 0 in the order in which they come. It is built like
+// Pairs numbers Pairs from 0 in the order of addition. It is built like
 // Table.
 type Pairs struct {
 	seed  maphash.Seed
@@ -32,9 +32,6 @@ type pairPart struct {
 
 // NewPairs returns an empty table.
 func NewPairs() *Pairs { return &Pairs{seed: maphash.MakeSeed()} }
-
-// Len returns the number of different pairs.
-func (t *Pairs) Len() int { return t.n }
 
 // Add returns the number of p.
 func (t *Pairs) Add(p Pair) uint32 {
@@ -59,7 +56,7 @@ func (t *Pairs) hash(p Pair) uint32 {
 	return uint32(maphash.Bytes(t.seed, b[:]) >> 32)
 }
 
-// probe returns the slot of p, or the free one that it would have.
+// probe returns the slot of p, or the free slot for it.
 func (part *pairPart) probe(h uint32, p Pair) *pairSlot {
 	for i := Home(h, len(part.slots)); ; i++ {
 		if i == len(part.slots) {

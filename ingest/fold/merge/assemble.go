@@ -9,26 +9,26 @@ import (
 	"symbolize/ingest/fold/intern"
 )
 
-// Shard is a set of folded samples with numbers of its own: what one worker has
-// collected, or a profile that is to be merged. Assemble makes one Profile of
+// Shard is a set of folded samples with numbers of its own: the result of one worker,
+// or a profile to merge. Assemble makes one Profile of
 // many, in an order that depends on the contents only.
 type Shard struct {
 	Places []intern.Pair           // by local location: number in objects, and offset
 	Parts  [NumRoles]*intern.Lists // lists of local locations; 0 is the empty one
 	Rows   [][]Row                 // in several lists
-	// Counts are those of the rows, in one list, where they can be beyond what a row holds;
+	// Counts are those of the rows, in one list, where they can exceed a row's field;
 	// nil: the rows have theirs.
 	Counts []uint64
 	Labels []Labels
-	// Objects gives the object of the profile for the shard's own number.
+	// Objects maps the shard's object numbers to objects of the profile.
 	Objects []ingest.ObjectID
-	// Comms gives the string of the profile for a comm of the shard's rows.
+	// Comms maps a comm of the shard's rows to a string of the profile.
 	Comms func(code uint32) ingest.StringID
-	// Events gives the event of the profile; nil if they are the same.
+	// Events maps the shard's events to those of the profile; nil if they are the same.
 	Events []uint16
 
 	location []ingest.LocationID // of the profile, by local location
-	// Rank is set by Assemble: of each part among the profile's parts.
+	// Rank is set by Assemble: the rank of each part among the profile's parts.
 	Rank [NumRoles][]uint32
 }
 
@@ -115,7 +115,7 @@ type partList struct {
 
 type partRef struct {
 	at, n  uint32 // in locs
-	source uint32 // before sorting is over: where the part's rank is to be written
+	source uint32 // until sorting is over: the target of the part's rank
 }
 
 func (l *partList) list(i uint32) []ingest.LocationID {
@@ -123,7 +123,7 @@ func (l *partList) list(i uint32) []ingest.LocationID {
 	return l.locs[r.at : r.at+r.n]
 }
 
-// collect gathers and sorts the parts, and tells the shards their ranks.
+// collect gathers and sorts the parts, and sets the ranks in the shards.
 func (l *partList) collect(shards []*Shard, role int) {
 	total, words := 0, 0
 	for _, s := range shards {
@@ -188,13 +188,13 @@ func hasPrefix(list, prefix []ingest.LocationID) bool {
 	return len(list) >= len(prefix) && slices.Equal(list[:len(prefix)], prefix)
 }
 
-// parallelSort is from how many parts on another goroutine is worth its while.
+// parallelSort is the number of parts from which sorting on another goroutine pays off.
 const parallelSort = 1 << 13
 
 // sortParts sorts parts by their location lists, which agree up to depth: a
-// multikey quicksort (Bentley and Sedgewick), which looks at each location few
-// times where a comparison sort would compare long common beginnings again and
-// again. wg is nil but for calls by itself.
+// multikey quicksort (Bentley and Sedgewick), which compares each location few
+// times; a comparison sort would compare long common prefixes repeatedly. wg is nil
+// except in recursive calls.
 func sortParts(locs []ingest.LocationID, parts []partRef, depth uint32, wg *sync.WaitGroup) {
 	if wg == nil {
 		wg = new(sync.WaitGroup)

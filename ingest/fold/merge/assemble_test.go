@@ -12,7 +12,7 @@ import (
 	"symbolize/ingest/fold/intern"
 )
 
-// TestRadixSort compares with a sort that is known to be stable.
+// TestRadixSort compares with the library's stable sort.
 func TestRadixSort(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{0, 1, 2, 100, 5000} {
@@ -63,7 +63,7 @@ func TestSortParts(t *testing.T) {
 }
 
 // randomShards makes shards with overlapping places, parts and rows. Both kinds of
-// parts draw from the same places, so that stacks come about in several ways.
+// parts use the same places, so that equal stacks arise in several ways.
 func randomShards(rng *rand.Rand, n int) []*Shard {
 	var shards []*Shard
 	var set LabelSet
@@ -110,7 +110,7 @@ func randomShards(rng *rand.Rand, n int) []*Shard {
 	return shards
 }
 
-// plainly folds shards in the plainest way: a line for each sample.
+// plainly folds shards in the simplest way: a line for each sample.
 func plainly(shards []*Shard) map[string][2]uint64 {
 	sums := map[string][2]uint64{}
 	for _, s := range shards {
@@ -132,8 +132,8 @@ func plainly(shards []*Shard) map[string][2]uint64 {
 	return sums
 }
 
-// TestAssemble compares the assembled profile with the plain way, and holds that
-// the order of the shards is nothing to it.
+// TestAssemble compares the assembled profile with the simple way, and checks that
+// it does not depend on the order of the shards.
 func TestAssemble(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -197,7 +197,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestRowsCountOn lets a row's 32-bit count run full.
+// TestRowsCountOn overflows a row's 32-bit count.
 func TestRowsCountOn(t *testing.T) {
 	table := NewRowTable()
 	for range 5 {

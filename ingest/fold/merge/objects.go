@@ -7,7 +7,7 @@ import (
 	"symbolize/ingest"
 )
 
-// identity is what makes two objects one: the build ID, else all that is
+// identity is equal for records of one object: the build ID, else all that is
 // recorded.
 type identity struct {
 	kind      ingest.ObjectKind
@@ -65,7 +65,7 @@ func identities(objects []ingest.Object) []identity {
 }
 
 // Objects makes one object of each identity, sorted by CompareObjects, and
-// says which one each of the given became. Objects for which used is false are
+// returns the new number of each input object. Objects for which used is false are
 // left out (NoObject).
 func Objects(objects []ingest.Object, used []bool) (joined []ingest.Object,
 	number []ingest.ObjectID) {
@@ -113,8 +113,8 @@ func Objects(objects []ingest.Object, used []bool) (joined []ingest.Object,
 	return sorted, number
 }
 
-// joinObject adds what another record knows of the same object. The smallest path
-// is displayed, whatever the order of the records; stack maps know none.
+// joinObject adds the fields of another record of the same object. The smallest path
+// is displayed, in any order of the records; stack maps have none.
 func joinObject(o, other *ingest.Object) {
 	if o.File.Path == "" || other.File.Path != "" && ingest.CompareFiles(&other.File, &o.File) < 0 {
 		o.File = other.File

@@ -30,7 +30,7 @@ func TestPaddedIDs(t *testing.T) {
 	}
 }
 
-// TestJoinWhyNoImage: whichever of two objects comes first, one reason is left, and
+// TestJoinWhyNoImage: in either order of two objects one reason is left, and
 // none where one of them has the image.
 func TestJoinWhyNoImage(t *testing.T) {
 	for _, tt := range []struct{ a, b, want ingest.Object }{

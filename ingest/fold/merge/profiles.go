@@ -114,7 +114,7 @@ func (m *merger) strings() {
 	}
 }
 
-// shard makes of a profile what a worker would have collected. A whole stack is a
+// shard converts a profile to the form of a worker's result. A whole stack is a
 // user part.
 func (m *merger) shard(i int) *Shard {
 	p := m.in[i]
@@ -195,8 +195,8 @@ func (m *merger) names() {
 	m.p.Names = out
 }
 
-// meta keeps what all profiles agree on. The merged time runs from the first
-// start; durations add up, as pprof's do.
+// meta keeps the values that all profiles have in common. The merged time runs from the
+// first start; durations add up, as pprof's do.
 func (m *merger) meta() {
 	out := &m.p.Meta
 	*out = m.in[0].Meta

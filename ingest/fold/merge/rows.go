@@ -9,22 +9,22 @@ import (
 	"symbolize/ingest/fold/intern"
 )
 
-// Labels are what samples are kept apart by besides their stack.
+// Labels separate samples with equal stacks.
 type Labels struct {
-	Comm          uint32 // as the shard's Comms reads it
+	Comm          uint32 // decoded by the shard's Comms
 	PID, TID, CPU int32  // -1 where input.Options.Keep leaves it out
 	Event         uint16
 }
 
-// LabelSet numbers labels for all workers. It is asked seldom: readers keep the
-// last answer for each thread.
+// LabelSet numbers labels for all workers. It is called rarely: readers keep the
+// last result for each thread.
 type LabelSet struct {
 	mu    sync.Mutex
 	index map[Labels]uint32
-	List  []Labels // by number; to be read when all workers are done
+	List  []Labels // by number; valid when all workers are done
 }
 
-// Number returns the number of labels in List, which gets them if they are new.
+// Number returns the number of labels in List, to which new ones are added.
 func (s *LabelSet) Number(l Labels) uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (t *RowTable) hash(r *Row) uint32 {
 	return uint32(maphash.Bytes(t.seed, key[:]) >> 32)
 }
 
-// Add counts a row; its count is at least 1. A row that cannot count on is
+// Add counts a row; its count is at least 1. A row whose count is full is
 // followed by another of the same key.
 func (t *RowTable) Add(r Row) {
 	h := t.hash(&r)
@@ -89,7 +89,7 @@ func (t *RowTable) Add(r Row) {
 	s.Weight += r.Weight
 }
 
-// probe returns the slot in which r can be counted.
+// probe returns the slot that counts r.
 func (p *rowPart) probe(h uint32, r *Row) *Row {
 	for i := intern.Home(h, len(p.slots)); ; i++ {
 		if i == len(p.slots) {

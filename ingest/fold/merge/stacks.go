@@ -95,7 +95,7 @@ func (a *stackAssembler) stacks(pairs []pair, which []uint32) {
 }
 
 // pairs returns the distinct pairs of all rows in the order of their ranks, and
-// fills a.rows, which are in the same order. The shards' own rows are let go.
+// fills a.rows, which are in the same order. The shards' own rows are released.
 func (a *stackAssembler) pairs() (distinct []pair) {
 	total := 0
 	for _, s := range a.shards {
@@ -146,9 +146,9 @@ func (a *stackAssembler) pairs() (distinct []pair) {
 }
 
 // sortPairs returns the numbers of pairs in the order of the stacks. The pairs
-// come in the order of their ranks, which is the same but where one kernel part
-// is the beginning of another (the empty one is, of all): what belongs to such a
-// part is a run of its own, and the runs are merged.
+// come in the order of their ranks, which is the same unless one kernel part
+// is the beginning of another (the empty one is, of all): the pairs of such a
+// part are a run of their own, and the runs are merged.
 func (a *stackAssembler) sortPairs(pairs []pair) []uint32 {
 	last := a.roles[KernelRole].last
 	rest := make([]uint32, 0, len(pairs))

@@ -6,8 +6,8 @@ import (
 	"symbolize/buildid"
 )
 
-// TestSameName: the kernel keeps 15 characters of a name, and only of names that have more
-// may the rest be another's.
+// TestSameName: the kernel keeps 15 characters of a name, so that only longer names can
+// differ in the rest.
 func TestSameName(t *testing.T) {
 	const full, cut = "count_system_calls", "count_system_ca"
 	for names, want := range map[[2]string]bool{
@@ -21,8 +21,8 @@ func TestSameName(t *testing.T) {
 	}
 }
 
-// TestAliases: what is known of a function never meets what another one is known by, and
-// a name that the kernel has cut means the whole one.
+// TestAliases: aliases of a function differ from identities of others, and
+// a truncated name matches the whole one.
 func TestAliases(t *testing.T) {
 	const full = "count_system_calls"
 	seen := make(map[buildid.ID]string)

@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// tagOf is a tag that is easy to tell.
+// tagOf is a recognisable tag.
 func tagOf(b byte) (t [8]byte) {
 	for i := range t {
 		t[i] = b
@@ -18,7 +18,7 @@ func tagOf(b byte) (t [8]byte) {
 	return t
 }
 
-// code is n bytes that are easy to tell.
+// code is n recognisable bytes.
 func code(b byte, n int) []byte { return bytes.Repeat([]byte{b}, n) }
 
 // sample is a program of three functions, whose addresses are in no order.
@@ -46,7 +46,7 @@ func sample() bpfbuild.Program {
 	}
 }
 
-// decodeBuilt decodes built programs that must be whole.
+// decodeBuilt decodes built programs that must be valid.
 func decodeBuilt(t testing.TB, big bool, programs ...bpfbuild.Program) []Program {
 	t.Helper()
 	info, blobs := bpfbuild.Sections(big, programs...)

@@ -2,16 +2,15 @@ package bpf
 
 import "encoding/binary"
 
-// RawProgram is a program as the bpf system call gave it.
+// RawProgram is a program in the format of the bpf system call.
 type RawProgram struct {
 	Info      []byte            // struct bpf_prog_info as the kernel filled it
-	Arrays    [NumArrays][]byte // by the Array constants; nil: not there, or hidden
+	Arrays    [NumArrays][]byte // by the Array constants; nil: absent, or hidden
 	BigEndian bool              // byte order of the host
 }
 
 // AppendProgram appends an entry of the feature BPF_PROG_INFO. The pointers in
-// Info are replaced by offsets, of arrays that are not there by 0; Info itself
-// stays as it is.
+// Info are replaced by offsets, of absent arrays by 0; Info itself is not changed.
 func AppendProgram(dst []byte, p *RawProgram) []byte {
 	var order binary.AppendByteOrder = binary.LittleEndian
 	put := binary.LittleEndian.PutUint64

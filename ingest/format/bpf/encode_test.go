@@ -25,7 +25,7 @@ func rawOf(t *testing.T, p *Program) *RawProgram {
 	return raw
 }
 
-// TestAppendProgram writes the entries that perf wrote.
+// TestAppendProgram reproduces perf's entries.
 func TestAppendProgram(t *testing.T) {
 	for _, name := range []string{"bpf", "bpf-lines", "bpf-before"} {
 		for _, p := range decodeRecorded(t, name) {
@@ -50,7 +50,7 @@ func TestAppendProgram(t *testing.T) {
 	}
 }
 
-// TestRoundTrip encodes built programs of both byte orders, behind what is there.
+// TestRoundTrip encodes built programs of both byte orders, after existing bytes.
 func TestRoundTrip(t *testing.T) {
 	for _, big := range []bool{false, true} {
 		for _, omit := range []uint64{0, bpfbuild.Jited, bpfbuild.LineInfo | bpfbuild.ProgTags} {

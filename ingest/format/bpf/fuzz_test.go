@@ -7,7 +7,7 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// checkPrograms holds what must be true of any programs that were decoded.
+// checkPrograms checks the invariants of decoded programs.
 func checkPrograms(t *testing.T, programs []Program, size int) {
 	total := 0
 	for i := range programs {

@@ -12,8 +12,8 @@ import (
 )
 
 // infoSize is the size of struct bpf_prog_info since Linux 5.16, bytes. Shorter
-// ones of older recorders are extended with zeros, of longer ones the rest is
-// not looked at.
+// ones of older recorders are extended with zeros, the rest of longer ones is
+// ignored.
 const infoSize = 232
 
 // maxFuncs bounds the functions of a program; the kernel allows 256
@@ -52,7 +52,7 @@ const (
 	NumArrays
 )
 
-// arrayDesc says where struct bpf_prog_info tells of an array.
+// arrayDesc holds the fields of struct bpf_prog_info that describe an array.
 type arrayDesc struct {
 	name    string
 	pointer int // offset of the pointer
@@ -82,7 +82,7 @@ type array struct {
 
 func (a *array) at(i int) []byte { return a.b[i*a.size : (i+1)*a.size] }
 
-// entry is what decoding one program needs.
+// entry is the state for decoding one program.
 type entry struct {
 	name   string // of the section, for errors
 	base   int64  // of the entry's data in the file
@@ -91,7 +91,7 @@ type entry struct {
 	mask   uint64 // of arrays
 	big    bool
 	arrays [NumArrays]array
-	hidden [NumArrays]bool // the kernel did not show what is there
+	hidden [NumArrays]bool // hidden by the kernel
 	errs   []error
 	btf    *btf.Types
 }
@@ -119,7 +119,7 @@ func (e *entry) fail(at int64, format string, args ...any) {
 		Offset: e.base + at, Reason: fmt.Sprintf(format, args...)})
 }
 
-// findArrays checks where the arrays lie that the mask says are there.
+// findArrays checks the positions of the arrays in the mask.
 func (e *entry) findArrays() {
 	for i := range arrayDescs {
 		d := &arrayDescs[i]
@@ -195,7 +195,7 @@ func (e *entry) funcs(p *Program) {
 	syms, lens := &e.arrays[ArrayJITedKSyms], &e.arrays[ArrayJITedFuncLens]
 	tags, infos := &e.arrays[ArrayProgTags], &e.arrays[ArrayFuncInfo]
 	n := max(1, syms.n, lens.n, tags.n)
-	if n == 1 { // nothing else says how many there are
+	if n == 1 { // the only source for the number
 		n = max(n, infos.n)
 	}
 	if n > maxFuncs {
@@ -242,7 +242,7 @@ func (e *entry) btfName(f *Func, infos *array, i int) bool {
 	return f.Name != ""
 }
 
-// images gives the functions their code, or the program the reason why not.
+// images sets the functions' code, or the program's reason for its absence.
 func (e *entry) images(p *Program) {
 	p.Missing = e.missing(p)
 	code := e.arrays[ArrayJITedInsns].b
@@ -262,7 +262,7 @@ func (e *entry) images(p *Program) {
 	}
 }
 
-// withoutLengths says why code that is there cannot be divided.
+// withoutLengths returns the reason why existing code cannot be divided.
 func (e *entry) withoutLengths() string {
 	switch {
 	case e.hidden[ArrayJITedFuncLens]:
@@ -273,7 +273,7 @@ func (e *entry) withoutLengths() string {
 	return MissingDamaged
 }
 
-// missing says why there is no code, or "".
+// missing returns the reason why there is no code, or "".
 func (e *entry) missing(p *Program) string {
 	const bit = 1 << ArrayJITedInsns
 	switch {

@@ -7,8 +7,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Fields of struct bpf_line_info (include/uapi/linux/bpf.h), and how line_col is
-// made up.
+// Fields of struct bpf_line_info (include/uapi/linux/bpf.h), and the parts of
+// line_col.
 const (
 	lineInsnAt = 0
 	lineFileAt = 4
@@ -18,15 +18,15 @@ const (
 	columnBits = 10
 )
 
-// place is where a line record belongs.
+// place is the position of a line record.
 type place struct {
 	fn     uint32
 	offset uint32
 	record uint32
 }
 
-// lines gives the functions their lines. The record that stands last of those at
-// one address is the one that code follows. Records of line 0 are the
+// lines sets the functions' lines. Of several records at one address the last one applies
+// to the code. Records of line 0 are the
 // compiler's own: the code belongs to the line before, also to one at the same address.
 func (e *entry) lines(p *Program) {
 	infos, addrs := &e.arrays[ArrayLineInfo], &e.arrays[ArrayJITedLineInfo]
@@ -34,7 +34,7 @@ func (e *entry) lines(p *Program) {
 	placed := func(f Func) bool { return f.Start != 0 && f.Length != 0 }
 	if n == 0 || !slices.ContainsFunc(p.Funcs, placed) {
 		p.noLines = e.noLines(p)
-		return // nothing is damaged: the kernel hid where the functions are
+		return // nothing is damaged: the kernel hid the addresses of functions
 	}
 	if infos.n != addrs.n {
 		e.fail(0, "jited_line_info: %d addresses for %d lines", addrs.n, infos.n)
@@ -70,7 +70,7 @@ func (e *entry) lines(p *Program) {
 	}
 }
 
-// noLines says why no function of a program has lines.
+// noLines returns the reason why no function of a program has lines.
 func (e *entry) noLines(p *Program) string {
 	const needed = 1<<ArrayLineInfo | 1<<ArrayJITedLineInfo | 1<<ArrayJITedKSyms
 	switch {
@@ -89,8 +89,8 @@ func (e *entry) noLines(p *Program) string {
 	return MissingDamaged
 }
 
-// isMoved reports whether line info is not where the kernel's verifier wants it: the first
-// record of each function at the instruction that the function begins with.
+// isMoved reports whether line info violates the rule of the kernel's verifier: the first
+// record of each function is at the function's first instruction.
 func (e *entry) isMoved(places []place) bool {
 	infos, lines := &e.arrays[ArrayFuncInfo], &e.arrays[ArrayLineInfo]
 	for i, x := range places {
@@ -106,7 +106,7 @@ func (e *entry) isMoved(places []place) bool {
 	return false
 }
 
-// begins notes where the source of each function begins.
+// begins sets the start of each function's source.
 func (e *entry) begins(p *Program, places []place) {
 	for _, x := range places {
 		f := &p.Funcs[x.fn]
@@ -117,7 +117,7 @@ func (e *entry) begins(p *Program, places []place) {
 }
 
 // places finds the functions of the first n records, and sorts them by function,
-// offset and number; outside are those that lie in none.
+// offset and number; outside are those in no function.
 func (e *entry) places(p *Program, n int) (places []place, outside []int) {
 	addrs := &e.arrays[ArrayJITedLineInfo]
 	finder := newFuncFinder(p.Funcs)
@@ -149,8 +149,8 @@ func (e *entry) line(b []byte) Line {
 	return l
 }
 
-// funcFinder finds functions by address. Records come function by function, so
-// the one before is asked first.
+// funcFinder finds functions by address. Records are grouped by function, so
+// the last result is tried first.
 type funcFinder struct {
 	funcs  []Func
 	sorted []int32 // by address

@@ -20,7 +20,8 @@ func hardened() bpfbuild.Program {
 	return p
 }
 
-// TestMovedLines: lines that hardening has moved are not taken, but where functions begin.
+// TestMovedLines: lines that hardening has moved are not used, except the starts of
+// functions.
 func TestMovedLines(t *testing.T) {
 	for _, big := range []bool{false, true} {
 		p := &decodeBuilt(t, big, hardened())[0]

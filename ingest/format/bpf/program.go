@@ -8,8 +8,8 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// Tag is the digest of a program's instructions, cut to 8 bytes. Equal code has
-// equal tags, whatever it is called.
+// Tag is the digest of a program's instructions, truncated to 8 bytes. Equal code has
+// equal tags, under any name.
 type Tag [8]byte
 
 // String returns the tag as 16 hexadecimal digits, as the kernel prints it.
@@ -34,13 +34,13 @@ type Program struct {
 	Missing       string     // why there is no image, one of the Missing constants; "" if there is
 	Raw           []byte     // the whole entry as recorded; nil for programs known by records only
 	BigEndian     bool
-	Err           error // what of the entry is damaged, joined *decode.Errors; nil if it is whole
+	Err           error // damage in the entry, joined *decode.Errors; nil if it is whole
 
 	noLines string // why no function has lines, "" if one may have
 }
 
-// NoLines says why function i has no lines: one of the Missing constants, or "" where it
-// has some.
+// NoLines returns the reason why function i has no lines: one of the Missing constants,
+// or "" if it has some.
 func (p *Program) NoLines(i int) string {
 	switch {
 	case len(p.Funcs[i].Lines) > 0:
@@ -53,9 +53,9 @@ func (p *Program) NoLines(i int) string {
 	return MissingDamaged
 }
 
-// The reasons why the code of a program is not there.
+// The reasons why the code of a program is missing.
 const (
-	// MissingGone: the program was unloaded before the recorder came to read it.
+	// MissingGone: the program was unloaded before the recorder read it.
 	MissingGone = "gone before it could be read"
 	// MissingRights: the recorder lacked CAP_BPF, and all lengths are 0.
 	MissingRights = "no rights to read it"
@@ -67,23 +67,23 @@ const (
 	MissingNotJITed = "not JITed"
 	// MissingNotRecorded: the recorder left the code out.
 	MissingNotRecorded = "left out by the recorder"
-	// MissingDamaged: the place where the code should be is not in the entry.
+	// MissingDamaged: the code's position is outside the entry.
 	MissingDamaged = "damaged in the capture"
 )
 
 // The reasons besides these why a function has no lines, see Program.NoLines.
 const (
-	// MissingBTF: who loaded the program gave the kernel no BTF.
+	// MissingBTF: the loader gave the kernel no BTF.
 	MissingBTF = "it was loaded without BTF"
-	// MissingLineInfo: the program has BTF, but no lines came with it.
+	// MissingLineInfo: the program has BTF, but no line info.
 	MissingLineInfo = "it was loaded without line info"
-	// MissingMoved: the kernel hardened the code (net.core.bpf_jit_harden). What it inserts
-	// into one function moves the line info of all (bpf_adj_linfo in kernel/bpf/core.c takes
+	// MissingMoved: the kernel hardened the code (net.core.bpf_jit_harden). Its insertions
+	// into one function move the line info of all (bpf_adj_linfo in kernel/bpf/core.c takes
 	// a function's own numbers of instructions for the program's): in a program of several
-	// functions the records but each function's first are of other code.
+	// functions all records but each function's first are of other code.
 	MissingMoved = "the kernel moved its line info when it hardened the code " +
 		"(net.core.bpf_jit_harden)"
-	// MissingNumbers: all that the compiler made of the function is its own.
+	// MissingNumbers: the function has only records of the compiler's own code.
 	MissingNumbers = "its line info has no line numbers"
 )
 
@@ -95,29 +95,28 @@ type Func struct {
 	Length uint32  // bytes of code; 0 if not known
 	Image  []byte  // the code, aliases Program.Raw; nil if it was not captured
 	Lines  []Line  // sorted by Offset, the first at 0; nil if not known
-	// Begin is where the source of a function begins of which Lines are not known; its Line
-	// is 0 if that is not known either. Offset is 0.
+	// Begin is the start of the source of a function without Lines; its Line
+	// is 0 if that is unknown, too. Offset is 0.
 	Begin Line
 }
 
-// Line is a line of source that the code from Offset on, up to the next one, was
-// made of.
+// Line is the source line of the code from Offset on, up to the next Line.
 type Line struct {
 	Offset uint32 // from the function's start, bytes of code
 	Insn   uint32 // number of the BPF instruction in the whole program, in units of 8 bytes
 	Line   uint32 // never 0
 	Column uint32 // 0 if not known
-	File   string // as the compiler was given it; "" without BTF
+	File   string // as passed to the compiler; "" without BTF
 	Source string // text of the line; "" without BTF
 }
 
 const symbolPrefix = "bpf_prog_"
 
-// subprogName is what the kernel calls a subprogram without BTF (jit_subprogs in
+// subprogName is the kernel's name of a subprogram without BTF (jit_subprogs in
 // kernel/bpf/verifier.c).
 const subprogName = "F"
 
-// Symbol returns the name that the kernel gives function i in KSYMBOL records
+// Symbol returns the kernel's name of function i in KSYMBOL records
 // and kallsyms: "bpf_prog_TAG_NAME" with the program's tag for the main function
 // and their own for subprograms. This is the name to display.
 func (p *Program) Symbol(i int) string {
@@ -132,8 +131,8 @@ func (p *Program) symbolTag(i int) Tag {
 	return p.Funcs[i].Tag
 }
 
-// PerfSymbol returns the name that perf gives function i in the KSYMBOL records
-// that it makes up for programs that were there before the recording: always with
+// PerfSymbol returns perf's name of function i in the KSYMBOL records
+// that it synthesizes for programs loaded before the recording: always with
 // the function's own tag (synthesize_bpf_prog_name in
 // tools/perf/util/bpf-event.c).
 func (p *Program) PerfSymbol(i int) string {
@@ -155,7 +154,7 @@ func symbol(t Tag, name string) string {
 	return string(b)
 }
 
-// SplitSymbol takes a name as Symbol makes it apart. ok is false for other names.
+// SplitSymbol splits a name of Symbol's form. ok is false for other names.
 func SplitSymbol(s string) (t Tag, name string, ok bool) {
 	const end = len(symbolPrefix) + 2*len(t)
 	if len(s) < end || s[:len(symbolPrefix)] != symbolPrefix {
@@ -177,8 +176,7 @@ func SplitSymbol(s string) (t Tag, name string, ok bool) {
 	return t, s[end+1:], true
 }
 
-// LineAt returns the line that the code at an offset was made of, nil if none is
-// known.
+// LineAt returns the source line of the code at an offset, nil if unknown.
 func (f *Func) LineAt(offset uint32) *Line {
 	lo, hi := 0, len(f.Lines)
 	for lo < hi {

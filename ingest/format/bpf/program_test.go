@@ -119,8 +119,8 @@ func TestSplitSymbol(t *testing.T) {
 	}
 }
 
-// TestIdentity: what a function is does not depend on where, from what bytes and
-// under what number it was loaded, and on all else it does.
+// TestIdentity: the identity of a function does not depend on its address, bytes and
+// number, and depends on everything else.
 func TestIdentity(t *testing.T) {
 	p := &decodeBuilt(t, false, sample())[0]
 	id := p.Identity(0, "x86_64")
@@ -172,7 +172,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// text is programs in words.
+// text prints programs.
 func text(programs []Program) string {
 	var b strings.Builder
 	for i := range programs {
@@ -192,8 +192,8 @@ func text(programs []Program) string {
 	return b.String()
 }
 
-// TestRecorded decodes what perf recorded. (TestLivePrograms of ingest compares the
-// same programs, while they live, with what another decoder makes of them.)
+// TestRecorded decodes programs recorded by perf. (TestLivePrograms of ingest compares the
+// same programs, while they are loaded, with another decoder.)
 func TestRecorded(t *testing.T) {
 	for _, name := range []string{"bpf", "bpf-lines", "bpf-before", "bpf-hidden"} {
 		got := text(decodeRecorded(t, name))

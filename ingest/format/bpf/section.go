@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// maxProgramErrs bounds the damaged entries that one section's error tells of.
+	// maxProgramErrs bounds the damaged entries in one section's error.
 	maxProgramErrs = 20
 	// maxSectionFuncs bounds the functions of all programs of a section. An entry can be
 	// 16 bytes and a function 4, but take 264 and 88 in memory.
 	maxSectionFuncs = 1 << 18
-	// maxSectionBTFs bounds the BTF blobs of a section, of which one can be 32 bytes.
+	// maxSectionBTFs bounds the BTF blobs of a section; a blob can be as small as 32 bytes.
 	maxSectionBTFs = 1 << 16
 )
 
 // DecodePrograms decodes the section of the feature BPF_PROG_INFO, which lies at
-// offset base of the file name. btfs are by ID, as DecodeBTFs gives them. Programs
+// offset base of the file name. btfs are by ID, as DecodeBTFs returns them. Programs
 // are in the order of the section; they alias it. The error is about the chain of
-// entries, what was whole before it is returned; damage inside an entry is in its
+// entries, and comes with the programs before it; damage inside an entry is in its
 // Err.
 func DecodePrograms(name string, section []byte, base int64, bigEndian bool,
 	btfs map[uint32]*btf.Types) ([]Program, error) {
@@ -57,7 +57,7 @@ func DecodePrograms(name string, section []byte, base int64, bigEndian bool,
 
 // DecodeBTFs decodes the section of the feature BPF_BTF, which lies at offset base
 // of the file name, into the BTF blobs by their IDs; they alias it. A damaged blob
-// is left out and told in the error, the others are returned.
+// is left out and reported in the error, the others are returned.
 func DecodeBTFs(name string, section []byte, base int64, bigEndian bool,
 ) (map[uint32]*btf.Types, error) {
 	r := decode.New(name, section, base, bigEndian)

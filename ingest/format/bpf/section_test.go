@@ -12,7 +12,7 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// TestMissing gives each reason for code that is not there.
+// TestMissing covers each reason for missing code.
 func TestMissing(t *testing.T) {
 	zero := func(fields ...int) func([]byte, binary.ByteOrder) {
 		return func(info []byte, o binary.ByteOrder) {
@@ -70,7 +70,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestNoLines gives each reason for lines that are not there.
+// TestNoLines covers each reason for missing lines.
 func TestNoLines(t *testing.T) {
 	bare := func(p *bpfbuild.Program) {
 		for i := range p.Funcs {
@@ -186,7 +186,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestInfoLen extends a short info with zeros, and passes over what is behind a
+// TestInfoLen extends a short info with zeros, and ignores the rest of a
 // long one.
 func TestInfoLen(t *testing.T) {
 	for _, n := range []int{0, 4, 8, 16, 79, 104, 128, 184, 191, 192, 216, 231, 232, 240, 1000} {
@@ -207,8 +207,8 @@ func TestInfoLen(t *testing.T) {
 	}
 }
 
-// TestLies gives counts, sizes and addresses that cannot be: what is whole stays,
-// and what is not is told.
+// TestLies has impossible counts, sizes and addresses: valid parts stay,
+// and the rest is reported.
 func TestLies(t *testing.T) {
 	put32 := func(at int, v uint32) func([]byte, binary.ByteOrder) {
 		return func(info []byte, o binary.ByteOrder) { o.PutUint32(info[at:], v) }
@@ -290,7 +290,7 @@ func TestAdjacentLines(t *testing.T) {
 		len(p.Funcs[0].Lines) != 3 {
 		t.Errorf("lines %+v and %+v, err %v", p.Funcs[0].Lines, l, p.Err)
 	}
-	// One behind the last function is of none.
+	// One behind the last function belongs to none.
 	b.Funcs[2].Lines = []bpfbuild.Line{{At: uint32(len(b.Funcs[2].Code)), Line: 40, File: "x"}}
 	p = &decodeBuilt(t, false, b)[0]
 	if p.Err == nil || len(p.Funcs[2].Lines) != 0 {
@@ -298,8 +298,8 @@ func TestAdjacentLines(t *testing.T) {
 	}
 }
 
-// TestFuncsByTypes: where addresses, lengths and tags are not there the BTF records tell
-// how many functions there are, and their names.
+// TestFuncsByTypes: without addresses, lengths and tags the BTF records have the number
+// of functions, and their names.
 func TestFuncsByTypes(t *testing.T) {
 	b := sample()
 	b.Omit = bpfbuild.JITedKSyms | bpfbuild.JITedFuncLens | bpfbuild.ProgTags
@@ -321,7 +321,7 @@ func equal(a, b []uint32) bool {
 	return true
 }
 
-// TestForeignTypes names no function by a type that is none.
+// TestForeignTypes names no function by a type of another kind.
 func TestForeignTypes(t *testing.T) {
 	b := sample()
 	info, blobs := bpfbuild.Sections(false, b)
@@ -345,7 +345,7 @@ func TestForeignTypes(t *testing.T) {
 	}
 }
 
-// TestTypeBehindLast: the first ID that the BTF does not have is no function.
+// TestTypeBehindLast: the first ID beyond the BTF is no function.
 func TestTypeBehindLast(t *testing.T) {
 	b := sample()
 	info, blobs := bpfbuild.Sections(false, b)
@@ -369,8 +369,7 @@ func TestTypeBehindLast(t *testing.T) {
 	}
 }
 
-// TestSeveral keeps what stands before the place where the chain of entries
-// breaks.
+// TestSeveral keeps the programs before a break in the chain of entries.
 func TestSeveral(t *testing.T) {
 	a, b := sample(), sample()
 	b.ID, b.BTFID = 3, 5
@@ -396,8 +395,8 @@ func TestSeveral(t *testing.T) {
 	}
 }
 
-// TestTruncation decodes every prefix of real sections: whole programs or an
-// error that says where.
+// TestTruncation decodes every prefix of real sections: complete programs or an
+// error with its position.
 func TestTruncation(t *testing.T) {
 	info, blobs := recorded(t, "bpf-before")
 	whole, err := DecodeBTFs("test", blobs, 0, false)
@@ -418,7 +417,7 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
-// TestManyEntries: entries of next to nothing, and programs of many functions, take no
+// TestManyEntries: tiny entries, and programs of many functions, take no
 // more memory than the limits allow; those before the limit stay.
 func TestManyEntries(t *testing.T) {
 	section := func(n, fields int) []byte {

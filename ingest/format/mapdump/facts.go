@@ -1,15 +1,13 @@
 package mapdump
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"symbolize/ingest/format/bundle"
 )
 
-// facts are what a dump or `bpftool map show` says of the map.
+// facts are the map's properties in a dump or in `bpftool map show`.
 type facts struct {
 	bundle.DumpHeader
 	perCPU bool
@@ -25,7 +23,7 @@ func (f *facts) lose(cause string) {
 	f.Lost[cause]++
 }
 
-// maxCauses bounds how many texts of errors are kept apart.
+// maxCauses bounds the number of distinct error texts.
 const maxCauses = 64
 
 func (f *facts) set(name, value string) {
@@ -56,7 +54,7 @@ func (f *facts) number(name string, v uint32) {
 	}
 }
 
-// types are the kinds of maps as bpftool names them, by enum bpf_map_type
+// types are bpftool's names of map types, by enum bpf_map_type
 // (include/uapi/linux/bpf.h).
 var types = []string{"unspec", "hash", "array", "prog_array", "perf_event_array", "percpu_hash",
 	"percpu_array", "stack_trace", "cgroup_array", "lru_hash", "lru_percpu_hash", "lpm_trie",
@@ -65,8 +63,8 @@ var types = []string{"unspec", "hash", "array", "prog_array", "perf_event_array"
 	"sk_storage", "devmap_hash", "struct_ops", "ringbuf", "inode_storage", "task_storage",
 	"bloom_filter", "user_ringbuf", "cgrp_storage", "arena", "insn_array"}
 
-// TypeName returns a kind of map as bpftool names it: enum bpf_map_type without its
-// prefix, "type 99" for one that is not known.
+// TypeName returns bpftool's name of a map type: enum bpf_map_type without its
+// prefix, "type 99" for an unknown one.
 func TypeName(t uint32) string {
 	if uint64(t) < uint64(len(types)) {
 		return types[t]
@@ -74,39 +72,5 @@ func TypeName(t uint32) string {
 	return fmt.Sprintf("type %d", t)
 }
 
-// TypeNumber is the reverse of TypeName; 0 for a name that is not known.
+// TypeNumber is the reverse of TypeName; 0 for an unknown name.
 func TypeNumber(name string) uint32 { return uint32(max(0, slices.Index(types, name))) }
-
-// ParseShow reads the output of `bpftool map show` with -j or -p: one map, or a list.
-// Of each it gives what bpftool tells; BTF type ids are not among it.
-func ParseShow(name string, data []byte) ([]bundle.DumpHeader, error) {
-	if len(data) > maxShow {
-		return nil, fmt.Errorf("%s: %d bytes are more than the %d that are read", name, len(data),
-			maxShow)
-	}
-	var maps []map[string]any
-	if strings.HasPrefix(strings.TrimSpace(string(data[:min(len(data), headSize)])), "{") {
-		maps = make([]map[string]any, 1)
-		if err := json.Unmarshal(data, &maps[0]); err != nil {
-			return nil, fmt.Errorf("%s: output of `bpftool -j map show`: %w", name, err)
-		}
-	} else if err := json.Unmarshal(data, &maps); err != nil {
-		return nil, fmt.Errorf("%s: output of `bpftool -j map show`: %w", name, err)
-	}
-	out := make([]bundle.DumpHeader, 0, len(maps))
-	for _, m := range maps {
-		var f facts
-		for member, v := range m {
-			switch v := v.(type) {
-			case string:
-				f.set(member, v)
-			case float64:
-				if v >= 0 && v < 1<<32 {
-					f.number(member, uint32(v))
-				}
-			}
-		}
-		out = append(out, f.DumpHeader)
-	}
-	return out, nil
-}

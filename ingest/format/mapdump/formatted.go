@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// maxFormatted bounds how much of a dump is read for what bpftool formatted, bytes.
+// maxFormatted bounds the bytes of a dump that are read for their formatted parts.
 const maxFormatted = 64 << 20
 
-// FormattedPair is a pair of a dump of bpftool's JSON with what bpftool made of it by BTF.
+// FormattedPair is a pair of a dump of bpftool's JSON with its part formatted by BTF.
 type FormattedPair struct {
 	Key             []byte
 	FormattedKey    json.RawMessage
@@ -18,8 +18,8 @@ type FormattedPair struct {
 }
 
 // Formatted visits the pairs of a JSON dump that have a formatted part, in their order,
-// until visit returns false, or the dump ends or is no JSON: bpftool's is none behind floats.
-// whole is false where pairs may be left that were not visited.
+// until visit returns false, or the dump ends or is invalid: bpftool's is, after floats.
+// whole is false where unvisited pairs may remain.
 func Formatted(r io.ReaderAt, size int64, visit func(*FormattedPair) bool) (whole bool) {
 	d := json.NewDecoder(io.NewSectionReader(r, 0, min(size, maxFormatted)))
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {

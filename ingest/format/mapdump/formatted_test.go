@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestFormatted visits pairs with what bpftool made of them, up to where it is no JSON.
+// TestFormatted visits pairs with their formatted parts, up to invalid JSON.
 func TestFormatted(t *testing.T) {
 	const one = `{"key":["0x0a"],"value":["0x01","0x02"],"formatted":{"key":10,"value":{"a":513}}}`
 	const cpus = `{"key":["0x0a"],"values":[{"cpu":0,"value":["0x01"]},{"cpu":1,"value":["0x02"]}],` +

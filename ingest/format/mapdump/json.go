@@ -14,10 +14,10 @@ type jsonDump struct {
 	ended bool // of the first map
 }
 
-// element is what the members of one object said.
+// element holds the members of one object.
 type element struct {
-	key, value bool // were there, as bytes
-	formatted  bool // a key or value was there, and was no array of bytes
+	key, value bool // were present, as bytes
+	formatted  bool // a key or value was present, and was no array of bytes
 	failure    string
 	opened     bool // it was no element, but describes the map whose elements follow
 }
@@ -54,7 +54,7 @@ func (j *jsonDump) next(p *pair) bool {
 	}
 }
 
-// judge says what an object was: a pair, a failure that bpftool reports, or the
+// judge classifies an object: a pair, a failure that bpftool reports, or the
 // beginning of a map.
 func (j *jsonDump) judge(p *pair, e *element) (ok, again bool) {
 	switch {
@@ -75,7 +75,7 @@ func (j *jsonDump) judge(p *pair, e *element) (ok, again bool) {
 	return j.fail("an element without a value"), false
 }
 
-// end looks at what follows the elements of the first map.
+// end checks the bytes after the elements of the first map.
 func (j *jsonDump) end() {
 	j.ended = true
 	for c, ok := j.take(); ok; c, ok = j.take() {
@@ -157,7 +157,7 @@ func (j *jsonDump) value(p *pair, e *element) bool {
 	return ok
 }
 
-// errorObject reads {"error":"…"}, which stands for a value that could not be read.
+// errorObject reads {"error":"…"}, the replacement of an unreadable value.
 func (j *jsonDump) errorObject(e *element) bool {
 	j.take()
 	c, ok := j.skip()
@@ -219,7 +219,7 @@ func (j *jsonDump) values(p *pair, e *element) bool {
 }
 
 // bytes appends an array of "0x…" strings to b, a buffer of p. hex is false for
-// anything else, which is passed over.
+// anything else, which is skipped.
 func (j *jsonDump) bytes(p *pair, b *[]byte) (hex, ok bool) {
 	c, ok := j.skip()
 	if !ok {
@@ -285,10 +285,10 @@ func (j *jsonDump) str() bool {
 	}
 }
 
-// rest passes over what is left of an array or object, with its bracket.
+// rest skips the rest of an array or object, with its bracket.
 func (j *jsonDump) rest() bool { return j.passOver(1) }
 
-// passOver passes over a value, whatever it is: up to the ',' or the bracket behind it,
+// passOver skips a value of any kind: up to the ',' or the bracket behind it,
 // which stays; or up to the bracket that closes the depth-th, which is taken.
 func (j *jsonDump) passOver(depth int) bool {
 	inside := depth > 0

@@ -13,10 +13,10 @@ import (
 
 // Dump reads a dump pair by pair. It is for one goroutine.
 type Dump struct {
-	// Header holds what the dump says of the map. Only a raw dump says all; of bpftool's
+	// Header holds the map's properties. Only a raw dump has all; for bpftool's
 	// forms the sizes and the number of CPUs are those of the first pair, and Entries is
-	// bundle.UnknownEntries. Lost counts what bpftool could not read, by its message, of
-	// the pairs up to the last one that Next gave.
+	// bundle.UnknownEntries. Lost counts bpftool's read failures, by message, among
+	// the pairs up to the last one that Next returned.
 	Header bundle.DumpHeader
 	Form   Form
 
@@ -26,13 +26,13 @@ type Dump struct {
 	scan  *scanner
 	facts *facts
 	pair  pair
-	ahead bool // pair is the first one, still to be given
+	ahead bool // pair is the first one, not yet returned
 	cpus  [][]byte
 	err   error
 }
 
-// Sniff tells the form of a dump by the first bytes of a file; 4 KiB are enough. NoForm
-// says that it is none.
+// Sniff identifies the form of a dump by the first bytes of a file; 4 KiB are enough.
+// NoForm is no dump.
 func Sniff(head []byte) Form {
 	if bundle.IsDump(head) {
 		return Raw
@@ -85,10 +85,10 @@ func isJSONDump(text []byte) bool {
 	return string(begin) == "[]" || string(begin) == "[[]]"
 }
 
-// Open opens a dump of size bytes in any of the forms, which its first bytes tell. name
-// is for messages only; r is to stay open as long as the Dump is used.
+// Open opens a dump of size bytes in any of the forms, identified by its first bytes. name
+// is for messages only; r must stay open as long as the Dump is used.
 //
-// A dump without a single pair is no error; one of which nothing could be read is.
+// A dump without a single pair is no error; one whose pairs were all unreadable is.
 func Open(name string, r io.ReaderAt, size int64) (*Dump, error) {
 	head := make([]byte, min(headSize, max(size, 0)))
 	n, err := r.ReadAt(head, 0)
@@ -136,7 +136,7 @@ func (d *Dump) measure() {
 
 // Next returns the next key and its values: one for each CPU, a single one where the map
 // is not per CPU. They are valid until the next call. ok is false at the end and at
-// damage, which Err tells apart.
+// damage; Err distinguishes them.
 func (d *Dump) Next() (key []byte, values [][]byte, ok bool) {
 	if d.raw != nil {
 		return d.nextRaw()
@@ -182,7 +182,7 @@ func (d *Dump) nextRaw() ([]byte, [][]byte, bool) {
 	return key, d.cpus, true
 }
 
-// Err returns what is damaged once Next has returned false; nil at the end of a whole
+// Err returns the damage once Next has returned false; nil at the end of a complete
 // dump.
 func (d *Dump) Err() error {
 	if d.raw != nil {

@@ -48,8 +48,8 @@ func (d *plainDump) next(p *pair) bool {
 	return false
 }
 
-// follows tells whether a word can stand behind a pair: another one begins, or the number
-// of all. A value that is followed by anything else is not known to be whole.
+// follows reports whether a word can follow a pair: the start of another one, or of the
+// number of all. A value followed by anything else may be incomplete.
 func follows(word []byte) bool {
 	return string(word) == "key:" || string(word) == "Found" ||
 		bytes.HasPrefix(word, []byte("value"))
@@ -88,7 +88,7 @@ func (d *plainDump) read() []byte {
 	}
 }
 
-// line returns what is left of the line, cut at maxWord.
+// line returns the rest of the line, cut at maxWord.
 func (d *plainDump) line() string {
 	d.word = d.word[:0]
 	for {
@@ -102,7 +102,7 @@ func (d *plainDump) line() string {
 	}
 }
 
-// pair reads a pair whose first word has been read. again says that it was none: the
+// pair reads a pair whose first word has been read. again is set if it was none: the
 // value could not be read.
 func (d *plainDump) pair(p *pair) (ok, again bool) {
 	word := d.word
@@ -147,8 +147,8 @@ func (d *plainDump) pair(p *pair) (ok, again bool) {
 	return true, false
 }
 
-// inner reads the number that stands for the value of a map of maps, which is a u32 of
-// the host's order; little-endian is taken, as a dump in text does not tell.
+// inner reads the number that is the value of a map of maps, a u32 of the host's
+// order; little-endian is assumed, as a text dump does not record it.
 func (d *plainDump) inner(p *pair) bool {
 	id, err := strconv.ParseUint(string(d.read()), 10, 32)
 	if err != nil {
@@ -193,7 +193,7 @@ func (d *plainDump) cpu(want int) bool {
 	return true
 }
 
-// found compares the number of elements with what bpftool counted.
+// found compares the number of elements with bpftool's count.
 func (d *plainDump) found() bool {
 	d.ended = true
 	n, err := strconv.ParseUint(string(d.read()), 10, 64)
@@ -211,7 +211,7 @@ func (d *plainDump) found() bool {
 	return false
 }
 
-// header reads "12: hash  name counts  flags 0x0", which stands before each of several
+// header reads "12: hash  name counts  flags 0x0", the line before each of several
 // maps.
 func (d *plainDump) header(id []byte) {
 	if v, err := strconv.ParseUint(string(id[:len(id)-1]), 10, 32); err == nil {

@@ -28,7 +28,7 @@ func newScanner(name string, r io.ReaderAt, size int64) *scanner {
 // offset is that of the next byte.
 func (s *scanner) offset() int64 { return s.base + int64(s.pos) }
 
-// fail remembers the first thing that is wrong, and where. It is false.
+// fail records the first error with its position. It returns false.
 func (s *scanner) fail(format string, args ...any) bool {
 	if s.err == nil {
 		s.err = &decode.Error{Name: s.name, Offset: s.offset(),
@@ -68,7 +68,7 @@ func (s *scanner) get() (c byte, ok bool) {
 	return c, true
 }
 
-// peek is get without taking it.
+// peek is get without consuming the byte.
 func (s *scanner) peek() (c byte, ok bool) {
 	if s.pos == len(s.buf) && !s.fill() {
 		return 0, false
@@ -78,7 +78,7 @@ func (s *scanner) peek() (c byte, ok bool) {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// skip passes over blanks and returns the next byte, which is not taken.
+// skip skips blanks and returns the next byte, which is not consumed.
 func (s *scanner) skip() (c byte, ok bool) {
 	for {
 		if c, ok = s.peek(); !ok || !isSpace(c) {
@@ -109,13 +109,13 @@ func hexValue(c byte) byte {
 	return 255
 }
 
-// hexByte is the number that two digits write.
+// hexByte returns the value of two hexadecimal digits.
 func hexByte(hi, lo byte) (v byte, ok bool) {
 	h, l := hexValue(hi), hexValue(lo)
 	return h<<4 | l&15, h < 16 && l < 16
 }
 
-// pair is a key with its values; its buffers are used again.
+// pair is a key with its values; its buffers are reused.
 type pair struct {
 	key    []byte
 	values [][]byte

@@ -1,5 +1,5 @@
-// Package procmaps reads the lines of /proc/PID/maps (proc(5)) that are of code, and knows
-// where no process has any.
+// Package procmaps reads the code mappings in /proc/PID/maps (proc(5)), and has the address
+// ranges where no process has any.
 package procmaps
 
 import (
@@ -10,30 +10,30 @@ import (
 const (
 	// Lowest is the lowest address at which anything can be mapped (vm.mmap_min_addr).
 	Lowest = 4096
-	// Vsyscall is where x86-64 has the one page of vsyscalls, in all processes.
+	// Vsyscall is the address of the vsyscall page of x86-64, in all processes.
 	Vsyscall     = 0xffffffffff600000
 	vsyscallSize = 4096
 )
 
-// InVsyscall reports whether an address lies in the page of vsyscalls.
+// InVsyscall reports whether an address lies in the vsyscall page.
 func InVsyscall(pc uint64) bool { return pc-Vsyscall < vsyscallSize }
 
-// File is what tells a mapped file from others; the zero inode is that of no file.
+// File identifies a mapped file; the zero inode is that of no file.
 type File struct {
 	Major, Minor uint32 // of its device
 	Inode        uint64
 	Path         string // or a name in brackets, or ""; " (deleted)" behind that of a deleted file
 }
 
-// Mapping is a mapping of code: addresses from Start up to End, the first of which has what
-// is at Offset in the file, in bytes.
+// Mapping is a mapping of code: addresses from Start up to End; the first is at Offset in
+// the file, in bytes.
 type Mapping struct {
 	Start, End, Offset uint64
 	File               File
 }
 
 // ParseCode reads a line, "start-end perms offset dev inode path". ok is false for mappings
-// that are no code, and for what is no such line.
+// that are no code, and for invalid lines.
 func ParseCode(line string) (m Mapping, ok bool) {
 	const fields = 6
 	f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", fields)
