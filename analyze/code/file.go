@@ -70,7 +70,7 @@ func (c *Finder) inFile(o *ingest.Object, f *report.HotFunction) (*report.Code, 
 	}, nil
 }
 
-// notes says what of a file's code may have been otherwise when it ran.
+// notes lists possible differences of a file's code to the code that ran.
 func (f *fileCode) notes(o *ingest.Object) []string {
 	switch o.Kind {
 	case ingest.Kernel:
@@ -103,7 +103,7 @@ func (c *Finder) openFor(o *ingest.Object) *fileCode {
 	if f := c.inBundles(o.ID); f != nil {
 		return &fileCode{file: f, manifest: m, finder: resolve.NewFinder(c.o.View, m)}
 	}
-	var others []string // what stood where the file was looked for
+	var others []string // files at the paths of the file
 	for _, name := range c.candidates(o, m) {
 		f, closer, why := openCode(name, o.ID)
 		if why == nil {
@@ -132,11 +132,11 @@ func (c *Finder) openFor(o *ingest.Object) *fileCode {
 	return &fileCode{err: ingest.WithHint(errors.New(why), "%s", hint)}
 }
 
-// maxOthers bounds how many files a reason tells of.
+// maxOthers bounds how many files a reason lists.
 const maxOthers = 3
 
-// candidates are the paths where the file of an object may lie: what the user names,
-// where the capture had it, and where the store's tables come from.
+// candidates are the paths where the file of an object may lie: the user's paths,
+// the capture's path, and the paths that the store's tables come from.
 func (c *Finder) candidates(o *ingest.Object, m *store.Manifest) []string {
 	var list []string
 	recorded := o.File.Path

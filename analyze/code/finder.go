@@ -52,7 +52,7 @@ type bpfLoad struct {
 	fn      int
 	machine string
 	origin  string         // " in PATH" of the capture, or how else it came
-	capture *input.Capture // closed; nil for what was indexed
+	capture *input.Capture // closed; nil for indexed functions
 }
 
 // NewFinder returns a Finder without captures.
@@ -147,8 +147,8 @@ func (c *Finder) program(o *ingest.Object) (*report.Code, error) {
 		"`symbolize capture` keeps the images of BPF programs while they live")
 }
 
-// machineOf tells the machine of a variant. It is part of the function's identity, which
-// tells it where no capture does, as with a pprof file.
+// machineOf returns the machine of a variant. It is part of the function's identity, which
+// has it where no capture does, as with a pprof file.
 func (c *Finder) machineOf(o *ingest.Object, v *indexer.Variant) string {
 	for _, m := range disasm.Machines {
 		full := v.Loaded.Identity(int(v.Func), m)
@@ -227,8 +227,8 @@ func bpfLines(f *bpf.Func, offsets []int) []report.CodeLine {
 	return lines
 }
 
-// bpfSymbol names what the code of a program points to: its own functions, other JITed
-// ones by what the capture calls them, the kernel and its modules by their tables.
+// bpfSymbol names the targets in the code of a program: its own functions, other JITed
+// ones by the capture's names, the kernel and its modules by their tables.
 func (c *Finder) bpfSymbol(p *bpf.Program, m *input.KernelMap, pc addr.PC) (
 	s report.CodeSymbol) {
 	for i := range p.Funcs {

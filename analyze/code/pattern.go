@@ -91,8 +91,8 @@ func (p *Pattern) Name(name string) bool {
 	return ok
 }
 
-// program reports whether function i of a BPF program is meant by ID or tag. The tag
-// of a program means all its functions.
+// program reports whether function i of a BPF program matches by ID or tag. The tag
+// of a program matches all its functions.
 func (p *Pattern) program(prog *bpf.Program, i int) bool {
 	if p.isID && prog.ID == p.id {
 		return true
@@ -137,17 +137,17 @@ func (c *Finder) Matcher(p *ingest.Profile, patterns []Pattern,
 			c.asked[patterns[i].id] = true
 		}
 	}
-	meant := make(map[buildid.Key]bool) // functions of programs
+	matched := make(map[buildid.Key]bool) // functions of programs
 	for key, loads := range c.loads {
 		for i := range patterns {
 			for _, l := range loads {
-				meant[key] = meant[key] || patterns[i].program(l.program, l.fn)
+				matched[key] = matched[key] || patterns[i].program(l.program, l.fn)
 			}
 		}
 	}
 	return func(f *report.HotFunction) bool {
 		o := &p.Objects[f.Object]
-		if o.Kind == ingest.JIT && meant[o.ID.Key()] {
+		if o.Kind == ingest.JIT && matched[o.ID.Key()] {
 			return true
 		}
 		tag, short, isBPF := bpf.SplitSymbol(f.SystemName)

@@ -6,25 +6,25 @@ import (
 	"symbolize/ingest"
 )
 
-// answer is what is known of a place, ready to be written.
+// answer is the result for a place, ready to be written.
 type answer struct {
 	// name is the physical function and the distance from its start; of formTag and
 	// formBPF the part of the name that the text lacks: "_NAME". "" if it has none.
 	name string
 	// source is where that is: "peek at lex.h:3, parse.c:97"; "" if it is not known.
 	source string
-	// probable says that the text tells no more than a name of a BPF function and its tag,
-	// and that one function that is known fits.
+	// probable: the text has only the name of a BPF function and its tag,
+	// and one known function fits.
 	probable bool
-	// otherTag says that a BPF program of this name is known, and has another tag.
+	// otherTag: a BPF program of this name is known, and has another tag.
 	otherTag bool
 	reason   ingest.Reason // why there is nothing; ReasonNone if there is something
 }
 
-// empty reports whether nothing is known that the text does not say.
+// empty reports whether the answer adds nothing to the text.
 func (a *answer) empty() bool { return a.name == "" && a.source == "" }
 
-// appendTo appends the text of a place with what is known of it.
+// appendTo appends the text of a place with its answer.
 func (a *answer) appendTo(b []byte, p *place, text []byte) []byte {
 	switch {
 	case a.empty():

@@ -12,11 +12,11 @@ import (
 )
 
 // machines are the names, as uname -m gives them, of those that the kernel JITs BPF for.
-// Text does not say which one it is from.
+// Text does not have the machine.
 var machines = [...]string{"x86_64", "aarch64", "s390x", "ppc64le", "riscv64", "loongarch64",
 	"ppc64", "mips64", "sparc64", "i686", "armv7l", "aarch64_be"}
 
-// locateBPF is locate for "bpf_prog_TAG_NAME+0xOFF/0xLEN", for what it lacks of that, and
+// locateBPF is locate for "bpf_prog_TAG_NAME+0xOFF/0xLEN", for its shorter forms, and
 // for "bpf_prog_TAG".
 func (f *finder) locateBPF(p *place, a *answer) (*object, addr.Addr, ingest.Reason) {
 	symbol := string(p.symbol)
@@ -48,15 +48,15 @@ func (f *finder) locateBPF(p *place, a *answer) (*object, addr.Addr, ingest.Reas
 	return nil, 0, f.declare(symbol, nil, a)
 }
 
-// declare answers a BPF program of which only the tag is known here, and perhaps the name,
-// and what others it may be.
+// declare answers a BPF program by its tag, and perhaps its name,
+// and by the objects that it may be.
 func (f *finder) declare(symbol string, others []buildid.ID, a *answer) ingest.Reason {
 	d, err := resolve.Declare(f.view, symbol, others)
 	if err == nil && d == (resolve.Declared{}) {
 		d, err = resolve.DeclareByName(f.view, symbol)
 	}
 	if err != nil {
-		f.say(symbol + ": " + err.Error())
+		f.addProblem(symbol + ": " + err.Error())
 	}
 	a.otherTag = d.OtherTag
 	switch {
@@ -88,7 +88,7 @@ func (a *answer) declared(symbol string, d *resolve.Declared) {
 			a.source = "probably " + a.source
 		}
 	}
-	if name != "" && bpf.NameOf(name) == "" { // the text has what the kernel calls all such
+	if name != "" && bpf.NameOf(name) == "" { // the text has the kernel's name of all such
 		a.source = strings.TrimSuffix(ingest.Printable(d.Name)+", "+a.source, ", ")
 	}
 }
@@ -115,7 +115,7 @@ func (f *finder) probable(o *object) *object {
 	return nil
 }
 
-// hasImage reports whether an object is a function, and not only what may be known of one.
+// hasImage reports whether an object is a function, and not only an alias of one.
 func (o *object) hasImage() bool {
 	return o.manifest != nil && len(o.manifest.Sources) > 0 &&
 		o.manifest.Sources[0].Kind == store.JIT

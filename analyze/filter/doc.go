@@ -4,7 +4,7 @@
 // # Forms
 //
 // These are the places that are recognised. OFF and LEN are hexadecimal, ID is a build
-// ID in hexadecimal digits, [] stands for brackets of the text.
+// ID in hexadecimal digits, [] are brackets of the text.
 //
 //	SYM+0xOFF/0xLEN [MOD ID]       kernel stack traces with CONFIG_STACKTRACE_BUILD_ID
 //	SYM+0xOFF [MOD ID]             the same, cut by other tools
@@ -36,11 +36,11 @@
 // # Return addresses
 //
 // A return address is looked up one byte before. These are taken for exact addresses:
-// in kernel stack traces what follows RIP:, EIP:, "pc :", "epc :", "PC is at", NIP and
+// in kernel stack traces those after RIP:, EIP:, "pc :", "epc :", "PC is at", NIP and
 // WARNING:; of the other forms the first one of a run of frames, where a run is frames on
 // one line or on lines that follow one another, bare addresses of such lines included, or
 // the one numbered [0]; all of the sanitizers, which have moved their addresses back
-// themselves; {{{pc}}} and frame 0 of {{{bt}}} unless these say otherwise; and those that
-// no call can precede by the symbols around them (resolve.Exact), as what a signal handler
+// themselves; {{{pc}}} and frame 0 of {{{bt}}} unless these are marked otherwise; and those that
+// no call can precede by the symbols around them (resolve.Exact), as the code that a signal handler
 // returns to. Everything else is taken for a return address.
 package filter

@@ -81,7 +81,7 @@ func rewrite(t testing.TB, view store.View, opts Options, text string) (string, 
 // head is the head of a kernel's stack trace.
 const head = "CPU: 0 PID: 7 Comm: cat Not tainted 6.18.44 #1 " + kernelID + "\n"
 
-// What the places of forms become.
+// The results for the places of forms.
 const (
 	loopLine    = "/srv/app/src/fixed.c:14"
 	callLine    = "/srv/app/src/fixed.c:37"
@@ -89,7 +89,7 @@ const (
 	secondPlace = "main+0x5f (" + callLine + ")"
 )
 
-// forms is every form with the tool that prints it. ID stands for fixedID.
+// forms is every form with the tool that prints it. ID is replaced by fixedID.
 var forms = []struct{ name, in, want string }{
 	{"bpftrace ustack(build_id)", "    ID 0x114e\n    ID 0x1212\n",
 		"    " + exactPlace + "\n    " + secondPlace + "\n"},
@@ -163,7 +163,7 @@ var forms = []struct{ name, in, want string }{
 	{"a word is glued to it", "xID 0x114e ID 0x114eg\n", "xID 0x114e ID 0x114eg\n"},
 }
 
-// TestForms: each form becomes what it is for.
+// TestForms: each form gives its result.
 func TestForms(t *testing.T) {
 	view := newView(t)
 	for _, c := range forms {
@@ -176,7 +176,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestReturnAddresses: what is looked up one byte before. In main a line begins at 0x55.
+// TestReturnAddresses: the addresses looked up one byte before. In main a line begins at 0x55.
 func TestReturnAddresses(t *testing.T) {
 	view := newView(t)
 	const first, second = fixedID + " 0x1208\n", fixedID + " 0x1208\n"
@@ -204,7 +204,7 @@ func TestReturnAddresses(t *testing.T) {
 			t.Errorf("behind %q: %q", before, got)
 		}
 	}
-	// Kernels print what the registers held as it is, in lines of other kinds too.
+	// Kernels print values of registers unchanged, in lines of other kinds too.
 	for mark, want := range map[string]string{"RIP: 0010:": lines[0], "pc : ": lines[0],
 		"WARNING: CPU: 1 at ": lines[0], "lr : ": lines[1], "": lines[1]} {
 		_, source, _ := strings.Cut(want, " ")
@@ -226,7 +226,7 @@ func TestNoReturnAddresses(t *testing.T) {
 	}
 }
 
-// TestProgramAddresses: of BPF programs in kernel stack traces, too, what the registers held
+// TestProgramAddresses: of BPF programs in kernel stack traces, too, the value of a register
 // is exact, as is the first instruction. In fold_digits a line begins at 0x13.
 func TestProgramAddresses(t *testing.T) {
 	view := newView(t)
@@ -242,7 +242,7 @@ func TestProgramAddresses(t *testing.T) {
 	}
 }
 
-// TestMarkupAddresses: an element says itself whether its address is exact; {{{pc}}} and
+// TestMarkupAddresses: an element itself marks its address as exact or not; {{{pc}}} and
 // frame 0 are. Elements that lack fields stay as they are.
 func TestMarkupAddresses(t *testing.T) {
 	view := newView(t)
@@ -274,8 +274,8 @@ func TestMarkupAddresses(t *testing.T) {
 	}
 }
 
-// TestNumberedFrames: the number of a frame says whether it is the first, wherever it
-// stands.
+// TestNumberedFrames: the number of a frame marks it as the first or not, anywhere
+// in a line.
 func TestNumberedFrames(t *testing.T) {
 	view := newView(t)
 	place := func(number string) string {
@@ -332,7 +332,7 @@ func TestBuildIDOfKernel(t *testing.T) {
 	}
 }
 
-// TestProbable: a BPF function of which the text tells no image is told apart.
+// TestProbable: a BPF function whose image the text lacks is marked.
 func TestProbable(t *testing.T) {
 	view := newView(t)
 	for text, want := range map[string]uint64{

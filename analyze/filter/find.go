@@ -14,7 +14,7 @@ import (
 	"symbolize/store"
 )
 
-// What is kept between batches of objects: those whose tables are open, and all that were
+// Objects kept between batches: those whose tables are open, and all that were
 // looked for.
 const (
 	maxObjects = 64
@@ -28,7 +28,7 @@ type finder struct {
 	noInlines bool
 	demangler *report.Demangler
 	objects   map[string]*object // by build ID as the text has it
-	problems  []string           // what went wrong with tables, each once
+	problems  []string           // errors of tables, each once
 	opened    int                // objects of them that are there
 	texts     int                // strings that the objects hold, about
 }
@@ -88,7 +88,7 @@ func (f *finder) find(places []*place, answers []*answer) {
 }
 
 // locate finds the object of a place and the address in its tables. The object is nil
-// if there is nothing to look up: then the reason says why, or the answer is there.
+// if there is nothing to look up: then there is a reason or an answer.
 func (f *finder) locate(p *place, a *answer) (*object, addr.Addr, ingest.Reason) {
 	if p.form == formBPF || p.form == formTag {
 		return f.locateBPF(p, a)
@@ -108,7 +108,7 @@ func (f *finder) locate(p *place, a *answer) (*object, addr.Addr, ingest.Reason)
 	return o, at, ingest.ReasonNone
 }
 
-// address returns what to look up in an object's tables for a place.
+// address returns the address to look up in an object's tables for a place.
 func (f *finder) address(o *object, p *place) (at addr.Addr, why ingest.Reason) {
 	back := addr.Addr(1)
 	if !p.isReturn() {
@@ -202,11 +202,11 @@ func (f *finder) readSymbols(o *object) {
 
 // problem notes that a table could not be read.
 func (f *finder) problem(m *store.Manifest, source int, err error) {
-	f.say(fmt.Sprintf("%s of %s: %v", m.Sources[source].Kind, m.ID, err))
+	f.addProblem(fmt.Sprintf("%s of %s: %v", m.Sources[source].Kind, m.ID, err))
 }
 
-// say notes a problem, once.
-func (f *finder) say(text string) {
+// addProblem notes a problem, once.
+func (f *finder) addProblem(text string) {
 	text = ingest.Printable(text)
 	if len(f.problems) < maxProblems && !slices.Contains(f.problems, text) {
 		f.problems = append(f.problems, text)
@@ -223,7 +223,7 @@ func (f *finder) object(id buildid.ID) *object {
 	f.objects[key] = o
 	var err error
 	if o.manifest, o.reason, err = store.FindCode(f.view, id); err != nil {
-		f.say(fmt.Sprintf("build ID %s: %v", id, err))
+		f.addProblem(fmt.Sprintf("build ID %s: %v", id, err))
 	}
 	if o.manifest != nil {
 		f.opened++
@@ -234,7 +234,7 @@ func (f *finder) object(id buildid.ID) *object {
 	return o
 }
 
-// join answers what was asked of an object: its tables are read once, in order.
+// join answers the look-ups in an object: its tables are read once, in order.
 func (f *finder) join(o *object) {
 	f.settle(o)
 	slices.SortFunc(o.asked, func(a, b asked) int { return cmp.Compare(a.at, b.at) })
@@ -254,8 +254,8 @@ func (f *finder) join(o *object) {
 	o.asked = o.asked[:0]
 }
 
-// settle moves what was taken for return addresses, and is none by the tables, back to
-// where it was.
+// settle moves addresses that were taken for return addresses, and are none by the tables,
+// back.
 func (f *finder) settle(o *object) {
 	if o.manifest.Kind == ingest.JIT {
 		return // a program has no more than its own code

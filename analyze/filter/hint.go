@@ -5,7 +5,7 @@ import (
 	"symbolize/ingest/format/bpf"
 )
 
-// Hint is what would name what was left, "" where nothing would.
+// Hint is the command that would name the rest, "" where there is none.
 func (l *Left) Hint() string {
 	if _, name, isBPF := bpf.SplitSymbol(l.Object); isBPF {
 		return l.hintBPF(bpf.NameOf(name))
@@ -29,7 +29,7 @@ func (l *Left) Hint() string {
 	return ""
 }
 
-// hintBPF is Hint for a BPF function. To index its object file is no advice for what has
+// hintBPF is Hint for a BPF function. To index its object file is no advice for one that has
 // no name, unless its tag depends on that file alone.
 func (l *Left) hintBPF(name string) string {
 	const alone = "without a name (it was loaded without BTF) its tag alone tells it: object " +

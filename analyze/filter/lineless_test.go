@@ -35,7 +35,7 @@ func addBuilt(t *testing.T, view store.View, p bpfbuild.Program) {
 	}
 }
 
-// TestLineless: a program that was captured without lines is not said to be missing. Where
+// TestLineless: a program that was captured without lines is not reported as missing. Where
 // it is defined comes from an object file, and its lines from the one program with its
 // name, tag and length that has some.
 func TestLineless(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // maxMarkup bounds the modules and the mappings that are kept of the markup.
 const maxMarkup = 4096
 
-// markup is what elements of LLVM's symbolizer markup have said of a process
+// markup is the state of a process by elements of LLVM's symbolizer markup
 // (llvm/docs/SymbolizerMarkupFormat.rst).
 type markup struct {
 	modules map[uint64]buildid.ID

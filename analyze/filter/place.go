@@ -21,7 +21,7 @@ const (
 type place struct {
 	start, end int // in the text
 	form       form
-	// weak is set for what may be no place: it is not counted if it is not known.
+	// weak is set for text that may be no place: it is not counted if it is not known.
 	weak   bool
 	exact  bool // no return address
 	keep   bool // the text stays, and all that is known follows it
@@ -35,7 +35,7 @@ type place struct {
 	object buildid.ID // where id is nil: the kernel, or a module of the markup
 }
 
-// appendKey appends what tells the place from others, wherever in the text they are.
+// appendKey appends the identity of the place, independent of its position in the text.
 func (p *place) appendKey(b []byte) []byte {
 	flags := byte(p.form)
 	for i, set := range [...]bool{p.exact, p.length, len(p.module) > 0, len(p.id) > 0} {
@@ -57,7 +57,7 @@ func (p *place) appendKey(b []byte) []byte {
 	return append(append(b, 0), p.module...)
 }
 
-// buildID returns the object's build ID. Of 40 digits nobody can tell whether they were
+// buildID returns the object's build ID. 40 digits may have been
 // padded: BPF stack maps have no length.
 func (p *place) buildID() buildid.ID {
 	if len(p.id) == 0 {
@@ -66,7 +66,7 @@ func (p *place) buildID() buildid.ID {
 	return parseID(p.id)
 }
 
-// parseID returns the build ID that hexadecimal digits stand for.
+// parseID returns the build ID in hexadecimal digits.
 func parseID(digits []byte) buildid.ID {
 	if len(digits) > 2*buildid.MaxLen || len(digits)%2 != 0 {
 		return buildid.ID{}

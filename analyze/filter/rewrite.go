@@ -11,7 +11,7 @@ import (
 	"symbolize/store"
 )
 
-// What is kept between batches.
+// The state kept between batches.
 const (
 	maxAnswers  = 1 << 16 // places whose answer is remembered
 	maxTexts    = 1 << 20 // strings of tables
@@ -114,7 +114,7 @@ func (r *Rewriter) scanAll(text []byte) {
 	}
 }
 
-// lookUp answers what has not been seen.
+// lookUp answers new places.
 func (r *Rewriter) lookUp() {
 	if len(r.ask) > 0 {
 		r.finder.find(r.ask, r.answers)
@@ -138,8 +138,8 @@ func (r *Rewriter) count(p *located) {
 	}
 }
 
-// Stats returns what has been counted so far.
+// Stats returns the counts so far.
 func (r *Rewriter) Stats() *Stats { return &r.stats }
 
-// Problems returns what went wrong with tables, each once.
+// Problems returns the errors of tables, each once.
 func (r *Rewriter) Problems() []string { return r.finder.problems }

@@ -19,7 +19,7 @@ const (
 // Classes of bytes.
 const (
 	classHex    = 1 << iota // a hexadecimal digit
-	classSymbol             // may stand in a kernel symbol
+	classSymbol             // may be in a kernel symbol
 	classAnchor             // a form may begin, or be recognised, here
 )
 
@@ -42,8 +42,8 @@ var classes = func() (c [256]uint8) {
 func isHex(c byte) bool    { return classes[c]&classHex != 0 }
 func isSymbol(c byte) bool { return classes[c]&classSymbol != 0 }
 
-// scanner finds places in lines of text. What lines have said before decides what the
-// next ones mean.
+// scanner finds places in lines of text. Earlier lines decide how the
+// next ones are read.
 type scanner struct {
 	kernel  buildid.ID // that symbols without a module belong to; zero if not known
 	unnamed buildid.ID // the kernel of traces whose head names none
@@ -106,7 +106,7 @@ func (s *scanner) add(p place, next int) {
 	s.floor = next
 }
 
-// frame says that a frame of a stack stands in the line, and reports whether it is the
+// frame notes that a frame of a stack is in the line, and reports whether it is the
 // first one of a run.
 func (s *scanner) frame() (first bool) {
 	first = s.lastAt < s.line-1 || s.lastAt == 0
@@ -114,7 +114,7 @@ func (s *scanner) frame() (first bool) {
 	return first
 }
 
-// plus looks at "…+0xOFF…", where the plus stands at i.
+// plus looks at "…+0xOFF…", where the plus is at i.
 func (s *scanner) plus(i int) {
 	offset, end, ok := s.prefixed(i + 1)
 	if !ok {
@@ -154,7 +154,7 @@ func (s *scanner) unwrap(p *place) {
 	}
 }
 
-// symbol looks at what follows "SYM+0xOFF".
+// symbol looks at the text after "SYM+0xOFF".
 func (s *scanner) symbol(p place) {
 	next := p.end
 	if size, end, ok := s.after(p.end, "/"); ok {
@@ -209,7 +209,7 @@ func (s *scanner) moduleAt(i int) (module, id []byte, end int) {
 	return module, id, i + n + 1
 }
 
-// space looks at "ID 0xOFF" and "ID +OFF", where the space stands at i.
+// space looks at "ID 0xOFF" and "ID +OFF", where the space is at i.
 func (s *scanner) space(i int) {
 	if i+2 >= len(s.text) || i-s.floor < minIDDigits || !isHex(s.text[i-1]) {
 		return
@@ -337,7 +337,7 @@ func (s *scanner) program(i int) {
 	s.floor = p.end
 }
 
-// programOffset looks at what follows "bpf_prog_TAG_NAME+0xOFF".
+// programOffset looks at the text after "bpf_prog_TAG_NAME+0xOFF".
 func (s *scanner) programOffset(p *place) {
 	if size, end, ok := s.after(p.end, "/"); ok {
 		p.length, p.size, p.end = true, size, end
@@ -347,12 +347,12 @@ func (s *scanner) programOffset(p *place) {
 	s.add(*p, p.end)
 }
 
-// exactMarks stand in lines of kernel stack traces before addresses that are none of
-// return addresses: what the registers held, and where a warning is.
+// exactMarks are in lines of kernel stack traces before addresses that are not
+// return addresses: values of registers, and places of warnings.
 var exactMarks = [...]string{"RIP: ", "EIP: ", "pc : ", "epc : ", "PC is at ", "NIP [", "NIP: ",
 	"WARNING: "}
 
-// exactBefore reports whether the line says that the address at i is exact.
+// exactBefore reports whether the line marks the address at i as exact.
 func (s *scanner) exactBefore(i int) bool {
 	if s.mark < 0 { // once a line: there may be thousands of addresses in it
 		s.mark = len(s.text)

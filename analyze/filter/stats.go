@@ -11,8 +11,8 @@ import (
 // Stats counts places in text.
 type Stats struct {
 	Places uint64 // all that were recognised
-	Named  uint64 // of which something could be said
-	// Probable are those of Named where the text tells no more than tag, name and length of
+	Named  uint64 // places with an answer
+	// Probable are those of Named where the text has only tag, name and length of
 	// a BPF function, and one known function fits.
 	Probable uint64
 	// Left are those that stayed as they were, by object and reason.
@@ -20,12 +20,12 @@ type Stats struct {
 	more map[leftKey]int
 }
 
-// Left is what could not be said of one object for one reason.
+// Left counts the unnamed places of one object for one reason.
 type Left struct {
 	Object string // build ID, or the BPF program's symbol; "" if the text names none
 	Module string // as the text calls it, "" if it does not
 	Reason ingest.Reason
-	// OtherTag says that a BPF program of this name is indexed, and has another tag.
+	// OtherTag: a BPF program of this name is indexed, and has another tag.
 	OtherTag bool
 	Places   uint64
 }
@@ -58,7 +58,7 @@ func (s *Stats) leave(p *place, a *answer) {
 	s.Left[i].Places++
 }
 
-// objectText is what the object of a place is called.
+// objectText is the printed name of a place's object.
 func (p *place) objectText() string {
 	switch {
 	case p.form == formBPF || p.form == formTag:

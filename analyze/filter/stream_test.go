@@ -23,7 +23,7 @@ func (c *counted) Find(id buildid.ID) ([]*store.Manifest, error) {
 	return c.View.Find(id)
 }
 
-// TestAnswersAreKept: a place is looked up once, in whatever batch it comes again.
+// TestAnswersAreKept: a place is looked up once, in all batches.
 func TestAnswersAreKept(t *testing.T) {
 	view := &counted{View: newView(t)}
 	r := New(view, Options{})
@@ -41,7 +41,7 @@ func TestAnswersAreKept(t *testing.T) {
 	}
 }
 
-// TestBounds: what is kept stays within its bounds, and is right afterwards.
+// TestBounds: the caches stay within their bounds, and answers are right afterwards.
 func TestBounds(t *testing.T) {
 	r := New(newView(t), Options{})
 	var b bytes.Buffer
@@ -80,7 +80,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestBinary: what is no text stays as it is, all around a place.
+// TestBinary: binary data stays as it is, all around a place.
 func TestBinary(t *testing.T) {
 	var every []byte
 	for i := range 256 {
@@ -94,7 +94,7 @@ func TestBinary(t *testing.T) {
 }
 
 // TestLongLine: a line of thousands of frames takes time in proportion to its length:
-// the test's own time limit would tell.
+// the test's own time limit would fail.
 func TestLongLine(t *testing.T) {
 	const n = 1 << 14
 	view := newView(t)
@@ -114,7 +114,7 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
-// TestPrefixes: text may end anywhere, also in the middle of a form: what stands before it
+// TestPrefixes: text may end anywhere, also in the middle of a form: the text before it
 // is named.
 func TestPrefixes(t *testing.T) {
 	view := newView(t)
@@ -144,8 +144,8 @@ func TestWriteError(t *testing.T) {
 	}
 }
 
-// FuzzRewrite: no text is too bad; where nothing is known it stays as it is, whatever
-// the batches; and what is known only adds names.
+// FuzzRewrite: no text is too bad; where nothing is known it stays as it is, for all
+// batches; and answers only add names.
 func FuzzRewrite(f *testing.F) {
 	for _, seed := range []string{
 		head + " do_syscall_64+0x71/0x280\n RIP: 0010:f+0x1/0x2 [m " + fixedID + "]\n",

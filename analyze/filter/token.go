@@ -38,7 +38,7 @@ func (s *scanner) prefixed(i int) (v uint64, end int, ok bool) {
 	return s.number(i + 2)
 }
 
-// after is prefixed for a number behind a text that stands at i.
+// after is prefixed for a number behind a text at i.
 func (s *scanner) after(i int, text string) (v uint64, end int, ok bool) {
 	if i > len(s.text) || !bytes.HasPrefix(s.text[i:], []byte(text)) {
 		return 0, 0, false
@@ -76,7 +76,7 @@ func (s *scanner) idToken(from, to int) (strong, ok bool) {
 	return n == sha1Digits || n == md5Digits, true
 }
 
-// sanitizer looks at "(PATH+0xOFF) (BuildId: ID)", where the plus stands at i and the
+// sanitizer looks at "(PATH+0xOFF) (BuildId: ID)", where the plus is at i and the
 // offset ends at end.
 func (s *scanner) sanitizer(i, end int) (p place, next int, ok bool) {
 	const between = ") (BuildId: "

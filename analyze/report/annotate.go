@@ -42,7 +42,7 @@ type HotPlace struct {
 	Samples, Weight uint64
 }
 
-// value is what a function is ordered by.
+// value is the sort key of a function.
 func (f *HotFunction) value(count bool) uint64 {
 	if count {
 		return f.Samples
@@ -155,11 +155,11 @@ func (c *hotCounter) gather() []HotFunction {
 
 // Code is the machine code of a function, and who knows more of it.
 type Code struct {
-	Machine string  // as uname -m says it
+	Machine string  // as uname -m prints it
 	PC      addr.PC // of the first byte: at run time for JITed code, as linked for files
 	Bytes   []byte
 	Origin  string   // where the bytes come from, for people
-	Notes   []string // what of them may not be as it was at run time
+	Notes   []string // differences that are possible to the code at run time
 
 	// Lines gives the source of the instructions at these offsets, which are sorted;
 	// nil where nothing knows.
@@ -168,7 +168,7 @@ type Code struct {
 	Symbols func(pcs []addr.PC) []CodeSymbol
 }
 
-// CodeSymbol is what lies at an address.
+// CodeSymbol is the symbol at an address.
 type CodeSymbol struct {
 	Name   string // system name, "" if not known
 	Offset uint64 // of the address from the symbol's start
@@ -187,7 +187,7 @@ type CodeLine struct {
 // and stores.
 type CodeSource interface {
 	// Code returns the code of a function of o. The error is the reason why it cannot be
-	// had, with a Hint if something mends it.
+	// had, with a Hint if there is a remedy.
 	Code(o *ingest.Object, f *HotFunction) (*Code, error)
 }
 
@@ -199,7 +199,7 @@ type Annotation struct {
 	Total    uint64   `json:"total"`
 	Samples  uint64   `json:"samples"`
 	Children bool     `json:"children"`
-	// Skid says whether samples may lie behind the instruction that caused them.
+	// Skid: samples may lie behind the instruction that caused them.
 	Skid      string              `json:"skid"`
 	Functions []AnnotatedFunction `json:"functions"`
 	Missing   []NoCode            `json:"without_code,omitempty"`
@@ -225,7 +225,7 @@ const (
 )
 
 // precise reports whether an event was recorded with two or three p behind its name:
-// the processor then tells the instruction itself.
+// the processor then records the instruction itself.
 func precise(event string) bool {
 	_, modifiers, ok := strings.Cut(event, ":")
 	return ok && strings.Trim(modifiers, "ukhHGpPSD") == "" &&

@@ -29,7 +29,7 @@ type AnnotatedFunction struct {
 	Samples uint64  `json:"samples"`
 	Weight  uint64  `json:"weight"`
 	Share   float64 `json:"share_percent"` // of all samples of the event
-	// Outside is what lies behind the code that is at hand.
+	// Outside counts samples behind the available code.
 	Outside uint64 `json:"samples_outside,omitempty"`
 	Unknown int    `json:"undecoded_bytes,omitempty"`
 
@@ -208,7 +208,7 @@ func (a *annotator) source() {
 	}
 }
 
-// tabWidth is what a tab of source text is worth.
+// tabWidth is the width of a tab of source text.
 const tabWidth = 4
 
 // sourceText makes a line of source fit for a terminal.
@@ -217,7 +217,7 @@ func sourceText(s string) string {
 	return ingest.Printable(s)
 }
 
-// targets resolves what calls, jumps and PC-relative operands point to.
+// targets resolves the targets of calls, jumps and PC-relative operands.
 func (a *annotator) targets() {
 	end := a.code.PC + addr.PC(len(a.code.Bytes))
 	var pcs []addr.PC

@@ -131,7 +131,7 @@ func TestAnnotateGolden(t *testing.T) {
 }
 
 // TestAnnotateCounts: each sample lies in one instruction or outside, percentages are of
-// the function, and with Children a call counts what it called, recursion once.
+// the function, and with Children a call counts its callees, recursion once.
 func TestAnnotateCounts(t *testing.T) {
 	p := loopProfile()
 	for _, tt := range []struct {
@@ -207,7 +207,7 @@ func TestAnnotateChoice(t *testing.T) {
 	}
 }
 
-// TestAnnotateManyWithout: functions without code stand under their reason, once, and the
+// TestAnnotateManyWithout: functions without code are listed under their reason, once, and the
 // tail of a long list is a sum.
 func TestAnnotateManyWithout(t *testing.T) {
 	for n, tail := range map[int]string{
@@ -238,7 +238,7 @@ func TestAnnotateManyWithout(t *testing.T) {
 }
 
 // TestAnnotateHottest: the first of those with most samples is the hottest, instruction and
-// line, wherever it stands.
+// line, anywhere in the listing.
 func TestAnnotateHottest(t *testing.T) {
 	for weights, want := range map[[3]uint64]int{{9, 1, 2}: 0, {1, 9, 2}: 1, {1, 2, 9}: 2,
 		{5, 5, 5}: 0, {0, 4, 4}: 1, {}: -1} {
@@ -278,7 +278,7 @@ func TestAnnotateHottest(t *testing.T) {
 	}
 }
 
-// TestAnnotateJSON: what the golden file shows is valid JSON, with lists where others
+// TestAnnotateJSON: the golden file is valid JSON, with lists where others
 // would have null, and without control characters.
 func TestAnnotateJSON(t *testing.T) {
 	for _, p := range []*ingest.Profile{loopProfile(), {}} {

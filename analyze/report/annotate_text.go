@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest"
 )
 
-// AnnotateText says how Annotation.WriteText writes.
+// AnnotateText configures Annotation.WriteText.
 type AnnotateText struct {
 	Addresses bool // whole addresses in place of offsets from the function's start
 	Bytes     bool // the code bytes of each instruction
@@ -29,14 +29,14 @@ const (
 	warmPercent = 0.5
 )
 
-// summaryLines is how many of the hottest lines stand above a listing.
+// summaryLines is how many of the hottest lines are above a listing.
 const summaryLines = 5
 
 // bytesColumn is the width of the code bytes of an ordinary instruction.
 const bytesColumn = 20
 
 // WriteText writes the functions one after another, each with its source lines, and
-// what has no code at the end.
+// those without code at the end.
 func (a *Annotation) WriteText(w io.Writer, style AnnotateText) error {
 	t := &annotateWriter{Writer: bufio.NewWriter(w), a: a, style: style}
 	t.head()
@@ -190,8 +190,8 @@ func (t *annotateWriter) listing(f *AnnotatedFunction) {
 	}
 }
 
-// inlineText says in which of the inlined calls, or in the function itself, what
-// follows belongs.
+// inlineText names the inlined call, or the function itself, that the lines
+// below belong to.
 func inlineText(f *AnnotatedFunction, inlined []string) string {
 	if len(inlined) == 0 {
 		return "in " + f.Name
@@ -275,7 +275,7 @@ func (t *annotateWriter) instText(in *AnnotatedInst, f *AnnotatedFunction) strin
 	return in.inst.WithTarget(address + symbol)
 }
 
-// direction says where a jump inside a function goes.
+// direction is where a jump inside a function goes.
 func direction(in *AnnotatedInst, to int) string {
 	if to > in.Offset {
 		return " (down)"

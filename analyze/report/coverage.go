@@ -14,7 +14,7 @@ type CoverageOptions struct {
 	Count bool // weigh frames by samples instead of periods
 }
 
-// Coverage says how much of a profile is named, and what stands in the way.
+// Coverage is how much of a profile is named, and why the rest is not.
 // Frames of all events count; "named" is with a function name, and each frame
 // weighs as much as its sample.
 type Coverage struct {
@@ -48,7 +48,7 @@ type DomainCoverage struct {
 	Named  float64 `json:"named_percent"` // of its own frames, by weight
 }
 
-// IDCoverage says how much comes from objects whose build ID was had this way.
+// IDCoverage is how much comes from objects whose build ID was found this way.
 type IDCoverage struct {
 	Source  string  `json:"source"`
 	Objects int     `json:"objects"`
@@ -56,7 +56,7 @@ type IDCoverage struct {
 	Share   float64 `json:"share_percent"` // of the frames in files, by weight
 }
 
-// Missing is what could not be named in one object for one reason.
+// Missing counts the unnamed frames of one object for one reason.
 type Missing struct {
 	Object  string  `json:"object"`
 	Kind    string  `json:"kind"`
@@ -71,7 +71,7 @@ type Missing struct {
 	Hint    string  `json:"hint,omitempty"`
 }
 
-// Probable is a function of which only name, tag and length were captured: its lines
+// Probable is a function captured with name, tag and length only: its lines
 // are those of another capture's function with these three.
 type Probable struct {
 	Object  string  `json:"object"`
@@ -205,7 +205,7 @@ func (c *Coverage) findMissing(p *ingest.Profile, locations, objects []ingest.Fr
 	index := make(map[key]int)
 	var sums []sum
 	for l, w := range locations {
-		// What has a name and no image is missing too: its lines and instructions are.
+		// A function with a name and no image is missing too: it lacks lines and instructions.
 		if w.Frames == 0 || p.IsNamed(ingest.LocationID(l)) &&
 			p.Names.Reasons[l] == ingest.ReasonNone {
 			continue

@@ -188,7 +188,7 @@ func (f *folder) addressText(loc *ingest.Location) string {
 const foldPart = 16 << 10
 
 // fold adds up the samples by (comm, texts), each core a part of them, and sorts
-// what comes out.
+// the result.
 func (f *folder) fold() []*foldTable {
 	f.numberComms()
 	n := len(f.p.Samples)
@@ -242,7 +242,7 @@ func (f *folder) foldSamples(t *foldTable, samples []ingest.Sample) {
 	}
 }
 
-// commKey is what the first element of a line is made of.
+// commKey is the source of the first element of a line.
 type commKey struct {
 	comm ingest.StringID
 	pid  int32 // -1 if not shown

@@ -24,7 +24,7 @@ func (f *folder) merge(parts []*foldTable) []foldLine {
 		n = max(n, len(t.entries))
 	}
 	lines := make([]foldLine, 0, n)
-	at := make([]int, len(parts)) // what of each part is in lines
+	at := make([]int, len(parts)) // the used length of each part
 	for {
 		var first []byte
 		for i, t := range parts {

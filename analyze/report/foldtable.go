@@ -25,7 +25,7 @@ func (t *textTable) number(s string) uint32 {
 	return n
 }
 
-// order gives the numbers in the order in which the texts stand in sorted lines,
+// order gives the numbers in the order of the texts in sorted lines,
 // where most are followed by ';'.
 func (t *textTable) order() []uint32 {
 	order := make([]uint32, len(t.texts))

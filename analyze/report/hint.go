@@ -7,7 +7,7 @@ import (
 	"symbolize/ingest"
 )
 
-// Hint is the command that would get names for what is missing in an object for
+// Hint is the command that would get the missing names of an object for
 // a reason, "" where none would.
 func Hint(o *ingest.Object, why ingest.Reason) string {
 	switch why {
@@ -117,7 +117,7 @@ func fetch(kind string, o *ingest.Object) string {
 }
 
 // quote makes a path one word of the shell. Paths come from captures: a hint that
-// is pasted must not run what they say.
+// is pasted must not run their text.
 func quote(path string) string {
 	path = ingest.Printable(path)
 	for i := range len(path) {

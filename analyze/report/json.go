@@ -33,7 +33,7 @@ type JSONSymbol struct {
 	Inlined      bool   `json:",omitempty"`
 }
 
-// JSONError says why a location has no name.
+// JSONError is why a location has no name.
 type JSONError struct {
 	Message string // text of an ingest.Reason
 }
@@ -117,7 +117,7 @@ func jsonLocation(p *ingest.Profile, l ingest.LocationID, d *Demangler) *JSONLoc
 			sym.LinkageName = system
 		}
 		off := p.Names.SymOff[l]
-		known := off > 0 || p.Meta.Pprof == nil // pprof files do not say where functions begin
+		known := off > 0 || p.Meta.Pprof == nil // pprof files have no starts of functions
 		if !f.Inlined && known && off <= uint64(loc.Offset) {
 			sym.StartAddress = fmt.Sprintf("%#x", uint64(loc.Offset)-off)
 		}

@@ -9,7 +9,7 @@ import (
 	"symbolize/ingest"
 )
 
-// summaryMissing is how many rows of what is missing the summary shows.
+// summaryMissing is how many rows of missing objects the summary shows.
 const summaryMissing = 10
 
 // WriteSummary writes the coverage in a few lines, as resolve prints them on
@@ -47,7 +47,7 @@ func (c *Coverage) WriteSummary(w io.Writer) error {
 	return out.Flush()
 }
 
-// events says of which events the samples are.
+// events names the events of the samples.
 func (c *Coverage) events() string {
 	words := make([]string, len(c.Events))
 	for i, e := range c.Events {
@@ -81,7 +81,7 @@ func (c *Coverage) losses() string {
 	return strings.Join(words, ", ")
 }
 
-// WriteMissing writes all of what is missing as a table.
+// WriteMissing writes all missing objects as a table.
 func (c *Coverage) WriteMissing(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	if len(c.Missing) == 0 {
@@ -118,11 +118,11 @@ func (c *Coverage) writeMissing(out *bufio.Writer, limit int) {
 	}
 }
 
-// WriteMissingJSON writes what is missing as one JSON object.
+// WriteMissingJSON writes the missing objects as one JSON object.
 func (c *Coverage) WriteMissingJSON(w io.Writer) error { return ingest.WriteJSON(w, c) }
 
-// share100 prints a percentage. What is not all is never printed as 100, nor
-// what is something as 0.
+// share100 prints a percentage. A part is never printed as 100, nor
+// as 0.
 func share100(v float64) string {
 	switch {
 	case v == 100:

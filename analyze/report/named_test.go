@@ -15,7 +15,7 @@ import (
 )
 
 // TestNamedPercentIsOne has functions without a name of their own, bounds that unwind
-// tables gave, in a profile of several events: its comment and its summary tell one share.
+// tables gave, in a profile of several events: its comment and its summary have one share.
 func TestNamedPercentIsOne(t *testing.T) {
 	for _, count := range []bool{false, true} {
 		p := profilebuild.Random(7, profilebuild.Size{Objects: 5, Functions: 60, Locations: 900,

@@ -1,5 +1,5 @@
 // Package report prints resolved Profiles: folded stacks, perf script's layout,
-// JSON, the top table, the coverage summary and what is missing.
+// JSON, the top table, the coverage summary and the missing objects.
 //
 // Reports fold on numbers, never on strings: a name is demangled once and
 // touched again only when it is printed. Nothing here knows the store.
@@ -18,13 +18,13 @@ import (
 	"symbolize/ingest"
 )
 
-// Mode says how much of a C++ or Rust name is shown. The words are pprof's.
+// Mode selects how much of a C++ or Rust name is shown. The words are pprof's.
 type Mode uint8
 
 // The modes.
 const (
 	Simple    Mode = iota // no parameters, no template arguments
-	Templates             // no parameters; what perf prints
+	Templates             // no parameters; as perf prints
 	Full                  // all of it
 	None                  // mangled
 )
@@ -54,7 +54,7 @@ const (
 	maxDemangledShift = 16
 )
 
-// Demangler turns names of symbol tables into what people read. It is for one
+// Demangler turns names of symbol tables into readable ones. It is for one
 // goroutine at a time and does each distinct name once.
 type Demangler struct {
 	mode    Mode
@@ -155,9 +155,9 @@ func mangled(s string) bool {
 		(s[1] == 'Z' || s[1] == 'R' || strings.HasPrefix(s, "_GLOBAL_"))
 }
 
-// demangle takes off what is no part of the mangled name and puts it back in
+// demangle takes suffixes off the mangled name and puts them back in
 // readable form: "@plt" and versions as they are, clones as binutils prints them;
-// the hash that LLVM gives to promoted locals says nothing and stays off.
+// the hash that LLVM gives to promoted locals is dropped.
 func (d *Demangler) demangle(s string) (name string) {
 	defer func() {
 		if recover() != nil { // hostile input must not end the report

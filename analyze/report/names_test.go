@@ -2,7 +2,7 @@ package report
 
 import "testing"
 
-// TestLLVMDemangler compares with what llvm-cxxfilt of LLVM 14 prints.
+// TestLLVMDemangler compares with the output of llvm-cxxfilt of LLVM 14.
 func TestLLVMDemangler(t *testing.T) {
 	d := NewLLVMDemangler(Full)
 	for name, want := range map[string]string{

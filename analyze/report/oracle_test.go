@@ -59,7 +59,7 @@ func mixed(seed uint64) *ingest.Profile {
 	return b.Profile()
 }
 
-// labels are what a frame is counted under: names and object, or the object.
+// labels are the keys that a frame is counted under: names and object, or the object.
 func labels(p *ingest.Profile, l ingest.LocationID) []string {
 	o := &p.Objects[p.Locations[l].Object]
 	var list []string
@@ -183,7 +183,7 @@ func TestCoverageOfSilentEvent(t *testing.T) {
 	}
 }
 
-// TestFoldedOptions: each option changes what it says and nothing else, and the
+// TestFoldedOptions: each option changes its part and nothing else, and the
 // numbers always add up.
 func TestFoldedOptions(t *testing.T) {
 	for seed := range uint64(10) {
@@ -271,7 +271,7 @@ func TestSummaryText(t *testing.T) {
 	}
 }
 
-// TestMismatchNamesBoth: what the file at the path is now is said.
+// TestMismatchNamesBoth: the present file at the path is reported.
 func TestMismatchNamesBoth(t *testing.T) {
 	b := profilebuild.New(profilebuild.Clock())
 	o := b.Object(ingest.Object{ID: sampleID, File: ingest.FileRef{Path: "/bin/x"}})
@@ -303,7 +303,7 @@ func TestQuoteByShell(t *testing.T) {
 	}
 }
 
-// TestMissingJSON: the document says the same as the table.
+// TestMissingJSON: the document has the rows of the table.
 func TestMissingJSON(t *testing.T) {
 	c := NewCoverage(mixed(1), CoverageOptions{})
 	var out bytes.Buffer
@@ -329,7 +329,7 @@ func TestMissingJSON(t *testing.T) {
 	}
 }
 
-// TestTopText: the sums run up and what is left off is counted.
+// TestTopText: the sums run up and the rows left off are counted.
 func TestTopText(t *testing.T) {
 	var out bytes.Buffer
 	top := NewTop(mixed(2), TopOptions{Limit: 3})

@@ -154,7 +154,7 @@ func TestFoldedAgainstNaive(t *testing.T) {
 	}
 }
 
-// TestFoldedInParts: a profile that several cores fold gives what one gives.
+// TestFoldedInParts: a profile that several cores fold gives the same as one.
 func TestFoldedInParts(t *testing.T) {
 	p := profilebuild.Random(5, profilebuild.Size{Objects: 5, Functions: 60, Locations: 900,
 		Stacks: 3 * foldPart, Depth: 6})
@@ -403,7 +403,7 @@ func TestShare100(t *testing.T) {
 	}
 }
 
-// TestHints: every reason that can be mended has a command, and a path from a
+// TestHints: every reason with a remedy has a command, and a path from a
 // capture cannot become another command.
 func TestHints(t *testing.T) {
 	user := ingest.Object{ID: sampleID, File: ingest.FileRef{Path: "/opt/my app/x'; rm -rf ~"}}

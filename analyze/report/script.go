@@ -15,7 +15,7 @@ import (
 // ScriptOptions are for Script.
 type ScriptOptions struct {
 	Demangler *Demangler
-	// Chains says by event whether its samples carry call chains; perf prints the
+	// Chains is, by event, whether its samples carry call chains; perf prints the
 	// others on one line. nil means that all do.
 	Chains []bool
 }
@@ -160,7 +160,7 @@ func pad(b []byte, n int) []byte {
 	return b
 }
 
-// insertPad right-aligns what was appended since at.
+// insertPad right-aligns the text appended since at.
 func insertPad(b []byte, at, width int) []byte {
 	for len(b)-at < width {
 		b = slices.Insert(b, at, ' ')
@@ -235,9 +235,9 @@ func (s *scriptWriter) address(b []byte, a uint64, chain bool) []byte {
 	}
 }
 
-// movedBack is 1 if a location stands for a return address, which ingest has
+// movedBack is 1 if a location is a return address, which ingest has
 // moved back by one. Objects are loaded at multiples of 4 at least, so that the
-// two low bits tell.
+// two low bits decide.
 func movedBack(pc addr.PC, off addr.Offset, o *ingest.Object) uint64 {
 	if o.Kind.Collapsed() {
 		return 0

@@ -143,7 +143,7 @@ func TestScriptNumbers(t *testing.T) {
 }
 
 // TestScriptMovedBack: addresses and symbol offsets are those that were sampled,
-// whatever ingest subtracted.
+// without the byte that ingest subtracted.
 func TestScriptMovedBack(t *testing.T) {
 	for _, tt := range []struct {
 		pc   addr.PC

@@ -188,7 +188,7 @@ func (c *topCounter) add(row uint32, leaf bool, value uint64, sample uint32) {
 	}
 }
 
-// rows gives what was on a stack, heaviest first, then by name and object.
+// rows gives the functions on stacks, heaviest first, then by name and object.
 func (c *topCounter) rows() []TopRow {
 	rows := make([]TopRow, 0, len(c.functions))
 	for i := range c.cum {

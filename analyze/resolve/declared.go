@@ -13,28 +13,28 @@ import (
 	"symbolize/store"
 )
 
-// Declared is what is known of a BPF function of which a capture tells no lines: where
+// Declared is the known origin of a BPF function without lines in a capture: where
 // its source is, by its tag, or by its name and its number of instructions.
 type Declared struct {
 	Name string     // "" if nothing is known
 	File string     // "" if it is not known, or functions in several files are the same code
 	Line uint32     // where the function begins; 0 if not known
-	ID   buildid.ID // the object that tells it; one of them, if they agree
-	// Probable says that not the tag, but name and number of instructions are the same, or
+	ID   buildid.ID // the object that declares it; one of them, if they agree
+	// Probable: not the tag, but name and number of instructions are the same, or
 	// the name alone (DeclareByName).
 	Probable bool
-	// Several says that functions of different names have this tag, and Name is "".
+	// Several: functions of different names have this tag, and Name is "".
 	Several bool
-	// Differ says that functions of one name are in several places, and File is "".
+	// Differ: functions of one name are in several places, and File is "".
 	Differ bool
-	// OtherTag says that a function of the name is known, but always has another tag.
+	// OtherTag: a function of the name is known, but always has another tag.
 	OtherTag bool
 }
 
 // Declare looks for the source of the function that the kernel calls symbol:
 // "bpf_prog_TAG" or "bpf_prog_TAG_NAME". Objects whose tag is the same are looked at
-// first, then those that the IDs of others lead to, as Manifest.Probable has them. What
-// could not be read is told in the error, and left out.
+// first, then those that the IDs of others lead to, as Manifest.Probable has them. Objects that
+// could not be read are in the error, and left out.
 func Declare(view store.View, symbol string, others []buildid.ID) (Declared, error) {
 	tag, name, ok := bpf.SplitSymbol(symbol)
 	if !ok {
@@ -71,7 +71,7 @@ func DeclareByName(view store.View, symbol string) (Declared, error) {
 	return Declared{OtherTag: len(s.list) > 0}, errors.Join(s.errs...)
 }
 
-// declarations are what may be a function's.
+// declarations are the possible origins of a function.
 type declarations struct {
 	view store.View
 	name string // as the kernel has it; "" if it has none
@@ -80,7 +80,7 @@ type declarations struct {
 	errs []error
 }
 
-// follow lists what an object tells, or those that it stands for.
+// follow lists the declarations of an object, or of its probable objects.
 func (s *declarations) follow(id buildid.ID, depth int) {
 	if s.seen[id] {
 		return
@@ -121,7 +121,7 @@ func (s *declarations) follow(id buildid.ID, depth int) {
 	}
 }
 
-// agreed returns what all of the list say.
+// agreed returns the facts that all of the list share.
 func (s *declarations) agreed() Declared {
 	if len(s.list) == 0 {
 		return Declared{}
@@ -152,7 +152,7 @@ func (j *join) declare(o *object, src *ingest.Object, others []buildid.ID) {
 	}
 }
 
-// symbolOf is the name of a JITed function: the capture's, with what that lacks.
+// symbolOf is the name of a JITed function: the capture's, completed.
 func (o *object) symbolOf(src *ingest.Object) string {
 	_, name, ok := bpf.SplitSymbol(src.Symbol)
 	if ok && bpf.NameOf(name) == "" && o.declared.Name != "" {

@@ -12,7 +12,7 @@ import (
 	"symbolize/store/indexer"
 )
 
-// declaredView knows the functions of BPF object files, and what bcc left: of tag 1 one
+// declaredView knows the functions of BPF object files, and bcc's files: of tag 1 one
 // function, of tag 2 two of one name, of tag 3 two of different names.
 func declaredView(t *testing.T, more ...string) store.View {
 	t.Helper()
@@ -104,7 +104,7 @@ func TestDeclare(t *testing.T) {
 	}
 }
 
-// TestDeclareByName: a name leads to what has no tag that does not depend on the host, and
+// TestDeclareByName: a name leads to functions without a tag that is the same on all hosts, and
 // where it leads to another tag, that is known.
 func TestDeclareByName(t *testing.T) {
 	view := declaredView(t, "shapes.bpf.o")

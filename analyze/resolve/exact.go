@@ -15,14 +15,14 @@ const (
 	// do not align functions, none is before them.
 	padded = 8
 	// aligned is how most compilers align functions. Labels inside of functions, which
-	// may stand behind a call, are not.
+	// may follow a call, are not.
 	aligned = 16
 )
 
-// Exact returns what ingest asks for offsets that stand where return addresses do
+// Exact returns ingest's check of offsets in the places of return addresses
 // (input.Options.Exact): which of them no call can precede. These are
 //
-//   - the first byte of what signal handlers return to, known by its name (isSignalReturn)
+//   - the first byte of the code that signal handlers return to, known by its name (isSignalReturn)
 //     or by its unwind table (augmentation S): the kernel put the address onto the stack,
 //     nobody called;
 //   - the first byte of a function with no function before it, but padding: an interrupt
@@ -32,7 +32,7 @@ const (
 // A function that begins where another ends stays a return address: compilers put nothing
 // behind a call that does not return, such as that of abort.
 //
-// What the rules move was measured in 559,556 frames of a mixed load (C, C++, Go, Python,
+// The effect of the rules was measured in 559,556 frames of a mixed load (C, C++, Go, Python,
 // the kernel; by frame pointers), where the code before each address of user space was
 // looked at for a call:
 //
@@ -45,7 +45,7 @@ const (
 //	    75  0.013 %   first byte, function before it  a call before all: left as they are
 //	32,080  5.733 %   runtime.goexit+1                Go puts it below each goroutine for the
 //	                                                  byte before it to be looked up
-//	   394  0.070 %   what an interrupt of the        exact, inside of functions: a byte
+//	   394  0.070 %   an interrupt of the             exact, inside of functions: a byte
 //	                  kernel's own code came at       changes no function but the 3 above
 //	    13  0.002 %   behind sigpanic, asyncPreempt   the same, of Go
 func Exact(v store.View) func(*ingest.Object, []addr.Offset) []addr.Offset {
@@ -79,8 +79,8 @@ func Exact(v store.View) func(*ingest.Object, []addr.Offset) []addr.Offset {
 	}
 }
 
-// Exact returns which of table addresses, ascending, stand for themselves where return
-// addresses are expected, by the rules of the function Exact. It takes the place of a Join.
+// Exact returns which of table addresses, ascending, are exact where return
+// addresses are expected, by the rules of the function Exact. It replaces a Join.
 func (f *Finder) Exact(returns []addr.Addr) (exact []addr.Addr) {
 	var list, ask []addr.Addr
 	for _, at := range returns {

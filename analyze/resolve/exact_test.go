@@ -10,7 +10,7 @@ import (
 	"symbolize/store/symtab"
 )
 
-// TestExact: which addresses behind what is no call are known by the functions around them.
+// TestExact: exact addresses are found by the functions around them.
 func TestExact(t *testing.T) {
 	o := store.NewOverlay()
 	debug := symtab.NewBuilder(symtab.Options{})

@@ -11,7 +11,7 @@ import (
 	"symbolize/store/symtab"
 )
 
-// NamePolicy says which name a physical function shows where its symbol and its
+// NamePolicy selects the name that a physical function shows where its symbol and its
 // debug information differ, as they do for two thirds of libc.
 type NamePolicy uint8
 
@@ -44,7 +44,7 @@ type Text uint32
 // Frame is one function activation as the tables have it.
 type Frame struct {
 	Name   Text // 0 if not known
-	File   Text // where the code, or the call in it, stands
+	File   Text // of the code, or of the call in it
 	Line   uint32
 	Column uint32 // 0 in tables without columns
 
@@ -52,7 +52,7 @@ type Frame struct {
 	DeclLine uint32
 }
 
-// Place is what the tables know of one address.
+// Place is the result of the tables for one address.
 type Place struct {
 	// Symbol is the name that symbol tables have for the address, 0 if none; it
 	// begins at SymbolStart.
@@ -78,7 +78,7 @@ type SourceError struct {
 
 // Finder answers addresses of one object from all its tables: frames of the best
 // table with debug information that has the address, and the name of the best
-// symbol table. It is for one goroutine at a time. What it returns is valid until
+// symbol table. It is for one goroutine at a time. Its results are valid until
 // the next Join, but for Texts, which stay.
 type Finder struct {
 	view     store.View
@@ -125,11 +125,11 @@ func (f *Finder) Text(t Text) string { return f.texts[t] }
 // NumTexts returns how many texts there are so far; Texts are below it.
 func (f *Finder) NumTexts() int { return len(f.texts) }
 
-// Errors returns what went wrong in the last Join: one for each table that could
+// Errors returns the errors of the last Join: one for each table that could
 // not be read. The others have answered all the same.
 func (f *Finder) Errors() []SourceError { return f.errs }
 
-// Place returns what was found for the address with that number in the last Join.
+// Place returns the result for the address with that number in the last Join.
 func (f *Finder) Place(i int) *Place { return &f.places[i] }
 
 // Frames returns the frames of a Place, innermost first, the last of which is the
@@ -175,7 +175,7 @@ func (f *Finder) Function(p *Place, names NamePolicy) (Text, addr.Addr) {
 	return p.Symbol, p.SymbolStart
 }
 
-// isMangled reports whether a name is one of C++ or Rust, of either mangling, that tells
+// isMangled reports whether a name is one of C++ or Rust, of either mangling, that has
 // its scope.
 func isMangled(name string) bool {
 	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R")
@@ -217,8 +217,8 @@ func hasFrames(k store.SourceKind) bool {
 	return k == store.DWARF || k == store.Pclntab || k == store.JIT
 }
 
-// wanted reports whether a source of a kind can add to what is known of a place.
-// Stubs and guessed functions name only what nothing else does.
+// wanted reports whether a source of a kind can add to a place.
+// Stubs and guessed functions name only places without another name.
 func (f *Finder) wanted(p *Place, kind store.SourceKind) bool {
 	own := p.to > p.from && f.frames[p.to-1].Name != 0
 	switch kind {
@@ -347,7 +347,7 @@ func (f *Finder) newText() Text {
 }
 
 // readTexts reads the texts that a table's answers were the first to use, in the order
-// in which they stand there: names of inlined functions are spread over all of it, and
+// of the file: names of inlined functions are spread over all of it, and
 // each block of strings is to be unpacked once.
 func (f *Finder) readTexts(l *layer) error {
 	var first error

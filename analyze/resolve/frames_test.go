@@ -342,7 +342,7 @@ func (n noStrings) Block(kind symtab.BlockKind, i int) ([]byte, error) {
 	return n.table.Block(kind, i)
 }
 
-// TestFinderWithoutStrings: names that cannot be read are none, and said to be.
+// TestFinderWithoutStrings: names that cannot be read are none, and reported.
 func TestFinderWithoutStrings(t *testing.T) {
 	b := symtab.NewBuilder(symtab.Options{})
 	for n := range uint32(20_000) {

@@ -20,15 +20,15 @@ type IdentifyOptions struct {
 	Hostname string
 }
 
-// Identify returns what ingest asks for the build ID of a mapping whose records
+// Identify returns ingest's source of the build ID of a mapping whose records
 // have none (DESIGN.md section 4). A file is proven the same if the store's row
 // for its path has the recorded device, inode and generation and neither mtime
-// nor ctime later than when it was mapped: what changed since would have another ctime.
+// nor ctime later than when it was mapped: a later change would give another ctime.
 //
 // An ID that the capture has by a path alone is refuted if the file that the store knows
 // at the path has it, was there when the recording ended, and is another inode: the
 // recorder read the ID of a file that took the place of the recorded one, or of one
-// outside of its container. (Devices do not tell: in btrfs and overlayfs that of a
+// outside of its container. (Devices do not help: in btrfs and overlayfs that of a
 // mapping is not that of stat.) A proof that the file is another goes before the ID.
 func Identify(v store.View, opts IdentifyOptions) func(input.ObjectQuery) (buildid.ID,
 	ingest.IDSource) {

@@ -84,7 +84,7 @@ func TestIdentifyFile(t *testing.T) {
 	}
 }
 
-// TestIdentifyByPath: what the store knows of a file speaks for or against the ID that the
+// TestIdentifyByPath: the store's row of a file confirms or refutes the ID that the
 // capture has for its path.
 func TestIdentifyByPath(t *testing.T) {
 	o := store.NewOverlay()

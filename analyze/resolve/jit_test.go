@@ -65,7 +65,7 @@ func addProbable(t testing.TB, o *store.Overlay, id buildid.ID, of ...buildid.ID
 }
 
 // lined prints the answers with lines: "name+0xOFF file:line:column from LINE", and
-// what is missing all the same.
+// the missing ones.
 func lined(p *ingest.Profile) string {
 	var words []string
 	for l := range p.Locations {
@@ -134,7 +134,7 @@ func TestResolveJIT(t *testing.T) {
 		if got := lined(p); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.name, got, c.want)
 		}
-		resolve(t, p, o) // what is missing is tried again
+		resolve(t, p, o) // missing names are tried again
 		if got := lined(p); got != c.want {
 			t.Errorf("%s, again:\n%s\nwant\n%s", c.name, got, c.want)
 		}
@@ -172,7 +172,7 @@ func (d jitDamage) Open(*store.Manifest, int) (*symtab.Table, error) {
 	return nil, errors.New("blocks are lost")
 }
 
-// TestResolveJITDamaged keeps the names and says what could not be read.
+// TestResolveJITDamaged keeps the names and reports the unreadable parts.
 func TestResolveJITDamaged(t *testing.T) {
 	o := store.NewOverlay()
 	addFunction(t, o, jitID("exact"), true, lineTable(t, bpfSymbol, 10))

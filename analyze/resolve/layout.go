@@ -116,7 +116,7 @@ func executable(m *store.Manifest) []pprof.Segment {
 	if m.Kind == ingest.Module {
 		for _, s := range m.Sections {
 			if s.Addr >= elf.InitBase {
-				continue // freed after the module's start, at a place that no capture tells
+				continue // freed after the module's start, at a place that no capture has
 			}
 			segs = append(segs, pprof.Segment{Offset: addr.Offset(s.Addr), Size: s.Size})
 		}

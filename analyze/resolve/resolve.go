@@ -33,7 +33,7 @@ type Options struct {
 }
 
 // Resolve names the locations of p by the objects of v and sets p.Names. Names
-// that p has already, as those of a pprof file, stay; what has none is tried
+// that p has already, as those of a pprof file, stay; locations without are tried
 // again. A table that cannot be read is a warning in Names, and the sources
 // behind it are still used; only a cancelled ctx is an error.
 func Resolve(ctx context.Context, p *ingest.Profile, v store.View, opts Options) error {
@@ -83,7 +83,7 @@ type join struct {
 	p       *ingest.Profile
 	view    store.View
 	opts    Options
-	old     *ingest.Names // what p had, or nil
+	old     *ingest.Names // the Names of p before, or nil
 	objects []object
 
 	// By location. Shards write to disjoint ranges.
@@ -101,7 +101,7 @@ type object struct {
 	addrs    Addresses
 	reason   ingest.Reason // why none can be named; ReasonNone if the tables decide
 	found    buildid.ID    // with reason Mismatch
-	probable buildid.ID    // the object whose table stands in, see findJIT
+	probable buildid.ID    // the object whose table is used instead, see findJIT
 	noImage  bool          // nobody has the code: named, and missing all the same
 	declared Declared      // where the source of a function without lines is
 	warnings []ingest.Warning
@@ -127,7 +127,7 @@ func newJoin(p *ingest.Profile, v store.View, opts Options) *join {
 }
 
 // find gets the manifest of an object, or the reason why its locations have no
-// name whatever the tables hold.
+// name with any tables.
 func (j *join) find(i int) {
 	o := &j.objects[i]
 	src := &j.p.Objects[o.id]
@@ -212,7 +212,7 @@ func (j *join) finish(shards []*shard, ws []*worker) {
 	j.p.Names = n
 }
 
-// report fills in what is said of whole objects.
+// report fills in the results for whole objects.
 func (j *join) report(n *ingest.Names, shards []*shard) {
 	var warnings []ingest.Warning
 	for i := range j.objects {

@@ -198,7 +198,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// checkNames checks what Names promises.
+// checkNames checks the invariants of Names.
 func checkNames(t *testing.T, p *ingest.Profile) {
 	t.Helper()
 	n := p.Names
@@ -301,7 +301,7 @@ func many(t testing.TB, objects, functions, locations int) (*store.Overlay, *ing
 }
 
 // TestResolveDeterministic: any number of workers gives the same Names, and each
-// is what a single look-up gives.
+// is the result of a single look-up.
 func TestResolveDeterministic(t *testing.T) {
 	o, p := many(t, 5, 5000, 40_000)
 	var want *ingest.Names
@@ -372,8 +372,8 @@ func (b broken) Open(m *store.Manifest, i int) (*symtab.Table, error) {
 	return b.View.Open(m, i)
 }
 
-// TestResolveDamaged: a table that cannot be read is said, and what lies behind it
-// still names.
+// TestResolveDamaged: a table that cannot be read is reported, and the sources behind it
+// still name.
 func TestResolveDamaged(t *testing.T) {
 	o := store.NewOverlay()
 	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
@@ -418,7 +418,7 @@ func TestResolveNothing(t *testing.T) {
 	}
 }
 
-// TestLayout: what pprof output learns from the store.
+// TestLayout: facts of the store in pprof output.
 func TestLayout(t *testing.T) {
 	o := store.NewOverlay()
 	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie}, nil)

@@ -46,7 +46,7 @@ type worker struct {
 	addrs []addr.Addr
 }
 
-// funcKey is what makes a function of one object, in texts of its finder.
+// funcKey is the identity of a function of one object, in texts of its finder.
 type funcKey struct {
 	name, file Text
 	line       uint32

@@ -21,11 +21,11 @@ import (
 	"symbolize/ingest/regular"
 )
 
-// What Open and Entry refuse.
+// Errors of Open and Entry.
 var (
 	// ErrNotBundle: the file is no tar whose first entry is the manifest.
 	ErrNotBundle = errors.New("not a capture bundle")
-	// ErrNewer: the manifest says a format that this package does not know.
+	// ErrNewer: the manifest has a format that this package does not know.
 	ErrNewer = errors.New("bundle is of a newer format")
 	// ErrNoEntry: there is no such entry, or it was damaged.
 	ErrNoEntry = errors.New("no such entry in the bundle")
@@ -38,8 +38,8 @@ var (
 type Bundle struct {
 	Name     string // as given to Open, for messages
 	Manifest Manifest
-	// Warnings tell what of the bundle is damaged or missing, in the order in which it
-	// was met; a *decode.Error has the offset in the unpacked tar. There are never more
+	// Warnings list the damaged or missing parts of the bundle, in the order in which they
+	// were found; a *decode.Error has the offset in the unpacked tar. There are never more
 	// than 100.
 	Warnings []error
 
@@ -77,7 +77,7 @@ func IsBundle(head []byte) bool {
 		}
 		defer r.Close()
 		block := make([]byte, tarBlock)
-		n, _ := io.ReadFull(r, block) // what there was before the end of head
+		n, _ := io.ReadFull(r, block) // the bytes before the end of head
 		head = block[:n]
 	}
 	return isTar(head)
@@ -92,7 +92,7 @@ func isTar(head []byte) bool {
 	return strings.TrimPrefix(name, "./") == ManifestName
 }
 
-// Detect is IsBundle for a file, of which it reads as much as it needs, at most
+// Detect is IsBundle for a file, it reads as much as it needs, at most
 // 256 KiB.
 func Detect(r io.ReaderAt, size int64) bool {
 	head := make([]byte, min(max(size, 0), tarBlock))
@@ -116,8 +116,8 @@ func unpacker(r io.Reader) (*zstd.Decoder, error) {
 }
 
 // Open reads a bundle whole and unpacks it, to a temporary file if it is large. r is
-// not used after Open. What is damaged behind the manifest becomes a warning; an
-// error means that nothing of the bundle can be used. name is for messages only.
+// not used after Open. Damage behind the manifest becomes a warning; an
+// error: nothing of the bundle can be used. name is for messages only.
 func Open(name string, r io.ReaderAt, size int64) (*Bundle, error) {
 	b := &Bundle{Name: name, index: make(map[string]int)}
 	head := make([]byte, segmentHead)
@@ -292,7 +292,7 @@ func isSparse(h *tar.Header) bool {
 	return false
 }
 
-// unexpected says of the end of the input what it means here.
+// unexpected makes the end of the input an error of this place.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the file is cut off")
@@ -300,7 +300,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// check compares what is there with what the manifest lists.
+// check compares the entries with the manifest's list.
 func (b *Bundle) check() {
 	listed := make(map[string]bool, len(b.Manifest.Entries))
 	missing := 0
@@ -348,7 +348,7 @@ func (b *Bundle) damage(at *tarReader, format string, args ...any) {
 	b.warn(&decode.Error{Name: b.Name, Offset: at.read, Reason: fmt.Sprintf(format, args...)})
 }
 
-// Close releases what the bundle holds.
+// Close releases the bundle's resources.
 func (b *Bundle) Close() error { return b.spool.close() }
 
 // Names returns the names of all entries but the manifest, in the order of the tar.

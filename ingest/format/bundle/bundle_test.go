@@ -259,7 +259,7 @@ func tarOf(t testing.TB, headers []tar.Header, contents []string) (plain, packed
 	return buf.Bytes(), z.Bytes()
 }
 
-// TestForeign reads bundles that other programs packed, and says what it leaves out.
+// TestForeign reads bundles that other programs packed, and reports the entries left out.
 func TestForeign(t *testing.T) {
 	reg := func(name string) tar.Header { return tar.Header{Typeflag: tar.TypeReg, Name: name} }
 	headers := []tar.Header{reg("./manifest.json"), {Typeflag: tar.TypeDir, Name: "proc/"},
@@ -328,8 +328,8 @@ func TestNotBundles(t *testing.T) {
 	}
 }
 
-// TestTruncated opens every prefix of a bundle, packed and not: what was whole is
-// kept and the rest is named.
+// TestTruncated opens every prefix of a bundle, packed and not: whole entries are
+// kept and the others are named.
 func TestTruncated(t *testing.T) {
 	whole := build(t, entryNames())
 	z, err := unpacker(bytes.NewReader(whole))

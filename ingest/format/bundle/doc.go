@@ -10,7 +10,7 @@
 // compressed with zstd, so that `tar -tf` lists it and `zstd -d` unpacks it. The
 // tar itself, uncompressed, is read too. The first entry is "manifest.json"; the
 // zstd stream begins with a frame that holds this entry's tar header and nothing
-// else, so that the first few hundred bytes of the file tell what it is; the manifest
+// else, so that the first few hundred bytes of the file identify it; the manifest
 // and perf.data end with a block, so that a file that is cut off keeps them. A reader
 // does not rely on that: any tar, packed as one frame or many, is a bundle if its
 // first entry is the manifest.
@@ -37,20 +37,20 @@
 //	kernel_build_id  hexadecimal, of /sys/kernel/notes
 //	text             run-time address of _text, "0x…"; "0x0" if it was hidden
 //	begin, end       {perf, monotonic, boottime, realtime}: ns, read together
-//	lost             counts by cause: what was there and could not be recorded
-//	missing          [{id, symbol, reason}] of the BPF programs whose code was not
-//	                 recorded: symbol is the kernel's name, reason why; sorted by id
-//	warnings         what else is to be known, as text
-//	command          what was run, as arguments
-//	samples          what was sampled: see Stacks
+//	lost             counts by cause of data that could not be recorded
+//	missing          [{id, symbol, reason}] of the BPF programs without recorded
+//	                 code: symbol is the kernel's name, reason why; sorted by id
+//	warnings         further remarks, as text
+//	command          the command that was run, as arguments
+//	samples          the samples: see Stacks
 //	kernel_omitted   true: kernel/kallsyms has of the kernel itself only _text, _stext
 //	                 and _etext, as the store on that host had its symbols
 //	entries          [{name, size, sha256}] of all other entries, in their order
 //
-// perf is perf's own clock. It is that of the records in perf.data, unless their event says
+// perf is perf's own clock. It is that of the records in perf.data, unless their event names
 // another (use_clockid): CLOCK_MONOTONIC, where stacks were sampled. The four readings match
 // it with CLOCK_MONOTONIC, with
-// CLOCK_BOOTTIME (in which the kernel says when a program was loaded) and to the
+// CLOCK_BOOTTIME (the kernel's clock of load times of programs) and to the
 // wall clock. kernel_build_id, text and the time from begin to end are the
 // fingerprint of a boot: a perf.data with the same kernel, the same _text and a time
 // in common was recorded in the same boot.
@@ -109,7 +109,7 @@
 //
 // Causes are sorted. A pair is the key, then the value; with CPUs ≠ 0 the value is
 // one value per CPU, each rounded up to a multiple of 8 bytes, as the kernel copies
-// them. Fields that a later version adds stand between the header's last field and the
+// them. Fields that a later version adds are between the header's last field and the
 // pairs, and are stepped over by the header's size.
 //
 // Packed pairs are those that zstd makes little of as they are:
@@ -117,14 +117,14 @@
 //	1  trimmed: blocks of u32 n, 1 to 65,536, the keys of n pairs by columns, the u32 lengths
 //	   of their values by columns, and the values without the zeros at their ends, one after
 //	   the other. A pair has at most 1 MiB.
-//	2  columns: blocks of 65,536 pairs by columns, the last of what is left. A pair, key and
+//	2  columns: blocks of 65,536 pairs by columns, the last of the rest. A pair, key and
 //	   value, has at most 256 bytes.
 //
 // By columns are the first bytes of all, then the second ones, and so on.
 //
 // # Stacks
 //
-// What `capture --stacks` sampled lies in three dumps, in the forms that BPF programs of
+// The samples of `capture --stacks` are in three dumps, in the forms that BPF programs of
 // others leave too:
 //
 //	dumps/stacks         type 7 (STACK_TRACE), flag 0x20 (BPF_F_STACK_BUILD_ID): the
@@ -140,7 +140,7 @@
 // kernel does not see it. An address stays where code has no build ID: the process's
 // mappings then have that code's line, and other lines only of processes whose mappings were
 // wanted anyway. Address 0 was outside of all that the process could run, and
-// 0xffffffffffffff, 2^56 − 1, is one of which nothing is known: the process had ended
+// 0xffffffffffffff, 2^56 − 1, is an unknown one: the process had ended
 // before its mappings could be read. 2^56 − 2 is one that mappings explain in two ways, as they
 // changed meanwhile.
 //
@@ -166,17 +166,17 @@
 //	               names of the entries
 //	key, value     "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:16:16": FIELD:OFFSET:SIZE
 //	               in bytes; "0:8": where in a value the number of samples is
-//	weight         likewise of the weight; absent if period says it
-//	files          [{build_id, path}] of files that frames have the build IDs of, where the
+//	weight         likewise of the weight; absent if period has it
+//	files          [{build_id, path}] of files whose build IDs are in frames, where the
 //	               recorder knew their paths,
 //	               sorted by build ID
 //
-// lost of the header of dumps/counts has what samples were lost, by cause.
+// lost of the header of dumps/counts has the lost samples, by cause.
 //
 // # Unfinished
 //
 // While a recording goes on, and when its recorder was killed, the file is unfinished: one
-// segment after another, each of what was recorded since the one before it. A segment is a frame
+// segment after another, each with the data since the one before it. A segment is a frame
 // of zstd that is to be skipped, and behind it a bundle, packed, as specified above, whose
 // manifest speaks of this part alone:
 //
@@ -190,11 +190,11 @@
 //	32      [32]byte  SHA-256 of these
 //	64      [n]byte   the packed bundle
 //
-// What stands behind the last whole segment was being written and is passed over; a damaged
+// Data behind the last whole segment was being written and is skipped; a damaged
 // segment before it is left out, with a warning. Open reads all segments as one bundle. Of it
 //
 //   - Begin is the first segment's, lost counts add up, warnings and missing programs are those
-//     of all, and what else the manifest says is the last segment's;
+//     of all, and the other fields of the manifest are the last segment's;
 //   - perf.data has the records of all, in their order, and the programs and BTF of all;
 //   - stacks and counts of samples are merged: stacks get new numbers, counts of one key add up.
 //     In segments the stacks are sorted by CompareCallers and numbered from 0, the counts by
@@ -208,7 +208,7 @@
 // # Damage
 //
 // A bundle that is cut off or damaged keeps the entries before the damage; the
-// entry in which it lies is left out, and Bundle.Warnings say so. So does an entry
+// entry in which it lies is left out, and Bundle.Warnings report it. So does an entry
 // whose digest is not the manifest's. Without a whole manifest there is no bundle.
 // All sizes are bounded by the constants in limits.go.
 package bundle

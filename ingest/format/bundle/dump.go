@@ -15,15 +15,15 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// ErrNotDump says that data do not begin like a raw dump.
+// ErrNotDump: data do not begin like a raw dump.
 var ErrNotDump = errors.New("not a raw dump of a BPF map")
 
-// ErrPair says that a key or value has not the size that the header says.
+// ErrPair: a key or value has another size than the header's.
 var ErrPair = errors.New("size of key or value is not the dump's")
 
 const (
 	dumpMagic     = "BPFDUMP\n"
-	dumpVersion   = 1  // of what is Plain
+	dumpVersion   = 1  // of Plain dumps
 	dumpPacked    = 2  // has the field packing
 	dumpFixed     = 88 // bytes of the header without name and lost counts
 	dumpEntriesAt = 64
@@ -33,13 +33,13 @@ const (
 	// maxPair bounds the key and the values of one pair, in bytes: an array of one
 	// element (.bss) may be large, and a per-CPU value comes once for each CPU.
 	maxPair = 1 << 30
-	maxCPUs = 1 << 16 // eight times what the kernel can be built for
+	maxCPUs = 1 << 16 // eight times the kernel's largest NR_CPUS
 )
 
-// UnknownEntries as DumpHeader.Entries means that pairs follow up to the end.
+// UnknownEntries as DumpHeader.Entries: pairs follow up to the end.
 const UnknownEntries = math.MaxUint64
 
-// DumpHeader says what map a raw dump is of (struct bpf_map_info), and when and how
+// DumpHeader describes the map of a raw dump (struct bpf_map_info), and when and how
 // it was read.
 type DumpHeader struct {
 	MapID      uint32
@@ -57,7 +57,7 @@ type DumpHeader struct {
 	Entries    uint64            // pairs; UnknownEntries: up to the end
 	Time       uint64            // ns of CLOCK_MONOTONIC
 	Name       string            // of the map
-	Lost       map[string]uint64 // what could not be read or stored, by cause
+	Lost       map[string]uint64 // pairs that could not be read or stored, by cause
 	Packing    Packing
 }
 
@@ -140,7 +140,7 @@ type DumpWriter struct {
 	h     DumpHeader
 	pairs uint64
 
-	// What waits for its block to be full: pairs of Columns, or keys, lengths and values.
+	// Pending until the block is full: pairs of Columns, or keys, lengths and values.
 	block, lengths, values []byte
 }
 
@@ -155,7 +155,7 @@ func NewDumpWriter(w io.Writer, h *DumpHeader) (*DumpWriter, error) {
 	return d, err
 }
 
-// Add writes a pair, of the sizes that the header says; value holds all CPUs.
+// Add writes a pair, of the sizes in the header; value holds all CPUs.
 func (d *DumpWriter) Add(key, value []byte) error {
 	if uint64(len(key)) != uint64(d.h.KeySize) || uint64(len(value)) != d.h.Stride() {
 		return fmt.Errorf("%w: %d and %d bytes", ErrPair, len(key), len(value))
@@ -164,8 +164,8 @@ func (d *DumpWriter) Add(key, value []byte) error {
 	return d.addPair(key, value)
 }
 
-// Close completes the dump. It is an error if there were not as many pairs as the
-// header says.
+// Close completes the dump. It is an error if there were not as many pairs as in the
+// header.
 func (d *DumpWriter) Close() error {
 	if err := cmp.Or(d.flushBlock(), d.w.Flush()); err != nil {
 		return err
@@ -190,8 +190,8 @@ type DumpReader struct {
 	base int64
 	pair int // bytes of one
 
-	trimmed *trimmedBlock // of what is Trimmed
-	packed  []byte        // of Columns: the block, of which buf has the pairs
+	trimmed *trimmedBlock // of Trimmed dumps
+	packed  []byte        // of Columns: the block; buf has its pairs
 	err     error
 }
 
@@ -322,7 +322,7 @@ func (d *DumpReader) measure() error {
 const dumpBlock = 256 << 10
 
 // Next returns the next pair; value holds all CPUs. Both are valid until the next
-// call. ok is false at the end and at damage, which Err tells apart.
+// call. ok is false at the end and at damage; Err is nil at the end.
 func (d *DumpReader) Next() (key, value []byte, ok bool) {
 	if d.left == 0 {
 		return nil, nil, false
@@ -351,13 +351,13 @@ func (d *DumpReader) fill() bool {
 	}
 	n := min(d.left, max(1, uint64(dumpBlock/d.pair))) * uint64(d.pair)
 	if uint64(cap(d.buf)) < n {
-		d.buf = make([]byte, n) // no more than what is left of the file
+		d.buf = make([]byte, n) // no more than the rest of the file
 	}
 	d.buf, d.base = d.buf[:n], d.at
 	return d.readAt(d.buf)
 }
 
-// readAt reads what is at the present pair.
+// readAt reads at the present pair.
 func (d *DumpReader) readAt(b []byte) bool {
 	got, err := d.r.ReadAt(b, d.at)
 	if got < len(b) {
@@ -367,6 +367,6 @@ func (d *DumpReader) readAt(b []byte) bool {
 	return got == len(b)
 }
 
-// Err returns what is damaged: pairs are missing at the end, or could not be read. It
+// Err returns the damage: pairs are missing at the end, or could not be read. It
 // may be set before the whole pairs are read.
 func (d *DumpReader) Err() error { return d.err }

@@ -23,8 +23,8 @@ const (
 // see "Stacks" in the package comment.
 const UnknownTime = math.MaxUint64
 
-// Packing says how the pairs of a raw dump lie in it. All but Plain are for what packs
-// badly as it is; the pairs are the same.
+// Packing is the layout of the pairs in a raw dump. All but Plain are for data that compresses
+// badly; the pairs are the same.
 type Packing uint32
 
 // The packings; see "Raw dump" in the package comment.
@@ -35,12 +35,12 @@ const (
 )
 
 const (
-	// maxBlock is how many pairs stand in a block at most; in one of Columns they are as
+	// maxBlock is how many pairs are in a block at most; in one of Columns they are as
 	// many, but in the last.
 	maxBlock = 1 << 16
 	// maxColumnPair bounds a pair in Columns, bytes: a block is held in memory.
 	maxColumnPair = 256
-	// maxTrimmedPair bounds a pair of what is Trimmed, bytes, of which the file may hold
+	// maxTrimmedPair bounds a pair of a Trimmed dump, bytes; the file may hold
 	// much less.
 	maxTrimmedPair = 1 << 20
 	// trimmedBytes is how many bytes of values a writer collects for a block.
@@ -48,7 +48,7 @@ const (
 	countSize    = 4 // bytes of a block's number of pairs, and of a value's length
 )
 
-// errPacking says that a header's packing is none that is known, or not for such pairs.
+// errPacking: a header's packing is unknown, or not for such pairs.
 var errPacking = errors.New("no packing of raw dumps")
 
 // check reports whether pairs of this size can be packed so.
@@ -137,7 +137,7 @@ func (d *DumpWriter) writeColumns(rows []byte, size int) {
 // fillColumns reads the block that begins here.
 func (d *DumpReader) fillColumns() bool {
 	n := int(min(d.left, maxBlock)) * d.pair
-	if cap(d.buf) < n { // no more than what is left of the file
+	if cap(d.buf) < n { // no more than the rest of the file
 		d.buf, d.packed = make([]byte, n), make([]byte, n)
 	}
 	d.buf, d.packed, d.base = d.buf[:n], d.packed[:n], d.at
@@ -219,7 +219,7 @@ func (d *DumpReader) fillTrimmed(t *trimmedBlock) bool {
 	return true
 }
 
-// failCut is fail where the file did not give what was wanted.
+// failCut is fail where the file did not have the wanted bytes.
 func (d *DumpReader) failCut(err error) (key, value []byte, ok bool) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return d.fail("the dump is cut off in the middle of its pairs")

@@ -111,7 +111,7 @@ func TestPackedRefused(t *testing.T) {
 	}
 }
 
-// TestPackedTruncated: every prefix gives whole pairs and says that something is missing.
+// TestPackedTruncated: every prefix gives whole pairs and reports that something is missing.
 func TestPackedTruncated(t *testing.T) {
 	for _, h := range packedHeaders() {
 		if h.Entries > 100 {
@@ -138,7 +138,7 @@ func TestPackedTruncated(t *testing.T) {
 	}
 }
 
-// TestTrimmedHostile: blocks that say what cannot be.
+// TestTrimmedHostile: blocks with impossible fields.
 func TestTrimmedHostile(t *testing.T) {
 	block := func(n uint32, rest string) []byte {
 		return append(binary.LittleEndian.AppendUint32(nil, n), rest...)

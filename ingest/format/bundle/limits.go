@@ -1,6 +1,6 @@
 package bundle
 
-// What is read of a bundle, whatever it says of itself. They are far above what
+// Bounds on reading a bundle, independent of its own sizes. They are far above the sizes that
 // recorders write and keep a hostile file of a few KB from filling memory or disk.
 const (
 	maxManifest = 16 << 20 // bytes of manifest.json

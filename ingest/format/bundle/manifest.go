@@ -16,7 +16,7 @@ const Format = 2
 // formatPlain is the version of bundles without stacks, which readers of it take, too.
 const formatPlain = 1
 
-// Manifest says what host and boot a bundle is of. Its JSON form is specified in
+// Manifest describes the host and boot of a bundle. Its JSON form is specified in
 // the package comment. Fields that could not be had are zero.
 type Manifest struct {
 	Format        int               `json:"format"` // set by Commit
@@ -37,8 +37,8 @@ type Manifest struct {
 	Warnings      []string          `json:"warnings,omitempty"`
 	Command       []string          `json:"command,omitempty"`
 	Samples       []Samples         `json:"samples,omitempty"`
-	// KernelOmitted says that kernel/kallsyms has no symbols of the kernel itself but those
-	// that tell where it lies: a store has them.
+	// KernelOmitted: kernel/kallsyms has no symbols of the kernel itself but those
+	// with its addresses: a store has the others.
 	KernelOmitted bool        `json:"kernel_omitted,omitempty"`
 	Entries       []EntryInfo `json:"entries"` // set by Commit
 }
@@ -50,8 +50,8 @@ type MissingProgram struct {
 	Reason string `json:"reason"`           // why: in the words of package bpf where it has them
 }
 
-// Samples says which dumps hold the stacks that were sampled at an event, and what the
-// samples of it weigh. Key, Value and Weight name fields as package stackmap parses them.
+// Samples names the dumps with the stacks that were sampled at an event, and the weight
+// of its samples. Key, Value and Weight name fields as package stackmap parses them.
 type Samples struct {
 	Event        string `json:"event"`         // as perf names it, "cpu-clock"
 	Unit         string `json:"unit"`          // of weights: "nanoseconds" or "count"
@@ -65,7 +65,7 @@ type Samples struct {
 	Files        []File `json:"files,omitempty"`
 }
 
-// File is a file of which stacks have the build ID, which the recorder read.
+// File is a file with a build ID in stacks, which the recorder read.
 type File struct {
 	BuildID string `json:"build_id"` // hexadecimal
 	Path    string `json:"path"`
@@ -79,7 +79,7 @@ type Clocks struct {
 	Realtime  uint64 `json:"realtime"` // since 1970
 }
 
-// EntryInfo is what the manifest says of another entry.
+// EntryInfo is the manifest's record of another entry.
 type EntryInfo struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`   // bytes
@@ -131,7 +131,7 @@ const (
 	orderBig    = "big"
 )
 
-// OrderName returns what Manifest.ByteOrder says for a byte order.
+// OrderName returns the value of Manifest.ByteOrder for a byte order.
 func OrderName(bigEndian bool) string {
 	if bigEndian {
 		return orderBig

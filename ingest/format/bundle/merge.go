@@ -16,7 +16,7 @@ import (
 const mergeWays = 8
 
 // mergeSegments adds to a writer all that segments have, as if they had been recorded as one
-// bundle, and returns the manifest of that. What is wrong with a segment becomes a warning.
+// bundle, and returns the manifest of that. An error of a segment becomes a warning.
 func mergeSegments(name string, r io.ReaderAt, list []segment, to *Writer) (*Manifest, []error,
 	error) {
 	var warnings []error
@@ -123,13 +123,13 @@ func (x *merger) warn(format string, args ...any) {
 	}
 }
 
-// mergeManifests adds the manifests up: the last one tells most of it.
+// mergeManifests adds the manifests up: the last one has most fields.
 func (x *merger) mergeManifests() {
 	x.manifest = x.from[len(x.from)-1].Manifest
 	m := &x.manifest
 	m.Begin, m.Lost, m.Warnings, m.Missing = x.from[0].Manifest.Begin, nil, nil, nil
 	missing := make(map[uint32]bool)
-	said := make(map[string]bool)
+	seen := make(map[string]bool)
 	for _, b := range x.from {
 		if len(b.Manifest.Lost) > 0 && m.Lost == nil {
 			m.Lost = make(map[string]uint64)
@@ -138,8 +138,8 @@ func (x *merger) mergeManifests() {
 			m.Lost[cause] += n
 		}
 		for _, text := range b.Manifest.Warnings {
-			if !said[text] && len(m.Warnings) < maxWarnings {
-				said[text] = true
+			if !seen[text] && len(m.Warnings) < maxWarnings {
+				seen[text] = true
 				m.Warnings = append(m.Warnings, text)
 			}
 		}

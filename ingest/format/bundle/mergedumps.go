@@ -27,7 +27,7 @@ func (h *DumpHeader) FrameSize() int {
 }
 
 // CompareCallers compares stacks by their frames of this size, from the outermost in: the
-// order in which stacks stand in a dump.
+// order of stacks in a dump.
 func CompareCallers(a, b []byte, size int) int {
 	for len(a) >= size && len(b) >= size {
 		x, y := len(a)-size, len(b)-size
@@ -39,8 +39,8 @@ func CompareCallers(a, b []byte, size int) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// mergeSamples merges the stacks and counts that the manifests tell of. Those of segments
-// that tell of them in another way than the last are left out, with a warning.
+// mergeSamples merges the stacks and counts that the manifests list. Those of segments
+// that describe them in another way than the last are left out, with a warning.
 func (x *merger) mergeSamples(done map[string]bool) error {
 	last := x.manifest.Samples
 	x.manifest.Samples = nil
@@ -72,7 +72,7 @@ func (x *merger) mergeSamples(done map[string]bool) error {
 	return nil
 }
 
-// alike reports whether two tell of samples in the same way.
+// alike reports whether two describe samples in the same way.
 func alike(a, b *Samples) bool {
 	return a.Event == b.Event && a.Unit == b.Unit && a.Period == b.Period && a.Stacks == b.Stacks &&
 		a.KernelStacks == b.KernelStacks && a.Counts == b.Counts && a.Key == b.Key &&
@@ -91,7 +91,7 @@ const (
 type sampleRun struct {
 	from    int
 	dumps   [numRuns]*DumpReader
-	numbers [countsRun][]int32 // of stacks, in what is written, by their numbers here
+	numbers [countsRun][]int32 // of stacks in the output, by their numbers here
 }
 
 type sampleRuns struct{ list []*sampleRun }
@@ -148,7 +148,7 @@ func (s *sampleRuns) merge(x *merger, m *Samples) error {
 	return nil
 }
 
-// header returns the header of what is merged of a kind of dumps.
+// header returns the merged header of a kind of dumps.
 func (s *sampleRuns) header(kind int) DumpHeader {
 	h := s.list[len(s.list)-1].dumps[kind].Header
 	h.Lost, h.MaxEntries, h.Entries = nil, 0, UnknownEntries

@@ -26,7 +26,7 @@ func (x *merger) mergePerfData(done map[string]bool) error {
 	for _, b := range x.from {
 		r, size, err := b.Entry(PerfDataName)
 		if err != nil {
-			continue // b.Warnings say so, or there is none
+			continue // b.Warnings has it, or there is none
 		}
 		f, err := perfdata.Open(b.Name+": "+PerfDataName, r, size)
 		if err == nil && len(f.Events) > 0 && (len(files) == 0 || f.BigEndian == files[0].BigEndian) {
@@ -52,7 +52,7 @@ func (x *merger) writePerfData(to *os.File, files []sideFile) error {
 		records := f.AllRecords()
 		for records.Next() {
 			rec := records.Record()
-			if rec.Type == perfdata.TypeFinishedRound { // what stands for no records
+			if rec.Type == perfdata.TypeFinishedRound { // it marks rounds, not data
 				continue
 			}
 			raw = appendRecord(raw[:0], rec, f.BigEndian)

@@ -54,7 +54,7 @@ func procEntry(pid int32, file string) string {
 func DumpName(name string) string { return dumpsDir + name }
 
 // SeriesName returns the name of the entry with the n-th dump, counted from 1, of a map
-// of which dumps were taken at intervals. What does not fit into a name becomes '_'.
+// that is dumped at intervals. Other characters become '_'.
 func SeriesName(mapName string, id uint32, n int) string {
 	clean := func(r rune) rune {
 		switch {

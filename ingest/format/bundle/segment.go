@@ -25,14 +25,14 @@ const (
 	lengthAt       = 24
 	digestAt       = 32
 
-	// segmentWindow bounds what packing a segment and unpacking it hold in memory, bytes.
+	// segmentWindow bounds the memory for packing and unpacking a segment, bytes.
 	segmentWindow = 1 << 20
 	// segmentSpool is how much of a segment that is merged is kept in memory.
 	segmentSpool = 64 << 10
 	maxSegments  = 1 << 16 // read of one file: at one in 10 s a week
 )
 
-// errSegment says that a segment is damaged.
+// errSegment: a segment is damaged.
 var errSegment = errors.New("a part of the recording is damaged and left out")
 
 // segment is a whole segment of an unfinished bundle.
@@ -60,7 +60,7 @@ func segmentAt(r io.ReaderAt, at, size int64) (s segment, digest []byte, ok bool
 	return segment{at + segmentHead, int64(length)}, head[digestAt:], true
 }
 
-// segments finds the whole segments of an unfinished bundle. What is behind the last head
+// segments finds the whole segments of an unfinished bundle. Data behind the last head
 // was being written when the recorder ended; a damaged segment before it is a warning.
 func segments(name string, r io.ReaderAt, size int64) (list []segment, damage []error) {
 	var bad []int64
@@ -92,7 +92,7 @@ func openSegment(name string, r io.ReaderAt, s segment) (*Bundle, error) {
 	return b, b.open(io.NewSectionReader(r, s.at, s.size), s.size)
 }
 
-// appendSegment packs what the writer has with this manifest, and appends it to f, at
+// appendSegment packs the writer's entries with this manifest, and appends it to f, at
 // *size, as a segment. After an error the file is as it was.
 func (w *Writer) appendSegment(f *os.File, size *int64, m *Manifest) (err error) {
 	head, err := w.manifest(m)
@@ -154,10 +154,10 @@ func (c *countedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Flush makes durable what was added since the last Flush, which is forgotten: it is appended
+// Flush makes the entries since the last Flush durable, and forgets them: they are appended
 // to the file at the writer's path, an unfinished bundle that the first Flush puts there. m
-// says of that part what Commit's manifest says of all, its Begin, End and Lost too; Commit
-// then adds all up.
+// describes that part as Commit's manifest describes all, with Begin, End and Lost; Commit
+// then adds them up.
 func (w *Writer) Flush(m *Manifest) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

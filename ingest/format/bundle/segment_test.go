@@ -89,7 +89,7 @@ func addCounts(t testing.TB, w *Writer, list []testCount) {
 	}
 }
 
-// countsOf reads what a bundle counts: "stack pid mappings" to samples.
+// countsOf reads the counts of a bundle: "stack pid mappings" to samples.
 func countsOf(t testing.TB, b *Bundle) map[string]uint64 {
 	t.Helper()
 	open := func(name string) *DumpReader {
@@ -165,7 +165,7 @@ func testClock(n int) Clocks {
 	return Clocks{Perf: uint64(n), Realtime: 1_700_000_000_000_000_000 + uint64(n)*1_000_000_000}
 }
 
-// addPart adds what the n-th part of the test's recording has.
+// addPart adds the entries of the n-th part of the test's recording.
 func addPart(t testing.TB, w *Writer, n int) *Manifest {
 	t.Helper()
 	maps := fmt.Sprintf("mappings %d\n", n/3)
@@ -187,7 +187,7 @@ func addPart(t testing.TB, w *Writer, n int) *Manifest {
 		Missing: []MissingProgram{{ID: uint32(100 - n), Reason: "r"}, {ID: 3}}}
 }
 
-// wantParts is what parts 0 to n−1 together have.
+// wantParts is the content of parts 0 to n−1 together.
 func wantParts(t testing.TB, b *Bundle, n int) {
 	t.Helper()
 	want := map[string]uint64{"b 8 no mappings": uint64(10 * n)}
@@ -235,7 +235,7 @@ func wantParts(t testing.TB, b *Bundle, n int) {
 	}
 }
 
-// TestFlush: what is flushed is a bundle at any time, of all parts till then; Commit puts a
+// TestFlush: the flushed file is a bundle at any time, of all parts till then; Commit puts a
 // bundle in its place that is as compact as one that was written at once.
 func TestFlush(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "capture.data")
@@ -279,7 +279,7 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// TestAbortFlushed: what was flushed stays where the rest is given up, and is whole.
+// TestAbortFlushed: the flushed part stays where the rest is given up, and is whole.
 func TestAbortFlushed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "capture.data")
 	w, err := Create(path)
@@ -320,7 +320,7 @@ func flushedFile(t testing.TB, parts int) (data []byte, ends []int) {
 	return data, ends
 }
 
-// TestFlushCut cuts an unfinished bundle at every byte: it has what was whole till then.
+// TestFlushCut cuts an unfinished bundle at every byte: it has the parts whole till then.
 func TestFlushCut(t *testing.T) {
 	data, ends := flushedFile(t, 3)
 	for n := range len(data) {
@@ -347,7 +347,7 @@ func TestFlushCut(t *testing.T) {
 	}
 }
 
-// TestFlushDamaged: of a part that is damaged the others do not suffer, and it is told.
+// TestFlushDamaged: damage to a part leaves the others whole, and is reported.
 func TestFlushDamaged(t *testing.T) {
 	data, ends := flushedFile(t, 3)
 	data[(ends[0]+ends[1])/2] ^= 1
@@ -370,7 +370,7 @@ func sealed(packed []byte) []byte {
 	return append(segmentHeader(int64(len(packed)), sum[:]), packed...)
 }
 
-// FuzzUnfinished reads segments whose heads are right, whatever is in them.
+// FuzzUnfinished reads segments with right heads and any content.
 func FuzzUnfinished(f *testing.F) {
 	data, ends := flushedFile(f, 2)
 	list, _ := segments("", bytes.NewReader(data), int64(len(data)))

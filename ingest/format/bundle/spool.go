@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// spool is what was unpacked of a bundle: in memory as long as it is small, else in
+// spool holds the unpacked bytes of a bundle: in memory as long as it is small, else in
 // a temporary file.
 type spool struct {
 	mem  [][]byte // pieces of spoolPiece bytes, the last one as long as it is
@@ -18,7 +18,7 @@ type spool struct {
 }
 
 // spoolPiece is how much memory a spool takes at a time, bytes: one that grew by copying
-// would take three times what it holds.
+// would take three times its content.
 const spoolPiece = 1 << 20
 
 func (s *spool) Write(b []byte) (int, error) {
@@ -36,13 +36,13 @@ func (s *spool) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// keep appends to what is in memory.
+// keep appends to the part in memory.
 func (s *spool) keep(b []byte) {
 	for len(b) > 0 {
 		last := len(s.mem) - 1
 		if last < 0 || len(s.mem[last]) == spoolPiece {
 			if last++; last == 0 {
-				s.mem = append(s.mem, nil) // it grows with what there is
+				s.mem = append(s.mem, nil) // it grows with the content
 			} else {
 				s.mem = append(s.mem, make([]byte, 0, spoolPiece))
 			}
@@ -70,7 +70,7 @@ func (s *spool) toFile() error {
 	return nil
 }
 
-// truncate forgets what lies behind size.
+// truncate forgets the bytes behind size.
 func (s *spool) truncate(size int64) {
 	s.size = size
 	if s.file != nil {

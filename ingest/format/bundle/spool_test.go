@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// TestSpool: a spool reads what was written, in memory and in a file, also behind an entry
+// TestSpool: a spool reads back its content, in memory and in a file, also behind an entry
 // that was taken back.
 func TestSpool(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, tt := range []struct {
 		name   string
-		size   int64 // of what is kept
-		behind int64 // of what is taken back
+		size   int64 // of the kept part
+		behind int64 // of the part taken back
 	}{
 		{"empty", 0, 0}, {"nothing kept", 0, 100}, {"small", 100, 10},
 		{"one piece", spoolPiece, spoolPiece}, {"pieces", 3*spoolPiece + 5, 2 * spoolPiece},

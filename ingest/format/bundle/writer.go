@@ -20,7 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// What a Writer refuses.
+// Errors of a Writer.
 var (
 	// ErrName: an entry's name is no clean relative path, is too long, or is the
 	// manifest's.
@@ -43,7 +43,7 @@ type Writer struct {
 	entries []spooled
 	names   map[string]bool
 
-	// What Flush has written: nil, and a size of 0, without one.
+	// The file of Flush: nil, and a size of 0, without one.
 	unfinished *os.File
 	flushed    int64
 	packer     *zstd.Encoder // of segments
@@ -59,13 +59,13 @@ type spooled struct {
 }
 
 // Create prepares a bundle that is to be written to path. Nothing is there under
-// that name before Commit; what was there stays till then.
+// that name before Commit; an existing file stays till then.
 func Create(path string) (*Writer, error) {
 	f, err := createBeside(path, ".spool-*")
 	if err != nil {
 		return nil, err
 	}
-	// Nothing is left of it whatever happens; where this fails drop tries again.
+	// Nothing is left of it after a crash; where this fails drop tries again.
 	named := os.Remove(f.Name()) != nil
 	return &Writer{path: path, spool: f, named: named, names: make(map[string]bool)}, nil
 }
@@ -82,8 +82,8 @@ func createTemp() (*Writer, error) {
 	return &Writer{path: f.Name(), spool: f, names: make(map[string]bool)}, nil
 }
 
-// createBeside creates a temporary file beside path. Its error speaks of path, which is
-// what the user named.
+// createBeside creates a temporary file beside path. Its error names path, which is
+// the user's.
 func createBeside(path, suffix string) (*os.File, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+suffix)
 	var inner *os.PathError
@@ -143,7 +143,7 @@ func (w *Writer) Has(name string) bool {
 
 // Commit writes the bundle: the manifest, in which it sets Format and Entries, then
 // the entries. The file appears under its name when it is complete and on disk, in place of
-// what Flush put there, which is part of it. The writer is closed, whether that worked or not.
+// the file of Flush, which is part of it. The writer is closed, whether that worked or not.
 func (w *Writer) Commit(m *Manifest) error {
 	if w.Flushed() == 0 {
 		return w.commit(m)
@@ -195,8 +195,8 @@ func (w *Writer) finish() (*Manifest, error) {
 	return m, merged.commit(m)
 }
 
-// Rename has the bundle at another path, where what was flushed is from then on, and what is
-// committed will be.
+// Rename has the bundle at another path, where the flushed part is from then on, and the
+// committed bundle will be.
 func (w *Writer) Rename(path string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -246,7 +246,7 @@ func (w *Writer) commit(m *Manifest) (err error) {
 	return os.Rename(out.Name(), w.path)
 }
 
-// manifest puts what there is into the manifest, and returns its bytes.
+// manifest lists the entries in the manifest, and returns its bytes.
 func (w *Writer) manifest(m *Manifest) ([]byte, error) {
 	w.sort()
 	if m.Format = Format; len(m.Samples) == 0 {
@@ -300,7 +300,7 @@ const (
 	betterWindow = 1 << 20
 )
 
-// bestPacker returns the encoder of what is committed.
+// bestPacker returns the encoder of committed bundles.
 func (w *Writer) bestPacker(to io.Writer) (*zstd.Encoder, error) {
 	level, window := zstd.SpeedBetterCompression, betterWindow
 	if w.size <= packBest && !w.lean {
@@ -330,7 +330,7 @@ func (w *Writer) write(out io.Writer, manifest []byte, modified time.Time,
 	if _, err := t.Write(manifest); err != nil {
 		return err
 	}
-	// What a file that is cut off keeps ends with a block of zstd, of 128 KiB: the
+	// The kept part of a truncated file ends with a block of zstd, of 128 KiB: the
 	// manifest and the side band, without which the rest is of little use, have theirs.
 	if err := cmp.Or(t.Flush(), pack.Flush()); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"symbolize/buildid"
 )
 
-// lineKind is what a line of bpftrace's output is.
+// lineKind is the kind of a line of bpftrace's output.
 type lineKind uint8
 
 const (
@@ -133,7 +133,7 @@ func isBpftrace(text []byte) bool {
 }
 
 // mapKey reports whether a line begins a map's key in which a stack follows: "@[",
-// "@name[comm, ". labels are what of the key stands in the line.
+// "@name[comm, ". labels are the parts of the key in the line.
 func mapKey(line []byte) (labels []byte, ok bool) {
 	if len(line) == 0 || line[0] != '@' {
 		return nil, false

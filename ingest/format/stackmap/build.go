@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/fold/intern"
 )
 
-// Limits of what is kept of one input; the dumps of the kernel's largest map stay
+// Limits of one input; the dumps of the kernel's largest map stay
 // below.
 const (
 	maxFrames   = 1 << 26 // of all stacks, 4 bytes each
@@ -27,15 +27,15 @@ const (
 	floorSamples, samplesPerByte = 1 << 18, 4
 )
 
-// bound sets the limits of what is kept by the size of the file that it comes from.
+// bound sets the limits by the size of the input file.
 func (s *Set) bound(size int64) {
 	size = min(max(size, 0), maxFrames)
 	s.maxFrames = int(min(maxFrames, floorFrames+framesPerByte*size))
 	s.maxSamples = int(min(maxSamples, floorSamples+samplesPerByte*size))
 }
 
-// maxTotal bounds what all counts add up to, and all weights: it is what a profile can
-// say. Only damage gets there.
+// maxTotal bounds the sum of all counts, and of all weights: it is the largest value of a
+// profile. Only damage gets there.
 const maxTotal = math.MaxInt64
 
 func newSet(form Form) *Set {
@@ -97,7 +97,7 @@ func (s *Set) add(frames []Frame) Part {
 		return Part{Cause: NotDumped}
 	}
 	s.scratch = s.scratch[:0]
-	for _, f := range frames[:min(len(frames), maxDepth+1)] { // one more is told of
+	for _, f := range frames[:min(len(frames), maxDepth+1)] { // one more marks the cut
 		s.scratch = append(s.scratch, s.frame(f))
 	}
 	return s.addNumbers(s.scratch)
@@ -143,7 +143,7 @@ func (s *Set) comm(name []byte) string {
 	return shared
 }
 
-// count adds a sample: of the latest event, but for those of systing, which say theirs.
+// count adds a sample: of the latest event, but for those of systing, which name theirs.
 func (s *Set) count(sm Sample) {
 	if s.Form != Systing {
 		sm.Event = uint16(len(s.Events) - 1)
@@ -168,7 +168,7 @@ func (s *Set) count(sm Sample) {
 	}
 }
 
-// spend takes a number from what is left of the i-th total. It is false for one that
+// spend takes a number from the rest of the i-th total. It is false for one that
 // had to be made smaller.
 func (s *Set) spend(i int, v *uint64) bool {
 	whole := *v <= s.left[i]
@@ -202,15 +202,15 @@ func (s *Set) warn(err error) {
 	s.unsaid++
 }
 
-// warnLong tells of lines that were passed over because of their length.
+// warnLong reports lines that were skipped because of their length.
 func (s *Set) warnLong(name string, lines uint64) {
 	if lines > 0 {
 		s.warn(fmt.Errorf("%s: %d lines of more than %d bytes are left out", name, lines, maxLine))
 	}
 }
 
-// side adds a sample of a stack of which it is not said whose it is.
-func (s *Set) side(p Part, sm Sample) {
+// addUnclassified adds a sample whose stack may be kernel or user.
+func (s *Set) addUnclassified(p Part, sm Sample) {
 	if p.Cause == Present && s.isKernel(p.Stack) {
 		sm.Kernel = p
 	} else {
@@ -219,7 +219,7 @@ func (s *Set) side(p Part, sm Sample) {
 	s.count(sm)
 }
 
-// finish lets go of what only reading needs.
+// finish releases the tables that only reading needs.
 func (s *Set) finish() {
 	if s.leftOut > 0 {
 		s.warn(fmt.Errorf("more than %d pairs of stack and labels: %d samples are left out",

@@ -80,7 +80,7 @@ func inputs(t testing.TB) map[string][]byte {
 }
 
 // TestTruncated: every prefix of an input gives samples of the whole, in their order, but
-// for the last one, which a text does not always tell to be incomplete; and it says that
+// for the last one, which a text does not always show to be incomplete; and it reports that
 // something is missing wherever the form has an end.
 func TestTruncated(t *testing.T) {
 	ends := map[string]bool{"raw": true, "json": true, "plain": true, "systing.gz": true}
@@ -177,7 +177,7 @@ func TestFlipped(t *testing.T) {
 }
 
 // FuzzRead: any bytes, taken for stacks, counts, or bare values, end in a Set or an error,
-// always the same, whose frames and labels refer to what is there.
+// always the same, whose frames and labels refer to existing entries.
 func FuzzRead(f *testing.F) {
 	for _, data := range inputs(f) {
 		f.Add(data, []byte{}, byte(0))
@@ -245,8 +245,8 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// TestBounds: a Set keeps no more frames and samples than it is bound to, and tells what it
-// leaves out.
+// TestBounds: a Set keeps no more frames and samples than its bounds, and reports how many
+// it leaves out.
 func TestBounds(t *testing.T) {
 	for _, tt := range []struct {
 		size            int64

@@ -8,7 +8,7 @@
 // bpf_stack_build_id (include/uapi/linux/bpf.h), 32 bytes a frame, innermost first:
 //
 //	0   s32      status: 0 the stack ends here, 1 build ID and file offset, 2 address
-//	4   u8[20]   build ID, padded with zeros; its length is not told
+//	4   u8[20]   build ID, padded with zeros; its length is not stored
 //	24  u64      offset in the file, or the address where no build ID was to be had
 //
 // An offset below 0 is of an address below the file's mapping, and in none.
@@ -20,12 +20,12 @@
 //
 //   - Raw: the dump that package bundle specifies, of the stack map and of the counts.
 //   - Bpftool: `bpftool map dump` as -j, -p and plain text. Only its hexadecimal bytes
-//     are decoded: what it prints as "formatted" is not always JSON, nor right.
-//   - Bare: values one behind the other, and nothing else; how long one is has to be said.
+//     are decoded: its "formatted" output is not always JSON, nor right.
+//   - Bare: values one behind the other, and nothing else; the caller gives their size.
 //   - Bpftrace: `ustack(build_id)` (bpftrace 0.25, format_build_id_stack in
 //     src/types_format.cpp): a line per frame, of 40 hexadecimal digits, a blank and the
-//     offset as 0x…, or of the address alone, in hexadecimal without 0x. They stand in
-//     keys, "@[\n…\n, comm, pid]: N", and in what printf prints, where each stack counts 1.
+//     offset as 0x…, or of the address alone, in hexadecimal without 0x. They are in
+//     keys, "@[\n…\n, comm, pid]: N", and in the output of printf, where each stack counts 1.
 //     kstack prints "symbol+offset", raw addresses, or both ("perf" mode).
 //   - Systing: the `.systing` export, JSON lines (docs/PROFILE_EXPORT_FORMAT.md there):
 //     records p, t, f, s and x. Frames that systing could not name are
@@ -33,13 +33,13 @@
 //     (render_unresolved_build_id in src/stack_recorder.rs). Its other outputs are not read,
 //     on purpose: the folded lines of systing-analyze have lost the offsets of such frames
 //     ("unknown [[buildid:HEX]]", format_frame in src/analyze/flamegraph.rs), and Perfetto
-//     traces and DuckDB files tell no more than the export.
+//     traces and DuckDB files have no more than the export.
 //   - Gadget: Inspektor Gadget's `-o json`, `jsonpretty` and `yaml`: the field buildid
 //     beside addresses of a user stack, "[0]HEX +OFF; [1]ADDRESS; …", with numbers before
 //     frames or without (docs/reference/stack-traces.mdx, readUserStackMap in
 //     pkg/operators/ustack/ustack_linux.go). Kernel stacks are names alone.
 //
-// # What a form cannot carry
+// # Limits of the forms
 //
 // No form has the time of a sample or its CPU. A stack map alone has no counts, no pid
 // and no comm; a count map has the labels that its key has. Bpftrace prints labels as

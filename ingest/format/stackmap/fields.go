@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// FieldKind says what a field of a count map's key is.
+// FieldKind is the kind of a field of a count map's key.
 type FieldKind uint8
 
-// The fields that a key can have. A StackID is of a stack of which nothing says whether
-// it is the user's or the kernel's.
+// The fields that a key can have. A StackID is of a stack that may be
+// the user's or the kernel's.
 const (
 	UserStackID FieldKind = iota
 	KernelStackID
@@ -72,16 +72,16 @@ type Field struct {
 	Offset, Size int
 }
 
-// ErrField is what ParseFields returns for text of another form.
+// ErrField is the error of ParseFields for text of another form.
 var ErrField = errors.New("not of the form FIELD:OFFSET[:SIZE]")
 
-// Bounds of what fields are described in, in bytes.
+// Bounds of keys and values with fields, in bytes.
 const (
 	maxKey   = 64 << 10
 	maxValue = 16 << 20
 )
 
-// Sizes of fields, in bytes, where none is said: TASK_COMM_LEN, and an int.
+// Sizes of fields, in bytes, by default: TASK_COMM_LEN, and an int.
 const (
 	commSize = 16
 	intSize  = 4

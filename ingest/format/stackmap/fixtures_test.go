@@ -79,7 +79,7 @@ func (s *Set) partText(p Part) string {
 	return strings.Join(out, " ")
 }
 
-// text is what a Set says of its samples, equal ones counted together, in lines that are
+// text lists the samples of a Set, equal ones counted together, in lines that are
 // sorted. with are the labels that are shown.
 func (s *Set) text(with Labels) string {
 	counts := make(map[string]uint64)

@@ -18,7 +18,7 @@ func recorded(t testing.TB) *Set {
 		Counts: input("bare.raw", fixture(t, "load/bare.raw")), Key: mustFields(t, recordedKey)})
 }
 
-// TestRecorded pins what the recorded load is, so that the comparisons below compare
+// TestRecorded pins the recorded load, so that the comparisons below compare
 // something.
 func TestRecorded(t *testing.T) {
 	set := recorded(t)
@@ -111,7 +111,7 @@ func TestSingleID(t *testing.T) {
 	for i := range all.Samples {
 		all.Samples[i].Kernel = Part{}
 		if sm := &all.Samples[i]; sm.User.Cause == Absent {
-			sm.User.Cause = NotTaken // nothing says that there was a kernel's part
+			sm.User.Cause = NotTaken // the kernel's part is unknown
 		}
 	}
 	for _, form := range []string{"raw", "json", "pretty", "txt"} {
@@ -142,7 +142,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestTextsAgree: what bpftrace, systing and Inspektor Gadget print of the recorded stacks
+// TestTextsAgree: the output of bpftrace, systing and Inspektor Gadget for the recorded stacks
 // gives the same stacks and counts, and the labels that the form carries.
 func TestTextsAgree(t *testing.T) {
 	want := recorded(t)

@@ -175,7 +175,7 @@ func (y *yamlReader) more(text string) {
 		y.value.WriteString(strings.TrimRight(text, " "))
 		return
 	}
-	y.value.WriteString(text[:end]) // what is quoted in quotes is of no stack
+	y.value.WriteString(text[:end]) // nested quotes are of no stack
 	y.set(y.field, y.value.String())
 	y.quote = 0
 }

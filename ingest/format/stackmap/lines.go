@@ -27,7 +27,7 @@ func newLineReader(name string, r io.Reader) *lineReader {
 }
 
 // next returns the next line without its end; it is valid until the next call. ended
-// says that the line has its newline.
+// : the line has its newline.
 func (l *lineReader) next() (line []byte, ended, ok bool) {
 	for l.err == nil {
 		b, err := l.in.ReadSlice('\n')
@@ -63,7 +63,7 @@ func (l *lineReader) next() (line []byte, ended, ok bool) {
 	return nil, false, false
 }
 
-// damage returns what kept the rest from being read; nil at the end.
+// damage returns the error that ended the reading; nil at the end.
 func (l *lineReader) damage() error {
 	if errors.Is(l.err, io.EOF) {
 		return nil

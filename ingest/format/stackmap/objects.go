@@ -8,7 +8,7 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// objectReader cuts text into its outermost JSON objects, whether they stand one a
+// objectReader cuts text into its outermost JSON objects, whether they are one a
 // line, over many, or in an array, so that no more than one is in memory.
 type objectReader struct {
 	name    string
@@ -60,7 +60,7 @@ func (o *objectReader) object() (whole, large bool) {
 		if depth == 0 && c != '{' {
 			continue // blanks, commas and brackets between objects
 		}
-		// What is nested never begins a line: the object before was damaged.
+		// A nested object never begins a line: the object before was damaged.
 		if depth > 0 && newline && c == '{' {
 			o.in.UnreadByte()
 			o.at--

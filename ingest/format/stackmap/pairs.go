@@ -70,11 +70,11 @@ func idOf(b []byte, big bool) (id stackID) {
 	return id
 }
 
-// IsStacks reports whether a raw dump is of stacks: a map of the kernel's, or one of which
-// the header says how deep they are.
+// IsStacks reports whether a raw dump is of stacks: a map of the kernel's, or one where
+// the header has their depth.
 func IsStacks(h *bundle.DumpHeader) bool { return h.Type == mapTypeStackTrace || h.Depth > 0 }
 
-// readTable reads a stack map. The table holds what was whole before the error.
+// readTable reads a stack map. The table holds the whole stacks before the error.
 func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 	d, err := mapdump.Open(in.Name, in.R, in.Size)
 	if err != nil {
@@ -88,7 +88,7 @@ func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 	t := &table{byID: make(map[stackID]uint32)}
 	if d.Form == mapdump.Raw {
 		t.layout.buildID, t.layout.big = h.Flags&flagStackBuildID != 0, h.BigEndian
-		if h.Type != mapTypeStackTrace { // another map's flags say nothing of its values
+		if h.Type != mapTypeStackTrace { // another map's flags do not describe its values
 			t.layout.buildID = uint64(h.ValueSize) >= uint64(h.Depth)*frameSize
 		}
 	} else if t.layout, err = guessLayout(in); err != nil {
@@ -111,15 +111,15 @@ func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 	return t, d.Err()
 }
 
-// warnLost tells what whoever wrote a dump says that it lost.
+// warnLost reports the losses in a dump's header.
 func warnLost(set *Set, name string, lost map[string]uint64) {
 	for _, cause := range slices.Sorted(maps.Keys(lost)) {
 		set.warn(fmt.Errorf("%s: lost, by whoever wrote it: %d %s", name, lost[cause], cause))
 	}
 }
 
-// guessLayout finds out what the values of a dump are that does not say it, by the
-// first one that tells.
+// guessLayout finds the layout of values of a dump without one, by the
+// first conclusive one.
 func guessLayout(in *Input) (l layout, err error) {
 	d, err := mapdump.Open(in.Name, in.R, in.Size)
 	if err != nil {

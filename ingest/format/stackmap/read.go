@@ -10,13 +10,13 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// Options say how to read what does not tell itself.
+// Options describe inputs that do not describe themselves.
 type Options struct {
 	// Counts is the map that counts the stacks; nil if there is none.
 	Counts *Input
 	// Kernel is the map of kernel stacks, where it is another than that of the user's.
 	Kernel *Input
-	// Key are the fields of the count map's key; none: as BTF says, or of a key of 4
+	// Key are the fields of the count map's key; none: by BTF, or of a key of 4
 	// bytes a stack id.
 	Key []Field
 	// BTF has the types of the count map's keys and values: the kernel's, whose ids a raw
@@ -28,9 +28,9 @@ type Options struct {
 	// Depth is how many frames a value holds, 0 for all that fit. Stride is the size of
 	// a value of the Bare form in bytes, 0 for that of Depth records.
 	Depth, Stride int
-	// Addresses says of the Bare form that values are addresses, not build IDs.
+	// Addresses: values of the Bare form are addresses, not build IDs.
 	Addresses bool
-	// Packed is the size of the file that all was unpacked from, which bounds what is kept;
+	// Packed is the size of the file that all was unpacked from, which bounds the Set;
 	// 0: the inputs are files.
 	Packed int64
 }
@@ -38,7 +38,7 @@ type Options struct {
 // bare reports whether the options describe values without anything else.
 func (o *Options) bare() bool { return o.Stride > 0 || o.Depth > 0 }
 
-// size is that of the file or files that bounds what is kept.
+// size is that of the file or files that bounds the Set.
 func (o *Options) size(in *Input) int64 {
 	if o.Packed > 0 {
 		return o.Packed
@@ -52,8 +52,8 @@ func (o *Options) size(in *Input) int64 {
 	return size
 }
 
-// Read reads stacks in whatever form they are; Sniff says which. An error comes with
-// what was whole before it; the Set is nil where nothing was.
+// Read reads stacks in any form; Sniff finds which. An error comes with
+// the whole stacks before it; the Set is nil where there are none.
 func Read(in *Input, opts *Options) (*Set, error) {
 	form := Sniff(in)
 	if form == NoForm && opts.bare() {
@@ -95,7 +95,7 @@ func readMaps(set *Set, in *Input, opts *Options) error {
 	return countStacks(set, user, opts, err)
 }
 
-// Sampled is what was sampled at one event: a stack map, and in its options the map that
+// Sampled is the samples of one event: a stack map, and in its options the map that
 // counts its stacks.
 type Sampled struct {
 	Event   Event
@@ -103,8 +103,8 @@ type Sampled struct {
 	Options Options
 }
 
-// ReadSampled reads what was sampled at several events into one Set. An error comes with
-// what was whole before it; the Set is nil where nothing was.
+// ReadSampled reads the samples of several events into one Set. An error comes with
+// the whole stacks before it; the Set is nil where there are none.
 func ReadSampled(list []Sampled) (*Set, error) {
 	set := newSet(Raw)
 	defer set.finish()
@@ -149,7 +149,7 @@ func countStacks(set *Set, user *table, opts *Options, damage error) error {
 // countEach lets each stack of a map count 1.
 func countEach(set *Set, t *table) {
 	for i := range t.list {
-		set.side(t.list[i].part, Sample{PID: -1, TID: -1, Count: 1})
+		set.addUnclassified(t.list[i].part, Sample{PID: -1, TID: -1, Count: 1})
 	}
 }
 
@@ -191,7 +191,7 @@ func countByMap(set *Set, user, kernel *table, opts *Options) error {
 	return d.Err()
 }
 
-// countFields says where in keys and values of a count map what lies.
+// countFields locates the fields in keys and values of a count map.
 func countFields(opts *Options, h *bundle.DumpHeader) (key []Field, value *Field, err error) {
 	key, value = opts.Key, opts.Value
 	if len(key) == 0 && opts.BTF != nil {
@@ -204,7 +204,7 @@ func countFields(opts *Options, h *bundle.DumpHeader) (key []Field, value *Field
 		}
 	}
 	if len(key) == 0 && h.KeySize == intSize {
-		key = []Field{{Kind: StackID, Size: intSize}} // what else
+		key = []Field{{Kind: StackID, Size: intSize}} // the only possibility
 	}
 	if d := (described{key: key}); h.KeySize > 0 && !d.hasStack() {
 		return nil, nil, fmt.Errorf("%w: it has %d bytes", ErrKey, h.KeySize)
@@ -251,7 +251,7 @@ func (c *counter) add(key []byte, values [][]byte) error {
 		return t.part(field, c.key.big), true
 	}
 	if p, ok := part(c.user, StackID); ok {
-		c.set.side(p, sm)
+		c.set.addUnclassified(p, sm)
 		return nil
 	}
 	sm.User, _ = part(c.user, UserStackID)
@@ -316,7 +316,7 @@ func readBare(set *Set, in *Input, opts *Options) error {
 			frames = newFrameDecoder(l, set)
 		}
 		if p := frames.stack(buf); p.Cause != NotTaken { // that is a free bucket
-			set.side(p, Sample{PID: -1, TID: -1, Count: 1})
+			set.addUnclassified(p, Sample{PID: -1, TID: -1, Count: 1})
 		}
 	}
 	return nil

@@ -9,12 +9,12 @@ import (
 	"symbolize/ingest/format/mapdump"
 )
 
-// sniffBytes is how much of a file tells its form: a script may print much before its
+// sniffBytes is how much of a file is used to find its form: a script may print much before its
 // first stack.
 const sniffBytes = 64 << 10
 
-// Sniff tells the form of stacks by the first bytes of a file; NoForm for others. A
-// bare concatenation of values tells nothing.
+// Sniff finds the form of stacks by the first bytes of a file; NoForm for others. A
+// bare concatenation of values has no mark.
 func Sniff(in *Input) Form {
 	head := in.head(sniffBytes)
 	if bundle.IsDump(head) {

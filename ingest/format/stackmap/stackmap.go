@@ -36,14 +36,14 @@ func (f Form) String() string {
 	return "unknown form"
 }
 
-// What Read refuses. ErrNotStacks is data that hold no stacks, ErrKey a count map
-// whose key nobody describes.
+// Errors of Read. ErrNotStacks is data that hold no stacks, ErrKey a count map
+// without a description of its key.
 var (
 	ErrNotStacks = errors.New("no stacks in it")
 	ErrKey       = errors.New("the fields of its key are not known")
 )
 
-// Status says what a frame has.
+// Status is the kind of a frame.
 type Status uint8
 
 // The statuses. The first three are the kernel's.
@@ -64,11 +64,11 @@ type Frame struct {
 // Symbol is the name of a Named frame.
 type Symbol struct {
 	Name   string
-	Object string // what it lies in, as printed; "" if not
+	Object string // its file, as printed; "" if not
 	Kernel bool
 }
 
-// Cause says whether a part of a stack is there, or why not.
+// Cause is whether a part of a stack is there, or why not.
 type Cause uint8
 
 // The causes. Those from BucketTaken on are losses.
@@ -117,18 +117,18 @@ type Sample struct {
 	// number, user addresses are of: 0 but in bundles.
 	Program uint32
 	// KernelTime is when the kernel's addresses are to be looked up, by the clock of the bundle's
-	// records, if Timed; else nothing tells when they were taken.
+	// records, if Timed; else it is unknown when they were taken.
 	KernelTime uint64
 	Timed      bool
 }
 
-// Event is what samples were taken at.
+// Event is the event that samples were taken at.
 type Event struct {
 	Name, Unit string
 	Period     uint64 // weight of one, 0 if it varies
 }
 
-// Labels says which labels the samples of a Set have.
+// Labels are the labels that the samples of a Set have.
 type Labels struct{ PID, TID, Comm bool }
 
 // Names lists the labels that there are.
@@ -159,8 +159,8 @@ func (l Labels) Missing() (out []string) {
 	return out
 }
 
-// Set is what was read: stacks, numbered as they came, and samples. With an error
-// comes what was whole before it.
+// Set is the result of reading: stacks, numbered as they came, and samples. With an error
+// come the whole stacks before it.
 type Set struct {
 	Form    Form
 	IDs     []buildid.ID // distinct, inexact but for those that a text gives in full
@@ -168,16 +168,16 @@ type Set struct {
 	Events  []Event
 	Samples []Sample
 	Labels  Labels
-	// Counted says that samples have counts of their own; without a count map each stack
+	// Counted: samples have counts of their own; without a count map each stack
 	// of a map counts 1.
 	Counted bool
-	// LostSamples are those that whoever counted says that it lost.
+	// LostSamples are those that the recorder reports as lost.
 	LostSamples uint64
 	// Unused are stacks of the dump that no count refers to.
 	Unused int
-	// Skipped counts what was passed over as no stack: other lines, events, records.
+	// Skipped counts skipped input that is no stack: other lines, events, records.
 	Skipped uint64
-	// Warnings are what is wrong and could be passed over, the first ones of many.
+	// Warnings are errors that could be skipped, the first ones of many.
 	Warnings []error
 
 	frames    []Frame         // distinct ones
@@ -191,9 +191,9 @@ type Set struct {
 	commOf   map[string]string // so that equal ones share their bytes
 	scratch  []uint32
 	unsaid   int // warnings beyond those that are kept
-	// left is what counts and weights of further samples may add up to.
+	// left bounds the sums of counts and weights of further samples.
 	left [2]uint64
-	cut  bool // one was cut: it is told once
+	cut  bool // one was cut: it is reported once
 	// maxFrames and maxSamples are the limits; less in tests.
 	maxFrames, maxSamples int
 	overfull              bool   // stacks were left out

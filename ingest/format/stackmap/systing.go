@@ -35,7 +35,7 @@ type systingThread struct {
 	upid int64
 }
 
-// systingReader holds what later lines refer to, by the numbers of the export.
+// systingReader holds the entries that later lines refer to, by the numbers of the export.
 type systingReader struct {
 	set     *Set
 	limit   int // see maxReferred
@@ -117,7 +117,7 @@ func (x *systingReader) records(lines *lineReader) error {
 	return lines.damage()
 }
 
-// Limits of an export: bytes when it is unpacked, and what of one kind can be referred to,
+// Limits of an export: bytes when it is unpacked, and entries of one kind,
 // frames or stacks or threads.
 const (
 	maxExport   = 8 << 30

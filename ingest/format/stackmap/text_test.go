@@ -9,7 +9,7 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// printed is what a script printed, with printf: printf("%s %d\n%s", comm, pid,
+// printed is the output of a script, with printf: printf("%s %d\n%s", comm, pid,
 // ustack(build_id)).
 const printed = `Attached 1 probe
 bash 4711
@@ -29,7 +29,7 @@ two words 13
 
 `
 
-// TestText reads what the tools print, whole and odd.
+// TestText reads the output of the tools, whole and odd.
 func TestText(t *testing.T) {
 	const id = "93ac61ec5a8eb1396f9fbd350e3169a558528a40"
 	header := `{"systing_profile_export":1,"sample_event":"cpu-cycles","sample_period":1000,` +
@@ -149,7 +149,7 @@ func errorsText(errs []error) string {
 	return strings.Join(out, "; ")
 }
 
-// TestSystingLimit: an export that refers to too much ends there, with what came before.
+// TestSystingLimit: an export that refers to too much ends there, with the samples before.
 func TestSystingLimit(t *testing.T) {
 	text := `["f",0,"0x1"]` + "\n" + `["s",0,[0]]` + "\n" + `["x",0,0,1,3]` + "\n" +
 		`["f",1,"0x2"]` + "\n" +
@@ -205,7 +205,7 @@ func TestBigEndian(t *testing.T) {
 	}
 }
 
-// TestHugeCounts: counts beyond what a profile can say are cut, once told, and never wrap.
+// TestHugeCounts: counts beyond a profile's largest are cut, reported once, and never wrap.
 func TestHugeCounts(t *testing.T) {
 	const id = "93ac61ec5a8eb1396f9fbd350e3169a558528a40"
 	text := "@[\n" + id + " 0x1\n]: 9000000000000000000\n@[\n" + id + " 0x2\n]: 18446744073709551615\n" +

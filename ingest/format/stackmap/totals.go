@@ -4,15 +4,15 @@ import "symbolize/ingest/fold/intern"
 
 // Totals are sums over a Set.
 type Totals struct {
-	// Frames of distinct stacks, by what they have.
+	// Frames of distinct stacks, by their kind.
 	Valid, Addresses, Named int
 	// Samples that have no such part.
 	NoKernel, NoUser uint64
-	// Samples of which a part was lost, each by one cause.
+	// Samples with a lost part, each by one cause.
 	Lost map[Cause]uint64
 }
 
-// Totals returns the sums over what was read.
+// Totals returns the sums over the samples read.
 func (s *Set) Totals() *Totals {
 	if s.totals != nil {
 		return s.totals
@@ -46,8 +46,8 @@ func (s *Set) Totals() *Totals {
 	return t
 }
 
-// Discard lets go of stacks and samples, which are most of a Set. Totals and all else that
-// is said of them stay.
+// Discard releases stacks and samples, which are most of a Set. Totals and all else that
+// describes them stay.
 func (s *Set) Discard() {
 	s.Totals()
 	s.Samples, s.frames, s.addresses, s.stacks = nil, nil, nil, intern.NewListSet()

@@ -10,17 +10,17 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// ErrTypes says that BTF does not describe the key of a count map, or several types could.
+// ErrTypes: BTF does not describe the key of a count map, or several types could.
 var ErrTypes = errors.New("the BTF does not tell the fields of the key")
 
-// Limits of what is looked at of a key's type: how deep structs lie in each other, and
+// Limits of the search in a key's type: how deep structs lie in each other, and
 // members altogether.
 const (
 	maxTypeDepth   = 8
 	maxTypeMembers = 1 << 12
 )
 
-// described are the fields of a key, and of a value where the types tell.
+// described are the fields of a key, and of a value where the types have it.
 type described struct {
 	key   []Field
 	value *Field
@@ -84,7 +84,7 @@ type candidates struct {
 	list  []*described
 }
 
-// add adds what a key of size bytes may be, if it has stacks.
+// add adds a type that a key of size bytes may have, if it has stacks.
 func (c *candidates) add(name string, d *described, size int) {
 	if d.hasStack() && keyEnd(d.key) <= size && !slices.ContainsFunc(c.list, d.equal) {
 		c.names, c.list = append(c.names, name), append(c.list, d)
@@ -111,7 +111,7 @@ func (c *candidates) only(what string, size int) (*described, error) {
 		size, names)
 }
 
-// HasStacks reports whether BTF tells that the keys of a map have stacks: that it counts
+// HasStacks reports whether the keys of a map have stacks by BTF: that it counts
 // them. types may be nil.
 func HasStacks(types *btf.Types, h *bundle.DumpHeader) bool {
 	if types == nil {
@@ -172,7 +172,7 @@ func (d *described) members(t *btf.Types, id btf.ID, at, depth int) {
 }
 
 // array takes in a member that is an array: of characters, the name of a task; of 16
-// bytes, a hash that stands for a stack.
+// bytes, a hash that identifies a stack.
 func (d *described) array(t *btf.Types, name string, typ btf.ID, f Field) {
 	kind, ok := FieldKindOf(name)
 	elem, err := t.Size(t.Array(typ).Elem)
@@ -184,7 +184,7 @@ func (d *described) array(t *btf.Types, name string, typ btf.ID, f Field) {
 
 // number takes in a member that is a number.
 func (d *described) number(t *btf.Types, name string, offset, size int) {
-	const both = 8 // what bpf_get_current_pid_tgid returns: the process above, the thread below
+	const both = 8 // the value of bpf_get_current_pid_tgid: the process above, the thread below
 	if strings.EqualFold(name, "pid_tgid") && size == both {
 		process, thread := offset+intSize, offset
 		if t.BigEndian() {
@@ -207,12 +207,12 @@ func (d *described) add(f Field) {
 	}
 }
 
-// countNames are what programs call a count in a value that is a struct.
+// countNames are common names of a count in a value that is a struct.
 var countNames = []string{"count", "cnt", "counts", "samples", "nr_samples", "nr", "value", "val",
 	"total", "hits"}
 
 // valueField finds the count in a value; nil for a value that is the count, and where
-// it cannot be told.
+// it is unknown.
 func valueField(t *btf.Types, id btf.ID) *Field {
 	if t.Kind(id) != btf.KindStruct {
 		return nil

@@ -30,7 +30,7 @@ func (b *typeBuilder) name(s string) uint32 {
 	return uint32(at)
 }
 
-// add adds a type with what follows its head, and returns its id.
+// add adds a type with the data after its head, and returns its id.
 func (b *typeBuilder) add(name string, kind btf.Kind, count int, size uint32,
 	rest ...uint32) uint32 {
 	for _, v := range append([]uint32{b.name(name), uint32(kind)<<24 | uint32(count), size}, rest...) {
@@ -86,7 +86,7 @@ func (b *typeBuilder) parse(t *testing.T) *btf.Types {
 	return types
 }
 
-// TestRecordedTypes: the recorded BTF tells what the recorded key has.
+// TestRecordedTypes: the recorded BTF describes the recorded key.
 func TestRecordedTypes(t *testing.T) {
 	types, err := btf.Parse("counts.btf", fixture(t, "load/counts.btf"), nil)
 	if err != nil {
@@ -227,7 +227,7 @@ func TestDescribeBounded(t *testing.T) {
 	}
 }
 
-// TestParseFields: what --key and --value take.
+// TestParseFields: the arguments of --key and --value.
 func TestParseFields(t *testing.T) {
 	got, err := ParseFields("user_stack_id:0, kstack:4,tgid:8,comm:16:12,stack_id:32:8")
 	want := []Field{{UserStackID, 0, 4}, {KernelStackID, 4, 4}, {TGID, 8, 4}, {Comm, 16, 12},
@@ -254,7 +254,7 @@ func TestParseFields(t *testing.T) {
 	}
 }
 
-// TestWords: what is printed of forms and causes.
+// TestWords: the names of forms and causes.
 func TestWords(t *testing.T) {
 	for _, c := range [][2]string{{Bpftrace.String(), "bpftrace text"}, {Form(99).String(),
 		"unknown form"},

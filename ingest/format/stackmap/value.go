@@ -16,14 +16,14 @@ const (
 	frameOffsetAt = 24
 )
 
-// layout says what the values of a stack map are.
+// layout is the layout of the values of a stack map.
 type layout struct {
 	buildID bool // BPF_F_STACK_BUILD_ID: records of 32 bytes, else addresses
 	big     bool
 	depth   int // frames that are read of a value; 0 for all
 }
 
-// Where addresses of code lie, of which the upper bytes are 0 or 0xff: those of user
+// Where addresses of code lie, with upper bytes of 0 or 0xff: those of user
 // code from lowestAddress, below which counts are, those of the kernel from kernelTop.
 const (
 	lowestAddress = 1 << 16
@@ -31,9 +31,9 @@ const (
 	kernelTop     = 0xff << 56
 )
 
-// guess finds out from a value what values are, where no header says it: a record
+// guess finds the layout from a value, where no header has it: a record
 // begins with its status in 4 bytes, which as the half of an address is no code. ok is
-// false for a value that tells nothing, as an empty one.
+// false for an inconclusive value, as an empty one.
 func (l *layout) guess(value []byte) (ok bool) {
 	if len(value) < addressSize {
 		return false
@@ -137,6 +137,6 @@ func (l layout) frame(s *Set, b []byte) (f Frame, ok bool) {
 			return s.valid(raw, offset), true
 		}
 	}
-	// A status of later kernels: what it has besides is not known.
+	// A status of later kernels: its further fields are not known.
 	return Frame{Offset: offset, Status: IP}, true
 }
