@@ -30,6 +30,7 @@ const (
 )
 
 var sourceKindText = [endOfKinds]string{
+	0:        "none",
 	DWARF:    "dwarf",
 	Symtab:   "symtab",
 	Pclntab:  "pclntab",
@@ -40,9 +41,10 @@ var sourceKindText = [endOfKinds]string{
 	JIT:      "jit",
 }
 
-// String returns the kind in lower case: "symtab".
+// String returns the kind in lower case: "symtab"; "none" for 0, as of an object without
+// sources.
 func (k SourceKind) String() string {
-	if k > 0 && k < endOfKinds {
+	if k < endOfKinds {
 		return sourceKindText[k]
 	}
 	return fmt.Sprintf("kind%d", uint8(k))

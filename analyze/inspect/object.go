@@ -65,7 +65,7 @@ func newObject(path string, f *elf.File, packed string) *Object {
 			Address:    fmt.Sprintf("%#x", uint64(s.Addr)),
 			FileSize:   s.FileSize,
 			MemSize:    s.MemSize,
-			Permission: Permissions(s.Flags),
+			Permission: permissions(s.Flags),
 		})
 	}
 	info.countSymbols(f)
@@ -139,8 +139,8 @@ func machineName(m debugelf.Machine) string {
 	return strings.ToLower(name)
 }
 
-// MachineText names a machine of ELF (e_machine, EI_CLASS, EI_DATA).
-func MachineText(machine uint16, class uint8, bigEndian bool) string {
+// machineText names a machine of ELF (e_machine, EI_CLASS, EI_DATA).
+func machineText(machine uint16, class uint8, bigEndian bool) string {
 	return fmt.Sprintf("%s, %d bits, %s", machineName(debugelf.Machine(machine)), 32*int(class),
 		byteOrder(bigEndian))
 }
@@ -152,8 +152,8 @@ func byteOrder(big bool) string {
 	return "little-endian"
 }
 
-// Permissions prints p_flags as ls prints permissions.
-func Permissions(flags uint32) string {
+// permissions prints p_flags as ls prints permissions.
+func permissions(flags uint32) string {
 	out := []byte("---")
 	for i, f := range []debugelf.ProgFlag{debugelf.PF_R, debugelf.PF_W, debugelf.PF_X} {
 		if debugelf.ProgFlag(flags)&f != 0 {

@@ -89,8 +89,8 @@ func newProgram(p *bpf.Program, machine string) Program {
 	return info
 }
 
-// ShortHash is the number of digits of a hash in tables; the JSON has all.
-const ShortHash = 12
+// shortHash is the number of digits of a hash in tables; the JSON has all.
+const shortHash = 12
 
 // writePrograms writes a row for each function.
 func writePrograms(w io.Writer, programs []Program) error {
@@ -109,7 +109,7 @@ func writePrograms(w io.Writer, programs []Program) error {
 				name += ": " + p.Missing
 			}
 			t.Row(p.number(), cmp.Or(p.Type, "-"), p.loaded(), p.Tag, f.Tag,
-				strconv.Itoa(int(f.Length)), image[:min(len(image), ShortHash)],
+				strconv.Itoa(int(f.Length)), image[:min(len(image), shortHash)],
 				strconv.Itoa(f.Lines), name)
 		}
 	}

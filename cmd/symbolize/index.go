@@ -279,17 +279,9 @@ func writeQuality(w io.Writer, list []indexer.ObjectQuality) error {
 	t := table.New()
 	t.Row("QUALITY", "SOURCE", "BUILD ID", "PATH")
 	for _, q := range list {
-		t.Row(q.Quality.String(), sourceText(q.Best), q.ID.String(), q.Path)
+		t.Row(q.Quality.String(), q.Best.String(), q.ID.String(), q.Path)
 	}
 	return t.Print(w)
-}
-
-// sourceText returns the word for a kind of source, "none" for none.
-func sourceText(k store.SourceKind) string {
-	if k == 0 {
-		return "none"
-	}
-	return k.String()
 }
 
 // some is table.Count, but "" for none.

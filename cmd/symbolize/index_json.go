@@ -58,7 +58,7 @@ func indexJSON(a *app, path string, s *indexer.Summary, captured *captureResult,
 	}
 	for _, q := range s.Quality {
 		r.Quality = append(r.Quality, indexQuality{
-			q.ID.String(), q.Path, q.Quality.String(), sourceText(q.Best)})
+			q.ID.String(), q.Path, q.Quality.String(), q.Best.String()})
 	}
 	switch {
 	case err != nil:

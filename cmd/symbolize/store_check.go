@@ -85,7 +85,7 @@ func newStoreStats(path string, s *db.Stats) *storeStats {
 		st.Kinds[k.String()] = n
 	}
 	for k, n := range s.Quality {
-		st.Quality[qualityText(k)] = n
+		st.Quality[k.String()] = n
 	}
 	for k, t := range s.Sources {
 		st.Sources[k.String()] = storedTables{t.Count, t.Funcs, t.Named, t.Size}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,69 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/inspect"
-	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/db"
 )
-
-// storedObject is an object as `store ls` and `store show` print it. Its JSON
-// names are an interface.
-type storedObject struct {
-	BuildID string         `json:"build_id"`
-	Kind    string         `json:"kind"`
-	Quality string         `json:"quality"` // the best kind of source, "none"
-	Size    int64          `json:"size"`    // bytes stored
-	Path    string         `json:"path"`    // of the first source
-	Layout  bool           `json:"layout"`  // a runtime file is known
-	Sources []storedSource `json:"sources"`
-
-	Symbol   string          `json:"symbol,omitempty"` // of a JITed function
-	Variants []storedVariant `json:"variants,omitempty"`
-	More     bool            `json:"more_variants,omitempty"` // were captured than are kept
-	Probable []string        `json:"probable,omitempty"`
-
-	manifest *store.Manifest
-}
-
-type storedSource struct {
-	Kind      string `json:"kind"`
-	Functions uint32 `json:"functions"`
-	Named     uint64 `json:"bytes_named"`
-	Size      int64  `json:"size"`
-	Producer  uint32 `json:"producer"`
-	Digest    string `json:"digest"`
-	Path      string `json:"path"`
-	Captured  uint64 `json:"captured_bytes,omitempty"` // of the input kept raw
-}
-
-func newStoredObject(m *store.Manifest) *storedObject {
-	o := &storedObject{
-		BuildID: m.ID.String(), Kind: m.Kind.String(), Quality: qualityText(m.Quality()),
-		Size: m.Size(), Layout: len(m.Layout)+len(m.Sections) > 0,
-		Sources: []storedSource{}, manifest: m,
-	}
-	for _, s := range m.Sources {
-		if o.Path == "" {
-			o.Path = s.Path
-		}
-		o.Sources = append(o.Sources, storedSource{
-			Kind: s.Kind.String(), Functions: s.Funcs, Named: s.Named, Size: s.Size,
-			Producer: s.Producer, Digest: fmt.Sprintf("%x", s.Digest), Path: s.Path,
-			Captured: s.RawSize,
-		})
-	}
-	o.addVariants(m)
-	return o
-}
-
-func qualityText(k store.SourceKind) string {
-	if k == 0 {
-		return "none"
-	}
-	return k.String()
-}
 
 func newStoreLsCommand(a *app) *cobra.Command {
 	var format string
@@ -98,7 +39,7 @@ length, or their tag alone.`,
 }
 
 func runStoreLs(ctx context.Context, a *app, r *db.Reader, format string, args []string) error {
-	list := []*storedObject{}
+	list := []*inspect.Stored{}
 	for m, err := range r.Objects() {
 		if err != nil {
 			a.partial = true
@@ -108,8 +49,7 @@ func runStoreLs(ctx context.Context, a *app, r *db.Reader, format string, args [
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if o := newStoredObject(m); o.matches(args) {
-			o.manifest = nil
+		if o := inspect.NewStored(m); o.Matches(args) {
 			list = append(list, o)
 		}
 	}
@@ -117,32 +57,8 @@ func runStoreLs(ctx context.Context, a *app, r *db.Reader, format string, args [
 		if format == formatJSON {
 			return ingest.WriteJSON(w, list)
 		}
-		t := table.New(false, false, false, true, false)
-		t.Row("BUILD ID", "KIND", "QUALITY", "SIZE", "PATH")
-		for _, o := range list {
-			t.Row(o.BuildID, o.Kind, o.Quality, table.Bytes(o.Size), cmp.Or(o.Symbol, o.Path, o.perhaps()))
-		}
-		return t.Print(w)
+		return inspect.WriteList(w, list)
 	})
-}
-
-// matches reports whether an object is among those asked for; no arguments ask
-// for all.
-func (o *storedObject) matches(args []string) bool {
-	for _, arg := range args {
-		if strings.HasPrefix(o.BuildID, strings.ToLower(arg)) {
-			return true
-		}
-		if strings.Contains(o.Symbol, arg) {
-			return true
-		}
-		for _, s := range o.Sources {
-			if strings.Contains(s.Path, arg) {
-				return true
-			}
-		}
-	}
-	return len(args) == 0
 }
 
 func newStoreShowCommand(a *app) *cobra.Command {
@@ -167,11 +83,11 @@ sources are asked.`,
 				return a.writeOutput("", false, func(w io.Writer) error {
 					switch {
 					case functions:
-						return writeFunctions(ctx, w, r, m)
+						return inspect.WriteFunctions(ctx, w, r, m)
 					case format == formatJSON:
-						return ingest.WriteJSON(w, newStoredObject(m))
+						return ingest.WriteJSON(w, inspect.NewStored(m))
 					}
-					return writeObject(w, newStoredObject(m))
+					return inspect.WriteStored(w, m)
 				})
 			})
 		}),
@@ -204,61 +120,4 @@ func findByPrefix(r *db.Reader, prefix string) (*store.Manifest, error) {
 	}
 	return nil, withHint(fmt.Errorf("%d objects begin with %s", len(found), prefix),
 		"the first two are %s and %s", found[0].ID, found[1].ID)
-}
-
-func writeObject(w io.Writer, o *storedObject) error {
-	m := o.manifest
-	t := table.New()
-	t.Row("build ID", o.BuildID)
-	t.Row("kind", o.Kind)
-	t.Row("quality", o.Quality)
-	t.Row("size", table.Bytes(o.Size))
-	if m.Machine != 0 {
-		t.Row("machine", inspect.MachineText(m.Machine, m.Class, m.BigEndian))
-	}
-	for _, s := range m.Layout {
-		t.Row("segment", fmt.Sprintf("%s offset %#x, address %#x, %#x bytes in the file, "+
-			"%#x in memory", inspect.Permissions(s.Flags), uint64(s.Offset), uint64(s.Addr),
-			s.FileSize, s.MemSize))
-	}
-	for _, s := range m.Sections {
-		t.Row("section", fmt.Sprintf("%s at %#x, %#x bytes", s.Name, uint64(s.Addr), s.Size))
-	}
-	if !o.Layout && o.Kind != "kernel" && o.Kind != "jit" {
-		t.Row("layout", "unknown until the runtime file is indexed")
-	}
-	for _, r := range m.RefSyms {
-		t.Row("reference", fmt.Sprintf("%s at %#x", r.Name, uint64(r.Addr)))
-	}
-	for _, id := range m.VDSO {
-		t.Row("vdso", id.String())
-	}
-	for _, s := range o.Sources {
-		t.Row("source", fmt.Sprintf("%s, %d functions, %s of code, %s stored, from %s",
-			s.Kind, s.Functions, table.Bytes(s.Named), table.Bytes(s.Size), s.Path))
-	}
-	o.variantRows(t)
-	return t.Print(w)
-}
-
-func writeFunctions(ctx context.Context, w io.Writer, r *db.Reader, m *store.Manifest) error {
-	for i, s := range m.Sources {
-		table, err := r.Open(m, i)
-		if err != nil {
-			return err
-		}
-		for f, err := range table.All() {
-			if err != nil {
-				return err
-			}
-			if _, err := fmt.Fprintf(w, "%s\t%#x\t%d\t%s\n", s.Kind, uint64(f.Start), f.Size,
-				oneLine(f.Name)); err != nil {
-				return err
-			}
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	return nil
 }

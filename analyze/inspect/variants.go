@@ -1,19 +1,17 @@
-package main
+package inspect
 
 import (
 	"fmt"
 	"time"
 
-	"symbolize/analyze/inspect"
 	"symbolize/analyze/table"
 	"symbolize/ingest/format/bpf"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
 
-// storedVariant is a load of a BPF function as `store show` prints it. Its JSON names
-// are an interface.
-type storedVariant struct {
+// StoredVariant is a load of a BPF function. Its JSON names are an interface.
+type StoredVariant struct {
 	Program  uint32 `json:"program_id"`
 	BootID   string `json:"boot_id,omitempty"`
 	LoadTime uint64 `json:"load_time_ns"` // since that boot
@@ -28,11 +26,11 @@ type storedVariant struct {
 	BTF      string `json:"btf_sha256,omitempty"`
 }
 
-// addVariants takes over what only JITed functions have.
-func (o *storedObject) addVariants(m *store.Manifest) {
+// addVariants adds the fields that only JITed functions have.
+func (o *Stored) addVariants(m *store.Manifest) {
 	for i := range m.Variants {
 		v := &m.Variants[i]
-		s := storedVariant{Program: v.Program, BootID: v.BootID, LoadTime: v.Load,
+		s := StoredVariant{Program: v.Program, BootID: v.BootID, LoadTime: v.Load,
 			Type: indexer.ProgramType(v.Type), Tag: bpf.Tag(v.Tag).String(),
 			OwnTag: bpf.Tag(v.FuncTag).String(), Function: v.Func, Name: v.Name, Size: v.Size,
 			Entry: v.Entry.String()}
@@ -56,8 +54,8 @@ func (o *storedObject) addVariants(m *store.Manifest) {
 	}
 }
 
-// perhaps says what an object of which only name, tag and length are known may be.
-func (o *storedObject) perhaps() string {
+// probable names the objects that one with name, tag and length only may be.
+func (o *Stored) probable() string {
 	switch len(o.Probable) {
 	case 0:
 		return ""
@@ -67,13 +65,13 @@ func (o *storedObject) perhaps() string {
 	return fmt.Sprintf("one of %d objects", len(o.Probable))
 }
 
-// variantRows adds the rows of what only JITed functions have.
-func (o *storedObject) variantRows(t *table.Table) {
+// variantRows adds the rows that only JITed functions have.
+func (o *Stored) variantRows(t *table.Table) {
 	t.Field("symbol", o.Symbol)
 	for _, v := range o.Variants {
 		image := "not captured"
 		if v.Image != "" {
-			image = fmt.Sprintf("%s, %d bytes", v.Image[:inspect.ShortHash], v.Size)
+			image = fmt.Sprintf("%s, %d bytes", v.Image[:shortHash], v.Size)
 		}
 		boot := ""
 		if v.BootID != "" {
