@@ -206,6 +206,9 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	if err != nil {
 		return renamed(err, "", o.output)
 	}
+	if memoryLimits() != "" { // then it would be killed at the very end
+		w.Lean()
+	}
 	written := o.output
 	opts := record.Options{Duration: o.duration, Command: command, Stdin: a.env.Stdin,
 		Stdout: a.env.Stdout, Stderr: a.env.Stderr, Signals: signals,
@@ -249,6 +252,9 @@ func recordError(err error) error {
 	case errors.Is(err, sampler.ErrTarget):
 		return withHint(err, "--pid takes numbers as `ps -e` shows them, --cgroup a directory for "+
 			"which `stat -f -c %%T DIR` says cgroup2fs")
+	case errors.Is(err, syscall.ENOMEM):
+		return withHint(err, "memory is limited: by `ulimit -v`, `ulimit -l`, or the control group")
+	case errors.Is(err, syscall.EMFILE): // hintOf has the hint
 	case errors.Is(err, record.ErrStacks):
 		return withHint(err, "`perf list tracepoint` shows tracepoints, `nm -D` functions of a "+
 			"library")

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -157,12 +160,25 @@ func hintOf(err error) string {
 		return h.Hint()
 	}
 	switch {
+	case errors.Is(err, syscall.ENOSPC) && isTemporary(err):
+		return "free some space, or have TMPDIR name a directory with more"
 	case errors.Is(err, syscall.ENOSPC):
 		return "free some space, or point --store or -o at another disk"
 	case errors.Is(err, syscall.EROFS):
 		return "the file system is read-only: point --store or -o at another place"
+	case errors.Is(err, syscall.EFBIG):
+		return "the size of files is limited: `ulimit -f` shows it, or the file system's format"
+	case errors.Is(err, syscall.EMFILE):
+		return "more files have to be open at a time: raise the limit, ulimit -n"
 	case errors.Is(err, fs.ErrPermission):
 		return "the permissions forbid it: run as the owner, or choose another place"
 	}
 	return ""
+}
+
+// isTemporary reports whether an error is about one of our temporary files.
+func isTemporary(err error) bool {
+	var p *fs.PathError
+	return errors.As(err, &p) && filepath.Dir(p.Path) == filepath.Clean(os.TempDir()) &&
+		strings.HasPrefix(filepath.Base(p.Path), "symbolize-")
 }

@@ -32,10 +32,9 @@ const supervisedEnv = "SYMBOLIZE_SUPERVISED"
 const supervisedStderr = 3
 
 // supervise runs the command line in another process if it is one of those, and returns its
-// exit status. The recorder is left alone: its memory does not grow, and it would record its
-// supervisor.
+// exit status.
 func supervise() (code int, done bool) {
-	if os.Getenv(supervisedEnv) != "" || slices.Contains(os.Args[1:], "capture") {
+	if os.Getenv(supervisedEnv) != "" {
 		return 0, false
 	}
 	limits := memoryLimits()
@@ -56,6 +55,7 @@ func stderr() *os.File {
 		return os.Stderr
 	}
 	unix.CloseOnExec(supervisedStderr)
+	os.Unsetenv(supervisedEnv) // capture runs a command, which may be this program
 	return os.NewFile(supervisedStderr, "stderr")
 }
 

@@ -93,6 +93,9 @@ func createBeside(path, suffix string) (*os.File, error) {
 	return f, err
 }
 
+// Lean has the bundle committed in 10 MB of memory in place of 40; the file is a tenth larger.
+func (w *Writer) Lean() { w.lean = true }
+
 // Add adds an entry with this content. Names are those of the package comment.
 func (w *Writer) Add(name string, data []byte) error {
 	return w.AddReader(name, bytes.NewReader(data))
