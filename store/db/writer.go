@@ -88,7 +88,7 @@ func makeStore(path string, shared bool) error {
 	if err := trust(path); err != nil {
 		return err
 	}
-	err := errors.Join(os.MkdirAll(path, 0o755), trust(path))
+	err := errors.Join(makeDirs(path, syncDir), trust(path))
 	if err == nil {
 		err = checkDirs(path, gensName)
 	}

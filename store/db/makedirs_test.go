@@ -1,0 +1,41 @@
+package db
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestMakeDirs: each directory that gets a new entry is synced, and no other one.
+func TestMakeDirs(t *testing.T) {
+	base := t.TempDir()
+	file := filepath.Join(base, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var synced []string
+	note := func(dir string) error {
+		synced = append(synced, dir)
+		return syncDir(dir)
+	}
+	in := func(names ...string) string { return filepath.Join(append([]string{base}, names...)...) }
+	for _, tc := range []struct {
+		path string
+		want []string
+		fail bool
+	}{
+		{path: in("a", "b", "store"), want: []string{base, in("a"), in("a", "b")}},
+		{path: in("a", "b", "store")},
+		{path: in("a", "other"), want: []string{in("a")}},
+		{path: file, fail: true},
+		{path: in("file", "store"), fail: true},
+	} {
+		synced = nil
+		err := makeDirs(tc.path, note)
+		if fi, statErr := os.Stat(tc.path); (err != nil) != tc.fail || !slices.Equal(synced, tc.want) ||
+			!tc.fail && (statErr != nil || !fi.IsDir()) {
+			t.Errorf("%s: %v, synced %q, want %q", tc.path, err, synced, tc.want)
+		}
+	}
+}
