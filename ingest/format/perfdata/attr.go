@@ -6,7 +6,7 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// AttrType is perf_event_attr.type: which kind of counter Config speaks of.
+// AttrType is perf_event_attr.type: the kind of counter in Config.
 // Numbers from 6 are dynamic PMUs, named by the PMU_MAPPINGS feature.
 type AttrType uint32
 
@@ -52,7 +52,7 @@ const (
 	SampleCodePageSize SampleType = 1 << 23
 	SampleWeightStruct SampleType = 1 << 24
 
-	// knownSampleBits are those whose place in a sample is known. A higher bit is a
+	// knownSampleBits are those with a known position in a sample. A higher bit is a
 	// field of unknown size, so the layout of that event's samples is unknown.
 	knownSampleBits SampleType = 1<<25 - 1
 )
@@ -72,7 +72,7 @@ const (
 )
 
 // AttrFlags are the single-bit members of perf_event_attr, numbered as on a
-// little-endian machine whatever the file's byte order.
+// little-endian machine in both byte orders.
 type AttrFlags uint64
 
 // The flags of perf_event_attr that readers ask for.
@@ -132,12 +132,12 @@ func (a *Attr) PreciseIP() int { return int(a.Flags>>preciseShift) & 3 }
 func (a *Attr) Has(flags AttrFlags) bool { return a.Flags&flags == flags }
 
 const (
-	attrSizeVer0 = 64      // PERF_ATTR_SIZE_VER0: the least; a size field of 0 means it
+	attrSizeVer0 = 64      // PERF_ATTR_SIZE_VER0: the minimum; also for a size field of 0
 	maxAttrSize  = 1 << 12 // the kernel's own limit is a page
 )
 
 // parseAttr decodes an attr from b, which may end early (older recorders) or
-// late (newer ones): members that are not there are zero.
+// late (newer ones): missing members are zero.
 func parseAttr(name string, b []byte, base int64, big bool) (Attr, error) {
 	r := decode.New(name, b, base, big)
 	var a Attr
@@ -168,8 +168,8 @@ func parseAttr(name string, b []byte, base int64, big bool) (Attr, error) {
 	return a, nil
 }
 
-// parseTail decodes what came after VER0, as far as r reaches; what it breaks
-// off in is left zero, which is what those members meant before they existed.
+// parseTail decodes the members after VER0, as far as r reaches; members beyond its end
+// are zero, their value before they existed.
 func (a *Attr) parseTail(r *decode.Reader) {
 	a.Config2 = r.U64()
 	a.BranchSampleType = r.U64()
@@ -181,9 +181,9 @@ func (a *Attr) parseTail(r *decode.Reader) {
 	a.SampleMaxStack = r.U16()
 }
 
-// attrFlags gives the flag word its little-endian numbering. A big-endian
-// compiler allots bit fields from the most significant bit, so the word comes
-// reversed, and so do the two bits of precise_ip.
+// attrFlags converts the flag word to its little-endian numbering. A big-endian
+// compiler allots bit fields from the most significant bit, so the word is
+// reversed, and so are the two bits of precise_ip.
 func attrFlags(v uint64, big bool) AttrFlags {
 	if !big {
 		return AttrFlags(v)

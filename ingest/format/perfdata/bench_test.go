@@ -34,7 +34,7 @@ func fillBench(b *perfbuild.File) *perfbuild.File {
 	return b
 }
 
-// benchRecords reads the whole file once per round and gives each record to use.
+// benchRecords reads the whole file once per round and passes each record to use.
 func benchRecords(b *testing.B, built *perfbuild.File, use func(*File, *Record)) {
 	f := openBuilt(b, built)
 	r := f.AllRecords()
@@ -53,7 +53,7 @@ func benchRecords(b *testing.B, built *perfbuild.File, use func(*File, *Record))
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(records), "ns/record")
 }
 
-// BenchmarkRecords is what the first pass does with samples: nothing.
+// BenchmarkRecords iterates without decoding samples, as the first pass does.
 func BenchmarkRecords(b *testing.B) {
 	benchRecords(b, benchFile(), func(*File, *Record) {})
 }

@@ -17,7 +17,7 @@ func openBytes(t testing.TB, data []byte) *File {
 	return f
 }
 
-// openBuilt opens what a builder made, which must be without damage.
+// openBuilt opens a built file, which must be without damage.
 func openBuilt(t testing.TB, b *perfbuild.File) *File {
 	t.Helper()
 	f := openBytes(t, b.Bytes())

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// applyFeatures takes over what the EVENT_DESC feature says of the events, their
-// names and such IDs as the attrs lack, and derives the other names.
+// applyFeatures adopts the events' names in the EVENT_DESC feature, and IDs that the
+// attrs lack, and derives the other names.
 func (f *File) applyFeatures() {
 	descs := f.Features.EventDesc
 	for i := range f.Events {
@@ -26,7 +26,7 @@ func (f *File) applyFeatures() {
 }
 
 // findDesc returns the description of an event: the one with its first ID, else
-// the one at its place if there are as many descriptions as events.
+// the one with its index if there are as many descriptions as events.
 func findDesc(descs []EventDesc, ev *Event, i, events int) *EventDesc {
 	if len(ev.IDs) > 0 {
 		for j := range descs {
@@ -139,7 +139,7 @@ func breakpointName(a *Attr) string {
 }
 
 // modifiers returns ":u" and the like. Those for host and guest are left out: a
-// derived name should be the one that was asked for, and nobody asks for them.
+// derived name should be the requested one, and users do not request them.
 func modifiers(a *Attr) string {
 	var b strings.Builder
 	if a.Flags&(FlagExcludeKernel|FlagExcludeUser|FlagExcludeHV) != 0 {

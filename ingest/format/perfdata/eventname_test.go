@@ -6,7 +6,7 @@ import (
 	"symbolize/fixtures/perfbuild"
 )
 
-// TestEventNames derives names where no EVENT_DESC gives them.
+// TestEventNames derives names without an EVENT_DESC.
 func TestEventNames(t *testing.T) {
 	const noGuest = 1 << 20
 	for _, tt := range []struct {
@@ -53,7 +53,7 @@ func TestEventNames(t *testing.T) {
 	}
 }
 
-// TestEventDesc matches descriptions to events by ID, else by place.
+// TestEventDesc matches descriptions to events by ID, else by index.
 func TestEventDesc(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		b.Events = []perfbuild.Event{

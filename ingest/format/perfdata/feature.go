@@ -77,10 +77,9 @@ func (x Feature) String() string {
 // Known reports whether the feature is one that this package has a name for.
 func (x Feature) Known() bool { return int(x) < len(featureNames) && featureNames[x] != "" }
 
-// BuildIDEntry is an entry of the BUILD_ID feature: an object that a leaf of
-// some sample lay in.
+// BuildIDEntry is an entry of the BUILD_ID feature: an object with the leaf of a sample.
 type BuildIDEntry struct {
-	ID       buildid.ID // inexact where the recorder did not say the length
+	ID       buildid.ID // inexact where the recorder did not store the length
 	PID      int32      // −1 for the host, else the process of a virtual machine
 	CPUMode  CPUMode
 	Filename string // "[kernel.kallsyms]" or a path of vmlinux for the kernel
@@ -99,8 +98,8 @@ type PMU struct {
 	Name string
 }
 
-// ClockData ties the recording's clock to the wall clock: both were read at the
-// same instant.
+// ClockData relates the recording's clock to the wall clock: both were read at the
+// same time.
 type ClockData struct {
 	ClockID    uint32 // as clock_gettime(2) numbers them
 	WallNanos  uint64 // since 1970
@@ -110,12 +109,12 @@ type ClockData struct {
 // Compression is the COMPRESSED feature.
 type Compression struct{ Type, Level, Ratio, MmapLen uint32 } // Type 1 is zstd
 
-// Features are the feature sections. A member is zero if its section is not
-// there, is not known to this package, or is damaged, which is a warning.
+// Features are the feature sections. A member is zero if its section is
+// absent, unknown to this package, or damaged, which is a warning.
 type Features struct {
 	Present  [4]uint64           // bitmap; empty if the recorder was killed or the file cut off
-	Sections map[Feature]Section // where each lies that is wholly in the file
-	Unknown  []Feature           // those present that have no name here, ascending
+	Sections map[Feature]Section // positions of those that lie wholly in the file
+	Unknown  []Feature           // those present without a name here, ascending
 
 	BuildIDs    []BuildIDEntry // in file order
 	Hostname    string
@@ -144,8 +143,8 @@ func (x *Features) Has(feature Feature) bool {
 	return x.Present[feature/64]>>(feature%64)&1 != 0
 }
 
-// Section returns where a feature lies in the file, for those that are only kept
-// by place: BPF_PROG_INFO, BPF_BTF, TRACING_DATA and others.
+// Section returns the position of a feature in the file, for those that are not decoded:
+// BPF_PROG_INFO, BPF_BTF, TRACING_DATA and others.
 func (x *Features) Section(feature Feature) (Section, bool) {
 	s, ok := x.Sections[feature]
 	return s, ok
@@ -165,7 +164,7 @@ func (f *File) FeatureBytes(feature Feature, limit int64) ([]byte, error) {
 const maxFeatureBytes = 64 << 20
 
 // readFeatures finds the sections by the table behind the data, and decodes
-// those that are known. Nothing here is fatal.
+// the known ones. No error here is fatal.
 func (f *File) readFeatures(head []byte) {
 	f.Features.Sections = make(map[Feature]Section)
 	if f.Header.Size < fileHeaderSize || len(head) < fileHeaderSize {
@@ -173,7 +172,7 @@ func (f *File) readFeatures(head []byte) {
 	}
 	f.Header.Features = featureBitmap(head[bitmapOffset:], f.BigEndian)
 	if f.Header.Data.Size == 0 || f.Header.Data.End() > f.Size {
-		return // killed or cut off: told already
+		return // killed or cut off: reported already
 	}
 	f.Features.Present = f.Header.Features
 	var present []Feature

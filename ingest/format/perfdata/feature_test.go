@@ -12,7 +12,7 @@ import (
 	"symbolize/fixtures/perfbuild"
 )
 
-// everyFeature sets all features that are decoded, and some that are not.
+// everyFeature sets all features that are decoded, and some others.
 func everyFeature(b *perfbuild.File) {
 	b.FeatureString(perfbuild.FeatureHostname, "host")
 	b.FeatureString(perfbuild.FeatureOSRelease, "6.18.15")
@@ -119,7 +119,7 @@ func TestBuildIDOldEntries(t *testing.T) {
 	}
 }
 
-// TestFeatureDamage has sections that lie: a warning each, and the rest kept.
+// TestFeatureDamage has sections with wrong content: a warning each, and the rest kept.
 func TestFeatureDamage(t *testing.T) {
 	absurd := []byte{0xff, 0xff, 0xff, 0xff, 'x', 0, 0, 0}
 	short := []byte{1}
@@ -147,7 +147,7 @@ func TestFeatureDamage(t *testing.T) {
 	}
 }
 
-// TestFeatureOutsideFile has a section that is not in the file.
+// TestFeatureOutsideFile has a section outside the file.
 func TestFeatureOutsideFile(t *testing.T) {
 	b := small()
 	b.FeatureString(perfbuild.FeatureArch, "x86_64")

@@ -7,8 +7,7 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// featureDecoders decode the sections whose content is wanted. What they decoded
-// before damage stays.
+// featureDecoders decode the sections in use. Values decoded before damage stay.
 var featureDecoders = map[Feature]func(*Features, *decode.Reader){
 	FeatureBuildID:   decodeBuildIDs,
 	FeatureHostname:  func(x *Features, d *decode.Reader) { x.Hostname = featureString(d) },
@@ -48,7 +47,7 @@ func featureString(d *decode.Reader) string {
 }
 
 // decodeSampleTime leaves both times 0 where perf saw none: it writes ~0 without
-// TIME in the attr, and 0 where it had no reason to look at the samples.
+// TIME in the attr, and 0 where it did not examine the samples.
 func decodeSampleTime(x *Features, d *decode.Reader) {
 	first, last := d.U64(), d.U64()
 	if first <= last && last != ^uint64(0) {
@@ -109,8 +108,8 @@ const (
 	buildIDNameAt = 36
 )
 
-// oldKernelName is how the name of the first entry, the kernel's, begins where
-// perf of before 2010 wrote entries without a pid: everything lies 4 bytes
+// oldKernelName is the beginning of the first entry's name, the kernel's, in files of
+// perf before 2010 with entries without a pid: everything lies 4 bytes
 // earlier (perf_header__read_build_ids_abi_quirk in tools/perf/util/header.c).
 const oldKernelName = "nel.kallsyms]"
 

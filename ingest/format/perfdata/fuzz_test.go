@@ -10,8 +10,8 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// FuzzOpen opens any bytes and walks all that can be reached: an error or a
-// file, every slice inside the input, and damage always told.
+// FuzzOpen opens any bytes and decodes everything reachable: an error or a
+// file, every slice inside the input, and all damage reported.
 func FuzzOpen(f *testing.F) {
 	for _, big := range []bool{false, true} {
 		f.Add(everyRecord(perfbuild.NewOrder(big)).Bytes())
@@ -48,7 +48,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// walkFuzzed decodes all records and holds what must be true of any.
+// walkFuzzed decodes all records and checks their invariants.
 func walkFuzzed(t *testing.T, f *File, size int64) {
 	r := f.AllRecords()
 	var s Sample
@@ -82,7 +82,7 @@ func walkFuzzed(t *testing.T, f *File, size int64) {
 	checkError(t, r.Err())
 }
 
-// checkError wants every error to say where it is, or to be a sentinel.
+// checkError requires every error to have a position, or to be a sentinel.
 func checkError(t *testing.T, err error) {
 	var de *decode.Error
 	if err != nil && !errors.As(err, &de) && !errors.Is(err, ErrUnknownID) {
@@ -90,7 +90,7 @@ func checkError(t *testing.T, err error) {
 	}
 }
 
-// FuzzRecords puts any bytes where the records of a good file are, for an event
+// FuzzRecords replaces the records of a valid file by any bytes, for an event
 // with all fields and a file of two events.
 func FuzzRecords(f *testing.F) {
 	for _, big := range []bool{false, true} {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// kernelRecord makes a record with a trailer of TID, TIME, CPU and IDENTIFIER, and as
-// many bytes behind it as the kernel adds where other recorders listen.
+// kernelRecord makes a record with a trailer of TID, TIME, CPU and IDENTIFIER, and the
+// bytes that the kernel adds after it if other recorders listen.
 func kernelRecord(o binary.AppendByteOrder, kind Type, body []byte, time, id uint64, more int) []byte {
 	const trailer = 32
 	b := o.AppendUint32(nil, uint32(kind))
@@ -23,11 +23,11 @@ func kernelRecord(o binary.AppendByteOrder, kind Type, body []byte, time, id uin
 	b = o.AppendUint32(b, 3)
 	b = o.AppendUint32(b, 0)
 	b = o.AppendUint64(b, id)
-	return append(b, bytes.Repeat([]byte{0xee}, more)...) // what was in the ring before
+	return append(b, bytes.Repeat([]byte{0xee}, more)...) // earlier content of the ring
 }
 
-// TestGrownRecords reads KSYMBOL and BPF_EVENT records as they come where several events
-// ask for them: with room behind the trailer in which nothing was written.
+// TestGrownRecords reads KSYMBOL and BPF_EVENT records in the form for several events
+// that ask for them: with uninitialised bytes after the trailer.
 func TestGrownRecords(t *testing.T) {
 	for _, big := range []bool{false, true} {
 		var o interface {

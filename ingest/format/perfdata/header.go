@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// What a file can be that this package recognises and does not read. Open's
+// Kinds of files that this package recognises and does not read. Open's
 // errors wrap the first three.
 var (
 	ErrNotPerfData = errors.New("not a perf.data file")
@@ -19,16 +19,16 @@ var (
 	ErrPipe = errors.New("perf.data in pipe mode is not supported yet")
 	// ErrV1: the format of before 2010.
 	ErrV1 = errors.New("perf.data version 1 is not supported")
-	// ErrDirectory is for whoever opens paths: perf record --threads and --kcore
+	// ErrDirectory is for callers that open paths: perf record --threads and --kcore
 	// write a directory with a file "data" in it.
 	ErrDirectory = errors.New("perf.data directories are not supported yet")
-	// ErrCompressed is for whoever walks records: see Type.Compressed and
-	// Features.Compressed. The records of such a file that are not in COMPRESSED
-	// ones are delivered as always.
+	// ErrCompressed is for callers that read records: see Type.Compressed and
+	// Features.Compressed. The records of such a file outside COMPRESSED
+	// ones are returned as usual.
 	ErrCompressed = errors.New("compressed perf.data (perf record -z) is not supported yet")
 )
 
-// ErrUnfinished is what a warning wraps when the recorder was killed before it
+// ErrUnfinished is wrapped by a warning if the recorder was killed before it
 // wrote the size of the data: records are read to the end of the file, and there
 // are no features.
 var ErrUnfinished = errors.New("the recorder was killed before it finished the file")
@@ -48,18 +48,18 @@ type Header struct {
 	Features [4]uint64 // bitmap of the features that follow the data
 }
 
-// File is an opened perf.data file. Its fields are not to be changed.
+// File is an opened perf.data file. Its fields must not be changed.
 type File struct {
-	Name      string // as given to Open, for messages
+	Name      string // as passed to Open, for messages
 	Size      int64
 	BigEndian bool // the recorder's byte order
 	Header    Header
 	Events    []Event
 	Features  Features
-	// Data is where the records lie: as the header says, cut to the file's size.
+	// Data is the range of the records: that of the header, clipped to the file's size.
 	Data Section
-	// Warnings tell damage that did not keep the rest from being read, in the
-	// order in which it was met: each a *decode.Error, an error that wraps
+	// Warnings report damage that did not prevent reading the rest, in the
+	// order of detection: each a *decode.Error, an error that wraps
 	// ErrUnfinished, or one of the file itself. There are never more than 100.
 	Warnings []error
 
@@ -99,7 +99,7 @@ func IsPerfData(head []byte) bool {
 
 // Open reads header, attrs and features of a perf.data file in file mode. r must
 // be safe for concurrent ReadAt, as files are, and stay open as long as the File
-// is used. What is damaged behind the header becomes a warning; an error means
+// is used. Damage behind the header becomes a warning; an error means
 // that nothing of the file can be read. name is for messages only.
 func Open(name string, r io.ReaderAt, size int64) (*File, error) {
 	f := &File{Name: name, Size: size, r: r}
@@ -158,7 +158,7 @@ func (f *File) section(d *decode.Reader, what string) Section {
 	return Section{Offset: int64(off), Size: int64(size)}
 }
 
-// placeData checks where the header says the data lie against what is there.
+// placeData checks the header's data section against the size of the file.
 func (f *File) placeData() error {
 	h := &f.Header
 	bad := func(format string, args ...any) error {
@@ -188,7 +188,7 @@ func (f *File) placeData() error {
 	return nil
 }
 
-// maxWarnings bounds what is said of one file.
+// maxWarnings bounds the warnings about one file.
 const maxWarnings = 100
 
 func (f *File) warn(err error) {
@@ -226,7 +226,7 @@ func (f *File) readAttrs() error {
 	}
 	b, err := f.read(Section{Offset: h.Attrs.Offset, Size: n * int64(h.AttrSize)}, maxAttrBytes)
 	if err != nil {
-		return err // without attrs no record can be understood
+		return err // without attrs no record can be decoded
 	}
 	idBytes := int64(0)
 	for i := range n {
@@ -240,9 +240,9 @@ func (f *File) readAttrs() error {
 	return nil
 }
 
-// readEvent decodes an entry of the attrs section at offset base. Where its IDs
-// lie stands at its end, also in the files of old perf inject, whose attrs say
-// that they are smaller than the room they have. idBytes sums what IDs take.
+// readEvent decodes an entry of the attrs section at offset base. The position of its
+// IDs is at its end, also in the files of old perf inject, whose attrs declare a size
+// smaller than their room. idBytes sums the bytes of IDs.
 func (f *File) readEvent(entry []byte, base int64, idBytes *int64) (Event, error) {
 	attr, err := parseAttr(f.Name, entry[:len(entry)-sectionRefSize], base, f.BigEndian)
 	if err != nil {
@@ -306,7 +306,7 @@ func (f *File) read(sec Section, limit int64) ([]byte, error) {
 
 // featureBitmap decodes the bitmap of a header. It was written as an array of
 // unsigned long, so a big-endian recorder of 32 bits has the halves of each word
-// the other way round; HOSTNAME, which every perf writes, tells which it was
+// swapped; HOSTNAME, which every perf writes, distinguishes them
 // (perf_file_header__read in tools/perf/util/header.c).
 func featureBitmap(b []byte, big bool) [4]uint64 {
 	var m [4]uint64

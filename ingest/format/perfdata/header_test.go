@@ -51,7 +51,7 @@ func small() *perfbuild.File {
 	return b
 }
 
-// TestOpenErrors has what cannot be opened at all, and why.
+// TestOpenErrors has files that cannot be opened, with the reasons.
 func TestOpenErrors(t *testing.T) {
 	good := small().Bytes()
 	for _, tt := range []struct {
@@ -104,7 +104,7 @@ func TestHeaderSizes(t *testing.T) {
 	})
 }
 
-// TestAttrSizes opens attrs from VER0 to ones that nobody knows yet.
+// TestAttrSizes opens attrs from VER0 to unknown future ones.
 func TestAttrSizes(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		for _, size := range []int{64, 72, 80, 96, 104, 112, 120, 128, 136, 144, 512} {
@@ -150,7 +150,7 @@ func TestAttrSizes(t *testing.T) {
 	})
 }
 
-// TestPreciseIP holds the two-bit field's value in both orders.
+// TestPreciseIP checks the two-bit field's value in both orders.
 func TestPreciseIP(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		for precise := range 4 {
@@ -164,7 +164,7 @@ func TestPreciseIP(t *testing.T) {
 	})
 }
 
-// TestKilled opens what a killed recorder left: records to the end of the file,
+// TestKilled opens the file of a killed recorder: records to the end of the file,
 // the last one half written.
 func TestKilled(t *testing.T) {
 	b := small()
@@ -196,7 +196,7 @@ func TestKilledAtOnce(t *testing.T) {
 	}
 }
 
-// TestManyWarnings keeps what is said within bounds.
+// TestManyWarnings bounds the number of warnings.
 func TestManyWarnings(t *testing.T) {
 	b := perfbuild.New()
 	b.Events = slices.Repeat(b.Events, 2*maxWarnings)
@@ -211,8 +211,8 @@ func TestManyWarnings(t *testing.T) {
 	}
 }
 
-// TestCutOff cuts a file at every length: Open gives an error or a file whose
-// records are a beginning of all records, and tells that something is missing.
+// TestCutOff cuts a file at every length: Open returns an error or a file whose
+// records are a prefix of all records, and reports that something is missing.
 func TestCutOff(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		sweep(t, everyRecord(b).Bytes(), 1)
@@ -317,7 +317,7 @@ func (r failing) ReadAt(b []byte, at int64) (int, error) {
 	return r.ReaderAt.ReadAt(b, at)
 }
 
-// TestReadError hands the file's own error on, wherever it comes.
+// TestReadError returns the file's own error, at any position.
 func TestReadError(t *testing.T) {
 	data := small().Bytes()
 	whole := openBytes(t, data)

@@ -56,8 +56,8 @@ func (f *File) BPFEvent(rec *Record, b *BPFEvent) error {
 // Lost is a LOST or LOST_SAMPLES record.
 type Lost struct {
 	ID    uint64 // of the event; LOST only
-	Count uint64 // records lost since the last one that said so
-	ByBPF bool   // LOST_SAMPLES: a BPF filter dropped them, as it was told to
+	Count uint64 // records lost since the last such record
+	ByBPF bool   // LOST_SAMPLES: a BPF filter dropped them intentionally
 }
 
 // Lost decodes a LOST or LOST_SAMPLES record.
@@ -77,7 +77,7 @@ func (f *File) Lost(rec *Record, l *Lost) error {
 }
 
 // Throttle is a THROTTLE or UNTHROTTLE record: the kernel stopped an event that
-// came too often, or let it go on.
+// came too often, or resumed it.
 type Throttle struct{ Time, ID, StreamID uint64 }
 
 // Throttle decodes a THROTTLE or UNTHROTTLE record.
@@ -111,7 +111,7 @@ func (f *File) TextPoke(rec *Record, t *TextPoke) error {
 // Namespace is one link of a process's namespaces.
 type Namespace struct{ Dev, Inode uint64 }
 
-// numNamespaces is how many links are kept: NR_NAMESPACES of the format, net,
+// numNamespaces is the number of links that are kept: NR_NAMESPACES of the format, net,
 // uts, ipc, pid, user, mnt and cgroup.
 const numNamespaces = 7
 
@@ -154,11 +154,11 @@ func (f *File) Cgroup(rec *Record, c *Cgroup) error {
 	return r.Err()
 }
 
-// Switch is a SWITCH or SWITCH_CPU_WIDE record; who is switched stands in the
+// Switch is a SWITCH or SWITCH_CPU_WIDE record; the switched thread is in the
 // trailer.
 type Switch struct {
 	Out      bool  // leaves the CPU, else comes to it
-	Preempt  bool  // leaves it against its will
+	Preempt  bool  // preempted
 	PID, TID int32 // of the other side; SWITCH_CPU_WIDE only
 }
 

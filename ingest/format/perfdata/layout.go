@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// ErrUnknownID says that no attr has the event ID of a record, so that its
-// layout is unknown. Such records are to be counted and skipped.
+// ErrUnknownID is returned for a record whose event ID is in no attr, so that its
+// layout is unknown. Callers count and skip such records.
 var ErrUnknownID = errors.New("event ID of no attr")
 
 // Event is one perf event of the file: its attr, its name, and the IDs by which
@@ -26,19 +26,19 @@ type Event struct {
 // absent is the offset of a field that a layout does not have.
 const absent = -1
 
-// sampleLayout is where the fields of an event's samples lie in the body. All
-// fields up to PERIOD have fixed places; what varies in size comes behind them.
+// sampleLayout holds the offsets of the fields of an event's samples in the body. All
+// fields up to PERIOD have fixed offsets; those of varying size follow them.
 type sampleLayout struct {
 	identifier, ip, tid, time, addr, id, streamID, cpu, period int32
 
 	fixed     int32  // size of the fixed part
-	chainOnly bool   // nothing but a CALLCHAIN follows the fixed part
+	chainOnly bool   // only a CALLCHAIN follows the fixed part
 	variable  bool   // something follows it
 	constant  uint64 // the period where samples have none of their own
-	idPos     int32  // of the ID that tells the event
+	idPos     int32  // of the ID that identifies the event
 }
 
-// sampleFixed lists the fields of fixed place in the order in which they lie in
+// sampleFixed lists the fields with fixed offsets in the order of
 // a sample (perf_output_sample in kernel/events/core.c).
 var sampleFixed = []struct {
 	bit   SampleType
@@ -82,7 +82,7 @@ func newSampleLayout(a *Attr) sampleLayout {
 	return l
 }
 
-// trailerLayout is where the fields of the sample_id trailer lie, counted from
+// trailerLayout holds the offsets of the fields of the sample_id trailer, counted from
 // the end of the record. The zero value is that of a record without one.
 type trailerLayout struct {
 	has                               SampleType
@@ -115,7 +115,7 @@ func newTrailerLayout(a *Attr) trailerLayout {
 	return l
 }
 
-// idPos returns how far from the end the ID that tells the event lies, 0 if
+// idPos returns the distance from the end of the ID that identifies the event, 0 if
 // there is none.
 func (l *trailerLayout) idPos() int32 {
 	if l.idf != 0 {
@@ -129,21 +129,21 @@ func (l *trailerLayout) idPos() int32 {
 // close together.
 const maxDenseIDs = 1 << 16
 
-// eventIDs finds the event that a record belongs to.
+// eventIDs finds the event of a record.
 type eventIDs struct {
 	first bool             // all records belong to the first event
 	base  uint64           // of dense
 	dense []uint16         // event index + 1 by ID − base; 0 for none
-	byID  map[uint64]int32 // where the IDs lie far apart
+	byID  map[uint64]int32 // for IDs that are far apart
 
-	samplePos  []int32 // the distinct places of the ID in samples, from the start
+	samplePos  []int32 // the distinct offsets of the ID in samples, from the start
 	trailerPos []int32 // in other records, from the end
 
 	uniform bool // all events have the same trailer
 	shared  int  // IDs that more than one event claims
 }
 
-// indexIDs prepares the layouts of all events and the way from ID to event.
+// indexIDs prepares the layouts of all events and the index from ID to event.
 func (f *File) indexIDs() {
 	for i := range f.Events {
 		ev := &f.Events[i]
@@ -189,7 +189,7 @@ func (x *eventIDs) collect(events []Event) {
 		}
 	}
 	if n == 0 {
-		x.first = true // nothing to tell them apart by
+		x.first = true // no field distinguishes the events
 		return
 	}
 	if highest-lowest < maxDenseIDs && len(events) < 1<<16-1 {
@@ -205,7 +205,7 @@ func (x *eventIDs) collect(events []Event) {
 	}
 }
 
-// add enters an ID; the first event that claims it keeps it.
+// add enters an ID; the first event that has it keeps it.
 func (x *eventIDs) add(id uint64, event int) {
 	if old, ok := x.find(id); ok {
 		if old != event {
@@ -232,9 +232,9 @@ func (x *eventIDs) find(id uint64) (event int, ok bool) {
 	return int(i), ok
 }
 
-// EventOf returns the index in Events of the event that a record belongs to. In
-// a file of one event that is always 0; else the record's ID tells, where
-// records have one. ID 0 means that perf made the record up, and counts as the
+// EventOf returns the index in Events of a record's event. In
+// a file of one event that is always 0; else the record's ID determines it, where
+// records have one. ID 0 is that of records synthesized by perf, and counts as the
 // first event. It is false for perf's own record types, which belong to none,
 // and for an ID that no attr has.
 func (f *File) EventOf(rec *Record) (index int, ok bool) {

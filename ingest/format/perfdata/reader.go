@@ -9,15 +9,15 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// blockSize is how much of the file a RecordReader holds. 1 MiB fits the second
+// blockSize is the size of a RecordReader's buffer. 1 MiB fits the second
 // level cache and measured better than smaller and larger ones; it must be more
 // than a record's largest size, 65,535.
 const blockSize = 1 << 20
 
-// maxRecordSize is the most that a record's 16-bit size field can say.
+// maxRecordSize is the maximum of a record's 16-bit size field.
 const maxRecordSize = 1<<16 - 1
 
-// RecordReader gives the raw records of a range of the file, in file order. It
+// RecordReader returns the raw records of a range of the file, in file order. It
 // is for one goroutine. It reads the file in blocks into a buffer of its own
 // and allocates nothing per record.
 type RecordReader struct {
@@ -26,13 +26,13 @@ type RecordReader struct {
 	buf  []byte // capacity blockSize
 	pos  int    // of the next record in buf
 	base int64  // file offset of buf[0]
-	to   int64  // no record at or behind this offset is delivered
+	to   int64  // records at or behind this offset are not returned
 	end  int64  // of the data section
 	err  error
 }
 
 // Records returns a reader of the records that start in the range [from, to) of
-// the file; from must be where a record starts, and both are clipped to the data
+// the file; from must be the start of a record, and both are clipped to the data
 // section. A record that crosses to is read whole.
 func (f *File) Records(from, to int64) *RecordReader {
 	r := &RecordReader{f: f}
@@ -57,7 +57,7 @@ func (r *RecordReader) Reset(from, to int64) {
 }
 
 // Next advances to the next record and reports whether there is one. It returns
-// false at the end of the range and at an error, which Err tells apart.
+// false at the end of the range and at an error; Err distinguishes them.
 func (r *RecordReader) Next() bool {
 	p := r.pos
 	if r.base+int64(p) >= r.to || r.err != nil {
@@ -96,8 +96,8 @@ func (r *RecordReader) Next() bool {
 	return true
 }
 
-// At reads the one record at an offset, whose size Record.Size gave before. It is the
-// present record then, valid until the next call of At or Reset; Next is not to be called
+// At reads the one record at an offset, with the size from an earlier Record.Size. It is
+// the current record then, valid until the next call of At or Reset; Next must not be called
 // before a Reset.
 func (r *RecordReader) At(offset int64, size int) (*Record, error) {
 	r.Reset(offset, offset)
@@ -115,22 +115,20 @@ func (r *RecordReader) At(offset int64, size int) (*Record, error) {
 	return &r.rec, nil
 }
 
-// Record returns the present record. It is the reader's own and overwritten by
-// Next.
+// Record returns the current record. The reader owns it, and Next overwrites it.
 func (r *RecordReader) Record() *Record { return &r.rec }
 
-// Offset returns where the next record starts. After Next has returned false
-// without an error that is at or behind the end of the range: where the next
-// chunk's records start.
+// Offset returns the start of the next record. After Next has returned false
+// without an error that is at or behind the end of the range: the start of the next
+// chunk's records.
 func (r *RecordReader) Offset() int64 { return r.base + int64(r.pos) }
 
-// Err returns why the reader stopped: nil at the end of the range, else a
-// *decode.Error that says where the damage is (or, wrapped, the I/O error that
-// the file gave). All records before it have been delivered.
+// Err returns the reason why the reader stopped: nil at the end of the range, else a
+// *decode.Error with the position of the damage (or, wrapped, the file's I/O
+// error). All records before it have been returned.
 func (r *RecordReader) Err() error { return r.err }
 
-// fill reads the block that starts at the present record, of which at least want
-// bytes are needed.
+// fill reads the block that starts at the current record, at least want bytes.
 func (r *RecordReader) fill(want int) bool {
 	start := r.base + int64(r.pos)
 	if left := r.end - start; left < int64(want) {
@@ -142,8 +140,8 @@ func (r *RecordReader) fill(want int) bool {
 	if r.buf == nil {
 		r.buf = make([]byte, 0, min(blockSize, r.f.Data.Size))
 	}
-	// Not past the longest record that can cross the end of the range: what lies
-	// behind is another reader's.
+	// Not past the longest record that can cross the end of the range: the rest
+	// is another reader's.
 	n := int(min(int64(cap(r.buf)), r.end-start, max(r.to+maxRecordSize-start, int64(want))))
 	r.base, r.pos = start, 0
 	got, err := r.f.r.ReadAt(r.buf[:n], start)
@@ -158,7 +156,7 @@ func (r *RecordReader) fill(want int) bool {
 	return true
 }
 
-// skipAuxtrace passes over the trace that follows an AUXTRACE record without
+// skipAuxtrace skips the trace that follows an AUXTRACE record without
 // being counted in its size.
 func (r *RecordReader) skipAuxtrace() bool {
 	if len(r.rec.Body) < 8 {
@@ -166,7 +164,7 @@ func (r *RecordReader) skipAuxtrace() bool {
 	}
 	n := u64(r.rec.Body, r.f.BigEndian)
 	if next := r.Offset(); n > uint64(r.end-next) {
-		// The record itself is whole, and is delivered; what follows is not.
+		// The record itself is whole, and is returned; its trace is not.
 		r.pos -= r.rec.Size
 		r.fail(fmt.Sprintf("trace of %d bytes behind an AUXTRACE record overruns the data", n))
 		r.pos += r.rec.Size
@@ -175,14 +173,14 @@ func (r *RecordReader) skipAuxtrace() bool {
 	if n <= uint64(len(r.buf)-r.pos) {
 		r.pos += int(n)
 	} else {
-		// Body still aliases the block: leave its bytes, forget that they are there.
+		// Body still aliases the block: keep its bytes, but drop them from the buffer.
 		r.base += int64(r.pos) + int64(n)
 		r.pos, r.buf = 0, r.buf[:0]
 	}
 	return true
 }
 
-// fail records damage at the present record.
+// fail records damage at the current record.
 func (r *RecordReader) fail(reason string) bool {
 	r.err = &decode.Error{Name: r.f.Name, Offset: r.base + int64(r.pos), Reason: reason}
 	return false

@@ -28,7 +28,7 @@ func many(big bool) *perfbuild.File {
 	return b
 }
 
-// TestRecords wants each record once, whatever ranges they are read in.
+// TestRecords requires each record once, for any division into ranges.
 func TestRecords(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		f := openBuilt(t, many(b.BigEndian))
@@ -66,7 +66,7 @@ func TestRecords(t *testing.T) {
 	})
 }
 
-// TestRecordsClipped asks for more than there is.
+// TestRecordsClipped requests more than the data section.
 func TestRecordsClipped(t *testing.T) {
 	f := openBuilt(t, small())
 	for _, tt := range []struct {
@@ -81,7 +81,7 @@ func TestRecordsClipped(t *testing.T) {
 	}
 }
 
-// TestDamagedRecords wants all records before the damage, and its place.
+// TestDamagedRecords requires all records before the damage, and its position.
 func TestDamagedRecords(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -110,7 +110,7 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// TestDamagedAuxtrace delivers a record whose trace overruns the data, then the
+// TestDamagedAuxtrace returns a record whose trace overruns the data, then the
 // error.
 func TestDamagedAuxtrace(t *testing.T) {
 	for _, body := range [][]byte{le(1<<63, 0), le(9), {1, 2}} {
@@ -129,7 +129,7 @@ func TestDamagedAuxtrace(t *testing.T) {
 	}
 }
 
-// TestCompressedRecords are delivered as what they are.
+// TestCompressedRecords returns them undecoded.
 func TestCompressedRecords(t *testing.T) {
 	b := small()
 	b.Record(81, 0, []byte("zstd"))

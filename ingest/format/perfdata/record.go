@@ -78,7 +78,7 @@ var typeNames = [...]string{
 }
 
 // String returns the name without its prefix, "MMAP2" for PERF_RECORD_MMAP2, and
-// "UNKNOWN_200" for a type that is not known.
+// "UNKNOWN_200" for an unknown type.
 func (t Type) String() string {
 	if t.Known() {
 		return typeNames[t]
@@ -86,14 +86,14 @@ func (t Type) String() string {
 	return "UNKNOWN_" + strconv.FormatUint(uint64(t), 10)
 }
 
-// Known reports whether the type is one that this package has a name for.
+// Known reports whether this package has a name for the type.
 func (t Type) Known() bool { return uint64(t) < uint64(len(typeNames)) && typeNames[t] != "" }
 
 // Compressed reports whether a record of this type holds zstd-compressed records
 // (perf record -z), which this package does not unpack.
 func (t Type) Compressed() bool { return t == TypeCompressed || t == TypeCompressed2 }
 
-// CPUMode says in which mode the CPU was: bits 0 to 2 of a record's misc field.
+// CPUMode is the mode of the CPU: bits 0 to 2 of a record's misc field.
 type CPUMode uint8
 
 // The modes of PERF_RECORD_MISC_CPUMODE_MASK.
@@ -108,7 +108,7 @@ const (
 	cpuModeMask = 7
 )
 
-// Bits of a record's misc field. Their meaning goes with the record's type.
+// Bits of a record's misc field. Their definition depends on the record's type.
 const (
 	MiscProcMapTimeout = 1 << 12 // MMAP, MMAP2: perf gave up reading /proc/PID/maps
 	MiscMmapData       = 1 << 13 // MMAP, MMAP2: not executable
@@ -118,12 +118,11 @@ const (
 	MiscExactIP        = 1 << 14 // SAMPLE: IP is the instruction that caused the event
 	MiscSwitchPreempt  = 1 << 14 // SWITCH, SWITCH_CPU_WIDE: was preempted
 	MiscMmapBuildID    = 1 << 14 // MMAP2: a build ID in place of device and inode
-	MiscBuildIDSize    = 1 << 15 // HEADER_BUILD_ID: the entry says its ID's length
+	MiscBuildIDSize    = 1 << 15 // HEADER_BUILD_ID: the entry has its ID's length
 	MiscLostByBPF      = 1 << 15 // LOST_SAMPLES: a BPF filter dropped them; no loss
 )
 
-// headerSize is the size of struct perf_event_header, and the least a record can
-// be.
+// headerSize is the size of struct perf_event_header, and the minimum size of a record.
 const headerSize = 8
 
 // Record is one record of the data section.

@@ -46,8 +46,7 @@ func readable(t testing.TB) []string {
 	return names
 }
 
-// line is what perf script prints of a sample and perfdata knows without
-// symbols.
+// line is perf script's output for a sample, without symbols.
 type line struct {
 	pid, tid int32
 	micros   uint64
@@ -121,7 +120,7 @@ func perfs(t *testing.T, name string) map[line]int {
 	return lines
 }
 
-// TestAgainstPerf wants of every recorded capture exactly the samples that perf
+// TestAgainstPerf requires of every recorded capture exactly the samples that perf
 // prints, with the same process, thread, time, event and kernel addresses.
 func TestAgainstPerf(t *testing.T) {
 	for _, name := range []string{"mixed", "mixed-buildid", "per-thread", "events", "bpf", "spawn",
@@ -145,7 +144,7 @@ func TestAgainstPerf(t *testing.T) {
 	}
 }
 
-// TestRecorded walks every capture: nothing may be wrong with one.
+// TestRecorded decodes every capture without an error.
 func TestRecorded(t *testing.T) {
 	for _, name := range readable(t) {
 		f := openBytes(t, recorded(t, name))
@@ -193,7 +192,7 @@ func open(t *testing.T, name string) (*File, []Record) {
 	return f, records(t, f)
 }
 
-// TestRecordedAttrs holds what captures were made to show of their events.
+// TestRecordedAttrs checks the recorded options of the captures' events.
 func TestRecordedAttrs(t *testing.T) {
 	f, _ := open(t, "per-thread")
 	if f.Events[0].Attr.SampleType&SampleTime != 0 {
@@ -219,7 +218,7 @@ func TestRecordedAttrs(t *testing.T) {
 	}
 }
 
-// TestRecordedSamples holds what captures were made to show of their samples.
+// TestRecordedSamples checks the recorded options of the captures' samples.
 func TestRecordedSamples(t *testing.T) {
 	var s Sample
 	f, recs := open(t, "dwarf")
@@ -248,7 +247,7 @@ func TestRecordedSamples(t *testing.T) {
 	}
 }
 
-// TestRecordedBuildIDs wants the build IDs of the objects beside the captures,
+// TestRecordedBuildIDs checks the build IDs of the objects beside the captures,
 // from the feature section and from MMAP2 records.
 func TestRecordedBuildIDs(t *testing.T) {
 	f := openBytes(t, recorded(t, "mixed"))
@@ -293,8 +292,8 @@ func TestRecordedBuildIDs(t *testing.T) {
 	}
 }
 
-// walk decodes everything that can be, and returns how many records of each type
-// there were, and the first error.
+// walk decodes all records, and returns the number of records of each type, and the
+// first error.
 func walk(f *File) (map[Type]int, error) {
 	counts := make(map[Type]int)
 	var first error
@@ -331,7 +330,7 @@ var getters = map[Type]func(*File, *Record) (any, error){
 	TypeSwitch: getSwitch, TypeSwitchCPUWide: getSwitch,
 }
 
-// TestRecordedSwept opens recorded captures at many cuts.
+// TestRecordedSwept opens recorded captures truncated at many lengths.
 func TestRecordedSwept(t *testing.T) {
 	for _, name := range readable(t) {
 		data := recorded(t, name)

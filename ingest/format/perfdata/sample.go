@@ -9,7 +9,7 @@ import (
 // Sample is a decoded SAMPLE record. Its slices alias the record's body or a
 // buffer of the Sample itself, and are valid until the next DecodeSample into it
 // or the next Next of the reader. Words are little-endian in all of them,
-// whatever the file's byte order. Reuse one Sample for many records.
+// in both byte orders of the file. Reuse one Sample for many records.
 type Sample struct {
 	Event    int        // index in File.Events
 	Fields   SampleType // the fields that the record has; all others are zero
@@ -24,8 +24,8 @@ type Sample struct {
 	// Chain is the call chain as recorded, leaf first, 8 bytes a word, with its
 	// context markers (words from −4095 up).
 	Chain []byte
-	// HasUserStack says that user registers and a copy of the user stack were
-	// recorded in place of a user chain (--call-graph dwarf).
+	// HasUserStack is set if user registers and a copy of the user stack were
+	// recorded instead of a user chain (--call-graph dwarf).
 	HasUserStack bool
 	SampleExtra
 
@@ -56,8 +56,8 @@ type SampleExtra struct {
 }
 
 // DecodeSample decodes a SAMPLE record into s. Its errors are ErrUnknownID, the
-// Err of the sample's event, or a *decode.Error for a record that contradicts
-// itself; s is then to be ignored. It allocates only to report damage and to
+// Err of the sample's event, or a *decode.Error for an inconsistent record;
+// s is invalid then. It allocates only to report damage and to
 // grow the buffer of s.
 func (f *File) DecodeSample(rec *Record, s *Sample) error {
 	event, body := 0, rec.Body
@@ -106,8 +106,8 @@ func (f *File) DecodeSample(rec *Record, s *Sample) error {
 	return nil
 }
 
-// chain decodes what is behind the fixed fields where that is only a call chain,
-// the usual case, in the usual byte order. It returns what is wrong, or "".
+// chain decodes the rest after the fixed fields if it is only a call chain,
+// the usual case, in the usual byte order. It returns the reason of damage, or "".
 func (s *Sample) chain(b []byte) (reason string) {
 	if len(b) < 8 {
 		return "ends before its call chain"
@@ -120,7 +120,7 @@ func (s *Sample) chain(b []byte) (reason string) {
 	return ""
 }
 
-// fixed decodes the fields that have fixed places; body is long enough.
+// fixed decodes the fields with fixed offsets; body is long enough.
 func (s *Sample) fixed(body []byte, l *sampleLayout, big bool) {
 	s.IP, s.Time, s.Addr, s.ID, s.StreamID, s.CPU = 0, 0, 0, 0, 0, 0
 	s.PID, s.TID = 0, 0
@@ -152,7 +152,7 @@ func (s *Sample) fixed(body []byte, l *sampleLayout, big bool) {
 	}
 }
 
-// recordError says what is wrong with a record.
+// recordError returns an error about a record.
 func (f *File) recordError(rec *Record, reason string) error {
 	return &decode.Error{Name: f.Name + ": " + rec.Type.String() + " record",
 		Offset: rec.Offset, Reason: reason}

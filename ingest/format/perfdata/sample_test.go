@@ -12,7 +12,7 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// le returns words as the bytes that a Sample hands out.
+// le returns words as the bytes in a Sample.
 func le(words ...uint64) []byte {
 	var b []byte
 	for _, w := range words {
@@ -37,7 +37,7 @@ var everything = perfbuild.Sample{
 	PhysAddr: 33, Cgroup: 34, DataPageSize: 35, CodePageSize: 36, Aux: []byte("auxdata!"),
 }
 
-// everythingDecoded is what must come of it when the event has all fields.
+// everythingDecoded is its decoded form when the event has all fields.
 var everythingDecoded = Sample{
 	PID: 70, TID: 71, IP: 0x401234, Time: 1 << 40, Addr: 0xadd4, ID: 11, StreamID: 13, CPU: 3,
 	Period: 250, Chain: le(^uint64(511), 0x401234, 0x402345), HasUserStack: true,
@@ -100,7 +100,7 @@ func want(sampleType uint64) Sample {
 	return w
 }
 
-// equal compares what a user of two Samples sees.
+// equal compares the exported fields of two Samples.
 func equal(a, b *Sample) bool {
 	x, y := *a, *b
 	x.scratch, y.scratch, x.dirty, y.dirty = nil, nil, false, false
@@ -108,7 +108,7 @@ func equal(a, b *Sample) bool {
 }
 
 // TestSampleFields decodes samples of each field alone, of all but one, and of
-// all, into one Sample: nothing of an earlier one may stay.
+// all, into one Sample: no value of an earlier one may stay.
 func TestSampleFields(t *testing.T) {
 	const all = 1<<25 - 1
 	types := []uint64{all, 0, perfbuild.IP | perfbuild.TID | perfbuild.Callchain}
@@ -131,7 +131,7 @@ func TestSampleFields(t *testing.T) {
 	})
 }
 
-// TestSampleCut cuts a sample at every length: an error that names the record,
+// TestSampleCut cuts a sample at every length: an error with the record,
 // but never a panic; and no field may reach behind the record.
 func TestSampleCut(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
@@ -156,7 +156,7 @@ func TestSampleCut(t *testing.T) {
 	})
 }
 
-// TestSampleCounts puts absurd counts where a sample has them.
+// TestSampleCounts sets absurd counts in a sample.
 func TestSampleCounts(t *testing.T) {
 	for _, field := range []uint64{perfbuild.Callchain, perfbuild.BranchStack, perfbuild.StackUser,
 		perfbuild.Aux, perfbuild.Raw, perfbuild.Read} {
@@ -250,7 +250,7 @@ func TestUserStackAbsent(t *testing.T) {
 	}
 }
 
-// TestUnknownReadBit refuses an event whose READ field has values nobody knows.
+// TestUnknownReadBit refuses an event whose READ field has unknown values.
 func TestUnknownReadBit(t *testing.T) {
 	b := perfbuild.New()
 	b.Events = []perfbuild.Event{{SampleType: perfbuild.IP | perfbuild.Read, ReadFormat: 1 << 5}}
@@ -291,7 +291,7 @@ func TestUnknownSampleBit(t *testing.T) {
 	})
 }
 
-// TestEventOfSample has the ways in which a sample tells its event.
+// TestEventOfSample covers the ways of identifying a sample's event.
 func TestEventOfSample(t *testing.T) {
 	const base = perfbuild.IP | perfbuild.TID | perfbuild.Time
 	far := []uint64{5, 1 << 50} // too far apart for a table
@@ -355,7 +355,7 @@ func TestEventOfSample(t *testing.T) {
 	})
 }
 
-// TestNoAllocations holds the promise of the hot path.
+// TestNoAllocations checks that decoding does not allocate.
 func TestNoAllocations(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		for range 100 {

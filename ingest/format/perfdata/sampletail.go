@@ -120,8 +120,8 @@ func (d *sampleDecoder) words(n uint64, what string) []byte {
 	return out
 }
 
-// readWords returns how many words the READ field has. perf always sets ID in
-// samples, but nothing here relies on it.
+// readWords returns the number of words of the READ field. perf always sets ID in
+// samples, but this code does not rely on it.
 func (d *sampleDecoder) readWords() uint64 {
 	rf := d.a.ReadFormat
 	times := uint64(bits.OnesCount64(uint64(rf & (ReadTimeEnabled | ReadTimeRunning))))
@@ -141,7 +141,7 @@ func (d *sampleDecoder) readWords() uint64 {
 	return 1 + times + nr*each
 }
 
-// raw reads RAW: a 32-bit size, the bytes, and no padding of ours: the kernel
+// raw reads RAW: a 32-bit size, the bytes, and no padding: the kernel
 // counts it in the size.
 func (d *sampleDecoder) raw() {
 	if len(d.left) < 4 {
@@ -186,8 +186,8 @@ func (d *sampleDecoder) branches() {
 // mispred, predicted, in_tx, abort, cycles, type, spec, new_type, priv.
 var branchFlagWidths = [...]uint{1, 1, 1, 1, 16, 4, 2, 4, 3}
 
-// branchFlags turns the flag word of a big-endian recorder, whose first bit
-// field is the most significant, into the little-endian one.
+// branchFlags converts the flag word of a big-endian recorder, whose first bit
+// field is the most significant, to the little-endian one.
 func branchFlags(v uint64) uint64 {
 	var out uint64
 	at := uint(0)
@@ -206,7 +206,7 @@ func (d *sampleDecoder) regs(mask uint64) (abi uint64, regs []byte) {
 	return abi, d.words(uint64(bits.OnesCount64(mask)), "registers")
 }
 
-// stack reads STACK_USER, of which dyn_size bytes are valid.
+// stack reads STACK_USER, with dyn_size valid bytes.
 func (d *sampleDecoder) stack() {
 	n := d.word()
 	if n == 0 {

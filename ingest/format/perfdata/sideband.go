@@ -8,10 +8,10 @@ import (
 )
 
 // SampleID is the trailer that the kernel puts behind every record but samples,
-// with sample_id_all. perf fills it with zeros in the records it makes up:
-// Time 0 means "before everything".
+// with sample_id_all. perf fills it with zeros in the records that it synthesizes:
+// Time 0 is before everything.
 type SampleID struct {
-	Has      SampleType // which of the fields below the record has
+	Has      SampleType // fields below that the record has
 	PID, TID int32
 	Time     uint64 // ns of the recording's clock
 	ID       uint64 // of IDENTIFIER, else of ID
@@ -21,8 +21,8 @@ type SampleID struct {
 
 // SampleID decodes the trailer of a record. Records without one, perf's own
 // types and files without sample_id_all, give the zero SampleID. For a SAMPLE
-// record it gives the same fields from the sample's start, and the rest of the
-// record is not looked at.
+// record it returns the same fields from the sample's start, and does not check the
+// rest of the record.
 func (f *File) SampleID(rec *Record) (SampleID, error) {
 	if rec.Type == TypeSample {
 		return f.sampleHead(rec)
@@ -83,8 +83,8 @@ func (f *File) body(rec *Record) (decode.Reader, error) {
 	return *decode.New(f.Name, rec.Body[:n], rec.Offset+headerSize, f.BigEndian), nil
 }
 
-// rest returns what is left up to a NUL: a name at the end of a record's fields,
-// which is padded with zeros and in old files with rubbish.
+// rest returns the rest up to a NUL: a name at the end of a record's fields,
+// which is padded with zeros and in old files with garbage.
 func rest(r *decode.Reader) []byte {
 	b := r.Bytes(uint64(r.Left()))
 	if i := bytes.IndexByte(b, 0); i >= 0 {
@@ -101,12 +101,12 @@ const ProtExec = 4
 type Mmap struct {
 	PID, TID         int32 // −1 for the kernel's own
 	Addr, Len, PgOff uint64
-	Maj, Min         uint32 // device; zero in MMAP and where BuildID took the place
+	Maj, Min         uint32 // device; zero in MMAP and with a BuildID in its place
 	Ino, InoGen      uint64
 	BuildID          buildid.ID // zero if the record has none
 	// Prot and Flags are of mmap(2). In MMAP Prot is ProtExec unless Data, and Flags
-	// 0. The MMAP2 records that perf itself writes for the kernel have Prot 0: ask
-	// Data, not Prot, whether a kernel mapping is code.
+	// 0. The MMAP2 records that perf itself writes for the kernel have Prot 0: use
+	// Data, not Prot, to decide whether a kernel mapping is code.
 	Prot, Flags uint32
 	Data        bool   // not executable: only for data addresses
 	Filename    []byte // aliases the record
@@ -136,7 +136,7 @@ func (f *File) Mmap(rec *Record, m *Mmap) error {
 		if n >= 1 && n <= maxMmapIDLen && id != nil {
 			m.BuildID = buildid.New(id[:n])
 		} else {
-			m.BuildID = buildid.Padded(id) // no believable length
+			m.BuildID = buildid.Padded(id) // no plausible length
 		}
 	default:
 		m.Maj, m.Min = r.U32(), r.U32()
@@ -172,7 +172,7 @@ type Task struct {
 	PID, PPID int32
 	TID, PTID int32
 	Time      uint64
-	// Synthesized says of a FORK that perf made it up: MMAP records of the child
+	// Synthesized marks a FORK that perf synthesized: MMAP records of the child
 	// follow, so nothing is inherited.
 	Synthesized bool
 }

@@ -17,8 +17,8 @@ var (
 	id20 = []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}
 )
 
-// sideBand has every record type with a decoder: how it is built, and what must
-// come out. Byte slices stand as strings, so that results compare.
+// sideBand has every record type with a decoder: its encoding, and the expected
+// result. Byte slices are given as strings, so that results compare.
 var sideBand = []struct {
 	name  string
 	build func(b *perfbuild.File)
@@ -209,7 +209,7 @@ func getSwitch(f *File, rec *Record) (any, error) {
 	return x, err
 }
 
-// trailers are the ways a record can end.
+// trailers are the possible ends of a record.
 var trailers = []struct {
 	name  string
 	event perfbuild.Event
@@ -246,9 +246,9 @@ func TestSideBand(t *testing.T) {
 	})
 }
 
-// TestSideBandCut cuts every record at every length: the decoder must give an
+// TestSideBandCut cuts every record at every length: the decoder must return an
 // error or, where only padding, a name's end or the trailer of a file without
-// one is gone, a result; and never panic.
+// one is missing, a result; and never panic.
 func TestSideBandCut(t *testing.T) {
 	for _, tt := range sideBand {
 		b := perfbuild.New()
@@ -306,7 +306,7 @@ func TestSampleIDTrailer(t *testing.T) {
 	})
 }
 
-// TestSampleIDOfSample wants the same fields from a sample's start.
+// TestSampleIDOfSample requires the same fields from a sample's start.
 func TestSampleIDOfSample(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		b.Events[0].SampleType |= perfbuild.CPU | perfbuild.StreamID | perfbuild.IDField
@@ -326,7 +326,7 @@ func TestSampleIDOfSample(t *testing.T) {
 }
 
 // TestTrailerByEvent has events whose trailers differ before the ID: each record
-// must be read by its own event's.
+// must be read with its own event's.
 func TestTrailerByEvent(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		const common = perfbuild.Identifier | perfbuild.TID | perfbuild.Time

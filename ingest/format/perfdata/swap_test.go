@@ -9,8 +9,8 @@ import (
 	"symbolize/fixtures/perfbuild"
 )
 
-// TestRecordedSwapped writes recorded captures as a big-endian recorder would
-// have, and wants the same of both.
+// TestRecordedSwapped rewrites recorded captures in the format of a big-endian recorder,
+// and requires equal results of both.
 func TestRecordedSwapped(t *testing.T) {
 	for _, name := range []string{"mixed", "mixed-buildid", "events", "bpf", "spawn", "dwarf",
 		"tracepoint", "nochain"} {
@@ -38,7 +38,7 @@ func TestRecordedSwapped(t *testing.T) {
 	}
 }
 
-// describe returns all that is decoded of a record.
+// describe returns all decoded values of a record.
 func describe(t *testing.T, f *File, rec *Record) string {
 	t.Helper()
 	id, err := f.SampleID(rec)
@@ -64,8 +64,8 @@ func describe(t *testing.T, f *File, rec *Record) string {
 	return text
 }
 
-// swapped writes the records of a little-endian file anew. The types that are
-// not decoded here keep their bytes.
+// swapped writes the records of a little-endian file anew. Types without a decoder keep
+// their bytes.
 func swapped(t *testing.T, f *File) *perfbuild.File {
 	t.Helper()
 	b := perfbuild.NewOrder(true)

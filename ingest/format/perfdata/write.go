@@ -11,27 +11,27 @@ import (
 	"slices"
 )
 
-// ErrRecordSize says that a record is larger than its 16-bit size field can say, or
-// smaller than its header.
+// ErrRecordSize is returned for a record that is larger than its 16-bit size field
+// allows, or smaller than its header.
 var ErrRecordSize = errors.New("size of a record is not in 8..65535")
 
 // writtenAttrSize is PERF_ATTR_SIZE_VER5: with sample_max_stack, the last member
-// that Attr has. Any perf of after 2016 reads attrs up to the size that it knows and
-// refuses larger ones, so the smallest that holds everything is read by most.
+// that Attr has. Any perf after 2016 reads attrs up to its own size and
+// refuses larger ones, so the smallest size with all members is the most compatible.
 const writtenAttrSize = 112
 
 // Writer writes a perf.data file in file mode as perf record does: header, IDs,
-// attrs, records, the table of features and the features. Records go out as they
-// come; only features are kept until Close. The file has its data size in the header
-// from Close on: before that it is what a killed recorder leaves, which readers
-// read. It is for one goroutine. After an error all that follows fails with it.
+// attrs, records, the table of features and the features. Records are written
+// immediately; only features are kept until Close, which sets the data size in the header:
+// without Close the file is like that of a killed recorder, which readers
+// accept. It is for one goroutine. After an error all later calls return it.
 type Writer struct {
 	w        io.WriteSeeker
 	buf      *bufio.Writer
 	big      bool
 	order    byteOrder
 	events   []Event
-	trailer  trailerLayout // of the records that the methods make up
+	trailer  trailerLayout // of the records that the methods synthesize
 	start    int64         // of the file in w
 	data     Section       // relative to start
 	features map[Feature]section
@@ -39,7 +39,7 @@ type Writer struct {
 	err      error
 }
 
-// byteOrder is all that the two orders of encoding/binary can do.
+// byteOrder has the methods of both orders of encoding/binary.
 type byteOrder interface {
 	binary.ByteOrder
 	binary.AppendByteOrder
@@ -52,14 +52,14 @@ func orderOf(big bool) byteOrder {
 	return binary.LittleEndian
 }
 
-// section is a feature to be written: its bytes, or where they come from.
+// section is the content of a feature: its bytes, or their source.
 type section struct {
 	bytes []byte
 	from  io.Reader
 }
 
-// NewWriter begins a file at the present position of w with these events, of which
-// Attr, IDs and Name are used; there must be at least one. Attr.Size is ignored.
+// NewWriter begins a file at the current position of w with these events; it uses
+// Attr, IDs and Name; there must be at least one. Attr.Size is ignored.
 // Records with a trailer have that of the first event.
 func NewWriter(w io.WriteSeeker, bigEndian bool, events []Event) (*Writer, error) {
 	if len(events) == 0 {
@@ -81,7 +81,7 @@ func NewWriter(w io.WriteSeeker, bigEndian bool, events []Event) (*Writer, error
 	return x, x.err
 }
 
-// NativeBigEndian is the byte order of the host that this program runs on.
+// NativeBigEndian reports whether this host is big-endian.
 func NativeBigEndian() bool {
 	return binary.NativeEndian.Uint16([]byte{0, 1}) == 1
 }
@@ -136,7 +136,7 @@ func (x *Writer) bitmap() (m [4]uint64) {
 func appendAttr(b []byte, a *Attr, big bool) []byte {
 	o, flags := orderOf(big), uint64(a.Flags)
 	if big {
-		precise := flags >> preciseShift & 3 // keeps its value where single bits turn round
+		precise := flags >> preciseShift & 3 // keeps its value where single bits are reversed
 		flags = bits.Reverse64(flags&^(3<<preciseShift)) | precise<<(64-preciseShift-2)
 	}
 	b = o.AppendUint32(b, uint32(a.Type))
@@ -158,7 +158,7 @@ func appendAttr(b []byte, a *Attr, big bool) []byte {
 	return o.AppendUint16(b, 0)
 }
 
-// WriteRecord writes a whole record as the kernel gave it: header, body and
+// WriteRecord writes a whole record as the kernel recorded it: header, body and
 // trailer, in the file's byte order. raw may hold several, one after another.
 func (x *Writer) WriteRecord(raw []byte) error {
 	for b := raw; len(b) > 0 && x.err == nil; {
@@ -191,12 +191,12 @@ func (x *Writer) SetFeature(f Feature, payload []byte) {
 	x.features[f] = section{bytes: payload}
 }
 
-// SetFeatureFrom sets a feature section to all that r gives, which is read in Close:
-// for sections that are too large to be kept in memory.
+// SetFeatureFrom sets a feature section to the content of r, which is read in Close:
+// for sections that are too large for memory.
 func (x *Writer) SetFeatureFrom(f Feature, r io.Reader) { x.features[f] = section{from: r} }
 
 // Close writes the features and completes the header. It does not close the
-// underlying file, whose position is then the end of what was written.
+// underlying file, whose position is then the end of the written data.
 func (x *Writer) Close() error {
 	if x.data.Size == 0 {
 		// Data of size 0 mean that the recorder was killed.
@@ -246,7 +246,7 @@ func (x *Writer) writeSection(s section) int64 {
 	return n
 }
 
-// writeAt overwrites bytes that were written before; the buffer is empty.
+// writeAt overwrites written bytes; the buffer is empty.
 func (x *Writer) writeAt(b []byte, at int64) {
 	if x.err == nil {
 		_, x.err = x.w.Seek(x.start+at, io.SeekStart)

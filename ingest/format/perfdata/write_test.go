@@ -95,7 +95,7 @@ func writeEverything(w *Writer) {
 		Filename: "[kernel.kallsyms]"}})
 }
 
-// TestWriterRoundTrip reads back what a Writer wrote, in both byte orders.
+// TestWriterRoundTrip reads back a Writer's file, in both byte orders.
 func TestWriterRoundTrip(t *testing.T) {
 	for _, big := range []bool{false, true} {
 		f := openPath(t, writeTo(t, big, writeEverything))
@@ -126,7 +126,7 @@ func TestWriterRoundTrip(t *testing.T) {
 	}
 }
 
-// checkRecords compares the records of writeEverything with what was to be written.
+// checkRecords compares the records of writeEverything with the expected ones.
 func checkRecords(t *testing.T, f *File) {
 	t.Helper()
 	at := SampleID{Has: trailerBits & (SampleTID | SampleTime | SampleCPU | SampleIdentifier),
@@ -197,7 +197,7 @@ func describeWritten(t *testing.T, f *File, rec *Record) string {
 	return rec.Type.String() + " " + s
 }
 
-// TestWriterWithoutRecords must not leave a file that looks killed.
+// TestWriterWithoutRecords: a file without records does not look killed.
 func TestWriterWithoutRecords(t *testing.T) {
 	f := openPath(t, writeTo(t, false, func(w *Writer) { w.SetString(FeatureHostname, "h") }))
 	if len(f.Warnings) > 0 || f.Features.Hostname != "h" || f.Data.Size != headerSize {
@@ -224,7 +224,7 @@ func TestWriterBeforeClose(t *testing.T) {
 	}
 }
 
-// TestWriterRaw passes records through, and refuses what would not be read.
+// TestWriterRaw writes raw records unchanged, and refuses unreadable ones.
 func TestWriterRaw(t *testing.T) {
 	raw := []byte{68, 0, 0, 0, 0, 0, 8, 0, 82, 0, 0, 0, 0, 0, 8, 0}
 	path := writeTo(t, false, func(w *Writer) {
@@ -286,7 +286,7 @@ func (m *memoryFile) Seek(offset int64, whence int) (int64, error) {
 	return m.at, nil
 }
 
-// TestLivePerfReadsWritten hands a written file to perf itself.
+// TestLivePerfReadsWritten reads a written file with perf itself.
 func TestLivePerfReadsWritten(t *testing.T) {
 	if os.Getenv("SYMBOLIZE_LIVE") != "1" {
 		t.Skip("SKIPPED: perf is asked only with SYMBOLIZE_LIVE=1")

@@ -2,11 +2,11 @@ package perfdata
 
 import "symbolize/buildid"
 
-// stringAlign is what perf pads the strings of features to (NAME_ALIGN in
+// stringAlign is perf's padding of the strings of features (NAME_ALIGN in
 // tools/perf/util/header.c).
 const stringAlign = 64
 
-// appendString appends a string as features have them: its padded length, then the
+// appendString appends a string in the format of features: its padded length, then the
 // string with a NUL.
 func (x *Writer) appendString(b []byte, s string) []byte {
 	n := (len(s) + stringAlign) &^ (stringAlign - 1) // at least one more than len(s)
@@ -52,11 +52,11 @@ func (x *Writer) SetClockData(c ClockData) {
 	x.SetFeature(FeatureClockData, o.AppendUint64(o.AppendUint64(b, c.WallNanos), c.ClockNanos))
 }
 
-// buildIDNameAlign is what perf pads the names of BUILD_ID entries to, and what
+// buildIDNameAlign is perf's padding of the names of BUILD_ID entries, which
 // readers before 6.16 rely on.
 const buildIDNameAlign = 64
 
-// maxPath is the most bytes of a path that are written (PATH_MAX).
+// maxPath bounds the written bytes of a path (PATH_MAX).
 const maxPath = 4095
 
 // SetBuildIDs sets the BUILD_ID feature.

@@ -2,9 +2,9 @@ package perfdata
 
 import "fmt"
 
-// The records below are those that perf makes up for what was there before it came
+// The records below are those that perf synthesizes for the state before the recording
 // (tools/perf/util/synthetic-events.c, bpf-event.c). id becomes the trailer; the
-// zero SampleID means "before everything", as perf writes it.
+// zero SampleID is before everything, as perf writes it.
 
 // finish pads the record in b, adds the trailer and writes it.
 func (x *Writer) finish(b []byte, id SampleID) error {
@@ -105,7 +105,7 @@ func (x *Writer) WriteComm(c *Comm, id SampleID) error {
 	return x.finish(appendName(b, c.Name), id)
 }
 
-// WriteLost writes a LOST record: so many records were lost.
+// WriteLost writes a LOST record with the number of lost records.
 func (x *Writer) WriteLost(event, count uint64, id SampleID) error {
 	b := x.frame(TypeLost, 0, 0)
 	return x.finish(x.order.AppendUint64(x.order.AppendUint64(b, event), count), id)

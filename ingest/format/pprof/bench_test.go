@@ -20,7 +20,7 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkLibraryWrite is what google/pprof takes for the same file, once its
+// BenchmarkLibraryWrite is google/pprof's time for the same file, once its
 // structs are built: the reason for an encoder of our own.
 func BenchmarkLibraryWrite(b *testing.B) {
 	data := write(b, profilebuild.Random(1, profilebuild.LikeBig), pprof.WriteOptions{})

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// block is how much is encoded before gzip gets it.
+	// block is the number of encoded bytes per write to gzip.
 	block = 256 << 10
 	// blocks bounds the blocks between encoder and gzip.
 	blocks = 4
@@ -48,7 +48,7 @@ func (b *blockWriter) compress(w io.Writer) {
 	b.done <- err
 }
 
-// flush hands the block over and takes an empty one.
+// flush passes the block to gzip and takes an empty one.
 func (b *blockWriter) flush() {
 	b.full <- b.buf
 	select {
@@ -58,7 +58,7 @@ func (b *blockWriter) flush() {
 	}
 }
 
-// Close writes what is left and returns the first error of writing.
+// Close writes the rest and returns the first error of writing.
 func (b *blockWriter) Close() error {
 	b.full <- b.buf
 	close(b.full)
@@ -83,7 +83,7 @@ func (b *blockWriter) text(field int, s string) {
 
 func (b *blockWriter) field(field int, v uint64) { b.buf = appendField(b.buf, field, v) }
 
-// appendVarint is binary.AppendUvarint with a short way for short numbers.
+// appendVarint is binary.AppendUvarint with a fast path for short numbers.
 func appendVarint(b []byte, v uint64) []byte {
 	switch {
 	case v < 1<<7:

@@ -26,8 +26,8 @@ const (
 	profDocURL      = 15
 )
 
-// encoder writes one profile. Messages are put together in msg and copied
-// to out with their length in front; strings are numbered as they are met and
+// encoder writes one profile. Messages are assembled in msg and copied
+// to out with their length in front; strings are numbered on first use and
 // written last.
 type encoder struct {
 	p       *ingest.Profile
@@ -51,7 +51,7 @@ func (e *encoder) encode() {
 	}
 	e.samples(cols)
 	e.locations()
-	e.mappings() // after the locations, which know what the mappings have
+	e.mappings() // after the locations, which determine the mappings' flags
 	e.functions()
 	e.head(head)
 	e.out.message(profString, nil)
@@ -70,7 +70,7 @@ func (e *encoder) str(s string) uint64 {
 	return n
 }
 
-// fresh numbers a string that is known to be met only once.
+// fresh numbers a string that is known to occur only once.
 func (e *encoder) fresh(s string) uint64 {
 	e.table = append(e.table, s)
 	return uint64(len(e.table))
@@ -82,8 +82,8 @@ func (e *encoder) valueType(field int, typ, unit string) {
 	e.out.message(field, e.msg)
 }
 
-// samples writes one Sample per (stack, labels), sorted so: equal leaves side by
-// side make level 1 of gzip do better than the default level unsorted.
+// samples writes one Sample per (stack, labels), in this order: with equal leaves adjacent
+// level 1 of gzip does better than the default level unsorted.
 func (e *encoder) samples(cols []column) {
 	p := e.p
 	rows := sortByStack(p)
@@ -118,7 +118,7 @@ func (e *encoder) samples(cols []column) {
 	}
 }
 
-// packedStack holds the stack of the sample that is being written.
+// packedStack holds the stack of the current sample.
 type packedStack struct {
 	p       *ingest.Profile
 	packed  []byte // its location ids
@@ -151,8 +151,8 @@ func columnIndex(cols []column, events int) (count, weight []int) {
 	return count, weight
 }
 
-// sortByStack numbers the samples by (stack, labels, event): a counting sort,
-// then the few rows of each stack among themselves.
+// sortByStack numbers the samples by (stack, labels, event): a counting sort by stack,
+// then a sort of the few rows of each stack.
 func sortByStack(p *ingest.Profile) []uint32 {
 	ends := make([]uint32, len(p.StackEnds)+1)
 	for i := range p.Samples {
@@ -183,7 +183,7 @@ func sortByStack(p *ingest.Profile) []uint32 {
 	return rows
 }
 
-// labels holds the string numbers of the labels, made when first used.
+// labels holds the string numbers of the labels, created on first use.
 type labels struct {
 	e                   *encoder
 	comm, pid, tid, cpu uint64
@@ -212,8 +212,8 @@ func (l *labels) append(b []byte, s *ingest.Sample) []byte {
 	return l.number(b, &l.cpu, "cpu", s.CPU)
 }
 
-// number writes a numeric label. A zero is left out: readers do not tell it from
-// an absent one (readLabels takes it back).
+// number writes a numeric label. A zero is left out: readers do not distinguish it from
+// an absent one (readLabels restores it).
 func (l *labels) number(b []byte, key *uint64, name string, v int32) []byte {
 	if v <= 0 {
 		return b

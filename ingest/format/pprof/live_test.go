@@ -50,8 +50,8 @@ func TestLivePprof(t *testing.T) {
 		args := strings.Fields("-g -O1 -Wl,--build-id " + flags)
 		run(t, "gcc", append(args, "-o", program, source)...)
 		addProgram(t, all, program, layouts)
-		// pprof fixes a file's base by the first address that it meets, in random
-		// order, and gives up if that is another file's: each has a profile of its own.
+		// pprof determines a file's base from the first address, in random
+		// order, and fails if that is another file's: each has a profile of its own.
 		one := profilebuild.New(profilebuild.Clock())
 		at := addProgram(t, one, program, layouts)
 		file := writeLive(t, one, program+".pb.gz", layouts)
@@ -124,7 +124,7 @@ func addProgram(t *testing.T, b *profilebuild.Builder, program string,
 	return at
 }
 
-// secondInstruction asks objdump, which knows nothing of us, for an address in
+// secondInstruction asks objdump, as an independent source, for an address in
 // the loop of spin.
 func secondInstruction(t *testing.T, program string) addr.Addr {
 	t.Helper()

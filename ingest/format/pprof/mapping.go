@@ -11,24 +11,24 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Where the mappings of the files we write begin. The values are arbitrary but
+// Start addresses of the mappings in written files. The values are arbitrary but
 // fixed, so that files of different runs and hosts agree.
 const (
 	pageSize = 4096
-	// baseAddr is the lowest place of an object's offset 0. It must not be 0 (pprof
-	// takes a Start of 0 in an ET_EXEC for a kernel that was moved there), nor the
+	// baseAddr is the lowest address of an object's offset 0. It must not be 0 (pprof
+	// takes a Start of 0 in an ET_EXEC for a relocated kernel), nor the
 	// p_vaddr of a PIE's segment (pprof's kernelBase would take that for a kernel
 	// too).
 	baseAddr = 0x7_0000_0000
-	// numSlots places of 1<<slotShift bytes from there on hold an object
-	// each. They must not lie upon one another: `pprof -disasm` tells the samples of
-	// different objects apart by their addresses alone. (With one place for all, a
+	// numSlots slots of 1<<slotShift bytes from there on hold an object
+	// each. They must not overlap: `pprof -disasm` distinguishes the samples of
+	// different objects by their addresses alone. (With one slot for all, a
 	// merge of two programs showed 709 ms in a function that had 577.) They stay
 	// below the addresses of the user space, which perf maps keep.
 	numSlots  = 1 << 13
 	slotShift = 32
-	// kernelStart is where `_text` lies in a kernel without KASLR on x86-64; it ends
-	// where the module area begins there.
+	// kernelStart is the address of `_text` in a kernel without KASLR on x86-64; kernelEnd is
+	// the start of the module area there.
 	kernelStart = 0xffff_ffff_8100_0000
 	kernelEnd   = 0xffff_ffff_c000_0000
 )
@@ -53,14 +53,14 @@ type mapping struct {
 	lines, inlined       bool
 }
 
-// plan says where everything of a profile lies in a pprof file.
+// plan is the address layout of a profile in a pprof file.
 type plan struct {
 	mappings []mapping // in file order; only those with locations
 	mapping  []uint32  // by location: index into mappings + 1, or 0 for none
 	taken    map[uint64]bool
 }
 
-// base gives the place of an object's offset 0: by its identity, so that it is
+// base returns the address of an object's offset 0: by its identity, so that it is
 // the same in all files, or the next free one.
 func (plan *plan) base(o *ingest.Object) uint64 {
 	h := fnv.New64a()
@@ -76,8 +76,8 @@ func (plan *plan) base(o *ingest.Object) uint64 {
 	return baseAddr + slot<<slotShift
 }
 
-// planMappings lays out mappings, the main program's first: pprof heads its reports
-// with mapping 0.
+// planMappings lays out mappings, the main program's first: pprof uses mapping 0 in the
+// heads of its reports.
 func planMappings(p *ingest.Profile, opts *WriteOptions) plan {
 	plan := plan{mapping: make([]uint32, len(p.Locations)), taken: make(map[uint64]bool)}
 	for from := 0; from < len(p.Locations); {
@@ -128,7 +128,7 @@ func (plan *plan) add(p *ingest.Profile, opts *WriteOptions, id ingest.ObjectID,
 	}
 }
 
-// elfSegments gives the page-rounded executable segments of a user object in
+// elfSegments returns the page-rounded executable segments of a user object in
 // order of their offsets, so that each location lies in one. Locations outside
 // every known segment get one of their own between the others.
 func elfSegments(o *ingest.Object, id ingest.ObjectID, opts *WriteOptions,
@@ -170,7 +170,7 @@ func elfSegments(o *ingest.Object, id ingest.ObjectID, opts *WriteOptions,
 	return slices.Compact(segs)
 }
 
-// roundSegment rounds to pages, within what can be addressed from baseAddr.
+// roundSegment rounds to pages, within the address range from baseAddr.
 func roundSegment(off, size uint64) ingest.SegmentRef {
 	const last = ^uint64(pageSize-1) - baseAddr - numSlots<<slotShift
 	start := min(pageFloor(off), last)
@@ -199,7 +199,7 @@ func perfMapMapping(id ingest.ObjectID, locs []ingest.Location) mapping {
 }
 
 // otherMapping is the one mapping of a module, a JITed function or of addresses
-// that say nothing.
+// without an object.
 func otherMapping(o *ingest.Object, id ingest.ObjectID, opts *WriteOptions, locs []ingest.Location,
 	base uint64) mapping {
 	end := uint64(locs[len(locs)-1].Offset) + 1

@@ -10,7 +10,7 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// readNames makes Names of the lines that the places bring.
+// readNames makes Names of the lines of the places.
 func (r *reader) readNames(places []place) {
 	n := &ingest.Names{
 		FrameEnds: make([]uint32, len(places)),
@@ -81,7 +81,7 @@ func (b *stackBuilder) finish() {
 	p.Samples = mergeSamples(p.Samples)
 }
 
-// sortStacks writes the stacks in their order, and gives the number by the one it had.
+// sortStacks sorts the stacks, and returns the new number of each.
 func (b *stackBuilder) sortStacks() []ingest.StackID {
 	order := make([]uint32, b.stacks.Len())
 	for i := range order {
@@ -115,7 +115,7 @@ func sortStrings(p *ingest.Profile) []ingest.StringID {
 	return number
 }
 
-// mergeSamples adds up neighbours that differ in their values only.
+// mergeSamples adds up adjacent samples that differ in their values only.
 func mergeSamples(samples []ingest.Sample) []ingest.Sample {
 	out := samples[:0]
 	for _, s := range samples {

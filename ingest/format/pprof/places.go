@@ -14,7 +14,7 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// objectOfMapping says which object a pprof mapping is of, and what to subtract
+// objectOfMapping returns the object of a pprof mapping, and the base to subtract
 // from its addresses (modulo 2^64) to get Offsets.
 func objectOfMapping(m *profile.Mapping) (o ingest.Object, base uint64) {
 	base = m.Start - m.Offset
@@ -49,8 +49,8 @@ func objectOfMapping(m *profile.Mapping) (o ingest.Object, base uint64) {
 	return o, base
 }
 
-// kindOfMapping tells the kind of object by the names that perf, other profilers
-// and Write give.
+// kindOfMapping derives the kind of object from the names that perf, other profilers
+// and Write use.
 func kindOfMapping(m *profile.Mapping, id buildid.ID) ingest.ObjectKind {
 	file, base := m.File, path.Base(m.File)
 	inner, bracketed := ingest.Unbracket(file)
@@ -91,7 +91,7 @@ func kernelBase(m *profile.Mapping) uint64 {
 	return m.Start
 }
 
-// perfMapPID reads the process out of "/tmp/perf-PID.map".
+// perfMapPID parses the process in "/tmp/perf-PID.map".
 func perfMapPID(file string) (int32, bool) {
 	rest, ok := strings.CutPrefix(path.Base(file), "perf-")
 	if !ok {
@@ -105,13 +105,13 @@ func perfMapPID(file string) (int32, bool) {
 	return int32(pid), err == nil
 }
 
-// place is a pprof location on its way to a Location.
+// place is a pprof location before its conversion to a Location.
 type place struct {
 	from   *profile.Location
 	object ingest.ObjectID
 	offset addr.Offset
 	lines  []profile.Line // none if unresolved
-	reason ingest.Reason  // where there are no lines
+	reason ingest.Reason  // if there are no lines
 }
 
 // readLocations makes Objects, Locations and Names.
@@ -146,7 +146,7 @@ func (r *reader) readLocations() {
 	}
 }
 
-// namedLines gives the lines of a location that bring a function name, and for
+// namedLines returns the lines of a location that have a function name, and for
 // a location that Write marked as unresolved the reason.
 func namedLines(l *profile.Location) ([]profile.Line, ingest.Reason) {
 	for _, ln := range l.Line {
@@ -168,14 +168,14 @@ func namedLines(l *profile.Location) ([]profile.Line, ingest.Reason) {
 	return l.Line, ingest.ReasonNone
 }
 
-// unresolvedLine reports whether a line's function is one that Write marked
-// as without a name of its own.
+// unresolvedLine reports whether Write marked a line's function as one
+// without a name of its own.
 func unresolvedLine(ln *profile.Line) bool {
 	return strings.HasPrefix(ln.Function.SystemName, UnresolvedPrefix)
 }
 
-// ofObject reports whether a reason holds for all of an object, whatever a store
-// has.
+// ofObject reports whether a reason holds for all of an object, independently of the
+// store.
 func ofObject(r ingest.Reason) bool {
 	switch r {
 	case ingest.KernelHidden, ingest.AnonymousMemory, ingest.ImageNotCaptured,
@@ -186,7 +186,7 @@ func ofObject(r ingest.Reason) bool {
 	return false
 }
 
-// defaultReason is why a location of a foreign file has no name.
+// defaultReason is the reason why a location of a foreign file has no name.
 func defaultReason(o *ingest.Object) ingest.Reason {
 	r := ingest.ReasonWithoutID(o.Kind)
 	if !o.ID.IsZero() && (r == ingest.NoBuildID || r == ingest.ImageNotCaptured) {
@@ -242,7 +242,7 @@ func (r *reader) readObjects(bases map[*profile.Mapping]uint64) map[*profile.Map
 	return ids
 }
 
-// numberObjects sorts the objects into the profile and gives the new number of
+// numberObjects sorts the objects into the profile and returns the new number of
 // each. Modules and vdsos belong to the kernel, if there is just one.
 func (r *reader) numberObjects(objects []ingest.Object) []ingest.ObjectID {
 	order := make([]int, len(objects))
@@ -312,9 +312,9 @@ func systemName(f *profile.Function) string {
 	return f.Name
 }
 
-// numberPlaces makes Locations and gives the place each stands for. Places at one
-// address are one location, unless they bring different names, as files without
-// real addresses do: then the next free Offsets tell them apart.
+// numberPlaces makes Locations and returns the number of each place. Places at one
+// address are one location, unless they have different names, as in files without
+// real addresses: then the next free Offsets distinguish them.
 func (r *reader) numberPlaces(places []place) []place {
 	r.places = make(map[*profile.Location]ingest.LocationID, len(places))
 	kept := places[:0]     // never overtakes the reading

@@ -20,12 +20,11 @@ import (
 const (
 	// maxSize caps a pprof file after decompression.
 	maxSize = 1 << 30
-	// maxMemory caps what google/pprof's decoder may need for it, by the
-	// estimate of memoryFor.
+	// maxMemory caps the estimated memory (memoryFor) of google/pprof's decoder.
 	maxMemory = 8 << 30
 )
 
-// ReadOptions say which samples of a pprof file to take, and which labels to keep.
+// ReadOptions select the samples of a pprof file, and the labels to keep.
 type ReadOptions struct {
 	Event string   // only this event; "" for all
 	Comms []string // only these thread names; none for all
@@ -34,8 +33,8 @@ type ReadOptions struct {
 }
 
 // Read decodes a pprof file, gzipped or not, with the filters and labels
-// of opts. Objects come from its mappings, Locations from its addresses, taken as
-// they are. Function names that it brings are kept in Names; locations without
+// of opts. Objects are made from its mappings, Locations from its addresses,
+// unchanged. Its function names are kept in Names; locations without
 // one, and those that Write marked as unresolved, are left to resolve. The
 // data is not kept.
 func Read(name string, data []byte, opts ReadOptions) (*ingest.Profile, error) {
@@ -83,11 +82,11 @@ func unzip(name string, data []byte, limit int64) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// maxDeflate is how many bytes deflate makes of one at the most.
+// maxDeflate is deflate's maximum ratio.
 const maxDeflate = 1032
 
-// unzippedSize returns what gzipped data say at their end that they unpack to, so that the
-// buffer need not grow: a hint, as far as it can be true.
+// unzippedSize returns the size in the trailer of gzipped data, so that the
+// buffer need not grow: a hint, limited to the possible ratio.
 func unzippedSize(data []byte, limit int64) int64 {
 	const trailer = 4
 	if len(data) < trailer {
@@ -97,7 +96,7 @@ func unzippedSize(data []byte, limit int64) int64 {
 	return min(size+bytes.MinRead, limit+bytes.MinRead, int64(len(data))*maxDeflate)
 }
 
-// memoryFor estimates the memory that google/pprof's decoder takes, in bytes:
+// memoryFor estimates the memory of google/pprof's decoder, in bytes:
 // it makes a struct of 100 to 200 bytes of each message, eight bytes of each
 // packed number, and maps of labels.
 func memoryFor(data []byte) uint64 {
@@ -106,7 +105,7 @@ func memoryFor(data []byte) uint64 {
 	for len(data) > 0 {
 		field, body, rest, ok := nextField(data)
 		if !ok {
-			break // the decoder will say so
+			break // the decoder returns the error
 		}
 		if body != nil {
 			need += perMessage
@@ -172,11 +171,11 @@ type reader struct {
 	events   []eventColumns
 	places   map[*profile.Location]ingest.LocationID
 	strings  map[string]ingest.StringID
-	other    map[string]uint64 // labels that a Profile has no place for, by key
+	other    map[string]uint64 // labels without a field in Profile, by key
 	negative uint64
 }
 
-// eventColumns says which columns an event is read from.
+// eventColumns are the columns of an event.
 type eventColumns struct{ count, weight int }
 
 func (r *reader) read() *ingest.Profile {
@@ -255,7 +254,7 @@ func (r *reader) readSamples() {
 	labels := r.findLabels()
 	var locs []uint32
 	for i, s := range r.prof.Sample {
-		r.prof.Sample[i] = nil // it takes several times what is kept of it
+		r.prof.Sample[i] = nil // it takes several times the memory of the result
 		row := ingest.Sample{PID: -1, TID: -1, CPU: -1}
 		r.readLabels(s, &row, labels)
 		if !r.wanted(&row) {
@@ -299,7 +298,7 @@ func (r *reader) wanted(s *ingest.Sample) bool {
 	return len(r.opts.Comms) == 0 || slices.Contains(r.opts.Comms, r.p.Strings[s.Comm])
 }
 
-// findLabels says which numeric labels occur: a label that other samples have is
+// findLabels returns the numeric labels that occur: a label that other samples have is
 // 0 where it is absent, because writers leave zeros out.
 func (r *reader) findLabels() (has ingest.Keep) {
 	for _, s := range r.prof.Sample {
@@ -361,7 +360,7 @@ func (r *reader) str(s string) ingest.StringID {
 	return id
 }
 
-// warn says what was left out.
+// warn reports the parts left out.
 func (r *reader) warn() {
 	if r.negative > 0 {
 		r.p.Stats.Warnings = append(r.p.Stats.Warnings, ingest.Warning{

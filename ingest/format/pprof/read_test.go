@@ -20,7 +20,7 @@ import (
 	"symbolize/ingest/format/pprof"
 )
 
-// foreign makes a file as other profilers write them.
+// foreign makes a file in the form of other profilers.
 type foreign struct{ prof profile.Profile }
 
 func newForeign() *foreign {
@@ -62,8 +62,8 @@ func (f *foreign) bytes(t testing.TB) []byte {
 	return out.Bytes()
 }
 
-// TestReadMappings: which object a mapping of any profiler is, and what the
-// addresses in it mean.
+// TestReadMappings: the object of a mapping of any profiler, and the Offsets of its
+// addresses.
 func TestReadMappings(t *testing.T) {
 	const hexID = "0102030405060708090a0b0c0d0e0f1011121314"
 	tests := []struct {
@@ -138,7 +138,7 @@ func TestReadMappings(t *testing.T) {
 	}
 }
 
-// TestReadOddities: what is legal and unusual.
+// TestReadOddities: legal and unusual files.
 func TestReadOddities(t *testing.T) {
 	t.Run("no mapping, no addresses", func(t *testing.T) {
 		f := newForeign()
@@ -254,7 +254,7 @@ func TestReadOddities(t *testing.T) {
 	})
 }
 
-// TestReadFilter: filters act as on any capture.
+// TestReadFilter: filters work as on any capture.
 func TestReadFilter(t *testing.T) {
 	data := write(t, everyKind(), pprof.WriteOptions{})
 	count := func(opts pprof.ReadOptions) (n uint64) {
@@ -291,7 +291,7 @@ func TestReadFilter(t *testing.T) {
 	}
 }
 
-// TestReadBad: what is no profile is an error that says so.
+// TestReadBad: files that are no profile are an error with the reason.
 func TestReadBad(t *testing.T) {
 	good := write(t, everyKind(), pprof.WriteOptions{})
 	var zeros bytes.Buffer
@@ -331,7 +331,7 @@ func TestReadLimits(t *testing.T) {
 	if out, err := pprof.UnzipForTest("x", bomb, 1<<20); err != nil || len(out) != 1<<20 {
 		t.Errorf("%d bytes, %v", len(out), err)
 	}
-	// Empty messages are what costs most per byte of the file.
+	// Empty messages cost most per byte of the file.
 	for name, message := range map[string][]byte{
 		"samples": {0x12, 0}, "locations": {0x22, 0}, "functions": {0x2a, 0}, "strings": {0x32, 0},
 		"labels": {0x12, 4, 0x1a, 0, 0x1a, 0}, "lines": {0x22, 4, 0x22, 0, 0x22, 0},
@@ -369,8 +369,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// FuzzRead: any input gives a profile that can be written, or an error; what
-// was written reads and writes the same again.
+// FuzzRead: any input gives a profile that can be written, or an error; the
+// output reads and writes the same again.
 func FuzzRead(f *testing.F) {
 	for _, p := range []*ingest.Profile{everyKind(),
 		profilebuild.Random(1, profilebuild.Size{Objects: 3, Functions: 5, Locations: 20,
@@ -403,7 +403,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// checkProfile checks what ingest.Profile promises of its numbering.
+// checkProfile checks the order that ingest.Profile documents.
 func checkProfile(t *testing.T, p *ingest.Profile) {
 	t.Helper()
 	for i, l := range p.Locations {
@@ -432,7 +432,7 @@ func checkProfile(t *testing.T, p *ingest.Profile) {
 	}
 }
 
-// TestIDs: how build IDs look in a file, and come back.
+// TestIDs: build IDs in a file, and their decoding.
 func TestIDs(t *testing.T) {
 	for _, tt := range []struct {
 		id   buildid.ID

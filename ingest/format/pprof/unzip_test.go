@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestUnzip: what a gzipped file says of its size is a hint alone.
+// TestUnzip: the size in a gzipped file is a hint only.
 func TestUnzip(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)

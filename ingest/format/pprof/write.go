@@ -11,8 +11,8 @@ import (
 )
 
 // UnresolvedPrefix begins the SystemName of the Function that a pprof file
-// carries for an unresolved location; a Reason's text follows. Reading such a
-// file gives the reason back, so that resolve tries again.
+// has for an unresolved location; a Reason's text follows. Reading such a
+// file restores the reason, so that resolve tries again.
 const UnresolvedPrefix = "symbolize:unresolved:"
 
 // Segment is an executable segment of an object's runtime file: its
@@ -22,27 +22,27 @@ type Segment struct {
 	Size   uint64
 }
 
-// WriteOptions say how Write writes a profile. The zero value is valid.
+// WriteOptions are the options of Write. The zero value is valid.
 type WriteOptions struct {
-	// Layout gives the executable segments of an object, in any order; nil or an
-	// empty answer leaves the segments that the capture observed.
+	// Layout returns the executable segments of an object, in any order; nil or an
+	// empty result keeps the segments that the capture observed.
 	Layout func(ingest.ObjectID) []Segment
-	// RefShift gives the distance of a kernel object's RefSymbol from `_text`.
-	// Where it is not known the mapping is named after the RefSymbol.
+	// RefShift returns the distance of a kernel object's RefSymbol from `_text`.
+	// If it is unknown the mapping is named after the RefSymbol.
 	RefShift func(ingest.ObjectID) (addr.Offset, bool)
-	// Demangle gives Function.name for a SystemName; nil keeps the latter.
+	// Demangle returns Function.name for a SystemName; nil keeps the latter.
 	Demangle func(string) string
-	// Count weighs frames by samples instead of periods, for the comment that says how
-	// many are named.
+	// Count weighs frames by samples instead of periods, for the comment on the share of named
+	// frames.
 	Count bool
-	// Comments go behind those of the profile; every text report of pprof prints
+	// Comments follow those of the profile; every text report of pprof prints
 	// them.
 	Comments []string
 }
 
 // Write writes p as a gzipped pprof profile.proto
-// (https://github.com/google/pprof/blob/main/proto/profile.proto), laid out as
-// DESIGN.md section 6 says. Equal profiles give equal bytes. Two columns per
+// (https://github.com/google/pprof/blob/main/proto/profile.proto), in the layout of
+// DESIGN.md section 6. Equal profiles give equal bytes. Two columns per
 // event: samples and weight. Strings are valid UTF-8 without control characters.
 //
 // The encoder is our own, for speed and flat memory: google/pprof's profile
@@ -68,9 +68,9 @@ type column struct {
 	count     bool // samples; else weight
 }
 
-// columnsOf gives the sample types of a profile's events. A lone event, or
-// the only clock among several, is `samples/count` and its weight, because that
-// is what Go's PGO and most readers look for; others have the event's name in
+// columnsOf returns the sample types of a profile's events. A lone event, or
+// the only clock among several, is `samples/count` and its weight, because Go's PGO and
+// most readers look for that; others have the event's name in
 // front, as perf_data_converter does.
 func columnsOf(events []ingest.Event) []column {
 	clocks := 0
@@ -104,8 +104,8 @@ func columnsOf(events []ingest.Event) []column {
 	return cols
 }
 
-// isClock reports whether an event is one of perf's software clocks, whatever
-// its modifiers ("cpu-clock:u").
+// isClock reports whether an event is one of perf's software clocks, with any
+// modifiers ("cpu-clock:u").
 func isClock(ev *ingest.Event) bool {
 	name, _, _ := strings.Cut(ev.Name, ":")
 	return name == "cpu-clock" || name == "task-clock"
@@ -122,7 +122,7 @@ func defaultEvent(p *ingest.Profile) int {
 	}).Event)
 }
 
-// header gives the head of the file: kept from a pprof input where its default
+// header returns the head of the file: kept from a pprof input where its default
 // column still exists, else made from the default event.
 func (e *encoder) header(cols []column) ingest.PprofHeader {
 	var h ingest.PprofHeader
@@ -150,7 +150,7 @@ func (e *encoder) header(cols []column) ingest.PprofHeader {
 const (
 	commentCommand = "perf-command:"
 	commentVersion = "perf-version:"
-	// commentCoverage begins the line that is made anew at every writing.
+	// commentCoverage begins the line that is rewritten at every writing.
 	commentCoverage = "symbolize: "
 )
 

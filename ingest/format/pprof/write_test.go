@@ -45,7 +45,7 @@ func read(t testing.TB, data []byte) *ingest.Profile {
 	return p
 }
 
-// parse has the library read what we wrote.
+// parse decodes our output with the library.
 func parse(t testing.TB, data []byte) *profile.Profile {
 	t.Helper()
 	prof, err := profile.ParseData(data)
@@ -88,13 +88,13 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// row is one sample in words, so that files and Profiles can be compared whatever
+// rowText formats one sample, so that files and Profiles can be compared independently of
 // their numbering.
 func rowText(labels string, stack []string, values []int64) string {
 	return fmt.Sprintf("%s | %s | %v", labels, strings.Join(stack, " < "), values)
 }
 
-// wantRows lists the samples that a file must have, straight from the Profile.
+// wantRows lists the samples that a file must have, derived from the Profile.
 func wantRows(p *ingest.Profile, events int) []string {
 	type key struct{ labels, stack string }
 	values := make(map[key][]int64)
@@ -166,8 +166,8 @@ func gotRows(prof *profile.Profile) []string {
 	return rows
 }
 
-// TestWriteAgainstLibrary compares every sample with what google/pprof
-// reads, in small profiles and one of real size.
+// TestWriteAgainstLibrary compares every sample with google/pprof's decoding,
+// in small profiles and one of real size.
 func TestWriteAgainstLibrary(t *testing.T) {
 	profiles := map[string]*ingest.Profile{
 		"every kind": everyKind(),
@@ -239,7 +239,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// TestObjects: what comes back is what went in.
+// TestObjects: objects survive a round trip.
 func TestObjects(t *testing.T) {
 	p := everyKind()
 	back := read(t, write(t, p, pprof.WriteOptions{}))
@@ -272,12 +272,12 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// hugeLimit stands for the end of the address space.
+// hugeLimit is the end of the address space.
 const hugeLimit = "huge"
 
-// TestMapping: where mappings and addresses lie, by kind and layout.
+// TestMapping: addresses of mappings and locations, by kind and layout.
 func TestMapping(t *testing.T) {
-	const base = 0 // what is common to all of an object is taken off
+	const base = 0 // the common base of an object's offsets
 	tests := []struct {
 		name    string
 		object  ingest.Object
@@ -391,7 +391,7 @@ func TestKernelShift(t *testing.T) {
 	}
 }
 
-// TestPlaces: objects lie apart, and in all files at the same place.
+// TestPlaces: objects do not overlap, and have the same addresses in all files.
 func TestPlaces(t *testing.T) {
 	size := profilebuild.Size{Objects: 60, Functions: 120, Locations: 600, Stacks: 600, Depth: 5}
 	p := profilebuild.Random(4, size)
@@ -503,7 +503,7 @@ func (w *failingWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestWriteFails: an error of writing is returned, wherever it comes.
+// TestWriteFails: a write error is returned, at any position.
 func TestWriteFails(t *testing.T) {
 	p := profilebuild.Random(3, profilebuild.Size{Objects: 12, Functions: 200, Locations: 9000,
 		Stacks: 20000, Depth: 12})
