@@ -37,7 +37,8 @@ lint: ## gofmt -s, go vet, go mod tidy, staticcheck, unreachable functions, the 
 	$(GO) vet ./...
 	$(GO) mod tidy -diff
 	$(GO) run $(STATICCHECK) ./...
-	@$(GO) run $(DEADCODE) -test ./... >build/deadcode 2>&1 && test ! -s build/deadcode || { cat build/deadcode; exit 1; }
+	@mkdir -p $(BUILD)
+	$(GO) run $(DEADCODE) -test ./... >$(BUILD)/deadcode && test ! -s $(BUILD)/deadcode || { cat $(BUILD)/deadcode; exit 1; }
 	$(GO) test ./fixtures/house
 
 .PHONY: live

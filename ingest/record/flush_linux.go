@@ -236,11 +236,11 @@ func (f *flusher) rotate(p *part, m *bundle.Manifest) error {
 	}
 	begin := *m
 	begin.Begin, begin.Samples, begin.Lost, begin.Warnings, begin.Missing = m.End, nil, nil, nil, nil
-	if err := p.side.out.addTo(next); err == nil {
-		err = next.Flush(&begin)
-	}
-	if err != nil {
+	if err := p.side.out.addTo(next); err != nil {
 		return err // the file that is done stays unfinished
+	}
+	if err := next.Flush(&begin); err != nil {
+		return err
 	}
 	if _, err := done.Finish(); err != nil {
 		return err

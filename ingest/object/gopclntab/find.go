@@ -272,8 +272,8 @@ const (
 	moduleWords     = 48
 )
 
-// module completes an Input of Go 1.18 or later with the addresses of the text and of
-// go:func.*. Both are in runtime.moduledata, else in symbols; the start of the text is also
+// module completes an Input of Go 1.18 or later with the addresses of the text and of the
+// symbol go:func.*. Both are in runtime.moduledata, else in symbols; the start of the text is also
 // in the header before Go 1.26, where the loader had to fill it in.
 func module(f *ingestelf.File, in *Input, v layoutVersion, big bool) error {
 	ptr := int(in.Data[7])
