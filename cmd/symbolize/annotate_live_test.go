@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/fixtures/perfmend"
+	"symbolize/fixtures/perfrepair"
 )
 
 // liveFunction is what the kernel said of a BPF function while it lived.
@@ -147,18 +147,18 @@ func TestLiveAnnotateBPF(t *testing.T) {
 
 // buildIDs has perf keep the build IDs of all that was mapped. Without it perf reads its
 // recording once more to find what was sampled, and stops where another recorder made a
-// record too long (see perfmend): the kernel has no build ID then, and so no names.
+// record too long (see perfrepair): the kernel has no build ID then, and so no names.
 const buildIDs = "--buildid-all"
 
-// mendForPerf makes mended.data of perf.data, in which perf reads the right times of
+// mendForPerf makes repaired.data of perf.data, in which perf reads the right times of
 // programs even if another recorder listened, in or beside this test.
 func mendForPerf(t *testing.T, dir string) {
 	t.Helper()
-	n, err := perfmend.File(filepath.Join(dir, "perf.data"), filepath.Join(dir, "mended.data"))
+	n, err := perfrepair.File(filepath.Join(dir, "perf.data"), filepath.Join(dir, "repaired.data"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(perfmend.Report(n))
+	t.Log(perfrepair.Report(n))
 }
 
 // explainFailure says of captures that failed a comparison what they tell of themselves,
@@ -173,10 +173,10 @@ func explainFailure(t *testing.T, store string, captures ...string) {
 	}
 }
 
-// perfReport is perf's table of samples per function, of mended.data.
+// perfReport is perf's table of samples per function, of repaired.data.
 func perfReport(t *testing.T, dir string) string {
 	t.Helper()
-	return command(t, dir, "perf", "report", "-i", "mended.data", "--stdio", "--no-children", "-n",
+	return command(t, dir, "perf", "report", "-i", "repaired.data", "--stdio", "--no-children", "-n",
 		"-g", "none", "--sort", "sym")
 }
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/fixtures/perfmend"
+	"symbolize/fixtures/perfrepair"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bpf"
 )
@@ -33,7 +33,7 @@ type liveLine struct {
 // TestLivePrograms records programs that are loaded, run and unloaded meanwhile.
 // Of the recording alone, code and lines of all functions are those that the
 // kernel showed while they lived, by another decoder, and leaf counts per function
-// those of perf report, which reads a mended copy if another recorder listened.
+// those of perf report, which reads a repaired copy if another recorder listened.
 func TestLivePrograms(t *testing.T) {
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
 		t.Skip("SYMBOLIZE_LIVE is not set: needs root, perf, clang and BPF")
@@ -67,13 +67,13 @@ func TestLivePrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := leafCounts(p)
-	mended := filepath.Join(dir, "mended.data")
-	n, err := perfmend.File(data, mended)
+	repaired := filepath.Join(dir, "repaired.data")
+	n, err := perfrepair.File(data, repaired)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(perfmend.Report(n))
-	said := perfLeafCounts(t, liveRun(t, dir, "perf", "report", "-i", mended, "-n", "--no-children",
+	t.Log(perfrepair.Report(n))
+	said := perfLeafCounts(t, liveRun(t, dir, "perf", "report", "-i", repaired, "-n", "--no-children",
 		"-g", "none", "--sort", "sym"))
 	if len(said) < 4 || !maps.Equal(got, said) {
 		t.Errorf("samples by function: %v, perf report says %v", got, said)

@@ -341,7 +341,7 @@ func TestOverlappingFunctions(t *testing.T) {
 	}
 }
 
-// TestDamageIsCountedAgain : the second run reports the same as the first.
+// TestDamageIsCountedAgain: the second run reports the same as the first.
 func TestDamageIsCountedAgain(t *testing.T) {
 	root, m := realDir(t), newMemory()
 	secs := program(text).Sections()

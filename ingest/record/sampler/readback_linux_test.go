@@ -223,7 +223,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// TestLiveUnreadable : counts that cannot be read are lost, and reported.
+// TestLiveUnreadable: counts that cannot be read are lost, and reported.
 func TestLiveUnreadable(t *testing.T) {
 	needLive(t)
 	s := start(t, Options{Frequency: 999})
