@@ -13,6 +13,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/input"
+	"symbolize/ingest/sideband"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -196,7 +197,7 @@ func (c *Finder) bpfCode(l *bpfLoad) (*report.Code, error) {
 // kernelOf returns the kernel's address space when a program was loaded: by its capture,
 // or, of a program that was indexed, by the one that has it at the same place. It is nil
 // where none does.
-func (c *Finder) kernelOf(l *bpfLoad) (*input.KernelMap, error) {
+func (c *Finder) kernelOf(l *bpfLoad) (*sideband.KernelMap, error) {
 	if l.capture != nil {
 		return l.capture.KernelMap(c.ctx, l.program)
 	}
@@ -229,7 +230,7 @@ func bpfLines(f *bpf.Func, offsets []int) []report.CodeLine {
 
 // bpfSymbol names the targets in the code of a program: its own functions, other JITed
 // ones by the capture's names, the kernel and its modules by their tables.
-func (c *Finder) bpfSymbol(p *bpf.Program, m *input.KernelMap, pc addr.PC) (
+func (c *Finder) bpfSymbol(p *bpf.Program, m *sideband.KernelMap, pc addr.PC) (
 	s report.CodeSymbol) {
 	for i := range p.Funcs {
 		f := &p.Funcs[i]

@@ -6,7 +6,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/input"
+	"symbolize/ingest/sideband"
 	"symbolize/store"
 )
 
@@ -30,9 +30,9 @@ type IdentifyOptions struct {
 // recorder read the ID of a file that took the place of the recorded one, or of one
 // outside of its container. (Devices do not help: in btrfs and overlayfs that of a
 // mapping is not that of stat.) A proof that the file is another goes before the ID.
-func Identify(v store.View, opts IdentifyOptions) func(input.ObjectQuery) (buildid.ID,
+func Identify(v store.View, opts IdentifyOptions) func(sideband.ObjectQuery) (buildid.ID,
 	ingest.IDSource) {
-	return func(q input.ObjectQuery) (buildid.ID, ingest.IDSource) {
+	return func(q sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
 		if q.Kind == ingest.VDSO {
 			if id := vdsoOf(v, q.Kernel); !id.IsZero() {
 				return id, ingest.IDDerived
@@ -47,7 +47,7 @@ func Identify(v store.View, opts IdentifyOptions) func(input.ObjectQuery) (build
 }
 
 // fileID answers for a file by the row of its path, nil if there is none.
-func fileID(row *store.PathRow, q *input.ObjectQuery, opts IdentifyOptions) (buildid.ID,
+func fileID(row *store.PathRow, q *sideband.ObjectQuery, opts IdentifyOptions) (buildid.ID,
 	ingest.IDSource) {
 	here := opts.Hostname != "" && q.Host == opts.Hostname
 	known := row != nil && !row.ID.IsZero()
@@ -66,7 +66,7 @@ func fileID(row *store.PathRow, q *input.ObjectQuery, opts IdentifyOptions) (bui
 
 // otherFile reports whether the file of a path row was at its path when the recording
 // ended, and is not the recorded one.
-func otherFile(row *store.PathRow, q *input.ObjectQuery) bool {
+func otherFile(row *store.PathRow, q *sideband.ObjectQuery) bool {
 	return q.File.Inode != 0 && row.Inode != 0 && row.Inode != q.File.Inode &&
 		q.EndNanos != 0 && row.MtimeNs <= q.EndNanos && row.CtimeNs <= q.EndNanos
 }
@@ -88,7 +88,7 @@ func rowOf(v store.View, file string) *store.PathRow {
 // sameFile reports whether the file of a path row is proven to be the recorded one: that it
 // has not changed since it was mapped. By the recording's end it may be another file that
 // got the inode of a deleted one.
-func sameFile(row *store.PathRow, q *input.ObjectQuery) bool {
+func sameFile(row *store.PathRow, q *sideband.ObjectQuery) bool {
 	f := &q.File
 	return row.Proof().Proves(buildid.RecordedFile{
 		Major: f.Major, Minor: f.Minor, Inode: f.Inode, Gen: f.Generation}, cmp.Or(q.MappedNanos, q.EndNanos))

@@ -6,7 +6,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/input"
+	"symbolize/ingest/sideband"
 	"symbolize/store"
 )
 
@@ -18,35 +18,35 @@ func TestIdentifyFile(t *testing.T) {
 		Inode: 43}}); err != nil {
 		t.Fatal(err)
 	}
-	good := input.ObjectQuery{Kind: ingest.ELF, Host: "here", EndNanos: 300,
+	good := sideband.ObjectQuery{Kind: ingest.ELF, Host: "here", EndNanos: 300,
 		File: ingest.FileRef{Path: "/usr/bin/x", Major: 0xfe, Minor: 1, Inode: 42, Generation: 7}}
-	with := func(change func(*input.ObjectQuery)) input.ObjectQuery {
+	with := func(change func(*sideband.ObjectQuery)) sideband.ObjectQuery {
 		q := good
 		change(&q)
 		return q
 	}
 	tests := []struct {
 		name   string
-		query  input.ObjectQuery
+		query  sideband.ObjectQuery
 		proven bool
 	}{
 		{"same", good, true},
-		{"path with dots", with(func(q *input.ObjectQuery) { q.File.Path = "/usr/lib/../bin//x" }),
+		{"path with dots", with(func(q *sideband.ObjectQuery) { q.File.Path = "/usr/lib/../bin//x" }),
 			true},
-		{"generation not recorded", with(func(q *input.ObjectQuery) { q.File.Generation = 0 }),
+		{"generation not recorded", with(func(q *sideband.ObjectQuery) { q.File.Generation = 0 }),
 			true},
-		{"changed at the very end", with(func(q *input.ObjectQuery) { q.EndNanos = 200 }), true},
-		{"other host", with(func(q *input.ObjectQuery) { q.Host = "there" }), false},
-		{"host not known", with(func(q *input.ObjectQuery) { q.Host = "" }), false},
-		{"other device", with(func(q *input.ObjectQuery) { q.File.Minor = 2 }), false},
-		{"other inode", with(func(q *input.ObjectQuery) { q.File.Inode = 41 }), false},
-		{"inode not recorded", with(func(q *input.ObjectQuery) { q.File.Inode = 0 }), false},
-		{"other generation", with(func(q *input.ObjectQuery) { q.File.Generation = 8 }), false},
-		{"changed since", with(func(q *input.ObjectQuery) { q.EndNanos = 199 }), false},
-		{"changed after it was mapped", with(func(q *input.ObjectQuery) { q.MappedNanos = 199 }),
+		{"changed at the very end", with(func(q *sideband.ObjectQuery) { q.EndNanos = 200 }), true},
+		{"other host", with(func(q *sideband.ObjectQuery) { q.Host = "there" }), false},
+		{"host not known", with(func(q *sideband.ObjectQuery) { q.Host = "" }), false},
+		{"other device", with(func(q *sideband.ObjectQuery) { q.File.Minor = 2 }), false},
+		{"other inode", with(func(q *sideband.ObjectQuery) { q.File.Inode = 41 }), false},
+		{"inode not recorded", with(func(q *sideband.ObjectQuery) { q.File.Inode = 0 }), false},
+		{"other generation", with(func(q *sideband.ObjectQuery) { q.File.Generation = 8 }), false},
+		{"changed since", with(func(q *sideband.ObjectQuery) { q.EndNanos = 199 }), false},
+		{"changed after it was mapped", with(func(q *sideband.ObjectQuery) { q.MappedNanos = 199 }),
 			false},
-		{"mapped later", with(func(q *input.ObjectQuery) { q.MappedNanos = 201 }), true},
-		{"end not known", with(func(q *input.ObjectQuery) { q.EndNanos = 0 }), false},
+		{"mapped later", with(func(q *sideband.ObjectQuery) { q.MappedNanos = 201 }), true},
+		{"end not known", with(func(q *sideband.ObjectQuery) { q.EndNanos = 0 }), false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -67,12 +67,12 @@ func TestIdentifyFile(t *testing.T) {
 			}
 		})
 	}
-	for name, q := range map[string]input.ObjectQuery{
-		"no row":       with(func(q *input.ObjectQuery) { q.File.Path = "/usr/bin/y" }),
-		"no directory": with(func(q *input.ObjectQuery) { q.File.Path = "/opt/x" }),
-		"no object":    with(func(q *input.ObjectQuery) { q.File.Path = "/usr/bin/script" }),
-		"relative":     with(func(q *input.ObjectQuery) { q.File.Path = "x" }),
-		"kernel":       with(func(q *input.ObjectQuery) { q.Kind = ingest.Kernel }),
+	for name, q := range map[string]sideband.ObjectQuery{
+		"no row":       with(func(q *sideband.ObjectQuery) { q.File.Path = "/usr/bin/y" }),
+		"no directory": with(func(q *sideband.ObjectQuery) { q.File.Path = "/opt/x" }),
+		"no object":    with(func(q *sideband.ObjectQuery) { q.File.Path = "/usr/bin/script" }),
+		"relative":     with(func(q *sideband.ObjectQuery) { q.File.Path = "x" }),
+		"kernel":       with(func(q *sideband.ObjectQuery) { q.Kind = ingest.Kernel }),
 	} {
 		if got, source := Identify(o, IdentifyOptions{Hostname: "here",
 			TrustPaths: true})(q); !got.IsZero() || source != ingest.IDNone {
@@ -97,25 +97,25 @@ func TestIdentifyByPath(t *testing.T) {
 	other.Inode, device.Minor = 43, 40
 	for _, tc := range []struct {
 		name   string
-		query  input.ObjectQuery
+		query  sideband.ObjectQuery
 		id     buildid.ID
 		source ingest.IDSource
 	}{
-		{"the same", input.ObjectQuery{File: file, ByPath: id(1)}, id(1), ingest.IDByPath},
-		{"proven to be another", input.ObjectQuery{File: file, ByPath: id(2)}, id(1),
+		{"the same", sideband.ObjectQuery{File: file, ByPath: id(1)}, id(1), ingest.IDByPath},
+		{"proven to be another", sideband.ObjectQuery{File: file, ByPath: id(2)}, id(1),
 			ingest.IDProven},
-		{"replaced, and read then", input.ObjectQuery{File: other, ByPath: id(1)}, buildid.ID{},
+		{"replaced, and read then", sideband.ObjectQuery{File: other, ByPath: id(1)}, buildid.ID{},
 			ingest.IDNone},
-		{"replaced since", input.ObjectQuery{File: other, ByPath: id(1), EndNanos: 199}, id(1),
+		{"replaced since", sideband.ObjectQuery{File: other, ByPath: id(1), EndNanos: 199}, id(1),
 			ingest.IDByPath},
-		{"replaced, another was read", input.ObjectQuery{File: other, ByPath: id(2)}, id(2),
+		{"replaced, another was read", sideband.ObjectQuery{File: other, ByPath: id(2)}, id(2),
 			ingest.IDByPath},
-		{"in overlayfs", input.ObjectQuery{File: device, ByPath: id(1)}, id(1), ingest.IDByPath},
-		{"of another host", input.ObjectQuery{File: other, ByPath: id(1), Host: "there"}, id(1),
+		{"in overlayfs", sideband.ObjectQuery{File: device, ByPath: id(1)}, id(1), ingest.IDByPath},
+		{"of another host", sideband.ObjectQuery{File: other, ByPath: id(1), Host: "there"}, id(1),
 			ingest.IDByPath},
-		{"inode not recorded", input.ObjectQuery{File: ingest.FileRef{Path: "/usr/bin/x"},
+		{"inode not recorded", sideband.ObjectQuery{File: ingest.FileRef{Path: "/usr/bin/x"},
 			ByPath: id(1)}, id(1), ingest.IDByPath},
-		{"no row", input.ObjectQuery{File: ingest.FileRef{Path: "/usr/bin/y", Inode: 1},
+		{"no row", sideband.ObjectQuery{File: ingest.FileRef{Path: "/usr/bin/y", Inode: 1},
 			ByPath: id(1)}, id(1), ingest.IDByPath},
 	} {
 		tc.query.Kind = ingest.ELF
@@ -126,7 +126,7 @@ func TestIdentifyByPath(t *testing.T) {
 			t.Errorf("%s: %s by %d, want %s by %d", tc.name, got, source, tc.id, tc.source)
 		}
 	}
-	shared := input.ObjectQuery{Kind: ingest.ELF, Host: "there", File: file, Shared: true}
+	shared := sideband.ObjectQuery{Kind: ingest.ELF, Host: "there", File: file, Shared: true}
 	if got, _ := Identify(o, IdentifyOptions{TrustPaths: true})(shared); !got.IsZero() {
 		t.Errorf("a path of two files is trusted: %s", got)
 	}
@@ -149,7 +149,7 @@ func TestIdentifyVDSO(t *testing.T) {
 	for kernel, want := range map[buildid.ID]buildid.ID{
 		id(1): id(11), id(2): id(13), id(3): id(12), id(4): {}, id(5): {}, id(6): {}, {}: {},
 	} {
-		got, source := Identify(o, IdentifyOptions{})(input.ObjectQuery{Kind: ingest.VDSO,
+		got, source := Identify(o, IdentifyOptions{})(sideband.ObjectQuery{Kind: ingest.VDSO,
 			Kernel: kernel})
 		if got != want || (source == ingest.IDDerived) != !want.IsZero() {
 			t.Errorf("kernel %s: %s by %d, want %s", kernel, got, source, want)

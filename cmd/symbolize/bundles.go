@@ -230,7 +230,7 @@ func openHosts(ctx context.Context, paths []string) (hosts []*indexer.Host,
 
 // sayBorrowed says what a capture took from other bundles, or why it took nothing.
 func (a *app) sayBorrowed(path string, c *input.Capture) {
-	for _, b := range c.Borrowed() {
+	for _, b := range c.Taken() {
 		if b.From == path {
 			continue // its own stacks: `info` says what it holds
 		}

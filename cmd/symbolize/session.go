@@ -110,7 +110,7 @@ func (s *session) ingestOptions(keep ingest.Keep) input.Options {
 	host, _ := os.Hostname() // "" proves no file to be of this host
 	return input.Options{
 		Event: s.o.event, Comms: s.o.comms, PIDs: s.o.pids, Keep: keep, Workers: s.o.jobs,
-		Borrow: s.borrow, Stacks: s.o.stacks.options(s.view),
+		Bundles: s.borrow, Stacks: s.o.stacks.options(s.view),
 		Identify: resolve.Identify(s.view, resolve.IdentifyOptions{
 			TrustPaths: s.o.trustPaths, Hostname: host,
 		}),

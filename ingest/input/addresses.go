@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"symbolize/ingest/sideband"
 
 	"symbolize/ingest"
 	"symbolize/ingest/format/stackmap"
@@ -39,5 +40,10 @@ func Addresses(ctx context.Context, name string, list []uint64, opts Options) (
 }
 
 // Types returns the BTF that a bundle has, by its id in the kernel; none for other
-// captures. What is damaged of it is told with the programs.
-func (c *Capture) Types() map[uint32]*btf.Types { return c.types() }
+// captures. Damage of it is reported with the programs.
+func (c *Capture) Types() map[uint32]*btf.Types {
+	if c.perf == nil {
+		return nil
+	}
+	return sideband.Types(c.path, c.perf)
+}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"symbolize/ingest/sideband"
 
 	"symbolize/ingest"
 	"symbolize/ingest/fold/intern"
@@ -15,18 +16,16 @@ import (
 type assembly struct {
 	*collector
 	capture *Capture
-	// contentID tells the capture from others, for objects that belong to it alone.
-	contentID string
-	p         *ingest.Profile
-	exact     map[ingest.Location]struct{} // see settle
+	p       *ingest.Profile
+	exact   map[ingest.Location]struct{} // see settle
 	// The recorded times of the first and the last sample, 0 if they have none.
 	from, to uint64
 }
 
 // objects makes the objects of the profile of the raw ones that samples lie in,
 // and gives the number by raw object. lists has the places of the samples.
-func (f *assembly) objects(query ObjectQuery, lists ...[]intern.Pair) []ingest.ObjectID {
-	raw := f.raw.list
+func (f *assembly) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) []ingest.ObjectID {
+	raw := f.Objects.List
 	used := make([]bool, len(raw))
 	belongs := false // something belongs to the kernel
 	for _, places := range lists {
@@ -34,24 +33,21 @@ func (f *assembly) objects(query ObjectQuery, lists ...[]intern.Pair) []ingest.O
 			used[pl.Object&^returned] = true
 		}
 	}
-	x := newIdentifier(f.sideband, query, f.opts.Identify)
-	if f.clock.timed {
-		x.from, x.to = f.from, f.to
+	x := sideband.NewIdentifier(f.State, query, f.opts.Identify)
+	if f.Clock.Timed {
+		x.From, x.To = f.from, f.to
 	}
 	for i := range raw {
 		if used[i] {
-			x.identify(&raw[i])
+			x.Identify(&raw[i])
 			belongs = belongs || raw[i].Kind == ingest.VDSO || raw[i].Kind == ingest.Module
-		}
-		if raw[i].Kind == ingest.PerfMap && used[i] {
-			raw[i].Capture = f.contentID
 		}
 	}
 	if belongs {
 		f.useKernel(x, used)
 	}
-	if len(x.disowned) > 0 {
-		f.sideband.warn(math.MaxInt64, disownedWarning(x.disowned))
+	if len(x.Disowned) > 0 {
+		f.State.Warn(math.MaxInt64, sideband.DisownedWarning(x.Disowned))
 	}
 	var number []ingest.ObjectID
 	f.p.Objects, number = merge.Objects(raw, used)
@@ -72,10 +68,10 @@ func (f *assembly) objects(query ObjectQuery, lists ...[]intern.Pair) []ingest.O
 
 // useKernel makes sure that the kernel is among the objects, because others refer
 // to it.
-func (f *assembly) useKernel(x *identifier, used []bool) {
-	for i := range f.raw.list {
-		if o := &f.raw.list[i]; o.Kind == ingest.Kernel && i != rawHiddenKernel {
-			x.identify(o)
+func (f *assembly) useKernel(x *sideband.Identifier, used []bool) {
+	for i := range f.Objects.List {
+		if o := &f.Objects.List[i]; o.Kind == ingest.Kernel && i != sideband.HiddenKernel {
+			x.Identify(o)
 			used[i] = true
 			return
 		}
@@ -84,8 +80,8 @@ func (f *assembly) useKernel(x *identifier, used []bool) {
 
 // query is what all queries have in common; endNanos is the wall clock of the recording's
 // end, 0 if nothing says it but the file's time of modification.
-func (f *assembly) query(endNanos int64) ObjectQuery {
-	q := ObjectQuery{Host: f.host, EndNanos: endNanos}
+func (f *assembly) query(endNanos int64) sideband.ObjectQuery {
+	q := sideband.ObjectQuery{Host: f.Host.Name, EndNanos: endNanos}
 	if endNanos == 0 && !f.capture.mtime.IsZero() {
 		q.EndNanos = f.capture.mtime.UnixNano()
 	}
@@ -101,12 +97,12 @@ func (f *assembly) strings() map[uint32]ingest.StringID {
 	}
 	f.p.Strings = []string{""}
 	for c := range ids {
-		f.p.Strings = append(f.p.Strings, f.commName(c))
+		f.p.Strings = append(f.p.Strings, f.CommName(c))
 	}
 	slices.Sort(f.p.Strings)
 	f.p.Strings = slices.Compact(f.p.Strings)
 	for c := range ids {
-		at, _ := slices.BinarySearch(f.p.Strings, f.commName(c))
+		at, _ := slices.BinarySearch(f.p.Strings, f.CommName(c))
 		ids[c] = ingest.StringID(at)
 	}
 	return ids
@@ -152,7 +148,7 @@ func (f *assembly) sources() {
 		}
 	}
 	for l, n := range frames {
-		if o := &p.Objects[p.Locations[l].Object]; needsID(o.Kind) || o.Kind == ingest.JIT {
+		if o := &p.Objects[p.Locations[l].Object]; sideband.NeedsID(o.Kind) || o.Kind == ingest.JIT {
 			p.Stats.ByIDSource[o.IDSource] += n
 		}
 	}

@@ -29,7 +29,7 @@ func openBundle(t *testing.T, data []byte) *Capture {
 // borrowing folds a recording beside bundles.
 func borrowing(t *testing.T, data []byte, from ...*Capture) (*Capture, *ingest.Profile) {
 	t.Helper()
-	c, err := openBytes(t, data, Options{Borrow: from})
+	c, err := openBytes(t, data, Options{Bundles: from})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestBorrow(t *testing.T) {
 			h.Drift = 1000
 			_, want := borrowing(t, h.PerfData(0), openBundle(t, h.Bundle()))
 			c, got := borrowing(t, h.PerfData(tt.lacks), openBundle(t, h.Bundle()))
-			lent := c.Borrowed()
+			lent := c.Taken()
 			if len(lent) != 1 || lent[0].Refused != "" ||
 				lent[0].String() != "taken from "+lent[0].From+": "+tt.want {
 				t.Errorf("borrowed %+v, want %q", lent, tt.want)
@@ -146,7 +146,7 @@ func TestBorrow(t *testing.T) {
 	h := bundlebuild.NewHost()
 	h.Entries = map[string][]byte{bundle.ModulesName: nil}
 	c, _ := borrowing(t, h.PerfData(0), openBundle(t, h.Bundle()))
-	if b := c.Borrowed()[0]; b.String() != "nothing taken from "+b.From+none {
+	if b := c.Taken()[0]; b.String() != "nothing taken from "+b.From+none {
 		t.Errorf("borrowed %q, want %q", b.String(), none)
 	}
 }
@@ -210,7 +210,7 @@ func TestBorrowNothing(t *testing.T) {
 			other := bundlebuild.NewHost()
 			tt.change(other)
 			c, got := borrowing(t, h.PerfData(lacks), openBundle(t, other.Bundle()))
-			lent := c.Borrowed()
+			lent := c.Taken()
 			if len(lent) != 1 || !strings.Contains(lent[0].Refused, tt.want) ||
 				lent[0].String() != "nothing taken from "+lent[0].From+": "+lent[0].Refused {
 				t.Errorf("borrowed %+v, want %q", lent, tt.want)
@@ -238,7 +238,7 @@ func TestBorrowTwice(t *testing.T) {
 	c, got := borrowing(t, data, plain, openBundle(t, h.Bundle()), openBundle(t, h.Bundle()))
 	_, want := borrowing(t, h.PerfData(0), openBundle(t, h.Bundle()))
 	sameStacks(t, got, want)
-	lent := c.Borrowed()
+	lent := c.Taken()
 	if len(lent) != 3 || lent[0].Refused != "it is no bundle" || lent[1].Programs != 2 ||
 		lent[1].Symbols != 3 || !strings.HasPrefix(lent[2].String(), "nothing taken from ") {
 		t.Errorf("borrowed %+v", lent)
@@ -258,47 +258,6 @@ func TestBorrowChangesNobody(t *testing.T) {
 	after, err := from.Programs()
 	if err != nil || fmt.Sprintf("%+v", after) != first {
 		t.Errorf("programs\n%+v\nbefore\n%s\n%v", after, first, err)
-	}
-}
-
-// TestBorrowReference compares kernels by another reference symbol than _text.
-func TestBorrowReference(t *testing.T) {
-	h := bundlebuild.NewHost()
-	from := openBundle(t, h.Bundle())
-	l := lender{Bundle: from.Bundle(), perf: from.PerfData()}
-	for name, want := range map[string]uint64{"_text": h.Text, "do_work": h.Text +
-		bundlebuild.DoWork,
-		"": 0, "mod_work": 0, "nowhere": 0} {
-		if got := l.symbol(name); got != want {
-			t.Errorf("%q at %#x, want %#x", name, got, want)
-		}
-	}
-}
-
-func TestParseMapsLine(t *testing.T) {
-	for _, tt := range []struct {
-		line, want string
-		ok         bool
-	}{
-		{"00400000-00452000 r-xp 00001000 08:02 173521      /usr/bin/a b",
-			"400000+52000 1000 8:2 173521 /usr/bin/a b", true},
-		{"7f0000000000-7f0000001000 r-xp 00000000 00:00 0",
-			"7f0000000000+1000 0 0:0 0 //anon", true},
-		{"7fff0-7fff1 r-xp 00000000 00:00 0                          [vdso]",
-			"7fff0+1 0 0:0 0 [vdso]", true},
-		{"00400000-00452000 rw-p 00001000 08:02 173521 /usr/bin/a", "", false},
-		{"00452000-00400000 r-xp 00001000 08:02 173521 /usr/bin/a", "", false},
-		{"x-y r-xp 0 08:02 1 /a", "", false},
-		{"1-2 r-xp 0 0802 1 /a", "", false},
-		{"1-2 r-xp 0 08:02 inode /a", "", false},
-		{"", "", false},
-	} {
-		m, ok := parseMapsLine(tt.line)
-		got := fmt.Sprintf("%x+%x %x %x:%x %d %s", m.Addr, m.Len, m.PgOff, m.Maj, m.Min, m.Ino,
-			m.Filename)
-		if ok != tt.ok || ok && got != tt.want {
-			t.Errorf("%q: %q, %v", tt.line, got, ok)
-		}
 	}
 }
 

@@ -76,7 +76,7 @@ func (c *Capture) openBundle() error {
 func (c *Capture) setBundle(b *bundle.Bundle) {
 	c.bundle = b
 	c.opts.lost = b.Manifest.Missing
-	c.opts.Borrow = nil // it has no samples of its own boot that others could explain better
+	c.opts.Bundles = nil // it has no samples of its own boot that others could explain better
 }
 
 // With returns the capture of a bundle with other options, for another profile of it. It
@@ -88,9 +88,7 @@ func (c *Capture) With(opts Options) *Capture {
 	n := &Capture{path: c.path, opts: opts, file: closers{}, r: c.r, size: c.size, mtime: c.mtime,
 		perf: c.perf, perfErr: c.perfErr, chunkSize: c.chunkSize}
 	n.setBundle(c.bundle)
-	if c.opts.PerfMap == nil && opts.PerfMap == nil {
-		n.side = c.side // nothing else in the options of a bundle changes it
-	}
+	n.side = c.side // no option of a bundle changes it
 	return n
 }
 

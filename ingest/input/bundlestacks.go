@@ -7,9 +7,7 @@ import (
 	"strings"
 
 	"symbolize/buildid"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/object/btf"
 )
@@ -199,7 +197,7 @@ func (c *Capture) dumpedStacks() {
 
 // countsOf finds the dump that counts stacks, and the BTF of its key, if there is any.
 func (c *Capture) countsOf(list []bundleDump) (counts *stackmap.Input, types *btf.Types) {
-	btfs := c.types()
+	btfs := c.Types()
 	for i := range list {
 		d := &list[i]
 		t := btfs[d.header.BTFID]
@@ -211,21 +209,6 @@ func (c *Capture) countsOf(list []bundleDump) (counts *stackmap.Input, types *bt
 		}
 	}
 	return counts, types
-}
-
-// types returns the BTF that a bundle has, by its id in the kernel. What is damaged of it
-// is told with the programs.
-func (c *Capture) types() map[uint32]*btf.Types {
-	if c.perf == nil {
-		return nil
-	}
-	sec, ok := c.perf.Features.Section(perfdata.FeatureBPFBTF)
-	if !ok {
-		return nil
-	}
-	b, _ := c.perf.FeatureBytes(perfdata.FeatureBPFBTF, maxBPFSection)
-	types, _ := bpf.DecodeBTFs(c.path, b, sec.Offset, c.perf.BigEndian)
-	return types
 }
 
 // HasSamples reports whether a bundle has stacks that can be resolved: it then is a

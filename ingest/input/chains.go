@@ -21,7 +21,7 @@ type chainTable struct {
 	// contexts; a miss costs a look-up, no more.
 	recent []chainAnswer
 	// meanings are all parts that a chain has come to, for those with more than one.
-	meanings map[intern.Ref][]uint32
+	results map[intern.Ref][]uint32
 
 	finder  *locator
 	scratch []uint32
@@ -84,7 +84,7 @@ func (t *chainTable) add(hash uint64, part []byte, user, kernel addrspace.Versio
 		return *v
 	}
 	if u, k := v.context(user, kernel); u != v.user || k != v.kernel {
-		v.part = t.elsewhere(chain, v.part, part, u, k)
+		v.part = t.inContext(chain, v.part, part, u, k)
 		v.frames = uint16(len(t.parts.At(v.part)))
 		v.user, v.kernel = u, k
 	}
@@ -92,7 +92,7 @@ func (t *chainTable) add(hash uint64, part []byte, user, kernel addrspace.Versio
 }
 
 // elsewhere answers for a known chain in another context than the last.
-func (t *chainTable) elsewhere(chain intern.Ref, last uint32, part []byte,
+func (t *chainTable) inContext(chain intern.Ref, last uint32, part []byte,
 	user, kernel addrspace.Version,
 ) uint32 {
 	if t.recent == nil {
@@ -108,26 +108,26 @@ func (t *chainTable) elsewhere(chain intern.Ref, last uint32, part []byte,
 	if slices.Equal(list, t.parts.At(last)) {
 		return last
 	}
-	all := t.meanings[chain]
+	all := t.results[chain]
 	for _, other := range all {
 		if slices.Equal(list, t.parts.At(other)) {
 			known.part = other
 			return other
 		}
 	}
-	if t.meanings == nil {
-		t.meanings = make(map[intern.Ref][]uint32)
+	if t.results == nil {
+		t.results = make(map[intern.Ref][]uint32)
 	}
 	if len(all) == 0 {
 		all = append(all, last)
 	}
 	known.part = t.parts.Add(list)
-	t.meanings[chain] = append(all, known.part)
+	t.results[chain] = append(all, known.part)
 	return known.part
 }
 
 func (t *chainTable) locate(part []byte, user, kernel addrspace.Version) []uint32 {
-	t.words = expand(t.words[:0], part)
+	t.words = decodeChain(t.words[:0], part)
 	t.finder.locate(t.words, user, kernel)
 	t.scratch = t.scratch[:0]
 	for i := range t.finder.spots {

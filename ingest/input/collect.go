@@ -3,11 +3,10 @@ package input
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+	"symbolize/ingest/sideband"
 
 	"symbolize/ingest"
-	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/perfdata"
 )
@@ -15,7 +14,7 @@ import (
 // collector is what all workers of the second pass share. It is read only but for
 // labels, which has a lock.
 type collector struct {
-	*sideband
+	*sideband.State
 	opts     *Options
 	events   []ingest.Event
 	event    []int  // by event of the file: index in events, -1 if filtered out
@@ -25,14 +24,14 @@ type collector struct {
 }
 
 // newCollector applies the filters to what the file has.
-func newCollector(sb *sideband, opts *Options) (*collector, error) {
-	c := &collector{sideband: sb, opts: opts}
+func newCollector(sb *sideband.State, opts *Options) (*collector, error) {
+	c := &collector{State: sb, opts: opts}
 	if err := c.chooseEvents(); err != nil {
 		return nil, err
 	}
 	if len(opts.Comms) > 0 {
-		c.wantComm = make([]bool, len(sb.comms))
-		for i, name := range sb.comms {
+		c.wantComm = make([]bool, len(sb.CommNames()))
+		for i, name := range sb.CommNames() {
 			c.wantComm[i] = slices.Contains(opts.Comms, name)
 		}
 	}
@@ -48,8 +47,8 @@ func newCollector(sb *sideband, opts *Options) (*collector, error) {
 // chooseEvents makes one event of the profile of all attrs with the same name.
 func (c *collector) chooseEvents() error {
 	var names []string
-	for i := range c.file.Events {
-		ev := &c.file.Events[i]
+	for i := range c.Records.File.Events {
+		ev := &c.Records.File.Events[i]
 		at := -1
 		if !slices.Contains(names, ev.Name) {
 			names = append(names, ev.Name)
@@ -66,7 +65,7 @@ func (c *collector) chooseEvents() error {
 		c.event = append(c.event, at)
 	}
 	if c.opts.Event != "" && len(c.events) == 0 {
-		return fmt.Errorf("%s: no event %q in it, only %s", c.file.Name, c.opts.Event,
+		return fmt.Errorf("%s: no event %q in it, only %s", c.Records.File.Name, c.opts.Event,
 			strings.Join(names, ", "))
 	}
 	return nil
@@ -85,27 +84,6 @@ func newEvent(ev *perfdata.Event) ingest.Event {
 	return e
 }
 
-// unnamed is the bit of a comm code that says: no record names the thread, the
-// rest is its number.
-const unnamed = 1 << 31
-
-// commCode packs what a thread is called, or its number where nothing says it.
-func commCode(comm uint32, tid int32) uint32 {
-	if comm == addrspace.NoComm {
-		return unnamed | uint32(tid)
-	}
-	return comm
-}
-
-// commName returns the name for a code; ":TID" is what perf prints for threads
-// without one.
-func (sb *sideband) commName(code uint32) string {
-	if code&unnamed != 0 {
-		return ":" + strconv.Itoa(int(int32(code<<1)>>1))
-	}
-	return sb.comms[code]
-}
-
 func (c *collector) wanted(pid int32, comm uint32) bool {
 	if c.pids != nil && !c.pids[pid] {
 		return false
@@ -113,8 +91,8 @@ func (c *collector) wanted(pid int32, comm uint32) bool {
 	if c.wantComm == nil {
 		return true
 	}
-	if comm&unnamed != 0 {
-		return slices.Contains(c.opts.Comms, c.commName(comm))
+	if comm&sideband.UnnamedThread != 0 {
+		return slices.Contains(c.opts.Comms, c.CommName(comm))
 	}
 	return c.wantComm[comm]
 }

@@ -13,7 +13,7 @@ import (
 // meaning is something that a chain came to besides what the first worker that
 // met it saw first: in another worker, in another address space or at another
 // time. Mostly the two are the same.
-type meaning struct {
+type altResult struct {
 	owner int        // the first worker that has the chain
 	chain intern.Ref // its name there
 	first uint32     // its first part there
@@ -24,8 +24,8 @@ type meaning struct {
 // chainCount is what is left of the workers' chains of one role when the chains
 // themselves are gone.
 type chainCount struct {
-	chains   uint64 // distinct over all workers
-	meanings []meaning
+	chains     uint64 // distinct over all workers
+	altResults []altResult
 }
 
 // joinChains finds which chains several workers have, and lets go of the words:
@@ -39,7 +39,7 @@ func (f *folder) joinChains() {
 		}
 		f.counts[role] = countChains(tables, role)
 		for _, t := range tables {
-			t.chains, t.recent, t.meanings = nil, nil, nil
+			t.chains, t.recent, t.results = nil, nil, nil
 		}
 	}
 	for _, w := range f.workers {
@@ -69,7 +69,7 @@ func countChains(tables []*chainTable, role int) chainCount {
 	var all chainCount
 	for _, c := range counts {
 		all.chains += c.chains
-		all.meanings = append(all.meanings, c.meanings...)
+		all.altResults = append(all.altResults, c.altResults...)
 	}
 	return all
 }
@@ -82,7 +82,7 @@ func (c *chainCount) count(tables []*chainTable, i int,
 ) {
 	t := tables[i]
 	for e := range chains {
-		m := meaning{owner: i, chain: e.Ref, where: i}
+		m := altResult{owner: i, chain: e.Ref, where: i}
 		m.part = t.firstPart(e.Ref, e.Value)
 		m.first = m.part
 		others := tables[:i]
@@ -102,11 +102,11 @@ func (c *chainCount) count(tables []*chainTable, i int,
 		if m.owner == i {
 			c.chains++
 		} else {
-			c.meanings = append(c.meanings, m)
+			c.altResults = append(c.altResults, m)
 		}
-		if all := t.meanings[e.Ref]; len(all) > 0 {
+		if all := t.results[e.Ref]; len(all) > 0 {
 			for _, m.part = range all[1:] {
-				c.meanings = append(c.meanings, m)
+				c.altResults = append(c.altResults, m)
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func (c *chainCount) count(tables []*chainTable, i int,
 
 // firstPart returns what a chain came to first.
 func (t *chainTable) firstPart(chain intern.Ref, v *chainValue) uint32 {
-	if all := t.meanings[chain]; len(all) > 0 {
+	if all := t.results[chain]; len(all) > 0 {
 		return all[0]
 	}
 	return v.part
@@ -130,7 +130,7 @@ func (f *folder) distinct(st *ingest.Stats) {
 	}
 	for role, c := range f.counts {
 		others := make(map[key]struct{})
-		for _, m := range c.meanings {
+		for _, m := range c.altResults {
 			rank := f.shards[m.where].Rank[role][m.part]
 			if rank != f.shards[m.owner].Rank[role][m.first] {
 				others[key{m.owner, m.chain, rank}] = struct{}{}

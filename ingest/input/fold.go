@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"symbolize/ingest/sideband"
 
 	"symbolize/ingest"
 	"symbolize/ingest/fold/intern"
@@ -31,7 +32,7 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 	f.from, f.to = f.firstTime(), f.lastTime()
 	end, _ := f.wall(f.to)
 	number := f.objects(f.query(end), places...)
-	f.exact = f.settle(number, places...)
+	f.exact = f.correctReturns(number, places...)
 	f.joinChains()
 	comms := f.strings()
 	events := f.eventsUsed()
@@ -54,15 +55,15 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 // stats adds up what the passes counted.
 func (f *folder) stats() {
 	st := &f.p.Stats
-	*st = f.sideband.stats
+	*st = f.State.Records.Stats
 	st.RecordTypes = make(map[string]uint64)
-	for t, n := range f.types {
+	for t, n := range f.Records.Types {
 		f.recordType(perfdata.Type(t), n)
 	}
-	for t, n := range f.types2 {
+	for t, n := range f.Records.OtherTypes {
 		f.recordType(t, n)
 	}
-	warnings := f.warnings
+	warnings := f.Records.Warnings
 	for _, w := range f.workers {
 		s := &w.stats
 		st.Samples += s.Samples
@@ -93,26 +94,26 @@ func (f *folder) recordType(t perfdata.Type, n uint64) {
 
 // warn puts the warnings of the file and of its records in the order of the file.
 // Each worker keeps its first ones, so that the first of all are always there.
-func (f *folder) warn(records []warningAt) {
+func (f *folder) warn(records []sideband.Warning) {
 	st := &f.p.Stats
-	for _, err := range f.file.Warnings {
+	for _, err := range f.Records.File.Warnings {
 		st.Warnings = append(st.Warnings, ingest.Warning{Text: err.Error(), Partial: true})
 	}
-	slices.SortStableFunc(records, func(a, b warningAt) int {
-		return cmp.Compare(a.offset,
-			b.offset)
+	slices.SortStableFunc(records, func(a, b sideband.Warning) int {
+		return cmp.Compare(a.At,
+			b.At)
 	})
-	for _, w := range records[:min(len(records), maxWarnings)] {
+	for _, w := range records[:min(len(records), sideband.MaxWarnings)] {
 		st.Warnings = append(st.Warnings, w.Warning)
 	}
-	if more := len(records) - maxWarnings; more > 0 {
+	if more := len(records) - sideband.MaxWarnings; more > 0 {
 		st.Warnings = append(st.Warnings, ingest.Warning{Text: fmt.Sprintf(
-			"%s: %d bad records in all, the first are shown", f.file.Name, st.BadRecords),
+			"%s: %d bad records in all, the first are shown", f.Records.File.Name, st.BadRecords),
 			Partial: true})
 	}
 	if st.UnknownIDs > 0 {
 		st.Warnings = append(st.Warnings, ingest.Warning{Text: fmt.Sprintf(
-			"%s: %d samples belong to no event of the file and are left out", f.file.Name,
+			"%s: %d samples belong to no event of the file and are left out", f.Records.File.Name,
 			st.UnknownIDs)})
 	}
 }
@@ -127,11 +128,11 @@ func (f *folder) lastTime() uint64 {
 }
 
 func (f *folder) firstTime() uint64 {
-	first := uint64(noTime)
+	first := uint64(sideband.NoTime)
 	for _, w := range f.workers {
 		first = min(first, w.first)
 	}
-	if first == noTime {
+	if first == sideband.NoTime {
 		return 0
 	}
 	return first
@@ -140,7 +141,7 @@ func (f *folder) firstTime() uint64 {
 // wall turns a time of the recording's clock into wall time, where the recorder
 // wrote how they hang together (perf record -k).
 func (f *folder) wall(t uint64) (nanos int64, ok bool) {
-	cd := f.file.Features.ClockData
+	cd := f.Records.File.Features.ClockData
 	if cd == nil || t == 0 {
 		return 0, false
 	}
@@ -151,17 +152,17 @@ func (f *folder) wall(t uint64) (nanos int64, ok bool) {
 // when they were made: the file's modification time is no substitute, since a
 // copy of a capture has to give the same profile.
 func (f *folder) meta() {
-	x := &f.file.Features
+	x := &f.Records.File.Features
 	m := &f.p.Meta
 	m.Captures = []string{f.capture.path}
 	m.Host, m.OSRelease, m.Arch = x.Hostname, x.OSRelease, x.Arch
 	m.Command = strings.Join(x.CmdLine, " ")
-	m.Comments = f.comments
+	m.Comments = f.Records.Comments
 	if x.Version != "" {
 		m.Recorder = "perf " + x.Version
 	}
 	first, last := f.firstTime(), f.lastTime()
-	if last != noTime && last-first < 1<<62 {
+	if last != sideband.NoTime && last-first < 1<<62 {
 		m.Duration = int64(last - first)
 	}
 	if start, ok := f.wall(first); ok {

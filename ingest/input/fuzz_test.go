@@ -102,7 +102,6 @@ func BenchmarkProfile(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		c.chunkSize = chunkSize
 		if _, err := c.Profile(b.Context()); err != nil {
 			b.Fatal(err)
 		}

@@ -3,11 +3,13 @@ package input
 import (
 	"bytes"
 	"slices"
+	"symbolize/ingest/sideband"
 	"testing"
 
 	"symbolize/buildid"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
+	"symbolize/ingest/format/bpf"
 )
 
 func sum(b byte) []byte { return bytes.Repeat([]byte{b}, 20) }
@@ -71,11 +73,11 @@ func TestIdentify(t *testing.T) {
 	c.FeatureString(perfbuild.FeatureHostname, "box")
 
 	var asked []string
-	opts := Options{Identify: func(q ObjectQuery) (buildid.ID, ingest.IDSource) {
+	opts := Options{Identify: func(q sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
 		if !q.ByPath.IsZero() {
 			return q.ByPath, ingest.IDByPath
 		}
-		asked = append(asked, recordedName(&q.File))
+		asked = append(asked, pathInRecords(&q.File))
 		if q.Host != "box" || !q.Kernel.Matches(buildid.New(sum(8))) ||
 			q.EndNanos != 1_700_000_000_000_000_000 {
 			t.Errorf("query %+v", q)
@@ -182,8 +184,8 @@ func TestSameObject(t *testing.T) {
 	}
 }
 
-func TestJITID(t *testing.T) {
-	same := JITID("x86_64", "bpf_prog_0123456789abcdef_p", 100)
+func TestSymbolIdentity(t *testing.T) {
+	same := bpf.SymbolIdentity("x86_64", "bpf_prog_0123456789abcdef_p", 100)
 	if same.Space() != buildid.JIT || same.Len() != 20 || !same.Exact() {
 		t.Errorf("ID %v", same)
 	}
@@ -191,11 +193,11 @@ func TestJITID(t *testing.T) {
 		t.Errorf("ID %s, want %s: those in stores and captures no longer match", same, want)
 	}
 	other := []buildid.ID{
-		JITID("aarch64", "bpf_prog_0123456789abcdef_p", 100), JITID("x86_64",
+		bpf.SymbolIdentity("aarch64", "bpf_prog_0123456789abcdef_p", 100), bpf.SymbolIdentity("x86_64",
 			"bpf_prog_0123456789abcdef_q", 100),
-		JITID("x86_64", "bpf_prog_0123456789abcdee_p", 100), JITID("x86_64",
+		bpf.SymbolIdentity("x86_64", "bpf_prog_0123456789abcdee_p", 100), bpf.SymbolIdentity("x86_64",
 			"bpf_prog_0123456789abcdef_p", 101),
-		JITID("x86_64", "bpf_prog_0123456789abcdef", 100), JITID("x86_64", "p", 100),
+		bpf.SymbolIdentity("x86_64", "bpf_prog_0123456789abcdef", 100), bpf.SymbolIdentity("x86_64", "p", 100),
 	}
 	for i, id := range other {
 		if id == same {
@@ -237,28 +239,10 @@ func TestBPFObjects(t *testing.T) {
 	}
 }
 
-func TestPerfMaps(t *testing.T) {
-	c := newCapture()
-	for pid := int32(7); pid < 9; pid++ {
-		c.Mmap2(perfbuild.Mmap{PID: pid, Addr: 0x10000, Len: 0x1000, PgOff: 0x10000,
-			Filename: "//anon"},
-			at(1))
+// pathInRecords is a file's path as records have it.
+func pathInRecords(f *ingest.FileRef) string {
+	if f.Deleted {
+		return f.Path + ingest.DeletedSuffix
 	}
-	c.Fork(9, 7, 9, 7, at(2))
-	c.hit(7, 3, cU, 0x10010)
-	c.hit(8, 3, cU, 0x10010)
-	c.hit(9, 3, cU, 0x10020) // names of a child's inherited code are in its parent's map
-	p := fold(t, c.Bytes(), Options{PerfMap: func(pid int32) bool { return pid == 7 }})
-	want := []string{":7: /tmp/perf-7.map+0x10010 1 1", ":8: //anon 1 1",
-		":9: /tmp/perf-7.map+0x10020 1 1"}
-	got := dump(p)
-	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if o := objectOf(t, p, "/tmp/perf-7.map"); o.Kind != ingest.PerfMap || o.PID != 7 || o.Capture == "" ||
-		o.Reason != ingest.ReasonNone {
-		t.Errorf("object %+v", o)
-	}
+	return f.Path
 }

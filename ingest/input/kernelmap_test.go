@@ -1,6 +1,7 @@
 package input
 
 import (
+	"symbolize/ingest/sideband"
 	"testing"
 
 	"symbolize/ingest"
@@ -59,7 +60,7 @@ func TestKernelMap(t *testing.T) {
 			t.Errorf("%#x: %s+%#x", pc, o.File.Path, off)
 		}
 	}
-	var none *KernelMap
+	var none *sideband.KernelMap
 	if _, _, ok := none.Find(0xffffffff8150c300); ok {
 		t.Error("no map finds something")
 	}

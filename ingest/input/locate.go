@@ -2,8 +2,8 @@ package input
 
 import (
 	"encoding/binary"
+	"symbolize/ingest/sideband"
 
-	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/format/procmaps"
@@ -69,7 +69,7 @@ const (
 // start. The kernel's that no call can precede stay, see interrupted; for others symbol
 // tables tell, see settle, for which their places are marked.
 type locator struct {
-	sb    *sideband
+	sb    *sideband.State
 	spots []spot // of the last locate
 	// rubbish is where in spots addresses begin that cannot be code, -1 if there are
 	// none or code follows.
@@ -106,7 +106,7 @@ func (l *locator) locate(words []byte, user, kernel addrspace.Version) {
 		l.cut()
 		switch {
 		case pc == contextUserDeferred:
-			l.add(pc, rawNoStack, 0)
+			l.add(pc, sideband.NoStack, 0)
 			return
 		case isMarker(pc):
 			mode, exact = pc, true
@@ -137,15 +137,15 @@ func (l *locator) address(mode, pc uint64, exact bool, user, kernel addrspace.Ve
 		if l.rubbish < 0 {
 			l.rubbish = len(l.spots)
 		}
-		unmapped := uint32(rawUnmapped)
+		unmapped := uint32(sideband.Unmapped)
 		if mode != contextUser {
-			unmapped = rawUnmappedKernel
+			unmapped = sideband.UnmappedKernel
 		}
 		l.add(pc, unmapped, 0)
 		return
 	}
 	l.one(mode, pc, addr.PC(pc-1), user, kernel)
-	if l.rubbish >= 0 && l.spots[len(l.spots)-1].object > rawUnmappedKernel {
+	if l.rubbish >= 0 && l.spots[len(l.spots)-1].object > sideband.UnmappedKernel {
 		l.rubbish = -1 // there is code behind it
 	}
 }
@@ -160,7 +160,7 @@ func (l *locator) one(mode, pc uint64, at addr.PC, user, kernel addrspace.Versio
 	case contextUser:
 		switch {
 		case procmaps.InVsyscall(pc):
-			l.add(pc, rawVsyscall, addr.Offset(at-procmaps.Vsyscall))
+			l.add(pc, sideband.Vsyscall, addr.Offset(at-procmaps.Vsyscall))
 		case pc >= kernelHalf: // exact: the mode was wrong
 			l.lookUp(pc, at, kernel, knownKernel)
 		default:
@@ -177,9 +177,9 @@ func (l *locator) one(mode, pc uint64, at addr.PC, user, kernel addrspace.Versio
 		}
 		l.lookUp(pc, at, kernel, kind)
 	case contextHV:
-		l.add(pc, rawHypervisor, 0)
+		l.add(pc, sideband.Hypervisor, 0)
 	default:
-		l.add(pc, rawGuest, 0)
+		l.add(pc, sideband.Guest, 0)
 	}
 }
 
@@ -200,10 +200,10 @@ func (l *locator) lookUp(pc uint64, at addr.PC, v addrspace.Version, kind uint8)
 		offset, back := find(k)
 		object := k.object
 		switch {
-		case l.sb.raw.list[object].Kind.Collapsed():
+		case l.sb.Objects.List[object].Kind.Collapsed():
 			offset = 0
 		case back:
-			object = l.sb.raw.markReturned(object)
+			object = markReturned(l.sb.Objects, object)
 		}
 		k.place = l.number(object, offset)
 	}
@@ -215,24 +215,24 @@ func (l *locator) lookUp(pc uint64, at addr.PC, v addrspace.Version, kind uint8)
 // whether that is of the byte before a return address.
 func (l *locator) inUser(k *knownAddress) (offset uint64, back bool) {
 	k.flags = partUser
-	if m := l.sb.spaces.User(k.version, k.at); m != nil {
+	if m := l.sb.Spaces.User(k.version, k.at); m != nil {
 		k.object = m.Object
 		return uint64(m.Offset(k.at)), k.kind == knownUserReturn
 	}
-	k.object = rawUnmapped
+	k.object = sideband.Unmapped
 	return 0, false
 }
 
 // inKernel is inUser for the kernel.
 func (l *locator) inKernel(k *knownAddress) (offset uint64, back bool) {
-	at, spaces := k.at, l.sb.spaces
+	at, spaces := k.at, l.sb.Spaces
 	back = k.kind == knownReturn
 	if !spaces.Steady(at) || back && !spaces.Steady(at+1) {
 		k.flags = partKernel
 	}
 	m := spaces.InKernel(k.version, at)
 	if back {
-		if after := l.sb.interrupted(k.version, m, at+1); after != nil {
+		if after := l.sb.Interrupted(k.version, m, at+1); after != nil {
 			at, m, back = at+1, after, false
 		}
 	}
@@ -240,23 +240,10 @@ func (l *locator) inKernel(k *knownAddress) (offset uint64, back bool) {
 	case m != nil:
 		k.object = m.Object
 		return uint64(m.Offset(at)), back
-	case !l.sb.kernel && k.at >= kernelHalf:
-		k.object = rawHiddenKernel
+	case !l.sb.Kernel.Mapped && k.at >= kernelHalf:
+		k.object = sideband.HiddenKernel
 	default:
-		k.object = rawUnmappedKernel
+		k.object = sideband.UnmappedKernel
 	}
 	return 0, false
-}
-
-// interrupted returns what pc lies in, if it is not behind a call, because nothing is
-// mapped before it, or because a JITed function begins there, which has an allocator's
-// header before it: an interrupt came at its first instruction. before is the mapping of
-// the byte before pc. Else it returns nil.
-func (sb *sideband) interrupted(v addrspace.Version, before *addrspace.Mapping, pc addr.PC,
-) *addrspace.Mapping {
-	m := sb.spaces.InKernel(v, pc)
-	if m == nil || before != nil && (m.Start != pc || sb.raw.list[m.Object].Kind != ingest.JIT) {
-		return nil
-	}
-	return m
 }

@@ -2,6 +2,7 @@ package input
 
 import (
 	"encoding/binary"
+	"symbolize/ingest/sideband"
 	"testing"
 
 	"symbolize/ingest"
@@ -15,14 +16,15 @@ import (
 // first instruction, not a return address; a program that came later changes the answer.
 func TestLocateInterrupted(t *testing.T) {
 	const (
-		kernel = numFixedRaw + iota
+		kernel = sideband.NumFixed + iota
 		inside // a JITed function within what the kernel's mapping covers
 		alone  // one with nothing before it
 		module
 	)
-	sb := &sideband{raw: newRawObjects(nil), kernel: true}
+	sb := sideband.New()
+	sb.Kernel.Mapped = true
 	for _, kind := range []ingest.ObjectKind{ingest.Kernel, ingest.JIT, ingest.JIT, ingest.Module} {
-		sb.raw.list = append(sb.raw.list, ingest.Object{Kind: kind})
+		sb.Objects.List = append(sb.Objects.List, ingest.Object{Kind: kind})
 	}
 	b := addrspace.NewBuilder()
 	add := func(time uint64, layer addrspace.Layer, start, end addr.PC, object uint32) {
@@ -32,7 +34,7 @@ func TestLocateInterrupted(t *testing.T) {
 	add(0, addrspace.Base, 0xffffffffc0100000, 0xffffffffc0101000, module)
 	add(0, addrspace.Program, 0xffffffff81800000, 0xffffffff81800100, inside)
 	add(100, addrspace.Program, 0xffffffffc0002128, 0xffffffffc0002200, alone)
-	sb.spaces = b.Build()
+	sb.Spaces = b.Build()
 
 	for _, tt := range []struct {
 		name   string
@@ -44,13 +46,13 @@ func TestLocateInterrupted(t *testing.T) {
 	}{
 		{"return address", 100, 0xffffffff81000100, kernel | returned, 0xff, true},
 		{"start of a program", 100, 0xffffffffc0002128, alone, 0, false},
-		{"before that program came", 0, 0xffffffffc0002128, rawUnmappedKernel, 0, false},
+		{"before that program came", 0, 0xffffffffc0002128, sideband.UnmappedKernel, 0, false},
 		{"call at the start of a program", 100, 0xffffffffc0002129, alone, 0, false},
 		{"end of a program", 100, 0xffffffffc0002200, alone, 0xd7, false},
 		{"start of a program that has code before it", 0, 0xffffffff81800000, inside, 0, true},
 		{"end of a program that has code behind it", 0, 0xffffffff81800100, inside, 0xff, true},
 		{"start of a module", 0, 0xffffffffc0100000, module, 0, true},
-		{"nothing", 0, 0xffffffffc0300000, rawUnmappedKernel, 0, true},
+		{"nothing", 0, 0xffffffffc0300000, sideband.UnmappedKernel, 0, true},
 	} {
 		var object uint32
 		var offset uint64
@@ -62,7 +64,7 @@ func TestLocateInterrupted(t *testing.T) {
 		for _, w := range []uint64{contextKernel, 0xffffffff81000004, tt.pc} {
 			words = binary.LittleEndian.AppendUint64(words, w)
 		}
-		l.locate(words, 0, sb.spaces.Kernel(tt.time).Version())
+		l.locate(words, 0, sb.Spaces.Kernel(tt.time).Version())
 		if object != tt.object || offset != tt.offset || (l.flags&partKernel == 0) != tt.steady {
 			t.Errorf("%s: %d+%#x, flags %#x; want %d+%#x", tt.name, object, offset, l.flags,
 				tt.object,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"symbolize/ingest/sideband"
 	"sync"
 	"time"
 
@@ -81,11 +82,11 @@ type Capture struct {
 	stacksRead bool                           // of a bundle
 	perfErr    error                          // why a bundle has no side band
 	files      map[buildid.Key][]recordedFile // see recordedPath
-	stackSide  *sideband                      // after the profile was made
+	stackSide  *sideband.State                // after the profile was made
 
-	chunkSize int64 // of the second pass; small in tests
+	chunkSize int64 // of Scan; small in tests, else the default
 	mu        sync.Mutex
-	side      *sideband // after the first pass
+	side      *sideband.State // after the first pass
 	profile   *ingest.Profile
 	collect   *collector
 	number    []ingest.ObjectID // by raw object
@@ -107,7 +108,7 @@ func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Capture{path: path, opts: opts, file: f, r: f, chunkSize: chunkSize}
+	c := &Capture{path: path, opts: opts, file: f, r: f}
 	if err := c.sniff(f); err != nil {
 		c.file.Close() // f, and what was opened with it
 		return nil, withHint(err)
@@ -245,11 +246,6 @@ func (c *Capture) fold(ctx context.Context) (*ingest.Profile, error) {
 		return nil, err
 	}
 	f := folder{assembly: assembly{collector: col, capture: c}, workers: workers}
-	if c.opts.PerfMap != nil {
-		if f.contentID, err = c.contentID(); err != nil {
-			return nil, err
-		}
-	}
 	c.profile, c.number = f.profile()
 	c.exact = f.exact
 	if c.bundle != nil {

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"symbolize/ingest/sideband"
 	"testing"
 
 	"symbolize/buildid"
@@ -146,7 +147,7 @@ func TestManyWarnings(t *testing.T) {
 	}
 	c.hit(7, 6, cU, 0x400020)
 	p := fold(t, c.Bytes(), Options{})
-	if p.Stats.BadRecords != 100 || len(p.Stats.Warnings) > maxWarnings+1 || p.Stats.Samples != 1 {
+	if p.Stats.BadRecords != 100 || len(p.Stats.Warnings) > sideband.MaxWarnings+1 || p.Stats.Samples != 1 {
 		t.Errorf("%d bad records, %d warnings, %d samples", p.Stats.BadRecords,
 			len(p.Stats.Warnings),
 			p.Stats.Samples)

@@ -5,6 +5,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/sideband"
 )
 
 // Options say what to read from a capture, and how.
@@ -20,7 +21,7 @@ type Options struct {
 	// called once per distinct object, from one goroutine; nil answers nothing. It is also
 	// asked of files whose ID the capture has by their path alone, ByPath of the query: it
 	// returns that if nothing it knows speaks against it.
-	Identify func(ObjectQuery) (buildid.ID, ingest.IDSource)
+	Identify func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource)
 
 	// Exact knows the code of objects from symbol tables: of offsets that stand where return
 	// addresses do, ascending, it gives those that no call can precede. An interrupt or a
@@ -29,42 +30,16 @@ type Options struct {
 	// one goroutine; nil knows none.
 	Exact func(o *ingest.Object, returns []addr.Offset) []addr.Offset
 
-	// PerfMap reports whether the names of a process's run-time compiled code can be
-	// had (its perf-PID.map is at hand). The anonymous memory of such processes keeps
-	// its addresses, as objects of kind PerfMap; all other collapses to one location.
-	// nil means none.
-	PerfMap func(pid int32) bool
-
 	// Borrow are bundles, opened and not closed before the Profile is made, whose BPF
 	// programs, symbols, modules and mappings serve where a perf.data lacks them, if
 	// they are of the same boot: see Capture.Borrowed.
-	Borrow []*Capture
+	Bundles []*Capture
 
 	// Stacks says how to read stack maps, which do not tell all themselves.
 	Stacks StackOptions
 
 	// lost are the BPF programs of a bundle of which its recorder says why it has no code.
 	lost []bundle.MissingProgram
-
-	// also adds what no record tells, before the changes of state are played.
-	also func(*sideband)
-}
-
-// ObjectQuery is what Identify is asked.
-type ObjectQuery struct {
-	Kind   ingest.ObjectKind
-	File   ingest.FileRef
-	Kernel buildid.ID // of the capture's kernel, zero if not known
-	Host   string     // of the recording
-	// EndNanos is the wall clock of the recording's end, ns since 1970: by CLOCK_DATA,
-	// else when the file was last written, which perf does at the end and a copy does
-	// later. 0 if not known.
-	EndNanos int64
-	// MappedNanos is when the file was first mapped, at the latest; EndNanos if that is not
-	// known. Until then another file may have had its inode.
-	MappedNanos int64
-	ByPath      buildid.ID // that the capture has for the file's path, zero if none
-	Shared      bool       // the capture has other files at the same path
 }
 
 // ReplayFrame is one frame of a replayed sample.

@@ -62,12 +62,12 @@ func (q *sampleQueue) upTo(limit uint64, emit func(queuedSample) error) error {
 func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) error {
 	var q sampleQueue
 	var s perfdata.Sample
-	chunks := c.chunks
+	chunks := c.Records.Chunks
 	for i := range len(chunks) - 1 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		records := c.file.Records(chunks[i], chunks[i+1])
+		records := c.Records.File.Records(chunks[i], chunks[i+1])
 		for records.Next() {
 			rec := records.Record()
 			switch rec.Type {
@@ -76,8 +76,8 @@ func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) e
 					return err
 				}
 			case perfdata.TypeSample:
-				if c.file.DecodeSample(rec, &s) == nil { // others were counted by Profile
-					q.add(queuedSample{c.clock.at(s.Time, rec.Offset), rec.Offset, rec.Size})
+				if c.Records.File.DecodeSample(rec, &s) == nil { // others were counted by Profile
+					q.add(queuedSample{c.Clock.At(s.Time, rec.Offset), rec.Offset, rec.Size})
 				}
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"symbolize/ingest/sideband"
 	"testing"
 
 	"symbolize/buildid"
@@ -82,7 +83,7 @@ func TestPathFiles(t *testing.T) {
 				} else if o.Reason != ingest.NoBuildID {
 					t.Errorf("%s: reason %s", o.File.Path, o.Reason)
 				}
-				got = append(got, fmt.Sprint(o.File.Inode, " ", recordedName(&o.File), " ", id))
+				got = append(got, fmt.Sprint(o.File.Inode, " ", pathInRecords(&o.File), " ", id))
 			}
 			slices.Sort(got)
 			if s := strings.Join(got, ", "); s != tc.want {
@@ -111,7 +112,7 @@ func TestPathFilesAsked(t *testing.T) {
 	c.mapped(0x900000, perfbuild.Mmap{Ino: 3, Filename: "/y"})
 	var asked []string
 	wantBefore := map[uint64]int64{10: 10, 11: 9, 3: 18} // since the first sample at least
-	fold(t, c.Bytes(), Options{Identify: func(q ObjectQuery) (buildid.ID, ingest.IDSource) {
+	fold(t, c.Bytes(), Options{Identify: func(q sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
 		asked = append(asked, fmt.Sprint(q.File.Inode, q.Shared, !q.ByPath.IsZero()))
 		if before, want := q.EndNanos-q.MappedNanos, wantBefore[q.File.Inode]; before != want {
 			t.Errorf("inode %d was first mapped %d ns before the end, want %d", q.File.Inode, before,

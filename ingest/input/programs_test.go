@@ -220,7 +220,7 @@ func TestProgramGone(t *testing.T) {
 	p, programs := opened(t, c)
 	for i := range gone.Funcs {
 		o := objectOf(t, p, symbolOf(&gone, i, false))
-		want := JITID("x86_64", o.Symbol, uint64(len(gone.Funcs[i].Code)))
+		want := bpf.SymbolIdentity("x86_64", o.Symbol, uint64(len(gone.Funcs[i].Code)))
 		if !o.NoImage || o.ID != want || o.Reason != ingest.ReasonNone {
 			t.Errorf("object %+v", o)
 		}
@@ -350,7 +350,7 @@ func TestHiddenAddresses(t *testing.T) {
 	}
 	for i := range p.Funcs {
 		o := objectOf(t, got, symbolOf(&p, i, false))
-		want := JITID("x86_64", o.Symbol, uint64(len(p.Funcs[i].Code)))
+		want := bpf.SymbolIdentity("x86_64", o.Symbol, uint64(len(p.Funcs[i].Code)))
 		if !o.NoImage || o.ID != want || programs[0].Identity(i, "x86_64") != want ||
 			uint64(programs[0].Funcs[i].Start) != p.Funcs[i].Start {
 			t.Errorf("object %+v, function %+v", o, programs[0].Funcs[i])

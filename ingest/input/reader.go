@@ -2,6 +2,7 @@ package input
 
 import (
 	"errors"
+	"symbolize/ingest/sideband"
 
 	"symbolize/ingest"
 	"symbolize/ingest/fold/addrspace"
@@ -50,17 +51,17 @@ type reader struct {
 	thread      *threadState
 
 	stats    ingest.Stats
-	warnings []warningAt
+	warnings []sideband.Warning
 }
 
 func newReader(c *collector) *reader {
-	return &reader{c: c, split: newSplitter(c.file), threads: make([]threadState, threadCache)}
+	return &reader{c: c, split: newSplitter(c.Records.File), threads: make([]threadState, threadCache)}
 }
 
 // chunk starts reading records [from, to).
 func (r *reader) chunk(from, to int64) {
 	if r.records == nil {
-		r.records = r.c.file.Records(from, to)
+		r.records = r.c.Records.File.Records(from, to)
 		return
 	}
 	r.records.Reset(from, to)
@@ -78,7 +79,7 @@ func (r *reader) next() bool {
 
 // take makes the sample of a record the present one, if it is wanted.
 func (r *reader) take(rec *perfdata.Record) bool {
-	if err := r.c.file.DecodeSample(rec, &r.sample); err != nil {
+	if err := r.c.Records.File.DecodeSample(rec, &r.sample); err != nil {
 		r.bad(rec, err)
 		return false
 	}
@@ -88,7 +89,7 @@ func (r *reader) take(rec *perfdata.Record) bool {
 		return false
 	}
 	r.rec = rec
-	r.time = r.c.clock.at(r.sample.Time, rec.Offset)
+	r.time = r.c.Clock.At(r.sample.Time, rec.Offset)
 	if !r.who() {
 		r.stats.FilteredOut++
 		return false
@@ -110,7 +111,7 @@ func (r *reader) parts() {
 		}
 	}
 	if r.plain {
-		r.part = r.split.simplify(r.part, r.c.spaces)
+		r.part = r.split.simplify(r.part, r.c.Spaces)
 	}
 }
 
@@ -120,9 +121,9 @@ func (r *reader) bad(rec *perfdata.Record, err error) {
 		return
 	}
 	r.stats.BadRecords++
-	if len(r.warnings) < maxWarnings {
+	if len(r.warnings) < sideband.MaxWarnings {
 		r.warnings = append(r.warnings,
-			warningAt{rec.Offset, ingest.Warning{Text: err.Error(), Partial: true}})
+			sideband.Warning{At: rec.Offset, Warning: ingest.Warning{Text: err.Error(), Partial: true}})
 	}
 }
 
@@ -136,7 +137,7 @@ func (r *reader) who() bool {
 		*st = r.threadState(s.PID, s.TID, r.time)
 	}
 	if !r.haveK || !r.kspan.Holds(r.time) {
-		r.kspan, r.haveK = r.c.spaces.Kernel(r.time), true
+		r.kspan, r.haveK = r.c.Spaces.Kernel(r.time), true
 	}
 	r.thread = st
 	r.comm, r.user, r.kernel = st.comm, st.version, r.kspan.Version()
@@ -144,9 +145,9 @@ func (r *reader) who() bool {
 }
 
 func (r *reader) threadState(pid, tid int32, t uint64) threadState {
-	name, proc := r.c.spaces.Thread(tid, t), r.c.spaces.Process(pid, t)
+	name, proc := r.c.Spaces.Thread(tid, t), r.c.Spaces.Process(pid, t)
 	return threadState{
-		pid: pid, tid: tid, comm: commCode(name.Value, tid), version: proc.Version(),
+		pid: pid, tid: tid, comm: sideband.CommCode(name.Value, tid), version: proc.Version(),
 		from: max(name.From, proc.From), until: min(name.Until, proc.Until), valid: true,
 	}
 }

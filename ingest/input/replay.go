@@ -2,10 +2,7 @@ package input
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"slices"
 
 	"symbolize/ingest"
@@ -53,9 +50,9 @@ type replayer struct {
 }
 
 func newReplayer(c *Capture, p *ingest.Profile) *replayer {
-	r := &replayer{reader: newReader(c.collect), one: c.collect.file.Records(0, 0), p: p,
+	r := &replayer{reader: newReader(c.collect), one: c.collect.Records.File.Records(0, 0), p: p,
 		number: c.number, exact: c.exact}
-	r.locator.sb = c.collect.sideband
+	r.locator.sb = c.collect.State
 	r.locator.number = r.location
 	for _, ev := range c.collect.events {
 		at := slices.IndexFunc(p.Events, func(e ingest.Event) bool { return e.Name == ev.Name })
@@ -68,7 +65,7 @@ func newReplayer(c *Capture, p *ingest.Profile) *replayer {
 func (r *replayer) fill() {
 	s := &r.sample
 	r.out = ReplaySample{
-		Event: r.events[r.event], Comm: r.c.commName(r.comm), PID: s.PID, TID: s.TID,
+		Event: r.events[r.event], Comm: r.c.CommName(r.comm), PID: s.PID, TID: s.TID,
 		CPU: int32(s.CPU), Time: s.Time, Period: s.Period, Frames: r.out.Frames[:0],
 	}
 	r.frames(r.kpart)
@@ -98,20 +95,4 @@ func (r *replayer) location(object uint32, offset uint64) uint32 {
 	}
 	at, _ := slices.BinarySearchFunc(r.p.Locations, want, ingest.CompareLocations)
 	return uint32(at)
-}
-
-// contentSample is how much of each end of a file its content identity looks at.
-const contentSample = 1 << 16
-
-// contentID tells captures apart by their content: size, beginning and end, which
-// hold the features and the times of the first and last records.
-func (c *Capture) contentID() (string, error) {
-	h := sha256.New()
-	fmt.Fprintln(h, c.size)
-	for _, at := range []int64{0, max(0, c.size-contentSample)} {
-		if _, err := io.Copy(h, io.NewSectionReader(c.r, at, contentSample)); err != nil {
-			return "", fmt.Errorf("%s: %w", c.path, err)
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)[:20]), nil
 }

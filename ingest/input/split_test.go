@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
+	"symbolize/ingest/sideband"
 	"testing"
 
 	"symbolize/ingest"
@@ -14,29 +15,30 @@ import (
 )
 
 // someMappings is a process with two files mapped, and a kernel.
-func someMappings() *sideband {
-	sb := &sideband{raw: newRawObjects(nil), kernel: true}
+func someMappings() *sideband.State {
+	sb := sideband.New()
+	sb.Kernel.Mapped = true
 	for _, path := range []string{"/bin/a", "/lib/b", ingest.KernelMapName} {
 		kind := ingest.ELF
 		if path == ingest.KernelMapName {
 			kind = ingest.Kernel
 		}
-		sb.raw.list = append(sb.raw.list,
+		sb.Objects.List = append(sb.Objects.List,
 			ingest.Object{Kind: kind, File: ingest.FileRef{Path: path}})
 	}
 	b := addrspace.NewBuilder()
 	mapping := func(start, end uint64, object uint32) addrspace.Mapping {
 		return addrspace.Mapping{Start: addr.PC(start), End: addr.PC(end), Object: object}
 	}
-	b.Map(0, 7, mapping(0x400000, 0x480000, numFixedRaw))
-	b.Map(0, 7, mapping(0x7f0000000000, 0x7f0000100000, numFixedRaw+1))
-	b.Kernel(0, addrspace.Base, mapping(0xffffffff81000000, 0xffffffff82000000, numFixedRaw+2))
-	sb.spaces = b.Build()
+	b.Map(0, 7, mapping(0x400000, 0x480000, sideband.NumFixed))
+	b.Map(0, 7, mapping(0x7f0000000000, 0x7f0000100000, sideband.NumFixed+1))
+	b.Kernel(0, addrspace.Base, mapping(0xffffffff81000000, 0xffffffff82000000, sideband.NumFixed+2))
+	sb.Spaces = b.Build()
 	return sb
 }
 
 // locatorOf returns a locator that numbers places as (object, offset) makes them.
-func locatorOf(sb *sideband) *locator {
+func locatorOf(sb *sideband.State) *locator {
 	return &locator{sb: sb, number: func(object uint32, offset uint64) uint32 {
 		return object*1_000_003 + uint32(offset)
 	}}
@@ -44,7 +46,7 @@ func locatorOf(sb *sideband) *locator {
 
 // result is what a part of a chain comes to.
 func result(l *locator, words []byte) (places []uint32, cut bool) {
-	l.locate(words, l.sb.spaces.Process(7, 0).Version(), l.sb.spaces.Kernel(0).Version())
+	l.locate(words, l.sb.Spaces.Process(7, 0).Version(), l.sb.Spaces.Kernel(0).Version())
 	for _, s := range l.spots {
 		places = append(places, s.place)
 	}
@@ -101,7 +103,7 @@ func TestSimplify(t *testing.T) {
 	for range 200000 {
 		words := randomUserPart(rng)
 		want, wantCut := result(l, words)
-		plain := sp.simplify(slices.Clone(words), sb.spaces)
+		plain := sp.simplify(slices.Clone(words), sb.Spaces)
 		if !slices.Equal(plain, words) {
 			changed++
 		}
@@ -130,7 +132,7 @@ func TestSimplifyJoins(t *testing.T) {
 			0x123456789000 + i} {
 			words = binary.LittleEndian.AppendUint64(words, w)
 		}
-		seen[string(sp.simplify(words, sb.spaces))] = true
+		seen[string(sp.simplify(words, sb.Spaces))] = true
 	}
 	if len(seen) != 1 {
 		t.Errorf("%d chains, want 1", len(seen))
@@ -150,52 +152,6 @@ func TestUserIPIndex(t *testing.T) {
 		if got := userIPIndex(tc.arch, tc.mask); got != tc.want {
 			t.Errorf("%s %#x: %d, want %d", tc.arch, tc.mask, got, tc.want)
 		}
-	}
-}
-
-func TestKernelReach(t *testing.T) {
-	for _, tc := range []struct {
-		arch        string
-		start, want uint64
-	}{
-		{"x86_64", 0xffffffff81000000, 0xffffffffc0000000},
-		{"x86_64", 0xffffffffc0000000, 0xffffffffc8000000},
-		{"aarch64", 0xffff800008000000, 0xffff800010000000},
-		{"aarch64", 0xffffffffffff0000, ^uint64(0)},
-	} {
-		if got := kernelReach(tc.arch, tc.start); got != tc.want {
-			t.Errorf("%s from %#x: %#x, want %#x", tc.arch, tc.start, got, tc.want)
-		}
-	}
-}
-
-func TestClock(t *testing.T) {
-	c := clock{timed: true}
-	for _, r := range []struct {
-		time   uint64
-		offset int64
-		want   uint64
-	}{{5, 100, 5}, {3, 200, 3}, {0, 250, 0}, {noTime, 300, 6}, {9, 400, 9}, {noTime, 500, 10}} {
-		if got := c.note(r.time, r.offset, false); got != r.want {
-			t.Errorf("record of time %d: %d, want %d", r.time, got, r.want)
-		}
-	}
-	for _, s := range []struct {
-		time   uint64
-		offset int64
-		want   uint64
-	}{{7, 350, 7}, {0, 350, 0}, {noTime, 50, 0}, {noTime, 150, 5}, {noTime, 350, 6}, {noTime, 999,
-		10}} {
-		if got := c.at(s.time, s.offset); got != s.want {
-			t.Errorf("sample of time %d at %d: %d, want %d", s.time, s.offset, got, s.want)
-		}
-	}
-	c = clock{}
-	if got := c.note(77, 100, true); got != 0 {
-		t.Errorf("a record before all samples: %d, want 0", got)
-	}
-	if a, b := c.note(77, 100, false), c.at(3, 200); a != 100 || b != 200 {
-		t.Errorf("without times: %d and %d, want the positions", a, b)
 	}
 }
 
@@ -230,15 +186,15 @@ func TestHoldGC(t *testing.T) {
 }
 
 func TestHotChains(t *testing.T) {
-	var h hotChains
-	for i := range 3 * hotMost {
-		if got, want := h.often(5<<32), i >= hotEnough-1; got != want {
+	var h frequentChains
+	for i := range 3 * frequentMost {
+		if got, want := h.often(5<<32), i >= frequentFrom-1; got != want {
 			t.Fatalf("meeting %d: often is %v", i+1, got)
 		}
 	}
 	// Another chain in its place takes over only after as many meetings.
 	other := uint64(5<<32 | 1<<60)
-	for range hotMost {
+	for range frequentMost {
 		if h.often(other) {
 			t.Fatal("a chain is met often that was just met")
 		}

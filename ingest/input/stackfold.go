@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"symbolize/ingest/sideband"
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -61,8 +62,8 @@ type userAddress struct {
 	version addrspace.Version
 }
 
-func newStackFolder(c *Capture, sb *sideband) *stackFolder {
-	col := &collector{sideband: sb, opts: &c.opts}
+func newStackFolder(c *Capture, sb *sideband.State) *stackFolder {
+	col := &collector{State: sb, opts: &c.opts}
 	set := c.stacks
 	f := &stackFolder{set: set, places: intern.NewPairs(), users: make(map[userAddress]uint32),
 		changed: make(map[kernelAddress]uint32),
@@ -81,8 +82,8 @@ func newStackFolder(c *Capture, sb *sideband) *stackFolder {
 		f.lists[role].Add(nil)
 	}
 	noMap := func(path string, why ingest.Reason) uint32 {
-		key := rawKey{kind: ingest.Unmapped, path: sb.raw.path([]byte(path + why.String()))}
-		return sb.raw.add(key, func() ingest.Object {
+		key := sideband.ObjectKey{Kind: ingest.Unmapped, Path: sb.Objects.Path([]byte(path + why.String()))}
+		return sb.Objects.Add(key, func() ingest.Object {
 			return ingest.Object{File: ingest.FileRef{Path: path}, Reason: why}
 		})
 	}
@@ -128,7 +129,7 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 	of := whose{sm.PID, sm.Program, sm.KernelTime, sm.Timed}
 	kernel, depth := f.part(merge.KernelRole, sm.Kernel, of)
 	user, depth2 := f.part(merge.UserRole, sm.User, of)
-	l := merge.Labels{Comm: f.comm(sm.Comm), PID: -1, TID: -1, CPU: -1, Event: sm.Event}
+	l := merge.Labels{Comm: f.Comm(sm.Comm), PID: -1, TID: -1, CPU: -1, Event: sm.Event}
 	if f.opts.Keep.PID {
 		l.PID = sm.PID
 	}
@@ -193,7 +194,7 @@ func (f *stackFolder) add(role int, p stackmap.Part, of whose) uint32 {
 
 // place numbers a location.
 func (f *stackFolder) place(object uint32, offset uint64) uint32 {
-	if f.raw.list[object&^returned].Kind.Collapsed() {
+	if f.Objects.List[object&^returned].Kind.Collapsed() {
 		offset = 0
 	}
 	return f.places.Add(intern.Pair{Object: object, Offset: offset})
@@ -202,7 +203,7 @@ func (f *stackFolder) place(object uint32, offset uint64) uint32 {
 // placeBack is place for what stands back bytes before its address.
 func (f *stackFolder) placeBack(object uint32, offset, back uint64) uint32 {
 	if back != 0 {
-		object = f.raw.markReturned(object)
+		object = markReturned(f.Objects, object)
 	}
 	return f.place(object, offset)
 }
@@ -261,7 +262,7 @@ func (f *stackFolder) frame(role int, fr *stackmap.Frame, back uint64) uint32 {
 func (f *stackFolder) valid(ref uint32) uint32 {
 	if f.validOf[ref] == 0 {
 		id := f.set.IDs[ref]
-		n := f.raw.add(rawKey{kind: ingest.ELF, id: id}, func() ingest.Object {
+		n := f.Objects.Add(sideband.ObjectKey{Kind: ingest.ELF, ID: id}, func() ingest.Object {
 			o := ingest.Object{File: ingest.FileRef{Path: f.capture.recordedPath(id)}}
 			if pathOf := f.opts.Stacks.PathOf; pathOf != nil && o.File.Path == "" {
 				o.File.Path = pathOf(id)
@@ -277,25 +278,10 @@ func (f *stackFolder) valid(ref uint32) uint32 {
 func (f *stackFolder) named(ref uint32) uint32 {
 	if f.namedOf[ref] == 0 {
 		sym := f.set.Symbols[ref]
-		n := f.raw.namedCode(sym.Name, sym.Object, sym.Kernel)
+		n := f.Objects.NamedCode(sym.Name, sym.Object, sym.Kernel)
 		f.namedOf[ref] = n + 1
 	}
 	return f.namedOf[ref] - 1
-}
-
-// namedCode returns the object of a function of which only its name is known, and what
-// it is part of.
-func (r *rawObjects) namedCode(name, part string, kernel bool) uint32 {
-	key := rawKey{kind: ingest.ELF, path: r.path([]byte(part + "\x00" + name))}
-	path := part
-	if kernel {
-		key.kind = ingest.JIT
-		path = name
-	}
-	return r.add(key, func() ingest.Object {
-		return ingest.Object{File: ingest.FileRef{Path: path},
-			Symbol: name}
-	})
 }
 
 // lost returns the object that stands for a part that is lost.
@@ -305,7 +291,7 @@ func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
 		if role == merge.KernelRole {
 			path = "[lost kernel stack: " + cause.String() + "]"
 		}
-		n := f.raw.add(rawKey{kind: ingest.NoStack, path: f.raw.path([]byte(path))},
+		n := f.Objects.Add(sideband.ObjectKey{Kind: ingest.NoStack, Path: f.Objects.Path([]byte(path))},
 			func() ingest.Object {
 				return ingest.Object{File: ingest.FileRef{Path: path}, Reason: ingest.StackLost}
 			})
@@ -318,15 +304,15 @@ func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
 func (f *stackFolder) userAddress(pc, at uint64, of whose) uint32 {
 	switch {
 	case pc < lowestCode: // bundle.OutsideAddress among them
-		return f.place(rawUnmapped, 0)
+		return f.place(sideband.Unmapped, 0)
 	case pc == bundle.GoneAddress:
 		return f.place(f.gone, 0)
 	case pc == bundle.AmbiguousAddress:
 		return f.place(f.ambiguous[merge.UserRole], 0)
 	}
-	v := f.spaces.Process(f.spaceOf(of.pid, of.program), addrspace.Forever).Version()
+	v := f.Spaces.Process(f.SpaceOf(of.pid, of.program), addrspace.Forever).Version()
 	if of.program == 0 && (of.pid < 0 || v == 0) {
-		v = f.spaces.Process(AnyProcess, addrspace.Forever).Version()
+		v = f.Spaces.Process(AnyProcess, addrspace.Forever).Version()
 	}
 	if v == 0 {
 		return f.place(f.noMap[merge.UserRole], 0)
@@ -334,10 +320,10 @@ func (f *stackFolder) userAddress(pc, at uint64, of whose) uint32 {
 	key := userAddress{pc: pc, at: at, version: v}
 	n, ok := f.users[key]
 	if !ok {
-		if m := f.spaces.User(v, addr.PC(at)); m != nil {
+		if m := f.Spaces.User(v, addr.PC(at)); m != nil {
 			n = f.placeBack(m.Object, uint64(m.Offset(addr.PC(at))), pc-at)
 		} else {
-			n = f.place(rawUnmapped, 0)
+			n = f.place(sideband.Unmapped, 0)
 		}
 		f.users[key] = n
 	}
@@ -349,7 +335,7 @@ func (f *stackFolder) profile() *ingest.Profile {
 	p := f.p
 	places := f.places.List()
 	number := f.objects(f.query(0), places)
-	f.exact = f.settle(number, places)
+	f.exact = f.correctReturns(number, places)
 	for i := range p.Objects {
 		switch o := &p.Objects[i]; {
 		case o.Reason != ingest.NoBuildID:

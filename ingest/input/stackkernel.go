@@ -1,14 +1,13 @@
 package input
 
 import (
-	"math"
-
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/sideband"
 )
 
 // whose says in which address space an address is to be looked up.
@@ -30,8 +29,8 @@ func (f *stackFolder) always(role int, stack uint32, of whose) bool {
 
 // changes reports whether it depends on the time what an address of the kernel is.
 func (f *stackFolder) changes(pc, at uint64, of whose) bool {
-	return of.timed && of.time == bundle.UnknownTime || !f.spaces.Steady(addr.PC(pc)) ||
-		!f.spaces.Steady(addr.PC(at))
+	return of.timed && of.time == bundle.UnknownTime || !f.Spaces.Steady(addr.PC(pc)) ||
+		!f.Spaces.Steady(addr.PC(at))
 }
 
 // kernelAddress is an address of the kernel at a time.
@@ -55,7 +54,7 @@ func (f *stackFolder) changedAddress(pc, at uint64, role int, of whose) uint32 {
 // kernelAddress looks up an address of the kernel, at the time of its stack where that is known.
 func (f *stackFolder) kernelAddress(pc, at uint64, role int, of whose) uint32 {
 	if procmaps.InVsyscall(pc) && role == merge.UserRole {
-		return f.place(rawVsyscall, at-procmaps.Vsyscall)
+		return f.place(sideband.Vsyscall, at-procmaps.Vsyscall)
 	}
 	list := f.kernelPlaces(addr.PC(pc), addr.PC(at), of)
 	switch {
@@ -63,24 +62,24 @@ func (f *stackFolder) kernelAddress(pc, at uint64, role int, of whose) uint32 {
 		len(list) == 1 && of.timed && of.time == bundle.UnknownTime && !f.lasts(list[0].object):
 		return f.place(f.ambiguous[merge.KernelRole], 0)
 	case len(list) == 1:
-		if f.raw.list[list[0].object].Kind == ingest.Kernel {
+		if f.Objects.List[list[0].object].Kind == ingest.Kernel {
 			f.inKernel++
 		}
 		return f.placeBack(list[0].object, list[0].offset, list[0].back)
 	}
-	if n, off, ok := f.sideband.listed(pc, at); ok {
+	if n, off, ok := f.State.InKallsyms(pc, at); ok {
 		f.inListed++
 		return f.place(n, off)
 	}
 	f.inNothing++
-	if !f.sideband.kernel {
+	if !f.State.Kernel.Mapped {
 		return f.place(f.noMap[merge.KernelRole], 0)
 	}
-	return f.place(rawUnmappedKernel, 0)
+	return f.place(sideband.UnmappedKernel, 0)
 }
 
 // lasts reports whether an object of the kernel cannot go, and another come in its place.
-func (f *stackFolder) lasts(object uint32) bool { return f.raw.list[object].Kind == ingest.Kernel }
+func (f *stackFolder) lasts(object uint32) bool { return f.Objects.List[object].Kind == ingest.Kernel }
 
 // kernelPlace is what an address of the kernel may be.
 type kernelPlace struct {
@@ -92,10 +91,10 @@ type kernelPlace struct {
 // time is known, else what it ever was, several if that is more than one thing. at is the address that pc stands for.
 func (f *stackFolder) kernelPlaces(pc, at addr.PC, of whose) (list []kernelPlace) {
 	if of.timed && of.time != bundle.UnknownTime {
-		return f.kernelPlace(nil, f.spaces.Kernel(of.time).Version(), pc, at)
+		return f.kernelPlace(nil, f.Spaces.Kernel(of.time).Version(), pc, at)
 	}
 	looked := 0
-	for v := range f.spaces.KernelVersions(at, pc) {
+	for v := range f.Spaces.KernelVersions(at, pc) {
 		if list = f.kernelPlace(list, v, pc, at); len(list) > 1 {
 			break // it is ambiguous
 		}
@@ -114,9 +113,9 @@ const maxKernelStates = 1 << 12
 // is not in the list.
 func (f *stackFolder) kernelPlace(list []kernelPlace, v addrspace.Version, pc, at addr.PC,
 ) []kernelPlace {
-	m := f.spaces.InKernel(v, at)
+	m := f.Spaces.InKernel(v, at)
 	if at != pc {
-		if after := f.sideband.interrupted(v, m, pc); after != nil {
+		if after := f.State.Interrupted(v, m, pc); after != nil {
 			at, m = pc, after
 		}
 	}
@@ -130,25 +129,4 @@ func (f *stackFolder) kernelPlace(list []kernelPlace, v addrspace.Version, pc, a
 		}
 	}
 	return append(list, x)
-}
-
-// processProgram is one of the programs that a process ran, or of the processes with its number.
-type processProgram struct {
-	pid     int32
-	program uint32
-}
-
-// spaceOf returns the number by which the address space of a program is known: that of the
-// process for the first, others get numbers that no process has.
-func (sb *sideband) spaceOf(pid int32, program uint32) int32 {
-	if program == 0 {
-		return pid
-	}
-	key := processProgram{pid, program}
-	n, ok := sb.programSpace[key]
-	if !ok {
-		n = math.MinInt32 + int32(len(sb.programSpace))
-		sb.programSpace[key] = n
-	}
-	return n
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"symbolize/ingest/sideband"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -106,9 +107,9 @@ func (c *Capture) foldStacks(ctx context.Context) (*ingest.Profile, error) {
 		f.sample(&f.set.Samples[i])
 	}
 	c.profile = f.profile()
-	warnings := sb.warnings
+	warnings := sb.Records.Warnings
 	if c.bundle != nil && c.side != nil {
-		warnings = slices.Concat(c.side.warnings, warnings)
+		warnings = slices.Concat(c.side.Records.Warnings, warnings)
 	}
 	for _, w := range warnings {
 		c.profile.Stats.Warnings = append(c.profile.Stats.Warnings, w.Warning)
@@ -121,21 +122,21 @@ func (c *Capture) foldStacks(ctx context.Context) (*ingest.Profile, error) {
 
 // stackSideband is what is known of address spaces: of the maps and kallsyms that the
 // user names, and of the bundles that serve.
-func (c *Capture) stackSideband(ctx context.Context) (*sideband, error) {
-	sb := newSideband(&c.opts)
+func (c *Capture) stackSideband(ctx context.Context) (*sideband.State, error) {
+	sb := sideband.New()
 	if err := c.addSpaces(ctx, sb); err != nil {
 		return nil, err
 	}
-	sb.build()
+	sb.Build()
 	c.stackSide = sb
 	return sb, nil
 }
 
 // addSpaces enters the kernel's address space and those of processes.
-func (c *Capture) addSpaces(ctx context.Context, sb *sideband) error {
+func (c *Capture) addSpaces(ctx context.Context, sb *sideband.State) error {
 	o := &c.opts.Stacks
 	if c.takesList() {
-		if err := sb.kernelList(o.Kallsyms); err != nil {
+		if err := sb.AddKallsyms(o.Kallsyms); err != nil {
 			return err
 		}
 	}
@@ -144,7 +145,7 @@ func (c *Capture) addSpaces(ctx context.Context, sb *sideband) error {
 		if err != nil {
 			return err
 		}
-		found := sb.processMaps(pid, f)
+		found := sb.AddProcessMaps(pid, f)
 		if err := f.Close(); err != nil {
 			return err
 		}
@@ -154,13 +155,12 @@ func (c *Capture) addSpaces(ctx context.Context, sb *sideband) error {
 		}
 	}
 	if c.stacks != nil {
-		sb.sampled = make(map[int32]bool)
-		sb.programSpace = make(map[processProgram]int32)
+		sb.SeparatePrograms()
 		for i := range c.stacks.Samples {
-			sb.sampled[c.stacks.Samples[i].PID] = true
+			sb.AddSampled(c.stacks.Samples[i].PID)
 		}
 	}
-	return c.lenders(ctx, sb)
+	return c.addBundles(ctx, sb)
 }
 
 // takesList reports whether a kallsyms text says where the kernel lies. A bundle says that
@@ -170,45 +170,28 @@ func (c *Capture) takesList() bool {
 	return c.opts.Stacks.Kallsyms != "" && !located
 }
 
-// lenders lets the bundles beside a stack map explain it, and the one that has it.
-func (c *Capture) lenders(ctx context.Context, sb *sideband) error {
-	for _, b := range c.opts.Borrow {
+// addBundles takes what the bundles beside a stack map have, and the bundle that has it.
+func (c *Capture) addBundles(ctx context.Context, sb *sideband.State) error {
+	for _, b := range c.opts.Bundles {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		sb.borrowings = append(sb.borrowings, Borrowing{From: b.path})
-		if b.bundle == nil {
-			sb.borrowings[len(sb.borrowings)-1].Refused = "it is no bundle"
-			continue
-		}
-		// A dump tells no boot that could be compared: the user says that they belong together.
-		programs, _ := b.Programs()
-		sb.lendStacks(b, programs)
+		sb.TakeAll(b.asBundle(b.Programs)) // the user vouches that they are of the same boot
 	}
 	if c.bundle == nil {
 		return nil
 	}
-	// The bundle that has the stacks explains them.
-	sb.borrowings = append(sb.borrowings, Borrowing{From: c.path})
-	var programs []bpf.Program
+	own := func() ([]bpf.Program, error) { return nil, nil }
 	if c.perf != nil {
 		side, err := c.scan(ctx)
 		if err != nil {
 			return err
 		}
-		programs = side.programs
-		sb.programErr = side.programErr
+		sb.Programs.Err = side.Programs.Err
+		own = func() ([]bpf.Program, error) { return side.Programs.List, nil }
 	}
-	sb.lendStacks(c, programs)
+	sb.TakeAll(c.asBundle(own))
 	return nil
-}
-
-// lendStacks takes all that a bundle has for the stacks of its boot.
-func (sb *sideband) lendStacks(b *Capture, programs []bpf.Program) {
-	sb.arch, sb.big = b.bundle.Manifest.Machine, b.bundle.Manifest.BigEndian()
-	sb.clock.timed = true // states are told apart by the bundle's clock
-	sb.borrowFrom(&lender{Bundle: b.bundle, perf: b.perf, at: len(sb.borrowings) - 1,
-		programs: programs, convert: func(t uint64) uint64 { return t }})
 }
 
 // stackWarnings says what is to be known of a stack map.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"symbolize/ingest/sideband"
 	"testing"
 
 	"symbolize/buildid"
@@ -151,7 +152,7 @@ func kernelHex(t *testing.T) string {
 func TestStackAddresses(t *testing.T) {
 	dir := stackFiles(t, "addresses")
 	opts := stackOptions(t, dir, "bare.raw")
-	opts.Identify = func(q ObjectQuery) (buildid.ID, ingest.IDSource) {
+	opts.Identify = func(q sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
 		if q.File.Path == "/srv/app/bin/fixed" {
 			return buildid.Make(buildid.GNU, []byte("fixed-by-its-path")), ingest.IDTrusted
 		}

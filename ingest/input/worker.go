@@ -4,6 +4,7 @@ import (
 	"context"
 	"hash/maphash"
 	"runtime"
+	"symbolize/ingest/sideband"
 	"sync"
 	"sync/atomic"
 
@@ -17,27 +18,27 @@ import (
 // worker for whatever it reads, a long recording has all its stacks in each.
 type worker struct {
 	*reader
-	index int
-	peers *exchange
+	index  int
+	queues *batchQueues
 
 	finder       locator
 	numbers      *intern.Pairs // of places
 	kernelChains *chainTable
 	userChains   *chainTable
 	rows         *merge.RowTable
-	hot          hotChains // of other workers
-	squeezed     []byte
+	frequent     frequentChains // of other workers
+	encoded      []byte
 	places       []intern.Pair // by local location, when all is done
 	first, last  uint64        // recorded times of samples
 	err          error
 }
 
-func newWorker(c *collector, peers *exchange, index int, seed maphash.Seed) *worker {
-	w := &worker{reader: newReader(c), rows: merge.NewRowTable(), first: noTime, peers: peers,
+func newWorker(c *collector, peers *batchQueues, index int, seed maphash.Seed) *worker {
+	w := &worker{reader: newReader(c), rows: merge.NewRowTable(), first: sideband.NoTime, queues: peers,
 		index: index}
 	w.plain = true
 	w.numbers = intern.NewPairs()
-	w.finder.sb = c.sideband
+	w.finder.sb = c.State
 	w.finder.number = func(object uint32, offset uint64) uint32 {
 		return w.numbers.Add(intern.Pair{Object: object, Offset: offset})
 	}
@@ -53,8 +54,8 @@ func collect(ctx context.Context, c *collector) ([]*worker, error) {
 	if n <= 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	n = max(1, min(n, len(c.chunks)-1))
-	peers := newExchange(n)
+	n = max(1, min(n, len(c.Records.Chunks)-1))
+	peers := newBatchQueues(n)
 	seed := maphash.MakeSeed()
 	workers := make([]*worker, n)
 	var next atomic.Int64
@@ -75,17 +76,17 @@ func collect(ctx context.Context, c *collector) ([]*worker, error) {
 // run reads chunks until none is left, then what the other workers still send. A
 // worker that fails goes on receiving: the others may be waiting for it.
 func (w *worker) run(ctx context.Context, next *atomic.Int64) {
-	out := newOutbox(w.peers, w.index)
+	out := newOutbox(w.queues, w.index)
 	for w.err == nil {
 		k := int(next.Add(1)) - 1
-		if k >= len(w.c.chunks)-1 {
+		if k >= len(w.c.Records.Chunks)-1 {
 			break
 		}
 		if w.err = ctx.Err(); w.err == nil {
-			w.fold(w.c.chunks[k], w.c.chunks[k+1], out)
+			w.fold(w.c.Records.Chunks[k], w.c.Records.Chunks[k+1], out)
 		}
 	}
-	w.peers.finish(out, w.takeBatch)
+	w.queues.finish(out, w.takeBatch)
 }
 
 // fold reads one chunk.
@@ -94,18 +95,18 @@ func (w *worker) fold(from, to int64, out *outbox) {
 	for w.next() {
 		s := &w.sample
 		m := message{weight: s.Period, label: w.label(), user: w.user, kernel: w.kernel, cut: w.cut}
-		w.squeezed = squeeze(w.squeezed[:0], w.kpart)
-		nk := len(w.squeezed)
-		w.squeezed = squeeze(w.squeezed, w.part)
-		kpart, part := w.squeezed[:nk], w.squeezed[nk:]
+		w.encoded = encodeChain(w.encoded[:0], w.kpart)
+		nk := len(w.encoded)
+		w.encoded = encodeChain(w.encoded, w.part)
+		kpart, part := w.encoded[:nk], w.encoded[nk:]
 		m.hash = maphash.Bytes(w.userChains.seed, part)
 		if len(part) == 0 {
 			m.hash = maphash.Bytes(w.userChains.seed, kpart)
 		}
-		owner := w.peers.owner(m.hash)
+		owner := w.queues.owner(m.hash)
 		if owner == w.index {
 			w.take(&m, kpart, part, false)
-		} else if w.hot.often(m.hash) {
+		} else if w.frequent.often(m.hash) {
 			w.take(&m, kpart, part, true)
 		} else {
 			out.send(owner, &m, kpart, part, w.takeBatch)

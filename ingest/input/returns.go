@@ -2,6 +2,7 @@ package input
 
 import (
 	"slices"
+	"symbolize/ingest/sideband"
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -14,8 +15,8 @@ const returned = 1 << 31
 
 // markReturned marks the place of a return address in an object, if symbol tables have a
 // say in what it is.
-func (r *rawObjects) markReturned(object uint32) uint32 {
-	if o := &r.list[object]; needsID(o.Kind) && o.Symbol == "" {
+func markReturned(r *sideband.Objects, object uint32) uint32 {
+	if o := &r.List[object]; sideband.NeedsID(o.Kind) && o.Symbol == "" {
 		return object | returned
 	}
 	return object
@@ -24,7 +25,7 @@ func (r *rawObjects) markReturned(object uint32) uint32 {
 // settle asks Options.Exact which of the places taken for return addresses no call can
 // precede, and moves those back to where they were. All marks are off then. It returns
 // the exact places, for a replay.
-func (f *assembly) settle(number []ingest.ObjectID, lists ...[]intern.Pair,
+func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pair,
 ) map[ingest.Location]struct{} {
 	exact := make(map[ingest.Location]struct{})
 	if f.opts.Exact != nil {

@@ -59,15 +59,15 @@ const (
 )
 
 // exchange carries batches of messages between the workers.
-type exchange struct {
+type batchQueues struct {
 	inbox   []chan []byte // by worker
 	sending atomic.Int64  // workers that may still send
 	sent    chan struct{} // closed when none does
 	free    sync.Pool
 }
 
-func newExchange(workers int) *exchange {
-	x := &exchange{sent: make(chan struct{})}
+func newBatchQueues(workers int) *batchQueues {
+	x := &batchQueues{sent: make(chan struct{})}
 	x.sending.Store(int64(workers))
 	for range workers {
 		x.inbox = append(x.inbox, make(chan []byte, inboxSize))
@@ -77,11 +77,11 @@ func newExchange(workers int) *exchange {
 
 // owner tells which worker has the chains of a hash. It uses the lower half; the
 // tables use the upper.
-func (x *exchange) owner(hash uint64) int {
+func (x *batchQueues) owner(hash uint64) int {
 	return int(uint64(uint32(hash)) * uint64(len(x.inbox)) >> 32)
 }
 
-func (x *exchange) batch() []byte {
+func (x *batchQueues) batch() []byte {
 	if b, ok := x.free.Get().(*[]byte); ok {
 		return (*b)[:0]
 	}
@@ -90,12 +90,12 @@ func (x *exchange) batch() []byte {
 
 // outbox collects one worker's messages to the others.
 type outbox struct {
-	x     *exchange
+	x     *batchQueues
 	self  int
 	batch [][]byte // by receiver
 }
 
-func newOutbox(x *exchange, self int) *outbox {
+func newOutbox(x *batchQueues, self int) *outbox {
 	return &outbox{x: x, self: self, batch: make([][]byte, len(x.inbox))}
 }
 
@@ -120,19 +120,19 @@ func (o *outbox) flush(to int, take func([]byte)) {
 			o.batch[to] = nil
 			return
 		case b := <-o.x.inbox[o.self]:
-			o.x.took(b, take)
+			o.x.received(b, take)
 		}
 	}
 }
 
-func (x *exchange) took(b []byte, take func([]byte)) {
+func (x *batchQueues) received(b []byte, take func([]byte)) {
 	take(b)
 	x.free.Put(&b)
 }
 
 // finish sends what is left and takes what still comes, until no worker sends any
 // more.
-func (x *exchange) finish(o *outbox, take func([]byte)) {
+func (x *batchQueues) finish(o *outbox, take func([]byte)) {
 	for to := range o.batch {
 		if len(o.batch[to]) > 0 {
 			o.flush(to, take)
@@ -145,10 +145,10 @@ func (x *exchange) finish(o *outbox, take func([]byte)) {
 	for {
 		select {
 		case b := <-in:
-			x.took(b, take)
+			x.received(b, take)
 		case <-x.sent:
 			for len(in) > 0 {
-				x.took(<-in, take)
+				x.received(<-in, take)
 			}
 			return
 		}
@@ -156,28 +156,28 @@ func (x *exchange) finish(o *outbox, take func([]byte)) {
 }
 
 const (
-	hotBits = 12
+	frequentBits = 12
 	// hotEnough is how often a worker meets a chain of another's before it takes it
 	// itself: half the samples of an idle machine have the same few chains, and
 	// would all go to one worker.
-	hotEnough = 16
-	hotMost   = 64
+	frequentFrom = 16
+	frequentMost = 64
 )
 
 // hotChains counts chains that are met often, and forgets those that no longer
 // are.
-type hotChains [1 << hotBits]struct {
+type frequentChains [1 << frequentBits]struct {
 	hash  uint64
 	count uint32
 }
 
 // often counts the chain of this hash and reports whether it is met often.
-func (h *hotChains) often(hash uint64) bool {
-	s := &h[hash>>32&(1<<hotBits-1)]
+func (h *frequentChains) often(hash uint64) bool {
+	s := &h[hash>>32&(1<<frequentBits-1)]
 	switch {
 	case s.hash == hash:
-		s.count = min(s.count+1, hotMost)
-		return s.count >= hotEnough
+		s.count = min(s.count+1, frequentMost)
+		return s.count >= frequentFrom
 	case s.count > 0:
 		s.count--
 	default:

@@ -1,7 +1,6 @@
-package input
+package sideband
 
 import (
-	"context"
 	"slices"
 
 	"symbolize/ingest"
@@ -20,30 +19,16 @@ type KernelMap struct {
 }
 
 // KernelMap returns the kernel's address space as it was when all functions of a BPF
-// program were last mapped where it says; as it was at the end if they never were. The
-// objects in it have the build IDs that Profile found. It is nil for captures that tell
-// nothing of the kernel. It may be called after Close, if Profile was before.
-func (c *Capture) KernelMap(ctx context.Context, p *bpf.Program) (*KernelMap, error) {
-	if _, err := c.Profile(ctx); err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.perf == nil {
-		return nil, nil
-	}
-	sb, err := c.scan(ctx)
-	if err != nil {
-		return nil, err
-	}
-	m := &KernelMap{spaces: sb.spaces, objects: slices.Clone(sb.raw.list)}
-	x := newIdentifier(sb, ObjectQuery{}, nil)
+// program were last mapped where it says; as it was at the end if they never were.
+func (sb *State) KernelMap(p *bpf.Program) *KernelMap {
+	m := &KernelMap{spaces: sb.Spaces, objects: slices.Clone(sb.Objects.List)}
+	x := NewIdentifier(sb, ObjectQuery{}, nil)
 	for i := range m.objects { // no sample may lie in the kernel itself
 		if o := &m.objects[i]; o.Kind == ingest.Kernel || o.Kind == ingest.Module {
-			x.identify(o)
+			x.Identify(o)
 		}
 	}
-	_, n := sb.spaces.Versions()
+	_, n := sb.Spaces.Versions()
 	m.version = addrspace.Version(n - 1)
 	for v := m.version; ; v-- {
 		if m.has(v, p) {
@@ -54,7 +39,7 @@ func (c *Capture) KernelMap(ctx context.Context, p *bpf.Program) (*KernelMap, er
 			break
 		}
 	}
-	return m, nil
+	return m
 }
 
 // has reports whether all functions of a program, which kernel or perf may name, lie in a

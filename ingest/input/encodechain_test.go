@@ -26,8 +26,8 @@ func TestSqueeze(t *testing.T) {
 			}
 			words = binary.LittleEndian.AppendUint64(words, word)
 		}
-		small := squeeze([]byte("x"), words)[1:]
-		if got := expand(nil, small); !bytes.Equal(got, words) {
+		small := encodeChain([]byte("x"), words)[1:]
+		if got := decodeChain(nil, small); !bytes.Equal(got, words) {
 			t.Fatalf("%x\nbecame %x", words, got)
 		}
 		if old, ok := seen[string(small)]; ok && old != string(words) {
@@ -39,10 +39,10 @@ func TestSqueeze(t *testing.T) {
 	for i := range uint64(20) {
 		near = binary.LittleEndian.AppendUint64(near, 0xffffffff81000000+i*0x1000)
 	}
-	if n := len(squeeze(nil, near)); n > len(near)*6/10 {
+	if n := len(encodeChain(nil, near)); n > len(near)*6/10 {
 		t.Errorf("%d bytes of %d", n, len(near))
 	}
-	if got := squeeze(nil, nil); len(got) != 0 || len(expand(nil, got)) != 0 {
+	if got := encodeChain(nil, nil); len(got) != 0 || len(decodeChain(nil, got)) != 0 {
 		t.Errorf("nothing becomes %x", got)
 	}
 }
@@ -54,6 +54,6 @@ func BenchmarkSqueeze(b *testing.B) {
 	}
 	b.SetBytes(int64(len(words)))
 	for b.Loop() {
-		buf = squeeze(buf[:0], words)
+		buf = encodeChain(buf[:0], words)
 	}
 }

@@ -1,7 +1,6 @@
-package input
+package sideband
 
 import (
-	"fmt"
 	"strings"
 
 	"symbolize/buildid"
@@ -13,38 +12,36 @@ import (
 
 // Numbers of the raw objects that every capture has. They stand for no record.
 const (
-	rawUnmapped = iota
-	rawUnmappedKernel
-	rawGuest
-	rawHypervisor
-	rawNoStack
-	rawHiddenKernel
-	rawVsyscall
-	numFixedRaw
+	Unmapped = iota
+	UnmappedKernel
+	Guest
+	Hypervisor
+	NoStack
+	HiddenKernel
+	Vsyscall
+	NumFixed
 )
 
 // rawObjects are the objects as the records of a capture tell them apart, before
 // it is known which are the same. Locations of the second pass refer to them.
-type rawObjects struct {
-	list     []ingest.Object
-	index    map[rawKey]uint32
+type Objects struct {
+	List     []ingest.Object
+	index    map[ObjectKey]uint32
 	paths    map[string]uint32 // recorded name → number, so that a known one costs no allocation
 	names    []string
-	segments map[rawSegment]struct{}
-	perfMap  func(pid int32) bool
+	segments map[segmentKey]struct{}
 	spans    []fileSpan // by object: when it was mapped
 }
 
-type rawKey struct {
-	kind   ingest.ObjectKind
-	path   uint32
+type ObjectKey struct {
+	Kind   ingest.ObjectKind
+	Path   uint32
 	file   ingest.FileRef // Path left empty
-	id     buildid.ID
-	pid    int32
+	ID     buildid.ID
 	length uint64
 }
 
-type rawSegment struct {
+type segmentKey struct {
 	object uint32
 	ref    ingest.SegmentRef
 }
@@ -53,13 +50,15 @@ type rawSegment struct {
 // is mapped piece by piece, thousands of them, has no segments to speak of.
 const maxSegments = 256
 
-func newRawObjects(perfMap func(pid int32) bool) *rawObjects {
-	r := &rawObjects{
-		index: make(map[rawKey]uint32), paths: make(map[string]uint32),
-		segments: make(map[rawSegment]struct{}), perfMap: perfMap,
+const bpfProgPrefix = "bpf_prog_"
+
+func NewObjects() *Objects {
+	r := &Objects{
+		index: make(map[ObjectKey]uint32), paths: make(map[string]uint32),
+		segments: make(map[segmentKey]struct{}),
 	}
 	fixed := func(kind ingest.ObjectKind, path string, why ingest.Reason) {
-		r.list = append(r.list,
+		r.List = append(r.List,
 			ingest.Object{Kind: kind, File: ingest.FileRef{Path: path}, Reason: why,
 				Kernel: ingest.NoObject})
 	}
@@ -73,7 +72,7 @@ func newRawObjects(perfMap func(pid int32) bool) *rawObjects {
 	return r
 }
 
-func (r *rawObjects) path(name []byte) uint32 {
+func (r *Objects) Path(name []byte) uint32 {
 	n, ok := r.paths[string(name)]
 	if !ok {
 		n = uint32(len(r.names))
@@ -85,47 +84,40 @@ func (r *rawObjects) path(name []byte) uint32 {
 
 // add returns the number of the object that key tells, which make describes if
 // it is new.
-func (r *rawObjects) add(key rawKey, describe func() ingest.Object) uint32 {
+func (r *Objects) Add(key ObjectKey, describe func() ingest.Object) uint32 {
 	n, ok := r.index[key]
 	if !ok {
-		n = uint32(len(r.list))
+		n = uint32(len(r.List))
 		o := describe()
-		o.Kind, o.Kernel, o.ID = key.kind, ingest.NoObject, key.id
+		o.Kind, o.Kernel, o.ID = key.Kind, ingest.NoObject, key.ID
 		if !o.ID.IsZero() {
 			o.IDSource = ingest.IDRecorded
 		}
-		r.list = append(r.list, o)
+		r.List = append(r.List, o)
 		r.index[key] = n
 	}
 	return n
 }
 
 // user returns the object of a process's mapping.
-func (r *rawObjects) user(m *perfdata.Mmap) uint32 {
-	path := r.path(m.Filename)
+func (r *Objects) user(m *perfdata.Mmap) uint32 {
+	path := r.Path(m.Filename)
 	kind := userKind(r.names[path], m)
-	key := rawKey{kind: kind, path: path}
+	key := ObjectKey{Kind: kind, Path: path}
 	switch kind {
 	case ingest.Anonymous:
-		if r.perfMap != nil && r.perfMap(m.PID) {
-			key = rawKey{kind: ingest.PerfMap, pid: m.PID}
-			return r.add(key, func() ingest.Object {
-				return ingest.Object{PID: m.PID,
-					File: ingest.FileRef{Path: perfMapPath(m.PID)}}
-			})
-		}
-		key.path = r.path([]byte(anonymousPath(r.names[path])))
-		return r.add(key, func() ingest.Object {
-			return ingest.Object{File: ingest.FileRef{Path: r.names[key.path]},
+		key.Path = r.Path([]byte(anonymousPath(r.names[path])))
+		return r.Add(key, func() ingest.Object {
+			return ingest.Object{File: ingest.FileRef{Path: r.names[key.Path]},
 				Reason: ingest.AnonymousMemory}
 		})
 	case ingest.VDSO:
-		key.id = m.BuildID
-		return r.add(key, func() ingest.Object { return ingest.Object{File: ingest.FileRef{Path: r.names[path]}} })
+		key.ID = m.BuildID
+		return r.Add(key, func() ingest.Object { return ingest.Object{File: ingest.FileRef{Path: r.names[path]}} })
 	}
-	key.id = m.BuildID
+	key.ID = m.BuildID
 	key.file = ingest.FileRef{Major: m.Maj, Minor: m.Min, Inode: m.Ino, Generation: m.InoGen}
-	return r.add(key, func() ingest.Object {
+	return r.Add(key, func() ingest.Object {
 		file := key.file
 		file.Path = strings.TrimSuffix(r.names[path], ingest.DeletedSuffix)
 		file.Deleted = file.Path != r.names[path]
@@ -164,12 +156,12 @@ func anonymousPath(name string) string {
 }
 
 // segment remembers a piece of an object that was mapped.
-func (r *rawObjects) segment(object uint32, pgoff, length uint64) {
-	o := &r.list[object]
+func (r *Objects) segment(object uint32, pgoff, length uint64) {
+	o := &r.List[object]
 	if o.Kind != ingest.ELF && o.Kind != ingest.VDSO || len(o.Segments) >= maxSegments {
 		return
 	}
-	s := rawSegment{object, ingest.SegmentRef{Offset: addr.Offset(pgoff), Len: length}}
+	s := segmentKey{object, ingest.SegmentRef{Offset: addr.Offset(pgoff), Len: length}}
 	if _, ok := r.segments[s]; !ok {
 		r.segments[s] = struct{}{}
 		o.Segments = append(o.Segments, s.ref)
@@ -178,19 +170,19 @@ func (r *rawObjects) segment(object uint32, pgoff, length uint64) {
 
 // kernel returns the object of the kernel's own map. ref is the symbol that the
 // map's name ends with.
-func (r *rawObjects) kernel(ref string, id buildid.ID) uint32 {
-	key := rawKey{kind: ingest.Kernel, path: r.path([]byte(ref)), id: id}
-	return r.add(key, func() ingest.Object {
+func (r *Objects) kernel(ref string, id buildid.ID) uint32 {
+	key := ObjectKey{Kind: ingest.Kernel, Path: r.Path([]byte(ref)), ID: id}
+	return r.Add(key, func() ingest.Object {
 		return ingest.Object{File: ingest.FileRef{Path: ingest.KernelMapName}, RefSymbol: ref}
 	})
 }
 
 // module returns the object of a kernel module, recorded as "[name]" or by the
 // path of its file.
-func (r *rawObjects) module(m *perfdata.Mmap) uint32 {
+func (r *Objects) module(m *perfdata.Mmap) uint32 {
 	name := moduleName(string(m.Filename))
-	key := rawKey{kind: ingest.Module, path: r.path([]byte(name)), id: m.BuildID}
-	return r.add(key, func() ingest.Object { return ingest.Object{File: ingest.FileRef{Path: name}} })
+	key := ObjectKey{Kind: ingest.Module, Path: r.Path([]byte(name)), ID: m.BuildID}
+	return r.Add(key, func() ingest.Object { return ingest.Object{File: ingest.FileRef{Path: name}} })
 }
 
 // moduleName is the display name of a module, "[xt_conntrack]". In file names '-'
@@ -206,40 +198,52 @@ func moduleName(file string) string {
 }
 
 // ksymbol returns the object of code that appeared in the kernel under a name.
-func (r *rawObjects) ksymbol(k *perfdata.KSymbol, arch string) uint32 {
-	key := rawKey{kind: ingest.JIT, path: r.path(k.Name), length: uint64(k.Len)}
-	n := r.add(key, func() ingest.Object {
-		name := r.names[key.path]
+func (r *Objects) ksymbol(k *perfdata.KSymbol, arch string) uint32 {
+	key := ObjectKey{Kind: ingest.JIT, Path: r.Path(k.Name), length: uint64(k.Len)}
+	n := r.Add(key, func() ingest.Object {
+		name := r.names[key.Path]
 		o := ingest.Object{File: ingest.FileRef{Path: name}, Symbol: name, Length: key.length}
 		if name == "" {
 			o.Reason = ingest.ImageNotCaptured
 		}
 		return o
 	})
-	if o := &r.list[n]; o.ID.IsZero() {
-		o.ID, o.IDSource = JITID(arch, o.Symbol, o.Length), ingest.IDDerived
+	if o := &r.List[n]; o.ID.IsZero() {
+		o.ID, o.IDSource = bpf.SymbolIdentity(arch, o.Symbol, o.Length), ingest.IDDerived
 	}
 	return n
 }
 
 // program returns the object of function i of a program whose information was
 // recorded.
-func (r *rawObjects) program(p *bpf.Program, i int, length uint64, arch string) uint32 {
+func (r *Objects) program(p *bpf.Program, i int, length uint64, arch string) uint32 {
 	symbol := p.Symbol(i)
-	key := rawKey{kind: ingest.JIT, path: r.path([]byte(symbol)), length: length,
-		id: p.Identity(i, arch)}
-	n := r.add(key, func() ingest.Object {
+	key := ObjectKey{Kind: ingest.JIT, Path: r.Path([]byte(symbol)), length: length,
+		ID: p.Identity(i, arch)}
+	n := r.Add(key, func() ingest.Object {
 		return ingest.Object{File: ingest.FileRef{Path: symbol}, Symbol: symbol, Length: length,
 			NoImage: true}
 	})
-	r.list[n].IDSource = ingest.IDDerived
+	r.List[n].IDSource = ingest.IDDerived
 	if p.Funcs[i].Image != nil {
-		r.list[n].NoImage, r.list[n].WhyNoImage = false, ""
-	} else if o := &r.list[n]; o.NoImage && o.WhyNoImage == "" {
+		r.List[n].NoImage, r.List[n].WhyNoImage = false, ""
+	} else if o := &r.List[n]; o.NoImage && o.WhyNoImage == "" {
 		o.WhyNoImage = p.Missing
 	}
 	return n
 }
 
-// perfMapPath is where a run-time compiler leaves the names of its code.
-func perfMapPath(pid int32) string { return fmt.Sprintf("/tmp/perf-%d.map", pid) }
+// NamedCode returns the object of a function of which only its name is known, and what
+// it is part of.
+func (r *Objects) NamedCode(name, part string, kernel bool) uint32 {
+	key := ObjectKey{Kind: ingest.ELF, Path: r.Path([]byte(part + "\x00" + name))}
+	path := part
+	if kernel {
+		key.Kind = ingest.JIT
+		path = name
+	}
+	return r.Add(key, func() ingest.Object {
+		return ingest.Object{File: ingest.FileRef{Path: path},
+			Symbol: name}
+	})
+}

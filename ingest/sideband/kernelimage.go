@@ -1,4 +1,4 @@
-package input
+package sideband
 
 import (
 	"strings"
@@ -9,10 +9,10 @@ import (
 )
 
 // kernelMapping makes e the kernel's own map or a module's.
-func (sb *sideband) kernelMapping(rec *perfdata.Record, e *sideEvent) bool {
-	m := &sb.mmap
+func (sb *State) kernelMapping(rec *perfdata.Record, e *change) bool {
+	m := &sb.Records.mmap
 	name := string(m.Filename)
-	e.kind, e.layer = sideKernel, addrspace.Base
+	e.kind, e.layer = changeKernelMapping, addrspace.Base
 	ref, isKernel := strings.CutPrefix(name, ingest.KernelMapName)
 	switch {
 	case strings.HasPrefix(name, "[guest."):
@@ -20,20 +20,20 @@ func (sb *sideband) kernelMapping(rec *perfdata.Record, e *sideEvent) bool {
 	case isKernel, ingest.IsVmlinux(name), name == "[kernel]":
 		return sb.kernelImage(rec, e, ref, isKernel)
 	}
-	e.ref, e.c = sb.raw.module(m), 0
+	e.ref, e.c = sb.Objects.module(m), 0
 	return true
 }
 
 // kernelImage places the kernel. The record's pgoff is the run-time address of
 // the reference symbol that its name ends with, 0 if it was hidden
 // (kptr_restrict): then nothing can be said of the kernel's addresses.
-func (sb *sideband) kernelImage(rec *perfdata.Record, e *sideEvent, ref string, named bool) bool {
-	m := &sb.mmap
+func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named bool) bool {
+	m := &sb.Records.mmap
 	if ref == "" || !named {
 		ref = "_text"
 	}
 	if id := m.BuildID; !id.IsZero() {
-		hidden := &sb.raw.list[rawHiddenKernel]
+		hidden := &sb.Objects.List[HiddenKernel]
 		hidden.ID, hidden.IDSource = id, ingest.IDRecorded
 	}
 	if m.PgOff == 0 {
@@ -46,12 +46,12 @@ func (sb *sideband) kernelImage(rec *perfdata.Record, e *sideEvent, ref string, 
 			e.b = m.Len
 		}
 	}
-	sb.kernel = true
-	sb.textName, sb.text = ref, m.PgOff
-	e.ref = sb.raw.kernel(ref, m.BuildID)
+	sb.Kernel.Mapped = true
+	sb.Kernel.symbol, sb.Kernel.address = ref, m.PgOff
+	e.ref = sb.Objects.kernel(ref, m.BuildID)
 	e.c = e.a - m.PgOff // so that offsets count from the reference symbol
 	around := *e
-	around.layer, around.b = addrspace.Around, max(e.b, kernelReach(sb.arch, e.a))
+	around.layer, around.b = addrspace.Around, max(e.b, kernelReach(sb.Host.Arch, e.a))
 	sb.add(rec, around)
 	return true
 }

@@ -3,7 +3,7 @@ package input
 import "encoding/binary"
 
 // squeezeHead is the size of what comes before the bitmap: the number of words.
-const squeezeHead = 2
+const chainHead = 2
 
 // maxWords is how many words a part of a chain can have; a record holds less.
 const maxWords = 1<<16 - 1
@@ -12,7 +12,7 @@ const maxWords = 1<<16 - 1
 // form in which chains are kept and compared: the number of words, a bit for each
 // that says whether it takes 8 bytes, and the differences from word to word, most
 // of which fit into 4. Different words have different forms.
-func squeeze(dst, words []byte) []byte {
+func encodeChain(dst, words []byte) []byte {
 	n := min(len(words)/8, maxWords)
 	start := len(dst)
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(n))
@@ -39,12 +39,12 @@ func squeeze(dst, words []byte) []byte {
 }
 
 // expand appends the words that squeeze was given.
-func expand(dst, b []byte) []byte {
-	if len(b) < squeezeHead {
+func decodeChain(dst, b []byte) []byte {
+	if len(b) < chainHead {
 		return dst
 	}
 	n := int(binary.LittleEndian.Uint16(b))
-	bitmap, b := b[squeezeHead:], b[squeezeHead+(n+7)/8:]
+	bitmap, b := b[chainHead:], b[chainHead+(n+7)/8:]
 	last := uint64(0)
 	for i := range n {
 		if bitmap[i/8]>>(i%8)&1 == 0 {

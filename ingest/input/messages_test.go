@@ -37,7 +37,7 @@ func TestExchangeFloods(t *testing.T) {
 	for _, workers := range []int{1, 2, 5} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
 			const each = 4000
-			x := newExchange(workers)
+			x := newBatchQueues(workers)
 			got := make([]uint64, workers)
 			part := make([]byte, 4096)
 			var wg sync.WaitGroup
@@ -75,7 +75,7 @@ func TestExchangeFloods(t *testing.T) {
 
 // TestOwners spreads chains evenly.
 func TestOwners(t *testing.T) {
-	x := newExchange(3)
+	x := newBatchQueues(3)
 	count := make([]int, 3)
 	for i := range uint64(3000) {
 		count[x.owner(i*0x9e3779b97f4a7c15)]++

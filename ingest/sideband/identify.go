@@ -1,4 +1,4 @@
-package input
+package sideband
 
 import (
 	"strings"
@@ -8,10 +8,27 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
+// ObjectQuery asks for the build ID of an object whose records have none.
+type ObjectQuery struct {
+	Kind   ingest.ObjectKind
+	File   ingest.FileRef
+	Kernel buildid.ID // of the capture's kernel, zero if not known
+	Host   string     // of the recording
+	// EndNanos is the wall clock of the recording's end, ns since 1970: by CLOCK_DATA,
+	// else when the file was last written, which perf does at the end and a copy does
+	// later. 0 if not known.
+	EndNanos int64
+	// MappedNanos is when the file was first mapped, at the latest; EndNanos if that is not
+	// known. Until then another file may have had its inode.
+	MappedNanos int64
+	ByPath      buildid.ID // that the capture has for the file's path, zero if none
+	Shared      bool       // the capture has other files at the same path
+}
+
 // identifier finds the build IDs of objects whose records have none, in the order
 // of DESIGN.md section 4.
-type identifier struct {
-	sb       *sideband
+type Identifier struct {
+	sb       *State
 	byPath   map[string]buildid.ID  // by recorded name; the zero ID if two differ
 	byFile   map[fileKey]buildid.ID // by device, inode and generation; the same
 	paths    pathFiles
@@ -19,9 +36,9 @@ type identifier struct {
 	kernel   buildid.ID            // of the kernel, from the BUILD_ID feature
 	query    ObjectQuery           // what all queries have in common
 	ask      func(ObjectQuery) (buildid.ID, ingest.IDSource)
-	from, to uint64 // times of the first and the last sample, 0 if they are not known
+	From, To uint64 // times of the first and the last sample, 0 if they are not known
 	// disowned are the names of files that lie at a path whose ID is not theirs for certain.
-	disowned []string
+	Disowned []string
 }
 
 // fileKey is what tells that two names are of one file.
@@ -43,20 +60,17 @@ func recordedName(f *ingest.FileRef) string {
 	return f.Path
 }
 
-func newIdentifier(sb *sideband, query ObjectQuery, ask func(ObjectQuery) (buildid.ID,
-	ingest.IDSource)) *identifier {
-	x := &identifier{
+func NewIdentifier(sb *State, query ObjectQuery, ask func(ObjectQuery) (buildid.ID,
+	ingest.IDSource)) *Identifier {
+	x := &Identifier{
 		sb: sb, byPath: make(map[string]buildid.ID), byFile: make(map[fileKey]buildid.ID),
-		module: make(map[string]buildid.ID), query: query, ask: ask, paths: pathFilesOf(sb.raw),
+		module: make(map[string]buildid.ID), query: query, ask: ask, paths: pathFilesOf(sb.Objects),
 	}
-	for i := range sb.ids {
-		x.entry(&sb.ids[i])
+	for i := range sb.buildIDs {
+		x.entry(&sb.buildIDs[i])
 	}
-	for i := range sb.lent {
-		x.entry(&sb.lent[i])
-	}
-	for i := range sb.raw.list {
-		o := &sb.raw.list[i]
+	for i := range sb.Objects.List {
+		o := &sb.Objects.List[i]
 		switch {
 		case o.ID.IsZero():
 		case o.Kind == ingest.ELF, o.Kind == ingest.VDSO:
@@ -67,8 +81,8 @@ func newIdentifier(sb *sideband, query ObjectQuery, ask func(ObjectQuery) (build
 			x.kernel = o.ID
 		}
 	}
-	for i := range sb.raw.list {
-		o := &sb.raw.list[i]
+	for i := range sb.Objects.List {
+		o := &sb.Objects.List[i]
 		if o.Kind != ingest.ELF || !x.paths.last(&o.File) {
 			continue
 		}
@@ -98,7 +112,7 @@ func claim[K comparable](m map[K]buildid.ID, key K, id buildid.ID) {
 }
 
 // entry takes in an entry of the BUILD_ID feature.
-func (x *identifier) entry(e *perfdata.BuildIDEntry) {
+func (x *Identifier) entry(e *perfdata.BuildIDEntry) {
 	switch {
 	case e.ID.IsZero(), e.PID > 0, e.CPUMode == perfdata.CPUModeGuestKernel,
 		e.CPUMode == perfdata.CPUModeGuestUser: // a virtual machine's, whose code is one place
@@ -117,26 +131,26 @@ func (x *identifier) entry(e *perfdata.BuildIDEntry) {
 }
 
 // identify gives o its build ID, if one can be had, or the reason.
-func (x *identifier) identify(o *ingest.Object) {
+func (x *Identifier) Identify(o *ingest.Object) {
 	if o.ID.IsZero() {
 		o.ID, o.IDSource = x.find(o)
 	}
-	if !o.ID.IsZero() || !needsID(o.Kind) {
+	if !o.ID.IsZero() || !NeedsID(o.Kind) {
 		return
 	}
 	if o.Reason == ingest.ReasonNone {
 		o.Reason = ingest.NoBuildID
 	}
 	if name := recordedName(&o.File); o.Kind == ingest.ELF && !x.byPath[name].IsZero() {
-		x.disowned = append(x.disowned, name)
+		x.Disowned = append(x.Disowned, name)
 	}
 }
 
 // needsID reports whether objects of a kind are named by build ID.
-func needsID(k ingest.ObjectKind) bool { return k <= ingest.Module }
+func NeedsID(k ingest.ObjectKind) bool { return k <= ingest.Module }
 
-func (x *identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSource) {
-	if !needsID(o.Kind) || o.File.Path == ingest.VsyscallPath {
+func (x *Identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSource) {
+	if !NeedsID(o.Kind) || o.File.Path == ingest.VsyscallPath {
 		return id, ingest.IDNone
 	}
 	doubtful := true
@@ -172,18 +186,18 @@ func (x *identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSour
 
 // mapped returns the wall clock of when a file was first mapped. Records of mappings from
 // before the recording have time 0, and a file cannot go while it is mapped.
-func (x *identifier) mapped(f *ingest.FileRef) int64 {
+func (x *Identifier) mapped(f *ingest.FileRef) int64 {
 	first, ok := x.paths.first(f)
-	first = max(first, x.from)
-	if !ok || x.query.EndNanos == 0 || first >= x.to {
+	first = max(first, x.From)
+	if !ok || x.query.EndNanos == 0 || first >= x.To {
 		return x.query.EndNanos
 	}
-	return x.query.EndNanos - int64(x.to-first)
+	return x.query.EndNanos - int64(x.To-first)
 }
 
 // file returns the ID that the capture has for a file: that of its path, or of another
 // name of the same file.
-func (x *identifier) file(f *ingest.FileRef) (buildid.ID, ingest.IDSource) {
+func (x *Identifier) file(f *ingest.FileRef) (buildid.ID, ingest.IDSource) {
 	id := x.byPath[recordedName(f)]
 	if !x.paths.last(f) {
 		id = buildid.ID{}

@@ -1,4 +1,4 @@
-package input
+package sideband
 
 import (
 	"cmp"
@@ -19,14 +19,14 @@ type programLoad struct {
 // programLoads groups the KSYMBOL records of BPF programs by the BPF_EVENT that
 // follows them: one per function, then the event, all from the thread that loads.
 // What an event that was lost has left behind is a load without an ID.
-func (sb *sideband) programLoads() []programLoad {
+func (sb *State) programLoads() []programLoad {
 	var loads []programLoad
 	open := make(map[int32][]int) // by thread
-	for i := range sb.events {
-		switch e := &sb.events[i]; {
-		case e.kind == sideKernel && e.layer == addrspace.Program:
+	for i := range sb.changes {
+		switch e := &sb.changes[i]; {
+		case e.kind == changeKernelMapping && e.layer == addrspace.Program:
 			open[e.tid] = append(open[e.tid], i)
-		case e.kind == sideProgramLoad:
+		case e.kind == changeProgramLoad:
 			group := open[e.tid]
 			delete(open, e.tid)
 			first := sb.firstOf(group, bpf.Tag(tagBytes(e.a)))
@@ -52,7 +52,7 @@ func (sb *sideband) programLoads() []programLoad {
 // firstOf finds where in a group the program with this tag begins: with its main
 // function, which has the program's tag in its name. Records that perf made up
 // have another one there; nothing is lost among those.
-func (sb *sideband) firstOf(group []int, tag bpf.Tag) int {
+func (sb *State) firstOf(group []int, tag bpf.Tag) int {
 	for i := len(group) - 1; i >= 0; i-- {
 		if t, _, ok := bpf.SplitSymbol(sb.symbolOf(group[i])); ok && t == tag {
 			return i
@@ -62,7 +62,7 @@ func (sb *sideband) firstOf(group []int, tag bpf.Tag) int {
 }
 
 // symbolOf is the name in a KSYMBOL record, by number in events.
-func (sb *sideband) symbolOf(at int) string { return sb.raw.list[sb.events[at].ref].Symbol }
+func (sb *State) symbolOf(at int) string { return sb.Objects.List[sb.changes[at].ref].Symbol }
 
 // tagBytes and tagWord keep a tag in a word of a sideEvent.
 func tagBytes(w uint64) (b [8]byte) {
@@ -88,16 +88,16 @@ type funcRef struct {
 func (r funcRef) fn() *bpf.Func { return &r.p.Funcs[r.i] }
 
 // tie joins KSYMBOL records and the functions of programs.
-type tie struct {
-	sb     *sideband
+type programMatcher struct {
+	sb     *State
 	byID   map[uint32][]*bpf.Program // the best first
 	starts map[*bpf.Program]map[addr.PC]int
-	loose  map[looseKey]*looseFuncs
+	byCode map[codeKey]*codeFuncs
 	of     map[int]funcRef // by number of the record in events
 }
 
 // looseKey is what a KSYMBOL record itself says of a function.
-type looseKey struct {
+type codeKey struct {
 	start  addr.PC
 	length uint32 // 0: not known
 	tag    bpf.Tag
@@ -105,7 +105,7 @@ type looseKey struct {
 
 // looseFuncs are the functions of one looseKey, in the order of loading; records
 // take one after another, then the last again.
-type looseFuncs struct {
+type codeFuncs struct {
 	refs []funcRef
 	next int
 }
@@ -114,11 +114,11 @@ type looseFuncs struct {
 // of, and makes their objects what those functions are: name and length do not
 // say it. Programs whose information nobody read are added to sb.programs. The
 // events are in order of time.
-func (sb *sideband) tiePrograms() {
-	if sb.programSymbols == 0 {
+func (sb *State) matchPrograms() {
+	if sb.Programs.symbols == 0 {
 		return
 	}
-	t := sb.newTie()
+	t := sb.newProgramMatcher()
 	var gone []programLoad
 	for _, load := range sb.programLoads() {
 		var left []int
@@ -134,20 +134,20 @@ func (sb *sideband) tiePrograms() {
 		}
 	}
 	t.finish()
-	sb.takeBorrowed(t)
+	sb.takePrograms(t)
 	for i := range gone {
 		p := sb.goneProgram(&gone[i])
 		for _, at := range gone[i].symbols {
-			if o := &sb.raw.list[sb.events[at].ref]; o.WhyNoImage == "" {
+			if o := &sb.Objects.List[sb.changes[at].ref]; o.WhyNoImage == "" {
 				o.WhyNoImage = p.Missing
 			}
 		}
-		sb.programs = append(sb.programs, p)
+		sb.Programs.List = append(sb.Programs.List, p)
 	}
-	slices.SortStableFunc(sb.programs, func(a, b bpf.Program) int {
+	slices.SortStableFunc(sb.Programs.List, func(a, b bpf.Program) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Funcs[0].Start, b.Funcs[0].Start))
 	})
-	sb.programs = slices.CompactFunc(sb.programs, sameGone)
+	sb.Programs.List = slices.CompactFunc(sb.Programs.List, sameGone)
 }
 
 // sameGone reports whether two programs are one that only records name: loaded
@@ -157,11 +157,11 @@ func sameGone(a, b bpf.Program) bool {
 		a.Funcs[0].Start == b.Funcs[0].Start && a.Funcs[0].Length == b.Funcs[0].Length
 }
 
-func (sb *sideband) newTie() *tie {
-	t := &tie{sb: sb, byID: make(map[uint32][]*bpf.Program),
+func (sb *State) newProgramMatcher() *programMatcher {
+	t := &programMatcher{sb: sb, byID: make(map[uint32][]*bpf.Program),
 		starts: make(map[*bpf.Program]map[addr.PC]int),
-		loose:  make(map[looseKey]*looseFuncs), of: make(map[int]funcRef)}
-	for _, programs := range [...][]bpf.Program{sb.programs, sb.borrowed} {
+		byCode: make(map[codeKey]*codeFuncs), of: make(map[int]funcRef)}
+	for _, programs := range [...][]bpf.Program{sb.Programs.List, sb.bundles.programs} {
 		for i := range programs {
 			p := &programs[i]
 			t.byID[p.ID] = append(t.byID[p.ID], p)
@@ -179,14 +179,14 @@ func (sb *sideband) newTie() *tie {
 			return 0
 		})
 	}
-	for _, l := range t.loose {
+	for _, l := range t.byCode {
 		slices.SortStableFunc(l.refs, func(a, b funcRef) int { return cmp.Compare(a.p.ID, b.p.ID) })
 	}
 	return t
 }
 
 // add enters the functions of a program by what records can say of them.
-func (t *tie) add(p *bpf.Program) {
+func (t *programMatcher) add(p *bpf.Program) {
 	starts := make(map[addr.PC]int, len(p.Funcs))
 	t.starts[p] = starts
 	for i := range p.Funcs {
@@ -197,24 +197,24 @@ func (t *tie) add(p *bpf.Program) {
 		if _, twice := starts[f.Start]; !twice {
 			starts[f.Start] = i
 		}
-		t.addLoose(looseKey{f.Start, f.Length, f.Tag}, funcRef{p, i})
+		t.addByCode(codeKey{f.Start, f.Length, f.Tag}, funcRef{p, i})
 		if i == 0 && p.Tag != f.Tag {
-			t.addLoose(looseKey{f.Start, f.Length, p.Tag}, funcRef{p, i})
+			t.addByCode(codeKey{f.Start, f.Length, p.Tag}, funcRef{p, i})
 		}
 	}
 }
 
-func (t *tie) addLoose(key looseKey, r funcRef) {
-	l := t.loose[key]
+func (t *programMatcher) addByCode(key codeKey, r funcRef) {
+	l := t.byCode[key]
 	if l == nil {
-		l = new(looseFuncs)
-		t.loose[key] = l
+		l = new(codeFuncs)
+		t.byCode[key] = l
 	}
 	l.refs = append(l.refs, r)
 }
 
 // find returns the function of a load's KSYMBOL record.
-func (t *tie) find(load *programLoad, k int) (funcRef, bool) {
+func (t *programMatcher) find(load *programLoad, k int) (funcRef, bool) {
 	at := load.symbols[k]
 	if load.id != 0 {
 		for _, p := range t.byID[load.id] {
@@ -229,8 +229,8 @@ func (t *tie) find(load *programLoad, k int) (funcRef, bool) {
 
 // within returns which function of program p the record is of, or −1: the one at
 // its address or, where addresses were hidden, the one at its place.
-func (t *tie) within(p *bpf.Program, load *programLoad, k int) int {
-	e := &t.sb.events[load.symbols[k]]
+func (t *programMatcher) within(p *bpf.Program, load *programLoad, k int) int {
+	e := &t.sb.changes[load.symbols[k]]
 	starts, length := t.starts[p], e.b-e.a
 	if i, ok := starts[addr.PC(e.a)]; ok && fits(&p.Funcs[i], length) {
 		return i
@@ -247,15 +247,15 @@ func fits(f *bpf.Func, length uint64) bool { return f.Length == 0 || uint64(f.Le
 // byAddress finds the function of a record that no BPF_EVENT ties to a program:
 // of those that were at that address with that length and tag, the next one to be
 // loaded.
-func (t *tie) byAddress(at int) (funcRef, bool) {
-	e := &t.sb.events[at]
+func (t *programMatcher) byAddress(at int) (funcRef, bool) {
+	e := &t.sb.changes[at]
 	tag, _, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
 	if !ok {
 		return funcRef{}, false
 	}
-	l := t.loose[looseKey{addr.PC(e.a), uint32(e.b - e.a), tag}]
+	l := t.byCode[codeKey{addr.PC(e.a), uint32(e.b - e.a), tag}]
 	if l == nil {
-		if l = t.loose[looseKey{addr.PC(e.a), 0, tag}]; l == nil {
+		if l = t.byCode[codeKey{addr.PC(e.a), 0, tag}]; l == nil {
 			return funcRef{}, false
 		}
 	}
@@ -267,9 +267,9 @@ func (t *tie) byAddress(at int) (funcRef, bool) {
 // bind notes which function a record is of, and takes from the record what the
 // kernel hid from the recorder. Where there is no BTF the record has the better name:
 // the other is cut to 15 bytes, or made up.
-func (t *tie) bind(at int, r funcRef) {
+func (t *programMatcher) bind(at int, r funcRef) {
 	t.of[at] = r
-	e := &t.sb.events[at]
+	e := &t.sb.changes[at]
 	f := *r.fn()
 	_, name, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
 	if ok && r.p.BTF == nil && len(name) > len(f.Name) &&
@@ -289,22 +289,22 @@ func (t *tie) bind(at int, r funcRef) {
 }
 
 // finish gives the records the objects of their functions.
-func (t *tie) finish() {
+func (t *programMatcher) finish() {
 	sb := t.sb
 	objects := make(map[funcRef]uint32)
-	for at := range sb.events {
-		e := &sb.events[at]
-		if e.kind != sideKernel || e.layer != addrspace.Program {
+	for at := range sb.changes {
+		e := &sb.changes[at]
+		if e.kind != changeKernelMapping || e.layer != addrspace.Program {
 			continue
 		}
 		r, ok := t.of[at]
 		if !ok {
-			sb.raw.list[e.ref].NoImage = true
+			sb.Objects.List[e.ref].NoImage = true
 			continue
 		}
 		n, ok := objects[r]
 		if !ok {
-			n = sb.raw.program(r.p, r.i, e.b-e.a, sb.arch)
+			n = sb.Objects.program(r.p, r.i, e.b-e.a, sb.Host.Arch)
 			objects[r] = n
 		}
 		e.ref = n
@@ -312,16 +312,16 @@ func (t *tie) finish() {
 }
 
 // goneProgram is what records tell of a program whose information nobody read.
-func (sb *sideband) goneProgram(load *programLoad) bpf.Program {
-	p := bpf.Program{ID: load.id, Missing: bpf.MissingGone, BigEndian: sb.big}
-	switch why := sb.lost[load.id]; {
+func (sb *State) goneProgram(load *programLoad) bpf.Program {
+	p := bpf.Program{ID: load.id, Missing: bpf.MissingGone, BigEndian: sb.Host.BigEndian}
+	switch why := sb.Programs.missing[load.id]; {
 	case why != "":
 		p.Missing = why
-	case !sb.programsRecorded || load.id == 0:
+	case !sb.Programs.recorded || load.id == 0:
 		p.Missing = bpf.MissingNotRecorded
 	}
 	for _, at := range load.symbols {
-		e := &sb.events[at]
+		e := &sb.changes[at]
 		f := bpf.Func{Start: addr.PC(e.a), Length: uint32(e.b - e.a)}
 		f.Tag, f.Name, _ = bpf.SplitSymbol(sb.symbolOf(at))
 		p.Funcs = append(p.Funcs, f)

@@ -1,4 +1,4 @@
-package input
+package sideband
 
 import (
 	"bufio"
@@ -17,32 +17,32 @@ import (
 )
 
 // borrowFrom takes from one bundle of the same boot.
-func (sb *sideband) borrowFrom(l *lender) {
-	sb.tellLost(l.Manifest.Missing)
+func (sb *State) take(l *bootBundle) {
+	sb.noteMissing(l.Manifest.Missing)
 	for i := range l.programs {
 		p := l.programs[i]
 		if p.Raw == nil {
 			continue // known by its records only, and those are looked at below
 		}
 		p.Funcs = slices.Clone(p.Funcs) // tying may complete their names
-		sb.borrowed = append(sb.borrowed, p)
-		sb.lentBy = append(sb.lentBy, l.at)
+		sb.bundles.programs = append(sb.bundles.programs, p)
+		sb.bundles.programFrom = append(sb.bundles.programFrom, l.taken)
 	}
-	sb.borrowSymbols(l)
-	sb.borrowKernel(l)
-	sb.borrowModules(l)
-	sb.borrowProcesses(l)
-	sb.borrowVDSO(l)
+	sb.takeSymbols(l)
+	sb.takeKernel(l)
+	sb.takeModules(l)
+	sb.takeProcesses(l)
+	sb.takeVDSO(l)
 }
 
 // inject adds a change of state that no record of the capture tells, at a time of the
 // capture's clock.
-func (sb *sideband) inject(time uint64, e sideEvent) {
-	e.time, e.seq = time, uint32(len(sb.events))
-	if !sb.clock.timed {
+func (sb *State) insert(time uint64, e change) {
+	e.time, e.seq = time, uint32(len(sb.changes))
+	if !sb.Clock.Timed {
 		e.time = 0
 	}
-	sb.events = append(sb.events, e)
+	sb.changes = append(sb.changes, e)
 }
 
 // codeRange tells a function by where it is and how long.
@@ -51,25 +51,25 @@ type codeRange struct{ start, end uint64 }
 // symbolGroup is what the records of one thread said of a program that is being
 // loaded: its functions, then itself.
 type symbolGroup struct {
-	symbols []sideEvent
+	symbols []change
 	missing bool // the capture has no record of one of them
 }
 
 // borrowSymbols takes the loads and unloads of BPF code that the capture has no
 // records of: its recorder lacked the right to list what was there, or lost records.
-func (sb *sideband) borrowSymbols(l *lender) {
-	if l.perf == nil {
+func (sb *State) takeSymbols(l *bootBundle) {
+	if l.records == nil {
 		return
 	}
 	known := make(map[codeRange]bool)
-	for i := range sb.events {
-		if e := &sb.events[i]; e.kind == sideKernel && e.layer != addrspace.Base &&
+	for i := range sb.changes {
+		if e := &sb.changes[i]; e.kind == changeKernelMapping && e.layer != addrspace.Base &&
 			e.layer != addrspace.Around {
 			known[codeRange{e.a, e.b}] = true
 		}
 	}
-	x := symbolBorrower{sb: sb, l: l, known: known, open: make(map[int32]*symbolGroup)}
-	for r := l.perf.AllRecords(); r.Next(); {
+	x := symbolTaker{sb: sb, l: l, known: known, open: make(map[int32]*symbolGroup)}
+	for r := l.records.AllRecords(); r.Next(); {
 		switch rec := r.Record(); rec.Type {
 		case perfdata.TypeKSymbol:
 			x.symbol(rec)
@@ -87,36 +87,36 @@ func (sb *sideband) borrowSymbols(l *lender) {
 	}
 }
 
-type symbolBorrower struct {
-	sb    *sideband
-	l     *lender
+type symbolTaker struct {
+	sb    *State
+	l     *bootBundle
 	known map[codeRange]bool // by records of the capture
 	open  map[int32]*symbolGroup
 }
 
-func (x *symbolBorrower) symbol(rec *perfdata.Record) {
+func (x *symbolTaker) symbol(rec *perfdata.Record) {
 	var k perfdata.KSymbol
-	id, err := x.l.perf.SampleID(rec)
-	if err != nil || x.l.perf.KSymbol(rec, &k) != nil || k.Len == 0 {
+	id, err := x.l.records.SampleID(rec)
+	if err != nil || x.l.records.KSymbol(rec, &k) != nil || k.Len == 0 {
 		return // the bundle's own profile tells
 	}
 	at := codeRange{k.Addr, endOf(k.Addr, uint64(k.Len))}
-	e := sideEvent{kind: sideKernel, layer: addrspace.Image, a: at.start, b: at.end, tid: id.TID,
+	e := change{kind: changeKernelMapping, layer: addrspace.Image, a: at.start, b: at.end, tid: id.TID,
 		time: x.l.convert(id.Time)}
 	program := strings.HasPrefix(string(k.Name), bpfProgPrefix)
 	if program {
 		e.layer = addrspace.Program
 	}
 	if k.Unregister {
-		if e.kind = sideKernelGone; !x.known[at] {
-			x.sb.inject(e.time, e)
+		if e.kind = changeKernelUnmapping; !x.known[at] {
+			x.sb.insert(e.time, e)
 		}
 		return
 	}
-	e.ref = x.sb.raw.ksymbol(&k, x.sb.arch)
+	e.ref = x.sb.Objects.ksymbol(&k, x.sb.Host.Arch)
 	if !program {
 		if !x.known[at] {
-			x.sb.inject(e.time, e)
+			x.sb.insert(e.time, e)
 			x.count()
 		}
 		return
@@ -130,32 +130,32 @@ func (x *symbolBorrower) symbol(rec *perfdata.Record) {
 	g.missing = g.missing || !x.known[at]
 }
 
-func (x *symbolBorrower) count() { x.sb.borrowings[x.l.at].Symbols++ }
+func (x *symbolTaker) count() { x.sb.bundles.taken[x.l.taken].Symbols++ }
 
 // event ends a group of symbols: they are of the program that it names.
-func (x *symbolBorrower) event(rec *perfdata.Record) {
+func (x *symbolTaker) event(rec *perfdata.Record) {
 	var b perfdata.BPFEvent
-	id, err := x.l.perf.SampleID(rec)
-	if err != nil || x.l.perf.BPFEvent(rec, &b) != nil || b.Kind != perfdata.BPFLoad {
+	id, err := x.l.records.SampleID(rec)
+	if err != nil || x.l.records.BPFEvent(rec, &b) != nil || b.Kind != perfdata.BPFLoad {
 		return
 	}
 	if x.flush(id.TID) {
 		t := x.l.convert(id.Time)
-		x.sb.inject(t, sideEvent{kind: sideProgramLoad, ref: b.ID, a: tagWord(b.Tag), tid: id.TID})
+		x.sb.insert(t, change{kind: changeProgramLoad, ref: b.ID, a: tagWord(b.Tag), tid: id.TID})
 	}
 }
 
 // flush takes the symbols of a group, if the capture lacks one of them, and reports
 // whether it did.
-func (x *symbolBorrower) flush(tid int32) bool {
+func (x *symbolTaker) flush(tid int32) bool {
 	g := x.open[tid]
 	delete(x.open, tid)
 	if g == nil || !g.missing {
 		return false
 	}
 	for _, e := range g.symbols {
-		x.sb.inject(e.time, e)
-		x.sb.programSymbols++
+		x.sb.insert(e.time, e)
+		x.sb.Programs.symbols++
 		x.count()
 	}
 	return true
@@ -163,83 +163,83 @@ func (x *symbolBorrower) flush(tid int32) bool {
 
 // borrowKernel takes the kernel's build ID, and where it lies if the capture's
 // recorder was not allowed to see that.
-func (sb *sideband) borrowKernel(l *lender) {
+func (sb *State) takeKernel(l *bootBundle) {
 	id := l.Manifest.KernelID()
-	if newIdentifier(sb, ObjectQuery{}, nil).kernel.IsZero() {
-		sb.lend(id, perfdata.CPUModeKernel, ingest.KernelMapName)
+	if NewIdentifier(sb, ObjectQuery{}, nil).kernel.IsZero() {
+		sb.addBuildID(id, perfdata.CPUModeKernel, ingest.KernelMapName)
 	}
 	text := uint64(l.Manifest.Text)
-	if sb.kernel || text == 0 {
+	if sb.Kernel.Mapped || text == 0 {
 		return
 	}
-	sb.kernel = true
-	sb.inject(0, sideEvent{kind: sideKernel, layer: addrspace.Around, a: text,
-		b: kernelReach(sb.arch, text), ref: sb.raw.kernel("_text", id)})
-	sb.borrowings[l.at].Kernel = true
+	sb.Kernel.Mapped = true
+	sb.insert(0, change{kind: changeKernelMapping, layer: addrspace.Around, a: text,
+		b: kernelReach(sb.Host.Arch, text), ref: sb.Objects.kernel("_text", id)})
+	sb.bundles.taken[l.taken].Kernel = true
 }
 
 // borrowModules takes modules that came or went during the recording, for which
 // perf.data has no record, those that its recorder could not see, and the build IDs of
 // all.
-func (sb *sideband) borrowModules(l *lender) {
+func (sb *State) takeModules(l *bootBundle) {
 	modules, err := l.Modules()
 	if err != nil {
 		return // told where the bundle's own profile is made
 	}
 	known := make(map[uint64]bool)
-	for i := range sb.events {
-		if e := &sb.events[i]; e.kind == sideKernel && e.layer == addrspace.Base {
+	for i := range sb.changes {
+		if e := &sb.changes[i]; e.kind == changeKernelMapping && e.layer == addrspace.Base {
 			known[e.a] = true
 		}
 	}
 	for i := range modules {
 		m := &modules[i]
 		name := "[" + m.Name + "]"
-		sb.lend(m.BuildID, perfdata.CPUModeKernel, name)
+		sb.addBuildID(m.BuildID, perfdata.CPUModeKernel, name)
 		start := uint64(m.Addr)
 		if start == 0 || m.Size == 0 || known[start] {
 			continue
 		}
-		e := sideEvent{kind: sideKernel, layer: addrspace.Base, a: start, b: endOf(start, m.Size),
-			ref: sb.raw.module(&perfdata.Mmap{Filename: []byte(name), BuildID: m.BuildID})}
-		sb.inject(l.convert(m.Loaded), e)
+		e := change{kind: changeKernelMapping, layer: addrspace.Base, a: start, b: endOf(start, m.Size),
+			ref: sb.Objects.module(&perfdata.Mmap{Filename: []byte(name), BuildID: m.BuildID})}
+		sb.insert(l.convert(m.Loaded), e)
 		if m.Unloaded != 0 {
-			e.kind = sideKernelGone
-			sb.inject(l.convert(m.Unloaded), e)
+			e.kind = changeKernelUnmapping
+			sb.insert(l.convert(m.Unloaded), e)
 		}
-		sb.borrowings[l.at].Modules++
+		sb.bundles.taken[l.taken].Modules++
 	}
 }
 
 // borrowProcesses takes the mappings of processes that samples are of and that the
 // capture has no mapping of.
-func (sb *sideband) borrowProcesses(l *lender) {
+func (sb *State) takeProcesses(l *bootBundle) {
 	known := make(map[int32]bool)
-	for i := range sb.events {
-		if e := &sb.events[i]; e.kind == sideMap || e.kind == sideFork && e.pid != int32(e.a) {
+	for i := range sb.changes {
+		if e := &sb.changes[i]; e.kind == changeMapping || e.kind == changeFork && e.pid != int32(e.a) {
 			known[e.pid] = true
 		}
 	}
 	for _, name := range l.Names() {
 		pid, program, ok := bundle.MapsProgram(name)
-		if !ok || known[pid] || !sb.sampled[pid] || program != 0 && sb.programSpace == nil {
+		if !ok || known[pid] || !sb.sampled.processes[pid] || program != 0 && sb.Programs.spaces == nil {
 			continue
 		}
 		if program != 0 {
-			pid = sb.spaceOf(pid, program)
+			pid = sb.SpaceOf(pid, program)
 		}
 		r, size, err := l.Entry(name)
 		if err != nil {
 			continue
 		}
-		if sb.processMaps(pid, io.NewSectionReader(r, 0, size)) {
-			sb.borrowings[l.at].Processes++
+		if sb.AddProcessMaps(pid, io.NewSectionReader(r, 0, size)) {
+			sb.bundles.taken[l.taken].Processes++
 		}
 	}
 }
 
 // processMaps takes in a /proc/PID/maps and reports whether there was code in it.
-func (sb *sideband) processMaps(pid int32, r io.Reader) bool {
+func (sb *State) AddProcessMaps(pid int32, r io.Reader) bool {
 	found := false
 	lines := bufio.NewScanner(r) // a line is at most a path and 100 bytes
 	for lines.Scan() {
@@ -249,17 +249,14 @@ func (sb *sideband) processMaps(pid int32, r io.Reader) bool {
 		}
 		m.PID, m.TID = pid, pid
 		found = true
-		e := sideEvent{kind: sideMap, pid: pid, a: m.Addr, b: endOf(m.Addr, m.Len), c: m.PgOff}
+		e := change{kind: changeMapping, pid: pid, a: m.Addr, b: endOf(m.Addr, m.Len), c: m.PgOff}
 		if string(m.Filename) == ingest.VsyscallPath {
-			e.ref = rawVsyscall
+			e.ref = Vsyscall
 		} else {
-			e.ref = sb.raw.user(&m)
-			sb.raw.segment(e.ref, m.PgOff, m.Len)
-			if sb.raw.list[e.ref].Kind == ingest.PerfMap {
-				e.c = e.a
-			}
+			e.ref = sb.Objects.user(&m)
+			sb.Objects.segment(e.ref, m.PgOff, m.Len)
 		}
-		sb.inject(0, e)
+		sb.insert(0, e)
 	}
 	return found
 }
@@ -277,7 +274,7 @@ func parseMapsLine(line string) (m perfdata.Mmap, ok bool) {
 }
 
 // borrowVDSO takes the build ID of the vdso, if there is but one.
-func (sb *sideband) borrowVDSO(l *lender) {
+func (sb *State) takeVDSO(l *bootBundle) {
 	var ids []buildid.ID
 	for _, name := range l.Names() {
 		if hex, ok := bundle.CutVDSO(name); ok {
@@ -287,13 +284,13 @@ func (sb *sideband) borrowVDSO(l *lender) {
 		}
 	}
 	if len(ids) == 1 {
-		sb.lend(ids[0], perfdata.CPUModeUser, "[vdso]")
+		sb.addBuildID(ids[0], perfdata.CPUModeUser, "[vdso]")
 	}
 }
 
 // kallsym finds a symbol of the kernel itself in the bundle's kallsyms; 0 if it is not
 // there.
-func (l *lender) kallsym(name string) (addr uint64) {
+func (l *bootBundle) kallsym(name string) (addr uint64) {
 	r, size, err := l.Entry(bundle.KallsymsName)
 	if err != nil {
 		return 0

@@ -1,4 +1,4 @@
-package input
+package sideband
 
 import (
 	"fmt"
@@ -21,10 +21,10 @@ type fileSpan struct {
 }
 
 // pathFilesOf gathers what the records say of files by device, inode and generation.
-func pathFilesOf(raw *rawObjects) pathFiles {
+func pathFilesOf(raw *Objects) pathFiles {
 	p := make(pathFiles)
-	for i := range raw.list {
-		o := &raw.list[i]
+	for i := range raw.List {
+		o := &raw.List[i]
 		key, ok := keyOf(&o.File)
 		if !ok || o.Kind != ingest.ELF {
 			continue
@@ -79,15 +79,15 @@ func (p pathFiles) last(f *ingest.FileRef) bool {
 }
 
 // mapped notes that an object was mapped at a time; times do not go back.
-func (r *rawObjects) mapped(object uint32, t uint64) {
+func (r *Objects) mapped(object uint32, t uint64) {
 	for len(r.spans) <= int(object) {
-		r.spans = append(r.spans, fileSpan{first: noTime})
+		r.spans = append(r.spans, fileSpan{first: NoTime})
 	}
 	s := &r.spans[object]
 	s.first, s.last = min(s.first, t), max(s.last, t)
 }
 
-func (r *rawObjects) mappedAt(object uint32) fileSpan {
+func (r *Objects) mappedAt(object uint32) fileSpan {
 	if int(object) < len(r.spans) {
 		return r.spans[object]
 	}
@@ -96,7 +96,7 @@ func (r *rawObjects) mappedAt(object uint32) fileSpan {
 
 // disownedWarning is of files that had no build ID of their own, and were denied that of
 // their path, by name.
-func disownedWarning(names []string) ingest.Warning {
+func DisownedWarning(names []string) ingest.Warning {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	text := fmt.Sprintf("%s was replaced while it was recorded, or is of several containers: "+

@@ -1,4 +1,4 @@
-package input
+package sideband
 
 import (
 	"cmp"
@@ -10,34 +10,34 @@ import (
 
 // tellLost takes in why a bundle's recorder has no code of some programs. The bundle
 // that is given first knows best.
-func (sb *sideband) tellLost(list []bundle.MissingProgram) {
+func (sb *State) noteMissing(list []bundle.MissingProgram) {
 	for i := range list {
 		m := &list[i]
-		if m.ID == 0 || m.Reason == "" || sb.lost[m.ID] != "" {
+		if m.ID == 0 || m.Reason == "" || sb.Programs.missing[m.ID] != "" {
 			continue
 		}
-		if sb.lost == nil {
-			sb.lost = make(map[uint32]string)
+		if sb.Programs.missing == nil {
+			sb.Programs.missing = make(map[uint32]string)
 		}
-		sb.lost[m.ID] = m.Reason
+		sb.Programs.missing[m.ID] = m.Reason
 	}
 }
 
 // addLost adds the programs of a bundle's own list that no record names, because they
 // were there before and went before they could be read: all that is known of them is
 // that list's row. It gives the others its reasons.
-func (sb *sideband) addLost(list []bundle.MissingProgram) {
-	known := make(map[uint32]bool, len(sb.programs))
-	for i := range sb.programs {
-		p := &sb.programs[i]
+func (sb *State) addMissing(list []bundle.MissingProgram) {
+	known := make(map[uint32]bool, len(sb.Programs.List))
+	for i := range sb.Programs.List {
+		p := &sb.Programs.List[i]
 		known[p.ID] = true
-		if p.Missing != "" && sb.lost[p.ID] != "" {
-			p.Missing = sb.lost[p.ID]
+		if p.Missing != "" && sb.Programs.missing[p.ID] != "" {
+			p.Missing = sb.Programs.missing[p.ID]
 		}
 	}
 	for i := range list {
 		m := &list[i]
-		if known[m.ID] || sb.lost[m.ID] == "" {
+		if known[m.ID] || sb.Programs.missing[m.ID] == "" {
 			continue
 		}
 		known[m.ID] = true
@@ -45,11 +45,11 @@ func (sb *sideband) addLost(list []bundle.MissingProgram) {
 		if tag, name, ok := bpf.SplitSymbol(m.Symbol); ok {
 			f.Tag, f.Name = tag, name
 		}
-		sb.programs = append(sb.programs, bpf.Program{ID: m.ID, Missing: m.Reason, Tag: f.Tag,
-			Name: f.Name[:min(len(f.Name), maxProgramName)], BigEndian: sb.big,
+		sb.Programs.List = append(sb.Programs.List, bpf.Program{ID: m.ID, Missing: m.Reason, Tag: f.Tag,
+			Name: f.Name[:min(len(f.Name), maxProgramName)], BigEndian: sb.Host.BigEndian,
 			Funcs: []bpf.Func{f}})
 	}
-	slices.SortStableFunc(sb.programs,
+	slices.SortStableFunc(sb.Programs.List,
 		func(a, b bpf.Program) int { return cmp.Compare(a.ID, b.ID) })
 }
 

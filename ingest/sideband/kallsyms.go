@@ -1,4 +1,4 @@
-package input
+package sideband
 
 import (
 	"cmp"
@@ -18,7 +18,7 @@ import (
 
 // listedCode are functions of modules and BPF programs by a kallsyms text, which is all
 // that is known of them.
-type listedCode struct {
+type kallsymsFunctions struct {
 	symbols []kallsyms.Symbol // sorted by address
 	numbers []uint32          // raw object + 1
 }
@@ -35,7 +35,7 @@ const maxNotes = 64 << 10
 
 // kernelList enters the kernel's address space as a kallsyms text tells it: the kernel
 // by the address of _text, and modules and BPF programs function by function.
-func (sb *sideband) kernelList(path string) error {
+func (sb *State) AddKallsyms(path string) error {
 	f, err := regular.Open(path)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (sb *sideband) kernelList(path string) error {
 		switch {
 		case s.Module != "":
 			if s.IsCode() {
-				sb.code.symbols = append(sb.code.symbols, s)
+				sb.Kernel.functions.symbols = append(sb.Kernel.functions.symbols, s)
 			}
 		case s.Name == "_text":
 			text = s.Addr
@@ -61,10 +61,10 @@ func (sb *sideband) kernelList(path string) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(sb.code.symbols, func(a, b kallsyms.Symbol) int {
+	slices.SortStableFunc(sb.Kernel.functions.symbols, func(a, b kallsyms.Symbol) int {
 		return cmp.Compare(a.Addr, b.Addr)
 	})
-	sb.code.numbers = make([]uint32, len(sb.code.symbols))
+	sb.Kernel.functions.numbers = make([]uint32, len(sb.Kernel.functions.symbols))
 	id := kernelIDBeside(path)
 	if id.IsZero() {
 		id = buildid.Make(buildid.Content, sum.Sum(nil))
@@ -76,9 +76,9 @@ func (sb *sideband) kernelList(path string) error {
 	if at == 0 {
 		return fmt.Errorf("%s: neither _text nor _stext is in it", path)
 	}
-	sb.kernel, sb.textName, sb.text = true, ref, at
-	sb.inject(0, sideEvent{kind: sideKernel, layer: addrspace.Around, a: at,
-		b: max(end, kernelReach(sb.arch, at)), ref: sb.raw.kernel(ref, id)})
+	sb.Kernel.Mapped, sb.Kernel.symbol, sb.Kernel.address = true, ref, at
+	sb.insert(0, change{kind: changeKernelMapping, layer: addrspace.Around, a: at,
+		b: max(end, kernelReach(sb.Host.Arch, at)), ref: sb.Objects.kernel(ref, id)})
 	return nil
 }
 
@@ -106,8 +106,8 @@ func kernelIDBeside(path string) buildid.ID {
 // that it stands for, the byte before a return address. What interrupted says of mappings
 // holds here too: the first instruction of a program, or of a module, is behind no call; nor
 // is that of a function with padding before it.
-func (sb *sideband) listed(pc, at uint64) (object uint32, offset uint64, ok bool) {
-	c := &sb.code
+func (sb *State) InKallsyms(pc, at uint64) (object uint32, offset uint64, ok bool) {
+	c := &sb.Kernel.functions
 	if i, found := c.find(pc); found && at != pc &&
 		(i == 0 || c.symbols[i].Module == bpfModule ||
 			c.symbols[i-1].Module != c.symbols[i].Module ||
@@ -123,28 +123,28 @@ func (sb *sideband) listed(pc, at uint64) (object uint32, offset uint64, ok bool
 	}
 	s := &c.symbols[i]
 	if c.numbers[i] == 0 {
-		c.numbers[i] = 1 + sb.raw.listedCode(s)
+		c.numbers[i] = 1 + sb.Objects.listedCode(s)
 	}
 	return c.numbers[i] - 1, at - s.Addr, true
 }
 
 // find returns where in the list a function begins at an address, or would stand.
-func (c *listedCode) find(at uint64) (i int, found bool) {
+func (c *kallsymsFunctions) find(at uint64) (i int, found bool) {
 	return slices.BinarySearchFunc(c.symbols, at, func(s kallsyms.Symbol, at uint64) int {
 		return cmp.Compare(s.Addr, at)
 	})
 }
 
 // listedCode returns the object of a function that the kernel's list names.
-func (r *rawObjects) listedCode(s *kallsyms.Symbol) uint32 {
+func (r *Objects) listedCode(s *kallsyms.Symbol) uint32 {
 	if s.Module == bpfModule {
-		key := rawKey{kind: ingest.JIT, path: r.path([]byte(s.Name))}
-		return r.add(key, func() ingest.Object {
+		key := ObjectKey{Kind: ingest.JIT, Path: r.Path([]byte(s.Name))}
+		return r.Add(key, func() ingest.Object {
 			return ingest.Object{File: ingest.FileRef{Path: s.Name}, Symbol: s.Name, NoImage: true}
 		})
 	}
-	key := rawKey{kind: ingest.Module, path: r.path([]byte(s.Module + "\x00" + s.Name))}
-	return r.add(key, func() ingest.Object {
+	key := ObjectKey{Kind: ingest.Module, Path: r.Path([]byte(s.Module + "\x00" + s.Name))}
+	return r.Add(key, func() ingest.Object {
 		return ingest.Object{File: ingest.FileRef{Path: "[" + s.Module + "]"}, Symbol: s.Name}
 	})
 }

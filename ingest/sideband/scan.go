@@ -1,0 +1,231 @@
+package sideband
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"symbolize/ingest"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
+)
+
+// ScanOptions are inputs of Scan besides the records.
+type ScanOptions struct {
+	ChunkSize int64    // bytes that a chunk has at least; 0 for the default
+	Bundles   []Bundle // of the same boot, which have what the capture lacks
+	// Missing are programs without code, as the bundle lists them that has the records.
+	Missing []bundle.MissingProgram
+}
+
+// defaultChunkSize is how much of the file a worker of the second pass takes at a time.
+// The first pass notes where records start near its multiples.
+const defaultChunkSize = 4 << 20
+
+// Scan is the first pass over a perf.data file: it reads all records once, keeps the changes
+// of state of processes and kernel, and applies them in order of time.
+func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, error) {
+	sb := New()
+	sb.Records.File = f
+	sb.Host = Host{Name: f.Features.Hostname, Arch: f.Features.Arch, BigEndian: f.BigEndian}
+	sb.buildIDs = slices.Clip(f.Features.BuildIDs)
+	sb.Clock.Timed = timed(f)
+	if err := sb.scanRecords(ctx, opts); err != nil {
+		return nil, err
+	}
+	sb.readPrograms()
+	sb.noteMissing(opts.Missing)
+	if err := sb.takeFromBundles(ctx, opts.Bundles); err != nil {
+		return nil, err
+	}
+	sb.Build()
+	sb.addMissing(opts.Missing)
+	return sb, nil
+}
+
+// scanRecords reads the records and finds where chunks of them start.
+func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
+	x := &sb.Records
+	chunk := opts.ChunkSize
+	if chunk == 0 {
+		chunk = defaultChunkSize
+	}
+	r := x.File.AllRecords()
+	next := x.File.Data.Offset
+	for r.Next() {
+		rec := r.Record()
+		if rec.Offset >= next {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			x.Chunks = append(x.Chunks, rec.Offset)
+			next = rec.Offset + chunk
+		}
+		x.count(rec.Type)
+		if len(opts.Bundles) > 0 {
+			sb.noteTime(rec)
+		}
+		if rec.Type == perfdata.TypeSample {
+			if x.firstSample < 0 {
+				x.firstSample = rec.Offset
+			}
+			continue
+		}
+		if rec.Type.Compressed() {
+			return fmt.Errorf("%s: %w", x.File.Name, perfdata.ErrCompressed)
+		}
+		if err := sb.record(rec); err != nil {
+			x.Stats.BadRecords++
+			sb.Warn(rec.Offset, ingest.Warning{Text: err.Error(), Partial: true})
+		}
+	}
+	if err := r.Err(); err != nil {
+		x.Warnings = append(x.Warnings, Warning{math.MaxInt64, ingest.Warning{
+			Text: err.Error() + "; all records before it are used", Partial: true,
+			Hint: "the file is cut off or damaged, or its recorder was killed: copy or record it again"}})
+	}
+	x.Chunks = append(x.Chunks, r.Offset())
+	return nil
+}
+
+func (x *Records) count(t perfdata.Type) {
+	if t < perfdata.Type(len(x.Types)) {
+		x.Types[t]++
+	} else {
+		x.OtherTypes[t]++
+	}
+}
+
+// timed reports whether every record that matters has a time.
+func timed(f *perfdata.File) bool {
+	for i := range f.Events {
+		a := &f.Events[i].Attr
+		if a.SampleType&perfdata.SampleTime == 0 || !a.Has(perfdata.FlagSampleIDAll) {
+			return false
+		}
+	}
+	return len(f.Events) > 0
+}
+
+// record takes in one record that is no sample.
+func (sb *State) record(rec *perfdata.Record) error {
+	switch rec.Type {
+	case perfdata.TypeMmap, perfdata.TypeMmap2:
+		if err := sb.Records.File.Mmap(rec, &sb.Records.mmap); err != nil {
+			return err
+		}
+		sb.mapping(rec)
+	case perfdata.TypeComm:
+		var c perfdata.Comm
+		if err := sb.Records.File.Comm(rec, &c); err != nil {
+			return err
+		}
+		id, ok := sb.comms.numbers[string(c.Name)]
+		if !ok {
+			id = sb.Comm(string(c.Name))
+		}
+		sb.add(rec, change{kind: changeName, pid: c.PID, tid: c.TID, ref: id, flag: c.Exec})
+	case perfdata.TypeFork:
+		var t perfdata.Task
+		if err := sb.Records.File.Task(rec, &t); err != nil {
+			return err
+		}
+		sb.add(rec, change{kind: changeFork, pid: t.PID, tid: t.TID, flag: t.Synthesized,
+			a: uint64(uint32(t.PPID)), b: uint64(uint32(t.PTID))})
+	case perfdata.TypeKSymbol:
+		return sb.ksymbol(rec)
+	case perfdata.TypeBPFEvent:
+		var b perfdata.BPFEvent
+		if err := sb.Records.File.BPFEvent(rec, &b); err != nil {
+			return err
+		}
+		if b.Kind == perfdata.BPFLoad {
+			sb.add(rec, change{kind: changeProgramLoad, ref: b.ID, a: tagWord(b.Tag)})
+		}
+	case perfdata.TypeBPFMetadata:
+		return sb.metadata(rec)
+	case perfdata.TypeLost, perfdata.TypeLostSamples:
+		var l perfdata.Lost
+		if err := sb.Records.File.Lost(rec, &l); err != nil {
+			return err
+		}
+		if !l.ByBPF {
+			sb.Records.Stats.Lost += l.Count
+		}
+	case perfdata.TypeThrottle:
+		sb.Records.Stats.Throttled++
+	}
+	// EXIT changes nothing: late samples of the dead still find their mappings, and
+	// whoever gets the number next comes with a FORK.
+	return nil
+}
+
+func (sb *State) add(rec *perfdata.Record, e change) {
+	recorded := uint64(NoTime)
+	id, err := sb.Records.File.SampleID(rec)
+	if err == nil && id.Has&perfdata.SampleTime != 0 {
+		recorded = id.Time
+	}
+	if e.kind >= changeKernelMapping {
+		e.tid = id.TID
+	}
+	e.time = sb.Clock.note(recorded, rec.Offset, sb.Records.firstSample < 0)
+	e.seq = uint32(len(sb.changes))
+	sb.changes = append(sb.changes, e)
+}
+
+func (sb *State) ksymbol(rec *perfdata.Record) error {
+	var k perfdata.KSymbol
+	if err := sb.Records.File.KSymbol(rec, &k); err != nil {
+		return err
+	}
+	if k.Len == 0 {
+		return nil // not JITed
+	}
+	e := change{kind: changeKernelMapping, layer: addrspace.Image,
+		a: k.Addr, b: endOf(k.Addr, uint64(k.Len))}
+	if strings.HasPrefix(string(k.Name), bpfProgPrefix) {
+		e.layer = addrspace.Program
+		sb.Programs.symbols++
+	}
+	if k.Unregister {
+		e.kind = changeKernelUnmapping
+	} else {
+		e.ref = sb.Objects.ksymbol(&k, sb.Host.Arch)
+	}
+	sb.add(rec, e)
+	return nil
+}
+
+// endOf is start + length, cut at the end of the address space.
+func endOf(start, length uint64) uint64 {
+	if end := start + length; end >= start {
+		return end
+	}
+	return math.MaxUint64
+}
+
+// mapping takes in the MMAP or MMAP2 record in sb.mmap.
+func (sb *State) mapping(rec *perfdata.Record) {
+	m := &sb.Records.mmap
+	if m.Data {
+		return
+	}
+	e := change{kind: changeMapping, pid: m.PID, a: m.Addr, b: endOf(m.Addr, m.Len), c: m.PgOff}
+	switch mode := rec.CPUMode(); {
+	case mode == perfdata.CPUModeGuestKernel, mode == perfdata.CPUModeGuestUser:
+		return // all guest code is one location
+	case mode == perfdata.CPUModeKernel || m.PID == -1:
+		if !sb.kernelMapping(rec, &e) {
+			return
+		}
+	case string(m.Filename) == ingest.VsyscallPath:
+		e.ref = Vsyscall
+	default:
+		e.ref = sb.Objects.user(m)
+		sb.Objects.segment(e.ref, m.PgOff, m.Len)
+	}
+	sb.add(rec, e)
+}

@@ -1,0 +1,248 @@
+package sideband
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/perfdata"
+)
+
+// Kinds of state changes.
+const (
+	changeMapping uint8 = iota
+	changeName
+	changeFork
+	changeKernelMapping
+	changeKernelUnmapping
+	changeProgramLoad
+)
+
+// sideEvent is a change of state, in a form that sorts cheaply: what a record
+// says, in 56 bytes.
+type change struct {
+	time uint64
+	// Of mappings start, end and pgoff; of forks the maker's pid and tid; of programs
+	// the tag.
+	a, b, c uint64
+	pid     int32
+	tid     int32
+	ref     uint32 // object, comm or program ID
+	seq     uint32 // order in the file
+	kind    uint8
+	layer   addrspace.Layer
+	flag    bool // exec of a comm, synthesized of a fork
+}
+
+// State is what is known of processes and the kernel over the time of a capture: what
+// Scan reads from the records of a perf.data file, or what was saved beside a stack map.
+type State struct {
+	Host     Host
+	Objects  *Objects       // all that was mapped
+	Spaces   *addrspace.Map // what was mapped where and when; made by Build
+	Clock    Clock          // the one that orders changes and samples
+	Kernel   Kernel
+	Programs Programs
+	Records  Records
+
+	comms    comms
+	buildIDs []perfdata.BuildIDEntry // as recorders list them
+	changes  []change                // until Build has applied them
+	sampled  sampled
+	bundles  bundlePrograms
+}
+
+// Host is the recorded host.
+type Host struct {
+	Name      string
+	Arch      string // as uname -m has it
+	BigEndian bool
+}
+
+// Kernel is where the kernel's image lies, and functions that only a kallsyms text has.
+type Kernel struct {
+	Mapped bool // a map with a usable reference symbol was recorded
+
+	symbol    string // the reference symbol
+	address   uint64 // its run-time address
+	functions kallsymsFunctions
+}
+
+// Programs are the BPF programs of a capture.
+type Programs struct {
+	List []bpf.Program // of the features, then of all records
+	Err  error         // damage of the features
+
+	recorded bool              // the capture has the information of programs
+	missing  map[uint32]string // why a recorder has no code of a program, by its ID
+	symbols  int               // records that name functions of programs
+
+	// Address spaces of all programs of a process but the first, see SpaceOf; nil where
+	// samples do not distinguish programs.
+	spaces map[processProgram]int32
+}
+
+// Records are what the first pass over the records of a perf.data file has counted.
+type Records struct {
+	File       *perfdata.File // nil for stack maps
+	Chunks     []int64
+	Types      [256]uint64
+	OtherTypes map[perfdata.Type]uint64
+	Stats      ingest.Stats
+	Warnings   []Warning
+	Comments   []string // of BPF programs, from BPF_METADATA records
+
+	firstSample int64         // -1 if there is none
+	mmap        perfdata.Mmap // scratch
+}
+
+// comms are the names of threads, and their numbers.
+type comms struct {
+	names   []string
+	numbers map[string]uint32
+}
+
+// sampled is the time of all records, by the recording's clock, and the processes that
+// samples are of: bundles of the same boot are compared with it.
+type sampled struct {
+	from, to  uint64
+	processes map[int32]bool
+}
+
+// Warning is a warning and where in the file it came up.
+type Warning struct {
+	At int64
+	ingest.Warning
+}
+
+// MaxWarnings bounds the warnings about single records that are kept; the rest is
+// only counted.
+const MaxWarnings = 20
+
+// New returns a State to which nothing was added.
+func New() *State {
+	sb := &State{Objects: NewObjects()}
+	sb.Records.firstSample, sb.Records.OtherTypes = -1, make(map[perfdata.Type]uint64)
+	sb.comms.numbers = make(map[string]uint32)
+	sb.Comm("")
+	return sb
+}
+
+func (sb *State) Warn(offset int64, w ingest.Warning) {
+	if len(sb.Records.Warnings) < MaxWarnings {
+		sb.Records.Warnings = append(sb.Records.Warnings, Warning{offset, w})
+	}
+}
+
+func (sb *State) Comm(name string) uint32 {
+	n, ok := sb.comms.numbers[name]
+	if !ok {
+		n = uint32(len(sb.comms.names))
+		sb.comms.names = append(sb.comms.names, name)
+		sb.comms.numbers[name] = n
+	}
+	return n
+}
+
+// build orders the changes of state and plays them.
+func (sb *State) Build() {
+	slices.SortFunc(sb.changes, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.seq, b.seq))
+	})
+	sb.matchPrograms()
+	b := addrspace.NewBuilder()
+	b.Comm(0, 0, 0, sb.Comm("swapper"), false) // the idle task, which no record names
+	for i := range sb.changes {
+		e := &sb.changes[i]
+		m := addrspace.Mapping{Start: addr.PC(e.a), End: addr.PC(e.b), PgOff: e.c, Object: e.ref}
+		switch e.kind {
+		case changeMapping:
+			b.Map(e.time, e.pid, m)
+			sb.Objects.mapped(e.ref, e.time)
+		case changeName:
+			b.Comm(e.time, e.pid, e.tid, e.ref, e.flag)
+		case changeFork:
+			b.Fork(e.time, e.pid, e.tid, int32(e.a), int32(e.b), e.flag)
+		case changeKernelMapping:
+			b.Kernel(e.time, e.layer, m)
+		case changeKernelUnmapping:
+			b.KernelGone(e.time, e.layer, m.Start, m.End)
+		}
+	}
+	sb.changes = nil
+	sb.Spaces = b.Build()
+}
+
+// CommNames returns the names of threads, by number.
+func (sb *State) CommNames() []string { return sb.comms.names }
+
+// UnnamedThread is the bit of a comm code that says: no record names the thread, the
+// rest is its number.
+const UnnamedThread = 1 << 31
+
+// CommCode packs what a thread is called, or its number where nothing says it.
+func CommCode(comm uint32, tid int32) uint32 {
+	if comm == addrspace.NoComm {
+		return UnnamedThread | uint32(tid)
+	}
+	return comm
+}
+
+// commName returns the name for a code; ":TID" is what perf prints for threads
+// without one.
+func (sb *State) CommName(code uint32) string {
+	if code&UnnamedThread != 0 {
+		return ":" + strconv.Itoa(int(int32(code<<1)>>1))
+	}
+	return sb.comms.names[code]
+}
+
+// interrupted returns what pc lies in, if it is not behind a call, because nothing is
+// mapped before it, or because a JITed function begins there, which has an allocator's
+// header before it: an interrupt came at its first instruction. before is the mapping of
+// the byte before pc. Else it returns nil.
+func (sb *State) Interrupted(v addrspace.Version, before *addrspace.Mapping, pc addr.PC,
+) *addrspace.Mapping {
+	m := sb.Spaces.InKernel(v, pc)
+	if m == nil || before != nil && (m.Start != pc || sb.Objects.List[m.Object].Kind != ingest.JIT) {
+		return nil
+	}
+	return m
+}
+
+// processProgram is one of the programs that a process ran, or of the processes with its number.
+type processProgram struct {
+	pid     int32
+	program uint32
+}
+
+// spaceOf returns the number by which the address space of a program is known: that of the
+// process for the first, others get numbers that no process has.
+func (sb *State) SpaceOf(pid int32, program uint32) int32 {
+	if program == 0 {
+		return pid
+	}
+	key := processProgram{pid, program}
+	n, ok := sb.Programs.spaces[key]
+	if !ok {
+		n = math.MinInt32 + int32(len(sb.Programs.spaces))
+		sb.Programs.spaces[key] = n
+	}
+	return n
+}
+
+// SeparatePrograms gives each program that a process ran its own address space.
+func (sb *State) SeparatePrograms() { sb.Programs.spaces = make(map[processProgram]int32) }
+
+// AddSampled notes that samples are of a process.
+func (sb *State) AddSampled(pid int32) {
+	if sb.sampled.processes == nil {
+		sb.sampled.processes = make(map[int32]bool)
+	}
+	sb.sampled.processes[pid] = true
+}
