@@ -69,7 +69,7 @@ func (m *Dump) types(src *Source) error {
 }
 
 // definition finds the definition of a map. Of several whose names begin with the 15
-// bytes that the kernel keeps, the sizes of key and value may tell it; else the user has to.
+// bytes that the kernel keeps, the sizes of key and value may decide; else the user has to.
 func (m *Dump) definition(t *btf.Types, name string, src *Source) (d btf.MapDef, ok bool,
 	err error) {
 	found := t.MapsNamed(name)
@@ -99,7 +99,7 @@ func (m *Dump) definition(t *btf.Types, name string, src *Source) (d btf.MapDef,
 		"name it with --map %s%s", m.idPrefix(), names[0])
 }
 
-// idPrefix is what goes before the name of a map in a bundle, where several may be called
+// idPrefix precedes the name of a map in a bundle, where several may be called
 // the same.
 func (m *Dump) idPrefix() string {
 	if m.Host == nil {

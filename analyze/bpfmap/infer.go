@@ -24,7 +24,7 @@ type Inferred struct {
 	large bool // a number was printed that no signed one of the size is
 }
 
-// Inferrer finds the layout of bytes from what bpftool printed of them by BTF: a number, or
+// Inferrer finds the layout of bytes from the text bpftool printed of them by BTF: a number, or
 // a structure of numbers and texts. It is the one in which C places members so that all
 // samples have the values that were printed. Where two places of a member do, nothing is
 // known.
@@ -70,7 +70,7 @@ func (x *Inferrer) Add(data []byte, formatted json.RawMessage) bool {
 	return !x.failed
 }
 
-// Fields returns the layout; ok is false if the values do not tell it.
+// Fields returns the layout; ok is false if the values do not decide it.
 func (x *Inferrer) Fields() (fields []Inferred, ok bool) {
 	if x.fields == nil && !x.failed && len(x.samples) > 0 {
 		x.search()

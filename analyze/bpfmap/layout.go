@@ -15,13 +15,13 @@ import (
 var (
 	// ErrField: a field that was named is not there, or is no number.
 	ErrField = errors.New("no such field")
-	// ErrNoCount: nothing tells which number of a value is the count.
+	// ErrNoCount: no number of a value is known to be the count.
 	ErrNoCount = errors.New("the count is not told from other fields of the value")
-	// ErrNoSlot: nothing tells which field is the slot of a histogram.
+	// ErrNoSlot: no field is known to be the slot of a histogram.
 	ErrNoSlot = errors.New("the slot is not told from other fields of the key")
 )
 
-// Bounds of what is looked at in types.
+// Bounds of the search in types.
 const (
 	maxMembers = 1 << 12
 	maxNesting = 16
@@ -29,7 +29,7 @@ const (
 	maxLabel   = 256
 )
 
-// Layout says what the bytes of keys and values are.
+// Layout describes the bytes of keys and values.
 type Layout struct {
 	// Types, Key and Value are the BTF; Types is nil where there is none.
 	Types      *btf.Types
@@ -111,7 +111,7 @@ func place(text, offset, length string, size int) (Field, error) {
 	return Field{Name: text, Offset: at, Size: n, top: -1}, nil
 }
 
-// list says which fields there are, for errors.
+// list names the fields, for errors.
 func (l *Layout) list(whole string, id btf.ID) string {
 	if l.Types == nil || id == 0 {
 		return "; without BTF there is OFFSET:SIZE, in bytes"
@@ -194,7 +194,7 @@ func (l *Layout) signed(id btf.ID) bool {
 	return false
 }
 
-// countNames are what programs call a count among other fields.
+// countNames are the usual names of a count among other fields.
 var countNames = []string{"count", "cnt", "counts", "nr", "value", "val", "total", "hits", "calls"}
 
 // Count finds the count in values: the field of this name; else all of it, if that is a
@@ -233,7 +233,7 @@ func (l *Layout) isNumber(id btf.ID) bool {
 	return false
 }
 
-// Label writes what a key says besides a field of it: "comm = \"dd\", pid = 7"; "" if
+// Label prints a key without one of its fields: "comm = \"dd\", pid = 7"; "" if
 // there is nothing else.
 func (l *Layout) Label(key []byte, but Field) string {
 	if but.Size == len(key) && len(key) > 0 {
@@ -254,7 +254,7 @@ func (l *Layout) Label(key []byte, but Field) string {
 		}
 		at := int(m.BitOffset / 8)
 		if m.BitSize != 0 || at > len(key) {
-			continue // of bit fields and padding no histogram is told apart by
+			continue // bit fields and padding distinguish no histograms
 		}
 		parts = append(parts, m.Name+" = "+l.text(m.Type, key[at:]))
 	}

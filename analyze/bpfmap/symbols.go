@@ -149,7 +149,7 @@ func (r *SymbolReport) WriteText(w io.Writer) error {
 	return t.Print(w)
 }
 
-// function is the physical function of a row, with what was inlined there.
+// function names the physical function of a row and the calls inlined there.
 func (x *SymbolRow) function() string {
 	if len(x.Frames) == 0 {
 		return fmt.Sprintf("[%s] %s: %s", x.Object, x.Address, x.Reason)

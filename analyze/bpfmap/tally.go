@@ -14,7 +14,7 @@ import (
 // mapdump.Dump. They are valid until the next call.
 type Pairs func() (key []byte, values [][]byte, ok bool)
 
-// Losses are what could not be counted, by cause.
+// Losses count the pairs and counts left out, by cause.
 type Losses struct {
 	Negative uint64 // counts below 0
 	Beyond   uint64 // counts of slots that the scale does not have
@@ -28,7 +28,7 @@ func (l *Losses) Add(o Losses) {
 	l.Crowded += o.Crowded
 }
 
-// Texts says what was lost, a text for each cause.
+// Texts describes the losses, a text for each cause.
 func (l Losses) Texts() (out []string) {
 	for _, x := range []struct {
 		n    uint64
@@ -45,7 +45,7 @@ func (l Losses) Texts() (out []string) {
 	return out
 }
 
-// Bounds of what is kept.
+// Bounds of the results.
 const (
 	maxRows  = 1 << 20 // addresses with their labels
 	maxCells = 1 << 24 // slots of all histograms
@@ -75,11 +75,11 @@ func saturate(a, b uint64) uint64 {
 // Row is the count of an address.
 type Row struct {
 	Address uint64
-	Label   string // what the key says besides
+	Label   string // the rest of the key
 	Count   uint64
 }
 
-// Addresses adds up counts by address and by what else the keys say, the largest first.
+// Addresses adds up counts by address and the rest of the key, the largest first.
 func (l *Layout) Addresses(next Pairs, address, count Field) ([]Row, Losses) {
 	type who struct {
 		address uint64
@@ -110,7 +110,7 @@ func (l *Layout) Addresses(next Pairs, address, count Field) ([]Row, Losses) {
 	return rows, lost
 }
 
-// Plan says where the histograms of a map are.
+// Plan locates the histograms of a map.
 type Plan struct {
 	Scale chart.Scale
 	// Slot is the number of the slot in the key, unless the values are arrays of slots.
@@ -120,17 +120,17 @@ type Plan struct {
 	Guessed bool  // nobody named the scale
 }
 
-// PlanOptions are what the user says of it; what is left out is found by BTF.
+// PlanOptions are the choices of the user; all others are found by BTF.
 type PlanOptions struct {
 	Scale *chart.Scale
 	Slot  string // field of the key
 	Count string // field of the value
 }
 
-// slotNames are what programs call the slot in a key. bcc's histograms call it slot.
+// slotNames are the usual names of the slot in a key. bcc's histograms call it slot.
 var slotNames = []string{"slot", "bucket", "index", "idx", "bin"}
 
-// slotsNames are what programs call an array of slots: libbpf-tools call it slots.
+// slotsNames are the usual names of an array of slots: libbpf-tools call it slots.
 var slotsNames = []string{"slots", "buckets", "hist", "bins", "counts", "latency"}
 
 // bccHistogram is how many elements BPF_HISTOGRAM makes.
@@ -241,7 +241,7 @@ func (l *Layout) slots(p *Plan, name string, id btf.ID, at int) bool {
 	return true
 }
 
-// Histograms makes a histogram for each set of what the keys say besides the slot.
+// Histograms makes a histogram for each key without its slot.
 func (l *Layout) Histograms(next Pairs, p *Plan) ([]*chart.Histogram, Losses) {
 	c := collector{l: l, p: p, at: make(map[string]*chart.Histogram), slots: p.Scale.Slots()}
 	for key, values, ok := next(); ok; key, values, ok = next() {
@@ -281,7 +281,7 @@ func (c *collector) pair(key []byte, values [][]byte) {
 	}
 }
 
-// histogram returns the one for what a key says besides a field; nil beyond the bound.
+// histogram returns the one for a key without a field; nil beyond the bound.
 func (c *collector) histogram(key []byte, but Field) *chart.Histogram {
 	label := c.l.Label(key, but)
 	if c.p.Slots > 0 && isArray(c.l.MapType) && string(key) == strings.Repeat("\x00", len(key)) {

@@ -63,7 +63,7 @@ func (v *Values) Report(log Log) {
 	v.misfits.report(log, v.m)
 }
 
-// misfits counts the pairs that are not as their types say.
+// misfits counts the pairs that do not fit their types.
 type misfits struct {
 	n     int
 	first error

@@ -61,8 +61,8 @@ func hintSplit(err error) error {
 		"--base /sys/kernel/btf/vmlinux")
 }
 
-// captureBTF collects the BTF of a capture's BPF programs, each once, then what only maps
-// refer to.
+// captureBTF collects the BTF of a capture's BPF programs, each once, then the BTF that
+// only maps refer to.
 func captureBTF(ctx context.Context, path string) (found []BTF, damage, err error) {
 	c, err := input.Open(ctx, path, input.Options{})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// Bundle describes what only a bundle of `symbolize capture` holds. Its JSON names are an
-// interface.
+// Bundle describes the contents that only a bundle of `symbolize capture` has. Its JSON names
+// are an interface.
 type Bundle struct {
 	Format    int               `json:"format"`
 	BootID    string            `json:"boot_id,omitempty"`
@@ -132,7 +132,7 @@ func newDump(name string, r io.ReaderAt, size int64) Dump {
 	return info
 }
 
-// rows adds what fits into a line each.
+// rows adds the fields of one line each.
 func (info *Bundle) rows(t *table.Table) {
 	if info == nil {
 		return

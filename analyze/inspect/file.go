@@ -21,7 +21,7 @@ type Info interface {
 }
 
 // File describes the file of a path: an ELF file, plain or packed, else a capture, of which
-// opts says how stack maps are read. The error of any other file is input.ErrNotCapture.
+// opts select the form of stack maps. The error of any other file is input.ErrNotCapture.
 func File(ctx context.Context, path string, opts input.Options) (Info, error) {
 	o, size, err := openObject(path)
 	if err != nil && !errors.Is(err, regular.ErrNotRegular) {

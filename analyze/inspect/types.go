@@ -54,7 +54,7 @@ type Type struct {
 	ID      btf.ID   `json:"id"`
 	Kind    string   `json:"kind"`
 	Name    string   `json:"name,omitempty"`
-	Size    *uint64  `json:"size,omitempty"` // bytes; absent for what has none
+	Size    *uint64  `json:"size,omitempty"` // bytes; absent for functions, for example
 	Members []Member `json:"members,omitempty"`
 	C       string   `json:"c,omitempty"`
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // WriteC writes a header of each BTF: of all its types, or of those that were asked for
-// with what they need. What headers do not have is counted in a comment.
+// with the types they need. Variables, functions and sections are counted in a comment.
 func (r *Types) WriteC(w io.Writer) error {
 	n := 0
 	for i, list := range r.BTF {
