@@ -58,9 +58,6 @@ func nextProgram(id uint32) (uint32, error) {
 	return attr.next, err
 }
 
-// infoLen is the part of struct bpf_prog_info that is requested, as perf does.
-const infoLen = 232
-
 // infoArray locates the fields of struct bpf_prog_info that describe a recorded array.
 type infoArray struct {
 	index          int // bpf.Array…
@@ -82,14 +79,9 @@ var infoArrays = [...]infoArray{
 }
 
 const (
-	infoIDAt  = 4
-	infoTagAt = 8
-	infoBTFAt = 128
 	// firstItems is the room for each array at first. A program that fits takes one
 	// call, a larger one a second; both while its descriptor is open.
 	firstItems = 64 << 10
-	// maxArray bounds an array in bytes, far above the verifier's limits.
-	maxArray = 256 << 20
 	// maxBTF is BTF_MAX_SIZE with its header and some room.
 	maxBTF = 64 << 20
 )
@@ -105,7 +97,7 @@ const btfInfoLen = 32
 // must lie on the heap: the kernel gets addresses of its parts as numbers, and stacks
 // move.
 type infoReader struct {
-	info   [infoLen]byte
+	info   [bpf.InfoLen]byte
 	arrays [len(infoArrays)][]byte
 	btf    []byte
 	about  [btfInfoLen]byte // struct bpf_btf_info
@@ -159,12 +151,12 @@ func (x *infoReader) fill(fd int) (int, error) {
 			order.PutUint32(x.info[a.recSize:], uint32(a.size))
 		}
 	}
-	attr := infoAttr{fd: uint32(fd), size: infoLen, info: address(x.info[:])}
+	attr := infoAttr{fd: uint32(fd), size: bpf.InfoLen, info: address(x.info[:])}
 	_, err := bpfCall(cmdObjGetInfoByFD, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
 	if err != nil {
 		return 0, err
 	}
-	return int(min(attr.size, infoLen)), nil
+	return int(min(attr.size, bpf.InfoLen)), nil
 }
 
 // address is the address of a buffer, which its owner keeps reachable.
@@ -177,7 +169,7 @@ func (x *infoReader) grow() bool {
 	for i := range infoArrays {
 		a := &infoArrays[i]
 		size := uint64(x.u32(a.count)) * uint64(a.size)
-		if size > uint64(len(x.arrays[i])) && size <= maxArray {
+		if size > uint64(len(x.arrays[i])) && size <= bpf.MaxArray {
 			x.arrays[i] = make([]byte, size)
 			grown = true
 		}

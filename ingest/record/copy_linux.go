@@ -2,43 +2,27 @@ package record
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"runtime"
 	"sync"
 	"time"
 
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/btf"
-	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/ringbuf"
-
+	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/object/kallsyms"
-	"symbolize/ingest/record/kernelbtf"
+	"symbolize/ingest/record/copier"
 )
 
-const (
-	copyName = "symbolize_copy" // of the program, as bpftool lists it
-	copyRing = 16 << 20         // bytes; a program takes 25 KiB and more of them
-	copyHook = "perf_event_bpf_event"
-	// maxCopying bounds the bytes of incomplete programs.
-	maxCopying = 256 << 20
-)
+// notWhole is the cause of loss of a copy that misses a piece.
+const notWhole = "copies inside the kernel that are not whole"
 
-// copies has the kernel copy programs while they are being loaded. Programs that the rings'
-// reader could read itself are dropped at the end; the others fill the gaps.
+// copies keeps the programs that the kernel copied while they were loaded. Programs that the
+// rings' reader could read itself are dropped at the end; the others fill the gaps.
 type copies struct {
-	s      *session
-	ring   *ebpf.Map
-	prog   *ebpf.Program
-	link   link.Link
-	reader *ringbuf.Reader
-	done   chan struct{}
+	s       *session
+	copier  *copier.Copier
+	stopped bool
+	done    chan struct{}
 
-	mu      sync.Mutex // guards the fields below
-	partial map[uint32]*copied
-	bytes   int // in partial
+	mu     sync.Mutex // guards the fields below
+	pieces copier.Pieces
 	copySpools
 	before copySpools // those of the part before
 	err    error
@@ -46,8 +30,10 @@ type copies struct {
 
 // start loads and attaches the program. Where that is not possible the capture goes
 // on without, and warns.
-func (c *copies) start() error {
-	err := c.attach()
+func (c *copies) start() (err error) {
+	if c.copySpools, err = newCopySpools(); err == nil {
+		c.copier, err = copier.Attach(c.s.log)
+	}
 	if err != nil {
 		c.s.warn("programs are not copied inside the kernel: %v", err)
 		c.close()
@@ -58,159 +44,55 @@ func (c *copies) start() error {
 	return nil
 }
 
-func (c *copies) attach() error {
-	spec, err := btf.LoadKernelSpec()
-	if err != nil {
-		return err
-	}
-	if c.copySpools, err = newCopySpools(); err != nil {
-		return err
-	}
-	c.partial = make(map[uint32]*copied)
-	c.ring, err = ebpf.NewMap(&ebpf.MapSpec{Name: copyName, Type: ebpf.RingBuf,
-		MaxEntries: copyRing})
-	if err != nil {
-		return err
-	}
-	if c.reader, err = ringbuf.NewReader(c.ring); err != nil {
-		return err
-	}
-	entryErr := c.attachEntry(kernelbtf.New(spec))
-	if entryErr == nil {
-		return nil
-	}
-	c.s.log("no copies at the entry of %s: %v", copyHook, entryErr)
-	if err := c.attachExit(kernelbtf.New(spec)); err != nil {
-		return fmt.Errorf("%w; at the entry of %s: %w", err, copyHook, entryErr)
-	}
-	return nil
-}
-
-// attachEntry attaches to the function that notifies perf of a load (fentry).
-func (c *copies) attachEntry(l *kernelbtf.Layout) error {
-	code, err := copyProgram(l, c.ring.FD(), atEntry())
-	if err != nil {
-		return err
-	}
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: copyName, Type: ebpf.Tracing,
-		AttachType: ebpf.AttachTraceFEntry, AttachTo: copyHook, Instructions: code, License: "GPL"})
-	if err != nil {
-		return err
-	}
-	return c.attached(p, func() (link.Link, error) {
-		return link.AttachTracing(link.TracingOptions{Program: p})
-	})
-}
-
-// attachExit attaches to the raw tracepoint at the exit of system calls, which costs
-// each of them some ten ns.
-func (c *copies) attachExit(l *kernelbtf.Layout) error {
-	release, err := kernelSymbol("bpf_prog_release")
-	if err != nil {
-		return err
-	}
-	code, err := copyProgram(l, c.ring.FD(), atExit(l, runtime.GOARCH, release))
-	if err != nil {
-		return err
-	}
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: copyName, Type: ebpf.RawTracepoint,
-		Instructions: code, License: "GPL"})
-	if err != nil {
-		return err
-	}
-	return c.attached(p, func() (link.Link, error) {
-		return link.AttachRawTracepoint(link.RawTracepointOptions{Name: "sys_exit", Program: p})
-	})
-}
-
-// attached attaches a program, or closes it.
-func (c *copies) attached(p *ebpf.Program, attach func() (link.Link, error)) error {
-	l, err := attach()
-	if err != nil {
-		return errors.Join(err, p.Close())
-	}
-	c.prog, c.link = p, l
-	return nil
-}
-
-// kernelSymbol returns a symbol's address.
-func kernelSymbol(name string) (pc uint64, err error) {
-	f, err := os.Open("/proc/kallsyms")
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	err = kallsyms.Read("/proc/kallsyms", f, func(s kallsyms.Symbol) bool {
-		if s.Name == name && s.Module == "" {
-			pc = s.Addr
-		}
-		return pc == 0
-	})
-	if pc == 0 && err == nil {
-		err = fmt.Errorf("kallsyms has no %s", name)
-	}
-	if pc != 0 {
-		err = nil
-	}
-	return pc, err
-}
-
 func (c *copies) drain() time.Duration { return 0 }
 
-// stop detaches the program and takes what is in its ring.
+// stop detaches the program and takes the rest of its ring.
 func (c *copies) stop() {
-	if c.link == nil {
+	if c.copier == nil || c.stopped {
 		return
 	}
-	if stats, err := c.prog.Stats(); err == nil {
-		c.s.lost("copies inside the kernel: two loads at once on a CPU", stats.RecursionMisses)
-	}
-	if err := c.link.Close(); err != nil {
+	c.stopped = true
+	missed, errs := c.copier.Stop()
+	c.s.lost("copies inside the kernel: two loads at once on a CPU", missed)
+	for _, err := range errs {
 		c.s.warn("%v", err)
-	}
-	c.link = nil
-	if err := c.reader.Flush(); err != nil {
-		c.s.warn("%v", err)
-		c.reader.Close()
 	}
 	<-c.done
-	c.s.lost("copies inside the kernel that are not whole", uint64(len(c.partial)))
+	c.s.lost(notWhole, uint64(c.pieces.Pending()))
 }
 
 func (c *copies) add(*bundle.Writer) error { return c.err }
 
 func (c *copies) close() {
-	if c.link != nil {
-		c.link.Close()
-	}
-	if c.reader != nil {
-		c.reader.Close()
-	}
-	if c.prog != nil {
-		c.prog.Close()
-	}
-	if c.ring != nil {
-		c.ring.Close()
+	if c.copier != nil {
+		c.copier.Close()
 	}
 	c.copySpools.close()
 	c.before.close()
 	c.copySpools, c.before = copySpools{}, copySpools{}
-	c.link, c.reader, c.prog, c.ring = nil, nil, nil, nil
+	c.copier = nil
 }
 
 func (c *copies) read() {
 	defer close(c.done)
-	var rec ringbuf.Record
-	for {
-		err := c.reader.ReadInto(&rec)
-		if errors.Is(err, ringbuf.ErrFlushed) || errors.Is(err, os.ErrClosed) {
-			return
-		}
-		if err != nil {
-			c.s.warn("copies inside the kernel: %v", err)
-			return
-		}
-		c.piece(rec.RawSample)
+	if err := c.copier.Read(c.piece); err != nil {
+		c.s.warn("copies inside the kernel: %v", err)
+	}
+}
+
+// piece adds a piece, and keeps the copy that it completes.
+func (c *copies) piece(b []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	whole, lost := c.pieces.Add(b)
+	if lost {
+		c.s.lost(notWhole, 1)
+	}
+	if whole == nil {
+		return
+	}
+	if err := c.keep(whole); err != nil {
+		c.err = err
 	}
 }
 
@@ -271,6 +153,15 @@ func (x copySpools) close() {
 			s.close()
 		}
 	}
+}
+
+// keep stores a copy.
+func (x copySpools) keep(c *copier.Copy) error {
+	err := x.infos.add(c.ID, bpf.AppendProgram(nil, c.Program))
+	if len(c.BTF) > 0 {
+		err = errors.Join(err, x.blobs.add(c.BTFID, bpf.AppendBTF(nil, c.BTFID, c.BTF)))
+	}
+	return err
 }
 
 func (x copySpools) fill(p *programs) error {

@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 
+	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
 )
 
@@ -15,8 +16,8 @@ func nativeU32(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v
 // u32 info_len, u32 data_len, u64 arrays, then the info.
 func entryBTF(entry []byte) uint32 {
 	const infoAt = 16
-	if len(entry) < infoAt+infoBTFAt+4 {
+	if len(entry) < infoAt+bpf.InfoBTFAt+4 {
 		return 0
 	}
-	return binary.NativeEndian.Uint32(entry[infoAt+infoBTFAt:])
+	return binary.NativeEndian.Uint32(entry[infoAt+bpf.InfoBTFAt:])
 }

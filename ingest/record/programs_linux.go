@@ -153,16 +153,16 @@ func (p *programs) read(id uint32) *program {
 
 // keep puts a program and its BTF into the spools.
 func (p *programs) keep(id uint32, x *program, raw *bpf.RawProgram) {
-	if len(raw.Info) >= infoTagAt+len(x.tag) {
-		x.tag = bpf.Tag(raw.Info[infoTagAt:])
+	if len(raw.Info) >= bpf.InfoTagAt+len(x.tag) {
+		x.tag = bpf.Tag(raw.Info[bpf.InfoTagAt:])
 	}
 	x.image = len(raw.Arrays[bpf.ArrayJITedInsns]) > 0
 	p.entry = bpf.AppendProgram(p.entry[:0], raw)
 	p.fail(p.infos.add(id, p.entry))
-	if len(raw.Info) < infoBTFAt+4 {
+	if len(raw.Info) < bpf.InfoBTFAt+4 {
 		return
 	}
-	btf := binary.NativeEndian.Uint32(raw.Info[infoBTFAt:])
+	btf := binary.NativeEndian.Uint32(raw.Info[bpf.InfoBTFAt:])
 	if btf == 0 || p.btfs[btf] {
 		return
 	}
@@ -235,8 +235,8 @@ func (p *programs) finish() {
 // unreadable is the entry of a program that exists and may not be read: as the kernel
 // fills its info for those who may not, all lengths 0.
 func unreadable(id uint32, tag bpf.Tag) []byte {
-	info := make([]byte, infoLen)
-	binary.NativeEndian.PutUint32(info[infoIDAt:], id)
-	copy(info[infoTagAt:], tag[:])
+	info := make([]byte, bpf.InfoLen)
+	binary.NativeEndian.PutUint32(info[bpf.InfoIDAt:], id)
+	copy(info[bpf.InfoTagAt:], tag[:])
 	return bpf.AppendProgram(nil, &bpf.RawProgram{Info: info, BigEndian: bigEndian})
 }

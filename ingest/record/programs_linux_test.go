@@ -25,7 +25,7 @@ func testProgram(id uint32) bpfbuild.Program {
 	return bpfbuild.Program{Type: 17, ID: id, BTFID: 1000 + id, Tag: [8]byte{b, 1}, Name: "on_enter",
 		LoadTime: 77, UID: 5, Funcs: []bpfbuild.Func{
 			{Name: "on_enter", Tag: [8]byte{b, 2}, Start: 0xffffffffc0000000 + uint64(id)<<16,
-				Code: bytes.Repeat([]byte{b}, pieceData+40), Lines: line(10)},
+				Code: bytes.Repeat([]byte{b}, 4096+40), Lines: line(10)},
 			{Name: "inner", Tag: [8]byte{b, 3}, Start: 0xffffffffc0008000 + uint64(id)<<16,
 				Code: bytes.Repeat([]byte{b + 1}, 24), Lines: line(20)},
 		}}

@@ -195,34 +195,3 @@ func FuzzRing(f *testing.F) {
 		}
 	})
 }
-
-// FuzzPieces takes in pieces of any content: none panics, and kept programs decode.
-func FuzzPieces(f *testing.F) {
-	for _, b := range piecesOf(testProgram(4)) {
-		f.Add(b[:200], uint8(2))
-	}
-	f.Fuzz(func(t *testing.T, content []byte, at uint8) {
-		c := newTestCopies(t)
-		list := piecesOf(testProgram(4))
-		odd := make([]byte, pieceSize)
-		copy(odd, content)
-		list[int(at)%len(list)] = odd
-		for _, b := range list {
-			c.piece(b)
-		}
-		if c.bytes < 0 || c.bytes > maxCopying {
-			t.Fatalf("%d bytes", c.bytes)
-		}
-		c.infos.sort()
-		for _, e := range c.infos.entries {
-			entry, err := c.infos.read(e, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			list, err := bpf.DecodePrograms("copy", append(nativeU32(1), entry...), 0, bigEndian, nil)
-			if err != nil || len(list) != 1 {
-				t.Fatalf("%d programs, %v", len(list), err)
-			}
-		}
-	})
-}

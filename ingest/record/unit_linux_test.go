@@ -9,8 +9,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"symbolize/ingest/record/sampler"
 	"testing"
+
+	"symbolize/ingest/record/sampler"
 
 	"golang.org/x/sys/unix"
 

@@ -9,6 +9,18 @@ type RawProgram struct {
 	BigEndian bool              // byte order of the host
 }
 
+// InfoLen is the size of the part of struct bpf_prog_info that is recorded, as by perf, and
+// the offsets of some of its fields.
+const (
+	InfoLen   = 232
+	InfoIDAt  = 4
+	InfoTagAt = 8
+	InfoBTFAt = 128
+)
+
+// MaxArray bounds an array of a program in bytes, far above the verifier's limits.
+const MaxArray = 256 << 20
+
 // AppendProgram appends an entry of the feature BPF_PROG_INFO. The pointers in
 // Info are replaced by offsets, of absent arrays by 0; Info itself is not changed.
 func AppendProgram(dst []byte, p *RawProgram) []byte {

@@ -1,10 +1,36 @@
-package record
+package copier
 
 import (
 	"encoding/binary"
 
 	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/perfdata"
 )
+
+// bigEndian is the byte order of the host.
+var bigEndian = perfdata.NativeBigEndian()
+
+// maxCopying bounds the bytes of incomplete programs.
+const maxCopying = 256 << 20
+
+// Copy is a program as it was copied when it was loaded. Its BTF is nil if it has none, or
+// if it was not copied.
+type Copy struct {
+	ID      uint32
+	Program *bpf.RawProgram // as bpf(2) would return it
+	BTFID   uint32
+	BTF     []byte
+}
+
+// Pieces makes copies of pieces, those of several programs mixed. The zero value is empty. It
+// is for one goroutine at a time.
+type Pieces struct {
+	partial map[uint32]*copied
+	bytes   int // in partial
+}
+
+// Pending returns the number of programs without all of their pieces.
+func (c *Pieces) Pending() int { return len(c.partial) }
 
 // copied is a program that arrives in pieces.
 type copied struct {
@@ -21,23 +47,25 @@ type copiedFunc struct {
 	image      []byte
 }
 
-// piece takes in one piece.
-func (c *copies) piece(b []byte) {
+// Add adds a piece. It returns the copy that the piece completes, if any; lost reports one
+// that ended without all of its pieces.
+func (c *Pieces) Add(b []byte) (whole *Copy, lost bool) {
 	if len(b) < pieceSize {
-		return
+		return nil, false
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	order := binary.NativeEndian
 	kind, id, n := order.Uint32(b), order.Uint32(b[4:]), order.Uint32(b[12:])
 	data := b[pieceHead:][:min(n, pieceData)]
 	x := c.partial[id]
 	if kind == pieceProgram {
 		x = &copied{head: append([]byte(nil), data...)}
+		if c.partial == nil {
+			c.partial = make(map[uint32]*copied)
+		}
 		c.partial[id] = x
 	}
 	if x == nil {
-		return
+		return nil, false
 	}
 	if c.bytes+len(data) > maxCopying {
 		x.bad = true
@@ -48,12 +76,14 @@ func (c *copies) piece(b []byte) {
 	x.follow(kind, b)
 	switch {
 	case kind == pieceEnd:
-		c.whole(id, x)
+		whole = c.end(id, x)
+		return whole, whole == nil
 	case kind == pieceImage:
 		x.image(b, data)
 	case kind > pieceImage && kind < pieceEnd:
 		x.arrays[kind] = append(x.arrays[kind], data...)
 	}
+	return nil, false
 }
 
 // follow checks that a piece goes on where the last one ended, or begins another thing
@@ -93,24 +123,18 @@ func (x *copied) image(b, data []byte) {
 	x.funcs[i].image = append(x.funcs[i].image, data...)
 }
 
-// whole keeps a program that has all its pieces.
-func (c *copies) whole(id uint32, x *copied) {
+// end forgets a program, and returns its copy if it has all its pieces.
+func (c *Pieces) end(id uint32, x *copied) *Copy {
 	delete(c.partial, id)
 	c.bytes -= x.size
 	if x.bad || len(x.head) < headSize || !x.allFunctions() {
-		c.s.lost("copies inside the kernel that are not whole", 1)
-		return
+		return nil
 	}
-	raw := x.program()
-	if err := c.infos.add(id, bpf.AppendProgram(nil, raw)); err != nil {
-		c.err = err
+	whole := &Copy{ID: id, Program: x.program()}
+	if btfID := binary.NativeEndian.Uint32(x.head[headBTFID:]); btfID != 0 {
+		whole.BTFID, whole.BTF = btfID, x.arrays[pieceBTF]
 	}
-	btfID := binary.NativeEndian.Uint32(x.head[headBTFID:])
-	if blob := x.arrays[pieceBTF]; btfID != 0 && len(blob) > 0 {
-		if err := c.blobs.add(btfID, bpf.AppendBTF(nil, btfID, blob)); err != nil {
-			c.err = err
-		}
-	}
+	return whole
 }
 
 // allFunctions reports whether there is code of as many functions as the head announces.
@@ -122,7 +146,8 @@ func (x *copied) allFunctions() bool {
 // program makes the info of a copy that bpf(2) would have given.
 func (x *copied) program() *bpf.RawProgram {
 	order := binary.NativeEndian
-	raw := &bpf.RawProgram{Info: make([]byte, infoLen), BigEndian: bigEndian}
+	raw := &bpf.RawProgram{Info: make([]byte, bpf.InfoLen),
+		BigEndian: bigEndian}
 	head := func(at int) uint32 { return order.Uint32(x.head[at:]) }
 	put := func(at int, v uint32) { order.PutUint32(raw.Info[at:], v) }
 	var images, starts, lens, tags []byte
@@ -135,8 +160,8 @@ func (x *copied) program() *bpf.RawProgram {
 	n := uint32(len(x.funcs))
 	const insnSize = 8
 	put(0, head(headType))
-	put(infoIDAt, head(headID))
-	copy(raw.Info[infoTagAt:], x.head[headTag:headTag+8])
+	put(bpf.InfoIDAt, head(headID))
+	copy(raw.Info[bpf.InfoTagAt:], x.head[headTag:headTag+8])
 	put(16, uint32(len(images)))
 	put(20, head(headInsns)*insnSize)
 	copy(raw.Info[40:], x.head[headLoadTime:headLoadTime+8])
@@ -144,7 +169,7 @@ func (x *copied) program() *bpf.RawProgram {
 	copy(raw.Info[64:80], x.head[headName:headName+16])
 	put(104, n)
 	put(108, n)
-	put(infoBTFAt, head(headBTFID))
+	put(bpf.InfoBTFAt, head(headBTFID))
 	put(132, 8)
 	put(144, uint32(len(x.arrays[pieceFuncInfo])/8))
 	put(148, uint32(len(x.arrays[pieceLineInfo])/16))

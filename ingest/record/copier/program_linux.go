@@ -1,9 +1,10 @@
-package record
+package copier
 
 import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 
+	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/record/kernelbtf"
 )
 
@@ -28,7 +29,7 @@ const (
 	pieceData = 4096
 	pieceHead = 64
 	pieceSize = pieceHead + pieceData
-	maxPieces = maxArray / pieceData // of one thing
+	maxPieces = bpf.MaxArray / pieceData // of one thing
 )
 
 // Kinds of pieces.
