@@ -33,7 +33,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// TestBCC holds a histogram against what bcc's table.py prints of the same slots
+// TestBCC compares a histogram with bcc's table.py for the same slots
 // (print_log2_hist("usecs") of slots 1 to 6 with 0, 1, 3, 250, 12, 2).
 func TestBCC(t *testing.T) {
 	const want = `     usecs               : count     distribution
@@ -74,7 +74,7 @@ func TestBCC(t *testing.T) {
 	}
 }
 
-// TestBpftrace holds histograms against the examples of bpftrace's manual: hist() with
+// TestBpftrace compares histograms with the examples of bpftrace's manual: hist() with
 // closed and open buckets, and lhist(0, 2000, 200).
 func TestBpftrace(t *testing.T) {
 	bar := func(n int) string { return "|" + strings.Repeat("@", n) + strings.Repeat(" ", 52-n) + "|\n" }
@@ -285,7 +285,7 @@ func TestHeatMapGolden(t *testing.T) {
 	golden(t, "numbered.svg", m.AppendSVG(nil))
 }
 
-// TestMarkup: whatever names say, the picture is well-formed and has all counts once.
+// TestMarkup: with any names, the picture is well-formed and has all counts once.
 func TestMarkup(t *testing.T) {
 	m := load(20)
 	m.Title, m.Unit = "<script>\x1b[31m\u202e\xff\ufffe]]>", "'\"><x>"
@@ -326,7 +326,7 @@ func TestMarkup(t *testing.T) {
 	}
 }
 
-// TestLarge: many slots and intervals are put together, none is lost.
+// TestLarge: many slots and intervals are combined, none is lost.
 func TestLarge(t *testing.T) {
 	m := &HeatMap{Scale: Scale{Kind: Linear}}
 	for i := range 2000 {

@@ -24,8 +24,8 @@ th{color:#555}
 <body>
 `
 
-// AppendHTML appends the heat map as a page that stands alone: the picture, what is to
-// be known of it, and the sums over all time. It loads nothing and runs no script.
+// AppendHTML appends the heat map as a complete page: the picture, its description, and the
+// sums over all time. It loads nothing and runs no script.
 func (m *HeatMap) AppendHTML(dst []byte) []byte {
 	dst = fmt.Appendf(dst, htmlHead, escape(m.heading()))
 	dst = m.appendSVG(dst)

@@ -2,12 +2,12 @@ package chart
 
 import "slices"
 
-// Column is what was counted in an interval of time.
+// Column is the counts of an interval of time.
 type Column struct {
 	Start, End uint64 // ns of any clock
 	Counts     []uint64
-	// Reset: counts had become fewer since the dump before, so that the interval's are what
-	// the dump holds.
+	// Reset: counts had become fewer since the dump before, so that the interval's are those of
+	// the dump.
 	Reset bool
 }
 
@@ -20,10 +20,10 @@ type HeatMap struct {
 	Numbered bool
 	Scale    Scale
 	Columns  []Column // in the order of time
-	Notes    []string // what else is to be known, for people
+	Notes    []string // further remarks for the reader
 }
 
-// Sample is what a map held at a time: all counts since it was made or cleared.
+// Sample is the content of a map at a time: all counts since it was made or cleared.
 type Sample struct {
 	Time   uint64
 	Counts []uint64
@@ -31,12 +31,11 @@ type Sample struct {
 
 // Differences makes columns of samples in the order of time. Counts grow, so that those
 // of an interval are the difference of two samples; if any became fewer the map was
-// cleared or made anew meanwhile, and the later sample is the interval's. What the
-// first one holds is of before, and is returned as a sum.
+// cleared or recreated meanwhile, and the later sample is the interval's. The counts of
+// the first one are earlier, and are returned as a sum.
 //
-// With cleared each sample is of its own interval, because whoever reads the map clears
-// it (tracex3 does), and the first one's beginning is taken to be as long before as the
-// second is after.
+// With cleared each sample is of its own interval, because the map's reader clears
+// it (tracex3 does), and the first one's interval is assumed to be as long as the second's.
 func Differences(samples []Sample, cleared bool) (columns []Column, before uint64) {
 	if len(samples) == 0 {
 		return nil, 0
@@ -96,8 +95,8 @@ func (c *Column) total() uint64 {
 	return h.Total()
 }
 
-// grid is a heat map fitted to what is drawn: slots without any count at both ends left
-// out, neighbours put together where there are too many.
+// grid is a heat map fitted to the drawing: slots without any count at both ends left
+// out, adjacent ones combined where there are too many.
 type grid struct {
 	scale       Scale
 	first, last int // slots

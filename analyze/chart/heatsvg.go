@@ -24,7 +24,7 @@ const (
 )
 
 // svgColours are the shades from few to many: of yellow, orange and red, so that they
-// differ in lightness too and are told apart in print and by the colour-blind.
+// differ in lightness too, for print and for the colour-blind.
 var svgColours = []string{"#ffeda0", "#fed976", "#feb24c", "#fd8d3c", "#fc4e2a", "#e31a1c",
 	"#bd0026", "#800026"}
 
@@ -40,7 +40,7 @@ type canvas struct {
 	out    []byte
 }
 
-// AppendSVG appends the heat map as a picture that stands alone: time to the right,
+// AppendSVG appends the heat map as a complete picture: time to the right,
 // values upwards, each cell with its counts as a title.
 func (m *HeatMap) AppendSVG(dst []byte) []byte {
 	dst = append(dst, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"...)
@@ -125,7 +125,7 @@ func (c *canvas) cells() {
 	}
 }
 
-// interval says which time a column is of.
+// interval formats the time of a column.
 func (m *HeatMap) interval(from uint64, c *Column) string {
 	text := fmt.Sprintf("%s to %s s", seconds(c.Start-from, 3), seconds(c.End-from, 3))
 	if m.Numbered {
@@ -190,7 +190,7 @@ func (c *canvas) timeAxis() {
 	c.printf(`<text class="m" x="%d" y="%d">%s</text>`+"\n", svgLeft+svgPlotWidth/2, base+44, what)
 }
 
-// legend says how many counts a colour stands for, the most on top.
+// legend prints the range of counts of each colour, the most on top.
 func (c *canvas) legend() {
 	x, y := svgLeft+svgPlotWidth+20, svgTop+12
 	c.printf(`<text x="%d" y="%d">counts of a cell</text>`+"\n", x, y)

@@ -99,7 +99,7 @@ func appendCell(dst []byte, s shades, n uint64, colours bool) []byte {
 	return append(dst, termLetters[s.colour(level, len(termLetters))])
 }
 
-// appendLegend says how many counts a shade stands for.
+// appendLegend prints the range of counts of each shade.
 func (m *HeatMap) appendLegend(dst []byte, s shades, colours bool) []byte {
 	dst = fmt.Appendf(dst, "%*s ", termTime, "counts")
 	for level := 1; level <= len(s.first); level++ {

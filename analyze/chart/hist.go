@@ -11,7 +11,7 @@ import (
 
 // Histogram is counts by slot.
 type Histogram struct {
-	// Label says whose counts they are, as bpftrace's key; "" if there is one only.
+	// Label is the histogram's key, as in bpftrace; "" if there is one only.
 	Label  string
 	Counts []uint64 // by slot
 }

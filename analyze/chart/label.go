@@ -39,7 +39,7 @@ func (m *HeatMap) slotLabel(slot int) string {
 	return m.valueLabel(low) + " to " + m.valueLabel(high)
 }
 
-// rangeLabel writes what a row counts.
+// rangeLabel formats the range of a row.
 func (m *HeatMap) rangeLabel(low, high string) string {
 	unit := ""
 	if m.Unit != "" {

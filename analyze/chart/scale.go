@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrScale says that a scale is none of those that ParseScale knows.
+// ErrScale is returned for a scale that ParseScale does not know.
 var ErrScale = errors.New("not a scale")
 
 // Kind is how slots of a histogram are numbered.
@@ -22,19 +22,19 @@ const (
 	Log2 Kind = iota
 	// BCC is bcc's bpf_log2l: one more than Log2, slot 0 is never used.
 	BCC
-	// Bpftrace is bpftrace's hist(): slot 0 counts what is below 0, 1 counts 0, 2 counts 1, 3
+	// Bpftrace is bpftrace's hist(): slot 0 counts values below 0, 1 counts 0, 2 counts 1, 3
 	// counts 2 and 3, and so on. Scale.Bits is its second argument: each power of two has
 	// 2^Bits slots.
 	Bpftrace
 	// Linear is a number for each slot: slot i counts i. With Scale.Step slot i counts Step
 	// values from Min + i·Step on.
 	Linear
-	// Lhist is bpftrace's lhist(): slot 0 counts what is below Min, the last one what is not
+	// Lhist is bpftrace's lhist(): slot 0 counts values below Min, the last one those not
 	// below Max.
 	Lhist
 )
 
-// Scale says which values a slot counts.
+// Scale maps slots to values.
 type Scale struct {
 	Kind  Kind
 	Parts uint64 // of Log2: slots for each power of two; 0 is 1
@@ -51,7 +51,7 @@ const (
 	wordBits = 64
 )
 
-// ScaleNames are what ParseScale takes, for help texts.
+// ScaleNames are the forms that ParseScale accepts, for help texts.
 const ScaleNames = "log2[:PARTS], bcc, bpftrace[:BITS], linear[:MIN:MAX:STEP], lhist:MIN:MAX:STEP"
 
 // ParseScale reads one of ScaleNames. Errors wrap ErrScale.
@@ -114,7 +114,7 @@ func (s Scale) checked(fail func(string, ...any) (Scale, error)) (Scale, error) 
 	return s, nil
 }
 
-// String returns the scale as ParseScale takes it.
+// String returns the scale in ParseScale's form.
 func (s Scale) String() string {
 	switch s.Kind {
 	case BCC:
@@ -139,7 +139,7 @@ func (s Scale) String() string {
 	return "log2"
 }
 
-// Describe says in words what the slots count.
+// Describe describes the values of the slots.
 func (s Scale) Describe() string {
 	switch s.Kind {
 	case BCC:

@@ -154,10 +154,10 @@ func (d amd64) repeated(code []byte, pc addr.PC) (Inst, bool) {
 	return inst, true
 }
 
-// inst is what x86asm decoded.
+// inst converts the result of x86asm.
 func (d amd64) inst(x *x86asm.Inst, code []byte, pc addr.PC) Inst {
 	inst := Inst{Len: x.Len}
-	mend(x, code[:x.Len])
+	fixMemory(x, code[:x.Len])
 	switch x.Op {
 	case x86asm.CALL, x86asm.LCALL:
 		inst.Call = true
@@ -189,10 +189,10 @@ func (d amd64) inst(x *x86asm.Inst, code []byte, pc addr.PC) Inst {
 	return inst
 }
 
-// mend corrects memory operands that x86asm v0.32 gets wrong: it forgets RIP where
+// fixMemory corrects memory operands that x86asm v0.32 gets wrong: it forgets RIP where
 // the instruction has a VEX or EVEX prefix, and the sign of a displacement where a
 // constant follows or the address is absolute.
-func mend(x *x86asm.Inst, code []byte) {
+func fixMemory(x *x86asm.Inst, code []byte) {
 	if isImm64(x) {
 		return
 	}

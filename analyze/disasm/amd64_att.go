@@ -18,7 +18,7 @@ func attText(x *x86asm.Inst, code []byte, pc addr.PC) (op, args string) {
 	op, args = splitOp(x86asm.GNUSyntax(*x, uint64(pc), nil))
 	op = attOp(op, x)
 	if x.Op == x86asm.NOP && code[len(code)-1] == 0x90 && code[0] == 0x66 {
-		// Padding of more than one byte is written as what it was before 64 bits.
+		// Padding of more than one byte is written in its form before 64 bits.
 		return strings.Repeat("data16 ", len(code)-2) + "xchg", "%ax,%ax"
 	}
 	if args == "" {
@@ -267,7 +267,7 @@ func isRIPRelative(code []byte) bool {
 	return ok && code[at]&0xc7 == 5
 }
 
-// modRM returns where the ModRM byte of an instruction with one stands, and the map
+// modRM returns the position of an instruction's ModRM byte, and the map
 // of its opcode: 0 for one byte, 1 for 0f, 2 for 0f 38, 3 for 0f 3a.
 func modRM(code []byte) (at, opmap int, ok bool) {
 	at = legacyPrefixes(code)

@@ -8,7 +8,7 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// form says which operands an instruction has that x86asm does not know.
+// form is the operands of an instruction that x86asm lacks.
 type form uint8
 
 const (
@@ -18,7 +18,7 @@ const (
 	regRM             // to a register from r/m
 )
 
-// size says what REX.W does to an instruction.
+// size is the effect of REX.W on an instruction.
 type size uint8
 
 const (
@@ -101,8 +101,8 @@ var extraOps = []extraOp{
 	{0, 2, 0xf9, -1, 1, 0, rmReg, "movdiri", plainName},
 }
 
-// extra decodes what x86asm does not know: section 11 of the fact sheet on BPF
-// images, and what libc, OpenSSL and Go were found to use besides.
+// extra decodes instructions that x86asm lacks: section 11 of the fact sheet on BPF
+// images, and those found in libc, OpenSSL and Go.
 func (d amd64) extra(code []byte, pc addr.PC) (Inst, bool) {
 	if vexLen(code) == 3 {
 		return d.tile(code)
@@ -147,8 +147,8 @@ func (e *extraOp) fits(prefixes []byte, modrm byte) bool {
 	return e.mem < 0 || (modrm>>6 != 3) == (e.mem == 1)
 }
 
-// extraInst writes e. Its operands are read as those of a multiplication, which has
-// the same ModRM byte and what follows that.
+// extraInst writes e. Its operands are decoded as those of a multiplication, which has
+// the same ModRM byte and the same bytes after it.
 func (d amd64) extraInst(e *extraOp, prefixes, code []byte, at int, pc addr.PC) (Inst, bool) {
 	if e.form == bare {
 		return Inst{Len: at + 1, Text: e.name}, true
@@ -181,8 +181,8 @@ func (d amd64) extraInst(e *extraOp, prefixes, code []byte, at int, pc addr.PC) 
 	return inst, true
 }
 
-// asIMUL decodes a ModRM byte and what follows as those of `imul rm, reg` with the
-// given prefixes. It returns the code of that and how many bytes of rest it took.
+// asIMUL decodes a ModRM byte and the bytes after it as those of `imul rm, reg` with the
+// given prefixes. It returns the code of that and the number of bytes it took of rest.
 func asIMUL(prefixes, rest []byte) (x x86asm.Inst, imul []byte, n int, ok bool) {
 	imul = append(prefixes, 0x0f, 0xaf)
 	before := len(imul)

@@ -40,7 +40,7 @@ func (d amd64) tile(code []byte) (Inst, bool) {
 	return Inst{Len: 5, Text: join(name, strings.Join(list, ","))}, true
 }
 
-// tileConfig decodes opcode 49: what all tiles have in common, and clearing them.
+// tileConfig decodes opcode 49: the configuration of all tiles, and clearing them.
 func (d amd64) tileConfig(pp byte, code []byte) (Inst, bool) {
 	modrm := code[4]
 	switch isMem := modrm>>6 != 3; {

@@ -1,9 +1,9 @@
 // Package disasm turns machine code into text: golang.org/x/arch behind one
 // interface, for amd64 and arm64, as objdump and so `perf annotate` print it.
 //
-// A Decoder never stops early. What it does not know becomes ".byte 0x.." (on
+// A Decoder never stops early. Unknown code becomes ".byte 0x.." (on
 // arm64 ".inst 0x…"), one unit at a time, so that the lengths of all instructions
-// sum up to the code that was given.
+// sum up to the length of the code.
 package disasm
 
 import (
@@ -17,10 +17,10 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// ErrMachine means that the code of a machine cannot be disassembled.
+// ErrMachine is returned for a machine without a disassembler.
 var ErrMachine = errors.New("no disassembler for this machine")
 
-// Syntax says how amd64 instructions are written; arm64 has one way only.
+// Syntax is the notation of amd64 instructions; arm64 has only one.
 type Syntax uint8
 
 // The syntaxes.
@@ -99,8 +99,8 @@ func New(machine string, syntax Syntax) (Decoder, error) {
 	return nil, fmt.Errorf("%w: %q", ErrMachine, machine)
 }
 
-// decodeAll cuts code into instructions by one, which gives the first of what is
-// left, at least one byte of it.
+// decodeAll splits code into instructions by one, which returns the first of the
+// rest, at least one byte of it.
 func decodeAll(code []byte, pc addr.PC, one func(code []byte, pc addr.PC) Inst) iter.Seq[Inst] {
 	return func(yield func(Inst) bool) {
 		for at := 0; at < len(code); {

@@ -30,7 +30,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// collect decodes code and checks what holds for every decoder: instructions follow
+// collect decodes code and checks the invariants of every decoder: instructions follow
 // each other and sum up, and have a text.
 func collect(t testing.TB, d Decoder, code []byte, pc addr.PC) []Inst {
 	t.Helper()
@@ -60,7 +60,7 @@ func collect(t testing.TB, d Decoder, code []byte, pc addr.PC) []Inst {
 	return list
 }
 
-// TestTargets: what a reader of annotated code follows.
+// TestTargets: the targets that a reader of annotated code follows.
 func TestTargets(t *testing.T) {
 	const pc = 0xffffffffc0001000
 	for _, tt := range []struct {
@@ -106,8 +106,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestBad: what is not known keeps the length that its prefix tells, and decoding
-// goes on behind it.
+// TestBad: unknown code keeps the length that its prefix implies, and decoding
+// continues behind it.
 func TestBad(t *testing.T) {
 	for code, want := range map[string]string{
 		"\x8f\xe8\x78\xc2\xc0\x07\xc3":     ".byte  0x8f,0xe8,0x78,0xc2,0xc0,0x07; ret", // XOP

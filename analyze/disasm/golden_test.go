@@ -49,8 +49,8 @@ func readListing(t testing.TB, file string) []line {
 	return list
 }
 
-// TestListings: boundaries and texts equal what objdump 2.40 printed of testdata/amd64.s
-// and llvm-objdump 14 of testdata/arm64.s, each instruction for itself and all in a row.
+// TestListings: boundaries and texts equal those of objdump 2.40 for testdata/amd64.s
+// and of llvm-objdump 14 for testdata/arm64.s, each instruction alone and all in a row.
 func TestListings(t *testing.T) {
 	for machine, file := range map[string]string{
 		"x86_64": "testdata/amd64.objdump", "aarch64": "testdata/arm64.objdump",
@@ -87,7 +87,7 @@ func TestListings(t *testing.T) {
 
 var number = regexp.MustCompile(`\b0x[0-9a-f]+\b`)
 
-// canonical writes an instruction without what LLVM and objdump disagree on for arm64:
+// canonical removes the differences between LLVM and objdump for arm64 from an instruction:
 // case, and whether constants are hexadecimal.
 func canonical(s string) string {
 	if strings.HasPrefix(s, "<unknown>") || strings.HasPrefix(s, ".inst") {

@@ -64,7 +64,7 @@ const zeroRun = 8
 
 func isZero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }
 
-// comments are what objdump adds to an instruction: names of targets.
+// comments match objdump's additions to an instruction: names of targets.
 var comments = regexp.MustCompile(`\s*(<[^>]*>|# .*)`)
 
 func plain(s string) string {

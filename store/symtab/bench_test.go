@@ -9,7 +9,7 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// likeC makes n functions as a C++ library has them: aligned, of varied sizes,
+// likeC makes n functions like those of a C++ library: aligned, of varied sizes,
 // with names that share prefixes.
 func likeC(n int) []Func {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -106,7 +106,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// debugLikeC hands a Builder n functions as optimized C++ has them: a dozen inlined
+// debugLikeC adds n functions like those of optimized C++ to a Builder: a dozen inlined
 // calls, nested, of a few thousand small functions, and thirty lines each.
 func debugLikeC(b *Builder, n int) {
 	rng := rand.New(rand.NewPCG(1, 4))
@@ -149,8 +149,8 @@ func debugLikeC(b *Builder, n int) {
 	}
 }
 
-// BenchmarkEncodeDebug is the making of a table with debug information, painting
-// included. Its bytes are those of the table before compression.
+// BenchmarkEncodeDebug encodes a table with debug information, including the computation of
+// segments. Its bytes are those of the table before compression.
 func BenchmarkEncodeDebug(b *testing.B) {
 	b.ReportAllocs()
 	bl := NewBuilder(Options{})

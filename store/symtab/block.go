@@ -10,17 +10,16 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// zstdLevel is what measured best for the store of a whole /usr/lib; see
-// BenchmarkEncode.
+// zstdLevel measured best for the store of a whole /usr/lib; see BenchmarkEncode.
 const zstdLevel = zstd.SpeedBetterCompression
 
-// zstdWindow bounds what an encoder keeps: blocks are 64 KiB.
+// zstdWindow bounds an encoder's window: blocks are 64 KiB.
 const zstdWindow = 128 << 10
 
-// blockEntry is what a directory says of one block.
+// blockEntry is a block's entry in a directory.
 type blockEntry struct {
 	raw    uint32 // bytes when unpacked
-	stored uint32 // bytes as kept
+	stored uint32 // bytes as stored
 	zstd   bool
 	at     uint64 // in the header's inline bytes, if it is there
 }
@@ -71,7 +70,7 @@ var (
 	})
 )
 
-// compress returns raw as it is to be kept, in memory of its own.
+// compress returns raw in its stored form, in memory of its own.
 func compress(raw []byte) ([]byte, blockEntry) {
 	out := zstdEncoder().EncodeAll(raw, make([]byte, 0, len(raw)/2+64))
 	e := blockEntry{raw: uint32(len(raw)), stored: uint32(len(out)), zstd: true}

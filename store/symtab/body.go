@@ -7,14 +7,14 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// A body is what a range of a function shows, in a compact form of LEB128 numbers
-// that lives as long as its Builder:
+// A body holds the calls and segments of a function's range, in a compact form of LEB128
+// numbers that lives as long as its Builder:
 //
 //	SubRef | calls | segments |
 //	per call:    depth | SubRef | call FileRef | call line | call column
 //	per segment: length | 1 + call or 0 | FileRef | line | column
 
-// bodyNumbers is how many numbers a call or a segment has, each of a byte at least.
+// bodyNumbers is the count of numbers of a call or a segment, each at least a byte.
 const bodyNumbers = 5
 
 // flatCall is a call in a body.
@@ -35,9 +35,9 @@ type flatBody struct {
 	keep  []int32 // of clip
 }
 
-// keep packs what the painter found out about a range.
+// keep packs the segmentBuilder's result for a range.
 func (d *debugInfo) keep(f *DebugFunc, r addr.Range) bodyRef {
-	p := &d.paint
+	p := &d.segs
 	segs := p.segmentsIn(r)
 	p.visible(segs, f.Inlines)
 	defer p.clear()
@@ -78,7 +78,7 @@ func (d *debugInfo) keep(f *DebugFunc, r addr.Range) bodyRef {
 	return d.store(b)
 }
 
-// store copies a body to where it can stay.
+// store copies a body to permanent memory.
 func (d *debugInfo) store(b []byte) bodyRef {
 	n := len(d.blocks)
 	if n == 0 || cap(d.blocks[n-1])-len(d.blocks[n-1]) < len(b) {
@@ -92,8 +92,8 @@ func (d *debugInfo) store(b []byte) bodyRef {
 	return bodyRef(1 + (uint64(n-1)<<32 | uint64(at)))
 }
 
-// segmentsIn returns the painted segments of a range of the function.
-func (p *painter) segmentsIn(r addr.Range) []flatSegment {
+// segmentsIn returns the computed segments of a range of the function.
+func (p *segmentBuilder) segmentsIn(r addr.Range) []flatSegment {
 	lo, hi := 0, len(p.segs)
 	if p.numRanges() > 1 {
 		at := func(a addr.Addr) int {
@@ -104,11 +104,11 @@ func (p *painter) segmentsIn(r addr.Range) []flatSegment {
 	return p.segs[lo:hi]
 }
 
-// unpack decodes the body of a candidate. One without a body has one segment of
-// which nothing is known.
+// unpack decodes the body of a candidate. One without a body has one segment with nothing
+// known.
 //
-// cost is how many bytes that took. most bounds it: of a larger body the function alone is
-// taken.
+// cost is the number of bytes that took. most bounds it: of a larger body only the function
+// is taken.
 func (d *debugInfo) unpack(c *candidate, f *flatBody, most int64) (cost int64, whole bool) {
 	f.sub, f.calls, f.segs, f.open = 0, f.calls[:0], f.segs[:0], f.open[:0]
 	whole = true
@@ -154,8 +154,8 @@ func (f *flatBody) decode(b []byte, at uint64, most int64) (cost int64, whole bo
 	return int64(all - len(b)), true
 }
 
-// clip leaves of a body what lies in a piece of its function: segments within it,
-// and calls that these show.
+// clip keeps the part of a body within a piece of its function: segments within it,
+// and their calls.
 func (f *flatBody) clip(start, end uint64) {
 	segs := f.segs[:0]
 	for _, s := range f.segs {

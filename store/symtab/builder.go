@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Options set the sizes at which blocks are cut, in raw bytes. Zero values give
-// the usual ones; others serve tests and measurements.
+// Options set the sizes at which blocks are cut, in raw bytes. Zero values select
+// the defaults; others serve tests and measurements.
 type Options struct {
 	ChunkSize  int // of a chunk; 64 KiB
 	StringSize int // of a string block; 64 KiB
@@ -18,7 +18,7 @@ type Options struct {
 }
 
 // maxChunkSize bounds Options.ChunkSize: one function of the greatest size still
-// fits into a chunk that is all but full.
+// fits into an almost full chunk.
 const maxChunkSize = 1 << 20
 
 func (o Options) withDefaults() Options {
@@ -47,10 +47,10 @@ type Builder struct {
 // candidate is a symbol that may become a function.
 type candidate struct {
 	start, end  uint64
-	size        uint64 // as given; end may be clipped
+	size        uint64 // as added; end may be clipped
 	name        string
 	number      uint32  // 1 + number of the function, 0 while it has none
-	seq         uint32  // place in the order of Add
+	seq         uint32  // number in the order of Add
 	body        bodyRef // inlined calls and lines
 	flags       Flags
 	underscores uint16
@@ -79,9 +79,9 @@ func (b *Builder) Len() int {
 	return len(b.cands)
 }
 
-// Add adds a symbol. Symbols of one address must come in the order of the file that
-// has them: it decides among aliases where nothing else does. Other than that the
-// order is of no account. Size must say where a symbol ends, for Unsized ones too.
+// Add adds a symbol. Symbols of one address must come in the order of their file: it
+// decides among aliases if nothing else does. Otherwise the
+// order does not matter. Size must be the symbol's length, for Unsized ones too.
 // Symbols without extent or name, or with a name longer than MaxName, are left out;
 // a name with a NUL is cut there.
 func (b *Builder) Add(f Func) {
@@ -115,10 +115,10 @@ func underscores(name string) uint16 {
 // choose_best_symbol in tools/perf/util/symbol.c, as measured with perf 6.1.
 //
 // The first of these lets an unsized symbol end where the next symbol of the list
-// begins. For all aliases of an address but the last that is where they begin
-// themselves: they stay without size, and a symbol without size never wins. So of
-// several unsized ones (all of kallsyms is unsized) the last listed is the best. Where
-// the second finds no difference it keeps what came first.
+// begins. For all aliases of an address but the last that is their own start: they stay
+// without size, and a symbol without size never wins. So the last of
+// several unsized ones (all of kallsyms is unsized) is the best. Where
+// the second finds no difference it keeps the first.
 func compareAlias(a, b *candidate) int {
 	if a.flags&b.flags&Unsized != 0 {
 		return cmp.Compare(b.seq, a.seq)
@@ -141,7 +141,7 @@ func compareAlias(a, b *candidate) int {
 	return cmp.Compare(a.seq, b.seq)
 }
 
-// isSyS tells the names that kernels before 4.17 gave to system calls besides
+// isSyS recognises kernels' second names of system calls before 4.17, besides
 // sys_…; perf avoids them (arch__choose_best_symbol).
 func isSyS(name string) bool {
 	return strings.HasPrefix(name, "SyS") || strings.HasPrefix(name, "compat_SyS")
@@ -149,7 +149,7 @@ func isSyS(name string) bool {
 
 // Encode makes the table. It returns one without functions if nothing was added. A
 // Builder that had debug information is empty afterwards.
-// The same symbols give the same bytes, whatever the order of Add among symbols of
+// The same symbols give the same bytes, for any order of Add among symbols of
 // different addresses.
 func (b *Builder) Encode() (*Encoded, error) {
 	b.enc.reset(b.opts)
@@ -170,10 +170,10 @@ func sortCandidates(cands []candidate) {
 	})
 }
 
-// flatten cuts the overlaps of the sorted symbols: at each address the one with
-// the latest start wins, among equal starts the best alias; a symbol goes on where
-// those inside it end, but an unsized one only if no alias of it has a size. It
-// calls emit with disjoint ranges in ascending order, two neighbours never of the
+// flatten resolves the overlaps of the sorted symbols: at each address the one with
+// the latest start wins, among equal starts the best alias; a symbol continues after
+// the end of those inside it, but an unsized one only if no alias of it has a size. It
+// calls emit with disjoint ranges in ascending order; adjacent ones are never of the
 // same symbol.
 func (b *Builder) flatten(cands []candidate, emit func(start, end uint64, c *candidate)) {
 	b.stack = b.stack[:0]
@@ -186,8 +186,8 @@ func (b *Builder) flatten(cands []candidate, emit func(start, end uint64, c *can
 		for j < len(cands) && cands[j].start == next {
 			j++
 		}
-		// The best of the group must come to lie on top. Where one of them has a size,
-		// the guess at those that have none is not needed.
+		// The best of the group must be on top. If one of them has a size, the guessed ends of
+		// those without one are not needed.
 		unsized := cands[i].flags & Unsized
 		for k := j - 1; k >= i; k-- {
 			if cands[k].flags&Unsized == unsized {
@@ -199,7 +199,7 @@ func (b *Builder) flatten(cands []candidate, emit func(start, end uint64, c *can
 	b.drain(cands, &at, ^uint64(0), emit)
 }
 
-// drain emits what the stack shows between *at and limit.
+// drain emits the ranges of the stack between *at and limit.
 func (b *Builder) drain(cands []candidate, at *uint64, limit uint64,
 	emit func(start, end uint64, c *candidate)) {
 	for len(b.stack) > 0 && *at < limit {

@@ -8,7 +8,7 @@ import (
 )
 
 // chunkCursor walks the ranges of one unpacked chunk. After next returns true the
-// exported state is the range's; after false err tells whether it was the end.
+// exported state is the range's; after false err is nil at the end.
 type chunkCursor struct {
 	gaps, sizes, kinds, extras []byte
 
@@ -18,10 +18,10 @@ type chunkCursor struct {
 	number     uint32 // of the function
 	name       uint32
 	flags      Flags
-	resumed    bool // the range goes on a function of an earlier range
+	resumed    bool // the range continues a function of an earlier range
 
 	nextFunc, nextStr uint64
-	ranges            uint64 // still to come
+	ranges            uint64 // remaining
 	entry             chunkEntry
 	err               error
 }
@@ -83,7 +83,7 @@ func uvarintSlow(b *[]byte) (uint64, bool) {
 }
 
 // next moves to the next range. The address arithmetic cannot wrap: every range is
-// checked against the end that the directory gives.
+// checked against the directory's end.
 func (c *chunkCursor) next() bool {
 	if c.ranges == 0 || c.err != nil {
 		return false
@@ -159,7 +159,7 @@ func (c *chunkCursor) fail(reason string) bool {
 	return false
 }
 
-// close checks, after the last range, what only the end can tell.
+// close checks, after the last range, the sums of the chunk.
 func (c *chunkCursor) close() error {
 	e := &c.entry
 	switch {

@@ -82,14 +82,14 @@ type segment struct {
 	line, column uint32
 }
 
-// What colSegFiles says before the number of a file.
+// Values of colSegFiles before file numbers.
 const (
 	sameFile  = 0 // as the last segment of that call; at first that of its declaration
 	noFile    = 1
 	firstFile = 2
 )
 
-// lineState is what the next line of a call or function is relative to.
+// lineState is the base of the next line number of a call or function.
 type lineState struct {
 	file FileID
 	line uint32 // of segments

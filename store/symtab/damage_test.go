@@ -9,7 +9,7 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// walk uses every way to read a table; it is there to find panics.
+// walk reads a table in every way, to find panics.
 func walk(tab *Table) error {
 	addrs := make([]addr.Addr, 0, 64)
 	r := tab.Range()
@@ -108,8 +108,8 @@ func truncate(t *testing.T, sample func(testing.TB, int) *Encoded) {
 	}
 }
 
-// TestFlippedBits flips every bit: what comes is an error, another digest, or the
-// very same content.
+// TestFlippedBits flips every bit: the result is an error, another digest, or the
+// same content.
 func TestFlippedBits(t *testing.T) {
 	t.Run("names", func(t *testing.T) { flip(t, damageSample(t, 1<<20)) })
 	t.Run("debug", func(t *testing.T) { flip(t, damageDebug(t, 1<<20)) })
@@ -139,7 +139,7 @@ func flip(t *testing.T, e *Encoded) {
 	}
 }
 
-// TestDamageStaysLocal damages one chunk: the others are still answered.
+// TestDamageStaysLocal damages one chunk: the others stay readable.
 func TestDamageStaysLocal(t *testing.T) {
 	e := damageSample(t, -1)
 	tab := open(t, e)
@@ -193,8 +193,8 @@ func TestVersionAndFlags(t *testing.T) {
 	}
 }
 
-// TestUnknownTagsAreSkipped writes a table as a newer program would: with blocks
-// that this one does not know, in front of and behind those it does.
+// TestUnknownTagsAreSkipped writes a table of a newer program: with unknown blocks before
+// and after the known ones.
 func TestUnknownTagsAreSkipped(t *testing.T) {
 	e := damageSample(t, -1)
 	old := open(t, e)
@@ -224,7 +224,7 @@ func TestUnknownTagsAreSkipped(t *testing.T) {
 	}
 }
 
-// TestHostileSizes has headers whose numbers promise more than there is.
+// TestHostileSizes has headers whose numbers exceed their content.
 func TestHostileSizes(t *testing.T) {
 	entry := func(raw, stored uint32, packed bool) blockEntry {
 		return blockEntry{raw: raw, stored: stored, zstd: packed}
@@ -269,7 +269,7 @@ func TestHostileSizes(t *testing.T) {
 	}
 }
 
-// FuzzOpen gives a header and two blocks of free content to every reader.
+// FuzzOpen passes a header and two blocks of any content to every reader.
 func FuzzOpen(f *testing.F) {
 	in := damageSample(f, 0)
 	f.Add(in.Header, []byte{}, []byte{})
@@ -292,8 +292,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzChunk gives free content to the chunk reader behind the decompressor, which
-// random bytes do not get past.
+// FuzzChunk passes any content to the chunk reader behind the decompressor, which
+// rejects random bytes.
 func FuzzChunk(f *testing.F) {
 	e := damageSample(f, -1)
 	tab := open(f, e)
@@ -324,9 +324,9 @@ func FuzzChunk(f *testing.F) {
 	})
 }
 
-// FuzzDebug gives free content to the reader of debug information behind the
-// decompressor: whatever it accepts is within bounds, and reading for addresses sees
-// the same as reading all.
+// FuzzDebug passes any content to the reader of debug information behind the
+// decompressor: accepted values are within bounds, and reading for addresses has
+// the same result as reading all.
 func FuzzDebug(f *testing.F) {
 	tab := open(f, damageDebug(f, -1))
 	for i := range min(4, len(tab.h.chunks)) {

@@ -8,23 +8,21 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// What a function may hold at most; the most seen in the wild stands beside. A reader
-// refuses more, Builder leaves out what goes beyond.
+// Maxima of a function; the comments have the maximum seen. A reader
+// refuses more, Builder leaves out the excess.
 const (
 	MaxDepth    = 1 << 10 // nesting of inlined calls; 47
 	MaxScopes   = 1 << 17 // inlined calls of one function; 28,624
 	MaxSegments = 1 << 18 // line segments of one function; 18,902
 )
 
-// FileRef is a source file that was made known to a Builder. The zero value means
-// none.
+// FileRef is a source file added to a Builder. The zero value is none.
 type FileRef uint32
 
-// SubRef is a function's identity that was made known to a Builder. The zero value
-// means none.
+// SubRef is a function's identity added to a Builder. The zero value is none.
 type SubRef uint32
 
-// NoParent marks an inlined call right in its function.
+// NoParent marks an inlined call directly in its function.
 const NoParent int32 = -1
 
 // Subprogram is the identity of a function, which all its instances share.
@@ -39,13 +37,13 @@ type Subprogram struct {
 // the object's; code that the linker dropped must have been left out.
 type DebugFunc struct {
 	// Sub is the function's identity. Without one (or one without a name) the lines
-	// are kept all the same, for addresses that no other function covers: assembly
+	// are kept nevertheless, for addresses that no other function covers: assembly
 	// files have lines and no functions.
 	Sub     SubRef
 	Ranges  []addr.Range // in any order
 	Inlines []Inline     // in pre-order
-	// Lines are the rows that cover the ranges, in ascending order; what lies outside
-	// is left out. Of rows with one address the last counts.
+	// Lines are the rows that cover the ranges, in ascending order; those outside
+	// are left out. Of rows with one address the last counts.
 	Lines []Line
 }
 
@@ -59,24 +57,24 @@ type Inline struct {
 	Ranges     []addr.Range
 }
 
-// Line says where the code from Addr to the next Line comes from. Without a file and
-// with line 0 it says that nothing is known: so ends a sequence. Line 0 of a file is
-// code that no line made.
+// Line is the source position of the code from Addr to the next Line. Without a file and
+// with line 0 the position is unknown: a sequence ends with it. Line 0 of a file is
+// code without a source line.
 type Line struct {
 	Addr         addr.Addr
 	File         FileRef
 	Line, Column uint32
 }
 
-// Losses counts what Builder left out of a table.
+// Losses counts the parts that Builder left out of a table.
 type Losses struct {
-	Outside  uint64 // inlined calls, or parts, outside the call or function that they are in
+	Outside  uint64 // inlined calls, or parts, outside the enclosing call or function
 	Disorder uint64 // inlined calls not in pre-order, or nested deeper than MaxDepth
 	Large    uint64 // functions of more than MaxScopes or MaxSegments: kept without both
 	Copies   uint64 // functions that are there already, from another unit
 }
 
-// bodyRef is where in debugInfo.blocks a function's calls and segments are kept:
+// bodyRef is the position of a function's calls and segments in debugInfo.blocks:
 // 1 + (block<<32 | offset), 0 for none.
 type bodyRef uint64
 
@@ -95,8 +93,8 @@ type subInfo struct {
 	line uint32
 }
 
-// debugInfo is what a Builder knows beyond symbols. Functions are kept in a compact
-// form as they come, so that a table of two million inlined calls is built in little
+// debugInfo is the part of a Builder besides symbols. Functions are stored in a compact
+// form immediately, so that a table of two million inlined calls is built in little
 // more memory than it takes unpacked.
 type debugInfo struct {
 	paths  []string // by FileRef-1
@@ -112,11 +110,11 @@ type debugInfo struct {
 	blocks  [][]byte
 	body    []byte
 	columns bool
-	paint   painter
+	segs    segmentBuilder
 	losses  Losses
 }
 
-// nameAt tells the copies of a function apart from its aliases.
+// nameAt distinguishes the copies of a function from its aliases.
 type nameAt struct {
 	start uint64
 	name  NameID
@@ -129,7 +127,7 @@ func newDebugInfo() *debugInfo {
 	}
 }
 
-// debug returns the Builder's debug information, of which tables of names have none.
+// debug returns the Builder's debug information, nil for tables of names.
 func (b *Builder) debug() *debugInfo {
 	if b.info == nil {
 		b.info = newDebugInfo()
@@ -138,8 +136,8 @@ func (b *Builder) debug() *debugInfo {
 	return b.info
 }
 
-// Losses returns what was left out of the table that is being built or, after Encode,
-// of the one that was.
+// Losses returns the losses of the table under construction or, after Encode, of the
+// encoded one.
 func (b *Builder) Losses() Losses {
 	if b.info == nil {
 		return b.lost
@@ -147,9 +145,9 @@ func (b *Builder) Losses() Losses {
 	return b.info.losses
 }
 
-// File makes a source file known. The path is kept as it is: whoever reads the debug
+// File adds a source file. The path is kept unchanged: the reader of the debug
 // information joins its parts and cleans it. An empty one, and one longer than
-// MaxName, is none. What is after a NUL is cut off.
+// MaxName, is none. The part after a NUL is cut off.
 func (b *Builder) File(path []byte) FileRef {
 	path = untilNUL(path)
 	if len(path) == 0 || len(path) > MaxName {
@@ -171,7 +169,7 @@ func (b *Builder) File(path []byte) FileRef {
 	return FileRef(len(d.paths))
 }
 
-// Sub makes a function's identity known. One without a name, or with a name longer
+// Sub adds a function's identity. One without a name, or with a name longer
 // than MaxName, is none.
 func (b *Builder) Sub(s Subprogram) SubRef {
 	name := untilNUL(s.Linkage)
@@ -213,12 +211,12 @@ func untilNUL(b []byte) []byte {
 
 // AddFunction adds a function with its inlined calls and lines. Each of its ranges
 // becomes a physical function of its own, as symbols have it too (foo, foo.cold). The
-// same function may come from several units, as C++ has it: of copies with the same
+// same function may come from several units, as in C++: of copies with the same
 // start and name the one with the most lines stays, of equal ones the first.
-// Nothing of f is kept.
+// f is not retained.
 func (b *Builder) AddFunction(f *DebugFunc) {
 	d := b.debug()
-	p := &d.paint
+	p := &d.segs
 	if !p.start(f.Ranges) || len(b.cands)+len(d.bare)+p.numRanges() >= MaxTable/2 ||
 		!b.room(rangeCost*int64(p.numRanges())) {
 		return
@@ -244,7 +242,7 @@ func (b *Builder) AddFunction(f *DebugFunc) {
 
 func compareLines(a, b Line) int { return cmp.Compare(a.Addr, b.Addr) }
 
-// rowsIn returns how many lines begin in a range.
+// rowsIn returns the number of lines that begin in a range.
 func rowsIn(lines []Line, r addr.Range) uint32 {
 	find := func(a addr.Addr) int {
 		n, _ := slices.BinarySearchFunc(lines, a, func(l Line, a addr.Addr) int {
@@ -262,7 +260,7 @@ func (d *debugInfo) allKnown(sub SubRef, lines []Line) bool {
 		return false
 	}
 	name := d.subs[sub-1].name
-	for _, r := range d.paint.ranges[:d.paint.numRanges()] {
+	for _, r := range d.segs.ranges[:d.segs.numRanges()] {
 		i, ok := d.starts[nameAt{uint64(r.Start), name}]
 		if !ok || d.rows[i] < rowsIn(lines, r) {
 			return false
@@ -271,7 +269,7 @@ func (d *debugInfo) allKnown(sub SubRef, lines []Line) bool {
 	return true
 }
 
-// addRange adds one range of the painted function.
+// addRange adds one range of the current function.
 func (b *Builder) addRange(f *DebugFunc, r addr.Range, lines []Line) {
 	d := b.info
 	rows := rowsIn(lines, r)

@@ -38,7 +38,7 @@ type testLine struct {
 	line, col uint32
 }
 
-// add hands the function to a builder as an indexer would.
+// add adds the function to a builder as an indexer does.
 func (f *testFunc) add(b *Builder) {
 	sub := func(name, file string, line uint32) SubRef {
 		s := Subprogram{Linkage: []byte(name), Name: []byte("short"), File: b.File([]byte(file))}
@@ -68,8 +68,8 @@ func in(ranges []addr.Range, a addr.Addr) bool {
 	return slices.ContainsFunc(ranges, func(r addr.Range) bool { return a >= r.Start && a < r.End })
 }
 
-// depth returns how deep call i is nested, 0 if it does not cover the address: it
-// must, and all that it is in must, too.
+// depth returns the nesting of call i, 0 if it does not cover the address: it
+// and all enclosing calls must.
 func (f *testFunc) depth(i int32, a addr.Addr) int {
 	n := 0
 	for ; i >= 0; i = f.inlines[i].parent {
@@ -81,7 +81,7 @@ func (f *testFunc) depth(i int32, a addr.Addr) int {
 	return n
 }
 
-// frames is the oracle: what an address shows, from the definition.
+// frames is the oracle: the frames at an address by definition.
 func (f *testFunc) frames(a addr.Addr, columns bool) string {
 	best, depth := int32(-1), 0
 	for i := range f.inlines {
@@ -150,7 +150,7 @@ func showFrames(t testing.TB, tab *Table, frames []Frame) string {
 	return strings.Join(out, " < ")
 }
 
-// debugText gives what each address of a small table shows, where it changes.
+// debugText returns the frames of a small table at each address where they change.
 func debugText(t testing.TB, tab *Table) string {
 	t.Helper()
 	var addrs []addr.Addr

@@ -18,8 +18,8 @@ func one(name string, start, end addr.Addr, line uint32) testFunc {
 		lines: []testLine{{start, "/a.c", line, 0}}}
 }
 
-// TestAddFunction has the traps that debug information sets, each with what an
-// address shows where it changes.
+// TestAddFunction covers the traps in debug information, each with the
+// frames at each address where they change.
 func TestAddFunction(t *testing.T) {
 	inline := func(name string, parent int32, line uint32, ranges ...addr.Range) testInline {
 		return testInline{name: name, file: "/i.h", line: 5, parent: parent, callFile: "/a.c",
@@ -194,7 +194,7 @@ func TestFramesOfNames(t *testing.T) {
 	}
 }
 
-// TestOversized has a function as ceph-osd has one: 28,624 inlined calls, 47 deep.
+// TestOversized has a function like one in ceph-osd: 28,624 inlined calls, 47 deep.
 func TestOversized(t *testing.T) {
 	f := testFunc{name: "big", file: "/a.c", line: 1, ranges: rng1(1000, 1000+600_000)}
 	path := []int32{NoParent}
@@ -304,8 +304,7 @@ func TestDebugSameBytesWhateverTheOrder(t *testing.T) {
 	}
 }
 
-// TestDebugDamageStaysLocal damages one chunk and the files: the rest is still
-// answered.
+// TestDebugDamageStaysLocal damages one chunk and the files: the rest stays readable.
 func TestDebugDamageStaysLocal(t *testing.T) {
 	e := damageDebug(t, -1)
 	whole := open(t, e)

@@ -14,7 +14,7 @@ import (
 const maxChunkSubs = 1 << 19
 
 // debugCursor walks the debug information of one unpacked chunk, range by range,
-// beside a chunkCursor. Ranges that nobody asks about are skipped, not decoded.
+// beside a chunkCursor. Unused ranges are skipped, not decoded.
 type debugCursor struct {
 	names, numFiles uint64 // of the table
 
@@ -62,7 +62,7 @@ func (d *debugCursor) open(body []byte) error {
 	return d.openLists()
 }
 
-// openLists decodes which files and subprograms the chunk uses.
+// openLists decodes the files and subprograms of the chunk.
 func (d *debugCursor) openLists() error {
 	d.files, d.subs = d.files[:0], d.subs[:0]
 	last := int64(0)
@@ -127,7 +127,7 @@ func skipNumbers(col *[]byte, n uint64) bool {
 	return true
 }
 
-// pass skips a range. The work is put off until load needs a later one.
+// pass skips a range. The work is deferred until load needs a later one.
 func (d *debugCursor) pass() error {
 	_, ok1 := uvarint(&d.cols[colPieceSubs])
 	calls, ok2 := uvarint(&d.cols[colPieceCalls])
@@ -141,7 +141,7 @@ func (d *debugCursor) pass() error {
 	return nil
 }
 
-// catchUp cuts off what was passed.
+// catchUp removes the skipped ranges from the columns.
 func (d *debugCursor) catchUp() bool {
 	if d.skip.pieces == 0 {
 		return true
@@ -163,8 +163,8 @@ func (d *debugCursor) catchUp() bool {
 	return ok
 }
 
-// load decodes what the next range shows. Its segments are then those of the sorted
-// addrs, one for each, which must lie within the range; or all of them if addrs is
+// load decodes the calls and segments of the next range. Its segments are those of the
+// sorted addrs, one for each, which must lie within the range; or all of them if addrs is
 // nil.
 func (d *debugCursor) load(start, size uint64, addrs []addr.Addr) error {
 	if !d.catchUp() {
@@ -191,8 +191,8 @@ func (d *debugCursor) load(start, size uint64, addrs []addr.Addr) error {
 	return nil
 }
 
-// take decodes the first n of total numbers of a column into scratch k, and cuts all
-// of them off. It returns nil if there are not as many.
+// take decodes the first n of total numbers of a column into scratch k, and removes all
+// of them. It returns nil if there are fewer.
 func (d *debugCursor) take(i, k, n, total int) []uint64 {
 	dst := d.scratch[k]
 	if len(dst) < n+8 {
@@ -207,8 +207,8 @@ func (d *debugCursor) take(i, k, n, total int) []uint64 {
 	at := 0
 	for j := 0; j < n; {
 		if len(b)-at >= 8 {
-			// Most numbers take one byte: eight bytes are taken for eight numbers, and
-			// what comes from the first longer one on is written again.
+			// Most numbers take one byte: eight bytes are decoded as eight numbers, and
+			// those from the first longer one on are overwritten.
 			w := binary.LittleEndian.Uint64(b[at:])
 			o := dst[j : j+8 : j+8]
 			o[0], o[1], o[2], o[3] = w&0x7f, w>>8&0x7f, w>>16&0x7f, w>>24&0x7f
@@ -297,7 +297,7 @@ func (d *debugCursor) file(v uint64) (FileID, bool) {
 }
 
 // find decodes the lengths of all segments, checks that they fill the range, and
-// notes which of them the addresses fall into. It returns how many are wanted.
+// records the segments of the addresses. It returns their number.
 func (d *debugCursor) find(total int, start, size uint64, addrs []addr.Addr) (n int, ok bool) {
 	lengths := d.take(colLengths, 0, total-1, total-1)
 	if lengths == nil && total > 1 {

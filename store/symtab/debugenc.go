@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// piece is a range and the candidate that it belongs to.
+// piece is a range and its candidate.
 type piece struct {
 	start, end uint64
 	c          *candidate
@@ -60,8 +60,8 @@ func (b *Builder) encodeDebug() (*Encoded, error) {
 	pieces := fillGaps(named, bare)
 	e := &b.enc
 	e.debug, e.pack = newDebugEncoder(d, b.opts), newPacker()
-	// Names of functions are numbered first, so that a name has one number whether
-	// its function is met inlined or on its own before.
+	// Names of functions are numbered first, so that a name has the same number
+	// whether its function first occurs inlined or on its own.
 	for i := range pieces {
 		if c := pieces[i].c; c.flags&Nameless == 0 {
 			e.nameID(c.name)
@@ -74,14 +74,13 @@ func (b *Builder) encodeDebug() (*Encoded, error) {
 	}
 	b.leftOut += e.debug.leftOut
 	out, err := e.finish()
-	// Nothing can be added to what has been sorted, and no memory of a table as large as
-	// these are shall stay with a Builder.
+	// Sorted tables accept no additions, and the memory of large tables must not stay
+	// with a Builder.
 	b.lost, b.info, b.cands, e.ids = d.losses, nil, nil, nil
 	return out, err
 }
 
-// fillGaps merges the pieces of named functions with what of others lies between
-// them.
+// fillGaps merges the pieces of named functions with the parts of others between them.
 func fillGaps(named, bare []piece) []piece {
 	if len(bare) == 0 {
 		return named
@@ -102,7 +101,7 @@ func fillGaps(named, bare []piece) []piece {
 				out = append(out, gap)
 			}
 			p.start = max(gap.start, gap.end)
-			if p.start < p.end { // a named one stands here
+			if p.start < p.end { // before a named one
 				p.start = max(p.start, named[k].end)
 				if named[k].end <= p.end {
 					out = append(out, named[k])
@@ -198,8 +197,8 @@ func (e *debugEncoder) localSub(ref SubRef) uint64 {
 	return uint64(*n)
 }
 
-// cut unpacks what a piece of a range shows, as long as the budget for that lasts; else the
-// name of its function alone.
+// cut unpacks the calls and segments of a piece of a range, within the budget; else only
+// the name of its function.
 func (e *debugEncoder) cut(start, end uint64, c *candidate) {
 	f := &e.body
 	cost, whole := e.info.unpack(c, f, e.cutLeft)
@@ -209,7 +208,7 @@ func (e *debugEncoder) cut(start, end uint64, c *candidate) {
 	f.clip(start, end)
 }
 
-// piece appends what a range shows, and its digest to sum.
+// piece appends the calls and segments of a range, and its digest to sum.
 func (e *debugEncoder) piece(start, end uint64, c *candidate, sum []byte) []byte {
 	f := &e.body
 	if start == c.start && end == c.end {
@@ -237,7 +236,7 @@ func (e *debugEncoder) piece(start, end uint64, c *candidate, sum []byte) []byte
 }
 
 // convert gives the body the table's numbers. Their order is that of first use, and
-// so must not depend on how chunks are cut.
+// so must not depend on the division into chunks.
 func (e *debugEncoder) convert(f *flatBody) {
 	e.calls, e.segs = e.calls[:0], e.segs[:0]
 	for i := range f.calls {
@@ -341,8 +340,8 @@ func allZero(b []byte) bool {
 	return true
 }
 
-// The content of a table with debug information goes into its digest with the
-// table's numbers: they follow from the content. What they stand for comes last.
+// The content of a table with debug information enters its digest with the
+// table's numbers: they follow from the content. Their strings come last.
 func appendSubDigest(b []byte, s subInfo) []byte {
 	b = binary.AppendUvarint(b, uint64(s.name+1))
 	b = binary.AppendUvarint(b, uint64(s.file+1))

@@ -12,16 +12,16 @@
 // All numbers are LEB128 (unsigned, 7 bits a byte, low bits first) unless a width
 // is given. A table is one header and any number of blocks, which the store keeps
 // as values of their own: chunks hold ranges, string blocks hold names. A small
-// table has no blocks: they stand in its header. Lengths and checksums of the
-// values are the store's; nothing here relies on damaged input being found out
+// table has no blocks: they are in its header. Lengths and checksums of the
+// values are the store's; this package does not rely on the detection of damage
 // before.
 //
 //	header  = magic "SYMTAB" | version u8 | flags u8 | { tagged }
 //	tagged  = tag | length | payload of that many bytes
 //
-// A reader skips tags that it does not know, in headers and in chunks alike: so the
+// A reader skips unknown tags, in headers and in chunks alike: so the
 // format grows without a new version. What may not be skipped has a bit in flags; a
-// reader refuses flags that it does not know, and versions above its own.
+// reader refuses unknown flags, and versions above its own.
 //
 // Tags of a header, at most one of each; 5 to 7 come together, in tables with debug
 // information:
@@ -62,20 +62,20 @@
 //
 // Without bit 4 a range is a new function, whole: start and size are the range's.
 // With it the third number is 0 for a new function of which the range is only a
-// part, else it says which one goes on here. Without bit 2 the name is a new
-// string, unless bit 8 says that there is none: such a range has lines, but nothing
-// says of which function. "Unsized" says that the symbol had no size and that the range
+// part, else it identifies the function that continues here. Without bit 2 the name is a new
+// string, unless bit 8 is set, for none: such a range has lines, but no known
+// function. "Unsized" marks a symbol without a size, whose range
 // ends where the next symbol or the section does.
 //
 // # Debug information
 //
-// Tag 2 of a chunk says what the addresses of its ranges show: for each range, a tree
-// of inlined calls and a row of segments. Overlaps are painted when a table is built:
-// of the calls that cover an address the deepest is seen, of equally deep ones the
-// last, and what of a call lies outside the one it is in is dropped. A segment is a
+// Tag 2 of a chunk has the frames of the addresses of its ranges: for each range, a tree
+// of inlined calls and a row of segments. Overlaps are resolved when a table is built:
+// of the calls that cover an address the deepest is visible, of equally deep ones the
+// last, and the parts of a call outside the enclosing one are dropped. A segment is a
 // run of addresses with the same innermost call, file, line, and column; segments fill
 // their range. Calls that no segment shows, as itself or as the caller of another, are
-// left out. So a look-up finds one segment and follows parents, and needs no ranges of
+// left out. So a look-up finds one segment and follows parents, without ranges of
 // calls.
 //
 // A function that has several ranges is one function of the table for each: that is
@@ -106,12 +106,12 @@
 // Lines are relative within one call or function, the "scope", of one range: at first
 // to the line that its subprogram starts on. A call's line is relative to that of the
 // call before in the same scope, a segment's to that of the segment before with the same
-// scope (line 0 is passed over). Files: 0 is that of the segment before in the scope,
+// scope (line 0 is skipped). Files: 0 is that of the segment before in the scope,
 // at first, and for calls, that in which its subprogram is declared; 1 is none; others
 // are 2 + place in files. Nothing is relative across ranges, so that those nobody asks
 // for are skipped by counting bytes, eight at a time.
 //
-// For ceph-osd 16.2 (1.23 million inlined calls are seen, 1.62 million segments) this
+// For ceph-osd 16.2 (1.23 million visible inlined calls, 1.62 million segments) this
 // takes 7.1 MB with all names, for vmlinux 6.1 3.4 MB, for libc 2.36 0.22 MB. Half of it
 // are the lengths and lines of segments, and names.
 //
@@ -119,7 +119,7 @@
 //
 // Strings are numbered in the order of their first use, which is address order:
 // neighbours share prefixes, and a batch reads string blocks as it reads chunks,
-// in order. Each name stands once per table; names of functions that are only inlined
+// in order. Each name is stored once per table; names of functions that are only inlined
 // are numbered after all others, files on their own. A string block is cut at about 64 KiB
 // raw and holds its strings one after another, each ended by a NUL.
 //

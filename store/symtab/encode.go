@@ -16,7 +16,7 @@ const (
 	kindKnown = kindUnsized | kindOldName | kindPart | kindNameless
 )
 
-// chunkEntry is a chunk's line in the header's directory.
+// chunkEntry is a chunk's entry in the header's directory.
 type chunkEntry struct {
 	gap, span           uint64
 	ranges, funcs, strs uint64
@@ -25,7 +25,7 @@ type chunkEntry struct {
 	firstFunc, firstStr uint64
 }
 
-// stringEntry is a string block's line in the header's directory.
+// stringEntry is a string block's entry in the header's directory.
 type stringEntry struct {
 	strs  uint64
 	block blockEntry
@@ -48,7 +48,7 @@ type encoder struct {
 
 	names textWriter
 	ids   map[string]uint32
-	seen  uint64 // strings that ranges have used: the next new one's number
+	seen  uint64 // strings that ranges have used: the number of the next new one
 
 	first         uint64
 	ranges, funcs uint64
@@ -223,7 +223,7 @@ func (e *encoder) finish() (*Encoded, error) {
 }
 
 // finishDebug waits for the chunks that are being compressed and adds to header and
-// summary what tables with debug information have besides.
+// summary the additional parts of tables with debug information.
 func (e *encoder) finishDebug(h *header, out *Encoded) {
 	d := e.debug
 	e.pack.running.Wait()

@@ -5,7 +5,7 @@ import "symbolize/ingest/addr"
 // Frame is one activation at an address: an inlined call, or the physical function.
 type Frame struct {
 	Name NameID // NoName if it has none
-	File FileID // where the code, or the call in it, stands; NoFile if unknown
+	File FileID // of the code, or of the call in it; NoFile if unknown
 	Line uint32 // 0: no line, or unknown
 
 	Column   uint32 // 0: unknown; see Options.Columns
@@ -13,22 +13,21 @@ type Frame struct {
 	DeclLine uint32 // the line on which it starts; 0 if unknown
 }
 
-// JoinFrames looks up addrs, which must be sorted, and calls visit for each one that
-// the table knows, in order: with its place in addrs, the physical function, and the
-// frames, innermost first, the last of which is the function's own. Of lines without
+// JoinFrames looks up addrs, which must be sorted, and calls visit for each one in
+// the table, in order: with its index in addrs, the physical function, and the
+// frames, innermost first, the last one being the function's own. For lines without
 // a function hit has the flag Nameless and the one frame no name. A table without debug
 // information gives one frame without file and line. frames is valid until visit
-// returns; it may be changed. Each chunk that an address falls into is read once, in
-// order. A chunk that cannot be read leaves out its addresses; the others are still
-// answered and the first error is returned.
+// returns; it may be changed. Each chunk with an address is read once, in
+// order. A chunk that cannot be read leaves out its addresses; the others are
+// visited and the first error is returned.
 func (t *Table) JoinFrames(addrs []addr.Addr, visit func(i int, hit Hit, frames []Frame)) error {
 	return t.each(addrs, func(chunk, lo, hi int) error {
 		return t.framesInChunk(chunk, addrs[lo:hi], lo, visit)
 	})
 }
 
-// framesInChunk answers the addresses that fall into one chunk, the first of which
-// is the caller's number base.
+// framesInChunk visits the addresses in one chunk; base is the caller's index of the first.
 func (t *Table) framesInChunk(i int, addrs []addr.Addr, base int,
 	visit func(int, Hit, []Frame)) error {
 	if err := t.openChunk(i, t.debugCursor()); err != nil {
@@ -95,8 +94,8 @@ func (d *debugCursor) appendFrames(dst []Frame, s *segment, name NameID) []Frame
 	return append(dst, f)
 }
 
-// LookupFrames looks up one address and appends its frames to dst, as JoinFrames
-// gives them. A batch is served many times better by JoinFrames.
+// LookupFrames looks up one address and appends its frames to dst, in the form of
+// JoinFrames, which is many times faster for a batch.
 func (t *Table) LookupFrames(a addr.Addr, dst []Frame) (hit Hit, frames []Frame, err error) {
 	one := [1]addr.Addr{a}
 	err = t.JoinFrames(one[:], func(_ int, h Hit, f []Frame) {

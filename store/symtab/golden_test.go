@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNamesOnlyBytes holds the bytes of a table of names: what came into the format
-// later must not change them. The sum covers zstd's output, and so may change with
+// TestNamesOnlyBytes compares the bytes of a table of names: later additions to the format
+// must not change them. The sum covers zstd's output, and so may change with
 // the version of the library; the digest may not.
 func TestNamesOnlyBytes(t *testing.T) {
 	const (

@@ -23,7 +23,7 @@ const (
 	tagDebug  = 2
 )
 
-// header is a table's header, and what follows from it.
+// header is a table's header, and values derived from it.
 type header struct {
 	first               uint64 // first address
 	end                 uint64 // after the last range
@@ -142,8 +142,8 @@ func tagged(r *decode.Reader, known uint64, visit func(tag uint64, payload []byt
 	}
 }
 
-// parseHeader decodes a header and checks all that can be checked without the
-// blocks. What it allocates is bounded by a small multiple of len(b).
+// parseHeader decodes a header and checks everything that does not need the
+// blocks. Its allocations are bounded by a small multiple of len(b).
 func parseHeader(b []byte) (*header, error) {
 	if len(b) < len(magic)+2 || string(b[:len(magic)]) != magic {
 		return nil, formatError("no header: bad magic")
@@ -191,7 +191,7 @@ func parseHeader(b []byte) (*header, error) {
 	return h, h.placeInline(payload[tagInline])
 }
 
-// parseChunks decodes the directory of chunks and sums up what it counts.
+// parseChunks decodes the directory of chunks and sums its counts.
 func (h *header) parseChunks(b []byte) error {
 	r := decode.New("chunk directory", b, 0, false)
 	h.end = h.first
@@ -228,7 +228,7 @@ func (h *header) parseChunks(b []byte) error {
 }
 
 // parseStrings decodes a directory of string blocks. Its strings are numbered from
-// first; total is how many there are.
+// first; total is their number.
 func parseStrings(b []byte, first uint64) (dir []stringEntry, total uint64, err error) {
 	r := decode.New("string directory", b, 0, false)
 	for r.Left() > 0 && r.Err() == nil {
@@ -248,7 +248,7 @@ func parseStrings(b []byte, first uint64) (dir []stringEntry, total uint64, err 
 	return dir, total, nil
 }
 
-// parseDebug decodes what tables with debug information have besides: all of it or
+// parseDebug decodes the additional parts of tables with debug information: all of it or
 // nothing.
 func (h *header) parseDebug(payload *[tagSums + 1][]byte) (err error) {
 	h.debug = payload[tagSums] != nil

@@ -9,9 +9,9 @@ import (
 )
 
 // Join looks up addrs, which must be sorted, and sets hits[i] for addrs[i]; hits
-// must be as long. Each chunk that an address falls into is read once, in order. A
+// must have the same length. Each chunk with an address is read once, in order. A
 // chunk that cannot be read leaves its addresses without hits; the others are
-// still answered and the first error is returned. Lines without a function are no
+// looked up and the first error is returned. Lines without a function are no
 // hits.
 func (t *Table) Join(addrs []addr.Addr, hits []Hit) error {
 	if len(hits) != len(addrs) {
@@ -23,8 +23,8 @@ func (t *Table) Join(addrs []addr.Addr, hits []Hit) error {
 	})
 }
 
-// each calls do for each chunk that some of the sorted addrs fall into, and says which
-// these are, addrs[lo:hi]. The chunk after is being unpacked meanwhile. It goes on
+// each calls do for each chunk with some of the sorted addrs, and their range
+// addrs[lo:hi]. The next chunk is unpacked meanwhile. It goes on
 // after errors and returns the first.
 func (t *Table) each(addrs []addr.Addr, do func(chunk, lo, hi int) error) error {
 	var first error
@@ -46,7 +46,7 @@ func (t *Table) each(addrs []addr.Addr, do func(chunk, lo, hi int) error) error 
 	return first
 }
 
-// span finds the first chunk from i on that some of addrs[lo:] fall into.
+// span finds the first chunk from i on with some of addrs[lo:].
 func (t *Table) span(addrs []addr.Addr, i, lo int) (chunk, from, to int) {
 	for lo < len(addrs) {
 		i = t.seek(i, uint64(addrs[lo]))
@@ -73,13 +73,13 @@ func (t *Table) seek(i int, a uint64) int {
 	return i + n
 }
 
-// countBelow returns how many of the sorted addrs are below limit.
+// countBelow returns the number of sorted addrs below limit.
 func countBelow(addrs []addr.Addr, limit uint64) int {
 	n, _ := slices.BinarySearch(addrs, addr.Addr(limit))
 	return n
 }
 
-// joinChunk answers the addresses that fall into one chunk.
+// joinChunk looks up the addresses in one chunk.
 func (t *Table) joinChunk(i int, addrs []addr.Addr, hits []Hit) error {
 	if err := t.openChunk(i, nil); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (t *Table) joinChunk(i int, addrs []addr.Addr, hits []Hit) error {
 	return nil
 }
 
-// hit makes the answer for an address in the present range.
+// hit returns the Hit of an address in the current range.
 func (c *chunkCursor) hit() Hit {
 	return Hit{
 		Start: addr.Addr(c.funcStart), Size: c.funcSize, Func: c.number,

@@ -6,23 +6,23 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// CallStart says where the code of an inlined call begins, if it is known.
+// CallStart is the start of an inlined call's code, if known.
 type CallStart struct {
 	Addr addr.Addr
 	OK   bool
 }
 
-// KeepStarts makes JoinFrames find out where inlined calls begin, for Starts. It costs
+// KeepStarts makes JoinFrames compute the starts of inlined calls, for Starts. It costs
 // the decoding of whole functions.
 func (t *Table) KeepStarts() { t.keepStarts = true }
 
-// Starts returns where the code of each frame begins that a visit of JoinFrames is given:
-// of inlined calls that are in one piece, and of the function. Of a call in several
-// pieces debug information names no beginning. It is nil without KeepStarts or debug
+// Starts returns the start of each frame's code during a visit of JoinFrames:
+// for inlined calls in one piece, and for the function. For a call in several
+// pieces debug information has no start. It is nil without KeepStarts or debug
 // information, and valid until the visit returns.
 func (t *Table) Starts() []CallStart { return t.starts }
 
-// extent says where the code of a call lies, with that of calls within it.
+// extent is the range of a call's code, including calls within it.
 type extent struct {
 	start, end uint64
 	pieces     uint32
@@ -50,7 +50,7 @@ func (d *debugCursor) extents(dst []extent, start uint64) []extent {
 	return dst
 }
 
-// visitWithStarts answers addrs, which lie within the range of c, as framesInChunk does.
+// visitWithStarts visits addrs, which lie within the range of c, as framesInChunk does.
 func (t *Table) visitWithStarts(addrs []addr.Addr, base int,
 	visit func(int, Hit, []Frame)) error {
 	c, d := &t.cur, &t.debug

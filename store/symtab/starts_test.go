@@ -9,7 +9,7 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// showStarts joins addrs and prints name@start of each frame, name@? where it is not known.
+// showStarts joins addrs and prints name@start of each frame, name@? where it is unknown.
 func showStarts(t *testing.T, tab *Table, addrs []addr.Addr) (out []string) {
 	t.Helper()
 	err := tab.JoinFrames(addrs, func(i int, _ Hit, frames []Frame) {
@@ -39,8 +39,8 @@ func showStarts(t *testing.T, tab *Table, addrs []addr.Addr) (out []string) {
 	return out
 }
 
-// TestStarts: calls begin where their code does, or that of calls within them; those in
-// several pieces nowhere.
+// TestStarts: a call starts with its code, or that of calls within it; those in
+// several pieces have no start.
 func TestStarts(t *testing.T) {
 	f := one("fn", 0x1000, 0x1100, 1)
 	f.inlines = []testInline{
@@ -70,7 +70,7 @@ func TestStarts(t *testing.T) {
 	}
 }
 
-// TestStartsChangeNoFrames: answers are the same with and without starts.
+// TestStartsChangeNoFrames: frames are the same with and without starts.
 func TestStartsChangeNoFrames(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	funcs, end := randomDebug(rng, 60)

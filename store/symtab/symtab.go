@@ -11,8 +11,7 @@ import (
 // from 1 to this one.
 const Version = 1
 
-// What a table may hold at most. A header that says more is refused before
-// anything is allocated.
+// Maxima of a table. A header with more is refused before anything is allocated.
 const (
 	// MaxName bounds a function's name, in bytes; Builder drops longer ones. The
 	// longest seen in the wild has 20,731.
@@ -24,13 +23,13 @@ const (
 	MaxTable = 1 << 28
 )
 
-// What can be wrong with a table. Errors of this package wrap one of these.
+// Errors of this package wrap one of these.
 var (
 	// ErrFormat marks bytes that are no valid table: not written by this package, or
 	// damaged.
 	ErrFormat = errors.New("symbol table is damaged")
-	// ErrVersion marks a table of a version, or with flags, that this package does
-	// not know: a newer program wrote it.
+	// ErrVersion marks a table of an unknown version, or with unknown flags: a newer program
+	// wrote it.
 	ErrVersion = errors.New("symbol table is of a newer format")
 )
 
@@ -38,7 +37,7 @@ func formatError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
 }
 
-// Flags say what is known of a symbol. The zero value is a sized, typed, strong,
+// Flags are properties of a symbol. The zero value is a sized, typed, strong,
 // global one. Only Unsized and Nameless are kept in a table; the others serve the
 // choice among aliases in Builder.
 type Flags uint8
@@ -54,8 +53,8 @@ const (
 	Local   Flags = 1 // STB_LOCAL
 )
 
-// Func is one physical function: Start and Size in bytes as its symbol has them,
-// whatever other functions lie inside.
+// Func is one physical function: Start and Size in bytes are its symbol's,
+// regardless of other functions inside.
 type Func struct {
 	Start addr.Addr
 	Size  uint64
@@ -63,7 +62,7 @@ type Func struct {
 	Flags Flags
 }
 
-// Piece is one range of a table, and the function that it belongs to.
+// Piece is one range of a table, and its function.
 type Piece struct {
 	Range  addr.Range
 	Number uint32 // of the function: 0, 1, … in the order of first ranges
@@ -76,13 +75,13 @@ type NameID uint32
 // FileID is the number of a source file in its table.
 type FileID uint32
 
-// NoName and NoFile are for what has no name, and for what is in no known file.
+// NoName and NoFile are the absence of a name and of a known file.
 const (
 	NoName NameID = 1<<32 - 1
 	NoFile FileID = 1<<32 - 1
 )
 
-// Hit is the answer for one address. Start and Size are those of the function,
+// Hit is the result for one address. Start and Size are those of the function,
 // which contains the address if OK.
 type Hit struct {
 	Start addr.Addr
@@ -93,12 +92,12 @@ type Hit struct {
 	OK    bool // false: no function covers the address, and all else is zero
 }
 
-// BlockKind tells the two kinds of blocks apart.
+// BlockKind is the kind of a block.
 type BlockKind uint8
 
 // The kinds of blocks. Their numbers are part of the store's key format.
 const (
-	Chunk   BlockKind = iota // ranges, and what they show
+	Chunk   BlockKind = iota // ranges, with their calls and segments
 	Strings                  // names and paths
 )
 
@@ -110,20 +109,20 @@ func (k BlockKind) String() string {
 	return "string block"
 }
 
-// Blocks gives a Table its blocks, as Encoded has them.
+// Blocks returns the blocks of a Table, as Encoded has them.
 type Blocks interface {
 	// Block returns block i of a kind. The bytes must stay unchanged until the next
 	// call.
 	Block(kind BlockKind, i int) ([]byte, error)
 }
 
-// Encoded is a table in the form that the store keeps. It is its own Blocks.
+// Encoded is a table in its stored form. It is its own Blocks.
 type Encoded struct {
 	Header  []byte
 	Chunks  [][]byte // empty if the table is small: then all is in Header
 	Strings [][]byte
-	// Digest is over the content (ranges, functions, names), not over how it is
-	// cut and compressed.
+	// Digest is over the content (ranges, functions, names), independent of its
+	// division and compression.
 	Digest [32]byte
 	Funcs  int    // functions
 	Named  uint64 // bytes of code that have a name

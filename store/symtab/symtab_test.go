@@ -43,7 +43,7 @@ func open(t testing.TB, e *Encoded) *Table {
 	return tab
 }
 
-// text gives the ranges of a table in a form that is easy to read: "10-20 f" for a
+// text formats the ranges of a table: "10-20 f" for a
 // whole function, "20-30 f@10/40" for a part, with "?" for unsized ones.
 func text(t testing.TB, tab *Table) string {
 	t.Helper()
@@ -248,8 +248,8 @@ func TestFunctionsAreNumberedOnce(t *testing.T) {
 	}
 }
 
-// shuffled returns the symbols in random order, but those of one address as they
-// were among each other.
+// shuffled returns the symbols in random order, except that those of one address keep
+// their order.
 func shuffled(rng *rand.Rand, funcs []Func) []Func {
 	byStart := map[addr.Addr][]Func{}
 	for _, f := range funcs {
@@ -264,7 +264,7 @@ func shuffled(rng *rand.Rand, funcs []Func) []Func {
 	return out
 }
 
-// TestAliasesAsPerf has what perf script 6.1 shows for addresses of this list: of
+// TestAliasesAsPerf compares with perf script 6.1 for addresses of this list: of
 // kallsyms the last name of an address, of ELF files the first among equals.
 func TestAliasesAsPerf(t *testing.T) {
 	tests := []struct {

@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// keptStrings is how many unpacked string blocks a Table keeps, 1 MiB in all.
+// keptStrings is the number of unpacked string blocks in a Table, 1 MiB in all.
 const keptStrings = 16
 
 // Table reads one symbol table. It is for one goroutine at a time; opening
@@ -39,11 +39,11 @@ type textBlock struct {
 	index int // of the block, plus one; 0: none
 	text  []byte
 	own   []byte   // memory to unpack into
-	ends  []uint32 // where each string's NUL stands
+	ends  []uint32 // the positions of the strings' NULs
 }
 
 // Open reads a table's header. It keeps both arguments and changes neither; blocks
-// may be nil if the table stands whole in its header.
+// may be nil if the table is wholly in its header.
 func Open(header []byte, blocks Blocks) (*Table, error) {
 	h, err := parseHeader(header)
 	if err != nil {
@@ -72,11 +72,10 @@ func (t *Table) NumNames() int { return int(t.h.names()) }
 func (t *Table) NumFiles() int { return int(t.h.files) }
 
 // HasDebug reports whether the table was made with debug information: it then has
-// inlined calls and lines, of which Lined bytes of code have a file and a line.
+// inlined calls and lines; Lined bytes of code have a file and a line.
 func (t *Table) HasDebug() (lined uint64, ok bool) { return t.h.lined, t.h.debug }
 
-// NumBlocks returns how many blocks of a kind the table keeps outside its
-// header.
+// NumBlocks returns the number of blocks of a kind outside the header.
 func (t *Table) NumBlocks(kind BlockKind) int {
 	switch {
 	case t.h.inline != nil:
@@ -87,7 +86,7 @@ func (t *Table) NumBlocks(kind BlockKind) int {
 	return t.h.texts()
 }
 
-// stored gives a block as it is kept. The bytes change with the next call if inline
+// stored returns a block in its stored form. The bytes change with the next call if inline
 // is false.
 func (t *Table) stored(kind BlockKind, i int, e blockEntry) (b []byte, inline bool, err error) {
 	if t.h.inline != nil {
@@ -99,7 +98,7 @@ func (t *Table) stored(kind BlockKind, i int, e blockEntry) (b []byte, inline bo
 	return b, false, nil
 }
 
-// load gives the raw bytes of a block, in *own's memory or aliasing the header.
+// load returns the raw bytes of a block, in *own's memory or aliasing the header.
 func (t *Table) load(kind BlockKind, i int, e blockEntry, own *[]byte) ([]byte, error) {
 	stored, inline, err := t.stored(kind, i, e)
 	if err != nil {
@@ -119,8 +118,8 @@ func (t *Table) load(kind BlockKind, i int, e blockEntry, own *[]byte) ([]byte, 
 	return raw, nil
 }
 
-// readAhead unpacks the chunk that comes next while another is being read. Only the
-// unpacking is done at the same time: Blocks is asked by whoever reads the table.
+// readAhead unpacks the next chunk while another is being read. Only the
+// unpacking is concurrent: the table's reader calls Blocks.
 type readAhead struct {
 	chunk  int    // which one, plus one; 0: none
 	stored []byte // a copy
@@ -136,7 +135,7 @@ func (a *readAhead) start(t *Table, i int) {
 	e := t.h.chunks[i].block
 	b, inline, err := t.stored(Chunk, i, e)
 	if err != nil || !e.zstd {
-		return // openChunk does it again, and says what is wrong
+		return // openChunk does it again, and returns the error
 	}
 	if !inline {
 		a.stored = append(a.stored[:0], b...)
@@ -154,7 +153,7 @@ func (a *readAhead) start(t *Table, i int) {
 	}()
 }
 
-// take gives the chunk's bytes, if it was begun, and takes other memory in exchange.
+// take returns the chunk's bytes, if it was begun, and takes other memory in exchange.
 func (a *readAhead) take(i int, own *[]byte) (raw []byte, ok bool, err error) {
 	if a.chunk != i+1 {
 		return nil, false, nil
@@ -167,7 +166,7 @@ func (a *readAhead) take(i int, own *[]byte) (raw []byte, ok bool, err error) {
 	return a.raw, true, nil
 }
 
-// drop waits for what was begun.
+// drop waits for the chunk in progress.
 func (a *readAhead) drop() {
 	if a.chunk != 0 {
 		<-a.done
@@ -175,7 +174,7 @@ func (a *readAhead) drop() {
 	}
 }
 
-// prepare has chunk i unpacked in t.chunk.
+// prepare unpacks chunk i into t.chunk.
 func (t *Table) prepare(i int) error {
 	if t.chunkAt == i {
 		return nil
@@ -208,7 +207,7 @@ func (t *Table) debugCursor() *debugCursor {
 	return nil
 }
 
-// Lookup looks up one address. A batch is served many times better by Join.
+// Lookup looks up one address. Join is many times faster for a batch.
 func (t *Table) Lookup(a addr.Addr) (Hit, error) {
 	var hit [1]Hit
 	err := t.Join([]addr.Addr{a}, hit[:])
@@ -333,7 +332,7 @@ func (t *Table) Pieces() iter.Seq2[Piece, error] {
 }
 
 // All walks all functions in the order of their numbers. After an error it goes on
-// with what follows.
+// with the next ones.
 func (t *Table) All() iter.Seq2[Func, error] {
 	return func(yield func(Func, error) bool) {
 		next := uint32(0)

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write golden files anew")
 
-// goldenFuncs is what testdata/v1.symtab holds: every form that a range can take.
+// goldenFuncs is the content of testdata/v1.symtab: every form of a range.
 var goldenFuncs = []Func{
 	{0x1000, 0x20, "whole", 0},
 	{0x1030, 0x40, "outer", 0},
@@ -36,7 +36,7 @@ const goldenText = "4096-4128 whole, 4144-4160 outer@4144/64, 4160-4176 inner, "
 	"4640-4656 alias that goes on@4624/48, 4656-4672 second inside?, " +
 	"4672-4736 outer of two@4608/128, 18446744069414584320-18446744069414588416 _ZN3far4awayEv"
 
-// TestVersion1 reads a table as the first program wrote it. It must stay readable
+// TestVersion1 reads a table of the first program. It must stay readable
 // with the same digest; only a new version may be written otherwise.
 func TestVersion1(t *testing.T) {
 	path := filepath.Join("testdata", "v1.symtab")
@@ -123,7 +123,7 @@ func TestBlocksThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// countingBlocks counts what is read, and gives the bytes in one buffer that it
+// countingBlocks counts reads, and returns the bytes in one buffer that it
 // overwrites with the next call, as a store may.
 type countingBlocks struct {
 	*Encoded

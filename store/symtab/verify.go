@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// digestDomain keeps digests of tables apart from other hashes; it changes when
-// the content that a digest covers does.
+// digestDomain separates digests of tables from other hashes; it changes with the content
+// that a digest covers.
 const (
 	digestDomain = "symbolize symtab 1\n"
 	debugDomain  = "symbolize symtab 1 with debug information\n"
@@ -38,15 +38,14 @@ func appendDigest[S string | []byte](b []byte, start, end uint64, number uint32,
 // ranges ascending, disjoint and inside their chunks and functions, the parts of a
 // function agreeing, counts and ends as in the directories, numbers in range,
 // names whole and not empty; segments that fill their ranges, calls in order, each
-// seen somewhere, every file and name used in the order of the numbers. It returns the
+// in some segment, every file and name used in the order of the numbers. It returns the
 // first violation.
 func (t *Table) Verify() error {
 	_, err := t.Digest()
 	return err
 }
 
-// Digest is Verify and returns the digest of the content, which is the one that
-// Encode gave.
+// Digest is Verify and returns the digest of the content, which equals that of Encode.
 func (t *Table) Digest() (sum [32]byte, err error) {
 	v := verifier{t: t, sum: sha256.New(), buf: []byte(digestDomain), parts: make(map[uint32]part)}
 	if t.h.debug {
@@ -83,7 +82,7 @@ type verifier struct {
 	seen                    []bool // calls of a range that a segment shows
 }
 
-// part is what the parts of a function must agree on.
+// part holds the values on which the parts of a function must agree.
 type part struct {
 	start, size uint64
 	name        uint32
@@ -132,7 +131,7 @@ func (v *verifier) chunk(i int) error {
 	return v.t.debug.close()
 }
 
-// debug checks what a range shows.
+// debug checks the calls and segments of a range.
 func (v *verifier) debug(c *chunkCursor) error {
 	d := &v.t.debug
 	if err := d.load(c.start, c.end-c.start, nil); err != nil {
@@ -171,9 +170,9 @@ func (v *verifier) debug(c *chunkCursor) error {
 	return nil
 }
 
-// use notes that a subprogram's name and file are used. Numbers are given in the
-// order of first use, so that each is at most the next new one; what is used too
-// early shows in nextExtra and nextFile at the end.
+// use records the use of a subprogram's name and file. Numbers are assigned in the
+// order of first use, so that each is at most the next new one; premature uses
+// show in nextExtra and nextFile at the end.
 func (v *verifier) use(s subInfo) {
 	if s.name != NoName && uint64(s.name) == v.t.h.strs+v.nextExtra {
 		v.nextExtra++

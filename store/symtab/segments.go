@@ -8,32 +8,32 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// painter finds out what each address of a function shows: the innermost inlined
-// call that covers it, and its line. Its memory serves one function after another.
-type painter struct {
+// segmentBuilder computes the segments of a function: for each address the innermost inlined
+// call that covers it, and its line. Its memory is reused for all functions.
+type segmentBuilder struct {
 	ranges []addr.Range // of the function, then of its calls, each clipped to its parent's
-	ends   []int32      // where in ranges those of the function (0) and of call i (i+1) end
+	ends   []int32      // the end in ranges of those of the function (0) and of call i (i+1)
 	own    []addr.Range
 	depth  []int32 // of call i, from 1
 	open   []int32 // calls that are open, outermost first
 	todo   []interval
-	heap   []interval // the active ones, the one to be seen on top
-	shown  []interval // what is seen, in order, of all ranges
+	heap   []interval // the active ones, the visible one on top
+	shown  []interval // the visible ones, in order, of all ranges
 	segs   []flatSegment
-	used   []int32 // calls seen in one range, and their callers
+	used   []int32 // calls visible in one range, and their callers
 	number []int32 // of a used call in its range; -1
 	left   int     // budget of clip
 }
 
-// A call that spans many ranges of its caller falls into as many. Real ones fall into a few
-// more ranges than they have.
+// A call that spans many ranges of its caller is split into as many. Real ones are split
+// into a few more ranges than they have.
 const (
 	clipBudgetFactor = 16
 	clipBudgetFloor  = 1 << 16
 )
 
 // interval is a range of a call. The depth and number of the call are its
-// precedence: the deepest is seen, of equally deep ones the last.
+// precedence: the deepest is visible, of equally deep ones the last.
 type interval struct {
 	start, end uint64
 	prec       uint64 // depth << 32 | 1 + number of the call; 0 for the function
@@ -50,7 +50,7 @@ type flatSegment struct {
 }
 
 // start begins a function and reports whether it has any code.
-func (p *painter) start(ranges []addr.Range) bool {
+func (p *segmentBuilder) start(ranges []addr.Range) bool {
 	p.ranges = appendNormal(p.ranges[:0], ranges)
 	p.ends = append(p.ends[:0], int32(len(p.ranges)))
 	p.depth, p.open = p.depth[:0], p.open[:0]
@@ -58,7 +58,7 @@ func (p *painter) start(ranges []addr.Range) bool {
 }
 
 // numRanges returns the number of ranges of the function.
-func (p *painter) numRanges() int { return int(p.ends[0]) }
+func (p *segmentBuilder) numRanges() int { return int(p.ends[0]) }
 
 // appendNormal appends ranges in ascending order, without empty ones, those that
 // touch or overlap united.
@@ -89,7 +89,7 @@ func appendNormal(dst, ranges []addr.Range) []addr.Range {
 }
 
 // rangesOf returns the ranges of call i, or of the function for -1.
-func (p *painter) rangesOf(i int32) []addr.Range {
+func (p *segmentBuilder) rangesOf(i int32) []addr.Range {
 	from := int32(0)
 	if i >= 0 {
 		from = p.ends[i]
@@ -97,9 +97,9 @@ func (p *painter) rangesOf(i int32) []addr.Range {
 	return p.ranges[from:p.ends[i+1]]
 }
 
-// calls clips the calls and lays out what is seen of them: nothing of them if they fall into
+// calls clips the calls and computes their visible intervals: none if they are split into
 // too many pieces.
-func (p *painter) calls(calls []Inline, lost *Losses) (whole bool) {
+func (p *segmentBuilder) calls(calls []Inline, lost *Losses) (whole bool) {
 	p.todo = p.todo[:0]
 	for _, r := range p.rangesOf(NoParent) {
 		p.todo = append(p.todo, interval{uint64(r.Start), uint64(r.End), 0})
@@ -143,7 +143,7 @@ func (p *painter) calls(calls []Inline, lost *Losses) (whole bool) {
 
 // closeUntil closes the calls that are open up to parent, and reports whether it
 // is among them.
-func (p *painter) closeUntil(parent int32) bool {
+func (p *segmentBuilder) closeUntil(parent int32) bool {
 	if parent == NoParent {
 		p.open = p.open[:0]
 		return true
@@ -157,9 +157,9 @@ func (p *painter) closeUntil(parent int32) bool {
 	return false
 }
 
-// clip appends what of ranges lies within outer, and reports whether anything does
-// not.
-func (p *painter) clip(ranges, outer []addr.Range) (lost bool) {
+// clip appends the parts of ranges within outer, and reports whether any part is
+// outside.
+func (p *segmentBuilder) clip(ranges, outer []addr.Range) (lost bool) {
 	p.own = appendNormal(p.own[:0], ranges)
 	if len(p.own) == 0 {
 		return false
@@ -182,8 +182,8 @@ func (p *painter) clip(ranges, outer []addr.Range) (lost bool) {
 	return left > 0
 }
 
-// sweep goes over the intervals by address and writes down which is seen.
-func (p *painter) sweep() {
+// sweep walks the intervals by address and records the visible ones.
+func (p *segmentBuilder) sweep() {
 	slices.SortFunc(p.todo, func(a, b interval) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.prec, b.prec))
 	})
@@ -213,7 +213,7 @@ func (p *painter) sweep() {
 	}
 }
 
-func (p *painter) show(start, end, prec uint64) {
+func (p *segmentBuilder) show(start, end, prec uint64) {
 	if n := len(p.shown); n > 0 && p.shown[n-1].end == start && p.shown[n-1].prec == prec {
 		p.shown[n-1].end = end
 		return
@@ -222,7 +222,7 @@ func (p *painter) show(start, end, prec uint64) {
 }
 
 // push and pop keep the heap ordered by prec, the greatest on top.
-func (p *painter) push(v interval) {
+func (p *segmentBuilder) push(v interval) {
 	h := append(p.heap, v)
 	i := len(h) - 1
 	for i > 0 && h[(i-1)/2].prec < v.prec {
@@ -233,7 +233,7 @@ func (p *painter) push(v interval) {
 	p.heap = h
 }
 
-func (p *painter) pop() {
+func (p *segmentBuilder) pop() {
 	n := len(p.heap) - 1
 	v := p.heap[n]
 	h := p.heap[:n]
@@ -256,8 +256,8 @@ func (p *painter) pop() {
 	h[i] = v
 }
 
-// segments cuts what is seen at the lines, which are sorted.
-func (p *painter) segments(lines []Line, columns bool) {
+// segments divides the visible intervals at the lines, which are sorted.
+func (p *segmentBuilder) segments(lines []Line, columns bool) {
 	p.segs = p.segs[:0]
 	k := 0 // lines[:k] begin at or before the present address
 	for _, v := range p.shown {
@@ -287,7 +287,7 @@ func (p *painter) segments(lines []Line, columns bool) {
 	}
 }
 
-func (p *painter) addSegment(s flatSegment) {
+func (p *segmentBuilder) addSegment(s flatSegment) {
 	if n := len(p.segs); n > 0 {
 		last := &p.segs[n-1]
 		if last.end == s.start && last.call == s.call && last.file == s.file &&
@@ -299,9 +299,9 @@ func (p *painter) addSegment(s flatSegment) {
 	p.segs = append(p.segs, s)
 }
 
-// visible collects the calls that are seen in segs, with their callers, in order,
+// visible collects the calls of segs, with their callers, in order,
 // and numbers them from 0. clear must be called when the numbers have been used.
-func (p *painter) visible(segs []flatSegment, calls []Inline) {
+func (p *segmentBuilder) visible(segs []flatSegment, calls []Inline) {
 	p.used = p.used[:0]
 	for len(p.number) < len(calls) {
 		p.number = append(p.number, -1)
@@ -318,7 +318,7 @@ func (p *painter) visible(segs []flatSegment, calls []Inline) {
 	}
 }
 
-func (p *painter) clear() {
+func (p *segmentBuilder) clear() {
 	for _, c := range p.used {
 		p.number[c] = -1
 	}
