@@ -1,7 +1,6 @@
 package input
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"symbolize/ingest/sideband"
@@ -47,7 +46,7 @@ func (f *assembly) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) [
 		f.useKernel(x, used)
 	}
 	if len(x.Disowned) > 0 {
-		f.State.Warn(math.MaxInt64, sideband.DisownedWarning(x.Disowned))
+		f.State.Warn(sideband.AtEnd, sideband.DisownedWarning(x.Disowned))
 	}
 	var number []ingest.ObjectID
 	f.p.Objects, number = merge.Objects(raw, used)

@@ -6,13 +6,14 @@ import (
 	"slices"
 
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/sideband"
 )
 
 // queuedSample is a sample whose turn has not come, and where its record lies.
 type queuedSample struct {
-	time   uint64
-	offset int64
-	size   int
+	time uint64
+	at   sideband.Position
+	size int
 }
 
 // sampleQueue puts the samples of a perf.data in order of time. perf record writes one
@@ -45,7 +46,7 @@ func (q *sampleQueue) rest(emit func(queuedSample) error) error {
 
 func (q *sampleQueue) upTo(limit uint64, emit func(queuedSample) error) error {
 	slices.SortFunc(q.pending, func(a, b queuedSample) int {
-		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.offset, b.offset))
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.at, b.at))
 	})
 	n := 0
 	for n < len(q.pending) && q.pending[n].time <= limit {
@@ -62,12 +63,11 @@ func (q *sampleQueue) upTo(limit uint64, emit func(queuedSample) error) error {
 func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) error {
 	var q sampleQueue
 	var s perfdata.Sample
-	chunks := c.Records.Chunks
-	for i := range len(chunks) - 1 {
+	for i := range c.Records.NumChunks() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		records := c.Records.File.Records(chunks[i], chunks[i+1])
+		records := c.Records.Read(nil, c.Records.Chunk(i))
 		for records.Next() {
 			rec := records.Record()
 			switch rec.Type {
@@ -77,7 +77,8 @@ func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) e
 				}
 			case perfdata.TypeSample:
 				if c.Records.File.DecodeSample(rec, &s) == nil { // others were counted by Profile
-					q.add(queuedSample{c.Clock.At(s.Time, rec.Offset), rec.Offset, rec.Size})
+					at := sideband.PositionOf(rec)
+					q.add(queuedSample{c.Clock.At(s.Time, at), at, rec.Size})
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"symbolize/ingest/sideband"
 	"testing"
 )
 
@@ -73,7 +74,7 @@ func TestSampleQueue(t *testing.T) {
 			at := round * 1000
 			for range perRound / 4 {
 				at += rng.Uint64N(10)
-				s := queuedSample{time: at + cpu*40, offset: int64(len(all)), size: 8}
+				s := queuedSample{time: at + cpu*40, at: sideband.Position(len(all)), size: 8}
 				all = append(all, s)
 				q.add(s)
 			}

@@ -58,13 +58,9 @@ func newReader(c *collector) *reader {
 	return &reader{c: c, split: newSplitter(c.Records.File), threads: make([]threadState, threadCache)}
 }
 
-// chunk starts reading records [from, to).
-func (r *reader) chunk(from, to int64) {
-	if r.records == nil {
-		r.records = r.c.Records.File.Records(from, to)
-		return
-	}
-	r.records.Reset(from, to)
+// chunk starts reading the records of a chunk.
+func (r *reader) chunk(c sideband.Chunk) {
+	r.records = r.c.Records.Read(r.records, c)
 }
 
 // next advances to the next wanted sample.
@@ -89,7 +85,7 @@ func (r *reader) take(rec *perfdata.Record) bool {
 		return false
 	}
 	r.rec = rec
-	r.time = r.c.Clock.At(r.sample.Time, rec.Offset)
+	r.time = r.c.Clock.At(r.sample.Time, sideband.PositionOf(rec))
 	if !r.who() {
 		r.stats.FilteredOut++
 		return false
@@ -123,7 +119,7 @@ func (r *reader) bad(rec *perfdata.Record, err error) {
 	r.stats.BadRecords++
 	if len(r.warnings) < sideband.MaxWarnings {
 		r.warnings = append(r.warnings,
-			sideband.Warning{At: rec.Offset, Warning: ingest.Warning{Text: err.Error(), Partial: true}})
+			sideband.Warning{At: sideband.PositionOf(rec), Warning: ingest.Warning{Text: err.Error(), Partial: true}})
 	}
 }
 

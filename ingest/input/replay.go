@@ -8,6 +8,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/sideband"
 )
 
 // Replay reads the samples again, one after another in order of time, with the same
@@ -25,7 +26,7 @@ func (c *Capture) Replay(ctx context.Context, fn func(*ReplaySample) error) erro
 	}
 	r := newReplayer(c, p)
 	return inOrder(ctx, c.collect, func(q queuedSample) error {
-		rec, err := r.one.At(q.offset, q.size)
+		rec, err := c.collect.Records.At(r.one, q.at, q.size)
 		if err != nil {
 			return err
 		}
@@ -50,7 +51,7 @@ type replayer struct {
 }
 
 func newReplayer(c *Capture, p *ingest.Profile) *replayer {
-	r := &replayer{reader: newReader(c.collect), one: c.collect.Records.File.Records(0, 0), p: p,
+	r := &replayer{reader: newReader(c.collect), one: c.collect.Records.Read(nil, sideband.Chunk{}), p: p,
 		number: c.number, exact: c.exact}
 	r.locator.sb = c.collect.State
 	r.locator.number = r.location

@@ -54,7 +54,7 @@ func collect(ctx context.Context, c *collector) ([]*worker, error) {
 	if n <= 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	n = max(1, min(n, len(c.Records.Chunks)-1))
+	n = max(1, min(n, c.Records.NumChunks()))
 	peers := newBatchQueues(n)
 	seed := maphash.MakeSeed()
 	workers := make([]*worker, n)
@@ -79,19 +79,19 @@ func (w *worker) run(ctx context.Context, next *atomic.Int64) {
 	out := newOutbox(w.queues, w.index)
 	for w.err == nil {
 		k := int(next.Add(1)) - 1
-		if k >= len(w.c.Records.Chunks)-1 {
+		if k >= w.c.Records.NumChunks() {
 			break
 		}
 		if w.err = ctx.Err(); w.err == nil {
-			w.fold(w.c.Records.Chunks[k], w.c.Records.Chunks[k+1], out)
+			w.fold(w.c.Records.Chunk(k), out)
 		}
 	}
 	w.queues.finish(out, w.takeBatch)
 }
 
 // fold reads one chunk.
-func (w *worker) fold(from, to int64, out *outbox) {
-	w.chunk(from, to)
+func (w *worker) fold(c sideband.Chunk, out *outbox) {
+	w.chunk(c)
 	for w.next() {
 		s := &w.sample
 		m := message{weight: s.Period, label: w.label(), user: w.user, kernel: w.kernel, cut: w.cut}

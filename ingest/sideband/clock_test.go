@@ -22,7 +22,7 @@ func TestClock(t *testing.T) {
 	c := Clock{Timed: true}
 	for _, r := range []struct {
 		time   uint64
-		offset int64
+		offset Position
 		want   uint64
 	}{{5, 100, 5}, {3, 200, 3}, {0, 250, 0}, {NoTime, 300, 6}, {9, 400, 9}, {NoTime, 500, 10}} {
 		if got := c.note(r.time, r.offset, false); got != r.want {
@@ -31,7 +31,7 @@ func TestClock(t *testing.T) {
 	}
 	for _, s := range []struct {
 		time   uint64
-		offset int64
+		offset Position
 		want   uint64
 	}{{7, 350, 7}, {0, 350, 0}, {NoTime, 50, 0}, {NoTime, 150, 5}, {NoTime, 350, 6}, {NoTime, 999,
 		10}} {

@@ -25,7 +25,7 @@ type ObjectQuery struct {
 	Shared      bool       // the capture has other files at the same path
 }
 
-// identifier finds the build IDs of objects whose records have none, in the order
+// Identifier finds the build IDs of objects whose records have none, in the order
 // of DESIGN.md section 4.
 type Identifier struct {
 	sb       *State
@@ -130,7 +130,7 @@ func (x *Identifier) entry(e *perfdata.BuildIDEntry) {
 	}
 }
 
-// identify gives o its build ID, if one can be had, or the reason.
+// Identify gives o its build ID, if one can be had, or the reason.
 func (x *Identifier) Identify(o *ingest.Object) {
 	if o.ID.IsZero() {
 		o.ID, o.IDSource = x.find(o)
@@ -146,7 +146,7 @@ func (x *Identifier) Identify(o *ingest.Object) {
 	}
 }
 
-// needsID reports whether objects of a kind are named by build ID.
+// NeedsID reports whether objects of a kind are named by build ID.
 func NeedsID(k ingest.ObjectKind) bool { return k <= ingest.Module }
 
 func (x *Identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSource) {

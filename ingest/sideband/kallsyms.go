@@ -16,7 +16,7 @@ import (
 	"symbolize/ingest/regular"
 )
 
-// listedCode are functions of modules and BPF programs by a kallsyms text, which is all
+// kallsymsFunctions are functions of modules and BPF programs by a kallsyms text, which is all
 // that is known of them.
 type kallsymsFunctions struct {
 	symbols []kallsyms.Symbol // sorted by address

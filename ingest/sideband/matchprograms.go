@@ -64,7 +64,7 @@ func (sb *State) firstOf(group []int, tag bpf.Tag) int {
 // symbolOf is the name in a KSYMBOL record, by number in events.
 func (sb *State) symbolOf(at int) string { return sb.Objects.List[sb.changes[at].ref].Symbol }
 
-// tagBytes and tagWord keep a tag in a word of a sideEvent.
+// tagBytes and tagWord keep a tag in a word of a change.
 func tagBytes(w uint64) (b [8]byte) {
 	for i := range b {
 		b[i] = byte(w >> (8 * i))
@@ -87,7 +87,7 @@ type funcRef struct {
 
 func (r funcRef) fn() *bpf.Func { return &r.p.Funcs[r.i] }
 
-// tie joins KSYMBOL records and the functions of programs.
+// programMatcher joins KSYMBOL records and the functions of programs.
 type programMatcher struct {
 	sb     *State
 	byID   map[uint32][]*bpf.Program // the best first

@@ -82,7 +82,7 @@ func (r *Objects) Path(name []byte) uint32 {
 	return n
 }
 
-// add returns the number of the object that key tells, which make describes if
+// Add returns the number of the object of a key, which describe makes if
 // it is new.
 func (r *Objects) Add(key ObjectKey, describe func() ingest.Object) uint32 {
 	n, ok := r.index[key]

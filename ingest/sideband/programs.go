@@ -69,7 +69,7 @@ func (sb *State) readPrograms() {
 	}
 	for i := range programs {
 		if err := programs[i].Err; err != nil {
-			sb.Warn(base, ingest.Warning{Text: err.Error(), Partial: true})
+			sb.Warn(Position(base), ingest.Warning{Text: err.Error(), Partial: true})
 		}
 	}
 	sb.Programs.List = programs
@@ -77,7 +77,7 @@ func (sb *State) readPrograms() {
 
 func (sb *State) programsDamaged(offset int64, err error) {
 	sb.Programs.Err = errors.Join(sb.Programs.Err, err)
-	sb.Warn(offset, ingest.Warning{Text: err.Error(), Partial: true,
+	sb.Warn(Position(offset), ingest.Warning{Text: err.Error(), Partial: true,
 		Hint: "BPF programs of which nothing was read keep the names of their records"})
 }
 

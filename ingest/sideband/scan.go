@@ -53,15 +53,15 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 		chunk = defaultChunkSize
 	}
 	r := x.File.AllRecords()
-	next := x.File.Data.Offset
+	next := Position(x.File.Data.Offset)
 	for r.Next() {
 		rec := r.Record()
-		if rec.Offset >= next {
+		if at := PositionOf(rec); at >= next {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			x.Chunks = append(x.Chunks, rec.Offset)
-			next = rec.Offset + chunk
+			x.starts = append(x.starts, at)
+			next = at + Position(chunk)
 		}
 		x.count(rec.Type)
 		if len(opts.Bundles) > 0 {
@@ -69,7 +69,7 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 		}
 		if rec.Type == perfdata.TypeSample {
 			if x.firstSample < 0 {
-				x.firstSample = rec.Offset
+				x.firstSample = PositionOf(rec)
 			}
 			continue
 		}
@@ -78,15 +78,15 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 		}
 		if err := sb.record(rec); err != nil {
 			x.Stats.BadRecords++
-			sb.Warn(rec.Offset, ingest.Warning{Text: err.Error(), Partial: true})
+			sb.Warn(PositionOf(rec), ingest.Warning{Text: err.Error(), Partial: true})
 		}
 	}
 	if err := r.Err(); err != nil {
-		x.Warnings = append(x.Warnings, Warning{math.MaxInt64, ingest.Warning{
+		x.Warnings = append(x.Warnings, Warning{AtEnd, ingest.Warning{
 			Text: err.Error() + "; all records before it are used", Partial: true,
 			Hint: "the file is cut off or damaged, or its recorder was killed: copy or record it again"}})
 	}
-	x.Chunks = append(x.Chunks, r.Offset())
+	x.starts = append(x.starts, Position(r.Offset()))
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (sb *State) add(rec *perfdata.Record, e change) {
 	if e.kind >= changeKernelMapping {
 		e.tid = id.TID
 	}
-	e.time = sb.Clock.note(recorded, rec.Offset, sb.Records.firstSample < 0)
+	e.time = sb.Clock.note(recorded, PositionOf(rec), sb.Records.firstSample < 0)
 	e.seq = uint32(len(sb.changes))
 	sb.changes = append(sb.changes, e)
 }

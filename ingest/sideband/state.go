@@ -23,8 +23,7 @@ const (
 	changeProgramLoad
 )
 
-// sideEvent is a change of state, in a form that sorts cheaply: what a record
-// says, in 56 bytes.
+// change is a change of state in 56 bytes, a form that sorts cheaply.
 type change struct {
 	time uint64
 	// Of mappings start, end and pgoff; of forks the maker's pid and tid; of programs
@@ -90,14 +89,14 @@ type Programs struct {
 // Records are what the first pass over the records of a perf.data file has counted.
 type Records struct {
 	File       *perfdata.File // nil for stack maps
-	Chunks     []int64
 	Types      [256]uint64
 	OtherTypes map[perfdata.Type]uint64
 	Stats      ingest.Stats
 	Warnings   []Warning
 	Comments   []string // of BPF programs, from BPF_METADATA records
 
-	firstSample int64         // -1 if there is none
+	starts      []Position    // of chunks, then the end of the last
+	firstSample Position      // -1 if there is none
 	mmap        perfdata.Mmap // scratch
 }
 
@@ -116,7 +115,7 @@ type sampled struct {
 
 // Warning is a warning and where in the file it came up.
 type Warning struct {
-	At int64
+	At Position
 	ingest.Warning
 }
 
@@ -133,9 +132,9 @@ func New() *State {
 	return sb
 }
 
-func (sb *State) Warn(offset int64, w ingest.Warning) {
+func (sb *State) Warn(at Position, w ingest.Warning) {
 	if len(sb.Records.Warnings) < MaxWarnings {
-		sb.Records.Warnings = append(sb.Records.Warnings, Warning{offset, w})
+		sb.Records.Warnings = append(sb.Records.Warnings, Warning{at, w})
 	}
 }
 
