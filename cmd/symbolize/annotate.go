@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze"
 	"symbolize/analyze/code"
 	"symbolize/analyze/disasm"
 	"symbolize/analyze/report"
@@ -146,7 +147,7 @@ func captureArgs(args []string) int {
 
 func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
 	o.captures = o.takeBundles(ctx, o.captures)
-	defer o.opened.close()
+	defer o.opened.Close()
 	s, err := a.openSession(ctx, &o.inputOptions)
 	if err != nil {
 		return err
@@ -189,8 +190,8 @@ func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
 
 // codeOptions are the places in which code is searched.
 func (s *session) codeOptions(sourceDirs []string) code.Options {
-	_, with := splitBundles(s.o.with)
-	return code.Options{View: s.view, Bundles: s.borrow,
+	_, with := analyze.SplitBundles(s.o.with)
+	return code.Options{View: s.View(), Bundles: s.Bundles(),
 		Paths: slices.Concat(with, s.o.symfs, s.o.vmlinux), SourceDirs: sourceDirs,
 		Names: s.o.policy, NoInlines: s.o.noInlines}
 }
@@ -200,21 +201,22 @@ func (s *session) codeOptions(sourceDirs []string) code.Options {
 func (s *session) loadCode(ctx context.Context, paths []string, f *code.Finder) (
 	*ingest.Profile, error) {
 	var profiles []*ingest.Profile
-	err := s.forEach(ctx, paths, s.ingestOptions(ingest.Keep{}),
-		func(path string, capture *input.Capture, p *ingest.Profile) error {
-			p.Names = nil
-			profiles = append(profiles, p)
-			f.Add(path, indexer.CaptureInfoOf(path, capture).Machine, capture)
-			return nil
-		})
+	err := s.each(ctx, paths, func(capture *input.Capture, p *ingest.Profile) error {
+		p.Names = nil
+		profiles = append(profiles, p)
+		path := capture.Path()
+		f.Add(path, indexer.CaptureInfoOf(path, capture).Machine, capture)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.merge(ctx, profiles)
-	if err == nil {
-		f.Machine = p.Meta.Arch
+	p, err := s.Merge(ctx, profiles)
+	if err != nil {
+		return nil, sessionError(err)
 	}
-	return p, err
+	f.Machine = p.Meta.Arch
+	return p, nil
 }
 
 // nothing is the error where no function is to be annotated.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"symbolize/analyze"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -28,12 +29,8 @@ func (a *app) addBCC(ctx context.Context, dirs []string, open func() (store.Sink
 		if err != nil {
 			return err
 		}
-		for _, p := range stats.Problems {
-			a.warn(p.Error(), "")
-		}
-		if stats.Programs == 0 {
-			a.warn("no BPF program in "+dir, "programs that use bcc's C++ interface leave theirs "+
-				"in /var/tmp/bcc/bpf_prog_TAG, on kernels before 6.18, whose tags bcc can compute")
+		for _, w := range analyze.BCCWarnings(dir, stats) {
+			a.warn(w.Text, w.Hint)
 		}
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"symbolize/fixtures/bundlebuild"
-	"symbolize/ingest"
 )
 
 // TestBundleOpenedOnce: a command unpacks each bundle once, whether it serves other
@@ -44,7 +43,7 @@ func TestBundleOpenedOnce(t *testing.T) {
 			env.Getenv = func(string) string { return filepath.Join(dir, "store") }
 			a, o := &app{env: env}, &inputOptions{}
 			captures := o.takeBundles(t.Context(), paths)
-			defer o.opened.close()
+			defer o.opened.Close()
 			if slices.Sort(captures); !slices.Equal(captures, want) {
 				t.Fatalf("captures %q, want %q", captures, want)
 			}
@@ -58,7 +57,7 @@ func TestBundleOpenedOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			p, err := s.load(t.Context(), captures, s.ingestOptions(ingest.Keep{}))
+			p, err := s.load(t.Context(), captures)
 			if err != nil {
 				t.Fatal(err)
 			}

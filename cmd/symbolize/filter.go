@@ -121,7 +121,7 @@ func runFilter(ctx context.Context, a *app, o *filterOptions) error {
 	if err != nil {
 		return err
 	}
-	r := filter.New(s.view, filter.Options{
+	r := filter.New(s.View(), filter.Options{
 		Names: o.input.policy, Demangle: o.mode, NoInlines: o.input.noInlines, Exact: o.exact,
 		Kernel: o.kernelID,
 	})

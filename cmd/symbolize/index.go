@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze"
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/table"
 	"symbolize/buildid"
@@ -155,11 +156,11 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 		writer, err = db.OpenWriter(ctx, path, o.writer)
 		return writer, err
 	})
-	captures, files := splitCaptures(paths)
+	captures, files := analyze.SplitCaptures(paths)
 	bar := a.startProgress()
 	opts := o.indexer(bar)
 	hosts, problems, opened := openHosts(ctx, captures)
-	defer opened.close()
+	defer opened.Close()
 	opts.Hosts = hosts
 	sum, err := indexer.Index(ctx, files, view, open, opts)
 	bar.stop()

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
+	"symbolize/analyze"
 	"symbolize/analyze/table"
-	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/regular"
+	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -25,42 +22,26 @@ type captureResult struct {
 	Missing   map[string]int `json:"missing"` // programs without code, by why
 }
 
-// splitCaptures tells captures among the paths from what Index reads: plain files that
-// begin as a perf.data file or a bundle does. What cannot be opened is left to Index to
-// report.
-func splitCaptures(paths []string) (captures, rest []string) {
-	for _, p := range paths {
-		if isStoredCapture(p) {
-			captures = append(captures, p)
-		} else {
-			rest = append(rest, p)
+// openHosts opens the bundles among captures for an index run. opened has them, to be
+// closed. What cannot be opened is reported where the programs of captures are read.
+func openHosts(ctx context.Context, paths []string) (hosts []*indexer.Host,
+	problems []indexer.Problem, opened *analyze.Inputs) {
+	var list []*input.Capture
+	opened = &analyze.Inputs{}
+	bundles, _ := analyze.SplitBundles(paths)
+	for _, path := range bundles {
+		if c, err := opened.Get(ctx, path); err == nil {
+			list = append(list, c)
 		}
 	}
-	return captures, rest
-}
-
-func isStoredCapture(path string) bool {
-	fi, err := os.Stat(path)
-	if err != nil || !fi.Mode().IsRegular() {
-		return false
-	}
-	f, err := regular.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head := make([]byte, 512)
-	n, err := f.ReadAt(head, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return false
-	}
-	return perfdata.IsPerfData(head[:n]) || bundle.Detect(f, fi.Size())
+	hosts, problems = indexer.HostsOf(list)
+	return hosts, problems, opened
 }
 
 // indexCaptures keeps what only captures have: BPF programs. open gives the store, and
 // is not called if there are none. Captures that cannot be read become problems; those that
 // are opened already are taken out of opened.
-func indexCaptures(ctx context.Context, paths []string, opened captureSet,
+func indexCaptures(ctx context.Context, paths []string, opened *analyze.Inputs,
 	open func() (store.Sink, error), sum *indexer.Summary) (*captureResult, error) {
 	if len(paths) == 0 {
 		return nil, nil
@@ -96,9 +77,9 @@ func indexCaptures(ctx context.Context, paths []string, opened captureSet,
 
 // indexCapture keeps the programs of one capture. The error is a Problem where the
 // capture is at fault.
-func indexCapture(ctx context.Context, path string, opened captureSet,
+func indexCapture(ctx context.Context, path string, opened *analyze.Inputs,
 	open func() (store.Sink, error)) (*indexer.ProgramStats, error) {
-	c, err := opened.take(ctx, path)
+	c, err := opened.Take(ctx, path)
 	if err != nil {
 		err = captureError(err)
 		return nil, indexer.Problem{Path: path, Err: err, Hint: hintOf(err), Named: true}

@@ -38,6 +38,7 @@ func newInfoCommand(a *app) *cobra.Command {
 			if err := stacks.parse(nil); err != nil {
 				return err
 			}
+			setGC(a.env.Getenv, foldGC)
 			info, err := inspect.File(ctx, args[0], input.Options{Stacks: stacks.parsed})
 			if errors.Is(err, input.ErrNotCapture) {
 				return withHint(err,

@@ -2,10 +2,12 @@ package main
 
 import (
 	"cmp"
+	"context"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"symbolize/analyze"
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
@@ -37,8 +39,9 @@ type inputOptions struct {
 	// relocatable takes .o files into it
 	relocatable bool
 
-	bundles []string   // of the arguments, see takeBundles
-	opened  captureSet // those that no session has yet
+	keep    ingest.Keep     // labels that keep samples apart
+	bundles []string        // of the arguments, see takeBundles
+	opened  *analyze.Inputs // those that no session has yet
 }
 
 func (o *inputOptions) addFlags(cmd *cobra.Command) {
@@ -59,6 +62,14 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 		"where a capture has no build ID, take the file now at the path for the one that ran")
 	o.stacks.addFlags(fs)
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
+}
+
+// takeBundles takes the bundles out of the captures of the command line, see
+// analyze.OpenInputs, and returns the captures.
+func (o *inputOptions) takeBundles(ctx context.Context, paths []string) []string {
+	o.opened = analyze.OpenInputs(ctx, paths)
+	o.bundles = o.opened.Bundles
+	return o.opened.Captures
 }
 
 func addWorkFlags(fs *pflag.FlagSet, jobs *int, maxMemory *byteSize) {

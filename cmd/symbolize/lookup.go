@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze"
 	"symbolize/analyze/lookup"
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
@@ -199,12 +200,14 @@ func viewOf(reader *db.Reader) store.View {
 // lookupIndex returns the function that indexes a file into an overlay of its own.
 func (a *app) lookupIndex(o *lookupOptions) lookup.Index {
 	return func(ctx context.Context, path string) (store.View, error) {
-		s := &session{
-			a: a, o: &inputOptions{jobs: o.jobs, maxMemory: o.maxMemory, columns: true,
-				relocatable: true},
-			overlay: store.NewOverlay(),
+		s, err := analyze.Open(ctx, a.sessionOptions(&inputOptions{jobs: o.jobs,
+			maxMemory: o.maxMemory, columns: true, relocatable: true}))
+		if err != nil {
+			return nil, err
 		}
-		return s.overlay, s.indexOverlay(ctx, []string{path}, buildid.ID{})
+		err = s.Index(ctx, []string{path}, buildid.ID{})
+		a.partial = a.partial || s.Partial()
+		return s.View(), err
 	}
 }
 

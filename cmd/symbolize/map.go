@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"symbolize/analyze"
 	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/chart"
 	"symbolize/analyze/inspect"
@@ -112,7 +113,7 @@ func runMap(ctx context.Context, a *app, o *mapOptions, paths []string) error {
 	case o.hist != "":
 		return runHist(a, o, m)
 	case o.symbols != "":
-		bundles, _ := splitBundles(paths)
+		bundles, _ := analyze.SplitBundles(paths)
 		return runSymbols(ctx, a, o, m, bundles)
 	}
 	return runMapValues(a, o, m)
@@ -201,7 +202,7 @@ func runSymbols(ctx context.Context, a *app, o *mapOptions, m *bpfmap.Dump,
 		return err
 	}
 	defer s.Close()
-	p, at, err := input.Addresses(ctx, m.Name, r.PCs(), s.ingestOptions(ingest.Keep{}))
+	p, at, err := input.Addresses(ctx, m.Name, r.PCs(), s.InputOptions())
 	if err != nil {
 		return captureError(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/report"
-	"symbolize/ingest"
 )
 
 type missingOptions struct {
@@ -50,13 +49,13 @@ func (o *missingOptions) validate(args []string) error {
 
 func runMissing(ctx context.Context, a *app, o *missingOptions, paths []string) error {
 	paths = o.takeBundles(ctx, paths)
-	defer o.opened.close()
+	defer o.opened.Close()
 	s, err := a.openSession(ctx, &o.inputOptions)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	p, err := s.load(ctx, paths, s.ingestOptions(ingest.Keep{}))
+	p, err := s.load(ctx, paths)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/report"
-	"symbolize/ingest"
 )
 
 type resolveOptions struct {
@@ -24,7 +23,6 @@ type resolveOptions struct {
 	annotate    bool
 	addresses   bool
 
-	keep ingest.Keep // labels parsed
 	mode report.Mode // demangle parsed
 }
 
@@ -141,7 +139,7 @@ func outputFormat(format, output string, each bool) (string, error) {
 func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) error {
 	named := paths
 	paths = o.takeBundles(ctx, paths)
-	defer o.opened.close()
+	defer o.opened.Close()
 	outputs, err := o.outputs(paths)
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func refuseOverwrite(captures, outputs []string) error {
 
 // merged writes one result for all captures.
 func (r *resolveRun) merged(ctx context.Context, paths []string, output string) error {
-	p, err := r.s.load(ctx, paths, r.s.ingestOptions(r.o.keep))
+	p, err := r.s.load(ctx, paths)
 	if err != nil {
 		return err
 	}
@@ -81,17 +81,16 @@ func (r *resolveRun) merged(ctx context.Context, paths []string, output string) 
 
 // each writes a result for each capture.
 func (r *resolveRun) each(ctx context.Context, paths, outputs []string) error {
-	return r.s.forEach(ctx, paths, r.s.ingestOptions(r.o.keep),
-		func(path string, _ *input.Capture, p *ingest.Profile) error {
-			if err := r.s.resolve(ctx, p); err != nil {
-				return err
-			}
-			output := outputs[0]
-			if len(outputs) > 1 {
-				output = outputs[slices.Index(paths, path)]
-			}
-			return r.write(p, output)
-		})
+	return r.s.each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
+		if err := r.s.resolve(ctx, p); err != nil {
+			return err
+		}
+		output := outputs[0]
+		if len(outputs) > 1 {
+			output = outputs[slices.Index(paths, c.Path())]
+		}
+		return r.write(p, output)
+	})
 }
 
 // write writes the result for a profile, and then what is to be said of it.
@@ -127,7 +126,7 @@ func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 	case formatJSON:
 		return report.JSON(w, p, r.demangler)
 	}
-	opts := resolve.Layout(r.s.view, p)
+	opts := resolve.Layout(r.s.View(), p)
 	opts.Demangle, opts.Count = r.demangler.Name, r.o.count
 	return pprof.Write(w, p, opts)
 }
@@ -136,18 +135,17 @@ func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 // capture: samples refer to the profile of their own.
 func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error {
 	run := func(w io.Writer, paths []string) error {
-		return r.s.forEach(ctx, paths, r.s.ingestOptions(r.o.keep),
-			func(path string, c *input.Capture, p *ingest.Profile) error {
-				if err := r.s.resolve(ctx, p); err != nil {
-					return err
-				}
-				r.dropInlines(p)
-				if err := r.replay(ctx, w, c, p); err != nil {
-					return err
-				}
-				r.say(p)
-				return nil
-			})
+		return r.s.each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
+			if err := r.s.resolve(ctx, p); err != nil {
+				return err
+			}
+			r.dropInlines(p)
+			if err := r.replay(ctx, w, c, p); err != nil {
+				return err
+			}
+			r.say(p)
+			return nil
+		})
 	}
 	if len(outputs) == 1 {
 		return r.a.writeOutput(outputs[0], false, func(w io.Writer) error { return run(w, paths) })

@@ -6,10 +6,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"symbolize/buildid"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/input"
-	"symbolize/store"
 )
 
 // stackFlags say what belongs to a stack map, and how to read it.
@@ -85,33 +83,4 @@ func (o *stackFlags) parse(kallsyms []string) error {
 		p.Kallsyms = kallsyms[0]
 	}
 	return nil
-}
-
-// options are what ingest is told, with the paths that a store knows.
-func (o *stackFlags) options(view store.View) input.StackOptions {
-	p := o.parsed
-	p.PathOf = func(id buildid.ID) string {
-		m, _, _ := store.FindOne(view, id)
-		if m == nil {
-			return ""
-		}
-		return runtimePath(m)
-	}
-	return p
-}
-
-// runtimePath returns where the file that runs was read, by the sources that only such
-// files have; else that of any source.
-func runtimePath(m *store.Manifest) string {
-	path := ""
-	for _, s := range m.Sources {
-		switch s.Kind {
-		case store.Pclntab, store.Dynsym, store.PLT, store.EhFrame:
-			return s.Path
-		}
-		if path == "" || strings.HasSuffix(path, ".debug") {
-			path = s.Path
-		}
-	}
-	return path
 }

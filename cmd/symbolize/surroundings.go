@@ -84,6 +84,12 @@ const frugalGC = 50
 // may grow to lookupMemory bounds.
 const hastyGC = 200
 
+// foldGC is the garbage collector's percent for commands that read captures. Their tables have
+// next to no pointers, so a collection costs milliseconds however large they are, and what a
+// higher value saves in time is lost in fresh pages. Measured on 340 MB with 2.85 M samples: 15,
+// 40 and 100 % took 2.15, 1.94 and 2.05 s and 228, 238 and 297 MB.
+const foldGC = 40
+
 // setGC sets the garbage collector's percent unless the user has set $GOGC.
 func setGC(getenv func(string) string, percent int) {
 	if getenv("GOGC") == "" {

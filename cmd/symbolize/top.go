@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/report"
-	"symbolize/ingest"
 )
 
 // defaultTopRows is how many rows top prints: a screenful.
@@ -84,13 +83,13 @@ func (o *topOptions) validate(args []string) (err error) {
 
 func runTop(ctx context.Context, a *app, o *topOptions, paths []string) error {
 	paths = o.takeBundles(ctx, paths)
-	defer o.opened.close()
+	defer o.opened.Close()
 	s, err := a.openSession(ctx, &o.inputOptions)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	p, err := s.load(ctx, paths, s.ingestOptions(ingest.Keep{}))
+	p, err := s.load(ctx, paths)
 	if err != nil {
 		return err
 	}

@@ -164,7 +164,6 @@ func (c *Capture) openPprof() error {
 		return fmt.Errorf("%s: pprof file of %d MiB, over the limit of %d MiB",
 			c.path, c.size>>20, maxPprofFile>>20)
 	}
-	defer holdGC()()
 	data, err := io.ReadAll(io.NewSectionReader(c.r, 0, c.size))
 	if err != nil {
 		return err
@@ -225,7 +224,6 @@ func (c *Capture) Profile(ctx context.Context) (*ingest.Profile, error) {
 }
 
 func (c *Capture) fold(ctx context.Context) (*ingest.Profile, error) {
-	defer holdGC()()
 	c.readStacks()
 	switch {
 	case c.stacks != nil:

@@ -3,7 +3,6 @@ package input
 import (
 	"encoding/binary"
 	"math/rand/v2"
-	"runtime/debug"
 	"slices"
 	"symbolize/ingest/sideband"
 	"testing"
@@ -153,36 +152,6 @@ func TestUserIPIndex(t *testing.T) {
 			t.Errorf("%s %#x: %d, want %d", tc.arch, tc.mask, got, tc.want)
 		}
 	}
-}
-
-// TestHoldGC sets the collector's pace once and gives back what was there.
-func TestHoldGC(t *testing.T) {
-	before := debug.SetGCPercent(77)
-	defer debug.SetGCPercent(before)
-	now := func() int {
-		percent := debug.SetGCPercent(100)
-		debug.SetGCPercent(percent)
-		return percent
-	}
-	first := holdGC()
-	second := holdGC()
-	if now() != foldGCPercent {
-		t.Errorf("%d %% while held", now())
-	}
-	first()
-	if now() != foldGCPercent {
-		t.Errorf("%d %% while one still holds", now())
-	}
-	second()
-	if now() != 77 {
-		t.Errorf("%d %% afterwards, want 77", now())
-	}
-	debug.SetGCPercent(3)
-	third := holdGC()
-	if now() != 3 {
-		t.Errorf("%d %% for a user who wants 3", now())
-	}
-	third()
 }
 
 func TestHotChains(t *testing.T) {

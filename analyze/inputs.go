@@ -1,0 +1,142 @@
+package analyze
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/input"
+	"symbolize/ingest/regular"
+)
+
+// contents are the kinds of file that hold programs.
+type contents int
+
+const (
+	otherFile contents = iota
+	perfFile
+	bundleFile
+)
+
+// contentsOf returns the kind of a file by its first bytes. A file that cannot be opened is
+// another's to report.
+func contentsOf(path string) contents {
+	fi, err := os.Stat(path)
+	if err != nil || !fi.Mode().IsRegular() {
+		return otherFile // opening a pipe would wait
+	}
+	f, err := regular.Open(path)
+	if err != nil {
+		return otherFile
+	}
+	defer f.Close()
+	head := make([]byte, 512)
+	n, err := f.ReadAt(head, 0)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return otherFile
+	case perfdata.IsPerfData(head[:n]):
+		return perfFile
+	case bundle.Detect(f, fi.Size()):
+		return bundleFile
+	}
+	return otherFile
+}
+
+// SplitBundles separates capture bundles from other paths, each in their order.
+func SplitBundles(paths []string) (bundles, rest []string) {
+	return split(paths, func(c contents) bool { return c == bundleFile })
+}
+
+// SplitCaptures separates captures that hold programs, perf.data files and bundles, from other
+// paths, each in their order.
+func SplitCaptures(paths []string) (captures, rest []string) {
+	return split(paths, func(c contents) bool { return c != otherFile })
+}
+
+func split(paths []string, first func(contents) bool) (taken, rest []string) {
+	for _, p := range paths {
+		if first(contentsOf(p)) {
+			taken = append(taken, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return taken, rest
+}
+
+// Inputs are the arguments of a command line: captures to read, and bundles that serve them.
+// It owns the bundles that it opened until a Session or Take has them; nil has none.
+type Inputs struct {
+	Captures []string // in the order of the arguments
+	Bundles  []string // the bundles among the arguments
+	opened   map[string]*input.Capture
+}
+
+// OpenInputs sorts paths. A bundle serves the other captures; if it has stacks, or if there are
+// only bundles, it is a capture, too. Bundles that must be opened for this stay open for the
+// Session, so that each is unpacked once.
+func OpenInputs(ctx context.Context, paths []string) *Inputs {
+	in := &Inputs{}
+	var rest []string
+	if in.Bundles, rest = SplitBundles(paths); len(rest) == 0 {
+		in.Captures = in.Bundles
+		return in
+	}
+	for _, p := range paths {
+		if !slices.Contains(in.Bundles, p) || in.hasSamples(ctx, p) {
+			in.Captures = append(in.Captures, p)
+		}
+	}
+	return in
+}
+
+// hasSamples reports whether a bundle has stacks. A file that cannot be opened is the
+// Session's to report.
+func (in *Inputs) hasSamples(ctx context.Context, path string) bool {
+	c, err := in.Get(ctx, path)
+	return err == nil && c.HasSamples()
+}
+
+// Get returns the capture of a path, which it opens once. in owns it.
+func (in *Inputs) Get(ctx context.Context, path string) (*input.Capture, error) {
+	if c := in.opened[path]; c != nil {
+		return c, nil
+	}
+	c, err := input.Open(ctx, path, input.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if in.opened == nil {
+		in.opened = make(map[string]*input.Capture)
+	}
+	in.opened[path] = c
+	return c, nil
+}
+
+// Take returns the capture of a path, for the caller to close.
+func (in *Inputs) Take(ctx context.Context, path string) (*input.Capture, error) {
+	if in != nil && in.opened[path] != nil {
+		c := in.opened[path]
+		delete(in.opened, path)
+		return c, nil
+	}
+	return input.Open(ctx, path, input.Options{})
+}
+
+// Close closes the captures that nobody has taken.
+func (in *Inputs) Close() error {
+	if in == nil {
+		return nil
+	}
+	var errs []error
+	for _, c := range in.opened {
+		errs = append(errs, c.Close())
+	}
+	clear(in.opened)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,168 @@
+package analyze
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"symbolize/analyze/resolve"
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/input"
+)
+
+// Load reads captures and returns one profile of all, with names. It is for results that need
+// no single samples: those of a capture come in Each.
+func (s *Session) Load(ctx context.Context, paths ...string) (*ingest.Profile, error) {
+	var profiles []*ingest.Profile
+	err := s.Each(ctx, paths, func(_ *input.Capture, p *ingest.Profile) error {
+		profiles = append(profiles, p)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.Merge(ctx, profiles)
+}
+
+// Each opens captures one after another and hands each to body with its profile, yet without
+// names: see Name. The capture is closed when body returns. One that cannot be read goes to
+// Options.Failed and is passed over, unless there is no other.
+func (s *Session) Each(ctx context.Context, paths []string,
+	body func(*input.Capture, *ingest.Profile) error) error {
+	opts := s.InputOptions()
+	read := 0
+	for _, path := range paths {
+		c, p, err := s.open(ctx, path, opts)
+		switch {
+		case err == nil:
+			read++
+			if err := errors.Join(s.visit(ctx, c, p, body), c.Close()); err != nil {
+				return err
+			}
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case len(paths) == 1 || s.opts.Failed == nil:
+			return err
+		default:
+			s.partial = true
+			s.opts.Failed(path, err)
+		}
+	}
+	if read == 0 && len(paths) > 0 {
+		return ErrNoCapture
+	}
+	return nil
+}
+
+// visit hands one capture to body.
+func (s *Session) visit(ctx context.Context, c *input.Capture, p *ingest.Profile,
+	body func(*input.Capture, *ingest.Profile) error) error {
+	s.reportTaken(c)
+	if s.bundle(c.Path()) == nil { // else the programs were added when it was opened
+		if err := s.addPrograms(ctx, c); err != nil {
+			return err
+		}
+	}
+	return body(c, p)
+}
+
+// bundle returns the open bundle of a path; nil if there is none.
+func (s *Session) bundle(path string) *input.Capture {
+	i := slices.IndexFunc(s.bundles, func(c *input.Capture) bool { return c.Path() == path })
+	if i < 0 {
+		return nil
+	}
+	return s.bundles[i]
+}
+
+// open opens and folds a capture.
+func (s *Session) open(ctx context.Context, path string, opts input.Options) (
+	*input.Capture, *ingest.Profile, error) {
+	var c *input.Capture
+	if b := s.bundle(path); b != nil {
+		c = b.With(opts)
+	} else {
+		var err error
+		if c, err = input.Open(ctx, path, opts); err != nil {
+			return nil, nil, err
+		}
+	}
+	p, err := c.Profile(ctx)
+	if err == nil && opts.Event != "" && EventIndex(p, opts.Event) < 0 {
+		err = &ingest.EventError{Capture: path, Event: opts.Event}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, c.Close())
+	}
+	return c, p, nil
+}
+
+// EventIndex returns the number of the event with this name, or -1.
+func EventIndex(p *ingest.Profile, name string) int {
+	return slices.IndexFunc(p.Events, func(e ingest.Event) bool { return e.Name == name })
+}
+
+// Merge makes one named profile of several. They are joined with the store together, in one
+// batch, unless some came with names of their own, which stay only where all have names.
+func (s *Session) Merge(ctx context.Context, profiles []*ingest.Profile) (*ingest.Profile, error) {
+	if len(profiles) == 1 {
+		return profiles[0], s.Name(ctx, profiles[0])
+	}
+	named := slices.ContainsFunc(profiles, func(p *ingest.Profile) bool { return p.Names != nil })
+	if named {
+		for _, p := range profiles {
+			if err := s.Name(ctx, p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	p, err := merge.Profiles(profiles)
+	if err != nil || named {
+		return p, err
+	}
+	return p, s.Name(ctx, p)
+}
+
+// Name names the locations of a profile, in its Names.
+func (s *Session) Name(ctx context.Context, p *ingest.Profile) error {
+	if err := s.addKallsyms(ctx, p); err != nil {
+		return err
+	}
+	err := resolve.Resolve(ctx, p, s.view, resolve.Options{
+		Workers: s.opts.Workers, Names: s.opts.Names, NoInlines: s.opts.NoInlines,
+	})
+	if err != nil {
+		return err
+	}
+	partial := func(w ingest.Warning) bool { return w.Partial }
+	s.partial = s.partial || slices.ContainsFunc(p.Stats.Warnings, partial) ||
+		slices.ContainsFunc(p.Names.Warnings, partial)
+	return nil
+}
+
+// addKallsyms indexes Options.Kallsyms under the build ID of the profile's kernel, which such
+// a text does not name.
+func (s *Session) addKallsyms(ctx context.Context, p *ingest.Profile) error {
+	if len(s.opts.Kallsyms) == 0 {
+		return nil
+	}
+	var kernels []buildid.ID
+	for i := range p.Objects {
+		o := &p.Objects[i]
+		if o.Kind == ingest.Kernel && !o.ID.IsZero() && !slices.Contains(kernels, o.ID) {
+			kernels = append(kernels, o.ID)
+		}
+	}
+	switch len(kernels) {
+	case 0:
+		if !p.Stats.KernelList { // else the profile has warnings about the list
+			s.warnError(ErrNoKernel, "", false)
+		}
+		return nil
+	case 1:
+		return s.Index(ctx, s.opts.Kallsyms, kernels[0])
+	}
+	return &KernelsError{Kernels: kernels}
+}

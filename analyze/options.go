@@ -1,0 +1,153 @@
+package analyze
+
+import (
+	"os"
+	"strings"
+
+	"symbolize/analyze/resolve"
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/input"
+	"symbolize/ingest/sideband"
+	"symbolize/store"
+	"symbolize/store/indexer"
+)
+
+// Options are the sources of symbols, the samples to read, and how to name them. The zero
+// value names nothing but what captures hold themselves.
+type Options struct {
+	// Store is the directory of the store, whose newest generation is read; "" for none. One
+	// that does not exist is a warning, which wraps store.ErrNoStore.
+	Store string
+	// With are files, directories, perf.data files and bundles whose symbols and programs
+	// are asked before the store.
+	With []string
+	// Bundles serve captures of the same boot: with BPF programs, modules, mappings, and the
+	// kernel's symbols.
+	Bundles []string
+	// Kallsyms are copies of /proc/kallsyms, for the one kernel of the captures.
+	Kallsyms []string
+	// BCC are directories where bcc left the sources of BPF programs, as /var/tmp/bcc.
+	BCC []string
+	// Inputs are captures that are open already, see OpenInputs; nil for none.
+	Inputs *Inputs
+
+	Event string      // only samples of this event; "" for all
+	Comms []string    // only of these thread names; none for all
+	PIDs  []int32     // only of these processes; none for all
+	Keep  ingest.Keep // labels that keep samples apart
+	// Stacks describes dumps of stack maps. Without PathOf the store is asked.
+	Stacks input.StackOptions
+
+	Names      resolve.NamePolicy // where sources disagree
+	NoInlines  bool               // no inlined calls
+	TrustPaths bool               // the file now at a path is the one that ran
+	Hostname   string             // of this machine, to find its own files; "" asks the system
+
+	Workers   int   // goroutines; 0 for GOMAXPROCS
+	MaxMemory int64 // bytes that indexing With may take, 0 for no bound
+
+	Columns     bool // tables of With keep columns of lines
+	Relocatable bool // With takes relocatable objects, .o files
+
+	// Warn gets what a user should know. nil drops it.
+	Warn func(Warning)
+	// Problems gets the files of With and Bundles that could not be read, or not wholly, by
+	// list. nil gives each to Warn.
+	Problems func([]indexer.Problem)
+	// Failed gets the error of a capture that is passed over since others could be read. nil
+	// makes it the error of Each and Load.
+	Failed func(path string, err error)
+	// Taken gets what a capture took from a bundle. nil gives the refused ones to Warn.
+	Taken func(path string, b *sideband.Taken)
+}
+
+// Warning is one thing about the sources of symbols or a capture that a user should know.
+type Warning struct {
+	ingest.Warning
+	Err error // the cause, for errors.Is and errors.As; nil if there is no other
+}
+
+// warn passes a warning on.
+func (s *Session) warn(w Warning) {
+	s.partial = s.partial || w.Partial
+	if s.opts.Warn != nil {
+		s.opts.Warn(w)
+	}
+}
+
+// warnError passes an error on as a warning.
+func (s *Session) warnError(err error, hint string, partial bool) {
+	s.warn(Warning{ingest.Warning{Text: err.Error(), Hint: hint, Partial: partial}, err})
+}
+
+// problems passes on what could not be read.
+func (s *Session) problems(list []indexer.Problem) {
+	s.partial = s.partial || len(list) > 0
+	if s.opts.Problems != nil {
+		s.opts.Problems(list)
+		return
+	}
+	for _, p := range list {
+		s.warnError(p, p.Hint, true)
+	}
+}
+
+// reportTaken passes on what a capture took from bundles. Of its own stacks nothing is reported.
+func (s *Session) reportTaken(c *input.Capture) {
+	for _, b := range c.Taken() {
+		switch {
+		case b.From == c.Path():
+		case s.opts.Taken != nil:
+			s.opts.Taken(c.Path(), &b)
+		case b.Refused != "":
+			s.warn(Warning{Warning: ingest.Warning{Text: c.Path() + ": " + b.String(),
+				Hint: RefusedHint}})
+		}
+	}
+}
+
+// RefusedHint is the hint for a bundle from which nothing could be taken.
+const RefusedHint = "a bundle serves captures of the same boot that were made while it was"
+
+// InputOptions returns the options by which the session opens captures, for input.Open and
+// input.Addresses.
+func (s *Session) InputOptions() input.Options {
+	o := &s.opts
+	host := o.Hostname
+	if host == "" {
+		host, _ = os.Hostname() // "" proves no file to be of this host
+	}
+	stacks := o.Stacks
+	if stacks.PathOf == nil {
+		stacks.PathOf = s.pathOf
+	}
+	return input.Options{
+		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, Keep: o.Keep, Workers: o.Workers,
+		Bundles: s.bundles, Stacks: stacks,
+		Identify: resolve.Identify(s.view, resolve.IdentifyOptions{
+			TrustPaths: o.TrustPaths, Hostname: host,
+		}),
+		Exact: resolve.Exact(s.view),
+	}
+}
+
+// pathOf returns the path of a build ID's file, by the sources that only files that run have;
+// else that of any source.
+func (s *Session) pathOf(id buildid.ID) string {
+	m, _, _ := store.FindOne(s.view, id)
+	if m == nil {
+		return ""
+	}
+	path := ""
+	for _, src := range m.Sources {
+		switch src.Kind {
+		case store.Pclntab, store.Dynsym, store.PLT, store.EhFrame:
+			return src.Path
+		}
+		if path == "" || strings.HasSuffix(path, ".debug") {
+			path = src.Path
+		}
+	}
+	return path
+}

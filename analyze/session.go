@@ -1,0 +1,207 @@
+package analyze
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/input"
+	"symbolize/store"
+	"symbolize/store/db"
+	"symbolize/store/indexer"
+)
+
+// Session is the sources of names of one run: the newest generation of a store, if there is
+// one, behind an overlay in memory with the symbols of Options.With.
+type Session struct {
+	opts    Options
+	overlay *store.Overlay
+	reader  *db.Reader // nil without a store
+	view    store.View
+	bundles []*input.Capture // that serve captures, open as long as the session
+	warned  map[string]bool  // warnings of the store that were passed on
+	partial bool
+}
+
+// Open opens the store for reading and indexes Options.With, BCC and Bundles in memory.
+func Open(ctx context.Context, opts Options) (*Session, error) {
+	s := &Session{opts: opts, overlay: store.NewOverlay(), warned: make(map[string]bool)}
+	s.view = s.overlay
+	if opts.Store != "" {
+		if err := s.openStore(); err != nil {
+			return nil, err
+		}
+	}
+	captures, paths := SplitCaptures(opts.With)
+	err := s.Index(ctx, paths, buildid.ID{})
+	if err == nil {
+		err = s.addBCC(ctx)
+	}
+	if err == nil {
+		err = s.addCaptures(ctx, slices.Concat(opts.Bundles, captures))
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// openStore opens the store, if there is one.
+func (s *Session) openStore() error {
+	reader, err := db.OpenReader(s.opts.Store)
+	o := &s.opts
+	switch {
+	case err == nil:
+		s.reader, s.view = reader, store.Layer(s.overlay, reader)
+		if passed := len(reader.PassedOver()) > 0; passed {
+			s.storeWarnings(passed)
+		}
+	case !errors.Is(err, store.ErrNoStore):
+		return err
+	case len(o.With)+len(o.Bundles)+len(o.BCC) == 0:
+		s.warnError(err, "", false)
+	}
+	return nil
+}
+
+// storeWarnings passes on what the store reported since it was opened: damage that it got
+// around. With a generation passed over, names may come from lesser sources: the result is
+// partial.
+func (s *Session) storeWarnings(partial bool) {
+	for _, text := range s.reader.Warnings() {
+		if !s.warned[text] {
+			s.warned[text] = true
+			s.warn(Warning{Warning: ingest.Warning{Text: "store: " + text, Partial: partial,
+				Hint: "`symbolize store verify` says what is lost"}})
+		}
+	}
+}
+
+// Close closes the store and the bundles.
+func (s *Session) Close() error {
+	var errs []error
+	for _, c := range s.bundles {
+		errs = append(errs, c.Close())
+	}
+	if s.reader != nil {
+		errs = append(errs, s.reader.Close())
+		s.storeWarnings(false)
+	}
+	return errors.Join(errs...)
+}
+
+// View returns the symbols and programs that the session knows.
+func (s *Session) View() store.View { return s.view }
+
+// Bundles returns the open bundles that serve captures. They are the session's to close.
+func (s *Session) Bundles() []*input.Capture { return s.bundles }
+
+// Partial reports whether something could not be read so far, or was damaged, and results lack
+// it.
+func (s *Session) Partial() bool { return s.partial }
+
+// sink is where indexing for the session puts its tables.
+func (s *Session) sink() (store.Sink, error) { return s.overlay, nil }
+
+// Index adds the symbols of files and directories to the session; kernel is the build ID of
+// copies of /proc/kallsyms among them, which do not have it.
+func (s *Session) Index(ctx context.Context, paths []string, kernel buildid.ID) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	sum, err := indexer.Index(ctx, paths, nil, s.sink, indexer.Options{
+		Workers: s.opts.Workers, MaxMemory: s.opts.MaxMemory, KallsymsID: kernel,
+		Columns: s.opts.Columns, Relocatable: s.opts.Relocatable})
+	if err != nil {
+		return err
+	}
+	for _, p := range sum.Problems {
+		if p.Named && !p.Kept {
+			return ingest.WithHint(p, "%s", p.Hint)
+		}
+	}
+	s.problems(sum.Problems)
+	if sum.Objects == 0 {
+		s.warn(Warning{Warning: ingest.Warning{Text: "no object in " + strings.Join(paths, ", "),
+			Hint: "symbols come from ELF files and kallsyms texts"}})
+	}
+	return nil
+}
+
+// addBCC adds the BPF programs whose sources bcc left.
+func (s *Session) addBCC(ctx context.Context) error {
+	for _, dir := range s.opts.BCC {
+		stats, err := indexer.AddBCC(ctx, s.overlay, dir)
+		if err != nil {
+			return err
+		}
+		for _, w := range BCCWarnings(dir, stats) {
+			s.warn(w)
+		}
+	}
+	return nil
+}
+
+// BCCWarnings returns what a user should know about a directory of bcc's programs.
+func BCCWarnings(dir string, stats *indexer.BCCStats) (list []Warning) {
+	for _, err := range stats.Problems {
+		list = append(list, Warning{ingest.Warning{Text: err.Error()}, err})
+	}
+	if stats.Programs == 0 {
+		list = append(list, Warning{Warning: ingest.Warning{Text: "no BPF program in " + dir,
+			Hint: "programs that use bcc's C++ interface leave theirs in " +
+				"/var/tmp/bcc/bpf_prog_TAG, on kernels before 6.18, whose tags bcc can compute"}})
+	}
+	return list
+}
+
+// addCaptures adds what captures hold: BPF programs, and from bundles the kernel, its modules
+// and vdso. Bundles stay open, since captures take more from them.
+func (s *Session) addCaptures(ctx context.Context, paths []string) error {
+	for _, path := range paths {
+		c, err := s.opts.Inputs.Take(ctx, path)
+		if err != nil {
+			return err
+		}
+		kept := c.Bundle() != nil
+		if kept {
+			s.bundles = append(s.bundles, c)
+		}
+		err = s.addPrograms(ctx, c)
+		if _, damage := c.Programs(); err == nil && damage != nil &&
+			!slices.Contains(s.opts.Bundles, path) { // else it is in the warnings of a profile
+			s.warnError(damage, "", true)
+		}
+		if !kept {
+			err = errors.Join(err, c.Close())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	hosts, problems := indexer.HostsOf(s.bundles)
+	if len(hosts) == 0 {
+		return nil
+	}
+	sum, err := indexer.Index(ctx, nil, nil, s.sink, indexer.Options{Workers: s.opts.Workers,
+		MaxMemory: s.opts.MaxMemory, Hosts: hosts, Columns: s.opts.Columns})
+	if err != nil {
+		return err
+	}
+	s.problems(append(problems, sum.Problems...))
+	return nil
+}
+
+// addPrograms adds the BPF programs of a capture, so that its own images name it whatever the
+// store has. Damage among them is in the warnings of its profile.
+func (s *Session) addPrograms(ctx context.Context, c *input.Capture) error {
+	programs, _ := c.Programs()
+	if len(programs) == 0 {
+		return nil
+	}
+	_, err := indexer.AddPrograms(ctx, s.overlay, indexer.CaptureInfoOf(c.Path(), c), programs)
+	return err
+}

@@ -1,0 +1,293 @@
+package analyze_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"symbolize/analyze"
+	"symbolize/buildid"
+	"symbolize/fixtures/bundlebuild"
+	"symbolize/ingest"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/input"
+	"symbolize/ingest/sideband"
+	"symbolize/store"
+	"symbolize/store/db"
+	"symbolize/store/indexer"
+)
+
+const captures = "../fixtures/captures/"
+
+// newStore indexes a directory into a store.
+func newStore(t *testing.T, path string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "store")
+	var w *db.Writer
+	_, err := indexer.Index(t.Context(), []string{path}, nil, func() (store.Sink, error) {
+		var err error
+		w, err = db.OpenWriter(t.Context(), dir, db.WriterOptions{})
+		return w, err
+	}, indexer.Options{DebugRoots: []string{}})
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// named returns the sorted names of a profile's functions.
+func named(p *ingest.Profile) (list []string) {
+	for _, f := range p.Names.Functions {
+		list = append(list, f.SystemName)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// TestSources: names come from the store, from files for one run, or from neither.
+func TestSources(t *testing.T) {
+	dir := newStore(t, "../fixtures/objects")
+	for _, tt := range []struct {
+		name   string
+		opts   analyze.Options
+		want   []string
+		warned error
+	}{
+		{name: "store", opts: analyze.Options{Store: dir},
+			want: []string{"collatz", "longest_below", "main"}},
+		{name: "files", opts: analyze.Options{With: []string{"../fixtures/objects"}},
+			want: []string{"collatz", "longest_below", "main"}},
+		{name: "nothing", opts: analyze.Options{}},
+		{name: "no store", opts: analyze.Options{Store: dir + "/none"}, warned: store.ErrNoStore},
+		{name: "no store but files",
+			opts: analyze.Options{Store: dir + "/none", With: []string{"../fixtures/objects"}},
+			want: []string{"collatz", "longest_below", "main"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var warnings []error
+			tt.opts.Warn = func(w analyze.Warning) { warnings = append(warnings, w.Err) }
+			s, err := analyze.Open(t.Context(), tt.opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			p, err := s.Load(t.Context(), captures+"fixed.data")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := named(p); !slices.Equal(got, tt.want) {
+				t.Errorf("names %q, want %q", got, tt.want)
+			}
+			if err := errors.Join(warnings...); !errors.Is(err, tt.warned) {
+				t.Errorf("warnings %v, want %v", err, tt.warned)
+			}
+			if s.Partial() {
+				t.Error("partial")
+			}
+		})
+	}
+}
+
+// TestOpenFails: what is in the way of a session can be tested for.
+func TestOpenFails(t *testing.T) {
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	newer := newStore(t, "../fixtures/objects")
+	if err := os.WriteFile(filepath.Join(newer, "FORMAT"), []byte("symbolize store\nschema 999\n"),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		ctx  context.Context
+		opts analyze.Options
+		want error
+	}{
+		{"no file", t.Context(), analyze.Options{With: []string{"nowhere"}}, os.ErrNotExist},
+		{"no bundle", t.Context(), analyze.Options{Bundles: []string{"doc.go"}},
+			input.ErrNotCapture},
+		{"no directory", t.Context(), analyze.Options{BCC: []string{"nowhere"}}, os.ErrNotExist},
+		{"interrupted", cancelled, analyze.Options{With: []string{"../fixtures/objects"}},
+			context.Canceled},
+		{"newer store", t.Context(), analyze.Options{Store: newer}, store.ErrVersion},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := analyze.Open(tt.ctx, tt.opts)
+			if !errors.Is(err, tt.want) || s != nil {
+				t.Errorf("session %v, error %v, want %v", s, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestLoadFails: so can the errors of captures.
+func TestLoadFails(t *testing.T) {
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tt := range []struct {
+		name  string
+		ctx   context.Context
+		paths []string
+		opts  analyze.Options
+		want  error
+	}{
+		{name: "no capture", paths: []string{"doc.go"}, want: input.ErrNotCapture},
+		{name: "pipe", paths: []string{captures + "pipe.data"}, want: perfdata.ErrPipe},
+		{name: "one of two", paths: []string{captures + "fixed.data", "doc.go"},
+			want: input.ErrNotCapture},
+		{name: "interrupted", ctx: cancelled, paths: []string{captures + "fixed.data"},
+			want: context.Canceled},
+		{name: "all of two", paths: []string{"nowhere", "doc.go"},
+			opts: analyze.Options{Failed: func(string, error) {}}, want: analyze.ErrNoCapture},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := analyze.Open(t.Context(), tt.opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			ctx := tt.ctx
+			if ctx == nil {
+				ctx = t.Context()
+			}
+			if p, err := s.Load(ctx, tt.paths...); !errors.Is(err, tt.want) || p != nil {
+				t.Errorf("profile %v, error %v, want %v", p, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestEventError: an event that a pprof file lacks.
+func TestEventError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.pb.gz")
+	s, err := analyze.Open(t.Context(), analyze.Options{Event: "cycles"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var b bytes.Buffer
+	p := &ingest.Profile{Strings: []string{""}, Events: []ingest.Event{{Name: "instructions",
+		Unit: "count"}}}
+	if err := pprof.Write(&b, p, pprof.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Load(t.Context(), path)
+	var lacks *ingest.EventError
+	if !errors.As(err, &lacks) || lacks.Event != "cycles" || lacks.Capture != path {
+		t.Errorf("error %v, want an EventError", err)
+	}
+}
+
+// TestEachPassesOver: with Failed, a capture that cannot be read is passed over, and the result
+// is partial.
+func TestEachPassesOver(t *testing.T) {
+	var failed []string
+	s, err := analyze.Open(t.Context(), analyze.Options{
+		Failed: func(path string, _ error) { failed = append(failed, path) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var read []string
+	err = s.Each(t.Context(), []string{"doc.go", captures + "fixed.data", captures + "mixed.data"},
+		func(c *input.Capture, p *ingest.Profile) error {
+			if p.Names != nil {
+				t.Errorf("%s: has names before Name", c.Path())
+			}
+			read = append(read, filepath.Base(c.Path()))
+			return s.Name(t.Context(), p)
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"fixed.data", "mixed.data"}; !slices.Equal(read, want) {
+		t.Errorf("read %q, want %q", read, want)
+	}
+	if !slices.Equal(failed, []string{"doc.go"}) || !s.Partial() {
+		t.Errorf("failed %q, partial %v", failed, s.Partial())
+	}
+}
+
+// TestKallsyms: the list is of one kernel.
+func TestKallsyms(t *testing.T) {
+	var warned error
+	s, err := analyze.Open(t.Context(), analyze.Options{
+		Kallsyms: []string{"../fixtures/kernel/kallsyms"},
+		Warn:     func(w analyze.Warning) { warned = errors.Join(warned, w.Err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Name(t.Context(), kernels()); err != nil || !errors.Is(warned, analyze.ErrNoKernel) {
+		t.Errorf("no kernel: error %v, warning %v", err, warned)
+	}
+	var several *analyze.KernelsError
+	err = s.Name(t.Context(), kernels(1, 2))
+	if !errors.As(err, &several) || len(several.Kernels) != 2 {
+		t.Errorf("two kernels: error %v", err)
+	}
+}
+
+// kernels returns a profile with kernels of these build IDs.
+func kernels(ids ...byte) *ingest.Profile {
+	p := &ingest.Profile{Strings: []string{""}}
+	for _, id := range ids {
+		p.Objects = append(p.Objects, ingest.Object{Kind: ingest.Kernel,
+			ID: buildid.New(slices.Repeat([]byte{id}, 20))})
+	}
+	return p
+}
+
+// TestBundleRefused: a bundle of another boot is a warning, with or without a function for it.
+func TestBundleRefused(t *testing.T) {
+	dir := t.TempDir()
+	host, other := bundlebuild.NewHost(), bundlebuild.NewHost()
+	other.Kernel = [20]byte{9}
+	recording, lent := filepath.Join(dir, "perf.data"), filepath.Join(dir, "capture.data")
+	for path, data := range map[string][]byte{
+		recording: bundlebuild.NewLoad(5).PerfData(host), lent: other.Bundle(),
+	} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, own := range []bool{false, true} {
+		warned, refused := 0, 0
+		opts := analyze.Options{Bundles: []string{lent}, Warn: func(w analyze.Warning) {
+			if w.Hint == analyze.RefusedHint {
+				warned++
+			}
+		}}
+		if own {
+			opts.Taken = func(path string, b *sideband.Taken) {
+				if path == recording && b.From == lent && b.Refused != "" {
+					refused++
+				}
+			}
+		}
+		s, err := analyze.Open(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Load(t.Context(), recording); err != nil {
+			t.Fatal(err)
+		}
+		if warned+refused != 1 || (refused == 1) != own {
+			t.Errorf("Taken %v: %d warnings, %d refused", own, warned, refused)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
