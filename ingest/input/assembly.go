@@ -16,7 +16,7 @@ type assembly struct {
 	*collector
 	capture *Capture
 	p       *ingest.Profile
-	exact   map[ingest.Location]struct{} // see settle
+	exact   map[ingest.Location]struct{} // see correctReturns
 	// The recorded times of the first and the last sample, 0 if they have none.
 	from, to uint64
 }

@@ -65,7 +65,7 @@ func (v *chainValue) context(user, kernel addrspace.Version) (u, k addrspace.Ver
 	return u, k
 }
 
-// add interns a squeezed part of a chain, whose hash is known, and returns what it
+// add interns a encoded part of a chain, whose hash is known, and returns what it
 // comes to in these versions of the address spaces. adopted says that the chain is
 // another worker's.
 func (t *chainTable) add(hash uint64, part []byte, user, kernel addrspace.Version, adopted bool,
@@ -91,7 +91,7 @@ func (t *chainTable) add(hash uint64, part []byte, user, kernel addrspace.Versio
 	return *v
 }
 
-// elsewhere answers for a known chain in another context than the last.
+// inContext answers for a known chain in another context than the last.
 func (t *chainTable) inContext(chain intern.Ref, last uint32, part []byte,
 	user, kernel addrspace.Version,
 ) uint32 {

@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/fold/merge"
 )
 
-// meaning is something that a chain came to besides what the first worker that
+// altResult is something that a chain came to besides what the first worker that
 // met it saw first: in another worker, in another address space or at another
 // time. Mostly the two are the same.
 type altResult struct {

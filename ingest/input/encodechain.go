@@ -2,13 +2,13 @@ package input
 
 import "encoding/binary"
 
-// squeezeHead is the size of what comes before the bitmap: the number of words.
+// chainHead is the size of what comes before the bitmap: the number of words.
 const chainHead = 2
 
 // maxWords is how many words a part of a chain can have; a record holds less.
 const maxWords = 1<<16 - 1
 
-// squeeze appends the words of a part of a chain in about half their size, the
+// encodeChain appends the words of a part of a chain in about half their size, the
 // form in which chains are kept and compared: the number of words, a bit for each
 // that says whether it takes 8 bytes, and the differences from word to word, most
 // of which fit into 4. Different words have different forms.
@@ -38,7 +38,7 @@ func encodeChain(dst, words []byte) []byte {
 	return dst
 }
 
-// expand appends the words that squeeze was given.
+// decodeChain appends the words that squeeze was given.
 func decodeChain(dst, b []byte) []byte {
 	if len(b) < chainHead {
 		return dst

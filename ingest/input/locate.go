@@ -66,8 +66,8 @@ const (
 
 // locator looks addresses up. It is the one place where return addresses are
 // moved back by one: they point behind the call, which may be another function's
-// start. The kernel's that no call can precede stay, see interrupted; for others symbol
-// tables tell, see settle, for which their places are marked.
+// start. The kernel's that no call can precede stay, see Interrupted; for others symbol
+// tables tell, see correctReturns, for which their places are marked.
 type locator struct {
 	sb    *sideband.State
 	spots []spot // of the last locate

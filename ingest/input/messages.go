@@ -9,7 +9,7 @@ import (
 )
 
 // message is a sample on its way to the worker that has its chain, whose parts are
-// squeezed.
+// encoded.
 type message struct {
 	hash         uint64 // of the user part, or of the kernel part if that is all there is
 	weight       uint64
@@ -58,7 +58,7 @@ const (
 	inboxSize = 64
 )
 
-// exchange carries batches of messages between the workers.
+// batchQueues carries batches of messages between the workers.
 type batchQueues struct {
 	inbox   []chan []byte // by worker
 	sending atomic.Int64  // workers that may still send
@@ -164,7 +164,7 @@ const (
 	frequentMost = 64
 )
 
-// hotChains counts chains that are met often, and forgets those that no longer
+// frequentChains counts chains that are met often, and forgets those that no longer
 // are.
 type frequentChains [1 << frequentBits]struct {
 	hash  uint64

@@ -10,7 +10,7 @@ import (
 )
 
 // returned is the bit of a place's object that tells a return address, whose place is the
-// byte before it, until settle has decided whether it is one.
+// byte before it, until correctReturns has decided whether it is one.
 const returned = 1 << 31
 
 // markReturned marks the place of a return address in an object, if symbol tables have a
@@ -22,7 +22,7 @@ func markReturned(r *sideband.Objects, object uint32) uint32 {
 	return object
 }
 
-// settle asks Options.Exact which of the places taken for return addresses no call can
+// correctReturns asks Options.Exact which of the places taken for return addresses no call can
 // precede, and moves those back to where they were. All marks are off then. It returns
 // the exact places, for a replay.
 func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pair,

@@ -210,7 +210,7 @@ func (f *stackFolder) placeBack(object uint32, offset, back uint64) uint32 {
 
 // locate appends the locations of a part. Its first address is exact, all others are
 // return addresses, which point behind the call; but for the kernel's that no call can
-// precede, see interrupted. A tail of addresses that cannot be code is what a chain of
+// precede, see Interrupted. A tail of addresses that cannot be code is what a chain of
 // frame pointers ends in where code keeps none.
 func (f *stackFolder) locate(role int, numbers []uint32, of whose) {
 	frames, n := f.set.Frames(), len(numbers)

@@ -118,7 +118,7 @@ func (w *worker) fold(c sideband.Chunk, out *outbox) {
 	}
 }
 
-// take folds a sample, whose parts are squeezed.
+// take folds a sample, whose parts are encoded.
 func (w *worker) take(m *message, kpart, part []byte, adopted bool) {
 	khash, uhash := m.hash, m.hash
 	if len(part) > 0 && len(kpart) > 0 {

@@ -16,7 +16,7 @@ import (
 	"symbolize/ingest/object/kallsyms"
 )
 
-// borrowFrom takes from one bundle of the same boot.
+// take takes from one bundle of the same boot.
 func (sb *State) take(l *bootBundle) {
 	sb.noteMissing(l.Manifest.Missing)
 	for i := range l.programs {
@@ -35,7 +35,7 @@ func (sb *State) take(l *bootBundle) {
 	sb.takeVDSO(l)
 }
 
-// inject adds a change of state that no record of the capture tells, at a time of the
+// insert adds a change of state that no record of the capture tells, at a time of the
 // capture's clock.
 func (sb *State) insert(time uint64, e change) {
 	e.time, e.seq = time, uint32(len(sb.changes))
@@ -55,7 +55,7 @@ type symbolGroup struct {
 	missing bool // the capture has no record of one of them
 }
 
-// borrowSymbols takes the loads and unloads of BPF code that the capture has no
+// takeSymbols takes the loads and unloads of BPF code that the capture has no
 // records of: its recorder lacked the right to list what was there, or lost records.
 func (sb *State) takeSymbols(l *bootBundle) {
 	if l.records == nil {
@@ -161,7 +161,7 @@ func (x *symbolTaker) flush(tid int32) bool {
 	return true
 }
 
-// borrowKernel takes the kernel's build ID, and where it lies if the capture's
+// takeKernel takes the kernel's build ID, and where it lies if the capture's
 // recorder was not allowed to see that.
 func (sb *State) takeKernel(l *bootBundle) {
 	id := l.Manifest.KernelID()
@@ -178,7 +178,7 @@ func (sb *State) takeKernel(l *bootBundle) {
 	sb.bundles.taken[l.taken].Kernel = true
 }
 
-// borrowModules takes modules that came or went during the recording, for which
+// takeModules takes modules that came or went during the recording, for which
 // perf.data has no record, those that its recorder could not see, and the build IDs of
 // all.
 func (sb *State) takeModules(l *bootBundle) {
@@ -211,7 +211,7 @@ func (sb *State) takeModules(l *bootBundle) {
 	}
 }
 
-// borrowProcesses takes the mappings of processes that samples are of and that the
+// takeProcesses takes the mappings of processes that samples are of and that the
 // capture has no mapping of.
 func (sb *State) takeProcesses(l *bootBundle) {
 	known := make(map[int32]bool)
@@ -238,7 +238,7 @@ func (sb *State) takeProcesses(l *bootBundle) {
 	}
 }
 
-// processMaps takes in a /proc/PID/maps and reports whether there was code in it.
+// AddProcessMaps takes in a /proc/PID/maps and reports whether there was code in it.
 func (sb *State) AddProcessMaps(pid int32, r io.Reader) bool {
 	found := false
 	lines := bufio.NewScanner(r) // a line is at most a path and 100 bytes
@@ -273,7 +273,7 @@ func parseMapsLine(line string) (m perfdata.Mmap, ok bool) {
 		Filename: []byte(cmp.Or(code.File.Path, ingest.AnonymousPath))}, true
 }
 
-// borrowVDSO takes the build ID of the vdso, if there is but one.
+// takeVDSO takes the build ID of the vdso, if there is but one.
 func (sb *State) takeVDSO(l *bootBundle) {
 	var ids []buildid.ID
 	for _, name := range l.Names() {

@@ -33,7 +33,7 @@ const maxListed = 64 << 10
 // maxNotes bounds the notes beside a kallsyms text, in bytes.
 const maxNotes = 64 << 10
 
-// kernelList enters the kernel's address space as a kallsyms text tells it: the kernel
+// AddKallsyms enters the kernel's address space as a kallsyms text tells it: the kernel
 // by the address of _text, and modules and BPF programs function by function.
 func (sb *State) AddKallsyms(path string) error {
 	f, err := regular.Open(path)
@@ -102,8 +102,8 @@ func kernelIDBeside(path string) buildid.ID {
 	return id
 }
 
-// listed finds the function of a module or BPF program that pc is in; at is the place
-// that it stands for, the byte before a return address. What interrupted says of mappings
+// InKallsyms finds the function of a module or BPF program that pc is in; at is the place
+// that it stands for, the byte before a return address. What Interrupted does for mappings
 // holds here too: the first instruction of a program, or of a module, is behind no call; nor
 // is that of a function with padding before it.
 func (sb *State) InKallsyms(pc, at uint64) (object uint32, offset uint64, ok bool) {

@@ -96,21 +96,21 @@ type programMatcher struct {
 	of     map[int]funcRef // by number of the record in events
 }
 
-// looseKey is what a KSYMBOL record itself says of a function.
+// codeKey is what a KSYMBOL record itself says of a function.
 type codeKey struct {
 	start  addr.PC
 	length uint32 // 0: not known
 	tag    bpf.Tag
 }
 
-// looseFuncs are the functions of one looseKey, in the order of loading; records
+// codeFuncs are the functions of one looseKey, in the order of loading; records
 // take one after another, then the last again.
 type codeFuncs struct {
 	refs []funcRef
 	next int
 }
 
-// tiePrograms finds out which functions the KSYMBOL records of BPF programs tell
+// matchPrograms finds out which functions the KSYMBOL records of BPF programs tell
 // of, and makes their objects what those functions are: name and length do not
 // say it. Programs whose information nobody read are added to sb.programs. The
 // events are in order of time.

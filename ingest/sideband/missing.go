@@ -8,7 +8,7 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// tellLost takes in why a bundle's recorder has no code of some programs. The bundle
+// noteMissing takes in why a bundle's recorder has no code of some programs. The bundle
 // that is given first knows best.
 func (sb *State) noteMissing(list []bundle.MissingProgram) {
 	for i := range list {
@@ -23,7 +23,7 @@ func (sb *State) noteMissing(list []bundle.MissingProgram) {
 	}
 }
 
-// addLost adds the programs of a bundle's own list that no record names, because they
+// addMissing adds the programs of a bundle's own list that no record names, because they
 // were there before and went before they could be read: all that is known of them is
 // that list's row. It gives the others its reasons.
 func (sb *State) addMissing(list []bundle.MissingProgram) {

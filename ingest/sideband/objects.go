@@ -22,7 +22,7 @@ const (
 	NumFixed
 )
 
-// rawObjects are the objects as the records of a capture tell them apart, before
+// Objects are the objects as the records of a capture tell them apart, before
 // it is known which are the same. Locations of the second pass refer to them.
 type Objects struct {
 	List     []ingest.Object

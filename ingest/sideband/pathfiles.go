@@ -94,7 +94,7 @@ func (r *Objects) mappedAt(object uint32) fileSpan {
 	return fileSpan{} // of no record of a mapping: from before everything
 }
 
-// disownedWarning is of files that had no build ID of their own, and were denied that of
+// DisownedWarning is of files that had no build ID of their own, and were denied that of
 // their path, by name.
 func DisownedWarning(names []string) ingest.Warning {
 	slices.Sort(names)

@@ -148,7 +148,7 @@ func (sb *State) Comm(name string) uint32 {
 	return n
 }
 
-// build orders the changes of state and plays them.
+// Build orders the changes of state and plays them.
 func (sb *State) Build() {
 	slices.SortFunc(sb.changes, func(a, b change) int {
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.seq, b.seq))
@@ -192,7 +192,7 @@ func CommCode(comm uint32, tid int32) uint32 {
 	return comm
 }
 
-// commName returns the name for a code; ":TID" is what perf prints for threads
+// CommName returns the name for a code; ":TID" is what perf prints for threads
 // without one.
 func (sb *State) CommName(code uint32) string {
 	if code&UnnamedThread != 0 {
@@ -201,7 +201,7 @@ func (sb *State) CommName(code uint32) string {
 	return sb.comms.names[code]
 }
 
-// interrupted returns what pc lies in, if it is not behind a call, because nothing is
+// Interrupted returns what pc lies in, if it is not behind a call, because nothing is
 // mapped before it, or because a JITed function begins there, which has an allocator's
 // header before it: an interrupt came at its first instruction. before is the mapping of
 // the byte before pc. Else it returns nil.
@@ -220,7 +220,7 @@ type processProgram struct {
 	program uint32
 }
 
-// spaceOf returns the number by which the address space of a program is known: that of the
+// SpaceOf returns the number by which the address space of a program is known: that of the
 // process for the first, others get numbers that no process has.
 func (sb *State) SpaceOf(pid int32, program uint32) int32 {
 	if program == 0 {

@@ -130,7 +130,7 @@ func (sb *State) TakeAll(x Bundle) {
 		convert: func(t uint64) uint64 { return t }})
 }
 
-// takeBorrowed puts the programs that records were tied to and that came from bundles
+// takePrograms puts the programs that records were tied to and that came from bundles
 // into the list of the capture's own, in place of those of which less was known.
 func (sb *State) takePrograms(t *programMatcher) {
 	taken := make(map[*bpf.Program]bool)
@@ -160,7 +160,7 @@ func (sb *State) takePrograms(t *programMatcher) {
 	}
 }
 
-// lend adds build IDs that the bundle knows and the capture may lack.
+// addBuildID adds build IDs that the bundle knows and the capture may lack.
 func (sb *State) addBuildID(id buildid.ID, mode perfdata.CPUMode, name string) {
 	if !id.IsZero() {
 		sb.buildIDs = append(sb.buildIDs, perfdata.BuildIDEntry{ID: id, PID: -1, CPUMode: mode,
