@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -10,11 +11,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"symbolize/analyze/table"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"symbolize/analyze/table"
 )
 
 // Some ends of a process nothing in it can keep from the user: where its address space is
@@ -112,11 +114,21 @@ func superviseChild(limits string) (int, error) {
 		return exitFailed, err
 	case state.Exited():
 		return state.ExitCode(), nil
+	case wasInterrupted(state):
+		return exitInterrupted, errors.New("interrupted")
 	}
 	if limits != "" {
 		limits = "; " + limits
 	}
 	return exitFailed, fmt.Errorf("the process that did the work was ended: %s%s", state, limits)
+}
+
+// wasInterrupted reports whether a process was ended by a signal that means an interrupt: it
+// came before the process had its handlers.
+func wasInterrupted(state *os.ProcessState) bool {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() &&
+		(status.Signal() == syscall.SIGINT || status.Signal() == syscall.SIGTERM)
 }
 
 // passSignals passes signals on. An interrupt of a terminal has reached the child already.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -61,6 +62,26 @@ func TestWritesStore(t *testing.T) {
 	} {
 		if got := writesStore(strings.Fields(line)); got != want {
 			t.Errorf("%q: %v", line, got)
+		}
+	}
+}
+
+// TestWasInterrupted: a child that a signal ends before it has handlers was interrupted.
+func TestWasInterrupted(t *testing.T) {
+	for _, tc := range []struct {
+		name, script string
+		want         bool
+	}{
+		{name: "SIGINT", script: "kill -INT $$", want: true},
+		{name: "SIGTERM", script: "kill -TERM $$", want: true},
+		{name: "SIGKILL", script: "kill -KILL $$"},
+		{name: "status 130", script: "exit 130"},
+		{name: "done", script: "true"},
+	} {
+		cmd := exec.Command("sh", "-c", tc.script)
+		_ = cmd.Run() // its state is compared
+		if got := wasInterrupted(cmd.ProcessState); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
 		}
 	}
 }
