@@ -15,7 +15,7 @@ import (
 var errManyAddresses = errors.New("too many addresses")
 
 // Addresses makes a Profile of addresses in the kernel, of its modules and of BPF
-// programs, and says which location each is. Options.Borrow and the kallsyms of
+// programs, and says which location each is. Options.Bundles and the kallsyms of
 // Options.Stacks say what lay where; name is for messages.
 //
 // Addresses are taken as they are, also return addresses.

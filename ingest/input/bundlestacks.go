@@ -212,7 +212,7 @@ func (c *Capture) countsOf(list []bundleDump) (counts *stackmap.Input, types *bt
 }
 
 // HasSamples reports whether a bundle has stacks that can be resolved: it then is a
-// capture, besides what it lends to others. Other captures have. Before the Profile is
+// capture, besides what others take from it. Other captures have. Before the Profile is
 // made it goes by the headers of the dumps.
 func (c *Capture) HasSamples() bool {
 	c.mu.Lock()

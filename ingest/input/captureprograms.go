@@ -54,7 +54,7 @@ func (c *Capture) asBundle(programs func() ([]bpf.Program, error)) sideband.Bund
 	return sideband.Bundle{Path: c.path, Bundle: c.bundle, Records: c.perf, Programs: programs}
 }
 
-// Taken returns what the capture took from each bundle of Options.Borrow, in
+// Taken returns what the capture took from each bundle of Options.Bundles, in
 // their order. It is known after Profile or Programs.
 func (c *Capture) Taken() []sideband.Taken {
 	c.mu.Lock()

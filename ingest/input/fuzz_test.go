@@ -102,6 +102,7 @@ func BenchmarkProfile(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+		c.chunkSize = 0 // the default
 		if _, err := c.Profile(b.Context()); err != nil {
 			b.Fatal(err)
 		}

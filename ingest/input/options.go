@@ -30,9 +30,9 @@ type Options struct {
 	// one goroutine; nil knows none.
 	Exact func(o *ingest.Object, returns []addr.Offset) []addr.Offset
 
-	// Borrow are bundles, opened and not closed before the Profile is made, whose BPF
-	// programs, symbols, modules and mappings serve where a perf.data lacks them, if
-	// they are of the same boot: see Capture.Borrowed.
+	// Bundles are opened bundles, which stay open until the Profile is made. Their BPF
+	// programs, symbols, modules and mappings serve where a perf.data lacks them, if they
+	// are of the same boot: see Capture.Taken.
 	Bundles []*Capture
 
 	// Stacks says how to read stack maps, which do not tell all themselves.

@@ -283,7 +283,7 @@ func (t *programMatcher) bind(at int, r funcRef) {
 		f.Length = uint32(e.b - e.a)
 	}
 	if old := r.fn(); f.Name != old.Name || f.Start != old.Start || f.Length != old.Length {
-		r.p.Funcs = slices.Clone(r.p.Funcs) // those of a borrowed program are its owner's, too
+		r.p.Funcs = slices.Clone(r.p.Funcs) // those of a program of a bundle are shared with that
 		*r.fn() = f
 	}
 }
