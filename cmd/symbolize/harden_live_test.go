@@ -4,8 +4,11 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -27,17 +30,15 @@ func TestLiveHardened(t *testing.T) {
 		t.Fatal(err)
 	}
 	command(t, ".", "go", "build", "-o", filepath.Join(dir, "bpfrun"), "../../fixtures/bpfrun")
+	restore := restoreLater(t, setting, string(before))
 	if err := os.WriteFile(setting, []byte("2"), 0); err != nil {
 		t.Skipf("SKIPPED: %v", err)
 	}
-	t.Cleanup(func() { os.WriteFile(setting, before, 0) })
 	data := filepath.Join(dir, "perf.data")
 	// perf reads programs while they are loaded: the second round runs long enough.
 	command(t, dir, "perf", "record", "-q", "-a", "-g", "-F", "997", "-o", data, "--",
 		"./bpfrun", "-rounds", "3", "-run", "500ms", object)
-	if err := os.WriteFile(setting, before, 0); err != nil {
-		t.Error(err)
-	}
+	restore()
 	code, out, said := runLive(t, "top", "-n", "0", data)
 	if code != 0 && code != 3 {
 		t.Fatalf("status %d: %s", code, said)
@@ -56,6 +57,33 @@ func TestLiveHardened(t *testing.T) {
 			t.Errorf("%+v: only where the function begins is known", fr)
 		}
 	}
+}
+
+// restoreLater returns a function that writes a file as it was. A shell does the work, when a pipe
+// to it ends: at the end of the test too, and where the test's process is killed.
+func restoreLater(t *testing.T, path, before string) (restore func()) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", `trap "" INT TERM HUP; read end; printf %s "$1" >"$2"`, "sh", before,
+		path)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	restore = sync.OnceFunc(func() {
+		pipe.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+		if b, err := os.ReadFile(path); err != nil || string(b) != before {
+			t.Errorf("%s: %q, was %q, %v", path, b, before, err)
+		}
+	})
+	t.Cleanup(restore)
+	return restore
 }
 
 // programLines resolves a capture and returns the frames in mix_bits.

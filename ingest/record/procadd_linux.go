@@ -3,7 +3,6 @@ package record
 import (
 	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -105,39 +104,6 @@ func (p *processes) addPrograms(w *bundle.Writer, pid int32, x *places) error {
 	return nil
 }
 
-// addPerfMaps adds the perf maps that processes left or are writing, which only grow. It asks
-// whether one is wanted by its size when it was added last, and now.
-func (p *processes) addPerfMaps(w *bundle.Writer,
-	wanted func(pid int32, was, size int64) bool) error {
-	p.mu.Lock()
-	pids := slices.Sorted(maps.Keys(p.seen))
-	p.mu.Unlock()
-	left := int64(maxProcessBytes)
-	for _, pid := range pids {
-		f := p.perfMap(pid)
-		if f == nil {
-			continue
-		}
-		fi, err := f.Stat()
-		switch {
-		case err != nil:
-		case fi.Size() > min(maxPerfMap, left):
-			p.s.lost("perf maps: too large", 1)
-		case fi.Size() > 0 && (fi.Size() == p.perfMaps[pid] ||
-			!wanted(pid, p.perfMaps[pid], fi.Size())):
-		default:
-			left -= fi.Size()
-			p.perfMaps[pid] = fi.Size()
-			err = w.AddReader(bundle.PerfMapName(pid), io.LimitReader(f, fi.Size()))
-		}
-		f.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // again has all perf maps and mappings added again, to another bundle.
 func (p *processes) again() {
 	clear(p.perfMaps)
@@ -158,6 +124,9 @@ func (p *processes) gone() gone {
 		g.pids[pid] = false
 	}
 	for pid := range p.seen {
+		g.pids[pid] = false
+	}
+	for pid := range p.starts {
 		g.pids[pid] = false
 	}
 	p.mu.Unlock()
@@ -183,10 +152,11 @@ func (p *processes) forget(g gone) {
 		if len(left) > 0 || p.dirty[pid] { // another process has its number
 			continue
 		}
-		for _, of := range []map[int32]bool{p.seen, p.dirty, p.counted} {
+		for _, of := range []map[int32]bool{p.seen, p.dirty, p.counted, p.stale} {
 			delete(of, pid)
 		}
 		delete(p.perfMaps, pid)
+		delete(p.starts, pid)
 		delete(p.added, pid)
 		if !slices.Contains(p.s.opts.PIDs, int(pid)) {
 			delete(p.whole, pid)

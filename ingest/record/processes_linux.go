@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/procmaps"
-	"symbolize/ingest/regular"
 )
 
 const (
@@ -79,6 +76,8 @@ type processes struct {
 	counted  map[int32]bool    // those with mappings in a bundle
 	added    map[int32]spooled // mappings that were added to this bundle last
 	perfMaps map[int32]int64   // sizes of perf maps that were added to this bundle
+	starts   map[int32]uint64  // when processes began, as /proc/PID/stat has it; p.mu guards it
+	stale    map[int32]bool    // those whose perf maps were counted as those of others
 
 	// The build IDs of files in which stacks may have bare addresses; nil where nobody asks for
 	// them. Those of files that are being read are in asked.
@@ -100,7 +99,8 @@ func newProcesses(s *session, root string) (*processes, error) {
 		patience: patience, kept: make(map[int32][]mapsCopy),
 		reads: newLanes[int32](maxReaders), opens: newLanes[device](maxReaders),
 		dirty: make(map[int32]bool), seen: make(map[int32]bool), whole: make(map[int32]bool),
-		counted: make(map[int32]bool), added: make(map[int32]spooled), perfMaps: make(map[int32]int64)}
+		counted: make(map[int32]bool), added: make(map[int32]spooled), perfMaps: make(map[int32]int64),
+		starts: make(map[int32]uint64), stale: make(map[int32]bool)}
 	p.readID, p.bootTicks = p.fileID, bootTicks(root+"/proc/self/timens_offsets")
 	for _, pid := range s.opts.PIDs {
 		p.whole[int32(pid)] = true
@@ -266,45 +266,6 @@ func (p *processes) all() (pids []int) {
 		}
 	}
 	return pids
-}
-
-// perfMap opens a process's perf map: in its own root, by the number that it has
-// there, or in ours if it is gone. It is nil if there is none.
-func (p *processes) perfMap(pid int32) *os.File {
-	own := pid
-	if b, err := os.ReadFile(p.path(pid, "status")); err == nil {
-		own = innerPID(string(b), pid)
-	}
-	for _, path := range []string{
-		p.path(pid, fmt.Sprintf("root/tmp/perf-%d.map", own)),
-		fmt.Sprintf("%s/tmp/perf-%d.map", p.root, pid),
-	} {
-		// Whoever owns /tmp may have put anything there.
-		f, err := regular.OpenNoLink(path)
-		if err == nil {
-			return f
-		}
-	}
-	return nil
-}
-
-// innerPID returns the number that a process has in its own namespace, by its
-// /proc/PID/status.
-func innerPID(status string, pid int32) int32 {
-	_, rest, ok := strings.Cut(status, "\nNSpid:")
-	if !ok {
-		return pid
-	}
-	line, _, _ := strings.Cut(rest, "\n")
-	fields := strings.Fields(line)
-	if len(fields) == 0 {
-		return pid
-	}
-	n, err := strconv.ParseInt(fields[len(fields)-1], 10, 32)
-	if err != nil || n <= 0 {
-		return pid
-	}
-	return int32(n)
 }
 
 func (p *processes) close() {

@@ -22,6 +22,7 @@ func (p *processes) program(pid int32) uint64 {
 	if !ok {
 		return 0
 	}
+	p.started(pid, facts.StartTicks)
 	facts.StartTicks -= p.bootTicks
 	return facts.ID()
 }

@@ -68,7 +68,8 @@
 //	proc/PID/maps         /proc/PID/maps
 //	proc/PID/program/N/maps
 //	                      that of program N of the process, see Stacks
-//	proc/PID/perf.map     /tmp/perf-PID.map, found in the process's own root
+//	proc/PID/perf.map     /tmp/perf-PID.map, found in the process's own root, if it was
+//	                      written after the process began
 //	dumps/NAME            a map, as a raw dump
 //	dumps/maps/ID-NAME/N  the N-th dump, six digits from 000001 on, of a map that was
 //	                      dumped at intervals; its BTF is in perf.data
