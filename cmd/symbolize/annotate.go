@@ -166,6 +166,7 @@ func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
 	if len(o.patterns) > 0 {
 		opts.Match = finder.Matcher(p, o.patterns, opts.Demangler)
 	}
+	a.printWarnings(p)
 	an := report.NewAnnotation(p, finder, opts)
 	if len(an.Functions)+len(an.Missing) == 0 {
 		return o.nothing(p, finder, &opts)

@@ -186,7 +186,7 @@ func perfReport(t *testing.T, dir string) string {
 func compareAnnotation(t *testing.T, dir, store string, live []liveFunction, captures ...string,
 ) map[string]uint64 {
 	t.Helper()
-	args := []string{"--store", store, "annotate", "-q", "-n", "0", "--format", "json"}
+	args := []string{"--store", store, "annotate", "-n", "0", "--format", "json"}
 	for _, name := range captures {
 		args = append(args, filepath.Join(dir, name))
 	}

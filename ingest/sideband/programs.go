@@ -71,6 +71,9 @@ func (sb *State) readPrograms() {
 		if err := programs[i].Err; err != nil {
 			sb.Warn(Position(base), ingest.Warning{Text: err.Error(), Partial: true})
 		}
+		if note := programs[i].Note; note != nil {
+			sb.Warn(Position(base), ingest.Warning{Text: note.Error()})
+		}
 	}
 	sb.Programs.List = programs
 }

@@ -115,8 +115,13 @@ func u64(b []byte, big bool) uint64 {
 
 // fail notes damage at an offset in the entry's data.
 func (e *entry) fail(at int64, format string, args ...any) {
-	e.errs = append(e.errs, &decode.Error{Name: fmt.Sprintf("%s: program %d", e.name, e.u32(idAt)),
-		Offset: e.base + at, Reason: fmt.Sprintf(format, args...)})
+	e.errs = append(e.errs, e.error(at, format, args...))
+}
+
+// error makes an error about an offset in the entry's data.
+func (e *entry) error(at int64, format string, args ...any) error {
+	return &decode.Error{Name: fmt.Sprintf("%s: program %d", e.name, e.u32(idAt)),
+		Offset: e.base + at, Reason: fmt.Sprintf(format, args...)}
 }
 
 // findArrays checks the positions of the arrays in the mask.

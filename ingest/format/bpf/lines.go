@@ -43,7 +43,7 @@ func (e *entry) lines(p *Program) {
 	if e.isMoved(places) {
 		e.begins(p, places)
 		p.noLines = MissingMoved
-		e.fail(0, "line info: %s: lines within its functions are not known", MissingMoved)
+		p.Note = e.error(0, "line info: %s: lines within its functions are not known", MissingMoved)
 		return
 	}
 	if len(outside) > 0 {

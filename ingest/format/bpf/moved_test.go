@@ -32,14 +32,14 @@ func TestMovedLines(t *testing.T) {
 				t.Errorf("function %d: %+v, %q", i, f, p.NoLines(i))
 			}
 		}
-		if p.Err == nil || !strings.Contains(p.Err.Error(), "net.core.bpf_jit_harden") ||
-			strings.Contains(p.Err.Error(), "lie in no function") {
-			t.Errorf("%v", p.Err)
+		if p.Err != nil || p.Note == nil ||
+			!strings.Contains(p.Note.Error(), "net.core.bpf_jit_harden") {
+			t.Errorf("%v, %v", p.Err, p.Note)
 		}
 		b := hardened() // the same numbers, where they belong
 		b.Funcs[1].Insn = 17
 		b.Funcs[0].Lines = b.Funcs[0].Lines[:1]
-		if p = &decodeBuilt(t, big, b)[0]; len(p.Funcs[1].Lines) != 2 || p.Err != nil ||
+		if p = &decodeBuilt(t, big, b)[0]; len(p.Funcs[1].Lines) != 2 || p.Err != nil || p.Note != nil ||
 			p.Funcs[1].Begin.Line != 0 {
 			t.Errorf("%+v, %v", p.Funcs[1], p.Err)
 		}
