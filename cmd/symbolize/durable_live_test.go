@@ -236,7 +236,8 @@ func (s *soak) check(t *testing.T, said string) {
 	t.Helper()
 	m := regexp.MustCompile(`note: ([0-9]+) samples,`).FindStringSubmatch(said)
 	files, err := filepath.Glob(filepath.Join(s.dir, "stacks.data.*"))
-	if err != nil || m == nil || len(files) < 6 {
+	const leastFiles = 3 // of 6: how long a rotation takes is a matter of the machine
+	if err != nil || m == nil || len(files) < leastFiles {
 		t.Fatalf("files %q, %v\n%s", files, err, said)
 	}
 	if _, err := os.Stat(filepath.Join(s.dir, "stacks.data")); err == nil {
