@@ -27,7 +27,7 @@ func TestParseStat(t *testing.T) {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}
-	p := &processes{proc: "/proc"}
+	p := &processes{proc: "/proc", starts: make(map[int32]uint64)}
 	own := p.program(int32(os.Getpid()))
 	if own == 0 || own != p.program(int32(os.Getpid())) || own == p.program(1) {
 		t.Errorf("own program %#x, that of process 1 %#x", own, p.program(1))
