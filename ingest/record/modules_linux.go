@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/buildid"
-	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/kallsyms"
 )
 
@@ -277,11 +277,12 @@ func (m *modules) read(loads map[string]uint64) bool {
 	}
 	added := false
 	for line := range strings.Lines(string(b)) {
-		x, ok := parseModule(line)
-		if !ok || known[moduleKey{x.Name, uint64(x.Addr)}] {
+		row, ok := procmaps.ParseModule(line)
+		if !ok || known[moduleKey{row.Name, uint64(row.Addr)}] {
 			continue
 		}
-		x.Loaded = loads[x.Name]
+		x := bundle.Module{Name: row.Name, Addr: row.Addr, Size: row.Size,
+			Loaded: loads[row.Name]}
 		notes, err := os.ReadFile(m.root + "/sys/module/" + x.Name + "/notes/.note.gnu.build-id")
 		if err == nil {
 			x.BuildID, _ = buildid.FromNotes(notes, bigEndian, 4)
@@ -317,7 +318,7 @@ func (m *modules) look() {
 	now, there := monotonic(), make(map[moduleKey]bool)
 	loads := make(map[string]uint64)
 	for line := range strings.Lines(string(b)) {
-		if x, ok := parseModule(line); ok {
+		if x, ok := procmaps.ParseModule(line); ok {
 			there[moduleKey{x.Name, uint64(x.Addr)}] = true
 			loads[x.Name] = now
 		}
@@ -336,19 +337,6 @@ func (m *modules) look() {
 		m.changes.loseRange(m.looked, now, uint64(o.Addr), o.Size)
 	}
 	m.looked = now
-}
-
-// parseModule reads a line of /proc/modules: name, size, references, users, state,
-// address. The address is 0 for those who may not see it.
-func parseModule(line string) (bundle.Module, bool) {
-	const fields = 6
-	f := strings.Fields(line)
-	if len(f) < fields || strings.ContainsAny(f[0], "/\x00") {
-		return bundle.Module{}, false
-	}
-	size, err1 := strconv.ParseUint(f[1], 10, 64)
-	base, err2 := strconv.ParseUint(strings.TrimPrefix(f[5], "0x"), 16, 64)
-	return bundle.Module{Name: f[0], Addr: addr.PC(base), Size: size}, err1 == nil && err2 == nil
 }
 
 // readSymbols keeps the symbols of modules as they are now.

@@ -15,6 +15,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/kallsyms"
 	"symbolize/ingest/regular"
@@ -52,29 +53,18 @@ func notesID(path string) (buildid.ID, error) {
 
 var errNoID = errors.New("no build ID among the notes")
 
-// liveModule is a line of /proc/modules.
-type liveModule struct {
-	base, size uint64
-}
-
-// modules reads /proc/modules: "ext4 1040384 1 - Live 0xffffffffc0a31000".
-func (r sysRoot) modules() (map[string]liveModule, error) {
+// modules reads /proc/modules, without the modules whose address is hidden.
+func (r sysRoot) modules() (map[string]procmaps.Module, error) {
 	f, err := os.Open(r.path("/proc/modules"))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	out := make(map[string]liveModule)
+	out := make(map[string]procmaps.Module)
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 6 {
-			continue
-		}
-		size, err1 := strconv.ParseUint(fields[1], 10, 64)
-		base, err2 := strconv.ParseUint(strings.TrimPrefix(fields[5], "0x"), 16, 64)
-		if err1 == nil && err2 == nil && base != 0 {
-			out[fields[0]] = liveModule{base, size}
+		if m, ok := procmaps.ParseModule(lines.Text()); ok && m.Addr != 0 {
+			out[m.Name] = m
 		}
 	}
 	return out, lines.Err()
@@ -141,7 +131,7 @@ func (w *worker) liveModules(modules map[string]kernelSyms) {
 			w.ix.problem(Problem{Path: notes, Err: pathReason(err)})
 			continue
 		}
-		w.mergeModule(HostModule{Name: name, ID: id, Base: m.base, Size: m.size}, modules[name],
+		w.mergeModule(HostModule{Name: name, ID: id, Base: uint64(m.Addr), Size: m.Size}, modules[name],
 			"/proc/kallsyms")
 	}
 }

@@ -1,5 +1,5 @@
-// Package procmaps reads the code mappings in /proc/PID/maps (proc(5)), and has the address
-// ranges where no process has any.
+// Package procmaps reads the lines of /proc/PID/maps (proc(5)) that are of code and those of
+// /proc/modules, and knows where no process has any code.
 package procmaps
 
 import (
