@@ -305,11 +305,10 @@ func (s *scanner) bracket(i int) {
 
 // program looks at "bpf_prog_TAG…", which begins at i.
 func (s *scanner) program(i int) {
-	const head = "bpf_prog_"
-	if !bytes.HasPrefix(s.text[i:], []byte(head)) || i > 0 && isSymbol(s.text[i-1]) {
+	if !bpf.IsSymbol(s.text[i:]) || i > 0 && isSymbol(s.text[i-1]) {
 		return
 	}
-	end := i + len(head)
+	end := i + len(bpf.SymbolPrefix)
 	for end < len(s.text) && isSymbol(s.text[end]) {
 		end++
 	}

@@ -196,7 +196,7 @@ func TestProgramsMissing(t *testing.T) {
 	got := make(map[uint32]string)
 	for i, m := range s.Missing {
 		got[m.ID] = m.Reason
-		if m.Symbol != symbolPrefix+bpf.Tag([8]byte{byte(m.ID), 1}).String() ||
+		if m.Symbol != bpf.SymbolOf(bpf.Tag{byte(m.ID), 1}, "") ||
 			i > 0 && s.Missing[i-1].ID >= m.ID {
 			t.Errorf("row %d: %+v", i, m)
 		}

@@ -321,13 +321,10 @@ func (x *sideband) load(id uint32, tag bpf.Tag) {
 	x.named = x.named[:0]
 }
 
-// symbolPrefix begins the kernel's names of BPF functions.
-const symbolPrefix = "bpf_prog_"
-
 // mainSymbol finds the name of the program with this tag among those of functions, each
 // with a 0 behind; without it the name has the tag alone.
 func mainSymbol(names []byte, tag bpf.Tag) string {
-	prefix := symbolPrefix + tag.String()
+	prefix := bpf.SymbolOf(tag, "")
 	for len(names) > 0 {
 		name, rest, _ := bytes.Cut(names, []byte{0})
 		if bytes.HasPrefix(name, []byte(prefix)) {
@@ -356,7 +353,7 @@ func (x *sideband) ksymbol(rec []byte) {
 		uint64(binary.NativeEndian.Uint32(body[lengthAt:])))
 	name, _, _ := bytes.Cut(body[nameAt:], []byte{0})
 	loaded := binary.NativeEndian.Uint16(body[flagsAt:])&unregister == 0
-	if loaded && bytes.HasPrefix(name, []byte(symbolPrefix)) && len(x.named)+len(name) < maxNamed {
+	if loaded && bpf.IsSymbol(name) && len(x.named)+len(name) < maxNamed {
 		x.named = append(append(x.named, name...), 0)
 	}
 	if isBPFImage(name) && len(x.symbols) < maxSymbols {

@@ -38,7 +38,7 @@ func (p *programs) synthesize(w *perfdata.Writer, ksymbols *int) error {
 	for i := range missing {
 		m := &missing[i]
 		if seen := p.seen[m.ID]; m.Symbol == "" && seen != nil && seen.tag != (bpf.Tag{}) {
-			m.Symbol = symbolPrefix + seen.tag.String()
+			m.Symbol = bpf.SymbolOf(seen.tag, "")
 		}
 	}
 	sortMissing(missing)

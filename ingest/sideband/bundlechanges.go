@@ -5,11 +5,11 @@ import (
 	"cmp"
 	"io"
 	"slices"
-	"strings"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/procmaps"
@@ -103,7 +103,7 @@ func (x *symbolTaker) symbol(rec *perfdata.Record) {
 	at := codeRange{k.Addr, endOf(k.Addr, uint64(k.Len))}
 	e := change{kind: changeKernelMapping, layer: addrspace.Image, a: at.start, b: at.end, tid: id.TID,
 		time: x.l.convert(id.Time)}
-	program := strings.HasPrefix(string(k.Name), bpfProgPrefix)
+	program := bpf.IsSymbol(k.Name)
 	if program {
 		e.layer = addrspace.Program
 	}

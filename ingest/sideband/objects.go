@@ -50,8 +50,6 @@ type segmentKey struct {
 // is mapped piece by piece, thousands of them, has no segments to speak of.
 const maxSegments = 256
 
-const bpfProgPrefix = "bpf_prog_"
-
 func NewObjects() *Objects {
 	r := &Objects{
 		index: make(map[ObjectKey]uint32), paths: make(map[string]uint32),

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"symbolize/ingest"
 	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 )
@@ -186,7 +186,7 @@ func (sb *State) ksymbol(rec *perfdata.Record) error {
 	}
 	e := change{kind: changeKernelMapping, layer: addrspace.Image,
 		a: k.Addr, b: endOf(k.Addr, uint64(k.Len))}
-	if strings.HasPrefix(string(k.Name), bpfProgPrefix) {
+	if bpf.IsSymbol(k.Name) {
 		e.layer = addrspace.Program
 		sb.Programs.symbols++
 	}

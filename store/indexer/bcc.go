@@ -28,7 +28,6 @@ const (
 // src/cc/bpf_module.cc): NAME.c has the source of the function, NAME.rewritten.c the
 // source that bcc made of it, NAME.dis.txt its BPF instructions.
 const (
-	bccPrefix    = "bpf_prog_"
 	bccSource    = ".c"
 	bccRewritten = ".rewritten.c"
 )
@@ -53,7 +52,7 @@ func AddBCC(ctx context.Context, sink store.Sink, dir string) (*BCCStats, error)
 	}
 	stats := &BCCStats{}
 	for _, e := range entries {
-		digits, ok := strings.CutPrefix(e.Name(), bccPrefix)
+		digits, ok := strings.CutPrefix(e.Name(), bpf.SymbolPrefix)
 		if !ok || !e.IsDir() {
 			continue
 		}

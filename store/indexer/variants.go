@@ -25,11 +25,10 @@ type Variant struct {
 
 // VariantSymbol returns the name that the kernel gave a function: "bpf_prog_TAG_NAME".
 func VariantSymbol(v *store.Variant) string {
-	p := bpf.Program{Tag: v.Tag, Funcs: []bpf.Func{{Name: v.Name}}}
 	if v.Func > 0 {
-		p.Tag = v.FuncTag
+		return bpf.SymbolOf(v.FuncTag, v.Name)
 	}
-	return p.Symbol(0)
+	return bpf.SymbolOf(v.Tag, v.Name)
 }
 
 // Function returns the function itself: its code, lines and address.

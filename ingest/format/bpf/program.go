@@ -111,17 +111,11 @@ type Line struct {
 	Source string // text of the line; "" without BTF
 }
 
-const symbolPrefix = "bpf_prog_"
-
-// subprogName is the kernel's name of a subprogram without BTF (jit_subprogs in
-// kernel/bpf/verifier.c).
-const subprogName = "F"
-
 // Symbol returns the kernel's name of function i in KSYMBOL records
 // and kallsyms: "bpf_prog_TAG_NAME" with the program's tag for the main function
 // and their own for subprograms. This is the name to display.
 func (p *Program) Symbol(i int) string {
-	return symbol(p.symbolTag(i), p.Funcs[i].Name)
+	return SymbolOf(p.symbolTag(i), p.Funcs[i].Name)
 }
 
 // symbolTag is the tag in the kernel's name of function i.
@@ -142,39 +136,7 @@ func (p *Program) PerfSymbol(i int) string {
 	if p.BTF == nil && len(p.Funcs) > 1 {
 		name = subprogName
 	}
-	return symbol(f.Tag, name)
-}
-
-func symbol(t Tag, name string) string {
-	b := make([]byte, 0, len(symbolPrefix)+2*len(t)+1+len(name))
-	b = append(b, symbolPrefix...)
-	b = hex.AppendEncode(b, t[:])
-	if name != "" {
-		b = append(append(b, '_'), name...)
-	}
-	return string(b)
-}
-
-// SplitSymbol splits a name of Symbol's form. ok is false for other names.
-func SplitSymbol(s string) (t Tag, name string, ok bool) {
-	const end = len(symbolPrefix) + 2*len(t)
-	if len(s) < end || s[:len(symbolPrefix)] != symbolPrefix {
-		return Tag{}, "", false
-	}
-	digits := s[len(symbolPrefix):end]
-	for i := range len(digits) {
-		if c := digits[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return Tag{}, "", false
-		}
-	}
-	hex.Decode(t[:], []byte(digits)) // no error: 16 digits
-	switch {
-	case len(s) == end:
-		return t, "", true
-	case s[end] != '_':
-		return Tag{}, "", false
-	}
-	return t, s[end+1:], true
+	return SymbolOf(f.Tag, name)
 }
 
 // LineAt returns the source line of the code at an offset, nil if unknown.

@@ -1,5 +1,5 @@
-// Package procmaps reads the lines of /proc/PID/maps (proc(5)) that are of code and those of
-// /proc/modules, and knows where no process has any code.
+// Package procmaps reads the code mappings in /proc/PID/maps (proc(5)) and the modules in
+// /proc/modules, and has the address ranges where no process has any code.
 package procmaps
 
 import (
