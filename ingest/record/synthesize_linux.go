@@ -83,24 +83,27 @@ func writeProgram(w *perfdata.Writer, x *bpf.Program) int {
 // decode decodes an entry of BPF_PROG_INFO with its BTF, which gives functions their
 // names. blob is a buffer to be used again.
 func (p *programs) decode(entry []byte, blob *[]byte) (*bpf.Program, error) {
-	btfs := make(map[uint32]*btf.Types)
-	if id := entryBTF(entry); id != 0 {
-		if e, ok := p.blobs.find(id); ok {
-			b, err := p.blobs.read(e, *blob)
-			*blob = b
-			if err != nil {
-				return nil, err
-			}
-			const head = 8 // id and size
-			if t, err := btf.Parse(fmt.Sprintf("BTF %d", id), b[head:], nil); err == nil {
-				btfs[id] = t
-			}
+	var unread error
+	x, err := bpf.DecodeProgram("bpf_prog_info", entry, bigEndian, func(id uint32) *btf.Types {
+		e, ok := p.blobs.find(id)
+		if !ok {
+			return nil
 		}
-	}
-	section := append(nativeU32(1), entry...)
-	list, err := bpf.DecodePrograms("bpf_prog_info", section, 0, bigEndian, btfs)
-	if err != nil {
+		b, err := p.blobs.read(e, *blob)
+		*blob = b
+		if err != nil {
+			unread = err
+			return nil
+		}
+		const head = 8 // id and size
+		t, err := btf.Parse(fmt.Sprintf("BTF %d", id), b[head:], nil)
+		if err != nil {
+			return nil
+		}
+		return t
+	})
+	if err = cmp.Or(err, unread); err != nil {
 		return nil, err
 	}
-	return &list[0], nil
+	return x, nil
 }

@@ -1,7 +1,7 @@
 package indexer
 
 import (
-	"encoding/binary"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -83,28 +83,22 @@ func loaded(view store.View, m *store.Manifest, v *store.Variant) (*bpf.Program,
 
 // decodeEntry decodes a kept entry with its BTF, nil if there is none.
 func decodeEntry(m *store.Manifest, v *store.Variant, entry, types []byte) (*bpf.Program, error) {
-	name := "entry of program"
-	section := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(entry)), 1)
-	if m.BigEndian {
-		section = binary.BigEndian.AppendUint32(section[:0], 1)
-	}
-	section = append(section, entry...)
-	list, err := bpf.DecodePrograms(name, section, -4, m.BigEndian, nil)
-	if err == nil && len(types) > 0 && len(list) == 1 {
-		var t *btf.Types
-		if t, err = btf.Parse("BTF of program", types, nil); err == nil {
-			list, err = bpf.DecodePrograms(name, section, -4, m.BigEndian,
-				map[uint32]*btf.Types{list[0].BTFID: t})
-		}
-	}
-	if err != nil {
+	var damaged error
+	p, err := bpf.DecodeProgram("entry of program", entry, m.BigEndian,
+		func(uint32) (t *btf.Types) {
+			if len(types) > 0 {
+				t, damaged = btf.Parse("BTF of program", types, nil)
+			}
+			return t
+		})
+	if err = cmp.Or(err, damaged); err != nil {
 		return nil, err
 	}
-	if len(list) != 1 || int64(v.Func) >= int64(len(list[0].Funcs)) {
+	if int64(v.Func) >= int64(len(p.Funcs)) {
 		return nil, errors.New("the entry has no such function")
 	}
-	list[0].Funcs[v.Func].Name = v.Name
-	return &list[0], nil
+	p.Funcs[v.Func].Name = v.Name
+	return p, nil
 }
 
 // RebuildJIT makes the table of a JITed function anew from a variant of it, for

@@ -64,6 +64,13 @@ func FuzzDecodePrograms(f *testing.F) {
 		if (err == nil) != (err2 == nil) || text(programs) != text(again) {
 			t.Fatal("decoded twice, it differs")
 		}
+		for i := range programs {
+			p, err := DecodeProgram("fuzz", programs[i].Raw, big,
+				func(id uint32) *btf.Types { return btfs[id] })
+			if err != nil || p.NoLines(0) != programs[i].NoLines(0) {
+				t.Fatalf("entry %d alone: %v", i, err)
+			}
+		}
 	})
 }
 

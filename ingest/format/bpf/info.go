@@ -165,7 +165,7 @@ func (e *entry) firstArray() int {
 }
 
 // program makes a Program of the entry.
-func (e *entry) program(btfs map[uint32]*btf.Types) Program {
+func (e *entry) program(types func(id uint32) *btf.Types) Program {
 	e.findArrays()
 	p := Program{
 		Type: e.u32(typeAt), ID: e.u32(idAt), Tag: Tag(e.info[tagAt : tagAt+8]),
@@ -176,7 +176,7 @@ func (e *entry) program(btfs map[uint32]*btf.Types) Program {
 		VerifiedInsns: e.u32(verifiedInsnsAt), BigEndian: e.big,
 	}
 	if p.BTFID != 0 {
-		p.BTF = btfs[p.BTFID]
+		p.BTF = types(p.BTFID)
 	}
 	e.btf = p.BTF
 	e.funcs(&p)

@@ -35,16 +35,11 @@ func DecodePrograms(name string, section []byte, base int64, bigEndian bool,
 			break
 		}
 		start := len(section) - r.Left()
-		infoLen, dataLen := r.U32(), r.U32()
-		e := entry{name: name, mask: r.U64(), big: bigEndian}
-		info := r.Bytes(uint64(infoLen))
-		e.base = r.Offset()
-		e.data = r.Bytes(uint64(dataLen))
+		e := readEntry(r, name, bigEndian)
 		if r.Err() != nil {
 			break
 		}
-		copy(e.info[:], info)
-		p := e.program(btfs)
+		p := e.program(func(id uint32) *btf.Types { return btfs[id] })
 		p.Raw = section[start : len(section)-r.Left() : len(section)-r.Left()]
 		out = append(out, p)
 		funcs += len(p.Funcs)
@@ -53,6 +48,32 @@ func DecodePrograms(name string, section []byte, base int64, bigEndian bool,
 		return out, fmt.Errorf("%d of %d programs: %w", len(out), n, err)
 	}
 	return out, nil
+}
+
+// readEntry reads the parts of an entry. They are whole where r has no error.
+func readEntry(r *decode.Reader, name string, bigEndian bool) entry {
+	infoLen, dataLen := r.U32(), r.U32()
+	e := entry{name: name, mask: r.U64(), big: bigEndian}
+	info := r.Bytes(uint64(infoLen))
+	e.base = r.Offset()
+	e.data = r.Bytes(uint64(dataLen))
+	copy(e.info[:], info)
+	return e
+}
+
+// DecodeProgram decodes one entry of the feature BPF_PROG_INFO, as Program.Raw has it, which
+// the Program aliases. types returns the BTF of an ID, nil if there is none. An error means
+// that nothing of the entry can be read; damage inside it is in the Program's Err.
+func DecodeProgram(name string, raw []byte, bigEndian bool,
+	types func(id uint32) *btf.Types) (*Program, error) {
+	r := decode.New(name, raw, 0, bigEndian)
+	e := readEntry(r, name, bigEndian)
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	p := e.program(types)
+	p.Raw = raw[: len(raw)-r.Left() : len(raw)-r.Left()]
+	return &p, nil
 }
 
 // DecodeBTFs decodes the section of the feature BPF_BTF, which lies at offset base
