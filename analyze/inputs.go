@@ -3,64 +3,28 @@ package analyze
 import (
 	"context"
 	"errors"
-	"io"
-	"os"
 	"slices"
 
-	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/filetype"
 	"symbolize/ingest/input"
-	"symbolize/ingest/regular"
 )
-
-// contents are the kinds of file that hold programs.
-type contents int
-
-const (
-	otherFile contents = iota
-	perfFile
-	bundleFile
-)
-
-// contentsOf returns the kind of a file by its first bytes. A file that cannot be opened is
-// another's to report.
-func contentsOf(path string) contents {
-	fi, err := os.Stat(path)
-	if err != nil || !fi.Mode().IsRegular() {
-		return otherFile // opening a pipe would wait
-	}
-	f, err := regular.Open(path)
-	if err != nil {
-		return otherFile
-	}
-	defer f.Close()
-	head := make([]byte, 512)
-	n, err := f.ReadAt(head, 0)
-	switch {
-	case err != nil && !errors.Is(err, io.EOF):
-		return otherFile
-	case perfdata.IsPerfData(head[:n]):
-		return perfFile
-	case bundle.Detect(f, fi.Size()):
-		return bundleFile
-	}
-	return otherFile
-}
 
 // SplitBundles separates capture bundles from other paths, each in their order.
 func SplitBundles(paths []string) (bundles, rest []string) {
-	return split(paths, func(c contents) bool { return c == bundleFile })
+	return split(paths, func(t filetype.Type) bool { return t == filetype.Bundle })
 }
 
 // SplitCaptures separates captures that hold programs, perf.data files and bundles, from other
 // paths, each in their order.
 func SplitCaptures(paths []string) (captures, rest []string) {
-	return split(paths, func(c contents) bool { return c != otherFile })
+	return split(paths, func(t filetype.Type) bool {
+		return t == filetype.PerfData || t == filetype.Bundle
+	})
 }
 
-func split(paths []string, first func(contents) bool) (taken, rest []string) {
+func split(paths []string, first func(filetype.Type) bool) (taken, rest []string) {
 	for _, p := range paths {
-		if first(contentsOf(p)) {
+		if first(filetype.OfPath(p)) {
 			taken = append(taken, p)
 		} else {
 			rest = append(rest, p)

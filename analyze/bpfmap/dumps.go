@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"symbolize/ingest"
+	"symbolize/ingest/filetype"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/mapdump"
 	"symbolize/ingest/input"
@@ -85,16 +86,16 @@ func (in *Dumps) read(ctx context.Context, paths []string, src *Source, log Log)
 
 // file adds the dump that a file is, or those of a bundle.
 func (in *Dumps) file(ctx context.Context, path string, log Log) error {
+	if filetype.OfPath(path) == filetype.Bundle {
+		return in.bundle(ctx, path, log)
+	}
 	f, err := regular.Open(path)
 	if err != nil {
 		return err
 	}
 	fi, err := f.Stat()
-	switch {
-	case err != nil:
+	if err != nil {
 		return errors.Join(err, f.Close())
-	case bundle.Detect(f, fi.Size()):
-		return errors.Join(f.Close(), in.bundle(ctx, path, log))
 	}
 	in.open = append(in.open, f)
 	return in.add(&Dump{Name: path, r: f, size: fi.Size()}, nil)

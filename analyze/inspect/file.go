@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"symbolize/ingest/filetype"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
@@ -66,7 +67,7 @@ func readObject(path string, f *os.File, size int64) (*Object, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if elf.IsELF(head[:n]) {
+	if filetype.Head(head[:n]) == filetype.ELF {
 		return describe(path, f, size, "")
 	}
 	if !elf.IsELF(elf.PackedHead(f, size)) {

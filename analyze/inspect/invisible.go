@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"symbolize/analyze/table"
+	"symbolize/ingest/filetype"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
 )
@@ -84,7 +85,7 @@ func (x *InvisibleIDs) file(path string) error {
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if !elf.IsELF(head) {
+	if filetype.Head(head) != filetype.ELF {
 		return nil
 	}
 	fi, err := r.Stat()

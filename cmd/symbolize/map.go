@@ -13,9 +13,8 @@ import (
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
+	"symbolize/ingest/filetype"
 	"symbolize/ingest/input"
-	"symbolize/ingest/object/elf"
-	"symbolize/ingest/regular"
 
 	"github.com/spf13/cobra"
 )
@@ -77,7 +76,7 @@ func runMap(ctx context.Context, a *app, o *mapOptions, paths []string) error {
 	if err := cmp.Or(o.validate(), o.checkHist(paths)); err != nil {
 		return err
 	}
-	if len(paths) == 1 && isObject(paths[0]) {
+	if len(paths) == 1 && filetype.OfPath(paths[0]) == filetype.ELF {
 		if o.wanted() {
 			return usagef("%s is an object: --symbols, --hist and --heatmap want dumps", paths[0])
 		}
@@ -137,18 +136,6 @@ func (a *app) writeMap(o *mapOptions, json, text func(io.Writer) error) error {
 		text = json
 	}
 	return a.writeOutput(o.output, false, text)
-}
-
-// isObject reports whether a file is ELF: its maps are then those that it defines.
-func isObject(path string) bool {
-	f, err := regular.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head := make([]byte, 4)
-	_, err = io.ReadFull(f, head)
-	return err == nil && elf.IsELF(head)
 }
 
 // runMapObject prints the maps that a BPF object defines, and its variables.

@@ -12,6 +12,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/filetype"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/pprof"
@@ -134,29 +135,25 @@ func (c *Capture) sniff(f *os.File) error {
 		return err
 	}
 	c.mtime, c.size = info.ModTime(), info.Size()
-	head := make([]byte, 512)
-	n, err := f.ReadAt(head, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
+	kind, err := filetype.Of(c.path, f, c.size)
+	if err != nil {
 		return err
 	}
-	head = head[:n]
+	bare := c.opts.Stacks.bare()
 	switch {
-	case perfdata.IsPerfData(head):
+	case kind == filetype.PerfData:
 		c.perf, err = perfdata.Open(c.path, f, c.size)
 		return err
-	case bundle.Detect(f, c.size):
+	case kind == filetype.Bundle:
 		return c.openBundle()
-	}
-	form := stackmap.Sniff(&stackmap.Input{Name: c.path, R: f, Size: c.size})
-	switch {
-	case form != stackmap.NoForm:
-		return c.openStacks(form)
-	case pprof.Gzipped(head), !c.opts.Stacks.bare() && pprof.Detect(head):
+	case kind == filetype.Stacks:
+		return c.openStacks(stackmap.Sniff(&stackmap.Input{Name: c.path, R: f, Size: c.size}))
+	case kind == filetype.Gzip, kind == filetype.Pprof && !bare:
 		return c.openPprof()
-	case c.opts.Stacks.bare():
-		return c.openStacks(form)
+	case bare:
+		return c.openStacks(stackmap.NoForm)
 	}
-	return fmt.Errorf("%s: %w: %s", c.path, ErrNotCapture, looksLike(head))
+	return fmt.Errorf("%s: %w: %s", c.path, ErrNotCapture, looksLike(kind, c.size))
 }
 
 func (c *Capture) openPprof() error {
@@ -174,15 +171,14 @@ func (c *Capture) openPprof() error {
 	return err
 }
 
-// looksLike says what a file that is no capture seems to be.
-func looksLike(head []byte) string {
+// looksLike describes the file of an ErrNotCapture.
+func looksLike(kind filetype.Type, size int64) string {
 	switch {
-	case len(head) == 0:
+	case size == 0:
 		return "it is empty"
-	case len(head) >= 4 && string(head[:4]) == "\x7fELF":
+	case kind == filetype.ELF:
 		return "it is an ELF file (index reads those)"
-	case len(head) >= 6 && string(head[:6]) == "\xfd7zXZ\x00", len(head) >= 4 &&
-		string(head[:4]) == "\x28\xb5\x2f\xfd":
+	case kind.Packed():
 		return "it is compressed; unpack it first"
 	}
 	return "it begins neither like a perf.data file nor like a pprof profile"

@@ -1,68 +1,28 @@
 package indexer
 
 import (
-	"bytes"
 	"errors"
 	"path"
 	"strings"
 
 	"symbolize/buildid"
-	"symbolize/ingest/object/elf"
+	"symbolize/ingest/filetype"
 )
 
 // errNoObject is for a file that the user named.
 var errNoObject = errors.New("no object: neither ELF, nor a packed kernel module, nor kallsyms")
 
-// class is the kind of a file by its first bytes.
-type class uint8
-
-const (
-	classNone     class = iota
-	classELF            // by its magic, under any name
-	classPacked         // a kernel module in xz, zstd or gzip
-	classKallsyms       // text in the form of /proc/kallsyms
-)
-
-var packMagics = [][]byte{
-	{0xfd, '7', 'z', 'X', 'Z', 0},
-	{0x28, 0xb5, 0x2f, 0xfd}, // zstd
-	{0x1f, 0x8b},             // gzip
-}
-
-// classify returns the class of a file. Packed files are unpacked only where the name
-// promises a kernel module or the user named the file: manuals and logs are packed
-// too.
-func classify(name string, head []byte, named bool) class {
-	if elf.IsELF(head) {
-		return classELF
+// classify returns the type of a file that can be an object, else filetype.Unknown. Packed
+// files are unpacked only where the name promises a kernel module or the user named the file:
+// manuals and logs are packed too.
+func classify(name string, head []byte, named bool) filetype.Type {
+	switch t := filetype.Head(head); {
+	case t == filetype.ELF,
+		t.Packed() && (named || strings.Contains(name, ".ko.")),
+		t == filetype.Kallsyms && (named || name == "kallsyms"):
+		return t
 	}
-	for _, m := range packMagics {
-		if bytes.HasPrefix(head, m) {
-			if named || strings.Contains(name, ".ko.") {
-				return classPacked
-			}
-			return classNone
-		}
-	}
-	if (named || name == "kallsyms") && isKallsyms(head) {
-		return classKallsyms
-	}
-	return classNone
-}
-
-// isKallsyms reports whether a file begins like "ffffffff81000000 T _text\n".
-func isKallsyms(head []byte) bool {
-	line, _, _ := bytes.Cut(head, []byte("\n"))
-	f := bytes.Fields(line)
-	if len(f) < 3 || len(f[0]) < 8 || len(f[0]) > 16 || len(f[1]) != 1 {
-		return false
-	}
-	for _, c := range f[0] {
-		if !strings.ContainsRune("0123456789abcdefABCDEF", rune(c)) {
-			return false
-		}
-	}
-	return true
+	return filetype.Unknown
 }
 
 // idOfDir finds the build ID in the path of a file of perf's cache

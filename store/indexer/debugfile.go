@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"symbolize/buildid"
+	"symbolize/ingest/filetype"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
 )
@@ -86,7 +87,7 @@ func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileT
 		return nil, place.path
 	}
 	return &fileTask{
-		ds: t.ds, path: real, row: t.row, st: st, class: classELF, owner: owner, debug: true,
+		ds: t.ds, path: real, row: t.row, st: st, class: filetype.ELF, owner: owner, debug: true,
 		runtime: t.path,
 	}, ""
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"symbolize/buildid"
+	"symbolize/ingest/filetype"
 	"symbolize/ingest/object/bpfobj"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
@@ -20,7 +21,7 @@ type fileTask struct {
 	path  string    // without links
 	row   store.PathRow
 	st    fileStat
-	class class
+	class filetype.Type
 	named bool
 	// owner is set for a debug file without build ID that a runtime file was linked
 	// to: the object it belongs to. It then has no row of its own.
@@ -146,10 +147,9 @@ func (w *worker) readFile(t *fileTask, count bool) fileResult {
 	}
 	defer f.Close()
 	var res fileResult
-	switch t.class {
-	case classKallsyms:
+	if t.class == filetype.Kallsyms {
 		res = w.readKallsyms(t, f, count)
-	default:
+	} else {
 		res = w.readObject(t, f, count)
 	}
 	res = res.blame()
@@ -177,7 +177,7 @@ var errChanged = errors.New("changed while it was read")
 func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 	var data io.ReaderAt = f
 	size := int64(t.st.size)
-	if t.class == classPacked {
+	if t.class.Packed() {
 		// The output is held in memory, and its size is not known before. Modules
 		// shrink to a third or a quarter; their symbols and lines come on top.
 		hold, err := w.ix.budget.acquire(w.ix.ctx, packedCost*size)
@@ -219,7 +219,7 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 func (w *worker) mergeObject(t *fileTask, data io.ReaderAt, ef *elf.File, id buildid.ID,
 	count bool) fileResult {
 	cost := estimate(data, ef, w.ix.opts.NamesOnly)
-	if t.class == classPacked {
+	if t.class.Packed() {
 		cost = 0 // two holds at a time could wait for one another
 	}
 	hold, err := w.ix.budget.acquire(w.ix.ctx, cost)

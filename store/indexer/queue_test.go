@@ -3,6 +3,7 @@ package indexer
 import (
 	"context"
 	"errors"
+	"symbolize/ingest/filetype"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -143,24 +144,24 @@ func TestClassify(t *testing.T) {
 	tests := []struct {
 		name, head string
 		named      bool
-		want       class
+		want       filetype.Type
 	}{
-		{"a", "\x7fELF\x02\x01\x01", false, classELF},
-		{"x.txt", "\x7fELF", false, classELF},
-		{"a", "\x7fEL", false, classNone},
-		{"a.ko.xz", "\xfd7zXZ\x00.", false, classPacked},
-		{"a.ko.zst", "\x28\xb5\x2f\xfd.", false, classPacked},
-		{"a.ko.gz", "\x1f\x8b\x08", false, classPacked},
-		{"a.1.gz", "\x1f\x8b\x08", false, classNone},
-		{"a.1.gz", "\x1f\x8b\x08", true, classPacked},
-		{"kallsyms", "ffffffff81000000 T _text\n", false, classKallsyms},
-		{"System.map", "ffffffff81000000 T _text\n", false, classNone},
-		{"System.map", "ffffffff81000000 T _text\n", true, classKallsyms},
-		{"kallsyms", "c0100000 T _text\n", false, classKallsyms},
-		{"kallsyms", "#!/bin/sh\n", false, classNone},
-		{"kallsyms", "deadbeef\n", false, classNone},
-		{"kallsyms", "notahexa T _text\n", false, classNone},
-		{"empty", "", true, classNone},
+		{"a", "\x7fELF\x02\x01\x01", false, filetype.ELF},
+		{"x.txt", "\x7fELF", false, filetype.ELF},
+		{"a", "\x7fEL", false, filetype.Unknown},
+		{"a.ko.xz", "\xfd7zXZ\x00.", false, filetype.XZ},
+		{"a.ko.zst", "\x28\xb5\x2f\xfd.", false, filetype.Zstd},
+		{"a.ko.gz", "\x1f\x8b\x08", false, filetype.Gzip},
+		{"a.1.gz", "\x1f\x8b\x08", false, filetype.Unknown},
+		{"a.1.gz", "\x1f\x8b\x08", true, filetype.Gzip},
+		{"kallsyms", "ffffffff81000000 T _text\n", false, filetype.Kallsyms},
+		{"System.map", "ffffffff81000000 T _text\n", false, filetype.Unknown},
+		{"System.map", "ffffffff81000000 T _text\n", true, filetype.Kallsyms},
+		{"kallsyms", "c0100000 T _text\n", false, filetype.Kallsyms},
+		{"kallsyms", "#!/bin/sh\n", false, filetype.Unknown},
+		{"kallsyms", "deadbeef\n", false, filetype.Unknown},
+		{"kallsyms", "notahexa T _text\n", false, filetype.Unknown},
+		{"empty", "", true, filetype.Unknown},
 	}
 	for _, tt := range tests {
 		if got := classify(tt.name, []byte(tt.head), tt.named); got != tt.want {

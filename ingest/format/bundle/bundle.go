@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"symbolize/ingest/decode"
+	"symbolize/ingest/magic"
 	"symbolize/ingest/regular"
 )
 
@@ -56,7 +57,6 @@ type entry struct {
 }
 
 const (
-	zstdMagic   = "\x28\xb5\x2f\xfd"
 	tarBlock    = 512
 	tarMagic    = "ustar"
 	tarMagicAt  = 257
@@ -70,7 +70,7 @@ func IsBundle(head []byte) bool {
 	if isSegment(head) {
 		return true
 	}
-	if strings.HasPrefix(string(head[:min(len(head), len(zstdMagic))]), zstdMagic) {
+	if magic.Of(head) == magic.Zstd {
 		r, err := unpacker(bytes.NewReader(head))
 		if err != nil {
 			return false
@@ -102,7 +102,7 @@ func Detect(r io.ReaderAt, size int64) bool {
 	if IsBundle(head) {
 		return true
 	}
-	if !strings.HasPrefix(string(head), zstdMagic) || size <= tarBlock {
+	if magic.Of(head) != magic.Zstd || size <= tarBlock {
 		return false
 	}
 	head = make([]byte, min(size, detectBytes))
@@ -135,8 +135,8 @@ func Open(name string, r io.ReaderAt, size int64) (*Bundle, error) {
 // open reads a bundle that is one tar.
 func (b *Bundle) open(r io.ReaderAt, size int64) error {
 	var in io.Reader = bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 1<<16)
-	head := make([]byte, len(zstdMagic))
-	if n, _ := r.ReadAt(head, 0); string(head[:n]) == zstdMagic {
+	head := make([]byte, magic.Bytes)
+	if n, _ := r.ReadAt(head, 0); magic.Of(head[:n]) == magic.Zstd {
 		z, err := unpacker(in)
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.Name, err)

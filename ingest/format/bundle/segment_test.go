@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/magic"
 )
 
 // The stacks and counts of a test's segment: users' stacks of one frame, by name.
@@ -274,7 +275,7 @@ func TestFlush(t *testing.T) {
 		t.Errorf("it left %v", left)
 	}
 	data, err := os.ReadFile(path)
-	if err != nil || !strings.HasPrefix(string(data), zstdMagic) {
+	if err != nil || magic.Of(data) != magic.Zstd {
 		t.Errorf("not the form that all bundles have: %v", err)
 	}
 }

@@ -1,8 +1,5 @@
 package pprof
 
-// Gzipped reports whether a file begins with gzip's magic.
-func Gzipped(head []byte) bool { return len(head) > 2 && head[0] == 0x1f && head[1] == 0x8b }
-
 // Detect reports whether the first fields of a file can be those of a
 // profile.proto: known numbers, with the wire types that they have, in bounds.
 func Detect(head []byte) bool {

@@ -7,6 +7,7 @@ import (
 
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/mapdump"
+	"symbolize/ingest/magic"
 )
 
 // sniffBytes is how much of a file is used to find its form: a script may print much before its
@@ -20,7 +21,7 @@ func Sniff(in *Input) Form {
 	if bundle.IsDump(head) {
 		return Raw
 	}
-	if len(head) > 2 && head[0] == 0x1f && head[1] == 0x8b {
+	if magic.Of(head) == magic.Gzip {
 		head = gunzipHead(head)
 		if isSysting(head) {
 			return Systing

@@ -9,6 +9,7 @@ import (
 
 	"symbolize/fixtures/elfbuild"
 	"symbolize/ingest/decode"
+	"symbolize/ingest/magic"
 )
 
 // everything declares a small file with one of each structure that the package reads.
@@ -183,7 +184,7 @@ func FuzzOpen(f *testing.F) {
 
 func FuzzUnpack(f *testing.F) {
 	raw := bytes.Repeat([]byte("symbolize"), 100)
-	for _, how := range []packing{packedXZ, packedZstd, packedGzip} {
+	for _, how := range []packing{magic.XZ, magic.Zstd, magic.Gzip} {
 		f.Add(pack(f, how, raw))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -11,6 +11,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
+	"symbolize/ingest/magic"
 )
 
 // readID finds the GNU build ID. Segments come first, as for the kernel when it
@@ -264,7 +265,7 @@ func (f *File) DebugData() (inner *File, release func(), err error) {
 		}
 	}
 	limit := unpackBound(s.Size, maxDebugData)
-	if err := unpackTo(buf, packedXZ, f.reader(s), limit); err != nil {
+	if err := unpackTo(buf, magic.XZ, f.reader(s), limit); err != nil {
 		free()
 		return nil, release, f.fail(uint64(s.Offset), ".gnu_debugdata does not unpack: %v", err)
 	}

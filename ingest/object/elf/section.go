@@ -8,6 +8,7 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
+	"symbolize/ingest/magic"
 )
 
 // Section is one section header. Its contents are read by File.Data.
@@ -224,7 +225,7 @@ func (f *File) inflate(s *Section, limit uint64) ([]byte, error) {
 	case elf.COMPRESS_ZLIB:
 		how = packedZlib
 	case elf.COMPRESS_ZSTD:
-		how = packedZstd
+		how = magic.Zstd
 	default:
 		return nil, f.fail(uint64(s.Offset), "section %s: unknown compression %d", s.Name, kind)
 	}

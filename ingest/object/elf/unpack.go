@@ -12,6 +12,7 @@ import (
 	"github.com/therootcompany/xz"
 
 	"symbolize/ingest/decode"
+	"symbolize/ingest/magic"
 	"symbolize/ingest/object/flate"
 )
 
@@ -38,24 +39,10 @@ func unpackBound(packed, limit uint64) uint64 {
 	return min(limit, max(packed*maxRatio, unpackFloor))
 }
 
-// packing is a compression format.
-type packing string
+// packing is a compression format: those of files, and that of sections.
+type packing = magic.Packing
 
-const (
-	packedZlib packing = "zlib"
-	packedGzip packing = "gzip"
-	packedXZ   packing = "xz"
-	packedZstd packing = "zstd"
-)
-
-var packings = []struct {
-	magic string
-	how   packing
-}{
-	{"\xfd7zXZ\x00", packedXZ},
-	{"\x28\xb5\x2f\xfd", packedZstd},
-	{"\x1f\x8b", packedGzip},
-}
+const packedZlib packing = "zlib" // of sections only
 
 // errTooLong is returned before memory for the declared size is allocated.
 var errTooLong = errors.New("limit reached: it unpacks to more than the bound")
@@ -85,27 +72,24 @@ func UnpackWith(name string, r io.ReaderAt, size int64, o UnpackOptions) (
 	if o.Limit > 0 {
 		limit = min(limit, uint64(o.Limit))
 	}
-	head := make([]byte, min(max(size, 0), 6))
+	head := make([]byte, min(max(size, 0), magic.Bytes))
 	if n, err := r.ReadAt(head, 0); n < len(head) {
 		if err == nil || err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
 		return nil, 0, "", fmt.Errorf("%s: %w", name, err)
 	}
-	for _, p := range packings {
-		if !bytes.HasPrefix(head, []byte(p.magic)) {
-			continue
-		}
-		b := &blockList{stop: o.Stop}
-		err := unpackTo(b, p.how, io.NewSectionReader(r, 0, size),
-			unpackBound(uint64(size), limit))
-		if err != nil {
-			return nil, 0, string(p.how), &decode.Error{Name: name,
-				Reason: fmt.Sprintf("%s data does not unpack: %v", p.how, err)}
-		}
-		return b, b.size, string(p.how), nil
+	how := magic.Of(head)
+	if how == "" {
+		return r, size, "", nil
 	}
-	return r, size, "", nil
+	b := &blockList{stop: o.Stop}
+	err = unpackTo(b, how, io.NewSectionReader(r, 0, size), unpackBound(uint64(size), limit))
+	if err != nil {
+		return nil, 0, string(how), &decode.Error{Name: name,
+			Reason: fmt.Sprintf("%s data does not unpack: %v", how, err)}
+	}
+	return b, b.size, string(how), nil
 }
 
 // peekBytes is the number of bytes to unpack for identifying the content.
@@ -114,8 +98,10 @@ const peekBytes = 64
 // PackedHead returns the first bytes of a packed file's content, at most 64, without unpacking
 // the rest; nil for a file that is not packed, or damaged there.
 func PackedHead(r io.ReaderAt, size int64) []byte {
-	how, ok := packingOf(r, size)
-	if !ok {
+	head := make([]byte, min(max(size, 0), magic.Bytes))
+	n, _ := r.ReadAt(head, 0)
+	how := magic.Of(head[:n])
+	if how == "" {
 		return nil
 	}
 	var out bytes.Buffer
@@ -124,20 +110,6 @@ func PackedHead(r io.ReaderAt, size int64) []byte {
 		return nil
 	}
 	return out.Bytes()
-}
-
-// packingOf identifies a file's packing by its magic.
-func packingOf(r io.ReaderAt, size int64) (how packing, ok bool) {
-	head := make([]byte, min(max(size, 0), 6))
-	if n, _ := r.ReadAt(head, 0); n < len(head) {
-		return "", false
-	}
-	for _, p := range packings {
-		if bytes.HasPrefix(head, []byte(p.magic)) {
-			return p.how, true
-		}
-	}
-	return "", false
 }
 
 // unpackAll unpacks all of r, at most limit bytes.
@@ -161,11 +133,11 @@ func unpackTo(out io.ReaderFrom, how packing, r io.Reader, limit uint64) (err er
 	switch how {
 	case packedZlib:
 		in = flate.NewZlibReader(r)
-	case packedGzip:
+	case magic.Gzip:
 		in, err = gzip.NewReader(r)
-	case packedXZ:
+	case magic.XZ:
 		in, err = xz.NewReader(r, maxDictionary)
-	case packedZstd:
+	case magic.Zstd:
 		d := zstdDecoders.Get().(*zstd.Decoder)
 		defer func() {
 			if d.Reset(nil) == nil {

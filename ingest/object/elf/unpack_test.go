@@ -18,6 +18,7 @@ import (
 
 	"symbolize/fixtures/elfbuild"
 	"symbolize/ingest/decode"
+	"symbolize/ingest/magic"
 )
 
 // pack packs b in one of the formats.
@@ -26,16 +27,16 @@ func pack(t testing.TB, how packing, b []byte) []byte {
 	var out bytes.Buffer
 	var w io.WriteCloser
 	switch how {
-	case packedGzip:
+	case magic.Gzip:
 		w = gzip.NewWriter(&out)
 	case packedZlib:
 		w = zlib.NewWriter(&out)
-	case packedZstd:
+	case magic.Zstd:
 		var err error
 		if w, err = zstd.NewWriter(&out); err != nil {
 			t.Fatal(err)
 		}
-	case packedXZ:
+	case magic.XZ:
 		return elfbuild.XZ(b)
 	}
 	if _, err := w.Write(b); err != nil {
@@ -49,7 +50,7 @@ func pack(t testing.TB, how packing, b []byte) []byte {
 
 func TestUnpack(t *testing.T) {
 	raw := elfbuild.Module(testID, 100_000, elfbuild.Func{Name: "demo", Size: 8}).Bytes()
-	for _, how := range []packing{packedXZ, packedZstd, packedGzip} {
+	for _, how := range []packing{magic.XZ, magic.Zstd, magic.Gzip} {
 		for range 2 { // decoders are used again
 			b := pack(t, how, raw)
 			data, size, kind, err := Unpack("demo.ko", bytes.NewReader(b), int64(len(b)))
@@ -74,7 +75,7 @@ func TestUnpack(t *testing.T) {
 
 func TestUnpackBad(t *testing.T) {
 	raw := bytes.Repeat([]byte("symbolize "), 1000)
-	for _, how := range []packing{packedXZ, packedZstd, packedGzip} {
+	for _, how := range []packing{magic.XZ, magic.Zstd, magic.Gzip} {
 		b := pack(t, how, raw)
 		for n := 6; n < len(b); n += max(1, len(b)/200) {
 			_, _, _, err := Unpack("demo.ko", bytes.NewReader(b[:n]), int64(n))
@@ -113,11 +114,11 @@ func TestBombs(t *testing.T) {
 		!strings.Contains(err.Error(), errTooLong.Error()) {
 		t.Errorf("xz: %v", err)
 	}
-	if b, err := unpackAll(packedXZ, bytes.NewReader(xz), unpackFloor+1); err != nil ||
+	if b, err := unpackAll(magic.XZ, bytes.NewReader(xz), unpackFloor+1); err != nil ||
 		len(b) != unpackFloor+1 {
 		t.Errorf("xz without the bound: %d bytes, %v", len(b), err)
 	}
-	for _, how := range []packing{packedZstd, packedGzip} {
+	for _, how := range []packing{magic.Zstd, magic.Gzip} {
 		for _, size := range []int{unpackFloor, unpackFloor + 1} {
 			b := pack(t, how, make([]byte, size))
 			if len(b) > size/maxRatio {
@@ -179,9 +180,9 @@ func TestCompressedSections(t *testing.T) {
 				Data: chdr(t, b, kind, how, size, data)})
 		}
 		add("zlib", elf.COMPRESS_ZLIB, packedZlib, n)
-		add("zstd", elf.COMPRESS_ZSTD, packedZstd, n)
+		add("zstd", elf.COMPRESS_ZSTD, magic.Zstd, n)
 		add("long", elf.COMPRESS_ZLIB, packedZlib, n-1)
-		add("short", elf.COMPRESS_ZSTD, packedZstd, n+1)
+		add("short", elf.COMPRESS_ZSTD, magic.Zstd, n+1)
 		add("unknown", 9, packedZlib, n)
 		add("huge", elf.COMPRESS_ZLIB, packedZlib, maxSection+1)
 		b = b.With(elfbuild.Section{Name: "head", Flags: elf.SHF_COMPRESSED, Data: make([]byte, 7)},
@@ -218,7 +219,7 @@ func TestCompressedStrings(t *testing.T) {
 	b := elfbuild.Lib(nil, 64).With(elfbuild.Section{Name: ".names", Type: elf.SHT_STRTAB,
 		Flags: elf.SHF_COMPRESSED})
 	s := &b.Sections[len(b.Sections)-1]
-	s.Data = chdr(t, b, elf.COMPRESS_ZSTD, packedZstd, 6, []byte("\x00main\x00"))
+	s.Data = chdr(t, b, elf.COMPRESS_ZSTD, magic.Zstd, 6, []byte("\x00main\x00"))
 	b.Symbols = []elfbuild.Symbol{{Name: "x", Section: ".text", Value: text, Size: 8,
 		Type: elf.STT_FUNC}}
 	f := open(t, b)
@@ -259,7 +260,7 @@ func TestPackedHead(t *testing.T) {
 	const whole = 64 << 20
 	data := make([]byte, whole)
 	copy(data, "\x7fELF, and much behind it")
-	gz, zst := pack(t, packedGzip, data), pack(t, packedZstd, data)
+	gz, zst := pack(t, magic.Gzip, data), pack(t, magic.Zstd, data)
 	for _, tt := range []struct {
 		name string
 		file []byte
@@ -267,7 +268,7 @@ func TestPackedHead(t *testing.T) {
 	}{
 		{"not packed", data, nil}, {"empty", nil, nil},
 		{"gzip", gz, data[:peekBytes]}, {"zstd", zst, data[:peekBytes]},
-		{"short", pack(t, packedXZ, []byte("ab")), []byte("ab")},
+		{"short", pack(t, magic.XZ, []byte("ab")), []byte("ab")},
 		{"magic alone", zst[:4], nil}, {"cut in the header", gz[:8], nil},
 	} {
 		var before, after runtime.MemStats

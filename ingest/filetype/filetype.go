@@ -1,0 +1,103 @@
+// Package filetype identifies a file by its first bytes, never by its name. Each format's
+// package recognises its own files; the order in which they are asked is here.
+package filetype
+
+import (
+	"errors"
+	"io"
+
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/magic"
+	"symbolize/ingest/object/elf"
+	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/regular"
+)
+
+// Type is the type of a file.
+type Type uint8
+
+// The types. Stacks and packed bundles are found by Of only, as they take more of a file than
+// its first HeadBytes.
+const (
+	Unknown  Type = iota
+	PerfData      // of any version, byte order and mode
+	Bundle        // of `symbolize capture`
+	Stacks        // any form of stackmap.Form, also packed
+	Pprof         // not packed
+	ELF           // not packed
+	Kallsyms      // text in the form of /proc/kallsyms
+	Gzip
+	XZ
+	Zstd
+)
+
+// HeadBytes is the number of first bytes that Head can use.
+const HeadBytes = 512
+
+// Head returns the type of a file by its first HeadBytes bytes, or fewer of a shorter file.
+func Head(head []byte) Type {
+	switch magic.Of(head) {
+	case magic.Gzip:
+		return Gzip
+	case magic.XZ:
+		return XZ
+	case magic.Zstd:
+		return Zstd
+	}
+	switch {
+	case elf.IsELF(head):
+		return ELF
+	case perfdata.IsPerfData(head):
+		return PerfData
+	case bundle.IsBundle(head):
+		return Bundle
+	case kallsyms.IsList(head):
+		return Kallsyms
+	case pprof.Detect(head):
+		return Pprof
+	}
+	return Unknown
+}
+
+// Packed reports whether a file has to be unpacked.
+func (t Type) Packed() bool { return t == Gzip || t == XZ || t == Zstd }
+
+// Of returns the type of a file of size bytes. It reads at most 256 KiB. Name is for messages.
+func Of(name string, r io.ReaderAt, size int64) (Type, error) {
+	head := make([]byte, HeadBytes)
+	n, err := r.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Unknown, err
+	}
+	t := Head(head[:n])
+	switch {
+	case t == ELF || t == PerfData || t == Bundle:
+	case t == Zstd && bundle.Detect(r, size):
+		t = Bundle
+	case stackmap.Sniff(&stackmap.Input{Name: name, R: r, Size: size}) != stackmap.NoForm:
+		t = Stacks
+	}
+	return t, nil
+}
+
+// OfPath returns the type of the file of a path, Unknown if it is no regular file or cannot be
+// read: the error is that of whoever reads it.
+func OfPath(path string) Type {
+	f, err := regular.Open(path)
+	if err != nil {
+		return Unknown
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return Unknown
+	}
+	t, err := Of(path, f, fi.Size())
+	if err != nil {
+		return Unknown
+	}
+	return t
+}
