@@ -22,10 +22,15 @@ func WriteJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// MarshalJSON is json.Marshal with the text of NewJSONEncoder.
-func MarshalJSON(v any) ([]byte, error) {
-	b, err := json.Marshal(v)
-	return appendJSONText(nil, b), err
+// AppendJSONString appends s as a JSON string with the text of NewJSONEncoder.
+func AppendJSONString(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			b, _ := json.Marshal(s) // no error: any string can be encoded
+			return appendJSONText(dst, b)
+		}
+	}
+	return append(append(append(dst, '"'), s...), '"')
 }
 
 // jsonWriter escapes JSON text. Encoders write whole values at a time.

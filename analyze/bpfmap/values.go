@@ -159,9 +159,8 @@ type jsonPrinter struct {
 }
 
 func (p *jsonPrinter) begin(b []byte) ([]byte, error) {
-	name, err := ingest.MarshalJSON(p.m.Title())
-	b = append(append(b, `{"map":`...), name...)
-	return append(b, `,"elements":[`...), err
+	b = ingest.AppendJSONString(append(b, `{"map":`...), p.m.Title())
+	return append(b, `,"elements":[`...), nil
 }
 
 func (p *jsonPrinter) pair(b, key []byte, values [][]byte) (out []byte, err error) {

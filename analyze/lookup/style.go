@@ -131,20 +131,20 @@ func appendOr(b []byte, text, other string) []byte {
 func (s *Layout) AppendJSON(b []byte, a *Answer) []byte {
 	if !a.Valid {
 		b = append(b, `{"Error":{"Message":`...)
-		b = appendJSONText(b, "unable to parse arguments: "+a.Input)
+		b = ingest.AppendJSONString(b, "unable to parse arguments: "+a.Input)
 		b = append(b, `},"ModuleName":`...)
-		return append(appendJSONText(b, a.Module), '}')
+		return append(ingest.AppendJSONString(b, a.Module), '}')
 	}
 	b = append(b, `{"Address":"0x`...)
 	b = strconv.AppendUint(b, a.Address, 16)
 	b = append(b, '"')
 	if a.Error != "" {
 		b = append(b, `,"Error":{"Message":`...)
-		b = append(appendJSONText(b, a.Error), `},"ModuleName":`...)
-		return append(appendJSONText(b, a.Module), '}')
+		b = append(ingest.AppendJSONString(b, a.Error), `},"ModuleName":`...)
+		return append(ingest.AppendJSONString(b, a.Module), '}')
 	}
 	b = append(b, `,"ModuleName":`...)
-	b = appendJSONText(b, a.Module)
+	b = ingest.AppendJSONString(b, a.Module)
 	b = append(b, `,"Symbol":[`...)
 	frames := a.Frames
 	if len(frames) == 0 {
@@ -167,9 +167,9 @@ func appendJSONFrame(b []byte, f *Frame) []byte {
 	b = append(b, `{"Column":`...)
 	b = strconv.AppendUint(b, uint64(f.Column), 10)
 	b = append(b, `,"Discriminator":0,"FileName":`...)
-	b = appendJSONText(b, f.File)
+	b = ingest.AppendJSONString(b, f.File)
 	b = append(b, `,"FunctionName":`...)
-	b = appendJSONText(b, f.Function)
+	b = ingest.AppendJSONString(b, f.Function)
 	b = append(b, `,"Line":`...)
 	b = strconv.AppendUint(b, uint64(f.Line), 10)
 	b = append(b, `,"StartAddress":"`...)
@@ -178,22 +178,8 @@ func appendJSONFrame(b []byte, f *Frame) []byte {
 		b = strconv.AppendUint(b, f.StartAddress, 16)
 	}
 	b = append(b, `","StartFileName":`...)
-	b = appendJSONText(b, f.StartFile)
+	b = ingest.AppendJSONString(b, f.StartFile)
 	b = append(b, `,"StartLine":`...)
 	b = strconv.AppendUint(b, uint64(f.StartLine), 10)
 	return append(b, '}')
-}
-
-// appendJSONText appends a JSON string.
-func appendJSONText(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
-			quoted, err := ingest.MarshalJSON(s)
-			if err != nil { // never: any string can be encoded
-				return append(b, `""`...)
-			}
-			return append(b, quoted...)
-		}
-	}
-	return append(append(append(b, '"'), s...), '"')
 }
