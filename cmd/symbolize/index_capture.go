@@ -81,7 +81,6 @@ func indexCapture(ctx context.Context, path string, opened *analyze.Inputs,
 	open func() (store.Sink, error)) (*indexer.ProgramStats, error) {
 	c, err := opened.Take(ctx, path)
 	if err != nil {
-		err = captureError(err)
 		return nil, indexer.Problem{Path: path, Err: err, Hint: hintOf(err), Named: true}
 	}
 	defer c.Close()

@@ -92,7 +92,7 @@ func runMap(ctx context.Context, a *app, o *mapOptions, paths []string) error {
 	}
 	in, err := bpfmap.Open(ctx, paths, src, mapLog{a})
 	if err != nil {
-		return captureError(err)
+		return err
 	}
 	defer in.Close()
 	switch {
@@ -191,7 +191,7 @@ func runSymbols(ctx context.Context, a *app, o *mapOptions, m *bpfmap.Dump,
 	defer s.Close()
 	p, at, err := input.Addresses(ctx, m.Name, r.PCs(), s.InputOptions())
 	if err != nil {
-		return captureError(err)
+		return err
 	}
 	if err := s.resolve(ctx, p); err != nil {
 		return err

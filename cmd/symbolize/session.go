@@ -10,7 +10,6 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
-	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/input"
 	"symbolize/ingest/sideband"
 	"symbolize/store"
@@ -78,21 +77,7 @@ func sessionError(err error) error {
 	case errors.Is(err, analyze.ErrNoCapture):
 		return &exitError{code: exitFailed} // each has been reported
 	}
-	return captureError(storeError(err))
-}
-
-// captureError adds a hint to the errors of files that are no captures.
-func captureError(err error) error {
-	if errors.Is(err, input.ErrNotCapture) {
-		return withHint(err, "a capture is what `perf record -g` or a pprof profiler writes; "+
-			"`symbolize info FILE` tells what a file is")
-	}
-	if errors.Is(err, perfdata.ErrPipe) || errors.Is(err, perfdata.ErrDirectory) ||
-		errors.Is(err, perfdata.ErrCompressed) {
-		return withHint(err, "record into one plain file: `perf record -g -o perf.data`, "+
-			"without -z and --threads")
-	}
-	return err
+	return storeError(err)
 }
 
 // Close releases the store. What was lost makes the result partial.

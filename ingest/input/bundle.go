@@ -133,7 +133,7 @@ func (c *Capture) bundleProfile(p *ingest.Profile) {
 	if c.stacks == nil && c.stacksErr != nil {
 		w := ingest.Warning{Text: c.stacksErr.Error() + "; its stacks are not used", Partial: true}
 		if errors.Is(c.stacksErr, stackmap.ErrKey) || errors.Is(c.stacksErr, stackmap.ErrTypes) {
-			w.Partial, w.Hint = false, hints[stackmap.ErrKey] // nothing is damaged
+			w.Partial, w.Hint = false, keyHint // nothing is damaged
 		}
 		warn(w)
 	}

@@ -27,40 +27,6 @@ var (
 	ErrNoReplay   = errors.New("this kind of capture holds no single samples")
 )
 
-// refusal is an error with what the user can do about it.
-type refusal struct {
-	error
-	hint string
-}
-
-// Hint returns what would mend the error.
-func (r *refusal) Hint() string { return r.hint }
-
-func (r *refusal) Unwrap() error { return r.error }
-
-// hints are for captures that are recognised and not read.
-var hints = map[error]string{
-	perfdata.ErrPipe:       "record with `perf record -o FILE`, not into a pipe",
-	perfdata.ErrDirectory:  "record without --threads and --kcore, or name the file `data` in it",
-	perfdata.ErrCompressed: "record without -z",
-	perfdata.ErrV1:         "record with a perf of after 2010",
-	bundle.ErrNewer:        "read it with the newer symbolize that wrote it",
-	ErrNotCapture:          "a capture is what `perf record` or a pprof profiler wrote, or a dump of a stack map",
-	stackmap.ErrKey: "name the program's object file with --btf FILE, or say where the fields lie: " +
-		"--key user_stack_id:0,kernel_stack_id:4,pid:8,comm:16, in bytes",
-	stackmap.ErrTypes: "say where the fields lie: --key user_stack_id:0,kernel_stack_id:4,pid:8,comm:16",
-}
-
-// withHint adds the hint for an error, if there is one.
-func withHint(err error) error {
-	for sentinel, hint := range hints {
-		if errors.Is(err, sentinel) {
-			return &refusal{err, hint}
-		}
-	}
-	return err
-}
-
 // maxPprofFile bounds a pprof file, which is read whole, in bytes.
 const maxPprofFile = 1 << 30
 

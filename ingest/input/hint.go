@@ -1,0 +1,42 @@
+package input
+
+import (
+	"errors"
+
+	"symbolize/ingest"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/stackmap"
+)
+
+// keyHint is the hint for ErrKey, also where a bundle's stacks are left out for it.
+const keyHint = "name the program's object file with --btf FILE, or say where the fields lie: " +
+	"--key user_stack_id:0,kernel_stack_id:4,pid:8,comm:16, in bytes"
+
+// hints are for captures that are recognised and not read, by sentinel. An error that wraps
+// several has the hint of the first.
+var hints = [...]struct {
+	sentinel error
+	hint     string
+}{
+	{perfdata.ErrPipe, "record with `perf record -o FILE`, not into a pipe"},
+	{perfdata.ErrDirectory, "record without --threads and --kcore, or name the file `data` in it"},
+	{perfdata.ErrCompressed, "record without -z"},
+	{perfdata.ErrV1, "record with a perf of after 2010"},
+	{bundle.ErrNewer, "read it with the newer symbolize that wrote it"},
+	{ErrNotCapture, "a capture is what `perf record -g` or a pprof profiler writes; " +
+		"`symbolize info FILE` tells what a file is"},
+	{stackmap.ErrKey, keyHint},
+	{stackmap.ErrTypes, "say where the fields lie: " +
+		"--key user_stack_id:0,kernel_stack_id:4,pid:8,comm:16"},
+}
+
+// withHint adds the hint for an error, if there is one.
+func withHint(err error) error {
+	for i := range hints {
+		if errors.Is(err, hints[i].sentinel) {
+			return ingest.WithHint(err, "%s", hints[i].hint)
+		}
+	}
+	return err
+}
