@@ -139,7 +139,7 @@ func TestLiveAnnotateBPF(t *testing.T) {
 	store := filepath.Join(dir, "store")
 	runMain(t, "--store", store, "index", "-q", "--kernel")
 	counts := compareAnnotation(t, dir, store, parseDump(t, string(dump)), "perf.data")
-	mendForPerf(t, dir)
+	repairForPerf(t, dir)
 	capture := filepath.Join(dir, "perf.data")
 	compareReport(t, perfReport(t, dir), counts, kernelNames(t, capture))
 	explainFailure(t, store, capture)
@@ -150,9 +150,9 @@ func TestLiveAnnotateBPF(t *testing.T) {
 // record too long (see perfrepair): the kernel has no build ID then, and so no names.
 const buildIDs = "--buildid-all"
 
-// mendForPerf makes repaired.data of perf.data, in which perf reads the right times of
+// repairForPerf makes repaired.data of perf.data, in which perf reads the right times of
 // programs even if another recorder listened, in or beside this test.
-func mendForPerf(t *testing.T, dir string) {
+func repairForPerf(t *testing.T, dir string) {
 	t.Helper()
 	n, err := perfrepair.File(filepath.Join(dir, "perf.data"), filepath.Join(dir, "repaired.data"))
 	if err != nil {

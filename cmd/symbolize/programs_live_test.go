@@ -131,9 +131,9 @@ func TestLiveProgramsGone(t *testing.T) {
 	}
 	live := parseDump(t, string(dump))
 
-	mendForPerf(t, dir)
+	repairForPerf(t, dir)
 	renamed := kernelNames(t, in("perf.data"))
-	want := programFrames(command(t, dir, "perf", "script", "-i", "mended.data", "--no-inline", "-F",
+	want := programFrames(command(t, dir, "perf", "script", "-i", "repaired.data", "--no-inline", "-F",
 		"comm,pid,tid,time,event,ip,sym,symoff"), renamed)
 	got := programFrames(runMain(t, "--store", in("none"), "resolve", "-q", "--format", "script",
 		in("late.data"), in("capture.data")), nil)
