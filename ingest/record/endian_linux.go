@@ -10,8 +10,6 @@ import (
 // bigEndian is the byte order of the host, in which the kernel writes records and info.
 var bigEndian = perfdata.NativeBigEndian()
 
-func nativeU32(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
-
 // entryBTF returns the id of the BTF of an entry of BPF_PROG_INFO, 0 if it has none:
 // u32 info_len, u32 data_len, u64 arrays, then the info.
 func entryBTF(entry []byte) uint32 {
