@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
 	"symbolize/ingest"
 	"symbolize/ingest/object/btf"
 )

@@ -5,10 +5,11 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"time"
+
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/mapdump"
 	"symbolize/ingest/object/btf"
-	"time"
 )
 
 // Dump is a dump of a map, which is read from its beginning for each result.

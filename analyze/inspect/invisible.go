@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+
 	"symbolize/analyze/table"
 	"symbolize/ingest/filetype"
 	"symbolize/ingest/object/elf"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/store"

@@ -2,6 +2,7 @@ package lookup
 
 import (
 	"strconv"
+
 	"symbolize/ingest"
 )
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path"
 	"strings"
+
 	"symbolize/ingest"
 )
 

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/spf13/cobra"
+
 	"symbolize/analyze"
 	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/chart"
@@ -15,8 +18,6 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/filetype"
 	"symbolize/ingest/input"
-
-	"github.com/spf13/cobra"
 )
 
 const mapLong = `map shows what dumps of BPF maps hold: keys and values by BTF; counts by code

@@ -8,8 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"symbolize/analyze/bpfmap"
 	"testing"
+
+	"symbolize/analyze/bpfmap"
 )
 
 // TestLiveDrops has droprun drop packets while `capture --maps` dumps its maps. From the

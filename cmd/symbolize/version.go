@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"symbolize/ingest"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"symbolize/ingest"
 )
 
 // versionInfo is what `version` prints.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"math"
-	"symbolize/ingest/sideband"
 
 	"symbolize/ingest"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/object/btf"
+	"symbolize/ingest/sideband"
 )
 
 // errManyAddresses says that a list is longer than is resolved at a time.

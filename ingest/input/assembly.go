@@ -3,11 +3,11 @@ package input
 import (
 	"slices"
 	"strings"
-	"symbolize/ingest/sideband"
 
 	"symbolize/ingest"
 	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/sideband"
 )
 
 // assembly is what makes a Profile of folded samples, whatever they were read from: its

@@ -3,6 +3,7 @@ package input
 import (
 	"context"
 	"errors"
+
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/sideband"
 )

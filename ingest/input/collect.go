@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"symbolize/ingest/sideband"
 
 	"symbolize/ingest"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/sideband"
 )
 
 // collector is what all workers of the second pass share. It is read only but for

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"symbolize/ingest/sideband"
 
 	"symbolize/ingest"
 	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/sideband"
 )
 
 // folder makes a Profile of what the workers have collected.

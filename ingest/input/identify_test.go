@@ -3,13 +3,13 @@ package input
 import (
 	"bytes"
 	"slices"
-	"symbolize/ingest/sideband"
 	"testing"
 
 	"symbolize/buildid"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/sideband"
 )
 
 func sum(b byte) []byte { return bytes.Repeat([]byte{b}, 20) }

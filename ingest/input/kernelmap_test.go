@@ -1,11 +1,11 @@
 package input
 
 import (
-	"symbolize/ingest/sideband"
 	"testing"
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/sideband"
 )
 
 // TestKernelMap: the pointers in each load of a program find the functions of that load,

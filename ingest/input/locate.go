@@ -2,11 +2,11 @@ package input
 
 import (
 	"encoding/binary"
-	"symbolize/ingest/sideband"
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/sideband"
 )
 
 // Context markers in call chains (enum perf_callchain_context). Words from

@@ -2,7 +2,6 @@ package input
 
 import (
 	"encoding/binary"
-	"symbolize/ingest/sideband"
 	"testing"
 
 	"symbolize/ingest"
@@ -10,6 +9,7 @@ import (
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/sideband"
 )
 
 // TestLocateInterrupted: a kernel address behind which no call can be is an interrupted

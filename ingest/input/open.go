@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"symbolize/ingest/sideband"
 	"sync"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/regular"
+	"symbolize/ingest/sideband"
 )
 
 // What Open and Replay refuse. ErrNotCapture is wrapped together with what the

@@ -12,7 +12,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"symbolize/ingest/sideband"
 	"testing"
 
 	"symbolize/buildid"
@@ -20,6 +19,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/sideband"
 )
 
 func TestCounts(t *testing.T) {

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"symbolize/ingest/sideband"
 	"testing"
+
+	"symbolize/ingest/sideband"
 )
 
 // TestReplayInOrder: samples come in order of time, as perf script prints them, though

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"symbolize/ingest/sideband"
 	"testing"
 
 	"symbolize/buildid"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
+	"symbolize/ingest/sideband"
 )
 
 // TestPathFiles: where several files were at one path, the build ID that was read there at

@@ -2,12 +2,12 @@ package input
 
 import (
 	"errors"
-	"symbolize/ingest/sideband"
 
 	"symbolize/ingest"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/sideband"
 )
 
 // threadState is a thread's name and its process's address space over a time in

@@ -2,11 +2,11 @@ package input
 
 import (
 	"slices"
-	"symbolize/ingest/sideband"
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/sideband"
 )
 
 // returned is the bit of a place's object that tells a return address, whose place is the

@@ -4,13 +4,13 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"slices"
-	"symbolize/ingest/sideband"
 	"testing"
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/sideband"
 )
 
 // someMappings is a process with two files mapped, and a kernel.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"symbolize/ingest/sideband"
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -13,6 +12,7 @@ import (
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/sideband"
 )
 
 // stackFolder makes a profile of a stack map. Each distinct part of a stack is located

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"symbolize/ingest/sideband"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -15,6 +14,7 @@ import (
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/regular"
+	"symbolize/ingest/sideband"
 )
 
 // StackOptions say what belongs to a stack map, and how to read it.

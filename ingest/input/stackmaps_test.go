@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"symbolize/ingest/sideband"
 	"testing"
 
 	"symbolize/buildid"
@@ -16,6 +15,7 @@ import (
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/sideband"
 )
 
 // stackFiles unpacks a directory of fixtures/stacks, and beside it the kernel's list and

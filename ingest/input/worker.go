@@ -4,12 +4,12 @@ import (
 	"context"
 	"hash/maphash"
 	"runtime"
-	"symbolize/ingest/sideband"
 	"sync"
 	"sync/atomic"
 
 	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/sideband"
 )
 
 // worker reads the samples of some chunks of the file, and folds those of some

@@ -11,11 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/ingest/record/sampler"
-
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/record/sampler"
 )
 
 // testRing is a ring with something in it from tail to head.

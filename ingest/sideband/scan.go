@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
 	"symbolize/ingest"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/format/bpf"

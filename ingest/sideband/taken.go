@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
 	"symbolize/buildid"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"

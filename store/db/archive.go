@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"symbolize/store"
 
 	"symbolize/buildid"
+	"symbolize/store"
 )
 
 // An archive is a plain tar file:

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"math"
-	"symbolize/store"
 	"testing"
 
 	"symbolize/ingest/addr"
+	"symbolize/store"
 	"symbolize/store/symtab"
 )
 

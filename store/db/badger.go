@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"symbolize/store"
 	"sync"
 	"syscall"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
+
+	"symbolize/store"
 )
 
 // Sizes that Badger is opened with. With these a writer needs about 25 MB of

@@ -2,8 +2,9 @@ package db
 
 import (
 	"context"
-	"symbolize/store"
 	"testing"
+
+	"symbolize/store"
 )
 
 // benchTables returns tables of about 200 KB raw, the mean of real libraries with

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"symbolize/store"
 
 	"github.com/dgraph-io/badger/v4"
 
 	"symbolize/buildid"
 	"symbolize/ingest/decode"
+	"symbolize/store"
 )
 
 func blobKey(id store.BlobID, piece uint32) []byte {

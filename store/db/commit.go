@@ -3,9 +3,10 @@ package db
 import (
 	"context"
 	"fmt"
-	"symbolize/store"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"symbolize/store"
 )
 
 // batch gathers entries and commits them in transactions of bounded size. Of two

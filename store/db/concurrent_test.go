@@ -6,10 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"symbolize/store"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"symbolize/store"
 )
 
 // TestWritersAndReaders has five writers, who wait for one another, and ten readers, who

@@ -12,10 +12,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"symbolize/store"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"symbolize/store"
 )
 
 // Environment of TestCrash: how many random cuts it makes (30), and from which seed.

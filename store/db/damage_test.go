@@ -7,8 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"symbolize/store"
 	"testing"
+
+	"symbolize/store"
 )
 
 func TestEnvelope(t *testing.T) {

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"symbolize/store"
 	"sync"
 
 	"github.com/dgraph-io/badger/v4"
 
 	"symbolize/buildid"
+	"symbolize/store"
 	"symbolize/store/symtab"
 )
 

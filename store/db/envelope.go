@@ -3,6 +3,7 @@ package db
 import (
 	"encoding/binary"
 	"hash/crc32"
+
 	"symbolize/store"
 )
 

@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"symbolize/store"
 
 	"symbolize/buildid"
+	"symbolize/store"
 )
 
 // GCOptions select data to drop besides unused data.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
 	"symbolize/store"
 )
 

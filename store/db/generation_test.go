@@ -9,10 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"symbolize/store"
 	"sync"
 	"testing"
 	"time"
+
+	"symbolize/store"
 )
 
 // fillStore writes objects [from, to), one writer.

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"symbolize/store"
 
+	"symbolize/store"
 	"symbolize/store/symtab"
 )
 

@@ -9,11 +9,11 @@ import (
 	"io"
 	"math"
 	"os"
-	"symbolize/store"
 
 	"github.com/dgraph-io/badger/v4"
 
 	"symbolize/ingest/decode"
+	"symbolize/store"
 )
 
 // The journal lists the transactions that were committed to db/ since it was cloned, in order.

@@ -3,9 +3,9 @@ package db
 import (
 	"encoding/binary"
 	"fmt"
-	"symbolize/store"
 
 	"symbolize/buildid"
+	"symbolize/store"
 	"symbolize/store/symtab"
 )
 

@@ -8,10 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"symbolize/store"
 	"testing"
 	"time"
 
+	"symbolize/store"
 	"symbolize/store/symtab"
 )
 

@@ -3,9 +3,10 @@ package db
 import (
 	"context"
 	"errors"
-	"symbolize/store"
 	"syscall"
 	"testing"
+
+	"symbolize/store"
 )
 
 // TestOpenFilesLimit opens a store for whose files the limit is too low.

@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"symbolize/store"
 	"syscall"
+
+	"symbolize/store"
 )
 
 // vlogHeader is the size of the header of a Badger value log: key ID u64, base

@@ -8,9 +8,10 @@ import (
 	"io"
 	"os"
 	"strings"
-	"symbolize/store"
 	"syscall"
 	"time"
+
+	"symbolize/store"
 )
 
 // lockPoll is how often a waiting writer tries again.

@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"symbolize/store"
 	"testing"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/store"
 	"symbolize/store/symtab"
 )
 

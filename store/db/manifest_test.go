@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
-	"symbolize/store"
 	"testing"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/elf"
+	"symbolize/store"
 )
 
 // fullManifest has something in every field.

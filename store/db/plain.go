@@ -6,8 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"symbolize/store"
 	"syscall"
+
+	"symbolize/store"
 )
 
 // A store's directory may have been prepared by somebody else: a link in the place of

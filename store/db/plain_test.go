@@ -6,9 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"symbolize/store"
 	"syscall"
 	"testing"
+
+	"symbolize/store"
 )
 
 // plant puts something else in the place of a file of a store: a kind of trap.

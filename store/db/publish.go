@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"symbolize/store"
 	"time"
+
+	"symbolize/store"
 )
 
 // Publish makes all that was written so far a generation, which readers that open

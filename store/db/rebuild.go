@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"symbolize/store"
 
+	"symbolize/store"
 	"symbolize/store/symtab"
 )
 

@@ -14,9 +14,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"symbolize/store"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"symbolize/store"
 )
 
 // setLeft moves an interrupted writer's work in db/ out of the way, to be repeated by

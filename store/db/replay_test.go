@@ -8,10 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"symbolize/store"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"symbolize/store"
 )
 
 // abandon leaves a writer as SIGKILL does: db/ as it is, and the lock free.

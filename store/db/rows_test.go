@@ -9,10 +9,10 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"strings"
-	"symbolize/store"
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/store"
 )
 
 // testRows returns n rows as a library directory has them.

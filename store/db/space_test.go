@@ -7,9 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"symbolize/store"
 	"syscall"
 	"testing"
+
+	"symbolize/store"
 )
 
 // TestSpaceGuard has a disk that fills up by a fake free count.

@@ -7,10 +7,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"symbolize/store"
 	"syscall"
 
 	"symbolize/ingest"
+	"symbolize/store"
 )
 
 // Stats counts the contents of a store.

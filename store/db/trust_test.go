@@ -5,8 +5,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"symbolize/store"
 	"testing"
+
+	"symbolize/store"
 )
 
 // TestTrust has directories above a store, or the store itself, that others can change.

@@ -9,11 +9,11 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"symbolize/store"
 	"testing"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/store"
 	"symbolize/store/symtab"
 )
 

@@ -11,9 +11,9 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"symbolize/store"
 
 	"symbolize/buildid"
+	"symbolize/store"
 )
 
 // ProblemKind is the severity of a Problem.

@@ -10,9 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"symbolize/store"
 	"sync"
 	"time"
+
+	"symbolize/store"
 )
 
 // WriterOptions configure the opening of a store for writing.

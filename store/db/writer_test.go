@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"symbolize/store"
 	"testing"
 	"time"
 
 	"symbolize/buildid"
+	"symbolize/store"
 )
 
 func TestLock(t *testing.T) {

@@ -3,10 +3,11 @@ package indexer
 import (
 	"context"
 	"errors"
-	"symbolize/ingest/filetype"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"symbolize/ingest/filetype"
 )
 
 func contextWithCause(t *testing.T) (context.Context, context.CancelCauseFunc) {
