@@ -11,21 +11,21 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// ManifestVersion is the first byte of an encoded manifest. New fields get new
+// manifestVersion is the first byte of an encoded manifest. New fields get new
 // tags; the version changes when old readers would go wrong by skipping them.
-const ManifestVersion = 1
+const manifestVersion = 1
 
 // Tags of an encoded manifest: { tag | length | payload }, all LEB128. The order
 // is fixed; unknown tags are skipped.
 const (
-	TagID          = 1  // space u8, bytes
+	tagID          = 1  // space u8, bytes
 	tagHead        = 2  // kind, machine, class, big endian, type
-	TagLayout      = 3  // segments and sections of the runtime file
-	TagOtherLayout = 4  // the same, of another one; repeated
-	TagRefSym      = 5  // address, name; repeated
-	TagVDSO        = 6  // as tagID; repeated
-	TagSource      = 7  // see appendSource; repeated
-	TagVariant     = 8  // see appendVariant; repeated
+	tagLayout      = 3  // segments and sections of the runtime file
+	tagOtherLayout = 4  // the same, of another one; repeated
+	tagRefSym      = 5  // address, name; repeated
+	tagVDSO        = 6  // as tagID; repeated
+	tagSource      = 7  // see appendSource; repeated
+	tagVariant     = 8  // see appendVariant; repeated
 	tagMore        = 9  // nothing: there were more variants
 	tagProbable    = 10 // as tagID; repeated
 )
@@ -39,45 +39,45 @@ const (
 
 // EncodeManifest returns the stored form. Equal manifests give equal bytes.
 func EncodeManifest(m *Manifest) []byte {
-	b := []byte{ManifestVersion}
-	b = AppendTag(b, TagID, AppendID(nil, m.ID))
-	b = AppendTag(b, tagHead, encodeHead(m))
-	if e := EncodeLayout(m.Layout, m.Sections); e != nil {
-		b = AppendTag(b, TagLayout, e)
+	b := []byte{manifestVersion}
+	b = appendTag(b, tagID, appendID(nil, m.ID))
+	b = appendTag(b, tagHead, encodeHead(m))
+	if e := encodeLayout(m.Layout, m.Sections); e != nil {
+		b = appendTag(b, tagLayout, e)
 	}
 	for _, e := range m.OtherLayouts {
-		b = AppendTag(b, TagOtherLayout, e)
+		b = appendTag(b, tagOtherLayout, e)
 	}
 	for _, r := range m.RefSyms {
-		b = AppendTag(b, TagRefSym, append(binary.AppendUvarint(nil, uint64(r.Addr)), r.Name...))
+		b = appendTag(b, tagRefSym, append(binary.AppendUvarint(nil, uint64(r.Addr)), r.Name...))
 	}
 	for _, id := range m.VDSO {
-		b = AppendTag(b, TagVDSO, AppendID(nil, id))
+		b = appendTag(b, tagVDSO, appendID(nil, id))
 	}
 	for i := range m.Sources {
-		b = AppendTag(b, TagSource, AppendSource(nil, &m.Sources[i]))
+		b = appendTag(b, tagSource, appendSource(nil, &m.Sources[i]))
 	}
 	for i := range m.Variants {
-		b = AppendTag(b, TagVariant, AppendVariant(nil, &m.Variants[i]))
+		b = appendTag(b, tagVariant, appendVariant(nil, &m.Variants[i]))
 	}
 	if m.MoreVariants {
-		b = AppendTag(b, tagMore, nil)
+		b = appendTag(b, tagMore, nil)
 	}
 	for _, id := range m.Probable {
-		b = AppendTag(b, tagProbable, AppendID(nil, id))
+		b = appendTag(b, tagProbable, appendID(nil, id))
 	}
 	return b
 }
 
-// AppendTag appends one field of a manifest: tag, length, payload.
-func AppendTag(b []byte, tag uint64, payload []byte) []byte {
+// appendTag appends one field of a manifest: tag, length, payload.
+func appendTag(b []byte, tag uint64, payload []byte) []byte {
 	b = binary.AppendUvarint(b, tag)
 	b = binary.AppendUvarint(b, uint64(len(payload)))
 	return append(b, payload...)
 }
 
-// AppendID appends a build ID: its space and its bytes.
-func AppendID(b []byte, id buildid.ID) []byte {
+// appendID appends a build ID: its space and its bytes.
+func appendID(b []byte, id buildid.ID) []byte {
 	return append(append(b, byte(id.Space())), id.Bytes()...)
 }
 
@@ -95,9 +95,9 @@ func flag(v bool) byte {
 	return 0
 }
 
-// EncodeLayout returns nil for no layout. The number of entries comes first, so
+// encodeLayout returns nil for no layout. The number of entries comes first, so
 // that layouts can be compared without being decoded.
-func EncodeLayout(segs []elf.Segment, secs []elf.PlacedSection) []byte {
+func encodeLayout(segs []elf.Segment, secs []elf.PlacedSection) []byte {
 	if len(segs)+len(secs) == 0 {
 		return nil
 	}
@@ -169,8 +169,8 @@ func Bounded(r *decode.Reader, limit uint64) uint64 {
 	return v
 }
 
-// AppendSource encodes a source. Readers skip the bytes after the fields they know.
-func AppendSource(b []byte, s *SourceInfo) []byte {
+// appendSource encodes a source. Readers skip the bytes after the fields they know.
+func appendSource(b []byte, s *SourceInfo) []byte {
 	b = append(append(b, byte(s.Kind)), s.Digest[:]...)
 	for _, v := range [...]uint64{uint64(s.Producer), uint64(s.TableVersion), uint64(s.Funcs),
 		s.Named, uint64(s.Size), uint64(s.Chunks), uint64(s.Strings), uint64(len(s.Path))} {
@@ -215,8 +215,8 @@ func DecodeManifest(name string, b []byte) (*Manifest, error) {
 	if len(b) > MaxManifest {
 		r.Fail("manifest of %d bytes, at most %d", len(b), MaxManifest)
 	}
-	if v := r.U8(); r.Err() == nil && v != ManifestVersion {
-		r.Fail("manifest version %d, this program knows %d", v, ManifestVersion)
+	if v := r.U8(); r.Err() == nil && v != manifestVersion {
+		r.Fail("manifest version %d, this program knows %d", v, manifestVersion)
 	}
 	m := new(Manifest)
 	for r.Err() == nil && r.Left() > 0 {
@@ -241,42 +241,42 @@ func DecodeManifest(name string, b []byte) (*Manifest, error) {
 // readField decodes one tagged field into m.
 func (m *Manifest) readField(tag uint64, r *decode.Reader, payload []byte) error {
 	switch tag {
-	case TagID:
+	case tagID:
 		m.ID = readID(r)
 	case tagHead:
 		m.Kind = ingest.ObjectKind(Bounded(r, math.MaxUint8))
 		m.Machine = uint16(Bounded(r, math.MaxUint16))
 		m.Class, m.BigEndian = r.U8(), r.U8() != 0
 		m.Type = uint16(Bounded(r, math.MaxUint16))
-	case TagLayout:
+	case tagLayout:
 		segs, secs, err := decodeLayout(payload)
 		if err != nil {
 			return err
 		}
 		m.Layout, m.Sections = segs, secs
-	case TagOtherLayout:
+	case tagOtherLayout:
 		if _, _, err := decodeLayout(payload); err != nil {
 			return err
 		}
-		if len(m.OtherLayouts) == MaxOtherLayouts {
-			r.Fail("more than %d other layouts", MaxOtherLayouts)
+		if len(m.OtherLayouts) == maxOtherLayouts {
+			r.Fail("more than %d other layouts", maxOtherLayouts)
 			break
 		}
 		m.OtherLayouts = append(m.OtherLayouts, append([]byte(nil), payload...))
-	case TagRefSym:
-		if len(m.RefSyms) == MaxRefSyms {
-			r.Fail("more than %d reference symbols", MaxRefSyms)
+	case tagRefSym:
+		if len(m.RefSyms) == maxRefSyms {
+			r.Fail("more than %d reference symbols", maxRefSyms)
 			break
 		}
 		a := addr.Addr(r.Uvarint())
 		m.RefSyms = append(m.RefSyms, RefSymbol{string(r.Bytes(uint64(r.Left()))), a})
-	case TagVDSO:
-		if len(m.VDSO) == MaxVDSOs {
-			r.Fail("more than %d vdso images", MaxVDSOs)
+	case tagVDSO:
+		if len(m.VDSO) == maxVDSOs {
+			r.Fail("more than %d vdso images", maxVDSOs)
 			break
 		}
 		m.VDSO = append(m.VDSO, readID(r))
-	case TagSource:
+	case tagSource:
 		if len(m.Sources) == MaxSources {
 			r.Fail("more than %d sources", MaxSources)
 			break
@@ -291,7 +291,7 @@ func (m *Manifest) readField(tag uint64, r *decode.Reader, payload []byte) error
 // readJIT is readField for the fields of JITed functions.
 func (m *Manifest) readJIT(tag uint64, r *decode.Reader) {
 	switch tag {
-	case TagVariant:
+	case tagVariant:
 		if len(m.Variants) == MaxVariants {
 			r.Fail("more than %d variants", MaxVariants)
 			return

@@ -14,9 +14,9 @@ import (
 // Bounds of one manifest. The smallest or best ones are kept where there are
 // more, so that the choice does not depend on the order of coming.
 const (
-	MaxOtherLayouts = 8
-	MaxRefSyms      = 256
-	MaxVDSOs        = 16
+	maxOtherLayouts = 8
+	maxRefSyms      = 256
+	maxVDSOs        = 16
 	MaxSources      = 256
 	maxProbable     = 16 // more than one already makes it uncertain
 )
@@ -36,10 +36,10 @@ func MergeFacts(a, b *Manifest) Manifest {
 		m.ID = b.ID // longer than a key and different beyond it: one object all the same
 	}
 	mergeLayouts(&m, a, b)
-	m.RefSyms = union(a.RefSyms, b.RefSyms, MaxRefSyms, func(x, y RefSymbol) int {
+	m.RefSyms = union(a.RefSyms, b.RefSyms, maxRefSyms, func(x, y RefSymbol) int {
 		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Addr, y.Addr))
 	})
-	m.VDSO = union(a.VDSO, b.VDSO, MaxVDSOs, buildid.ID.Compare)
+	m.VDSO = union(a.VDSO, b.VDSO, maxVDSOs, buildid.ID.Compare)
 	m.Probable = union(a.Probable, b.Probable, maxProbable, buildid.ID.Compare)
 	var more bool
 	m.Variants, more = MergeVariants(a.Variants, b.Variants)
@@ -60,12 +60,12 @@ func union[T any](a, b []T, limit int, compare func(x, y T) int) []T {
 func mergeLayouts(m, a, b *Manifest) {
 	var all [][]byte
 	for _, x := range []*Manifest{a, b} {
-		if e := EncodeLayout(x.Layout, x.Sections); e != nil {
+		if e := encodeLayout(x.Layout, x.Sections); e != nil {
 			all = append(all, e)
 		}
 		all = append(all, x.OtherLayouts...)
 	}
-	all = union(all, nil, MaxOtherLayouts+1, compareLayouts)
+	all = union(all, nil, maxOtherLayouts+1, compareLayouts)
 	if len(all) == 0 {
 		return
 	}
@@ -74,7 +74,7 @@ func mergeLayouts(m, a, b *Manifest) {
 		m.OtherLayouts = all[1:]
 	}
 	for _, x := range []*Manifest{a, b} {
-		if bytes.Equal(EncodeLayout(x.Layout, x.Sections), best) {
+		if bytes.Equal(encodeLayout(x.Layout, x.Sections), best) {
 			m.Layout, m.Sections = slices.Clone(x.Layout), slices.Clone(x.Sections)
 			return
 		}
@@ -120,7 +120,7 @@ func MergeSources(have []SourceInfo, c *Contribution) ([]SourceInfo, []SourceCha
 			})
 			continue
 		}
-		merged, table, raw := MergeInfo(list[at], info)
+		merged, table, raw := mergeInfo(list[at], info)
 		if table || raw {
 			changes = append(changes, SourceChange{
 				Source: s, Info: merged, Old: list[at], WriteTable: table, WriteRaw: raw,
@@ -168,9 +168,9 @@ func (s *NewSource) Describe() (SourceInfo, error) {
 	return info, nil
 }
 
-// MergeInfo joins two infos of one source. The flags: the table or the
+// mergeInfo joins two infos of one source. The flags: the table or the
 // captured input is taken from b.
-func MergeInfo(a, b SourceInfo) (m SourceInfo, table, raw bool) {
+func mergeInfo(a, b SourceInfo) (m SourceInfo, table, raw bool) {
 	m = a
 	m.Producer = max(a.Producer, b.Producer)
 	// Both counted one table. Older programs counted ranges without a name too in a table that

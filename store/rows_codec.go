@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// RowsVersion is the version of stored path rows. A directory's are stored as
+// rowsVersion is the version of stored path rows. A directory's are stored as
 //
 //	version u8 | compression u8 | raw size LEB128 | rows
 //
@@ -24,7 +24,7 @@ import (
 //	[looked: count, each a length and bytes] | [error: length, bytes]
 //
 // Deltas and seconds are zig-zag LEB128; ctime is the distance from mtime.
-const RowsVersion = 1
+const rowsVersion = 1
 
 // Flags of a row: which of the fields in brackets are there.
 const (
@@ -64,7 +64,7 @@ func EncodeRows(rows DirRows) ([]byte, error) {
 	if size := max(len(raw), names); size > maxRowsRaw {
 		return nil, fmt.Errorf("path rows: %w: %d bytes, at most %d", ErrTooLarge, size, maxRowsRaw)
 	}
-	b := binary.AppendUvarint([]byte{RowsVersion, 0}, uint64(len(raw)))
+	b := binary.AppendUvarint([]byte{rowsVersion, 0}, uint64(len(raw)))
 	if len(raw) >= compressRows {
 		b[1] = 1
 		if z := Compress(b, raw); len(z) < len(b)+len(raw) {
@@ -150,8 +150,8 @@ func splitNanos(ns int64) (sec int64, rest uint64) {
 // DecodeRows is the inverse of encodeRows, for any input.
 func DecodeRows(name string, b []byte) (DirRows, error) {
 	r := decode.New(name, b, 0, false)
-	if v := r.U8(); r.Err() == nil && v != RowsVersion {
-		r.Fail("path rows version %d, this program knows %d", v, RowsVersion)
+	if v := r.U8(); r.Err() == nil && v != rowsVersion {
+		r.Fail("path rows version %d, this program knows %d", v, rowsVersion)
 	}
 	compression := r.U8()
 	size := Bounded(r, maxRowsRaw)

@@ -105,8 +105,8 @@ func (v *Variant) check() error {
 	return nil
 }
 
-// AppendVariant encodes a variant. Readers skip the bytes after the fields they know.
-func AppendVariant(b []byte, v *Variant) []byte {
+// appendVariant encodes a variant. Readers skip the bytes after the fields they know.
+func appendVariant(b []byte, v *Variant) []byte {
 	b = append(append(append(b, v.Image[:]...), v.Entry[:]...), v.BTF[:]...)
 	b = append(append(b, v.Tag[:]...), v.FuncTag[:]...)
 	for _, n := range [...]uint64{uint64(v.Size), uint64(v.Func), uint64(v.Program),

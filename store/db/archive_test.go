@@ -63,20 +63,6 @@ func TestImportCountsNames(t *testing.T) {
 	}
 }
 
-// TestMergeCountsNames takes up the count of a store that an older import made.
-func TestMergeCountsNames(t *testing.T) {
-	a := store.SourceInfo{Kind: store.DWARF, Named: 0x440}
-	b := store.SourceInfo{Kind: store.DWARF, Named: 0x40}
-	for _, m := range []func() (store.SourceInfo, bool, bool){
-		func() (store.SourceInfo, bool, bool) { return store.MergeInfo(a, b) },
-		func() (store.SourceInfo, bool, bool) { return store.MergeInfo(b, a) },
-	} {
-		if got, table, raw := m(); got.Named != 0x40 || table || raw {
-			t.Errorf("%d bytes named, table %v, raw %v", got.Named, table, raw)
-		}
-	}
-}
-
 // TestStatsSaturate adds up tables that name more bytes than there are.
 func TestStatsSaturate(t *testing.T) {
 	s := &Stats{Sources: make(map[store.SourceKind]SourceStats)}

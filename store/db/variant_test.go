@@ -372,22 +372,3 @@ func TestRebuildJIT(t *testing.T) {
 		t.Errorf("verify: %+v, %v", v, err)
 	}
 }
-
-// TestVariantTruncated cuts an encoded variant at every length.
-func TestVariantTruncated(t *testing.T) {
-	m := &store.Manifest{ID: jitID(1), MoreVariants: true, Probable: []buildid.ID{jitID(2)},
-		Variants: []store.Variant{{Image: store.BlobID{1}, Entry: store.BlobID{2}, BTF: store.BlobID{3}, Size: 9, Func: 1,
-			BootID: "boot", Load: 1 << 60, Program: 4, Type: 5, Tag: [8]byte{6}, FuncTag: [8]byte{7},
-			Name: "name"}}}
-	b := store.EncodeManifest(m)
-	if got, err := store.DecodeManifest("test", b); err != nil || !reflect.DeepEqual(got, m) {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	payload := store.AppendVariant(nil, &m.Variants[0])
-	head := store.EncodeManifest(&store.Manifest{ID: jitID(1)})
-	for n := range len(payload) {
-		if _, err := store.DecodeManifest("cut", store.AppendTag(head, store.TagVariant, payload[:n])); err == nil {
-			t.Errorf("%d bytes of a variant: no error", n)
-		}
-	}
-}
