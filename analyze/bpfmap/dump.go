@@ -9,6 +9,7 @@ import (
 
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/mapdump"
+	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/object/btf"
 )
 
@@ -16,7 +17,7 @@ import (
 type Dump struct {
 	Name    string // for messages: the path, and the entry of a bundle
 	Series  string // of a bundle: the name that dumps of one map share
-	Header  bundle.DumpHeader
+	Header  rawdump.Header
 	Layout  Layout
 	Untyped string           // why the BTF of Source has no types for it; "" if it has
 	Host    *bundle.Manifest // of the bundle that has it; nil for files

@@ -6,8 +6,8 @@ import (
 	"io"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/mapdump"
+	"symbolize/ingest/format/rawdump"
 )
 
 // ListedMap is a map of a bundle. Its JSON names are an interface.
@@ -46,7 +46,7 @@ func (in *Dumps) Maps() *MapList {
 		x.ID, x.Name, x.Type = h.MapID, cmp.Or(h.Name, m.Series), mapdump.TypeName(h.Type)
 		x.KeySize, x.ValueSize, x.CPUs = h.KeySize, h.ValueSize, h.CPUs
 		x.Entries = nil
-		if h.Entries != bundle.UnknownEntries {
+		if h.Entries != rawdump.UnknownEntries {
 			x.Entries = &h.Entries
 		}
 		x.LastNanos, x.Last = h.Time, m.wallOrNone()

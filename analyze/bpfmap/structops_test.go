@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/object/btf"
 )
 
@@ -80,7 +80,7 @@ func TestStructOps(t *testing.T) {
 		{situation: "of none of its size", name: "x", program: nil,
 			size: 8, want: 0},
 	} {
-		m := &Dump{Header: bundle.DumpHeader{Type: structOps, Name: c.name}, program: c.program,
+		m := &Dump{Header: rawdump.Header{Type: structOps, Name: c.name}, program: c.program,
 			Layout: Layout{KeySize: 4, ValueSize: c.size}}
 		if err := m.types(&Source{Types: types}); err != nil || m.Layout.Value != c.want ||
 			(m.Layout.Types != nil) != (c.want != 0) {

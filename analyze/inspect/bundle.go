@@ -11,6 +11,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 )
 
 // Bundle describes the contents that only a bundle of `symbolize capture` has. Its JSON names
@@ -116,7 +117,7 @@ func (info *Bundle) count(name string) {
 
 // newDump reads a dump to its end, which finds its damage.
 func newDump(name string, r io.ReaderAt, size int64) Dump {
-	d, err := bundle.OpenDump(name, r, size)
+	d, err := rawdump.Open(name, r, size)
 	if err != nil {
 		return Dump{Entry: name, Damage: err.Error()}
 	}

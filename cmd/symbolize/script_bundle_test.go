@@ -11,6 +11,7 @@ import (
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 )
 
 // recordingLacks are the words of cmdRecording.
@@ -57,7 +58,7 @@ func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 	case "unread":
 		h.Unread = map[uint32]string{h.A.ID: bpf.MissingGone, 7: "too many open files"}
 	case "dump":
-		dump, err := bundle.AppendDump(nil, bundle.DumpHeader{MapID: 3, Type: 5, KeySize: 4,
+		dump, err := rawdump.Append(nil, rawdump.Header{MapID: 3, Type: 5, KeySize: 4,
 			ValueSize: 8, CPUs: 2, Name: "counts", Lost: map[string]uint64{"map full": 7}},
 			[][2][]byte{{make([]byte, 4), make([]byte, 16)}})
 		ts.Check(err)
@@ -83,8 +84,8 @@ func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 func addMaps(h *bundlebuild.Host) error {
 	h.Entries = make(map[string][]byte)
 	le := binary.LittleEndian
-	add := func(d bundle.DumpHeader, n int, pairs [][2][]byte) error {
-		dump, err := bundle.AppendDump(nil, d, pairs)
+	add := func(d rawdump.Header, n int, pairs [][2][]byte) error {
+		dump, err := rawdump.Append(nil, d, pairs)
 		h.Entries[bundle.SeriesName(d.Name, d.MapID, n)] = dump
 		return err
 	}
@@ -93,7 +94,7 @@ func addMaps(h *bundlebuild.Host) error {
 		bundlebuild.SlotSub + 0x14: 40, bundlebuild.Module + 0x20: 7, 0xffffffffff000000: 1} {
 		pairs = append(pairs, [2][]byte{le.AppendUint64(nil, at), le.AppendUint64(nil, n)})
 	}
-	err := add(bundle.DumpHeader{MapID: 11, Type: 1, KeySize: 8, ValueSize: 8, Name: "by_address"}, 1,
+	err := add(rawdump.Header{MapID: 11, Type: 1, KeySize: 8, ValueSize: 8, Name: "by_address"}, 1,
 		pairs)
 	for i, counts := range [][]uint64{{0, 0, 5, 8}, {0, 0, 6, 40, 0, 1}, {0, 0, 0, 3}} {
 		pairs = nil
@@ -101,7 +102,7 @@ func addMaps(h *bundlebuild.Host) error {
 			value := le.AppendUint64(le.AppendUint64(nil, n), n/2) // of two CPUs
 			pairs = append(pairs, [2][]byte{le.AppendUint32(nil, uint32(slot)), value})
 		}
-		err = errors.Join(err, add(bundle.DumpHeader{MapID: 12, Type: 6, KeySize: 4, ValueSize: 8, CPUs: 2,
+		err = errors.Join(err, add(rawdump.Header{MapID: 12, Type: 6, KeySize: 4, ValueSize: 8, CPUs: 2,
 			Name: "latency", Time: h.Monotonic + uint64(i)*500_000_000}, i+1, pairs))
 	}
 	return err
@@ -112,9 +113,9 @@ func addCutNames(h *bundlebuild.Host) error {
 	h.Entries = make(map[string][]byte)
 	var errs []error
 	for i, keySize := range []uint32{4, 4, 8} {
-		d := bundle.DumpHeader{MapID: uint32(21 + i), Type: 1, KeySize: keySize, ValueSize: 8,
+		d := rawdump.Header{MapID: uint32(21 + i), Type: 1, KeySize: keySize, ValueSize: 8,
 			Name: "request_latency"}
-		dump, err := bundle.AppendDump(nil, d, [][2][]byte{{make([]byte, keySize),
+		dump, err := rawdump.Append(nil, d, [][2][]byte{{make([]byte, keySize),
 			{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}})
 		h.Entries[bundle.SeriesName(d.Name, d.MapID, 1)] = dump
 		errs = append(errs, err)

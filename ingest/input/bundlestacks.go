@@ -8,6 +8,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/object/btf"
 )
@@ -15,7 +16,7 @@ import (
 // bundleDump is a dump of a map in a bundle.
 type bundleDump struct {
 	name   string // of the map
-	header bundle.DumpHeader
+	header rawdump.Header
 	input  stackmap.Input
 }
 
@@ -30,7 +31,7 @@ func (c *Capture) dumps() (list []bundleDump, damage error) {
 		if err != nil {
 			continue // Bundle.Warnings say so
 		}
-		d, err := bundle.OpenDump(c.path+": "+entry, r, size)
+		d, err := rawdump.Open(c.path+": "+entry, r, size)
 		if err != nil {
 			damage = errors.Join(damage, err)
 			continue
@@ -228,7 +229,7 @@ func (c *Capture) HasSamples() bool {
 			if err != nil {
 				return false
 			}
-			_, err = bundle.OpenDump(x.Stacks.Name, x.Stacks.R, x.Stacks.Size)
+			_, err = rawdump.Open(x.Stacks.Name, x.Stacks.R, x.Stacks.Size)
 			return err == nil
 		})
 	}

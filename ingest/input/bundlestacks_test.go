@@ -10,6 +10,7 @@ import (
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 )
 
 // TestBundleStacks: the stack maps in a bundle make it a capture with samples, which its
@@ -111,8 +112,8 @@ func TestBundleSamples(t *testing.T) {
 	for i := range 8 {
 		address[i] = byte((h.Text + bundlebuild.DoWork) >> (8 * i))
 	}
-	rawDump := func(header bundle.DumpHeader, pairs ...[2][]byte) []byte {
-		b, err := bundle.AppendDump(nil, header, pairs)
+	rawDump := func(header rawdump.Header, pairs ...[2][]byte) []byte {
+		b, err := rawdump.Append(nil, header, pairs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,13 +126,13 @@ func TestBundleSamples(t *testing.T) {
 		return b
 	}
 	const key, value = "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:12:4", "0:8"
-	counts := rawDump(bundle.DumpHeader{Type: 1, KeySize: 16, ValueSize: 16, Name: "counts",
+	counts := rawDump(rawdump.Header{Type: 1, KeySize: 16, ValueSize: 16, Name: "counts",
 		Lost: map[string]uint64{"ring full": 4}},
 		[2][]byte{append(word(0, 0, 7), "work"...), word(3, 0, 500, 0)},
 		[2][]byte{append(word(0, -14, 8, 0)[:12], "else"...), word(2, 0, 0, 0)})
 	h.Entries = map[string][]byte{
 		bundle.DumpName("stacks"): user, bundle.DumpName("counts"): counts,
-		bundle.DumpName("kernel_stacks"): rawDump(bundle.DumpHeader{Type: 7, KeySize: 4,
+		bundle.DumpName("kernel_stacks"): rawDump(rawdump.Header{Type: 7, KeySize: 4,
 			ValueSize: 16,
 			Depth:     2, Name: "kernel_stacks"}, [2][]byte{word(0), address}),
 	}

@@ -10,6 +10,7 @@ import (
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 )
 
 // timedKey has the fields that capture --stacks writes since format 2 of bundles.
@@ -36,7 +37,7 @@ func timedBundle(t *testing.T, h *bundlebuild.Host, user, kernel []byte, counts 
 		key = binary.LittleEndian.AppendUint64(key, c.time)
 		pairs = append(pairs, [2][]byte{key, {1, 0, 0, 0, 0, 0, 0, 0}})
 	}
-	dump, err := bundle.AppendDump(nil, bundle.DumpHeader{Type: 1, KeySize: 40, ValueSize: 8,
+	dump, err := rawdump.Append(nil, rawdump.Header{Type: 1, KeySize: 40, ValueSize: 8,
 		Name: "counts"}, pairs)
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/fold/merge"
-	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/sideband"
 )
@@ -203,7 +203,7 @@ func stackDump(t *testing.T, stacks ...[][]byte) []byte {
 		value = append(value, make([]byte, 32*depth-len(value))...)
 		pairs = append(pairs, [2][]byte{{byte(i), 0, 0, 0}, value})
 	}
-	b, err := bundle.AppendDump(nil, bundle.DumpHeader{Type: 7, Flags: 1 << 5, KeySize: 4,
+	b, err := rawdump.Append(nil, rawdump.Header{Type: 7, Flags: 1 << 5, KeySize: 4,
 		ValueSize: 32 * depth, Depth: depth, Name: "stacks"}, pairs)
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func countDump(t *testing.T, rows ...[5]any) []byte {
 			[]byte(r[3].(string)))
 		pairs = append(pairs, [2][]byte{key, append(word(r[4].(int)), 0, 0, 0, 0)})
 	}
-	b, err := bundle.AppendDump(nil, bundle.DumpHeader{Type: 1, KeySize: 16, ValueSize: 8,
+	b, err := rawdump.Append(nil, rawdump.Header{Type: 1, KeySize: 16, ValueSize: 8,
 		Name: "counts"}, pairs)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 )
 
 // Commands of bpf(2) on maps, and the flag for a descriptor that reads only.
@@ -37,7 +37,6 @@ const (
 	mapCPUMap         = 16
 	mapXSKMap         = 17
 	mapPerCPUStorage  = 21
-	flagStackBuildID  = 0x20
 	stackBuildIDBytes = 32
 	stackAddressBytes = 8
 )
@@ -92,7 +91,7 @@ func nextMap(id uint32) (uint32, error) {
 }
 
 // header returns the kernel's description of the map behind a descriptor.
-func (r *mapReader) header(fd int) (h bundle.DumpHeader, err error) {
+func (r *mapReader) header(fd int) (h rawdump.Header, err error) {
 	clear(r.info[:])
 	attr := infoAttr{fd: uint32(fd), size: mapInfoLen, info: address(r.info[:])}
 	_, err = bpfCall(cmdObjGetInfoByFD, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
@@ -101,7 +100,7 @@ func (r *mapReader) header(fd int) (h bundle.DumpHeader, err error) {
 	}
 	u32 := func(at int) uint32 { return binary.NativeEndian.Uint32(r.info[at:]) }
 	name, _, _ := bytes.Cut(r.info[24:40], []byte{0})
-	h = bundle.DumpHeader{Type: u32(0), MapID: u32(4), KeySize: u32(8), ValueSize: u32(12),
+	h = rawdump.Header{Type: u32(0), MapID: u32(4), KeySize: u32(8), ValueSize: u32(12),
 		MaxEntries: u32(16), Flags: u32(20), Name: string(name), BTFID: u32(64), KeyType: u32(68),
 		ValueType: u32(72), BigEndian: bigEndian}
 	switch h.Type {
@@ -109,7 +108,7 @@ func (r *mapReader) header(fd int) (h bundle.DumpHeader, err error) {
 		h.CPUs = uint32(r.cpus)
 	case mapStackTrace:
 		frame := uint32(stackAddressBytes)
-		if h.Flags&flagStackBuildID != 0 {
+		if h.Flags&rawdump.FlagBuildID != 0 {
 			frame = stackBuildIDBytes
 		}
 		h.Depth = h.ValueSize / frame
@@ -125,7 +124,7 @@ const errNoBatch = unix.Errno(524)
 var errUnread = errors.New("the kernel gives no elements of a map of this kind")
 
 // dump reads all pairs of a map, and appends them as a raw dump to dst.
-func (r *mapReader) dump(dst []byte, fd int, h *bundle.DumpHeader) ([]byte, error) {
+func (r *mapReader) dump(dst []byte, fd int, h *rawdump.Header) ([]byte, error) {
 	stride := h.Stride()
 	pair := uint64(h.KeySize) + stride
 	if h.KeySize == 0 || stride == 0 {
@@ -145,7 +144,7 @@ func (r *mapReader) dump(dst []byte, fd int, h *bundle.DumpHeader) ([]byte, erro
 	}
 	h.Entries, h.Lost = uint64(len(r.pairs))/pair, r.lost
 	out := bytes.NewBuffer(dst)
-	w, err := bundle.NewDumpWriter(out, h)
+	w, err := rawdump.NewWriter(out, h)
 	if err != nil {
 		return dst, err
 	}
@@ -160,7 +159,7 @@ func (r *mapReader) dump(dst []byte, fd int, h *bundle.DumpHeader) ([]byte, erro
 
 // batches reads a map in batches: each takes a bucket of a hash as a whole, so that none
 // of its elements is met twice or missed because another is deleted.
-func (r *mapReader) batches(fd int, h *bundle.DumpHeader, stride int) error {
+func (r *mapReader) batches(fd int, h *rawdump.Header, stride int) error {
 	key := int(h.KeySize)
 	cursor := max(key, 4) // a number of a bucket, or a key
 	for i := range r.cursor {
@@ -205,7 +204,7 @@ func hasSlots(typ uint32) bool {
 
 // elements reads a map key by key. A key that is deleted meanwhile makes the kernel
 // begin anew, so that steps are bounded.
-func (r *mapReader) elements(fd int, h *bundle.DumpHeader, stride int) error {
+func (r *mapReader) elements(fd int, h *rawdump.Header, stride int) error {
 	key := int(h.KeySize)
 	r.cursor[0], r.cursor[1] = sized(r.cursor[0], key), sized(r.cursor[1], key)
 	r.values = sized(r.values, stride)

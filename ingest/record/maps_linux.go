@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 )
 
 // Bounds on the data of maps.
@@ -200,7 +201,7 @@ func (m *mapSeries) consider(id uint32) error {
 func (m *mapSeries) now() string { return time.Since(m.begin).Round(time.Millisecond).String() }
 
 // keepBTF reads the BTF of a map while the map keeps it there.
-func (m *mapSeries) keepBTF(h *bundle.DumpHeader) {
+func (m *mapSeries) keepBTF(h *rawdump.Header) {
 	if h.BTFID == 0 {
 		return
 	}

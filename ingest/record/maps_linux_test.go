@@ -16,6 +16,7 @@ import (
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/rawdump"
 )
 
 // liveMap makes a map with BTF that has one key more at each step.
@@ -74,7 +75,7 @@ func TestLiveMapReader(t *testing.T) {
 			strings.Contains(typ.String(), "CPU") {
 			t.Errorf("%v: %+v", typ, h)
 		}
-		for way, read := range map[string]func(int, *bundle.DumpHeader, int) error{
+		for way, read := range map[string]func(int, *rawdump.Header, int) error{
 			"batches": r.batches, "elements": r.elements} {
 			r.pairs, r.lost = nil, nil
 			if err := read(m.FD(), &h, int(h.Stride())); err != nil || r.lost != nil {
@@ -256,7 +257,7 @@ func checkSeries(t *testing.T, path string, sum *Summary) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dumps, last := 0, make(map[string]bundle.DumpHeader)
+	dumps, last := 0, make(map[string]rawdump.Header)
 	for _, entry := range b.Names() {
 		series, n, ok := bundle.CutSeries(entry)
 		if !ok {
@@ -267,7 +268,7 @@ func checkSeries(t *testing.T, path string, sum *Summary) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := bundle.OpenDump(entry, r, size)
+		x, err := rawdump.Open(entry, r, size)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +326,7 @@ func TestSeriesBounds(t *testing.T) {
 			t.Errorf("lost %v", r.lost)
 		}
 	}
-	h := bundle.DumpHeader{KeySize: 4, ValueSize: 1 << 30}
+	h := rawdump.Header{KeySize: 4, ValueSize: 1 << 30}
 	if _, err := r.dump(nil, -1, &h); !errors.Is(err, errTooLarge) {
 		t.Errorf("a value of 1 GiB: %v", err)
 	}

@@ -9,22 +9,9 @@ import (
 	"math"
 	"os"
 	"slices"
-)
 
-// Sizes of a frame in dumps of stacks: struct bpf_stack_build_id, and an address.
-const (
-	buildIDFrame = 32
-	addressFrame = 8
-	flagBuildID  = 1 << 5 // BPF_F_STACK_BUILD_ID
+	"symbolize/ingest/format/rawdump"
 )
-
-// FrameSize returns the size of a frame in the values of a dump of stacks.
-func (h *DumpHeader) FrameSize() int {
-	if h.Flags&flagBuildID != 0 {
-		return buildIDFrame
-	}
-	return addressFrame
-}
 
 // CompareCallers compares stacks by their frames of this size, from the outermost in: the
 // order of stacks in a dump.
@@ -90,7 +77,7 @@ const (
 // sampleRun are the dumps of a segment.
 type sampleRun struct {
 	from    int
-	dumps   [numRuns]*DumpReader
+	dumps   [numRuns]*rawdump.Reader
 	numbers [countsRun][]int32 // of stacks in the output, by their numbers here
 }
 
@@ -104,13 +91,13 @@ func (s *sampleRuns) open(b *Bundle, from int, m *Samples) (ok bool) {
 		if err != nil {
 			return false
 		}
-		if run.dumps[i], err = OpenDump(name, r, size); err != nil {
+		if run.dumps[i], err = rawdump.Open(name, r, size); err != nil {
 			return false
 		}
 		h := &run.dumps[i].Header
 		if h.KeySize == 0 || h.CPUs != 0 || i < countsRun && (h.KeySize != 4 ||
-			h.ValueSize%uint32(h.FrameSize()) != 0 || h.ValueSize > maxTrimmedPair) ||
-			i == countsRun && (h.KeySize > maxColumnPair/2 || h.ValueSize > maxColumnPair/2 ||
+			h.ValueSize%uint32(h.FrameSize()) != 0 || h.ValueSize > rawdump.MaxTrimmedPair) ||
+			i == countsRun && (h.KeySize > rawdump.MaxColumnPair/2 || h.ValueSize > rawdump.MaxColumnPair/2 ||
 				h.ValueSize%8 != 0) {
 			return false
 		}
@@ -123,7 +110,7 @@ func (s *sampleRuns) open(b *Bundle, from int, m *Samples) (ok bool) {
 }
 
 // sameForm reports whether two dumps have pairs of the same form.
-func sameForm(a, b *DumpHeader) bool {
+func sameForm(a, b *rawdump.Header) bool {
 	return a.KeySize == b.KeySize && a.BigEndian == b.BigEndian && a.Flags == b.Flags &&
 		a.Type == b.Type && (a.Type == stackTrace || a.ValueSize == b.ValueSize)
 }
@@ -149,9 +136,9 @@ func (s *sampleRuns) merge(x *merger, m *Samples) error {
 }
 
 // header returns the merged header of a kind of dumps.
-func (s *sampleRuns) header(kind int) DumpHeader {
+func (s *sampleRuns) header(kind int) rawdump.Header {
 	h := s.list[len(s.list)-1].dumps[kind].Header
-	h.Lost, h.MaxEntries, h.Entries = nil, 0, UnknownEntries
+	h.Lost, h.MaxEntries, h.Entries = nil, 0, rawdump.UnknownEntries
 	for _, run := range s.list {
 		d := &run.dumps[kind].Header
 		if len(d.Lost) > 0 && h.Lost == nil {
@@ -170,11 +157,11 @@ func (s *sampleRuns) header(kind int) DumpHeader {
 type mergedDump struct {
 	name string // of the entry
 	f    *os.File
-	w    *DumpWriter
+	w    *rawdump.Writer
 }
 
-func newMergedDump(name string, f *os.File, h *DumpHeader) (*mergedDump, error) {
-	w, err := NewDumpWriter(f, h)
+func newMergedDump(name string, f *os.File, h *rawdump.Header) (*mergedDump, error) {
+	w, err := rawdump.NewWriter(f, h)
 	return &mergedDump{name, f, w}, err
 }
 
@@ -185,15 +172,14 @@ func (d *mergedDump) close(x *merger) error {
 	if x.to.merged == nil {
 		x.to.merged = make(map[string]uint64)
 	}
-	x.to.merged[d.name] = d.w.pairs
-	_, err := d.f.WriteAt(binary.LittleEndian.AppendUint64(nil, d.w.pairs), dumpEntriesAt)
-	return err
+	x.to.merged[d.name] = d.w.Pairs()
+	return d.w.WriteEntries(d.f)
 }
 
 // stackHead is the next stack of a run.
 type stackHead struct {
 	run    *sampleRun
-	d      *DumpReader
+	d      *rawdump.Reader
 	frames []byte // without the zeros behind
 	ok     bool
 }
@@ -206,7 +192,7 @@ func (h *stackHead) next(kind int, x *merger) {
 	case !ok && h.d.Err() != nil:
 		x.warn("%s: %v", x.name, h.d.Err())
 	case ok && (n >= math.MaxInt32 || int(order(h.d).Uint32(key)) != n):
-		x.warn("%s: %s: stacks have other numbers than 0, 1, 2 and so on", x.name, h.d.name)
+		x.warn("%s: %s: stacks have other numbers than 0, 1, 2 and so on", x.name, h.d.Name())
 		ok = false
 	}
 	if h.ok = ok; !ok {
@@ -220,7 +206,7 @@ func (h *stackHead) next(kind int, x *merger) {
 	h.frames = value[:min(len(value), (length+size-1)/size*size)]
 }
 
-func order(d *DumpReader) binary.ByteOrder {
+func order(d *rawdump.Reader) binary.ByteOrder {
 	if d.Header.BigEndian {
 		return binary.BigEndian
 	}
@@ -230,14 +216,14 @@ func order(d *DumpReader) binary.ByteOrder {
 // writeStacks merges the stacks of a kind, and numbers them.
 func (s *sampleRuns) writeStacks(x *merger, kind int, name string, f *os.File) error {
 	h := s.header(kind)
-	h.Packing = Trimmed
+	h.Packing = rawdump.Trimmed
 	out, err := newMergedDump(name, f, &h)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		for _, run := range s.list {
-			run.dumps[kind].trimmed = nil // its buffers
+			run.dumps[kind].Release()
 		}
 	}()
 	heads := make([]*stackHead, len(s.list))
@@ -277,7 +263,7 @@ func (s *sampleRuns) writeStacks(x *merger, kind int, name string, f *os.File) e
 // countHead is the next count of a run, whose key has the merged numbers.
 type countHead struct {
 	run        *sampleRun
-	d          *DumpReader
+	d          *rawdump.Reader
 	key, value []byte
 	ok         bool
 }
@@ -314,7 +300,7 @@ func (h *countHead) next(x *merger, f *keyFields) {
 // writeCounts merges the counts, and adds up those of one key.
 func (s *sampleRuns) writeCounts(x *merger, f keyFields, name string, file *os.File) error {
 	h := s.header(countsRun)
-	h.Packing = Columns
+	h.Packing = rawdump.Columns
 	out, err := newMergedDump(name, file, &h)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/magic"
 )
 
@@ -47,7 +48,7 @@ func addCounts(t testing.TB, w *Writer, list []testCount) {
 	slices.Sort(names)
 	var stacks, counts [][2][]byte
 	for i, name := range names {
-		value := make([]byte, 2*buildIDFrame)
+		value := make([]byte, 2*rawdump.BuildIDFrame)
 		copy(value, name)
 		stacks = append(stacks, [2][]byte{binary.LittleEndian.AppendUint32(nil, uint32(i)), value})
 	}
@@ -70,17 +71,17 @@ func addCounts(t testing.TB, w *Writer, list []testCount) {
 	}
 	for _, d := range []struct {
 		name  string
-		h     DumpHeader
+		h     rawdump.Header
 		pairs [][2][]byte
 	}{
-		{"dumps/stacks", DumpHeader{Type: stackTrace, Flags: flagBuildID, KeySize: 4,
-			ValueSize: 2 * buildIDFrame, Depth: 2, Packing: Trimmed,
+		{"dumps/stacks", rawdump.Header{Type: stackTrace, Flags: rawdump.FlagBuildID, KeySize: 4,
+			ValueSize: 2 * rawdump.BuildIDFrame, Depth: 2, Packing: rawdump.Trimmed,
 			Lost: map[string]uint64{"x": 1}}, stacks},
-		{"dumps/kernel_stacks", DumpHeader{Type: stackTrace, KeySize: 4, ValueSize: 8, Depth: 1,
-			Packing: Trimmed}, nil},
-		{"dumps/counts", DumpHeader{Type: 1, KeySize: testKeySize, ValueSize: 8}, counts},
+		{"dumps/kernel_stacks", rawdump.Header{Type: stackTrace, KeySize: 4, ValueSize: 8, Depth: 1,
+			Packing: rawdump.Trimmed}, nil},
+		{"dumps/counts", rawdump.Header{Type: 1, KeySize: testKeySize, ValueSize: 8}, counts},
 	} {
-		data, err := AppendDump(nil, d.h, d.pairs)
+		data, err := rawdump.Append(nil, d.h, d.pairs)
 		if err == nil {
 			err = w.Add(d.name, data)
 		}
@@ -93,12 +94,12 @@ func addCounts(t testing.TB, w *Writer, list []testCount) {
 // countsOf reads the counts of a bundle: "stack pid mappings" to samples.
 func countsOf(t testing.TB, b *Bundle) map[string]uint64 {
 	t.Helper()
-	open := func(name string) *DumpReader {
+	open := func(name string) *rawdump.Reader {
 		r, size, err := b.Entry(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := OpenDump(name, r, size)
+		d, err := rawdump.Open(name, r, size)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +132,7 @@ func countsOf(t testing.TB, b *Bundle) map[string]uint64 {
 		}
 		out[k] += binary.LittleEndian.Uint64(value)
 	}
-	if d.Err() != nil || d.Header.Packing != Columns {
+	if d.Err() != nil || d.Header.Packing != rawdump.Columns {
 		t.Errorf("counts: %v, packing %d", d.Err(), d.Header.Packing)
 	}
 	return out

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 
-	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 )
 
 // facts are the map's properties in a dump or in `bpftool map show`.
 type facts struct {
-	bundle.DumpHeader
+	rawdump.Header
 	perCPU bool
 }
 

@@ -8,20 +8,20 @@ import (
 	"io"
 
 	"symbolize/ingest/decode"
-	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 )
 
 // Dump reads a dump pair by pair. It is for one goroutine.
 type Dump struct {
 	// Header holds the map's properties. Only a raw dump has all; for bpftool's
 	// forms the sizes and the number of CPUs are those of the first pair, and Entries is
-	// bundle.UnknownEntries. Lost counts bpftool's read failures, by message, among
+	// rawdump.UnknownEntries. Lost counts bpftool's read failures, by message, among
 	// the pairs up to the last one that Next returned.
-	Header bundle.DumpHeader
+	Header rawdump.Header
 	Form   Form
 
 	name  string
-	raw   *bundle.DumpReader
+	raw   *rawdump.Reader
 	text  interface{ next(*pair) bool }
 	scan  *scanner
 	facts *facts
@@ -34,7 +34,7 @@ type Dump struct {
 // Sniff identifies the form of a dump by the first bytes of a file; 4 KiB are enough.
 // NoForm is no dump.
 func Sniff(head []byte) Form {
-	if bundle.IsDump(head) {
+	if rawdump.Is(head) {
 		return Raw
 	}
 	text := bytes.TrimLeft(head, " \t\r\n")
@@ -98,7 +98,7 @@ func Open(name string, r io.ReaderAt, size int64) (*Dump, error) {
 	d := &Dump{name: name, Form: Sniff(head[:n])}
 	switch d.Form {
 	case Raw:
-		if d.raw, err = bundle.OpenDump(name, r, size); err != nil {
+		if d.raw, err = rawdump.Open(name, r, size); err != nil {
 			return nil, err
 		}
 		d.Header = d.raw.Header
@@ -107,7 +107,7 @@ func Open(name string, r io.ReaderAt, size int64) (*Dump, error) {
 		return nil, fmt.Errorf("%s: %w", name, ErrNotDump)
 	}
 	d.scan, d.facts = newScanner(name, r, size), &facts{}
-	d.facts.Entries = bundle.UnknownEntries
+	d.facts.Entries = rawdump.UnknownEntries
 	d.text = &jsonDump{scanner: d.scan, facts: d.facts}
 	if d.Form == Plain {
 		d.text = &plainDump{scanner: d.scan, facts: d.facts}
@@ -123,7 +123,7 @@ func Open(name string, r io.ReaderAt, size int64) (*Dump, error) {
 
 // measure takes the sizes of the first pair.
 func (d *Dump) measure() {
-	d.Header = d.facts.DumpHeader
+	d.Header = d.facts.Header
 	if !d.ahead {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 )
 
 // recorded is the directory of the bpftool dumps by fixtures/src/btf/record.sh.
@@ -41,7 +41,7 @@ func mustRead(t *testing.T, path string) []byte {
 }
 
 // parseShow returns the map in the output of `bpftool map show` with -j or -p.
-func parseShow(t *testing.T, data []byte) bundle.DumpHeader {
+func parseShow(t *testing.T, data []byte) rawdump.Header {
 	t.Helper()
 	var m map[string]any
 	if err := json.Unmarshal(data, &m); err != nil {
@@ -56,7 +56,7 @@ func parseShow(t *testing.T, data []byte) bundle.DumpHeader {
 			f.number(member, uint32(v))
 		}
 	}
-	return f.DumpHeader
+	return f.Header
 }
 
 // TestFormsAgree: each recorded dump has the same pairs in every form, and the sizes
@@ -189,8 +189,8 @@ func TestErrors(t *testing.T) {
 }
 
 func TestRaw(t *testing.T) {
-	h := bundle.DumpHeader{KeySize: 1, ValueSize: 3, CPUs: 2, BTFID: 5, Name: "x"}
-	data, err := bundle.AppendDump(nil, h, [][2][]byte{
+	h := rawdump.Header{KeySize: 1, ValueSize: 3, CPUs: 2, BTFID: 5, Name: "x"}
+	data, err := rawdump.Append(nil, h, [][2][]byte{
 		{{1}, {1, 2, 3, 0, 0, 0, 0, 0, 4, 5, 6, 0, 0, 0, 0, 0}}})
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +264,7 @@ func FuzzPlain(f *testing.F) {
 }
 
 func FuzzRaw(f *testing.F) {
-	data, err := bundle.AppendDump(nil, bundle.DumpHeader{KeySize: 1, ValueSize: 3, CPUs: 2},
+	data, err := rawdump.Append(nil, rawdump.Header{KeySize: 1, ValueSize: 3, CPUs: 2},
 		[][2][]byte{{{1}, make([]byte, 16)}})
 	if err != nil {
 		f.Fatal(err)

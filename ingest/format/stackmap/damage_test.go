@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 )
 
 // lines are the samples of a Set, one a line, in their order.
@@ -41,7 +41,7 @@ func small() *Set {
 // smallDump is a stack map with three stacks, raw and as bpftool prints it.
 func smallDump(t testing.TB) (raw, json, plain []byte) {
 	t.Helper()
-	h := bundle.DumpHeader{Type: mapTypeStackTrace, Flags: flagStackBuildID, KeySize: 4,
+	h := rawdump.Header{Type: mapTypeStackTrace, Flags: rawdump.FlagBuildID, KeySize: 4,
 		ValueSize: 2 * frameSize, Name: "stacks"}
 	var pairs [][2][]byte
 	j, p := "", ""
@@ -60,7 +60,7 @@ func smallDump(t testing.TB) (raw, json, plain []byte) {
 		j += fmt.Sprintf(`{"key":%s,"value":%s},`, hex(key), hex(value))
 		p += fmt.Sprintf("key: % x  value: % x\n", key, value)
 	}
-	raw, err := bundle.AppendDump(nil, h, pairs)
+	raw, err := rawdump.Append(nil, h, pairs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(data, []byte{}, byte(0))
 	}
 	raw, json, plain := smallDump(f)
-	count, err := bundle.AppendDump(nil, bundle.DumpHeader{Type: 1, KeySize: 4, ValueSize: 8},
+	count, err := rawdump.Append(nil, rawdump.Header{Type: 1, KeySize: 4, ValueSize: 8},
 		[][2][]byte{{{1, 0, 0, 0}, {5, 0, 0, 0, 0, 0, 0, 0}}, {{0xef, 0xff, 0xff, 0xff}, make([]byte,
 			8)}})
 	if err != nil {

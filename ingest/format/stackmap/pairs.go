@@ -8,8 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/mapdump"
+	"symbolize/ingest/format/rawdump"
 )
 
 // Input is a file that Read takes, whole or a part of another.
@@ -47,7 +47,6 @@ type tableEntry struct {
 // bpf_map_type and map flag of stack maps (include/uapi/linux/bpf.h).
 const (
 	mapTypeStackTrace = 7
-	flagStackBuildID  = 1 << 5
 )
 
 // stackID is the key of a stack: a bucket or an errno, as a number of 128 bits, or the
@@ -72,7 +71,7 @@ func idOf(b []byte, big bool) (id stackID) {
 
 // IsStacks reports whether a raw dump is of stacks: a map of the kernel's, or one where
 // the header has their depth.
-func IsStacks(h *bundle.DumpHeader) bool { return h.Type == mapTypeStackTrace || h.Depth > 0 }
+func IsStacks(h *rawdump.Header) bool { return h.Type == mapTypeStackTrace || h.Depth > 0 }
 
 // readTable reads a stack map. The table holds the whole stacks before the error.
 func readTable(set *Set, in *Input, opts *Options) (*table, error) {
@@ -87,7 +86,7 @@ func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 	}
 	t := &table{byID: make(map[stackID]uint32)}
 	if d.Form == mapdump.Raw {
-		t.layout.buildID, t.layout.big = h.Flags&flagStackBuildID != 0, h.BigEndian
+		t.layout.buildID, t.layout.big = h.Flags&rawdump.FlagBuildID != 0, h.BigEndian
 		if h.Type != mapTypeStackTrace { // another map's flags do not describe its values
 			t.layout.buildID = uint64(h.ValueSize) >= uint64(h.Depth)*frameSize
 		}

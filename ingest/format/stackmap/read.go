@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/mapdump"
+	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/object/btf"
 )
 
@@ -192,7 +192,7 @@ func countByMap(set *Set, user, kernel *table, opts *Options) error {
 }
 
 // countFields locates the fields in keys and values of a count map.
-func countFields(opts *Options, h *bundle.DumpHeader) (key []Field, value *Field, err error) {
+func countFields(opts *Options, h *rawdump.Header) (key []Field, value *Field, err error) {
 	key, value = opts.Key, opts.Value
 	if len(key) == 0 && opts.BTF != nil {
 		d, err := describe(opts.BTF, h)

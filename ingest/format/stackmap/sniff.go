@@ -5,8 +5,8 @@ import (
 	"compress/gzip"
 	"io"
 
-	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/mapdump"
+	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/magic"
 )
 
@@ -18,7 +18,7 @@ const sniffBytes = 64 << 10
 // bare concatenation of values has no mark.
 func Sniff(in *Input) Form {
 	head := in.head(sniffBytes)
-	if bundle.IsDump(head) {
+	if rawdump.Is(head) {
 		return Raw
 	}
 	if magic.Of(head) == magic.Gzip {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 )
 
 // printed is the output of a script, with printf: printf("%s %d\n%s", comm, pid,
@@ -183,11 +183,11 @@ func TestBigEndian(t *testing.T) {
 		flags uint32
 		want  string
 	}{
-		{record, flagStackBuildID, "9 × (absent) | aa+0x10 0x7f123456789a | pid 258"},
-		{below, flagStackBuildID, "9 × (absent) | aa+0x10 0x0 | pid 258"},
+		{record, rawdump.FlagBuildID, "9 × (absent) | aa+0x10 0x7f123456789a | pid 258"},
+		{below, rawdump.FlagBuildID, "9 × (absent) | aa+0x10 0x0 | pid 258"},
 		{addresses, 0, "9 × (absent) | 0x7f123456789a 0x1020304 | pid 258"},
 	} {
-		stacks, err := bundle.AppendDump(nil, bundle.DumpHeader{Type: mapTypeStackTrace, Flags: c.flags,
+		stacks, err := rawdump.Append(nil, rawdump.Header{Type: mapTypeStackTrace, Flags: c.flags,
 			KeySize: 4, ValueSize: uint32(len(c.value)), BigEndian: true},
 			[][2][]byte{{{0, 0, 0, 5}, c.value}})
 		if err != nil {

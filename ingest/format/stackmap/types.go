@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/object/btf"
 )
 
@@ -35,7 +35,7 @@ func (d *described) hasStack() bool {
 // the kernel's BTF; else by the definition of the map in a BPF object, by its name or
 // because no other has stacks in its keys; else by the one struct of the key's size
 // that has a stack.
-func describe(t *btf.Types, h *bundle.DumpHeader) (*described, error) {
+func describe(t *btf.Types, h *rawdump.Header) (*described, error) {
 	size := int(h.KeySize)
 	if h.KeyType != 0 {
 		d := describeTypes(t, btf.ID(h.KeyType), btf.ID(h.ValueType))
@@ -113,7 +113,7 @@ func (c *candidates) only(what string, size int) (*described, error) {
 
 // HasStacks reports whether the keys of a map have stacks by BTF: that it counts
 // them. types may be nil.
-func HasStacks(types *btf.Types, h *bundle.DumpHeader) bool {
+func HasStacks(types *btf.Types, h *rawdump.Header) bool {
 	if types == nil {
 		return false
 	}

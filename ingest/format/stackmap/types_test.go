@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/object/btf"
 )
 
@@ -143,35 +143,35 @@ func TestDescribe(t *testing.T) {
 	twinFields := field(Field{UserStackID, 4, 4}, Field{PID, 8, 4})
 	for _, c := range []struct {
 		name   string
-		header bundle.DumpHeader
+		header rawdump.Header
 		key    []Field
 		value  *Field
 		fails  bool
 	}{
-		{"ids of a raw dump", bundle.DumpHeader{KeySize: 28, KeyType: profile, ValueType: s64},
+		{"ids of a raw dump", rawdump.Header{KeySize: 28, KeyType: profile, ValueType: s64},
 			field(Field{PID, 0, 4}, Field{UserStackID, 4, 4}, Field{KernelStackID, 8, 4}, Field{Comm, 12,
 				16}),
 			nil, false},
-		{"nested, both numbers in one", bundle.DumpHeader{KeySize: 40, KeyType: outer, ValueType: one},
+		{"nested, both numbers in one", rawdump.Header{KeySize: 40, KeyType: outer, ValueType: one},
 			field(Field{TGID, 4, 4}, Field{PID, 0, 4}, Field{Comm, 8, 16}, Field{KernelStackID, 24, 8},
 				Field{UserStackID, 32, 8}), &Field{Size: 8}, false},
-		{"an array is no id", bundle.DumpHeader{KeySize: 12, KeyType: odd, ValueType: two},
+		{"an array is no id", rawdump.Header{KeySize: 12, KeyType: odd, ValueType: two},
 			field(Field{UserStackID, 8, 4}), nil, false},
-		{"hashes", bundle.DumpHeader{KeySize: 36, KeyType: hashed}, field(Field{UserStackID, 0, 16},
+		{"hashes", rawdump.Header{KeySize: 36, KeyType: hashed}, field(Field{UserStackID, 0, 16},
 			Field{KernelStackID, 16, 16}, Field{PID, 32, 4}), nil, false},
-		{"a map by its name", bundle.DumpHeader{KeySize: 16, Name: "counts"}, offcpuFields,
+		{"a map by its name", rawdump.Header{KeySize: 16, Name: "counts"}, offcpuFields,
 			&Field{Offset: 8, Size: 4}, false},
-		{"a name that was cut", bundle.DumpHeader{KeySize: 16, Name: "a_very_long_nam"}, twinFields,
+		{"a name that was cut", rawdump.Header{KeySize: 16, Name: "a_very_long_nam"}, twinFields,
 			&Field{Size: 8}, false},
-		{"two maps could be it", bundle.DumpHeader{KeySize: 16}, nil, nil, true},
-		{"ids of other BTF", bundle.DumpHeader{KeySize: 16, KeyType: 9999, Name: "counts"}, offcpuFields,
+		{"two maps could be it", rawdump.Header{KeySize: 16}, nil, nil, true},
+		{"ids of other BTF", rawdump.Header{KeySize: 16, KeyType: 9999, Name: "counts"}, offcpuFields,
 			&Field{Offset: 8, Size: 4}, false},
-		{"a struct that no map has", bundle.DumpHeader{KeySize: 28},
+		{"a struct that no map has", rawdump.Header{KeySize: 28},
 			field(Field{PID, 0, 4}, Field{UserStackID, 4, 4}, Field{KernelStackID, 8, 4}, Field{Comm, 12,
 				16}),
 			nil, false},
-		{"no struct of that size", bundle.DumpHeader{KeySize: 48}, nil, nil, true},
-		{"no stack in it", bundle.DumpHeader{KeySize: 24}, nil, nil, true},
+		{"no struct of that size", rawdump.Header{KeySize: 48}, nil, nil, true},
+		{"no stack in it", rawdump.Header{KeySize: 24}, nil, nil, true},
 	} {
 		d, err := describe(types, &c.header)
 		if c.fails {
@@ -197,12 +197,12 @@ func TestDescribeCut(t *testing.T) {
 		"stack_counts_of_writers": {second, s64}, "stack_counts_of_all": {wide, s64}},
 		"stack_counts_of_readers", "stack_counts_of_writers", "stack_counts_of_all")
 	types := b.parse(t)
-	_, err := describe(types, &bundle.DumpHeader{KeySize: 8, Name: "stack_counts_of"})
+	_, err := describe(types, &rawdump.Header{KeySize: 8, Name: "stack_counts_of"})
 	if !errors.Is(err, ErrTypes) || !strings.Contains(err.Error(),
 		"stack_counts_of_readers, stack_counts_of_writers") {
 		t.Error(err)
 	}
-	d, err := describe(types, &bundle.DumpHeader{KeySize: 12, Name: "stack_counts_of"})
+	d, err := describe(types, &rawdump.Header{KeySize: 12, Name: "stack_counts_of"})
 	if err != nil || len(d.key) != 2 || d.key[1].Offset != 4 {
 		t.Errorf("told by the size of the key: %+v, %v", d, err)
 	}
@@ -222,7 +222,7 @@ func TestDescribeBounded(t *testing.T) {
 	}
 	key := b.structure("key", 4, member{"m", inner, 0}, member{"ustack", u32, 0})
 	types := b.parse(t)
-	if d, err := describe(types, &bundle.DumpHeader{KeySize: 4, KeyType: key}); err == nil {
+	if d, err := describe(types, &rawdump.Header{KeySize: 4, KeyType: key}); err == nil {
 		t.Errorf("%+v", d)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 )
 
 // Write adds the samples since the last Cut to a bundle, as Part.Write does. Stop comes
@@ -37,9 +38,9 @@ func (p *Part) Write(w *bundle.Writer, segment bool) (bundle.Samples, error) {
 		p.written[kind] = len(nums[kind].order)
 	}
 	counts := p.counts.renumbered(&nums)
-	packing := bundle.Columns
+	packing := rawdump.Columns
 	if segment {
-		packing = bundle.Plain
+		packing = rawdump.Plain
 	}
 	for _, dump := range []struct {
 		name  string

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
 )
 
 func TestParseEvent(t *testing.T) {
@@ -202,12 +202,12 @@ func TestDumps(t *testing.T) {
 	if err := tables[userStack].writeStacks(&b, &nums[userStack], userDump, 12, nil); err != nil {
 		t.Fatal(err)
 	}
-	d, err := bundle.OpenDump("stacks", bytes.NewReader(b.Bytes()), int64(b.Len()))
+	d, err := rawdump.Open("stacks", bytes.NewReader(b.Bytes()), int64(b.Len()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if h := d.Header; h.Depth != 3 || h.ValueSize != 3*userFrame || h.Entries != 2 ||
-		h.Flags != flagBuildID || h.Type != typeStackTrace || h.Time != 12 {
+		h.Flags != rawdump.FlagBuildID || h.Type != typeStackTrace || h.Time != 12 {
 		t.Errorf("header of stacks %+v", h)
 	}
 	padded := append(userFrames(1), make([]byte, 2*userFrame)...)
@@ -223,10 +223,10 @@ func TestDumps(t *testing.T) {
 	if c = c.renumbered(&nums); len(c.of) != 1 {
 		t.Errorf("counts %+v", c.of)
 	}
-	if err := c.write(&b, 12, lost, bundle.Columns); err != nil {
+	if err := c.write(&b, 12, lost, rawdump.Columns); err != nil {
 		t.Fatal(err)
 	}
-	if d, err = bundle.OpenDump("counts", bytes.NewReader(b.Bytes()), int64(b.Len())); err != nil {
+	if d, err = rawdump.Open("counts", bytes.NewReader(b.Bytes()), int64(b.Len())); err != nil {
 		t.Fatal(err)
 	}
 	o := binary.NativeEndian

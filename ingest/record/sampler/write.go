@@ -6,6 +6,7 @@ import (
 
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/rawdump"
 )
 
 // Names of the dumps.
@@ -31,7 +32,6 @@ const (
 const (
 	typeHash       = 1
 	typeStackTrace = 7
-	flagBuildID    = 1 << 5
 )
 
 // samples is the manifest's entry for the output.
@@ -55,15 +55,15 @@ func clockPeriod(frequency int) uint64 { return 1_000_000_000 / uint64(frequency
 // whose stack is not among them.
 func (t *table) writeStacks(w io.Writer, n *numbering, name string, time uint64,
 	lost map[string]uint64) error {
-	h := bundle.DumpHeader{Type: typeStackTrace, KeySize: 4, MaxEntries: uint32(len(t.kept)),
+	h := rawdump.Header{Type: typeStackTrace, KeySize: 4, MaxEntries: uint32(len(t.kept)),
 		ValueSize: uint32(max(t.deep, 1) * frame(t.kind)), Entries: uint64(len(n.order)),
 		Name: name,
-		Time: time, BigEndian: bigEndian, Lost: lost, Packing: bundle.Trimmed}
+		Time: time, BigEndian: bigEndian, Lost: lost, Packing: rawdump.Trimmed}
 	h.Depth = h.ValueSize / uint32(frame(t.kind))
 	if t.kind == userStack {
-		h.Flags = flagBuildID
+		h.Flags = rawdump.FlagBuildID
 	}
-	d, err := bundle.NewDumpWriter(w, &h)
+	d, err := rawdump.NewWriter(w, &h)
 	if err != nil {
 		return err
 	}
@@ -85,11 +85,11 @@ func (t *table) writeStacks(w io.Writer, n *numbering, name string, time uint64,
 
 // write writes the counts, of written stacks, as a dump of a hash map.
 func (c *counts) write(w io.Writer, time uint64, lost map[string]uint64,
-	packing bundle.Packing) error {
-	h := bundle.DumpHeader{Type: typeHash, KeySize: dumpKeySize, ValueSize: dumpValueSize,
+	packing rawdump.Packing) error {
+	h := rawdump.Header{Type: typeHash, KeySize: dumpKeySize, ValueSize: dumpValueSize,
 		MaxEntries: uint32(len(c.of)), Entries: uint64(len(c.of)), Name: countsDump, Time: time,
 		BigEndian: bigEndian, Lost: lost, Packing: packing}
-	d, err := bundle.NewDumpWriter(w, &h)
+	d, err := rawdump.NewWriter(w, &h)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package bundle
+package rawdump
 
 import (
 	"bytes"
@@ -11,8 +11,8 @@ import (
 
 // packedHeaders are headers of dumps in every packing, with pairs that fill more than a
 // block of columns.
-func packedHeaders() []DumpHeader {
-	return []DumpHeader{
+func packedHeaders() []Header {
+	return []Header{
 		{Type: 7, KeySize: 4, ValueSize: 96, Depth: 3, Name: "stacks", Entries: 5, Packing: Trimmed},
 		{KeySize: 3, ValueSize: 5, CPUs: 2, Entries: 4, Packing: Trimmed},
 		{KeySize: 0, ValueSize: 8, Entries: 3, Packing: Trimmed},
@@ -35,12 +35,12 @@ func TestPackedRoundTrip(t *testing.T) {
 			v := pairs[i][1]
 			clear(v[len(v)-i%(len(v)+1):])
 		}
-		data, err := AppendDump(nil, h, pairs)
+		data, err := Append(nil, h, pairs)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if h.Entries == UnknownEntries { // as it is streamed
-			binary.LittleEndian.PutUint64(data[dumpEntriesAt:], UnknownEntries)
+			binary.LittleEndian.PutUint64(data[entriesAt:], UnknownEntries)
 		}
 		d, err := openDump(data)
 		if err != nil {
@@ -55,14 +55,6 @@ func TestPackedRoundTrip(t *testing.T) {
 	}
 }
 
-// TestAddresses: bundles that were written have these numbers.
-func TestAddresses(t *testing.T) {
-	if OutsideAddress != 0 || GoneAddress != 0xff_ffff_ffff_ffff {
-		t.Errorf("outside %#x, gone %#x: not as the package comment has them", OutsideAddress,
-			uint64(GoneAddress))
-	}
-}
-
 // TestPackedBytes compares packed pairs with bytes written by hand from the package
 // comment.
 func TestPackedBytes(t *testing.T) {
@@ -74,7 +66,7 @@ func TestPackedBytes(t *testing.T) {
 			"x\x01" + "wxyz"},
 		{Columns, "ace" + "bdf" + "x\x00w" + "\x01\x00x" + "\x00\x00y" + "\x00\x00z"},
 	} {
-		data, err := AppendDump(nil, DumpHeader{KeySize: 2, ValueSize: 4, Packing: c.packing}, [][2][]byte{
+		data, err := Append(nil, Header{KeySize: 2, ValueSize: 4, Packing: c.packing}, [][2][]byte{
 			{[]byte("ab"), []byte("x\x01\x00\x00")}, {[]byte("cd"), make([]byte, 4)},
 			{[]byte("ef"), []byte("wxyz")}})
 		if err != nil {
@@ -85,7 +77,7 @@ func TestPackedBytes(t *testing.T) {
 		}
 		head := data[:binary.LittleEndian.Uint32(data[12:])]
 		field := binary.LittleEndian.AppendUint64(nil, uint64(c.packing))
-		if !bytes.HasSuffix(head, field) || len(head) != dumpFixed+len(field) {
+		if !bytes.HasSuffix(head, field) || len(head) != fixedSize+len(field) {
 			t.Errorf("header %q", head)
 		}
 		if got := string(data[len(head):]); got != c.pairs {
@@ -96,15 +88,15 @@ func TestPackedBytes(t *testing.T) {
 
 // TestPackedRefused: packings that are none, and pairs that are too long for theirs.
 func TestPackedRefused(t *testing.T) {
-	for _, h := range []DumpHeader{
+	for _, h := range []Header{
 		{KeySize: 4, ValueSize: 4, Packing: 3},
-		{KeySize: 4, ValueSize: maxColumnPair, Packing: Columns},
-		{KeySize: 4, ValueSize: maxTrimmedPair, Packing: Trimmed},
+		{KeySize: 4, ValueSize: MaxColumnPair, Packing: Columns},
+		{KeySize: 4, ValueSize: MaxTrimmedPair, Packing: Trimmed},
 	} {
-		if _, err := AppendDump(nil, h, nil); !errors.Is(err, errPacking) {
+		if _, err := Append(nil, h, nil); !errors.Is(err, errPacking) {
 			t.Errorf("%+v written: %v", h, err)
 		}
-		data := appendDumpHeader(nil, &h)
+		data := appendHeader(nil, &h)
 		if _, err := openDump(data); err == nil || !strings.Contains(err.Error(), errPacking.Error()) {
 			t.Errorf("%+v read: %v", h, err)
 		}
@@ -118,7 +110,7 @@ func TestPackedTruncated(t *testing.T) {
 			continue
 		}
 		pairs := testPairs(&h, int(h.Entries))
-		data, err := AppendDump(nil, h, pairs)
+		data, err := Append(nil, h, pairs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +135,7 @@ func TestTrimmedHostile(t *testing.T) {
 	block := func(n uint32, rest string) []byte {
 		return append(binary.LittleEndian.AppendUint32(nil, n), rest...)
 	}
-	h := DumpHeader{KeySize: 1, ValueSize: 4, Entries: 2, Packing: Trimmed}
+	h := Header{KeySize: 1, ValueSize: 4, Entries: 2, Packing: Trimmed}
 	for _, c := range []struct {
 		name   string
 		body   []byte
@@ -158,7 +150,7 @@ func TestTrimmedHostile(t *testing.T) {
 		{"one value", block(2, "kk\x01\x04\x00\x00\x00\x00\x00\x00vvv"), 1, "cut off"},
 		{"one block of two", block(1, "k\x01\x00\x00\x00v"), 1, "cut off"},
 	} {
-		d, err := openDump(append(appendDumpHeader(nil, &h), c.body...))
+		d, err := openDump(append(appendHeader(nil, &h), c.body...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,9 +163,9 @@ func TestTrimmedHostile(t *testing.T) {
 
 // TestTrimmedBlocks: values fill blocks before their number does.
 func TestTrimmedBlocks(t *testing.T) {
-	h := DumpHeader{KeySize: 4, ValueSize: 1 << 19, Entries: 40, Packing: Trimmed}
+	h := Header{KeySize: 4, ValueSize: 1 << 19, Entries: 40, Packing: Trimmed}
 	pairs := testPairs(&h, int(h.Entries))
-	data, err := AppendDump(nil, h, pairs)
+	data, err := Append(nil, h, pairs)
 	if err != nil {
 		t.Fatal(err)
 	}

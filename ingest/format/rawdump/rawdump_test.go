@@ -1,4 +1,4 @@
-package bundle
+package rawdump
 
 import (
 	"bytes"
@@ -14,14 +14,14 @@ import (
 	"symbolize/ingest/decode"
 )
 
-func testHeader() DumpHeader {
-	return DumpHeader{MapID: 77, Type: 5, Flags: 0x20, KeySize: 4, ValueSize: 12, Depth: 3,
+func testHeader() Header {
+	return Header{MapID: 77, Type: 5, Flags: 0x20, KeySize: 4, ValueSize: 12, Depth: 3,
 		MaxEntries: 1000, CPUs: 2, BTFID: 8, KeyType: 9, ValueType: 10, BigEndian: true, Entries: 3,
 		Time: 1 << 40, Name: "counts", Lost: map[string]uint64{"-17": 4, "-14": 1, "map full": 9}}
 }
 
 // testPairs returns pairs whose bytes all differ.
-func testPairs(h *DumpHeader, n int) [][2][]byte {
+func testPairs(h *Header, n int) [][2][]byte {
 	next := byte(0)
 	fill := func(size uint64) []byte {
 		b := make([]byte, size)
@@ -38,12 +38,12 @@ func testPairs(h *DumpHeader, n int) [][2][]byte {
 	return out
 }
 
-func openDump(data []byte) (*DumpReader, error) {
-	return OpenDump("dump", bytes.NewReader(data), int64(len(data)))
+func openDump(data []byte) (*Reader, error) {
+	return Open("dump", bytes.NewReader(data), int64(len(data)))
 }
 
 // readDump returns all pairs.
-func readDump(d *DumpReader) (pairs [][2][]byte) {
+func readDump(d *Reader) (pairs [][2][]byte) {
 	for {
 		k, v, ok := d.Next()
 		if !ok {
@@ -54,18 +54,18 @@ func readDump(d *DumpReader) (pairs [][2][]byte) {
 }
 
 func TestDumpRoundTrip(t *testing.T) {
-	plain := DumpHeader{Type: 7, KeySize: 4, ValueSize: 127 * 32, Name: "stacks of all", Entries: 300}
-	for _, h := range []DumpHeader{testHeader(), plain, {KeySize: 1, ValueSize: 1, CPUs: 1}, {}} {
+	plain := Header{Type: 7, KeySize: 4, ValueSize: 127 * 32, Name: "stacks of all", Entries: 300}
+	for _, h := range []Header{testHeader(), plain, {KeySize: 1, ValueSize: 1, CPUs: 1}, {}} {
 		pairs := testPairs(&h, int(h.Entries))
-		data, err := AppendDump([]byte("before")[:0], h, pairs)
+		data, err := Append([]byte("before")[:0], h, pairs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !IsDump(data) {
+		if !Is(data) {
 			t.Error("not recognised")
 		}
 		var streamed bytes.Buffer
-		w, err := NewDumpWriter(&streamed, &h)
+		w, err := NewWriter(&streamed, &h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,10 +92,10 @@ func TestDumpRoundTrip(t *testing.T) {
 
 // TestDumpBytes compares a dump with bytes written by hand from the package comment.
 func TestDumpBytes(t *testing.T) {
-	h := DumpHeader{MapID: 2, Type: 3, Flags: 4, KeySize: 5, ValueSize: 6, Depth: 7, MaxEntries: 8,
+	h := Header{MapID: 2, Type: 3, Flags: 4, KeySize: 5, ValueSize: 6, Depth: 7, MaxEntries: 8,
 		CPUs: 2, BTFID: 10, KeyType: 11, ValueType: 12, Time: 13, Name: "map",
 		Lost: map[string]uint64{"b": 15, "a": 14}}
-	got, err := AppendDump(nil, h, [][2][]byte{{[]byte("kkkkk"), []byte("AAAAAA..BBBBBB..")}})
+	got, err := Append(nil, h, [][2][]byte{{[]byte("kkkkk"), []byte("AAAAAA..BBBBBB..")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,11 +121,11 @@ func TestDumpBytes(t *testing.T) {
 }
 
 func TestDumpWriterRefuses(t *testing.T) {
-	h := DumpHeader{KeySize: 4, ValueSize: 4, Entries: 2}
-	if _, err := AppendDump(nil, h, [][2][]byte{{{1}, {2}}}); !errors.Is(err, ErrPair) {
+	h := Header{KeySize: 4, ValueSize: 4, Entries: 2}
+	if _, err := Append(nil, h, [][2][]byte{{{1}, {2}}}); !errors.Is(err, ErrPair) {
 		t.Errorf("short pair: %v", err)
 	}
-	w, err := NewDumpWriter(io.Discard, &h)
+	w, err := NewWriter(io.Discard, &h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,9 +142,9 @@ func TestDumpWriterRefuses(t *testing.T) {
 
 // TestDumpUnknownEntries streams pairs whose number nobody knew, and cuts them.
 func TestDumpUnknownEntries(t *testing.T) {
-	h := DumpHeader{KeySize: 4, ValueSize: 8, Entries: UnknownEntries}
+	h := Header{KeySize: 4, ValueSize: 8, Entries: UnknownEntries}
 	var b bytes.Buffer
-	w, err := NewDumpWriter(&b, &h)
+	w, err := NewWriter(&b, &h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestDumpUnknownEntries(t *testing.T) {
 func TestDumpTruncated(t *testing.T) {
 	h := testHeader()
 	pairs := testPairs(&h, 3)
-	data, err := AppendDump(nil, h, pairs)
+	data, err := Append(nil, h, pairs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,8 +190,8 @@ func TestDumpTruncated(t *testing.T) {
 
 // TestDumpHostile gives lengths that no file can keep.
 func TestDumpHostile(t *testing.T) {
-	h := DumpHeader{KeySize: 4, ValueSize: 8, Entries: 1, Name: "n", Lost: map[string]uint64{"a": 1}}
-	whole, err := AppendDump(nil, h, testPairs(&h, 1))
+	h := Header{KeySize: 4, ValueSize: 8, Entries: 1, Name: "n", Lost: map[string]uint64{"a": 1}}
+	whole, err := Append(nil, h, testPairs(&h, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,8 +227,8 @@ func TestDumpHostile(t *testing.T) {
 			t.Errorf("%d bytes: %v", len(data), err)
 		}
 	}
-	empty := DumpHeader{Entries: 7}
-	data = appendDumpHeader(nil, &empty)
+	empty := Header{Entries: 7}
+	data = appendHeader(nil, &empty)
 	if _, err := openDump(data); err == nil || !strings.Contains(err.Error(), "without a size") {
 		t.Errorf("pairs of no size: %v", err)
 	}
@@ -236,8 +236,8 @@ func TestDumpHostile(t *testing.T) {
 
 // TestDumpNewerHeader steps over fields that a later version adds.
 func TestDumpNewerHeader(t *testing.T) {
-	h := DumpHeader{KeySize: 1, ValueSize: 1, Entries: 1}
-	data := appendDumpHeader(nil, &h)
+	h := Header{KeySize: 1, ValueSize: 1, Entries: 1}
+	data := appendHeader(nil, &h)
 	binary.LittleEndian.PutUint32(data[12:], uint32(len(data)+8))
 	data = append(data, "newer...kv"...)
 	d, err := openDump(data)
@@ -251,12 +251,12 @@ func TestDumpNewerHeader(t *testing.T) {
 
 // TestDumpReadFails has the file become shorter while it is read.
 func TestDumpReadFails(t *testing.T) {
-	h := DumpHeader{KeySize: 4, ValueSize: 4, Entries: 2}
-	data, err := AppendDump(nil, h, testPairs(&h, 2))
+	h := Header{KeySize: 4, ValueSize: 4, Entries: 2}
+	data, err := Append(nil, h, testPairs(&h, 2))
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := OpenDump("dump", bytes.NewReader(data[:len(data)-1]), int64(len(data)))
+	d, err := Open("dump", bytes.NewReader(data[:len(data)-1]), int64(len(data)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,19 +267,19 @@ func TestDumpReadFails(t *testing.T) {
 
 func FuzzDump(f *testing.F) {
 	h := testHeader()
-	data, err := AppendDump(nil, h, testPairs(&h, 3))
+	data, err := Append(nil, h, testPairs(&h, 3))
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(data)
 	f.Add(data[:100])
 	h.Entries = UnknownEntries
-	f.Add(append(appendDumpHeader(nil, &h), "pairs of unknown number"...))
+	f.Add(append(appendHeader(nil, &h), "pairs of unknown number"...))
 	for _, h := range packedHeaders() {
 		if h.Entries > 100 {
 			continue
 		}
-		if data, err = AppendDump(nil, h, testPairs(&h, int(h.Entries))); err != nil {
+		if data, err = Append(nil, h, testPairs(&h, int(h.Entries))); err != nil {
 			f.Fatal(err)
 		}
 		f.Add(data)
@@ -313,8 +313,8 @@ func FuzzDump(f *testing.F) {
 }
 
 func BenchmarkDump(b *testing.B) {
-	h := DumpHeader{KeySize: 4, ValueSize: 127 * 32, Entries: 1000}
-	data, err := AppendDump(nil, h, testPairs(&h, 1000))
+	h := Header{KeySize: 4, ValueSize: 127 * 32, Entries: 1000}
+	data, err := Append(nil, h, testPairs(&h, 1000))
 	if err != nil {
 		b.Fatal(err)
 	}

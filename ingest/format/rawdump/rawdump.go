@@ -1,4 +1,4 @@
-package bundle
+package rawdump
 
 import (
 	"bufio"
@@ -22,26 +22,26 @@ var ErrNotDump = errors.New("not a raw dump of a BPF map")
 var ErrPair = errors.New("size of key or value is not the dump's")
 
 const (
-	dumpMagic     = "BPFDUMP\n"
-	dumpVersion   = 1  // of Plain dumps
-	dumpPacked    = 2  // has the field packing
-	dumpFixed     = 88 // bytes of the header without name and lost counts
-	dumpEntriesAt = 64
+	magic         = "BPFDUMP\n"
+	plainVersion  = 1  // of Plain dumps
+	packedVersion = 2  // has the field packing
+	fixedSize     = 88 // bytes of the header without name and lost counts
+	entriesAt     = 64
 	cpuAlign      = 8 // of each CPU's value
 
-	maxDumpHeader = 1 << 20 // bytes
+	maxHeader = 1 << 20 // bytes
 	// maxPair bounds the key and the values of one pair, in bytes: an array of one
 	// element (.bss) may be large, and a per-CPU value comes once for each CPU.
 	maxPair = 1 << 30
 	maxCPUs = 1 << 16 // eight times the kernel's largest NR_CPUS
 )
 
-// UnknownEntries as DumpHeader.Entries: pairs follow up to the end.
+// UnknownEntries as Header.Entries: pairs follow up to the end.
 const UnknownEntries = math.MaxUint64
 
-// DumpHeader describes the map of a raw dump (struct bpf_map_info), and when and how
+// Header describes the map of a raw dump (struct bpf_map_info), and when and how
 // it was read.
-type DumpHeader struct {
+type Header struct {
 	MapID      uint32
 	Type       uint32 // enum bpf_map_type
 	Flags      uint32 // BPF_F_*
@@ -63,30 +63,47 @@ type DumpHeader struct {
 
 // Stride is the size of the value part of a pair, in bytes: with CPUs, one value for
 // each, rounded up to a multiple of 8.
-func (h *DumpHeader) Stride() uint64 {
+func (h *Header) Stride() uint64 {
 	if h.CPUs == 0 {
 		return uint64(h.ValueSize)
 	}
 	return uint64(h.CPUs) * h.cpuStride()
 }
 
-func (h *DumpHeader) cpuStride() uint64 {
+func (h *Header) cpuStride() uint64 {
 	return (uint64(h.ValueSize) + cpuAlign - 1) &^ (cpuAlign - 1)
 }
 
 // CPUValue returns CPU i's part of a value, without padding; i counts from 0 up to
 // CPUs. A map that is not per CPU has one, number 0.
-func (h *DumpHeader) CPUValue(value []byte, i int) []byte {
+func (h *Header) CPUValue(value []byte, i int) []byte {
 	at := uint64(i) * h.cpuStride()
 	return value[at : at+uint64(h.ValueSize)]
 }
 
-// AppendDump appends a whole dump of these pairs, whose keys and values have the
+// Sizes of a frame in dumps of stacks, bytes: struct bpf_stack_build_id, and an address.
+const (
+	BuildIDFrame = 32
+	AddressFrame = 8
+)
+
+// FlagBuildID as a bit of Header.Flags (BPF_F_STACK_BUILD_ID): frames of stacks have build IDs.
+const FlagBuildID = 1 << 5
+
+// FrameSize returns the size of a frame in the values of a dump of stacks.
+func (h *Header) FrameSize() int {
+	if h.Flags&FlagBuildID != 0 {
+		return BuildIDFrame
+	}
+	return AddressFrame
+}
+
+// Append appends a whole dump of these pairs, whose keys and values have the
 // header's sizes. The header's Entries are taken from pairs.
-func AppendDump(dst []byte, h DumpHeader, pairs [][2][]byte) ([]byte, error) {
+func Append(dst []byte, h Header, pairs [][2][]byte) ([]byte, error) {
 	h.Entries = uint64(len(pairs))
 	out := bytes.NewBuffer(dst)
-	d, err := NewDumpWriter(out, &h)
+	d, err := NewWriter(out, &h)
 	if err != nil {
 		return dst, err
 	}
@@ -99,16 +116,16 @@ func AppendDump(dst []byte, h DumpHeader, pairs [][2][]byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func appendDumpHeader(dst []byte, h *DumpHeader) []byte {
+func appendHeader(dst []byte, h *Header) []byte {
 	o, start := binary.LittleEndian, len(dst)
-	order, version := uint32(1), uint32(dumpVersion)
+	order, version := uint32(1), uint32(plainVersion)
 	if h.BigEndian {
 		order = 2
 	}
 	if h.Packing != Plain {
-		version = dumpPacked
+		version = packedVersion
 	}
-	dst = append(dst, dumpMagic...)
+	dst = append(dst, magic...)
 	for _, v := range []uint32{version, 0, h.MapID, h.Type, h.Flags, h.KeySize, h.ValueSize,
 		h.Depth, h.MaxEntries, h.CPUs, h.BTFID, h.KeyType, h.ValueType, order} {
 		dst = o.AppendUint32(dst, v)
@@ -127,36 +144,36 @@ func appendDumpHeader(dst []byte, h *DumpHeader) []byte {
 		dst = append(o.AppendUint32(dst, uint32(len(cause))), cause...)
 		pad()
 	}
-	if version == dumpPacked {
+	if version == packedVersion {
 		dst = o.AppendUint64(dst, uint64(h.Packing))
 	}
 	o.PutUint32(dst[start+12:], uint32(len(dst)-start))
 	return dst
 }
 
-// DumpWriter writes a raw dump pair by pair. It is for one goroutine.
-type DumpWriter struct {
+// Writer writes a raw dump pair by pair. It is for one goroutine.
+type Writer struct {
 	w     *bufio.Writer
-	h     DumpHeader
+	h     Header
 	pairs uint64
 
 	// Pending until the block is full: pairs of Columns, or keys, lengths and values.
 	block, lengths, values []byte
 }
 
-// NewDumpWriter writes the header of a dump. Where the number of pairs is not known
+// NewWriter writes the header of a dump. Where the number of pairs is not known
 // before, Entries is UnknownEntries.
-func NewDumpWriter(w io.Writer, h *DumpHeader) (*DumpWriter, error) {
+func NewWriter(w io.Writer, h *Header) (*Writer, error) {
 	if err := h.Packing.check(uint64(h.KeySize) + h.Stride()); err != nil {
 		return nil, err
 	}
-	d := &DumpWriter{w: bufio.NewWriterSize(w, 1<<16), h: *h}
-	_, err := d.w.Write(appendDumpHeader(nil, h))
+	d := &Writer{w: bufio.NewWriterSize(w, 1<<16), h: *h}
+	_, err := d.w.Write(appendHeader(nil, h))
 	return d, err
 }
 
 // Add writes a pair, of the sizes in the header; value holds all CPUs.
-func (d *DumpWriter) Add(key, value []byte) error {
+func (d *Writer) Add(key, value []byte) error {
 	if uint64(len(key)) != uint64(d.h.KeySize) || uint64(len(value)) != d.h.Stride() {
 		return fmt.Errorf("%w: %d and %d bytes", ErrPair, len(key), len(value))
 	}
@@ -166,7 +183,7 @@ func (d *DumpWriter) Add(key, value []byte) error {
 
 // Close completes the dump. It is an error if there were not as many pairs as in the
 // header.
-func (d *DumpWriter) Close() error {
+func (d *Writer) Close() error {
 	if err := cmp.Or(d.flushBlock(), d.w.Flush()); err != nil {
 		return err
 	}
@@ -177,9 +194,19 @@ func (d *DumpWriter) Close() error {
 	return nil
 }
 
-// DumpReader reads a raw dump. It is for one goroutine.
-type DumpReader struct {
-	Header DumpHeader
+// WriteEntries writes the number of pairs added so far into the header of the dump, which
+// begins at offset 0 of f. It is for dumps whose header had UnknownEntries.
+func (d *Writer) WriteEntries(f io.WriterAt) error {
+	_, err := f.WriteAt(binary.LittleEndian.AppendUint64(nil, d.pairs), entriesAt)
+	return err
+}
+
+// Pairs returns the number of pairs added so far.
+func (d *Writer) Pairs() uint64 { return d.pairs }
+
+// Reader reads a raw dump. It is for one goroutine.
+type Reader struct {
+	Header Header
 
 	name string
 	r    io.ReaderAt
@@ -195,28 +222,28 @@ type DumpReader struct {
 	err     error
 }
 
-// IsDump reports whether the first bytes of a file, 8 are enough, are those of a raw
+// Is reports whether the first bytes of a file, 8 are enough, are those of a raw
 // dump.
-func IsDump(head []byte) bool {
-	return len(head) >= len(dumpMagic) && string(head[:len(dumpMagic)]) == dumpMagic
+func Is(head []byte) bool {
+	return len(head) >= len(magic) && string(head[:len(magic)]) == magic
 }
 
-// OpenDump reads the header of a dump of size bytes. name is for messages only.
-func OpenDump(name string, r io.ReaderAt, size int64) (*DumpReader, error) {
-	head := make([]byte, min(max(size, 0), dumpFixed))
+// Open reads the header of a dump of size bytes. name is for messages only.
+func Open(name string, r io.ReaderAt, size int64) (*Reader, error) {
+	head := make([]byte, min(max(size, 0), fixedSize))
 	if n, err := r.ReadAt(head, 0); n < len(head) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if !IsDump(head) {
+	if !Is(head) {
 		return nil, fmt.Errorf("%s: %w", name, ErrNotDump)
 	}
 	x := decode.New(name, head, 0, false)
-	x.Skip(uint64(len(dumpMagic)))
+	x.Skip(uint64(len(magic)))
 	version, length := x.U32(), x.U32()
 	switch {
-	case x.Err() == nil && version != dumpVersion && version != dumpPacked:
-		x.Fail("version %d of raw dumps, %d and %d are read", version, dumpVersion, dumpPacked)
-	case x.Err() == nil && (length < dumpFixed || length > maxDumpHeader || int64(length) > size):
+	case x.Err() == nil && version != plainVersion && version != packedVersion:
+		x.Fail("version %d of raw dumps, %d and %d are read", version, plainVersion, packedVersion)
+	case x.Err() == nil && (length < fixedSize || length > maxHeader || int64(length) > size):
 		x.Fail("header says its size is %d, of a file of %d", length, size)
 	}
 	if x.Err() != nil {
@@ -226,16 +253,16 @@ func OpenDump(name string, r io.ReaderAt, size int64) (*DumpReader, error) {
 	if n, err := r.ReadAt(head, 0); n < len(head) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	d := &DumpReader{name: name, r: r, size: size, at: int64(length)}
+	d := &Reader{name: name, r: r, size: size, at: int64(length)}
 	if err := d.parse(head, version); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-func (d *DumpReader) parse(head []byte, version uint32) error {
+func (d *Reader) parse(head []byte, version uint32) error {
 	x, h := decode.New(d.name, head, 0, false), &d.Header
-	x.Skip(uint64(len(dumpMagic)) + 8)
+	x.Skip(uint64(len(magic)) + 8)
 	for _, p := range []*uint32{&h.MapID, &h.Type, &h.Flags, &h.KeySize, &h.ValueSize, &h.Depth,
 		&h.MaxEntries, &h.CPUs, &h.BTFID, &h.KeyType, &h.ValueType} {
 		*p = x.U32()
@@ -262,7 +289,7 @@ func (d *DumpReader) parse(head []byte, version uint32) error {
 		}
 		h.Lost[string(cause)] += count
 	}
-	if version == dumpPacked {
+	if version == packedVersion {
 		h.Packing = Packing(x.U32())
 		x.Skip(4)
 	}
@@ -273,10 +300,10 @@ func (d *DumpReader) parse(head []byte, version uint32) error {
 }
 
 // measure checks the size of pairs, and how many there are.
-func (d *DumpReader) measure() error {
+func (d *Reader) measure() error {
 	h := &d.Header
 	fail := func(format string, args ...any) error {
-		return &decode.Error{Name: d.name, Offset: dumpEntriesAt,
+		return &decode.Error{Name: d.name, Offset: entriesAt,
 			Reason: fmt.Sprintf(format, args...)}
 	}
 	if h.CPUs > maxCPUs {
@@ -323,7 +350,7 @@ const dumpBlock = 256 << 10
 
 // Next returns the next pair; value holds all CPUs. Both are valid until the next
 // call. ok is false at the end and at damage; Err is nil at the end.
-func (d *DumpReader) Next() (key, value []byte, ok bool) {
+func (d *Reader) Next() (key, value []byte, ok bool) {
 	if d.left == 0 {
 		return nil, nil, false
 	}
@@ -345,7 +372,7 @@ func (d *DumpReader) Next() (key, value []byte, ok bool) {
 }
 
 // fill reads whole pairs from the present one on.
-func (d *DumpReader) fill() bool {
+func (d *Reader) fill() bool {
 	if d.Header.Packing == Columns {
 		return d.fillColumns()
 	}
@@ -358,7 +385,7 @@ func (d *DumpReader) fill() bool {
 }
 
 // readAt reads at the present pair.
-func (d *DumpReader) readAt(b []byte) bool {
+func (d *Reader) readAt(b []byte) bool {
 	got, err := d.r.ReadAt(b, d.at)
 	if got < len(b) {
 		d.err = &decode.Error{Name: d.name, Offset: d.at + int64(got), Reason: err.Error()}
@@ -367,6 +394,12 @@ func (d *DumpReader) readAt(b []byte) bool {
 	return got == len(b)
 }
 
+// Name returns the name that Open was given, for messages.
+func (d *Reader) Name() string { return d.name }
+
+// Release frees the buffers of a reader that is not read any further.
+func (d *Reader) Release() { d.trimmed = nil }
+
 // Err returns the damage: pairs are missing at the end, or could not be read. It
 // may be set before the whole pairs are read.
-func (d *DumpReader) Err() error { return d.err }
+func (d *Reader) Err() error { return d.err }

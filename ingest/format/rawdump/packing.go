@@ -1,4 +1,4 @@
-package bundle
+package rawdump
 
 import (
 	"bufio"
@@ -6,43 +6,33 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
 	"symbolize/ingest/decode"
 )
 
-// Addresses in users' stacks that no process has; see "Stacks" in the package comment.
-const (
-	OutsideAddress   = 0         // outside of all that the process could run
-	GoneAddress      = 1<<56 - 1 // the process had ended before its mappings could be read
-	AmbiguousAddress = 1<<56 - 2 // it was one thing or another, as mappings changed
-)
-
-// UnknownTime is the time of kernel's stacks whose addresses may have been one thing or another;
-// see "Stacks" in the package comment.
-const UnknownTime = math.MaxUint64
-
 // Packing is the layout of the pairs in a raw dump. All but Plain are for data that compresses
 // badly; the pairs are the same.
 type Packing uint32
 
-// The packings; see "Raw dump" in the package comment.
+// The packings; see the package comment.
 const (
 	Plain   Packing = iota
 	Trimmed         // values without the zeros at their ends
 	Columns         // blocks of pairs, byte by byte
 )
 
+// Bounds of a pair, key and value, in packed dumps, in bytes. A block of Columns is held in
+// memory; the file of a Trimmed dump may hold much less than its pairs have.
+const (
+	MaxColumnPair  = 256
+	MaxTrimmedPair = 1 << 20
+)
+
 const (
 	// maxBlock is how many pairs are in a block at most; in one of Columns they are as
 	// many, but in the last.
 	maxBlock = 1 << 16
-	// maxColumnPair bounds a pair in Columns, bytes: a block is held in memory.
-	maxColumnPair = 256
-	// maxTrimmedPair bounds a pair of a Trimmed dump, bytes; the file may hold
-	// much less.
-	maxTrimmedPair = 1 << 20
 	// trimmedBytes is how many bytes of values a writer collects for a block.
 	trimmedBytes = 2 << 20
 	countSize    = 4 // bytes of a block's number of pairs, and of a value's length
@@ -53,7 +43,7 @@ var errPacking = errors.New("no packing of raw dumps")
 
 // check reports whether pairs of this size can be packed so.
 func (p Packing) check(pair uint64) error {
-	most := [...]uint64{Plain: maxPair, Trimmed: maxTrimmedPair, Columns: maxColumnPair}
+	most := [...]uint64{Plain: maxPair, Trimmed: MaxTrimmedPair, Columns: MaxColumnPair}
 	if int(p) >= len(most) || pair > most[p] {
 		return fmt.Errorf("%w: %d, of pairs of %d bytes", errPacking, p, pair)
 	}
@@ -84,7 +74,7 @@ func untranspose(dst, src []byte, size int) {
 }
 
 // addPair writes a pair in the dump's packing.
-func (d *DumpWriter) addPair(key, value []byte) error {
+func (d *Writer) addPair(key, value []byte) error {
 	switch d.h.Packing {
 	case Trimmed:
 		n := len(value)
@@ -111,7 +101,7 @@ func (d *DumpWriter) addPair(key, value []byte) error {
 }
 
 // flushBlock writes the pairs that wait for their block to be full.
-func (d *DumpWriter) flushBlock() error {
+func (d *Writer) flushBlock() error {
 	size := int(uint64(d.h.KeySize) + d.h.Stride())
 	if d.h.Packing == Trimmed {
 		if len(d.lengths) == 0 {
@@ -128,14 +118,14 @@ func (d *DumpWriter) flushBlock() error {
 	return err
 }
 
-func (d *DumpWriter) writeColumns(rows []byte, size int) {
+func (d *Writer) writeColumns(rows []byte, size int) {
 	out := make([]byte, len(rows))
 	transpose(out, rows, size)
 	d.w.Write(out)
 }
 
 // fillColumns reads the block that begins here.
-func (d *DumpReader) fillColumns() bool {
+func (d *Reader) fillColumns() bool {
 	n := int(min(d.left, maxBlock)) * d.pair
 	if cap(d.buf) < n { // no more than the rest of the file
 		d.buf, d.packed = make([]byte, n), make([]byte, n)
@@ -157,7 +147,7 @@ type trimmedBlock struct {
 }
 
 // nextTrimmed returns the next pair of a dump without the zeros at the ends of values.
-func (d *DumpReader) nextTrimmed() (key, value []byte, ok bool) {
+func (d *Reader) nextTrimmed() (key, value []byte, ok bool) {
 	if d.trimmed == nil {
 		left := d.size - d.at
 		d.trimmed = &trimmedBlock{value: make([]byte, d.Header.Stride()),
@@ -184,7 +174,7 @@ func (d *DumpReader) nextTrimmed() (key, value []byte, ok bool) {
 }
 
 // fillTrimmed reads the keys and lengths of the block that begins here.
-func (d *DumpReader) fillTrimmed(t *trimmedBlock) bool {
+func (d *Reader) fillTrimmed(t *trimmedBlock) bool {
 	var count [countSize]byte
 	got, err := io.ReadFull(t.stream, count[:])
 	if got == 0 && errors.Is(err, io.EOF) && d.Header.Entries == UnknownEntries {
@@ -220,7 +210,7 @@ func (d *DumpReader) fillTrimmed(t *trimmedBlock) bool {
 }
 
 // failCut is fail where the file did not have the wanted bytes.
-func (d *DumpReader) failCut(err error) (key, value []byte, ok bool) {
+func (d *Reader) failCut(err error) (key, value []byte, ok bool) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return d.fail("the dump is cut off in the middle of its pairs")
 	}
@@ -228,7 +218,7 @@ func (d *DumpReader) failCut(err error) (key, value []byte, ok bool) {
 }
 
 // fail ends the reading with damage at the present pair.
-func (d *DumpReader) fail(reason string) (key, value []byte, ok bool) {
+func (d *Reader) fail(reason string) (key, value []byte, ok bool) {
 	d.err = &decode.Error{Name: d.name, Offset: d.at, Reason: reason}
 	d.left = 0
 	return nil, nil, false
