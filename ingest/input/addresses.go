@@ -7,8 +7,6 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/format/stackmap"
-	"symbolize/ingest/object/btf"
-	"symbolize/ingest/sideband"
 )
 
 // errManyAddresses says that a list is longer than is resolved at a time.
@@ -26,8 +24,9 @@ func Addresses(ctx context.Context, name string, list []uint64, opts Options) (
 	}
 	opts.Event, opts.Comms, opts.PIDs = "", nil, nil
 	opts.Keep = ingest.Keep{PID: true} // the number of an address stands there
-	c := &Capture{path: name, opts: opts, stacks: stackmap.Addresses(list)}
-	p, err := c.foldStacks(ctx)
+	s := &stackSource{file: &file{path: name}, opts: opts, set: stackmap.Addresses(list),
+		kallsyms: opts.Stacks.Kallsyms}
+	p, err := s.profile(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,13 +36,4 @@ func Addresses(ctx context.Context, name string, list []uint64, opts Options) (
 		at[s.PID] = p.Stack(s.Stack)[0]
 	}
 	return p, at, nil
-}
-
-// Types returns the BTF that a bundle has, by its id in the kernel; none for other
-// captures. Damage of it is reported with the programs.
-func (c *Capture) Types() map[uint32]*btf.Types {
-	if c.perf == nil {
-		return nil
-	}
-	return sideband.Types(c.path, c.perf)
 }

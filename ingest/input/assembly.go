@@ -14,9 +14,9 @@ import (
 // objects, strings, events and sources of build IDs.
 type assembly struct {
 	*collector
-	capture *Capture
-	p       *ingest.Profile
-	exact   map[ingest.Location]struct{} // see correctReturns
+	file  *file
+	p     *ingest.Profile
+	exact map[ingest.Location]struct{} // see correctReturns
 	// The recorded times of the first and the last sample, 0 if they have none.
 	from, to uint64
 }
@@ -81,8 +81,8 @@ func (f *assembly) useKernel(x *sideband.Identifier, used []bool) {
 // end, 0 if nothing says it but the file's time of modification.
 func (f *assembly) query(endNanos int64) sideband.ObjectQuery {
 	q := sideband.ObjectQuery{Host: f.Host.Name, EndNanos: endNanos}
-	if endNanos == 0 && !f.capture.mtime.IsZero() {
-		q.EndNanos = f.capture.mtime.UnixNano()
+	if endNanos == 0 && !f.file.mtime.IsZero() {
+		q.EndNanos = f.file.mtime.UnixNano()
 	}
 	return q
 }

@@ -16,8 +16,8 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// openBundle opens a built bundle.
-func openBundle(t *testing.T, data []byte) *Capture {
+// openBuilt opens a built bundle.
+func openBuilt(t *testing.T, data []byte) *Capture {
 	t.Helper()
 	c, err := openBytes(t, data, Options{})
 	if err != nil {
@@ -45,7 +45,7 @@ func TestOpenBundle(t *testing.T) {
 	h := bundlebuild.NewHost()
 	h.Manifest = map[string]any{"lost": map[string]int{"ring full": 3, "a vanished": 1},
 		"warnings": []string{"no right to see modules"}, "command": []string{"perf", "record"}}
-	c := openBundle(t, h.Bundle())
+	c := openBuilt(t, h.Bundle())
 	p, err := c.Profile(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestOpenBundleWithoutSideband(t *testing.T) {
 	for _, sideband := range [][]byte{nil, []byte("rubbish"), {}} {
 		h := bundlebuild.NewHost()
 		h.Entries = map[string][]byte{bundle.PerfDataName: sideband}
-		c := openBundle(t, h.Bundle())
+		c := openBuilt(t, h.Bundle())
 		p, err := c.Profile(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -128,8 +128,8 @@ func TestBorrow(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := bundlebuild.NewHost()
 			h.Drift = 1000
-			_, want := borrowing(t, h.PerfData(0), openBundle(t, h.Bundle()))
-			c, got := borrowing(t, h.PerfData(tt.lacks), openBundle(t, h.Bundle()))
+			_, want := borrowing(t, h.PerfData(0), openBuilt(t, h.Bundle()))
+			c, got := borrowing(t, h.PerfData(tt.lacks), openBuilt(t, h.Bundle()))
 			lent := c.Taken()
 			if len(lent) != 1 || lent[0].Refused != "" ||
 				lent[0].String() != "taken from "+lent[0].From+": "+tt.want {
@@ -145,7 +145,7 @@ func TestBorrow(t *testing.T) {
 	}
 	h := bundlebuild.NewHost()
 	h.Entries = map[string][]byte{bundle.ModulesName: nil}
-	c, _ := borrowing(t, h.PerfData(0), openBundle(t, h.Bundle()))
+	c, _ := borrowing(t, h.PerfData(0), openBuilt(t, h.Bundle()))
 	if b := c.Taken()[0]; b.String() != "nothing taken from "+b.From+none {
 		t.Errorf("borrowed %q, want %q", b.String(), none)
 	}
@@ -209,7 +209,7 @@ func TestBorrowNothing(t *testing.T) {
 			_, want := borrowing(t, h.PerfData(lacks))
 			other := bundlebuild.NewHost()
 			tt.change(other)
-			c, got := borrowing(t, h.PerfData(lacks), openBundle(t, other.Bundle()))
+			c, got := borrowing(t, h.PerfData(lacks), openBuilt(t, other.Bundle()))
 			lent := c.Taken()
 			if len(lent) != 1 || !strings.Contains(lent[0].Refused, tt.want) ||
 				lent[0].String() != "nothing taken from "+lent[0].From+": "+lent[0].Refused {
@@ -234,9 +234,9 @@ func TestBorrowNothing(t *testing.T) {
 func TestBorrowTwice(t *testing.T) {
 	h := bundlebuild.NewHost()
 	data := h.PerfData(bundlebuild.NoSymbols)
-	plain := openBundle(t, h.PerfData(0))
-	c, got := borrowing(t, data, plain, openBundle(t, h.Bundle()), openBundle(t, h.Bundle()))
-	_, want := borrowing(t, h.PerfData(0), openBundle(t, h.Bundle()))
+	plain := openBuilt(t, h.PerfData(0))
+	c, got := borrowing(t, data, plain, openBuilt(t, h.Bundle()), openBuilt(t, h.Bundle()))
+	_, want := borrowing(t, h.PerfData(0), openBuilt(t, h.Bundle()))
 	sameStacks(t, got, want)
 	lent := c.Taken()
 	if len(lent) != 3 || lent[0].Refused != "it is no bundle" || lent[1].Programs != 2 ||
@@ -248,7 +248,7 @@ func TestBorrowTwice(t *testing.T) {
 // TestBorrowChangesNobody: the bundle's own programs stay as they are.
 func TestBorrowChangesNobody(t *testing.T) {
 	h := bundlebuild.NewHost()
-	from := openBundle(t, h.Bundle())
+	from := openBuilt(t, h.Bundle())
 	before, err := from.Programs()
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +264,7 @@ func TestBorrowChangesNobody(t *testing.T) {
 // TestBundleModuleIDs gives modules of the recording the build IDs that the bundle has.
 func TestBundleModuleIDs(t *testing.T) {
 	h := bundlebuild.NewHost()
-	_, p := borrowing(t, h.PerfData(0), openBundle(t, h.Bundle()))
+	_, p := borrowing(t, h.PerfData(0), openBuilt(t, h.Bundle()))
 	for i := range p.Objects {
 		if o := &p.Objects[i]; o.Kind == ingest.Module && (o.ID != buildid.New(h.ModuleID[:]) ||
 			p.Objects[o.Kernel].ID != buildid.New(h.Kernel[:])) {

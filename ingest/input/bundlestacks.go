@@ -1,16 +1,20 @@
 package input
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/object/btf"
+	"symbolize/ingest/sideband"
 )
 
 // bundleDump is a dump of a map in a bundle.
@@ -21,84 +25,120 @@ type bundleDump struct {
 }
 
 // dumps opens the dumps of a bundle. One that cannot be opened is left out.
-func (c *Capture) dumps() (list []bundleDump, damage error) {
-	for _, entry := range c.bundle.Names() {
+func (s *bundleSource) dumps() (list []bundleDump, damage error) {
+	for _, entry := range s.bundle.Names() {
 		name, ok := bundle.CutDump(entry)
 		if !ok {
 			continue
 		}
-		r, size, err := c.bundle.Entry(entry)
+		r, size, err := s.bundle.Entry(entry)
 		if err != nil {
 			continue // Bundle.Warnings say so
 		}
-		d, err := rawdump.Open(c.path+": "+entry, r, size)
+		d, err := rawdump.Open(s.file.path+": "+entry, r, size)
 		if err != nil {
 			damage = errors.Join(damage, err)
 			continue
 		}
 		list = append(list, bundleDump{name: name, header: d.Header, input: stackmap.Input{
-			Name: c.path + ": " + entry, R: r, Size: size}})
+			Name: s.file.path + ": " + entry, R: r, Size: size}})
 	}
 	return list, damage
 }
 
-// readStacks reads the stacks in a bundle, once; they make it a capture with samples:
-// those that the manifest tells of, else those of the dumps. What cannot be read of them is
-// told by the profile. It is called with the capture's lock held.
-func (c *Capture) readStacks() {
-	if c.bundle == nil || c.stacksRead {
+// stackMap reads the stacks in a bundle, once: those that the manifest lists, else those of
+// the dumps. The profile reports damage among them.
+func (s *bundleSource) stackMap() *stackSource {
+	if !s.stacksRead {
+		s.stacksRead = true
+		if len(s.bundle.Manifest.Samples) == 0 {
+			s.dumpedStacks()
+		} else {
+			s.sampledStacks()
+		}
+	}
+	return s.stacks
+}
+
+// setStacks makes the source of stacks that were read; err is the damage behind them.
+func (s *bundleSource) setStacks(set *stackmap.Set, err error) {
+	s.stacksErr = errors.Join(s.stacksErr, err)
+	if set == nil {
 		return
 	}
-	c.stacksRead = true
-	if len(c.bundle.Manifest.Samples) == 0 {
-		c.dumpedStacks()
-	} else {
-		c.sampledStacks()
+	opts := s.opts
+	opts.Stacks.PathOf = func(id buildid.ID) string {
+		if path := s.recordedPath(id); path != "" || s.opts.Stacks.PathOf == nil {
+			return path
+		}
+		return s.opts.Stacks.PathOf(id)
 	}
-	if c.perfErr != nil && c.stacks != nil {
-		c.stacksErr = errors.Join(c.stacksErr, c.perfErr)
+	s.stacks = &stackSource{file: s.file, set: set, opts: opts,
+		damage: errors.Join(s.stacksErr, s.damage)}
+	if s.bundle.Manifest.Text == 0 { // else a list has names alone, and may be of another boot
+		s.stacks.kallsyms = opts.Stacks.Kallsyms
 	}
 }
 
-// sampledStacks reads the stacks that the manifest tells of.
-func (c *Capture) sampledStacks() {
-	var list []stackmap.Sampled
-	for i := range c.bundle.Manifest.Samples {
-		x, err := c.sampled(&c.bundle.Manifest.Samples[i])
+// foldStacks makes the profile of the stacks. The bundle itself has what was mapped.
+func (s *bundleSource) foldStacks(ctx context.Context) (*ingest.Profile, error) {
+	sb, err := s.stacks.newState(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own := sideband.Bundle{Path: s.file.path, Bundle: s.bundle,
+		Programs: func() ([]bpf.Program, error) { return nil, nil }}
+	var warnings []sideband.Warning
+	if s.sideBand != nil {
+		side, err := s.sideBand.scan(ctx)
 		if err != nil {
-			c.stacksErr = errors.Join(c.stacksErr, fmt.Errorf("%s: samples of %q: %w", c.path,
-				c.bundle.Manifest.Samples[i].Event, err))
+			return nil, err
+		}
+		sb.Programs.Err = side.Programs.Err
+		own.Records = s.sideBand.data
+		own.Programs = func() ([]bpf.Program, error) { return side.Programs.List, nil }
+		warnings = side.Records.Warnings
+	}
+	sb.TakeAll(own)
+	return s.stacks.fold(sb, warnings)
+}
+
+// sampledStacks reads the stacks that the manifest lists.
+func (s *bundleSource) sampledStacks() {
+	var list []stackmap.Sampled
+	for i := range s.bundle.Manifest.Samples {
+		m := &s.bundle.Manifest.Samples[i]
+		x, err := s.sampled(m)
+		if err != nil {
+			s.stacksErr = errors.Join(s.stacksErr, fmt.Errorf("%s: samples of %q: %w",
+				s.file.path, m.Event, err))
 			continue
 		}
 		list = append(list, *x)
 	}
 	if len(list) > 0 {
-		set, err := stackmap.ReadSampled(list)
-		c.stacks, c.stacksErr = set, errors.Join(c.stacksErr, err)
+		s.setStacks(stackmap.ReadSampled(list))
 	}
 }
 
 // recordedPath returns the path of a file of which stacks in a bundle have the build ID, if
 // the recorder knew it, and what all call the vdso.
-func (c *Capture) recordedPath(id buildid.ID) string {
-	if c.bundle == nil {
-		return ""
-	}
-	if c.bundle.Has(bundle.VDSOName(id.Hex())) {
+func (s *bundleSource) recordedPath(id buildid.ID) string {
+	if s.bundle.Has(bundle.VDSOName(id.Hex())) {
 		return "[vdso]"
 	}
-	if c.files == nil {
-		c.files = make(map[buildid.Key][]recordedFile)
-		for i := range c.bundle.Manifest.Samples {
-			for _, f := range c.bundle.Manifest.Samples[i].Files {
+	if s.paths == nil {
+		s.paths = make(map[buildid.Key][]recordedFile)
+		for i := range s.bundle.Manifest.Samples {
+			for _, f := range s.bundle.Manifest.Samples[i].Files {
 				if file, err := buildid.Parse(f.BuildID); err == nil {
 					key := file.Key()
-					c.files[key] = append(c.files[key], recordedFile{file, f.Path})
+					s.paths[key] = append(s.paths[key], recordedFile{file, f.Path})
 				}
 			}
 		}
 	}
-	for _, f := range c.files[id.Key()] {
+	for _, f := range s.paths[id.Key()] {
 		if f.id.Matches(id) {
 			return f.path
 		}
@@ -113,14 +153,14 @@ type recordedFile struct {
 }
 
 // sampled opens what the manifest tells of the samples of an event.
-func (c *Capture) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
+func (s *bundleSource) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
 	x := &stackmap.Sampled{Event: stackmap.Event{Name: m.Event, Unit: m.Unit, Period: m.Period}}
 	if m.Period == 0 && m.Weight == "" {
 		return nil, errors.New("neither a period nor a weight")
 	}
 	open := func(entry string) (*stackmap.Input, error) {
-		r, size, err := c.bundle.Entry(entry)
-		return &stackmap.Input{Name: c.path + ": " + entry, R: r, Size: size}, err
+		r, size, err := s.bundle.Entry(entry)
+		return &stackmap.Input{Name: s.file.path + ": " + entry, R: r, Size: size}, err
 	}
 	user, err := open(m.Stacks)
 	if err != nil {
@@ -128,7 +168,7 @@ func (c *Capture) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
 	}
 	x.Stacks = *user
 	o := &x.Options
-	o.Packed = c.size
+	o.Packed = s.file.size
 	if m.KernelStacks != "" {
 		if o.Kernel, err = open(m.KernelStacks); err != nil {
 			return nil, err
@@ -158,10 +198,10 @@ func (c *Capture) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
 // stacks, or of those of the user where another, with "kern" or "kstack" in its name, is
 // of the kernel's. The dump that counts them is the one called "counts", else the first
 // whose key has stacks by its BTF, which the bundle has.
-func (c *Capture) dumpedStacks() {
+func (s *bundleSource) dumpedStacks() {
 	var user, kernel *bundleDump
-	list, damage := c.dumps()
-	c.stacksErr = errors.Join(c.stacksErr, damage)
+	list, damage := s.dumps()
+	s.stacksErr = errors.Join(s.stacksErr, damage)
 	for i := range list {
 		d := &list[i]
 		inKernel := strings.Contains(d.name, "kern") || strings.Contains(d.name, "kstack")
@@ -179,26 +219,28 @@ func (c *Capture) dumpedStacks() {
 	if user == nil {
 		return
 	}
-	o := &c.opts.Stacks
-	opts := stackmap.Options{Key: o.Key, Value: o.Value, Depth: o.Depth, Packed: c.size}
+	o := &s.opts.Stacks
+	opts := stackmap.Options{Key: o.Key, Value: o.Value, Depth: o.Depth, Packed: s.file.size}
 	if kernel != nil {
 		opts.Kernel = &kernel.input
 	}
-	opts.Counts, opts.BTF = c.countsOf(list)
+	opts.Counts, opts.BTF = s.countsOf(list)
 	if o.BTF != "" {
 		var err error
 		if opts.BTF, err = btf.ReadFile(o.BTF, nil); err != nil {
-			c.stacksErr = errors.Join(c.stacksErr, err)
+			s.stacksErr = errors.Join(s.stacksErr, err)
 			return
 		}
 	}
-	set, err := stackmap.Read(&user.input, &opts)
-	c.stacks, c.stacksErr = set, errors.Join(c.stacksErr, err)
+	s.setStacks(stackmap.Read(&user.input, &opts))
 }
 
 // countsOf finds the dump that counts stacks, and the BTF of its key, if there is any.
-func (c *Capture) countsOf(list []bundleDump) (counts *stackmap.Input, types *btf.Types) {
-	btfs := c.Types()
+func (s *bundleSource) countsOf(list []bundleDump) (counts *stackmap.Input, types *btf.Types) {
+	var btfs map[uint32]*btf.Types
+	if s.sideBand != nil {
+		btfs = sideband.Types(s.file.path, s.sideBand.data)
+	}
 	for i := range list {
 		d := &list[i]
 		t := btfs[d.header.BTFID]
@@ -212,20 +254,15 @@ func (c *Capture) countsOf(list []bundleDump) (counts *stackmap.Input, types *bt
 	return counts, types
 }
 
-// HasSamples reports whether a bundle has stacks that can be resolved: it then is a
-// capture, besides what others take from it. Other captures have. Before the Profile is
-// made it goes by the headers of the dumps.
-func (c *Capture) HasSamples() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// hasStacks reports whether the bundle has stacks, by the headers of their dumps before
+// they are read.
+func (s *bundleSource) hasStacks() bool {
 	switch {
-	case c.bundle == nil:
-		return true
-	case c.stacksRead:
-		return c.stacks != nil
-	case len(c.bundle.Manifest.Samples) > 0:
-		return slices.ContainsFunc(c.bundle.Manifest.Samples, func(m bundle.Samples) bool {
-			x, err := c.sampled(&m)
+	case s.stacksRead:
+		return s.stacks != nil
+	case len(s.bundle.Manifest.Samples) > 0:
+		return slices.ContainsFunc(s.bundle.Manifest.Samples, func(m bundle.Samples) bool {
+			x, err := s.sampled(&m)
 			if err != nil {
 				return false
 			}
@@ -233,7 +270,7 @@ func (c *Capture) HasSamples() bool {
 			return err == nil
 		})
 	}
-	list, _ := c.dumps()
+	list, _ := s.dumps()
 	return slices.ContainsFunc(list, func(d bundleDump) bool {
 		return stackmap.IsStacks(&d.header)
 	})

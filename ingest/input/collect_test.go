@@ -233,7 +233,7 @@ func foldChunks(t *testing.T, data []byte, opts Options, size int64) *ingest.Pro
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.chunkSize = size
+	c.setChunkSize(size)
 	p, err := c.Profile(t.Context())
 	if err != nil {
 		t.Fatal(err)

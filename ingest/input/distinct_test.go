@@ -110,7 +110,7 @@ func TestKeysOfSharedChains(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.chunkSize = 1 << 14
+		c.setChunkSize(1 << 14)
 		p, err := c.Profile(t.Context())
 		if err != nil {
 			t.Fatal(err)

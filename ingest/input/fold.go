@@ -154,7 +154,7 @@ func (f *folder) wall(t uint64) (nanos int64, ok bool) {
 func (f *folder) meta() {
 	x := &f.Records.File.Features
 	m := &f.p.Meta
-	m.Captures = []string{f.capture.path}
+	m.Captures = []string{f.file.path}
 	m.Host, m.OSRelease, m.Arch = x.Hostname, x.OSRelease, x.Arch
 	m.Command = strings.Join(x.CmdLine, " ")
 	m.Comments = f.Records.Comments

@@ -18,10 +18,13 @@ func openReader(data []byte, workers int) (*Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Capture{path: "fuzz", opts: Options{Workers: workers}, r: r, size: int64(len(data)),
-		perf:      f,
-		chunkSize: 700}, nil
+	in := &file{path: "fuzz", r: r, size: int64(len(data))}
+	return &Capture{file: in, source: &perfSource{file: in, data: f,
+		opts: Options{Workers: workers}, chunkSize: 700}}, nil
 }
+
+// setChunkSize sets the chunk size of a perf.data.
+func (c *Capture) setChunkSize(size int64) { c.source.records().chunkSize = size }
 
 // FuzzCollect holds for any bytes that a profile keeps its promises, that workers
 // make no difference, and that a replay sees the same samples.
@@ -102,7 +105,7 @@ func BenchmarkProfile(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		c.chunkSize = 0 // the default
+		c.setChunkSize(0) // the default
 		if _, err := c.Profile(b.Context()); err != nil {
 			b.Fatal(err)
 		}

@@ -70,7 +70,7 @@ func TestLocateInterrupted(t *testing.T) {
 				tt.object,
 				tt.offset)
 		}
-		f := newStackFolder(&Capture{stacks: stackmap.Addresses(nil)}, sb)
+		f := newStackFolder(&stackSource{file: &file{}, set: stackmap.Addresses(nil)}, sb)
 		n := f.kernelAddress(tt.pc, tt.pc-1, merge.KernelRole,
 			whose{time: tt.time, timed: true})
 		place := f.places.List()[n]

@@ -26,7 +26,7 @@ func TestLostPrograms(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := bundlebuild.NewHost()
 			h.Unread = tt.unread
-			b := openBundle(t, h.Bundle())
+			b := openBuilt(t, h.Bundle())
 			programs, err := b.Programs()
 			if err != nil || len(programs) != len(tt.want) {
 				t.Fatalf("%d programs, %v", len(programs), err)
@@ -41,7 +41,7 @@ func TestLostPrograms(t *testing.T) {
 					t.Errorf("program %d stands behind %d", p.ID, programs[i-1].ID)
 				}
 			}
-			_, p := borrowing(t, h.PerfData(bundlebuild.NoInfo), openBundle(t, h.Bundle()))
+			_, p := borrowing(t, h.PerfData(bundlebuild.NoInfo), openBuilt(t, h.Bundle()))
 			for id, symbol := range map[uint32]string{41: bundlebuild.Symbol(&h.A, 0),
 				42: bundlebuild.Symbol(&h.B, 0)} {
 				o := objectOf(t, p, symbol)
@@ -62,7 +62,7 @@ func TestLostRows(t *testing.T) {
 		{"id": 6}, {"id": 7, "reason": "a",
 			"symbol": "bpf_prog_0102030405060708_a_name_of_more_than_15"},
 		{"id": 7, "reason": "b"}}}
-	programs, err := openBundle(t, h.Bundle()).Programs()
+	programs, err := openBuilt(t, h.Bundle()).Programs()
 	if err != nil || len(programs) != 3 {
 		t.Fatalf("%d programs, %v", len(programs), err)
 	}

@@ -4,7 +4,6 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/sideband"
 )
 
@@ -37,9 +36,6 @@ type Options struct {
 
 	// Stacks says how to read stack maps, which do not tell all themselves.
 	Stacks StackOptions
-
-	// lost are the BPF programs of a bundle of which its recorder says why it has no code.
-	lost []bundle.MissingProgram
 }
 
 // ReplayFrame is one frame of a replayed sample.

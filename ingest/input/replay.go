@@ -2,7 +2,6 @@ package input
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"symbolize/ingest"
@@ -11,22 +10,12 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// Replay reads the samples again, one after another in order of time, with the same
-// filters, and calls fn for each. Samples of one time, and all samples of captures
-// without times, come in the order of the file. It calls Profile first, if that was not
-// done. An error of fn ends it and is returned. Captures that hold no single samples give
-// ErrNoReplay.
-func (c *Capture) Replay(ctx context.Context, fn func(*ReplaySample) error) error {
-	if c.perf == nil || c.Stacks() != nil {
-		return fmt.Errorf("%s: %w", c.path, ErrNoReplay)
-	}
-	p, err := c.Profile(ctx)
-	if err != nil {
-		return err
-	}
-	r := newReplayer(c, p)
-	return inOrder(ctx, c.collect, func(q queuedSample) error {
-		rec, err := c.collect.Records.At(r.one, q.at, q.size)
+// replay calls visit for the samples that p was folded of.
+func (s *perfSource) replay(ctx context.Context, p *ingest.Profile,
+	visit func(*ReplaySample) error) error {
+	r := newReplayer(s.folded, p)
+	return inOrder(ctx, r.c, func(q queuedSample) error {
+		rec, err := r.c.Records.At(r.one, q.at, q.size)
 		if err != nil {
 			return err
 		}
@@ -34,7 +23,7 @@ func (c *Capture) Replay(ctx context.Context, fn func(*ReplaySample) error) erro
 			return nil
 		}
 		r.fill()
-		return fn(&r.out)
+		return visit(&r.out)
 	})
 }
 
@@ -50,12 +39,13 @@ type replayer struct {
 	out     ReplaySample
 }
 
-func newReplayer(c *Capture, p *ingest.Profile) *replayer {
-	r := &replayer{reader: newReader(c.collect), one: c.collect.Records.Read(nil, sideband.Chunk{}), p: p,
-		number: c.number, exact: c.exact}
-	r.locator.sb = c.collect.State
+func newReplayer(f *foldedSamples, p *ingest.Profile) *replayer {
+	c := f.collector
+	r := &replayer{reader: newReader(c), one: c.Records.Read(nil, sideband.Chunk{}), p: p,
+		number: f.objects, exact: f.exact}
+	r.locator.sb = c.State
 	r.locator.number = r.location
-	for _, ev := range c.collect.events {
+	for _, ev := range c.events {
 		at := slices.IndexFunc(p.Events, func(e ingest.Event) bool { return e.Name == ev.Name })
 		r.events = append(r.events, uint16(max(at, 0)))
 	}

@@ -19,6 +19,7 @@ import (
 // once, and each distinct frame looked up once: memory grows with both, not with samples.
 type stackFolder struct {
 	assembly
+	source *stackSource
 	set    *stackmap.Set
 	places *intern.Pairs
 	lists  [merge.NumRoles]*intern.Lists
@@ -62,13 +63,13 @@ type userAddress struct {
 	version addrspace.Version
 }
 
-func newStackFolder(c *Capture, sb *sideband.State) *stackFolder {
-	col := &collector{State: sb, opts: &c.opts}
-	set := c.stacks
-	f := &stackFolder{set: set, places: intern.NewPairs(), users: make(map[userAddress]uint32),
+func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
+	col := &collector{State: sb, opts: &s.opts}
+	set := s.set
+	f := &stackFolder{source: s, set: set, places: intern.NewPairs(), users: make(map[userAddress]uint32),
 		changed: make(map[kernelAddress]uint32),
 		validOf: make([]uint32, len(set.IDs)), namedOf: make([]uint32, len(set.Symbols))}
-	f.assembly = assembly{capture: c, collector: col, p: &ingest.Profile{}}
+	f.assembly = assembly{file: s.file, collector: col, p: &ingest.Profile{}}
 	for _, e := range set.Events {
 		col.events = append(col.events, ingest.Event{Name: e.Name, Unit: e.Unit, Period: e.Period})
 	}
@@ -102,13 +103,13 @@ func (f *stackFolder) checkFilters() error {
 	o := f.opts
 	switch {
 	case len(o.PIDs) > 0 && !f.set.Labels.PID:
-		return fmt.Errorf("%s: no process IDs in it that could be chosen by", f.capture.path)
+		return fmt.Errorf("%s: no process IDs in it that could be chosen by", f.file.path)
 	case len(o.Comms) > 0 && !f.set.Labels.Comm:
-		return fmt.Errorf("%s: no names of threads in it that could be chosen by", f.capture.path)
+		return fmt.Errorf("%s: no names of threads in it that could be chosen by", f.file.path)
 	case o.Event != "" && !slices.ContainsFunc(f.events, func(e ingest.Event) bool {
 		return e.Name == o.Event
 	}):
-		return fmt.Errorf("%s: no event %q in it", f.capture.path, o.Event)
+		return fmt.Errorf("%s: no event %q in it", f.file.path, o.Event)
 	}
 	return nil
 }
@@ -263,8 +264,8 @@ func (f *stackFolder) valid(ref uint32) uint32 {
 	if f.validOf[ref] == 0 {
 		id := f.set.IDs[ref]
 		n := f.Objects.Add(sideband.ObjectKey{Kind: ingest.ELF, ID: id}, func() ingest.Object {
-			o := ingest.Object{File: ingest.FileRef{Path: f.capture.recordedPath(id)}}
-			if pathOf := f.opts.Stacks.PathOf; pathOf != nil && o.File.Path == "" {
+			var o ingest.Object
+			if pathOf := f.opts.Stacks.PathOf; pathOf != nil {
 				o.File.Path = pathOf(id)
 			}
 			return o
@@ -362,6 +363,6 @@ func (f *stackFolder) profile() *ingest.Profile {
 	p.Stats.RecordTypes = make(map[string]uint64)
 	f.sources()
 	f.stackWarnings(p)
-	p.Meta.Captures = []string{f.capture.path}
+	p.Meta.Captures = []string{f.file.path}
 	return p
 }

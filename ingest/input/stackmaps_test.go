@@ -461,14 +461,18 @@ func FuzzStacks(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data, mapped []byte) {
 		path := filepath.Join(dir, "maps")
 		writeFile(t, path, mapped)
-		c := &Capture{path: "fuzz", r: bytes.NewReader(data), size: int64(len(data)),
-			opts: Options{Keep: ingest.Keep{PID: true}}}
-		form := stackmap.Sniff(&stackmap.Input{R: c.r, Size: c.size})
-		if form == stackmap.NoForm || c.openStacks(form) != nil {
+		in := &file{path: "fuzz", r: bytes.NewReader(data), size: int64(len(data))}
+		opts := Options{Keep: ingest.Keep{PID: true}, Stacks: StackOptions{
+			Maps: map[int32]string{AnyProcess: path}}}
+		form := stackmap.Sniff(&stackmap.Input{R: in.r, Size: in.size})
+		if form == stackmap.NoForm {
 			return
 		}
-		c.opts.Stacks.Maps = map[int32]string{AnyProcess: path}
-		p, err := c.Profile(t.Context())
+		s, err := openStacks(in, form, &opts)
+		if err != nil {
+			return
+		}
+		p, err := s.profile(t.Context())
 		if err != nil {
 			return // the maps are none
 		}

@@ -10,7 +10,6 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/regular"
@@ -41,14 +40,40 @@ const AnyProcess int32 = -1
 // bare reports whether the options describe a bare concatenation of values.
 func (o *StackOptions) bare() bool { return o.Depth > 0 || o.Stride > 0 }
 
+// stackSource is a stack map: stacks that were counted when they were recorded.
+type stackSource struct {
+	file     *file
+	set      *stackmap.Set
+	opts     Options
+	damage   error           // behind the stacks that were read
+	kallsyms string          // path of the list that has the kernel's place; "" for none
+	state    *sideband.State // of the profile, once it was made
+}
+
 // openStacks reads a stack map whole: nothing of it is large, as the kernel bounds the
 // maps.
-func (c *Capture) openStacks(form stackmap.Form) error {
-	in := &stackmap.Input{Name: c.path, R: c.r, Size: c.size}
-	o := &c.opts.Stacks
-	opts := stackmap.Options{Key: o.Key, Value: o.Value, Depth: o.Depth, Stride: o.Stride}
-	var files closers
+func openStacks(f *file, form stackmap.Form, o *Options) (*stackSource, error) {
+	opts, files, err := readOptions(&o.Stacks)
 	defer func() { files.Close() }()
+	if err != nil {
+		return nil, err
+	}
+	set, err := stackmap.Read(&stackmap.Input{Name: f.path, R: f.r, Size: f.size}, opts)
+	if set == nil {
+		if errors.Is(err, stackmap.ErrNotStacks) && form == stackmap.NoForm {
+			err = fmt.Errorf("%w: %w", ErrNotCapture, err)
+		}
+		return nil, err
+	}
+	return &stackSource{file: f, set: set, opts: *o, damage: err,
+		kallsyms: o.Stacks.Kallsyms}, nil
+}
+
+// readOptions opens the files that belong to a stack map; the caller closes them also
+// after an error.
+func readOptions(o *StackOptions) (*stackmap.Options, closers, error) {
+	opts := &stackmap.Options{Key: o.Key, Value: o.Value, Depth: o.Depth, Stride: o.Stride}
+	var files closers
 	for _, x := range []struct {
 		path string
 		to   **stackmap.Input
@@ -58,165 +83,128 @@ func (c *Capture) openStacks(form stackmap.Form) error {
 		}
 		f, err := regular.Open(x.path)
 		if err != nil {
-			return err
+			return nil, files, err
 		}
 		files = append(files, f)
 		fi, err := f.Stat()
 		if err != nil {
-			return err
+			return nil, files, err
 		}
 		*x.to = &stackmap.Input{Name: x.path, R: f, Size: fi.Size()}
 	}
+	var err error
 	if o.BTF != "" {
-		var err error
-		if opts.BTF, err = btf.ReadFile(o.BTF, nil); err != nil {
-			return err
-		}
+		opts.BTF, err = btf.ReadFile(o.BTF, nil)
 	}
-	set, err := stackmap.Read(in, &opts)
-	if set == nil {
-		if errors.Is(err, stackmap.ErrNotStacks) && form == stackmap.NoForm {
-			err = fmt.Errorf("%w: %w", ErrNotCapture, err)
-		}
-		return err
-	}
-	c.stacks, c.stacksErr = set, err
-	return nil
+	return opts, files, err
 }
 
-// Stacks returns what was read of a stack map; nil for other captures. After Profile the
-// stacks and samples themselves are gone.
-func (c *Capture) Stacks() *stackmap.Set {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.readStacks()
-	return c.stacks
+func (s *stackSource) kind() string           { return s.set.Form.String() }
+func (s *stackSource) replayed() *perfSource  { return nil }
+func (s *stackSource) records() *perfSource   { return nil }
+func (s *stackSource) stackMap() *stackSource { return s }
+
+func (s *stackSource) taken() []sideband.Taken {
+	if s.state == nil {
+		return nil
+	}
+	return s.state.Taken()
 }
 
-// foldStacks makes the profile of a stack map.
-func (c *Capture) foldStacks(ctx context.Context) (*ingest.Profile, error) {
-	sb, err := c.stackSideband(ctx)
+func (s *stackSource) profile(ctx context.Context) (*ingest.Profile, error) {
+	sb, err := s.newState(ctx)
 	if err != nil {
 		return nil, err
 	}
-	f := newStackFolder(c, sb)
+	return s.fold(sb, nil)
+}
+
+// fold makes the profile of the stacks, whose addresses lie in the spaces of sb. warnings
+// are of the side band of the bundle that has them.
+func (s *stackSource) fold(sb *sideband.State, warnings []sideband.Warning) (
+	*ingest.Profile, error) {
+	sb.Build()
+	s.state = sb
+	f := newStackFolder(s, sb)
 	if err := f.checkFilters(); err != nil {
 		return nil, err
 	}
 	for i := range f.set.Samples {
 		f.sample(&f.set.Samples[i])
 	}
-	c.profile = f.profile()
-	warnings := sb.Records.Warnings
-	if c.bundle != nil && c.side != nil {
-		warnings = slices.Concat(c.side.Records.Warnings, warnings)
+	p := f.profile()
+	for _, w := range slices.Concat(warnings, sb.Records.Warnings) {
+		p.Stats.Warnings = append(p.Stats.Warnings, w.Warning)
 	}
-	for _, w := range warnings {
-		c.profile.Stats.Warnings = append(c.profile.Stats.Warnings, w.Warning)
-	}
-	if c.bundle != nil {
-		c.bundleProfile(c.profile)
-	}
-	return c.profile, nil
+	return p, nil
 }
 
-// stackSideband is what is known of address spaces: of the maps and kallsyms that the
-// user names, and of the bundles that serve.
-func (c *Capture) stackSideband(ctx context.Context) (*sideband.State, error) {
-	sb := sideband.New()
-	if err := c.addSpaces(ctx, sb); err != nil {
-		return nil, err
-	}
-	sb.Build()
-	c.stackSide = sb
-	return sb, nil
-}
-
-// addSpaces enters the kernel's address space and those of processes.
-func (c *Capture) addSpaces(ctx context.Context, sb *sideband.State) error {
-	o := &c.opts.Stacks
-	if c.takesList() {
-		if err := sb.AddKallsyms(o.Kallsyms); err != nil {
-			return err
+// newState enters the kernel's address space and those of processes: from the maps and
+// kallsyms that the user names, and from Options.Bundles.
+func (s *stackSource) newState(ctx context.Context) (*sideband.State, error) {
+	sb, o := sideband.New(), &s.opts.Stacks
+	if s.kallsyms != "" {
+		if err := sb.AddKallsyms(s.kallsyms); err != nil {
+			return nil, err
 		}
 	}
 	for _, pid := range slices.Sorted(maps.Keys(o.Maps)) {
-		f, err := regular.Open(o.Maps[pid])
-		if err != nil {
-			return err
-		}
-		found := sb.AddProcessMaps(pid, f)
-		if err := f.Close(); err != nil {
-			return err
-		}
-		if !found {
-			return fmt.Errorf("%s: no mapping of code in it: a copy of /proc/PID/maps is wanted",
-				o.Maps[pid])
+		if err := addMaps(sb, pid, o.Maps[pid]); err != nil {
+			return nil, err
 		}
 	}
-	if c.stacks != nil {
-		sb.SeparatePrograms()
-		for i := range c.stacks.Samples {
-			sb.AddSampled(c.stacks.Samples[i].PID)
-		}
+	sb.SeparatePrograms()
+	for i := range s.set.Samples {
+		sb.AddSampled(s.set.Samples[i].PID)
 	}
-	return c.addBundles(ctx, sb)
-}
-
-// takesList reports whether a kallsyms text says where the kernel lies. A bundle says that
-// itself: to it a list tells names, and may be of another boot.
-func (c *Capture) takesList() bool {
-	located := c.bundle != nil && c.bundle.Manifest.Text != 0
-	return c.opts.Stacks.Kallsyms != "" && !located
-}
-
-// addBundles takes what the bundles beside a stack map have, and the bundle that has it.
-func (c *Capture) addBundles(ctx context.Context, sb *sideband.State) error {
-	for _, b := range c.opts.Bundles {
+	for _, b := range bundlesOf(s.opts.Bundles) {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
-		sb.TakeAll(b.asBundle(b.Programs)) // the user vouches that they are of the same boot
+		sb.TakeAll(b) // the user vouches that they are of the same boot
 	}
-	if c.bundle == nil {
-		return nil
+	return sb, nil
+}
+
+// addMaps enters a copy of /proc/PID/maps.
+func addMaps(sb *sideband.State, pid int32, path string) error {
+	f, err := regular.Open(path)
+	if err != nil {
+		return err
 	}
-	own := func() ([]bpf.Program, error) { return nil, nil }
-	if c.perf != nil {
-		side, err := c.scan(ctx)
-		if err != nil {
-			return err
-		}
-		sb.Programs.Err = side.Programs.Err
-		own = func() ([]bpf.Program, error) { return side.Programs.List, nil }
+	found := sb.AddProcessMaps(pid, f)
+	if err := f.Close(); err != nil {
+		return err
 	}
-	sb.TakeAll(c.asBundle(own))
+	if !found {
+		return fmt.Errorf("%s: no mapping of code in it: a copy of /proc/PID/maps is wanted", path)
+	}
 	return nil
 }
 
 // stackWarnings says what is to be known of a stack map.
 func (f *stackFolder) stackWarnings(p *ingest.Profile) {
-	c, set := f.capture, f.set
+	s, set := f.source, f.set
 	warn := func(partial bool, hint, format string, args ...any) {
 		p.Stats.Warnings = append(p.Stats.Warnings, ingest.Warning{Partial: partial, Hint: hint,
 			Text: fmt.Sprintf(format, args...)})
 	}
-	if c.stacksErr != nil {
-		warn(true, "dump it again", "%v; all before it is used", c.stacksErr)
+	if s.damage != nil {
+		warn(true, "dump it again", "%v; all before it is used", s.damage)
 	}
 	for _, err := range set.Warnings {
 		warn(true, "", "%v", err)
 	}
 	if !set.Counted {
 		warn(false, "name the map that counts them with --counts FILE",
-			"%s: no counts: each stack counts 1", c.path)
+			"%s: no counts: each stack counts 1", s.file.path)
 	}
-	if c.takesList() {
+	if s.kallsyms != "" {
 		p.Stats.KernelList = true
 		f.listWarning(warn)
 	}
 	if set.Unused > 0 {
-		warn(false, "", "%s: %d stacks of the dump are in no count and are left out", c.path,
+		warn(false, "", "%s: %d stacks of the dump are in no count and are left out", s.file.path,
 			set.Unused)
 	}
 	if n := countObjects(p, func(o *ingest.Object) bool {
@@ -228,24 +216,24 @@ func (f *stackFolder) stackWarnings(p *ingest.Profile) {
 		}
 		warn(false, "`symbolize index --explain FILE…` says why the kernel saw none; --trust-paths "+
 			"takes what is indexed of their paths",
-			"%s: %s no build ID: %s frames came as addresses", c.path, files, whose)
+			"%s: %s no build ID: %s frames came as addresses", s.file.path, files, whose)
 	}
 	if set.Form >= stackmap.Systing && set.Skipped > 0 {
-		warn(false, "", "%s: %d records have no stack and are left out", c.path, set.Skipped)
+		warn(false, "", "%s: %d records have no stack and are left out", s.file.path, set.Skipped)
 	}
-	if k := c.opts.Keep; k.CPU || k.PID && !set.Labels.PID || k.TID && !set.Labels.TID {
-		warn(false, "", "%s: labels that it cannot carry: %s", c.path,
+	if k := s.opts.Keep; k.CPU || k.PID && !set.Labels.PID || k.TID && !set.Labels.TID {
+		warn(false, "", "%s: labels that it cannot carry: %s", s.file.path,
 			strings.Join(set.Labels.Missing(), ", "))
 	}
-	c.lossWarning(warn)
+	s.lossWarning(warn)
 }
 
 // listWarning says what a kallsyms text was not good for.
 func (f *stackFolder) listWarning(warn func(partial bool, hint, format string, args ...any)) {
-	list := f.opts.Stacks.Kallsyms
+	list := f.source.kallsyms
 	switch {
 	case f.inKernel+f.inListed+f.inNothing == 0:
-		warn(false, "", "%s: not used: %s has no kernel addresses", list, f.capture.path)
+		warn(false, "", "%s: not used: %s has no kernel addresses", list, f.file.path)
 	case f.inKernel == 0 && f.inNothing > 0:
 		warn(false, "copy /proc/kallsyms while the stacks are taken, or right after",
 			"%s: of another boot, so that the kernel's functions have no names: none of %d kernel "+
@@ -254,8 +242,8 @@ func (f *stackFolder) listWarning(warn func(partial bool, hint, format string, a
 }
 
 // lossWarning tells of stacks that were lost.
-func (c *Capture) lossWarning(warn func(partial bool, hint, format string, args ...any)) {
-	lost := c.stacks.Totals().Lost
+func (s *stackSource) lossWarning(warn func(partial bool, hint, format string, args ...any)) {
+	lost := s.set.Totals().Lost
 	var parts []string
 	total := uint64(0)
 	for _, cause := range slices.Sorted(maps.Keys(lost)) {
@@ -264,7 +252,7 @@ func (c *Capture) lossWarning(warn func(partial bool, hint, format string, args 
 	}
 	if total > 0 {
 		warn(false, "a larger map loses fewer; `symbolize capture --stacks` loses next to none",
-			"%s: stacks of %d samples were lost, which are shown as [lost: …]: %s", c.path, total,
+			"%s: stacks of %d samples were lost, which are shown as [lost: …]: %s", s.file.path, total,
 			strings.Join(parts, ", "))
 	}
 }
