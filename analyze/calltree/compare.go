@@ -1,0 +1,67 @@
+package calltree
+
+// Unify gives nodes of several profiles the same numbers where key returns the same text for
+// them: it gets the number of the profile in the list and the node. The first node of a key
+// describes it. The result's stacks share one list of nodes.
+func Unify(list []*Stacks, key func(profile int, n *Node) string) []*Stacks {
+	index := make(map[string]NodeID)
+	var nodes []Node
+	out := make([]*Stacks, len(list))
+	for i, s := range list {
+		numbers := make([]NodeID, len(s.Nodes))
+		for n := range s.Nodes {
+			k := key(i, &s.Nodes[n])
+			id, ok := index[k]
+			if !ok {
+				id = NodeID(len(nodes))
+				index[k] = id
+				nodes = append(nodes, s.Nodes[n])
+			}
+			numbers[n] = id
+		}
+		c := *s
+		c.seq = make([]NodeID, len(s.seq))
+		for j, n := range s.seq {
+			c.seq[j] = numbers[n&^inlinedBit] | n&inlinedBit
+		}
+		out[i] = &c
+	}
+	for _, s := range out {
+		s.Nodes = nodes
+	}
+	return out
+}
+
+// Compare joins the stacks of two sides, each of which Unify gave the same nodes: Values are
+// the sums of the first, those of the base sums of the second. Tree then has both.
+func Compare(sides, base []*Stacks) *Stacks {
+	c := &Stacks{}
+	add := func(s *Stacks, isBase bool) {
+		from := len(c.seq)
+		c.seq = append(c.seq, s.seq...)
+		zeros := make([]uint64, len(s.values))
+		for _, end := range s.ends {
+			c.ends = append(c.ends, from+end)
+		}
+		if c.Nodes == nil {
+			c.Nodes, c.Event, c.Unit = s.Nodes, s.Event, s.Unit
+		}
+		if isBase {
+			c.values, c.base = append(c.values, zeros...), append(c.base, s.values...)
+			c.BaseTotal += s.Total
+			c.BaseKept += s.Kept
+			return
+		}
+		c.values, c.base = append(c.values, s.values...), append(c.base, zeros...)
+		c.Total += s.Total
+		c.Kept += s.Kept
+		c.Samples += s.Samples
+	}
+	for _, s := range sides {
+		add(s, false)
+	}
+	for _, s := range base {
+		add(s, true)
+	}
+	return c
+}

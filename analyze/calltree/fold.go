@@ -1,0 +1,210 @@
+package calltree
+
+import (
+	"strconv"
+	"strings"
+
+	"symbolize/ingest"
+)
+
+// Stacks holds the samples of an event as stacks of nodes with their values.
+type Stacks struct {
+	Nodes []Node
+	Event string // printable names of the event and its unit
+	Unit  string
+	// Total is the value of all samples of the event, Kept of those that the filter keeps.
+	Total, Kept uint64
+	Samples     uint64 // number of all samples of the event
+	// BaseTotal and BaseKept are those of the base, where two profiles are compared.
+	BaseTotal, BaseKept uint64
+
+	folder *Folder
+	ends   []int
+	seq    []NodeID // outermost first, with inlinedBit
+	values []uint64
+	base   []uint64 // nil if there is none
+}
+
+// AllEvents is for Fold: the samples of all events, counted.
+const AllEvents = -1
+
+// Fold adds up the samples of an event: their weight or, with count, their number, which also
+// weighs an event that has no periods at all.
+func (f *Folder) Fold(event int, count bool) *Stacks {
+	s := &Stacks{folder: f}
+	value := s.describe(event, count)
+	if len(f.roots) == 0 {
+		s.foldByStack(event, value)
+		s.Nodes = f.nodes
+		return s
+	}
+	for i := range f.Profile.Samples {
+		smp := &f.Profile.Samples[i]
+		if !s.take(smp, event, value) {
+			continue
+		}
+		s.add(f.Profile.Stack(smp.Stack), smp, value(smp))
+	}
+	s.Nodes = f.nodes
+	return s
+}
+
+// describe sets names and returns how a sample weighs.
+func (s *Stacks) describe(event int, count bool) func(*ingest.Sample) uint64 {
+	p := s.folder.Profile
+	if event >= 0 && event < len(p.Events) {
+		s.Event = ingest.Printable(p.Events[event].Name)
+		s.Unit = ingest.Printable(p.Events[event].Unit)
+	}
+	periods := false
+	for i := range p.Samples {
+		periods = periods || int(p.Samples[i].Event) == event && p.Samples[i].Weight != 0
+	}
+	if count || event == AllEvents || !periods {
+		s.Unit = "samples"
+		return func(smp *ingest.Sample) uint64 { return smp.Count }
+	}
+	return func(smp *ingest.Sample) uint64 { return smp.Weight }
+}
+
+// take counts a sample in the totals if it is of the event.
+func (s *Stacks) take(smp *ingest.Sample, event int, value func(*ingest.Sample) uint64) bool {
+	if event != AllEvents && int(smp.Event) != event {
+		return false
+	}
+	s.Total += value(smp)
+	s.Samples += smp.Count
+	return true
+}
+
+// foldByStack adds samples up by stack first, so that each stack is walked once.
+func (s *Stacks) foldByStack(event int, value func(*ingest.Sample) uint64) {
+	p := s.folder.Profile
+	sums := make([]uint64, len(p.StackEnds))
+	for i := range p.Samples {
+		if smp := &p.Samples[i]; s.take(smp, event, value) {
+			sums[smp.Stack] += value(smp)
+		}
+	}
+	s.seq = make([]NodeID, 0, len(p.StackLocs))
+	for id, v := range sums {
+		if v > 0 {
+			s.add(p.Stack(ingest.StackID(id)), nil, v)
+		}
+	}
+}
+
+// add appends a stack of locations, leaf first, with the labels of a sample.
+func (s *Stacks) add(locs []ingest.LocationID, smp *ingest.Sample, value uint64) {
+	f := s.folder
+	if f.filtered != nil {
+		var ok bool
+		if locs, ok = f.filtered.stack(&f.opts.Filter, locs); !ok {
+			return
+		}
+	}
+	if value == 0 {
+		return
+	}
+	s.Kept += value
+	start := len(s.seq)
+	if smp != nil {
+		for _, by := range f.roots {
+			s.seq = append(s.seq, f.labelNode(by, smp))
+		}
+	}
+	fold := f.by == File || f.by == Object || f.by == BuildID
+	for i := len(locs) - 1; i >= 0; i-- {
+		l := locs[i]
+		from := uint32(0)
+		if l > 0 {
+			from = f.ends[l-1]
+		}
+		for _, n := range f.at[from:f.ends[l]] {
+			if fold && len(s.seq) > start && s.seq[len(s.seq)-1]&^inlinedBit == n&^inlinedBit {
+				continue
+			}
+			s.seq = append(s.seq, n)
+		}
+	}
+	s.ends = append(s.ends, len(s.seq))
+	s.values = append(s.values, value)
+}
+
+// labelNode returns the node of a label of a sample.
+func (f *Folder) labelNode(by By, s *ingest.Sample) NodeID {
+	k := nodeKey{by: by}
+	switch by {
+	case Comm:
+		k.number = int64(s.Comm)
+	case PID:
+		k.number = int64(s.PID)
+	case TID:
+		k.number = int64(s.TID)
+	case CPU:
+		k.number = int64(s.CPU)
+	case Event:
+		k.number = int64(s.Event)
+	case Label:
+		k.text = f.labelText(s)
+	}
+	return f.node(k, func() Node {
+		return Node{Name: f.labelName(by, s)}
+	})
+}
+
+func (f *Folder) labelName(by By, s *ingest.Sample) string {
+	switch by {
+	case Comm:
+		return commText(f.Profile.Strings[s.Comm])
+	case Event:
+		return ingest.Printable(f.Profile.Events[s.Event].Name)
+	case Label:
+		return f.labelText(s)
+	case PID:
+		return numberText("pid", s.PID)
+	case TID:
+		return numberText("tid", s.TID)
+	}
+	return numberText("cpu", s.CPU)
+}
+
+// labelText joins all labels of a sample that its profile keeps.
+func (f *Folder) labelText(s *ingest.Sample) string {
+	words := []string{"comm " + commText(f.Profile.Strings[s.Comm])}
+	for _, l := range []struct {
+		name   string
+		number int32
+	}{{"pid", s.PID}, {"tid", s.TID}, {"cpu", s.CPU}} {
+		if l.number >= 0 {
+			words = append(words, numberText(l.name, l.number))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func commText(comm string) string {
+	if comm == "" {
+		return "[no comm]"
+	}
+	return ingest.Printable(comm)
+}
+
+func numberText(label string, n int32) string {
+	if n < 0 {
+		return "[no " + label + "]"
+	}
+	return label + " " + strconv.Itoa(int(n))
+}
+
+// Len returns the number of stacks.
+func (s *Stacks) Len() int { return len(s.ends) }
+
+// stack returns the nodes of a stack, outermost first, with inlinedBit.
+func (s *Stacks) stack(i int) []NodeID {
+	from := 0
+	if i > 0 {
+		from = s.ends[i-1]
+	}
+	return s.seq[from:s.ends[i]]
+}

@@ -1,0 +1,145 @@
+package calltree
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Row is a line of a table: a node with its flat value, that of the stacks that end in it, and
+// its cumulative one, that of the stacks that it is on, recursion counted once.
+type Row struct {
+	Node      NodeID
+	Flat, Cum uint64
+}
+
+// Table returns the nodes of the stacks with their values, heaviest flat or, with cum,
+// cumulative value first, then by name and number.
+func (s *Stacks) Table(cum bool) []Row {
+	flat, all := s.sums()
+	rows := make([]Row, 0, len(all))
+	for n := range all {
+		if all[n] > 0 {
+			rows = append(rows, Row{Node: NodeID(n), Flat: flat[n], Cum: all[n]})
+		}
+	}
+	nodes := s.Nodes
+	slices.SortFunc(rows, func(a, b Row) int {
+		first, second := cmp.Compare(b.Flat, a.Flat), cmp.Compare(b.Cum, a.Cum)
+		if cum {
+			first, second = second, first
+		}
+		return cmp.Or(first, second, compareNodes(&nodes[a.Node], &nodes[b.Node]),
+			cmp.Compare(a.Node, b.Node))
+	})
+	return rows
+}
+
+func compareNodes(a, b *Node) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.SystemName, b.SystemName))
+}
+
+// sums returns the flat and the cumulative value of each node.
+func (s *Stacks) sums() (flat, cum []uint64) {
+	n := len(s.Nodes)
+	flat, cum = make([]uint64, n), make([]uint64, n)
+	seen := make([]uint32, n) // number of the last stack that had it, plus one
+	for i, v := range s.values {
+		stack := s.stack(i)
+		for k, id := range stack {
+			id &^= inlinedBit
+			if k == len(stack)-1 {
+				flat[id] += v
+			}
+			if seen[id] != uint32(i)+1 {
+				seen[id] = uint32(i) + 1
+				cum[id] += v
+			}
+		}
+	}
+	return flat, cum
+}
+
+// Call is a caller or callee of a node with the value of the stacks that have the call,
+// recursion counted once.
+type Call struct {
+	Node    NodeID
+	Value   uint64
+	Inlined bool // the callee is inlined wherever the call is made
+}
+
+// Neighbors is a node with its direct callers and callees, heaviest first.
+type Neighbors struct {
+	Row
+	Callers, Callees []Call
+}
+
+// edge is a call from one node to another.
+type edge struct{ caller, callee NodeID }
+
+// edgeSum adds up a call.
+type edgeSum struct {
+	value   uint64
+	seen    uint32 // number of the last stack that had it, plus one
+	outside bool   // the callee is not inlined somewhere
+}
+
+// Peek returns the nodes for which match reports true with their callers and callees, in the
+// order of Table. Direct recursion is no call, as in pprof.
+func (s *Stacks) Peek(match func(*Node) bool) []Neighbors {
+	nodes := s.Nodes
+	wanted := make([]bool, len(nodes))
+	for n := range nodes {
+		wanted[n] = match(&nodes[n])
+	}
+	callers, callees := make(map[NodeID][]Call), make(map[NodeID][]Call)
+	for e, sum := range s.edges(wanted) {
+		c := Call{Value: sum.value, Inlined: !sum.outside}
+		c.Node = e.caller
+		callers[e.callee] = append(callers[e.callee], c)
+		c.Node = e.callee
+		callees[e.caller] = append(callees[e.caller], c)
+	}
+	var list []Neighbors
+	for _, r := range s.Table(false) {
+		if wanted[r.Node] {
+			list = append(list, Neighbors{Row: r, Callers: s.sortCalls(callers[r.Node]),
+				Callees: s.sortCalls(callees[r.Node])})
+		}
+	}
+	return list
+}
+
+// edges adds up the calls from or to the wanted nodes.
+func (s *Stacks) edges(wanted []bool) map[edge]*edgeSum {
+	sums := make(map[edge]*edgeSum)
+	for i, v := range s.values {
+		stack := s.stack(i)
+		for k := 1; k < len(stack); k++ {
+			e := edge{stack[k-1] &^ inlinedBit, stack[k] &^ inlinedBit}
+			if e.caller == e.callee || !wanted[e.caller] && !wanted[e.callee] {
+				continue
+			}
+			sum := sums[e]
+			if sum == nil {
+				sum = &edgeSum{}
+				sums[e] = sum
+			}
+			sum.outside = sum.outside || stack[k]&inlinedBit == 0
+			if sum.seen != uint32(i)+1 {
+				sum.seen = uint32(i) + 1
+				sum.value += v
+			}
+		}
+	}
+	return sums
+}
+
+func (s *Stacks) sortCalls(calls []Call) []Call {
+	nodes := s.Nodes
+	slices.SortFunc(calls, func(a, b Call) int {
+		return cmp.Or(cmp.Compare(b.Value, a.Value),
+			compareNodes(&nodes[a.Node], &nodes[b.Node]), cmp.Compare(a.Node, b.Node))
+	})
+	return calls
+}
