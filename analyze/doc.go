@@ -19,7 +19,7 @@
 //
 // Frames without a name are no error: Profile.Names has the reason of each. Errors wrap the
 // sentinels of the packages below, for errors.Is: store.ErrVersion and store.ErrDamaged of the
-// store, input.ErrNotCapture and perfdata.ErrPipe of a capture, the context's own. The errors of
+// store, input.ErrNotCapture and perfdata.ErrCutHeader of a capture, the context's own. The errors of
 // this package are in errors.go. Many errors have a method Hint() string with the step that
 // fixes them.
 //

@@ -140,7 +140,7 @@ func TestLoadFails(t *testing.T) {
 		want  error
 	}{
 		{name: "no capture", paths: []string{"doc.go"}, want: input.ErrNotCapture},
-		{name: "pipe", paths: []string{captures + "pipe.data"}, want: perfdata.ErrPipe},
+		{name: "zstd", paths: []string{captures + "zstd.data"}, want: perfdata.ErrCompressed},
 		{name: "one of two", paths: []string{captures + "fixed.data", "doc.go"},
 			want: input.ErrNotCapture},
 		{name: "interrupted", ctx: cancelled, paths: []string{captures + "fixed.data"},

@@ -19,10 +19,9 @@ var hints = [...]struct {
 	sentinel error
 	hint     string
 }{
-	{perfdata.ErrPipe, "record with `perf record -o FILE`, not into a pipe"},
+	{perfdata.ErrCutHeader, "copy or record it again: nothing of it can be read"},
 	{perfdata.ErrDirectory, "record without --threads and --kcore, or name the file `data` in it"},
 	{perfdata.ErrCompressed, "record without -z"},
-	{perfdata.ErrV1, "record with a perf of after 2010"},
 	{bundle.ErrNewer, "read it with the newer symbolize that wrote it"},
 	{ErrNotCapture, "a capture is what `perf record -g` or a pprof profiler writes; " +
 		"`symbolize info FILE` tells what a file is"},

@@ -117,7 +117,7 @@ func replayed(t *testing.T, c *Capture) ([]ReplaySample, *ingest.Profile) {
 func TestLikePerfScript(t *testing.T) {
 	for _, name := range []string{"mixed", "mixed-buildid", "per-thread", "events", "bpf",
 		"bpf-lines", "spawn",
-		"deleted", "deleted-buildid", "fixed", "nochain", "tracepoint", "clock"} {
+		"deleted", "deleted-buildid", "fixed", "nochain", "tracepoint", "clock", "pipe"} {
 		t.Run(name, func(t *testing.T) {
 			want := readScript(t, name)
 			got, p := replayed(t, openFixture(t, name, Options{}))
@@ -163,10 +163,6 @@ func TestLikePerfScript(t *testing.T) {
 
 // TestRefusedCaptures opens what is recognised and not read yet.
 func TestRefusedCaptures(t *testing.T) {
-	if _, err := Open(t.Context(), "../../fixtures/captures/pipe.data", Options{}); err == nil ||
-		!strings.Contains(err.Error(), "pipe mode is not supported yet") {
-		t.Errorf("pipe mode: %v", err)
-	}
 	c := openFixture(t, "zstd", Options{})
 	if _, err := c.Profile(t.Context()); err == nil || !strings.Contains(err.Error(),
 		"not supported yet") {

@@ -1,4 +1,4 @@
-// Package perfdata decodes the perf.data format in file mode: header, attrs,
+// Package perfdata decodes the perf.data format, files and streams: header, attrs,
 // records and feature sections, in both byte orders. It holds no policy and
 // does not depend on profiles: the packages that import it interpret mappings and
 // samples.

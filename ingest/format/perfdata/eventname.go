@@ -72,6 +72,9 @@ func (f *File) baseName(a *Attr) string {
 	case AttrSoftware:
 		return tableName(softwareNames, a.Config, "unknown-software")
 	case AttrTracepoint:
+		if name := f.types[a.Config]; name != "" {
+			return name
+		}
 		return "tracepoint:" + strconv.FormatUint(a.Config, 10)
 	case AttrHWCache:
 		return f.hybrid(a) + cacheName(config)

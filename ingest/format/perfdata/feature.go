@@ -2,6 +2,7 @@ package perfdata
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"symbolize/buildid"
@@ -166,7 +167,6 @@ const maxFeatureBytes = 64 << 20
 // readFeatures finds the sections by the table behind the data, and decodes
 // the known ones. No error here is fatal.
 func (f *File) readFeatures(head []byte) {
-	f.Features.Sections = make(map[Feature]Section)
 	if f.Header.Size < fileHeaderSize || len(head) < fileHeaderSize {
 		return
 	}
@@ -198,9 +198,7 @@ func (f *File) readFeatures(head []byte) {
 }
 
 func (f *File) readFeature(x Feature, sec Section) {
-	if !x.Known() {
-		f.Features.Unknown = append(f.Features.Unknown, x)
-	}
+	f.noteUnknown(x)
 	if sec.Offset < 0 || sec.Size < 0 || sec.Offset > f.Size || sec.Size > f.Size-sec.Offset {
 		f.warn(&decode.Error{Name: f.Name + ": " + x.String() + " feature", Offset: sec.Offset,
 			Reason: fmt.Sprintf("its %d bytes are not in the file, which ends at %#x",
@@ -208,8 +206,7 @@ func (f *File) readFeature(x Feature, sec Section) {
 		return
 	}
 	f.Features.Sections[x] = sec
-	decodeFeature := featureDecoders[x]
-	if decodeFeature == nil {
+	if featureDecoders[x] == nil {
 		return
 	}
 	b, err := f.read(sec, maxFeatureBytes)
@@ -217,8 +214,23 @@ func (f *File) readFeature(x Feature, sec Section) {
 		f.warn(err)
 		return
 	}
-	d := decode.New(f.Name+": "+x.String()+" feature", b, sec.Offset, f.BigEndian)
-	decodeFeature(&f.Features, d)
+	f.decodeFeature(x, b, sec.Offset)
+}
+
+func (f *File) noteUnknown(x Feature) {
+	if !x.Known() && !slices.Contains(f.Features.Unknown, x) {
+		f.Features.Unknown = append(f.Features.Unknown, x)
+	}
+}
+
+// decodeFeature decodes the bytes of a feature from an offset of the file.
+func (f *File) decodeFeature(x Feature, b []byte, offset int64) {
+	decodeBytes := featureDecoders[x]
+	if decodeBytes == nil {
+		return
+	}
+	d := decode.New(f.Name+": "+x.String()+" feature", b, offset, f.BigEndian)
+	decodeBytes(&f.Features, d)
 	if err := d.Err(); err != nil {
 		f.warn(err)
 	}

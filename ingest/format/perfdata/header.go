@@ -10,15 +10,11 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// Kinds of files that this package recognises and does not read. Open's
-// errors wrap the first three.
+// Errors of Open, and one for callers.
 var (
 	ErrNotPerfData = errors.New("not a perf.data file")
-	// ErrPipe: written by perf record -o -, a stream that carries attrs and
-	// features as records.
-	ErrPipe = errors.New("perf.data in pipe mode is not supported yet")
-	// ErrV1: the format of before 2010.
-	ErrV1 = errors.New("perf.data version 1 is not supported")
+	// ErrCutHeader: the file ends before the records can be found.
+	ErrCutHeader = errors.New("a recording cut off at its header")
 	// ErrDirectory is for callers that open paths: perf record --threads and --kcore
 	// write a directory with a file "data" in it.
 	ErrDirectory = errors.New("perf.data directories are not supported yet")
@@ -39,9 +35,9 @@ type Section struct{ Offset, Size int64 }
 // End returns the offset behind the section.
 func (s Section) End() int64 { return s.Offset + s.Size }
 
-// Header is struct perf_file_header as recorded.
+// Header is struct perf_file_header as recorded. In pipe mode there is only its size.
 type Header struct {
-	Size     uint64 // 104; 72 in files of before features
+	Size     uint64 // 104; 72 in files of before features; 16 in pipe mode
 	AttrSize uint64 // stride of the attrs section
 	Attrs    Section
 	Data     Section
@@ -63,8 +59,11 @@ type File struct {
 	// ErrUnfinished, or one of the file itself. There are never more than 100.
 	Warnings []error
 
-	r   io.ReaderAt
-	ids eventIDs
+	r       io.ReaderAt
+	records io.ReaderAt // of the range Data; r but for WithRecords
+	place   func(offset int64) (name string, at int64)
+	types   map[uint64]string // names of tracepoints, by attr.config, of old recorders
+	ids     eventIDs
 }
 
 // Sizes of the file header: struct perf_file_header, the one without features,
@@ -73,6 +72,8 @@ const (
 	fileHeaderSize    = 104
 	oldFileHeaderSize = 72
 	pipeHeaderSize    = 16
+	attrSizeOffset    = 16
+	typesOffset       = 56
 	bitmapOffset      = 72
 )
 
@@ -97,12 +98,13 @@ func IsPerfData(head []byte) bool {
 	return false
 }
 
-// Open reads header, attrs and features of a perf.data file in file mode. r must
-// be safe for concurrent ReadAt, as files are, and stay open as long as the File
-// is used. Damage behind the header becomes a warning; an error means
-// that nothing of the file can be read. name is for messages only.
+// Open reads header, attrs and features of a perf.data file; in pipe mode these are records,
+// and all headers of records are read for them. r must be safe for concurrent ReadAt, as files
+// are, and stay open as long as the File is used. Damage behind the header becomes a warning;
+// an error means that nothing of the file can be read. name is for messages only.
 func Open(name string, r io.ReaderAt, size int64) (*File, error) {
-	f := &File{Name: name, Size: size, r: r}
+	f := &File{Name: name, Size: size, r: r, records: r, types: make(map[uint64]string)}
+	f.Features.Sections = make(map[Feature]Section)
 	head := make([]byte, min(max(size, 0), fileHeaderSize))
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: header: %w", name, err)
@@ -110,31 +112,36 @@ func Open(name string, r io.ReaderAt, size int64) (*File, error) {
 	if err := f.parseHeader(head); err != nil {
 		return nil, err
 	}
-	if err := f.readAttrs(); err != nil {
-		return nil, err
+	if f.Pipe() {
+		f.readStream()
+	} else {
+		if err := f.readAttrs(); err != nil {
+			return nil, err
+		}
+		f.readEventTypes(head)
+		f.readFeatures(head)
 	}
-	f.readFeatures(head)
 	f.applyFeatures()
 	f.indexIDs()
 	return f, nil
 }
 
+// Pipe reports whether the file is in pipe mode: written by perf record -o -, a stream that
+// carries attrs and features as records.
+func (f *File) Pipe() bool { return f.Header.Size == pipeHeaderSize }
+
 func (f *File) parseHeader(head []byte) error {
 	if !IsPerfData(head) {
 		return fmt.Errorf("%s: %w", f.Name, ErrNotPerfData)
 	}
-	switch string(head[:magicLen]) {
-	case magicV1:
-		return fmt.Errorf("%s: %w", f.Name, ErrV1)
-	case magicBig:
-		f.BigEndian = true
-	}
+	f.BigEndian = bigEndian(head)
 	d := decode.New(f.Name, head, 0, f.BigEndian)
 	d.Skip(magicLen)
 	h := &f.Header
 	h.Size = d.U64()
-	if d.Err() == nil && h.Size == pipeHeaderSize {
-		return fmt.Errorf("%s: %w", f.Name, ErrPipe)
+	if d.Err() == nil && f.Pipe() {
+		f.Data = Section{Offset: pipeHeaderSize, Size: f.Size - pipeHeaderSize}
+		return nil
 	}
 	if d.Err() == nil && h.Size != oldFileHeaderSize && h.Size < fileHeaderSize {
 		return &decode.Error{Name: f.Name, Offset: magicLen,
@@ -144,9 +151,30 @@ func (f *File) parseHeader(head []byte) error {
 	h.Attrs = f.section(d, "attrs section")
 	h.Data = f.section(d, "data section")
 	if err := d.Err(); err != nil {
+		if len(head) < oldFileHeaderSize {
+			return fmt.Errorf("%w: %w", err, ErrCutHeader)
+		}
 		return err
 	}
 	return f.placeData()
+}
+
+// bigEndian returns the byte order of a header. The magic of version 1, until perf of Linux
+// 3.5, has none: there the size of the attrs tells it, or that of the header in pipe mode
+// (try_all_file_abis and try_all_pipe_abis in tools/perf/util/header.c).
+func bigEndian(head []byte) bool {
+	if string(head[:magicLen]) != magicV1 {
+		return string(head[:magicLen]) == magicBig
+	}
+	if len(head) >= pipeHeaderSize && u64(head[magicLen:], true) == pipeHeaderSize {
+		return true
+	}
+	return len(head) >= attrSizeOffset+8 && plausibleAttrSize(u64(head[attrSizeOffset:], true))
+}
+
+// plausibleAttrSize reports whether an entry of the attrs section can have this size.
+func plausibleAttrSize(n uint64) bool {
+	return n >= attrSizeVer0+sectionRefSize && n <= maxAttrSize+sectionRefSize
 }
 
 // section reads {offset, size}, which must not overflow a file offset.
@@ -211,8 +239,8 @@ const (
 // readAttrs reads the attrs section and each event's IDs.
 func (f *File) readAttrs() error {
 	h := &f.Header
-	if h.AttrSize < attrSizeVer0+sectionRefSize || h.AttrSize > maxAttrSize+sectionRefSize {
-		return &decode.Error{Name: f.Name, Offset: 16,
+	if !plausibleAttrSize(h.AttrSize) {
+		return &decode.Error{Name: f.Name, Offset: attrSizeOffset,
 			Reason: fmt.Sprintf("attr size %d is not in %d..%d", h.AttrSize,
 				attrSizeVer0+sectionRefSize, maxAttrSize+sectionRefSize)}
 	}

@@ -90,8 +90,8 @@ func (r *RecordReader) Next() bool {
 	r.rec.Offset = r.base + int64(p)
 	r.rec.Body = r.buf[p+headerSize : p+size : p+size]
 	r.pos = p + size
-	if r.rec.Type == TypeAuxtrace {
-		return r.skipAuxtrace()
+	if r.rec.Type == TypeAuxtrace || r.rec.Type == TypeHeaderTracingData {
+		return r.skipPayload()
 	}
 	return true
 }
@@ -104,9 +104,9 @@ func (r *RecordReader) At(offset int64, size int) (*Record, error) {
 	if cap(r.buf) < size {
 		r.buf = make([]byte, 0, maxRecordSize)
 	}
-	got, err := r.f.r.ReadAt(r.buf[:size], offset)
+	got, err := r.f.records.ReadAt(r.buf[:size], offset)
 	if r.buf = r.buf[:got]; got < size {
-		return nil, fmt.Errorf("%s: offset %#x: %w", r.f.Name, offset, err)
+		return nil, r.ioError(offset, err)
 	}
 	r.to++
 	if !r.Next() {
@@ -144,29 +144,29 @@ func (r *RecordReader) fill(want int) bool {
 	// is another reader's.
 	n := int(min(int64(cap(r.buf)), r.end-start, max(r.to+maxRecordSize-start, int64(want))))
 	r.base, r.pos = start, 0
-	got, err := r.f.r.ReadAt(r.buf[:n], start)
+	got, err := r.f.records.ReadAt(r.buf[:n], start)
 	r.buf = r.buf[:got]
 	if got < want {
 		if err == nil || errors.Is(err, io.EOF) {
 			return r.fail(fmt.Sprintf("file ends here, %d bytes wanted, %d left", want, got))
 		}
-		r.err = fmt.Errorf("%s: offset %#x: %w", r.f.Name, start, err)
+		r.err = r.ioError(start, err)
 		return false
 	}
 	return true
 }
 
-// skipAuxtrace skips the trace that follows an AUXTRACE record without
+// skipPayload skips the bytes that follow an AUXTRACE or TRACING_DATA record without
 // being counted in its size.
-func (r *RecordReader) skipAuxtrace() bool {
-	if len(r.rec.Body) < 8 {
-		return r.fail("AUXTRACE record without a size")
+func (r *RecordReader) skipPayload() bool {
+	n, ok := r.f.payload(&r.rec)
+	if !ok {
+		return r.fail(r.rec.Type.String() + " record without a size")
 	}
-	n := u64(r.rec.Body, r.f.BigEndian)
 	if next := r.Offset(); n > uint64(r.end-next) {
-		// The record itself is whole, and is returned; its trace is not.
+		// The record itself is whole, and is returned; its payload is not.
 		r.pos -= r.rec.Size
-		r.fail(fmt.Sprintf("trace of %d bytes behind an AUXTRACE record overruns the data", n))
+		r.fail(fmt.Sprintf("the %d bytes behind the %s record overrun the data", n, r.rec.Type))
 		r.pos += r.rec.Size
 		return true
 	}
@@ -180,10 +180,28 @@ func (r *RecordReader) skipAuxtrace() bool {
 	return true
 }
 
+// payload returns the number of bytes that follow a record without being counted in its
+// size; false if the record is too short to have the number.
+func (f *File) payload(rec *Record) (n uint64, ok bool) {
+	switch {
+	case rec.Type == TypeAuxtrace && len(rec.Body) >= 8:
+		return u64(rec.Body, f.BigEndian), true
+	case rec.Type == TypeHeaderTracingData && len(rec.Body) >= 4:
+		return (uint64(u32(rec.Body, f.BigEndian)) + 7) &^ 7, true
+	}
+	return 0, rec.Type != TypeAuxtrace && rec.Type != TypeHeaderTracingData
+}
+
 // fail records damage at the current record.
 func (r *RecordReader) fail(reason string) bool {
-	r.err = &decode.Error{Name: r.f.Name, Offset: r.base + int64(r.pos), Reason: reason}
+	name, at := r.f.placeOf(r.base + int64(r.pos))
+	r.err = &decode.Error{Name: name, Offset: at, Reason: reason}
 	return false
+}
+
+func (r *RecordReader) ioError(offset int64, err error) error {
+	name, at := r.f.placeOf(offset)
+	return fmt.Errorf("%s: offset %#x: %w", name, at, err)
 }
 
 // u64 reads a word in the file's byte order; b must have 8 bytes.

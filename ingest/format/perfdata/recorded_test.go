@@ -176,12 +176,15 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestRecordedPipe is recognised.
+// TestRecordedPipe reads the tables that perf writes as records.
 func TestRecordedPipe(t *testing.T) {
-	data := recorded(t, "pipe")
-	_, err := Open("pipe.data", bytes.NewReader(data), int64(len(data)))
-	if !errors.Is(err, ErrPipe) || !IsPerfData(data) {
-		t.Errorf("error %v", err)
+	f, recs := open(t, "pipe")
+	x := &f.Features
+	if !f.Pipe() || len(f.Warnings) > 0 || len(f.Events) != 1 || f.Events[0].Name != "cpu-clock" {
+		t.Errorf("pipe %v, warnings %v, events %+v", f.Pipe(), f.Warnings, f.Events)
+	}
+	if x.Arch != "x86_64" || x.Version == "" || len(x.CmdLine) == 0 || len(recs) != 65 {
+		t.Errorf("%d records, features %+v", len(recs), x)
 	}
 }
 

@@ -154,6 +154,7 @@ func (s *Sample) fixed(body []byte, l *sampleLayout, big bool) {
 
 // recordError returns an error about a record.
 func (f *File) recordError(rec *Record, reason string) error {
-	return &decode.Error{Name: f.Name + ": " + rec.Type.String() + " record",
-		Offset: rec.Offset, Reason: reason}
+	name, at := f.placeOf(rec.Offset)
+	return &decode.Error{Name: name + ": " + rec.Type.String() + " record",
+		Offset: at, Reason: reason}
 }

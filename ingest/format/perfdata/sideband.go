@@ -80,7 +80,8 @@ func (f *File) body(rec *Record) (decode.Reader, error) {
 	if n < 0 {
 		return decode.Reader{}, f.recordError(rec, "shorter than its sample ID")
 	}
-	return *decode.New(f.Name, rec.Body[:n], rec.Offset+headerSize, f.BigEndian), nil
+	name, at := f.placeOf(rec.Offset + headerSize)
+	return *decode.New(name, rec.Body[:n], at, f.BigEndian), nil
 }
 
 // rest returns the rest up to a NUL: a name at the end of a record's fields,
