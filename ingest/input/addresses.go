@@ -2,38 +2,43 @@ package input
 
 import (
 	"context"
-	"errors"
-	"math"
+	"fmt"
 
 	"symbolize/ingest"
+	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/stackmap"
 )
 
-// errManyAddresses says that a list is longer than is resolved at a time.
-var errManyAddresses = errors.New("too many addresses")
-
 // Addresses makes a Profile of addresses in the kernel, of its modules and of BPF
-// programs, and says which location each is. Options.Bundles and the kallsyms of
-// Options.Stacks say what lay where; name is for messages.
+// programs, and returns the location of each. Options.Bundles and the kallsyms of
+// Options.Stacks have what lay where; name is for messages.
 //
 // Addresses are taken as they are, also return addresses.
 func Addresses(ctx context.Context, name string, list []uint64, opts Options) (
 	*ingest.Profile, []ingest.LocationID, error) {
-	if len(list) > math.MaxInt32 {
-		return nil, nil, errManyAddresses
+	set, err := stackmap.Addresses(list)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	opts.Event, opts.Comms, opts.PIDs = "", nil, nil
-	opts.Keep = ingest.Keep{PID: true} // the number of an address stands there
-	s := &stackSource{file: &file{path: name}, opts: opts, set: stackmap.Addresses(list),
+	opts.Event, opts.Comms, opts.PIDs, opts.Keep = "", nil, nil, ingest.Keep{}
+	s := &stackSource{file: &file{path: name}, set: set, opts: opts,
 		kallsyms: opts.Stacks.Kallsyms}
-	p, err := s.profile(ctx)
+	sb, err := s.newState(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+	sb.Build()
+	f := newStackFolder(s, sb)
+	local := make([]uint32, len(list))
+	for i := range list {
+		f.sample(&set.Samples[i])
+		local[i] = f.lists[merge.KernelRole].At(f.rows[i].Kernel)[0]
+	}
+	p, shard := f.profile()
+	addWarnings(p, sb.Records.Warnings)
 	at := make([]ingest.LocationID, len(list))
-	for i := range p.Samples {
-		s := &p.Samples[i]
-		at[s.PID] = p.Stack(s.Stack)[0]
+	for i, n := range local {
+		at[i] = shard.Location[n]
 	}
 	return p, at, nil
 }

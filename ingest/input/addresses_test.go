@@ -3,6 +3,7 @@ package input
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"symbolize/ingest"
@@ -37,8 +38,26 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%#x: %+v at %#x, want kind %d at %#x", in[i], o, l.Offset, w.kind, w.offset)
 		}
 	}
+	var counts []uint64
+	for i := range p.Samples {
+		counts = append(counts, p.Samples[i].Count)
+		if p.Samples[i].PID != -1 {
+			t.Errorf("sample %d: process %d", i, p.Samples[i].PID)
+		}
+	}
+	if slices.Sort(counts); !slices.Equal(counts, []uint64{1, 1, 1, 2}) {
+		t.Errorf("counts %d: equal addresses are one sample", counts)
+	}
 	p, at, err = Addresses(t.Context(), "none", nil, Options{})
 	if err != nil || len(at) != 0 || len(p.Samples) != 0 {
 		t.Errorf("none: %v, %v", at, err)
+	}
+}
+
+// TestTooManyAddresses: a list that no Set can hold is an error before memory is used for it.
+func TestTooManyAddresses(t *testing.T) {
+	list := make([]uint64, 1<<24+1)
+	if _, _, err := Addresses(t.Context(), "x", list, Options{}); err == nil {
+		t.Error("no error")
 	}
 }

@@ -35,6 +35,10 @@ func TestLocateInterrupted(t *testing.T) {
 	add(0, addrspace.Program, 0xffffffff81800000, 0xffffffff81800100, inside)
 	add(100, addrspace.Program, 0xffffffffc0002128, 0xffffffffc0002200, alone)
 	sb.Spaces = b.Build()
+	set, err := stackmap.Addresses(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	for _, tt := range []struct {
 		name   string
@@ -70,7 +74,7 @@ func TestLocateInterrupted(t *testing.T) {
 				tt.object,
 				tt.offset)
 		}
-		f := newStackFolder(&stackSource{file: &file{}, set: stackmap.Addresses(nil)}, sb)
+		f := newStackFolder(&stackSource{file: &file{}, set: set}, sb)
 		n := f.kernelAddress(tt.pc, tt.pc-1, merge.KernelRole,
 			whose{time: tt.time, timed: true})
 		place := f.places.List()[n]

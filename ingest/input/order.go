@@ -63,11 +63,12 @@ func (q *sampleQueue) upTo(limit uint64, emit func(queuedSample) error) error {
 func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) error {
 	var q sampleQueue
 	var s perfdata.Sample
+	var records *perfdata.RecordReader // one for all chunks, as it has a large buffer
 	for i := range c.Records.NumChunks() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		records := c.Records.Read(nil, c.Records.Chunk(i))
+		records = c.Records.Read(records, c.Records.Chunk(i))
 		for records.Next() {
 			rec := records.Record()
 			switch rec.Type {

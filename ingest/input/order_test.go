@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -107,5 +108,31 @@ func TestReplayCanceled(t *testing.T) {
 	err := c.Replay(ctx, func(*ReplaySample) error { return nil })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("replay: %v", err)
+	}
+}
+
+// TestReplayMemory: a replay takes one buffer for all chunks of a file.
+func TestReplayMemory(t *testing.T) {
+	data := busyHost(40)
+	c, err := openReader(data, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.Profile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := c.source.records().state.Records.NumChunks(); n < 50 {
+		t.Fatalf("%d chunks", n)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	samples := uint64(0)
+	if err := c.Replay(t.Context(), func(*ReplaySample) error { samples++; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; samples != p.Stats.Samples || n > 8<<20 {
+		t.Errorf("%d samples of %d, %d KiB allocated", samples, p.Stats.Samples, n>>10)
 	}
 }

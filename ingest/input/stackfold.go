@@ -331,8 +331,9 @@ func (f *stackFolder) userAddress(pc, at uint64, of whose) uint32 {
 	return n
 }
 
-// profile makes the profile of what was folded.
-func (f *stackFolder) profile() *ingest.Profile {
+// profile makes the profile of the samples, and returns the shard that has the locations
+// of its places.
+func (f *stackFolder) profile() (*ingest.Profile, *merge.Shard) {
 	p := f.p
 	places := f.places.List()
 	number := f.objects(f.query(0), places)
@@ -364,5 +365,5 @@ func (f *stackFolder) profile() *ingest.Profile {
 	f.sources()
 	f.stackWarnings(p)
 	p.Meta.Captures = []string{f.file.path}
-	return p
+	return p, s
 }

@@ -132,11 +132,17 @@ func (s *stackSource) fold(sb *sideband.State, warnings []sideband.Warning) (
 	for i := range f.set.Samples {
 		f.sample(&f.set.Samples[i])
 	}
-	p := f.profile()
-	for _, w := range slices.Concat(warnings, sb.Records.Warnings) {
+	p, _ := f.profile()
+	addWarnings(p, warnings)
+	addWarnings(p, sb.Records.Warnings)
+	return p, nil
+}
+
+// addWarnings appends warnings of a side band to those of the profile.
+func addWarnings(p *ingest.Profile, list []sideband.Warning) {
+	for _, w := range list {
 		p.Stats.Warnings = append(p.Stats.Warnings, w.Warning)
 	}
-	return p, nil
 }
 
 // newState enters the kernel's address space and those of processes: from the maps and

@@ -27,9 +27,10 @@ type Shard struct {
 	// Events maps the shard's events to those of the profile; nil if they are the same.
 	Events []uint16
 
-	location []ingest.LocationID // of the profile, by local location
-	// Rank is set by Assemble: the rank of each part among the profile's parts.
-	Rank [NumRoles][]uint32
+	// Assemble sets the location in the profile of each local location, and the rank of each
+	// part among the profile's parts.
+	Location []ingest.LocationID
+	Rank     [NumRoles][]uint32
 }
 
 // The two roles of a part: a stack is a kernel part, then a user part.
@@ -76,7 +77,7 @@ func joinLocations(shards []*Shard) []ingest.Location {
 				return ingest.CompareLocations(a.Location,
 					b.Location)
 			})
-			s.location = make([]ingest.LocationID, len(list))
+			s.Location = make([]ingest.LocationID, len(list))
 			sorted[i] = list
 		})
 	}
@@ -102,7 +103,7 @@ func joinLocations(shards []*Shard) []ingest.Location {
 		if n := len(out); n == 0 || out[n-1] != next.Location {
 			out = append(out, next.Location)
 		}
-		shards[least].location[next.local] = ingest.LocationID(len(out) - 1)
+		shards[least].Location[next.local] = ingest.LocationID(len(out) - 1)
 	}
 }
 
@@ -136,7 +137,7 @@ func (l *partList) collect(shards []*Shard, role int) {
 		for n := range uint32(s.Parts[role].Len()) {
 			at := uint32(len(l.locs))
 			for _, loc := range s.Parts[role].At(n) {
-				l.locs = append(l.locs, s.location[loc])
+				l.locs = append(l.locs, s.Location[loc])
 			}
 			l.parts = append(l.parts, partRef{at, uint32(len(l.locs)) - at, uint32(len(l.parts))})
 		}

@@ -163,7 +163,7 @@ func (m *merger) names() {
 	}
 	for i, p := range m.in {
 		for l := range p.Locations {
-			at := &from[m.shards[i].location[l]]
+			at := &from[m.shards[i].Location[l]]
 			if at.profile < 0 ||
 				len(m.in[at.profile].Names.At(ingest.LocationID(at.location))) == 0 &&
 					len(p.Names.At(ingest.LocationID(l))) > 0 {

@@ -1,14 +1,20 @@
 package stackmap
 
-// Addresses is a Set of addresses in the kernel that somebody counted: each is the only
-// frame of the stack of one sample, whose PID is its number in the list.
-func Addresses(list []uint64) *Set {
+import "fmt"
+
+// Addresses returns a Set of addresses in the kernel that somebody counted, whose samples
+// have the order of list: each is of a stack of one address and counts 1. A list that is
+// longer than a Set can be is an error.
+func Addresses(list []uint64) (*Set, error) {
+	if len(list) > maxSamples {
+		return nil, fmt.Errorf("%d addresses, over the limit of %d", len(list), maxSamples)
+	}
 	s := newSet(Raw)
-	s.Counted, s.Labels.PID = true, true
-	for i, at := range list {
+	s.Counted = true
+	for _, at := range list {
 		part := s.add([]Frame{{Offset: at, Status: IP}})
-		s.count(Sample{Kernel: part, PID: int32(i), TID: -1, Count: 1})
+		s.count(Sample{Kernel: part, PID: -1, TID: -1, Count: 1})
 	}
 	s.finish()
-	return s
+	return s, nil
 }
