@@ -75,7 +75,7 @@ func (s *Session) storeWarnings(partial bool) {
 		if !s.warned[text] {
 			s.warned[text] = true
 			s.warn(Warning{Warning: ingest.Warning{Text: "store: " + text, Partial: partial,
-				Hint: "`symbolize store verify` says what is lost"}})
+				Hint: "`symbolize store verify` lists the losses"}})
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (m *Dump) plan(o *ChartOptions, log Log) (*Plan, error) {
 				"the fields")
 	}
 	if p.Guessed {
-		log.Note(fmt.Sprintf("%s: %s; --hist says otherwise: %s", m.Title(), p.Scale.Describe(),
+		log.Note(fmt.Sprintf("%s: %s; --hist differs: %s", m.Title(), p.Scale.Describe(),
 			chart.ScaleNames))
 	}
 	return p, nil

@@ -16,9 +16,9 @@ var (
 	// ErrField: a field that was named is not there, or is no number.
 	ErrField = errors.New("no such field")
 	// ErrNoCount: no number of a value is known to be the count.
-	ErrNoCount = errors.New("the count is not told from other fields of the value")
+	ErrNoCount = errors.New("the count cannot be distinguished from other fields of the value")
 	// ErrNoSlot: no field is known to be the slot of a histogram.
-	ErrNoSlot = errors.New("the slot is not told from other fields of the key")
+	ErrNoSlot = errors.New("the slot cannot be distinguished from other fields of the key")
 )
 
 // Bounds of the search in types.

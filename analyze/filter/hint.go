@@ -18,7 +18,7 @@ func (l *Left) Hint() string {
 		return "`symbolize index $(debuginfod-find executable " + l.Object + ")`, or name its " +
 			"file with --with"
 	case ingest.LayoutUnknown:
-		return "index the file that runs, too: a debug file does not tell file offsets"
+		return "index the file that runs, too: a debug file has no file offsets"
 	case ingest.Stripped:
 		return "index its debug file: `symbolize index /usr/lib/debug`"
 	case ingest.NoBuildID:

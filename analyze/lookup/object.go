@@ -237,7 +237,7 @@ func (obj *Object) prepare(opts *Options, f *elf.File) error {
 	case opts.Offsets && m.Kind != ingest.Kernel && m.Kind != ingest.Module:
 		addrs, reason := resolve.NewAddresses(&ingest.Object{Kind: m.Kind}, m, m.Layout)
 		if reason != ingest.ReasonNone {
-			err := fmt.Errorf("%s: layout unknown: a debug file does not tell file offsets",
+			err := fmt.Errorf("%s: layout unknown: a debug file has no file offsets",
 				obj.Module)
 			return ingest.WithHint(err, "index the file that runs, or look up virtual addresses")
 		}

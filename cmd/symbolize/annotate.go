@@ -225,7 +225,7 @@ func (o *annotateOptions) nothing(p *ingest.Profile, c *code.Finder,
 	opts *report.AnnotateOptions) error {
 	if len(o.patterns) == 0 {
 		return withHint(fmt.Errorf("%s: no sample of the event lies in a function with a name",
-			strings.Join(o.captures, ", ")), "`symbolize missing` says what names them")
+			strings.Join(o.captures, ", ")), "`symbolize missing` lists the fixes")
 	}
 	var texts []string
 	for i := range o.patterns {

@@ -180,7 +180,7 @@ func runCaptureCheck(a *app) error {
 			case n.Option != "":
 				kind = "wanted for " + n.Option + " only"
 			}
-			fmt.Fprintf(w, "%s: %s, so that %s\n  to mend: %s\n", kind, n.Name, n.For, n.Fix)
+			fmt.Fprintf(w, "%s: %s, so that %s\n  fix: %s\n", kind, n.Name, n.For, n.Fix)
 		}
 		return nil
 	})
@@ -239,7 +239,7 @@ func recorderName() string {
 func recordError(err error) error {
 	switch {
 	case errors.Is(err, record.ErrRights):
-		return withHint(err, "`symbolize capture --check` says what is missing")
+		return withHint(err, "`symbolize capture --check` lists what is missing")
 	case errors.Is(err, record.ErrHostProc):
 		return withHint(err, "--host-proc names a directory where the /proc of the host is mounted")
 	case errors.Is(err, record.ErrCommand) && errors.Is(err, fs.ErrPermission):
@@ -251,7 +251,7 @@ func recordError(err error) error {
 			"come later")
 	case errors.Is(err, sampler.ErrTarget):
 		return withHint(err, "--pid takes numbers as `ps -e` shows them, --cgroup a directory for "+
-			"which `stat -f -c %%T DIR` says cgroup2fs")
+			"whose `stat -f -c %%T DIR` is cgroup2fs")
 	case errors.Is(err, syscall.ENOMEM):
 		return withHint(err, "memory is limited: by `ulimit -v`, `ulimit -l`, or the control group")
 	case errors.Is(err, syscall.EMFILE): // hintOf has the hint

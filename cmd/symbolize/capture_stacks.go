@@ -47,7 +47,7 @@ func (o *stackOptions) validate(pids []int) error {
 		}{{"--frequency", o.given("frequency")}, {"--all-cpus", o.all}, {"--cgroup", o.cgroup != ""},
 			{"--event", o.event != ""}, {"--off-cpu", o.offCPU}} {
 			if f.set {
-				return withHint(usagef("%s says what stacks to sample", f.name), "add --stacks")
+				return withHint(usagef("%s selects the stacks to sample", f.name), "add --stacks")
 			}
 		}
 		return nil

@@ -130,7 +130,7 @@ func runFilter(ctx context.Context, a *app, o *filterOptions) error {
 		func(text []byte) error { return r.Rewrite(out, text) })
 	for _, text := range r.Problems() {
 		a.partial = true
-		a.warn(text, "`symbolize store verify` says what is damaged")
+		a.warn(text, "`symbolize store verify` lists the damage")
 	}
 	if err == nil || errors.Is(err, context.Canceled) {
 		a.sayFilter(r.Stats())

@@ -108,7 +108,7 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 		"print what each object resolves to: lines, names only or nothing")
 	fs.BoolVar(&o.explain, "explain", false,
 		"index nothing: list the files whose build ID kernels cannot see, so that their frames in "+
-			"stack maps and recordings have none, and what would mend it")
+			"stack maps and recordings have none, and the fix")
 	addBCCFlag(fs, &o.bccDirs)
 	addWriterFlags(fs, &o.writer)
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)

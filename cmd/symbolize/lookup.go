@@ -244,7 +244,7 @@ func (a *app) reportLookup(l *lookup.Looker) {
 	}
 	for _, text := range l.Problems() {
 		a.partial = true
-		a.warn(text, "`symbolize store verify` says what is damaged")
+		a.warn(text, "`symbolize store verify` lists the damage")
 	}
 }
 

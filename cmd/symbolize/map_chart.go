@@ -59,7 +59,7 @@ func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
 		"the addresses of --symbols are where calls return to: show the line of the call")
 	fs.IntVarP(&o.rows, "rows", "n", defaultSymbolRows, "print `N` rows of --symbols; 0 for all")
 	fs.StringVar(&o.hist, "hist", "",
-		"draw histograms; the `SCALE` says what slots count: "+chart.ScaleNames)
+		"draw histograms; the `SCALE` is the scale of the slots: "+chart.ScaleNames)
 	fs.Lookup("hist").NoOptDefVal = autoScale
 	fs.BoolVar(&o.heatmap, "heatmap", false,
 		"draw values against time, of several dumps or of a bundle with a series")
@@ -91,7 +91,7 @@ func (o *mapChartOptions) checkHist(paths []string) error {
 	if _, err := os.Stat(paths[0]); err == nil {
 		return nil
 	}
-	return withHint(usagef("--hist %s: no such file", paths[0]), "a scale is told by --hist=%s",
+	return withHint(usagef("--hist %s: no such file", paths[0]), "give the scale by --hist=%s",
 		paths[0])
 }
 

@@ -17,7 +17,7 @@ type missingOptions struct {
 }
 
 const missingLong = `missing lists what could not be named in captures: by object and reason,
-heaviest first, each with the build ID and the command that would mend it.
+heaviest first, each with the build ID and the command that fixes it.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 130 interrupted.`
@@ -26,7 +26,7 @@ func newMissingCommand(a *app) *cobra.Command {
 	o := &missingOptions{}
 	cmd := &cobra.Command{
 		Use:     "missing CAPTURE…",
-		Short:   "List what could not be named, why, and what would mend it",
+		Short:   "List what could not be named, why, and the command that fixes it",
 		Long:    missingLong,
 		GroupID: groupMain,
 		Example: "  symbolize missing perf.data\n  symbolize missing --format json perf.data",

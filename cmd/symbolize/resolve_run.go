@@ -199,7 +199,7 @@ func (r *resolveRun) say(p *ingest.Profile) {
 		err := fmt.Errorf("%.2f%% of the frames have a name, --min-resolved asks for %v%%",
 			c.Named, r.o.minResolved)
 		r.below = &exitError{code: exitUnresolved, err: withHint(err,
-			"`symbolize missing %s` says what would mend it", captures)}
+			"`symbolize missing %s` lists the fixes", captures)}
 	}
 }
 

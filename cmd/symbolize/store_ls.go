@@ -43,7 +43,7 @@ func runStoreLs(ctx context.Context, a *app, r *db.Reader, format string, args [
 	for m, err := range r.Objects() {
 		if err != nil {
 			a.partial = true
-			a.warn(err.Error(), "`symbolize store verify` says what is damaged")
+			a.warn(err.Error(), "`symbolize store verify` lists the damage")
 			continue
 		}
 		if ctx.Err() != nil {

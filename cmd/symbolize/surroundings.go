@@ -29,7 +29,7 @@ func storeError(err error) error {
 	case errors.Is(err, store.ErrVersion):
 		return withHint(err, "use the newer symbolize that wrote it, or name another with --store")
 	case errors.Is(err, store.ErrLocked):
-		return withHint(err, "wait until it is done; --lock-timeout says how long, "+
+		return withHint(err, "wait until it is done; --lock-timeout sets how long, "+
 			"--store names another")
 	case errors.Is(err, store.ErrNoSpace):
 		return withHint(err, "free some space, or name a store on another disk with --store; "+
@@ -39,7 +39,7 @@ func storeError(err error) error {
 			"owner; a link or pipe in it somebody put there: remove it; --shared-store trusts "+
 			"all who can write there")
 	case errors.Is(err, store.ErrDamaged):
-		return withHint(err, "`symbolize store verify` says what is lost; "+
+		return withHint(err, "`symbolize store verify` lists the losses; "+
 			"index into another --store")
 	}
 	return err
@@ -61,7 +61,7 @@ func (a *app) openReader(path string) (*db.Reader, error) {
 // it got around.
 func (a *app) sayStoreWarnings(s interface{ Warnings() []string }) {
 	for _, text := range s.Warnings() {
-		a.warn("store: "+text, "`symbolize store verify` says what is lost")
+		a.warn("store: "+text, "`symbolize store verify` lists the losses")
 	}
 }
 

@@ -220,7 +220,7 @@ func (f *stackFolder) stackWarnings(p *ingest.Profile) {
 		if n == 1 {
 			files, whose = "1 file has", "its"
 		}
-		warn(false, "`symbolize index --explain FILE…` says why the kernel saw none; --trust-paths "+
+		warn(false, "`symbolize index --explain FILE…` shows why the kernel saw none; --trust-paths "+
 			"takes what is indexed of their paths",
 			"%s: %s no build ID: %s frames came as addresses", s.file.path, files, whose)
 	}

@@ -23,7 +23,7 @@ func (s *session) checkHostProc() error {
 		if b, err := os.ReadFile(dir + "/self/status"); err == nil && outerNumber(string(b)) {
 			return nil
 		}
-		s.warnAhead(fmt.Sprintf("%v: whether it is the host's cannot be told", err))
+		s.warnAhead(fmt.Sprintf("%v: whether it is the host's is unknown", err))
 		return nil
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrHostProc, err)

@@ -83,7 +83,7 @@ func (k *kernel) locate() {
 	k.s.manifest.Text = addr.PC(k.facts.text)
 	if err == nil && k.facts.text == 0 {
 		k.s.warn("addresses in kallsyms are hidden (kernel.kptr_restrict, CAP_SYSLOG): " +
-			"the kernel cannot be told from that of another boot")
+			"the kernel cannot be distinguished from that of another boot")
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 // tools/perf/util/symbol.c).
 const lastSymbol = 4096
 
-var errNoText = errors.New("no symbol _text: addresses cannot be told apart from the load address")
+var errNoText = errors.New("no symbol _text: addresses cannot be separated from the load address")
 
 // kernelSyms are the symbols of a kernel or of one module, by address.
 type kernelSyms []kallsyms.Symbol

@@ -268,7 +268,7 @@ func (c *counter) number(f *Field, v []byte) (uint64, error) {
 	if f == nil {
 		if len(v) != 4 && len(v) != 8 {
 			return 0, fmt.Errorf(
-				"values have %d bytes: where in them the count lies has to be said",
+				"values have %d bytes: the offset of the count in them is needed",
 				len(v))
 		}
 		return unsigned(v, c.key.big), nil

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrTypes: BTF does not describe the key of a count map, or several types could.
-var ErrTypes = errors.New("the BTF does not tell the fields of the key")
+var ErrTypes = errors.New("the BTF does not describe the fields of the key")
 
 // Limits of the search in a key's type: how deep structs lie in each other, and
 // members altogether.

@@ -14,7 +14,7 @@ const maxSize = 1 << 40
 
 // Errors of Size.
 var (
-	errEndless    = errors.New("a type that is told by itself")
+	errEndless    = errors.New("a type that contains itself")
 	errTooBig     = errors.New("a type of more than 1 TiB")
 	errIncomplete = errors.New("a type without a size")
 )
