@@ -8,6 +8,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
+	"symbolize/ingest/addr"
 )
 
 // SymbolReport are counts by code address. Its JSON names are an interface.
@@ -85,10 +86,7 @@ func (m *Dump) Addresses(o SymbolOptions, log Log) (*SymbolReport, error) {
 func (r *SymbolReport) PCs() []uint64 {
 	list := make([]uint64, len(r.rows))
 	for i, row := range r.rows {
-		list[i] = row.Address
-		if r.returns && row.Address > 0 {
-			list[i]--
-		}
+		list[i] = addr.Site(row.Address, r.returns)
 	}
 	return list
 }
@@ -98,8 +96,8 @@ func (r *SymbolReport) Name(p *ingest.Profile, at []ingest.LocationID, d *report
 	for i, row := range r.rows {
 		x := newSymbolRow(p, at[i], d)
 		x.Address, x.Label, x.Count = fmt.Sprintf("%#x", row.Address), row.Label, row.Count
-		if r.returns && x.Reason == "" {
-			x.Offset++
+		if x.Reason == "" {
+			x.Offset = addr.Return(x.Offset, r.returns)
 		}
 		r.Rows = append(r.Rows, x)
 	}

@@ -38,11 +38,7 @@ func (f *finder) locateBPF(p *place, a *answer) (*object, addr.Addr, ingest.Reas
 			found = o
 		}
 		if found != nil {
-			at := addr.Addr(p.offset)
-			if p.isReturn() && at > 0 {
-				at--
-			}
-			return found, at, ingest.ReasonNone
+			return found, addr.Site(addr.Addr(p.offset), p.isReturn()), ingest.ReasonNone
 		}
 	}
 	return nil, 0, f.declare(symbol, nil, a)

@@ -110,20 +110,16 @@ func (f *finder) locate(p *place, a *answer) (*object, addr.Addr, ingest.Reason)
 
 // address returns the address to look up in an object's tables for a place.
 func (f *finder) address(o *object, p *place) (at addr.Addr, why ingest.Reason) {
-	back := addr.Addr(1)
-	if !p.isReturn() {
-		back = 0
-	}
 	kind := o.manifest.Kind
 	switch {
 	case p.form == formSymbol:
 		start, why := f.symbolStart(o, p)
-		return start + addr.Addr(p.offset) - back, why
+		return addr.Site(start+addr.Addr(p.offset), p.isReturn()), why
 	case p.form == formOffset && (kind == ingest.ELF || kind == ingest.VDSO):
 		if o.layout != ingest.ReasonNone {
 			return 0, o.layout
 		}
-		at, ok := o.offsets.Of(addr.Offset(p.offset) - addr.Offset(back))
+		at, ok := o.offsets.Of(addr.Site(addr.Offset(p.offset), p.isReturn()))
 		if !ok {
 			return 0, ingest.OutsideObject
 		}
@@ -131,7 +127,7 @@ func (f *finder) address(o *object, p *place) (at addr.Addr, why ingest.Reason) 
 	case p.form == formAddress && kind == ingest.Kernel:
 		return 0, ingest.LayoutUnknown // where it was linked to is not kept
 	}
-	return addr.Addr(p.offset) - back, ingest.ReasonNone
+	return addr.Site(addr.Addr(p.offset), p.isReturn()), ingest.ReasonNone
 }
 
 // symbolStart returns where the symbol of a place begins. Of several with its name it is
@@ -263,16 +259,19 @@ func (f *finder) settle(o *object) {
 	o.addrs = o.addrs[:0]
 	for _, q := range o.asked {
 		if q.place.isReturn() {
-			o.addrs = append(o.addrs, q.at+1)
+			o.addrs = append(o.addrs, addr.Return(q.at, true))
 		}
 	}
 	slices.Sort(o.addrs)
 	exact := o.finder.Exact(o.addrs)
 	for i := range o.asked {
 		q := &o.asked[i]
-		if _, found := slices.BinarySearch(exact, q.at+1); found && q.place.isReturn() {
-			q.at++
-			q.exact = true
+		if !q.place.isReturn() {
+			continue
+		}
+		pc := addr.Return(q.at, true)
+		if _, found := slices.BinarySearch(exact, pc); found {
+			q.at, q.exact = pc, true
 		}
 	}
 }
@@ -289,12 +288,9 @@ func (f *finder) answer(o *object, i int) {
 	case name == 0 || p.SymbolKind == store.EhFrame && len(frames) == 0:
 		a.source = ""
 	default:
-		back := addr.Addr(1)
-		if q.exact || !q.place.isReturn() {
-			back = 0
-		}
+		pc := addr.Return(q.at, q.place.isReturn() && !q.exact)
 		text := ingest.Printable(f.demangler.Name(o.finder.Text(name)))
-		a.name = withOffset(text, uint64(q.at+back-start))
+		a.name = withOffset(text, uint64(pc-start))
 	}
 	switch {
 	case !a.empty():

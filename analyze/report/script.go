@@ -176,16 +176,15 @@ func (s *scriptWriter) frame(b []byte, r *input.ReplaySample, f *input.ReplayFra
 	if o.Kind == ingest.NoStack {
 		return b
 	}
-	moved := movedBack(f.PC, loc.Offset, o)
 	shown := uint64(f.PC)
 	if o.Kind == ingest.ELF && o.File.Path != ingest.VsyscallPath || o.Kind == ingest.VDSO {
-		shown = uint64(loc.Offset) + moved
+		shown = uint64(addr.Return(loc.Offset, f.Return))
 	}
 	var frames []ingest.Frame
-	symOff := moved
+	symOff := uint64(0)
 	if n := s.p.Names; n != nil {
 		frames = n.At(f.Location)
-		symOff += n.SymOff[f.Location]
+		symOff = addr.Return(n.SymOff[f.Location], f.Return)
 	}
 	for i := range frames {
 		b = s.address(b, shown, chain)
@@ -233,17 +232,4 @@ func (s *scriptWriter) address(b []byte, a uint64, chain bool) []byte {
 			return b
 		}
 	}
-}
-
-// movedBack is 1 if a location is a return address, which ingest has
-// moved back by one. Objects are loaded at multiples of 4 at least, so that the
-// two low bits decide.
-func movedBack(pc addr.PC, off addr.Offset, o *ingest.Object) uint64 {
-	if o.Kind.Collapsed() {
-		return 0
-	}
-	if (uint64(pc)-uint64(off))&3 == 1 {
-		return 1
-	}
-	return 0
 }

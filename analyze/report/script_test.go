@@ -31,7 +31,7 @@ func replayOf(p *ingest.Profile) func(func(*input.ReplaySample) error) error {
 				if k > 0 {
 					pc++ // a return address
 				}
-				r.Frames = append(r.Frames, input.ReplayFrame{PC: pc, Location: l})
+				r.Frames = append(r.Frames, input.ReplayFrame{PC: pc, Location: l, Return: k > 0})
 			}
 			if err := visit(&r); err != nil {
 				return err
@@ -78,7 +78,8 @@ func TestScriptLayout(t *testing.T) {
 	replay := func(visit func(*input.ReplaySample) error) error {
 		r := input.ReplaySample{Comm: "perf-exec", PID: 10304, TID: 10304, Time: 1061_980_973_999}
 		for i, l := range p.Stack(0) {
-			r.Frames = append(r.Frames, input.ReplayFrame{PC: pcs[i], Location: l})
+			r.Frames = append(r.Frames, input.ReplayFrame{PC: pcs[i], Location: l,
+				Return: i == 1 || i == 3})
 		}
 		if err := visit(&r); err != nil {
 			return err
@@ -138,31 +139,6 @@ func TestScriptNumbers(t *testing.T) {
 			if got.String() != want {
 				t.Fatalf("got\n%q\nwant\n%q", got.String(), want)
 			}
-		}
-	}
-}
-
-// TestScriptMovedBack: addresses and symbol offsets are those that were sampled,
-// without the byte that ingest subtracted.
-func TestScriptMovedBack(t *testing.T) {
-	for _, tt := range []struct {
-		pc   addr.PC
-		off  addr.Offset
-		kind ingest.ObjectKind
-		want uint64
-	}{
-		{0x7f0000001000, 0x1000, ingest.ELF, 0},
-		{0x7f0000001000, 0x0fff, ingest.ELF, 1},
-		{0xffffffff81000198, 0x197, ingest.Kernel, 1},
-		{0xffffffffc00207fc, 0, ingest.JIT, 0},
-		{0xffffffffc00207fd, 0, ingest.JIT, 1},
-		{0x1235, 0x1234, ingest.PerfMap, 1},
-		{0x1235, 0, ingest.Anonymous, 0},
-		{0x1235, 0, ingest.Unmapped, 0},
-	} {
-		if got := movedBack(tt.pc, tt.off, &ingest.Object{Kind: tt.kind}); got != tt.want {
-			t.Errorf("%#x at %#x of kind %d is moved by %d, want %d", uint64(tt.pc), uint64(tt.off),
-				tt.kind, got, tt.want)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (f *Finder) Exact(returns []addr.Addr) (exact []addr.Addr) {
 	for part := range slices.Chunk(slices.Compact(list), shardSize) {
 		ask = ask[:0]
 		for _, at := range part {
-			ask = append(ask, at-1, at)
+			ask = append(ask, addr.Site(at, true), at)
 		}
 		f.Join(ask)
 		for i, at := range part {
@@ -111,7 +111,7 @@ func (f *Finder) noCallBefore(at addr.Addr, i int) bool {
 	case name == 0:
 		return false
 	case strings.HasPrefix(f.Text(name), store.SignalPrefix):
-		return start == at || start == at-1
+		return start == at || start == addr.Site(at, true)
 	case start != at:
 		return false
 	case isSignalReturn(f.Text(name)):

@@ -64,10 +64,9 @@ const (
 	partAdopted                   // another worker's chain, taken here because it is met so often
 )
 
-// locator looks addresses up. It is the one place where return addresses are
-// moved back by one: they point behind the call, which may be another function's
-// start. The kernel's that no call can precede stay, see Interrupted; for others symbol
-// tables tell, see correctReturns, for which their places are marked.
+// locator looks addresses up: return addresses at the byte before them (addr.Site). The
+// kernel's that no call can precede are exact, see sideband.State.KernelCode; those of others
+// are known by symbol tables, see correctReturns, for which their places are marked.
 type locator struct {
 	sb    *sideband.State
 	spots []spot // of the last locate
@@ -75,9 +74,8 @@ type locator struct {
 	// none or code follows.
 	rubbish int
 	known   []knownAddress // direct-mapped
-	// number gives a place the number that its user wants in spots; object is marked as
-	// returned before return addresses.
-	number func(object uint32, offset uint64) uint32
+	// number returns the number of a place for spots; ret if its address is a return address.
+	number func(object uint32, offset uint64, ret bool) uint32
 	flags  uint8
 }
 
@@ -106,7 +104,7 @@ func (l *locator) locate(words []byte, user, kernel addrspace.Version) {
 		l.cut()
 		switch {
 		case pc == contextUserDeferred:
-			l.add(pc, sideband.NoStack, 0)
+			l.add(pc, sideband.NoStack)
 			return
 		case isMarker(pc):
 			mode, exact = pc, true
@@ -130,7 +128,7 @@ func (l *locator) cut() {
 // address looks up one address.
 func (l *locator) address(mode, pc uint64, exact bool, user, kernel addrspace.Version) {
 	if exact {
-		l.one(mode, pc, addr.PC(pc), user, kernel)
+		l.one(mode, pc, false, user, kernel)
 		return
 	}
 	if pc < lowestCode || mode == contextUser && pc >= kernelHalf && !procmaps.InVsyscall(pc) {
@@ -141,45 +139,48 @@ func (l *locator) address(mode, pc uint64, exact bool, user, kernel addrspace.Ve
 		if mode != contextUser {
 			unmapped = sideband.UnmappedKernel
 		}
-		l.add(pc, unmapped, 0)
+		l.add(pc, unmapped)
 		return
 	}
-	l.one(mode, pc, addr.PC(pc-1), user, kernel)
+	l.one(mode, pc, true, user, kernel)
 	if l.rubbish >= 0 && l.spots[len(l.spots)-1].object > sideband.UnmappedKernel {
 		l.rubbish = -1 // there is code behind it
 	}
 }
 
-func (l *locator) add(pc uint64, object uint32, offset addr.Offset) {
-	l.spots = append(l.spots, spot{pc, object, l.number(object, uint64(offset))})
+// add adds a spot in an object that is one place.
+func (l *locator) add(pc uint64, object uint32) {
+	l.spots = append(l.spots, spot{pc, object, l.number(object, 0, false)})
 }
 
-// one looks up an address in a mode; at is the place that pc stands for.
-func (l *locator) one(mode, pc uint64, at addr.PC, user, kernel addrspace.Version) {
+// one looks up an address in a mode; ret if it is a return address.
+func (l *locator) one(mode, pc uint64, ret bool, user, kernel addrspace.Version) {
+	at := addr.PC(addr.Site(pc, ret))
 	switch mode {
 	case contextUser:
 		switch {
 		case procmaps.InVsyscall(pc):
-			l.add(pc, sideband.Vsyscall, addr.Offset(at-procmaps.Vsyscall))
+			l.spots = append(l.spots, spot{pc, sideband.Vsyscall,
+				l.number(sideband.Vsyscall, uint64(at-procmaps.Vsyscall), ret)})
 		case pc >= kernelHalf: // exact: the mode was wrong
 			l.lookUp(pc, at, kernel, knownKernel)
 		default:
 			kind := knownUser
-			if uint64(at) != pc {
+			if ret {
 				kind = knownUserReturn
 			}
 			l.lookUp(pc, at, user, kind)
 		}
 	case contextKernel:
 		kind := knownKernel
-		if uint64(at) != pc {
+		if ret {
 			kind = knownReturn
 		}
 		l.lookUp(pc, at, kernel, kind)
 	case contextHV:
-		l.add(pc, sideband.Hypervisor, 0)
+		l.add(pc, sideband.Hypervisor)
 	default:
-		l.add(pc, sideband.Guest, 0)
+		l.add(pc, sideband.Guest)
 	}
 }
 
@@ -197,23 +198,19 @@ func (l *locator) lookUp(pc uint64, at addr.PC, v addrspace.Version, kind uint8)
 		if kind <= knownUserReturn {
 			find = l.inUser
 		}
-		offset, back := find(k)
-		object := k.object
-		switch {
-		case l.sb.Objects.List[object].Kind.Collapsed():
-			offset = 0
-		case back:
-			object = markReturned(l.sb.Objects, object)
+		offset, ret := find(k)
+		if l.sb.Objects.List[k.object].Kind.Collapsed() {
+			offset, ret = 0, false
 		}
-		k.place = l.number(object, offset)
+		k.place = l.number(k.object, offset, ret)
 	}
 	l.flags |= k.flags
 	l.spots = append(l.spots, spot{pc, k.object, k.place})
 }
 
-// inUser finds the object of an address in a process, and the offset in it. back reports
+// inUser finds the object of an address in a process, and the offset in it. ret reports
 // whether that is of the byte before a return address.
-func (l *locator) inUser(k *knownAddress) (offset uint64, back bool) {
+func (l *locator) inUser(k *knownAddress) (offset uint64, ret bool) {
 	k.flags = partUser
 	if m := l.sb.Spaces.User(k.version, k.at); m != nil {
 		k.object = m.Object
@@ -224,22 +221,17 @@ func (l *locator) inUser(k *knownAddress) (offset uint64, back bool) {
 }
 
 // inKernel is inUser for the kernel.
-func (l *locator) inKernel(k *knownAddress) (offset uint64, back bool) {
-	at, spaces := k.at, l.sb.Spaces
-	back = k.kind == knownReturn
-	if !spaces.Steady(at) || back && !spaces.Steady(at+1) {
+func (l *locator) inKernel(k *knownAddress) (offset uint64, ret bool) {
+	ret = k.kind == knownReturn
+	pc, spaces := addr.Return(k.at, ret), l.sb.Spaces
+	if !spaces.Steady(k.at) || ret && !spaces.Steady(pc) {
 		k.flags = partKernel
 	}
-	m := spaces.InKernel(k.version, at)
-	if back {
-		if after := l.sb.Interrupted(k.version, m, at+1); after != nil {
-			at, m, back = at+1, after, false
-		}
-	}
+	m, site := l.sb.KernelCode(k.version, pc, ret)
 	switch {
 	case m != nil:
 		k.object = m.Object
-		return uint64(m.Offset(at)), back
+		return uint64(m.Offset(site)), site != pc
 	case !l.sb.Kernel.Mapped && k.at >= kernelHalf:
 		k.object = sideband.HiddenKernel
 	default:

@@ -60,7 +60,10 @@ func TestLocateInterrupted(t *testing.T) {
 	} {
 		var object uint32
 		var offset uint64
-		l := &locator{sb: sb, number: func(o uint32, off uint64) uint32 {
+		l := &locator{sb: sb, number: func(o uint32, off uint64, ret bool) uint32 {
+			if ret {
+				o = markReturned(sb.Objects, o)
+			}
 			object, offset = o, off
 			return 0
 		}}
@@ -75,7 +78,7 @@ func TestLocateInterrupted(t *testing.T) {
 				tt.offset)
 		}
 		f := newStackFolder(&stackSource{file: &file{}, set: set}, sb)
-		n := f.kernelAddress(tt.pc, tt.pc-1, merge.KernelRole,
+		n := f.kernelAddress(tt.pc, true, merge.KernelRole,
 			whose{time: tt.time, timed: true})
 		place := f.places.List()[n]
 		if place.Object != tt.object || place.Offset != tt.offset {

@@ -42,6 +42,7 @@ type Options struct {
 type ReplayFrame struct {
 	PC       addr.PC           // as recorded: return addresses unadjusted
 	Location ingest.LocationID // in the Profile that the same Capture returned
+	Return   bool              // PC is a return address, Location that of the byte before it
 }
 
 // ReplaySample is one sample of a replay. Slices are valid until the callback

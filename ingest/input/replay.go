@@ -70,20 +70,25 @@ func (r *replayer) frames(words []byte) {
 		if s.pc >= contextMax {
 			pc = 0 // no address: a stack that was not unwound
 		}
-		r.out.Frames = append(r.out.Frames,
-			ReplayFrame{PC: pc, Location: ingest.LocationID(s.place)})
+		r.out.Frames = append(r.out.Frames, ReplayFrame{PC: pc,
+			Location: ingest.LocationID(s.place >> 1), Return: s.place&1 != 0})
 	}
 }
 
-// location finds a place in the profile, where folding has put it.
-func (r *replayer) location(object uint32, offset uint64) uint32 {
-	want := ingest.Location{Object: r.number[object&^returned], Offset: addr.Offset(offset)}
-	if object&returned != 0 {
-		want.Offset++
-		if _, ok := r.exact[want]; !ok {
-			want.Offset--
+// location finds a place in the profile, where folding has put it. Bit 0 of the result is
+// set for return addresses.
+func (r *replayer) location(object uint32, offset uint64, ret bool) uint32 {
+	want := ingest.Location{Object: r.number[object], Offset: addr.Offset(offset)}
+	if ret && markReturned(r.c.Objects, object) != object {
+		exact := ingest.Location{Object: want.Object, Offset: addr.Return(want.Offset, true)}
+		if _, ok := r.exact[exact]; ok {
+			want, ret = exact, false
 		}
 	}
 	at, _ := slices.BinarySearchFunc(r.p.Locations, want, ingest.CompareLocations)
-	return uint32(at)
+	n := uint32(at) << 1
+	if ret {
+		n |= 1
+	}
+	return n
 }

@@ -9,12 +9,12 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// returned is the bit of a place's object that tells a return address, whose place is the
+// returned is the bit in a place's object that marks a return address, whose place is the
 // byte before it, until correctReturns has decided whether it is one.
 const returned = 1 << 31
 
-// markReturned marks the place of a return address in an object, if symbol tables have a
-// say in what it is.
+// markReturned marks the place of a return address in an object, if it is to be checked
+// with symbol tables.
 func markReturned(r *sideband.Objects, object uint32) uint32 {
 	if o := &r.List[object]; sideband.NeedsID(o.Kind) && o.Symbol == "" {
 		return object | returned
@@ -34,7 +34,7 @@ func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pa
 			for _, pl := range list {
 				if pl.Object&returned != 0 {
 					id := number[pl.Object&^returned]
-					behind[id] = append(behind[id], addr.Offset(pl.Offset+1))
+					behind[id] = append(behind[id], addr.Return(addr.Offset(pl.Offset), true))
 				}
 			}
 		}
@@ -55,9 +55,10 @@ func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pa
 				continue
 			}
 			list[i].Object &^= returned
-			at := ingest.Location{Object: number[list[i].Object], Offset: addr.Offset(pl.Offset + 1)}
+			at := ingest.Location{Object: number[list[i].Object],
+				Offset: addr.Return(addr.Offset(pl.Offset), true)}
 			if _, ok := exact[at]; ok {
-				list[i].Offset++
+				list[i].Offset = uint64(at.Offset)
 			}
 		}
 	}

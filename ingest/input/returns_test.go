@@ -70,8 +70,19 @@ func TestSettle(t *testing.T) {
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}
-			if replayed := refold(t, cp, p, ingest.Keep{}); !slices.Equal(replayed, tc.want) {
-				t.Errorf("replay %q\nwant   %q", replayed, tc.want)
+			if again := refold(t, cp, p, ingest.Keep{}); !slices.Equal(again, tc.want) {
+				t.Errorf("replay %q\nwant   %q", again, tc.want)
+			}
+			samples, _ := replayed(t, cp)
+			for _, sm := range samples {
+				for k, fr := range sm.Frames {
+					leaf := k == 0 || fr.PC == 0x401000 && len(sm.Frames) == 3 && k == 2
+					off := addr.Offset(fr.PC & 0xffff)
+					if want := !leaf && !slices.Contains(tc.exact, off); fr.Return != want ||
+						addr.Return(p.Locations[fr.Location].Offset, want) != off {
+						t.Errorf("%#x: return %v, want %v", fr.PC, fr.Return, want)
+					}
+				}
 			}
 		})
 	}

@@ -151,7 +151,7 @@ func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
 			if rubbish < 0 {
 				rubbish = i
 			}
-		case !procmaps.InVsyscall(pc) && !spaces.Anywhere(addr.PC(pc-1)):
+		case !procmaps.InVsyscall(pc) && !spaces.Anywhere(addr.Site(addr.PC(pc), true)):
 			plain = plainJunk
 		default:
 			rubbish = -1

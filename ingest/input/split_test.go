@@ -38,7 +38,7 @@ func someMappings() *sideband.State {
 
 // locatorOf returns a locator that numbers places as (object, offset) makes them.
 func locatorOf(sb *sideband.State) *locator {
-	return &locator{sb: sb, number: func(object uint32, offset uint64) uint32 {
+	return &locator{sb: sb, number: func(object uint32, offset uint64, _ bool) uint32 {
 		return object*1_000_003 + uint32(offset)
 	}}
 }

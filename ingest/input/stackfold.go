@@ -31,7 +31,7 @@ type stackFolder struct {
 	// matter, else, and of lost parts, by key.
 	located [merge.NumRoles][]uint32
 	keyed   [merge.NumRoles]map[partKey]uint32
-	found   [merge.NumRoles][2][]uint32 // place + 1 by frame, exact and behind a call
+	found   [merge.NumRoles][2][]uint32 // place + 1 by frame, exact and return addresses
 	users   map[userAddress]uint32      // place of an address in a process
 	changed map[kernelAddress]uint32    // that of one that was not always the same in the kernel
 	scratch []uint32
@@ -59,7 +59,8 @@ type partKey struct {
 
 // userAddress is an address in the memory of a process.
 type userAddress struct {
-	pc, at  uint64
+	pc      uint64
+	ret     bool
 	version addrspace.Version
 }
 
@@ -201,17 +202,17 @@ func (f *stackFolder) place(object uint32, offset uint64) uint32 {
 	return f.places.Add(intern.Pair{Object: object, Offset: offset})
 }
 
-// placeBack is place for what stands back bytes before its address.
-func (f *stackFolder) placeBack(object uint32, offset, back uint64) uint32 {
-	if back != 0 {
+// returnPlace is place for the byte before a return address, if ret.
+func (f *stackFolder) returnPlace(object uint32, offset uint64, ret bool) uint32 {
+	if ret {
 		object = markReturned(f.Objects, object)
 	}
 	return f.place(object, offset)
 }
 
 // locate appends the locations of a part. Its first address is exact, all others are
-// return addresses, which point behind the call; but for the kernel's that no call can
-// precede, see Interrupted. A tail of addresses that cannot be code is what a chain of
+// return addresses, but for the kernel's that no call can precede, see
+// sideband.State.KernelCode. A tail of addresses that cannot be code is what a chain of
 // frame pointers ends in where code keeps none.
 func (f *stackFolder) locate(role int, numbers []uint32, of whose) {
 	frames, n := f.set.Frames(), len(numbers)
@@ -225,21 +226,21 @@ func (f *stackFolder) locate(role int, numbers []uint32, of whose) {
 		f.stats.CutChains++
 	}
 	for i, number := range numbers[:n] {
-		fr, back := &frames[number], uint64(0)
+		fr, ret, returns := &frames[number], false, 0
 		if i > 0 && fr.Offset > 0 {
-			back = 1
+			ret, returns = true, 1
 		}
 		if fr.Status == stackmap.IP && !inKernel(role, fr.Offset) {
-			f.scratch = append(f.scratch, f.userAddress(fr.Offset, fr.Offset-back, of))
+			f.scratch = append(f.scratch, f.userAddress(fr.Offset, ret, of))
 			continue
 		}
-		if fr.Status == stackmap.IP && f.changes(fr.Offset, fr.Offset-back, of) {
-			f.scratch = append(f.scratch, f.changedAddress(fr.Offset, fr.Offset-back, role, of))
+		if fr.Status == stackmap.IP && f.changes(fr.Offset, ret, of) {
+			f.scratch = append(f.scratch, f.changedAddress(fr.Offset, ret, role, of))
 			continue
 		}
-		known := &f.found[role][back][number]
+		known := &f.found[role][returns][number]
 		if *known == 0 {
-			*known = 1 + f.frame(role, fr, back)
+			*known = 1 + f.frame(role, fr, ret)
 		}
 		f.scratch = append(f.scratch, *known-1)
 	}
@@ -248,15 +249,15 @@ func (f *stackFolder) locate(role int, numbers []uint32, of whose) {
 // inKernel reports whether an address in a part is the kernel's.
 func inKernel(role int, pc uint64) bool { return role == merge.KernelRole || pc >= kernelHalf }
 
-// frame locates a frame that is the same in all processes, back bytes before its address.
-func (f *stackFolder) frame(role int, fr *stackmap.Frame, back uint64) uint32 {
+// frame locates a frame that is the same in all processes.
+func (f *stackFolder) frame(role int, fr *stackmap.Frame, ret bool) uint32 {
 	switch fr.Status {
 	case stackmap.Valid:
-		return f.placeBack(f.valid(fr.Ref), fr.Offset-back, back)
+		return f.returnPlace(f.valid(fr.Ref), addr.Site(fr.Offset, ret), ret)
 	case stackmap.Named:
-		return f.place(f.named(fr.Ref), fr.Offset-back)
+		return f.place(f.named(fr.Ref), addr.Site(fr.Offset, ret))
 	}
-	return f.kernelAddress(fr.Offset, fr.Offset-back, role, whose{})
+	return f.kernelAddress(fr.Offset, ret, role, whose{})
 }
 
 // valid returns the object with a build ID.
@@ -301,8 +302,8 @@ func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
 	return f.lostOf[cause][role] - 1
 }
 
-// userAddress looks up an address in a process; at is the place that it stands for.
-func (f *stackFolder) userAddress(pc, at uint64, of whose) uint32 {
+// userAddress looks up an address in a process.
+func (f *stackFolder) userAddress(pc uint64, ret bool, of whose) uint32 {
 	switch {
 	case pc < lowestCode: // bundle.OutsideAddress among them
 		return f.place(sideband.Unmapped, 0)
@@ -318,11 +319,12 @@ func (f *stackFolder) userAddress(pc, at uint64, of whose) uint32 {
 	if v == 0 {
 		return f.place(f.noMap[merge.UserRole], 0)
 	}
-	key := userAddress{pc: pc, at: at, version: v}
+	key := userAddress{pc: pc, ret: ret, version: v}
 	n, ok := f.users[key]
 	if !ok {
-		if m := f.Spaces.User(v, addr.PC(at)); m != nil {
-			n = f.placeBack(m.Object, uint64(m.Offset(addr.PC(at))), pc-at)
+		site := addr.Site(addr.PC(pc), ret)
+		if m := f.Spaces.User(v, site); m != nil {
+			n = f.returnPlace(m.Object, uint64(m.Offset(site)), ret)
 		} else {
 			n = f.place(sideband.Unmapped, 0)
 		}

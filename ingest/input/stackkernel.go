@@ -28,35 +28,36 @@ func (f *stackFolder) always(role int, stack uint32, of whose) bool {
 }
 
 // changes reports whether it depends on the time what an address of the kernel is.
-func (f *stackFolder) changes(pc, at uint64, of whose) bool {
+func (f *stackFolder) changes(pc uint64, ret bool, of whose) bool {
 	return of.timed && of.time == bundle.UnknownTime || !f.Spaces.Steady(addr.PC(pc)) ||
-		!f.Spaces.Steady(addr.PC(at))
+		!f.Spaces.Steady(addr.Site(addr.PC(pc), ret))
 }
 
 // kernelAddress is an address of the kernel at a time.
 type kernelAddress struct {
-	pc, at uint64
-	role   int
-	time   uint64
+	pc   uint64
+	ret  bool
+	role int
+	time uint64
 }
 
 // changedAddress looks up an address of which changes says that it is not always the same.
-func (f *stackFolder) changedAddress(pc, at uint64, role int, of whose) uint32 {
-	key := kernelAddress{pc, at, role, of.time}
+func (f *stackFolder) changedAddress(pc uint64, ret bool, role int, of whose) uint32 {
+	key := kernelAddress{pc, ret, role, of.time}
 	n, ok := f.changed[key]
 	if !ok {
-		n = f.kernelAddress(pc, at, role, of)
+		n = f.kernelAddress(pc, ret, role, of)
 		f.changed[key] = n
 	}
 	return n
 }
 
 // kernelAddress looks up an address of the kernel, at the time of its stack where that is known.
-func (f *stackFolder) kernelAddress(pc, at uint64, role int, of whose) uint32 {
+func (f *stackFolder) kernelAddress(pc uint64, ret bool, role int, of whose) uint32 {
 	if procmaps.InVsyscall(pc) && role == merge.UserRole {
-		return f.place(sideband.Vsyscall, at-procmaps.Vsyscall)
+		return f.place(sideband.Vsyscall, addr.Site(pc, ret)-procmaps.Vsyscall)
 	}
-	list := f.kernelPlaces(addr.PC(pc), addr.PC(at), of)
+	list := f.kernelPlaces(addr.PC(pc), ret, of)
 	switch {
 	case len(list) > 1,
 		len(list) == 1 && of.timed && of.time == bundle.UnknownTime && !f.lasts(list[0].object):
@@ -65,9 +66,9 @@ func (f *stackFolder) kernelAddress(pc, at uint64, role int, of whose) uint32 {
 		if f.Objects.List[list[0].object].Kind == ingest.Kernel {
 			f.inKernel++
 		}
-		return f.placeBack(list[0].object, list[0].offset, list[0].back)
+		return f.returnPlace(list[0].object, list[0].offset, list[0].ret)
 	}
-	if n, off, ok := f.State.InKallsyms(pc, at); ok {
+	if n, off, ok := f.State.InKallsyms(pc, ret); ok {
 		f.inListed++
 		return f.place(n, off)
 	}
@@ -83,19 +84,20 @@ func (f *stackFolder) lasts(object uint32) bool { return f.Objects.List[object].
 
 // kernelPlace is what an address of the kernel may be.
 type kernelPlace struct {
-	object       uint32
-	offset, back uint64 // back is how far before the address it is
+	object uint32
+	offset uint64
+	ret    bool // it is the byte before a return address
 }
 
 // kernelPlaces returns what an address was when its stack was taken: at most one place where the
-// time is known, else what it ever was, several if that is more than one thing. at is the address that pc stands for.
-func (f *stackFolder) kernelPlaces(pc, at addr.PC, of whose) (list []kernelPlace) {
+// time is known, else what it ever was, several if that is more than one thing.
+func (f *stackFolder) kernelPlaces(pc addr.PC, ret bool, of whose) (list []kernelPlace) {
 	if of.timed && of.time != bundle.UnknownTime {
-		return f.kernelPlace(nil, f.Spaces.Kernel(of.time).Version(), pc, at)
+		return f.kernelPlace(nil, f.Spaces.Kernel(of.time).Version(), pc, ret)
 	}
 	looked := 0
-	for v := range f.Spaces.KernelVersions(at, pc) {
-		if list = f.kernelPlace(list, v, pc, at); len(list) > 1 {
+	for v := range f.Spaces.KernelVersions(addr.Site(pc, ret), pc) {
+		if list = f.kernelPlace(list, v, pc, ret); len(list) > 1 {
 			break // it is ambiguous
 		}
 		if looked++; looked == maxKernelStates {
@@ -111,18 +113,13 @@ const maxKernelStates = 1 << 12
 
 // kernelPlace appends what an address is in a version of the kernel's address space, if that
 // is not in the list.
-func (f *stackFolder) kernelPlace(list []kernelPlace, v addrspace.Version, pc, at addr.PC,
-) []kernelPlace {
-	m := f.Spaces.InKernel(v, at)
-	if at != pc {
-		if after := f.State.Interrupted(v, m, pc); after != nil {
-			at, m = pc, after
-		}
-	}
+func (f *stackFolder) kernelPlace(list []kernelPlace, v addrspace.Version, pc addr.PC,
+	ret bool) []kernelPlace {
+	m, site := f.State.KernelCode(v, pc, ret)
 	if m == nil {
 		return list
 	}
-	x := kernelPlace{m.Object, uint64(m.Offset(at)), uint64(pc - at)}
+	x := kernelPlace{m.Object, uint64(m.Offset(site)), site != pc}
 	for _, known := range list {
 		if known == x {
 			return list

@@ -39,7 +39,10 @@ func newWorker(c *collector, peers *batchQueues, index int, seed maphash.Seed) *
 	w.plain = true
 	w.numbers = intern.NewPairs()
 	w.finder.sb = c.State
-	w.finder.number = func(object uint32, offset uint64) uint32 {
+	w.finder.number = func(object uint32, offset uint64, ret bool) uint32 {
+		if ret {
+			object = markReturned(w.finder.sb.Objects, object)
+		}
 		return w.numbers.Add(intern.Pair{Object: object, Offset: offset})
 	}
 	w.kernelChains = newChainTable(seed, &w.finder)

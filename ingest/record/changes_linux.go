@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"symbolize/ingest/addr"
 	"symbolize/ingest/record/sampler"
 )
 
@@ -159,10 +160,11 @@ func (c *changes) Epoch(addresses []uint64, time uint64) (epoch uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, pc := range addresses {
-		if time < c.forgotten && (c.pages[pc>>changePage] != nil || c.pages[(pc-1)>>changePage] != nil) {
+		site := addr.Site(pc, true)
+		if time < c.forgotten && (c.pages[pc>>changePage] != nil || c.pages[site>>changePage] != nil) {
 			return sampler.UnknownTime
 		}
-		newest := max(c.newest(pc, time), c.newest(pc-1, time))
+		newest := max(c.newest(pc, time), c.newest(site, time))
 		if slices.ContainsFunc(c.losses, func(l loss) bool {
 			return l.from <= time && newest <= l.to && l.start <= pc && pc <= l.end
 		}) {

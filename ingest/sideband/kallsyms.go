@@ -11,6 +11,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/object/kallsyms"
 	"symbolize/ingest/regular"
@@ -102,13 +103,13 @@ func kernelIDBeside(path string) buildid.ID {
 	return id
 }
 
-// InKallsyms finds the function of a module or BPF program that pc is in; at is the place
-// that it stands for, the byte before a return address. What Interrupted does for mappings
-// holds here too: the first instruction of a program, or of a module, is behind no call; nor
-// is that of a function with padding before it.
-func (sb *State) InKallsyms(pc, at uint64) (object uint32, offset uint64, ok bool) {
-	c := &sb.Kernel.functions
-	if i, found := c.find(pc); found && at != pc &&
+// InKallsyms finds the function of a module or BPF program that an address is in, and its
+// distance from the start. The rule of KernelCode for return addresses (ret) that no call can
+// precede applies here too: the first instruction of a program, or of a module, is behind no
+// call; nor is that of a function with padding before it.
+func (sb *State) InKallsyms(pc uint64, ret bool) (object uint32, offset uint64, ok bool) {
+	c, at := &sb.Kernel.functions, addr.Site(pc, ret)
+	if i, found := c.find(pc); found &&
 		(i == 0 || c.symbols[i].Module == bpfModule ||
 			c.symbols[i-1].Module != c.symbols[i].Module ||
 			strings.HasPrefix(c.symbols[i-1].Name, kallsyms.Padding)) {

@@ -201,17 +201,23 @@ func (sb *State) CommName(code uint32) string {
 	return sb.comms.names[code]
 }
 
-// Interrupted returns what pc lies in, if it is not behind a call, because nothing is
-// mapped before it, or because a JITed function begins there, which has an allocator's
-// header before it: an interrupt came at its first instruction. before is the mapping of
-// the byte before pc. Else it returns nil.
-func (sb *State) Interrupted(v addrspace.Version, before *addrspace.Mapping, pc addr.PC,
-) *addrspace.Mapping {
-	m := sb.Spaces.InKernel(v, pc)
-	if m == nil || before != nil && (m.Start != pc || sb.Objects.List[m.Object].Kind != ingest.JIT) {
-		return nil
+// KernelCode finds the code of an address in a version of the kernel's address space: its
+// mapping, nil if there is none, and the place to look up in it. For a return address (ret)
+// that is the byte before it (addr.Site), unless no call can precede it: because nothing is
+// mapped before it, or because a JITed function begins there, which has an allocator's header
+// before it. Then an interrupt came at its first instruction, and the place is the address.
+func (sb *State) KernelCode(v addrspace.Version, pc addr.PC, ret bool) (
+	m *addrspace.Mapping, site addr.PC) {
+	site = addr.Site(pc, ret)
+	if m = sb.Spaces.InKernel(v, site); site == pc {
+		return m, pc
 	}
-	return m
+	here := sb.Spaces.InKernel(v, pc)
+	if here != nil && (m == nil ||
+		here.Start == pc && sb.Objects.List[here.Object].Kind == ingest.JIT) {
+		return here, pc
+	}
+	return m, site
 }
 
 // processProgram is one of the programs that a process ran, or of the processes with its number.

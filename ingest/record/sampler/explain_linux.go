@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bundle"
 )
 
@@ -100,11 +101,9 @@ func explained(frames []byte, x *tally, by Explainer) (out []byte, mapped bool) 
 			tail = 0
 			continue
 		}
-		pc, back := o.Uint64(f[frameOffset:]), uint64(0)
-		if at > 0 && pc > 0 {
-			back = 1
-		}
-		p := by.Locate(int32(x.pid), x.program, pc-back)
+		pc := o.Uint64(f[frameOffset:])
+		site := addr.Site(pc, at > 0)
+		p := by.Locate(int32(x.pid), x.program, site)
 		clear(f[frameID:frameOffset])
 		switch p.Kind {
 		case Gone:
@@ -118,7 +117,7 @@ func explained(frames []byte, x *tally, by Explainer) (out []byte, mapped bool) 
 		case InFile:
 			o.PutUint32(f, statusValid)
 			copy(f[frameID:], p.BuildID[:])
-			pc, tail = p.Offset+back, 0
+			pc, tail = addr.Return(p.Offset, site != pc), 0
 		}
 		o.PutUint64(f[frameOffset:], pc)
 	}
