@@ -69,6 +69,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newIndexCommand(a),
 		newResolveCommand(a),
 		newTopCommand(a),
+		newFlamegraphCommand(a),
 		newAnnotateCommand(a),
 		newMissingCommand(a),
 		newCaptureCommand(a),

@@ -1,0 +1,213 @@
+package flame
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"symbolize/analyze/calltree"
+	"symbolize/analyze/report"
+	"symbolize/ingest"
+)
+
+// Options are for New.
+type Options struct {
+	By     []calltree.By // of frames; nil is by function
+	Filter calltree.Filter
+	Event  int         // number in the Profile; -1 for all that have samples
+	Count  bool        // samples instead of weight
+	Keep   ingest.Keep // labels that the Profile keeps apart and the page can choose by
+	// Name makes the name of a symbol table readable and printable; it must not be nil.
+	Name func(system string) string
+	// MinShare leaves out what has less than this share of each event, from 0 to 1. Without it
+	// only the room in the page counts.
+	MinShare float64
+}
+
+// The sizes of a page. Names and labels differ too much in size to foresee that of the page:
+// where it comes out larger than maxPage, it is made anew with fewer nodes and functions.
+const (
+	maxForward = 75_000 // nodes of the tree from the roots
+	maxReverse = 55_000 // nodes of the tree from the leaves
+	maxTop     = 5_000  // functions of the table
+	maxName    = 600    // characters of a name
+	maxPage    = 1_450_000
+)
+
+// Graph is the data of one page or file.
+type Graph struct {
+	Title  string           `json:"title"`
+	About  []Fact           `json:"about"`
+	Events []Event          `json:"events"`
+	Labels []Label          `json:"labels"`
+	Shown  int              `json:"shown"` // the event that is shown first
+	Notes  []string         `json:"notes"` // what the page leaves out
+	Cover  *report.Coverage `json:"coverage"`
+
+	Columns []column   `json:"columns"`
+	Objects []object   `json:"objects"`
+	Frames  frameTable `json:"frames"`
+	Forward treeData   `json:"forward"`
+	Reverse treeData   `json:"reverse"`
+	Top     topData    `json:"top"`
+
+	rows     *rows
+	minShare float64
+}
+
+// Fact is one thing that a recording says of itself.
+type Fact struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// Event is one event of the page.
+type Event struct {
+	Name    string `json:"name"`
+	Unit    string `json:"unit"` // "samples" with Options.Count
+	Samples uint64 `json:"samples"`
+	Total   uint64 `json:"total"` // of all samples
+	Kept    uint64 `json:"kept"`  // of those that the filter keeps
+}
+
+type object struct {
+	Path string `json:"path"`
+	ID   string `json:"id"`
+}
+
+// frameTable has the frames as columns: index into strings would save nothing, as the page is
+// deflated.
+type frameTable struct {
+	Name   []string `json:"name"`
+	File   []string `json:"file"`   // "/src/a.c:12"
+	Object []int    `json:"object"` // -1 for none
+	Kind   []int    `json:"kind"`
+	// numbers of the frames in the folder
+	nodes []calltree.NodeID
+	index map[calltree.NodeID]int
+}
+
+// treeData is a tree in preorder. Cells are four numbers each: the distance from the node of
+// the cell before, column, self and left.
+type treeData struct {
+	Frame   []int    `json:"frame"`
+	Depth   []int32  `json:"depth"`
+	Inlined []int    `json:"inlined"`
+	Cells   []uint64 `json:"cells"`
+}
+
+// topData has the table of functions as cells: the distance from the frame of the cell before,
+// column, flat, cum.
+type topData struct {
+	Cells []uint64 `json:"cells"`
+	Left  int      `json:"left"` // how many functions are not in it
+}
+
+// New makes the graph of a named profile.
+func New(p *ingest.Profile, opts Options) *Graph {
+	r := newRows(p, &opts)
+	r.sortValues()
+	g := &Graph{rows: r, Labels: r.labels, Columns: r.columns, minShare: opts.MinShare,
+		Cover: report.NewCoverage(p, report.CoverageOptions{Count: opts.Count})}
+	for _, s := range r.events {
+		g.Events = append(g.Events, Event{Name: s.Event, Unit: s.Unit, Samples: s.Samples,
+			Total: s.Total, Kept: s.Kept})
+	}
+	g.describe(p)
+	return g
+}
+
+// fill makes trees and tables of a part of the usual size.
+func (g *Graph) fill(part float64) {
+	g.Notes = []string{}
+	g.Frames = frameTable{index: make(map[calltree.NodeID]int)}
+	var forward, reverse *tree
+	var wg sync.WaitGroup
+	wg.Go(func() { forward = newTree(g.rows, false, int(maxForward*part), g.minShare) })
+	wg.Go(func() { reverse = newTree(g.rows, true, int(maxReverse*part), g.minShare) })
+	g.fillTop(int(maxTop * part))
+	wg.Wait()
+	g.Forward, g.Reverse = g.encode(forward), g.encode(reverse)
+	g.noteTree("", forward)
+	g.noteTree("by leaf: ", reverse)
+	g.fillFrames()
+}
+
+// encode numbers the frames of a tree and brings it into arrays.
+func (g *Graph) encode(t *tree) treeData {
+	d := treeData{Frame: []int{}, Depth: []int32{}, Inlined: []int{}, Cells: []uint64{}}
+	last := 0
+	t.preorder(func(n *node) {
+		i := len(d.Frame)
+		d.Frame = append(d.Frame, g.number(n.frame))
+		d.Depth = append(d.Depth, n.depth)
+		if n.inlined {
+			d.Inlined = append(d.Inlined, i)
+		}
+		for _, c := range n.cells {
+			d.Cells = append(d.Cells, uint64(i-last), uint64(c.column), c.self, c.left)
+			last = i
+		}
+	})
+	return d
+}
+
+// number gives a frame its number in the page.
+func (g *Graph) number(n calltree.NodeID) int {
+	if n == calltree.NoNode {
+		return -1
+	}
+	f := &g.Frames
+	i, ok := f.index[n]
+	if !ok {
+		i = len(f.nodes)
+		f.index[n] = i
+		f.nodes = append(f.nodes, n)
+	}
+	return i
+}
+
+// noteTree says how much of a tree was left out.
+func (g *Graph) noteTree(which string, t *tree) {
+	if t.leftOut == 0 {
+		return
+	}
+	g.Notes = append(g.Notes, which+leftOutText(t))
+}
+
+// describe sets title and facts.
+func (g *Graph) describe(p *ingest.Profile) {
+	m := &p.Meta
+	words := []string{}
+	for _, c := range m.Captures {
+		words = append(words, ingest.Printable(c[strings.LastIndexByte(c, '/')+1:]))
+	}
+	if len(words) > 3 {
+		words = append(words[:3], "…")
+	}
+	g.Title = cmp.Or(strings.Join(words, ", "), "profile")
+	add := func(name, text string) {
+		if text != "" {
+			g.About = append(g.About, Fact{name, ingest.Printable(text)})
+		}
+	}
+	add("captures", strings.Join(m.Captures, ", "))
+	add("host", m.Host)
+	add("kernel", strings.TrimSpace(m.OSRelease+" "+m.Arch))
+	if m.StartNanos > 0 {
+		add("began", time.Unix(0, m.StartNanos).UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
+	if m.Duration > 0 {
+		add("duration", time.Duration(m.Duration).Round(time.Millisecond).String())
+	}
+	add("recorder", m.Recorder)
+	add("command", m.Command)
+	add("main program", m.MainProgram)
+	if i := slices.IndexFunc(p.Objects, func(o ingest.Object) bool {
+		return m.MainProgram != "" && o.File.Path == m.MainProgram
+	}); i >= 0 {
+		add("build ID", p.Objects[i].ID.String())
+	}
+}

@@ -1,0 +1,100 @@
+package flame
+
+import (
+	"bytes"
+	"compress/flate"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"html/template"
+	"io"
+	"strings"
+
+	"symbolize/ingest"
+)
+
+// The page's own files.
+var (
+	//go:embed page/page.html
+	pageHTML string
+	//go:embed page/style.css
+	styleCSS string
+	//go:embed page/model.js
+	modelJS string
+	//go:embed page/format.js
+	formatJS string
+	//go:embed page/graph.js
+	graphJS string
+	//go:embed page/panels.js
+	panelsJS string
+	//go:embed page/app.js
+	appJS string
+)
+
+// pageTemplate has no input but texts that Go escapes; scripts and style are ours.
+var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
+
+// policy allows the page its own scripts and style, by their sums, and nothing else.
+func policy(scripts []string, style string) string {
+	var b strings.Builder
+	b.WriteString("default-src 'none'; script-src")
+	for _, s := range scripts {
+		b.WriteString(" " + sourceSum(s))
+	}
+	b.WriteString("; style-src " + sourceSum(style))
+	b.WriteString("; base-uri 'none'; form-action 'none'")
+	return b.String()
+}
+
+func sourceSum(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// WriteHTML writes the page. It is one file that loads nothing.
+func (g *Graph) WriteHTML(w io.Writer) error {
+	data, err := g.pack()
+	if err != nil {
+		return err
+	}
+	scripts := []string{modelJS, formatJS, graphJS, panelsJS, appJS}
+	page := struct {
+		Title, Policy string
+		Data          template.HTML
+		Style         template.CSS
+		Scripts       []template.JS
+	}{Title: "Flame graph: " + g.Title, Data: data, Policy: policy(scripts, styleCSS),
+		Style: template.CSS(styleCSS)}
+	for _, s := range scripts {
+		page.Scripts = append(page.Scripts, template.JS(s))
+	}
+	return pageTemplate.Execute(w, page)
+}
+
+// pack returns the data as base64 of deflated JSON. Of a graph too large for a page it leaves
+// more out until it fits.
+func (g *Graph) pack() (template.HTML, error) {
+	for part := 1.0; ; part /= 2 {
+		g.fill(part)
+		data, err := g.deflate()
+		if err != nil || len(data) <= maxPage || part < 0.001 {
+			// No character of base64 means anything to HTML.
+			return template.HTML(data), err
+		}
+	}
+}
+
+func (g *Graph) deflate() (string, error) {
+	var b bytes.Buffer
+	z, err := flate.NewWriter(&b, flate.DefaultCompression)
+	if err != nil {
+		return "", err
+	}
+	if err := ingest.NewJSONEncoder(z).Encode(g); err != nil {
+		return "", err
+	}
+	if err := z.Close(); err != nil {
+		return "", err
+	}
+	return base64.StdEncoding.EncodeToString(b.Bytes()), nil
+}

@@ -1,0 +1,390 @@
+// The page: its state, what changes it, and what is drawn then. The state that a reader may want
+// to come back to is in the address, so that the browser's back button works.
+(function (root) {
+  "use strict";
+
+  const { decode, weigh, selectColumns, compileSearch, matchFrames, matchedWeight,
+    sandwich } = root.symbolizeModel;
+  const { quantity, percent, cutMiddle } = root.symbolizeFormat;
+  const { make, TopPanel, showMissing, showAbout, showCoverage, showLegend, describe,
+    showTooltip } = root.symbolizePanels;
+  const { Graph } = root.symbolizeGraph;
+
+  const $ = (id) => document.getElementById(id);
+  const initial = { event: 0, chosen: {}, zoomed: 0, reverse: false, down: true, colour: "kind",
+    search: "", sandwich: -1, marked: -1 };
+
+  // unpack inflates the data in the page.
+  async function unpack(text) {
+    const bytes = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+    return new Response(stream).json();
+  }
+
+  class App {
+    constructor(model) {
+      this.model = model;
+      this.state = Object.assign({}, initial, { event: model.shown });
+      this.steps = 0;
+      const events = {
+        hover: (g, n, e) => this.hover(g, n, e),
+        choose: (g, n) => this.choose(g, n),
+        menu: (g, n) => this.openSandwich(g.shown.tree.frame[n]),
+      };
+      this.graph = new Graph($("scroller"), events);
+      this.callers = new Graph($("callers"), events);
+      this.callees = new Graph($("callees"), events);
+      this.top = new TopPanel($("panel-top"), this);
+      this.theme = root.matchMedia("(prefers-color-scheme: dark)").matches;
+      this.build();
+      this.listen();
+      this.readAddress();
+      this.setTheme(this.theme);
+    }
+
+    build() {
+      const { model } = this;
+      model.events.forEach((e, i) => $("event").append(make("option", { value: i }, e.name)));
+      $("event-label").hidden = model.events.length < 2;
+      model.labels.forEach((l, i) => {
+        const select = make("select", { "data-label": i }, make("option", { value: "" }, "all"));
+        l.values.forEach((v, k) => select.append(make("option", { value: k }, cutMiddle(v, 60))));
+        const shared = model.columns.some((c) => c.values[i] < 0);
+        if (shared) select.append(make("option", { value: -1 }, "others"));
+        select.addEventListener("change", () => this.chooseLabel(i, select.value));
+        if (l.values.length > 1 || shared) $("choosers").append(make("label", null, `${l.name} `, select));
+      });
+      $("subtitle").textContent = ["host", "kernel", "began", "duration", "command"]
+        .map((n) => model.about.find((f) => f.name === n)?.text).filter(Boolean).join("  ·  ");
+      showCoverage($("coverage"), model);
+      showMissing($("panel-missing"), model);
+      showAbout($("panel-about"), model);
+      const missing = model.coverage.missing.length;
+      $("tab-missing").textContent = missing ? `Missing (${missing})` : "Missing";
+      this.openTab("top");
+    }
+
+    listen() {
+      $("event").addEventListener("change", () =>
+        this.go({ event: Number($("event").value), chosen: {}, zoomed: 0 }));
+      $("flame").addEventListener("click", () => this.go({ down: false }));
+      $("icicle").addEventListener("click", () => this.go({ down: true }));
+      $("reverse").addEventListener("click", () => this.toggleReverse());
+      $("colour").addEventListener("change", () => this.go({ colour: $("colour").value }));
+      $("search").addEventListener("input", () => {
+        clearTimeout(this.typing);
+        this.typing = setTimeout(() => this.go({ search: $("search").value, marked: -1 }, true), 120);
+      });
+      $("back").addEventListener("click", () => this.back());
+      $("reset").addEventListener("click", () => this.reset());
+      $("theme").addEventListener("click", () => this.setTheme(!this.dark));
+      $("help-button").addEventListener("click", () => $("help").showModal());
+      for (const t of ["top", "missing", "about"]) {
+        $(`tab-${t}`).addEventListener("click", () => this.openTab(t));
+      }
+      document.addEventListener("keydown", (e) => this.key(e));
+      root.addEventListener("hashchange", () => this.readAddress());
+      new ResizeObserver(() => this.resize()).observe($("scroller"));
+      new ResizeObserver(() => this.resize()).observe($("callers"));
+      root.addEventListener("beforeprint", () => this.paper(true));
+      root.addEventListener("afterprint", () => this.paper(false));
+    }
+
+    resize() {
+      for (const g of [this.graph, this.callers, this.callees]) g.resize();
+    }
+
+    paper(on) {
+      const dark = this.dark;
+      if (on && dark) this.setTheme(false);
+      if (!on && this.darkScreen) this.setTheme(true);
+      this.darkScreen = on && dark;
+      for (const g of [this.graph, this.callers, this.callees]) {
+        if (g.shown && g.scroller.clientWidth > 0) (on ? g.paper() : g.screen());
+      }
+    }
+
+    // go changes the state; instead replaces the current step of the browser's history.
+    go(change, instead) {
+      Object.assign(this.state, change);
+      this.render();
+      this.writeAddress(instead);
+    }
+
+    writeAddress(instead) {
+      const s = this.state, p = new URLSearchParams();
+      if (s.event !== this.model.shown) p.set("event", s.event);
+      for (const l in s.chosen) p.set(`label${l}`, s.chosen[l]);
+      if (s.zoomed) p.set("zoom", s.zoomed);
+      if (s.reverse) p.set("leaf", 1);
+      if (!s.down) p.set("flame", 1);
+      if (s.colour !== "kind") p.set("colour", s.colour);
+      if (s.search) p.set("search", s.search);
+      if (s.sandwich >= 0) p.set("function", s.sandwich);
+      if (s.marked >= 0) p.set("mark", s.marked);
+      const hash = `#${p}`;
+      if (hash === (root.location.hash || "#")) return;
+      if (instead) root.history.replaceState(null, "", hash);
+      else {
+        this.steps++;
+        root.history.pushState(null, "", hash);
+      }
+    }
+
+    // readAddress takes the state of the address as far as it fits the data.
+    readAddress() {
+      const p = new URLSearchParams(root.location.hash.slice(1)), { model } = this;
+      const number = (name, below, or) => {
+        const v = Number(p.get(name) ?? NaN);
+        return Number.isInteger(v) && v >= 0 && v < below ? v : or;
+      };
+      const s = Object.assign({}, initial, { chosen: {} });
+      s.event = number("event", model.events.length, model.shown);
+      model.labels.forEach((l, i) => {
+        const v = Number(p.get(`label${i}`) ?? NaN);
+        if (Number.isInteger(v) && v >= -1 && v < l.values.length) s.chosen[i] = v;
+      });
+      s.reverse = p.has("leaf");
+      s.down = !p.has("flame");
+      s.colour = p.get("colour") === "object" ? "object" : "kind";
+      s.search = p.get("search") || "";
+      s.sandwich = number("function", model.frames.name.length, -1);
+      s.marked = number("mark", model.frames.name.length, -1);
+      s.zoomed = number("zoom", (s.reverse ? model.reverse : model.forward).n, 0);
+      this.state = s;
+      this.render();
+    }
+
+    back() {
+      if (this.steps > 0) {
+        this.steps--;
+        root.history.back();
+      } else this.reset();
+    }
+
+    reset() {
+      $("search").value = "";
+      this.go({ zoomed: 0, search: "", sandwich: -1, marked: -1, chosen: {} });
+    }
+
+    toggleReverse() {
+      this.go({ reverse: !this.state.reverse, zoomed: 0, sandwich: -1 });
+    }
+
+    chooseLabel(label, value) {
+      const chosen = Object.assign({}, this.state.chosen);
+      if (value === "") delete chosen[label];
+      else chosen[label] = Number(value);
+      this.go({ chosen });
+    }
+
+    choose(graph, node) {
+      showTooltip($("tooltip"), null);
+      if (graph === this.graph) this.go({ zoomed: node });
+      else this.openSandwich(graph.shown.tree.frame[node]);
+    }
+
+    openSandwich(frame) {
+      showTooltip($("tooltip"), null);
+      if (frame >= 0) this.go({ sandwich: frame });
+    }
+
+    openTab(name) {
+      for (const t of ["top", "missing", "about"]) {
+        $(`tab-${t}`).setAttribute("aria-selected", t === name);
+        $(`panel-${t}`).hidden = t !== name;
+      }
+    }
+
+    setTheme(dark) {
+      this.dark = dark;
+      document.documentElement.dataset.theme = dark ? "dark" : "light";
+      $("theme").textContent = dark ? "Light" : "Dark";
+      this.render();
+    }
+
+    // render brings the document to the state.
+    render() {
+      const { state, model } = this;
+      const columns = JSON.stringify([state.event, state.chosen]);
+      if (this.columns !== columns) {
+        this.columns = columns;
+        this.mask = selectColumns(model, state.event, state.chosen);
+        this.unit = model.events[state.event]?.unit || "";
+        this.weighed = {};
+        this.columnsChanged = true;
+      }
+      const which = state.reverse ? "reverse" : "forward";
+      this.tree = model[which];
+      this.weights = this.weighed[which] ||= weigh(this.tree, this.mask);
+      this.total = this.weights.cum[0];
+      if (!(this.weights.cum[state.zoomed] > 0)) state.zoomed = 0;
+      this.search();
+      this.renderGraphs();
+      this.renderControls();
+      if (this.columnsChanged) this.top.show();
+      else this.top.draw();
+      this.columnsChanged = false;
+    }
+
+    search() {
+      const { state, model } = this;
+      const key = JSON.stringify([state.search, state.marked]);
+      if (this.searched !== key) {
+        this.searched = key;
+        this.searching = state.search !== "" || state.marked >= 0;
+        this.hit = matchFrames(model, compileSearch(state.search));
+        if (state.marked >= 0) this.hit = this.hit.fill(0).fill(1, state.marked, state.marked + 1);
+      }
+      const matched = this.searching
+        ? matchedWeight(this.tree, this.weights.cum, this.hit, state.zoomed) : 0;
+      const all = this.weights.cum[state.zoomed];
+      $("matched").textContent = this.searching
+        ? `${this.weights.allLeft > all * 1e-4 ? "≥ " : ""}${percent(matched, all)} matched` : "";
+      $("matched").title = this.searching ? quantity(matched, this.unit) : "";
+    }
+
+    // allText is the text of the root.
+    allText() {
+      const e = this.model.events[this.state.event];
+      return e ? `all: ${e.name}, ${quantity(this.total, e.unit)}` : "all";
+    }
+
+    shownIn(tree, weights, zoomed, down, first) {
+      const { model, hit, state, dark } = this;
+      return { model, tree, weights, zoomed, down, first, colour: state.colour, dark, hit,
+        searching: this.searching, all: this.allText() };
+    }
+
+    renderGraphs() {
+      const { state } = this, both = state.sandwich >= 0;
+      $("scroller").hidden = both;
+      $("sandwich").hidden = !both;
+      if (!both) {
+        this.graph.show(this.shownIn(this.tree, this.weights, state.zoomed, state.down, 0));
+        return;
+      }
+      const forward = this.weighed.forward ||= weigh(this.model.forward, this.mask);
+      const key = `${this.columns} ${state.sandwich}`;
+      if (this.sandwichKey !== key) {
+        this.sandwichKey = key;
+        this.two = sandwich(this.model.forward, forward, state.sandwich);
+      }
+      const { callers, callees } = this.two;
+      this.callers.show(this.shownIn(callers.tree, callers.weights, 0, false, 1));
+      this.callees.show(this.shownIn(callees.tree, callees.weights, 0, true, 1));
+    }
+
+    renderControls() {
+      const { state, model } = this;
+      $("event").value = state.event;
+      for (const s of $("choosers").querySelectorAll("select")) {
+        s.value = state.chosen[s.dataset.label] ?? "";
+      }
+      $("flame").setAttribute("aria-pressed", !state.down);
+      $("icicle").setAttribute("aria-pressed", state.down);
+      $("reverse").setAttribute("aria-pressed", state.reverse);
+      $("colour").value = state.colour;
+      if (document.activeElement !== $("search")) $("search").value = state.search;
+      $("back").disabled = this.steps === 0;
+      showLegend($("legend"), this);
+      this.renderCrumbs();
+      this.showStatus(null);
+      const e = model.events[state.event];
+      document.title = `${e ? `${e.name}: ` : ""}${model.title}`;
+    }
+
+    // renderCrumbs shows the way from the root to the zoomed frame, or whose sandwich it is.
+    renderCrumbs() {
+      const { state, model, tree } = this, parts = [];
+      const add = (text, f) => {
+        if (parts.length) parts.push(make("span", null, "›"));
+        parts.push(make("button", { onclick: f, title: cutMiddle(text, 300) }, cutMiddle(text, 40)));
+      };
+      add("all", () => this.go({ zoomed: 0, sandwich: -1 }));
+      if (state.sandwich >= 0) {
+        add(`callers and callees of ${model.frames.name[state.sandwich]}`, () => {});
+        const c = this.two.callees.weights.cum[0], has = this.exactCum(state.sandwich);
+        if (has > c * 1.00005) {
+          parts.push(make("span", { class: "dim" },
+            `shown are ${percent(c, has)} of its ${quantity(has, this.unit)}; the rest is too light for this page`));
+        }
+      } else {
+        const path = [];
+        for (let i = state.zoomed; i > 0; i = tree.parent[i]) path.unshift(i);
+        for (const i of path) add(model.frames.name[tree.frame[i]], () => this.go({ zoomed: i }));
+      }
+      $("crumbs").replaceChildren(...parts);
+      $("crumbs").scrollLeft = $("crumbs").scrollWidth;
+    }
+
+    // exactCum is the cumulative value of a function in the table, which nothing is left out of.
+    exactCum(frame) {
+      return this.top.rows?.find((r) => r.frame === frame)?.cum || 0;
+    }
+
+    hover(graph, node, e) {
+      if (node < 0) {
+        showTooltip($("tooltip"), null);
+        this.showStatus(null);
+        return;
+      }
+      const facts = describe(this, graph.shown.tree, graph.shown.weights, node);
+      showTooltip($("tooltip"), facts, graph.colour(node, graph.shown.tree.frame[node]), e);
+      this.showStatus(facts);
+    }
+
+    showStatus(facts) {
+      $("status").replaceChildren(...(facts
+        ? [make("b", null, cutMiddle(facts.name, 200)), ` ${facts.numbers} `,
+          make("span", { class: "dim" }, facts.lines.join(" · "))]
+        : [make("span", { class: "dim" },
+          "click a frame to zoom, right click for its callers and callees, ? for the keys")]));
+    }
+
+    // key obeys the keyboard, but for keys that a field or dialog needs.
+    key(e) {
+      if (e.ctrlKey || e.metaKey || e.altKey || $("help").open) return;
+      const field = /^(INPUT|SELECT)$/.test(e.target.tagName);
+      if (e.key === "Escape") {
+        if (field) e.target.blur();
+        this.reset();
+        return;
+      }
+      if (field) return;
+      const graph = this.state.sandwich >= 0 ? this.callees : this.graph;
+      const actions = {
+        "/": () => $("search").focus(), "?": () => $("help").showModal(),
+        r: () => this.toggleReverse(), i: () => this.go({ down: !this.state.down }),
+        c: () => this.go({ colour: this.state.colour === "kind" ? "object" : "kind" }),
+        t: () => this.setTheme(!this.dark), Backspace: () => this.back(),
+        s: () => this.openSandwich(graph.shown.tree.frame[graph.selected >= 0 ? graph.selected
+          : graph.hover >= 0 ? graph.hover : this.state.zoomed]),
+      };
+      if (/^Arrow/.test(e.key)) {
+        this.step(graph, graph.neighbour(e.key));
+      } else if (e.key === "Enter" && graph.selected >= 0 && e.target.tagName !== "BUTTON") {
+        this.choose(graph, graph.selected);
+      } else if (actions[e.key]) {
+        actions[e.key]();
+      } else return;
+      e.preventDefault();
+    }
+
+    step(graph, node) {
+      graph.select(node);
+      this.showStatus(describe(this, graph.shown.tree, graph.shown.weights, node));
+    }
+  }
+
+  async function start() {
+    try {
+      root.symbolizeApp = new App(decode(await unpack($("data").textContent)));
+      document.documentElement.dataset.ready = "1";
+    } catch (err) {
+      $("scroller").append(make("p", { class: "failure" }, `the page cannot be shown: ${err}`));
+    }
+  }
+
+  start();
+})(globalThis);

@@ -1,0 +1,273 @@
+// The data of the page and what is computed of it. No function here touches the document, so
+// that node's test runner reads this file, too.
+//
+// The data is one JSON object; package flame describes it. A tree is kept in arrays in preorder:
+// children follow their parent, so that one pass from the end adds up all weights.
+(function (root) {
+  "use strict";
+
+  // decodeTree makes a tree of its encoded arrays. depth[0] is 0, the root; cells holds, for
+  // each node that has any, [node, column, self, left] as differences of nodes.
+  function decodeTree(t) {
+    const n = t.frame.length;
+    const tree = {
+      n,
+      frame: Int32Array.from(t.frame), // index into frames; -1 for the root
+      inlined: new Uint8Array(n), // 1 where all its calls were inlined
+      depth: Int32Array.from(t.depth),
+      parent: new Int32Array(n).fill(-1),
+      end: new Int32Array(n), // after the last descendant
+      cellNode: [], cellColumn: [], cellSelf: [], cellLeft: [],
+      deepest: 0,
+    };
+    const open = [];
+    for (let i = 0; i < n; i++) {
+      while (open.length > tree.depth[i]) tree.end[open.pop()] = i;
+      if (open.length > 0) tree.parent[i] = open[open.length - 1];
+      open.push(i);
+      tree.deepest = Math.max(tree.deepest, tree.depth[i]);
+    }
+    while (open.length > 0) tree.end[open.pop()] = n;
+    for (const i of t.inlined) tree.inlined[i] = 1;
+    let node = 0;
+    for (let k = 0; k < t.cells.length; k += 4) {
+      node += t.cells[k];
+      tree.cellNode.push(node);
+      tree.cellColumn.push(t.cells[k + 1]);
+      tree.cellSelf.push(t.cells[k + 2]);
+      tree.cellLeft.push(t.cells[k + 3]);
+    }
+    return tree;
+  }
+
+  // decode prepares the data.
+  function decode(data) {
+    return Object.assign({}, data, {
+      forward: decodeTree(data.forward),
+      reverse: decodeTree(data.reverse),
+    });
+  }
+
+  // weigh adds up a tree for the columns whose mask is not 0. self is what ends in a node, left
+  // what goes on in children that the page does not have, cum all of it.
+  function weigh(tree, mask) {
+    const self = new Float64Array(tree.n), left = new Float64Array(tree.n);
+    const cum = new Float64Array(tree.n);
+    for (let k = 0; k < tree.cellNode.length; k++) {
+      if (!mask[tree.cellColumn[k]]) continue;
+      self[tree.cellNode[k]] += tree.cellSelf[k];
+      left[tree.cellNode[k]] += tree.cellLeft[k];
+    }
+    let allLeft = 0;
+    for (let i = tree.n - 1; i >= 0; i--) {
+      cum[i] += self[i] + left[i];
+      allLeft += left[i];
+      if (i > 0) cum[tree.parent[i]] += cum[i];
+    }
+    return { self, left, cum, allLeft };
+  }
+
+  // selectColumns returns the mask of an event's columns whose labels are those of chosen, an
+  // object of label number to value.
+  function selectColumns(model, event, chosen) {
+    const mask = new Uint8Array(model.columns.length);
+    model.columns.forEach((c, i) => {
+      const same = Object.keys(chosen).every((l) => c.values[l] === chosen[l]);
+      mask[i] = c.event === event && same ? 1 : 0;
+    });
+    return mask;
+  }
+
+  // layout places the nodes that are at least least pixels wide. The path from the root to
+  // zoomed takes the whole width. Each box is {node, x, w, row}; those with thin set, and the
+  // parent as node, are in the place of neighbours that are narrower, or not in the page.
+  function layout(tree, cum, zoomed, width, least) {
+    const boxes = [];
+    if (tree.n === 0 || !(cum[zoomed] > 0)) return boxes;
+    const path = [];
+    for (let i = zoomed; i >= 0; i = tree.parent[i]) path.unshift(i);
+    for (const i of path) boxes.push({ node: i, x: 0, w: width, row: tree.depth[i] });
+    const scale = width / cum[zoomed];
+    const next = []; // by depth: where the next child begins
+    const thin = []; // by depth: the width of thin children just before that
+    const fill = (d) => {
+      if (thin[d] >= least) {
+        boxes.push({ node: tree.parent[thinNode[d]], x: next[d] - thin[d], w: thin[d], row: d,
+          thin: true });
+      }
+      thin[d] = 0;
+    };
+    const thinNode = [];
+    next[tree.depth[zoomed] + 1] = 0;
+    let deep = tree.depth[zoomed];
+    for (let i = zoomed + 1; i < tree.end[zoomed];) {
+      const d = tree.depth[i], w = cum[i] * scale, x = next[d];
+      for (; deep > d; deep--) fill(deep);
+      deep = d;
+      if (w < least) {
+        next[d] += w;
+        thin[d] = (thin[d] || 0) + w;
+        thinNode[d] = i;
+        i = tree.end[i];
+        continue;
+      }
+      fill(d);
+      next[d] += w;
+      boxes.push({ node: i, x, w, row: d });
+      next[d + 1] = x;
+      i++;
+    }
+    for (; deep > tree.depth[zoomed]; deep--) fill(deep);
+    return boxes;
+  }
+
+  // compileSearch returns a test of names: a regular expression without regard to case, or the
+  // text itself where it is none. It returns null for an empty text.
+  function compileSearch(text) {
+    if (!text) return null;
+    let re;
+    try {
+      re = new RegExp(text, "i");
+    } catch {
+      const low = text.toLowerCase();
+      return (s) => s.toLowerCase().includes(low);
+    }
+    return (s) => re.test(s);
+  }
+
+  // matchFrames returns for each frame whether its name or its object matches.
+  function matchFrames(model, test) {
+    const hit = new Uint8Array(model.frames.name.length);
+    if (!test) return hit;
+    const objectHit = model.objects.map((o) => test(o.path));
+    for (let f = 0; f < hit.length; f++) {
+      const o = model.frames.object[f];
+      hit[f] = test(model.frames.name[f]) || (o >= 0 && objectHit[o]) ? 1 : 0;
+    }
+    return hit;
+  }
+
+  // matchedWeight is the weight of all stacks with a matching frame below node.
+  function matchedWeight(tree, cum, hit, node) {
+    let sum = 0;
+    for (let i = node; i < tree.end[node];) {
+      if (tree.frame[i] >= 0 && hit[tree.frame[i]]) {
+        sum += cum[i];
+        i = tree.end[i];
+      } else i++;
+    }
+    return sum;
+  }
+
+  // newTree starts a tree that grows by child.
+  function newTree() {
+    return { kids: new Map(), frame: -1, self: 0, left: 0, inlined: true };
+  }
+
+  function child(t, frame, inlined) {
+    let k = t.kids.get(frame);
+    if (!k) {
+      k = { kids: new Map(), frame, self: 0, left: 0, inlined: true };
+      t.kids.set(frame, k);
+    }
+    k.inlined = k.inlined && inlined;
+    return k;
+  }
+
+  // flatten turns a grown tree into arrays and weights, heaviest children first. Stacks can be
+  // deep: it does not call itself.
+  function flatten(top) {
+    const order = [top];
+    for (let i = 0; i < order.length; i++) {
+      order[i].cum = order[i].self + order[i].left;
+      order.push(...order[i].kids.values());
+    }
+    for (let i = order.length - 1; i >= 0; i--) {
+      for (const k of order[i].kids.values()) order[i].cum += k.cum;
+    }
+    const frame = [], depth = [], inlined = [], self = [], left = [];
+    const open = [[top, 0]];
+    while (open.length > 0) {
+      const [t, d] = open.pop();
+      if (t.inlined && d > 0) inlined.push(frame.length);
+      frame.push(t.frame);
+      depth.push(d);
+      self.push(t.self);
+      left.push(t.left);
+      const kids = Array.from(t.kids.values());
+      kids.sort((a, b) => a.cum - b.cum || b.frame - a.frame);
+      for (const k of kids) open.push([k, d + 1]);
+    }
+    const tree = decodeTree({ frame, depth, inlined, cells: [] });
+    const w = { self: Float64Array.from(self), left: Float64Array.from(left),
+      cum: new Float64Array(tree.n), allLeft: 0 };
+    for (let i = tree.n - 1; i >= 0; i--) {
+      w.cum[i] += w.self[i] + w.left[i];
+      w.allLeft += w.left[i];
+      if (i > 0) w.cum[tree.parent[i]] += w.cum[i];
+    }
+    return { tree, weights: w };
+  }
+
+  // sandwich returns the trees of what a function calls and of what calls it. Recursion counts
+  // once: by the outermost call.
+  function sandwich(tree, weights, frame) {
+    const callees = newTree(), callers = newTree();
+    for (let i = 0; i < tree.n;) {
+      if (tree.frame[i] !== frame) {
+        i++;
+        continue;
+      }
+      merge(child(callees, frame, !!tree.inlined[i]), tree, weights, i);
+      let t = child(callers, frame, !!tree.inlined[i]);
+      for (let up = tree.parent[i]; up > 0; up = tree.parent[up]) {
+        t = child(t, tree.frame[up], !!tree.inlined[up]);
+      }
+      t.self += weights.cum[i];
+      i = tree.end[i];
+    }
+    return { callees: flatten(callees), callers: flatten(callers) };
+  }
+
+  // merge adds the subtree of a node to t.
+  function merge(t, tree, weights, node) {
+    const at = [t];
+    const base = tree.depth[node];
+    for (let i = node; i < tree.end[node]; i++) {
+      const d = tree.depth[i] - base;
+      const k = d === 0 ? t : child(at[d - 1], tree.frame[i], !!tree.inlined[i]);
+      at[d] = k;
+      k.self += weights.self[i];
+      k.left += weights.left[i];
+    }
+  }
+
+  // table returns the rows of the selected columns: frame, flat, cum.
+  function table(model, mask) {
+    const flat = new Map(), cum = new Map(), cells = model.top.cells;
+    let frame = 0;
+    for (let k = 0; k < cells.length; k += 4) {
+      frame += cells[k];
+      if (!mask[cells[k + 1]]) continue;
+      flat.set(frame, (flat.get(frame) || 0) + cells[k + 2]);
+      cum.set(frame, (cum.get(frame) || 0) + cells[k + 3]);
+    }
+    const rows = [];
+    for (const [f, c] of cum) rows.push({ frame: f, flat: flat.get(f) || 0, cum: c });
+    return rows;
+  }
+
+  // sortRows sorts rows of the table by "flat", "cum" or "name".
+  function sortRows(rows, names, by, up) {
+    const second = by === "flat" ? "cum" : "flat";
+    rows.sort((a, b) => {
+      const name = names[a.frame] < names[b.frame] ? -1 : names[a.frame] > names[b.frame] ? 1 : 0;
+      const order = by === "name" ? name : b[by] - a[by] || b[second] - a[second] || name;
+      return (up ? -order : order) || a.frame - b.frame;
+    });
+    return rows;
+  }
+
+  root.symbolizeModel = { decode, decodeTree, weigh, selectColumns, layout, compileSearch,
+    matchFrames, matchedWeight, sandwich, table, sortRows };
+})(globalThis);

@@ -1,0 +1,267 @@
+// The panels beside the graph: the table of functions, what is missing, the recording; the
+// tooltip and the line below the graph. Texts of the data reach the document as text only.
+(function (root) {
+  "use strict";
+
+  const { table, sortRows } = root.symbolizeModel;
+  const { quantity, thousands, percent, cutMiddle, shortName, baseName, kinds, inlinedKind,
+    kindColour } = root.symbolizeFormat;
+
+  const firstRows = 150;
+
+  // make creates an element with attributes, and children that are texts or elements.
+  function make(tag, attributes, ...children) {
+    const e = document.createElement(tag);
+    for (const [k, v] of Object.entries(attributes || {})) {
+      if (k === "class") e.className = v;
+      else if (k.startsWith("on")) e.addEventListener(k.slice(2), v);
+      else e.setAttribute(k, v);
+    }
+    e.append(...children);
+    return e;
+  }
+
+  const headings = [["flat", "self"], ["cum", "total"], ["name", "function"]];
+
+  // TopPanel is the table of functions, which sorts by its headings.
+  class TopPanel {
+    constructor(place, app) {
+      this.place = place;
+      this.app = app;
+      this.sort = "flat";
+      this.up = false;
+      this.most = firstRows;
+    }
+
+    // show computes the rows of the chosen columns. A search leaves those that match.
+    show() {
+      const { model, mask } = this.app;
+      this.rows = table(model, mask);
+      this.draw();
+    }
+
+    draw() {
+      const { model, hit, searching, total, unit, state } = this.app;
+      let rows = this.rows;
+      if (searching) rows = rows.filter((r) => hit[r.frame]);
+      sortRows(rows, model.frames.name, this.sort, this.up);
+      const body = make("tbody");
+      const most = rows.reduce((a, r) => Math.max(a, r[this.sort === "cum" ? "cum" : "flat"]), 1);
+      for (const r of rows.slice(0, this.most)) body.append(this.row(r, most, total, unit, state));
+      const head = make("tr");
+      for (const [key, text] of headings) head.append(this.heading(key, text));
+      head.append(make("th", { class: "act" }));
+      const widths = make("colgroup", null, make("col", { class: "w-number" }),
+        make("col", { class: "w-number" }), make("col"), make("col", { class: "w-act" }));
+      const parts = [make("table", null, widths, make("thead", null, head), body)];
+      if (rows.length > this.most) {
+        parts.push(make("button", { class: "more", onclick: () => {
+          this.most *= 4;
+          this.draw();
+        } }, `${thousands(rows.length - this.most)} more functions`));
+      }
+      if (rows.length === 0) parts.push(make("p", { class: "note" }, "no function"));
+      if (model.top.left > 0) {
+        parts.push(make("p", { class: "note" },
+          `${thousands(model.top.left)} light functions are not in this page`));
+      }
+      this.place.replaceChildren(...parts);
+    }
+
+    heading(key, text) {
+      const th = make("th", { class: key === "name" ? "name" : "" },
+        make("button", { onclick: () => {
+          this.up = this.sort === key && !this.up;
+          this.sort = key;
+          this.draw();
+        } }, text + (this.sort === key ? (this.up ? " ▴" : " ▾") : "")));
+      if (this.sort === key) {
+        th.setAttribute("aria-sort", (key === "name") === this.up ? "descending" : "ascending");
+      }
+      return th;
+    }
+
+    row(r, most, total, unit, state) {
+      const { model } = this.app;
+      const name = model.frames.name[r.frame], object = model.frames.object[r.frame];
+      const meter = make("span", { class: "meter" });
+      meter.style.width = `${100 * r[this.sort === "cum" ? "cum" : "flat"] / most}%`;
+      const number = (v, bar) => make("td", { title: quantity(v, unit) }, percent(v, total),
+        ...(bar ? [meter] : []));
+      const td = make("td", { class: "name", title: cutMiddle(name, 300) }, cutMiddle(shortName(name), 120));
+      if (object >= 0 && model.frames.kind[r.frame] !== 5) {
+        td.append(make("small", null, `  ${baseName(model.objects[object].path)}`));
+      }
+      const sandwich = make("button", { title: "callers and callees (s)", "aria-label":
+        `callers and callees of ${cutMiddle(name, 80)}`, onclick: (e) => {
+        e.stopPropagation();
+        this.app.go({ sandwich: r.frame });
+      } }, "⇅");
+      const on = state.marked === r.frame;
+      return make("tr", { class: on ? "on" : "", onclick: () =>
+        this.app.go({ marked: on ? -1 : r.frame }) },
+      number(r.flat, this.sort !== "cum"), number(r.cum, this.sort === "cum"), td,
+      make("td", { class: "act" }, sandwich));
+    }
+  }
+
+  // showMissing lists what has no names, with the command that fixes it.
+  function showMissing(place, model) {
+    const c = model.coverage;
+    const parts = [];
+    if (c.missing.length === 0) {
+      parts.push(make("p", null, `Nothing is missing: ${thousands(c.frames)} frames, all named.`));
+    } else {
+      parts.push(make("p", { class: "note" }, `${c.named_percent.toFixed(2)}% of the frames ` +
+        "have a function's name, by weight. The rest, heaviest first:"));
+    }
+    for (const m of c.missing.slice(0, 60)) {
+      const div = make("div", { class: "missing" }, make("b", null, share(m.share_percent)),
+        ` ${m.object} `, make("small", null, `${m.reason}${m.why ? `: ${m.why}` : ""}; ` +
+          `${thousands(m.frames)} frames${m.build_id ? `, build ID ${m.build_id}` : ""}` +
+          (m.found_build_id ? `, the file there is now ${m.found_build_id}` : "")));
+      if (m.hint) div.append(make("code", null, m.hint));
+      parts.push(div);
+    }
+    if (c.missing.length > 60) {
+      parts.push(make("p", { class: "note" }, `and ${c.missing.length - 60} more: symbolize missing`));
+    }
+    place.replaceChildren(...parts);
+  }
+
+  function share(p) {
+    return p > 0 && p < 0.01 ? "<0.01%" : `${p.toFixed(2)}%`;
+  }
+
+  // showAbout lists what the recording says of itself, and what the page leaves out.
+  function showAbout(place, model) {
+    const list = make("dl", { class: "about" });
+    const add = (name, ...values) => list.append(make("dt", null, name),
+      ...values.map((v) => make("dd", null, v)));
+    for (const f of model.about) add(f.name, f.text);
+    add("events", ...model.events.map((e) => `${e.name}: ${thousands(e.samples)} samples` +
+      (e.unit === "samples" ? "" : `, ${quantity(e.total, e.unit)}`) +
+      (e.kept < e.total ? `; ${percent(e.kept, e.total)} passed the filter` : "")));
+    const c = model.coverage;
+    add("frames", `${thousands(c.frames)}, ${share(c.named_percent)} named`,
+      ...c.domains.map((d) => `${d.domain}: ${share(d.share_percent)} of all, ` +
+        `${share(d.named_percent)} named`));
+    const losses = [[c.lost, "records lost"], [c.throttled, "times throttled"],
+      [c.cut_chains, "chains cut at rubbish"]].filter((l) => l[0] > 0);
+    if (losses.length) add("losses", ...losses.map((l) => `${thousands(l[0])} ${l[1]}`));
+    if (model.notes.length) add("left out of this page", ...model.notes);
+    if (c.warnings?.length) add("warnings", ...c.warnings);
+    place.replaceChildren(list);
+  }
+
+  // showCoverage draws how much of each kind of code there is, and how much of it has names.
+  function showCoverage(place, model) {
+    const c = model.coverage, kindOf = { user: 0, kernel: 1, bpf: 2, jit: 3 };
+    const stack = make("div", { class: "stack" });
+    const part = (width, colour, title) => {
+      const i = make("span", { title });
+      i.style.width = `${width}%`;
+      i.style.background = colour;
+      stack.append(i);
+    };
+    for (const d of c.domains) {
+      const k = kinds[kindOf[d.domain]];
+      part(d.share_percent * d.named_percent / 100, `hsl(${k.h} ${k.s}% ${k.light - 6}%)`,
+        `${d.domain}: ${share(d.share_percent)} of the frames`);
+    }
+    part(100 - c.named_percent, "transparent", `without a name: ${share(100 - c.named_percent)}`);
+    const words = make("div", { class: "words" }, make("span", null,
+      make("b", null, share(c.named_percent)), " of frames named"),
+    make("span", null, `${thousands(c.samples)} samples`));
+    place.replaceChildren(words, stack);
+  }
+
+  // showLegend explains the colours.
+  function showLegend(place, app) {
+    const { model, state, dark, weights, tree } = app;
+    const item = (colour, text) => {
+      const i = make("i");
+      i.style.background = colour;
+      return make("span", null, i, text);
+    };
+    const sums = kinds.map(() => 0);
+    for (let n = 1; n < tree.n; n++) {
+      if (state.colour !== "kind") break;
+      const kind = model.frames.kind[tree.frame[n]];
+      const at = tree.inlined[n] && kind !== 5 ? inlinedKind : kind;
+      if (at < sums.length) sums[at] += state.reverse
+        ? (tree.depth[n] === 1 ? weights.cum[n] : 0) : weights.self[n];
+    }
+    const parts = [];
+    if (state.colour === "kind") {
+      kinds.forEach((k, i) => {
+        if (sums[i] > 0) {
+          parts.push(item(kindColour(i, "", dark), `${k.name} ${percent(sums[i], weights.cum[0])}`));
+        }
+      });
+      parts.push(make("span", { class: "dim" }, "share of samples by the innermost frame"));
+    } else parts.push(make("span", null, "one colour for each object"));
+    if (weights.allLeft > 0) {
+      parts.push(make("span", null, `frames too light for this page: ` +
+        `${percent(weights.allLeft, weights.cum[0])}`));
+    }
+    place.replaceChildren(...parts);
+  }
+
+  // describe gives the facts of a node: name, place, numbers.
+  function describe(app, tree, weights, node) {
+    const { model, unit, total, state } = app, frame = tree.frame[node];
+    const cum = weights.cum[node], zoomed = weights.cum[state.zoomed] || weights.cum[0];
+    const flat = state.reverse && state.sandwich < 0
+      ? (tree.depth[node] === 1 ? cum : 0) : weights.self[node];
+    const lines = [];
+    if (frame >= 0) {
+      const o = model.frames.object[frame], kind = model.frames.kind[frame];
+      const what = [];
+      if (o >= 0) {
+        what.push(model.objects[o].path + (model.objects[o].id ? ` (${model.objects[o].id.slice(0, 12)})` : ""));
+      }
+      if (kind < kinds.length) what.push(kinds[kind].name + (tree.inlined[node] ? ", inlined" : ""));
+      lines.push(what.join(" · "));
+      if (model.frames.file[frame]) lines.push(model.frames.file[frame]);
+      if (kind === 5) lines.push(...whyUnresolved(model, o));
+    }
+    let numbers = `total ${quantity(cum, unit)}, ${percent(cum, total)}`;
+    if (zoomed < total * 0.9999) numbers += ` (${percent(cum, zoomed)} of the zoomed)`;
+    numbers += ` · self ${quantity(flat, unit)}, ${percent(flat, total)}`;
+    const left = weights.left[node];
+    const more = left > 0 ? `of its total, ${percent(left, cum)} is in frames too light for this page` : "";
+    return { name: frame < 0 ? app.allText() : model.frames.name[frame], lines, numbers, more, frame };
+  }
+
+  // whyUnresolved finds the reason of an object in the list of what is missing.
+  function whyUnresolved(model, object) {
+    const o = object >= 0 ? model.objects[object] : { path: "", id: "" };
+    const m = model.coverage.missing.find((r) =>
+      r.object === o.path && (r.build_id || "") === o.id);
+    return m ? [`${m.reason}${m.hint ? `: ${m.hint}` : ""}`] : [];
+  }
+
+  // showTooltip places the facts of a node beside the pointer.
+  function showTooltip(place, facts, colour, e) {
+    if (!facts) {
+      place.hidden = true;
+      return;
+    }
+    const chip = make("span", { class: "chip" });
+    chip.style.background = colour;
+    place.replaceChildren(chip, make("b", null, cutMiddle(facts.name, 400)),
+      ...facts.lines.map((l) => make("div", null, cutMiddle(l, 300))),
+      make("div", { class: "numbers" }, facts.numbers),
+      ...(facts.more ? [make("div", null, facts.more)] : []));
+    place.hidden = false;
+    const box = place.getBoundingClientRect();
+    const left = Math.min(e.clientX + 14, root.innerWidth - box.width - 8);
+    const below = e.clientY + 18 + box.height < root.innerHeight;
+    place.style.left = `${Math.max(8, left)}px`;
+    place.style.top = `${Math.max(4, below ? e.clientY + 18 : e.clientY - box.height - 10)}px`;
+  }
+
+  root.symbolizePanels = { make, TopPanel, showMissing, showAbout, showCoverage, showLegend,
+    describe, showTooltip };
+})(globalThis);

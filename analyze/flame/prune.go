@@ -1,0 +1,222 @@
+package flame
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+
+	"symbolize/analyze/calltree"
+)
+
+// maxDepth bounds the stacks of a page; deeper frames are left out.
+const maxDepth = 1500
+
+// cell is what ends in a node, and what goes on in children that were left out, of one column.
+type cell struct {
+	column     uint16
+	self, left uint64
+}
+
+// node is a frame at one place of a tree.
+type node struct {
+	frame    calltree.NodeID
+	parent   int32
+	depth    int32
+	from, to uint32  // its rows in tree.order
+	share    float64 // of an event's total, the greatest of all events
+	inlined  bool    // each activation here was inlined
+	kept     bool
+	cells    []cell
+	children []int32 // kept ones, heaviest first
+}
+
+// tree is a tree of calls with the heaviest nodes of the rows.
+type tree struct {
+	r       *rows
+	reverse bool
+	nodes   []node // by the order in which they were found; the root first
+	order   []uint32
+	// LeftOut is how many subtrees were left out, and Heaviest the greatest share among them.
+	leftOut  int
+	heaviest float64
+
+	queue   []int32 // a heap of nodes whose children are not known yet
+	totals  []float64
+	slot    []uint32 // by frame: its group plus one while a range is split
+	groups  []childGroup
+	scratch []uint32
+}
+
+// childGroup holds the rows of a range that go on in one frame.
+type childGroup struct {
+	frame   calltree.NodeID
+	rows    uint32
+	place   uint32
+	inlined bool
+	sums    []uint64 // by event
+}
+
+// newTree takes nodes in the order of their weight until there are most, and leaves out those
+// with less than minShare of every event.
+func newTree(r *rows, reverse bool, most int, minShare float64) *tree {
+	t := &tree{r: r, reverse: reverse, order: make([]uint32, len(r.rows)),
+		scratch: make([]uint32, len(r.rows)), slot: make([]uint32, len(r.nodes)),
+		totals: make([]float64, len(r.events))}
+	for i := range t.order {
+		t.order[i] = uint32(i)
+	}
+	for i, e := range r.events {
+		t.totals[i] = float64(max(1, e.Kept))
+	}
+	t.nodes = append(t.nodes, node{frame: calltree.NoNode, parent: -1, share: 1,
+		to: uint32(len(t.order))})
+	t.queue = append(t.queue, 0)
+	for kept := 0; len(t.queue) > 0; kept++ {
+		next := &t.nodes[t.queue[0]]
+		if kept >= most || next.share < minShare || next.depth > maxDepth {
+			break
+		}
+		t.expand(heap.Pop(t).(int32))
+	}
+	t.leave()
+	return t
+}
+
+// expand keeps a node and finds its children.
+func (t *tree) expand(i int32) {
+	n := &t.nodes[i]
+	n.kept = true
+	if n.parent >= 0 {
+		parent := &t.nodes[n.parent]
+		parent.children = append(parent.children, i)
+	}
+	depth := n.depth
+	t.gather(n)
+	from := n.from
+	for g := range t.groups {
+		t.groups[g].place = from
+		from += t.groups[g].rows
+	}
+	t.arrange(n.from, n.to, depth)
+	for g := range t.groups {
+		c := &t.groups[g]
+		t.slot[c.frame] = 0
+		child := node{frame: c.frame, parent: i, depth: depth + 1, from: c.place - c.rows,
+			to: c.place, inlined: c.inlined}
+		for e, sum := range c.sums {
+			child.share = max(child.share, float64(sum)/t.totals[e])
+		}
+		t.nodes = append(t.nodes, child)
+		heap.Push(t, int32(len(t.nodes)-1))
+	}
+}
+
+// at returns the frame of a row at a depth; ok is false below its last.
+func (t *tree) at(r *row, depth int32) (frame calltree.NodeID, ok bool) {
+	switch {
+	case uint32(depth) >= r.to-r.from:
+		return 0, false
+	case t.reverse:
+		return t.r.frames[r.to-1-uint32(depth)], true
+	}
+	return t.r.frames[r.from+uint32(depth)], true
+}
+
+// gather adds up the rows of a node by their next frame, and what ends in it.
+func (t *tree) gather(n *node) {
+	t.groups = t.groups[:0]
+	for _, i := range t.order[n.from:n.to] {
+		r := &t.r.rows[i]
+		marked, ok := t.at(r, n.depth)
+		if !ok {
+			n.add(r.column, r.value, 0)
+			continue
+		}
+		frame, inlined := marked.Inlined()
+		if t.slot[frame] == 0 {
+			t.groups = append(t.groups, childGroup{frame: frame, inlined: true,
+				sums: make([]uint64, len(t.totals))})
+			t.slot[frame] = uint32(len(t.groups))
+		}
+		g := &t.groups[t.slot[frame]-1]
+		g.rows++
+		g.inlined = g.inlined && inlined
+		g.sums[t.r.columns[r.column].Event] += r.value
+	}
+}
+
+// arrange sorts the rows of a range by the places of their groups. Those that end here are
+// last: no child has them.
+func (t *tree) arrange(from, to uint32, depth int32) {
+	rest := to
+	for _, i := range append(t.scratch[:0], t.order[from:to]...) {
+		marked, ok := t.at(&t.r.rows[i], depth)
+		if !ok {
+			rest--
+			t.order[rest] = i
+			continue
+		}
+		frame, _ := marked.Inlined()
+		g := &t.groups[t.slot[frame]-1]
+		t.order[g.place] = i
+		g.place++
+	}
+}
+
+// add adds to the cell of a column.
+func (n *node) add(column uint16, self, left uint64) {
+	i, ok := slices.BinarySearchFunc(n.cells, column, func(c cell, column uint16) int {
+		return cmp.Compare(c.column, column)
+	})
+	if !ok {
+		n.cells = slices.Insert(n.cells, i, cell{column: column})
+	}
+	n.cells[i].self += self
+	n.cells[i].left += left
+}
+
+// leave gives the weight of the nodes that were not kept to their parents.
+func (t *tree) leave() {
+	for _, i := range t.queue {
+		n := &t.nodes[i]
+		t.leftOut++
+		t.heaviest = max(t.heaviest, n.share)
+		for _, o := range t.order[n.from:n.to] {
+			r := &t.r.rows[o]
+			t.nodes[n.parent].add(r.column, 0, r.value)
+		}
+	}
+	t.queue = nil
+}
+
+// The heap of nodes, heaviest first.
+
+func (t *tree) Len() int { return len(t.queue) }
+
+func (t *tree) Less(i, j int) bool {
+	a, b := &t.nodes[t.queue[i]], &t.nodes[t.queue[j]]
+	return cmp.Or(cmp.Compare(b.share, a.share), cmp.Compare(t.queue[i], t.queue[j])) < 0
+}
+
+func (t *tree) Swap(i, j int) { t.queue[i], t.queue[j] = t.queue[j], t.queue[i] }
+
+func (t *tree) Push(x any) { t.queue = append(t.queue, x.(int32)) }
+
+func (t *tree) Pop() any {
+	last := t.queue[len(t.queue)-1]
+	t.queue = t.queue[:len(t.queue)-1]
+	return last
+}
+
+// preorder calls f for each kept node, parents before children, heaviest children first.
+func (t *tree) preorder(f func(n *node)) {
+	stack := []int32{0}
+	for len(stack) > 0 {
+		n := &t.nodes[stack[len(stack)-1]]
+		stack = stack[:len(stack)-1]
+		f(n)
+		for _, c := range slices.Backward(n.children) {
+			stack = append(stack, c)
+		}
+	}
+}
