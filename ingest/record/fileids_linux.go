@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"strconv"
@@ -16,14 +17,15 @@ import (
 // maxFiles bounds the cache of files' build IDs.
 const maxFiles = 1 << 14
 
-// askID has the build ID of a file read that a process maps as code, once. p.mu is held.
-func (p *processes) askID(pid int32, m procmaps.Mapping) {
+// askID has the build ID of a file read that a process mapped as code at a time, once. p.mu is
+// held.
+func (p *processes) askID(pid int32, m procmaps.Mapping, since uint64) {
 	if m.File.Inode == 0 || p.asked[m.File] || len(p.asked) >= maxFiles {
 		return
 	}
 	p.asked[m.File] = true
 	p.opens.run(device{m.File.Major, m.File.Minor}, func() {
-		id, ok := p.readID(pid, &m)
+		id, ok := p.readID(pid, &m, since)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if ok && !p.closed {
@@ -34,15 +36,47 @@ func (p *processes) askID(pid int32, m procmaps.Mapping) {
 	})
 }
 
+// mapping has the build ID of a file read that a process has mapped, if its stacks have bare
+// addresses.
+func (p *processes) mapping(pid int32, m *procmaps.Mapping, at uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ids != nil && len(p.kept[pid]) > 0 {
+		p.askID(pid, *m, at)
+	}
+}
+
 // fileID reads the build ID of a mapped file, zero if it has none that fits into a frame:
 // through the mapping itself, which serves for a deleted file, too, or by its path where the
-// process has ended. ok is false if the file could not be opened.
-func (p *processes) fileID(pid int32, m *procmaps.Mapping) (id buildid.ID, ok bool) {
-	name := "map_files/" + strconv.FormatUint(m.Start, 16) + "-" + strconv.FormatUint(m.End, 16)
-	if id, ok = readID(p.path(pid, name), m, nil); ok {
+// process has ended or mapped another file there. ok is false if the file could not be opened.
+func (p *processes) fileID(pid int32, m *procmaps.Mapping, since uint64) (id buildid.ID, ok bool) {
+	name := p.path(pid, "map_files/"+strconv.FormatUint(m.Start, 16)+"-"+
+		strconv.FormatUint(m.End, 16))
+	if id, ok = readID(name, m, &m.File); ok {
 		return id, true
 	}
-	return readID(p.root+m.File.Path, m, &m.File)
+	if id, ok = readID(p.root+m.File.Path, m, &m.File); ok {
+		return id, true
+	}
+	// Of overlays the mapping has other numbers than the file.
+	id, ok = readID(name, m, nil)
+	return id, ok && p.stillMaps(pid, m, since)
+}
+
+// stillMaps reports whether a process has had a mapping since a time.
+func (p *processes) stillMaps(pid int32, m *procmaps.Mapping, since uint64) bool {
+	b, err := readSome(p.path(pid, "maps"), nil, maxMaps)
+	if err != nil {
+		return false
+	}
+	now := monotonic()
+	for row := range bytes.Lines(b) {
+		if o, ok := procmaps.ParseCode(string(row)); ok && o == *m {
+			p.mapped.sync()
+			return p.mapped == nil || p.mapped.unchanged(pid, m.Start, since, now)
+		}
+	}
+	return false
 }
 
 // readID reads the build ID of the file at a path, which is to be the one that is mapped,

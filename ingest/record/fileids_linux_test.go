@@ -28,7 +28,7 @@ func TestHungDevice(t *testing.T) {
 	p.identify(buildid.ID{})
 	hung := make(chan struct{})
 	var answered atomic.Int32
-	p.readID = func(_ int32, m *procmaps.Mapping) (buildid.ID, bool) {
+	p.readID = func(_ int32, m *procmaps.Mapping, _ uint64) (buildid.ID, bool) {
 		if m.File.Minor == 0x99 {
 			<-hung
 			answered.Add(1)
@@ -65,7 +65,7 @@ func TestHungDevice(t *testing.T) {
 		t.Errorf("warnings %q", w)
 	}
 	x := newPlaces(p)
-	if got, want := x.Locate(51, p.program(51), 0x1010).Kind, x.Locate(50, p.program(50), 0x1010).Kind; got == want {
+	if got, want := x.Locate(p.ofNow(51), 0x1010).Kind, x.Locate(p.ofNow(50), 0x1010).Kind; got == want {
 		t.Errorf("places of kind %v in a file that was read and in one that was not", got)
 	}
 	close(hung)
@@ -74,6 +74,11 @@ func TestHungDevice(t *testing.T) {
 		t.Errorf("build ID %s was taken in after the end, of %d files", got, answered.Load())
 	}
 	p.close()
+}
+
+// ofNow returns a process with the program that it runs.
+func (p *processes) ofNow(pid int32) sampler.Process {
+	return sampler.Process{PID: pid, Program: p.program(pid)}
 }
 
 // TestFileOfPath: of a process that has ended the file at the path is read, if it is the one
@@ -106,7 +111,7 @@ func TestFileOfPath(t *testing.T) {
 	} {
 		f := same
 		c.change(&f)
-		id, ok := p.fileID(77, &procmaps.Mapping{Start: 1 << 12, End: 1 << 13, File: f})
+		id, ok := p.fileID(77, &procmaps.Mapping{Start: 1 << 12, End: 1 << 13, File: f}, 0)
 		if ok != c.want || ok != (id.Len() == 20) {
 			t.Errorf("%s: build ID %v, %t", c.what, id, ok)
 		}
@@ -124,7 +129,7 @@ func TestVersions(t *testing.T) {
 	}
 	defer p.close()
 	p.identify(buildid.ID{})
-	p.readID = func(_ int32, m *procmaps.Mapping) (buildid.ID, bool) {
+	p.readID = func(_ int32, m *procmaps.Mapping, _ uint64) (buildid.ID, bool) {
 		return buildid.New([]byte(m.File.Path)), true
 	}
 	const data = "9000-a000 rw-p 00000000 00:00 0  [heap]\n"
@@ -145,7 +150,7 @@ func TestVersions(t *testing.T) {
 	x := newPlaces(p)
 	for i := range many {
 		locate := func(pid int32, at uint64) string {
-			place := x.Locate(pid, programs[pid][i], at)
+			place := x.Locate(sampler.Process{PID: pid, Program: programs[pid][i]}, at)
 			if place.Kind != sampler.InFile {
 				return fmt.Sprint(place.Kind)
 			}

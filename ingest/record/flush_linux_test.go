@@ -66,7 +66,7 @@ func TestCompact(t *testing.T) {
 	line := "1000-2000 r-xp 0 08:01 9 /bin/" + strings.Repeat("a", 1<<20) + "\n"
 	r.write("proc/1/stat", "")
 	for pid := range int32(40) {
-		p.keep(pid+1, 0, []byte(line))
+		p.keep(pid+1, 0, []byte(line), readTime{})
 	}
 	p.forget(p.gone())
 	if p.maps.size > 2<<20 || len(p.kept) != 1 || len(p.maps.entries) != 0 {

@@ -12,17 +12,17 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// places locates bare addresses in user stacks: by the mappings of their processes
-// that were saved, and by the build IDs of the files in them, which were read while the
-// processes lived.
+// places locates bare addresses in user stacks: by the mappings that their processes had at
+// the time, and by the build IDs of the files in them, which were read while the processes lived.
 type places struct {
 	p      *processes
 	of     processProgram // that was asked for last
-	lines  []codeLine
-	known  bool                        // its mappings were saved
-	kept   bool                        // mappings of its process were
-	needed map[processProgram][]string // lines of code that has no build ID, which addresses need
-	order  map[int32][]uint64          // programs of processes, by their numbers
+	copies []codeCopy     // its mappings
+	kept   bool           // mappings of its process were saved
+	found  []*codeLine    // that records have
+
+	lines  []*codeLine          // of the program, that Mapped places are in, by their number
+	tables map[int32]*mapTables // by process
 }
 
 // processProgram is one of the programs that a process ran, or of the processes with its number.
@@ -32,8 +32,13 @@ type processProgram struct {
 }
 
 func newPlaces(p *processes) *places {
-	return &places{p: p, of: processProgram{pid: -1}, needed: make(map[processProgram][]string),
-		order: make(map[int32][]uint64)}
+	return &places{p: p, of: processProgram{pid: -1}, tables: make(map[int32]*mapTables)}
+}
+
+// codeCopy is a copy of a program's mappings, as far as they are of code.
+type codeCopy struct {
+	first, last readTime // see mapsCopy
+	lines       []codeLine
 }
 
 // codeLine is a line of /proc/PID/maps that maps code.
@@ -41,69 +46,135 @@ type codeLine struct {
 	procmaps.Mapping
 	id     buildid.ID // zero if there is none
 	text   string
-	needed bool
+	number int // of Mapped places in it, from 1 on
 }
 
 // Locate implements sampler.Explainer.
-func (x *places) Locate(pid int32, program, at uint64) sampler.Place {
-	if of := (processProgram{pid, program}); of != x.of {
-		x.of = of
-		x.lines, x.known, x.kept = x.p.code(of)
+func (x *places) Locate(of sampler.Process, at uint64) sampler.Place {
+	if now := (processProgram{of.PID, of.Program}); now != x.of {
+		x.of = now
+		x.copies, x.kept = x.p.code(now)
+		x.found, x.lines = nil, nil
 	}
 	switch {
 	case procmaps.InVsyscall(at):
-		return sampler.Place{Kind: sampler.Mapped}
+		return sampler.Place{Kind: sampler.Vsyscall}
 	case at < procmaps.Lowest || at>>63 != 0:
 		return sampler.Place{Kind: sampler.Outside}
-	case program == 0 && x.kept: // read of who knows which program
+	case of.Program == 0 && x.kept && x.p.mapped == nil: // read of who knows which program
 		return sampler.Place{Kind: sampler.Ambiguous}
-	case !x.known:
+	case len(x.copies) == 0:
 		return sampler.Place{Kind: sampler.Gone}
 	}
-	var l *codeLine
-	for i := range x.lines {
-		m := &x.lines[i]
-		switch {
-		case at < m.Start || m.End <= at:
-		case l == nil:
-			l = m
-		case !m.same(l):
-			return sampler.Place{Kind: sampler.Ambiguous}
-		}
+	l, place := x.line(of, at)
+	if place.Kind != sampler.Mapped {
+		return place
 	}
-	if l == nil {
-		return sampler.Place{Kind: sampler.Outside}
+	if !l.id.IsZero() {
+		place.Kind, place.Offset = sampler.InFile, at-l.Start+l.Offset
+		copy(place.BuildID[:], l.id.Bytes())
+		return place
 	}
-	if l.id.IsZero() {
-		if !l.needed {
-			l.needed = true
-			x.programs(pid) // its number is settled
-			x.needed[x.of] = append(x.needed[x.of], l.text)
-		}
-		return sampler.Place{Kind: sampler.Mapped}
+	if l.number == 0 {
+		x.lines = append(x.lines, l)
+		l.number = len(x.lines)
 	}
-	place := sampler.Place{Kind: sampler.InFile, Offset: at - l.Start + l.Offset}
-	copy(place.BuildID[:], l.id.Bytes())
+	place.Mapping = l.number - 1
 	return place
 }
 
-// Number implements sampler.Explainer. Of a program without mappings it returns one that no
-// program has.
-func (x *places) Number(pid int32, program uint64) uint32 {
-	return uint32(slices.Index(x.programs(pid), program))
+// line returns the mapping of an address, and a place of kind Mapped; else another place. Where no
+// copy is certain the records are.
+func (x *places) line(of sampler.Process, at uint64) (l *codeLine, place sampler.Place) {
+	near := x.near(of, at)
+	for _, c := range near {
+		m := c.line(at)
+		switch {
+		case m == nil: // it may be unmapped since, of which there is no record
+		case l == nil:
+			l = m
+		case !m.same(l): // moved, likewise
+			return nil, sampler.Place{Kind: sampler.Ambiguous}
+		}
+	}
+	certain := len(near) > 0
+	if !certain {
+		l, certain = x.recorded(of, at)
+	}
+	place.Unproven = x.p.mapped == nil
+	switch {
+	case l != nil:
+		place.Kind = sampler.Mapped
+	case !certain && slices.ContainsFunc(x.copies, func(c codeCopy) bool { return c.line(at) != nil }):
+		place.Kind = sampler.Ambiguous
+	default:
+		place.Kind = sampler.Outside
+	}
+	return l, place
 }
 
-// programs is processes.programs as it was when it was called first: while a recording goes on
-// there may come others.
-func (x *places) programs(pid int32) []uint64 {
-	list, ok := x.order[pid]
-	if !ok {
-		x.p.mu.Lock()
-		list = x.p.programs(pid)
-		x.p.mu.Unlock()
-		x.order[pid] = list
+// near returns the last copy before the time of a process and the first one after it, as far as it
+// is certain that nothing was mapped at an address in between. Without records they are all copies.
+func (x *places) near(of sampler.Process, at uint64) (list []*codeCopy) {
+	var before, after struct {
+		*codeCopy
+		read readTime
+	}
+	for i := range x.copies {
+		c := &x.copies[i]
+		if x.p.mapped == nil {
+			list = append(list, c)
+			continue
+		}
+		for _, read := range [...]readTime{c.first, c.last} {
+			switch {
+			case read.begin <= of.Time && (before.codeCopy == nil || read.begin > before.read.begin):
+				before.codeCopy, before.read = c, read
+			case read.begin > of.Time && (after.codeCopy == nil || read.begin < after.read.begin):
+				after.codeCopy, after.read = c, read
+			}
+		}
+	}
+	log := x.p.mapped
+	if c := before.codeCopy; c != nil &&
+		log.unchanged(of.PID, at, before.read.begin, max(of.Time, before.read.end)) {
+		list = append(list, c)
+	}
+	if c := after.codeCopy; c != nil && log.unchanged(of.PID, at, of.Time, after.read.end) {
+		list = append(list, c)
 	}
 	return list
+}
+
+// recorded returns the mapping of an address by the records.
+func (x *places) recorded(of sampler.Process, at uint64) (l *codeLine, certain bool) {
+	if x.p.mapped == nil {
+		return nil, false
+	}
+	m, ok := x.p.mapped.log.At(of.PID, at, of.Time)
+	if !ok {
+		return nil, false
+	}
+	for i := range x.found {
+		if x.found[i].Mapping == m {
+			return x.found[i], true
+		}
+	}
+	x.p.mu.Lock()
+	l = x.p.codeLine(m, m.Line())
+	x.p.mu.Unlock()
+	x.found = append(x.found, l)
+	return l, true
+}
+
+// line returns the line that maps an address; nil if none does.
+func (c *codeCopy) line(at uint64) *codeLine {
+	for i := range c.lines {
+		if l := &c.lines[i]; l.Start <= at && at < l.End {
+			return l
+		}
+	}
+	return nil
 }
 
 // same reports whether two lines that map an address make the same of it.
@@ -132,39 +203,38 @@ func (p *processes) files(has func(id []byte) bool) (files []bundle.File) {
 	return slices.CompactFunc(files, func(a, b bundle.File) bool { return a.BuildID == b.BuildID })
 }
 
-// maps returns the lines of a program's mappings that its addresses need.
-func (x *places) maps(pid int32, program uint64) []byte {
-	return []byte(strings.Join(x.needed[processProgram{pid, program}], ""))
-}
-
 // vdsoPath is the vdso's name in /proc/PID/maps.
 const vdsoPath = "[vdso]"
 
-// code returns the lines of a program's mappings that are of code, of those that were saved
-// last first; known is false if none were, kept if none were of the process at all.
-func (p *processes) code(of processProgram) (lines []codeLine, known, kept bool) {
+// code returns the copies of a program's mappings, the newest first, as far as they are of
+// code; those of all programs if it is 0. kept is false if there are none of the process at all.
+func (p *processes) code(of processProgram) (list []codeCopy, kept bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, saved := range slices.Backward(p.kept[of.pid]) {
-		if saved.program != of.program {
+		if saved.program != of.program && of.program != 0 {
 			continue
 		}
 		text, err := p.maps.read(saved.spooled, nil)
 		if err != nil {
 			continue
 		}
-		known = true
+		c := codeCopy{first: saved.first, last: saved.last}
 		for row := range bytes.Lines(text) {
-			m, ok := procmaps.ParseCode(string(row))
-			if !ok {
-				continue
+			if m, ok := procmaps.ParseCode(string(row)); ok {
+				c.lines = append(c.lines, *p.codeLine(m, string(row)))
 			}
-			l := codeLine{Mapping: m, text: string(row), id: p.ids[m.File]}
-			if m.File.Path == vdsoPath && m.Start>>32 != 0 { // a 32-bit program has another
-				l.id = p.vdso
-			}
-			lines = append(lines, l)
 		}
+		list = append(list, c)
 	}
-	return lines, known, len(p.kept[of.pid]) > 0
+	return list, len(p.kept[of.pid]) > 0
+}
+
+// codeLine returns a line with the build ID of its file. p.mu is held.
+func (p *processes) codeLine(m procmaps.Mapping, text string) *codeLine {
+	l := &codeLine{Mapping: m, text: text, id: p.ids[m.File]}
+	if m.File.Path == vdsoPath && m.Start>>32 != 0 { // a 32-bit program has another
+		l.id = p.vdso
+	}
+	return l
 }

@@ -79,7 +79,7 @@ func TestPlaces(t *testing.T) {
 		{50, 0x7f0000000010, mapped},
 		{50, 0x7f0000000020, mapped},
 		{50, 0x7fff00000123, in(p.vdso, 0x123)},
-		{50, 0xffffffffff600000, mapped},
+		{50, 0xffffffffff600000, sampler.Place{Kind: sampler.Vsyscall}},
 		{50, 0xffffffffff601000, outside},
 		{50, 12, outside},
 		{51, 0xf7f00010, mapped}, // not our vdso
@@ -87,7 +87,12 @@ func TestPlaces(t *testing.T) {
 		{52, 12, outside},
 		{50, 0x400001, in(id, 0x1001)},
 	} {
-		if got := x.Locate(c.pid, p.program(c.pid), c.at); got != c.want {
+		of := p.ofNow(c.pid)
+		got := x.Locate(of, c.at)
+		if got.Kind == sampler.Mapped && x.Number(of, []int{got.Mapping}) != 0 {
+			t.Errorf("%#x in %d is in other mappings than the process's", c.at, c.pid)
+		}
+		if got.Mapping, got.Unproven = 0, false; got != c.want {
 			t.Errorf("%#x in %d: %+v, want %+v", c.at, c.pid, got, c.want)
 		}
 	}

@@ -53,52 +53,37 @@ func (p *processes) addMappings(w *bundle.Writer, x *places) error {
 func (p *processes) wanted(pid int32, x *places) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	newest, ok := p.newest(pid, x)
-	if x == nil && ok && p.added[pid] == newest.spooled {
+	versions := p.kept[pid]
+	if len(versions) == 0 {
+		return nil, nil
+	}
+	newest := versions[len(versions)-1].spooled
+	if x == nil && p.added[pid] == newest {
 		return nil, nil // as they are in the bundle already
 	}
-	p.added[pid] = newest.spooled
-	switch {
-	case x != nil && !p.whole[pid]:
-		if list := x.order[pid]; len(list) > 0 {
-			return x.maps(pid, list[0]), nil
-		}
-		return nil, nil
-	case !ok:
-		return nil, nil
-	}
-	return p.maps.read(newest.spooled, nil)
-}
-
-// newest returns the newest mappings of the program of a process that has the number 0. p.mu is
-// held.
-func (p *processes) newest(pid int32, x *places) (m mapsCopy, ok bool) {
-	versions := p.kept[pid]
-	var order []uint64
+	p.added[pid] = newest
 	if x != nil {
-		order = x.order[pid]
-	}
-	for _, v := range slices.Backward(versions) {
-		if len(order) == 0 || v.program == order[0] {
-			return v, true
+		if t := x.tables[pid]; t != nil {
+			return t.list[0].text(), nil
+		}
+		if !p.whole[pid] {
+			return nil, nil
 		}
 	}
-	return m, false
+	return p.maps.read(newest, nil)
 }
 
-// addPrograms adds the mappings of programs that a process ran before its last one, which
-// addresses in its stacks need.
+// addPrograms adds the further mappings of a process that addresses in its stacks need: of programs
+// that it ran before its last one, and of code in whose place is other code since.
 func (p *processes) addPrograms(w *bundle.Writer, pid int32, x *places) error {
-	if x == nil {
+	if x == nil || x.tables[pid] == nil {
 		return nil
 	}
-	for i, program := range x.order[pid] {
-		b := x.maps(pid, program)
-		if i == 0 || len(b) == 0 {
-			continue
-		}
-		if err := w.Add(bundle.ProgramMapsName(pid, uint32(i)), b); err != nil {
-			return err
+	for i, t := range x.tables[pid].list {
+		if b := t.text(); i > 0 && len(b) > 0 {
+			if err := w.Add(bundle.ProgramMapsName(pid, uint32(i)), b); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

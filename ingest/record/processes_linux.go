@@ -61,7 +61,9 @@ type processes struct {
 
 	bootTicks uint64 // see bootTicks
 	// readID is fileID, but in tests.
-	readID func(pid int32, m *procmaps.Mapping) (id buildid.ID, ok bool)
+	readID func(pid int32, m *procmaps.Mapping, since uint64) (id buildid.ID, ok bool)
+	// mapped has the changes of mappings; nil: they are not recorded.
+	mapped *mapLog
 	// places are the results for bare addresses; nil: not examined.
 	places *places
 
@@ -89,7 +91,12 @@ type processes struct {
 type mapsCopy struct {
 	spooled
 	program uint64 // see sampler.ProgramFacts; 0 if it is not known
+	// When the mappings were read, for the first time and the last one that they were the same.
+	first, last readTime
 }
+
+// readTime is from when to when a file of /proc was read, ns of CLOCK_MONOTONIC.
+type readTime struct{ begin, end uint64 }
 
 // device is a file's device.
 type device struct{ major, minor uint32 }

@@ -74,13 +74,16 @@ func TestReadOf(t *testing.T) {
 		program uint64
 		want    sampler.PlaceKind
 	}{{first, sampler.Mapped}, {p.program(50), sampler.Gone}, {0, sampler.Ambiguous}} {
-		if got := x.Locate(50, c.program, 0x1010).Kind; got != c.want {
+		if got := x.Locate(sampler.Process{PID: 50, Program: c.program}, 0x1010).Kind; got != c.want {
 			t.Errorf("program %#x: %v, want %v", c.program, got, c.want)
 		}
 	}
 	p.read(50) // the text is the same, the program another
 	x = newPlaces(p)
-	if len(p.kept[50]) != 2 || x.Number(50, p.program(50)) != 0 || x.Number(50, first) != 1 {
-		t.Errorf("copies %v, of the first program number %d", p.kept[50], x.Number(50, first))
+	for i, program := range []uint64{p.program(50), first} {
+		of := sampler.Process{PID: 50, Program: program}
+		if n := x.Number(of, []int{x.Locate(of, 0x1010).Mapping}); n != uint32(i) || len(p.kept[50]) != 2 {
+			t.Errorf("copies %v, of program %d number %d", p.kept[50], i, n)
+		}
 	}
 }

@@ -32,6 +32,7 @@ func (p *processes) read(pid int32) {
 func (p *processes) readOf(pid int32, program uint64, runs func() bool) bool {
 	room := mapRooms.Get().(*[]byte)
 	defer mapRooms.Put(room)
+	begin := monotonic()
 	b, err := readSome(p.path(pid, "maps"), (*room)[:0], maxMaps+1)
 	if cap(b) <= maxRoom {
 		*room = b
@@ -49,7 +50,7 @@ func (p *processes) readOf(pid int32, program uint64, runs func() bool) bool {
 	case !runs():
 		return false
 	default:
-		p.keep(pid, program, b)
+		p.keep(pid, program, b, readTime{begin, monotonic()})
 	}
 	return true
 }
@@ -88,20 +89,21 @@ func readSome(path string, b []byte, most int) ([]byte, error) {
 }
 
 // keep keeps mappings that were read: of a process that is only sampled those of code.
-func (p *processes) keep(pid int32, program uint64, text []byte) {
+func (p *processes) keep(pid int32, program uint64, text []byte, at readTime) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return
 	}
 	if p.ids != nil {
-		text = p.codeOf(pid, text)
+		text = p.codeOf(pid, text, at.begin)
 	}
 	versions := p.kept[pid]
 	if n := len(versions); n > 0 && int(versions[n-1].len) == len(text) &&
 		versions[n-1].program == program {
 		was, err := p.maps.read(versions[n-1].spooled, nil)
 		if err == nil && bytes.Equal(was, text) {
+			versions[n-1].last = at
 			return
 		}
 	}
@@ -121,7 +123,7 @@ func (p *processes) keep(pid int32, program uint64, text []byte) {
 	}
 	p.seen[pid] = true
 	p.kept[pid] = append(withRoom(versions, program),
-		mapsCopy{p.maps.entries[0], program})
+		mapsCopy{p.maps.entries[0], program, at, at})
 	p.maps.entries = p.maps.entries[:0] // kept has them
 }
 
@@ -144,16 +146,17 @@ func withRoom(copies []mapsCopy, program uint64) []mapsCopy {
 }
 
 // codeOf returns the lines of mappings that are of code, in place of all; of a process that
-// is kept whole it returns all. It asks for the build IDs of the files with code. p.mu is
+// is kept whole it returns all. It asks for the build IDs of the files with code, which were
+// mapped at the time since. p.mu is
 // held.
-func (p *processes) codeOf(pid int32, text []byte) []byte {
+func (p *processes) codeOf(pid int32, text []byte, since uint64) []byte {
 	whole, code := p.whole[pid], text[:0]
 	for row := range bytes.Lines(text) {
 		m, ok := procmaps.ParseCode(string(row))
 		if !ok {
 			continue
 		}
-		p.askID(pid, m)
+		p.askID(pid, m, since)
 		if !whole {
 			code = append(code, row...)
 		}

@@ -33,6 +33,8 @@ type stacks struct {
 	turned time.Time          // when the part was turned; zero: it was not
 	parts  chan *sampler.Part // the requested part, nil after an error
 
+	unproven uint64 // samples, see sampler.Part
+
 	stopping atomic.Bool
 	done     chan struct{} // closed when the loop has ended; nil: it was not begun
 }
@@ -137,9 +139,7 @@ func (x *stacks) cut() *sampler.Part {
 func (x *stacks) addPart(w *bundle.Writer, p *sampler.Part) (m bundle.Samples, by *places,
 	err error) {
 	by = newPlaces(x.procs)
-	if err := p.Explain(by); err != nil {
-		x.s.warn("addresses without a build ID are kept with all mappings of their processes: %v",
-			err)
+	if err := x.explainPart(p, by); err != nil {
 		by = nil
 	}
 	if m, err = p.Write(w, true); err == nil {
@@ -171,6 +171,9 @@ func (x *stacks) take(woken bool) {
 	if time.Since(x.since) >= drainEvery {
 		clear(x.recent)
 		x.since = time.Now()
+	}
+	if len(x.reported) > 0 {
+		x.procs.mapped.sync() // it may ask for files that are not mapped for long
 	}
 	for pid := range x.reported {
 		if woken && !x.recent[pid] {
@@ -229,12 +232,24 @@ func (x *stacks) explain() {
 		return
 	}
 	found := newPlaces(x.procs)
-	if err := x.sm.Explain(found); err != nil {
-		x.s.warn("addresses without a build ID are kept with all mappings of their processes: %v",
-			err)
-		return
+	if err := x.explainPart(x.sm.Part, found); err == nil {
+		x.procs.places = found
 	}
-	x.procs.places = found
+	if x.unproven > 0 {
+		x.s.warn("%d samples have addresses that were looked up in mappings as they were up to a "+
+			"second later: code that was mapped in between would have given them its name", x.unproven)
+	}
+}
+
+// explainPart locates the bare addresses of a part.
+func (x *stacks) explainPart(p *sampler.Part, by *places) error {
+	x.procs.mapped.sync()
+	err := p.Explain(by)
+	if err != nil {
+		x.s.warn("addresses without a build ID have no names: %v", err)
+	}
+	x.unproven += p.Unproven()
+	return err
 }
 
 func (x *stacks) add(w *bundle.Writer) error {

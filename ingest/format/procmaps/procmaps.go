@@ -3,6 +3,7 @@
 package procmaps
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -30,6 +31,13 @@ type File struct {
 type Mapping struct {
 	Start, End, Offset uint64
 	File               File
+}
+
+// Line returns a line that ParseCode reads as this mapping. As the kernel does it writes a newline
+// in the path as \012.
+func (m *Mapping) Line() string {
+	return fmt.Sprintf("%08x-%08x r-xp %08x %02x:%02x %d %s\n", m.Start, m.End, m.Offset,
+		m.File.Major, m.File.Minor, m.File.Inode, strings.ReplaceAll(m.File.Path, "\n", `\012`))
 }
 
 // ParseCode reads a line, "start-end perms offset dev inode path". ok is false for mappings

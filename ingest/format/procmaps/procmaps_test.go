@@ -1,6 +1,9 @@
 package procmaps
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestParseCode(t *testing.T) {
 	const line = "55d0c0001000-55d0c0003000 r-xp 00001000 08:01 1234                       /bin/a b (deleted)"
@@ -30,6 +33,17 @@ func TestParseCode(t *testing.T) {
 	for cut := range len(line) - len("/bin/a b (deleted)") { // up to the path, which may be any
 		if m, ok := ParseCode(line[:cut]); ok && (m.Start != want.Start || m.Offset != want.Offset) {
 			t.Errorf("%q is %+v", line[:cut], m)
+		}
+	}
+}
+
+func TestLine(t *testing.T) {
+	for _, path := range []string{"", "[vdso]", "/bin/a b (deleted)", "/a\n1000-2000 r-xp 0 08:01 7 /b"} {
+		m := Mapping{0x1000, 0x7fff00003000, 0x2000, File{8, 0x123, 1 << 40, path}}
+		line := m.Line()
+		m.File.Path = strings.ReplaceAll(path, "\n", `\012`)
+		if got, ok := ParseCode(line); !ok || got != m || strings.Count(line, "\n") != 1 {
+			t.Errorf("%q: %+v, %v", line, got, ok)
 		}
 	}
 }

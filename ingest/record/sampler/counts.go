@@ -22,8 +22,10 @@ type tally struct {
 	user, kernel int32 // ids of the tables
 	pid, comm    uint32
 	epoch        uint64 // of the kernel's stack, see Changes
-	program      uint64 // ProgramID of a user's stack with bare addresses; 0 once it is explained
-	number       uint32 // of the program, see Explainer
+	// Of a user's stack with bare addresses the ProgramID and a time at which the process had the
+	// same mappings; 0 once they are explained.
+	program, mapped uint64
+	number          uint32 // of the mappings, see Explainer
 }
 
 func newCounts() counts {
@@ -44,7 +46,7 @@ func (c *counts) add(tables [2]*table, k *countKey, epoch uint64, v countValue) 
 		c.names = append(c.names, k.Comm)
 	}
 	t := tally{user: tables[userStack].id(k.User), kernel: tables[kernelStack].id(k.Kernel),
-		pid: k.PID, comm: name, epoch: epoch, program: k.Program}
+		pid: k.PID, comm: name, epoch: epoch, program: k.Program, mapped: k.Mapped}
 	sum := c.of[t]
 	if sum == nil {
 		if len(c.of) >= c.room {
@@ -73,7 +75,8 @@ func (c *counts) sorted() []tally { return slices.SortedFunc(maps.Keys(c.of), c.
 func (c *counts) compare(a, b tally) int {
 	return cmp.Or(slices.Compare(c.names[a.comm][:], c.names[b.comm][:]), cmp.Compare(a.pid, b.pid),
 		cmp.Compare(a.user, b.user), cmp.Compare(a.kernel, b.kernel), cmp.Compare(a.epoch, b.epoch),
-		cmp.Compare(a.program, b.program), cmp.Compare(a.number, b.number))
+		cmp.Compare(a.program, b.program), cmp.Compare(a.mapped, b.mapped),
+		cmp.Compare(a.number, b.number))
 }
 
 // renumbered returns the counts under the numbers of written stacks. Samples whose stacks

@@ -3,6 +3,7 @@ package sampler
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"symbolize/ingest/addr"
@@ -19,13 +20,24 @@ const (
 	Mapped                     // in code without a build ID, named by its mapping
 	InFile                     // in code of a file with a build ID
 	Ambiguous                  // one thing or another, as mappings changed
+	Vsyscall                   // in the page that all processes have at one address
 )
+
+// Process is a process while it ran a program, with the mappings of a time.
+type Process struct {
+	PID     int32
+	Program uint64 // its ProgramID, 0 where the kernel could not compute it
+	Time    uint64 // ns of CLOCK_MONOTONIC
+}
 
 // Place is the result for an address in a process.
 type Place struct {
 	Kind    PlaceKind
 	BuildID [BuildIDSize]byte // of InFile, padded with zeros
 	Offset  uint64            // of InFile: in the file
+	Mapping int               // of Mapped: the Explainer's number of the mapping
+	// Unproven: nobody knows whether the mappings changed between Process.Time and their copy.
+	Unproven bool
 }
 
 // Offsets in struct bpf_stack_build_id, the form of a frame (include/uapi/linux/bpf.h).
@@ -39,25 +51,34 @@ const BuildIDSize = 20
 
 const statusValid = 1
 
-// Explainer locates bare addresses. Program is the ProgramID of the process, 0 where the
-// kernel could not compute it.
+// Explainer locates bare addresses.
 type Explainer interface {
-	// Locate returns the place of an address in a process while it ran a program.
-	Locate(pid int32, program, at uint64) Place
-	// Number numbers the programs of a process in which addresses are Mapped, from 0 on.
-	Number(pid int32, program uint64) uint32
+	// Locate returns the place of an address in a process.
+	Locate(of Process, at uint64) Place
+	// Number returns the number, from 0 on, of mappings of a process that are kept and have all of
+	// these, in each of which some address of a stack is Mapped.
+	Number(of Process, mappings []int) uint32
 }
+
+// Unproven returns how many samples were explained by places that are Unproven.
+func (p *Part) Unproven() uint64 { return p.unproven }
+
+// noNumber is that of no mappings: addresses of which it is not known where they lie.
+const noNumber = math.MaxUint32
+
+func (x *tally) process() Process { return Process{int32(x.pid), x.program, x.mapped} }
 
 // Explain replaces the bare addresses in user stacks: by a build ID and
 // offset where the kernel saw none and locate did; else an address marked as one that nothing
 // can name it. Mapped ones stay. Stacks of processes that differed only in their addresses
 // become one. Of a Sampler Stop comes before. at is the address of a frame's code, for all but the
-// first one below the return address. After an error some addresses are still bare.
+// first one below the return address. After an error some addresses are still bare, and without
+// mappings.
 func (p *Part) Explain(by Explainer) error {
 	t := p.tables[userStack]
 	defer func() {
 		for _, x := range p.counts.unnumbered() {
-			p.counts.move(x, x.user, by.Number(int32(x.pid), x.program))
+			p.counts.move(x, x.user, noNumber)
 		}
 	}()
 	if t.err != nil {
@@ -65,18 +86,22 @@ func (p *Part) Explain(by Explainer) error {
 	}
 	t.room += len(t.kept) // those that are explained come besides those that were taken
 	buf := make([]byte, t.deep*userFrame)
+	var e explained
 	for _, x := range p.counts.bare(t) {
 		frames, err := t.read(x.user, buf)
 		if err != nil {
 			return err
 		}
-		frames, mapped := explained(frames, &x, by)
-		p.files.met(frames)
+		e.explain(frames, x.process(), by)
+		p.files.met(e.frames)
 		number := uint32(0)
-		if mapped {
-			number = by.Number(int32(x.pid), x.program)
+		if len(e.mappings) > 0 {
+			number = by.Number(x.process(), e.mappings)
 		}
-		p.counts.move(x, t.put(frames), number)
+		if e.unproven {
+			p.unproven += p.counts.of[x].Count
+		}
+		p.counts.move(x, t.put(e.frames), number)
 	}
 	t.flush()
 	return t.err
@@ -89,11 +114,18 @@ func (t *table) put(frames []byte) int32 {
 	return t.id(h)
 }
 
-// explained explains the frames of a stack in place. Of addresses outside of all code at its
-// end, where a chain of frame pointers ran into data, one is left to represent them. It reports
-// whether addresses are left that mappings name.
-func explained(frames []byte, x *tally, by Explainer) (out []byte, mapped bool) {
+// explained is a stack with its places.
+type explained struct {
+	frames   []byte
+	mappings []int // that name addresses
+	unproven bool  // some place is
+}
+
+// explain explains the frames of a stack in place. Of addresses outside of all code at its
+// end, where a chain of frame pointers ran into data, one is left to represent them.
+func (e *explained) explain(frames []byte, of Process, by Explainer) {
 	o, tail := binary.NativeEndian, 0
+	e.mappings, e.unproven = e.mappings[:0], false
 	for at := 0; at+userFrame <= len(frames); at += userFrame {
 		f := frames[at : at+userFrame]
 		tail++
@@ -103,7 +135,8 @@ func explained(frames []byte, x *tally, by Explainer) (out []byte, mapped bool) 
 		}
 		pc := o.Uint64(f[frameOffset:])
 		site := addr.Site(pc, at > 0)
-		p := by.Locate(int32(x.pid), x.program, site)
+		p := by.Locate(of, site)
+		e.unproven = e.unproven || p.Unproven
 		clear(f[frameID:frameOffset])
 		switch p.Kind {
 		case Gone:
@@ -112,8 +145,10 @@ func explained(frames []byte, x *tally, by Explainer) (out []byte, mapped bool) 
 			pc = bundle.OutsideAddress
 		case Ambiguous:
 			pc, tail = bundle.AmbiguousAddress, 0
+		case Vsyscall:
+			tail = 0
 		case Mapped:
-			tail, mapped = 0, true
+			tail, e.mappings = 0, append(e.mappings, p.Mapping)
 		case InFile:
 			o.PutUint32(f, statusValid)
 			copy(f[frameID:], p.BuildID[:])
@@ -121,10 +156,11 @@ func explained(frames []byte, x *tally, by Explainer) (out []byte, mapped bool) 
 		}
 		o.PutUint64(f[frameOffset:], pc)
 	}
-	return frames[:len(frames)-max(tail-1, 0)*userFrame], mapped
+	e.frames = frames[:len(frames)-max(tail-1, 0)*userFrame]
 }
 
-// bare lists the counts whose user's stack has bare addresses, process by process.
+// bare lists the counts whose user's stack has bare addresses, process by process, in each
+// program by program.
 func (c *counts) bare(t *table) (list []tally) {
 	for x := range c.of {
 		if t.isBare(x.user) && t.received(x.user) {
@@ -132,15 +168,15 @@ func (c *counts) bare(t *table) (list []tally) {
 		}
 	}
 	slices.SortFunc(list, func(a, b tally) int {
-		return cmp.Or(cmp.Compare(a.pid, b.pid), c.compare(a, b))
+		return cmp.Or(cmp.Compare(a.pid, b.pid), cmp.Compare(a.program, b.program), c.compare(a, b))
 	})
 	return list
 }
 
-// unnumbered lists the counts that still have the ID of their program, not its number.
+// unnumbered lists the counts that still have a program and a time, not a number.
 func (c *counts) unnumbered() (list []tally) {
 	for x := range c.of {
-		if x.program != 0 {
+		if x.program != 0 || x.mapped != 0 {
 			list = append(list, x)
 		}
 	}
@@ -148,14 +184,14 @@ func (c *counts) unnumbered() (list []tally) {
 }
 
 // move recounts the samples of a tally under another user stack and the number of
-// its program.
+// its mappings.
 func (c *counts) move(x tally, user int32, number uint32) {
 	v := c.of[x]
-	if user == x.user && number == x.number && x.program == 0 || v == nil {
+	if user == x.user && number == x.number && x.program == 0 && x.mapped == 0 || v == nil {
 		return
 	}
 	delete(c.of, x)
-	x.user, x.number, x.program = user, number, 0
+	x.user, x.number, x.program, x.mapped = user, number, 0, 0
 	if sum := c.of[x]; sum != nil {
 		sum.Count += v.Count
 		sum.Weight += v.Weight

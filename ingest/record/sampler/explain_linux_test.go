@@ -26,14 +26,17 @@ func join(frames ...[]byte) []byte { return bytes.Join(frames, nil) }
 // threePlaces knows three places, in every process elsewhere: code of a file with build ID 9 at
 // 0x1000 × the process's number and code without a build ID 0x100 behind it; of process 3
 // it knows nothing.
+// The mappings of process 4 have changed at time 50.
 type threePlaces struct{}
 
-func (threePlaces) Number(int32, uint64) uint32 { return 4 }
+func (threePlaces) Number(Process, []int) uint32 { return 4 }
 
-func (threePlaces) Locate(pid int32, _, at uint64) Place {
-	base := uint64(pid) * 0x1000
+func (threePlaces) Locate(of Process, at uint64) Place {
+	base := uint64(of.PID) * 0x1000
 	switch {
-	case pid == 3:
+	case of.PID == 4 && of.Time < 50:
+		return Place{Kind: Ambiguous, Unproven: true}
+	case of.PID == 3:
 		return Place{}
 	case at >= base && at < base+0x100:
 		return Place{Kind: InFile, BuildID: [BuildIDSize]byte(bytes.Repeat([]byte{9}, BuildIDSize)),
@@ -69,7 +72,9 @@ func TestExplained(t *testing.T) {
 		{"nothing but rubbish", 1, join(one(ip, 0, 7), one(ip, 0, 8)), outside},
 		{"a part of a frame", 1, one(ip, 0, 0x1010)[:20], one(ip, 0, 0x1010)[:20]},
 	} {
-		got, mapped := explained(bytes.Clone(c.frames), &tally{pid: uint32(c.pid)}, threePlaces{})
+		var e explained
+		e.explain(bytes.Clone(c.frames), Process{PID: c.pid}, threePlaces{})
+		got, mapped := e.frames, len(e.mappings) > 0
 		if !bytes.Equal(got, c.want) {
 			t.Errorf("%s: %x, want %x", c.name, got, c.want)
 		}
@@ -84,9 +89,10 @@ func TestExplain(t *testing.T) {
 	s := withoutKernel(t, Options{})
 	s.files = make(fileSet)
 	x := s.tables[userStack]
-	x.room = 4
+	x.room = 5
 	x.add(hash{1, 1}, join(one(statusIP, 0, 0x1010), one(statusIP, 0, 77)))
 	x.add(hash{2, 2}, join(one(statusIP, 0, 0x2010), one(statusIP, 0, 88)))
+	x.add(hash{3, 3}, one(statusIP, 0, 0x4000))
 	whole := join(one(statusValid, 9, 0x50), one(statusIP, 0, bundle.OutsideAddress))
 	x.add(hashBytes(one(statusValid, 5, 1)), one(statusValid, 5, 1))
 	x.flush()
@@ -97,10 +103,15 @@ func TestExplain(t *testing.T) {
 	} {
 		s.counts.add(s.tables, &k, 0, countValue{Count: 1, Weight: 10})
 	}
+	for i, k := range []countKey{{User: hash{3, 3}, PID: 4, Mapped: 40},
+		{User: hash{3, 3}, PID: 4, Mapped: 50}, {User: hash{3, 3}, PID: 4, Mapped: 60}} {
+		s.counts.add(s.tables, &k, 0, countValue{Count: []uint64{1, 2, 2}[i]})
+	}
+	s.counts.add(s.tables, &countKey{User: hash{98, 98}, PID: 1, Mapped: 5}, 0, countValue{Count: 64})
 	if err := s.Explain(threePlaces{}); err != nil {
 		t.Fatal(err)
 	}
-	if s.counts.total() != 6 {
+	if s.counts.total() != 6+1+2+2+64 {
 		t.Errorf("%d samples", s.counts.total())
 	}
 	users, gone := map[int32]uint64{}, 0
@@ -129,10 +140,34 @@ func TestExplain(t *testing.T) {
 	if !s.HasFile(bytes.Repeat([]byte{9}, BuildIDSize)) || s.HasFile(nil) || s.HasFile([]byte{9}) {
 		t.Error("build IDs that were found are not remembered")
 	}
+	if k := oneOf(s, 4, 1); k.user != x.id(hashBytes(one(statusIP, 0, bundle.AmbiguousAddress))) ||
+		s.Unproven() != 1 {
+		t.Errorf("before mappings changed: %+v, %d samples unproven", k, s.Unproven())
+	}
+	if k := oneOf(s, 4, 4); k.user != x.id(hashBytes(one(statusValid, 9, 0x40))) {
+		t.Errorf("of two times of the same mappings: %+v", k)
+	}
+	if k := oneOf(s, 1, 64); k.number != noNumber { // its stack was not received
+		t.Errorf("without a stack: %+v", k)
+	}
+	s.counts.add(s.tables, &countKey{User: hash{3, 3}, PID: 4, Mapped: 70}, 0, countValue{Count: 128})
 	x.file.Close()
 	if err := s.Explain(threePlaces{}); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("stacks that cannot be read: %v", err)
 	}
+	if k := oneOf(s, 4, 128); k.number != noNumber {
+		t.Errorf("addresses that are not explained are in mappings %d", k.number)
+	}
+}
+
+// oneOf returns the count of a process with so many samples.
+func oneOf(s *Sampler, pid uint32, n uint64) tally {
+	for k, v := range s.counts.of {
+		if k.pid == pid && v.Count == n {
+			return k
+		}
+	}
+	return tally{number: 99}
 }
 
 func TestMet(t *testing.T) {

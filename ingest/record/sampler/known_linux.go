@@ -90,15 +90,18 @@ func (a *assembler) storeHash(at int16) {
 		asm.StoreMem(regScratch, at+8, asm.R4, asm.DWord))
 }
 
-// processMM is where behind scratchProcess the address of the struct mm_struct is.
-const processMM = 16
+// Where behind scratchProcess the address of the struct mm_struct is, and the count of its changes.
+const (
+	processMM      = 16
+	processChanges = 24
+)
 
 // readProcess writes to scratchProcess the identity of the process and its mappings:
 //
 //	{leader->start_boottime, task->self_exec_id, task->mm, task->mm->mm_lock_seq}
 func (a *assembler) readProcess() {
 	const start, execs, mm, changes = scratchProcess, scratchProcess + 8,
-		scratchProcess + processMM, scratchProcess + 24
+		scratchProcess + processMM, scratchProcess + processChanges
 	a.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(regScratch, changes, asm.R1, asm.DWord),
 		asm.FnGetCurrentTask.Call(),
 		asm.Mov.Reg(asm.R9, asm.R0))

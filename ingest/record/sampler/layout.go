@@ -19,17 +19,19 @@ const (
 )
 
 // A countKey: hash of the user's stack, hash of the kernel's, u64 when the kernel's stack was
-// taken in ns of CLOCK_MONOTONIC if it is far, else 0, u64 ProgramID of the process if the
-// user's stack has bare addresses, else 0, u32 process, u32 number of the Part, 16 bytes of comm.
+// taken in ns of CLOCK_MONOTONIC if it is far, else 0, if the user's stack has bare addresses u64
+// ProgramID of the process and u64 a time at which its mappings were the same, by the same clock,
+// else 0, u32 process, u32 number of the Part, 16 bytes of comm.
 const (
 	keyUser    = 0
 	keyKernel  = 16
 	keyTime    = 32
 	keyProgram = 40
-	keyPID     = 48
-	keyPart    = 52
-	keyComm    = 56
-	keySize    = 72
+	keyMapped  = 48
+	keyPID     = 56
+	keyPart    = 60
+	keyComm    = 64
+	keySize    = 80
 	commSize   = 16
 )
 
@@ -69,10 +71,10 @@ const noStack = ^uint64(0)
 
 // countKey and countValue are the key and value of the counts, as the program has them.
 type countKey struct {
-	User, Kernel  hash
-	Time, Program uint64
-	PID, Part     uint32
-	Comm          [commSize]byte
+	User, Kernel          hash
+	Time, Program, Mapped uint64
+	PID, Part             uint32
+	Comm                  [commSize]byte
 }
 
 type countValue struct{ Count, Weight uint64 }

@@ -18,7 +18,8 @@ var update = flag.Bool("update", false, "rewrite golden files")
 // unloaded are maps that no kernel has, and the numbers in place of their descriptors.
 func unloaded(o *Options) (m *kernelMaps, fd func(*ebpf.Map) int) {
 	m = &kernelMaps{scratch: new(ebpf.Map), stats: new(ebpf.Map), counts: new(ebpf.Map),
-		seen: new(ebpf.Map), ring: new(ebpf.Map), noted: new(ebpf.Map), known: new(ebpf.Map)}
+		seen: new(ebpf.Map), ring: new(ebpf.Map), noted: new(ebpf.Map), known: new(ebpf.Map),
+		since: new(ebpf.Map)}
 	if len(o.PIDs) > 0 {
 		m.pids = new(ebpf.Map)
 	}

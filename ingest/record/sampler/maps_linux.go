@@ -13,13 +13,16 @@ const MaxKernelMemory = 64 << 20
 // requested.
 const maxNoted = 1 << 14
 
+// maxSince is how many states of mappings the time is known of from which on they lasted.
+const maxSince = 1 << 13
+
 // maxKnown is how many users' stacks are known by their addresses.
 const maxKnown = 1 << 15
 
 // kernelMaps are the maps that the program uses. Those that it does not need are nil.
 type kernelMaps struct {
 	scratch, stats, counts, seen, ring *ebpf.Map
-	noted, known                       *ebpf.Map
+	noted, known, since                *ebpf.Map
 	pids, cgroup, threads              *ebpf.Map
 }
 
@@ -56,6 +59,8 @@ func newMaps(o *Options, knowing bool) (m *kernelMaps, err error) {
 	if knowing {
 		make(&m.known, ebpf.MapSpec{Name: "known", Type: ebpf.LRUHash, KeySize: 16, ValueSize: 16,
 			MaxEntries: maxKnown})
+		make(&m.since, ebpf.MapSpec{Name: "since", Type: ebpf.LRUHash,
+			KeySize: scratchLayout - scratchProcess, ValueSize: 8, MaxEntries: maxSince})
 	}
 	if len(o.PIDs) > 0 {
 		make(&m.pids, ebpf.MapSpec{Name: "pids", Type: ebpf.Hash, KeySize: 4, ValueSize: 4,
@@ -74,7 +79,7 @@ func newMaps(o *Options, knowing bool) (m *kernelMaps, err error) {
 
 func (m *kernelMaps) all() []*ebpf.Map {
 	return []*ebpf.Map{m.scratch, m.stats, m.counts, m.seen, m.ring, m.noted, m.pids, m.cgroup,
-		m.threads, m.known}
+		m.threads, m.known, m.since}
 }
 
 func (m *kernelMaps) close() {

@@ -11,6 +11,8 @@ type Part struct {
 	files   fileSet
 	lost    map[string]uint64 // samples that are not among the counts, by cause
 	written []int             // stacks, by kind, once Write was called
+	// unproven counts the samples with places that are Unproven.
+	unproven uint64
 }
 
 func newPart(o *Options, number uint32, steady Range) (p *Part, err error) {

@@ -1,0 +1,110 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// turnsInC works for itself, so that its mappings are read, then maps the files that are named at one address, each in place of the one before, and works
+// in each for the time that it is given in ms. It has no build ID, nor have the files.
+const turnsInC = `#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	unsigned long at = strtoul(argv[1], 0, 0);
+	double ms = atof(argv[2]);
+	struct timespec a, b;
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &b);
+	while (b.tv_sec - a.tv_sec + (b.tv_nsec - a.tv_nsec) / 1e9 < 0.015);
+	for (int round = 0; round < atoi(argv[3]); round++)
+		for (int i = 4; i < argc; i++) {
+			int fd = open(argv[i], O_RDONLY);
+			char *p = mmap((void *)0x10000000, 1 << 16, PROT_READ | PROT_EXEC,
+				MAP_PRIVATE | MAP_FIXED, fd, 0);
+			if (p == MAP_FAILED)
+				return 1;
+			close(fd);
+			((void (*)(double))(p + at))(ms);
+		}
+	return 0;
+}
+`
+
+// turnOf is a file of one function that works for a time, at the same place in all of them.
+const turnOf = `static unsigned long ticks(void)
+{
+	unsigned int low, high;
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return (unsigned long)high << 32 | low;
+}
+__attribute__((visibility("default"))) void NAME_work(double ms)
+{
+	volatile unsigned long x = NUMBER;
+	for (unsigned long end = ticks() + (unsigned long)(ms * TICKS); ticks() < end;)
+		for (int i = 0; i < 1000; i++)
+			x = x * 6364136223846793005ul + 1;
+}
+`
+
+// TestLiveRemap has a process map two files at one address in turn, several times between two
+// copies of its mappings. The kernel gives addresses for both, as they have no build ID. Each has
+// the samples that it has by perf record beside it, and none of the other's.
+func TestLiveRemap(t *testing.T) {
+	needLive(t, "perf", "gcc", "nm")
+	bin, dir := liveBinary(t), t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("turns.c", turnsInC)
+	command(t, dir, "gcc", "-O1", "-fno-omit-frame-pointer", "-Wl,--build-id=none", "-o", "turns",
+		"turns.c")
+	at := ""
+	for _, name := range []string{"first", "third"} {
+		write(name+".c", strings.ReplaceAll(turnOf, "NAME", name))
+		command(t, dir, "gcc", "-O1", "-fno-omit-frame-pointer", "-shared", "-nostdlib", "-fPIC",
+			"-Wl,-z,noseparate-code", "-Wl,--build-id=none", "-DTICKS=2e6", "-DNUMBER=1",
+			"-o", name+".so", name+".c")
+		nm := command(t, dir, "nm", "-D", "--defined-only", name+".so")
+		offset := strings.Fields(nm)[0]
+		if at != "" && at != offset {
+			t.Fatalf("the functions lie at %s and %s", at, offset)
+		}
+		at = offset
+	}
+	store := filepath.Join(dir, "store")
+	runMain(t, "index", "--quiet", "--store", store, dir)
+	for _, tt := range []struct{ name, script string }{
+		{"turns of 60 ms", "./turns AT 60 25 first.so third.so"},
+		{"one short, one long", "./turns AT 20 8 first.so" + strings.Repeat(" third.so", 25)},
+		{"one short before the copy", "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do " +
+			"./turns AT 12 1 first.so" + strings.Repeat(" third.so", 8) + "; done"},
+	} {
+		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
+			out := t.TempDir()
+			stacks, perf := filepath.Join(out, "stacks.data"), filepath.Join(out, "perf.data")
+			command(t, dir, bin, "capture", "-o", stacks, "--stacks", "-F", "997", "--", "perf", "record",
+				"-q", "-N", "-a", "-g", "-e", "cpu-clock", "-F", "997", "-o", perf, "sh", "-c",
+				strings.ReplaceAll(tt.script, "AT", "0x"+at))
+			ours, theirs := flatOf(t, store, "turns", stacks), flatOf(t, store, "turns", perf)
+			for _, work := range []string{"first_work", "third_work"} {
+				a, b := ours[work], theirs[work]
+				t.Logf("%s: %d samples, %d by perf; ambiguous %d", work, a, b, ours["[ambiguous]"])
+				if b < 50 || apart(a, b) > noise(a, b) {
+					t.Errorf("%s: %d samples, by perf %d", work, a, b)
+				}
+			}
+		})
+	}
+}

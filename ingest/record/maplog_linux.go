@@ -1,0 +1,219 @@
+package record
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/record/cpulist"
+	"symbolize/ingest/record/history"
+)
+
+// mapLogFlags request the code mappings of all processes, and when programs begin.
+const mapLogFlags = perfdata.FlagMmap | perfdata.FlagMmap2 | perfdata.FlagComm |
+	perfdata.FlagCommExec | perfdata.FlagTask
+
+// mapLogPages are tried as sizes of its rings: a user without CAP_IPC_LOCK may have little left.
+var mapLogPages = [...]int{64, 16}
+
+// mapLog keeps the records of code that processes map, which prove that a copy of mappings is
+// right for a sample, or has them in its place. They are not written down. Its rings are read when
+// they are half full, and when somebody asks.
+type mapLog struct {
+	s     *session
+	procs *processes
+	log   *history.Log // nil: the records cannot be had
+
+	mu       sync.Mutex // guards the rings
+	rings    []*ring
+	wake     int // eventfd that ends the loop
+	stopping atomic.Bool
+	done     chan struct{} // nil: there is no loop
+}
+
+func newMapLog(s *session, p *processes) *mapLog { return &mapLog{s: s, procs: p, wake: -1} }
+
+// start opens the rings. Without them addresses are looked up in the copies alone, with a warning.
+func (l *mapLog) start() error {
+	if l.procs.otherNumbers() {
+		l.s.warn("changes of mappings are not recorded: records have other numbers of processes "+
+			"than %s", l.procs.proc)
+		return nil
+	}
+	if err := l.open(); err != nil {
+		l.close()
+		l.s.warn("changes of mappings are not recorded: %v", err)
+		return nil
+	}
+	l.log, l.done = history.New(monotonic()), make(chan struct{})
+	l.procs.mapped = l
+	fds := make([]unix.PollFd, 0, len(l.rings)+1)
+	for _, r := range l.rings {
+		fds = append(fds, unix.PollFd{Fd: int32(r.fd), Events: unix.POLLIN})
+	}
+	go l.loop(append(fds, unix.PollFd{Fd: int32(l.wake), Events: unix.POLLIN}))
+	return nil
+}
+
+func (l *mapLog) open() (err error) {
+	if l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return err
+	}
+	cpus, err := cpulist.Online()
+	if err != nil {
+		return err
+	}
+	for _, cpu := range cpus {
+		var r *ring
+		for _, pages := range mapLogPages {
+			attr := l.s.clocked(dummyAttr(mapLogFlags))
+			attr.Wakeup = uint32(pages * os.Getpagesize() / 2)
+			if r, err = openRing(attr, -1, cpu, pages); !errors.Is(err, unix.EPERM) {
+				break
+			}
+		}
+		if errors.Is(err, unix.ENODEV) {
+			continue // went offline
+		}
+		if err != nil {
+			return err
+		}
+		l.rings = append(l.rings, r)
+	}
+	return nil
+}
+
+// loop reads the rings that have filled up.
+func (l *mapLog) loop(fds []unix.PollFd) {
+	defer close(l.done)
+	for !l.stopping.Load() {
+		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			l.s.warn("waiting for changes of mappings failed: %v", err)
+			return
+		}
+		l.sync()
+		for i := range fds { // a ring without its CPU hangs up, for ever
+			if fds[i].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0 {
+				fds[i].Fd = -1
+			}
+		}
+	}
+}
+
+// sync takes in the records of all changes up to its call. It may be called on nil.
+func (l *mapLog) sync() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.rings {
+		r.drain(func(rec []byte) { l.record(r, rec) })
+	}
+}
+
+// record takes in a record of a ring.
+func (l *mapLog) record(r *ring, rec []byte) {
+	order := binary.NativeEndian
+	at, body := recordTime(rec), rec[recordHeader:]
+	was := r.latest
+	if r.latest = at; len(body) < 16 {
+		return
+	}
+	pid := int32(order.Uint32(body))
+	switch perfdata.Type(order.Uint32(rec)) {
+	case perfdata.TypeLost:
+		l.log.Lost(was, at)
+		l.s.lost("records of mappings", order.Uint64(body[8:]))
+	case perfdata.TypeComm:
+		if order.Uint16(rec[4:])&perfdata.MiscCommExec != 0 && pid > 0 {
+			l.log.Begin(pid, at)
+		}
+	case perfdata.TypeFork:
+		if parent := int32(order.Uint32(body[4:])); pid != parent && pid > 0 { // else a thread
+			l.log.Begin(pid, at)
+		}
+	case perfdata.TypeMmap2:
+		if m, ok := mappingOf(body); ok && pid > 0 {
+			l.log.Add(pid, at, m)
+			l.procs.mapping(pid, &m, at)
+		}
+	}
+}
+
+// mappingOf decodes an MMAP2 record: u32 pid, u32 tid, u64 addr, u64 len, u64 pgoff, u32 maj, u32
+// min, u64 ino, u64 generation, u32 prot, u32 flags, filename.
+func mappingOf(body []byte) (m procmaps.Mapping, ok bool) {
+	const nameAt = 64
+	if len(body) <= nameAt {
+		return m, false
+	}
+	order := binary.NativeEndian
+	u32 := func(at int) uint32 { return order.Uint32(body[at:]) }
+	u64 := func(at int) uint64 { return order.Uint64(body[at:]) }
+	name, _, _ := bytes.Cut(body[nameAt:], []byte{0})
+	if string(name) == anonymous {
+		name = nil
+	}
+	m = procmaps.Mapping{Start: u64(8), End: u64(8) + u64(16), Offset: u64(24),
+		File: procmaps.File{Major: u32(32), Minor: u32(36), Inode: u64(40), Path: string(name)}}
+	return m, m.Start < m.End
+}
+
+// anonymous is the path in records of memory that is no file's.
+const anonymous = "//anon"
+
+// unchanged reports whether it is certain that a process mapped no other code at an address between
+// two times. It may be called on nil.
+func (l *mapLog) unchanged(pid int32, at, from, to uint64) bool {
+	return l != nil && l.log.Unchanged(pid, at, from, to)
+}
+
+// forgetMapped forgets records of mappings before a time, but for processes whose mappings are
+// kept: their stacks may be of any time since.
+func (p *processes) forgetMapped(before uint64) {
+	if p.mapped == nil {
+		return
+	}
+	p.mu.Lock()
+	pids := slices.Collect(maps.Keys(p.kept))
+	p.mu.Unlock()
+	p.mapped.log.Forget(before, pids)
+}
+
+func (l *mapLog) drain() time.Duration { return 0 }
+
+func (l *mapLog) stop() {
+	if l.done == nil || l.stopping.Swap(true) {
+		return
+	}
+	_, _ = unix.Write(l.wake, binary.NativeEndian.AppendUint64(nil, 1))
+	<-l.done
+	l.sync()
+}
+
+func (l *mapLog) add(*bundle.Writer) error { return nil }
+
+func (l *mapLog) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.rings {
+		r.close()
+	}
+	l.rings = nil
+	if l.wake >= 0 {
+		unix.Close(l.wake)
+		l.wake = -1
+	}
+}

@@ -1,0 +1,294 @@
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"symbolize/buildid"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/record/history"
+	"symbolize/ingest/record/sampler"
+)
+
+// remapped is process 50, whose mappings nobody reads but the test, with records since time 100.
+func remapped(t *testing.T) *processes {
+	t.Helper()
+	r := newTestRoot(t)
+	s := &session{opts: &Options{}, summary: &Summary{}}
+	p, err := newProcesses(s, r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.close)
+	p.identify(buildid.ID{})
+	p.readID = func(int32, *procmaps.Mapping, uint64) (buildid.ID, bool) { return buildid.ID{}, true }
+	p.mapped = newMapLog(s, p)
+	p.mapped.log = history.New(100)
+	return p
+}
+
+// copyOf keeps a copy of the mappings: of a file at 0x1000, "" for none, and one at 0x9000.
+func (p *processes) copyOf(program uint64, file string, begin, end uint64) {
+	text := "9000-a000 r-xp 00000000 08:01 9  /always\n"
+	if file != "" {
+		text = fmt.Sprintf("1000-2000 r-xp 00000000 08:01 %d  /%s\n", file[0], file) + text
+	}
+	p.keep(50, program, []byte(text), readTime{begin, end})
+}
+
+// mapLogRecord is a record as a ring has it.
+func mapLogRecord(kind perfdata.Type, misc uint16, time uint64, body []byte) []byte {
+	o := binary.NativeEndian
+	b := o.AppendUint32(nil, uint32(kind))
+	b = o.AppendUint16(b, misc)
+	b = o.AppendUint16(b, uint16(recordHeader+len(body)+32))
+	b = append(append(b, body...), make([]byte, 32)...)
+	o.PutUint64(b[len(b)-24:], time)
+	return b
+}
+
+// words are the native bytes of numbers of 32 and 64 bits.
+func words(list ...any) (b []byte) {
+	for _, x := range list {
+		b, _ = binary.Append(b, binary.NativeEndian, x)
+	}
+	return b
+}
+
+func mmapRecord(pid uint32, time, start, length uint64, inode uint64, path string) []byte {
+	name := append([]byte(path), make([]byte, 8-len(path)%8)...)
+	return mapLogRecord(perfdata.TypeMmap2, 2, time, append(words(pid, pid, start, length, uint64(0),
+		uint32(8), uint32(1), inode, uint64(0), uint32(5), uint32(2)), name...))
+}
+
+func (p *processes) maps50(time uint64, file string) {
+	p.mapped.record(&ring{}, mmapRecord(50, time, 0x1000, 0x1000, uint64(file[0]), "/"+file))
+}
+
+// TestPlacesAtTimes: an address is that of the file which was mapped at the time of the sample, by
+// a copy before or after it between which and the sample nothing was mapped there, else by the
+// records, else it is ambiguous.
+func TestPlacesAtTimes(t *testing.T) {
+	const gone, outside, ambiguous = "gone", "outside", "ambiguous"
+	for _, c := range []struct {
+		name  string
+		does  func(p *processes)
+		times map[uint64]string
+	}{
+		{"no copy", func(p *processes) { p.maps50(200, "a") }, map[uint64]string{300: gone}},
+		{"one copy", func(p *processes) { p.copyOf(1, "a", 300, 310) },
+			map[uint64]string{99: ambiguous, 100: "a", 305: "a", 900: "a"}},
+		{"mapped between sample and copy", func(p *processes) {
+			p.maps50(250, "b")
+			p.copyOf(1, "b", 300, 310)
+		}, map[uint64]string{249: ambiguous, 250: "b", 300: "b", 900: "b"}},
+		{"mapped between copy and sample", func(p *processes) {
+			p.copyOf(1, "a", 300, 310)
+			p.maps50(400, "b")
+		}, map[uint64]string{200: "a", 399: "a", 400: "b", 900: "b"}},
+		{"mapped while it was copied", func(p *processes) {
+			p.copyOf(1, "a", 300, 310)
+			p.maps50(305, "b")
+		}, map[uint64]string{200: ambiguous, 304: ambiguous, 305: "b", 309: "b", 900: "b"}},
+		{"in turns between copies", func(p *processes) {
+			p.maps50(200, "a")
+			p.maps50(250, "b")
+			p.copyOf(1, "b", 300, 310)
+			p.maps50(350, "a")
+			p.maps50(400, "b")
+			p.copyOf(1, "b", 500, 510)
+			p.maps50(550, "a")
+		}, map[uint64]string{150: ambiguous, 220: "a", 260: "b", 360: "a", 410: "b", 600: "a"}},
+		{"unmapped before the copy", func(p *processes) {
+			p.maps50(200, "a")
+			p.copyOf(1, "", 300, 310)
+		}, map[uint64]string{150: outside, 250: outside}},
+		{"moved without a record", func(p *processes) {
+			p.copyOf(1, "a", 200, 210)
+			p.copyOf(1, "b", 300, 310)
+		}, map[uint64]string{150: "a", 250: ambiguous, 350: "b"}},
+		{"lost records", func(p *processes) {
+			p.copyOf(1, "a", 200, 210)
+			p.mapped.record(&ring{latest: 300}, mapLogRecord(perfdata.TypeLost, 0, 400, words(uint64(1), uint64(3))))
+			p.copyOf(1, "a", 500, 510)
+		}, map[uint64]string{250: "a", 350: ambiguous, 450: "a"}},
+		{"exec", func(p *processes) {
+			p.maps50(200, "a")
+			p.mapped.record(&ring{}, mapLogRecord(perfdata.TypeComm, perfdata.MiscCommExec, 250,
+				words(uint32(50), uint32(50), uint64(0))))
+			p.copyOf(1, "b", 300, 310)
+		}, map[uint64]string{220: "a", 249: "a", 250: "b", 290: "b"}},
+		{"a thread, and a process of the same number", func(p *processes) {
+			p.maps50(200, "a")
+			p.mapped.record(&ring{}, mapLogRecord(perfdata.TypeFork, 0, 230, words(uint32(50), uint32(50),
+				uint32(51), uint32(50), uint64(0))))
+			p.mapped.record(&ring{}, mapLogRecord(perfdata.TypeFork, 0, 250, words(uint32(50), uint32(1),
+				uint32(50), uint32(1), uint64(0))))
+			p.copyOf(1, "b", 300, 310)
+		}, map[uint64]string{240: "a", 249: "a", 250: "b"}},
+		{"copies of another program", func(p *processes) {
+			p.copyOf(2, "b", 300, 310)
+			p.copyOf(1, "a", 400, 410)
+		}, map[uint64]string{200: "a", 350: "a"}},
+	} {
+		p := remapped(t)
+		c.does(p)
+		x := newPlaces(p)
+		for time, want := range c.times {
+			got := locatedIn(x, sampler.Process{PID: 50, Program: 1, Time: time})
+			if got != want {
+				t.Errorf("%s: at %d %s, want %s", c.name, time, got, want)
+			}
+		}
+	}
+}
+
+// locatedIn returns the file at 0x1234 in a process, or the kind of place.
+func locatedIn(x *places, of sampler.Process) string {
+	place := x.Locate(of, 0x1234)
+	if place.Kind == sampler.Mapped {
+		return strings.TrimPrefix(x.lines[place.Mapping].File.Path, "/")
+	}
+	return map[sampler.PlaceKind]string{sampler.Gone: "gone", sampler.Outside: "outside",
+		sampler.Ambiguous: "ambiguous"}[place.Kind]
+}
+
+// TestPlacesWithoutProgram: where the kernel cannot compute which program a process runs the records
+// decide, of all copies.
+func TestPlacesWithoutProgram(t *testing.T) {
+	p := remapped(t)
+	p.copyOf(7, "a", 200, 210)
+	p.mapped.log.Begin(50, 250)
+	p.copyOf(8, "b", 300, 310)
+	x := newPlaces(p)
+	for time, want := range map[uint64]string{220: "a", 249: "a", 250: "b", 400: "b"} {
+		if got := locatedIn(x, sampler.Process{PID: 50, Time: time}); got != want {
+			t.Errorf("at %d: %s, want %s", time, got, want)
+		}
+	}
+}
+
+// TestTables: stacks of a program share mappings as long as none lies where another one does.
+func TestTables(t *testing.T) {
+	p := remapped(t)
+	p.copyOf(1, "a", 200, 210)
+	p.maps50(300, "b")
+	p.maps50(400, "a")
+	x := newPlaces(p)
+	number := func(time uint64, addresses ...uint64) uint32 {
+		of := sampler.Process{PID: 50, Program: 1, Time: time}
+		var in []int
+		for _, at := range addresses {
+			in = append(in, x.Locate(of, at).Mapping)
+		}
+		return x.Number(of, in)
+	}
+	got := []uint32{number(250, 0x1000), number(350, 0x1000, 0x9000), number(450, 0x9000, 0x1fff),
+		number(250, 0x9000), number(350, 0x1000)}
+	if want := []uint32{0, 1, 0, 0, 1}; !slices.Equal(got, want) {
+		t.Errorf("numbers %v, want %v", got, want)
+	}
+	entries := entriesOf(t, bundleOf(t, func(w *bundle.Writer) error { return p.addMappings(w, x) }))
+	for name, want := range map[string][]string{"proc/50/maps": {"/a", "/always"},
+		"proc/50/program/1/maps": {"/b", "/always"}} {
+		var paths []string
+		for row := range strings.Lines(entries[name]) {
+			m, ok := procmaps.ParseCode(row)
+			if !ok {
+				t.Errorf("%s: %q", name, row)
+			}
+			paths = append(paths, m.File.Path)
+		}
+		if !slices.Equal(paths, want) {
+			t.Errorf("%s: %q, want %q", name, paths, want)
+		}
+	}
+}
+
+// TestTablesWiden: memory that grows is one mapping.
+func TestTablesWiden(t *testing.T) {
+	line := func(start, end uint64, path string) *codeLine {
+		m := procmaps.Mapping{Start: start, End: end, File: procmaps.File{Path: path}}
+		return &codeLine{Mapping: m, text: m.Line()}
+	}
+	table := mapTable{}
+	for _, c := range []struct {
+		l    *codeLine
+		want bool
+	}{
+		{line(0x2000, 0x3000, ""), true}, {line(0x2000, 0x4000, ""), true}, {line(0x1000, 0x3000, ""), true},
+		{line(0x2000, 0x2800, ""), true}, {line(0x2000, 0x3000, "[heap]"), false},
+		{line(0x6000, 0x7000, "[heap]"), true}, {line(0x3000, 0x6800, ""), false},
+	} {
+		if got := table.add([]*codeLine{line(0x9000, 0x9800, "first"), c.l}); got != c.want {
+			t.Errorf("%s: added %v", c.l.text, got)
+		}
+	}
+	want := line(0x1000, 0x4000, "").text + line(0x6000, 0x7000, "[heap]").text +
+		line(0x9000, 0x9800, "first").text
+	if got := string(table.text()); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	whole := mapTable{whole: []byte("all"), lines: table.lines}
+	if whole.add([]*codeLine{line(0xa000, 0xb000, "")}) || !whole.add([]*codeLine{line(0x2000, 0x3000, "")}) ||
+		string(whole.text()) != "all" {
+		t.Errorf("%q", whole.text())
+	}
+}
+
+// TestMapRecords: records that are cut or of no process are passed over.
+func TestMapRecords(t *testing.T) {
+	p := remapped(t)
+	whole := mmapRecord(50, 200, 0x1000, 0x1000, 7, "/a")
+	for n := recordHeader; n < len(whole); n++ {
+		p.mapped.record(&ring{}, whole[:n:n])
+	}
+	p.mapped.record(&ring{}, mmapRecord(0, 200, 0x1000, 0x1000, 7, "/a"))
+	p.mapped.record(&ring{}, mmapRecord(51, 200, 0x1000, 0, 7, "/a"))
+	p.mapped.record(&ring{}, mmapRecord(51, 200, 0x1000, 1<<63, 7, "/a"))
+	p.mapped.record(&ring{}, mmapRecord(51, 200, 1<<63, 1<<63, 7, "/a")) // it goes round
+	p.mapped.record(&ring{}, mmapRecord(52, 200, 0x1000, 0x1000, 0, anonymous))
+	m, ok := p.mapped.log.At(52, 0x1000, 200)
+	if !ok || m.File != (procmaps.File{Major: 8, Minor: 1}) {
+		t.Errorf("%+v, %v", m, ok)
+	}
+	if m, ok := p.mapped.log.At(51, 0x1000, 200); !ok || m.End != 1<<63+0x1000 {
+		t.Errorf("%+v, %v", m, ok)
+	}
+	if _, ok := p.mapped.log.At(51, 1<<63+0x5000, 200); ok {
+		t.Error("a mapping that ends before it begins")
+	}
+}
+
+// TestStillMaps: the build ID of what is mapped now is that of the mapping that was copied if
+// it is still there, and nothing was mapped in its place in between.
+func TestStillMaps(t *testing.T) {
+	p := remapped(t)
+	text := "00001000-00002000 r-xp 00000000 08:01 97  /a\n"
+	m, _ := procmaps.ParseCode(text)
+	if p.stillMaps(50, &m, 200) {
+		t.Error("there are no mappings")
+	}
+	r := testRoot{t, p.root}
+	r.write("proc/50/maps", "00001000-00002000 r-xp 00000000 08:01 98  /b\n")
+	if p.stillMaps(50, &m, 200) {
+		t.Error("another file is mapped")
+	}
+	r.write("proc/50/maps", text)
+	if !p.stillMaps(50, &m, 200) || p.stillMaps(50, &m, 99) {
+		t.Error("the file is mapped since 200, which is not known for 99")
+	}
+	p.maps50(300, "a")
+	if p.stillMaps(50, &m, 200) || !p.stillMaps(50, &m, 300) {
+		t.Error("it was mapped again at 300")
+	}
+	p.mapped = nil
+	if !p.stillMaps(50, &m, 99) {
+		t.Error("without records the mappings decide")
+	}
+}
