@@ -100,3 +100,11 @@ func (b *byteSize) String() string {
 
 // Type implements pflag.Value.
 func (b *byteSize) Type() string { return "SIZE" }
+
+// checkJobs accepts the number of workers, 0 being one for each CPU.
+func checkJobs(n int) error {
+	if n < 0 {
+		return usagef("--jobs %d: it is at least 1", n)
+	}
+	return nil
+}

@@ -175,7 +175,7 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 	if writer != nil {
 		// What was merged before an error is whole and worth publishing.
 		err = errors.Join(err, writer.Close())
-		a.sayStoreWarnings(writer)
+		a.warnStore(writer)
 	}
 	return a.reportIndex(o, path, len(paths), sum, captured, storeError(err))
 }

@@ -51,7 +51,7 @@ func (a *app) withReader(body func(r *db.Reader) error) error {
 		return storeError(err)
 	}
 	err = errors.Join(body(r), r.Close())
-	a.sayStoreWarnings(r)
+	a.warnStore(r)
 	return storeError(err)
 }
 
@@ -67,7 +67,7 @@ func (a *app) withWriter(ctx context.Context, opts db.WriterOptions,
 		return storeError(err)
 	}
 	err = errors.Join(body(w), w.Close())
-	a.sayStoreWarnings(w)
+	a.warnStore(w)
 	return storeError(err)
 }
 

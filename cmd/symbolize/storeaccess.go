@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+
+	"symbolize/store"
+	"symbolize/store/db"
+)
+
+// storePath returns where the store lies: --store, else as store.DefaultPath says.
+func (a *app) storePath() (string, error) {
+	if a.store != "" {
+		return a.store, nil
+	}
+	if p := db.DefaultPath(a.env.Getenv); p != "" {
+		return p, nil
+	}
+	return "", withHint(errors.New("there is no place for the store: HOME is not set"),
+		"name one with --store DIR or $SYMBOLIZE_STORE")
+}
+
+// storeError adds to an error of the store the hint that fixes it.
+func storeError(err error) error {
+	switch {
+	case errors.Is(err, store.ErrNoStore):
+		return withHint(err, "`symbolize index PATH…` makes one; --store names another")
+	case errors.Is(err, store.ErrVersion):
+		return withHint(err, "use the newer symbolize that wrote it, or name another with --store")
+	case errors.Is(err, store.ErrLocked):
+		return withHint(err, "wait until it is done; --lock-timeout sets how long, "+
+			"--store names another")
+	case errors.Is(err, store.ErrNoSpace):
+		return withHint(err, "free some space, or name a store on another disk with --store; "+
+			"what was written before is whole")
+	case errors.Is(err, store.ErrUnsafe):
+		return withHint(err, "name a store in a directory of your own with --store, or run as its "+
+			"owner; a link or pipe in it somebody put there: remove it; --shared-store trusts "+
+			"all who can write there")
+	case errors.Is(err, store.ErrDamaged):
+		return withHint(err, "`symbolize store verify` lists the losses; "+
+			"index into another --store")
+	}
+	return err
+}
+
+// openReader opens a store for reading. What it answers may be less than what was indexed,
+// where a damaged generation was passed over, and names then come from lesser sources: the
+// result is partial.
+func (a *app) openReader(path string) (*db.Reader, error) {
+	r, err := db.OpenReader(path)
+	if err == nil && len(r.PassedOver()) > 0 {
+		a.partial = true
+		a.warnStore(r)
+	}
+	return r, err
+}
+
+// warnStore prints the warnings of a store: damage that it got around.
+func (a *app) warnStore(s interface{ Warnings() []string }) {
+	for _, text := range s.Warnings() {
+		a.warn("store: "+text, "`symbolize store verify` lists the losses")
+	}
+}
