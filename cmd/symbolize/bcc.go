@@ -11,13 +11,13 @@ import (
 )
 
 // addBCCFlag adds --bcc-dir. It has no default: text and captures may be of any host, and
-// what lies in a directory that anybody can write to is used only where that is asked for.
+// files in a directory that anybody can write to are used only on request.
 func addBCCFlag(fs *pflag.FlagSet, dirs *[]string) {
 	fs.StringArrayVar(dirs, "bcc-dir", nil,
 		"take BPF programs from `DIR` too, where bcc left their sources: /var/tmp/bcc on its host")
 }
 
-// addBCC merges what lies in the directories of --bcc-dir. open is not called if there are
+// addBCC merges the files in the directories of --bcc-dir. open is not called if there are
 // none.
 func (a *app) addBCC(ctx context.Context, dirs []string, open func() (store.Sink, error)) error {
 	for _, dir := range dirs {

@@ -231,7 +231,7 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	return commandError(o, sum)
 }
 
-// recorderName is what the manifest says of the program.
+// recorderName is the recorder's name in the manifest.
 func recorderName() string {
 	return strings.TrimSpace(strings.SplitN(versionText(), "\n", 2)[0])
 }
@@ -264,7 +264,7 @@ func recordError(err error) error {
 	return err
 }
 
-// What shells say of commands that they cannot run, and add to the number of the
+// Exit statuses of shells for commands that they cannot run, and the base for the number of the
 // signal that ended one.
 const (
 	exitCannotRun = 126
@@ -289,7 +289,7 @@ func commandError(o *captureOptions, sum *record.Summary) error {
 	return e
 }
 
-// commandEnd says how the command ended.
+// commandEnd describes how the command ended.
 func commandEnd(c *record.CommandStatus) string {
 	if c.Signal != nil {
 		return fmt.Sprintf("the command was ended by signal %d (%s)", c.Signal, c.Signal)
@@ -300,7 +300,7 @@ func commandEnd(c *record.CommandStatus) string {
 // maxMissingLines is how many programs without code are named one by one.
 const maxMissingLines = 20
 
-// captureSummary says on standard error what the bundle has.
+// captureSummary prints the contents of the bundle on standard error.
 func (a *app) captureSummary(path string, s *record.Summary) {
 	if a.quiet {
 		return

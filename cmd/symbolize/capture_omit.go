@@ -10,7 +10,7 @@ import (
 	"symbolize/store/db"
 )
 
-// omission is --omit-indexed: what the store has of the kernel is left out of a bundle.
+// omission is --omit-indexed: symbols of the kernel that the store has are left out of a bundle.
 type omission struct {
 	a    *app
 	kept string // why the kernel's symbols are in the bundle after all
@@ -54,7 +54,7 @@ func (x *omission) knows(id buildid.ID) bool {
 	return known && err == nil
 }
 
-// say warns of symbols that are not left out.
+// say reports symbols that are not left out.
 func (x *omission) say() {
 	if x != nil && x.kept != "" {
 		x.a.warn("--omit-indexed left nothing out: "+x.kept, "`symbolize index --kernel` adds them")

@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// stackOptions are the flags of capture that say what stacks to sample.
+// stackOptions are the flags of capture that select the stacks to sample.
 type stackOptions struct {
 	on        bool
 	frequency int
@@ -76,7 +76,7 @@ func (o *stackOptions) validate(pids []int) error {
 	return nil
 }
 
-// options returns what to sample, nil without --stacks.
+// options returns the sampler's options, nil without --stacks.
 func (o *stackOptions) options(pids []int) *sampler.Options {
 	if !o.on {
 		return nil
@@ -84,7 +84,7 @@ func (o *stackOptions) options(pids []int) *sampler.Options {
 	return &sampler.Options{Event: o.parsed, Frequency: o.frequency, PIDs: pids, Cgroup: o.cgroup}
 }
 
-// stackSummary says on standard error what was sampled.
+// stackSummary prints the sampled stacks and losses on standard error.
 func (a *app) stackSummary(s *sampler.Stats) {
 	for _, cause := range slices.Sorted(maps.Keys(s.Lost)) {
 		a.warn(fmt.Sprintf("lost: %d samples: %s", s.Lost[cause], cause), "")

@@ -57,7 +57,7 @@ func run() int {
 }
 
 // minOpenFiles is how many files must be allowed to be open: pipes and events of the runtime,
-// the store and its lock, what is read and what is written. With fewer Go itself may fail.
+// the store and its lock, inputs and outputs. With fewer Go itself may fail.
 const minOpenFiles = 64
 
 // checkOpenFiles refuses a limit with which nothing works.

@@ -36,7 +36,7 @@ const exitHelp = `  0    done; frames that could not be named are no failure
 `
 
 // exitError carries an exit status. Without an err there is nothing to print:
-// what there was to say has been said.
+// the messages are printed already.
 type exitError struct {
 	code int
 	err  error
@@ -75,7 +75,7 @@ func asUsage(cmd *cobra.Command, err error) error {
 func silentUsage() error { return &exitError{code: exitUsage} }
 
 // errBrokenPipe says that the reader of standard output went away: `… | head`
-// has what it wanted.
+// has read enough.
 var errBrokenPipe = errors.New("standard output was closed")
 
 // pipeWriter marks the broken pipe of standard output, so that no other EPIPE is
@@ -90,7 +90,7 @@ func (p *pipeWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// finish says what went wrong and turns it into the exit status.
+// finish prints the error and returns the exit status.
 func (a *app) finish(ctx context.Context, err error) int {
 	switch {
 	case errors.Is(err, errBrokenPipe):
@@ -125,7 +125,7 @@ func (a *app) say(kind, text string) {
 }
 
 // warn prints a warning, with its hint unless that is empty, and no warning twice: a bundle is
-// read for its samples and for what it lends.
+// read for its samples and for its programs.
 func (a *app) warn(text, hint string) {
 	if a.quiet || a.warned[text] {
 		return
@@ -140,7 +140,7 @@ func (a *app) warn(text, hint string) {
 	}
 }
 
-// note says what is neither result nor warning.
+// note prints a message that is neither result nor warning.
 func (a *app) note(text string) {
 	if !a.quiet {
 		a.say("note", text)
@@ -152,7 +152,7 @@ func oneLine(s string) string {
 	return ingest.OneLine(s)
 }
 
-// hintOf returns what would mend err: its own hint, else that of the well-known
+// hintOf returns the fix for err: its own hint, else that of the well-known
 // failures of operating systems.
 func hintOf(err error) string {
 	var h interface{ Hint() string }

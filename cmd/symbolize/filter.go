@@ -106,7 +106,7 @@ func (o *filterOptions) validate() (err error) {
 	return err
 }
 
-// filterLines reads what is filtered. A line above its bound is passed on in pieces, cut
+// filterLines reads the text to filter. A line above its bound is passed on in pieces, cut
 // between words where it has any.
 var filterLines = lineReader{read: 256 << 10, batch: 4 << 20, line: 256 << 10,
 	long: func(line []byte) (int, error) {
@@ -169,7 +169,7 @@ func (a *app) sayFilter(st *filter.Stats) {
 	}
 }
 
-// filterHint is what would name most of what was left.
+// filterHint returns the fix for most of the places left without a name.
 func filterHint(left []filter.Left) string {
 	if len(left) == 0 {
 		return ""

@@ -173,7 +173,7 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 		err = a.addBCC(ctx, o.bccDirs, open)
 	}
 	if writer != nil {
-		// What was merged before an error is whole and worth publishing.
+		// Objects merged before an error are whole and worth publishing.
 		err = errors.Join(err, writer.Close())
 		a.warnStore(writer)
 	}
@@ -242,7 +242,7 @@ func (a *app) printProblems(problems []indexer.Problem) {
 	}
 }
 
-// writeIndexSummary writes what was found, made and left out, in a few lines.
+// writeIndexSummary writes counts of files found, tables made and files skipped.
 func writeIndexSummary(w io.Writer, path string, s *indexer.Summary, c *captureResult) {
 	t := table.New()
 	if c == nil || s.Files+s.Objects > 0 {
@@ -275,7 +275,7 @@ func writeIndexSummary(w io.Writer, path string, s *indexer.Summary, c *captureR
 	t.Print(w) // stderr: there is nowhere to report a failure to
 }
 
-// writeQuality writes what each object resolves to, a line each.
+// writeQuality writes the quality of each object's symbols, a line each.
 func writeQuality(w io.Writer, list []indexer.ObjectQuality) error {
 	t := table.New()
 	t.Row("QUALITY", "SOURCE", "BUILD ID", "PATH")

@@ -12,7 +12,7 @@ import (
 	"symbolize/store/indexer"
 )
 
-// captureResult counts what `index` kept of captures.
+// captureResult counts the functions that `index` kept of captures.
 type captureResult struct {
 	Captures  int            `json:"captures"`
 	Programs  int            `json:"programs"`
@@ -23,7 +23,7 @@ type captureResult struct {
 }
 
 // openHosts opens the bundles among captures for an index run. opened has them, to be
-// closed. What cannot be opened is reported where the programs of captures are read.
+// closed. Captures that cannot be opened are reported where the programs of captures are read.
 func openHosts(ctx context.Context, paths []string) (hosts []*indexer.Host,
 	problems []indexer.Problem, opened *analyze.Inputs) {
 	var list []*input.Capture
@@ -38,7 +38,7 @@ func openHosts(ctx context.Context, paths []string) (hosts []*indexer.Host,
 	return hosts, problems, opened
 }
 
-// indexCaptures keeps what only captures have: BPF programs. open gives the store, and
+// indexCaptures keeps the BPF programs of captures, which no file has. open gives the store, and
 // is not called if there are none. Captures that cannot be read become problems; those that
 // are opened already are taken out of opened.
 func indexCaptures(ctx context.Context, paths []string, opened *analyze.Inputs,
@@ -102,7 +102,7 @@ func indexCapture(ctx context.Context, path string, opened *analyze.Inputs,
 	return stats, addErr
 }
 
-// text says it in one line.
+// text formats the counts as one line.
 func (r *captureResult) text() string {
 	if r.Captures == 0 {
 		return ""

@@ -2,7 +2,7 @@ package main
 
 import "symbolize/store/indexer"
 
-// indexResult is what `index --format json` prints. Its names are an interface.
+// indexResult is the output of `index --format json`. Its names are an interface.
 type indexResult struct {
 	Status   string `json:"status"` // "ok", "partial" or "failed"
 	Error    string `json:"error,omitempty"`

@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest"
 )
 
-// inputOptions say what to read from captures and where names come from. resolve,
+// inputOptions select the samples of captures and the sources of names. resolve,
 // top and missing share them.
 type inputOptions struct {
 	event string

@@ -13,7 +13,7 @@ type lineReader struct {
 	batch int // bytes above which a batch does not grow
 	line  int // bound of a line, bytes
 	// long returns how much of a line above that bound is handed over all the same. With
-	// an error the reading ends, and what came before it is handed over.
+	// an error the reading ends, and the text before it is handed over.
 	long func(line []byte) (int, error)
 }
 
@@ -58,7 +58,7 @@ func (l *lineReader) each(ctx context.Context, r io.Reader, body func([]byte) er
 	}
 }
 
-// whole returns how much of text can be handed over: the lines that are whole, what long
+// whole returns how much of text can be handed over: the lines that are whole, and of long
 // gives of one that is too long, and all when no more will come.
 func (l *lineReader) whole(text []byte, open bool) (end int, err error) {
 	end = bytes.LastIndexByte(text, '\n') + 1

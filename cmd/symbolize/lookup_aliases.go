@@ -33,7 +33,7 @@ func (h *toolFlags) addFlags(fs *pflag.FlagSet) {
 	})
 }
 
-// apply changes the options to what the flags ask for.
+// apply sets the options of the aliases in use.
 func (h *toolFlags) apply(o *lookupOptions) error {
 	switch h.functions {
 	case "linkage", "true":

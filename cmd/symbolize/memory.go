@@ -7,7 +7,7 @@ import (
 
 // limitMemory makes the garbage collector hold the process below max bytes where
 // it can; 0 leaves the limit as $GOMEMLIMIT has it. GOGC stays: with it off a limit
-// below what is really in use makes the collector run without end (measured).
+// below the memory in use makes the collector run without end (measured).
 func limitMemory(max byteSize) {
 	if max > 0 {
 		debug.SetMemoryLimit(int64(max))
@@ -15,18 +15,18 @@ func limitMemory(max byteSize) {
 }
 
 // frugalGC is the garbage collector's percent for index: big tables are built and
-// let go, and the default leaves a second heap of what was let go. It costs some 10 %
+// freed, and the default leaves a second heap of freed memory. It costs some 10 %
 // more CPU time and saves a third of the memory.
 const frugalGC = 50
 
 // hastyGC is the garbage collector's percent for lookup, which is over before its heap
-// has grown: eight collections in a quarter of a second took an eighth of it. What it
-// may grow to lookupMemory bounds.
+// has grown: eight collections in a quarter of a second took an eighth of it. Its
+// growth is bounded by lookupMemory.
 const hastyGC = 200
 
 // foldGC is the garbage collector's percent for commands that read captures. Their tables have
-// next to no pointers, so a collection costs milliseconds however large they are, and what a
-// higher value saves in time is lost in fresh pages. Measured on 340 MB with 2.85 M samples: 15,
+// next to no pointers, so a collection costs milliseconds however large they are, and the
+// time that a higher value saves is lost in fresh pages. Measured on 340 MB with 2.85 M samples: 15,
 // 40 and 100 % took 2.15, 1.94 and 2.05 s and 228, 238 and 297 MB.
 const foldGC = 40
 
@@ -37,9 +37,9 @@ func setGC(getenv func(string) string, percent int) {
 	}
 }
 
-// lookupMemory is what lookup's memory may grow to before the garbage collector works
-// harder, in bytes. The names of a big C++ program take 100 MB; what demangling them lets
-// go would take as much again.
+// lookupMemory is the heap of lookup beyond which the garbage collector works
+// harder, in bytes. The names of a big C++ program take 100 MB; the garbage of demangling them would take
+// as much again.
 const lookupMemory = 180 << 20
 
 // holdLookupMemory sets lookupMemory as the limit, or half as much again as is in use:

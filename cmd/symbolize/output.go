@@ -35,7 +35,7 @@ func (a *app) writeOutput(path string, binary bool, write func(io.Writer) error)
 	return writeRenamed(path, write)
 }
 
-// refuseTerminal says no to binary output on a terminal. Callers ask before the
+// refuseTerminal refuses binary output on a terminal. Callers ask before the
 // work, not after minutes of it.
 func (a *app) refuseTerminal(path string, binary bool) error {
 	if !binary || !a.env.StdoutTerminal || path != "" && path != "-" {
@@ -53,7 +53,7 @@ func buffered(w io.Writer, write func(io.Writer) error) error {
 	return bw.Flush()
 }
 
-// writeInPlace writes to what cannot be replaced: a device, a pipe.
+// writeInPlace writes to a file that cannot be replaced: a device, a pipe.
 func writeInPlace(path string, write func(io.Writer) error) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// grace is how long a command may take to end by itself after an interrupt: to publish what
-// it has, and to close the store. What it has not published the next run takes up.
+// grace is how long a command may take to end by itself after an interrupt: to publish its
+// work, and to close the store. The next run repeats unpublished work.
 const grace = 10 * time.Second
 
 // endOverdue ends the process if a command does not return in time after ctx was cancelled,

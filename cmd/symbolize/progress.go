@@ -25,7 +25,7 @@ type progress struct {
 }
 
 // startProgress returns a progress bar on stderr, or nil where there is no
-// terminal to draw on or nothing is to be said.
+// terminal to draw on or messages are off.
 func (a *app) startProgress() *progress {
 	if a.quiet || !a.env.StderrTerminal || a.env.Getenv("TERM") == "dumb" {
 		return nil

@@ -93,7 +93,7 @@ func (r *resolveRun) each(ctx context.Context, paths, outputs []string) error {
 	})
 }
 
-// write writes the result for a profile, and then what is to be said of it.
+// write writes the result for a profile, then its warnings and coverage.
 func (r *resolveRun) write(p *ingest.Profile, output string) error {
 	r.dropInlines(p)
 	err := r.a.writeOutput(output, r.o.format == formatPprof, func(w io.Writer) error {
@@ -106,7 +106,7 @@ func (r *resolveRun) write(p *ingest.Profile, output string) error {
 	return nil
 }
 
-// dropInlines leaves out inlined calls where --no-inlines says so.
+// dropInlines leaves out inlined calls under --no-inlines.
 func (r *resolveRun) dropInlines(p *ingest.Profile) {
 	if r.o.noInlines {
 		p.Names = p.Names.WithoutInlines()
@@ -168,7 +168,7 @@ func (r *resolveRun) replay(ctx context.Context, w io.Writer, c *input.Capture,
 	}, report.ScriptOptions{Demangler: r.demangler, Chains: chains(c.PerfData(), p)})
 }
 
-// chains says by event of the profile whether its samples carry call chains.
+// chains reports by event of the profile whether its samples carry call chains.
 func chains(f *perfdata.File, p *ingest.Profile) []bool {
 	if f == nil {
 		return nil
@@ -203,7 +203,7 @@ func (r *resolveRun) say(p *ingest.Profile) {
 	}
 }
 
-// printWarnings prints what is to be known about the inputs.
+// printWarnings prints the warnings of the inputs.
 func (a *app) printWarnings(p *ingest.Profile) {
 	for _, w := range p.Stats.Warnings {
 		a.warn(w.Text, w.Hint)

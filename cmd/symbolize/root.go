@@ -10,7 +10,7 @@ import (
 )
 
 // app is one run of the command line: its surroundings, the options that every
-// subcommand has, and what is to be said at the end.
+// subcommand has, and the messages for its end.
 type app struct {
 	env   *Env
 	store string

@@ -40,7 +40,7 @@ func (a *app) openSession(ctx context.Context, o *inputOptions) (*session, error
 	return &session{s, a, o}, nil
 }
 
-// sessionOptions are the options that the flags say, without the store.
+// sessionOptions are the options set by flags, without the store.
 func (a *app) sessionOptions(o *inputOptions) analyze.Options {
 	opts := analyze.Options{
 		With:     slices.Concat(o.with, o.symfs, o.vmlinux),
@@ -80,7 +80,7 @@ func sessionError(err error) error {
 	return storeError(err)
 }
 
-// Close releases the store. What was lost makes the result partial.
+// Close releases the store. Losses make the result partial.
 func (s *session) Close() error {
 	err := s.Session.Close()
 	s.a.partial = s.a.partial || s.Partial()
@@ -94,7 +94,7 @@ func (s *session) each(ctx context.Context, paths []string,
 	return sessionError(s.Each(ctx, paths, body))
 }
 
-// load reads the captures, merges them, and names what can be named.
+// load reads the captures, merges them, and resolves their locations.
 func (s *session) load(ctx context.Context, paths []string) (*ingest.Profile, error) {
 	setGC(s.a.env.Getenv, foldGC)
 	p, err := s.Load(ctx, paths...)
@@ -115,7 +115,7 @@ func (a *app) failInput(_ string, err error) {
 	}
 }
 
-// sayTaken says what a capture took from other bundles, or why it took nothing.
+// sayTaken prints the data that a capture took from other bundles, or why it took none.
 func (a *app) sayTaken(path string, b *sideband.Taken) {
 	text := path + ": " + b.String()
 	if b.Refused == "" {
@@ -134,7 +134,7 @@ func (s *session) event(p *ingest.Profile) int {
 	return report.DefaultEvent(p)
 }
 
-// sayOtherEvents says which events a report of one event leaves out.
+// sayOtherEvents prints the events that a report of one event leaves out.
 func (a *app) sayOtherEvents(p *ingest.Profile, shown int) {
 	if others := report.OtherEvents(p, shown); len(others) > 0 {
 		a.note(fmt.Sprintf("shown is the event %s; there are also: %s", p.Events[shown].Name,

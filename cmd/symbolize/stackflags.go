@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/input"
 )
 
-// stackFlags say what belongs to a stack map, and how to read it.
+// stackFlags name the files that belong to a stack map, and its layout.
 type stackFlags struct {
 	counts, kernel string
 	btf            string

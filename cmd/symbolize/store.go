@@ -82,7 +82,7 @@ func (a *app) withExisting(ctx context.Context, opts db.WriterOptions,
 	if err == nil {
 		err = r.Close()
 	}
-	// A damaged generation is what these commands are there to mend.
+	// These commands repair damaged generations.
 	if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return storeError(err)
 	}

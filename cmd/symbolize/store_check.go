@@ -16,7 +16,7 @@ import (
 	"symbolize/store/db"
 )
 
-// storeStats is what `store stats` prints. Its JSON names are an interface.
+// storeStats is the output of `store stats`. Its JSON names are an interface.
 type storeStats struct {
 	Store       string                  `json:"store"`
 	Objects     int                     `json:"objects"`

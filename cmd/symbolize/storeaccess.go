@@ -7,7 +7,7 @@ import (
 	"symbolize/store/db"
 )
 
-// storePath returns where the store lies: --store, else as store.DefaultPath says.
+// storePath returns where the store lies: --store, else the default of store.DefaultPath.
 func (a *app) storePath() (string, error) {
 	if a.store != "" {
 		return a.store, nil
@@ -43,7 +43,7 @@ func storeError(err error) error {
 	return err
 }
 
-// openReader opens a store for reading. What it answers may be less than what was indexed,
+// openReader opens a store for reading. It may answer less than was indexed,
 // where a damaged generation was passed over, and names then come from lesser sources: the
 // result is partial.
 func (a *app) openReader(path string) (*db.Reader, error) {

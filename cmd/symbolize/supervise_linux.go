@@ -29,8 +29,8 @@ import (
 // supervisedEnv marks the process that does the work.
 const supervisedEnv = "SYMBOLIZE_SUPERVISED"
 
-// supervisedStderr is the standard error of the process that does the work. What the runtime
-// says at its end goes to the usual one.
+// supervisedStderr is the standard error of the process that does the work. Messages of
+// the runtime at its end go to the usual one.
 const supervisedStderr = 3
 
 // supervise runs the command line in another process if it is one of those, and returns its
@@ -151,10 +151,10 @@ var memoryDeaths = []string{
 	"runtime/cgo: out of memory", "fatal error: out of memory allocating",
 }
 
-// maxLastWords bounds what is kept of the last words of a process.
+// maxLastWords bounds the kept part of a process's last output.
 const maxLastWords = 256 << 10
 
-// lastWords keeps what a process writes to its standard error besides messages.
+// lastWords keeps the standard error of a process besides its messages.
 type lastWords struct{ text []byte }
 
 // Write implements io.Writer.

@@ -12,7 +12,7 @@ import (
 	"symbolize/ingest"
 )
 
-// versionInfo is what `version` prints.
+// versionInfo is the output of `version`.
 type versionInfo struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"` // of the source tree, when it was built from one
