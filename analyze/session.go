@@ -55,7 +55,7 @@ func (s *Session) openStore() error {
 	o := &s.opts
 	switch {
 	case err == nil:
-		s.reader, s.view = reader, store.Layer(s.overlay, reader)
+		s.reader, s.view = reader, store.Layer(s.overlay, store.Cached(reader))
 		if passed := len(reader.PassedOver()) > 0; passed {
 			s.storeWarnings(passed)
 		}

@@ -96,6 +96,35 @@ func TestSources(t *testing.T) {
 	}
 }
 
+// TestManifestsAreKept: the check of return addresses, the join, each table and each further
+// capture use the manifests that were read once. With the store closed nothing else answers.
+func TestManifestsAreKept(t *testing.T) {
+	s, err := analyze.Open(t.Context(), analyze.Options{Store: newStore(t, "../fixtures/objects")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Load(t.Context(), captures+"fixed.data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	known := 0
+	for i := range p.Objects {
+		if id := p.Objects[i].ID; !id.IsZero() {
+			found, err := s.View().Find(id)
+			if err != nil {
+				t.Errorf("%s is read again: %v", id, err)
+			}
+			known += len(found)
+		}
+	}
+	if known == 0 {
+		t.Error("no object of the store")
+	}
+}
+
 // TestOpenFails: what is in the way of a session can be tested for.
 func TestOpenFails(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())

@@ -1,0 +1,59 @@
+package store
+
+import (
+	"sync"
+
+	"symbolize/buildid"
+)
+
+// maxCached bounds the manifests that a cached view keeps; those of large objects have some
+// kilobytes.
+const maxCached = 4096
+
+// cached is a View that keeps the manifests which it has found.
+type cached struct {
+	View
+	mu    sync.Mutex
+	found map[buildid.ID][]*Manifest
+	size  int // manifests and IDs without one in found
+}
+
+// Cached returns a View of v that asks v for the manifests of an ID once: the join, the check of
+// return addresses and each table that is opened need them. The content of v must not change,
+// as that of a published generation; an Overlay is layered in front of it. Errors are not kept.
+func Cached(v View) View {
+	return &cached{View: v, found: make(map[buildid.ID][]*Manifest)}
+}
+
+// Find implements View.
+func (c *cached) Find(id buildid.ID) ([]*Manifest, error) {
+	c.mu.Lock()
+	list, ok := c.found[id]
+	c.mu.Unlock()
+	if !ok {
+		var err error
+		if list, err = c.View.Find(id); err != nil {
+			return nil, err
+		}
+		c.keep(id, list)
+	}
+	own := make([]*Manifest, len(list)) // the caller's
+	for i, m := range list {
+		own[i] = m.Clone()
+	}
+	return own, nil
+}
+
+// keep enters the manifests of an ID. Another goroutine may have entered the same.
+func (c *cached) keep(id buildid.ID, list []*Manifest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.found[id]; ok {
+		return
+	}
+	if c.size += max(1, len(list)); c.size > maxCached {
+		clear(c.found)
+		c.size = max(1, len(list))
+	}
+	c.found[id] = list
+}
