@@ -127,6 +127,7 @@ func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 		return report.JSON(w, p, r.demangler)
 	}
 	opts := resolve.Layout(r.s.View(), p)
+	r.demangler.Warm(p)
 	opts.Demangle, opts.Count = r.demangler.Name, r.o.count
 	return pprof.Write(w, p, opts)
 }
