@@ -24,7 +24,7 @@ type Mode uint8
 
 // The modes.
 const (
-	Simple    Mode = iota // no parameters, no template arguments
+	Simple    Mode = iota // no parameters, no template arguments; see simplify
 	Templates             // no parameters; as perf prints
 	Full                  // all of it
 	None                  // mangled
@@ -102,7 +102,7 @@ func NewLLVMDemangler(mode Mode) *Demangler {
 // Name returns a name as it is printed: demangled by the mode, and without
 // anything that could act on a terminal.
 func (d *Demangler) Name(system string) string {
-	if d.mode == None || !mangled(system) {
+	if d.mode == None || !d.changes(system) {
 		return ingest.Printable(system)
 	}
 	name, ok := d.cache[system]
@@ -138,7 +138,7 @@ func (d *Demangler) WarmNames(names iter.Seq[string]) {
 	}
 	var todo []string
 	for s := range names {
-		if mangled(s) {
+		if d.changes(s) {
 			if _, ok := d.cache[s]; !ok {
 				d.cache[s] = ""
 				todo = append(todo, s)
@@ -162,6 +162,11 @@ func (d *Demangler) WarmNames(names iter.Seq[string]) {
 	}
 }
 
+// changes reports whether a name may be printed otherwise than it is in the symbol table.
+func (d *Demangler) changes(s string) bool {
+	return mangled(s) || d.mode == Simple && !d.llvm && strings.Contains(s, goShape)
+}
+
 // mangled reports whether a name may be a mangled one.
 func mangled(s string) bool {
 	return len(s) > 2 && s[0] == '_' && len(s) <= maxMangled &&
@@ -177,6 +182,9 @@ func (d *Demangler) demangle(s string, m *nameMemory) (name string) {
 			name = s
 		}
 	}()
+	if !mangled(s) {
+		return simplify(s, false)
+	}
 	core, version := s, ""
 	if d.llvm && strings.Contains(s, "@") {
 		return s
@@ -197,6 +205,9 @@ func (d *Demangler) demangle(s string, m *nameMemory) (name string) {
 			name += " (" + clones + ")"
 		}
 		return name
+	}
+	if d.mode == Simple {
+		name = simplify(name, isRust(core))
 	}
 	if at := strings.Index(clones, ".llvm."); at >= 0 {
 		end := at + len(".llvm.")
@@ -258,13 +269,24 @@ func isOperator(b []byte) bool {
 	return false
 }
 
-// cutClones cuts suffixes such as ".isra.0" and ".cold" off a mangled name. The
-// old Rust mangling has dots inside, and ends with a hash: "17h" and 16 digits.
-func cutClones(s string) (core, clones string) {
-	from := 0
+// isRust reports whether a mangled name, without clones, is one of Rust.
+func isRust(core string) bool {
+	return strings.HasPrefix(core, "_R") || legacyRust(core) == len(core)
+}
+
+// legacyRust returns the end of the hash that ends a name in Rust's old mangling, "17h" and 16
+// digits; 0 if there is none.
+func legacyRust(s string) int {
 	if at := strings.LastIndex(s, "17h"); at >= 0 && len(s) >= at+20 && s[at+19] == 'E' {
-		from = at + 20
+		return at + 20
 	}
+	return 0
+}
+
+// cutClones cuts suffixes such as ".isra.0" and ".cold" off a mangled name. The
+// old Rust mangling has dots inside, and ends with a hash.
+func cutClones(s string) (core, clones string) {
+	from := legacyRust(s)
 	if at := strings.IndexByte(s[from:], '.'); at >= 0 {
 		return s[:from+at], s[from+at:]
 	}

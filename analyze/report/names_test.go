@@ -27,3 +27,66 @@ func TestLLVMDemangler(t *testing.T) {
 		}
 	}
 }
+
+// TestSimple: one rule for the short names of C++, Rust and Go.
+func TestSimple(t *testing.T) {
+	d := NewDemangler(Simple)
+	for name, want := range map[string]string{
+		"main":                                            "main",
+		"_ZN3foo3barEi":                                   "foo::bar",
+		"_ZZ4mainENKUlvE_clEv":                            "main::{lambda#1}",
+		"_ZZ3foovENUlvE_4_FUNEv":                          "foo()::{lambda#1}::_FUN",
+		"_ZZN3foo3barIiEEvT_ENKUliE0_clEi":                "foo::bar()::{lambda#2}",
+		"_ZZZ1fvENKUlvE_clEvENKUlvE0_clEv":                "f()::{lambda#1}::{lambda#2}",
+		"_ZZ1fvENKUlPFvvEE_clES0_":                        "f()::{lambda#1}",
+		"_ZNKSt8functionIFvvEEclEv":                       "std::function::operator()",
+		"_ZSt4sortIPiZ4mainEUliiE_EvT_S2_T0_":             "std::sort",
+		"_ZNSt6vectorIiSaIiEE9push_backEOi":               "std::vector::push_back",
+		"_ZN12_GLOBAL__N_13fooEv":                         "(anonymous namespace)::foo",
+		"_ZN1AIiElsEi":                                    "A::operator<<",
+		"_ZN1AIiEptEv":                                    "A::operator->",
+		"_ZN1fB5cxx11Ev":                                  "f",
+		"_Z3foov.isra.0":                                  "foo [clone .isra.0]",
+		"_ZN4core3ptr13drop_in_place17h0123456789abcdefE": "core::ptr::drop_in_place",
+		"_ZN4core3ptr42drop_in_place$LT$alloc..string..String$GT$17h0123456789abcdefE": "core::" +
+			"ptr::drop_in_place",
+		"_ZN4main4main28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE": "main::main::" +
+			"{{closure}}",
+		"_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$3bar" +
+			"17h930b740aa94f1d3aE": "<Test + 'static as foo::Bar>::bar",
+		"_RINvNtCs1_4core3ptr13drop_in_placeINtNtCs2_5alloc3vec3VechEECs3_3std": "core::ptr::" +
+			"drop_in_place",
+		"_RNvXs_Cs1_1aNtB4_1SINtB4_1TjE1f":                    "<a::S as a::T>::f",
+		"_RNvMCs1_1aINtB2_1SjE1f":                             "<a::S>::f",
+		"_RNCNvCs1_1a4main0":                                  "a::main::{closure#0}",
+		"main.F[go.shape.int,go.shape.string]":                "main.F[...]",
+		"main.(*T[go.shape.struct { X []int }]).M-fm":         "main.(*T[...]).M-fm",
+		"slices.pdqsortCmpFunc[go.shape.struct { A [4]int }]": "slices.pdqsortCmpFunc[...]",
+		"main.F[go.shape.int].func1.G[go.shape.uint8]":        "main.F[...].func1.G[...]",
+		"main.F[int]":          "main.F[int]",
+		"main.F[go.shape.int":  "main.F[go.shape.int",
+		"_ZZ1fvENKUlvE_clEv.a": "f()::{lambda#1} [clone .a]",
+	} {
+		if got := d.Name(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	for _, mode := range []Mode{Templates, Full, None} {
+		const shape = "main.F[go.shape.int]"
+		if got := NewDemangler(mode).Name(shape); got != shape {
+			t.Errorf("%v: %s", mode, got)
+		}
+	}
+}
+
+// FuzzSimplify: names of any kind are made no longer, and never panic.
+func FuzzSimplify(f *testing.F) {
+	f.Add("f()::{lambda(int)#2}::operator() const::{lambda()#1}", false)
+	f.Add("main.(*T[go.shape.struct { X []int }]).M", false)
+	f.Add("<a::S<fn(u8) -> u8> as a::T<>>::f::<>", true)
+	f.Fuzz(func(t *testing.T, name string, rust bool) {
+		if got := simplify(name, rust); len(got) > len(name) {
+			t.Errorf("%q became %q", name, got)
+		}
+	})
+}
