@@ -2,7 +2,6 @@ package calltree_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,48 +12,7 @@ import (
 	"symbolize/analyze/calltree"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
-	"symbolize/ingest/addr"
 )
-
-// mixed is a profile with inlined calls, recursion, several objects and unresolved places. Names
-// are distinct across objects, since pprof does not tell objects apart.
-func mixed(seed uint64, unresolved bool) *ingest.Profile {
-	rng := rand.New(rand.NewPCG(seed, 3))
-	b := profilebuild.New(profilebuild.Clock(), ingest.Event{Name: "faults", Unit: "count"})
-	var places []profilebuild.Place
-	for i, o := range []ingest.Object{
-		{File: ingest.FileRef{Path: "/bin/a"}}, {File: ingest.FileRef{Path: "/lib/b"}},
-		{Kind: ingest.Kernel, File: ingest.FileRef{Path: "[kernel.kallsyms]"}},
-	} {
-		h := b.Object(o)
-		for off := range addr.Offset(10) {
-			pl := profilebuild.Place{Object: h, Offset: 0x1000 + off}
-			places = append(places, pl)
-			var frames []profilebuild.Frame
-			n := rng.IntN(4)
-			if !unresolved {
-				n = max(n, 1)
-			}
-			for ; n > 0; n-- {
-				frames = append(frames, profilebuild.Frame{Name: fmt.Sprintf("f%d_%d", i,
-					rng.IntN(5)), File: []string{"x.c", "y.c"}[rng.IntN(2)], Line: int32(1 + rng.IntN(3)),
-					Inlined: n > 1})
-			}
-			b.Name(pl, uint64(off), frames...)
-			b.Unresolved(pl, ingest.Stripped)
-		}
-	}
-	for range 300 {
-		var stack []profilebuild.Place
-		for range 1 + rng.IntN(6) {
-			stack = append(stack, places[rng.IntN(len(places))])
-		}
-		b.Row(profilebuild.Row{Event: rng.IntN(2), Comm: fmt.Sprint("c", rng.IntN(3)),
-			PID: int32(1 + rng.IntN(3)), TID: -1, CPU: -1, Count: uint64(1 + rng.IntN(3)),
-			Weight: uint64(rng.IntN(100)), Stack: stack})
-	}
-	return b.Profile()
-}
 
 func same(s string) string { return s }
 
@@ -128,7 +86,7 @@ func TestTableAgainstPprof(t *testing.T) {
 			{"line", true, calltree.Line, "-lines"},
 			{"file", false, calltree.File, "-files"},
 		} {
-			p := mixed(seed, tt.unresolved)
+			p := profilebuild.Calls(seed, tt.unresolved)
 			prof := asPprof(t, p, nil)
 			for i, f := range filterCases() {
 				if seed > 0 && i%4 != int(seed) { // some of them on other profiles
@@ -147,7 +105,7 @@ func TestTableAgainstPprof(t *testing.T) {
 
 // TestPeekAgainstPprof: callers and callees of each function are those of pprof.
 func TestPeekAgainstPprof(t *testing.T) {
-	p := mixed(4, false)
+	p := profilebuild.Calls(4, false)
 	for _, f := range filterCases()[:8] {
 		t.Run(f.name, func(t *testing.T) {
 			s := calltree.New(p, calltree.Options{Filter: f.filter, Name: same}).Fold(0, false)
@@ -288,7 +246,7 @@ func naiveLines(paths map[string]*[4]uint64) (lines []string) {
 // TestTreeAgainstNaive: trees in both directions, of one profile and of two, count every path.
 func TestTreeAgainstNaive(t *testing.T) {
 	for seed := range uint64(6) {
-		p, base := mixed(seed, false), mixed(seed+100, false)
+		p, base := profilebuild.Calls(seed, false), profilebuild.Calls(seed+100, false)
 		for _, reverse := range []bool{false, true} {
 			paths := make(map[string]*[4]uint64)
 			naiveTree(p, 0, reverse, 0, paths)
@@ -313,7 +271,7 @@ func TestTreeAgainstNaive(t *testing.T) {
 // TestTreePruning: what is left out is accounted for, and what is kept has the same values.
 func TestTreePruning(t *testing.T) {
 	for seed := range uint64(6) {
-		s := calltree.New(mixed(seed, true), calltree.Options{Name: same}).Fold(0, false)
+		s := calltree.New(profilebuild.Calls(seed, true), calltree.Options{Name: same}).Fold(0, false)
 		all := treeLines(s.Tree(calltree.TreeOptions{}))
 		for _, opts := range []calltree.TreeOptions{{MinShare: 0.01}, {MinShare: 0.1},
 			{MinShare: 2}, {MaxDepth: 2}, {MaxDepth: 1, MinShare: 0.05}} {
@@ -349,7 +307,7 @@ func TestTreePruning(t *testing.T) {
 
 // TestGranularities: each value of By gives its nodes.
 func TestGranularities(t *testing.T) {
-	p := mixed(1, true)
+	p := profilebuild.Calls(1, true)
 	for _, tt := range []struct{ by, first string }{
 		{"function", "f"}, {"object", "/lib/b"}, {"buildid", "/lib/b"}, {"comm", "c"},
 		{"pid", "pid "}, {"tid", "[no tid]"}, {"cpu", "[no cpu]"}, {"label", "comm c"},
@@ -393,13 +351,14 @@ func TestGranularities(t *testing.T) {
 // TestUnmatched: expressions that match nothing are named.
 func TestUnmatched(t *testing.T) {
 	rx := regexp.MustCompile
-	f := calltree.New(mixed(1, true), calltree.Options{Name: same, Filter: calltree.Filter{
+	f := calltree.New(profilebuild.Calls(1, true), calltree.Options{Name: same, Filter: calltree.Filter{
 		Focus: rx("none"), Ignore: rx("f0_1"), Hide: rx("nor this"), Show: rx("f"),
-		ShowFrom: rx("never")}})
-	if got := strings.Join(f.Unmatched(), " "); got != "focus hide show-from" {
+		ShowFrom: rx("never")}}).Fold(0, false)
+	if got := strings.Join(f.Unmatched, " "); got != "focus hide show-from" {
 		t.Errorf("unmatched: %s", got)
 	}
-	if got := calltree.New(mixed(1, true), calltree.Options{Name: same}).Unmatched(); got != nil {
+	f = calltree.New(profilebuild.Calls(1, true), calltree.Options{Name: same}).Fold(0, false)
+	if got := f.Unmatched; got != nil {
 		t.Errorf("unmatched without a filter: %v", got)
 	}
 }

@@ -203,9 +203,18 @@ func (r *filtered) hasFrames(l ingest.LocationID) bool {
 	return slices.Contains(r.kept[l], true)
 }
 
-// Unmatched returns the names of those expressions of the filter that matched nothing in the
-// profile: "focus", "ignore", "hide", "show", "show-from".
-func (f *Folder) Unmatched() (names []string) {
+// Active returns the expressions that are set with their names: "focus=regexp".
+func (f *Filter) Active() (list []string) {
+	for _, w := range words {
+		if re := w.of(f); re != nil {
+			list = append(list, w.name+"="+re.String())
+		}
+	}
+	return list
+}
+
+// unmatched returns the names of those expressions that matched nothing in the profile.
+func (f *Folder) unmatched() (names []string) {
 	if f.filtered == nil {
 		return nil
 	}

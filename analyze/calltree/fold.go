@@ -17,6 +17,9 @@ type Stacks struct {
 	Samples     uint64 // number of all samples of the event
 	// BaseTotal and BaseKept are those of the base, where two profiles are compared.
 	BaseTotal, BaseKept uint64
+	// Unmatched has the names of those expressions of the filter that match nothing in the
+	// profile: "focus", "ignore", "hide", "show", "show-from".
+	Unmatched []string
 
 	folder *Folder
 	ends   []int
@@ -31,7 +34,7 @@ const AllEvents = -1
 // Fold adds up the samples of an event: their weight or, with count, their number, which also
 // weighs an event that has no periods at all.
 func (f *Folder) Fold(event int, count bool) *Stacks {
-	s := &Stacks{folder: f}
+	s := &Stacks{folder: f, Unmatched: f.unmatched()}
 	value := s.describe(event, count)
 	if len(f.roots) == 0 {
 		s.foldByStack(event, value)

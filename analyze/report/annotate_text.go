@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"symbolize/analyze/table"
 	"symbolize/ingest"
 )
 
@@ -70,7 +71,7 @@ func (t *annotateWriter) colour(code, text string) string {
 func (t *annotateWriter) head() {
 	a := t.a
 	fmt.Fprintf(t, "event: %s, %s, total %s\n", a.Event, counted(a.Samples, "sample"),
-		quantity(a.Total, a.Unit))
+		table.Quantity(a.Total, a.Unit))
 	if len(a.Others) > 0 {
 		fmt.Fprintf(t, "other events: %s (--event)\n", joinNames(a.Others))
 	}
@@ -94,8 +95,8 @@ func (t *annotateWriter) value(samples, weight uint64) uint64 {
 
 func (t *annotateWriter) function(f *AnnotatedFunction) {
 	fmt.Fprintf(t, "\n%s: %s of %s, %s, %s\n", t.colour(colourMark, f.Name),
-		percent(t.value(f.Samples, f.Weight), t.a.Total), t.a.Event, counted(f.Samples, "sample"),
-		quantity(t.value(f.Samples, f.Weight), t.a.Unit))
+		table.Percent(t.value(f.Samples, f.Weight), t.a.Total), t.a.Event, counted(f.Samples, "sample"),
+		table.Quantity(t.value(f.Samples, f.Weight), t.a.Unit))
 	fmt.Fprintf(t, "  object: %s", f.Object)
 	if f.BuildID != "" {
 		fmt.Fprintf(t, ", build ID %s", f.BuildID)
@@ -289,7 +290,7 @@ func counted(n uint64, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
-	return thousands(n) + " " + noun
+	return table.Thousands(n) + " " + noun
 }
 
 // missingRows is how many functions without code are listed for one reason.
@@ -322,10 +323,10 @@ func (t *annotateWriter) missing() {
 				rest += v
 				continue
 			}
-			fmt.Fprintf(t, "  %8s  %s (%s)\n", percent(v, t.a.Total), m.Name, baseName(m.Object))
+			fmt.Fprintf(t, "  %8s  %s (%s)\n", table.Percent(v, t.a.Total), m.Name, baseName(m.Object))
 		}
 		if n := len(list) - missingRows; n > 0 {
-			fmt.Fprintf(t, "  %8s  %s more\n", percent(rest, t.a.Total),
+			fmt.Fprintf(t, "  %8s  %s more\n", table.Percent(rest, t.a.Total),
 				counted(uint64(n), "function"))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 
+	"symbolize/analyze/table"
 	"symbolize/ingest"
 )
 
@@ -17,8 +18,8 @@ const summaryMissing = 10
 // stderr.
 func (c *Coverage) WriteSummary(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "samples    %s%s\n", thousands(c.Samples), c.events())
-	fmt.Fprintf(out, "frames     %s, %s named\n", thousands(c.Frames), share100(c.Named))
+	fmt.Fprintf(out, "samples    %s%s\n", table.Thousands(c.Samples), c.events())
+	fmt.Fprintf(out, "frames     %s, %s named\n", table.Thousands(c.Frames), share100(c.Named))
 	for _, d := range c.Domains {
 		fmt.Fprintf(out, "  %-8s %s named, %s of all\n", d.Domain, share100(d.Named),
 			share100(d.Share))
@@ -52,18 +53,18 @@ func (c *Coverage) WriteSummary(w io.Writer) error {
 func (c *Coverage) events() string {
 	words := make([]string, len(c.Events))
 	for i, e := range c.Events {
-		words[i] = fmt.Sprintf("%s %s (%s)", thousands(e.Samples), e.Name,
-			quantity(e.Weight, e.Unit))
+		words[i] = fmt.Sprintf("%s %s (%s)", table.Thousands(e.Samples), e.Name,
+			table.Quantity(e.Weight, e.Unit))
 		if e.Unit == "count" {
-			words[i] = fmt.Sprintf("%s %s (weight %s)", thousands(e.Samples), e.Name,
-				thousands(e.Weight))
+			words[i] = fmt.Sprintf("%s %s (weight %s)", table.Thousands(e.Samples), e.Name,
+				table.Thousands(e.Weight))
 		}
 	}
 	switch len(words) {
 	case 0:
 		return ""
 	case 1:
-		return strings.TrimPrefix(words[0], thousands(c.Samples))
+		return strings.TrimPrefix(words[0], table.Thousands(c.Samples))
 	}
 	return ": " + strings.Join(words, ", ")
 }
@@ -76,7 +77,7 @@ func (c *Coverage) losses() string {
 	}{{c.Lost, "records lost"}, {c.Throttled, "times throttled"},
 		{c.CutChains, "chains cut at rubbish"}} {
 		if l.n > 0 {
-			words = append(words, thousands(l.n)+" "+l.what)
+			words = append(words, table.Thousands(l.n)+" "+l.what)
 		}
 	}
 	return strings.Join(words, ", ")
@@ -86,7 +87,7 @@ func (c *Coverage) losses() string {
 func (c *Coverage) WriteMissing(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	if len(c.Missing) == 0 {
-		fmt.Fprintf(out, "nothing is missing: %s frames, all named\n", thousands(c.Frames))
+		fmt.Fprintf(out, "nothing is missing: %s frames, all named\n", table.Thousands(c.Frames))
 		return out.Flush()
 	}
 	c.writeMissing(out, len(c.Missing))
@@ -112,7 +113,7 @@ func (c *Coverage) writeMissing(out *bufio.Writer, limit int) {
 		if m.Why != "" {
 			id += ", " + m.Why
 		}
-		fmt.Fprintf(out, row, share100(m.Share), thousands(m.Frames), m.Reason, m.Object, id)
+		fmt.Fprintf(out, row, share100(m.Share), table.Thousands(m.Frames), m.Reason, m.Object, id)
 		if m.Hint != "" {
 			fmt.Fprintf(out, "%*s%s\n", 2+7+2+10+2, "", m.Hint)
 		}

@@ -59,65 +59,6 @@ func mixed(seed uint64) *ingest.Profile {
 	return b.Profile()
 }
 
-// labels are the keys that a frame is counted under: names and object, or the object.
-func labels(p *ingest.Profile, l ingest.LocationID) []string {
-	o := &p.Objects[p.Locations[l].Object]
-	var list []string
-	for _, f := range p.Names.At(l) {
-		list = append(list, p.Names.Functions[f.Func].SystemName+" in "+o.File.Path)
-	}
-	if len(list) == 0 {
-		list = append(list, "["+ingest.ShortName(o)+"] in "+o.File.Path)
-	}
-	return list
-}
-
-// TestTopAgainstNaive counts with maps of strings.
-func TestTopAgainstNaive(t *testing.T) {
-	for seed := range uint64(20) {
-		p := mixed(seed)
-		for event := range 2 {
-			flat, cum := make(map[string]uint64), make(map[string]uint64)
-			total := uint64(0)
-			for _, s := range p.Samples {
-				if int(s.Event) != event {
-					continue
-				}
-				total += s.Weight
-				seen := make(map[string]bool)
-				for k, l := range p.Stack(s.Stack) {
-					for i, name := range labels(p, l) {
-						if k == 0 && i == 0 {
-							flat[name] += s.Weight
-						}
-						if !seen[name] {
-							seen[name] = true
-							cum[name] += s.Weight
-						}
-					}
-				}
-			}
-			top := NewTop(p, TopOptions{Event: event})
-			if top.Total != total {
-				t.Fatalf("seed %d: total %d, want %d", seed, top.Total, total)
-			}
-			for _, r := range top.Rows {
-				name := r.Name + " in " + r.Object
-				if r.Flat != flat[name] || r.Cum != cum[name] {
-					t.Fatalf("seed %d, event %d: %s has %d %d, want %d %d", seed, event, name,
-						r.Flat, r.Cum, flat[name], cum[name])
-				}
-				delete(cum, name)
-			}
-			for name, v := range cum {
-				if v > 0 {
-					t.Fatalf("seed %d: %s is missing", seed, name)
-				}
-			}
-		}
-	}
-}
-
 // TestCoverageAgainstNaive counts frame by frame, sample by sample.
 func TestCoverageAgainstNaive(t *testing.T) {
 	type key struct{ object, reason string }
@@ -326,27 +267,5 @@ func TestMissingJSON(t *testing.T) {
 			!strings.Contains(table.String(), m.Reason) {
 			t.Errorf("%s, %s is not in the table", m.Object, m.Reason)
 		}
-	}
-}
-
-// TestTopText: the sums run up and the rows left off are counted.
-func TestTopText(t *testing.T) {
-	var out bytes.Buffer
-	top := NewTop(mixed(2), TopOptions{Limit: 3})
-	if err := top.WriteText(&out); err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	if len(lines) != 3+3+1 || !strings.HasPrefix(lines[0], "event: cpu-clock, ") ||
-		lines[1] != "other events: faults (--event)" || !strings.HasSuffix(lines[6], " more rows") {
-		t.Errorf("table:\n%s", out.String())
-	}
-	last := 0.0
-	for _, line := range lines[3:6] {
-		var sum float64
-		if _, err := fmt.Sscanf(strings.Fields(line)[2], "%f%%", &sum); err != nil || sum < last {
-			t.Errorf("sum in %q after %f: %v", line, last, err)
-		}
-		last = sum
 	}
 }

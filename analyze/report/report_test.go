@@ -54,7 +54,6 @@ func TestGolden(t *testing.T) {
 	p.Stats.Lost, p.Stats.Throttled, p.Stats.CutChains = 1234, 2, 17
 	p.Stats.Warnings = []ingest.Warning{{Text: "a \x1b[31mwarning"}}
 	cover := NewCoverage(p, CoverageOptions{})
-	top := NewTop(p, TopOptions{})
 	for name, write := range map[string]func(io.Writer) error{
 		"default.folded": func(w io.Writer) error { return Folded(w, p, FoldedOptions{}) },
 		"options.folded": func(w io.Writer) error {
@@ -63,8 +62,6 @@ func TestGolden(t *testing.T) {
 				Demangler: NewDemangler(None)})
 		},
 		"faults.folded": func(w io.Writer) error { return Folded(w, p, FoldedOptions{Event: 1}) },
-		"top.txt":       top.WriteText,
-		"top.json":      top.WriteJSON,
 		"profile.json":  func(w io.Writer) error { return JSON(w, p, nil) },
 		"summary.txt":   cover.WriteSummary,
 		"missing.txt":   cover.WriteMissing,
@@ -188,7 +185,6 @@ func TestWriteErrors(t *testing.T) {
 	for name, err := range map[string]error{
 		"folded":  Folded(failing{}, p, FoldedOptions{}),
 		"json":    JSON(failing{}, p, nil),
-		"top":     NewTop(p, TopOptions{}).WriteText(failing{}),
 		"summary": cover.WriteSummary(failing{}),
 		"missing": cover.WriteMissing(failing{}),
 		"script":  Script(failing{}, p, replayOf(p), ScriptOptions{}),
@@ -300,55 +296,13 @@ func TestParseMode(t *testing.T) {
 	}
 }
 
-// TestTop: recursion counts once, unresolved frames by object, limits.
-func TestTop(t *testing.T) {
-	b := profilebuild.New(profilebuild.Clock(), ingest.Event{Name: "faults", Unit: "count"})
-	o := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/x"}})
-	at := func(off addr.Offset) profilebuild.Place {
-		return profilebuild.Place{Object: o,
-			Offset: off}
-	}
-	b.Name(at(1), 0, profilebuild.Frame{Name: "loop"})
-	b.Name(at(2), 0, profilebuild.Frame{Name: "loop", File: "other.c"})
-	b.Name(at(3), 0, profilebuild.Frame{Name: "leaf", Inlined: true},
-		profilebuild.Frame{Name: "loop"})
-	b.Unresolved(at(4), ingest.Stripped)
-	b.Unresolved(at(5), ingest.Stripped)
-	row := func(event int, weight uint64, stack ...profilebuild.Place) {
-		b.Row(profilebuild.Row{Event: event, PID: -1, TID: -1, CPU: -1, Count: 1, Weight: weight,
-			Stack: stack})
-	}
-	row(0, 100, at(1), at(2), at(1), at(3))
-	row(0, 10, at(3), at(4), at(5))
-	row(0, 1, at(5))
-	row(1, 1000, at(1))
-	p := b.Profile()
-	list := func(opts TopOptions) string {
-		top := NewTop(p, opts)
-		text := fmt.Sprintf("%s %d/%d:", top.Event, top.Total, top.Samples)
-		for _, r := range top.Rows {
-			text += fmt.Sprintf(" %s %d %d,", r.Name, r.Flat, r.Cum)
-		}
-		return text + fmt.Sprintf(" left %d %v", top.Left, top.Others)
-	}
-	for _, tt := range []struct {
-		opts TopOptions
-		want string
-	}{
-		{TopOptions{}, "cpu-clock 111/3: loop 100 110, leaf 10 110, [x] 1 11, left 0 [faults]"},
-		{TopOptions{Cum: true},
-			"cpu-clock 111/3: loop 100 110, leaf 10 110, [x] 1 11, left 0 [faults]"},
-		{TopOptions{Count: true}, "cpu-clock 3/3: [x] 1 2, leaf 1 2, loop 1 2, left 0 [faults]"},
-		{TopOptions{Limit: 1}, "cpu-clock 111/3: loop 100 110, left 2 [faults]"},
-		{TopOptions{Event: 1}, "faults 1000/1: loop 1000 1000, left 0 [cpu-clock]"},
-		{TopOptions{Event: 5}, " 0/0: left 0 [cpu-clock faults]"},
-	} {
-		if got := list(tt.opts); got != tt.want {
-			t.Errorf("%+v:\n got %s\nwant %s", tt.opts, got, tt.want)
-		}
-	}
-	if DefaultEvent(p) != 0 || DefaultEvent(&ingest.Profile{}) != 0 {
+// TestDefaultEvent: the first event with samples.
+func TestDefaultEvent(t *testing.T) {
+	if DefaultEvent(mixed(1)) != 0 || DefaultEvent(&ingest.Profile{}) != 0 {
 		t.Error("default event")
+	}
+	if got := OtherEvents(mixed(1), 0); !slices.Equal(got, []string{"faults"}) {
+		t.Errorf("other events: %v", got)
 	}
 }
 
@@ -483,35 +437,6 @@ func TestJSONLines(t *testing.T) {
 	}
 }
 
-func TestQuantity(t *testing.T) {
-	for _, tt := range []struct {
-		v    uint64
-		unit string
-		want string
-	}{
-		{999, "nanoseconds", "999ns"}, {1500, "nanoseconds", "1.50us"},
-		{2_500_000, "nanoseconds", "2.50ms"},
-		{112_886_450_000, "nanoseconds", "112.89s"}, {1023, "bytes", "1023B"},
-		{1536, "bytes", "1.50kB"},
-		{3 << 30, "bytes", "3.00GB"}, {12345, "count", "12345"},
-	} {
-		if got := quantity(tt.v, tt.unit); got != tt.want {
-			t.Errorf("%d %s is %s, want %s", tt.v, tt.unit, got, tt.want)
-		}
-	}
-	for v, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000",
-		1234567: "1,234,567"} {
-		if got := thousands(v); got != want {
-			t.Errorf("%d is %s", v, got)
-		}
-	}
-	for _, v := range []uint64{0, 5, 10} {
-		if got := percent(v, 10); got != map[uint64]string{0: "0%", 5: "50.00%", 10: "100%"}[v] {
-			t.Errorf("%d of 10 is %s", v, got)
-		}
-	}
-}
-
 func BenchmarkFolded(b *testing.B) {
 	p := profilebuild.Random(1, profilebuild.LikeBig)
 	lines := len(folded(b, p, FoldedOptions{}))
@@ -523,14 +448,6 @@ func BenchmarkFolded(b *testing.B) {
 	}
 	b.ReportMetric(float64(len(p.Samples)), "rows/op")
 	b.ReportMetric(float64(lines), "lines/op")
-}
-
-func BenchmarkTop(b *testing.B) {
-	p := profilebuild.Random(1, profilebuild.LikeBig)
-	b.ReportAllocs()
-	for b.Loop() {
-		NewTop(p, TopOptions{})
-	}
 }
 
 func BenchmarkCoverage(b *testing.B) {

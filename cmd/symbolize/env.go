@@ -22,6 +22,7 @@ type Env struct {
 
 	StdoutTerminal bool
 	StderrTerminal bool
+	StdoutWidth    int // columns of the terminal; 0 if not known
 
 	// Exit ends the process where an interrupted command does not; nil leaves it.
 	Exit func(code int)
@@ -44,6 +45,10 @@ func run() int {
 	// A second interrupt kills: whoever presses ^C twice does not want to wait.
 	context.AfterFunc(ctx, stop)
 	messages := stderr()
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		width = 0
+	}
 	return Main(ctx, &Env{
 		Args:           os.Args[1:],
 		Stdin:          os.Stdin,
@@ -53,6 +58,7 @@ func run() int {
 		Exit:           os.Exit,
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		StderrTerminal: term.IsTerminal(int(messages.Fd())),
+		StdoutWidth:    width,
 	})
 }
 

@@ -70,6 +70,8 @@ func newRootCommand(a *app) *cobra.Command {
 		newResolveCommand(a),
 		newTopCommand(a),
 		newFlamegraphCommand(a),
+		newTreeCommand(a),
+		newPeekCommand(a),
 		newAnnotateCommand(a),
 		newMissingCommand(a),
 		newCaptureCommand(a),

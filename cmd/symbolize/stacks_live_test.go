@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"symbolize/analyze/inspect"
+	"symbolize/analyze/calls"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/format/stackmap"
@@ -335,7 +336,7 @@ func (l *liveStacks) checkShares(t *testing.T, store, comm string) {
 	var below float64
 	var said []string
 	top := func(args ...string) (map[string]float64, float64) {
-		var x report.Top
+		var x calls.Top
 		out := runMain(t, slices.Concat([]string{"top", "--store", store, "--format", "json",
 			"--count", "-n",
 			"0", "--comm", comm, "--trust-paths"}, args)...)

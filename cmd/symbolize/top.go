@@ -3,11 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"io"
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/calls"
+	"symbolize/ingest"
 )
 
 // defaultTopRows is how many rows top prints: a screenful.
@@ -15,18 +15,15 @@ const defaultTopRows = 30
 
 type topOptions struct {
 	inputOptions
-	format   string
-	rows     int
-	sort     string
-	count    bool
-	demangle string
-
-	mode report.Mode // demangle parsed
+	selectOptions
+	format string
+	rows   int
+	sort   string
 }
 
 const topLong = `top prints a table of functions: flat is what was sampled in the function itself,
 cum what was sampled in it and in what it called. It takes captures, and pprof files that
-resolve wrote.
+resolve wrote. The filters are those of pprof; shares are of all samples of the event.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 130 interrupted.`
@@ -41,7 +38,8 @@ func newTopCommand(a *app) *cobra.Command {
 		Short:   "Print a table of functions, heaviest first",
 		Long:    topLong,
 		GroupID: groupMain,
-		Example: "  symbolize top perf.data\n  symbolize top -n 10 --sort cum x.pb.gz",
+		Example: "  symbolize top perf.data\n  symbolize top -n 10 --sort cum x.pb.gz\n" +
+			"  symbolize top --focus malloc --by object perf.data",
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
@@ -60,49 +58,26 @@ func (o *topOptions) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&o.sort, "sort", topSorts[0], "sort by `flat` or cum")
 	completeFixed(cmd, "sort", topSorts)
 	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
-	addCountFlag(fs, &o.count)
-	addDemangleFlag(cmd, &o.demangle, "simple")
 	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
 }
 
-func (o *topOptions) validate(args []string) (err error) {
+func (o *topOptions) validate(args []string) error {
 	if o.rows < 0 {
 		return usagef("-n %d: it is at least 0", o.rows)
 	}
-	if err := cmp.Or(
+	return cmp.Or(
 		o.inputOptions.validate(args),
 		checkFormat(o.format, formatText, formatJSON),
 		checkWord("--sort", o.sort, topSorts),
-	); err != nil {
-		return err
-	}
-	o.mode, err = parseDemangle(o.demangle, "simple")
-	return err
+		o.selectOptions.parse(&o.keep),
+	)
 }
 
 func runTop(ctx context.Context, a *app, o *topOptions, paths []string) error {
-	paths = o.takeBundles(ctx, paths)
-	defer o.opened.Close()
-	s, err := a.openSession(ctx, &o.inputOptions)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	p, err := s.load(ctx, paths)
-	if err != nil {
-		return err
-	}
-	a.printWarnings(p)
-	event := s.event(p)
-	top := report.NewTop(p, report.TopOptions{
-		Event: event, Count: o.count, Limit: o.rows, Cum: o.sort == "cum",
-		Demangler: report.NewDemangler(o.mode),
-	})
-	return a.writeOutput("", false, func(w io.Writer) error {
-		if o.format == formatJSON {
-			return top.WriteJSON(w)
-		}
-		return top.WriteText(w)
+	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
+		return a.writeReport(calls.NewTop(p, calls.TopOptions{Options: o.calls(s, p),
+			Limit: o.rows, Cum: o.sort == "cum"}), o.format)
 	})
 }

@@ -1,0 +1,132 @@
+package calls
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"symbolize/analyze/calltree"
+	"symbolize/analyze/table"
+	"symbolize/ingest"
+)
+
+// TreeOptions are for NewTree.
+type TreeOptions struct {
+	Options
+	Callers  bool    // from the leaves of stacks to their callers
+	MinShare float64 // of what the filter keeps: smaller subtrees are left out, 0 to 1
+	Depth    int     // deeper nodes are left out; 0 is no limit
+}
+
+// Tree is a call tree.
+type Tree struct {
+	Head
+	Direction string `json:"direction"` // "callees" or "callers"
+	// Subtrees that were left out by MinShare or Depth, and their value.
+	LeftOut   int       `json:"subtrees_left_out,omitempty"`
+	LeftValue uint64    `json:"value_left_out,omitempty"`
+	Roots     []*Branch `json:"roots"`
+
+	opts *TreeOptions
+}
+
+// Branch is a node of a call tree with what is below it.
+type Branch struct {
+	Cum  uint64 `json:"cum"`
+	Flat uint64 `json:"flat"` // of the stacks that end here
+	Item
+	Inlined  uint64    `json:"inlined,omitempty"` // the part of cum that was inlined here
+	Left     uint64    `json:"left_out,omitempty"`
+	Children []*Branch `json:"children,omitempty"`
+
+	suffix string
+}
+
+// NewTree builds the call tree of one event, heaviest branches first.
+func NewTree(p *ingest.Profile, opts TreeOptions) *Tree {
+	s := Fold(p, &opts.Options)
+	tree := s.Tree(calltree.TreeOptions{Reverse: opts.Callers, MinShare: opts.MinShare,
+		MaxDepth: opts.Depth})
+	t := &Tree{Head: newHead(p, s, &opts.Options), Direction: "callees", LeftOut: tree.LeftOut,
+		LeftValue: tree.LeftValue, Roots: []*Branch{}, opts: &opts}
+	if opts.Callers {
+		t.Direction = "callers"
+	}
+	branches := make([]*Branch, len(tree.Nodes))
+	for i := range tree.Nodes {
+		n := &tree.Nodes[i]
+		if n.Parent < 0 {
+			continue
+		}
+		node := &s.Nodes[n.Node]
+		b := &Branch{Cum: n.Cum, Flat: n.Flat, Item: newItem(node), Inlined: n.Inlined,
+			Left: n.Left, suffix: objectSuffix(node)}
+		branches[i] = b
+		if n.Parent == 0 {
+			t.Roots = append(t.Roots, b)
+			continue
+		}
+		branches[n.Parent].Children = append(branches[n.Parent].Children, b)
+	}
+	return t
+}
+
+// WriteText writes the tree, a line a node. Chains of only children are not indented further,
+// so that deep trees stay readable.
+func (t *Tree) WriteText(w io.Writer, style table.Style) error {
+	return flushing(w, func(out *bufio.Writer) {
+		t.write(out)
+		fmt.Fprintf(out, "%10s %7s %10s %7s  %s\n", "cum", "cum%", "flat", "flat%", t.Direction)
+		t.writeBranches(out, style, t.Roots, 0)
+		if t.LeftOut > 0 {
+			fmt.Fprintf(out, "left out: %s %s; together %s, %s of the total\n",
+				table.Count(t.LeftOut, "subtree", "subtrees"), t.limits(),
+				table.Quantity(t.LeftValue, t.Unit), table.Percent(t.LeftValue, t.Total))
+		}
+	})
+}
+
+// limits describes why subtrees were left out.
+func (t *Tree) limits() string {
+	var why []string
+	if t.opts.MinShare > 0 {
+		why = append(why, fmt.Sprintf("with less than %.4g%% (--min)", 100*t.opts.MinShare))
+	}
+	if t.opts.Depth > 0 {
+		why = append(why, fmt.Sprintf("deeper than %d (--max-depth)", t.opts.Depth))
+	}
+	return strings.Join(why, " or ")
+}
+
+// writeBranches writes nodes with the same parent at a level of indentation. Below each of
+// them only children follow at one level more, and where they end several at the next.
+func (t *Tree) writeBranches(w *bufio.Writer, style table.Style, list []*Branch, level int) {
+	for _, b := range list {
+		t.writeBranch(w, style, b, level)
+		below, chain := level+1, b.Children
+		for len(chain) == 1 {
+			t.writeBranch(w, style, chain[0], level+1)
+			below, chain = level+2, chain[0].Children
+		}
+		t.writeBranches(w, style, chain, below)
+	}
+}
+
+// maxIndent bounds the indentation of deep trees.
+const maxIndent = 40
+
+func (t *Tree) writeBranch(w *bufio.Writer, style table.Style, b *Branch, level int) {
+	numbers := fmt.Sprintf("%10s %7s %10s %7s  ", table.Quantity(b.Cum, t.Unit),
+		table.Percent(b.Cum, t.Total), table.Quantity(b.Flat, t.Unit),
+		table.Percent(b.Flat, t.Total))
+	numbers += strings.Repeat("| ", min(level, maxIndent))
+	suffix := b.suffix
+	if 2*b.Inlined > b.Cum {
+		suffix = " [inlined]" + suffix
+	}
+	writeRow(w, style, numbers, table.Heat(b.Flat, t.Total), b.Name, suffix)
+}
+
+// WriteJSON writes the tree as one JSON object.
+func (t *Tree) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, t) }

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/calls"
+	"symbolize/ingest"
+)
+
+type peekOptions struct {
+	inputOptions
+	selectOptions
+	format string
+
+	function *regexp.Regexp
+}
+
+const peekLong = `peek prints the direct callers and callees of functions whose name matches a regular
+expression: callers above, callees below, each with the weight of the samples that have the
+call. Give ^name$ for one function alone.
+
+Exit status: 0 done; 1 failed, or no function matches; 2 usage; 3 a capture could not be read
+or was damaged, the rest was done; 130 interrupted.`
+
+func newPeekCommand(a *app) *cobra.Command {
+	o := &peekOptions{}
+	cmd := &cobra.Command{
+		Use:     "peek FUNCTION CAPTURE|PROFILE…",
+		Short:   "Print the callers and callees of a function",
+		Long:    peekLong,
+		GroupID: groupMain,
+		Example: "  symbolize peek '^malloc$' perf.data",
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			if err := o.validate(args); err != nil {
+				return err
+			}
+			return runPeek(ctx, a, o, args[1:])
+		}),
+	}
+	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	o.selectOptions.addFlags(cmd)
+	o.inputOptions.addFlags(cmd)
+	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
+	return cmd
+}
+
+func (o *peekOptions) validate(args []string) (err error) {
+	if len(args) == 0 {
+		return withHint(usagef("no function is named"),
+			"name it before the captures: `symbolize peek FUNCTION perf.data`")
+	}
+	if o.function, err = regexp.Compile(args[0]); err != nil {
+		return usagef("FUNCTION: %v", err)
+	}
+	return cmp.Or(
+		o.inputOptions.validate(args[1:]),
+		checkFormat(o.format, formatText, formatJSON),
+		o.selectOptions.parse(&o.keep),
+	)
+}
+
+func runPeek(ctx context.Context, a *app, o *peekOptions, paths []string) error {
+	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
+		r := calls.NewPeek(p, o.function, o.calls(s, p))
+		if err := a.writeReport(r, o.format); err != nil || len(r.Functions) > 0 {
+			return err
+		}
+		return withHint(fmt.Errorf("no function of the samples matches %q", o.function.String()),
+			"`symbolize top -n 0` lists the names")
+	})
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"symbolize/analyze/calls"
+	"symbolize/analyze/calltree"
+	"symbolize/analyze/report"
+	"symbolize/analyze/table"
+	"symbolize/ingest"
+)
+
+// selectOptions say which samples and frames a table or tree of functions is of, and what its
+// rows are. All such reports share them.
+type selectOptions struct {
+	focus, ignore, hide, show, showFrom string
+	by                                  string
+	count                               bool
+	demangle                            string
+
+	parsed calls.Options
+}
+
+func (o *selectOptions) addFlags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	for _, f := range o.expressions() {
+		fs.StringVar(f.text, f.name, "", f.usage)
+	}
+	fs.StringVar(&o.by, "by", calltree.Function.String(),
+		"add up by `ATTRIBUTE`: "+strings.Join(calltree.Words(), ", ")+
+			"; those of samples before one of frames, as comm,function, become outermost frames")
+	completeFixed(cmd, "by", calltree.Words())
+	addCountFlag(fs, &o.count)
+	addDemangleFlag(cmd, &o.demangle, "simple")
+}
+
+// expression is a filter by a regular expression.
+type expression struct {
+	name, usage string
+	text        *string
+	to          **regexp.Regexp
+}
+
+func (o *selectOptions) expressions() []expression {
+	f := &o.parsed.Filter
+	return []expression{
+		{"focus", "only samples with a frame whose function, file or object matches `REGEXP`",
+			&o.focus, &f.Focus},
+		{"ignore", "no samples with a frame that matches `REGEXP`", &o.ignore, &f.Ignore},
+		{"hide", "leave out frames that match `REGEXP`", &o.hide, &f.Hide},
+		{"show", "leave out frames that do not match `REGEXP`", &o.show, &f.Show},
+		{"show-from", "leave out frames above the outermost that matches `REGEXP`", &o.showFrom,
+			&f.ShowFrom},
+	}
+}
+
+// parse checks the flags and has the labels kept that --by asks for.
+func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
+	for _, f := range o.expressions() {
+		if *f.text == "" {
+			continue
+		}
+		if *f.to, err = regexp.Compile(*f.text); err != nil {
+			return usagef("--%s: %v", f.name, err)
+		}
+	}
+	if o.parsed.By, err = calltree.ParseBy(o.by); err != nil {
+		return usagef("--by %v", err)
+	}
+	all := slices.Contains(o.parsed.By, calltree.Label)
+	keep.PID = keep.PID || all || slices.Contains(o.parsed.By, calltree.PID)
+	keep.TID = keep.TID || all || slices.Contains(o.parsed.By, calltree.TID)
+	keep.CPU = keep.CPU || all || slices.Contains(o.parsed.By, calltree.CPU)
+	mode, err := parseDemangle(o.demangle, "simple")
+	o.parsed.Count, o.parsed.Demangler = o.count, report.NewDemangler(mode)
+	return err
+}
+
+// addMinFlag adds the share below which a tree is pruned.
+func addMinFlag(fs *pflag.FlagSet, min *float64, byDefault float64) {
+	fs.Float64Var(min, "min", byDefault,
+		"leave out subtrees with less than this `PERCENT` of what is shown")
+}
+
+func checkMin(min float64) error {
+	if min < 0 || min > 100 || min != min {
+		return usagef("--min %v: it is from 0 to 100", min)
+	}
+	return nil
+}
+
+// style is how tables are printed: cut to the width of a terminal and coloured there, unless
+// NO_COLOR is set or the terminal is a dumb one; plain and whole everywhere else.
+func (a *app) style() table.Style {
+	if !a.env.StdoutTerminal {
+		return table.Style{}
+	}
+	return table.Style{Width: a.env.StdoutWidth, Color: a.colour()}
+}
+
+// withProfile names captures and hands their profile to body.
+func (a *app) withProfile(ctx context.Context, o *inputOptions, paths []string,
+	body func(*session, *ingest.Profile) error) error {
+	paths = o.takeBundles(ctx, paths)
+	defer o.opened.Close()
+	s, err := a.openSession(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	p, err := s.load(ctx, paths)
+	if err != nil {
+		return err
+	}
+	a.printWarnings(p)
+	return body(s, p)
+}
+
+// calls returns the parsed options for a profile.
+func (o *selectOptions) calls(s *session, p *ingest.Profile) calls.Options {
+	opts := o.parsed
+	opts.Event = s.event(p)
+	return opts
+}
+
+// callReport is a table or tree that is printed as text or JSON.
+type callReport interface {
+	WriteText(io.Writer, table.Style) error
+	WriteJSON(io.Writer) error
+	Unmatched() []string
+}
+
+// writeReport prints a report in a format.
+func (a *app) writeReport(r callReport, format string) error {
+	for _, name := range r.Unmatched() {
+		a.warn(fmt.Sprintf("--%s matches no function, file or object", name), "")
+	}
+	return a.writeOutput("", false, func(w io.Writer) error {
+		if format == formatJSON {
+			return r.WriteJSON(w)
+		}
+		return r.WriteText(w, a.style())
+	})
+}

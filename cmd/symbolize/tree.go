@@ -1,0 +1,77 @@
+package main
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/calls"
+	"symbolize/ingest"
+)
+
+// defaultMin is the share in percent below which trees are pruned: what perf shows.
+const defaultMin = 0.5
+
+type treeOptions struct {
+	inputOptions
+	selectOptions
+	format  string
+	callers bool
+	min     float64
+	depth   int
+}
+
+const treeLong = `tree prints who calls whom as a tree: from the outermost functions to what they
+call or, with --callers, from where samples were taken to the callers. Subtrees with less than
+--min percent are left out, and what they hold is summed up below the tree.
+
+Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
+was done; 130 interrupted.`
+
+func newTreeCommand(a *app) *cobra.Command {
+	o := &treeOptions{}
+	cmd := &cobra.Command{
+		Use:     "tree CAPTURE|PROFILE…",
+		Short:   "Print who calls whom, as a tree",
+		Long:    treeLong,
+		GroupID: groupMain,
+		Example: "  symbolize tree perf.data\n" +
+			"  symbolize tree --callers --focus malloc --min 2 x.pb.gz",
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			if err := o.validate(args); err != nil {
+				return err
+			}
+			return runTree(ctx, a, o, args)
+		}),
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVar(&o.callers, "callers", false, "from the leaves of stacks to their callers")
+	addMinFlag(fs, &o.min, defaultMin)
+	fs.IntVar(&o.depth, "max-depth", 0, "leave out what lies deeper than `N` calls; 0 is no limit")
+	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	o.selectOptions.addFlags(cmd)
+	o.inputOptions.addFlags(cmd)
+	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
+	return cmd
+}
+
+func (o *treeOptions) validate(args []string) error {
+	if o.depth < 0 {
+		return usagef("--max-depth %d: it is at least 0", o.depth)
+	}
+	return cmp.Or(
+		o.inputOptions.validate(args),
+		checkFormat(o.format, formatText, formatJSON),
+		checkMin(o.min),
+		o.selectOptions.parse(&o.keep),
+	)
+}
+
+func runTree(ctx context.Context, a *app, o *treeOptions, paths []string) error {
+	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
+		return a.writeReport(calls.NewTree(p, calls.TreeOptions{Options: o.calls(s, p),
+			Callers: o.callers, MinShare: o.min / 100, Depth: o.depth}), o.format)
+	})
+}
