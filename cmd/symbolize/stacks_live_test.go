@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/analyze/inspect"
 	"symbolize/analyze/calls"
+	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/format/stackmap"
