@@ -226,6 +226,10 @@ func TestLiveSoak(t *testing.T) {
 	t.Logf("%v, %d processes started; RssAnon: %.1f MB in the first third, %.1f MB in the last, at "+
 		"most %.1f MB\n%s", s.length, started, first/1e3, last/1e3,
 		float64(slices.Max(s.anon))/1e3, said.String())
+	for i := range 10 {
+		n := len(s.anon)
+		t.Logf("tenth %d: RssAnon %.1f MB", i+1, mean(s.anon[n*i/10:n*(i+1)/10])/1e3)
+	}
 	if s.length >= soakLong && last > 1.1*first {
 		t.Errorf("memory grows: %.1f MB, then %.1f MB", first/1e3, last/1e3)
 	}

@@ -49,3 +49,9 @@ func holdLookupMemory() {
 	runtime.ReadMemStats(&m)
 	debug.SetMemoryLimit(max(lookupMemory, int64(m.HeapAlloc+m.HeapAlloc/2)))
 }
+
+// releaseMemory collects garbage and returns free pages to the kernel. A recorder that always
+// runs needs three times its usual memory for a moment whenever it writes a file; the runtime
+// keeps such pages for minutes, and its memory drifted from 23 to 29 MB in half an hour. It costs
+// some 10 ms every 10 s.
+func releaseMemory() { debug.FreeOSMemory() }

@@ -54,6 +54,9 @@ type Options struct {
 	// time at which they are complete behind their names, and Written is called with these.
 	Rotate  Rotation
 	Written func(path string)
+	// Flushed is called whenever data became durable, when most of the recorder's memory is
+	// garbage. Nil: never.
+	Flushed func()
 	// Maps are names or ids of BPF maps that are dumped every MapInterval, at the beginning
 	// and at the end. All maps of a name are, also those that come later.
 	Maps         []string

@@ -133,9 +133,12 @@ func (f *flusher) flush() error {
 		f.set.side.changes.forget(p.turned)
 	}
 	if again {
-		return f.rotate(p, m)
+		err = f.rotate(p, m)
 	}
-	return nil
+	if f.s.opts.Flushed != nil {
+		f.s.opts.Flushed()
+	}
+	return err
 }
 
 // take takes the part at hand. again: the next one begins a file.
