@@ -16,7 +16,6 @@ import (
 	"github.com/ianlancetaylor/demangle"
 
 	"symbolize/ingest"
-	"symbolize/ingest/object/itanium"
 )
 
 // Mode selects how much of a C++ or Rust name is shown. The words are pprof's.
@@ -61,15 +60,7 @@ type Demangler struct {
 	mode    Mode
 	llvm    bool
 	options []demangle.Option
-	common  itanium.Options // the same, for names of the common forms
 	cache   map[string]string
-	memory  nameMemory
-}
-
-// nameMemory is what demangling uses again from name to name; each goroutine has its own.
-type nameMemory struct {
-	itanium itanium.Demangler
-	text    []byte
 }
 
 // NewDemangler returns a Demangler.
@@ -80,12 +71,9 @@ func NewDemangler(mode Mode) *Demangler {
 	case Simple:
 		d.options = append(d.options, demangle.NoParams, demangle.NoEnclosingParams,
 			demangle.NoTemplateParams)
-		d.common.NoTemplateParams = true
 	case Templates:
 		d.options = append(d.options, demangle.NoParams, demangle.NoEnclosingParams)
 	}
-	d.common.NoParams = mode == Simple || mode == Templates
-	d.common.NoEnclosingParams = d.common.NoParams
 	return d
 }
 
@@ -94,7 +82,7 @@ func NewDemangler(mode Mode) *Demangler {
 // 33,122 names of a large C++ program 1 % differ, in parentheses and auto parameters.
 func NewLLVMDemangler(mode Mode) *Demangler {
 	d := NewDemangler(mode)
-	d.llvm, d.common.LLVM = true, true
+	d.llvm = true
 	d.options = append(d.options, demangle.LLVMStyle)
 	return d
 }
@@ -107,7 +95,7 @@ func (d *Demangler) Name(system string) string {
 	}
 	name, ok := d.cache[system]
 	if !ok {
-		name = ingest.Printable(d.demangle(system, &d.memory))
+		name = ingest.Printable(d.demangle(system))
 		d.cache[system] = name
 	}
 	return name
@@ -150,9 +138,8 @@ func (d *Demangler) WarmNames(names iter.Seq[string]) {
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
-			var m nameMemory
 			for i := w; i < len(todo); i += workers {
-				done[i] = ingest.Printable(d.demangle(todo[i], &m))
+				done[i] = ingest.Printable(d.demangle(todo[i]))
 			}
 		})
 	}
@@ -176,7 +163,7 @@ func mangled(s string) bool {
 // demangle takes suffixes off the mangled name and puts them back in
 // readable form: "@plt" and versions as they are, clones as binutils prints them;
 // the hash that LLVM gives to promoted locals is dropped.
-func (d *Demangler) demangle(s string, m *nameMemory) (name string) {
+func (d *Demangler) demangle(s string) (name string) {
 	defer func() {
 		if recover() != nil { // hostile input must not end the report
 			name = s
@@ -193,7 +180,7 @@ func (d *Demangler) demangle(s string, m *nameMemory) (name string) {
 		core, version = s[:at], s[at:]
 	}
 	core, clones := cutClones(core)
-	name, err := d.core(core, m)
+	name, err := demangle.ToString(core, d.options...)
 	if err != nil {
 		return s
 	}
@@ -220,23 +207,6 @@ func (d *Demangler) demangle(s string, m *nameMemory) (name string) {
 		name += " [clone " + clones + "]"
 	}
 	return name + version
-}
-
-// core demangles a name without suffixes.
-func (d *Demangler) core(s string, m *nameMemory) (string, error) {
-	if !oldRust(s) {
-		if text, ok := m.itanium.Append(m.text[:0], s, d.common); ok {
-			m.text = text
-			return string(text), nil
-		}
-	}
-	return demangle.ToString(s, d.options...)
-}
-
-// oldRust reports whether a name may be one of the old Rust mangling, which is written as a name of
-// C++ that ends with a hash.
-func oldRust(s string) bool {
-	return len(s) > 23 && s[len(s)-1] == 'E' && s[len(s)-20:len(s)-17] == "17h"
 }
 
 // spaced puts the spaces into a name of C++ that LLVM wrote up to version 14 and that the
