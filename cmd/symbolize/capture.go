@@ -220,7 +220,7 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 			a.note(oneLine(path) + " is written")
 		},
 		Flushed: releaseMemory,
-		Stacks: o.stacks.options(o.pids), Recorder: recorderName(),
+		Stacks:  o.stacks.options(o.pids), Recorder: recorderName(),
 		Warn: func(text string) { a.warn(text, "") }} // once, here or in the summary
 	omit.apply(&opts)
 	sum, err := record.Record(context.WithoutCancel(ctx), w, opts)
