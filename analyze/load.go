@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -81,6 +82,10 @@ func (s *Session) bundle(path string) *input.Capture {
 func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 	*input.Capture, *ingest.Profile, error) {
 	var c *input.Capture
+	var found error
+	opts.Seen = func(host string, objects []ingest.Object) {
+		found = s.findLocal(ctx, objects, host)
+	}
 	if b := s.bundle(path); b != nil {
 		c = b.With(opts)
 	} else {
@@ -90,6 +95,9 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 		}
 	}
 	p, err := c.Profile(ctx)
+	if err = cmp.Or(err, found); err == nil { // of captures of all kinds
+		err = s.findLocal(ctx, p.Objects, p.Meta.Host)
+	}
 	if err == nil && opts.Event != "" && EventIndex(p, opts.Event) < 0 {
 		err = &ingest.EventError{Capture: path, Event: opts.Event}
 	}

@@ -11,6 +11,7 @@ import (
 	"symbolize/ingest/sideband"
 	"symbolize/store"
 	"symbolize/store/indexer"
+	"symbolize/store/local"
 )
 
 // Options are the sources of symbols, the samples to read, and how to name them. The zero
@@ -31,6 +32,10 @@ type Options struct {
 	BCC []string
 	// Inputs are captures that are open already, see OpenInputs; nil for none.
 	Inputs *Inputs
+
+	// Local is where objects are looked for that neither With nor the store has, by their build
+	// IDs; nil for nowhere. Its Index is set by the session.
+	Local *local.Options
 
 	Event string      // only samples of this event; "" for all
 	Comms []string    // only of these thread names; none for all
@@ -110,14 +115,22 @@ func (s *Session) reportTaken(c *input.Capture) {
 // RefusedHint is the hint for a bundle from which nothing could be taken.
 const RefusedHint = "a bundle serves captures of the same boot that were made while it was"
 
+// hostname returns the name of this machine; "" proves no file to be of this host.
+func (s *Session) hostname() string {
+	if s.opts.Hostname != "" {
+		return s.opts.Hostname
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return host
+}
+
 // InputOptions returns the options by which the session opens captures, for input.Open and
 // input.Addresses.
 func (s *Session) InputOptions() input.Options {
 	o := &s.opts
-	host := o.Hostname
-	if host == "" {
-		host, _ = os.Hostname() // "" proves no file to be of this host
-	}
 	stacks := o.Stacks
 	if stacks.PathOf == nil {
 		stacks.PathOf = s.pathOf
@@ -125,10 +138,8 @@ func (s *Session) InputOptions() input.Options {
 	return input.Options{
 		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, Keep: o.Keep, Workers: o.Workers,
 		Bundles: s.bundles, Stacks: stacks,
-		Identify: resolve.Identify(s.view, resolve.IdentifyOptions{
-			TrustPaths: o.TrustPaths, Hostname: host,
-		}),
-		Exact: resolve.Exact(s.view),
+		Identify: s.identify(),
+		Exact:    resolve.Exact(s.view),
 	}
 }
 

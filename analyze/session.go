@@ -12,6 +12,7 @@ import (
 	"symbolize/store"
 	"symbolize/store/db"
 	"symbolize/store/indexer"
+	"symbolize/store/local"
 )
 
 // Session is the sources of names of one run: the newest generation of a store, if there is
@@ -22,6 +23,7 @@ type Session struct {
 	reader  *db.Reader // nil without a store
 	view    store.View
 	bundles []*input.Capture // that serve captures, open as long as the session
+	finder  *local.Finder    // nil without Options.Local
 	warned  map[string]bool  // warnings of the store that were passed on
 	partial bool
 }
@@ -34,6 +36,10 @@ func Open(ctx context.Context, opts Options) (*Session, error) {
 		if err := s.openStore(); err != nil {
 			return nil, err
 		}
+	}
+	if opts.Local != nil {
+		s.finder = local.New(s.overlay, s.localOptions())
+		s.view = store.Layer(s.view, s.finder.Rows())
 	}
 	captures, paths := SplitCaptures(opts.With)
 	err := s.Index(ctx, paths, buildid.ID{})
@@ -61,7 +67,7 @@ func (s *Session) openStore() error {
 		}
 	case !errors.Is(err, store.ErrNoStore):
 		return err
-	case len(o.With)+len(o.Bundles)+len(o.BCC) == 0:
+	case len(o.With)+len(o.Bundles)+len(o.BCC) == 0 && o.Local == nil:
 		s.warnError(err, "", false)
 	}
 	return nil

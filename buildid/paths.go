@@ -1,6 +1,9 @@
 package buildid
 
-import "path/filepath"
+import (
+	"path/filepath"
+	"strings"
+)
 
 // DebugPaths returns the possible paths of the debug file of a build ID: under each of
 // roots (usually /usr/lib/debug), in order, as ROOT/.build-id/xx/yyyy.debug. It
@@ -15,4 +18,35 @@ func DebugPaths(id ID, roots []string) []string {
 		paths = append(paths, filepath.Join(root, ".build-id", h[:2], h[2:]+".debug"))
 	}
 	return paths
+}
+
+// RuntimePaths returns the possible paths of the file that runs under a build ID: below each of
+// roots (/usr/lib/debug and /usr/lib, where Fedora has its links), in order, as
+// ROOT/.build-id/xx/yyyy. It is empty where DebugPaths is.
+func RuntimePaths(id ID, roots []string) []string {
+	paths := DebugPaths(id, roots)
+	for i := range paths {
+		paths[i] = strings.TrimSuffix(paths[i], ".debug")
+	}
+	return paths
+}
+
+// PerfPath returns where perf's cache at dir (~/.debug) has one of the files of a build ID:
+// "elf", "debug", "kallsyms" or "vdso" (tools/perf/util/build-id.c). It is "" where DebugPaths
+// is empty.
+func PerfPath(id ID, dir, file string) string {
+	for _, p := range RuntimePaths(id, []string{dir}) {
+		return filepath.Join(p, file)
+	}
+	return ""
+}
+
+// DebuginfodPath returns where the cache at dir of debuginfod's client has one of the files of a
+// build ID: "executable" or "debuginfo" (debuginfod_find_debuginfo(3)). It is "" where DebugPaths
+// is empty.
+func DebuginfodPath(id ID, dir, file string) string {
+	if len(DebugPaths(id, []string{dir})) == 0 {
+		return ""
+	}
+	return filepath.Join(dir, id.Hex(), file)
 }

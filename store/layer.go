@@ -133,15 +133,27 @@ func (l layered) Blob(id BlobID) ([]byte, error) {
 	return nil, errors.Join(errs...)
 }
 
-// Dir implements View.
+// Dir implements View. Rows of several views are united: of two rows of a file the one of the
+// earlier view counts.
 func (l layered) Dir(dir string) (DirRows, bool, error) {
+	var all DirRows
 	var errs []error
+	found := 0
 	for _, v := range l {
 		rows, ok, err := v.Dir(dir)
-		if ok && err == nil {
-			return rows, true, nil
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case ok:
+			all = append(all, rows...)
+			found++
 		}
-		errs = append(errs, err)
 	}
-	return nil, false, errors.Join(errs...)
+	if found == 0 {
+		return nil, false, errors.Join(errs...)
+	}
+	if found > 1 {
+		all = all.Sort()
+	}
+	return all, true, nil
 }

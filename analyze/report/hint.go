@@ -30,7 +30,7 @@ func Hint(o *ingest.Object, why ingest.Reason) string {
 		case o.Unseen && o.File.Deleted:
 			return "gcc -Wl,--build-id"
 		case o.Unseen && strings.HasPrefix(o.File.Path, "/"):
-			return "symbolize index " + quote(o.File.Path) + " && symbolize resolve --trust-paths"
+			return "symbolize index " + ingest.ShellWord(o.File.Path) + " && symbolize resolve --trust-paths"
 		case o.Unseen:
 			return "symbolize resolve --trust-paths"
 		}
@@ -90,7 +90,7 @@ func hintRuntime(o *ingest.Object) string {
 	if o.File.Deleted || !strings.HasPrefix(o.File.Path, "/") {
 		return fetch("executable", o)
 	}
-	return "symbolize index " + quote(o.File.Path)
+	return "symbolize index " + ingest.ShellWord(o.File.Path)
 }
 
 // hintStripped is how to get symbols for a file that has none: from the
@@ -109,24 +109,9 @@ func hintStripped(o *ingest.Object) string {
 func fetch(kind string, o *ingest.Object) string {
 	if o.ID.IsZero() || o.ID.Space() != buildid.GNU {
 		if strings.HasPrefix(o.File.Path, "/") {
-			return "symbolize index " + quote(o.File.Path)
+			return "symbolize index " + ingest.ShellWord(o.File.Path)
 		}
 		return ""
 	}
 	return "symbolize index $(debuginfod-find " + kind + " " + o.ID.Hex() + ")"
-}
-
-// quote makes a path one word of the shell. Paths come from captures: a hint that
-// is pasted must not run their text.
-func quote(path string) string {
-	path = ingest.Printable(path)
-	for i := range len(path) {
-		c := path[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
-			strings.IndexByte("/._-+,:@%=", c) >= 0 {
-			continue
-		}
-		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-	}
-	return path
 }

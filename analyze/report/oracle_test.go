@@ -237,7 +237,7 @@ func TestQuoteByShell(t *testing.T) {
 	for _, path := range []string{"/usr/lib/libc.so.6", "/a b", "/$(reboot)", "/`x`", "/'; x",
 		`/"\`, "/~", "/*", "/#x",
 		"/x\ny", "/ä", "-x", "/a=b@c,d:e%f+g"} {
-		out, err := exec.Command(shell, "-c", "printf %s "+quote(path)).Output()
+		out, err := exec.Command(shell, "-c", "printf %s "+ingest.ShellWord(path)).Output()
 		if err != nil || string(out) != ingest.Printable(path) {
 			t.Errorf("%q comes back as %q, %v", path, out, err)
 		}

@@ -252,7 +252,7 @@ func hostileRun(t *testing.T, store string, args []string) (map[string]string, i
 	var out, errs bytes.Buffer
 	status := Main(t.Context(), &Env{
 		Args: append([]string{args[0], "--store", store}, args[1:]...), Stdin: strings.NewReader(hostileTrace),
-		Stdout: &out, Stderr: &errs, Getenv: func(string) string { return "" },
+		Stdout: &out, Stderr: &errs, Getenv: hermetic,
 		StdoutTerminal: args[0] == "annotate",
 	})
 	return map[string]string{"stdout": out.String(), "stderr": errs.String()}, status

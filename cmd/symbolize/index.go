@@ -34,6 +34,8 @@ type indexOptions struct {
 	kernel     bool
 	kernelID   string
 	debugRoots []string
+	captures   []string // of --for
+	symfs      []string
 	bccDirs    []string
 	noDebug    bool
 	jobs       int
@@ -74,6 +76,7 @@ func newIndexCommand(a *app) *cobra.Command {
 		GroupID:     groupMain,
 		Example: "  symbolize index /usr/lib /usr/bin\n" +
 			"  symbolize index --kernel\n" +
+			"  symbolize index --for perf.data\n" +
 			"  symbolize index perf.data\n" +
 			"  symbolize index --explain ./build\n" +
 			"  symbolize index --debug-root /srv/debug ./build",
@@ -96,6 +99,10 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	fs.SortFlags = false
 	fs.BoolVar(&o.kernel, "kernel", false,
 		"the running kernel too: /proc/kallsyms, its modules, its vdso")
+	fs.StringArrayVar(&o.captures, "for", nil,
+		"the files on this host that `CAPTURE` needs, and its BPF programs; may be repeated")
+	fs.StringArrayVar(&o.symfs, "symfs", nil,
+		"with --for: look for the files below `DIR` first; may be repeated")
 	fs.StringVar(&o.kernelID, "build-id", "",
 		"the `ID` of the kernel that kallsyms texts among the paths are of")
 	fs.StringArrayVar(&o.debugRoots, "debug-root", nil,
@@ -117,10 +124,13 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 }
 
 func (o *indexOptions) validate(args []string) error {
-	if len(args)+len(o.bccDirs) == 0 && !o.kernel {
+	if len(args)+len(o.bccDirs)+len(o.captures) == 0 && !o.kernel {
 		return withHint(usagef("nothing to index"),
 			"name files or directories, as `symbolize index /usr/lib /usr/bin`, "+
 				"or ask for --kernel")
+	}
+	if len(o.symfs) > 0 && len(o.captures) == 0 {
+		return withHint(usagef("--symfs goes with --for"), "name directories without a flag to index all of them")
 	}
 	if o.explain && (len(args) == 0 || o.kernel) {
 		return usagef("--explain is about files and directories: name some, without --kernel")
@@ -142,6 +152,11 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 	}
 	limitMemory(o.maxMemory)
 	setGC(a.env.Getenv, frugalGC)
+	need, err := a.filesFor(ctx, o, path)
+	if err != nil {
+		return err
+	}
+	paths = append(slices.Clip(paths), need.paths...)
 	var view store.View
 	switch r, err := db.OpenReader(path); {
 	case err == nil:
@@ -159,6 +174,7 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 	captures, files := analyze.SplitCaptures(paths)
 	bar := a.startProgress()
 	opts := o.indexer(bar)
+	need.apply(&opts)
 	hosts, problems, opened := openHosts(ctx, captures)
 	defer opened.Close()
 	opts.Hosts = hosts
@@ -177,7 +193,7 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 		err = errors.Join(err, writer.Close())
 		a.warnStore(writer)
 	}
-	return a.reportIndex(o, path, len(paths), sum, captured, storeError(err))
+	return need.report(a, o, a.reportIndex(o, path, len(paths), sum, captured, storeError(err)))
 }
 
 func (o *indexOptions) indexer(bar *progress) indexer.Options {

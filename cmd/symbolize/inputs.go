@@ -22,6 +22,7 @@ type inputOptions struct {
 
 	with     []string
 	symfs    []string
+	noLocal  bool
 	vmlinux  []string
 	kallsyms []string
 	bccDirs  []string
@@ -53,7 +54,10 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 	fs.StringArrayVar(&o.with, "with", nil,
 		"take symbols from `PATH` too, for this run, before the store: files, directories, "+
 			"what `capture` wrote; may be repeated")
-	fs.StringArrayVar(&o.symfs, "symfs", nil, "as --with, for perf's users: a `DIR` of binaries")
+	fs.StringArrayVar(&o.symfs, "symfs", nil, "look for the files of captures below `DIR`, by their paths or build IDs, as perf does; may be "+
+		"repeated")
+	fs.BoolVar(&o.noLocal, "no-local", false,
+		"look for no files on this host that neither the store nor another flag has")
 	fs.StringArrayVar(&o.vmlinux, "vmlinux", nil, "as --with: a kernel image `FILE`")
 	fs.StringArrayVar(&o.kallsyms, "kallsyms", nil,
 		"as --with: a kallsyms `FILE`, taken for the kernel of the captures")

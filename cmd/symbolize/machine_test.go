@@ -23,7 +23,7 @@ func newMachine(t *testing.T) *machine {
 	t.Helper()
 	m := &machine{root: t.TempDir()}
 	home := filepath.Join(m.root, "home", "me")
-	m.env = map[string]string{"HOME": home}
+	m.env = map[string]string{"HOME": home, localEnv: "0"}
 	copyTree(t, filepath.Join(m.root, "srv", "app"), "../../fixtures/objects")
 	for to, from := range map[string]string{
 		"perf.data": "captures/mixed-buildid.data",

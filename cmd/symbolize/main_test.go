@@ -24,8 +24,16 @@ func inProcess(args ...string) (env *Env, stdout, stderr *bytes.Buffer) {
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
 	return &Env{
 		Args: args, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr,
-		Getenv: func(string) string { return "" },
+		Getenv: hermetic,
 	}, stdout, stderr
+}
+
+// hermetic is the environment of tests: objects come from no file of the machine.
+func hermetic(name string) string {
+	if name == localEnv {
+		return "0"
+	}
+	return ""
 }
 
 func TestFinishStatus(t *testing.T) {

@@ -71,6 +71,7 @@ func setupScript(env *testscript.Env) error {
 	env.Setenv("HOME", home)
 	env.Setenv("SYMBOLIZE_STORE", filepath.Join(env.WorkDir, ".store"))
 	env.Setenv("XDG_DATA_HOME", "")
+	env.Setenv("SYMBOLIZE_LOCAL", "0") // scripts depend on no file of the machine
 	env.Setenv("TERM", "xterm")
 	fixtures, err := filepath.Abs("../../fixtures")
 	if err != nil {
@@ -87,6 +88,7 @@ func setupScript(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("FIXED_ID", f.ID.Hex())
+	env.Setenv("FIXED_LINK", f.ID.Hex()[:2]+"/"+f.ID.Hex()[2:]) // in a tree of build IDs
 	return os.MkdirAll(home, 0o755)
 }
 

@@ -19,8 +19,9 @@ import (
 // exit status 3.
 type session struct {
 	*analyze.Session
-	a *app
-	o *inputOptions
+	a     *app
+	o     *inputOptions
+	paths []string // of the captures
 }
 
 // openSession opens the store and the sources of symbols that the flags name. A store that is
@@ -37,13 +38,14 @@ func (a *app) openSession(ctx context.Context, o *inputOptions) (*session, error
 	if err != nil {
 		return nil, sessionError(err)
 	}
-	return &session{s, a, o}, nil
+	return &session{Session: s, a: a, o: o}, nil
 }
 
 // sessionOptions are the options set by flags, without the store.
 func (a *app) sessionOptions(o *inputOptions) analyze.Options {
 	opts := analyze.Options{
-		With:     slices.Concat(o.with, o.symfs, o.vmlinux),
+		With:     slices.Concat(o.with, o.vmlinux),
+		Local:    a.local(o.symfs, o.noLocal),
 		Bundles:  o.bundles,
 		Kallsyms: o.kallsyms, BCC: o.bccDirs, Inputs: o.opened,
 		Event: o.event, Comms: o.comms, PIDs: o.pids, Keep: o.keep, Stacks: o.stacks.parsed,
@@ -82,6 +84,7 @@ func sessionError(err error) error {
 
 // Close releases the store. Losses make the result partial.
 func (s *session) Close() error {
+	s.sayLocal()
 	err := s.Session.Close()
 	s.a.partial = s.a.partial || s.Partial()
 	return err
@@ -91,12 +94,14 @@ func (s *session) Close() error {
 func (s *session) each(ctx context.Context, paths []string,
 	body func(*input.Capture, *ingest.Profile) error) error {
 	setGC(s.a.env.Getenv, foldGC)
+	s.paths = append(s.paths, paths...)
 	return sessionError(s.Each(ctx, paths, body))
 }
 
 // load reads the captures, merges them, and resolves their locations.
 func (s *session) load(ctx context.Context, paths []string) (*ingest.Profile, error) {
 	setGC(s.a.env.Getenv, foldGC)
+	s.paths = append(s.paths, paths...)
 	p, err := s.Load(ctx, paths...)
 	return p, sessionError(err)
 }

@@ -22,6 +22,10 @@ type Options struct {
 	// returns that if nothing it knows speaks against it.
 	Identify func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource)
 
+	// Seen gets the objects that samples lie in, once all have their build IDs, and the name of
+	// the recording host: before Exact is asked about them. It is called once, from one goroutine.
+	Seen func(host string, objects []ingest.Object)
+
 	// Exact knows the code of objects from symbol tables: of offsets that stand where return
 	// addresses do, ascending, it gives those that no call can precede. An interrupt or a
 	// signal came there, or somebody wrote the address onto the stack, and the location is the

@@ -28,6 +28,9 @@ func markReturned(r *sideband.Objects, object uint32) uint32 {
 func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pair,
 ) map[ingest.Location]struct{} {
 	exact := make(map[ingest.Location]struct{})
+	if f.opts.Seen != nil {
+		f.opts.Seen(f.Host.Name, f.p.Objects)
+	}
 	if f.opts.Exact != nil {
 		behind := make([][]addr.Offset, len(f.p.Objects)) // by object
 		for _, list := range lists {

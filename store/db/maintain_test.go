@@ -249,7 +249,7 @@ func TestLayer(t *testing.T) {
 		is[0].RefSyms != nil {
 		t.Errorf("what the front has decides: %v, %v", is, err)
 	}
-	for dir, want := range map[string]int{"/x": 2, "/y": 4, "/z": 0} {
+	for dir, want := range map[string]int{"/x": 3, "/y": 4, "/z": 0} {
 		if rows, ok, err := v.Dir(dir); err != nil || len(rows) != want || ok != (want > 0) {
 			t.Errorf("Dir(%s) = %d rows, %v, %v", dir, len(rows), ok, err)
 		}

@@ -44,6 +44,8 @@ type Options struct {
 	NamesOnly bool
 	// Kernel takes in the running kernel, its modules and its vdso.
 	Kernel bool
+	// VDSO takes in the running kernel's vdso alone; Kernel includes it.
+	VDSO bool
 	// Hosts takes in the kernels of capture bundles, their modules and vdsos.
 	Hosts []*Host
 	// Quality lists all objects in Summary.Quality.
@@ -138,6 +140,9 @@ func Index(ctx context.Context, paths []string, view store.View,
 	ix.addRoots(paths)
 	if ix.opts.Kernel {
 		ix.queue.pushObject(func(w *worker) { w.liveKernel() })
+	}
+	if ix.opts.VDSO && !ix.opts.Kernel {
+		ix.queue.pushObject(func(w *worker) { w.liveVDSO() })
 	}
 	for _, h := range ix.opts.Hosts {
 		ix.queue.pushObject(func(w *worker) { w.host(h) })

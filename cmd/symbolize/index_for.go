@@ -1,0 +1,101 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"symbolize/analyze"
+	"symbolize/analyze/table"
+	"symbolize/ingest"
+	"symbolize/ingest/input"
+	"symbolize/store/indexer"
+	"symbolize/store/local"
+)
+
+// captureFiles are the files that captures need, of `index --for`.
+type captureFiles struct {
+	paths      []string // files to be indexed, and the captures themselves
+	kernel     bool
+	debugRoots []string
+	objects    []local.Object
+	frames     map[string]uint64 // by build ID
+}
+
+// filesFor reads the captures of --for, and looks for the files that the store lacks.
+func (a *app) filesFor(ctx context.Context, o *indexOptions, storePath string) (*captureFiles, error) {
+	need := &captureFiles{frames: make(map[string]uint64)}
+	if len(o.captures) == 0 {
+		return need, nil
+	}
+	find := a.places(o.symfs, true)
+	find.FindOnly = true
+	opened := analyze.OpenInputs(ctx, o.captures)
+	defer opened.Close()
+	s, err := analyze.Open(ctx, analyze.Options{
+		Store: storePath, Local: find, Bundles: opened.Bundles, Inputs: opened,
+		Workers: o.jobs, MaxMemory: int64(o.maxMemory),
+		Warn: a.sessionWarning, Problems: a.printProblems, Taken: a.sayTaken,
+	})
+	if err != nil {
+		return nil, sessionError(err)
+	}
+	defer s.Close()
+	err = s.Each(ctx, opened.Captures, func(_ *input.Capture, p *ingest.Profile) error {
+		for l, sum := range p.WeighFrames(true) {
+			need.frames[p.Objects[p.Locations[l].Object].ID.String()] += sum.Frames
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, sessionError(err)
+	}
+	need.paths, need.kernel, need.debugRoots = s.LocalFiles()
+	need.paths = append(slices.Clip(need.paths), o.captures...)
+	need.objects = s.Local()
+	return need, nil
+}
+
+// apply adds what was found to the options of an index run.
+func (n *captureFiles) apply(opts *indexer.Options) {
+	opts.Kernel = opts.Kernel || n.kernel
+	if opts.DebugRoots == nil {
+		opts.DebugRoots = n.debugRoots
+	}
+}
+
+// report prints which objects of the captures were found, and which not. err is the result of the
+// index run.
+func (n *captureFiles) report(a *app, o *indexOptions, err error) error {
+	if len(n.objects) == 0 || err != nil {
+		return err
+	}
+	var lacking []local.Object
+	known := 0
+	for _, obj := range n.objects {
+		switch obj.Place {
+		case local.Nowhere:
+			lacking = append(lacking, obj)
+		case local.Known:
+			known++
+		}
+	}
+	slices.SortStableFunc(lacking, func(x, y local.Object) int {
+		return cmp.Compare(n.frames[y.ID.String()], n.frames[x.ID.String()])
+	})
+	a.note(table.Join(", ", fmt.Sprintf("the captures need %s",
+		table.Count(len(n.objects), "object", "objects")),
+		some(uint64(known), "was in the store", "were in the store"), local.Found(n.objects),
+		some(uint64(len(lacking)), "was not found", "were not found")))
+	for i, obj := range lacking {
+		if i == maxProblemLines {
+			a.warn(fmt.Sprintf("… and %d more", len(lacking)-i), "`symbolize missing` lists them all")
+			break
+		}
+		a.warn(fmt.Sprintf("not found: %s  %s, %s", oneLine(obj.Path), obj.ID,
+			table.Count(n.frames[obj.ID.String()], "frame", "frames")), "")
+	}
+	a.partial = a.partial || o.strict && len(lacking) > 0
+	return nil
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"symbolize/ingest"
+	"symbolize/store/local"
+)
+
+// localEnv is the environment variable that switches the search on this host off, if it is 0.
+const localEnv = "SYMBOLIZE_LOCAL"
+
+// local returns where the objects of captures are looked for that the store lacks: below symfs, and
+// unless off on this host; nil for nowhere.
+func (a *app) local(symfs []string, off bool) *local.Options {
+	off = off || a.env.Getenv(localEnv) == "0"
+	if off && len(symfs) == 0 {
+		return nil
+	}
+	return a.places(symfs, !off)
+}
+
+// places are the directories below symfs, and with host those of this host.
+func (a *app) places(symfs []string, host bool) *local.Options {
+	o := &local.Options{Roots: symfs, Host: host}
+	home := a.env.Getenv("HOME")
+	if home != "" {
+		o.PerfCaches = []string{filepath.Join(home, ".debug")}
+	}
+	// The order of debuginfod_find_debuginfo(3).
+	switch cache := a.env.Getenv("XDG_CACHE_HOME"); {
+	case a.env.Getenv("DEBUGINFOD_CACHE_PATH") != "":
+		o.Debuginfod = []string{a.env.Getenv("DEBUGINFOD_CACHE_PATH")}
+	case cache != "":
+		o.Debuginfod = []string{filepath.Join(cache, "debuginfod_client")}
+	case home != "":
+		o.Debuginfod = []string{filepath.Join(home, ".cache", "debuginfod_client"),
+			filepath.Join(home, ".debuginfod_client_cache")}
+	}
+	return o
+}
+
+// sayLocal prints which objects of the captures did not come from the store.
+func (s *session) sayLocal() {
+	if found := local.Found(s.Local()); found != "" {
+		s.a.note(fmt.Sprintf("%s: `symbolize index %s` keeps them in the store, and later runs "+
+			"are faster", found, strings.Join(forFlags(s.paths), " ")))
+	}
+}
+
+// forFlags are the flags of `index` for captures.
+func forFlags(paths []string) []string {
+	flags := make([]string, len(paths))
+	for i, p := range paths {
+		flags[i] = "--for " + ingest.ShellWord(p)
+	}
+	return slices.Compact(flags)
+}

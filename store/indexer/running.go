@@ -1,0 +1,93 @@
+package indexer
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/object/elf"
+	"symbolize/ingest/object/kallsyms"
+	"symbolize/store"
+)
+
+// Running identifies the kernel that this machine runs, its modules and its vdso, as
+// Options.Kernel takes them in.
+type Running struct {
+	sys  sysRoot
+	id   buildid.ID // zero if the kernel does not show it
+	vdso buildid.ID // of the image mapped into this process, zero if there is none
+}
+
+// OpenRunning reads the build IDs of the running kernel and of its vdso.
+func OpenRunning() *Running { return openRunning("") }
+
+func openRunning(sys sysRoot) *Running {
+	r := &Running{sys: sys}
+	r.id, _ = notesID(sys.path("/sys/kernel/notes")) // without an ID it is no capture's kernel
+	image, err := sys.ownVDSO()
+	if err != nil || image == nil {
+		return r
+	}
+	if f, err := elf.Open("[vdso]", bytes.NewReader(image), int64(len(image))); err == nil {
+		r.vdso = f.ID
+	}
+	return r
+}
+
+// Kernel reports whether the running kernel has this build ID.
+func (r *Running) Kernel(id buildid.ID) bool { return r.id.Matches(id) }
+
+// Has reports whether an object is the running kernel, a module that is loaded, or the vdso.
+func (r *Running) Has(o *ingest.Object) bool {
+	switch o.Kind {
+	case ingest.Kernel:
+		return r.id.Matches(o.ID)
+	case ingest.VDSO:
+		return r.vdso.Matches(o.ID)
+	case ingest.Module:
+		name := filepath.Base(ingest.ShortName(o))
+		id, err := notesID(r.sys.path("/sys/module/" + name + "/notes/.note.gnu.build-id"))
+		return err == nil && id.Matches(o.ID)
+	}
+	return false
+}
+
+// NamesErr returns why /proc/kallsyms names nothing: kallsyms.ErrRestricted where the kernel
+// hides addresses from this user. It reads the list's beginning.
+func (r *Running) NamesErr() error {
+	f, err := os.Open(r.sys.path("/proc/kallsyms"))
+	if err != nil {
+		return pathReason(err)
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, kallsymsHead))
+	if err != nil {
+		return pathReason(err)
+	}
+	for line := range bytes.Lines(head) {
+		if word, _, _ := bytes.Cut(line, []byte{' '}); len(bytes.Trim(word, "0")) > 0 {
+			return nil
+		}
+	}
+	return kallsyms.ErrRestricted
+}
+
+// kallsymsHead is how much of /proc/kallsyms shows whether addresses are hidden, in bytes: on
+// x86-64 the first 7 KB are per-CPU symbols, some at address 0.
+const kallsymsHead = 64 << 10
+
+// liveVDSO merges the running kernel's vdso, and which kernel it is of.
+func (w *worker) liveVDSO() {
+	id, err := notesID(w.ix.opts.sys.path("/sys/kernel/notes"))
+	if err != nil {
+		w.ix.problem(Problem{Path: "/sys/kernel/notes", Err: pathReason(err)})
+		return
+	}
+	c := &store.Contribution{Manifest: store.Manifest{ID: id, Kind: ingest.Kernel}}
+	if c.Manifest.VDSO = w.vdsos(); len(c.Manifest.VDSO) > 0 {
+		w.mergeLive(c)
+	}
+}

@@ -1,0 +1,331 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/store"
+	"symbolize/store/indexer"
+)
+
+// Options say where files are looked for, and how they are indexed.
+type Options struct {
+	// Roots are directories below which recorded paths lie, as of perf's --symfs; they are
+	// asked first.
+	Roots []string
+	// Host takes in what lies on this host itself: recorded paths, trees of build IDs, caches,
+	// the running kernel.
+	Host bool
+
+	PerfCaches []string // directories as perf's ~/.debug; with Host
+	Debuginfod []string // directories as ~/.cache/debuginfod_client; with Host
+	DebugRoots []string // as of indexer.Options: nil for /usr/lib/debug
+
+	// FindOnly leaves indexing to the caller, see Finder.Found.
+	FindOnly bool
+	// Index configures indexing. Kernel, VDSO and DebugRoots of it are not read.
+	Index indexer.Options
+}
+
+// Place is where an object was found.
+type Place uint8
+
+// The places, in the order in which they are reported.
+const (
+	Nowhere       Place = iota
+	Known               // in the store, or among the files that were named
+	Root                // below Options.Roots
+	File                // at its recorded path, or in a tree of build IDs
+	PerfCache           // in perf's ~/.debug
+	DebuginfodDir       // in the cache of debuginfod's client
+	RunningKernel       // in memory: the kernel, its modules and vdso
+	numPlaces
+)
+
+var placeText = [numPlaces]string{
+	Nowhere: "nowhere", Known: "the store", Root: "below --symfs", File: "local files",
+	PerfCache: "~/.debug", DebuginfodDir: "debuginfod's cache", RunningKernel: "the running kernel",
+}
+
+// String returns the place in words, as the summary has them.
+func (p Place) String() string { return placeText[p] }
+
+// Object is an object that was looked for.
+type Object struct {
+	Kind  ingest.ObjectKind
+	ID    buildid.ID
+	Path  string // as recorded
+	Place Place
+}
+
+// Found describes how many objects were found in which places, those of views left out:
+// "2 objects from local files, 1 from ~/.debug"; "" if none was.
+func Found(objects []Object) string {
+	var counts [numPlaces]int
+	for i := range objects {
+		counts[objects[i].Place]++
+	}
+	var words []string
+	for p := Root; p < numPlaces; p++ {
+		if counts[p] == 0 {
+			continue
+		}
+		noun := ""
+		if len(words) == 0 {
+			if noun = " objects"; counts[p] == 1 {
+				noun = " object"
+			}
+		}
+		words = append(words, fmt.Sprintf("%d%s from %s", counts[p], noun, placeText[p]))
+	}
+	return strings.Join(words, ", ")
+}
+
+// Finder looks for the objects of captures, each once. It may be used by one goroutine at a time.
+type Finder struct {
+	opts    Options
+	sink    store.Sink
+	running *indexer.Running // nil until it is needed
+	vdso    bool             // the running kernel's was merged
+	asked   map[buildid.ID]bool
+	objects []Object
+	rows    *store.Overlay  // path rows alone
+	looked  map[string]bool // recorded paths that AddRow has looked at
+
+	paths  []string // to be indexed
+	kernel bool     // the running kernel, too
+}
+
+// New returns a Finder whose objects go to sink.
+func New(sink store.Sink, opts Options) *Finder {
+	if opts.DebugRoots == nil {
+		opts.DebugRoots = []string{"/usr/lib/debug"}
+	}
+	return &Finder{opts: opts, sink: rowless{sink}, asked: make(map[buildid.ID]bool),
+		rows: store.NewOverlay(), looked: make(map[string]bool)}
+}
+
+// Objects lists the objects that were looked for, in the order of the captures.
+func (f *Finder) Objects() []Object { return f.objects }
+
+// Find looks for those objects that view lacks. here: the capture was made on this host, so that
+// another file at a recorded path has taken the object's place.
+func (f *Finder) Find(objects []ingest.Object, view store.View, here bool) {
+	for i := range objects {
+		o := &objects[i]
+		if o.Kind > ingest.Module || o.Symbol != "" || o.ID.IsZero() || f.asked[o.ID] {
+			continue
+		}
+		f.asked[o.ID] = true
+		place := f.find(o, view)
+		if place == Nowhere {
+			f.AddRow(&o.File, here)
+		}
+		f.objects = append(f.objects, Object{o.Kind, o.ID, o.File.Path, place})
+	}
+}
+
+// Found returns the files that were found and are not yet indexed, and whether the running kernel
+// is among the objects.
+func (f *Finder) Found() (paths []string, kernel bool) { return f.paths, f.kernel }
+
+// Index indexes what Found returns.
+func (f *Finder) Index(ctx context.Context) (*indexer.Summary, error) {
+	if len(f.paths) == 0 && !f.kernel || f.opts.FindOnly {
+		return &indexer.Summary{}, ctx.Err()
+	}
+	opts := f.opts.Index
+	opts.Kernel = f.kernel
+	sum, err := f.index(ctx, f.paths, opts)
+	f.paths, f.kernel = nil, false
+	return sum, err
+}
+
+// AddVDSO indexes the vdso of the running kernel, if that is the one of a capture. It is then
+// known which vdso belongs to that kernel.
+func (f *Finder) AddVDSO(ctx context.Context, kernel buildid.ID) error {
+	if f.vdso || !f.opts.Host || !f.runningKernel().Kernel(kernel) {
+		return nil
+	}
+	f.vdso = true
+	opts := f.opts.Index
+	opts.VDSO = true
+	_, err := f.index(ctx, nil, opts)
+	return err
+}
+
+func (f *Finder) index(ctx context.Context, paths []string, opts indexer.Options) (
+	*indexer.Summary, error) {
+	opts.DebugRoots = f.DebugRoots()
+	return indexer.Index(ctx, paths, nil, func() (store.Sink, error) { return f.sink, nil }, opts)
+}
+
+func (f *Finder) runningKernel() *indexer.Running {
+	if f.running == nil {
+		f.running = indexer.OpenRunning()
+	}
+	return f.running
+}
+
+// DebugRoots are where separate debug files lie: those of Options.Roots, then the host's.
+func (f *Finder) DebugRoots() []string {
+	roots := []string{}
+	for _, r := range f.opts.Roots {
+		roots = append(roots, filepath.Join(r, "usr/lib/debug"), r)
+	}
+	if f.opts.Host {
+		roots = append(roots, f.opts.DebugRoots...)
+	}
+	return roots
+}
+
+// find looks for one object, and notes its files.
+func (f *Finder) find(o *ingest.Object, view store.View) Place {
+	m, _, err := store.FindCode(view, o.ID)
+	if m == nil || err != nil {
+		return f.search(o)
+	}
+	switch {
+	case o.Kind == ingest.ELF && len(m.Layout) == 0:
+		return cmp.Or(f.search(o), Known)
+	case o.Kind != ingest.Kernel && !hasSymbols(m):
+		return cmp.Or(f.debugFile(o), Known)
+	}
+	return Known
+}
+
+// hasSymbols reports whether an object has more than the symbols that linkers need.
+func hasSymbols(m *store.Manifest) bool {
+	return slices.ContainsFunc(m.Sources, func(s store.SourceInfo) bool {
+		return s.Kind <= store.Pclntab || s.Kind == store.Kallsyms
+	})
+}
+
+// search looks for the file that runs, and its debug file.
+func (f *Finder) search(o *ingest.Object) Place {
+	if place := f.take(o, f.rootPlaces(o)); place != Nowhere {
+		return place
+	}
+	if !f.opts.Host {
+		return Nowhere
+	}
+	if f.runningKernel().Has(o) && f.running.NamesErr() == nil {
+		f.kernel = true
+		return RunningKernel
+	}
+	place := f.take(o, f.hostPlaces(o))
+	if o.Kind == ingest.ELF || o.Kind == ingest.Kernel {
+		place = cmp.Or(place, f.debugFile(o))
+	}
+	return place
+}
+
+// candidate is a file that may be an object's.
+type candidate struct {
+	path  string
+	place Place
+}
+
+// take notes the first of the candidates that is the object's; Nowhere if none is.
+func (f *Finder) take(o *ingest.Object, list []candidate) Place {
+	for _, c := range list {
+		if c.path == "" || !f.is(c.path, o.ID) {
+			continue
+		}
+		f.paths = append(f.paths, c.path)
+		if o.Kind == ingest.ELF {
+			f.cachedDebug(o.ID)
+		}
+		return c.place
+	}
+	return Nowhere
+}
+
+// is reports whether the file at path has the build ID. A kallsyms text has it from its directory.
+func (f *Finder) is(path string, id buildid.ID) bool {
+	if filepath.Base(path) == "kallsyms" {
+		return exists(path)
+	}
+	row, err := indexer.FileRow(path)
+	return err == nil && row.ID.Matches(id)
+}
+
+// rootPlaces lists where an object may lie below Options.Roots.
+func (f *Finder) rootPlaces(o *ingest.Object) (list []candidate) {
+	for _, root := range f.opts.Roots {
+		if path := o.File.Path; strings.HasPrefix(path, "/") {
+			list = append(list, candidate{filepath.Join(root, path), Root},
+				candidate{filepath.Join(root, filepath.Base(path)), Root})
+		}
+		for _, p := range buildid.RuntimePaths(o.ID,
+			[]string{root, filepath.Join(root, "usr/lib/debug"), filepath.Join(root, "usr/lib")}) {
+			list = append(list, candidate{p, Root})
+		}
+		list = append(list, perfCache(o, filepath.Join(root, ".debug"), Root)...)
+	}
+	return list
+}
+
+// hostPlaces lists where an object may lie on this host.
+func (f *Finder) hostPlaces(o *ingest.Object) (list []candidate) {
+	if path := o.File.Path; strings.HasPrefix(path, "/") {
+		list = append(list, candidate{path, File})
+	}
+	for _, p := range buildid.RuntimePaths(o.ID, append(slices.Clip(f.opts.DebugRoots), "/usr/lib")) {
+		list = append(list, candidate{p, File})
+	}
+	for _, dir := range f.opts.PerfCaches {
+		list = append(list, perfCache(o, dir, PerfCache)...)
+	}
+	for _, dir := range f.opts.Debuginfod {
+		list = append(list, candidate{buildid.DebuginfodPath(o.ID, dir, "executable"), DebuginfodDir})
+	}
+	return list
+}
+
+// perfCache lists the files of an object in a cache of perf.
+func perfCache(o *ingest.Object, dir string, place Place) (list []candidate) {
+	for _, name := range []string{"elf", "kallsyms", "vdso"} {
+		if p := buildid.PerfPath(o.ID, dir, name); p != "" {
+			list = append(list, candidate{p, place})
+		}
+	}
+	return list
+}
+
+// cachedDebug notes the debug file of an object in a cache, which the indexer does not look into.
+func (f *Finder) cachedDebug(id buildid.ID) Place {
+	if !f.opts.Host {
+		return Nowhere
+	}
+	for _, dir := range f.opts.PerfCaches {
+		if p := buildid.PerfPath(id, dir, "debug"); p != "" && f.is(p, id) {
+			f.paths = append(f.paths, p)
+			return PerfCache
+		}
+	}
+	for _, dir := range f.opts.Debuginfod {
+		if p := buildid.DebuginfodPath(id, dir, "debuginfo"); p != "" && f.is(p, id) {
+			f.paths = append(f.paths, p)
+			return DebuginfodDir
+		}
+	}
+	return Nowhere
+}
+
+// debugFile notes an object's debug file alone.
+func (f *Finder) debugFile(o *ingest.Object) Place {
+	for _, p := range buildid.DebugPaths(o.ID, f.DebugRoots()) {
+		if f.is(p, o.ID) {
+			f.paths = append(f.paths, p)
+			return File
+		}
+	}
+	return f.cachedDebug(o.ID)
+}
