@@ -10,10 +10,10 @@ import (
 )
 
 // Addresses makes a Profile of addresses in the kernel, of its modules and of BPF
-// programs, and returns the location of each. Options.Bundles and the kallsyms of
-// Options.Stacks have what lay where; name is for messages.
+// programs, and returns the location of each. The mappings are those of Options.Bundles
+// and of the kallsyms in Options.Stacks; name is for messages.
 //
-// Addresses are taken as they are, also return addresses.
+// No address is taken for a return address.
 func Addresses(ctx context.Context, name string, list []uint64, opts Options) (
 	*ingest.Profile, []ingest.LocationID, error) {
 	set, err := stackmap.Addresses(list)

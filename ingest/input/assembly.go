@@ -10,8 +10,8 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// assembly is what makes a Profile of folded samples, whatever they were read from: its
-// objects, strings, events and sources of build IDs.
+// assembly makes the objects, strings, events and sources of build IDs of a Profile, for
+// samples of any kind of capture.
 type assembly struct {
 	*collector
 	file  *file
@@ -21,12 +21,12 @@ type assembly struct {
 	from, to uint64
 }
 
-// objects makes the objects of the profile of the raw ones that samples lie in,
-// and gives the number by raw object. lists has the places of the samples.
+// objects makes the profile's objects of the raw ones that samples lie in, and returns
+// their numbers by raw object. lists has the places of the samples.
 func (f *assembly) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) []ingest.ObjectID {
 	raw := f.Objects.List
 	used := make([]bool, len(raw))
-	belongs := false // something belongs to the kernel
+	belongs := false // an object belongs to the kernel
 	for _, places := range lists {
 		for _, pl := range places {
 			used[pl.Object&^returned] = true
@@ -65,8 +65,7 @@ func (f *assembly) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) [
 	return number
 }
 
-// useKernel makes sure that the kernel is among the objects, because others refer
-// to it.
+// useKernel keeps the kernel among the objects, because modules and the vdso refer to it.
 func (f *assembly) useKernel(x *sideband.Identifier, used []bool) {
 	for i := range f.Objects.List {
 		if o := &f.Objects.List[i]; o.Kind == ingest.Kernel && i != sideband.HiddenKernel {
@@ -77,8 +76,8 @@ func (f *assembly) useKernel(x *sideband.Identifier, used []bool) {
 	}
 }
 
-// query is what all queries have in common; endNanos is the wall clock of the recording's
-// end, 0 if nothing says it but the file's time of modification.
+// query returns the common part of all queries. endNanos is the wall clock of the end of
+// the recording; 0 takes the file's time of modification.
 func (f *assembly) query(endNanos int64) sideband.ObjectQuery {
 	q := sideband.ObjectQuery{Host: f.Host.Name, EndNanos: endNanos}
 	if endNanos == 0 && !f.file.mtime.IsZero() {
@@ -87,8 +86,8 @@ func (f *assembly) query(endNanos int64) sideband.ObjectQuery {
 	return q
 }
 
-// strings fills the string table with the comms of the rows, sorted, and gives
-// the string of each comm code.
+// strings fills the string table with the comms of the labels, sorted, and returns the
+// string of each comm code.
 func (f *assembly) strings() map[uint32]ingest.StringID {
 	ids := make(map[uint32]ingest.StringID)
 	for _, l := range f.labels.List {
@@ -107,8 +106,8 @@ func (f *assembly) strings() map[uint32]ingest.StringID {
 	return ids
 }
 
-// eventsUsed leaves out events without samples: perf opens some only to hear of
-// mappings. The order stays that of the file.
+// eventsUsed enters the events that have samples, in the order of the file, and returns
+// their numbers: perf opens some events only for records of mappings.
 func (f *assembly) eventsUsed() []uint16 {
 	used := make([]bool, len(f.events))
 	for _, l := range f.labels.List {
@@ -127,7 +126,7 @@ func (f *assembly) eventsUsed() []uint16 {
 	return number
 }
 
-// sources counts frames by how their object got its build ID, and finds the main
+// sources counts frames by the source of their object's build ID, and finds the main
 // program.
 func (f *assembly) sources() {
 	p := f.p
@@ -154,8 +153,8 @@ func (f *assembly) sources() {
 	p.Meta.MainProgram = mainProgram(p.Objects, leaves)
 }
 
-// mainProgram is the executable with most leaf samples: of the files that are not
-// named like a shared library.
+// mainProgram returns the path of the executable with most leaf samples: of the files that
+// are not named like a shared library.
 func mainProgram(objects []ingest.Object, leaves []uint64) string {
 	best := -1
 	for i := range objects {

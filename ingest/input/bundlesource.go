@@ -19,10 +19,10 @@ import (
 // kindBundle is the Kind of a capture bundle.
 const kindBundle = "bundle"
 
-// NoSamples is how the warning about a bundle ends that has nothing to resolve.
+// NoSamples ends the warning about a bundle without samples.
 const NoSamples = "the bundle holds no samples"
 
-// noSamplesHint is for a bundle that is given where samples are wanted.
+// noSamplesHint is the hint of that warning.
 const noSamplesHint = "give the perf.data too: symbolize resolve perf.data %s"
 
 // bundleSource is a capture bundle: a side band in the format of perf.data, and stacks.
@@ -33,8 +33,8 @@ type bundleSource struct {
 	sideBand *perfSource // nil without one
 	damage   error       // the reason for that
 
-	// Of the stacks, which are read when they are first wanted: nil if the bundle has none
-	// or they cannot be read, for the reason in stacksErr.
+	// stacks are read by stackMap; nil if the bundle has none, or none can be read, for the
+	// reason in stacksErr.
 	stacks     *stackSource
 	stacksRead bool
 	stacksErr  error
@@ -42,8 +42,8 @@ type bundleSource struct {
 	paths map[buildid.Key][]recordedFile // see recordedPath
 }
 
-// openBundle unpacks a bundle and opens its side band. One whose side band is missing or
-// damaged is a capture all the same: of its kallsyms, modules and dumps.
+// openBundle unpacks a bundle and opens its side band. A bundle whose side band is missing
+// or damaged still has kallsyms, modules and dumps.
 func openBundle(f *file, opts *Options) (*bundleSource, error) {
 	b, err := bundle.Open(f.path, f.r, f.size)
 	if err != nil {
@@ -79,7 +79,7 @@ func openBundle(f *file, opts *Options) (*bundleSource, error) {
 // newBundleSource makes a source of an unpacked bundle, yet without its side band.
 func newBundleSource(f *file, b *bundle.Bundle, opts *Options) *bundleSource {
 	s := &bundleSource{file: f, bundle: b, opts: *opts}
-	s.opts.Bundles = nil // it has no samples of its own boot that others could explain better
+	s.opts.Bundles = nil // another bundle of its boot has no more than it has
 	return s
 }
 
@@ -141,9 +141,8 @@ func (c *Capture) Bundle() *bundle.Bundle {
 	return nil
 }
 
-// HasSamples reports whether a bundle has stacks that can be resolved: it then is a
-// capture, besides what others take from it. Other captures have. Before the Profile is
-// made it goes by the headers of the dumps.
+// HasSamples reports whether a capture has samples to resolve. Of bundles those with stacks
+// have; before the Profile is made that is known by the headers of their dumps.
 func (c *Capture) HasSamples() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,7 +207,7 @@ func (s *bundleSource) describe(p *ingest.Profile) {
 	}
 	if p.Stats.Samples == 0 {
 		w := ingest.Warning{Text: s.file.path + ": " + NoSamples}
-		if len(m.Samples) == 0 { // else there were some, or it waited in vain
+		if len(m.Samples) == 0 { // else some were wanted, and none came
 			w.Hint = fmt.Sprintf(noSamplesHint, s.file.path)
 		}
 		warn(w)

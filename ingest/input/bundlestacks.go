@@ -33,7 +33,7 @@ func (s *bundleSource) dumps() (list []bundleDump, damage error) {
 		}
 		r, size, err := s.bundle.Entry(entry)
 		if err != nil {
-			continue // Bundle.Warnings say so
+			continue // it is in Bundle.Warnings
 		}
 		d, err := rawdump.Open(s.file.path+": "+entry, r, size)
 		if err != nil {
@@ -60,7 +60,7 @@ func (s *bundleSource) stackMap() *stackSource {
 	return s.stacks
 }
 
-// setStacks makes the source of stacks that were read; err is the damage behind them.
+// setStacks makes the source of the stacks that were read; err is the damage after them.
 func (s *bundleSource) setStacks(set *stackmap.Set, err error) {
 	s.stacksErr = errors.Join(s.stacksErr, err)
 	if set == nil {
@@ -75,12 +75,12 @@ func (s *bundleSource) setStacks(set *stackmap.Set, err error) {
 	}
 	s.stacks = &stackSource{file: s.file, set: set, opts: opts,
 		damage: errors.Join(s.stacksErr, s.damage)}
-	if s.bundle.Manifest.Text == 0 { // else a list has names alone, and may be of another boot
+	if s.bundle.Manifest.Text == 0 { // else the list only has names, and may be of another boot
 		s.stacks.kallsyms = opts.Stacks.Kallsyms
 	}
 }
 
-// foldStacks makes the profile of the stacks. The bundle itself has what was mapped.
+// foldStacks makes the profile of the stacks, with the mappings of the bundle itself.
 func (s *bundleSource) foldStacks(ctx context.Context) (*ingest.Profile, error) {
 	sb, err := s.stacks.newState(ctx)
 	if err != nil {
@@ -121,8 +121,8 @@ func (s *bundleSource) sampledStacks() {
 	}
 }
 
-// recordedPath returns the path of a file of which stacks in a bundle have the build ID, if
-// the recorder knew it, and what all call the vdso.
+// recordedPath returns the path that the manifest has for a build ID in stacks, [vdso] for
+// that of a vdso, and "" for others.
 func (s *bundleSource) recordedPath(id buildid.ID) string {
 	if s.bundle.Has(bundle.VDSOName(id.Hex())) {
 		return "[vdso]"
@@ -152,7 +152,7 @@ type recordedFile struct {
 	path string
 }
 
-// sampled opens what the manifest tells of the samples of an event.
+// sampled opens the dumps that the manifest lists for the samples of an event.
 func (s *bundleSource) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
 	x := &stackmap.Sampled{Event: stackmap.Event{Name: m.Event, Unit: m.Unit, Period: m.Period}}
 	if m.Period == 0 && m.Weight == "" {
@@ -194,10 +194,10 @@ func (s *bundleSource) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
 	return x, nil
 }
 
-// dumpedStacks reads the stack maps among the dumps of a bundle: the first is of all
-// stacks, or of those of the user where another, with "kern" or "kstack" in its name, is
-// of the kernel's. The dump that counts them is the one called "counts", else the first
-// whose key has stacks by its BTF, which the bundle has.
+// dumpedStacks reads the stack maps among the dumps of a bundle. The first has all stacks,
+// or those of the user if another, with "kern" or "kstack" in its name, has those of the
+// kernel. The count map is the one with the name "counts", else the first whose key has
+// stacks by its BTF.
 func (s *bundleSource) dumpedStacks() {
 	var user, kernel *bundleDump
 	list, damage := s.dumps()
@@ -235,7 +235,7 @@ func (s *bundleSource) dumpedStacks() {
 	s.setStacks(stackmap.Read(&user.input, &opts))
 }
 
-// countsOf finds the dump that counts stacks, and the BTF of its key, if there is any.
+// countsOf finds the dump of the count map, and the BTF of its key, if there is any.
 func (s *bundleSource) countsOf(list []bundleDump) (counts *stackmap.Input, types *btf.Types) {
 	var btfs map[uint32]*btf.Types
 	if s.sideBand != nil {
@@ -254,8 +254,8 @@ func (s *bundleSource) countsOf(list []bundleDump) (counts *stackmap.Input, type
 	return counts, types
 }
 
-// hasStacks reports whether the bundle has stacks, by the headers of their dumps before
-// they are read.
+// hasStacks reports whether the bundle has stacks, by the headers of their dumps if they
+// were not read yet.
 func (s *bundleSource) hasStacks() bool {
 	switch {
 	case s.stacksRead:

@@ -8,19 +8,18 @@ import (
 	"symbolize/ingest/fold/intern"
 )
 
-// chainTable interns the parts of call chains, kernel or user, before anything is
-// looked up, and remembers what each came to. A chain is its words and nothing
-// else: processes share chains, and time enters only where an answer changed. So
-// the number of keys stays that of the distinct chains (and meanings), whatever
-// forks, loads libraries or loads BPF programs.
+// chainTable interns the parts of call chains, kernel or user, before any address is
+// looked up, with the result of each. The key is the words of a chain alone: processes
+// share chains, and the address space or the time enters only where a result changed. So
+// the number of keys is that of the distinct chains and results, also on hosts that fork,
+// load libraries and load BPF programs all the time.
 type chainTable struct {
 	chains *intern.Table[chainValue]
 	seed   maphash.Seed
-	parts  *intern.Lists // what chains came to, in local locations; 0 is the empty list
-	// recent holds answers by (chain, context) for chains that are met in several
-	// contexts; a miss costs a look-up, no more.
+	parts  *intern.Lists // results, in local locations; 0 is the empty list
+	// recent caches results by (chain, context) for chains with several contexts.
 	recent []chainAnswer
-	// meanings are all parts that a chain has come to, for those with more than one.
+	// results are the parts of each chain that has several, in the order of their coming.
 	results map[intern.Ref][]uint32
 
 	finder  *locator
@@ -28,9 +27,9 @@ type chainTable struct {
 	words   []byte
 }
 
-// chainValue is what is known of a chain: its last answer.
+// chainValue is the last result of a chain.
 type chainValue struct {
-	user, kernel addrspace.Version // in which it was given, as far as it depends on them
+	user, kernel addrspace.Version // of the result, 0 where it does not depend on them
 	part         uint32
 	frames       uint16
 	flags        uint8
@@ -53,8 +52,7 @@ func newChainTable(seed maphash.Seed, finder *locator) *chainTable {
 	return t
 }
 
-// context is what the meaning of a chain depends on besides its words: of the
-// versions, those that matter.
+// context returns the versions that the result of the chain depends on, 0 for others.
 func (v *chainValue) context(user, kernel addrspace.Version) (u, k addrspace.Version) {
 	if v.flags&partUser != 0 {
 		u = user
@@ -65,9 +63,8 @@ func (v *chainValue) context(user, kernel addrspace.Version) (u, k addrspace.Ver
 	return u, k
 }
 
-// add interns a encoded part of a chain, whose hash is known, and returns what it
-// comes to in these versions of the address spaces. adopted says that the chain is
-// another worker's.
+// add interns an encoded part of a chain and returns its result in these versions of the
+// address spaces. hash is that of part; adopted marks a chain that another worker owns.
 func (t *chainTable) add(hash uint64, part []byte, user, kernel addrspace.Version, adopted bool,
 ) chainValue {
 	if len(part) == 0 {
@@ -91,7 +88,7 @@ func (t *chainTable) add(hash uint64, part []byte, user, kernel addrspace.Versio
 	return *v
 }
 
-// inContext answers for a known chain in another context than the last.
+// inContext returns the result of a known chain in another context than the last.
 func (t *chainTable) inContext(chain intern.Ref, last uint32, part []byte,
 	user, kernel addrspace.Version,
 ) uint32 {

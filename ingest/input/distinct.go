@@ -10,27 +10,24 @@ import (
 	"symbolize/ingest/fold/merge"
 )
 
-// altResult is something that a chain came to besides what the first worker that
-// met it saw first: in another worker, in another address space or at another
-// time. Mostly the two are the same.
+// altResult is a further part that one raw chain resolved to, in another worker, address
+// space or time. It is mostly equal to the first.
 type altResult struct {
 	owner int        // the first worker that has the chain
-	chain intern.Ref // its name there
+	chain intern.Ref // its number there
 	first uint32     // its first part there
 	where int        // the worker of the other part
 	part  uint32
 }
 
-// chainCount is what is left of the workers' chains of one role when the chains
-// themselves are gone.
+// chainCount counts the chains of one role, once their words are freed.
 type chainCount struct {
 	chains     uint64 // distinct over all workers
 	altResults []altResult
 }
 
-// joinChains finds which chains several workers have, and lets go of the words:
-// they are most of the memory that the second pass takes, and the rest of the
-// work needs nothing but what the chains came to.
+// joinChains finds the chains that several workers have, and frees the words: they are
+// most of the memory of the second pass, and only the results are needed after it.
 func (f *folder) joinChains() {
 	for role := range f.counts {
 		tables := make([]*chainTable, len(f.workers))
@@ -48,8 +45,7 @@ func (f *folder) joinChains() {
 	runtime.GC() // milliseconds, as next to no pointers are there; frees about a third
 }
 
-// countChains compares the tables of the workers, a part of a table at a time on all
-// cores.
+// countChains compares the tables of the workers on all cores.
 func countChains(tables []*chainTable, role int) chainCount {
 	var counts []*chainCount
 	var wg sync.WaitGroup
@@ -74,9 +70,9 @@ func countChains(tables []*chainTable, role int) chainCount {
 	return all
 }
 
-// count takes some chains of table i. User parts are shared out by their hash, and
-// with two workers only if one has adopted them; kernel parts go with the user
-// part.
+// count counts some chains of table i. A user part has one owner, by its hash, and is in a
+// second table only if that worker adopted it; a kernel part is in the tables of all owners
+// of its user parts.
 func (c *chainCount) count(tables []*chainTable, i int,
 	chains iter.Seq[intern.Entry[chainValue]], role int,
 ) {
@@ -112,7 +108,7 @@ func (c *chainCount) count(tables []*chainTable, i int,
 	}
 }
 
-// firstPart returns what a chain came to first.
+// firstPart returns the first result of a chain.
 func (t *chainTable) firstPart(chain intern.Ref, v *chainValue) uint32 {
 	if all := t.results[chain]; len(all) > 0 {
 		return all[0]
@@ -120,8 +116,8 @@ func (t *chainTable) firstPart(chain intern.Ref, v *chainValue) uint32 {
 	return v.part
 }
 
-// distinct counts chains, and keys: chains with what they mean. It is called when
-// the parts of all workers have common ranks.
+// distinct counts chains, and keys, which are pairs of a chain and a result. The parts of
+// all workers have common ranks by then.
 func (f *folder) distinct(st *ingest.Stats) {
 	type key struct {
 		owner int

@@ -2,16 +2,16 @@ package input
 
 import "encoding/binary"
 
-// chainHead is the size of what comes before the bitmap: the number of words.
+// chainHead is the size of the number of words, which precedes the bitmap.
 const chainHead = 2
 
-// maxWords is how many words a part of a chain can have; a record holds less.
+// maxWords is the most words of a part of a chain; a record holds fewer.
 const maxWords = 1<<16 - 1
 
-// encodeChain appends the words of a part of a chain in about half their size, the
-// form in which chains are kept and compared: the number of words, a bit for each
-// that says whether it takes 8 bytes, and the differences from word to word, most
-// of which fit into 4. Different words have different forms.
+// encodeChain appends the words of a part of a chain in about half their size, the form in
+// which chains are kept and compared: the number of words; a bit for each, set if its
+// difference from the word before takes 8 bytes; the differences, most of which fit into 4.
+// Different words have different forms.
 func encodeChain(dst, words []byte) []byte {
 	n := min(len(words)/8, maxWords)
 	start := len(dst)
@@ -33,12 +33,12 @@ func encodeChain(dst, words []byte) []byte {
 		dst = binary.LittleEndian.AppendUint64(dst, delta)
 	}
 	if n == 0 {
-		return dst[:start] // nothing is nothing
+		return dst[:start]
 	}
 	return dst
 }
 
-// decodeChain appends the words that squeeze was given.
+// decodeChain appends the words of a part that encodeChain encoded.
 func decodeChain(dst, b []byte) []byte {
 	if len(b) < chainHead {
 		return dst

@@ -9,7 +9,7 @@ import (
 	"symbolize/ingest/format/stackmap"
 )
 
-// keyHint is the hint for ErrKey, also where a bundle's stacks are left out for it.
+// keyHint is the hint for stackmap.ErrKey.
 const keyHint = "name the program's object file with --btf FILE, or say where the fields lie: " +
 	"--key user_stack_id:0,kernel_stack_id:4,pid:8,comm:16, in bytes"
 

@@ -79,7 +79,7 @@ func TestLocateInterrupted(t *testing.T) {
 		}
 		f := newStackFolder(&stackSource{file: &file{}, set: set}, sb)
 		n := f.kernelAddress(tt.pc, true, merge.KernelRole,
-			whose{time: tt.time, timed: true})
+			origin{time: tt.time, timed: true})
 		place := f.places.List()[n]
 		if place.Object != tt.object || place.Offset != tt.offset {
 			t.Errorf("%s: in a stack map %d+%#x; want %d+%#x", tt.name, place.Object, place.Offset,

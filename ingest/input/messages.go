@@ -8,20 +8,19 @@ import (
 	"symbolize/ingest/fold/addrspace"
 )
 
-// message is a sample on its way to the worker that has its chain, whose parts are
-// encoded.
+// message is a sample for the worker that owns its chain.
 type message struct {
-	hash         uint64 // of the user part, or of the kernel part if that is all there is
+	hash         uint64 // of the user part, or of the kernel part where there is no other
 	weight       uint64
 	label        uint32
 	user, kernel addrspace.Version
 	cut          bool
 }
 
-// messageSize is the size of a message without the words of its chain.
+// messageSize is the size of a message without its chain, in bytes.
 const messageSize = 40
 
-// encode appends a message with both parts of its chain.
+// encode appends a message with both encoded parts of its chain.
 func (m *message) encode(b, kpart, part []byte) []byte {
 	le := binary.LittleEndian
 	b = le.AppendUint64(b, m.hash)
@@ -54,7 +53,7 @@ func (m *message) decode(b []byte) (kpart, part, rest []byte) {
 const (
 	batchSize  = 32 << 10 // bytes; a batch is sent when the next message might not fit
 	batchSlack = 4 << 10  // of a batch's memory: most messages fit, append makes room for the rest
-	// batches: a worker that the machine lets wait must not hold up the others
+	// In batches: a worker that does not get the processor must not stop the others.
 	inboxSize = 64
 )
 
@@ -62,7 +61,7 @@ const (
 type batchQueues struct {
 	inbox   []chan []byte // by worker
 	sending atomic.Int64  // workers that may still send
-	sent    chan struct{} // closed when none does
+	sent    chan struct{} // closed when sending is 0
 	free    sync.Pool
 }
 
@@ -75,8 +74,8 @@ func newBatchQueues(workers int) *batchQueues {
 	return x
 }
 
-// owner tells which worker has the chains of a hash. It uses the lower half; the
-// tables use the upper.
+// owner returns the worker that owns the chains of a hash, by its lower half; tables use the
+// upper half.
 func (x *batchQueues) owner(hash uint64) int {
 	return int(uint64(uint32(hash)) * uint64(len(x.inbox)) >> 32)
 }
@@ -99,8 +98,8 @@ func newOutbox(x *batchQueues, self int) *outbox {
 	return &outbox{x: x, self: self, batch: make([][]byte, len(x.inbox))}
 }
 
-// send puts a message into the batch for a worker. What comes in for this one
-// while it must wait goes to take.
+// send adds a message to the batch for a worker. take receives the batches that arrive while
+// it waits.
 func (o *outbox) send(to int, m *message, kpart, part []byte, take func([]byte)) {
 	if o.batch[to] == nil {
 		o.batch[to] = o.x.batch()
@@ -111,8 +110,8 @@ func (o *outbox) send(to int, m *message, kpart, part []byte, take func([]byte))
 	}
 }
 
-// flush sends the batch for a worker. It never just waits: two workers that wait
-// for each other's inbox empty their own meanwhile.
+// flush sends the batch for a worker. While that worker's inbox is full it takes batches from
+// its own, so that two workers that send to each other do not block.
 func (o *outbox) flush(to int, take func([]byte)) {
 	for {
 		select {
@@ -130,8 +129,7 @@ func (x *batchQueues) received(b []byte, take func([]byte)) {
 	x.free.Put(&b)
 }
 
-// finish sends what is left and takes what still comes, until no worker sends any
-// more.
+// finish sends the remaining batches and takes further ones until all workers have finished.
 func (x *batchQueues) finish(o *outbox, take func([]byte)) {
 	for to := range o.batch {
 		if len(o.batch[to]) > 0 {
@@ -157,21 +155,20 @@ func (x *batchQueues) finish(o *outbox, take func([]byte)) {
 
 const (
 	frequentBits = 12
-	// hotEnough is how often a worker meets a chain of another's before it takes it
-	// itself: half the samples of an idle machine have the same few chains, and
-	// would all go to one worker.
+	// frequentFrom is how often a worker reads a chain that another one owns before it adopts
+	// it: half the samples of an idle machine have the same few chains, and would all be
+	// folded by one worker.
 	frequentFrom = 16
 	frequentMost = 64
 )
 
-// frequentChains counts chains that are met often, and forgets those that no longer
-// are.
+// frequentChains counts the recently frequent chains of other workers, by hash.
 type frequentChains [1 << frequentBits]struct {
 	hash  uint64
 	count uint32
 }
 
-// often counts the chain of this hash and reports whether it is met often.
+// often counts the chain of this hash and reports whether it is frequent.
 func (h *frequentChains) often(hash uint64) bool {
 	s := &h[hash>>32&(1<<frequentBits-1)]
 	switch {

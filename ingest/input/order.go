@@ -9,7 +9,7 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// queuedSample is a sample whose turn has not come, and where its record lies.
+// queuedSample is the time of a sample and the place of its record.
 type queuedSample struct {
 	time uint64
 	at   sideband.Position
@@ -18,13 +18,13 @@ type queuedSample struct {
 
 // sampleQueue puts the samples of a perf.data in order of time. perf record writes one
 // CPU's buffer after the other, so the file is not in that order. Each pass over all
-// buffers ends with a FINISHED_ROUND record, which bounds how far back later samples can
-// lie: not behind the latest time that the round before had. That bound is perf's own
-// (tools/perf/util/ordered-events.c), and keeps the queue as short as two rounds.
+// buffers ends with a FINISHED_ROUND record: no later sample is older than the latest one
+// of the round before. That bound is perf's own (tools/perf/util/ordered-events.c), and
+// keeps the queue as short as two rounds.
 type sampleQueue struct {
 	pending  []queuedSample
 	latest   uint64 // of all samples so far
-	complete uint64 // samples up to this time are all there when this round ends
+	complete uint64 // samples up to this time are queued when this round ends
 }
 
 func (q *sampleQueue) add(s queuedSample) {
@@ -32,14 +32,14 @@ func (q *sampleQueue) add(s queuedSample) {
 	q.latest = max(q.latest, s.time)
 }
 
-// round ends a round, and hands out the samples that none can precede any more.
+// round ends a round, and emits the samples that no later one can precede.
 func (q *sampleQueue) round(emit func(queuedSample) error) error {
 	err := q.upTo(q.complete, emit)
 	q.complete = q.latest
 	return err
 }
 
-// rest hands out what is left.
+// rest emits the remaining samples.
 func (q *sampleQueue) rest(emit func(queuedSample) error) error {
 	return q.upTo(^uint64(0), emit)
 }

@@ -24,16 +24,16 @@ type stackFolder struct {
 	places *intern.Pairs
 	lists  [merge.NumRoles]*intern.Lists
 	rows   []merge.Row
-	counts []uint64 // of rows: counts are what maps hold, nanoseconds even, beyond 32 bits
+	counts []uint64 // of rows; those of maps, such as nanoseconds, can exceed 32 bits
 	stats  ingest.Stats
 
-	// Number + 1 in lists of parts that were located: by stack where the process does not
-	// matter, else, and of lost parts, by key.
+	// Number + 1 in lists of parts that were located: by stack where they are the same in all
+	// processes; by key for others and for lost parts.
 	located [merge.NumRoles][]uint32
 	keyed   [merge.NumRoles]map[partKey]uint32
 	found   [merge.NumRoles][2][]uint32 // place + 1 by frame, exact and return addresses
 	users   map[userAddress]uint32      // place of an address in a process
-	changed map[kernelAddress]uint32    // that of one that was not always the same in the kernel
+	changed map[kernelAddress]uint32    // that of a kernel address whose mapping changed
 	scratch []uint32
 	label   merge.Labels // of the last sample, and its number
 	labelID uint32
@@ -41,20 +41,20 @@ type stackFolder struct {
 	validOf []uint32 // raw object + 1 by build ID of the set
 	namedOf []uint32 // by symbol
 	lostOf  [stackmap.NumCauses][merge.NumRoles]uint32
-	noMap   [merge.NumRoles]uint32 // raw object of addresses of which nothing is known
-	gone    uint32                 // that of processes that had ended
-	// That of addresses that were one thing or another.
+	noMap   [merge.NumRoles]uint32 // raw object of addresses in unknown address spaces
+	gone    uint32                 // that of addresses in processes that had ended
+	// That of addresses that were in several objects.
 	ambiguous [merge.NumRoles]uint32
-	// Distinct kernel addresses: where a kallsyms text has the kernel, in functions that it
-	// names elsewhere, and nowhere.
+	// Numbers of distinct kernel addresses: in the kernel's image, in functions that only a
+	// kallsyms text has, and in neither.
 	inKernel, inListed, inNothing int
 }
 
-// partKey is what a part of a stack is told by where the process or the time matters, because
-// there are addresses in it, and what a lost part is told by.
+// partKey identifies a part with addresses, whose locations depend on the address space or
+// the time, and a lost part.
 type partKey struct {
 	part stackmap.Part
-	whose
+	origin
 }
 
 // userAddress is an address in the memory of a process.
@@ -99,7 +99,7 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 	return f
 }
 
-// checkFilters refuses filters by what the form does not say.
+// checkFilters refuses filters by labels that the stacks do not have.
 func (f *stackFolder) checkFilters() error {
 	o := f.opts
 	switch {
@@ -128,7 +128,7 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 		f.stats.FilteredOut += sm.Count
 		return
 	}
-	of := whose{sm.PID, sm.Program, sm.KernelTime, sm.Timed}
+	of := origin{sm.PID, sm.Program, sm.KernelTime, sm.Timed}
 	kernel, depth := f.part(merge.KernelRole, sm.Kernel, of)
 	user, depth2 := f.part(merge.UserRole, sm.User, of)
 	l := merge.Labels{Comm: f.Comm(sm.Comm), PID: -1, TID: -1, CPU: -1, Event: sm.Event}
@@ -146,7 +146,7 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 	f.counts = append(f.counts, sm.Count)
 }
 
-// labelled numbers the labels of a sample, which are often those of the one before.
+// labelled numbers the labels of a sample, which are often those of the sample before.
 func (f *stackFolder) labelled(l merge.Labels) uint32 {
 	if len(f.rows) == 0 || l != f.label {
 		f.label, f.labelID = l, f.labels.Number(l)
@@ -154,8 +154,8 @@ func (f *stackFolder) labelled(l merge.Labels) uint32 {
 	return f.labelID
 }
 
-// part numbers a part of a stack by its locations, and says how many it has.
-func (f *stackFolder) part(role int, p stackmap.Part, of whose) (number uint32, depth int) {
+// part returns the number of a part of a stack by its locations, and how many it has.
+func (f *stackFolder) part(role int, p stackmap.Part, of origin) (number uint32, depth int) {
 	present := p.Cause == stackmap.Present
 	switch {
 	case p.Cause == stackmap.Absent:
@@ -167,13 +167,13 @@ func (f *stackFolder) part(role int, p stackmap.Part, of whose) (number uint32, 
 		}
 		return *n - 1, len(f.lists[role].At(*n - 1))
 	case !present:
-		p.Stack, of = 0, whose{}
+		p.Stack, of = 0, origin{}
 	case role == merge.KernelRole:
 		of.pid, of.program = 0, 0
 	default:
 		of.time, of.timed = 0, false
 	}
-	key := partKey{part: p, whose: of}
+	key := partKey{part: p, origin: of}
 	n, ok := f.keyed[role][key]
 	if !ok {
 		n = f.add(role, p, of)
@@ -183,7 +183,7 @@ func (f *stackFolder) part(role int, p stackmap.Part, of whose) (number uint32, 
 }
 
 // add locates a part, and numbers it.
-func (f *stackFolder) add(role int, p stackmap.Part, of whose) uint32 {
+func (f *stackFolder) add(role int, p stackmap.Part, of origin) uint32 {
 	f.scratch = f.scratch[:0]
 	if p.Cause == stackmap.Present {
 		f.locate(role, f.set.Numbers(p.Stack), of)
@@ -212,9 +212,9 @@ func (f *stackFolder) returnPlace(object uint32, offset uint64, ret bool) uint32
 
 // locate appends the locations of a part. Its first address is exact, all others are
 // return addresses, but for the kernel's that no call can precede, see
-// sideband.State.KernelCode. A tail of addresses that cannot be code is what a chain of
-// frame pointers ends in where code keeps none.
-func (f *stackFolder) locate(role int, numbers []uint32, of whose) {
+// sideband.State.KernelCode. A tail of addresses that cannot be code comes of a chain of
+// frame pointers that ran into code without them.
+func (f *stackFolder) locate(role int, numbers []uint32, of origin) {
 	frames, n := f.set.Frames(), len(numbers)
 	rubbish := func(fr *stackmap.Frame) bool {
 		return fr.Status == stackmap.IP && fr.Offset < lowestCode
@@ -257,7 +257,7 @@ func (f *stackFolder) frame(role int, fr *stackmap.Frame, ret bool) uint32 {
 	case stackmap.Named:
 		return f.place(f.named(fr.Ref), addr.Site(fr.Offset, ret))
 	}
-	return f.kernelAddress(fr.Offset, ret, role, whose{})
+	return f.kernelAddress(fr.Offset, ret, role, origin{})
 }
 
 // valid returns the object with a build ID.
@@ -276,7 +276,7 @@ func (f *stackFolder) valid(ref uint32) uint32 {
 	return f.validOf[ref] - 1
 }
 
-// named returns the object of a function that has its name from whoever printed it.
+// named returns the object of a function that has the name in the dump.
 func (f *stackFolder) named(ref uint32) uint32 {
 	if f.namedOf[ref] == 0 {
 		sym := f.set.Symbols[ref]
@@ -286,7 +286,7 @@ func (f *stackFolder) named(ref uint32) uint32 {
 	return f.namedOf[ref] - 1
 }
 
-// lost returns the object that stands for a part that is lost.
+// lost returns the object of the parts that were lost for a cause.
 func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
 	if f.lostOf[cause][role] == 0 {
 		path := "[lost: " + cause.String() + "]"
@@ -303,7 +303,7 @@ func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
 }
 
 // userAddress looks up an address in a process.
-func (f *stackFolder) userAddress(pc uint64, ret bool, of whose) uint32 {
+func (f *stackFolder) userAddress(pc uint64, ret bool, of origin) uint32 {
 	switch {
 	case pc < lowestCode: // bundle.OutsideAddress among them
 		return f.place(sideband.Unmapped, 0)
@@ -344,7 +344,7 @@ func (f *stackFolder) profile() (*ingest.Profile, *merge.Shard) {
 		switch o := &p.Objects[i]; {
 		case o.Reason != ingest.NoBuildID:
 		case o.Symbol != "":
-			o.Reason = ingest.ReasonNone // named all the same
+			o.Reason = ingest.ReasonNone // named by the dump
 		case o.Kind == ingest.ELF:
 			o.Unseen = true
 		}

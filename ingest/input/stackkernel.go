@@ -10,25 +10,25 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// whose says in which address space an address is to be looked up.
-type whose struct {
+// origin is the process and the time of a stack, for which its addresses are looked up.
+type origin struct {
 	pid     int32
 	program uint32
 	time    uint64 // of the kernel's, if timed
 	timed   bool
 }
 
-// always reports whether a stack is the same in all processes and at all times. The kernel's
-// stacks of time 0 are among those: later times are looked up apart from them.
-func (f *stackFolder) always(role int, stack uint32, of whose) bool {
+// always reports whether a stack has the same locations in all processes and at all times.
+// The kernel's stacks without a time, or of time 0, do.
+func (f *stackFolder) always(role int, stack uint32, of origin) bool {
 	if role == merge.KernelRole {
 		return !of.timed || of.time == 0
 	}
 	return !f.set.HasAddresses(stack)
 }
 
-// changes reports whether it depends on the time what an address of the kernel is.
-func (f *stackFolder) changes(pc uint64, ret bool, of whose) bool {
+// changes reports whether the location of a kernel address depends on the time.
+func (f *stackFolder) changes(pc uint64, ret bool, of origin) bool {
 	return of.timed && of.time == bundle.UnknownTime || !f.Spaces.Steady(addr.PC(pc)) ||
 		!f.Spaces.Steady(addr.Site(addr.PC(pc), ret))
 }
@@ -41,8 +41,8 @@ type kernelAddress struct {
 	time uint64
 }
 
-// changedAddress looks up an address of which changes says that it is not always the same.
-func (f *stackFolder) changedAddress(pc uint64, ret bool, role int, of whose) uint32 {
+// changedAddress looks up an address for which changes is true.
+func (f *stackFolder) changedAddress(pc uint64, ret bool, role int, of origin) uint32 {
 	key := kernelAddress{pc, ret, role, of.time}
 	n, ok := f.changed[key]
 	if !ok {
@@ -52,8 +52,8 @@ func (f *stackFolder) changedAddress(pc uint64, ret bool, role int, of whose) ui
 	return n
 }
 
-// kernelAddress looks up an address of the kernel, at the time of its stack where that is known.
-func (f *stackFolder) kernelAddress(pc uint64, ret bool, role int, of whose) uint32 {
+// kernelAddress looks up an address of the kernel, at the time of its stack if that is known.
+func (f *stackFolder) kernelAddress(pc uint64, ret bool, role int, of origin) uint32 {
 	if procmaps.InVsyscall(pc) && role == merge.UserRole {
 		return f.place(sideband.Vsyscall, addr.Site(pc, ret)-procmaps.Vsyscall)
 	}
@@ -79,40 +79,40 @@ func (f *stackFolder) kernelAddress(pc uint64, ret bool, role int, of whose) uin
 	return f.place(sideband.UnmappedKernel, 0)
 }
 
-// lasts reports whether an object of the kernel cannot go, and another come in its place.
+// lasts reports whether an object of the kernel stays mapped for the whole boot.
 func (f *stackFolder) lasts(object uint32) bool { return f.Objects.List[object].Kind == ingest.Kernel }
 
-// kernelPlace is what an address of the kernel may be.
+// kernelPlace is a possible place of an address of the kernel.
 type kernelPlace struct {
 	object uint32
 	offset uint64
 	ret    bool // it is the byte before a return address
 }
 
-// kernelPlaces returns what an address was when its stack was taken: at most one place where the
-// time is known, else what it ever was, several if that is more than one thing.
-func (f *stackFolder) kernelPlaces(pc addr.PC, ret bool, of whose) (list []kernelPlace) {
+// kernelPlaces returns the places of an address: at most one at the time of its stack; if that
+// is not known, those that it ever had, or the first two of them.
+func (f *stackFolder) kernelPlaces(pc addr.PC, ret bool, of origin) (list []kernelPlace) {
 	if of.timed && of.time != bundle.UnknownTime {
 		return f.kernelPlace(nil, f.Spaces.Kernel(of.time).Version(), pc, ret)
 	}
 	looked := 0
 	for v := range f.Spaces.KernelVersions(addr.Site(pc, ret), pc) {
 		if list = f.kernelPlace(list, v, pc, ret); len(list) > 1 {
-			break // it is ambiguous
+			break // two make it ambiguous
 		}
 		if looked++; looked == maxKernelStates {
-			return append(list, kernelPlace{}, kernelPlace{}) // for all that is known
+			return append(list, kernelPlace{}, kernelPlace{}) // ambiguous, as far as was looked
 		}
 	}
 	return list
 }
 
-// maxKernelStates bounds in how many states of the kernel an address is looked up whose time is
-// not known.
+// maxKernelStates bounds the states of the kernel in which an address without a known time
+// is looked up.
 const maxKernelStates = 1 << 12
 
-// kernelPlace appends what an address is in a version of the kernel's address space, if that
-// is not in the list.
+// kernelPlace appends the place of an address in a version of the kernel's address space, if
+// it is not in the list.
 func (f *stackFolder) kernelPlace(list []kernelPlace, v addrspace.Version, pc addr.PC,
 	ret bool) []kernelPlace {
 	m, site := f.State.KernelCode(v, pc, ret)

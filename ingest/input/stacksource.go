@@ -16,25 +16,25 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// StackOptions say what belongs to a stack map, and how to read it.
+// StackOptions are the files that belong to a stack map, and its layout.
 type StackOptions struct {
-	Counts   string           // path of the dump of the map that counts; "" for none
+	Counts   string           // path of the dump of the count map; "" for none
 	Kernel   string           // path of the dump of kernel stacks, where it is another
 	Key      []stackmap.Field // fields of the count map's key
-	Value    *stackmap.Field  // where the count lies in a value; nil: all of it
+	Value    *stackmap.Field  // the count in a value; nil: all of it
 	BTF      string           // path of BTF, or of an object with it, of the key; "" for none
-	Depth    int              // frames in a value of a bare concatenation; 0 not told
-	Stride   int              // bytes of such a value; 0 not told
+	Depth    int              // frames in a value of a bare concatenation; 0 if not known
+	Stride   int              // bytes of such a value; 0 if not known
 	Kallsyms string           // path of /proc/kallsyms of the same boot; "" for none
-	// Maps are paths of /proc/PID/maps, by process; those of AnyProcess serve all stacks
-	// of which it is not known whose they are.
+	// Maps are paths of copies of /proc/PID/maps, by process; that of AnyProcess is for
+	// all stacks of unknown processes.
 	Maps map[int32]string
-	// PathOf names the file of a build ID, where that is all that a stack map says; "" if it
-	// is not known. nil knows none.
+	// PathOf returns the path of the file with a build ID, which a stack map does not have;
+	// "" if it is not known. nil knows none.
 	PathOf func(buildid.ID) string
 }
 
-// AnyProcess is in StackOptions.Maps the process that unlabelled stacks are of.
+// AnyProcess is the key in StackOptions.Maps for stacks of unknown processes.
 const AnyProcess int32 = -1
 
 // bare reports whether the options describe a bare concatenation of values.
@@ -45,13 +45,12 @@ type stackSource struct {
 	file     *file
 	set      *stackmap.Set
 	opts     Options
-	damage   error           // behind the stacks that were read
+	damage   error           // after the stacks that were read
 	kallsyms string          // path of the list that has the kernel's place; "" for none
 	state    *sideband.State // of the profile, once it was made
 }
 
-// openStacks reads a stack map whole: nothing of it is large, as the kernel bounds the
-// maps.
+// openStacks reads a stack map whole: the kernel bounds the size of maps.
 func openStacks(f *file, form stackmap.Form, o *Options) (*stackSource, error) {
 	opts, files, err := readOptions(&o.Stacks)
 	defer func() { files.Close() }()
@@ -69,7 +68,7 @@ func openStacks(f *file, form stackmap.Form, o *Options) (*stackSource, error) {
 		kallsyms: o.Stacks.Kallsyms}, nil
 }
 
-// readOptions opens the files that belong to a stack map; the caller closes them also
+// readOptions opens the files that belong to a stack map. The caller closes them, also
 // after an error.
 func readOptions(o *StackOptions) (*stackmap.Options, closers, error) {
 	opts := &stackmap.Options{Key: o.Key, Value: o.Value, Depth: o.Depth, Stride: o.Stride}
@@ -145,8 +144,8 @@ func addWarnings(p *ingest.Profile, list []sideband.Warning) {
 	}
 }
 
-// newState enters the kernel's address space and those of processes: from the maps and
-// kallsyms that the user names, and from Options.Bundles.
+// newState returns a State with the changes of the maps and kallsyms in StackOptions and of
+// Options.Bundles, which are not applied yet.
 func (s *stackSource) newState(ctx context.Context) (*sideband.State, error) {
 	sb, o := sideband.New(), &s.opts.Stacks
 	if s.kallsyms != "" {
@@ -167,7 +166,7 @@ func (s *stackSource) newState(ctx context.Context) (*sideband.State, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		sb.TakeAll(b) // the user vouches that they are of the same boot
+		sb.TakeAll(b) // unchecked: a stack map has no boot to compare
 	}
 	return sb, nil
 }
@@ -188,7 +187,7 @@ func addMaps(sb *sideband.State, pid int32, path string) error {
 	return nil
 }
 
-// stackWarnings says what is to be known of a stack map.
+// stackWarnings adds the warnings about a stack map to the profile.
 func (f *stackFolder) stackWarnings(p *ingest.Profile) {
 	s, set := f.source, f.set
 	warn := func(partial bool, hint, format string, args ...any) {
@@ -234,7 +233,7 @@ func (f *stackFolder) stackWarnings(p *ingest.Profile) {
 	s.lossWarning(warn)
 }
 
-// listWarning says what a kallsyms text was not good for.
+// listWarning warns of a kallsyms text that names nothing.
 func (f *stackFolder) listWarning(warn func(partial bool, hint, format string, args ...any)) {
 	list := f.source.kallsyms
 	switch {
@@ -247,7 +246,7 @@ func (f *stackFolder) listWarning(warn func(partial bool, hint, format string, a
 	}
 }
 
-// lossWarning tells of stacks that were lost.
+// lossWarning warns of stacks that were lost.
 func (s *stackSource) lossWarning(warn func(partial bool, hint, format string, args ...any)) {
 	lost := s.set.Totals().Lost
 	var parts []string
