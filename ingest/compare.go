@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Display names of the objects that stand for no file.
+// Display names of objects without a file.
 const (
 	UnmappedPath       = "[unmapped]"        // user addresses outside every mapping
 	UnmappedKernelPath = "[unmapped kernel]" // kernel addresses outside every mapping
 
-	AmbiguousPath       = "[ambiguous]"        // user addresses that may be one thing or another
+	AmbiguousPath       = "[ambiguous]"        // user addresses that were in several objects
 	AmbiguousKernelPath = "[ambiguous kernel]" // kernel addresses likewise
 	GuestPath           = "[guest]"
 	HypervisorPath      = "[hypervisor]"
@@ -20,8 +20,7 @@ const (
 )
 
 // CompareObjects is the order in which the objects of a profile are numbered: by
-// kind, path and build ID, then by whatever else tells them apart. It is 0 only
-// for objects that are the same.
+// kind, path and build ID, then by their other fields. It is 0 only for equal objects.
 func CompareObjects(a, b *Object) int {
 	return cmp.Or(
 		cmp.Compare(a.Kind, b.Kind),

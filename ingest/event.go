@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// EventError is the error for a capture that lacks the event whose samples are asked for.
+// EventError is the error for a capture without the requested event.
 type EventError struct {
 	Capture string
 	Event   string
 	Has     []string // names of the events that it has, if known
 }
 
-// Error returns the capture, the event and those that there are.
+// Error names the capture, the event and the capture's own events.
 func (e *EventError) Error() string {
 	text := fmt.Sprintf("%s: no event %q in it", e.Capture, e.Event)
 	if len(e.Has) > 0 {

@@ -1,8 +1,8 @@
 package ingest
 
-// WithoutInlines returns names in which each location has only the frame of its
-// physical function; Functions stay as they are. If n has no inlined frames it is
-// n itself; else all but FrameEnds and Frames is shared with n.
+// WithoutInlines returns names in which each location has only the frame of its physical
+// function. They are n itself if it has no inlined frames; else they share all but FrameEnds
+// and Frames with n.
 func (n *Names) WithoutInlines() *Names {
 	physical := 0
 	for i := range n.Frames {

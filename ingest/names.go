@@ -2,15 +2,15 @@ package ingest
 
 import "strings"
 
-// What perf and the kernel call things that are no files, or files no more.
+// Names that perf and the kernel have for mappings without a file, or of deleted files.
 const (
-	// KernelMapName begins the name of the kernel's mapping; that of its reference symbol
-	// follows.
+	// KernelMapName is the name of the kernel's mapping without its suffix, the name of the
+	// reference symbol.
 	KernelMapName = "[kernel.kallsyms]"
 	DeletedSuffix = " (deleted)"
 )
 
-// Unbracket returns what stands in a name in brackets, and whether it is one.
+// Unbracket returns a name without its brackets, and whether it has any.
 func Unbracket(s string) (inner string, ok bool) {
 	if len(s) > 2 && s[0] == '[' && s[len(s)-1] == ']' {
 		return s[1 : len(s)-1], true
@@ -23,8 +23,8 @@ func IsVmlinux(base string) bool {
 	return base == "vmlinux" || strings.HasPrefix(base, "vmlinux-")
 }
 
-// IsAnonymousName knows the names that perf and /proc/PID/maps give to memory
-// without a file.
+// IsAnonymousName reports whether a name is one of perf or /proc/PID/maps for memory without
+// a file.
 func IsAnonymousName(file string) bool {
 	if file == "" || file == "[heap]" || file == "[anon]" {
 		return true

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// CompareFiles orders files by path, then by whatever else was recorded of them.
+// CompareFiles orders files by path, then by their other fields.
 func CompareFiles(a, b *FileRef) int {
 	return cmp.Or(
 		strings.Compare(a.Path, b.Path),
@@ -25,8 +25,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// CompareSegments orders by Offset, and puts the longer of two that begin alike first: it is the
-// one whose mapping was not cut short.
+// CompareSegments orders by Offset, then the longer first: its mapping was not cut short.
 func CompareSegments(a, b SegmentRef) int {
 	if c := cmp.Compare(a.Offset, b.Offset); c != 0 {
 		return c
@@ -59,8 +58,8 @@ func CompareLabels(s, t *Sample) int {
 	return cmp.Compare(s.CPU, t.CPU)
 }
 
-// SortFunctions puts functions into the order of Names.Functions, each once, and
-// renumbers the frames that refer to them.
+// SortFunctions returns the functions in the order of Names.Functions, without duplicates,
+// and renumbers the frames that refer to them.
 func SortFunctions(funcs []Function, frames []Frame) []Function {
 	order := make([]FuncID, len(funcs))
 	for i := range order {

@@ -48,7 +48,7 @@ func fitRune(r rune) bool {
 }
 
 // ShortName is the name of an object in the text of an unresolved frame: the
-// last element of its path without brackets, or what is known instead.
+// last element of its path without brackets, or a substitute.
 func ShortName(o *Object) string {
 	name := o.File.Path
 	if i := strings.LastIndexByte(name, '/'); i >= 0 && i+1 < len(name) {
@@ -78,12 +78,12 @@ func ShortName(o *Object) string {
 	return "unknown"
 }
 
-// Collapsed reports whether all addresses of such objects fall together in one
-// location, so that its Offset says nothing.
+// Collapsed reports whether all addresses of such objects are one location, whose Offset is
+// 0.
 func (k ObjectKind) Collapsed() bool { return k >= Anonymous }
 
 // AppendUnresolved appends the text of an unresolved frame to b: "[libc.so.6+0x27220]",
-// or "[anon]" where the offset says nothing.
+// or "[anon]" for a kind that is Collapsed.
 func AppendUnresolved(b []byte, o *Object, off addr.Offset) []byte {
 	b = append(b, '[')
 	b = append(b, ShortName(o)...)

@@ -47,7 +47,7 @@ func (j *jsonWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// appendJSONText copies JSON text. What is not fit can only stand in its strings.
+// appendJSONText copies JSON text. Characters to be escaped are in its strings alone.
 func appendJSONText(dst, text []byte) []byte {
 	from := 0
 	for i := 0; i < len(text); {

@@ -1,7 +1,7 @@
-// Package ingest has the Profile that all stages share: stacks of (object, offset), why
-// an object or location has no name, and the orders that make equal inputs give equal
-// bytes. Captures become Profiles in ingest/input, and pprof files in ingest/format/pprof; names
-// come later, in analyze/resolve, by a join on Locations.
+// Package ingest has the Profile that all stages share: stacks of (object, offset), the
+// reasons why an object or location has no name, and the orders by which equal inputs give
+// equal bytes. Captures become Profiles in ingest/input, and pprof files in
+// ingest/format/pprof; names come later, in analyze/resolve, by a join on Locations.
 package ingest
 
 import (
@@ -18,7 +18,7 @@ type (
 	StringID   uint32 // index into Profile.Strings; 0 is ""
 )
 
-// ObjectKind says what an object is, and so what its Offsets mean.
+// ObjectKind is the kind of an object, which defines its Offsets.
 type ObjectKind uint8
 
 // The kinds, in the order in which objects are numbered.
@@ -47,13 +47,13 @@ const (
 	JITDomain
 )
 
-// IDSource says how an object got its build ID, best first. The coverage summary
-// counts samples by it.
+// IDSource is the source of an object's build ID, best first. The coverage summary counts
+// samples by it.
 type IDSource uint8
 
 // The sources of a build ID (DESIGN.md section 4).
 const (
-	IDNone     IDSource = iota // none could be had
+	IDNone     IDSource = iota // it has none
 	IDRecorded                 // in the mapping's own record
 	// in another record or feature entry, same (device, inode, generation)
 	IDSibling
@@ -64,7 +64,7 @@ const (
 	IDDerived // computed: a JITed function's identity, a kernel's vdso
 )
 
-// FileRef is what a capture recorded of a mapped file besides its build ID.
+// FileRef is the record of a mapped file in a capture, without its build ID.
 type FileRef struct {
 	Path       string // as recorded, without " (deleted)"
 	Deleted    bool
@@ -74,7 +74,7 @@ type FileRef struct {
 	Generation uint64
 }
 
-// SegmentRef is a piece of an object as some process had it mapped: File bytes
+// SegmentRef is a piece of an object that a process had mapped: file bytes
 // [Offset, Offset+Len). Used for pprof mappings when the object's own program
 // headers are not known.
 type SegmentRef struct {
@@ -82,7 +82,7 @@ type SegmentRef struct {
 	Len    uint64
 }
 
-// Object is one thing with code in a capture. Exported fields are set by ingest
+// Object is a piece of code with an identity in a capture. Exported fields are set by ingest
 // and not changed later, save by Merge.
 type Object struct {
 	Kind     ObjectKind
@@ -99,20 +99,20 @@ type Object struct {
 	// Symbol is the name that the capture itself gives the whole object (KSYMBOL
 	// records), "" if none. Such an object has a name without any table.
 	Symbol string
-	// NoImage is set for a BPF program of which nothing but that name is known: its
-	// code and lines were not read while it lived. Its locations are named, and have
-	// the reason ImageNotCaptured all the same.
+	// NoImage is set for a BPF program of which only that name is known: its code and lines
+	// were not read while it was loaded. Its locations have the name, and the reason
+	// ImageNotCaptured.
 	NoImage bool
-	// WhyNoImage says then why, if the capture or a bundle of the same boot does: one of
-	// the Missing constants of package bpf, or what the kernel said.
+	// WhyNoImage is the cause of NoImage, if the capture or a bundle of the same boot has
+	// it: one of the Missing constants of package bpf, or an error of the kernel.
 	WhyNoImage string
 	Length     uint64 // of a JITed function, bytes; 0 if not known
 
 	// Unseen is set for a file of which a stack map has bare addresses: the kernel that took
-	// the stacks saw no build ID in it, or could not look then. No recorder's option mends it.
+	// the stacks found no build ID in it, or could not look then. No recorder's option helps.
 	Unseen bool
 
-	// why nothing in this object can be named whatever the store holds; ReasonNone otherwise
+	// why nothing in this object can get a name from any store; ReasonNone otherwise
 	Reason   Reason
 	Kernel   ObjectID     // for VDSO and Module: the kernel of the same capture, or NoObject
 	PID      int32        // for PerfMap: the process (in one capture), else 0
@@ -155,8 +155,7 @@ type Sample struct {
 	Weight uint64 // sum of their periods
 }
 
-// Keep says which labels stay apart when samples are folded; the comm always
-// does.
+// Keep are the labels that stay apart when samples are folded, besides the comm.
 type Keep struct{ PID, TID, CPU bool }
 
 // Profile holds the interned tables that all stages share. Everything is
@@ -190,8 +189,8 @@ func (p *Profile) Stack(s StackID) []LocationID {
 	return p.StackLocs[start:p.StackEnds[s]]
 }
 
-// Meta is what a capture says about itself; merged captures keep the first
-// value that all agree on, else "" or 0.
+// Meta is the description of a capture in itself; merged captures keep a value that all
+// have, else "" or 0.
 type Meta struct {
 	Captures   []string // paths as given
 	Host       string
@@ -207,8 +206,8 @@ type Meta struct {
 	Pprof       *PprofHeader // of a pprof input, else nil
 }
 
-// PprofHeader holds what a pprof file says of itself and a Profile has no other
-// place for. It is kept so that a file from another profiler leaves as it came.
+// PprofHeader has the fields of a pprof file for which a Profile has no other place, so that
+// the file of another profiler keeps them.
 type PprofHeader struct {
 	PeriodType, PeriodUnit string
 	Period                 int64
@@ -217,7 +216,7 @@ type PprofHeader struct {
 	DocURL                 string
 }
 
-// Stats counts what happened on the way in. Weights are by period.
+// Stats counts records, samples and frames that were read. Weights are by period.
 type Stats struct {
 	Records        uint64
 	RecordTypes    map[string]uint64 // by PERF_RECORD name
@@ -234,17 +233,16 @@ type Stats struct {
 	UnknownRecords uint64
 	UnknownIDs     uint64 // samples whose event id no attr has
 	ByIDSource     [8]uint64
-	// KernelList says that a kallsyms text placed the kernel's addresses; what it was not
-	// good for is among the warnings.
+	// KernelList is set if a kallsyms text placed the kernel's addresses.
 	KernelList bool
 	Warnings   []Warning // in file order, capped
 }
 
-// Warning is one thing about an input that the user should know; Partial ones
-// make the exit status 3.
+// Warning is a defect of an input, or another fact for the user; a Partial one makes the exit
+// status 3.
 type Warning struct {
 	Text    string
-	Hint    string // "" or what would mend it
+	Hint    string // the command or step that would fix it, or ""
 	Partial bool
 }
 
@@ -268,24 +266,24 @@ type Frame struct {
 type Names struct {
 	Functions []Function // sorted by (Object, SystemName, File, StartLine)
 	// FrameEnds and Frames: location l has Frames[FrameEnds[l-1]:FrameEnds[l]],
-	// innermost first. Reasons[l] says why a location has no name. It has frames all
-	// the same where only the function's bounds are known, from an unwind table: one,
-	// of a function whose name is made of its address ("fun_4290"); and where only the
-	// name of a BPF program is known (ImageNotCaptured).
+	// innermost first. Reasons[l] is the reason why a location has no name. It still has a
+	// frame where only the function's bounds are known, from an unwind table: of a function
+	// whose name is made of its address ("fun_4290"); and where only the name of a BPF program
+	// is known (ImageNotCaptured).
 	FrameEnds []uint32
 	Frames    []Frame
 	Reasons   []Reason
 	// SymOff is the distance of each location from the start of its physical
 	// function, for `sym+0xOFF`; 0 for unresolved ones.
 	SymOff []uint64
-	// Found says for objects whose locations have the reason Mismatch which build
-	// ID the file at the recorded path has.
+	// Found is the build ID of the file at the recorded path, for objects whose locations
+	// have the reason Mismatch.
 	Found map[ObjectID]buildid.ID
-	// Probable says for JITed functions whose image was not captured that their lines
-	// are those of this object, which has the same name, tag and length, and may have
-	// been compiled from other source.
+	// Probable is, for JITed functions whose image was not captured, the object that their
+	// lines are taken from. It has the same name, tag and length, and may have been compiled
+	// from other source.
 	Probable map[ObjectID]buildid.ID
-	// Warnings tell what went wrong on the way: tables that could not be read.
+	// Warnings are about tables that could not be read.
 	Warnings []Warning
 }
 

@@ -1,8 +1,7 @@
 package ingest
 
-// Reason says why a location has no name. The list is closed: every unresolved
-// frame has exactly one, and each has its command that mends it
-// (analyze/report).
+// Reason is the reason why a location has no name. The list is closed: every unresolved frame
+// has exactly one, and each has the command that fixes it (analyze/report).
 type Reason uint8
 
 // The reasons. Their texts, not their numbers, appear in files.
@@ -15,7 +14,7 @@ const (
 	NoBuildID               // the capture has no build ID for the mapping
 	Ambiguous               // a padded build ID matches two objects
 	AnonymousMemory         // code without a file: JIT without a map
-	ImageNotCaptured        // a BPF program of which nothing, or only the name, is known
+	ImageNotCaptured        // a BPF program without code, perhaps with a name
 	KernelHidden            // kptr_restrict hid the kernel's addresses
 	StackNotUnwound         // --call-graph dwarf: the user stack is still to be unwound
 	OutsideMapping          // no mapping covers the address: a junk chain tail, or a lost record
@@ -23,15 +22,15 @@ const (
 	GuestCode               // code of a virtual machine
 	HypervisorCode
 	TableDamaged // the store's table could not be read
-	// MapsNotSaved is of a bare address in a stack map: nothing says what lay there, no
-	// /proc/PID/maps of the process, no kallsyms of that boot.
+	// MapsNotSaved is of a bare address in a stack map without the mappings: there is no
+	// /proc/PID/maps of the process, and no kallsyms of the boot.
 	MapsNotSaved
 	StackLost // a stack map had no room for the stack, or it was not taken
 	// ProcessGone is of an address in a bundle of stacks: its process had ended before its
 	// mappings could be read.
 	ProcessGone
-	// AddressReused is of an address at which more than one thing was, one after another: nothing
-	// says which of them was met there.
+	// AddressReused is of an address that was in several objects, one after another, while the
+	// time of its stack is not known.
 	AddressReused
 	numReasons
 )
@@ -77,8 +76,8 @@ func ReasonFromString(s string) (r Reason, ok bool) {
 	return ReasonNone, false
 }
 
-// ReasonWithoutID is why locations of an object of this kind have no names if it has no
-// build ID and nothing else is known of it.
+// ReasonWithoutID returns the reason of locations in an object of this kind that has no build
+// ID and no name of its own.
 func ReasonWithoutID(k ObjectKind) Reason {
 	switch k {
 	case JIT:

@@ -9,9 +9,9 @@ type FrameSum struct {
 // Add adds another sum.
 func (s *FrameSum) Add(o FrameSum) { s.Frames += o.Frames; s.Weight += o.Weight }
 
-// WeighFrames sums the frames of a profile by location, of all its events. A frame weighs
-// as its sample does: by its periods or, with count, by the number of samples, by which
-// those of an event do that has no periods at all.
+// WeighFrames sums the frames of a profile by location, over all its events. The weight of a
+// frame is that of its sample: the sum of periods or, with count and for events without
+// periods, the number of samples.
 func (p *Profile) WeighFrames(count bool) []FrameSum {
 	periods := make([]bool, len(p.Events))
 	for i := range p.Samples {
@@ -36,8 +36,8 @@ func (p *Profile) WeighFrames(count bool) []FrameSum {
 // Names.Named).
 func (p *Profile) IsNamed(l LocationID) bool { return p.Names != nil && p.Names.Named(l) }
 
-// NamedFrames sums up what WeighFrames gave: all frames, and those with the name of a
-// function. Whatever prints how much is named, prints this.
+// NamedFrames adds up the sums of WeighFrames: of all frames, and of those with the name of a
+// function. Every printed share of named frames is made of these.
 func (p *Profile) NamedFrames(locations []FrameSum) (named, all FrameSum) {
 	for l, w := range locations {
 		all.Add(w)

@@ -24,7 +24,7 @@ var idSourceText = [...]string{
 	IDDerived:  "derived",
 }
 
-// String returns in words where a build ID came from, as reports print it.
+// String returns the source in words, as reports print it.
 func (s IDSource) String() string {
 	if int(s) < len(idSourceText) {
 		return idSourceText[s]

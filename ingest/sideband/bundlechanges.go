@@ -16,15 +16,15 @@ import (
 	"symbolize/ingest/object/kallsyms"
 )
 
-// take takes from one bundle of the same boot.
+// take adds the programs, symbols, modules and mappings of a bundle that the capture lacks.
 func (sb *State) take(l *bootBundle) {
 	sb.noteMissing(l.Manifest.Missing)
 	for i := range l.programs {
 		p := l.programs[i]
 		if p.Raw == nil {
-			continue // known by its records only, and those are looked at below
+			continue // known by its records only, which takeSymbols reads
 		}
-		p.Funcs = slices.Clone(p.Funcs) // tying may complete their names
+		p.Funcs = slices.Clone(p.Funcs) // the match may complete their names
 		sb.bundles.programs = append(sb.bundles.programs, p)
 		sb.bundles.programFrom = append(sb.bundles.programFrom, l.taken)
 	}
@@ -35,8 +35,7 @@ func (sb *State) take(l *bootBundle) {
 	sb.takeVDSO(l)
 }
 
-// insert adds a change of state that no record of the capture tells, at a time of the
-// capture's clock.
+// insert adds a change of state for which the capture has no record, at a time of its clock.
 func (sb *State) insert(time uint64, e change) {
 	e.time, e.seq = time, uint32(len(sb.changes))
 	if !sb.Clock.Timed {
@@ -45,18 +44,17 @@ func (sb *State) insert(time uint64, e change) {
 	sb.changes = append(sb.changes, e)
 }
 
-// codeRange tells a function by where it is and how long.
+// codeRange identifies a function by its addresses.
 type codeRange struct{ start, end uint64 }
 
-// symbolGroup is what the records of one thread said of a program that is being
-// loaded: its functions, then itself.
+// symbolGroup is the KSYMBOL records of a program that one thread loads.
 type symbolGroup struct {
 	symbols []change
 	missing bool // the capture has no record of one of them
 }
 
-// takeSymbols takes the loads and unloads of BPF code that the capture has no
-// records of: its recorder lacked the right to list what was there, or lost records.
+// takeSymbols takes the loads and unloads of BPF code for which the capture has no records:
+// its recorder lacked the right to list loaded programs, or lost records.
 func (sb *State) takeSymbols(l *bootBundle) {
 	if l.records == nil {
 		return
@@ -98,7 +96,7 @@ func (x *symbolTaker) symbol(rec *perfdata.Record) {
 	var k perfdata.KSymbol
 	id, err := x.l.records.SampleID(rec)
 	if err != nil || x.l.records.KSymbol(rec, &k) != nil || k.Len == 0 {
-		return // the bundle's own profile tells
+		return // reported by the profile of the bundle
 	}
 	at := codeRange{k.Addr, endOf(k.Addr, uint64(k.Len))}
 	e := change{kind: changeKernelMapping, layer: addrspace.Image, a: at.start, b: at.end, tid: id.TID,
@@ -132,7 +130,7 @@ func (x *symbolTaker) symbol(rec *perfdata.Record) {
 
 func (x *symbolTaker) count() { x.sb.bundles.taken[x.l.taken].Symbols++ }
 
-// event ends a group of symbols: they are of the program that it names.
+// event ends a group of symbols: they belong to its program.
 func (x *symbolTaker) event(rec *perfdata.Record) {
 	var b perfdata.BPFEvent
 	id, err := x.l.records.SampleID(rec)
@@ -161,8 +159,8 @@ func (x *symbolTaker) flush(tid int32) bool {
 	return true
 }
 
-// takeKernel takes the kernel's build ID, and where it lies if the capture's
-// recorder was not allowed to see that.
+// takeKernel takes the kernel's build ID, and its address if the capture's recorder was not
+// allowed to read that.
 func (sb *State) takeKernel(l *bootBundle) {
 	id := l.Manifest.KernelID()
 	if NewIdentifier(sb, ObjectQuery{}, nil).kernel.IsZero() {
@@ -178,13 +176,13 @@ func (sb *State) takeKernel(l *bootBundle) {
 	sb.bundles.taken[l.taken].Kernel = true
 }
 
-// takeModules takes modules that came or went during the recording, for which
-// perf.data has no record, those that its recorder could not see, and the build IDs of
-// all.
+// takeModules takes modules that were loaded or unloaded during the recording, for which
+// perf.data has no record, those that its recorder was not allowed to list, and the build
+// IDs of all.
 func (sb *State) takeModules(l *bootBundle) {
 	modules, err := l.Modules()
 	if err != nil {
-		return // told where the bundle's own profile is made
+		return // reported by the profile of the bundle
 	}
 	known := make(map[uint64]bool)
 	for i := range sb.changes {
@@ -211,8 +209,7 @@ func (sb *State) takeModules(l *bootBundle) {
 	}
 }
 
-// takeProcesses takes the mappings of processes that samples are of and that the
-// capture has no mapping of.
+// takeProcesses takes the mappings of processes with samples for which the capture has none.
 func (sb *State) takeProcesses(l *bootBundle) {
 	known := make(map[int32]bool)
 	for i := range sb.changes {
@@ -238,7 +235,7 @@ func (sb *State) takeProcesses(l *bootBundle) {
 	}
 }
 
-// AddProcessMaps takes in a /proc/PID/maps and reports whether there was code in it.
+// AddProcessMaps adds the mappings of a /proc/PID/maps and reports whether one was of code.
 func (sb *State) AddProcessMaps(pid int32, r io.Reader) bool {
 	found := false
 	lines := bufio.NewScanner(r) // a line is at most a path and 100 bytes
@@ -261,8 +258,8 @@ func (sb *State) AddProcessMaps(pid int32, r io.Reader) bool {
 	return found
 }
 
-// parseMapsLine reads a line of /proc/PID/maps as the record that perf has for such a
-// mapping. ok is false for mappings that are no code, and for what is no such line.
+// parseMapsLine parses a line of /proc/PID/maps as the record that perf has for such a
+// mapping. ok is false for mappings without code, and for other text.
 func parseMapsLine(line string) (m perfdata.Mmap, ok bool) {
 	code, ok := procmaps.ParseCode(line)
 	if !ok {
@@ -273,7 +270,7 @@ func parseMapsLine(line string) (m perfdata.Mmap, ok bool) {
 		Filename: []byte(cmp.Or(code.File.Path, ingest.AnonymousPath))}, true
 }
 
-// takeVDSO takes the build ID of the vdso, if there is but one.
+// takeVDSO takes the build ID of the vdso, if the bundle has only one.
 func (sb *State) takeVDSO(l *bootBundle) {
 	var ids []buildid.ID
 	for _, name := range l.Names() {
@@ -288,14 +285,14 @@ func (sb *State) takeVDSO(l *bootBundle) {
 	}
 }
 
-// kallsym finds a symbol of the kernel itself in the bundle's kallsyms; 0 if it is not
-// there.
+// kallsym returns the address of a symbol of the kernel itself in the bundle's kallsyms; 0 if
+// it is not there.
 func (l *bootBundle) kallsym(name string) (addr uint64) {
 	r, size, err := l.Entry(bundle.KallsymsName)
 	if err != nil {
 		return 0
 	}
-	// An error means that it is cut off: what was found before counts.
+	// A list with an error is cut off; its lines before that are good.
 	_ = kallsyms.Read(l.Name, io.NewSectionReader(r, 0, size), func(s kallsyms.Symbol) bool {
 		if s.Name == name && s.Module == "" {
 			addr = s.Addr

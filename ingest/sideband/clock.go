@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Clock turns the times of records and samples into the one that orders both.
+// Clock converts the times of records and samples to times that order both.
 type Clock struct {
 	Timed bool // by recorded time; else by position in the file
-	// For records whose time is ~0, which are delivered in file order: the latest
-	// time that a record before a position had.
+	// The latest time of the records before each position, for records with time ~0, which
+	// take their place in the file.
 	pos    []Position
 	latest []uint64
 }
@@ -46,7 +46,7 @@ func (c *Clock) note(recorded uint64, at Position, beforeSamples bool) uint64 {
 		last = c.latest[n-1]
 	}
 	if recorded == NoTime {
-		recorded = last + 1 // later than what lies before it, and not seen from there
+		recorded = last + 1 // later than the records before it
 	}
 	if recorded > last {
 		c.pos = append(c.pos, at)

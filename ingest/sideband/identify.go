@@ -14,12 +14,12 @@ type ObjectQuery struct {
 	File   ingest.FileRef
 	Kernel buildid.ID // of the capture's kernel, zero if not known
 	Host   string     // of the recording
-	// EndNanos is the wall clock of the recording's end, ns since 1970: by CLOCK_DATA,
-	// else when the file was last written, which perf does at the end and a copy does
-	// later. 0 if not known.
+	// EndNanos is the wall clock of the recording's end, in ns since 1970: by CLOCK_DATA,
+	// else the file's time of modification, which perf sets at the end and a copy later. 0
+	// if not known.
 	EndNanos int64
-	// MappedNanos is when the file was first mapped, at the latest; EndNanos if that is not
-	// known. Until then another file may have had its inode.
+	// MappedNanos is the latest possible time of the file's first mapping; EndNanos if that is
+	// not known. Until then another file may have had its inode.
 	MappedNanos int64
 	ByPath      buildid.ID // that the capture has for the file's path, zero if none
 	Shared      bool       // the capture has other files at the same path
@@ -34,14 +34,14 @@ type Identifier struct {
 	paths    pathFiles
 	module   map[string]buildid.ID // by display name
 	kernel   buildid.ID            // of the kernel, from the BUILD_ID feature
-	query    ObjectQuery           // what all queries have in common
+	query    ObjectQuery           // common part of all queries
 	ask      func(ObjectQuery) (buildid.ID, ingest.IDSource)
 	From, To uint64 // times of the first and the last sample, 0 if they are not known
-	// disowned are the names of files that lie at a path whose ID is not theirs for certain.
+	// Disowned are the names of files that may not have the build ID of their path.
 	Disowned []string
 }
 
-// fileKey is what tells that two names are of one file.
+// fileKey identifies a file with several names.
 type fileKey struct {
 	major, minor      uint32
 	inode, generation uint64
@@ -51,8 +51,8 @@ func keyOf(f *ingest.FileRef) (fileKey, bool) {
 	return fileKey{f.Major, f.Minor, f.Inode, f.Generation}, f.Inode != 0
 }
 
-// recordedName is the path as the records have it. A deleted file is not the one
-// that lies at its path now.
+// recordedName is the path as the records have it. A deleted file is another one than the
+// file at its path.
 func recordedName(f *ingest.FileRef) string {
 	if f.Deleted {
 		return f.Path + ingest.DeletedSuffix
@@ -95,8 +95,8 @@ func NewIdentifier(sb *State, query ObjectQuery, ask func(ObjectQuery) (buildid.
 	return x
 }
 
-// claim enters an ID under a name. One name with two IDs (a file that was
-// upgraded) is ambiguous, and tells nothing.
+// claim enters an ID under a name. A name with two IDs, as of an upgraded file, is ambiguous
+// and gets the zero ID.
 func claim[K comparable](m map[K]buildid.ID, key K, id buildid.ID) {
 	old, ok := m[key]
 	switch {
@@ -111,11 +111,11 @@ func claim[K comparable](m map[K]buildid.ID, key K, id buildid.ID) {
 	}
 }
 
-// entry takes in an entry of the BUILD_ID feature.
+// entry enters an entry of the BUILD_ID feature.
 func (x *Identifier) entry(e *perfdata.BuildIDEntry) {
 	switch {
 	case e.ID.IsZero(), e.PID > 0, e.CPUMode == perfdata.CPUModeGuestKernel,
-		e.CPUMode == perfdata.CPUModeGuestUser: // a virtual machine's, whose code is one place
+		e.CPUMode == perfdata.CPUModeGuestUser: // of a virtual machine, whose code is one object
 	case e.CPUMode != perfdata.CPUModeKernel:
 		claim(x.byPath, e.Filename, e.ID)
 	case strings.HasPrefix(e.Filename,
@@ -126,11 +126,11 @@ func (x *Identifier) entry(e *perfdata.BuildIDEntry) {
 	case strings.HasPrefix(e.Filename, "[") || strings.Contains(e.Filename, ".ko"):
 		claim(x.module, moduleName(e.Filename), e.ID)
 	default:
-		x.kernel = e.ID // a kernel image by a name of its own
+		x.kernel = e.ID // a kernel image with another name
 	}
 }
 
-// Identify gives o its build ID, if one can be had, or the reason.
+// Identify sets the build ID of o, or the reason why it has none.
 func (x *Identifier) Identify(o *ingest.Object) {
 	if o.ID.IsZero() {
 		o.ID, o.IDSource = x.find(o)
@@ -146,7 +146,7 @@ func (x *Identifier) Identify(o *ingest.Object) {
 	}
 }
 
-// NeedsID reports whether objects of a kind are named by build ID.
+// NeedsID reports whether objects of a kind get their names by build ID.
 func NeedsID(k ingest.ObjectKind) bool { return k <= ingest.Module }
 
 func (x *Identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSource) {
@@ -184,8 +184,8 @@ func (x *Identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSour
 	return id, source
 }
 
-// mapped returns the wall clock of when a file was first mapped. Records of mappings from
-// before the recording have time 0, and a file cannot go while it is mapped.
+// mapped returns the wall clock of the first mapping of a file. Mappings from before the
+// recording have time 0, and a mapped file keeps its inode.
 func (x *Identifier) mapped(f *ingest.FileRef) int64 {
 	first, ok := x.paths.first(f)
 	first = max(first, x.From)
@@ -195,8 +195,8 @@ func (x *Identifier) mapped(f *ingest.FileRef) int64 {
 	return x.query.EndNanos - int64(x.To-first)
 }
 
-// file returns the ID that the capture has for a file: that of its path, or of another
-// name of the same file.
+// file returns the ID that the capture has for a file: that of its path, or of another name
+// of the file.
 func (x *Identifier) file(f *ingest.FileRef) (buildid.ID, ingest.IDSource) {
 	id := x.byPath[recordedName(f)]
 	if !x.paths.last(f) {

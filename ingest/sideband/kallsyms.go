@@ -17,25 +17,23 @@ import (
 	"symbolize/ingest/regular"
 )
 
-// kallsymsFunctions are functions of modules and BPF programs by a kallsyms text, which is all
-// that is known of them.
+// kallsymsFunctions are functions of modules and BPF programs that only a kallsyms text has.
 type kallsymsFunctions struct {
 	symbols []kallsyms.Symbol // sorted by address
 	numbers []uint32          // raw object + 1
 }
 
-// bpfModule is what a list has for the module of BPF programs.
+// bpfModule is the module of BPF programs in a list.
 const bpfModule = "bpf"
 
-// maxListed is how far behind its start a function may reach, as the list does not say
-// where the last of a module or of a page of programs ends, in bytes.
+// maxListed is the largest size of a function in bytes, as a list has no ends of functions.
 const maxListed = 64 << 10
 
 // maxNotes bounds the notes beside a kallsyms text, in bytes.
 const maxNotes = 64 << 10
 
-// AddKallsyms enters the kernel's address space as a kallsyms text tells it: the kernel
-// by the address of _text, and modules and BPF programs function by function.
+// AddKallsyms enters the kernel's address space of a kallsyms text: the kernel by the address
+// of _text, and modules and BPF programs function by function.
 func (sb *State) AddKallsyms(path string) error {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -83,8 +81,8 @@ func (sb *State) AddKallsyms(path string) error {
 	return nil
 }
 
-// kernelIDBeside finds the build ID of the kernel that a list is of: in a copy of
-// /sys/kernel/notes beside it, in the running kernel's for its own list.
+// kernelIDBeside returns the build ID of the kernel of a list: by a copy of /sys/kernel/notes
+// in the same directory, for /proc/kallsyms by the running kernel's notes.
 func kernelIDBeside(path string) buildid.ID {
 	notes := filepath.Join(filepath.Dir(path), "notes")
 	if path == "/proc/kallsyms" {
@@ -105,8 +103,8 @@ func kernelIDBeside(path string) buildid.ID {
 
 // InKallsyms finds the function of a module or BPF program that an address is in, and its
 // distance from the start. The rule of KernelCode for return addresses (ret) that no call can
-// precede applies here too: the first instruction of a program, or of a module, is behind no
-// call; nor is that of a function with padding before it.
+// precede applies here too: none precedes the first instruction of a program, of a module, or
+// of a function with padding before it.
 func (sb *State) InKallsyms(pc uint64, ret bool) (object uint32, offset uint64, ok bool) {
 	c, at := &sb.Kernel.functions, addr.Site(pc, ret)
 	if i, found := c.find(pc); found &&
@@ -129,14 +127,14 @@ func (sb *State) InKallsyms(pc uint64, ret bool) (object uint32, offset uint64, 
 	return c.numbers[i] - 1, at - s.Addr, true
 }
 
-// find returns where in the list a function begins at an address, or would stand.
+// find returns the index of the function that begins at an address, or its insertion point.
 func (c *kallsymsFunctions) find(at uint64) (i int, found bool) {
 	return slices.BinarySearchFunc(c.symbols, at, func(s kallsyms.Symbol, at uint64) int {
 		return cmp.Compare(s.Addr, at)
 	})
 }
 
-// listedCode returns the object of a function that the kernel's list names.
+// listedCode returns the object of a function in a list.
 func (r *Objects) listedCode(s *kallsyms.Symbol) uint32 {
 	if s.Module == bpfModule {
 		key := ObjectKey{Kind: ingest.JIT, Path: r.Path([]byte(s.Name))}

@@ -26,7 +26,7 @@ func (sb *State) kernelMapping(rec *perfdata.Record, e *change) bool {
 
 // kernelImage places the kernel. The record's pgoff is the run-time address of
 // the reference symbol that its name ends with, 0 if it was hidden
-// (kptr_restrict): then nothing can be said of the kernel's addresses.
+// (kptr_restrict): then no address of the kernel can be located.
 func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named bool) bool {
 	m := &sb.Records.mmap
 	if ref == "" || !named {
@@ -56,9 +56,8 @@ func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named 
 	return true
 }
 
-// kernelReach is how far from start on an address may lie in the kernel's image.
-// The recorded map ends with .text, but .init.text, where the idle task of the
-// first CPU has its outer frames for ever, comes behind the data.
+// kernelReach returns the end of the kernel's image. The recorded map ends with .text, but
+// .init.text, with the outer frames of the idle task of the first CPU, is behind the data.
 func kernelReach(arch string, start uint64) uint64 {
 	const (
 		x86Modules = 0xffffffffc0000000 // MODULES_VADDR, behind KERNEL_IMAGE_SIZE

@@ -9,17 +9,17 @@ import (
 	"symbolize/ingest/format/bpf"
 )
 
-// KernelMap is the kernel's address space at one moment of a capture: it says what a
-// pointer in captured code points to. It stays usable when the capture is closed, and
-// is safe for concurrent use.
+// KernelMap is the kernel's address space at one time of a capture, for the targets of
+// pointers in captured code. It stays usable when the capture is closed, and is safe for
+// concurrent use.
 type KernelMap struct {
 	spaces  *addrspace.Map
 	version addrspace.Version
 	objects []ingest.Object // by raw object
 }
 
-// KernelMap returns the kernel's address space as it was when all functions of a BPF
-// program were last mapped where it says; as it was at the end if they never were.
+// KernelMap returns the kernel's address space at the last time at which all functions of a
+// BPF program were mapped at their addresses; at the end if they never were.
 func (sb *State) KernelMap(p *bpf.Program) *KernelMap {
 	m := &KernelMap{spaces: sb.Spaces, objects: slices.Clone(sb.Objects.List)}
 	x := NewIdentifier(sb, ObjectQuery{}, nil)
@@ -42,8 +42,8 @@ func (sb *State) KernelMap(p *bpf.Program) *KernelMap {
 	return m
 }
 
-// has reports whether all functions of a program, which kernel or perf may name, lie in a
-// version where the program says.
+// has reports whether all functions of a program, under the kernel's or perf's names, are at
+// their addresses in a version.
 func (m *KernelMap) has(v addrspace.Version, p *bpf.Program) bool {
 	for i := range p.Funcs {
 		start := p.Funcs[i].Start
@@ -59,8 +59,8 @@ func (m *KernelMap) has(v addrspace.Version, p *bpf.Program) bool {
 	return true
 }
 
-// Find returns the object that an address lay in, and where in it. The object's Kernel
-// field is of no meaning.
+// Find returns the object of an address, and the offset in it. The object's Kernel field is
+// not set.
 func (m *KernelMap) Find(pc addr.PC) (ingest.Object, addr.Offset, bool) {
 	if m == nil {
 		return ingest.Object{}, 0, false

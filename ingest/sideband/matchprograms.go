@@ -10,15 +10,15 @@ import (
 	"symbolize/ingest/format/bpf"
 )
 
-// programLoad is a load of a program, as records tell it.
+// programLoad is the records of a load of a program.
 type programLoad struct {
 	id      uint32 // 0 if no BPF_EVENT followed
 	symbols []int  // KSYMBOL records, by number in sideband.events; main first
 }
 
 // programLoads groups the KSYMBOL records of BPF programs by the BPF_EVENT that
-// follows them: one per function, then the event, all from the thread that loads.
-// What an event that was lost has left behind is a load without an ID.
+// follows them: one per function, then the event, all of the thread that loads. Records
+// whose event was lost are a load without an ID.
 func (sb *State) programLoads() []programLoad {
 	var loads []programLoad
 	open := make(map[int32][]int) // by thread
@@ -49,9 +49,8 @@ func (sb *State) programLoads() []programLoad {
 	return loads
 }
 
-// firstOf finds where in a group the program with this tag begins: with its main
-// function, which has the program's tag in its name. Records that perf made up
-// have another one there; nothing is lost among those.
+// firstOf returns the index in a group of the main function of the program with this tag,
+// which has it in its name. In synthesized records it has another one; none of those is lost.
 func (sb *State) firstOf(group []int, tag bpf.Tag) int {
 	for i := len(group) - 1; i >= 0; i-- {
 		if t, _, ok := bpf.SplitSymbol(sb.symbolOf(group[i])); ok && t == tag {
@@ -96,24 +95,23 @@ type programMatcher struct {
 	of     map[int]funcRef // by number of the record in events
 }
 
-// codeKey is what a KSYMBOL record itself says of a function.
+// codeKey is the description of a function in a KSYMBOL record.
 type codeKey struct {
 	start  addr.PC
 	length uint32 // 0: not known
 	tag    bpf.Tag
 }
 
-// codeFuncs are the functions of one looseKey, in the order of loading; records
-// take one after another, then the last again.
+// codeFuncs are the functions of one codeKey, in the order of loading. Records take one after
+// another, further records the last.
 type codeFuncs struct {
 	refs []funcRef
 	next int
 }
 
-// matchPrograms finds out which functions the KSYMBOL records of BPF programs tell
-// of, and makes their objects what those functions are: name and length do not
-// say it. Programs whose information nobody read are added to sb.programs. The
-// events are in order of time.
+// matchPrograms finds the functions of the KSYMBOL records of BPF programs and gives the
+// records' objects their identity, which name and length alone do not determine. Programs
+// whose information was not read are added to sb.Programs. The changes are in order of time.
 func (sb *State) matchPrograms() {
 	if sb.Programs.symbols == 0 {
 		return
@@ -150,8 +148,8 @@ func (sb *State) matchPrograms() {
 	sb.Programs.List = slices.CompactFunc(sb.Programs.List, sameGone)
 }
 
-// sameGone reports whether two programs are one that only records name: loaded
-// while perf listed what was there, it is recorded twice.
+// sameGone reports whether two programs without information are one: perf records a program
+// twice that is loaded while it lists the loaded ones.
 func sameGone(a, b bpf.Program) bool {
 	return a.Raw == nil && b.Raw == nil && a.ID == b.ID && a.ID != 0 &&
 		a.Funcs[0].Start == b.Funcs[0].Start && a.Funcs[0].Length == b.Funcs[0].Length
@@ -185,7 +183,7 @@ func (sb *State) newProgramMatcher() *programMatcher {
 	return t
 }
 
-// add enters the functions of a program by what records can say of them.
+// add enters the functions of a program by the facts that records have.
 func (t *programMatcher) add(p *bpf.Program) {
 	starts := make(map[addr.PC]int, len(p.Funcs))
 	t.starts[p] = starts
@@ -227,8 +225,8 @@ func (t *programMatcher) find(load *programLoad, k int) (funcRef, bool) {
 	return t.byAddress(at)
 }
 
-// within returns which function of program p the record is of, or −1: the one at
-// its address or, where addresses were hidden, the one at its place.
+// within returns the index of the record's function in program p, or −1: the one at its
+// address or, where addresses were hidden, the one at its place.
 func (t *programMatcher) within(p *bpf.Program, load *programLoad, k int) int {
 	e := &t.sb.changes[load.symbols[k]]
 	starts, length := t.starts[p], e.b-e.a
@@ -244,9 +242,8 @@ func (t *programMatcher) within(p *bpf.Program, load *programLoad, k int) int {
 // fits reports whether a function can be that long.
 func fits(f *bpf.Func, length uint64) bool { return f.Length == 0 || uint64(f.Length) == length }
 
-// byAddress finds the function of a record that no BPF_EVENT ties to a program:
-// of those that were at that address with that length and tag, the next one to be
-// loaded.
+// byAddress finds the function of a record without a BPF_EVENT: of those with its address,
+// length and tag, the next one to be loaded.
 func (t *programMatcher) byAddress(at int) (funcRef, bool) {
 	e := &t.sb.changes[at]
 	tag, _, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
@@ -264,9 +261,9 @@ func (t *programMatcher) byAddress(at int) (funcRef, bool) {
 	return r, true
 }
 
-// bind notes which function a record is of, and takes from the record what the
-// kernel hid from the recorder. Where there is no BTF the record has the better name:
-// the other is cut to 15 bytes, or made up.
+// bind enters the function of a record, and takes from the record the facts that the kernel
+// hid from the recorder. Without BTF the record has the better name: that of the program is
+// cut to 15 bytes, or made up.
 func (t *programMatcher) bind(at int, r funcRef) {
 	t.of[at] = r
 	e := &t.sb.changes[at]
@@ -283,7 +280,7 @@ func (t *programMatcher) bind(at int, r funcRef) {
 		f.Length = uint32(e.b - e.a)
 	}
 	if old := r.fn(); f.Name != old.Name || f.Start != old.Start || f.Length != old.Length {
-		r.p.Funcs = slices.Clone(r.p.Funcs) // those of a program of a bundle are shared with that
+		r.p.Funcs = slices.Clone(r.p.Funcs) // a bundle shares those of its programs
 		*r.fn() = f
 	}
 }
@@ -311,7 +308,7 @@ func (t *programMatcher) finish() {
 	}
 }
 
-// goneProgram is what records tell of a program whose information nobody read.
+// goneProgram makes a program whose information was not read of its records.
 func (sb *State) goneProgram(load *programLoad) bpf.Program {
 	p := bpf.Program{ID: load.id, Missing: bpf.MissingGone, BigEndian: sb.Host.BigEndian}
 	switch why := sb.Programs.missing[load.id]; {

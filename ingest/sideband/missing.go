@@ -8,8 +8,8 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// noteMissing takes in why a bundle's recorder has no code of some programs. The bundle
-// that is given first knows best.
+// noteMissing enters the reasons of a bundle's recorder for programs without code. Those of
+// the first bundle have precedence.
 func (sb *State) noteMissing(list []bundle.MissingProgram) {
 	for i := range list {
 		m := &list[i]
@@ -23,9 +23,9 @@ func (sb *State) noteMissing(list []bundle.MissingProgram) {
 	}
 }
 
-// addMissing adds the programs of a bundle's own list that no record names, because they
-// were there before and went before they could be read: all that is known of them is
-// that list's row. It gives the others its reasons.
+// addMissing adds the programs of a bundle's own list that no record names: they were loaded
+// before the recording and unloaded before they could be read. It sets the reasons of the
+// others.
 func (sb *State) addMissing(list []bundle.MissingProgram) {
 	known := make(map[uint32]bool, len(sb.Programs.List))
 	for i := range sb.Programs.List {
@@ -53,5 +53,5 @@ func (sb *State) addMissing(list []bundle.MissingProgram) {
 		func(a, b bpf.Program) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// maxProgramName is how much the kernel keeps of a program's name: BPF_OBJ_NAME_LEN − 1.
+// maxProgramName is the longest name of a program in the kernel: BPF_OBJ_NAME_LEN − 1.
 const maxProgramName = 15

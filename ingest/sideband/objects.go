@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// Numbers of the raw objects that every capture has. They stand for no record.
+// Numbers of the raw objects that every capture has, without a record.
 const (
 	Unmapped = iota
 	UnmappedKernel
@@ -22,8 +22,8 @@ const (
 	NumFixed
 )
 
-// Objects are the objects as the records of a capture tell them apart, before
-// it is known which are the same. Locations of the second pass refer to them.
+// Objects are the raw objects of a capture: those that differ in their records, of which
+// several can turn out to be the same. Locations of the second pass refer to them.
 type Objects struct {
 	List     []ingest.Object
 	index    map[ObjectKey]uint32
@@ -46,8 +46,8 @@ type segmentKey struct {
 	ref    ingest.SegmentRef
 }
 
-// maxSegments bounds the observed pieces that are kept of one object: one that
-// is mapped piece by piece, thousands of them, has no segments to speak of.
+// maxSegments bounds the observed pieces that are kept of one object: thousands of pieces are
+// no segments of a file.
 const maxSegments = 256
 
 func NewObjects() *Objects {
@@ -123,8 +123,8 @@ func (r *Objects) user(m *perfdata.Mmap) uint32 {
 	})
 }
 
-// userKind tells what a mapping of a process is by its recorded name. What has a
-// build ID of its own is a file, whatever it is called (memfd:runc).
+// userKind returns the kind of a mapping of a process by its recorded name. One with a build
+// ID of its own is a file, under any name (memfd:runc).
 func userKind(name string, m *perfdata.Mmap) ingest.ObjectKind {
 	const mapHugeTLB = 0x40000 // MAP_HUGETLB: text remapped into huge pages, or a JIT's
 	switch {
@@ -139,8 +139,8 @@ func userKind(name string, m *perfdata.Mmap) ingest.ObjectKind {
 	return ingest.ELF
 }
 
-// anonymousPath is the display name of memory without a file; numbers in it that
-// tell threads apart are left out.
+// anonymousPath is the display name of memory without a file, without the numbers of
+// threads.
 func anonymousPath(name string) string {
 	switch {
 	case name == "":
@@ -231,8 +231,8 @@ func (r *Objects) program(p *bpf.Program, i int, length uint64, arch string) uin
 	return n
 }
 
-// NamedCode returns the object of a function of which only its name is known, and what
-// it is part of.
+// NamedCode returns the object of a function of which only its name and its module or file
+// are known.
 func (r *Objects) NamedCode(name, part string, kernel bool) uint32 {
 	key := ObjectKey{Kind: ingest.ELF, Path: r.Path([]byte(part + "\x00" + name))}
 	path := part

@@ -7,10 +7,10 @@ import (
 	"symbolize/ingest"
 )
 
-// pathFiles are the files that the records have at each path, by recorded name. A build
-// ID of a path, as the BUILD_ID feature has it, was read there when the recording ended:
-// it is of the file that was mapped there last, if every other was mapped before. It is of
-// none for certain if they took turns or lie on several devices, as files of containers do:
+// pathFiles are the files that the records have at each path, by recorded name. perf reads
+// the build ID of a path in the BUILD_ID feature when the recording ends: it is that of the
+// file that was mapped there last, if every other was mapped before. No file is certain to
+// have it if they were mapped by turns or are on several devices, as files of containers:
 // perf looks outside of a container whose processes have ended.
 type pathFiles map[string][]fileSpan
 
@@ -20,7 +20,7 @@ type fileSpan struct {
 	first, last uint64
 }
 
-// pathFilesOf gathers what the records say of files by device, inode and generation.
+// pathFilesOf lists the recorded files by device, inode and generation.
 func pathFilesOf(raw *Objects) pathFiles {
 	p := make(pathFiles)
 	for i := range raw.List {
@@ -45,7 +45,7 @@ func pathFilesOf(raw *Objects) pathFiles {
 // shared reports whether several files were at the path of f.
 func (p pathFiles) shared(f *ingest.FileRef) bool { return len(p[recordedName(f)]) > 1 }
 
-// first returns when f was first mapped under its path.
+// first returns the time at which f was first mapped under its path.
 func (p pathFiles) first(f *ingest.FileRef) (uint64, bool) {
 	key, ok := keyOf(f)
 	for _, s := range p[recordedName(f)] {
@@ -56,8 +56,7 @@ func (p pathFiles) first(f *ingest.FileRef) (uint64, bool) {
 	return 0, false
 }
 
-// last reports whether f is, by all that the records say, the file that was at its path
-// when the recording ended.
+// last reports whether by the records f was the file at its path when the recording ended.
 func (p pathFiles) last(f *ingest.FileRef) bool {
 	key, ok := keyOf(f)
 	if ok && !f.Deleted && slices.ContainsFunc(p[f.Path+ingest.DeletedSuffix],
@@ -78,7 +77,7 @@ func (p pathFiles) last(f *ingest.FileRef) bool {
 	return true
 }
 
-// mapped notes that an object was mapped at a time; times do not go back.
+// mapped enters a mapping of an object; times are ascending.
 func (r *Objects) mapped(object uint32, t uint64) {
 	for len(r.spans) <= int(object) {
 		r.spans = append(r.spans, fileSpan{first: NoTime})
@@ -91,11 +90,11 @@ func (r *Objects) mappedAt(object uint32) fileSpan {
 	if int(object) < len(r.spans) {
 		return r.spans[object]
 	}
-	return fileSpan{} // of no record of a mapping: from before everything
+	return fileSpan{} // without a record of a mapping
 }
 
-// DisownedWarning is of files that had no build ID of their own, and were denied that of
-// their path, by name.
+// DisownedWarning is the warning about files without a build ID of their own that were
+// refused that of their path, by name.
 func DisownedWarning(names []string) ingest.Warning {
 	slices.Sort(names)
 	names = slices.Compact(names)

@@ -11,7 +11,7 @@ import (
 // in a perf.data file is its file offset.
 type Position int64
 
-// AtEnd is behind all records.
+// AtEnd is the position after all records.
 const AtEnd Position = math.MaxInt64
 
 // PositionOf returns the position of a record.

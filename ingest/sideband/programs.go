@@ -35,8 +35,7 @@ func Types(name string, f *perfdata.File) map[uint32]*btf.Types {
 	return types
 }
 
-// readPrograms decodes the features that hold BPF programs. What is damaged in
-// them becomes warnings.
+// readPrograms decodes the features that hold BPF programs. Damage becomes warnings.
 func (sb *State) readPrograms() {
 	read := func(x perfdata.Feature) (name string, b []byte, base int64) {
 		sec, ok := sb.Records.File.Features.Section(x)
@@ -84,7 +83,7 @@ func (sb *State) programsDamaged(offset int64, err error) {
 		Hint: "BPF programs of which nothing was read keep the names of their records"})
 }
 
-// metadata takes in what a program says about itself, as comments of the profile.
+// metadata adds the metadata of a program to the comments of the profile.
 func (sb *State) metadata(rec *perfdata.Record) error {
 	m, err := bpf.DecodeMetadata(sb.Records.File.Name+": BPF_METADATA record", rec.Body,
 		rec.Offset+int64(rec.Size)-int64(len(rec.Body)), sb.Records.File.BigEndian)
@@ -96,5 +95,5 @@ func (sb *State) metadata(rec *perfdata.Record) error {
 	return err
 }
 
-// maxComments bounds what is kept of BPF_METADATA records.
+// maxComments bounds the comments of BPF_METADATA records.
 const maxComments = 1000

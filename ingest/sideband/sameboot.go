@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// noteTime keeps the first and the last time of the capture, and whose samples it has.
+// noteTime enters the time and the process of a record in sampled.
 func (sb *State) noteTime(rec *perfdata.Record) {
 	id, err := sb.Records.File.SampleID(rec)
 	if rec.Type == perfdata.TypeSample && err == nil && !sb.sampled.processes[id.PID] {
@@ -25,7 +25,7 @@ func (sb *State) noteTime(rec *perfdata.Record) {
 	sb.sampled.to = max(sb.sampled.to, id.Time)
 }
 
-// clockKind is a clock that both a capture and a bundle can speak of.
+// clockKind is a clock that both a capture and a bundle can have times of.
 type clockKind uint8
 
 const (
@@ -73,8 +73,8 @@ func (k clockKind) read(c *bundle.Clocks) uint64 {
 	return c.Perf
 }
 
-// converter returns how a time of clock from is told in clock to, by the two readings
-// of the bundle; clocks drift, so it goes straight from the first to the second.
+// converter returns the conversion of times of clock from to clock to. It is linear between
+// the two readings of both in the bundle, as clocks drift.
 func converter(m *bundle.Manifest, from, to clockKind) func(uint64) uint64 {
 	if from == to {
 		return func(t uint64) uint64 { return t }
@@ -88,15 +88,15 @@ func converter(m *bundle.Manifest, from, to clockKind) func(uint64) uint64 {
 	}
 	return func(t uint64) uint64 {
 		if t == 0 || t == NoTime {
-			return t // before everything, and in the order of the file
+			return t // the start, and the order of the file: no times of a clock
 		}
 		part := float64(int64(t-begin)) / length
 		return t + uint64(first+int64(drift*part))
 	}
 }
 
-// compare reports why a bundle is not of the same boot as the capture, "" if it is:
-// by the kernel's build ID, the run-time address of _text and a time in common.
+// compare returns the reason why a bundle is not of the capture's boot, "" if it is: by the
+// kernel's build ID, the run-time address of _text and a common time.
 func (sb *State) compare(l *bootBundle) string {
 	m := &l.Manifest
 	own, theirs := NewIdentifier(sb, ObjectQuery{}, nil).kernel, m.KernelID()
@@ -145,12 +145,11 @@ func (l *bootBundle) symbol(name string) uint64 {
 	return l.kallsym(name)
 }
 
-// maxClockStep is how far the wall clock may have been set between two captures of one
-// boot.
+// maxClockStep is the largest step of the wall clock between two captures of one boot.
 const maxClockStep = uint64(time.Hour)
 
-// compareTimes reports why the bundle and the capture have no time in common, and
-// prepares the conversion of times.
+// compareTimes returns the reason if bundle and capture have no common time, "" if they
+// have, and prepares the conversion of times.
 func (sb *State) compareTimes(l *bootBundle) string {
 	m := &l.Manifest
 	clock := clockOf(sb.Records.File)
@@ -183,7 +182,7 @@ func (sb *State) compareTimes(l *bootBundle) string {
 	return ""
 }
 
-// span is the time between two, in a form to be read.
+// span formats the time between two readings.
 func span(from, to uint64) time.Duration {
 	return time.Duration(min(to-from, math.MaxInt64)).Round(time.Millisecond)
 }

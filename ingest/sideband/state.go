@@ -23,10 +23,10 @@ const (
 	changeProgramLoad
 )
 
-// change is a change of state in 56 bytes, a form that sorts cheaply.
+// change is a change of state. It has 56 bytes and no pointers, so that sorting is cheap.
 type change struct {
 	time uint64
-	// Of mappings start, end and pgoff; of forks the maker's pid and tid; of programs
+	// Of mappings start, end and pgoff; of forks the parent's pid and tid; of programs
 	// the tag.
 	a, b, c uint64
 	pid     int32
@@ -38,12 +38,12 @@ type change struct {
 	flag    bool // exec of a comm, synthesized of a fork
 }
 
-// State is what is known of processes and the kernel over the time of a capture: what
-// Scan reads from the records of a perf.data file, or what was saved beside a stack map.
+// State is the state of processes and of the kernel over the time of a capture: from the
+// records of a perf.data file, by Scan, or from files that were saved beside a stack map.
 type State struct {
 	Host     Host
 	Objects  *Objects       // all that was mapped
-	Spaces   *addrspace.Map // what was mapped where and when; made by Build
+	Spaces   *addrspace.Map // mappings by address and time; made by Build
 	Clock    Clock          // the one that orders changes and samples
 	Kernel   Kernel
 	Programs Programs
@@ -63,7 +63,7 @@ type Host struct {
 	BigEndian bool
 }
 
-// Kernel is where the kernel's image lies, and functions that only a kallsyms text has.
+// Kernel is the place of the kernel's image, and functions that only a kallsyms text has.
 type Kernel struct {
 	Mapped bool // a map with a usable reference symbol was recorded
 
@@ -78,7 +78,7 @@ type Programs struct {
 	Err  error         // damage of the features
 
 	recorded bool              // the capture has the information of programs
-	missing  map[uint32]string // why a recorder has no code of a program, by its ID
+	missing  map[uint32]string // the reason why a recorder has no code of a program, by its ID
 	symbols  int               // records that name functions of programs
 
 	// Address spaces of all programs of a process but the first, see SpaceOf; nil where
@@ -86,7 +86,7 @@ type Programs struct {
 	spaces map[processProgram]int32
 }
 
-// Records are what the first pass over the records of a perf.data file has counted.
+// Records are the counts and warnings of the first pass over a perf.data file.
 type Records struct {
 	File       *perfdata.File // nil for stack maps
 	Types      [256]uint64
@@ -106,14 +106,14 @@ type comms struct {
 	numbers map[string]uint32
 }
 
-// sampled is the time of all records, by the recording's clock, and the processes that
-// samples are of: bundles of the same boot are compared with it.
+// sampled is the time of all records, by the recording's clock, and the processes with
+// samples, which decide on what bundles can add.
 type sampled struct {
 	from, to  uint64
 	processes map[int32]bool
 }
 
-// Warning is a warning and where in the file it came up.
+// Warning is a warning and its place in the capture.
 type Warning struct {
 	At Position
 	ingest.Warning
@@ -148,7 +148,7 @@ func (sb *State) Comm(name string) uint32 {
 	return n
 }
 
-// Build orders the changes of state and plays them.
+// Build applies the changes of state in order of time.
 func (sb *State) Build() {
 	slices.SortFunc(sb.changes, func(a, b change) int {
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.seq, b.seq))
@@ -180,11 +180,11 @@ func (sb *State) Build() {
 // CommNames returns the names of threads, by number.
 func (sb *State) CommNames() []string { return sb.comms.names }
 
-// UnnamedThread is the bit of a comm code that says: no record names the thread, the
-// rest is its number.
+// UnnamedThread is the bit in a comm code for a thread that no record names: the other bits
+// are its number.
 const UnnamedThread = 1 << 31
 
-// CommCode packs what a thread is called, or its number where nothing says it.
+// CommCode returns the code of a thread's name, or of its number if it has none.
 func CommCode(comm uint32, tid int32) uint32 {
 	if comm == addrspace.NoComm {
 		return UnnamedThread | uint32(tid)
@@ -192,8 +192,7 @@ func CommCode(comm uint32, tid int32) uint32 {
 	return comm
 }
 
-// CommName returns the name for a code; ":TID" is what perf prints for threads
-// without one.
+// CommName returns the name of a code; ":TID", as perf prints it, for threads without one.
 func (sb *State) CommName(code uint32) string {
 	if code&UnnamedThread != 0 {
 		return ":" + strconv.Itoa(int(int32(code<<1)>>1))
@@ -226,8 +225,8 @@ type processProgram struct {
 	program uint32
 }
 
-// SpaceOf returns the number by which the address space of a program is known: that of the
-// process for the first, others get numbers that no process has.
+// SpaceOf returns the number of a program's address space: that of the process for its first
+// program; others get numbers that no process has.
 func (sb *State) SpaceOf(pid int32, program uint32) int32 {
 	if program == 0 {
 		return pid
@@ -244,7 +243,7 @@ func (sb *State) SpaceOf(pid int32, program uint32) int32 {
 // SeparatePrograms gives each program that a process ran its own address space.
 func (sb *State) SeparatePrograms() { sb.Programs.spaces = make(map[processProgram]int32) }
 
-// AddSampled notes that samples are of a process.
+// AddSampled enters a process that has samples.
 func (sb *State) AddSampled(pid int32) {
 	if sb.sampled.processes == nil {
 		sb.sampled.processes = make(map[int32]bool)

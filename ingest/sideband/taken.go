@@ -12,16 +12,16 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// Taken counts what a capture took from a bundle of the same boot, or gives the reason why
-// it took nothing.
+// Taken counts the facts that a capture took from a bundle of the same boot, or gives the
+// reason why it took none.
 type Taken struct {
 	From      string // path of the bundle
 	Refused   string // why nothing could be taken; "" if it could
 	Programs  int    // BPF programs whose code and lines came from it
 	Symbols   int    // functions of BPF that no record of the capture names
-	Modules   int    // kernel modules whose place no record of the capture tells
-	Processes int    // whose mappings no record of the capture tells
-	Kernel    bool   // where the kernel lies, which the capture does not say
+	Modules   int    // kernel modules for which the capture has no record
+	Processes int    // processes for whose mappings it has no record
+	Kernel    bool   // the address of the kernel, which the capture does not have
 }
 
 // String is a line of text: "taken from NAME: code and lines of 3 BPF programs, …",
@@ -66,7 +66,7 @@ type Bundle struct {
 	Programs func() ([]bpf.Program, error)
 }
 
-// bundlePrograms are what was taken from bundles, and the programs of those.
+// bundlePrograms are the programs of bundles, and the counts for each bundle.
 type bundlePrograms struct {
 	taken       []Taken
 	programs    []bpf.Program
@@ -82,11 +82,11 @@ type bootBundle struct {
 	taken    int                 // number in bundlePrograms.taken
 }
 
-// Taken returns what was taken from each bundle, in their order.
+// Taken returns the counts for each bundle, in their order.
 func (sb *State) Taken() []Taken { return sb.bundles.taken }
 
-// takeFromBundles takes what the capture lacks. It is called when all records were read and
-// before the changes are applied.
+// takeFromBundles takes the facts that the capture lacks. It is called after all records were
+// read, and before the changes are applied.
 func (sb *State) takeFromBundles(ctx context.Context, from []Bundle) error {
 	for i := range from {
 		if err := ctx.Err(); err != nil {
@@ -106,7 +106,7 @@ func (sb *State) takeFromBundles(ctx context.Context, from []Bundle) error {
 	return nil
 }
 
-// addBundle appends the row of a bundle to those of what was taken.
+// addBundle appends the counts for a bundle.
 func (sb *State) addBundle(x *Bundle) *Taken {
 	taken := Taken{From: x.Path}
 	if x.Bundle == nil {
@@ -116,8 +116,8 @@ func (sb *State) addBundle(x *Bundle) *Taken {
 	return &sb.bundles.taken[len(sb.bundles.taken)-1]
 }
 
-// TakeAll takes all that a bundle has for the stacks of its boot, without a comparison: a
-// dump of a stack map has nothing of a boot that could be compared.
+// TakeAll takes all facts of a bundle without a check of the boot: a dump of a stack map has
+// none that could be compared.
 func (sb *State) TakeAll(x Bundle) {
 	if sb.addBundle(&x).Refused != "" {
 		return
@@ -131,8 +131,8 @@ func (sb *State) TakeAll(x Bundle) {
 		convert: func(t uint64) uint64 { return t }})
 }
 
-// takePrograms puts the programs that records were tied to and that came from bundles
-// into the list of the capture's own, in place of those of which less was known.
+// takePrograms puts programs of bundles that were matched with records into the capture's
+// list, in place of those without code.
 func (sb *State) takePrograms(t *programMatcher) {
 	taken := make(map[*bpf.Program]bool)
 	for _, r := range t.of {
@@ -161,7 +161,7 @@ func (sb *State) takePrograms(t *programMatcher) {
 	}
 }
 
-// addBuildID adds build IDs that the bundle knows and the capture may lack.
+// addBuildID adds a build ID of the bundle that the capture may lack.
 func (sb *State) addBuildID(id buildid.ID, mode perfdata.CPUMode, name string) {
 	if !id.IsZero() {
 		sb.buildIDs = append(sb.buildIDs, perfdata.BuildIDEntry{ID: id, PID: -1, CPUMode: mode,
