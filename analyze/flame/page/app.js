@@ -381,6 +381,7 @@
     try {
       root.symbolizeApp = new App(decode(await unpack($("data").textContent)));
       document.documentElement.dataset.ready = "1";
+      root.symbolizeApp.firstFrame = root.performance.now();
     } catch (err) {
       $("scroller").append(make("p", { class: "failure" }, `the page cannot be shown: ${err}`));
     }

@@ -112,7 +112,7 @@
     if (c.missing.length === 0) {
       parts.push(make("p", null, `Nothing is missing: ${thousands(c.frames)} frames, all named.`));
     } else {
-      parts.push(make("p", { class: "note" }, `${c.named_percent.toFixed(2)}% of the frames ` +
+      parts.push(make("p", { class: "note" }, `${share(c.named_percent)} of the frames ` +
         "have a function's name, by weight. The rest, heaviest first:"));
     }
     for (const m of c.missing.slice(0, 60)) {
@@ -130,6 +130,7 @@
   }
 
   function share(p) {
+    if (p >= 100) return "100%";
     return p > 0 && p < 0.01 ? "<0.01%" : `${p.toFixed(2)}%`;
   }
 
