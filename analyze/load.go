@@ -83,9 +83,8 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 	*input.Capture, *ingest.Profile, error) {
 	var c *input.Capture
 	var found error
-	opts.Seen = func(host string, objects []ingest.Object) {
-		found = s.findLocal(ctx, objects, host)
-	}
+	seen := false
+	opts.Seen = func(list input.Seen) { seen, found = true, s.findLocal(ctx, &list) }
 	if b := s.bundle(path); b != nil {
 		c = b.With(opts)
 	} else {
@@ -95,8 +94,8 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 		}
 	}
 	p, err := c.Profile(ctx)
-	if err = cmp.Or(err, found); err == nil { // of captures of all kinds
-		err = s.findLocal(ctx, p.Objects, p.Meta.Host)
+	if err = cmp.Or(err, found); err == nil && !seen { // a profile, whose locations are as they are
+		err = s.findLocal(ctx, seenIn(p))
 	}
 	if err == nil && opts.Event != "" && EventIndex(p, opts.Event) < 0 {
 		err = &ingest.EventError{Capture: path, Event: opts.Event}

@@ -2,11 +2,15 @@ package analyze
 
 import (
 	"context"
+	"slices"
 
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/input"
 	"symbolize/ingest/sideband"
+	"symbolize/store"
 	"symbolize/store/indexer"
 	"symbolize/store/local"
 )
@@ -15,7 +19,7 @@ import (
 func (s *Session) localOptions() local.Options {
 	o := *s.opts.Local
 	o.Index = indexer.Options{Workers: s.opts.Workers, MaxMemory: s.opts.MaxMemory,
-		Columns: s.opts.Columns, Progress: o.Index.Progress}
+		Columns: s.opts.Columns}
 	return o
 }
 
@@ -35,13 +39,17 @@ func (s *Session) LocalFiles() (paths []string, kernel bool, debugRoots []string
 	return paths, kernel, s.finder.DebugRoots()
 }
 
-// findLocal indexes the objects of a capture that are to be found by Options.Local.
-func (s *Session) findLocal(ctx context.Context, objects []ingest.Object, host string) error {
+// findLocal indexes the objects of a capture that are to be found by Options.Local: of each the
+// functions at its locations, or all if a capture before had other ones.
+func (s *Session) findLocal(ctx context.Context, seen *input.Seen) error {
 	if s.finder == nil {
 		return nil
 	}
-	s.finder.Find(objects, s.view, s.isHere(host))
-	sum, err := s.finder.Index(ctx)
+	s.finder.Find(seen.Objects, s.view, s.isHere(seen.Host))
+	for i := range seen.Objects {
+		s.want(&seen.Objects[i], seen.Offsets[i])
+	}
+	sum, err := s.finder.Index(ctx, s.wantedAddrs)
 	if err != nil {
 		return err
 	}
@@ -49,6 +57,82 @@ func (s *Session) findLocal(ctx context.Context, objects []ingest.Object, host s
 		s.warnError(p, p.Hint, false)
 	}
 	return nil
+}
+
+// seenIn are the objects and locations of a profile.
+func seenIn(p *ingest.Profile) *input.Seen {
+	seen := &input.Seen{Host: p.Meta.Host, Objects: p.Objects,
+		Offsets: make([][]addr.Offset, len(p.Objects))}
+	for _, l := range p.Locations {
+		seen.Offsets[l.Object] = append(seen.Offsets[l.Object], l.Offset)
+	}
+	return seen
+}
+
+// wanted are the locations of an object that is indexed for this run.
+type wanted struct {
+	object  ingest.Object
+	offsets []addr.Offset // ascending
+	all     bool          // a second capture has had others
+}
+
+// want notes the locations of an object that samples of a capture lie in.
+func (s *Session) want(o *ingest.Object, offsets []addr.Offset) {
+	if o.ID.IsZero() {
+		return
+	}
+	offsets = slices.Clone(offsets)
+	slices.Sort(offsets)
+	offsets = slices.Compact(offsets)
+	w := s.wanted[o.ID.Key()]
+	switch {
+	case w == nil:
+		if s.wanted == nil {
+			s.wanted = make(map[buildid.Key]*wanted)
+		}
+		s.wanted[o.ID.Key()] = &wanted{object: *o, offsets: offsets}
+	case !w.all && (w.object.ID != o.ID || !containsAll(w.offsets, offsets)):
+		w.all = true
+		s.finder.Again(o.ID)
+	}
+}
+
+// containsAll reports whether a list, ascending, has all elements of another.
+func containsAll(have, want []addr.Offset) bool {
+	return !slices.ContainsFunc(want, func(off addr.Offset) bool {
+		_, ok := slices.BinarySearch(have, off)
+		return !ok
+	})
+}
+
+// wantedAddrs is indexer.Options.Only. The layout of an object of which only the debug file was
+// found is that of the store, or of the file that was indexed before.
+func (s *Session) wantedAddrs(m *store.Manifest) (addrs []addr.Addr, all bool) {
+	w := s.wanted[m.ID.Key()]
+	if w == nil { // a module that is loaded, say
+		return nil, false
+	}
+	if w.all {
+		return nil, true
+	}
+	layout := m.Layout
+	if len(layout) == 0 {
+		if known, _, _ := store.FindCode(s.view, m.ID); known != nil {
+			layout = known.Layout
+		}
+	}
+	rule, reason := resolve.NewAddresses(&w.object, m, layout)
+	if reason != ingest.ReasonNone {
+		return nil, true
+	}
+	addrs = make([]addr.Addr, 0, len(w.offsets))
+	for _, off := range w.offsets {
+		if at, ok := rule.Of(off); ok {
+			addrs = append(addrs, at)
+		}
+	}
+	slices.Sort(addrs)
+	return addrs, false
 }
 
 // isHere reports whether a recording is of this host.

@@ -24,7 +24,8 @@ type Session struct {
 	view    store.View
 	bundles []*input.Capture // that serve captures, open as long as the session
 	finder  *local.Finder    // nil without Options.Local
-	warned  map[string]bool  // warnings of the store that were passed on
+	wanted  map[buildid.Key]*wanted
+	warned  map[string]bool // warnings of the store that were passed on
 	partial bool
 }
 

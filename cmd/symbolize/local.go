@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"symbolize/ingest"
+	"symbolize/store/indexer"
 	"symbolize/store/local"
 )
 
@@ -26,6 +27,10 @@ func (a *app) local(symfs []string, off bool) *local.Options {
 // places are the directories below symfs, and with host those of this host.
 func (a *app) places(symfs []string, host bool) *local.Options {
 	o := &local.Options{Roots: symfs, Host: host}
+	o.Start = func() (func(indexer.Progress), func()) {
+		bar := a.startProgress()
+		return bar.update(), bar.stop
+	}
 	home := a.env.Getenv("HOME")
 	if home != "" {
 		o.PerfCaches = []string{filepath.Join(home, ".debug")}

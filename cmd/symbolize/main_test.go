@@ -283,10 +283,10 @@ func TestProgress(t *testing.T) {
 	pr = a.startProgress()
 	pr.start = time.Now().Add(-2 * progressDelay)
 	pr.options = append(pr.options, mpb.WithAutoRefresh()) // the buffer is no terminal
-	pr.update()(indexer.Progress{Files: 77, Objects: 3, Done: 1})
-	pr.update()(indexer.Progress{Files: 99, Objects: 4, Done: 4})
+	pr.update()(indexer.Progress{Objects: 3, Done: 1, Size: 3 << 20, Bytes: 1 << 20})
+	pr.update()(indexer.Progress{Objects: 4, Done: 4, Size: 4 << 20, Bytes: 3 << 20})
 	pr.stop()
-	for _, want := range []string{"indexing", "4/4 objects, 99 files"} {
+	for _, want := range []string{"indexing", "3.0MiB / 4.0MiB, 4/4 objects"} {
 		if got := stderr.String(); !strings.Contains(got, want) {
 			t.Errorf("drew %q, want %q in it", got, want)
 		}

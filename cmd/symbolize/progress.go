@@ -19,7 +19,8 @@ const progressDelay = 300 * time.Millisecond
 type progress struct {
 	options []mpb.ContainerOption
 	start   time.Time
-	files   atomic.Uint64
+	done    atomic.Uint64 // objects
+	objects atomic.Uint64
 	p       *mpb.Progress // nil until progressDelay has passed
 	bar     *mpb.Bar
 }
@@ -42,15 +43,16 @@ func (pr *progress) update() func(indexer.Progress) {
 		return nil
 	}
 	return func(p indexer.Progress) {
-		pr.files.Store(p.Files)
+		pr.done.Store(p.Done)
+		pr.objects.Store(p.Objects)
 		if pr.p == nil {
 			if time.Since(pr.start) < progressDelay {
 				return
 			}
 			pr.draw()
 		}
-		pr.bar.SetTotal(int64(p.Objects), false)
-		pr.bar.SetCurrent(int64(p.Done))
+		pr.bar.SetTotal(int64(p.Size), false)
+		pr.bar.SetCurrent(int64(p.Bytes))
 	}
 }
 
@@ -60,9 +62,9 @@ func (pr *progress) draw() {
 	pr.bar = pr.p.AddBar(0,
 		mpb.PrependDecorators(decor.Name("indexing ")),
 		mpb.AppendDecorators(
-			decor.CountersNoUnit(" %d/%d objects"),
+			decor.CountersKibiByte(" %.1f / %.1f"),
 			decor.Any(func(decor.Statistics) string {
-				return fmt.Sprintf(", %d files", pr.files.Load())
+				return fmt.Sprintf(", %d/%d objects", pr.done.Load(), pr.objects.Load())
 			}),
 		),
 	)

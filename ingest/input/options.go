@@ -22,9 +22,9 @@ type Options struct {
 	// returns that if nothing it knows speaks against it.
 	Identify func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource)
 
-	// Seen gets the objects that samples lie in, once all have their build IDs, and the name of
-	// the recording host: before Exact is asked about them. It is called once, from one goroutine.
-	Seen func(host string, objects []ingest.Object)
+	// Seen gets the objects that samples lie in, once all have their build IDs: before Exact is
+	// asked about them. It is called once, from one goroutine.
+	Seen func(Seen)
 
 	// Exact knows the code of objects from symbol tables: of offsets that stand where return
 	// addresses do, ascending, it gives those that no call can precede. An interrupt or a
@@ -59,4 +59,13 @@ type ReplaySample struct {
 	Time     uint64 // as recorded, ns of the recording's clock
 	Period   uint64
 	Frames   []ReplayFrame // leaf first
+}
+
+// Seen is what is known of a capture before return addresses are decided about.
+type Seen struct {
+	Host    string // of the recording
+	Objects []ingest.Object
+	// Offsets has for each object the offsets of its locations, in no order and with
+	// duplicates. Of a return address it has that of the byte before it, and its own.
+	Offsets [][]addr.Offset
 }

@@ -29,7 +29,7 @@ func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pa
 ) map[ingest.Location]struct{} {
 	exact := make(map[ingest.Location]struct{})
 	if f.opts.Seen != nil {
-		f.opts.Seen(f.Host.Name, f.p.Objects)
+		f.opts.Seen(f.seen(number, lists))
 	}
 	if f.opts.Exact != nil {
 		behind := make([][]addr.Offset, len(f.p.Objects)) // by object
@@ -66,4 +66,20 @@ func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pa
 		}
 	}
 	return exact
+}
+
+// seen lists the places by object, for Options.Seen.
+func (f *assembly) seen(number []ingest.ObjectID, lists [][]intern.Pair) Seen {
+	s := Seen{Host: f.Host.Name, Objects: f.p.Objects,
+		Offsets: make([][]addr.Offset, len(f.p.Objects))}
+	for _, list := range lists {
+		for _, pl := range list {
+			id, off := number[pl.Object&^returned], addr.Offset(pl.Offset)
+			s.Offsets[id] = append(s.Offsets[id], off)
+			if pl.Object&returned != 0 {
+				s.Offsets[id] = append(s.Offsets[id], off+1)
+			}
+		}
+	}
+	return s
 }

@@ -145,11 +145,11 @@ func (c *converter) reassignInlines() {
 
 // function adds one function, with the inlined calls that were reassigned to it.
 func (c *converter) function(f, reassigned *dwarf.Function) {
-	c.fn.Sub = c.sub(f.Sub)
 	c.fn.Ranges = c.moved(c.fn.Ranges[:0], f.Ranges)
-	if len(c.fn.Ranges) == 0 {
+	if len(c.fn.Ranges) == 0 || !c.b.WantsAny(c.fn.Ranges) {
 		return
 	}
+	c.fn.Sub = c.sub(f.Sub)
 	c.inlines(f)
 	if reassigned != nil {
 		c.inlines(reassigned)
@@ -292,6 +292,9 @@ func (c *converter) gap(s *dwarf.Sequence, r addr.Range) {
 		}
 		c.fn.Sub = 0
 		c.fn.Ranges = c.moved(c.fn.Ranges[:0], []addr.Range{part})
+		if !c.b.WantsAny(c.fn.Ranges) {
+			continue
+		}
 		c.fn.Lines = c.fn.Lines[:0]
 		c.lines(part)
 		c.b.AddFunction(&c.fn)

@@ -22,7 +22,10 @@ func (w *worker) debugFiles(t *fileTask, f *elf.File, id buildid.ID) (looked []s
 		d, refusal := w.debugTask(t, place, id)
 		if d != nil {
 			t.ds.hold()
-			w.ix.progress(func(p *Progress) { p.Objects++ })
+			w.ix.progress(func(p *Progress) {
+				p.Objects++
+				p.Size += d.st.size
+			})
 			w.ix.queue.pushObject(d.run)
 			return nil
 		}

@@ -270,7 +270,9 @@ func (s *sources) dwarf(f *elf.File, base addr.Addr) {
 			workers = s.w.ix.opts.Workers
 		}
 		var lost losses
+		size := uint64(sectionBytes(s.data, f, "debug_info"))
 		err := d.data.Walk(s.w.ix.ctx, workers, func(u *dwarf.Unit) error {
+			s.w.advance(u.Offset, size)
 			for i := range u.Lost {
 				if i < len(u.Problems) {
 					lost.add(u.Problems[i])

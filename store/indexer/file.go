@@ -30,6 +30,8 @@ type fileTask struct {
 	// one's, and it has none of its own.
 	debug   bool
 	runtime string // with debug: that one's path
+
+	counted uint64 // bytes that Progress.Bytes has
 }
 
 // fileResult is the result of reading a file.
@@ -49,10 +51,12 @@ func (t *fileTask) run(w *worker) {
 	if ix.ctx.Err() != nil {
 		return
 	}
+	w.task = t
 	res := t.read(w)
+	w.task = nil
 	ix.progress(func(p *Progress) {
 		p.Done++
-		p.Bytes += t.st.size
+		p.Bytes += t.st.size - t.counted
 		if res.skip != "" {
 			ix.sum.Skipped[res.skip]++
 		}
@@ -90,6 +94,19 @@ func (t *fileTask) run(w *worker) {
 		t.row.Error = t.row.Error[:min(len(t.row.Error), maxRowError)]
 	}
 	t.ds.put(t.row)
+}
+
+// advance moves Progress.Bytes to a share of the worker's file: done of total.
+func (w *worker) advance(done, total uint64) {
+	t := w.task
+	if t == nil || total == 0 {
+		return
+	}
+	at := uint64(float64(t.st.size) * min(float64(done)/float64(total), 1))
+	if more := at - min(at, t.counted); more > 0 {
+		t.counted = at
+		w.ix.progress(func(p *Progress) { p.Bytes += more })
+	}
 }
 
 func hintFor(skip string) string {

@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"symbolize/ingest/addr"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/gopclntab"
 	"symbolize/store"
@@ -19,7 +20,8 @@ func (s *sources) pclntab(f *elf.File) {
 	}
 	s.add(store.Pclntab, func(b *symtab.Builder) error {
 		c := goConverter{b: b, table: table, files: make(map[uint32]symtab.FileRef)}
-		lost, err := table.Functions(func(f *gopclntab.Function) bool {
+		want := func(r addr.Range) bool { return b.WantsAny([]addr.Range{r}) }
+		lost, err := table.FunctionsIn(want, func(f *gopclntab.Function) bool {
 			c.function(f)
 			return true
 		})

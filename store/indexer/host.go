@@ -92,12 +92,12 @@ func (w *worker) mergeModule(m HostModule, syms kernelSyms, path string) {
 		return s.Addr < m.Base || s.Addr-m.Base >= max(m.Size, 1) // .init.text, freed and elsewhere
 	})
 	syms.sort()
-	src, err := w.kallsymsSource(syms, m.Base, path)
+	c := &store.Contribution{Manifest: store.Manifest{ID: m.ID, Kind: ingest.Module}}
+	src, err := w.kallsymsSource(syms, m.Base, path, &c.Manifest)
 	if err != nil {
 		w.ix.problem(Problem{Path: path + ": " + m.Name, Err: err})
 		return
 	}
-	c := &store.Contribution{Manifest: store.Manifest{ID: m.ID, Kind: ingest.Module}}
 	if src.Table.Funcs > 0 {
 		c.Sources = []store.NewSource{src}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"symbolize/buildid"
+	"symbolize/ingest/addr"
 	"symbolize/store"
 )
 
@@ -61,6 +62,11 @@ type Options struct {
 	// .o files, which no profile names.
 	Relocatable bool
 
+	// Only returns the addresses, ascending, that will be looked up in an object, by the facts
+	// that its file gives; all is set if they are not known. Tables then hold no others: they
+	// serve one run, and belong into no store. It is called by several goroutines; nil is all.
+	Only func(m *store.Manifest) (addrs []addr.Addr, all bool)
+
 	// Progress is called periodically, never concurrently, and once at the end;
 	// nil for no calls.
 	Progress func(Progress)
@@ -74,7 +80,8 @@ type Progress struct {
 	Files   uint64 // files seen
 	Objects uint64 // objects found so far that had to be read
 	Done    uint64 // … those that are done
-	Bytes   uint64 // bytes of files that are done
+	Size    uint64 // bytes of the files that had to be read
+	Bytes   uint64 // … of them read: a large file moves it while it is read
 }
 
 // index is the state of one Index.
@@ -368,4 +375,19 @@ func pathReason(err error) error {
 		return pe.Err
 	}
 	return err
+}
+
+// only returns the addresses that the tables of an object are limited to, nil for all.
+func (ix *index) only(m *store.Manifest) []addr.Addr {
+	if ix.opts.Only == nil {
+		return nil
+	}
+	addrs, all := ix.opts.Only(m)
+	switch {
+	case all:
+		return nil
+	case addrs == nil:
+		return []addr.Addr{}
+	}
+	return addrs
 }

@@ -465,9 +465,24 @@ func TestProgress(t *testing.T) {
 	var calls []Progress
 	m.index(t, Options{Progress: func(p Progress) { calls = append(calls, p) }}, root)
 	last := calls[len(calls)-1]
-	if last.Files != 8 || last.Done != last.Objects || last.Done < 6 || last.Bytes == 0 ||
+	if last.Files != 8 || last.Done != last.Objects || last.Done < 6 || last.Bytes == 0 || last.Bytes != last.Size ||
 		last.Dirs != 3 {
 		t.Errorf("last call %+v", last)
+	}
+}
+
+// TestProgressWithinFile moves the bytes while a file is read, never back.
+func TestProgressWithinFile(t *testing.T) {
+	ix := &index{}
+	w := &worker{ix: ix}
+	w.advance(1, 2) // no file: the kernel's list
+	w.task = &fileTask{st: fileStat{size: 1000}}
+	for _, step := range []struct{ done, total, want uint64 }{
+		{1, 4, 250}, {0, 4, 250}, {2, 4, 500}, {1, 0, 500}, {9, 4, 1000}, {4, 4, 1000},
+	} {
+		if w.advance(step.done, step.total); ix.prog.Bytes != step.want {
+			t.Errorf("%d of %d: %d bytes, want %d", step.done, step.total, ix.prog.Bytes, step.want)
+		}
 	}
 }
 

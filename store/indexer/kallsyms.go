@@ -115,9 +115,11 @@ func (k kernelSyms) base() (base uint64, refs []store.RefSymbol, err error) {
 }
 
 // source makes the source of a list of symbols, the text kept with it.
-func (w *worker) kallsymsSource(k kernelSyms, base uint64, path string) (store.NewSource, error) {
+func (w *worker) kallsymsSource(k kernelSyms, base uint64, path string, m *store.Manifest) (
+	store.NewSource, error) {
 	b := w.takeBuilder()
 	defer w.giveBuilder()
+	b.Only(w.ix.only(m))
 	k.fill(b, base)
 	table, err := b.Encode()
 	return store.NewSource{
@@ -134,14 +136,12 @@ func (w *worker) kernelContribution(id buildid.ID, k kernelSyms, path string) (
 	if err != nil {
 		return nil, err
 	}
-	src, err := w.kallsymsSource(k, base, path)
+	m := store.Manifest{ID: id, Kind: ingest.Kernel, RefSyms: refs}
+	src, err := w.kallsymsSource(k, base, path, &m)
 	if err != nil {
 		return nil, err
 	}
-	return &store.Contribution{
-		Manifest: store.Manifest{ID: id, Kind: ingest.Kernel, RefSyms: refs},
-		Sources:  []store.NewSource{src},
-	}, nil
+	return &store.Contribution{Manifest: m, Sources: []store.NewSource{src}}, nil
 }
 
 // splitKallsyms reads a kallsyms text: the kernel's symbols and those of its
@@ -237,6 +237,7 @@ func (s *sources) kernel(f *elf.File) {
 			s.c.Manifest.RefSyms = append(s.c.Manifest.RefSyms, ref)
 		}
 	}
+	s.only = s.w.ix.only(&s.c.Manifest)
 	s.dwarf(f, base)
 	s.add(store.Symtab, func(b *symtab.Builder) error { return addSymbols(b, f, elf.Symtab, base) })
 }

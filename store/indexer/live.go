@@ -128,7 +128,9 @@ func (w *worker) liveModules(modules map[string]kernelSyms) {
 		notes := "/sys/module/" + name + "/notes/.note.gnu.build-id"
 		id, err := notesID(sys.path(notes))
 		if err != nil {
-			w.ix.problem(Problem{Path: notes, Err: pathReason(err)})
+			if w.ix.opts.Only == nil { // else nobody can want it
+				w.ix.problem(Problem{Path: notes, Err: pathReason(err)})
+			}
 			continue
 		}
 		w.mergeModule(HostModule{Name: name, ID: id, Base: uint64(m.Addr), Size: m.Size}, modules[name],

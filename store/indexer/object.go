@@ -81,6 +81,7 @@ func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.Fil
 			m.Layout = f.Segments
 		}
 	}
+	s.only = w.ix.only(m)
 	elfKind := runs && m.Kind != ingest.Module
 	all := !w.ix.opts.NamesOnly
 	s.dwarf(f, 0)
@@ -141,6 +142,9 @@ type sources struct {
 	limit  int64    // of the memory of a table that is made, in bytes
 	err    error    // the first thing that went wrong
 	looked []string // places where parts of the debug information were looked for
+
+	only   []addr.Addr  // of symtab.Builder.Only
+	passed []addr.Range // of symtab.Builder.Passed
 }
 
 func (s *sources) fail(err error) {
@@ -160,6 +164,7 @@ func (s *sources) has(kind store.SourceKind) bool {
 func (s *sources) add(kind store.SourceKind, fill func(b *symtab.Builder) error) bool {
 	b := s.w.takeBuilder()
 	b.SetLimit(s.limit)
+	b.Only(s.only)
 	if err := fill(b); err != nil {
 		s.fail(err)
 	}
@@ -173,6 +178,7 @@ func (s *sources) add(kind store.SourceKind, fill func(b *symtab.Builder) error)
 		s.fail(err)
 		return false
 	}
+	s.passed = append(s.passed, b.Passed()...)
 	s.c.Sources = append(s.c.Sources, store.NewSource{
 		Info:  store.SourceInfo{Kind: kind, Producer: Producer, Path: s.path},
 		Table: table,

@@ -21,6 +21,7 @@ type worker struct {
 	dirBuf  []byte
 	head    [headLen]byte
 	builder *symtab.Builder
+	task    *fileTask // being read, see advance
 }
 
 func newWorker(ix *index) *worker {
@@ -176,6 +177,7 @@ type dirScan struct {
 	links bool // symbolic links are followed: the directory is .build-id/xx
 
 	files, unchanged, elf, objects uint64
+	size                           uint64 // of objects, bytes
 }
 
 // entry looks at one entry. It returns the path of a directory to go on with.
@@ -253,6 +255,7 @@ func (s *dirScan) newFile(name, path string, st fileStat) {
 		s.ds.put(row)
 	default:
 		s.objects++
+		s.size += st.size
 		s.ds.hold()
 		t := &fileTask{ds: s.ds, path: path, row: row, st: st, class: class, named: s.named}
 		s.ix.queue.pushObject(t.run)
@@ -292,6 +295,7 @@ func (s *dirScan) report(dirs uint64) {
 		p.Dirs += dirs
 		p.Files += s.files
 		p.Objects += s.objects
+		p.Size += s.size
 	})
 }
 

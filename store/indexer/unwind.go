@@ -49,7 +49,7 @@ func (s *sources) ehFrame(f *elf.File) {
 // covered lists the addresses that the tables so far have names for. Symbols without a
 // size do not count: where they end is a guess.
 func (s *sources) covered() ([]addr.Range, error) {
-	var all []addr.Range
+	all := s.passed
 	for _, src := range s.c.Sources {
 		table, err := symtab.Open(src.Table.Header, src.Table)
 		if err != nil {

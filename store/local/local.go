@@ -10,6 +10,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/addr"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -29,6 +30,9 @@ type Options struct {
 
 	// FindOnly leaves indexing to the caller, see Finder.Found.
 	FindOnly bool
+	// Start is called when indexing begins. progress is indexer.Options.Progress, and done is
+	// called at the end; nil for none.
+	Start func() (progress func(indexer.Progress), done func())
 	// Index configures indexing. Kernel, VDSO and DebugRoots of it are not read.
 	Index indexer.Options
 }
@@ -98,8 +102,21 @@ type Finder struct {
 	rows    *store.Overlay  // path rows alone
 	looked  map[string]bool // recorded paths that AddRow has looked at
 
-	paths  []string // to be indexed
-	kernel bool     // the running kernel, too
+	found   files                // to be indexed
+	filesOf map[buildid.ID]files // those of each object
+}
+
+// files are the sources of an object, or of several. Program files are indexed before the debug
+// files that the indexer does not find by itself.
+type files struct {
+	programs, debug []string
+	kernel          bool // the running one, too
+}
+
+func (f *files) add(o files) {
+	f.programs = append(f.programs, o.programs...)
+	f.debug = append(f.debug, o.debug...)
+	f.kernel = f.kernel || o.kernel
 }
 
 // New returns a Finder whose objects go to sink.
@@ -108,7 +125,8 @@ func New(sink store.Sink, opts Options) *Finder {
 		opts.DebugRoots = []string{"/usr/lib/debug"}
 	}
 	return &Finder{opts: opts, sink: rowless{sink}, asked: make(map[buildid.ID]bool),
-		rows: store.NewOverlay(), looked: make(map[string]bool)}
+		filesOf: make(map[buildid.ID]files),
+		rows:    store.NewOverlay(), looked: make(map[string]bool)}
 }
 
 // Objects lists the objects that were looked for, in the order of the captures.
@@ -123,7 +141,10 @@ func (f *Finder) Find(objects []ingest.Object, view store.View, here bool) {
 			continue
 		}
 		f.asked[o.ID] = true
-		place := f.find(o, view)
+		l := look{Finder: f}
+		place := l.find(o, view)
+		f.filesOf[o.ID] = l.found
+		f.found.add(l.found)
 		if place == Nowhere {
 			f.AddRow(&o.File, here)
 		}
@@ -131,20 +152,47 @@ func (f *Finder) Find(objects []ingest.Object, view store.View, here bool) {
 	}
 }
 
+// Again adds the files of an object once more to those that are to be indexed.
+func (f *Finder) Again(id buildid.ID) { f.found.add(f.filesOf[id]) }
+
 // Found returns the files that were found and are not yet indexed, and whether the running kernel
 // is among the objects.
-func (f *Finder) Found() (paths []string, kernel bool) { return f.paths, f.kernel }
+func (f *Finder) Found() (paths []string, kernel bool) {
+	return slices.Concat(f.found.programs, f.found.debug), f.found.kernel
+}
 
-// Index indexes what Found returns.
-func (f *Finder) Index(ctx context.Context) (*indexer.Summary, error) {
-	if len(f.paths) == 0 && !f.kernel || f.opts.FindOnly {
-		return &indexer.Summary{}, ctx.Err()
+// Index indexes what Found returns, limited by only, which is as of indexer.Options.
+func (f *Finder) Index(ctx context.Context,
+	only func(*store.Manifest) (addrs []addr.Addr, all bool)) (*indexer.Summary, error) {
+	sum := &indexer.Summary{}
+	if f.opts.FindOnly {
+		return sum, ctx.Err()
 	}
-	opts := f.opts.Index
-	opts.Kernel = f.kernel
-	sum, err := f.index(ctx, f.paths, opts)
-	f.paths, f.kernel = nil, false
-	return sum, err
+	found := f.found
+	f.found = files{}
+	if len(found.programs)+len(found.debug) == 0 && !found.kernel {
+		return sum, ctx.Err()
+	}
+	var progress func(indexer.Progress)
+	if f.opts.Start != nil {
+		var done func()
+		progress, done = f.opts.Start()
+		defer done()
+	}
+	for i, paths := range [][]string{found.programs, found.debug} {
+		opts := f.opts.Index
+		opts.Progress = progress
+		opts.Only, opts.Kernel = only, found.kernel && i == 0
+		if len(paths) == 0 && !opts.Kernel {
+			continue
+		}
+		part, err := f.index(ctx, paths, opts)
+		if err != nil {
+			return sum, err
+		}
+		sum.Problems = append(sum.Problems, part.Problems...)
+	}
+	return sum, ctx.Err()
 }
 
 // AddVDSO indexes the vdso of the running kernel, if that is the one of a capture. It is then
@@ -185,17 +233,23 @@ func (f *Finder) DebugRoots() []string {
 	return roots
 }
 
+// look is the search for one object.
+type look struct {
+	*Finder
+	found files
+}
+
 // find looks for one object, and notes its files.
-func (f *Finder) find(o *ingest.Object, view store.View) Place {
+func (l *look) find(o *ingest.Object, view store.View) Place {
 	m, _, err := store.FindCode(view, o.ID)
 	if m == nil || err != nil {
-		return f.search(o)
+		return l.search(o)
 	}
 	switch {
 	case o.Kind == ingest.ELF && len(m.Layout) == 0:
-		return cmp.Or(f.search(o), Known)
+		return cmp.Or(l.search(o), Known)
 	case o.Kind != ingest.Kernel && !hasSymbols(m):
-		return cmp.Or(f.debugFile(o), Known)
+		return cmp.Or(l.debugFile(o), Known)
 	}
 	return Known
 }
@@ -208,20 +262,20 @@ func hasSymbols(m *store.Manifest) bool {
 }
 
 // search looks for the file that runs, and its debug file.
-func (f *Finder) search(o *ingest.Object) Place {
-	if place := f.take(o, f.rootPlaces(o)); place != Nowhere {
+func (l *look) search(o *ingest.Object) Place {
+	if place := l.take(o, l.rootPlaces(o)); place != Nowhere {
 		return place
 	}
-	if !f.opts.Host {
+	if !l.opts.Host {
 		return Nowhere
 	}
-	if f.runningKernel().Has(o) && f.running.NamesErr() == nil {
-		f.kernel = true
+	if l.runningKernel().Has(o) && l.running.NamesErr() == nil {
+		l.found.kernel = true
 		return RunningKernel
 	}
-	place := f.take(o, f.hostPlaces(o))
+	place := l.take(o, l.hostPlaces(o))
 	if o.Kind == ingest.ELF || o.Kind == ingest.Kernel {
-		place = cmp.Or(place, f.debugFile(o))
+		place = cmp.Or(place, l.debugFile(o))
 	}
 	return place
 }
@@ -233,14 +287,14 @@ type candidate struct {
 }
 
 // take notes the first of the candidates that is the object's; Nowhere if none is.
-func (f *Finder) take(o *ingest.Object, list []candidate) Place {
+func (l *look) take(o *ingest.Object, list []candidate) Place {
 	for _, c := range list {
-		if c.path == "" || !f.is(c.path, o.ID) {
+		if c.path == "" || !l.is(c.path, o.ID) {
 			continue
 		}
-		f.paths = append(f.paths, c.path)
+		l.found.programs = append(l.found.programs, c.path)
 		if o.Kind == ingest.ELF {
-			f.cachedDebug(o.ID)
+			l.cachedDebug(o.ID)
 		}
 		return c.place
 	}
@@ -300,19 +354,19 @@ func perfCache(o *ingest.Object, dir string, place Place) (list []candidate) {
 }
 
 // cachedDebug notes the debug file of an object in a cache, which the indexer does not look into.
-func (f *Finder) cachedDebug(id buildid.ID) Place {
-	if !f.opts.Host {
+func (l *look) cachedDebug(id buildid.ID) Place {
+	if !l.opts.Host {
 		return Nowhere
 	}
-	for _, dir := range f.opts.PerfCaches {
-		if p := buildid.PerfPath(id, dir, "debug"); p != "" && f.is(p, id) {
-			f.paths = append(f.paths, p)
+	for _, dir := range l.opts.PerfCaches {
+		if p := buildid.PerfPath(id, dir, "debug"); p != "" && l.is(p, id) {
+			l.found.debug = append(l.found.debug, p)
 			return PerfCache
 		}
 	}
-	for _, dir := range f.opts.Debuginfod {
-		if p := buildid.DebuginfodPath(id, dir, "debuginfo"); p != "" && f.is(p, id) {
-			f.paths = append(f.paths, p)
+	for _, dir := range l.opts.Debuginfod {
+		if p := buildid.DebuginfodPath(id, dir, "debuginfo"); p != "" && l.is(p, id) {
+			l.found.debug = append(l.found.debug, p)
 			return DebuginfodDir
 		}
 	}
@@ -320,12 +374,12 @@ func (f *Finder) cachedDebug(id buildid.ID) Place {
 }
 
 // debugFile notes an object's debug file alone.
-func (f *Finder) debugFile(o *ingest.Object) Place {
-	for _, p := range buildid.DebugPaths(o.ID, f.DebugRoots()) {
-		if f.is(p, o.ID) {
-			f.paths = append(f.paths, p)
+func (l *look) debugFile(o *ingest.Object) Place {
+	for _, p := range buildid.DebugPaths(o.ID, l.DebugRoots()) {
+		if l.is(p, o.ID) {
+			l.found.debug = append(l.found.debug, p)
 			return File
 		}
 	}
-	return f.cachedDebug(o.ID)
+	return l.cachedDebug(o.ID)
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"symbolize/ingest/addr"
 )
 
 // Options set the sizes at which blocks are cut, in raw bytes. Zero values select
@@ -39,6 +41,9 @@ type Builder struct {
 	info  *debugInfo // nil for a table of names
 	lost  Losses     // of the table encoded last
 
+	only   []addr.Addr  // see Only
+	passed []addr.Range // see Passed
+
 	limit, held int64 // bytes, by estimate; see SetLimit
 	full        bool
 	leftOut     uint64
@@ -68,6 +73,7 @@ func (b *Builder) Reset() {
 	clear(b.enc.ids)
 	b.info, b.lost = nil, Losses{}
 	b.limit, b.held, b.full, b.leftOut = 0, 0, false, 0
+	b.only, b.passed = nil, nil
 }
 
 // Len returns the number of symbols, and of ranges of functions, added since the last
@@ -157,7 +163,7 @@ func (b *Builder) Encode() (*Encoded, error) {
 		return b.encodeDebug()
 	}
 	sortCandidates(b.cands)
-	b.flatten(b.cands, b.enc.piece)
+	b.flatten(b.cands, b.wanted(b.enc.piece))
 	return b.enc.finish()
 }
 

@@ -57,7 +57,7 @@ func (b *Builder) encodeDebug() (*Encoded, error) {
 	}
 	b.flatten(b.cands, collect(&named))
 	b.flatten(d.bare, collect(&bare))
-	pieces := fillGaps(named, bare)
+	pieces := b.wantedPieces(fillGaps(named, bare))
 	e := &b.enc
 	e.debug, e.pack = newDebugEncoder(d, b.opts), newPacker()
 	// Names of functions are numbered first, so that a name has the same number

@@ -54,9 +54,19 @@ const (
 // is the number of those that could not be read, or not fully, and err, a
 // *decode.Error, is that of the first.
 func (t *Table) Functions(visit func(*Function) bool) (lost int, err error) {
+	return t.FunctionsIn(func(addr.Range) bool { return true }, visit)
+}
+
+// FunctionsIn is Functions for those functions whose range, which may reach over the padding
+// behind them, want accepts. The others are not decoded.
+func (t *Table) FunctionsIn(want func(addr.Range) bool, visit func(*Function) bool) (
+	lost int, err error) {
 	w := walker{t: t, left: budgetFloor + budgetFactor*int64(len(t.in.Data))}
 	for i := range t.numFuncs {
 		r, reason := t.record(i)
+		if reason == "" && !want(addr.Range{Start: addr.Addr(r.entry), End: addr.Addr(r.limit)}) {
+			continue
+		}
 		if reason == "" {
 			reason = w.function(&r)
 			if w.left < 0 {

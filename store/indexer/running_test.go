@@ -1,0 +1,80 @@
+package indexer
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/object/kallsyms"
+)
+
+func TestRunning(t *testing.T) {
+	kernel, ext4 := buildid.New([]byte(kernelID)), buildid.New([]byte(ext4ID))
+	sys := fakeSystem(t, 0xffffffff81000000)
+	r := openRunning(sys)
+	other := buildid.New([]byte("another one"))
+	for _, c := range []struct {
+		name string
+		o    ingest.Object
+		want bool
+	}{
+		{"kernel", ingest.Object{Kind: ingest.Kernel, ID: kernel}, true},
+		{"another kernel", ingest.Object{Kind: ingest.Kernel, ID: other}, false},
+		{"module", ingest.Object{Kind: ingest.Module, ID: ext4, File: ingest.FileRef{Path: "[ext4]"}}, true},
+		{"another module of this name",
+			ingest.Object{Kind: ingest.Module, ID: other, File: ingest.FileRef{Path: "[ext4]"}}, false},
+		{"module without notes",
+			ingest.Object{Kind: ingest.Module, ID: ext4, File: ingest.FileRef{Path: "[noid]"}}, false},
+		{"hostile name", ingest.Object{Kind: ingest.Module, ID: ext4,
+			File: ingest.FileRef{Path: "[../module/ext4]"}}, false},
+		{"program", ingest.Object{Kind: ingest.ELF, ID: kernel}, false},
+		{"no vdso is mapped", ingest.Object{Kind: ingest.VDSO, ID: kernel}, false},
+	} {
+		if got := r.Has(&c.o); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+	if err := r.NamesErr(); err != nil {
+		t.Error(err)
+	}
+	write(t, filepath.Join(string(sys), "proc/kallsyms"), []byte("0000000000000000 T _text\n"))
+	if err := r.NamesErr(); !errors.Is(err, kallsyms.ErrRestricted) {
+		t.Error(err)
+	}
+	os.Remove(filepath.Join(string(sys), "proc/kallsyms"))
+	if err := r.NamesErr(); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	if openRunning(sysRoot(t.TempDir())).Kernel(kernel) {
+		t.Error("a kernel without notes has an ID")
+	}
+}
+
+func TestFileRow(t *testing.T) {
+	root := realDir(t)
+	write(t, filepath.Join(root, "mixed"), fixture(t, "bin/mixed"))
+	write(t, filepath.Join(root, "noid"), withoutID(t, fixture(t, "bin/fixed")))
+	write(t, filepath.Join(root, "text"), []byte("text"))
+	if err := os.Symlink("mixed", filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	m := newMemory()
+	m.index(t, Options{}, root)
+	rows, _, _ := m.Dir(root)
+	for name, as := range map[string]string{"mixed": "mixed", "noid": "noid", "link": "mixed"} {
+		row, err := FileRow(filepath.Join(root, name))
+		want := rows.Find(as)
+		if err != nil || want == nil || row.ID != want.ID || row.ID.IsZero() ||
+			!row.Proof().Same(want.Proof()) || row.Producer != 0 {
+			t.Errorf("%s: %+v, %v, want %+v", name, row, err, want)
+		}
+	}
+	for _, name := range []string{"text", "nothing", "."} {
+		if row, err := FileRow(filepath.Join(root, name)); err == nil || !row.ID.IsZero() {
+			t.Errorf("%s: %+v, %v", name, row, err)
+		}
+	}
+}
