@@ -204,7 +204,7 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	}
 	w, err := bundle.Create(o.output)
 	if err != nil {
-		return renamed(err, "", o.output)
+		return err
 	}
 	if memoryLimits() != "" { // then it would be killed at the very end
 		w.Lean()

@@ -26,7 +26,7 @@ func liveBinary(t *testing.T) string {
 
 // liveCapture runs `symbolize capture` as a process of its own, and returns the bundle, what
 // was said and the exit status. A signal that is not nil is sent as soon as there is a sign
-// of the recording: the file that the bundle is collected in. A command sends its own.
+// of the recording: an event. A command sends its own.
 func liveCapture(t *testing.T, bin string, sig os.Signal, args ...string,
 ) (*bundle.Bundle, string, int) {
 	t.Helper()
@@ -57,8 +57,8 @@ func liveCapture(t *testing.T, bin string, sig os.Signal, args ...string,
 	return b, said.String(), cmd.ProcessState.ExitCode()
 }
 
-// awaitSpool waits until a process has the file open that a bundle is collected in, which has no
-// name any more.
+// awaitSpool waits until a process has an event open, before which it makes the file that a bundle
+// is collected in.
 func awaitSpool(t *testing.T, pid int) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
@@ -69,13 +69,13 @@ func awaitSpool(t *testing.T, pid int) {
 		}
 		for _, e := range list {
 			to, err := os.Readlink(filepath.Join(dir, e.Name()))
-			if err == nil && strings.Contains(to, ".spool-") {
+			if err == nil && strings.Contains(to, "[perf_event]") {
 				return
 			}
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatal("there is no file for the bundle after a minute")
+	t.Fatal("nothing is recorded after a minute")
 }
 
 // TestLiveCaptureInterrupted wants a whole bundle after each signal; the command gets

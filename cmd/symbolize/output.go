@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"symbolize/ingest/newfile"
 )
 
 // outputBuffer is the size of the buffer before a result's file or pipe.
@@ -63,72 +65,42 @@ func writeInPlace(path string, write func(io.Writer) error) (err error) {
 	return buffered(f, write)
 }
 
-// writeRenamed writes a temporary file in path's directory and renames it. A
-// symbolic link is followed, as a plain write would. The temporary file is
+// writeRenamed writes a new file and puts it at path when it is complete. A
+// symbolic link is followed, as a plain write would. The new file is
 // created before write runs, so that a place that cannot be written fails early.
 func writeRenamed(path string, write func(io.Writer) error) (err error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	f, err := createBeside(path)
+	f, err := newfile.Create(path, outputPerm)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, reasonOf(err))
+		return writing(err, path, path)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, ignoreClosed(f.Close()), os.Remove(f.Name()))
+			err = errors.Join(err, f.Discard())
 		}
 	}()
 	if err := buffered(f, write); err != nil {
-		return renamed(err, f.Name(), path)
+		return writing(err, f.Name(), path)
 	}
 	if old, err := os.Stat(path); err == nil {
 		if err := f.Chmod(old.Mode().Perm()); err != nil {
-			return err
+			return writing(err, f.Name(), path)
 		}
 	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return f.Commit(path)
 }
 
-// createBeside creates a new file in path's directory. Unlike os.CreateTemp it
-// leaves the permissions to the umask, as for any file that a program writes.
-func createBeside(path string) (*os.File, error) {
-	const tries = 100
-	for i := 0; ; i++ {
-		name := fmt.Sprintf(".%s.%d-%d.tmp", filepath.Base(path), os.Getpid(), i)
-		f, err := os.OpenFile(filepath.Join(filepath.Dir(path), name),
-			os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if !errors.Is(err, fs.ErrExist) || i == tries {
-			return f, err
-		}
-	}
-}
+// outputPerm leaves the permissions to the umask, as for any file that a program writes.
+const outputPerm = 0o666
 
-// renamed makes an error about the temporary file one about path: the user asked
-// for that.
-func renamed(err error, tmp, path string) error {
+// writing makes an error of the new file, which has a name of its own, one about writing to path:
+// the user asked for that.
+func writing(err error, name, path string) error {
 	var pe *fs.PathError
-	if errors.As(err, &pe) && pe.Path == tmp {
+	if errors.As(err, &pe) && pe.Path == name {
 		return fmt.Errorf("write %s: %w", path, pe.Err)
-	}
-	return err
-}
-
-// reasonOf takes the name of the temporary file out of the error of its creation.
-func reasonOf(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
-}
-
-func ignoreClosed(err error) error {
-	if errors.Is(err, os.ErrClosed) {
-		return nil
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"symbolize/ingest/decode"
+	"symbolize/ingest/newfile"
 )
 
 // A segment's head, see "Unfinished" in the package comment.
@@ -178,20 +179,19 @@ func (w *Writer) Flush(m *Manifest) (err error) {
 		}
 		return w.forget()
 	}
-	f, err := createBeside(w.path, ".*")
+	f, err := newfile.Create(w.path, bundlePerm)
 	if err != nil {
 		return err
 	}
-	err = w.appendSegment(f, &w.flushed, m)
-	err = cmp.Or(err, f.Sync())
-	if err == nil {
-		err = os.Rename(f.Name(), w.path)
+	err = w.appendSegment(f.File, &w.flushed, m)
+	if err = cmp.Or(err, f.Sync()); err == nil {
+		err = f.Publish(w.path)
 	}
 	if err != nil {
 		w.flushed = 0
-		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+		return errors.Join(err, f.Discard())
 	}
-	w.unfinished = f
+	w.unfinished = f.File
 	return w.forget()
 }
 

@@ -12,12 +12,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"symbolize/ingest/newfile"
 )
 
 // Errors of a Writer.
@@ -58,16 +59,19 @@ type spooled struct {
 	at  int64 // in the spool
 }
 
+// bundlePerm lets nobody else read what a host ran.
+const bundlePerm = 0o600
+
 // Create prepares a bundle that is to be written to path. Nothing is there under
 // that name before Commit; an existing file stays till then.
 func Create(path string) (*Writer, error) {
-	f, err := createBeside(path, ".spool-*")
+	f, err := newfile.Create(path, bundlePerm)
 	if err != nil {
 		return nil, err
 	}
 	// Nothing is left of it after a crash; where this fails drop tries again.
-	named := os.Remove(f.Name()) != nil
-	return &Writer{path: path, spool: f, named: named, names: make(map[string]bool)}, nil
+	named := f.Unname() != nil
+	return &Writer{path: path, spool: f.File, named: named, names: make(map[string]bool)}, nil
 }
 
 // createTemp makes a writer whose entries nobody commits, in a file without a name.
@@ -80,17 +84,6 @@ func createTemp() (*Writer, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &Writer{path: f.Name(), spool: f, names: make(map[string]bool)}, nil
-}
-
-// createBeside creates a temporary file beside path. Its error names path, which is
-// the user's.
-func createBeside(path, suffix string) (*os.File, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+suffix)
-	var inner *os.PathError
-	if errors.As(err, &inner) {
-		return nil, &os.PathError{Op: "create", Path: path, Err: inner.Err}
-	}
-	return f, err
 }
 
 // Lean has the bundle committed in 10 MB of memory in place of 40; the file is a tenth larger.
@@ -232,21 +225,20 @@ func (w *Writer) commit(m *Manifest) (err error) {
 	if err != nil {
 		return err
 	}
-	out, err := createBeside(w.path, ".*")
+	out, err := newfile.Create(w.path, bundlePerm)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("%s: %w", w.path, errors.Join(err, os.Remove(out.Name())))
+			err = fmt.Errorf("%s: %w", w.path, errors.Join(err, out.Discard()))
 		}
 	}()
 	err = w.write(out, head, modified(m), w.bestPacker)
-	err = cmp.Or(err, out.Sync())
-	if err = errors.Join(err, out.Close()); err != nil {
+	if err = cmp.Or(err, out.Sync()); err != nil {
 		return err
 	}
-	return os.Rename(out.Name(), w.path)
+	return out.Commit(w.path)
 }
 
 // manifest lists the entries in the manifest, and returns its bytes.

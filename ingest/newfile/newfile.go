@@ -1,0 +1,127 @@
+// Package newfile makes files that appear complete or not at all. While a file is written it has
+// no name where the file system can have such files, so that nothing is left of it when the
+// program is killed; elsewhere it has a hidden one in the directory of its target.
+package newfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// File is a file that is being written.
+type File struct {
+	*os.File
+	name string // hidden one; "" where there is none
+}
+
+// Create creates a file for a path, readable and writable. Errors name the path.
+func Create(path string, perm fs.FileMode) (*File, error) {
+	if f, ok := unnamed(path, perm); ok {
+		return &File{File: f}, nil
+	}
+	return named(path, perm)
+}
+
+// unnamed is createUnnamed, but in tests.
+var unnamed = createUnnamed
+
+// nameTries bounds the names that are tried.
+const nameTries = 100
+
+// named creates a file with a hidden name.
+func named(path string, perm fs.FileMode) (*File, error) {
+	var f *os.File
+	name, err := withHidden(path, func(name string) (err error) {
+		f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
+		return err
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "create", Path: path, Err: reasonOf(err)}
+	}
+	return &File{f, name}, nil
+}
+
+// withHidden calls make with a hidden name beside a path, and with another one while there is a
+// file of that name.
+func withHidden(path string, make func(name string) error) (name string, err error) {
+	for i := range nameTries {
+		name = fmt.Sprintf(".%s.%d-%d.tmp", filepath.Base(path), os.Getpid(), i)
+		name = filepath.Join(filepath.Dir(path), name)
+		if err = make(name); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	return name, err
+}
+
+// reasonOf takes the name of the hidden file out of an error.
+func reasonOf(err error) error {
+	var pe *fs.PathError
+	var le *os.LinkError
+	switch {
+	case errors.As(err, &pe):
+		return pe.Err
+	case errors.As(err, &le):
+		return le.Err
+	}
+	return err
+}
+
+// Publish puts the file at a path of the same file system, in place of a file that is there. The
+// file stays open.
+func (f *File) Publish(path string) error {
+	name, err := f.name, error(nil)
+	if name == "" {
+		if err = link(f.File, path); err == nil {
+			return nil
+		}
+		if errors.Is(err, fs.ErrExist) { // no call replaces a file by one without a name
+			name, err = withHidden(path, func(name string) error { return link(f.File, name) })
+		}
+	}
+	if err == nil {
+		if err = os.Rename(name, path); err == nil {
+			f.name = ""
+			return nil
+		}
+		err = errors.Join(reasonOf(err), os.Remove(name))
+		f.name = ""
+	}
+	return &fs.PathError{Op: "create", Path: path, Err: reasonOf(err)}
+}
+
+// Commit is Publish and Close; on a file system that reports errors with Close nothing is
+// published then.
+func (f *File) Commit(path string) error {
+	if f.name == "" {
+		return errors.Join(f.Publish(path), f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return errors.Join(err, os.Remove(f.name))
+	}
+	return f.Publish(path)
+}
+
+// Unname takes the hidden name away: the file lasts as long as it is open, and cannot be published.
+func (f *File) Unname() error {
+	if f.name == "" {
+		return nil
+	}
+	err := os.Remove(f.name)
+	if err == nil {
+		f.name = ""
+	}
+	return err
+}
+
+// Discard closes the file and removes it. It may be called after Commit.
+func (f *File) Discard() error {
+	err := f.Close()
+	if errors.Is(err, fs.ErrClosed) {
+		err = nil
+	}
+	return errors.Join(err, f.Unname())
+}
