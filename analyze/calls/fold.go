@@ -87,8 +87,8 @@ func (h *Head) write(w *bufio.Writer) {
 	}
 }
 
-// objectSuffix is the object behind a function's name, in brackets; "" where the name says it.
-func objectSuffix(n *calltree.Node) string {
+// ObjectSuffix is the object behind a function's name, in brackets; "" where the name says it.
+func ObjectSuffix(n *calltree.Node) string {
 	if n.Object == "" || n.Unresolved || n.By != calltree.Function && n.By != calltree.Line {
 		return ""
 	}

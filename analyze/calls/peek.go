@@ -45,9 +45,9 @@ func NewPeek(p *ingest.Profile, match *regexp.Regexp, opts Options) *Peek {
 	matches := func(n *calltree.Node) bool { return match.MatchString(n.Name) }
 	for _, n := range s.Peek(matches) {
 		node := &s.Nodes[n.Node]
-		t.Functions = append(t.Functions, Peeked{Flat: n.Flat, Cum: n.Cum, Item: newItem(node),
+		t.Functions = append(t.Functions, Peeked{Flat: n.Flat, Cum: n.Cum, Item: NewItem(node),
 			Callers: newCalls(s, n.Callers), Callees: newCalls(s, n.Callees),
-			suffix: objectSuffix(node)})
+			suffix: ObjectSuffix(node)})
 	}
 	return t
 }
@@ -56,8 +56,8 @@ func newCalls(s *calltree.Stacks, calls []calltree.Call) []Call {
 	list := make([]Call, len(calls))
 	for i, c := range calls {
 		n := &s.Nodes[c.Node]
-		list[i] = Call{Value: c.Value, Item: newItem(n), Inlined: c.Inlined,
-			suffix: objectSuffix(n)}
+		list[i] = Call{Value: c.Value, Item: NewItem(n), Inlined: c.Inlined,
+			suffix: ObjectSuffix(n)}
 	}
 	return list
 }
@@ -78,7 +78,7 @@ func (t *Peek) WriteText(w io.Writer, style table.Style) error {
 			numbers := fmt.Sprintf("%10s %6s %10s %6s %17s  ", table.Quantity(f.Flat, t.Unit),
 				table.Percent(f.Flat, t.Total), table.Quantity(f.Cum, t.Unit),
 				table.Percent(f.Cum, t.Total), "")
-			writeRow(out, style, numbers, table.Bold, f.Name, f.suffix)
+			WriteRow(out, style, numbers, table.Bold, f.Name, f.suffix)
 			for j := range f.Callees {
 				t.writeCall(out, style, f, &f.Callees[j])
 			}
@@ -93,7 +93,7 @@ func (t *Peek) writeCall(w *bufio.Writer, style table.Style, f *Peeked, c *Call)
 	if c.Inlined {
 		suffix = " [inlined]" + suffix
 	}
-	writeRow(w, style, numbers, table.Plain, c.Name, suffix)
+	WriteRow(w, style, numbers, table.Plain, c.Name, suffix)
 }
 
 // WriteJSON writes the functions as one JSON object.

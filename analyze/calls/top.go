@@ -45,7 +45,8 @@ type Item struct {
 	Unresolved bool   `json:"unresolved,omitempty"`
 }
 
-func newItem(n *calltree.Node) Item {
+// NewItem describes a node.
+func NewItem(n *calltree.Node) Item {
 	i := Item{Name: n.Name, SystemName: ingest.Printable(n.SystemName), Object: n.Object,
 		BuildID: n.BuildID, Unresolved: n.Unresolved}
 	if n.By == calltree.File || n.By == calltree.Line {
@@ -68,8 +69,8 @@ func NewTop(p *ingest.Profile, opts TopOptions) *Top {
 	}
 	for _, r := range rows {
 		n := &s.Nodes[r.Node]
-		t.Rows = append(t.Rows, TopRow{Flat: r.Flat, Cum: r.Cum, Item: newItem(n),
-			suffix: objectSuffix(n)})
+		t.Rows = append(t.Rows, TopRow{Flat: r.Flat, Cum: r.Cum, Item: NewItem(n),
+			suffix: ObjectSuffix(n)})
 	}
 	return t
 }
@@ -87,7 +88,7 @@ func (t *Top) WriteText(w io.Writer, style table.Style) error {
 			numbers := fmt.Sprintf(row, table.Quantity(r.Flat, t.Unit),
 				table.Percent(r.Flat, t.Total), table.Percent(sum, t.Total),
 				table.Quantity(r.Cum, t.Unit), table.Percent(r.Cum, t.Total))
-			writeRow(out, style, numbers, table.Heat(r.Flat, t.Total), r.Name, r.suffix)
+			WriteRow(out, style, numbers, table.Heat(r.Flat, t.Total), r.Name, r.suffix)
 		}
 		if t.Left > 0 {
 			fmt.Fprintf(out, "%s more rows\n", table.Thousands(uint64(t.Left)))
@@ -95,8 +96,8 @@ func (t *Top) WriteText(w io.Writer, style table.Style) error {
 	})
 }
 
-// writeRow writes the numbers of a row, and a name with a suffix cut to the terminal's width.
-func writeRow(w *bufio.Writer, style table.Style, numbers string, color table.Color,
+// WriteRow writes the numbers of a row, and a name with a suffix cut to the terminal's width.
+func WriteRow(w *bufio.Writer, style table.Style, numbers string, color table.Color,
 	name, suffix string) {
 	text := style.Fit(name+suffix, len(numbers))
 	w.WriteString(style.Paint(color, numbers+text) + "\n")

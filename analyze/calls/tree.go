@@ -60,8 +60,8 @@ func NewTree(p *ingest.Profile, opts TreeOptions) *Tree {
 			continue
 		}
 		node := &s.Nodes[n.Node]
-		b := &Branch{Cum: n.Cum, Flat: n.Flat, Item: newItem(node), Inlined: n.Inlined,
-			Left: n.Left, suffix: objectSuffix(node)}
+		b := &Branch{Cum: n.Cum, Flat: n.Flat, Item: NewItem(node), Inlined: n.Inlined,
+			Left: n.Left, suffix: ObjectSuffix(node)}
 		branches[i] = b
 		if n.Parent == 0 {
 			t.Roots = append(t.Roots, b)
@@ -91,7 +91,7 @@ func (t *Tree) WriteText(w io.Writer, style table.Style) error {
 func (t *Tree) limits() string {
 	var why []string
 	if t.opts.MinShare > 0 {
-		why = append(why, fmt.Sprintf("with less than %.4g%% (--min)", 100*t.opts.MinShare))
+		why = append(why, fmt.Sprintf("with less than %.4g%% (--min-share)", 100*t.opts.MinShare))
 	}
 	if t.opts.Depth > 0 {
 		why = append(why, fmt.Sprintf("deeper than %d (--max-depth)", t.opts.Depth))
@@ -125,7 +125,7 @@ func (t *Tree) writeBranch(w *bufio.Writer, style table.Style, b *Branch, level 
 	if 2*b.Inlined > b.Cum {
 		suffix = " [inlined]" + suffix
 	}
-	writeRow(w, style, numbers, table.Heat(b.Flat, t.Total), b.Name, suffix)
+	WriteRow(w, style, numbers, table.Heat(b.Flat, t.Total), b.Name, suffix)
 }
 
 // WriteJSON writes the tree as one JSON object.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"symbolize/analyze/calltree"
+	"symbolize/fixtures/pprofrun"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 )
@@ -49,18 +50,19 @@ func filterCases() []filterCase {
 }
 
 // ourTop is a Table as the rows of pprof.
-func ourTop(s *calltree.Stacks) []flatCum {
-	var rows []flatCum
+func ourTop(s *calltree.Stacks) []pprofrun.Row {
+	var rows []pprofrun.Row
 	for _, r := range s.Table(false) {
-		rows = append(rows, flatCum{s.Nodes[r.Node].Name, int64(r.Flat), int64(r.Cum)})
+		rows = append(rows, pprofrun.Row{Name: s.Nodes[r.Node].Name, Flat: int64(r.Flat),
+			Cum: int64(r.Cum)})
 	}
 	return rows
 }
 
-func compareRows(t *testing.T, got, want []flatCum) {
+func compareRows(t *testing.T, got, want []pprofrun.Row) {
 	t.Helper()
-	sortRows(got)
-	sortRows(want)
+	pprofrun.Sort(got)
+	pprofrun.Sort(want)
 	if !slices.Equal(got, want) {
 		for i := range min(len(got), len(want)) {
 			if got[i] != want[i] {
@@ -87,7 +89,7 @@ func TestTableAgainstPprof(t *testing.T) {
 			{"file", false, calltree.File, "-files"},
 		} {
 			p := profilebuild.Calls(seed, tt.unresolved)
-			prof := asPprof(t, p, nil)
+			prof := pprofrun.Profile(t, p, nil)
 			for i, f := range filterCases() {
 				if seed > 0 && i%4 != int(seed) { // some of them on other profiles
 					continue
@@ -96,7 +98,7 @@ func TestTableAgainstPprof(t *testing.T) {
 					got := calltree.New(p, calltree.Options{By: []calltree.By{tt.by},
 						Filter: f.filter, Name: same}).Fold(0, false)
 					args := slices.Concat(f.args, []string{tt.arg, "-sample_index=cpu"})
-					compareRows(t, ourTop(got), pprofTop(t, []*profile.Profile{prof}, args...))
+					compareRows(t, ourTop(got), pprofrun.Top(t, []*profile.Profile{prof}, args...))
 				})
 			}
 		}
@@ -110,7 +112,7 @@ func TestPeekAgainstPprof(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			s := calltree.New(p, calltree.Options{Filter: f.filter, Name: same}).Fold(0, false)
 			got := ourPeek(s, regexp.MustCompile("f[02]_[13]"))
-			want := pprofPeek(t, asPprof(t, p, nil), slices.Concat(f.args,
+			want := pprofPeek(t, pprofrun.Profile(t, p, nil), slices.Concat(f.args,
 				[]string{"-functions", "-sample_index=cpu", "-peek=f[02]_[13]"})...)
 			slices.Sort(got)
 			slices.Sort(want)
@@ -142,7 +144,7 @@ func ourPeek(s *calltree.Stacks, re *regexp.Regexp) (lines []string) {
 // pprofPeek is the same of `pprof -peek`.
 func pprofPeek(t *testing.T, prof *profile.Profile, args ...string) (lines []string) {
 	t.Helper()
-	out := runPprof(t, []*profile.Profile{prof}, append([]string{"-nodecount=0",
+	out := pprofrun.Run(t, []*profile.Profile{prof}, append([]string{"-nodecount=0",
 		"-nodefraction=0", "-edgefraction=0", "-source_path=/none", "-unit=ns"}, args...)...)
 	if strings.Contains(out, "no matches found") {
 		return nil
@@ -151,7 +153,8 @@ func pprofPeek(t *testing.T, prof *profile.Profile, args ...string) (lines []str
 	if !ok {
 		t.Fatalf("no table in %s", out)
 	}
-	for block := range strings.SplitSeq(table, "----------------------------------------------------------+-------------\n") {
+	rule := strings.Repeat("-", 58) + "+" + strings.Repeat("-", 13) + "\n"
+	for block := range strings.SplitSeq(table, rule) {
 		lines = append(lines, peekBlock(t, block)...)
 	}
 	return lines
@@ -170,8 +173,9 @@ func peekBlock(t *testing.T, block string) (lines []string) {
 		return nil
 	}
 	f := peekNode.FindStringSubmatch(rows[at])
-	name := inlineMark.ReplaceAllString(strings.TrimSpace(f[3]), "")
-	lines = append(lines, fmt.Sprintf("%s %d %d", name, number(t, f[1]), number(t, f[2])))
+	name := pprofrun.CutInline(strings.TrimSpace(f[3]))
+	lines = append(lines, fmt.Sprintf("%s %d %d", name, pprofrun.Number(t, f[1]),
+		pprofrun.Number(t, f[2])))
 	for i, row := range rows {
 		if i == at {
 			continue
@@ -185,7 +189,7 @@ func peekBlock(t *testing.T, block string) (lines []string) {
 			kind = "callee"
 		}
 		lines = append(lines, fmt.Sprintf("%s of %s: %s %d", kind, name,
-			inlineMark.ReplaceAllString(strings.TrimSpace(c[3]), ""), number(t, c[1])))
+			pprofrun.CutInline(strings.TrimSpace(c[3])), pprofrun.Number(t, c[1])))
 	}
 	return lines
 }
@@ -351,9 +355,10 @@ func TestGranularities(t *testing.T) {
 // TestUnmatched: expressions that match nothing are named.
 func TestUnmatched(t *testing.T) {
 	rx := regexp.MustCompile
-	f := calltree.New(profilebuild.Calls(1, true), calltree.Options{Name: same, Filter: calltree.Filter{
-		Focus: rx("none"), Ignore: rx("f0_1"), Hide: rx("nor this"), Show: rx("f"),
-		ShowFrom: rx("never")}}).Fold(0, false)
+	filter := calltree.Filter{Focus: rx("none"), Ignore: rx("f0_1"), Hide: rx("nor this"),
+		Show: rx("f"), ShowFrom: rx("never")}
+	p := profilebuild.Calls(1, true)
+	f := calltree.New(p, calltree.Options{Name: same, Filter: filter}).Fold(0, false)
 	if got := strings.Join(f.Unmatched, " "); got != "focus hide show-from" {
 		t.Errorf("unmatched: %s", got)
 	}

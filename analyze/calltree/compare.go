@@ -1,8 +1,8 @@
 package calltree
 
 // Unify gives nodes of several profiles the same numbers where key returns the same text for
-// them: it gets the number of the profile in the list and the node. The first node of a key
-// describes it. The result's stacks share one list of nodes.
+// them: it gets the number of the profile in the list and the node, which it may change. The
+// first node of a key describes it. The result's stacks share one list of nodes.
 func Unify(list []*Stacks, key func(profile int, n *Node) string) []*Stacks {
 	index := make(map[string]NodeID)
 	var nodes []Node
@@ -10,12 +10,13 @@ func Unify(list []*Stacks, key func(profile int, n *Node) string) []*Stacks {
 	for i, s := range list {
 		numbers := make([]NodeID, len(s.Nodes))
 		for n := range s.Nodes {
-			k := key(i, &s.Nodes[n])
+			node := s.Nodes[n]
+			k := key(i, &node)
 			id, ok := index[k]
 			if !ok {
 				id = NodeID(len(nodes))
 				index[k] = id
-				nodes = append(nodes, s.Nodes[n])
+				nodes = append(nodes, node)
 			}
 			numbers[n] = id
 		}

@@ -25,7 +25,8 @@ type Node struct {
 	File       string        // of functions, files and lines; "" if not known
 	Line       int32         // of lines; of functions their first one; 0 if not known
 	By         By
-	Unresolved bool // frames of an object that have no name
+	StartLine  int32 // first line of the function; 0 if not known
+	Unresolved bool  // frames of an object that have no name
 }
 
 // nodeKey identifies the nodes that are not simply numbered by function or object.
@@ -202,7 +203,8 @@ func (f *Folder) frameNode(fr *ingest.Frame) NodeID {
 	return f.node(nodeKey{by: Function, function: row}, func() Node {
 		fn := &f.Profile.Names.Functions[row]
 		return f.of(fn.Object, Node{Name: f.opts.Name(fn.SystemName),
-			SystemName: fn.SystemName, File: fn.File, Line: fn.StartLine})
+			SystemName: fn.SystemName, File: fn.File, Line: fn.StartLine,
+			StartLine: fn.StartLine})
 	})
 }
 
@@ -215,7 +217,7 @@ func (f *Folder) of(id ingest.ObjectID, n Node) Node {
 
 func (f *Folder) lineNode(fn *ingest.Function, line int32) Node {
 	n := f.of(fn.Object, Node{Name: f.opts.Name(fn.SystemName), SystemName: fn.SystemName,
-		File: fn.File, Line: line})
+		File: fn.File, Line: line, StartLine: fn.StartLine})
 	switch {
 	case n.File != "" && line > 0:
 		n.Name += fmt.Sprintf(" %s:%d", ingest.Printable(n.File), line)

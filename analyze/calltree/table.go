@@ -16,7 +16,7 @@ type Row struct {
 // Table returns the nodes of the stacks with their values, heaviest flat or, with cum,
 // cumulative value first, then by name and number.
 func (s *Stacks) Table(cum bool) []Row {
-	flat, all := s.sums()
+	flat, all := s.Sums()
 	rows := make([]Row, 0, len(all))
 	for n := range all {
 		if all[n] > 0 {
@@ -39,8 +39,8 @@ func compareNodes(a, b *Node) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.SystemName, b.SystemName))
 }
 
-// sums returns the flat and the cumulative value of each node.
-func (s *Stacks) sums() (flat, cum []uint64) {
+// Sums returns the flat and the cumulative value of each node, by its number.
+func (s *Stacks) Sums() (flat, cum []uint64) {
 	n := len(s.Nodes)
 	flat, cum = make([]uint64, n), make([]uint64, n)
 	seen := make([]uint32, n) // number of the last stack that had it, plus one

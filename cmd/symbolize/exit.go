@@ -23,6 +23,7 @@ const (
 	exitUsage       = 2
 	exitPartial     = 3
 	exitUnresolved  = 4
+	exitGrown       = 5
 	exitInterrupted = 130
 )
 
@@ -31,7 +32,7 @@ const exitHelp = `  0    done; frames that could not be named are no failure
   2    the command line is wrong
   3    partial: an input could not be read or was damaged, the rest was done
   4    fewer frames named than --min-resolved asks for
-  5    kept for the coming diff --fail-above
+  5    a function grew by more than diff --fail-above
   130  interrupted
 `
 

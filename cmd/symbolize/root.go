@@ -72,6 +72,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newFlamegraphCommand(a),
 		newTreeCommand(a),
 		newPeekCommand(a),
+		newDiffCommand(a),
 		newAnnotateCommand(a),
 		newMissingCommand(a),
 		newCaptureCommand(a),

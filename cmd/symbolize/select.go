@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"symbolize/analyze/calls"
 	"symbolize/analyze/calltree"
@@ -85,15 +84,10 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 	return err
 }
 
-// addMinFlag adds the share below which a tree is pruned.
-func addMinFlag(fs *pflag.FlagSet, min *float64, byDefault float64) {
-	fs.Float64Var(min, "min", byDefault,
-		"leave out subtrees with less than this `PERCENT` of what is shown")
-}
-
-func checkMin(min float64) error {
-	if min < 0 || min > 100 || min != min {
-		return usagef("--min %v: it is from 0 to 100", min)
+// checkShare checks --min-share.
+func checkShare(percent float64) error {
+	if !(percent >= 0 && percent <= 100) {
+		return usagef("--min-share %v: it is a percentage", percent)
 	}
 	return nil
 }

@@ -16,15 +16,15 @@ const defaultMin = 0.5
 type treeOptions struct {
 	inputOptions
 	selectOptions
-	format  string
-	callers bool
-	min     float64
-	depth   int
+	format   string
+	callers  bool
+	minShare float64
+	depth    int
 }
 
 const treeLong = `tree prints who calls whom as a tree: from the outermost functions to what they
 call or, with --callers, from where samples were taken to the callers. Subtrees with less than
---min percent are left out, and what they hold is summed up below the tree.
+--min-share percent are left out, and what they hold is summed up below the tree.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 130 interrupted.`
@@ -37,7 +37,7 @@ func newTreeCommand(a *app) *cobra.Command {
 		Long:    treeLong,
 		GroupID: groupMain,
 		Example: "  symbolize tree perf.data\n" +
-			"  symbolize tree --callers --focus malloc --min 2 x.pb.gz",
+			"  symbolize tree --callers --focus malloc --min-share 2 x.pb.gz",
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
@@ -48,7 +48,8 @@ func newTreeCommand(a *app) *cobra.Command {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.BoolVar(&o.callers, "callers", false, "from the leaves of stacks to their callers")
-	addMinFlag(fs, &o.min, defaultMin)
+	fs.Float64Var(&o.minShare, "min-share", defaultMin,
+		"leave out subtrees with less than `PCT` percent of what is shown")
 	fs.IntVar(&o.depth, "max-depth", 0, "leave out what lies deeper than `N` calls; 0 is no limit")
 	addFormatFlag(cmd, &o.format, formatText, formatJSON)
 	o.selectOptions.addFlags(cmd)
@@ -64,7 +65,7 @@ func (o *treeOptions) validate(args []string) error {
 	return cmp.Or(
 		o.inputOptions.validate(args),
 		checkFormat(o.format, formatText, formatJSON),
-		checkMin(o.min),
+		checkShare(o.minShare),
 		o.selectOptions.parse(&o.keep),
 	)
 }
@@ -72,6 +73,6 @@ func (o *treeOptions) validate(args []string) error {
 func runTree(ctx context.Context, a *app, o *treeOptions, paths []string) error {
 	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
 		return a.writeReport(calls.NewTree(p, calls.TreeOptions{Options: o.calls(s, p),
-			Callers: o.callers, MinShare: o.min / 100, Depth: o.depth}), o.format)
+			Callers: o.callers, MinShare: o.minShare / 100, Depth: o.depth}), o.format)
 	})
 }

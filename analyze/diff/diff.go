@@ -1,0 +1,283 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"symbolize/analyze/calls"
+	"symbolize/analyze/calltree"
+)
+
+// Options are for New.
+type Options struct {
+	calls.Options
+	Raw      bool    // compare values as they are, even if the totals differ
+	Cum      bool    // sort, test and judge by the cumulative value
+	MinShare float64 // leave out what has less of the total on both sides, 0 to 1
+	Limit    int     // how many rows are printed; 0 for all
+	Alpha    float64 // a corrected p-value below it is significant
+	// FailAbove is the growth from which a function fails, 0.05 for 5 %; nil judges none.
+	FailAbove *float64
+}
+
+// Diff is a comparison of two sides.
+type Diff struct {
+	Event   string   `json:"event"`
+	Unit    string   `json:"unit"`
+	By      string   `json:"by"`
+	Value   string   `json:"value"` // "flat" or "cum": what is sorted, tested and judged
+	Filters []string `json:"filters,omitempty"`
+	Base    Side     `json:"base"`
+	New     Side     `json:"new"`
+	// Normalized is set where the profiles have been scaled to the total that follows.
+	Normalized bool    `json:"normalized"`
+	Total      float64 `json:"total"`
+	// Tested is set where there are several profiles on both sides: P is set then.
+	Tested   bool     `json:"tested"`
+	Alpha    float64  `json:"alpha,omitempty"`
+	Rows     []Row    `json:"rows"`
+	Left     int      `json:"rows_left_off,omitempty"` // by Limit
+	MinShare float64  `json:"min_share"`
+	Small    Sum      `json:"below_min_share"`
+	Fail     *float64 `json:"fail_above,omitempty"`
+	Failed   []Row    `json:"failed,omitempty"`
+
+	unmatched []string
+}
+
+// Sum holds what is not in rows.
+type Sum struct {
+	Rows int     `json:"rows"`
+	Base float64 `json:"base"` // flat
+	New  float64 `json:"new"`
+}
+
+// Row is a function or other node with its values on both sides, scaled if the profiles are.
+type Row struct {
+	calls.Item
+	Flat   Pair   `json:"flat"`
+	Cum    Pair   `json:"cum"`
+	Status string `json:"status,omitempty"` // "new" or "gone"
+	// P is the corrected p-value of the side that is judged.
+	P           *float64 `json:"p,omitempty"`
+	Significant bool     `json:"significant,omitempty"`
+
+	suffix string
+	judged bool // by Cum
+}
+
+// The values of Status.
+const (
+	StatusNew  = "new"  // not in the base
+	StatusGone = "gone" // not on the new side
+)
+
+// Pair is a value on both sides, the medians of their profiles.
+type Pair struct {
+	Base  float64 `json:"base"`
+	New   float64 `json:"new"`
+	Delta float64 `json:"delta"`
+	// Change is the growth by the base, 0.05 for 5 %; nil where the base is 0.
+	Change *float64 `json:"change"`
+	// BaseSpread and NewSpread are half the range of the profiles' values by their median.
+	BaseSpread float64 `json:"base_spread,omitempty"`
+	NewSpread  float64 `json:"new_spread,omitempty"`
+}
+
+// Value is the pair that is sorted, tested and judged.
+func (r *Row) Value() *Pair {
+	if r.judged {
+		return &r.Cum
+	}
+	return &r.Flat
+}
+
+// New compares two sides of at least one profile each.
+func New(base, sides []Input, opts Options) (*Diff, error) {
+	f, err := Fold(base, sides, opts.Options)
+	if err != nil {
+		return nil, err
+	}
+	d := &Diff{Event: f.New[0].Event, Unit: f.New[0].Unit, By: byText(opts.By),
+		Value: "flat", Filters: opts.Filter.Active(), Base: newSide(base, f.Base),
+		New: newSide(sides, f.New), MinShare: opts.MinShare, Fail: opts.FailAbove,
+		Rows: []Row{}, unmatched: f.unmatched()}
+	if opts.Cum {
+		d.Value = "cum"
+	}
+	d.Tested = len(base) > 1 && len(sides) > 1
+	if d.Tested {
+		d.Alpha = opts.Alpha
+	}
+	t := d.newTable(f, &opts)
+	d.addRows(t, &opts)
+	return d, nil
+}
+
+func byText(by []calltree.By) string {
+	words := make([]string, len(by))
+	for i, b := range by {
+		words[i] = b.String()
+	}
+	return cmp.Or(strings.Join(words, ","), calltree.Function.String())
+}
+
+// side holds the scaled values of a side by node, of each of its profiles.
+type side struct {
+	flat, cum [][]float64 // by profile and node
+	weight    float64     // of a sample, scaled, mean over the profiles
+}
+
+// valueTable holds both sides.
+type valueTable struct {
+	nodes       []calltree.Node
+	base, sides side
+}
+
+// newTable scales the values of all profiles, so that all have one total: that of the base,
+// as pprof does.
+func (d *Diff) newTable(f *Folded, opts *Options) *valueTable {
+	d.Total = d.Base.Total
+	for _, s := range slices.Concat(f.New, f.Base) {
+		d.Normalized = d.Normalized || !opts.Raw && float64(s.Total) != d.Total
+	}
+	t := &valueTable{nodes: f.New[0].Nodes}
+	t.base, t.sides = d.scale(f.Base), d.scale(f.New)
+	return t
+}
+
+func (d *Diff) scale(list []*calltree.Stacks) (s side) {
+	for _, stacks := range list {
+		factor := 1.0
+		if d.Normalized && stacks.Total > 0 {
+			factor = d.Total / float64(stacks.Total)
+		}
+		flat, cum := stacks.Sums()
+		s.flat, s.cum = append(s.flat, scaled(flat, factor)), append(s.cum, scaled(cum, factor))
+		if stacks.Samples > 0 {
+			s.weight += float64(stacks.Total) * factor / float64(stacks.Samples) /
+				float64(len(list))
+		}
+	}
+	return s
+}
+
+func scaled(values []uint64, factor float64) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = float64(v) * factor
+	}
+	return out
+}
+
+// of returns the values of a node in all profiles.
+func of(values [][]float64, node int) []float64 {
+	list := make([]float64, len(values))
+	for i := range values {
+		list[i] = values[i][node]
+	}
+	return list
+}
+
+// addRows makes a row of each node that has enough on either side, tests them, and judges.
+func (d *Diff) addRows(t *valueTable, opts *Options) {
+	var tests []twoSides
+	for n := range t.nodes {
+		r := Row{Flat: newPair(of(t.base.flat, n), of(t.sides.flat, n)),
+			Cum:    newPair(of(t.base.cum, n), of(t.sides.cum, n)),
+			judged: opts.Cum}
+		bases, news := of(t.base.cum, n), of(t.sides.cum, n)
+		if slices.Max(bases) == 0 && slices.Max(news) == 0 {
+			continue
+		}
+		v := r.Value()
+		if least := opts.MinShare * d.Total; v.Base < least && v.New < least {
+			d.Small.Rows++
+			d.Small.Base += r.Flat.Base
+			d.Small.New += r.Flat.New
+			continue
+		}
+		switch {
+		case slices.Max(bases) == 0:
+			r.Status = StatusNew
+		case slices.Max(news) == 0:
+			r.Status = StatusGone
+		}
+		node := &t.nodes[n]
+		r.Item, r.suffix = calls.NewItem(node), calls.ObjectSuffix(node)
+		if d.Tested {
+			if !opts.Cum {
+				bases, news = of(t.base.flat, n), of(t.sides.flat, n)
+			}
+			tests = append(tests, newTwoSides(bases, news, (t.base.weight+t.sides.weight)/2))
+		}
+		d.Rows = append(d.Rows, r)
+	}
+	p := pValues(tests, len(t.base.flat), len(t.sides.flat))
+	for i, v := range holm(p) {
+		d.Rows[i].P, d.Rows[i].Significant = &v, v < opts.Alpha
+	}
+	d.judge(opts)
+	d.sort(opts)
+}
+
+func newPair(base, sides []float64) Pair {
+	p := Pair{Base: median(base), New: median(sides), BaseSpread: spread(base),
+		NewSpread: spread(sides)}
+	p.Delta = p.New - p.Base
+	if p.Base > 0 {
+		change := p.Delta / p.Base
+		p.Change = &change
+	}
+	return p
+}
+
+// judge lists the rows that grew by more than FailAbove; with several profiles, significantly.
+func (d *Diff) judge(opts *Options) {
+	if opts.FailAbove == nil {
+		return
+	}
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		v := r.Value()
+		grew := v.Delta > 0 && (v.Change == nil || *v.Change > *opts.FailAbove)
+		if grew && (!d.Tested || r.Significant) {
+			d.Failed = append(d.Failed, *r)
+		}
+	}
+	slices.SortStableFunc(d.Failed, compareRows)
+}
+
+// sort orders the rows by the size of their change and cuts their list.
+func (d *Diff) sort(opts *Options) {
+	slices.SortStableFunc(d.Rows, compareRows)
+	if opts.Limit > 0 && len(d.Rows) > opts.Limit {
+		d.Left = len(d.Rows) - opts.Limit
+		d.Rows = d.Rows[:opts.Limit]
+	}
+}
+
+func compareRows(a, b Row) int {
+	x, y := a.Value(), b.Value()
+	return cmp.Or(cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta)),
+		cmp.Compare(y.New, x.New), cmp.Compare(math.Abs(b.Cum.Delta), math.Abs(a.Cum.Delta)),
+		strings.Compare(a.Name, b.Name), strings.Compare(a.SystemName, b.SystemName),
+		strings.Compare(a.Object, b.Object))
+}
+
+// Unmatched returns the names of those filters that match nothing on either side.
+func (d *Diff) Unmatched() []string { return d.unmatched }
+
+// FailedText describes a row that failed: "f grew by 12.00%, from 1.00s to 1.12s".
+func (d *Diff) FailedText(r *Row) string {
+	v := r.Value()
+	from, to := d.quantity(v.Base), d.quantity(v.New)
+	if v.Change == nil {
+		return fmt.Sprintf("%s is new, with %s", r.Name, to)
+	}
+	return fmt.Sprintf("%s grew by %s, from %s to %s", r.Name,
+		strings.TrimPrefix(changeText(v), "+"), from, to)
+}

@@ -1,0 +1,416 @@
+package diff
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+
+	"symbolize/analyze/calls"
+	"symbolize/analyze/calltree"
+	"symbolize/analyze/report"
+	"symbolize/analyze/table"
+	"symbolize/buildid"
+	"symbolize/fixtures/pprofrun"
+	"symbolize/fixtures/profilebuild"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func inputs(profiles ...*ingest.Profile) (list []Input) {
+	for i, p := range profiles {
+		list = append(list, Input{Name: fmt.Sprintf("dir/%d.pb.gz", i), Profile: p})
+	}
+	return list
+}
+
+func compare(t testing.TB, base, sides []Input, opts Options) *Diff {
+	t.Helper()
+	d, err := New(base, sides, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestAgainstPprof: differences of flat and cumulative values, by function and line, are those
+// of `pprof -diff_base`; scaled ones up to its rounding.
+func TestAgainstPprof(t *testing.T) {
+	for seed := range uint64(3) {
+		base, p := profilebuild.Calls(seed+10, false), profilebuild.Calls(seed, false)
+		for i := range p.Samples { // so that pprof's rounding of each sample is small
+			p.Samples[i].Weight *= 1000
+		}
+		for i := range base.Samples {
+			base.Samples[i].Weight *= 500
+		}
+		files := []*profile.Profile{pprofrun.Profile(t, p, nil), pprofrun.Profile(t, base, nil)}
+		for _, tt := range []struct {
+			name string
+			by   calltree.By
+			raw  bool
+			args []string
+		}{
+			{"function", calltree.Function, true, []string{"-functions"}},
+			{"line", calltree.Line, true, []string{"-lines"}},
+			{"scaled", calltree.Function, false, []string{"-functions", "-normalize"}},
+		} {
+			t.Run(fmt.Sprint(seed, " ", tt.name), func(t *testing.T) {
+				d := compare(t, inputs(base), inputs(p), Options{Raw: tt.raw,
+					Options: calls.Options{By: []calltree.By{tt.by}}})
+				var got []pprofrun.Row
+				for _, r := range d.Rows {
+					got = append(got, pprofrun.Row{Name: r.Name,
+						Flat: int64(math.Round(r.Flat.Delta)), Cum: int64(math.Round(r.Cum.Delta))})
+				}
+				want := pprofrun.Top(t, files, append(tt.args, "-sample_index=cpu",
+					"-diff_base=1.pb")...)
+				samples := 0.0
+				if !tt.raw { // pprof rounds each sample
+					samples = float64(len(base.Samples))
+				}
+				compareDeltas(t, got, want, samples)
+			})
+		}
+	}
+}
+
+// compareDeltas compares rows that are not zero.
+func compareDeltas(t *testing.T, got, want []pprofrun.Row, tolerance float64) {
+	t.Helper()
+	values := make(map[string][4]float64)
+	for i, rows := range [][]pprofrun.Row{got, want} {
+		for _, r := range rows {
+			v := values[r.Name]
+			v[2*i] += float64(r.Flat)
+			v[2*i+1] += float64(r.Cum)
+			values[r.Name] = v
+		}
+	}
+	if len(want) < 10 {
+		t.Fatalf("pprof has only %d rows", len(want))
+	}
+	for name, v := range values {
+		if math.Abs(v[0]-v[2]) > tolerance || math.Abs(v[1]-v[3]) > tolerance {
+			t.Errorf("%s: %v %v, pprof has %v %v", name, v[0], v[1], v[2], v[3])
+		}
+	}
+}
+
+// service is a profile of a program whose functions have these shares, in percent: samples
+// are drawn at random, and runs differ by jitter, a standard deviation as a share.
+func service(rng *rand.Rand, samples int, jitter float64, shares []float64) *ingest.Profile {
+	b := profilebuild.New(profilebuild.Clock())
+	b.Meta.MainProgram = "/opt/app/bin/app"
+	app := b.Object(ingest.Object{File: ingest.FileRef{Path: b.Meta.MainProgram},
+		ID: buildid.New(bytes.Repeat([]byte{byte(1 + rng.IntN(200))}, 20))})
+	lib := b.Object(ingest.Object{File: ingest.FileRef{Path: "/lib/libc.so.6"}})
+	main := profilebuild.Place{Object: app, Offset: 1}
+	b.Name(main, 0, profilebuild.Frame{Name: "main"})
+	total, weights := 0.0, make([]float64, len(shares))
+	for i, s := range shares {
+		weights[i] = s * math.Exp(jitter*rng.NormFloat64())
+		total += weights[i]
+	}
+	counts := make([]uint64, len(shares))
+	for range samples {
+		at := rng.Float64() * total
+		i := 0
+		for ; i < len(weights)-1 && at >= weights[i]; i++ {
+			at -= weights[i]
+		}
+		counts[i]++
+	}
+	for i, n := range counts {
+		pl := profilebuild.Place{Object: []profilebuild.Object{app, lib}[i%2],
+			Offset: addr.Offset(100 + i)}
+		b.Name(pl, 0, profilebuild.Frame{Name: fmt.Sprintf("f%d", i)})
+		if n > 0 {
+			b.Row(profilebuild.Row{Comm: "app", PID: -1, TID: -1, CPU: -1, Count: n,
+				Weight: n * 10_000_000, Stack: []profilebuild.Place{pl, main}})
+		}
+	}
+	return b.Profile()
+}
+
+// shares of sixty functions that fall off as those of a real service do.
+func sixty() []float64 {
+	shares := make([]float64, 60)
+	for i := range shares {
+		shares[i] = 20 / float64(1+i)
+	}
+	return shares
+}
+
+func repeated(rng *rand.Rand, n int, shares []float64) []Input {
+	var list []*ingest.Profile
+	for range n {
+		list = append(list, service(rng, 50_000, 0.01, shares))
+	}
+	return inputs(list...)
+}
+
+func significant(d *Diff) (names []string) {
+	for _, r := range d.Rows {
+		if r.Significant {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
+// TestFindsChange: a function that grew by 5 % is found with 5 against 5 profiles; of 11 % of
+// the samples, where chance alone makes a quarter of that, in most pairs.
+func TestFindsChange(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		function int
+		least    int // of 20 pairs
+	}{{"21 % of the samples", 0, 18}, {"11 % of the samples", 1, 14}} {
+		found := 0
+		for seed := range uint64(20) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			changed := sixty()
+			changed[tt.function] *= 1.05
+			fail := 0.02
+			d := compare(t, repeated(rng, 5, sixty()), repeated(rng, 5, changed),
+				Options{MinShare: 0.005, Alpha: 0.05, FailAbove: &fail})
+			name := fmt.Sprint("f", tt.function)
+			if slices.Contains(significant(d), name) {
+				found++
+			}
+			for _, r := range d.Failed {
+				if r.Name != name {
+					t.Errorf("seed %d: %s fails", seed, d.FailedText(&r))
+				}
+			}
+		}
+		t.Logf("%s: found in %d of 20", tt.name, found)
+		if found < tt.least {
+			t.Errorf("%s: found only in %d of 20 pairs", tt.name, found)
+		}
+	}
+}
+
+// TestNoFalseAlarms: of 100 pairs without a change at most 5 have any significant function;
+// also where functions have a handful of samples, and nothing is left out for its size.
+func TestNoFalseAlarms(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		samples int
+		jitter  float64
+		share   float64
+		uneven  bool // some functions vary much more than others
+	}{{"usual", 50_000, 0.01, 0.005, false}, {"few samples", 500, 0, 0, false},
+		{"noisy", 5_000, 0.1, 0, false}, {"uneven", 20_000, 0.02, 0.001, true}} {
+		alarms := 0
+		for seed := range uint64(100) {
+			rng := rand.New(rand.NewPCG(seed, 2))
+			var both []*ingest.Profile
+			for range 10 {
+				shares := sixty()
+				for i := range shares {
+					if tt.uneven && i%5 == 0 {
+						shares[i] *= math.Exp(0.2 * rng.NormFloat64())
+					}
+				}
+				both = append(both, service(rng, tt.samples, tt.jitter, shares))
+			}
+			d := compare(t, inputs(both[:5]...), inputs(both[5:]...),
+				Options{MinShare: tt.share, Alpha: 0.05})
+			if len(significant(d)) > 0 {
+				alarms++
+			}
+		}
+		t.Logf("%s: %d alarms in 100 pairs", tt.name, alarms)
+		if alarms > 5 {
+			t.Errorf("%s: %d alarms in 100 pairs without a change", tt.name, alarms)
+		}
+	}
+}
+
+// TestGammas: values from tables, and the inverse.
+func TestGammas(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"digamma(1)", digamma(1), -0.5772156649}, {"digamma(4)", digamma(4), 1.2561176684},
+		{"trigamma(1)", trigamma(1), math.Pi * math.Pi / 6},
+		{"trigamma(0.5)", trigamma(0.5), math.Pi * math.Pi / 2},
+		{"inverse", trigammaInverse(trigamma(3.7)), 3.7},
+		{"inverse", trigammaInverse(trigamma(0.02)), 0.02},
+	} {
+		if math.Abs(tt.got-tt.want) > 1e-8 {
+			t.Errorf("%s is %v, want %v", tt.name, tt.got, tt.want)
+		}
+	}
+}
+
+func TestHolm(t *testing.T) {
+	got := holm([]float64{0.01, 0.04, 0.03, 0.005, 1})
+	want := []float64{0.04, 0.09, 0.09, 0.025, 1}
+	for i := range want {
+		if math.Abs(got[i]-want[i]) > 1e-12 {
+			t.Errorf("%v, want %v", got, want)
+			break
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, tt := range []struct {
+		values         []float64
+		median, spread float64
+	}{{nil, 0, 0}, {[]float64{3}, 3, 0}, {[]float64{4, 1, 2}, 2, 0.75},
+		{[]float64{4, 1, 2, 3}, 2.5, 0.6}, {[]float64{0, 0}, 0, 0}} {
+		if m, s := median(tt.values), spread(tt.values); m != tt.median || s != tt.spread {
+			t.Errorf("%v: %v ±%v, want %v ±%v", tt.values, m, s, tt.median, tt.spread)
+		}
+	}
+}
+
+// build is one build of a program, with names and paths that differ from build to build.
+func build(n int) *ingest.Profile {
+	b := profilebuild.New(profilebuild.Clock())
+	b.Meta = ingest.Meta{MainProgram: fmt.Sprintf("/opt/v%d/app-%d", n, n), Host: "web1",
+		StartNanos: 1_700_000_000_000_000_000 + int64(n)*1e9, Duration: 1e9}
+	app := b.Object(ingest.Object{File: ingest.FileRef{Path: b.Meta.MainProgram},
+		ID: buildid.New(bytes.Repeat([]byte{byte(n)}, 20))})
+	lib := b.Object(ingest.Object{File: ingest.FileRef{Path: fmt.Sprintf("/lib/libx.so.%d", n)}})
+	tag := fmt.Sprintf("%016x", n)
+	bpf := b.Object(ingest.Object{Kind: ingest.JIT,
+		File: ingest.FileRef{Path: "bpf_prog_" + tag + "_count"}})
+	at := func(o profilebuild.Object, off int, frames ...profilebuild.Frame) profilebuild.Place {
+		pl := profilebuild.Place{Object: o, Offset: addr.Offset(off)}
+		if len(frames) > 0 {
+			b.Name(pl, 0, frames...)
+		} else {
+			b.Unresolved(pl, ingest.Stripped)
+		}
+		return pl
+	}
+	row := func(weight int, stack ...profilebuild.Place) {
+		b.Row(profilebuild.Row{Comm: "app", PID: -1, TID: -1, CPU: -1, Count: 1,
+			Weight: uint64(weight) * 1_000_000, Stack: stack})
+	}
+	file := fmt.Sprintf("/build/app-%d/src/main.c", n)
+	main := at(app, 0x10*n, profilebuild.Frame{Name: "main", File: file, StartLine: int32(10 * n),
+		Line: int32(10*n + 3)})
+	row(100+n, at(app, 0x100*n, profilebuild.Frame{
+		Name: fmt.Sprintf("_ZN4core3ptr13drop_in_place17h%016xE",
+			uint64(n)*0x123456789abcdef)}), main)
+	row(50*n, at(lib, 0x10*n, profilebuild.Frame{Name: "x_read"}), main)
+	row(30, at(lib, 0x1000*n), main)
+	row(20, at(bpf, 4, profilebuild.Frame{Name: "bpf_prog_" + tag + "_count"}), main)
+	row(10, at(app, 0x777, profilebuild.Frame{Name: fmt.Sprintf("only_in_%d", n)}), main)
+	return b.Profile()
+}
+
+func text(write func(io.Writer, table.Style) error, style table.Style) func(io.Writer) error {
+	return func(w io.Writer) error { return write(w, style) }
+}
+
+func golden(t *testing.T, name string, write func(io.Writer) error) {
+	t.Helper()
+	var got bytes.Buffer
+	if err := write(&got); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("%s differs (-update writes it):\n%s", file, got.Bytes())
+	}
+}
+
+// TestGolden: two builds compare by function and line; what is in one alone is marked.
+func TestGolden(t *testing.T) {
+	fail := 0.05
+	plain := compare(t, inputs(build(1)), inputs(build(2)), Options{FailAbove: &fail})
+	lines := compare(t, inputs(build(1)), inputs(build(2)), Options{Raw: true, Cum: true,
+		Limit: 3, MinShare: 0.1, Options: calls.Options{By: []calltree.By{calltree.Line}}})
+	rng := rand.New(rand.NewPCG(1, 1))
+	changed := sixty()
+	changed[2] *= 1.2
+	tested := compare(t, repeated(rng, 5, sixty()), repeated(rng, 4, changed),
+		Options{MinShare: 0.005, Alpha: 0.01, Limit: 6, FailAbove: &fail})
+	for name, write := range map[string]func(io.Writer) error{
+		"plain.txt": text(plain.WriteText, table.Style{}), "plain.json": plain.WriteJSON,
+		"color.txt": text(plain.WriteText, table.Style{Color: true, Width: 90}),
+		"lines.txt": text(lines.WriteText, table.Style{}), "lines.json": lines.WriteJSON,
+		"tested.txt": text(tested.WriteText, table.Style{}), "tested.json": tested.WriteJSON,
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, name, write) })
+	}
+	var failed []string
+	for i := range plain.Failed {
+		failed = append(failed, plain.FailedText(&plain.Failed[i]))
+	}
+	const want = "x_read grew by 61.07%, from 50.00ms to 80.53ms; only_in_2 is new, with 8.05ms"
+	if got := strings.Join(failed, "; "); got != want {
+		t.Errorf("failed: %s", got)
+	}
+}
+
+// TestMatching: the keys of nodes across builds.
+func TestMatching(t *testing.T) {
+	for base, want := range map[string]string{"libc.so.6": "libc", "libc-2.31.so": "libc",
+		"libstdc++.so.6.0.30": "libstdc++", "python3.11": "python", "app-v1.2.3": "app",
+		"perf-123.map": "perf.map", "7": "7", "[kernel.kallsyms]": "[kernel.kallsyms]",
+		"x86_64": "x86"} {
+		if got := stem(base); got != want {
+			t.Errorf("%s: %s, want %s", base, got, want)
+		}
+	}
+	b := profilebuild.New(profilebuild.Clock())
+	for i, path := range []string{"/lib/foo1", "/lib/foo2"} {
+		o := b.Object(ingest.Object{File: ingest.FileRef{Path: path}})
+		pl := profilebuild.Place{Object: o, Offset: 1}
+		b.Name(pl, 0, profilebuild.Frame{Name: "run"})
+		b.Row(profilebuild.Row{Count: 1, Weight: uint64(1 + i), Stack: []profilebuild.Place{pl}})
+	}
+	p := b.Profile()
+	if d := compare(t, inputs(p), inputs(p), Options{}); len(d.Rows) != 2 || d.Normalized {
+		t.Errorf("two objects of one profile are %d rows", len(d.Rows))
+	}
+}
+
+// TestErrors: a profile without samples, or without the event.
+func TestErrors(t *testing.T) {
+	p, none := build(1), &ingest.Profile{}
+	other := profilebuild.New(ingest.Event{Name: "cycles", Unit: "count"}).Profile()
+	for _, tt := range []struct{ base, side *ingest.Profile }{{p, none}, {none, p}, {other, p}} {
+		if d, err := New(inputs(tt.base), inputs(tt.side), Options{}); err == nil {
+			t.Errorf("no error: %+v", d)
+		}
+	}
+	// An event whose samples are all on one side.
+	empty := profilebuild.New(profilebuild.Clock()).Profile()
+	d := compare(t, inputs(empty), inputs(p), Options{
+		Options: calls.Options{Demangler: report.NewDemangler(report.Full)}})
+	for _, r := range d.Rows {
+		if r.Status != StatusNew {
+			t.Errorf("%s is %q", r.Name, r.Status)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"symbolize/analyze/calls"
+	"symbolize/analyze/calltree"
+	"symbolize/analyze/report"
+	"symbolize/ingest"
+)
+
+// Input is a profile with the name that it is known by.
+type Input struct {
+	Name    string
+	Profile *ingest.Profile
+}
+
+// Folded holds the profiles of two sides as stacks of the same nodes: calltree.Compare joins
+// them. A node has the name of the new side, where it is there.
+type Folded struct {
+	New, Base []*calltree.Stacks
+	event     string
+}
+
+// Fold adds up the profiles of both sides and matches their nodes. The event is that of the
+// options in the first new profile, and of its name in the others.
+func Fold(base, sides []Input, opts calls.Options) (*Folded, error) {
+	all := slices.Concat(sides, base)
+	first := all[0].Profile
+	if opts.Event >= len(first.Events) {
+		return nil, fmt.Errorf("%s: no samples in it", all[0].Name)
+	}
+	event := &first.Events[opts.Event]
+	if opts.Demangler == nil {
+		opts.Demangler = report.NewDemangler(report.Simple)
+	}
+	profiles := make([]*ingest.Profile, len(all))
+	stacks := make([]*calltree.Stacks, len(all))
+	for i, in := range all {
+		o := opts
+		o.Event = slices.IndexFunc(in.Profile.Events, func(e ingest.Event) bool {
+			return e.Name == event.Name && e.Unit == event.Unit
+		})
+		if o.Event < 0 {
+			return nil, &ingest.EventError{Capture: in.Name, Event: event.Name,
+				Has: eventNames(in.Profile)}
+		}
+		profiles[i], stacks[i] = in.Profile, calls.Fold(in.Profile, &o)
+	}
+	m := newMatcher(profiles)
+	stacks = calltree.Unify(stacks, m.key)
+	return &Folded{New: stacks[:len(sides)], Base: stacks[len(sides):]}, nil
+}
+
+func eventNames(p *ingest.Profile) (names []string) {
+	for i := range p.Events {
+		names = append(names, ingest.Printable(p.Events[i].Name))
+	}
+	return names
+}
+
+// unmatched returns the filters that match nothing on either side.
+func (f *Folded) unmatched() (names []string) {
+	for _, name := range f.New[0].Unmatched {
+		nowhere := true
+		for _, s := range slices.Concat(f.New, f.Base) {
+			nowhere = nowhere && slices.Contains(s.Unmatched, name)
+		}
+		if nowhere {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Side describes the profiles of one side.
+type Side struct {
+	Profiles []Described `json:"profiles"`
+	Samples  uint64      `json:"samples"`
+	Total    float64     `json:"total"` // median of its profiles, before they are scaled
+}
+
+// Described is a profile as the title names it.
+type Described struct {
+	Name        string `json:"name"`
+	Host        string `json:"host,omitempty"`
+	StartNanos  int64  `json:"start_unix_nanos,omitempty"`
+	Duration    int64  `json:"duration_nanos,omitempty"`
+	MainProgram string `json:"main_program,omitempty"`
+	BuildID     string `json:"build_id,omitempty"` // of the main program
+	Samples     uint64 `json:"samples"`
+	Total       uint64 `json:"total"`
+}
+
+func describe(in Input, s *calltree.Stacks) Described {
+	m := &in.Profile.Meta
+	d := Described{Name: ingest.Printable(in.Name), Host: ingest.Printable(m.Host),
+		StartNanos: m.StartNanos, Duration: m.Duration,
+		MainProgram: ingest.Printable(m.MainProgram), Samples: s.Samples, Total: s.Total}
+	for i := range in.Profile.Objects {
+		o := &in.Profile.Objects[i]
+		if m.MainProgram != "" && o.File.Path == m.MainProgram && !o.ID.IsZero() {
+			d.BuildID = o.ID.String()
+		}
+	}
+	return d
+}
+
+func newSide(inputs []Input, stacks []*calltree.Stacks) Side {
+	side := Side{}
+	var totals []float64
+	for i, in := range inputs {
+		d := describe(in, stacks[i])
+		side.Profiles = append(side.Profiles, d)
+		side.Samples += d.Samples
+		totals = append(totals, float64(d.Total))
+	}
+	side.Total = median(totals)
+	return side
+}
+
+// shortName is the name of a profile's file without its directory.
+func shortName(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }

@@ -1,0 +1,115 @@
+package diff
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"symbolize/analyze/calltree"
+	"symbolize/analyze/report"
+	"symbolize/ingest"
+	"symbolize/ingest/format/bpf"
+)
+
+// matcher gives nodes of different profiles one key where they are the same thing.
+type matcher struct {
+	full  *report.Demangler
+	mains []string // by profile: path of the main program
+	// stems that several objects of one profile have: they are told apart by their full name
+	shared map[string]bool
+}
+
+func newMatcher(profiles []*ingest.Profile) *matcher {
+	m := &matcher{full: report.NewDemangler(report.Full), shared: make(map[string]bool)}
+	for _, p := range profiles {
+		m.full.Warm(p)
+		m.mains = append(m.mains, ingest.Printable(p.Meta.MainProgram))
+		bases := make(map[string]string)
+		for i := range p.Objects {
+			base := baseName(ingest.Printable(p.Objects[i].File.Path))
+			s := stem(base)
+			if first, ok := bases[s]; ok && first != base {
+				m.shared[s] = true
+			}
+			bases[s] = base
+		}
+	}
+	return m
+}
+
+func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+var (
+	soVersion = regexp.MustCompile(`\.so(\.[0-9.]+)?$`)
+	version   = regexp.MustCompile(`([-_.]v?[0-9]+|[0-9]+\.[0-9]+)([-_.][0-9]+)*$`)
+	perfMap   = regexp.MustCompile(`^perf-[0-9]+\.map$`)
+)
+
+// stem is the name of an object without its version: "libc" of "libc-2.31.so" and "libc.so.6".
+func stem(base string) string {
+	if perfMap.MatchString(base) {
+		return "perf.map"
+	}
+	s := soVersion.ReplaceAllString(base, "")
+	if short := version.ReplaceAllString(s, ""); short != "" {
+		return short
+	}
+	return s
+}
+
+// object is the key of a node's object.
+func (m *matcher) object(profile int, n *calltree.Node) string {
+	if n.Object != "" && n.Object == m.mains[profile] {
+		return "main program"
+	}
+	base := baseName(n.Object)
+	if s := stem(base); !m.shared[s] {
+		return s
+	}
+	return base
+}
+
+// key identifies a node across profiles and builds. In what is found by line, unresolved frames of
+// an object are one, since their offsets move.
+func (m *matcher) key(profile int, n *calltree.Node) string {
+	parts := []string{n.By.String()}
+	switch {
+	case n.By.OfSample():
+		return n.By.String() + "\x00" + n.Name
+	case n.By == calltree.BuildID:
+		return n.By.String() + "\x00" + n.Name
+	case n.Unresolved:
+		n.Name = unresolvedName(n.Name)
+		return "unresolved\x00" + m.object(profile, n)
+	}
+	if _, name, ok := bpf.SplitSymbol(n.SystemName); ok {
+		parts = append(parts, "bpf", name)
+	} else {
+		parts = append(parts, m.object(profile, n), m.full.Name(n.SystemName))
+	}
+	switch n.By {
+	case calltree.Line:
+		if n.StartLine > 0 && n.Line > 0 {
+			parts = append(parts, fmt.Sprintf("+%d", n.Line-n.StartLine))
+		} else {
+			parts = append(parts, baseName(n.File), fmt.Sprint(n.Line))
+		}
+	case calltree.File:
+		parts = append(parts, fileTail(n.File))
+	}
+	return strings.Join(parts, "\x00")
+}
+
+// unresolvedName is the name of all unresolved frames of an object: "[libc.so.6]".
+func unresolvedName(name string) string {
+	if at := strings.LastIndex(name, "+0x"); at > 0 && strings.HasSuffix(name, "]") {
+		return name[:at] + "]"
+	}
+	return name
+}
+
+// fileTail is a source file with its directory: the directories above are those of a build.
+func fileTail(file string) string {
+	parts := strings.Split(file, "/")
+	return strings.Join(parts[max(0, len(parts)-2):], "/")
+}

@@ -1,0 +1,199 @@
+package diff
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/aclements/go-moremath/stats"
+)
+
+// median returns the middle of values, 0 of none. It keeps their order.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	v := slices.Sorted(slices.Values(values))
+	n := len(v)
+	return (v[(n-1)/2] + v[n/2]) / 2
+}
+
+// spread returns half the range of values as a share of their median: "±" in tables.
+func spread(values []float64) float64 {
+	m := median(values)
+	if len(values) < 2 || m == 0 {
+		return 0
+	}
+	return (slices.Max(values) - slices.Min(values)) / 2 / m
+}
+
+// twoSides is what the test has of one function.
+type twoSides struct {
+	delta  float64 // difference of the means
+	mean   float64 // over both sides
+	own    float64 // variance of the values around the mean of their side
+	chance float64 // variance that a draw of that many samples has by itself
+}
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// newTwoSides sums up the values of a function; weight is what a sample weighs on average.
+func newTwoSides(base, sides []float64, weight float64) twoSides {
+	b, s := mean(base), mean(sides)
+	squares := 0.0
+	for _, v := range base {
+		squares += (v - b) * (v - b)
+	}
+	for _, v := range sides {
+		squares += (v - s) * (v - s)
+	}
+	n, m := float64(len(base)), float64(len(sides))
+	t := twoSides{delta: s - b, mean: (b*n + s*m) / (n + m), own: squares / (n + m - 2)}
+	t.chance = t.mean * weight
+	return t
+}
+
+// pValues returns for each function the probability that its sides differ as they do, or more,
+// if nothing changed: by a t-test with moderated variances (G. K. Smyth, "Linear models and
+// empirical Bayes methods", 2004). A handful of profiles says little of one function's
+// variance, and much of those of all functions together. So the variance of each is drawn
+// towards what the others make probable, the more so the more alike they are, and is never
+// taken for less than random sampling has by itself. n and m are the numbers of profiles.
+func pValues(list []twoSides, n, m int) []float64 {
+	degrees := float64(n + m - 2)
+	prior := priorVariances(list)
+	var ratios []float64
+	for i, t := range list {
+		if prior[i] > 0 && t.mean*t.mean >= fewSamples*t.chance {
+			ratios = append(ratios, t.own/prior[i])
+		}
+	}
+	scale, more := fitVariances(ratios, degrees)
+	out := make([]float64, len(list))
+	for i, t := range list {
+		if t.delta == 0 || prior[i] == 0 {
+			out[i] = 1
+			continue
+		}
+		variance := t.own
+		if math.IsInf(more, 1) {
+			variance = prior[i] * scale
+		} else if more > 0 {
+			variance = (more*prior[i]*scale + degrees*t.own) / (more + degrees)
+		}
+		variance = max(variance, t.chance)
+		score := math.Abs(t.delta) / math.Sqrt(variance*(1/float64(n)+1/float64(m)))
+		// Functions of all rows together have no more than this to say.
+		freedom := min(more+degrees, degrees*float64(max(1, len(ratios))))
+		out[i] = 2 * (1 - stats.TDist{V: freedom}.CDF(score))
+	}
+	return out
+}
+
+// fewSamples is how many samples a function has on average in a profile at least, for its
+// variance to say something of that of others.
+const fewSamples = 20
+
+// priorVariances returns the variance that the mean of each function makes probable: that of
+// sampling, and one of runs, which is the same share of the mean for all.
+func priorVariances(list []twoSides) []float64 {
+	var excess []float64
+	for _, t := range list {
+		if t.mean > 0 && t.mean*t.mean >= fewSamples*t.chance {
+			excess = append(excess, max(0, t.own-t.chance)/(t.mean*t.mean))
+		}
+	}
+	runs := median(excess)
+	prior := make([]float64, len(list))
+	for i, t := range list {
+		prior[i] = t.chance + runs*t.mean*t.mean
+	}
+	return prior
+}
+
+// leastRatios is how many functions it takes to fit the distribution of variances.
+const leastRatios = 4
+
+// fitVariances fits a scaled inverse chi-square distribution to variances that are relative to
+// their prior, by the moments of their logarithms. It returns the scale of the prior and its
+// degrees of freedom: infinite if the variances differ no more than chance has it.
+func fitVariances(ratios []float64, degrees float64) (scale, freedom float64) {
+	if len(ratios) < leastRatios {
+		return 1, 0
+	}
+	const least = 1e-6
+	logs := make([]float64, len(ratios))
+	for i, r := range ratios {
+		logs[i] = math.Log(max(r, least)) - digamma(degrees/2) + math.Log(degrees/2)
+	}
+	center, squares := mean(logs), 0.0
+	for _, l := range logs {
+		squares += (l - center) * (l - center)
+	}
+	rest := squares/float64(len(logs)-1) - trigamma(degrees/2)
+	if rest <= 0 {
+		return math.Exp(center), math.Inf(1)
+	}
+	half := trigammaInverse(rest)
+	return math.Exp(center + digamma(half) - math.Log(half)), 2 * half
+}
+
+// digamma is the derivative of the logarithm of the gamma function, for x > 0: by recurrence
+// up to 10, then by its asymptotic series (Abramowitz and Stegun, 6.3.5 and 6.3.18).
+func digamma(x float64) float64 {
+	sum := 0.0
+	for ; x < 10; x++ {
+		sum -= 1 / x
+	}
+	y := 1 / (x * x)
+	return sum + math.Log(x) - 0.5/x - y*(1.0/12-y*(1.0/120-y/252))
+}
+
+// trigamma is the derivative of digamma, likewise (6.4.6 and 6.4.12).
+func trigamma(x float64) float64 {
+	sum := 0.0
+	for ; x < 10; x++ {
+		sum += 1 / (x * x)
+	}
+	y := 1 / (x * x)
+	return sum + 1/x + y/2 + y/x*(1.0/6-y*(1.0/30-y/42))
+}
+
+// trigammaInverse returns the x of a value of trigamma, which falls steadily.
+func trigammaInverse(value float64) float64 {
+	low, high := 1e-3, 1e6
+	for range 100 {
+		middle := math.Sqrt(low * high)
+		if trigamma(middle) > value {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return math.Sqrt(low * high)
+}
+
+// holm corrects the p-values of several tests, so that the probability of any false alarm
+// among them all is the one that a corrected value is compared with.
+func holm(p []float64) []float64 {
+	order := make([]int, len(p))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(p[a], p[b]), cmp.Compare(a, b))
+	})
+	out := make([]float64, len(p))
+	least := 0.0
+	for rank, i := range order {
+		least = max(least, min(1, p[i]*float64(len(p)-rank)))
+		out[i] = least
+	}
+	return out
+}

@@ -1,0 +1,170 @@
+package diff
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"symbolize/analyze/calls"
+	"symbolize/analyze/table"
+	"symbolize/ingest"
+)
+
+// quantity prints a value, which scaling may have left between two whole numbers.
+func (d *Diff) quantity(v float64) string {
+	return table.Quantity(uint64(math.Round(math.Abs(v))), d.Unit)
+}
+
+func (d *Diff) signed(v float64) string {
+	sign := "+"
+	if v < 0 {
+		sign = "-"
+	}
+	if text := d.quantity(v); strings.Trim(text, "0ns") != "" {
+		return sign + text
+	}
+	return "0"
+}
+
+// changeText prints the growth of a pair: "+5.00%".
+func changeText(p *Pair) string {
+	switch {
+	case p.Change == nil && p.New == 0:
+		return "0%"
+	case p.Change == nil:
+		return StatusNew
+	case p.New == 0:
+		return StatusGone
+	}
+	if text := fmt.Sprintf("%+.2f%%", 100**p.Change); strings.Trim(text, "+-0.%") != "" {
+		return text
+	}
+	return "0%"
+}
+
+// WriteText writes the comparison as a table.
+func (d *Diff) WriteText(w io.Writer, style table.Style) error {
+	out := bufio.NewWriter(w)
+	d.writeTitle(out)
+	if d.Tested {
+		d.writeTested(out, style)
+	} else {
+		d.writePlain(out, style)
+	}
+	if d.Left > 0 {
+		fmt.Fprintf(out, "%s more rows\n", table.Thousands(uint64(d.Left)))
+	}
+	if d.Small.Rows > 0 {
+		fmt.Fprintf(out, "not shown: %s with less than %.4g%% on both sides (--min-share): "+
+			"flat %s before, %s now\n", table.Count(d.Small.Rows, "row", "rows"), 100*d.MinShare,
+			d.quantity(d.Small.Base), d.quantity(d.Small.New))
+	}
+	return out.Flush()
+}
+
+// writeTitle names both sides and how they are compared.
+func (d *Diff) writeTitle(w *bufio.Writer) {
+	writeSide(w, "base", &d.Base, d.Unit)
+	writeSide(w, "new", &d.New, d.Unit)
+	fmt.Fprintf(w, "event: %s, by %s\n", d.Event, d.By)
+	for _, f := range d.Filters {
+		fmt.Fprintf(w, "filter: %s\n", ingest.Printable(f))
+	}
+	if d.Normalized {
+		fmt.Fprintf(w, "the totals differ: each profile is scaled to %s, so that shares compare\n",
+			d.quantity(d.Total))
+	}
+	if d.Tested {
+		fmt.Fprintf(w, "medians of %d and %d profiles; p is corrected for the number of rows, ~ is "+
+			"not significant at %g\n", len(d.Base.Profiles), len(d.New.Profiles), d.Alpha)
+		return
+	}
+	w.WriteString("no test of significance: that takes several profiles on both sides (--base)\n")
+}
+
+// maxTitle is how many profiles of a side are named.
+const maxTitle = 10
+
+func writeSide(w *bufio.Writer, word string, s *Side, unit string) {
+	for i := range s.Profiles {
+		if i == maxTitle {
+			fmt.Fprintf(w, "%-5s and %d more\n", word+":", len(s.Profiles)-i)
+			break
+		}
+		p := &s.Profiles[i]
+		fmt.Fprintf(w, "%-5s %s\n", word+":", table.Join(", ", shortName(p.Name), p.Host,
+			startText(p.StartNanos), programText(p),
+			table.Thousands(p.Samples)+" samples", table.Quantity(p.Total, unit)))
+	}
+}
+
+func startText(nanos int64) string {
+	if nanos == 0 {
+		return ""
+	}
+	return time.Unix(0, nanos).UTC().Format("2006-01-02 15:04:05Z")
+}
+
+func programText(p *Described) string {
+	if p.MainProgram == "" {
+		return ""
+	}
+	text := shortName(p.MainProgram)
+	if p.BuildID != "" {
+		text += " " + p.BuildID
+	}
+	return text
+}
+
+// writePlain writes the rows of one profile a side.
+func (d *Diff) writePlain(w *bufio.Writer, style table.Style) {
+	fmt.Fprintf(w, "%10s %9s %10s %10s %10s %9s  %s\n", "flat", "change", "base", "new", "cum",
+		"change", "name")
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		numbers := fmt.Sprintf("%10s %9s %10s %10s %10s %9s  ", d.signed(r.Flat.Delta),
+			changeText(&r.Flat), d.quantity(r.Flat.Base), d.quantity(r.Flat.New),
+			d.signed(r.Cum.Delta), changeText(&r.Cum))
+		d.writeRow(w, style, numbers, r)
+	}
+}
+
+// writeTested writes the rows of several profiles a side.
+func (d *Diff) writeTested(w *bufio.Writer, style table.Style) {
+	fmt.Fprintf(w, "%10s %9s %8s %16s %16s  %s\n", d.Value, "change", "p", "base", "new", "name")
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		v := r.Value()
+		p := "~"
+		if r.Significant {
+			p = fmt.Sprintf("%.3f", *r.P)
+		}
+		numbers := fmt.Sprintf("%10s %9s %8s %16s %16s  ", d.signed(v.Delta), changeText(v), p,
+			d.spreadText(v.Base, v.BaseSpread), d.spreadText(v.New, v.NewSpread))
+		d.writeRow(w, style, numbers, r)
+	}
+}
+
+func (d *Diff) spreadText(v, spread float64) string {
+	return fmt.Sprintf("%s ±%3.0f%%", d.quantity(v), 100*spread)
+}
+
+// writeRow colours what grew red and what shrank green; where there is a test, what passed it.
+func (d *Diff) writeRow(w *bufio.Writer, style table.Style, numbers string, r *Row) {
+	color := table.Plain
+	switch v := r.Value(); {
+	case d.Tested && !r.Significant:
+		color = table.Faint
+	case v.Delta > 0:
+		color = table.Red
+	case v.Delta < 0:
+		color = table.Green
+	}
+	calls.WriteRow(w, style, numbers, color, r.Name, r.suffix)
+}
+
+// WriteJSON writes the comparison as one JSON object.
+func (d *Diff) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, d) }

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/calltree"
+	"symbolize/analyze/diff"
+	"symbolize/ingest"
+)
+
+type diffOptions struct {
+	inputOptions
+	selectOptions
+	format    string
+	base      []string
+	lines     bool
+	rows      int
+	sort      string
+	normalize bool
+	minShare  float64
+	alpha     float64
+	failAbove float64
+
+	judged bool // --fail-above is given
+}
+
+const diffLong = `diff compares two captures or profiles, function by function: what grew, what shrank,
+what is new and what is gone. Where the totals differ each profile is scaled to the base's, so
+that shares compare; --normalize=false compares the values as they are. Builds of one program
+compare by function and, with --lines, by a line's distance from its function's first.
+
+With several profiles on both sides, --base FILE for each of the base and the others behind, it
+shows medians with their spread, and tests each function: p is the probability that such a
+difference is chance, corrected for the number of functions. With one profile a side nothing is
+known of chance.
+
+Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
+was done; 5 a function grew by more than --fail-above; 130 interrupted.`
+
+func newDiffCommand(a *app) *cobra.Command {
+	o := &diffOptions{}
+	cmd := &cobra.Command{
+		Use:     "diff BASE NEW | diff --base BASE… NEW…",
+		Short:   "Compare profiles, with a test of significance",
+		Long:    diffLong,
+		GroupID: groupMain,
+		Example: "  symbolize diff before.data after.data\n" +
+			"  symbolize diff --base b1.pb.gz --base b2.pb.gz --base b3.pb.gz n1.pb.gz n2.pb.gz n3.pb.gz\n" +
+			"  symbolize diff --fail-above 10 --format json yesterday.pb.gz today.pb.gz",
+	}
+	cmd.RunE = a.runE(func(ctx context.Context, args []string) error {
+		o.judged = cmd.Flags().Changed("fail-above")
+		if err := o.validate(args); err != nil {
+			return err
+		}
+		return runDiff(ctx, a, o, args)
+	})
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *diffOptions) addFlags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringArrayVar(&o.base, "base", nil,
+		"compare with this `FILE`; all arguments are then of the new side; may be repeated")
+	fs.BoolVar(&o.lines, "lines", false, "compare line by line; the same as --by line")
+	fs.IntVarP(&o.rows, "rows", "n", defaultTopRows, "print `N` rows; 0 for all")
+	fs.StringVar(&o.sort, "sort", topSorts[0], "sort, test and judge by `flat` or cum")
+	completeFixed(cmd, "sort", topSorts)
+	fs.BoolVar(&o.normalize, "normalize", true,
+		"scale profiles whose totals differ, so that shares compare")
+	fs.Float64Var(&o.minShare, "min-share", defaultMin,
+		"leave out functions with less than `PCT` percent of the total on both sides")
+	fs.Float64Var(&o.alpha, "alpha", defaultAlpha,
+		"a corrected p below `P` is significant, where there are several profiles a side")
+	fs.Float64Var(&o.failAbove, "fail-above", 0,
+		"exit with 5 if a function grew by more than `PCT` percent, significantly if that is tested")
+	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	o.selectOptions.addFlags(cmd)
+	o.inputOptions.addFlags(cmd)
+	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
+}
+
+// defaultAlpha is the usual level of tests: of twenty comparisons without a change one has a
+// false alarm.
+const defaultAlpha = 0.05
+
+func (o *diffOptions) validate(args []string) error {
+	if len(o.base) == 0 && len(args) != 2 || len(args) == 0 {
+		return withHint(usagef("%d captures are named: it takes two", len(args)),
+			"`symbolize diff BASE NEW`, or --base FILE for each of several and the new ones behind")
+	}
+	switch {
+	case o.rows < 0:
+		return usagef("-n %d: it is at least 0", o.rows)
+	case !(o.alpha > 0 && o.alpha < 1):
+		return usagef("--alpha %v: it lies between 0 and 1", o.alpha)
+	case !(o.failAbove >= 0):
+		return usagef("--fail-above %v: it is at least 0", o.failAbove)
+	}
+	if o.lines {
+		o.by = calltree.Line.String()
+	}
+	return cmp.Or(
+		o.inputOptions.validate(args),
+		checkFormat(o.format, formatText, formatJSON),
+		checkWord("--sort", o.sort, topSorts),
+		checkShare(o.minShare),
+		o.selectOptions.parse(&o.keep),
+	)
+}
+
+func runDiff(ctx context.Context, a *app, o *diffOptions, args []string) error {
+	base, sides := o.base, args
+	if len(base) == 0 {
+		base, sides = args[:1], args[1:]
+	}
+	o.takeBundles(ctx, append(append([]string(nil), base...), sides...))
+	defer o.opened.Close()
+	s, err := a.openSession(ctx, &o.inputOptions)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	before, err := a.loadSide(ctx, s, base)
+	if err != nil {
+		return err
+	}
+	after, err := a.loadSide(ctx, s, sides)
+	if err != nil {
+		return err
+	}
+	d, err := diff.New(before, after, o.options(s, after[0].Profile))
+	if err != nil {
+		return err
+	}
+	if err := a.writeReport(d, o.format); err != nil {
+		return err
+	}
+	return a.failed(d, o.failAbove)
+}
+
+func (o *diffOptions) options(s *session, p *ingest.Profile) diff.Options {
+	opts := diff.Options{Options: o.calls(s, p), Raw: !o.normalize, Cum: o.sort == "cum",
+		MinShare: o.minShare / 100, Limit: o.rows, Alpha: o.alpha}
+	if o.judged {
+		above := o.failAbove / 100
+		opts.FailAbove = &above
+	}
+	return opts
+}
+
+// loadSide names the profiles of one side, each for itself. A capture that cannot be read is
+// left out if there are others.
+func (a *app) loadSide(ctx context.Context, s *session, paths []string) ([]diff.Input, error) {
+	var inputs []diff.Input
+	for _, path := range paths {
+		p, err := s.load(ctx, []string{path})
+		switch {
+		case err == nil:
+			a.printWarnings(p)
+			inputs = append(inputs, diff.Input{Name: path, Profile: p})
+		case len(paths) == 1 || ctx.Err() != nil:
+			return nil, err
+		default:
+			a.partial = true
+			a.failInput(path, err)
+		}
+	}
+	if len(inputs) == 0 {
+		return nil, &exitError{code: exitFailed} // each has been reported
+	}
+	return inputs, nil
+}
+
+// failed lists the functions that grew too much, which is an exit status of its own.
+func (a *app) failed(d *diff.Diff, above float64) error {
+	if len(d.Failed) == 0 {
+		return nil
+	}
+	for i := range d.Failed {
+		a.say("error", d.FailedText(&d.Failed[i]))
+	}
+	return &exitError{code: exitGrown, err: fmt.Errorf("more than --fail-above %v: %s", above,
+		strings.TrimSpace(functions(len(d.Failed))))}
+}
+
+func functions(n int) string {
+	if n == 1 {
+		return "1 function"
+	}
+	return fmt.Sprintf("%d functions", n)
+}
