@@ -40,18 +40,19 @@ func TestDomains(t *testing.T) {
 		path string
 		want Domain
 	}{
-		{ELF, "/bin/x", UserDomain}, {VDSO, "[vdso]", UserDomain},
-		{Kernel, KernelMapName, KernelDomain},
-		{Module, "[ext4]", KernelDomain},
-		{JIT, "bpf_prog_x", BPFDomain}, {JIT, "bpf_trampoline_1",
-			BPFDomain},
-		{JIT, "kprobe_insn_page", KernelDomain},
-		{PerfMap, "", JITDomain}, {Anonymous, AnonymousPath,
-			JITDomain},
-		{Unmapped, UnmappedPath, UserDomain},
-		{Unmapped, UnmappedKernelPath, KernelDomain},
-		{NoStack, NoStackPath, UserDomain},
-		{Hypervisor, HypervisorPath, KernelDomain},
+		{kind: ELF, path: "/bin/x", want: UserDomain}, {kind: VDSO, path: "[vdso]",
+			want: UserDomain},
+		{kind: Kernel, path: KernelMapName, want: KernelDomain},
+		{kind: Module, path: "[ext4]", want: KernelDomain},
+		{kind: JIT, path: "bpf_prog_x", want: BPFDomain}, {kind: JIT, path: "bpf_trampoline_1",
+			want: BPFDomain},
+		{kind: JIT, path: "kprobe_insn_page", want: KernelDomain},
+		{kind: PerfMap, want: JITDomain}, {kind: Anonymous, path: AnonymousPath,
+			want: JITDomain},
+		{kind: Unmapped, path: UnmappedPath, want: UserDomain},
+		{kind: Unmapped, path: UnmappedKernelPath, want: KernelDomain},
+		{kind: NoStack, path: NoStackPath, want: UserDomain},
+		{kind: Hypervisor, path: HypervisorPath, want: KernelDomain},
 	} {
 		o := Object{Kind: tc.kind, File: FileRef{Path: tc.path}}
 		if got := o.Domain(); got != tc.want {

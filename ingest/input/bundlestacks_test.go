@@ -49,7 +49,7 @@ func TestBundleStacks(t *testing.T) {
 		kinds = append(kinds, line)
 	}
 	slices.Sort(kinds)
-	// Two programs have been in this slot, and nothing says when the stack was taken.
+	// Two programs were at this address, and the time of the stack is not known.
 	want := []string{"else: elf", "work: unmapped kernel module elf elf"}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("%q, want %q: %q", kinds, want, dump(p))
@@ -72,7 +72,7 @@ func TestBundleStacks(t *testing.T) {
 		}
 	}
 
-	// A key that nothing describes is no reason to lend nothing.
+	// With a key of unknown layout the bundle still serves other captures.
 	c, p = foldPath(t, path, Options{})
 	if c.HasSamples() || len(p.Samples) != 0 || !slices.ContainsFunc(p.Stats.Warnings,
 		func(w ingest.Warning) bool {
@@ -91,7 +91,7 @@ func TestBundleStacks(t *testing.T) {
 		t.Errorf("%d samples, %+v", p.Stats.Samples, p.Stats.Warnings)
 	}
 
-	// One that is cut off is told.
+	// One that is cut off is a warning.
 	h.Entries = map[string][]byte{bundle.DumpName("stacks"): user[:30]}
 	writeFile(t, path, h.Bundle())
 	_, p = foldPath(t, path, Options{})
@@ -102,7 +102,7 @@ func TestBundleStacks(t *testing.T) {
 	}
 }
 
-// TestBundleSamples: what the manifest says was sampled, at two events: one of a period, and
+// TestBundleSamples: the samples of the manifest, of two events: one of a period, and
 // one of which each count has a weight.
 func TestBundleSamples(t *testing.T) {
 	const valid = 1

@@ -81,7 +81,7 @@ func dump(p *ingest.Profile) []string {
 	return out
 }
 
-// checkProfile holds what the doc comment of Profile promises.
+// checkProfile checks the invariants in the doc comment of Profile.
 func checkProfile(t testing.TB, p *ingest.Profile) {
 	t.Helper()
 	for i := 1; i < len(p.Objects); i++ {
@@ -118,7 +118,7 @@ func checkProfile(t testing.TB, p *ingest.Profile) {
 	for i, s := range p.Samples {
 		if int(s.Event) >= len(p.Events) || int(s.Comm) >= len(p.Strings) ||
 			int(s.Stack) >= len(p.StackEnds) {
-			t.Fatalf("sample %d refers to what is not there: %+v", i, s)
+			t.Fatalf("sample %d refers to a missing entry: %+v", i, s)
 		}
 		if i > 0 && ingest.CompareSamples(p.Samples[i-1], s) >= 0 {
 			t.Errorf("samples %d and %d are not in order", i-1, i)
@@ -128,7 +128,7 @@ func checkProfile(t testing.TB, p *ingest.Profile) {
 		frames += s.Count * uint64(len(p.Stack(s.Stack)))
 	}
 	if st := &p.Stats; st.Samples != count || st.Weight != weight || st.Frames != frames {
-		t.Errorf("statistics say %d samples, weight %d, %d frames; the samples add up to %d, %d and %d",
+		t.Errorf("statistics: %d samples, weight %d, %d frames; the samples add up to %d, %d and %d",
 			st.Samples, st.Weight, st.Frames, count, weight, frames)
 	}
 }

@@ -65,7 +65,7 @@ func busyHost(events int) []byte {
 	return c.Bytes()
 }
 
-// TestKeysStayFew holds that the keys are the distinct chains and their meanings:
+// TestKeysStayFew checks that the keys are the distinct chains and their results:
 // they do not grow with forks, loads and time.
 func TestKeysStayFew(t *testing.T) {
 	few := fold(t, busyHost(400), Options{Workers: 1})
@@ -75,7 +75,7 @@ func TestKeysStayFew(t *testing.T) {
 		t.Logf("%d samples, %d chains, %d keys", st.Samples, st.DistinctChains, st.DistinctKeys)
 		// The chains through addresses of the two plug-ins, of the two programs at
 		// 0x400000, and of BPF code that is there or not, mean several things each;
-		// no chain means more than that.
+		// no chain has another result.
 		if st.DistinctKeys < st.DistinctChains || st.DistinctKeys > st.DistinctChains*22/10 {
 			t.Errorf("%d keys of %d chains", st.DistinctKeys, st.DistinctChains)
 		}
@@ -123,9 +123,9 @@ func TestKeysOfSharedChains(t *testing.T) {
 	}
 }
 
-// TestMeaningsOverWorkers counts a chain's meanings once, whichever worker met
-// which.
-func TestMeaningsOverWorkers(t *testing.T) {
+// TestResultsOverWorkers counts each result of a chain once, whichever workers read the
+// chain.
+func TestResultsOverWorkers(t *testing.T) {
 	c := newCapture()
 	for i := range uint64(600) {
 		c.lib(7, 0x400000, 0x1000, 0, fmt.Sprintf("/lib/%d.so", i%3), 10*i)

@@ -47,7 +47,7 @@ func TestSqueeze(t *testing.T) {
 	}
 }
 
-func BenchmarkSqueeze(b *testing.B) {
+func BenchmarkEncodeChain(b *testing.B) {
 	var words, buf []byte
 	for i := range uint64(12) {
 		words = binary.LittleEndian.AppendUint64(words, 0x7f1234567000+i*0x3333)

@@ -85,7 +85,7 @@ func TestIdentify(t *testing.T) {
 		if q.File.Path == "/bin/asked" {
 			return buildid.New(sum(10)), ingest.IDProven
 		}
-		return buildid.ID{}, ingest.IDProven // says nothing
+		return buildid.ID{}, ingest.IDProven // a zero ID proves nothing
 	}}
 	p := fold(t, c.Bytes(), opts)
 	slices.Sort(asked)
@@ -100,19 +100,19 @@ func TestIdentify(t *testing.T) {
 		source ingest.IDSource
 		reason ingest.Reason
 	}{
-		{"/lib/bypath.so", 1, ingest.IDByPath, ingest.ReasonNone},
-		{"/lib/own.so", 22, ingest.IDRecorded, ingest.ReasonNone},
-		{"/lib/twice.so", 0, ingest.IDNone, ingest.NoBuildID},
+		{path: "/lib/bypath.so", id: 1, source: ingest.IDByPath, reason: ingest.ReasonNone},
+		{path: "/lib/own.so", id: 22, source: ingest.IDRecorded, reason: ingest.ReasonNone},
+		{path: "/lib/twice.so", source: ingest.IDNone, reason: ingest.NoBuildID},
 		// one object with /mnt/lib/sibling.so
-		{"/lib/sibling.so", 5, ingest.IDSibling, ingest.ReasonNone},
-		{"/lib/nosibling.so", 0, ingest.IDNone, ingest.NoBuildID},
-		{"[vdso]", 6, ingest.IDByPath, ingest.ReasonNone},
-		{"/bin/gone", 0, ingest.IDNone, ingest.NoBuildID},
-		{"/bin/asked", 10, ingest.IDProven, ingest.ReasonNone},
-		{"/bin/none", 0, ingest.IDNone, ingest.NoBuildID},
-		{"/memfd:runc", 12, ingest.IDRecorded, ingest.ReasonNone},
-		{"[kernel.kallsyms]", 8, ingest.IDByPath, ingest.ReasonNone},
-		{"[ext4]", 9, ingest.IDByPath, ingest.ReasonNone},
+		{path: "/lib/sibling.so", id: 5, source: ingest.IDSibling, reason: ingest.ReasonNone},
+		{path: "/lib/nosibling.so", source: ingest.IDNone, reason: ingest.NoBuildID},
+		{path: "[vdso]", id: 6, source: ingest.IDByPath, reason: ingest.ReasonNone},
+		{path: "/bin/gone", source: ingest.IDNone, reason: ingest.NoBuildID},
+		{path: "/bin/asked", id: 10, source: ingest.IDProven, reason: ingest.ReasonNone},
+		{path: "/bin/none", source: ingest.IDNone, reason: ingest.NoBuildID},
+		{path: "/memfd:runc", id: 12, source: ingest.IDRecorded, reason: ingest.ReasonNone},
+		{path: "[kernel.kallsyms]", id: 8, source: ingest.IDByPath, reason: ingest.ReasonNone},
+		{path: "[ext4]", id: 9, source: ingest.IDByPath, reason: ingest.ReasonNone},
 	} {
 		o := objectOf(t, p, tc.path)
 		id := buildid.ID{}

@@ -96,8 +96,8 @@ func TestManyFiles(t *testing.T) {
 	}
 }
 
-// TestHostileCounts: what a bundle of a few KB unpacks to is not kept without bound, and
-// what is left out is told.
+// TestHostileCounts: the content of a bundle of a few KB is not kept without bound, and
+// left-out samples are a warning.
 func TestHostileCounts(t *testing.T) {
 	l, h := bundlebuild.NewLoad(2), bundlebuild.NewHost()
 	l.Fill(h)

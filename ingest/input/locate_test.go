@@ -17,7 +17,7 @@ import (
 func TestLocateInterrupted(t *testing.T) {
 	const (
 		kernel = sideband.NumFixed + iota
-		inside // a JITed function within what the kernel's mapping covers
+		inside // a JITed function within the kernel's mapping
 		alone  // one with nothing before it
 		module
 	)
@@ -48,15 +48,19 @@ func TestLocateInterrupted(t *testing.T) {
 		offset uint64
 		steady bool
 	}{
-		{"return address", 100, 0xffffffff81000100, kernel | returned, 0xff, true},
-		{"start of a program", 100, 0xffffffffc0002128, alone, 0, false},
-		{"before that program came", 0, 0xffffffffc0002128, sideband.UnmappedKernel, 0, false},
-		{"call at the start of a program", 100, 0xffffffffc0002129, alone, 0, false},
-		{"end of a program", 100, 0xffffffffc0002200, alone, 0xd7, false},
-		{"start of a program that has code before it", 0, 0xffffffff81800000, inside, 0, true},
-		{"end of a program that has code behind it", 0, 0xffffffff81800100, inside, 0xff, true},
-		{"start of a module", 0, 0xffffffffc0100000, module, 0, true},
-		{"nothing", 0, 0xffffffffc0300000, sideband.UnmappedKernel, 0, true},
+		{name: "return address", time: 100, pc: 0xffffffff81000100, object: kernel | returned,
+			offset: 0xff, steady: true},
+		{name: "start of a program", time: 100, pc: 0xffffffffc0002128, object: alone},
+		{name: "before that program came", pc: 0xffffffffc0002128,
+			object: sideband.UnmappedKernel},
+		{name: "call at the start of a program", time: 100, pc: 0xffffffffc0002129, object: alone},
+		{name: "end of a program", time: 100, pc: 0xffffffffc0002200, object: alone, offset: 0xd7},
+		{name: "start of a program that has code before it", pc: 0xffffffff81800000,
+			object: inside, steady: true},
+		{name: "end of a program that has code behind it", pc: 0xffffffff81800100, object: inside,
+			offset: 0xff, steady: true},
+		{name: "start of a module", pc: 0xffffffffc0100000, object: module, steady: true},
+		{name: "nothing", pc: 0xffffffffc0300000, object: sideband.UnmappedKernel, steady: true},
 	} {
 		var object uint32
 		var offset uint64

@@ -20,25 +20,25 @@ func TestReplayInOrder(t *testing.T) {
 		build func(c capture)
 		want  []uint64
 	}{
-		{"one round", func(c capture) {
+		{name: "one round", build: func(c capture) {
 			for _, at := range []uint64{3, 5, 9, 2, 4, 9, 1} {
 				c.hit(7, at, cU, 0x400010)
 			}
 			c.FinishedRound()
-		}, []uint64{1, 2, 3, 4, 5, 9, 9}},
-		{"a round that begins before the one before it ends", func(c capture) {
+		}, want: []uint64{1, 2, 3, 4, 5, 9, 9}},
+		{name: "a round that begins before the one before it ends", build: func(c capture) {
 			for _, round := range [][]uint64{{3, 9, 2, 4}, {10, 12, 5, 7}, {11, 20, 13}, {}, {25, 22}} {
 				for _, at := range round {
 					c.hit(7, at, cU, 0x400010)
 				}
 				c.FinishedRound()
 			}
-		}, []uint64{2, 3, 4, 5, 7, 9, 10, 11, 12, 13, 20, 22, 25}},
-		{"without rounds", func(c capture) {
+		}, want: []uint64{2, 3, 4, 5, 7, 9, 10, 11, 12, 13, 20, 22, 25}},
+		{name: "without rounds", build: func(c capture) {
 			for _, at := range []uint64{8, 6, 7} {
 				c.hit(7, at, cU, 0x400010)
 			}
-		}, []uint64{6, 7, 8}},
+		}, want: []uint64{6, 7, 8}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := newCapture()

@@ -157,7 +157,7 @@ func compareLive(t *testing.T, programs []bpf.Program, w *liveFunc) {
 }
 
 // leafCounts counts samples by the BPF function that their leaf lies in. Names are without
-// the tags: of what was loaded before the recording perf makes up another one.
+// the tags: perf makes up another one for programs loaded before the recording.
 func leafCounts(p *ingest.Profile) map[string]uint64 {
 	counts := make(map[string]uint64)
 	for i := range p.Samples {

@@ -16,7 +16,7 @@ import (
 var frameLine = regexp.MustCompile(
 	`^\s+[0-9a-f]+ (bpf_prog_[0-9a-f]{16}\S*)\+0x([0-9a-f]+) \(\S+\)$`)
 
-// TestUnreadPrograms: what only KSYMBOL records tell of has its name, and is listed
+// TestUnreadPrograms: a program that only KSYMBOL records have has its name, and is listed
 // with the reason.
 func TestUnreadPrograms(t *testing.T) {
 	c := openFixture(t, "bpf-unread", Options{})
@@ -41,7 +41,7 @@ func TestUnreadPrograms(t *testing.T) {
 	}
 }
 
-// TestHiddenPrograms: what the kernel did not show to the recorder is known by the
+// TestHiddenPrograms: addresses that the kernel hid from the recorder are known by the
 // records, and is the same function as where nothing else is known.
 func TestHiddenPrograms(t *testing.T) {
 	const symbol = "bpf_prog_3a842eb99152f844_tally_digits"
@@ -65,7 +65,7 @@ func TestHiddenPrograms(t *testing.T) {
 }
 
 // TestProgramNamesLikePerf compares the name and the offset of every BPF frame of
-// the recorded captures with what perf printed, and wants a line for each. Of
+// the recorded captures with the output of perf, and wants a line for each. Of
 // programs that were there before the recording perf's name has another tag.
 func TestProgramNamesLikePerf(t *testing.T) {
 	for name, hasLines := range map[string]bool{"bpf": false, "bpf-lines": true, "bpf-before": true,
@@ -133,7 +133,7 @@ func funcOf(programs []bpf.Program, o *ingest.Object) *bpf.Func {
 	return nil
 }
 
-// perfName is what perf calls the function at pc: programs that were there before
+// perfName is the name that perf has for the function at pc: programs loaded before
 // the recording have the lowest ID.
 func perfName(programs []bpf.Program, o *ingest.Object, pc uint64) string {
 	for k := range programs[0].Funcs {

@@ -22,9 +22,9 @@ func markReturned(r *sideband.Objects, object uint32) uint32 {
 	return object
 }
 
-// correctReturns asks Options.Exact which of the places taken for return addresses no call can
-// precede, and moves those back to where they were. All marks are off then. It returns
-// the exact places, for a replay.
+// correctReturns removes the marks of return addresses. Those of which Options.Exact knows that
+// no call can precede them get the place of the address itself; it returns these places, for
+// a replay.
 func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pair,
 ) map[ingest.Location]struct{} {
 	exact := make(map[ingest.Location]struct{})

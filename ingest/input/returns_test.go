@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// exactAt is an Options.Exact that knows some offsets, and notes what it is asked.
+// exactAt returns an Options.Exact that knows some offsets, and lists its calls in asked.
 func exactAt(asked *[]string, exact ...addr.Offset) func(*ingest.Object,
 	[]addr.Offset) []addr.Offset {
 	return func(o *ingest.Object, returns []addr.Offset) (found []addr.Offset) {
@@ -24,9 +24,9 @@ func exactAt(asked *[]string, exact ...addr.Offset) func(*ingest.Object,
 	}
 }
 
-// TestSettle: a return address that symbol tables know to be none stands for itself, in the
-// profile and in a replay, whoever else is at the byte before it.
-func TestSettle(t *testing.T) {
+// TestExactReturns: an address that symbol tables know to be no return address is looked up
+// itself, in the profile and in a replay, also where another sample is at the byte before it.
+func TestExactReturns(t *testing.T) {
 	c := newCapture()
 	c.KernelMap("_text", 0xffffffff81000000, 0xffffffff81000000, 0x1000000)
 	c.lib(7, 0x400000, 0x10000, 0, "/bin/x", 1)
@@ -40,11 +40,11 @@ func TestSettle(t *testing.T) {
 		exact []addr.Offset
 		want  []string
 	}{
-		{"none", nil, []string{":7: /bin/x+0x10 /bin/x+0xfff /bin/x+0x1fff 1 1",
+		{name: "none", want: []string{":7: /bin/x+0x10 /bin/x+0xfff /bin/x+0x1fff 1 1",
 			":7: /bin/x+0xfff 1 1",
 			":7: [kernel.kallsyms]+0x10 [kernel.kallsyms]+0x2fff /bin/x+0x1000 1 1",
 			":8: /bin/x+0x10 /bin/x+0xfff /bin/x+0x1fff 1 1"}},
-		{"one of each", []addr.Offset{0x1000, 0x3000}, []string{
+		{name: "one of each", exact: []addr.Offset{0x1000, 0x3000}, want: []string{
 			":7: /bin/x+0x10 /bin/x+0x1000 /bin/x+0x1fff 1 1",
 			":7: /bin/x+0xfff 1 1",
 			":7: [kernel.kallsyms]+0x10 [kernel.kallsyms]+0x3000 /bin/x+0x1000 1 1",
@@ -88,9 +88,9 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestSettleStacks does the same for the stacks of a map: frames that the kernel gave a
+// TestExactReturnsInStacks does the same for the stacks of a map: frames that the kernel gave a
 // build ID, and the kernel's addresses.
-func TestSettleStacks(t *testing.T) {
+func TestExactReturnsInStacks(t *testing.T) {
 	const valid, ip = 1, 2
 	id := "abcdefghijklmnopqrst"
 	dir := t.TempDir()

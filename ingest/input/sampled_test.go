@@ -52,7 +52,7 @@ func idOf(t *testing.T, path string) buildid.ID {
 	return f.ID
 }
 
-// functionsOf returns what names file offsets by an object's own symbols.
+// functionsOf returns the function that names file offsets by an object's own symbols.
 func functionsOf(t *testing.T, path string) func(offset uint64) string {
 	t.Helper()
 	f, err := elf.Open(path)
@@ -76,8 +76,8 @@ func functionsOf(t *testing.T, path string) func(offset uint64) string {
 	}
 }
 
-// TestSampled: what `capture --stacks` recorded folds into objects of every kind, whether
-// the kernel told a build ID or an address.
+// TestSampled: the stacks of `capture --stacks` fold into objects of every kind, whether the
+// kernel recorded build IDs or addresses.
 func TestSampled(t *testing.T) {
 	c, p := foldPath(t, sampledOnCPU, Options{})
 	if !c.HasSamples() || len(p.Events) != 1 || p.Events[0].Name != "cpu-clock" ||
@@ -148,9 +148,12 @@ func TestSampledPlaces(t *testing.T) {
 		share            float64 // at least, of the comm's weight
 		entered          string  // a function that is no leaf
 	}{
-		{"fixed", "/srv/app/bin/fixed", "objects/bin/fixed", "collatz", 0.9, "main"},
-		{"gone", "/srv/app/bin/gone", "objects/bin/gone", "collatz", 0.9, "main"},
-		{"plain", "/srv/app/bin/plain", "sampled/bin/plain", "hash_numbers", 0.4, "main"},
+		{comm: "fixed", path: "/srv/app/bin/fixed", file: "objects/bin/fixed", leaf: "collatz",
+			share: 0.9, entered: "main"},
+		{comm: "gone", path: "/srv/app/bin/gone", file: "objects/bin/gone", leaf: "collatz",
+			share: 0.9, entered: "main"},
+		{comm: "plain", path: "/srv/app/bin/plain", file: "sampled/bin/plain",
+			leaf: "hash_numbers", share: 0.4, entered: "main"},
 	} {
 		name := functionsOf(t, "../../fixtures/"+x.file)
 		function := func(l ingest.LocationID) string {
@@ -186,7 +189,7 @@ func TestSampledPlaces(t *testing.T) {
 	}
 }
 
-// TestSampledOffCPU: the weights are how long threads waited, which the load says.
+// TestSampledOffCPU: the weights are the times that threads waited, as the load reports them.
 func TestSampledOffCPU(t *testing.T) {
 	const ms = 1_000_000
 	_, p := foldPath(t, sampledOffCPU, Options{})
@@ -206,10 +209,10 @@ func TestSampledOffCPU(t *testing.T) {
 		comm        string
 		least, most uint64
 	}{
-		{"sleep", 400 * ms, 500 * ms}, // 0.3 and 0.1 s
-		{"cat", 90 * ms, 200 * ms},    // while the second of them sleeps
-		{"mixed", 90 * ms, 300 * ms},  // its main, for a thread of 0.2 s
-		{"sh", 600 * ms, 1200 * ms},   // for all of them
+		{comm: "sleep", least: 400 * ms, most: 500 * ms}, // 0.3 and 0.1 s
+		{comm: "cat", least: 90 * ms, most: 200 * ms},    // while the second of them sleeps
+		{comm: "mixed", least: 90 * ms, most: 300 * ms},  // its main, for a thread of 0.2 s
+		{comm: "sh", least: 600 * ms, most: 1200 * ms},   // for all of them
 	} {
 		if w := of(x.comm); w < x.least || w > x.most {
 			t.Errorf("%s waited for %d ms", x.comm, w/ms)
@@ -246,8 +249,7 @@ func entriesOf(t *testing.T, path string) (manifest []byte, entries map[string][
 	return manifest, entries
 }
 
-// TestSampledLacks: without one of its entries a bundle's other ones are used, and what is
-// then not known is told.
+// TestSampledLacks: without one of its entries a bundle's other ones are used, with a warning.
 func TestSampledLacks(t *testing.T) {
 	manifest, entries := entriesOf(t, sampledOnCPU)
 	_, whole := foldPath(t, sampledOnCPU, Options{})
@@ -297,7 +299,7 @@ func TestSampledLacks(t *testing.T) {
 				t.Errorf("%d locations in the kernel", n)
 			}
 			if x.lost != nil && count(p, x.lost) <= count(whole, x.lost) {
-				t.Error("nothing tells of what is not known")
+				t.Error("no warning")
 			}
 		})
 	}

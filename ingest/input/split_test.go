@@ -43,7 +43,7 @@ func locatorOf(sb *sideband.State) *locator {
 	}}
 }
 
-// result is what a part of a chain comes to.
+// result returns the places of a part of a chain.
 func result(l *locator, words []byte) (places []uint32, cut bool) {
 	l.locate(words, l.sb.Spaces.Process(7, 0).Version(), l.sb.Spaces.Kernel(0).Version())
 	for _, s := range l.spots {
@@ -144,9 +144,13 @@ func TestUserIPIndex(t *testing.T) {
 		mask uint64
 		want int
 	}{
-		{"x86_64", 0xff0fff, 8}, {"x86_64", 1<<8 | 1<<7, 1}, {"x86_64", 0xff, -1},
-		{"aarch64", 1<<33 - 1, 32}, {"aarch64", 1<<32 - 1, -1}, {"riscv64", ^uint64(0), -1}, {"",
-			0xff0fff, -1},
+		{arch: "x86_64", mask: 0xff0fff, want: 8},
+		{arch: "x86_64", mask: 1<<8 | 1<<7, want: 1},
+		{arch: "x86_64", mask: 0xff, want: -1},
+		{arch: "aarch64", mask: 1<<33 - 1, want: 32},
+		{arch: "aarch64", mask: 1<<32 - 1, want: -1},
+		{arch: "riscv64", mask: ^uint64(0), want: -1},
+		{arch: "", mask: 0xff0fff, want: -1},
 	} {
 		if got := userIPIndex(tc.arch, tc.mask); got != tc.want {
 			t.Errorf("%s %#x: %d, want %d", tc.arch, tc.mask, got, tc.want)

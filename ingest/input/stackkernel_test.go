@@ -55,7 +55,7 @@ func timedBundle(t *testing.T, h *bundlebuild.Host, user, kernel []byte, counts 
 }
 
 // TestKernelTimes: an address at which one BPF program followed another is that of the program
-// that was there when the stack was taken, which the times of the records say.
+// that was loaded when the stack was taken, by the times of the records.
 func TestKernelTimes(t *testing.T) {
 	const none, ip = -14, 2
 	h := bundlebuild.NewHost()

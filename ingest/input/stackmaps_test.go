@@ -232,7 +232,7 @@ func countDump(t *testing.T, rows ...[5]any) []byte {
 	return b
 }
 
-// TestStackFrames: what frames, ids and options mean, case by case.
+// TestStackFrames: the locations of frames, by their status, ids and options.
 func TestStackFrames(t *testing.T) {
 	const (
 		valid, ip = 1, 2
@@ -254,82 +254,86 @@ func TestStackFrames(t *testing.T) {
 		want   []string
 		reason map[string]ingest.Reason
 	}{
-		{"the first frame is exact, others are calls", [][][]byte{{
+		{name: "the first frame is exact, others are calls", stacks: [][][]byte{{
 			stackRecord(valid, id, 0x100), stackRecord(valid, id, 0x200),
 			stackRecord(valid, "x", 0)}},
-			[][5]any{{0, -14, 7, "work", 5}}, nil,
-			[]string{"work: " + hex + "+0x100 " + hex + "+0x1ff 78+0x0 5 5"}, nil},
-		{"EMPTY ends a stack", [][][]byte{{stackRecord(valid, id, 0x100), stackRecord(0, "", 0),
-			stackRecord(valid, id, 0x200)}}, [][5]any{{0, -14, 7, "work", 5}}, nil,
-			[]string{"work: " + hex + "+0x100 5 5"}, nil},
-		{"the kernel's part stands before the user's", [][][]byte{{stackRecord(valid, id, 0x100)}, {
-			stackRecord(ip, "", text+0x110), stackRecord(ip, "", text+0x120)}},
-			[][5]any{{0, 1, 7, "work", 5}, {-14, 1, 0, "idle", 2}}, nil,
-			[]string{"idle: [kernel.kallsyms]+0x110 [kernel.kallsyms]+0x11f 2 2",
-				"work: [kernel.kallsyms]+0x110 [kernel.kallsyms]+0x11f " + hex + "+0x100 5 5"},
-			nil},
-		{"modules and programs by the list", [][][]byte{{stackRecord(ip, "", 0xffffffffc0100020),
-			stackRecord(ip, "", 0xffffffffc0000041), stackRecord(ip, "", 0xffffffffa0000001)}},
-			[][5]any{{-14, 0, 7, "work", 5}}, nil,
-			[]string{"work: bpf_prog_0011223344556677_x+0x20 [mymod]+0x40 [unmapped kernel] 5 5"},
-			map[string]ingest.Reason{"[mymod]": ingest.ReasonNone,
+			counts: [][5]any{{0, -14, 7, "work", 5}},
+			want:   []string{"work: " + hex + "+0x100 " + hex + "+0x1ff 78+0x0 5 5"}},
+		{name: "EMPTY ends a stack",
+			stacks: [][][]byte{{stackRecord(valid, id, 0x100), stackRecord(0, "", 0),
+				stackRecord(valid, id, 0x200)}}, counts: [][5]any{{0, -14, 7, "work", 5}},
+			want: []string{"work: " + hex + "+0x100 5 5"}},
+		{name: "the kernel's part comes before the user's",
+			stacks: [][][]byte{{stackRecord(valid, id, 0x100)}, {
+				stackRecord(ip, "", text+0x110), stackRecord(ip, "", text+0x120)}},
+			counts: [][5]any{{0, 1, 7, "work", 5}, {-14, 1, 0, "idle", 2}},
+			want: []string{"idle: [kernel.kallsyms]+0x110 [kernel.kallsyms]+0x11f 2 2",
+				"work: [kernel.kallsyms]+0x110 [kernel.kallsyms]+0x11f " + hex + "+0x100 5 5"}},
+		{name: "modules and programs by the list",
+			stacks: [][][]byte{{stackRecord(ip, "", 0xffffffffc0100020),
+				stackRecord(ip, "", 0xffffffffc0000041), stackRecord(ip, "", 0xffffffffa0000001)}},
+			counts: [][5]any{{-14, 0, 7, "work", 5}},
+			want:   []string{"work: bpf_prog_0011223344556677_x+0x20 [mymod]+0x40 [unmapped kernel] 5 5"},
+			reason: map[string]ingest.Reason{"[mymod]": ingest.ReasonNone,
 				"bpf_prog_0011223344556677_x": ingest.ReasonNone}},
-		{"no call is before the first instruction of a program, a module or the kernel",
-			[][][]byte{{
+		{name: "no call is before the first instruction of a program, a module or the kernel",
+			stacks: [][][]byte{{
 				stackRecord(ip, "", text+0x110), stackRecord(ip, "", 0xffffffffc0100000),
 				stackRecord(ip, "", 0xffffffffc0000000), stackRecord(ip, "", text),
-				stackRecord(ip, "", 0xffffffffc0000100)}}, [][5]any{{-14, 0, 7, "work", 5}}, nil,
-			[]string{"work: [kernel.kallsyms]+0x110 bpf_prog_0011223344556677_x+0x0 [mymod]+0x0 " +
-				"[kernel.kallsyms]+0x0 [mymod]+0xff 5 5"}, nil},
-		{"user addresses by the maps of their process",
-			[][][]byte{{stackRecord(ip, "", 0x555500000010),
+				stackRecord(ip, "", 0xffffffffc0000100)}}, counts: [][5]any{{-14, 0, 7, "work", 5}},
+			want: []string{"work: [kernel.kallsyms]+0x110 bpf_prog_0011223344556677_x+0x0 [mymod]+0x0 " +
+				"[kernel.kallsyms]+0x0 [mymod]+0xff 5 5"}},
+		{name: "user addresses by the maps of their process",
+			stacks: [][][]byte{{stackRecord(ip, "", 0x555500000010),
 				stackRecord(ip, "", 0x7f0000000011), stackRecord(ip, "", 0x7ffd00000701),
 				stackRecord(ip, "", 0x111111110001)}},
-			[][5]any{{0, -14, 7, "work", 5}, {0, -14, 8, "else", 1}}, nil,
-			[]string{"else: [unmapped] [unmapped] [unmapped] [unmapped] 1 1",
+			counts: [][5]any{{0, -14, 7, "work", 5}, {0, -14, 8, "else", 1}},
+			want: []string{"else: [unmapped] [unmapped] [unmapped] [unmapped] 1 1",
 				"work: /srv/app/worker+0x1010 //anon [vdso]+0x700 [unmapped] 5 5"},
-			map[string]ingest.Reason{"/srv/app/worker": ingest.NoBuildID,
+			reason: map[string]ingest.Reason{"/srv/app/worker": ingest.NoBuildID,
 				"//anon": ingest.AnonymousMemory}},
-		{"maps for all", [][][]byte{{stackRecord(ip, "", 0x555500000010)}},
-			[][5]any{{0, -14, 7, "work", 5}, {0, -14, 8, "else", 1}}, func(o *Options) {
+		{name: "maps for all", stacks: [][][]byte{{stackRecord(ip, "", 0x555500000010)}},
+			counts: [][5]any{{0, -14, 7, "work", 5}, {0, -14, 8, "else", 1}},
+			opts: func(o *Options) {
 				o.Stacks.Maps[AnyProcess] = o.Stacks.Maps[7]
-			}, []string{"else: /srv/app/worker+0x1010 1 1", "work: /srv/app/worker+0x1010 5 5"},
-			nil},
-		{"nothing is known of addresses", [][][]byte{{stackRecord(ip, "", 0x555500000010)}, {
-			stackRecord(ip, "", text+0x110)}}, [][5]any{{0, 1, 7, "work", 5}}, func(o *Options) {
-			o.Stacks.Maps, o.Stacks.Kallsyms = nil, ""
-		}, []string{"work: [unmapped kernel] [unmapped] 5 5"},
-			map[string]ingest.Reason{"[unmapped kernel]": ingest.MapsNotSaved,
+			}, want: []string{"else: /srv/app/worker+0x1010 1 1", "work: /srv/app/worker+0x1010 5 5"}},
+		{name: "nothing is known of addresses",
+			stacks: [][][]byte{{stackRecord(ip, "", 0x555500000010)}, {
+				stackRecord(ip, "", text+0x110)}}, counts: [][5]any{{0, 1, 7, "work", 5}},
+			opts: func(o *Options) {
+				o.Stacks.Maps, o.Stacks.Kallsyms = nil, ""
+			}, want: []string{"work: [unmapped kernel] [unmapped] 5 5"},
+			reason: map[string]ingest.Reason{"[unmapped kernel]": ingest.MapsNotSaved,
 				"[unmapped]": ingest.MapsNotSaved}},
-		{"lost stacks", [][][]byte{{stackRecord(valid, id, 0x100)}},
-			[][5]any{{-17, -14, 7, "work", 5},
+		{name: "lost stacks", stacks: [][][]byte{{stackRecord(valid, id, 0x100)}},
+			counts: [][5]any{{-17, -14, 7, "work", 5},
 				{0, -12, 7, "work", 4}, {-14, -14, 7, "work", 3}, {3, -14, 7, "work", 2},
 				{-22, -17, 7,
 					"work", 1}},
-			nil, []string{"work: [lost kernel stack: bucket taken] [lost: error] 1 1",
+			want: []string{"work: [lost kernel stack: bucket taken] [lost: error] 1 1",
 				"work: [lost kernel stack: no memory] " + hex + "+0x100 4 4",
 				"work: [lost: bucket taken] 5 5",
 				"work: [lost: no stack taken] 3 3", "work: [lost: not in the dump] 2 2"},
-			map[string]ingest.Reason{"[lost: bucket taken]": ingest.StackLost}},
-		{"rubbish at the end of a chain of frame pointers",
-			[][][]byte{{stackRecord(valid, id, 0x100),
+			reason: map[string]ingest.Reason{"[lost: bucket taken]": ingest.StackLost}},
+		{name: "rubbish at the end of a chain of frame pointers",
+			stacks: [][][]byte{{stackRecord(valid, id, 0x100),
 				stackRecord(ip, "", 0x12), stackRecord(ip, "", 0x3)}},
-			[][5]any{{0, -14, 7, "work", 5}},
-			nil,
-			[]string{"work: " + hex + "+0x100 5 5"}, nil},
-		{"a file that the store knows by its ID serves addresses of its path", [][][]byte{{
-			stackRecord(valid, id, 0x100), stackRecord(ip, "", 0x555500000010)}},
-			[][5]any{{0, -14, 7, "work", 5}}, func(o *Options) {
+			counts: [][5]any{{0, -14, 7, "work", 5}},
+			want:   []string{"work: " + hex + "+0x100 5 5"}},
+		{name: "a file that the store knows by its ID serves addresses of its path",
+			stacks: [][][]byte{{
+				stackRecord(valid, id, 0x100), stackRecord(ip, "", 0x555500000010)}},
+			counts: [][5]any{{0, -14, 7, "work", 5}}, opts: func(o *Options) {
 				o.Stacks.PathOf = func(buildid.ID) string { return "/srv/app/worker" }
-			}, []string{"work: " + hex + "+0x100 " + hex + "+0x100f 5 5"}, nil},
-		{"only a process", [][][]byte{{stackRecord(valid, id, 0x100)}},
-			[][5]any{{0, -14, 7, "work", 5}, {0, -14, 8, "work", 1}},
-			func(o *Options) { o.PIDs = []int32{8} }, []string{"work: " + hex + "+0x100 1 1"}, nil},
-		{"only a name, processes apart", [][][]byte{{stackRecord(valid, id, 0x100)}},
-			[][5]any{{0, -14, 7, "work", 5}, {0, -14, 8, "work", 1}, {0, -14, 9, "else", 1}},
-			func(o *Options) { o.Comms, o.Keep.PID = []string{"work"}, true },
-			[]string{"7/-1@-1 work: " + hex + "+0x100 5 5", "8/-1@-1 work: " + hex + "+0x100 1 1"},
-			nil},
+			}, want: []string{"work: " + hex + "+0x100 " + hex + "+0x100f 5 5"}},
+		{name: "only a process", stacks: [][][]byte{{stackRecord(valid, id, 0x100)}},
+			counts: [][5]any{{0, -14, 7, "work", 5}, {0, -14, 8, "work", 1}},
+			opts:   func(o *Options) { o.PIDs = []int32{8} },
+			want:   []string{"work: " + hex + "+0x100 1 1"}},
+		{name: "only a name, processes apart", stacks: [][][]byte{{stackRecord(valid, id, 0x100)}},
+			counts: [][5]any{{0, -14, 7, "work", 5}, {0, -14, 8, "work", 1}, {0, -14, 9, "else", 1}},
+			opts:   func(o *Options) { o.Comms, o.Keep.PID = []string{"work"}, true },
+			want:   []string{"7/-1@-1 work: " + hex + "+0x100 5 5", "8/-1@-1 work: " + hex + "+0x100 1 1"}},
 	} {
 		dir := t.TempDir()
 		file := func(name string, b []byte) string {
@@ -364,7 +368,7 @@ func TestStackFrames(t *testing.T) {
 	}
 }
 
-// TestStackErrors: what cannot be read, or chosen by, is refused with its reason.
+// TestStackErrors: files that cannot be read, and filters without labels, are errors.
 func TestStackErrors(t *testing.T) {
 	dir := stackFiles(t, "load")
 	for _, c := range []struct {
@@ -372,28 +376,35 @@ func TestStackErrors(t *testing.T) {
 		opts       func(o *Options)
 		want       string
 	}{
-		{"counts missing", "stacks.raw", func(o *Options) { o.Stacks.Counts = "/nowhere" },
-			"/nowhere"},
-		{"key too long", "stacks.raw", func(o *Options) { o.Stacks.Key[0].Offset = 40 },
-			"the fields end"},
-		{"key unknown", "stacks.raw", func(o *Options) { o.Stacks.Key = nil }, "not known"},
-		{"value unknown", "stacks.raw", func(o *Options) { o.Stacks.Counts = dir + "/stacks.json" },
-			"fields end"},
-		{"counts for stacks", "bare.json", nil, "no stacks in it"},
-		{"counts for stacks, of 4 bytes", "single.json", nil, "is it the map that counts them"},
-		{"a map of another type", "single.raw", nil, `the map "single" is a hash`},
-		{"keys of 32 bytes", "cpus.json", nil, "no stacks in it"},
-		{"no list", "stacks.raw", func(o *Options) { o.Stacks.Kallsyms = dir + "/notes" }, "notes"},
-		{"no maps", "stacks.raw", func(o *Options) { o.Stacks.Maps[1] = dir + "/kallsyms" },
-			"/proc/PID/maps"},
-		{"no such event", "stacks.raw", func(o *Options) { o.Event = "cycles" },
-			`no event "cycles"`},
-		{"no processes", "stacks.raw", func(o *Options) {
+		{name: "counts missing", file: "stacks.raw",
+			opts: func(o *Options) { o.Stacks.Counts = "/nowhere" },
+			want: "/nowhere"},
+		{name: "key too long", file: "stacks.raw",
+			opts: func(o *Options) { o.Stacks.Key[0].Offset = 40 },
+			want: "the fields end"},
+		{name: "key unknown", file: "stacks.raw", opts: func(o *Options) { o.Stacks.Key = nil },
+			want: "not known"},
+		{name: "value unknown", file: "stacks.raw",
+			opts: func(o *Options) { o.Stacks.Counts = dir + "/stacks.json" },
+			want: "fields end"},
+		{name: "counts for stacks", file: "bare.json", want: "no stacks in it"},
+		{name: "counts for stacks, of 4 bytes", file: "single.json",
+			want: "is it the map that counts them"},
+		{name: "a map of another type", file: "single.raw", want: `the map "single" is a hash`},
+		{name: "keys of 32 bytes", file: "cpus.json", want: "no stacks in it"},
+		{name: "no list", file: "stacks.raw",
+			opts: func(o *Options) { o.Stacks.Kallsyms = dir + "/notes" }, want: "notes"},
+		{name: "no maps", file: "stacks.raw",
+			opts: func(o *Options) { o.Stacks.Maps[1] = dir + "/kallsyms" },
+			want: "/proc/PID/maps"},
+		{name: "no such event", file: "stacks.raw", opts: func(o *Options) { o.Event = "cycles" },
+			want: `no event "cycles"`},
+		{name: "no processes", file: "stacks.raw", opts: func(o *Options) {
 			o.Stacks.Counts, o.Stacks.Key, o.PIDs = "", nil, []int32{1}
-		}, "no process IDs"},
-		{"no names", "stacks.json", func(o *Options) {
+		}, want: "no process IDs"},
+		{name: "no names", file: "stacks.json", opts: func(o *Options) {
 			o.Stacks.Counts, o.Stacks.Key, o.Comms = "", nil, []string{"x"}
-		}, "no names of threads"},
+		}, want: "no names of threads"},
 	} {
 		opts := stackOptions(t, dir, "bare.raw")
 		if c.opts != nil {
@@ -415,7 +426,7 @@ func TestStackErrors(t *testing.T) {
 	}
 }
 
-// TestStackDamage: of a damaged dump what is whole is used, and a warning tells.
+// TestStackDamage: the whole part of a damaged dump is used, with a warning.
 func TestStackDamage(t *testing.T) {
 	dir := stackFiles(t, "load")
 	for _, name := range []string{"stacks.raw", "stacks.json", "stacks.txt", "bare.raw",

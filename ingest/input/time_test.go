@@ -15,22 +15,22 @@ func TestTime(t *testing.T) {
 		build func(c capture)
 		want  []string
 	}{
-		{"file order does not matter, time does", func(c capture) {
+		{name: "file order does not matter, time does", build: func(c capture) {
 			c.hit(7, 5, cU, 0x400010)
 			c.hit(7, 15, cU, 0x400010)
 			c.lib(7, 0x400000, 0x1000, 0, "/bin/new", 10)
 			c.lib(7, 0x400000, 0x1000, 0, "/bin/old", 3)
-		}, []string{":7: /bin/new+0x10 1 1", ":7: /bin/old+0x10 1 1"}},
-		{"at equal time state comes first", func(c capture) {
+		}, want: []string{":7: /bin/new+0x10 1 1", ":7: /bin/old+0x10 1 1"}},
+		{name: "at equal time state comes first", build: func(c capture) {
 			c.hit(7, 5, cU, 0x400010)
 			c.lib(7, 0x400000, 0x1000, 0, "/bin/x", 5)
-		}, []string{":7: /bin/x+0x10 1 1"}},
-		{"time 0 is before everything", func(c capture) {
+		}, want: []string{":7: /bin/x+0x10 1 1"}},
+		{name: "time 0 is before everything", build: func(c capture) {
 			c.lib(7, 0x400000, 0x1000, 0, "/bin/late", 10)
 			c.hit(7, 5, cU, 0x400010)
 			c.lib(7, 0x400000, 0x1000, 0, "/bin/early", 0)
-		}, []string{":7: /bin/early+0x10 1 1"}},
-		{"time ~0 is the place in the file", func(c capture) {
+		}, want: []string{":7: /bin/early+0x10 1 1"}},
+		{name: "time ~0 is the place in the file", build: func(c capture) {
 			c.lib(7, 0x400000, 0x1000, 0, "/bin/a", 3)
 			c.hit(7, ^uint64(0), cU, 0x400010)
 			c.lib(7, 0x400000, 0x1000, 0, "/bin/b", 6)
@@ -38,34 +38,35 @@ func TestTime(t *testing.T) {
 			c.hit(7, 4, cU, 0x400010)
 			c.lib(7, 0x400000, 0x1000, 0, "/bin/c", ^uint64(0))
 			c.hit(7, 9, cU, 0x400010)
-		}, []string{":7: /bin/a+0x10 2 2", ":7: /bin/b+0x10 1 1", ":7: /bin/c+0x10 1 1"}},
-		{"fork, exec, exit, late samples, and the number used again", func(c capture) {
-			c.Comm(7, 7, "server", false, at(0))
-			c.lib(7, 0x400000, 0x1000, 0, "/bin/server", 0)
-			c.Fork(8, 7, 8, 7, at(10))
-			c.hit(8, 11, cU, 0x400010)
-			c.Comm(8, 8, "tool", true, at(12))
-			c.hit(8, 12, cU, 0x400010)
-			c.lib(8, 0x500000, 0x1000, 0, "/bin/tool", 13)
-			c.hit(8, 14, cU, 0x500010)
-			c.Exit(8, 7, 8, 7, at(15))
-			c.hit(8, 15, cU, 0x500010)
-			c.hit(8, 16, cU, 0x500010)
-			c.Fork(8, 7, 8, 7, at(20))
-			c.hit(8, 21, cU, 0x500010)
-			c.hit(8, 21, cU, 0x400010)
-		}, []string{
-			"server: /bin/server+0x10 2 2", "server: [unmapped] 1 1", "tool: /bin/tool+0x10 3 3",
-			"tool: [unmapped] 1 1",
-		}},
-		{"data mappings are no code", func(c capture) {
+		}, want: []string{":7: /bin/a+0x10 2 2", ":7: /bin/b+0x10 1 1", ":7: /bin/c+0x10 1 1"}},
+		{name: "fork, exec, exit, late samples, and the number used again",
+			build: func(c capture) {
+				c.Comm(7, 7, "server", false, at(0))
+				c.lib(7, 0x400000, 0x1000, 0, "/bin/server", 0)
+				c.Fork(8, 7, 8, 7, at(10))
+				c.hit(8, 11, cU, 0x400010)
+				c.Comm(8, 8, "tool", true, at(12))
+				c.hit(8, 12, cU, 0x400010)
+				c.lib(8, 0x500000, 0x1000, 0, "/bin/tool", 13)
+				c.hit(8, 14, cU, 0x500010)
+				c.Exit(8, 7, 8, 7, at(15))
+				c.hit(8, 15, cU, 0x500010)
+				c.hit(8, 16, cU, 0x500010)
+				c.Fork(8, 7, 8, 7, at(20))
+				c.hit(8, 21, cU, 0x500010)
+				c.hit(8, 21, cU, 0x400010)
+			}, want: []string{
+				"server: /bin/server+0x10 2 2", "server: [unmapped] 1 1", "tool: /bin/tool+0x10 3 3",
+				"tool: [unmapped] 1 1",
+			}},
+		{name: "data mappings are no code", build: func(c capture) {
 			c.lib(7, 0x400000, 0x1000, 0, "/bin/x", 1)
 			c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000,
 				Misc:     perfbuild.User | 1<<13,
 				Filename: "/data"}, at(2))
 			c.hit(7, 3, cU, 0x400010)
-		}, []string{":7: /bin/x+0x10 1 1"}},
-		{"programs come and go, and win over a trampoline", func(c capture) {
+		}, want: []string{":7: /bin/x+0x10 1 1"}},
+		{name: "programs come and go, and win over a trampoline", build: func(c capture) {
 			c.KernelMap("_text", text, text, 0x1000000)
 			c.KSymbol(jit, 0x100, 1, false, "bpf_prog_0123456789abcdef_one", at(10))
 			c.KSymbol(jit&^0xfff, 0x1000, 1, false, "bpf_trampoline_7", at(11))
@@ -77,17 +78,17 @@ func TestTime(t *testing.T) {
 			c.KSymbol(jit&^0xfff, 0x1000, 1, true, "bpf_trampoline_7", at(21))
 			c.KSymbol(jit+0x10, 0x200, 1, false, "bpf_prog_fedcba9876543210_two", at(22))
 			c.hit(7, 23, cK, text, jit+0x50)
-		}, []string{
+		}, want: []string{
 			":7: [kernel.kallsyms]+0x0 [unmapped kernel] 1 1",
 			":7: [kernel.kallsyms]+0x0 bpf_prog_0123456789abcdef_one+0x4f 1 1",
 			":7: [kernel.kallsyms]+0x0 bpf_prog_0123456789abcdef_one+0xff 1 1",
 			":7: [kernel.kallsyms]+0x0 bpf_trampoline_7+0xc00 1 1",
 			":7: [kernel.kallsyms]+0x0 bpf_prog_fedcba9876543210_two+0x3f 1 1",
 		}},
-		{"the idle task has a name", func(c capture) {
+		{name: "the idle task has a name", build: func(c capture) {
 			c.KernelMap("_text", text, text, 0x1000000)
 			c.hit(0, 9, cK, text)
-		}, []string{"swapper: [kernel.kallsyms]+0x0 1 1"}},
+		}, want: []string{"swapper: [kernel.kallsyms]+0x0 1 1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := newCapture()

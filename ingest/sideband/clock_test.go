@@ -7,10 +7,10 @@ func TestKernelReach(t *testing.T) {
 		arch        string
 		start, want uint64
 	}{
-		{"x86_64", 0xffffffff81000000, 0xffffffffc0000000},
-		{"x86_64", 0xffffffffc0000000, 0xffffffffc8000000},
-		{"aarch64", 0xffff800008000000, 0xffff800010000000},
-		{"aarch64", 0xffffffffffff0000, ^uint64(0)},
+		{arch: "x86_64", start: 0xffffffff81000000, want: 0xffffffffc0000000},
+		{arch: "x86_64", start: 0xffffffffc0000000, want: 0xffffffffc8000000},
+		{arch: "aarch64", start: 0xffff800008000000, want: 0xffff800010000000},
+		{arch: "aarch64", start: 0xffffffffffff0000, want: ^uint64(0)},
 	} {
 		if got := kernelReach(tc.arch, tc.start); got != tc.want {
 			t.Errorf("%s from %#x: %#x, want %#x", tc.arch, tc.start, got, tc.want)
@@ -24,7 +24,14 @@ func TestClock(t *testing.T) {
 		time   uint64
 		offset Position
 		want   uint64
-	}{{5, 100, 5}, {3, 200, 3}, {0, 250, 0}, {NoTime, 300, 6}, {9, 400, 9}, {NoTime, 500, 10}} {
+	}{
+		{time: 5, offset: 100, want: 5},
+		{time: 3, offset: 200, want: 3},
+		{time: 0, offset: 250, want: 0},
+		{time: NoTime, offset: 300, want: 6},
+		{time: 9, offset: 400, want: 9},
+		{time: NoTime, offset: 500, want: 10},
+	} {
 		if got := c.note(r.time, r.offset, false); got != r.want {
 			t.Errorf("record of time %d: %d, want %d", r.time, got, r.want)
 		}
@@ -33,8 +40,14 @@ func TestClock(t *testing.T) {
 		time   uint64
 		offset Position
 		want   uint64
-	}{{7, 350, 7}, {0, 350, 0}, {NoTime, 50, 0}, {NoTime, 150, 5}, {NoTime, 350, 6}, {NoTime, 999,
-		10}} {
+	}{
+		{time: 7, offset: 350, want: 7},
+		{time: 0, offset: 350, want: 0},
+		{time: NoTime, offset: 50, want: 0},
+		{time: NoTime, offset: 150, want: 5},
+		{time: NoTime, offset: 350, want: 6},
+		{time: NoTime, offset: 999, want: 10},
+	} {
 		if got := c.At(s.time, s.offset); got != s.want {
 			t.Errorf("sample of time %d at %d: %d, want %d", s.time, s.offset, got, s.want)
 		}

@@ -42,18 +42,18 @@ func TestParseMapsLine(t *testing.T) {
 		line, want string
 		ok         bool
 	}{
-		{"00400000-00452000 r-xp 00001000 08:02 173521      /usr/bin/a b",
-			"400000+52000 1000 8:2 173521 /usr/bin/a b", true},
-		{"7f0000000000-7f0000001000 r-xp 00000000 00:00 0",
-			"7f0000000000+1000 0 0:0 0 //anon", true},
-		{"7fff0-7fff1 r-xp 00000000 00:00 0                          [vdso]",
-			"7fff0+1 0 0:0 0 [vdso]", true},
-		{"00400000-00452000 rw-p 00001000 08:02 173521 /usr/bin/a", "", false},
-		{"00452000-00400000 r-xp 00001000 08:02 173521 /usr/bin/a", "", false},
-		{"x-y r-xp 0 08:02 1 /a", "", false},
-		{"1-2 r-xp 0 0802 1 /a", "", false},
-		{"1-2 r-xp 0 08:02 inode /a", "", false},
-		{"", "", false},
+		{line: "00400000-00452000 r-xp 00001000 08:02 173521      /usr/bin/a b",
+			want: "400000+52000 1000 8:2 173521 /usr/bin/a b", ok: true},
+		{line: "7f0000000000-7f0000001000 r-xp 00000000 00:00 0",
+			want: "7f0000000000+1000 0 0:0 0 //anon", ok: true},
+		{line: "7fff0-7fff1 r-xp 00000000 00:00 0                          [vdso]",
+			want: "7fff0+1 0 0:0 0 [vdso]", ok: true},
+		{line: "00400000-00452000 rw-p 00001000 08:02 173521 /usr/bin/a"},
+		{line: "00452000-00400000 r-xp 00001000 08:02 173521 /usr/bin/a"},
+		{line: "x-y r-xp 0 08:02 1 /a"},
+		{line: "1-2 r-xp 0 0802 1 /a"},
+		{line: "1-2 r-xp 0 08:02 inode /a"},
+		{line: ""},
 	} {
 		m, ok := parseMapsLine(tt.line)
 		got := fmt.Sprintf("%x+%x %x %x:%x %d %s", m.Addr, m.Len, m.PgOff, m.Maj, m.Min, m.Ino,

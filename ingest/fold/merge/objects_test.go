@@ -34,12 +34,13 @@ func TestPaddedIDs(t *testing.T) {
 // none where one of them has the image.
 func TestJoinWhyNoImage(t *testing.T) {
 	for _, tt := range []struct{ a, b, want ingest.Object }{
-		{ingest.Object{NoImage: true, WhyNoImage: "a"},
-			ingest.Object{NoImage: true, WhyNoImage: "b"},
-			ingest.Object{NoImage: true, WhyNoImage: "a"}},
-		{ingest.Object{NoImage: true, WhyNoImage: "a"}, ingest.Object{NoImage: true},
-			ingest.Object{NoImage: true, WhyNoImage: "a"}},
-		{ingest.Object{NoImage: true, WhyNoImage: "a"}, ingest.Object{}, ingest.Object{}},
+		{a: ingest.Object{NoImage: true, WhyNoImage: "a"},
+			b:    ingest.Object{NoImage: true, WhyNoImage: "b"},
+			want: ingest.Object{NoImage: true, WhyNoImage: "a"}},
+		{a: ingest.Object{NoImage: true, WhyNoImage: "a"}, b: ingest.Object{NoImage: true},
+			want: ingest.Object{NoImage: true, WhyNoImage: "a"}},
+		{a: ingest.Object{NoImage: true, WhyNoImage: "a"}, b: ingest.Object{},
+			want: ingest.Object{}},
 	} {
 		for _, pair := range [][2]ingest.Object{{tt.a, tt.b}, {tt.b, tt.a}} {
 			joinObject(&pair[0], &pair[1])

@@ -26,8 +26,8 @@ func openBuilt(t *testing.T, data []byte) *Capture {
 	return c
 }
 
-// borrowing folds a recording beside bundles.
-func borrowing(t *testing.T, data []byte, from ...*Capture) (*Capture, *ingest.Profile) {
+// withBundles folds a recording with bundles of its boot.
+func withBundles(t *testing.T, data []byte, from ...*Capture) (*Capture, *ingest.Profile) {
 	t.Helper()
 	c, err := openBytes(t, data, Options{Bundles: from})
 	if err != nil {
@@ -78,7 +78,7 @@ func TestOpenBundle(t *testing.T) {
 	}
 }
 
-// TestOpenBundleWithoutSideband reads what is there of a bundle that was damaged.
+// TestOpenBundleWithoutSideband reads the remains of a damaged bundle.
 func TestOpenBundleWithoutSideband(t *testing.T) {
 	for _, sideband := range [][]byte{nil, []byte("rubbish"), {}} {
 		h := bundlebuild.NewHost()
@@ -95,7 +95,7 @@ func TestOpenBundleWithoutSideband(t *testing.T) {
 		if programs, err := c.Programs(); len(programs) > 0 || err != nil {
 			t.Errorf("programs %v, %v", programs, err)
 		}
-		_, q := borrowing(t, h.PerfData(bundlebuild.NoInfo), c)
+		_, q := withBundles(t, h.PerfData(bundlebuild.NoInfo), c)
 		if len(q.Samples) == 0 {
 			t.Error("no samples")
 		}
@@ -111,29 +111,33 @@ func TestBorrow(t *testing.T) {
 		lacks int
 		want  string
 	}{
-		{"everything is there", 0, "the place of 1 kernel module"},
-		{"no information", bundlebuild.NoInfo, "code and lines of 2 BPF programs, " +
-			"the place of 1 kernel module"},
-		{"no symbols", bundlebuild.NoSymbols, "code and lines of 2 BPF programs, " +
-			"names of 3 BPF functions, the place of 1 kernel module"},
-		{"another clock", bundlebuild.NoSymbols | bundlebuild.MonotonicClock,
-			"code and lines of 2 BPF programs, names of 3 BPF functions, the place of 1 kernel module"},
-		{"no kernel", bundlebuild.NoKernel, "the place of 1 kernel module, where the kernel lies"},
-		{"no process", bundlebuild.NoProcess,
-			"the place of 1 kernel module, the mappings of 1 process"},
-		{"nothing", bundlebuild.NoInfo | bundlebuild.NoSymbols | bundlebuild.NoProcess |
-			bundlebuild.NoKernelID, "code and lines of 2 BPF programs, names of 3 BPF functions, " +
-			"the place of 1 kernel module, the mappings of 1 process"},
+		{name: "everything is there", want: "the place of 1 kernel module"},
+		{name: "no information", lacks: bundlebuild.NoInfo,
+			want: "code and lines of 2 BPF programs, " +
+				"the place of 1 kernel module"},
+		{name: "no symbols", lacks: bundlebuild.NoSymbols,
+			want: "code and lines of 2 BPF programs, " +
+				"names of 3 BPF functions, the place of 1 kernel module"},
+		{name: "another clock", lacks: bundlebuild.NoSymbols | bundlebuild.MonotonicClock,
+			want: "code and lines of 2 BPF programs, names of 3 BPF functions, the place of 1 kernel module"},
+		{name: "no kernel",
+			lacks: bundlebuild.NoKernel, want: "the place of 1 kernel module, where the kernel lies"},
+		{name: "no process", lacks: bundlebuild.NoProcess,
+			want: "the place of 1 kernel module, the mappings of 1 process"},
+		{name: "nothing",
+			lacks: bundlebuild.NoInfo | bundlebuild.NoSymbols | bundlebuild.NoProcess |
+				bundlebuild.NoKernelID, want: "code and lines of 2 BPF programs, names of 3 BPF functions, " +
+				"the place of 1 kernel module, the mappings of 1 process"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := bundlebuild.NewHost()
 			h.Drift = 1000
-			_, want := borrowing(t, h.PerfData(0), openBuilt(t, h.Bundle()))
-			c, got := borrowing(t, h.PerfData(tt.lacks), openBuilt(t, h.Bundle()))
-			lent := c.Taken()
-			if len(lent) != 1 || lent[0].Refused != "" ||
-				lent[0].String() != "taken from "+lent[0].From+": "+tt.want {
-				t.Errorf("borrowed %+v, want %q", lent, tt.want)
+			_, want := withBundles(t, h.PerfData(0), openBuilt(t, h.Bundle()))
+			c, got := withBundles(t, h.PerfData(tt.lacks), openBuilt(t, h.Bundle()))
+			taken := c.Taken()
+			if len(taken) != 1 || taken[0].Refused != "" ||
+				taken[0].String() != "taken from "+taken[0].From+": "+tt.want {
+				t.Errorf("taken %+v, want %q", taken, tt.want)
 			}
 			sameStacks(t, got, want)
 			programs, err := c.Programs()
@@ -145,13 +149,13 @@ func TestBorrow(t *testing.T) {
 	}
 	h := bundlebuild.NewHost()
 	h.Entries = map[string][]byte{bundle.ModulesName: nil}
-	c, _ := borrowing(t, h.PerfData(0), openBuilt(t, h.Bundle()))
+	c, _ := withBundles(t, h.PerfData(0), openBuilt(t, h.Bundle()))
 	if b := c.Taken()[0]; b.String() != "nothing taken from "+b.From+none {
-		t.Errorf("borrowed %q, want %q", b.String(), none)
+		t.Errorf("taken %q, want %q", b.String(), none)
 	}
 }
 
-// sameStacks compares what samples lie in, not how that was found out.
+// sameStacks compares the objects and offsets of samples, not the sources of build IDs.
 func sameStacks(t *testing.T, got, want *ingest.Profile) {
 	t.Helper()
 	text := func(p *ingest.Profile) string {
@@ -182,38 +186,42 @@ func TestBorrowNothing(t *testing.T) {
 		change func(*bundlebuild.Host)
 		want   string
 	}{
-		{"other kernel", 0, func(h *bundlebuild.Host) { h.Kernel[0]++ },
-			"it is of another kernel: 6c"},
-		{"other address", 0, func(h *bundlebuild.Host) { h.Text += 0x200000 },
-			"it is of another boot: _text at 0xffffffff81200000, in the capture at 0xffffffff81000000"},
-		{"later", 0, func(h *bundlebuild.Host) { h.Shift = 20 * second },
-			"no time in common: the capture ends 16s before the bundle begins"},
-		{"later, another clock", bundlebuild.MonotonicClock,
-			func(h *bundlebuild.Host) { h.Shift = 20 * second },
-			"no time in common: the capture ends 16s before the bundle begins"},
-		{"no time", bundlebuild.NoTimes, func(*bundlebuild.Host) {}, "have no times"},
-		{"no end", 0, func(h *bundlebuild.Host) {
+		{name: "other kernel", change: func(h *bundlebuild.Host) { h.Kernel[0]++ },
+			want: "it is of another kernel: 6c"},
+		{name: "other address", change: func(h *bundlebuild.Host) { h.Text += 0x200000 },
+			want: "it is of another boot: _text at 0xffffffff81200000, in the capture at 0xffffffff81000000"},
+		{name: "later", change: func(h *bundlebuild.Host) { h.Shift = 20 * second },
+			want: "no time in common: the capture ends 16s before the bundle begins"},
+		{name: "later, another clock", lacks: bundlebuild.MonotonicClock,
+			change: func(h *bundlebuild.Host) { h.Shift = 20 * second },
+			want:   "no time in common: the capture ends 16s before the bundle begins"},
+		{name: "no time", lacks: bundlebuild.NoTimes, change: func(*bundlebuild.Host) {},
+			want: "have no times"},
+		{name: "no end", change: func(h *bundlebuild.Host) {
 			h.Manifest = map[string]any{"begin": map[string]int{}, "end": map[string]int{}}
-		}, "does not say when it was made"},
-		{"nothing to go by", bundlebuild.NoKernel | bundlebuild.NoKernelID,
-			func(*bundlebuild.Host) {}, "neither the kernel's build ID nor its address"},
-		{"no build ID, other release", bundlebuild.NoKernelID,
-			func(h *bundlebuild.Host) { h.Release = "5.10" }, "does not say which kernel"},
-		{"no address, other host", bundlebuild.NoKernel,
-			func(h *bundlebuild.Host) { h.Name = "other" }, "the host is not the same"},
+		}, want: "does not say when it was made"},
+		{name: "nothing to go by", lacks: bundlebuild.NoKernel | bundlebuild.NoKernelID,
+			change: func(*bundlebuild.Host) {},
+			want:   "neither the kernel's build ID nor its address"},
+		{name: "no build ID, other release", lacks: bundlebuild.NoKernelID,
+			change: func(h *bundlebuild.Host) { h.Release = "5.10" },
+			want:   "does not say which kernel"},
+		{name: "no address, other host", lacks: bundlebuild.NoKernel,
+			change: func(h *bundlebuild.Host) { h.Name = "other" },
+			want:   "the host is not the same"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			h := bundlebuild.NewHost()
 			lacks := tt.lacks | bundlebuild.NoInfo
-			_, want := borrowing(t, h.PerfData(lacks))
+			_, want := withBundles(t, h.PerfData(lacks))
 			other := bundlebuild.NewHost()
 			tt.change(other)
-			c, got := borrowing(t, h.PerfData(lacks), openBuilt(t, other.Bundle()))
-			lent := c.Taken()
-			if len(lent) != 1 || !strings.Contains(lent[0].Refused, tt.want) ||
-				lent[0].String() != "nothing taken from "+lent[0].From+": "+lent[0].Refused {
-				t.Errorf("borrowed %+v, want %q", lent, tt.want)
+			c, got := withBundles(t, h.PerfData(lacks), openBuilt(t, other.Bundle()))
+			taken := c.Taken()
+			if len(taken) != 1 || !strings.Contains(taken[0].Refused, tt.want) ||
+				taken[0].String() != "nothing taken from "+taken[0].From+": "+taken[0].Refused {
+				t.Errorf("taken %+v, want %q", taken, tt.want)
 			}
 			a, err1 := json.Marshal(got.Objects)
 			b, err2 := json.Marshal(want.Objects)
@@ -235,13 +243,13 @@ func TestBorrowTwice(t *testing.T) {
 	h := bundlebuild.NewHost()
 	data := h.PerfData(bundlebuild.NoSymbols)
 	plain := openBuilt(t, h.PerfData(0))
-	c, got := borrowing(t, data, plain, openBuilt(t, h.Bundle()), openBuilt(t, h.Bundle()))
-	_, want := borrowing(t, h.PerfData(0), openBuilt(t, h.Bundle()))
+	c, got := withBundles(t, data, plain, openBuilt(t, h.Bundle()), openBuilt(t, h.Bundle()))
+	_, want := withBundles(t, h.PerfData(0), openBuilt(t, h.Bundle()))
 	sameStacks(t, got, want)
-	lent := c.Taken()
-	if len(lent) != 3 || lent[0].Refused != "it is no bundle" || lent[1].Programs != 2 ||
-		lent[1].Symbols != 3 || !strings.HasPrefix(lent[2].String(), "nothing taken from ") {
-		t.Errorf("borrowed %+v", lent)
+	taken := c.Taken()
+	if len(taken) != 3 || taken[0].Refused != "it is no bundle" || taken[1].Programs != 2 ||
+		taken[1].Symbols != 3 || !strings.HasPrefix(taken[2].String(), "nothing taken from ") {
+		t.Errorf("taken %+v", taken)
 	}
 }
 
@@ -254,7 +262,7 @@ func TestBorrowChangesNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := fmt.Sprintf("%+v", before)
-	borrowing(t, h.PerfData(bundlebuild.NoInfo), from)
+	withBundles(t, h.PerfData(bundlebuild.NoInfo), from)
 	after, err := from.Programs()
 	if err != nil || fmt.Sprintf("%+v", after) != first {
 		t.Errorf("programs\n%+v\nbefore\n%s\n%v", after, first, err)
@@ -264,7 +272,7 @@ func TestBorrowChangesNobody(t *testing.T) {
 // TestBundleModuleIDs gives modules of the recording the build IDs that the bundle has.
 func TestBundleModuleIDs(t *testing.T) {
 	h := bundlebuild.NewHost()
-	_, p := borrowing(t, h.PerfData(0), openBuilt(t, h.Bundle()))
+	_, p := withBundles(t, h.PerfData(0), openBuilt(t, h.Bundle()))
 	for i := range p.Objects {
 		if o := &p.Objects[i]; o.Kind == ingest.Module && (o.ID != buildid.New(h.ModuleID[:]) ||
 			p.Objects[o.Kernel].ID != buildid.New(h.Kernel[:])) {
@@ -294,6 +302,6 @@ func FuzzBorrow(f *testing.F) {
 		if _, err := from.Profile(t.Context()); err != nil {
 			t.Skip(err)
 		}
-		borrowing(t, recording, from)
+		withBundles(t, recording, from)
 	})
 }

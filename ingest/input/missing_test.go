@@ -7,7 +7,7 @@ import (
 	"symbolize/ingest/format/bpf"
 )
 
-// TestLostPrograms: what a bundle's recorder could not read has the recorder's reason,
+// TestLostPrograms: programs that a bundle's recorder could not read have its reason,
 // in the bundle and in a recording beside it.
 func TestLostPrograms(t *testing.T) {
 	const odd = "too many open files"
@@ -16,12 +16,13 @@ func TestLostPrograms(t *testing.T) {
 		unread map[uint32]string
 		want   map[uint32]string // Missing of the bundle's programs, by ID
 	}{
-		{"none", nil, map[uint32]string{41: "", 42: ""}},
-		{"one", map[uint32]string{41: bpf.MissingGone},
-			map[uint32]string{41: bpf.MissingGone, 42: ""}},
-		{"all", map[uint32]string{41: bpf.MissingGone, 42: odd},
-			map[uint32]string{41: bpf.MissingGone, 42: odd}},
-		{"of before", map[uint32]string{7: odd}, map[uint32]string{7: odd, 41: "", 42: ""}},
+		{name: "none", want: map[uint32]string{41: "", 42: ""}},
+		{name: "one", unread: map[uint32]string{41: bpf.MissingGone},
+			want: map[uint32]string{41: bpf.MissingGone, 42: ""}},
+		{name: "all", unread: map[uint32]string{41: bpf.MissingGone, 42: odd},
+			want: map[uint32]string{41: bpf.MissingGone, 42: odd}},
+		{name: "of before",
+			unread: map[uint32]string{7: odd}, want: map[uint32]string{7: odd, 41: "", 42: ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := bundlebuild.NewHost()
@@ -38,10 +39,10 @@ func TestLostPrograms(t *testing.T) {
 					t.Errorf("program %d %q: missing %q, want %q", p.ID, p.Name, p.Missing, want)
 				}
 				if i > 0 && programs[i-1].ID >= p.ID {
-					t.Errorf("program %d stands behind %d", p.ID, programs[i-1].ID)
+					t.Errorf("program %d comes after %d", p.ID, programs[i-1].ID)
 				}
 			}
-			_, p := borrowing(t, h.PerfData(bundlebuild.NoInfo), openBuilt(t, h.Bundle()))
+			_, p := withBundles(t, h.PerfData(bundlebuild.NoInfo), openBuilt(t, h.Bundle()))
 			for id, symbol := range map[uint32]string{41: bundlebuild.Symbol(&h.A, 0),
 				42: bundlebuild.Symbol(&h.B, 0)} {
 				o := objectOf(t, p, symbol)
@@ -54,7 +55,7 @@ func TestLostPrograms(t *testing.T) {
 	}
 }
 
-// TestLostRows passes over rows of a manifest that say nothing, and keeps the first of
+// TestLostRows passes over empty rows of a manifest, and keeps the first of
 // two.
 func TestLostRows(t *testing.T) {
 	h := bundlebuild.NewHost()
