@@ -237,7 +237,7 @@ func compareFunction(t *testing.T, dir string, f *annotatedFunction, live []live
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := findLive(live, start, code)
+	l := findLive(live, f.Name, start, code)
 	if l == nil {
 		return false
 	}
@@ -250,10 +250,11 @@ func compareFunction(t *testing.T, dir string, f *annotatedFunction, live []live
 	return true
 }
 
-func findLive(live []liveFunction, start uint64, code []byte) *liveFunction {
+// findLive finds a function of this run: others may load the same code at the same address.
+func findLive(live []liveFunction, name string, start uint64, code []byte) *liveFunction {
 	sum := sha1.Sum(code)
 	for i := range live {
-		if live[i].start == start && live[i].sha1 == hex.EncodeToString(sum[:]) {
+		if strings.HasSuffix(name, live[i].name) && live[i].start == start && live[i].sha1 == hex.EncodeToString(sum[:]) {
 			return &live[i]
 		}
 	}

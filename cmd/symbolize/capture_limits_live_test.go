@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // limitedCapture records for a second under limits that a shell sets first, and returns the
@@ -66,6 +68,46 @@ func TestLiveCaptureLimits(t *testing.T) {
 			}
 		case status != exitFailed || !oneError(messages, tt.words...) || len(list) > 0:
 			t.Errorf("%s: status %d, files %q\n%s", tt.name, status, list, messages)
+		}
+	}
+}
+
+// TestLiveCaptureFileSize: a limit on the size of files that is reached while it records, or when it
+// ends, ends a recording in one error with a hint; what was made durable before stays as a bundle.
+func TestLiveCaptureFileSize(t *testing.T) {
+	needLive(t)
+	bin := liveBinary(t)
+	for _, tt := range []struct {
+		name string
+		stop bool // it is asked to end
+	}{{"while it records", false}, {"when it ends", true}} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "stacks.data")
+		cmd := exec.Command(bin, "capture", "-o", path, "--stacks", "-F", "499", "--duration", "60s")
+		var messages strings.Builder
+		cmd.Stderr = &messages
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		awaitBundle(t, path, 0)
+		limit := unix.Rlimit{Cur: 4096, Max: 4096}
+		if err := unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_FSIZE, &limit, nil); err != nil {
+			t.Fatal(err)
+		}
+		if tt.stop {
+			_ = cmd.Process.Signal(os.Interrupt)
+		}
+		err := cmd.Wait()
+		t.Logf("%s: %v: %s", tt.name, err, firstLine(messages.String()))
+		if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(messages.String(), "ulimit -f") ||
+			!oneError(messages.String(), "file too large", path+" has what was recorded before") {
+			t.Errorf("%s: %v\n%s", tt.name, err, &messages)
+		}
+		if list, err := os.ReadDir(dir); err != nil || len(list) != 1 {
+			t.Errorf("%s: files %v, %v", tt.name, list, err)
+		}
+		if n, _ := sampledIn(t, path); n == 0 {
+			t.Errorf("%s: no samples", tt.name)
 		}
 	}
 }
