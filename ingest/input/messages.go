@@ -15,10 +15,17 @@ type message struct {
 	label        uint32
 	user, kernel addrspace.Version
 	cut          bool
+	adopted      bool // taken by a worker that does not own the chain
 }
 
 // messageSize is the size of a message without its chain, in bytes.
 const messageSize = 40
+
+// The flags of an encoded message.
+const (
+	messageCut = 1 << iota
+	messageAdopted
+)
 
 // encode appends a message with both encoded parts of its chain.
 func (m *message) encode(b, kpart, part []byte) []byte {
@@ -30,11 +37,14 @@ func (m *message) encode(b, kpart, part []byte) []byte {
 	b = le.AppendUint32(b, uint32(m.kernel))
 	b = le.AppendUint32(b, uint32(len(kpart)))
 	b = le.AppendUint32(b, uint32(len(part)))
-	cut := uint32(0)
+	flags := uint32(0)
 	if m.cut {
-		cut = 1
+		flags |= messageCut
 	}
-	b = le.AppendUint32(b, cut)
+	if m.adopted {
+		flags |= messageAdopted
+	}
+	b = le.AppendUint32(b, flags)
 	return append(append(b, kpart...), part...)
 }
 
@@ -46,7 +56,7 @@ func (m *message) decode(b []byte) (kpart, part, rest []byte) {
 	m.user, m.kernel = addrspace.Version(le.Uint32(head[20:])),
 		addrspace.Version(le.Uint32(head[24:]))
 	nk, nu := le.Uint32(head[28:]), le.Uint32(head[32:])
-	m.cut = head[36] != 0
+	m.cut, m.adopted = head[36]&messageCut != 0, head[36]&messageAdopted != 0
 	return b[:nk:nk], b[nk : nk+nu : nk+nu], b[nk+nu:]
 }
 

@@ -28,6 +28,9 @@ type worker struct {
 	rows         *merge.RowTable
 	frequent     frequentChains // of other workers
 	encoded      []byte
+	own          []byte // encoded messages to itself
+	group        [intern.GroupSize]queued
+	read         uint32        // of what was read ahead, so that the compiler keeps it
 	places       []intern.Pair // by local location, when all is done
 	first, last  uint64        // recorded times of samples
 	err          error
@@ -89,6 +92,7 @@ func (w *worker) run(ctx context.Context, next *atomic.Int64) {
 			w.fold(w.c.Records.Chunk(k), out)
 		}
 	}
+	w.takeOwn()
 	w.queues.finish(out, w.takeBatch)
 }
 
@@ -107,10 +111,9 @@ func (w *worker) fold(c sideband.Chunk, out *outbox) {
 			m.hash = maphash.Bytes(w.userChains.seed, kpart)
 		}
 		owner := w.queues.owner(m.hash)
-		if owner == w.index {
-			w.take(&m, kpart, part, false)
-		} else if w.frequent.often(m.hash) {
-			w.take(&m, kpart, part, true)
+		m.adopted = owner != w.index && w.frequent.often(m.hash)
+		if owner == w.index || m.adopted {
+			w.keep(&m, kpart, part)
 		} else {
 			out.send(owner, &m, kpart, part, w.takeBatch)
 		}
@@ -121,14 +124,69 @@ func (w *worker) fold(c sideband.Chunk, out *outbox) {
 	}
 }
 
-// take folds a sample, whose parts are encoded.
-func (w *worker) take(m *message, kpart, part []byte, adopted bool) {
-	khash, uhash := m.hash, m.hash
-	if len(part) > 0 && len(kpart) > 0 {
-		khash = maphash.Bytes(w.kernelChains.seed, kpart)
+// ownSize is the size of a batch of messages to itself, bytes: some groups, in a level 1 cache.
+const ownSize = 16 << 10
+
+// keep puts a message into the batch for the worker itself.
+func (w *worker) keep(m *message, kpart, part []byte) {
+	w.own = m.encode(w.own, kpart, part)
+	if len(w.own) >= ownSize {
+		w.takeOwn()
 	}
-	kernel := w.kernelChains.add(khash, kpart, m.user, m.kernel, false)
-	user := w.userChains.add(uhash, part, m.user, m.kernel, adopted)
+}
+
+// takeOwn folds the worker's own batch.
+func (w *worker) takeOwn() {
+	w.takeBatch(w.own)
+	w.own = w.own[:0]
+}
+
+// queued is a message of a group, with the hashes of its parts.
+type queued struct {
+	message
+	kpart, part  []byte
+	khash, uhash uint64
+}
+
+// takeBatch folds the samples of a batch, a group at a time: the tables are read ahead for all of
+// it before the first is looked up, because the time goes to cache misses, and those overlap.
+func (w *worker) takeBatch(b []byte) {
+	for len(b) > 0 {
+		n := 0
+		for ; n < len(w.group) && len(b) > 0; n++ {
+			q := &w.group[n]
+			q.kpart, q.part, b = q.decode(b)
+			q.khash, q.uhash = q.hash, q.hash
+			if len(q.part) > 0 && len(q.kpart) > 0 {
+				q.khash = maphash.Bytes(w.kernelChains.seed, q.kpart)
+			}
+			if len(q.part) > 0 {
+				w.read += w.userChains.chains.ReadAhead(q.uhash)
+			}
+			if len(q.kpart) > 0 {
+				w.read += w.kernelChains.chains.ReadAhead(q.khash)
+			}
+		}
+		group := w.group[:n]
+		for i := range group {
+			q := &group[i]
+			if len(q.part) > 0 {
+				w.read += w.userChains.chains.ReadAheadKey(q.uhash)
+			}
+			if len(q.kpart) > 0 {
+				w.read += w.kernelChains.chains.ReadAheadKey(q.khash)
+			}
+		}
+		for i := range group {
+			w.take(&group[i])
+		}
+	}
+}
+
+// take folds a sample.
+func (w *worker) take(m *queued) {
+	kernel := w.kernelChains.add(m.khash, m.kpart, m.user, m.kernel, false)
+	user := w.userChains.add(m.uhash, m.part, m.user, m.kernel, m.adopted)
 	w.rows.Add(merge.Row{Kernel: kernel.part, User: user.part, Label: m.label, Count: 1,
 		Weight: m.weight})
 	w.stats.Samples++
@@ -136,15 +194,5 @@ func (w *worker) take(m *message, kpart, part []byte, adopted bool) {
 	w.stats.Frames += uint64(kernel.frames) + uint64(user.frames)
 	if m.cut || (kernel.flags|user.flags)&partCut != 0 {
 		w.stats.CutChains++
-	}
-}
-
-// takeBatch folds the samples of a batch from another worker.
-func (w *worker) takeBatch(b []byte) {
-	for len(b) > 0 {
-		var m message
-		kpart, part, rest := m.decode(b)
-		w.take(&m, kpart, part, false)
-		b = rest
 	}
 }

@@ -92,6 +92,36 @@ func (t *Table[V]) Add(key []byte) (value *V, ref Ref, fresh bool) {
 	return t.AddHashed(maphash.Bytes(t.seed, key), key)
 }
 
+// GroupSize is how many entries are read ahead before the first of them is compared: more than
+// the cache misses that a core keeps in flight.
+const GroupSize = 32
+
+// ReadAhead reads the slot where a hash is looked for first, so that the misses of several
+// look-ups overlap. It returns something of what was read, for the compiler to keep it.
+func (t *Table[V]) ReadAhead(hash uint64) uint32 {
+	h := uint32(hash >> 32)
+	p := &t.parts[PartOf(h)]
+	if len(p.slots) == 0 {
+		return 0
+	}
+	return p.slots[Home(h, len(p.slots))].len
+}
+
+// ReadAheadKey reads the key in the slot that ReadAhead has read, if it may be the one of the hash.
+func (t *Table[V]) ReadAheadKey(hash uint64) uint32 {
+	h := uint32(hash >> 32)
+	p := &t.parts[PartOf(h)]
+	if len(p.slots) == 0 {
+		return 0
+	}
+	s := &p.slots[Home(h, len(p.slots))]
+	if s.hash != h || s.len < 2 {
+		return 0
+	}
+	key := t.key(s)
+	return uint32(key[0]) + uint32(key[len(key)-1])
+}
+
 // AddHashed is Add for a key whose hash by the table's seed is known. The table
 // uses the upper half of the hash; the lower is free for other uses.
 func (t *Table[V]) AddHashed(hash uint64, key []byte) (value *V, ref Ref, fresh bool) {
