@@ -17,10 +17,13 @@ type Options struct {
 	By     []calltree.By // of frames; nil is by function
 	Filter calltree.Filter
 	Event  int         // number in the Profile; -1 for all that have samples
+	Shown  int         // number in the Profile of the event that is shown first
 	Count  bool        // samples instead of weight
 	Keep   ingest.Keep // labels that the Profile keeps apart and the page can choose by
 	// Name makes the name of a symbol table readable and printable; it must not be nil.
 	Name func(system string) string
+	// Reverse has the graph by leaf: at first in a page, always in a picture.
+	Reverse bool
 	// MinShare leaves out what has less than this share of each event, from 0 to 1. Without it
 	// only the room in the page counts.
 	MinShare float64
@@ -46,6 +49,9 @@ type Graph struct {
 	Notes  []string         `json:"notes"` // what the page leaves out
 	Cover  *report.Coverage `json:"coverage"`
 
+	// StartReversed has the graph by leaf at first.
+	StartReversed bool `json:"reversed"`
+
 	Columns []column   `json:"columns"`
 	Objects []object   `json:"objects"`
 	Frames  frameTable `json:"frames"`
@@ -53,8 +59,9 @@ type Graph struct {
 	Reverse treeData   `json:"reverse"`
 	Top     topData    `json:"top"`
 
-	rows     *rows
-	minShare float64
+	rows        *rows
+	startMillis int64 // wall clock, since 1970; 0 if not known
+	minShare    float64
 }
 
 // Fact is one thing that a recording says of itself.
@@ -110,6 +117,7 @@ func New(p *ingest.Profile, opts Options) *Graph {
 	r := newRows(p, &opts)
 	r.sortValues()
 	g := &Graph{rows: r, Labels: r.labels, Columns: r.columns, minShare: opts.MinShare,
+		StartReversed: opts.Reverse, Shown: r.shown,
 		Cover: report.NewCoverage(p, report.CoverageOptions{Count: opts.Count})}
 	for _, s := range r.events {
 		g.Events = append(g.Events, Event{Name: s.Event, Unit: s.Unit, Samples: s.Samples,
@@ -117,6 +125,14 @@ func New(p *ingest.Profile, opts Options) *Graph {
 	}
 	g.describe(p)
 	return g
+}
+
+// Unmatched returns the names of the expressions of the filter that matched nothing.
+func (g *Graph) Unmatched() []string {
+	if len(g.rows.events) == 0 {
+		return nil
+	}
+	return g.rows.events[0].Unmatched
 }
 
 // fill makes trees and tables of a part of the usual size.
@@ -196,6 +212,7 @@ func (g *Graph) describe(p *ingest.Profile) {
 	add("captures", strings.Join(m.Captures, ", "))
 	add("host", m.Host)
 	add("kernel", strings.TrimSpace(m.OSRelease+" "+m.Arch))
+	g.startMillis = m.StartNanos / 1e6
 	if m.StartNanos > 0 {
 		add("began", time.Unix(0, m.StartNanos).UTC().Format("2006-01-02 15:04:05 UTC"))
 	}

@@ -36,6 +36,7 @@ type row struct {
 type rows struct {
 	nodes   []calltree.Node
 	events  []*calltree.Stacks // by number in the page
+	shown   int                // the event that is shown first
 	labels  []Label
 	columns []column
 	frames  []calltree.NodeID // with the mark of inlined calls
@@ -64,8 +65,8 @@ func newRows(p *ingest.Profile, opts *Options) *rows {
 	if len(opts.By) == 0 {
 		by = append(by, calltree.Function)
 	}
-	r := &rows{}
 	folder := calltree.New(p, calltree.Options{By: by, Filter: opts.Filter, Name: opts.Name})
+	r := &rows{}
 	for _, l := range labels {
 		r.labels = append(r.labels, Label{Name: l.String()})
 	}
@@ -76,6 +77,9 @@ func newRows(p *ingest.Profile, opts *Options) *rows {
 	for e := range p.Events {
 		if !has[e] || opts.Event >= 0 && e != opts.Event {
 			continue
+		}
+		if e == opts.Shown {
+			r.shown = len(r.events)
 		}
 		s := folder.Fold(e, opts.Count)
 		r.nodes = s.Nodes // those of all events so far

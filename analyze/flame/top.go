@@ -111,7 +111,7 @@ const (
 	kindKernel
 	kindBPF
 	kindJIT
-	_ // inlined: of a node, not of its frame
+	kindInlined // of a node, not of its frame
 	kindUnresolved
 	kindLabel
 )

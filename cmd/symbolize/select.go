@@ -133,11 +133,16 @@ type callReport interface {
 	Unmatched() []string
 }
 
-// writeReport prints a report in a format.
-func (a *app) writeReport(r callReport, format string) error {
-	for _, name := range r.Unmatched() {
+// warnUnmatched says which filters matched nothing.
+func (a *app) warnUnmatched(names []string) {
+	for _, name := range names {
 		a.warn(fmt.Sprintf("--%s matches no function, file or object", name), "")
 	}
+}
+
+// writeReport prints a report in a format.
+func (a *app) writeReport(r callReport, format string) error {
+	a.warnUnmatched(r.Unmatched())
 	return a.writeOutput("", false, func(w io.Writer) error {
 		if format == formatJSON {
 			return r.WriteJSON(w)

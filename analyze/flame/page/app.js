@@ -24,7 +24,7 @@
   class App {
     constructor(model) {
       this.model = model;
-      this.state = Object.assign({}, initial, { event: model.shown });
+      this.state = Object.assign({}, initial, { event: model.shown, reverse: model.reversed });
       this.steps = 0;
       const events = {
         hover: (g, n, e) => this.hover(g, n, e),
@@ -116,7 +116,7 @@
       if (s.event !== this.model.shown) p.set("event", s.event);
       for (const l in s.chosen) p.set(`label${l}`, s.chosen[l]);
       if (s.zoomed) p.set("zoom", s.zoomed);
-      if (s.reverse) p.set("leaf", 1);
+      if (s.reverse !== this.model.reversed) p.set("leaf", s.reverse ? 1 : 0);
       if (!s.down) p.set("flame", 1);
       if (s.colour !== "kind") p.set("colour", s.colour);
       if (s.search) p.set("search", s.search);
@@ -144,7 +144,7 @@
         const v = Number(p.get(`label${i}`) ?? NaN);
         if (Number.isInteger(v) && v >= -1 && v < l.values.length) s.chosen[i] = v;
       });
-      s.reverse = p.has("leaf");
+      s.reverse = p.has("leaf") ? p.get("leaf") === "1" : model.reversed;
       s.down = !p.has("flame");
       s.colour = p.get("colour") === "object" ? "object" : "kind";
       s.search = p.get("search") || "";

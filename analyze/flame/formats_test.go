@@ -1,0 +1,264 @@
+package flame_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"symbolize/analyze/flame"
+	"symbolize/analyze/report"
+	"symbolize/fixtures/profilebuild"
+	"symbolize/ingest"
+)
+
+// formats are the forms of a graph besides the page.
+var formats = []struct {
+	name  string
+	write func(*flame.Graph, io.Writer) error
+}{
+	{"svg", (*flame.Graph).WriteSVG}, {"folded", (*flame.Graph).WriteFolded},
+	{"speedscope.json", (*flame.Graph).WriteSpeedscope}, {"gecko.json", (*flame.Graph).WriteGecko},
+}
+
+func written(t *testing.T, p *ingest.Profile, write func(*flame.Graph, io.Writer) error) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(flame.New(p, options()), &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestGoldenFormats(t *testing.T) {
+	for _, f := range formats {
+		t.Run(f.name, func(t *testing.T) {
+			got := written(t, profilebuild.EveryKind(), f.write)
+			if strings.HasSuffix(f.name, ".json") && !json.Valid(got) {
+				t.Error("no valid JSON")
+			}
+			golden(t, "everykind."+f.name, got)
+		})
+	}
+}
+
+// TestFormatsOfHostileNames: names stay texts, and texts are fit for a terminal.
+func TestFormatsOfHostileNames(t *testing.T) {
+	all := append(formats, struct {
+		name  string
+		write func(*flame.Graph, io.Writer) error
+	}{"html", (*flame.Graph).WriteHTML})
+	for _, f := range all {
+		got := written(t, hostile(), f.write)
+		if !utf8.Valid(got) {
+			t.Errorf("%s: no valid UTF-8", f.name)
+		}
+		for _, bad := range []string{"\x1b", "\u202e", "\u2028", "\x00", "onerror=pwned=1>",
+			"<script>pwned"} {
+			if !strings.HasSuffix(f.name, "json") && f.name != "folded" || bad[0] < ' ' {
+				if bytes.Contains(got, []byte(bad)) {
+					t.Errorf("%s contains %q", f.name, bad)
+				}
+			}
+		}
+		if f.name == "svg" {
+			checkXML(t, got)
+		}
+		if len(got) > 200_000 {
+			t.Errorf("%s has %d bytes", f.name, len(got))
+		}
+	}
+}
+
+// checkXML parses a picture, and looks for elements that no picture has.
+func checkXML(t *testing.T, text []byte) {
+	t.Helper()
+	d := xml.NewDecoder(bytes.NewReader(text))
+	elements := 0
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := token.(xml.StartElement); ok {
+			elements++
+			switch e.Name.Local {
+			case "svg", "g", "rect", "text", "title", "style":
+			default:
+				t.Errorf("the picture has an element %s", e.Name.Local)
+			}
+		}
+	}
+	if elements < 10 {
+		t.Errorf("%d elements", elements)
+	}
+}
+
+// TestFoldedIsThatOfResolve compares with the folded stacks of package report.
+func TestFoldedIsThatOfResolve(t *testing.T) {
+	for _, p := range []*ingest.Profile{profilebuild.EveryKind(), shop(),
+		profilebuild.Random(2, profilebuild.Size{Objects: 5, Functions: 60, Locations: 300,
+			Stacks: 400, Depth: 9})} {
+		var want bytes.Buffer
+		err := report.Folded(&want, p, report.FoldedOptions{
+			Demangler: report.NewDemangler(report.None)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := written(t, p, (*flame.Graph).WriteFolded); !bytes.Equal(got, want.Bytes()) {
+			t.Errorf("got\n%.2000s\nwant\n%.2000s", got, want.Bytes())
+		}
+	}
+}
+
+// TestSpeedscope checks a file by the rules of speedscope's schema: numbers of frames that exist,
+// a weight for each sample, and the sum of weights as the end.
+func TestSpeedscope(t *testing.T) {
+	var f struct {
+		Schema string `json:"$schema"`
+		Shared struct{ Frames []struct{ Name string } }
+		Active int `json:"activeProfileIndex"`
+
+		Profiles []struct {
+			Type, Name, Unit     string
+			StartValue, EndValue uint64
+			Samples              [][]int
+			Weights              []uint64
+		}
+	}
+	if err := json.Unmarshal(written(t, shop(), (*flame.Graph).WriteSpeedscope), &f); err != nil {
+		t.Fatal(err)
+	}
+	if f.Schema != "https://www.speedscope.app/file-format-schema.json" || len(f.Profiles) != 2 {
+		t.Fatalf("%+v", f)
+	}
+	units := map[string]bool{"none": true, "nanoseconds": true, "bytes": true}
+	for _, p := range f.Profiles {
+		sum := uint64(0)
+		for _, w := range p.Weights {
+			sum += w
+		}
+		if p.Type != "sampled" || !units[p.Unit] || sum != p.EndValue ||
+			len(p.Samples) != len(p.Weights) {
+			t.Errorf("%+v", p)
+		}
+		for _, s := range p.Samples {
+			if f.Shared.Frames[s[0]].Name != "main" {
+				t.Errorf("stack %v does not begin in main", s)
+			}
+		}
+	}
+}
+
+// geckoFile is what TestGecko looks at.
+type geckoFile struct {
+	Meta struct {
+		Categories                 []struct{ Color string }
+		PreprocessedProfileVersion int
+	}
+	Shared  map[string]json.RawMessage
+	Threads []struct {
+		Name, PID string
+		Samples   struct {
+			WeightType string
+			Length     int
+			Stack      []*int
+			Weight     []float64
+			TimeDeltas []float64
+		}
+	}
+}
+
+// TestGecko checks a file by the rules of the processed format, version 66: columns of equal
+// length, numbers within their tables, parents before children.
+func TestGecko(t *testing.T) {
+	var f geckoFile
+	if err := json.Unmarshal(written(t, shop(), (*flame.Graph).WriteGecko), &f); err != nil {
+		t.Fatal(err)
+	}
+	tables := make(map[string]map[string][]*float64)
+	length := make(map[string]int)
+	for name, text := range f.Shared {
+		if name == "stringArray" {
+			var strings []string
+			if err := json.Unmarshal(text, &strings); err != nil {
+				t.Fatal(err)
+			}
+			length[name] = len(strings)
+			continue
+		}
+		length[name], tables[name] = geckoColumns(t, name, text)
+	}
+	within := func(table, column, of string) {
+		for i, v := range tables[table][column] {
+			if v != nil && int(*v) >= length[of] {
+				t.Errorf("%s.%s[%d] is %v of %d", table, column, i, *v, length[of])
+			}
+		}
+	}
+	within("frameTable", "func", "funcTable")
+	within("funcTable", "name", "stringArray")
+	within("funcTable", "resource", "resourceTable")
+	within("funcTable", "source", "sources")
+	within("resourceTable", "name", "stringArray")
+	within("sources", "filename", "stringArray")
+	within("stackTable", "frame", "frameTable")
+	for i, v := range tables["stackTable"]["prefixOffset"] {
+		if int(*v) > i {
+			t.Errorf("stack %d has a parent %v before it", i, *v)
+		}
+	}
+	sum := 0.0
+	for _, th := range f.Threads {
+		s := &th.Samples
+		if len(s.Stack) != s.Length || len(s.Weight) != s.Length || len(s.TimeDeltas) != s.Length {
+			t.Errorf("%s: columns of different lengths", th.Name)
+		}
+		for i, w := range s.Weight {
+			if *s.Stack[i] >= length["stackTable"] {
+				t.Errorf("%s: stack %d", th.Name, *s.Stack[i])
+			}
+			if s.WeightType == "tracing-ms" {
+				sum += w
+			}
+		}
+	}
+	if len(f.Threads) != 4 || f.Threads[0].PID != "7" || sum < 999.999 || sum > 1000.001 {
+		t.Errorf("%d threads, %v ms", len(f.Threads), sum)
+	}
+}
+
+func geckoColumns(t *testing.T, name string, text []byte) (int, map[string][]*float64) {
+	t.Helper()
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(text, &raw); err != nil {
+		t.Fatal(err)
+	}
+	n := -1
+	if err := json.Unmarshal(raw["length"], &n); err != nil {
+		t.Fatal(err)
+	}
+	columns := make(map[string][]*float64)
+	for c, text := range raw {
+		if c == "length" || c == "isJS" || c == "relevantForJS" {
+			continue
+		}
+		var values []*float64
+		if err := json.Unmarshal(text, &values); err != nil {
+			t.Fatal(fmt.Errorf("%s.%s: %w", name, c, err))
+		}
+		if len(values) != n {
+			t.Errorf("%s.%s has %d values of %d", name, c, len(values), n)
+		}
+		columns[c] = values
+	}
+	return n, columns
+}
