@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"io"
 	"os"
 	"strings"
 
@@ -49,8 +50,9 @@ type Options struct {
 	TrustPaths bool               // the file now at a path is the one that ran
 	Hostname   string             // of this machine, to find its own files; "" asks the system
 
-	Workers   int   // goroutines; 0 for GOMAXPROCS
-	MaxMemory int64 // bytes that indexing With may take, 0 for no bound
+	Stdin     io.Reader // the capture of the path input.StandardInput; nil for none
+	Workers   int       // goroutines; 0 for GOMAXPROCS
+	MaxMemory int64     // bytes that indexing With may take, 0 for no bound
 
 	Columns     bool // tables of With keep columns of lines
 	Relocatable bool // With takes relocatable objects, .o files
@@ -137,7 +139,7 @@ func (s *Session) InputOptions() input.Options {
 	}
 	return input.Options{
 		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, Keep: o.Keep, Workers: o.Workers,
-		Bundles: s.bundles, Stacks: stacks,
+		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks,
 		Identify: s.identify(),
 		Exact:    resolve.Exact(s.view),
 	}

@@ -13,7 +13,6 @@ import (
 	"symbolize/buildid"
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/ingest"
-	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/input"
 	"symbolize/ingest/sideband"
@@ -169,7 +168,6 @@ func TestLoadFails(t *testing.T) {
 		want  error
 	}{
 		{name: "no capture", paths: []string{"doc.go"}, want: input.ErrNotCapture},
-		{name: "zstd", paths: []string{captures + "zstd.data"}, want: perfdata.ErrCompressed},
 		{name: "one of two", paths: []string{captures + "fixed.data", "doc.go"},
 			want: input.ErrNotCapture},
 		{name: "interrupted", ctx: cancelled, paths: []string{captures + "fixed.data"},

@@ -75,14 +75,13 @@ type CapturedObject struct {
 
 // newCapture collects a description from the folded profile and, for perf.data, from the
 // file's own header.
-func newCapture(ctx context.Context, path string, size int64, c *input.Capture) (
-	*Capture, error) {
+func newCapture(ctx context.Context, path string, c *input.Capture) (*Capture, error) {
 	p, err := c.Profile(ctx)
 	if err != nil {
 		return nil, err
 	}
 	info := &Capture{
-		File: path, Kind: c.Kind(), Size: size,
+		File: path, Kind: c.Kind(), Size: c.Size(),
 		Recorder: p.Meta.Recorder, Command: p.Meta.Command, Host: p.Meta.Host,
 		OSRelease: p.Meta.OSRelease, Arch: p.Meta.Arch, Duration: p.Meta.Duration,
 		Lost: p.Stats.Lost, Throttled: p.Stats.Throttled, Samples: p.Stats.Samples,

@@ -24,19 +24,21 @@ type Info interface {
 // File describes the file of a path: an ELF file, plain or packed, else a capture, of which
 // opts select the form of stack maps. The error of any other file is input.ErrNotCapture.
 func File(ctx context.Context, path string, opts input.Options) (Info, error) {
-	o, size, err := openObject(path)
-	if err != nil && !errors.Is(err, regular.ErrNotRegular) {
-		return nil, err
-	}
-	if o != nil {
-		return o, nil
+	if path != input.StandardInput || opts.Stdin == nil {
+		o, err := openObject(path)
+		if err != nil && !errors.Is(err, regular.ErrNotRegular) {
+			return nil, err
+		}
+		if o != nil {
+			return o, nil
+		}
 	}
 	c, err := input.Open(ctx, path, opts)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	info, err := newCapture(ctx, path, size, c)
+	info, err := newCapture(ctx, path, c)
 	if err != nil {
 		return nil, err
 	}
@@ -44,19 +46,18 @@ func File(ctx context.Context, path string, opts input.Options) (Info, error) {
 }
 
 // openObject describes an ELF file, plain or packed. Without an error the description is nil
-// if the file is none; size is that of the file.
-func openObject(path string) (info *Object, size int64, err error) {
+// if the file is none.
+func openObject(path string) (*Object, error) {
 	f, err := regular.Open(path)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer f.Close()
 	fi, err := f.Stat()
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	info, err = readObject(path, f, fi.Size())
-	return info, fi.Size(), err
+	return readObject(path, f, fi.Size())
 }
 
 // readObject reads an ELF file, or a packed one. It returns nil without an error if the file

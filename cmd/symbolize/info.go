@@ -39,7 +39,8 @@ func newInfoCommand(a *app) *cobra.Command {
 				return err
 			}
 			setGC(a.env.Getenv, foldGC)
-			info, err := inspect.File(ctx, args[0], input.Options{Stacks: stacks.parsed})
+			info, err := inspect.File(ctx, args[0],
+				input.Options{Stacks: stacks.parsed, Stdin: a.env.Stdin})
 			if errors.Is(err, input.ErrNotCapture) {
 				return withHint(err,
 					"info knows perf.data files, pprof profiles, stack maps and ELF files")

@@ -50,7 +50,7 @@ func (a *app) sessionOptions(o *inputOptions) analyze.Options {
 		Kallsyms: o.kallsyms, BCC: o.bccDirs, Inputs: o.opened,
 		Event: o.event, Comms: o.comms, PIDs: o.pids, Keep: o.keep, Stacks: o.stacks.parsed,
 		Names: o.policy, NoInlines: o.noInlines, TrustPaths: o.trustPaths,
-		Workers: o.jobs, MaxMemory: int64(o.maxMemory),
+		Stdin: a.env.Stdin, Workers: o.jobs, MaxMemory: int64(o.maxMemory),
 		Columns: o.columns, Relocatable: o.relocatable,
 		Warn: a.sessionWarning, Problems: a.printProblems, Failed: a.failInput,
 		Taken: a.sayTaken,

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/format/stackmap"
@@ -19,11 +20,11 @@ import (
 // Type is the type of a file.
 type Type uint8
 
-// The types. Stacks and packed bundles are found by Of only, as they take more of a file than
+// The types. Stacks and what is packed are found by Of only, as they take more of a file than
 // its first HeadBytes.
 const (
 	Unknown  Type = iota
-	PerfData      // of any version, byte order and mode
+	PerfData      // of any version, byte order and mode; also packed, and a directory
 	Bundle        // of `symbolize capture`
 	Stacks        // any form of stackmap.Form, also packed
 	Pprof         // not packed
@@ -77,15 +78,20 @@ func Of(name string, r io.ReaderAt, size int64) (Type, error) {
 	case t == ELF || t == PerfData || t == Bundle:
 	case t == Zstd && bundle.Detect(r, size):
 		t = Bundle
+	case t.Packed() && container.IsPacked(r, size):
+		t = PerfData
 	case stackmap.Sniff(&stackmap.Input{Name: name, R: r, Size: size}) != stackmap.NoForm:
 		t = Stacks
 	}
 	return t, nil
 }
 
-// OfPath returns the type of the file of a path, Unknown if it is no regular file or cannot be
-// read: the error is that of whoever reads it.
+// OfPath returns the type of the file of a path, Unknown if it is neither a regular file nor a
+// directory of perf's, or cannot be read: the error is that of whoever reads it.
 func OfPath(path string) Type {
+	if container.IsDir(path) {
+		return PerfData
+	}
 	f, err := regular.Open(path)
 	if err != nil {
 		return Unknown

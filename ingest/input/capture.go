@@ -47,6 +47,9 @@ type source interface {
 // Path returns the path that the capture was opened by.
 func (c *Capture) Path() string { return c.file.path }
 
+// Size returns the number of bytes of the capture's files.
+func (c *Capture) Size() int64 { return c.file.size }
+
 // Kind returns "perf.data", "bundle", "pprof", or the form of a stack map, as
 // stackmap.Form names it: "bpftool dump".
 func (c *Capture) Kind() string { return c.source.kind() }

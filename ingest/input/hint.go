@@ -7,6 +7,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/spool"
 )
 
 // keyHint is the hint for stackmap.ErrKey.
@@ -20,9 +21,10 @@ var hints = [...]struct {
 	hint     string
 }{
 	{perfdata.ErrCutHeader, "copy or record it again: nothing of it can be read"},
-	{perfdata.ErrDirectory, "record without --threads and --kcore, or name the file `data` in it"},
-	{perfdata.ErrCompressed, "record without -z"},
+	{spool.ErrFull, "set TMPDIR to a directory with more room"},
 	{bundle.ErrNewer, "read it with the newer symbolize that wrote it"},
+	{errPiped, "captures are read more than once: give it as standard input, `… - < PATH`"},
+	{errPointer, "`git lfs pull` brings the file"},
 	{ErrNotCapture, "a capture is what `perf record -g` or a pprof profiler writes; " +
 		"`symbolize info FILE` tells what a file is"},
 	{stackmap.ErrKey, keyHint},

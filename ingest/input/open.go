@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"symbolize/ingest/filetype"
-	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/regular"
+	"symbolize/ingest/spool"
 )
 
 // ErrNotCapture is the error of Open for files of other kinds. It is wrapped together with
@@ -28,23 +29,16 @@ type file struct {
 	closers closers   // the file, and resources that were opened with it
 }
 
-// Open opens a capture and finds out by its first bytes what it is: perf.data in
-// file mode, a capture bundle, or a pprof profile, gzipped or not. The samples are read by Profile
-// and Replay; for a pprof file already here. Errors of files that are no capture
+// Open opens a capture and finds out by its first bytes what it is: perf.data in any
+// container, a capture bundle, a stack map, or a pprof profile, gzipped or not. The samples are
+// read by Profile and Replay; for a pprof file already here. Errors of files that are no capture
 // wrap ErrNotCapture.
 func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f, err := regular.Open(path)
-	if errors.Is(err, regular.ErrNotRegular) {
-		return nil, withHint(noCapture(path, err))
-	}
-	if err != nil {
-		return nil, err
-	}
-	in := &file{path: path, r: f, closers: closers{f}}
-	src, err := openSource(in, f, &opts)
+	in := &file{path: path}
+	src, err := in.open(ctx, &opts)
 	if err != nil {
 		in.closers.Close()
 		return nil, withHint(err)
@@ -52,33 +46,94 @@ func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
 	return &Capture{file: in, source: src}, nil
 }
 
-// noCapture says of what is no regular file why it is no capture.
-func noCapture(path string, err error) error {
-	if _, err := os.Stat(path + "/data"); err == nil {
-		return fmt.Errorf("%s: %w", path, perfdata.ErrDirectory)
+// open opens what a path leads to.
+func (f *file) open(ctx context.Context, opts *Options) (source, error) {
+	if f.path == StandardInput && opts.Stdin != nil {
+		if err := f.readInput(ctx, opts.Stdin); err != nil {
+			return nil, fmt.Errorf("standard input: %w", err)
+		}
+		return openSource(ctx, f, opts)
 	}
-	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
-		return fmt.Errorf("%s: %w: it is a directory", path, ErrNotCapture)
+	if container.IsDir(f.path) {
+		return asSource(openPerfDir(ctx, f, opts))
 	}
-	return fmt.Errorf("%s: %w: %w, and a capture is read twice", path, ErrNotCapture,
-		errors.Unwrap(err))
-}
-
-// openSource recognizes the kind of a file and opens it as that.
-func openSource(in *file, f *os.File, opts *Options) (source, error) {
-	info, err := f.Stat()
+	r, err := regular.Open(f.path)
+	if errors.Is(err, regular.ErrNotRegular) {
+		return nil, noCapture(f.path, err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	in.mtime, in.size = info.ModTime(), info.Size()
-	kind, err := filetype.Of(in.path, f, in.size)
+	f.closers = closers{r}
+	if err := f.use(r); err != nil {
+		return nil, err
+	}
+	return openSource(ctx, f, opts)
+}
+
+// use makes an opened file the one to be read.
+func (f *file) use(r *os.File) error {
+	info, err := r.Stat()
+	if err != nil {
+		return err
+	}
+	f.r, f.mtime, f.size = r, info.ModTime(), info.Size()
+	return nil
+}
+
+// readInput makes standard input readable more than once: where it is a file, from its
+// beginning, by itself, else as a copy.
+func (f *file) readInput(ctx context.Context, r io.Reader) error {
+	if in, ok := r.(*os.File); ok {
+		info, err := in.Stat()
+		if err == nil && info.Mode().IsRegular() {
+			return f.use(in)
+		}
+	}
+	s := spool.New(0)
+	f.closers = append(f.closers, s)
+	if _, err := io.Copy(s, &cancelled{ctx, r}); err != nil {
+		return err
+	}
+	f.r, f.size = s, s.Size()
+	return nil
+}
+
+// cancelled is a reader that ends with its context.
+type cancelled struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c *cancelled) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}
+
+// noCapture says of what is no regular file why it is no capture.
+func noCapture(path string, err error) error {
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+		return fmt.Errorf("%s: %w: it is a directory, and none of perf's", path, ErrNotCapture)
+	}
+	return fmt.Errorf("%s: %w: %w, and a capture is read twice", path, errPiped,
+		errors.Unwrap(err))
+}
+
+// errPiped is the error of a path that leads to a pipe or device.
+var errPiped = fmt.Errorf("%w", ErrNotCapture)
+
+// openSource recognizes the kind of a file and opens it as that.
+func openSource(ctx context.Context, in *file, opts *Options) (source, error) {
+	kind, err := filetype.Of(in.path, in.r, in.size)
 	if err != nil {
 		return nil, err
 	}
 	bare := opts.Stacks.bare()
 	switch {
 	case kind == filetype.PerfData:
-		return openPerf(in, opts)
+		return asSource(openPerf(ctx, in, opts))
 	case kind == filetype.Bundle:
 		return openBundle(in, opts)
 	case kind == filetype.Stacks:
@@ -89,7 +144,29 @@ func openSource(in *file, f *os.File, opts *Options) (source, error) {
 	case bare:
 		return openStacks(in, stackmap.NoForm, opts)
 	}
+	if isPointer(in.r) {
+		return nil, fmt.Errorf("%s: %w", in.path, errPointer)
+	}
 	return nil, fmt.Errorf("%s: %w: %s", in.path, ErrNotCapture, looksLike(kind, in.size))
+}
+
+// errPointer is the error of a file that Git LFS has elsewhere.
+var errPointer = fmt.Errorf("%w: it is a pointer of Git LFS, not the file itself", ErrNotCapture)
+
+// isPointer reports whether a file is a pointer of Git LFS.
+func isPointer(r io.ReaderAt) bool {
+	const first = "version https://git-lfs.github.com/spec/"
+	var head [len(first)]byte
+	n, _ := r.ReadAt(head[:], 0)
+	return string(head[:n]) == first
+}
+
+// asSource returns a nil interface for a nil pointer.
+func asSource(s *perfSource, err error) (source, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // looksLike describes the file of an ErrNotCapture.

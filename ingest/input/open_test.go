@@ -191,8 +191,11 @@ func TestOpenErrors(t *testing.T) {
 		{write("text", "hello, world\n"), "not a capture", ErrNotCapture},
 		{write("elf", "\x7fELF\x02\x01\x01"), "index reads those", ErrNotCapture},
 		{write("zst", "\x28\xb5\x2f\xfd...."), "compressed", ErrNotCapture},
-		{dir, "it is a directory", ErrNotCapture},
-		{filepath.Join(dir, "rec"), "directories are not supported yet", perfdata.ErrDirectory},
+		{dir, "it is a directory, and none of perf's", ErrNotCapture},
+		{filepath.Join(dir, "rec"), "data: offset 0x8: 8 bytes wanted, 0 left: a recording cut off at its header",
+			perfdata.ErrCutHeader},
+		{write("lfs", "version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 5\n"),
+			"it is a pointer of Git LFS", ErrNotCapture},
 		{write("short", "PERFILE2"), "cut off at its header", perfdata.ErrCutHeader},
 		{write("gz", "\x1f\x8b\x08garbage"), "", nil},
 	} {

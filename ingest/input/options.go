@@ -1,11 +1,16 @@
 package input
 
 import (
+	"io"
+
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/sideband"
 )
+
+// StandardInput is the path of what Options.Stdin has.
+const StandardInput = "-"
 
 // Options say what to read from a capture, and how.
 type Options struct {
@@ -14,6 +19,9 @@ type Options struct {
 	PIDs    []int32     // only these processes; none for all
 	Keep    ingest.Keep // which labels to keep apart when folding
 	Workers int         // 0 for GOMAXPROCS
+
+	// Stdin is read for the path StandardInput, once; nil makes that a file's name.
+	Stdin io.Reader
 
 	// Identify finds the build ID of a mapping whose records have none: same file
 	// proven, the vdso of a known kernel, or the path with --trust-paths. It is

@@ -5,6 +5,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/sideband"
 )
@@ -29,12 +30,27 @@ type foldedSamples struct {
 }
 
 // openPerf opens the perf.data of a capture.
-func openPerf(f *file, opts *Options) (*perfSource, error) {
-	data, err := perfdata.Open(f.path, f.r, f.size)
-	if err != nil {
-		return nil, err
+func openPerf(ctx context.Context, f *file, opts *Options) (*perfSource, error) {
+	p, err := container.Open(ctx, f.path, f.r, f.size)
+	return f.perf(p, opts), err
+}
+
+// openPerfDir opens a directory of perf.data files.
+func openPerfDir(ctx context.Context, f *file, opts *Options) (*perfSource, error) {
+	p, err := container.OpenDir(ctx, f.path)
+	if err == nil {
+		f.size = p.Size
 	}
-	return &perfSource{file: f, data: data, opts: *opts}, nil
+	return f.perf(p, opts), err
+}
+
+// perf makes the source of an opened perf.data, which f closes; nil for nil.
+func (f *file) perf(p *container.Perf, opts *Options) *perfSource {
+	if p == nil {
+		return nil
+	}
+	f.closers = append(f.closers, p)
+	return &perfSource{file: f, data: p.File, opts: *opts}
 }
 
 func (s *perfSource) kind() string           { return "perf.data" }

@@ -2,6 +2,7 @@ package sideband
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -20,6 +21,10 @@ type ScanOptions struct {
 	// Missing are programs without code, as the bundle lists them that has the records.
 	Missing []bundle.MissingProgram
 }
+
+// errCompressed is the error of a COMPRESSED record that was not unpacked when the file was
+// opened: other records than COMPRESSED ones hold samples before it, which no recorder does.
+var errCompressed = errors.New("COMPRESSED record behind samples that are not compressed")
 
 // defaultChunkSize is how much of the file a worker of the second pass takes at a time.
 // The first pass notes where records start near its multiples.
@@ -74,10 +79,11 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 			}
 			continue
 		}
+		err := sb.record(rec)
 		if rec.Type.Compressed() {
-			return fmt.Errorf("%s: %w", x.File.Name, perfdata.ErrCompressed)
+			err = fmt.Errorf("%s: offset %#x: %w", x.File.Name, rec.Offset, errCompressed)
 		}
-		if err := sb.record(rec); err != nil {
+		if err != nil {
 			x.Stats.BadRecords++
 			sb.Warn(PositionOf(rec), ingest.Warning{Text: err.Error(), Partial: true})
 		}

@@ -20,6 +20,7 @@ import (
 	"symbolize/ingest/decode"
 	"symbolize/ingest/magic"
 	"symbolize/ingest/regular"
+	"symbolize/ingest/spool"
 )
 
 // Errors of Open and Entry.
@@ -45,7 +46,7 @@ type Bundle struct {
 	Warnings []error
 
 	room    []byte // through which entries are read
-	spool   spool
+	spool   *spool.Spool
 	entries []entry // in the order of the tar
 	index   map[string]int
 }
@@ -119,7 +120,7 @@ func unpacker(r io.Reader) (*zstd.Decoder, error) {
 // not used after Open. Damage behind the manifest becomes a warning; an
 // error: nothing of the bundle can be used. name is for messages only.
 func Open(name string, r io.ReaderAt, size int64) (*Bundle, error) {
-	b := &Bundle{Name: name, index: make(map[string]int)}
+	b := &Bundle{Name: name, index: make(map[string]int), spool: spool.New(0)}
 	head := make([]byte, segmentHead)
 	n, _ := r.ReadAt(head, 0)
 	open := b.open
@@ -263,14 +264,14 @@ func (b *Bundle) readEntry(t io.Reader, h *tar.Header, at *tarReader) bool {
 		b.damage(at, "a second entry %q, it is left out", name)
 		return true
 	}
-	e := entry{name: name, at: b.spool.size}
+	e := entry{name: name, at: b.spool.Size()}
 	sum := sha256.New()
 	if b.room == nil {
 		b.room = make([]byte, copyRoom)
 	}
-	n, err := io.CopyBuffer(io.MultiWriter(&b.spool, sum), t, b.room)
+	n, err := io.CopyBuffer(io.MultiWriter(b.spool, sum), t, b.room)
 	if err != nil {
-		b.spool.truncate(e.at)
+		b.spool.Truncate(e.at)
 		b.damage(at, "entry %q is left out: %v", name, unexpected(err))
 		return false
 	}
@@ -349,7 +350,7 @@ func (b *Bundle) damage(at *tarReader, format string, args ...any) {
 }
 
 // Close releases the bundle's resources.
-func (b *Bundle) Close() error { return b.spool.close() }
+func (b *Bundle) Close() error { return b.spool.Close() }
 
 // Names returns the names of all entries but the manifest, in the order of the tar.
 func (b *Bundle) Names() []string {
@@ -374,7 +375,7 @@ func (b *Bundle) Entry(name string) (io.ReaderAt, int64, error) {
 		return nil, 0, fmt.Errorf("%s: %s: %w", b.Name, name, ErrNoEntry)
 	}
 	e := b.entries[i]
-	return io.NewSectionReader(&b.spool, e.at, e.size), e.size, nil
+	return io.NewSectionReader(b.spool, e.at, e.size), e.size, nil
 }
 
 // ReadEntry returns the content of an entry that is no larger than limit bytes.

@@ -448,27 +448,6 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestSpoolToFile makes a bundle too large for memory.
-func TestSpoolToFile(t *testing.T) {
-	var s spool
-	block := bytes.Repeat([]byte{7}, spoolMemory/2)
-	for range 3 {
-		if n, err := s.Write(block); n != len(block) || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	defer s.close()
-	s.truncate(int64(2 * len(block)))
-	s.Write([]byte{8})
-	got := make([]byte, 2)
-	if s.file == nil || s.size != int64(2*len(block)+1) {
-		t.Fatalf("%d bytes, file %v", s.size, s.file)
-	}
-	if _, err := s.ReadAt(got, int64(2*len(block)-1)); err != nil || got[0] != 7 || got[1] != 8 {
-		t.Error(got, err)
-	}
-}
-
 func FuzzOpen(f *testing.F) {
 	data := build(f, entryNames())
 	f.Add(data)

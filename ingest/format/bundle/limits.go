@@ -18,8 +18,4 @@ const (
 	// no larger than maxManifest.
 	maxMerged  = 1 << 16
 	maxMissing = 10_000 // programs whose code is missing, of an unfinished bundle
-
-	// spoolMemory is how much of an unpacked bundle is kept in memory; a larger one
-	// goes to a temporary file.
-	spoolMemory = 32 << 20
 )

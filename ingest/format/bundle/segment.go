@@ -15,6 +15,7 @@ import (
 
 	"symbolize/ingest/decode"
 	"symbolize/ingest/newfile"
+	"symbolize/ingest/spool"
 )
 
 // A segment's head, see "Unfinished" in the package comment.
@@ -89,7 +90,7 @@ func segments(name string, r io.ReaderAt, size int64) (list []segment, damage []
 
 // openSegment opens a segment.
 func openSegment(name string, r io.ReaderAt, s segment) (*Bundle, error) {
-	b := &Bundle{Name: name, index: make(map[string]int), spool: spool{limit: segmentSpool}}
+	b := &Bundle{Name: name, index: make(map[string]int), spool: spool.New(segmentSpool)}
 	return b, b.open(io.NewSectionReader(r, s.at, s.size), s.size)
 }
 
@@ -242,7 +243,7 @@ func (b *Bundle) take(w *Writer, m *Manifest) {
 	w.sort()
 	b.Manifest = *m
 	b.Manifest.Format, b.Manifest.Entries = Format, w.listed()
-	b.spool = spool{file: w.spool, size: w.size}
+	b.spool = spool.Of(w.spool, w.size)
 	w.spool = nil
 	for i := range w.entries {
 		e := &w.entries[i]

@@ -147,6 +147,15 @@ func TestFeatureDamage(t *testing.T) {
 	}
 }
 
+// TestEmptyFeature: perf on some machines writes a CPUDESC without a byte.
+func TestEmptyFeature(t *testing.T) {
+	b := small()
+	b.Feature(perfbuild.FeatureCPUDesc, []byte{})
+	if f := openBuilt(t, b); !f.Features.Has(FeatureCPUDesc) || f.Features.Hostname != "host" {
+		t.Errorf("features %+v", f.Features)
+	}
+}
+
 // TestFeatureOutsideFile has a section outside the file.
 func TestFeatureOutsideFile(t *testing.T) {
 	b := small()

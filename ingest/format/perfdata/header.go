@@ -10,18 +10,11 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// Errors of Open, and one for callers.
+// Errors of Open.
 var (
 	ErrNotPerfData = errors.New("not a perf.data file")
 	// ErrCutHeader: the file ends before the records can be found.
 	ErrCutHeader = errors.New("a recording cut off at its header")
-	// ErrDirectory is for callers that open paths: perf record --threads and --kcore
-	// write a directory with a file "data" in it.
-	ErrDirectory = errors.New("perf.data directories are not supported yet")
-	// ErrCompressed is for callers that read records: see Type.Compressed and
-	// Features.Compressed. The records of such a file outside COMPRESSED
-	// ones are returned as usual.
-	ErrCompressed = errors.New("compressed perf.data (perf record -z) is not supported yet")
 )
 
 // ErrUnfinished is wrapped by a warning if the recorder was killed before it

@@ -90,7 +90,7 @@ func (t Type) String() string {
 func (t Type) Known() bool { return uint64(t) < uint64(len(typeNames)) && typeNames[t] != "" }
 
 // Compressed reports whether a record of this type holds zstd-compressed records
-// (perf record -z), which this package does not unpack.
+// (perf record -z). Package container unpacks them before anybody reads the records.
 func (t Type) Compressed() bool { return t == TypeCompressed || t == TypeCompressed2 }
 
 // CPUMode is the mode of the CPU: bits 0 to 2 of a record's misc field.

@@ -151,19 +151,22 @@ func (f *File) eventTypes(b []byte) {
 	}
 }
 
-// WithRecords returns a File with the tables of f and other records: those in r from its
-// start to size, which are in the byte order of f. The place of a record in messages is what
-// place returns for its offset in r, a name and an offset. warnings are appended to those of f,
-// which is unchanged.
-func (f *File) WithRecords(r io.ReaderAt, size int64,
-	place func(offset int64) (name string, at int64), warnings []error) *File {
+// WithRecords returns a File with the tables of f and other records: those in the range data of
+// r, which are in the byte order of f. The place of a record in messages is what place
+// returns for its offset in r, a name and an offset. f is unchanged.
+func (f *File) WithRecords(r io.ReaderAt, data Section,
+	place func(offset int64) (name string, at int64)) *File {
 	x := *f
-	x.records, x.Data, x.place = r, Section{Size: size}, place
-	x.Warnings = slices.Clone(f.Warnings)
-	for _, w := range warnings {
-		x.warn(w)
-	}
+	x.records, x.Data, x.place = r, data, place
+	x.Warnings = slices.Clip(f.Warnings)
 	return &x
+}
+
+// Warn adds warnings to a File that nobody else has yet.
+func (f *File) Warn(warnings ...error) {
+	for _, w := range warnings {
+		f.warn(w)
+	}
 }
 
 // placeOf returns the name and offset by which a message refers to an offset of the records.

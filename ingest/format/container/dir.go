@@ -1,0 +1,109 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/regular"
+)
+
+// dataFile is the file of a directory that has header, attrs and features, and records that
+// perf made itself. The kernel's lie in data.0, data.1 …, one for each reading thread, with
+// --threads, else in the same file.
+const dataFile = "data"
+
+// IsDir reports whether a path is a directory as perf record --threads and --kcore make them.
+func IsDir(path string) bool {
+	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
+		return false
+	}
+	f, err := regular.Open(filepath.Join(path, dataFile))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var head [8]byte
+	n, _ := f.ReadAt(head[:], 0)
+	return perfdata.IsPerfData(head[:n])
+}
+
+// OpenDir opens a directory of perf.data files. Files that cannot be opened are warnings, but
+// for the one that has the header.
+func OpenDir(ctx context.Context, path string) (*Perf, error) {
+	p := &Perf{}
+	if err := p.openDir(ctx, path); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+func (p *Perf) openDir(ctx context.Context, path string) error {
+	first, err := p.openFile(filepath.Join(path, dataFile))
+	if err != nil {
+		return err
+	}
+	f, err := perfdata.Open(first.name, first.r, first.data.Size)
+	if err != nil {
+		return err
+	}
+	first.data = f.Data
+	names, err := recordFiles(path)
+	if err != nil {
+		return err
+	}
+	segments := []segment{first}
+	for _, name := range names {
+		s, err := p.openFile(filepath.Join(path, name))
+		if err != nil {
+			f.Warn(err)
+			continue
+		}
+		segments = append(segments, s)
+	}
+	return p.place(ctx, f, segments)
+}
+
+// openFile opens a file as a segment of all its bytes.
+func (p *Perf) openFile(path string) (segment, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return segment{}, err
+	}
+	p.closers = append(p.closers, f)
+	fi, err := f.Stat()
+	if err != nil {
+		return segment{}, err
+	}
+	p.Size += fi.Size()
+	return segment{name: path, r: f, data: perfdata.Section{Size: fi.Size()}}, nil
+}
+
+// recordFiles returns the names of data.0, data.1 … in the order of their numbers.
+func recordFiles(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	byNumber := make(map[int]string)
+	var numbers []int
+	for _, e := range entries {
+		digits, ok := strings.CutPrefix(e.Name(), dataFile+".")
+		n, err := strconv.Atoi(digits)
+		if ok && err == nil && strconv.Itoa(n) == digits {
+			byNumber[n] = e.Name()
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	names := make([]string, len(numbers))
+	for i, n := range numbers {
+		names[i] = byNumber[n]
+	}
+	return names, nil
+}

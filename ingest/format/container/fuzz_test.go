@@ -1,0 +1,121 @@
+package container
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"symbolize/fixtures/perfbuild"
+	"symbolize/ingest/format/perfdata"
+)
+
+// walk reads all records of a File; damage must leave it consistent.
+func walk(t *testing.T, f *perfdata.File) {
+	next := f.Data.Offset
+	r := f.AllRecords()
+	for r.Next() {
+		rec := r.Record()
+		if rec.Offset < next || r.Offset() < rec.Offset+int64(rec.Size) {
+			t.Fatalf("record at %#x of %d bytes, the one before ended at %#x", rec.Offset, rec.Size,
+				next)
+		}
+		next = r.Offset()
+	}
+}
+
+// FuzzOpen opens any bytes as a file: an error or a File.
+func FuzzOpen(f *testing.F) {
+	for _, big := range []bool{false, true} {
+		f.Add(input(big, 3).Pipe())
+		f.Add(compress(input(big, 30), perfbuild.Zstd{Piece: 100}).Bytes())
+		f.Add(compress(input(big, 30), perfbuild.Zstd{Piece: 100, Second: true}).Pipe())
+	}
+	f.Add(pack(f, input(false, 3).Bytes(), gzipped))
+	f.Add(pack(f, compress(input(false, 30), perfbuild.Zstd{}).Pipe(), zstded))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		IsPacked(bytes.NewReader(data), int64(len(data)))
+		p, err := Open(context.Background(), "fuzz", bytes.NewReader(data), int64(len(data)))
+		if (p == nil) == (err == nil) {
+			t.Fatalf("file %v and error %v", p, err)
+		}
+		if err != nil {
+			return
+		}
+		walk(t, p.File)
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// FuzzUnpacked unpacks any bytes of a zstd stream that itself is sound, cut into payloads
+// anywhere.
+func FuzzUnpacked(f *testing.F) {
+	f.Add(input(false, 10).Raw(), uint16(77), false)
+	f.Add(input(true, 10).Raw(), uint16(5), true)
+	f.Fuzz(func(t *testing.T, records []byte, piece uint16, second bool) {
+		if len(records)/(int(piece)%5000+1) > 200 {
+			return
+		}
+		b := perfbuild.New()
+		b.Damage(records)
+		b.Compress(0, perfbuild.Zstd{Piece: int(piece)%5000 + 1, Second: second})
+		b.Compressed(1, 5, 528384)
+		p := open(t, b.Bytes())
+		walk(t, p.File)
+		if p.File.Data.Size > int64(len(records)) {
+			t.Fatalf("%d bytes of records, %d in the stream", p.File.Data.Size, len(records))
+		}
+	})
+}
+
+// TestTruncated opens every prefix of small files of each container.
+func TestTruncated(t *testing.T) {
+	for name, data := range map[string][]byte{
+		"pipe":        input(false, 3).Pipe(),
+		"pipe big":    input(true, 2).Pipe(),
+		"zstd":        compress(input(false, 3), perfbuild.Zstd{Piece: 100}).Bytes(),
+		"zstd second": compress(input(true, 3), perfbuild.Zstd{Piece: 300, Second: true}).Bytes(),
+		"zstd pipe":   compress(input(false, 3), perfbuild.Zstd{Piece: 100}).Pipe(),
+		"gzip":        pack(t, input(false, 10).Bytes(), gzipped),
+		"zstd file":   pack(t, input(false, 10).Pipe(), zstded),
+		"version 1":   input(true, 3).Version1(),
+	} {
+		opened := 0
+		for n := range data {
+			p, err := Open(t.Context(), name, bytes.NewReader(data[:n]), int64(n))
+			if err == nil {
+				opened++
+				walk(t, p.File)
+				p.Close()
+			}
+		}
+		if opened == 0 && name != "zstd file" || opened == len(data) { // of one block
+			t.Errorf("%s: %d of %d prefixes opened", name, opened, len(data))
+		}
+	}
+}
+
+// TestTruncatedDir opens directories with a file of every length.
+func TestTruncatedDir(t *testing.T) {
+	b := perfbuild.New()
+	b.Events = input(false, 0).Events
+	addSamples(b, 0, 2)
+	raw := b.Raw()
+	b.Compress(0, perfbuild.Zstd{Piece: 50})
+	for _, part := range [][]byte{raw, b.Raw()} {
+		for n := range part {
+			p := openDir(t, map[string][]byte{"data": input(false, 1).Bytes(), "data.0": part[:n],
+				"data.1": part})
+			count := 0
+			r := p.File.AllRecords()
+			for r.Next() {
+				count++
+			}
+			if r.Err() != nil || count < 1+1+2 {
+				t.Fatalf("%d bytes: %d records, %v", n, count, r.Err())
+			}
+			p.Close()
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package container
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/therootcompany/xz"
+
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/magic"
+	"symbolize/ingest/spool"
+)
+
+// maxDictionary is the dictionary of xz's highest preset, in bytes.
+const maxDictionary = 64 << 20
+
+// IsPacked reports whether a file of size bytes is a perf.data packed as a whole, by its first
+// unpacked bytes.
+func IsPacked(r io.ReaderAt, size int64) bool {
+	head := make([]byte, magic.Bytes)
+	n, _ := r.ReadAt(head, 0)
+	how := magic.Of(head[:n])
+	if how == "" {
+		return false
+	}
+	in, err := unpacking(how, bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 4<<10))
+	if err != nil {
+		return false
+	}
+	defer in.Close()
+	first := make([]byte, 16)
+	n, _ = readSafely(in, first)
+	return perfdata.IsPerfData(first[:n])
+}
+
+// unpackFile writes the unpacked content of a file into a spool. An error is of the spool or
+// the context; what comes before damage is kept.
+func unpackFile(ctx context.Context, out *spool.Spool, name string, how magic.Packing,
+	packed io.Reader) (damage, err error) {
+	in, damage := unpacking(how, bufio.NewReaderSize(packed, readSize))
+	if damage != nil {
+		return fmt.Errorf("%s: %s: %w", name, how, damage), nil
+	}
+	defer in.Close()
+	buf := make([]byte, readSize)
+	for damage == nil {
+		var n int
+		n, damage = readSafely(in, buf)
+		if _, err := out.Write(buf[:n]); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	if damage == io.EOF {
+		return nil, nil
+	}
+	return fmt.Errorf("%s: %s: offset %#x unpacked: %w", name, how, out.Size(), damage), nil
+}
+
+// unpacking returns a reader of unpacked bytes.
+func unpacking(how magic.Packing, r io.Reader) (io.ReadCloser, error) {
+	switch how {
+	case magic.Gzip:
+		return gzip.NewReader(r)
+	case magic.XZ:
+		x, err := xz.NewReader(r, maxDictionary)
+		return io.NopCloser(x), err
+	}
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return nil, err
+	}
+	return z.IOReadCloser(), nil
+}
+
+// readSafely fills b as far as the reader goes. A panic of a decoder is an error of its input.
+func readSafely(r io.Reader, b []byte) (n int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("decoder failed: %v", p)
+		}
+	}()
+	for n < len(b) && err == nil {
+		var got int
+		got, err = r.Read(b[n:])
+		n += got
+	}
+	return n, err
+}

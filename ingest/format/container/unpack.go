@@ -1,0 +1,217 @@
+package container
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+
+	"symbolize/ingest/decode"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/spool"
+)
+
+const (
+	headerSize = 8
+	sizeAt     = 6 // of a record's size in its header
+	// maxWindow is the window of zstd's highest level, which perf record -z can be given.
+	maxWindow = 128 << 20
+	// blockSize is how much is written to the spool at a time, and readSize how much is
+	// unpacked: a block of zstd.
+	blockSize = 1 << 20
+	readSize  = 128 << 10
+)
+
+// unpack spools the records of all segments, in their order, those that are compressed
+// unpacked.
+func (p *Perf) unpack(ctx context.Context, f *perfdata.File, segments []segment) error {
+	out := spool.New(0)
+	p.closers = append(p.closers, out)
+	var all joined
+	var warnings []error
+	for i := range segments {
+		s := &segments[i]
+		start := out.Size()
+		u := unpacker{ctx: ctx, in: s.file(f).AllRecords(), big: f.BigEndian, out: out}
+		u.name = s.name + " unpacked"
+		if err := u.run(); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		warnings = append(warnings, u.warnings...)
+		all.add(segment{name: u.name, data: perfdata.Section{Size: out.Size() - start}})
+	}
+	p.File = f.WithRecords(out, perfdata.Section{Size: out.Size()}, all.place)
+	p.File.Warn(warnings...)
+	return nil
+}
+
+// unpacker copies records into a spool, and unpacks those that are compressed. Their payloads
+// are one zstd stream, whose content is cut into payloads anywhere, also within a record.
+// Records between them go in between, behind what was unpacked before. Nobody finishes the
+// stream.
+type unpacker struct {
+	ctx  context.Context
+	name string // of what is unpacked, for messages
+	in   *perfdata.RecordReader
+	big  bool
+	out  *spool.Spool
+
+	payload  []byte // of the present COMPRESSED record: what the decoder has not taken yet
+	at       int64  // of that record
+	block    []byte // whole records to be written
+	rest     []byte // the beginning of a record whose rest is still to be unpacked
+	unpacked int64  // bytes, for messages
+	warnings []error
+	err      error // of the spool or the context, which ends all
+}
+
+// run copies all records. Damage becomes a warning; an error is of the spool or the context.
+func (u *unpacker) run() error {
+	if damage := u.unpackAll(); damage != nil {
+		u.warnings = append(u.warnings, notTheRest(damage))
+		for u.next() { // what is not compressed can still be read
+			u.payload = nil
+		}
+	}
+	if err := u.in.Err(); err != nil && u.err == nil {
+		u.warnings = append(u.warnings, notTheRest(err))
+	}
+	u.flush()
+	return u.err
+}
+
+// unpackAll unpacks the stream to its end or to damage.
+func (u *unpacker) unpackAll() (damage error) {
+	dec, err := zstd.NewReader(u, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return err
+	}
+	defer dec.Close()
+	buf := make([]byte, readSize)
+	for {
+		n, err := dec.Read(buf)
+		if damage := u.split(buf[:n]); damage != nil {
+			return damage
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), u.err != nil:
+			return u.unfinished()
+		default:
+			return &decode.Error{Name: u.name, Offset: u.at, Reason: "COMPRESSED record: " + err.Error()}
+		}
+	}
+}
+
+// unfinished reports a record that the stream ends in.
+func (u *unpacker) unfinished() error {
+	if len(u.rest) == 0 || u.err != nil {
+		return nil
+	}
+	return &decode.Error{Name: u.name, Offset: u.unpacked - int64(len(u.rest)),
+		Reason: fmt.Sprintf("%d bytes of a record that has no end", len(u.rest))}
+}
+
+// Read implements io.Reader for the decoder: the payloads of all COMPRESSED records. The
+// decoder asks for more when all that it has unpacked is taken.
+func (u *unpacker) Read(b []byte) (int, error) {
+	for len(u.payload) == 0 {
+		if !u.next() {
+			return 0, io.EOF
+		}
+	}
+	n := copy(b, u.payload)
+	u.payload = u.payload[n:]
+	return n, nil
+}
+
+// next goes on to the next record. A compressed one becomes the payload; another is copied.
+func (u *unpacker) next() bool {
+	if u.err == nil {
+		u.err = u.ctx.Err()
+	}
+	if u.err != nil || !u.in.Next() {
+		return false
+	}
+	rec := u.in.Record()
+	if rec.Type.Compressed() {
+		u.payload, u.at = payload(rec, u.big), rec.Offset
+		return true
+	}
+	if u.in.Err() != nil {
+		return false // the bytes behind the record are not all there
+	}
+	u.block = append(rec.AppendHeader(u.block, u.big), rec.Body...)
+	if behind := u.in.Offset() - rec.Offset - int64(rec.Size); behind > 0 {
+		u.flush()
+		u.keep(u.out.Skip(behind)) // a trace, which nobody reads
+	}
+	return true
+}
+
+// payload returns the compressed bytes of a record. COMPRESSED2 has their number before them,
+// and padding behind.
+func payload(rec *perfdata.Record, big bool) []byte {
+	if rec.Type != perfdata.TypeCompressed2 {
+		return rec.Body
+	}
+	d := decode.New("", rec.Body, 0, big)
+	n := d.U64()
+	return rec.Body[min(8, len(rec.Body)):][:min(n, uint64(d.Left()))]
+}
+
+// split takes unpacked bytes and copies the whole records among them, up to damage.
+func (u *unpacker) split(b []byte) (damage error) {
+	u.unpacked += int64(len(b))
+	if len(u.rest) > 0 {
+		u.rest = append(u.rest, b...)
+		b = u.rest
+	}
+	whole := 0
+	for len(b)-whole >= headerSize && damage == nil {
+		t, size := recordHeader(b[whole:], u.big)
+		if size < headerSize || t.Compressed() { // which are not compressed once more
+			damage = &decode.Error{Name: u.name, Offset: u.unpacked - int64(len(b)-whole),
+				Reason: fmt.Sprintf("record of type %s and %d bytes in a COMPRESSED record", t, size)}
+			break
+		}
+		if len(b)-whole < size {
+			break
+		}
+		whole += size
+	}
+	u.block = append(u.block, b[:whole]...)
+	u.rest = append(u.rest[:0], b[whole:]...)
+	if len(u.block) >= blockSize {
+		u.flush()
+	}
+	return damage
+}
+
+// recordHeader returns the type and size of the record that begins b.
+func recordHeader(b []byte, big bool) (t perfdata.Type, size int) {
+	if big {
+		return perfdata.Type(binary.BigEndian.Uint32(b)), int(binary.BigEndian.Uint16(b[sizeAt:]))
+	}
+	return perfdata.Type(binary.LittleEndian.Uint32(b)),
+		int(binary.LittleEndian.Uint16(b[sizeAt:]))
+}
+
+// flush writes the whole records to the spool.
+func (u *unpacker) flush() {
+	if u.err == nil && len(u.block) > 0 {
+		_, err := u.out.Write(u.block)
+		u.keep(err)
+	}
+	u.block = u.block[:0]
+}
+
+func (u *unpacker) keep(err error) {
+	if u.err == nil {
+		u.err = err
+	}
+}

@@ -1,0 +1,194 @@
+// Package spool keeps bytes that can be read only once, or only in order: in memory as long
+// as they are few, else in a temporary file without a name, of which nothing is left
+// after a crash.
+package spool
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+)
+
+// ErrFull is wrapped by errors of Write if the file system of the temporary directory has
+// no room left.
+var ErrFull = errors.New("no room left for a temporary file")
+
+// Spool holds bytes. Writes come from one goroutine; once all is written, ReadAt is safe for
+// concurrent use. The zero value is an empty Spool of the default limit.
+type Spool struct {
+	mem  [][]byte // pieces of pieceSize bytes, the last one as long as it is
+	file *os.File // nil while in memory
+	size int64
+	// limit is how much of it is kept in memory, bytes; 0: memory.
+	limit   int64
+	checked int64 // the size up to which the file system had room
+}
+
+// New returns an empty Spool that keeps at most limit bytes in memory.
+func New(limit int64) *Spool { return &Spool{limit: limit} }
+
+// Of returns a Spool of what a file holds in its first size bytes. It owns the file.
+func Of(f *os.File, size int64) *Spool { return &Spool{file: f, size: size, checked: size} }
+
+const (
+	// pieceSize is how much memory a spool takes at a time, bytes: one that grew by copying
+	// would take three times its content.
+	pieceSize = 1 << 20
+	// memory is the default limit.
+	memory = 32 << 20
+	// reserve is how much room is left to others on the file system, and checkEvery is how
+	// often that is looked at, both in bytes.
+	reserve    = 16 << 20
+	checkEvery = 64 << 20
+)
+
+// Size returns the number of bytes.
+func (s *Spool) Size() int64 { return s.size }
+
+// Write implements io.Writer.
+func (s *Spool) Write(b []byte) (int, error) {
+	if s.file == nil && s.size+int64(len(b)) > cmp.Or(s.limit, memory) {
+		if err := s.toFile(); err != nil {
+			return 0, err
+		}
+	}
+	if s.file == nil {
+		s.keep(b)
+		return len(b), nil
+	}
+	if err := s.checkRoom(int64(len(b))); err != nil {
+		return 0, err
+	}
+	n, err := s.file.WriteAt(b, s.size)
+	s.size += int64(n)
+	return n, full(err)
+}
+
+// Skip appends n bytes of value 0, which take no room in a file.
+func (s *Spool) Skip(n int64) error {
+	if s.file == nil {
+		if err := s.toFile(); err != nil {
+			return err
+		}
+	}
+	s.size += n
+	s.checked = max(s.checked, s.size)
+	return full(s.file.Truncate(s.size))
+}
+
+// checkRoom fails before the file system is full, so that other programs can go on.
+func (s *Spool) checkRoom(n int64) error {
+	if s.size+n <= s.checked {
+		return nil
+	}
+	free, known := freeSpace(s.file)
+	if known && free < reserve+n {
+		return fmt.Errorf("%w: %s has %d MiB left, of which %d are kept free", ErrFull,
+			os.TempDir(), free>>20, int64(reserve)>>20)
+	}
+	s.checked = s.size + n + checkEvery
+	return nil
+}
+
+// full marks the error of a full file system.
+func full(err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return err
+}
+
+// keep appends to the part in memory.
+func (s *Spool) keep(b []byte) {
+	for len(b) > 0 {
+		last := len(s.mem) - 1
+		if last < 0 || len(s.mem[last]) == pieceSize {
+			if last++; last == 0 {
+				s.mem = append(s.mem, nil) // it grows with the content
+			} else {
+				s.mem = append(s.mem, make([]byte, 0, pieceSize))
+			}
+		}
+		n := min(len(b), pieceSize-len(s.mem[last]))
+		s.mem[last] = append(s.mem[last], b[:n]...)
+		b, s.size = b[n:], s.size+int64(n)
+	}
+}
+
+// toFile moves the spool to a file.
+func (s *Spool) toFile() error {
+	f, err := unnamedFile(os.TempDir())
+	if err != nil {
+		return full(err)
+	}
+	for i, piece := range s.mem {
+		if _, err := f.WriteAt(piece, int64(i)*pieceSize); err != nil {
+			return errors.Join(full(err), f.Close())
+		}
+	}
+	s.mem, s.file = nil, f
+	return nil
+}
+
+// createUnnamed makes a temporary file and removes its name.
+func createUnnamed(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "symbolize-*")
+	if err != nil {
+		return nil, err
+	}
+	os.Remove(f.Name()) // where that fails, Close tries again
+	return f, nil
+}
+
+// Truncate forgets the bytes behind size.
+func (s *Spool) Truncate(size int64) {
+	s.size = size
+	if s.file != nil {
+		return
+	}
+	pieces := int((size + pieceSize - 1) / pieceSize)
+	clear(s.mem[pieces:])
+	if s.mem = s.mem[:pieces]; size%pieceSize > 0 {
+		s.mem[pieces-1] = s.mem[pieces-1][:size%pieceSize]
+	}
+}
+
+// ReadAt implements io.ReaderAt.
+func (s *Spool) ReadAt(b []byte, off int64) (n int, err error) {
+	if off < 0 || off >= s.size {
+		return 0, io.EOF
+	}
+	if s.file != nil {
+		clipped := b[:min(int64(len(b)), s.size-off)]
+		if n, err = s.file.ReadAt(clipped, off); err == nil && n < len(b) {
+			err = io.EOF
+		}
+		return n, err
+	}
+	for n < len(b) {
+		if off >= s.size {
+			return n, io.EOF
+		}
+		got := copy(b[n:], s.mem[off/pieceSize][off%pieceSize:])
+		n, off = n+got, off+int64(got)
+	}
+	return n, nil
+}
+
+// Close gives memory and file back.
+func (s *Spool) Close() error {
+	s.mem, s.size = nil, 0
+	if s.file == nil {
+		return nil
+	}
+	f := s.file
+	s.file = nil
+	err := f.Close()
+	if rm := os.Remove(f.Name()); rm != nil && !errors.Is(rm, os.ErrNotExist) {
+		err = errors.Join(err, rm)
+	}
+	return err
+}
