@@ -92,24 +92,12 @@ func (f *file) readInput(ctx context.Context, r io.Reader) error {
 	}
 	s := spool.New(0)
 	f.closers = append(f.closers, s)
-	if _, err := io.Copy(s, &cancelled{ctx, r}); err != nil {
+	damage, err := spool.Copy(ctx, s, r)
+	if err := errors.Join(damage, err); err != nil {
 		return err
 	}
 	f.r, f.size = s, s.Size()
 	return nil
-}
-
-// cancelled is a reader that ends with its context.
-type cancelled struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c *cancelled) Read(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(b)
 }
 
 // noCapture says of what is no regular file why it is no capture.

@@ -33,7 +33,7 @@ func IsPacked(r io.ReaderAt, size int64) bool {
 	}
 	defer in.Close()
 	first := make([]byte, 16)
-	n, _ = readSafely(in, first)
+	n, _ = io.ReadFull(&safeReader{in}, first)
 	return perfdata.IsPerfData(first[:n])
 }
 
@@ -46,18 +46,11 @@ func unpackFile(ctx context.Context, out *spool.Spool, name string, how magic.Pa
 		return fmt.Errorf("%s: %s: %w", name, how, damage), nil
 	}
 	defer in.Close()
-	buf := make([]byte, readSize)
-	for damage == nil {
-		var n int
-		n, damage = readSafely(in, buf)
-		if _, err := out.Write(buf[:n]); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
+	damage, err = spool.Copy(ctx, out, &safeReader{in})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if damage == io.EOF {
+	if damage == nil {
 		return nil, nil
 	}
 	return fmt.Errorf("%s: %s: offset %#x unpacked: %w", name, how, out.Size(), damage), nil
@@ -80,17 +73,14 @@ func unpacking(how magic.Packing, r io.Reader) (io.ReadCloser, error) {
 	return z.IOReadCloser(), nil
 }
 
-// readSafely fills b as far as the reader goes. A panic of a decoder is an error of its input.
-func readSafely(r io.Reader, b []byte) (n int, err error) {
+// safeReader turns a panic of a decoder into an error of its input.
+type safeReader struct{ r io.Reader }
+
+func (s *safeReader) Read(b []byte) (n int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("decoder failed: %v", p)
 		}
 	}()
-	for n < len(b) && err == nil {
-		var got int
-		got, err = r.Read(b[n:])
-		n += got
-	}
-	return n, err
+	return s.r.Read(b)
 }

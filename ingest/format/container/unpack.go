@@ -19,10 +19,8 @@ const (
 	sizeAt     = 6 // of a record's size in its header
 	// maxWindow is the window of zstd's highest level, which perf record -z can be given.
 	maxWindow = 128 << 20
-	// blockSize is how much is written to the spool at a time, and readSize how much is
-	// unpacked: a block of zstd.
-	blockSize = 1 << 20
-	readSize  = 128 << 10
+	// readSize is how much is unpacked at a time: a block of zstd.
+	readSize = 128 << 10
 )
 
 // unpack spools the records of all segments, in their order, those that are compressed
@@ -35,8 +33,8 @@ func (p *Perf) unpack(ctx context.Context, f *perfdata.File, segments []segment)
 	for i := range segments {
 		s := &segments[i]
 		start := out.Size()
-		u := unpacker{ctx: ctx, in: s.file(f).AllRecords(), big: f.BigEndian, out: out}
-		u.name = s.name + " unpacked"
+		u := unpacker{ctx: ctx, in: s.file(f).AllRecords(), big: f.BigEndian,
+			out: spool.NewQueue(out), name: s.name + " unpacked"}
 		if err := u.run(); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
@@ -57,7 +55,7 @@ type unpacker struct {
 	name string // of what is unpacked, for messages
 	in   *perfdata.RecordReader
 	big  bool
-	out  *spool.Spool
+	out  *spool.Queue
 
 	payload  []byte // of the present COMPRESSED record: what the decoder has not taken yet
 	at       int64  // of that record
@@ -79,7 +77,8 @@ func (u *unpacker) run() error {
 	if err := u.in.Err(); err != nil && u.err == nil {
 		u.warnings = append(u.warnings, notTheRest(err))
 	}
-	u.flush()
+	u.flush(0)
+	u.keep(u.out.Close())
 	return u.err
 }
 
@@ -147,8 +146,7 @@ func (u *unpacker) next() bool {
 	}
 	u.block = append(rec.AppendHeader(u.block, u.big), rec.Body...)
 	if behind := u.in.Offset() - rec.Offset - int64(rec.Size); behind > 0 {
-		u.flush()
-		u.keep(u.out.Skip(behind)) // a trace, which nobody reads
+		u.flush(behind) // a trace, which nobody reads
 	}
 	return true
 }
@@ -186,8 +184,8 @@ func (u *unpacker) split(b []byte) (damage error) {
 	}
 	u.block = append(u.block, b[:whole]...)
 	u.rest = append(u.rest[:0], b[whole:]...)
-	if len(u.block) >= blockSize {
-		u.flush()
+	if len(u.block) >= spool.BlockSize {
+		u.flush(0)
 	}
 	return damage
 }
@@ -201,13 +199,12 @@ func recordHeader(b []byte, big bool) (t perfdata.Type, size int) {
 		int(binary.LittleEndian.Uint16(b[sizeAt:]))
 }
 
-// flush writes the whole records to the spool.
-func (u *unpacker) flush() {
-	if u.err == nil && len(u.block) > 0 {
-		_, err := u.out.Write(u.block)
-		u.keep(err)
+// flush writes the whole records, and zeros in place of the trace behind them, to the spool.
+func (u *unpacker) flush(trace int64) {
+	if len(u.block)+int(trace) > 0 {
+		u.keep(u.out.Send(u.block, trace))
+		u.block = u.out.Buffer()
 	}
-	u.block = u.block[:0]
 }
 
 func (u *unpacker) keep(err error) {
