@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"syscall"
+
+	"symbolize/ingest/newfile"
 )
 
 // ErrFull is wrapped by errors of Write if the file system of the temporary directory has
@@ -30,7 +33,7 @@ type Spool struct {
 // New returns an empty Spool that keeps at most limit bytes in memory.
 func New(limit int64) *Spool { return &Spool{limit: limit} }
 
-// Of returns a Spool of what a file holds in its first size bytes. It owns the file.
+// Of returns a Spool of what a file without a name holds in its first size bytes. It owns the file.
 func Of(f *os.File, size int64) *Spool { return &Spool{file: f, size: size, checked: size} }
 
 const (
@@ -120,7 +123,10 @@ func (s *Spool) keep(b []byte) {
 
 // toFile moves the spool to a file.
 func (s *Spool) toFile() error {
-	f, err := unnamedFile(os.TempDir())
+	f, err := newfile.Create(filepath.Join(os.TempDir(), "symbolize-spool"), 0o600)
+	if err == nil {
+		err = f.Unname()
+	}
 	if err != nil {
 		return full(err)
 	}
@@ -129,18 +135,8 @@ func (s *Spool) toFile() error {
 			return errors.Join(full(err), f.Close())
 		}
 	}
-	s.mem, s.file = nil, f
+	s.mem, s.file = nil, f.File
 	return nil
-}
-
-// createUnnamed makes a temporary file and removes its name.
-func createUnnamed(dir string) (*os.File, error) {
-	f, err := os.CreateTemp(dir, "symbolize-*")
-	if err != nil {
-		return nil, err
-	}
-	os.Remove(f.Name()) // where that fails, Close tries again
-	return f, nil
 }
 
 // Truncate forgets the bytes behind size.
@@ -186,9 +182,5 @@ func (s *Spool) Close() error {
 	}
 	f := s.file
 	s.file = nil
-	err := f.Close()
-	if rm := os.Remove(f.Name()); rm != nil && !errors.Is(rm, os.ErrNotExist) {
-		err = errors.Join(err, rm)
-	}
-	return err
+	return f.Close()
 }
