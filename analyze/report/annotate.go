@@ -271,6 +271,22 @@ func NewAnnotation(p *ingest.Profile, source CodeSource, opts AnnotateOptions) *
 	return a
 }
 
+// AnnotateFunction disassembles one function, with its samples and the source of its
+// instructions.
+func AnnotateFunction(o *ingest.Object, f *HotFunction, source CodeSource, syntax disasm.Syntax,
+	d *Demangler) (*AnnotatedFunction, error) {
+	code, err := source.Code(o, f)
+	if err != nil {
+		return nil, err
+	}
+	an, err := newAnnotator(f, code, &AnnotateOptions{Syntax: syntax, Demangler: d})
+	if err != nil {
+		return nil, err
+	}
+	out := an.function(o, f.Weight)
+	return &out, nil
+}
+
 func (a *Annotation) noCode(o *ingest.Object, f *HotFunction, why error,
 	opts *AnnotateOptions) NoCode {
 	m := NoCode{

@@ -34,6 +34,7 @@ func run() int {
 		fmt.Fprintf(os.Stderr, "symbolize: error: %v\n", err)
 		return exitFailed
 	}
+	os.Args = commandLine(os.Args)
 	if code, done := supervise(); done {
 		return code
 	}

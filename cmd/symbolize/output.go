@@ -55,9 +55,10 @@ func buffered(w io.Writer, write func(io.Writer) error) error {
 	return bw.Flush()
 }
 
-// writeInPlace writes to a file that cannot be replaced: a device, a pipe.
+// writeInPlace writes to a file that cannot be replaced: a device, a pipe, one that others have
+// open.
 func writeInPlace(path string, write func(io.Writer) error) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return err
 	}

@@ -73,6 +73,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newTreeCommand(a),
 		newPeekCommand(a),
 		newDiffCommand(a),
+		newWebCommand(a),
 		newAnnotateCommand(a),
 		newMissingCommand(a),
 		newCaptureCommand(a),
@@ -84,6 +85,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newStoreCommand(a),
 		newVersionCommand(a),
 		newManCommand(a),
+		newPerfToProfileCommand(a),
 	)
 	return root
 }

@@ -81,7 +81,7 @@ func superviseChild(limits string) (int, error) {
 		return exitFailed, err
 	}
 	cmd := exec.Command(exe, os.Args[1:]...)
-	cmd.Args[0] = os.Args[0]
+	cmd.Args[0] = "symbolize" // not by the other name: its subcommand is in place already
 	cmd.Env = append(os.Environ(), supervisedEnv+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.ExtraFiles = os.Stdin, os.Stdout, []*os.File{os.Stderr}
 	// Whoever kills this process means the work. The kernel looks at the thread that starts

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/report"
+	"symbolize/ingest"
+)
+
+// perfToProfile is the name of the program that pprof runs for perf.data files:
+// `perf_to_profile -i IN -o OUT -f` (google/pprof, internal/driver/fetch.go). This one does its
+// work if it is called so.
+const perfToProfile = "perf_to_profile"
+
+// commandLine returns the arguments of a process, with the subcommand that its name stands for.
+func commandLine(args []string) []string {
+	if len(args) > 0 && filepath.Base(args[0]) == perfToProfile {
+		return append([]string{args[0], perfToProfile}, args[1:]...)
+	}
+	return args
+}
+
+type convertOptions struct {
+	inputOptions
+	input, output string
+	force, jit    bool
+}
+
+func newPerfToProfileCommand(a *app) *cobra.Command {
+	o := &convertOptions{}
+	cmd := &cobra.Command{
+		Use:    perfToProfile + " -i IN -o OUT [-f]",
+		Short:  "Convert a perf.data file as pprof asks for it",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: a.runE(func(ctx context.Context, _ []string) error {
+			if o.input == "" || o.output == "" {
+				return usagef("%s: -i IN and -o OUT are needed", perfToProfile)
+			}
+			return o.run(ctx, a)
+		}),
+	}
+	fs := cmd.Flags()
+	fs.StringVarP(&o.input, "input", "i", "", "read `FILE`")
+	fs.StringVarP(&o.output, "output", "o", "", "write `FILE`")
+	fs.BoolVarP(&o.force, "force", "f", false, "overwrite it")
+	fs.BoolVarP(&o.jit, "jit", "j", false, "without effect here")
+	return cmd
+}
+
+// run writes the profile into the file that there is, once it is complete: pprof has it open
+// already, and would not see another one that is renamed to its place.
+func (o *convertOptions) run(ctx context.Context, a *app) error {
+	if _, err := os.Stat(o.output); !o.force && !errors.Is(err, fs.ErrNotExist) {
+		return withHint(fmt.Errorf("%s is there already", o.output), "-f overwrites it")
+	}
+	if err := refuseOverwrite([]string{o.input}, []string{o.output}); err != nil {
+		return err
+	}
+	if err := o.inputOptions.validate([]string{o.input}); err != nil {
+		return err
+	}
+	return a.withProfile(ctx, &o.inputOptions, []string{o.input},
+		func(s *session, p *ingest.Profile) error {
+			r := &resolveRun{a: a, o: &resolveOptions{format: formatPprof}, s: s,
+				demangler: report.NewDemangler(report.Simple)}
+			var b bytes.Buffer
+			if err := r.encode(&b, p); err != nil {
+				return err
+			}
+			r.say(p)
+			return writeInPlace(o.output, func(w io.Writer) error {
+				_, err := b.WriteTo(w)
+				return err
+			})
+		})
+}

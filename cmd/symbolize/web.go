@@ -1,0 +1,90 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/code"
+	"symbolize/analyze/pprofui"
+	"symbolize/analyze/report"
+	"symbolize/analyze/resolve"
+	"symbolize/ingest"
+)
+
+type webOptions struct {
+	inputOptions
+	port      int
+	sourceDir []string
+	demangle  string
+
+	mode report.Mode // demangle parsed
+}
+
+const webLong = `web serves the pages of pprof over captures or profiles: graph, flame graph, top,
+source and disassembly, which come from the store and the captures. It listens on 127.0.0.1
+alone, prints the address, and ends with ^C. The graph needs Graphviz's dot.
+
+Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
+was done.`
+
+func newWebCommand(a *app) *cobra.Command {
+	o := &webOptions{}
+	cmd := &cobra.Command{
+		Use:     "web CAPTURE|PROFILE…",
+		Short:   "Look at a profile in the browser: the pages of pprof",
+		Long:    webLong,
+		GroupID: groupMain,
+		Example: "  symbolize web perf.data\n  symbolize web --port 8080 --source-dir ~/src x.pb.gz",
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			if err := o.validate(args); err != nil {
+				return err
+			}
+			return runWeb(ctx, a, o, args)
+		}),
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.IntVar(&o.port, "port", 0, "listen on `PORT`; 0 is any that is free")
+	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
+		"look for source files below `DIR`; may be repeated")
+	o.inputOptions.addFlags(cmd)
+	addDemangleFlag(cmd, &o.demangle, "simple")
+	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
+	return cmd
+}
+
+func (o *webOptions) validate(args []string) (err error) {
+	if o.port < 0 || o.port > 65535 {
+		return usagef("--port %d: it is from 0 to 65535", o.port)
+	}
+	o.mode, err = parseDemangle(o.demangle, "simple")
+	return cmp.Or(o.inputOptions.validate(args), err)
+}
+
+func runWeb(ctx context.Context, a *app, o *webOptions, paths []string) error {
+	ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", o.port))
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
+		finder := code.NewFinder(ctx, s.codeOptions(o.sourceDir))
+		defer finder.Close()
+		demangler := report.NewDemangler(o.mode)
+		demangler.Warm(p)
+		opts := pprofui.Options{Demangler: demangler, Write: resolve.Layout(s.View(), p),
+			SourcePath: strings.Join(o.sourceDir, ":"),
+			Report:     func(text string) { a.say("warning", text) },
+			Code: func() (*pprofui.Code, error) {
+				p, err := s.loadCode(ctx, o.opened.Captures, finder)
+				return &pprofui.Code{Profile: p, Source: finder}, err
+			}}
+		a.say("note", fmt.Sprintf("http://%s/ is served until ^C", ln.Addr()))
+		return pprofui.Serve(ctx, p, ln, opts)
+	})
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var served = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+/`)
+
+// TestWeb asks for pprof's pages over a capture: disassembly and source lines come from the file
+// in the store's place, requests under another host's name are refused, and an interrupt is the
+// normal end.
+func TestWeb(t *testing.T) {
+	const fixtures = "../../fixtures"
+	t.Setenv("HOME", t.TempDir()) // of pprof's settings
+	store := t.TempDir()
+	env, _, stderr := inProcess("--store", store, "index", "-q", filepath.Join(fixtures, "objects"))
+	if code := Main(t.Context(), env); code != exitOK {
+		t.Fatalf("index: status %d: %s", code, stderr)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	messages, w := io.Pipe()
+	env, stdout, _ := inProcess("--store", store, "web", "--with",
+		filepath.Join(fixtures, "objects", "bin"), "--source-dir",
+		filepath.Join(fixtures, "src"), filepath.Join(fixtures, "captures", "clock.data"))
+	env.Stderr = w
+	done := make(chan int)
+	go func() {
+		code := Main(ctx, env)
+		w.Close()
+		done <- code
+	}()
+	base := ""
+	lines := bufio.NewScanner(messages)
+	for base == "" && lines.Scan() {
+		base = served.FindString(lines.Text())
+	}
+	go io.Copy(io.Discard, messages)
+	if base == "" {
+		t.Fatalf("no address is printed; status %d", <-done)
+	}
+	for _, tt := range []struct{ page, want string }{
+		{"", "flamegraph"}, // redirected
+		{"ui/top", `"Name":"collatz"`},
+		{"ui/flamegraph", `"longest_below"|collatz`},
+		{"ui/peek?f=collatz", `181\.82ms.*collatz fixed.c:14`},
+		{"ui/disasm?f=collatz", `(?s)ROUTINE ======================== collatz.*imul|lea .*collatz`},
+		{"ui/source?f=collatz", `(?s)collatz.*292\.93ms.*return steps;`},
+	} {
+		status, body := get(t, base+tt.page, "")
+		if status != http.StatusOK || !regexp.MustCompile(tt.want).MatchString(body) {
+			t.Errorf("%s: status %d, no %s in %d bytes: %s", tt.page, status, tt.want, len(body),
+				lastPart(body))
+		}
+	}
+	if status, _ := get(t, base+"ui/top", "evil.example"); status != http.StatusForbidden {
+		t.Errorf("a request for another host has status %d", status)
+	}
+	if status, _ := get(t, base+"ui/nothing", ""); status != http.StatusNotFound {
+		t.Errorf("a page that is not there has status %d", status)
+	}
+	cancel()
+	if code := <-done; code != exitOK {
+		t.Errorf("status %d", code)
+	}
+	if stdout.Len() > 0 {
+		t.Errorf("on standard output: %s", stdout)
+	}
+}
+
+func get(t *testing.T, url, host string) (status int, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = host
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(b)
+}
+
+// lastPart is the body of one of pprof's pages without styles and scripts.
+func lastPart(page string) string {
+	if _, rest, ok := strings.Cut(page, `<div id="content">`); ok {
+		page = rest
+	}
+	return page[:min(len(page), 3000)]
+}
