@@ -94,6 +94,7 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 		}
 	}
 	p, err := c.Profile(ctx)
+	s.unwindWarnings()
 	if err = cmp.Or(err, found); err == nil && !seen { // a profile, whose locations are as they are
 		err = s.findLocal(ctx, seenIn(p))
 	}

@@ -142,6 +142,7 @@ func (s *Session) InputOptions() input.Options {
 		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks,
 		Identify: s.identify(),
 		Exact:    resolve.Exact(s.view),
+		Unwinder: s.unwindTables().For,
 	}
 }
 

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
+	"symbolize/analyze/unwind"
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -27,6 +29,10 @@ type Session struct {
 	wanted  map[buildid.Key]*wanted
 	warned  map[string]bool // warnings of the store that were passed on
 	partial bool
+	tables  *unwind.Tables // nil until they are needed
+
+	unwindMu   sync.Mutex
+	unwindErrs []error // of tables that could not be read, not yet passed on
 }
 
 // Open opens the store for reading and indexes Options.With, BCC and Bundles in memory.

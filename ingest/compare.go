@@ -19,6 +19,33 @@ const (
 	VsyscallPath        = "[vsyscall]"
 )
 
+// NoTablePath is the display name of the frame that stacks end with where the object of a path
+// has no unwind table.
+func NoTablePath(path string) string { return noTablePrefix + path + "]" }
+
+const noTablePrefix = "[no unwind table: "
+
+// NoTableFile is the inverse of NoTablePath; ok is false for another name.
+func NoTableFile(name string) (path string, ok bool) {
+	path, ok = strings.CutPrefix(name, noTablePrefix)
+	path, closed := strings.CutSuffix(path, "]")
+	return path, ok && closed
+}
+
+// IsStackEnd reports whether a display name is that of the last frame of a copied stack that was
+// not unwound to its end.
+func IsStackEnd(name string) bool {
+	if _, ok := NoTableFile(name); ok {
+		return true
+	}
+	for r := StackTruncated; r <= StackNotCopied; r++ {
+		if name == "["+r.String()+"]" {
+			return true
+		}
+	}
+	return false
+}
+
 // CompareObjects is the order in which the objects of a profile are numbered: by
 // kind, path and build ID, then by their other fields. It is 0 only for equal objects.
 func CompareObjects(a, b *Object) int {

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"path"
 	"strconv"
 	"strings"
 	"unicode"
@@ -51,7 +52,9 @@ func fitRune(r rune) bool {
 // last element of its path without brackets, or a substitute.
 func ShortName(o *Object) string {
 	name := o.File.Path
-	if i := strings.LastIndexByte(name, '/'); i >= 0 && i+1 < len(name) {
+	if file, ok := NoTableFile(name); ok && o.Kind == NoStack {
+		name = "[no unwind table: " + path.Base(file) + "]"
+	} else if i := strings.LastIndexByte(name, '/'); i >= 0 && i+1 < len(name) {
 		name = name[i+1:]
 	}
 	if n := len(name); n > 2 && name[0] == '[' && name[n-1] == ']' {

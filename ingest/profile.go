@@ -233,9 +233,44 @@ type Stats struct {
 	UnknownRecords uint64
 	UnknownIDs     uint64 // samples whose event id no attr has
 	ByIDSource     [8]uint64
+	Copied         CopiedStats
 	// KernelList is set if a kallsyms text placed the kernel's addresses.
 	KernelList bool
 	Warnings   []Warning // in file order, capped
+}
+
+// CopiedStats counts the samples with a copied user stack (--call-graph dwarf).
+type CopiedStats struct {
+	Samples uint64
+	Bytes   uint64 // that were asked for, of the largest
+	Full    uint64 // whose copy is as long as was asked for: the stack may be longer
+
+	// By where unwinding came to; all are 0 where nothing was there to unwind them.
+
+	Complete   uint64 // to the outermost function of the thread
+	Truncated  uint64
+	OtherStack uint64
+	NoTable    uint64
+	Broken     uint64
+	NotCopied  uint64
+}
+
+// Unwound reports whether the stacks were unwound, as far as they could be.
+func (c *CopiedStats) Unwound() bool {
+	return c.Complete+c.Truncated+c.OtherStack+c.NoTable+c.Broken+c.NotCopied > 0
+}
+
+// Add adds the counts of another part of the samples.
+func (c *CopiedStats) Add(o *CopiedStats) {
+	c.Samples += o.Samples
+	c.Full += o.Full
+	c.Complete += o.Complete
+	c.Truncated += o.Truncated
+	c.OtherStack += o.OtherStack
+	c.NoTable += o.NoTable
+	c.Broken += o.Broken
+	c.NotCopied += o.NotCopied
+	c.Bytes = max(c.Bytes, o.Bytes)
 }
 
 // Warning is a defect of an input, or another fact for the user; a Partial one makes the exit

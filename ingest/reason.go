@@ -32,6 +32,14 @@ const (
 	// AddressReused is of an address that was in several objects, one after another, while the
 	// time of its stack is not known.
 	AddressReused
+	// The reasons below are of the frame that a copied user stack (--call-graph dwarf) ends with
+	// where it could not be unwound to its end.
+
+	StackTruncated // the copy of the stack ends before the stack does
+	OtherStack     // the rest is on a stack that was not copied
+	NoUnwindTable  // the store has no unwind table for the object of the frame before
+	ChainBroken    // the code of the frame before has no rule, or led nowhere
+	StackNotCopied // nothing was copied: the program was being replaced
 	numReasons
 )
 
@@ -56,6 +64,11 @@ var reasonText = [numReasons]string{
 	StackLost:        "stack lost",
 	ProcessGone:      "process gone",
 	AddressReused:    "address reused",
+	StackTruncated:   "stack truncated",
+	OtherStack:       "other stack",
+	NoUnwindTable:    "no unwind table",
+	ChainBroken:      "chain broken",
+	StackNotCopied:   "stack not copied",
 }
 
 // String returns the reason in words, as reports print it.

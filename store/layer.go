@@ -7,6 +7,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/store/symtab"
+	"symbolize/store/unwindtab"
 )
 
 // layered is the View that Layer returns.
@@ -89,6 +90,17 @@ func addBehind(front **Manifest, behind View) error {
 
 // Open implements View.
 func (l layered) Open(m *Manifest, i int) (*symtab.Table, error) {
+	return openIn(l, m, i, View.Open)
+}
+
+// OpenUnwind implements View.
+func (l layered) OpenUnwind(m *Manifest, i int) (*unwindtab.Table, error) {
+	return openIn(l, m, i, View.OpenUnwind)
+}
+
+// openIn opens a source in the first view that can.
+func openIn[T any](l layered, m *Manifest, i int, open func(View, *Manifest, int) (*T, error)) (
+	*T, error) {
 	want := &m.Sources[i]
 	var errs []error
 	for _, v := range l {
@@ -104,7 +116,7 @@ func (l layered) Open(m *Manifest, i int) (*symtab.Table, error) {
 			if have.ID != m.ID || at < 0 {
 				continue
 			}
-			t, err := v.Open(have, at)
+			t, err := open(v, have, at)
 			if err == nil {
 				return t, nil
 			}

@@ -26,6 +26,7 @@ const (
 	PLT                            // stubs, "foo@plt"
 	EhFrame                        // function starts by .eh_frame
 	JIT                            // line info of a JITed function
+	Unwind                         // rules that unwind stacks, no names: a table of unwindtab
 	endOfKinds
 )
 
@@ -39,6 +40,7 @@ var sourceKindText = [endOfKinds]string{
 	PLT:      "plt",
 	EhFrame:  "eh_frame",
 	JIT:      "jit",
+	Unwind:   "unwind",
 }
 
 // String returns the kind in lower case: "symtab"; "none" for 0, as of an object without
@@ -58,7 +60,7 @@ type SourceInfo struct {
 	Producer uint32   // revision of the decoder that made the table
 	Path     string   // where it was read; of several places the bytewise smallest
 	Funcs    uint32   // functions
-	Named    uint64   // bytes of code that have a name
+	Named    uint64   // bytes of code that have a name; of Unwind, that have a rule
 	Size     int64    // bytes stored, the captured input left out
 
 	// The fields below are filled in by Sink.Merge.
@@ -129,7 +131,7 @@ func (m *Manifest) RefSymbol(name string) (addr.Addr, bool) {
 
 // OnlyVDSO reports whether nothing is known of a kernel but its vdso, which a bundle has
 // brought: it is not indexed.
-func (m *Manifest) OnlyVDSO() bool { return m.Kind == ingest.Kernel && len(m.Sources) == 0 }
+func (m *Manifest) OnlyVDSO() bool { return m.Kind == ingest.Kernel && !m.HasNames() }
 
 // CompareSources is the order of Manifest.Sources, which is the order of
 // layering: by kind, newest producer first, most bytes named first, digest.
@@ -156,13 +158,16 @@ type Contribution struct {
 	Sources  []NewSource
 }
 
-// Quality returns the best kind of source that the object has, 0 for none.
+// Quality returns the best kind of source of names that the object has, 0 for none.
 func (m *Manifest) Quality() SourceKind {
-	if len(m.Sources) == 0 {
+	if !m.HasNames() {
 		return 0
 	}
 	return m.Sources[0].Kind
 }
+
+// HasNames reports whether the object has a source of names.
+func (m *Manifest) HasNames() bool { return len(m.Sources) > 0 && m.Sources[0].Kind != Unwind }
 
 // Size returns the bytes stored for the object's sources.
 func (m *Manifest) Size() (n int64) {

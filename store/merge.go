@@ -9,6 +9,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/store/symtab"
+	"symbolize/store/unwindtab"
 )
 
 // Bounds of one manifest. The smallest or best ones are kept where there are
@@ -150,10 +151,14 @@ func (s *NewSource) Describe() (SourceInfo, error) {
 		return info, fmt.Errorf("%s source %s: no table", info.Kind, info.Path)
 	}
 	info.Digest = s.Table.Digest
-	if info.TableVersion == 0 { // else it is an imported table's
-		info.TableVersion = symtab.Version
+	newest := uint32(symtab.Version)
+	if info.Kind == Unwind {
+		newest = unwindtab.Version
 	}
-	if info.TableVersion > symtab.Version {
+	if info.TableVersion == 0 { // else it is an imported table's
+		info.TableVersion = newest
+	}
+	if info.TableVersion > newest {
 		return info, fmt.Errorf("%s source %s: table version %d: %w", info.Kind, info.Path,
 			info.TableVersion, ErrVersion)
 	}

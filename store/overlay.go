@@ -8,6 +8,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/store/symtab"
+	"symbolize/store/unwindtab"
 )
 
 // Overlay is a store in memory, for the objects of one run: a Sink and a View.
@@ -127,6 +128,24 @@ func (o *Overlay) Find(id buildid.ID) ([]*Manifest, error) {
 
 // Open implements View.
 func (o *Overlay) Open(m *Manifest, i int) (*symtab.Table, error) {
+	table, err := o.table(m, i)
+	if err != nil {
+		return nil, err
+	}
+	return symtab.Open(table.Header, table)
+}
+
+// OpenUnwind implements View.
+func (o *Overlay) OpenUnwind(m *Manifest, i int) (*unwindtab.Table, error) {
+	table, err := o.table(m, i)
+	if err != nil {
+		return nil, err
+	}
+	return unwindtab.Open(table.Header, table)
+}
+
+// table returns the parts of a table.
+func (o *Overlay) table(m *Manifest, i int) (*symtab.Encoded, error) {
 	info := &m.Sources[i]
 	o.mu.RLock()
 	table := o.tables[sourceKey(objectKey(m.ID), info)]
@@ -134,7 +153,7 @@ func (o *Overlay) Open(m *Manifest, i int) (*symtab.Table, error) {
 	if table == nil {
 		return nil, fmt.Errorf("%s of %s: %w", info.Kind, m.ID, ErrNotFound)
 	}
-	return symtab.Open(table.Header, table)
+	return table, nil
 }
 
 // Dir implements View.

@@ -5,6 +5,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/store/symtab"
+	"symbolize/store/unwindtab"
 )
 
 // Sink receives the indexer's output: a store opened for writing, or an Overlay.
@@ -29,8 +30,11 @@ type View interface {
 	// Find returns the manifests of the objects that id matches: none, one, or
 	// several if id is inexact, sorted by ID. They belong to the caller.
 	Find(id buildid.ID) ([]*Manifest, error)
-	// Open returns the table of m.Sources[i]. It is valid until the view is closed.
+	// Open returns the table of m.Sources[i], which is not of kind Unwind. It is valid until the
+	// view is closed.
 	Open(m *Manifest, i int) (*symtab.Table, error)
+	// OpenUnwind is Open for a source of kind Unwind.
+	OpenUnwind(m *Manifest, i int) (*unwindtab.Table, error)
 	// Blob returns the content of a blob; ErrNotFound if the view has none of that
 	// name. It is not to be changed.
 	Blob(id BlobID) ([]byte, error)

@@ -39,14 +39,15 @@ func Fold(p *ingest.Profile, opts *Options) *calltree.Stacks {
 
 // Head describes the samples of a report.
 type Head struct {
-	Event   string   `json:"event"`
-	Unit    string   `json:"unit"`
-	Others  []string `json:"other_events,omitempty"` // events with samples that are not shown
-	By      []string `json:"by,omitempty"`           // if not by function alone
-	Total   uint64   `json:"total"`                  // before filters; shares are of it
-	Samples uint64   `json:"samples"`
-	Filters []string `json:"filters,omitempty"` // "focus=regexp"
-	Kept    uint64   `json:"kept"`              // after filters
+	Event   string         `json:"event"`
+	Unit    string         `json:"unit"`
+	Others  []string       `json:"other_events,omitempty"` // events with samples that are not shown
+	By      []string       `json:"by,omitempty"`           // if not by function alone
+	Total   uint64         `json:"total"`                  // before filters; shares are of it
+	Samples uint64         `json:"samples"`
+	Filters []string       `json:"filters,omitempty"` // "focus=regexp"
+	Kept    uint64         `json:"kept"`              // after filters
+	Copied  *report.Copied `json:"copied_stacks,omitempty"`
 
 	unmatched []string
 }
@@ -65,6 +66,7 @@ func newHead(p *ingest.Profile, s *calltree.Stacks, opts *Options) Head {
 			h.By = append(h.By, b.String())
 		}
 	}
+	h.Copied = report.NewCopied(&p.Stats.Copied)
 	return h
 }
 
@@ -77,6 +79,9 @@ func (h *Head) write(w *bufio.Writer) {
 		table.Quantity(h.Total, h.Unit))
 	if len(h.Others) > 0 {
 		fmt.Fprintf(w, "other events: %s (--event)\n", strings.Join(h.Others, ", "))
+	}
+	if h.Copied != nil {
+		fmt.Fprintf(w, "stacks: %s\n", h.Copied)
 	}
 	if len(h.Filters) > 0 {
 		for _, f := range h.Filters {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/format/perfdata"
@@ -43,6 +44,7 @@ type Capture struct {
 	Programs  []Program        `json:"bpf_programs,omitempty"`
 	Bundle    *Bundle          `json:"bundle,omitempty"`
 	StackMap  *StackMap        `json:"stack_map,omitempty"`
+	Copied    *report.Copied   `json:"copied_stacks,omitempty"`
 	Warnings  []string         `json:"warnings,omitempty"`
 
 	damaged bool
@@ -87,7 +89,7 @@ func newCapture(ctx context.Context, path string, c *input.Capture) (*Capture, e
 		Lost: p.Stats.Lost, Throttled: p.Stats.Throttled, Samples: p.Stats.Samples,
 		Stacks: len(p.StackEnds), Locations: len(p.Locations),
 		Events: eventsOf(p), Objects: objectsOf(p), Programs: programsOf(path, c),
-		StackMap: newStackMap(c.Stacks()),
+		StackMap: newStackMap(c.Stacks()), Copied: report.NewCopied(&p.Stats.Copied),
 	}
 	if p.Meta.StartNanos != 0 {
 		info.Start = time.Unix(0, p.Meta.StartNanos).UTC().Format(time.RFC3339Nano)
@@ -181,6 +183,9 @@ func (info *Capture) WriteText(w io.Writer) error {
 	}
 	t.Row("samples", fmt.Sprintf("%d, in %d distinct stacks of %d distinct locations",
 		info.Samples, info.Stacks, info.Locations))
+	if info.Copied != nil {
+		t.Row("stacks", info.Copied.String())
+	}
 	info.StackMap.rows(t)
 	t.Field("records", info.recordText())
 	if info.Lost+info.Throttled > 0 {

@@ -130,6 +130,9 @@ func WriteList(w io.Writer, list []*Stored) error {
 // WriteFunctions writes a line for each function of each source of an object.
 func WriteFunctions(ctx context.Context, w io.Writer, v store.View, m *store.Manifest) error {
 	for i, s := range m.Sources {
+		if s.Kind == store.Unwind {
+			continue // no functions, rules
+		}
 		symbols, err := v.Open(m, i)
 		if err != nil {
 			return err

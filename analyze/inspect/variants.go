@@ -49,7 +49,7 @@ func (o *Stored) addVariants(m *store.Manifest) {
 	for _, id := range m.Probable {
 		o.Probable = append(o.Probable, id.String())
 	}
-	if len(m.Sources) == 0 && len(m.Probable) > 0 {
+	if !m.HasNames() && len(m.Probable) > 0 {
 		o.Quality = "probable"
 	}
 }

@@ -29,6 +29,7 @@ type Coverage struct {
 	Lost      uint64           `json:"lost"`
 	Throttled uint64           `json:"throttled"`
 	CutChains uint64           `json:"cut_chains"`
+	Copied    *Copied          `json:"copied_stacks,omitempty"`
 	Warnings  []string         `json:"warnings,omitempty"`
 }
 
@@ -90,7 +91,7 @@ var domainText = [...]string{
 // indexed.
 func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 	c := &Coverage{Lost: p.Stats.Lost, Throttled: p.Stats.Throttled, CutChains: p.Stats.CutChains,
-		Missing: []Missing{}}
+		Missing: []Missing{}, Copied: NewCopied(&p.Stats.Copied)}
 	for _, w := range p.Stats.Warnings {
 		c.Warnings = append(c.Warnings, ingest.Printable(w.Text))
 	}

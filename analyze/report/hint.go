@@ -48,6 +48,12 @@ func Hint(o *ingest.Object, why ingest.Reason) string {
 		return "echo 0 > /proc/sys/kernel/kptr_restrict"
 	case ingest.StackNotUnwound:
 		return "perf record --call-graph fp"
+	case ingest.StackTruncated:
+		return "perf record --call-graph dwarf,65528"
+	case ingest.OtherStack:
+		return "perf record --call-graph fp"
+	case ingest.NoUnwindTable:
+		return hintNoTable(o)
 	case ingest.OutsideMapping, ingest.OutsideObject:
 		if o.Domain() == ingest.KernelDomain {
 			return "" // code that came and went without a record
@@ -73,6 +79,15 @@ func Hint(o *ingest.Object, why ingest.Reason) string {
 		return "symbolize store gc && " + hintNotIndexed(o)
 	}
 	return ""
+}
+
+// hintNoTable is how to get the unwind table of the object that a stack ended in.
+func hintNoTable(o *ingest.Object) string {
+	path, _ := ingest.NoTableFile(o.File.Path)
+	if strings.HasPrefix(path, "/") {
+		return "symbolize index " + ingest.ShellWord(path)
+	}
+	return "symbolize index --kernel" // the vdso's
 }
 
 func hintNotIndexed(o *ingest.Object) string {

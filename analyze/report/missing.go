@@ -39,6 +39,9 @@ func (c *Coverage) WriteSummary(w io.Writer) error {
 		fmt.Fprintf(out, "probable   lines of %d BPF functions, %s of the frames: of other loads with "+
 			"their name, tag and length\n", n, share100(sum.Weight))
 	}
+	if c.Copied != nil {
+		fmt.Fprintf(out, "stacks     %s\n", c.Copied)
+	}
 	if losses := c.losses(); losses != "" {
 		fmt.Fprintf(out, "losses     %s\n", losses)
 	}
@@ -86,6 +89,9 @@ func (c *Coverage) losses() string {
 // WriteMissing writes all missing objects as a table.
 func (c *Coverage) WriteMissing(w io.Writer) error {
 	out := bufio.NewWriter(w)
+	if c.Copied != nil {
+		fmt.Fprintf(out, "stacks: %s\n", c.Copied)
+	}
 	if len(c.Missing) == 0 {
 		fmt.Fprintf(out, "nothing is missing: %s frames, all named\n", table.Thousands(c.Frames))
 		return out.Flush()

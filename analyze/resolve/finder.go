@@ -188,6 +188,9 @@ func (f *Finder) Join(addrs []addr.Addr) {
 	f.frames, f.starts, f.errs = f.frames[:0], f.starts[:0], f.errs[:0]
 	for i := range f.manifest.Sources {
 		kind := f.manifest.Sources[i].Kind
+		if kind == store.Unwind {
+			continue // no names
+		}
 		f.choose(addrs, kind)
 		if len(f.ask) == 0 {
 			continue

@@ -42,7 +42,7 @@ func (x *omission) knows(id buildid.ID) bool {
 	known := false
 	err := x.a.withReader(func(r *db.Reader) error {
 		m, _, err := store.FindOne(r, id)
-		known = m != nil && len(m.Sources) > 0
+		known = m != nil && m.HasNames()
 		return err
 	})
 	switch {

@@ -41,6 +41,7 @@ type indexOptions struct {
 	jobs       int
 	maxMemory  byteSize
 	namesOnly  bool
+	noUnwind   bool
 	quality    bool
 	explain    bool
 	strict     bool
@@ -111,6 +112,8 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.strict, "strict", false, "exit with 3 if any file was damaged or unreadable")
 	fs.BoolVar(&o.namesOnly, "names-only", false,
 		"symbol tables alone: no lines and no inlined calls, in a fifth of the time and space")
+	fs.BoolVar(&o.noUnwind, "no-unwind", false,
+		"leave out the rules by which stacks of perf record --call-graph dwarf are unwound")
 	fs.BoolVar(&o.quality, "quality", false,
 		"print what each object resolves to: lines, names only or nothing")
 	fs.BoolVar(&o.explain, "explain", false,
@@ -199,7 +202,7 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 func (o *indexOptions) indexer(bar *progress) indexer.Options {
 	opts := indexer.Options{
 		Workers: o.jobs, MaxMemory: int64(o.maxMemory), DebugRoots: o.debugRoots,
-		NamesOnly: o.namesOnly, Quality: o.quality, Kernel: o.kernel,
+		NamesOnly: o.namesOnly, NoUnwind: o.noUnwind, Quality: o.quality, Kernel: o.kernel,
 		KallsymsID: o.kallsymsID, Progress: bar.update(),
 	}
 	if o.noDebug {

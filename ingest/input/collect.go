@@ -21,6 +21,8 @@ type collector struct {
 	wantComm []bool // by comm: wanted; nil for all
 	pids     map[int32]bool
 	labels   merge.LabelSet
+	unwinder Unwinder          // nil if no sample has a copied stack
+	noTable  map[uint32]uint32 // see locator
 }
 
 // newCollector applies the filters to what the file has.

@@ -73,6 +73,7 @@ func (f *folder) stats() {
 		st.CutChains += s.CutChains
 		st.BadRecords += s.BadRecords
 		st.UnknownIDs += s.UnknownIDs
+		st.Copied.Add(&s.Copied)
 		warnings = append(warnings, w.warnings...)
 	}
 	f.distinct(st)
@@ -140,7 +141,7 @@ func (f *folder) firstTime() uint64 {
 
 // wall turns a time of the recording's clock into wall time, where the recorder
 // wrote how they hang together (perf record -k).
-func (f *folder) wall(t uint64) (nanos int64, ok bool) {
+func (f *assembly) wall(t uint64) (nanos int64, ok bool) {
 	cd := f.Records.File.Features.ClockData
 	if cd == nil || t == 0 {
 		return 0, false

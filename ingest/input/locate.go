@@ -77,6 +77,8 @@ type locator struct {
 	// number returns the number of a place for spots; ret if its address is a return address.
 	number func(object uint32, offset uint64, ret bool) uint32
 	flags  uint8
+	// noTable gives by object the one for stacks that end there for want of an unwind table.
+	noTable map[uint32]uint32
 }
 
 // locate looks up the words of a part of a chain, leaf first, into l.spots.
@@ -105,6 +107,9 @@ func (l *locator) locate(words []byte, user, kernel addrspace.Version) {
 		switch {
 		case pc == contextUserDeferred:
 			l.add(pc, sideband.NoStack)
+			return
+		case isStackEnd(pc):
+			l.add(pc, l.endObject(pc))
 			return
 		case isMarker(pc):
 			mode, exact = pc, true

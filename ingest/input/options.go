@@ -41,6 +41,11 @@ type Options struct {
 	// one goroutine; nil knows none.
 	Exact func(o *ingest.Object, returns []addr.Offset) []addr.Offset
 
+	// Unwinder makes what unwinds the copied user stacks of a capture; it is called only if a
+	// capture has such. nil leaves them as they are: the address in user mode, and a frame with
+	// the reason StackNotUnwound.
+	Unwinder UnwinderFor
+
 	// Bundles are opened bundles, which stay open until the Profile is made. Their BPF
 	// programs, symbols, modules and mappings serve where a perf.data lacks them, if they
 	// are of the same boot: see Capture.Taken.

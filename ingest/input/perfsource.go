@@ -89,6 +89,7 @@ func (s *perfSource) profile(ctx context.Context) (*ingest.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
+	col.prepareUnwinding(s.file)
 	workers, err := collect(ctx, col)
 	if err != nil {
 		return nil, err

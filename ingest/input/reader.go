@@ -55,7 +55,12 @@ type reader struct {
 }
 
 func newReader(c *collector) *reader {
-	return &reader{c: c, split: newSplitter(c.Records.File), threads: make([]threadState, threadCache)}
+	r := &reader{c: c, split: newSplitter(c.Records.File), threads: make([]threadState, threadCache)}
+	if c.unwinder != nil {
+		u := &stackReader{r: r, unwinder: c.unwinder.Worker()}
+		r.split.unwind = u.part
+	}
+	return r
 }
 
 // chunk starts reading the records of a chunk.
@@ -97,6 +102,9 @@ func (r *reader) take(rec *perfdata.Record) bool {
 // parts splits the chain of the present sample. A chain without any address gives
 // way to the sample's own; where that is none either, the stack was not recorded.
 func (r *reader) parts() {
+	if r.sample.HasUserStack {
+		r.countCopy()
+	}
 	r.kpart, r.part = r.split.split(r.rec, &r.sample)
 	r.cut = false
 	if !hasFrames(r.kpart) && !hasFrames(r.part) {
@@ -108,6 +116,16 @@ func (r *reader) parts() {
 	}
 	if r.plain {
 		r.part = r.split.simplify(r.part, r.c.Spaces)
+	}
+}
+
+// countCopy counts a copied stack.
+func (r *reader) countCopy() {
+	s, st := &r.sample, &r.stats.Copied
+	st.Samples++
+	st.Bytes = max(st.Bytes, uint64(s.UserAsked))
+	if s.UserAsked > 0 && len(s.UserStack) == s.UserAsked {
+		st.Full++
 	}
 }
 

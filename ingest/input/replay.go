@@ -43,7 +43,7 @@ func newReplayer(f *foldedSamples, p *ingest.Profile) *replayer {
 	c := f.collector
 	r := &replayer{reader: newReader(c), one: c.Records.Read(nil, sideband.Chunk{}), p: p,
 		number: f.objects, exact: f.exact}
-	r.locator.sb = c.State
+	r.locator.sb, r.locator.noTable = c.State, c.noTable
 	r.locator.number = r.location
 	for _, ev := range c.events {
 		at := slices.IndexFunc(p.Events, func(e ingest.Event) bool { return e.Name == ev.Name })

@@ -16,6 +16,7 @@ type splitter struct {
 	userIP  []int // by event: index of the instruction pointer in UserRegs, -1 if not there
 	scratch []byte
 	plain   []byte
+	unwind  func(s *perfdata.Sample) []byte // makes the user part of a copied stack; may be nil
 }
 
 // notUnwound stands in a user part for a user stack that is still to be unwound.
@@ -101,6 +102,9 @@ func (sp *splitter) withStack(part []byte, s *perfdata.Sample) []byte {
 	if !s.HasUserStack {
 		return part
 	}
+	if sp.unwind != nil && len(part) <= 8 {
+		return sp.unwind(s)
+	}
 	return append(part[:len(part):len(part)], notUnwound...)
 }
 
@@ -108,6 +112,9 @@ func (sp *splitter) withStack(part []byte, s *perfdata.Sample) []byte {
 // the address at which the user program entered the kernel, then what is still to
 // be unwound.
 func (sp *splitter) userStack(s *perfdata.Sample) []byte {
+	if sp.unwind != nil {
+		return sp.unwind(s)
+	}
 	i := sp.userIP[s.Event]
 	if i < 0 || len(s.UserRegs) < 8*i+8 {
 		return notUnwound
@@ -141,8 +148,8 @@ func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
 		plain := pc
 		switch {
 		case pc >= contextMax:
-			if isMarker(pc) {
-				return part // rare: leave it as it is
+			if isMarker(pc) || isStackEnd(pc) {
+				return part // rare, or an unwound stack: leave it as it is
 			}
 			plain, part = plainEnd, part[:i+8]
 			out = out[:i+8]
@@ -176,7 +183,7 @@ func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
 func hasFrames(part []byte) bool {
 	for ; len(part) >= 8; part = part[8:] {
 		word := binary.LittleEndian.Uint64(part)
-		if word < contextMax || word == contextUserDeferred {
+		if word < contextMax || word == contextUserDeferred || isStackEnd(word) {
 			return true
 		}
 		if !isMarker(word) {

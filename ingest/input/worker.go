@@ -41,7 +41,7 @@ func newWorker(c *collector, peers *batchQueues, index int, seed maphash.Seed) *
 		index: index}
 	w.plain = true
 	w.numbers = intern.NewPairs()
-	w.finder.sb = c.State
+	w.finder.sb, w.finder.noTable = c.State, c.noTable
 	w.finder.number = func(object uint32, offset uint64, ret bool) uint32 {
 		if ret {
 			object = markReturned(w.finder.sb.Objects, object)

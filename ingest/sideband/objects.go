@@ -19,6 +19,10 @@ const (
 	NoStack
 	HiddenKernel
 	Vsyscall
+	StackTruncated
+	StackElsewhere
+	StackBroken
+	StackNotCopied
 	NumFixed
 )
 
@@ -67,6 +71,10 @@ func NewObjects() *Objects {
 	fixed(ingest.NoStack, ingest.NoStackPath, ingest.StackNotUnwound)
 	fixed(ingest.Kernel, ingest.KernelMapName, ingest.KernelHidden)
 	fixed(ingest.ELF, ingest.VsyscallPath, ingest.ReasonNone)
+	for _, why := range []ingest.Reason{ingest.StackTruncated, ingest.OtherStack,
+		ingest.ChainBroken, ingest.StackNotCopied} {
+		fixed(ingest.NoStack, "["+why.String()+"]", why)
+	}
 	return r
 }
 
@@ -229,6 +237,16 @@ func (r *Objects) program(p *bpf.Program, i int, length uint64, arch string) uin
 		o.WhyNoImage = p.Missing
 	}
 	return n
+}
+
+// NoTable returns the object that is the last frame of stacks which cannot be unwound further
+// because an object has no unwind table.
+func (r *Objects) NoTable(object uint32) uint32 {
+	path := ingest.NoTablePath(r.List[object].File.Path)
+	key := ObjectKey{Kind: ingest.NoStack, Path: r.Path([]byte(path))}
+	return r.Add(key, func() ingest.Object {
+		return ingest.Object{File: ingest.FileRef{Path: path}, Reason: ingest.NoUnwindTable}
+	})
 }
 
 // NamedCode returns the object of a function of which only its name and its module or file

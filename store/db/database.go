@@ -12,6 +12,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/store"
 	"symbolize/store/symtab"
+	"symbolize/store/unwindtab"
 )
 
 // database is an open Badger database, as Reader and Writer share it. The
@@ -236,13 +237,24 @@ func (b *blocks) Block(kind symtab.BlockKind, i int) ([]byte, error) {
 
 // Open implements View.
 func (d *database) Open(m *store.Manifest, i int) (*symtab.Table, error) {
+	return openTable(d, m, i, symtab.Open)
+}
+
+// OpenUnwind implements View.
+func (d *database) OpenUnwind(m *store.Manifest, i int) (*unwindtab.Table, error) {
+	return openTable(d, m, i, unwindtab.Open)
+}
+
+// openTable opens the table of a source.
+func openTable[T any](d *database, m *store.Manifest, i int,
+	open func(header []byte, blocks symtab.Blocks) (*T, error)) (*T, error) {
 	info := &m.Sources[i]
 	b := &blocks{d: d, prefix: sourcePrefix(prefixTable, m.ID, info)}
 	header, err := d.get(tableKey(b.prefix, partHeader, 0))
 	if err != nil {
 		return nil, fmt.Errorf("%s of %s: %w", info.Kind, m.ID, err)
 	}
-	t, err := symtab.Open(header, b)
+	t, err := open(header, b)
 	if err != nil {
 		return nil, fmt.Errorf("%s of %s: %w", info.Kind, m.ID, err)
 	}

@@ -283,11 +283,7 @@ func superseded(m *store.Manifest, i int) bool {
 // next GC.
 func (c *collector) source(m *store.Manifest, i int) error {
 	info := &m.Sources[i]
-	t, err := c.w.Open(m, i)
-	if err != nil {
-		return store.Damagef("%v", err)
-	}
-	if sum, err := t.Digest(); err != nil || sum != info.Digest {
+	if sum, _, err := c.w.readTable(m, i); err != nil || sum != info.Digest {
 		return store.Damagef("table of %s: %v", m.ID, err)
 	}
 	prefix := sourcePrefix(prefixTable, m.ID, info)

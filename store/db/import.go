@@ -14,6 +14,7 @@ import (
 
 	"symbolize/store"
 	"symbolize/store/symtab"
+	"symbolize/store/unwindtab"
 )
 
 // ImportResult counts the imported data.
@@ -289,6 +290,9 @@ func (im *importer) problem(err error) {
 // checkImported reads a table through and fills in the fields that describe takes from it.
 func checkImported(src *store.NewSource) error {
 	e := src.Table
+	if src.Info.Kind == store.Unwind {
+		return checkUnwind(e)
+	}
 	t, err := symtab.Open(e.Header, e)
 	if err != nil {
 		return err
@@ -312,11 +316,39 @@ func checkImported(src *store.NewSource) error {
 			e.Named += uint64(p.Range.End - p.Range.Start)
 		}
 	}
-	e.Funcs, e.Size = t.NumFuncs(), int64(len(e.Header))
+	e.Funcs = t.NumFuncs()
+	sumSize(e)
+	return nil
+}
+
+// checkUnwind is checkImported for the table of an Unwind source.
+func checkUnwind(e *symtab.Encoded) error {
+	t, err := unwindtab.Open(e.Header, e)
+	if err != nil {
+		return err
+	}
+	if t.NumBlocks(symtab.Chunk) != len(e.Chunks) || t.NumBlocks(symtab.Strings) != len(e.Strings) {
+		return store.Damagef("%d chunks and %d string blocks, header says otherwise", len(e.Chunks),
+			len(e.Strings))
+	}
+	sum, err := t.Digest()
+	if err != nil {
+		return err
+	}
+	if sum != e.Digest {
+		return store.Damagef("table has digest %x", sum)
+	}
+	e.Funcs, _, e.Named = t.Counts()
+	sumSize(e)
+	return nil
+}
+
+// sumSize fills in the bytes of a table.
+func sumSize(e *symtab.Encoded) {
+	e.Size = int64(len(e.Header))
 	for _, list := range [][][]byte{e.Chunks, e.Strings} {
 		for _, b := range list {
 			e.Size += int64(len(b))
 		}
 	}
-	return nil
 }

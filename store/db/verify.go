@@ -170,8 +170,10 @@ func (v *VerifyResult) manifest(e entry) *store.Manifest {
 	}
 	for i := 1; i < len(m.Sources); i++ {
 		a, b := &m.Sources[i-1], &m.Sources[i]
-		// A function has a table for each tag that it was loaded with.
-		if a.Kind == b.Kind && a.Producer == b.Producer && a.Kind != store.JIT {
+		// A function has a table for each tag that it was loaded with, and a debug file has rules
+		// for other code than the runtime file.
+		if a.Kind == b.Kind && a.Producer == b.Producer && a.Kind != store.JIT &&
+			a.Kind != store.Unwind {
 			v.add(Conflict, m.ID, "", "two %s tables: %s names %d bytes and is used, %s names %d",
 				a.Kind, a.Path, a.Named, b.Path, b.Named)
 		}
@@ -191,20 +193,34 @@ func (v *VerifyResult) source(d *database, m *store.Manifest, i int) {
 	} else if len(raw) > 0 && sha256.Sum256(raw) != info.RawDigest {
 		fail("captured input is not the one that was kept")
 	}
-	t, err := d.Open(m, i)
-	if err != nil {
-		fail("%v", err)
-		return
-	}
-	sum, err := t.Digest()
+	sum, funcs, err := d.readTable(m, i)
 	switch {
 	case err != nil:
 		fail("%v", err)
 	case sum != info.Digest:
 		fail("table has digest %x, manifest says %x", sum, info.Digest)
-	case t.NumFuncs() != int(info.Funcs):
-		fail("table has %d functions, manifest says %d", t.NumFuncs(), info.Funcs)
+	case funcs != int(info.Funcs):
+		fail("table has %d functions, manifest says %d", funcs, info.Funcs)
 	}
+}
+
+// readTable reads a whole table back. It returns its digest and number of functions.
+func (d *database) readTable(m *store.Manifest, i int) (sum [32]byte, funcs int, err error) {
+	if m.Sources[i].Kind == store.Unwind {
+		t, err := d.OpenUnwind(m, i)
+		if err != nil {
+			return sum, 0, err
+		}
+		funcs, _, _ = t.Counts()
+		sum, err = t.Digest()
+		return sum, funcs, err
+	}
+	t, err := d.Open(m, i)
+	if err != nil {
+		return sum, 0, err
+	}
+	sum, err = t.Digest()
+	return sum, t.NumFuncs(), err
 }
 
 // parts looks for parts that no manifest names, and checks the envelopes of those

@@ -261,7 +261,7 @@ func (w *worker) mergeObject(t *fileTask, data io.ReaderAt, ef *elf.File, id bui
 	if count {
 		w.countObject(&c.Manifest, ef)
 	}
-	if isRuntime(ef) {
+	if isRuntime(ef) && !w.ix.opts.UnwindOnly {
 		res.looked = append(res.looked, w.debugFiles(t, ef, id)...)
 	}
 	return res

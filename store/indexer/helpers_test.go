@@ -111,6 +111,10 @@ func (m *memory) dump(t testing.TB, root string) string {
 		for i, s := range o.Sources {
 			fmt.Fprintf(&out, "  %s from %s, %d bytes, digest %x\n", s.Kind,
 				strings.TrimPrefix(s.Path, root+"/"), s.Size, s.Digest[:4])
+			if s.Kind == store.Unwind {
+				dumpUnwind(t, &out, m, o, i)
+				continue
+			}
 			table, err := m.Open(o, i)
 			if err != nil {
 				t.Fatal(err)
@@ -127,6 +131,21 @@ func (m *memory) dump(t testing.TB, root string) string {
 		}
 	}
 	return out.String()
+}
+
+// dumpUnwind checks an unwind table, and prints its counts.
+func dumpUnwind(t testing.TB, out *strings.Builder, m *memory, o *store.Manifest, i int) {
+	t.Helper()
+	table, err := m.OpenUnwind(o, i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := table.Digest()
+	if err != nil || sum != o.Sources[i].Digest {
+		t.Fatalf("digest %x, %v; want %x", sum, err, o.Sources[i].Digest)
+	}
+	funcs, rows, covered := table.Counts()
+	fmt.Fprintf(out, "    %d functions, %d rows, %d bytes\n", funcs, rows, covered)
 }
 
 // names returns the names of an object's functions in its sources of one kind.

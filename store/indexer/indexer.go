@@ -18,8 +18,8 @@ import (
 
 // Producer is the revision of the decoders behind this package. A file whose row
 // or source has a smaller one is read again. It grows whenever the result of a file
-// changes, by three: partialProducer and namesProducer are between.
-const Producer = 18
+// changes, by five: those of the rows and tables below are between.
+const Producer = 24
 
 // partialProducer is that of a table made while parts of the debug information were
 // missing or damaged. One of the whole wins over it.
@@ -28,6 +28,13 @@ const partialProducer = Producer - 1
 // namesProducer is that of the row of a file that only the symbol tables were
 // read of (Options.NamesOnly): enough for a run that wants no more.
 const namesProducer = Producer - 2
+
+// noUnwindProducer and bareProducer are those of rows of files read without their unwind tables,
+// all else of them or their symbol tables only (Options.NoUnwind).
+const (
+	noUnwindProducer = Producer - 3
+	bareProducer     = Producer - 4
+)
 
 // defaultMaxMemory bounds the memory for concurrent decoding if Options do not.
 const defaultMaxMemory = 96 << 20
@@ -41,8 +48,14 @@ type Options struct {
 	// for nowhere.
 	DebugRoots []string
 	// NamesOnly reads symbol tables alone: no lines, no inlined calls, no tables of Go,
-	// no unwind tables. A later run without it reads the files again.
+	// no functions by unwind tables. A later run without it reads the files again.
 	NamesOnly bool
+	// NoUnwind leaves out the rules that unwind copied stacks. A later run without it reads the
+	// files again.
+	NoUnwind bool
+	// UnwindOnly makes nothing but these rules, and looks for no debug files: for one run, no
+	// store.
+	UnwindOnly bool
 	// Kernel takes in the running kernel, its modules and its vdso.
 	Kernel bool
 	// VDSO takes in the running kernel's vdso alone; Kernel includes it.
@@ -286,8 +299,13 @@ func (ix *index) finish() (*Summary, error) {
 
 // producer is the revision that rows of this run get, and have to have.
 func (ix *index) producer() uint32 {
-	if ix.opts.NamesOnly {
+	switch {
+	case ix.opts.NamesOnly && ix.opts.NoUnwind:
+		return bareProducer
+	case ix.opts.NamesOnly:
 		return namesProducer
+	case ix.opts.NoUnwind:
+		return noUnwindProducer
 	}
 	return Producer
 }
@@ -316,8 +334,10 @@ func (ix *index) merge(c *store.Contribution, count bool) error {
 	o := ix.objects[c.Manifest.ID.String()]
 	o.read = true
 	for _, s := range c.Sources {
-		o.named = true
-		o.take(s.Info.Kind)
+		if s.Info.Kind != store.Unwind {
+			o.named = true
+			o.take(s.Info.Kind)
+		}
 		if count {
 			ix.sum.countSource(s)
 		}

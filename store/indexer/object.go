@@ -37,8 +37,10 @@ func estimate(data io.ReaderAt, f *elf.File, namesOnly bool) int64 {
 	size := int64(256<<10) + 4*max(f.SymbolBytes(elf.Symtab), f.SymbolBytes(elf.Dynsym))
 	if !namesOnly {
 		size += debugEstimate(data, f) + goTableCost*gopclntab.Bytes(f)
-		if s := f.Section(".eh_frame"); s != nil && !f.HasSymbols(elf.Symtab) {
-			size += 3 * int64(min(s.Size, uint64(f.Size())))
+	}
+	for _, name := range []string{".eh_frame", ".debug_frame"} {
+		if s := f.Section(name); s != nil && s.Type != stdelf.SHT_NOBITS {
+			size += unwindCost * int64(min(s.Size, uint64(f.Size())))
 		}
 	}
 	if s := f.Section(".gnu_debugdata"); s != nil {
@@ -46,6 +48,9 @@ func estimate(data io.ReaderAt, f *elf.File, namesOnly bool) int64 {
 	}
 	return size
 }
+
+// unwindCost is the working memory per byte of an unwind table: itself, and its rows.
+const unwindCost = 4
 
 // goTableCost is the working memory per byte of a Go table: itself, and
 // the builder's part.
@@ -81,6 +86,10 @@ func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.Fil
 			m.Layout = f.Segments
 		}
 	}
+	if w.ix.opts.UnwindOnly {
+		s.unwindTable(f, runs)
+		return c, s.looked, s.err
+	}
 	s.only = w.ix.only(m)
 	elfKind := runs && m.Kind != ingest.Module
 	all := !w.ix.opts.NamesOnly
@@ -105,8 +114,15 @@ func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.Fil
 	if all && elfKind && !full {
 		s.ehFrame(f)
 	}
+	if m.Kind != ingest.Module && w.ix.wantsUnwind() {
+		s.unwindTable(f, runs)
+	}
 	return c, s.looked, s.err
 }
+
+// wantsUnwind reports whether unwind tables are made. Tables with some addresses alone are of
+// captures whose samples have been read, so that nothing is left to unwind.
+func (ix *index) wantsUnwind() bool { return !ix.opts.NoUnwind && ix.opts.Only == nil }
 
 // kindOfObject is the kind of an object by its file.
 func kindOfObject(path string, f *elf.File) ingest.ObjectKind {

@@ -20,7 +20,7 @@ import (
 func TestOnly(t *testing.T) {
 	whole := newMemory()
 	dirs := []string{filepath.Join(objectsDir, "bin"), filepath.Join(objectsDir, "lib")}
-	whole.index(t, Options{Columns: true}, dirs...)
+	whole.index(t, Options{Columns: true, NoUnwind: true}, dirs...)
 	rng := rand.New(rand.NewPCG(1, 2))
 	want := make(map[buildid.ID][]addr.Addr)
 	for id := range whole.ids {

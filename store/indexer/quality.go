@@ -99,7 +99,7 @@ func (ix *index) qualities() []ObjectQuality {
 		known, _ := ix.view.Find(id) // an unreadable object names nothing
 		for _, m := range known {
 			for _, s := range m.Sources {
-				if m.ID == id {
+				if m.ID == id && s.Kind != store.Unwind {
 					o.take(s.Kind)
 				}
 			}

@@ -38,11 +38,12 @@ func (s *fileStat) row(name string, producer uint32) store.PathRow {
 }
 
 // matches reports whether a row was made of this very file, by a decoder of that
-// revision or a newer one.
+// revision or a newer one, with all that this run wants of it.
 func (s *fileStat) matches(r *store.PathRow, producer uint32) bool {
 	now := buildid.FileProof{Dev: s.dev, Inode: s.ino, Size: s.size,
 		MtimeNs: s.mtime, CtimeNs: s.ctime}
-	return r.Proof().Same(now) && r.Producer >= producer
+	return r.Proof().Same(now) && r.Producer >= producer &&
+		(r.Producer >= Producer || r.Producer == producer || producer == bareProducer)
 }
 
 // Bounds on the content of a row; the store refuses rows that have far more.

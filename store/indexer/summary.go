@@ -84,8 +84,10 @@ func (s *Summary) countSource(src store.NewSource) {
 		s.Sources = make(map[string]uint64)
 	}
 	s.Sources[src.Info.Kind.String()]++
-	s.Functions += uint64(src.Table.Funcs)
-	s.Named += src.Table.Named
+	if src.Info.Kind != store.Unwind { // else they are in the other tables
+		s.Functions += uint64(src.Table.Funcs)
+		s.Named += src.Table.Named
+	}
 	s.Stored += uint64(src.Table.Size)
 }
 

@@ -152,6 +152,19 @@ func (f *Finder) Find(objects []ingest.Object, view store.View, here bool) {
 	}
 }
 
+// Program returns the file that an object ran from, if one with its build ID is here; else "".
+// Nothing is noted.
+func (f *Finder) Program(o *ingest.Object) string {
+	l := look{Finder: f}
+	if l.take(o, l.rootPlaces(o)) == Nowhere && f.opts.Host {
+		l.take(o, l.hostPlaces(o))
+	}
+	if len(l.found.programs) == 0 {
+		return ""
+	}
+	return l.found.programs[0]
+}
+
 // Again adds the files of an object once more to those that are to be indexed.
 func (f *Finder) Again(id buildid.ID) { f.found.add(f.filesOf[id]) }
 

@@ -16,15 +16,16 @@ const zstdLevel = zstd.SpeedBetterCompression
 // zstdWindow bounds an encoder's window: blocks are 64 KiB.
 const zstdWindow = 128 << 10
 
-// blockEntry is a block's entry in a directory.
-type blockEntry struct {
+// Packed is a block's entry in a directory: its size, and how it is stored.
+type Packed struct {
 	raw    uint32 // bytes when unpacked
 	stored uint32 // bytes as stored
 	zstd   bool
 	at     uint64 // in the header's inline bytes, if it is there
 }
 
-func (e blockEntry) append(b []byte) []byte {
+// Append appends the entry in encoded form: raw size | stored.
+func (e Packed) Append(b []byte) []byte {
 	v := uint64(e.stored) << 1
 	if e.zstd {
 		v |= 1
@@ -33,7 +34,8 @@ func (e blockEntry) append(b []byte) []byte {
 	return binary.AppendUvarint(b, v)
 }
 
-func (e *blockEntry) read(r *decode.Reader) {
+// Read decodes an entry, and refuses those of blocks over MaxBlock.
+func (e *Packed) Read(r *decode.Reader) {
 	raw, v := r.Uvarint(), r.Uvarint()
 	stored, packed := v>>1, v&1 != 0
 	switch {
@@ -43,7 +45,7 @@ func (e *blockEntry) read(r *decode.Reader) {
 		r.Fail("block of %d bytes stored in %d", raw, stored)
 	}
 	if r.Err() == nil {
-		*e = blockEntry{raw: uint32(raw), stored: uint32(stored), zstd: packed}
+		*e = Packed{raw: uint32(raw), stored: uint32(stored), zstd: packed}
 	}
 }
 
@@ -70,10 +72,10 @@ var (
 	})
 )
 
-// compress returns raw in its stored form, in memory of its own.
-func compress(raw []byte) ([]byte, blockEntry) {
+// Pack returns raw in its stored form, in memory of its own.
+func Pack(raw []byte) ([]byte, Packed) {
 	out := zstdEncoder().EncodeAll(raw, make([]byte, 0, len(raw)/2+64))
-	e := blockEntry{raw: uint32(len(raw)), stored: uint32(len(out)), zstd: true}
+	e := Packed{raw: uint32(len(raw)), stored: uint32(len(out)), zstd: true}
 	if len(out) >= len(raw) {
 		out, e.stored, e.zstd = append(out[:0], raw...), e.raw, false
 	}
@@ -83,8 +85,14 @@ func compress(raw []byte) ([]byte, blockEntry) {
 	return out, e
 }
 
-// unpack returns the raw bytes of a block, in dst's memory or aliasing stored.
-func (e blockEntry) unpack(dst, stored []byte) ([]byte, error) {
+// Raw returns the bytes of the block when unpacked.
+func (e Packed) Raw() int { return int(e.raw) }
+
+// Stored returns the bytes of the block as stored.
+func (e Packed) Stored() int { return int(e.stored) }
+
+// Unpack returns the raw bytes of a block, in dst's memory or aliasing stored.
+func (e Packed) Unpack(dst, stored []byte) ([]byte, error) {
 	if len(stored) != int(e.stored) {
 		return nil, formatError("block of %d bytes, the directory says %d", len(stored), e.stored)
 	}

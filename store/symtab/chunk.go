@@ -35,7 +35,7 @@ func (c *chunkCursor) open(entry chunkEntry, raw []byte, debug *debugCursor) err
 	}
 	var body, debugBody []byte
 	r := decode.New("chunk", raw, 0, false)
-	tagged(r, tagDebug, func(tag uint64, p []byte) {
+	Tagged(r, tagDebug, func(tag uint64, p []byte) {
 		switch tag {
 		case tagRanges:
 			body = p

@@ -202,23 +202,23 @@ func TestUnknownTagsAreSkipped(t *testing.T) {
 	h := *old.h
 	h.chunks = slices.Clone(h.chunks)
 	for i := range e.Chunks {
-		raw, err := h.chunks[i].block.unpack(nil, e.Chunks[i])
+		raw, err := h.chunks[i].block.Unpack(nil, e.Chunks[i])
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw = append(appendTagged(nil, 77, []byte("inline trees")), raw...)
-		raw = appendTagged(raw, 1<<40, nil)
-		raw = appendTagged(raw, 77, []byte("again"))
-		e.Chunks[i], h.chunks[i].block = compress(raw)
+		raw = append(AppendTagged(nil, 77, []byte("inline trees")), raw...)
+		raw = AppendTagged(raw, 1<<40, nil)
+		raw = AppendTagged(raw, 77, []byte("again"))
+		e.Chunks[i], h.chunks[i].block = Pack(raw)
 	}
 	body := h.append(nil)
-	e.Header = append(body[:8:8], appendTagged(nil, 99, []byte("files"))...)
+	e.Header = append(body[:8:8], AppendTagged(nil, 99, []byte("files"))...)
 	e.Header = append(e.Header, body[8:]...)
-	e.Header = appendTagged(e.Header, 63, []byte("more"))
+	e.Header = AppendTagged(e.Header, 63, []byte("more"))
 	if got := text(t, open(t, e)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	e.Header = appendTagged(e.Header, tagStrings, nil)
+	e.Header = AppendTagged(e.Header, tagStrings, nil)
 	if _, err := Open(e.Header, e); !errors.Is(err, ErrFormat) {
 		t.Errorf("a known tag twice: %v", err)
 	}
@@ -226,12 +226,12 @@ func TestUnknownTagsAreSkipped(t *testing.T) {
 
 // TestHostileSizes has headers whose numbers exceed their content.
 func TestHostileSizes(t *testing.T) {
-	entry := func(raw, stored uint32, packed bool) blockEntry {
-		return blockEntry{raw: raw, stored: stored, zstd: packed}
+	entry := func(raw, stored uint32, packed bool) Packed {
+		return Packed{raw: raw, stored: stored, zstd: packed}
 	}
 	bomb := make([]byte, 1<<20)
-	packed, real := compress(bomb)
-	one := func(block blockEntry) header {
+	packed, real := Pack(bomb)
+	one := func(block Packed) header {
 		c := chunkEntry{span: 10, ranges: 1, funcs: 1, strs: 1, block: block}
 		return header{ranges: 1, funcs: 1, strs: 1, chunks: []chunkEntry{c}}
 	}
@@ -259,12 +259,12 @@ func TestHostileSizes(t *testing.T) {
 	}
 	lying := real
 	lying.raw /= 2
-	if out, err := lying.unpack(nil, packed); !errors.Is(err, ErrFormat) {
+	if out, err := lying.Unpack(nil, packed); !errors.Is(err, ErrFormat) {
 		t.Errorf("frame twice as large as said: %d bytes, %v", len(out), err)
 	}
 	double := slices.Concat(packed, packed)
 	two := entry(real.raw, uint32(len(double)), true)
-	if _, err := two.unpack(nil, double); !errors.Is(err, ErrFormat) {
+	if _, err := two.Unpack(nil, double); !errors.Is(err, ErrFormat) {
 		t.Errorf("two frames in one block: %v", err)
 	}
 }
@@ -298,7 +298,7 @@ func FuzzChunk(f *testing.F) {
 	e := damageSample(f, -1)
 	tab := open(f, e)
 	for i := range 3 {
-		raw, err := tab.h.chunks[i].block.unpack(nil, e.Chunks[i])
+		raw, err := tab.h.chunks[i].block.Unpack(nil, e.Chunks[i])
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -401,7 +401,7 @@ func (w *textWriter) flush() {
 	if len(w.text) == 0 {
 		return
 	}
-	stored, entry := compress(w.text)
+	stored, entry := Pack(w.text)
 	w.entries = append(w.entries, stringEntry{strs: w.strs, block: entry})
 	w.data = append(w.data, stored)
 	w.raw += int64(len(w.text))
@@ -422,7 +422,7 @@ type packer struct {
 
 type packed struct {
 	stored []byte
-	entry  blockEntry
+	entry  Packed
 }
 
 func newPacker() *packer {
@@ -440,7 +440,7 @@ func (p *packer) add(raw []byte) {
 	p.out = append(p.out, item)
 	p.limit <- struct{}{}
 	p.running.Go(func() {
-		item.stored, item.entry = compress(*buf)
+		item.stored, item.entry = Pack(*buf)
 		p.buffers.Put(buf)
 		<-p.limit
 	})

@@ -20,7 +20,7 @@ const (
 type chunkEntry struct {
 	gap, span           uint64
 	ranges, funcs, strs uint64
-	block               blockEntry
+	block               Packed
 	start               uint64 // first address
 	firstFunc, firstStr uint64
 }
@@ -28,7 +28,7 @@ type chunkEntry struct {
 // stringEntry is a string block's entry in the header's directory.
 type stringEntry struct {
 	strs  uint64
-	block blockEntry
+	block Packed
 	first uint64 // number of the first string
 }
 
@@ -174,7 +174,7 @@ func (e *encoder) flushChunk() {
 	if e.pack != nil {
 		e.pack.add(raw)
 	} else {
-		stored, entry := compress(raw)
+		stored, entry := Pack(raw)
 		e.chunk.block = entry
 		e.chunkData = append(e.chunkData, stored)
 	}

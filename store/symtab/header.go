@@ -58,8 +58,8 @@ func uvarintLen(n int) int {
 	return binary.PutUvarint(b[:], uint64(n))
 }
 
-// appendTagged appends one tagged block.
-func appendTagged(b []byte, tag uint64, payload []byte) []byte {
+// AppendTagged appends one tagged block.
+func AppendTagged(b []byte, tag uint64, payload []byte) []byte {
 	b = binary.AppendUvarint(b, tag)
 	b = binary.AppendUvarint(b, uint64(len(payload)))
 	return append(b, payload...)
@@ -73,32 +73,32 @@ func (h *header) append(b []byte) []byte {
 	for _, v := range []uint64{h.first, h.ranges, h.funcs, h.strs} {
 		p = binary.AppendUvarint(p, v)
 	}
-	b = appendTagged(b, tagSummary, p)
+	b = AppendTagged(b, tagSummary, p)
 	p = p[:0]
 	for _, c := range h.chunks {
 		for _, v := range []uint64{c.gap, c.span, c.ranges, c.funcs, c.strs} {
 			p = binary.AppendUvarint(p, v)
 		}
-		p = c.block.append(p)
+		p = c.block.Append(p)
 	}
-	b = appendTagged(b, tagChunks, p)
-	b = appendTagged(b, tagStrings, appendStringDir(p[:0], h.strings))
+	b = AppendTagged(b, tagChunks, p)
+	b = AppendTagged(b, tagStrings, appendStringDir(p[:0], h.strings))
 	if !h.debug {
 		return b
 	}
-	b = appendTagged(b, tagExtra, appendStringDir(p[:0], h.extra))
-	b = appendTagged(b, tagFiles, appendStringDir(p[:0], h.fileBlocks))
+	b = AppendTagged(b, tagExtra, appendStringDir(p[:0], h.extra))
+	b = AppendTagged(b, tagFiles, appendStringDir(p[:0], h.fileBlocks))
 	p = p[:0]
 	for _, v := range []uint64{h.scopes, h.segments, h.lined} {
 		p = binary.AppendUvarint(p, v)
 	}
-	return appendTagged(b, tagSums, p)
+	return AppendTagged(b, tagSums, p)
 }
 
 func appendStringDir(b []byte, dir []stringEntry) []byte {
 	for _, s := range dir {
 		b = binary.AppendUvarint(b, s.strs)
-		b = s.block.append(b)
+		b = s.block.Append(b)
 	}
 	return b
 }
@@ -121,9 +121,9 @@ func appendInline(b []byte, chunks, strings [][]byte) []byte {
 	return b
 }
 
-// tagged calls visit for each tagged block of r, and refuses a known one that
+// Tagged calls visit for each tagged block of r, and refuses a known one that
 // comes twice.
-func tagged(r *decode.Reader, known uint64, visit func(tag uint64, payload []byte)) {
+func Tagged(r *decode.Reader, known uint64, visit func(tag uint64, payload []byte)) {
 	seen := uint64(0)
 	for r.Left() > 0 {
 		tag, n := r.Uvarint(), r.Uvarint()
@@ -158,7 +158,7 @@ func parseHeader(b []byte) (*header, error) {
 	h := &header{}
 	var payload [tagSums + 1][]byte
 	r := decode.New("header", b[len(magic)+2:], int64(len(magic)+2), false)
-	tagged(r, tagSums, func(tag uint64, p []byte) {
+	Tagged(r, tagSums, func(tag uint64, p []byte) {
 		if tag <= tagSums {
 			payload[tag] = p
 		}
@@ -202,7 +202,7 @@ func (h *header) parseChunks(b []byte) error {
 			ranges: r.Uvarint(), funcs: r.Uvarint(), strs: r.Uvarint(),
 			firstFunc: funcs, firstStr: strs,
 		}
-		c.block.read(r)
+		c.block.Read(r)
 		switch {
 		case c.gap > math.MaxUint64-h.end || c.span > math.MaxUint64-h.end-c.gap:
 			r.Fail("chunk ends past the last address")
@@ -233,7 +233,7 @@ func parseStrings(b []byte, first uint64) (dir []stringEntry, total uint64, err 
 	r := decode.New("string directory", b, 0, false)
 	for r.Left() > 0 && r.Err() == nil {
 		s := stringEntry{strs: r.Uvarint(), first: first + total}
-		s.block.read(r)
+		s.block.Read(r)
 		if s.strs == 0 || s.strs > uint64(s.block.raw) {
 			r.Fail("%d strings in %d bytes", s.strs, s.block.raw)
 		}

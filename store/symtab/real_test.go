@@ -224,10 +224,10 @@ func sizes(t testing.TB, e *Encoded) {
 		"lengths", "seg calls", "seg files", "seg lines", "seg columns",
 	}
 	for k := range cols {
-		stored, _ := compress(append(cols[k], 0))
+		stored, _ := Pack(append(cols[k], 0))
 		t.Logf("  %-12s %8d raw %8d packed", names[k], len(cols[k]), len(stored))
 	}
-	stored, _ := compress(append(ranges, 0))
+	stored, _ := Pack(append(ranges, 0))
 	t.Logf("  %-12s %8d raw %8d packed", "ranges", len(ranges), len(stored))
 	for i := 0; i < tab.h.texts(); {
 		kind, n := "names", len(tab.h.strings)-len(tab.h.extra)

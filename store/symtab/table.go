@@ -88,7 +88,7 @@ func (t *Table) NumBlocks(kind BlockKind) int {
 
 // stored returns a block in its stored form. The bytes change with the next call if inline
 // is false.
-func (t *Table) stored(kind BlockKind, i int, e blockEntry) (b []byte, inline bool, err error) {
+func (t *Table) stored(kind BlockKind, i int, e Packed) (b []byte, inline bool, err error) {
 	if t.h.inline != nil {
 		return t.h.inline[e.at : e.at+uint64(e.stored)], true, nil
 	}
@@ -99,12 +99,12 @@ func (t *Table) stored(kind BlockKind, i int, e blockEntry) (b []byte, inline bo
 }
 
 // load returns the raw bytes of a block, in *own's memory or aliasing the header.
-func (t *Table) load(kind BlockKind, i int, e blockEntry, own *[]byte) ([]byte, error) {
+func (t *Table) load(kind BlockKind, i int, e Packed, own *[]byte) ([]byte, error) {
 	stored, inline, err := t.stored(kind, i, e)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := e.unpack(*own, stored)
+	raw, err := e.Unpack(*own, stored)
 	if err != nil {
 		return nil, fmt.Errorf("%s %d: %w", kind, i, err)
 	}
@@ -146,7 +146,7 @@ func (a *readAhead) start(t *Table, i int) {
 	}
 	a.chunk = i + 1
 	go func() {
-		if a.raw, a.err = e.unpack(a.own, b); a.err == nil {
+		if a.raw, a.err = e.Unpack(a.own, b); a.err == nil {
 			a.own = a.raw
 		}
 		a.done <- struct{}{}

@@ -245,6 +245,7 @@ func (m *merger) stats(s *ingest.Stats) {
 	out.Lost += s.Lost
 	out.Throttled += s.Throttled
 	out.CutChains += s.CutChains
+	out.Copied.Add(&s.Copied)
 	out.DistinctChains += s.DistinctChains
 	out.DistinctKeys += s.DistinctKeys
 	out.BadRecords += s.BadRecords

@@ -43,6 +43,7 @@ type SampleExtra struct {
 	UserRegsABI  uint64 // 0 none, 1 32-bit, 2 64-bit
 	UserRegs     []byte // a word for each bit of Attr.SampleRegsUser, lowest first
 	UserStack    []byte // memory as recorded from the user's stack pointer up, its valid part
+	UserAsked    int    // bytes of it that were asked for
 	Weight       uint64 // WEIGHT, or WEIGHT_STRUCT: u32, u16, u16 from the low end
 	DataSrc      uint64
 	Transaction  uint64

@@ -44,7 +44,7 @@ var everythingDecoded = Sample{
 	SampleExtra: SampleExtra{
 		Read: le(1000, 900, 800, 11, 2), Raw: []byte("0123456789ab"), BranchHWIdx: 5,
 		Branches: le(1, 2, 0x1a5_0013, 3, 4, 0), BranchCounts: le(8, 9),
-		UserRegsABI: 2, UserRegs: le(101, 102, 103), UserStack: []byte("sixteen byt"),
+		UserRegsABI: 2, UserRegs: le(101, 102, 103), UserStack: []byte("sixteen byt"), UserAsked: 16,
 		Weight: 0x0003_0002_00000001, DataSrc: 31, Transaction: 32,
 		IntrRegsABI: 1, IntrRegs: le(104, 105),
 		PhysAddr: 33, Cgroup: 34, DataPageSize: 35, CodePageSize: 36, Aux: []byte("auxdata!"),
@@ -83,6 +83,7 @@ func want(sampleType uint64) Sample {
 	clearField(perfbuild.RegsUser, &w.UserRegsABI)
 	clearField(perfbuild.RegsUser, &w.UserRegs)
 	clearField(perfbuild.StackUser, &w.UserStack)
+	clearField(perfbuild.StackUser, &w.UserAsked)
 	clearField(perfbuild.Weight|perfbuild.WeightStruct, &w.Weight)
 	clearField(perfbuild.DataSrc, &w.DataSrc)
 	clearField(perfbuild.Transaction, &w.Transaction)

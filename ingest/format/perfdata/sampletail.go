@@ -213,5 +213,6 @@ func (d *sampleDecoder) stack() {
 		return
 	}
 	b := d.bytes(n, "user stack")
+	d.s.UserAsked = len(b)
 	d.s.UserStack = b[:min(d.word(), uint64(len(b)))]
 }

@@ -69,7 +69,7 @@ func kindOfMapping(m *profile.Mapping, id buildid.ID) ingest.ObjectKind {
 	case file == ingest.UnmappedPath, file == ingest.UnmappedKernelPath,
 		file == ingest.AmbiguousPath, file == ingest.AmbiguousKernelPath:
 		return ingest.Unmapped
-	case file == ingest.NoStackPath:
+	case file == ingest.NoStackPath, ingest.IsStackEnd(file):
 		return ingest.NoStack
 	case ingest.IsAnonymousName(file) && id.IsZero():
 		return ingest.Anonymous

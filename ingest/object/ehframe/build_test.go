@@ -17,8 +17,10 @@ type frames struct {
 	b       []byte
 	class64 bool
 	big     bool
-	long    bool // 64-bit lengths
-	cie     int  // where the last one is
+	long    bool   // 64-bit lengths
+	cie     int    // where the last one is
+	debug   bool   // a .debug_frame section
+	initial []byte // instructions of common entries
 }
 
 func (f *frames) order() binary.AppendByteOrder {
@@ -57,18 +59,31 @@ func (f *frames) entry(id func(idAt int) uint32, body func(at int) []byte) {
 	for (len(d)+4)%f.word() != 0 {
 		d = append(d, 0) // DW_CFA_nop
 	}
-	if f.long {
-		f.b = f.put(f.put(f.b, 4, 0xffffffff), 8, uint64(len(d)+4))
-	} else {
-		f.b = f.put(f.b, 4, uint64(len(d)+4))
+	width := 4
+	if f.long && f.debug {
+		width = 8
 	}
-	f.b = append(f.put(f.b, 4, uint64(id(at))), d...)
+	if f.long {
+		f.b = f.put(f.put(f.b, 4, 0xffffffff), 8, uint64(len(d)+width))
+	} else {
+		f.b = f.put(f.b, 4, uint64(len(d)+width))
+	}
+	v := uint64(id(at))
+	if v == 1<<32-1 {
+		v = ^uint64(0)
+	}
+	f.b = append(f.put(f.b, width, v), d...)
 }
 
 // common appends a CIE with an augmentation string and its data.
 func (f *frames) common(version byte, augmentation string, data ...byte) {
 	f.cie = len(f.b)
-	f.entry(func(int) uint32 { return 0 }, func(int) []byte {
+	f.entry(func(int) uint32 {
+		if f.debug {
+			return 1<<32 - 1
+		}
+		return 0
+	}, func(int) []byte {
 		d := append([]byte{version}, augmentation+"\x00"...)
 		if augmentation == "eh" {
 			d = f.put(d, f.word(), 0x1234)
@@ -80,18 +95,23 @@ func (f *frames) common(version byte, augmentation string, data ...byte) {
 		if version == 1 {
 			d = append(d, 16)
 		} else {
-			d = append(d, 0x90, 0x01)
+			d = append(d, 0x90, 0x00)
 		}
 		if strings.HasPrefix(augmentation, "z") {
 			d = append(d, byte(len(data)))
 		}
-		return append(d, data...)
+		return append(append(d, data...), f.initial...)
 	})
 }
 
 // function appends an FDE of the last CIE, whose pointers have this encoding.
-func (f *frames) function(encoding byte, start, size uint64) {
-	f.entry(func(idAt int) uint32 { return uint32(idAt - f.cie) }, func(at int) []byte {
+func (f *frames) function(encoding byte, start, size uint64, code ...byte) {
+	f.entry(func(idAt int) uint32 {
+		if f.debug {
+			return uint32(f.cie)
+		}
+		return uint32(idAt - f.cie)
+	}, func(at int) []byte {
 		var d []byte
 		v := start
 		switch encoding & baseMask {
@@ -109,7 +129,10 @@ func (f *frames) function(encoding byte, start, size uint64) {
 		}
 		d = f.value(d, encoding&formatMask, v)
 		d = f.value(d, encoding&formatMask, size)
-		return append(d, 0) // length of augmentation data
+		if !f.debug {
+			d = append(d, 0) // length of augmentation data
+		}
+		return append(d, code...)
 	})
 }
 
@@ -138,7 +161,7 @@ func (f *frames) value(d []byte, format byte, v uint64) []byte {
 func (f *frames) section() *Section {
 	return &Section{
 		Name: "test", Data: f.b, Offset: 0x100, Addr: tableAddr, Class64: f.class64,
-		BigEndian: f.big, TextBase: textBase, GOT: gotAddr,
+		BigEndian: f.big, TextBase: textBase, GOT: gotAddr, Debug: f.debug,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
+	"symbolize/ingest/object/cfi"
 	ingestelf "symbolize/ingest/object/elf"
 )
 
@@ -21,6 +22,9 @@ type Section struct {
 	Addr      addr.Addr
 	Class64   bool
 	BigEndian bool
+	// Debug is set for .debug_frame, whose entries refer to their common entry by its offset,
+	// and whose lengths of 64 bits make all offsets so.
+	Debug bool
 	// TextBase and GOT are the bases of DW_EH_PE_textrel and DW_EH_PE_datarel.
 	TextBase, GOT addr.Addr
 }
@@ -66,11 +70,22 @@ func (s *Section) Frames(visit func(Frame) bool) (lost int, err error) {
 	if s.Class64 {
 		w.wordSize = 8
 	}
+	return w.walk(func(_ entry, f Frame) (string, bool) { return "", visit(f) })
+}
+
+// walk visits the entries of code that are not empty until visit returns false. A reason is
+// damage of the entry.
+func (w *walker) walk(visit func(e entry, f Frame) (reason string, more bool)) (lost int,
+	err error) {
+	s := w.s
 	for at := 0; at < len(s.Data); {
 		e, reason := w.entry(at)
 		var r addr.Range
-		if reason == "" && e.back != 0 {
-			r, reason = w.fde(e)
+		more := true
+		if reason == "" && !e.common {
+			if r, reason = w.fde(e); reason == "" && r.End > r.Start {
+				reason, more = visit(e, Frame{r, w.cie.signal})
+			}
 		}
 		if reason != "" {
 			lost++
@@ -78,10 +93,7 @@ func (s *Section) Frames(visit func(Frame) bool) (lost int, err error) {
 				err = s.fail(at, reason)
 			}
 		}
-		if e.end == 0 {
-			break
-		}
-		if reason == "" && r.End > r.Start && !visit(Frame{r, w.cie.signal}) {
+		if e.end == 0 || !more {
 			break
 		}
 		at = e.end
@@ -90,7 +102,11 @@ func (s *Section) Frames(visit func(Frame) bool) (lost int, err error) {
 }
 
 func (s *Section) fail(at int, reason string) error {
-	return &decode.Error{Name: s.Name, Offset: s.Offset + int64(at), Reason: ".eh_frame: " + reason}
+	name := ".eh_frame: "
+	if s.Debug {
+		name = ".debug_frame: "
+	}
+	return &decode.Error{Name: s.Name, Offset: s.Offset + int64(at), Reason: name + reason}
 }
 
 // walker walks through a section. It keeps the common entry (CIE) it read last.
@@ -98,6 +114,13 @@ type walker struct {
 	s        *Section
 	wordSize int
 	cie      cie
+	body     int // where the instructions of the entry begin that fde read last
+
+	// For Rules.
+	rules *cfi.Builder
+	slot  [64]int8   // index in Rule.Saved by register
+	stack []cfi.Rule // of DW_CFA_remember_state
+	left  int        // of the budget
 }
 
 // cie is the part of a common entry that ranges need.
@@ -106,14 +129,23 @@ type cie struct {
 	valid    bool
 	encoding uint8 // of pointers to code
 	signal   bool
+	sized    bool // entries have a length of augmentation data
 	reason   string
+
+	codeAlign, dataAlign uint64
+	ra                   uint64 // register of the return address
+	program, end         int    // of the initial instructions
+	ran                  bool   // they have been run, to these:
+	initial              cfi.Rule
+	initReason           string
 }
 
 // entry is an entry's frame: the body is Data[body:end].
 type entry struct {
 	body, end int
-	back      uint32 // distance from the field before the body to the CIE; 0: it is one
-	idAt      int    // of that field
+	common    bool   // it is a CIE
+	id        uint64 // else: where its CIE is, see cieOf
+	idAt      int    // of the field before the body
 }
 
 // entry reads the length at a position. An end of 0 is returned if the next entry cannot
@@ -123,10 +155,14 @@ func (w *walker) entry(at int) (e entry, reason string) {
 	c := cursor{b: w.s.Data, at: at, big: w.s.BigEndian}
 	size := uint64(c.fixed(4))
 	if size == 0 && !c.bad {
-		return entry{body: c.at, end: c.at}, ""
+		return entry{body: c.at, end: c.at, common: true}, ""
 	}
+	width := 4
 	if size == 0xffffffff {
 		size = c.fixed(8)
+		if w.s.Debug {
+			width = 8
+		}
 	}
 	if c.bad || size > uint64(len(c.b)-c.at) {
 		return e, "entry is longer than the section"
@@ -134,7 +170,11 @@ func (w *walker) entry(at int) (e entry, reason string) {
 	e.end = c.at + int(size)
 	c.b = c.b[:e.end]
 	e.idAt = c.at
-	e.back = uint32(c.fixed(4))
+	e.id = c.fixed(width)
+	e.common = e.id == 0
+	if w.s.Debug {
+		e.common = e.id == ^uint64(0)>>(64-8*width)
+	}
 	e.body = c.at
 	if c.bad {
 		return e, "entry is too short"
@@ -144,10 +184,18 @@ func (w *walker) entry(at int) (e entry, reason string) {
 
 // fde reads the range of an entry.
 func (w *walker) fde(e entry) (r addr.Range, reason string) {
-	if uint64(e.back) > uint64(e.idAt) {
+	at := e.id
+	if !w.s.Debug {
+		at = uint64(e.idAt) - e.id
+	}
+	if at > uint64(e.idAt) && !w.s.Debug || at > uint64(len(w.s.Data)) {
 		return r, "common entry lies before the section"
 	}
-	at := e.idAt - int(e.back)
+	return w.rangeOf(e, int(at))
+}
+
+// rangeOf reads the range of an entry whose common entry is at a position.
+func (w *walker) rangeOf(e entry, at int) (r addr.Range, reason string) {
 	if !w.cie.valid || w.cie.at != at {
 		w.cie = w.readCIE(at)
 	}
@@ -162,6 +210,12 @@ func (w *walker) fde(e entry) (r addr.Range, reason string) {
 		mask >>= 32
 	}
 	start, size = start&mask, size&mask
+	if w.rules != nil && w.cie.sized {
+		n := c.leb(false)
+		c.bad = c.bad || n > uint64(len(c.b)-c.at)
+		c.at += int(min(n, uint64(len(c.b)-c.at)))
+	}
+	w.body = c.at
 	switch {
 	case c.bad:
 		return r, "range does not end or is encoded in an unknown way"
@@ -182,7 +236,7 @@ const maxAugmentation = 16
 func (w *walker) readCIE(at int) (c cie) {
 	c = cie{at: at, valid: true}
 	e, reason := w.entry(at)
-	if reason == "" && (e.end == 0 || e.back != 0) {
+	if reason == "" && (e.end == 0 || !e.common) {
 		reason = "no common entry where one should be"
 	}
 	if reason != "" {
@@ -203,17 +257,18 @@ func (w *walker) readCIE(at int) (c cie) {
 	if version == 4 {
 		r.fixed(2) // sizes of addresses and segment selectors
 	}
-	r.skipLEB() // code alignment
-	r.skipLEB() // data alignment
+	c.codeAlign, c.dataAlign = r.leb(false), r.leb(true)
 	if version == 1 {
-		r.fixed(1) // return address register
+		c.ra = r.fixed(1)
 	} else {
-		r.skipLEB()
+		c.ra = r.leb(false)
 	}
+	c.sized = len(augmentation) > 0 && augmentation[0] == 'z'
 	c.signal = bytes.IndexByte(augmentation, 'S') > 0
 	if len(augmentation) > 0 {
 		c.encoding, c.reason = w.augmentation(&r, augmentation)
 	}
+	c.program, c.end = r.at, e.end
 	if r.bad {
 		c.reason = "common entry does not end"
 	}
@@ -226,7 +281,17 @@ func (w *walker) augmentation(r *cursor, chars []byte) (encoding uint8, reason s
 	if chars[0] != 'z' {
 		return 0, fmt.Sprintf("unknown augmentation %q", chars)
 	}
-	r.skipLEB() // length
+	size := r.leb(false)
+	if r.bad || size > uint64(len(r.b)-r.at) {
+		r.bad = true
+		return 0, ""
+	}
+	end := r.at + int(size)
+	defer func() {
+		if !r.bad {
+			r.at = end
+		}
+	}()
 	for _, ch := range chars[1:] {
 		switch ch {
 		case 'R':

@@ -43,6 +43,7 @@ type File struct {
 	BigEndian bool
 	Type      elf.Type
 	Flags     uint32     // e_flags
+	Entry     addr.Addr  // e_entry
 	ID        buildid.ID // GNU note from segments or sections; zero if none
 	Segments  []Segment  // PT_LOADs as in the program headers, in file order
 	Sections  []Section  // in file order; the first is the null section
@@ -176,8 +177,8 @@ func (f *File) header(head []byte) (header, error) {
 	r.Skip(elf.EI_NIDENT)
 	f.Type = elf.Type(r.U16())
 	f.Machine = elf.Machine(r.U16())
-	r.U32()   // e_version
-	f.word(r) // e_entry
+	r.U32() // e_version
+	f.Entry = addr.Addr(f.word(r))
 	h.phoff = f.word(r)
 	h.shoff = f.word(r)
 	f.Flags = r.U32()

@@ -1,0 +1,283 @@
+package unwind
+
+import (
+	"encoding/binary"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/input"
+	"symbolize/ingest/object/cfi"
+)
+
+// Bounds of a chain.
+const (
+	maxFrames  = 1024
+	maxSignals = 16
+)
+
+// maxStack is the farthest that a frame of the same stack is looked for above the copy: the
+// usual limit of a thread's stack is 8 MiB, with 64 there is room for larger ones.
+const maxStack = 64 << 20
+
+// cacheBits is log2 of how many rules a worker keeps at hand.
+const cacheBits = 14
+
+// kind is what is known of an address.
+type kind uint8
+
+const (
+	unknown  kind = iota
+	unmapped      // no mapping of code
+	noTable       // the object has no table
+	noRule        // its table has no rule
+	ruled
+)
+
+// found is the answer for an address in a version of an address space.
+type found struct {
+	at      addr.PC
+	version addrspace.Version
+	kind    kind
+	rule    *cfi.Rule
+	exprs   [][]byte
+}
+
+// worker unwinds the stacks of one goroutine.
+type worker struct {
+	u     *unwinder
+	cache []found // direct-mapped
+
+	// Of the present stack.
+	arch   *cfi.Arch
+	mask   uint64 // of a word
+	sp     uint64 // where mem begins
+	mem    []byte
+	full   bool // mem is as long as was asked for
+	missed bool
+	miss   uint64 // the address outside mem that was read
+	stack  *input.CopiedStack
+}
+
+// frame is a function activation.
+type frame struct {
+	w     *worker
+	regs  [numRegs]uint64
+	valid uint64 // bits of the registers that are known
+	pc    uint64
+	exact bool // pc is no return address
+}
+
+// Unwind implements input.StackUnwinder.
+func (w *worker) Unwind(s *input.CopiedStack, words []uint64) ([]uint64, input.StackEnd) {
+	f := frame{w: w, exact: true}
+	w.stack, w.mem, w.missed = s, s.Memory, false
+	w.full = len(s.Memory) >= s.Asked
+	if len(s.Memory) == 0 {
+		return words, input.StackNotCopied
+	}
+	if !f.start(s) {
+		return words, input.StackBroken
+	}
+	w.sp = f.regs[w.arch.SP]
+	words = append(words, f.pc)
+	at := w.find(f.pc, true)
+	for n, signals := 1, 0; n < maxFrames; n++ {
+		end, ok := f.step(&at)
+		if !ok {
+			return words, end
+		}
+		if f.exact {
+			if signals++; signals > maxSignals {
+				break
+			}
+		}
+		if at = w.find(f.pc, f.exact); at.kind == unmapped {
+			return words, input.StackBroken
+		}
+		if f.exact {
+			words = append(words, input.UserMarker)
+		}
+		words = append(words, f.pc)
+	}
+	return words, input.StackBroken
+}
+
+// step goes to the caller; if that is not possible it returns why.
+func (f *frame) step(at *found) (end input.StackEnd, ok bool) {
+	w := f.w
+	switch {
+	case at.kind == ruled && at.rule.Kind == cfi.End:
+		return input.StackComplete, false
+	case at.kind == ruled:
+		ok = f.byRule(at)
+	default:
+		if ok = f.byFramePointer(); !ok && at.kind == noTable {
+			return input.StackNoTable, false
+		}
+	}
+	switch {
+	case !ok && w.missed:
+		return w.outside(), false
+	case !ok:
+		return input.StackBroken, false
+	case f.pc == 0:
+		return input.StackComplete, false
+	}
+	return 0, true
+}
+
+// byRule goes to the caller by a rule.
+func (f *frame) byRule(at *found) bool {
+	w, r := f.w, at.rule
+	f.w.missed = false
+	if r.RA.How == cfi.Same && !(w.arch.LinkRegister && f.exact) {
+		f.pc = 0 // with the link register that a callee left: the end
+		return w.arch.LinkRegister
+	}
+	cfa, ok := f.cfa(&r.CFA, at.exprs)
+	if !ok || !f.exact && !r.Signal && cfa <= f.regs[w.arch.SP] {
+		return false
+	}
+	ra, ok := f.value(&r.RA, w.arch.PC, cfa, at.exprs)
+	if !ok {
+		return false
+	}
+	if w.arch.LinkRegister {
+		ra &= addressMask
+	}
+	next := frame{w: w, pc: ra, exact: r.Signal}
+	next.set(w.arch.SP, cfa)
+	for i, reg := range w.arch.Saved {
+		place := &r.Saved[i]
+		if f.exact && !r.Signal && place.How == cfi.AtCFA {
+			// Popped already: what is there now is rubbish, the register has its value.
+			if slot := cfa + uint64(int64(place.Off)); slot < f.regs[w.arch.SP] || slot >= cfa {
+				place = &cfi.Where{}
+			}
+		}
+		if v, ok := f.value(place, reg, cfa, at.exprs); ok {
+			next.set(reg, v)
+		}
+	}
+	if w.arch.LinkRegister && !r.Signal {
+		next.valid &^= 1 << w.arch.PC
+	}
+	w.missed = false // by a register that may not be needed
+	*f = next
+	return true
+}
+
+// set sets a register.
+func (f *frame) set(reg uint8, v uint64) {
+	f.regs[reg] = v & f.w.mask
+	f.valid |= 1 << reg
+}
+
+// cfa computes the caller's stack pointer.
+func (f *frame) cfa(p *cfi.Where, exprs [][]byte) (uint64, bool) {
+	switch p.How {
+	case cfi.Register:
+		if p.Reg >= numRegs || f.valid>>p.Reg&1 == 0 {
+			return 0, false
+		}
+		return (f.regs[p.Reg] + uint64(int64(p.Off))) & f.w.mask, true
+	case cfi.Expr:
+		return f.eval(exprs[p.Off], false, 0)
+	}
+	return 0, false
+}
+
+// value computes the caller's value of a register.
+func (f *frame) value(p *cfi.Where, reg uint8, cfa uint64, exprs [][]byte) (uint64, bool) {
+	w := f.w
+	switch p.How {
+	case cfi.Same:
+		return f.regs[reg], f.valid>>reg&1 != 0
+	case cfi.AtCFA:
+		return w.read(cfa+uint64(int64(p.Off)), w.arch.Word)
+	case cfi.CFAPlus:
+		return cfa + uint64(int64(p.Off)), true
+	case cfi.Register:
+		if p.Reg >= numRegs {
+			return 0, false
+		}
+		return f.regs[p.Reg] + uint64(int64(p.Off)), f.valid>>p.Reg&1 != 0
+	case cfi.AtExpr:
+		if a, ok := f.eval(exprs[p.Off], true, cfa); ok {
+			return w.read(a, w.arch.Word)
+		}
+	case cfi.Expr:
+		return f.eval(exprs[p.Off], true, cfa)
+	}
+	return 0, false
+}
+
+// byFramePointer goes to the caller as functions with a frame pointer have it: the caller's
+// frame pointer where it points to, and above it the return address.
+func (f *frame) byFramePointer() bool {
+	w, fp := f.w, f.w.arch.FP
+	w.missed = false
+	word := uint64(w.arch.Word)
+	base := f.regs[fp]
+	if f.valid>>fp&1 == 0 || base < f.regs[w.arch.SP] || base%word != 0 {
+		return false
+	}
+	caller, ok := w.read(base, w.arch.Word)
+	ra, ok2 := w.read(base+word, w.arch.Word)
+	if !ok || !ok2 {
+		// Any number may be in a register that is no frame pointer.
+		w.missed = w.missed && w.outside() == input.StackTruncated
+		return false
+	}
+	if w.arch.LinkRegister {
+		ra &= addressMask
+	}
+	if ra != 0 && w.find(ra, false).kind == unmapped {
+		return false
+	}
+	next := frame{w: w, pc: ra}
+	next.set(w.arch.SP, base+2*word)
+	next.set(fp, caller)
+	*f = next
+	return true
+}
+
+// read returns the n bytes at an address of the copied memory.
+func (w *worker) read(a uint64, n int) (uint64, bool) {
+	a &= w.mask
+	off := a - w.sp
+	if a < w.sp || off > uint64(len(w.mem)) || uint64(len(w.mem))-off < uint64(n) {
+		w.missed, w.miss = true, a
+		return 0, false
+	}
+	if n == 8 {
+		return binary.LittleEndian.Uint64(w.mem[off:]), true
+	}
+	var b [8]byte
+	copy(b[:], w.mem[off:off+uint64(n)])
+	return binary.LittleEndian.Uint64(b[:]), true
+}
+
+// outside says what it means that an address is outside the copied memory.
+func (w *worker) outside() input.StackEnd {
+	end := w.sp + uint64(len(w.mem))
+	if w.full && w.miss+8 > end && w.miss-w.sp < maxStack {
+		return input.StackTruncated
+	}
+	return input.StackElsewhere
+}
+
+// find returns what is known of the code at an address, or before a return address.
+func (w *worker) find(pc uint64, exact bool) found {
+	at := addr.PC(pc)
+	if !exact {
+		at--
+	}
+	v := w.stack.Version
+	h := (uint64(at) ^ uint64(v)<<40 ^ uint64(v)>>24) * 0x9e3779b97f4a7c15
+	f := &w.cache[h>>(64-cacheBits)]
+	if f.kind == unknown || f.at != at || f.version != v {
+		*f = w.u.lookUp(w.stack.Spaces, v, at)
+	}
+	return *f
+}

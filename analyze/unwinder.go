@@ -1,0 +1,57 @@
+package analyze
+
+import (
+	"context"
+
+	"symbolize/analyze/unwind"
+	"symbolize/ingest"
+	"symbolize/store"
+	"symbolize/store/indexer"
+)
+
+// unwindTables returns the tables that unwind the copied stacks of all captures: those of the
+// session's view, else with Options.Local those of files of this host.
+func (s *Session) unwindTables() *unwind.Tables {
+	if s.tables == nil {
+		var local func(*ingest.Object) store.View
+		if s.finder != nil {
+			local = s.localUnwind
+		}
+		s.tables = unwind.NewTables(s.view, local, func(err error) {
+			s.unwindMu.Lock()
+			s.unwindErrs = append(s.unwindErrs, err)
+			s.unwindMu.Unlock()
+		})
+	}
+	return s.tables
+}
+
+// localUnwind makes the unwind table of an object of a file of this host, in an overlay of its
+// own: whether the object's names are to be looked for here is decided later, when it is known
+// where its samples lie.
+func (s *Session) localUnwind(o *ingest.Object) store.View {
+	path := s.finder.Program(o)
+	if path == "" {
+		return nil
+	}
+	overlay := store.NewOverlay()
+	_, err := indexer.Index(context.Background(), []string{path}, nil,
+		func() (store.Sink, error) { return overlay, nil },
+		indexer.Options{Workers: 1, MaxMemory: s.opts.MaxMemory, UnwindOnly: true,
+			DebugRoots: []string{}})
+	if err != nil {
+		return nil // its frames have the reason
+	}
+	return overlay
+}
+
+// unwindWarnings passes on what went wrong with unwind tables.
+func (s *Session) unwindWarnings() {
+	s.unwindMu.Lock()
+	errs := s.unwindErrs
+	s.unwindErrs = nil
+	s.unwindMu.Unlock()
+	for _, err := range errs {
+		s.warnError(err, "", true)
+	}
+}

@@ -1,0 +1,167 @@
+package input
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"symbolize/ingest"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/sideband"
+)
+
+// StackEnd says where the unwinding of a copied stack came to.
+type StackEnd uint8
+
+// The ends. The first is the only one that leaves nothing out.
+const (
+	StackComplete  StackEnd = iota // the outermost function of the thread
+	StackTruncated                 // the copy ends before the stack does
+	StackElsewhere                 // the rest is on another stack: sigaltstack, Go's systemstack
+	StackNoTable                   // the store has no unwind table for the last frame's object
+	StackBroken                    // no rule for the last frame, or what it leads to cannot be
+	StackNotCopied                 // no byte was copied: the program was being replaced
+	NumStackEnds
+)
+
+// CopiedStack is a user stack as perf record --call-graph dwarf records it. Its slices are
+// valid during the call.
+type CopiedStack struct {
+	Arch   string // of the machine: "x86_64", "aarch64"
+	ABI    uint64 // 1: of a 32-bit task, 2: of a 64-bit one
+	Mask   uint64 // bits of the registers, perf_event_attr.sample_regs_user
+	Regs   []byte // a word each, lowest bit first
+	Memory []byte // from the stack pointer up
+	Asked  int    // bytes that were asked for; Memory is shorter where the mapping ended
+
+	Spaces  *addrspace.Map
+	Version addrspace.Version // of the process's address space
+}
+
+// Unwinder unwinds the copied stacks of one capture.
+type Unwinder interface {
+	// Worker returns a StackUnwinder for one goroutine.
+	Worker() StackUnwinder
+}
+
+// StackUnwinder unwinds stacks one after another.
+type StackUnwinder interface {
+	// Unwind appends the addresses of a stack to words, leaf first, return addresses as they
+	// are. An address that no call left, other than the first, is preceded by UserMarker.
+	Unwind(s *CopiedStack, words []uint64) ([]uint64, StackEnd)
+}
+
+// UserMarker is the word before an exact address in the result of StackUnwinder.
+const UserMarker = contextUser
+
+// UnwinderFor makes the Unwinder of a capture. objects are those of its mappings, by the number
+// that addrspace.Mapping has, each with the build ID that could be found for it.
+type UnwinderFor func(objects []ingest.Object) Unwinder
+
+// Words that stand in a user part for how its unwinding ended; StackComplete has none. They lie
+// outside of what the kernel uses.
+const (
+	firstStackEnd = ^uint64(3000) + 1
+	lastStackEnd  = firstStackEnd + uint64(NumStackEnds)
+)
+
+func isStackEnd(word uint64) bool { return word >= firstStackEnd && word < lastStackEnd }
+
+// endObject returns the object of a stack's end, whose last frame is the last of l.spots.
+func (l *locator) endObject(word uint64) uint32 {
+	switch StackEnd(word - firstStackEnd) {
+	case StackTruncated:
+		return sideband.StackTruncated
+	case StackElsewhere:
+		return sideband.StackElsewhere
+	case StackNotCopied:
+		return sideband.StackNotCopied
+	case StackNoTable:
+		if n := len(l.spots); n > 0 {
+			if object, ok := l.noTable[l.spots[n-1].object]; ok {
+				return object
+			}
+		}
+	}
+	return sideband.StackBroken
+}
+
+// stackReader makes user parts of copied stacks.
+type stackReader struct {
+	r        *reader
+	unwinder StackUnwinder
+	stack    CopiedStack
+	words    []uint64
+	buf      []byte
+}
+
+// part unwinds the stack of a sample. The result is valid until the next call.
+func (u *stackReader) part(s *perfdata.Sample) []byte {
+	c := u.r.c
+	u.stack = CopiedStack{
+		Arch: c.Records.File.Features.Arch, ABI: s.UserRegsABI,
+		Mask: c.Records.File.Events[s.Event].Attr.SampleRegsUser, Regs: s.UserRegs,
+		Memory: s.UserStack, Asked: s.UserAsked, Spaces: c.Spaces, Version: u.r.user,
+	}
+	var end StackEnd
+	u.words, end = u.unwinder.Unwind(&u.stack, u.words[:0])
+	u.count(end)
+	if end != StackComplete {
+		u.words = append(u.words, firstStackEnd+uint64(end))
+	}
+	u.buf = u.buf[:0]
+	for _, w := range u.words {
+		u.buf = binary.LittleEndian.AppendUint64(u.buf, w)
+	}
+	return u.buf
+}
+
+// count counts a stack.
+func (u *stackReader) count(end StackEnd) {
+	st := &u.r.stats.Copied
+	switch end {
+	case StackComplete:
+		st.Complete++
+	case StackTruncated:
+		st.Truncated++
+	case StackElsewhere:
+		st.OtherStack++
+	case StackNoTable:
+		st.NoTable++
+	case StackNotCopied:
+		st.NotCopied++
+	default:
+		st.Broken++
+	}
+}
+
+// prepareUnwinding makes the unwinder, if samples have copied stacks. It needs the build IDs of
+// objects before any sample is read; what they get later, when it is known which of them occur
+// and when the last sample was, is not changed by it.
+func (c *collector) prepareUnwinding(f *file) {
+	const copied = perfdata.SampleRegsUser | perfdata.SampleStackUser
+	file := c.Records.File
+	if c.opts.Unwinder == nil || !slices.ContainsFunc(file.Events, func(ev perfdata.Event) bool {
+		return ev.Attr.SampleType&copied == copied
+	}) {
+		return
+	}
+	a := assembly{collector: c, file: f}
+	first, last := file.Features.FirstTime, file.Features.LastTime
+	end, _ := a.wall(last)
+	x := sideband.NewIdentifier(c.State, a.query(end), c.opts.Identify)
+	if c.Clock.Timed {
+		if x.From, x.To = first, last; last == 0 {
+			x.To = sideband.NoTime // no proof holds of a recording whose end is not known
+		}
+	}
+	objects := slices.Clone(c.Objects.List)
+	c.noTable = make(map[uint32]uint32)
+	for i := range objects {
+		if o := &objects[i]; o.Kind == ingest.ELF || o.Kind == ingest.VDSO {
+			x.Identify(o)
+			c.noTable[uint32(i)] = c.Objects.NoTable(uint32(i))
+		}
+	}
+	c.unwinder = c.opts.Unwinder(objects)
+}

@@ -1,0 +1,237 @@
+package cfi
+
+import (
+	"cmp"
+	"slices"
+
+	"symbolize/ingest/addr"
+)
+
+// Limits of one object. Real ones have at most 1,155 rules and 58 expressions.
+const (
+	maxRules = 1 << 16
+	maxExprs = 1 << 16
+	maxExpr  = 1 << 10 // bytes of one
+)
+
+// padding is the longest gap between functions that is taken for the alignment of the next
+// one: their rows are then not separated.
+const padding = 15
+
+// row is a rule and where it begins, counted from its function's start.
+type row struct{ off, rule uint32 }
+
+// span is a function, or a part of one that no function of a better source covers.
+type span struct {
+	addr.Range
+	base     addr.Addr // of its rows
+	from, to uint32    // of its rows
+}
+
+// Builder collects functions in any order. Where they overlap those of an earlier source are
+// used, see NextSource. It is for one goroutine.
+type Builder struct {
+	Arch  *Arch
+	Rules []Rule   // by number; rule 0 is NoRule
+	Exprs [][]byte // by number
+
+	rules   map[Rule]uint32
+	exprs   map[string]int32
+	last    uint32 // number of the rule that was asked for last
+	done    []span // of finished sources: sorted and disjoint
+	funcs   []span // of the present one
+	rows    []row
+	added   int
+	dropped int
+}
+
+// NewBuilder returns an empty Builder.
+func NewBuilder(a *Arch) *Builder {
+	return &Builder{Arch: a, Rules: []Rule{{}}, rules: map[Rule]uint32{{}: 0},
+		exprs: make(map[string]int32)}
+}
+
+// Func begins a function, to which the following Rows belong. It reports false for a range
+// that cannot be one: empty, or of 4 GiB and more.
+func (b *Builder) Func(r addr.Range) bool {
+	if r.End <= r.Start || uint64(r.End-r.Start) >= 1<<32 || len(b.rows) >= 1<<31 {
+		return false
+	}
+	n := uint32(len(b.rows))
+	b.funcs = append(b.funcs, span{Range: r, base: r.Start, from: n, to: n})
+	b.added++
+	return true
+}
+
+// Row adds a rule that holds from an address of the present function on. Addresses ascend; of
+// two rows at one the later counts.
+func (b *Builder) Row(at addr.Addr, r *Rule) {
+	f := &b.funcs[len(b.funcs)-1]
+	if at < f.Start || at >= f.End {
+		return
+	}
+	off, n := uint32(at-f.Start), b.number(r)
+	if k := len(b.rows); uint32(k) > f.from {
+		switch last := &b.rows[k-1]; {
+		case last.off == off:
+			last.rule = n
+			return
+		case last.rule == n || last.off > off:
+			return
+		}
+	}
+	b.rows = append(b.rows, row{off, n})
+	f.to++
+}
+
+// number returns the number of a rule.
+func (b *Builder) number(r *Rule) uint32 {
+	if r.Kind != Frame {
+		r = &Rule{Kind: r.Kind}
+	}
+	if b.Rules[b.last] == *r {
+		return b.last
+	}
+	n, ok := b.rules[*r]
+	if !ok {
+		if len(b.Rules) >= maxRules {
+			b.dropped++
+			return 0
+		}
+		n = uint32(len(b.Rules))
+		b.Rules = append(b.Rules, *r)
+		b.rules[*r] = n
+	}
+	b.last = n
+	return n
+}
+
+// Expr returns the number of a DWARF expression; false if it is too long or there are too
+// many.
+func (b *Builder) Expr(code []byte) (int32, bool) {
+	if n, ok := b.exprs[string(code)]; ok {
+		return n, true
+	}
+	if len(code) > maxExpr || len(b.Exprs) >= maxExprs {
+		return 0, false
+	}
+	n := int32(len(b.Exprs))
+	b.Exprs = append(b.Exprs, slices.Clone(code))
+	b.exprs[string(code)] = n
+	return n, true
+}
+
+// Funcs returns the number of functions that were added.
+func (b *Builder) Funcs() int { return b.added }
+
+// Dropped returns the number of rows that lost their rule because there were too many
+// different ones.
+func (b *Builder) Dropped() int { return b.dropped }
+
+// NextSource ends a source: functions that are added from now on count only where those so
+// far have no rows.
+func (b *Builder) NextSource() {
+	funcs := b.funcs
+	slices.SortStableFunc(funcs, func(a, b span) int { return cmp.Compare(a.Start, b.Start) })
+	// Within a source the function that begins first counts.
+	flat := make([]span, 0, len(funcs))
+	end := addr.Addr(0)
+	for _, f := range funcs {
+		if f.Start = max(f.Start, end); f.Start < f.End {
+			flat = append(flat, f)
+			end = f.End
+		}
+	}
+	b.done = insert(b.done, flat)
+	b.funcs = b.funcs[:0]
+}
+
+// Covered reports whether a source so far has a function at an address. NextSource must have
+// been called since the last Func.
+func (b *Builder) Covered(a addr.Addr) bool {
+	i, ok := slices.BinarySearchFunc(b.done, a, func(s span, a addr.Addr) int {
+		return cmp.Compare(s.Start, a)
+	})
+	return ok || i > 0 && b.done[i-1].End > a
+}
+
+// Next returns the start of the first function of finished sources behind an address; false
+// if there is none.
+func (b *Builder) Next(a addr.Addr) (addr.Addr, bool) {
+	i, ok := slices.BinarySearchFunc(b.done, a, func(s span, a addr.Addr) int {
+		return cmp.Compare(s.Start, a)
+	})
+	if ok {
+		i++
+	}
+	if i >= len(b.done) {
+		return 0, false
+	}
+	return b.done[i].Start, true
+}
+
+// insert adds to sorted, disjoint spans the parts of others that they do not cover.
+func insert(have, more []span) []span {
+	if len(have) == 0 {
+		return more
+	}
+	out := make([]span, 0, len(have)+len(more))
+	i, covered := 0, addr.Addr(0)
+	for _, m := range more {
+		m.Start = max(m.Start, covered)
+		for ; i < len(have) && have[i].End <= m.Start; i++ {
+			out = append(out, have[i])
+		}
+		for ; i < len(have) && have[i].Start < m.End && m.Start < m.End; i++ {
+			if have[i].Start > m.Start {
+				part := m
+				part.End = have[i].Start
+				out = append(out, part)
+			}
+			out = append(out, have[i])
+			covered = have[i].End // perhaps beyond m
+			m.Start = covered
+		}
+		if m.Start < m.End {
+			out = append(out, m)
+		}
+	}
+	return append(out, have[i:]...)
+}
+
+// Rows visits the rows of all sources in order of address: equal neighbours are one, and
+// where nothing is known there is a row of rule 0. The last one is such a row. The present
+// source is ended.
+func (b *Builder) Rows(visit func(start addr.Addr, rule uint32)) {
+	b.NextSource()
+	current, end := uint32(0), addr.Addr(0)
+	put := func(at addr.Addr, rule uint32) {
+		if rule != current {
+			visit(at, rule)
+			current = rule
+		}
+	}
+	for i := range b.done {
+		s := &b.done[i]
+		if s.Start-end > padding {
+			put(end, 0)
+		}
+		rows := b.rows[s.from:s.to]
+		skip := uint32(s.Start - s.base)
+		k, exact := slices.BinarySearchFunc(rows, skip, func(r row, off uint32) int {
+			return cmp.Compare(r.off, off)
+		})
+		switch {
+		case exact:
+		case k > 0:
+			put(s.Start, rows[k-1].rule)
+		default:
+			put(s.Start, 0)
+		}
+		for ; k < len(rows) && s.base+addr.Addr(rows[k].off) < s.End; k++ {
+			put(s.base+addr.Addr(rows[k].off), rows[k].rule)
+		}
+		end = s.End
+	}
+	put(end, 0)
+}

@@ -1,0 +1,165 @@
+package cfi
+
+import (
+	"debug/elf"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"symbolize/ingest/addr"
+)
+
+// rule returns a rule that is told by its CFA.
+func rule(n int) *Rule {
+	return &Rule{Kind: Frame, CFA: Where{How: Register, Reg: 7, Off: int32(n)}}
+}
+
+// list prints the rows of b: "1000:8 1010:-", with the offset of the CFA, "-" for no rule.
+func list(b *Builder) string {
+	var words []string
+	b.Rows(func(at addr.Addr, n uint32) {
+		text := "-"
+		if r := b.Rules[n]; r.Kind != NoRule {
+			text = fmt.Sprint(r.CFA.Off)
+		}
+		words = append(words, fmt.Sprintf("%x:%s", uint64(at), text))
+	})
+	return strings.Join(words, " ")
+}
+
+func TestRows(t *testing.T) {
+	type fn struct {
+		start, end addr.Addr
+		rows       []addr.Addr // offset, CFA, …
+	}
+	for _, c := range []struct {
+		name    string
+		sources [][]fn
+		want    string
+	}{
+		{"none", nil, ""},
+		{"equal neighbours are one", [][]fn{{{0x1000, 0x1010, []addr.Addr{0, 8, 4, 16, 8, 16}},
+			{0x1010, 0x1020, []addr.Addr{0, 16}}}}, "1000:8 1004:16 1020:-"},
+		{"padding keeps the rule, a gap does not", [][]fn{{{0x1000, 0x1001, []addr.Addr{0, 8}},
+			{0x1010, 0x1020, []addr.Addr{0, 16}}, {0x1030, 0x1040, []addr.Addr{0, 24}}}},
+			"1000:8 1010:16 1020:- 1030:24 1040:-"},
+		{"in any order", [][]fn{{{0x2000, 0x2010, []addr.Addr{0, 8}},
+			{0x1000, 0x1010, []addr.Addr{0, 16}}}}, "1000:16 1010:- 2000:8 2010:-"},
+		{"the later of two rows at one address", [][]fn{{{0x1000, 0x1010, []addr.Addr{0, 8, 0, 16}}}},
+			"1000:16 1010:-"},
+		{"rows outside are left out", [][]fn{{{0x1000, 0x1010, []addr.Addr{0, 8, 0x10, 16}}}},
+			"1000:8 1010:-"},
+		{"no row at the start", [][]fn{{{0x1000, 0x1010, []addr.Addr{4, 8}}}}, "1004:8 1010:-"},
+		{"overlap in a source", [][]fn{{{0x1000, 0x1010, []addr.Addr{0, 8}},
+			{0x1008, 0x1018, []addr.Addr{0, 16, 4, 24, 8, 32}}}}, "1000:8 1010:32 1018:-"},
+		{"a worse source fills gaps", [][]fn{{{0x1000, 0x1010, []addr.Addr{0, 8}},
+			{0x1020, 0x1030, []addr.Addr{0, 8}}}, {{0xff0, 0x1040, []addr.Addr{0, 16}}}},
+			"ff0:16 1000:8 1010:16 1020:8 1030:16 1040:-"},
+		{"a better source covers all", [][]fn{{{0x1000, 0x1100, []addr.Addr{0, 8}}},
+			{{0x1010, 0x1020, []addr.Addr{0, 16}}, {0x1030, 0x1200, []addr.Addr{0, 24, 0xf0, 32}}}},
+			"1000:8 1100:24 1120:32 1200:-"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := NewBuilder(ArchOf(elf.EM_X86_64))
+			for _, source := range c.sources {
+				for _, f := range source {
+					b.Func(addr.Range{Start: f.start, End: f.end})
+					for i := 0; i < len(f.rows); i += 2 {
+						b.Row(f.start+f.rows[i], rule(int(f.rows[i+1])))
+					}
+				}
+				b.NextSource()
+			}
+			if got := list(b); got != c.want {
+				t.Errorf("%s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestRowsAgainstMap compares rows of random functions with a rule for each byte.
+func TestRowsAgainstMap(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		b := NewBuilder(ArchOf(elf.EM_X86_64))
+		var want [0x400]int
+		for range 1 + r.IntN(3) {
+			var have [0x400]int // of this source, by first function
+			type fn struct{ start, end int }
+			var funcs []fn
+			for range r.IntN(8) {
+				start := r.IntN(0x300)
+				funcs = append(funcs, fn{start, start + 1 + r.IntN(0x100)})
+			}
+			for i, f := range funcs {
+				b.Func(addr.Range{Start: addr.Addr(f.start), End: addr.Addr(f.end)})
+				b.Row(addr.Addr(f.start), rule(1+int(seed)*1000+f.start*8+i))
+			}
+			for at := range have {
+				first := -1
+				for i, f := range funcs {
+					// That which begins first; of equal ones the first that was added.
+					if f.start <= at && at < f.end && (first < 0 || f.start < funcs[first].start) {
+						first = i
+					}
+				}
+				if first >= 0 && want[at] == 0 {
+					want[at] = 1 + int(seed)*1000 + funcs[first].start*8 + first
+				}
+			}
+			b.NextSource()
+		}
+		var got [0x400]int
+		last, lastRule := 0, 0
+		b.Rows(func(at addr.Addr, n uint32) {
+			for ; last < int(at); last++ {
+				got[last] = lastRule
+			}
+			lastRule = int(b.Rules[n].CFA.Off)
+		})
+		for at := range want {
+			// Padding has the rule of the function before.
+			if want[at] != 0 && got[at] != want[at] {
+				t.Fatalf("seed %d: at %#x: %d, want %d", seed, at, got[at], want[at])
+			}
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	b := NewBuilder(ArchOf(elf.EM_X86_64))
+	for _, r := range []addr.Range{{Start: 8, End: 8}, {Start: 9, End: 8}, {Start: 0, End: 1 << 32}} {
+		if b.Func(r) {
+			t.Errorf("%#x is a function", r)
+		}
+	}
+	if _, ok := b.Expr(make([]byte, maxExpr+1)); ok {
+		t.Error("an expression of any length")
+	}
+	b.Func(addr.Range{Start: 0, End: 1 << 20})
+	for i := range maxRules + 10 {
+		b.Row(addr.Addr(i), rule(i))
+	}
+	if len(b.Rules) != maxRules || b.Dropped() != 11 {
+		t.Errorf("%d rules, %d dropped", len(b.Rules), b.Dropped())
+	}
+}
+
+func TestCovered(t *testing.T) {
+	b := NewBuilder(ArchOf(elf.EM_X86_64))
+	b.Func(addr.Range{Start: 0x1000, End: 0x1010})
+	b.Func(addr.Range{Start: 0x2000, End: 0x2010})
+	b.NextSource()
+	for a, want := range map[addr.Addr]bool{0xfff: false, 0x1000: true, 0x100f: true, 0x1010: false,
+		0x2000: true} {
+		if got := b.Covered(a); got != want {
+			t.Errorf("%#x: %v", a, got)
+		}
+	}
+	for a, want := range map[addr.Addr]addr.Addr{0: 0x1000, 0x1000: 0x2000, 0x1800: 0x2000, 0x2000: 0} {
+		if got, ok := b.Next(a); got != want || ok != (want != 0) {
+			t.Errorf("%#x: %#x", a, got)
+		}
+	}
+}

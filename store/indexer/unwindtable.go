@@ -1,0 +1,100 @@
+package indexer
+
+import (
+	stdelf "debug/elf"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/object/cfi"
+	"symbolize/ingest/object/ehframe"
+	"symbolize/ingest/object/elf"
+	"symbolize/store"
+	"symbolize/store/unwindtab"
+)
+
+// unwindTable adds the rules by which copied stacks are unwound: those of .eh_frame, for code
+// without any there those of .debug_frame, and for code without either what is known of it
+// anyway. A debug file, which does not run, has .debug_frame alone.
+func (s *sources) unwindTable(f *elf.File, runs bool) {
+	arch := cfi.ArchOf(f.Machine)
+	if arch == nil || f.BigEndian || f.Class == stdelf.ELFCLASS64 != (arch.Word == 8) {
+		return
+	}
+	b := cfi.NewBuilder(arch)
+	if runs {
+		s.frameRules(b, f, ehframe.Find)
+	}
+	s.frameRules(b, f, ehframe.FindDebug)
+	if runs {
+		weakRules(b, f)
+	}
+	if n := b.Dropped(); n > 0 {
+		s.fail(lostEntries(n, nil))
+	}
+	table := unwindtab.Encode(b)
+	if table == nil {
+		return
+	}
+	s.c.Sources = append(s.c.Sources, store.NewSource{
+		Info:  store.SourceInfo{Kind: store.Unwind, Producer: Producer, Path: s.path},
+		Table: table,
+	})
+}
+
+// frameRules adds the rules of a section.
+func (s *sources) frameRules(b *cfi.Builder, f *elf.File,
+	find func(*elf.File) (*ehframe.Section, error)) {
+	section, err := find(f)
+	if err != nil {
+		s.fail(&incompleteError{err.Error()})
+	}
+	if section == nil {
+		return
+	}
+	if err := lostEntries(section.Rules(b)); err != nil {
+		s.fail(err)
+	}
+	b.NextSource()
+}
+
+// maxEntryCode is how much code behind the entry point belongs to it: that of ld.so is
+// 0x60 bytes long, and calls the dynamic linker and the initializers.
+const maxEntryCode = 128
+
+// weakRules adds rules for code that linkers and C libraries leave without: stubs of the
+// procedure linkage table, which have not touched the stack, and the code at the entry point,
+// which has no caller.
+func weakRules(b *cfi.Builder, f *elf.File) {
+	for i := range f.Sections {
+		sec := &f.Sections[i]
+		if !sec.IsCode() {
+			continue
+		}
+		switch sec.Name {
+		case ".plt", ".plt.sec", ".plt.got", ".plt.bnd", ".iplt":
+			if b.Func(addr.Range{Start: sec.Addr, End: sec.Addr + addr.Addr(sec.Size)}) {
+				b.Row(sec.Addr, stubRule(b.Arch))
+			}
+		}
+	}
+	b.NextSource()
+	if f.Entry == 0 || b.Covered(f.Entry) || f.Type == stdelf.ET_REL {
+		return
+	}
+	end := f.Entry + maxEntryCode
+	if next, ok := b.Next(f.Entry); ok {
+		end = min(end, next)
+	}
+	if b.Func(addr.Range{Start: f.Entry, End: end}) {
+		b.Row(f.Entry, &cfi.Rule{Kind: cfi.End})
+	}
+}
+
+// stubRule is the rule of code that has pushed nothing.
+func stubRule(a *cfi.Arch) *cfi.Rule {
+	r := &cfi.Rule{Kind: cfi.Frame, CFA: cfi.Where{How: cfi.Register, Reg: a.SP}}
+	if !a.LinkRegister {
+		r.CFA.Off = int32(a.Word)
+		r.RA = cfi.Where{How: cfi.AtCFA, Off: int32(-a.Word)}
+	}
+	return r
+}

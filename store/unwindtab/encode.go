@@ -1,0 +1,291 @@
+package unwindtab
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+
+	"symbolize/ingest/addr"
+	"symbolize/ingest/object/cfi"
+	"symbolize/store/symtab"
+)
+
+// Version is the format that this package writes. It reads every version from 1 to this one.
+const Version = 1
+
+const (
+	magic = "UNWTAB"
+
+	chunkRows  = 1 << 14
+	inlineSize = 8 << 10 // bytes of blocks that are kept in the header
+
+	// maxSpan bounds the code of a chunk: starts of rows are 32-bit numbers in memory.
+	maxSpan = 1<<32 - 1
+)
+
+// Tags of a header.
+const (
+	tagSummary = 1 + iota
+	tagChunks
+	tagDictionary
+	tagInline
+)
+
+// encoder collects the rows of a table.
+type encoder struct {
+	b       *cfi.Builder
+	number  []uint64 // by rule of the Builder: its number in the table
+	starts  []addr.Addr
+	rules   []uint32
+	last    addr.Addr // start of the chunk before
+	dir     []byte
+	chunks  [][]byte
+	raw     []byte
+	order   []uint32
+	rows    uint64
+	covered uint64
+	rawSize int64
+}
+
+// Encode makes a table of the rows of b, with its form in the store; nil if there are none.
+// The Digest of the result is over the content, independent of division and compression.
+// Its Named is the bytes of code that have a rule.
+func Encode(b *cfi.Builder) *symtab.Encoded {
+	e := encoder{b: b}
+	e.numberRules()
+	covered := addr.Addr(0)
+	current := uint32(0)
+	b.Rows(func(start addr.Addr, rule uint32) {
+		if current != 0 {
+			e.covered += uint64(start - covered)
+		}
+		covered, current = start, rule
+		if n := len(e.starts); n == chunkRows || n > 0 && start-e.starts[0] > maxSpan {
+			e.flush()
+		}
+		e.starts, e.rules = append(e.starts, start), append(e.rules, rule)
+	})
+	if len(e.starts) == 0 {
+		return nil
+	}
+	e.flush()
+	return e.finish()
+}
+
+// numberRules numbers rules by their frequency, equally frequent ones by content: the order in
+// which functions were added changes nothing.
+func (e *encoder) numberRules() {
+	count := make([]int, len(e.b.Rules))
+	e.b.Rows(func(_ addr.Addr, rule uint32) { count[rule]++ })
+	text := make([][]byte, len(count))
+	var used []uint32
+	for i, n := range count {
+		if n > 0 {
+			used = append(used, uint32(i))
+			text[i] = e.appendRule(nil, &e.b.Rules[i], func(n int32) []byte {
+				return e.b.Exprs[n]
+			})
+		}
+	}
+	slices.SortFunc(used, func(x, y uint32) int {
+		return cmp.Or(cmp.Compare(count[y], count[x]), bytes.Compare(text[x], text[y]))
+	})
+	e.number = make([]uint64, len(count))
+	e.order = used
+	for i, r := range used {
+		e.number[r] = uint64(i)
+	}
+}
+
+// appendRule appends a rule in encoded form; expr encodes the number of an expression.
+func (e *encoder) appendRule(b []byte, r *cfi.Rule, expr func(n int32) []byte) []byte {
+	kind := byte(r.Kind)
+	if r.Signal {
+		kind |= signalBit
+	}
+	b = append(b, kind)
+	if r.Kind != cfi.Frame {
+		return b
+	}
+	where := func(w *cfi.Where) {
+		b = append(b, byte(w.How))
+		switch w.How {
+		case cfi.Register:
+			b = binary.AppendVarint(append(b, w.Reg), int64(w.Off))
+		case cfi.AtCFA, cfi.CFAPlus:
+			b = binary.AppendVarint(b, int64(w.Off))
+		case cfi.AtExpr, cfi.Expr:
+			b = append(b, expr(w.Off)...)
+		}
+	}
+	where(&r.CFA)
+	where(&r.RA)
+	for i := range e.b.Arch.Saved {
+		where(&r.Saved[i])
+	}
+	return b
+}
+
+// flush writes the open chunk.
+func (e *encoder) flush() {
+	raw := e.raw[:0]
+	order := make([]uint32, len(e.starts))
+	for i, r := range e.rules {
+		raw = binary.AppendUvarint(raw, e.number[r])
+		order[i] = uint32(i)
+	}
+	order = order[:len(order)-1]
+	slices.SortStableFunc(order, func(x, y uint32) int {
+		return cmp.Compare(e.number[e.rules[x]], e.number[e.rules[y]])
+	})
+	for _, i := range order {
+		raw = binary.AppendUvarint(raw, uint64(e.starts[i+1]-e.starts[i]))
+	}
+	stored, entry := symtab.Pack(raw)
+	e.chunks = append(e.chunks, stored)
+	e.dir = binary.AppendUvarint(e.dir, uint64(e.starts[0]-e.last))
+	e.dir = binary.AppendUvarint(e.dir, uint64(len(e.starts)))
+	e.dir = entry.Append(e.dir)
+	e.last, e.raw = e.starts[0], raw
+	e.rows += uint64(len(e.starts))
+	e.rawSize += int64(len(raw))
+	e.starts, e.rules = e.starts[:0], e.rules[:0]
+}
+
+// dictionary encodes the rules in use, and the expressions in the order of their first use.
+func (e *encoder) dictionary() []byte {
+	number := make(map[int32]uint64)
+	var exprs []int32
+	var rules []byte
+	for _, r := range e.order {
+		rules = e.appendRule(rules, &e.b.Rules[r], func(n int32) []byte {
+			k, ok := number[n]
+			if !ok {
+				k = uint64(len(exprs))
+				number[n] = k
+				exprs = append(exprs, n)
+			}
+			return binary.AppendUvarint(nil, k)
+		})
+	}
+	d := binary.AppendUvarint(nil, uint64(len(e.order)))
+	d = binary.AppendUvarint(d, uint64(len(exprs)))
+	d = append(d, rules...)
+	for _, n := range exprs {
+		d = binary.AppendUvarint(d, uint64(len(e.b.Exprs[n])))
+		d = append(d, e.b.Exprs[n]...)
+	}
+	return d
+}
+
+// finish writes the header.
+func (e *encoder) finish() *symtab.Encoded {
+	raw := e.dictionary()
+	stored, entry := symtab.Pack(raw)
+	head := append([]byte(magic), Version, 0)
+	var p []byte
+	for _, v := range []uint64{uint64(e.b.Arch.Machine), uint64(e.b.Funcs()), e.rows, e.covered} {
+		p = binary.AppendUvarint(p, v)
+	}
+	head = symtab.AppendTagged(head, tagSummary, p)
+	head = symtab.AppendTagged(head, tagChunks, e.dir)
+	head = symtab.AppendTagged(head, tagDictionary, entry.Append(nil))
+	out := &symtab.Encoded{Header: head, Funcs: e.b.Funcs(), Named: e.covered,
+		RawSize: e.rawSize + int64(len(raw)+len(head))}
+	blocks := len(stored)
+	for _, c := range e.chunks {
+		blocks += len(c)
+	}
+	if blocks <= inlineSize {
+		all := slices.Concat(append(slices.Clone(e.chunks), stored)...)
+		out.Header = symtab.AppendTagged(head, tagInline, all)
+		out.Size = int64(len(out.Header))
+	} else {
+		out.Chunks, out.Strings = e.chunks, [][]byte{stored}
+		out.Size = int64(len(head) + blocks)
+	}
+	t, err := Open(out.Header, out)
+	if err == nil {
+		out.Digest, err = t.Digest()
+	}
+	if err != nil {
+		panic(err) // a table that we cannot read is a bug of ours
+	}
+	return out
+}
+
+// digestDomain separates digests of tables from other hashes.
+const digestDomain = "symbolize unwindtab 1\n"
+
+// Digest reads the whole table, checks that it is as the format has it, and returns the digest
+// of its content.
+func (t *Table) Digest() (sum [32]byte, err error) {
+	h := sha256.New()
+	buf := []byte(digestDomain)
+	for _, v := range []uint64{uint64(t.arch.Machine), t.funcs, t.rows, t.covered} {
+		buf = binary.AppendUvarint(buf, v)
+	}
+	e := encoder{b: &cfi.Builder{Arch: t.arch}}
+	for i := range t.Rules {
+		buf = e.appendRule(buf, &t.Rules[i], func(n int32) []byte {
+			code := t.Exprs[n]
+			return append(binary.AppendUvarint(nil, uint64(len(code))), code...)
+		})
+	}
+	h.Write(buf)
+	sums := sums{t: t}
+	for i := range t.chunks {
+		c, err := t.Chunk(i)
+		if err != nil {
+			return sum, err
+		}
+		buf = sums.add(c, buf[:0])
+		h.Write(buf)
+	}
+	if err := sums.check(); err != nil {
+		return sum, err
+	}
+	h.Sum(sum[:0])
+	return sum, nil
+}
+
+// sums adds up what a summary has.
+type sums struct {
+	t       *Table
+	covered uint64
+	last    addr.Addr
+	rule    uint32
+	used    []bool
+}
+
+// add takes a chunk, and appends its rows to b.
+func (s *sums) add(c *Chunk, b []byte) []byte {
+	if s.used == nil {
+		s.used = make([]bool, len(s.t.Rules))
+	}
+	for i, off := range c.starts {
+		start, rule := c.start+addr.Addr(off), uint32(c.rules[i])
+		if s.t.Rules[s.rule].Kind != cfi.NoRule && s.last != 0 {
+			s.covered += uint64(start - s.last)
+		}
+		b = binary.AppendUvarint(b, uint64(start-s.last))
+		b = binary.AppendUvarint(b, uint64(rule))
+		s.last, s.rule = start, rule
+		s.used[rule] = true
+	}
+	return b
+}
+
+func (s *sums) check() error {
+	switch {
+	case s.t.Rules[s.rule].Kind != cfi.NoRule:
+		return formatError("the last row has a rule")
+	case s.covered != s.t.covered:
+		return formatError("rules for %d bytes, the summary has %d", s.covered, s.t.covered)
+	case slices.Contains(s.used, false):
+		return formatError("a rule that no row uses")
+	}
+	return nil
+}
