@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/magic"
@@ -372,15 +374,36 @@ func sealed(packed []byte) []byte {
 	return append(segmentHeader(int64(len(packed)), sum[:]), packed...)
 }
 
-// FuzzUnfinished reads segments with right heads and any content.
+// FuzzUnfinished reads segments with right heads and any content, packed or still to be packed.
 func FuzzUnfinished(f *testing.F) {
 	data, ends := flushedFile(f, 2)
 	list, _ := segments("", bytes.NewReader(data), int64(len(data)))
-	f.Add(data[list[0].at:ends[0]], data[list[1].at:ends[1]])
-	f.Fuzz(func(t *testing.T, a, b []byte) {
+	var tars [2][]byte
+	unpack, err := zstd.NewReader(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i := range tars {
+		packed := data[list[i].at:ends[i]]
+		if tars[i], err = unpack.DecodeAll(packed, nil); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Add(false, tars[0], tars[1])
+	f.Add(true, data[list[0].at:ends[0]], data[list[1].at:ends[1]])
+	pack, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, isPacked bool, a, b []byte) {
 		var file []byte
-		for _, packed := range [][]byte{a, b} {
-			file = append(file, sealed(packed)...)
+		for _, part := range [][]byte{a, b} {
+			if !isPacked {
+				// The manifest has a frame of its own, by which a bundle is recognised.
+				head := min(len(part), 512)
+				part = pack.EncodeAll(part[head:], pack.EncodeAll(part[:head], nil))
+			}
+			file = append(file, sealed(part)...)
 		}
 		x, err := Open("fuzz", bytes.NewReader(file), int64(len(file)))
 		if err != nil {
