@@ -33,8 +33,12 @@ type changes struct {
 // change is a range that was mapped or unmapped.
 type change struct{ time, start, end uint64 }
 
-// loss is a time in which changes of a range may have been lost.
-type loss struct{ from, to, start, end uint64 }
+// loss is a time in which changes of a range may have been lost. From until on it is known again
+// what lies there, by records of that time.
+type loss struct{ from, to, start, end, until uint64 }
+
+// never is the until of losses after which nobody has looked.
+const never = math.MaxUint64
 
 const (
 	changePage = 12 // log2 of the bytes of a key in pages
@@ -60,7 +64,7 @@ func (c *changes) add(time, start, length uint64) {
 	defer c.mu.Unlock()
 	first, last := start>>changePage, (end-1)>>changePage
 	if last-first >= maxChangePages || c.count+int(last-first) >= maxChanges {
-		c.loseLocked(loss{time, time, start, end})
+		c.loseLocked(loss{time, time, start, end, never})
 		return
 	}
 	for page := first; page <= last; page++ {
@@ -84,7 +88,22 @@ func (c *changes) loseRange(from, to, start, length uint64) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.loseLocked(loss{from, to, start, endOf(start, length)})
+	c.loseLocked(loss{from, to, start, endOf(start, length), never})
+}
+
+// settled notes that it is known again, from a time on, what lies at all addresses, but for changes
+// that were lost after another time. It may be called on nil.
+func (c *changes) settled(lost, from uint64) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.losses {
+		if l := &c.losses[i]; l.until == never && l.to <= lost && l.end-l.start == math.MaxUint64 {
+			l.until = from
+		}
+	}
 }
 
 // endOf returns the end of a range, the last address at most.
@@ -93,7 +112,8 @@ func endOf(start, length uint64) uint64 { return start + min(length, math.MaxUin
 func (c *changes) loseLocked(x loss) {
 	if n := len(c.losses); n >= maxLosses { // the last one takes in all that come beyond
 		o := &c.losses[n-1]
-		x = loss{min(x.from, o.from), max(x.to, o.to), min(x.start, o.start), max(x.end, o.end)}
+		x = loss{min(x.from, o.from), max(x.to, o.to), min(x.start, o.start), max(x.end, o.end),
+			max(x.until, o.until)}
 		c.losses = c.losses[:n-1]
 	}
 	c.losses = append(c.losses, x)
@@ -165,10 +185,14 @@ func (c *changes) Epoch(addresses []uint64, time uint64) (epoch uint64) {
 			return sampler.UnknownTime
 		}
 		newest := max(c.newest(pc, time), c.newest(site, time))
-		if slices.ContainsFunc(c.losses, func(l loss) bool {
-			return l.from <= time && newest <= l.to && l.start <= pc && pc <= l.end
-		}) {
-			return sampler.UnknownTime
+		for _, l := range c.losses {
+			switch {
+			case time < l.from || l.to < newest || pc < l.start || l.end < pc:
+			case time < l.until:
+				return sampler.UnknownTime
+			default:
+				epoch = max(epoch, l.until)
+			}
 		}
 		epoch = max(epoch, newest)
 	}

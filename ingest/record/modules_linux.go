@@ -303,42 +303,6 @@ func (m *modules) settle() {
 	m.look()
 }
 
-// look finds, where there are no tracepoints, the modules that came and went since it was
-// called last: the code there meanwhile is unknown. Any goroutine may call it.
-func (m *modules) look() {
-	m.listed.Lock()
-	defer m.listed.Unlock()
-	if !m.blind {
-		return
-	}
-	b, err := os.ReadFile(m.root + "/proc/modules")
-	if err != nil {
-		return // read has reported it
-	}
-	now, there := monotonic(), make(map[moduleKey]bool)
-	loads := make(map[string]uint64)
-	for line := range strings.Lines(string(b)) {
-		if x, ok := procmaps.ParseModule(line); ok {
-			there[moduleKey{x.Name, uint64(x.Addr)}] = true
-			loads[x.Name] = now
-		}
-	}
-	for i := range m.list {
-		if o := &m.list[i]; o.Unloaded == 0 && !there[moduleKey{o.Name, uint64(o.Addr)}] {
-			o.Unloaded = now
-			m.changes.loseRange(m.looked, now, uint64(o.Addr), o.Size)
-		}
-	}
-	n := len(m.list)
-	if m.read(loads) {
-		m.readSymbols()
-	}
-	for _, o := range m.list[n:] {
-		m.changes.loseRange(m.looked, now, uint64(o.Addr), o.Size)
-	}
-	m.looked = now
-}
-
 // readSymbols keeps the symbols of modules as they are now.
 func (m *modules) readSymbols() {
 	f, err := os.Open(m.root + "/proc/kallsyms")

@@ -38,18 +38,21 @@ type programs struct {
 	entry  []byte
 	err    error // of the spools: the disk is full
 
-	missingFrom int             // in Summary.Missing, of those that finish has added
-	written     map[uint32]bool // programs that present passes over
+	missingFrom int                               // in Summary.Missing, of those that finish has added
+	written     map[uint32]bool                   // programs that present passes over
+	found       func(start uint64, length uint32) // called with functions that are read
 }
 
 // program is the entry of one in memory.
 type program struct {
 	tag     bpf.Tag
-	loaded  bool   // while we recorded: it has KSYMBOL records
-	image   bool   // its code was read
-	waited  bool   // missing, but the kernel's copy may come in time for the next part
-	missing string // why nothing was read; "" if its info was
-	symbol  string // of missing ones, from the records
+	loaded  bool     // while we recorded: it has KSYMBOL records
+	image   bool     // its code was read
+	late    bool     // it was read after records were lost: it was not there before all
+	again   []uint64 // when it was there after records were lost
+	waited  bool     // missing, but the kernel's copy may come in time for the next part
+	missing string   // why nothing was read; "" if its info was
+	symbol  string   // of missing ones, from the records
 }
 
 func newPrograms(s *session) (*programs, error) {
@@ -76,7 +79,7 @@ func (p *programs) cut(copies bool) (*programs, error) {
 	if err != nil {
 		return nil, err
 	}
-	next.source, next.entry = p.source, p.entry
+	next.source, next.entry, next.found = p.source, p.entry, p.found
 	if len(p.btfs) < maxBTFs {
 		next.btfs = maps.Clone(p.btfs)
 	}
@@ -124,6 +127,36 @@ func (p *programs) present(id uint32) {
 	}
 }
 
+// presentAgain reads a program that was there at a time after records were lost, of which a record
+// is written, and calls found with its functions.
+func (p *programs) presentAgain(id uint32, at uint64, found func(start uint64, length uint32)) {
+	x := p.seen[id]
+	if x == nil {
+		if x = p.read(id); x == nil {
+			return
+		}
+		x.late = true
+	}
+	fd, err := p.source.open(id)
+	if err != nil {
+		return // gone
+	}
+	defer p.source.close(fd)
+	if raw, err := p.source.program(fd); err == nil {
+		x.again = append(x.again, at)
+		functionsOf(raw, found)
+	}
+}
+
+// functionsOf calls found with where the functions of a program lie.
+func functionsOf(raw *bpf.RawProgram, found func(start uint64, length uint32)) {
+	starts, lengths := raw.Arrays[bpf.ArrayJITedKSyms], raw.Arrays[bpf.ArrayJITedFuncLens]
+	for o := binary.NativeEndian; len(starts) >= 8 && len(lengths) >= 4; {
+		found(o.Uint64(starts), o.Uint32(lengths))
+		starts, lengths = starts[8:], lengths[4:]
+	}
+}
+
 // read reads a program: its descriptor first, which keeps it there, and is closed
 // when the last byte was copied.
 func (p *programs) read(id uint32) *program {
@@ -157,6 +190,9 @@ func (p *programs) keep(id uint32, x *program, raw *bpf.RawProgram) {
 		x.tag = bpf.Tag(raw.Info[bpf.InfoTagAt:])
 	}
 	x.image = len(raw.Arrays[bpf.ArrayJITedInsns]) > 0
+	if p.found != nil {
+		functionsOf(raw, p.found)
+	}
 	p.entry = bpf.AppendProgram(p.entry[:0], raw)
 	p.fail(p.infos.add(id, p.entry))
 	if len(raw.Info) < bpf.InfoBTFAt+4 {

@@ -126,6 +126,7 @@ func (s *session) newRecorders() ([]recorder, error) {
 	if s.opts.Stacks != nil {
 		side.changes = newChanges(side.ask, mods.settle)
 		mods.changes = side.changes
+		side.lookAgainAfterLoss()
 		list = append(list, newMapLog(s, procs))
 		x := &stacks{s: s, procs: procs, changes: side.changes}
 		s.set.stacks = x

@@ -75,6 +75,7 @@ type sideband struct {
 	ids      []uint64           // of the events
 	first    bool               // nothing of the bundle was cut off yet
 	requests chan func()        // run by the loop
+	again    again
 }
 
 // symbolKey is a KSYMBOL record of no program.
@@ -203,7 +204,7 @@ func (x *sideband) loop() {
 	}
 	fds = append(fds, unix.PollFd{Fd: int32(x.wake), Events: unix.POLLIN})
 	for !x.stopping.Load() {
-		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
+		if _, err := unix.Poll(fds, x.lookAgain(monotonic())); err != nil && !errors.Is(err, unix.EINTR) {
 			x.s.warn("waiting for BPF programs failed: %v", err)
 			break
 		}
@@ -215,6 +216,8 @@ func (x *sideband) loop() {
 		}
 	}
 	x.drainRings()
+	x.again.last = 0 // at once
+	x.lookAgain(monotonic())
 }
 
 // drainAsked reads until all rings are empty, and signals those who wait for that.
@@ -287,6 +290,7 @@ func (x *sideband) record(rec []byte) {
 			x.s.lost("records of the rings", order.Uint64(body[8:]))
 		}
 		x.changes.lost(x.current.latest, recordTime(rec))
+		x.again.lost(x.current.latest, recordTime(rec))
 	case perfdata.TypeSample:
 		x.modules.sample(rec)
 		return // not part of perf.data
@@ -353,6 +357,10 @@ func (x *sideband) ksymbol(rec []byte) {
 		uint64(binary.NativeEndian.Uint32(body[lengthAt:])))
 	name, _, _ := bytes.Cut(body[nameAt:], []byte{0})
 	loaded := binary.NativeEndian.Uint16(body[flagsAt:])&unregister == 0
+	if bpf.IsSymbol(name) {
+		x.again.ksymbol(binary.NativeEndian.Uint64(body),
+			binary.NativeEndian.Uint32(body[lengthAt:]), loaded)
+	}
 	if loaded && bpf.IsSymbol(name) && len(x.named)+len(name) < maxNamed {
 		x.named = append(append(x.named, name...), 0)
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // synthesize writes, for each program that was there before the rings were, the
-// records that its load would have given, with time 0: before everything. It also
-// counts the functions of all.
+// records that its load would have given, with time 0: before everything; likewise with their
+// times for programs that were there after records were lost. It also counts the functions of all.
 func (p *programs) synthesize(w *perfdata.Writer, ksymbols *int) error {
 	p.infos.sort()
 	p.blobs.sort()
@@ -29,10 +29,16 @@ func (p *programs) synthesize(w *perfdata.Writer, ksymbols *int) error {
 		}
 		p.s.summary.Functions += len(x.Funcs)
 		p.describe(x)
-		if seen := p.seen[e.id]; seen == nil || seen.loaded || seen.missing != "" {
+		seen := p.seen[e.id]
+		if seen == nil || seen.missing != "" {
 			continue
 		}
-		*ksymbols += writeProgram(w, x)
+		if !seen.loaded && !seen.late {
+			*ksymbols += writeProgram(w, x, 0)
+		}
+		for _, at := range seen.again {
+			*ksymbols += writeProgram(w, x, at)
+		}
 	}
 	missing := p.s.summary.Missing[p.missingFrom:]
 	for i := range missing {
@@ -62,10 +68,10 @@ func (p *programs) describe(x *bpf.Program) {
 	}
 }
 
-// writeProgram writes the records of a load and returns how many KSYMBOLs it took. A
+// writeProgram writes the records of a load at a time and returns how many KSYMBOLs it took. A
 // function whose address is hidden has none.
-func writeProgram(w *perfdata.Writer, x *bpf.Program) int {
-	n := 0
+func writeProgram(w *perfdata.Writer, x *bpf.Program, at uint64) int {
+	n, id := 0, perfdata.SampleID{Time: at}
 	for i := range x.Funcs {
 		f := &x.Funcs[i]
 		if f.Start == 0 {
@@ -73,10 +79,9 @@ func writeProgram(w *perfdata.Writer, x *bpf.Program) int {
 		}
 		n++
 		_ = w.WriteKSymbol(&perfdata.KSymbol{Addr: uint64(f.Start), Len: f.Length,
-			Kind: perfdata.KSymbolBPF, Name: []byte(x.Symbol(i))}, perfdata.SampleID{})
+			Kind: perfdata.KSymbolBPF, Name: []byte(x.Symbol(i))}, id)
 	}
-	_ = w.WriteBPFEvent(&perfdata.BPFEvent{Kind: perfdata.BPFLoad, ID: x.ID, Tag: x.Tag},
-		perfdata.SampleID{})
+	_ = w.WriteBPFEvent(&perfdata.BPFEvent{Kind: perfdata.BPFLoad, ID: x.ID, Tag: x.Tag}, id)
 	return n
 }
 
