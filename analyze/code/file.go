@@ -343,7 +343,7 @@ func (c *Finder) fileLines(f *fileCode, start addr.Addr, offsets []int) []report
 		}
 		l, inner := &lines[i], &frames[0]
 		l.File, l.Line, l.Column = f.finder.Text(inner.File), inner.Line, inner.Column
-		l.Source = c.sources.line(l.File, l.Line)
+		l.Source, l.FileLines = c.sources.line(l.File, l.Line)
 		for k := len(frames) - 2; k >= 0 && !c.o.NoInlines; k-- {
 			l.Inlined = append(l.Inlined, f.finder.Text(frames[k].Name))
 		}

@@ -38,10 +38,10 @@ func (s *sourceDirs) Close() error {
 	return err
 }
 
-// line returns the text of a line, "" if it cannot be had.
-func (s *sourceDirs) line(file string, line uint32) string {
+// line returns the text of a line, "" if it cannot be had, and how many lines its file has.
+func (s *sourceDirs) line(file string, line uint32) (text string, of int) {
 	if len(s.dirs) == 0 || file == "" || line == 0 {
-		return ""
+		return "", 0
 	}
 	lines, ok := s.files[file]
 	if !ok {
@@ -49,9 +49,9 @@ func (s *sourceDirs) line(file string, line uint32) string {
 		s.files[file] = lines
 	}
 	if uint64(line) > uint64(len(lines)) {
-		return ""
+		return "", len(lines)
 	}
-	return string(lines[line-1])
+	return string(lines[line-1]), len(lines)
 }
 
 // read looks a file up by its recorded path, then by ever shorter ends of that, in each
@@ -72,7 +72,7 @@ func (s *sourceDirs) read(file string) [][]byte {
 				continue
 			}
 			if data, err := readSource(root, rest); err == nil {
-				return bytes.Split(data, []byte("\n"))
+				return bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n"))
 			}
 		}
 		_, rest, _ = strings.Cut(rest, "/")

@@ -176,11 +176,13 @@ type CodeSymbol struct {
 
 // CodeLine is where an instruction comes from.
 type CodeLine struct {
-	File    string
-	Line    uint32 // 0 if not known
-	Column  uint32
-	Source  string   // text of the line, "" if not at hand
-	Inlined []string // system names of the inlined calls it belongs to, outermost first
+	File   string
+	Line   uint32 // 0 if not known
+	Column uint32
+	Source string // text of the line, "" if not at hand
+	// FileLines is how many lines the source file has that Source is from; 0 where there is none.
+	FileLines int
+	Inlined   []string // system names of the inlined calls it belongs to, outermost first
 }
 
 // CodeSource finds the code of functions. It is where annotation meets files, captures
@@ -286,6 +288,9 @@ func AnnotateFunction(o *ingest.Object, f *HotFunction, source CodeSource, synta
 	out := an.function(o, f.Weight)
 	return &out, nil
 }
+
+// SkidPossible reports whether samples may lie behind the instruction that caused them.
+func (a *Annotation) SkidPossible() bool { return a.Skid == skidPossible }
 
 func (a *Annotation) noCode(o *ingest.Object, f *HotFunction, why error,
 	opts *AnnotateOptions) NoCode {

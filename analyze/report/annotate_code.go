@@ -23,8 +23,10 @@ type AnnotatedFunction struct {
 	Machine    string   `json:"machine"`
 	Origin     string   `json:"code_from"`
 	Notes      []string `json:"notes,omitempty"`
-	Address    string   `json:"address"`
-	Length     int      `json:"length"`
+	// Disagreements lists where the source files at hand cannot be those that were compiled.
+	Disagreements []string `json:"source_disagrees,omitempty"`
+	Address       string   `json:"address"`
+	Length        int      `json:"length"`
 
 	Samples uint64  `json:"samples"`
 	Weight  uint64  `json:"weight"`
@@ -86,6 +88,8 @@ type annotator struct {
 	insts []AnnotatedInst
 	lines []AnnotatedLine
 	total uint64 // of the function
+
+	disagreements []string
 }
 
 // MaxCode bounds the code of one function, in bytes: an instruction takes some hundred
@@ -131,6 +135,7 @@ func (a *annotator) function(o *ingest.Object, total uint64) AnnotatedFunction {
 		}
 	}
 	out.Lines, out.Instructions = a.sortLines(), a.insts
+	out.Disagreements = a.disagreements
 	return out
 }
 
@@ -182,6 +187,7 @@ func (a *annotator) source() {
 		line uint32
 	}
 	index := make(map[key]int)
+	check := newSourceCheck()
 	for i, l := range a.code.Lines(offsets) {
 		in := &a.insts[i]
 		for _, name := range l.Inlined {
@@ -196,6 +202,7 @@ func (a *annotator) source() {
 		if !ok {
 			n = len(a.lines)
 			index[k] = n
+			check.line(&l)
 			a.lines = append(a.lines, AnnotatedLine{File: in.File, Line: l.Line,
 				Source: sourceText(l.Source)})
 		}
@@ -203,6 +210,7 @@ func (a *annotator) source() {
 		a.lines[n].Samples += in.Samples
 		a.lines[n].Weight += in.Weight
 	}
+	a.disagreements = check.texts()
 	for i := range a.lines {
 		a.lines[i].Percent = sharePercent(a.value(a.lines[i].Samples, a.lines[i].Weight), a.total)
 	}

@@ -103,6 +103,9 @@ func (t *annotateWriter) function(f *AnnotatedFunction) {
 	}
 	fmt.Fprintf(t, "\n  code: %s, %s at %s\n", f.Origin, counted(uint64(f.Length), "byte"),
 		f.Address)
+	for _, n := range f.Disagreements {
+		fmt.Fprintf(t, "  %s: %s\n", t.colour(colourMark, "warning"), n)
+	}
 	for _, n := range f.Notes {
 		fmt.Fprintf(t, "  note: %s\n", n)
 	}
@@ -127,12 +130,12 @@ func (t *annotateWriter) summary(f *AnnotatedFunction) {
 		if i == 0 {
 			t.WriteString("  hottest lines:\n")
 		}
-		fmt.Fprintf(t, "  %s  %s\n", t.percent(l.Percent), lineText(l.File, l.Line))
+		fmt.Fprintf(t, "  %s  %s\n", t.percent(l.Percent), LineText(l.File, l.Line))
 	}
 }
 
-// lineText is where a line is: without a file where only its number is known.
-func lineText(file string, line uint32) string {
+// LineText is where a line is: without a file where only its number is known.
+func LineText(file string, line uint32) string {
 	if file == "" {
 		return fmt.Sprintf("line %d", line)
 	}
@@ -181,7 +184,7 @@ func (t *annotateWriter) listing(f *AnnotatedFunction) {
 	for i := range f.Instructions {
 		in := &f.Instructions[i]
 		if !slices.Equal(in.Inlined, inlined) {
-			t.row(w, "", t.colour(colourSource, "; "+inlineText(f, in.Inlined)))
+			t.row(w, "", t.colour(colourSource, "; "+f.InlineText(in.Inlined)))
 			inlined, line = in.Inlined, -1
 		}
 		if in.line != line && in.line >= 0 {
@@ -192,9 +195,9 @@ func (t *annotateWriter) listing(f *AnnotatedFunction) {
 	}
 }
 
-// inlineText names the inlined call, or the function itself, that the lines
-// below belong to.
-func inlineText(f *AnnotatedFunction, inlined []string) string {
+// InlineText names the inlined call, outermost first, or the function itself, that
+// instructions belong to.
+func (f *AnnotatedFunction) InlineText(inlined []string) string {
 	if len(inlined) == 0 {
 		return "in " + f.Name
 	}
@@ -215,7 +218,7 @@ func (t *annotateWriter) sourceRow(w int, l *AnnotatedLine) {
 	if file != "" {
 		file = baseName(file)
 	}
-	text := "; " + lineText(file, l.Line)
+	text := "; " + LineText(file, l.Line)
 	if l.Source != "" {
 		text += "  " + l.Source
 	}
@@ -240,16 +243,16 @@ func (t *annotateWriter) instruction(w int, in *AnnotatedInst, f *AnnotatedFunct
 	if t.style.Bytes {
 		arrow += fmt.Sprintf("%-*s  ", bytesColumn, in.Bytes)
 	}
-	text := arrow + t.instText(in, f)
+	text := arrow + f.InstText(in, t.style.Addresses)
 	if in.Hottest {
 		text = t.colour(colourMark, text)
 	}
 	fmt.Fprintf(t, "%c%s | %*s | %s\n", mark, t.percent(in.Percent), w, where, text)
 }
 
-// instText is an instruction with its target named: inside the function by offset,
-// like the column before it, else by symbol.
-func (t *annotateWriter) instText(in *AnnotatedInst, f *AnnotatedFunction) string {
+// InstText is the text of an instruction with its target named: inside the function by offset
+// or, with addresses, by address, else by symbol.
+func (f *AnnotatedFunction) InstText(in *AnnotatedInst, addresses bool) string {
 	to := in.Target
 	if to == nil {
 		return in.Text
@@ -264,10 +267,10 @@ func (t *annotateWriter) instText(in *AnnotatedInst, f *AnnotatedFunction) strin
 			symbol += fmt.Sprintf("+0x%x", *to.Offset)
 		}
 		symbol += ">"
-		if !t.style.Addresses {
+		if !addresses {
 			address = strconv.FormatInt(int64(*to.Offset), 16)
 		}
-		if !t.style.Addresses && to.Kind == "jump" {
+		if !addresses && to.Kind == "jump" {
 			symbol = direction(in, *to.Offset)
 		}
 	}

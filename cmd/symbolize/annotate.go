@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/code"
 	"symbolize/analyze/disasm"
+	"symbolize/analyze/listing"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -56,6 +58,9 @@ later (skid); that is not corrected.
 Exit status: 0 done; 1 failed, or of no function the code could be had; 2 usage; 3 a capture could
 not be read or was damaged, the rest was done; 130 interrupted.`
 
+// pageFunctions is how many functions a page has by default.
+const pageFunctions = 10
+
 func newAnnotateCommand(a *app) *cobra.Command {
 	o := &annotateOptions{}
 	cmd := &cobra.Command{
@@ -64,15 +69,19 @@ func newAnnotateCommand(a *app) *cobra.Command {
 		Long:    annotateLong,
 		GroupID: groupMain,
 		Example: "  symbolize annotate perf.data 'bpf_prog_.*'\n" +
+			"  symbolize annotate -o x.html --source-dir ~/src perf.data\n" +
 			"  symbolize annotate --source-dir ~/src perf.data main\n" +
 			"  symbolize annotate --format json bundle.tar id:123",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
-			if err := o.validate(args); err != nil {
-				return err
-			}
-			return runAnnotate(ctx, a, o)
-		}),
 	}
+	cmd.RunE = a.runE(func(ctx context.Context, args []string) error {
+		if !cmd.Flags().Changed("format") && filepath.Ext(o.output) == ".html" {
+			o.format = formatHTML
+		}
+		if err := o.validate(args); err != nil {
+			return err
+		}
+		return runAnnotate(ctx, a, o)
+	})
 	o.addFlags(cmd)
 	return cmd
 }
@@ -82,7 +91,7 @@ func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 	fs.SortFlags = false
 	fs.IntVarP(&o.limit, "limit", "n", -1,
 		"annotate `N` functions, the hottest first; 0 for all "+
-			"(default: 1 without a pattern, else all)")
+			"(default: without a pattern 1, of HTML 10; else all)")
 	fs.BoolVar(&o.children, "children", false,
 		"count samples for the calls on their stacks, too, not for the leaf alone")
 	fs.BoolVar(&o.addresses, "addresses", false,
@@ -94,7 +103,7 @@ func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
 		"take the text of source files from `DIR`, at their recorded paths or the ends of these; "+
 			"may be repeated")
-	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	addFormatFlag(cmd, &o.format, formatText, formatJSON, formatHTML)
 	addOutputFlag(fs, &o.output)
 	o.inputOptions.addFlags(cmd)
 	addCountFlag(fs, &o.count)
@@ -113,7 +122,7 @@ func (o *annotateOptions) validate(args []string) (err error) {
 	}
 	if err := cmp.Or(
 		o.inputOptions.validate(o.captures),
-		checkFormat(o.format, formatText, formatJSON),
+		checkFormat(o.format, formatText, formatJSON, formatHTML),
 		checkWord("--syntax", o.syntax, disasm.Syntaxes),
 	); err != nil {
 		return err
@@ -121,6 +130,8 @@ func (o *annotateOptions) validate(args []string) (err error) {
 	switch {
 	case o.limit < -1:
 		return usagef("-n %d: it is at least 0", o.limit)
+	case o.limit < 0 && len(o.patterns) == 0 && o.format == formatHTML:
+		o.limit = pageFunctions
 	case o.limit < 0 && len(o.patterns) == 0:
 		o.limit = 1
 	}
@@ -172,8 +183,11 @@ func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
 		return o.nothing(p, finder, &opts)
 	}
 	err = a.writeOutput(o.output, false, func(w io.Writer) error {
-		if o.format == formatJSON {
+		switch o.format {
+		case formatJSON:
 			return an.WriteJSON(w)
+		case formatHTML:
+			return listing.WriteHTML(w, an)
 		}
 		return an.WriteText(w, report.AnnotateText{Addresses: o.addresses, Bytes: o.bytes,
 			Colour: o.output == "" && a.colour()})

@@ -1,0 +1,119 @@
+package listing
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+
+	"symbolize/analyze/report"
+	"symbolize/analyze/table"
+)
+
+//go:embed page.html
+var pageHTML string
+
+//go:embed style.css
+var styleCSS string
+
+var pageTemplate = template.Must(template.New("listing").Parse(pageHTML))
+
+// policy allows the page its own style, by its sum, and nothing else.
+func policy() string {
+	sum := sha256.Sum256([]byte(styleCSS))
+	return "default-src 'none'; style-src 'sha256-" +
+		base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
+}
+
+// page is what the template gets.
+type page struct {
+	Title, Policy         string
+	Style                 template.CSS
+	Event, Samples, Total string
+	Others                string
+	Skid, Children        bool
+	Functions             []function
+	Missing               []missing
+	Left                  string
+}
+
+type missing struct{ Share, Name, Object, Reason, Hint string }
+
+// function is one function of the page.
+type function struct {
+	ID, Name, Share, Heat, Samples, Weight string
+	Object, BuildID, Origin, Address       string
+	Length                                 string
+	Warnings, Notes                        []string
+	Source                                 []source
+	Rows                                   []row
+	Arrows                                 []arrow
+	Gutter, Height                         int
+}
+
+// WriteHTML writes the page.
+func WriteHTML(w io.Writer, a *report.Annotation) error {
+	p := page{Title: "Annotated functions", Policy: policy(), Style: template.CSS(styleCSS),
+		Event: a.Event, Samples: table.Thousands(a.Samples) + " samples",
+		Total: table.Quantity(a.Total, a.Unit), Others: strings.Join(a.Others, ", "),
+		Skid: a.SkidPossible(), Children: a.Children}
+	if len(a.Functions) == 1 {
+		p.Title = a.Functions[0].Name
+	}
+	if a.Left > 0 {
+		p.Left = table.Count(a.Left, "function", "functions")
+	}
+	for i := range a.Functions {
+		p.Functions = append(p.Functions, newFunction(a, i))
+	}
+	for _, m := range a.Missing {
+		p.Missing = append(p.Missing, missing{percent(m.Share), m.Name, m.Object, m.Reason, m.Hint})
+	}
+	return pageTemplate.Execute(w, &p)
+}
+
+func newFunction(a *report.Annotation, i int) function {
+	f := &a.Functions[i]
+	value := f.Weight
+	if a.Unit == "samples" {
+		value = f.Samples
+	}
+	out := function{ID: fmt.Sprintf("f%d", i+1), Name: f.Name, Share: percent(f.Share),
+		Heat: heat(f.Share), Samples: table.Thousands(f.Samples),
+		Weight: table.Quantity(value, a.Unit), Object: f.Object, BuildID: f.BuildID,
+		Origin: f.Origin, Address: f.Address,
+		Length:   table.Count(f.Length, "byte", "bytes"),
+		Warnings: slices.Clone(f.Disagreements), Notes: slices.Clone(f.Notes)}
+	if f.Outside > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("behind these bytes: %s samples",
+			table.Thousands(f.Outside)))
+	}
+	if f.Unknown > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("no known instruction: %d bytes", f.Unknown))
+	}
+	l := newLayout(&out, f)
+	l.rows()
+	l.source()
+	l.arrows()
+	return out
+}
+
+func percent(v float64) string { return fmt.Sprintf("%.2f%%", v) }
+
+// heat is the class of a share: the levels are those at which people look.
+func heat(percent float64) string {
+	level := 0
+	for _, least := range []float64{0.5, 2, 5, 10, 25} {
+		if percent >= least {
+			level++
+		}
+	}
+	if level == 0 {
+		return ""
+	}
+	return fmt.Sprintf("h%d", level)
+}
