@@ -40,7 +40,7 @@ type source interface {
 	// stackMap returns the stacks that were counted when they were recorded; nil if there
 	// are none.
 	stackMap() *stackSource
-	// taken returns what was taken from bundles, as Capture.Taken does.
+	// taken is Capture.Taken.
 	taken() []sideband.Taken
 }
 
@@ -139,7 +139,7 @@ func (c *Capture) Types() map[uint32]*btf.Types {
 	return nil
 }
 
-// Taken returns what the capture took from each bundle of Options.Bundles, in their order.
+// Taken returns the counts of facts taken from each bundle of Options.Bundles, in their order.
 // It is known after Profile or Programs.
 func (c *Capture) Taken() []sideband.Taken {
 	c.mu.Lock()
@@ -147,9 +147,9 @@ func (c *Capture) Taken() []sideband.Taken {
 	return c.source.taken()
 }
 
-// KernelMap returns the kernel's address space as it was when all functions of a BPF
-// program were last mapped where it says; as it was at the end if they never were. The
-// objects in it have the build IDs that Profile found. It is nil for captures without
+// KernelMap returns the kernel's address space at the last time at which all functions of a
+// BPF program were mapped at their addresses; at the end if they never were. The objects in
+// it have the build IDs that Profile found. It is nil for captures without
 // records of the kernel. It may be called after Close, if Profile was before.
 func (c *Capture) KernelMap(ctx context.Context, p *bpf.Program) (*sideband.KernelMap, error) {
 	if _, err := c.Profile(ctx); err != nil {

@@ -11,8 +11,8 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// collector is what all workers of the second pass share. It is read only but for
-// labels, which has a lock.
+// collector is shared by all workers of the second pass. It is read-only but for labels, which
+// has a lock.
 type collector struct {
 	*sideband.State
 	opts     *Options
@@ -25,7 +25,7 @@ type collector struct {
 	noTable  map[uint32]uint32 // see locator
 }
 
-// newCollector applies the filters to what the file has.
+// newCollector applies the filters to the events and comms of the file.
 func newCollector(sb *sideband.State, opts *Options) (*collector, error) {
 	c := &collector{State: sb, opts: opts}
 	if err := c.chooseEvents(); err != nil {
@@ -46,7 +46,7 @@ func newCollector(sb *sideband.State, opts *Options) (*collector, error) {
 	return c, nil
 }
 
-// chooseEvents makes one event of the profile of all attrs with the same name.
+// chooseEvents makes one event of the profile for all attrs with one name.
 func (c *collector) chooseEvents() error {
 	var names []string
 	for i := range c.Records.File.Events {

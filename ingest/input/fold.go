@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// folder makes a Profile of what the workers have collected.
+// folder makes a Profile of the tables of all workers.
 type folder struct {
 	assembly
 	workers []*worker
@@ -43,7 +43,7 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 			Comms:  func(code uint32) ingest.StringID { return comms[code] },
 			Events: events,
 		})
-		// What is not in the shard, which is emptied step by step, is let go.
+		// Assemble empties the shard step by step; the rest is freed here.
 		w.kernelChains, w.userChains, w.rows, w.places = nil, nil, nil, nil
 	}
 	merge.Assemble(f.p, f.shards)
@@ -52,7 +52,7 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 	return f.p, number
 }
 
-// stats adds up what the passes counted.
+// stats adds up the counts of both passes.
 func (f *folder) stats() {
 	st := &f.p.Stats
 	*st = f.State.Records.Stats
@@ -93,8 +93,8 @@ func (f *folder) recordType(t perfdata.Type, n uint64) {
 	}
 }
 
-// warn puts the warnings of the file and of its records in the order of the file.
-// Each worker keeps its first ones, so that the first of all are always there.
+// warn adds the warnings of the file, then those of its records in the order of the file.
+// Each worker keeps its first ones, so that the first of all are among them.
 func (f *folder) warn(records []sideband.Warning) {
 	st := &f.p.Stats
 	for _, err := range f.Records.File.Warnings {
@@ -139,8 +139,8 @@ func (f *folder) firstTime() uint64 {
 	return first
 }
 
-// wall turns a time of the recording's clock into wall time, where the recorder
-// wrote how they hang together (perf record -k).
+// wall converts a time of the recording's clock to wall time, if the recorder wrote both
+// clocks (perf record -k).
 func (f *assembly) wall(t uint64) (nanos int64, ok bool) {
 	cd := f.Records.File.Features.ClockData
 	if cd == nil || t == 0 {
@@ -149,9 +149,8 @@ func (f *assembly) wall(t uint64) (nanos int64, ok bool) {
 	return int64(cd.WallNanos + (t - cd.ClockNanos)), true
 }
 
-// meta fills in what the capture says about itself. Most recordings do not say
-// when they were made: the file's modification time is no substitute, since a
-// copy of a capture has to give the same profile.
+// meta sets the description of the capture. Most recordings have no wall clock. The file's
+// time of modification is no substitute: a copy of a capture has to give the same profile.
 func (f *folder) meta() {
 	x := &f.Records.File.Features
 	m := &f.p.Meta

@@ -31,15 +31,14 @@ const (
 type spot struct {
 	pc     uint64 // as recorded
 	object uint32 // raw
-	place  uint32 // what number says of the object and the offset
+	place  uint32 // the result of number
 }
 
-// knownAddress is an answer that is kept at hand: the stacks of a process share
-// most of their addresses.
+// knownAddress is a cached result: the stacks of a process share most of their addresses.
 type knownAddress struct {
 	at      addr.PC
 	version addrspace.Version
-	kind    uint8 // 0: nothing is known here
+	kind    uint8 // 0: empty
 	flags   uint8
 	object  uint32
 	place   uint32
@@ -52,26 +51,26 @@ const (
 	knownReturn // the kernel's, before a return address
 )
 
-// knownBits is log2 of how many answers are kept: as many as fit into a level 2
-// cache beside all else.
+// knownBits is log2 of the number of cached results, which fit into a level 2 cache beside
+// other data.
 const knownBits = 14
 
 // Properties of a part of a chain.
 const (
 	partCut     uint8 = 1 << iota // rubbish was cut off
-	partUser                      // what it means depends on the Version of the process
-	partKernel                    // what it means depends on the Version of the kernel
-	partAdopted                   // another worker's chain, taken here because it is met so often
+	partUser                      // its result depends on the Version of the process
+	partKernel                    // its result depends on the Version of the kernel
+	partAdopted                   // another worker's chain, adopted because it is frequent
 )
 
 // locator looks addresses up: return addresses at the byte before them (addr.Site). The
 // kernel's that no call can precede are exact, see sideband.State.KernelCode; those of others
-// are known by symbol tables, see correctReturns, for which their places are marked.
+// are found by symbol tables, see correctReturns, for which their places are marked.
 type locator struct {
 	sb    *sideband.State
 	spots []spot // of the last locate
-	// rubbish is where in spots addresses begin that cannot be code, -1 if there are
-	// none or code follows.
+	// rubbish is the index in spots of the first of the last addresses that cannot be code,
+	// -1 if there are none.
 	rubbish int
 	known   []knownAddress // direct-mapped
 	// number returns the number of a place for spots; ret if its address is a return address.
@@ -86,11 +85,10 @@ type locator struct {
 // is exact (the interrupted instruction, or the user's at a system call); all
 // others are return addresses.
 //
-// Where the chain turns to rubbish it is cut, and what was before is kept: at a
-// word that is no marker and no address, and at addresses that cannot be code
-// (below any mapping, the kernel's in user mode) with nothing mapped behind them.
-// perf throws chains of the first kind away whole, and prints the second.
-// A first address that the kernel recorded twice is kept twice, as perf does.
+// A chain is cut before rubbish: a word that is no marker and no address, and a tail of
+// addresses that cannot be code (below any mapping, or the kernel's in user mode). perf
+// drops chains of the first kind whole, and prints the second. A first address that the
+// kernel recorded twice is kept twice, as perf does.
 func (l *locator) locate(words []byte, user, kernel addrspace.Version) {
 	l.spots = l.spots[:0]
 	l.flags = 0
@@ -121,7 +119,7 @@ func (l *locator) locate(words []byte, user, kernel addrspace.Version) {
 	l.cut()
 }
 
-// cut takes away a tail of rubbish.
+// cut removes a tail of rubbish.
 func (l *locator) cut() {
 	if l.rubbish >= 0 {
 		l.spots = l.spots[:l.rubbish]
@@ -149,11 +147,11 @@ func (l *locator) address(mode, pc uint64, exact bool, user, kernel addrspace.Ve
 	}
 	l.one(mode, pc, true, user, kernel)
 	if l.rubbish >= 0 && l.spots[len(l.spots)-1].object > sideband.UnmappedKernel {
-		l.rubbish = -1 // there is code behind it
+		l.rubbish = -1 // code follows
 	}
 }
 
-// add adds a spot in an object that is one place.
+// add adds a spot in an object whose addresses are one place.
 func (l *locator) add(pc uint64, object uint32) {
 	l.spots = append(l.spots, spot{pc, object, l.number(object, 0, false)})
 }

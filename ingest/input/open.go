@@ -46,7 +46,7 @@ func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
 	return &Capture{file: in, source: src}, nil
 }
 
-// open opens what a path leads to.
+// open opens the file or directory of a path.
 func (f *file) open(ctx context.Context, opts *Options) (source, error) {
 	if f.path == StandardInput && opts.Stdin != nil {
 		if err := f.readInput(ctx, opts.Stdin); err != nil {
@@ -100,7 +100,7 @@ func (f *file) readInput(ctx context.Context, r io.Reader) error {
 	return nil
 }
 
-// noCapture says of what is no regular file why it is no capture.
+// noCapture returns the reason why a path without a regular file is no capture.
 func noCapture(path string, err error) error {
 	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
 		return fmt.Errorf("%s: %w: it is a directory, and none of perf's", path, ErrNotCapture)

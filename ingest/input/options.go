@@ -12,33 +12,33 @@ import (
 // StandardInput is the path of what Options.Stdin has.
 const StandardInput = "-"
 
-// Options say what to read from a capture, and how.
+// Options select the samples of a capture, and have the sources of facts beside it.
 type Options struct {
 	Event   string      // only this event; "" for all
 	Comms   []string    // only these thread names; none for all
 	PIDs    []int32     // only these processes; none for all
-	Keep    ingest.Keep // which labels to keep apart when folding
+	Keep    ingest.Keep // labels to keep apart when folding
 	Workers int         // 0 for GOMAXPROCS
 
 	// Stdin is read for the path StandardInput, once; nil makes that a file's name.
 	Stdin io.Reader
 
-	// Identify finds the build ID of a mapping whose records have none: same file
+	// Identify returns the build ID of a mapping whose records have none: same file
 	// proven, the vdso of a known kernel, or the path with --trust-paths. It is
-	// called once per distinct object, from one goroutine; nil answers nothing. It is also
-	// asked of files whose ID the capture has by their path alone, ByPath of the query: it
-	// returns that if nothing it knows speaks against it.
+	// called once per distinct object, from one goroutine; nil finds none. It is also called
+	// for files whose ID the capture has by their path alone, ByPath of the query: it
+	// returns that unless it can refute it.
 	Identify func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource)
 
 	// Seen gets the objects that samples lie in, once all have their build IDs: before Exact is
 	// asked about them. It is called once, from one goroutine.
 	Seen func(Seen)
 
-	// Exact knows the code of objects from symbol tables: of offsets that stand where return
-	// addresses do, ascending, it gives those that no call can precede. An interrupt or a
-	// signal came there, or somebody wrote the address onto the stack, and the location is the
-	// address itself and not the byte before it. It is called at most once per object, from
-	// one goroutine; nil knows none.
+	// Exact returns, by symbol tables, those of the offsets in the places of return
+	// addresses, ascending, that no call can precede. An interrupt or a signal came there, or
+	// code wrote the address onto the stack, and the location is the address itself and not
+	// the byte before it. It is called at most once per object, from one goroutine; nil
+	// returns none.
 	Exact func(o *ingest.Object, returns []addr.Offset) []addr.Offset
 
 	// Unwinder makes what unwinds the copied user stacks of a capture; it is called only if a
@@ -51,7 +51,7 @@ type Options struct {
 	// are of the same boot: see Capture.Taken.
 	Bundles []*Capture
 
-	// Stacks says how to read stack maps, which do not tell all themselves.
+	// Stacks has the layout of stack maps, and files that belong to them.
 	Stacks StackOptions
 }
 

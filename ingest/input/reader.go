@@ -10,8 +10,8 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// threadState is a thread's name and its process's address space over a time in
-// which neither changes.
+// threadState is a thread's name and its process's address space in a span of time without
+// changes.
 type threadState struct {
 	pid, tid    int32
 	comm        uint32
@@ -27,8 +27,8 @@ type threadState struct {
 
 const threadCache = 1 << 10
 
-// reader decodes the samples of the wanted events, processes and comms: what
-// folding and replay have in common. It is for one goroutine.
+// reader decodes the samples of the wanted events, processes and comms, for folding and
+// replay. It is for one goroutine.
 type reader struct {
 	c       *collector
 	records *perfdata.RecordReader
@@ -47,7 +47,7 @@ type reader struct {
 	user        addrspace.Version
 	kernel      addrspace.Version
 	kpart, part []byte
-	cut         bool // nothing but rubbish: the parts are made up of the sample's own address
+	cut         bool // the chain was rubbish: the parts are made of the sample's own address
 	thread      *threadState
 
 	stats    ingest.Stats
@@ -78,7 +78,7 @@ func (r *reader) next() bool {
 	return false
 }
 
-// take makes the sample of a record the present one, if it is wanted.
+// take decodes the sample of a record, and reports whether it is wanted.
 func (r *reader) take(rec *perfdata.Record) bool {
 	if err := r.c.Records.File.DecodeSample(rec, &r.sample); err != nil {
 		r.bad(rec, err)
@@ -141,8 +141,8 @@ func (r *reader) bad(rec *perfdata.Record, err error) {
 	}
 }
 
-// who finds the thread's name and the address spaces, and says whether the
-// sample passes the filters.
+// who finds the thread's name and the address spaces, and reports whether the sample passes
+// the filters.
 func (r *reader) who() bool {
 	s := &r.sample
 	st := &r.threads[uint32(s.TID)%threadCache]
@@ -166,8 +166,8 @@ func (r *reader) threadState(pid, tid int32, t uint64) threadState {
 	}
 }
 
-// label numbers the labels of the present sample. Those of the thread's last
-// sample are mostly the same.
+// label numbers the labels of the present sample, which mostly are those of the thread's
+// last sample.
 func (r *reader) label() uint32 {
 	s, st, keep := &r.sample, r.thread, r.c.opts.Keep
 	l := merge.Labels{Comm: r.comm, PID: -1, TID: -1, CPU: -1, Event: uint16(r.event)}

@@ -52,7 +52,7 @@ func newReplayer(f *foldedSamples, p *ingest.Profile) *replayer {
 	return r
 }
 
-// fill makes the present sample the one to hand out.
+// fill sets out to the present sample.
 func (r *replayer) fill() {
 	s := &r.sample
 	r.out = ReplaySample{
@@ -75,8 +75,8 @@ func (r *replayer) frames(words []byte) {
 	}
 }
 
-// location finds a place in the profile, where folding has put it. Bit 0 of the result is
-// set for return addresses.
+// location returns the location of a place in the profile, shifted by 1; bit 0 is set for
+// return addresses.
 func (r *replayer) location(object uint32, offset uint64, ret bool) uint32 {
 	want := ingest.Location{Object: r.number[object], Offset: addr.Offset(offset)}
 	if ret && markReturned(r.c.Objects, object) != object {

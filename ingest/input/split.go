@@ -9,8 +9,8 @@ import (
 	"symbolize/ingest/format/procmaps"
 )
 
-// splitter parts the chains of samples into a kernel part, which begins with a
-// marker, and a user part, which does not.
+// splitter splits the chains of samples into a kernel part, which begins with a marker, and
+// a user part, which does not.
 type splitter struct {
 	file    *perfdata.File
 	userIP  []int // by event: index of the instruction pointer in UserRegs, -1 if not there
@@ -19,7 +19,7 @@ type splitter struct {
 	unwind  func(s *perfdata.Sample) []byte // makes the user part of a copied stack; may be nil
 }
 
-// notUnwound stands in a user part for a user stack that is still to be unwound.
+// notUnwound is the word in a user part for a user stack that is still to be unwound.
 var notUnwound = binary.LittleEndian.AppendUint64(nil, contextUserDeferred)
 
 func newSplitter(f *perfdata.File) *splitter {
@@ -109,8 +109,7 @@ func (sp *splitter) withStack(part []byte, s *perfdata.Sample) []byte {
 }
 
 // userStack is the user part of a kernel sample with a copy of the user stack:
-// the address at which the user program entered the kernel, then what is still to
-// be unwound.
+// the address at which the user program entered the kernel, then notUnwound.
 func (sp *splitter) userStack(s *perfdata.Sample) []byte {
 	if sp.unwind != nil {
 		return sp.unwind(s)
@@ -126,17 +125,16 @@ func (sp *splitter) userStack(s *perfdata.Sample) []byte {
 	return append(ip, notUnwound...)
 }
 
-// Words that stand for all others of their kind in a user part.
+// Words that replace all others of their kind in a user part.
 const (
 	plainRubbish = 1       // an address that cannot be code
 	plainJunk    = 1 << 62 // an address that no process has mapped; no machine has it
 	plainEnd     = ^uint64(0)
 )
 
-// simplify makes one of all user parts that differ in junk only: unwinding by
-// frame pointers takes whatever lies on the stack of functions without them for
-// addresses, and every such word would make a chain of its own. What the part
-// comes to is the same, as are the rules of locate that are applied here.
+// simplify makes user parts equal that differ in junk only: unwinding by frame pointers takes
+// the data on the stack of functions without them for addresses, and every such word would
+// make a chain of its own. The part has the same result, since the rules are those of locate.
 func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
 	if len(part) < 8 || binary.LittleEndian.Uint64(part) >= contextMax {
 		return part // not in user mode, or rubbish from the start
@@ -178,8 +176,8 @@ func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
 	return out
 }
 
-// hasFrames reports whether a part comes to any frame: whether an address, or a
-// stack that is still to be unwound, stands before the first rubbish.
+// hasFrames reports whether a part has an address, or a stack that is still to be unwound,
+// before the first rubbish.
 func hasFrames(part []byte) bool {
 	for ; len(part) >= 8; part = part[8:] {
 		word := binary.LittleEndian.Uint64(part)
@@ -213,8 +211,8 @@ func isMarker(word uint64) bool {
 	return false
 }
 
-// modeMarker is the context marker that a sample's CPU mode stands for. Where the
-// mode is not known the address tells.
+// modeMarker returns the context marker of a sample's CPU mode, or of its address if the mode
+// is not known.
 func modeMarker(rec *perfdata.Record, s *perfdata.Sample) uint64 {
 	switch rec.CPUMode() {
 	case perfdata.CPUModeKernel:

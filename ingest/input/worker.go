@@ -12,10 +12,10 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// worker reads the samples of some chunks of the file, and folds those of some
-// chains into tables of its own. Which chains are a worker's own is told by their
-// hash, so that few chains and folded rows are with two workers: with tables per
-// worker for whatever it reads, a long recording has all its stacks in each.
+// worker reads the samples of some chunks of the file, and folds those of some chains into
+// tables of its own. The hash of a chain decides which worker owns it, so that few chains and
+// folded rows are in two tables: if each worker folded the samples that it reads, the tables
+// of each would have all stacks of a long recording.
 type worker struct {
 	*reader
 	index  int
@@ -79,8 +79,8 @@ func collect(ctx context.Context, c *collector) ([]*worker, error) {
 	return workers, nil
 }
 
-// run reads chunks until none is left, then what the other workers still send. A
-// worker that fails goes on receiving: the others may be waiting for it.
+// run reads chunks until none is left, then takes the batches of the other workers. A worker
+// that fails goes on receiving: the others may be waiting for it.
 func (w *worker) run(ctx context.Context, next *atomic.Int64) {
 	out := newOutbox(w.queues, w.index)
 	for w.err == nil {

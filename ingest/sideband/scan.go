@@ -18,7 +18,7 @@ import (
 type ScanOptions struct {
 	ChunkSize int64    // bytes that a chunk has at least; 0 for the default
 	Bundles   []Bundle // of the same boot, which have what the capture lacks
-	// Missing are programs without code, as the bundle lists them that has the records.
+	// Missing are programs without code in the list of the bundle that has the records.
 	Missing []bundle.MissingProgram
 }
 
@@ -26,7 +26,7 @@ type ScanOptions struct {
 // opened: other records than COMPRESSED ones hold samples before it, which no recorder does.
 var errCompressed = errors.New("COMPRESSED record behind samples that are not compressed")
 
-// defaultChunkSize is how much of the file a worker of the second pass takes at a time.
+// defaultChunkSize is the size of the chunks that workers of the second pass take, in bytes.
 // The first pass notes where records start near its multiples.
 const defaultChunkSize = 4 << 20
 
@@ -116,7 +116,7 @@ func timed(f *perfdata.File) bool {
 	return len(f.Events) > 0
 }
 
-// record takes in one record that is no sample.
+// record enters a record that is no sample.
 func (sb *State) record(rec *perfdata.Record) error {
 	switch rec.Type {
 	case perfdata.TypeMmap, perfdata.TypeMmap2:
@@ -164,8 +164,8 @@ func (sb *State) record(rec *perfdata.Record) error {
 	case perfdata.TypeThrottle:
 		sb.Records.Stats.Throttled++
 	}
-	// EXIT changes nothing: late samples of the dead still find their mappings, and
-	// whoever gets the number next comes with a FORK.
+	// EXIT changes nothing: late samples of an ended process still find its mappings, and the
+	// next process with its number has a FORK.
 	return nil
 }
 
@@ -214,7 +214,7 @@ func endOf(start, length uint64) uint64 {
 	return math.MaxUint64
 }
 
-// mapping takes in the MMAP or MMAP2 record in sb.mmap.
+// mapping enters the MMAP or MMAP2 record in sb.Records.mmap.
 func (sb *State) mapping(rec *perfdata.Record) {
 	m := &sb.Records.mmap
 	if m.Data {
