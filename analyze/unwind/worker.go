@@ -269,10 +269,7 @@ func (w *worker) outside() input.StackEnd {
 
 // find returns what is known of the code at an address, or before a return address.
 func (w *worker) find(pc uint64, exact bool) found {
-	at := addr.PC(pc)
-	if !exact {
-		at--
-	}
+	at := addr.Site(addr.PC(pc), !exact)
 	v := w.stack.Version
 	h := (uint64(at) ^ uint64(v)<<40 ^ uint64(v)>>24) * 0x9e3779b97f4a7c15
 	f := &w.cache[h>>(64-cacheBits)]
