@@ -440,6 +440,11 @@ func TestJSONLines(t *testing.T) {
 func BenchmarkFolded(b *testing.B) {
 	p := profilebuild.Random(1, profilebuild.LikeBig)
 	lines := len(folded(b, p, FoldedOptions{}))
+	var size bytes.Buffer
+	if err := Folded(&size, p, FoldedOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(size.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := Folded(io.Discard, p, FoldedOptions{}); err != nil {

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"testing"
-	"unsafe"
 
 	"symbolize/ingest"
 	"symbolize/ingest/fold/intern"
@@ -214,22 +213,5 @@ func TestRowsCountOn(t *testing.T) {
 	}
 	if count != 5*math.MaxUint32 || weight != 55 {
 		t.Errorf("%d samples of weight %d, want %d of 55", count, weight, uint64(5*math.MaxUint32))
-	}
-}
-
-// BenchmarkRows folds rows of which half are distinct, in a table far larger than the caches.
-func BenchmarkRows(b *testing.B) {
-	rows := make([]Row, 1<<20)
-	rng := rand.New(rand.NewPCG(8, 9))
-	for i := range rows {
-		rows[i] = Row{Kernel: rng.Uint32N(1 << 10), User: rng.Uint32N(1 << 9), Count: 1, Weight: 1}
-	}
-	b.SetBytes(int64(len(rows)) * int64(unsafe.Sizeof(rows[0])))
-	for b.Loop() {
-		table := NewRowTable()
-		for _, r := range rows {
-			table.Add(r)
-		}
-		table.Lists()
 	}
 }
