@@ -21,7 +21,6 @@ type Input struct {
 // them. A node has the name of the new side, where it is there.
 type Folded struct {
 	New, Base []*calltree.Stacks
-	event     string
 }
 
 // Fold adds up the profiles of both sides and matches their nodes. The event is that of the

@@ -22,7 +22,6 @@ type Label struct {
 type column struct {
 	Event  int   `json:"event"`
 	Values []int `json:"values"` // indices into Label.Values; -1 for what shares the last column
-	weight uint64
 }
 
 // row is a distinct stack of frames of one column.

@@ -48,10 +48,10 @@ type segment struct {
 
 // function is a function with samples, at its address in the profile.
 type function struct {
-	hot        *report.HotFunction
-	object     *ingest.Object
-	name       string
-	start, end uint64 // end is 0 until its code was read, and start if there is none
+	hot    *report.HotFunction
+	object *ingest.Object
+	name   string
+	start  uint64
 }
 
 type textKey struct {

@@ -95,7 +95,7 @@ func TestInstructions(t *testing.T) {
 			cfaExpr, 16, 1, 0x31},
 			[]string{"401000 expr 7608, ra at expr 31, 6 at expr 7600, 3 expr 30"}},
 		{"no caller", []byte{cfaUndefined, 16}, []string{"401000 end"}},
-		{"registers without a place", []byte{cfaOffset | 0, 2, cfaOffsetExt, 40, 2, cfaOffsetExt, 0x80, 8, 2},
+		{"registers without a place", []byte{cfaOffset, 2, cfaOffsetExt, 40, 2, cfaOffsetExt, 0x80, 8, 2},
 			[]string{"401000 r7+8, ra at cfa-8"}},
 		{"signed return addresses", []byte{cfaNegateRA, cfaAdvance | 4, cfaNegateRA},
 			[]string{"401000 r7+8, ra at cfa-8"}},
