@@ -79,8 +79,8 @@ func TestMeta(t *testing.T) {
 	}
 }
 
-// TestTruncated cuts a capture at every length: an error or a profile of what was
-// whole, never a panic, and the more bytes the more samples.
+// TestTruncated cuts a capture at every length: an error, or a profile of the
+// records that are whole. Never a panic, and the more bytes the more samples.
 func TestTruncated(t *testing.T) {
 	c := newCapture()
 	c.lib(7, 0x400000, 0x1000, 0, "/bin/a", 1)
@@ -186,18 +186,20 @@ func TestOpenErrors(t *testing.T) {
 		path, want string
 		is         error
 	}{
-		{filepath.Join(dir, "absent"), "no such file", os.ErrNotExist},
-		{write("empty", ""), "it is empty", ErrNotCapture},
-		{write("text", "hello, world\n"), "not a capture", ErrNotCapture},
-		{write("elf", "\x7fELF\x02\x01\x01"), "index reads those", ErrNotCapture},
-		{write("zst", "\x28\xb5\x2f\xfd...."), "compressed", ErrNotCapture},
-		{dir, "it is a directory, and none of perf's", ErrNotCapture},
-		{filepath.Join(dir, "rec"), "data: offset 0x8: 8 bytes wanted, 0 left: a recording cut off at its header",
-			perfdata.ErrCutHeader},
-		{write("lfs", "version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 5\n"),
-			"it is a pointer of Git LFS", ErrNotCapture},
-		{write("short", "PERFILE2"), "cut off at its header", perfdata.ErrCutHeader},
-		{write("gz", "\x1f\x8b\x08garbage"), "", nil},
+		{path: filepath.Join(dir, "absent"), want: "no such file", is: os.ErrNotExist},
+		{path: write("empty", ""), want: "it is empty", is: ErrNotCapture},
+		{path: write("text", "hello, world\n"), want: "not a capture", is: ErrNotCapture},
+		{path: write("elf", "\x7fELF\x02\x01\x01"), want: "index reads those", is: ErrNotCapture},
+		{path: write("zst", "\x28\xb5\x2f\xfd...."), want: "compressed", is: ErrNotCapture},
+		{path: dir, want: "it is a directory, and none of perf's", is: ErrNotCapture},
+		{path: filepath.Join(dir, "rec"),
+			want: "data: offset 0x8: 8 bytes wanted, 0 left: a recording cut off at its header",
+			is:   perfdata.ErrCutHeader},
+		{path: write("lfs", "version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 5\n"),
+			want: "it is a pointer of Git LFS", is: ErrNotCapture},
+		{path: write("short", "PERFILE2"), want: "cut off at its header",
+			is: perfdata.ErrCutHeader},
+		{path: write("gz", "\x1f\x8b\x08garbage")},
 	} {
 		_, err := Open(t.Context(), tc.path, Options{})
 		if err == nil || !strings.Contains(err.Error(), tc.want) || tc.is != nil &&
@@ -257,7 +259,7 @@ func TestOpenPprof(t *testing.T) {
 }
 
 // TestHiddenKernelID keeps the kernel's build ID of a map whose addresses are
-// hidden: the reason is what matters.
+// hidden, for its reason.
 func TestHiddenKernelID(t *testing.T) {
 	c := newCapture()
 	id := bytes.Repeat([]byte{7}, 20)

@@ -9,7 +9,7 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// StandardInput is the path of what Options.Stdin has.
+// StandardInput is the path of Options.Stdin.
 const StandardInput = "-"
 
 // Options select the samples of a capture, and have the sources of facts beside it.
@@ -74,7 +74,7 @@ type ReplaySample struct {
 	Frames   []ReplayFrame // leaf first
 }
 
-// Seen is what is known of a capture before return addresses are decided about.
+// Seen are the facts of a capture that are known before return addresses are decided.
 type Seen struct {
 	Host    string // of the recording
 	Objects []ingest.Object

@@ -73,10 +73,11 @@ func TestLivePrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Log(perfrepair.Report(n))
-	said := perfLeafCounts(t, liveRun(t, dir, "perf", "report", "-i", repaired, "-n", "--no-children",
+	printed := perfLeafCounts(t, liveRun(t, dir, "perf", "report", "-i", repaired, "-n",
+		"--no-children",
 		"-g", "none", "--sort", "sym"))
-	if len(said) < 4 || !maps.Equal(got, said) {
-		t.Errorf("samples by function: %v, perf report says %v", got, said)
+	if len(printed) < 4 || !maps.Equal(got, printed) {
+		t.Errorf("samples by function: %v, perf report has %v", got, printed)
 	}
 	t.Logf("%d functions with their lines, samples %v", len(want), got)
 }

@@ -206,7 +206,7 @@ func TestLoadedBefore(t *testing.T) {
 	}
 }
 
-// TestProgramGone: what was unloaded before anybody read it keeps its name, and
+// TestProgramGone: a program that was unloaded before it could be read keeps its name, and
 // is listed with the reason.
 func TestProgramGone(t *testing.T) {
 	gone, known := program(5, 0xa0, slotA, slotB), program(6, 0xb0, slotC)
@@ -242,7 +242,7 @@ func TestNothingRecorded(t *testing.T) {
 	gone := program(5, 0xa0, slotA)
 	c := programCapture(false)
 	c.load(&gone, 0, 0)
-	c.load(&gone, 7, 1) // loaded while perf listed what is there
+	c.load(&gone, 7, 1) // loaded while perf listed the programs
 	c.KSymbol(slotB, 0x20, 1, false, "bpf_prog_0123456789abcdef_x", at(3))
 	_, programs := opened(t, c)
 	for i := range programs {
@@ -255,8 +255,8 @@ func TestNothingRecorded(t *testing.T) {
 	}
 }
 
-// TestTies ties records to programs where the records do not make it easy.
-func TestTies(t *testing.T) {
+// TestMatchPrograms matches records with programs in cases where several would fit.
+func TestMatchPrograms(t *testing.T) {
 	one, two := program(5, 0xa0, slotA, slotB), program(6, 0xb0, slotC, slotC+0x100)
 	ksym := func(c capture, p *bpfbuild.Program, i int, at perfbuild.At) {
 		c.KSymbol(p.Funcs[i].Start, uint32(len(p.Funcs[i].Code)), 1, false,
@@ -302,7 +302,7 @@ func TestTies(t *testing.T) {
 		for _, prog := range []*bpfbuild.Program{&one, &two} {
 			for i := range prog.Funcs {
 				if o := objectOf(t, p, symbolOf(prog, i, false)); o.NoImage {
-					t.Errorf("%s: %s is not tied", name, o.Symbol)
+					t.Errorf("%s: %s is not matched", name, o.Symbol)
 				}
 			}
 		}
@@ -333,7 +333,7 @@ func TestReloadedUnread(t *testing.T) {
 	}
 }
 
-// TestHiddenAddresses: under kptr_restrict the functions are told apart by their
+// TestHiddenAddresses: under kptr_restrict the functions are distinguished by their
 // places. Nothing of their code is known.
 func TestHiddenAddresses(t *testing.T) {
 	p := program(5, 0xa0, slotA, slotB)
@@ -392,7 +392,7 @@ func TestUnreadTypes(t *testing.T) {
 	}
 }
 
-// TestDamagedPrograms: names stay where the features are damaged, and it is told.
+// TestDamagedPrograms: names stay where the features are damaged, with a warning.
 func TestDamagedPrograms(t *testing.T) {
 	one, two := program(5, 0xa0, slotA), program(6, 0xb0, slotB)
 	info, btf := bpfbuild.Sections(false, one, two)
@@ -424,7 +424,8 @@ func TestDamagedPrograms(t *testing.T) {
 		if (err == nil) != (name == "no BTF") || len(programs) != 2 {
 			t.Errorf("%s: %d programs, %v", name, len(programs), err)
 		}
-		if told := len(p.Stats.Warnings) > 0 && p.Stats.Warnings[0].Partial; told != (err != nil) {
+		warned := len(p.Stats.Warnings) > 0 && p.Stats.Warnings[0].Partial
+		if warned != (err != nil) {
 			t.Errorf("%s: warnings %+v", name, p.Stats.Warnings)
 		}
 	}
@@ -452,7 +453,7 @@ func TestProgramsOfUnreadable(t *testing.T) {
 	}
 }
 
-// TestMetadata keeps what programs say about themselves.
+// TestMetadata keeps the metadata of programs.
 func TestMetadata(t *testing.T) {
 	c := programCapture(false)
 	body := append([]byte("bpf_prog_0123456789abcdef_p"), make([]byte, 512-27)...)

@@ -27,7 +27,7 @@ type perfSample struct {
 
 var scriptHead = regexp.MustCompile(`^ *(\S.*?) +(-?\d+)/(-?\d+) +(?:([\d.]+): +)?\S+: (.*)$`)
 
-// gunzip returns what a packed file holds.
+// gunzip returns the content of a packed file.
 func gunzip(t testing.TB, path string) []byte {
 	t.Helper()
 	f, err := os.Open(path)
@@ -46,7 +46,7 @@ func gunzip(t testing.TB, path string) []byte {
 	return b
 }
 
-// readScript parses what perf script said of a recorded capture.
+// readScript parses the output of perf script for a recorded capture.
 func readScript(t *testing.T, name string) []perfSample {
 	t.Helper()
 	text := gunzip(t, filepath.Join("../../fixtures/captures", name+".script.gz"))
@@ -59,7 +59,7 @@ func readScript(t *testing.T, name string) []perfSample {
 			out = append(out,
 				perfSample{comm: strings.TrimSpace(m[1]), pid: int32(pid), tid: int32(tid),
 					time: m[4]})
-			line = m[5] // without a chain the one address stands here
+			line = m[5] // without a chain the one address is here
 		}
 		if i := strings.LastIndex(line, " ("); i >= 0 && strings.HasSuffix(line, ")") && len(out) > 0 {
 			s := &out[len(out)-1]
@@ -112,8 +112,8 @@ func replayed(t *testing.T, c *Capture) ([]ReplaySample, *ingest.Profile) {
 	return all, p
 }
 
-// TestLikePerfScript compares who and what each sample of the recorded captures
-// hit with what perf said. Function names are not this package's business.
+// TestLikePerfScript compares the thread and the objects of each sample of the recorded
+// captures with those of perf script. Function names are not this package's business.
 func TestLikePerfScript(t *testing.T) {
 	for _, name := range []string{"mixed", "mixed-buildid", "per-thread", "events", "bpf",
 		"bpf-lines", "spawn",
