@@ -38,10 +38,11 @@ type Options struct {
 	// IDs; nil for nowhere. Its Index is set by the session.
 	Local *local.Options
 
-	Event string      // only samples of this event; "" for all
-	Comms []string    // only of these thread names; none for all
-	PIDs  []int32     // only of these processes; none for all
-	Keep  ingest.Keep // labels that keep samples apart
+	Event string          // only samples of this event; "" for all
+	Comms []string        // only of these thread names; none for all
+	PIDs  []int32         // only of these processes; none for all
+	Time  input.TimeRange // only samples of this range
+	Keep  ingest.Keep     // labels that keep samples apart
 	// Stacks describes dumps of stack maps. Without PathOf the store is asked.
 	Stacks input.StackOptions
 
@@ -138,7 +139,7 @@ func (s *Session) InputOptions() input.Options {
 		stacks.PathOf = s.pathOf
 	}
 	return input.Options{
-		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, Keep: o.Keep, Workers: o.Workers,
+		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, Time: o.Time, Keep: o.Keep, Workers: o.Workers,
 		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks,
 		Identify: s.identify(),
 		Exact:    resolve.Exact(s.view),

@@ -57,29 +57,34 @@ func (g *Graph) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	scripts := []string{modelJS, formatJS, graphJS, panelsJS, appJS}
+	return writePage(w, pageTemplate, "Flame graph: "+g.Title, data, modelJS, formatJS, graphJS,
+		panelsJS, appJS)
+}
+
+// writePage writes a page with its data in base64, no character of which means anything to
+// HTML.
+func writePage(w io.Writer, t *template.Template, title, data string, scripts ...string) error {
 	page := struct {
 		Title, Policy string
 		Data          template.HTML
 		Style         template.CSS
 		Scripts       []template.JS
-	}{Title: "Flame graph: " + g.Title, Data: data, Policy: policy(scripts, styleCSS),
+	}{Title: title, Data: template.HTML(data), Policy: policy(scripts, styleCSS),
 		Style: template.CSS(styleCSS)}
 	for _, s := range scripts {
 		page.Scripts = append(page.Scripts, template.JS(s))
 	}
-	return pageTemplate.Execute(w, page)
+	return t.Execute(w, page)
 }
 
 // pack returns the data as base64 of deflated JSON. Of a graph too large for a page it leaves
 // more out until it fits.
-func (g *Graph) pack() (template.HTML, error) {
+func (g *Graph) pack() (string, error) {
 	for part := 1.0; ; part /= 2 {
 		g.fill(part)
 		data, err := g.deflate()
 		if err != nil || len(data) <= maxPage || part < 0.001 {
-			// No character of base64 means anything to HTML.
-			return template.HTML(data), err
+			return data, err
 		}
 	}
 }

@@ -39,7 +39,7 @@ was done; 130 interrupted.`
 // flamegraphFormats are the formats with their extensions; none of speedscope's and the
 // Firefox Profiler's own.
 var flamegraphFormats = []struct{ name, extension string }{
-	{"html", ".html"}, {"svg", ".svg"}, {formatFolded, ".folded"},
+	{formatHTML, ".html"}, {"svg", ".svg"}, {formatFolded, ".folded"},
 	{"speedscope", ".speedscope.json"}, {"gecko", ".gecko.json"},
 }
 

@@ -11,6 +11,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
+	"symbolize/ingest/input"
 )
 
 // inputOptions select the samples of captures and the sources of names. resolve,
@@ -19,6 +20,8 @@ type inputOptions struct {
 	event string
 	comms []string
 	pids  []int32
+	times string
+	time  input.TimeRange // times parsed
 
 	with     []string
 	symfs    []string
@@ -51,6 +54,8 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&o.event, "event", "", "only samples of this `EVENT`")
 	fs.StringSliceVar(&o.comms, "comm", nil, "only threads of this `NAME`; may be repeated")
 	fs.Int32SliceVar(&o.pids, "pid", nil, "only this `PID`; may be repeated")
+	fs.StringVar(&o.times, "time", "",
+		"only samples of this time: `FROM,TO` in seconds of the recording, or FROM%-TO%")
 	fs.StringArrayVar(&o.with, "with", nil,
 		"take symbols from `PATH` too, for this run, before the store: files, directories, "+
 			"what `capture` wrote; may be repeated")
@@ -87,10 +92,13 @@ func (o *inputOptions) validate(args []string) error {
 		return withHint(usagef("no capture is named"),
 			"name the files that `perf record` or a profiler wrote")
 	}
+	var err error
+	if o.time, err = input.ParseTimeRange(o.times); err != nil {
+		return usagef("--time %q: %v", o.times, err)
+	}
 	if err := cmp.Or(checkJobs(o.jobs), o.stacks.parse(o.kallsyms)); err != nil || o.names == "" {
 		return err
 	}
-	var err error
 	o.policy, err = parseNames(o.names)
 	return err
 }

@@ -70,6 +70,8 @@ func newRootCommand(a *app) *cobra.Command {
 		newResolveCommand(a),
 		newTopCommand(a),
 		newFlamegraphCommand(a),
+		newHeatmapCommand(a),
+		newTimelineCommand(a),
 		newTreeCommand(a),
 		newPeekCommand(a),
 		newDiffCommand(a),

@@ -48,7 +48,7 @@ func (a *app) sessionOptions(o *inputOptions) analyze.Options {
 		Local:    a.local(o.symfs, o.noLocal),
 		Bundles:  o.bundles,
 		Kallsyms: o.kallsyms, BCC: o.bccDirs, Inputs: o.opened,
-		Event: o.event, Comms: o.comms, PIDs: o.pids, Keep: o.keep, Stacks: o.stacks.parsed,
+		Event: o.event, Comms: o.comms, PIDs: o.pids, Time: o.time, Keep: o.keep, Stacks: o.stacks.parsed,
 		Names: o.policy, NoInlines: o.noInlines, TrustPaths: o.trustPaths,
 		Stdin: a.env.Stdin, Workers: o.jobs, MaxMemory: int64(o.maxMemory),
 		Columns: o.columns, Relocatable: o.relocatable,

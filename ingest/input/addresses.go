@@ -21,6 +21,7 @@ func Addresses(ctx context.Context, name string, list []uint64, opts Options) (
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	opts.Event, opts.Comms, opts.PIDs, opts.Keep = "", nil, nil, ingest.Keep{}
+	opts.Time = TimeRange{}
 	s := &stackSource{file: &file{path: name}, set: set, opts: opts,
 		kallsyms: opts.Stacks.Kallsyms}
 	sb, err := s.newState(ctx)

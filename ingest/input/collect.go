@@ -1,6 +1,7 @@
 package input
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ type collector struct {
 	event    []int  // by event of the file: index in events, -1 if filtered out
 	wantComm []bool // by comm: wanted; nil for all
 	pids     map[int32]bool
+	after    uint64 // recorded times of wanted samples, both included
+	until    uint64
 	labels   merge.LabelSet
 	unwinder Unwinder          // nil if no sample has a copied stack
 	noTable  map[uint32]uint32 // see locator
@@ -28,7 +31,7 @@ type collector struct {
 // newCollector applies the filters to the events and comms of the file.
 func newCollector(sb *sideband.State, opts *Options) (*collector, error) {
 	c := &collector{State: sb, opts: opts}
-	if err := c.chooseEvents(); err != nil {
+	if err := cmp.Or(c.chooseEvents(), c.chooseTimes()); err != nil {
 		return nil, err
 	}
 	if len(opts.Comms) > 0 {

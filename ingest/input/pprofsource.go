@@ -18,6 +18,9 @@ type pprofSource struct{ folded *ingest.Profile }
 
 // openPprof reads a pprof file, gzipped or not.
 func openPprof(f *file, opts *Options) (*pprofSource, error) {
+	if err := opts.refuseTimes(f.path); err != nil {
+		return nil, err
+	}
 	if f.size > maxPprofFile {
 		return nil, fmt.Errorf("%s: pprof file of %d MiB, over the limit of %d MiB",
 			f.path, f.size>>20, maxPprofFile>>20)

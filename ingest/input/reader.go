@@ -85,7 +85,7 @@ func (r *reader) take(rec *perfdata.Record) bool {
 		return false
 	}
 	r.event = r.c.event[r.sample.Event]
-	if r.event < 0 {
+	if r.event < 0 || r.sample.Time < r.c.after || r.sample.Time > r.c.until {
 		r.stats.FilteredOut++
 		return false
 	}

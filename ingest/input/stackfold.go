@@ -102,6 +102,9 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 // checkFilters refuses filters by labels that the stacks do not have.
 func (f *stackFolder) checkFilters() error {
 	o := f.opts
+	if err := o.refuseTimes(f.file.path); err != nil {
+		return err
+	}
 	switch {
 	case len(o.PIDs) > 0 && !f.set.Labels.PID:
 		return fmt.Errorf("%s: no process IDs in it that could be chosen by", f.file.path)

@@ -1,0 +1,35 @@
+// Tests of what the page of heat maps computes.
+"use strict";
+
+const assert = require("node:assert/strict");
+const test = require("node:test");
+require("./format.js");
+require("./heat.js");
+const h = globalThis.symbolizeHeat;
+
+const offsets = { rows: [], start: "1700000000000000000", width: 1e9, columns: 3, total: 6,
+  cells: [{ c: 0, r: 49, n: 1 }, { c: 1, r: 0, n: 2 }, { c: 2, r: 5, n: 3 }] };
+const rows = { rows: ["a", "b"], start: "5000000", width: 1e6, columns: 2, total: 3,
+  cells: [{ c: 0, r: 1, n: 1 }, { c: 1, r: 0, n: 2 }] };
+
+test("a range of a grid by offset begins and ends in cells, exactly to the ns", () => {
+  const range = h.rangeText(offsets, { column: 2, row: 5 }, { column: 0, row: 49 });
+  assert.equal(range, "--time 1700000000.980000000,1700000002.119999999");
+});
+
+test("a range of rows has whole columns", () => {
+  const range = h.rangeText(rows, { column: 0, row: 1 }, { column: 1, row: 0 });
+  assert.equal(range, "--time 0.005000000,0.006999999");
+});
+
+test("within counts the samples of a range", () => {
+  assert.equal(h.within(offsets, { column: 0, row: 49 }, { column: 1, row: 0 }), 3);
+  assert.equal(h.within(offsets, { column: 1, row: 1 }, { column: 2, row: 4 }), 0);
+  assert.equal(h.within(rows, { column: 1, row: 1 }, { column: 1, row: 1 }), 2);
+});
+
+test("matrix", () => {
+  const m = h.matrix(rows);
+  assert.deepEqual(m.counts.map((r) => [...r]), [[0, 2], [1, 0]]);
+  assert.equal(m.most, 2);
+});

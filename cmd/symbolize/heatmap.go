@@ -1,0 +1,165 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze"
+	"symbolize/analyze/flame"
+	"symbolize/analyze/heat"
+	"symbolize/analyze/report"
+	"symbolize/ingest"
+	"symbolize/ingest/input"
+)
+
+// heatOptions are of heatmap and timeline.
+type heatOptions struct {
+	inputOptions
+	output string
+	format string
+	by     string // of timeline: what its rows are
+}
+
+const heatmapLong = `heatmap draws when samples were taken: a column is a second, from left to right, and
+its rows are the 50 parts of that second. Idle and busy phases, and what comes periodically, show
+as patterns. A range that is chosen in the page is printed as --time FROM,TO, which resolve,
+flamegraph and the other reports take. It needs a perf.data whose samples have times.`
+
+const timelineLong = `timeline draws when samples were taken, by thread, process or CPU: a row each, time from
+left to right. A range that is chosen in the page is printed as --time FROM,TO, which resolve,
+flamegraph and the other reports take. It needs a perf.data whose samples have times.`
+
+const heatStatus = `
+
+Exit status: 0 done; 1 failed; 2 usage; 3 the capture was damaged, the rest was done;
+130 interrupted.`
+
+// timelineRows are the words of --by, with the names of the rows.
+var timelineRows = []string{"thread", "process", "comm", "cpu"}
+
+func newHeatmapCommand(a *app) *cobra.Command {
+	return newHeatCommand(a, &cobra.Command{
+		Use: "heatmap CAPTURE", Short: "Draw when samples were taken, within each second",
+		Long: heatmapLong + heatStatus, Example: "  symbolize heatmap -o x.html perf.data",
+	}, &heatOptions{})
+}
+
+func newTimelineCommand(a *app) *cobra.Command {
+	o := &heatOptions{}
+	cmd := newHeatCommand(a, &cobra.Command{
+		Use: "timeline CAPTURE", Short: "Draw when samples were taken, by thread or CPU",
+		Long:    timelineLong + heatStatus,
+		Example: "  symbolize timeline --by cpu -o x.html perf.data",
+	}, o)
+	cmd.Flags().StringVar(&o.by, "by", timelineRows[0], "a row for each `ATTRIBUTE`: "+
+		strings.Join(timelineRows, ", "))
+	completeFixed(cmd, "by", timelineRows)
+	return cmd
+}
+
+func newHeatCommand(a *app, cmd *cobra.Command, o *heatOptions) *cobra.Command {
+	cmd.GroupID = groupMain
+	cmd.RunE = a.runE(func(ctx context.Context, args []string) error {
+		if err := o.validate(args); err != nil {
+			return err
+		}
+		return runHeat(ctx, a, o, args)
+	})
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	addOutputFlag(fs, &o.output)
+	addFormatFlag(cmd, &o.format, formatHTML, formatJSON)
+	o.inputOptions.addFlags(cmd)
+	return cmd
+}
+
+func (o *heatOptions) validate(args []string) error {
+	err := cmp.Or(o.inputOptions.validate(args), checkFormat(o.format, formatHTML, formatJSON))
+	if o.by != "" {
+		err = cmp.Or(err, checkWord("--by", o.by, timelineRows))
+	}
+	return err
+}
+
+func runHeat(ctx context.Context, a *app, o *heatOptions, paths []string) error {
+	err := cmp.Or(a.refuseTerminal(o.output, o.format == formatHTML),
+		refuseOverwrite(paths, []string{o.output}))
+	if err != nil {
+		return err
+	}
+	paths = o.takeBundles(ctx, paths)
+	defer o.opened.Close()
+	if len(paths) != 1 {
+		return withHint(usagef("%d captures: their clocks may differ", len(paths)),
+			"name one perf.data")
+	}
+	s, err := a.openSession(ctx, &o.inputOptions)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
+		for _, w := range p.Stats.Warnings {
+			a.warn(w.Text, w.Hint)
+		}
+		event := report.DefaultEvent(p)
+		if o.event != "" {
+			event = analyze.EventIndex(p, o.event)
+		}
+		a.sayOtherEvents(p, event)
+		grid, err := o.count(ctx, c, event)
+		if err != nil {
+			return err
+		}
+		m := flame.NewHeatMap(p, o.kind(), event, grid)
+		return a.writeOutput(o.output, o.format == formatHTML, func(w io.Writer) error {
+			if o.format == formatJSON {
+				return m.WriteJSON(w)
+			}
+			return m.WriteHTML(w)
+		})
+	})
+}
+
+// kind names the picture in its title.
+func (o *heatOptions) kind() string {
+	if o.by != "" {
+		return "Timeline"
+	}
+	return "Heat map"
+}
+
+// count replays the samples of an event.
+func (o *heatOptions) count(ctx context.Context, c *input.Capture, event int) (*heat.Grid, error) {
+	counter := heat.NewOffsets()
+	if o.by != "" {
+		counter = heat.NewRows()
+	}
+	err := c.Replay(ctx, func(s *input.ReplaySample) error {
+		if int(s.Event) == event {
+			counter.Add(s.Time, o.row(s))
+		}
+		return nil
+	})
+	return counter.Grid(), err
+}
+
+// row names the row of a sample.
+func (o *heatOptions) row(s *input.ReplaySample) string {
+	switch o.by {
+	case "thread":
+		return fmt.Sprintf("%s %d", ingest.Printable(s.Comm), s.TID)
+	case "process":
+		return fmt.Sprintf("pid %d", s.PID)
+	case "comm":
+		return ingest.Printable(s.Comm)
+	case "cpu":
+		return fmt.Sprintf("cpu %d", s.CPU)
+	}
+	return ""
+}
