@@ -1,8 +1,10 @@
 package db
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -300,34 +302,81 @@ func TestJournalTruncated(t *testing.T) {
 	}
 }
 
+// sealedJournal returns a journal with these transactions, whose sums are right.
+func sealedJournal(txns ...[]byte) (b []byte) {
+	head := append([]byte(journalMagic), 1, 2, 3, 4, 5)
+	sum := uint32(0)
+	for _, payload := range append([][]byte{head}, txns...) {
+		sum = recordSum(sum, payload)
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
+		b = append(binary.LittleEndian.AppendUint32(b, sum), payload...)
+	}
+	return b
+}
+
 func FuzzJournal(f *testing.F) {
-	f.Add([]byte{})
-	f.Add([]byte("\x1e\x00\x00\x00\x00\x00\x00\x00" + journalMagic + "\x01aaaa"))
-	f.Fuzz(func(t *testing.T, b []byte) {
+	f.Add(false, []byte{})
+	f.Add(false, []byte("\x1e\x00\x00\x00\x00\x00\x00\x00"+journalMagic+"\x01aaaa"))
+	f.Add(false, sealedJournal([]byte{opRemove, 1, 'k'}))
+	f.Add(true, []byte{opRemove, 1, 'k', opPut, 1, 'k', 2, 'v', 'v', opLog, 1, 'k', 5, 1, 2, 3, 4})
+	f.Fuzz(func(t *testing.T, seal bool, b []byte) {
+		if seal {
+			b = sealedJournal(b[:len(b)/2], b[len(b)/2:], b)
+		}
 		j, err := readJournal(strings.NewReader(string(b)), int64(len(b)))
 		if err != nil {
+			if seal {
+				t.Error(err)
+			}
 			return
 		}
-		for {
-			record, err := j.next()
-			if err != nil {
-				return
+		records := 0
+		for ; err == nil; records++ {
+			var record []byte
+			if record, err = j.next(); err != nil {
+				break
 			}
-			decodeTxn(record)
+			list, err := decodeTxn(record)
+			for _, c := range list {
+				if err != nil || len(c.key) == 0 || len(c.key)+len(c.value) > len(record) {
+					t.Errorf("%+v of %d bytes, %v", c, len(record), err)
+				}
+			}
+		}
+		if seal && records != 3 {
+			t.Errorf("%d of 3 records: %v", records, err)
 		}
 	})
 }
 
+// sealedEntry returns an entry of a value log whose sum is right.
+func sealedEntry(key, value []byte, meta, expires byte) []byte {
+	b := append([]byte{meta, expires}, binary.AppendUvarint(nil, uint64(len(key)))...)
+	b = append(binary.AppendUvarint(b, uint64(len(value))), expires&0x7f)
+	b = append(append(b, key...), value...)
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
 func FuzzLog(f *testing.F) {
-	f.Add(make([]byte, 64))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		end := int64(vlogHeader)
-		walkLog(strings.NewReader(string(b)), int64(len(b)), func(e *logEntry) error {
+	f.Add([]byte("a key and a version"), []byte("value"), make([]byte, 64))
+	f.Add([]byte("a key and a version"), []byte{}, sealedEntry([]byte("another and version"), nil, 1, 2))
+	f.Fuzz(func(t *testing.T, key, value, rest []byte) {
+		b := append(make([]byte, vlogHeader), sealedEntry(key, value, 0x40, 0)...)
+		sealed := len(b)
+		b = append(b, rest...)
+		end, visited := int64(vlogHeader), 0
+		err := walkLog(strings.NewReader(string(b)), int64(len(b)), func(e *logEntry) error {
 			if e.start < end || e.value+e.size > int64(len(b)) {
 				t.Fatalf("entry at %d, value %d of %d", e.start, e.value, e.size)
 			}
-			end = e.value + e.size
+			if visited == 0 && e.value+e.size != int64(sealed-crc32.Size) {
+				t.Fatalf("the first value ends at %d, want %d", e.value+e.size, sealed-crc32.Size)
+			}
+			end, visited = e.value+e.size, visited+1
 			return nil
 		})
+		if whole := len(key) > keyVersion && len(key) <= maxLogKey; err != nil || visited == 0 && whole {
+			t.Errorf("%d entries, %v", visited, err)
+		}
 	})
 }
