@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -179,8 +180,24 @@ func (l *lastWords) reason() (text string, memory bool) {
 			return line, true
 		}
 	}
+	if text, ok := fatalLog(string(l.text)); ok {
+		return text, strings.Contains(text, unix.ENOMEM.Error())
+	}
 	if !bytes.Contains(l.text, []byte("/dgraph-io/")) {
 		return "", false
 	}
 	return first, false
+}
+
+// fatalLog returns the message of a process that package log has ended, in a line. Nothing but the
+// database library uses that.
+func fatalLog(text string) (line string, ok bool) {
+	const stamp = "2006/01/02 15:04:05"
+	if len(text) < len(stamp) {
+		return "", false
+	}
+	if _, err := time.Parse(stamp, text[:len(stamp)]); err != nil {
+		return "", false
+	}
+	return strings.Join(strings.Fields(text[len(stamp):]), " "), true
 }

@@ -28,6 +28,18 @@ func TestLastWords(t *testing.T) {
 			reason: "runtime/cgo: pthread_create failed: Resource temporarily unavailable",
 			memory: true,
 		},
+		{
+			name: "no memory in the library",
+			in: "2026/11/22 11:23:04  err: while opening file: DISCARD\n err: cannot allocate memory\n" +
+				"while mmapping db/DISCARD with size: 1048576\n",
+			reason: "err: while opening file: DISCARD err: cannot allocate memory while mmapping " +
+				"db/DISCARD with size: 1048576",
+			memory: true,
+		},
+		{
+			name: "another end by the library", in: "2026/11/22 11:23:04 no table 7\n",
+			reason: "no table 7",
+		},
 		{name: "a fault of ours", in: "panic: index out of range\n\ngoroutine 1 [running]:\n"},
 		{
 			name: "a fault of the library's",
