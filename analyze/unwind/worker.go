@@ -135,7 +135,11 @@ func (f *frame) byRule(at *found) bool {
 		return w.arch.LinkRegister
 	}
 	cfa, ok := f.cfa(&r.CFA, at.exprs)
-	if !ok || !f.exact && !r.Signal && cfa <= f.regs[w.arch.SP] {
+	if !ok {
+		return false
+	}
+	if !f.exact && !r.Signal && cfa <= f.regs[w.arch.SP] {
+		w.missed, w.miss = cfa < w.sp, cfa // another stack, or none
 		return false
 	}
 	ra, ok := f.value(&r.RA, w.arch.PC, cfa, at.exprs)

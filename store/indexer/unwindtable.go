@@ -7,13 +7,14 @@ import (
 	"symbolize/ingest/object/cfi"
 	"symbolize/ingest/object/ehframe"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/object/gopclntab"
 	"symbolize/store"
 	"symbolize/store/unwindtab"
 )
 
-// unwindTable adds the rules by which copied stacks are unwound: those of .eh_frame, for code
-// without any there those of .debug_frame, and for code without either what is known of it
-// anyway. A debug file, which does not run, has .debug_frame alone.
+// unwindTable adds the rules by which copied stacks are unwound: those of Go's table, for code
+// without any there those of .eh_frame, then those of
+// .debug_frame, and for code without either what is known of it anyway. A debug file, which does not run, has .debug_frame alone.
 func (s *sources) unwindTable(f *elf.File, runs bool) {
 	arch := cfi.ArchOf(f.Machine)
 	if arch == nil || f.BigEndian || f.Class == stdelf.ELFCLASS64 != (arch.Word == 8) {
@@ -21,9 +22,12 @@ func (s *sources) unwindTable(f *elf.File, runs bool) {
 	}
 	b := cfi.NewBuilder(arch)
 	if runs {
+		s.goRules(b, f)
 		s.frameRules(b, f, ehframe.Find)
 	}
-	s.frameRules(b, f, ehframe.FindDebug)
+	if !s.goProgram {
+		s.frameRules(b, f, ehframe.FindDebug)
+	}
 	if runs {
 		weakRules(b, f)
 	}
@@ -38,6 +42,22 @@ func (s *sources) unwindTable(f *elf.File, runs bool) {
 		Info:  store.SourceInfo{Kind: store.Unwind, Producer: Producer, Path: s.path},
 		Table: table,
 	})
+}
+
+// goRules adds the rules of Go's own table. What .debug_frame has of Go's functions is less: not
+// where they switch stacks.
+func (s *sources) goRules(b *cfi.Builder, f *elf.File) {
+	table, err := gopclntab.Find(f)
+	if err != nil {
+		s.fail(&incompleteError{err.Error()})
+	}
+	if s.goProgram = table != nil; !s.goProgram {
+		return
+	}
+	if err := lostEntries(table.Rules(b)); err != nil {
+		s.fail(err)
+	}
+	b.NextSource()
 }
 
 // frameRules adds the rules of a section.
