@@ -21,7 +21,7 @@ var ErrNoReplay = errors.New("this kind of capture holds no single samples")
 // goroutine. Damage in it becomes a warning of its Profile.
 type Capture struct {
 	file    *file
-	mu      sync.Mutex // guards source and profile
+	mu      sync.Mutex // guards profile and the state of source
 	source  source
 	profile *ingest.Profile // once it was made
 }
