@@ -7,7 +7,7 @@ import (
 	"symbolize/store/db"
 )
 
-// storePath returns where the store lies: --store, else the default of store.DefaultPath.
+// storePath returns where the store lies: --store, else the default of db.DefaultPath.
 func (a *app) storePath() (string, error) {
 	if a.store != "" {
 		return a.store, nil
