@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
@@ -104,7 +105,17 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 	if err != nil {
 		return nil, nil, errors.Join(err, c.Close())
 	}
+	nameCapture(p.Stats.Warnings, path)
 	return c, p, nil
+}
+
+// nameCapture puts the path of a capture in front of the warnings about it that lack it.
+func nameCapture(list []ingest.Warning, path string) {
+	for i := range list {
+		if w := &list[i]; !strings.HasPrefix(w.Text, path) {
+			w.Text = path + ": " + w.Text
+		}
+	}
 }
 
 // EventIndex returns the number of the event with this name, or -1.

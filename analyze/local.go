@@ -19,7 +19,7 @@ import (
 func (s *Session) localOptions() local.Options {
 	o := *s.opts.Local
 	o.Index = indexer.Options{Workers: s.opts.Workers, MaxMemory: s.opts.MaxMemory,
-		Columns: s.opts.Columns}
+		Columns: s.opts.Columns, NoUnwind: true} // see localUnwind
 	return o
 }
 

@@ -5,6 +5,8 @@
 package ingest
 
 import (
+	"strings"
+
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
 )
@@ -329,6 +331,21 @@ func (n *Names) At(l LocationID) []Frame {
 		start = n.FrameEnds[l-1]
 	}
 	return n.Frames[start:n.FrameEnds[l]]
+}
+
+// Prefixes of the names that are made of a function's address, where only its bounds are known
+// from an unwind table. SignalPrefix is of code that signal handlers return to; it begins at the
+// address or one byte later (ehframe.Frame).
+const (
+	MadePrefix   = "fun_"
+	SignalPrefix = "signal_return_"
+)
+
+// Made reports whether a location has a name with a prefix, made of its function's address.
+func (n *Names) Made(l LocationID, prefix string) bool {
+	frames := n.At(l)
+	return n.Reasons[l] == Stripped && len(frames) > 0 &&
+		strings.HasPrefix(n.Functions[frames[len(frames)-1].Func].SystemName, prefix)
 }
 
 // Named reports whether a location has the name of a function, and not one that

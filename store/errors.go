@@ -56,6 +56,15 @@ func (e *LockedError) Error() string {
 		e.Command, e.Host, e.Since.Format(time.RFC3339))
 }
 
+// Waiting returns one line for whoever waits for the lock.
+func (e *LockedError) Waiting() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("waiting for another process that writes to the store %s", e.Path)
+	}
+	return fmt.Sprintf("waiting for process %d on %s, `%s`, which writes to the store %s since %s",
+		e.PID, e.Host, e.Command, e.Path, e.Since.Format(time.RFC3339))
+}
+
 // Unwrap returns ErrLocked.
 func (e *LockedError) Unwrap() error { return ErrLocked }
 

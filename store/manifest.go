@@ -74,10 +74,6 @@ type SourceInfo struct {
 	RawDigest    [32]byte
 }
 
-// SignalPrefix begins the names, made of addresses, that EhFrame sources give the code that
-// signal handlers return to. It begins there or one byte later (ehframe.Frame).
-const SignalPrefix = "signal_return_"
-
 // RefSymbol is the place of a symbol that captures count a kernel's addresses
 // from, relative to `_text`.
 type RefSymbol struct {

@@ -18,6 +18,7 @@ type answer struct {
 	probable bool
 	// otherTag: a BPF program of this name is known, and has another tag.
 	otherTag bool
+	lineless bool          // it is known, by a source without lines
 	reason   ingest.Reason // why there is nothing; ReasonNone if there is something
 }
 

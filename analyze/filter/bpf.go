@@ -69,6 +69,7 @@ func (f *finder) declare(symbol string, others []buildid.ID, a *answer) ingest.R
 	case d.Differ:
 		return ingest.Ambiguous
 	}
+	a.lineless = true
 	return ingest.Stripped // nothing but the name that the text has
 }
 

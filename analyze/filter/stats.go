@@ -27,6 +27,7 @@ type Left struct {
 	Reason ingest.Reason
 	// OtherTag: a BPF program of this name is indexed, and has another tag.
 	OtherTag bool
+	Lineless bool // a BPF program is indexed, and has no lines
 	Places   uint64
 }
 
@@ -53,7 +54,7 @@ func (s *Stats) leave(p *place, a *answer) {
 		i = len(s.Left)
 		s.more[key] = i
 		s.Left = append(s.Left, Left{Object: key.object, Module: string(p.module),
-			Reason: a.reason, OtherTag: a.otherTag})
+			Reason: a.reason, OtherTag: a.otherTag, Lineless: a.lineless})
 	}
 	s.Left[i].Places++
 }

@@ -39,9 +39,9 @@ func (c *Copied) String() string {
 	all := float64(c.Samples)
 	if !c.Unwound {
 		return fmt.Sprintf("%s; %s as long as that, and may be truncated", text,
-			share100(share(float64(c.Full), all)))
+			share100(percent(float64(c.Full), all)))
 	}
-	text += fmt.Sprintf("; %s unwound to the end", share100(share(float64(c.Complete), all)))
+	text += fmt.Sprintf("; %s unwound to the end", share100(percent(float64(c.Complete), all)))
 	var words []string
 	for _, e := range []struct {
 		n    uint64
@@ -49,7 +49,7 @@ func (c *Copied) String() string {
 	}{{c.Truncated, "truncated"}, {c.Other, "on another stack"}, {c.NoTable, "without unwind table"},
 		{c.Broken, "broken"}, {c.NotCopied, "not copied"}} {
 		if e.n > 0 {
-			words = append(words, share100(share(float64(e.n), all))+" "+e.word)
+			words = append(words, share100(percent(float64(e.n), all))+" "+e.word)
 		}
 	}
 	if len(words) > 0 {

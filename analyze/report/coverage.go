@@ -5,13 +5,17 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
+	"symbolize/analyze/hint"
 	"symbolize/ingest"
 )
 
 // CoverageOptions are for NewCoverage.
 type CoverageOptions struct {
 	Count bool // weigh frames by samples instead of periods
+	// Searched: files of this host were looked through for objects that nothing else had.
+	Searched bool
 }
 
 // Coverage is how much of a profile is named, and why the rest is not.
@@ -114,37 +118,45 @@ func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 			domainsNamed[d].Add(w)
 		}
 	}
-	c.Frames, c.Named = all.Frames, share(named.Weight, all.Weight)
+	c.Frames, c.Named = all.Frames, share(named, all)
 	for d := range domains {
 		if domains[d].Frames > 0 {
 			c.Domains = append(c.Domains, DomainCoverage{Domain: domainText[d],
 				Frames: domains[d].Frames,
-				Share:  share(domains[d].Weight, all.Weight),
-				Named:  share(domainsNamed[d].Weight, domains[d].Weight)})
+				Share:  share(domains[d], all),
+				Named:  share(domainsNamed[d], domains[d])})
 		}
 	}
 	c.countIDs(p, objects)
-	c.findMissing(p, locations, objects, all.Weight)
-	c.findProbable(p, objects, all.Weight)
+	c.findMissing(p, opts.Searched, locations, objects, all)
+	c.findProbable(p, objects, all)
 	return c
 }
 
 // findProbable lists the objects whose lines are not certain, in their order.
-func (c *Coverage) findProbable(p *ingest.Profile, objects []ingest.FrameSum, all float64) {
+func (c *Coverage) findProbable(p *ingest.Profile, objects []ingest.FrameSum, all ingest.FrameSum) {
 	if p.Names == nil {
 		return
 	}
 	for _, o := range slices.Sorted(maps.Keys(p.Names.Probable)) {
 		c.Probable = append(c.Probable, Probable{Object: objectText(&p.Objects[o]),
 			BuildID: p.Objects[o].ID.String(), From: p.Names.Probable[o].String(),
-			Frames: objects[o].Frames, Share: share(objects[o].Weight, all)})
+			Frames: objects[o].Frames, Share: share(objects[o], all)})
 	}
 }
 
-// share is a percentage; all of nothing is 100.
-func share(part, all float64) float64 {
+// share is a percentage by weight; by frames where none has a weight. Of no frames it is 0.
+func share(part, all ingest.FrameSum) float64 {
+	if all.Weight > 0 {
+		return percent(part.Weight, all.Weight)
+	}
+	return percent(float64(part.Frames), float64(all.Frames))
+}
+
+// percent is 0 of nothing.
+func percent(part, all float64) float64 {
 	if all == 0 {
-		return 100
+		return 0
 	}
 	return 100 * part / all
 }
@@ -183,7 +195,7 @@ func (c *Coverage) countIDs(p *ingest.Profile, objects []ingest.FrameSum) {
 		if counts[s] > 0 {
 			c.BuildIDs = append(c.BuildIDs, IDCoverage{Source: ingest.IDSource(s).String(),
 				Objects: counts[s],
-				Frames:  sums[s].Frames, Share: share(sums[s].Weight, all.Weight)})
+				Frames:  sums[s].Frames, Share: share(sums[s], all)})
 		}
 	}
 	slices.SortStableFunc(c.BuildIDs, func(a, b IDCoverage) int {
@@ -193,10 +205,12 @@ func (c *Coverage) countIDs(p *ingest.Profile, objects []ingest.FrameSum) {
 }
 
 // findMissing groups the unresolved locations by object and reason.
-func (c *Coverage) findMissing(p *ingest.Profile, locations, objects []ingest.FrameSum, all float64) {
+func (c *Coverage) findMissing(p *ingest.Profile, searched bool,
+	locations, objects []ingest.FrameSum, all ingest.FrameSum) {
 	type key struct {
 		object ingest.ObjectID
 		reason ingest.Reason
+		signal bool // what signal handlers return to
 	}
 	type sum struct {
 		key
@@ -211,9 +225,10 @@ func (c *Coverage) findMissing(p *ingest.Profile, locations, objects []ingest.Fr
 			p.Names.Reasons[l] == ingest.ReasonNone {
 			continue
 		}
-		k := key{p.Locations[l].Object, ingest.NotIndexed}
+		k := key{object: p.Locations[l].Object, reason: ingest.NotIndexed}
 		if p.Names != nil {
 			k.reason = p.Names.Reasons[l]
+			k.signal = p.Names.Made(ingest.LocationID(l), ingest.SignalPrefix)
 		}
 		i, ok := index[k]
 		if !ok {
@@ -226,13 +241,21 @@ func (c *Coverage) findMissing(p *ingest.Profile, locations, objects []ingest.Fr
 	}
 	slices.SortFunc(sums, func(a, b sum) int {
 		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(b.Frames, a.Frames),
-			cmp.Compare(a.object, b.object), cmp.Compare(a.reason, b.reason))
+			cmp.Compare(a.object, b.object), cmp.Compare(a.reason, b.reason),
+			cmp.Compare(a.places, b.places))
+	})
+	recorded := slices.ContainsFunc(p.Objects, func(o ingest.Object) bool {
+		return o.Kind == ingest.ELF && o.IDSource == ingest.IDRecorded
 	})
 	for _, s := range sums {
 		o := &p.Objects[s.object]
 		m := Missing{Object: objectText(o), Kind: o.Kind.String(), BuildID: o.ID.String(),
 			Reason: s.reason.String(), Frames: s.Frames, Places: s.places,
-			Total: objects[s.object].Frames, Share: share(s.Weight, all), Hint: Hint(o, s.reason)}
+			Total: objects[s.object].Frames, Share: share(s.FrameSum, all)}
+		fix := hint.Case{Reason: s.reason, Object: o, Captures: p.Meta.Captures, BuildIDs: recorded,
+			Searched: searched, SignalReturn: s.signal,
+			StackMemory: strings.Contains(p.Meta.Command, "--call-graph dwarf")}
+		m.Hint = fix.For()
 		if s.reason == ingest.ImageNotCaptured {
 			m.Why = ingest.Printable(o.WhyNoImage)
 		}

@@ -19,7 +19,11 @@ const summaryMissing = 10
 func (c *Coverage) WriteSummary(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "samples    %s%s\n", table.Thousands(c.Samples), c.events())
-	fmt.Fprintf(out, "frames     %s, %s named\n", table.Thousands(c.Frames), share100(c.Named))
+	named := share100(c.Named) + " named"
+	if c.Frames == 0 {
+		named = "none to be named"
+	}
+	fmt.Fprintf(out, "frames     %s, %s\n", table.Thousands(c.Frames), named)
 	for _, d := range c.Domains {
 		fmt.Fprintf(out, "  %-8s %s named, %s of all\n", d.Domain, share100(d.Named),
 			share100(d.Share))
@@ -93,6 +97,10 @@ func (c *Coverage) WriteMissing(w io.Writer) error {
 		fmt.Fprintf(out, "stacks: %s\n", c.Copied)
 	}
 	if len(c.Missing) == 0 {
+		if c.Frames == 0 {
+			fmt.Fprintf(out, "there are no frames: nothing was sampled, or nothing is left by the filters\n")
+			return out.Flush()
+		}
 		fmt.Fprintf(out, "nothing is missing: %s frames, all named\n", table.Thousands(c.Frames))
 		return out.Flush()
 	}

@@ -337,12 +337,12 @@ func TestCoverage(t *testing.T) {
 		t.Errorf("without names: %+v", c)
 	}
 	empty := NewCoverage(&ingest.Profile{}, CoverageOptions{})
-	if empty.Named != 100 || len(empty.Missing) != 0 {
+	if empty.Named != 0 || len(empty.Missing) != 0 {
 		t.Errorf("of nothing: %+v", empty)
 	}
 	var out bytes.Buffer
 	if err := empty.WriteMissing(&out); err != nil || !strings.HasPrefix(out.String(),
-		"nothing is missing") {
+		"there are no frames") {
 		t.Errorf("%s, %v", out.String(), err)
 	}
 }
@@ -353,43 +353,6 @@ func TestShare100(t *testing.T) {
 		0.001: "<0.01%", 0: "0.00%"} {
 		if got := share100(v); got != want {
 			t.Errorf("%f is %s, want %s", v, got, want)
-		}
-	}
-}
-
-// TestHints: every reason with a remedy has a command, and a path from a
-// capture cannot become another command.
-func TestHints(t *testing.T) {
-	user := ingest.Object{ID: sampleID, File: ingest.FileRef{Path: "/opt/my app/x'; rm -rf ~"}}
-	kernel := ingest.Object{Kind: ingest.Kernel, ID: sampleID,
-		File: ingest.FileRef{Path: "[kernel.kallsyms]"}}
-	deleted := ingest.Object{ID: sampleID, File: ingest.FileRef{Path: "/bin/x", Deleted: true}}
-	const hex = "0101010101010101010101010101010101010101"
-	for _, tt := range []struct {
-		o    ingest.Object
-		why  ingest.Reason
-		want string
-	}{
-		{user, ingest.NotIndexed, `symbolize index '/opt/my app/x'\''; rm -rf ~'`},
-		{deleted, ingest.NotIndexed, "symbolize index $(debuginfod-find executable " + hex + ")"},
-		{deleted, ingest.Stripped, "symbolize index $(debuginfod-find debuginfo " + hex + ")"},
-		{user, ingest.Mismatch, "symbolize index $(debuginfod-find executable " + hex + ")"},
-		{kernel, ingest.NotIndexed, "symbolize index --kernel"},
-		{kernel, ingest.KernelHidden, "echo 0 > /proc/sys/kernel/kptr_restrict"},
-		{ingest.Object{Kind: ingest.VDSO}, ingest.NoBuildID, "symbolize index --kernel"},
-		{ingest.Object{}, ingest.NoBuildID, "perf record --buildid-mmap"},
-		{ingest.Object{Unseen: true}, ingest.NoBuildID, "symbolize resolve --trust-paths"},
-		{ingest.Object{Unseen: true, File: user.File}, ingest.NoBuildID,
-			`symbolize index '/opt/my app/x'\''; rm -rf ~' && symbolize resolve --trust-paths`},
-		{ingest.Object{Unseen: true, File: deleted.File}, ingest.NoBuildID, "gcc -Wl,--build-id"},
-	} {
-		if got := Hint(&tt.o, tt.why); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.why, got, tt.want)
-		}
-	}
-	for why := ingest.NotIndexed; why <= ingest.TableDamaged; why++ {
-		if Hint(&user, why) == "" && why != ingest.HypervisorCode {
-			t.Errorf("%s has no hint", why)
 		}
 	}
 }

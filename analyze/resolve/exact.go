@@ -110,7 +110,7 @@ func (f *Finder) noCallBefore(at addr.Addr, i int) bool {
 	switch {
 	case name == 0:
 		return false
-	case strings.HasPrefix(f.Text(name), store.SignalPrefix):
+	case strings.HasPrefix(f.Text(name), ingest.SignalPrefix):
 		return start == at || start == addr.Site(at, true)
 	case start != at:
 		return false

@@ -37,9 +37,9 @@ func TestExact(t *testing.T) {
 	merge(t, o, store.Manifest{ID: id(3), Kind: ingest.ELF, Layout: pie},
 		map[store.SourceKind]*symtab.Encoded{store.EhFrame: table(t,
 			function("fun_401000", 0x401000, 0x2f),
-			function(store.SignalPrefix+"40102f", 0x40102f, 0xa),
+			function(ingest.SignalPrefix+"40102f", 0x40102f, 0xa),
 			function("fun_401040", 0x401040, 0x10),
-			function(store.SignalPrefix+"401050", 0x401050, 0xa))})
+			function(ingest.SignalPrefix+"401050", 0x401050, 0xa))})
 	merge(t, o, store.Manifest{ID: id(2), Kind: ingest.Kernel},
 		map[store.SourceKind]*symtab.Encoded{
 			store.Kallsyms: table(t,

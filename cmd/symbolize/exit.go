@@ -112,6 +112,9 @@ func (a *app) finish(ctx context.Context, err error) int {
 			return code
 		}
 	}
+	if code == exitUnresolved && a.partial {
+		code = exitPartial // an unread input may be the reason; both are reported
+	}
 	a.say("error", err.Error())
 	if hint := hintOf(err); hint != "" {
 		a.say("hint", hint)

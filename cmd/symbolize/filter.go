@@ -144,6 +144,7 @@ const leftShown = 10
 // sayFilter prints the summary.
 func (a *app) sayFilter(st *filter.Stats) {
 	if st.Places == 0 {
+		a.note("no place in code was found in the text: `symbolize filter --help` lists the forms")
 		return
 	}
 	text := fmt.Sprintf("%d of %s named", st.Named, table.Count(st.Places, "place", "places"))

@@ -171,7 +171,7 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 	var writer *db.Writer
 	open := openOnce(func() (store.Sink, error) {
 		var err error
-		writer, err = db.OpenWriter(ctx, path, o.writer)
+		writer, err = a.openWriter(ctx, path, o.writer)
 		return writer, err
 	})
 	captures, files := analyze.SplitCaptures(paths)
@@ -243,7 +243,7 @@ func (a *app) reportIndex(o *indexOptions, path string, named int, sum *indexer.
 	}
 	if !a.quiet {
 		a.printProblems(sum.Problems)
-		if o.format == formatText {
+		if o.format == formatText && (err == nil || sum.Read > 0) {
 			writeIndexSummary(a.env.Stderr, path, sum, captured)
 		}
 	}

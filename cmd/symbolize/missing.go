@@ -60,7 +60,7 @@ func runMissing(ctx context.Context, a *app, o *missingOptions, paths []string) 
 		return err
 	}
 	a.printWarnings(p)
-	c := report.NewCoverage(p, report.CoverageOptions{Count: o.count})
+	c := report.NewCoverage(p, report.CoverageOptions{Count: o.count, Searched: s.Local() != nil})
 	return a.writeOutput("", false, func(w io.Writer) error {
 		if o.format == formatJSON {
 			return c.WriteMissingJSON(w)

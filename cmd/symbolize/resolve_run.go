@@ -188,7 +188,7 @@ func chains(f *perfdata.File, p *ingest.Profile) []bool {
 func (r *resolveRun) say(p *ingest.Profile) {
 	a := r.a
 	a.printWarnings(p)
-	c := report.NewCoverage(p, report.CoverageOptions{Count: r.o.count})
+	c := report.NewCoverage(p, report.CoverageOptions{Count: r.o.count, Searched: r.s.Local() != nil})
 	captures := strings.Join(p.Meta.Captures, " ")
 	if !a.quiet {
 		if r.o.each || r.o.format == formatScript {
@@ -197,11 +197,21 @@ func (r *resolveRun) say(p *ingest.Profile) {
 		c.WriteSummary(a.env.Stderr) // there is nowhere to report a failure to
 	}
 	if c.Named < r.o.minResolved {
-		err := fmt.Errorf("%.2f%% of the frames have a name, --min-resolved asks for %v%%",
-			c.Named, r.o.minResolved)
-		r.below = &exitError{code: exitUnresolved, err: withHint(err,
-			"`symbolize missing %s` lists the fixes", captures)}
+		r.below = belowMinimum(captures, c, r.o.minResolved)
 	}
+}
+
+// belowMinimum is the error of a profile of which --min-resolved asks for more names.
+func belowMinimum(captures string, c *report.Coverage, min float64) error {
+	err := fmt.Errorf("%s: %.2f%% of the frames have a name, --min-resolved asks for %v%%",
+		captures, c.Named, min)
+	hint := "`symbolize missing " + captures + "` lists the fixes"
+	if c.Frames == 0 {
+		err = fmt.Errorf("%s: there are no frames, --min-resolved asks for %v%% named", captures, min)
+		hint = "`symbolize info " + captures + "` counts the records; --event, --comm and --pid leave " +
+			"samples out"
+	}
+	return &exitError{code: exitUnresolved, err: withHint(err, "%s", hint)}
 }
 
 // printWarnings prints the warnings of the inputs.
@@ -210,6 +220,13 @@ func (a *app) printWarnings(p *ingest.Profile) {
 		a.warn(w.Text, w.Hint)
 	}
 	for _, w := range p.Names.Warnings {
+		a.warn(w.Text, w.Hint)
+	}
+}
+
+// printAdvice prints what readers of reports by function should know.
+func (a *app) printAdvice(p *ingest.Profile) {
+	for _, w := range report.Advice(p) {
 		a.warn(w.Text, w.Hint)
 	}
 }

@@ -116,6 +116,7 @@ func (a *app) withProfile(ctx context.Context, o *inputOptions, paths []string,
 		return err
 	}
 	a.printWarnings(p)
+	a.printAdvice(p)
 	return body(s, p)
 }
 

@@ -55,6 +55,12 @@ func (a *app) withReader(body func(r *db.Reader) error) error {
 	return storeError(err)
 }
 
+// openWriter opens the store for writing, and reports if another writer must be waited for.
+func (a *app) openWriter(ctx context.Context, path string, opts db.WriterOptions) (*db.Writer, error) {
+	opts.Waiting = func(e *store.LockedError) { a.note(e.Waiting()) }
+	return db.OpenWriter(ctx, path, opts)
+}
+
 // withWriter runs body on the store opened for writing, and publishes.
 func (a *app) withWriter(ctx context.Context, opts db.WriterOptions,
 	body func(w *db.Writer) error) error {
@@ -62,7 +68,7 @@ func (a *app) withWriter(ctx context.Context, opts db.WriterOptions,
 	if err != nil {
 		return err
 	}
-	w, err := db.OpenWriter(ctx, path, opts)
+	w, err := a.openWriter(ctx, path, opts)
 	if err != nil {
 		return storeError(err)
 	}

@@ -17,6 +17,9 @@ import (
 // lockPoll is how often a waiting writer tries again.
 const lockPoll = 50 * time.Millisecond
 
+// lockPatience is how long a writer waits before it reports that it does.
+const lockPatience = 200 * time.Millisecond
+
 // maxHolder bounds the bytes read of a lock file, and maxCommand those written
 // of a command line.
 const (
@@ -35,12 +38,14 @@ type holder struct {
 // acquireLock takes the writer's lock. It is flock's, so it ends with the
 // process, however that ends; the text in the file is for people only. A
 // timeout of 0 does not wait, a negative one waits as long as ctx.
-func acquireLock(ctx context.Context, root, path string, timeout time.Duration) (*os.File, error) {
+func acquireLock(ctx context.Context, root, path string, opts WriterOptions) (*os.File, error) {
+	timeout, waiting := opts.LockTimeout, opts.Waiting
 	f, err := openPlain(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("store lock: %w", err)
 	}
-	deadline := time.Now().Add(timeout)
+	start := time.Now()
+	deadline := start.Add(timeout)
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
@@ -56,6 +61,10 @@ func acquireLock(ctx context.Context, root, path string, timeout time.Duration) 
 		if timeout >= 0 && !time.Now().Before(deadline) {
 			defer f.Close()
 			return nil, lockedBy(root, f)
+		}
+		if waiting != nil && time.Since(start) >= lockPatience {
+			waiting(lockedBy(root, f))
+			waiting = nil
 		}
 		select {
 		case <-ctx.Done():

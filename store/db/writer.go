@@ -21,6 +21,8 @@ type WriterOptions struct {
 	// LockTimeout is how long to wait for another writer: 0 not at all, less than 0
 	// as long as the context.
 	LockTimeout time.Duration
+	// Waiting is called once when another writer is waited for; nil for no call.
+	Waiting func(*store.LockedError)
 	// PublishEvery is the shortest time between generations published periodically
 	// during a long run; 0: DefaultPublishEvery, less than 0 for never.
 	PublishEvery time.Duration
@@ -67,7 +69,7 @@ func OpenWriter(ctx context.Context, path string, opts WriterOptions) (*Writer, 
 	if err := checkFormat(path); err != nil {
 		return nil, err
 	}
-	lock, err := acquireLock(ctx, path, filepath.Join(path, lockName), opts.LockTimeout)
+	lock, err := acquireLock(ctx, path, filepath.Join(path, lockName), opts)
 	if err != nil {
 		return nil, err
 	}

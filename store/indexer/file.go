@@ -64,7 +64,8 @@ func (t *fileTask) run(w *worker) {
 			ix.seen(res.id, t.path)
 		}
 		err := res.err
-		if err == nil && t.named && res.id.IsZero() {
+		ended := res.again && ix.ctx.Err() != nil // by an error that is Index's, or the context's
+		if err == nil && t.named && res.id.IsZero() && !ended {
 			err = fmt.Errorf("no object: %s", res.skip)
 		}
 		if err != nil {

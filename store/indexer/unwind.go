@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strconv"
 
+	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/ehframe"
 	"symbolize/ingest/object/elf"
@@ -31,9 +32,9 @@ func (s *sources) ehFrame(f *elf.File) {
 	s.add(store.EhFrame, func(b *symtab.Builder) error {
 		lost, err := table.Frames(func(r ehframe.Frame) bool {
 			if !overlaps(covered, r.Range) && inCode(f, r.Range) {
-				prefix := "fun_"
+				prefix := ingest.MadePrefix
 				if r.Signal {
-					prefix = store.SignalPrefix
+					prefix = ingest.SignalPrefix
 				}
 				b.Add(symtab.Func{
 					Start: r.Start, Size: uint64(r.End - r.Start),

@@ -1,0 +1,79 @@
+package hint
+
+import (
+	"strings"
+
+	"symbolize/ingest"
+)
+
+// Case is unnamed code, with all that is known of it.
+type Case struct {
+	Reason ingest.Reason
+	Object *ingest.Object
+
+	// Captures are the paths of the captures that have it, for the command line.
+	Captures []string
+	// BuildIDs: their records of mappings have build IDs, as of `perf record --buildid-mmap`.
+	BuildIDs bool
+	// StackMemory: they were recorded with `--call-graph dwarf`.
+	StackMemory bool
+	// Searched: the files of this host were looked through by build ID, and the object is none.
+	Searched bool
+	// SignalReturn: the code is what signal handlers return to.
+	SignalReturn bool
+}
+
+// For returns the step that gets the names of a case, "" where none does.
+func (c *Case) For() string {
+	if int(c.Reason) < len(steps) && steps[c.Reason] != nil {
+		return steps[c.Reason](c)
+	}
+	return ""
+}
+
+// steps has the step by reason.
+var steps = [...]func(*Case) string{
+	ingest.NotIndexed:       notIndexed,
+	ingest.Stripped:         stripped,
+	ingest.LayoutUnknown:    layoutUnknown,
+	ingest.Mismatch:         func(c *Case) string { return c.fetch("executable") },
+	ingest.NoBuildID:        noBuildID,
+	ingest.Ambiguous:        ambiguous,
+	ingest.AnonymousMemory:  fixed("perf record -k mono && perf inject --jit"),
+	ingest.ImageNotCaptured: imageNotCaptured,
+	ingest.KernelHidden:     fixed("echo 0 > /proc/sys/kernel/kptr_restrict"),
+	ingest.StackNotUnwound:  fixed("perf record --call-graph fp"),
+	ingest.StackTruncated:   fixed("perf record --call-graph dwarf,65528"),
+	ingest.OtherStack:       fixed("perf record --call-graph fp"),
+	ingest.NoUnwindTable:    noUnwindTable,
+	ingest.OutsideMapping:   outside,
+	ingest.OutsideObject:    outside,
+	ingest.GuestCode:        fixed("perf kvm --guest record"),
+	ingest.MapsNotSaved:     mapsNotSaved,
+	ingest.ProcessGone:      recordAll, // its records have the mappings of all processes
+	ingest.AddressReused:    addressReused,
+	ingest.StackLost:        fixed("symbolize capture --stacks"),
+	ingest.TableDamaged:     func(c *Case) string { return "symbolize store gc && " + notIndexed(c) },
+}
+
+func fixed(step string) func(*Case) string { return func(*Case) string { return step } }
+
+func (c *Case) inKernel() bool { return c.Object.Domain() == ingest.KernelDomain }
+
+// path returns the file's path as a word of the shell; "" if there is none, or if the file was
+// deleted.
+func (c *Case) path() string {
+	if f := &c.Object.File; !f.Deleted && strings.HasPrefix(f.Path, "/") {
+		return ingest.ShellWord(f.Path)
+	}
+	return ""
+}
+
+// captures returns the captures as arguments, with a space in front; "" if none are known.
+func (c *Case) captures() string {
+	var b strings.Builder
+	for _, p := range c.Captures {
+		b.WriteString(" " + ingest.ShellWord(p))
+	}
+	return b.String()
+}

@@ -1,0 +1,198 @@
+package hint
+
+import (
+	"strings"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+)
+
+func notIndexed(c *Case) string {
+	switch c.Object.Kind {
+	case ingest.Kernel, ingest.VDSO, ingest.Module:
+		if c.Searched {
+			return "on the host that recorded: symbolize capture -o capture.data -- true"
+		}
+		return "symbolize index --kernel"
+	case ingest.JIT:
+		return "sysctl net.core.bpf_jit_kallsyms=1"
+	}
+	return c.runtime()
+}
+
+// runtime is how to get the program file itself.
+func (c *Case) runtime() string {
+	if path := c.path(); path != "" && !c.Searched {
+		return "symbolize index " + path
+	}
+	return c.fetch("executable")
+}
+
+// fetch is how to get a file by its build ID.
+func (c *Case) fetch(kind string) string {
+	id := c.Object.ID
+	if id.IsZero() || id.Space() != buildid.GNU {
+		if path := c.path(); path != "" {
+			return "symbolize index " + path
+		}
+		return ""
+	}
+	return "symbolize index $(debuginfod-find " + kind + " " + id.Hex() + ")"
+}
+
+// stripped is how to get symbols for a file that has none: from the distribution, or from whoever
+// built it.
+func stripped(c *Case) string {
+	switch {
+	case c.SignalReturn:
+		return "nothing is missing: signal handlers return to this code, which has no function"
+	case c.Object.Kind == ingest.Kernel || c.Object.Kind == ingest.Module:
+		return "symbolize index --kernel"
+	case c.Object.Kind == ingest.VDSO:
+		return "symbolize index /usr/lib/debug"
+	}
+	return c.fetch("debuginfo")
+}
+
+func layoutUnknown(c *Case) string {
+	if c.Object.Kind == ingest.Kernel {
+		return "symbolize index --kernel"
+	}
+	return c.runtime()
+}
+
+func noBuildID(c *Case) string {
+	o := c.Object
+	trust := "symbolize resolve --trust-paths" + c.captures()
+	switch {
+	case o.Kind == ingest.VDSO || o.Kind == ingest.Kernel:
+		return "symbolize index --kernel"
+	case o.File.Path == ingest.VsyscallPath:
+		return "nothing is missing: the vsyscall page of the kernel is no file"
+	case !o.Unseen && !c.BuildIDs:
+		return "perf record --buildid-mmap"
+	case o.File.Deleted:
+		return "gcc -Wl,--build-id"
+	case c.path() != "":
+		return "symbolize index " + c.path() + " && " + trust
+	}
+	return trust
+}
+
+// noUnwindTable is how to get the unwind table of the object that a stack ended in.
+func noUnwindTable(c *Case) string {
+	if path, _ := ingest.NoTableFile(c.Object.File.Path); strings.HasPrefix(path, "/") {
+		return "symbolize index " + ingest.ShellWord(path)
+	}
+	return "symbolize index --kernel" // the vdso's
+}
+
+func ambiguous(c *Case) string { return "symbolize store ls | grep " + c.Object.ID.Hex() }
+
+func imageNotCaptured(c *Case) string {
+	if c.Object.Symbol != "" {
+		return "symbolize capture -o capture.data -- perf record -a -g"
+	}
+	return "sysctl net.core.bpf_jit_kallsyms=1"
+}
+
+// outside is for addresses where nothing is: chains of frame pointers end so in code that
+// keeps none.
+func outside(c *Case) string {
+	if c.inKernel() {
+		return "" // code that came and went without a record
+	}
+	build := "code without frame pointers: gcc -fno-omit-frame-pointer"
+	if c.StackMemory {
+		return build
+	}
+	return build + ", or perf record --call-graph dwarf"
+}
+
+func mapsNotSaved(c *Case) string {
+	if c.inKernel() {
+		return "symbolize resolve --kallsyms /proc/kallsyms" + c.captures()
+	}
+	return "symbolize resolve --maps PID=/proc/PID/maps" + c.captures()
+}
+
+func recordAll(c *Case) string {
+	if c.BuildIDs {
+		return "perf record -a -g"
+	}
+	return "perf record --buildid-mmap -a -g"
+}
+
+func addressReused(c *Case) string {
+	if c.inKernel() {
+		return "symbolize capture --stacks"
+	}
+	return recordAll(c)
+}
+
+// Text is an unnamed place in a line of text, which has a build ID or a name alone.
+type Text struct {
+	Reason ingest.Reason
+	Object string // the build ID
+	Module string // "" if the text names none
+}
+
+// For is Case.For.
+func (t *Text) For() string {
+	switch t.Reason {
+	case ingest.NotIndexed:
+		if t.Module != "" {
+			return "`symbolize index /lib/modules/VERSION` of that kernel takes in its modules"
+		}
+		return "`symbolize index $(debuginfod-find executable " + t.Object + ")`, or name its " +
+			"file with --with"
+	case ingest.LayoutUnknown:
+		return "index the file that runs, too: a debug file does not tell file offsets"
+	case ingest.Stripped:
+		return "index its debug file: `symbolize index /usr/lib/debug`"
+	case ingest.NoBuildID:
+		return "--kernel ID names the kernel; of modules CONFIG_STACKTRACE_BUILD_ID tells it"
+	case ingest.Ambiguous:
+		return "several have this name or build ID: `symbolize store ls` lists them"
+	}
+	return ""
+}
+
+// Program is a BPF program in a line of text.
+type Program struct {
+	Reason   ingest.Reason
+	Name     string // "" for one that was loaded without BTF
+	OtherTag bool   // one of this name is indexed, and has another tag
+	Lineless bool   // it is indexed, from a file or a capture without lines
+}
+
+// For is Case.For. To index its object file is no advice for a program that has no name, unless its
+// tag depends on that file alone.
+func (p *Program) For() string {
+	const (
+		alone = "without a name (it was loaded without BTF) its tag alone tells it: object " +
+			"files tell that of programs without CO-RE, and of subprograms without calls of helpers " +
+			"and divisions, which kernels rewrite"
+		index = "`symbolize index FILE.bpf.o` takes in what it was compiled to"
+	)
+	record := "`symbolize capture -o capture.data` records BPF programs"
+	switch {
+	case p.Reason == ingest.Ambiguous:
+		return "functions of different sources have this tag or name: `symbolize store ls` lists " +
+			"them"
+	case p.OtherTag:
+		return "the program of this name that is indexed has another tag: index the FILE.bpf.o " +
+			"that was loaded"
+	case p.Reason == ingest.Stripped && p.Lineless:
+		return "it is indexed, and has no lines: compile FILE.bpf.o with -g, and index that"
+	case p.Reason == ingest.Stripped && p.Name == "":
+		return "it was loaded without lines; " + alone
+	case p.Reason == ingest.Stripped:
+		return "it was loaded without lines: " + index
+	case p.Reason == ingest.ImageNotCaptured && p.Name == "":
+		return record + "; " + alone
+	case p.Reason == ingest.ImageNotCaptured:
+		return strings.Join([]string{record, index}, ", and ")
+	}
+	return ""
+}

@@ -1,0 +1,77 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"symbolize/analyze/table"
+	"symbolize/ingest"
+)
+
+// shallowShare is the share of samples without a stack, in percent, from which totals by caller are
+// misleading.
+const shallowShare = 30
+
+// Advice returns what a reader of a table of functions should know of a profile: that many samples
+// have no stack, and what the names made of addresses are.
+func Advice(p *ingest.Profile) (list []ingest.Warning) {
+	if w := shallow(p); w != nil {
+		list = append(list, *w)
+	}
+	made := make(map[ingest.FuncID]bool)
+	for l := range p.Locations {
+		if p.Names != nil && p.Names.Made(ingest.LocationID(l), ingest.MadePrefix) {
+			frames := p.Names.At(ingest.LocationID(l))
+			made[frames[len(frames)-1].Func] = true
+		}
+	}
+	if n := len(made); n > 0 {
+		list = append(list, ingest.Warning{
+			Text: fmt.Sprintf("%s of files without symbols go by the addresses of their starts, "+
+				"as fun_1234: unwind tables alone show them", table.Count(n, "function", "functions")),
+			Hint: "`symbolize missing" + args(p) + "` lists the files, and where to get their symbols"})
+	}
+	return list
+}
+
+// shallow is the warning about samples that have no stack: one location, or none that was
+// unwound.
+func shallow(p *ingest.Profile) *ingest.Warning {
+	var alone, all uint64
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		all += s.Count
+		if locs := p.Stack(s.Stack); len(locs) <= 1 || unwound(p, locs) <= 1 {
+			alone += s.Count
+		}
+	}
+	if all == 0 || 100*float64(alone) < shallowShare*float64(all) {
+		return nil
+	}
+	w := &ingest.Warning{Text: fmt.Sprintf("%s of the samples have no stack: who called is not known, "+
+		"and cum is flat for them", share100(100*float64(alone)/float64(all))),
+		Hint: "perf record -g"}
+	if c := p.Meta.Command + " "; strings.Contains(c, " -g ") || strings.Contains(c, "--call-graph") {
+		w.Hint = "perf record --call-graph dwarf, for code that keeps no frame pointers"
+	}
+	return w
+}
+
+// unwound counts the locations of a stack that are places in code.
+func unwound(p *ingest.Profile, locs []ingest.LocationID) (n int) {
+	for _, l := range locs {
+		if p.Objects[p.Locations[l].Object].Kind != ingest.NoStack {
+			n++
+		}
+	}
+	return n
+}
+
+// args are the captures of a profile as arguments of a command.
+func args(p *ingest.Profile) string {
+	var b strings.Builder
+	for _, c := range p.Meta.Captures {
+		b.WriteString(" " + ingest.ShellWord(c))
+	}
+	return b.String()
+}
