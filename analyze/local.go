@@ -155,6 +155,13 @@ func (s *Session) identify() func(sideband.ObjectQuery) (buildid.ID, ingest.IDSo
 		case q.Kind == ingest.VDSO && source == ingest.IDNone:
 			s.finder.AddVDSO(context.Background(), q.Kernel) // without it there is no ID
 			return known(q)
+		case q.Kind == ingest.Kernel && source == ingest.IDNone && s.isHere(q.Host):
+			id = s.finder.Kernel(indexer.Recorded{Release: q.Release, Symbol: q.Symbol,
+				Address: q.Address, End: q.EndNanos})
+			if !id.IsZero() {
+				source = ingest.IDProven
+			}
+			return id, source
 		case q.Kind != ingest.ELF:
 			return id, source
 		}

@@ -47,6 +47,8 @@ func TestSteps(t *testing.T) {
 			"echo 0 > /proc/sys/kernel/kptr_restrict"},
 		{"vdso", Case{Reason: ingest.NoBuildID}, ingest.Object{Kind: ingest.VDSO},
 			"symbolize index --kernel"},
+		{"kernel without ID", Case{Reason: ingest.NoBuildID},
+			ingest.Object{Kind: ingest.Kernel, File: kernel.File}, "perf record --buildid-mmap"},
 		{"no build IDs recorded", Case{Reason: ingest.NoBuildID}, ingest.Object{},
 			"perf record --buildid-mmap"},
 		{"recorded, and the file has none",

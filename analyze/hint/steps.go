@@ -65,7 +65,7 @@ func noBuildID(c *Case) string {
 	o := c.Object
 	trust := "symbolize resolve --trust-paths" + c.captures()
 	switch {
-	case o.Kind == ingest.VDSO || o.Kind == ingest.Kernel:
+	case o.Kind == ingest.VDSO:
 		return "symbolize index --kernel"
 	case o.File.Path == ingest.VsyscallPath:
 		return "nothing is missing: the vsyscall page of the kernel is no file"

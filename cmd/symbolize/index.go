@@ -183,6 +183,7 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 	opts.Hosts = hosts
 	sum, err := indexer.Index(ctx, files, view, open, opts)
 	bar.stop()
+	need.unname(sum.Problems)
 	sum.Problems = append(sum.Problems, problems...)
 	var captured *captureResult
 	if err == nil {

@@ -16,7 +16,8 @@ import (
 
 // captureFiles are the files that captures need, of `index --for`.
 type captureFiles struct {
-	paths      []string // files to be indexed, and the captures themselves
+	found      []string // files to be indexed
+	paths      []string // … and the captures themselves
 	kernel     bool
 	debugRoots []string
 	objects    []local.Object
@@ -51,8 +52,8 @@ func (a *app) filesFor(ctx context.Context, o *indexOptions, storePath string) (
 	if err != nil {
 		return nil, sessionError(err)
 	}
-	need.paths, need.kernel, need.debugRoots = s.LocalFiles()
-	need.paths = append(slices.Clip(need.paths), o.captures...)
+	need.found, need.kernel, need.debugRoots = s.LocalFiles()
+	need.paths = append(slices.Clip(need.found), o.captures...)
 	need.objects = s.Local()
 	return need, nil
 }
@@ -62,6 +63,15 @@ func (n *captureFiles) apply(opts *indexer.Options) {
 	opts.Kernel = opts.Kernel || n.kernel
 	if opts.DebugRoots == nil {
 		opts.DebugRoots = n.debugRoots
+	}
+}
+
+// unname makes problems of files that were found for captures those of files that nobody named.
+func (n *captureFiles) unname(problems []indexer.Problem) {
+	for i := range problems {
+		if slices.Contains(n.found, problems[i].Path) {
+			problems[i].Named = false
+		}
 	}
 }
 

@@ -80,6 +80,9 @@ func (f *assembly) useKernel(x *sideband.Identifier, used []bool) {
 // the recording; 0 takes the file's time of modification.
 func (f *assembly) query(endNanos int64) sideband.ObjectQuery {
 	q := sideband.ObjectQuery{Host: f.Host.Name, EndNanos: endNanos}
+	if file := f.Records.File; file != nil {
+		q.Release = file.Features.OSRelease
+	}
 	if endNanos == 0 && !f.file.mtime.IsZero() {
 		q.EndNanos = f.file.mtime.UnixNano()
 	}

@@ -14,6 +14,12 @@ type ObjectQuery struct {
 	File   ingest.FileRef
 	Kernel buildid.ID // of the capture's kernel, zero if not known
 	Host   string     // of the recording
+	// Release is that of the recording host's kernel, as of uname -r; "" if not known. Of a
+	// query for the kernel, Symbol and Address are the reference symbol that was recorded and
+	// its run-time address, 0 if it was hidden.
+	Release string
+	Symbol  string
+	Address uint64
 	// EndNanos is the wall clock of the recording's end, in ns since 1970: by CLOCK_DATA,
 	// else the file's time of modification, which perf sets at the end and a copy later. 0
 	// if not known.
@@ -173,6 +179,9 @@ func (x *Identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSour
 	}
 	q := x.query
 	q.Kind, q.File, q.Kernel = o.Kind, o.File, x.kernel
+	if o.Kind == ingest.Kernel && x.sb.Kernel.Mapped {
+		q.Symbol, q.Address = x.sb.Kernel.symbol, x.sb.Kernel.address
+	}
 	q.MappedNanos = x.mapped(&o.File)
 	q.ByPath, q.Shared = id, o.Kind == ingest.ELF && x.paths.shared(&o.File)
 	switch answer, why := x.ask(q); {

@@ -3,8 +3,12 @@ package indexer
 import (
 	"bytes"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -78,6 +82,61 @@ func (r *Running) NamesErr() error {
 // kallsymsHead is how much of /proc/kallsyms shows whether addresses are hidden, in bytes: on
 // x86-64 the first 7 KB are per-CPU symbols, some at address 0.
 const kallsymsHead = 64 << 10
+
+// Recorded is what a capture without a kernel's build ID has of the kernel.
+type Recorded struct {
+	Release string // as of uname -r
+	Symbol  string // the reference symbol
+	Address uint64 // where it was; 0 if it was hidden
+	End     int64  // when the recording ended, ns since 1970
+}
+
+// Proves returns the running kernel's build ID if a recording of this host is of it: the release
+// is the same, the recording ended after this kernel was booted, and the reference symbol is where
+// it was then. Else it returns the zero ID.
+func (r *Running) Proves(rec Recorded) buildid.ID {
+	release, err := os.ReadFile(r.sys.path("/proc/sys/kernel/osrelease"))
+	if err != nil || rec.Address == 0 || strings.TrimSpace(string(release)) != rec.Release ||
+		rec.End <= r.booted() || r.symbol(rec.Symbol) != rec.Address {
+		return buildid.ID{}
+	}
+	return r.id
+}
+
+// booted returns when this kernel was booted, ns since 1970, to the next full second; the greatest
+// time if that is not known.
+func (r *Running) booted() int64 {
+	text, err := os.ReadFile(r.sys.path("/proc/stat"))
+	if err == nil {
+		for line := range strings.Lines(string(text)) {
+			if rest, ok := strings.CutPrefix(line, "btime "); ok {
+				if sec, err := strconv.ParseInt(strings.TrimSpace(rest), 10, 33); err == nil {
+					return (sec + 1) * int64(time.Second)
+				}
+			}
+		}
+	}
+	return math.MaxInt64
+}
+
+// symbol returns the address of a symbol of the kernel itself, 0 if it is hidden or not there.
+func (r *Running) symbol(name string) (address uint64) {
+	f, err := os.Open(r.sys.path("/proc/kallsyms"))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	err = kallsyms.Read("/proc/kallsyms", f, func(s kallsyms.Symbol) bool {
+		if s.Module == "" && s.Name == name {
+			address = s.Addr
+		}
+		return address == 0
+	})
+	if err != nil {
+		return 0
+	}
+	return address
+}
 
 // liveVDSO merges the running kernel's vdso, and which kernel it is of.
 func (w *worker) liveVDSO() {

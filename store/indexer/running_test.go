@@ -78,3 +78,41 @@ func TestFileRow(t *testing.T) {
 		}
 	}
 }
+
+// TestRunningProves wants all that is recorded to be of the running kernel, and of this boot.
+func TestRunningProves(t *testing.T) {
+	const base, boot = 0xffffffff81000000, 1_700_000_000
+	sys := fakeSystem(t, base)
+	write(t, sys.path("/proc/sys/kernel/osrelease"), []byte("6.1.0-test\n"))
+	write(t, sys.path("/proc/stat"), []byte("cpu 1 2\nbtime 1700000000\nprocesses 9\n"))
+	r := openRunning(sys)
+	good := Recorded{Release: "6.1.0-test", Symbol: "_text", Address: base, End: (boot + 2) * 1e9}
+	for _, c := range []struct {
+		name   string
+		change func(*Recorded)
+		want   bool
+	}{
+		{"the same", func(*Recorded) {}, true},
+		{"by _stext", func(rec *Recorded) { rec.Symbol, rec.Address = "_stext", base+0x100 }, true},
+		{"another release", func(rec *Recorded) { rec.Release = "6.1.0-test2" }, false},
+		{"no release", func(rec *Recorded) { rec.Release = "" }, false},
+		{"another place", func(rec *Recorded) { rec.Address += 0x200000 }, false},
+		{"hidden", func(rec *Recorded) { rec.Address = 0 }, false},
+		{"another symbol", func(rec *Recorded) { rec.Symbol = "nothing" }, false},
+		{"a module's symbol", func(rec *Recorded) {
+			rec.Symbol, rec.Address = "ext4_read", base+0x20000000
+		}, false},
+		{"of an earlier boot", func(rec *Recorded) { rec.End = boot * 1e9 }, false},
+		{"of no known time", func(rec *Recorded) { rec.End = 0 }, false},
+	} {
+		rec := good
+		c.change(&rec)
+		if got := r.Proves(rec); got != (buildid.ID{}) != c.want {
+			t.Errorf("%s: %s", c.name, got)
+		}
+	}
+	write(t, sys.path("/proc/stat"), []byte("btime x\n"))
+	if got := r.Proves(good); !got.IsZero() {
+		t.Errorf("without the time of the boot: %s", got)
+	}
+}

@@ -227,6 +227,14 @@ func (f *Finder) index(ctx context.Context, paths []string, opts indexer.Options
 	return indexer.Index(ctx, paths, nil, func() (store.Sink, error) { return f.sink, nil }, opts)
 }
 
+// Kernel returns the running kernel's build ID if a recording of this host is proven to be of it.
+func (f *Finder) Kernel(rec indexer.Recorded) buildid.ID {
+	if !f.opts.Host {
+		return buildid.ID{}
+	}
+	return f.runningKernel().Proves(rec)
+}
+
 func (f *Finder) runningKernel() *indexer.Running {
 	if f.running == nil {
 		f.running = indexer.OpenRunning()
