@@ -94,7 +94,23 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 			Hint: "the file is cut off or damaged, or its recorder was killed: copy or record it again"}})
 	}
 	x.starts = append(x.starts, Position(r.Offset()))
+	x.warnTraces()
 	return nil
+}
+
+// warnTraces reports traces, of which perf inject makes samples. A recording without any other
+// samples is read in part only.
+func (x *Records) warnTraces() {
+	if x.traces.size == 0 {
+		return
+	}
+	name := x.File.Name
+	x.Warnings = append(x.Warnings, Warning{0, ingest.Warning{
+		Text: fmt.Sprintf("%s: %d KiB of %s trace, from which no samples are made here", name,
+			(x.traces.size+1<<10-1)>>10, x.traces.kind),
+		Hint: fmt.Sprintf("`perf inject --itrace -i %s -o DECODED` makes them where the trace "+
+			"was recorded: read DECODED", name),
+		Partial: x.Types[perfdata.TypeSample] == 0}})
 }
 
 func (x *Records) count(t perfdata.Type) {
@@ -163,6 +179,10 @@ func (sb *State) record(rec *perfdata.Record) error {
 		}
 	case perfdata.TypeThrottle:
 		sb.Records.Stats.Throttled++
+	case perfdata.TypeAuxtraceInfo:
+		sb.Records.traces.kind = sb.Records.File.AuxtraceType(rec)
+	case perfdata.TypeAuxtrace:
+		sb.Records.traces.size += sb.Records.File.AuxtraceSize(rec)
 	}
 	// EXIT changes nothing: late samples of an ended process still find its mappings, and the
 	// next process with its number has a FORK.

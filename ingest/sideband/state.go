@@ -95,9 +95,16 @@ type Records struct {
 	Warnings   []Warning
 	Comments   []string // of BPF programs, from BPF_METADATA records
 
+	traces      traces
 	starts      []Position    // of chunks, then the end of the last
 	firstSample Position      // -1 if there is none
 	mmap        perfdata.Mmap // scratch
+}
+
+// traces are the AUX area traces of a recording, which this program does not decode.
+type traces struct {
+	kind perfdata.AuxtraceType
+	size uint64 // bytes
 }
 
 // comms are the names of threads, and their numbers.

@@ -1,0 +1,47 @@
+package input
+
+import (
+	"strings"
+	"testing"
+
+	"symbolize/fixtures/perfbuild"
+)
+
+// TestTraces reports traces, which are no samples: a recording of nothing else is not read.
+func TestTraces(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		samples int
+		kind    uint32
+		big     bool
+		want    string
+	}{
+		{"nothing else", 0, 1, false, "5 KiB of Intel PT trace"},
+		{"beside samples", 3, 3, true, "5 KiB of ARM CoreSight ETM trace"},
+		{"a new type", 0, 99, true, "5 KiB of type 99 trace"},
+	} {
+		b := perfbuild.NewOrder(tt.big)
+		b.AuxtraceInfo(tt.kind)
+		b.Auxtrace(make([]byte, 3000))
+		for i := range tt.samples {
+			b.Sample(perfbuild.Sample{PID: 1, TID: 1, Time: uint64(i), IP: 0x400000})
+		}
+		b.Auxtrace(make([]byte, 1200))
+		c, err := openBytes(t, b.Bytes(), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := c.Profile(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := p.Stats.Warnings
+		if len(w) != 1 || !strings.Contains(w[0].Text, tt.want) ||
+			w[0].Partial != (tt.samples == 0) || !strings.Contains(w[0].Hint, "perf inject --itrace") {
+			t.Errorf("%s: %+v", tt.name, w)
+		}
+		if p.Stats.Samples != uint64(tt.samples) {
+			t.Errorf("%s: %d samples", tt.name, p.Stats.Samples)
+		}
+	}
+}
