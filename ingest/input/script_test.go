@@ -22,10 +22,13 @@ type perfSample struct {
 	comm     string
 	pid, tid int32
 	time     string // seconds with six decimals, "" if the capture has none
+	period   string // "" if it was not asked for
+	pcs      []string
 	dsos     []string
 }
 
-var scriptHead = regexp.MustCompile(`^ *(\S.*?) +(-?\d+)/(-?\d+) +(?:([\d.]+): +)?\S+: (.*)$`)
+var scriptHead = regexp.MustCompile(
+	`^ *(\S.*?) +(-?\d+)/(-?\d+) +(?:([\d.]+): +)?(?:(\d+) +)?\S+: (.*)$`)
 
 // gunzip returns the content of a packed file.
 func gunzip(t testing.TB, path string) []byte {
@@ -49,8 +52,11 @@ func gunzip(t testing.TB, path string) []byte {
 // readScript parses the output of perf script for a recorded capture.
 func readScript(t *testing.T, name string) []perfSample {
 	t.Helper()
-	text := gunzip(t, filepath.Join("../../fixtures/captures", name+".script.gz"))
-	var out []perfSample
+	return parseScript(gunzip(t, filepath.Join("../../fixtures/captures", name+".script.gz")))
+}
+
+// parseScript parses the output of perf script.
+func parseScript(text []byte) (out []perfSample) {
 	for sc := bufio.NewScanner(bytes.NewReader(text)); sc.Scan(); {
 		line := sc.Text()
 		if m := scriptHead.FindStringSubmatch(line); m != nil {
@@ -58,11 +64,12 @@ func readScript(t *testing.T, name string) []perfSample {
 			tid, _ := strconv.Atoi(m[3])
 			out = append(out,
 				perfSample{comm: strings.TrimSpace(m[1]), pid: int32(pid), tid: int32(tid),
-					time: m[4]})
-			line = m[5] // without a chain the one address is here
+					time: m[4], period: m[5]})
+			line = m[6] // without a chain the one address stands here
 		}
 		if i := strings.LastIndex(line, " ("); i >= 0 && strings.HasSuffix(line, ")") && len(out) > 0 {
 			s := &out[len(out)-1]
+			s.pcs = append(s.pcs, strings.Fields(line)[0])
 			s.dsos = append(s.dsos, line[i+2:len(line)-1])
 		}
 	}
@@ -119,46 +126,64 @@ func TestLikePerfScript(t *testing.T) {
 		"bpf-lines", "spawn",
 		"deleted", "deleted-buildid", "fixed", "nochain", "tracepoint", "clock", "pipe", "zstd"} {
 		t.Run(name, func(t *testing.T) {
-			want := readScript(t, name)
-			got, p := replayed(t, openFixture(t, name, Options{}))
-			if len(got) != len(want) || len(want) == 0 {
-				t.Fatalf("%d samples, perf prints %d", len(got), len(want))
-			}
-			frames, differ, longer := 0, 0, 0
-			for i := range want {
-				g, w := &got[i], &want[i]
-				if g.Comm != w.comm || g.PID != w.pid || g.TID != w.tid {
-					t.Errorf("sample %d: %s %d/%d, perf says %s %d/%d", i, g.Comm, g.PID, g.TID,
-						w.comm, w.pid,
-						w.tid)
-				}
-				if w.time != "" {
-					us := (g.Time + 500) / 1000
-					if s := strconv.FormatFloat(float64(us)/1e6, 'f', 6, 64); s != w.time && g.Time/1000 != us-1 {
-						t.Errorf("sample %d: time %d, perf says %s", i, g.Time, w.time)
-					}
-				}
-				if len(g.Frames) > len(w.dsos) {
-					longer++
-				}
-				for k := range min(len(g.Frames), len(w.dsos)) {
-					frames++
-					if dso := dsoOf(&p.Objects[p.Locations[g.Frames[k].Location].Object]); dso != w.dsos[k] {
-						differ++
-						if differ < 5 {
-							t.Logf("sample %d frame %d: %s, perf says %s", i, k, dso, w.dsos[k])
-						}
-					}
-				}
-			}
-			t.Logf("%d samples, %d frames, %d with another object, %d chains longer than perf's",
-				len(want),
-				frames, differ, longer)
-			if frames == 0 || differ*1000 > frames {
-				t.Errorf("%d of %d frames lie in another object than perf says", differ, frames)
-			}
+			compareScript(t, openFixture(t, name, Options{}), readScript(t, name))
 		})
 	}
+}
+
+// compareScript compares the samples of a capture with those that perf printed, one by one.
+func compareScript(t *testing.T, c *Capture, want []perfSample) {
+	t.Helper()
+	got, p := replayed(t, c)
+	if len(got) != len(want) || len(want) == 0 {
+		t.Fatalf("%d samples, perf prints %d", len(got), len(want))
+	}
+	frames, differ, longer := 0, 0, 0
+	for i := range want {
+		g, w := &got[i], &want[i]
+		if g.Comm != w.comm || g.PID != w.pid || g.TID != w.tid {
+			t.Errorf("sample %d: %s %d/%d, perf says %s %d/%d", i, g.Comm, g.PID, g.TID,
+				w.comm, w.pid, w.tid)
+		}
+		if w.time != "" {
+			us := (g.Time + 500) / 1000
+			if s := strconv.FormatFloat(float64(us)/1e6, 'f', 6, 64); s != w.time && g.Time/1000 != us-1 {
+				t.Errorf("sample %d: time %d, perf says %s", i, g.Time, w.time)
+			}
+		}
+		if s := strconv.FormatUint(g.Period, 10); w.period != "" && s != w.period {
+			t.Errorf("sample %d: period %s, perf says %s", i, s, w.period)
+		}
+		if len(g.Frames) > len(w.dsos) {
+			longer++
+		}
+		for k := range min(len(g.Frames), len(w.dsos)) {
+			frames++
+			l := p.Locations[g.Frames[k].Location]
+			dso := dsoOf(&p.Objects[l.Object])
+			if dso != w.dsos[k] || !sameAddress(&g.Frames[k], l, w.pcs[k]) {
+				differ++
+				if differ < 5 {
+					t.Logf("sample %d frame %d: %#x %s, perf says %s %s", i, k, g.Frames[k].PC, dso,
+						w.pcs[k], w.dsos[k])
+				}
+			}
+		}
+	}
+	t.Logf("%d samples, %d frames, %d with another object, %d chains longer than perf's",
+		len(want), frames, differ, longer)
+	if frames == 0 || differ*1000 > frames {
+		t.Errorf("%d of %d frames are not those of perf", differ, frames)
+	}
+}
+
+// sameAddress reports whether perf printed the address of a frame: that of the kernel as it was
+// recorded, that of a program as the offset in its file, of which a Location has the byte
+// before a return address.
+func sameAddress(f *ReplayFrame, l ingest.Location, printed string) bool {
+	n, err := strconv.ParseUint(printed, 16, 64)
+	offset := uint64(l.Offset)
+	return err == nil && (n == uint64(f.PC) || n == offset || n == offset+1)
 }
 
 // TestRefusedCaptures opens what is no capture.

@@ -1,0 +1,118 @@
+package input
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"symbolize/ingest"
+	"symbolize/ingest/fold/merge"
+)
+
+// liveContainers are the ways to record that differ in their container. OUT is what is
+// written; a shell redirects a stream.
+var liveContainers = []struct{ name, flags string }{
+	{"plain", "-o OUT"},
+	{"build IDs", "--buildid-mmap -o OUT"},
+	{"clock", "-k CLOCK_MONOTONIC -o OUT"},
+	{"zstd", "-z -o OUT"},
+	{"pipe", "-o - >OUT"},
+	{"zstd pipe", "-z -o - >OUT"},
+	{"threads", "--threads -o OUT"},
+	{"threads by CPU", "--threads=core -o OUT"},
+	{"zstd threads", "-z --threads -o OUT"},
+}
+
+// load forks, executes and computes, so that there are samples of many processes.
+const load = `for i in 1 2 3 4 5 6; do sh -c 'i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done' & done; wait`
+
+// recordLive records the load with these flags.
+func recordLive(t *testing.T, flags, out string) {
+	t.Helper()
+	flags = strings.ReplaceAll(flags, "OUT", out)
+	record, stream, _ := strings.Cut(flags, " >")
+	command := "exec perf record -q -N -g -e cpu-clock -F 1999 " + record + " -- sh -c \"$LOAD\""
+	if stream != "" {
+		command += " >" + stream
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+	cmd.Env = append(os.Environ(), "LOAD="+load)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, text)
+	}
+}
+
+// scriptLive is what perf script prints of a recording.
+func scriptLive(t *testing.T, data string) []perfSample {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "perf", "script", "--no-inline", "-F",
+		"comm,pid,tid,time,period,event,ip,sym,dso", "-i", data)
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("perf script: %v", err)
+	}
+	return parseScript(text)
+}
+
+func needsPerf(t *testing.T) {
+	t.Helper()
+	if os.Getenv("SYMBOLIZE_LIVE") == "" {
+		t.Skip("SYMBOLIZE_LIVE is not set: needs root and perf")
+	}
+	if _, err := exec.LookPath("perf"); err != nil {
+		t.Skip("SKIPPED: ", err)
+	}
+}
+
+// TestLiveContainers records one load in every container, and compares each sample with
+// perf script: who, when, how much, and the address and object of each frame.
+func TestLiveContainers(t *testing.T) {
+	needsPerf(t)
+	for _, tt := range liveContainers {
+		t.Run(tt.name, func(t *testing.T) {
+			data := filepath.Join(t.TempDir(), "perf.data")
+			recordLive(t, tt.flags, data)
+			c, err := Open(t.Context(), data, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			compareScript(t, c, scriptLive(t, data))
+		})
+	}
+}
+
+// TestLiveSeries reads the files of --switch-output, each as perf script does, and all together.
+func TestLiveSeries(t *testing.T) {
+	needsPerf(t)
+	dir := t.TempDir()
+	recordLive(t, "--switch-output=1s -o OUT", filepath.Join(dir, "perf.data"))
+	files, err := filepath.Glob(filepath.Join(dir, "perf.data.*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	var profiles []*ingest.Profile
+	want := 0
+	for _, data := range files {
+		c, err := Open(t.Context(), data, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		p, err := c.Profile(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		profiles = append(profiles, p)
+		if script := scriptLive(t, data); len(script) > 0 {
+			want += len(script)
+			compareScript(t, c, script)
+		}
+	}
+	all, err := merge.Profiles(profiles)
+	if err != nil || all.Stats.Samples != uint64(want) {
+		t.Errorf("%d samples of %d files, perf prints %d: %v", all.Stats.Samples, len(files), want, err)
+	}
+}
