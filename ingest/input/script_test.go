@@ -52,7 +52,7 @@ func gunzip(t testing.TB, path string) []byte {
 // readScript parses the output of perf script for a recorded capture.
 func readScript(t *testing.T, name string) []perfSample {
 	t.Helper()
-	return parseScript(gunzip(t, filepath.Join("../../fixtures/captures", name+".script.gz")))
+	return parseScript(gunzip(t, filepath.Join(fixtureDir(name), name+".script.gz")))
 }
 
 // parseScript parses the output of perf script.
@@ -89,9 +89,18 @@ func dsoOf(o *ingest.Object) string {
 	return o.File.Path
 }
 
+// fixtureDir returns the directory of a recorded capture.
+func fixtureDir(name string) string {
+	dir := "../../fixtures/perfcontainers"
+	if _, err := os.Stat(filepath.Join(dir, name+".data")); err == nil {
+		return dir
+	}
+	return "../../fixtures/captures"
+}
+
 func openFixture(t testing.TB, name string, opts Options) *Capture {
 	t.Helper()
-	c, err := Open(t.Context(), filepath.Join("../../fixtures/captures", name+".data"), opts)
+	c, err := Open(t.Context(), filepath.Join(fixtureDir(name), name+".data"), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +133,8 @@ func replayed(t *testing.T, c *Capture) ([]ReplaySample, *ingest.Profile) {
 func TestLikePerfScript(t *testing.T) {
 	for _, name := range []string{"mixed", "mixed-buildid", "per-thread", "events", "bpf",
 		"bpf-lines", "spawn",
-		"deleted", "deleted-buildid", "fixed", "nochain", "tracepoint", "clock", "pipe", "zstd"} {
+		"deleted", "deleted-buildid", "fixed", "nochain", "tracepoint", "clock", "pipe", "zstd",
+		"threads", "threads-zstd", "zstd-pipe", "series1", "series2"} {
 		t.Run(name, func(t *testing.T) {
 			compareScript(t, openFixture(t, name, Options{}), readScript(t, name), 0)
 		})
