@@ -8,9 +8,10 @@ type Packing string
 
 // The packings of files.
 const (
-	Gzip Packing = "gzip"
-	XZ   Packing = "xz"
-	Zstd Packing = "zstd"
+	Gzip  Packing = "gzip"
+	XZ    Packing = "xz"
+	Zstd  Packing = "zstd"
+	Bzip2 Packing = "bzip2"
 )
 
 // Bytes is the number of first bytes of a file that Of needs.
@@ -23,6 +24,7 @@ var packings = [...]struct {
 	{"\xfd7zXZ\x00", XZ},
 	{"\x28\xb5\x2f\xfd", Zstd},
 	{"\x1f\x8b", Gzip},
+	{"BZh", Bzip2},
 }
 
 // Of returns the packing of a file that begins with head, "" for a file that is not packed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"sync/atomic"
 )
 
@@ -119,3 +120,10 @@ func Copy(ctx context.Context, s *Spool, r io.Reader) (damage, err error) {
 
 // copySize is how much Copy reads before it writes, in bytes.
 const copySize = 256 << 10
+
+// Fill writes all that a reader gives to a temporary file, as long as there is room.
+func Fill(ctx context.Context, f *os.File, r io.Reader) error {
+	s := &Spool{file: f}
+	damage, err := Copy(ctx, s, r)
+	return errors.Join(damage, err)
+}

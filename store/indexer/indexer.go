@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -127,7 +125,7 @@ type index struct {
 }
 
 // Index reads the files under paths (files, directories, .build-id trees, perf's
-// ~/.debug, debuginfod's cache) and merges it into the sink that open returns. open
+// ~/.debug, debuginfod's cache, archives of `perf archive`) and merges it into the sink that open returns. open
 // is called at most once, and only when there is something to write. view, which
 // may be nil, holds the path rows of the last run; view and sink may be one thing.
 //
@@ -148,6 +146,23 @@ func Index(ctx context.Context, paths []string, view store.View,
 	if view == nil {
 		view = store.NewOverlay()
 	}
+	var unpacked archives
+	paths, problems := unpacked.unpack(ctx, paths)
+	if unpacked.dir != "" {
+		open = unpacked.sink(open)
+	}
+	sum, err := indexPaths(ctx, paths, view, open, opts)
+	for i := range sum.Problems {
+		p := &sum.Problems[i]
+		p.Path, _ = unpacked.origin(p.Path)
+	}
+	sum.Problems = append(sum.Problems, problems...)
+	return sum, errors.Join(err, unpacked.close())
+}
+
+// indexPaths is Index with all options set and without archives.
+func indexPaths(ctx context.Context, paths []string, view store.View,
+	open func() (store.Sink, error), opts Options) (*Summary, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ix := &index{
@@ -170,64 +185,6 @@ func Index(ctx context.Context, paths []string, view store.View,
 	ix.run()
 	ix.alts.close()
 	return ix.finish()
-}
-
-// addRoots queues the paths of the command line. Symbolic links are followed
-// here; roots inside other roots are dropped.
-func (ix *index) addRoots(paths []string) {
-	var dirs []string
-	files := make(map[string][]string) // by directory
-	for _, p := range paths {
-		st, real, err := resolveRoot(p)
-		switch {
-		case err != nil:
-			ix.problem(Problem{Path: p, Err: err, Named: true})
-		case real == string(ix.opts.sys)+"/proc/kallsyms":
-			ix.opts.Kernel = true
-		case st.kind == kindDir:
-			dirs = append(dirs, real)
-		case st.kind == kindFile:
-			dir := filepath.Dir(real)
-			files[dir] = append(files[dir], filepath.Base(real))
-		default:
-			ix.problem(Problem{Path: p, Err: errors.New("neither file nor directory"), Named: true})
-		}
-	}
-	slices.Sort(dirs)
-	var kept []string
-	for _, d := range dirs {
-		if !slices.ContainsFunc(kept, func(k string) bool { return inside(d, k) }) {
-			kept = append(kept, d)
-			ix.pushDir(d)
-		}
-	}
-	for dir, names := range files {
-		if slices.ContainsFunc(kept, func(k string) bool { return inside(dir, k) }) {
-			continue // the walk comes by; two writers of one directory's rows would not do
-		}
-		slices.Sort(names)
-		names = slices.Compact(names)
-		ix.queue.pushDir(func(w *worker) { w.namedFiles(dir, names) })
-	}
-}
-
-// resolveRoot follows the links of a path given by the user.
-func resolveRoot(p string) (fileStat, string, error) {
-	abs, err := filepath.Abs(p)
-	if err != nil {
-		return fileStat{}, "", err
-	}
-	real, err := filepath.EvalSymlinks(abs)
-	if err != nil {
-		return fileStat{}, "", pathReason(err)
-	}
-	st, err := statFile(real)
-	return st, real, err
-}
-
-// inside reports whether path is dir or lies in it.
-func inside(path, dir string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }
 
 func (ix *index) pushDir(dir string) {

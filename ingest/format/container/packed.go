@@ -2,6 +2,7 @@ package container
 
 import (
 	"bufio"
+	"compress/bzip2"
 	"context"
 	"fmt"
 	"io"
@@ -27,7 +28,7 @@ func IsPacked(r io.ReaderAt, size int64) bool {
 	if how == "" {
 		return false
 	}
-	in, err := unpacking(how, bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 4<<10))
+	in, err := Unpacking(how, bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 4<<10))
 	if err != nil {
 		return false
 	}
@@ -41,7 +42,7 @@ func IsPacked(r io.ReaderAt, size int64) bool {
 // the context; what comes before damage is kept.
 func unpackFile(ctx context.Context, out *spool.Spool, name string, how magic.Packing,
 	packed io.Reader) (damage, err error) {
-	in, damage := unpacking(how, bufio.NewReaderSize(packed, readSize))
+	in, damage := Unpacking(how, bufio.NewReaderSize(packed, readSize))
 	if damage != nil {
 		return fmt.Errorf("%s: %s: %w", name, how, damage), nil
 	}
@@ -56,11 +57,13 @@ func unpackFile(ctx context.Context, out *spool.Spool, name string, how magic.Pa
 	return fmt.Errorf("%s: %s: offset %#x unpacked: %w", name, how, out.Size(), damage), nil
 }
 
-// unpacking returns a reader of unpacked bytes.
-func unpacking(how magic.Packing, r io.Reader) (io.ReadCloser, error) {
+// Unpacking returns a reader of what r holds packed. Damage is an error of its Read.
+func Unpacking(how magic.Packing, r io.Reader) (io.ReadCloser, error) {
 	switch how {
 	case magic.Gzip:
 		return gzip.NewReader(r)
+	case magic.Bzip2:
+		return io.NopCloser(bzip2.NewReader(r)), nil
 	case magic.XZ:
 		x, err := xz.NewReader(r, maxDictionary)
 		return io.NopCloser(x), err

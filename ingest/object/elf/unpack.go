@@ -2,6 +2,7 @@ package elf
 
 import (
 	"bytes"
+	"compress/bzip2"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -135,6 +136,8 @@ func unpackTo(out io.ReaderFrom, how packing, r io.Reader, limit uint64) (err er
 		in = flate.NewZlibReader(r)
 	case magic.Gzip:
 		in, err = gzip.NewReader(r)
+	case magic.Bzip2:
+		in = bzip2.NewReader(r)
 	case magic.XZ:
 		in, err = xz.NewReader(r, maxDictionary)
 	case magic.Zstd:

@@ -1,0 +1,233 @@
+package indexer
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/container"
+	"symbolize/ingest/magic"
+	"symbolize/ingest/regular"
+	"symbolize/ingest/spool"
+	"symbolize/store"
+)
+
+// archives are tar files among the paths, packed or not, as `perf archive` makes them of its
+// ~/.debug. Their files lie in a temporary directory while they are indexed; what the store
+// keeps of them has the archive's path.
+type archives struct {
+	dir   string // with a directory for each archive; "" while there are none
+	paths []string
+}
+
+// Bounds of archives. Their size is bounded by the room in the temporary directory.
+const (
+	maxArchiveFiles = 1 << 20
+	tarMagicAt      = 257 // "ustar" in a tar's first header
+	tarHead         = 512
+)
+
+// unpack replaces each archive among the paths by a directory of its files.
+func (a *archives) unpack(ctx context.Context, paths []string) (replaced []string,
+	problems []Problem) {
+	for _, p := range paths {
+		r, err := openArchive(p)
+		if r == nil {
+			replaced = append(replaced, p) // whoever reads it reports the error
+			continue
+		}
+		var dir string
+		if dir, err = a.add(p); err == nil {
+			err = unpackTar(ctx, dir, r, true)
+		}
+		if err = errors.Join(err, r.Close()); err != nil {
+			problem := Problem{Path: p, Err: err, Named: true}
+			if errors.Is(err, spool.ErrFull) {
+				problem.Run, problem.Hint = true, "set TMPDIR to a directory with more room"
+			}
+			problems = append(problems, problem)
+		}
+		if dir != "" {
+			replaced = append(replaced, dir)
+		}
+	}
+	return replaced, problems
+}
+
+// add makes the directory for the files of an archive.
+func (a *archives) add(path string) (string, error) {
+	if a.dir == "" {
+		dir, err := os.MkdirTemp("", "symbolize-archive-*")
+		if err != nil {
+			return "", err
+		}
+		if a.dir, err = filepath.EvalSymlinks(dir); err != nil {
+			return "", errors.Join(err, os.Remove(dir))
+		}
+	}
+	dir := filepath.Join(a.dir, strconv.Itoa(len(a.paths)))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	a.paths = append(a.paths, path)
+	return dir, nil
+}
+
+// close removes what was unpacked.
+func (a *archives) close() error {
+	if a.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(a.dir)
+}
+
+// origin returns the path by which a file is known: ARCHIVE/MEMBER for one of an archive.
+func (a *archives) origin(path string) (origin string, unpacked bool) {
+	rest, ok := strings.CutPrefix(path, a.dir+"/")
+	if a.dir == "" || !ok {
+		return path, false
+	}
+	number, member, _ := strings.Cut(rest, "/")
+	i, err := strconv.Atoi(number)
+	if err != nil || i < 0 || i >= len(a.paths) {
+		return path, true
+	}
+	return filepath.Join(a.paths[i], member), true
+}
+
+// archiveReader reads the unpacked bytes of an archive.
+type archiveReader struct {
+	io.Reader
+	closers []io.Closer
+}
+
+func (r *archiveReader) Close() error {
+	var errs []error
+	for i := len(r.closers) - 1; i >= 0; i-- {
+		errs = append(errs, r.closers[i].Close())
+	}
+	return errors.Join(errs...)
+}
+
+// openArchive opens a tar file that is no bundle; the reader is nil for other files.
+func openArchive(path string) (*archiveReader, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &archiveReader{closers: []io.Closer{f}}
+	in := bufio.NewReader(f)
+	if head, _ := in.Peek(magic.Bytes); magic.Of(head) != "" {
+		unpacked, err := container.Unpacking(magic.Of(head), in)
+		if err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+		r.closers = append(r.closers, unpacked)
+		in = bufio.NewReader(unpacked)
+	}
+	head, _ := in.Peek(tarHead)
+	if len(head) < tarHead || !bytes.HasPrefix(head[tarMagicAt:], []byte("ustar")) ||
+		bundle.IsBundle(head) {
+		return nil, r.Close()
+	}
+	r.Reader = in
+	return r, nil
+}
+
+// unpackTar writes the regular files of a tar below a directory, with their directories.
+// Archives among them, which `perf archive --all` makes, are unpacked there, too.
+func unpackTar(ctx context.Context, dir string, r io.Reader, nested bool) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	t := tar.NewReader(r)
+	for range maxArchiveFiles {
+		h, err := t.Next()
+		if err := cmp.Or(ctx.Err(), err); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("archive: %w", err)
+		}
+		name := filepath.Clean(strings.TrimLeft(h.Name, "/"))
+		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(name) {
+			continue
+		}
+		if err := unpackMember(ctx, root, name, t); err != nil {
+			return fmt.Errorf("archive: %s: %w", h.Name, err)
+		}
+		if nested && strings.Contains(name, ".tar") {
+			if err := unpackNested(ctx, dir, name); err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("archive: more than %d files", maxArchiveFiles)
+}
+
+// unpackMember writes one file.
+func unpackMember(ctx context.Context, root *os.Root, name string, r io.Reader) (err error) {
+	if err := root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil // the first of a name counts
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return spool.Fill(ctx, f, r)
+}
+
+func unpackNested(ctx context.Context, dir, name string) error {
+	r, err := openArchive(filepath.Join(dir, name))
+	if r == nil {
+		return err
+	}
+	defer r.Close()
+	return unpackTar(ctx, dir, r, false)
+}
+
+// sink returns open for the files of archives: they have no rows of directories, as
+// nobody finds them there once more, and are known by the path of their archive.
+func (a *archives) sink(open func() (store.Sink, error)) func() (store.Sink, error) {
+	return func() (store.Sink, error) {
+		s, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return &archiveSink{s, a}, nil
+	}
+}
+
+type archiveSink struct {
+	store.Sink
+	archives *archives
+}
+
+func (s *archiveSink) Merge(ctx context.Context, c *store.Contribution) error {
+	for i := range c.Sources {
+		c.Sources[i].Info.Path, _ = s.archives.origin(c.Sources[i].Info.Path)
+	}
+	return s.Sink.Merge(ctx, c)
+}
+
+func (s *archiveSink) PutDir(dir string, rows store.DirRows) error {
+	if _, unpacked := s.archives.origin(dir + "/"); unpacked {
+		return nil
+	}
+	return s.Sink.PutDir(dir, rows)
+}
