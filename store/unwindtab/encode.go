@@ -131,16 +131,10 @@ func (e *encoder) appendRule(b []byte, r *cfi.Rule, expr func(n int32) []byte) [
 // flush writes the open chunk.
 func (e *encoder) flush() {
 	raw := e.raw[:0]
-	order := make([]uint32, len(e.starts))
-	for i, r := range e.rules {
+	for _, r := range e.rules {
 		raw = binary.AppendUvarint(raw, e.number[r])
-		order[i] = uint32(i)
 	}
-	order = order[:len(order)-1]
-	slices.SortStableFunc(order, func(x, y uint32) int {
-		return cmp.Compare(e.number[e.rules[x]], e.number[e.rules[y]])
-	})
-	for _, i := range order {
+	for _, i := range e.byRule() {
 		raw = binary.AppendUvarint(raw, uint64(e.starts[i+1]-e.starts[i]))
 	}
 	stored, entry := symtab.Pack(raw)
@@ -152,6 +146,26 @@ func (e *encoder) flush() {
 	e.rows += uint64(len(e.starts))
 	e.rawSize += int64(len(raw))
 	e.starts, e.rules = e.starts[:0], e.rules[:0]
+}
+
+// byRule returns the rows of the open chunk but the last in the order of their rules' numbers, and
+// of their addresses.
+func (e *encoder) byRule() []uint32 {
+	rows := e.rules[:len(e.rules)-1]
+	places := make([]uint32, len(e.order)+1)
+	for _, r := range rows {
+		places[e.number[r]+1]++
+	}
+	for i := 1; i < len(places); i++ {
+		places[i] += places[i-1]
+	}
+	order := make([]uint32, len(rows))
+	for i, r := range rows {
+		at := &places[e.number[r]]
+		order[*at] = uint32(i)
+		*at++
+	}
+	return order
 }
 
 // dictionary encodes the rules in use, and the expressions in the order of their first use.

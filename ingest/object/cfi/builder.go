@@ -37,9 +37,9 @@ type Builder struct {
 
 	rules   map[Rule]uint32
 	exprs   map[string]int32
-	last    uint32 // number of the rule that was asked for last
-	done    []span // of finished sources: sorted and disjoint
-	funcs   []span // of the present one
+	recent  [recentRules]uint32 // numbers of rules that were asked for, by recentIndex
+	done    []span              // of finished sources: sorted and disjoint
+	funcs   []span              // of the present one
 	rows    []row
 	added   int
 	dropped int
@@ -89,8 +89,9 @@ func (b *Builder) number(r *Rule) uint32 {
 	if r.Kind != Frame {
 		r = &Rule{Kind: r.Kind}
 	}
-	if b.Rules[b.last] == *r {
-		return b.last
+	known := &b.recent[recentIndex(r)]
+	if b.Rules[*known] == *r {
+		return *known
 	}
 	n, ok := b.rules[*r]
 	if !ok {
@@ -102,8 +103,21 @@ func (b *Builder) number(r *Rule) uint32 {
 		b.Rules = append(b.Rules, *r)
 		b.rules[*r] = n
 	}
-	b.last = n
+	*known = n
 	return n
+}
+
+// recentRules is how many rules are found without hashing all of them, a power of two. Real
+// objects have at most 1,155.
+const recentRules = 1 << 11
+
+// recentIndex tells rules apart by what differs most among those of one object.
+func recentIndex(r *Rule) uint32 {
+	h := uint32(r.CFA.Off)<<5 ^ uint32(r.CFA.Reg)
+	for i := range r.Saved {
+		h = h*31 ^ uint32(r.Saved[i].Off)>>2 ^ uint32(r.Saved[i].How)
+	}
+	return h * 0x9e3779b1 >> (32 - 11)
 }
 
 // Expr returns the number of a DWARF expression; false if it is too long or there are too

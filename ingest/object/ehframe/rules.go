@@ -92,6 +92,9 @@ type machine struct {
 	c    cursor
 	at   addr.Addr
 	rule cfi.Rule
+	// off is the offset that was set while an expression computes the CFA: GCC's unwinder keeps
+	// the expression, and uses the offset when a register is set.
+	off uint64
 }
 
 // maxRemembered bounds the depth of DW_CFA_remember_state; compilers nest one deep.
@@ -229,6 +232,9 @@ func (m *machine) step(op uint8) (reason string) {
 func (m *machine) cfa(op uint8) (reason string) {
 	c, align := &m.c, m.w.cie.dataAlign
 	reg, off := uint64(m.rule.CFA.Reg), uint64(int64(m.rule.CFA.Off))
+	if m.rule.CFA.How == cfi.Expr {
+		off = m.off
+	}
 	switch op {
 	case cfaDefCFA:
 		reg, off = c.leb(false), c.leb(false)
@@ -247,8 +253,9 @@ func (m *machine) cfa(op uint8) (reason string) {
 		}
 		return reason
 	}
-	if m.rule.CFA.How == cfi.Expr && op != cfaDefCFA && op != cfaDefCFASF {
-		return "changes one part of a CFA that an expression computes"
+	if m.rule.CFA.How == cfi.Expr && (op == cfaDefCFAOffset || op == cfaDefCFAOffSF) {
+		m.off = off
+		return ""
 	}
 	if reg > 0xff || int64(off) != int64(int32(off)) {
 		return fmt.Sprintf("CFA of register %d and offset %d", reg, int64(off))

@@ -94,6 +94,9 @@ func TestInstructions(t *testing.T) {
 		{"expressions", []byte{cfaDefCFAExpr, 2, 0x76, 8, cfaExpr, 6, 2, 0x76, 0, cfaValExpr, 3, 1, 0x30,
 			cfaExpr, 16, 1, 0x31},
 			[]string{"401000 expr 7608, ra at expr 31, 6 at expr 7600, 3 expr 30"}},
+		{"offset beside an expression", []byte{cfaDefCFAExpr, 2, 0x76, 8, cfaAdvance | 4, cfaDefCFAOffset, 24,
+			cfaAdvance | 4, cfaDefCFARegster, 6},
+			[]string{"401000 expr 7608, ra at cfa-8", "401008 r6+24, ra at cfa-8"}},
 		{"no caller", []byte{cfaUndefined, 16}, []string{"401000 end"}},
 		{"registers without a place", []byte{cfaOffset, 2, cfaOffsetExt, 40, 2, cfaOffsetExt, 0x80, 8, 2},
 			[]string{"401000 r7+8, ra at cfa-8"}},
@@ -131,8 +134,6 @@ func TestDamagedInstructions(t *testing.T) {
 		{"register", []byte{cfaAdvance | 4, cfaDefCFA, 0x80, 8, 8}, "register 1024"},
 		{"offset", []byte{cfaAdvance | 4, cfaDefCFAOffset, 0x80, 0x80, 0x80, 0x80, 0x40}, "offset 17179869184"},
 		{"saved", []byte{cfaAdvance | 4, cfaOffset | 6, 0x80, 0x80, 0x80, 0x80, 0x40}, "register 6"},
-		{"part of an expression", []byte{cfaAdvance | 4, cfaDefCFAExpr, 1, 0x30, cfaDefCFAOffset, 8},
-			"that an expression computes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &frames{class64: true, initial: x86}
