@@ -372,6 +372,37 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestFolded: the sums of the columns are the totals, and a stack of both builds is one line.
+func TestFolded(t *testing.T) {
+	f, err := Fold(inputs(build(1)), inputs(build(2)), calls.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "both.folded", func(w io.Writer) error { return f.WriteFolded(w, true) })
+	for _, raw := range []bool{true, false} {
+		var b bytes.Buffer
+		if err := f.WriteFolded(&b, raw); err != nil {
+			t.Fatal(err)
+		}
+		var base, sum int64
+		for line := range strings.Lines(b.String()) {
+			at := strings.LastIndex(line[:strings.LastIndex(line, " ")], " ")
+			var x, y int64
+			if _, err := fmt.Sscan(line[at:], &x, &y); err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			base, sum = base+x, sum+y
+		}
+		want := int64(f.Base[0].Total)
+		if raw {
+			want = int64(f.New[0].Total)
+		}
+		if base != int64(f.Base[0].Total) || sum < want-10 || sum > want+10 {
+			t.Errorf("raw %v: sums %d and %d, want %d", raw, base, sum, want)
+		}
+	}
+}
+
 // TestMatching: the keys of nodes across builds.
 func TestMatching(t *testing.T) {
 	for base, want := range map[string]string{"libc.so.6": "libc", "libc-2.31.so": "libc",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -81,7 +82,7 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 		"a corrected p below `P` is significant, where there are several profiles a side")
 	fs.Float64Var(&o.failAbove, "fail-above", 0,
 		"exit with 5 if a function grew by more than `PCT` percent, significantly if that is tested")
-	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	addFormatFlag(cmd, &o.format, formatText, formatJSON, formatFolded)
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
 	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
@@ -97,6 +98,8 @@ func (o *diffOptions) validate(args []string) error {
 			"`symbolize diff BASE NEW`, or --base FILE for each of several and the new ones behind")
 	}
 	switch {
+	case o.format == formatFolded && o.judged:
+		return usagef("--fail-above needs --format text or json")
 	case o.rows < 0:
 		return usagef("-n %d: it is at least 0", o.rows)
 	case !(o.alpha > 0 && o.alpha < 1):
@@ -109,7 +112,7 @@ func (o *diffOptions) validate(args []string) error {
 	}
 	return cmp.Or(
 		o.inputOptions.validate(args),
-		checkFormat(o.format, formatText, formatJSON),
+		checkFormat(o.format, formatText, formatJSON, formatFolded),
 		checkWord("--sort", o.sort, topSorts),
 		checkShare(o.minShare),
 		o.selectOptions.parse(&o.keep),
@@ -136,6 +139,9 @@ func runDiff(ctx context.Context, a *app, o *diffOptions, args []string) error {
 	if err != nil {
 		return err
 	}
+	if o.format == formatFolded {
+		return a.writeFolded(s, o, before, after)
+	}
 	d, err := diff.New(before, after, o.options(s, after[0].Profile))
 	if err != nil {
 		return err
@@ -154,6 +160,17 @@ func (o *diffOptions) options(s *session, p *ingest.Profile) diff.Options {
 		opts.FailAbove = &above
 	}
 	return opts
+}
+
+// writeFolded writes the stacks of both sides.
+func (a *app) writeFolded(s *session, o *diffOptions, before, after []diff.Input) error {
+	f, err := diff.Fold(before, after, o.calls(s, after[0].Profile))
+	if err != nil {
+		return err
+	}
+	return a.writeOutput("", false, func(w io.Writer) error {
+		return f.WriteFolded(w, !o.normalize)
+	})
 }
 
 // loadSide names the profiles of one side, each for itself. A capture that cannot be read is
