@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"symbolize/analyze/calltree"
+	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 )
@@ -42,21 +43,22 @@ type Call struct {
 func NewPeek(p *ingest.Profile, match *regexp.Regexp, opts Options) *Peek {
 	s := Fold(p, &opts)
 	t := &Peek{Head: newHead(p, s, &opts), Functions: []Peeked{}}
+	full := report.NewDemangler(report.Full)
 	matches := func(n *calltree.Node) bool { return match.MatchString(n.Name) }
 	for _, n := range s.Peek(matches) {
 		node := &s.Nodes[n.Node]
-		t.Functions = append(t.Functions, Peeked{Flat: n.Flat, Cum: n.Cum, Item: NewItem(node),
-			Callers: newCalls(s, n.Callers), Callees: newCalls(s, n.Callees),
+		t.Functions = append(t.Functions, Peeked{Flat: n.Flat, Cum: n.Cum, Item: NewItem(node, full),
+			Callers: newCalls(s, n.Callers, full), Callees: newCalls(s, n.Callees, full),
 			suffix: ObjectSuffix(node)})
 	}
 	return t
 }
 
-func newCalls(s *calltree.Stacks, calls []calltree.Call) []Call {
+func newCalls(s *calltree.Stacks, calls []calltree.Call, full *report.Demangler) []Call {
 	list := make([]Call, len(calls))
 	for i, c := range calls {
 		n := &s.Nodes[c.Node]
-		list[i] = Call{Value: c.Value, Item: NewItem(n), Inlined: c.Inlined,
+		list[i] = Call{Value: c.Value, Item: NewItem(n, full), Inlined: c.Inlined,
 			suffix: ObjectSuffix(n)}
 	}
 	return list

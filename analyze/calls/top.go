@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"symbolize/analyze/calltree"
+	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 )
@@ -36,7 +37,8 @@ type TopRow struct {
 
 // Item is a node in JSON.
 type Item struct {
-	Name       string `json:"name"` // demangled; "[libc.so.6]" if unresolved
+	Name       string `json:"name"`                // demangled; "[libc.so.6]" if unresolved
+	FullName   string `json:"full_name,omitempty"` // if Name leaves something out
 	SystemName string `json:"system_name,omitempty"`
 	Object     string `json:"object"`
 	BuildID    string `json:"build_id,omitempty"`
@@ -45,10 +47,13 @@ type Item struct {
 	Unresolved bool   `json:"unresolved,omitempty"`
 }
 
-// NewItem describes a node.
-func NewItem(n *calltree.Node) Item {
+// NewItem describes a node; full makes names whole.
+func NewItem(n *calltree.Node, full *report.Demangler) Item {
 	i := Item{Name: n.Name, SystemName: ingest.Printable(n.SystemName), Object: n.Object,
 		BuildID: n.BuildID, Unresolved: n.Unresolved}
+	if name := full.Name(n.SystemName); n.By == calltree.Function && name != n.Name {
+		i.FullName = name
+	}
 	if n.By == calltree.File || n.By == calltree.Line {
 		i.File = ingest.Printable(n.File)
 	}
@@ -67,9 +72,10 @@ func NewTop(p *ingest.Profile, opts TopOptions) *Top {
 		t.Left = len(rows) - opts.Limit
 		rows = rows[:opts.Limit]
 	}
+	full := report.NewDemangler(report.Full)
 	for _, r := range rows {
 		n := &s.Nodes[r.Node]
-		t.Rows = append(t.Rows, TopRow{Flat: r.Flat, Cum: r.Cum, Item: NewItem(n),
+		t.Rows = append(t.Rows, TopRow{Flat: r.Flat, Cum: r.Cum, Item: NewItem(n, full),
 			suffix: ObjectSuffix(n)})
 	}
 	return t

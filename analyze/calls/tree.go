@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"symbolize/analyze/calltree"
+	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 )
@@ -53,6 +54,7 @@ func NewTree(p *ingest.Profile, opts TreeOptions) *Tree {
 	if opts.Callers {
 		t.Direction = "callers"
 	}
+	full := report.NewDemangler(report.Full)
 	branches := make([]*Branch, len(tree.Nodes))
 	for i := range tree.Nodes {
 		n := &tree.Nodes[i]
@@ -60,7 +62,7 @@ func NewTree(p *ingest.Profile, opts TreeOptions) *Tree {
 			continue
 		}
 		node := &s.Nodes[n.Node]
-		b := &Branch{Cum: n.Cum, Flat: n.Flat, Item: NewItem(node), Inlined: n.Inlined,
+		b := &Branch{Cum: n.Cum, Flat: n.Flat, Item: NewItem(node, full), Inlined: n.Inlined,
 			Left: n.Left, suffix: ObjectSuffix(node)}
 		branches[i] = b
 		if n.Parent == 0 {

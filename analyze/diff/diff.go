@@ -9,6 +9,7 @@ import (
 
 	"symbolize/analyze/calls"
 	"symbolize/analyze/calltree"
+	"symbolize/analyze/report"
 )
 
 // Options are for New.
@@ -133,6 +134,7 @@ type side struct {
 
 // valueTable holds both sides.
 type valueTable struct {
+	full        *report.Demangler
 	nodes       []calltree.Node
 	base, sides side
 }
@@ -144,7 +146,7 @@ func (d *Diff) newTable(f *Folded, opts *Options) *valueTable {
 	for _, s := range slices.Concat(f.New, f.Base) {
 		d.Normalized = d.Normalized || !opts.Raw && float64(s.Total) != d.Total
 	}
-	t := &valueTable{nodes: f.New[0].Nodes}
+	t := &valueTable{nodes: f.New[0].Nodes, full: report.NewDemangler(report.Full)}
 	t.base, t.sides = d.scale(f.Base), d.scale(f.New)
 	return t
 }
@@ -207,7 +209,7 @@ func (d *Diff) addRows(t *valueTable, opts *Options) {
 			r.Status = StatusGone
 		}
 		node := &t.nodes[n]
-		r.Item, r.suffix = calls.NewItem(node), calls.ObjectSuffix(node)
+		r.Item, r.suffix = calls.NewItem(node, t.full), calls.ObjectSuffix(node)
 		if d.Tested {
 			if !opts.Cum {
 				bases, news = of(t.base.flat, n), of(t.sides.flat, n)
