@@ -28,8 +28,8 @@ const (
 	bitShowFrom
 )
 
-// IsZero reports whether nothing is filtered.
-func (f *Filter) IsZero() bool { return *f == Filter{} }
+// isZero reports whether nothing is filtered.
+func (f *Filter) isZero() bool { return *f == Filter{} }
 
 // words are the names of the expressions, for messages.
 var words = []struct {
@@ -73,7 +73,7 @@ type filtered struct {
 // locations that lose frames which ones stay, innermost first; nil keeps all.
 func (f *Folder) filterLocations() {
 	flt := &f.opts.Filter
-	if flt.IsZero() {
+	if flt.isZero() {
 		return
 	}
 	functions, objects := f.filterBits()

@@ -200,9 +200,6 @@ func numberText(label string, n int32) string {
 	return label + " " + strconv.Itoa(int(n))
 }
 
-// Len returns the number of stacks.
-func (s *Stacks) Len() int { return len(s.ends) }
-
 // stack returns the nodes of a stack, outermost first, with inlinedBit.
 func (s *Stacks) stack(i int) []NodeID {
 	from := 0

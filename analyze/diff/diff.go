@@ -143,6 +143,9 @@ type valueTable struct {
 // as pprof does.
 func (d *Diff) newTable(f *Folded, opts *Options) *valueTable {
 	d.Total = d.Base.Total
+	if d.Total == 0 { // nothing to scale to
+		d.Total, opts.Raw = d.New.Total, true
+	}
 	for _, s := range slices.Concat(f.New, f.Base) {
 		d.Normalized = d.Normalized || !opts.Raw && float64(s.Total) != d.Total
 	}

@@ -426,6 +426,44 @@ func TestMatching(t *testing.T) {
 	}
 }
 
+// TestMainPrograms: a program that was renamed is one; the busiest of a host's programs is none
+// that has changed its name.
+func TestMainPrograms(t *testing.T) {
+	host := func(main string, programs ...string) *ingest.Profile {
+		b := profilebuild.New(profilebuild.Clock())
+		b.Meta.MainProgram = main
+		for i, path := range programs {
+			o := b.Object(ingest.Object{File: ingest.FileRef{Path: path}})
+			pl := profilebuild.Place{Object: o, Offset: 1}
+			b.Name(pl, 0, profilebuild.Frame{Name: "work"})
+			b.Row(profilebuild.Row{Count: 1, Weight: uint64(10 + i),
+				Stack: []profilebuild.Place{pl}})
+		}
+		return b.Profile()
+	}
+	for _, tt := range []struct {
+		name      string
+		base, new *ingest.Profile
+		rows      int
+		status    string
+	}{
+		{"renamed", host("/bin/server", "/bin/server"), host("/bin/daemon", "/bin/daemon"), 1, ""},
+		{"busiest", host("/bin/java", "/bin/java", "/bin/node"),
+			host("/bin/node", "/bin/java", "/bin/node"), 2, ""},
+		{"gone", host("/bin/java", "/bin/java", "/bin/node"), host("/bin/node", "/bin/node"), 2,
+			StatusGone},
+	} {
+		d := compare(t, inputs(tt.base), inputs(tt.new), Options{Raw: true})
+		status := ""
+		for _, r := range d.Rows {
+			status += r.Status
+		}
+		if len(d.Rows) != tt.rows || status != tt.status {
+			t.Errorf("%s: %d rows, %q", tt.name, len(d.Rows), status)
+		}
+	}
+}
+
 // TestErrors: a profile without samples, or without the event.
 func TestErrors(t *testing.T) {
 	p, none := build(1), &ingest.Profile{}
@@ -439,6 +477,9 @@ func TestErrors(t *testing.T) {
 	empty := profilebuild.New(profilebuild.Clock()).Profile()
 	d := compare(t, inputs(empty), inputs(p), Options{
 		Options: calls.Options{Demangler: report.NewDemangler(report.Full)}})
+	if len(d.Rows) != 6 || d.Normalized {
+		t.Errorf("%d rows beside an empty base, scaled %v", len(d.Rows), d.Normalized)
+	}
 	for _, r := range d.Rows {
 		if r.Status != StatusNew {
 			t.Errorf("%s is %q", r.Name, r.Status)

@@ -14,7 +14,7 @@ import (
 // matcher gives nodes of different profiles one key where they are the same thing.
 type matcher struct {
 	full  *report.Demangler
-	mains []string // by profile: path of the main program
+	mains []string // by profile: path of the main program, where it was renamed
 	// stems that several objects of one profile have: they are told apart by their full name
 	shared map[string]bool
 }
@@ -23,7 +23,6 @@ func newMatcher(profiles []*ingest.Profile) *matcher {
 	m := &matcher{full: report.NewDemangler(report.Full), shared: make(map[string]bool)}
 	for _, p := range profiles {
 		m.full.Warm(p)
-		m.mains = append(m.mains, ingest.Printable(p.Meta.MainProgram))
 		bases := make(map[string]string)
 		for i := range p.Objects {
 			base := baseName(ingest.Printable(p.Objects[i].File.Path))
@@ -34,7 +33,30 @@ func newMatcher(profiles []*ingest.Profile) *matcher {
 			bases[s] = base
 		}
 	}
+	m.findMains(profiles)
 	return m
+}
+
+// findMains notes the main programs if they are one that was renamed: all others are matched by
+// their names. Of profiles of a whole host the main program is whichever was busiest: one that
+// another profile has, too, has no other name there.
+func (m *matcher) findMains(profiles []*ingest.Profile) {
+	stems := make(map[string]bool)
+	m.mains = make([]string, len(profiles))
+	for i, p := range profiles {
+		m.mains[i] = ingest.Printable(p.Meta.MainProgram)
+		stems[stem(baseName(m.mains[i]))] = true
+	}
+	for i, p := range profiles {
+		own := stem(baseName(m.mains[i]))
+		for k := range p.Objects {
+			s := stem(baseName(ingest.Printable(p.Objects[k].File.Path)))
+			if s != own && stems[s] {
+				m.mains = make([]string, len(profiles))
+				return
+			}
+		}
+	}
 }
 
 func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

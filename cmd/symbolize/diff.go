@@ -30,7 +30,7 @@ type diffOptions struct {
 	judged bool // --fail-above is given
 }
 
-const diffLong = `diff compares two captures or profiles, function by function: what grew, what shrank,
+const diffLong = `diff compares two captures or profiles, function by function: what grew or shrank,
 what is new and what is gone. Where the totals differ each profile is scaled to the base's, so
 that shares compare; --normalize=false compares the values as they are. Builds of one program
 compare by function and, with --lines, by a line's distance from its function's first.
@@ -51,7 +51,7 @@ func newDiffCommand(a *app) *cobra.Command {
 		Long:    diffLong,
 		GroupID: groupMain,
 		Example: "  symbolize diff before.data after.data\n" +
-			"  symbolize diff --base b1.pb.gz --base b2.pb.gz --base b3.pb.gz n1.pb.gz n2.pb.gz n3.pb.gz\n" +
+			"  symbolize diff --base b1.pb.gz --base b2.pb.gz n1.pb.gz n2.pb.gz\n" +
 			"  symbolize diff --fail-above 10 --format json yesterday.pb.gz today.pb.gz",
 	}
 	cmd.RunE = a.runE(func(ctx context.Context, args []string) error {
