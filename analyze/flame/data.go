@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"symbolize/analyze/calltree"
+	"symbolize/analyze/heat"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 )
@@ -41,6 +42,7 @@ const (
 
 // Graph is the data of one page or file.
 type Graph struct {
+	Kind   string           `json:"-"` // what the page is called; "Flame graph" if empty
 	Title  string           `json:"title"`
 	About  []Fact           `json:"about"`
 	Events []Event          `json:"events"`
@@ -51,6 +53,10 @@ type Graph struct {
 
 	// StartReversed has the graph by leaf at first.
 	StartReversed bool `json:"reversed"`
+
+	// Code is annotated code, and Heat the samples by time; only a report has them.
+	Code string     `json:"code,omitempty"`
+	Heat *heat.Grid `json:"heat,omitempty"`
 
 	Columns []column   `json:"columns"`
 	Objects []object   `json:"objects"`

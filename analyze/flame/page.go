@@ -2,6 +2,7 @@ package flame
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"crypto/sha256"
 	_ "embed"
@@ -57,8 +58,8 @@ func (g *Graph) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return writePage(w, pageTemplate, "Flame graph: "+g.Title, data, modelJS, formatJS, graphJS,
-		panelsJS, appJS)
+	return writePage(w, pageTemplate, cmp.Or(g.Kind, "Flame graph")+": "+g.Title, data, modelJS, formatJS, graphJS,
+		panelsJS, heatJS, appJS)
 }
 
 // writePage writes a page with its data in base64, no character of which means anything to

@@ -70,6 +70,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newResolveCommand(a),
 		newTopCommand(a),
 		newFlamegraphCommand(a),
+		newReportCommand(a),
 		newHeatmapCommand(a),
 		newTimelineCommand(a),
 		newTreeCommand(a),

@@ -9,6 +9,9 @@
   const { make, TopPanel, showMissing, showAbout, showCoverage, showLegend, describe,
     showTooltip } = root.symbolizePanels;
   const { Graph } = root.symbolizeGraph;
+  const { Heat, rangeText, within } = root.symbolizeHeat;
+
+  const tabs = ["top", "code", "time", "missing", "about"];
 
   const $ = (id) => document.getElementById(id);
   const initial = { event: 0, chosen: {}, zoomed: 0, reverse: false, down: true, colour: "kind",
@@ -61,7 +64,33 @@
       showAbout($("panel-about"), model);
       const missing = model.coverage.missing.length;
       $("tab-missing").textContent = missing ? `Missing (${missing})` : "Missing";
+      this.buildReport();
       this.openTab("top");
+    }
+
+    // buildReport fills in the panels that only a report has: code and times.
+    buildReport() {
+      const { model } = this;
+      if (model.code) {
+        $("tab-code").hidden = false;
+        $("panel-code").append(make("pre", { class: "code" }, model.code));
+      }
+      if (!model.heat || model.heat.total === 0) return;
+      $("tab-time").hidden = false;
+      const range = make("code", null, "drag over the map to choose a range");
+      const note = make("span", { class: "note" });
+      const map = make("div", { class: "heat" });
+      $("panel-time").append(make("div", { class: "chosen" }, range, " ", note), map,
+        make("p", { class: "note" }, "samples by second, and by the part of that second"));
+      this.heat = new Heat(map, model.heat, {
+        dark: () => this.dark,
+        show: (text, e) => showTooltip($("tooltip"), text && { name: text, lines: [],
+          numbers: "" }, "transparent", e),
+        chosen: (a, b) => {
+          range.textContent = rangeText(model.heat, a, b);
+          note.textContent = `${within(model.heat, a, b).toLocaleString("en")} samples`;
+        },
+      });
     }
 
     listen() {
@@ -79,7 +108,7 @@
       $("reset").addEventListener("click", () => this.reset());
       $("theme").addEventListener("click", () => this.setTheme(!this.dark));
       $("help-button").addEventListener("click", () => $("help").showModal());
-      for (const t of ["top", "missing", "about"]) {
+      for (const t of tabs) {
         $(`tab-${t}`).addEventListener("click", () => this.openTab(t));
       }
       document.addEventListener("keydown", (e) => this.key(e));
@@ -190,7 +219,8 @@
     }
 
     openTab(name) {
-      for (const t of ["top", "missing", "about"]) {
+      document.querySelector("aside").classList.toggle("wide", name === "code" || name === "time");
+      for (const t of tabs) {
         $(`tab-${t}`).setAttribute("aria-selected", t === name);
         $(`panel-${t}`).hidden = t !== name;
       }
@@ -201,6 +231,7 @@
       document.documentElement.dataset.theme = dark ? "dark" : "light";
       $("theme").textContent = dark ? "Light" : "Dark";
       this.render();
+      this.heat?.draw();
     }
 
     // render brings the document to the state.
@@ -345,6 +376,7 @@
     // key obeys the keyboard, but for keys that a field or dialog needs.
     key(e) {
       if (e.ctrlKey || e.metaKey || e.altKey || $("help").open) return;
+      if (this.heat && e.target === this.heat.canvas) return;
       const field = /^(INPUT|SELECT)$/.test(e.target.tagName);
       if (e.key === "Escape") {
         if (field) e.target.blur();

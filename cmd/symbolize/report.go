@@ -1,0 +1,157 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/code"
+	"symbolize/analyze/flame"
+	"symbolize/analyze/heat"
+	"symbolize/analyze/report"
+	"symbolize/ingest"
+	"symbolize/ingest/input"
+	"symbolize/store/indexer"
+)
+
+const (
+	reportFunctions = 5         // annotated ones
+	maxReportCode   = 400 << 10 // bytes of their text
+)
+
+type reportOptions struct {
+	inputOptions
+	output    string
+	count     bool
+	demangle  string
+	sourceDir []string
+
+	mode report.Mode // demangle parsed
+}
+
+const reportLong = `report writes one page about captures: what was recorded where, how much of it has
+names, a flame graph, the functions, the code of the hottest five of them, when samples were taken,
+and what is missing, with the commands that fix it. It is a file that loads nothing.
+
+Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
+was done; 130 interrupted.`
+
+func newReportCommand(a *app) *cobra.Command {
+	o := &reportOptions{}
+	cmd := &cobra.Command{
+		Use:     "report CAPTURE…",
+		Short:   "Write one page with all about captures",
+		Long:    reportLong,
+		GroupID: groupMain,
+		Example: "  symbolize report -o report.html perf.data",
+		RunE: a.runE(func(ctx context.Context, args []string) (err error) {
+			if o.mode, err = parseDemangle(o.demangle, "simple"); err != nil {
+				return err
+			}
+			o.keep.PID = true
+			if err := o.inputOptions.validate(args); err != nil {
+				return err
+			}
+			return runReport(ctx, a, o, args)
+		}),
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	addOutputFlag(fs, &o.output)
+	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
+		"search source files in `DIR`; may be repeated")
+	addCountFlag(fs, &o.count)
+	addDemangleFlag(cmd, &o.demangle, "simple")
+	o.inputOptions.addFlags(cmd)
+	return cmd
+}
+
+func runReport(ctx context.Context, a *app, o *reportOptions, paths []string) error {
+	err := cmp.Or(a.refuseTerminal(o.output, true), refuseOverwrite(paths, []string{o.output}))
+	if err != nil {
+		return err
+	}
+	paths = o.takeBundles(ctx, paths)
+	defer o.opened.Close()
+	s, err := a.openSession(ctx, &o.inputOptions)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	finder := code.NewFinder(ctx, s.codeOptions(o.sourceDir))
+	defer finder.Close()
+	p, grid, err := s.loadReport(ctx, paths, finder)
+	if err != nil {
+		return err
+	}
+	a.printWarnings(p)
+	demangler := report.NewDemangler(o.mode)
+	demangler.Warm(p)
+	event := s.event(p)
+	g := flame.New(p, flame.Options{Event: -1, Shown: event, Count: o.count, Keep: o.keep,
+		Name: demangler.Name})
+	g.Kind, g.Heat = "Report", grid
+	if g.Code, err = hottestCode(p, finder, report.AnnotateOptions{Event: event, Count: o.count,
+		Limit: reportFunctions, Demangler: demangler}); err != nil {
+		return err
+	}
+	return a.writeOutput(o.output, true, func(w io.Writer) error { return g.WriteHTML(w) })
+}
+
+// loadReport reads the captures as loadCode does, and counts the samples of a single one by time;
+// the clocks of several may differ.
+func (s *session) loadReport(ctx context.Context, paths []string, f *code.Finder) (
+	*ingest.Profile, *heat.Grid, error) {
+	var profiles []*ingest.Profile
+	var grid *heat.Grid
+	err := s.each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
+		p.Names = nil
+		profiles = append(profiles, p)
+		f.Add(c.Path(), indexer.CaptureInfoOf(c.Path(), c).Machine, c)
+		if len(paths) > 1 {
+			return nil
+		}
+		counter := heat.NewOffsets()
+		err := c.Replay(ctx, func(r *input.ReplaySample) error {
+			counter.Add(r.Time, "")
+			return nil
+		})
+		if errors.Is(err, input.ErrNoReplay) {
+			return nil // a file of sums: its page has no times
+		}
+		grid = counter.Grid()
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := s.Merge(ctx, profiles)
+	if err != nil {
+		return nil, nil, sessionError(err)
+	}
+	f.Machine = p.Meta.Arch
+	return p, grid, nil
+}
+
+// hottestCode returns the code of the hottest functions as text.
+func hottestCode(p *ingest.Profile, finder *code.Finder, opts report.AnnotateOptions) (
+	string, error) {
+	an := report.NewAnnotation(p, finder, opts)
+	if len(an.Functions)+len(an.Missing) == 0 {
+		return "", nil
+	}
+	var b strings.Builder
+	if err := an.WriteText(&b, report.AnnotateText{Addresses: true}); err != nil {
+		return "", err
+	}
+	text := b.String()
+	if len(text) > maxReportCode {
+		text = text[:strings.LastIndexByte(text[:maxReportCode], '\n')+1] +
+			"\n(the rest is too long for this page: symbolize annotate)\n"
+	}
+	return text, nil
+}
