@@ -35,8 +35,6 @@ type flusher struct {
 	first bool              // nothing of it was flushed
 	last  bundle.Clocks     // where the part at hand begins
 	lost  map[string]uint64 // Summary.Lost, as far as it is in a file
-	// turned is that of the part before: samples of this one are no older.
-	turned uint64
 	// Of Summary.Warnings and Missing, how many are in a file.
 	warned, missing int
 
@@ -124,8 +122,6 @@ func (f *flusher) flush() error {
 	}
 	f.first = false
 	f.set.procs.forget(p.gone)
-	f.set.procs.forgetMapped(f.turned)
-	f.turned = p.turned
 	if err := f.set.side.copies.turn(); err != nil {
 		return err
 	}

@@ -27,6 +27,10 @@ const mapLogFlags = perfdata.FlagMmap | perfdata.FlagMmap2 | perfdata.FlagComm |
 // mapLogPages are tried as sizes of its rings: a user without CAP_IPC_LOCK may have little left.
 var mapLogPages = [...]int{64, 16}
 
+// mapLogAge is for how long at least records are kept of processes of which no stack with bare
+// addresses was met. When one is the mappings are read within a second, and records kept.
+const mapLogAge = 5 * time.Second
+
 // mapLog keeps the records of code that processes map, which prove that a copy of mappings is
 // right for a sample, or has them in its place. They are not written down. Its rings are read when
 // they are half full, and when somebody asks.
@@ -37,7 +41,8 @@ type mapLog struct {
 
 	mu       sync.Mutex // guards the rings
 	rings    []*ring
-	wake     int // eventfd that ends the loop
+	forgot   uint64 // when old records were forgotten last
+	wake     int    // eventfd that ends the loop
 	stopping atomic.Bool
 	done     chan struct{} // nil: there is no loop
 }
@@ -116,10 +121,18 @@ func (l *mapLog) sync() {
 	if l == nil {
 		return
 	}
+	now := monotonic()
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, r := range l.rings {
 		r.drain(func(rec []byte) { l.record(r, rec) })
+	}
+	old := now-l.forgot >= uint64(mapLogAge)
+	if old {
+		l.forgot = now
+	}
+	l.mu.Unlock()
+	if old {
+		l.procs.forgetMapped(now - min(now, uint64(mapLogAge)))
 	}
 }
 
@@ -183,9 +196,6 @@ func (l *mapLog) unchanged(pid int32, at, from, to uint64) bool {
 // forgetMapped forgets records of mappings before a time, but for processes whose mappings are
 // kept: their stacks may be of any time since.
 func (p *processes) forgetMapped(before uint64) {
-	if p.mapped == nil {
-		return
-	}
 	p.mu.Lock()
 	pids := slices.Collect(maps.Keys(p.kept))
 	p.mu.Unlock()

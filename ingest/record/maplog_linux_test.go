@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
@@ -265,10 +266,28 @@ func TestMapRecords(t *testing.T) {
 	}
 }
 
+// TestMapLogForgets: records of processes without bare addresses do not add up.
+func TestMapLogForgets(t *testing.T) {
+	p := remapped(t)
+	now := monotonic()
+	p.mapped.log = history.New(now - uint64(time.Hour))
+	p.copyOf(1, "a", now-uint64(time.Minute), now-uint64(time.Minute))
+	for _, pid := range []uint32{50, 51} {
+		p.mapped.record(&ring{}, mmapRecord(pid, now-uint64(time.Minute)+9, 0x1000, 0x1000, 7, "/b"))
+	}
+	p.mapped.sync()
+	for pid, want := range map[int32]bool{50: true, 51: false} {
+		if _, ok := p.mapped.log.At(pid, 0x1000, now); ok != want {
+			t.Errorf("the record of process %d is there: %v", pid, ok)
+		}
+	}
+}
+
 // TestStillMaps: the build ID of what is mapped now is that of the mapping that was copied if
 // it is still there, and nothing was mapped in its place in between.
 func TestStillMaps(t *testing.T) {
 	p := remapped(t)
+	p.mapped.forgot = monotonic() // these times are long ago
 	text := "00001000-00002000 r-xp 00000000 08:01 97  /a\n"
 	m, _ := procmaps.ParseCode(text)
 	if p.stillMaps(50, &m, 200) {

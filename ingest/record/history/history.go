@@ -12,7 +12,7 @@ const (
 	// maxRecords bounds the records of one process, maxTotal those of all; older ones of the
 	// process, and of all new ones, are lost.
 	maxRecords = 1 << 12
-	maxTotal   = 1 << 18
+	maxTotal   = 1 << 19
 	maxLosses  = 1 << 10
 	// maxPaths bounds the paths of which later records share the text.
 	maxPaths = 1 << 12
