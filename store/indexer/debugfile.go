@@ -26,7 +26,7 @@ func (w *worker) debugFiles(t *fileTask, f *elf.File, id buildid.ID) (looked []s
 				p.Objects++
 				p.Size += d.st.size
 			})
-			w.ix.queue.pushObject(d.run)
+			w.ix.queue.pushObject(d.st.size, d.run)
 			return nil
 		}
 		if refusal != "" {

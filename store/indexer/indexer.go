@@ -174,13 +174,13 @@ func indexPaths(ctx context.Context, paths []string, view store.View,
 	ix.sum.Skipped = make(map[string]uint64)
 	ix.addRoots(paths)
 	if ix.opts.Kernel {
-		ix.queue.pushObject(func(w *worker) { w.liveKernel() })
+		ix.queue.pushObject(0, func(w *worker) { w.liveKernel() })
 	}
 	if ix.opts.VDSO && !ix.opts.Kernel {
-		ix.queue.pushObject(func(w *worker) { w.liveVDSO() })
+		ix.queue.pushObject(0, func(w *worker) { w.liveVDSO() })
 	}
 	for _, h := range ix.opts.Hosts {
-		ix.queue.pushObject(func(w *worker) { w.host(h) })
+		ix.queue.pushObject(0, func(w *worker) { w.host(h) })
 	}
 	ix.run()
 	ix.alts.close()

@@ -1,17 +1,21 @@
 package indexer
 
 import (
+	"cmp"
+	"container/heap"
 	"context"
 	"sync"
 )
 
 // queue holds the tasks of one Index. Objects go before directories, so that no
-// more than one directory's objects a worker are waiting at any time.
+// more than one directory's objects a worker are waiting at any time; and of the objects the
+// largest, so that it does not end alone on one core.
 type queue struct {
 	mu      sync.Mutex
 	cond    *sync.Cond
-	objects []func(*worker)
+	objects objectHeap
 	dirs    []func(*worker)
+	pushed  int // objects so far
 	open    int // tasks queued or running
 	stopped bool
 }
@@ -22,13 +26,49 @@ func newQueue() *queue {
 	return q
 }
 
-func (q *queue) pushObject(task func(*worker)) { q.push(&q.objects, task) }
+// objectTask is a task of one object.
+type objectTask struct {
+	size  uint64 // of its file, bytes
+	order int    // in which it was pushed
+	run   func(*worker)
+}
 
-func (q *queue) pushDir(task func(*worker)) { q.push(&q.dirs, task) }
+// objectHeap is a heap.Interface: the largest first, of equal ones the last.
+type objectHeap []objectTask
 
-func (q *queue) push(list *[]func(*worker), task func(*worker)) {
+func (h objectHeap) Len() int      { return len(h) }
+func (h objectHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h objectHeap) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(h[i].size, h[j].size), h[i].order-h[j].order) > 0
+}
+
+// Push implements heap.Interface.
+func (h *objectHeap) Push(task any) { *h = append(*h, task.(objectTask)) }
+
+// Pop implements heap.Interface.
+func (h *objectHeap) Pop() any {
+	last := len(*h) - 1
+	task := (*h)[last]
+	(*h)[last] = objectTask{}
+	*h = (*h)[:last]
+	return task
+}
+
+// pushObject adds a task of an object, whose file has this size.
+func (q *queue) pushObject(size uint64, task func(*worker)) {
+	q.push(func() {
+		q.pushed++
+		heap.Push(&q.objects, objectTask{size: size, order: q.pushed, run: task})
+	})
+}
+
+func (q *queue) pushDir(task func(*worker)) {
+	q.push(func() { q.dirs = append(q.dirs, task) })
+}
+
+func (q *queue) push(add func()) {
 	q.mu.Lock()
-	*list = append(*list, task)
+	add()
 	q.open++
 	q.mu.Unlock()
 	q.cond.Signal()
@@ -39,13 +79,14 @@ func (q *queue) pop() (task func(*worker), ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for !q.stopped && q.open > 0 {
-		for _, list := range []*[]func(*worker){&q.objects, &q.dirs} {
-			if n := len(*list); n > 0 {
-				task = (*list)[n-1]
-				(*list)[n-1] = nil
-				*list = (*list)[:n-1]
-				return task, true
-			}
+		if len(q.objects) > 0 {
+			return heap.Pop(&q.objects).(objectTask).run, true
+		}
+		if n := len(q.dirs); n > 0 {
+			task = q.dirs[n-1]
+			q.dirs[n-1] = nil
+			q.dirs = q.dirs[:n-1]
+			return task, true
 		}
 		q.cond.Wait()
 	}

@@ -3,6 +3,7 @@ package indexer
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -42,7 +43,7 @@ func TestQueueRunsAllThatTasksAdd(t *testing.T) {
 		return func(*worker) {
 			ran.Add(1)
 			for range 3 {
-				q.pushObject(func(*worker) { ran.Add(1) })
+				q.pushObject(0, func(*worker) { ran.Add(1) })
 				if depth > 0 {
 					q.pushDir(dir(depth - 1))
 				}
@@ -61,16 +62,29 @@ func TestQueueObjectsFirst(t *testing.T) {
 	var order []string
 	add := func(s string) func(*worker) { return func(*worker) { order = append(order, s) } }
 	q.pushDir(add("dir"))
-	q.pushObject(add("object"))
+	q.pushObject(0, add("object"))
 	work(q, 1)
 	if len(order) != 2 || order[0] != "object" {
 		t.Errorf("order %q", order)
 	}
 }
 
+// TestQueueLargestFirst: a large object that begins last would end alone on one core.
+func TestQueueLargestFirst(t *testing.T) {
+	q := newQueue()
+	var order []uint64
+	for _, size := range []uint64{3, 9, 1, 7, 9, 2} {
+		q.pushObject(size, func(*worker) { order = append(order, size) })
+	}
+	work(q, 1)
+	if want := []uint64{9, 9, 7, 3, 2, 1}; !slices.Equal(order, want) {
+		t.Errorf("order %v, want %v", order, want)
+	}
+}
+
 func TestQueueStops(t *testing.T) {
 	q := newQueue()
-	q.pushObject(func(*worker) { q.stop() })
+	q.pushObject(0, func(*worker) { q.stop() })
 	q.pushDir(func(*worker) { t.Error("ran after the stop") })
 	work(q, 1)
 }

@@ -258,7 +258,7 @@ func (s *dirScan) newFile(name, path string, st fileStat) {
 		s.size += st.size
 		s.ds.hold()
 		t := &fileTask{ds: s.ds, path: path, row: row, st: st, class: class, named: s.named}
-		s.ix.queue.pushObject(t.run)
+		s.ix.queue.pushObject(st.size, t.run)
 	}
 }
 
