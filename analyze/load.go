@@ -67,6 +67,13 @@ func (s *Session) visit(ctx context.Context, c *input.Capture, p *ingest.Profile
 			return err
 		}
 	}
+	if path, kernels := c.Kallsyms(), kernelsOf(p); path != "" && len(kernels) == 1 {
+		if err := s.Index(ctx, []string{path}, kernels[0]); ctx.Err() != nil {
+			return err
+		} else if err != nil {
+			s.warnError(err, "", false)
+		}
+	}
 	return body(c, p)
 }
 
@@ -167,13 +174,7 @@ func (s *Session) addKallsyms(ctx context.Context, p *ingest.Profile) error {
 	if len(s.opts.Kallsyms) == 0 {
 		return nil
 	}
-	var kernels []buildid.ID
-	for i := range p.Objects {
-		o := &p.Objects[i]
-		if o.Kind == ingest.Kernel && !o.ID.IsZero() && !slices.Contains(kernels, o.ID) {
-			kernels = append(kernels, o.ID)
-		}
-	}
+	kernels := kernelsOf(p)
 	switch len(kernels) {
 	case 0:
 		if !p.Stats.KernelList { // else the profile has warnings about the list
@@ -184,4 +185,15 @@ func (s *Session) addKallsyms(ctx context.Context, p *ingest.Profile) error {
 		return s.Index(ctx, s.opts.Kallsyms, kernels[0])
 	}
 	return &KernelsError{Kernels: kernels}
+}
+
+// kernelsOf returns the build IDs of a profile's kernels.
+func kernelsOf(p *ingest.Profile) (kernels []buildid.ID) {
+	for i := range p.Objects {
+		o := &p.Objects[i]
+		if o.Kind == ingest.Kernel && !o.ID.IsZero() && !slices.Contains(kernels, o.ID) {
+			kernels = append(kernels, o.ID)
+		}
+	}
+	return kernels
 }

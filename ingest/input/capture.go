@@ -8,6 +8,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/object/btf"
@@ -49,6 +50,10 @@ func (c *Capture) Path() string { return c.file.path }
 
 // Size returns the number of bytes of the capture's files.
 func (c *Capture) Size() int64 { return c.file.size }
+
+// Kallsyms returns the path of the copy of /proc/kallsyms that a recording of perf record
+// --kcore has, "" for others.
+func (c *Capture) Kallsyms() string { return container.Kallsyms(c.file.path) }
 
 // Kind returns "perf.data", "bundle", "pprof", or the form of a stack map, as
 // stackmap.Form names it: "bpftool dump".

@@ -33,6 +33,16 @@ func IsDir(path string) bool {
 	return perfdata.IsPerfData(head[:n])
 }
 
+// Kallsyms returns the path of the copy of /proc/kallsyms in a directory of perf record
+// --kcore, "" if there is none.
+func Kallsyms(dir string) string {
+	path := filepath.Join(dir, "kcore_dir", "kallsyms")
+	if fi, err := os.Stat(path); err != nil || !fi.Mode().IsRegular() {
+		return ""
+	}
+	return path
+}
+
 // OpenDir opens a directory of perf.data files. Files that cannot be opened are warnings, but
 // for the one that has the header.
 func OpenDir(ctx context.Context, path string) (*Perf, error) {
