@@ -17,10 +17,10 @@ help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build the binary into build/symbolize
+build: ## build the binary into build/symbolize, static
 	@mkdir -p $(BUILD)
 	@test -f $(BUILD)/go.mod || echo 'module build' >$(BUILD)/go.mod # keeps ./... out of here
-	$(GO) build -o $(BIN) ./cmd/symbolize
+	CGO_ENABLED=0 $(GO) build -o $(BIN) ./cmd/symbolize
 
 .PHONY: demo
 demo: build ## run the main job: index, resolve a recorded capture, print the top table

@@ -20,7 +20,7 @@ import (
 func liveBinary(t *testing.T) string {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "symbolize")
-	command(t, ".", "go", "build", "-o", bin, ".")
+	command(t, ".", "env", "CGO_ENABLED=0", "go", "build", "-o", bin, ".") // as make build does
 	return bin
 }
 
