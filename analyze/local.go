@@ -167,7 +167,8 @@ func (s *Session) identify() func(sideband.ObjectQuery) (buildid.ID, ingest.IDSo
 		}
 		s.finder.AddRow(&q.File, opts.TrustPaths || s.isHere(q.Host))
 		live, proof := now(q)
-		if proof == ingest.IDProven || source == ingest.IDNone || live.IsZero() && !q.ByPath.IsZero() {
+		refuted := live.IsZero() && !q.ByPath.IsZero()
+		if proof == ingest.IDProven || source == ingest.IDNone || refuted {
 			return live, proof
 		}
 		return id, source

@@ -53,7 +53,7 @@ var steps = [...]func(*Case) string{
 	ingest.ProcessGone:      recordAll, // its records have the mappings of all processes
 	ingest.AddressReused:    addressReused,
 	ingest.StackLost:        fixed("symbolize capture --stacks"),
-	ingest.TableDamaged:     func(c *Case) string { return "symbolize store gc && " + notIndexed(c) },
+	ingest.TableDamaged:     tableDamaged,
 }
 
 func fixed(step string) func(*Case) string { return func(*Case) string { return step } }

@@ -54,6 +54,8 @@ func stripped(c *Case) string {
 	return c.fetch("debuginfo")
 }
 
+func tableDamaged(c *Case) string { return "symbolize store gc && " + notIndexed(c) }
+
 func layoutUnknown(c *Case) string {
 	if c.Object.Kind == ingest.Kernel {
 		return "symbolize index --kernel"
@@ -171,8 +173,8 @@ type Program struct {
 func (p *Program) For() string {
 	const (
 		alone = "without a name (it was loaded without BTF) its tag alone tells it: object " +
-			"files tell that of programs without CO-RE, and of subprograms without calls of helpers " +
-			"and divisions, which kernels rewrite"
+			"files tell that of programs without CO-RE, and of subprograms without calls of " +
+			"helpers and divisions, which kernels rewrite"
 		index = "`symbolize index FILE.bpf.o` takes in what it was compiled to"
 	)
 	record := "`symbolize capture -o capture.data` records BPF programs"

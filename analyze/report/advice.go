@@ -27,9 +27,10 @@ func Advice(p *ingest.Profile) (list []ingest.Warning) {
 	}
 	if n := len(made); n > 0 {
 		list = append(list, ingest.Warning{
-			Text: fmt.Sprintf("%s of files without symbols go by the addresses of their starts, "+
-				"as fun_1234: unwind tables alone show them", table.Count(n, "function", "functions")),
-			Hint: "`symbolize missing" + args(p) + "` lists the files, and where to get their symbols"})
+			Text: table.Count(n, "function", "functions") + " of files without symbols go by the " +
+				"addresses of their starts, as fun_1234: unwind tables alone show them",
+			Hint: "`symbolize missing" + args(p) + "` lists the files, and where to get their " +
+				"symbols"})
 	}
 	return list
 }
@@ -48,10 +49,11 @@ func shallow(p *ingest.Profile) *ingest.Warning {
 	if all == 0 || 100*float64(alone) < shallowShare*float64(all) {
 		return nil
 	}
-	w := &ingest.Warning{Text: fmt.Sprintf("%s of the samples have no stack: who called is not known, "+
-		"and cum is flat for them", share100(100*float64(alone)/float64(all))),
+	w := &ingest.Warning{Text: fmt.Sprintf("%s of the samples have no stack: who called is not "+
+		"known, and cum is flat for them", share100(100*float64(alone)/float64(all))),
 		Hint: "perf record -g"}
-	if c := p.Meta.Command + " "; strings.Contains(c, " -g ") || strings.Contains(c, "--call-graph") {
+	c := p.Meta.Command + " "
+	if strings.Contains(c, " -g ") || strings.Contains(c, "--call-graph") {
 		w.Hint = "perf record --call-graph dwarf, for code that keeps no frame pointers"
 	}
 	return w

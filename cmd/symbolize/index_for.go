@@ -25,7 +25,8 @@ type captureFiles struct {
 }
 
 // filesFor reads the captures of --for, and looks for the files that the store lacks.
-func (a *app) filesFor(ctx context.Context, o *indexOptions, storePath string) (*captureFiles, error) {
+func (a *app) filesFor(ctx context.Context, o *indexOptions, storePath string) (
+	*captureFiles, error) {
 	need := &captureFiles{frames: make(map[string]uint64)}
 	if len(o.captures) == 0 {
 		return need, nil
@@ -100,7 +101,8 @@ func (n *captureFiles) report(a *app, o *indexOptions, err error) error {
 		some(uint64(len(lacking)), "was not found", "were not found")))
 	for i, obj := range lacking {
 		if i == maxProblemLines {
-			a.warn(fmt.Sprintf("… and %d more", len(lacking)-i), "`symbolize missing` lists them all")
+			a.warn(fmt.Sprintf("… and %d more", len(lacking)-i),
+				"`symbolize missing` lists them all")
 			break
 		}
 		a.warn(fmt.Sprintf("not found: %s  %s, %s", oneLine(obj.Path), obj.ID,

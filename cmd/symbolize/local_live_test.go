@@ -40,14 +40,16 @@ func TestLiveNamesAtOnce(t *testing.T) {
 			t.Fatalf("%s %q: %v\n%s", name, args, err, messages.String())
 		}
 		t.Logf("%-9s %-8s %6.2f s, %6.2f s of CPU time", filepath.Base(name), args[0],
-			time.Since(start).Seconds(), (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
+			time.Since(start).Seconds(),
+			(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
 		return string(out)
 	}
 	run("perf", "record", "-q", "-N", "-g", "-F", "999", "-o", data, "--", "sh", "-c", manyPrograms)
 	self := liveBinary(t)
 	run("perf", "report", "--stdio", "-i", data)
 	first := run(self, "top", "-n", "0", data)
-	perfNamed, perfAll := countNamed(run("perf", "script", "--no-inline", "-F", "ip,sym,dso", "-i", data))
+	perfNamed, perfAll := countNamed(run("perf", "script", "--no-inline", "-F", "ip,sym,dso",
+		"-i", data))
 	script := []string{"resolve", "-q", "--no-inlines", "--format", "script", data}
 	named, all := countNamed(run(self, script...))
 	t.Logf("perf names %d of %d frames, symbolize %d of %d", perfNamed, perfAll, named, all)
@@ -71,14 +73,16 @@ func TestLiveKernelWithoutID(t *testing.T) {
 	for name, args := range map[string]string{"compressed": "-z -o x.data", "piped": "-o -"} {
 		script := "perf record -q -N -g -F 999 " + args + " -- ls -laR /usr/lib 2>&1 >/dev/null"
 		if name == "piped" {
-			script = "perf record -q -N -g -F 999 -o - -- sh -c 'ls -laR /usr/lib >&2' 2>/dev/null >x.data"
+			script = "perf record -q -N -g -F 999 -o - -- sh -c 'ls -laR /usr/lib >&2' " +
+				"2>/dev/null >x.data"
 		}
 		cmd := exec.Command("sh", "-c", script)
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, out)
 		}
-		cmd = exec.Command(self, "resolve", "--store", dir+"/none", "-o", dir+"/x.folded", dir+"/x.data")
+		cmd = exec.Command(self, "resolve", "--store", dir+"/none", "-o", dir+"/x.folded",
+			dir+"/x.data")
 		cmd.Env = append(os.Environ(), "SYMBOLIZE_LOCAL=", "HOME="+dir)
 		out, err := cmd.CombinedOutput()
 		if err != nil || strings.Contains(string(out), "[kernel.kallsyms]") ||

@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	stdelf "debug/elf"
 	"path/filepath"
 
 	"symbolize/ingest/object/elf"
@@ -9,9 +10,10 @@ import (
 )
 
 // FileRow returns the path row of a file, with the ID under which Index files its object, or the
-// zero ID if it is none. It follows links and reads no symbols; a file that runs and has no build
-// ID is read once, for the hash of its content. Producer is 0: nothing is indexed.
-func FileRow(path string) (store.PathRow, error) {
+// zero ID if it is none. It follows links and reads no symbols. With content a program without
+// build ID is read once, for the hash of its content; else it has no ID. Producer is 0: nothing is
+// indexed.
+func FileRow(path string, content bool) (store.PathRow, error) {
 	st, err := statFile(path)
 	if err != nil {
 		return store.PathRow{}, pathReason(err)
@@ -26,6 +28,9 @@ func FileRow(path string) (store.PathRow, error) {
 	ef, err := elf.Open(path, f, int64(st.size))
 	if err != nil {
 		return row, err
+	}
+	if row.ID = ef.ID; !row.ID.IsZero() || !content || ef.Type == stdelf.ET_CORE {
+		return row, nil // the hash of /proc/kcore would have no end
 	}
 	row.ID, err = (&fileTask{}).objectID(ef)
 	return row, err

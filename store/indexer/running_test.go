@@ -65,15 +65,24 @@ func TestFileRow(t *testing.T) {
 	m.index(t, Options{}, root)
 	rows, _, _ := m.Dir(root)
 	for name, as := range map[string]string{"mixed": "mixed", "noid": "noid", "link": "mixed"} {
-		row, err := FileRow(filepath.Join(root, name))
+		row, err := FileRow(filepath.Join(root, name), true)
 		want := rows.Find(as)
 		if err != nil || want == nil || row.ID != want.ID || row.ID.IsZero() ||
 			!row.Proof().Same(want.Proof()) || row.Producer != 0 {
 			t.Errorf("%s: %+v, %v, want %+v", name, row, err, want)
 		}
 	}
+	if row, err := FileRow(filepath.Join(root, "noid"), false); err != nil || !row.ID.IsZero() {
+		t.Errorf("without the hash of the content: %+v, %v", row, err)
+	}
+	core := fixture(t, "bin/fixed")
+	core[16] = 4 // e_type: ET_CORE
+	write(t, filepath.Join(root, "core"), withoutID(t, core))
+	if row, err := FileRow(filepath.Join(root, "core"), true); err != nil || !row.ID.IsZero() {
+		t.Errorf("a core dump: %+v, %v", row, err)
+	}
 	for _, name := range []string{"text", "nothing", "."} {
-		if row, err := FileRow(filepath.Join(root, name)); err == nil || !row.ID.IsZero() {
+		if row, err := FileRow(filepath.Join(root, name), true); err == nil || !row.ID.IsZero() {
 			t.Errorf("%s: %+v, %v", name, row, err)
 		}
 	}

@@ -20,9 +20,9 @@ func (rowless) PutDir(string, store.DirRows) error { return nil }
 // Rows returns the path rows that AddRow has read.
 func (f *Finder) Rows() store.View { return f.rows }
 
-// AddRow reads the path row of the file that lies now at a recorded path, which may prove that the
-// file is the recorded one, or that it is another: below Options.Roots, else on this host if here is
-// set, that the capture was made on it.
+// AddRow reads the path row of the file that lies now at a recorded path, which may prove that
+// the file is the recorded one, or that it is another: below Options.Roots, else on this host if
+// here is set, that the capture was made on it.
 func (f *Finder) AddRow(file *ingest.FileRef, here bool) {
 	path := filepath.Clean(file.Path)
 	if f.looked[path] || !strings.HasPrefix(path, "/") {
@@ -42,7 +42,7 @@ func (f *Finder) AddRow(file *ingest.FileRef, here bool) {
 // row reads the row of a recorded path; nil if no file is there.
 func (f *Finder) row(path string, here bool) *store.PathRow {
 	for _, root := range f.opts.Roots {
-		if row, err := indexer.FileRow(filepath.Join(root, path)); err == nil {
+		if row, err := indexer.FileRow(filepath.Join(root, path), true); err == nil {
 			row.Name = filepath.Base(path)
 			row.Inode = 0 // a copy: it neither is the recorded file nor took its place
 			return &row
@@ -51,7 +51,7 @@ func (f *Finder) row(path string, here bool) *store.PathRow {
 	if !here || !f.opts.Host {
 		return nil
 	}
-	row, err := indexer.FileRow(path)
+	row, err := indexer.FileRow(path, true)
 	if err != nil {
 		return nil
 	}

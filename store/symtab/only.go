@@ -34,7 +34,8 @@ func (b *Builder) WantsAny(ranges []addr.Range) bool {
 func (b *Builder) Passed() []addr.Range { return b.passed }
 
 // wanted calls emit with those pieces that have an address of Only.
-func (b *Builder) wanted(emit func(start, end uint64, c *candidate)) func(uint64, uint64, *candidate) {
+func (b *Builder) wanted(emit func(start, end uint64, c *candidate)) func(
+	uint64, uint64, *candidate) {
 	if b.only == nil {
 		return emit
 	}

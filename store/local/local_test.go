@@ -1,0 +1,172 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/store"
+	"symbolize/store/indexer"
+)
+
+const objects = "../../fixtures/objects/bin/"
+
+// place copies a fixture to a path below dir, and returns the path.
+func place(t *testing.T, fixture string, elem ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(objects + fixture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(elem...)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func idOf(t *testing.T, fixture string) buildid.ID {
+	t.Helper()
+	row, err := indexer.FileRow(objects+fixture, false)
+	if err != nil || row.ID.IsZero() {
+		t.Fatal(row, err)
+	}
+	return row.ID
+}
+
+// TestPlaces finds an object in each place, and nothing where the file is another one.
+func TestPlaces(t *testing.T) {
+	id, other := idOf(t, "fixed"), idOf(t, "mixed")
+	link := id.Hex()[:2] + "/" + id.Hex()[2:]
+	for _, tt := range []struct {
+		name string
+		at   string // below the directory
+		want Place
+	}{
+		{"recorded path", "app/prog", File},
+		{"recorded path below a root", "root/DIR/app/prog", Root},
+		{"name in a root", "root/prog", Root},
+		{"tree of build IDs in a root", "root/.build-id/" + link, Root},
+		{"the same of Fedora", "root/usr/lib/.build-id/" + link, Root},
+		{"perf's cache in a root", "root/.debug/.build-id/" + link + "/elf", Root},
+		{"tree of build IDs", "debug/.build-id/" + link, File},
+		{"debug file alone", "debug/.build-id/" + link + ".debug", File},
+		{"perf's cache", "perf/.build-id/" + link + "/elf", PerfCache},
+		{"debuginfod's cache", "debuginfod/" + id.Hex() + "/executable", DebuginfodDir},
+		{"debug file in debuginfod's cache", "debuginfod/" + id.Hex() + "/debuginfo", DebuginfodDir},
+		{"elsewhere", "prog", Nowhere},
+	} {
+		dir := t.TempDir()
+		at := func(name string) string { return filepath.Join(dir, name) }
+		path := tt.at
+		if rest, ok := cut(path, "root/DIR/"); ok {
+			path = "root" + dir + "/" + rest
+		}
+		path = place(t, "fixed", dir, path)
+		opts := Options{Host: true, Roots: []string{at("root")}, DebugRoots: []string{at("debug")},
+			PerfCaches: []string{at("perf")}, Debuginfod: []string{at("debuginfod")}}
+		o := ingest.Object{ID: id, File: ingest.FileRef{Path: at("app/prog")}}
+		for _, step := range []struct {
+			name    string
+			change  func()
+			want    Place
+			objects int
+		}{
+			{"", func() {}, tt.want, 1},
+			{"without the host", func() { opts.Host = false }, onlyRoot(tt.want), 1},
+			{"another file", func() { opts.Host = true; place(t, "mixed", path) }, Nowhere, 0},
+			{"no object", func() { os.WriteFile(path, []byte("\x7fELF"), 0o644) }, Nowhere, 0},
+			{"no file", func() { os.Remove(path) }, Nowhere, 0},
+		} {
+			step.change()
+			overlay := store.NewOverlay()
+			f := New(overlay, opts)
+			f.Find([]ingest.Object{o, o}, overlay, true)
+			if _, err := f.Index(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			got := f.Objects()
+			if len(got) != 1 || got[0].Place != step.want {
+				t.Errorf("%s %s: %v, want %v", tt.name, step.name, got, step.want)
+			}
+			if n := len(overlay.Objects); n != min(int(step.want), 1) {
+				t.Errorf("%s %s: %d objects indexed", tt.name, step.name, n)
+			}
+			rows, _, err := f.Rows().Dir(at("app"))
+			if shown := len(rows) == 1 && rows[0].ID == other; err != nil ||
+				shown != (step.name == "another file" && filepath.Base(filepath.Dir(tt.at)) == "app") {
+				t.Errorf("%s %s: rows %v, %v", tt.name, step.name, rows, err)
+			}
+		}
+	}
+}
+
+func cut(s, prefix string) (string, bool) {
+	if len(s) > len(prefix) && s[:len(prefix)] == prefix {
+		return s[len(prefix):], true
+	}
+	return s, false
+}
+
+func onlyRoot(p Place) Place {
+	if p == Root {
+		return Root
+	}
+	return Nowhere
+}
+
+// TestAgain indexes an object for some addresses, then all of it; what a view has is not looked
+// for.
+func TestAgain(t *testing.T) {
+	dir, id := t.TempDir(), idOf(t, "fixed")
+	o := ingest.Object{ID: id, File: ingest.FileRef{Path: place(t, "fixed", dir, "prog")}}
+	overlay := store.NewOverlay()
+	f := New(overlay, Options{Host: true, DebugRoots: []string{}})
+	f.Find([]ingest.Object{o}, overlay, false)
+	index := func(all bool) (funcs uint32) {
+		t.Helper()
+		only := func(*store.Manifest) ([]addr.Addr, bool) { return nil, all }
+		if _, err := f.Index(t.Context(), only); err != nil {
+			t.Fatal(err)
+		}
+		found, err := overlay.Find(id)
+		if err != nil || len(found) != 1 {
+			t.Fatal(found, err)
+		}
+		for _, s := range found[0].Sources {
+			funcs = max(funcs, s.Funcs)
+		}
+		return funcs
+	}
+	if n := index(false); n != 0 {
+		t.Errorf("%d functions at no address", n)
+	}
+	f.Again(id)
+	if n := index(true); n == 0 {
+		t.Error("no function")
+	}
+	if paths, kernel := f.Found(); len(paths) != 0 || kernel {
+		t.Errorf("left: %v, %v", paths, kernel)
+	}
+	f = New(overlay, Options{Host: true, FindOnly: true})
+	f.Find([]ingest.Object{o}, overlay, false)
+	if got := f.Objects(); len(got) != 1 || got[0].Place != Known || Found(got) != "" {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestFoundText(t *testing.T) {
+	list := []Object{{Place: File}, {Place: Nowhere}, {Place: PerfCache}, {Place: File}, {Place: Known}}
+	if got := Found(list); got != "2 objects from local files, 1 from ~/.debug" {
+		t.Error(got)
+	}
+	if got := Found(list[2:3]); got != "1 object from ~/.debug" {
+		t.Error(got)
+	}
+}
