@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"symbolize/analyze/resolve"
@@ -48,6 +49,11 @@ func (s *Session) findLocal(ctx context.Context, seen *input.Seen) error {
 	s.finder.Find(seen.Objects, s.view, s.isHere(seen.Host))
 	for i := range seen.Objects {
 		s.want(&seen.Objects[i], seen.Offsets[i])
+	}
+	if err := s.finder.KernelErr(); err != nil && !s.warned[err.Error()] {
+		s.warned[err.Error()] = true
+		s.warnError(fmt.Errorf("the kernel is the one that runs here, and its symbols are hidden: %w",
+			err), "run it as root, or allow it with: sysctl kernel.kptr_restrict=0", false)
 	}
 	sum, err := s.finder.Index(ctx, s.wantedAddrs)
 	if err != nil {

@@ -96,6 +96,7 @@ type Finder struct {
 	sink    store.Sink
 	running *indexer.Running // nil until it is needed
 	vdso    bool             // the running kernel's was merged
+	hidden  error            // why the running kernel, a capture's, has no names
 	asked   map[buildid.ID]bool
 	objects []Object
 	rows    *store.Overlay  // path rows alone
@@ -225,6 +226,10 @@ func (f *Finder) index(ctx context.Context, paths []string, opts indexer.Options
 	opts.DebugRoots = f.DebugRoots()
 	return indexer.Index(ctx, paths, nil, func() (store.Sink, error) { return f.sink, nil }, opts)
 }
+
+// KernelErr returns why the symbols of the running kernel are not used although a capture needs
+// them, nil if it does not, or if they are.
+func (f *Finder) KernelErr() error { return f.hidden }
 
 // Kernel returns the running kernel's build ID if a recording of this host is proven to be of it.
 func (f *Finder) Kernel(rec indexer.Recorded) buildid.ID {

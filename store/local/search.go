@@ -48,9 +48,11 @@ func (l *look) search(o *ingest.Object) Place {
 	if !l.opts.Host {
 		return Nowhere
 	}
-	if l.runningKernel().Has(o) && l.running.NamesErr() == nil {
-		l.found.kernel = true
-		return RunningKernel
+	if l.runningKernel().Has(o) {
+		if l.hidden = l.running.NamesErr(); l.hidden == nil {
+			l.found.kernel = true
+			return RunningKernel
+		}
 	}
 	place := l.take(o, l.hostPlaces(o))
 	if o.Kind == ingest.ELF || o.Kind == ingest.Kernel {
