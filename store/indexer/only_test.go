@@ -3,6 +3,7 @@ package indexer
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,7 @@ func TestOnly(t *testing.T) {
 	whole.index(t, Options{Columns: true, NoUnwind: true}, dirs...)
 	rng := rand.New(rand.NewPCG(1, 2))
 	want := make(map[buildid.ID][]addr.Addr)
-	for id := range whole.ids {
+	for _, id := range slices.SortedFunc(maps.Keys(whole.ids), buildid.ID.Compare) {
 		want[id] = someAddrs(t, rng, whole, id)
 	}
 	limited := newMemory()
@@ -78,8 +79,11 @@ func answers(t *testing.T, m *memory, id buildid.ID, kind store.SourceKind, addr
 	t.Helper()
 	o := m.object(t, id)
 	i := slices.IndexFunc(o.Sources, func(s store.SourceInfo) bool { return s.Kind == kind })
-	if i < 0 {
-		return "", 0
+	if i < 0 { // a table without a function is left out
+		for _, a := range addrs {
+			text += fmt.Sprintf("%x: false 0+0; ", a)
+		}
+		return text, 0
 	}
 	table, err := m.Open(o, i)
 	if err != nil {
