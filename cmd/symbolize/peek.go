@@ -20,8 +20,8 @@ type peekOptions struct {
 	function *regexp.Regexp
 }
 
-const peekLong = `peek prints the direct callers and callees of functions whose name matches a regular
-expression: callers above, callees below, each with the weight of the samples that have the
+const peekLong = `peek prints the direct callers and callees of functions whose name matches a
+regular expression: callers above, callees below, each with the weight of the samples that have the
 call. Give ^name$ for one function alone.
 
 Exit status: 0 done; 1 failed, or no function matches; 2 usage; 3 a capture could not be read
