@@ -31,7 +31,10 @@ var liveContainers = []struct{ name, flags string }{
 const execs = 4
 
 // load forks, executes and computes, so that there are samples of many processes.
-const load = `for i in 1 2 3 4 5 6; do sh -c 'i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done' & done; wait`
+const load = `for i in 1 2 3 4 5 6; do
+	sh -c 'i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done' &
+done
+wait`
 
 // recordLive records the load with these flags.
 func recordLive(t *testing.T, flags, out string) {

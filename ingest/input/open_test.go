@@ -193,8 +193,9 @@ func TestOpenErrors(t *testing.T) {
 		{path: write("zst", "\x28\xb5\x2f\xfd...."), want: "compressed", is: ErrNotCapture},
 		{path: dir, want: "it is a directory, and none of perf's", is: ErrNotCapture},
 		{path: filepath.Join(dir, "rec"),
-			want: "data: offset 0x8: 8 bytes wanted, 0 left: a recording cut off at its header",
-			is:   perfdata.ErrCutHeader},
+			want: "data: offset 0x8: 8 bytes wanted, 0 left: a recording " +
+				"cut off at its header",
+			is: perfdata.ErrCutHeader},
 		{path: write("lfs", "version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 5\n"),
 			want: "it is a pointer of Git LFS", is: ErrNotCapture},
 		{path: write("short", "PERFILE2"), want: "cut off at its header",

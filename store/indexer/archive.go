@@ -41,13 +41,13 @@ const (
 func (a *archives) unpack(ctx context.Context, paths []string) (replaced []string,
 	problems []Problem) {
 	for _, p := range paths {
-		r, err := openArchive(p)
+		r, _ := openArchive(p)
 		if r == nil {
 			replaced = append(replaced, p) // whoever reads it reports the error
 			continue
 		}
-		var dir string
-		if dir, err = a.add(p); err == nil {
+		dir, err := a.add(p)
+		if err == nil {
 			err = unpackTar(ctx, dir, r, true)
 		}
 		if err = errors.Join(err, r.Close()); err != nil {
