@@ -338,7 +338,8 @@
         const c = this.two.callees.weights.cum[0], has = this.exactCum(state.sandwich);
         if (has > c * 1.00005) {
           parts.push(make("span", { class: "dim" },
-            `shown are ${percent(c, has)} of its ${quantity(has, this.unit)}; the rest is too light for this page`));
+            `shown are ${percent(c, has)} of its ${quantity(has, this.unit)}; ` +
+            "the rest is too light for this page"));
         }
       } else {
         const path = [];

@@ -231,7 +231,8 @@
     if (zoomed < total * 0.9999) numbers += ` (${percent(cum, zoomed)} of the zoomed)`;
     numbers += ` · self ${quantity(flat, unit)}, ${percent(flat, total)}`;
     const left = weights.left[node];
-    const more = left > 0 ? `of its total, ${percent(left, cum)} is in frames too light for this page` : "";
+    const more = left > 0
+      ? `of its total, ${percent(left, cum)} is in frames too light for this page` : "";
     return { name: frame < 0 ? app.allText() : model.frames.name[frame], lines, numbers, more, frame };
   }
 
