@@ -81,8 +81,8 @@ func (s *sources) frameRules(b *cfi.Builder, f *elf.File,
 const maxEntryCode = 128
 
 // weakRules adds rules for code that linkers and C libraries leave without: stubs of the
-// procedure linkage table, which have not touched the stack, and the code at the entry point,
-// which has no caller.
+// procedure linkage table, which have not touched the stack, .init and .fini, and the code at the
+// entry point, which has no caller.
 func weakRules(b *cfi.Builder, f *elf.File) {
 	for i := range f.Sections {
 		sec := &f.Sections[i]
@@ -95,6 +95,9 @@ func weakRules(b *cfi.Builder, f *elf.File) {
 				b.Row(sec.Addr, stubRule(b.Arch))
 			}
 		}
+	}
+	if f.Machine == stdelf.EM_X86_64 {
+		initRules(b, f)
 	}
 	b.NextSource()
 	if f.Entry == 0 || b.Covered(f.Entry) || f.Type == stdelf.ET_REL {

@@ -1,0 +1,47 @@
+package indexer
+
+import (
+	"bytes"
+	stdelf "debug/elf"
+	"fmt"
+	"strings"
+	"testing"
+
+	"symbolize/fixtures/elfbuild"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/object/cfi"
+	"symbolize/ingest/object/elf"
+)
+
+// TestWeakRules has code without call frame information: stubs, .init, and the entry point.
+func TestWeakRules(t *testing.T) {
+	init := []byte{0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 0x08, 0xff, 0xd0, 0x48, 0x83, 0xc4, 0x08, 0xc3}
+	file := &elfbuild.File{Sections: []elfbuild.Section{
+		{Name: ".init", Flags: elfbuild.Code, Addr: 0x401000, Data: init},
+		{Name: ".fini", Flags: elfbuild.Code, Addr: 0x401100, Data: []byte{0xc3}},
+		{Name: ".plt", Flags: elfbuild.Code, Addr: 0x401200, Data: make([]byte, 32)},
+		{Name: ".text", Flags: elfbuild.Code, Addr: 0x402000, Data: make([]byte, 0x1000)},
+	}}
+	data := file.Bytes()
+	f, err := elf.Open("test", bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Entry = 0x402010
+	b := cfi.NewBuilder(cfi.ArchOf(stdelf.EM_X86_64))
+	b.Func(addr.Range{Start: 0x402040, End: 0x402080}) // a function with a rule, behind the entry
+	b.Row(0x402040, &cfi.Rule{Kind: cfi.Frame, CFA: cfi.Where{How: cfi.Register, Reg: 6, Off: 16}})
+	b.NextSource()
+	weakRules(b, f)
+	var got []string
+	b.Rows(func(at addr.Addr, n uint32) {
+		r := b.Rules[n]
+		text := [...]string{"none", "end", fmt.Sprintf("r%d+%d", r.CFA.Reg, r.CFA.Off)}[r.Kind]
+		got = append(got, fmt.Sprintf("%x:%s", uint64(at), text))
+	})
+	want := "401000:r7+8 401008:r7+16 40100e:r7+8 40100f:none 401200:r7+8 401220:none " +
+		"402010:end 402040:r6+16 402080:none"
+	if text := strings.Join(got, " "); text != want {
+		t.Errorf("%s\nwant %s", text, want)
+	}
+}
