@@ -50,7 +50,7 @@ func (a *archives) unpack(ctx context.Context, paths []string) (replaced []strin
 		if err == nil {
 			err = unpackTar(ctx, dir, r, true)
 		}
-		if err = errors.Join(err, r.Close()); err != nil {
+		if err := errors.Join(err, r.Close()); err != nil {
 			problem := Problem{Path: p, Err: err, Named: true}
 			if errors.Is(err, spool.ErrFull) {
 				problem.Run, problem.Hint = true, "set TMPDIR to a directory with more room"
