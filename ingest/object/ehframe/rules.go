@@ -107,34 +107,34 @@ const (
 	cfaOffset  = 0x80
 	cfaRestore = 0xc0
 
-	cfaNop           = 0x00
-	cfaSetLoc        = 0x01
-	cfaAdvance1      = 0x02
-	cfaAdvance2      = 0x03
-	cfaAdvance4      = 0x04
-	cfaOffsetExt     = 0x05
-	cfaRestoreExt    = 0x06
-	cfaUndefined     = 0x07
-	cfaSame          = 0x08
-	cfaRegister      = 0x09
-	cfaRemember      = 0x0a
-	cfaRestoreState  = 0x0b
-	cfaDefCFA        = 0x0c
-	cfaDefCFARegster = 0x0d
-	cfaDefCFAOffset  = 0x0e
-	cfaDefCFAExpr    = 0x0f
-	cfaExpr          = 0x10
-	cfaOffsetSF      = 0x11
-	cfaDefCFASF      = 0x12
-	cfaDefCFAOffSF   = 0x13
-	cfaValOffset     = 0x14
-	cfaValOffsetSF   = 0x15
-	cfaValExpr       = 0x16
-	cfaAdvance8      = 0x1d // MIPS
-	cfaNegateRAPC    = 0x2c // arm64: return addresses are signed
-	cfaNegateRA      = 0x2d // arm64; SPARC's window save
-	cfaArgsSize      = 0x2e
-	cfaNegOffsetExt  = 0x2f
+	cfaNop            = 0x00
+	cfaSetLoc         = 0x01
+	cfaAdvance1       = 0x02
+	cfaAdvance2       = 0x03
+	cfaAdvance4       = 0x04
+	cfaOffsetExt      = 0x05
+	cfaRestoreExt     = 0x06
+	cfaUndefined      = 0x07
+	cfaSame           = 0x08
+	cfaRegister       = 0x09
+	cfaRemember       = 0x0a
+	cfaRestoreState   = 0x0b
+	cfaDefCFA         = 0x0c
+	cfaDefCFARegister = 0x0d
+	cfaDefCFAOffset   = 0x0e
+	cfaDefCFAExpr     = 0x0f
+	cfaExpr           = 0x10
+	cfaOffsetSF       = 0x11
+	cfaDefCFASF       = 0x12
+	cfaDefCFAOffSF    = 0x13
+	cfaValOffset      = 0x14
+	cfaValOffsetSF    = 0x15
+	cfaValExpr        = 0x16
+	cfaAdvance8       = 0x1d // MIPS
+	cfaNegateRAPC     = 0x2c // arm64: return addresses are signed
+	cfaNegateRA       = 0x2d // arm64; SPARC's window save
+	cfaArgsSize       = 0x2e
+	cfaNegOffsetExt   = 0x2f
 )
 
 // program runs instructions to the end of the cursor. With rows each address that gets rules
@@ -220,7 +220,7 @@ func (m *machine) step(op uint8) (reason string) {
 			return "restores a state that was not remembered"
 		}
 		m.rule, m.w.stack = m.w.stack[n-1], m.w.stack[:n-1]
-	case cfaDefCFA, cfaDefCFARegster, cfaDefCFAOffset, cfaDefCFASF, cfaDefCFAOffSF, cfaDefCFAExpr:
+	case cfaDefCFA, cfaDefCFARegister, cfaDefCFAOffset, cfaDefCFASF, cfaDefCFAOffSF, cfaDefCFAExpr:
 		return m.cfa(op)
 	default:
 		return m.register(op)
@@ -240,7 +240,7 @@ func (m *machine) cfa(op uint8) (reason string) {
 		reg, off = c.leb(false), c.leb(false)
 	case cfaDefCFASF:
 		reg, off = c.leb(false), c.leb(true)*align
-	case cfaDefCFARegster:
+	case cfaDefCFARegister:
 		reg = c.leb(false)
 	case cfaDefCFAOffset:
 		off = c.leb(false)

@@ -72,7 +72,7 @@ func TestInstructions(t *testing.T) {
 		{"none", nil, []string{"401000 r7+8, ra at cfa-8"}},
 		{"push rbp, mov, pop", []byte{
 			cfaAdvance | 1, cfaDefCFAOffset, 16, cfaOffset | 6, 2,
-			cfaAdvance | 3, cfaDefCFARegster, 6,
+			cfaAdvance | 3, cfaDefCFARegister, 6,
 			cfaAdvance1, 0x40, cfaDefCFA, 7, 8, cfaRestore | 6,
 		}, []string{"401000 r7+8, ra at cfa-8", "401001 r7+16, ra at cfa-8, 6 at cfa-16",
 			"401004 r6+16, ra at cfa-8, 6 at cfa-16", "401044 r7+8, ra at cfa-8"}},
@@ -95,7 +95,7 @@ func TestInstructions(t *testing.T) {
 			cfaExpr, 16, 1, 0x31},
 			[]string{"401000 expr 7608, ra at expr 31, 6 at expr 7600, 3 expr 30"}},
 		{"offset beside an expression", []byte{cfaDefCFAExpr, 2, 0x76, 8, cfaAdvance | 4, cfaDefCFAOffset, 24,
-			cfaAdvance | 4, cfaDefCFARegster, 6},
+			cfaAdvance | 4, cfaDefCFARegister, 6},
 			[]string{"401000 expr 7608, ra at cfa-8", "401008 r6+24, ra at cfa-8"}},
 		{"no caller", []byte{cfaUndefined, 16}, []string{"401000 end"}},
 		{"registers without a place", []byte{cfaOffset, 2, cfaOffsetExt, 40, 2, cfaOffsetExt, 0x80, 8, 2},
