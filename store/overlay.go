@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"sync"
 
@@ -162,6 +163,24 @@ func (o *Overlay) Dir(dir string) (DirRows, bool, error) {
 	defer o.mu.RUnlock()
 	rows, ok := o.dirs[dir]
 	return slices.Clone(rows), ok, nil
+}
+
+// Named returns the build IDs of the files of the path rows that a path is of, sorted, each
+// once: of the file at it, else of those whose last element it ends with.
+func (o *Overlay) Named(file string) []buildid.ID {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	if row := o.dirs[path.Dir(file)].Find(path.Base(file)); row != nil && !row.ID.IsZero() {
+		return []buildid.ID{row.ID}
+	}
+	var ids []buildid.ID
+	for _, rows := range o.dirs {
+		if row := rows.Find(path.Base(file)); row != nil && !row.ID.IsZero() {
+			ids = append(ids, row.ID)
+		}
+	}
+	slices.SortFunc(ids, buildid.ID.Compare)
+	return slices.Compact(ids)
 }
 
 // objectKey returns the name of an object in the overlay's maps: equal for equal exact IDs.

@@ -18,6 +18,7 @@ type answer struct {
 	probable bool
 	// otherTag: a BPF program of this name is known, and has another tag.
 	otherTag bool
+	byFile   bool          // the object is known by its file name alone
 	lineless bool          // it is known, by a source without lines
 	reason   ingest.Reason // why there is nothing; ReasonNone if there is something
 }
@@ -39,7 +40,9 @@ func (a *answer) appendTo(b []byte, p *place, text []byte) []byte {
 		b = append(b, text[n:]...)
 	case p.keep:
 		b = append(b, text...)
-		b = append(append(b, ' '), a.name...)
+		if a.name != "" {
+			b = append(append(b, ' '), a.name...)
+		}
 	default:
 		b = append(b, a.name...)
 	}

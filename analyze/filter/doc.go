@@ -23,6 +23,24 @@
 //	(PATH+0xOFF) (BuildId: ID)     LLVM's sanitizers
 //	{{{pc:ADDR}}}, {{{bt:N:ADDR}}} LLVM's symbolizer markup, by its module and mmap elements
 //
+// Of crash reports, where FILE is a name or a path:
+//
+//	#N pc ADDR FILE (BuildId: ID)     Android's libunwindstack: ELF address, exact
+//	#N 0xPC SYM (FILE + 0xOFF)        systemd-coredump: from the start of the module in memory;
+//	                                  frame 0 is exact; build IDs by the lines before
+//	Module FILE with build-id ID      such a line; "Found module FILE with build-id: ID"
+//	FILE(+0xOFF) [0xPC]               glibc's backtrace_symbols: ELF address, return address
+//	FILE() [0xPC]                     the same of a file at its own address: PC is the ELF address
+//	FILE(SYM+0xOFF) [0xPC]            the same, from a symbol
+//	ip PC … in FILE[OFF,START+SIZE]   the kernel, of a fatal signal: file offset, exact
+//	#N … (FILE+0xOFF)                 sanitizers without build ID: ELF address, exact
+//
+// Those without a build ID are looked up only where Options.Files knows exactly one file of
+// that name. These stay and are counted, since nothing leads from the address to a place in a
+// file: "in FILE[START+SIZE]" of older kernels and gdb's "0xPC in ?? () from FILE"; and
+// Android's frames without a build ID, whose addresses may have been moved back or not. Go's
+// and Rust's panics have no places in modules: Go's +0xOFF is of a line that has its source.
+//
 // Offsets are file offsets, as BPF stack maps have them; those of the sanitizers and of
 // the markup are ELF virtual addresses. An undecorated ID has 32 or 40 digits: shorter
 // ones look like addresses, and are taken only where the store knows them.

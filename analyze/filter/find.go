@@ -26,6 +26,7 @@ type finder struct {
 	view      store.View
 	policy    resolve.NamePolicy
 	noInlines bool
+	files     func(string) []buildid.ID
 	demangler *report.Demangler
 	objects   map[string]*object // by build ID as the text has it
 	problems  []string           // errors of tables, each once
@@ -93,9 +94,15 @@ func (f *finder) locate(p *place, a *answer) (*object, addr.Addr, ingest.Reason)
 	if p.form == formBPF || p.form == formTag {
 		return f.locateBPF(p, a)
 	}
+	if p.why != ingest.ReasonNone {
+		return nil, 0, p.why
+	}
 	id := p.buildID()
 	if id.IsZero() {
-		return nil, 0, ingest.NoBuildID
+		if id, a.reason = f.fileID(p); a.reason != ingest.ReasonNone {
+			return nil, 0, a.reason
+		}
+		a.byFile = true
 	}
 	o := f.object(id)
 	if o.reason != ingest.ReasonNone {
@@ -124,10 +131,16 @@ func (f *finder) address(o *object, p *place) (at addr.Addr, why ingest.Reason) 
 			return 0, ingest.OutsideObject
 		}
 		return at, ingest.ReasonNone
+	case p.form == formModule:
+		return f.moduleAddress(o, p)
 	case p.form == formAddress && kind == ingest.Kernel:
 		return 0, ingest.LayoutUnknown // where it was linked to is not kept
 	}
-	return addr.Site(addr.Addr(p.offset), p.isReturn()), ingest.ReasonNone
+	at = addr.Site(addr.Addr(p.offset), p.isReturn())
+	if len(p.file) > 0 && !covers(o.manifest, at) {
+		return 0, ingest.OutsideObject
+	}
+	return at, ingest.ReasonNone
 }
 
 // symbolStart returns where the symbol of a place begins. Of several with its name it is

@@ -12,6 +12,6 @@ func (l *Left) Hint() string {
 			Lineless: l.Lineless}
 		return p.For()
 	}
-	t := hint.Text{Reason: l.Reason, Object: l.Object, Module: l.Module}
+	t := hint.Text{Reason: l.Reason, Object: l.Object, Module: l.Module, File: l.File}
 	return t.For()
 }

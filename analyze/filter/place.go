@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"symbolize/buildid"
+	"symbolize/ingest"
 )
 
 // form is how a place was written, as far as its rewriting depends on that.
@@ -14,6 +15,7 @@ const (
 	formAddress             // build ID and ELF virtual address: replaced
 	formSymbol              // symbol and offset: kept, the source is added
 	formBPF                 // bpf_prog_TAG[_NAME]+0xOFF: kept, the source is added
+	formModule              // offset from where the module begins in memory: kept, all follows
 	formTag                 // bpf_prog_TAG alone: its name and source are added
 )
 
@@ -29,10 +31,13 @@ type place struct {
 	id     []byte
 	symbol []byte // of formSymbol, formBPF, formTag
 	module []byte
+	file   []byte // name of the file, where the text has no build ID
 	offset uint64 // file offset, address, or offset in the symbol
 	size   uint64 // of the symbol, with length
 
-	object buildid.ID // where id is nil: the kernel, or a module of the markup
+	object buildid.ID // where id is nil: the kernel, a module of the markup or of a core dump
+	// why is the reason why the place cannot be looked up; ReasonNone if it can.
+	why ingest.Reason
 }
 
 // appendKey appends the identity of the place, independent of its position in the text.
@@ -53,7 +58,8 @@ func (p *place) appendKey(b []byte) []byte {
 	} else {
 		b = append(b, p.object.String()...)
 	}
-	b = append(append(b, 0), p.symbol...)
+	b = append(append(b, byte(p.why)), p.symbol...)
+	b = append(append(b, 0), p.file...)
 	return append(append(b, 0), p.module...)
 }
 

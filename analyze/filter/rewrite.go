@@ -27,6 +27,9 @@ type Options struct {
 	// Kernel is the build ID of the kernel that symbols without a module belong to, until
 	// the text names another.
 	Kernel buildid.ID
+	// Files returns the build IDs of the files that a name or path in text without build IDs
+	// may be of, each once. One is taken; nil for a function that knows none.
+	Files func(name string) []buildid.ID
 }
 
 // Rewriter rewrites text. It is for one goroutine.
@@ -55,6 +58,7 @@ func New(view store.View, opts Options) *Rewriter {
 	return &Rewriter{
 		scanner: scanner{kernel: opts.Kernel, unnamed: opts.Kernel, exact: opts.Exact},
 		finder: finder{view: view, policy: opts.Names, noInlines: opts.NoInlines,
+			files:     opts.Files,
 			demangler: report.NewDemangler(opts.Demangle)},
 		known: make(map[string]*answer),
 	}
@@ -130,6 +134,9 @@ func (r *Rewriter) count(p *located) {
 		r.stats.Named++
 		if a.probable {
 			r.stats.Probable++
+		}
+		if a.byFile {
+			r.stats.ByFile++
 		}
 	case p.weak && a.reason == ingest.NotIndexed:
 	default:

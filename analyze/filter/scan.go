@@ -33,7 +33,7 @@ var classes = func() (c [256]uint8) {
 			c[b] |= classSymbol
 		}
 	}
-	for _, b := range []byte("+ [{bC") {
+	for _, b := range []byte("+ [{bC#") {
 		c[b] |= classAnchor
 	}
 	return c
@@ -49,21 +49,25 @@ type scanner struct {
 	unnamed buildid.ID // the kernel of traces whose head names none
 	exact   bool       // no address is a return address
 
-	line   int // number of the line at hand
-	lastAt int // number of the line that had the last frame of a stack; 0 for none
-	markup markup
+	line    int // number of the line at hand
+	lastAt  int // number of the line that had the last frame of a stack; 0 for none
+	markup  markup
+	modules modules
 
 	// Of the line at hand.
-	text   []byte
-	floor  int // everything before it has been taken
-	mark   int // end of the first of exactMarks, len(text) if there is none; -1: not looked for
-	places []place
+	text    []byte
+	floor   int // everything before it has been taken
+	mark    int // end of the first of exactMarks, len(text) if there is none; -1: not looked for
+	frameAt int // behind the number of the frame
+	frameNo int // the number of the line's frame and 1; 0 if it has none; -1: not looked for
+	places  []place
 }
 
 // scan returns the places in a line, in order. They are valid until the next call.
 func (s *scanner) scan(text []byte) []place {
 	s.line++
-	s.text, s.floor, s.mark, s.places = text, 0, -1, s.places[:0]
+	s.text, s.floor, s.mark, s.frameNo, s.places = text, 0, -1, -1, s.places[:0]
+	s.endModules()
 	for i := 0; i < len(text); i++ {
 		if classes[text[i]]&classAnchor == 0 {
 			continue
@@ -81,6 +85,8 @@ func (s *scanner) scan(text []byte) []place {
 			s.program(i)
 		case 'C':
 			s.kernelLine(i)
+		case '#':
+			s.numberSign(i)
 		}
 		i = max(i, s.floor-1)
 	}
@@ -118,6 +124,9 @@ func (s *scanner) frame() (first bool) {
 func (s *scanner) plus(i int) {
 	offset, end, ok := s.prefixed(i + 1)
 	if !ok {
+		if i+1 < len(s.text) && s.text[i+1] == ' ' {
+			s.coredump(i)
+		}
 		return
 	}
 	from := s.tokenBefore(i)
@@ -125,6 +134,9 @@ func (s *scanner) plus(i int) {
 	if p, next, ok := s.sanitizer(i, end); ok {
 		p.offset = offset
 		s.add(p, next)
+		return
+	}
+	if s.backtrace(i, end, offset) || s.sanitizerFile(i, end, offset) {
 		return
 	}
 	if len(token) == 0 {
@@ -267,6 +279,9 @@ func (s *scanner) numbered(i int) (n int, ok bool) {
 func (s *scanner) bracket(i int) {
 	const head = "[buildid:"
 	if !bytes.HasPrefix(s.text[i:], []byte(head)) {
+		if !s.fixedBacktrace(i) {
+			s.segfault(i)
+		}
 		return
 	}
 	from := i + len(head)
@@ -305,6 +320,10 @@ func (s *scanner) bracket(i int) {
 
 // program looks at "bpf_prog_TAG…", which begins at i.
 func (s *scanner) program(i int) {
+	if bytes.HasPrefix(s.text[i:], []byte("build-id")) {
+		s.moduleLine(i)
+		return
+	}
 	if !bpf.IsSymbol(s.text[i:]) || i > 0 && isSymbol(s.text[i-1]) {
 		return
 	}
@@ -344,45 +363,4 @@ func (s *scanner) programOffset(p *place) {
 	first := s.frame()
 	p.exact = s.exactBefore(p.start) || p.offset == 0 || !p.length && first
 	s.add(*p, p.end)
-}
-
-// exactMarks are in lines of kernel stack traces before addresses that are not
-// return addresses: values of registers, and places of warnings.
-var exactMarks = [...]string{"RIP: ", "EIP: ", "pc : ", "epc : ", "PC is at ", "NIP [", "NIP: ",
-	"WARNING: "}
-
-// exactBefore reports whether the line marks the address at i as exact.
-func (s *scanner) exactBefore(i int) bool {
-	if s.mark < 0 { // once a line: there may be thousands of addresses in it
-		s.mark = len(s.text)
-		for _, mark := range exactMarks {
-			if at := bytes.Index(s.text, []byte(mark)); at >= 0 {
-				s.mark = min(s.mark, at+len(mark))
-			}
-		}
-	}
-	return s.mark <= i
-}
-
-// maxHead bounds the head of a stack trace, bytes; the kernel's lines are below 1,024.
-const maxHead = 2048
-
-// kernelLine looks at "CPU: N PID: N Comm: NAME … VERSION ID": the head of a stack trace
-// names the kernel's build ID behind its version (dump_stack_print_info in
-// lib/dump_stack.c). One that names none may be of another kernel than the last one.
-func (s *scanner) kernelLine(i int) {
-	rest := s.text[i:min(len(s.text), i+maxHead)]
-	if !bytes.HasPrefix(rest, []byte("CPU: ")) {
-		return
-	}
-	at := bytes.Index(rest, []byte(" Comm: "))
-	if at < 0 || !bytes.Contains(rest[:at], []byte(" PID: ")) {
-		return
-	}
-	s.kernel = s.unnamed
-	for word := range bytes.FieldsSeq(rest[at:]) {
-		if len(word) == sha1Digits && hexLen(word) == len(word) {
-			s.kernel = parseID(word)
-		}
-	}
 }

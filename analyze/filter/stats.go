@@ -15,6 +15,9 @@ type Stats struct {
 	// Probable are those of Named where the text has only tag, name and length of
 	// a BPF function, and one known function fits.
 	Probable uint64
+	// ByFile are those of Named whose object the text has by its file name, and not by its
+	// build ID.
+	ByFile uint64
 	// Left are those that stayed as they were, by object and reason.
 	Left []Left
 	more map[leftKey]int
@@ -27,6 +30,7 @@ type Left struct {
 	Reason ingest.Reason
 	// OtherTag: a BPF program of this name is indexed, and has another tag.
 	OtherTag bool
+	File     bool // Object is the name of a file: the text has no build ID
 	Lineless bool // a BPF program is indexed, and has no lines
 	Places   uint64
 }
@@ -54,7 +58,8 @@ func (s *Stats) leave(p *place, a *answer) {
 		i = len(s.Left)
 		s.more[key] = i
 		s.Left = append(s.Left, Left{Object: key.object, Module: string(p.module),
-			Reason: a.reason, OtherTag: a.otherTag, Lineless: a.lineless})
+			Reason: a.reason, OtherTag: a.otherTag, Lineless: a.lineless,
+			File: len(p.file) > 0 && p.buildID().IsZero()})
 	}
 	s.Left[i].Places++
 }
@@ -66,6 +71,8 @@ func (p *place) objectText() string {
 		return string(p.symbol)
 	case len(p.id) > 0:
 		return strings.ToLower(string(p.id))
+	case p.object.IsZero() && len(p.file) > 0:
+		return ingest.Printable(string(p.file))
 	}
 	return p.object.String()
 }

@@ -159,6 +159,10 @@ func FuzzRewrite(f *testing.F) {
 	} {
 		f.Add([]byte(seed), uint16(7))
 	}
+	for _, c := range pasted {
+		in, _ := splitPasted(c.want)
+		f.Add([]byte(in), uint16(7))
+	}
 	known, empty := newView(f), store.NewOverlay()
 	f.Fuzz(func(t *testing.T, text []byte, cut uint16) {
 		if len(text) > 1<<16 {
@@ -181,14 +185,14 @@ func FuzzRewrite(f *testing.F) {
 			}
 		}
 		var once, again bytes.Buffer
-		r := New(known, Options{})
+		r := New(known, Options{Files: files})
 		if err := r.Rewrite(&once, bytes.Clone(text)); err != nil {
 			t.Fatal(err)
 		}
 		if r.Stats().Named == 0 && !bytes.Equal(once.Bytes(), text) {
 			t.Fatalf("%q becomes %q with no place named", text, once.Bytes())
 		}
-		if err := New(known, Options{}).Rewrite(&again, text); err != nil {
+		if err := New(known, Options{Files: files}).Rewrite(&again, text); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(once.Bytes(), again.Bytes()) {

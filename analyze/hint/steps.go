@@ -137,6 +137,7 @@ type Text struct {
 	Reason ingest.Reason
 	Object string // the build ID
 	Module string // "" if the text names none
+	File   bool   // Object is a file name, and the text has no build ID
 }
 
 // For is Case.For.
@@ -152,9 +153,18 @@ func (t *Text) For() string {
 		return "index the file that runs, too: a debug file does not tell file offsets"
 	case ingest.Stripped:
 		return "index its debug file: `symbolize index /usr/lib/debug`"
+	case ingest.MapsNotSaved:
+		return "it is an address of the process, and the text has no file offset for it: " +
+			"`symbolize resolve` reads captures, which have mappings"
 	case ingest.NoBuildID:
+		if t.File {
+			return "the text has no build ID: name the file that ran with --with"
+		}
 		return "--kernel ID names the kernel; of modules CONFIG_STACKTRACE_BUILD_ID tells it"
 	case ingest.Ambiguous:
+		if t.File {
+			return "several files of --with have this name: name the one that ran"
+		}
 		return "several have this name or build ID: `symbolize store ls` lists them"
 	}
 	return ""

@@ -71,6 +71,15 @@ func otherFile(row *store.PathRow, q *sideband.ObjectQuery) bool {
 		q.EndNanos != 0 && row.MtimeNs <= q.EndNanos && row.CtimeNs <= q.EndNanos
 }
 
+// PathID returns the build ID of the file that a view knows at an absolute path, without
+// proof that it is still that file; zero if it knows none.
+func PathID(v store.View, file string) buildid.ID {
+	if row := rowOf(v, file); row != nil {
+		return row.ID
+	}
+	return buildid.ID{}
+}
+
 // rowOf returns the path row of a file, or nil. A store that cannot be read
 // proves nothing.
 func rowOf(v store.View, file string) *store.PathRow {

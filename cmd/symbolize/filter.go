@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze"
 	"symbolize/analyze/filter"
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
@@ -36,6 +37,12 @@ bpf_prog_TAG_name+0x1f/0x40 of BPF programs), what bpftrace's ustack(build_id) p
 0x1f), Inspektor Gadget (BUILDID +1f), systing ([buildid:HEX]), LLVM's sanitizers ((file+0x1f)
 (BuildId: HEX)) and LLVM's symbolizer markup ({{{bt:0:0x1f}}}), BUILDID+0x1f, and bpf_prog_TAG
 alone. Offsets behind a build ID are file offsets.
+
+Of crash reports it knows Android's (#00 pc 1f /lib/libc.so (BuildId: HEX)), systemd-coredump's
+(#0 0x7f1f n/a (prog + 0x1f), by the lines "Module prog with build-id HEX"), glibc's
+(./prog(+0x1f) [0x7f1f]) and the kernel's (segfault at … in prog[1f,7f00+1000]). Where the text
+has no build ID, a file is taken by its name if exactly one of --with has it, or with
+--trust-paths by its absolute path.
 
 What has a name keeps it, and what has none gets one; the source follows in parentheses, inlined
 calls first: parse+0x12 (peek at lex.h:3, parse.c:97). What is not known stays, and is
@@ -81,6 +88,8 @@ func (o *filterOptions) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&o.kernel, "kernel", "",
 		"build `ID` of the kernel, for traces that do not name it: symbols without a module "+
 			"are its")
+	fs.BoolVar(&o.input.trustPaths, "trust-paths", false,
+		"where the text has no build ID, take the file now at an absolute path for the one that ran")
 	fs.BoolVar(&o.exact, "exact", false, "take no address for a return address")
 	addNamesFlag(cmd, &o.input.names, "`symbols` (the default) or dwarf")
 	addDemangleFlag(cmd, &o.demangle, "simple")
@@ -123,7 +132,7 @@ func runFilter(ctx context.Context, a *app, o *filterOptions) error {
 	}
 	r := filter.New(s.View(), filter.Options{
 		Names: o.input.policy, Demangle: o.mode, NoInlines: o.input.noInlines, Exact: o.exact,
-		Kernel: o.kernelID,
+		Kernel: o.kernelID, Files: a.filesNamed(ctx, s.Session),
 	})
 	out := a.stdout()
 	err = filterLines.each(ctx, a.env.Stdin,
@@ -136,6 +145,28 @@ func runFilter(ctx context.Context, a *app, o *filterOptions) error {
 		a.sayFilter(r.Stats())
 	}
 	return errors.Join(err, s.Close())
+}
+
+// filesNamed returns the Files of filter.Options. Each name is asked once: text repeats them.
+func (a *app) filesNamed(ctx context.Context, s *analyze.Session) func(string) []buildid.ID {
+	const most = 1 << 12 // names that are kept
+	known := make(map[string][]buildid.ID)
+	return func(name string) []buildid.ID {
+		ids, ok := known[name]
+		if ok {
+			return ids
+		}
+		ids, err := s.FilesNamed(ctx, name)
+		if err != nil {
+			a.partial = true
+			a.warn(err.Error(), hintOf(err))
+		}
+		if len(known) >= most {
+			clear(known)
+		}
+		known[name] = ids
+		return ids
+	}
 }
 
 // leftShown is how many of the objects that could not be named are listed.
@@ -151,6 +182,10 @@ func (a *app) sayFilter(st *filter.Stats) {
 	if st.Probable > 0 {
 		text += fmt.Sprintf(", %d of them probably: BPF functions, known by tag or name alone",
 			st.Probable)
+	}
+	if st.ByFile > 0 {
+		text += fmt.Sprintf(", %d of them by the file's name alone: the text has no build ID of it",
+			st.ByFile)
 	}
 	a.note(text)
 	left := st.Sorted()

@@ -1,0 +1,58 @@
+package filter
+
+import (
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/store"
+)
+
+// fileID returns the build ID of the file that a place has by its name.
+func (f *finder) fileID(p *place) (buildid.ID, ingest.Reason) {
+	if len(p.file) == 0 || f.files == nil {
+		return buildid.ID{}, ingest.NoBuildID
+	}
+	switch ids := f.files(string(p.file)); len(ids) {
+	case 0:
+		return buildid.ID{}, ingest.NoBuildID
+	case 1:
+		return ids[0], ingest.ReasonNone
+	}
+	return buildid.ID{}, ingest.Ambiguous
+}
+
+// maxPage is the largest page size of Linux. A file whose first segment is aligned to less
+// begins elsewhere in memory by the machine's page size.
+const maxPage = 1 << 16
+
+// moduleAddress returns the ELF address of a place whose offset is from where its module
+// begins in memory: from the page of the lowest segment.
+func (f *finder) moduleAddress(o *object, p *place) (addr.Addr, ingest.Reason) {
+	if len(o.manifest.Layout) == 0 {
+		return 0, ingest.LayoutUnknown
+	}
+	start := o.manifest.Layout[0].Addr
+	for i := range o.manifest.Layout {
+		start = min(start, o.manifest.Layout[i].Addr)
+	}
+	if start%maxPage != 0 || len(o.manifest.OtherLayouts) > 0 {
+		return 0, ingest.LayoutUnknown
+	}
+	at := addr.Site(start+addr.Addr(p.offset), p.isReturn())
+	if !covers(o.manifest, at) {
+		return 0, ingest.OutsideObject
+	}
+	return at, ingest.ReasonNone
+}
+
+// covers reports whether an ELF address is in a segment of an object's file, true where its
+// segments are not known.
+func covers(m *store.Manifest, at addr.Addr) bool {
+	for i := range m.Layout {
+		s := &m.Layout[i]
+		if at >= s.Addr && uint64(at-s.Addr) < s.MemSize {
+			return true
+		}
+	}
+	return len(m.Layout) == 0
+}

@@ -1,0 +1,44 @@
+package filter
+
+import "bytes"
+
+// exactMarks are in lines of kernel stack traces before addresses that are not
+// return addresses: values of registers, and places of warnings.
+var exactMarks = [...]string{"RIP: ", "EIP: ", "pc : ", "epc : ", "PC is at ", "NIP [", "NIP: ",
+	"WARNING: "}
+
+// exactBefore reports whether the line marks the address at i as exact.
+func (s *scanner) exactBefore(i int) bool {
+	if s.mark < 0 { // once a line: there may be thousands of addresses in it
+		s.mark = len(s.text)
+		for _, mark := range exactMarks {
+			if at := bytes.Index(s.text, []byte(mark)); at >= 0 {
+				s.mark = min(s.mark, at+len(mark))
+			}
+		}
+	}
+	return s.mark <= i
+}
+
+// maxHead bounds the head of a stack trace, bytes; the kernel's lines are below 1,024.
+const maxHead = 2048
+
+// kernelLine looks at "CPU: N PID: N Comm: NAME … VERSION ID": the head of a stack trace
+// names the kernel's build ID behind its version (dump_stack_print_info in
+// lib/dump_stack.c). One that names none may be of another kernel than the last one.
+func (s *scanner) kernelLine(i int) {
+	rest := s.text[i:min(len(s.text), i+maxHead)]
+	if !bytes.HasPrefix(rest, []byte("CPU: ")) {
+		return
+	}
+	at := bytes.Index(rest, []byte(" Comm: "))
+	if at < 0 || !bytes.Contains(rest[:at], []byte(" PID: ")) {
+		return
+	}
+	s.kernel = s.unnamed
+	for word := range bytes.FieldsSeq(rest[at:]) {
+		if len(word) == sha1Digits && hexLen(word) == len(word) {
+			s.kernel = parseID(word)
+		}
+	}
+}

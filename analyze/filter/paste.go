@@ -1,0 +1,313 @@
+package filter
+
+import (
+	"bytes"
+	"path"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+)
+
+// Bounds of pasted text, in bytes. Longer names are no place.
+const (
+	maxFrame    = 4096 // of a frame's line, functions with their parameters included
+	maxFileName = 255  // NAME_MAX
+)
+
+// modules are the build IDs that systemd-coredump lists before its stacks, by the last
+// element of the module's path. The ID is zero where it lists several.
+type modules struct {
+	ids  map[string]buildid.ID
+	used bool // a frame came: the next list is of another process
+}
+
+// endModules forgets the modules of a process when the report of another one begins.
+func (s *scanner) endModules() {
+	if len(s.modules.ids) > 0 && bytes.Contains(s.text, []byte(" dumped core")) {
+		s.modules = modules{}
+	}
+}
+
+// moduleLine looks at "Module NAME with build-id ID", and "Found module NAME with build-id: ID"
+// of systemd before 250, where "build-id" is at i.
+func (s *scanner) moduleLine(i int) {
+	const with, head = " with ", "odule "
+	line := s.text[s.floor:i]
+	if !bytes.HasSuffix(line, []byte(with)) {
+		return
+	}
+	line = line[max(0, len(line)-maxFrame) : len(line)-len(with)]
+	from := bytes.Index(line, []byte(head))
+	if from < 0 {
+		return
+	}
+	name := path.Base(string(line[from+len(head):]))
+	digits := bytes.TrimLeft(s.text[i+len("build-id"):], ": ")
+	n := hexLen(digits)
+	if n < minIDDigits || n > maxIDDigits || n%2 != 0 {
+		return
+	}
+	if s.modules.used || s.modules.ids == nil {
+		s.modules = modules{ids: make(map[string]buildid.ID)}
+	}
+	id := parseID(digits[:n])
+	if known, ok := s.modules.ids[name]; ok && known != id {
+		id = buildid.ID{}
+	} else if !ok && len(s.modules.ids) >= maxMarkup {
+		return
+	}
+	s.modules.ids[name] = id
+}
+
+// coredump looks at "#N 0xADDR SYM (NAME + 0xOFF)" of systemd-coredump, where the plus is at
+// i. The offset is from where the module begins (elf-util.c in systemd: the address less
+// the start by dwfl_module_info); frame 0 is exact, and no address was moved back.
+func (s *scanner) coredump(i int) {
+	offset, end, ok := s.prefixed(i + 2)
+	if !ok || i-s.floor < 2 || s.text[i-1] != ' ' || end == len(s.text) || s.text[end] != ')' {
+		return
+	}
+	number, ok := s.frameNumber()
+	open := bytes.LastIndex(s.text[max(s.floor, i-maxFrame):i], []byte(" ("))
+	if !ok || open < 0 {
+		return
+	}
+	open += max(s.floor, i-maxFrame) + 2
+	p := place{start: open - 1, end: end + 1, form: formModule, keep: true, exact: number == 0,
+		file: s.text[open : i-1], offset: offset}
+	if len(p.file) == 0 {
+		return
+	}
+	id, listed := s.modules.ids[path.Base(string(p.file))]
+	if p.object = id; listed && id.IsZero() {
+		p.why = ingest.Ambiguous
+	}
+	s.modules.used = true
+	s.frame()
+	s.add(p, p.end)
+}
+
+// frameNumber reads "#N " where the frame of a line begins: at its start, or behind what
+// a log puts before it.
+func (s *scanner) frameNumber() (n int, ok bool) {
+	if s.frameNo < 0 {
+		s.frameNo = 0
+		head := s.text[:min(len(s.text), maxFrame)]
+		if at := bytes.IndexByte(head, '#'); at >= 0 {
+			if n, end, ok := decimalAt(head, at+1); ok && end < len(head) && head[end] == ' ' &&
+				(at == 0 || head[at-1] == ' ' || head[at-1] == '\t') {
+				s.frameNo, s.frameAt = n+1, end
+			}
+		}
+	}
+	return s.frameNo - 1, s.frameNo > 0
+}
+
+// decimalAt reads the decimal number of a frame.
+func decimalAt(b []byte, i int) (n, end int, ok bool) {
+	const most = 6 // digits
+	for end = i; end < len(b) && b[end] >= '0' && b[end] <= '9' && end-i < most; end++ {
+		n = 10*n + int(b[end]-'0')
+	}
+	return n, end, end > i
+}
+
+// numberSign looks at "#NN pc ADDR  PATH (SYM+N) (BuildId: ID)" of Android and at gdb's
+// "#N  0xADDR in ?? () from PATH", where the # is at i.
+func (s *scanner) numberSign(i int) {
+	if i > 0 && s.text[i-1] != ' ' && s.text[i-1] != '\t' {
+		return
+	}
+	line := bytes.TrimRight(s.text[i:min(len(s.text), i+maxFrame)], "\r\n")
+	_, at, ok := decimalAt(line, 1)
+	if !ok {
+		return
+	}
+	rest := bytes.TrimLeft(line[at:], " ")
+	from := i + len(line) - len(rest)
+	switch {
+	case len(rest) == len(line)-at: // no blank
+	case bytes.HasPrefix(rest, []byte("pc ")):
+		s.android(i, from+len("pc "), i+len(line))
+	case bytes.HasPrefix(rest, []byte("0x")):
+		s.gdb(from, i+len(line))
+	}
+}
+
+// android takes a frame of Android's libunwindstack: the address is an ELF address, and
+// has been moved back. What came before it, without build IDs, is not known to have done so.
+func (s *scanner) android(start, i, end int) {
+	offset, last, ok := s.number(i)
+	if n := last - i; !ok || n != 8 && n != 16 || last == end || s.text[last] != ' ' {
+		return
+	}
+	const head = "(BuildId: "
+	rest := s.text[last:end]
+	p := place{start: start, end: last, form: formAddress, keep: true, exact: true,
+		offset: offset, why: ingest.NoBuildID}
+	p.file = bytes.TrimLeft(rest, " ")
+	if cut := bytes.IndexByte(p.file, ' '); cut >= 0 {
+		p.file = p.file[:cut]
+	}
+	if at := bytes.Index(rest, []byte(head)); at >= 0 {
+		at += len(head)
+		n := hexLen(rest[at:])
+		if n >= 2 && n <= maxIDDigits && n%2 == 0 && at+n < len(rest) && rest[at+n] == ')' {
+			p.end, p.id, p.why, p.file = last+at+n+1, rest[at:at+n], ingest.ReasonNone, nil
+		}
+	}
+	s.add(p, p.end)
+}
+
+// gdb counts a frame without a name: its address is one of the process.
+func (s *scanner) gdb(i, end int) {
+	address, last, ok := s.prefixed(i)
+	const unnamed, from = " in ?? ()", " from "
+	if !ok || !bytes.HasPrefix(s.text[last:end], []byte(unnamed)) {
+		return
+	}
+	last += len(unnamed)
+	p := place{start: i, end: last, form: formAddress, keep: true, offset: address,
+		why: ingest.MapsNotSaved}
+	if file, ok := bytes.CutPrefix(s.text[last:end], []byte(from)); ok {
+		p.file = file
+	}
+	s.add(p, p.end)
+}
+
+// backtrace looks at "PATH(SYM+0xOFF) [0xADDR]" of glibc's backtrace_symbols, where the plus
+// is at i and the offset ends at end. Without a symbol the offset is from the load address:
+// an ELF address. All are return addresses: the first is that of the call of backtrace.
+func (s *scanner) backtrace(i, end int, offset uint64) bool {
+	_, last, ok := s.after(end, ") [")
+	if !ok || last == len(s.text) || s.text[last] != ']' {
+		return false
+	}
+	from := max(s.floor, i-maxFrame)
+	open := bytes.LastIndexByte(s.text[from:i], '(')
+	if open < 0 {
+		return false
+	}
+	open += from
+	p := place{start: open, end: last + 1, form: formAddress, keep: true, offset: offset,
+		file: s.fileBefore(open)}
+	if p.symbol = s.text[open+1 : i]; len(p.symbol) > 0 {
+		p.form = formSymbol
+	}
+	if len(p.file) == 0 {
+		return false
+	}
+	s.frame()
+	s.add(p, p.end)
+	return true
+}
+
+// fixedBacktrace is backtrace for "PATH() [0xADDR]", where the bracket is at i: glibc prints
+// no offset for a file that is loaded at address 0, so that the address is an ELF address.
+func (s *scanner) fixedBacktrace(i int) bool {
+	const empty = "() "
+	open := i - len(empty)
+	if open < s.floor || string(s.text[open:i]) != empty {
+		return false
+	}
+	address, end, ok := s.prefixed(i + 1)
+	p := place{start: open, end: end + 1, form: formAddress, keep: true, offset: address,
+		file: s.fileBefore(open)}
+	if !ok || end == len(s.text) || s.text[end] != ']' || len(p.file) == 0 {
+		return false
+	}
+	s.frame()
+	s.add(p, p.end)
+	return true
+}
+
+// fileBefore returns the file name that ends at i: it has no blanks.
+func (s *scanner) fileBefore(i int) []byte {
+	from := max(s.floor, i-maxFrame)
+	line := s.text[from:i]
+	return line[bytes.LastIndexAny(line, " \t\n|\"'")+1:]
+}
+
+// segfault looks at "ip IP sp … in NAME[OFF,START+SIZE]", where the bracket is at i: the
+// kernel's line for a signal that kills (print_vma_addr in mm/memory.c). OFF is the file
+// offset of IP, which is exact. Older kernels print no OFF: which part of the file was
+// mapped is not known then.
+func (s *scanner) segfault(i int) {
+	first, end, ok := s.number(i + 1)
+	if !ok || end == len(s.text) || s.text[end] != ',' && s.text[end] != '+' {
+		return
+	}
+	start, offset, known := first, uint64(0), s.text[end] == ','
+	if known {
+		if start, end, ok = s.number(end + 1); !ok || end == len(s.text) || s.text[end] != '+' {
+			return
+		}
+		offset = first
+	}
+	size, end, ok := s.number(end + 1)
+	if !ok || end == len(s.text) || s.text[end] != ']' {
+		return
+	}
+	const in = " in "
+	from := max(s.floor, i-maxFileName-len(in))
+	at := bytes.LastIndex(s.text[from:i], []byte(in))
+	if at < 0 {
+		return
+	}
+	at += from
+	ip, ok := s.pointer(at)
+	p := place{start: at + len(in), end: end + 1, form: formOffset, keep: true, exact: true,
+		offset: offset, file: s.text[at+len(in) : i]}
+	if !ok || ip-start >= size || len(p.file) == 0 {
+		return
+	}
+	const page = 4096 // the least
+	switch {
+	case !known:
+		p.why, p.offset = ingest.MapsNotSaved, ip-start
+	case (offset-(ip-start))%page != 0:
+		return
+	}
+	s.add(p, p.end)
+}
+
+// pointer reads the instruction pointer in the text before i: " ip IP sp", or " ip:IP sp".
+func (s *scanner) pointer(i int) (ip uint64, ok bool) {
+	const far = 200 // bytes of registers and error code
+	from := max(s.floor, i-far)
+	at := bytes.LastIndex(s.text[from:i], []byte(" ip"))
+	if at < 0 {
+		return 0, false
+	}
+	at += from + len(" ip")
+	if s.text[at] != ' ' && s.text[at] != ':' {
+		return 0, false
+	}
+	ip, _, ok = s.number(at + 1)
+	return ip, ok
+}
+
+// sanitizerFile is sanitizer for "#N 0xADDR in SYM (PATH+0xOFF)", "#N 0xADDR  (PATH+0xOFF)" and
+// "#N SYM PLACE (PATH+0xOFF)" without a build ID. Without "in" behind the address, LLVM's and
+// Chromium's own stack dumps are written so: these do not move their addresses back.
+func (s *scanner) sanitizerFile(i, end int, offset uint64) bool {
+	if end == len(s.text) || s.text[end] != ')' {
+		return false
+	}
+	from := max(s.floor, i-maxFrame)
+	open := bytes.LastIndexByte(s.text[from:i], '(')
+	if _, ok := s.frameNumber(); !ok || open < 0 || from+open+1 == i {
+		return false
+	}
+	open += from
+	rest := bytes.TrimLeft(s.text[s.frameAt:open+1], " ")
+	if bytes.HasPrefix(rest, []byte("0x")) {
+		rest = rest[2+hexLen(rest[2:]):]
+		if !bytes.HasPrefix(rest, []byte(" in ")) && string(rest) != "  (" {
+			return false
+		}
+	}
+	s.add(place{start: open, end: end + 1, form: formAddress, keep: true, exact: true,
+		file: s.text[open+1 : i], offset: offset}, end+1)
+	return true
+}

@@ -1,0 +1,180 @@
+package filter
+
+import (
+	"strings"
+	"testing"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+)
+
+// Reports as programs print them, with the module that is indexed in place of theirs.
+const (
+	dumpHead = "Process 738465 (fixed) of user 1000 dumped core.\n\n"
+	dumpList = "Module linux-vdso.so.1 with build-id 5d90781f8a5a7cfa89af4cfe67362f166a969137\n" +
+		"                Module fixed with build-id ID\n" +
+		"Module libzstd.so.1 without build-id.\nStack trace of thread 738465:\n"
+	faultTail = " likely on CPU 12 (core 24, socket 0)\n"
+	faultHead = "[  899.2] fixed[15246]: segfault at 1f ip 000000000040114e sp 00007fff090a0020" +
+		" error 4 in "
+)
+
+// pasted is text of crash reports: a want of "" is the text as it is, ADD in a want is left out
+// of the text. named is how many places get a name, left the reasons of the others.
+var pasted = []struct {
+	name, want string
+	named      uint64
+	left       []ingest.Reason
+}{
+	{"glibc, an executable at its address",
+		"# 5 cpu/fixed() [0x401212]{ main+0x5f (" + callLine + ")}\n", 1, nil},
+	{"glibc, offset in the file", "./fixed(+0x401212) [0x55d2e6b40212]{ main+0x5f (" + callLine + ")}\n",
+		1, nil},
+	{"glibc, symbol", "fixed(main+0x5f) [0x401212]{ (" + callLine + ")}\n", 1, nil},
+	{"glibc, the first is a return address, too",
+		"fixed(+0x401208) [0x401208]{ main+0x55 (/usr/include/x86_64-linux-gnu/bits/stdlib-float.h:27)}\n", 1, nil},
+	{"glibc, offset in no segment", "./fixed(+0x1169) [0x55d2e6b40169]\n", 0,
+		[]ingest.Reason{ingest.OutsideObject}},
+	{"glibc, no executable at its address", "/usr/lib/fixed() [0x7f9bb7e3e8e0]\n", 0,
+		[]ingest.Reason{ingest.OutsideObject}},
+	{"glibc, symbol that is not there", "fixed(gone+0x5f) [0x401212]\n", 0,
+		[]ingest.Reason{ingest.Stripped}},
+	{"glibc, behind the symbol", "fixed(main+0x999) [0x401b4c]\n", 0,
+		[]ingest.Reason{ingest.OutsideObject}},
+	{"glibc, a file that is not known", "/usr/lib/libc.so.6(+0x3e8e0) [0x7f9bb7e3e8e0]\n", 0,
+		[]ingest.Reason{ingest.NoBuildID}},
+	{"glibc, several files", "two(+0x401212) [0x401212]\n", 0, []ingest.Reason{ingest.Ambiguous}},
+	{"systemd", dumpHead + dumpList +
+		"#0  0x000000000040114e n/a (fixed + 0x114e){ " + exactPlace + "}\n" +
+		"          #1  0x0000000000401212 main (/srv/app/bin/fixed + 0x1212){ " + secondPlace + "}\n" +
+		"#2  0x00007fc768b39153 n/a (linux-vdso.so.1 + 0x153)\n" +
+		"#3  0x00007fc768b39153 n/a (libzstd.so.1 + 0x153)\n", 2,
+		[]ingest.Reason{ingest.NotIndexed, ingest.NoBuildID}},
+	{"systemd before 250", "Found module fixed with build-id: ID\n" +
+		"#0  0x000000000040114e n/a (fixed + 0x114e){ " + exactPlace + "}\n", 1, nil},
+	{"systemd, the next process", dumpHead + dumpList + dumpHead +
+		"#0  0x000000000040114e n/a (libgone + 0x114e)\n" + strings.Replace(dumpList, "fixed", "lib2", 1) +
+		"#0  0x000000000040114e n/a (lib2 + 0x114e){ " + exactPlace + "}\n", 1,
+		[]ingest.Reason{ingest.NoBuildID}},
+	{"systemd, no list: by name", "#0  0x000000000040114e n/a (/tmp/fixed + 0x114e){ " + exactPlace + "}\n",
+		1, nil},
+	{"systemd, two of a name", dumpList + "Module /opt/fixed with build-id " + nobodyID + "\n" +
+		"#0  0x000000000040114e n/a (fixed + 0x114e)\n", 0, []ingest.Reason{ingest.Ambiguous}},
+	{"systemd, offset in no segment", "#0  0x000000000040114e n/a (fixed + 0x40114e)\n", 0,
+		[]ingest.Reason{ingest.OutsideObject}},
+	{"kernel, file offset", faultHead + "fixed[114e,401000+1000]{ " + exactPlace + "}" + faultTail, 1, nil},
+	{"kernel, trap", "traps: fixed[9] trap invalid opcode ip:40114e sp:7ffc error:0 in " +
+		"fixed[114e,401000+1000]{ " + exactPlace + "}\n", 1, nil},
+	{"kernel, start of the mapping alone", faultHead + "fixed[401000+1000]" + faultTail, 0,
+		[]ingest.Reason{ingest.MapsNotSaved}},
+	{"kernel, another address", faultHead + "fixed[114e,501000+1000]" + faultTail, 0, nil},
+	{"kernel, an offset that does not fit", faultHead + "fixed[114f,401000+1000]" + faultTail, 0, nil},
+	{"kernel, no address", "3 in fixed[114e,401000+1000]\n", 0, nil},
+	{"Android", "11-17 A/DEBUG:       #26 pc 000000000040120d  /apex/lib64/libart.so " +
+		"(art::Invoke(art::Thread*, char const*)+568) (BuildId: ID){ main+0x5a (" + callLine + ")}\n", 1, nil},
+	{"Android, in an archive", "      #00 pc 0040114e  /data/app/base.apk!libx.so (offset 0x2d000) " +
+		"(BuildId: ID){ " + exactPlace + "}\n", 1, nil},
+	{"Android, no build ID", "#01 pc 0040114e  /vendor/bin/fixed\n", 0,
+		[]ingest.Reason{ingest.NoBuildID}},
+	{"gdb", "#1  0x00007ffff7a42bf0 in ?? () from /lib/x86_64-linux-gnu/libc.so.6\n" +
+		"#2  0x0000000000401212 in main () at fixed.c:37\n#3  0x0000000000401212 in ?? ()\n", 0,
+		[]ingest.Reason{ingest.MapsNotSaved, ingest.MapsNotSaved}},
+	{"sanitizers", "    #1 0x55d0 in f (/srv/fixed+0x40120d){ main+0x5a (" + callLine + ")}\n" +
+		"    #2 0x55d0  (/srv/fixed+0x40120d){ main+0x5a (" + callLine + ")}\n" +
+		"    #3 f <null> (fixed+0x40120d){ main+0x5a (" + callLine + ")}\n", 3, nil},
+	{"LLVM's own stacks", " #1 0x000000000040120d (/srv/fixed+0x40120d)\n" +
+		" #2 0x000000000040120d f(int) (/srv/fixed+0x40120d)\n", 0, nil},
+	{"Go", "main.main()\n\t/srv/app/main.go:12 +0x1d\n[signal SIGSEGV: code=0x1 addr=0x0 pc=0x40114e]\n",
+		0, nil},
+	{"Rust", "   1: 0x40120d - <unknown>\n   2: main\n             at ./src/main.rs:3:5\n", 0, nil},
+	{"cut", "./fixed(+0x401212) [0x\nfixed() [\n#0  0x1 n/a (fixed + 0x\n#00 pc \n# \n#1 0x1 in ?? (\n", 0, nil},
+}
+
+// files are those that a user named.
+func files(name string) []buildid.ID {
+	fixed, _ := buildid.Parse(fixedID)
+	nobody, _ := buildid.Parse(nobodyID)
+	switch name[strings.LastIndexByte(name, '/')+1:] {
+	case "fixed":
+		return []buildid.ID{fixed}
+	case "two":
+		return []buildid.ID{nobody, fixed}
+	}
+	return nil
+}
+
+// splitPasted returns a text of pasted and the text that it becomes.
+func splitPasted(want string) (in, out string) {
+	want = strings.ReplaceAll(want, "ID\n", fixedID+"\n")
+	want = strings.ReplaceAll(want, "BuildId: ID", "BuildId: "+fixedID)
+	out = strings.NewReplacer("{", "", "}", "").Replace(want)
+	for {
+		before, rest, found := strings.Cut(want, "{")
+		in += before
+		if !found {
+			return in, out
+		}
+		_, want, _ = strings.Cut(rest, "}")
+	}
+}
+
+// TestPasted: crash reports get the names that are certain; all else stays and is counted.
+func TestPasted(t *testing.T) {
+	view := newView(t)
+	for _, c := range pasted {
+		t.Run(c.name, func(t *testing.T) {
+			in, want := splitPasted(c.want)
+			got, st := rewrite(t, view, Options{Files: files}, in)
+			if got != want {
+				t.Errorf("%q becomes\n%q and not\n%q", in, got, want)
+			}
+			var left []ingest.Reason
+			for _, l := range st.Sorted() {
+				for range l.Places {
+					left = append(left, l.Reason)
+				}
+				if l.Hint() == "" && l.Reason != ingest.OutsideObject {
+					t.Errorf("no hint for %+v", l)
+				}
+			}
+			if st.Named != c.named || len(left) != len(c.left) {
+				t.Fatalf("%d named, not %d; left %v, not %v", st.Named, c.named, left, c.left)
+			}
+			for i := range left {
+				if left[i] != c.left[i] {
+					t.Errorf("left %v, not %v", left, c.left)
+				}
+			}
+			for n := range in { // whatever is cut off
+				if out, _ := rewrite(t, view, Options{Files: files}, in[:n]); len(out) < n {
+					t.Errorf("%q becomes %q", in[:n], out)
+				}
+			}
+		})
+	}
+}
+
+// TestByFile: names by the name of a file are counted, and nothing is named so unless the
+// user named files.
+func TestByFile(t *testing.T) {
+	view := newView(t)
+	in, _ := splitPasted(dumpList + "#0  0x1 n/a (fixed + 0x114e)\n./fixed() [0x401212]\n")
+	if _, st := rewrite(t, view, Options{Files: files}, in); st.Named != 2 || st.ByFile != 1 {
+		t.Errorf("%d named, %d by the name of a file", st.Named, st.ByFile)
+	}
+	if _, st := rewrite(t, view, Options{}, in); st.Named != 1 || st.ByFile != 0 ||
+		st.Left[0].Object != "./fixed" || !st.Left[0].File {
+		t.Errorf("no files: %+v", st)
+	}
+}
+
+// TestLongPasted: a long line of pasted forms takes time in proportion to its length.
+func TestLongPasted(t *testing.T) {
+	view := newView(t)
+	for _, in := range []string{"#0 ", "#00 pc 0040114e ", "(+0x1) ", "f(+0x1) [0x1", "x() [0x1 ",
+		" in x[1,2+3]", " + 0x1)", "odule a with build-id ", "#1 0x1 in ?? () from "} {
+		if _, st := rewrite(t, view, Options{Files: files}, strings.Repeat(in, 1<<14)); st.Named > 0 {
+			t.Errorf("%d named: %q", st.Named, in)
+		}
+	}
+}
