@@ -2,8 +2,11 @@ package analyze
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path"
+	"slices"
+	"strings"
 
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
@@ -11,12 +14,34 @@ import (
 	"symbolize/store/indexer"
 )
 
+// kernelPaths are where distributions put kernel images with symbols; %s is the release.
+var kernelPaths = [...]string{"/usr/lib/debug/boot/vmlinux-%s", "/boot/vmlinux-%s",
+	"/usr/lib/debug/lib/modules/%s/vmlinux", "/usr/lib/modules/%s/vmlinux",
+	"/lib/modules/%s/vmlinux", "/usr/lib/modules/%s/build/vmlinux",
+	"/lib/modules/%s/build/vmlinux"}
+
+// kernelFiles returns the build IDs of the kernels of a release that a view knows by their
+// paths, sorted, each once.
+func kernelFiles(v store.View, release string) (ids []buildid.ID) {
+	for _, format := range kernelPaths {
+		if id := resolve.PathID(v, fmt.Sprintf(format, release)); !id.IsZero() {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, buildid.ID.Compare)
+	return slices.Compact(ids)
+}
+
 // FilesNamed returns the build IDs of the files that a name in text without build IDs may be
 // of, sorted, each once: those of Options.With that are at this path or have its last element
-// for a name. With Options.TrustPaths it is else the file that the store knows at an absolute
-// path, or the one that is there now, which is indexed.
+// for a name. Of "vmlinux-RELEASE" it is else those that the store knows for kernels of that
+// release, by their paths. With Options.TrustPaths it is else the file that the store knows at an
+// absolute path, or the one that is there now, which is indexed.
 func (s *Session) FilesNamed(ctx context.Context, name string) ([]buildid.ID, error) {
 	ids := s.overlay.Named(name)
+	if release, ok := strings.CutPrefix(name, "vmlinux-"); ok && len(ids) == 0 {
+		ids = kernelFiles(s.view, release)
+	}
 	if len(ids) > 0 || !s.opts.TrustPaths || !path.IsAbs(name) {
 		return ids, nil
 	}

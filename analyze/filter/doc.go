@@ -34,6 +34,8 @@
 //	FILE(SYM+0xOFF) [0xPC]            the same, from a symbol
 //	ip PC … in FILE[OFF,START+SIZE]   the kernel, of a fatal signal: file offset, exact
 //	#N … (FILE+0xOFF)                 sanitizers without build ID: ELF address, exact
+//	SYM+0xOFF/0xLEN                   of a kernel whose head line has a release and no build ID:
+//	                                  FILE is vmlinux-RELEASE
 //
 // Those without a build ID are looked up only where Options.Files knows exactly one file of
 // that name. These stay and are counted, since nothing leads from the address to a place in a

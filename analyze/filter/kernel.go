@@ -25,7 +25,8 @@ const maxHead = 2048
 
 // kernelLine looks at "CPU: N PID: N Comm: NAME … VERSION ID": the head of a stack trace
 // names the kernel's build ID behind its version (dump_stack_print_info in
-// lib/dump_stack.c). One that names none may be of another kernel than the last one.
+// lib/dump_stack.c). One that names none may be of another kernel than the last one: its release leads to the file of
+// that kernel, if exactly one is known.
 func (s *scanner) kernelLine(i int) {
 	rest := s.text[i:min(len(s.text), i+maxHead)]
 	if !bytes.HasPrefix(rest, []byte("CPU: ")) {
@@ -35,10 +36,27 @@ func (s *scanner) kernelLine(i int) {
 	if at < 0 || !bytes.Contains(rest[:at], []byte(" PID: ")) {
 		return
 	}
-	s.kernel = s.unnamed
+	s.kernel, s.image = s.unnamed, nil
+	var before []byte
 	for word := range bytes.FieldsSeq(rest[at:]) {
-		if len(word) == sha1Digits && hexLen(word) == len(word) {
+		switch {
+		case len(word) == sha1Digits && hexLen(word) == len(word):
 			s.kernel = parseID(word)
+		case len(word) > 1 && word[0] == '#' && isDigit(word[1]) && isRelease(before):
+			s.image = append([]byte(imagePrefix), before...)
 		}
+		before = word
 	}
+}
+
+// imagePrefix is before the release in the name of a kernel image with its symbols.
+const imagePrefix = "vmlinux-"
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// isRelease reports whether a word may be a kernel's release, as uname -r prints it. In heads
+// it is before the number of the build: "6.1.0-18-amd64 #1".
+func isRelease(word []byte) bool {
+	return len(word) > 0 && len(word) <= 64 && isDigit(word[0]) &&
+		bytes.IndexByte(word, '.') > 0 && bytes.IndexByte(word, '/') < 0
 }

@@ -14,6 +14,7 @@ const (
 	dumpList = "Module linux-vdso.so.1 with build-id 5d90781f8a5a7cfa89af4cfe67362f166a969137\n" +
 		"                Module fixed with build-id ID\n" +
 		"Module libzstd.so.1 without build-id.\nStack trace of thread 738465:\n"
+	release   = "CPU: 3 UID: 0 PID: 7 Comm: kworker/u8:2 #2 Not tainted 6.12.3-amd64 #1  Debian 6.12.3-1\n"
 	faultTail = " likely on CPU 12 (core 24, socket 0)\n"
 	faultHead = "[  899.2] fixed[15246]: segfault at 1f ip 000000000040114e sp 00007fff090a0020" +
 		" error 4 in "
@@ -87,6 +88,15 @@ var pasted = []struct {
 	{"Go", "main.main()\n\t/srv/app/main.go:12 +0x1d\n[signal SIGSEGV: code=0x1 addr=0x0 pc=0x40114e]\n",
 		0, nil},
 	{"Rust", "   1: 0x40120d - <unknown>\n   2: main\n             at ./src/main.rs:3:5\n", 0, nil},
+	{"an oops by its release", release + " collatz+0x18/0x48{ (" + loopLine + ")}\n", 1, nil},
+	{"an oops, tainted", strings.Replace(release, "Not tainted", "Tainted: G        W  OE", 1) +
+		" collatz+0x18/0x48{ (" + loopLine + ")}\n", 1, nil},
+	{"an oops of another length", release + " collatz+0x8/0x10\n", 0, []ingest.Reason{ingest.Mismatch}},
+	{"an oops of a kernel that is not known", strings.Replace(release, "6.12.3", "6.12.4", 1) +
+		" collatz+0x18/0x48\n", 0, []ingest.Reason{ingest.NoBuildID}},
+	{"a module of it", release + " collatz+0x18/0x48 [nfs]\n", 0, []ingest.Reason{ingest.NoBuildID}},
+	{"no release", strings.Replace(release, "6.12.3", "x", 1) + " collatz+0x18/0x48\n", 0,
+		[]ingest.Reason{ingest.NoBuildID}},
 	{"cut", "./fixed(+0x401212) [0x\nfixed() [\n#0  0x1 n/a (fixed + 0x\n#00 pc \n# \n#1 0x1 in ?? (\n", 0, nil},
 }
 
@@ -95,7 +105,7 @@ func files(name string) []buildid.ID {
 	fixed, _ := buildid.Parse(fixedID)
 	nobody, _ := buildid.Parse(nobodyID)
 	switch name[strings.LastIndexByte(name, '/')+1:] {
-	case "fixed":
+	case "fixed", "vmlinux-6.12.3-amd64":
 		return []buildid.ID{fixed}
 	case "two":
 		return []buildid.ID{nobody, fixed}

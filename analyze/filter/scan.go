@@ -47,6 +47,7 @@ func isSymbol(c byte) bool { return classes[c]&classSymbol != 0 }
 type scanner struct {
 	kernel  buildid.ID // that symbols without a module belong to; zero if not known
 	unnamed buildid.ID // the kernel of traces whose head names none
+	image   []byte     // name of its file, by the release in the head of the trace; nil for none
 	exact   bool       // no address is a return address
 
 	line    int // number of the line at hand
@@ -186,7 +187,7 @@ func (s *scanner) symbol(p place) {
 	case !p.length:
 		return // it may be anything
 	case len(module) == 0:
-		p.object = s.kernel
+		p.object, p.file = s.kernel, s.image
 	default:
 		p.module = module
 	}

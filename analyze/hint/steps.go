@@ -153,10 +153,15 @@ func (t *Text) For() string {
 		return "index the file that runs, too: a debug file does not tell file offsets"
 	case ingest.Stripped:
 		return "index its debug file: `symbolize index /usr/lib/debug`"
+	case ingest.Mismatch:
+		return "the symbol has another length in what is indexed: name the build that ran with --with"
 	case ingest.MapsNotSaved:
 		return "it is an address of the process, and the text has no file offset for it: " +
 			"`symbolize resolve` reads captures, which have mappings"
 	case ingest.NoBuildID:
+		if t.File && strings.HasPrefix(t.Object, "vmlinux-") {
+			return "--kernel ID names the kernel, or --with its file, " + t.Object
+		}
 		if t.File {
 			return "the text has no build ID: name the file that ran with --with"
 		}
