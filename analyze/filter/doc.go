@@ -31,6 +31,7 @@
 //	Module FILE with build-id ID      such a line; "Found module FILE with build-id: ID"
 //	FILE(+0xOFF) [0xPC]               glibc's backtrace_symbols: ELF address, return address
 //	FILE() [0xPC]                     the same of a file at its own address: PC is the ELF address
+//	FILE(+0xOFF)[0xPC], FILE[0xPC]    the same by backtrace_symbols_fd; of the latter a whole line
 //	FILE(SYM+0xOFF) [0xPC]            the same, from a symbol
 //	ip PC … in FILE[OFF,START+SIZE]   the kernel, of a fatal signal: file offset, exact
 //	#N … (FILE+0xOFF)                 sanitizers without build ID: ELF address, exact

@@ -175,11 +175,15 @@ func (s *scanner) gdb(i, end int) {
 	s.add(p, p.end)
 }
 
-// backtrace looks at "PATH(SYM+0xOFF) [0xADDR]" of glibc's backtrace_symbols, where the plus
+// backtrace looks at "PATH(SYM+0xOFF) [0xADDR]" of glibc's backtrace_symbols, and the same without
+// the blank of backtrace_symbols_fd, where the plus
 // is at i and the offset ends at end. Without a symbol the offset is from the load address:
 // an ELF address. All are return addresses: the first is that of the call of backtrace.
 func (s *scanner) backtrace(i, end int, offset uint64) bool {
 	_, last, ok := s.after(end, ") [")
+	if !ok {
+		_, last, ok = s.after(end, ")[")
+	}
 	if !ok || last == len(s.text) || s.text[last] != ']' {
 		return false
 	}
@@ -202,19 +206,23 @@ func (s *scanner) backtrace(i, end int, offset uint64) bool {
 	return true
 }
 
-// fixedBacktrace is backtrace for "PATH() [0xADDR]", where the bracket is at i: glibc prints
-// no offset for a file that is loaded at address 0, so that the address is an ELF address.
+// fixedBacktrace is backtrace for "PATH() [0xADDR]", and the lines "PATH[0xADDR]" of
+// backtrace_symbols_fd, where the bracket is at i: glibc prints no offset for a file that is
+// loaded at address 0, so that the address is an ELF address.
 func (s *scanner) fixedBacktrace(i int) bool {
 	const empty = "() "
-	open := i - len(empty)
-	if open < s.floor || string(s.text[open:i]) != empty {
-		return false
+	open := max(i-len(empty), s.floor)
+	if string(s.text[open:i]) != empty {
+		open = i
 	}
 	address, end, ok := s.prefixed(i + 1)
 	p := place{start: open, end: end + 1, form: formAddress, keep: true, offset: address,
 		file: s.fileBefore(open)}
 	if !ok || end == len(s.text) || s.text[end] != ']' || len(p.file) == 0 {
 		return false
+	}
+	if open == i && (bytes.IndexByte(p.file, '/') < 0 || len(bytes.TrimSpace(s.text[end+1:])) > 0) {
+		return false // an element of an array
 	}
 	s.frame()
 	s.add(p, p.end)

@@ -34,6 +34,10 @@ var pasted = []struct {
 	{"glibc, symbol", "fixed(main+0x5f) [0x401212]{ (" + callLine + ")}\n", 1, nil},
 	{"glibc, the first is a return address, too",
 		"fixed(+0x401208) [0x401208]{ main+0x55 (/usr/include/x86_64-linux-gnu/bits/stdlib-float.h:27)}\n", 1, nil},
+	{"glibc, written to a descriptor", "./fixed(+0x401212)[0x401212]{ main+0x5f (" + callLine + ")}\n" +
+		"./fixed(main+0x5f)[0x401212]{ (" + callLine + ")}\n" +
+		"./fixed[0x401212]{ main+0x5f (" + callLine + ")}\n", 3, nil},
+	{"elements of arrays", "fixed[0x401212]\n./fixed[0x401212] = 3\n[0x401212]\n", 0, nil},
 	{"glibc, offset in no segment", "./fixed(+0x1169) [0x55d2e6b40169]\n", 0,
 		[]ingest.Reason{ingest.OutsideObject}},
 	{"glibc, no executable at its address", "/usr/lib/fixed() [0x7f9bb7e3e8e0]\n", 0,
