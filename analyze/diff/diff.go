@@ -105,7 +105,7 @@ func New(base, sides []Input, opts Options) (*Diff, error) {
 	d := &Diff{Event: f.New[0].Event, Unit: f.New[0].Unit, By: byText(opts.By),
 		Value: "flat", Filters: opts.Filter.Active(), Base: newSide(base, f.Base),
 		New: newSide(sides, f.New), MinShare: opts.MinShare, Fail: opts.FailAbove,
-		Rows: []Row{}, unmatched: f.unmatched()}
+		Rows: []Row{}, unmatched: f.Unmatched()}
 	if opts.Cum {
 		d.Value = "cum"
 	}

@@ -21,6 +21,13 @@ type Input struct {
 // them. A node has the name of the new side, where it is there.
 type Folded struct {
 	New, Base []*calltree.Stacks
+
+	sides, base []Input
+}
+
+// Sides describes both sides.
+func (f *Folded) Sides() (base, sides Side) {
+	return newSide(f.base, f.Base), newSide(f.sides, f.New)
 }
 
 // Fold adds up the profiles of both sides and matches their nodes. The event is that of the
@@ -50,7 +57,8 @@ func Fold(base, sides []Input, opts calls.Options) (*Folded, error) {
 	}
 	m := newMatcher(profiles)
 	stacks = calltree.Unify(stacks, m.key)
-	return &Folded{New: stacks[:len(sides)], Base: stacks[len(sides):]}, nil
+	return &Folded{New: stacks[:len(sides)], Base: stacks[len(sides):], sides: sides,
+		base: base}, nil
 }
 
 func eventNames(p *ingest.Profile) (names []string) {
@@ -60,8 +68,8 @@ func eventNames(p *ingest.Profile) (names []string) {
 	return names
 }
 
-// unmatched returns the filters that match nothing on either side.
-func (f *Folded) unmatched() (names []string) {
+// Unmatched returns the names of those filters that match nothing on either side.
+func (f *Folded) Unmatched() (names []string) {
 	for _, name := range f.New[0].Unmatched {
 		nowhere := true
 		for _, s := range slices.Concat(f.New, f.Base) {

@@ -89,16 +89,35 @@ func (d *Diff) writeTitle(w *bufio.Writer) {
 const maxTitle = 10
 
 func writeSide(w *bufio.Writer, word string, s *Side, unit string) {
+	for _, line := range s.Lines(unit) {
+		fmt.Fprintf(w, "%-5s %s\n", word+":", line)
+	}
+}
+
+// Lines describes the profiles of a side, a line each: file, host, start, main program, samples
+// and total. Of many the first are named.
+func (s *Side) Lines(unit string) (lines []string) {
 	for i := range s.Profiles {
 		if i == maxTitle {
-			fmt.Fprintf(w, "%-5s and %d more\n", word+":", len(s.Profiles)-i)
-			break
+			return append(lines, fmt.Sprintf("and %d more", len(s.Profiles)-i))
 		}
 		p := &s.Profiles[i]
-		fmt.Fprintf(w, "%-5s %s\n", word+":", table.Join(", ", shortName(p.Name), p.Host,
+		lines = append(lines, table.Join(", ", shortName(p.Name), p.Host,
 			startText(p.StartNanos), programText(p),
 			table.Thousands(p.Samples)+" samples", table.Quantity(p.Total, unit)))
 	}
+	return lines
+}
+
+// Title names a side in a few words: file, host and start of its first profile, and how many
+// others there are.
+func (s *Side) Title() string {
+	p := &s.Profiles[0]
+	more := ""
+	if n := len(s.Profiles) - 1; n > 0 {
+		more = fmt.Sprintf("and %d more", n)
+	}
+	return table.Join(", ", shortName(p.Name), p.Host, startText(p.StartNanos), more)
 }
 
 func startText(nanos int64) string {

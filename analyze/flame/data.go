@@ -54,6 +54,10 @@ type Graph struct {
 	// StartReversed has the graph by leaf at first.
 	StartReversed bool `json:"reversed"`
 
+	// Scaling is set in a differential graph: the first event is then the new side, the second
+	// the base.
+	Scaling *Scaling `json:"scaling,omitempty"`
+
 	// Code is annotated code, and Heat the samples by time; only a report has them.
 	Code string     `json:"code,omitempty"`
 	Heat *heat.Grid `json:"heat,omitempty"`

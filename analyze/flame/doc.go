@@ -10,6 +10,9 @@
 // the leaves of the stacks to their roots, is cut by itself, since the light leaves of the first
 // are gone. The table of functions has exact weights.
 //
+// A differential graph has two sides as two events of one column each: the tree has the frames of
+// both, drawn as wide as on the new side.
+//
 // The data in the page are JSON, deflated, in base64; page/model.js reads them. Names reach the
 // document as text only, and the page's Content-Security-Policy allows no script but its own.
 package flame

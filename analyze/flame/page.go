@@ -28,6 +28,12 @@ var (
 	graphJS string
 	//go:embed page/panels.js
 	panelsJS string
+	//go:embed page/compare.js
+	compareJS string
+	//go:embed page/address.js
+	addressJS string
+	//go:embed page/extras.js
+	extrasJS string
 	//go:embed page/app.js
 	appJS string
 )
@@ -52,14 +58,17 @@ func sourceSum(s string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
+// kind is what the graph is called.
+func (g *Graph) kind() string { return cmp.Or(g.Kind, "Flame graph") }
+
 // WriteHTML writes the page. It is one file that loads nothing.
 func (g *Graph) WriteHTML(w io.Writer) error {
 	data, err := g.pack()
 	if err != nil {
 		return err
 	}
-	return writePage(w, pageTemplate, cmp.Or(g.Kind, "Flame graph")+": "+g.Title, data, modelJS, formatJS, graphJS,
-		panelsJS, heatJS, appJS)
+	return writePage(w, pageTemplate, g.kind()+": "+g.Title, data, modelJS, formatJS,
+		compareJS, graphJS, panelsJS, addressJS, heatJS, extrasJS, appJS)
 }
 
 // writePage writes a page with its data in base64, no character of which means anything to

@@ -37,6 +37,7 @@ type picture struct {
 	t     *tree
 	event int
 	cum   map[*node]uint64
+	base  map[*node]uint64 // of the base's side in a differential graph
 	total uint64
 	used  [len(kindStyles)]bool
 }
@@ -48,9 +49,13 @@ func (g *Graph) WriteSVG(w io.Writer) error {
 		g.Events = []Event{{Name: "no event", Unit: "count"}}
 	}
 	share := max(g.minShare, svgLeast/(svgWidth-2*svgMargin))
-	p := &picture{g: g, out: bufio.NewWriter(w), event: g.Shown, cum: make(map[*node]uint64),
+	p := &picture{g: g, out: bufio.NewWriter(w), event: g.Shown,
 		t: newTree(g.rows, g.StartReversed, svgMostBox, share)}
-	p.weigh()
+	p.cum = p.weigh(p.event)
+	if g.Scaling != nil {
+		p.base = p.weigh(baseSide)
+	}
+	p.total = p.cum[&p.t.nodes[0]]
 	deepest := int32(0)
 	p.t.preorder(func(n *node) {
 		if p.cum[n] > 0 {
@@ -65,37 +70,44 @@ func (g *Graph) WriteSVG(w io.Writer) error {
 	return p.out.Flush()
 }
 
-// weigh adds up the nodes for the event.
-func (p *picture) weigh() {
+// weigh adds up the nodes for an event.
+func (p *picture) weigh(event int) map[*node]uint64 {
+	cum := make(map[*node]uint64)
 	var list []*node
 	p.t.preorder(func(n *node) { list = append(list, n) })
 	for i := len(list) - 1; i >= 0; i-- {
 		n := list[i]
 		for _, c := range n.cells {
-			if p.g.Columns[c.column].Event == p.event {
-				p.cum[n] += c.self + c.left
+			if p.g.Columns[c.column].Event == event {
+				cum[n] += c.self + c.left
 			}
 		}
 		for _, c := range n.children {
-			p.cum[n] += p.cum[&p.t.nodes[c]]
+			cum[n] += cum[&p.t.nodes[c]]
 		}
 	}
-	p.total = p.cum[&p.t.nodes[0]]
+	return cum
 }
 
 func (p *picture) head(height int) {
 	e := &p.g.Events[p.event]
 	fmt.Fprintf(p.out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" `+
 		`width="%[1]d" height="%d" role="img">`+"\n", svgWidth, height, height)
-	fmt.Fprintf(p.out, "<title>Flame graph of %s: %s</title>\n", escape(p.g.Title), escape(e.Name))
+	fmt.Fprintf(p.out, "<title>%s of %s: %s</title>\n", p.g.kind(), escape(p.g.Title),
+		escape(e.Name))
 	p.out.WriteString("<style>text{font:11px sans-serif;fill:#16181d}" +
 		".head{font-size:15px;font-weight:600}.dim{fill:#5c6370}")
 	for _, k := range kindStyles {
 		fmt.Fprintf(p.out, ".%s{fill:%s}", strings.ToLower(k.name), k.colour)
 	}
+	for i, colour := range changeColours {
+		if p.base != nil {
+			fmt.Fprintf(p.out, ".c%d{fill:%s}", i, colour)
+		}
+	}
 	fmt.Fprintf(p.out, "</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n"+
 		"<text class=\"head\" x=\"%d\" y=\"20\">%s</text>\n", svgMargin,
-		escape(fit("Flame graph: "+p.g.Title, svgWidth*0.7)))
+		escape(fit(p.g.kind()+": "+p.g.Title, svgWidth*0.8)))
 	words := []string{e.Name + ", " + table.Quantity(p.total, e.Unit)}
 	for _, f := range p.g.About {
 		if f.Name == "host" || f.Name == "began" || f.Name == "duration" {
@@ -140,10 +152,14 @@ func (p *picture) box(n *node, x, y, w float64) {
 		}
 	}
 	p.used[kind] = true
-	fmt.Fprintf(p.out, `<g><title>%s%s: %s, %s</title><rect class="%s" x="%.1f" y="%.0f" `+
-		`width="%.1f" height="%d"/>`, escape(name), escape(object),
-		table.Quantity(p.cum[n], e.Unit), table.Percent(p.cum[n], p.total),
-		strings.ToLower(kindStyles[kind].name), x, y, max(w-0.5, 0.3), svgRow-1)
+	class := strings.ToLower(kindStyles[kind].name)
+	values := table.Quantity(p.cum[n], e.Unit) + ", " + table.Percent(p.cum[n], p.total)
+	if p.base != nil {
+		class, values = p.changed(n)
+	}
+	fmt.Fprintf(p.out, `<g><title>%s%s: %s</title><rect class="%s" x="%.1f" y="%.0f" `+
+		`width="%.1f" height="%d"/>`, escape(name), escape(object), escape(values), class, x, y,
+		max(w-0.5, 0.3), svgRow-1)
 	if text := fit(name, w-6); text != "" {
 		fmt.Fprintf(p.out, `<text x="%.1f" y="%.0f">%s</text>`, x+3, y+svgRow-5, escape(text))
 	}
@@ -153,23 +169,29 @@ func (p *picture) box(n *node, x, y, w float64) {
 // foot writes the legend, and what is left out.
 func (p *picture) foot(height int) {
 	x, y := float64(svgMargin), height-9
-	for i, k := range kindStyles {
-		if !p.used[i] || i == kindLabel {
-			continue
-		}
+	item := func(class, text string) {
 		fmt.Fprintf(p.out, "<rect class=\"%s\" x=\"%.0f\" y=\"%d\" width=\"10\" height=\"10\"/>"+
-			"<text x=\"%.0f\" y=\"%d\">%s</text>\n", strings.ToLower(k.name), x, y-9, x+14, y,
-			k.name)
-		x += 30 + svgLetter*float64(len(k.name))
+			"<text x=\"%.0f\" y=\"%d\">%s</text>\n", class, x, y-9, x+14, y, text)
+		x += 30 + svgLetter*float64(len(text))
 	}
-	text := ""
+	var words []string
 	if p.t.leftOut > 0 {
-		text = leftOutText(p.t)
+		words = append(words, leftOutText(p.t))
 	}
-	for _, e := range p.g.Events[1:] {
-		text = strings.TrimPrefix(text+"; also recorded: "+e.Name, "; ")
+	if p.base != nil {
+		p.changeLegend(item)
+		words = append(words, p.goneText()...)
+	} else {
+		for i, k := range kindStyles {
+			if p.used[i] && i != kindLabel {
+				item(strings.ToLower(k.name), k.name)
+			}
+		}
+		for _, e := range p.g.Events[1:] {
+			words = append(words, "also recorded: "+e.Name)
+		}
 	}
-	if text != "" {
+	if text := strings.Join(words, "; "); text != "" {
 		fmt.Fprintf(p.out, "<text class=\"dim\" x=\"%.0f\" y=\"%d\">%s</text>\n", x+10, y,
 			escape(fit(text, svgWidth-x-20)))
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/diff"
@@ -74,8 +75,7 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 	fs.IntVarP(&o.rows, "rows", "n", defaultTopRows, "print `N` rows; 0 for all")
 	fs.StringVar(&o.sort, "sort", topSorts[0], "sort, test and judge by `flat` or cum")
 	completeFixed(cmd, "sort", topSorts)
-	fs.BoolVar(&o.normalize, "normalize", true,
-		"scale profiles whose totals differ, so that shares compare")
+	addNormalizeFlag(fs, &o.normalize)
 	fs.Float64Var(&o.minShare, "min-share", defaultMin,
 		"leave out functions with less than `PCT` percent of the total on both sides")
 	fs.Float64Var(&o.alpha, "alpha", defaultAlpha,
@@ -86,6 +86,12 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
 	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
+}
+
+// addNormalizeFlag adds the flag of all comparisons.
+func addNormalizeFlag(fs *pflag.FlagSet, normalize *bool) {
+	fs.BoolVar(normalize, "normalize", true,
+		"scale profiles whose totals differ, so that shares compare")
 }
 
 // defaultAlpha is the usual level of tests: of twenty comparisons without a change one has a
@@ -124,9 +130,28 @@ func runDiff(ctx context.Context, a *app, o *diffOptions, args []string) error {
 	if len(base) == 0 {
 		base, sides = args[:1], args[1:]
 	}
+	return a.withSides(ctx, &o.inputOptions, base, sides, func(s *session, before,
+		after []diff.Input) error {
+		if o.format == formatFolded {
+			return a.writeFolded(s, o, before, after)
+		}
+		d, err := diff.New(before, after, o.options(s, after[0].Profile))
+		if err != nil {
+			return err
+		}
+		if err := a.writeReport(d, o.format); err != nil {
+			return err
+		}
+		return a.failed(d, o.failAbove)
+	})
+}
+
+// withSides names the profiles of both sides and calls body with them.
+func (a *app) withSides(ctx context.Context, o *inputOptions, base, sides []string,
+	body func(s *session, before, after []diff.Input) error) error {
 	o.takeBundles(ctx, append(append([]string(nil), base...), sides...))
 	defer o.opened.Close()
-	s, err := a.openSession(ctx, &o.inputOptions)
+	s, err := a.openSession(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -139,17 +164,7 @@ func runDiff(ctx context.Context, a *app, o *diffOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.format == formatFolded {
-		return a.writeFolded(s, o, before, after)
-	}
-	d, err := diff.New(before, after, o.options(s, after[0].Profile))
-	if err != nil {
-		return err
-	}
-	if err := a.writeReport(d, o.format); err != nil {
-		return err
-	}
-	return a.failed(d, o.failAbove)
+	return body(s, before, after)
 }
 
 func (o *diffOptions) options(s *session, p *ingest.Profile) diff.Options {
@@ -168,6 +183,7 @@ func (a *app) writeFolded(s *session, o *diffOptions, before, after []diff.Input
 	if err != nil {
 		return err
 	}
+	a.warnUnmatched(f.Unmatched())
 	return a.writeOutput("", false, func(w io.Writer) error {
 		return f.WriteFolded(w, !o.normalize)
 	})

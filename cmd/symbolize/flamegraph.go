@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze/diff"
 	"symbolize/analyze/flame"
+	"symbolize/analyze/report"
 	"symbolize/ingest"
 )
 
@@ -22,6 +24,11 @@ type flamegraphOptions struct {
 	reverse  bool
 	minShare float64
 	labels   []string
+
+	base      []string
+	normalize bool
+	// labelsGiven is set where --labels is on the command line.
+	labelsGiven bool
 }
 
 const flamegraphLong = `flamegraph draws where time went: each frame is as wide as what was sampled in it
@@ -32,6 +39,10 @@ of what is missing. It takes captures, and pprof files that resolve wrote.
 The format is that of --format, else that of the -o file's name, else html: svg is a still
 picture, folded are folded stacks, speedscope and gecko are files for speedscope and the
 Firefox Profiler.
+
+With --base FILE it draws what differs from it: frames are as wide as on the new side, red where
+they grew and blue where they shrank; the page lists what only the base has. Where the totals
+differ the new side is scaled to the base's, so that shares compare.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 130 interrupted.`
@@ -51,14 +62,19 @@ func newFlamegraphCommand(a *app) *cobra.Command {
 		Long:    flamegraphLong,
 		GroupID: groupMain,
 		Example: "  symbolize flamegraph -o x.html perf.data\n" +
-			"  symbolize flamegraph --focus malloc -o x.svg x.pb.gz",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
-			if err := o.validate(args); err != nil {
-				return err
-			}
-			return runFlamegraph(ctx, a, o, args)
-		}),
+			"  symbolize flamegraph --focus malloc -o x.svg x.pb.gz\n" +
+			"  symbolize flamegraph --base before.data -o diff.html after.data",
 	}
+	cmd.RunE = a.runE(func(ctx context.Context, args []string) error {
+		o.labelsGiven = cmd.Flags().Changed("labels")
+		if err := o.validate(args); err != nil {
+			return err
+		}
+		if len(o.base) > 0 {
+			return runDifferential(ctx, a, o, args)
+		}
+		return runFlamegraph(ctx, a, o, args)
+	})
 	o.addFlags(cmd)
 	return cmd
 }
@@ -70,6 +86,9 @@ func (o *flamegraphOptions) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&o.format, "format", "", "`FORMAT`: html, svg, folded, speedscope or gecko "+
 		"(default by the name of -o)")
 	completeFixed(cmd, "format", o.formats())
+	fs.StringArrayVar(&o.base, "base", nil,
+		"draw what differs from this `FILE`; may be repeated. The arguments are the new side")
+	addNormalizeFlag(fs, &o.normalize)
 	fs.BoolVar(&o.reverse, "reverse", false, "by leaf: what was sampled, and its callers above it")
 	fs.Float64Var(&o.minShare, "min-share", 0,
 		"leave out frames with less than `PCT` percent of each event")
@@ -115,15 +134,34 @@ func (o *flamegraphOptions) validate(args []string) (err error) {
 	return cmp.Or(
 		o.inputOptions.validate(args),
 		o.chooseFormat(),
+		o.validateSides(),
 		checkShare(o.minShare),
 		o.selectOptions.parse(&o.keep),
 	)
 }
 
+// validateSides checks the flags of a comparison.
+func (o *flamegraphOptions) validateSides() error {
+	page, svg := flamegraphFormats[0].name, flamegraphFormats[1].name
+	switch {
+	case len(o.base) == 0 && !o.normalize:
+		return usagef("--normalize needs --base")
+	case len(o.base) == 0:
+		return nil
+	case o.labelsGiven:
+		return usagef("--labels and --base are not for one graph")
+	case o.format == formatFolded:
+		return withHint(usagef("--base: no folded stacks of two sides"),
+			"`symbolize diff --format folded` writes them")
+	case o.format != page && o.format != svg:
+		return usagef("--base: --format %s has no place for two sides, only %s and %s have", o.format,
+			page, svg)
+	}
+	return nil
+}
+
 func runFlamegraph(ctx context.Context, a *app, o *flamegraphOptions, paths []string) error {
-	page := o.format == flamegraphFormats[0].name
-	err := cmp.Or(a.refuseTerminal(o.output, page), refuseOverwrite(paths, []string{o.output}))
-	if err != nil {
+	if err := o.checkOutput(a, paths); err != nil {
 		return err
 	}
 	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
@@ -136,10 +174,58 @@ func runFlamegraph(ctx context.Context, a *app, o *flamegraphOptions, paths []st
 		if o.format == "svg" || o.format == formatFolded {
 			a.sayOtherEvents(p, opts.Event)
 		}
-		return a.writeOutput(o.output, page, func(w io.Writer) error {
-			return flamegraphWriters[slices.Index(o.formats(), o.format)](g, w)
-		})
+		return o.write(a, g)
 	})
+}
+
+// isPage reports whether the output is a page, which is too long for a terminal.
+func (o *flamegraphOptions) isPage() bool { return o.format == flamegraphFormats[0].name }
+
+func (o *flamegraphOptions) checkOutput(a *app, paths []string) error {
+	return cmp.Or(a.refuseTerminal(o.output, o.isPage()),
+		refuseOverwrite(paths, []string{o.output}))
+}
+
+// write writes the graph in its format.
+func (o *flamegraphOptions) write(a *app, g *flame.Graph) error {
+	return a.writeOutput(o.output, o.isPage(), func(w io.Writer) error {
+		return flamegraphWriters[slices.Index(o.formats(), o.format)](g, w)
+	})
+}
+
+// runDifferential draws the difference between --base and the new side.
+func runDifferential(ctx context.Context, a *app, o *flamegraphOptions, paths []string) error {
+	if err := o.checkOutput(a, slices.Concat(o.base, paths)); err != nil {
+		return err
+	}
+	return a.withSides(ctx, &o.inputOptions, o.base, paths, func(s *session, before,
+		after []diff.Input) error {
+		opts := o.calls(s, after[0].Profile)
+		both, err := diff.Fold(before, after, opts)
+		if err != nil {
+			return err
+		}
+		a.warnUnmatched(both.Unmatched())
+		a.sayOtherEvents(after[0].Profile, opts.Event)
+		cover := report.CoverageOptions{Count: opts.Count}
+		c := flame.Comparison{New: both.New, Base: both.Base, Raw: !o.normalize,
+			Reverse: o.reverse, MinShare: o.minShare / 100,
+			Cover:     report.NewCoverage(after[0].Profile, cover),
+			BaseCover: report.NewCoverage(before[0].Profile, cover)}
+		base, sides := both.Sides()
+		c.Title = sides.Title() + " against " + base.Title()
+		unit := both.New[0].Unit
+		c.About = slices.Concat(factsOf("base", base.Lines(unit)),
+			factsOf("new", sides.Lines(unit)), factsOf("filter", opts.Filter.Active()))
+		return o.write(a, flame.NewDifferential(c))
+	})
+}
+
+func factsOf(name string, texts []string) (facts []flame.Fact) {
+	for _, text := range texts {
+		facts = append(facts, flame.Fact{Name: name, Text: ingest.Printable(text)})
+	}
+	return facts
 }
 
 // flamegraphWriters are in the order of flamegraphFormats.

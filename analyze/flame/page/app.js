@@ -6,16 +6,16 @@
   const { decode, weigh, selectColumns, compileSearch, matchFrames, matchedWeight,
     sandwich } = root.symbolizeModel;
   const { quantity, percent, cutMiddle } = root.symbolizeFormat;
+  const { weighBoth } = root.symbolizeCompare;
   const { make, TopPanel, showMissing, showAbout, showCoverage, showLegend, describe,
     showTooltip } = root.symbolizePanels;
   const { Graph } = root.symbolizeGraph;
-  const { Heat, rangeText, within } = root.symbolizeHeat;
+  const { colourings, firstState, toHash, fromHash } = root.symbolizeAddress;
+  const { showCode, showTimes, showGone } = root.symbolizeExtras;
 
-  const tabs = ["top", "code", "time", "missing", "about"];
+  const tabs = ["top", "gone", "code", "time", "missing", "about"];
 
   const $ = (id) => document.getElementById(id);
-  const initial = { event: 0, chosen: {}, zoomed: 0, reverse: false, down: true, colour: "kind",
-    search: "", sandwich: -1, marked: -1 };
 
   // unpack inflates the data in the page.
   async function unpack(text) {
@@ -27,7 +27,7 @@
   class App {
     constructor(model) {
       this.model = model;
-      this.state = Object.assign({}, initial, { event: model.shown, reverse: model.reversed });
+      this.state = firstState(model);
       this.steps = 0;
       const events = {
         hover: (g, n, e) => this.hover(g, n, e),
@@ -48,7 +48,8 @@
     build() {
       const { model } = this;
       model.events.forEach((e, i) => $("event").append(make("option", { value: i }, e.name)));
-      $("event-label").hidden = model.events.length < 2;
+      $("event-label").hidden = model.events.length < 2 || !!model.scaling;
+      for (const c of colourings(model)) $("colour").append(make("option", { value: c }, c));
       model.labels.forEach((l, i) => {
         const select = make("select", { "data-label": i }, make("option", { value: "" }, "all"));
         l.values.forEach((v, k) => select.append(make("option", { value: k }, cutMiddle(v, 60))));
@@ -57,40 +58,25 @@
         select.addEventListener("change", () => this.chooseLabel(i, select.value));
         if (l.values.length > 1 || shared) $("choosers").append(make("label", null, `${l.name} `, select));
       });
-      $("subtitle").textContent = ["host", "kernel", "began", "duration", "command"]
-        .map((n) => model.about.find((f) => f.name === n)?.text).filter(Boolean).join("  ·  ");
+      this.buildTitle();
       showCoverage($("coverage"), model);
       showMissing($("panel-missing"), model);
       showAbout($("panel-about"), model);
-      const missing = model.coverage.missing.length;
-      $("tab-missing").textContent = missing ? `Missing (${missing})` : "Missing";
-      this.buildReport();
+      const { length } = model.coverage.missing;
+      if (length > 0) $("tab-missing").textContent = `Missing (${length})`;
+      showCode(model);
+      this.heat = showTimes(this, model);
       this.openTab("top");
     }
 
-    // buildReport fills in the panels that only a report has: code and times.
-    buildReport() {
-      const { model } = this;
-      if (model.code) {
-        $("tab-code").hidden = false;
-        $("panel-code").append(make("pre", { class: "code" }, model.code));
-      }
-      if (!model.heat || model.heat.total === 0) return;
-      $("tab-time").hidden = false;
-      const range = make("code", null, "drag over the map to choose a range");
-      const note = make("span", { class: "note" });
-      const map = make("div", { class: "heat" });
-      $("panel-time").append(make("div", { class: "chosen" }, range, " ", note), map,
-        make("p", { class: "note" }, "samples by second, and by the part of that second"));
-      this.heat = new Heat(map, model.heat, {
-        dark: () => this.dark,
-        show: (text, e) => showTooltip($("tooltip"), text && { name: text, lines: [],
-          numbers: "" }, "transparent", e),
-        chosen: (a, b) => {
-          range.textContent = rangeText(model.heat, a, b);
-          note.textContent = `${within(model.heat, a, b).toLocaleString("en")} samples`;
-        },
-      });
+    // buildTitle writes the line below the title: of a differential page, both sides.
+    buildTitle() {
+      const { about } = this.model;
+      const facts = (...names) => names.flatMap((n) => about.find((f) => f.name === n) || []);
+      document.body.classList.toggle("both", !!this.model.scaling);
+      $("subtitle").textContent = this.model.scaling
+        ? facts("base", "new", "scale", "named").map((f) => `${f.name}: ${f.text}`).join("\n")
+        : facts("host", "kernel", "began", "duration", "command").map((f) => f.text).join("  ·  ");
     }
 
     listen() {
@@ -108,9 +94,7 @@
       $("reset").addEventListener("click", () => this.reset());
       $("theme").addEventListener("click", () => this.setTheme(!this.dark));
       $("help-button").addEventListener("click", () => $("help").showModal());
-      for (const t of tabs) {
-        $(`tab-${t}`).addEventListener("click", () => this.openTab(t));
-      }
+      for (const t of tabs) $(`tab-${t}`).addEventListener("click", () => this.openTab(t));
       document.addEventListener("keydown", (e) => this.key(e));
       root.addEventListener("hashchange", () => this.readAddress());
       new ResizeObserver(() => this.resize()).observe($("scroller"));
@@ -141,17 +125,7 @@
     }
 
     writeAddress(instead) {
-      const s = this.state, p = new URLSearchParams();
-      if (s.event !== this.model.shown) p.set("event", s.event);
-      for (const l in s.chosen) p.set(`label${l}`, s.chosen[l]);
-      if (s.zoomed) p.set("zoom", s.zoomed);
-      if (s.reverse !== this.model.reversed) p.set("leaf", s.reverse ? 1 : 0);
-      if (!s.down) p.set("flame", 1);
-      if (s.colour !== "kind") p.set("colour", s.colour);
-      if (s.search) p.set("search", s.search);
-      if (s.sandwich >= 0) p.set("function", s.sandwich);
-      if (s.marked >= 0) p.set("mark", s.marked);
-      const hash = `#${p}`;
+      const hash = toHash(this.state, this.model);
       if (hash === (root.location.hash || "#")) return;
       if (instead) root.history.replaceState(null, "", hash);
       else {
@@ -160,27 +134,8 @@
       }
     }
 
-    // readAddress takes the state of the address as far as it fits the data.
     readAddress() {
-      const p = new URLSearchParams(root.location.hash.slice(1)), { model } = this;
-      const number = (name, below, or) => {
-        const v = Number(p.get(name) ?? NaN);
-        return Number.isInteger(v) && v >= 0 && v < below ? v : or;
-      };
-      const s = Object.assign({}, initial, { chosen: {} });
-      s.event = number("event", model.events.length, model.shown);
-      model.labels.forEach((l, i) => {
-        const v = Number(p.get(`label${i}`) ?? NaN);
-        if (Number.isInteger(v) && v >= -1 && v < l.values.length) s.chosen[i] = v;
-      });
-      s.reverse = p.has("leaf") ? p.get("leaf") === "1" : model.reversed;
-      s.down = !p.has("flame");
-      s.colour = p.get("colour") === "object" ? "object" : "kind";
-      s.search = p.get("search") || "";
-      s.sandwich = number("function", model.frames.name.length, -1);
-      s.marked = number("mark", model.frames.name.length, -1);
-      s.zoomed = number("zoom", (s.reverse ? model.reverse : model.forward).n, 0);
-      this.state = s;
+      this.state = fromHash(root.location.hash, this.model);
       this.render();
     }
 
@@ -234,6 +189,18 @@
       this.heat?.draw();
     }
 
+    // weigh adds up a tree for what is chosen.
+    weigh(which) {
+      const { model } = this;
+      return this.weighed[which] ||= model.scaling ? weighBoth(model, model[which])
+        : weigh(model[which], this.mask);
+    }
+
+    nextColour() {
+      const all = colourings(this.model);
+      this.go({ colour: all[(all.indexOf(this.state.colour) + 1) % all.length] });
+    }
+
     // render brings the document to the state.
     render() {
       const { state, model } = this;
@@ -247,15 +214,21 @@
       }
       const which = state.reverse ? "reverse" : "forward";
       this.tree = model[which];
-      this.weights = this.weighed[which] ||= weigh(this.tree, this.mask);
+      this.weights = this.weigh(which);
       this.total = this.weights.cum[0];
       if (!(this.weights.cum[state.zoomed] > 0)) state.zoomed = 0;
       this.search();
       this.renderGraphs();
       this.renderControls();
-      if (this.columnsChanged) this.top.show();
+      if (this.columnsChanged) this.showTables();
       else this.top.draw();
       this.columnsChanged = false;
+    }
+
+    // showTables shows what depends on the chosen columns alone.
+    showTables() {
+      this.top.show();
+      if (this.model.scaling) showGone(this.model, this.model.forward, this.weigh("forward"));
     }
 
     search() {
@@ -295,7 +268,7 @@
         this.graph.show(this.shownIn(this.tree, this.weights, state.zoomed, state.down, 0));
         return;
       }
-      const forward = this.weighed.forward ||= weigh(this.model.forward, this.mask);
+      const forward = this.weigh("forward");
       const key = `${this.columns} ${state.sandwich}`;
       if (this.sandwichKey !== key) {
         this.sandwichKey = key;
@@ -336,6 +309,7 @@
       if (state.sandwich >= 0) {
         add(`callers and callees of ${model.frames.name[state.sandwich]}`, () => {});
         const c = this.two.callees.weights.cum[0], has = this.exactCum(state.sandwich);
+        if (c === 0) parts.push(make("span", { class: "dim" }, "gone: only the base has it"));
         if (has > c * 1.00005) {
           parts.push(make("span", { class: "dim" },
             `shown are ${percent(c, has)} of its ${quantity(has, this.unit)}; ` +
@@ -389,7 +363,7 @@
       const actions = {
         "/": () => $("search").focus(), "?": () => $("help").showModal(),
         r: () => this.toggleReverse(), i: () => this.go({ down: !this.state.down }),
-        c: () => this.go({ colour: this.state.colour === "kind" ? "object" : "kind" }),
+        c: () => this.nextColour(),
         t: () => this.setTheme(!this.dark), Backspace: () => this.back(),
         s: () => this.openSandwich(graph.shown.tree.frame[graph.selected >= 0 ? graph.selected
           : graph.hover >= 0 ? graph.hover : this.state.zoomed]),

@@ -4,6 +4,7 @@
 
   const { layout } = root.symbolizeModel;
   const { cutMiddle, shortName, inlinedKind, kindColour, objectColour } = root.symbolizeFormat;
+  const { change, changeStep, changeColour } = root.symbolizeCompare;
 
   const rowHeight = 19, fontSize = 11.5, least = 0.6, textFrom = 22;
   const family = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
@@ -184,7 +185,12 @@
     }
 
     colour(node, frame) {
-      const s = this.shown, key = frame * 2 + s.tree.inlined[node];
+      const s = this.shown;
+      if (s.colour === "change") {
+        const { cum, base } = s.weights;
+        return changeColour(changeStep(s.model, change(s.model, cum[node], base.cum[node])), s.dark);
+      }
+      const key = frame * 2 + s.tree.inlined[node];
       let c = this.colours.get(key);
       if (!c) {
         c = this.colourOf(frame, s.tree.inlined[node] === 1);

@@ -52,12 +52,17 @@
   // what goes on in children that the page does not have, cum all of it.
   function weigh(tree, mask) {
     const self = new Float64Array(tree.n), left = new Float64Array(tree.n);
-    const cum = new Float64Array(tree.n);
     for (let k = 0; k < tree.cellNode.length; k++) {
       if (!mask[tree.cellColumn[k]]) continue;
       self[tree.cellNode[k]] += tree.cellSelf[k];
       left[tree.cellNode[k]] += tree.cellLeft[k];
     }
+    return addUp(tree, self, left);
+  }
+
+  // addUp returns what weigh does, of self and left.
+  function addUp(tree, self, left) {
+    const cum = new Float64Array(tree.n);
     let allLeft = 0;
     for (let i = tree.n - 1; i >= 0; i--) {
       cum[i] += self[i] + left[i];
@@ -159,15 +164,16 @@
     return sum;
   }
 
-  // newTree starts a tree that grows by child.
-  function newTree() {
-    return { kids: new Map(), frame: -1, self: 0, left: 0, inlined: true };
+  // newTree starts a tree that grows by child. Those of a differential page have values of the
+  // base, too.
+  function newTree(frame) {
+    return { kids: new Map(), frame, self: 0, left: 0, baseSelf: 0, baseLeft: 0, inlined: true };
   }
 
   function child(t, frame, inlined) {
     let k = t.kids.get(frame);
     if (!k) {
-      k = { kids: new Map(), frame, self: 0, left: 0, inlined: true };
+      k = newTree(frame);
       t.kids.set(frame, k);
     }
     k.inlined = k.inlined && inlined;
@@ -176,7 +182,7 @@
 
   // flatten turns a grown tree into arrays and weights, heaviest children first. Stacks can be
   // deep: it does not call itself.
-  function flatten(top) {
+  function flatten(top, hasBase) {
     const order = [top];
     for (let i = 0; i < order.length; i++) {
       order[i].cum = order[i].self + order[i].left;
@@ -185,34 +191,30 @@
     for (let i = order.length - 1; i >= 0; i--) {
       for (const k of order[i].kids.values()) order[i].cum += k.cum;
     }
-    const frame = [], depth = [], inlined = [], self = [], left = [];
+    const frame = [], depth = [], inlined = [], nodes = [];
     const open = [[top, 0]];
     while (open.length > 0) {
       const [t, d] = open.pop();
       if (t.inlined && d > 0) inlined.push(frame.length);
       frame.push(t.frame);
       depth.push(d);
-      self.push(t.self);
-      left.push(t.left);
+      nodes.push(t);
       const kids = Array.from(t.kids.values());
       kids.sort((a, b) => a.cum - b.cum || b.frame - a.frame);
       for (const k of kids) open.push([k, d + 1]);
     }
     const tree = decodeTree({ frame, depth, inlined, cells: [] });
-    const w = { self: Float64Array.from(self), left: Float64Array.from(left),
-      cum: new Float64Array(tree.n), allLeft: 0 };
-    for (let i = tree.n - 1; i >= 0; i--) {
-      w.cum[i] += w.self[i] + w.left[i];
-      w.allLeft += w.left[i];
-      if (i > 0) w.cum[tree.parent[i]] += w.cum[i];
-    }
+    const sums = (self, left) => addUp(tree, Float64Array.from(nodes, (t) => t[self]),
+      Float64Array.from(nodes, (t) => t[left]));
+    const w = sums("self", "left");
+    if (hasBase) w.base = sums("baseSelf", "baseLeft");
     return { tree, weights: w };
   }
 
   // sandwich returns the trees of what a function calls and of what calls it. Recursion counts
   // once: by the outermost call.
   function sandwich(tree, weights, frame) {
-    const callees = newTree(), callers = newTree();
+    const callees = newTree(-1), callers = newTree(-1);
     for (let i = 0; i < tree.n;) {
       if (tree.frame[i] !== frame) {
         i++;
@@ -224,9 +226,10 @@
         t = child(t, tree.frame[up], !!tree.inlined[up]);
       }
       t.self += weights.cum[i];
+      if (weights.base) t.baseSelf += weights.base.cum[i];
       i = tree.end[i];
     }
-    return { callees: flatten(callees), callers: flatten(callers) };
+    return { callees: flatten(callees, !!weights.base), callers: flatten(callers, !!weights.base) };
   }
 
   // merge adds the subtree of a node to t.
@@ -239,6 +242,9 @@
       at[d] = k;
       k.self += weights.self[i];
       k.left += weights.left[i];
+      if (!weights.base) continue;
+      k.baseSelf += weights.base.self[i];
+      k.baseLeft += weights.base.left[i];
     }
   }
 
@@ -257,9 +263,13 @@
     return rows;
   }
 
-  // sortRows sorts rows of the table by "flat", "cum" or "name".
+  // seconds has the numbers that order rows which have the same of another.
+  const seconds = { flat: "cum", cum: "flat", baseFlat: "baseCum", baseCum: "baseFlat",
+    flatChange: "cumChange", cumChange: "flatChange" };
+
+  // sortRows sorts rows of the table by "name" or a number, the greatest first.
   function sortRows(rows, names, by, up) {
-    const second = by === "flat" ? "cum" : "flat";
+    const second = seconds[by];
     rows.sort((a, b) => {
       const name = names[a.frame] < names[b.frame] ? -1 : names[a.frame] > names[b.frame] ? 1 : 0;
       const order = by === "name" ? name : b[by] - a[by] || b[second] - a[second] || name;

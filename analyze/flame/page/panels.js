@@ -6,6 +6,8 @@
   const { table, sortRows } = root.symbolizeModel;
   const { quantity, thousands, percent, cutMiddle, shortName, baseName, kinds, inlinedKind,
     kindColour } = root.symbolizeFormat;
+  const { compareTable, changeStep, changeColour, signed, status, points,
+    compareText } = root.symbolizeCompare;
 
   const firstRows = 150;
 
@@ -22,13 +24,17 @@
   }
 
   const headings = [["flat", "self"], ["cum", "total"], ["name", "function"]];
+  const compareHeadings = [["flatChange", "self ±"], ["flat", "new"], ["baseFlat", "base"],
+    ["cumChange", "total ±"], ["cum", "new"], ["baseCum", "base"], ["name", "function"]];
 
   // TopPanel is the table of functions, which sorts by its headings.
   class TopPanel {
     constructor(place, app) {
       this.place = place;
       this.app = app;
-      this.sort = "flat";
+      this.both = !!app.model.scaling;
+      this.headings = this.both ? compareHeadings : headings;
+      this.sort = this.headings[0][0];
       this.up = false;
       this.most = firstRows;
     }
@@ -36,23 +42,23 @@
     // show computes the rows of the chosen columns. A search leaves those that match.
     show() {
       const { model, mask } = this.app;
-      this.rows = table(model, mask);
+      this.rows = this.both ? compareTable(model) : table(model, mask);
       this.draw();
     }
 
     draw() {
-      const { model, hit, searching, total, unit, state } = this.app;
+      const { model, hit, searching } = this.app;
       let rows = this.rows;
       if (searching) rows = rows.filter((r) => hit[r.frame]);
       sortRows(rows, model.frames.name, this.sort, this.up);
       const body = make("tbody");
-      const most = rows.reduce((a, r) => Math.max(a, r[this.sort === "cum" ? "cum" : "flat"]), 1);
-      for (const r of rows.slice(0, this.most)) body.append(this.row(r, most, total, unit, state));
+      const most = rows.reduce((a, r) => Math.max(a, Math.abs(r[this.bar()])), 0);
+      for (const r of rows.slice(0, this.most)) body.append(this.row(r, most));
       const head = make("tr");
-      for (const [key, text] of headings) head.append(this.heading(key, text));
+      for (const [key, text] of this.headings) head.append(this.heading(key, text));
       head.append(make("th", { class: "act" }));
-      const widths = make("colgroup", null, make("col", { class: "w-number" }),
-        make("col", { class: "w-number" }), make("col"), make("col", { class: "w-act" }));
+      const widths = make("colgroup", null, ...this.headings.slice(1).map(() =>
+        make("col", { class: "w-number" })), make("col"), make("col", { class: "w-act" }));
       const parts = [make("table", null, widths, make("thead", null, head), body)];
       if (rows.length > this.most) {
         parts.push(make("button", { class: "more", onclick: () => {
@@ -81,16 +87,37 @@
       return th;
     }
 
-    row(r, most, total, unit, state) {
-      const { model } = this.app;
-      const name = model.frames.name[r.frame], object = model.frames.object[r.frame];
+    // bar is the number that has meters: what the table is sorted by.
+    bar() {
+      return this.sort === "name" ? this.headings[0][0] : this.sort;
+    }
+
+    // number is a cell of the table.
+    number(r, key, most) {
+      const { model, unit, total } = this.app, v = r[key], isChange = key.endsWith("Change");
       const meter = make("span", { class: "meter" });
-      meter.style.width = `${100 * r[this.sort === "cum" ? "cum" : "flat"] / most}%`;
-      const number = (v, bar) => make("td", { title: quantity(v, unit) }, percent(v, total),
-        ...(bar ? [meter] : []));
+      meter.style.width = `${most > 0 ? 100 * Math.abs(v) / most : 0}%`;
+      let text = percent(v, total), title = quantity(v, unit);
+      if (isChange) {
+        text = signed(v);
+        title = signed(v) + points(model);
+        meter.style.background = changeColour(changeStep(model, v), this.app.dark);
+      } else if (this.both) {
+        text = key.startsWith("base") ? percent(v, model.events[1].total)
+          : percent(v, model.events[0].total * model.scaling.scale);
+      }
+      return make("td", { title }, text, ...(key === this.bar() ? [meter] : []));
+    }
+
+    row(r, most) {
+      const { model, state } = this.app;
+      const name = model.frames.name[r.frame], object = model.frames.object[r.frame];
       const td = make("td", { class: "name", title: cutMiddle(name, 300) }, cutMiddle(shortName(name), 120));
       if (object >= 0 && model.frames.kind[r.frame] !== 5) {
         td.append(make("small", null, `  ${baseName(model.objects[object].path)}`));
+      }
+      if (this.both && status(r.cum, r.baseCum)) {
+        td.prepend(make("em", null, `${status(r.cum, r.baseCum)} `));
       }
       const sandwich = make("button", { title: "callers and callees (s)", "aria-label":
         `callers and callees of ${cutMiddle(name, 80)}`, onclick: (e) => {
@@ -100,7 +127,7 @@
       const on = state.marked === r.frame;
       return make("tr", { class: on ? "on" : "", onclick: () =>
         this.app.go({ marked: on ? -1 : r.frame }) },
-      number(r.flat, this.sort !== "cum"), number(r.cum, this.sort === "cum"), td,
+      ...this.headings.slice(0, -1).map(([key]) => this.number(r, key, most)), td,
       make("td", { class: "act" }, sandwich));
     }
   }
@@ -172,7 +199,7 @@
     }
     part(100 - c.named_percent, "transparent", `without a name: ${share(100 - c.named_percent)}`);
     const words = make("div", { class: "words" }, make("span", null,
-      make("b", null, share(c.named_percent)), " of frames named"),
+      make("b", null, share(c.named_percent)), ` of ${model.scaling ? "the new side's " : ""}frames named`),
     make("span", null, `${thousands(c.samples)} samples`));
     place.replaceChildren(words, stack);
   }
@@ -201,6 +228,14 @@
         }
       });
       parts.push(make("span", { class: "dim" }, "share of samples by the innermost frame"));
+    } else if (state.colour === "change") {
+      const { steps } = model.scaling, n = steps.length;
+      for (let i = -n; i <= n; i++) {
+        parts.push(item(changeColour(i, dark), i === 0 ? `within ±${steps[0]}`
+          : `${i < 0 ? "-" : "+"}${steps[Math.abs(i) - 1]}`));
+      }
+      parts.push(make("span", { class: "dim" }, `change in ${points(model).trim()}: blue shrank, ` +
+        "red grew; as wide as on the new side; not tested for significance"));
     } else parts.push(make("span", null, "one colour for each object"));
     if (weights.allLeft > 0) {
       parts.push(make("span", null, `frames too light for this page: ` +
@@ -230,6 +265,12 @@
     let numbers = `total ${quantity(cum, unit)}, ${percent(cum, total)}`;
     if (zoomed < total * 0.9999) numbers += ` (${percent(cum, zoomed)} of the zoomed)`;
     numbers += ` · self ${quantity(flat, unit)}, ${percent(flat, total)}`;
+    if (model.scaling) {
+      const base = state.reverse && state.sandwich < 0
+        ? (tree.depth[node] === 1 ? weights.base.cum[node] : 0) : weights.base.self[node];
+      numbers = `total ${compareText(model, cum, weights.base.cum[node])}`;
+      lines.push(`self ${compareText(model, flat, base)}`);
+    }
     const left = weights.left[node];
     const more = left > 0
       ? `of its total, ${percent(left, cum)} is in frames too light for this page` : "";

@@ -1,0 +1,56 @@
+// The state of the page as the part of its address behind '#'. Nothing here touches the
+// document.
+(function (root) {
+  "use strict";
+
+  // colourings returns the ways to colour a page, the usual one first.
+  function colourings(model) {
+    return model.scaling ? ["change", "kind", "object"] : ["kind", "object"];
+  }
+
+  // firstState is the state without an address.
+  function firstState(model) {
+    return { event: model.shown, chosen: {}, zoomed: 0, reverse: model.reversed, down: true,
+      colour: colourings(model)[0], search: "", sandwich: -1, marked: -1 };
+  }
+
+  // toHash writes what differs from the first state: "#event=1&zoom=7".
+  function toHash(s, model) {
+    const p = new URLSearchParams(), first = firstState(model);
+    if (s.event !== first.event) p.set("event", s.event);
+    for (const l in s.chosen) p.set(`label${l}`, s.chosen[l]);
+    if (s.zoomed) p.set("zoom", s.zoomed);
+    if (s.reverse !== first.reverse) p.set("leaf", s.reverse ? 1 : 0);
+    if (!s.down) p.set("flame", 1);
+    if (s.colour !== first.colour) p.set("colour", s.colour);
+    if (s.search) p.set("search", s.search);
+    if (s.sandwich >= 0) p.set("function", s.sandwich);
+    if (s.marked >= 0) p.set("mark", s.marked);
+    return `#${p}`;
+  }
+
+  // fromHash takes the state of an address as far as it fits the data. The base of a
+  // differential page is no event to choose.
+  function fromHash(hash, model) {
+    const p = new URLSearchParams(hash.slice(1)), s = firstState(model);
+    const number = (name, below, or) => {
+      const v = Number(p.get(name) ?? NaN);
+      return Number.isInteger(v) && v >= 0 && v < below ? v : or;
+    };
+    s.event = number("event", model.scaling ? 1 : model.events.length, s.event);
+    model.labels.forEach((l, i) => {
+      const v = Number(p.get(`label${i}`) ?? NaN);
+      if (Number.isInteger(v) && v >= -1 && v < l.values.length) s.chosen[i] = v;
+    });
+    if (p.has("leaf")) s.reverse = p.get("leaf") === "1";
+    s.down = !p.has("flame");
+    if (colourings(model).includes(p.get("colour"))) s.colour = p.get("colour");
+    s.search = p.get("search") || "";
+    s.sandwich = number("function", model.frames.name.length, -1);
+    s.marked = number("mark", model.frames.name.length, -1);
+    s.zoomed = number("zoom", (s.reverse ? model.reverse : model.forward).n, 0);
+    return s;
+  }
+
+  root.symbolizeAddress = { colourings, firstState, toHash, fromHash };
+})(globalThis);

@@ -1,0 +1,114 @@
+// What a differential page computes: two sides of one tree, and the change between them. The
+// values of the new side are scaled, if they are, as soon as they are added up.
+(function (root) {
+  "use strict";
+
+  const { weigh, selectColumns, table } = root.symbolizeModel;
+  const { quantity, percent } = root.symbolizeFormat;
+
+  // The events of a differential page.
+  const newSide = 0, baseSide = 1;
+
+  // weighBoth adds up a tree for both sides: what weigh returns of the new side, scaled, and
+  // that of the base as base.
+  function weighBoth(model, tree) {
+    const w = weigh(tree, selectColumns(model, newSide, {})), { scale } = model.scaling;
+    for (const list of [w.self, w.left, w.cum]) list.forEach((v, i) => (list[i] = v * scale));
+    w.allLeft *= scale;
+    w.base = weigh(tree, selectColumns(model, baseSide, {}));
+    return w;
+  }
+
+  // compareTable returns the rows of the table: frame, flat, cum, scaled, with those of the base
+  // and the changes.
+  function compareTable(model) {
+    const rows = new Map(), { scale } = model.scaling;
+    const row = (frame) => {
+      if (!rows.has(frame)) rows.set(frame, { frame, flat: 0, cum: 0, baseFlat: 0, baseCum: 0 });
+      return rows.get(frame);
+    };
+    for (const r of table(model, selectColumns(model, newSide, {}))) {
+      Object.assign(row(r.frame), { flat: r.flat * scale, cum: r.cum * scale });
+    }
+    for (const r of table(model, selectColumns(model, baseSide, {}))) {
+      Object.assign(row(r.frame), { baseFlat: r.flat, baseCum: r.cum });
+    }
+    const list = Array.from(rows.values());
+    for (const r of list) {
+      r.flatChange = change(model, r.flat, r.baseFlat);
+      r.cumChange = change(model, r.cum, r.baseCum);
+    }
+    return list;
+  }
+
+  // change is what a scaled value changed by, as a percentage of the total of the base. What
+  // scaling rounds is no change.
+  function change(model, now, base) {
+    const c = 100 * (now - base) / model.scaling.total;
+    return Math.abs(c) < 1e-9 ? 0 : c;
+  }
+
+  // changeStep is the number of the colour of a change: 0 for none, above for growth.
+  function changeStep(model, percentage) {
+    const n = model.scaling.steps.filter((s) => Math.abs(percentage) >= s).length;
+    return percentage < 0 ? 0 - n : n;
+  }
+
+  // The colours of changes, the greatest loss first: the same as in changes.go. The middle
+  // depends on the theme.
+  const colours = ["#4393c3", "#92c5de", "#d1e5f0", "", "#fddbc7", "#f4a582", "#d6604d"];
+
+  function changeColour(step, dark) {
+    return colours[step + 3] || (dark ? "#8a909c" : "#e3e5e9");
+  }
+
+  // signed prints a percentage with its sign, and never a change as none.
+  function signed(v) {
+    if (v === 0) return "0";
+    const text = Math.abs(v).toFixed(2);
+    return (v < 0 ? "-" : "+") + (text === "0.00" ? "<0.01" : text);
+  }
+
+  // status is "new" or "gone" where a value is on one side alone.
+  function status(now, base) {
+    return base === 0 && now > 0 ? "new" : now === 0 && base > 0 ? "gone" : "";
+  }
+
+  // growth prints the growth by the base: "+20.00%".
+  function growth(now, base) {
+    return status(now, base) || `${signed(base > 0 ? 100 * (now - base) / base : 0)}%`;
+  }
+
+  // points names the unit of changes.
+  function points(model) {
+    return model.scaling.raw ? "% of the base" : " points";
+  }
+
+  // compareText prints a value of both sides: new, base, change in the unit, by the base, and
+  // in points.
+  function compareText(model, now, base) {
+    const { unit } = model.events[newSide], by = change(model, now, base);
+    if (by === 0) base = now;
+    const sign = by < 0 ? "-" : by > 0 ? "+" : "";
+    const nowAll = model.events[newSide].total * model.scaling.scale;
+    return `new ${quantity(now, unit)}, ${percent(now, nowAll)}` +
+      ` · base ${quantity(base, unit)}, ${percent(base, model.events[baseSide].total)}` +
+      ` · ${sign}${quantity(Math.abs(now - base), unit)} (${growth(now, base)}), ` +
+      `${signed(by)}${points(model)}`;
+  }
+
+  // vanished returns the nodes that only the base has, without those below them, heaviest first.
+  function vanished(tree, weights) {
+    const list = [], { cum } = weights.base;
+    for (let i = 1; i < tree.n;) {
+      if (weights.cum[i] === 0 && cum[i] > 0) {
+        list.push(i);
+        i = tree.end[i];
+      } else i++;
+    }
+    return list.sort((a, b) => cum[b] - cum[a] || a - b);
+  }
+
+  root.symbolizeCompare = { weighBoth, compareTable, change, changeStep, changeColour, signed,
+    status, points, compareText, vanished };
+})(globalThis);

@@ -1,0 +1,68 @@
+// The panels that only some pages have: code and times of a report, and what only the base of a
+// differential page has.
+(function (root) {
+  "use strict";
+
+  const { cutMiddle, quantity, percent, thousands } = root.symbolizeFormat;
+  const { vanished } = root.symbolizeCompare;
+  const { make, showTooltip } = root.symbolizePanels;
+  const { Heat, rangeText, within } = root.symbolizeHeat;
+
+  const $ = (id) => document.getElementById(id);
+  const mostGone = 200, mostCallers = 5;
+
+  // showCode shows annotated code.
+  function showCode(model) {
+    if (!model.code) return;
+    $("tab-code").hidden = false;
+    $("panel-code").append(make("pre", { class: "code" }, model.code));
+  }
+
+  // showTimes shows the samples by time, and returns their map; null if there are none.
+  function showTimes(app, model) {
+    if (!model.heat || model.heat.total === 0) return null;
+    $("tab-time").hidden = false;
+    const range = make("code", null, "drag over the map to choose a range");
+    const note = make("span", { class: "note" });
+    const map = make("div", { class: "heat" });
+    $("panel-time").append(make("div", { class: "chosen" }, range, " ", note), map,
+      make("p", { class: "note" }, "samples by second, and by the part of that second"));
+    return new Heat(map, model.heat, {
+      dark: () => app.dark,
+      show: (text, e) => showTooltip($("tooltip"), text && { name: text, lines: [],
+        numbers: "" }, "transparent", e),
+      chosen: (a, b) => {
+        range.textContent = rangeText(model.heat, a, b);
+        note.textContent = `${within(model.heat, a, b).toLocaleString("en")} samples`;
+      },
+    });
+  }
+
+  // showGone lists the calls that only the base has: no frame of the graph is theirs.
+  function showGone(model, tree, weights) {
+    const list = vanished(tree, weights), { unit, total } = model.events[1];
+    const { cum } = weights.base;
+    $("tab-gone").hidden = false;
+    $("tab-gone").textContent = list.length ? `Gone (${thousands(list.length)})` : "Gone";
+    const parts = [make("p", { class: "note" }, list.length ? "Calls that only the base has, " +
+      `${percent(list.reduce((a, i) => a + cum[i], 0), total)} of it; the graph has no frame of ` +
+      "them. Heaviest first:" : "The new side has all calls of the base.")];
+    for (const i of list.slice(0, mostGone)) {
+      const path = [];
+      for (let up = tree.parent[i]; up > 0; up = tree.parent[up]) {
+        path.push(cutMiddle(model.frames.name[tree.frame[up]], 60));
+      }
+      const more = path.length > mostCallers ? " ← …" : "";
+      parts.push(make("div", { class: "missing" }, make("b", null, percent(cum[i], total)),
+        ` ${cutMiddle(model.frames.name[tree.frame[i]], 300)} `, make("small", null,
+          `${quantity(cum[i], unit)}${path.length ? `; called by ${
+            path.slice(0, mostCallers).join(" ← ")}${more}` : ""}`)));
+    }
+    if (list.length > mostGone) {
+      parts.push(make("p", { class: "note" }, `and ${thousands(list.length - mostGone)} more`));
+    }
+    $("panel-gone").replaceChildren(...parts);
+  }
+
+  root.symbolizeExtras = { showCode, showTimes, showGone };
+})(globalThis);
