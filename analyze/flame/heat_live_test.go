@@ -3,6 +3,7 @@ package flame_test
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -27,10 +28,21 @@ func TestLiveReport(t *testing.T) {
 	expect(b, `document.querySelector("#panel-code").textContent`, "main: 1 <b>bold</b>\n")
 	expect(b, `document.querySelectorAll("#panel-code b").length`, 0)
 	b.do(chromedp.Click(chromedp.CSS("#tab-time")))
-	expect(b, `document.querySelector("#panel-time canvas").clientWidth > 300`, true)
+	b.await(`document.querySelector("#panel-time canvas").clientWidth > 300`)
 	b.do(chromedp.Click(chromedp.CSS("#theme")))
 	b.shot("report")
 	b.quiet()
+}
+
+// await waits until an expression is true: the browser reports new sizes after it has drawn.
+func (b *tab) await(expression string) {
+	b.t.Helper()
+	for end := time.Now().Add(time.Minute); !value[bool](b, expression); {
+		if time.Now().After(end) {
+			b.t.Fatalf("%s does not become true", expression)
+		}
+		b.do(chromedp.Sleep(20 * time.Millisecond))
+	}
 }
 
 // TestLiveHeatMap: a range that is dragged is printed as the option for its samples.
