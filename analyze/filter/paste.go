@@ -307,7 +307,9 @@ func (s *scanner) sanitizerFile(i, end int, offset uint64) bool {
 	if _, ok := s.frameNumber(); !ok || open < 0 || from+open+1 == i {
 		return false
 	}
-	open += from
+	if open += from; open < s.frameAt {
+		return false
+	}
 	rest := bytes.TrimLeft(s.text[s.frameAt:open+1], " ")
 	if bytes.HasPrefix(rest, []byte("0x")) {
 		rest = rest[2+hexLen(rest[2:]):]

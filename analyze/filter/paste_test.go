@@ -87,6 +87,7 @@ var pasted = []struct {
 	{"sanitizers", "    #1 0x55d0 in f (/srv/fixed+0x40120d){ main+0x5a (" + callLine + ")}\n" +
 		"    #2 0x55d0  (/srv/fixed+0x40120d){ main+0x5a (" + callLine + ")}\n" +
 		"    #3 f <null> (fixed+0x40120d){ main+0x5a (" + callLine + ")}\n", 3, nil},
+	{"the number of a frame behind it", "(fixed+0x40120d) #0 0\n", 0, nil},
 	{"LLVM's own stacks", " #1 0x000000000040120d (/srv/fixed+0x40120d)\n" +
 		" #2 0x000000000040120d f(int) (/srv/fixed+0x40120d)\n", 0, nil},
 	{"Go", "main.main()\n\t/srv/app/main.go:12 +0x1d\n[signal SIGSEGV: code=0x1 addr=0x0 pc=0x40114e]\n",
