@@ -157,13 +157,16 @@ func captureArgs(args []string) int {
 }
 
 func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
-	o.captures = o.takeBundles(ctx, o.captures)
-	defer o.opened.Close()
-	s, err := a.openSession(ctx, &o.inputOptions)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+	return a.withSession(ctx, &o.inputOptions, o.captures, func(s *session,
+		captures []string) error {
+		o.captures = captures
+		return o.annotate(ctx, s)
+	})
+}
+
+// annotate writes the functions that the patterns select.
+func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
+	a := s.a
 	finder := code.NewFinder(ctx, s.codeOptions(o.sourceDir))
 	defer finder.Close()
 	p, err := s.loadCode(ctx, o.captures, finder)
@@ -195,7 +198,7 @@ func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
 	if err != nil {
 		return err
 	}
-	a.sayOtherEvents(p, opts.Event)
+	a.printOtherEvents(p, opts.Event)
 	if len(an.Functions) == 0 {
 		m := &an.Missing[0]
 		return withHint(fmt.Errorf("%s: %s", m.Name, m.Reason), "%s", m.Hint)

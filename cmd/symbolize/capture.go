@@ -227,7 +227,7 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	if err != nil {
 		return recordError(err)
 	}
-	omit.say()
+	omit.warn()
 	a.captureSummary(written, sum)
 	return commandError(o, sum)
 }

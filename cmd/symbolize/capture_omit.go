@@ -54,8 +54,8 @@ func (x *omission) knows(id buildid.ID) bool {
 	return known && err == nil
 }
 
-// say reports symbols that are not left out.
-func (x *omission) say() {
+// warn reports symbols that are not left out.
+func (x *omission) warn() {
 	if x != nil && x.kept != "" {
 		x.a.warn("--omit-indexed left nothing out: "+x.kept, "`symbolize index --kernel` adds them")
 	}

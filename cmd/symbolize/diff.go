@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -149,22 +150,39 @@ func runDiff(ctx context.Context, a *app, o *diffOptions, args []string) error {
 // withSides names the profiles of both sides and calls body with them.
 func (a *app) withSides(ctx context.Context, o *inputOptions, base, sides []string,
 	body func(s *session, before, after []diff.Input) error) error {
-	o.takeBundles(ctx, append(append([]string(nil), base...), sides...))
-	defer o.opened.Close()
-	s, err := a.openSession(ctx, o)
-	if err != nil {
-		return err
+	return a.withSession(ctx, o, slices.Concat(base, sides), func(s *session,
+		captures []string) error {
+		before, err := capturesOf(base, captures)
+		if err != nil {
+			return err
+		}
+		after, err := capturesOf(sides, captures)
+		if err != nil {
+			return err
+		}
+		baseInputs, err := a.loadSide(ctx, s, before)
+		if err != nil {
+			return err
+		}
+		inputs, err := a.loadSide(ctx, s, after)
+		if err != nil {
+			return err
+		}
+		return body(s, baseInputs, inputs)
+	})
+}
+
+// capturesOf returns the captures of a side. The others are bundles without stacks, which serve
+// both sides.
+func capturesOf(side, captures []string) ([]string, error) {
+	own := slices.DeleteFunc(slices.Clone(side), func(path string) bool {
+		return !slices.Contains(captures, path)
+	})
+	if len(own) == 0 {
+		return nil, withHint(usagef("%s has no samples: nothing can be compared with it", side[0]),
+			"name a capture for each side, and the bundle as --with %s", ingest.ShellWord(side[0]))
 	}
-	defer s.Close()
-	before, err := a.loadSide(ctx, s, base)
-	if err != nil {
-		return err
-	}
-	after, err := a.loadSide(ctx, s, sides)
-	if err != nil {
-		return err
-	}
-	return body(s, before, after)
+	return own, nil
 }
 
 func (o *diffOptions) options(s *session, p *ingest.Profile) diff.Options {
@@ -218,7 +236,7 @@ func (a *app) failed(d *diff.Diff, above float64) error {
 		return nil
 	}
 	for i := range d.Failed {
-		a.say("error", d.FailedText(&d.Failed[i]))
+		a.print("error", d.FailedText(&d.Failed[i]))
 	}
 	return &exitError{code: exitGrown, err: fmt.Errorf("more than --fail-above %v: %s", above,
 		strings.TrimSpace(functions(len(d.Failed))))}

@@ -101,7 +101,7 @@ func (a *app) finish(ctx context.Context, err error) int {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		a.say("error", "interrupted")
+		a.print("error", "interrupted")
 		return exitInterrupted
 	}
 	code := exitFailed
@@ -115,16 +115,16 @@ func (a *app) finish(ctx context.Context, err error) int {
 	if code == exitUnresolved && a.partial {
 		code = exitPartial // an unread input may be the reason; both are reported
 	}
-	a.say("error", err.Error())
+	a.print("error", err.Error())
 	if hint := hintOf(err); hint != "" {
-		a.say("hint", hint)
+		a.print("hint", hint)
 	}
 	return code
 }
 
-// say prints one line of the form `symbolize: KIND: TEXT` on stderr. Names in it
+// print prints one line of the form `symbolize: KIND: TEXT` on stderr. Names in it
 // may come from captures and files: no control character reaches the terminal.
-func (a *app) say(kind, text string) {
+func (a *app) print(kind, text string) {
 	fmt.Fprintf(a.env.Stderr, "symbolize: %s: %s\n", kind, oneLine(text))
 }
 
@@ -138,16 +138,16 @@ func (a *app) warn(text, hint string) {
 		a.warned = make(map[string]bool)
 	}
 	a.warned[text] = true
-	a.say("warning", text)
+	a.print("warning", text)
 	if hint != "" {
-		a.say("hint", hint)
+		a.print("hint", hint)
 	}
 }
 
 // note prints a message that is neither result nor warning.
 func (a *app) note(text string) {
 	if !a.quiet {
-		a.say("note", text)
+		a.print("note", text)
 	}
 }
 

@@ -142,7 +142,7 @@ func runFilter(ctx context.Context, a *app, o *filterOptions) error {
 		a.warn(text, "`symbolize store verify` lists the damage")
 	}
 	if err == nil || errors.Is(err, context.Canceled) {
-		a.sayFilter(r.Stats())
+		a.printFilter(r.Stats())
 	}
 	return errors.Join(err, s.Close())
 }
@@ -172,8 +172,8 @@ func (a *app) filesNamed(ctx context.Context, s *analyze.Session) func(string) [
 // leftShown is how many of the objects that could not be named are listed.
 const leftShown = 10
 
-// sayFilter prints the summary.
-func (a *app) sayFilter(st *filter.Stats) {
+// printFilter prints the summary.
+func (a *app) printFilter(st *filter.Stats) {
 	if st.Places == 0 {
 		a.note("no place in code was found in the text: `symbolize filter --help` lists the forms")
 		return
@@ -201,7 +201,7 @@ func (a *app) sayFilter(st *filter.Stats) {
 		a.note(fmt.Sprintf("left: %s more", table.Count(n, "object", "objects")))
 	}
 	if hint := filterHint(left); hint != "" && !a.quiet {
-		a.say("hint", hint)
+		a.print("hint", hint)
 	}
 }
 

@@ -172,7 +172,7 @@ func runFlamegraph(ctx context.Context, a *app, o *flamegraphOptions, paths []st
 			MinShare: o.minShare / 100, Reverse: o.reverse})
 		a.warnUnmatched(g.Unmatched())
 		if o.format == "svg" || o.format == formatFolded {
-			a.sayOtherEvents(p, opts.Event)
+			a.printOtherEvents(p, opts.Event)
 		}
 		return o.write(a, g)
 	})
@@ -206,7 +206,7 @@ func runDifferential(ctx context.Context, a *app, o *flamegraphOptions, paths []
 			return err
 		}
 		a.warnUnmatched(both.Unmatched())
-		a.sayOtherEvents(after[0].Profile, opts.Event)
+		a.printOtherEvents(after[0].Profile, opts.Event)
 		cover := report.CoverageOptions{Count: opts.Count}
 		c := flame.Comparison{New: both.New, Base: both.Base, Raw: !o.normalize,
 			Reverse: o.reverse, MinShare: o.minShare / 100,

@@ -111,7 +111,7 @@ func runHeat(ctx context.Context, a *app, o *heatOptions, paths []string) error 
 		if o.event != "" {
 			event = analyze.EventIndex(p, o.event)
 		}
-		a.sayOtherEvents(p, event)
+		a.printOtherEvents(p, event)
 		grid, err := o.count(ctx, c, event)
 		if err != nil {
 			return err

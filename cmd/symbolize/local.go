@@ -48,8 +48,8 @@ func (a *app) places(symfs []string, host bool) *local.Options {
 	return o
 }
 
-// sayLocal prints which objects of the captures did not come from the store.
-func (s *session) sayLocal() {
+// printLocal prints which objects of the captures did not come from the store.
+func (s *session) printLocal() {
 	if found := local.Found(s.Local()); found != "" {
 		s.a.note(fmt.Sprintf("%s: `symbolize index %s` keeps them in the store, and later runs "+
 			"are faster", found, strings.Join(forFlags(s.paths), " ")))

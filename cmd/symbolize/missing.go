@@ -48,23 +48,19 @@ func (o *missingOptions) validate(args []string) error {
 }
 
 func runMissing(ctx context.Context, a *app, o *missingOptions, paths []string) error {
-	paths = o.takeBundles(ctx, paths)
-	defer o.opened.Close()
-	s, err := a.openSession(ctx, &o.inputOptions)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	p, err := s.load(ctx, paths)
-	if err != nil {
-		return err
-	}
-	a.printWarnings(p)
-	c := report.NewCoverage(p, report.CoverageOptions{Count: o.count, Searched: s.Local() != nil})
-	return a.writeOutput("", false, func(w io.Writer) error {
-		if o.format == formatJSON {
-			return c.WriteMissingJSON(w)
+	return a.withSession(ctx, &o.inputOptions, paths, func(s *session, captures []string) error {
+		p, err := s.load(ctx, captures)
+		if err != nil {
+			return err
 		}
-		return c.WriteMissing(w)
+		a.printWarnings(p)
+		c := report.NewCoverage(p, report.CoverageOptions{Count: o.count,
+			Searched: s.Local() != nil})
+		return a.writeOutput("", false, func(w io.Writer) error {
+			if o.format == formatJSON {
+				return c.WriteMissingJSON(w)
+			}
+			return c.WriteMissing(w)
+		})
 	})
 }

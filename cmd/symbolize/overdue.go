@@ -20,7 +20,7 @@ func (a *app) endOverdue(ctx context.Context, grace time.Duration) (stop func())
 		select {
 		case <-returned:
 		case <-time.After(grace):
-			a.say("error", "interrupted, and ended in the middle of the work")
+			a.print("error", "interrupted, and ended in the middle of the work")
 			a.env.Exit(exitInterrupted)
 		}
 	})

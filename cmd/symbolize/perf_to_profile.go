@@ -77,7 +77,7 @@ func (o *convertOptions) run(ctx context.Context, a *app) error {
 			if err := r.encode(&b, p); err != nil {
 				return err
 			}
-			r.say(p)
+			r.summarize(p)
 			return writeInPlace(o.output, func(w io.Writer) error {
 				_, err := b.WriteTo(w)
 				return err

@@ -75,20 +75,20 @@ func runReport(ctx context.Context, a *app, o *reportOptions, paths []string) er
 	if err != nil {
 		return err
 	}
-	paths = o.takeBundles(ctx, paths)
-	defer o.opened.Close()
-	s, err := a.openSession(ctx, &o.inputOptions)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+	return a.withSession(ctx, &o.inputOptions, paths, func(s *session, captures []string) error {
+		return o.write(ctx, s, captures)
+	})
+}
+
+// write writes the page about captures.
+func (o *reportOptions) write(ctx context.Context, s *session, captures []string) error {
 	finder := code.NewFinder(ctx, s.codeOptions(o.sourceDir))
 	defer finder.Close()
-	p, grid, err := s.loadReport(ctx, paths, finder)
+	p, grid, err := s.loadReport(ctx, captures, finder)
 	if err != nil {
 		return err
 	}
-	a.printWarnings(p)
+	s.a.printWarnings(p)
 	demangler := report.NewDemangler(o.mode)
 	demangler.Warm(p)
 	event := s.event(p)
@@ -99,7 +99,7 @@ func runReport(ctx context.Context, a *app, o *reportOptions, paths []string) er
 		Limit: reportFunctions, Demangler: demangler}); err != nil {
 		return err
 	}
-	return a.writeOutput(o.output, true, func(w io.Writer) error { return g.WriteHTML(w) })
+	return s.a.writeOutput(o.output, true, func(w io.Writer) error { return g.WriteHTML(w) })
 }
 
 // loadReport reads the captures as loadCode does, and counts the samples of a single one by time;

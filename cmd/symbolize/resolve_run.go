@@ -102,7 +102,7 @@ func (r *resolveRun) write(p *ingest.Profile, output string) error {
 	if err != nil {
 		return err
 	}
-	r.say(p)
+	r.summarize(p)
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 	switch r.o.format {
 	case formatFolded:
 		event := r.s.event(p)
-		r.a.sayOtherEvents(p, event)
+		r.a.printOtherEvents(p, event)
 		return report.Folded(w, p, report.FoldedOptions{
 			Event: event, Count: r.o.count, Annotate: r.o.annotate, Addresses: r.o.addresses,
 			PID: r.o.keep.PID, Demangler: r.demangler,
@@ -144,7 +144,7 @@ func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error 
 			if err := r.replay(ctx, w, c, p); err != nil {
 				return err
 			}
-			r.say(p)
+			r.summarize(p)
 			return nil
 		})
 	}
@@ -183,9 +183,9 @@ func chains(f *perfdata.File, p *ingest.Profile) []bool {
 	return has
 }
 
-// say prints warnings and the coverage of a profile on stderr, and holds it
+// summarize prints warnings and the coverage of a profile on stderr, and checks it
 // against --min-resolved.
-func (r *resolveRun) say(p *ingest.Profile) {
+func (r *resolveRun) summarize(p *ingest.Profile) {
 	a := r.a
 	a.printWarnings(p)
 	c := report.NewCoverage(p, report.CoverageOptions{Count: r.o.count, Searched: r.s.Local() != nil})

@@ -104,20 +104,15 @@ func (a *app) style() table.Style {
 // withProfile names captures and hands their profile to body.
 func (a *app) withProfile(ctx context.Context, o *inputOptions, paths []string,
 	body func(*session, *ingest.Profile) error) error {
-	paths = o.takeBundles(ctx, paths)
-	defer o.opened.Close()
-	s, err := a.openSession(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	p, err := s.load(ctx, paths)
-	if err != nil {
-		return err
-	}
-	a.printWarnings(p)
-	a.printAdvice(p)
-	return body(s, p)
+	return a.withSession(ctx, o, paths, func(s *session, captures []string) error {
+		p, err := s.load(ctx, captures)
+		if err != nil {
+			return err
+		}
+		a.printWarnings(p)
+		a.printAdvice(p)
+		return body(s, p)
+	})
 }
 
 // calls returns the parsed options for a profile.

@@ -41,6 +41,20 @@ func (a *app) openSession(ctx context.Context, o *inputOptions) (*session, error
 	return &session{Session: s, a: a, o: o}, nil
 }
 
+// withSession opens a session for the captures and bundles among paths, and calls body with it and
+// the captures.
+func (a *app) withSession(ctx context.Context, o *inputOptions, paths []string,
+	body func(s *session, captures []string) error) error {
+	captures := o.takeBundles(ctx, paths)
+	defer o.opened.Close()
+	s, err := a.openSession(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return body(s, captures)
+}
+
 // sessionOptions are the options set by flags, without the store.
 func (a *app) sessionOptions(o *inputOptions) analyze.Options {
 	opts := analyze.Options{
@@ -53,7 +67,7 @@ func (a *app) sessionOptions(o *inputOptions) analyze.Options {
 		Stdin: a.env.Stdin, Workers: o.jobs, MaxMemory: int64(o.maxMemory),
 		Columns: o.columns, Relocatable: o.relocatable,
 		Warn: a.sessionWarning, Problems: a.printProblems, Failed: a.failInput,
-		Taken: a.sayTaken,
+		Taken: a.printTaken,
 	}
 	return opts
 }
@@ -84,7 +98,7 @@ func sessionError(err error) error {
 
 // Close releases the store. Losses make the result partial.
 func (s *session) Close() error {
-	s.sayLocal()
+	s.printLocal()
 	err := s.Session.Close()
 	s.a.partial = s.a.partial || s.Partial()
 	return err
@@ -114,14 +128,14 @@ func (s *session) resolve(ctx context.Context, p *ingest.Profile) error {
 // failInput reports an input that could not be read while others can.
 func (a *app) failInput(_ string, err error) {
 	err = sessionError(err)
-	a.say("error", err.Error())
+	a.print("error", err.Error())
 	if hint := hintOf(err); hint != "" {
-		a.say("hint", hint)
+		a.print("hint", hint)
 	}
 }
 
-// sayTaken prints the data that a capture took from other bundles, or why it took none.
-func (a *app) sayTaken(path string, b *sideband.Taken) {
+// printTaken prints the data that a capture took from other bundles, or why it took none.
+func (a *app) printTaken(path string, b *sideband.Taken) {
 	text := path + ": " + b.String()
 	if b.Refused == "" {
 		a.note(text)
@@ -139,8 +153,8 @@ func (s *session) event(p *ingest.Profile) int {
 	return report.DefaultEvent(p)
 }
 
-// sayOtherEvents prints the events that a report of one event leaves out.
-func (a *app) sayOtherEvents(p *ingest.Profile, shown int) {
+// printOtherEvents prints the events that a report of one event leaves out.
+func (a *app) printOtherEvents(p *ingest.Profile, shown int) {
 	if others := report.OtherEvents(p, shown); len(others) > 0 {
 		a.note(fmt.Sprintf("shown is the event %s; there are also: %s", p.Events[shown].Name,
 			strings.Join(others, ", ")))

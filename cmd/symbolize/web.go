@@ -79,12 +79,12 @@ func runWeb(ctx context.Context, a *app, o *webOptions, paths []string) error {
 		demangler.Warm(p)
 		opts := pprofui.Options{Demangler: demangler, Write: resolve.Layout(s.View(), p),
 			SourcePath: strings.Join(o.sourceDir, ":"),
-			Report:     func(text string) { a.say("warning", text) },
+			Report:     func(text string) { a.print("warning", text) },
 			Code: func() (*pprofui.Code, error) {
 				p, err := s.loadCode(ctx, o.opened.Captures, finder)
 				return &pprofui.Code{Profile: p, Source: finder}, err
 			}}
-		a.say("note", fmt.Sprintf("http://%s/ is served until ^C", ln.Addr()))
+		a.print("note", fmt.Sprintf("http://%s/ is served until ^C", ln.Addr()))
 		return pprofui.Serve(ctx, p, ln, opts)
 	})
 }
