@@ -113,6 +113,7 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 		return nil, nil, errors.Join(err, c.Close())
 	}
 	nameCapture(p.Stats.Warnings, path)
+	s.checkPartial(p.Stats.Warnings) // here, as not every report has names
 	return c, p, nil
 }
 
@@ -162,10 +163,15 @@ func (s *Session) Name(ctx context.Context, p *ingest.Profile) error {
 	if err != nil {
 		return err
 	}
-	partial := func(w ingest.Warning) bool { return w.Partial }
-	s.partial = s.partial || slices.ContainsFunc(p.Stats.Warnings, partial) ||
-		slices.ContainsFunc(p.Names.Warnings, partial)
+	s.checkPartial(p.Stats.Warnings)
+	s.checkPartial(p.Names.Warnings)
 	return nil
+}
+
+// checkPartial makes the session partial if one of the warnings is of a loss.
+func (s *Session) checkPartial(list []ingest.Warning) {
+	s.partial = s.partial ||
+		slices.ContainsFunc(list, func(w ingest.Warning) bool { return w.Partial })
 }
 
 // addKallsyms indexes Options.Kallsyms under the build ID of the profile's kernel, which such

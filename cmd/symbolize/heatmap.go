@@ -104,9 +104,7 @@ func runHeat(ctx context.Context, a *app, o *heatOptions, paths []string) error 
 	}
 	defer s.Close()
 	return s.each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
-		for _, w := range p.Stats.Warnings {
-			a.warn(w.Text, w.Hint)
-		}
+		a.printWarnings(p)
 		event := report.DefaultEvent(p)
 		if o.event != "" {
 			event = analyze.EventIndex(p, o.event)

@@ -225,7 +225,7 @@ func (a *app) reportIndex(o *indexOptions, path string, named int, sum *indexer.
 			run++
 		}
 	}
-	a.partial = failed+run > 0 || o.strict && len(sum.Problems) > 0
+	a.partial = a.partial || failed+run > 0 || o.strict && len(sum.Problems) > 0
 	if err == nil && failed > 0 && failed == max(named, 1) && sum.ELF == 0 && sum.Objects == 0 {
 		p := sum.Problems[0]
 		err = withHint(p, "%s", p.Hint)

@@ -45,6 +45,7 @@ func (a *app) filesFor(ctx context.Context, o *indexOptions, storePath string) (
 	}
 	defer s.Close()
 	err = s.Each(ctx, opened.Captures, func(_ *input.Capture, p *ingest.Profile) error {
+		a.printWarnings(p)
 		for l, sum := range p.WeighFrames(true) {
 			need.frames[p.Objects[p.Locations[l].Object].ID.String()] += sum.Frames
 		}
@@ -53,6 +54,7 @@ func (a *app) filesFor(ctx context.Context, o *indexOptions, storePath string) (
 	if err != nil {
 		return nil, sessionError(err)
 	}
+	a.partial = a.partial || s.Partial()
 	need.found, need.kernel, need.debugRoots = s.LocalFiles()
 	need.paths = append(slices.Clip(need.found), o.captures...)
 	need.objects = s.Local()

@@ -219,6 +219,9 @@ func (a *app) printWarnings(p *ingest.Profile) {
 	for _, w := range p.Stats.Warnings {
 		a.warn(w.Text, w.Hint)
 	}
+	if p.Names == nil {
+		return // of a report that needs none
+	}
 	for _, w := range p.Names.Warnings {
 		a.warn(w.Text, w.Hint)
 	}
