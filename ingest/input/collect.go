@@ -83,7 +83,7 @@ func newEvent(ev *perfdata.Event) ingest.Event {
 		a.Config == taskClock) {
 		e.Unit = "nanoseconds"
 	}
-	if !ev.Attr.Has(perfdata.FlagFreq) {
+	if !ev.Attr.Has(perfdata.FlagFreq) && ev.Attr.SampleType&perfdata.SampleRead == 0 {
 		e.Period = ev.Attr.SamplePeriod
 	}
 	return e

@@ -11,8 +11,8 @@ import (
 	"symbolize/ingest/fold/merge"
 )
 
-// liveContainers are the ways to record that differ in their container. OUT is what is
-// written; a shell redirects a stream.
+// liveContainers are the ways to record that differ in their container or in what samples have.
+// OUT is what is written; a shell redirects a stream. Without -e it is of the CPU's clock.
 var liveContainers = []struct{ name, flags string }{
 	{"plain", "-o OUT"},
 	{"build IDs", "--buildid-mmap -o OUT"},
@@ -23,6 +23,11 @@ var liveContainers = []struct{ name, flags string }{
 	{"threads", "--threads -o OUT"},
 	{"threads by CPU", "--threads=core -o OUT"},
 	{"zstd threads", "-z --threads -o OUT"},
+	{"a group", "-g -e {cpu-clock,page-faults,context-switches}:S -F 1999 -o OUT"},
+	{"a group on all CPUs", "-g -a -e {cpu-clock,page-faults}:S -F 1999 -o OUT"},
+	{"a group, zstd pipe", "-g -e {cpu-clock,page-faults}:S -F 1999 -z -o - >OUT"},
+	{"tracepoints", "-g -e sched:sched_process_exec,raw_syscalls:sys_enter -o OUT"},
+	{"copied stacks", "--call-graph dwarf,4096 -e cpu-clock -F 499 -o OUT"},
 }
 
 // execs bounds the frames of a recording that may be of another object than perf says: for a
@@ -30,18 +35,23 @@ var liveContainers = []struct{ name, flags string }{
 // records of BPF programs while another recorder runs.
 const execs = 4
 
-// load forks, executes and computes, so that there are samples of many processes.
+// load forks, executes and computes, so that there are samples of many processes, and many of
+// the first one: the counters of groups are not inherited.
 const load = `for i in 1 2 3 4 5 6; do
 	sh -c 'i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done' &
 done
-wait`
+wait
+i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done`
 
 // recordLive records the load with these flags.
 func recordLive(t *testing.T, flags, out string) {
 	t.Helper()
 	flags = strings.ReplaceAll(flags, "OUT", out)
 	record, stream, _ := strings.Cut(flags, " >")
-	command := "exec perf record -q -N -g -e cpu-clock -F 1999 " + record + " -- sh -c \"$LOAD\""
+	if !strings.Contains(record, "-e ") {
+		record = "-g -e cpu-clock -F 1999 " + record
+	}
+	command := "exec perf record -q -N " + record + " -- sh -c \"$LOAD\""
 	if stream != "" {
 		command += " >" + stream
 	}

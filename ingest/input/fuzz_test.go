@@ -31,6 +31,8 @@ func (c *Capture) setChunkSize(size int64) { c.source.records().chunkSize = size
 func FuzzCollect(f *testing.F) {
 	f.Add(manyThings(false)[:6000])
 	f.Add(manyThings(true)[:3000])
+	f.Add(longGroup(false)[:4000])
+	f.Add(longGroup(true)[:2000])
 	for _, big := range []bool{false, true} {
 		f.Add(manyPrograms(big))
 	}

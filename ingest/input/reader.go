@@ -2,6 +2,7 @@ package input
 
 import (
 	"errors"
+	"fmt"
 
 	"symbolize/ingest"
 	"symbolize/ingest/fold/addrspace"
@@ -34,15 +35,21 @@ type reader struct {
 	records *perfdata.RecordReader
 	sample  perfdata.Sample
 	split   *splitter
-	threads []threadState // direct-mapped by tid
-	plain   bool          // chains may be simplified, as their addresses do not matter
-	kspan   addrspace.Span
-	haveK   bool
+	// counters has the readings of a group's counters before the sample; nil if no sample has
+	// any.
+	counters *sideband.Counters
+	threads  []threadState // direct-mapped by tid
+	plain    bool          // chains may be simplified, as their addresses do not matter
+	kspan    addrspace.Span
+	haveK    bool
 
 	// Of the present sample.
 	rec         *perfdata.Record
 	time        uint64
+	counts      []sideband.Count // of its counters
+	delivered   int              // of counts
 	event       int
+	weight      uint64
 	comm        uint32
 	user        addrspace.Version
 	kernel      addrspace.Version
@@ -66,36 +73,87 @@ func newReader(c *collector) *reader {
 // chunk starts reading the records of a chunk.
 func (r *reader) chunk(c sideband.Chunk) {
 	r.records = r.c.Records.Read(r.records, c)
+	r.counters = r.c.Records.CountersFrom(c)
 }
 
 // next advances to the next wanted sample.
 func (r *reader) next() bool {
+	if r.deliver() {
+		return true
+	}
 	for r.records.Next() {
-		if rec := r.records.Record(); rec.Type == perfdata.TypeSample && r.take(rec) {
+		rec := r.records.Record()
+		if rec.Type == perfdata.TypeSample && r.take(rec) && r.deliver() {
 			return true
 		}
 	}
 	return false
 }
 
-// take decodes the sample of a record, and reports whether it is wanted.
+// take decodes the sample of a record, and reports whether any of its counts is wanted, which
+// deliver then returns one after another.
 func (r *reader) take(rec *perfdata.Record) bool {
 	if err := r.c.Records.File.DecodeSample(rec, &r.sample); err != nil {
 		r.bad(rec, err)
 		return false
 	}
-	r.event = r.c.event[r.sample.Event]
-	if r.event < 0 || r.sample.Time < r.c.after || r.sample.Time > r.c.until {
-		r.stats.FilteredOut++
+	r.count(rec)
+	if len(r.counts) == 0 {
 		return false
 	}
+	s := &r.sample
 	r.rec = rec
-	r.time = r.c.Clock.At(r.sample.Time, sideband.PositionOf(rec))
-	if !r.who() {
-		r.stats.FilteredOut++
+	r.time = r.c.Clock.At(s.Time, sideband.PositionOf(rec))
+	if s.Time < r.c.after || s.Time > r.c.until || !r.who() {
+		r.stats.FilteredOut += uint64(len(r.counts))
+		r.counts = r.counts[:0]
 		return false
 	}
 	r.parts()
+	return true
+}
+
+// count sets the counts to be delivered, those of events that are wanted: the sample's period,
+// or what the counters of its group counted since the sample before. perf delivers no count
+// of 0 (deliver_sample_value in tools/perf/util/session.c).
+func (r *reader) count(rec *perfdata.Record) {
+	s := &r.sample
+	r.counts, r.delivered = r.counts[:0], 0
+	if len(s.Read) > 0 {
+		r.counts = r.counters.Counts(s, r.counts)
+	}
+	if len(r.counts) == 0 {
+		r.counts = append(r.counts, sideband.Count{Event: s.Event, Count: s.Period})
+	}
+	wanted := 0
+	for _, n := range r.counts {
+		switch {
+		case n.Event < 0:
+			r.stats.UnknownIDs++
+		case n.Lower:
+			r.bad(rec, fmt.Errorf("%s: offset %#x: a counter of %s reads less than before",
+				r.c.Records.File.Name, rec.Offset, r.c.Records.File.Events[n.Event].Name))
+		case n.Count == 0 && len(s.Read) > 0:
+		case r.c.event[n.Event] < 0:
+			r.stats.FilteredOut++
+		default:
+			n.Event = r.c.event[n.Event]
+			r.counts[wanted] = n
+			wanted++
+		}
+	}
+	r.counts = r.counts[:wanted]
+}
+
+// deliver makes the next count of the present sample the one whose event and weight the reader
+// has; false if there is none.
+func (r *reader) deliver() bool {
+	if r.delivered == len(r.counts) {
+		return false
+	}
+	n := &r.counts[r.delivered]
+	r.event, r.weight = n.Event, n.Count
+	r.delivered++
 	return true
 }
 

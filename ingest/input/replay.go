@@ -22,8 +22,13 @@ func (s *perfSource) replay(ctx context.Context, p *ingest.Profile,
 		if !r.take(rec) {
 			return nil
 		}
-		r.fill()
-		return visit(&r.out)
+		for r.deliver() {
+			r.fill()
+			if err := visit(&r.out); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -43,6 +48,7 @@ func newReplayer(f *foldedSamples, p *ingest.Profile) *replayer {
 	c := f.collector
 	r := &replayer{reader: newReader(c), one: c.Records.Read(nil, sideband.Chunk{}), p: p,
 		number: f.objects, exact: f.exact}
+	r.counters = c.Records.CountersFrom(sideband.Chunk{})
 	r.locator.sb, r.locator.noTable = c.State, c.noTable
 	r.locator.number = r.location
 	for _, ev := range c.events {
@@ -57,7 +63,7 @@ func (r *replayer) fill() {
 	s := &r.sample
 	r.out = ReplaySample{
 		Event: r.events[r.event], Comm: r.c.CommName(r.comm), PID: s.PID, TID: s.TID,
-		CPU: int32(s.CPU), Time: s.Time, Period: s.Period, Frames: r.out.Frames[:0],
+		CPU: int32(s.CPU), Time: s.Time, Period: r.weight, Frames: r.out.Frames[:0],
 	}
 	r.frames(r.kpart)
 	r.frames(r.part)

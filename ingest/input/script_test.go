@@ -23,12 +23,13 @@ type perfSample struct {
 	pid, tid int32
 	time     string // seconds with six decimals, "" if the capture has none
 	period   string // "" if it was not asked for
+	event    string
 	pcs      []string
 	dsos     []string
 }
 
 var scriptHead = regexp.MustCompile(
-	`^ *(\S.*?) +(-?\d+)/(-?\d+) +(?:([\d.]+): +)?(?:(\d+) +)?\S+: (.*)$`)
+	`^ *(\S.*?) +(-?\d+)/(-?\d+) +(?:([\d.]+): +)?(?:(\d+) +)?(\S+): (.*)$`)
 
 // gunzip returns the content of a packed file.
 func gunzip(t testing.TB, path string) []byte {
@@ -64,8 +65,8 @@ func parseScript(text []byte) (out []perfSample) {
 			tid, _ := strconv.Atoi(m[3])
 			out = append(out,
 				perfSample{comm: strings.TrimSpace(m[1]), pid: int32(pid), tid: int32(tid),
-					time: m[4], period: m[5]})
-			line = m[6] // without a chain the one address stands here
+					time: m[4], period: m[5], event: strings.TrimSuffix(m[6], ":")})
+			line = m[7] // without a chain the one address stands here
 		}
 		if i := strings.LastIndex(line, " ("); i >= 0 && strings.HasSuffix(line, ")") && len(out) > 0 {
 			s := &out[len(out)-1]
@@ -165,12 +166,18 @@ func compareScript(t *testing.T, c *Capture, want []perfSample, others int) {
 		if s := strconv.FormatUint(g.Period, 10); w.period != "" && s != w.period {
 			t.Errorf("sample %d: period %s, perf says %s", i, s, w.period)
 		}
+		if e := p.Events[g.Event].Name; e != w.event {
+			t.Errorf("sample %d: event %s, perf says %s", i, e, w.event)
+		}
 		if len(g.Frames) > len(w.dsos) {
 			longer++
 		}
 		for k := range min(len(g.Frames), len(w.dsos)) {
-			frames++
 			l := p.Locations[g.Frames[k].Location]
+			if p.Objects[l.Object].Kind == ingest.NoStack {
+				break // nothing unwinds copied stacks here
+			}
+			frames++
 			dso := dsoOf(&p.Objects[l.Object])
 			if dso != w.dsos[k] || !sameAddress(&g.Frames[k], l, w.pcs[k]) {
 				differ++

@@ -101,7 +101,7 @@ func (w *worker) fold(c sideband.Chunk, out *outbox) {
 	w.chunk(c)
 	for w.next() {
 		s := &w.sample
-		m := message{weight: s.Period, label: w.label(), user: w.user, kernel: w.kernel, cut: w.cut}
+		m := message{weight: w.weight, label: w.label(), user: w.user, kernel: w.kernel, cut: w.cut}
 		w.encoded = encodeChain(w.encoded[:0], w.kpart)
 		nk := len(w.encoded)
 		w.encoded = encodeChain(w.encoded, w.part)

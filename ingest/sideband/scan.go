@@ -58,6 +58,9 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 	if chunk == 0 {
 		chunk = defaultChunkSize
 	}
+	if hasReadings(x.File) {
+		x.readings = make(readings)
+	}
 	r := x.File.AllRecords()
 	next := Position(x.File.Data.Offset)
 	for r.Next() {
@@ -76,6 +79,9 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 		if rec.Type == perfdata.TypeSample {
 			if x.firstSample < 0 {
 				x.firstSample = PositionOf(rec)
+			}
+			if x.readings != nil {
+				x.noteReadings(rec)
 			}
 			continue
 		}

@@ -98,7 +98,10 @@ type Records struct {
 	traces      traces
 	starts      []Position    // of chunks, then the end of the last
 	firstSample Position      // -1 if there is none
-	mmap        perfdata.Mmap // scratch
+	readings    readings      // nil if no event has any
+	mmap        perfdata.Mmap // scratch, as are sample and list
+	sample      perfdata.Sample
+	list        []perfdata.Reading
 }
 
 // traces are the AUX area traces of a recording, which this program does not decode.

@@ -124,8 +124,7 @@ func (d *sampleDecoder) words(n uint64, what string) []byte {
 // samples, but this code does not rely on it.
 func (d *sampleDecoder) readWords() uint64 {
 	rf := d.a.ReadFormat
-	times := uint64(bits.OnesCount64(uint64(rf & (ReadTimeEnabled | ReadTimeRunning))))
-	each := 1 + uint64(bits.OnesCount64(uint64(rf&(ReadID|ReadLost))))
+	times, each := uint64(rf.times()), uint64(rf.each())
 	if rf&ReadGroup == 0 {
 		return times + each
 	}
@@ -140,6 +139,14 @@ func (d *sampleDecoder) readWords() uint64 {
 	}
 	return 1 + times + nr*each
 }
+
+// times is the number of words for times, which stand once in a READ field.
+func (rf ReadFormat) times() int {
+	return bits.OnesCount64(uint64(rf & (ReadTimeEnabled | ReadTimeRunning)))
+}
+
+// each is the number of words of a counter: its value, its ID, and how many samples it lost.
+func (rf ReadFormat) each() int { return 1 + bits.OnesCount64(uint64(rf&(ReadID|ReadLost))) }
 
 // raw reads RAW: a 32-bit size, the bytes, and no padding: the kernel
 // counts it in the size.
