@@ -297,16 +297,8 @@ func checkImported(src *store.NewSource) error {
 	if err != nil {
 		return err
 	}
-	if t.NumBlocks(symtab.Chunk) != len(e.Chunks) || t.NumBlocks(symtab.Strings) != len(e.Strings) {
-		return store.Damagef("%d chunks and %d string blocks, header says otherwise", len(e.Chunks),
-			len(e.Strings))
-	}
-	sum, err := t.Digest()
-	if err != nil {
+	if err := checkBlocks(t, e); err != nil {
 		return err
-	}
-	if sum != e.Digest {
-		return store.Damagef("table has digest %x", sum)
 	}
 	for p, err := range t.Pieces() {
 		if err != nil {
@@ -317,7 +309,6 @@ func checkImported(src *store.NewSource) error {
 		}
 	}
 	e.Funcs = t.NumFuncs()
-	sumSize(e)
 	return nil
 }
 
@@ -327,6 +318,22 @@ func checkUnwind(e *symtab.Encoded) error {
 	if err != nil {
 		return err
 	}
+	if err := checkBlocks(t, e); err != nil {
+		return err
+	}
+	e.Funcs, _, e.Named = t.Counts()
+	return nil
+}
+
+// blockTable is a table of either format.
+type blockTable interface {
+	NumBlocks(symtab.BlockKind) int
+	Digest() ([32]byte, error)
+}
+
+// checkBlocks checks that a table has the blocks of its header and its digest, and fills
+// in its size.
+func checkBlocks(t blockTable, e *symtab.Encoded) error {
 	if t.NumBlocks(symtab.Chunk) != len(e.Chunks) || t.NumBlocks(symtab.Strings) != len(e.Strings) {
 		return store.Damagef("%d chunks and %d string blocks, header says otherwise", len(e.Chunks),
 			len(e.Strings))
@@ -338,7 +345,6 @@ func checkUnwind(e *symtab.Encoded) error {
 	if sum != e.Digest {
 		return store.Damagef("table has digest %x", sum)
 	}
-	e.Funcs, _, e.Named = t.Counts()
 	sumSize(e)
 	return nil
 }
