@@ -2,51 +2,19 @@ package calls
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/table"
+	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares with a file under testdata.
-func golden(t *testing.T, name string, write func(io.Writer) error) {
-	t.Helper()
-	var got bytes.Buffer
-	if err := write(&got); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("%s differs (-update writes it):\n%s", file, got.Bytes())
-	}
-	if i := bytes.IndexFunc(got.Bytes(), func(r rune) bool {
-		return r < ' ' && r != '\n' &&
-			r != '\t'
-	}); i >= 0 {
-		t.Errorf("%s: control character at %d", name, i)
-	}
-}
 
 // texts and JSON of the reports of one profile.
 func everyReport(p *ingest.Profile) map[string]func(io.Writer) error {
@@ -73,7 +41,7 @@ func everyReport(p *ingest.Profile) map[string]func(io.Writer) error {
 
 func TestGolden(t *testing.T) {
 	for name, write := range everyReport(profilebuild.EveryKind()) {
-		t.Run(name, func(t *testing.T) { golden(t, name, write) })
+		t.Run(name, func(t *testing.T) { golden.Text(t, name, write) })
 	}
 }
 

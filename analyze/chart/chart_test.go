@@ -4,34 +4,14 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs:\n%s", path, got)
-	}
-}
 
 // TestBCC compares a histogram with bcc's table.py for the same slots
 // (print_log2_hist("usecs") of slots 1 to 6 with 0, 1, 3, 250, 12, 2).
@@ -273,16 +253,16 @@ func load(columns int) *HeatMap {
 
 func TestHeatMapGolden(t *testing.T) {
 	m := load(30)
-	golden(t, "heat.txt", m.AppendText(nil, false))
-	golden(t, "heat.colours", m.AppendText(nil, true))
-	golden(t, "heat.svg", m.AppendSVG(nil))
-	golden(t, "heat.html", m.AppendHTML(nil))
+	golden.Compare(t, "heat.txt", m.AppendText(nil, false))
+	golden.Compare(t, "heat.colours", m.AppendText(nil, true))
+	golden.Compare(t, "heat.svg", m.AppendSVG(nil))
+	golden.Compare(t, "heat.html", m.AppendHTML(nil))
 	m.Numbered, m.Unit, m.Scale = true, "", Scale{Kind: Linear, Min: 100, Step: 50}
 	for i := range m.Columns {
 		m.Columns[i].Start, m.Columns[i].End = uint64(i), uint64(i+1)
 	}
-	golden(t, "numbered.txt", m.AppendText(nil, false))
-	golden(t, "numbered.svg", m.AppendSVG(nil))
+	golden.Compare(t, "numbered.txt", m.AppendText(nil, false))
+	golden.Compare(t, "numbered.svg", m.AppendSVG(nil))
 }
 
 // TestMarkup: with any names, the picture is well-formed and has all counts once.

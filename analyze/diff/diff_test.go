@@ -2,13 +2,10 @@ package diff
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,13 +17,12 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/buildid"
+	"symbolize/fixtures/golden"
 	"symbolize/fixtures/pprofrun"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func inputs(profiles ...*ingest.Profile) (list []Input) {
 	for i, p := range profiles {
@@ -322,27 +318,6 @@ func text(write func(io.Writer, table.Style) error, style table.Style) func(io.W
 	return func(w io.Writer) error { return write(w, style) }
 }
 
-func golden(t *testing.T, name string, write func(io.Writer) error) {
-	t.Helper()
-	var got bytes.Buffer
-	if err := write(&got); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("%s differs (-update writes it):\n%s", file, got.Bytes())
-	}
-}
-
 // TestGolden: two builds compare by function and line; what is in one alone is marked.
 func TestGolden(t *testing.T) {
 	fail := 0.05
@@ -360,7 +335,7 @@ func TestGolden(t *testing.T) {
 		"lines.txt": text(lines.WriteText, table.Style{}), "lines.json": lines.WriteJSON,
 		"tested.txt": text(tested.WriteText, table.Style{}), "tested.json": tested.WriteJSON,
 	} {
-		t.Run(name, func(t *testing.T) { golden(t, name, write) })
+		t.Run(name, func(t *testing.T) { golden.Output(t, name, write) })
 	}
 	var failed []string
 	for i := range plain.Failed {
@@ -378,7 +353,7 @@ func TestFolded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "both.folded", func(w io.Writer) error { return f.WriteFolded(w, true) })
+	golden.Output(t, "both.folded", func(w io.Writer) error { return f.WriteFolded(w, true) })
 	for _, raw := range []bool{true, false} {
 		var b bytes.Buffer
 		if err := f.WriteFolded(&b, raw); err != nil {

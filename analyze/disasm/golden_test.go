@@ -3,17 +3,15 @@ package disasm
 import (
 	"bytes"
 	"encoding/hex"
-	"flag"
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/golden"
 	"symbolize/ingest/addr"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // line is an instruction of a listing: bytes and text.
 type line struct {
@@ -114,17 +112,5 @@ func TestIntel(t *testing.T) {
 			out.WriteString(hex.EncodeToString(l.code) + "\t" + inst.Text + "\n")
 		}
 	}
-	const golden = "testdata/amd64.intel"
-	if *update {
-		if err := os.WriteFile(golden, out.Bytes(), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(out.Bytes(), want) {
-		t.Errorf("differs from %s (-update):\n%s", golden, out.Bytes())
-	}
+	golden.Compare(t, "amd64.intel", out.Bytes())
 }

@@ -18,6 +18,7 @@ import (
 	"symbolize/analyze/diff"
 	"symbolize/analyze/flame"
 	"symbolize/analyze/report"
+	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -83,8 +84,8 @@ func TestDifferentialGolden(t *testing.T) {
 	if err := json.Indent(&b, data(t, html), "", " "); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "differential.json", regexp.MustCompile(`\n\s+(-?\d+,?|\])`).ReplaceAll(b.Bytes(),
-		[]byte("$1")))
+	golden.Compare(t, "differential.json",
+		regexp.MustCompile(`\n\s+(-?\d+,?|\])`).ReplaceAll(b.Bytes(), []byte("$1")))
 	const title = "<title>Differential flame graph: n.data against b.data</title>"
 	if !bytes.Contains(html, []byte(title)) {
 		t.Error("the title does not name both sides")
@@ -97,7 +98,7 @@ func TestDifferentialGolden(t *testing.T) {
 		if err := differential(t, side(before), side(after), raw).WriteSVG(&b); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, name, b.Bytes())
+		golden.Compare(t, name, b.Bytes())
 	}
 }
 

@@ -5,9 +5,7 @@ import (
 	"compress/flate"
 	"encoding/base64"
 	"encoding/json"
-	"flag"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -16,29 +14,10 @@ import (
 
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/flame"
+	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares with a file in testdata.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; run with -update and read the difference. Got:\n%s", path, got)
-	}
-}
 
 func options() flame.Options {
 	return flame.Options{Event: -1, Keep: ingest.Keep{PID: true},
@@ -138,7 +117,7 @@ func TestPageData(t *testing.T) {
 	if err := json.Indent(&b, text, "", " "); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "everykind.json", regexp.MustCompile(`\n\s+(-?\d+,?|\])`).ReplaceAll(b.Bytes(),
+	golden.Compare(t, "everykind.json", regexp.MustCompile(`\n\s+(-?\d+,?|\])`).ReplaceAll(b.Bytes(),
 		[]byte("$1")))
 }
 

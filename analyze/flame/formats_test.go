@@ -13,6 +13,7 @@ import (
 
 	"symbolize/analyze/flame"
 	"symbolize/analyze/report"
+	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 )
@@ -42,7 +43,7 @@ func TestGoldenFormats(t *testing.T) {
 			if strings.HasSuffix(f.name, ".json") && !json.Valid(got) {
 				t.Error("no valid JSON")
 			}
-			golden(t, "everykind."+f.name, got)
+			golden.Compare(t, "everykind."+f.name, got)
 		})
 	}
 }

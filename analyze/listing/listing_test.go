@@ -3,21 +3,17 @@ package listing
 import (
 	"bytes"
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"symbolize/analyze/report"
+	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // loop is code with jumps up and down, a call of itself, and an inlined call.
 const loop = "\x55" + // 0 push %rbp
@@ -94,19 +90,7 @@ func write(t *testing.T, a *report.Annotation) string {
 
 func TestGolden(t *testing.T) {
 	got := write(t, annotation("loop", loop, fits))
-	file := filepath.Join("testdata", "loop.html")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (-update writes it):\n%s", file, got)
-	}
+	golden.Compare(t, "loop.html", []byte(got))
 }
 
 var (

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"symbolize/analyze/disasm"
+	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -118,14 +119,14 @@ func TestAnnotateGolden(t *testing.T) {
 			return NewAnnotation(p, loopSource(), opts).WriteText(w, style)
 		}
 	}
-	golden(t, "annotate.txt", text(AnnotateOptions{}, AnnotateText{}))
-	golden(t, "annotate-addresses.txt", text(AnnotateOptions{Count: true},
+	golden.Text(t, "annotate.txt", text(AnnotateOptions{}, AnnotateText{}))
+	golden.Text(t, "annotate-addresses.txt", text(AnnotateOptions{Count: true},
 		AnnotateText{Addresses: true, Bytes: true}))
-	golden(t, "annotate-children.txt", text(AnnotateOptions{Children: true}, AnnotateText{}))
-	golden(t, "annotate-intel.txt", text(AnnotateOptions{Syntax: disasm.Intel, Limit: 1},
+	golden.Text(t, "annotate-children.txt", text(AnnotateOptions{Children: true}, AnnotateText{}))
+	golden.Text(t, "annotate-intel.txt", text(AnnotateOptions{Syntax: disasm.Intel, Limit: 1},
 		AnnotateText{}))
-	golden(t, "annotate-precise.txt", text(AnnotateOptions{Event: 1}, AnnotateText{}))
-	golden(t, "annotate.json", func(w io.Writer) error {
+	golden.Text(t, "annotate-precise.txt", text(AnnotateOptions{Event: 1}, AnnotateText{}))
+	golden.Text(t, "annotate.json", func(w io.Writer) error {
 		return NewAnnotation(p, loopSource(), AnnotateOptions{}).WriteJSON(w)
 	})
 }

@@ -3,51 +3,19 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares with a file under testdata.
-func golden(t *testing.T, name string, write func(io.Writer) error) {
-	t.Helper()
-	var got bytes.Buffer
-	if err := write(&got); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("%s differs (-update writes it):\n%s", file, got.Bytes())
-	}
-	if i := bytes.IndexFunc(got.Bytes(), func(r rune) bool {
-		return r < ' ' && r != '\n' &&
-			r != '\t'
-	}); i >= 0 {
-		t.Errorf("%s: control character at %d", name, i)
-	}
-}
 
 func TestGolden(t *testing.T) {
 	p := profilebuild.EveryKind()
@@ -67,7 +35,7 @@ func TestGolden(t *testing.T) {
 		"missing.txt":   cover.WriteMissing,
 		"missing.json":  cover.WriteMissingJSON,
 	} {
-		t.Run(name, func(t *testing.T) { golden(t, name, write) })
+		t.Run(name, func(t *testing.T) { golden.Text(t, name, write) })
 	}
 }
 

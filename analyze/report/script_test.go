@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -43,11 +44,11 @@ func replayOf(p *ingest.Profile) func(func(*input.ReplaySample) error) error {
 
 func TestScriptGolden(t *testing.T) {
 	p := profilebuild.EveryKind()
-	golden(t, "chains.script", func(w io.Writer) error {
+	golden.Text(t, "chains.script", func(w io.Writer) error {
 		return Script(w, p, replayOf(p),
 			ScriptOptions{})
 	})
-	golden(t, "flat.script", func(w io.Writer) error {
+	golden.Text(t, "flat.script", func(w io.Writer) error {
 		return Script(w, p, replayOf(p), ScriptOptions{Chains: []bool{false, true},
 			Demangler: NewDemangler(None)})
 	})

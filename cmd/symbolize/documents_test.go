@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"symbolize/fixtures/golden"
 	"symbolize/ingest"
 )
 
@@ -97,7 +98,7 @@ func runDocument(t *testing.T, path, makefile string, machine *machine) {
 		default:
 			t.Fatalf("%s:%d: the test cannot run %q", name, ex.line+1, ex.args[0])
 		}
-		if !matchLines(withoutSizes(ex.output), withoutSizes(got)) && !*update {
+		if !matchLines(withoutSizes(ex.output), withoutSizes(got)) && !golden.Update() {
 			t.Errorf("%s:%d: `%s` prints\n%s\nand not\n%s", name, ex.line+1,
 				strings.Join(ex.args, " "), strings.Join(got, "\n"), strings.Join(ex.output, "\n"))
 		}
@@ -105,7 +106,7 @@ func runDocument(t *testing.T, path, makefile string, machine *machine) {
 			ex.now = got
 		}
 	}
-	if *update {
+	if golden.Update() {
 		writeExamples(t, path, lines, examples)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,11 +15,10 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"symbolize/fixtures/golden"
 	"symbolize/ingest/object/elf"
 	"symbolize/store/db"
 )
-
-var update = flag.Bool("update", false, "write what the scripts compare with anew")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
@@ -33,7 +31,7 @@ func TestMain(m *testing.M) {
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
-		UpdateScripts:       *update,
+		UpdateScripts:       golden.Update(),
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup:               setupScript,

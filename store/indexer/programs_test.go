@@ -3,9 +3,7 @@ package indexer
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,14 +11,13 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/fixtures/bpfbuild"
+	"symbolize/fixtures/golden"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bpf"
 	"symbolize/store"
 	"symbolize/store/db"
 	"symbolize/store/symtab"
 )
-
-var update = flag.Bool("update", false, "write golden files")
 
 func tagOf(b byte) (t [8]byte) {
 	for i := range t {
@@ -152,16 +149,7 @@ func TestAddPrograms(t *testing.T) {
 			fmt.Fprintf(&got, "%s: %d sources, probably %s\n", symbol, len(m.Sources), m.Probable)
 		}
 	}
-	const golden = "testdata/programs.golden"
-	if *update {
-		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile(golden)
-	if err != nil || got.String() != string(text) {
-		t.Errorf("%v\n%s\nwant\n%s", err, got.String(), text)
-	}
+	golden.Compare(t, "programs.golden", []byte(got.String()))
 }
 
 // TestProgramsAnyOrder indexes the same loads in many orders, some twice.

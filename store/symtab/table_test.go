@@ -2,7 +2,6 @@ package symtab
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,10 +9,9 @@ import (
 	"sync"
 	"testing"
 
+	"symbolize/fixtures/golden"
 	"symbolize/ingest/addr"
 )
-
-var update = flag.Bool("update", false, "write golden files anew")
 
 // goldenFuncs is the content of testdata/v1.symtab: every form of a range.
 var goldenFuncs = []Func{
@@ -41,7 +39,7 @@ const goldenText = "4096-4128 whole, 4144-4160 outer@4144/64, 4160-4176 inner, "
 func TestVersion1(t *testing.T) {
 	path := filepath.Join("testdata", "v1.symtab")
 	e := encode(t, Options{}, goldenFuncs...)
-	if *update {
+	if golden.Update() {
 		if err := os.WriteFile(path, e.Header, 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -2,18 +2,14 @@ package bpf
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"symbolize/fixtures/bpfbuild"
+	"symbolize/fixtures/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestDecodePrograms(t *testing.T) {
 	for _, big := range []bool{false, true} {
@@ -197,21 +193,6 @@ func text(programs []Program) string {
 func TestRecorded(t *testing.T) {
 	for _, name := range []string{"bpf", "bpf-lines", "bpf-before", "bpf-hidden"} {
 		got := text(decodeRecorded(t, name))
-		path := filepath.Join("testdata", name+".golden")
-		if *update {
-			if err := os.MkdirAll("testdata", 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != string(want) {
-			t.Errorf("%s: not as in %s:\n%s", name, path, got)
-		}
+		golden.Compare(t, name+".golden", []byte(got))
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -18,9 +17,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func testManifest() *Manifest {
 	return &Manifest{
@@ -139,16 +137,7 @@ func TestManifestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const golden = "testdata/manifest.golden.json"
-	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("manifest\n%s\nwant\n%s%v", got, want, err)
-	}
+	golden.Compare(t, "manifest.golden.json", got)
 }
 
 // TestTools has tar and zstd list and unpack a bundle.

@@ -3,10 +3,8 @@ package pprof_test
 import (
 	"bytes"
 	"cmp"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	runtimepprof "runtime/pprof"
 	"slices"
@@ -16,13 +14,12 @@ import (
 	"github.com/google/pprof/profile"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/pprof"
 )
-
-var updateGolden = flag.Bool("update", false, "write the golden pprof files anew")
 
 func id(b byte) buildid.ID { return buildid.New(bytes.Repeat([]byte{b}, 20)) }
 
@@ -71,19 +68,7 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := parse(t, write(t, everyKind(), opts)).String()
-			file := filepath.Join("testdata", "pprof", name)
-			if *updateGolden {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("%s differs (-update writes it):\n%s", file, got)
-			}
+			golden.Compare(t, filepath.Join("pprof", name), []byte(got))
 		})
 	}
 }

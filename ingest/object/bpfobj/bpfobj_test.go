@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"encoding/hex"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,11 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/golden"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/object/elf"
 )
-
-var update = flag.Bool("update", false, "write what is compared with anew")
 
 // readBytes reads an object from memory.
 func readBytes(t testing.TB, b []byte) (*Object, error) {
@@ -83,19 +81,7 @@ func (o *Object) text() string {
 // TestGolden compares the contents of the compiled objects.
 func TestGolden(t *testing.T) {
 	for _, name := range []string{"shapes.bpf.o", "count.bpf.o", "externs.bpf.o"} {
-		got, golden := readFile(t, name).text(), filepath.Join("testdata", name+".txt")
-		if *update {
-			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != string(want) {
-			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
-		}
+		golden.Compare(t, name+".txt", []byte(readFile(t, name).text()))
 	}
 }
 

@@ -1,14 +1,10 @@
 package btf
 
 import (
-	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"testing"
-)
 
-var updateC = flag.Bool("update", false, "write testdata/kinds.c anew")
+	"symbolize/fixtures/golden"
+)
 
 // TestCGolden prints all types of a BPF object, with the layout and without.
 func TestCGolden(t *testing.T) {
@@ -25,17 +21,5 @@ func TestCGolden(t *testing.T) {
 			}
 		}
 	}
-	path := filepath.Join("testdata", "kinds.c")
-	if *updateC {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("printed\n%s\nand not what %s has", got, path)
-	}
+	golden.Compare(t, "kinds.c", got)
 }

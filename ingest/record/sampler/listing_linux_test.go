@@ -3,17 +3,14 @@ package sampler
 import (
 	"bytes"
 	"encoding/binary"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
+
+	"symbolize/fixtures/golden"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 // unloaded are maps that no kernel has, and the numbers in place of their descriptors.
 func unloaded(o *Options) (m *kernelMaps, fd func(*ebpf.Map) int) {
@@ -78,19 +75,7 @@ func TestListing(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		got := fmt.Appendf(nil, "%v", ins)
-		golden := filepath.Join("testdata", name+".golden")
-		if *update {
-			if err := os.WriteFile(golden, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s is not as %s has it:\n%s", name, golden, got)
-		}
+		golden.Compare(t, name+".golden", got)
 	}
 }
 
