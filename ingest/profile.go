@@ -241,6 +241,35 @@ type Stats struct {
 	Warnings   []Warning // in file order, capped
 }
 
+// Add adds the counts and warnings of another part of the input.
+func (s *Stats) Add(o *Stats) {
+	s.Records += o.Records
+	if s.RecordTypes == nil {
+		s.RecordTypes = make(map[string]uint64)
+	}
+	for t, n := range o.RecordTypes {
+		s.RecordTypes[t] += n
+	}
+	s.Samples += o.Samples
+	s.Weight += o.Weight
+	s.Frames += o.Frames
+	s.FilteredOut += o.FilteredOut
+	s.Lost += o.Lost
+	s.Throttled += o.Throttled
+	s.CutChains += o.CutChains
+	s.DistinctChains += o.DistinctChains
+	s.DistinctKeys += o.DistinctKeys
+	s.BadRecords += o.BadRecords
+	s.UnknownRecords += o.UnknownRecords
+	s.UnknownIDs += o.UnknownIDs
+	for i, n := range o.ByIDSource {
+		s.ByIDSource[i] += n
+	}
+	s.Copied.Add(&o.Copied)
+	s.KernelList = s.KernelList || o.KernelList
+	s.Warnings = append(s.Warnings, o.Warnings...)
+}
+
 // CopiedStats counts the samples with a copied user stack (--call-graph dwarf).
 type CopiedStats struct {
 	Samples uint64

@@ -65,15 +65,7 @@ func (f *folder) stats() {
 	}
 	warnings := f.Records.Warnings
 	for _, w := range f.workers {
-		s := &w.stats
-		st.Samples += s.Samples
-		st.Weight += s.Weight
-		st.Frames += s.Frames
-		st.FilteredOut += s.FilteredOut
-		st.CutChains += s.CutChains
-		st.BadRecords += s.BadRecords
-		st.UnknownIDs += s.UnknownIDs
-		st.Copied.Add(&s.Copied)
+		st.Add(&w.stats)
 		warnings = append(warnings, w.warnings...)
 	}
 	f.distinct(st)

@@ -27,7 +27,7 @@ func Profiles(profiles []*ingest.Profile) (*ingest.Profile, error) {
 	m.names()
 	m.meta()
 	for _, p := range profiles {
-		m.stats(&p.Stats)
+		m.p.Stats.Add(&p.Stats)
 	}
 	return m.p, nil
 }
@@ -226,33 +226,4 @@ func (m *merger) meta() {
 			out.Pprof = nil
 		}
 	}
-}
-
-func (m *merger) stats(s *ingest.Stats) {
-	out := &m.p.Stats
-	out.KernelList = out.KernelList || s.KernelList
-	if out.RecordTypes == nil {
-		out.RecordTypes = make(map[string]uint64)
-	}
-	for t, n := range s.RecordTypes {
-		out.RecordTypes[t] += n
-	}
-	out.Records += s.Records
-	out.Samples += s.Samples
-	out.Weight += s.Weight
-	out.Frames += s.Frames
-	out.FilteredOut += s.FilteredOut
-	out.Lost += s.Lost
-	out.Throttled += s.Throttled
-	out.CutChains += s.CutChains
-	out.Copied.Add(&s.Copied)
-	out.DistinctChains += s.DistinctChains
-	out.DistinctKeys += s.DistinctKeys
-	out.BadRecords += s.BadRecords
-	out.UnknownRecords += s.UnknownRecords
-	out.UnknownIDs += s.UnknownIDs
-	for i, n := range s.ByIDSource {
-		out.ByIDSource[i] += n
-	}
-	out.Warnings = append(out.Warnings, s.Warnings...)
 }
