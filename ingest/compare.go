@@ -32,13 +32,13 @@ func NoTableFile(name string) (path string, ok bool) {
 	return path, ok && closed
 }
 
-// IsStackEnd reports whether a display name is that of the last frame of a copied stack that was
-// not unwound to its end.
+// IsStackEnd reports whether a display name is that of a frame that unwinding put into a copied
+// stack: the last of one that was not unwound to its end, or one where callers are uncertain.
 func IsStackEnd(name string) bool {
 	if _, ok := NoTableFile(name); ok {
 		return true
 	}
-	for r := StackTruncated; r <= StackNotCopied; r++ {
+	for r := StackTruncated; r <= CallersUncertain; r++ {
 		if name == "["+r.String()+"]" {
 			return true
 		}

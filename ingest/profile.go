@@ -284,6 +284,8 @@ type CopiedStats struct {
 	NoTable    uint64
 	Broken     uint64
 	NotCopied  uint64
+
+	Guessed uint64 // with a step by a frame pointer that is not proven
 }
 
 // Unwound reports whether the stacks were unwound, as far as they could be.
@@ -301,6 +303,7 @@ func (c *CopiedStats) Add(o *CopiedStats) {
 	c.NoTable += o.NoTable
 	c.Broken += o.Broken
 	c.NotCopied += o.NotCopied
+	c.Guessed += o.Guessed
 	c.Bytes = max(c.Bytes, o.Bytes)
 }
 

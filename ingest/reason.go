@@ -40,6 +40,10 @@ const (
 	NoUnwindTable  // the store has no unwind table for the object of the frame before
 	ChainBroken    // the code of the frame before has no rule, or led nowhere
 	StackNotCopied // nothing was copied: the program was being replaced
+
+	// CallersUncertain is of the frame that a copied stack has where code without unwind rules
+	// was stepped over by its frame pointer, which may be that of a function further out.
+	CallersUncertain
 	numReasons
 )
 
@@ -69,6 +73,7 @@ var reasonText = [numReasons]string{
 	NoUnwindTable:    "no unwind table",
 	ChainBroken:      "chain broken",
 	StackNotCopied:   "stack not copied",
+	CallersUncertain: "callers uncertain",
 }
 
 // String returns the reason in words, as reports print it.

@@ -21,6 +21,7 @@ type Copied struct {
 	NoTable   uint64 `json:"no_unwind_table"`
 	Broken    uint64 `json:"chain_broken"`
 	NotCopied uint64 `json:"not_copied"`
+	Guessed   uint64 `json:"guessed"` // of all above: with callers that may be wrong or missing
 }
 
 // NewCopied returns nil for a profile without copied stacks.
@@ -30,7 +31,7 @@ func NewCopied(s *ingest.CopiedStats) *Copied {
 	}
 	return &Copied{Samples: s.Samples, Bytes: s.Bytes, Full: s.Full, Unwound: s.Unwound(),
 		Complete: s.Complete, Truncated: s.Truncated, Other: s.OtherStack, NoTable: s.NoTable,
-		Broken: s.Broken, NotCopied: s.NotCopied}
+		Broken: s.Broken, NotCopied: s.NotCopied, Guessed: s.Guessed}
 }
 
 // String returns the counts in a line: "23,127 copied, 98.30% unwound to the end; …".
@@ -54,6 +55,9 @@ func (c *Copied) String() string {
 	}
 	if len(words) > 0 {
 		text += "; " + strings.Join(words, ", ")
+	}
+	if c.Guessed > 0 {
+		text += fmt.Sprintf("; %s with uncertain callers", share100(percent(float64(c.Guessed), all)))
 	}
 	return text
 }

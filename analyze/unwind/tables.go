@@ -86,7 +86,7 @@ func (u *unwinder) lookUp(spaces *addrspace.Map, v addrspace.Version, at addr.PC
 	if m == nil {
 		return f
 	}
-	f.kind = noRule // perhaps of a JIT
+	f.kind = generated
 	o := &u.objects[m.Object]
 	if o.object.Kind != ingest.ELF && o.object.Kind != ingest.VDSO {
 		return f
@@ -96,6 +96,7 @@ func (u *unwinder) lookUp(spaces *addrspace.Map, v addrspace.Version, at addr.PC
 		f.kind = noTable
 		return f
 	}
+	f.kind = noRule
 	a, ok := o.addrs.Of(m.Offset(at))
 	if !ok {
 		return f

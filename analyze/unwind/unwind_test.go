@@ -146,6 +146,8 @@ func text(words []uint64) (out []string) {
 		switch {
 		case w == input.UserMarker:
 			out = append(out, "exact")
+		case w == input.UserGuess:
+			out = append(out, "guess")
 		case w >= codeAt && w < codeAt+0x10000:
 			out = append(out, fmt.Sprintf("%x", w-codeAt))
 		case w >= libAt && w < libAt+0x1000:
@@ -219,9 +221,9 @@ func TestUnwind(t *testing.T) {
 			}
 			w := newTables(t, elf.EM_X86_64, program, true).For(objects()).Worker()
 			for range 2 { // the second time from the cache
-				words, end := w.Unwind(c.stack, nil)
-				if got := text(words); !slices.Equal(got, c.want) || end != c.end {
-					t.Errorf("%q, end %d; want %q, %d", got, end, c.want, c.end)
+				words, end, guessed := w.Unwind(c.stack, nil)
+				if got := text(words); !slices.Equal(got, c.want) || end != c.end || guessed {
+					t.Errorf("%q, end %d, guessed %v; want %q, %d", got, end, guessed, c.want, c.end)
 				}
 			}
 		})
@@ -257,7 +259,7 @@ func TestARM64(t *testing.T) {
 	for _, w := range []uint64{0, codeAt + 0x308 | 0x55<<48, 0, 0} {
 		s.Memory = binary.LittleEndian.AppendUint64(s.Memory, w)
 	}
-	words, end := newTables(t, elf.EM_AARCH64, funcs, false).For(objects()).Worker().Unwind(s, nil)
+	words, end, _ := newTables(t, elf.EM_AARCH64, funcs, false).For(objects()).Worker().Unwind(s, nil)
 	if got := text(words); !slices.Equal(got, []string{"108", "210", "308"}) ||
 		end != input.StackComplete {
 		t.Errorf("%q, end %d", got, end)
@@ -279,7 +281,7 @@ func TestI386(t *testing.T) {
 	for _, w := range []uint32{1, 0x8000120, 2, 0x8000210} {
 		s.Memory = binary.LittleEndian.AppendUint32(s.Memory, w)
 	}
-	words, end := newTables(t, elf.EM_386, funcs, false).For(objects()).Worker().Unwind(s, nil)
+	words, end, _ := newTables(t, elf.EM_386, funcs, false).For(objects()).Worker().Unwind(s, nil)
 	if !slices.Equal(words, []uint64{0x8000110, 0x8000120, 0x8000210}) || end != input.StackComplete {
 		t.Errorf("%#x, end %d", words, end)
 	}
@@ -323,7 +325,7 @@ func TestBounds(t *testing.T) {
 		words[i] = codeAt + 0x505
 	}
 	s := x86Stack(codeAt+0x500, 0, 0, words...)
-	got, end := newTables(t, elf.EM_X86_64, program, false).For(objects()).Worker().Unwind(s, nil)
+	got, end, _ := newTables(t, elf.EM_X86_64, program, false).For(objects()).Worker().Unwind(s, nil)
 	if len(got) != maxFrames || end != input.StackBroken {
 		t.Errorf("%d frames, end %d", len(got), end)
 	}
@@ -332,7 +334,7 @@ func TestBounds(t *testing.T) {
 // TestNMI: registers that the kernel did not know are none.
 func TestNMI(t *testing.T) {
 	s := x86Stack(codeAt+0x300, 0, ^uint64(0), 1, 2, codeAt+0x10)
-	got, end := newTables(t, elf.EM_X86_64, program, false).For(objects()).Worker().Unwind(s, nil)
+	got, end, _ := newTables(t, elf.EM_X86_64, program, false).For(objects()).Worker().Unwind(s, nil)
 	if len(got) != 1 || end != input.StackBroken {
 		t.Errorf("%q, end %d", text(got), end)
 	}
@@ -361,7 +363,7 @@ func FuzzUnwind(f *testing.F) {
 			return
 		}
 		tables := newTables(t, elf.EM_X86_64, funcs, true, code)
-		words, _ := tables.For(objects()).Worker().Unwind(s, nil)
+		words, _, _ := tables.For(objects()).Worker().Unwind(s, nil)
 		if len(words) > maxFrames+maxSignals+1 {
 			t.Errorf("%d words", len(words))
 		}

@@ -26,10 +26,11 @@ const cacheBits = 14
 type kind uint8
 
 const (
-	unknown  kind = iota
-	unmapped      // no mapping of code
-	noTable       // the object has no table
-	noRule        // its table has no rule
+	unknown   kind = iota
+	unmapped       // no mapping of code
+	generated      // code without a file: of a JIT
+	noTable        // the object has no table
+	noRule         // its table has no rule
 	ruled
 )
 
@@ -56,6 +57,8 @@ type worker struct {
 	missed bool
 	miss   uint64 // the address outside mem that was read
 	stack  *input.CopiedStack
+
+	guessed bool // a step by frame pointer is not proven
 }
 
 // frame is a function activation.
@@ -65,23 +68,32 @@ type frame struct {
 	valid uint64 // bits of the registers that are known
 	pc    uint64
 	exact bool // pc is no return address
+	guess bool // its callees may be others: see byFramePointer
 }
 
 // Unwind implements input.StackUnwinder.
-func (w *worker) Unwind(s *input.CopiedStack, words []uint64) ([]uint64, input.StackEnd) {
+func (w *worker) Unwind(s *input.CopiedStack, words []uint64) ([]uint64, input.StackEnd, bool) {
 	f := frame{w: w, exact: true}
-	w.stack, w.mem, w.missed = s, s.Memory, false
+	w.stack, w.mem, w.missed, w.guessed = s, s.Memory, false, false
 	w.full = len(s.Memory) >= s.Asked
 	if len(s.Memory) == 0 {
-		return words, input.StackNotCopied
+		return words, input.StackNotCopied, false
 	}
 	if !f.start(s) {
-		return words, input.StackBroken
+		return words, input.StackBroken, false
 	}
 	w.sp = f.regs[w.arch.SP]
-	words = append(words, f.pc)
+	words, end := w.chain(&f, append(words, f.pc))
+	return words, end, w.guessed
+}
+
+// chain appends the callers of the first frame.
+func (w *worker) chain(f *frame, words []uint64) ([]uint64, input.StackEnd) {
 	at := w.find(f.pc, true)
+	marked := false // the present run of frames without rules
 	for n, signals := 1, 0; n < maxFrames; n++ {
+		marked = marked && at.kind != ruled
+		interrupted := f.exact
 		end, ok := f.step(&at)
 		if !ok {
 			return words, end
@@ -91,10 +103,20 @@ func (w *worker) Unwind(s *input.CopiedStack, words []uint64) ([]uint64, input.S
 				break
 			}
 		}
-		if at = w.find(f.pc, f.exact); at.kind == unmapped {
+		exact, kind := f.exact, at.kind
+		if at = w.find(f.pc, exact); at.kind == unmapped {
 			return words, input.StackBroken
 		}
-		if f.exact {
+		if f.guess {
+			w.guessed = true
+			// JITs keep frame pointers or the chain breaks soon: a frame for each of their
+			// stacks would cut what is one function in two.
+			if !marked && (kind != generated || interrupted) {
+				words = append(words, input.UserGuess)
+				marked = true
+			}
+		}
+		if exact {
 			words = append(words, input.UserMarker)
 		}
 		words = append(words, f.pc)
@@ -111,7 +133,8 @@ func (f *frame) step(at *found) (end input.StackEnd, ok bool) {
 	case at.kind == ruled:
 		ok = f.byRule(at)
 	default:
-		if ok = f.byFramePointer(); !ok && at.kind == noTable {
+		// Where a table would have the rule nothing is guessed.
+		if ok = f.byFramePointer(at.kind != noTable); !ok && at.kind == noTable {
 			return input.StackNoTable, false
 		}
 	}
@@ -146,10 +169,7 @@ func (f *frame) byRule(at *found) bool {
 	if !ok {
 		return false
 	}
-	if w.arch.LinkRegister {
-		ra &= addressMask
-	}
-	next := frame{w: w, pc: ra, exact: r.Signal}
+	next := frame{w: w, pc: w.codeAddress(ra), exact: r.Signal}
 	next.set(w.arch.SP, cfa)
 	for i, reg := range w.arch.Saved {
 		place := &r.Saved[i]
@@ -214,36 +234,6 @@ func (f *frame) value(p *cfi.Where, reg uint8, cfa uint64, exprs [][]byte) (uint
 		return f.eval(exprs[p.Off], true, cfa)
 	}
 	return 0, false
-}
-
-// byFramePointer goes to the caller as functions with a frame pointer have it: the caller's
-// frame pointer where it points to, and above it the return address.
-func (f *frame) byFramePointer() bool {
-	w, fp := f.w, f.w.arch.FP
-	w.missed = false
-	word := uint64(w.arch.Word)
-	base := f.regs[fp]
-	if f.valid>>fp&1 == 0 || base < f.regs[w.arch.SP] || base%word != 0 {
-		return false
-	}
-	caller, ok := w.read(base, w.arch.Word)
-	ra, ok2 := w.read(base+word, w.arch.Word)
-	if !ok || !ok2 {
-		// Any number may be in a register that is no frame pointer.
-		w.missed = w.missed && w.outside() == input.StackTruncated
-		return false
-	}
-	if w.arch.LinkRegister {
-		ra &= addressMask
-	}
-	if ra != 0 && w.find(ra, false).kind == unmapped {
-		return false
-	}
-	next := frame{w: w, pc: ra}
-	next.set(w.arch.SP, base+2*word)
-	next.set(fp, caller)
-	*f = next
-	return true
 }
 
 // read returns the n bytes at an address of the copied memory.

@@ -109,6 +109,9 @@ func (l *locator) locate(words []byte, user, kernel addrspace.Version) {
 		case isStackEnd(pc):
 			l.add(pc, l.endObject(pc))
 			return
+		case pc == UserGuess:
+			l.add(pc, sideband.CallersUncertain)
+			continue
 		case isMarker(pc):
 			mode, exact = pc, true
 			continue

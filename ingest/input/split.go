@@ -146,7 +146,7 @@ func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
 		plain := pc
 		switch {
 		case pc >= contextMax:
-			if isMarker(pc) || isStackEnd(pc) {
+			if isMarker(pc) || isStackEnd(pc) || pc == UserGuess {
 				return part // rare, or an unwound stack: leave it as it is
 			}
 			plain, part = plainEnd, part[:i+8]

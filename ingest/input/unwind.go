@@ -47,12 +47,17 @@ type Unwinder interface {
 // StackUnwinder unwinds stacks one after another.
 type StackUnwinder interface {
 	// Unwind appends the addresses of a stack to words, leaf first, return addresses as they
-	// are. An address that no call left, other than the first, is preceded by UserMarker.
-	Unwind(s *CopiedStack, words []uint64) ([]uint64, StackEnd)
+	// are. An address that no call left, other than the first, is preceded by UserMarker, one
+	// that may not be the next caller's by UserGuess; guessed is set if there is any such.
+	Unwind(s *CopiedStack, words []uint64) (_ []uint64, _ StackEnd, guessed bool)
 }
 
-// UserMarker is the word before an exact address in the result of StackUnwinder.
-const UserMarker = contextUser
+// Words in the result of StackUnwinder: UserMarker before an exact address, and UserGuess
+// before one between which and the one before there may be callers that were not found.
+const (
+	UserMarker = contextUser
+	UserGuess  = lastStackEnd
+)
 
 // UnwinderFor makes the Unwinder of a capture. objects are those of its mappings, by the number
 // that addrspace.Mapping has, each with the build ID that could be found for it.
@@ -104,8 +109,12 @@ func (u *stackReader) part(s *perfdata.Sample) []byte {
 		Memory: s.UserStack, Asked: s.UserAsked, Spaces: c.Spaces, Version: u.r.user,
 	}
 	var end StackEnd
-	u.words, end = u.unwinder.Unwind(&u.stack, u.words[:0])
+	var guessed bool
+	u.words, end, guessed = u.unwinder.Unwind(&u.stack, u.words[:0])
 	u.count(end)
+	if guessed {
+		u.r.stats.Copied.Guessed++
+	}
 	if end != StackComplete {
 		u.words = append(u.words, firstStackEnd+uint64(end))
 	}

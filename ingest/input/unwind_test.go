@@ -15,15 +15,15 @@ type scripted struct{ objects []ingest.Object }
 
 func (s scripted) Worker() StackUnwinder { return s }
 
-func (s scripted) Unwind(c *CopiedStack, words []uint64) ([]uint64, StackEnd) {
+func (s scripted) Unwind(c *CopiedStack, words []uint64) ([]uint64, StackEnd, bool) {
 	var all []uint64
 	for b := c.Memory; len(b) >= 8; b = b[8:] {
 		all = append(all, binary.LittleEndian.Uint64(b))
 	}
 	if len(all) == 0 {
-		return words, StackNotCopied
+		return words, StackNotCopied, false
 	}
-	return append(words, all[1:]...), StackEnd(all[0])
+	return append(words, all[1:]...), StackEnd(all[0]), slices.Contains(all, UserGuess)
 }
 
 // TestCopiedStacks folds and replays samples with copied stacks, by where they end.
@@ -54,6 +54,7 @@ func TestCopiedStacks(t *testing.T) {
 	sample(nil, StackNoTable, 0x400010, 0x500020)
 	sample(nil, StackBroken, 0x400010, 0x400020, UserMarker, 0x400301)
 	sample(nil, StackNotCopied)
+	sample(nil, StackComplete, 0x500010, UserGuess, 0x400101, 0x400201)
 	var seen []ingest.Object
 	opts := Options{Unwinder: func(objects []ingest.Object) Unwinder {
 		seen = objects
@@ -68,6 +69,7 @@ func TestCopiedStacks(t *testing.T) {
 		":7: /bin/app+0x10 /lib/bare.so+0x1f [no unwind table: /lib/bare.so] 1 1",
 		":7: /bin/app+0x10 /bin/app+0x1f /bin/app+0x301 [chain broken] 1 1",
 		":7: [stack not copied] 1 1",
+		":7: /lib/bare.so+0x10 [callers uncertain] /bin/app+0x100 /bin/app+0x200 1 1",
 	}
 	slices.Sort(got)
 	slices.Sort(want)
@@ -77,8 +79,8 @@ func TestCopiedStacks(t *testing.T) {
 	if !slices.ContainsFunc(seen, func(o ingest.Object) bool { return o.File.Path == "/lib/bare.so" }) {
 		t.Errorf("the unwinder got %v", seen)
 	}
-	if st, want := p.Stats.Copied, (ingest.CopiedStats{Samples: 6, Bytes: 64, Complete: 1, Truncated: 1,
-		OtherStack: 1, NoTable: 1, Broken: 1, NotCopied: 1}); st != want {
+	if st, want := p.Stats.Copied, (ingest.CopiedStats{Samples: 7, Bytes: 64, Complete: 2, Truncated: 1,
+		OtherStack: 1, NoTable: 1, Broken: 1, NotCopied: 1, Guessed: 1}); st != want {
 		t.Errorf("%+v, want %+v", st, want)
 	}
 	replayCopied(t, c.Bytes(), opts)
@@ -106,7 +108,7 @@ func replayCopied(t *testing.T, data []byte, opts Options) {
 		}
 		return nil
 	})
-	if err != nil || samples != 6 || uint64(frames) != p.Stats.Frames {
+	if err != nil || samples != 7 || uint64(frames) != p.Stats.Frames {
 		t.Errorf("%d samples with %d frames, %v; the profile has %d", samples, frames, err, p.Stats.Frames)
 	}
 }

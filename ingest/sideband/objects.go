@@ -23,6 +23,7 @@ const (
 	StackElsewhere
 	StackBroken
 	StackNotCopied
+	CallersUncertain
 	NumFixed
 )
 
@@ -72,7 +73,7 @@ func NewObjects() *Objects {
 	fixed(ingest.Kernel, ingest.KernelMapName, ingest.KernelHidden)
 	fixed(ingest.ELF, ingest.VsyscallPath, ingest.ReasonNone)
 	for _, why := range []ingest.Reason{ingest.StackTruncated, ingest.OtherStack,
-		ingest.ChainBroken, ingest.StackNotCopied} {
+		ingest.ChainBroken, ingest.StackNotCopied, ingest.CallersUncertain} {
 		fixed(ingest.NoStack, "["+why.String()+"]", why)
 	}
 	return r

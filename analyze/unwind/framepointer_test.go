@@ -1,0 +1,48 @@
+package unwind
+
+import (
+	"debug/elf"
+	"slices"
+	"testing"
+
+	"symbolize/ingest/input"
+)
+
+// TestFramePointer steps over code without rules: proven, guessed and refuted steps.
+func TestFramePointer(t *testing.T) {
+	const code = codeAt
+	for _, c := range []struct {
+		name    string
+		stack   *input.CopiedStack
+		want    []string
+		end     input.StackEnd
+		guessed bool
+	}{
+		// A function without a frame pointer, that lib+20 has called: its own step would leave out
+		// lib+20, whose frame the register is of.
+		{name: "no table, a caller below the frame", stack: x86Stack(libAt+0x10, slot(3), 0, 1, libAt+0x20, 0, slot(5),
+			code+0x120, 0, code+0x10), want: []string{"lib+10"}, end: input.StackNoTable},
+		{name: "JIT, a caller below the leaf's frame", stack: x86Stack(jitAt+0x10, slot(3), 0, 1, jitAt+0x20, 0, slot(6),
+			jitAt+0x30, 0, slot(8), code+0x120, 0, code+0x10),
+			want: []string{"jit+10", "guess", "jit+30", "120", "10"}, end: input.StackComplete, guessed: true},
+		{name: "JIT, a word of code in a caller's frame", stack: x86Stack(jitAt+0x10, slot(0), 0, slot(3), jitAt+0x20,
+			jitAt+0x30, slot(5), code+0x120, 0, code+0x10),
+			want: []string{"jit+10", "jit+20", "120", "10"}, end: input.StackComplete, guessed: true},
+		{name: "no rules, words of code in each frame", stack: x86Stack(code+0x710, slot(1), 0, code+0x720, slot(4),
+			code+0x730, code+0x720, slot(7), code+0x740, 0, slot(9), code+0x120, 0, code+0x10),
+			want: []string{"710", "guess", "730", "740", "120", "10"}, end: input.StackComplete, guessed: true},
+		// The register points to two words of data. 0x205 has its caller 6 words above.
+		{name: "no frame, by its caller", stack: x86Stack(jitAt+0x10, slot(1), 0, 0, 5, code+0x205, 1, 2, 3, 4, 5, 6),
+			want: []string{"jit+10"}, end: input.StackBroken},
+		{name: "no frame, as it has no caller", stack: x86Stack(jitAt+0x10, slot(1), 0, 0, 0, 0, 5),
+			want: []string{"jit+10"}, end: input.StackBroken},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTables(t, elf.EM_X86_64, program, true).For(objects()).Worker()
+			words, end, guessed := w.Unwind(c.stack, nil)
+			if got := text(words); !slices.Equal(got, c.want) || end != c.end || guessed != c.guessed {
+				t.Errorf("%q, end %d, guessed %v; want %q, %d, %v", got, end, guessed, c.want, c.end, c.guessed)
+			}
+		})
+	}
+}
