@@ -218,7 +218,11 @@ func (l *locator) lookUp(pc uint64, at addr.PC, v addrspace.Version, kind uint8)
 // whether that is of the byte before a return address.
 func (l *locator) inUser(k *knownAddress) (offset uint64, ret bool) {
 	k.flags = partUser
-	if m := l.sb.Spaces.User(k.version, k.at); m != nil {
+	m := l.sb.Spaces.User(k.version, k.at)
+	if m == nil && k.kind == knownUser {
+		m = l.sb.Spaces.Before(k.version, k.at) // entered execve there
+	}
+	if m != nil {
 		k.object = m.Object
 		return uint64(m.Offset(k.at)), k.kind == knownUserReturn
 	}

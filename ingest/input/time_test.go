@@ -56,9 +56,22 @@ func TestTime(t *testing.T) {
 				c.hit(8, 21, cU, 0x500010)
 				c.hit(8, 21, cU, 0x400010)
 			}, want: []string{
-				"server: /bin/server+0x10 2 2", "server: [unmapped] 1 1", "tool: /bin/tool+0x10 3 3",
-				"tool: [unmapped] 1 1",
+				"server: /bin/server+0x10 2 2", "server: [unmapped] 1 1", "tool: /bin/server+0x10 1 1",
+				"tool: /bin/tool+0x10 3 3",
 			}},
+		{name: "while the kernel executes a program, the old one's entry into the kernel",
+			build: func(c capture) {
+				c.lib(7, 0x400000, 0x1000, 0, "/bin/server", 0)
+				c.Comm(7, 7, "tool", true, at(12))
+				c.hit(7, 13, cK, 0xffffffff81000010, cU, 0x400010, 0x400020)
+				c.lib(7, 0x500000, 0x1000, 0, "/bin/tool", 14)
+				c.lib(7, 0x7ff000, 0x1000, 0, "[vdso]", 15)
+				c.hit(7, 16, cK, 0xffffffff81000010, cU, 0x400010)
+				c.lib(7, 0x600000, 0x1000, 0, "/lib/libc.so", 17)
+				c.hit(7, 18, cK, 0xffffffff81000010, cU, 0x400010)
+			}, want: []string{"tool: [kernel.kallsyms] /bin/server+0x10 1 1",
+				"tool: [kernel.kallsyms] /bin/server+0x10 [unmapped] 1 1",
+				"tool: [kernel.kallsyms] [unmapped] 1 1"}},
 		{name: "data mappings are no code", build: func(c capture) {
 			c.lib(7, 0x400000, 0x1000, 0, "/bin/x", 1)
 			c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000,

@@ -172,6 +172,9 @@ func (sb *State) Build() {
 		switch e.kind {
 		case changeMapping:
 			b.Map(e.time, e.pid, m)
+			if sb.Objects.List[e.ref].Kind == ingest.VDSO {
+				b.Loaded(e.pid) // the vdso is the last that an exec maps
+			}
 			sb.Objects.mapped(e.ref, e.time)
 		case changeName:
 			b.Comm(e.time, e.pid, e.tid, e.ref, e.flag)

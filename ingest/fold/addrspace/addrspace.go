@@ -127,6 +127,7 @@ type Map struct {
 	forest   *forest
 	mappings []Mapping
 	roots    []tree // by Version of processes
+	before   []tree // by Version of processes: those that an exec removed just now
 	procs    map[int32]*track
 	threads  map[int32]*track
 	kernels  []kernelState // by Version of the kernel
@@ -150,6 +151,13 @@ func (m *Map) Kernel(t uint64) Span { return m.kernel.span(t, 0) }
 // User returns the mapping that covers pc in a process's address space, or nil.
 func (m *Map) User(v Version, pc addr.PC) *Mapping {
 	return m.lookup(m.roots[v], pc)
+}
+
+// Before returns the mapping that covers pc in the address space that a process had before the
+// program that it is executing, or nil. While the kernel maps the new program, the address at
+// which the old one entered the kernel is still that of the sample.
+func (m *Map) Before(v Version, pc addr.PC) *Mapping {
+	return m.lookup(m.before[v], pc)
 }
 
 // InKernel returns the mapping that covers pc in the kernel's address space, or

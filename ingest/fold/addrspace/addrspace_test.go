@@ -22,6 +22,8 @@ import (
 //	TIME fork PPID/PTID PID/TID   TIME synthesized PPID/PTID PID/TID
 //	TIME kernel LAYER OBJECT START-END[@PGOFF]
 //	TIME gone LAYER START-END
+//	TIME loaded PID
+//	askbefore TIME PID ADDR => OBJECT+OFFSET | none
 //	ask TIME PID ADDR => OBJECT+OFFSET | none
 //	askkernel TIME ADDR => OBJECT+OFFSET | none
 //	asksteady ADDR => yes | no
@@ -81,6 +83,9 @@ func (s *scenario) change(f []string) {
 		s.scan(f[2], "%d/%d", &ppid, &ptid)
 		s.scan(f[3], "%d/%d", &pid, &tid)
 		s.b.Fork(t, pid, tid, ppid, ptid, f[1] == "synthesized")
+	case "loaded":
+		s.scan(f[2], "%d", &pid)
+		s.b.Loaded(pid)
 	case "kernel":
 		s.b.Kernel(t, layers[f[2]], s.mapping(f[3], f[4]))
 	case "gone":
@@ -113,11 +118,14 @@ func (s *scenario) ask(f []string) string {
 	var pid, pid2 int32
 	var pc addr.PC
 	switch f[0] {
-	case "ask":
+	case "ask", "askbefore":
 		s.scan(strings.Join(f[1:4], " "), "%d %d %x", &t, &pid, &pc)
 		span := s.m.Process(pid, t)
 		if !span.Holds(t) {
 			return fmt.Sprintf("span %v does not hold", span)
+		}
+		if f[0] == "askbefore" {
+			return s.found(s.m.Before(span.Version(), pc), pc)
 		}
 		return s.found(s.m.User(span.Version(), pc), pc)
 	case "askkernel":

@@ -10,6 +10,7 @@ type Builder struct {
 	m       *Map
 	now     uint64
 	owned   map[int32]Version // versions made at this very time and shared with nobody
+	loaded  map[int32]bool    // processes whose program the kernel has mapped whole
 	changed []change
 }
 
@@ -20,11 +21,12 @@ func NewBuilder() *Builder {
 			forest:   newForest(),
 			mappings: make([]Mapping, 1), // 0 is no mapping
 			roots:    make([]tree, 1),
+			before:   make([]tree, 1),
 			procs:    make(map[int32]*track),
 			threads:  make(map[int32]*track),
 			kernels:  make([]kernelState, 1),
 		},
-		owned: make(map[int32]Version),
+		owned: make(map[int32]Version), loaded: make(map[int32]bool),
 	}
 }
 
@@ -47,13 +49,51 @@ func of(tracks map[int32]*track, id int32) *track {
 }
 
 // Comm sets the name of thread tid of process pid to comm from t on. An exec
-// removes the process's mappings.
+// removes the process's mappings: they are its mappings before, see Map.Before.
 func (b *Builder) Comm(t uint64, pid, tid int32, comm uint32, exec bool) {
 	b.tick(t)
 	of(b.m.threads, tid).set(b.now, comm)
 	if exec {
-		of(b.m.procs, pid).set(b.now, 0)
-		delete(b.owned, pid)
+		b.exec(pid)
+	}
+}
+
+// exec makes the present mappings of a process those before its new program, which has none
+// yet.
+func (b *Builder) exec(pid int32) {
+	delete(b.loaded, pid)
+	delete(b.owned, pid)
+	proc := of(b.m.procs, pid)
+	v := proc.now(0)
+	old := b.m.roots[v]
+	if old == 0 {
+		old = b.m.before[v] // no sample is of a program that had no mapping
+	}
+	if old == 0 {
+		proc.set(b.now, 0)
+		return
+	}
+	b.m.forest.seal()
+	b.version(pid, 0, old)
+}
+
+// version makes a new Version of a process.
+func (b *Builder) version(pid int32, root, before tree) {
+	v := Version(len(b.m.roots))
+	b.m.roots, b.m.before = append(b.m.roots, root), append(b.m.before, before)
+	b.owned[pid] = v
+	of(b.m.procs, pid).set(b.now, uint32(v))
+}
+
+// Loaded records that the kernel has mapped all that it maps of a new program, so that the
+// process runs it: the next mapping or fork is the program's own doing, and ends what Before
+// returns.
+func (b *Builder) Loaded(pid int32) { b.loaded[pid] = true }
+
+// endExec makes a process that forks have nothing before its program.
+func (b *Builder) endExec(pid int32) {
+	if v := b.m.procs[pid].now(0); b.m.before[v] != 0 {
+		b.version(pid, b.m.roots[v], 0)
 	}
 }
 
@@ -69,6 +109,7 @@ func (b *Builder) Fork(t uint64, pid, tid, ppid, ptid int32, synthesized bool) {
 	if tid != ptid {
 		of(b.m.threads, tid).set(b.now, b.m.threads[ptid].now(NoComm))
 	}
+	b.endExec(ppid)
 	if pid == ppid {
 		return
 	}
@@ -93,14 +134,15 @@ func (b *Builder) Map(t uint64, pid int32, m Mapping) {
 		return
 	}
 	root = b.m.forest.cover(root, m.Start, m.End, b.add(m))
+	before := b.m.before[v]
+	if b.loaded[pid] {
+		before = 0
+	}
 	if b.owned[pid] == v && v != 0 {
-		b.m.roots[v] = root
+		b.m.roots[v], b.m.before[v] = root, before
 		return
 	}
-	v = Version(len(b.m.roots))
-	b.m.roots = append(b.m.roots, root)
-	b.owned[pid] = v
-	proc.set(b.now, uint32(v))
+	b.version(pid, root, before)
 }
 
 // known reports whether a tree already has m. Run-time compilers change the
