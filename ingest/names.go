@@ -8,6 +8,9 @@ const (
 	// reference symbol.
 	KernelMapName = "[kernel.kallsyms]"
 	DeletedSuffix = " (deleted)"
+	// LinkedAddresses is the reference symbol of a kernel that runs where it was linked and
+	// whose symbols the recorder did not know: the address 0.
+	LinkedAddresses = "0"
 )
 
 // Unbracket returns a name without its brackets, and whether it has any.

@@ -95,7 +95,7 @@ type Object struct {
 	File FileRef
 
 	// RefSymbol is for kernels the reference symbol, "_text" or "_stext", that
-	// Offsets count from.
+	// Offsets count from; LinkedAddresses for the address 0.
 	RefSymbol string
 
 	// Symbol is the name that the capture itself gives the whole object (KSYMBOL

@@ -110,7 +110,8 @@ func TestResolve(t *testing.T) {
 	merge(t, o, store.Manifest{ID: id(2), Kind: ingest.ELF}, map[store.SourceKind]*symtab.Encoded{
 		store.Symtab: table(t, function("main", 0x1000, 0x100))})
 	merge(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel,
-		RefSyms: []store.RefSymbol{{Name: "_stext", Addr: 0x198}}},
+		RefSyms: []store.RefSymbol{{Name: ingest.LinkedAddresses, Addr: 1<<64 - 0xc0008000},
+			{Name: "_stext", Addr: 0x198}}},
 		map[store.SourceKind]*symtab.Encoded{store.Kallsyms: table(t, function("_text", 0, 0x198),
 			function("schedule", 0x1000, 0x100))})
 	merge(t, o, store.Manifest{ID: id(4), Kind: ingest.Module},
@@ -159,6 +160,8 @@ func TestResolve(t *testing.T) {
 		{"kernel by _text", kernel("_text"), []addr.Offset{0x10, 0x1010, 0x2000},
 			"_text+0x10, schedule+0x10, stripped"},
 		{"kernel by _stext", kernel("_stext"), []addr.Offset{0x1010 - 0x198}, "schedule+0x10"},
+		{"kernel by linked addresses", kernel(ingest.LinkedAddresses), []addr.Offset{0xc0009010},
+			"schedule+0x10"},
 		{"kernel before its symbol", kernel("_stext"), []addr.Offset{addr.Offset(^uint64(0x187))},
 			"_text+0x10"},
 		{"kernel of a pprof file", kernel(""), []addr.Offset{0x1010}, "schedule+0x10"},

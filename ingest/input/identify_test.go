@@ -51,13 +51,17 @@ func TestIdentify(t *testing.T) {
 		perfbuild.BuildIDEntry{Misc: perfbuild.Kernel, ID: sum(8), Filename: "[kernel.kallsyms]"},
 		perfbuild.BuildIDEntry{Misc: perfbuild.Kernel, ID: sum(9),
 			Filename: "/lib/modules/6.1/ext4.ko.xz"},
+		entry("/lib/modules/6.1/kvm.ko", 10), entry("/lib/modules/6.1/ext4.ko", 11),
 		perfbuild.BuildIDEntry{Misc: perfbuild.GuestKernel, PID: 55, ID: sum(99),
 			Filename: "[guest.kernel.kallsyms]"},
 	)
 	c.KernelMap("_text", 0xffffffff81000000, 0xffffffff81000000, 0x1000000)
 	c.Mmap(perfbuild.Mmap{PID: -1, Misc: perfbuild.Kernel, Addr: 0xffffffffc0100000, Len: 0x1000,
 		Filename: "[ext4]"}, at(0))
+	c.Mmap(perfbuild.Mmap{PID: -1, Misc: perfbuild.Kernel, Addr: 0xffffffffc0200000, Len: 0x1000,
+		Filename: "/lib/modules/6.1/kvm.ko"}, at(0))
 	c.hit(7, 2, cK, 0xffffffff81000010, 0xffffffffc0100011)
+	c.hit(7, 2, cK, 0xffffffffc0200010)
 	c.mapped(0x100000, perfbuild.Mmap{Ino: 1, Filename: "/lib/bypath.so"})
 	c.mapped(0x200000, perfbuild.Mmap{BuildID: sum(22), Filename: "/lib/own.so"})
 	c.mapped(0x300000, perfbuild.Mmap{Ino: 3, Filename: "/lib/twice.so"})
@@ -113,6 +117,7 @@ func TestIdentify(t *testing.T) {
 		{path: "/memfd:runc", id: 12, source: ingest.IDRecorded, reason: ingest.ReasonNone},
 		{path: "[kernel.kallsyms]", id: 8, source: ingest.IDByPath, reason: ingest.ReasonNone},
 		{path: "[ext4]", id: 9, source: ingest.IDByPath, reason: ingest.ReasonNone},
+		{path: "[kvm]", id: 10, source: ingest.IDByPath, reason: ingest.ReasonNone},
 	} {
 		o := objectOf(t, p, tc.path)
 		id := buildid.ID{}
@@ -130,7 +135,7 @@ func TestIdentify(t *testing.T) {
 		objectOf(t, p, "[vdso]").Kernel != kernel {
 		t.Errorf("the module's kernel is %d", kernel)
 	}
-	if n := p.Stats.ByIDSource; n[ingest.IDNone] != 4 || n[ingest.IDByPath] != 4 || n[ingest.IDSibling] != 2 ||
+	if n := p.Stats.ByIDSource; n[ingest.IDNone] != 4 || n[ingest.IDByPath] != 5 || n[ingest.IDSibling] != 2 ||
 		n[ingest.IDRecorded] != 2 || n[ingest.IDProven] != 1 {
 		t.Errorf("frames by source %v", n)
 	}

@@ -3,6 +3,7 @@ package input
 import (
 	"testing"
 
+	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/sideband"
@@ -63,5 +64,37 @@ func TestKernelMap(t *testing.T) {
 	var none *sideband.KernelMap
 	if _, _, ok := none.Find(0xffffffff8150c300); ok {
 		t.Error("no map finds something")
+	}
+}
+
+// TestAllAddresses: recorders that do not know where the kernel lies map it as all addresses
+// from 0. Those of 32-bit ARM are then its own; others may have been relocated.
+func TestAllAddresses(t *testing.T) {
+	for _, tc := range []struct {
+		arch string
+		pc   uint64
+		want string
+	}{
+		{arch: "armv7l", pc: 0xc0108010, want: "[kernel.kallsyms]+0xc0108010"},
+		{arch: "arm", pc: 0xc0108010, want: "[kernel.kallsyms]+0xc0108010"},
+		{arch: "aarch64", pc: 0xffffffc008000010, want: "[kernel.kallsyms]"},
+		{arch: "x86_64", pc: 0xffffffff81000010, want: "[kernel.kallsyms]"},
+	} {
+		for _, big := range []bool{false, true} {
+			c := capture{perfbuild.NewOrder(big)}
+			c.FeatureString(perfbuild.FeatureArch, tc.arch)
+			c.KernelMap("", 0, 0, ^uint64(0))
+			c.BuildIDs(perfbuild.BuildIDEntry{Misc: perfbuild.Kernel, ID: sum(8),
+				Filename: "[kernel.kallsyms]"})
+			c.hit(7, 1, cK, tc.pc)
+			p := fold(t, c.Bytes(), Options{})
+			if got := frameText(p, p.Stack(p.Samples[0].Stack)[0]); got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.arch, got, tc.want)
+			}
+			if o := objectOf(t, p, "[kernel.kallsyms]"); o.ID.IsZero() ||
+				(o.Reason == ingest.KernelHidden) == (tc.want != "[kernel.kallsyms]") {
+				t.Errorf("%s: %+v", tc.arch, o)
+			}
+		}
 	}
 }

@@ -75,6 +75,9 @@ func NewIdentifier(sb *State, query ObjectQuery, ask func(ObjectQuery) (buildid.
 	for i := range sb.buildIDs {
 		x.entry(&sb.buildIDs[i])
 	}
+	for i := range sb.buildIDs {
+		x.userModule(&sb.buildIDs[i])
+	}
 	for i := range sb.Objects.List {
 		o := &sb.Objects.List[i]
 		switch {
@@ -133,6 +136,19 @@ func (x *Identifier) entry(e *perfdata.BuildIDEntry) {
 		claim(x.module, moduleName(e.Filename), e.ID)
 	default:
 		x.kernel = e.ID // a kernel image with another name
+	}
+}
+
+// userModule enters the file of a module that is listed as one of user mode, as perf 4.4 does
+// (kvm.ko), where no other entry has the module.
+func (x *Identifier) userModule(e *perfdata.BuildIDEntry) {
+	base := e.Filename[strings.LastIndexByte(e.Filename, '/')+1:]
+	if e.ID.IsZero() || e.PID > 0 || e.CPUMode != perfdata.CPUModeUser ||
+		!strings.Contains(base, ".ko") {
+		return
+	}
+	if _, known := x.module[moduleName(base)]; !known {
+		x.module[moduleName(base)] = e.ID
 	}
 }
 

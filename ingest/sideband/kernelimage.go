@@ -37,7 +37,10 @@ func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named 
 		hidden.ID, hidden.IDSource = id, ingest.IDRecorded
 	}
 	if m.PgOff == 0 {
-		return false
+		if m.Addr != 0 || !runsWhereLinked(sb.Host.Arch) {
+			return false
+		}
+		ref = ingest.LinkedAddresses
 	}
 	if m.Addr == 0 && m.PgOff>>63 != 0 { // perf before 3.x
 		e.a = m.PgOff &^ (1<<12 - 1)
@@ -54,6 +57,13 @@ func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named 
 	around.layer, around.b = addrspace.Around, max(e.b, kernelReach(sb.Host.Arch, e.a))
 	sb.add(rec, around)
 	return true
+}
+
+// runsWhereLinked reports whether the kernel of a machine is never relocated: that of 32-bit
+// ARM. Recorders there map it as all addresses from 0 where they do not know its symbols
+// (simpleperf, and perf under kptr_restrict), and perf takes the addresses as they are.
+func runsWhereLinked(arch string) bool {
+	return arch == "arm" || strings.HasPrefix(arch, "armv") && arch != "armv8l"
 }
 
 // kernelReach returns the end of the kernel's image. The recorded map ends with .text, but

@@ -3,6 +3,7 @@ package indexer
 import (
 	"bytes"
 	"cmp"
+	stdelf "debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -231,6 +232,10 @@ func (s *sources) kernel(f *elf.File) {
 		return
 	}
 	base := refs[at].Addr
+	if f.Machine == stdelf.EM_ARM {
+		s.c.Manifest.RefSyms = append(s.c.Manifest.RefSyms,
+			store.RefSymbol{Name: ingest.LinkedAddresses, Addr: -base})
+	}
 	for _, r := range refs {
 		if slices.Contains(refSymbols, r.Name) && r.Addr >= base {
 			ref := store.RefSymbol{Name: r.Name, Addr: r.Addr - base}

@@ -191,11 +191,23 @@ func TestVmlinux(t *testing.T) {
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+	if _, ok := o.RefSymbol(ingest.LinkedAddresses); ok {
+		t.Error("a kernel that is relocated has the address that it was linked to")
+	}
 	write(t, path, image(stdelf.ET_EXEC, sections, symbols[1:2]))
 	settle()
 	if sum := m.index(t, Options{}, path); len(sum.Problems) != 1 ||
 		!strings.Contains(sum.Problems[0].Error(), "_text") {
 		t.Errorf("without _text: %v", sum.Problems)
+	}
+	arm := image(stdelf.ET_EXEC, sections, symbols)
+	binary.LittleEndian.PutUint16(arm[18:], uint16(stdelf.EM_ARM)) // e_machine
+	write(t, path, arm)
+	settle()
+	m = newMemory()
+	m.index(t, Options{}, path)
+	if at, ok := m.object(t, id).RefSymbol(ingest.LinkedAddresses); !ok || base+0x140+at != 0x140 {
+		t.Errorf("address 0 of an ARM kernel lies at %#x, %v", at, ok)
 	}
 }
 
