@@ -14,18 +14,14 @@ import (
 // (docs-developer/CHANGELOG-formats.md of firefox-devtools/profiler).
 const geckoVersion = 66
 
-// geckoCategories are the categories by kind; the Profiler needs a grey one.
-var geckoCategories = [...]string{kindUser: "yellow", kindKernel: "orange", kindBPF: "purple",
-	kindJIT: "green", kindInlined: "lightblue", kindUnresolved: "grey", kindLabel: "darkgrey"}
-
 // WriteGecko writes all stacks for the Firefox Profiler, in its processed format: a thread for
 // each event and combination of labels. The samples of a Profile have no times of their own:
 // each row is one sample with its weight, after one another.
 func (g *Graph) WriteGecko(w io.Writer) error {
 	j := newJSONWriter(w)
 	j.WriteString(`{"meta":{"categories":`)
-	j.list(len(geckoCategories), func(i int) {
-		j.WriteString(`{"name":"` + kindStyles[i].name + `","color":"` + geckoCategories[i] +
+	j.list(len(kindStyles), func(i int) {
+		j.WriteString(`{"name":"` + kindStyles[i].name + `","color":"` + kindStyles[i].gecko +
 			`","subcategories":["Other"]}`)
 	})
 	j.WriteString(`,"debug":false,"extensions":{"baseURL":[],"id":[],"length":0,"name":[]},` +

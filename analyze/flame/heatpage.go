@@ -3,7 +3,6 @@ package flame
 import (
 	_ "embed"
 	"encoding/base64"
-	"html/template"
 	"io"
 	"strings"
 
@@ -21,7 +20,7 @@ var (
 	heatpageJS string
 )
 
-var heatTemplate = template.Must(template.New("heat").Parse(heatHTML))
+var heatTemplate = parsePage(heatHTML)
 
 // HeatMap is the data of a page of one heat map.
 type HeatMap struct {

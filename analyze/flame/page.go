@@ -4,18 +4,19 @@ import (
 	"bytes"
 	"cmp"
 	"compress/flate"
-	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
 	"html/template"
 	"io"
-	"strings"
 
+	"symbolize/analyze/csp"
 	"symbolize/ingest"
 )
 
 // The page's own files.
 var (
+	//go:embed page/head.html
+	headHTML string
 	//go:embed page/page.html
 	pageHTML string
 	//go:embed page/style.css
@@ -39,26 +40,14 @@ var (
 )
 
 // pageTemplate has no input but texts that Go escapes; scripts and style are ours.
-var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
+var pageTemplate = parsePage(pageHTML)
 
-// policy allows the page its own scripts and style, by their sums, and nothing else.
-func policy(scripts []string, style string) string {
-	var b strings.Builder
-	b.WriteString("default-src 'none'; script-src")
-	for _, s := range scripts {
-		b.WriteString(" " + sourceSum(s))
-	}
-	b.WriteString("; style-src " + sourceSum(style))
-	b.WriteString("; base-uri 'none'; form-action 'none'")
-	return b.String()
+// parsePage parses a page, which begins with the head that all pages share.
+func parsePage(html string) *template.Template {
+	return template.Must(template.Must(template.New("head").Parse(headHTML)).New("page").Parse(html))
 }
 
-func sourceSum(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-}
-
-// kind is what the graph is called.
+// kind is the first word of the page's title.
 func (g *Graph) kind() string { return cmp.Or(g.Kind, "Flame graph") }
 
 // WriteHTML writes the page. It is one file that loads nothing.
@@ -79,7 +68,7 @@ func writePage(w io.Writer, t *template.Template, title, data string, scripts ..
 		Data          template.HTML
 		Style         template.CSS
 		Scripts       []template.JS
-	}{Title: title, Data: template.HTML(data), Policy: policy(scripts, styleCSS),
+	}{Title: title, Data: template.HTML(data), Policy: csp.Policy(styleCSS, scripts...),
 		Style: template.CSS(styleCSS)}
 	for _, s := range scripts {
 		page.Scripts = append(page.Scripts, template.JS(s))

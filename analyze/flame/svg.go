@@ -23,11 +23,16 @@ const (
 	svgMostBox = 20_000
 )
 
-// kindStyles are the classes of the kinds of frames: name and colour.
-var kindStyles = [...]struct{ name, colour string }{
-	kindUser: {"user", "#f8c868"}, kindKernel: {"kernel", "#85b5ea"}, kindBPF: {"BPF", "#d3a0e4"},
-	kindJIT: {"JIT", "#84cd98"}, kindInlined: {"inlined", "#f4eaa6"},
-	kindUnresolved: {"unresolved", "#c3c5ca"}, kindLabel: {"label", "#d5d8de"},
+// kindStyles are the kinds of frames: the name, the colour in SVG, and the Firefox Profiler's name
+// of a colour, which needs a grey one. The page has hues of its own, page/format.js.
+var kindStyles = [...]struct{ name, colour, gecko string }{
+	kindUser:       {"user", "#f8c868", "yellow"},
+	kindKernel:     {"kernel", "#85b5ea", "orange"},
+	kindBPF:        {"BPF", "#d3a0e4", "purple"},
+	kindJIT:        {"JIT", "#84cd98", "green"},
+	kindInlined:    {"inlined", "#f4eaa6", "lightblue"},
+	kindUnresolved: {"unresolved", "#c3c5ca", "grey"},
+	kindLabel:      {"label", "#d5d8de", "darkgrey"},
 }
 
 // picture writes the tree of one event as SVG.

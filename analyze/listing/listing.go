@@ -1,15 +1,14 @@
 package listing
 
 import (
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
 	"slices"
 	"strings"
 
+	"symbolize/analyze/csp"
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 )
@@ -21,13 +20,6 @@ var pageHTML string
 var styleCSS string
 
 var pageTemplate = template.Must(template.New("listing").Parse(pageHTML))
-
-// policy allows the page its own style, by its sum, and nothing else.
-func policy() string {
-	sum := sha256.Sum256([]byte(styleCSS))
-	return "default-src 'none'; style-src 'sha256-" +
-		base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
-}
 
 // page is what the template gets.
 type page struct {
@@ -57,7 +49,7 @@ type function struct {
 
 // WriteHTML writes the page.
 func WriteHTML(w io.Writer, a *report.Annotation) error {
-	p := page{Title: "Annotated functions", Policy: policy(), Style: template.CSS(styleCSS),
+	p := page{Title: "Annotated functions", Policy: csp.Policy(styleCSS), Style: template.CSS(styleCSS),
 		Event: a.Event, Samples: table.Thousands(a.Samples) + " samples",
 		Total: table.Quantity(a.Total, a.Unit), Others: strings.Join(a.Others, ", "),
 		Skid: a.SkidPossible(), Children: a.Children}
