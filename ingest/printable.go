@@ -48,6 +48,9 @@ func fitRune(r rune) bool {
 	return !unicode.IsControl(r) && !unicode.Is(unicode.Cf, r) && r != '\u2028' && r != '\u2029'
 }
 
+// BaseName returns the last element of a path; "" if it ends in a slash.
+func BaseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
 // ShortName is the name of an object in the text of an unresolved frame: the
 // last element of its path without brackets, or a substitute.
 func ShortName(o *Object) string {

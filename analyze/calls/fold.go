@@ -98,13 +98,11 @@ func ObjectSuffix(n *calltree.Node) string {
 		return ""
 	}
 	// A BPF function is an object of its own name.
-	if object := baseName(n.Object); object != n.Name {
+	if object := ingest.BaseName(n.Object); object != n.Name {
 		return "  (" + object + ")"
 	}
 	return ""
 }
-
-func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 // flushing runs a writer's body and returns its first error.
 func flushing(w io.Writer, body func(*bufio.Writer)) error {

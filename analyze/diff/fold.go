@@ -3,7 +3,6 @@ package diff
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"symbolize/analyze/calls"
 	"symbolize/analyze/calltree"
@@ -127,6 +126,3 @@ func newSide(inputs []Input, stacks []*calltree.Stacks) Side {
 	side.Total = median(totals)
 	return side
 }
-
-// shortName is the name of a profile's file without its directory.
-func shortName(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }

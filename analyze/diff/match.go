@@ -25,7 +25,7 @@ func newMatcher(profiles []*ingest.Profile) *matcher {
 		m.full.Warm(p)
 		bases := make(map[string]string)
 		for i := range p.Objects {
-			base := baseName(ingest.Printable(p.Objects[i].File.Path))
+			base := ingest.BaseName(ingest.Printable(p.Objects[i].File.Path))
 			s := stem(base)
 			if first, ok := bases[s]; ok && first != base {
 				m.shared[s] = true
@@ -45,12 +45,12 @@ func (m *matcher) findMains(profiles []*ingest.Profile) {
 	m.mains = make([]string, len(profiles))
 	for i, p := range profiles {
 		m.mains[i] = ingest.Printable(p.Meta.MainProgram)
-		stems[stem(baseName(m.mains[i]))] = true
+		stems[stem(ingest.BaseName(m.mains[i]))] = true
 	}
 	for i, p := range profiles {
-		own := stem(baseName(m.mains[i]))
+		own := stem(ingest.BaseName(m.mains[i]))
 		for k := range p.Objects {
-			s := stem(baseName(ingest.Printable(p.Objects[k].File.Path)))
+			s := stem(ingest.BaseName(ingest.Printable(p.Objects[k].File.Path)))
 			if s != own && stems[s] {
 				m.mains = make([]string, len(profiles))
 				return
@@ -58,8 +58,6 @@ func (m *matcher) findMains(profiles []*ingest.Profile) {
 		}
 	}
 }
-
-func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 var (
 	soVersion = regexp.MustCompile(`\.so(\.[0-9.]+)?$`)
@@ -84,7 +82,7 @@ func (m *matcher) object(profile int, n *calltree.Node) string {
 	if n.Object != "" && n.Object == m.mains[profile] {
 		return "main program"
 	}
-	base := baseName(n.Object)
+	base := ingest.BaseName(n.Object)
 	if s := stem(base); !m.shared[s] {
 		return s
 	}
@@ -114,7 +112,7 @@ func (m *matcher) key(profile int, n *calltree.Node) string {
 		if n.StartLine > 0 && n.Line > 0 {
 			parts = append(parts, fmt.Sprintf("+%d", n.Line-n.StartLine))
 		} else {
-			parts = append(parts, baseName(n.File), fmt.Sprint(n.Line))
+			parts = append(parts, ingest.BaseName(n.File), fmt.Sprint(n.Line))
 		}
 	case calltree.File:
 		parts = append(parts, fileTail(n.File))

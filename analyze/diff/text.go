@@ -102,7 +102,7 @@ func (s *Side) Lines(unit string) (lines []string) {
 			return append(lines, fmt.Sprintf("and %d more", len(s.Profiles)-i))
 		}
 		p := &s.Profiles[i]
-		lines = append(lines, table.Join(", ", shortName(p.Name), p.Host,
+		lines = append(lines, table.Join(", ", ingest.BaseName(p.Name), p.Host,
 			startText(p.StartNanos), programText(p),
 			table.Thousands(p.Samples)+" samples", table.Quantity(p.Total, unit)))
 	}
@@ -117,7 +117,7 @@ func (s *Side) Title() string {
 	if n := len(s.Profiles) - 1; n > 0 {
 		more = fmt.Sprintf("and %d more", n)
 	}
-	return table.Join(", ", shortName(p.Name), p.Host, startText(p.StartNanos), more)
+	return table.Join(", ", ingest.BaseName(p.Name), p.Host, startText(p.StartNanos), more)
 }
 
 func startText(nanos int64) string {
@@ -131,7 +131,7 @@ func programText(p *Described) string {
 	if p.MainProgram == "" {
 		return ""
 	}
-	text := shortName(p.MainProgram)
+	text := ingest.BaseName(p.MainProgram)
 	if p.BuildID != "" {
 		text += " " + p.BuildID
 	}

@@ -208,7 +208,7 @@ func (g *Graph) describe(p *ingest.Profile) {
 	m := &p.Meta
 	words := []string{}
 	for _, c := range m.Captures {
-		words = append(words, ingest.Printable(c[strings.LastIndexByte(c, '/')+1:]))
+		words = append(words, ingest.Printable(ingest.BaseName(c)))
 	}
 	if len(words) > 3 {
 		words = append(words[:3], "…")

@@ -9,6 +9,7 @@ import (
 
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/table"
+	"symbolize/ingest"
 )
 
 // The measures of the picture, in pixels.
@@ -153,7 +154,7 @@ func (p *picture) box(n *node, x, y, w float64) {
 			kind = kindInlined
 		}
 		if f.Object != "" && !f.Unresolved {
-			object = " (" + f.Object[strings.LastIndexByte(f.Object, '/')+1:] + ")"
+			object = " (" + ingest.BaseName(f.Object) + ")"
 		}
 	}
 	p.used[kind] = true

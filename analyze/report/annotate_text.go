@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -216,7 +217,7 @@ func (t *annotateWriter) row(w int, percent, text string) {
 func (t *annotateWriter) sourceRow(w int, l *AnnotatedLine) {
 	file := l.File
 	if file != "" {
-		file = baseName(file)
+		file = path.Base(file)
 	}
 	text := "; " + LineText(file, l.Line)
 	if l.Source != "" {
@@ -326,7 +327,7 @@ func (t *annotateWriter) missing() {
 				rest += v
 				continue
 			}
-			fmt.Fprintf(t, "  %8s  %s (%s)\n", table.Percent(v, t.a.Total), m.Name, baseName(m.Object))
+			fmt.Fprintf(t, "  %8s  %s (%s)\n", table.Percent(v, t.a.Total), m.Name, path.Base(m.Object))
 		}
 		if n := len(list) - missingRows; n > 0 {
 			fmt.Fprintf(t, "  %8s  %s more\n", table.Percent(rest, t.a.Total),

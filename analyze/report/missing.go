@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"path"
 	"strings"
 
 	"symbolize/analyze/table"
@@ -150,7 +149,5 @@ func share100(v float64) string {
 	}
 	return fmt.Sprintf("%.2f%%", v)
 }
-
-func baseName(file string) string { return path.Base(file) }
 
 func joinNames(names []string) string { return strings.Join(names, ", ") }

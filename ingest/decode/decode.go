@@ -175,3 +175,23 @@ func (r *Reader) FixedString(n uint64) string {
 	}
 	return string(b)
 }
+
+// CutUvarint reads an unsigned LEB128 from the front of b and cuts it off. It reports whether there
+// is one of at most 64 bits. It is for columns of numbers, most of one byte, where a Reader costs
+// too much.
+func CutUvarint(b *[]byte) (uint64, bool) {
+	if s := *b; len(s) > 0 && s[0] < 0x80 {
+		*b = s[1:]
+		return uint64(s[0]), true
+	}
+	return cutUvarintSlow(b)
+}
+
+func cutUvarintSlow(b *[]byte) (uint64, bool) {
+	v, n := binary.Uvarint(*b)
+	if n <= 0 {
+		return 0, false
+	}
+	*b = (*b)[n:]
+	return v, true
+}

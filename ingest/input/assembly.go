@@ -162,7 +162,7 @@ func mainProgram(objects []ingest.Object, leaves []uint64) string {
 	best := -1
 	for i := range objects {
 		o := &objects[i]
-		base := o.File.Path[strings.LastIndexByte(o.File.Path, '/')+1:]
+		base := ingest.BaseName(o.File.Path)
 		if o.Kind != ingest.ELF || leaves[i] == 0 || strings.HasSuffix(base, ".so") ||
 			strings.Contains(base, ".so.") || o.File.Path == ingest.VsyscallPath {
 			continue

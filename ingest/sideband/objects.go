@@ -195,7 +195,7 @@ func (r *Objects) module(m *perfdata.Mmap) uint32 {
 // moduleName is the display name of a module, "[xt_conntrack]". In file names '-'
 // and '_' are one.
 func moduleName(file string) string {
-	base := file[strings.LastIndexByte(file, '/')+1:]
+	base := ingest.BaseName(file)
 	if inner, ok := ingest.Unbracket(base); ok {
 		base = inner
 	} else if i := strings.Index(base, ".ko"); i > 0 {

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/decode"
 )
 
 // A body holds the calls and segments of a function's range, in a compact form of LEB128
@@ -125,7 +126,7 @@ func (d *debugInfo) unpack(c *candidate, f *flatBody, most int64) (cost int64, w
 func (f *flatBody) decode(b []byte, at uint64, most int64) (cost int64, whole bool) {
 	all := len(b)
 	next := func() uint64 {
-		v, _ := uvarint(&b)
+		v, _ := decode.CutUvarint(&b)
 		return v
 	}
 	f.sub = SubRef(next())

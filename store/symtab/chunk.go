@@ -1,7 +1,6 @@
 package symtab
 
 import (
-	"encoding/binary"
 	"math"
 
 	"symbolize/ingest/decode"
@@ -64,24 +63,6 @@ func (c *chunkCursor) open(entry chunkEntry, raw []byte, debug *debugCursor) err
 	return c.err
 }
 
-// uvarint reads the next number of a column and cuts it off.
-func uvarint(b *[]byte) (uint64, bool) {
-	if s := *b; len(s) > 0 && s[0] < 0x80 {
-		*b = s[1:]
-		return uint64(s[0]), true
-	}
-	return uvarintSlow(b)
-}
-
-func uvarintSlow(b *[]byte) (uint64, bool) {
-	v, n := binary.Uvarint(*b)
-	if n <= 0 {
-		return 0, false
-	}
-	*b = (*b)[n:]
-	return v, true
-}
-
 // next moves to the next range. The address arithmetic cannot wrap: every range is
 // checked against the directory's end.
 func (c *chunkCursor) next() bool {
@@ -89,8 +70,8 @@ func (c *chunkCursor) next() bool {
 		return false
 	}
 	c.ranges--
-	gap, ok1 := uvarint(&c.gaps)
-	size, ok2 := uvarint(&c.sizes)
+	gap, ok1 := decode.CutUvarint(&c.gaps)
+	size, ok2 := decode.CutUvarint(&c.sizes)
 	limit := c.entry.start + c.entry.span
 	if !ok1 || !ok2 || size == 0 || gap > limit-c.end || size > limit-c.end-gap {
 		return c.fail("range overruns the chunk")
@@ -125,7 +106,7 @@ func (c *chunkCursor) special(kind byte, size uint64) bool {
 		c.flags |= Nameless
 		c.name = uint32(NoName)
 	} else if kind&kindOldName != 0 {
-		back, ok := uvarint(&c.extras)
+		back, ok := decode.CutUvarint(&c.extras)
 		if !ok || back == 0 || back > c.nextStr {
 			return c.fail("string number out of range")
 		}
@@ -137,9 +118,9 @@ func (c *chunkCursor) special(kind byte, size uint64) bool {
 	c.funcStart, c.funcSize = c.start, size
 	back := uint64(0)
 	if kind&kindPart != 0 {
-		dist, ok1 := uvarint(&c.extras)
-		full, ok2 := uvarint(&c.extras)
-		number, ok3 := uvarint(&c.extras)
+		dist, ok1 := decode.CutUvarint(&c.extras)
+		full, ok2 := decode.CutUvarint(&c.extras)
+		number, ok3 := decode.CutUvarint(&c.extras)
 		if !ok1 || !ok2 || !ok3 || dist > c.start || full > math.MaxUint64-(c.start-dist) ||
 			full < dist || full-dist < size || number > c.nextFunc {
 			return c.fail("part of a function lies outside it")

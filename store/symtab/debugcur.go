@@ -67,7 +67,7 @@ func (d *debugCursor) openLists() error {
 	d.files, d.subs = d.files[:0], d.subs[:0]
 	last := int64(0)
 	for col := d.cols[colFiles]; len(col) > 0; {
-		v, ok := uvarint(&col)
+		v, ok := decode.CutUvarint(&col)
 		last += unzigzag(v)
 		if !ok || last < 0 || uint64(last) >= d.numFiles || len(d.files) == maxChunkSubs {
 			return formatError("file number out of range")
@@ -77,9 +77,9 @@ func (d *debugCursor) openLists() error {
 	last = 0
 	names, files, lines := d.cols[colSubNames], d.cols[colSubFiles], d.cols[colSubLines]
 	for len(names) > 0 {
-		v, ok1 := uvarint(&names)
-		file, ok2 := uvarint(&files)
-		line, ok3 := uvarint(&lines)
+		v, ok1 := decode.CutUvarint(&names)
+		file, ok2 := decode.CutUvarint(&files)
+		line, ok3 := decode.CutUvarint(&lines)
 		last += unzigzag(v)
 		if !ok1 || !ok2 || !ok3 || last < 0 || uint64(last) >= d.names ||
 			file > uint64(len(d.files)) || line > math.MaxUint32 || len(d.subs) == maxChunkSubs {
@@ -129,9 +129,9 @@ func skipNumbers(col *[]byte, n uint64) bool {
 
 // pass skips a range. The work is deferred until load needs a later one.
 func (d *debugCursor) pass() error {
-	_, ok1 := uvarint(&d.cols[colPieceSubs])
-	calls, ok2 := uvarint(&d.cols[colPieceCalls])
-	segs, ok3 := uvarint(&d.cols[colPieceSegs])
+	_, ok1 := decode.CutUvarint(&d.cols[colPieceSubs])
+	calls, ok2 := decode.CutUvarint(&d.cols[colPieceCalls])
+	segs, ok3 := decode.CutUvarint(&d.cols[colPieceSegs])
 	if !ok1 || !ok2 || !ok3 || calls > MaxScopes || segs == 0 || segs > MaxSegments {
 		return formatError("debug information ends early")
 	}
@@ -170,9 +170,9 @@ func (d *debugCursor) load(start, size uint64, addrs []addr.Addr) error {
 	if !d.catchUp() {
 		return formatError("debug information ends early")
 	}
-	fn, ok1 := uvarint(&d.cols[colPieceSubs])
-	calls, ok2 := uvarint(&d.cols[colPieceCalls])
-	segs, ok3 := uvarint(&d.cols[colPieceSegs])
+	fn, ok1 := decode.CutUvarint(&d.cols[colPieceSubs])
+	calls, ok2 := decode.CutUvarint(&d.cols[colPieceCalls])
+	segs, ok3 := decode.CutUvarint(&d.cols[colPieceSegs])
 	// Each call and each segment takes a byte at least: nothing is allocated for more.
 	if !ok1 || !ok2 || !ok3 || fn > uint64(len(d.subs)) || segs == 0 ||
 		calls > min(MaxScopes, uint64(len(d.cols[colCallSubs]))) ||

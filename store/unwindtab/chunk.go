@@ -2,6 +2,7 @@ package unwindtab
 
 import (
 	"symbolize/ingest/addr"
+	"symbolize/ingest/decode"
 )
 
 // Chunk is a decoded chunk: six bytes a row, and an index. It is immutable.
@@ -21,7 +22,7 @@ func (c *Chunk) decode(raw []byte, numRules int, limit uint64) bool {
 	// counts becomes the place of each rule's next row in the order of the lengths.
 	places := make([]uint32, numRules+1)
 	for i := range c.rules {
-		r, ok := uvarint(&raw)
+		r, ok := decode.CutUvarint(&raw)
 		if !ok || r >= uint64(numRules) {
 			return false
 		}
@@ -35,7 +36,7 @@ func (c *Chunk) decode(raw []byte, numRules int, limit uint64) bool {
 	}
 	lengths := make([]uint32, len(c.rules)-1)
 	for i := range lengths {
-		n, ok := uvarint(&raw)
+		n, ok := decode.CutUvarint(&raw)
 		if !ok || n == 0 || n > maxSpan {
 			return false
 		}

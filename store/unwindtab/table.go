@@ -2,7 +2,6 @@ package unwindtab
 
 import (
 	"debug/elf"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"sort"
@@ -276,18 +275,4 @@ func (t *Table) Chunk(i int) (*Chunk, error) {
 	}
 	c.makeIndex()
 	return c, nil
-}
-
-// uvarint cuts the next number off b.
-func uvarint(b *[]byte) (uint64, bool) {
-	if s := *b; len(s) > 0 && s[0] < 0x80 {
-		*b = s[1:]
-		return uint64(s[0]), true
-	}
-	v, n := binary.Uvarint(*b)
-	if n <= 0 {
-		return 0, false
-	}
-	*b = (*b)[n:]
-	return v, true
 }

@@ -1,5 +1,7 @@
 package pprof
 
+import "encoding/binary"
+
 // Detect reports whether the first fields of a file can be those of a
 // profile.proto: known numbers, with the wire types that they have, in bounds.
 func Detect(head []byte) bool {
@@ -13,8 +15,8 @@ func Detect(head []byte) bool {
 		if b[0] >= 0x80 || !(wire == varint && isVarint) && !(wire == bytes && isBytes) {
 			return false
 		}
-		v, n := uvarint(b[1:])
-		if n == 0 {
+		v, n := binary.Uvarint(b[1:])
+		if n <= 0 {
 			break // cut off by the size of head
 		}
 		b = b[1+n:]
@@ -26,17 +28,4 @@ func Detect(head []byte) bool {
 		}
 	}
 	return fields > 0
-}
-
-func uvarint(b []byte) (v uint64, n int) {
-	for i, c := range b {
-		if i == 10 {
-			break
-		}
-		v |= uint64(c&0x7f) << (7 * i)
-		if c < 0x80 {
-			return v, i + 1
-		}
-	}
-	return 0, 0
 }
