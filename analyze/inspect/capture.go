@@ -42,6 +42,7 @@ type Capture struct {
 	Locations int              `json:"locations"`
 	Objects   []CapturedObject `json:"objects"`
 	Programs  []Program        `json:"bpf_programs,omitempty"`
+	Usage     *BPFUsage        `json:"bpf_usage,omitempty"`
 	Bundle    *Bundle          `json:"bundle,omitempty"`
 	StackMap  *StackMap        `json:"stack_map,omitempty"`
 	Copied    *report.Copied   `json:"copied_stacks,omitempty"`
@@ -101,6 +102,10 @@ func newCapture(ctx context.Context, path string, c *input.Capture) (*Capture, e
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Type, b.Type))
 	})
 	if info.Bundle, err = newBundle(c.Bundle()); err != nil {
+		info.Warnings, info.damaged = append(info.Warnings, err.Error()), true
+	}
+	programs, _ := c.Programs() // their damage is in the profile's warnings
+	if info.Usage, err = NewBPFUsage(c.Bundle(), programs); err != nil {
 		info.Warnings, info.damaged = append(info.Warnings, err.Error()), true
 	}
 	for _, w := range p.Stats.Warnings {
@@ -178,6 +183,7 @@ func (info *Capture) WriteText(w io.Writer) error {
 		t.Row("lasted", time.Duration(info.Duration).String())
 	}
 	info.Bundle.rows(t)
+	info.Usage.rows(t)
 	for _, e := range info.Events {
 		t.Row("event", e.text())
 	}
@@ -201,6 +207,9 @@ func (info *Capture) WriteText(w io.Writer) error {
 		return err
 	}
 	if err := info.Bundle.writeTables(w); err != nil {
+		return err
+	}
+	if err := info.Usage.write(w); err != nil {
 		return err
 	}
 	return writePrograms(w, info.Programs)

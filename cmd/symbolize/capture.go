@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/analyze/table"
+	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record"
 	"symbolize/ingest/record/sampler"
@@ -32,6 +33,7 @@ type captureOptions struct {
 	timed        func() bool // --duration was given
 	check        bool
 	kernelCopy   bool
+	bpfStats     bool
 	maps         []string
 	interval     time.Duration
 	pids         []int
@@ -99,6 +101,8 @@ func (o *captureOptions) register(fs *pflag.FlagSet) {
 		"record nothing: say which rights and settings are missing")
 	fs.BoolVar(&o.kernelCopy, "kernel-copy", false,
 		"have the kernel copy each program while it is loaded: none is too short-lived")
+	fs.BoolVar(&o.bpfStats, "bpf-stats", false,
+		"have the kernel count how often and how long each BPF program runs meanwhile")
 	fs.StringSliceVar(&o.maps, "maps", nil,
 		"dump the BPF map of this `NAME|ID` at intervals; may be repeated")
 	fs.DurationVar(&o.interval, "interval", defaultMapInterval,
@@ -212,7 +216,7 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	written := o.output
 	opts := record.Options{Duration: o.duration, Command: command, Stdin: a.env.Stdin,
 		Stdout: a.env.Stdout, Stderr: a.env.Stderr, Signals: signals,
-		Interrupted: record.SharesTerminal, KernelCopy: o.kernelCopy,
+		Interrupted: record.SharesTerminal, KernelCopy: o.kernelCopy, BPFStats: o.bpfStats,
 		Maps: o.maps, MapInterval: o.interval, PIDs: o.pids, AllProcesses: o.allProcesses,
 		HostProc: o.hostProc, Rotate: o.rotation,
 		Written: func(path string) {
@@ -331,6 +335,10 @@ func (a *app) captureSummary(path string, s *record.Summary) {
 		count(s.Modules, "module", "modules"), count(s.Processes, "process", "processes"))
 	if s.Maps > 0 {
 		a.note(fmt.Sprintf("%d BPF maps, %d dumps", s.Maps, s.MapDumps))
+	}
+	if r := s.BPFRuns; r != nil {
+		a.note(fmt.Sprintf("BPF programs ran %s times for %v: `symbolize info %s` has each",
+			table.Thousands(r.Runs), r.Time.Round(time.Microsecond), ingest.ShellWord(path)))
 	}
 	if s.Stacks != nil {
 		a.stackSummary(s.Stacks)

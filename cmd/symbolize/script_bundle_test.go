@@ -10,6 +10,7 @@ import (
 
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/bpfstats"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/rawdump"
 )
@@ -37,12 +38,13 @@ func cmdRecording(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bundlebuild.NewHost().PerfData(lacks), 0o644))
 }
 
-// cmdBundle is `bundle FILE [other-boot|later|dump|unread|maps|cut-names]`: writes the packed
-// bundle of the same host, of another boot of it, of a later time, with dumps of maps in
-// it, or of a recorder that could not read the first program and another one of before.
+// cmdBundle is `bundle FILE [other-boot|later|dump|unread|maps|cut-names|costs|no-costs|bad-costs]`:
+// writes the packed bundle of the same host, of another boot of it, of a later time, with dumps of maps
+// in it, of a recorder that could not read the first program and another one of before, or with
+// how programs were used.
 func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
-		ts.Fatalf("usage: bundle FILE [other-boot|later|dump|unread|maps|cut-names]")
+		ts.Fatalf("usage: bundle FILE [other-boot|later|dump|unread|maps|cut-names|costs|no-costs|bad-costs]")
 	}
 	h := bundlebuild.NewHost()
 	what := ""
@@ -64,6 +66,13 @@ func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		h.Entries = map[string][]byte{bundle.DumpName("counts"): dump}
 	}
+	if what == "costs" || what == "no-costs" {
+		ts.Check(addCosts(h, what == "costs"))
+	}
+	if name := bundle.BPFStatsName; what == "bad-costs" {
+		ts.Check(addCosts(h, true))
+		h.Entries[name] = h.Entries[name][:len(h.Entries[name])/2]
+	}
 	if what == "maps" {
 		ts.Check(addMaps(h))
 	}
@@ -77,6 +86,31 @@ func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Check(packBundle(ts.MkAbs(args[0]), h.Bundle()))
+}
+
+// addCosts adds how the programs were used, with or without their runs counted.
+func addCosts(h *bundlebuild.Host, counted bool) error {
+	l := &bpfstats.List{Lost: 2, Programs: []bpfstats.Program{
+		{ID: 42, Tag: "b0b0b0b0b0b0b0b0", Name: "on_write", Type: 17, Runs: 7, RunTime: 800,
+			Attached: []bpfstats.Attachment{{How: "perf_event", To: "cpu-clock", Link: 3, Times: 2}},
+			Pins:     []string{"/sys/fs/bpf/<script>alert(1)</script>\x1b[31m"}},
+		{ID: 41, Tag: "a0a0a0a0a0a0a0a0", Name: "on_sys_enter", Type: 17, UID: 5, Gone: true,
+			Runs: 1_234_567, RunTime: 400_000_000, Missed: 1,
+			Maps:     []bpfstats.Map{{ID: 3, Name: "counts", Type: 5}, {ID: 4, Type: 27}},
+			Attached: []bpfstats.Attachment{{How: "raw_tracepoint", To: "sys_enter", Link: 2}},
+			Holders: []bpfstats.Holder{{PID: 9, Comm: "agent", By: bpfstats.ByProgram},
+				{PID: 9, Comm: "agent", By: bpfstats.ByLink}}},
+	}}
+	if counted {
+		l.Begin, l.End = bundlebuild.Begin+h.Boottime, bundlebuild.EndOfAll+h.Boottime
+	} else {
+		for i := range l.Programs {
+			l.Programs[i].Runs, l.Programs[i].RunTime, l.Programs[i].Missed = 0, 0, 0
+		}
+	}
+	data, err := bpfstats.Encode(l)
+	h.Entries = map[string][]byte{bundle.BPFStatsName: data}
+	return err
 }
 
 // addMaps adds what `capture --maps` leaves of two maps: of one by code address, and three

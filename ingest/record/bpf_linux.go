@@ -4,59 +4,20 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/record/bpfcall"
 )
 
-// Commands of bpf(2). They are called without a library for two reasons: cilium/ebpf
-// shows no array of bpf_prog_info as it is, and each call more between the record of a
-// load and the descriptor is time in which the program may go.
-const (
-	cmdProgGetNextID  = 11
-	cmdProgGetFDByID  = 13
-	cmdObjGetInfoByFD = 15
-	cmdBTFGetFDByID   = 19
-)
-
-// idAttr is union bpf_attr of the commands that take an id.
-type idAttr struct{ id, next, flags uint32 }
-
-// infoAttr is union bpf_attr of BPF_OBJ_GET_INFO_BY_FD.
-type infoAttr struct {
-	fd, size uint32
-	info     uint64
-}
-
-func bpfCall(cmd int, attr unsafe.Pointer, size uintptr) (int, error) {
-	for {
-		r, _, e := unix.Syscall(unix.SYS_BPF, uintptr(cmd), uintptr(attr), size)
-		switch e {
-		case 0:
-			return int(r), nil
-		case unix.EINTR, unix.EAGAIN:
-		default:
-			return -1, e
-		}
-	}
-}
-
-// fdByID returns a descriptor, which the caller closes, of the program or BTF that
-// has this id.
-func fdByID(cmd int, id uint32) (int, error) {
-	attr := idAttr{id: id}
-	fd, err := bpfCall(cmd, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
-	return fd, err
+// openProgram returns a descriptor, which the caller closes, of the program with this id.
+func openProgram(id uint32) (int, error) {
+	return bpfcall.FDByID(bpfcall.ProgGetFDByID, id, 0)
 }
 
 // nextProgram returns the id of the program that follows; fs.ErrNotExist at the end.
-func nextProgram(id uint32) (uint32, error) {
-	attr := idAttr{id: id}
-	_, err := bpfCall(cmdProgGetNextID, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
-	return attr.next, err
-}
+func nextProgram(id uint32) (uint32, error) { return bpfcall.NextID(bpfcall.ProgGetNextID, id) }
 
 // infoArray locates the fields of struct bpf_prog_info that describe a recorded array.
 type infoArray struct {
@@ -104,7 +65,7 @@ type infoReader struct {
 	raw    bpf.RawProgram
 }
 
-func (x *infoReader) open(id uint32) (int, error) { return fdByID(cmdProgGetFDByID, id) }
+func (x *infoReader) open(id uint32) (int, error) { return openProgram(id) }
 
 func (x *infoReader) close(fd int) { unix.Close(fd) }
 
@@ -146,21 +107,13 @@ func (x *infoReader) fill(fd int) (int, error) {
 		}
 		order := binary.NativeEndian
 		order.PutUint32(x.info[a.count:], uint32(len(x.arrays[i])/a.size))
-		order.PutUint64(x.info[a.pointer:], address(x.arrays[i]))
+		order.PutUint64(x.info[a.pointer:], bpfcall.Address(x.arrays[i]))
 		if a.recSize != 0 {
 			order.PutUint32(x.info[a.recSize:], uint32(a.size))
 		}
 	}
-	attr := infoAttr{fd: uint32(fd), size: bpf.InfoLen, info: address(x.info[:])}
-	_, err := bpfCall(cmdObjGetInfoByFD, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
-	if err != nil {
-		return 0, err
-	}
-	return int(min(attr.size, bpf.InfoLen)), nil
+	return bpfcall.Info(fd, x.info[:])
 }
-
-// address is the address of a buffer, which its owner keeps reachable.
-func address(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
 // grow enlarges the buffers to the sizes that the kernel reported, and
 // reports whether any was too small.
@@ -179,7 +132,7 @@ func (x *infoReader) grow() bool {
 
 // blob returns the BTF of this id. It is valid until the next call.
 func (x *infoReader) blob(id uint32) ([]byte, error) {
-	fd, err := fdByID(cmdBTFGetFDByID, id)
+	fd, err := bpfcall.FDByID(bpfcall.BTFGetFDByID, id, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -190,11 +143,9 @@ func (x *infoReader) blob(id uint32) ([]byte, error) {
 	for {
 		info := x.about[:]
 		clear(info)
-		binary.NativeEndian.PutUint64(info, address(x.btf))
+		binary.NativeEndian.PutUint64(info, bpfcall.Address(x.btf))
 		binary.NativeEndian.PutUint32(info[8:], uint32(len(x.btf)))
-		attr := infoAttr{fd: uint32(fd), size: btfInfoLen, info: address(info)}
-		_, err := bpfCall(cmdObjGetInfoByFD, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
-		if err != nil {
+		if _, err := bpfcall.Info(fd, info); err != nil {
 			return nil, err
 		}
 		size := int(binary.NativeEndian.Uint32(info[8:]))

@@ -44,6 +44,9 @@ type Options struct {
 	// KernelCopy has the kernel copy each program while it is being loaded, in the
 	// loader's own context: then none is too short-lived.
 	KernelCopy bool
+	// BPFStats has the kernel count the runs of BPF programs during the recording, which makes
+	// each of them some tens of ns longer.
+	BPFStats bool
 	// PIDs are processes, beside the command's, of which mappings and perf maps are
 	// taken; AllProcesses takes those of every process that is there at the end.
 	PIDs []int
@@ -100,6 +103,13 @@ type Summary struct {
 	Lost      map[string]uint64 // by cause, as in the manifest
 	Stacks    *sampler.Stats    // nil: none were sampled
 	Command   CommandStatus
+	BPFRuns   *BPFRuns // nil: the kernel counted none
+}
+
+// BPFRuns adds up the runs of all BPF programs during a recording.
+type BPFRuns struct {
+	Runs uint64
+	Time time.Duration // spent in them, of all CPUs
 }
 
 // MissingProgram is a BPF program whose code was not recorded.

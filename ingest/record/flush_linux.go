@@ -21,6 +21,7 @@ type recorders struct {
 	modules *modules
 	procs   *processes
 	side    *sideband
+	costs   *costs
 	series  *mapSeries
 	stacks  *stacks
 }
@@ -181,6 +182,9 @@ func (f *flusher) add(p *part, last bool) (samples []bundle.Samples, err error) 
 		err = x.series.flush(f.w)
 	}
 	if err == nil {
+		err = x.costs.add(f.w)
+	}
+	if err == nil {
 		err = x.side.addPart(f.w, p.side)
 	}
 	return samples, err
@@ -233,6 +237,7 @@ func (f *flusher) rotate(p *part, m *bundle.Manifest) error {
 	}
 	f.w, f.first, f.begun = next, true, time.Now()
 	f.set.procs.again()
+	f.set.costs.again()
 	f.set.modules.forget(p.turned)
 	if f.set.series != nil {
 		f.set.series.again()

@@ -316,7 +316,7 @@ func TestLiveEnds(t *testing.T) {
 	}
 	p.Close()
 	for range 3000 { // the kernel frees it when all CPUs have passed it
-		if _, err = fdByID(cmdProgGetFDByID, uint32(id)); err != nil {
+		if _, err = openProgram(uint32(id)); err != nil {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -10,16 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/rawdump"
-)
-
-// Commands of bpf(2) on maps, and the flag for a descriptor that reads only.
-const (
-	cmdMapLookup      = 1
-	cmdMapNextKey     = 4
-	cmdMapGetNextID   = 12
-	cmdMapGetFDByID   = 14
-	cmdMapLookupBatch = 24
-	flagReadOnly      = 1 << 3 // BPF_F_RDONLY
+	"symbolize/ingest/record/bpfcall"
 )
 
 // Types of maps (enum bpf_map_type) with their own treatment here.
@@ -79,23 +70,16 @@ type mapReader struct {
 // openMap returns a descriptor, which the caller closes, of the map with this id. The
 // map is there as long as it is open.
 func openMap(id uint32) (int, error) {
-	attr := idAttr{id: id, flags: flagReadOnly}
-	return bpfCall(cmdMapGetFDByID, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+	return bpfcall.FDByID(bpfcall.MapGetFDByID, id, bpfcall.ReadOnly)
 }
 
 // nextMap returns the id of the map that follows; fs.ErrNotExist at the end.
-func nextMap(id uint32) (uint32, error) {
-	attr := idAttr{id: id}
-	_, err := bpfCall(cmdMapGetNextID, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
-	return attr.next, err
-}
+func nextMap(id uint32) (uint32, error) { return bpfcall.NextID(bpfcall.MapGetNextID, id) }
 
 // header returns the kernel's description of the map behind a descriptor.
 func (r *mapReader) header(fd int) (h rawdump.Header, err error) {
 	clear(r.info[:])
-	attr := infoAttr{fd: uint32(fd), size: mapInfoLen, info: address(r.info[:])}
-	_, err = bpfCall(cmdObjGetInfoByFD, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
-	if err != nil {
+	if _, err = bpfcall.Info(fd, r.info[:]); err != nil {
 		return h, err
 	}
 	u32 := func(at int) uint32 { return binary.NativeEndian.Uint32(r.info[at:]) }
@@ -169,9 +153,9 @@ func (r *mapReader) batches(fd int, h *rawdump.Header, stride int) error {
 	n = min(n, max(1, int(h.MaxEntries)))
 	for in := uint64(0); ; {
 		r.keys, r.values = sized(r.keys, n*key), sized(r.values, n*stride)
-		attr := mapBatchAttr{in: in, out: address(r.cursor[1]), keys: address(r.keys),
-			values: address(r.values), count: uint32(n), fd: uint32(fd)}
-		_, err := bpfCall(cmdMapLookupBatch, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+		attr := mapBatchAttr{in: in, out: bpfcall.Address(r.cursor[1]), keys: bpfcall.Address(r.keys),
+			values: bpfcall.Address(r.values), count: uint32(n), fd: uint32(fd)}
+		_, err := bpfcall.Call(bpfcall.MapLookupBatch, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
 		switch {
 		case errors.Is(err, unix.ENOSPC) && n*(key+stride) < maxMapBytes:
 			n *= 2 // the bucket has more elements
@@ -187,7 +171,7 @@ func (r *mapReader) batches(fd int, h *rawdump.Header, stride int) error {
 			return nil
 		}
 		r.cursor[0], r.cursor[1] = r.cursor[1], r.cursor[0]
-		in = address(r.cursor[0])
+		in = bpfcall.Address(r.cursor[0])
 	}
 }
 
@@ -209,8 +193,8 @@ func (r *mapReader) elements(fd int, h *rawdump.Header, stride int) error {
 	r.cursor[0], r.cursor[1] = sized(r.cursor[0], key), sized(r.cursor[1], key)
 	r.values = sized(r.values, stride)
 	for step, at := uint32(0), uint64(0); step <= h.MaxEntries; step++ {
-		attr := mapElemAttr{fd: uint32(fd), key: at, value: address(r.cursor[1])}
-		_, err := bpfCall(cmdMapNextKey, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+		attr := mapElemAttr{fd: uint32(fd), key: at, value: bpfcall.Address(r.cursor[1])}
+		_, err := bpfcall.Call(bpfcall.MapNextKey, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
 		if errors.Is(err, unix.ENOENT) {
 			return nil
 		}
@@ -218,9 +202,9 @@ func (r *mapReader) elements(fd int, h *rawdump.Header, stride int) error {
 			return err
 		}
 		r.cursor[0], r.cursor[1] = r.cursor[1], r.cursor[0]
-		at = address(r.cursor[0])
-		attr = mapElemAttr{fd: uint32(fd), key: at, value: address(r.values)}
-		_, err = bpfCall(cmdMapLookup, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+		at = bpfcall.Address(r.cursor[0])
+		attr = mapElemAttr{fd: uint32(fd), key: at, value: bpfcall.Address(r.values)}
+		_, err = bpfcall.Call(bpfcall.MapLookup, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
 		switch {
 		case errors.Is(err, unix.ENOENT) && hasSlots(h.Type): // nothing is there
 		case errors.Is(err, unix.ENOENT):

@@ -232,7 +232,7 @@ func fdRights() error {
 	if err != nil {
 		return err
 	}
-	fd, err := fdByID(cmdProgGetFDByID, id)
+	fd, err := openProgram(id)
 	switch {
 	case err == nil:
 		return unix.Close(fd)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/record/usage"
 )
 
 // drainEvery is how often recorders are drained at most.
@@ -112,7 +113,9 @@ func (s *session) newRecorders() ([]recorder, error) {
 	if err != nil {
 		return list, err
 	}
-	s.set = &recorders{kernel: kern, modules: mods, procs: procs, side: side}
+	use := newCosts(s, usage.Options{Proc: s.opts.HostProc, OtherPIDs: procs.otherNumbers()})
+	list = append(list, use)
+	s.set = &recorders{kernel: kern, modules: mods, procs: procs, side: side, costs: use}
 	if len(s.opts.Maps) > 0 {
 		side.series = newMapSeries(s, "")
 		s.set.series = side.series

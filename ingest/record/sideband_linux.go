@@ -65,17 +65,19 @@ type sideband struct {
 	stopping atomic.Bool
 	done     chan struct{} // closed when the loop has ended
 	ready    chan struct{} // closed when the programs present were read
-	ksymbols int
-	symbols  map[symbolKey]bool // names at addresses in records: trampolines
-	room     []byte             // a record that was cut
-	current  *ring              // that is being read
-	named    []byte             // names of functions since the last load, each with a 0 behind
-	changes  *changes           // of kernel addresses; nil: not wanted
-	series   *mapSeries         // asked for the BTF of maps; nil if none are dumped
-	ids      []uint64           // of the events
-	first    bool               // nothing of the bundle was cut off yet
-	requests chan func()        // run by the loop
-	again    again
+	// presentErr is an error of that, set before ready is closed.
+	presentErr error
+	ksymbols   int
+	symbols    map[symbolKey]bool // names at addresses in records: trampolines
+	room       []byte             // a record that was cut
+	current    *ring              // that is being read
+	named      []byte             // names of functions since the last load, each with a 0 behind
+	changes    *changes           // of kernel addresses; nil: not wanted
+	series     *mapSeries         // asked for the BTF of maps; nil if none are dumped
+	ids        []uint64           // of the events
+	first      bool               // nothing of the bundle was cut off yet
+	requests   chan func()        // run by the loop
+	again      again
 }
 
 // symbolKey is a KSYMBOL record of no program.
@@ -154,7 +156,7 @@ func (x *sideband) start() error {
 	}
 	go x.loop()
 	<-x.ready
-	return x.programs.err
+	return x.presentErr
 }
 
 func (x *sideband) drain() time.Duration { return 0 }
@@ -196,6 +198,7 @@ func (x *sideband) loop() {
 		x.s.log("no real-time priority for the reader: %v", err)
 	}
 	x.readPresent()
+	x.presentErr = x.programs.err
 	close(x.ready)
 	defer x.changes.end()
 	fds := make([]unix.PollFd, 0, len(x.rings)+1)

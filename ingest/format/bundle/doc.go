@@ -70,6 +70,7 @@
 //	                      that of program N of the process, see Stacks
 //	proc/PID/perf.map     /tmp/perf-PID.map, found in the process's own root, if it was
 //	                      written after the process began
+//	bpf/programs.json     how BPF programs were used: package bpfstats specifies it
 //	dumps/NAME            a map, as a raw dump: package rawdump specifies it
 //	dumps/maps/ID-NAME/N  the N-th dump, six digits from 000001 on, of a map that was
 //	                      dumped at intervals; its BTF is in perf.data

@@ -14,6 +14,7 @@ const (
 	KallsymsName = "kernel/kallsyms"
 	NotesName    = "kernel/notes"
 	ModulesName  = "kernel/modules.json"
+	BPFStatsName = "bpf/programs.json"
 
 	vdsoDir    = "vdso/"
 	vdsoExt    = ".so"

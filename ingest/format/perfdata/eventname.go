@@ -63,6 +63,10 @@ func (f *File) eventName(a *Attr) string {
 	return f.baseName(a) + modifiers(a)
 }
 
+// Name returns perf's name of an event, as far as its attr alone has it: without modifiers, and
+// numbers for tracepoints and PMUs.
+func (a *Attr) Name() string { return new(File).baseName(a) }
+
 func (f *File) baseName(a *Attr) string {
 	// The upper half of config can hold the number of a PMU (hybrid machines).
 	config := a.Config & 0xffffffff

@@ -1,0 +1,100 @@
+package bpfstats
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func example() *List {
+	return &List{Begin: 1000, End: 5000, Lost: 1, Programs: []Program{
+		{ID: 9, Type: 6, Name: "drop"},
+		{ID: 4, Tag: "0123456789abcdef", Name: "count", Type: 5, UID: 7, Loaded: 500, First: 1000,
+			Last: 4000, Gone: true, Runs: 10, RunTime: 300, Missed: 1,
+			Maps:     []Map{{ID: 3, Name: "counts", Type: 1}},
+			Attached: []Attachment{{How: "tracepoint", To: "sys_enter", Link: 2}},
+			Holders:  []Holder{{PID: 77, Comm: "worker", By: ByLink}},
+			Pins:     []string{"/sys/fs/bpf/count"}},
+	}}
+}
+
+// TestRoundTrip: a list is read as it was written, sorted by program, and written with the same
+// bytes again.
+func TestRoundTrip(t *testing.T) {
+	l := example()
+	b, err := Encode(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := Decode("list", b)
+	if err != nil || !reflect.DeepEqual(l, back) || back.Programs[0].ID != 4 || !back.Counted() {
+		t.Errorf("%+v, %v", back, err)
+	}
+	if again, err := Encode(back); err != nil || !bytes.Equal(b, again) {
+		t.Errorf("%s, %v", again, err)
+	}
+	if b, err := Encode(&List{}); err != nil || string(b) != "{\"programs\":[]}\n" {
+		t.Errorf("an empty list is %s, %v", b, err)
+	}
+}
+
+func TestDecodeErrors(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"no JSON", "{", "offset 1"},
+		{"a text for a number", `{"begin":"x"}`, "offset"},
+		{"ends before it begins", `{"begin":2,"end":1}`, "before it begins"},
+		{"not sorted", `{"programs":[{"id":2},{"id":1}]}`, "program 1 follows program 2"},
+		{"twice", `{"programs":[{"id":2},{"id":2}]}`, "program 2 follows program 2"},
+	} {
+		l, err := Decode("list", []byte(test.text))
+		if l != nil || err == nil || !strings.HasPrefix(err.Error(), "list: ") ||
+			!strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, %v", test.name, l, err)
+		}
+	}
+	if l, err := Decode("list", []byte(`{"later":[1],"programs":[{"id":1,"new":{}}]}`)); err != nil ||
+		len(l.Programs) != 1 {
+		t.Errorf("unknown members: %v, %v", l, err)
+	}
+}
+
+// TestTruncated: every prefix gives an error, the whole a list.
+func TestTruncated(t *testing.T) {
+	b, err := Encode(example())
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := len(bytes.TrimSpace(b))
+	for n := range whole {
+		if l, err := Decode("list", b[:n]); err == nil {
+			t.Fatalf("%d of %d bytes give %+v", n, whole, l)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	b, _ := Encode(example())
+	f.Add(b)
+	f.Add([]byte(`{"programs":[{"id":1},{"id":2,"maps":[{}]}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l, err := Decode("list", data)
+		if (l == nil) == (err == nil) {
+			t.Fatalf("%v and %v", l, err)
+		}
+		if err != nil {
+			return
+		}
+		b, err := Encode(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := Decode("list", b)
+		if err != nil {
+			t.Fatalf("what was written is not read: %v", err)
+		}
+		if again, _ := Encode(back); !bytes.Equal(b, again) {
+			t.Fatalf("%s became %s", b, again)
+		}
+	})
+}

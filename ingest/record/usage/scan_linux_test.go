@@ -1,0 +1,120 @@
+package usage
+
+import (
+	"encoding/binary"
+	"slices"
+	"testing"
+
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/format/bpfstats"
+)
+
+func TestMounts(t *testing.T) {
+	for _, test := range []struct {
+		line string
+		want mount
+		dev  string
+	}{
+		{"30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate",
+			mount{"/sys/fs/cgroup", "cgroup2"}, "0:26"},
+		{`31 23 0:27 / /run/a\040b rw - bpf bpf rw`, mount{"/run/a b", "bpf"}, "0:27"},
+		{"32 23 0:27 /part /mnt rw - bpf bpf rw", mount{}, ""},
+		{"33 23 0:28 / /proc rw - proc proc rw", mount{}, ""},
+		{"", mount{}, ""},
+		{" - bpf", mount{}, ""},
+	} {
+		m, dev, ok := parseMount(test.line)
+		if m != test.want || dev != test.dev || ok != (test.dev != "") {
+			t.Errorf("%q: %+v, %q, %v", test.line, m, dev, ok)
+		}
+	}
+	if got := unescape(`\1`); got != `\1` {
+		t.Errorf("a cut escape became %q", got)
+	}
+}
+
+// TestSame: links that differ by number are one, and what is met once more is no second one.
+func TestSame(t *testing.T) {
+	u := new(Use)
+	for _, n := range []uint32{7, 5, 9} {
+		u.addLink(bpfstats.Attachment{How: "perf_event", To: "cpu-clock", Link: n})
+	}
+	u.add("perf_event", "cpu-clock")
+	u.add("cgroup_device", "/sys/fs/cgroup/a")
+	u.sort()
+	want := []bpfstats.Attachment{{How: "cgroup_device", To: "/sys/fs/cgroup/a"},
+		{How: "perf_event", To: "cpu-clock", Link: 5, Times: 3}}
+	if !slices.Equal(u.Attached, want) {
+		t.Errorf("%+v", u.Attached)
+	}
+}
+
+// attribute is one of rtnetlink.
+func attribute(typ uint16, value []byte) []byte {
+	b := binary.NativeEndian.AppendUint16(nil, uint16(attrHead+len(value)))
+	b = append(binary.NativeEndian.AppendUint16(b, typ), value...)
+	return append(b, make([]byte, -len(b)&3)...)
+}
+
+// TestInterface reads a message of the kernel, and every prefix of it.
+func TestInterface(t *testing.T) {
+	id := binary.NativeEndian.AppendUint32(nil, 42)
+	data := make([]byte, unix.SizeofIfInfomsg)
+	binary.NativeEndian.PutUint32(data[4:], 3)
+	data = append(data, attribute(unix.IFLA_IFNAME, []byte("eth0\x00"))...)
+	data = append(data, attribute(unix.IFLA_XDP, attribute(xdpFirst, id))...)
+	f := parseInterface(data)
+	if f.index != 3 || f.name != "eth0" || !f.hasXDP(42) || f.hasXDP(43) {
+		t.Errorf("%+v", f)
+	}
+	for n := unix.SizeofIfInfomsg; n < len(data); n++ {
+		if f := parseInterface(data[:n]); len(f.xdp) > 0 {
+			t.Errorf("%d of %d bytes: %+v", n, len(data), f)
+		}
+	}
+	s := &scan{ifaces: []iface{f}}
+	for _, test := range []struct {
+		index, program uint32
+		want           string
+	}{
+		{3, 42, "eth0"}, {3, 1, "interface 3 of another network namespace"},
+		{4, 42, "interface 4 of another network namespace"}, {0, 42, ""},
+	} {
+		if got := s.interfaceOf(test.index, test.program, (*iface).hasXDP); got != test.want {
+			t.Errorf("interface %d: %q", test.index, got)
+		}
+	}
+}
+
+func TestAnswerErrors(t *testing.T) {
+	for _, test := range []struct {
+		data []byte
+		want bool
+	}{{binary.NativeEndian.AppendUint32(nil, 0), false},
+		{binary.NativeEndian.AppendUint32(nil, ^uint32(1)), true}, {[]byte{1}, true}} {
+		if err := answerError(test.data); (err != nil) != test.want {
+			t.Errorf("%v: %v", test.data, err)
+		}
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	for _, test := range []struct {
+		name            string
+		offset, address uint64
+		want            string
+	}{{"do_exit", 0, 1, "do_exit"}, {"/bin/a", 0x10, 0, "/bin/a+0x10"}, {"", 4, 0xf0, "0xf0"},
+		{"", 0, 0, ""}} {
+		if got := at(test.name, test.offset, test.address); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+	if got := attachType(1000); got != "attach type 1000" {
+		t.Errorf("%q", got)
+	}
+	if how, to := perfEvent(&link.PerfEventInfo{Type: link.PerfEventEvent}); how != "perf_event" || to != "" {
+		t.Errorf("%q %q", how, to)
+	}
+}
