@@ -141,7 +141,7 @@ func isOutermost(name []byte) bool {
 	name, _ = bytes.CutSuffix(name, []byte(".abi0"))
 	switch string(name) {
 	case "runtime.goexit", "runtime.mstart", "runtime.rt0_go", "_rt0_amd64", "_rt0_amd64_linux",
-		"_rt0_arm64_linux", "_rt0_386", "_rt0_386_linux", "runtime.mstart0", "runtime.clone":
+		"_rt0_arm64_linux", "_rt0_386", "_rt0_386_linux", "runtime.clone":
 		return true
 	}
 	return false

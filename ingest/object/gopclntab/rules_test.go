@@ -51,6 +51,11 @@ func TestRules(t *testing.T) {
 			if r != end {
 				t.Errorf("%s: %+v, want the end", name, r)
 			}
+		case "runtime.mstart0": // mstart has called it
+			seen[name] = true
+			if r != entry {
+				t.Errorf("%s: %+v, want that of a function that was called", name, r)
+			}
 		case "runtime.systemstack", "runtime.mcall":
 			seen[name] = true
 			if r != byFP {
@@ -65,7 +70,7 @@ func TestRules(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(seen) != 4 {
+	if len(seen) != 5 {
 		t.Errorf("only %v were there", seen)
 	}
 	if ordinary < funcs*95/100 || len(rules) < 3*funcs {
