@@ -92,6 +92,8 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 	var c *input.Capture
 	var found error
 	seen := false
+	jit := jitFinder{s: s, ctx: ctx, capture: path}
+	opts.JIT = jit.jit
 	opts.Seen = func(list input.Seen) { seen, found = true, s.findLocal(ctx, &list) }
 	if b := s.bundle(path); b != nil {
 		c = b.With(opts)
@@ -112,6 +114,7 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 	if err != nil {
 		return nil, nil, errors.Join(err, c.Close())
 	}
+	s.warnReused(p)
 	nameCapture(p.Stats.Warnings, path)
 	s.checkPartial(p.Stats.Warnings) // here, as not every report has names
 	return c, p, nil

@@ -38,6 +38,10 @@ type Options struct {
 	// IDs; nil for nowhere. Its Index is set by the session.
 	Local *local.Options
 
+	// PerfMaps are directories with perf-PID.map and jit-PID.dump files of captures' processes,
+	// besides those of the captures themselves.
+	PerfMaps []string
+
 	Event string          // only samples of this event; "" for all
 	Comms []string        // only of these thread names; none for all
 	PIDs  []int32         // only of these processes; none for all

@@ -10,6 +10,7 @@ import (
 	"symbolize/analyze/unwind"
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/addr"
 	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -30,6 +31,9 @@ type Session struct {
 	warned  map[string]bool // warnings of the store that were passed on
 	partial bool
 	tables  *unwind.Tables // nil until they are needed
+
+	jitFiles []JITLink
+	reused   map[buildid.ID][]addr.Range // by perf map
 
 	unwindMu   sync.Mutex
 	unwindErrs []error // of tables that could not be read, not yet passed on

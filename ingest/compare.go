@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 )
 
@@ -18,6 +19,10 @@ const (
 	AnonymousPath       = "//anon" // as the kernel names memory without a file
 	VsyscallPath        = "[vsyscall]"
 )
+
+// PerfMapPath is the display name of code that is named by a process's perf map: the path that
+// profilers look for.
+func PerfMapPath(pid int32) string { return fmt.Sprintf("/tmp/perf-%d.map", pid) }
 
 // NoTablePath is the display name of the frame that stacks end with where the object of a path
 // has no unwind table.
@@ -73,7 +78,7 @@ func (o *Object) Domain() Domain {
 			return BPFDomain
 		}
 		return KernelDomain
-	case PerfMap, Anonymous:
+	case PerfMap, JITDump, Anonymous:
 		return JITDomain
 	case Unmapped:
 		if o.File.Path == UnmappedKernelPath || o.File.Path == AmbiguousKernelPath {

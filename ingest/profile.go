@@ -31,6 +31,7 @@ const (
 	Module                       // ip − load address
 	JIT                          // BPF program or other KSYMBOL range: ip − start
 	PerfMap                      // code named by perf-PID.map: the address itself
+	JITDump                      // code in a jit-PID.dump: offset of its bytes in that file
 	Anonymous                    // memory without a file: the address itself, collapsed to 0
 	Unmapped                     // outside every mapping: collapsed to Offset 0
 	Guest                        // code of a virtual machine: collapsed to 0
@@ -117,7 +118,7 @@ type Object struct {
 	// why nothing in this object can get a name from any store; ReasonNone otherwise
 	Reason   Reason
 	Kernel   ObjectID     // for VDSO and Module: the kernel of the same capture, or NoObject
-	PID      int32        // for PerfMap: the process (in one capture), else 0
+	PID      int32        // for PerfMap and JITDump: the process (in one capture), else 0
 	Capture  string       // for PerfMap: the capture's content identity, else ""
 	Segments []SegmentRef // sorted by Offset, without duplicates
 }

@@ -100,7 +100,7 @@ func ReasonWithoutID(k ObjectKind) Reason {
 	switch k {
 	case JIT:
 		return ImageNotCaptured
-	case PerfMap, Anonymous:
+	case PerfMap, JITDump, Anonymous:
 		return AnonymousMemory
 	case Unmapped:
 		return OutsideMapping

@@ -2,7 +2,7 @@ package ingest
 
 var objectKindText = [...]string{
 	ELF: "elf", VDSO: "vdso", Kernel: "kernel", Module: "module", JIT: "jit",
-	PerfMap: "perf map", Anonymous: "anonymous", Unmapped: "unmapped", Guest: "guest",
+	PerfMap: "perf map", JITDump: "jitdump", Anonymous: "anonymous", Unmapped: "unmapped", Guest: "guest",
 	Hypervisor: "hypervisor", NoStack: "no stack",
 }
 

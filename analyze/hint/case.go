@@ -19,6 +19,8 @@ type Case struct {
 	StackMemory bool
 	// Searched: the files of this host were looked through by build ID, and the object is none.
 	Searched bool
+	// Program is the path of the program that has most samples, "" if it is not known.
+	Program string
 	// SignalReturn: the code is what signal handlers return to.
 	SignalReturn bool
 }
@@ -39,7 +41,7 @@ var steps = [...]func(*Case) string{
 	ingest.Mismatch:         func(c *Case) string { return c.fetch("executable") },
 	ingest.NoBuildID:        noBuildID,
 	ingest.Ambiguous:        ambiguous,
-	ingest.AnonymousMemory:  fixed("perf record -k mono && perf inject --jit"),
+	ingest.AnonymousMemory:  anonymousMemory,
 	ingest.ImageNotCaptured: imageNotCaptured,
 	ingest.KernelHidden:     fixed("echo 0 > /proc/sys/kernel/kptr_restrict"),
 	ingest.StackNotUnwound:  fixed("perf record --call-graph fp"),

@@ -1,6 +1,7 @@
 package hint
 
 import (
+	"path"
 	"strings"
 
 	"symbolize/buildid"
@@ -40,10 +41,25 @@ func (c *Case) fetch(kind string) string {
 	return "symbolize index $(debuginfod-find " + kind + " " + id.Hex() + ")"
 }
 
+// anonymousMemory is how a run-time compiler is made to leave the names of its functions.
+func anonymousMemory(c *Case) string {
+	switch program := path.Base(c.Program); {
+	case strings.HasPrefix(program, "java"):
+		return "perf record -g java -XX:+DumpPerfMapAtExit"
+	case strings.HasPrefix(program, "python"):
+		return "perf record -g python3 -X perf"
+	case strings.HasPrefix(program, "dotnet"):
+		return "DOTNET_PerfMapEnabled=1 perf record -g dotnet"
+	}
+	return "perf record -k mono -g node --perf-prof"
+}
+
 // stripped is how to get symbols for a file that has none: from the distribution, or from whoever
 // built it.
 func stripped(c *Case) string {
 	switch {
+	case c.Object.Kind == ingest.PerfMap || c.Object.Kind == ingest.JITDump:
+		return "nothing is known to fix it: the list of its process's code has no function there"
 	case c.SignalReturn:
 		return "nothing is missing: signal handlers return to this code, which has no function"
 	case c.Object.Kind == ingest.Kernel || c.Object.Kind == ingest.Module:

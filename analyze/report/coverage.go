@@ -253,7 +253,7 @@ func (c *Coverage) findMissing(p *ingest.Profile, searched bool,
 			Reason: s.reason.String(), Frames: s.Frames, Places: s.places,
 			Total: objects[s.object].Frames, Share: share(s.FrameSum, all)}
 		fix := hint.Case{Reason: s.reason, Object: o, Captures: p.Meta.Captures, BuildIDs: recorded,
-			Searched: searched, SignalReturn: s.signal,
+			Searched: searched, SignalReturn: s.signal, Program: p.Meta.MainProgram,
 			StackMemory: strings.Contains(p.Meta.Command, "--call-graph dwarf")}
 		m.Hint = fix.For()
 		if s.reason == ingest.ImageNotCaptured {

@@ -26,6 +26,7 @@ type inputOptions struct {
 	with     []string
 	symfs    []string
 	noLocal  bool
+	perfMaps []string
 	vmlinux  []string
 	kallsyms []string
 	bccDirs  []string
@@ -63,6 +64,9 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 		"repeated")
 	fs.BoolVar(&o.noLocal, "no-local", false,
 		"look for no files on this host that neither the store nor another flag has")
+	fs.StringArrayVar(&o.perfMaps, "perf-maps", nil,
+		"look for the perf-PID.map and jit-PID.dump files of run-time compilers in `DIR`, besides "+
+			"the captures' own directories; may be repeated")
 	fs.StringArrayVar(&o.vmlinux, "vmlinux", nil, "as --with: a kernel image `FILE`")
 	fs.StringArrayVar(&o.kallsyms, "kallsyms", nil,
 		"as --with: a kallsyms `FILE`, taken for the kernel of the captures")

@@ -53,6 +53,7 @@ func TestScript(t *testing.T) {
 			"oldmaps":   cmdOldMaps,
 			"stacks":    cmdStacks,
 			"unpack":    cmdUnpack,
+			"jit":       cmdJIT,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {

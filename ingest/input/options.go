@@ -42,6 +42,10 @@ type Options struct {
 	// returns none.
 	Exact func(o *ingest.Object, returns []addr.Offset) []addr.Offset
 
+	// JIT returns the code that a process compiled at run time. It is called once for each process
+	// of a perf.data with memory for such code, from one goroutine; nil returns none.
+	JIT func(*sideband.JITQuery) sideband.JITCode
+
 	// Unwinder makes what unwinds the copied user stacks of a capture; it is called only if a
 	// capture has such. nil leaves them as they are: the address in user mode, and a frame with
 	// the reason StackNotUnwound.

@@ -69,7 +69,10 @@ func (s *perfSource) taken() []sideband.Taken {
 func (s *perfSource) scan(ctx context.Context) (*sideband.State, error) {
 	if s.state == nil {
 		opts := sideband.ScanOptions{ChunkSize: s.chunkSize, Bundles: bundlesOf(s.opts.Bundles),
-			Missing: s.missing}
+			Missing: s.missing, JIT: s.opts.JIT}
+		if !s.file.mtime.IsZero() {
+			opts.EndNanos = s.file.mtime.UnixNano()
+		}
 		sb, err := sideband.Scan(ctx, s.data, &opts)
 		if err != nil {
 			return nil, withHint(err)

@@ -20,6 +20,10 @@ type ScanOptions struct {
 	Bundles   []Bundle // of the same boot, which have what the capture lacks
 	// Missing are programs without code in the list of the bundle that has the records.
 	Missing []bundle.MissingProgram
+	// JIT returns the code that a process compiled at run time; nil for none. EndNanos is the wall
+	// clock of the recording's end where the recording itself does not have it.
+	JIT      func(*JITQuery) JITCode
+	EndNanos int64
 }
 
 // errCompressed is the error of a COMPRESSED record that was not unpacked when the file was
@@ -46,6 +50,7 @@ func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, err
 	if err := sb.takeFromBundles(ctx, opts.Bundles); err != nil {
 		return nil, err
 	}
+	sb.addJIT(opts.JIT, opts.EndNanos)
 	sb.Build()
 	sb.addMissing(opts.Missing)
 	return sb, nil

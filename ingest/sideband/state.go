@@ -54,6 +54,7 @@ type State struct {
 	changes  []change                // until Build has applied them
 	sampled  sampled
 	bundles  bundlePrograms
+	jit      map[int32]*jitProcess // those with a list of compiled code
 }
 
 // Host is the recorded host.
@@ -171,7 +172,7 @@ func (sb *State) Build() {
 		m := addrspace.Mapping{Start: addr.PC(e.a), End: addr.PC(e.b), PgOff: e.c, Object: e.ref}
 		switch e.kind {
 		case changeMapping:
-			b.Map(e.time, e.pid, m)
+			sb.mapUser(b, e, m)
 			if sb.Objects.List[e.ref].Kind == ingest.VDSO {
 				b.Loaded(e.pid) // the vdso is the last that an exec maps
 			}
@@ -180,6 +181,9 @@ func (sb *State) Build() {
 			b.Comm(e.time, e.pid, e.tid, e.ref, e.flag)
 		case changeFork:
 			b.Fork(e.time, e.pid, e.tid, int32(e.a), int32(e.b), e.flag)
+			if !e.flag && e.pid != int32(e.a) {
+				sb.forkJIT(b, e)
+			}
 		case changeKernelMapping:
 			b.Kernel(e.time, e.layer, m)
 		case changeKernelUnmapping:

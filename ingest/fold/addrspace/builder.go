@@ -12,6 +12,7 @@ type Builder struct {
 	owned   map[int32]Version // versions made at this very time and shared with nobody
 	loaded  map[int32]bool    // processes whose program the kernel has mapped whole
 	changed []change
+	pieces  int // that Fill has looked at
 }
 
 // NewBuilder returns a Builder of an empty history.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/google/pprof/profile"
@@ -12,6 +11,8 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/format/jitdump"
+	"symbolize/ingest/object/perfmap"
 )
 
 // objectOfMapping returns the object of a pprof mapping, and the base to subtract
@@ -38,7 +39,10 @@ func objectOfMapping(m *profile.Mapping) (o ingest.Object, base uint64) {
 		o.Symbol, o.Length = file, size
 		base = m.Start
 	case ingest.PerfMap:
-		o.PID, _ = perfMapPID(file)
+		o.PID, _ = perfmap.PIDOf(file)
+	case ingest.JITDump:
+		o.PID, _ = jitdump.PIDOf(file)
+		base = m.Start
 	case ingest.ELF, ingest.VDSO, ingest.Module:
 		if size > 0 {
 			o.Segments = []ingest.SegmentRef{{Offset: addr.Offset(m.Offset), Len: size}}
@@ -54,12 +58,17 @@ func objectOfMapping(m *profile.Mapping) (o ingest.Object, base uint64) {
 func kindOfMapping(m *profile.Mapping, id buildid.ID) ingest.ObjectKind {
 	file, base := m.File, path.Base(m.File)
 	inner, bracketed := ingest.Unbracket(file)
-	_, isPerfMap := perfMapPID(file)
+	_, isPerfMap := perfmap.PIDOf(file)
+	_, isDump := jitdump.PIDOf(file)
 	switch {
 	case strings.HasPrefix(file, ingest.KernelMapName), ingest.IsVmlinux(base) && m.Start>>63 != 0:
 		return ingest.Kernel
 	case file == "[vdso]", strings.HasPrefix(base, "linux-vdso"):
 		return ingest.VDSO
+	case isPerfMap && (id.IsZero() || id.Space() == buildid.JIT):
+		return ingest.PerfMap
+	case isDump && id.Space() == buildid.JIT:
+		return ingest.JITDump
 	case id.Space() == buildid.JIT, strings.HasPrefix(inner, "bpf_"):
 		return ingest.JIT
 	case strings.HasPrefix(file, "[guest"):
@@ -75,8 +84,6 @@ func kindOfMapping(m *profile.Mapping, id buildid.ID) ingest.ObjectKind {
 		return ingest.Anonymous
 	case bracketed && file != ingest.VsyscallPath, strings.Contains(base, ".ko"):
 		return ingest.Module
-	case isPerfMap:
-		return ingest.PerfMap
 	}
 	return ingest.ELF
 }
@@ -89,20 +96,6 @@ func kernelBase(m *profile.Mapping) uint64 {
 		return m.Offset
 	}
 	return m.Start
-}
-
-// perfMapPID parses the process in "/tmp/perf-PID.map".
-func perfMapPID(file string) (int32, bool) {
-	rest, ok := strings.CutPrefix(path.Base(file), "perf-")
-	if !ok {
-		return 0, false
-	}
-	rest, ok = strings.CutSuffix(rest, ".map")
-	if !ok {
-		return 0, false
-	}
-	pid, err := strconv.ParseInt(rest, 10, 32)
-	return int32(pid), err == nil
 }
 
 // place is a pprof location before its conversion to a Location.

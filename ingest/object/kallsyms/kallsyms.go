@@ -157,7 +157,7 @@ func (p *parser) line(b []byte, offset int64, readErr error) (s Symbol, ok bool)
 	if readErr != nil {
 		return p.bad(offset, "the list breaks off in this line")
 	}
-	at, n := parseHex(b)
+	at, n := decode.Hex(b)
 	switch {
 	case n == 0 || n > 16:
 		return p.bad(offset, "no address of 1 to 16 hexadecimal digits")
@@ -193,24 +193,6 @@ func (p *parser) line(b []byte, offset int64, readErr error) (s Symbol, ok bool)
 	}
 	s.Name, s.Module = p.intern(name), p.module(module)
 	return s, true
-}
-
-// parseHex reads the hexadecimal digits that b begins with.
-func parseHex(b []byte) (v uint64, n int) {
-	for _, c := range b {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return v, n
-		}
-		v, n = v<<4|uint64(c), n+1
-	}
-	return v, n
 }
 
 // nameBlock is the number of bytes of names that are allocated together: a kernel has

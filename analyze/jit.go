@@ -1,0 +1,257 @@
+package analyze
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sort"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/format/jitdump"
+	"symbolize/ingest/input"
+	"symbolize/ingest/object/perfmap"
+	"symbolize/ingest/sideband"
+	"symbolize/store"
+	"symbolize/store/indexer"
+	"symbolize/store/local"
+)
+
+// jitFinder finds the code that the processes of one capture compiled at run time.
+type jitFinder struct {
+	s       *Session
+	ctx     context.Context
+	capture string
+	code    sideband.JITCode
+}
+
+// jit is input.Options.JIT for a capture.
+func (x *jitFinder) jit(q *sideband.JITQuery) sideband.JITCode {
+	x.code = sideband.JITCode{}
+	if x.ctx.Err() != nil {
+		return x.code
+	}
+	places := local.JITPlaces{Dirs: slices.Clone(x.s.opts.PerfMaps)}
+	if l := x.s.opts.Local; l != nil && l.Host {
+		if x.capture != input.StandardInput {
+			places.Dirs = append(places.Dirs, filepath.Dir(x.capture))
+		}
+		places.Here = x.s.isHere(q.Host)
+	}
+	if f := places.PerfMap(q); f != nil {
+		x.perfMap(f, q)
+		f.Close()
+	}
+	if f := places.Dump(q); f != nil {
+		x.dump(f, q)
+		f.Close() // its index is in memory
+	}
+	if x.code.Map.IsZero() {
+		x.stored(ingest.PerfMap, q)
+	}
+	if x.code.Dump.IsZero() && q.Dump != "" {
+		x.stored(ingest.JITDump, q)
+	}
+	return x.code
+}
+
+// warn adds a warning about a file of a process.
+func (x *jitFinder) warn(path string, q *sideband.JITQuery, partial bool, hint, format string, args ...any) {
+	x.code.Warnings = append(x.code.Warnings, ingest.Warning{Partial: partial, Hint: hint,
+		Text: fmt.Sprintf("%s, for process %d: ", path, q.PID) + fmt.Sprintf(format, args...)})
+}
+
+// refused warns about a file that is not the process's.
+func (x *jitFinder) refused(path, why string, q *sideband.JITQuery) {
+	x.warn(path, q, false, fmt.Sprintf("if it is the right one all the same: touch %s",
+		ingest.ShellWord(path)), "not used: %s", why)
+}
+
+// perfMap takes the names of a perf map that was found.
+func (x *jitFinder) perfMap(f *local.JITFile, q *sideband.JITQuery) {
+	if why := f.Refuse(q); why != "" {
+		x.refused(f.Path, why, q)
+		return
+	}
+	id, m, err := indexer.AddPerfMap(x.ctx, x.s.overlay, &f.JITFile)
+	if err != nil {
+		x.warn(f.Path, q, true, "", "%v", err)
+	}
+	if id.IsZero() || x.ctx.Err() != nil {
+		return
+	}
+	x.takeMap(f.Path, id, m, &f.JITFile, q)
+	if !x.code.Map.IsZero() {
+		x.s.jitFiles = append(x.s.jitFiles, JITLink{f.Path, q.Process(), q.PID, q.Host})
+	}
+}
+
+// takeMap takes a perf map that may be of the process.
+func (x *jitFinder) takeMap(path string, id buildid.ID, m *perfmap.Map, f *indexer.JITFile,
+	q *sideband.JITQuery) {
+	if why := local.RefuseMap(m, q); why != "" {
+		x.warn(path, q, false, "", "not used: %s", why)
+		return
+	}
+	if doubt := local.DoubtTime(f, q); doubt != "" {
+		x.warn(path, q, false, "", "used, but %s", doubt)
+	}
+	if m.Bad > 0 {
+		x.warn(path, q, false, "", "%d of %d lines are left out, the first: %v", m.Bad, m.Lines, m.FirstBad)
+	}
+	x.code.Map = id
+	x.s.noteReused(id, m)
+}
+
+// dump takes the functions of a jitdump file that was found.
+func (x *jitFinder) dump(f *local.JITFile, q *sideband.JITQuery) {
+	if why := f.Refuse(q); why != "" {
+		x.refused(f.Path, why, q)
+		return
+	}
+	id, d, err := indexer.AddJITDump(x.ctx, x.s.overlay, &f.JITFile)
+	if err != nil {
+		x.warn(f.Path, q, true, "", "%v", err)
+	}
+	if id.IsZero() || x.ctx.Err() != nil {
+		return
+	}
+	x.takeDump(f.Path, id, d, q)
+	if !x.code.Dump.IsZero() {
+		x.s.jitFiles = append(x.s.jitFiles, JITLink{f.Path, q.Process(), q.PID, q.Host})
+	}
+}
+
+// takeDump takes a jitdump file that may be of the process.
+func (x *jitFinder) takeDump(path string, id buildid.ID, d *jitdump.File, q *sideband.JITQuery) {
+	if why := local.RefuseDump(d, q); why != "" && len(q.Memory) > 0 {
+		x.warn(path, q, false, "", "not used: %s", why)
+		return
+	}
+	if d.Bad > 0 {
+		x.warn(path, q, true, "", "%d records are left out, the first: %v", d.Bad, d.FirstBad)
+	}
+	x.code.Dump, x.code.File = id, d
+}
+
+// stored takes what the store has of a process: by its identity, else by its number.
+func (x *jitFinder) stored(kind ingest.ObjectKind, q *sideband.JITQuery) {
+	m, proven := x.candidates(kind, q.Process(), q), true
+	if m == nil {
+		m, proven = x.candidates(kind, buildid.ID{}, q), false
+	}
+	if m == nil {
+		return
+	}
+	f, err := indexer.StoredJITFile(x.s.view, m)
+	if err != nil {
+		x.code.Warnings = append(x.code.Warnings, ingest.Warning{Text: err.Error(), Partial: true})
+		return
+	}
+	path := fmt.Sprintf("%s (in the store)", f.Path)
+	if kind == ingest.JITDump {
+		d, err := jitdump.Open(f.Path, f.R, f.Size)
+		if d == nil {
+			x.warn(path, q, true, "", "%v", err)
+			return
+		}
+		x.takeDump(path, m.ID, d, q)
+		return
+	}
+	pm, err := readStoredMap(f)
+	if err != nil {
+		x.warn(path, q, true, "", "%v", err)
+	}
+	x.takeMap(path, m.ID, pm, f, q)
+	if !proven && !x.code.Map.IsZero() {
+		x.warn(path, q, false, "index --for CAPTURE keeps maps with their processes",
+			"used because of the process's number and its addresses alone")
+	}
+}
+
+// candidates returns the object that the store has under an alias: of several the first that was
+// written when the recording had ended, else the one written last.
+func (x *jitFinder) candidates(kind ingest.ObjectKind, process buildid.ID,
+	q *sideband.JITQuery) (best *store.Manifest) {
+	alias, _, err := store.FindOne(x.s.view, indexer.JITAlias(kind, process, q.PID))
+	if err != nil || alias == nil {
+		return nil
+	}
+	var at int64
+	for _, id := range alias.Probable {
+		m, _, err := store.FindOne(x.s.view, id)
+		if err != nil || m == nil || len(m.Variants) == 0 {
+			continue
+		}
+		f := indexer.JITFile{Written: int64(m.Variants[0].Load)}
+		if local.RefuseTime(&f, q) != "" {
+			continue
+		}
+		late, bestLate := f.Written >= q.EndNanos, at >= q.EndNanos
+		if best == nil || late && (!bestLate || f.Written < at) || !late && !bestLate && f.Written > at {
+			best, at = m, f.Written
+		}
+	}
+	return best
+}
+
+// readStoredMap reads a kept perf map.
+func readStoredMap(f *indexer.JITFile) (*perfmap.Map, error) {
+	return perfmap.Read(f.Path, io.NewSectionReader(f.R, 0, f.Size))
+}
+
+// JITLink is a file of code that a process compiled at run time, and that process.
+type JITLink struct {
+	Path    string
+	Process buildid.ID // sideband.ProcessIdentity; zero if it is not known
+	PID     int32
+	Host    string
+}
+
+// JITFiles returns the perf maps and jitdump files that gave names to captures read so far.
+func (s *Session) JITFiles() []JITLink { return s.jitFiles }
+
+// noteReused notes the addresses at which a perf map has several functions.
+func (s *Session) noteReused(id buildid.ID, m *perfmap.Map) {
+	var list []addr.Range
+	for i := range m.Symbols {
+		if m.Symbols[i].Reused {
+			list = append(list, m.Symbols[i].Range)
+		}
+	}
+	if s.reused == nil {
+		s.reused = make(map[buildid.ID][]addr.Range)
+	}
+	s.reused[id] = list
+}
+
+// warnReused adds a warning about each perf map whose names may be those of later functions.
+func (s *Session) warnReused(p *ingest.Profile) {
+	frames := make(map[ingest.ObjectID]uint64)
+	var sums []ingest.FrameSum
+	for l := range p.Locations {
+		loc := &p.Locations[l]
+		list := s.reused[p.Objects[loc.Object].ID]
+		if p.Objects[loc.Object].Kind != ingest.PerfMap || len(list) == 0 {
+			continue
+		}
+		at := addr.Addr(loc.Offset)
+		i := sort.Search(len(list), func(i int) bool { return list[i].End > at })
+		if i < len(list) && list[i].Start <= at {
+			if sums == nil {
+				sums = p.WeighFrames(true)
+			}
+			frames[loc.Object] += sums[l].Frames
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(frames)) {
+		p.Stats.Warnings = append(p.Stats.Warnings, ingest.Warning{
+			Text: fmt.Sprintf("%s: %d frames lie where the map has several functions, one after another: "+
+				"they have the name of the last", p.Objects[id].File.Path, frames[id]),
+			Hint: "a jitdump file has times: perf record -k mono, node --perf-prof"})
+	}
+}

@@ -1,0 +1,237 @@
+package sideband
+
+import (
+	"crypto/sha1"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/jitdump"
+)
+
+// JITQuery asks for the lists of code that a process compiled at run time.
+type JITQuery struct {
+	PID  int32
+	Host string // of the recording
+	// VDSO is where the process's vdso lies, which is random; 0 if that is not recorded.
+	VDSO addr.PC
+	// Wall clock, ns since 1970, 0 if not known: when the recording began and ended, and when
+	// the process began to run its program; 0 for before the recording.
+	FirstNanos, EndNanos, BeginNanos int64
+	Memory                           []addr.Range // without a file and with code
+	Dump                             string       // path of the jitdump file that it has mapped
+}
+
+// Process identifies the process over all recordings of it.
+func (q *JITQuery) Process() buildid.ID { return ProcessIdentity(q.Host, q.PID, q.VDSO) }
+
+// ProcessIdentity identifies a process by its host, its number and the place of its vdso, which
+// the kernel chooses at random when a program is started; it is zero without a vdso. A process
+// with another number is another one, and so is a later one with the same number.
+func ProcessIdentity(host string, pid int32, vdso addr.PC) buildid.ID {
+	if vdso == 0 {
+		return buildid.ID{}
+	}
+	b := append([]byte("process\x00"+host), 0)
+	b = binary.LittleEndian.AppendUint32(b, uint32(pid))
+	sum := sha1.Sum(binary.LittleEndian.AppendUint64(b, uint64(vdso)))
+	return buildid.Make(buildid.JIT, sum[:])
+}
+
+// JITCode is the code that a process compiled at run time.
+type JITCode struct {
+	Map      buildid.ID // of its perf map; zero for none
+	Dump     buildid.ID // of its jitdump file; zero for none
+	File     *jitdump.File
+	Warnings []ingest.Warning
+}
+
+// jitProcess is a process with memory of a run-time compiler.
+type jitProcess struct {
+	begin   uint64 // of its program, by the ordering clock
+	query   JITQuery
+	perfMap uint32 // object; 0 for none
+}
+
+// jitScan collects the processes that may have compiled code.
+type jitScan struct {
+	sb        *State
+	processes map[int32]*jitProcess
+}
+
+// addJIT asks for the code of each process that has memory for it, and places it.
+func (sb *State) addJIT(ask func(*JITQuery) JITCode, end int64) {
+	if ask == nil {
+		return
+	}
+	x := jitScan{sb: sb, processes: make(map[int32]*jitProcess)}
+	x.collect()
+	sb.jit = make(map[int32]*jitProcess)
+	for _, pid := range slices.Sorted(maps.Keys(x.processes)) {
+		p := x.processes[pid]
+		if len(p.query.Memory) == 0 && p.query.Dump == "" {
+			continue
+		}
+		p.query.PID, p.query.Host = pid, sb.Host.Name
+		features := &sb.Records.File.Features
+		p.query.FirstNanos = sb.wall(features.FirstTime, end)
+		p.query.EndNanos = sb.wall(features.LastTime, end)
+		if p.begin > 0 {
+			p.query.BeginNanos = sb.wall(p.begin, end)
+		}
+		code := ask(&p.query)
+		for _, w := range code.Warnings {
+			sb.Warn(AtEnd, w)
+		}
+		sb.placeJIT(p, &code)
+	}
+}
+
+// wall returns the wall clock at a time of the records, ns since 1970; 0 if it is not known. end is
+// that of the recording's end, where the recording does not have its own.
+func (sb *State) wall(t uint64, end int64) int64 {
+	x := &sb.Records.File.Features
+	switch {
+	case !sb.Clock.Timed || t == 0 || t == NoTime:
+		return 0
+	case x.ClockData != nil:
+		return int64(x.ClockData.WallNanos + (t - x.ClockData.ClockNanos))
+	case end == 0 || x.LastTime == 0:
+		return 0
+	}
+	return end - int64(x.LastTime-t)
+}
+
+// collect finds when each process began its program, then its memory. A child that runs no
+// program of its own has its parent's.
+func (x *jitScan) collect() {
+	changes := x.sb.changes
+	begins := make(map[int32]uint64)
+	for i := range changes {
+		e := &changes[i]
+		if e.kind == changeName && e.flag || e.kind == changeFork && !e.flag && e.pid != int32(e.a) {
+			begins[e.pid] = max(begins[e.pid], e.time)
+		}
+	}
+	for i := range changes {
+		e := &changes[i]
+		switch {
+		case e.time < begins[e.pid]:
+		case e.kind == changeMapping:
+			x.mapping(e, begins[e.pid])
+		case e.kind == changeFork && !e.flag && e.pid != int32(e.a) && x.processes[int32(e.a)] != nil:
+			p := *x.processes[int32(e.a)]
+			p.begin, p.query.Dump = e.time, ""
+			p.query.Memory = slices.Clip(p.query.Memory)
+			x.processes[e.pid] = &p
+		case e.kind == changeName && e.flag:
+			delete(x.processes, e.pid)
+		}
+	}
+}
+
+// mapping enters a mapping of a process.
+func (x *jitScan) mapping(e *change, begin uint64) {
+	o := &x.sb.Objects.List[e.ref]
+	dump := false
+	if o.Kind == ingest.ELF {
+		_, dump = jitdump.PIDOf(o.File.Path)
+	}
+	if o.Kind != ingest.Anonymous && o.Kind != ingest.VDSO && !dump {
+		return
+	}
+	p := x.processes[e.pid]
+	if p == nil {
+		p = &jitProcess{begin: begin}
+		x.processes[e.pid] = p
+	}
+	switch m := &p.query.Memory; {
+	case dump:
+		p.query.Dump = o.File.Path
+	case o.Kind == ingest.VDSO:
+		p.query.VDSO = addr.PC(e.a)
+	case len(*m) == 0 || (*m)[len(*m)-1] != (addr.Range{Start: addr.Addr(e.a), End: addr.Addr(e.b)}):
+		*m = append(*m, addr.Range{Start: addr.Addr(e.a), End: addr.Addr(e.b)})
+	}
+}
+
+// placeJIT enters the code of a process.
+func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
+	pid := p.query.PID
+	if !code.Map.IsZero() {
+		p.perfMap = sb.Objects.jit(ingest.PerfMap, ingest.PerfMapPath(pid), code.Map, pid)
+		sb.jit[pid] = p
+	}
+	if code.File == nil || code.Dump.IsZero() {
+		return
+	}
+	sb.jit[pid] = p
+	object := sb.Objects.jit(ingest.JITDump, p.query.Dump, code.Dump, pid)
+	f := code.File
+	timed := sb.Clock.Timed && clockOf(sb.Records.File) == monotonicClock && !f.ArchTime
+	place := func(time uint64, at addr.PC, l *jitdump.Load) {
+		e := change{kind: changeMapping, pid: pid, a: uint64(at), b: uint64(at) + l.Size,
+			c: uint64(l.Code), ref: object, time: max(time, p.begin), seq: uint32(len(sb.changes))}
+		sb.changes = append(sb.changes, e)
+	}
+	for i := range f.Placed {
+		pl, time := &f.Placed[i], p.begin
+		if timed {
+			time = pl.Time
+		}
+		place(time, pl.Addr, &f.Loads[pl.Load])
+	}
+	if timed {
+		return
+	}
+	if n := f.Overlaps(); n > 0 {
+		sb.Warn(AtEnd, ingest.Warning{
+			Text: fmt.Sprintf("%s: %d of its functions lay where others did, at times that the recording's "+
+				"clock cannot be compared with: samples may have the name of the last", f.Name, n),
+			Hint: "perf record -k mono"})
+	}
+}
+
+// jit returns the object of a process's perf map or jitdump file.
+func (r *Objects) jit(kind ingest.ObjectKind, path string, id buildid.ID, pid int32) uint32 {
+	n := r.Add(ObjectKey{Kind: kind, Path: r.Path([]byte(path)), ID: id}, func() ingest.Object {
+		return ingest.Object{File: ingest.FileRef{Path: path}, PID: pid}
+	})
+	r.List[n].IDSource = ingest.IDDerived
+	return n
+}
+
+// mapUser applies the mapping of a process. Memory without a file in one that has a list of code
+// has the names of its perf map, and stays below functions of its jitdump file.
+func (sb *State) mapUser(b *addrspace.Builder, e *change, m addrspace.Mapping) {
+	p := sb.jit[e.pid]
+	if p == nil || e.time < p.begin || sb.Objects.List[e.ref].Kind != ingest.Anonymous {
+		b.Map(e.time, e.pid, m)
+		return
+	}
+	if p.perfMap != 0 {
+		m.Object, m.PgOff = p.perfMap, uint64(m.Start)
+	}
+	b.Fill(e.time, e.pid, m, func(object uint32) bool {
+		return sb.Objects.List[object].Kind == ingest.JITDump
+	})
+}
+
+// forkJIT gives a child the names of its own perf map in the memory that it has of its parent.
+func (sb *State) forkJIT(b *addrspace.Builder, e *change) {
+	p := sb.jit[e.pid]
+	if p == nil || p.perfMap == 0 || e.time != p.begin {
+		return
+	}
+	for _, m := range b.Mappings(e.pid) {
+		if k := sb.Objects.List[m.Object].Kind; k == ingest.Anonymous || k == ingest.PerfMap {
+			m.Object, m.PgOff = p.perfMap, uint64(m.Start)
+			b.Map(e.time, e.pid, m)
+		}
+	}
+}
