@@ -147,7 +147,7 @@ func (x *jitFinder) stored(kind ingest.ObjectKind, q *sideband.JITQuery) {
 	if m == nil {
 		return
 	}
-	f, err := indexer.StoredJITFile(x.s.view, m)
+	f, err := indexer.StoredJITFile(m, x.s.view.Blob)
 	if err != nil {
 		x.code.Warnings = append(x.code.Warnings, ingest.Warning{Text: err.Error(), Partial: true})
 		return
@@ -187,8 +187,9 @@ func (x *jitFinder) candidates(kind ingest.ObjectKind, process buildid.ID,
 		if err != nil || m == nil || len(m.Variants) == 0 {
 			continue
 		}
-		f := indexer.JITFile{Written: int64(m.Variants[0].Load)}
-		if local.RefuseTime(&f, q) != "" {
+		v := &m.Variants[0]
+		f := indexer.JITFile{Written: int64(v.Load)}
+		if local.RefuseTime(&f, q) != "" || v.BootID != "" && v.BootID != q.Host {
 			continue
 		}
 		late, bestLate := f.Written >= q.EndNanos, at >= q.EndNanos

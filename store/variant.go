@@ -31,6 +31,10 @@ const (
 // Variant is one load of a JITed function as a capture has it. The function's bytes
 // are part of the program's entry, which is kept as a blob: loads of other functions
 // of that program refer to the same one.
+//
+// Of a perf map or a jitdump file it is a piece of the file: Image and Entry are its bytes, Size
+// is their number, Func the place of the first in MiB, Program the process, BootID the host if it
+// is known, and Load when the file was written, ns since 1970 (indexer.StoredJITFile).
 type Variant struct {
 	Image BlobID // SHA-256 of the function's code bytes; zero if they were not captured
 	Size  uint32 // how many those are

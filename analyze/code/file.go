@@ -84,14 +84,16 @@ func (f *fileCode) notes(o *ingest.Object) []string {
 }
 
 // machineOf names a file's machine as uname -m does.
-func machineOf(f *elf.File) string {
+func machineOf(f *elf.File) string { return machineName(f.Machine, f.Class, f.BigEndian) }
+
+func machineName(m debugelf.Machine, class debugelf.Class, bigEndian bool) string {
 	switch {
-	case f.Machine == debugelf.EM_X86_64 && f.Class == debugelf.ELFCLASS64:
+	case m == debugelf.EM_X86_64 && class == debugelf.ELFCLASS64:
 		return "x86_64"
-	case f.Machine == debugelf.EM_AARCH64 && !f.BigEndian:
+	case m == debugelf.EM_AARCH64 && !bigEndian:
 		return "aarch64"
 	}
-	return strings.ToLower(strings.TrimPrefix(f.Machine.String(), "EM_"))
+	return strings.ToLower(strings.TrimPrefix(m.String(), "EM_"))
 }
 
 // openFor opens the file whose build ID is that of an object, and which has its code.

@@ -44,6 +44,7 @@ type Finder struct {
 	loads    map[buildid.Key][]bpfLoad
 	asked    map[uint32]bool // IDs of programs that patterns name
 	files    map[buildid.Key]*fileCode
+	dumps    map[buildid.Key]*dumpCode
 	kernels  map[buildid.Key]*symbolFinder // by build ID of the kernel or a module
 }
 
@@ -60,6 +61,7 @@ type bpfLoad struct {
 func NewFinder(ctx context.Context, o Options) *Finder {
 	return &Finder{ctx: ctx, o: &o, sources: newSourceDirs(o.SourceDirs),
 		loads: make(map[buildid.Key][]bpfLoad), asked: make(map[uint32]bool),
+		dumps: make(map[buildid.Key]*dumpCode),
 		files: make(map[buildid.Key]*fileCode), kernels: make(map[buildid.Key]*symbolFinder)}
 }
 
@@ -95,6 +97,8 @@ func (c *Finder) Code(o *ingest.Object, f *report.HotFunction) (*report.Code, er
 		return c.program(o)
 	case ingest.ELF, ingest.VDSO, ingest.Kernel, ingest.Module:
 		return c.inFile(o, f)
+	case ingest.JITDump:
+		return c.inDump(o, f)
 	case ingest.PerfMap:
 		return nil, errors.New("run-time compiled code: a perf map has names, no bytes")
 	}

@@ -24,8 +24,10 @@ type Stored struct {
 
 	Symbol   string          `json:"symbol,omitempty"` // of a JITed function
 	Variants []StoredVariant `json:"variants,omitempty"`
-	More     bool            `json:"more_variants,omitempty"` // were captured than are kept
-	Probable []string        `json:"probable,omitempty"`
+	// Processes are those whose list of compiled code the object is.
+	Processes []StoredProcess `json:"processes,omitempty"`
+	More      bool            `json:"more_variants,omitempty"` // were captured than are kept
+	Probable  []string        `json:"probable,omitempty"`
 }
 
 // StoredSource is a source of symbols of an object.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"symbolize/analyze/table"
+	"symbolize/ingest"
 	"symbolize/ingest/format/bpf"
 	"symbolize/store"
 	"symbolize/store/indexer"
@@ -29,6 +30,10 @@ type StoredVariant struct {
 // addVariants adds the fields that only JITed functions have.
 func (o *Stored) addVariants(m *store.Manifest) {
 	for i := range m.Variants {
+		if m.Kind != ingest.JIT {
+			o.addPiece(&m.Variants[i])
+			continue
+		}
 		v := &m.Variants[i]
 		s := StoredVariant{Program: v.Program, BootID: v.BootID, LoadTime: v.Load,
 			Type: indexer.ProgramType(v.Type), Tag: bpf.Tag(v.Tag).String(),
@@ -42,7 +47,7 @@ func (o *Stored) addVariants(m *store.Manifest) {
 		}
 		o.Variants = append(o.Variants, s)
 	}
-	if len(m.Variants) > 0 {
+	if len(m.Variants) > 0 && m.Kind == ingest.JIT {
 		o.Symbol = indexer.VariantSymbol(&m.Variants[0])
 	}
 	o.More = m.MoreVariants
@@ -52,6 +57,27 @@ func (o *Stored) addVariants(m *store.Manifest) {
 	if !m.HasNames() && len(m.Probable) > 0 {
 		o.Quality = "probable"
 	}
+}
+
+// addPiece adds a piece of a perf map or jitdump file: the process, and what was kept of it.
+func (o *Stored) addPiece(v *store.Variant) {
+	n := len(o.Processes) - 1
+	p := StoredProcess{PID: int32(v.Program), Host: v.BootID, Written: int64(v.Load), Size: int64(v.Size)}
+	if n < 0 || o.Processes[n].PID != p.PID || o.Processes[n].Host != p.Host ||
+		o.Processes[n].Written != p.Written {
+		o.Processes = append(o.Processes, p)
+		return
+	}
+	o.Processes[n].Size += p.Size
+}
+
+// StoredProcess is a process whose list of compiled code an object is. Its JSON names are an
+// interface.
+type StoredProcess struct {
+	PID     int32  `json:"pid"`
+	Host    string `json:"host,omitempty"`
+	Written int64  `json:"written_ns"` // the file, since 1970
+	Size    int64  `json:"size"`       // bytes that are kept
 }
 
 // probable names the objects that one with name, tag and length only may be.
@@ -68,6 +94,14 @@ func (o *Stored) probable() string {
 // variantRows adds the rows that only JITed functions have.
 func (o *Stored) variantRows(t *table.Table) {
 	t.Field("symbol", o.Symbol)
+	for _, p := range o.Processes {
+		host := ""
+		if p.Host != "" {
+			host = " of host " + p.Host
+		}
+		t.Row("process", fmt.Sprintf("%d%s, %d bytes written %s", p.PID, host, p.Size,
+			time.Unix(0, p.Written).UTC().Format(time.RFC3339)))
+	}
 	for _, v := range o.Variants {
 		image := "not captured"
 		if v.Image != "" {

@@ -54,7 +54,8 @@ type indexOptions struct {
 const indexLong = `index reads the objects in files and directories and puts their symbols into
 the store, under their build IDs. It takes ELF files of any machine, separate debug files,
 kernel modules (plain or packed), vmlinux, kallsyms texts, perf's ~/.debug and debuginfod's
-cache, and BPF object files, and recognises them by what is in them. Of a capture that is named
+cache, BPF object files, and the lists of code that processes compiled at run time (perf-PID.map,
+jit-PID.dump), and recognises them by what is in them. Of a capture that is named
 it keeps the BPF programs: their images, their lines and their BTF, which nothing could make again.
 
 Files that have not changed since the last run cost one stat. An interrupted run loses at
@@ -190,6 +191,9 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 		captured, err = indexCaptures(ctx, captures, opened, open, sum)
 	}
 	if err == nil {
+		err = need.indexJIT(ctx, open, sum)
+	}
+	if err == nil {
 		err = a.addBCC(ctx, o.bccDirs, open)
 	}
 	if writer != nil {
@@ -287,6 +291,8 @@ func writeIndexSummary(w io.Writer, path string, s *indexer.Summary, c *captureR
 				"without a build ID, kept under the hash of their content"),
 			some(s.Nameless, "without any symbol", "without any symbol")))
 	}
+	t.Field("compiled", some(s.JIT, "list of code compiled at run time",
+		"lists of code compiled at run time"))
 	t.Field("skipped", countList(s.Skipped))
 	if c != nil {
 		t.Field("captured", c.text())

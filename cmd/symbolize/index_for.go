@@ -10,6 +10,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/store"
 	"symbolize/store/indexer"
 	"symbolize/store/local"
 )
@@ -21,6 +22,7 @@ type captureFiles struct {
 	kernel     bool
 	debugRoots []string
 	objects    []local.Object
+	jit        []analyze.JITLink // lists of code that processes compiled
 	frames     map[string]uint64 // by build ID
 }
 
@@ -57,7 +59,7 @@ func (a *app) filesFor(ctx context.Context, o *indexOptions, storePath string) (
 	a.partial = a.partial || s.Partial()
 	need.found, need.kernel, need.debugRoots = s.LocalFiles()
 	need.paths = append(slices.Clip(need.found), o.captures...)
-	need.objects = s.Local()
+	need.objects, need.jit = s.Local(), s.JITFiles()
 	return need, nil
 }
 
@@ -112,4 +114,26 @@ func (n *captureFiles) report(a *app, o *indexOptions, err error) error {
 	}
 	a.partial = a.partial || o.strict && len(lacking) > 0
 	return nil
+}
+
+// indexJIT keeps the lists of compiled code that named the captures, with their processes.
+func (n *captureFiles) indexJIT(ctx context.Context, open func() (store.Sink, error),
+	sum *indexer.Summary) error {
+	for i := range n.jit {
+		sink, err := open()
+		if err != nil {
+			return err
+		}
+		link := &n.jit[i]
+		if err := indexer.AddJITFile(ctx, sink, link.Path, link.Host, link.PID, link.Process); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			sum.Problems = append(sum.Problems, indexer.Problem{Path: link.Path, Err: err, Named: true})
+			continue
+		}
+		sum.Read++
+		sum.JIT++
+	}
+	return ctx.Err()
 }

@@ -28,6 +28,7 @@ this version's decoders. Tables of files are made anew by index, which reads the
 				res, err := w.Rebuild(ctx, db.RebuildOptions{
 					Table:    indexer.Rebuild,
 					JIT:      indexer.RebuildJIT,
+					File:     indexer.RebuildJITFile,
 					Producer: func(store.SourceKind) uint32 { return indexer.Producer },
 				})
 				if res != nil {

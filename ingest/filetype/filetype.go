@@ -8,12 +8,14 @@ import (
 
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/container"
+	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/magic"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/perfmap"
 	"symbolize/ingest/regular"
 )
 
@@ -30,6 +32,8 @@ const (
 	Pprof         // not packed
 	ELF           // not packed
 	Kallsyms      // text in the form of /proc/kallsyms
+	PerfMap       // text that may be a perf-PID.map
+	JITDump       // jit-PID.dump
 	Gzip
 	XZ
 	Zstd
@@ -55,10 +59,14 @@ func Head(head []byte) Type {
 		return PerfData
 	case bundle.IsBundle(head):
 		return Bundle
+	case jitdump.Detect(head):
+		return JITDump
 	case kallsyms.IsList(head):
 		return Kallsyms
 	case pprof.Detect(head):
 		return Pprof
+	case perfmap.Detect(head):
+		return PerfMap
 	}
 	return Unknown
 }

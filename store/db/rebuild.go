@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -18,6 +19,9 @@ type RebuildOptions struct {
 	// JIT makes the table of a JITed function from a variant of it, the entry of its
 	// program and the BTF, nil if there is none. It must not keep them.
 	JIT func(m *store.Manifest, v *store.Variant, entry, btf []byte) (*symtab.Encoded, error)
+	// File makes the table of a perf map or a jitdump file from its variants; blob returns their
+	// bytes.
+	File func(m *store.Manifest, blob func(store.BlobID) ([]byte, error)) (*symtab.Encoded, error)
 	// Producer is the revision of the decoders behind Table.
 	Producer func(store.SourceKind) uint32
 }
@@ -93,6 +97,9 @@ func (w *Writer) rebuildObject(ctx context.Context, m *store.Manifest, opts Rebu
 // that it was loaded with. If one cannot be made all stay as they are.
 func (w *Writer) remakeJIT(m, next *store.Manifest, opts RebuildOptions,
 	res *RebuildResult) (changes []store.SourceChange) {
+	if m.Kind != ingest.JIT && len(m.Variants) > 0 {
+		return w.remakeFile(m, next, opts, res)
+	}
 	type symbol struct {
 		main bool
 		tag  [8]byte
@@ -133,6 +140,29 @@ func (w *Writer) remakeJIT(m, next *store.Manifest, opts RebuildOptions,
 	return changes
 }
 
+// remakeFile makes the table of a perf map or a jitdump file anew. If it cannot be made all stay as
+// they are.
+func (w *Writer) remakeFile(m, next *store.Manifest, opts RebuildOptions,
+	res *RebuildResult) []store.SourceChange {
+	res.Sources++
+	table, err := opts.File(m, w.Blob)
+	if err != nil {
+		res.Problems = append(res.Problems, fmt.Errorf("%s of %s: %w", m.Kind, m.ID, err))
+		return nil
+	}
+	ch, err := remadeJIT(m, table, opts)
+	if err != nil {
+		res.Problems = append(res.Problems, fmt.Errorf("%s of %s: %w", m.Kind, m.ID, err))
+		return nil
+	}
+	if ch.Old.Kind == 0 {
+		res.Changed++
+	}
+	next.Sources = slices.DeleteFunc(next.Sources, func(s store.SourceInfo) bool { return s.Kind == store.JIT })
+	next.Sources = append(next.Sources, ch.Info)
+	return []store.SourceChange{ch}
+}
+
 // remakeVariant makes the table of one variant.
 func (w *Writer) remakeVariant(m *store.Manifest, v *store.Variant, opts RebuildOptions) (
 	ch store.SourceChange, err error) {
@@ -150,6 +180,12 @@ func (w *Writer) remakeVariant(m *store.Manifest, v *store.Variant, opts Rebuild
 	if err != nil {
 		return ch, err
 	}
+	return remadeJIT(m, table, opts)
+}
+
+// remadeJIT is the change to a table that was made anew, under the path of the old one.
+func remadeJIT(m *store.Manifest, table *symtab.Encoded, opts RebuildOptions) (
+	ch store.SourceChange, err error) {
 	src := &store.NewSource{Info: store.SourceInfo{Kind: store.JIT, Producer: opts.Producer(store.JIT)}, Table: table}
 	at := slices.IndexFunc(m.Sources, func(s store.SourceInfo) bool {
 		return s.Kind == store.JIT && s.Digest == table.Digest

@@ -7,6 +7,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/filetype"
+	"symbolize/ingest/object/perfmap"
 )
 
 // errNoObject is for a file that the user named.
@@ -16,10 +17,14 @@ var errNoObject = errors.New("no object: neither ELF, nor a packed kernel module
 // files are unpacked only where the name promises a kernel module or the user named the file:
 // manuals and logs are packed too.
 func classify(name string, head []byte, named bool) filetype.Type {
+	_, isMap := perfmap.PIDOf(name)
 	switch t := filetype.Head(head); {
+	case isMap && (t == filetype.PerfMap || t == filetype.Kallsyms): // sizes pass for types
+		return filetype.PerfMap
 	case t == filetype.ELF,
 		t.Packed() && (named || strings.Contains(name, ".ko.")),
-		t == filetype.Kallsyms && (named || name == "kallsyms"):
+		t == filetype.Kallsyms && (named || name == "kallsyms"), t == filetype.JITDump,
+		t == filetype.PerfMap && named:
 		return t
 	}
 	return filetype.Unknown

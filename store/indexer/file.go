@@ -165,9 +165,12 @@ func (w *worker) readFile(t *fileTask, count bool) fileResult {
 	}
 	defer f.Close()
 	var res fileResult
-	if t.class == filetype.Kallsyms {
+	switch t.class {
+	case filetype.Kallsyms:
 		res = w.readKallsyms(t, f, count)
-	} else {
+	case filetype.PerfMap, filetype.JITDump:
+		res = w.readJIT(t, f, count)
+	default:
 		res = w.readObject(t, f, count)
 	}
 	res = res.blame()

@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"errors"
@@ -85,27 +86,38 @@ func AddJITDump(ctx context.Context, sink store.Sink, f *JITFile) (
 	if d == nil {
 		return id, nil, damage
 	}
+	if f.PID == 0 {
+		f.PID = d.PID
+	}
 	if id, err = d.Identity(); err != nil || id.IsZero() {
 		return id, d, errors.Join(err, noFunctions(f.Path, damage, d.FirstBad))
 	}
-	table, err := jitDumpTable(d)
+	table, bad, first, err := jitDumpTable(d)
 	if err != nil {
 		return id, d, err
+	}
+	if d.Bad += bad; d.FirstBad == nil {
+		d.FirstBad = first
 	}
 	c := store.Contribution{Manifest: store.Manifest{ID: id, Kind: ingest.JITDump, Machine: d.Machine,
 		BigEndian: d.BigEndian}}
 	return id, d, errors.Join(f.merge(ctx, sink, &c, table), damage)
 }
 
-// jitDumpTable makes the table of a jitdump file: by offsets in it.
-func jitDumpTable(d *jitdump.File) (*symtab.Encoded, error) {
+// jitDumpTable makes the table of a jitdump file: by offsets in it. Records of lines that make no
+// sense are left out and counted.
+func jitDumpTable(d *jitdump.File) (table *symtab.Encoded, bad uint64, first, err error) {
 	b := symtab.NewBuilder(symtab.Options{Columns: true})
 	for i := range d.Loads {
 		l := &d.Loads[i]
 		start := addr.Addr(l.Code)
 		sub := symtab.Subprogram{Name: []byte(l.Name)}
 		fn := symtab.DebugFunc{Ranges: []addr.Range{{Start: start, End: start + addr.Addr(l.Size)}}}
-		for _, line := range d.Lines(l) {
+		lines, err := d.Lines(l)
+		if err != nil {
+			bad, first = bad+1, cmp.Or(first, err)
+		}
+		for _, line := range lines {
 			file := b.File([]byte(line.File))
 			if sub.Line == 0 {
 				sub.File, sub.Line = file, line.Line
@@ -116,7 +128,8 @@ func jitDumpTable(d *jitdump.File) (*symtab.Encoded, error) {
 		fn.Sub = b.Sub(sub)
 		b.AddFunction(&fn)
 	}
-	return b.Encode()
+	table, err = b.Encode()
+	return table, bad, first, err
 }
 
 // Pieces of the kept files. The first of a file's bytes is Variant.Func MiB from its beginning.

@@ -7,13 +7,18 @@ import (
 	"slices"
 	"sync"
 
+	"symbolize/ingest"
+	"symbolize/ingest/format/jitdump"
+	"symbolize/ingest/object/perfmap"
 	"symbolize/store"
+	"symbolize/store/symtab"
 )
 
 // StoredJITFile returns the perf map or jitdump file that an object was made of. Of several
 // readings of a file that grew it has the longest.
-func StoredJITFile(view store.View, m *store.Manifest) (*JITFile, error) {
-	s := &jitPieces{view: view, at: -1}
+// The file is read as it is needed.
+func StoredJITFile(m *store.Manifest, blob func(store.BlobID) ([]byte, error)) (*JITFile, error) {
+	s := &jitPieces{blob: blob, at: -1}
 	f := &JITFile{R: s}
 	pieces := slices.Clone(m.Variants)
 	slices.SortFunc(pieces, func(a, b store.Variant) int {
@@ -42,7 +47,7 @@ func StoredJITFile(view store.View, m *store.Manifest) (*JITFile, error) {
 
 // jitPieces reads a kept file. It holds one piece at a time.
 type jitPieces struct {
-	view   store.View
+	blob   func(store.BlobID) ([]byte, error)
 	pieces []store.Variant // one after another, all but the last of the same size
 
 	mu   sync.Mutex
@@ -60,7 +65,7 @@ func (s *jitPieces) ReadAt(b []byte, off int64) (n int, err error) {
 			return n, io.EOF
 		}
 		if i != s.at {
-			if s.held, err = s.view.Blob(s.pieces[i].Entry); err != nil {
+			if s.held, err = s.blob(s.pieces[i].Entry); err != nil {
 				return n, err
 			}
 			s.at = i
@@ -72,4 +77,27 @@ func (s *jitPieces) ReadAt(b []byte, off int64) (n int, err error) {
 		n += copy(b[n:], s.held[rest:])
 	}
 	return n, nil
+}
+
+// RebuildJITFile makes the table of a kept perf map or jitdump file anew, for
+// db.RebuildOptions.
+func RebuildJITFile(m *store.Manifest, blob func(store.BlobID) ([]byte, error)) (
+	*symtab.Encoded, error) {
+	f, err := StoredJITFile(m, blob)
+	if err != nil {
+		return nil, err
+	}
+	if m.Kind == ingest.JITDump {
+		d, err := jitdump.Open(f.Path, f.R, f.Size)
+		if d == nil {
+			return nil, err
+		}
+		table, _, _, err := jitDumpTable(d) // what is damaged was left out before, too
+		return table, err
+	}
+	p, err := perfmap.Read(f.Path, io.NewSectionReader(f.R, 0, f.Size))
+	if err != nil && len(p.Symbols) == 0 {
+		return nil, err
+	}
+	return perfMapTable(p)
 }

@@ -27,7 +27,11 @@ func text(t *testing.T, f *jitdump.File) string {
 			t.Error(err)
 		}
 		fmt.Fprintf(&b, "%d %x %s %x\n", p.Time, p.Addr, l.Name, code)
-		for _, line := range f.Lines(l) {
+		lines, err := f.Lines(l)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, line := range lines {
 			fmt.Fprintf(&b, "  +%d %s:%d:%d\n", line.Offset, line.File, line.Line, line.Column)
 		}
 	}
@@ -77,8 +81,37 @@ func TestV8Lines(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []jitdump.Line{{Offset: 0, File: "a", Line: 1, Column: 5}, {Offset: 16, File: "a", Line: 2, Column: 6}}
-	if got := f.Lines(&f.Loads[0]); !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	if got, err := f.Lines(&f.Loads[0]); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+}
+
+// TestRubbishFiles: entries whose files are bytes of freed memory, NULs among them, have their lines
+// all the same, and the file of the function's name if it is as long; others are an error.
+func TestRubbishFiles(t *testing.T) {
+	for _, c := range []struct{ name, rubbish, want string }{
+		{"JS:*f /srv/a.js:1:13", "\xe0\x00\x00\x01\x02\xff4|", "/srv/a.js"},
+		{"JS:*f /srv/another.js:1:13", "\xe0\x00\x00\x01\x02\xff4|", ""},
+		{"JS:*f", "\xe0\x00\x00\x01\x02\xff4|", ""},
+		{"JS:*f /srv/a.js:1:13", "\xe0", "error"},
+	} {
+		d := jitbuild.New(false, 1, 62, 0, 0)
+		d.Lines(1, 0x1000, jitbuild.Line{Addr: 0x1000, Line: 1, File: c.rubbish + "x"},
+			jitbuild.Line{Addr: 0x1010, Line: 2, File: "/srv/a.js"})
+		d.Load(1, 0x1000, 1, c.name, make([]byte, 0x20))
+		f, err := open(d.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []jitdump.Line{{Offset: 0, File: c.want, Line: 1}, {Offset: 16, File: c.want, Line: 2}}
+		got, err := f.Lines(&f.Loads[0])
+		if c.want == "error" {
+			if err == nil || len(got) > 0 {
+				t.Errorf("%v, %v", got, err)
+			}
+		} else if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v, want %v", c.name, got, err, want)
+		}
 	}
 }
 

@@ -1,9 +1,11 @@
 package jitdump
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
@@ -29,7 +31,8 @@ func (x *indexer) check(l *Load) {
 	if x.within > 0 || x.checked >= checkedFunctions {
 		return
 	}
-	for i, e := range x.f.entries(l) {
+	list, _ := x.f.entries(l) // an error is that of Lines
+	for i, e := range list {
 		if i == 0 {
 			x.checked++
 		}
@@ -51,10 +54,10 @@ func (x *indexer) shift() uint64 {
 	return 0
 }
 
-// Lines returns the lines of a function by offset, ascending as the file has them; none if it has
-// no record of them, or a damaged one.
-func (f *File) Lines(l *Load) []Line {
-	list := f.entries(l)
+// Lines returns the lines of a function by offset, ascending; none if it has no record of them.
+// The error is of a record that makes no sense, whose lines are not to be used.
+func (f *File) Lines(l *Load) ([]Line, error) {
+	list, err := f.entries(l)
 	kept := list[:0]
 	for _, e := range list {
 		if f.shift == 0 {
@@ -64,38 +67,99 @@ func (f *File) Lines(l *Load) []Line {
 			kept = append(kept, e)
 		}
 	}
-	return kept
+	slices.SortStableFunc(kept, func(a, b Line) int { return cmp.Compare(a.Offset, b.Offset) })
+	return kept, err
 }
 
 // entries returns the entries of a function's DEBUG_INFO record, unmoved.
-func (f *File) entries(l *Load) (list []Line) {
-	if l.length < debugSize || l.length > maxRecord {
-		return nil
+func (f *File) entries(l *Load) ([]Line, error) {
+	if l.length == 0 {
+		return nil, nil
+	}
+	if l.length > maxRecord {
+		return nil, f.fail(l.debug, "DEBUG_INFO record of %d bytes", l.length)
 	}
 	b, err := f.read(l.debug, int(l.length))
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	r := decode.New(f.Name, b, l.debug, f.BigEndian)
 	r.Skip(recordSize + 8)
 	n := r.U64()
+	if r.Err() != nil || n > uint64(r.Left())/(entrySize+1) {
+		return nil, f.fail(l.debug, "DEBUG_INFO record of %d entries in %d bytes", n, l.length)
+	}
+	list, ok := namedEntries(r, l, n)
+	if !ok {
+		r.Seek(debugSize)
+		list, ok = strideEntries(r, l, n)
+	}
+	if !ok {
+		return nil, f.fail(l.debug, "DEBUG_INFO record whose entries do not fill it")
+	}
+	return list, nil
+}
+
+// entry reads the fixed part of an entry.
+func entry(r *decode.Reader, l *Load) Line {
+	return Line{Offset: r.U64() - uint64(l.Addr), Line: r.U32(), Column: r.U32()}
+}
+
+// plausible reports whether an entry is of code of the function.
+func (e *Line) plausible(l *Load) bool { return e.Offset <= l.Size+elfHeader && e.Line < 1<<28 }
+
+// namedEntries reads entries as the specification has them; ok is false if they are none.
+func namedEntries(r *decode.Reader, l *Load, n uint64) (list []Line, ok bool) {
 	file := ""
-	for ; n > 0 && r.Left() > entrySize; n-- {
-		e := Line{Offset: r.U64() - uint64(l.Addr), Line: r.U32(), Column: r.U32()}
-		pos := int(r.Offset() - l.debug)
-		end := bytes.IndexByte(b[pos:], 0)
-		if end < 0 {
-			break
-		}
-		switch name := r.Bytes(uint64(end) + 1)[:end]; {
-		case string(name) == "\xff": // the file before
-		case len(name) <= maxName:
-			file = string(name)
+	for ; n > 0; n-- {
+		e := entry(r, l)
+		name := r.CString()
+		switch {
+		case r.Err() != nil || !e.plausible(l):
+			return nil, false
+		case name == "\xff": // the file before
+		case len(name) > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+			return nil, false
+		default:
+			file = name
 		}
 		e.File = file
 		list = append(list, e)
 	}
-	return list
+	return list, r.Left() < 8 // padding
+}
+
+// strideEntries reads entries whose files are rubbish. V8 of Node.js 18 to 22 writes them from
+// memory that it has freed: as many bytes as the name has, but others. Where all entries have the
+// same file its length is known, and the function's own name, "JS:*work /srv/app.js:1:13", may
+// have it.
+func strideEntries(r *decode.Reader, l *Load, n uint64) (list []Line, ok bool) {
+	size := uint64(r.Left())
+	if n == 0 || size%n != 0 || size/n <= entrySize {
+		return nil, false
+	}
+	length := size/n - entrySize
+	file := ""
+	if _, text, found := strings.Cut(l.Name, " "); found {
+		for range 2 { // line and column
+			text = text[:max(strings.LastIndexByte(text, ':'), 0)]
+		}
+		if uint64(len(text))+1 == length {
+			file = text
+		}
+	}
+	for ; n > 0; n-- {
+		e := entry(r, l)
+		e.File = file
+		if name := r.Bytes(length); r.Err() != nil || name[length-1] != 0 || !e.plausible(l) {
+			return nil, false
+		}
+		if k := len(list); k > 0 && list[k-1].Offset > e.Offset {
+			return nil, false
+		}
+		list = append(list, e)
+	}
+	return list, true
 }
 
 // At returns the function whose code lies at an offset of the file; nil if there is none.
