@@ -89,8 +89,8 @@ func newAnnotateCommand(a *app) *cobra.Command {
 func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.IntVarP(&o.limit, "limit", "n", -1,
-		"annotate `N` functions, the hottest first; 0 for all "+
+	addLimitFlag(fs, &o.limit, -1,
+		"annotate the `N` hottest functions; 0 for all "+
 			"(default: without a pattern 1, of HTML 10; else all)")
 	fs.BoolVar(&o.children, "children", false,
 		"count samples for the calls on their stacks, too, not for the leaf alone")

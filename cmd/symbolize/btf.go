@@ -46,7 +46,7 @@ func newBTFCommand(a *app) *cobra.Command {
 		GroupID: groupLook,
 		Example: "  symbolize btf prog.bpf.o\n" +
 			"  symbolize btf /sys/kernel/btf/vmlinux 'struct task_struct'",
-		Args: cobra.MinimumNArgs(1),
+		Args: someArgs("FILE"),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			return runBTF(ctx, a, &o, args[0], args[1:])
 		}),

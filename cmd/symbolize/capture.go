@@ -112,7 +112,7 @@ func (o *captureOptions) register(fs *pflag.FlagSet) {
 	fs.StringVar(&o.rotate, "rotate", "",
 		"begin a new file after `TIME|SIZE`, as 1h or 100M: each is FILE.YYYYMMDDhhmmsscc, in UTC")
 	o.stacks.register(fs)
-	fs.IntSliceVarP(&o.pids, "pid", "p", nil,
+	addPIDFlag(fs, &o.pids,
 		"the mappings of process `PID` too; with --stacks sample only it; may be repeated")
 	fs.BoolVar(&o.allProcesses, "all-processes", false,
 		"the mappings of all processes that are there at the end")

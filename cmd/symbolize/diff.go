@@ -73,7 +73,7 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 	fs.StringArrayVar(&o.base, "base", nil,
 		"compare with this `FILE`; all arguments are then of the new side; may be repeated")
 	fs.BoolVar(&o.lines, "lines", false, "compare line by line; the same as --by line")
-	fs.IntVarP(&o.rows, "rows", "n", defaultTopRows, "print `N` rows; 0 for all")
+	addLimitFlag(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
 	fs.StringVar(&o.sort, "sort", topSorts[0], "sort, test and judge by `flat` or cum")
 	completeFixed(cmd, "sort", topSorts)
 	addNormalizeFlag(fs, &o.normalize)

@@ -66,7 +66,7 @@ func newFilterCommand(a *app) *cobra.Command {
 			"  bpftrace -e 'profile:hz:99 { @[ustack(build_id)] = count(); }' | " +
 			"symbolize filter\n" +
 			"  symbolize filter --with capture.data < oops.txt",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			if err := o.validate(); err != nil {
 				return err

@@ -182,7 +182,7 @@ func runFlamegraph(ctx context.Context, a *app, o *flamegraphOptions, paths []st
 func (o *flamegraphOptions) isPage() bool { return o.format == flamegraphFormats[0].name }
 
 func (o *flamegraphOptions) checkOutput(a *app, paths []string) error {
-	return cmp.Or(a.refuseTerminal(o.output, o.isPage()),
+	return cmp.Or(a.refuseTerminal(o.output, o.isPage(), textFolded),
 		refuseOverwrite(paths, []string{o.output}))
 }
 

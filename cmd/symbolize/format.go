@@ -18,6 +18,9 @@ const (
 	formatScript = "script"
 )
 
+// textFolded is the hint for terminals of commands whose results can be folded stacks.
+const textFolded = ", or ask for --format folded"
+
 // addFormatFlag adds --format with these words, the first of them the default.
 func addFormatFlag(cmd *cobra.Command, p *string, words ...string) {
 	cmd.Flags().StringVar(p, "format", words[0],
@@ -28,6 +31,16 @@ func addFormatFlag(cmd *cobra.Command, p *string, words ...string) {
 func addOutputFlag(fs *pflag.FlagSet, p *string) {
 	fs.StringVarP(p, "output", "o", "",
 		"write to `FILE`; - is standard output, which is the default")
+}
+
+// addLimitFlag adds -n and its other name, --rows.
+func addLimitFlag(fs *pflag.FlagSet, p *int, byDefault int, usage string) {
+	fs.IntVarP(p, "limit", "n", byDefault, usage)
+	if byDefault < 0 { // stands for none, which usage describes
+		fs.Lookup("limit").DefValue = "0"
+	}
+	fs.IntVar(p, "rows", byDefault, usage)
+	fs.Lookup("rows").Hidden = true
 }
 
 func addCountFlag(fs *pflag.FlagSet, p *bool) {

@@ -74,6 +74,7 @@ func newHeatCommand(a *app, cmd *cobra.Command, o *heatOptions) *cobra.Command {
 	fs.SortFlags = false
 	addOutputFlag(fs, &o.output)
 	addFormatFlag(cmd, &o.format, formatHTML, formatJSON)
+	o.timed = true
 	o.inputOptions.addFlags(cmd)
 	return cmd
 }
@@ -87,7 +88,7 @@ func (o *heatOptions) validate(args []string) error {
 }
 
 func runHeat(ctx context.Context, a *app, o *heatOptions, paths []string) error {
-	err := cmp.Or(a.refuseTerminal(o.output, o.format == formatHTML),
+	err := cmp.Or(a.refuseTerminal(o.output, o.format == formatHTML, "; --format json is text"),
 		refuseOverwrite(paths, []string{o.output}))
 	if err != nil {
 		return err

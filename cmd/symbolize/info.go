@@ -30,7 +30,7 @@ func newInfoCommand(a *app) *cobra.Command {
 		Long:    infoLong,
 		GroupID: groupLook,
 		Example: "  symbolize info perf.data\n  symbolize info --format json /usr/bin/perf",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArg("FILE"),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err
@@ -58,6 +58,7 @@ func newInfoCommand(a *app) *cobra.Command {
 		}),
 	}
 	addFormatFlag(cmd, &format, formatText, formatJSON)
+	cmd.Flags().SortFlags = false
 	stacks.addFlags(cmd.Flags())
 	return cmd
 }

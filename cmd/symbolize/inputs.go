@@ -40,6 +40,7 @@ type inputOptions struct {
 	names     string             // of --names, in subcommands that have it
 	policy    resolve.NamePolicy // names parsed
 	noInlines bool
+	timed     bool // the report is of times, which stack maps lack
 	columns   bool // keep columns in the overlay
 	// relocatable takes .o files into it
 	relocatable bool
@@ -54,7 +55,7 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 	fs.SortFlags = false
 	fs.StringVar(&o.event, "event", "", "only samples of this `EVENT`")
 	fs.StringSliceVar(&o.comms, "comm", nil, "only threads of this `NAME`; may be repeated")
-	fs.Int32SliceVar(&o.pids, "pid", nil, "only this `PID`; may be repeated")
+	addPIDFlag(fs, &o.pids, "only this `PID`; may be repeated")
 	fs.StringVar(&o.times, "time", "",
 		"only samples of this time: `FROM,TO` in seconds of the recording, or FROM%-TO%")
 	fs.StringArrayVar(&o.with, "with", nil,
@@ -73,7 +74,9 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 	addBCCFlag(fs, &o.bccDirs)
 	fs.BoolVar(&o.trustPaths, "trust-paths", false,
 		"where a capture has no build ID, take the file now at the path for the one that ran")
-	o.stacks.addFlags(fs)
+	if !o.timed {
+		o.stacks.addFlags(fs)
+	}
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
 }
 

@@ -108,12 +108,8 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 		"how much of C++ and Rust names is shown: simple, templates, `full` or none")
 	completeFixed(cmd, "demangle", demangleModes)
 	fs.BoolVar(&o.NoInlines, "no-inlines", false, "leave out inlined calls")
-	fs.BoolVarP(&o.Basenames, "basenames", "s", false, "leave out the directories of files")
-	fs.BoolVarP(&o.Layout.Addresses, "addresses", "a", false,
-		"print each address before its answer")
-	fs.BoolVarP(&o.Layout.Pretty, "pretty-print", "p", false, "print each frame on one line")
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
-	o.aliases.addFlags(fs)
+	o.aliases.addFlags(fs, &o.Options)
 }
 
 func (o *lookupOptions) validate(args []string) (err error) {

@@ -1,9 +1,13 @@
 package main
 
-import "github.com/spf13/pflag"
+import (
+	"github.com/spf13/pflag"
+
+	"symbolize/analyze/lookup"
+)
 
 // toolFlags are flags of addr2line and llvm-symbolizer, which their users and scripts type:
-// lookup accepts them, and its help leaves them out.
+// lookup accepts them, with their letters, which mean other things elsewhere.
 type toolFlags struct {
 	functions string // -f, --functions[=linkage|none]
 	inlines   bool   // -i, --inlines
@@ -16,15 +20,19 @@ var otherNames = map[string]pflag.NormalizedName{
 	"obj": "exe", "inlining": "inlines", "output-style": "style", "print-address": "addresses",
 }
 
-func (h *toolFlags) addFlags(fs *pflag.FlagSet) {
-	fs.StringVarP(&h.functions, "functions", "f", "linkage", "print names of functions")
-	fs.Lookup("functions").NoOptDefVal = "linkage"
-	fs.BoolVarP(&h.inlines, "inlines", "i", true, "print inlined calls")
-	fs.BoolVarP(&h.demangled, "demangled", "C", true, "demangle names")
-	fs.BoolVar(&h.mangled, "no-demangle", false, "do not")
-	for _, name := range []string{"functions", "inlines", "demangled", "no-demangle"} {
-		fs.Lookup(name).Hidden = true
-	}
+func (h *toolFlags) addFlags(fs *pflag.FlagSet, o *lookup.Options) {
+	addGroup(fs, groupTools, func(fs *pflag.FlagSet) {
+		fs.BoolVarP(&o.Basenames, "basenames", "s", false, "leave out the directories of files")
+		fs.BoolVarP(&o.Layout.Addresses, "addresses", "a", false,
+			"print each address before its answer")
+		fs.BoolVarP(&o.Layout.Pretty, "pretty-print", "p", false, "print each frame on one line")
+		fs.StringVarP(&h.functions, "functions", "f", "linkage",
+			"print names of functions: `linkage` or none")
+		fs.Lookup("functions").NoOptDefVal = "linkage"
+		fs.BoolVarP(&h.inlines, "inlines", "i", true, "print inlined calls")
+		fs.BoolVarP(&h.demangled, "demangled", "C", true, "demangle names")
+		fs.BoolVar(&h.mangled, "no-demangle", false, "the same as --demangle none")
+	})
 	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if ours, ok := otherNames[name]; ok {
 			return ours

@@ -48,7 +48,7 @@ func newMapCommand(a *app) *cobra.Command {
 		Example: "  symbolize map --symbols location drops.json\n" +
 			"  symbolize map --hist --unit usecs lat.data\n" +
 			"  symbolize map --heatmap --unit us -o heat.svg lat.data",
-		Args: cobra.MinimumNArgs(1),
+		Args: someArgs("DUMP"),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			return runMap(ctx, a, o, args)
 		}),

@@ -57,7 +57,7 @@ func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
 		"counts by code address with names: the `FIELD` of the key that is one; key for all of it")
 	fs.BoolVar(&o.returns, "return-addresses", false,
 		"the addresses of --symbols are where calls return to: show the line of the call")
-	fs.IntVarP(&o.rows, "rows", "n", defaultSymbolRows, "print `N` rows of --symbols; 0 for all")
+	addLimitFlag(fs, &o.rows, defaultSymbolRows, "print the `N` heaviest of --symbols; 0 for all")
 	fs.StringVar(&o.hist, "hist", "",
 		"draw histograms; the `SCALE` is the scale of the slots: "+chart.ScaleNames)
 	fs.Lookup("hist").NoOptDefVal = autoScale

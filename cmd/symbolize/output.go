@@ -20,7 +20,7 @@ const outputBuffer = 256 << 10
 // it is written beside its place and renamed when write has succeeded.
 func (a *app) writeOutput(path string, binary bool, write func(io.Writer) error) error {
 	if path == "" || path == "-" {
-		if err := a.refuseTerminal(path, binary); err != nil {
+		if err := a.refuseTerminal(path, binary, ""); err != nil {
 			return err
 		}
 		return buffered(a.stdout(), write)
@@ -38,13 +38,13 @@ func (a *app) writeOutput(path string, binary bool, write func(io.Writer) error)
 }
 
 // refuseTerminal refuses binary output on a terminal. Callers ask before the
-// work, not after minutes of it.
-func (a *app) refuseTerminal(path string, binary bool) error {
+// work, not after minutes of it. text is how to get a result for terminals, "" for not at all.
+func (a *app) refuseTerminal(path string, binary bool, text string) error {
 	if !binary || !a.env.StdoutTerminal || path != "" && path != "-" {
 		return nil
 	}
 	return withHint(usagef("refusing to write binary output to a terminal"),
-		"name a file with -o FILE, pipe it on, or ask for --format folded")
+		"name a file with -o FILE, or pipe it on%s", text)
 }
 
 func buffered(w io.Writer, write func(io.Writer) error) error {

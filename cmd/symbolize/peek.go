@@ -55,7 +55,7 @@ func (o *peekOptions) validate(args []string) (err error) {
 			"name it before the captures: `symbolize peek FUNCTION perf.data`")
 	}
 	if o.function, err = regexp.Compile(args[0]); err != nil {
-		return usagef("FUNCTION: %v", err)
+		return usagef("FUNCTION: %w", expressionError(err))
 	}
 	return cmp.Or(
 		o.inputOptions.validate(args[1:]),

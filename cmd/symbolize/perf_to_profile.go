@@ -41,7 +41,7 @@ func newPerfToProfileCommand(a *app) *cobra.Command {
 		Use:    perfToProfile + " -i IN -o OUT [-f]",
 		Short:  "Convert a perf.data file as pprof asks for it",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   noArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			if o.input == "" || o.output == "" {
 				return usagef("%s: -i IN and -o OUT are needed", perfToProfile)

@@ -71,7 +71,8 @@ func newReportCommand(a *app) *cobra.Command {
 }
 
 func runReport(ctx context.Context, a *app, o *reportOptions, paths []string) error {
-	err := cmp.Or(a.refuseTerminal(o.output, true), refuseOverwrite(paths, []string{o.output}))
+	err := cmp.Or(a.refuseTerminal(o.output, true,
+		"; `symbolize top` prints text, as perf report does"), refuseOverwrite(paths, []string{o.output}))
 	if err != nil {
 		return err
 	}

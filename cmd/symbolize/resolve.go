@@ -145,7 +145,7 @@ func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) 
 		return err
 	}
 	err = cmp.Or(
-		a.refuseTerminal(outputs[0], o.format == formatPprof),
+		a.refuseTerminal(outputs[0], o.format == formatPprof, textFolded),
 		refuseOverwrite(named, outputs))
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -61,6 +60,9 @@ func newRootCommand(a *app) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().SortFlags = false
 	a.addFlags(root.PersistentFlags())
+	root.SetUsageFunc(a.usage)
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(newHelpCommand())
 	root.AddGroup(
 		&cobra.Group{ID: groupMain, Title: "Main commands:"},
 		&cobra.Group{ID: groupLook, Title: "Looking into things:"},
@@ -92,9 +94,6 @@ func newRootCommand(a *app) *cobra.Command {
 	)
 	return root
 }
-
-// suggestionDistance is how many letters a mistyped command may be off.
-const suggestionDistance = 2
 
 // The groups of the help text.
 const (
@@ -140,11 +139,7 @@ func needSubcommand(cmd *cobra.Command, args []string) error {
 		}
 		return silentUsage()
 	}
-	err := fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return withHint(err, "did you mean `%s %s`?", cmd.CommandPath(), near[0])
-	}
-	return withHint(err, "`%s --help` lists the commands", cmd.CommandPath())
+	return unknownCommand(cmd, args[0])
 }
 
 // stdout is where results go.

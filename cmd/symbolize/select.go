@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -69,7 +71,7 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 			continue
 		}
 		if *f.to, err = regexp.Compile(*f.text); err != nil {
-			return usagef("--%s: %v", f.name, err)
+			return usagef("--%s: %w", f.name, expressionError(err))
 		}
 	}
 	if o.parsed.By, err = calltree.ParseBy(o.by); err != nil {
@@ -81,6 +83,15 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 	keep.CPU = keep.CPU || all || slices.Contains(o.parsed.By, calltree.CPU)
 	mode, err := parseDemangle(o.demangle, "simple")
 	o.parsed.Count, o.parsed.Demangler = o.count, report.NewDemangler(mode)
+	return err
+}
+
+// expressionError is an error of regexp without the words of that package.
+func expressionError(err error) error {
+	var e *syntax.Error
+	if errors.As(err, &e) {
+		return fmt.Errorf("no regular expression: %s in `%s`", e.Code, e.Expr)
+	}
 	return err
 }
 

@@ -21,25 +21,27 @@ type stackFlags struct {
 	parsed input.StackOptions
 }
 
-func (o *stackFlags) addFlags(fs *pflag.FlagSet) {
+func (o *stackFlags) addFlags(fs *pflag.FlagSet) { addGroup(fs, groupStackMap, o.define) }
+
+func (o *stackFlags) define(fs *pflag.FlagSet) {
 	fs.StringVar(&o.counts, "counts", "",
-		"stack map: the dump `FILE` of the map that counts its stacks")
+		"the dump `FILE` of the map that counts its stacks")
 	fs.StringVar(&o.key, "key", "",
-		"stack map: `FIELD:OFFSET[:SIZE],…` in the keys of --counts, in bytes: user_stack_id, "+
+		"`FIELD:OFFSET[:SIZE],…` in the keys of --counts, in bytes: user_stack_id, "+
 			"kernel_stack_id, stack_id, pid, tgid, tid, comm")
 	fs.StringVar(&o.btf, "btf", "",
-		"stack map: the BPF object `FILE`, or BTF, that tells the fields in keys and values of "+
+		"the BPF object `FILE`, or BTF, that tells the fields in keys and values of "+
 			"--counts")
 	fs.StringVar(&o.value, "value", "",
-		"stack map: `OFFSET[:SIZE]` of the count in the values of --counts (default the whole "+
+		"`OFFSET[:SIZE]` of the count in the values of --counts (default the whole "+
 			"value)")
 	fs.StringVar(&o.kernel, "kernel-stacks", "",
-		"stack map: the dump `FILE` of the kernel's stacks, where they have a map of their own")
+		"the dump `FILE` of the kernel's stacks, where they have a map of their own")
 	fs.IntVar(&o.depth, "depth", 0,
-		"stack map of values alone: `N` frames of 32 bytes in a value")
-	fs.IntVar(&o.stride, "stride", 0, "stack map of values alone: `BYTES` from one to the next")
+		"where a dump is of values alone: `N` frames of 32 bytes in a value")
+	fs.IntVar(&o.stride, "stride", 0, "where a dump is of values alone: `BYTES` from one to the next")
 	fs.StringArrayVar(&o.maps, "maps", nil,
-		"stack map: `PID=FILE`, a copy of /proc/PID/maps, for frames without a build ID; FILE "+
+		"`PID=FILE`, a copy of /proc/PID/maps, for frames without a build ID; FILE "+
 			"alone for a dump without process IDs; may be repeated")
 }
 

@@ -98,7 +98,7 @@ func (a *app) withExisting(ctx context.Context, opts db.WriterOptions,
 // addWriterFlags adds the flags of all commands that write to the store.
 func addWriterFlags(fs *pflag.FlagSet, o *db.WriterOptions) {
 	fs.DurationVar(&o.LockTimeout, "lock-timeout", defaultLockTimeout,
-		"wait so long for another writer; 0: not at all")
+		"wait for `TIME` for another writer; 0: not at all")
 	fs.BoolVar(&o.Shared, "shared-store", false,
 		"write although others can write to the store's directory, or to one above it")
 }

@@ -48,7 +48,7 @@ func newStoreStatsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Count what the store holds",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err
@@ -139,7 +139,7 @@ func newStoreVerifyCommand(a *app) *cobra.Command {
 		Long: `verify reads the whole newest generation: checksums, the invariants of the tables,
 path rows. Damage makes it exit with 1; conflicts (two files of one build ID with different
 symbols) and leftovers of interrupted runs are only reported.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			return a.withReader(func(r *db.Reader) error { return runStoreVerify(ctx, a, r) })
 		}),
@@ -184,7 +184,7 @@ func newStoreDigestCommand(a *app) *cobra.Command {
 		Long: `digest prints the SHA-256 over the sorted contents: objects, layouts, sources,
 tables. Paths and times are left out, so that two machines with the same files have the same
 digest.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			return a.withReader(func(r *db.Reader) error {
 				sum, err := r.Digest(ctx)

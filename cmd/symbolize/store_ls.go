@@ -70,7 +70,7 @@ func newStoreShowCommand(a *app) *cobra.Command {
 		Long: `show prints the sources and the layout of the object with this build ID; a prefix
 will do. With --functions it prints the functions of each source, in the order in which
 sources are asked.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArg("build ID"),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err

@@ -22,7 +22,7 @@ func newStoreRebuildCommand(a *app) *cobra.Command {
 		Short:       "Make the tables of captured inputs anew",
 		Long: `rebuild makes the tables of inputs that the store keeps, as kallsyms texts, anew with
 this version's decoders. Tables of files are made anew by index, which reads them again.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			return a.withExisting(ctx, opts, func(w *db.Writer) error {
 				res, err := w.Rebuild(ctx, db.RebuildOptions{
@@ -66,7 +66,7 @@ func newStoreGCCommand(a *app) *cobra.Command {
 runs, damaged tables and path rows of vanished files stay behind. With --unreferenced objects go
 too that no file the store knows has any more; kernels and captured inputs stay, they
 cannot be made again.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			return a.withExisting(ctx, opts, func(w *db.Writer) error {
 				res, err := w.GC(ctx, db.GCOptions{Unreferenced: unreferenced})
@@ -94,9 +94,9 @@ func newStoreExportCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Write all objects into one plain archive",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
-			if err := a.refuseTerminal(output, true); err != nil {
+			if err := a.refuseTerminal(output, true, ""); err != nil {
 				return err
 			}
 			return a.withReader(func(r *db.Reader) error {
@@ -116,7 +116,7 @@ func newStoreImportCommand(a *app) *cobra.Command {
 		Use:         "import ARCHIVE…",
 		Annotations: map[string]string{writesAnnotation: "store"},
 		Short:       "Merge archives that export wrote; - is standard input",
-		Args:        cobra.MinimumNArgs(1),
+		Args:        someArgs("FILE"),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			return a.withWriter(ctx, opts, func(w *db.Writer) error {
 				for _, path := range args {

@@ -54,7 +54,7 @@ func newTopCommand(a *app) *cobra.Command {
 func (o *topOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.IntVarP(&o.rows, "rows", "n", defaultTopRows, "print `N` rows; 0 for all")
+	addLimitFlag(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
 	fs.StringVar(&o.sort, "sort", topSorts[0], "sort by `flat` or cum")
 	completeFixed(cmd, "sort", topSorts)
 	addFormatFlag(cmd, &o.format, formatText, formatJSON)

@@ -63,7 +63,7 @@ func newVersionCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: a.runE(func(context.Context, []string) error {
 			if format == formatJSON {
 				return ingest.WriteJSON(a.stdout(), readVersion())

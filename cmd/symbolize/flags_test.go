@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// everyCommand calls visit for each command of the program that does something.
+func everyCommand(visit func(path []string, cmd *cobra.Command)) {
+	env, _, _ := inProcess()
+	var walk func(path []string, cmd *cobra.Command)
+	walk = func(path []string, cmd *cobra.Command) {
+		cmd.InitDefaultHelpFlag()
+		if len(path) > 0 && !cmd.HasSubCommands() {
+			visit(path, cmd)
+		}
+		for _, sub := range cmd.Commands() {
+			walk(append(path[:len(path):len(path)], sub.Name()), sub)
+		}
+	}
+	walk(nil, newRootCommand(&app{env: env}))
+}
+
+// TestLetters holds the one meaning of each letter: it is short for one flag, whatever the
+// command. The letters of other tools, whose command lines two commands take, are lists apart.
+func TestLetters(t *testing.T) {
+	letters := map[string]string{
+		"a": "all-cpus", "e": "exe", "F": "frequency", "h": "help", "j": "jobs", "n": "limit",
+		"o": "output", "p": "pid", "q": "quiet",
+	}
+	tools := map[string]string{
+		"lookup -a": "addresses", "lookup -C": "demangled", "lookup -f": "functions",
+		"lookup -i": "inlines", "lookup -p": "pretty-print", "lookup -s": "basenames",
+		"perf_to_profile -f": "force", "perf_to_profile -i": "input", "perf_to_profile -j": "jit",
+	}
+	everyCommand(func(path []string, cmd *cobra.Command) {
+		check := func(f *pflag.Flag) {
+			if f.Shorthand == "" {
+				return
+			}
+			name := strings.Join(path, " ") + " -" + f.Shorthand
+			want, ok := letters[f.Shorthand]
+			if other, of := tools[name]; of && (groupOf(f) == groupTools || cmd.Hidden) {
+				want, ok = other, true
+				delete(tools, name)
+			}
+			switch {
+			case !ok:
+				t.Errorf("%s is short for --%s, and in no list", name, f.Name)
+			case want != f.Name:
+				t.Errorf("%s is short for --%s, elsewhere for --%s", name, f.Name, want)
+			}
+		}
+		cmd.LocalFlags().VisitAll(check)
+		cmd.InheritedFlags().VisitAll(check)
+		for letter, long := range letters { // a flag that has a letter has it everywhere
+			if f := cmd.Flags().Lookup(long); f != nil && f.Shorthand != letter {
+				t.Errorf("%s --%s has not the letter -%s", strings.Join(path, " "), long, letter)
+			}
+		}
+	})
+	for name := range tools {
+		t.Errorf("%s is no flag any more", name)
+	}
+}
+
+// libraryText are words of Go's libraries, of pflag and of cobra in errors.
+var libraryText = regexp.MustCompile(`strconv\.|invalid (argument|syntax|duration|value)|` +
+	`parse error|parsing|value out of range|arg\(s\)|unknown unit|missing unit|regexp:|` +
+	`%!|0x[0-9a-f]{6,}|<nil>|\*[a-z]+\.[A-Z]|panic|goroutine|shorthand`)
+
+// wrongValues are values that some kind of flag refuses.
+var wrongValues = []string{"wrong", "-1", "", "99999999999999999999", "1e999", "NaN", "5x", "[",
+	"(", "a\"b", "=", ":", ",", "x=y", "1:2:3:4", "\x1b[2J", "uprobe:x", "log2:x", "10%-5%", "5,1"}
+
+// TestWrongValues calls every flag of every command with values that are none for it: what is
+// reported is in words of this program, on lines that begin with its name.
+func TestWrongValues(t *testing.T) {
+	t.Chdir(t.TempDir())
+	seen := make(map[string]bool)
+	everyCommand(func(path []string, cmd *cobra.Command) {
+		visit := func(f *pflag.Flag) {
+			if f.Name == "help" || f.Name == "version" {
+				return
+			}
+			values := wrongValues
+			if seen[f.Name+f.Usage] { // one flag of many commands
+				values = values[:1]
+			}
+			seen[f.Name+f.Usage] = true
+			for _, value := range values {
+				if f.Name == "output" || f.Name == "store" {
+					value = "missing/" + value + "/" // where nothing appears
+				}
+				callWrong(t, append(path[:len(path):len(path)], fmt.Sprintf("--%s=%s", f.Name, value),
+					"--store=missing/store", "missing.data"))
+			}
+			if f.NoOptDefVal == "" {
+				callWrong(t, append(path[:len(path):len(path)], "--"+f.Name))
+			}
+		}
+		cmd.LocalFlags().VisitAll(visit)
+		cmd.InheritedFlags().VisitAll(visit)
+		for _, args := range [][]string{{}, {"a", "b", "c"}, {"--no-such-flag"}, {"-Z"}, {"---x"}} {
+			callWrong(t, append(path[:len(path):len(path)], args...))
+		}
+	})
+}
+
+// callWrong runs a command line that cannot work, and judges its messages.
+func callWrong(t *testing.T, args []string) {
+	t.Helper()
+	if args[0] == "capture" && len(args) > 2 { // were it right, it would record
+		args = args[:2]
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	env, stdout, stderr := inProcess(args...)
+	code := Main(ctx, env)
+	for line := range strings.Lines(stderr.String()) {
+		if m := libraryText.FindString(line); m != "" {
+			t.Errorf("%q: text of a library, %q:\n%s", args, m, line)
+		}
+		if code != exitOK && stdout.Len() == 0 && !strings.HasPrefix(line, "symbolize: ") {
+			t.Errorf("%q: exit status %d, a line of another form: %q", args, code, line)
+		}
+	}
+}

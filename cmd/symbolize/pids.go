@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// pidList is a flag value: process IDs, with commas between them, each occurrence adding its own.
+type pidList[T int | int32] []T
+
+func addPIDFlag[T int | int32](fs *pflag.FlagSet, p *[]T, usage string) {
+	fs.VarP((*pidList[T])(p), "pid", "p", usage)
+}
+
+// Set implements pflag.Value.
+func (l *pidList[T]) Set(s string) error {
+	for text := range strings.SplitSeq(s, ",") {
+		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
+		if err != nil {
+			return usagef("%q is no process ID: 123 and 123,456 are", s)
+		}
+		*l = append(*l, T(n))
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (l *pidList[T]) String() string {
+	var texts []string
+	for _, n := range *l {
+		texts = append(texts, strconv.FormatInt(int64(n), 10))
+	}
+	return strings.Join(texts, ",")
+}
+
+// Type implements pflag.Value.
+func (*pidList[T]) Type() string { return "PID" }
