@@ -55,6 +55,10 @@ type Options struct {
 	TrustPaths bool               // the file now at a path is the one that ran
 	Hostname   string             // of this machine, to find its own files; "" asks the system
 
+	// Undecided leaves open which addresses are return addresses where only tables of the store could
+	// tell, as analyze/batch does, which reads those later: ingest.Object.Undecided.
+	Undecided bool
+
 	Stdin     io.Reader // the capture of the path input.StandardInput; nil for none
 	Workers   int       // goroutines; 0 for GOMAXPROCS
 	MaxMemory int64     // bytes that indexing With may take, 0 for no bound
@@ -142,13 +146,19 @@ func (s *Session) InputOptions() input.Options {
 	if stacks.PathOf == nil {
 		stacks.PathOf = s.pathOf
 	}
-	return input.Options{
+	opts := input.Options{
 		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, Time: o.Time, Keep: o.Keep, Workers: o.Workers,
 		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks,
 		Identify: s.identify(),
 		Exact:    resolve.Exact(s.view),
 		Unwinder: s.unwindTables().For,
 	}
+	if o.Undecided {
+		opts.Undecided = func(o *ingest.Object) bool {
+			return !o.ID.IsZero() && o.Reason == ingest.ReasonNone && !s.Has(o.ID)
+		}
+	}
+	return opts
 }
 
 // pathOf returns the path of a build ID's file, by the sources that only files that run have;

@@ -113,6 +113,20 @@ func (s *Session) Close() error {
 // View returns the symbols and programs that the session knows.
 func (s *Session) View() store.View { return s.view }
 
+// Generation returns the number of the store's generation that is open; 0 without a store.
+func (s *Session) Generation() uint64 {
+	if s.reader == nil {
+		return 0
+	}
+	return s.reader.Generation()
+}
+
+// Has reports whether a capture of the session, or Options.With, has symbols of an object.
+func (s *Session) Has(id buildid.ID) bool {
+	m, _, err := store.FindOne(s.overlay, id)
+	return m != nil && err == nil
+}
+
 // Bundles returns the open bundles that serve captures. They are the session's to close.
 func (s *Session) Bundles() []*input.Capture { return s.bundles }
 

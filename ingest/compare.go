@@ -65,7 +65,19 @@ func CompareObjects(a, b *Object) int {
 		strings.Compare(a.Capture, b.Capture),
 		CompareFiles(&a.File, &b.File),
 		cmp.Compare(a.Reason, b.Reason),
+		compareBools(a.Undecided, b.Undecided),
 	)
+}
+
+// compareBools sorts false before true.
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // Domain returns the division of coverage that the object's frames count in.

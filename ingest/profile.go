@@ -115,6 +115,11 @@ type Object struct {
 	// the stacks found no build ID in it, or could not look then. No recorder's option helps.
 	Unseen bool
 
+	// Undecided is set for a second record of an object, for the addresses of which symbol tables
+	// have yet to tell whether they are return addresses: Offset is that of the byte before. See
+	// input.Options.Undecided.
+	Undecided bool
+
 	// why nothing in this object can get a name from any store; ReasonNone otherwise
 	Reason   Reason
 	Kernel   ObjectID     // for VDSO and Module: the kernel of the same capture, or NoObject

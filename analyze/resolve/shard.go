@@ -175,17 +175,20 @@ func clampLine(n uint32) int32 { return int32(min(n, math.MaxInt32)) }
 // nameAll gives all locations the name that the capture itself has for the whole
 // object.
 func (w *worker) nameAll(j *join, s *shard, src *ingest.Object) {
-	s.frames = []ingest.Frame{{Func: ingest.FuncID(len(w.funcs))}}
-	d := &s.object.declared
-	w.funcs = append(w.funcs, ingest.Function{Object: s.object.id,
-		SystemName: s.object.symbolOf(src), File: d.File, StartLine: clampLine(d.Line)})
 	for l := s.from; l < s.to; l++ {
-		if !j.kept(l) {
-			j.depth[l] = 1
-			j.symOff[l] = uint64(j.p.Locations[l].Offset)
-			if s.object.noImage {
-				j.reasons[l] = ingest.ImageNotCaptured
-			}
+		if j.kept(l) {
+			continue
+		}
+		if s.frames == nil {
+			s.frames = []ingest.Frame{{Func: ingest.FuncID(len(w.funcs))}}
+			d := &s.object.declared
+			w.funcs = append(w.funcs, ingest.Function{Object: s.object.id,
+				SystemName: s.object.symbolOf(src), File: d.File, StartLine: clampLine(d.Line)})
+		}
+		j.depth[l] = 1
+		j.symOff[l] = uint64(j.p.Locations[l].Offset)
+		if s.object.noImage {
+			j.reasons[l] = ingest.ImageNotCaptured
 		}
 	}
 }

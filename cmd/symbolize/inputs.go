@@ -88,8 +88,12 @@ func (o *inputOptions) takeBundles(ctx context.Context, paths []string) []string
 	return o.opened.Captures
 }
 
-func addWorkFlags(fs *pflag.FlagSet, jobs *int, maxMemory *byteSize) {
+func addJobsFlag(fs *pflag.FlagSet, jobs *int) {
 	fs.IntVarP(jobs, "jobs", "j", 0, "use at most `N` cores (default all)")
+}
+
+func addWorkFlags(fs *pflag.FlagSet, jobs *int, maxMemory *byteSize) {
+	addJobsFlag(fs, jobs)
 	fs.Var(maxMemory, "max-memory",
 		"try to stay below `SIZE` of memory, as 512MiB or 2G (default: no limit of our own)")
 }

@@ -81,6 +81,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newWebCommand(a),
 		newAnnotateCommand(a),
 		newMissingCommand(a),
+		newBatchCommand(a),
 		newCaptureCommand(a),
 		newLookupCommand(a),
 		newFilterCommand(a),

@@ -32,6 +32,7 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 	f.from, f.to = f.firstTime(), f.lastTime()
 	end, _ := f.wall(f.to)
 	number := f.objects(f.query(end), places...)
+	number = f.separateUndecided(number, places...)
 	f.exact = f.correctReturns(number, places...)
 	f.joinChains()
 	comms := f.strings()

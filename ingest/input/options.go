@@ -46,6 +46,11 @@ type Options struct {
 	// of a perf.data with memory for such code, from one goroutine; nil returns none.
 	JIT func(*sideband.JITQuery) sideband.JITCode
 
+	// Undecided selects objects about which Exact is not asked: the tables are somewhere else. The
+	// places of return addresses in them get an object of their own (ingest.Object.Undecided) in
+	// the Profile, which no replay is possible of. nil selects none.
+	Undecided func(o *ingest.Object) bool
+
 	// Unwinder makes what unwinds the copied user stacks of a capture; it is called only if a
 	// capture has such. nil leaves them as they are: the address in user mode, and a frame with
 	// the reason StackNotUnwound.

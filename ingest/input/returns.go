@@ -68,6 +68,54 @@ func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pa
 	return exact
 }
 
+// separateUndecided moves the marked places of objects that Options.Undecided selects to an object
+// of their own, and returns the new numbers of the objects, by raw object.
+func (f *assembly) separateUndecided(number []ingest.ObjectID,
+	lists ...[]intern.Pair) []ingest.ObjectID {
+	if f.opts.Undecided == nil {
+		return number
+	}
+	raw := len(number)
+	selected := make([]bool, len(f.p.Objects))
+	for i := range f.p.Objects {
+		selected[i] = f.opts.Undecided(&f.p.Objects[i])
+	}
+	used := make([]bool, len(f.p.Objects))
+	for _, list := range lists {
+		for i, pl := range list {
+			if id := number[pl.Object&^returned]; pl.Object&returned != 0 && selected[id] {
+				list[i].Object = pl.Object&^returned + uint32(raw)
+				used[id] = true
+			}
+		}
+	}
+	var objects []ingest.Object
+	first := make([]ingest.ObjectID, len(f.p.Objects)) // the new numbers; that of its undecided part follows
+	for i := range f.p.Objects {
+		first[i] = ingest.ObjectID(len(objects))
+		objects = append(objects, f.p.Objects[i])
+		if used[i] {
+			o := f.p.Objects[i]
+			o.Undecided = true
+			objects = append(objects, o)
+		}
+	}
+	for i := range objects {
+		if k := objects[i].Kernel; k != ingest.NoObject {
+			objects[i].Kernel = first[k]
+		}
+	}
+	f.p.Objects = objects
+	out := make([]ingest.ObjectID, 2*raw)
+	for i, id := range number {
+		out[i], out[raw+i] = ingest.NoObject, ingest.NoObject
+		if id != ingest.NoObject {
+			out[i], out[raw+i] = first[id], first[id]+1
+		}
+	}
+	return out
+}
+
 // seen lists the places by object, for Options.Seen.
 func (f *assembly) seen(number []ingest.ObjectID, lists [][]intern.Pair) Seen {
 	s := Seen{Host: f.Host.Name, Objects: f.p.Objects,

@@ -342,6 +342,7 @@ func (f *stackFolder) profile() (*ingest.Profile, *merge.Shard) {
 	p := f.p
 	places := f.places.List()
 	number := f.objects(f.query(0), places)
+	number = f.separateUndecided(number, places)
 	f.exact = f.correctReturns(number, places)
 	for i := range p.Objects {
 		switch o := &p.Objects[i]; {

@@ -14,6 +14,7 @@ type identity struct {
 	key       buildid.Key
 	length    int // of an ID shorter than a key: such IDs match only at equal lengths
 	refSymbol string
+	undecided bool
 	reason    ingest.Reason
 	file      ingest.FileRef // and the rest only without an ID
 	symbol    string
@@ -30,7 +31,7 @@ func identities(objects []ingest.Object) []identity {
 	ids := make([]identity, len(objects))
 	for i := range objects {
 		o := &objects[i]
-		id := identity{kind: o.Kind, refSymbol: o.RefSymbol}
+		id := identity{kind: o.Kind, refSymbol: o.RefSymbol, undecided: o.Undecided}
 		if o.ID.IsZero() {
 			id.file, id.symbol, id.codeLen, id.pid = o.File, o.Symbol, o.Length, o.PID
 			id.capture, id.reason = o.Capture, o.Reason

@@ -1,0 +1,47 @@
+// Package batch makes the profiles of many captures, those of a night and a fleet, with one pass
+// over each symbol table. Its three steps are functions over files; Run does them all on one
+// machine, and engines that run tasks on many run them as commands.
+//
+//	Collect   a capture → its stacks, and its distinct locations in parts
+//	Name      one part of all collected captures, joined with the store → names
+//	Merge     the stacks of a group of captures and the names → one named profile
+//
+// The locations of an object are all in one part, by a hash of its build ID, so that Name opens
+// each table once however many captures have its locations. Whether an address is a return address
+// can depend on a table, too (resolve.Exact): Collect leaves that open (ingest.Object.Undecided),
+// Name decides it, and Merge corrects the locations. The result is the same bytes as that of
+// analyze.Session.Load over the captures of the group, in the order of their paths.
+//
+// Symbols that captures themselves have, of BPF programs and of the kernels of bundles, go before
+// those of the store. Collect names the locations in such objects, and they are in no part.
+//
+// # Files
+//
+// Files appear complete or not at all, and their content depends on the inputs alone: any task
+// may be killed, run twice or run in two places. All integers of the frame are little-endian.
+//
+//	"symbolize batch 1\n"
+//	records        of one zstd frame each
+//	index          a record: []entry, the names of the records, sorted, where they lie, how long
+//	               they are, and their CRC32C
+//	u64            where the index lies
+//	u32            CRC32C of the index
+//	"batch end\n"
+//
+// A record holds the shape of a Go type, u32, and a value of it. The shape is the CRC32C of the
+// names and kinds of all its fields: a file of another version of the program is refused, not
+// misread. Values are written field by field:
+//
+//	bool, unsigned      uvarint (bool: one byte)
+//	signed              varint (zigzag)
+//	string, slice       uvarint length, then the bytes or elements
+//	array, struct       its elements or fields
+//	map                 uvarint length, then keys and values, sorted by the bytes of the keys
+//	pointer             a byte, 0 for nil, then the value
+//	buildid.ID          a byte, space<<1 | inexact; uvarint length; the bytes
+//
+// A collected capture has the records "head" (Head), "stacks" (ingest.Profile), "own" (the names
+// that the capture itself gave) and "part-R" ([]places) for each part that has locations. A file of
+// Name has a record for each object, by its key: "gnu:" and the build ID in hexadecimal, filled up
+// to 20 bytes with zeros, or "symbol:" and the name that captures gave it.
+package batch

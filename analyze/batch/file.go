@@ -1,0 +1,211 @@
+package batch
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"symbolize/ingest/decode"
+	"symbolize/ingest/newfile"
+	"symbolize/ingest/regular"
+)
+
+const (
+	fileHead = "symbolize batch 1\n"
+	fileTail = "batch end\n"
+	tailSize = 8 + 4 + len(fileTail) // offset and checksum of the index before it
+
+	maxRecord = 1 << 30 // bytes of a record, unpacked
+)
+
+// ErrFormat is wrapped by the errors of files that are none of a batch's, or damaged.
+var ErrFormat = errors.New("not a whole file of a batch")
+
+// entry is a record in a file's index.
+type entry struct {
+	Name   string
+	Offset uint64
+	Stored uint64 // bytes in the file
+	Sum    uint32 // CRC32C of them
+}
+
+// fileWriter writes the records of a file, which appears when it is complete.
+type fileWriter struct {
+	f     *newfile.File
+	path  string
+	at    uint64
+	index []entry
+}
+
+func createFile(path string) (*fileWriter, error) {
+	f, err := newfile.Create(path, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	w := &fileWriter{f: f, path: path}
+	return w, w.write([]byte(fileHead))
+}
+
+func (w *fileWriter) write(b []byte) error {
+	n, err := w.f.Write(b)
+	w.at += uint64(n)
+	return err
+}
+
+// pack returns a record: the shape of a value's type and the value, compressed.
+func pack(value any) []byte {
+	v := reflect.ValueOf(value).Elem()
+	raw := binary.LittleEndian.AppendUint32(nil, shape(v.Type()))
+	return packer().EncodeAll(encode(raw, v), nil)
+}
+
+// put writes a record, in the form that pack returns.
+func (w *fileWriter) put(name string, packed []byte) error {
+	sum := crc32.Checksum(packed, castagnoli)
+	w.index = append(w.index, entry{name, w.at, uint64(len(packed)), sum})
+	return w.write(packed)
+}
+
+// publish ends the file and gives it its name.
+func (w *fileWriter) publish() error {
+	slices.SortFunc(w.index, func(a, b entry) int { return strings.Compare(a.Name, b.Name) })
+	at := w.at
+	packed := pack(&w.index)
+	tail := binary.LittleEndian.AppendUint64(packed, at)
+	tail = binary.LittleEndian.AppendUint32(tail, crc32.Checksum(packed, castagnoli))
+	err := w.write(append(tail, fileTail...))
+	if err == nil {
+		err = w.f.Publish(w.path)
+	}
+	return errors.Join(err, w.f.Close())
+}
+
+// abandon drops the file.
+func (w *fileWriter) abandon() error { return w.f.Close() }
+
+// file is an open file of a batch.
+type file struct {
+	f     *os.File
+	path  string
+	index []entry // sorted by name
+}
+
+// openFile opens a file and reads its index.
+func openFile(path string) (*file, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	b := &file{f: f, path: path}
+	if err := b.readIndex(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return b, nil
+}
+
+func (b *file) fail(format string, args ...any) error {
+	return fmt.Errorf("%s: %s: %w", b.path, fmt.Sprintf(format, args...), ErrFormat)
+}
+
+func (b *file) readIndex() error {
+	fi, err := b.f.Stat()
+	if err != nil {
+		return err
+	}
+	size := uint64(fi.Size())
+	head, tail := make([]byte, len(fileHead)), make([]byte, tailSize)
+	if size < uint64(len(head)+len(tail)) {
+		return b.fail("%d bytes", size)
+	}
+	_, err1 := b.f.ReadAt(head, 0)
+	_, err2 := b.f.ReadAt(tail, int64(size)-int64(len(tail)))
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	at := binary.LittleEndian.Uint64(tail)
+	end := size - uint64(len(tail))
+	if string(head) != fileHead || string(tail[12:]) != fileTail || at > end {
+		return b.fail("no head or no end")
+	}
+	return b.read(entry{"index", at, end - at, binary.LittleEndian.Uint32(tail[8:])}, &b.index)
+}
+
+// get reads the record of a name into a value; false if there is none.
+func (b *file) get(name string, value any) (bool, error) {
+	i, ok := slices.BinarySearchFunc(b.index, name, func(e entry, name string) int {
+		return strings.Compare(e.Name, name)
+	})
+	if !ok {
+		return false, nil
+	}
+	return true, b.read(b.index[i], value)
+}
+
+// read reads a record into what value points to.
+func (b *file) read(e entry, value any) error {
+	fi, err := b.f.Stat()
+	if err != nil {
+		return err
+	}
+	if e.Offset > uint64(fi.Size()) || e.Stored > uint64(fi.Size())-e.Offset {
+		return b.fail("record %q lies outside the file", e.Name)
+	}
+	packed := make([]byte, e.Stored)
+	if _, err := b.f.ReadAt(packed, int64(e.Offset)); err != nil {
+		return err
+	}
+	if crc32.Checksum(packed, castagnoli) != e.Sum {
+		return b.fail("record %q at %d is damaged", e.Name, e.Offset)
+	}
+	raw, err := unpacker().DecodeAll(packed, nil)
+	if err != nil {
+		return b.fail("record %q at %d: %v", e.Name, e.Offset, err)
+	}
+	v := reflect.ValueOf(value).Elem()
+	if len(raw) < 4 || binary.LittleEndian.Uint32(raw) != shape(v.Type()) {
+		return b.fail("record %q was written by another version of this program", e.Name)
+	}
+	return decodeValue(b.path+": record "+e.Name, raw[4:], v)
+}
+
+// decodeValue reads a whole value.
+func decodeValue(name string, raw []byte, v reflect.Value) error {
+	r := decode.New(name, raw, 0, false)
+	decodeInto(r, v)
+	if r.Err() == nil && r.Left() > 0 {
+		r.Fail("%d bytes more than the record has", r.Left())
+	}
+	if r.Err() != nil {
+		return fmt.Errorf("%w: %w", r.Err(), ErrFormat)
+	}
+	return nil
+}
+
+func (b *file) close() error { return b.f.Close() }
+
+var (
+	packer = sync.OnceValue(func() *zstd.Encoder {
+		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+			zstd.WithEncoderConcurrency(2))
+		if err != nil {
+			panic(err) // constant options
+		}
+		return e
+	})
+	unpacker = sync.OnceValue(func() *zstd.Decoder {
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2),
+			zstd.WithDecoderMaxMemory(maxRecord))
+		if err != nil {
+			panic(err)
+		}
+		return d
+	})
+)

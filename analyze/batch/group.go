@@ -1,0 +1,251 @@
+package batch
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"symbolize/ingest/regular"
+)
+
+// The keys that captures have values of themselves.
+const (
+	KeyHost = "host" // of the recording
+	KeyDay  = "day"  // of its first sample, UTC: 2026-11-22
+	KeyMain = "main" // build ID of the main program
+)
+
+// unknownValue stands in the name of a group for a key that a capture has no value of.
+const unknownValue = "unknown"
+
+// Grouping tells which captures become one profile: those with equal values of all keys.
+type Grouping struct {
+	Keys []string
+	// Pattern takes values from the end of a capture's path: "{service}/{host}/{day}.data". "" takes
+	// none.
+	Pattern string
+	// Manifest has values by path, which go before those of the pattern: see ReadManifest.
+	Manifest map[string]map[string]string
+
+	match *regexp.Regexp
+}
+
+// Group is one profile to be made.
+type Group struct {
+	Values    []string // of the keys
+	Collected []string // files, sorted by the paths of their captures
+}
+
+// ErrGrouping is wrapped by errors of keys, patterns and manifests.
+var ErrGrouping = errors.New("captures cannot be grouped so")
+
+var placeholder = regexp.MustCompile(`\{[a-z][a-z0-9_-]*\}`)
+
+// compile checks the pattern and that each key has a source.
+func (g *Grouping) compile() error {
+	known := []string{KeyHost, KeyDay, KeyMain}
+	for _, row := range g.Manifest {
+		known = slices.AppendSeq(known, maps.Keys(row)) // each row has all
+		break
+	}
+	if g.Pattern != "" {
+		expr, keys := patternExpr(g.Pattern)
+		known = append(known, keys...)
+		slices.Sort(keys)
+		if len(keys) == 0 || len(slices.Compact(keys)) < len(keys) {
+			return fmt.Errorf("pattern %q: it has no key in braces, or one twice: %w", g.Pattern,
+				ErrGrouping)
+		}
+		var err error
+		if g.match, err = regexp.Compile(expr); err != nil {
+			return fmt.Errorf("pattern %q: %w", g.Pattern, ErrGrouping)
+		}
+	}
+	for _, key := range g.Keys {
+		if !slices.Contains(known, key) {
+			slices.Sort(known)
+			return fmt.Errorf("no capture has the key %q; known are %s: %w", key,
+				strings.Join(slices.Compact(known), ", "), ErrGrouping)
+		}
+	}
+	return nil
+}
+
+// patternExpr returns the regular expression of a pattern, and the keys in it.
+func patternExpr(pattern string) (expr string, keys []string) {
+	expr = "(?:^|/)"
+	at := 0
+	for _, m := range placeholder.FindAllStringIndex(pattern, -1) {
+		key := pattern[m[0]+1 : m[1]-1]
+		keys = append(keys, key)
+		expr += regexp.QuoteMeta(pattern[at:m[0]]) + "(?P<" + groupName(key) + ">[^/]+?)"
+		at = m[1]
+	}
+	return expr + regexp.QuoteMeta(pattern[at:]) + "$", keys
+}
+
+// groupName returns the name of a key in a regular expression, where a dash cannot be.
+func groupName(key string) string { return strings.ReplaceAll(key, "-", "_") }
+
+// values returns the values of a capture, and the keys that it has none of.
+func (g *Grouping) values(h *Head) (values, missing []string) {
+	var found []string
+	if g.match != nil {
+		found = g.match.FindStringSubmatch(filepath.ToSlash(h.Path))
+	}
+	for _, key := range g.Keys {
+		v := g.Manifest[h.Path][key]
+		if i := -1; v == "" && found != nil {
+			if i = g.match.SubexpIndex(groupName(key)); i >= 0 {
+				v = found[i]
+			}
+		}
+		if v == "" {
+			v = h.value(key)
+		}
+		if v == "" {
+			v = unknownValue
+			missing = append(missing, key)
+		}
+		values = append(values, v)
+	}
+	return values, missing
+}
+
+// value returns what a capture itself has for a key.
+func (h *Head) value(key string) string {
+	switch key {
+	case KeyHost:
+		return h.Meta.Host
+	case KeyDay:
+		if h.Meta.StartNanos != 0 {
+			return time.Unix(0, h.Meta.StartNanos).UTC().Format(time.DateOnly)
+		}
+	case KeyMain:
+		return h.Main
+	}
+	return ""
+}
+
+// Groups reads the heads of collected captures and sorts them into groups, in the order of their
+// values. lacking are the captures without a value of some key, with the keys.
+func (g *Grouping) Groups(collected []string) (groups []*Group, lacking []string, err error) {
+	if err := g.compile(); err != nil {
+		return nil, nil, err
+	}
+	heads := make(map[string]*Head, len(collected))
+	for _, path := range collected {
+		if heads[path], err = ReadHead(path); err != nil {
+			return nil, nil, err
+		}
+	}
+	collected = slices.Clone(collected)
+	slices.SortFunc(collected, func(a, b string) int {
+		return cmp.Or(strings.Compare(heads[a].Path, heads[b].Path), strings.Compare(a, b))
+	})
+	index := make(map[string]*Group)
+	for _, path := range collected {
+		h := heads[path]
+		values, missing := g.values(h)
+		if len(missing) > 0 {
+			lacking = append(lacking, h.Path+": "+strings.Join(missing, ", "))
+		}
+		key := strings.Join(values, "\x00")
+		gr := index[key]
+		if gr == nil {
+			gr = &Group{Values: values}
+			index[key] = gr
+			groups = append(groups, gr)
+		}
+		gr.Collected = append(gr.Collected, path)
+	}
+	slices.SortFunc(groups, func(a, b *Group) int { return slices.Compare(a.Values, b.Values) })
+	return groups, lacking, nil
+}
+
+// ReadHead reads the description of a collected capture.
+func ReadHead(path string) (*Head, error) {
+	f, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	h := new(Head)
+	if ok, err := f.get(headRecord, h); !ok || err != nil {
+		return nil, errors.Join(err, f.fail("no collected capture"))
+	}
+	return h, nil
+}
+
+// Path returns where a group's profile is written below a directory: a directory for each value
+// but the last, which names the file.
+func (g *Group) Path(dir, extension string) string {
+	path := []string{dir}
+	for _, v := range g.Values {
+		path = append(path, safeName(v))
+	}
+	if len(g.Values) == 0 {
+		path = append(path, "all")
+	}
+	return filepath.Join(path...) + extension
+}
+
+// safeName makes an element of a path of any value: two values never give one name.
+func safeName(v string) string {
+	var b strings.Builder
+	for i := range len(v) {
+		c := v[i]
+		if c <= ' ' || c >= 0x7f || c == '/' || c == '\\' || c == '%' || c == '.' && i == 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// ReadManifest reads values by path: lines of fields with tabs between them, of which the first
+// line names the keys, the first one being "path".
+func ReadManifest(path string) (map[string]map[string]string, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readManifest(f, path)
+}
+
+func readManifest(f *os.File, path string) (map[string]map[string]string, error) {
+	in := bufio.NewScanner(f)
+	var keys []string
+	rows := make(map[string]map[string]string)
+	for line := 1; in.Scan(); line++ {
+		fields := strings.Split(strings.TrimSuffix(in.Text(), "\r"), "\t")
+		switch {
+		case line == 1 && fields[0] != "path":
+			return nil, fmt.Errorf("%s:1: the first column is %q, not \"path\": %w", path, fields[0],
+				ErrGrouping)
+		case line == 1:
+			keys = fields[1:]
+		case len(fields) == 1 && fields[0] == "":
+		case len(fields) != len(keys)+1:
+			return nil, fmt.Errorf("%s:%d: %d fields, not %d: %w", path, line, len(fields), len(keys)+1,
+				ErrGrouping)
+		default:
+			row := make(map[string]string, len(keys))
+			for i, key := range keys {
+				row[key] = fields[i+1]
+			}
+			rows[fields[0]] = row
+		}
+	}
+	return rows, in.Err()
+}

@@ -1,0 +1,121 @@
+package batch
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"symbolize/ingest"
+)
+
+func TestValues(t *testing.T) {
+	meta := ingest.Meta{Host: "h1", StartNanos: 1_790_000_000_000_000_000}
+	for _, tt := range []struct {
+		name, path, pattern string
+		keys                []string
+		manifest            map[string]map[string]string
+		want, missing       []string
+	}{
+		{"captures' own", "x/perf.data", "", []string{"host", "day", "main"}, nil,
+			[]string{"h1", "2026-09-21", "unknown"}, []string{"main"}},
+		{"end of the path", "/a/b/web/h7/1.data", "{service}/{host}/{n}.data", []string{"service", "host"}, nil,
+			[]string{"web", "h7"}, nil},
+		{"path that does not match", "/a/1.dat", "{service}/{n}.data", []string{"service", "host"}, nil,
+			[]string{"unknown", "h1"}, []string{"service"}},
+		{"key with a dash", "eu-1.data", "{data-center}-{n}.data", []string{"data-center"}, nil,
+			[]string{"eu"}, nil},
+		{"dots are dots", "aXdata", "{n}.data", []string{"n"}, nil, []string{"unknown"}, []string{"n"}},
+		{"manifest first", "web/1.data", "{service}/{n}.data", []string{"service"},
+			map[string]map[string]string{"web/1.data": {"service": "shop"}}, []string{"shop"}, nil},
+	} {
+		g := Grouping{Keys: tt.keys, Pattern: tt.pattern, Manifest: tt.manifest}
+		if err := g.compile(); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		got, missing := g.values(&Head{Path: tt.path, Meta: meta})
+		if !slices.Equal(got, tt.want) || !slices.Equal(missing, tt.missing) {
+			t.Errorf("%s: %q without %q, want %q without %q", tt.name, got, missing, tt.want, tt.missing)
+		}
+	}
+}
+
+func TestBadGrouping(t *testing.T) {
+	for _, g := range []Grouping{
+		{Keys: []string{"team"}},
+		{Keys: []string{"n"}, Pattern: "{n}/{n}.data"},
+		{Keys: []string{"host"}, Pattern: "x.data"},
+	} {
+		if err := g.compile(); !errors.Is(err, ErrGrouping) {
+			t.Errorf("%+v: %v", g, err)
+		}
+	}
+	for name, text := range map[string]string{"header": "a\tb\n", "fields": "path\ta\nx\n"} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadManifest(path); !errors.Is(err, ErrGrouping) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestSafeNames: no value leaves the directory, and different values have different names.
+func TestSafeNames(t *testing.T) {
+	seen := make(map[string]string)
+	for _, v := range []string{"web", "..", ".", "a/b", "a%2Fb", "a\nb", "ü", "a b", `a\b`, ".x", "x."} {
+		got := (&Group{Values: []string{v, "h"}}).Path("out", ".pb.gz")
+		if filepath.Dir(filepath.Dir(got)) != "out" || seen[got] != "" {
+			t.Errorf("%q: %s, as of %q", v, got, seen[got])
+		}
+		seen[got] = v
+	}
+}
+
+func TestTaskIndex(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		env          map[string]string
+		index, count int
+		ok           bool
+	}{
+		{"none", nil, 0, 0, false},
+		{"Slurm from 1", map[string]string{"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "1",
+			"SLURM_ARRAY_TASK_COUNT": "5"}, 2, 5, true},
+		{"Kubernetes", map[string]string{"JOB_COMPLETION_INDEX": "4"}, 4, 0, true},
+		{"AWS Batch", map[string]string{"AWS_BATCH_JOB_ARRAY_INDEX": "0",
+			"AWS_BATCH_JOB_ARRAY_SIZE": "9"}, 0, 9, true},
+		{"Cloud Run", map[string]string{"CLOUD_RUN_TASK_INDEX": "1", "CLOUD_RUN_TASK_COUNT": "2"}, 1, 2, true},
+		{"Nomad", map[string]string{"NOMAD_ALLOC_INDEX": "7"}, 7, 0, true},
+		{"not a number", map[string]string{"JOB_COMPLETION_INDEX": "x"}, 0, 0, false},
+	} {
+		index, count, ok := TaskIndex(func(name string) string { return tt.env[name] })
+		if index != tt.index || count != tt.count || ok != tt.ok {
+			t.Errorf("%s: %d of %d, %t", tt.name, index, count, ok)
+		}
+	}
+}
+
+func TestParseShard(t *testing.T) {
+	list := []string{"a", "b", "c", "d", "e"}
+	var all []string
+	for _, text := range []string{"0/2", "1/2"} {
+		s, err := ParseShard(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s.Of(list)...)
+	}
+	if slices.Sort(all); !slices.Equal(all, list) {
+		t.Errorf("the shares have %q", all)
+	}
+	for _, text := range []string{"", "1", "2/2", "-1/2", "x/2", "0/0", "1/2/3"} {
+		if s, err := ParseShard(text); err == nil {
+			t.Errorf("%q: %v", text, s)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package batch
+
+import (
+	"context"
+	"runtime"
+	"sync"
+
+	"symbolize/ingest"
+)
+
+// Hooks are told what happens, from one goroutine at a time. Each may be nil.
+type Hooks struct {
+	Step     func(name string, total int)           // a step begins
+	Done     func()                                 // one more of the step's is done
+	OnFailed func(capture string, err error)        // a capture is left out
+	OnWarn   func(capture string, w ingest.Warning) // about a capture, or the names of a group
+}
+
+// hooks is held while a hook runs.
+var hooks sync.Mutex
+
+func (h *Hooks) step(name string, total int) {
+	hooks.Lock()
+	defer hooks.Unlock()
+	if h.Step != nil {
+		h.Step(name, total)
+	}
+}
+
+func (h *Hooks) done() {
+	hooks.Lock()
+	defer hooks.Unlock()
+	if h.Done != nil {
+		h.Done()
+	}
+}
+
+func (h *Hooks) failed(capture string, err error) {
+	hooks.Lock()
+	defer hooks.Unlock()
+	if h.OnFailed != nil {
+		h.OnFailed(capture, err)
+	}
+}
+
+func (h *Hooks) warn(capture string, w ingest.Warning) {
+	hooks.Lock()
+	defer hooks.Unlock()
+	if h.OnWarn != nil {
+		h.OnWarn(capture, w)
+	}
+}
+
+// steps is parallel for a step of which the hooks are told.
+func steps(ctx context.Context, workers int, h Hooks, name string, n int,
+	do func(ctx context.Context, i int) error) error {
+	h.step(name, n)
+	return parallel(ctx, workers, n, func(ctx context.Context, i int) error {
+		err := do(ctx, i)
+		if err == nil {
+			h.done()
+		}
+		return err
+	})
+}
+
+// parallel calls do for 0 ≤ i < n from several goroutines, 0 for GOMAXPROCS, until one returns an
+// error.
+func parallel(ctx context.Context, workers, n int,
+	do func(ctx context.Context, i int) error) error {
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(workers, n) {
+		wg.Go(func() {
+			for i := range next {
+				if err := do(ctx, i); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	wg.Wait()
+	return context.Cause(ctx)
+}

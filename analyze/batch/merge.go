@@ -1,0 +1,269 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"symbolize/analyze/report"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/format/pprof"
+)
+
+// Answers are the files that Name wrote, of all parts.
+type Answers struct{ files []*file }
+
+// OpenAnswers opens the files of all parts, in any order.
+func OpenAnswers(paths []string) (*Answers, error) {
+	a := &Answers{}
+	for _, path := range paths {
+		f, err := openFile(path)
+		if err != nil {
+			return nil, errors.Join(err, a.Close())
+		}
+		a.files = append(a.files, f)
+	}
+	return a, nil
+}
+
+// Close closes the files.
+func (a *Answers) Close() error {
+	var errs []error
+	for _, f := range a.files {
+		errs = append(errs, f.close())
+	}
+	return errors.Join(errs...)
+}
+
+// of returns the answers for an object key.
+func (a *Answers) of(key string) ([]answer, error) {
+	for _, f := range a.files {
+		var list answers
+		if ok, err := f.get(key, &list); ok || err != nil {
+			return list, err
+		}
+	}
+	return nil, nil
+}
+
+// group makes one named profile of collected captures.
+type group struct {
+	answers *Answers
+	own     map[string][]answer // of the captures themselves
+	known   map[string][]answer // that were looked for
+	used    [][]*answer         // by object of the profile
+}
+
+// Merge makes one named profile of collected captures and returns it with what pprof.Write needs
+// besides.
+func Merge(ctx context.Context, a *Answers, collected []string) (
+	*ingest.Profile, pprof.WriteOptions, error) {
+	g := &group{answers: a, own: make(map[string][]answer), known: make(map[string][]answer)}
+	var profiles []*ingest.Profile
+	for _, path := range collected {
+		if err := ctx.Err(); err != nil {
+			return nil, pprof.WriteOptions{}, err
+		}
+		p, err := g.load(path)
+		if err != nil {
+			return nil, pprof.WriteOptions{}, err
+		}
+		profiles = append(profiles, p)
+	}
+	p, err := g.merge(profiles)
+	if err != nil {
+		return nil, pprof.WriteOptions{}, err
+	}
+	return p, g.layout(), nil
+}
+
+// load reads a collected capture and decides which of its addresses are return addresses.
+func (g *group) load(path string) (*ingest.Profile, error) {
+	f, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	p, own := &ingest.Profile{}, &ownNames{}
+	ok1, err1 := f.get(stacksRecord, p)
+	ok2, err2 := f.get(ownRecord, own)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	if !ok1 || !ok2 || check(p) != nil {
+		return nil, f.fail("no collected capture")
+	}
+	for i, key := range own.Keys {
+		g.own[key] = append(g.own[key], own.Answers[i]...)
+	}
+	return p, g.decide(p)
+}
+
+// merge makes one profile of all, as analyze.Session.Merge does.
+func (g *group) merge(profiles []*ingest.Profile) (*ingest.Profile, error) {
+	named := slices.ContainsFunc(profiles, func(p *ingest.Profile) bool { return p.Names != nil })
+	if named {
+		for _, p := range profiles {
+			if err := g.name(p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	p, err := merge.Profiles(profiles)
+	if err != nil {
+		return nil, err
+	}
+	if named { // for the layout
+		return p, g.find(p)
+	}
+	return p, g.name(p)
+}
+
+// decide replaces the undecided objects of a profile by the decided ones. Its locations are no
+// longer sorted, nor unique: merge.Profiles takes them so.
+func (g *group) decide(p *ingest.Profile) error {
+	number := make([]ingest.ObjectID, len(p.Objects))
+	exact := make([][]addr.Offset, len(p.Objects))
+	var objects []ingest.Object
+	for i := range p.Objects {
+		o := &p.Objects[i]
+		if !o.Undecided {
+			number[i] = ingest.ObjectID(len(objects))
+			objects = append(objects, *o)
+			continue
+		}
+		if i == 0 {
+			return fmt.Errorf("an undecided object without the object itself: %w", ErrFormat)
+		}
+		number[i] = number[i-1]
+		list, err := g.answersFor(o)
+		if err != nil {
+			return err
+		}
+		for _, a := range list {
+			exact[i] = sortedUnion(exact[i], a.Exact)
+		}
+	}
+	for i := range objects {
+		if k := objects[i].Kernel; k != ingest.NoObject {
+			objects[i].Kernel = number[k]
+		}
+	}
+	for i := range p.Locations {
+		l := &p.Locations[i]
+		if p.Objects[l.Object].Undecided {
+			l.Offset = decide(l.Offset, exact[l.Object])
+		}
+		l.Object = number[l.Object]
+	}
+	p.Objects = objects
+	return nil
+}
+
+// find sets used for the objects of a profile.
+func (g *group) find(p *ingest.Profile) (err error) {
+	g.used = make([][]*answer, len(p.Objects))
+	for i := range p.Objects {
+		if g.used[i], err = g.answersFor(&p.Objects[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answersFor returns the answers for an object, those of its own captures first; none if no store
+// can have names for it. The object may have been joined from records of several captures, none
+// of which has all its facts: then answers for some of its facts serve.
+func (g *group) answersFor(o *ingest.Object) ([]*answer, error) {
+	key := objectKey(o)
+	if key == "" {
+		return nil, nil
+	}
+	list, ok := g.known[key]
+	if !ok {
+		var err error
+		if list, err = g.answers.of(key); err != nil {
+			return nil, err
+		}
+		list = append(slices.Clone(g.own[key]), list...)
+		g.known[key] = list
+	}
+	var same, similar []*answer
+	b := bare(o)
+	for i := range list {
+		switch c := &list[i].Object; {
+		case facts(c) == facts(&b):
+			same = append(same, &list[i])
+		case c.Kind == o.Kind && c.RefSymbol == o.RefSymbol && c.NoImage == o.NoImage:
+			similar = append(similar, &list[i])
+		}
+	}
+	if same = append(same, similar...); len(same) == 0 {
+		return nil, noAnswer(o)
+	}
+	return same, nil
+}
+
+// noAnswer is the error for an object or location that the files of Name do not have.
+func noAnswer(o *ingest.Object) error {
+	return fmt.Errorf("no answer for %s %s: the parts are not all there, or are of other captures",
+		ingest.ShortName(o), o.ID)
+}
+
+// name sets the names of a profile. Those that it has stay, as resolve.Resolve leaves them.
+func (g *group) name(p *ingest.Profile) error {
+	if err := g.find(p); err != nil {
+		return err
+	}
+	b := newNamesBuilder(p)
+	for l := range p.Locations {
+		id := p.Locations[l].Object
+		if err := b.add(ingest.LocationID(l), g.used[id]); err != nil {
+			return err
+		}
+	}
+	b.finish()
+	for i, list := range g.used {
+		for _, a := range list {
+			b.facts(ingest.ObjectID(i), a)
+		}
+	}
+	return nil
+}
+
+// layout returns what the answers know of the objects' layout.
+func (g *group) layout() pprof.WriteOptions {
+	return pprof.WriteOptions{
+		Layout: func(id ingest.ObjectID) []pprof.Segment {
+			for _, a := range g.used[id] {
+				if len(a.Segments) > 0 {
+					return a.Segments
+				}
+			}
+			return nil
+		},
+		RefShift: func(id ingest.ObjectID) (addr.Offset, bool) {
+			for _, a := range g.used[id] {
+				if a.Shifted {
+					return a.Shift, true
+				}
+			}
+			return 0, false
+		},
+	}
+}
+
+// Write writes a merged profile as pprof or folded stacks.
+func Write(w io.Writer, p *ingest.Profile, opts pprof.WriteOptions, folded bool,
+	d *report.Demangler) error {
+	if folded {
+		return report.Folded(w, p, report.FoldedOptions{Event: report.DefaultEvent(p), Demangler: d})
+	}
+	d.Warm(p)
+	opts.Demangle = d.Name
+	return pprof.Write(w, p, opts)
+}

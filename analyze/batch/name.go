@@ -1,0 +1,258 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"symbolize/analyze/resolve"
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/format/pprof"
+	"symbolize/store"
+)
+
+// answer are the names of the locations of one object.
+type answer struct {
+	Object ingest.Object // of the captures, as bare returns it
+	// Exact are those of the undecided addresses that are no return addresses, ascending.
+	Exact   []addr.Offset
+	Offsets []addr.Offset // of the locations, ascending
+	Names   ingest.Names  // of them, in this order
+	// Mismatch has for recorded paths the build ID of the file that is known there, which is not
+	// the recorded one.
+	Mismatch map[string]buildid.ID
+	Segments []pprof.Segment
+	Shift    addr.Offset // of the reference symbol, see pprof.WriteOptions
+	Shifted  bool
+}
+
+// answers has the names for an object key; a record of the file that Name writes.
+type answers []answer
+
+// NameStats are the figures of Name.
+type NameStats struct {
+	Objects   int              // with locations, each of which was looked for once
+	Tables    uint64           // that were opened, each once
+	Locations uint64           // distinct ones
+	Warnings  []ingest.Warning `json:"-"`
+}
+
+// add adds the figures of another part.
+func (s *NameStats) add(o *NameStats) {
+	s.Objects += o.Objects
+	s.Tables += o.Tables
+	s.Locations += o.Locations
+	s.Warnings = append(s.Warnings, o.Warnings...)
+}
+
+// Name gathers the locations of a part from the collected captures, joins them with a store, and
+// writes the names to a file.
+func Name(ctx context.Context, v store.View, part int, collected []string, path string,
+	workers int) (*NameStats, error) {
+	all, err := gather(ctx, part, collected)
+	if err != nil {
+		return nil, err
+	}
+	w, err := createFile(path)
+	if err != nil {
+		return nil, err
+	}
+	n := &namer{view: v, all: all, out: w}
+	if err := n.run(ctx, workers); err != nil {
+		return nil, errors.Join(err, w.abandon())
+	}
+	return &n.stats, w.publish()
+}
+
+// gather reads the locations of a part, by object key.
+func gather(ctx context.Context, part int, collected []string) (map[string][]places, error) {
+	all := make(map[string][]places)
+	index := make(map[string]int) // in all, by key and facts
+	for _, path := range collected {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		f, err := openFile(path)
+		if err != nil {
+			return nil, err
+		}
+		var list []places
+		_, err = f.get(partName(part), &list)
+		if err = errors.Join(err, f.close()); err != nil {
+			return nil, err
+		}
+		for _, pl := range list {
+			id := pl.Key + facts(&pl.Object) + "|" + pl.Object.File.Path
+			at, ok := index[id]
+			if !ok {
+				index[id] = len(all[pl.Key])
+				all[pl.Key] = append(all[pl.Key], pl)
+				continue
+			}
+			old := &all[pl.Key][at]
+			old.Offsets = sortedUnion(old.Offsets, pl.Offsets)
+			old.Undecided = sortedUnion(old.Undecided, pl.Undecided)
+		}
+	}
+	return all, nil
+}
+
+// namer is one run of Name.
+type namer struct {
+	view store.View
+	all  map[string][]places
+
+	mu    sync.Mutex
+	out   *fileWriter
+	stats NameStats
+}
+
+// batchOf is how many objects are named before their records are written.
+const batchOf = 256
+
+// run names the objects in order of their keys, from several goroutines, and writes them in it.
+func (n *namer) run(ctx context.Context, workers int) error {
+	keys := slices.Sorted(maps.Keys(n.all))
+	packed := make([][]byte, batchOf)
+	for some := range slices.Chunk(keys, batchOf) {
+		err := parallel(ctx, workers, len(some), func(ctx context.Context, i int) (err error) {
+			packed[i], err = n.name(ctx, n.all[some[i]])
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i, key := range some {
+			if err := n.out.put(key, packed[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// name returns the record of one object key.
+func (n *namer) name(ctx context.Context, list []places) ([]byte, error) {
+	v := &countedView{View: n.view, tables: make(map[string]opened)}
+	found, err := nameObject(ctx, v, list)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stats.Objects++
+	n.stats.Tables += uint64(len(v.tables))
+	n.stats.Locations += uint64(len(found[0].Offsets))
+	for i := range found {
+		n.stats.Warnings = append(n.stats.Warnings, found[i].Names.Warnings...)
+	}
+	record := answers(found)
+	return pack(&record), nil
+}
+
+// nameObject names the locations of an object of which captures may have different facts: each
+// record of it gets the names of all locations, as captures of one group become one profile.
+func nameObject(ctx context.Context, v store.View, list []places) ([]answer, error) {
+	slices.SortFunc(list, func(a, b places) int {
+		return strings.Compare(facts(&a.Object)+a.Object.File.Path, facts(&b.Object)+b.Object.File.Path)
+	})
+	var offsets, undecided []addr.Offset
+	for i := range list {
+		offsets = sortedUnion(offsets, list[i].Offsets)
+		undecided = sortedUnion(undecided, list[i].Undecided)
+	}
+	var out []answer
+	for i := 0; i < len(list); {
+		same := i + 1
+		for same < len(list) && facts(&list[same].Object) == facts(&list[i].Object) {
+			same++
+		}
+		a, err := nameRecord(ctx, v, list[i:same], offsets, undecided)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, *a)
+		i = same
+	}
+	return out, nil
+}
+
+// nameRecord names the locations of records of an object that differ in the path alone.
+func nameRecord(ctx context.Context, v store.View, list []places,
+	offsets, undecided []addr.Offset) (*answer, error) {
+	o := list[0].Object
+	a := &answer{Object: o}
+	behind := make([]addr.Offset, len(undecided))
+	for i, off := range undecided {
+		behind[i] = addr.Return(off, true)
+	}
+	a.Exact = resolve.Exact(v)(&o, behind)
+	a.Offsets = sortedUnion(offsets, decided(undecided, a.Exact))
+	p := profileOf(&o, a.Offsets)
+	if err := resolve.Resolve(ctx, p, v, resolve.Options{Workers: 1}); err != nil {
+		return nil, err
+	}
+	a.Names = *p.Names
+	opts := resolve.Layout(v, p)
+	a.Segments = opts.Layout(0)
+	a.Shift, a.Shifted = opts.RefShift(0)
+	return a, a.findOthers(ctx, v, list)
+}
+
+// decided returns the offsets of addresses by which of them are no return addresses.
+func decided(undecided, exact []addr.Offset) []addr.Offset {
+	out := make([]addr.Offset, len(undecided))
+	for i, off := range undecided {
+		out[i] = decide(off, exact)
+	}
+	return out
+}
+
+// decide returns the offset of an address: off is that of the byte before it.
+func decide(off addr.Offset, exact []addr.Offset) addr.Offset {
+	if _, ok := slices.BinarySearch(exact, addr.Return(off, true)); ok {
+		return addr.Return(off, true)
+	}
+	return off
+}
+
+// findOthers looks which of the recorded paths have another file now.
+func (a *answer) findOthers(ctx context.Context, v store.View, list []places) error {
+	a.Names.Found = nil
+	unknown := slices.ContainsFunc(a.Names.Reasons, func(r ingest.Reason) bool {
+		return r == ingest.Mismatch || r == ingest.NotIndexed
+	})
+	for i := 0; i < len(list) && unknown; i++ {
+		o := list[i].Object
+		p := profileOf(&o, a.Offsets[:min(1, len(a.Offsets))])
+		if err := resolve.Resolve(ctx, p, v, resolve.Options{Workers: 1}); err != nil {
+			return err
+		}
+		if id, ok := p.Names.Found[0]; ok {
+			if a.Mismatch == nil {
+				a.Mismatch = make(map[string]buildid.ID)
+			}
+			a.Mismatch[o.File.Path] = id
+		}
+	}
+	for l, r := range a.Names.Reasons {
+		if r == ingest.Mismatch { // it is for the path to say, in group.names
+			a.Names.Reasons[l] = ingest.NotIndexed
+		}
+	}
+	return nil
+}
+
+// profileOf returns a profile with locations of one object.
+func profileOf(o *ingest.Object, offsets []addr.Offset) *ingest.Profile {
+	p := &ingest.Profile{Objects: []ingest.Object{*o}}
+	for _, off := range offsets {
+		p.Locations = append(p.Locations, ingest.Location{Offset: off})
+	}
+	return p
+}

@@ -1,0 +1,236 @@
+package batch
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"symbolize/analyze"
+	"symbolize/analyze/report"
+	"symbolize/ingest/newfile"
+	"symbolize/ingest/regular"
+)
+
+// workDir is where Run keeps the files between its steps, below its output.
+const workDir = ".batch"
+
+// RunOptions are for Run.
+type RunOptions struct {
+	Session analyze.Options // of each capture; Bundles are those of its directory
+	Parts   int             // 0 for 8
+	Workers int             // captures, parts and groups at a time; 0 for GOMAXPROCS
+	By      Grouping
+	Out     string // directory of the profiles
+	// Formats are the extensions of the files to write: FormatPprof, FormatFolded.
+	Formats   []string
+	Demangler func() *report.Demangler // for each group
+	// Config is a text of all options that change what is written: work that was done with another
+	// one is done again.
+	Config string
+
+	Hooks
+}
+
+// The formats, by the extensions of their files.
+const (
+	FormatPprof  = ".pb.gz"
+	FormatFolded = ".folded"
+)
+
+// Summary counts what Run did.
+type Summary struct {
+	CollectStats
+	NameStats
+	NamesKept  int      // parts that an earlier run had named
+	Groups     int      // profiles
+	GroupsKept int      // that an earlier run had written
+	Lacking    []string // captures without a value of some key, and the keys
+}
+
+// Run makes the profiles of all captures on this machine: it collects each capture, names each part
+// and merges each group. What an earlier run of the same inputs has done is not done again. A
+// capture that cannot be read goes to Failed, and the others are done.
+func Run(ctx context.Context, captures []string, opts RunOptions) (*Summary, error) {
+	r := &runner{opts: opts, work: filepath.Join(opts.Out, workDir)}
+	if r.opts.Parts <= 0 {
+		r.opts.Parts = 8
+	}
+	if err := r.opts.By.compile(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(r.work, 0o755); err != nil {
+		return nil, err
+	}
+	steps := []func(context.Context, []string) error{r.collect, r.nameParts, r.mergeGroups}
+	for _, step := range steps {
+		if err := step(ctx, captures); err != nil {
+			return &r.sum, err
+		}
+	}
+	return &r.sum, nil
+}
+
+// runner is one Run.
+type runner struct {
+	opts RunOptions
+	work string
+
+	mu        sync.Mutex // of sum while groups are merged
+	sum       Summary
+	collected []string // files
+	answers   []string
+	names     string // identity of the answers
+}
+
+// collect collects all captures.
+func (r *runner) collect(ctx context.Context, captures []string) error {
+	c := &Collector{Session: r.opts.Session, Dir: r.work, Parts: r.opts.Parts, Workers: r.opts.Workers,
+		Config: r.opts.Config, Hooks: r.opts.Hooks}
+	files, st, err := c.Collect(ctx, captures, captures)
+	r.sum.CollectStats, r.collected = st, files
+	return err
+}
+
+// nameParts names all parts, unless an earlier run has.
+func (r *runner) nameParts(ctx context.Context, _ []string) error {
+	h := sha256.New()
+	slices.Sort(r.collected)
+	for _, path := range r.collected {
+		fmt.Fprintln(h, filepath.Base(path))
+	}
+	r.names = hex.EncodeToString(h.Sum(nil)[:16])
+	s, err := analyze.Open(ctx, r.opts.Session)
+	if err != nil {
+		return err
+	}
+	r.answers = make([]string, r.opts.Parts)
+	// One part after another: its objects are named in parallel, and memory is that of one.
+	name := func(ctx context.Context, part int) error {
+		path := filepath.Join(r.work, fmt.Sprintf("%s-%d.names", r.names, part))
+		r.answers[part] = path
+		if f, err := openFile(path); err == nil {
+			r.sum.NamesKept++
+			return f.close()
+		}
+		st, err := Name(ctx, s.View(), part, r.collected, path, r.opts.Workers)
+		if err != nil {
+			return err
+		}
+		r.sum.NameStats.add(st)
+		return nil
+	}
+	err = steps(ctx, 1, r.opts.Hooks, "name", r.opts.Parts, name)
+	return errors.Join(err, s.Close())
+}
+
+// mergeGroups writes the profile of each group.
+func (r *runner) mergeGroups(ctx context.Context, _ []string) error {
+	groups, lacking, err := r.opts.By.Groups(r.collected)
+	if err != nil {
+		return err
+	}
+	r.sum.Groups, r.sum.Lacking = len(groups), lacking
+	a, err := OpenAnswers(r.answers)
+	if err != nil {
+		return err
+	}
+	err = steps(ctx, r.opts.Workers, r.opts.Hooks, "merge", len(groups),
+		func(ctx context.Context, i int) error { return r.mergeGroup(ctx, a, groups[i]) })
+	return errors.Join(err, a.Close())
+}
+
+// mergeGroup writes the profile of one group, unless an earlier run has.
+func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
+	state := r.names + "\n" + r.opts.Config + "\n"
+	for _, path := range g.Collected {
+		state += filepath.Base(path) + "\n"
+	}
+	sum := sha256.Sum256([]byte(g.Path("", "")))
+	mark := filepath.Join(r.work, hex.EncodeToString(sum[:16])+".done")
+	if r.isDone(mark, state, g) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.sum.GroupsKept++
+		return nil
+	}
+	o := &r.opts
+	if _, err := g.Write(ctx, a, o.Out, o.Formats, o.Demangler(), o.Hooks); err != nil {
+		return err
+	}
+	return writeFile(mark, func(w io.Writer) error {
+		_, err := io.WriteString(w, state)
+		return err
+	})
+}
+
+// isDone reports whether the files of a group are those of the same inputs.
+func (r *runner) isDone(mark, state string, g *Group) bool {
+	f, err := regular.Open(mark)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	old, err := io.ReadAll(io.LimitReader(f, int64(len(state))+1))
+	if err != nil || string(old) != state {
+		return false
+	}
+	for _, format := range r.opts.Formats {
+		if _, err := os.Stat(g.Path(r.opts.Out, format)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Write makes the profile of a group and writes it below a directory, in formats by the extensions
+// of their files. It returns their paths.
+func (g *Group) Write(ctx context.Context, a *Answers, dir string, formats []string,
+	d *report.Demangler, h Hooks) ([]string, error) {
+	p, opts, err := Merge(ctx, a, g.Collected)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", g.Path("", ""), err)
+	}
+	for _, w := range slices.Concat(p.Stats.Warnings, p.Names.Warnings) {
+		h.warn(g.Path("", ""), w)
+	}
+	var paths []string
+	for _, format := range formats {
+		path := g.Path(dir, format)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return paths, err
+		}
+		err := writeFile(path, func(w io.Writer) error {
+			return Write(w, p, opts, format == FormatFolded, d)
+		})
+		if err != nil {
+			return paths, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+// writeFile writes a file that appears complete or not at all.
+func writeFile(path string, write func(io.Writer) error) error {
+	f, err := newfile.Create(path, 0o644)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriter(f)
+	err = write(b)
+	if err == nil {
+		err = b.Flush()
+	}
+	if err == nil {
+		err = f.Publish(path)
+	}
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,385 @@
+package batch_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"symbolize/analyze"
+	"symbolize/analyze/batch"
+	"symbolize/analyze/report"
+	"symbolize/analyze/resolve"
+	"symbolize/ingest/format/pprof"
+	"symbolize/store"
+	"symbolize/store/db"
+	"symbolize/store/indexer"
+)
+
+// night is a directory of captures of services and hosts, and a store for them.
+type night struct {
+	dir, store string
+	captures   []string
+}
+
+const pattern = "{service}/{host}/{file}.data"
+
+// newNight copies recorded captures of all kinds to places of two services.
+func newNight(t *testing.T) *night {
+	t.Helper()
+	n := &night{dir: t.TempDir(), store: filepath.Join(t.TempDir(), "store")}
+	var w *db.Writer
+	_, err := indexer.Index(t.Context(), []string{"../../fixtures/objects"}, nil,
+		func() (store.Sink, error) {
+			var err error
+			w, err = db.OpenWriter(t.Context(), n.store, db.WriterOptions{})
+			return w, err
+		}, indexer.Options{DebugRoots: []string{}})
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"fixed", "go", "mixed", "mixed-buildid", "bpf-lines", "deleted",
+		"spawn", "tracepoint", "events", "zstd", "fixed"} {
+		service, host := []string{"web", "db"}[i%2], fmt.Sprint("h", i%3)
+		to := filepath.Join(n.dir, service, host, fmt.Sprint(i, ".data"))
+		copyFile(t, "../../fixtures/captures/"+name+".data", to)
+	}
+	copyFile(t, "../../fixtures/sampled/stacks.data", filepath.Join(n.dir, "bpf/h1/stacks.data"))
+	if n.captures, err = batch.Captures([]string{n.dir}); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, b, 0o644))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var formats = []string{batch.FormatPprof, batch.FormatFolded}
+
+func newDemangler() *report.Demangler { return report.NewDemangler(report.Simple) }
+
+func (n *night) session() analyze.Options {
+	return analyze.Options{Store: n.store, Hostname: "elsewhere"}
+}
+
+func (n *night) options(out string) batch.RunOptions {
+	return batch.RunOptions{Session: n.session(), Out: out, Parts: 3,
+		By: batch.Grouping{Keys: []string{"service", "host"}, Pattern: pattern}, Formats: formats,
+		Demangler: newDemangler}
+}
+
+// plain makes the profiles of the groups without batch.
+func (n *night) plain(t *testing.T) map[string][]byte {
+	t.Helper()
+	groups := make(map[string][]string)
+	for _, path := range n.captures {
+		rel, err := filepath.Rel(n.dir, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		groups[filepath.Dir(rel)] = append(groups[filepath.Dir(rel)], path)
+	}
+	files := make(map[string][]byte)
+	for name, paths := range groups {
+		in := analyze.OpenInputs(t.Context(), paths)
+		opts := n.session()
+		opts.Inputs, opts.Bundles = in, in.Bundles
+		s, err := analyze.Open(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := s.Load(t.Context(), paths...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var profile, folded bytes.Buffer
+		d := newDemangler()
+		layout := resolve.Layout(s.View(), p)
+		layout.Demangle = d.Name
+		err = errors.Join(pprof.Write(&profile, p, layout), report.Folded(&folded, p,
+			report.FoldedOptions{Event: report.DefaultEvent(p), Demangler: d}), s.Close())
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name+batch.FormatPprof], files[name+batch.FormatFolded] = profile.Bytes(), folded.Bytes()
+	}
+	return files
+}
+
+// written reads the profiles below a directory.
+func written(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	files := make(map[string][]byte)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err == nil {
+			files[rel], err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func compare(t *testing.T, got, want map[string][]byte) {
+	t.Helper()
+	for name := range want {
+		if !bytes.Equal(got[name], want[name]) {
+			t.Errorf("%s: %d bytes, which differ from the %d of a plain run", name, len(got[name]),
+				len(want[name]))
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d files, want %d", len(got), len(want))
+	}
+}
+
+func TestRun(t *testing.T) {
+	n := newNight(t)
+	want := n.plain(t)
+	out := t.TempDir()
+	sum, err := batch.Run(t.Context(), n.captures, n.options(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, written(t, out), want)
+	if sum.Captures != len(n.captures) || sum.Failed != 0 || sum.Groups != len(want)/2 ||
+		sum.Tables == 0 {
+		t.Errorf("summary %+v", sum)
+	}
+	again, err := batch.Run(t.Context(), n.captures, n.options(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Kept != again.Captures || again.GroupsKept != again.Groups || again.NamesKept != 3 ||
+		again.Tables != 0 {
+		t.Errorf("second run %+v", again)
+	}
+	compare(t, written(t, out), want)
+}
+
+// TestTablesOnce: ten times the captures open no table more.
+func TestTablesOnce(t *testing.T) {
+	n := newNight(t)
+	var tables []uint64
+	for range 2 {
+		sum, err := batch.Run(t.Context(), n.captures, n.options(t.TempDir()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables = append(tables, sum.Tables)
+		for _, path := range slices.Clone(n.captures) {
+			for i := range 9 {
+				to := strings.Replace(path, "/h", fmt.Sprintf("/h%d-", i), 1)
+				copyFile(t, path, to)
+				n.captures = append(n.captures, to)
+			}
+		}
+		slices.Sort(n.captures)
+	}
+	if tables[0] == 0 || tables[0] != tables[1] {
+		t.Errorf("tables opened: %d, with ten times the captures %d", tables[0], tables[1])
+	}
+}
+
+// TestKilled: a run that was stopped anywhere and run again gives the same bytes.
+func TestKilled(t *testing.T) {
+	n := newNight(t)
+	want := n.plain(t)
+	rng := rand.New(rand.NewPCG(4, 5))
+	for range 5 {
+		out := t.TempDir()
+		for range 3 {
+			ctx, cancel := context.WithCancel(t.Context())
+			left := rng.IntN(2 * len(n.captures))
+			opts := n.options(out)
+			opts.Done = func() {
+				if left--; left < 0 {
+					cancel()
+				}
+			}
+			if _, err := batch.Run(ctx, n.captures, opts); err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			cancel()
+		}
+		if _, err := batch.Run(t.Context(), n.captures, n.options(out)); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, written(t, out), want)
+	}
+}
+
+// TestShards: the steps by hand, in any number of tasks and any order, give the same bytes.
+func TestShards(t *testing.T) {
+	n := newNight(t)
+	want := n.plain(t)
+	for _, tasks := range []int{1, 2, 5} {
+		out := t.TempDir()
+		n.shards(t, rand.New(rand.NewPCG(6, uint64(tasks))), tasks, out)
+		compare(t, written(t, out), want)
+	}
+}
+
+// shards runs the steps as tasks, in random order.
+func (n *night) shards(t *testing.T, rng *rand.Rand, tasks int, out string) {
+	t.Helper()
+	work := t.TempDir()
+	for _, i := range rng.Perm(tasks) {
+		c := &batch.Collector{Session: n.session(), Dir: work, Parts: tasks}
+		own := batch.Shard{I: i, N: tasks}.Of(n.captures)
+		if _, _, err := c.Collect(t.Context(), own, n.captures); err != nil {
+			t.Fatal(err)
+		}
+	}
+	collected, err := filepath.Glob(filepath.Join(work, "*.stacks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng.Shuffle(len(collected), func(i, j int) {
+		collected[i], collected[j] = collected[j], collected[i]
+	})
+	var names []string
+	s, err := analyze.Open(t.Context(), n.session())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range rng.Perm(tasks) {
+		path := filepath.Join(work, fmt.Sprint(part, ".names"))
+		if _, err := batch.Name(t.Context(), s.View(), part, collected, path, 1); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, path)
+	}
+	answers, err := batch.OpenAnswers(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := n.options(out).By
+	groups, lacking, err := by.Groups(collected)
+	if err != nil || len(lacking) > 0 {
+		t.Fatal(lacking, err)
+	}
+	for _, i := range rng.Perm(len(groups)) {
+		g := groups[i]
+		_, err := g.Write(t.Context(), answers, out, formats, newDemangler(), batch.Hooks{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(answers.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFailures: captures that cannot be read are left out, with their reasons.
+func TestFailures(t *testing.T) {
+	n := newNight(t)
+	want := n.plain(t)
+	broken := map[string]string{"empty": "", "text": "no capture\n", "cut": "PERFILE2\x68"}
+	for name, text := range broken {
+		path := filepath.Join(n.dir, "web/h9", name+".data")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		n.captures = append(n.captures, path)
+	}
+	n.captures = append(n.captures, filepath.Join(n.dir, "absent.data"))
+	var failed []string
+	opts := n.options(t.TempDir())
+	opts.OnFailed = func(capture string, err error) {
+		failed = append(failed, filepath.Base(capture))
+		if !strings.Contains(err.Error(), capture) {
+			t.Errorf("%s: the message does not name it: %v", capture, err)
+		}
+	}
+	sum, err := batch.Run(t.Context(), n.captures, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(failed)
+	all := []string{"absent.data", "cut.data", "empty.data", "text.data"}
+	if !slices.Equal(failed, all) || sum.Failed != len(all) {
+		t.Errorf("failed: %v, %d", failed, sum.Failed)
+	}
+	compare(t, written(t, opts.Out), want)
+}
+
+// TestMissingPart: names of other captures are refused, not taken for reasons.
+func TestMissingPart(t *testing.T) {
+	n := newNight(t)
+	work := t.TempDir()
+	c := &batch.Collector{Session: n.options(work).Session, Dir: work, Parts: 2}
+	collected, _, err := c.Collect(t.Context(), n.captures, n.captures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := batch.OpenAnswers(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := batch.Merge(t.Context(), answers, collected); err == nil ||
+		!strings.Contains(err.Error(), "the parts are not all there") {
+		t.Errorf("merge without names: %v", err)
+	}
+}
+
+// TestPprofNames: profiles with names of their own keep them, as in a plain run.
+func TestPprofNames(t *testing.T) {
+	n := newNight(t)
+	s, err := analyze.Open(t.Context(), n.options("").Session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Load(t.Context(), n.captures[:3]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(n.dir, "web/h0/named.data")
+	write(t, path, func(w io.Writer) error { return pprof.Write(w, p, resolve.Layout(s.View(), p)) })
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n.captures = append(n.captures, path)
+	slices.Sort(n.captures)
+	out := t.TempDir()
+	if _, err := batch.Run(t.Context(), n.captures, n.options(out)); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, written(t, out), n.plain(t))
+}
+
+func write(t *testing.T, path string, body func(io.Writer) error) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := errors.Join(body(&b), os.WriteFile(path, b.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}

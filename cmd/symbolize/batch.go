@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"symbolize/analyze"
+	"symbolize/analyze/batch"
+	"symbolize/analyze/report"
+	"symbolize/ingest"
+	"symbolize/ingest/regular"
+)
+
+const batchLong = `batch makes the profiles of many captures, those of a night and a fleet: by
+service, host and day, or by any key of the captures, their paths or a manifest. Each symbol table
+of the store is opened once for all captures.
+
+"batch run" does all of it on this machine. Its three steps are commands of their own, for engines
+that run tasks on many: "batch collect" reads captures, "batch name" names one part of their
+locations, "batch merge" makes the profiles. Each may be killed and run again.`
+
+func newBatchCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "batch",
+		Short:   "Make the profiles of a night's captures: by service, host and day",
+		Long:    batchLong,
+		GroupID: groupMain,
+		Args:    cobra.ArbitraryArgs,
+		RunE:    needSubcommand,
+	}
+	cmd.AddCommand(newBatchRunCommand(a), newBatchCollectCommand(a), newBatchNameCommand(a),
+		newBatchMergeCommand(a))
+	return cmd
+}
+
+// batchInputs are the flags of commands that read captures or files of a batch.
+type batchInputs struct {
+	filesFrom string
+	shard     string
+}
+
+func (o *batchInputs) addFlags(fs *pflag.FlagSet, whatFor string) {
+	o.addFilesFrom(fs)
+	fs.StringVar(&o.shard, "shard", "",
+		"do only share `I/N` "+whatFor+"; /N takes I, and / both, from the task of an engine's array")
+}
+
+func (o *batchInputs) addFilesFrom(fs *pflag.FlagSet) {
+	fs.StringVar(&o.filesFrom, "files-from", "",
+		"read further paths from `FILE`, one a line; - is standard input")
+}
+
+// paths returns the share of --shard of the arguments and the lines of --files-from, and all of
+// them; what is below directories instead of these if walk is set.
+func (o *batchInputs) paths(a *app, args []string, walk bool) (own, all []string, err error) {
+	if o.filesFrom != "" {
+		var in io.Reader = a.env.Stdin
+		if o.filesFrom != "-" {
+			f, err := regular.Open(o.filesFrom)
+			if err != nil {
+				return nil, nil, err
+			}
+			defer f.Close()
+			in = f
+		}
+		more, err := batch.ReadList(in)
+		if err != nil {
+			return nil, nil, err
+		}
+		args = slices.Concat(args, more)
+	}
+	if len(args) == 0 && o.filesFrom == "" {
+		return nil, nil, withHint(usagef("no capture is named"),
+			"name files or directories, or a list of them with --files-from")
+	}
+	if walk {
+		if args, err = batch.Captures(args); err != nil {
+			return nil, nil, err
+		}
+	}
+	share, err := o.share(a)
+	return share.Of(args), args, err
+}
+
+// share reads --shard: "I/N", "/N" with the index of the engine's task, or "/" with its count, too.
+func (o *batchInputs) share(a *app) (batch.Shard, error) {
+	if o.shard == "" {
+		return batch.Shard{}, nil
+	}
+	text := o.shard
+	if strings.HasPrefix(text, "/") {
+		i, n, ok := batch.TaskIndex(a.env.Getenv)
+		if !ok {
+			return batch.Shard{}, usagef("--shard %s: this is no task of an array", o.shard)
+		}
+		if text == "/" && n > 0 {
+			text = fmt.Sprintf("/%d", n)
+		}
+		text = fmt.Sprintf("%d%s", i, text)
+	}
+	share, err := batch.ParseShard(text)
+	if err != nil {
+		return share, usagef("--shard %s: %v", o.shard, err)
+	}
+	return share, nil
+}
+
+// batchGroups are the flags that say which captures become one profile.
+type batchGroups struct {
+	by       []string
+	pattern  string
+	manifest string
+	formats  []string
+	demangle string
+}
+
+func (o *batchGroups) addFlags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringSliceVar(&o.by, "by", nil,
+		"one profile for the captures with equal `KEYS`: host, day, main (the main program's build ID), "+
+			"and those of --path and --manifest (default: one for all)")
+	fs.StringVar(&o.pattern, "path", "",
+		"take keys from the captures' paths: `PATTERN`, as {service}/{host}/{day}.data")
+	fs.StringVar(&o.manifest, "manifest", "",
+		"take keys from `FILE`: columns with tabs between them; the first line names them, the first "+
+			"is path")
+	fs.StringSliceVar(&o.formats, "format", []string{formatPprof},
+		"`FORMAT` of the profiles: pprof, folded, or both")
+	completeFixed(cmd, "format", []string{formatPprof, formatFolded})
+	addDemangleFlag(cmd, &o.demangle, "simple")
+}
+
+// grouping checks the flags and reads the manifest.
+func (o *batchGroups) grouping() (g batch.Grouping, extensions []string, err error) {
+	g = batch.Grouping{Keys: o.by, Pattern: o.pattern}
+	for _, f := range o.formats {
+		if err := checkFormat(f, formatPprof, formatFolded); err != nil {
+			return g, nil, err
+		}
+		extensions = append(extensions, formatExtension[f])
+	}
+	if o.manifest != "" {
+		if g.Manifest, err = batch.ReadManifest(o.manifest); err != nil {
+			return g, nil, err
+		}
+	}
+	return g, extensions, nil
+}
+
+// demangler returns what makes the demanglers of groups.
+func (o *batchGroups) demangler() (func() *report.Demangler, error) {
+	mode, err := parseDemangle(o.demangle, "simple")
+	return func() *report.Demangler { return report.NewDemangler(mode) }, err
+}
+
+type batchRunOptions struct {
+	batchInputs
+	batchGroups
+	inputOptions
+	out     string
+	parts   int
+	labels  []string
+	summary string
+}
+
+func newBatchRunCommand(a *app) *cobra.Command {
+	o := &batchRunOptions{}
+	cmd := &cobra.Command{
+		Use:   "run -o DIR CAPTURE|DIR…",
+		Short: "Collect, name and merge on this machine",
+		Long: `run reads captures, and all that lie below directories, and writes a profile for each
+group into a directory: DIR/SERVICE/HOST.pb.gz with --by service,host. What it did is kept in
+DIR/.batch, so that a second run goes on where the first was stopped, and reads only new captures.
+A bundle serves the captures beside it. A capture that cannot be read is listed and left out.`,
+		Example: "  symbolize batch run -o profiles captures\n" +
+			"  symbolize batch run --by service,day --path '{service}/{host}/{day}.data' \\\n" +
+			"      -o profiles captures",
+		RunE: a.runE(func(ctx context.Context, args []string) error { return runBatch(ctx, a, o, args) }),
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVarP(&o.out, "output", "o", "", "write the profiles below `DIR`")
+	o.batchGroups.addFlags(cmd)
+	o.batchInputs.addFlags(fs, "of the captures")
+	fs.IntVar(&o.parts, "parts", 8,
+		"cut the locations into `N` parts; the locations of one are in memory at a time")
+	addLabelFlags(fs, &o.labels)
+	fs.StringVar(&o.summary, "summary", "", "write what was done to `FILE`, as JSON")
+	addBatchSessionFlags(fs, &o.inputOptions)
+	return cmd
+}
+
+// addBatchSessionFlags adds the flags of inputOptions that are of use for many captures.
+func addBatchSessionFlags(fs *pflag.FlagSet, o *inputOptions) {
+	fs.StringVar(&o.event, "event", "", "only samples of this `EVENT`")
+	fs.BoolVar(&o.trustPaths, "trust-paths", false,
+		"where a capture has no build ID, take the file now at the path for the one that ran")
+	addWorkFlags(fs, &o.jobs, &o.maxMemory)
+}
+
+func runBatch(ctx context.Context, a *app, o *batchRunOptions, args []string) error {
+	if o.out == "" {
+		return withHint(usagef("no directory is named"), "name one with -o DIR")
+	}
+	opts, err := o.options(a)
+	if err != nil {
+		return err
+	}
+	captures, _, err := o.paths(a, args, true)
+	if err != nil {
+		return err
+	}
+	limitMemory(o.maxMemory)
+	setGC(a.env.Getenv, foldGC)
+	sum, err := batch.Run(ctx, captures, opts)
+	if err != nil {
+		return batchError(err)
+	}
+	a.warnLacking(sum.Lacking)
+	if sum.Captures == sum.Failed && sum.Captures > 0 {
+		return withHint(errors.New("no capture could be read"), "each has its reason above")
+	}
+	return a.reportBatch(sum, o.summary)
+}
+
+// options are the options of the run.
+func (o *batchRunOptions) options(a *app) (opts batch.RunOptions, err error) {
+	if opts.By, opts.Formats, err = o.grouping(); err != nil {
+		return opts, err
+	}
+	if opts.Demangler, err = o.demangler(); err != nil {
+		return opts, err
+	}
+	if o.keep, err = parseLabels(o.labels); err != nil {
+		return opts, err
+	}
+	if err := checkJobs(o.jobs); err != nil {
+		return opts, err
+	}
+	if o.parts < 1 {
+		return opts, usagef("--parts %d: it is at least 1", o.parts)
+	}
+	opts.Session = a.batchSession(&o.inputOptions)
+	if opts.Session.Store, err = a.storePath(); err != nil {
+		return opts, err
+	}
+	opts.Out, opts.Parts, opts.Workers = o.out, o.parts, o.jobs
+	opts.Config = fmt.Sprintf("%v %v %q %q %v %q %s", o.keep, o.by, o.event, o.demangle, o.trustPaths,
+		o.formats, versionText())
+	opts.Hooks = a.batchHooks()
+	return opts, nil
+}
+
+// batchHooks print what happens to captures.
+func (a *app) batchHooks() batch.Hooks {
+	return batch.Hooks{
+		OnFailed: func(capture string, err error) {
+			if !strings.Contains(err.Error(), capture) {
+				err = fmt.Errorf("%s: %w", capture, err)
+			}
+			a.partial = true
+			a.failInput(capture, err)
+		},
+		OnWarn: func(capture string, w ingest.Warning) {
+			if !strings.Contains(w.Text, capture) {
+				w.Text = capture + ": " + w.Text
+			}
+			a.partial = a.partial || w.Partial
+			a.warn(w.Text, w.Hint)
+		},
+	}
+}
+
+// batchSession are the options of a session for one of many captures. Files of this host are not
+// looked for: what a night gives must not depend on the machine that it runs on.
+func (a *app) batchSession(o *inputOptions) analyze.Options {
+	opts := a.sessionOptions(o)
+	opts.Local = nil
+	return opts
+}
+
+// batchError adds hints in the words of the command line.
+func batchError(err error) error {
+	if errors.Is(err, batch.ErrGrouping) {
+		return withHint(usagef("%v", err),
+			"--by names keys; host, day and main need no --path or --manifest")
+	}
+	return sessionError(err)
+}
+
+// warnLacking reports captures without a value of some key.
+func (a *app) warnLacking(lacking []string) {
+	for _, text := range lacking {
+		a.warn("no value of the key for "+text, "it counts as unknown; --path and --manifest give values")
+	}
+}
+
+// reportBatch prints what a run did, and writes it to the file of --summary.
+func (a *app) reportBatch(sum *batch.Summary, path string) error {
+	if !a.quiet {
+		fmt.Fprintf(a.env.Stderr, "captures   %d, %d failed, %d collected before; %d samples\n",
+			sum.Captures, sum.Failed, sum.Kept, sum.Samples)
+		fmt.Fprintf(a.env.Stderr, "locations  %d in %d objects; %d tables opened\n",
+			sum.Locations, sum.Objects, sum.Tables)
+		fmt.Fprintf(a.env.Stderr, "profiles   %d, %d written before\n", sum.Groups, sum.GroupsKept)
+	}
+	if path == "" {
+		return nil
+	}
+	return a.writeOutput(path, false, func(w io.Writer) error { return ingest.WriteJSON(w, sum) })
+}

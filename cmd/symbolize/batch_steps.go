@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze"
+	"symbolize/analyze/batch"
+	"symbolize/analyze/report"
+)
+
+type batchCollectOptions struct {
+	batchInputs
+	inputOptions
+	out    string
+	parts  int
+	labels []string
+}
+
+func newBatchCollectCommand(a *app) *cobra.Command {
+	o := &batchCollectOptions{}
+	cmd := &cobra.Command{
+		Use:   "collect -o DIR CAPTURE|DIR…",
+		Short: "Read captures: their stacks, and their locations cut into parts",
+		Long: `collect reads captures, and all that lie below directories, and writes a file for each
+into a directory, with its stacks and with the distinct locations in them, cut into parts by build
+ID. It prints the paths of the files.`,
+		Example: "  symbolize batch collect --parts 4 -o collected captures",
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			return runBatchCollect(ctx, a, o, args)
+		}),
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVarP(&o.out, "output", "o", "", "write the files below `DIR`")
+	fs.IntVar(&o.parts, "parts", 8,
+		"cut the locations into `N` parts, for as many tasks of \"batch name\"")
+	o.batchInputs.addFlags(fs, "of the captures")
+	addLabelFlags(fs, &o.labels)
+	addBatchSessionFlags(fs, &o.inputOptions)
+	return cmd
+}
+
+func runBatchCollect(ctx context.Context, a *app, o *batchCollectOptions,
+	args []string) (err error) {
+	if o.out == "" {
+		return withHint(usagef("no directory is named"), "name one with -o DIR")
+	}
+	if o.keep, err = parseLabels(o.labels); err != nil {
+		return err
+	}
+	captures, all, err := o.paths(a, args, true)
+	if err != nil {
+		return err
+	}
+	if o.parts < 1 {
+		return usagef("--parts %d: it is at least 1", o.parts)
+	}
+	opts := a.batchSession(&o.inputOptions)
+	if opts.Store, err = a.storePath(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	setGC(a.env.Getenv, foldGC)
+	c := &batch.Collector{Session: opts, Dir: o.out, Parts: o.parts, Workers: o.jobs,
+		Hooks: a.batchHooks()}
+	files, _, err := c.Collect(ctx, captures, all)
+	for _, f := range files {
+		fmt.Fprintln(a.stdout(), f)
+	}
+	return batchError(err)
+}
+
+type batchNameOptions struct {
+	batchInputs
+	out  string
+	part int
+	jobs int
+}
+
+func newBatchNameCommand(a *app) *cobra.Command {
+	o := &batchNameOptions{}
+	cmd := &cobra.Command{
+		Use:   "name --part R -o FILE DIR|FILE…",
+		Short: "Name one part of the locations of all collected captures",
+		Long: `name gathers the locations of one part from all files that "batch collect" wrote, joins
+them with the store, each symbol table once, and writes the names to a file. Without --part it is
+the part with the number of the engine's task.`,
+		Example: "  symbolize batch name --part 0 -o 0.names collected",
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			return runBatchName(ctx, a, o, args)
+		}),
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVarP(&o.out, "output", "o", "", "write the names to `FILE`")
+	fs.IntVar(&o.part, "part", -1, "number of the part, from 0, as `R`")
+	o.addFilesFrom(fs)
+	addJobsFlag(fs, &o.jobs)
+	return cmd
+}
+
+func runBatchName(ctx context.Context, a *app, o *batchNameOptions, args []string) error {
+	if o.out == "" {
+		return withHint(usagef("no file is named"), "name one with -o FILE")
+	}
+	if o.part < 0 {
+		index, _, ok := batch.TaskIndex(a.env.Getenv)
+		if !ok {
+			return usagef("no part is named: --part R")
+		}
+		o.part = index
+	}
+	collected, _, err := o.collected(a, args)
+	if err != nil {
+		return err
+	}
+	opts := a.batchSession(&inputOptions{jobs: o.jobs})
+	if opts.Store, err = a.storePath(); err != nil {
+		return err
+	}
+	s, err := analyze.Open(ctx, opts)
+	if err != nil {
+		return sessionError(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	st, err := batch.Name(ctx, s.View(), o.part, collected, o.out, o.jobs)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	for _, w := range st.Warnings {
+		a.warn(w.Text, w.Hint)
+		a.partial = a.partial || w.Partial
+	}
+	a.note(fmt.Sprintf("part %d: %d locations in %d objects, %d tables opened", o.part, st.Locations,
+		st.Objects, st.Tables))
+	return nil
+}
+
+// collected lists the files of "batch collect" that paths name or lie in directories.
+func (o *batchInputs) collected(a *app, args []string) (own, all []string, err error) {
+	own, all, err = o.paths(a, args, true)
+	if err == nil && len(all) == 0 {
+		err = errors.New("no file of \"batch collect\" is there")
+	}
+	return own, all, err
+}
+
+type batchMergeOptions struct {
+	batchInputs
+	batchGroups
+	out   string
+	names []string
+}
+
+func newBatchMergeCommand(a *app) *cobra.Command {
+	o := &batchMergeOptions{}
+	cmd := &cobra.Command{
+		Use:   "merge --names FILE… -o DIR DIR|FILE…",
+		Short: "Make the profiles of collected captures and their names",
+		Long: `merge makes a profile for each group of the captures that "batch collect" read, with
+the names that "batch name" wrote, and writes them into a directory.`,
+		Example: "  symbolize batch merge --names names --by host -o profiles collected",
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			return runBatchMerge(ctx, a, o, args)
+		}),
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVarP(&o.out, "output", "o", "", "write the profiles below `DIR`")
+	fs.StringSliceVar(&o.names, "names", nil, "files of \"batch name\", or `DIR` with them")
+	o.batchGroups.addFlags(cmd)
+	o.batchInputs.addFlags(fs, "of the groups")
+	return cmd
+}
+
+func runBatchMerge(ctx context.Context, a *app, o *batchMergeOptions, args []string) error {
+	if o.out == "" || len(o.names) == 0 {
+		return withHint(usagef("--output and --names are both needed"),
+			"-o DIR for the profiles, --names DIR with the files of \"batch name\"")
+	}
+	by, formats, err := o.grouping()
+	if err != nil {
+		return err
+	}
+	demangler, err := o.demangler()
+	if err != nil {
+		return err
+	}
+	_, collected, err := o.collected(a, args)
+	if err != nil {
+		return err
+	}
+	share, err := o.share(a)
+	if err != nil {
+		return err
+	}
+	names, err := batch.Captures(o.names)
+	if err != nil {
+		return err
+	}
+	groups, lacking, err := by.Groups(collected)
+	if err != nil {
+		return batchError(err)
+	}
+	a.warnLacking(lacking)
+	groups = slices.DeleteFunc(groups, func(g *batch.Group) bool {
+		return share.N > 0 && slices.Index(groups, g)%share.N != share.I
+	})
+	answers, err := batch.OpenAnswers(names)
+	if err != nil {
+		return err
+	}
+	err = a.writeGroups(ctx, groups, answers, o.out, formats, demangler())
+	return errors.Join(err, answers.Close())
+}
+
+// writeGroups writes the profiles of groups and prints their paths.
+func (a *app) writeGroups(ctx context.Context, groups []*batch.Group, answers *batch.Answers,
+	dir string, formats []string, d *report.Demangler) error {
+	for _, g := range groups {
+		files, err := g.Write(ctx, answers, dir, formats, d, a.batchHooks())
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			fmt.Fprintln(a.stdout(), f)
+		}
+	}
+	return nil
+}
