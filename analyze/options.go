@@ -21,6 +21,9 @@ type Options struct {
 	// Store is the directory of the store, whose newest generation is read; "" for none. One
 	// that does not exist is a warning, which wraps store.ErrNoStore.
 	Store string
+	// MarkUses notes in the store, if it may be written, that its objects were used today: a GC
+	// that keeps what was used lately goes by that.
+	MarkUses bool
 	// With are files, directories, perf.data files and bundles whose symbols and programs
 	// are asked before the store.
 	With []string

@@ -104,11 +104,27 @@ func (s *Session) Close() error {
 		errs = append(errs, c.Close())
 	}
 	if s.reader != nil {
+		if s.opts.MarkUses {
+			if err := s.reader.MarkUsed(); err != nil {
+				s.warnError(err, MarkHint, false)
+			}
+		}
 		errs = append(errs, s.reader.Close())
 		s.storeWarnings(false)
 	}
 	return errors.Join(errs...)
 }
+
+// Used returns the objects of the store that were needed so far, sorted.
+func (s *Session) Used() []buildid.ID {
+	if s.reader == nil {
+		return nil
+	}
+	return s.reader.Used()
+}
+
+// MarkHint is the hint for an error of db.Reader.MarkUsed.
+const MarkHint = "`symbolize store gc --keep` takes the objects for unused today"
 
 // View returns the symbols and programs that the session knows.
 func (s *Session) View() store.View { return s.view }

@@ -82,6 +82,9 @@ func (o *Stored) Matches(args []string) bool {
 	return len(args) == 0
 }
 
+// Name is how lists name the object: the kernel's symbol of a BPF function, or the path of a file.
+func (o *Stored) Name() string { return cmp.Or(o.Symbol, o.Path, o.probable()) }
+
 // WriteStored writes all that a manifest has.
 func WriteStored(w io.Writer, m *store.Manifest) error {
 	o := NewStored(m)
@@ -124,7 +127,7 @@ func WriteList(w io.Writer, list []*Stored) error {
 	t.Row("BUILD ID", "KIND", "QUALITY", "SIZE", "PATH")
 	for _, o := range list {
 		t.Row(o.BuildID, o.Kind, o.Quality, table.Bytes(o.Size),
-			cmp.Or(o.Symbol, o.Path, o.probable()))
+			o.Name())
 	}
 	return t.Print(w)
 }

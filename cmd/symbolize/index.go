@@ -201,7 +201,20 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 		err = errors.Join(err, writer.Close())
 		a.warnStore(writer)
 	}
+	if err == nil {
+		a.markSeen(path, sum)
+	}
 	return need.report(a, o, a.reportIndex(o, path, len(paths), sum, captured, storeError(err)))
+}
+
+// markSeen notes that the objects of an index run are in use, also those that are unchanged.
+func (a *app) markSeen(path string, sum *indexer.Summary) {
+	if len(sum.Seen) == 0 {
+		return
+	}
+	if err := db.MarkUsed(path, sum.Seen); err != nil {
+		a.warn(err.Error(), analyze.MarkHint)
+	}
 }
 
 func (o *indexOptions) indexer(bar *progress) indexer.Options {

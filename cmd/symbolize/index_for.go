@@ -38,7 +38,7 @@ func (a *app) filesFor(ctx context.Context, o *indexOptions, storePath string) (
 	opened := analyze.OpenInputs(ctx, o.captures)
 	defer opened.Close()
 	s, err := analyze.Open(ctx, analyze.Options{
-		Store: storePath, Local: find, Bundles: opened.Bundles, Inputs: opened,
+		Store: storePath, MarkUses: true, Local: find, Bundles: opened.Bundles, Inputs: opened,
 		Workers: o.jobs, MaxMemory: int64(o.maxMemory),
 		Warn: a.sessionWarning, Problems: a.printProblems, Taken: a.printTaken,
 	})

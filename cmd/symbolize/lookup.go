@@ -154,7 +154,7 @@ func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) (er
 		return err
 	}
 	if reader != nil {
-		defer func() { err = cmp.Or(err, reader.Close()) }()
+		defer func() { err = cmp.Or(err, a.closeUsed(reader)) }()
 	}
 	obj, err := a.openLookup(ctx, o, reader)
 	if err != nil {
@@ -253,7 +253,7 @@ func runLookupMany(ctx context.Context, a *app, o *lookupOptions) (err error) {
 		return err
 	}
 	if reader != nil {
-		defer func() { err = cmp.Or(err, reader.Close()) }()
+		defer func() { err = cmp.Or(err, a.closeUsed(reader)) }()
 	}
 	m := lookup.NewFiles(ctx, viewOf(reader), a.lookupIndex(o), &o.Options)
 	m.Finish = a.reportLookup

@@ -58,9 +58,10 @@ func (a *app) withSession(ctx context.Context, o *inputOptions, paths []string,
 // sessionOptions are the options set by flags, without the store.
 func (a *app) sessionOptions(o *inputOptions) analyze.Options {
 	opts := analyze.Options{
-		With:    slices.Concat(o.with, o.vmlinux),
-		Local:   a.local(o.symfs, o.noLocal),
-		Bundles: o.bundles, PerfMaps: o.perfMaps,
+		MarkUses: true,
+		With:     slices.Concat(o.with, o.vmlinux),
+		Local:    a.local(o.symfs, o.noLocal),
+		Bundles:  o.bundles, PerfMaps: o.perfMaps,
 		Kallsyms: o.kallsyms, BCC: o.bccDirs, Inputs: o.opened,
 		Event: o.event, Comms: o.comms, PIDs: o.pids, Time: o.time, Keep: o.keep, Stacks: o.stacks.parsed,
 		Names: o.policy, NoInlines: o.noInlines, TrustPaths: o.trustPaths,

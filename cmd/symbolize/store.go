@@ -33,6 +33,7 @@ func newStoreCommand(a *app) *cobra.Command {
 		newStoreVerifyCommand(a),
 		newStoreDigestCommand(a),
 		newStoreRebuildCommand(a),
+		newStoreRmCommand(a),
 		newStoreGCCommand(a),
 		newStoreExportCommand(a),
 		newStoreImportCommand(a),

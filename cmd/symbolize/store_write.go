@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/table"
 	"symbolize/ingest/regular"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -53,61 +52,6 @@ func (a *app) reportErrors(errs []error, more int) {
 		a.warn(fmt.Sprintf("… and %d more", more), "")
 	}
 	a.partial = a.partial || len(errs) > 0
-}
-
-func newStoreGCCommand(a *app) *cobra.Command {
-	var opts db.WriterOptions
-	var unreferenced bool
-	cmd := &cobra.Command{
-		Use:         "gc",
-		Annotations: map[string]string{writesAnnotation: "store"},
-		Short:       "Drop what serves nobody, and what is damaged",
-		Long: `gc copies what is whole and named into a fresh database: leftovers of interrupted
-runs, damaged tables and path rows of vanished files stay behind. With --unreferenced objects go
-too that no file the store knows has any more; kernels and captured inputs stay, they
-cannot be made again.`,
-		Args: noArgs,
-		RunE: a.runE(func(ctx context.Context, _ []string) error {
-			return a.withExisting(ctx, opts, func(w *db.Writer) error {
-				res, err := w.GC(ctx, db.GCOptions{Unreferenced: unreferenced})
-				if res != nil && err == nil {
-					a.note(gcText(res))
-				}
-				return err
-			})
-		}),
-	}
-	addWriterFlags(cmd.Flags(), &opts)
-	cmd.Flags().BoolVar(&unreferenced, "unreferenced", false,
-		"drop objects that no file has any more")
-	return cmd
-}
-
-func gcText(r *db.GCResult) string {
-	return fmt.Sprintf("%d objects kept; dropped: %d objects, %d superseded tables, "+
-		"%d damaged values, %d path rows; disk %s, was %s", r.Objects, r.Dropped, r.Superseded,
-		r.Damaged, r.RowsDropped, table.Bytes(r.After), table.Bytes(r.Before))
-}
-
-func newStoreExportCommand(a *app) *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
-		Use:   "export",
-		Short: "Write all objects into one plain archive",
-		Args:  noArgs,
-		RunE: a.runE(func(ctx context.Context, _ []string) error {
-			if err := a.refuseTerminal(output, true, ""); err != nil {
-				return err
-			}
-			return a.withReader(func(r *db.Reader) error {
-				return a.writeOutput(output, true, func(w io.Writer) error {
-					return r.Export(ctx, w)
-				})
-			})
-		}),
-	}
-	addOutputFlag(cmd.Flags(), &output)
-	return cmd
 }
 
 func newStoreImportCommand(a *app) *cobra.Command {

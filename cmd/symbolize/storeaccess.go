@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 
+	"symbolize/analyze"
 	"symbolize/store"
 	"symbolize/store/db"
 )
@@ -60,4 +61,12 @@ func (a *app) warnStore(s interface{ Warnings() []string }) {
 	for _, text := range s.Warnings() {
 		a.warn("store: "+text, "`symbolize store verify` lists the losses")
 	}
+}
+
+// closeUsed notes the objects that were used, as sessions do, and closes the store.
+func (a *app) closeUsed(r *db.Reader) error {
+	if err := r.MarkUsed(); err != nil {
+		a.warn(err.Error(), analyze.MarkHint)
+	}
+	return r.Close()
 }

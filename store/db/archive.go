@@ -8,11 +8,13 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/klauspost/compress/zstd"
+
 	"symbolize/buildid"
 	"symbolize/store"
 )
 
-// An archive is a plain tar file:
+// An archive is a tar file in one zstd frame, or in none, as before archives were compressed:
 //
 //	symbolize-store                               "schema N\n"
 //	blob-HASH                                     content of a blob, before the first
@@ -39,8 +41,28 @@ const (
 	maxArchive = 512 << 20 // of one source, in memory at once
 )
 
-// Export writes all objects with their sources and captured inputs.
-func (d *database) Export(ctx context.Context, w io.Writer) error {
+// archiveWindow is the window of the compression, in bytes; readers refuse one over maxWindow.
+const (
+	archiveWindow = 4 << 20
+	maxWindow     = 64 << 20
+)
+
+// Export writes the objects that want accepts, nil for all, with their sources and captured
+// inputs. It returns how many there were.
+func (d *database) Export(ctx context.Context, w io.Writer,
+	want func(*store.Manifest) bool) (objects int, err error) {
+	// One goroutine: the bytes depend on nothing else.
+	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(archiveWindow))
+	if err != nil {
+		return 0, err
+	}
+	objects, err = d.exportPlain(ctx, z, want)
+	return objects, errors.Join(err, z.Close())
+}
+
+// exportPlain is Export without the compression.
+func (d *database) exportPlain(ctx context.Context, w io.Writer,
+	want func(*store.Manifest) bool) (objects int, err error) {
 	t := tar.NewWriter(w)
 	put := func(name string, b []byte) error {
 		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(b)), Mode: 0o644}
@@ -51,31 +73,43 @@ func (d *database) Export(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	if err := put(archiveHead, fmt.Appendf(nil, "schema %d\n", SchemaVersion)); err != nil {
-		return err
+		return 0, err
 	}
-	objects, blobs := 0, make(map[store.BlobID]bool)
+	blobs := make(map[store.BlobID]bool)
 	for m, err := range d.Objects() {
 		if err := errors.Join(err, ctx.Err()); err != nil {
-			return err
+			return objects, err
+		}
+		if want != nil && !want(m) {
+			continue
 		}
 		objects++
-		if err := d.exportBlobs(m, blobs, put); err != nil {
-			return err
-		}
-		dir := objectName(m.ID)
-		if err := put(dir+"/manifest", store.EncodeManifest(m)); err != nil {
-			return err
-		}
-		for i := range m.Sources {
-			if err := d.exportSource(m, i, dir, put); err != nil {
-				return err
-			}
+		if err := d.exportObject(m, blobs, put); err != nil {
+			return objects, err
 		}
 	}
 	if err := put(archiveEnd, fmt.Appendf(nil, "objects %d\n", objects)); err != nil {
+		return objects, err
+	}
+	return objects, t.Close()
+}
+
+// exportObject writes one object, with the blobs that are not in the archive yet.
+func (d *database) exportObject(m *store.Manifest, blobs map[store.BlobID]bool,
+	put func(name string, b []byte) error) error {
+	if err := d.exportBlobs(m, blobs, put); err != nil {
 		return err
 	}
-	return t.Close()
+	dir := objectName(m.ID)
+	if err := put(dir+"/manifest", store.EncodeManifest(m)); err != nil {
+		return err
+	}
+	for i := range m.Sources {
+		if err := d.exportSource(m, i, dir, put); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // exportBlobs writes the blobs of an object that are not in the archive yet.

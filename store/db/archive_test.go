@@ -47,7 +47,7 @@ func TestImportCountsNames(t *testing.T) {
 			if err == nil {
 				t.Fatal("an empty archive is imported")
 			}
-			err = w.Export(t.Context(), &archive)
+			_, err = w.Export(t.Context(), &archive, nil)
 			if _, importErr := Import(t.Context(), &archive, to); err != nil || importErr != nil {
 				t.Fatal(errors.Join(err, importErr))
 			}
@@ -71,5 +71,77 @@ func TestStatsSaturate(t *testing.T) {
 	}
 	if got := s.Sources[store.Symtab].Named; got != math.MaxUint64 {
 		t.Errorf("%d bytes named", got)
+	}
+}
+
+// packedArchive is the archive of three objects, which share a BPF program's entry.
+func packedArchive(tb testing.TB) []byte {
+	tb.Helper()
+	w := openTestWriter(tb, "")
+	for n := range 3 {
+		mustMerge(tb, w, testContribution(tb, n, 40))
+	}
+	var b bytes.Buffer
+	if _, err := w.Export(tb.Context(), &b, nil); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestExportSome exports one object of three, compressed and, as programs before did, plain.
+func TestExportSome(t *testing.T) {
+	w := openTestWriter(t, "")
+	for n := range 3 {
+		mustMerge(t, w, testContribution(t, n, 4000))
+	}
+	want := func(m *store.Manifest) bool { return m.ID == testID(1) }
+	var packed, plain bytes.Buffer
+	n, err := w.Export(t.Context(), &packed, want)
+	if err != nil || n != 1 {
+		t.Fatal(n, err)
+	}
+	if _, err := w.exportPlain(t.Context(), &plain, want); err != nil {
+		t.Fatal(err)
+	}
+	if packed.Len() >= plain.Len() {
+		t.Errorf("%d bytes packed, %d plain", packed.Len(), plain.Len())
+	}
+	for name, b := range map[string]*bytes.Buffer{"packed": &packed, "plain": &plain} {
+		to := openTestWriter(t, "")
+		res, err := Import(t.Context(), b, to)
+		if err != nil || res.Objects != 1 || len(res.Problems) > 0 {
+			t.Errorf("%s: %+v, %v", name, res, err)
+		}
+		checkObject(t, to, 1, 4000)
+	}
+}
+
+// TestImportPackedTruncated cuts a compressed archive everywhere, up to where the end of the tar
+// file within is complete.
+func TestImportPackedTruncated(t *testing.T) {
+	b := packedArchive(t)
+	for n := range b {
+		o := store.NewOverlay()
+		res, err := Import(t.Context(), bytes.NewReader(b[:n]), o)
+		if err == nil && (n < len(b)-16 || res.Objects != 3) {
+			t.Fatalf("%d of %d bytes: no error, %d objects", n, len(b), res.Objects)
+		}
+	}
+	for n := range b {
+		c := bytes.Clone(b)
+		c[n] ^= 0x55
+		o := store.NewOverlay()
+		Import(t.Context(), bytes.NewReader(c), o)
+		for _, m := range o.Objects {
+			for j := range m.Sources {
+				table, err := o.Open(m, j)
+				if err != nil {
+					t.Fatalf("byte %d: %v", n, err)
+				}
+				if sum, err := table.Digest(); err != nil || sum != m.Sources[j].Digest {
+					t.Fatalf("byte %d: a damaged table was merged: %v", n, err)
+				}
+			}
+		}
 	}
 }

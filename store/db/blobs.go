@@ -41,7 +41,7 @@ func (w *Writer) PutBlob(ctx context.Context, data []byte) (store.BlobID, error)
 		return id, err
 	}
 	b := &batch{ctx: ctx, w: w}
-	if err := b.putBlob(id, data); err != nil {
+	if err := putBlob(b, id, data); err != nil {
 		return id, err
 	}
 	return id, b.commit()
@@ -49,11 +49,11 @@ func (w *Writer) PutBlob(ctx context.Context, data []byte) (store.BlobID, error)
 
 // putBlob adds the pieces of a blob: zstd frames, the first preceded by
 // the size of the blob.
-func (b *batch) putBlob(id store.BlobID, data []byte) error {
+func putBlob(to target, id store.BlobID, data []byte) error {
 	head := binary.AppendUvarint(nil, uint64(len(data)))
 	for piece := uint32(0); len(data) > 0; piece++ {
 		n := min(len(data), store.RawPiece)
-		if err := b.put(blobKey(id, piece), store.Compress(head, data[:n])); err != nil {
+		if err := to.put(blobKey(id, piece), store.Compress(head, data[:n])); err != nil {
 			return err
 		}
 		data, head = data[n:], nil

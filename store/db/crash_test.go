@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"symbolize/buildid"
 	"symbolize/store"
 )
 
@@ -68,6 +69,15 @@ func crashWrite(ctx context.Context, w *Writer, from, to int) error {
 	return nil
 }
 
+// crashRemoved is an object that the collection removes.
+const crashRemoved = 1000
+
+func crashRemove(ctx context.Context, w *Writer) error {
+	_, err := w.GC(ctx, GCOptions{Exists: func(string) bool { return true },
+		Remove: map[buildid.ID]bool{testID(crashRemoved): true}})
+	return err
+}
+
 // childCrash writes, publishes, opens again and collects. It prints how many objects are
 // published as soon as they are.
 func childCrash(path string) error {
@@ -83,6 +93,9 @@ func childCrash(path string) error {
 		}
 		switch round {
 		case 1:
+			if err := crashWrite(ctx, w, crashRemoved, crashRemoved+1); err != nil {
+				return err
+			}
 			if err := w.Close(); err != nil {
 				return err
 			}
@@ -90,7 +103,7 @@ func childCrash(path string) error {
 				return err
 			}
 		case 2:
-			_, err = w.GC(ctx, GCOptions{Exists: func(string) bool { return true }})
+			err = crashRemove(ctx, w)
 		default:
 			err = w.Publish()
 		}
@@ -318,6 +331,10 @@ func (c *crasher) check(image string, published int) {
 		if n := crashFound(t, r, published); n != published {
 			t.Errorf("a reader finds %d of %d published objects", n, published)
 		}
+		ms, err := r.Find(testID(crashRemoved))
+		if c.start == "" && published >= 3*crashObjects && len(ms) > 0 {
+			t.Errorf("a removed object is back: %v, %v", ms, err)
+		}
 		if v, err := r.Verify(ctx); err != nil || !v.Sound() {
 			t.Errorf("verify after the cut: %+v, %v", v, err)
 		}
@@ -338,7 +355,11 @@ func (c *crasher) check(image string, published int) {
 	if v, err := w.Verify(ctx); err != nil || !v.Sound() {
 		t.Errorf("verify of what was taken up: %+v, %v", v, err)
 	}
-	err = errors.Join(crashWrite(ctx, w, 0, crashRounds*crashObjects), w.Close())
+	err = crashWrite(ctx, w, 0, crashRounds*crashObjects)
+	if ms, _ := w.Find(testID(crashRemoved)); len(ms) > 0 {
+		err = errors.Join(err, crashRemove(ctx, w))
+	}
+	err = errors.Join(err, w.Close())
 	if err != nil {
 		t.Errorf("indexing on: %v", err)
 		return

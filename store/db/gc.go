@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"symbolize/buildid"
 	"symbolize/store"
@@ -19,6 +19,11 @@ type GCOptions struct {
 	// Kernels, JITed functions and objects with a captured input stay: they cannot
 	// be made again.
 	Unreferenced bool
+	// Remove are objects to drop, whatever they are.
+	Remove map[buildid.ID]bool
+	// Since drops objects that were neither indexed nor used from that day on; see MarkUsed.
+	// Objects of which no day is known stay. Zero drops none.
+	Since time.Time
 	// Exists reports whether a path is still there; nil asks the file system.
 	Exists func(path string) bool
 }
@@ -26,13 +31,24 @@ type GCOptions struct {
 // GCResult counts the kept and dropped data.
 type GCResult struct {
 	Objects     int // kept
-	Dropped     int // objects that no file has
+	Dropped     int // objects that no file has, that are too old or to be removed
+	Undated     int // kept objects of which no day of use is known, with GCOptions.Since
 	Superseded  int // sources that a newer decoder made anew from the same path
 	Damaged     int // sources, manifests and directories that could not be read
 	Rows        int // path rows kept
 	RowsDropped int // of vanished files, and of damaged objects, to be indexed again
 	Before      int64
-	After       int64 // bytes that the whole store takes on disk
+	After       int64 // bytes that the whole store takes on disk, as du counts them
+
+	Gone    []Gone // the dropped objects, sorted by build ID
+	undated []buildid.ID
+	kept    map[string]bool // by their names in archives
+}
+
+// Gone is an object that a GC has dropped.
+type Gone struct {
+	Manifest *store.Manifest
+	LastUsed time.Time // the day, UTC; zero if it is not known
 }
 
 // GC copies all that is named and whole into a fresh database and makes that the
@@ -44,13 +60,13 @@ func (w *Writer) GC(ctx context.Context, opts GCOptions) (*GCResult, error) {
 	if w.db == nil {
 		return nil, fmt.Errorf("%s: %w", w.path, store.ErrClosed)
 	}
-	if opts.Exists == nil {
-		opts.Exists = func(path string) bool {
-			_, err := os.Lstat(path)
-			return !errors.Is(err, fs.ErrNotExist)
-		}
+	res, err := w.collect(ctx, opts)
+	if err == nil {
+		// They are dated from now on.
+		err = errors.Join(MarkUsed(w.path, res.undated),
+			compactUses(w.path, time.Now(), func(object string) bool { return res.kept[object] }))
 	}
-	return w.collect(ctx, opts)
+	return res, err
 }
 
 // A Writer begins a value log of its own at each opening. From maxLogs of them a
@@ -92,15 +108,15 @@ func (w *Writer) collect(ctx context.Context, opts GCOptions) (*GCResult, error)
 	if err != nil {
 		return nil, err
 	}
-	res := new(GCResult)
-	if res.Before, err = diskUse(w.path); err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+	res, err := newResult(w.path, &opts)
+	if err != nil {
+		return nil, err
 	}
 	fresh, err := w.freshDatabase()
 	if err != nil {
 		return nil, err
 	}
-	c := &collector{w: w, to: &batch{ctx: ctx, w: fresh}, opts: opts, res: res}
+	c := &collector{d: w.database, to: &batch{ctx: ctx, w: fresh}, opts: opts, res: res}
 	err = errors.Join(c.run(ctx), fresh.db.Close())
 	dir := filepath.Join(w.path, tmpPrefix+liveName)
 	if err != nil {
@@ -109,7 +125,7 @@ func (w *Writer) collect(ctx context.Context, opts GCOptions) (*GCResult, error)
 	if err := w.swap(dir); err != nil {
 		return nil, fmt.Errorf("store %s: %w", w.path, err)
 	}
-	res.After, err = diskUse(w.path)
+	res.After, err = DiskUse(w.path)
 	return res, err
 }
 
@@ -155,21 +171,26 @@ func (w *Writer) swap(dir string) error {
 
 // collector copies the data to keep.
 type collector struct {
-	w    *Writer
-	to   *batch
+	d    *database
+	to   target
 	opts GCOptions
 	res  *GCResult
 
-	wanted  map[buildid.Key]bool  // objects that a path row names
-	damaged map[buildid.Key]bool  // objects that lost something
-	blobs   map[store.BlobID]bool // that were tried; true for those that are whole
+	wanted map[buildid.Key]bool  // objects that a path row names
+	lost   map[buildid.Key]bool  // objects that lost something, or are dropped
+	uses   map[string]time.Time  // last days, of readUses
+	blobs  map[store.BlobID]bool // that were tried; true for those that are whole
 }
 
 func (c *collector) run(ctx context.Context) error {
-	c.wanted, c.damaged = make(map[buildid.Key]bool), make(map[buildid.Key]bool)
+	c.wanted, c.lost = make(map[buildid.Key]bool), make(map[buildid.Key]bool)
 	c.blobs = make(map[store.BlobID]bool)
+	var err error
+	if c.uses, err = readUses(c.d.path, time.Now()); err != nil && !c.opts.Since.IsZero() {
+		return fmt.Errorf("store: %w", err)
+	}
 	if c.opts.Unreferenced {
-		for dir, err := range c.w.database.Dirs() {
+		for dir, err := range c.d.Dirs() {
 			if err := skipDamage(err); err != nil {
 				return err
 			}
@@ -178,7 +199,7 @@ func (c *collector) run(ctx context.Context) error {
 			}
 		}
 	}
-	for e, err := range c.w.scan([]byte{prefixManifest}, true) {
+	for e, err := range c.d.scan([]byte{prefixManifest}, true) {
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
@@ -186,7 +207,7 @@ func (c *collector) run(ctx context.Context) error {
 			return err
 		}
 	}
-	for dir, err := range c.w.database.Dirs() {
+	for dir, err := range c.d.Dirs() {
 		if errors.Is(err, store.ErrDamaged) {
 			c.res.Damaged++
 			continue
@@ -230,12 +251,14 @@ func (c *collector) object(e entry) error {
 		m, err = store.DecodeManifest("manifest", e.payload)
 	}
 	if err != nil {
-		c.damaged[id.Key()] = true
+		c.lost[id.Key()] = true
 		c.res.Damaged++
 		return nil
 	}
-	if c.opts.Unreferenced && !c.wanted[m.ID.Key()] && replaceable(m) {
+	if c.drops(m) {
+		c.lost[m.ID.Key()] = true
 		c.res.Dropped++
+		c.res.Gone = append(c.res.Gone, Gone{m, c.uses[objectName(m.ID)]})
 		return nil
 	}
 	kept := m.Sources[:0:0]
@@ -246,7 +269,7 @@ func (c *collector) object(e entry) error {
 		}
 		err := c.source(m, i)
 		if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrNotFound) {
-			c.damaged[m.ID.Key()] = true
+			c.lost[m.ID.Key()] = true
 			c.res.Damaged++
 			continue
 		}
@@ -260,14 +283,8 @@ func (c *collector) object(e entry) error {
 		return err
 	}
 	c.res.Objects++
+	c.res.kept[objectName(m.ID)] = true
 	return c.to.put(e.key, store.EncodeManifest(m))
-}
-
-// replaceable reports whether indexing its files again would bring the object
-// back.
-func replaceable(m *store.Manifest) bool {
-	return m.ID.Space() != buildid.JIT && len(m.RefSyms)+len(m.VDSO) == 0 &&
-		!slices.ContainsFunc(m.Sources, func(s store.SourceInfo) bool { return s.RawSize > 0 })
 }
 
 // superseded reports whether a newer decoder has read the same path and kind.
@@ -283,7 +300,7 @@ func superseded(m *store.Manifest, i int) bool {
 // next GC.
 func (c *collector) source(m *store.Manifest, i int) error {
 	info := &m.Sources[i]
-	if sum, _, err := c.w.readTable(m, i); err != nil || sum != info.Digest {
+	if sum, _, err := c.d.readTable(m, i); err != nil || sum != info.Digest {
 		return store.Damagef("table of %s: %v", m.ID, err)
 	}
 	prefix := sourcePrefix(prefixTable, m.ID, info)
@@ -323,7 +340,7 @@ func (c *collector) variants(m *store.Manifest) error {
 			whole = whole && ok
 		}
 		if !whole {
-			c.damaged[m.ID.Key()] = true
+			c.lost[m.ID.Key()] = true
 			c.res.Damaged++
 			continue
 		}
@@ -338,19 +355,19 @@ func (c *collector) blob(id store.BlobID) (bool, error) {
 	if whole, done := c.blobs[id]; done {
 		return whole, nil
 	}
-	data, err := c.w.Blob(id)
+	data, err := c.d.Blob(id)
 	c.blobs[id] = err == nil
 	if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
 	if err == nil {
-		err = c.to.putBlob(id, data)
+		err = putBlob(c.to, id, data)
 	}
 	return err == nil, err
 }
 
 func (c *collector) copyKey(key []byte) error {
-	payload, err := c.w.get(key)
+	payload, err := c.d.get(key)
 	if err != nil {
 		return err
 	}
@@ -360,7 +377,7 @@ func (c *collector) copyKey(key []byte) error {
 // dir copies the rows of files that are still there. Rows of objects that lost
 // something go too, so that the next index reads their files again.
 func (c *collector) dir(dir Directory) error {
-	rows := c.liveRows(dir, c.damaged)
+	rows := c.liveRows(dir, c.lost)
 	c.res.Rows += len(rows)
 	c.res.RowsDropped += len(dir.Rows) - len(rows)
 	if len(rows) == 0 {

@@ -29,6 +29,7 @@ const (
 	leftName   = "left"  // an interrupted writer's work, while it is taken up
 	asideName  = "aside" // work that could not be taken up; the next GC drops it
 	sumsName   = "SUMS"  // in a generation
+	usesName   = "used"  // days of last use
 	tmpPrefix  = ".tmp-"
 
 	journalName = "JOURNAL" // in db/
@@ -262,7 +263,7 @@ func removeTree(dir string) error {
 // the holder of the lock may.
 func removeLeftovers(root string) error {
 	var errs []error
-	for _, dir := range []string{root, filepath.Join(root, gensName)} {
+	for _, dir := range []string{root, filepath.Join(root, gensName), filepath.Join(root, usesName)} {
 		entries, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)

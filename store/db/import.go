@@ -2,6 +2,7 @@ package db
 
 import (
 	"archive/tar"
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -12,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/klauspost/compress/zstd"
+
+	"symbolize/ingest/magic"
 	"symbolize/store"
 	"symbolize/store/symtab"
 	"symbolize/store/unwindtab"
@@ -28,15 +32,37 @@ type ImportResult struct {
 // it before it is merged. An archive that is cut off or malformed is an error;
 // objects before it are merged all the same.
 func Import(ctx context.Context, r io.Reader, to store.Sink) (*ImportResult, error) {
-	im := &importer{ctx: ctx, t: tar.NewReader(r), to: to, res: new(ImportResult),
+	in, packed, err := unpacked(r)
+	if err != nil {
+		return new(ImportResult), fmt.Errorf("import: %w", err)
+	}
+	defer in.Close()
+	im := &importer{ctx: ctx, t: tar.NewReader(in), packed: packed, to: to, res: new(ImportResult),
 		blobs: make(map[store.BlobID]bool)}
 	return im.res, im.run()
+}
+
+// unpacked returns an archive as a tar file, and whether it was compressed.
+func unpacked(r io.Reader) (in io.ReadCloser, packed bool, err error) {
+	b := bufio.NewReader(r)
+	if head, _ := b.Peek(magic.Bytes); magic.Of(head) != magic.Zstd {
+		return io.NopCloser(b), false, nil
+	}
+	z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return nil, true, err
+	}
+	return z.IOReadCloser(), true, nil
 }
 
 // importer is the state of one Import.
 type importer struct {
 	ctx context.Context
 	t   *tar.Reader
+
+	packed bool // t is of a compressed file
+
 	to  store.Sink
 	res *ImportResult
 
@@ -52,8 +78,13 @@ type importer struct {
 
 func (im *importer) run() error {
 	h, err := im.t.Next()
-	if err != nil || h.Name != archiveHead {
-		return fmt.Errorf("import: no archive of a store")
+	switch {
+	case im.packed && errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("import: archive is cut off")
+	case im.packed && err != nil:
+		return fmt.Errorf("import: %w", err)
+	case err != nil || h.Name != archiveHead:
+		return errors.New("import: no archive of a store")
 	}
 	if err := im.head(); err != nil {
 		return err

@@ -52,7 +52,7 @@ func TestGC(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &GCResult{
-		Objects: 9, Superseded: 1, Rows: 4, RowsDropped: 8, Before: res.Before, After: res.After,
+		Objects: 9, Superseded: 1, Rows: 4, RowsDropped: 8, Before: res.Before, After: res.After, kept: res.kept,
 	}
 	if !reflect.DeepEqual(res, want) || res.After >= res.Before {
 		t.Errorf("gc: %+v, want %+v", res, want)
@@ -272,8 +272,10 @@ func TestExportImport(t *testing.T) {
 		&store.Contribution{Manifest: store.Manifest{ID: long}, Sources: []store.NewSource{
 			{Info: store.SourceInfo{Kind: store.EhFrame}, Table: testTable(t, 2, 30000)}}})
 	var first, second bytes.Buffer
-	if err := errors.Join(w.Export(t.Context(), &first), w.Export(t.Context(), &second)); err != nil {
-		t.Fatal(err)
+	for _, b := range []*bytes.Buffer{&first, &second} {
+		if n, err := w.Export(t.Context(), b, nil); err != nil || n != 3 {
+			t.Fatal(n, err)
+		}
 	}
 	if !bytes.Equal(first.Bytes(), second.Bytes()) {
 		t.Error("two exports differ")
@@ -286,7 +288,7 @@ func TestExportImport(t *testing.T) {
 		}
 	}
 	var third bytes.Buffer
-	if err := to.Export(t.Context(), &third); err != nil {
+	if _, err := to.Export(t.Context(), &third, nil); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(first.Bytes(), third.Bytes()) {
@@ -307,7 +309,7 @@ func smallArchive(tb testing.TB, funcs int) []byte {
 		{Info: store.SourceInfo{Kind: store.DWARF}, Table: testTable(tb, 1, funcs), Raw: []byte("raw")},
 		{Info: store.SourceInfo{Kind: store.PLT}, Table: testTable(tb, 2, 3)}}})
 	var b bytes.Buffer
-	if err := o.Export(context.Background(), &b); err != nil {
+	if _, err := o.exportPlain(context.Background(), &b, nil); err != nil {
 		tb.Fatal(err)
 	}
 	o.Close()

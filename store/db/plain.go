@@ -20,14 +20,19 @@ import (
 // about other kinds of file wrap ErrUnsafe. A file to be written that has a
 // second name is refused before it is truncated.
 func openPlain(path string, flag int, perm fs.FileMode) (*os.File, error) {
+	return openPlainIn(filepath.Dir(path), filepath.Base(path), flag, perm)
+}
+
+// openPlainIn is openPlain for a relative name in a directory, no part of which may be a link.
+func openPlainIn(dir, name string, flag int, perm fs.FileMode) (*os.File, error) {
+	path := filepath.Join(dir, name)
 	if info, err := os.Lstat(path); err == nil {
 		// Before it is opened: that alone makes some devices act.
 		if err := checkPlain(path, info, isWrite(flag)); err != nil {
 			return nil, err
 		}
 	}
-	f, err := openBeneath(filepath.Dir(path), filepath.Base(path),
-		flag&^os.O_TRUNC|syscall.O_NONBLOCK, perm)
+	f, err := openBeneath(dir, name, flag&^os.O_TRUNC|syscall.O_NONBLOCK, perm)
 	if errors.Is(err, syscall.ELOOP) {
 		return nil, unsafe("%s is a symbolic link", path)
 	}

@@ -102,6 +102,9 @@ func (w *Writer) Close() error {
 	if w.db != nil {
 		err = errors.Join(err, w.publish(false))
 	}
+	if err == nil {
+		w.markMerged()
+	}
 	err = errors.Join(err, releaseLock(w.lock))
 	w.lock = nil
 	return err

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 
+	"symbolize/buildid"
 	"symbolize/store"
 )
 
@@ -35,6 +37,9 @@ type Reader struct {
 	*database
 	gen    uint64
 	shadow string // temporary directory, "" if none was needed
+
+	usedMu sync.Mutex
+	used   map[buildid.ID]bool // that Find has found
 }
 
 // openTries is how often OpenReader looks for a generation again that was
@@ -142,6 +147,22 @@ func makeShadow(dir string, sums []fileSum) (string, error) {
 		}
 	}
 	return tmp, nil
+}
+
+// Find implements View.
+func (r *Reader) Find(id buildid.ID) ([]*store.Manifest, error) {
+	found, err := r.database.Find(id)
+	if len(found) > 0 {
+		r.usedMu.Lock()
+		defer r.usedMu.Unlock()
+		if r.used == nil {
+			r.used = make(map[buildid.ID]bool)
+		}
+		for _, m := range found {
+			r.used[m.ID] = true
+		}
+	}
+	return found, err
 }
 
 // PassedOver returns why each newer generation was not opened: damage. Data indexed

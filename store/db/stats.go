@@ -82,7 +82,7 @@ func (d *database) Stats(ctx context.Context) (*Stats, error) {
 	if s.Generations, err = generations(d.path); err != nil {
 		return nil, err
 	}
-	s.Disk, err = diskUse(d.path)
+	s.Disk, err = DiskUse(d.path)
 	return s, err
 }
 
@@ -110,8 +110,9 @@ func (s *Stats) addSource(src *store.SourceInfo) {
 	s.RawStored += int64(src.RawStored)
 }
 
-// diskUse sums the blocks of all files below dir, each file once.
-func diskUse(dir string) (n int64, err error) {
+// DiskUse returns the bytes that files below a directory, as that of a store, take on disk as du
+// counts them: allocated blocks, each file once.
+func DiskUse(dir string) (n int64, err error) {
 	type inode struct{ dev, ino uint64 }
 	seen := make(map[inode]bool)
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

@@ -127,7 +127,7 @@ func TestVariants(t *testing.T) {
 	r := openTestReader(t, path)
 	check("published", r)
 	var archive bytes.Buffer
-	if err := r.Export(t.Context(), &archive); err != nil {
+	if _, err := r.exportPlain(t.Context(), &archive, nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := bytes.Count(archive.Bytes(), []byte("blob-")); n != 6 {
@@ -304,7 +304,7 @@ func TestImportDamagedBlob(t *testing.T) {
 		addLoad(t, w, 0, 3*load, load)
 	}
 	var archive bytes.Buffer
-	if err := w.Export(t.Context(), &archive); err != nil {
+	if _, err := w.exportPlain(t.Context(), &archive, nil); err != nil {
 		t.Fatal(err)
 	}
 	b := bytes.Replace(archive.Bytes(), []byte("entry 3 "), []byte("entry 9 "), 1)

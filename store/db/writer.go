@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"symbolize/buildid"
 	"symbolize/store"
 )
 
@@ -56,6 +57,7 @@ type Writer struct {
 	gen         uint64
 	publishedAt time.Time
 	publishTook time.Duration
+	merged      map[buildid.ID]bool // objects, for MarkUsed
 }
 
 // OpenWriter opens a store for writing and makes it if it is not there. It fails
@@ -128,7 +130,7 @@ func formatText(schema int) string { return fmt.Sprintf("symbolize store\nschema
 // start does the work that needs the lock: clears up after killed runs, opens db/ and takes up what
 // their work.
 func (w *Writer) start(ctx context.Context) error {
-	if err := checkDirs(w.path, gensName, liveName, leftName, asideName); err != nil {
+	if err := checkDirs(w.path, gensName, liveName, leftName, asideName, usesName); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
 	if err := errors.Join(removeLeftovers(w.path), setLeft(w.path)); err != nil {
@@ -230,6 +232,10 @@ func (w *Writer) Merge(ctx context.Context, c *store.Contribution) error {
 	if err := w.merge(ctx, c); err != nil {
 		return fmt.Errorf("object %s: %w", c.Manifest.ID, err)
 	}
+	if w.merged == nil {
+		w.merged = make(map[buildid.ID]bool)
+	}
+	w.merged[c.Manifest.ID] = true
 	return w.publishPeriodically()
 }
 

@@ -234,8 +234,11 @@ func (ix *index) finish() (*Summary, error) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	sum := &ix.sum
-	for _, o := range ix.objects {
+	for key, o := range ix.objects {
 		sum.Objects++
+		if id, err := buildid.Parse(key); err == nil {
+			sum.Seen = append(sum.Seen, id)
+		}
 		if o.read && !o.named {
 			sum.Nameless++
 		}
@@ -244,6 +247,7 @@ func (ix *index) finish() (*Summary, error) {
 		sum.Quality = ix.qualities()
 	}
 	ix.dropCompleted()
+	slices.SortFunc(sum.Seen, buildid.ID.Compare)
 	slices.SortFunc(sum.Problems, compareProblems)
 	if ix.opts.Progress != nil {
 		ix.opts.Progress(ix.prog)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/symtab"
@@ -48,6 +49,7 @@ type Summary struct {
 
 	Debugs  symtab.Losses   // data that tables of debug information could not hold
 	Quality []ObjectQuality // by path, with Options.Quality
+	Seen    []buildid.ID    // the distinct objects, sorted
 
 	Sources  map[string]uint64 // tables made, by kind: "symtab", "dynsym", …
 	Skipped  map[string]uint64 // files left out, by reason

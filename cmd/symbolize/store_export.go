@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/table"
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/store"
+	"symbolize/store/db"
+)
+
+func newStoreExportCommand(a *app) *cobra.Command {
+	var output string
+	var captures []string
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write objects into one archive, compressed with zstd",
+		Long: `export writes all objects of the store into one archive, which import merges into
+another. With --for it writes those that captures need, so that the archive names them on any
+host. The same objects give the same bytes.`,
+		Example: `  symbolize store export --for perf.data -o symbols.zst`,
+		Args:    noArgs,
+		RunE: a.runE(func(ctx context.Context, _ []string) error {
+			if err := a.refuseTerminal(output, true, ""); err != nil {
+				return err
+			}
+			want, err := a.neededObjects(ctx, captures)
+			if err != nil {
+				return err
+			}
+			return a.withReader(func(r *db.Reader) error {
+				objects := 0
+				err := a.writeOutput(output, true, func(w io.Writer) (err error) {
+					objects, err = r.Export(ctx, w, want)
+					return err
+				})
+				if err == nil {
+					a.note(table.Count(objects, "object", "objects"))
+				}
+				return err
+			})
+		}),
+	}
+	cmd.Flags().StringArrayVar(&captures, "for", nil,
+		"only the objects that `CAPTURE` needs; may be repeated")
+	addOutputFlag(cmd.Flags(), &output)
+	return cmd
+}
+
+// neededObjects returns what tells the objects that captures need; nil without captures, for all.
+func (a *app) neededObjects(ctx context.Context, captures []string) (
+	want func(*store.Manifest) bool, err error) {
+	if len(captures) == 0 {
+		return nil, nil
+	}
+	o := &inputOptions{noLocal: true}
+	captures = o.takeBundles(ctx, captures)
+	defer o.opened.Close()
+	s, err := a.openSession(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	p, err := s.load(ctx, captures)
+	if err != nil {
+		return nil, err
+	}
+	a.warnAbsent(p, captures)
+	used := make(map[buildid.ID]bool)
+	for _, id := range s.Used() {
+		used[id] = true
+	}
+	return func(m *store.Manifest) bool { return used[m.ID] }, nil
+}
+
+// warnAbsent warns of objects that captures need and the store lacks.
+func (a *app) warnAbsent(p *ingest.Profile, captures []string) {
+	absent := make(map[buildid.ID]bool)
+	for l := range p.Locations {
+		switch p.Names.Reasons[l] {
+		case ingest.NotIndexed, ingest.Mismatch:
+			absent[p.Objects[p.Locations[l].Object].ID] = true
+		}
+	}
+	if len(absent) > 0 {
+		a.warn(fmt.Sprintf("%s not in the store, nor in the archive",
+			table.Count(len(absent), "object of the captures is", "objects of the captures are")),
+			fmt.Sprintf("`symbolize index %s` takes in those that lie on this host",
+				strings.Join(forFlags(captures), " ")))
+	}
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"symbolize/analyze/inspect"
+	"symbolize/analyze/table"
+	"symbolize/store/db"
+)
+
+// dropOptions are those of the commands that drop objects.
+type dropOptions struct {
+	writer db.WriterOptions
+	dryRun bool
+}
+
+func (o *dropOptions) addFlags(fs *pflag.FlagSet) {
+	addWriterFlags(fs, &o.writer)
+	fs.BoolVar(&o.dryRun, "dry-run", false, "list what would go, and change nothing")
+}
+
+func newStoreGCCommand(a *app) *cobra.Command {
+	var o dropOptions
+	var unreferenced bool
+	var keep dayCount
+	cmd := &cobra.Command{
+		Use:         "gc",
+		Annotations: map[string]string{writesAnnotation: "store"},
+		Short:       "Drop what serves nobody, and what is damaged",
+		Long: `gc copies what is whole and named into a fresh database: leftovers of interrupted
+runs, damaged tables and path rows of vanished files stay behind. With --unreferenced objects go
+too that no file the store knows has any more; kernels and captured inputs stay, they
+cannot be made again.
+
+--keep 30d drops every object that for 30 days was neither met by index nor used by a report or
+look-up, captured ones too. Those who may write to the store note once a day what they use; who
+may only read it leaves no note. Objects without one stay, and count as used today.`,
+		Args: noArgs,
+		RunE: a.runE(func(ctx context.Context, _ []string) error {
+			opts := db.GCOptions{Unreferenced: unreferenced}
+			if keep > 0 {
+				opts.Since = time.Now().UTC().AddDate(0, 0, -int(keep)).Truncate(24 * time.Hour)
+			}
+			return a.drop(ctx, &o, opts)
+		}),
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().BoolVar(&unreferenced, "unreferenced", false,
+		"drop objects that no file has any more")
+	cmd.Flags().Var(&keep, "keep",
+		"drop objects neither indexed nor used for this `TIME`: days as 30d, weeks as 8w")
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+// drop has the store drop what opts ask for, or lists it.
+func (a *app) drop(ctx context.Context, o *dropOptions, opts db.GCOptions) error {
+	if o.dryRun {
+		return a.withReader(func(r *db.Reader) error {
+			res, err := r.PlanGC(ctx, opts)
+			if err != nil {
+				return err
+			}
+			err = a.writeOutput("", false, func(w io.Writer) error { return writeGone(w, res.Gone) })
+			a.note("nothing was changed; " + gcText(res, "would be dropped", "would be about"))
+			return err
+		})
+	}
+	path, err := a.storePath()
+	if err != nil {
+		return err
+	}
+	before, err := db.DiskUse(path) // without the writer's own database
+	if err != nil {
+		return err
+	}
+	var res *db.GCResult
+	err = a.withExisting(ctx, o.writer, func(w *db.Writer) (err error) {
+		res, err = w.GC(ctx, opts)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	res.Before = before
+	if res.After, err = db.DiskUse(path); err == nil {
+		a.note(gcText(res, "dropped", "is"))
+	}
+	return err
+}
+
+// writeGone writes a row for each object that is dropped.
+func writeGone(w io.Writer, gone []db.Gone) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	t := table.New(false, false, false, true, false)
+	t.Row("BUILD ID", "KIND", "LAST USED", "SIZE", "PATH")
+	for _, g := range gone {
+		o, used := inspect.NewStored(g.Manifest), "not known"
+		if !g.LastUsed.IsZero() {
+			used = g.LastUsed.Format(time.DateOnly)
+		}
+		t.Row(o.BuildID, o.Kind, used, table.Bytes(o.Size), o.Name())
+	}
+	return t.Print(w)
+}
+
+func gcText(r *db.GCResult, dropped, is string) string {
+	text := fmt.Sprintf("%d objects kept; %s: %d objects, %d superseded tables, "+
+		"%d damaged values, %d path rows; disk %s %s, was %s: %s freed", r.Objects, dropped,
+		r.Dropped, r.Superseded, r.Damaged, r.RowsDropped, is, table.Bytes(r.After),
+		table.Bytes(r.Before), table.Bytes(max(0, r.Before-r.After)))
+	if r.Undated > 0 {
+		text += fmt.Sprintf("; %s without a day of use, taken for used today",
+			table.Count(r.Undated, "object", "objects"))
+	}
+	return text
+}
+
+// dayCount is a flag of a number of days, at least one.
+type dayCount int
+
+// maxDays keeps days within the calendar.
+const maxDays = 36500
+
+// Set implements pflag.Value.
+func (d *dayCount) Set(text string) error {
+	unit, digits := 1, text
+	if last := len(text) - 1; last >= 0 {
+		switch text[last] {
+		case 'd':
+			digits = text[:last]
+		case 'w':
+			unit, digits = 7, text[:last]
+		default:
+			digits = ""
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil || n == 0 || n > math.MaxInt32/7 || int(n)*unit > maxDays {
+		return fmt.Errorf("a number of days as 30d, or of weeks as 8w")
+	}
+	*d = dayCount(int(n) * unit)
+	return nil
+}
+
+// String implements pflag.Value.
+func (d *dayCount) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%dd", int(*d))
+}
+
+// Type implements pflag.Value.
+func (d *dayCount) Type() string { return "TIME" }

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/inspect"
+	"symbolize/buildid"
+	"symbolize/store"
+	"symbolize/store/db"
+)
+
+func newStoreRmCommand(a *app) *cobra.Command {
+	var o dropOptions
+	cmd := &cobra.Command{
+		Use:         "rm BUILD-ID|PATH|PATTERN…",
+		Annotations: map[string]string{writesAnnotation: "store"},
+		Short:       "Remove objects from the store",
+		Long: `rm removes the objects named by a build ID or its beginning, by the path of a file,
+by a directory for all below it, or by a pattern of paths. A name or pattern without a slash is
+that of a file in any directory, or the kernel's name of a BPF function.
+
+It works as gc does, which copies what stays: there must be room for that. Captured inputs and
+kernels go like the rest, and cannot be made again. Files are read anew by the next index.`,
+		Example: `  symbolize store rm --dry-run '/home/me/build/*'
+  symbolize store rm 93ac61ec`,
+		Args: someArgs("build ID, path or pattern"),
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			var remove map[buildid.ID]bool
+			err := a.withReader(func(r *db.Reader) (err error) {
+				remove, err = selectObjects(ctx, r, args)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return a.drop(ctx, &o, db.GCOptions{Remove: remove})
+		}),
+	}
+	cmd.Flags().SortFlags = false
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+// selectObjects returns the objects of the store that words name. Damaged values name none.
+func selectObjects(ctx context.Context, r *db.Reader, words []string) (map[buildid.ID]bool, error) {
+	s, err := inspect.NewSelector(words)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	have := make(map[buildid.ID]bool)
+	for m, err := range r.Objects() {
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err == nil:
+			have[m.ID] = true
+			s.Object(m)
+		case !errors.Is(err, store.ErrDamaged):
+			return nil, err
+		}
+	}
+	for dir, err := range r.Dirs() {
+		if err != nil && !errors.Is(err, store.ErrDamaged) {
+			return nil, err
+		}
+		for _, row := range dir.Rows {
+			if have[row.ID] {
+				s.File(dir.Path+"/"+row.Name, row.ID)
+			}
+		}
+	}
+	return s.Selected()
+}

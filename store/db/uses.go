@@ -1,0 +1,256 @@
+package db
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"symbolize/buildid"
+)
+
+// The days on which objects were last indexed or used lie beside the generations, which readers
+// cannot write, in text files of
+//
+//	used/DAY-USER   what processes of this user have noted on a day (UTC)
+//	used/DAY        what became of older ones
+//
+// with an object in each line as archives name it. Files of a day only grow, by one write of
+// whole lines, so that no reader waits for another. They are notes: whoever may not write to the
+// store leaves none, a lost line makes its object undated, and GC dates those anew
+// instead of dropping them. A line that was cut names nothing.
+
+const (
+	dayForm = time.DateOnly
+	// maxUses bounds the bytes read of one file.
+	maxUses = 64 << 20
+	// manyUses is how many files of days are made one of each object's last day.
+	manyUses = 32
+)
+
+// day returns the day of a time, UTC.
+func day(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }
+
+// MarkUsed notes that objects of the store at path were indexed or used today. It needs no lock,
+// and whoever may not write to the store leaves no note.
+func MarkUsed(path string, ids []buildid.ID) error {
+	err := markUsed(path, ids, time.Now())
+	if err == nil || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return nil
+	}
+	return fmt.Errorf("the store's days of last use are not noted: %w", err)
+}
+
+// markUsed notes each object once a day. The error wraps fs.ErrPermission where the caller may not
+// write.
+func markUsed(path string, ids []buildid.ID, now time.Time) (err error) {
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := makeUses(path); err != nil {
+		return err
+	}
+	name := filepath.Join(usesName, day(now).Format(dayForm)+"-"+strconv.Itoa(os.Getuid()))
+	f, err := openPlainIn(path, name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o666)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	noted := make(map[string]bool)
+	whole, err := eachUse(f, func(object string) { noted[object] = true })
+	if err != nil {
+		return err
+	}
+	var lines []string
+	for _, id := range ids {
+		if name := objectName(id); !noted[name] {
+			noted[name] = true
+			lines = append(lines, name+"\n")
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	slices.Sort(lines)
+	text := strings.Join(lines, "")
+	if !whole {
+		text = "\n" + text
+	}
+	_, err = f.WriteString(text)
+	return err
+}
+
+// makeUses makes the directory of days. Its permissions are those of the store, and only the
+// store's owner makes it: that of another could not be written by the owner.
+func makeUses(path string) error {
+	dir := filepath.Join(path, usesName)
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, checkDirs(path, usesName))
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !isOwn(info) {
+		return &fs.PathError{Op: "mkdir", Path: dir, Err: fs.ErrPermission}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return os.Chmod(dir, info.Mode().Perm())
+}
+
+// eachUse calls fn for the lines of a file, and reports whether its last one is whole.
+func eachUse(r io.Reader, fn func(object string)) (whole bool, err error) {
+	in := bufio.NewReader(io.LimitReader(r, maxUses))
+	for {
+		line, err := in.ReadString('\n')
+		object, found := strings.CutSuffix(line, "\n")
+		if found {
+			fn(object)
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return line == "", err
+	}
+}
+
+// usesFiles returns the names of the files of a store's past days and of today, by day. Days to
+// come are of a clock that was wrong: wrong is their number.
+func usesFiles(path string, now time.Time) (days map[time.Time][]string, wrong []string, err error) {
+	if err := checkDirs(path, usesName); err != nil {
+		return nil, nil, err
+	}
+	entries, err := os.ReadDir(filepath.Join(path, usesName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	days = make(map[time.Time][]string)
+	for _, e := range entries {
+		name := e.Name()
+		at, err := time.Parse(dayForm, name[:min(len(name), len(dayForm))])
+		switch {
+		case err != nil:
+		case at.After(now):
+			wrong = append(wrong, name)
+		default:
+			days[at] = append(days[at], name)
+		}
+	}
+	return days, wrong, nil
+}
+
+// readUses returns the last day of each object that has one, by its name in archives.
+func readUses(path string, now time.Time) (map[string]time.Time, error) {
+	days, _, err := usesFiles(path, now)
+	if err != nil {
+		return nil, err
+	}
+	last := make(map[string]time.Time)
+	for _, at := range slices.SortedFunc(maps.Keys(days), time.Time.Compare) {
+		for _, name := range days[at] {
+			f, err := openPlainIn(path, filepath.Join(usesName, name), os.O_RDONLY, 0)
+			if err != nil {
+				return nil, err
+			}
+			_, err = eachUse(f, func(object string) { last[object] = at })
+			if err := errors.Join(err, f.Close()); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return last, nil
+}
+
+// compactUses keeps of the files before yesterday, to which nobody writes any more, the last day
+// of each object that keep accepts; nil accepts all.
+func compactUses(path string, now time.Time, keep func(object string) bool) error {
+	days, wrong, err := usesFiles(path, now)
+	if err != nil {
+		return err
+	}
+	last, err := readUses(path, now)
+	if err != nil {
+		return err
+	}
+	lines := make(map[time.Time][]string)
+	for object, at := range last {
+		if keep != nil && !keep(object) {
+			continue
+		}
+		lines[at] = append(lines[at], object+"\n")
+	}
+	remove := wrong
+	for at, names := range days {
+		if !at.Before(day(now).AddDate(0, 0, -1)) {
+			continue
+		}
+		name := at.Format(dayForm)
+		remove = append(remove, slices.DeleteFunc(names, func(n string) bool { return n == name })...)
+		if len(lines[at]) == 0 {
+			remove = append(remove, name)
+			continue
+		}
+		slices.Sort(lines[at])
+		tmp := filepath.Join(path, usesName, tmpPrefix+name)
+		if err := writeSynced(tmp, []byte(strings.Join(lines[at], ""))); err != nil {
+			return err
+		}
+		if err := os.Rename(tmp, filepath.Join(path, usesName, name)); err != nil {
+			return err
+		}
+	}
+	for _, name := range remove { // after what replaces them is there
+		err := os.Remove(filepath.Join(path, usesName, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// markMerged notes the objects that a Writer has merged, and tidies the notes up when they are
+// many.
+func (w *Writer) markMerged() {
+	now := time.Now()
+	ids := slices.SortedFunc(maps.Keys(w.merged), buildid.ID.Compare)
+	w.merged = nil
+	err := markUsed(w.path, ids, now)
+	if days, _, listErr := usesFiles(w.path, now); listErr == nil && len(days) > manyUses {
+		err = errors.Join(err, compactUses(w.path, now, nil))
+	}
+	if err != nil {
+		w.log.warn("days of last use are not noted: %v", err)
+	}
+}
+
+// Used returns the objects that were asked for and found since the generation was opened, sorted.
+func (r *Reader) Used() []buildid.ID {
+	r.usedMu.Lock()
+	defer r.usedMu.Unlock()
+	return slices.SortedFunc(maps.Keys(r.used), func(a, b buildid.ID) int {
+		return cmp.Compare(objectName(a), objectName(b))
+	})
+}
+
+// MarkUsed is the function of that name for the objects of Used.
+func (r *Reader) MarkUsed() error { return MarkUsed(r.path, r.Used()) }
+
+// LastUsed returns the day on which an object was last indexed or used, UTC; zero if that is not
+// known.
+func (r *Reader) LastUsed(id buildid.ID) (time.Time, error) {
+	last, err := readUses(r.path, time.Now())
+	return last[objectName(id)], err
+}
