@@ -10,6 +10,9 @@ DEMO_LIBS ?= /usr/lib
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEADCODE    := golang.org/x/tools/cmd/deadcode@v0.40.0
 
+# What also builds, with its tests, where nothing can be recorded.
+OFFLINE := ./buildid/... ./ingest/... ./store/... ./analyze/... ./cmd/...
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -32,7 +35,7 @@ test: ## pass all tests that need no root, no perf and no compiler but Go
 	$(GO) test -timeout 280s ./...
 
 .PHONY: lint
-lint: ## gofmt -s, go vet, go mod tidy, staticcheck, unreachable functions, the layer test
+lint: ## gofmt -s, go vet, go mod tidy, staticcheck, unreachable functions, the layer test; vet for darwin and windows
 	@test -z "$$(gofmt -s -l $$(git ls-files '*.go'))" || { gofmt -s -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
 	$(GO) mod tidy -diff
@@ -40,6 +43,7 @@ lint: ## gofmt -s, go vet, go mod tidy, staticcheck, unreachable functions, the 
 	@mkdir -p $(BUILD)
 	$(GO) run $(DEADCODE) -test ./... >$(BUILD)/deadcode && test ! -s $(BUILD)/deadcode || { cat $(BUILD)/deadcode; exit 1; }
 	$(GO) test ./fixtures/house
+	@for os in darwin windows; do GOOS=$$os $(GO) vet $(OFFLINE) || exit 1; done
 
 .PHONY: live
 live: build ## tests on the running kernel: perf, BPF, full disks; installs what it needs (Debian, root)
@@ -77,6 +81,15 @@ peers: build ## compare with peers: frames of all kinds of debug information, pe
 .PHONY: man
 man: build ## write the man pages into build/man, from the texts of --help
 	$(BIN) man $(BUILD)/man
+
+TARGETS ?= linux/amd64 linux/arm64
+.PHONY: release
+release: ## packages of the last commit for TARGETS (linux/amd64 linux/arm64), in build/release
+	@sh fixtures/release/release.sh $(BUILD)/release $(TARGETS)
+
+.PHONY: release-check
+release-check: ## make the release twice, in two directories: both must be the same bytes
+	@sh fixtures/release/check.sh $(BUILD)/release $(TARGETS)
 
 .PHONY: clean
 clean: ## remove the build folder

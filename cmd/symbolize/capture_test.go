@@ -1,7 +1,8 @@
+//go:build unix
+
 package main
 
 import (
-	"bytes"
 	"os"
 	"syscall"
 
@@ -56,15 +57,6 @@ func cmdCapture(ts *testscript.TestScript, neg bool, args []string) {
 	f.Mmap2(mmap, perfbuild.At{PID: pid, TID: pid, Time: 2})
 	f.Sample(perfbuild.Sample{PID: pid, Time: 3, Chain: []uint64{perfbuild.ContextUser, main + 1}})
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), f.Bytes(), 0o644))
-}
-
-// openObject reads an ELF file whole.
-func openObject(ts interface{ Check(error) }, path string) *elf.File {
-	b, err := os.ReadFile(path)
-	ts.Check(err)
-	f, err := elf.Open(path, bytes.NewReader(b), int64(len(b)))
-	ts.Check(err)
-	return f
 }
 
 // deviceNumbers takes st_dev apart as the C library's major and minor do.

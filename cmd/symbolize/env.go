@@ -69,10 +69,9 @@ const minOpenFiles = 64
 
 // checkOpenFiles refuses a limit with which nothing works.
 func checkOpenFiles() error {
-	var limit syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil && limit.Cur < minOpenFiles {
+	if n, ok := maxOpenFiles(); ok && n < minOpenFiles {
 		return fmt.Errorf("only %d files may be open (ulimit -n): at least %d are needed",
-			limit.Cur, minOpenFiles)
+			n, minOpenFiles)
 	}
 	return nil
 }

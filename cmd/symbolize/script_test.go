@@ -221,3 +221,12 @@ func cmdInlined(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(errors.Join(p.Write(f), f.Close()))
 }
+
+// openObject reads an ELF file whole.
+func openObject(ts interface{ Check(error) }, path string) *elf.File {
+	b, err := os.ReadFile(path)
+	ts.Check(err)
+	f, err := elf.Open(path, bytes.NewReader(b), int64(len(b)))
+	ts.Check(err)
+	return f
+}

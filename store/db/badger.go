@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -81,13 +80,10 @@ func checkOpenFiles(dir string) error {
 	if err != nil {
 		return err
 	}
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return nil
-	}
-	if need := uint64(len(entries) + spareFiles); uint64(limit.Cur) < need {
+	limit, ok := maxOpenFiles()
+	if need := uint64(len(entries) + spareFiles); ok && limit < need {
 		return fmt.Errorf("%s: %w: %d files may be open, at least %d are needed", dir, store.ErrLimit,
-			limit.Cur, need)
+			limit, need)
 	}
 	return nil
 }

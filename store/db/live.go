@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"symbolize/store"
 )
@@ -127,12 +126,6 @@ func newestFile(dir, ext string) (string, error) {
 		}
 	}
 	return newest, nil
-}
-
-// hasNames reports whether a file has more than one name.
-func hasNames(info fs.FileInfo) bool {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && st.Nlink > 1
 }
 
 // copyFile copies a file, sharing blocks where the file system can.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"symbolize/store"
@@ -47,16 +46,13 @@ func acquireLock(ctx context.Context, root, path string, opts WriterOptions) (*o
 	start := time.Now()
 	deadline := start.Add(timeout)
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			break
-		}
-		if errors.Is(err, syscall.EINTR) {
-			continue
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
+		locked, err := lockFile(f)
+		if err != nil {
 			f.Close()
 			return nil, fmt.Errorf("store lock %s: %w", path, err)
+		}
+		if !locked {
+			break
 		}
 		if timeout >= 0 && !time.Now().Before(deadline) {
 			defer f.Close()

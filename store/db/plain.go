@@ -86,7 +86,7 @@ func typeText(mode fs.FileMode) string {
 // Those that are not there are no error.
 func checkDirs(root string, names ...string) error {
 	for _, name := range names {
-		f, err := openBeneath(root, name, syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+		f, err := openBeneath(root, name, openDirectory|syscall.O_NONBLOCK, 0)
 		switch {
 		case err == nil:
 			f.Close()

@@ -29,5 +29,5 @@ func openNoFollow(dir, name string, flag int, perm fs.FileMode) (*os.File, error
 			return nil, &fs.PathError{Op: "open", Path: at, Err: syscall.ELOOP}
 		}
 	}
-	return os.OpenFile(path, flag|syscall.O_NOFOLLOW, perm)
+	return os.OpenFile(path, flag|openNoLink, perm)
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"symbolize/ingest"
 	"symbolize/store"
@@ -113,8 +112,7 @@ func (s *Stats) addSource(src *store.SourceInfo) {
 // DiskUse returns the bytes that files below a directory, as that of a store, take on disk as du
 // counts them: allocated blocks, each file once.
 func DiskUse(dir string) (n int64, err error) {
-	type inode struct{ dev, ino uint64 }
-	seen := make(map[inode]bool)
+	seen := make(map[fileID]bool)
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // a generation that was removed meanwhile
@@ -126,15 +124,10 @@ func DiskUse(dir string) (n int64, err error) {
 		if err != nil {
 			return nil
 		}
-		st, ok := info.Sys().(*syscall.Stat_t)
-		if !ok {
-			n += info.Size()
-			return nil
-		}
-		key := inode{uint64(st.Dev), st.Ino}
-		if !seen[key] {
-			seen[key] = true
-			n += st.Blocks * 512
+		size, id := blocksOf(info)
+		if !seen[id] {
+			seen[id] = id != fileID{}
+			n += size
 		}
 		return nil
 	})

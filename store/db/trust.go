@@ -87,11 +87,11 @@ func (w *trustWalk) walk(parts []string) error {
 // owner refuses paths that belong neither to the caller nor to root: its owner can change it,
 // or where it leads.
 func (w *trustWalk) owner(at string, info fs.FileInfo) error {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || st.Uid == w.uid || st.Uid == 0 || int64(st.Uid) == w.outside {
+	uid, ok := ownerOf(info)
+	if !ok || uid == w.uid || uid == 0 || int64(uid) == w.outside {
 		return nil
 	}
-	return w.refuse(at, fmt.Sprintf("belongs to user %d, not to you (user %d)", st.Uid, w.uid))
+	return w.refuse(at, fmt.Sprintf("belongs to user %d, not to you (user %d)", uid, w.uid))
 }
 
 // parent refuses a directory in which others may replace the next part of the path. The
@@ -105,11 +105,11 @@ func (w *trustWalk) parent(at string, info fs.FileInfo) error {
 
 // alone refuses a directory in which others may write, unless the caller owns it.
 func (w *trustWalk) alone(at string, info fs.FileInfo) error {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || st.Uid == w.uid || info.Mode().Perm()&0o022 == 0 {
+	uid, ok := ownerOf(info)
+	if !ok || uid == w.uid || info.Mode().Perm()&0o022 == 0 {
 		return nil
 	}
-	return w.refuse(at, fmt.Sprintf("belongs to user %d and others may write in it (%s)", st.Uid,
+	return w.refuse(at, fmt.Sprintf("belongs to user %d and others may write in it (%s)", uid,
 		info.Mode()))
 }
 

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -253,16 +252,6 @@ func BenchmarkRealJoin(b *testing.B) {
 			benchFrames(b, e)
 		})
 	}
-}
-
-// cpuTime is the time that the process has used: other work on the machine does not
-// count in it.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // benchFrames joins 100,000 random addresses of random functions.
