@@ -58,9 +58,11 @@ type Graph struct {
 	// the base.
 	Scaling *Scaling `json:"scaling,omitempty"`
 
-	// Code is annotated code, and Heat the samples by time; only a report has them.
-	Code string     `json:"code,omitempty"`
-	Heat *heat.Grid `json:"heat,omitempty"`
+	// Code is annotated code, as HTML by listing.WriteParts, Heat the samples by time; only a report
+	// has them, and other tables.
+	Code   string     `json:"code,omitempty"`
+	Heat   *heat.Grid `json:"heat,omitempty"`
+	Tables []Table    `json:"tables,omitempty"`
 
 	Columns []column   `json:"columns"`
 	Objects []object   `json:"objects"`

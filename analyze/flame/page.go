@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"symbolize/analyze/csp"
+	"symbolize/analyze/listing"
 	"symbolize/ingest"
 )
 
@@ -33,11 +34,16 @@ var (
 	compareJS string
 	//go:embed page/address.js
 	addressJS string
+	//go:embed page/tables.js
+	tablesJS string
 	//go:embed page/extras.js
 	extrasJS string
 	//go:embed page/app.js
 	appJS string
 )
+
+// graphCSS is the style of pages of graphs: that of all pages, and of the code in reports.
+var graphCSS = styleCSS + ".listing {\n" + listing.CodeStyle + "}\n"
 
 // pageTemplate has no input but texts that Go escapes; scripts and style are ours.
 var pageTemplate = parsePage(pageHTML)
@@ -56,20 +62,20 @@ func (g *Graph) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return writePage(w, pageTemplate, g.kind()+": "+g.Title, data, modelJS, formatJS,
-		compareJS, graphJS, panelsJS, addressJS, heatJS, extrasJS, appJS)
+	return writePage(w, pageTemplate, graphCSS, g.kind()+": "+g.Title, data, modelJS, formatJS,
+		compareJS, graphJS, panelsJS, addressJS, heatJS, tablesJS, extrasJS, appJS)
 }
 
 // writePage writes a page with its data in base64, no character of which means anything to
 // HTML.
-func writePage(w io.Writer, t *template.Template, title, data string, scripts ...string) error {
+func writePage(w io.Writer, t *template.Template, style, title, data string, scripts ...string) error {
 	page := struct {
 		Title, Policy string
 		Data          template.HTML
 		Style         template.CSS
 		Scripts       []template.JS
-	}{Title: title, Data: template.HTML(data), Policy: csp.Policy(styleCSS, scripts...),
-		Style: template.CSS(styleCSS)}
+	}{Title: title, Data: template.HTML(data), Policy: csp.Policy(style, scripts...),
+		Style: template.CSS(style)}
 	for _, s := range scripts {
 		page.Scripts = append(page.Scripts, template.JS(s))
 	}

@@ -16,8 +16,17 @@ import (
 //go:embed page.html
 var pageHTML string
 
-//go:embed style.css
-var styleCSS string
+// The style of a page, and that of the code in it, which other pages can have inside an element of
+// their own: its colours are variables of pageCSS.
+var (
+	//go:embed page.css
+	pageCSS string
+	//go:embed code.css
+	CodeStyle string
+)
+
+// styleCSS is the style of a page.
+var styleCSS = pageCSS + CodeStyle
 
 var pageTemplate = template.Must(template.New("listing").Parse(pageHTML))
 
@@ -49,6 +58,20 @@ type function struct {
 
 // WriteHTML writes the page.
 func WriteHTML(w io.Writer, a *report.Annotation) error {
+	return pageTemplate.Execute(w, newPage(a))
+}
+
+// WriteParts writes what the page has of functions, for another page: their list, and their code.
+// It needs CodeStyle. All texts are escaped.
+func WriteParts(w io.Writer, a *report.Annotation) error {
+	p := newPage(a)
+	if err := pageTemplate.ExecuteTemplate(w, "list", p); err != nil {
+		return err
+	}
+	return pageTemplate.ExecuteTemplate(w, "functions", p)
+}
+
+func newPage(a *report.Annotation) *page {
 	p := page{Title: "Annotated functions", Policy: csp.Policy(styleCSS), Style: template.CSS(styleCSS),
 		Event: a.Event, Samples: table.Thousands(a.Samples) + " samples",
 		Total: table.Quantity(a.Total, a.Unit), Others: strings.Join(a.Others, ", "),
@@ -65,7 +88,7 @@ func WriteHTML(w io.Writer, a *report.Annotation) error {
 	for _, m := range a.Missing {
 		p.Missing = append(p.Missing, missing{percent(m.Share), m.Name, m.Object, m.Reason, m.Hint})
 	}
-	return pageTemplate.Execute(w, &p)
+	return &p
 }
 
 func newFunction(a *report.Annotation, i int) function {

@@ -12,6 +12,7 @@ import (
 	"symbolize/analyze/code"
 	"symbolize/analyze/flame"
 	"symbolize/analyze/heat"
+	"symbolize/analyze/listing"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -19,8 +20,8 @@ import (
 )
 
 const (
-	reportFunctions = 5         // annotated ones
-	maxReportCode   = 400 << 10 // bytes of their text
+	reportFunctions = 10      // annotated ones
+	maxReportCode   = 3 << 20 // bytes of their HTML, a tenth in the page
 )
 
 type reportOptions struct {
@@ -34,8 +35,9 @@ type reportOptions struct {
 }
 
 const reportLong = `report writes one page about captures: what was recorded where, how much of it has
-names, a flame graph, the functions, the code of the hottest five of them, when samples were taken,
-and what is missing, with the commands that fix it. It is a file that loads nothing.
+names, a flame graph, the functions, the code of the hottest ten of them, what BPF programs cost, when
+samples were taken, and what is missing, with the commands that fix it. It is a file that loads
+nothing.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 130 interrupted.`
@@ -95,7 +97,7 @@ func (o *reportOptions) write(ctx context.Context, s *session, captures []string
 	event := s.event(p)
 	g := flame.New(p, flame.Options{Event: -1, Shown: event, Count: o.count, Keep: o.keep,
 		Name: demangler.Name})
-	g.Kind, g.Heat = "Report", grid
+	g.Kind, g.Heat, g.Tables = "Report", grid, s.bpfTables()
 	if g.Code, err = hottestCode(p, finder, report.AnnotateOptions{Event: event, Count: o.count,
 		Limit: reportFunctions, Demangler: demangler}); err != nil {
 		return err
@@ -138,21 +140,23 @@ func (s *session) loadReport(ctx context.Context, paths []string, f *code.Finder
 	return p, grid, nil
 }
 
-// hottestCode returns the code of the hottest functions as text.
+// hottestCode returns the code of the hottest functions as HTML: of as many as there is room for.
 func hottestCode(p *ingest.Profile, finder *code.Finder, opts report.AnnotateOptions) (
 	string, error) {
 	an := report.NewAnnotation(p, finder, opts)
 	if len(an.Functions)+len(an.Missing) == 0 {
 		return "", nil
 	}
-	var b strings.Builder
-	if err := an.WriteText(&b, report.AnnotateText{Addresses: true}); err != nil {
-		return "", err
+	for {
+		var b strings.Builder
+		if err := listing.WriteParts(&b, an); err != nil {
+			return "", err
+		}
+		last := len(an.Functions) - 1
+		if b.Len() <= maxReportCode || last < 0 {
+			return b.String(), nil
+		}
+		an.Functions = an.Functions[:last]
+		an.Left++
 	}
-	text := b.String()
-	if len(text) > maxReportCode {
-		text = text[:strings.LastIndexByte(text[:maxReportCode], '\n')+1] +
-			"\n(the rest is too long for this page: symbolize annotate)\n"
-	}
-	return text, nil
 }

@@ -54,6 +54,7 @@ func TestScript(t *testing.T) {
 			"stacks":    cmdStacks,
 			"unpack":    cmdUnpack,
 			"jit":       cmdJIT,
+			"page-data": cmdPageData,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {

@@ -11,7 +11,7 @@
     showTooltip } = root.symbolizePanels;
   const { Graph } = root.symbolizeGraph;
   const { colourings, firstState, toHash, fromHash } = root.symbolizeAddress;
-  const { showCode, showTimes, showGone } = root.symbolizeExtras;
+  const { showCode, showTables, showTimes, showGone } = root.symbolizeExtras;
 
   const tabs = ["top", "gone", "code", "time", "missing", "about"];
 
@@ -65,6 +65,7 @@
       const { length } = model.coverage.missing;
       if (length > 0) $("tab-missing").textContent = `Missing (${length})`;
       showCode(model);
+      tabs.push(...showTables(model));
       this.heat = showTimes(this, model);
       this.openTab("top");
     }
@@ -174,7 +175,8 @@
     }
 
     openTab(name) {
-      document.querySelector("aside").classList.toggle("wide", name === "code" || name === "time");
+      document.querySelector("aside").classList.toggle("wide",
+        name === "code" || name === "time" || name.startsWith("table"));
       for (const t of tabs) {
         $(`tab-${t}`).setAttribute("aria-selected", t === name);
         $(`panel-${t}`).hidden = t !== name;

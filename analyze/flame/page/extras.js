@@ -6,16 +6,43 @@
   const { cutMiddle, quantity, percent, thousands } = root.symbolizeFormat;
   const { vanished } = root.symbolizeCompare;
   const { make, showTooltip } = root.symbolizePanels;
+  const { TablePanel } = root.symbolizeTables;
   const { Heat, rangeText, within } = root.symbolizeHeat;
 
   const $ = (id) => document.getElementById(id);
   const mostGone = 200, mostCallers = 5;
 
-  // showCode shows annotated code.
+  // showCode shows annotated code. It is HTML without scripts, whose texts are escaped; the page's
+  // policy allows none anyway. Its links lead to lines of it, and are not for the address.
   function showCode(model) {
     if (!model.code) return;
     $("tab-code").hidden = false;
-    $("panel-code").append(make("pre", { class: "code" }, model.code));
+    const parts = new DOMParser().parseFromString(model.code, "text/html");
+    const place = make("div", { class: "listing" }, ...parts.body.childNodes);
+    place.addEventListener("click", (e) => {
+      const to = e.target.closest("a")?.getAttribute("href");
+      if (!to?.startsWith("#")) return;
+      e.preventDefault();
+      place.querySelector(".target")?.classList.remove("target");
+      const row = place.querySelector(`[id="${CSS.escape(to.slice(1))}"]`);
+      row?.classList.add("target");
+      row?.scrollIntoView({ block: row.tagName === "TR" ? "center" : "start" });
+    });
+    $("panel-code").append(place);
+  }
+
+  // showTables adds a tab for each table, and returns their names.
+  function showTables(model) {
+    return (model.tables || []).map((table, i) => {
+      const name = `table-${i}`;
+      const panel = make("div", { role: "tabpanel", id: `panel-${name}`,
+        "aria-labelledby": `tab-${name}`, hidden: "" });
+      $("tab-tables").append(make("button", { role: "tab", id: `tab-${name}`,
+        "aria-controls": `panel-${name}` }, table.name));
+      $("panel-tables").before(panel);
+      new TablePanel(panel, table, make);
+      return name;
+    });
   }
 
   // showTimes shows the samples by time, and returns their map; null if there are none.
@@ -64,5 +91,5 @@
     $("panel-gone").replaceChildren(...parts);
   }
 
-  root.symbolizeExtras = { showCode, showTimes, showGone };
+  root.symbolizeExtras = { showCode, showTables, showTimes, showGone };
 })(globalThis);

@@ -1,0 +1,50 @@
+package flame_test
+
+import (
+	"bytes"
+	"testing"
+
+	"symbolize/analyze/flame"
+	"symbolize/fixtures/profilebuild"
+)
+
+// TestReportLive: the tabs of a report show its code and tables; texts in them are texts, links in
+// the code lead there and leave the address alone, and a table sorts by its headings.
+func TestReportLive(t *testing.T) {
+	g := flame.New(profilebuild.EveryKind(), options())
+	const hostile = "<img src=x onerror=alert(1)>\u202e"
+	g.Code = `<table><tr><td><a href="#f1">one</a></td></tr></table><section id="f1"><h2>one</h2>` +
+		`<table class="instructions"><tr id="f1i0"><td class="text">&lt;script&gt;</td></tr>` +
+		`<tr><td class="text"><a id="jump" href="#f1i0">jmp 0</a></td></tr></table></section>`
+	g.Tables = []flame.Table{{Name: "BPF", Note: "a note", Columns: []flame.TableColumn{
+		{Name: "time", Kind: flame.NanosecondsColumn}, {Name: "id", Kind: flame.NumberColumn},
+		{Name: "name", Kind: flame.TextColumn}},
+		Rows: [][]any{{1500, 7, hostile}, {2500, 3, "b"}}}}
+	var html bytes.Buffer
+	if err := g.WriteHTML(&html); err != nil {
+		t.Fatal(err)
+	}
+	b := openTab(t, html.Bytes(), false)
+	address := value[string](b, "location.href")
+	for _, c := range []struct{ name, script, want string }{
+		{"the code is there", `document.querySelector("#tab-code").click();
+			document.querySelector("#panel-code .instructions td").textContent`, "<script>"},
+		{"a link marks its line", `document.querySelector("#jump").click();
+			document.querySelector("#panel-code .target").id`, "f1i0"},
+		{"the address stays", "location.href", address},
+		{"the largest first", `document.querySelector("#tab-table-0").click();
+			[...document.querySelectorAll("#panel-table-0 tbody tr")].map((r) =>
+			[...r.children].map((c) => c.textContent).join("|")).join(";")`,
+			"2.50µs|3|b;1.50µs|7|" + hostile},
+		{"by name", `document.querySelectorAll("#panel-table-0 th button")[2].click();
+			document.querySelector("#panel-table-0 tbody td:nth-child(3)").textContent`, hostile},
+		{"one tab is open", `[...document.querySelectorAll("[role=tabpanel]")].filter((p) =>
+			!p.hidden).map((p) => p.id).join()`, "panel-table-0"},
+		{"no image", `String(document.querySelectorAll("img, #panel-code script").length)`, "0"},
+	} {
+		if got := value[string](b, c.script); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	b.quiet()
+}
