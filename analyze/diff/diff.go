@@ -66,6 +66,7 @@ type Row struct {
 	P           *float64 `json:"p,omitempty"`
 	Significant bool     `json:"significant,omitempty"`
 
+	node   calltree.NodeID
 	suffix string
 	judged bool // by Cum
 }
@@ -88,6 +89,9 @@ type Pair struct {
 	NewSpread  float64 `json:"new_spread,omitempty"`
 }
 
+// Node is the row's node in the stacks of Folded.
+func (r *Row) Node() calltree.NodeID { return r.node }
+
 // Value is the pair that is sorted, tested and judged.
 func (r *Row) Value() *Pair {
 	if r.judged {
@@ -102,20 +106,25 @@ func New(base, sides []Input, opts Options) (*Diff, error) {
 	if err != nil {
 		return nil, err
 	}
+	return f.Diff(opts), nil
+}
+
+// Diff compares the sides; of opts those count that are not of the profiles' stacks.
+func (f *Folded) Diff(opts Options) *Diff {
 	d := &Diff{Event: f.New[0].Event, Unit: f.New[0].Unit, By: byText(opts.By),
-		Value: "flat", Filters: opts.Filter.Active(), Base: newSide(base, f.Base),
-		New: newSide(sides, f.New), MinShare: opts.MinShare, Fail: opts.FailAbove,
+		Value: "flat", Filters: opts.Filter.Active(), Base: newSide(f.base, f.Base),
+		New: newSide(f.sides, f.New), MinShare: opts.MinShare, Fail: opts.FailAbove,
 		Rows: []Row{}, unmatched: f.Unmatched()}
 	if opts.Cum {
 		d.Value = "cum"
 	}
-	d.Tested = len(base) > 1 && len(sides) > 1
+	d.Tested = len(f.base) > 1 && len(f.sides) > 1
 	if d.Tested {
 		d.Alpha = opts.Alpha
 	}
 	t := d.newTable(f, &opts)
 	d.addRows(t, &opts)
-	return d, nil
+	return d
 }
 
 func byText(by []calltree.By) string {
@@ -193,7 +202,7 @@ func (d *Diff) addRows(t *valueTable, opts *Options) {
 	for n := range t.nodes {
 		r := Row{Flat: newPair(of(t.base.flat, n), of(t.sides.flat, n)),
 			Cum:    newPair(of(t.base.cum, n), of(t.sides.cum, n)),
-			judged: opts.Cum}
+			judged: opts.Cum, node: calltree.NodeID(n)}
 		bases, news := of(t.base.cum, n), of(t.sides.cum, n)
 		if slices.Max(bases) == 0 && slices.Max(news) == 0 {
 			continue

@@ -20,6 +20,8 @@ type Comparison struct {
 	// Cover is what has names on the new side, BaseCover in the base.
 	Cover, BaseCover *report.Coverage
 	Raw              bool // compare values as they are, even if the totals differ
+	// Tests are those of functions; nil without several profiles on both sides.
+	Tests *Tests
 	// Reverse and MinShare are as in Options; a frame is left out if both sides have less.
 	Reverse  bool
 	MinShare float64
@@ -40,6 +42,8 @@ type Scaling struct {
 	Total float64 `json:"total"`
 	// Raw is set where the totals differ and the values were not scaled.
 	Raw bool `json:"raw"`
+	// Tests are those of functions; only several profiles on both sides have them.
+	Tests *testData `json:"tests,omitempty"`
 	// Steps are the percentages from which a change has the colour of its size.
 	Steps []float64 `json:"steps"`
 }
@@ -72,6 +76,7 @@ func NewDifferential(c Comparison) *Graph {
 			Unit: both.Unit, Samples: s.Samples, Total: s.Total, Kept: s.Kept})
 	}
 	g.Scaling = newScaling(both.Total, both.BaseTotal, c.Raw)
+	g.tests = c.Tests
 	g.About = slices.Concat(g.About, c.facts(g.Scaling, both))
 	return g
 }
@@ -94,7 +99,8 @@ func (c *Comparison) facts(s *Scaling, both *calltree.Stacks) (facts []Fact) {
 	}
 	if len(c.New) > 1 || len(c.Base) > 1 {
 		facts = append(facts, Fact{"values", fmt.Sprintf("sums of %d profiles of the base and "+
-			"%d of the new side; what has no name is that of the first", len(c.Base), len(c.New))})
+			"%d of the new side; what has no name is that of the first%s", len(c.Base), len(c.New),
+			c.Tests.fact())})
 	}
 	return facts
 }

@@ -74,6 +74,7 @@ type Graph struct {
 	rows        *rows
 	startMillis int64 // wall clock, since 1970; 0 if not known
 	minShare    float64
+	tests       *Tests
 }
 
 // Fact is one thing that a recording says of itself.
@@ -161,6 +162,7 @@ func (g *Graph) fill(part float64) {
 	g.noteTree("", forward)
 	g.noteTree("by leaf: ", reverse)
 	g.fillFrames()
+	g.fillTests()
 }
 
 // encode numbers the frames of a tree and brings it into arrays.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze/calls"
+	"symbolize/analyze/calltree"
 	"symbolize/analyze/diff"
 	"symbolize/analyze/flame"
 	"symbolize/analyze/report"
@@ -212,6 +214,7 @@ func runDifferential(ctx context.Context, a *app, o *flamegraphOptions, paths []
 			Reverse: o.reverse, MinShare: o.minShare / 100,
 			Cover:     report.NewCoverage(after[0].Profile, cover),
 			BaseCover: report.NewCoverage(before[0].Profile, cover)}
+		c.Tests = o.tests(both, opts)
 		base, sides := both.Sides()
 		c.Title = sides.Title() + " against " + base.Title()
 		unit := both.New[0].Unit
@@ -219,6 +222,32 @@ func runDifferential(ctx context.Context, a *app, o *flamegraphOptions, paths []
 			factsOf("new", sides.Lines(unit)), factsOf("filter", opts.Filter.Active()))
 		return o.write(a, flame.NewDifferential(c))
 	})
+}
+
+// tests tests functions as diff does by default: by what is sampled in them, and by the total.
+func (o *flamegraphOptions) tests(f *diff.Folded, opts calls.Options) *flame.Tests {
+	var t *flame.Tests
+	for _, cum := range []bool{false, true} {
+		d := f.Diff(diff.Options{Options: opts, Raw: !o.normalize, Cum: cum, Alpha: defaultAlpha,
+			MinShare: defaultMin / 100})
+		if !d.Tested {
+			return nil
+		}
+		list := make(map[calltree.NodeID]flame.Test, len(d.Rows))
+		for i := range d.Rows {
+			r := &d.Rows[i]
+			v := r.Value()
+			list[r.Node()] = flame.Test{Base: v.Base, New: v.New, BaseSpread: v.BaseSpread,
+				NewSpread: v.NewSpread, P: *r.P}
+		}
+		if cum {
+			t.Cum = list
+		} else {
+			t = &flame.Tests{Base: len(f.Base), New: len(f.New), Total: d.Total, Alpha: d.Alpha,
+				Flat: list}
+		}
+	}
+	return t
 }
 
 func factsOf(name string, texts []string) (facts []flame.Fact) {

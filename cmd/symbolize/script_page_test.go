@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
+	"math"
 	"os"
 	"strings"
 
@@ -30,4 +31,43 @@ func cmdPageData(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(data))
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(plain), 0o644))
+}
+
+// cmdSameTests is `same-tests DIFF DATA`: the tests of functions in a differential page are those
+// of `diff --format json`.
+func cmdSameTests(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: same-tests DIFF DATA")
+	}
+	var d struct {
+		Rows []struct {
+			Name string
+			Flat struct{ Base, New float64 }
+			P    float64
+		}
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &d))
+	var page struct {
+		Frames  struct{ Name []string }
+		Scaling struct{ Tests struct{ Flat [][]float64 } }
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &page))
+	same := 0
+	for _, r := range d.Rows {
+		for i, name := range page.Frames.Name {
+			test := page.Scaling.Tests.Flat[i]
+			if name != r.Name || len(test) == 0 {
+				continue
+			}
+			for k, want := range []float64{0: r.Flat.Base, 1: r.Flat.New, 4: r.P} {
+				if k != 2 && k != 3 && math.Abs(test[k]-want) > 1e-5*math.Abs(want) {
+					ts.Fatalf("%s: %v in the page, value %d is %v", name, test, k, want)
+				}
+			}
+			same++
+		}
+	}
+	if same == 0 || same != len(d.Rows) {
+		ts.Fatalf("%d of %d functions are in the page with their tests", same, len(d.Rows))
+	}
 }

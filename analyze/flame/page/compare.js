@@ -35,10 +35,44 @@
     }
     const list = Array.from(rows.values());
     for (const r of list) {
+      useMedians(model, r, "flat", "baseFlat");
+      useMedians(model, r, "cum", "baseCum");
       r.flatChange = change(model, r.flat, r.baseFlat);
       r.cumChange = change(model, r.cum, r.baseCum);
     }
     return list;
+  }
+
+  // testOf returns the test of a function, for "flat" or "cum"; null if there is none.
+  function testOf(model, frame, kind) {
+    const t = model.scaling.tests?.[kind][frame];
+    if (!t) return null;
+    const [base, now, baseSpread, nowSpread, p] = t;
+    return { base, now, baseSpread, nowSpread, p, significant: p < model.scaling.tests.alpha };
+  }
+
+  // useMedians gives a row the medians of a function that was tested, in the unit of the sums.
+  function useMedians(model, row, kind, baseKind) {
+    const t = testOf(model, row.frame, kind);
+    if (!t) return;
+    const factor = model.scaling.total / model.scaling.tests.total;
+    row[kind] = t.now * factor;
+    row[baseKind] = t.base * factor;
+    row[`${kind}Test`] = t;
+  }
+
+  // testText describes what several profiles say of a function; "" without several.
+  function testText(model, frame, kind) {
+    const { tests } = model.scaling;
+    if (!tests) return "";
+    const t = testOf(model, frame, kind);
+    if (!t) return "too light to be tested";
+    const { unit } = model.events[newSide];
+    const spread = (v) => (v > 0 ? ` ±${(100 * v).toFixed(1)}%` : "");
+    const p = t.p >= 0.001 ? `p = ${t.p.toFixed(3)}` : "p < 0.001";
+    return `medians of ${tests.new} and ${tests.base}: new ${quantity(t.now, unit)}` +
+      `${spread(t.nowSpread)}, base ${quantity(t.base, unit)}${spread(t.baseSpread)} ` +
+      `(${growth(t.now, t.base)}), ${t.significant ? "significant" : "not significant"}, ${p}`;
   }
 
   // change is what a scaled value changed by, as a percentage of the total of the base. What
@@ -110,5 +144,5 @@
   }
 
   root.symbolizeCompare = { weighBoth, compareTable, change, changeStep, changeColour, signed,
-    status, points, compareText, vanished };
+    status, points, compareText, testOf, testText, vanished };
 })(globalThis);

@@ -45,6 +45,24 @@ test("both sides are added up, the new one is scaled", () => {
   assert.equal(both.allLeft, 0);
 });
 
+test("several profiles a side have medians and significance, by function", () => {
+  const tested = m.decode({ ...data, scaling: { ...data.scaling, tests: { base: 5, new: 4, total: 20,
+    alpha: 0.05, flat: [[4, 5, 0.1, 0, 0.2], null, null, null, null, null],
+    cum: [[16, 20, 0.1, 0.02, 0.0001], null, null, null, null, null] } } });
+  const row = c.compareTable(tested).find((r) => r.frame === 0);
+  assert.equal(row.cum, 100); // five times as much as the median, as the sums are
+  assert.equal(row.baseCum, 80);
+  assert.equal(row.cumChange, 20);
+  assert.equal(c.testText(tested, 0, "cum"),
+    "medians of 4 and 5: new 20 ±2.0%, base 16 ±10.0% (+25.00%), significant, p < 0.001");
+  assert.equal(c.testText(tested, 0, "flat"),
+    "medians of 4 and 5: new 5, base 4 ±10.0% (+25.00%), not significant, p = 0.200");
+  assert.equal(c.testText(tested, 1, "cum"), "too light to be tested");
+  assert.equal(c.testText(model, 0, "cum"), "");
+  const light = c.compareTable(tested).find((r) => r.frame === 1);
+  assert.equal(light.cumTest, undefined);
+});
+
 test("what vanished is listed once, heaviest first", () => {
   assert.deepEqual(c.vanished(model.forward, both), [4, 6]);
 });

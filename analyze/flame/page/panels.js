@@ -7,7 +7,7 @@
   const { quantity, thousands, percent, cutMiddle, shortName, baseName, kinds, inlinedKind,
     kindColour } = root.symbolizeFormat;
   const { compareTable, changeStep, changeColour, signed, status, points,
-    compareText } = root.symbolizeCompare;
+    compareText, testOf, testText } = root.symbolizeCompare;
 
   const firstRows = 150;
 
@@ -67,6 +67,12 @@
         } }, `${thousands(rows.length - this.most)} more functions`));
       }
       if (rows.length === 0) parts.push(make("p", { class: "note" }, "no function"));
+      const { tests } = model.scaling || {};
+      if (tests) {
+        parts.unshift(make("p", { class: "note" }, `medians of ${tests.new} new profiles and ` +
+          `${tests.base} of the base; changes that are not significant (p of ${tests.alpha} and ` +
+          "more, corrected for the number of functions) are pale"));
+      }
       if (model.top.left > 0) {
         parts.push(make("p", { class: "note" },
           `${thousands(model.top.left)} light functions are not in this page`));
@@ -97,16 +103,18 @@
       const { model, unit, total } = this.app, v = r[key], isChange = key.endsWith("Change");
       const meter = make("span", { class: "meter" });
       meter.style.width = `${most > 0 ? 100 * Math.abs(v) / most : 0}%`;
-      let text = percent(v, total), title = quantity(v, unit);
+      let text = percent(v, total), title = quantity(v, unit), kindOfCell = "";
       if (isChange) {
         text = signed(v);
-        title = signed(v) + points(model);
+        const kind = key.slice(0, -"Change".length), told = testText(model, r.frame, kind);
+        title = signed(v) + points(model) + (told ? `; ${told}` : "");
+        if (told && !testOf(model, r.frame, kind)?.significant) kindOfCell = "untold";
         meter.style.background = changeColour(changeStep(model, v), this.app.dark);
       } else if (this.both) {
         text = key.startsWith("base") ? percent(v, model.events[1].total)
           : percent(v, model.events[0].total * model.scaling.scale);
       }
-      return make("td", { title }, text, ...(key === this.bar() ? [meter] : []));
+      return make("td", { title, class: kindOfCell }, text, ...(key === this.bar() ? [meter] : []));
     }
 
     row(r, most) {
@@ -235,7 +243,8 @@
           : `${i < 0 ? "-" : "+"}${steps[Math.abs(i) - 1]}`));
       }
       parts.push(make("span", { class: "dim" }, `change in ${points(model).trim()}: blue shrank, ` +
-        "red grew; as wide as on the new side; not tested for significance"));
+        "red grew; as wide as on the new side; " + (model.scaling.tests
+        ? "functions as a whole are tested, in the table and the tooltips" : "not tested for significance")));
     } else parts.push(make("span", null, "one colour for each object"));
     if (weights.allLeft > 0) {
       parts.push(make("span", null, `frames too light for this page: ` +
@@ -270,6 +279,10 @@
         ? (tree.depth[node] === 1 ? weights.base.cum[node] : 0) : weights.base.self[node];
       numbers = `total ${compareText(model, cum, weights.base.cum[node])}`;
       lines.push(`self ${compareText(model, flat, base)}`);
+      if (frame >= 0 && model.scaling.tests) {
+        lines.push(`all of the function: total, ${testText(model, frame, "cum")}`,
+          `self, ${testText(model, frame, "flat")}`);
+      }
     }
     const left = weights.left[node];
     const more = left > 0
