@@ -42,23 +42,30 @@ func Read(name string, data []byte, opts ReadOptions) (*ingest.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if need := memoryFor(data); need > maxMemory {
+	others, texts := withoutSamples(data)
+	if need := memoryFor(others); need > maxMemory {
 		return nil, &decode.Error{Name: name, Reason: fmt.Sprintf(
 			"profile would take about %d MiB to decode, over the limit of %d MiB", need>>20,
 			maxMemory>>20)}
 	}
-	prof, err := profile.ParseUncompressed(data)
+	prof, err := profile.ParseUncompressed(others)
 	if err == nil {
 		err = prof.CheckValid()
 	}
 	if err == nil && len(prof.SampleType) == 0 {
 		err = fmt.Errorf("no sample types")
 	}
+	r := &reader{name: name, prof: prof, opts: opts}
+	if err == nil {
+		r.samples = func() *sampleReader {
+			return &sampleReader{left: data, texts: texts, types: len(prof.SampleType)}
+		}
+		err = r.read()
+	}
 	if err != nil {
 		return nil, &decode.Error{Name: name, Reason: "not a pprof profile: " + err.Error()}
 	}
-	r := &reader{name: name, prof: prof, opts: opts}
-	return r.read(), nil
+	return r.p, nil
 }
 
 // unzip undoes gzip, if any, up to limit bytes.
@@ -96,69 +103,32 @@ func unzippedSize(data []byte, limit int64) int64 {
 	return min(size+bytes.MinRead, limit+bytes.MinRead, int64(len(data))*maxDeflate)
 }
 
-// memoryFor estimates the memory of google/pprof's decoder, in bytes:
-// it makes a struct of 100 to 200 bytes of each message, eight bytes of each
-// packed number, and maps of labels.
+// memoryFor estimates the memory of google/pprof's decoder, in bytes, for a profile without samples:
+// it makes a struct of 100 to 200 bytes of each message, and eight bytes of each packed number.
 func memoryFor(data []byte) uint64 {
-	const perMessage, perByte, perLabel = 192, 16, 640
+	const perMessage, perByte, perLine = 192, 16, 640
 	need := uint64(len(data)) * perByte
 	for len(data) > 0 {
-		field, body, rest, ok := nextField(data)
+		f, rest, ok := nextField(data)
 		if !ok {
 			break // the decoder returns the error
 		}
-		if body != nil {
+		if f.wire == wireBytes {
 			need += perMessage
 		}
-		if field == profSample || field == profLocation {
-			for len(body) > 0 {
-				sub, inner, left, ok := nextField(body)
-				if !ok {
-					break
-				}
-				if inner != nil && sub >= 3 { // Sample.label, Location.line
-					need += perLabel
-				}
-				body = left
+		for body := f.body; f.number == profLocation && len(body) > 0; {
+			sub, left, ok := nextField(body)
+			if !ok {
+				break
 			}
+			if sub.wire == wireBytes && sub.number >= 3 { // Location.line
+				need += perLine
+			}
+			body = left
 		}
 		data = rest
 	}
 	return need
-}
-
-// nextField splits the first protobuf field off b. body is nil but for
-// length-delimited fields.
-func nextField(b []byte) (field uint64, body, rest []byte, ok bool) {
-	tag, n := binary.Uvarint(b)
-	if n <= 0 {
-		return 0, nil, nil, false
-	}
-	b = b[n:]
-	switch tag & 7 {
-	case 0:
-		if _, n = binary.Uvarint(b); n <= 0 {
-			return 0, nil, nil, false
-		}
-		return tag >> 3, nil, b[n:], true
-	case 1, 5:
-		size := 8
-		if tag&7 == 5 {
-			size = 4
-		}
-		if len(b) < size {
-			return 0, nil, nil, false
-		}
-		return tag >> 3, nil, b[size:], true
-	case 2:
-		size, n := binary.Uvarint(b)
-		if n <= 0 || size > uint64(len(b)-n) {
-			return 0, nil, nil, false
-		}
-		end := n + int(size)
-		return tag >> 3, b[n:end:end], b[end:], true
-	}
-	return 0, nil, nil, false
 }
 
 // reader turns one profile.Profile into a Profile.
@@ -167,26 +137,28 @@ type reader struct {
 	prof *profile.Profile
 	opts ReadOptions
 	p    *ingest.Profile
+	// samples returns a reader of the samples, from the first on.
+	samples func() *sampleReader
 
 	events   []eventColumns
 	places   map[*profile.Location]ingest.LocationID
 	strings  map[string]ingest.StringID
-	other    map[string]uint64 // labels without a field in Profile, by key
+	other    map[string]bool // labels without a field in Profile, by key
 	negative uint64
 }
 
 // eventColumns are the columns of an event.
 type eventColumns struct{ count, weight int }
 
-func (r *reader) read() *ingest.Profile {
+func (r *reader) read() error {
 	r.p = &ingest.Profile{Strings: []string{""}}
 	r.strings = map[string]ingest.StringID{"": 0}
 	r.readEvents()
 	r.readMeta()
 	r.readLocations()
-	r.readSamples()
+	err := r.readSamples()
 	r.warn()
-	return r.p
+	return err
 }
 
 // readEvents pairs the columns: a count followed by a weight is one event, as
@@ -249,12 +221,23 @@ func (r *reader) readMeta() {
 }
 
 // readSamples folds the samples by stack, labels and event.
-func (r *reader) readSamples() {
+func (r *reader) readSamples() error {
 	b := newStackBuilder(r.p)
-	labels := r.findLabels()
+	labels, err := r.findLabels()
+	if err != nil {
+		return err
+	}
+	index := newLocationIndex(r.prof.Location, r.places)
+	r.places = nil
 	var locs []uint32
-	for i, s := range r.prof.Sample {
-		r.prof.Sample[i] = nil // it takes several times the memory of the result
+	for in := r.samples(); ; {
+		s, err := in.next()
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			break
+		}
 		row := ingest.Sample{PID: -1, TID: -1, CPU: -1}
 		r.readLabels(s, &row, labels)
 		if !r.wanted(&row) {
@@ -264,16 +247,16 @@ func (r *reader) readSamples() {
 		if !r.opts.Keep.PID {
 			row.PID = -1
 		}
-		locs = locs[:0]
-		for _, l := range s.Location[:min(len(s.Location), intern.MaxList)] {
-			locs = append(locs, uint32(r.places[l]))
+		if locs, err = index.append(locs[:0], s.locations); err != nil {
+			return err
 		}
-		if len(locs) < len(s.Location) {
+		if len(locs) > intern.MaxList {
+			locs = locs[:intern.MaxList]
 			r.p.Stats.CutChains++
 		}
 		row.Stack = b.stack(locs)
 		for event, cols := range r.events {
-			count, weight := s.Value[cols.count], s.Value[cols.weight]
+			count, weight := s.values[cols.count], s.values[cols.weight]
 			if count < 0 || weight < 0 {
 				r.negative++
 				continue
@@ -289,6 +272,7 @@ func (r *reader) readSamples() {
 		}
 	}
 	b.finish()
+	return nil
 }
 
 func (r *reader) wanted(s *ingest.Sample) bool {
@@ -300,62 +284,71 @@ func (r *reader) wanted(s *ingest.Sample) bool {
 
 // findLabels returns the numeric labels that occur: a label that other samples have is
 // 0 where it is absent, because writers leave zeros out.
-func (r *reader) findLabels() (has ingest.Keep) {
-	for _, s := range r.prof.Sample {
-		has.PID = has.PID || len(s.NumLabel["pid"]) > 0
-		has.TID = has.TID || len(s.NumLabel["tid"]) > 0
-		has.CPU = has.CPU || len(s.NumLabel["cpu"]) > 0
+func (r *reader) findLabels() (has ingest.Keep, err error) {
+	for in := r.samples(); ; {
+		s, err := in.next()
+		if s == nil || err != nil {
+			return has, err
+		}
+		has.PID = has.PID || s.find("pid", false) != nil
+		has.TID = has.TID || s.find("tid", false) != nil
+		has.CPU = has.CPU || s.find("cpu", false) != nil
 	}
-	return has
 }
 
-func (r *reader) readLabels(s *profile.Sample, row *ingest.Sample, has ingest.Keep) {
-	for key, values := range s.Label {
-		switch key {
-		case "comm":
-			row.Comm = r.str(values[0])
-		case "thread_comm":
-			if len(s.Label["comm"]) == 0 {
-				row.Comm = r.str(values[0])
-			}
-		default:
-			r.otherLabel(key)
-		}
+func (r *reader) readLabels(s *sample, row *ingest.Sample, has ingest.Keep) {
+	comm := s.find("comm", true)
+	if comm == nil {
+		comm = s.find("thread_comm", true)
 	}
-	for key := range s.NumLabel {
-		if key != "pid" && key != "tid" && key != "cpu" {
-			r.otherLabel(key)
+	if comm != nil {
+		row.Comm = r.str(comm.text)
+	}
+	for i := range s.labels {
+		l := &s.labels[i]
+		switch string(l.key) {
+		case "comm", "thread_comm":
+			if l.text != nil {
+				continue
+			}
+		case "pid", "tid", "cpu":
+			if l.text == nil {
+				continue
+			}
 		}
+		r.otherLabel(l.key)
 	}
 	row.PID = numLabel(s, "pid", has.PID)
 	row.TID = numLabel(s, "tid", has.TID && r.opts.Keep.TID)
 	row.CPU = numLabel(s, "cpu", has.CPU && r.opts.Keep.CPU)
 }
 
-func numLabel(s *profile.Sample, key string, has bool) int32 {
+func numLabel(s *sample, key string, has bool) int32 {
 	if !has {
 		return -1
 	}
-	v := s.NumLabel[key]
-	if len(v) == 0 || v[0] < 0 || v[0] > math.MaxInt32 {
+	l := s.find(key, false)
+	if l == nil || l.number < 0 || l.number > math.MaxInt32 {
 		return 0
 	}
-	return int32(v[0])
+	return int32(l.number)
 }
 
-func (r *reader) otherLabel(key string) {
+func (r *reader) otherLabel(key []byte) {
 	if r.other == nil {
-		r.other = make(map[string]uint64)
+		r.other = make(map[string]bool)
 	}
-	r.other[key]++
+	if !r.other[string(key)] { // without an allocation
+		r.other[string(key)] = true
+	}
 }
 
-func (r *reader) str(s string) ingest.StringID {
-	id, ok := r.strings[s]
+func (r *reader) str(s []byte) ingest.StringID {
+	id, ok := r.strings[string(s)]
 	if !ok {
 		id = ingest.StringID(len(r.p.Strings))
-		r.p.Strings = append(r.p.Strings, s)
-		r.strings[s] = id
+		r.p.Strings = append(r.p.Strings, string(s))
+		r.strings[string(s)] = id
 	}
 	return id
 }

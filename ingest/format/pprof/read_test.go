@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -333,8 +334,8 @@ func TestReadLimits(t *testing.T) {
 	}
 	// Empty messages cost most per byte of the file.
 	for name, message := range map[string][]byte{
-		"samples": {0x12, 0}, "locations": {0x22, 0}, "functions": {0x2a, 0}, "strings": {0x32, 0},
-		"labels": {0x12, 4, 0x1a, 0, 0x1a, 0}, "lines": {0x22, 4, 0x22, 0, 0x22, 0},
+		"locations": {0x22, 0}, "functions": {0x2a, 0}, "strings": {0x32, 0},
+		"lines": {0x22, 4, 0x22, 0, 0x22, 0},
 	} {
 		const n = 1000
 		need := pprof.MemoryForTest(bytes.Repeat(message, n))
@@ -343,6 +344,87 @@ func TestReadLimits(t *testing.T) {
 		if need < used/2 {
 			t.Errorf("%s: %d bytes are estimated, %d used", name, need, used)
 		}
+	}
+}
+
+// TestSamplesInPlace: samples are decoded one by one, and take no memory but that of the stacks.
+func TestSamplesInPlace(t *testing.T) {
+	const n = 10_000
+	data := append([]byte{0x0a, 0, 0x32, 0}, bytes.Repeat([]byte{0x12, 6, 0x10, 1, 0x1a, 0, 0x1a, 0},
+		n)...)
+	var err error
+	used := allocated(func() { _, err = pprof.Read("x", data, pprof.ReadOptions{}) })
+	if err != nil || used > 256*n { // 1,000 by google/pprof
+		t.Errorf("%d bytes for a file of %d, %v", used, len(data), err)
+	}
+}
+
+// sameSamples compares the samples of a file with those of google/pprof's decoder.
+func sameSamples(t *testing.T, data []byte) {
+	t.Helper()
+	want, err := profile.ParseUncompressed(data)
+	if err == nil {
+		err = want.CheckValid()
+	}
+	if err == nil && len(want.SampleType) == 0 {
+		err = errors.New("no sample types")
+	}
+	if _, ours := pprof.Read("x", data, pprof.ReadOptions{}); (ours == nil) != (err == nil) {
+		t.Fatalf("%v, by google/pprof %v", ours, err)
+	}
+	if err != nil {
+		return
+	}
+	got, err := pprof.SamplesForTest(data, len(want.SampleType))
+	if err != nil || len(got) != len(want.Sample) {
+		t.Fatalf("%d samples of %d, %v", len(got), len(want.Sample), err)
+	}
+	for i, s := range want.Sample {
+		g := &got[i]
+		var ids []uint64
+		for _, l := range s.Location {
+			ids = append(ids, l.ID)
+		}
+		if !slices.Equal(g.Locations, ids) || !slices.Equal(g.Values, s.Value) ||
+			!maps.EqualFunc(g.Texts, s.Label, slices.Equal) ||
+			!maps.EqualFunc(g.Numbers, s.NumLabel, slices.Equal) {
+			t.Fatalf("sample %d: %+v, by google/pprof %+v", i, g, s)
+		}
+	}
+}
+
+// TestSamplesEqual: samples are those of google/pprof's decoder, packed or not, with labels of
+// each kind; what it refuses is refused.
+func TestSamplesEqual(t *testing.T) {
+	odd := newForeign()
+	s := odd.sample(odd.location(nil, 0, "a"), odd.location(nil, 0, "b"))
+	s.Label = map[string][]string{"comm": {"x", "y"}, "thread": {""}}
+	s.NumLabel = map[string][]int64{"pid": {7}, "comm": {1}, "bytes": {-1, 0}}
+	s.NumUnit = map[string][]string{"bytes": {"bytes", "bytes"}}
+	size := profilebuild.Size{Objects: 3, Functions: 9, Locations: 50, Stacks: 70, Depth: 9}
+	files := map[string][]byte{"labels": odd.bytes(t),
+		"every kind": write(t, everyKind(), pprof.WriteOptions{}),
+		"random":     write(t, profilebuild.Random(1, size), pprof.WriteOptions{})}
+	for name, b := range files {
+		data, err := pprof.UnzipForTest("x", b, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) { sameSamples(t, data) })
+	}
+	head := []byte{0x0a, 0, 0x32, 0, 0x32, 1, 'k', 0x22, 2, 8, 5} // one type, a string, location 5
+	for name, sample := range map[string][]byte{
+		"not packed": {8, 5, 16, 3}, "packed": {10, 2, 5, 5, 18, 1, 3}, "no value": {8, 5},
+		"two values": {16, 1, 16, 1}, "no such location": {8, 6, 16, 1},
+		"value of 64 bits": {17, 1, 0, 0, 0, 0, 0, 0, 0}, "cut number": {16, 0x80},
+		"label": {16, 1, 26, 4, 8, 1, 24, 9}, "label of a text": {16, 1, 26, 4, 8, 1, 16, 1},
+		"label of nothing": {16, 1, 26, 2, 8, 1}, "no such string": {16, 1, 26, 4, 8, 2, 24, 9},
+		"label that is a number": {16, 1, 24, 1}, "unknown field": {16, 1, 0x20, 1},
+		"cut label": {16, 1, 26, 9, 8}, "label with a unit": {16, 1, 26, 4, 8, 1, 32, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sameSamples(t, slices.Concat(head, []byte{0x12, byte(len(sample))}, sample))
+		})
 	}
 }
 
@@ -388,6 +470,7 @@ func FuzzRead(f *testing.F) {
 		if len(data) > 1<<16 || len(data) > 2 && data[0] == 0x1f {
 			return
 		}
+		sameSamples(t, data)
 		p, err := pprof.Read("fuzz", data,
 			pprof.ReadOptions{Keep: ingest.Keep{PID: true, TID: true, CPU: true}})
 		if err != nil {

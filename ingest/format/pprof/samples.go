@@ -1,0 +1,267 @@
+package pprof
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/pprof/profile"
+
+	"symbolize/ingest"
+)
+
+// Numbers of fields of Sample and Label in profile.proto; those of Profile are in encode.go.
+const (
+	sampleLocation = 1
+	sampleValue    = 2
+	sampleLabel    = 3
+	labelKey       = 1
+	labelText      = 2
+	labelNumber    = 3
+	labelUnit      = 4
+)
+
+// Wire types of protobuf.
+const (
+	wireVarint = 0
+	wireBytes  = 2
+)
+
+// errMalformed: a sample is no message of its type.
+var errMalformed = errors.New("malformed sample")
+
+// field is a field of a message.
+type field struct {
+	number uint64
+	wire   int
+	value  uint64 // of a varint or fixed number
+	body   []byte // of wireBytes; not nil
+}
+
+// nextField splits the first field off a message.
+func nextField(b []byte) (f field, rest []byte, ok bool) {
+	tag, n := binary.Uvarint(b)
+	if n <= 0 {
+		return f, nil, false
+	}
+	b = b[n:]
+	f.number, f.wire = tag>>3, int(tag&7)
+	switch f.wire {
+	case wireVarint:
+		if f.value, n = binary.Uvarint(b); n <= 0 {
+			return f, nil, false
+		}
+		return f, b[n:], true
+	case 1:
+		if len(b) < 8 {
+			return f, nil, false
+		}
+		f.value = binary.LittleEndian.Uint64(b)
+		return f, b[8:], true
+	case 5:
+		if len(b) < 4 {
+			return f, nil, false
+		}
+		f.value = uint64(binary.LittleEndian.Uint32(b))
+		return f, b[4:], true
+	case wireBytes:
+		size, n := binary.Uvarint(b)
+		if n <= 0 || size > uint64(len(b)-n) {
+			return f, nil, false
+		}
+		end := n + int(size)
+		f.body = b[n:end:end]
+		return f, b[end:], true
+	}
+	return f, nil, false
+}
+
+// withoutSamples returns a profile without its samples, and its strings. google/pprof makes of a
+// sample of 30 frames more than a kilobyte, and of most profiles samples are by far the most: they
+// are decoded one by one instead. It ends where a field is malformed, for the decoder to report.
+func withoutSamples(data []byte) (others []byte, texts [][]byte) {
+	for left := data; len(left) > 0; {
+		f, rest, ok := nextField(left)
+		if !ok {
+			return append(others, left...), texts
+		}
+		if f.number == profString && f.wire == wireBytes {
+			texts = append(texts, f.body)
+		}
+		if f.number != profSample || f.wire != wireBytes {
+			others = append(others, left[:len(left)-len(rest)]...)
+		}
+		left = rest
+	}
+	return others, texts
+}
+
+// sample is a decoded sample. Its parts are used again for the next one.
+type sample struct {
+	locations []uint64 // ids
+	values    []int64
+	labels    []label
+}
+
+// label is a label with a text, or with a number if text is nil.
+type label struct {
+	key, text []byte
+	number    int64
+}
+
+// find returns the first label of a key that is of a text or number.
+func (s *sample) find(key string, text bool) *label {
+	for i := range s.labels {
+		if l := &s.labels[i]; string(l.key) == key && (l.text != nil) == text {
+			return l
+		}
+	}
+	return nil
+}
+
+// sampleReader decodes the samples of a profile one after another.
+type sampleReader struct {
+	left  []byte // of the profile
+	texts [][]byte
+	types int // values of a sample
+	s     sample
+}
+
+// next returns the next sample, which is valid until the call after; nil at the end.
+func (r *sampleReader) next() (*sample, error) {
+	for len(r.left) > 0 {
+		f, rest, ok := nextField(r.left)
+		if !ok {
+			return nil, errMalformed
+		}
+		r.left = rest
+		if f.number == profSample && f.wire == wireBytes {
+			return &r.s, r.decode(f.body)
+		}
+	}
+	return nil, nil
+}
+
+func (r *sampleReader) decode(b []byte) error {
+	s := &r.s
+	s.locations, s.values, s.labels = s.locations[:0], s.values[:0], s.labels[:0]
+	for len(b) > 0 {
+		f, rest, ok := nextField(b)
+		if !ok {
+			return errMalformed
+		}
+		b = rest
+		switch f.number {
+		case sampleLocation:
+			ok = numbers(&f, func(v uint64) { s.locations = append(s.locations, v) })
+		case sampleValue:
+			ok = numbers(&f, func(v uint64) { s.values = append(s.values, int64(v)) })
+		case sampleLabel:
+			ok = f.wire == wireBytes && r.label(f.body)
+		}
+		if !ok {
+			return errMalformed
+		}
+	}
+	if len(s.values) != r.types {
+		return fmt.Errorf("mismatch: sample has %d values vs. %d types", len(s.values), r.types)
+	}
+	return nil
+}
+
+// numbers calls add with the numbers of a repeated field, packed or not.
+func numbers(f *field, add func(v uint64)) bool {
+	if f.wire != wireBytes {
+		add(f.value)
+		return f.wire == wireVarint
+	}
+	for b := f.body; len(b) > 0; {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			return false
+		}
+		add(v)
+		b = b[n:]
+	}
+	return true
+}
+
+// label adds a label: one with neither text nor number nor unit is none.
+func (r *sampleReader) label(b []byte) bool {
+	var key, text, number, unit uint64
+	for len(b) > 0 {
+		f, rest, ok := nextField(b)
+		if !ok {
+			return false
+		}
+		b = rest
+		to := (*uint64)(nil)
+		switch f.number {
+		case labelKey:
+			to = &key
+		case labelText:
+			to = &text
+		case labelNumber:
+			to = &number
+		case labelUnit:
+			to = &unit
+		default:
+			continue
+		}
+		if f.wire != wireVarint {
+			return false
+		}
+		*to = f.value
+	}
+	if most := uint64(len(r.texts)); key >= most || text >= most || unit >= most {
+		return false
+	}
+	l := label{key: r.texts[key], number: int64(number)}
+	if text != 0 {
+		l.text = r.texts[text]
+	}
+	if text != 0 || number != 0 || unit != 0 {
+		r.s.labels = append(r.s.labels, l)
+	}
+	return true
+}
+
+// locationIndex finds locations by their ids.
+type locationIndex struct {
+	dense []uint32 // by id, one more than the number; 0 for none
+	rest  map[uint64]uint32
+}
+
+// newLocationIndex indexes the locations of a profile by the numbers that they got.
+func newLocationIndex(list []*profile.Location, numbers map[*profile.Location]ingest.LocationID) *locationIndex {
+	const sparse = 4 // ids are dense up to so many times their count
+	x := &locationIndex{dense: make([]uint32, sparse*len(list)+1), rest: make(map[uint64]uint32)}
+	for _, l := range list {
+		n := uint32(numbers[l]) + 1
+		if l.ID < uint64(len(x.dense)) {
+			x.dense[l.ID] = n
+		} else {
+			x.rest[l.ID] = n
+		}
+	}
+	return x
+}
+
+// append appends the numbers of locations to a list.
+func (x *locationIndex) append(to []uint32, ids []uint64) ([]uint32, error) {
+	to = slices.Grow(to, len(ids))
+	for _, id := range ids {
+		n := uint32(0)
+		if id < uint64(len(x.dense)) {
+			n = x.dense[id]
+		} else {
+			n = x.rest[id]
+		}
+		if n == 0 {
+			return to, errors.New("sample has nil location")
+		}
+		to = append(to, n-1)
+	}
+	return to, nil
+}
