@@ -123,33 +123,11 @@ func each(name string, value func(i int) int64) geckoColumn {
 // geckoTables writes the tables that threads share. Each node is a function with two frames, a
 // physical and an inlined one; strings are the names, then the files, then the objects.
 func (g *Graph) geckoTables(j *jsonWriter, t *geckoStacks) {
-	nodes := g.rows.nodes
-	n := len(nodes)
 	objects, objectOf := g.geckoObjects()
-	from := func(first int) func(i int) int64 {
-		return func(i int) int64 { return int64(first + i) }
-	}
+	n := len(g.rows.nodes)
 	j.WriteByte('{')
-	j.geckoTable("frameTable", 2*n, same("address", "-1"), each("category", func(i int) int64 {
-		if k := kindOf(&nodes[i/2]); i%2 == 0 || k == kindUnresolved {
-			return int64(k)
-		}
-		return kindInlined
-	}), same("column", "null"), each("func", func(i int) int64 { return int64(i / 2) }),
-		each("inlineDepth", func(i int) int64 { return int64(i % 2) }), same("innerWindowID", "0"),
-		same("line", "null"), same("nativeSymbol", "null"), same("originalLocation", "null"),
-		same("subcategory", "0"))
-	lines := geckoColumn{name: "lineNumber", nullable: true, value: func(i int) int64 {
-		if nodes[i].Line > 0 {
-			return int64(nodes[i].Line)
-		}
-		return -1
-	}}
-	j.geckoTable("funcTable", n, same("columnNumber", "null"), same("isJS", "false"), lines,
-		each("name", from(0)), same("originalLocation", "null"), same("relevantForJS", "false"),
-		each("resource", func(i int) int64 { return int64(objectOf[i]) }), each("source", from(0)))
-	j.geckoTable("nativeSymbols", 0, same("address", ""), same("functionSize", ""),
-		same("libIndex", ""), same("name", ""))
+	g.geckoFrames(j)
+	g.geckoFunctions(j, objectOf)
 	const library = "1" // the type of a resource
 	j.geckoTable("resourceTable", len(objects), same("host", "null"), same("lib", "null"),
 		each("name", from(2*n)), same("type", library))
@@ -161,6 +139,48 @@ func (g *Graph) geckoTables(j *jsonWriter, t *geckoStacks) {
 	j.geckoTable("stackTable", len(t.frames),
 		each("frame", func(i int) int64 { return int64(t.frames[i]) }),
 		each("prefixOffset", func(i int) int64 { return int64(t.parents[i]) }))
+	g.geckoStrings(j, objects)
+	j.WriteByte('}')
+}
+
+// from counts from a number on.
+func from(first int) func(i int) int64 {
+	return func(i int) int64 { return int64(first + i) }
+}
+
+// geckoFrames writes two frames of each node.
+func (g *Graph) geckoFrames(j *jsonWriter) {
+	nodes := g.rows.nodes
+	j.geckoTable("frameTable", 2*len(nodes), same("address", "-1"), each("category", func(i int) int64 {
+		if k := kindOf(&nodes[i/2]); i%2 == 0 || k == kindUnresolved {
+			return int64(k)
+		}
+		return kindInlined
+	}), same("column", "null"), each("func", func(i int) int64 { return int64(i / 2) }),
+		each("inlineDepth", func(i int) int64 { return int64(i % 2) }), same("innerWindowID", "0"),
+		same("line", "null"), same("nativeSymbol", "null"), same("originalLocation", "null"),
+		same("subcategory", "0"))
+}
+
+// geckoFunctions writes a function of each node.
+func (g *Graph) geckoFunctions(j *jsonWriter, objectOf []int) {
+	nodes := g.rows.nodes
+	lines := geckoColumn{name: "lineNumber", nullable: true, value: func(i int) int64 {
+		if nodes[i].Line > 0 {
+			return int64(nodes[i].Line)
+		}
+		return -1
+	}}
+	j.geckoTable("funcTable", len(nodes), same("columnNumber", "null"), same("isJS", "false"), lines,
+		each("name", from(0)), same("originalLocation", "null"), same("relevantForJS", "false"),
+		each("resource", func(i int) int64 { return int64(objectOf[i]) }), each("source", from(0)))
+	j.geckoTable("nativeSymbols", 0, same("address", ""), same("functionSize", ""),
+		same("libIndex", ""), same("name", ""))
+}
+
+func (g *Graph) geckoStrings(j *jsonWriter, objects []string) {
+	nodes := g.rows.nodes
+	n := len(nodes)
 	j.WriteString(`"stringArray":`)
 	j.list(2*n+len(objects), func(i int) {
 		switch {
@@ -172,7 +192,6 @@ func (g *Graph) geckoTables(j *jsonWriter, t *geckoStacks) {
 			j.str(objects[i-2*n])
 		}
 	})
-	j.WriteByte('}')
 }
 
 // geckoObjects numbers the objects of the nodes; -1 for none.
