@@ -18,7 +18,7 @@ func TestLiveReport(t *testing.T) {
 		c.Add(100e9+i*7e6, "")
 	}
 	g := flame.New(shop(), options())
-	g.Code, g.Heat = "main: 1 <b>bold</b>\n", c.Grid()
+	g.Code, g.Heat = "<pre>main: 1 &lt;b&gt;bold&lt;/b&gt;\n</pre>", c.Grid()
 	var html bytes.Buffer
 	if err := g.WriteHTML(&html); err != nil {
 		t.Fatal(err)

@@ -360,7 +360,7 @@ func TestLivePageDark(t *testing.T) {
 func TestLivePageHostile(t *testing.T) {
 	p := hostile()
 	b := openTab(t, page(t, p, options()), false)
-	expect(b, `document.querySelectorAll("script").length`, 10)
+	expect(b, `document.querySelectorAll("script").length`, 11)
 	expect(b, `document.querySelectorAll("img, b b").length`, 0)
 	expect(b, `typeof globalThis.pwned`, "undefined")
 	expect(b, `symbolizeApp.model.frames.name.includes("<script>pwned=1</script>")`, true)

@@ -6,6 +6,7 @@ import (
 
 	"symbolize/analyze/flame"
 	"symbolize/fixtures/profilebuild"
+	"symbolize/ingest"
 )
 
 // TestReportLive: the tabs of a report show its code and tables; texts in them are texts, links in
@@ -20,6 +21,12 @@ func TestReportLive(t *testing.T) {
 		{Name: "time", Kind: flame.NanosecondsColumn}, {Name: "id", Kind: flame.NumberColumn},
 		{Name: "name", Kind: flame.TextColumn}},
 		Rows: [][]any{{1500, 7, hostile}, {2500, 3, "b"}}}}
+	names := flame.Table{Name: "names", Columns: []flame.TableColumn{{Name: hostile,
+		Kind: flame.TextColumn}}}
+	for _, n := range hostileNames {
+		names.Rows = append(names.Rows, []any{ingest.Printable(n)})
+	}
+	g.Tables = append(g.Tables, names)
 	var html bytes.Buffer
 	if err := g.WriteHTML(&html); err != nil {
 		t.Fatal(err)
@@ -40,6 +47,11 @@ func TestReportLive(t *testing.T) {
 			document.querySelector("#panel-table-0 tbody td:nth-child(3)").textContent`, hostile},
 		{"one tab is open", `[...document.querySelectorAll("[role=tabpanel]")].filter((p) =>
 			!p.hidden).map((p) => p.id).join()`, "panel-table-0"},
+		{"names are texts", `document.querySelector("#tab-table-1").click();
+			String([...document.querySelectorAll("#panel-table-1 td")].every((c, i) =>
+			c.children.length === 0 && c.textContent.slice(0, 70) ===
+			symbolizeApp.model.tables[1].rows[i][0].slice(0, 70)))`, "true"},
+		{"no script ran", "typeof globalThis.pwned", "undefined"},
 		{"no image", `String(document.querySelectorAll("img, #panel-code script").length)`, "0"},
 	} {
 		if got := value[string](b, c.script); got != c.want {
