@@ -214,6 +214,10 @@ func invalidValue(e *pflag.InvalidValueError) error {
 		wanted = "a time with its unit: 30s, 5m or 1h"
 	case "stringSlice":
 		wanted = "names with commas between them; one with a quote is quoted twice"
+	default:
+		if cause := errors.Unwrap(e); cause != nil { // a value of ours says what it takes
+			wanted = cause.Error()
+		}
 	}
 	return fmt.Errorf("--%s %q: it takes %s", f.Name, e.GetValue(), wanted)
 }
