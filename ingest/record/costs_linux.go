@@ -19,6 +19,8 @@ import (
 	"symbolize/ingest/format/bpfstats"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record/bpfcall"
+	"symbolize/ingest/record/bpfread"
+	"symbolize/ingest/record/perfevent"
 	"symbolize/ingest/record/usage"
 )
 
@@ -47,7 +49,7 @@ type costs struct {
 	counted bool      // it counts them
 	info    []byte    // struct bpf_prog_info
 	ids     []byte    // of a program's maps
-	maps    *mapReader
+	maps    *bpfread.MapReader
 
 	mu       sync.Mutex // held while programs are read, and where they are taken from
 	begin    uint64     // of the list at hand, ns of CLOCK_BOOTTIME
@@ -78,7 +80,7 @@ type counters struct{ time, runs, missed uint64 }
 
 func newCosts(s *session, proc usage.Options) *costs {
 	return &costs{s: s, proc: proc, info: make([]byte, bpf.InfoLen),
-		maps: &mapReader{}, programs: make(map[uint32]*cost)}
+		maps: &bpfread.MapReader{}, programs: make(map[uint32]*cost)}
 }
 
 // start has the kernel count runs, where that is wanted, and begins to read the counts.
@@ -107,7 +109,7 @@ func statsEnabled() bool {
 
 // boottime returns the time of the clock of load times, ns.
 func boottime() uint64 {
-	clocks, _ := otherClocks()
+	clocks, _ := perfevent.SystemClocks()
 	return clocks.Boottime
 }
 
@@ -172,7 +174,7 @@ func (c *costs) poll() {
 	defer c.mu.Unlock()
 	c.polled++
 	for id := uint32(0); ; {
-		next, err := nextProgram(id)
+		next, err := bpfread.NextProgram(id)
 		if err != nil {
 			if !errors.Is(err, os.ErrNotExist) {
 				c.s.log("BPF programs could not be listed: %v", err)
@@ -198,7 +200,7 @@ func (c *costs) read(id uint32) {
 		}
 		return
 	}
-	fd, err := openProgram(id)
+	fd, err := bpfread.OpenProgram(id)
 	if err != nil {
 		return // gone
 	}
@@ -251,7 +253,7 @@ func (c *costs) meet(id uint32, fd int, now uint64) *cost {
 		return p
 	}
 	last := slices.Clone(c.info)
-	c.ids = sized(c.ids, int(n)*4)
+	c.ids = slices.Grow(c.ids[:0], int(n)*4)[:n*4]
 	clear(c.info)
 	order.PutUint32(c.info[infoMapsAt:], n)
 	order.PutUint64(c.info[infoMapIDsAt:], bpfcall.Address(c.ids))
@@ -267,12 +269,12 @@ func (c *costs) meet(id uint32, fd int, now uint64) *cost {
 // mapOf describes a map as far as it can be read.
 func (c *costs) mapOf(id uint32) bpfstats.Map {
 	m := bpfstats.Map{ID: id}
-	fd, err := openMap(id)
+	fd, err := bpfread.OpenMap(id)
 	if err != nil {
 		return m
 	}
 	defer unix.Close(fd)
-	if h, err := c.maps.header(fd); err == nil {
+	if h, err := c.maps.Header(fd); err == nil {
 		m.Name, m.Type = h.Name, h.Type
 	}
 	return m

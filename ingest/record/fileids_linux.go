@@ -11,6 +11,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/record/perfevent"
 	"symbolize/ingest/record/sampler"
 )
 
@@ -69,7 +70,7 @@ func (p *processes) stillMaps(pid int32, m *procmaps.Mapping, since uint64) bool
 	if err != nil {
 		return false
 	}
-	now := monotonic()
+	now := perfevent.Monotonic()
 	for row := range bytes.Lines(b) {
 		if o, ok := procmaps.ParseCode(string(row)); ok && o == *m {
 			p.mapped.sync()

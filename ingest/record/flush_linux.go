@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/record/perfevent"
 	"symbolize/ingest/record/sampler"
 )
 
@@ -141,7 +142,7 @@ func (f *flusher) flush() error {
 // take takes the part at hand. again: the next one begins a file.
 func (f *flusher) take(again bool) (p *part, err error) {
 	p = &part{gone: f.set.procs.gone()}
-	now, _ := readClocks()
+	now, _ := perfevent.ReadClocks()
 	if p.turned = now.Perf; f.set.stacks != nil {
 		p.turned = now.Monotonic
 		p.stacks = f.set.stacks.cut()
@@ -194,7 +195,7 @@ func (f *flusher) add(p *part, last bool) (samples []bundle.Samples, err error) 
 func (f *flusher) manifest(samples []bundle.Samples) *bundle.Manifest {
 	m := f.s.manifest
 	m.Samples, m.Begin = samples, f.last
-	if now, err := readClocks(); err == nil {
+	if now, err := perfevent.ReadClocks(); err == nil {
 		m.End = now
 	} else {
 		m.End = f.last

@@ -19,6 +19,7 @@ import (
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/record/bpfread"
 )
 
 // loaderEnv makes the test binary a program that loads BPF programs, "COUNT LIFE":
@@ -258,8 +259,8 @@ func TestLiveKernelCopyEqual(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	x := &infoReader{}
-	raw, err := x.program(p.FD())
+	x := &bpfread.ProgramReader{}
+	raw, err := x.Program(p.FD())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +317,7 @@ func TestLiveEnds(t *testing.T) {
 	}
 	p.Close()
 	for range 3000 { // the kernel frees it when all CPUs have passed it
-		if _, err = openProgram(uint32(id)); err != nil {
+		if _, err = bpfread.OpenProgram(uint32(id)); err != nil {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -7,6 +7,8 @@ import (
 
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/record/bpfread"
+	"symbolize/ingest/record/perfevent"
 )
 
 // lookAgainEvery is how often the BPF programs that are there are listed at most because records
@@ -27,7 +29,7 @@ const maxLive = 1 << 20
 
 // lookAgainAfterLoss has lost records followed by a look at what is there.
 func (x *sideband) lookAgainAfterLoss() {
-	x.again = again{live: make(map[uint64]uint32), next: nextProgram}
+	x.again = again{live: make(map[uint64]uint32), next: bpfread.NextProgram}
 	x.programs.found = x.again.found
 }
 
@@ -76,7 +78,7 @@ func (x *sideband) lookAgain(now uint64) int {
 	from, to := a.from, a.to
 	a.from, a.to = 0, 0
 	// Those that come and go from here on have records.
-	begin := monotonic()
+	begin := perfevent.Monotonic()
 	before, there := maps.Clone(a.live), x.list(begin)
 	for _, start := range slices.Sorted(maps.Keys(before)) {
 		if there[start] == before[start] {
@@ -94,7 +96,7 @@ func (x *sideband) lookAgain(now uint64) int {
 		a.found(start, length)
 	}
 	x.modules.lookSince(from)
-	a.last = monotonic()
+	a.last = perfevent.Monotonic()
 	x.drainRings()
 	x.changes.settled(to, a.last)
 	x.s.log("after lost records %d functions of BPF programs were there", len(there))

@@ -11,6 +11,7 @@ import (
 
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/record/perfevent"
 	"symbolize/ingest/record/sampler"
 )
 
@@ -96,7 +97,7 @@ func TestLookAgain(t *testing.T) {
 		}
 		return 0, os.ErrNotExist
 	}
-	if ms := x.lookAgain(monotonic()); ms != -1 {
+	if ms := x.lookAgain(perfevent.Monotonic()); ms != -1 {
 		t.Errorf("nothing was lost, and there is a look in %d ms", ms)
 	}
 	delete(k.programs, 5)
@@ -105,22 +106,22 @@ func TestLookAgain(t *testing.T) {
 		p := testProgram(id)
 		for _, f := range p.Funcs {
 			rec := ksymbolRecord(uint64(f.Start), "bpf_prog_0501000000000000_"+f.Name, false)
-			binary.NativeEndian.PutUint32(rec[recordHeader+8:], uint32(len(f.Code)))
+			binary.NativeEndian.PutUint32(rec[perfevent.RecordHeader+8:], uint32(len(f.Code)))
 			x.record(rec)
 		}
 		x.record(bpfEventRecord(perfdata.BPFLoad, id, tag))
 	}
 	load(5, bpf.Tag{5, 1}) // it is gone, the record of which is lost, as that of the load of 4
-	x.current.latest = 100
+	x.current.Latest = 100
 	x.record(ringRecord(perfdata.TypeLost, binary.NativeEndian.AppendUint64(make([]byte, 8), 6)))
 	at := uint64(testProgram(4).Funcs[0].Start) + 8
-	if got := x.changes.Epoch([]uint64{at}, monotonic()); got != sampler.UnknownTime {
+	if got := x.changes.Epoch([]uint64{at}, perfevent.Monotonic()); got != sampler.UnknownTime {
 		t.Errorf("records were lost, and the epoch is %d", got)
 	}
-	if ms := x.lookAgain(monotonic()); ms != -1 {
+	if ms := x.lookAgain(perfevent.Monotonic()); ms != -1 {
 		t.Errorf("there is another look in %d ms", ms)
 	}
-	if got := x.changes.Epoch([]uint64{at}, monotonic()); got != x.again.last {
+	if got := x.changes.Epoch([]uint64{at}, perfevent.Monotonic()); got != x.again.last {
 		t.Errorf("it was looked again at %d, and the epoch is %d", x.again.last, got)
 	}
 	x.programs.finish()

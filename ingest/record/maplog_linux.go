@@ -18,6 +18,7 @@ import (
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/record/cpulist"
 	"symbolize/ingest/record/history"
+	"symbolize/ingest/record/perfevent"
 )
 
 // mapLogFlags request the code mappings of all processes, and when programs begin.
@@ -40,7 +41,7 @@ type mapLog struct {
 	log   *history.Log // nil: the records cannot be had
 
 	mu       sync.Mutex // guards the rings
-	rings    []*ring
+	rings    []*perfevent.Ring
 	forgot   uint64 // when old records were forgotten last
 	wake     int    // eventfd that ends the loop
 	stopping atomic.Bool
@@ -61,11 +62,11 @@ func (l *mapLog) start() error {
 		l.s.warn("changes of mappings are not recorded: %v", err)
 		return nil
 	}
-	l.log, l.done = history.New(monotonic()), make(chan struct{})
+	l.log, l.done = history.New(perfevent.Monotonic()), make(chan struct{})
 	l.procs.mapped = l
 	fds := make([]unix.PollFd, 0, len(l.rings)+1)
 	for _, r := range l.rings {
-		fds = append(fds, unix.PollFd{Fd: int32(r.fd), Events: unix.POLLIN})
+		fds = append(fds, unix.PollFd{Fd: int32(r.FD), Events: unix.POLLIN})
 	}
 	go l.loop(append(fds, unix.PollFd{Fd: int32(l.wake), Events: unix.POLLIN}))
 	return nil
@@ -80,11 +81,11 @@ func (l *mapLog) open() (err error) {
 		return err
 	}
 	for _, cpu := range cpus {
-		var r *ring
+		var r *perfevent.Ring
 		for _, pages := range mapLogPages {
-			attr := l.s.clocked(dummyAttr(mapLogFlags))
+			attr := l.s.clocked(perfevent.DummyAttr(mapLogFlags))
 			attr.Wakeup = uint32(pages * os.Getpagesize() / 2)
-			if r, err = openRing(attr, -1, cpu, pages); !errors.Is(err, unix.EPERM) {
+			if r, err = perfevent.OpenRing(attr, -1, cpu, pages); !errors.Is(err, unix.EPERM) {
 				break
 			}
 		}
@@ -121,10 +122,10 @@ func (l *mapLog) sync() {
 	if l == nil {
 		return
 	}
-	now := monotonic()
+	now := perfevent.Monotonic()
 	l.mu.Lock()
 	for _, r := range l.rings {
-		r.drain(func(rec []byte) { l.record(r, rec) })
+		r.Drain(func(rec []byte) { l.record(r, rec) })
 	}
 	old := now-l.forgot >= uint64(mapLogAge)
 	if old {
@@ -137,11 +138,11 @@ func (l *mapLog) sync() {
 }
 
 // record takes in a record of a ring.
-func (l *mapLog) record(r *ring, rec []byte) {
+func (l *mapLog) record(r *perfevent.Ring, rec []byte) {
 	order := binary.NativeEndian
-	at, body := recordTime(rec), rec[recordHeader:]
-	was := r.latest
-	if r.latest = at; len(body) < 16 {
+	at, body := perfevent.RecordTime(rec), rec[perfevent.RecordHeader:]
+	was := r.Latest
+	if r.Latest = at; len(body) < 16 {
 		return
 	}
 	pid := int32(order.Uint32(body))
@@ -219,7 +220,7 @@ func (l *mapLog) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.rings {
-		r.close()
+		r.Close()
 	}
 	l.rings = nil
 	if l.wake >= 0 {

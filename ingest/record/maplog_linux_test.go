@@ -13,6 +13,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/record/history"
+	"symbolize/ingest/record/perfevent"
 	"symbolize/ingest/record/sampler"
 )
 
@@ -47,7 +48,7 @@ func mapLogRecord(kind perfdata.Type, misc uint16, time uint64, body []byte) []b
 	o := binary.NativeEndian
 	b := o.AppendUint32(nil, uint32(kind))
 	b = o.AppendUint16(b, misc)
-	b = o.AppendUint16(b, uint16(recordHeader+len(body)+32))
+	b = o.AppendUint16(b, uint16(perfevent.RecordHeader+len(body)+32))
 	b = append(append(b, body...), make([]byte, 32)...)
 	o.PutUint64(b[len(b)-24:], time)
 	return b
@@ -68,7 +69,7 @@ func mmapRecord(pid uint32, time, start, length uint64, inode uint64, path strin
 }
 
 func (p *processes) maps50(time uint64, file string) {
-	p.mapped.record(&ring{}, mmapRecord(50, time, 0x1000, 0x1000, uint64(file[0]), "/"+file))
+	p.mapped.record(&perfevent.Ring{}, mmapRecord(50, time, 0x1000, 0x1000, uint64(file[0]), "/"+file))
 }
 
 // TestPlacesAtTimes: an address is that of the file which was mapped at the time of the sample, by
@@ -115,20 +116,20 @@ func TestPlacesAtTimes(t *testing.T) {
 		}, map[uint64]string{150: "a", 250: ambiguous, 350: "b"}},
 		{"lost records", func(p *processes) {
 			p.copyOf(1, "a", 200, 210)
-			p.mapped.record(&ring{latest: 300}, mapLogRecord(perfdata.TypeLost, 0, 400, words(uint64(1), uint64(3))))
+			p.mapped.record(&perfevent.Ring{Latest: 300}, mapLogRecord(perfdata.TypeLost, 0, 400, words(uint64(1), uint64(3))))
 			p.copyOf(1, "a", 500, 510)
 		}, map[uint64]string{250: "a", 350: ambiguous, 450: "a"}},
 		{"exec", func(p *processes) {
 			p.maps50(200, "a")
-			p.mapped.record(&ring{}, mapLogRecord(perfdata.TypeComm, perfdata.MiscCommExec, 250,
+			p.mapped.record(&perfevent.Ring{}, mapLogRecord(perfdata.TypeComm, perfdata.MiscCommExec, 250,
 				words(uint32(50), uint32(50), uint64(0))))
 			p.copyOf(1, "b", 300, 310)
 		}, map[uint64]string{220: "a", 249: "a", 250: "b", 290: "b"}},
 		{"a thread, and a process of the same number", func(p *processes) {
 			p.maps50(200, "a")
-			p.mapped.record(&ring{}, mapLogRecord(perfdata.TypeFork, 0, 230, words(uint32(50), uint32(50),
+			p.mapped.record(&perfevent.Ring{}, mapLogRecord(perfdata.TypeFork, 0, 230, words(uint32(50), uint32(50),
 				uint32(51), uint32(50), uint64(0))))
-			p.mapped.record(&ring{}, mapLogRecord(perfdata.TypeFork, 0, 250, words(uint32(50), uint32(1),
+			p.mapped.record(&perfevent.Ring{}, mapLogRecord(perfdata.TypeFork, 0, 250, words(uint32(50), uint32(1),
 				uint32(50), uint32(1), uint64(0))))
 			p.copyOf(1, "b", 300, 310)
 		}, map[uint64]string{240: "a", 249: "a", 250: "b"}},
@@ -246,14 +247,14 @@ func TestTablesWiden(t *testing.T) {
 func TestMapRecords(t *testing.T) {
 	p := remapped(t)
 	whole := mmapRecord(50, 200, 0x1000, 0x1000, 7, "/a")
-	for n := recordHeader; n < len(whole); n++ {
-		p.mapped.record(&ring{}, whole[:n:n])
+	for n := perfevent.RecordHeader; n < len(whole); n++ {
+		p.mapped.record(&perfevent.Ring{}, whole[:n:n])
 	}
-	p.mapped.record(&ring{}, mmapRecord(0, 200, 0x1000, 0x1000, 7, "/a"))
-	p.mapped.record(&ring{}, mmapRecord(51, 200, 0x1000, 0, 7, "/a"))
-	p.mapped.record(&ring{}, mmapRecord(51, 200, 0x1000, 1<<63, 7, "/a"))
-	p.mapped.record(&ring{}, mmapRecord(51, 200, 1<<63, 1<<63, 7, "/a")) // it goes round
-	p.mapped.record(&ring{}, mmapRecord(52, 200, 0x1000, 0x1000, 0, anonymous))
+	p.mapped.record(&perfevent.Ring{}, mmapRecord(0, 200, 0x1000, 0x1000, 7, "/a"))
+	p.mapped.record(&perfevent.Ring{}, mmapRecord(51, 200, 0x1000, 0, 7, "/a"))
+	p.mapped.record(&perfevent.Ring{}, mmapRecord(51, 200, 0x1000, 1<<63, 7, "/a"))
+	p.mapped.record(&perfevent.Ring{}, mmapRecord(51, 200, 1<<63, 1<<63, 7, "/a")) // it goes round
+	p.mapped.record(&perfevent.Ring{}, mmapRecord(52, 200, 0x1000, 0x1000, 0, anonymous))
 	m, ok := p.mapped.log.At(52, 0x1000, 200)
 	if !ok || m.File != (procmaps.File{Major: 8, Minor: 1}) {
 		t.Errorf("%+v, %v", m, ok)
@@ -269,11 +270,11 @@ func TestMapRecords(t *testing.T) {
 // TestMapLogForgets: records of processes without bare addresses do not add up.
 func TestMapLogForgets(t *testing.T) {
 	p := remapped(t)
-	now := monotonic()
+	now := perfevent.Monotonic()
 	p.mapped.log = history.New(now - uint64(time.Hour))
 	p.copyOf(1, "a", now-uint64(time.Minute), now-uint64(time.Minute))
 	for _, pid := range []uint32{50, 51} {
-		p.mapped.record(&ring{}, mmapRecord(pid, now-uint64(time.Minute)+9, 0x1000, 0x1000, 7, "/b"))
+		p.mapped.record(&perfevent.Ring{}, mmapRecord(pid, now-uint64(time.Minute)+9, 0x1000, 0x1000, 7, "/b"))
 	}
 	p.mapped.sync()
 	for pid, want := range map[int32]bool{50: true, 51: false} {
@@ -287,7 +288,7 @@ func TestMapLogForgets(t *testing.T) {
 // it is still there, and nothing was mapped in its place in between.
 func TestStillMaps(t *testing.T) {
 	p := remapped(t)
-	p.mapped.forgot = monotonic() // these times are long ago
+	p.mapped.forgot = perfevent.Monotonic() // these times are long ago
 	text := "00001000-00002000 r-xp 00000000 08:01 97  /a\n"
 	m, _ := procmaps.ParseCode(text)
 	if p.stillMaps(50, &m, 200) {

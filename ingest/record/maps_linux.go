@@ -12,6 +12,8 @@ import (
 
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/rawdump"
+	"symbolize/ingest/record/bpfread"
+	"symbolize/ingest/record/perfevent"
 )
 
 // Bounds on the data of maps.
@@ -27,8 +29,8 @@ const (
 // that the capture keeps no map alive.
 type mapSeries struct {
 	s      *session
-	reader *mapReader
-	blobs  *infoReader
+	reader *bpfread.MapReader
+	blobs  *bpfread.ProgramReader
 	wanted []*wantedMap
 	maps   []*seriesMap
 	lastID uint32
@@ -69,8 +71,8 @@ type mapBTF struct {
 }
 
 func newMapSeries(s *session, root string) *mapSeries {
-	m := &mapSeries{s: s, reader: &mapReader{cpus: possibleCPUs(root)},
-		blobs: &infoReader{}}
+	m := &mapSeries{s: s, reader: &bpfread.MapReader{CPUs: possibleCPUs(root)},
+		blobs: &bpfread.ProgramReader{}}
 	for _, text := range s.opts.Maps {
 		w := &wantedMap{text: text}
 		if id, err := strconv.ParseUint(text, 10, 32); err == nil {
@@ -145,7 +147,7 @@ func (m *mapSeries) stop() {
 // one were seen.
 func (m *mapSeries) find() error {
 	for {
-		id, err := nextMap(m.lastID)
+		id, err := bpfread.NextMap(m.lastID)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			return nil
@@ -163,7 +165,7 @@ func (m *mapSeries) find() error {
 
 // consider watches a map if it is wanted.
 func (m *mapSeries) consider(id uint32) error {
-	fd, err := openMap(id)
+	fd, err := bpfread.OpenMap(id)
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("%w: map %d: %w", ErrRights, id, err)
 	}
@@ -171,7 +173,7 @@ func (m *mapSeries) consider(id uint32) error {
 		return nil // gone meanwhile
 	}
 	defer unix.Close(fd)
-	h, err := m.reader.header(fd)
+	h, err := m.reader.Header(fd)
 	if err != nil {
 		return nil
 	}
@@ -212,12 +214,12 @@ func (m *mapSeries) keepBTF(h *rawdump.Header) {
 		}
 		size += len(b.blob)
 	}
-	blob, err := m.blobs.blob(h.BTFID)
+	blob, err := m.blobs.BTF(h.BTFID)
 	if err == nil && size+len(blob) > maxMapBTF {
-		err = errTooLarge
+		err = bpfread.ErrTooLarge
 	}
 	if err != nil {
-		m.s.lost("BTF of maps: "+reasonOf(err), 1)
+		m.s.lost("BTF of maps: "+bpfread.Reason(err), 1)
 		return
 	}
 	m.btf = append(m.btf, mapBTF{h.BTFID, append([]byte(nil), blob...)})
@@ -233,7 +235,7 @@ func (m *mapSeries) tick() {
 }
 
 func (m *mapSeries) dump(x *seriesMap) {
-	fd, err := openMap(x.id)
+	fd, err := bpfread.OpenMap(x.id)
 	if errors.Is(err, os.ErrNotExist) {
 		x.gone = true
 		m.s.warn("map %s (id %d) was gone after %s; there are %d dumps of it", x.name, x.id,
@@ -256,13 +258,13 @@ func (m *mapSeries) dump(x *seriesMap) {
 
 // read dumps a map into the spool.
 func (m *mapSeries) read(x *seriesMap, fd int) error {
-	h, err := m.reader.header(fd)
+	h, err := m.reader.Header(fd)
 	if err != nil {
 		return err
 	}
-	clocks, _ := otherClocks()
+	clocks, _ := perfevent.SystemClocks()
 	h.Time = clocks.Monotonic
-	if m.room, err = m.reader.dump(m.room[:0], fd, &h); err != nil {
+	if m.room, err = m.reader.Dump(m.room[:0], fd, &h); err != nil {
 		return err
 	}
 	if m.taken+len(m.names) >= maxMapDumps || m.spool.size+int64(len(m.room)) > maxMapSpool {

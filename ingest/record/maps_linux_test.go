@@ -1,7 +1,6 @@
 package record
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -11,160 +10,20 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/btf"
 
+	"symbolize/fixtures/livemap"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/rawdump"
 )
 
-// liveMap makes a map with BTF that has one key more at each step.
-func liveMap(t *testing.T, typ ebpf.MapType, name string, entries uint32) *ebpf.Map {
-	t.Helper()
-	u32 := &btf.Int{Name: "unsigned int", Size: 4}
-	value := &btf.Struct{Name: "live_value", Size: 8, Members: []btf.Member{
-		{Name: "count", Type: &btf.Int{Name: "unsigned long", Size: 8}}}}
-	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: name, Type: typ, KeySize: 4, ValueSize: 8,
-		MaxEntries: entries, Key: u32, Value: value})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	return m
-}
-
-// fill writes a value for each CPU, or one.
-func fill(t *testing.T, m *ebpf.Map, key uint32, value uint64) {
-	t.Helper()
-	var v any = value
-	switch m.Type() {
-	case ebpf.PerCPUArray, ebpf.PerCPUHash, ebpf.LRUCPUHash:
-		n, err := ebpf.PossibleCPU()
-		if err != nil {
-			t.Fatal(err)
-		}
-		list := make([]uint64, n)
-		for i := range list {
-			list[i] = value + uint64(i)
-		}
-		v = list
-	}
-	if err := m.Put(key, v); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestLiveMapReader reads maps of each kind in batches and by keys: both give all pairs.
-func TestLiveMapReader(t *testing.T) {
-	needLive(t)
-	r := &mapReader{cpus: possibleCPUs("")}
-	for _, typ := range []ebpf.MapType{ebpf.Hash, ebpf.Array, ebpf.PerCPUHash, ebpf.PerCPUArray,
-		ebpf.LRUHash, ebpf.LRUCPUHash} {
-		const entries = 3000
-		m := liveMap(t, typ, "live_reader", 4*entries)
-		for key := range uint32(entries) {
-			fill(t, m, key, uint64(key)*7)
-		}
-		h, err := r.header(m.FD())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if h.Type != uint32(typ) || h.Name != "live_reader" || h.KeySize != 4 || h.ValueSize != 8 ||
-			h.BTFID == 0 || h.KeyType == 0 || h.ValueType == 0 || (h.CPUs > 0) !=
-			strings.Contains(typ.String(), "CPU") {
-			t.Errorf("%v: %+v", typ, h)
-		}
-		for way, read := range map[string]func(int, *rawdump.Header, int) error{
-			"batches": r.batches, "elements": r.elements} {
-			r.pairs, r.lost = nil, nil
-			if err := read(m.FD(), &h, int(h.Stride())); err != nil || r.lost != nil {
-				t.Errorf("%v by %s: %v, lost %v", typ, way, err, r.lost)
-				continue
-			}
-			seen := make(map[uint32]bool)
-			pair := 4 + int(h.Stride())
-			for p := r.pairs; len(p) >= pair; p = p[pair:] {
-				key := binary.NativeEndian.Uint32(p)
-				value := binary.NativeEndian.Uint64(p[4:])
-				if key < entries && value != uint64(key)*7 || seen[key] {
-					t.Fatalf("%v by %s: key %d has %d, seen before: %v", typ, way, key, value, seen[key])
-				}
-				seen[key] = true
-				if h.CPUs > 1 && key < entries && binary.NativeEndian.Uint64(p[12:]) != value+1 {
-					t.Fatalf("%v by %s: key %d: value of CPU 1", typ, way, key)
-				}
-			}
-			for key := range uint32(entries) {
-				if !seen[key] {
-					t.Fatalf("%v by %s: no key %d of %d", typ, way, key, len(seen))
-				}
-			}
-		}
-	}
-	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.RingBuf, MaxEntries: 4096})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	h, err := r.header(m.FD())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := r.dump(nil, m.FD(), &h); !errors.Is(err, errUnread) {
-		t.Errorf("a ring buffer: %d bytes, %v", len(out), err)
-	}
-}
-
-// TestLiveMapSlots: an empty slot is no loss, a value that is not returned is one.
-func TestLiveMapSlots(t *testing.T) {
-	needLive(t)
-	inner := &ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}
-	one, err := ebpf.NewMap(inner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer one.Close()
-	for typ, counted := range map[ebpf.MapType]bool{ebpf.ProgramArray: true, ebpf.CGroupArray: false,
-		ebpf.ArrayOfMaps: true, ebpf.PerfEventArray: false, ebpf.CPUMap: true} {
-		m, err := ebpf.NewMap(&ebpf.MapSpec{Type: typ, KeySize: 4, ValueSize: 4, MaxEntries: 4,
-			InnerMap: inner})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
-		want := 0
-		if typ == ebpf.ArrayOfMaps {
-			if err := m.Put(uint32(2), one); err != nil {
-				t.Fatal(err)
-			}
-			want = 1
-		}
-		r := &mapReader{cpus: 1}
-		h, err := r.header(m.FD())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.elements(m.FD(), &h, int(h.Stride())); err != nil {
-			t.Fatal(err)
-		}
-		var wantLost uint64
-		if !counted {
-			wantLost = uint64(h.MaxEntries)
-		}
-		lost := r.lost["elements of which the kernel tells no values"]
-		if got := len(r.pairs) / 8; got != want || lost != wantLost {
-			t.Errorf("%v: %d elements, want %d; lost %v", typ, got, want, r.lost)
-		}
-	}
-}
-
 // TestLiveCaptureMaps records maps: one grows, one goes and is made anew,
 // one never appears.
 func TestLiveCaptureMaps(t *testing.T) {
 	needLive(t)
-	grows := liveMap(t, ebpf.PerCPUHash, "live_grows", 100)
-	goes := liveMap(t, ebpf.Hash, "live_goes", 10)
+	grows := livemap.New(t, ebpf.PerCPUHash, "live_grows", 100)
+	goes := livemap.New(t, ebpf.Hash, "live_goes", 10)
 	path := filepath.Join(t.TempDir(), "capture.data")
 	w, err := bundle.Create(path)
 	if err != nil {
@@ -308,26 +167,5 @@ func TestLiveCaptureNoMap(t *testing.T) {
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("there is a file: %v", err)
-	}
-}
-
-// TestSeriesBounds: elements beyond a bound are counted, and the dump stays whole.
-func TestSeriesBounds(t *testing.T) {
-	r := &mapReader{}
-	value := make([]byte, maxMapBytes/4)
-	for range 6 {
-		r.keep([]byte("key."), value)
-	}
-	if len(r.pairs) != 3*(4+len(value)) || len(r.lost) != 1 {
-		t.Errorf("%d bytes, lost %v", len(r.pairs), r.lost)
-	}
-	for _, n := range r.lost {
-		if n != 3 {
-			t.Errorf("lost %v", r.lost)
-		}
-	}
-	h := rawdump.Header{KeySize: 4, ValueSize: 1 << 30}
-	if _, err := r.dump(nil, -1, &h); !errors.Is(err, errTooLarge) {
-		t.Errorf("a value of 1 GiB: %v", err)
 	}
 }

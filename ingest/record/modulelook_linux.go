@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/record/perfevent"
 )
 
 // look finds, where there are no tracepoints, the modules that came and went since it was
@@ -33,7 +34,7 @@ func (m *modules) compare() {
 	if err != nil {
 		return // read has reported it
 	}
-	now, there := monotonic(), make(map[moduleKey]bool)
+	now, there := perfevent.Monotonic(), make(map[moduleKey]bool)
 	loads := make(map[string]uint64)
 	for line := range strings.Lines(string(b)) {
 		if x, ok := procmaps.ParseModule(line); ok {

@@ -20,6 +20,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/record/perfevent"
 )
 
 // maxModules bounds the modules of one capture, those of now and of before.
@@ -82,7 +83,7 @@ var tracingDirs = [...]string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"
 
 // open has the tracepoints write into the rings. A kernel without modules has none; other
 // tracepoints that cannot be opened are reported as a loss.
-func (m *modules) open(rings []*ring) {
+func (m *modules) open(rings []*perfevent.Ring) {
 	if _, err := os.Stat(m.root + "/proc/modules"); errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -97,17 +98,17 @@ func (m *modules) open(rings []*ring) {
 	}
 }
 
-func (m *modules) openPoint(t *tracepoint, rings []*ring) error {
+func (m *modules) openPoint(t *tracepoint, rings []*perfevent.Ring) error {
 	if err := m.describe(t); err != nil {
 		return err
 	}
 	for _, r := range rings {
 		// One sample wakes the reader, like the ring's own watermark.
-		fd, id, err := openEvent(m.s.clocked(&unix.PerfEventAttr{Type: unix.PERF_TYPE_TRACEPOINT,
+		fd, id, err := perfevent.Open(m.s.clocked(&unix.PerfEventAttr{Type: unix.PERF_TYPE_TRACEPOINT,
 			Config: t.id, Sample: 1, Wakeup: 1,
-			Sample_type: uint64(sampleType | perfdata.SampleRaw)}), -1, r.cpu)
+			Sample_type: uint64(perfevent.SampleType | perfdata.SampleRaw)}), -1, r.CPU)
 		if err == nil {
-			err = redirect(fd, r)
+			err = r.Redirect(fd)
 		}
 		if err != nil {
 			return err
@@ -158,12 +159,12 @@ func nameOffset(format string) (int, error) {
 // sample takes in a sample of one of the tracepoints: u64 id, u32 pid, u32 tid, u64
 // time, u32 cpu, u32 res, u32 size, raw data.
 func (m *modules) sample(rec []byte) {
-	const rawAt = recordHeader + 36
+	const rawAt = perfevent.RecordHeader + 36
 	if len(rec) < rawAt {
 		return
 	}
 	order := binary.NativeEndian
-	id := order.Uint64(rec[recordHeader:])
+	id := order.Uint64(rec[perfevent.RecordHeader:])
 	for i := range m.points {
 		t := &m.points[i]
 		if !slices.Contains(t.ids, id) {
@@ -172,7 +173,7 @@ func (m *modules) sample(rec []byte) {
 		raw := rec[rawAt:]
 		raw = raw[:min(len(raw), int(order.Uint32(rec[rawAt-4:])))]
 		if name := t.moduleName(raw); name != "" {
-			at := order.Uint64(rec[recordHeader+16:])
+			at := order.Uint64(rec[perfevent.RecordHeader+16:])
 			m.event(moduleEvent{name: name, time: at, free: i == 1})
 		}
 	}
@@ -203,7 +204,7 @@ func (m *modules) event(e moduleEvent) {
 
 // start takes in the modules that are there, and their symbols.
 func (m *modules) start() error {
-	m.looked = monotonic()
+	m.looked = perfevent.Monotonic()
 	if m.read(nil) {
 		m.readSymbols()
 	}

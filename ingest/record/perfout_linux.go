@@ -10,6 +10,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/record/perfevent"
 )
 
 // perfOut is the perf.data of a bundle while it is written: a temporary file without
@@ -32,7 +33,7 @@ func newPerfOut(ids []uint64, monotonic bool) (*perfOut, error) {
 	const dummy = 9 // PERF_COUNT_SW_DUMMY
 	event := perfdata.Event{
 		Attr: perfdata.Attr{Type: perfdata.AttrSoftware, Config: dummy, SamplePeriod: 1,
-			SampleType: sampleType, Flags: kernelFlags | processFlags | perfdata.FlagSampleIDAll},
+			SampleType: perfevent.SampleType, Flags: kernelFlags | processFlags | perfdata.FlagSampleIDAll},
 		Name: "dummy:HG", IDs: ids,
 	}
 	if monotonic {

@@ -16,6 +16,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/record/perfevent"
 )
 
 const (
@@ -126,7 +127,7 @@ func (p *processes) identify(vdso buildid.ID) {
 // open has the records of this thread's children to come written into the rings, and
 // returns the ids of the events. The events are inherited; the command must be
 // started from the calling thread.
-func (p *processes) open(rings []*ring) (ids []uint64) {
+func (p *processes) open(rings []*perfevent.Ring) (ids []uint64) {
 	if len(p.s.opts.Command) == 0 {
 		return nil
 	}
@@ -137,13 +138,13 @@ func (p *processes) open(rings []*ring) (ids []uint64) {
 	}
 	flags := processFlags | perfdata.FlagInherit | perfdata.FlagBuildID
 	for _, r := range rings {
-		fd, id, err := openEvent(p.s.clocked(dummyAttr(flags)), 0, r.cpu)
+		fd, id, err := perfevent.Open(p.s.clocked(perfevent.DummyAttr(flags)), 0, r.CPU)
 		if errors.Is(err, unix.EINVAL) && flags&perfdata.FlagBuildID != 0 { // before Linux 5.12
 			flags &^= perfdata.FlagBuildID
-			fd, id, err = openEvent(p.s.clocked(dummyAttr(flags)), 0, r.cpu)
+			fd, id, err = perfevent.Open(p.s.clocked(perfevent.DummyAttr(flags)), 0, r.CPU)
 		}
 		if err == nil {
-			err = redirect(fd, r)
+			err = r.Redirect(fd)
 		}
 		if err != nil {
 			p.s.warn("the command's processes are not followed: %v", err)
@@ -153,16 +154,6 @@ func (p *processes) open(rings []*ring) (ids []uint64) {
 		ids = append(ids, id)
 	}
 	return ids
-}
-
-// redirect has the records of an event written into a ring. After an error the event
-// is closed.
-func redirect(fd int, r *ring) error {
-	if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_SET_OUTPUT, r.fd); err != nil {
-		unix.Close(fd)
-		return os.NewSyscallError("PERF_EVENT_IOC_SET_OUTPUT", err)
-	}
-	return nil
 }
 
 // record notes the process that a COMM, FORK or MMAP2 record is of.

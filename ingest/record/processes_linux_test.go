@@ -255,39 +255,6 @@ func TestOwnVDSO(t *testing.T) {
 	}
 }
 
-// TestCommTime reads the time of COMM records only.
-func TestCommTime(t *testing.T) {
-	rec := ringRecord(3, []byte{1, 0, 0, 0, 1, 0, 0, 0, 'x', 0, 0, 0, 0, 0, 0, 0})
-	if got := commTime(rec); got != 99 {
-		t.Errorf("time %d", got)
-	}
-	for n := recordHeader; n < recordHeader+24; n++ {
-		if got := commTime(rec[:n]); got != 0 {
-			t.Errorf("%d bytes: time %d", n, got)
-		}
-	}
-	if got := commTime(ringRecord(9, make([]byte, 8))); got != 0 {
-		t.Errorf("time %d of a sample", got)
-	}
-	a, width := otherClocks()
-	b, _ := otherClocks()
-	if a.Monotonic == 0 || a.Boottime < a.Monotonic-width || b.Realtime < a.Realtime-1e9 ||
-		b.Monotonic < a.Monotonic || middle(3, 9) != 6 {
-		t.Errorf("%+v, then %+v, within %d", a, b, width)
-	}
-}
-
-// TestReasons: errors of bpf(2) in the words of package bpf, others in the kernel's.
-func TestReasons(t *testing.T) {
-	for err, want := range map[error]string{unix.ENOENT: "gone before it could be read",
-		unix.EPERM: "no rights to read it", unix.EACCES: "no rights to read it",
-		errTooLarge: "too large", fmt.Errorf("x: %w", unix.EMFILE): "x: too many open files"} {
-		if got := reasonOf(err); got != want {
-			t.Errorf("%v: %q, want %q", err, got, want)
-		}
-	}
-}
-
 // TestHostProc: the directory given as the host's /proc is checked before anything is recorded.
 func TestHostProc(t *testing.T) {
 	for _, tt := range []struct {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/record/perfevent"
 )
 
 // readTries is how often mappings are read of a process that runs another program meanwhile.
@@ -32,7 +33,7 @@ func (p *processes) read(pid int32) {
 func (p *processes) readOf(pid int32, program uint64, runs func() bool) bool {
 	room := mapRooms.Get().(*[]byte)
 	defer mapRooms.Put(room)
-	begin := monotonic()
+	begin := perfevent.Monotonic()
 	b, err := readSome(p.path(pid, "maps"), (*room)[:0], maxMaps+1)
 	if cap(b) <= maxRoom {
 		*room = b
@@ -50,7 +51,7 @@ func (p *processes) readOf(pid int32, program uint64, runs func() bool) bool {
 	case !runs():
 		return false
 	default:
-		p.keep(pid, program, b, readTime{begin, monotonic()})
+		p.keep(pid, program, b, readTime{begin, perfevent.Monotonic()})
 	}
 	return true
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/record/bpfread"
 )
 
 // maxPrograms bounds the programs that one capture distinguishes; 32 bytes are kept of
@@ -18,14 +19,21 @@ const maxPrograms = 1 << 20
 
 // programSource is where programs are read from: the kernel.
 type programSource interface {
-	// open returns a descriptor, which keeps the program there until it is closed.
-	open(id uint32) (fd int, err error)
-	close(fd int)
-	// program and blob return the kernel's record of a program, and the BTF of an id;
+	// Open returns a descriptor, which keeps the program loaded until it is closed.
+	Open(id uint32) (fd int, err error)
+	Close(fd int)
+	// Program and BTF return the kernel's record of a program, and the BTF of an id;
 	// both are valid until the next call.
-	program(fd int) (*bpf.RawProgram, error)
-	blob(id uint32) ([]byte, error)
+	Program(fd int) (*bpf.RawProgram, error)
+	BTF(id uint32) ([]byte, error)
 }
+
+// runningKernel is the programSource of a recording.
+type runningKernel struct{ bpfread.ProgramReader }
+
+func (*runningKernel) Open(id uint32) (int, error) { return bpfread.OpenProgram(id) }
+
+func (*runningKernel) Close(fd int) { unix.Close(fd) }
 
 // programs takes in BPF programs. It is for one goroutine.
 type programs struct {
@@ -56,7 +64,7 @@ type program struct {
 }
 
 func newPrograms(s *session) (*programs, error) {
-	p := &programs{s: s, source: &infoReader{}, seen: make(map[uint32]*program),
+	p := &programs{s: s, source: new(runningKernel), seen: make(map[uint32]*program),
 		btfs: make(map[uint32]bool)}
 	var err error
 	if p.infos, err = newSpool(); err == nil {
@@ -137,12 +145,12 @@ func (p *programs) presentAgain(id uint32, at uint64, found func(start uint64, l
 		}
 		x.late = true
 	}
-	fd, err := p.source.open(id)
+	fd, err := p.source.Open(id)
 	if err != nil {
 		return // gone
 	}
-	defer p.source.close(fd)
-	if raw, err := p.source.program(fd); err == nil {
+	defer p.source.Close(fd)
+	if raw, err := p.source.Program(fd); err == nil {
 		x.again = append(x.again, at)
 		functionsOf(raw, found)
 	}
@@ -160,10 +168,10 @@ func functionsOf(raw *bpf.RawProgram, found func(start uint64, length uint32)) {
 // read reads a program: its descriptor first, which keeps it there, and is closed
 // when the last byte was copied.
 func (p *programs) read(id uint32) *program {
-	fd, err := p.source.open(id)
+	fd, err := p.source.Open(id)
 	if len(p.seen) >= maxPrograms {
 		if err == nil {
-			p.source.close(fd)
+			p.source.Close(fd)
 		}
 		p.s.lost("BPF programs beyond the bound", 1)
 		return nil
@@ -171,13 +179,13 @@ func (p *programs) read(id uint32) *program {
 	x := &program{}
 	p.seen[id] = x
 	if err != nil {
-		x.missing = reasonOf(err)
+		x.missing = bpfread.Reason(err)
 		return x
 	}
-	defer p.source.close(fd)
-	raw, err := p.source.program(fd)
+	defer p.source.Close(fd)
+	raw, err := p.source.Program(fd)
 	if err != nil {
-		x.missing = reasonOf(err)
+		x.missing = bpfread.Reason(err)
 		return x
 	}
 	p.keep(id, x, raw)
@@ -203,9 +211,9 @@ func (p *programs) keep(id uint32, x *program, raw *bpf.RawProgram) {
 		return
 	}
 	p.btfs[btf] = true
-	blob, err := p.source.blob(btf)
+	blob, err := p.source.BTF(btf)
 	if err != nil {
-		p.s.lost("BTF of BPF programs: "+reasonOf(err), 1)
+		p.s.lost("BTF of BPF programs: "+bpfread.Reason(err), 1)
 		return
 	}
 	p.addBTF(btf, blob)
@@ -225,14 +233,14 @@ func (p *programs) fail(err error) {
 
 // fdRights is called where no program can be had by its id: it finds the reason.
 func fdRights() error {
-	id, err := nextProgram(0)
+	id, err := bpfread.NextProgram(0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	fd, err := openProgram(id)
+	fd, err := bpfread.OpenProgram(id)
 	switch {
 	case err == nil:
 		return unix.Close(fd)

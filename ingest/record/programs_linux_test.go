@@ -14,6 +14,7 @@ import (
 	"symbolize/fixtures/bpfbuild"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/record/bpfread"
 )
 
 // testProgram is a program of two functions with lines and BTF, of its own ids.
@@ -40,12 +41,11 @@ func rawOf(p bpfbuild.Program) *bpf.RawProgram {
 	n := order.Uint32(entry)
 	raw := &bpf.RawProgram{Info: bytes.Clone(entry[head : head+n]), BigEndian: bigEndian}
 	data := entry[head+n:]
-	for i := range infoArrays {
-		a := &infoArrays[i]
-		if order.Uint64(entry[8:])>>a.index&1 != 0 {
-			at := order.Uint64(raw.Info[a.pointer:])
-			size := uint64(order.Uint32(raw.Info[a.count:])) * uint64(a.size)
-			raw.Arrays[a.index] = data[at:][:size]
+	for i, a := range bpf.Arrays {
+		if order.Uint64(entry[8:])>>i&1 != 0 {
+			at := order.Uint64(raw.Info[a.Pointer:])
+			size := uint64(order.Uint32(raw.Info[a.Count:])) * uint64(a.Size)
+			raw.Arrays[i] = data[at:][:size]
 		}
 	}
 	return raw
@@ -61,7 +61,7 @@ type fakeKernel struct {
 	opened   []int // descriptors that are not closed
 }
 
-func (k *fakeKernel) open(id uint32) (int, error) {
+func (k *fakeKernel) Open(id uint32) (int, error) {
 	if err := k.openErr[id]; err != nil {
 		return -1, err
 	}
@@ -72,11 +72,11 @@ func (k *fakeKernel) open(id uint32) (int, error) {
 	return int(id), nil
 }
 
-func (k *fakeKernel) close(fd int) {
+func (k *fakeKernel) Close(fd int) {
 	k.opened = slices.DeleteFunc(k.opened, func(o int) bool { return o == fd })
 }
 
-func (k *fakeKernel) program(fd int) (*bpf.RawProgram, error) {
+func (k *fakeKernel) Program(fd int) (*bpf.RawProgram, error) {
 	if err := k.readErr[uint32(fd)]; err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (k *fakeKernel) program(fd int) (*bpf.RawProgram, error) {
 	return raw, nil
 }
 
-func (k *fakeKernel) blob(id uint32) ([]byte, error) {
+func (k *fakeKernel) BTF(id uint32) ([]byte, error) {
 	if err := k.blobErr[id]; err != nil {
 		return nil, err
 	}
@@ -174,11 +174,11 @@ func TestProgramsKept(t *testing.T) {
 func TestProgramsMissing(t *testing.T) {
 	k := newFakeKernel(1, 2, 3, 4, 5, 6)
 	k.openErr = map[uint32]error{2: unix.EPERM, 3: unix.EMFILE}
-	k.readErr = map[uint32]error{4: unix.ENOENT, 5: errTooLarge}
+	k.readErr = map[uint32]error{4: unix.ENOENT, 5: bpfread.ErrTooLarge}
 	k.blobErr = map[uint32]error{1006: unix.ENOENT}
 	p := newTestPrograms(t, k)
 	want := map[uint32]string{2: bpf.MissingRights, 3: unix.EMFILE.Error(), 4: bpf.MissingGone,
-		5: errTooLarge.Error(), 99: bpf.MissingGone}
+		5: bpfread.ErrTooLarge.Error(), 99: bpf.MissingGone}
 	for _, id := range []uint32{99, 1, 2, 3, 4, 5, 6} {
 		p.load(id, bpf.Tag{byte(id), 1})
 	}
@@ -211,7 +211,7 @@ func TestProgramsMissing(t *testing.T) {
 	}
 	const images = "images of BPF programs: "
 	if s.Lost[images+bpf.MissingGone] != 2 || s.Lost[images+bpf.MissingRights] != 1 ||
-		s.Lost[images+errTooLarge.Error()] != 1 || s.Lost["BTF of BPF programs: "+bpf.MissingGone] != 1 {
+		s.Lost[images+bpfread.ErrTooLarge.Error()] != 1 || s.Lost["BTF of BPF programs: "+bpf.MissingGone] != 1 {
 		t.Errorf("lost %v", s.Lost)
 	}
 	list := decodeSpools(t, p.infos, p.blobs)

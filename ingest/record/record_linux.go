@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/record/perfevent"
 	"symbolize/ingest/record/usage"
 )
 
@@ -55,7 +56,7 @@ func (s *session) record(ctx context.Context, w *bundle.Writer) error {
 func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorder) error {
 	s.manifest.Recorder, s.manifest.Command = s.opts.Recorder, s.opts.Command
 	var clockErr error
-	if s.manifest.Begin, clockErr = readClocks(); clockErr != nil {
+	if s.manifest.Begin, clockErr = perfevent.ReadClocks(); clockErr != nil {
 		s.warn("perf's clock could not be read: %v", clockErr)
 	}
 	for i, r := range list {
@@ -72,7 +73,7 @@ func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorde
 	if s.flusher != nil {
 		s.flusher.stop()
 	}
-	if end, clockErr := readClocks(); clockErr == nil {
+	if end, clockErr := perfevent.ReadClocks(); clockErr == nil {
 		s.manifest.End = end
 	}
 	stopAll(list)

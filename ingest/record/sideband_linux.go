@@ -16,32 +16,17 @@ import (
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/record/bpfread"
 	"symbolize/ingest/record/cpulist"
+	"symbolize/ingest/record/perfevent"
 )
-
-// sampleType selects the identity fields of every record: with the same fields
-// at the same places, whichever event it is of.
-const sampleType = perfdata.SampleTID | perfdata.SampleTime | perfdata.SampleCPU |
-	perfdata.SampleIdentifier
-
-// dummyAttr is a software event that counts nothing and whose records are those that
-// the flags ask for. Its ring wakes the reader at the first byte: records other than
-// samples know only the watermark.
-func dummyAttr(flags perfdata.AttrFlags) *unix.PerfEventAttr {
-	return &unix.PerfEventAttr{
-		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_DUMMY,
-		Sample_type: uint64(sampleType), Wakeup: 1, Sample: 1,
-		Bits: attrBits(flags|perfdata.FlagSampleIDAll|perfdata.FlagExcludeKernel) |
-			unix.PerfBitWatermark,
-	}
-}
 
 // clocked sets CLOCK_MONOTONIC for the records of an event where stacks are sampled:
 // that is the one clock that a BPF program can read, so that the order of samples and records is
 // exact. All events of a ring have one clock; else it is perf's.
 func (s *session) clocked(attr *unix.PerfEventAttr) *unix.PerfEventAttr {
 	if s.opts.Stacks != nil {
-		attr.Bits |= attrBits(perfdata.FlagUseClockID)
+		attr.Bits |= perfevent.AttrBits(perfdata.FlagUseClockID)
 		attr.Clockid = unix.CLOCK_MONOTONIC
 	}
 	return attr
@@ -54,7 +39,7 @@ const kernelFlags = perfdata.FlagKSymbol | perfdata.FlagBPFEvent
 // program that they report as loaded.
 type sideband struct {
 	s        *session
-	rings    []*ring
+	rings    []*perfevent.Ring
 	programs *programs
 	out      *perfOut
 	kernel   *kernel    // asked where the kernel lies
@@ -70,7 +55,7 @@ type sideband struct {
 	ksymbols   int
 	symbols    map[symbolKey]bool // names at addresses in records: trampolines
 	room       []byte             // a record that was cut
-	current    *ring              // that is being read
+	current    *perfevent.Ring    // that is being read
 	named      []byte             // names of functions since the last load, each with a 0 behind
 	changes    *changes           // of kernel addresses; nil: not wanted
 	series     *mapSeries         // asked for the BTF of maps; nil if none are dumped
@@ -87,7 +72,7 @@ type symbolKey struct {
 }
 
 func newSideband(s *session, k *kernel, m *modules, p *processes) (*sideband, error) {
-	x := &sideband{s: s, current: new(ring), kernel: k, modules: m, procs: p, done: make(chan struct{}),
+	x := &sideband{s: s, current: new(perfevent.Ring), kernel: k, modules: m, procs: p, done: make(chan struct{}),
 		ready: make(chan struct{}), wake: -1, first: true, requests: make(chan func(), 1),
 		symbols: make(map[symbolKey]bool)}
 	var err error
@@ -103,7 +88,7 @@ func newSideband(s *session, k *kernel, m *modules, p *processes) (*sideband, er
 
 func (x *sideband) close() {
 	for _, r := range x.rings {
-		r.close()
+		r.Close()
 	}
 	x.rings = nil
 	if x.programs != nil {
@@ -129,7 +114,7 @@ func (x *sideband) start() error {
 		return err
 	}
 	for _, cpu := range cpus {
-		r, err := openRing(x.s.clocked(dummyAttr(kernelFlags)), -1, cpu, ringPages)
+		r, err := perfevent.OpenRing(x.s.clocked(perfevent.DummyAttr(kernelFlags)), -1, cpu, perfevent.RingPages)
 		if errors.Is(err, unix.ENODEV) {
 			continue // went offline
 		}
@@ -146,7 +131,7 @@ func (x *sideband) start() error {
 	}
 	ids := make([]uint64, 0, 2*len(x.rings))
 	for _, r := range x.rings {
-		ids = append(ids, r.id)
+		ids = append(ids, r.ID)
 	}
 	ids = append(ids, x.procs.open(x.rings)...)
 	x.modules.open(x.rings)
@@ -172,7 +157,7 @@ func (x *sideband) stop() {
 		return
 	}
 	for _, r := range x.rings {
-		ioctlPtr(r.fd, unix.PERF_EVENT_IOC_DISABLE, nil)
+		r.Disable()
 	}
 	x.ask()
 	<-x.done
@@ -203,11 +188,11 @@ func (x *sideband) loop() {
 	defer x.changes.end()
 	fds := make([]unix.PollFd, 0, len(x.rings)+1)
 	for _, r := range x.rings {
-		fds = append(fds, unix.PollFd{Fd: int32(r.fd), Events: unix.POLLIN})
+		fds = append(fds, unix.PollFd{Fd: int32(r.FD), Events: unix.POLLIN})
 	}
 	fds = append(fds, unix.PollFd{Fd: int32(x.wake), Events: unix.POLLIN})
 	for !x.stopping.Load() {
-		if _, err := unix.Poll(fds, x.lookAgain(monotonic())); err != nil && !errors.Is(err, unix.EINTR) {
+		if _, err := unix.Poll(fds, x.lookAgain(perfevent.Monotonic())); err != nil && !errors.Is(err, unix.EINTR) {
 			x.s.warn("waiting for BPF programs failed: %v", err)
 			break
 		}
@@ -220,7 +205,7 @@ func (x *sideband) loop() {
 	}
 	x.drainRings()
 	x.again.last = 0 // at once
-	x.lookAgain(monotonic())
+	x.lookAgain(perfevent.Monotonic())
 }
 
 // drainAsked reads until all rings are empty, and signals those who wait for that.
@@ -248,7 +233,7 @@ func (x *sideband) drainRings() {
 		again = false
 		for _, r := range x.rings {
 			x.current = r
-			again = r.drain(x.record) || again
+			again = r.Drain(x.record) || again
 		}
 	}
 }
@@ -261,7 +246,7 @@ const betweenDrains = 8
 func (x *sideband) readPresent() {
 	n := 0
 	for id := uint32(0); ; n++ {
-		next, err := nextProgram(id)
+		next, err := bpfread.NextProgram(id)
 		if err != nil {
 			if !errors.Is(err, os.ErrNotExist) {
 				x.s.warn("the BPF programs present could not be listed: %v", err)
@@ -280,7 +265,7 @@ func (x *sideband) readPresent() {
 // record takes in one record of a ring.
 func (x *sideband) record(rec []byte) {
 	order := binary.NativeEndian
-	body := rec[recordHeader:]
+	body := rec[perfevent.RecordHeader:]
 	switch perfdata.Type(order.Uint32(rec)) {
 	case perfdata.TypeBPFEvent:
 		if len(body) >= 16 && order.Uint16(body) == perfdata.BPFLoad {
@@ -292,8 +277,8 @@ func (x *sideband) record(rec []byte) {
 		if len(body) >= 16 {
 			x.s.lost("records of the rings", order.Uint64(body[8:]))
 		}
-		x.changes.lost(x.current.latest, recordTime(rec))
-		x.again.lost(x.current.latest, recordTime(rec))
+		x.changes.lost(x.current.Latest, perfevent.RecordTime(rec))
+		x.again.lost(x.current.Latest, perfevent.RecordTime(rec))
 	case perfdata.TypeSample:
 		x.modules.sample(rec)
 		return // not part of perf.data
@@ -301,17 +286,17 @@ func (x *sideband) record(rec []byte) {
 		x.procs.record(body)
 	}
 	rec = x.cut(rec)
-	x.current.latest = recordTime(rec)
+	x.current.Latest = perfevent.RecordTime(rec)
 	x.out.write(rec)
 }
 
 // cut removes the bytes that the kernel adds to BPF records where others listen too, so that
 // their trailer is at the end, where every reader looks for it (see perfdata.OwnFields).
 func (x *sideband) cut(rec []byte) []byte {
-	const trailer = 32 // of sampleType
+	const trailer = 32 // of perfevent.SampleType
 	order := binary.NativeEndian
-	own := perfdata.OwnFields(perfdata.Type(order.Uint32(rec)), rec[recordHeader:])
-	size := recordHeader + own + trailer
+	own := perfdata.OwnFields(perfdata.Type(order.Uint32(rec)), rec[perfevent.RecordHeader:])
+	size := perfevent.RecordHeader + own + trailer
 	if own == 0 || size >= len(rec) {
 		return rec
 	}
@@ -351,12 +336,12 @@ const maxSymbols = 1 << 16
 // ksymbol counts a KSYMBOL record and remembers those of no program.
 func (x *sideband) ksymbol(rec []byte) {
 	const lengthAt, flagsAt, unregister, nameAt = 8, 14, 1, 16
-	body := rec[recordHeader:]
+	body := rec[perfevent.RecordHeader:]
 	if len(body) < nameAt {
 		return
 	}
 	x.ksymbols++
-	x.changes.add(recordTime(x.cut(rec)), binary.NativeEndian.Uint64(body),
+	x.changes.add(perfevent.RecordTime(x.cut(rec)), binary.NativeEndian.Uint64(body),
 		uint64(binary.NativeEndian.Uint32(body[lengthAt:])))
 	name, _, _ := bytes.Cut(body[nameAt:], []byte{0})
 	loaded := binary.NativeEndian.Uint16(body[flagsAt:])&unregister == 0

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bytes"
 	"encoding/binary"
 	"io"
 	"os"
@@ -11,40 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/record/perfevent"
 	"symbolize/ingest/record/sampler"
 )
-
-// testRing is a ring with something in it from tail to head.
-func testRing(data []byte, tail, head uint64) *ring {
-	return &ring{data: data, page: &unix.PerfEventMmapPage{Data_tail: tail, Data_head: head}}
-}
-
-// TestRing reads records that wrap around the end, and stops at invalid ones.
-func TestRing(t *testing.T) {
-	data := make([]byte, 64)
-	r := testRing(data, 48, 48+32)
-	var rec [32]byte
-	binary.NativeEndian.PutUint16(rec[6:], 32)
-	rec[31] = 7
-	copy(data[48:], rec[:16])
-	copy(data, rec[16:])
-	var got [][]byte
-	visit := func(b []byte) { got = append(got, bytes.Clone(b)) }
-	if !r.drain(visit) || len(got) != 1 || !bytes.Equal(got[0], rec[:]) || r.page.Data_tail != 80 {
-		t.Errorf("%x, tail %d", got, r.page.Data_tail)
-	}
-	clear(data)
-	r.page.Data_head += 16
-	if !r.drain(visit) || len(got) != 1 || r.page.Data_tail != r.page.Data_head {
-		t.Error("a record of size 0 was handed out, or the ring stands still")
-	}
-	if r.drain(visit) {
-		t.Error("an empty ring")
-	}
-}
 
 func TestSpool(t *testing.T) {
 	s, err := newSpool()
@@ -182,7 +151,7 @@ func TestBlindModules(t *testing.T) {
 	}
 	m.open(nil)
 	r.write("proc/modules", stays+"nfs 4096 0 - Live 0xffffffffc0300000\n")
-	between := monotonic()
+	between := perfevent.Monotonic()
 	m.settle()
 	for at, want := range map[uint64]uint64{0xffffffffc0100010: 0,
 		0xffffffffc0200010: sampler.UnknownTime, 0xffffffffc0300010: sampler.UnknownTime} {

@@ -47,7 +47,7 @@ func AppendProgram(dst []byte, p *RawProgram) []byte {
 		if len(a) > 0 {
 			offset = at
 		}
-		if field := arrayDescs[i].pointer; field+8 <= len(p.Info) {
+		if field := Arrays[i].Pointer; field+8 <= len(p.Info) {
 			put(dst[info+field:], uint64(offset))
 		}
 		dst = append(dst, a...)

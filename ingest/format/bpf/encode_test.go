@@ -31,16 +31,16 @@ func TestAppendProgram(t *testing.T) {
 		for _, p := range decodeRecorded(t, name) {
 			got := AppendProgram(nil, rawOf(t, &p))
 			want := bytes.Clone(p.Raw)
-			for i, d := range arrayDescs { // perf leaves its own pointers where nothing is
+			for i, d := range Arrays { // perf leaves its own pointers where nothing is
 				if u64(want[8:], false)>>i&1 == 0 {
-					clear(want[16+d.pointer : 16+d.pointer+8])
+					clear(want[16+d.Pointer : 16+d.Pointer+8])
 				}
 			}
 			// perf counts arrays that are empty as present, at the place of the next.
-			for i := range arrayDescs {
+			for i := range Arrays {
 				if u64(got[8:], false)>>i&1 == 0 {
 					want[8+i/8] &^= 1 << (i % 8)
-					clear(want[16+arrayDescs[i].pointer : 16+arrayDescs[i].pointer+8])
+					clear(want[16+Arrays[i].Pointer : 16+Arrays[i].Pointer+8])
 				}
 			}
 			if !bytes.Equal(got, want) {
@@ -87,11 +87,11 @@ func TestAppendShort(t *testing.T) {
 			t.Fatalf("info of %d bytes: entry of %d", n, len(got))
 		}
 		// The kernel's pointers never stay, also not in the last bytes of the info.
-		for i, d := range arrayDescs {
+		for i, d := range Arrays {
 			want := map[int]uint64{ArrayProgTags: 8}[i]
-			if d.pointer+8 <= n && u64(got[16+d.pointer:], false) != want {
+			if d.Pointer+8 <= n && u64(got[16+d.Pointer:], false) != want {
 				t.Errorf("info of %d bytes: pointer of %s is %#x", n, d.name,
-					u64(got[16+d.pointer:], false))
+					u64(got[16+d.Pointer:], false))
 			}
 		}
 	}

@@ -52,16 +52,17 @@ const (
 	NumArrays
 )
 
-// arrayDesc holds the fields of struct bpf_prog_info that describe an array.
-type arrayDesc struct {
+// ArrayFields locates the fields of struct bpf_prog_info that describe an array.
+type ArrayFields struct {
 	name    string
-	pointer int // offset of the pointer
-	count   int // offset of the number of records, or of bytes where size is 1
-	size    int // of a record, bytes; the least one where recSize is not 0
-	recSize int // offset of the field with the true size of a record, or 0
+	Pointer int // offset of the pointer
+	Count   int // offset of the number of records, or of bytes where Size is 1
+	Size    int // of a record, bytes; the least one where RecSize is not 0
+	RecSize int // offset of the field with the true size of a record, or 0
 }
 
-var arrayDescs = [NumArrays]arrayDesc{
+// Arrays are the fields of each array, by the Array constants.
+var Arrays = [NumArrays]ArrayFields{
 	ArrayJITedInsns:    {"jited_prog_insns", 24, 16, 1, 0},
 	ArrayXlatedInsns:   {"xlated_prog_insns", 32, 20, 1, 0},
 	ArrayMapIDs:        {"map_ids", 56, 52, 4, 0},
@@ -126,20 +127,20 @@ func (e *entry) error(at int64, format string, args ...any) error {
 
 // findArrays checks the positions of the arrays in the mask.
 func (e *entry) findArrays() {
-	for i := range arrayDescs {
-		d := &arrayDescs[i]
+	for i := range Arrays {
+		d := &Arrays[i]
 		if e.mask>>i&1 == 0 {
 			continue
 		}
-		n, size, at := uint64(e.u32(d.count)), d.size, e.u64(d.pointer)
-		if d.recSize != 0 && n > 0 {
-			size = int(min(e.u32(d.recSize), math.MaxInt32))
+		n, size, at := uint64(e.u32(d.Count)), d.Size, e.u64(d.Pointer)
+		if d.RecSize != 0 && n > 0 {
+			size = int(min(e.u32(d.RecSize), math.MaxInt32))
 		}
 		switch {
 		case n == 0:
 			continue
-		case size < d.size:
-			e.fail(0, "%s: records of %d bytes, %d is the least", d.name, size, d.size)
+		case size < d.Size:
+			e.fail(0, "%s: records of %d bytes, %d is the least", d.name, size, d.Size)
 		case at == 0 && i != e.firstArray(), at>>63 != 0:
 			// The kernel zeroed the pointer; perf subtracted its buffer's address from that.
 			e.hidden[i] = true
@@ -156,8 +157,8 @@ func (e *entry) findArrays() {
 // firstArray is the array that lies at offset 0 of the data: the one with the
 // lowest bit that is not empty.
 func (e *entry) firstArray() int {
-	for i := range arrayDescs {
-		if e.mask>>i&1 != 0 && e.u32(arrayDescs[i].count) != 0 {
+	for i := range Arrays {
+		if e.mask>>i&1 != 0 && e.u32(Arrays[i].Count) != 0 {
 			return i
 		}
 	}

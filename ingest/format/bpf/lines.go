@@ -76,14 +76,14 @@ func (e *entry) noLines(p *Program) string {
 	switch {
 	case p.Missing == MissingRights || p.Missing == MissingNotJITed:
 		return p.Missing
-	case e.u32(arrayDescs[ArrayLineInfo].count) == 0 && p.BTFID == 0:
+	case e.u32(Arrays[ArrayLineInfo].Count) == 0 && p.BTFID == 0:
 		return MissingBTF
-	case e.u32(arrayDescs[ArrayLineInfo].count) == 0:
+	case e.u32(Arrays[ArrayLineInfo].Count) == 0:
 		return MissingLineInfo
 	case e.mask&needed != needed:
 		return MissingNotRecorded
 	case e.hidden[ArrayLineInfo] || e.hidden[ArrayJITedLineInfo] || e.hidden[ArrayJITedKSyms] ||
-		e.u32(arrayDescs[ArrayJITedLineInfo].count) == 0:
+		e.u32(Arrays[ArrayJITedLineInfo].Count) == 0:
 		return MissingHidden
 	}
 	return MissingDamaged

@@ -1,4 +1,4 @@
-package record
+package bpfread
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/record/bpfcall"
 )
@@ -55,10 +56,10 @@ type mapBatchAttr struct {
 	elemFlags, flags      uint64
 }
 
-// mapReader reads maps into buffers that it keeps. It is for one goroutine, and must lie
-// on the heap as infoReader.
-type mapReader struct {
-	cpus   int // possible ones
+// MapReader reads maps into buffers that it keeps. It is for one goroutine, and must lie
+// on the heap as ProgramReader. Its zero value is for hosts whose CPUs are not known.
+type MapReader struct {
+	CPUs   int // possible ones, of which a per-CPU map has a value each
 	info   [mapInfoLen]byte
 	cursor [2][]byte // where a batch begins, and the next one
 	keys   []byte
@@ -67,17 +68,17 @@ type mapReader struct {
 	lost   map[string]uint64
 }
 
-// openMap returns a descriptor, which the caller closes, of the map with this id. The
+// OpenMap returns a descriptor, which the caller closes, of the map with this id. The
 // map is there as long as it is open.
-func openMap(id uint32) (int, error) {
+func OpenMap(id uint32) (int, error) {
 	return bpfcall.FDByID(bpfcall.MapGetFDByID, id, bpfcall.ReadOnly)
 }
 
-// nextMap returns the id of the map that follows; fs.ErrNotExist at the end.
-func nextMap(id uint32) (uint32, error) { return bpfcall.NextID(bpfcall.MapGetNextID, id) }
+// NextMap returns the id of the map after id; fs.ErrNotExist at the end.
+func NextMap(id uint32) (uint32, error) { return bpfcall.NextID(bpfcall.MapGetNextID, id) }
 
-// header returns the kernel's description of the map behind a descriptor.
-func (r *mapReader) header(fd int) (h rawdump.Header, err error) {
+// Header returns the kernel's description of the map behind a descriptor.
+func (r *MapReader) Header(fd int) (h rawdump.Header, err error) {
 	clear(r.info[:])
 	if _, err = bpfcall.Info(fd, r.info[:]); err != nil {
 		return h, err
@@ -86,10 +87,10 @@ func (r *mapReader) header(fd int) (h rawdump.Header, err error) {
 	name, _, _ := bytes.Cut(r.info[24:40], []byte{0})
 	h = rawdump.Header{Type: u32(0), MapID: u32(4), KeySize: u32(8), ValueSize: u32(12),
 		MaxEntries: u32(16), Flags: u32(20), Name: string(name), BTFID: u32(64), KeyType: u32(68),
-		ValueType: u32(72), BigEndian: bigEndian}
+		ValueType: u32(72), BigEndian: perfdata.NativeBigEndian()}
 	switch h.Type {
 	case mapPerCPUHash, mapPerCPUArray, mapLRUPerCPUHash, mapPerCPUStorage:
-		h.CPUs = uint32(r.cpus)
+		h.CPUs = uint32(r.CPUs)
 	case mapStackTrace:
 		frame := uint32(stackAddressBytes)
 		if h.Flags&rawdump.FlagBuildID != 0 {
@@ -107,15 +108,15 @@ const errNoBatch = unix.Errno(524)
 // errUnread: elements of a map of this kind cannot be read.
 var errUnread = errors.New("the kernel gives no elements of a map of this kind")
 
-// dump reads all pairs of a map, and appends them as a raw dump to dst.
-func (r *mapReader) dump(dst []byte, fd int, h *rawdump.Header) ([]byte, error) {
+// Dump reads all pairs of a map, and appends them as a raw dump to dst.
+func (r *MapReader) Dump(dst []byte, fd int, h *rawdump.Header) ([]byte, error) {
 	stride := h.Stride()
 	pair := uint64(h.KeySize) + stride
 	if h.KeySize == 0 || stride == 0 {
 		return dst, errUnread
 	}
 	if pair > maxMapBytes {
-		return dst, errTooLarge
+		return dst, ErrTooLarge
 	}
 	r.pairs, r.lost = r.pairs[:0], nil
 	err := r.batches(fd, h, int(stride))
@@ -143,7 +144,7 @@ func (r *mapReader) dump(dst []byte, fd int, h *rawdump.Header) ([]byte, error) 
 
 // batches reads a map in batches: each takes a bucket of a hash as a whole, so that none
 // of its elements is met twice or missed because another is deleted.
-func (r *mapReader) batches(fd int, h *rawdump.Header, stride int) error {
+func (r *MapReader) batches(fd int, h *rawdump.Header, stride int) error {
 	key := int(h.KeySize)
 	cursor := max(key, 4) // a number of a bucket, or a key
 	for i := range r.cursor {
@@ -188,7 +189,7 @@ func hasSlots(typ uint32) bool {
 
 // elements reads a map key by key. A key that is deleted meanwhile makes the kernel
 // begin anew, so that steps are bounded.
-func (r *mapReader) elements(fd int, h *rawdump.Header, stride int) error {
+func (r *MapReader) elements(fd int, h *rawdump.Header, stride int) error {
 	key := int(h.KeySize)
 	r.cursor[0], r.cursor[1] = sized(r.cursor[0], key), sized(r.cursor[1], key)
 	r.values = sized(r.values, stride)
@@ -220,7 +221,7 @@ func (r *mapReader) elements(fd int, h *rawdump.Header, stride int) error {
 	return nil
 }
 
-func (r *mapReader) keep(key, value []byte) {
+func (r *MapReader) keep(key, value []byte) {
 	if len(r.pairs)+len(key)+len(value) > maxMapBytes {
 		r.lose(fmt.Sprintf("elements beyond %d MiB", maxMapBytes>>20))
 		return
@@ -228,7 +229,7 @@ func (r *mapReader) keep(key, value []byte) {
 	r.pairs = append(append(r.pairs, key...), value...)
 }
 
-func (r *mapReader) lose(cause string) {
+func (r *MapReader) lose(cause string) {
 	if r.lost == nil {
 		r.lost = make(map[string]uint64)
 	}

@@ -1,4 +1,4 @@
-package record
+package perfevent
 
 import (
 	"encoding/binary"
@@ -17,31 +17,31 @@ import (
 // may be interrupted.
 const clockTries = 20
 
-// readClocks reads perf's clock and three others together. perf's has no system call;
+// ReadClocks reads perf's clock and three others together. perf's has no system call;
 // a record has it: of renaming this thread, to the name that it has, between two
 // readings of the others. The error in ns is half the time between those.
-func readClocks() (best bundle.Clocks, err error) {
+func ReadClocks() (best bundle.Clocks, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	r, err := openRing(dummyAttr(perfdata.FlagComm), 0, -1, 1)
+	r, err := OpenRing(DummyAttr(perfdata.FlagComm), 0, -1, 1)
 	if err != nil {
-		c, _ := otherClocks()
+		c, _ := SystemClocks()
 		return c, err
 	}
-	defer r.close()
+	defer r.Close()
 	var name [16]byte // TASK_COMM_LEN
 	if err := unix.Prctl(unix.PR_GET_NAME, address64(&name), 0, 0, 0); err != nil {
 		return best, err
 	}
 	width := uint64(math.MaxUint64)
 	for range clockTries {
-		before, w1 := otherClocks()
+		before, w1 := SystemClocks()
 		if err := unix.Prctl(unix.PR_SET_NAME, address64(&name), 0, 0, 0); err != nil {
 			return best, err
 		}
-		after, w2 := otherClocks()
+		after, w2 := SystemClocks()
 		var perf uint64
-		r.drain(func(rec []byte) { perf = commTime(rec) })
+		r.Drain(func(rec []byte) { perf = commTime(rec) })
 		// Clocks are read one after another, so that the middle of the two is at w1 and w2
 		// from the record.
 		if d := after.Monotonic - before.Monotonic; perf != 0 && d+w1+w2 < width {
@@ -58,8 +58,8 @@ func readClocks() (best bundle.Clocks, err error) {
 	return best, nil
 }
 
-// monotonic returns the time of CLOCK_MONOTONIC, ns.
-func monotonic() uint64 {
+// Monotonic returns the time of CLOCK_MONOTONIC, ns.
+func Monotonic() uint64 {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
 		return 0 // it does not fail
@@ -76,21 +76,21 @@ func commTime(rec []byte) uint64 {
 	if perfdata.Type(binary.NativeEndian.Uint32(rec)) != perfdata.TypeComm {
 		return 0
 	}
-	return recordTime(rec)
+	return RecordTime(rec)
 }
 
-// recordTime returns the time of a record that is no sample; 0 if it is too short. Its trailer is
+// RecordTime returns the time of a record that is no sample; 0 if it is too short. Its trailer is
 // u32 pid, u32 tid, u64 time, u32 cpu, u32 res, u64 id.
-func recordTime(rec []byte) uint64 {
+func RecordTime(rec []byte) uint64 {
 	const timeFromEnd = 24
-	if len(rec) < recordHeader+timeFromEnd {
+	if len(rec) < RecordHeader+timeFromEnd {
 		return 0
 	}
 	return binary.NativeEndian.Uint64(rec[len(rec)-timeFromEnd:])
 }
 
-// otherClocks reads the clocks that have a system call, and returns how long that took.
-func otherClocks() (c bundle.Clocks, width uint64) {
+// SystemClocks reads the clocks that have a system call, and returns how long that took.
+func SystemClocks() (c bundle.Clocks, width uint64) {
 	read := func(clock int32) uint64 {
 		var t unix.Timespec
 		if unix.ClockGettime(clock, &t) != nil {
