@@ -13,6 +13,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/input"
 	"symbolize/store"
+	"symbolize/store/bpfprog"
 	"symbolize/store/db"
 	"symbolize/store/indexer"
 	"symbolize/store/local"
@@ -181,7 +182,7 @@ func (s *Session) Index(ctx context.Context, paths []string, kernel buildid.ID) 
 // addBCC adds the BPF programs whose sources bcc left.
 func (s *Session) addBCC(ctx context.Context) error {
 	for _, dir := range s.opts.BCC {
-		stats, err := indexer.AddBCC(ctx, s.overlay, dir)
+		stats, err := bpfprog.AddBCC(ctx, s.overlay, dir)
 		if err != nil {
 			return err
 		}
@@ -193,7 +194,7 @@ func (s *Session) addBCC(ctx context.Context) error {
 }
 
 // BCCWarnings returns what a user should know about a directory of bcc's programs.
-func BCCWarnings(dir string, stats *indexer.BCCStats) (list []Warning) {
+func BCCWarnings(dir string, stats *bpfprog.BCCStats) (list []Warning) {
 	for _, err := range stats.Problems {
 		list = append(list, Warning{ingest.Warning{Text: err.Error()}, err})
 	}
@@ -249,6 +250,6 @@ func (s *Session) addPrograms(ctx context.Context, c *input.Capture) error {
 	if len(programs) == 0 {
 		return nil
 	}
-	_, err := indexer.AddPrograms(ctx, s.overlay, indexer.CaptureInfoOf(c.Path(), c), programs)
+	_, err := bpfprog.Add(ctx, s.overlay, bpfprog.CaptureInfoOf(c.Path(), c), programs)
 	return err
 }

@@ -15,7 +15,7 @@ import (
 	"symbolize/ingest/input"
 	"symbolize/ingest/sideband"
 	"symbolize/store"
-	"symbolize/store/indexer"
+	"symbolize/store/bpfprog"
 )
 
 // Options are for NewFinder.
@@ -131,7 +131,7 @@ func (c *Finder) program(o *ingest.Object) (*report.Code, error) {
 		}
 		return code, err
 	}
-	list, err := indexer.Variants(c.o.View, o.ID)
+	list, err := bpfprog.Variants(c.o.View, o.ID)
 	for i := range list {
 		v := &list[i]
 		if len(v.Function().Image) == 0 {
@@ -154,7 +154,7 @@ func (c *Finder) program(o *ingest.Object) (*report.Code, error) {
 
 // machineOf returns the machine of a variant. It is part of the function's identity, which
 // has it where no capture does, as with a pprof file.
-func (c *Finder) machineOf(o *ingest.Object, v *indexer.Variant) string {
+func (c *Finder) machineOf(o *ingest.Object, v *bpfprog.Variant) string {
 	for _, m := range disasm.Machines {
 		full := v.Loaded.Identity(int(v.Func), m)
 		bare := bpf.SymbolIdentity(m, v.Symbol(), uint64(v.Function().Length))

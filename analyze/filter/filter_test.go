@@ -12,6 +12,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/store"
+	"symbolize/store/bpfprog"
 	"symbolize/store/indexer"
 )
 
@@ -56,7 +57,7 @@ func newView(t testing.TB) store.View {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = indexer.AddPrograms(t.Context(), overlay, indexer.CaptureInfo{Machine: "x86_64"},
+	_, err = bpfprog.Add(t.Context(), overlay, bpfprog.CaptureInfo{Machine: "x86_64"},
 		programs)
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/format/bpf"
 	"symbolize/store"
-	"symbolize/store/indexer"
+	"symbolize/store/bpfprog"
 )
 
 // countTag is the tag of the program in bpfobj's count.bpf.o.
@@ -28,8 +28,8 @@ func addBuilt(t *testing.T, view store.View, p bpfbuild.Program) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = indexer.AddPrograms(t.Context(), view.(*store.Overlay),
-		indexer.CaptureInfo{Machine: "x86_64"}, programs)
+	_, err = bpfprog.Add(t.Context(), view.(*store.Overlay),
+		bpfprog.CaptureInfo{Machine: "x86_64"}, programs)
 	if err != nil {
 		t.Fatal(err)
 	}

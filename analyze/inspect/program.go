@@ -11,7 +11,7 @@ import (
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/input"
 	"symbolize/store"
-	"symbolize/store/indexer"
+	"symbolize/store/bpfprog"
 )
 
 // Program describes a BPF program of a capture. Its JSON names are an interface.
@@ -50,7 +50,7 @@ type Function struct {
 // the warnings of the capture's profile.
 func programsOf(path string, c *input.Capture) []Program {
 	programs, _ := c.Programs()
-	machine := indexer.CaptureInfoOf(path, c).Machine
+	machine := bpfprog.CaptureInfoOf(path, c).Machine
 	list := make([]Program, len(programs))
 	for i := range programs {
 		list[i] = newProgram(&programs[i], machine)
@@ -63,7 +63,7 @@ func newProgram(p *bpf.Program, machine string) Program {
 		UID: p.UID, BTFID: p.BTFID, JITedSize: p.JITedLen, Size: p.XlatedLen,
 		RunTime: p.RunTime, RunCount: p.RunCount, Missing: p.Missing, Functions: []Function{}}
 	if p.Raw != nil {
-		info.Type = indexer.ProgramType(p.Type)
+		info.Type = bpfprog.TypeName(p.Type)
 	}
 	for i := range p.Funcs {
 		f := &p.Funcs[i]

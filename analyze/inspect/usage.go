@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest/format/bpfstats"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/mapdump"
-	"symbolize/store/indexer"
+	"symbolize/store/bpfprog"
 )
 
 // BPFUsage describes how the BPF programs of a host were used over a recording. Its JSON names
@@ -88,7 +88,7 @@ func NewBPFUsage(b *bundle.Bundle, programs []bpf.Program) (*BPFUsage, error) {
 }
 
 func (u *BPFUsage) program(p *bpfstats.Program, name string) ProgramUse {
-	x := ProgramUse{ID: p.ID, Type: indexer.ProgramType(p.Type), Name: cmp.Or(name, p.Name),
+	x := ProgramUse{ID: p.ID, Type: bpfprog.TypeName(p.Type), Name: cmp.Or(name, p.Name),
 		Tag: p.Tag, UID: p.UID, Runs: p.Runs, RunTime: p.RunTime, Missed: p.Missed,
 		Unloaded: p.Gone, Attached: p.Attached, Holders: p.Holders, Pins: p.Pins, More: p.More}
 	if x.Runs > 0 {

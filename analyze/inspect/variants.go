@@ -8,7 +8,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/format/bpf"
 	"symbolize/store"
-	"symbolize/store/indexer"
+	"symbolize/store/bpfprog"
 )
 
 // StoredVariant is a load of a BPF function. Its JSON names are an interface.
@@ -36,7 +36,7 @@ func (o *Stored) addVariants(m *store.Manifest) {
 		}
 		v := &m.Variants[i]
 		s := StoredVariant{Program: v.Program, BootID: v.BootID, LoadTime: v.Load,
-			Type: indexer.ProgramType(v.Type), Tag: bpf.Tag(v.Tag).String(),
+			Type: bpfprog.TypeName(v.Type), Tag: bpf.Tag(v.Tag).String(),
 			OwnTag: bpf.Tag(v.FuncTag).String(), Function: v.Func, Name: v.Name, Size: v.Size,
 			Entry: v.Entry.String()}
 		if !v.Image.IsZero() {
@@ -48,7 +48,7 @@ func (o *Stored) addVariants(m *store.Manifest) {
 		o.Variants = append(o.Variants, s)
 	}
 	if len(m.Variants) > 0 && m.Kind == ingest.JIT {
-		o.Symbol = indexer.VariantSymbol(&m.Variants[0])
+		o.Symbol = bpfprog.SymbolOf(&m.Variants[0])
 	}
 	o.More = m.MoreVariants
 	for _, id := range m.Probable {

@@ -9,6 +9,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/format/bpf"
 	"symbolize/store"
+	"symbolize/store/bpfprog"
 	"symbolize/store/indexer"
 )
 
@@ -41,7 +42,7 @@ func declaredView(t *testing.T, more ...string) store.View {
 				t.Fatal(err)
 			}
 		}
-		stats, err := indexer.AddBCC(t.Context(), overlay, dir)
+		stats, err := bpfprog.AddBCC(t.Context(), overlay, dir)
 		if err != nil || len(stats.Problems) > 0 || stats.Programs != len(files) {
 			t.Fatalf("%+v, %v", stats, err)
 		}

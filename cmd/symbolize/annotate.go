@@ -19,7 +19,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
-	"symbolize/store/indexer"
+	"symbolize/store/bpfprog"
 )
 
 type annotateOptions struct {
@@ -223,7 +223,7 @@ func (s *session) loadCode(ctx context.Context, paths []string, f *code.Finder) 
 		p.Names = nil
 		profiles = append(profiles, p)
 		path := capture.Path()
-		f.Add(path, indexer.CaptureInfoOf(path, capture).Machine, capture)
+		f.Add(path, bpfprog.CaptureInfoOf(path, capture).Machine, capture)
 		return nil
 	})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/store"
-	"symbolize/store/indexer"
+	"symbolize/store/bpfprog"
 )
 
 // addBCCFlag adds --bcc-dir. It has no default: text and captures may be of any host, and
@@ -25,7 +25,7 @@ func (a *app) addBCC(ctx context.Context, dirs []string, open func() (store.Sink
 		if err != nil {
 			return err
 		}
-		stats, err := indexer.AddBCC(ctx, sink, dir)
+		stats, err := bpfprog.AddBCC(ctx, sink, dir)
 		if err != nil {
 			return err
 		}

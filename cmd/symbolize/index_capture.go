@@ -9,6 +9,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/ingest/input"
 	"symbolize/store"
+	"symbolize/store/bpfprog"
 	"symbolize/store/indexer"
 )
 
@@ -78,7 +79,7 @@ func indexCaptures(ctx context.Context, paths []string, opened *analyze.Inputs,
 // indexCapture keeps the programs of one capture. The error is a Problem where the
 // capture is at fault.
 func indexCapture(ctx context.Context, path string, opened *analyze.Inputs,
-	open func() (store.Sink, error)) (*indexer.ProgramStats, error) {
+	open func() (store.Sink, error)) (*bpfprog.Stats, error) {
 	c, err := opened.Take(ctx, path)
 	if err != nil {
 		return nil, indexer.Problem{Path: path, Err: err, Hint: hintOf(err), Named: true}
@@ -95,7 +96,7 @@ func indexCapture(ctx context.Context, path string, opened *analyze.Inputs,
 	if openErr != nil {
 		return nil, openErr
 	}
-	stats, addErr := indexer.AddPrograms(ctx, sink, indexer.CaptureInfoOf(path, c), programs)
+	stats, addErr := bpfprog.Add(ctx, sink, bpfprog.CaptureInfoOf(path, c), programs)
 	if err != nil { // some of them were whole
 		stats.Problems = append(stats.Problems, err)
 	}

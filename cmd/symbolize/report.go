@@ -16,7 +16,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
-	"symbolize/store/indexer"
+	"symbolize/store/bpfprog"
 )
 
 const (
@@ -114,7 +114,7 @@ func (s *session) loadReport(ctx context.Context, paths []string, f *code.Finder
 	err := s.each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
 		p.Names = nil
 		profiles = append(profiles, p)
-		f.Add(c.Path(), indexer.CaptureInfoOf(c.Path(), c).Machine, c)
+		f.Add(c.Path(), bpfprog.CaptureInfoOf(c.Path(), c).Machine, c)
 		if len(paths) > 1 {
 			return nil
 		}

@@ -9,6 +9,7 @@ import (
 
 	"symbolize/ingest/regular"
 	"symbolize/store"
+	"symbolize/store/bpfprog"
 	"symbolize/store/db"
 	"symbolize/store/indexer"
 )
@@ -26,9 +27,9 @@ this version's decoders. Tables of files are made anew by index, which reads the
 			return a.withExisting(ctx, opts, func(w *db.Writer) error {
 				res, err := w.Rebuild(ctx, db.RebuildOptions{
 					Table:    indexer.Rebuild,
-					JIT:      indexer.RebuildJIT,
+					JIT:      bpfprog.Rebuild,
 					File:     indexer.RebuildJITFile,
-					Producer: func(store.SourceKind) uint32 { return indexer.Producer },
+					Producer: func(store.SourceKind) uint32 { return store.Producer },
 				})
 				if res != nil {
 					a.reportErrors(res.Problems, 0)

@@ -11,13 +11,8 @@ import (
 	"symbolize/ingest/object/bpfobj"
 	"symbolize/ingest/object/elf"
 	"symbolize/store"
+	"symbolize/store/bpfprog"
 )
-
-// bpfMachine replaces a machine's name in the identity of programs that are not JITed.
-const bpfMachine = "bpf"
-
-// bpfInsnSize is the size of a BPF instruction, bytes.
-const bpfInsnSize = 8
 
 // readBPFObject merges the functions of a BPF object file. Each is an object of its own
 // with a table over its BPF code; it is also entered under its tags and its name, and a
@@ -57,11 +52,11 @@ func (w *worker) bpfFunction(t *fileTask, obj *bpfobj.Object, fn *bpfobj.Functio
 	if len(fn.Tags) > 0 {
 		p.Tag = fn.Tags[0]
 	}
-	table, err := lineTable(fn.Name, &p.Funcs[0])
+	table, err := bpfprog.LineTable(fn.Name, &p.Funcs[0])
 	if err != nil {
 		return buildid.ID{}, err
 	}
-	m := store.Manifest{ID: p.Identity(0, bpfMachine), Kind: ingest.JIT,
+	m := store.Manifest{ID: p.Identity(0, bpfprog.Machine), Kind: ingest.JIT,
 		Machine: uint16(stdelf.EM_BPF), Class: uint8(stdelf.ELFCLASS64), BigEndian: obj.BigEndian}
 	err = w.ix.merge(&store.Contribution{Manifest: m, Sources: []store.NewSource{{
 		Info:  store.SourceInfo{Kind: store.JIT, Producer: Producer, Path: t.path},
@@ -75,7 +70,7 @@ func (w *worker) bpfFunction(t *fileTask, obj *bpfobj.Object, fn *bpfobj.Functio
 		aliases = append(aliases, bpf.TagIdentity(tag))
 	}
 	// With subprograms perf knows a program by its own tag, which the kernel may rewrite.
-	fixed := fn.Program && fn.Uncertain == "" && fn.Count*bpfInsnSize == fn.Length
+	fixed := fn.Program && fn.Uncertain == "" && fn.Count*bpf.InsnSize == fn.Length
 	aliases = append(aliases, bpf.NameIdentity(fn.Name, fixed))
 	if fn.Count > 0 {
 		aliases = append(aliases, bpf.CountIdentity(fn.Name, fn.Count))
@@ -93,16 +88,10 @@ func (w *worker) bpfFunction(t *fileTask, obj *bpfobj.Object, fn *bpfobj.Functio
 func (ix *index) mergeAlias(alias, id buildid.ID) error {
 	sink, err := ix.openSink()
 	if err == nil {
-		err = sink.Merge(ix.ctx, aliasOf(alias, id))
+		err = sink.Merge(ix.ctx, bpfprog.Alias(alias, id))
 	}
 	if err != nil && !errors.Is(err, store.ErrTooLarge) {
 		ix.cancel(err)
 	}
 	return err
-}
-
-// aliasOf is the contribution that enters an object under another ID.
-func aliasOf(alias, id buildid.ID) *store.Contribution {
-	return &store.Contribution{Manifest: store.Manifest{
-		ID: alias, Kind: ingest.JIT, Probable: []buildid.ID{id}}}
 }

@@ -14,10 +14,8 @@ import (
 	"symbolize/store"
 )
 
-// Producer is the revision of the decoders behind this package. A file whose row
-// or source has a smaller one is read again. It grows whenever the result of a file
-// changes, by five: those of the rows and tables below are between.
-const Producer = 29
+// Producer is that of files that were read whole.
+const Producer = store.Producer
 
 // partialProducer is that of a table made while parts of the debug information were
 // missing or damaged. One of the whole wins over it.

@@ -18,6 +18,9 @@ const (
 	InfoBTFAt = 128
 )
 
+// InsnSize is the size of a BPF instruction, bytes; ld_imm64 has two.
+const InsnSize = 8
+
 // MaxArray bounds an array of a program in bytes, far above the verifier's limits.
 const MaxArray = 256 << 20
 

@@ -22,8 +22,7 @@ const (
 	maxErrors    = 20
 )
 
-// insnSize is the size of an instruction, bytes; ld_imm64 counts as two.
-const insnSize = 8
+const insnSize = bpf.InsnSize
 
 // Object is a BPF object file.
 type Object struct {

@@ -158,12 +158,11 @@ func (x *copied) program() *bpf.RawProgram {
 		tags = order.AppendUint64(tags, f.tag)
 	}
 	n := uint32(len(x.funcs))
-	const insnSize = 8
 	put(0, head(headType))
 	put(bpf.InfoIDAt, head(headID))
 	copy(raw.Info[bpf.InfoTagAt:], x.head[headTag:headTag+8])
 	put(16, uint32(len(images)))
-	put(20, head(headInsns)*insnSize)
+	put(20, head(headInsns)*bpf.InsnSize)
 	copy(raw.Info[40:], x.head[headLoadTime:headLoadTime+8])
 	put(48, head(headUID))
 	copy(raw.Info[64:80], x.head[headName:headName+16])

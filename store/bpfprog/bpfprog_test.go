@@ -1,7 +1,8 @@
-package indexer
+package bpfprog
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -63,9 +64,9 @@ func decoded(t testing.TB, big bool, programs ...bpfbuild.Program) []bpf.Program
 }
 
 // add merges programs.
-func add(t testing.TB, s store.Sink, boot string, programs ...bpf.Program) *ProgramStats {
+func add(t testing.TB, s store.Sink, boot string, programs ...bpf.Program) *Stats {
 	t.Helper()
-	stats, err := AddPrograms(t.Context(), s,
+	stats, err := Add(t.Context(), s,
 		CaptureInfo{Machine: "x86_64", BootID: boot, Path: "/c/" + boot}, programs)
 	if err != nil {
 		t.Fatal(err)
@@ -124,18 +125,18 @@ func describe(t testing.TB, v store.View, id buildid.ID) string {
 		f := x.Function()
 		fmt.Fprintf(&b, "variant %s of boot %q: program %d, %s, loaded %d, %s, own tag %s\n"+
 			"  at %#x, %d bytes, %.8s, %d lines, the last %q, probable %v\n", x.Symbol(), x.BootID,
-			x.Program, ProgramType(x.Type), x.Load, x.Name, f.Tag, uint64(f.Start), len(f.Image),
+			x.Program, TypeName(x.Type), x.Load, x.Name, f.Tag, uint64(f.Start), len(f.Image),
 			x.Image, len(f.Lines), f.Lines[len(f.Lines)-1].Source, x.Probable)
 	}
 	return b.String()
 }
 
-// TestAddPrograms has two loads of one program, and one of another, in two captures.
-func TestAddPrograms(t *testing.T) {
+// TestAdd has two loads of one program, and one of another, in two captures.
+func TestAdd(t *testing.T) {
 	o := store.NewOverlay()
 	programs := decoded(t, false, loadOf(7, 1), loadOf(8, 2))
 	stats := add(t, o, "b1", programs...)
-	want := &ProgramStats{Programs: 2, Functions: 4, Images: 4, Lined: 4, Missing: map[string]int{}}
+	want := &Stats{Programs: 2, Functions: 4, Images: 4, Lined: 4, Missing: map[string]int{}}
 	if !reflect.DeepEqual(stats, want) {
 		t.Errorf("stats %+v", stats)
 	}
@@ -189,9 +190,7 @@ func TestProgramsAnyOrder(t *testing.T) {
 			t.Errorf("%d variants, %d tables; want a table for each of two tags", len(m.Variants),
 				len(m.Sources))
 		}
-		res, err := w.Rebuild(t.Context(), db.RebuildOptions{
-			Table: Rebuild, JIT: RebuildJIT, Producer: func(store.SourceKind) uint32 { return Producer },
-		})
+		res, err := w.Rebuild(t.Context(), rebuildJIT)
 		if err != nil || res.Changed != 0 || res.Sources != 4 || len(res.Problems) > 0 {
 			t.Errorf("rebuild: %+v, %v", res, err)
 		}
@@ -221,7 +220,7 @@ func TestVariantsLikeDecoded(t *testing.T) {
 			}
 			v := &list[0]
 			if f := v.Function(); !reflect.DeepEqual(*f, p.Funcs[i]) || v.Symbol() != p.Symbol(i) ||
-				VariantSymbol(&v.Variant) != p.Symbol(i) {
+				SymbolOf(&v.Variant) != p.Symbol(i) {
 				t.Errorf("big endian %v: %s: %+v\nwant %+v", big, v.Symbol(), f, p.Funcs[i])
 			}
 			if v.Loaded.BTF == nil || v.Loaded.LoadTime != p.LoadTime {
@@ -258,12 +257,18 @@ func TestProgramsWithoutLines(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Symbol() != p.Symbol(0) {
 		t.Errorf("variants %+v, %v", list, err)
 	}
-	res, err := w.Rebuild(t.Context(), db.RebuildOptions{
-		Table: Rebuild, JIT: RebuildJIT, Producer: func(store.SourceKind) uint32 { return Producer },
-	})
+	res, err := w.Rebuild(t.Context(), rebuildJIT)
 	if err != nil || res.Changed != 0 || len(res.Problems) > 0 {
 		t.Errorf("rebuild: %+v, %v", res, err)
 	}
+}
+
+// rebuildJIT is for stores that have sources of programs alone.
+var rebuildJIT = db.RebuildOptions{
+	Table: func(*store.Manifest, store.SourceInfo, []byte) (*symtab.Encoded, error) {
+		return nil, errors.New("a source that is of no program")
+	},
+	JIT: Rebuild, Producer: func(store.SourceKind) uint32 { return store.Producer },
 }
 
 // TestProgramsMissing counts programs without any data to keep.
@@ -342,7 +347,7 @@ func TestVariantsDamaged(t *testing.T) {
 		if list, err := Variants(o, id); err == nil || len(list) > 0 {
 			t.Errorf("%s: %d variants, %v", name, len(list), err)
 		}
-		if _, err := RebuildJIT(&m, &v, entry, types); err == nil {
+		if _, err := Rebuild(&m, &v, entry, types); err == nil {
 			t.Errorf("%s: rebuilt", name)
 		}
 	}
@@ -364,13 +369,19 @@ func TestProgramsTooLarge(t *testing.T) {
 
 // TestProgramsSinkFails ends with the sink's error.
 func TestProgramsSinkFails(t *testing.T) {
-	m := newMemory()
-	m.fail = errors.New("disk on fire")
-	_, err := AddPrograms(t.Context(), m, CaptureInfo{}, decoded(t, false, loadOf(7, 1)))
-	if !errors.Is(err, m.fail) {
+	s := fullDisk{store.NewOverlay()}
+	_, err := Add(t.Context(), s, CaptureInfo{}, decoded(t, false, loadOf(7, 1)))
+	if !errors.Is(err, errDisk) {
 		t.Errorf("error %v", err)
 	}
 }
+
+var errDisk = errors.New("disk on fire")
+
+// fullDisk is a sink that keeps no objects.
+type fullDisk struct{ *store.Overlay }
+
+func (fullDisk) Merge(context.Context, *store.Contribution) error { return errDisk }
 
 // TestProgramTypes names the kernel's numbers.
 func TestProgramTypes(t *testing.T) {
@@ -379,7 +390,7 @@ func TestProgramTypes(t *testing.T) {
 		27: "struct_ops", 28: "ext", 29: "lsm", 32: "netfilter", 33: "type 33",
 		1 << 31: "type 2147483648",
 	} {
-		if got := ProgramType(n); got != want {
+		if got := TypeName(n); got != want {
 			t.Errorf("type %d is %q, want %q", n, got, want)
 		}
 	}
@@ -397,8 +408,8 @@ func TestELFMachines(t *testing.T) {
 	}
 }
 
-// BenchmarkAddPrograms keeps 100 loads of programs with three functions.
-func BenchmarkAddPrograms(b *testing.B) {
+// BenchmarkAdd keeps 100 loads of programs with three functions.
+func BenchmarkAdd(b *testing.B) {
 	var built []bpfbuild.Program
 	for i := range 100 {
 		built = append(built, loadOf(uint32(i), byte(i)))

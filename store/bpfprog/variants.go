@@ -1,4 +1,4 @@
-package indexer
+package bpfprog
 
 import (
 	"cmp"
@@ -23,8 +23,8 @@ type Variant struct {
 	Probable bool
 }
 
-// VariantSymbol returns the name that the kernel gave a function: "bpf_prog_TAG_NAME".
-func VariantSymbol(v *store.Variant) string {
+// SymbolOf returns the name that the kernel gave a function: "bpf_prog_TAG_NAME".
+func SymbolOf(v *store.Variant) string {
 	if v.Func > 0 {
 		return bpf.SymbolOf(v.FuncTag, v.Name)
 	}
@@ -101,9 +101,9 @@ func decodeEntry(m *store.Manifest, v *store.Variant, entry, types []byte) (*bpf
 	return p, nil
 }
 
-// RebuildJIT makes the table of a JITed function anew from a variant of it, for
+// Rebuild makes the table of a JITed function anew from a variant of it, for
 // store.RebuildOptions.
-func RebuildJIT(m *store.Manifest, v *store.Variant, entry, types []byte) (
+func Rebuild(m *store.Manifest, v *store.Variant, entry, types []byte) (
 	*symtab.Encoded, error) {
 	p, err := decodeEntry(m, v, entry, types)
 	if err != nil {
@@ -112,9 +112,9 @@ func RebuildJIT(m *store.Manifest, v *store.Variant, entry, types []byte) (
 	return functionTable(p, int(v.Func))
 }
 
-// ProgramType returns the name of a BPF program type, as bpftool has it: "xdp". The
+// TypeName returns the name of a BPF program type, as bpftool has it: "xdp". The
 // numbers are BPF_PROG_TYPE_* of include/uapi/linux/bpf.h.
-func ProgramType(t uint32) string {
+func TypeName(t uint32) string {
 	if int64(t) < int64(len(programTypes)) {
 		return programTypes[t]
 	}

@@ -1,4 +1,4 @@
-package indexer
+package bpfprog
 
 import (
 	"context"
@@ -36,8 +36,8 @@ func CaptureInfoOf(path string, c *input.Capture) CaptureInfo {
 	return info
 }
 
-// ProgramStats counts the results of AddPrograms.
-type ProgramStats struct {
+// Stats counts the results of Add.
+type Stats struct {
 	Programs  int            // with something to keep
 	Functions int            // of those
 	Images    int            // functions whose code is there
@@ -46,17 +46,17 @@ type ProgramStats struct {
 	Problems  []error        // of damaged or too large programs
 }
 
-// AddPrograms merges the functions of BPF programs into a sink: each is an object of
+// Add merges the functions of BPF programs into a sink: each is an object of
 // its own with a table (name, file and lines), and this load is a variant of it, with
 // the program's entry and its BTF as blobs. A function with lines is entered under
 // its symbols, too, as their probable object in a capture without its image.
 //
 // Errors of single programs are in the statistics; the error is the sink's or
 // the context's. Programs merged before it stay merged.
-func AddPrograms(ctx context.Context, sink store.Sink, capture CaptureInfo,
-	programs []bpf.Program) (*ProgramStats, error) {
+func Add(ctx context.Context, sink store.Sink, capture CaptureInfo,
+	programs []bpf.Program) (*Stats, error) {
 	a := &programAdder{ctx: ctx, sink: sink, capture: capture,
-		stats: &ProgramStats{Missing: make(map[string]int)}}
+		stats: &Stats{Missing: make(map[string]int)}}
 	for i := range programs {
 		err := a.add(&programs[i])
 		if errors.Is(err, store.ErrTooLarge) {
@@ -70,12 +70,12 @@ func AddPrograms(ctx context.Context, sink store.Sink, capture CaptureInfo,
 	return a.stats, nil
 }
 
-// programAdder is the state of one AddPrograms.
+// programAdder is the state of one Add.
 type programAdder struct {
 	ctx     context.Context
 	sink    store.Sink
 	capture CaptureInfo
-	stats   *ProgramStats
+	stats   *Stats
 }
 
 // add merges the functions of one program.
@@ -152,10 +152,10 @@ func (a *programAdder) function(p *bpf.Program, i int, v store.Variant) error {
 	m.Variants = []store.Variant{v}
 	if i == 0 && len(f.Lines) == 0 && p.Name != "" {
 		// An object file may have the lines, see readBPFObject.
-		m.Probable = []buildid.ID{bpf.CountIdentity(p.Name, p.XlatedLen/bpfInsnSize)}
+		m.Probable = []buildid.ID{bpf.CountIdentity(p.Name, p.XlatedLen/bpf.InsnSize)}
 	}
 	err = a.sink.Merge(a.ctx, &store.Contribution{Manifest: m, Sources: []store.NewSource{{
-		Info:  store.SourceInfo{Kind: store.JIT, Producer: Producer, Path: a.capture.Path},
+		Info:  store.SourceInfo{Kind: store.JIT, Producer: store.Producer, Path: a.capture.Path},
 		Table: table,
 	}}})
 	if err != nil || len(f.Lines) == 0 {
@@ -231,11 +231,11 @@ func elfMachine(uname string) (machine uint16, class uint8) {
 // named as the kernel names it. It begins with the line of its first instruction,
 // which the compiler takes from the function's head.
 func functionTable(p *bpf.Program, i int) (*symtab.Encoded, error) {
-	return lineTable(p.Symbol(i), &p.Funcs[i])
+	return LineTable(p.Symbol(i), &p.Funcs[i])
 }
 
-// lineTable makes the table of a function under a name.
-func lineTable(name string, f *bpf.Func) (*symtab.Encoded, error) {
+// LineTable makes the table of a function under a name: one function from 0 to its length.
+func LineTable(name string, f *bpf.Func) (*symtab.Encoded, error) {
 	b := symtab.NewBuilder(symtab.Options{Columns: true})
 	sub := symtab.Subprogram{Name: []byte(name)}
 	if f.Begin.Line > 0 {

@@ -1,4 +1,4 @@
-package indexer
+package bpfprog
 
 import (
 	"context"
@@ -132,20 +132,20 @@ func mergeBCC(ctx context.Context, sink store.Sink, name, path string, tag bpf.T
 	if err != nil {
 		return err
 	}
-	p := bpf.Program{Tag: tag, Funcs: []bpf.Func{{Name: name, Tag: tag, Length: bpfInsnSize,
+	p := bpf.Program{Tag: tag, Funcs: []bpf.Func{{Name: name, Tag: tag, Length: bpf.InsnSize,
 		Lines: []bpf.Line{{Line: max(line, 1), File: path}}}}}
-	table, err := lineTable(name, &p.Funcs[0])
+	table, err := LineTable(name, &p.Funcs[0])
 	if err != nil {
 		return err
 	}
-	m := store.Manifest{ID: p.Identity(0, bpfMachine), Kind: ingest.JIT,
+	m := store.Manifest{ID: p.Identity(0, Machine), Kind: ingest.JIT,
 		Machine: uint16(stdelf.EM_BPF), Class: uint8(stdelf.ELFCLASS64)}
 	err = sink.Merge(ctx, &store.Contribution{Manifest: m, Sources: []store.NewSource{{
-		Info:  store.SourceInfo{Kind: store.JIT, Producer: Producer, Path: path},
+		Info:  store.SourceInfo{Kind: store.JIT, Producer: store.Producer, Path: path},
 		Table: table,
 	}}})
 	if err != nil {
 		return err
 	}
-	return sink.Merge(ctx, aliasOf(bpf.TagIdentity(tag), m.ID))
+	return sink.Merge(ctx, Alias(bpf.TagIdentity(tag), m.ID))
 }
