@@ -58,7 +58,7 @@ func (s *Session) FilesNamed(ctx context.Context, name string) ([]buildid.ID, er
 	if err != nil {
 		return nil, err
 	}
-	if sink.id.IsZero() { // what is there now is no object: nothing is lost
+	if sink.id.IsZero() { // there is no object now: nothing is lost
 		for _, p := range sum.Problems {
 			s.warnError(p, p.Hint, false)
 		}

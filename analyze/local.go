@@ -33,7 +33,7 @@ func (s *Session) Local() []local.Object {
 	return s.finder.Objects()
 }
 
-// LocalFiles returns what was found by Local.FindOnly: files, whether the running kernel is among
+// LocalFiles returns the results of Local.FindOnly: files, whether the running kernel is among
 // the objects, and where separate debug files lie.
 func (s *Session) LocalFiles() (paths []string, kernel bool, debugRoots []string) {
 	paths, kernel = s.finder.Found()
@@ -115,7 +115,7 @@ func containsAll(have, want []addr.Offset) bool {
 // found is that of the store, or of the file that was indexed before.
 func (s *Session) wantedAddrs(m *store.Manifest) (addrs []addr.Addr, all bool) {
 	w := s.wanted[m.ID.Key()]
-	if w == nil { // a module that is loaded, say
+	if w == nil { // as of a module that is loaded
 		return nil, false
 	}
 	if w.all {
@@ -144,8 +144,8 @@ func (s *Session) wantedAddrs(m *store.Manifest) (addrs []addr.Addr, all bool) {
 // isHere reports whether a recording is of this host.
 func (s *Session) isHere(host string) bool { return host != "" && host == s.hostname() }
 
-// identify is resolve.Identify, which asks the files that lie now at recorded paths where the store
-// proves nothing.
+// identify is resolve.Identify, which asks the files that lie now at recorded paths where the
+// store proves nothing.
 func (s *Session) identify() func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
 	opts := resolve.IdentifyOptions{TrustPaths: s.opts.TrustPaths, Hostname: s.hostname()}
 	known := resolve.Identify(s.view, opts)

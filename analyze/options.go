@@ -16,7 +16,7 @@ import (
 )
 
 // Options are the sources of symbols, the samples to read, and how to name them. The zero
-// value names nothing but what captures hold themselves.
+// value has only the symbols in captures themselves.
 type Options struct {
 	// Store is the directory of the store, whose newest generation is read; "" for none. One
 	// that does not exist is a warning, which wraps store.ErrNoStore.
@@ -69,7 +69,7 @@ type Options struct {
 	Columns     bool // tables of With keep columns of lines
 	Relocatable bool // With takes relocatable objects, .o files
 
-	// Warn gets what a user should know. nil drops it.
+	// Warn gets warnings for the user. nil drops them.
 	Warn func(Warning)
 	// Problems gets the files of With and Bundles that could not be read, or not wholly, by
 	// list. nil gives each to Warn.
@@ -77,7 +77,7 @@ type Options struct {
 	// Failed gets the error of a capture that is passed over since others could be read. nil
 	// makes it the error of Each and Load.
 	Failed func(path string, err error)
-	// Taken gets what a capture took from a bundle. nil gives the refused ones to Warn.
+	// Taken gets the data that a capture took from a bundle. nil gives the refused ones to Warn.
 	Taken func(path string, b *sideband.Taken)
 }
 
@@ -100,7 +100,7 @@ func (s *Session) warnError(err error, hint string, partial bool) {
 	s.warn(Warning{ingest.Warning{Text: err.Error(), Hint: hint, Partial: partial}, err})
 }
 
-// problems passes on what could not be read.
+// problems passes on files that could not be read.
 func (s *Session) problems(list []indexer.Problem) {
 	s.partial = s.partial || len(list) > 0
 	if s.opts.Problems != nil {
@@ -112,7 +112,7 @@ func (s *Session) problems(list []indexer.Problem) {
 	}
 }
 
-// reportTaken passes on what a capture took from bundles. Of its own stacks nothing is reported.
+// reportTaken passes on the data that a capture took from bundles, other than its own stacks.
 func (s *Session) reportTaken(c *input.Capture) {
 	for _, b := range c.Taken() {
 		switch {

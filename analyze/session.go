@@ -85,7 +85,7 @@ func (s *Session) openStore() error {
 	return nil
 }
 
-// storeWarnings passes on what the store reported since it was opened: damage that it got
+// storeWarnings passes on the store's warnings since it was opened: damage that it got
 // around. With a generation passed over, names may come from lesser sources: the result is
 // partial.
 func (s *Session) storeWarnings(partial bool) {
@@ -193,7 +193,7 @@ func (s *Session) addBCC(ctx context.Context) error {
 	return nil
 }
 
-// BCCWarnings returns what a user should know about a directory of bcc's programs.
+// BCCWarnings returns the warnings about a directory of bcc's programs.
 func BCCWarnings(dir string, stats *bpfprog.BCCStats) (list []Warning) {
 	for _, err := range stats.Problems {
 		list = append(list, Warning{ingest.Warning{Text: err.Error()}, err})
@@ -206,8 +206,8 @@ func BCCWarnings(dir string, stats *bpfprog.BCCStats) (list []Warning) {
 	return list
 }
 
-// addCaptures adds what captures hold: BPF programs, and from bundles the kernel, its modules
-// and vdso. Bundles stay open, since captures take more from them.
+// addCaptures adds the contents of captures: BPF programs, and from bundles the kernel, its
+// modules and vdso. Bundles stay open, since captures take more from them.
 func (s *Session) addCaptures(ctx context.Context, paths []string) error {
 	for _, path := range paths {
 		c, err := s.opts.Inputs.Take(ctx, path)

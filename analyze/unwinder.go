@@ -45,7 +45,7 @@ func (s *Session) localUnwind(o *ingest.Object) store.View {
 	return overlay
 }
 
-// unwindWarnings passes on what went wrong with unwind tables.
+// unwindWarnings passes on the errors of unwind tables.
 func (s *Session) unwindWarnings() {
 	s.unwindMu.Lock()
 	errs := s.unwindErrs

@@ -13,7 +13,7 @@ func (e *hintError) Unwrap() error { return e.err }
 func (e *hintError) Hint() string  { return e.hint }
 
 // WithHint returns err with the command or step that would fix it, which the method Hint of
-// the result returns. The text of the error and what it wraps stay the same.
+// the result returns. The text of the error and the errors it wraps stay the same.
 func WithHint(err error, format string, args ...any) error {
 	return &hintError{err: err, hint: fmt.Sprintf(format, args...)}
 }

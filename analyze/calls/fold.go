@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest"
 )
 
-// Options say which samples are added up, and by which nodes.
+// Options select the samples that are added up, and the nodes by which.
 type Options struct {
 	Event     int           // which of Profile.Events
 	Count     bool          // samples instead of weight
@@ -92,7 +92,8 @@ func (h *Head) write(w *bufio.Writer) {
 	}
 }
 
-// ObjectSuffix is the object behind a function's name, in brackets; "" where the name says it.
+// ObjectSuffix is the object behind a function's name, in brackets; "" where the name is the
+// object's.
 func ObjectSuffix(n *calltree.Node) string {
 	if n.Object == "" || n.Unresolved || n.By != calltree.Function && n.By != calltree.Line {
 		return ""

@@ -18,7 +18,7 @@ type TopOptions struct {
 	Cum   bool // sort by the cumulative value
 }
 
-// Top is a flat and cumulative table, by function if Options do not say otherwise.
+// Top is a flat and cumulative table, by function unless Options.By is set.
 type Top struct {
 	Head
 	Rows []TopRow `json:"rows"`

@@ -16,7 +16,7 @@ import (
 type TreeOptions struct {
 	Options
 	Callers  bool    // from the leaves of stacks to their callers
-	MinShare float64 // of what the filter keeps: smaller subtrees are left out, 0 to 1
+	MinShare float64 // of the samples that the filter keeps: smaller subtrees are left out, 0 to 1
 	Depth    int     // deeper nodes are left out; 0 is no limit
 }
 
@@ -32,7 +32,7 @@ type Tree struct {
 	opts *TreeOptions
 }
 
-// Branch is a node of a call tree with what is below it.
+// Branch is a node of a call tree with its subtree.
 type Branch struct {
 	Cum  uint64 `json:"cum"`
 	Flat uint64 `json:"flat"` // of the stacks that end here

@@ -69,8 +69,8 @@ type filtered struct {
 	scratch []bool
 }
 
-// filterLocations applies the expressions to each location. The result's kept lists say for
-// locations that lose frames which ones stay, innermost first; nil keeps all.
+// filterLocations applies the expressions to each location. The result's kept lists have, for
+// locations that lose frames, the remaining ones, innermost first; nil keeps all.
 func (f *Folder) filterLocations() {
 	flt := &f.opts.Filter
 	if flt.isZero() {

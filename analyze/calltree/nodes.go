@@ -15,8 +15,8 @@ const inlinedBit NodeID = 1 << 31
 
 // Node is a function, file, line, object or label: the unit by which frames are added up.
 type Node struct {
-	// Name is readable and printable: "std::sort", "[libc.so.6]" for unresolved frames, "/src/a.c",
-	// "comm bash".
+	// Name is readable and printable: "std::sort", "[libc.so.6]" for unresolved frames,
+	// "/src/a.c", "comm bash".
 	Name       string
 	SystemName string        // of functions and lines, as in the symbol table; "" otherwise
 	Object     string        // printable path of the object, "" of labels
@@ -208,7 +208,7 @@ func (f *Folder) frameNode(fr *ingest.Frame) NodeID {
 	})
 }
 
-// of adds to a node what is known of its object.
+// of adds the facts of its object to a node.
 func (f *Folder) of(id ingest.ObjectID, n Node) Node {
 	o := &f.Profile.Objects[id]
 	n.Object, n.BuildID, n.Domain = ingest.Printable(o.File.Path), o.ID.String(), o.Domain()

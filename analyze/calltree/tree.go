@@ -11,10 +11,10 @@ type TreeOptions struct {
 	// Reverse builds the tree from the leaves of stacks: the children of a node are its
 	// callers.
 	Reverse bool
-	// MinShare leaves out what has less than this share of the stacks' total value, 0 to 1. With
+	// MinShare leaves out nodes with less than this share of the stacks' total value, 0 to 1. With
 	// a base it is the larger of the shares of both sides.
 	MinShare float64
-	// MaxDepth leaves out what lies deeper; 0 is no limit.
+	// MaxDepth leaves out deeper nodes; 0 is no limit.
 	MaxDepth int
 }
 
@@ -49,7 +49,7 @@ type Tree struct {
 }
 
 // treeBuilder splits a list of stacks by their next node, level by level. It looks only at
-// what is kept, so that pruning bounds its time and memory.
+// nodes that are kept, so that pruning bounds its time and memory.
 type treeBuilder struct {
 	s       *Stacks
 	opts    TreeOptions

@@ -17,7 +17,7 @@ type Options struct {
 	calls.Options
 	Raw      bool    // compare values as they are, even if the totals differ
 	Cum      bool    // sort, test and judge by the cumulative value
-	MinShare float64 // leave out what has less of the total on both sides, 0 to 1
+	MinShare float64 // leave out rows with less of the total on both sides, 0 to 1
 	Limit    int     // how many rows are printed; 0 for all
 	Alpha    float64 // a corrected p-value below it is significant
 	// FailAbove is the growth from which a function fails, 0.05 for 5 %; nil judges none.
@@ -29,7 +29,7 @@ type Diff struct {
 	Event   string   `json:"event"`
 	Unit    string   `json:"unit"`
 	By      string   `json:"by"`
-	Value   string   `json:"value"` // "flat" or "cum": what is sorted, tested and judged
+	Value   string   `json:"value"` // "flat" or "cum": the value that is sorted, tested and judged
 	Filters []string `json:"filters,omitempty"`
 	Base    Side     `json:"base"`
 	New     Side     `json:"new"`
@@ -49,7 +49,7 @@ type Diff struct {
 	unmatched []string
 }
 
-// Sum holds what is not in rows.
+// Sum adds up the nodes that are in no row.
 type Sum struct {
 	Rows int     `json:"rows"`
 	Base float64 `json:"base"` // flat

@@ -15,7 +15,7 @@ import (
 type matcher struct {
 	full  *report.Demangler
 	mains []string // by profile: path of the main program, where it was renamed
-	// stems that several objects of one profile have: they are told apart by their full name
+	// stems that several objects of one profile have: their full names tell them apart
 	shared map[string]bool
 }
 
@@ -89,7 +89,7 @@ func (m *matcher) object(profile int, n *calltree.Node) string {
 	return base
 }
 
-// key identifies a node across profiles and builds. In what is found by line, unresolved frames of
+// key identifies a node across profiles and builds. In results by line, unresolved frames of
 // an object are one, since their offsets move.
 func (m *matcher) key(profile int, n *calltree.Node) string {
 	parts := []string{n.By.String()}

@@ -27,7 +27,7 @@ func spread(values []float64) float64 {
 	return (slices.Max(values) - slices.Min(values)) / 2 / m
 }
 
-// twoSides is what the test has of one function.
+// twoSides is the input of the test for one function.
 type twoSides struct {
 	delta  float64 // difference of the means
 	mean   float64 // over both sides
@@ -43,7 +43,7 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// newTwoSides sums up the values of a function; weight is what a sample weighs on average.
+// newTwoSides sums up the values of a function; weight is the mean weight of a sample.
 func newTwoSides(base, sides []float64, weight float64) twoSides {
 	b, s := mean(base), mean(sides)
 	squares := 0.0
@@ -61,9 +61,9 @@ func newTwoSides(base, sides []float64, weight float64) twoSides {
 
 // pValues returns for each function the probability that its sides differ as they do, or more,
 // if nothing changed: by a t-test with moderated variances (G. K. Smyth, "Linear models and
-// empirical Bayes methods", 2004). A handful of profiles says little of one function's
-// variance, and much of those of all functions together. So the variance of each is drawn
-// towards what the others make probable, the more so the more alike they are, and is never
+// empirical Bayes methods", 2004). A handful of profiles estimates one function's
+// variance badly, and that of all functions together well. So the variance of each is drawn
+// towards that of the others, the more so the more alike they are, and is never
 // taken for less than random sampling has by itself. n and m are the numbers of profiles.
 func pValues(list []twoSides, n, m int) []float64 {
 	degrees := float64(n + m - 2)
@@ -89,7 +89,7 @@ func pValues(list []twoSides, n, m int) []float64 {
 		}
 		variance = max(variance, t.chance)
 		score := math.Abs(t.delta) / math.Sqrt(variance*(1/float64(n)+1/float64(m)))
-		// Functions of all rows together have no more than this to say.
+		// All rows together have no more degrees of freedom than this.
 		freedom := min(more+degrees, degrees*float64(max(1, len(ratios))))
 		out[i] = 2 * (1 - stats.TDist{V: freedom}.CDF(score))
 	}
@@ -97,7 +97,7 @@ func pValues(list []twoSides, n, m int) []float64 {
 }
 
 // fewSamples is how many samples a function has on average in a profile at least, for its
-// variance to say something of that of others.
+// variance to count for others.
 const fewSamples = 20
 
 // priorVariances returns the variance that the mean of each function makes probable: that of

@@ -171,7 +171,7 @@ func (d *Diff) spreadText(v, spread float64) string {
 	return fmt.Sprintf("%s ±%3.0f%%", d.quantity(v), 100*spread)
 }
 
-// writeRow colours what grew red and what shrank green; where there is a test, what passed it.
+// writeRow colours growth red and decline green; where there is a test, only significant ones.
 func (d *Diff) writeRow(w *bufio.Writer, style table.Style, numbers string, r *Row) {
 	color := table.Plain
 	switch v := r.Value(); {

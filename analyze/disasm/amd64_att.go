@@ -13,7 +13,7 @@ import (
 
 // attText writes an instruction as objdump of binutils 2.40 does. x86asm's GNUSyntax
 // follows one of 2014: with suffixes on calls and returns, signed constants, and
-// memory operands that leave out what is zero or one.
+// memory operands that leave out zeros and ones.
 func attText(x *x86asm.Inst, code []byte, pc addr.PC) (op, args string) {
 	op, args = splitOp(x86asm.GNUSyntax(*x, uint64(pc), nil))
 	op = attOp(op, x)

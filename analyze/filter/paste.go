@@ -87,8 +87,8 @@ func (s *scanner) coredump(i int) {
 	s.add(p, p.end)
 }
 
-// frameNumber reads "#N " where the frame of a line begins: at its start, or behind what
-// a log puts before it.
+// frameNumber reads "#N " where the frame of a line begins: at its start, or behind
+// the prefix of a log.
 func (s *scanner) frameNumber() (n int, ok bool) {
 	if s.frameNo < 0 {
 		s.frameNo = 0

@@ -17,7 +17,7 @@ type Comparison struct {
 	// Title names both sides in a line, About describes them.
 	Title string
 	About []Fact
-	// Cover is what has names on the new side, BaseCover in the base.
+	// Cover counts the named frames of the new side, BaseCover those of the base.
 	Cover, BaseCover *report.Coverage
 	Raw              bool // compare values as they are, even if the totals differ
 	// Tests are those of functions; nil without several profiles on both sides.
@@ -37,8 +37,8 @@ const (
 type Scaling struct {
 	// Scale is the factor of values of the new side, which gives it the base's total.
 	Scale float64 `json:"scale"`
-	// Total is what changes are percentages of: the base's total, or the new side's if the
-	// base has no samples. Where both sides have this total, they are percentage points.
+	// Total is the value of which changes are percentages: the base's total, or the new side's if
+	// the base has no samples. Where both sides have this total, they are percentage points.
 	Total float64 `json:"total"`
 	// Raw is set where the totals differ and the values were not scaled.
 	Raw bool `json:"raw"`
@@ -48,10 +48,10 @@ type Scaling struct {
 	Steps []float64 `json:"steps"`
 }
 
-// changeSteps are those of Scaling: what is below the first has no colour.
+// changeSteps are those of Scaling: changes below the first have no colour.
 var changeSteps = []float64{0.1, 1, 5}
 
-// NewDifferential makes the graph of what differs between two sides: frames are as wide as on
+// NewDifferential makes the graph of the differences between two sides: frames are as wide as on
 // the new side, and coloured by their change.
 func NewDifferential(c Comparison) *Graph {
 	both := calltree.Compare(c.New, c.Base)
@@ -117,7 +117,7 @@ func newScaling(total, base uint64, raw bool) *Scaling {
 	return s
 }
 
-// change returns what a value changed by, as a percentage of Total. What scaling rounds is no
+// change returns the change of a value, as a percentage of Total. Rounding by the scale is no
 // change.
 func (s *Scaling) change(new, base uint64) float64 {
 	c := 100 * (float64(new)*s.Scale - float64(base)) / s.Total

@@ -25,7 +25,7 @@ type Options struct {
 	Name func(system string) string
 	// Reverse has the graph by leaf: at first in a page, always in a picture.
 	Reverse bool
-	// MinShare leaves out what has less than this share of each event, from 0 to 1. Without it
+	// MinShare leaves out frames with less than this share of each event, from 0 to 1. Without it
 	// only the room in the page counts.
 	MinShare float64
 }
@@ -42,13 +42,13 @@ const (
 
 // Graph is the data of one page or file.
 type Graph struct {
-	Kind   string           `json:"-"` // what the page is called; "Flame graph" if empty
+	Kind   string           `json:"-"` // the page's first word; "Flame graph" if empty
 	Title  string           `json:"title"`
 	About  []Fact           `json:"about"`
 	Events []Event          `json:"events"`
 	Labels []Label          `json:"labels"`
 	Shown  int              `json:"shown"` // the event that is shown first
-	Notes  []string         `json:"notes"` // what the page leaves out
+	Notes  []string         `json:"notes"` // on the parts that the page leaves out
 	Cover  *report.Coverage `json:"coverage"`
 
 	// StartReversed has the graph by leaf at first.
@@ -77,7 +77,7 @@ type Graph struct {
 	tests       *Tests
 }
 
-// Fact is one thing that a recording says of itself.
+// Fact is one property of a recording, by name.
 type Fact struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
@@ -199,7 +199,7 @@ func (g *Graph) number(n calltree.NodeID) int {
 	return i
 }
 
-// noteTree says how much of a tree was left out.
+// noteTree adds the note on the part of a tree that was left out.
 func (g *Graph) noteTree(which string, t *tree) {
 	if t.leftOut == 0 {
 		return

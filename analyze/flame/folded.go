@@ -12,7 +12,7 @@ import (
 	"symbolize/ingest"
 )
 
-// foldedText replaces what separates the frames of folded stacks.
+// foldedText replaces the separators of folded stacks.
 var foldedText = strings.NewReplacer(";", ":")
 
 // WriteFolded writes the event that is shown first as folded stacks: a line for each, with the

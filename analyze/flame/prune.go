@@ -11,7 +11,8 @@ import (
 // maxDepth bounds the stacks of a page; deeper frames are left out.
 const maxDepth = 1500
 
-// cell is what ends in a node, and what goes on in children that were left out, of one column.
+// cell is the weight of one column that ends in a node, and that of its children that were left
+// out.
 type cell struct {
 	column     uint16
 	self, left uint64
@@ -122,7 +123,7 @@ func (t *tree) at(r *row, depth int32) (frame calltree.NodeID, ok bool) {
 	return t.r.frames[r.from+uint32(depth)], true
 }
 
-// gather adds up the rows of a node by their next frame, and what ends in it.
+// gather adds up the rows of a node by their next frame, and the weight that ends in it.
 func (t *tree) gather(n *node) {
 	t.groups = t.groups[:0]
 	for _, i := range t.order[n.from:n.to] {

@@ -21,7 +21,7 @@ type Label struct {
 // column is an event with one value of each label.
 type column struct {
 	Event  int   `json:"event"`
-	Values []int `json:"values"` // indices into Label.Values; -1 for what shares the last column
+	Values []int `json:"values"` // indices into Label.Values; -1 for the shared last column
 }
 
 // row is a distinct stack of frames of one column.

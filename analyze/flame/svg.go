@@ -172,7 +172,7 @@ func (p *picture) box(n *node, x, y, w float64) {
 	p.out.WriteString("</g>\n")
 }
 
-// foot writes the legend, and what is left out.
+// foot writes the legend, and notes on frames that are left out.
 func (p *picture) foot(height int) {
 	x, y := float64(svgMargin), height-9
 	item := func(class, text string) {

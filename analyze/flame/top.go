@@ -195,7 +195,7 @@ func percentText(share float64) string {
 	return strconv.FormatFloat(100*share, 'f', 3, 64) + " %"
 }
 
-// leftOutText describes what a tree lacks.
+// leftOutText describes the frames that a tree lacks.
 func leftOutText(t *tree) string {
 	return fmt.Sprintf("%d subtrees with at most %s of an event each are left out; their weight "+
 		"stays in their callers", t.leftOut, percentText(t.heaviest))

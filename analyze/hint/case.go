@@ -21,7 +21,7 @@ type Case struct {
 	Searched bool
 	// Program is the path of the program that has most samples, "" if it is not known.
 	Program string
-	// SignalReturn: the code is what signal handlers return to.
+	// SignalReturn: the code is where signal handlers return to.
 	SignalReturn bool
 }
 

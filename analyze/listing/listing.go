@@ -30,7 +30,7 @@ var styleCSS = pageCSS + CodeStyle
 
 var pageTemplate = template.Must(template.New("listing").Parse(pageHTML))
 
-// page is what the template gets.
+// page is the data of the template.
 type page struct {
 	Title, Policy         string
 	Style                 template.CSS

@@ -37,7 +37,7 @@ type Layout struct {
 	Nameless  bool // print no names of functions
 }
 
-// unknown stands for a missing name or file in the output of both tools.
+// unknown replaces a missing name or file in the output of both tools.
 const unknown = "??"
 
 // AppendLLVM appends an answer as llvm-symbolizer 14 prints it: name and

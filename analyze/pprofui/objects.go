@@ -15,7 +15,7 @@ import (
 	"symbolize/ingest"
 )
 
-// Code is what listings are made of.
+// Code is the instructions and source of listings.
 type Code struct {
 	// Profile has the functions with their bounds, by symbol tables; its objects are those of
 	// the profile that is shown.

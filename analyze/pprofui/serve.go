@@ -24,7 +24,7 @@ import (
 type Options struct {
 	Write     pprof.WriteOptions // how the profile is written; Demangle is set by Demangler
 	Demangler *report.Demangler
-	// Code loads what listings are made of, when the first is asked for.
+	// Code loads the instructions and source of listings, when the first is requested.
 	Code func() (*Code, error)
 	// SourcePath lists directories of source files, separated by colons.
 	SourcePath string

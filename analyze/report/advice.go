@@ -8,12 +8,12 @@ import (
 	"symbolize/ingest"
 )
 
-// shallowShare is the share of samples without a stack, in percent, from which totals by caller are
-// misleading.
+// shallowShare is the share of samples without a stack, in percent, from which totals by caller
+// are misleading.
 const shallowShare = 30
 
-// Advice returns what a reader of a table of functions should know of a profile: that many samples
-// have no stack, and what the names made of addresses are.
+// Advice returns warnings for readers of a table of functions of a profile: that many samples
+// have no stack, and that some names are made of addresses.
 func Advice(p *ingest.Profile) (list []ingest.Warning) {
 	if w := shallow(p); w != nil {
 		list = append(list, *w)

@@ -210,7 +210,7 @@ func (c *Coverage) findMissing(p *ingest.Profile, searched bool,
 	type key struct {
 		object ingest.ObjectID
 		reason ingest.Reason
-		signal bool // what signal handlers return to
+		signal bool // where signal handlers return to
 	}
 	type sum struct {
 		key

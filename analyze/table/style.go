@@ -2,8 +2,8 @@ package table
 
 import "unicode/utf8"
 
-// Style says how a table is printed: for people at a terminal, or plain and whole. The zero
-// value is the latter.
+// Style is the way in which a table is printed: for people at a terminal, or plain and whole. The
+// zero value is the latter.
 type Style struct {
 	Width int  // columns of the terminal; 0 cuts nothing
 	Color bool // escape sequences for colours

@@ -98,7 +98,7 @@ func (f *frame) plausible() bool {
 // isCode reports whether a return address to this address could be: code lies before it.
 func (w *worker) isCode(pc uint64) bool { return w.find(pc, false).kind != unmapped }
 
-// codeAddress takes off an address what is no part of it.
+// codeAddress clears the bits of a code pointer that are no part of the address.
 func (w *worker) codeAddress(a uint64) uint64 {
 	if w.arch.LinkRegister {
 		return a & addressMask

@@ -21,7 +21,7 @@ type Tables struct {
 	view   store.View
 	limit  int64
 	local  func(*ingest.Object) store.View
-	failed func(error) // gets what could not be read
+	failed func(error) // gets errors of tables that could not be read
 	search sync.Mutex  // for local
 
 	mu     sync.Mutex // guards the fields below, and the Tables

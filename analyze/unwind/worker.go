@@ -22,7 +22,7 @@ const maxStack = 64 << 20
 // cacheBits is log2 of how many rules a worker keeps at hand.
 const cacheBits = 14
 
-// kind is what is known of an address.
+// kind is the kind of code at an address.
 type kind uint8
 
 const (
@@ -110,7 +110,7 @@ func (w *worker) chain(f *frame, words []uint64) ([]uint64, input.StackEnd) {
 		if f.guess {
 			w.guessed = true
 			// JITs keep frame pointers or the chain breaks soon: a frame for each of their
-			// stacks would cut what is one function in two.
+			// stacks would cut one function in two.
 			if !marked && (kind != generated || interrupted) {
 				words = append(words, input.UserGuess)
 				marked = true
@@ -174,7 +174,7 @@ func (f *frame) byRule(at *found) bool {
 	for i, reg := range w.arch.Saved {
 		place := &r.Saved[i]
 		if f.exact && !r.Signal && place.How == cfi.AtCFA {
-			// Popped already: what is there now is rubbish, the register has its value.
+			// Popped already: memory has rubbish there now, the register has its value.
 			if slot := cfa + uint64(int64(place.Off)); slot < f.regs[w.arch.SP] || slot >= cfa {
 				place = &cfi.Where{}
 			}
@@ -252,7 +252,7 @@ func (w *worker) read(a uint64, n int) (uint64, bool) {
 	return binary.LittleEndian.Uint64(b[:]), true
 }
 
-// outside says what it means that an address is outside the copied memory.
+// outside returns the end of a stack whose next address is outside the copied memory.
 func (w *worker) outside() input.StackEnd {
 	end := w.sp + uint64(len(w.mem))
 	if w.full && w.miss+8 > end && w.miss-w.sp < maxStack {
@@ -261,7 +261,7 @@ func (w *worker) outside() input.StackEnd {
 	return input.StackElsewhere
 }
 
-// find returns what is known of the code at an address, or before a return address.
+// find returns the facts of the code at an address, or before a return address.
 func (w *worker) find(pc uint64, exact bool) found {
 	at := addr.Site(addr.PC(pc), !exact)
 	v := w.stack.Version

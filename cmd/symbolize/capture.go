@@ -169,7 +169,7 @@ func (o *captureOptions) parseRotate() (ok bool) {
 	return err == nil && n > 0 && unit > 0
 }
 
-// runCaptureCheck prints what is missing, one line each.
+// runCaptureCheck prints the missing rights and settings, one line each.
 func runCaptureCheck(a *app) error {
 	needs := record.Check()
 	err := a.writeOutput("", false, func(w io.Writer) error {
@@ -199,7 +199,7 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	if ctx.Err() != nil { // one came before, and nobody will see it in what follows
+	if ctx.Err() != nil { // one came before, and later output will not show it
 		signals <- syscall.SIGTERM
 	}
 	omit, err := newOmission(a, o)

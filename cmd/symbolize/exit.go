@@ -75,7 +75,7 @@ func asUsage(cmd *cobra.Command, err error) error {
 
 func silentUsage() error { return &exitError{code: exitUsage} }
 
-// errBrokenPipe says that the reader of standard output went away: `… | head`
+// errBrokenPipe: the reader of standard output went away: `… | head`
 // has read enough.
 var errBrokenPipe = errors.New("standard output was closed")
 

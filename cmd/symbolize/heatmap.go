@@ -22,7 +22,7 @@ type heatOptions struct {
 	inputOptions
 	output string
 	format string
-	by     string // of timeline: what its rows are
+	by     string // of timeline: the attribute of its rows
 }
 
 const heatmapLong = `heatmap draws when samples were taken: a column is a second, from left to right, and

@@ -63,7 +63,7 @@ func (a *app) filesFor(ctx context.Context, o *indexOptions, storePath string) (
 	return need, nil
 }
 
-// apply adds what was found to the options of an index run.
+// apply adds the results to the options of an index run.
 func (n *captureFiles) apply(opts *indexer.Options) {
 	opts.Kernel = opts.Kernel || n.kernel
 	if opts.DebugRoots == nil {

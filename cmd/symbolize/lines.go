@@ -9,7 +9,7 @@ import (
 
 // lineReader hands standard input over in batches of whole lines.
 type lineReader struct {
-	read  int // bytes that are read at a time; what a pipe has less of is handed over as it comes
+	read  int // bytes that are read at a time; less from a pipe is handed over as it comes
 	batch int // bytes above which a batch does not grow
 	line  int // bound of a line, bytes
 	// long returns how much of a line above that bound is handed over all the same. With

@@ -21,7 +21,7 @@ import (
 // work if it is called so.
 const perfToProfile = "perf_to_profile"
 
-// commandLine returns the arguments of a process, with the subcommand that its name stands for.
+// commandLine returns the arguments of a process, with the subcommand of its name.
 func commandLine(args []string) []string {
 	if len(args) > 0 && filepath.Base(args[0]) == perfToProfile {
 		return append([]string{args[0], perfToProfile}, args[1:]...)

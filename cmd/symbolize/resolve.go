@@ -104,8 +104,8 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	return err
 }
 
-// formatDemangle is how much of a name each format shows by default: script what
-// perf script shows, JSON all, since programs read it.
+// formatDemangle is how much of a name each format shows by default: script as much as
+// perf script, JSON all, since programs read it.
 var formatDemangle = map[string]string{
 	formatPprof: "simple", formatFolded: "simple", formatScript: "templates", formatJSON: "full",
 }

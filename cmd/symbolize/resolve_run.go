@@ -227,7 +227,7 @@ func (a *app) printWarnings(p *ingest.Profile) {
 	}
 }
 
-// printAdvice prints what readers of reports by function should know.
+// printAdvice prints the warnings for readers of reports by function.
 func (a *app) printAdvice(p *ingest.Profile) {
 	for _, w := range report.Advice(p) {
 		a.warn(w.Text, w.Hint)

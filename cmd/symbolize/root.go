@@ -115,7 +115,7 @@ func (a *app) runE(body func(ctx context.Context, args []string) error) func(
 	*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.started = true
-		if cmd.Name() != "capture" { // which an interrupt has write what it recorded
+		if cmd.Name() != "capture" { // which writes its recording after an interrupt
 			defer a.endOverdue(cmd.Context(), grace)()
 		}
 		return body(cmd.Context(), args)

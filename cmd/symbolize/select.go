@@ -19,8 +19,8 @@ import (
 	"symbolize/ingest"
 )
 
-// selectOptions say which samples and frames a table or tree of functions is of, and what its
-// rows are. All such reports share them.
+// selectOptions select the samples and frames of a table or tree of functions, and the kind of
+// its rows. All such reports share them.
 type selectOptions struct {
 	focus, ignore, hide, show, showFrom string
 	by                                  string
@@ -140,7 +140,7 @@ type callReport interface {
 	Unmatched() []string
 }
 
-// warnUnmatched says which filters matched nothing.
+// warnUnmatched prints the filters that matched nothing.
 func (a *app) warnUnmatched(names []string) {
 	for _, name := range names {
 		a.warn(fmt.Sprintf("--%s matches no function, file or object", name), "")

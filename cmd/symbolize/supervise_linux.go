@@ -109,7 +109,7 @@ func superviseChild(limits string) (int, error) {
 		return exitFailed, fmt.Errorf("the store's database has failed: %s; what was published is "+
 			"whole, and the next run goes on", reason)
 	}
-	os.Stderr.Write(words.text) // a fault of ours, or what the environment asks the runtime for
+	os.Stderr.Write(words.text) // a fault of ours, or output that GODEBUG requests of the runtime
 	switch {
 	case state == nil:
 		return exitFailed, err

@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest"
 )
 
-// defaultMin is the share in percent below which trees are pruned: what perf shows.
+// defaultMin is the share in percent below which trees are pruned, as in perf.
 const defaultMin = 0.5
 
 type treeOptions struct {

@@ -22,7 +22,7 @@ import (
 // Type is the type of a file.
 type Type uint8
 
-// The types. Stacks and what is packed are found by Of only, as they take more of a file than
+// The types. Stacks and packed files are found by Of only, as they take more of a file than
 // its first HeadBytes.
 const (
 	Unknown  Type = iota

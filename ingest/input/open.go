@@ -29,7 +29,7 @@ type file struct {
 	closers closers   // the file, and resources that were opened with it
 }
 
-// Open opens a capture and finds out by its first bytes what it is: perf.data in any
+// Open opens a capture and recognizes its type by its first bytes: perf.data in any
 // container, a capture bundle, a stack map, or a pprof profile, gzipped or not. The samples are
 // read by Profile and Replay; for a pprof file already here. Errors of files that are no capture
 // wrap ErrNotCapture.

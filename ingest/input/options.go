@@ -51,7 +51,7 @@ type Options struct {
 	// the Profile, which no replay is possible of. nil selects none.
 	Undecided func(o *ingest.Object) bool
 
-	// Unwinder makes what unwinds the copied user stacks of a capture; it is called only if a
+	// Unwinder makes the unwinder of the copied user stacks of a capture; it is called only if a
 	// capture has such. nil leaves them as they are: the address in user mode, and a frame with
 	// the reason StackNotUnwound.
 	Unwinder UnwinderFor

@@ -114,7 +114,7 @@ func (r *reader) take(rec *perfdata.Record) bool {
 }
 
 // count sets the counts to be delivered, those of events that are wanted: the sample's period,
-// or what the counters of its group counted since the sample before. perf delivers no count
+// or the counts of the counters of its group since the sample before. perf delivers no count
 // of 0 (deliver_sample_value in tools/perf/util/session.c).
 func (r *reader) count(rec *perfdata.Record) {
 	s := &r.sample

@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// StackEnd says where the unwinding of a copied stack came to.
+// StackEnd is where the unwinding of a copied stack ended, and why.
 type StackEnd uint8
 
 // The ends. The first is the only one that leaves nothing out.
@@ -19,7 +19,7 @@ const (
 	StackTruncated                 // the copy ends before the stack does
 	StackElsewhere                 // the rest is on another stack: sigaltstack, Go's systemstack
 	StackNoTable                   // the store has no unwind table for the last frame's object
-	StackBroken                    // no rule for the last frame, or what it leads to cannot be
+	StackBroken                    // no rule for the last frame, or it leads to an impossible frame
 	StackNotCopied                 // no byte was copied: the program was being replaced
 	NumStackEnds
 )
@@ -64,7 +64,7 @@ const (
 type UnwinderFor func(objects []ingest.Object) Unwinder
 
 // Words that stand in a user part for how its unwinding ended; StackComplete has none. They lie
-// outside of what the kernel uses.
+// outside of the range that the kernel uses.
 const (
 	firstStackEnd = ^uint64(3000) + 1
 	lastStackEnd  = firstStackEnd + uint64(NumStackEnds)
@@ -145,8 +145,8 @@ func (u *stackReader) count(end StackEnd) {
 }
 
 // prepareUnwinding makes the unwinder, if samples have copied stacks. It needs the build IDs of
-// objects before any sample is read; what they get later, when it is known which of them occur
-// and when the last sample was, is not changed by it.
+// objects before any sample is read; those that they get later, when it is known which of them
+// occur and when the last sample was, are the same.
 func (c *collector) prepareUnwinding(f *file) {
 	const copied = perfdata.SampleRegsUser | perfdata.SampleStackUser
 	file := c.Records.File

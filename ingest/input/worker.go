@@ -30,7 +30,7 @@ type worker struct {
 	encoded      []byte
 	own          []byte // encoded messages to itself
 	group        [intern.GroupSize]queued
-	read         uint32        // of what was read ahead, so that the compiler keeps it
+	read         uint32        // keeps the compiler from dropping reads ahead
 	places       []intern.Pair // by local location, when all is done
 	first, last  uint64        // recorded times of samples
 	err          error

@@ -33,8 +33,8 @@ type changes struct {
 // change is a range that was mapped or unmapped.
 type change struct{ time, start, end uint64 }
 
-// loss is a time in which changes of a range may have been lost. From until on it is known again
-// what lies there, by records of that time.
+// loss is a time in which changes of a range may have been lost. From until on its contents are
+// known again, by records of that time.
 type loss struct{ from, to, start, end, until uint64 }
 
 // never is the until of losses after which nobody has looked.
@@ -91,7 +91,7 @@ func (c *changes) loseRange(from, to, start, length uint64) {
 	c.loseLocked(loss{from, to, start, endOf(start, length), never})
 }
 
-// settled notes that it is known again, from a time on, what lies at all addresses, but for changes
+// settled notes that the contents of all addresses are known again from a time on, but for changes
 // that were lost after another time. It may be called on nil.
 func (c *changes) settled(lost, from uint64) {
 	if c == nil {

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// countEvery is how often the counts of programs are read: what a program ran after the last
-	// reading before it was unloaded is not known.
+	// countEvery is how often the counts of programs are read: runs of a program between the last
+	// reading and its unloading are not known.
 	countEvery = 100 * time.Millisecond
 	// watchEvery is how often programs are looked for where runs are not counted.
 	watchEvery = time.Second
@@ -70,7 +70,7 @@ type costs struct {
 // cost is a program of the list at hand.
 type cost struct {
 	bpfstats.Program
-	base counters // what had run before
+	base counters // of runs before
 	last counters
 	at   uint64 // when it was met last: the number of the poll
 }
@@ -191,7 +191,7 @@ func (c *costs) poll() {
 	}
 }
 
-// read reads the counts of a program, and what it is if that is new.
+// read reads the counts of a program, and its description if it is new.
 func (c *costs) read(id uint32) {
 	p := c.programs[id]
 	if p == nil && len(c.programs) >= maxCosts {
@@ -303,7 +303,7 @@ func (c *costs) scan() {
 	c.scanned, c.scanTook = time.Now(), time.Since(began)
 }
 
-// learn adds what a scan has found.
+// learn adds the results of a scan.
 func (p *cost) learn(u *usage.Use) {
 	for _, a := range u.Attached {
 		i := slices.IndexFunc(p.Attached, func(x bpfstats.Attachment) bool {

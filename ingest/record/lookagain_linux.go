@@ -15,8 +15,8 @@ import (
 // were lost.
 const lookAgainEvery = time.Second
 
-// again has what is needed to know the BPF programs again after records of loads and unloads
-// were lost. Its zero value does nothing: nobody asks what lay at an address at a time.
+// again is the state for listing the BPF programs again after records of loads and unloads
+// were lost. Its zero value does nothing: nobody looks up addresses by time.
 type again struct {
 	live     map[uint64]uint32 // lengths of functions that are loaded by the records, by address
 	next     func(id uint32) (uint32, error)
@@ -27,7 +27,7 @@ type again struct {
 // maxLive bounds the functions of BPF programs that are remembered.
 const maxLive = 1 << 20
 
-// lookAgainAfterLoss has lost records followed by a look at what is there.
+// lookAgainAfterLoss has lost records followed by a list of the loaded programs.
 func (x *sideband) lookAgainAfterLoss() {
 	x.again = again{live: make(map[uint64]uint32), next: bpfread.NextProgram}
 	x.programs.found = x.again.found

@@ -100,7 +100,7 @@ func stopAll(list []recorder) {
 }
 
 // newRecorders makes the recorders, in the order in which they start and add, which is
-// against that in which they stop: the modules are read before the rings tell of
+// against that in which they stop: the modules are read before the rings report
 // changes, and kallsyms before the rings add its BPF symbols.
 func (s *session) newRecorders() ([]recorder, error) {
 	mods := newModules(s, "")

@@ -42,7 +42,7 @@ func (x *Records) CountersFrom(c Chunk) *Counters {
 	return &Counters{x: x, from: c.From, last: make(map[counterKey]uint64)}
 }
 
-// Count is what a counter counted since its reading before.
+// Count is the difference of a counter from its reading before.
 type Count struct {
 	Event int // index in File.Events, -1 for a counter of none
 	Count uint64

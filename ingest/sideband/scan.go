@@ -17,7 +17,7 @@ import (
 // ScanOptions are inputs of Scan besides the records.
 type ScanOptions struct {
 	ChunkSize int64    // bytes that a chunk has at least; 0 for the default
-	Bundles   []Bundle // of the same boot, which have what the capture lacks
+	Bundles   []Bundle // of the same boot, with data that the capture lacks
 	// Missing are programs without code in the list of the bundle that has the records.
 	Missing []bundle.MissingProgram
 	// JIT returns the code that a process compiled at run time; nil for none. EndNanos is the wall

@@ -118,7 +118,7 @@ type comms struct {
 }
 
 // sampled is the time of all records, by the recording's clock, and the processes with
-// samples, which decide on what bundles can add.
+// samples, which decide on the data that bundles can add.
 type sampled struct {
 	from, to  uint64
 	processes map[int32]bool

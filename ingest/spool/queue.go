@@ -93,7 +93,7 @@ func (q *Queue) Close() error {
 }
 
 // Copy writes all that a reader gives into a Spool. Damage is the error of the reader, err that
-// of the spool or the context; what was read before is kept.
+// of the spool or the context; the data before is kept.
 func Copy(ctx context.Context, s *Spool, r io.Reader) (damage, err error) {
 	q := NewQueue(s)
 	for damage == nil && err == nil {

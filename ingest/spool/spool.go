@@ -33,7 +33,7 @@ type Spool struct {
 // New returns an empty Spool that keeps at most limit bytes in memory.
 func New(limit int64) *Spool { return &Spool{limit: limit} }
 
-// Of returns a Spool of what a file without a name holds in its first size bytes. It owns the file.
+// Of returns a Spool of the first size bytes of a file without a name. It owns the file.
 func Of(f *os.File, size int64) *Spool { return &Spool{file: f, size: size, checked: size} }
 
 const (

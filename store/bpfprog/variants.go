@@ -15,8 +15,8 @@ import (
 // Variant is a load of a JITed function that a view keeps, decoded.
 type Variant struct {
 	store.Variant
-	// Loaded is the program as it was loaded, with its BTF. It aliases what the view
-	// returned.
+	// Loaded is the program as it was loaded, with its BTF. It aliases the view's
+	// blobs.
 	Loaded *bpf.Program
 	// Probable: only name, tag and length are those that were asked for: the
 	// lines are of another capture's function, and may be of other source.

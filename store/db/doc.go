@@ -7,7 +7,7 @@
 //	FORMAT       "symbolize store", schema version; written once
 //	lock         flock of the writer, with who holds it
 //	db/          the writer's database, there while one runs or after it was killed, and a
-//	             journal of what was committed to it
+//	             journal of its transactions
 //	gen/N/       generations: immutable snapshots, the newest two are kept
 //	left/        a db/ whose journal is being repeated
 //	aside/       a db/ whose journal could not be repeated to its end
@@ -22,8 +22,8 @@
 // ends by renaming db/ into the next generation.
 //
 // A db/ that a killed writer left is never opened by Badger again. The next writer clones the
-// newest generation as any other and repeats what the journal lists, up to the first
-// transaction that is not whole: so published data survives any damage to db/.
+// newest generation as any other and repeats the transactions of the journal, up to the first
+// one that is not whole: so published data survives any damage to db/.
 //
 // # Keys
 //

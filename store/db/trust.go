@@ -16,7 +16,7 @@ const maxLinks = 40
 // checkTrust refuses to write to a store where somebody else could put something in its
 // place, or in the place of its files, while it is written to: each directory of its path
 // belongs to the caller or to root, and in those of root nobody else may write, or may
-// only to what he owns (the sticky bit of /tmp), which the next part of the path is not.
+// only to files of his own (the sticky bit of /tmp), of which the next part of the path is none.
 // A directory that the caller owns he may share with whom he likes. Directories that are
 // not there yet are no error.
 func checkTrust(path string) error {

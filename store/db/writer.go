@@ -127,7 +127,7 @@ func checkFormat(root string) error {
 // formatText is the content of FORMAT.
 func formatText(schema int) string { return fmt.Sprintf("symbolize store\nschema %d\n", schema) }
 
-// start does the work that needs the lock: clears up after killed runs, opens db/ and takes up what
+// start does the work that needs the lock: clears up after killed runs, opens db/ and repeats
 // their work.
 func (w *Writer) start(ctx context.Context) error {
 	if err := checkDirs(w.path, gensName, liveName, leftName, asideName, usesName); err != nil {

@@ -23,8 +23,8 @@ import (
 )
 
 // archives are tar files among the paths, packed or not, as `perf archive` makes them of its
-// ~/.debug. Their files lie in a temporary directory while they are indexed; what the store
-// keeps of them has the archive's path.
+// ~/.debug. Their files lie in a temporary directory while they are indexed; in the
+// store they have the archive's path.
 type archives struct {
 	dir   string // with a directory for each archive; "" while there are none
 	paths []string
@@ -83,7 +83,7 @@ func (a *archives) add(path string) (string, error) {
 	return dir, nil
 }
 
-// close removes what was unpacked.
+// close removes the unpacked files.
 func (a *archives) close() error {
 	if a.dir == "" {
 		return nil

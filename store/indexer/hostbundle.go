@@ -9,8 +9,8 @@ import (
 	"symbolize/ingest/input"
 )
 
-// HostsOf returns what the bundles among captures hold of their hosts' kernels, for
-// Options.Hosts, and what of it cannot be read. It is valid until the captures are closed.
+// HostsOf returns the kernels of the hosts in the bundles among captures, for
+// Options.Hosts, and the parts that cannot be read. It is valid until the captures are closed.
 func HostsOf(captures []*input.Capture) (hosts []*Host, problems []Problem) {
 	for _, c := range captures {
 		b := c.Bundle()
@@ -36,7 +36,7 @@ const (
 	maxVDSOImage   = 1 << 20
 )
 
-// hostOf returns what one bundle holds; with an error, what could be read of it.
+// hostOf returns the kernel in one bundle; with an error, the part that could be read.
 func hostOf(b *bundle.Bundle) (*Host, error) {
 	h := &Host{Path: b.Name, Kernel: b.Manifest.KernelID(),
 		KernelOmitted: b.Manifest.KernelOmitted}

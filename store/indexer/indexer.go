@@ -35,7 +35,7 @@ const (
 // defaultMaxMemory bounds the memory for concurrent decoding if Options do not.
 const defaultMaxMemory = 96 << 20
 
-// Options configure what is indexed, and how. The zero value indexes the paths alone.
+// Options configure an index run. The zero value indexes the paths alone.
 type Options struct {
 	Workers   int   // 0 for GOMAXPROCS
 	MaxMemory int64 // bytes for objects in work, an estimate; 0 for 96 MiB
@@ -123,8 +123,8 @@ type index struct {
 }
 
 // Index reads the files under paths (files, directories, .build-id trees, perf's
-// ~/.debug, debuginfod's cache, archives of `perf archive`) and merges it into the sink that open returns. open
-// is called at most once, and only when there is something to write. view, which
+// ~/.debug, debuginfod's cache, archives of `perf archive`) and merges it into the sink that open
+// returns. open is called at most once, and only when there is something to write. view, which
 // may be nil, holds the path rows of the last run; view and sink may be one thing.
 //
 // Errors of single files are in the Summary, which is never nil and

@@ -83,7 +83,7 @@ func (r *Running) NamesErr() error {
 // x86-64 the first 7 KB are per-CPU symbols, some at address 0.
 const kallsymsHead = 64 << 10
 
-// Recorded is what a capture without a kernel's build ID has of the kernel.
+// Recorded is the description of the kernel in a capture without its build ID.
 type Recorded struct {
 	Release string // as of uname -r
 	Symbol  string // the reference symbol

@@ -13,8 +13,8 @@ import (
 )
 
 // unwindTable adds the rules by which copied stacks are unwound: those of Go's table, for code
-// without any there those of .eh_frame, then those of
-// .debug_frame, and for code without either what is known of it anyway. A debug file, which does not run, has .debug_frame alone.
+// without any there those of .eh_frame, then those of .debug_frame, and for code without either
+// the fixed ones of PLT stubs and .init. A debug file, which does not run, has .debug_frame alone.
 func (s *sources) unwindTable(f *elf.File, runs bool) {
 	arch := cfi.ArchOf(f.Machine)
 	if arch == nil || f.BigEndian || f.Class == stdelf.ELFCLASS64 != (arch.Word == 8) {

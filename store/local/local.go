@@ -14,12 +14,12 @@ import (
 	"symbolize/store/indexer"
 )
 
-// Options say where files are looked for, and how they are indexed.
+// Options are the places to search for files, and the way they are indexed.
 type Options struct {
 	// Roots are directories below which recorded paths lie, as of perf's --symfs; they are
 	// asked first.
 	Roots []string
-	// Host takes in what lies on this host itself: recorded paths, trees of build IDs, caches,
+	// Host searches this host itself: recorded paths, trees of build IDs, caches,
 	// the running kernel.
 	Host bool
 
@@ -174,7 +174,7 @@ func (f *Finder) Found() (paths []string, kernel bool) {
 	return slices.Concat(f.found.programs, f.found.debug), f.found.kernel
 }
 
-// Index indexes what Found returns, limited by only, which is as of indexer.Options.
+// Index indexes the results of Found, limited by only, which is as of indexer.Options.
 func (f *Finder) Index(ctx context.Context,
 	only func(*store.Manifest) (addrs []addr.Addr, all bool)) (*indexer.Summary, error) {
 	sum := &indexer.Summary{}

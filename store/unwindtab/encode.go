@@ -265,7 +265,7 @@ func (t *Table) Digest() (sum [32]byte, err error) {
 	return sum, nil
 }
 
-// sums adds up what a summary has.
+// sums adds up the fields of a summary.
 type sums struct {
 	t       *Table
 	covered uint64

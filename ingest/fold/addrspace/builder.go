@@ -87,8 +87,8 @@ func (b *Builder) version(pid int32, root, before tree) {
 }
 
 // Loaded records that the kernel has mapped all that it maps of a new program, so that the
-// process runs it: the next mapping or fork is the program's own doing, and ends what Before
-// returns.
+// process runs it: the next mapping or fork is the program's own doing, and ends the state that
+// Before returns.
 func (b *Builder) Loaded(pid int32) { b.loaded[pid] = true }
 
 // endExec makes a process that forks have nothing before its program.

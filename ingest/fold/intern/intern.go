@@ -97,7 +97,7 @@ func (t *Table[V]) Add(key []byte) (value *V, ref Ref, fresh bool) {
 const GroupSize = 32
 
 // ReadAhead reads the slot where a hash is looked for first, so that the misses of several
-// look-ups overlap. It returns something of what was read, for the compiler to keep it.
+// look-ups overlap. It returns a part of the slot, for the compiler to keep the read.
 func (t *Table[V]) ReadAhead(hash uint64) uint32 {
 	h := uint32(hash >> 32)
 	p := &t.parts[PartOf(h)]
@@ -107,7 +107,8 @@ func (t *Table[V]) ReadAhead(hash uint64) uint32 {
 	return p.slots[Home(h, len(p.slots))].len
 }
 
-// ReadAheadKey reads the key in the slot that ReadAhead has read, if it may be the one of the hash.
+// ReadAheadKey reads the key in the slot that ReadAhead has read, if it may be the one of the
+// hash.
 func (t *Table[V]) ReadAheadKey(hash uint64) uint32 {
 	h := uint32(hash >> 32)
 	p := &t.parts[PartOf(h)]

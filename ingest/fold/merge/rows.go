@@ -58,7 +58,7 @@ type RowTable struct {
 	parts [intern.NumParts]rowPart
 	group [intern.GroupSize]hashedRow // to be added
 	n     int                         // rows in group
-	read  uint32                      // of what was read ahead, so that the compiler keeps it
+	read  uint32                      // keeps the compiler from dropping reads ahead
 }
 
 type hashedRow struct {

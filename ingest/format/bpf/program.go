@@ -35,7 +35,7 @@ type Program struct {
 	Raw           []byte     // the whole entry as recorded; nil for programs known by records only
 	BigEndian     bool
 	Err           error // damage in the entry, joined *decode.Errors; nil if it is whole
-	Note          error // what the kernel itself did to the entry; nothing is damaged
+	Note          error // a change that the kernel made to the entry; nothing is damaged
 
 	noLines string // why no function has lines, "" if one may have
 }

@@ -33,9 +33,9 @@
 // In attached, how is the type of event: libbpf's name of an attach type ("trace_fentry",
 // "cgroup_inet_egress", "tcx_ingress"), or "raw_tracepoint", "tracepoint", "kprobe",
 // "kretprobe", "uprobe", "uretprobe", "perf_event", "xdp", "tc_ingress", "tc_egress",
-// "netfilter". to is what it is attached to, as text: a tracepoint, a function of the kernel, a
-// path with an offset behind "+", a network interface, a directory of cgroups. It is absent if it
-// could not be found out. link is the number of the link, absent if there is none; several links
-// that differ in their numbers alone, as those of perf events of each CPU, are one with their
-// count in times, and the least number.
+// "netfilter". to is the target of the attachment, as text: a tracepoint, a function of the
+// kernel, a path with an offset behind "+", a network interface, a directory of cgroups. It is
+// absent if it could not be found out. link is the number of the link, absent if there is none;
+// several links that differ in their numbers alone, as those of perf events of each CPU, are one
+// with their count in times, and the least number.
 package bpfstats

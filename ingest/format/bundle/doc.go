@@ -107,11 +107,11 @@
 // N proc/PID/program/N/maps. It is 0 where the user's stack has no such address.
 //
 // The field kernel_time is for kernel's stacks with addresses of BPF programs or modules, which
-// come and go, so that an address may be one function now and another later: all addresses of
-// the stack were then what they are at this time, by the clock of perf.data's records. It is
-// the time of the last record before the sample, of perf.data or of modules.json, that touches
-// one of the addresses, so that samples add up; 0 if there was none, as for
-// all other stacks; 2^64 − 1 if such a record may have been lost. Without the field (version 1) an
+// come and go, so that an address may be one function now and another later: at the sample's time
+// all addresses of the stack had the same contents as at this time, by the clock of perf.data's
+// records. It is the time of the last record before the sample, of perf.data or of modules.json,
+// that touches one of the addresses, so that samples add up; 0 if there was none, as for all other
+// stacks; 2^64 − 1 if such a record may have been lost. Without the field (version 1) an
 // address is known if only one object ever covered it.
 //
 // In the manifest samples is an array, one for each event, of

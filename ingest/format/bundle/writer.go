@@ -59,7 +59,7 @@ type spooled struct {
 	at  int64 // in the spool
 }
 
-// bundlePerm lets nobody else read what a host ran.
+// bundlePerm lets nobody else read the record of a host.
 const bundlePerm = 0o600
 
 // Create prepares a bundle that is to be written to path. Nothing is there under

@@ -29,7 +29,7 @@ type Perf struct {
 	closers []io.Closer
 }
 
-// Close gives back what was opened and spooled.
+// Close releases files and spools.
 func (p *Perf) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(p.closers) {
@@ -104,8 +104,8 @@ func (s *segment) file(f *perfdata.File) *perfdata.File {
 	})
 }
 
-// compressed reports whether records are. Recorders that were killed leave no feature that
-// tells it; their first sample does, as all samples are compressed or none.
+// compressed reports whether records are. Recorders that were killed leave no feature
+// for it; their first sample decides, as all samples are compressed or none.
 func compressed(f *perfdata.File) bool {
 	for r := f.AllRecords(); r.Next(); {
 		switch t := r.Record().Type; {

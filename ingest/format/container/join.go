@@ -89,7 +89,7 @@ func (p *Perf) join(ctx context.Context, f *perfdata.File, segments []segment) e
 	return nil
 }
 
-// wholeRecords returns where the last whole record ends, and what is wrong behind it.
+// wholeRecords returns the end of the last whole record, and the error behind it.
 func wholeRecords(ctx context.Context, f *perfdata.File) (end int64, damage, err error) {
 	end = f.Data.Offset
 	r := f.AllRecords()

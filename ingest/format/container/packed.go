@@ -39,7 +39,7 @@ func IsPacked(r io.ReaderAt, size int64) bool {
 }
 
 // unpackFile writes the unpacked content of a file into a spool. An error is of the spool or
-// the context; what comes before damage is kept.
+// the context; the data before damage is kept.
 func unpackFile(ctx context.Context, out *spool.Spool, name string, how magic.Packing,
 	packed io.Reader) (damage, err error) {
 	in, damage := Unpacking(how, bufio.NewReaderSize(packed, readSize))
@@ -57,7 +57,7 @@ func unpackFile(ctx context.Context, out *spool.Spool, name string, how magic.Pa
 	return fmt.Errorf("%s: %s: offset %#x unpacked: %w", name, how, out.Size(), damage), nil
 }
 
-// Unpacking returns a reader of what r holds packed. Damage is an error of its Read.
+// Unpacking returns a reader of the content that r holds packed. Damage is an error of its Read.
 func Unpacking(how magic.Packing, r io.Reader) (io.ReadCloser, error) {
 	switch how {
 	case magic.Gzip:

@@ -48,16 +48,16 @@ func (p *Perf) unpack(ctx context.Context, f *perfdata.File, segments []segment)
 
 // unpacker copies records into a spool, and unpacks those that are compressed. Their payloads
 // are one zstd stream, whose content is cut into payloads anywhere, also within a record.
-// Records between them go in between, behind what was unpacked before. Nobody finishes the
-// stream.
+// Records between them go in between, behind the records unpacked before. The
+// stream has no end.
 type unpacker struct {
 	ctx  context.Context
-	name string // of what is unpacked, for messages
+	name string // of the unpacked file, for messages
 	in   *perfdata.RecordReader
 	big  bool
 	out  *spool.Queue
 
-	payload  []byte // of the present COMPRESSED record: what the decoder has not taken yet
+	payload  []byte // of the present COMPRESSED record: the rest that the decoder has not taken yet
 	at       int64  // of that record
 	block    []byte // whole records to be written
 	rest     []byte // the beginning of a record whose rest is still to be unpacked
@@ -70,7 +70,7 @@ type unpacker struct {
 func (u *unpacker) run() error {
 	if damage := u.unpackAll(); damage != nil {
 		u.warnings = append(u.warnings, notTheRest(damage))
-		for u.next() { // what is not compressed can still be read
+		for u.next() { // other records can still be read
 			u.payload = nil
 		}
 	}

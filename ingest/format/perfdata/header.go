@@ -153,7 +153,7 @@ func (f *File) parseHeader(head []byte) error {
 }
 
 // bigEndian returns the byte order of a header. The magic of version 1, until perf of Linux
-// 3.5, has none: there the size of the attrs tells it, or that of the header in pipe mode
+// 3.5, has none: there the size of the attrs decides, or that of the header in pipe mode
 // (try_all_file_abis and try_all_pipe_abis in tools/perf/util/header.c).
 func bigEndian(head []byte) bool {
 	if string(head[:magicLen]) != magicV1 {

@@ -2,7 +2,7 @@ package perfdata
 
 import "encoding/binary"
 
-// Reading is the value of a counter in the READ field of a sample: what the counter has
+// Reading is the value of a counter in the READ field of a sample: the events
 // counted since it was opened.
 type Reading struct {
 	ID    uint64 // of the counter
@@ -29,7 +29,7 @@ func (f *File) Readings(s *Sample, list []Reading) []Reading {
 		return append(list, r)
 	}
 	if format&ReadID == 0 {
-		return list // nothing says whose values they are
+		return list // nothing assigns the values to counters
 	}
 	for at := 1 + format.times(); at+format.each() <= len(s.Read)/8; at += format.each() {
 		list = append(list, Reading{Value: word(at), ID: word(at + 1)})

@@ -19,7 +19,7 @@ const (
 	eventTypeSize = 8 + 64
 )
 
-// readStream fills the tables of a file in pipe mode from the records that stand for the
+// readStream fills the tables of a file in pipe mode from the records that replace the
 // parts of a header. They can come anywhere: perf inject adds HEADER_BUILD_ID records between
 // samples. Damage of the records ends it; whoever reads the records reports that.
 func (f *File) readStream() {
@@ -36,7 +36,7 @@ func (f *File) readStream() {
 	}
 }
 
-// takeHeader takes in a record that stands for a part of a header other than an attr; others
+// takeHeader takes in a record that replaces a part of a header other than an attr; others
 // have no effect.
 func (f *File) takeHeader(rec *Record) {
 	switch rec.Type {
@@ -152,8 +152,8 @@ func (f *File) eventTypes(b []byte) {
 }
 
 // WithRecords returns a File with the tables of f and other records: those in the range data of
-// r, which are in the byte order of f. The place of a record in messages is what place
-// returns for its offset in r, a name and an offset. f is unchanged.
+// r, which are in the byte order of f. The place of a record in messages is the
+// result of place for its offset in r, a name and an offset. f is unchanged.
 func (f *File) WithRecords(r io.ReaderAt, data Section,
 	place func(offset int64) (name string, at int64)) *File {
 	x := *f

@@ -44,7 +44,7 @@ type Function struct {
 	// OwnTags are the possible tags of a single function in a program with subprograms,
 	// sorted. A match is a proof; without one, the kernel may have rewritten the code.
 	OwnTags []bpf.Tag
-	// Uncertain names what else the tags depend on besides this file, "" for nothing.
+	// Uncertain names the facts besides this file that the tags depend on, "" for nothing.
 	Uncertain string
 	// Rewritten names the rewrites of a function by the kernel before it computes the
 	// function's tag, so that there are no OwnTags; "" for none that the file shows.

@@ -111,7 +111,7 @@ func (b *Builder) number(r *Rule) uint32 {
 // objects have at most 1,155.
 const recentRules = 1 << 11
 
-// recentIndex tells rules apart by what differs most among those of one object.
+// recentIndex hashes the fields of a rule that differ most among those of one object.
 func recentIndex(r *Rule) uint32 {
 	h := uint32(r.CFA.Off)<<5 ^ uint32(r.CFA.Reg)
 	for i := range r.Saved {

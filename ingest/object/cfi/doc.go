@@ -1,6 +1,6 @@
 // Package cfi has the form that all tables for unwinding stacks are decoded to: rows, each the
-// address where a rule begins to hold, and rules, which say where the caller's stack pointer,
-// return address and callee-saved registers are.
+// address where a rule begins to hold, and rules, which locate the caller's stack pointer,
+// return address and callee-saved registers.
 //
 // The model is that of DWARF 5, section 6.4, reduced to the registers that an unwinder of
 // sampled stacks needs: those that functions save for their callers. Decoders of .eh_frame and

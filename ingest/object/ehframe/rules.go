@@ -157,7 +157,7 @@ func (m *machine) program(start addr.Addr, rows bool) (reason string) {
 		reason = "instructions end too early"
 	}
 	if rows && reason != "" {
-		m.rule = cfi.Rule{} // what holds from here on is not known
+		m.rule = cfi.Rule{} // the rule from here on is not known
 	}
 	if rows {
 		m.row()
@@ -264,7 +264,7 @@ func (m *machine) cfa(op uint8) (reason string) {
 	return ""
 }
 
-// register runs an instruction that says where a register is.
+// register runs an instruction that locates a register.
 func (m *machine) register(op uint8) (reason string) {
 	c, align := &m.c, m.w.cie.dataAlign
 	reg := c.leb(false)

@@ -114,7 +114,7 @@ func (u *unwinder) frame(depth int32) cfi.Rule {
 	return r
 }
 
-// byFramePointer is the rule of functions that switch stacks: SP says nothing of the caller.
+// byFramePointer is the rule of functions that switch stacks: SP does not lead to the caller.
 func (u *unwinder) byFramePointer() cfi.Rule {
 	a := u.b.Arch
 	word := int32(a.Word)

@@ -24,8 +24,8 @@ const (
 // ReadOnly is BPF_F_RDONLY: a descriptor of a map that reads only.
 const ReadOnly = 1 << 3
 
-// Call makes a system call with an attribute of this many bytes, and returns what the kernel
-// does: a descriptor, for commands that open something. Its error is a unix.Errno.
+// Call makes a system call with an attribute of this many bytes, and returns the kernel's
+// result: a descriptor, for commands that open something. Its error is a unix.Errno.
 func Call(cmd int, attr unsafe.Pointer, size uintptr) (int, error) {
 	for {
 		r, _, e := unix.Syscall(unix.SYS_BPF, uintptr(cmd), uintptr(attr), size)

@@ -47,7 +47,7 @@ func (r *record) covers(at uint64) bool { return r.begins || r.Start <= at && at
 // loss is a time in which records may have been lost.
 type loss struct{ from, to uint64 }
 
-// New makes a Log that is told of all mappings from a time on.
+// New makes a Log that gets all mappings from a time on.
 func New(from uint64) *Log {
 	return &Log{of: make(map[int32]*process), from: from, paths: make(map[string]string)}
 }

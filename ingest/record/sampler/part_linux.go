@@ -27,7 +27,7 @@ func newPart(o *Options, number uint32, steady Range) (p *Part, err error) {
 	return p, nil
 }
 
-// Close releases what the part holds. It may be called on nil.
+// Close releases the part's objects. It may be called on nil.
 func (p *Part) Close() {
 	if p == nil {
 		return

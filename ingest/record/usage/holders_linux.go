@@ -102,7 +102,7 @@ func (s *scan) perfEventOf(pid int32, fd string) uint32 {
 	name := make([]byte, most)
 	attr := &fdQueryAttr{pid: uint32(pid), fd: uint32(number), size: most, buf: bpfcall.Address(name)}
 	if _, err := bpfcall.Call(bpfcall.TaskFDQuery, unsafe.Pointer(attr), unsafe.Sizeof(*attr)); err != nil {
-		return 0 // it runs none, or one of which the kernel does not say it
+		return 0 // it runs none, or one of a kind that the kernel does not report
 	}
 	if attr.program != 0 && attr.kind < uint32(len(fdKinds)) {
 		name, _, _ = bytes.Cut(name, []byte{0})
@@ -120,7 +120,7 @@ type objGetAttr struct {
 // maxPins bounds the files that are opened.
 const maxPins = 1 << 14
 
-// addPins opens what is pinned in file systems of type bpf.
+// addPins opens the pinned objects in file systems of type bpf.
 func (s *scan) addPins(mounts []mount) {
 	n := 0
 	for _, m := range mounts {

@@ -42,7 +42,7 @@ var linkTypes = map[link.Type]string{
 	link.UprobeMultiType: "uprobe_multi", link.NetkitType: "netkit",
 }
 
-// describe returns how and to what a link attaches its program.
+// describe returns the kind and the target of a link.
 func (s *scan) describe(info *link.Info) (how, to string) {
 	program := uint32(info.Program)
 	if x := info.RawTracepoint(); x != nil {

@@ -9,7 +9,7 @@ import (
 	"symbolize/ingest/format/bpfstats"
 )
 
-// Options locate what is read.
+// Options locate the files to read.
 type Options struct {
 	Proc string // where /proc is mounted; "" is /proc
 	// OtherPIDs: processes have other numbers there than for system calls of this process.
@@ -35,7 +35,7 @@ type scan struct {
 }
 
 // Scan returns how the programs are used, by number; those that nothing is known of are absent.
-// An error of one place is returned with what the others have.
+// An error of one place is returned with the results of the others.
 func Scan(opts Options) (map[uint32]*Use, error) {
 	opts.Proc = cmp.Or(opts.Proc, "/proc")
 	s := &scan{opts: opts, uses: make(map[uint32]*Use), paths: make(map[uint64]string)}
