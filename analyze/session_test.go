@@ -124,7 +124,7 @@ func TestManifestsAreKept(t *testing.T) {
 	}
 }
 
-// TestOpenFails: what is in the way of a session can be tested for.
+// TestOpenFails: the errors of opening a session can be tested for.
 func TestOpenFails(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -281,9 +281,9 @@ func TestBundleRefused(t *testing.T) {
 	dir := t.TempDir()
 	host, other := bundlebuild.NewHost(), bundlebuild.NewHost()
 	other.Kernel = [20]byte{9}
-	recording, lent := filepath.Join(dir, "perf.data"), filepath.Join(dir, "capture.data")
+	recording, bundle := filepath.Join(dir, "perf.data"), filepath.Join(dir, "capture.data")
 	for path, data := range map[string][]byte{
-		recording: bundlebuild.NewLoad(5).PerfData(host), lent: other.Bundle(),
+		recording: bundlebuild.NewLoad(5).PerfData(host), bundle: other.Bundle(),
 	} {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
@@ -291,14 +291,14 @@ func TestBundleRefused(t *testing.T) {
 	}
 	for _, own := range []bool{false, true} {
 		warned, refused := 0, 0
-		opts := analyze.Options{Bundles: []string{lent}, Warn: func(w analyze.Warning) {
+		opts := analyze.Options{Bundles: []string{bundle}, Warn: func(w analyze.Warning) {
 			if w.Hint == analyze.RefusedHint {
 				warned++
 			}
 		}}
 		if own {
 			opts.Taken = func(path string, b *sideband.Taken) {
-				if path == recording && b.From == lent && b.Refused != "" {
+				if path == recording && b.From == bundle && b.Refused != "" {
 					refused++
 				}
 			}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestInfer places members by values and by what was printed of them.
+// TestInfer places members by values and by their printed texts.
 func TestInfer(t *testing.T) {
 	for name, test := range map[string]struct {
 		samples []string // bytes in hexadecimal, and the text
@@ -77,7 +77,7 @@ func fieldsText(fields []Inferred) string {
 	return strings.Join(parts, " ")
 }
 
-// TestInferHolds: what was found by the first samples has to hold for all others, and a
+// TestInferHolds: a layout found by the first samples has to hold for all others, and a
 // negative number that comes late makes a field signed.
 func TestInferHolds(t *testing.T) {
 	for _, test := range []struct {

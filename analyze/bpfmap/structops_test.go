@@ -8,7 +8,7 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// smallBTF builds BTF of one-word types: each is a name, what follows it, and more words.
+// smallBTF builds BTF of one-word types: each is a name, the word after it, and more words.
 type smallBTF struct {
 	strings string
 	types   []byte

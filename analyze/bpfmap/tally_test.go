@@ -320,7 +320,7 @@ func TestNegative(t *testing.T) {
 	}
 }
 
-// TestLabelWithoutTypes: what is left of a key, as bytes.
+// TestLabelWithoutTypes: the rest of a key, as bytes.
 func TestLabelWithoutTypes(t *testing.T) {
 	l := &Layout{KeySize: 6, ValueSize: 8}
 	f, err := l.KeyField("2:2")

@@ -272,7 +272,7 @@ func TestTreeAgainstNaive(t *testing.T) {
 	}
 }
 
-// TestTreePruning: what is left out is accounted for, and what is kept has the same values.
+// TestTreePruning: pruned nodes are accounted for, and the others have the same values.
 func TestTreePruning(t *testing.T) {
 	for seed := range uint64(6) {
 		s := calltree.New(profilebuild.Calls(seed, true), calltree.Options{Name: same}).Fold(0, false)

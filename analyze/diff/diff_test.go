@@ -318,7 +318,7 @@ func text(write func(io.Writer, table.Style) error, style table.Style) func(io.W
 	return func(w io.Writer) error { return write(w, style) }
 }
 
-// TestGolden: two builds compare by function and line; what is in one alone is marked.
+// TestGolden: two builds compare by function and line; nodes of one build alone are marked.
 func TestGolden(t *testing.T) {
 	fail := 0.05
 	plain := compare(t, inputs(build(1)), inputs(build(2)), Options{FailAbove: &fail})

@@ -7,7 +7,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestLiveDifferential: the page shows both sides, sorts by change, and lists what is gone.
+// TestLiveDifferential: the page shows both sides, sorts by change, and lists functions that are
+// gone.
 func TestLiveDifferential(t *testing.T) {
 	b := openTab(t, differentialPage(t, side(before), side(after), false), false)
 	text := func(selector string) string {

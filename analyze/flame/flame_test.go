@@ -51,7 +51,7 @@ func data(t *testing.T, page []byte) []byte {
 	return text
 }
 
-// decoded is what the tests look at in the data.
+// decoded is the part of the data that the tests look at.
 type decoded struct {
 	Events []struct {
 		Name        string
@@ -182,7 +182,8 @@ func TestTopIsExact(t *testing.T) {
 	}
 }
 
-// TestLeftOutStays: a page of a profile without room keeps every total, and notes what it lacks.
+// TestLeftOutStays: a page of a profile without room keeps every total, and notes the missing
+// parts.
 func TestLeftOutStays(t *testing.T) {
 	p := profilebuild.Random(5, profilebuild.Size{Objects: 20, Functions: 2000, Locations: 20_000,
 		Stacks: 40_000, Depth: 30})
@@ -211,7 +212,7 @@ func TestLeftOutStays(t *testing.T) {
 	}
 }
 
-// TestMinShare: with a least share, what is lighter is left out, and nothing else.
+// TestMinShare: with a least share, lighter frames are left out, and nothing else.
 func TestMinShare(t *testing.T) {
 	p := profilebuild.Random(6, profilebuild.Size{Objects: 5, Functions: 60, Locations: 300,
 		Stacks: 400, Depth: 9})

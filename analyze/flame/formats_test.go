@@ -159,7 +159,7 @@ func TestSpeedscope(t *testing.T) {
 	}
 }
 
-// geckoFile is what TestGecko looks at.
+// geckoFile is the part of a file that TestGecko looks at.
 type geckoFile struct {
 	Meta struct {
 		Categories                 []struct{ Color string }

@@ -13,8 +13,8 @@ var sampleID = buildid.New(bytes.Repeat([]byte{1}, 20))
 
 const hex = "0101010101010101010101010101010101010101"
 
-// TestSteps has a step for each case, which does not advise what was done; a path from a capture
-// cannot become another command.
+// TestSteps has a step for each case, which does not advise a step that was done; a path from a
+// capture cannot become another command.
 func TestSteps(t *testing.T) {
 	hostile := ingest.FileRef{Path: "/opt/my app/x'; rm -rf ~"}
 	quoted := `'/opt/my app/x'\''; rm -rf ~'`

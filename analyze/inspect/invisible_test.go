@@ -13,7 +13,7 @@ import (
 )
 
 // TestInvisible: each file whose build ID a kernel does not see is listed with the reason and
-// what fixes it.
+// the fix.
 func TestInvisible(t *testing.T) {
 	id := bytes.Repeat([]byte{0xab}, 20)
 	outside := elfbuild.Lib(id, 64)

@@ -133,7 +133,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestDisagreement: source that cannot be what was compiled is a warning, other source is not.
+// TestDisagreement: source that cannot be the compiled one is a warning, other source is not.
 func TestDisagreement(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -159,7 +159,7 @@ func TestDisagreement(t *testing.T) {
 	}
 }
 
-// TestLarge: of a large function only what is near samples is shown, and what is not is counted;
+// TestLarge: of a large function only instructions near samples are shown, and others are counted;
 // jumps for which there is no lane are counted.
 func TestLarge(t *testing.T) {
 	nops := strings.Repeat("\x90", 3*manyInstructions)

@@ -96,8 +96,8 @@ func TestLLVMSymbolsUnsizedLast(t *testing.T) {
 	}
 }
 
-// TestLLVMSymbolsDamaged: every file cut off gives symbols or an error, and what was
-// read can be asked.
+// TestLLVMSymbolsDamaged: every file cut off gives symbols or an error, and the
+// part that was read answers.
 func TestLLVMSymbolsDamaged(t *testing.T) {
 	file := llvmFile(false)
 	file.HeadersFirst = true
@@ -119,7 +119,7 @@ func TestLLVMSymbolsDamaged(t *testing.T) {
 	}
 }
 
-// TestLLVMSymbolsJoin: a batch finds what single look-ups find, also where addresses of a
+// TestLLVMSymbolsJoin: a batch finds the same as single look-ups, also where addresses of a
 // kernel count from a base and wrap.
 func TestLLVMSymbolsJoin(t *testing.T) {
 	b := llvmFile(false).Bytes()

@@ -55,7 +55,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// TestAnswerJSON: what a JSON reader makes of the answers, and the very bytes of
+// TestAnswerJSON: the answers as read by a JSON decoder, and the very bytes of
 // llvm-symbolizer where it knows as much.
 func TestAnswerJSON(t *testing.T) {
 	var s Layout

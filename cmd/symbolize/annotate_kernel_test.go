@@ -68,7 +68,7 @@ func moduleImage(id []byte) *elfbuild.File {
 }
 
 // TestAnnotateKernel: code of a kernel that ran elsewhere than it was linked to, and of a
-// module whose calls are relocations, each with what is to be known of it.
+// module whose calls are relocations, each with the facts to be known of it.
 func TestAnnotateKernel(t *testing.T) {
 	dir := t.TempDir()
 	kernelID, moduleID := slices.Repeat([]byte{7}, 20), slices.Repeat([]byte{8}, 20)

@@ -19,7 +19,7 @@ import (
 	"symbolize/fixtures/perfrepair"
 )
 
-// liveFunction is what the kernel said of a BPF function while it lived.
+// liveFunction is the kernel's description of a BPF function while it was loaded.
 type liveFunction struct {
 	name  string
 	start uint64
@@ -36,7 +36,7 @@ type liveLine struct {
 	source string
 }
 
-// parseDump reads what `bpfrun -dump` prints.
+// parseDump reads the output of `bpfrun -dump`.
 func parseDump(t *testing.T, text string) []liveFunction {
 	t.Helper()
 	var list []liveFunction
@@ -72,7 +72,7 @@ func (f *liveFunction) lineAt(at uint64) (found liveLine) {
 	return found
 }
 
-// annotated is what the test reads of annotate's JSON.
+// annotated is the part of annotate's JSON that the test reads.
 type annotated struct {
 	Functions []annotatedFunction
 	Missing   []struct {
@@ -146,7 +146,7 @@ func TestLiveAnnotateBPF(t *testing.T) {
 }
 
 // buildIDs has perf keep the build IDs of all that was mapped. Without it perf reads its
-// recording once more to find what was sampled, and stops where another recorder made a
+// recording once more to find the sampled code, and stops where another recorder made a
 // record too long (see perfrepair): the kernel has no build ID then, and so no names.
 const buildIDs = "--buildid-all"
 
@@ -161,8 +161,8 @@ func repairForPerf(t *testing.T, dir string) {
 	t.Log(perfrepair.Report(n))
 }
 
-// explainFailure says of captures that failed a comparison what they tell of themselves,
-// and what has no name: a recording cannot be made again.
+// explainFailure logs, of captures that failed a comparison, their description
+// and their places without names: a recording cannot be made again.
 func explainFailure(t *testing.T, store string, captures ...string) {
 	t.Helper()
 	if t.Failed() {
@@ -181,7 +181,7 @@ func perfReport(t *testing.T, dir string) string {
 }
 
 // compareAnnotation annotates captures and compares boundaries of instructions with
-// LLVM's, and bytes and lines of the functions in live with what the kernel showed. It
+// LLVM's, and bytes and lines of the functions in live with the kernel's. It
 // returns the samples per function.
 func compareAnnotation(t *testing.T, dir, store string, live []liveFunction, captures ...string,
 ) map[string]uint64 {
@@ -262,7 +262,7 @@ func findLive(live []liveFunction, name string, start uint64, code []byte) *live
 }
 
 // llvmStarts returns where LLVM sees instructions begin. It prints prefixes as
-// instructions of their own; what stands behind one is no beginning.
+// instructions of their own; the opcode behind one is no beginning.
 func llvmStarts(t *testing.T, dir string, code []byte) (starts []int) {
 	t.Helper()
 	file := filepath.Join(dir, "code")

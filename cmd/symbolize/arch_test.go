@@ -44,7 +44,7 @@ func foreignCapture(arch string, big bool, text uint64, code []byte) []byte {
 }
 
 // TestForeignMachines: captures of other machines and byte orders have the names and lines
-// of their BPF programs; annotate has the instructions where it knows the machine, and says
+// of their BPF programs; annotate has the instructions where it knows the machine, and reports
 // where it does not.
 func TestForeignMachines(t *testing.T) {
 	const main, sub = "bpf_prog_a0a0a0a0a0a0a0a0_on_enter", "bpf_prog_a2a2a2a2a2a2a2a2_count_call"

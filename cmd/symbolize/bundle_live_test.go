@@ -11,7 +11,7 @@ import (
 )
 
 // withoutPrograms empties the features BPF_PROG_INFO and BPF_BTF of a little-endian
-// perf.data: what a perf leaves that came too late to read any program.
+// perf.data: as of a perf that came too late to read any program.
 func withoutPrograms(t *testing.T, data []byte) []byte {
 	t.Helper()
 	const dataAt, bitmapAt, sectionRef, progInfo, btf = 40, 72, 16, 25, 26
@@ -88,7 +88,7 @@ func TestLiveBundle(t *testing.T) {
 		in("late.data")); strings.Contains(alone, "count.bpf.c") {
 		t.Error("lines without the bundle")
 	}
-	// What perf itself says of the side band.
+	// The side band in the words of perf itself.
 	if _, err := exec.LookPath("tar"); err == nil {
 		command(t, dir, "sh", "-c", "tar -xf capture.data -C . perf.data --transform s/perf/side/")
 		out := command(t, dir, "perf", "script", "--show-bpf-events", "-i", "side.data")

@@ -11,7 +11,7 @@ import (
 	"symbolize/ingest/record"
 )
 
-// TestCaptureExit: the exit status is what perf record's would be.
+// TestCaptureExit: the exit status is as of perf record.
 func TestCaptureExit(t *testing.T) {
 	o := &captureOptions{output: "capture.data"}
 	for _, tt := range []struct {
@@ -50,7 +50,7 @@ func TestCaptureExit(t *testing.T) {
 	}
 }
 
-// TestRecordError: what kept a recording from being made has its status and its hint.
+// TestRecordError: each error that keeps a recording from being made has its status and its hint.
 func TestRecordError(t *testing.T) {
 	for _, tt := range []struct {
 		err  error

@@ -72,8 +72,9 @@ func TestLiveCaptureLimits(t *testing.T) {
 	}
 }
 
-// TestLiveCaptureFileSize: a limit on the size of files that is reached while it records, or when it
-// ends, ends a recording in one error with a hint; what was made durable before stays as a bundle.
+// TestLiveCaptureFileSize: a limit on the size of files that is reached while it records, or when
+// it ends, ends a recording in one error with a hint; the data made durable before stays as a
+// bundle.
 func TestLiveCaptureFileSize(t *testing.T) {
 	needLive(t)
 	bin := liveBinary(t)
@@ -154,7 +155,7 @@ func TestLiveCaptureGroup(t *testing.T) {
 }
 
 // TestLiveCaptureTempFull: a directory for temporary files that is full, or gets full while it
-// records, ends the recording in one error whose hint names TMPDIR; what was made durable
+// records, ends the recording in one error whose hint names TMPDIR; the data made durable
 // before is a bundle.
 func TestLiveCaptureTempFull(t *testing.T) {
 	needLive(t, "mount", "dd")

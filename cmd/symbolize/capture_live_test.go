@@ -24,8 +24,8 @@ func liveBinary(t *testing.T) string {
 	return bin
 }
 
-// liveCapture runs `symbolize capture` as a process of its own, and returns the bundle, what
-// was said and the exit status. A signal that is not nil is sent as soon as there is a sign
+// liveCapture runs `symbolize capture` as a process of its own, and returns the bundle, the
+// messages and the exit status. A signal that is not nil is sent as soon as there is a sign
 // of the recording: an event. A command sends its own.
 func liveCapture(t *testing.T, bin string, sig os.Signal, args ...string,
 ) (*bundle.Bundle, string, int) {
@@ -79,7 +79,7 @@ func awaitSpool(t *testing.T, pid int) {
 }
 
 // TestLiveCaptureInterrupted wants a whole bundle after each signal; the command gets
-// the signal, and its end is told by the exit status.
+// the signal, and its end is in the exit status.
 func TestLiveCaptureInterrupted(t *testing.T) {
 	needLive(t)
 	bin := liveBinary(t)
@@ -155,8 +155,8 @@ func TestLiveCapturePerf(t *testing.T) {
 	}
 }
 
-// TestLiveCaptureFullDisk: where the bundle, or what is kept on the way to it, has no
-// room, there is one line of error and one of hint, no part of a file, and what lay
+// TestLiveCaptureFullDisk: where the bundle, or a temporary file on the way to it, has no
+// room, there is one line of error and one of hint, no part of a file, and the file that lay
 // under that name stays.
 func TestLiveCaptureFullDisk(t *testing.T) {
 	needLive(t)
@@ -201,8 +201,8 @@ func TestLiveCaptureFullDisk(t *testing.T) {
 	}
 }
 
-// TestLiveCaptureCommand: what cannot be run leaves no bundle, and has the status that a
-// shell gives it; what runs has its own, its input and its output.
+// TestLiveCaptureCommand: a command that cannot be run leaves no bundle, and has the status that a
+// shell gives it; one that runs has its own, its input and its output.
 func TestLiveCaptureCommand(t *testing.T) {
 	needLive(t)
 	bin := liveBinary(t)

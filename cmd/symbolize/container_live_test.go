@@ -11,8 +11,8 @@ import (
 )
 
 // TestLiveContainer records in a namespace of processes and of mounts of its own, as in a
-// container, while a program without a build ID runs in it and another one on the host: what
-// each process's frames are is known by its mappings alone. Without the host's /proc the
+// container, while a program without a build ID runs in it and another one on the host: the code
+// of their frames is known by each process's mappings alone. Without the host's /proc the
 // processes inside have their numbers and their names, and of the host's nothing is mixed up
 // with them; with it both have names.
 func TestLiveContainer(t *testing.T) {

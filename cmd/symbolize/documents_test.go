@@ -23,7 +23,7 @@ type example struct {
 	line   int // of the file, from 0
 	args   []string
 	output []string // the lines up to the next command or the block's end
-	now    []string // what to put in their place with -update; nil for nothing
+	now    []string // their replacement with -update; nil for none
 }
 
 // readExamples returns the examples of the ```console blocks, in order.
@@ -130,7 +130,7 @@ func withoutSizes(lines []string) []string {
 	return out
 }
 
-// matchLines compares lines with a pattern in which "…" stands for any lines.
+// matchLines compares lines with a pattern in which "…" matches any lines.
 func matchLines(pattern, lines []string) bool {
 	i := slices.Index(pattern, "…")
 	if i < 0 {

@@ -18,7 +18,7 @@ import (
 	"symbolize/ingest/input"
 )
 
-// sampledIn returns how many samples a bundle has, and how many it says are lost.
+// sampledIn returns how many samples a bundle has, and how many it reports as lost.
 func sampledIn(t *testing.T, path string) (samples, lost uint64) {
 	t.Helper()
 	c, err := input.Open(t.Context(), path, input.Options{})
@@ -89,7 +89,7 @@ func TestLiveKilled(t *testing.T) {
 	}
 }
 
-// soakTime says how long TestLiveSoak runs; see make soak.
+// soakTime is how long TestLiveSoak runs; see make soak.
 const (
 	soakTime  = "SYMBOLIZE_SOAK"
 	soakShort = 40 * time.Second
@@ -185,7 +185,7 @@ func (s *soak) build(t *testing.T) {
 }
 
 // TestLiveSoak records for a long time, in one file after another, while processes and BPF
-// programs come and go all the time: every file resolves, what they count together is what was
+// programs come and go all the time: every file resolves, their counts together are those
 // sampled, and the memory of the recorder does not grow.
 func TestLiveSoak(t *testing.T) {
 	needLive(t, "gcc", "clang", "llvm-strip")
@@ -273,7 +273,7 @@ func (s *soak) check(t *testing.T, said string) {
 }
 
 // TestLiveCaptureFull: a disk that gets full while it records ends the recording, in one line that
-// says where all before is, and that is a bundle.
+// names the file with all before, which is a bundle.
 func TestLiveCaptureFull(t *testing.T) {
 	needLive(t, "mount", "dd")
 	dir := t.TempDir()

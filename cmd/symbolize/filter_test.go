@@ -48,7 +48,7 @@ func TestFilterFollows(t *testing.T) {
 	}
 }
 
-// TestFilterReadError: what came before an error of standard input is written.
+// TestFilterReadError: the text before an error of standard input is written.
 func TestFilterReadError(t *testing.T) {
 	env, stdout, stderr := inProcess("filter", "--with", fixedObject)
 	env.Stdin = io.MultiReader(strings.NewReader(fixedFrame+"\nhalf a li"), failingReader{})

@@ -16,7 +16,7 @@ import (
 
 // TestLiveHardened loads a program of three functions twice while the kernel hardens code:
 // each load has other bytes and another length. Lines that the kernel has moved are not
-// printed, which is said; where functions begin is; and each function is one row.
+// printed, which is reported; where functions begin is; and each function is one row.
 func TestLiveHardened(t *testing.T) {
 	needLive(t, "perf")
 	const setting = "/proc/sys/net/core/bpf_jit_harden"

@@ -149,7 +149,7 @@ func (c checker) Check(err error) {
 // ownColours are the escape sequences that annotate colours its output with.
 var ownColours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// unfit returns what of an output must not reach a terminal or a reader of lines.
+// unfit returns the characters of an output that must not reach a terminal or a reader of lines.
 func unfit(out string) string {
 	out = ownColours.ReplaceAllString(out, "")
 	for i := 0; i < len(out); {

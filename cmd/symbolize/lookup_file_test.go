@@ -38,8 +38,8 @@ func damagedObject(t *testing.T) string {
 	return path
 }
 
-// TestLookupIncomplete: an object whose debug information is damaged is no failure: what
-// is left of it answers, and the exit status and a warning say that it is not all.
+// TestLookupIncomplete: an object whose debug information is damaged is no failure: the
+// rest of it answers, and the exit status and a warning report that it is not all.
 func TestLookupIncomplete(t *testing.T) {
 	file := damagedObject(t)
 	env, stdout, stderr := inProcess("lookup", "-e", file, "0x401200")

@@ -82,7 +82,7 @@ func copyFile(t *testing.T, to, from string) {
 	}
 }
 
-// run runs the command line in the machine and returns what it prints, stdout and
+// run runs the command line in the machine and returns its output, stdout and
 // stderr together as on a terminal, line by line. Absolute paths are the
 // machine's, "< FILE" at the end is standard input. A status other than 0 fails the test.
 func (m *machine) run(t *testing.T, args []string) []string {

@@ -19,7 +19,7 @@ import (
 	"symbolize/store/indexer"
 )
 
-// inProcess returns an Env without a terminal that collects what is printed.
+// inProcess returns an Env without a terminal that collects the output.
 func inProcess(args ...string) (env *Env, stdout, stderr *bytes.Buffer) {
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
 	return &Env{
@@ -254,7 +254,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestProgress draws a bar on what is said to be a terminal, and takes it away.
+// TestProgress draws a bar on an output that is declared a terminal, and takes it away.
 func TestProgress(t *testing.T) {
 	env, _, stderr := inProcess()
 	a := &app{env: env}

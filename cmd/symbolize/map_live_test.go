@@ -15,7 +15,7 @@ import (
 
 // TestLiveDrops has droprun drop packets while `capture --maps` dumps its maps. From the
 // bundle alone each packet is counted at the kernel function that drops it, and the
-// intervals of the heat map add up to what the histogram holds.
+// intervals of the heat map add up to the histogram.
 func TestLiveDrops(t *testing.T) {
 	needLive(t)
 	dir := t.TempDir()

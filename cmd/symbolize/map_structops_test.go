@@ -30,7 +30,7 @@ char LICENSE[] SEC("license") = "GPL";
 `
 
 // TestLiveMapStructOps: a struct_ops map prints as bpftool's dump of it, by the kernel's BTF,
-// and without that says so.
+// and reports where it has none.
 func TestLiveMapStructOps(t *testing.T) {
 	needLive(t, "clang", "bpftool")
 	dir := t.TempDir()

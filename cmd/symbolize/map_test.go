@@ -8,14 +8,14 @@ import (
 )
 
 // TestMapAsBpftool prints the maps of fixtures/maps from their bytes, by the types of the
-// object that defines them, and compares with what bpftool 7.1 printed of them while they
-// lived. Where bpftool is wrong, what differs is listed, and why; package btf's test of
+// object that defines them, and compares with the output of bpftool 7.1 for them while they
+// lived. Where bpftool is wrong, the differences are listed, and why; package btf's test of
 // values has those that lie within a value.
 func TestMapAsBpftool(t *testing.T) {
 	const dir = "../../fixtures/maps"
 	for _, c := range []struct {
 		name, flags, why string
-		// replace is, in turn, what bpftool prints and what is right.
+		// replace is, in turn, the text of bpftool and the right one.
 		replace []string
 	}{
 		{name: "ints"}, {name: "wide"}, {name: "packed"}, {name: "nodes"}, {name: "plain_ints"},
@@ -63,8 +63,8 @@ func TestMapAsBpftool(t *testing.T) {
 	}
 }
 
-// TestMapFormatted prints maps without BTF by what bpftool formatted in their dumps: as it
-// printed them.
+// TestMapFormatted prints maps without BTF by the values that bpftool formatted in their dumps: as
+// it printed them.
 func TestMapFormatted(t *testing.T) {
 	for name, note := range map[string]string{
 		"plain_ints": "",

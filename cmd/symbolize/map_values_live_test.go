@@ -40,7 +40,7 @@ func loadKinds(t *testing.T) *liveMaps {
 	return l
 }
 
-// show is what `bpftool map show` says of a map.
+// show is the output of `bpftool map show` for a map.
 func (l *liveMaps) show(t *testing.T, name string) (m struct {
 	ID    uint32 `json:"id"`
 	Value int    `json:"bytes_value"`
@@ -105,7 +105,7 @@ func keep(text string) string { return text }
 // bitField is how bpftool 7.1 prints one: its bits, without sign, bool and names.
 var bitField = regexp.MustCompile(`"([a-h])": 0x([0-9a-f]+)`)
 
-// bitFields puts what the bit fields of struct bits are into a dump of bpftool.
+// bitFields puts the bit fields of struct bits into a dump of bpftool.
 func bitFields(text string) string {
 	widths := map[string]uint{"c": 5, "f": 33, "h": 4} // those that have a sign
 	colors := map[int64]string{0: `"RED"`, 7: `"GREEN"`, -3: `"BLUE"`}
@@ -133,7 +133,7 @@ func bitFields(text string) string {
 // bigEnum is a value of an enum of 64 bits, which bpftool prints as if it had a sign.
 var bigEnum = regexp.MustCompile(`"big": (-[0-9]+)`)
 
-// unsigned puts what values of enum big are into a dump of bpftool.
+// unsigned puts the values of enum big into a dump of bpftool.
 func unsigned(text string) string {
 	return bigEnum.ReplaceAllStringFunc(text, func(field string) string {
 		v, err := strconv.ParseInt(bigEnum.FindStringSubmatch(field)[1], 10, 64)
@@ -144,10 +144,10 @@ func unsigned(text string) string {
 	})
 }
 
-// TestLiveMapAsBpftool compares what is printed of maps of every kind of type with the
+// TestLiveMapAsBpftool compares the texts of maps of every kind of type with the
 // bpftool that is installed, of new maps and filled with random bytes: of its dump, by the
-// types of the object and as bytes, and of what `capture --maps` wrote, by the types that
-// it saved. Floats are not among them: bpftool 7.1 prints none, and nothing of what follows
+// types of the object and as bytes, and of the dumps of `capture --maps`, by the types that
+// it saved. Floats are not among them: bpftool 7.1 prints none, and no member after
 // one (TestValueAsBpftool of package btf has them).
 func TestLiveMapAsBpftool(t *testing.T) {
 	needLive(t, "bpftool", "taskset")
@@ -187,14 +187,14 @@ func (l *liveMaps) fill(t *testing.T, r *rand.Rand, c *liveKind) {
 	}
 }
 
-// liveKind is a map of the object, and what it is filled with.
+// liveKind is a map of the object, and its content.
 type liveKind struct {
 	name          string
 	entries       int
 	key           int // bytes; 0 for an array
 	keyText, text []span
 	bare          bool                // without BTF
-	right         func(string) string // makes what is right of what bpftool prints
+	right         func(string) string // corrects the output of bpftool
 }
 
 var liveKinds = []liveKind{

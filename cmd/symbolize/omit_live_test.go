@@ -14,7 +14,7 @@ import (
 )
 
 // omitted makes a bundle of a kernel-heavy load, with the flags of args, and returns its path
-// and what was said.
+// and the messages.
 func omitted(t *testing.T, bin, name string, args ...string) (path, said string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
@@ -28,7 +28,7 @@ func omitted(t *testing.T, bin, name string, args ...string) (path, said string)
 }
 
 // kernelSymbols returns how many symbols of the kernel itself a bundle has, and whether it
-// says that they are left out.
+// reports that they are left out.
 func kernelSymbols(t *testing.T, path string) (n int, left bool) {
 	t.Helper()
 	b, err := bundle.OpenFile(path)
@@ -50,7 +50,7 @@ func kernelSymbols(t *testing.T, path string) (n int, left bool) {
 
 // kernelFrames returns the samples of dd whose innermost frame is the kernel's, and those of
 // them that have a name, by `resolve` with a store. Those whose innermost frame is of a BPF
-// program, which others run, are left out: the bundle itself tells their names.
+// program, which others run, are left out: the bundle itself has their names.
 func kernelFrames(t *testing.T, bin, store, path string) (all, named int) {
 	t.Helper()
 	out, err := exec.Command(bin, "resolve", "--quiet", "--store", store, "--count", "--comm", "dd",
@@ -77,8 +77,8 @@ func kernelFrames(t *testing.T, bin, store, path string) (all, named int) {
 }
 
 // TestLiveOmitIndexed leaves the kernel's symbols out of a bundle that a store has: it is
-// small, the store gives the names, and without them the kernel is told as not indexed.
-// What a store has not is kept, and told.
+// small, the store gives the names, and without them the kernel is reported as not indexed.
+// Symbols that a store lacks are kept, and reported.
 func TestLiveOmitIndexed(t *testing.T) {
 	needLive(t, "dd")
 	t.Setenv("SYMBOLIZE_LOCAL", "0") // else the running kernel names its frames
@@ -121,12 +121,12 @@ func TestLiveOmitIndexed(t *testing.T) {
 			t.Errorf("%s: of %d samples of dd in the kernel %d have names", tt.what, all, named)
 		}
 	}
-	checkOmittedTold(t, bin, full, empty, small)
+	checkOmitted(t, bin, full, empty, small)
 }
 
-// checkOmittedTold wants a function of the kernel in `top` by the store, and by the other
-// one the kernel among what is missing.
-func checkOmittedTold(t *testing.T, bin, full, empty, small string) {
+// checkOmitted wants a function of the kernel in `top` by the store, and by the other
+// one the kernel among the missing objects.
+func checkOmitted(t *testing.T, bin, full, empty, small string) {
 	t.Helper()
 	run := func(args ...string) string {
 		out, err := exec.Command(bin, args...).Output()

@@ -102,7 +102,7 @@ const reuseTries = 6
 // and one `symbolize capture`. Of these two files, from whose perf.data all that perf
 // itself read of programs is taken away, come perf script's frames, at each time and
 // address, also where two programs shared addresses; the lines that the kernel had while
-// the programs lived, which are what bpftool prints; LLVM's boundaries of instructions;
+// the programs lived, which are those of bpftool; LLVM's boundaries of instructions;
 // and perf report's counts.
 func TestLiveProgramsGone(t *testing.T) {
 	needLive(t, "perf", "clang", "llvm-strip", "llvm-objdump", "llvm-objcopy")

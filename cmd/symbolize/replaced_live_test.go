@@ -19,7 +19,7 @@ type loggedShare struct {
 	ns             float64
 }
 
-// readLogged reads what fixtures/src/logged.c and signals.c log.
+// readLogged reads the logs of fixtures/src/logged.c and signals.c.
 func readLogged(t *testing.T, path string) (list []loggedShare) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -64,7 +64,7 @@ func anyFrame(t *testing.T, folded, comm string) (counts map[string]int, samples
 }
 
 // checkLogged compares the shares of a thread's functions with its log: of n samples, a
-// share may be off by five standard deviations, and two hundredths for what is not in the
+// share may be off by five standard deviations, and two hundredths for code that is not in the
 // log. It returns how many samples the thread has.
 func checkLogged(t *testing.T, folded, comm string, logged []loggedShare) {
 	t.Helper()
@@ -127,7 +127,7 @@ func buildLogged(t *testing.T, dir string) {
 		src)...)
 }
 
-// replacedLoad is what runs at one path, run/prog in $1; $2 has the log.
+// replacedLoad runs programs at one path, run/prog in $1; $2 has the log.
 const (
 	replacedBoth = `cd "$1"; cp old.bin run/a; mv run/a run/prog; run/prog older "$2" 400
 cp new.bin run/b; mv run/b run/prog; run/prog newer "$2" 400`
@@ -151,7 +151,7 @@ func TestLiveOnePathTwoFiles(t *testing.T) {
 	needLive(t, "perf", "gcc", "unshare", "mount")
 	for _, tc := range []struct {
 		name, load string
-		named      string // what has names by the build IDs of paths
+		named      string // those with names by the build IDs of paths
 	}{
 		{"replaced", replacedBoth, "newer"},
 		{"replaced, the new one ran elsewhere", replacedUnrun, "newer"},
@@ -170,7 +170,7 @@ func TestLiveOnePathTwoFiles(t *testing.T) {
 }
 
 // checkOnePath records a load, with the build ID of each mapping or of paths, and compares
-// it with its log and with what perf says.
+// it with its log and with perf.
 func checkOnePath(t *testing.T, dir, load string, byMapping bool, named string) {
 	t.Helper()
 	os.RemoveAll(filepath.Join(dir, "run"))
@@ -208,7 +208,7 @@ func checkOnePath(t *testing.T, dir, load string, byMapping bool, named string) 
 
 var perfScriptHead = regexp.MustCompile(`^(\S+) +[0-9]+ `)
 
-// perfNames counts the samples of a thread in what perf script prints, and those with a
+// perfNames counts the samples of a thread in the output of perf script, and those with a
 // function that the thread's log does not have, but another's.
 func perfNames(t *testing.T, data, comm string, logged []loggedShare) (samples, wrong int) {
 	t.Helper()

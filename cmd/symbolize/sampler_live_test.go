@@ -82,7 +82,7 @@ func (l *liveStacks) saveMaps(t *testing.T) (n int) {
 	return n
 }
 
-// checkAddresses wants the code of the program that Go's own linker made told by the build
+// checkAddresses wants the code of the program that Go's own linker made identified by the build
 // ID that the kernel does not see, that of the one without a build ID by its address and its
 // mapping in the bundle, and both named: of at least 97 % of their user samples the
 // innermost frame is, that of a process that ended before it was looked at is not.
@@ -159,7 +159,7 @@ func (l *liveStacks) leaves(t *testing.T, store, comm, path string) (all, withou
 	return all, without
 }
 
-// TestLiveSampler: what TestLiveStackMap wants of a plain stack map, of the bundle that
+// TestLiveSampler: as TestLiveStackMap for a plain stack map, for the bundle that
 // `capture --stacks` makes, which perf record ran beside: from the bundle alone every
 // frame with a build ID has a name where its object is indexed, addresses have one by the
 // mappings that it saved, and the shares of functions agree with perf's, by the test that
@@ -210,7 +210,7 @@ func TestLiveSamplerBrief(t *testing.T) {
 }
 
 // TestLiveSamplerTarget: where there is nothing to sample that is an error, with a hint of
-// what to name, and no file.
+// the option to change, and no file.
 func TestLiveSamplerTarget(t *testing.T) {
 	needLive(t)
 	dir := t.TempDir()

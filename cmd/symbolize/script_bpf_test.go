@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// cmdImageless is `imageless FROM TO`: copies a perf.data file without what was read of
+// cmdImageless is `imageless FROM TO`: copies a perf.data file without the data read of
 // BPF programs (the features BPF_PROG_INFO and BPF_BTF). Their records stay.
 func cmdImageless(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {

@@ -11,7 +11,7 @@ import (
 )
 
 // cmdSplitBTF is `splitbtf BASE SPLIT`: writes BTF with an int and the struct list_head, and
-// what a kernel module's continues it with: a struct that holds both.
+// the BTF of a kernel module that continues it: a struct that holds both.
 func cmdSplitBTF(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: splitbtf BASE SPLIT")

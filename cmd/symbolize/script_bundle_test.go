@@ -38,10 +38,11 @@ func cmdRecording(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bundlebuild.NewHost().PerfData(lacks), 0o644))
 }
 
-// cmdBundle is `bundle FILE [other-boot|later|dump|unread|maps|cut-names|costs|no-costs|bad-costs]`:
-// writes the packed bundle of the same host, of another boot of it, of a later time, with dumps of maps
-// in it, of a recorder that could not read the first program and another one of before, or with
-// how programs were used.
+// cmdBundle is `bundle FILE
+// [other-boot|later|dump|unread|maps|cut-names|costs|no-costs|bad-costs]`: writes the packed
+// bundle of the same host, of another boot of it, of a later time, with dumps of maps in it, of a
+// recorder that could not read the first program and another one of before, or with how programs
+// were used.
 func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: bundle FILE [other-boot|later|dump|unread|maps|cut-names|costs|no-costs|bad-costs]")
@@ -113,7 +114,7 @@ func addCosts(h *bundlebuild.Host, counted bool) error {
 	return err
 }
 
-// addMaps adds what `capture --maps` leaves of two maps: of one by code address, and three
+// addMaps adds the dumps of `capture --maps` of two maps: of one by code address, and three
 // dumps of a histogram, of which the last was made after it had been cleared.
 func addMaps(h *bundlebuild.Host) error {
 	h.Entries = make(map[string][]byte)
@@ -176,7 +177,7 @@ func cmdUnpack(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), bundlebuild.Tar(manifest, entries), 0o644))
 }
 
-// packBundle writes what is in a plain bundle as `capture` does.
+// packBundle packs a plain bundle as `capture` does.
 func packBundle(path string, plain []byte) error {
 	b, err := bundle.Open(path, strings.NewReader(string(plain)), int64(len(plain)))
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 const signalsLoad = `cd "$1"; ./shared shared "$2" 500; ./static static "$2" 500; ./gosignals 1500
 dd if=/dev/zero of=/dev/null bs=64k count=100000 2>/dev/null`
 
-// TestLiveSignals: below a signal handler stands what it returns to, by name and from its
-// first byte, as in perf script; the handlers' shares are those of the programs' log. What
-// names differ from perf's by the byte is counted, and why.
+// TestLiveSignals: below a signal handler stands the function it returns to, by name and from its
+// first byte, as in perf script; the handlers' shares are those of the programs' log. Names
+// that differ from perf's by the byte are counted, with the cause.
 func TestLiveSignals(t *testing.T) {
 	needLive(t, "perf", "gcc", "go")
 	dir := t.TempDir()
@@ -59,7 +59,7 @@ func TestLiveSignals(t *testing.T) {
 // scriptSymbol is a line of a frame in the layout of perf script.
 var scriptSymbol = regexp.MustCompile(`^\s+([0-9a-f]+) (\S.*)\+0x([0-9a-f]+) \((.*)\)$`)
 
-// signalReturnName knows what handlers return to.
+// signalReturnName matches the names of functions that handlers return to.
 var signalReturnName = regexp.MustCompile(`^(__restore_rt|runtime\.sigreturn.*)$`)
 
 // compareFrames compares the names of frames, sample by sample.
@@ -104,7 +104,7 @@ func compareFrames(t *testing.T, ours, theirs string) {
 	}
 }
 
-// countExact counts what share of the frames symbol tables decide about.
+// countExact counts the frames that symbol tables decide about.
 func countExact(t *testing.T, path, data string) {
 	t.Helper()
 	r, err := db.OpenReader(path)

@@ -39,7 +39,7 @@ func (c *liveCode) has(at uint64) bool {
 }
 
 // behindCall reports whether an x86-64 call instruction ends at an offset: E8 with 4 bytes
-// that lead to code, or FF /2 whose operand is as long as its first byte says, 2 to 7 bytes
+// that lead to code, or FF /2 whose operand has the length in its first byte, 2 to 7 bytes
 // together.
 func (c *liveCode) behindCall(at uint64) bool {
 	if at < 8 || at > uint64(len(c.file)) || !c.has(at-1) {
@@ -83,7 +83,7 @@ func operandLen(b []byte) uint64 {
 	return n
 }
 
-// TestBehindCall: calls of all lengths are found, and what is none is not.
+// TestBehindCall: calls of all lengths are found, and other code is not.
 func TestBehindCall(t *testing.T) {
 	for _, tt := range []struct {
 		code string

@@ -83,7 +83,7 @@ func (l *liveStacks) buildLive(t *testing.T) {
 	l.ids["goext"] = framed(objectID(t, l.in("goext")))
 }
 
-// framed returns what is left of a build ID in a frame, whose field ends with zeros where
+// framed returns the part of a build ID in a frame, whose field ends with zeros where
 // the build ID is short, or has them at its end.
 func framed(id string) string {
 	for strings.HasSuffix(id, "00") {
@@ -137,13 +137,13 @@ func (l *liveStacks) record(t *testing.T) {
 // TestLiveStackMap: of a plain stack map that bpf_get_stackid filled, dumped by bpftool and
 // raw, every frame with a build ID has a name where its object is indexed, whether PIE or
 // not, stripped, of short build IDs, deleted or of Go; addresses have one by the saved
-// maps; and the shares of functions agree with what perf record saw of the same run.
+// maps; and the shares of functions agree with those of perf record in the same run.
 //
 // Shares: in each program the share of samples per function, of two samplings of one run at
 // the same rate, differs by less than 4.5 standard errors of the difference of two
 // proportions, and half a percent: with 60 comparisons that fails once in 2,000 runs if
 // both are right. A stack whose bucket another one took is lost with all its samples, which
-// may be a quarter of a program's: what is said to be lost may be missing of any function.
+// may be a quarter of a program's: samples reported as lost may be missing of any function.
 // Left out is finish_task_switch: the clock of perf record is a thread's, is set anew when that
 // goes on, for 10 µs at least (perf_swevent_start_hrtimer), and so rings there more often than
 // a CPU's own, 15 % to 5 % of a Go program's samples on a busy machine.
@@ -193,8 +193,8 @@ func (l *liveStacks) run(t *testing.T, args ...string) string {
 // lengths among the frames.
 //
 // A chain of frame pointers ends in rubbish where code keeps something else in that
-// register, as what starts a C program does. Rubbish can lie in the data of an object, or
-// in the padding before a function that it points to; it is told from a return address by
+// register, as the start code of C programs does. Rubbish can lie in the data of an object, or
+// in the padding before a function that it points to; it is distinguished from a return address by
 // there being no call before it.
 func (l *liveStacks) checkNamed(t *testing.T, store string) {
 	t.Helper()
@@ -272,7 +272,7 @@ type place struct {
 	offset uint64
 }
 
-// mapped returns what tells where in our programs an address lies, by the saved mappings
+// mapped returns a function that locates addresses in our programs, by the saved mappings
 // of all processes.
 func (l *liveStacks) mapped(t *testing.T) func(pc uint64) place {
 	t.Helper()
@@ -310,7 +310,7 @@ func (l *liveStacks) mapped(t *testing.T) func(pc uint64) place {
 	}
 }
 
-// checkGo wants `index --explain` to be right about what the kernel saw: nothing of the
+// checkGo wants `index --explain` to be right about the kernel's build IDs: nothing of the
 // program that Go's own linker made, whose frames came as addresses.
 func (l *liveStacks) checkGo(t *testing.T, store string) {
 	t.Helper()

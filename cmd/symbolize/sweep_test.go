@@ -56,7 +56,7 @@ func sweepRun(t *testing.T, args ...string) (code int, stdout, stderr string) {
 }
 
 // TestEveryBit flips the bits of a store's newest generation, one at a time. Verify
-// notices each; and resolve and lookup print what they print of the whole store, or exit
+// notices each; and resolve and lookup print the same as with the whole store, or exit
 // with another status than 0. It takes a sample of the bits, or with SYMBOLIZE_SWEEP all.
 func TestEveryBit(t *testing.T) {
 	path := sweepStore(t)

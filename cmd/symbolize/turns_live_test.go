@@ -12,7 +12,7 @@ import (
 )
 
 // noise is how far two counts of the same events may be apart that were sampled one beside the
-// other: 5 standard deviations, and a percent for what only one of the two saw begin or end.
+// other: 5 standard deviations, and a percent for code that only one of the two saw begin or end.
 func noise(a, b uint64) float64 { return 5*math.Sqrt(float64(a+b)) + 0.01*float64(a+b) + 5 }
 
 func apart(a, b uint64) float64 { return math.Abs(float64(a) - float64(b)) }

@@ -9,8 +9,8 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// TestUnfinished: a bundle of stacks that was cut off gives what it gives when it is complete,
-// but for the note that says so; and so does the one that is made of it.
+// TestUnfinished: a bundle of stacks that was cut off gives the same as when it is complete,
+// but for a note; and so does the one that is made of it.
 func TestUnfinished(t *testing.T) {
 	recorded, err := filepath.Glob("../../fixtures/sampled/*.data")
 	if err != nil || len(recorded) == 0 {

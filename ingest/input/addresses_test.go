@@ -9,7 +9,7 @@ import (
 	"symbolize/ingest"
 )
 
-// TestAddresses: each address has the location of the object that a kernel's list tells,
+// TestAddresses: each address has the location of the object by a kernel's list,
 // in the order of the list, also where one comes twice.
 func TestAddresses(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "kallsyms")

@@ -11,8 +11,8 @@ import (
 	"symbolize/ingest/fold/merge"
 )
 
-// liveContainers are the ways to record that differ in their container or in what samples have.
-// OUT is what is written; a shell redirects a stream. Without -e it is of the CPU's clock.
+// liveContainers are the ways to record that differ in their container or in the fields of
+// samples. OUT is the output; a shell redirects a stream. Without -e it is of the CPU's clock.
 var liveContainers = []struct{ name, flags string }{
 	{"plain", "-o OUT"},
 	{"build IDs", "--buildid-mmap -o OUT"},
@@ -30,7 +30,7 @@ var liveContainers = []struct{ name, flags string }{
 	{"copied stacks", "--call-graph dwarf,4096 -e cpu-clock -F 499 -o OUT"},
 }
 
-// execs bounds the frames of a recording that may be of another object than perf says: for a
+// execs bounds the frames of a recording that may be of another object than in perf: for a
 // moment after an exec perf still has the old program's mappings, and it reads wrong times from
 // records of BPF programs while another recorder runs.
 const execs = 4
@@ -62,7 +62,7 @@ func recordLive(t *testing.T, flags, out string) {
 	}
 }
 
-// scriptLive is what perf script prints of a recording.
+// scriptLive is the output of perf script for a recording.
 func scriptLive(t *testing.T, data string) []perfSample {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "perf", "script", "--no-inline", "-F",

@@ -42,7 +42,7 @@ func (c capture) read(tid int32, time, id uint64, words ...uint64) {
 		Chain: []uint64{cU, 0x400010}})
 }
 
-// TestReadings: the weight of a sample with counters is what they counted since their last
+// TestReadings: the weight of a sample with counters is their count since their last
 // reading, for each event of the group.
 func TestReadings(t *testing.T) {
 	for _, tc := range []struct {

@@ -102,9 +102,9 @@ func TestOpenBundleWithoutSideband(t *testing.T) {
 	}
 }
 
-// TestBorrow records less and less, and takes the rest from the bundle: the profile is
+// TestTaken records less and less, and takes the rest from the bundle: the profile is
 // that of a recording that has everything.
-func TestBorrow(t *testing.T) {
+func TestTaken(t *testing.T) {
 	const none = ": the capture has all that the bundle has"
 	for _, tt := range []struct {
 		name  string
@@ -177,8 +177,8 @@ func sameStacks(t *testing.T, got, want *ingest.Profile) {
 	}
 }
 
-// TestBorrowNothing refuses bundles of other boots.
-func TestBorrowNothing(t *testing.T) {
+// TestTakenNothing refuses bundles of other boots.
+func TestTakenNothing(t *testing.T) {
 	const second = 1_000_000_000
 	tests := []struct {
 		name   string
@@ -237,9 +237,9 @@ func TestBorrowNothing(t *testing.T) {
 	}
 }
 
-// TestBorrowTwice takes each thing from the first bundle that has it, and nothing from
-// what is no bundle.
-func TestBorrowTwice(t *testing.T) {
+// TestTakenTwice takes each thing from the first bundle that has it, and nothing from
+// files that are no bundle.
+func TestTakenTwice(t *testing.T) {
 	h := bundlebuild.NewHost()
 	data := h.PerfData(bundlebuild.NoSymbols)
 	plain := openBuilt(t, h.PerfData(0))
@@ -253,8 +253,8 @@ func TestBorrowTwice(t *testing.T) {
 	}
 }
 
-// TestBorrowChangesNobody: the bundle's own programs stay as they are.
-func TestBorrowChangesNobody(t *testing.T) {
+// TestTakenChangesNobody: the bundle's own programs stay as they are.
+func TestTakenChangesNobody(t *testing.T) {
 	h := bundlebuild.NewHost()
 	from := openBuilt(t, h.Bundle())
 	before, err := from.Programs()
@@ -281,8 +281,8 @@ func TestBundleModuleIDs(t *testing.T) {
 	}
 }
 
-// FuzzBorrow lets a damaged bundle serve a whole recording.
-func FuzzBorrow(f *testing.F) {
+// FuzzTaken lets a damaged bundle serve a whole recording.
+func FuzzTaken(f *testing.F) {
 	h := bundlebuild.NewHost()
 	data := h.Bundle()
 	f.Add(data)

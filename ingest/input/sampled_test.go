@@ -23,7 +23,7 @@ const (
 	sampledOffCPU = "../../fixtures/sampled/offcpu.data"
 )
 
-// weights adds up the samples of a comm by what name returns for them; "" is left out.
+// weights adds up the samples of a comm by their results of name; "" is left out.
 func weights(p *ingest.Profile, comm string,
 	name func(stack []ingest.LocationID) string) map[string]uint64 {
 	sums := make(map[string]uint64)
@@ -306,7 +306,7 @@ func TestSampledLacks(t *testing.T) {
 }
 
 // TestSampledCut: of a bundle that is cut off anywhere behind its manifest something is left, the
-// more the later it is cut, and it says that it is cut.
+// more the later it is cut, and it reports the cut.
 func TestSampledCut(t *testing.T) {
 	manifest, entries := entriesOf(t, sampledOnCPU)
 	tar := bundlebuild.Tar(manifest, entries)

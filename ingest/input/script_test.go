@@ -204,7 +204,7 @@ func sameAddress(f *ReplayFrame, l ingest.Location, printed string) bool {
 	return err == nil && (n == uint64(f.PC) || n == offset || n == offset+1)
 }
 
-// TestRefusedCaptures opens what is no capture.
+// TestRefusedCaptures opens files that are no capture.
 func TestRefusedCaptures(t *testing.T) {
 	if _, err := Open(t.Context(), "script_test.go", Options{}); !errors.Is(err, ErrNotCapture) {
 		t.Errorf("a text file: %v", err)

@@ -74,7 +74,7 @@ func TestCostsLive(t *testing.T) {
 	}
 	before, first := counted(t)
 	defer before.Close()
-	runProgram(t, before, 3) // what ran before is not part of the recording, counted or not
+	runProgram(t, before, 3) // runs before are no part of the recording, counted or not
 	was := bpftool(t, first)
 	path := filepath.Join(t.TempDir(), "capture.data")
 	w, err := bundle.Create(path)

@@ -15,7 +15,7 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// TestSettled: after a look at what is there addresses have an epoch of their own again.
+// TestSettled: after a list of the loaded programs addresses have an epoch of their own again.
 func TestSettled(t *testing.T) {
 	c := newChanges(func() {}, func() {})
 	c.add(10, 0x5000, 0x200)

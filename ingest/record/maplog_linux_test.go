@@ -160,8 +160,8 @@ func locatedIn(x *places, of sampler.Process) string {
 		sampler.Ambiguous: "ambiguous"}[place.Kind]
 }
 
-// TestPlacesWithoutProgram: where the kernel cannot compute which program a process runs the records
-// decide, of all copies.
+// TestPlacesWithoutProgram: where the kernel cannot compute which program a process runs the
+// records decide, of all copies.
 func TestPlacesWithoutProgram(t *testing.T) {
 	p := remapped(t)
 	p.copyOf(7, "a", 200, 210)
@@ -284,7 +284,7 @@ func TestMapLogForgets(t *testing.T) {
 	}
 }
 
-// TestStillMaps: the build ID of what is mapped now is that of the mapping that was copied if
+// TestStillMaps: the build ID of the file mapped now is that of the mapping that was copied if
 // it is still there, and nothing was mapped in its place in between.
 func TestStillMaps(t *testing.T) {
 	p := remapped(t)

@@ -57,7 +57,7 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-// TestSpoolToFile forgets what lies in a file already.
+// TestSpoolToFile forgets the content of a file.
 func TestSpoolToFile(t *testing.T) {
 	var s Spool
 	block := bytes.Repeat([]byte{7}, memory/2)

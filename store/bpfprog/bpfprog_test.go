@@ -231,7 +231,7 @@ func TestVariantsLikeDecoded(t *testing.T) {
 }
 
 // TestProgramsWithoutLines have a name and an image. The name in the records is
-// longer than what the entry has.
+// longer than the entry's.
 func TestProgramsWithoutLines(t *testing.T) {
 	built := loadOf(7, 1)
 	built.BTFID = 0

@@ -283,7 +283,7 @@ func TestEmptyStore(t *testing.T) {
 }
 
 // TestReadersBesideWriter opens and reads all the time while a writer publishes
-// as fast as it can: no opening fails, and no reader misses what was published
+// as fast as it can: no opening fails, and no reader misses a published object
 // before it opened.
 func TestReadersBesideWriter(t *testing.T) {
 	path := t.TempDir()

@@ -18,7 +18,7 @@ import (
 )
 
 // TestAgreement indexes the files named in SYMBOLIZE_DEBUG_FILES (paths separated as in
-// $PATH) and compares lines and depth of 100,000 random addresses of functions with what
+// $PATH) and compares lines and depth of 100,000 random addresses of functions with
 // those of llvm-symbolizer. Files are compared by their last element: relative compilation
 // directories are joined in another way there (stdlib/stdlib/abort.c). A kernel's _text
 // is taken from SYMBOLIZE_DEBUG_BASE.

@@ -49,7 +49,7 @@ func gzipped(t testing.TB, data []byte) []byte {
 	return out.Bytes()
 }
 
-// TestArchive indexes what perf archive made as the files themselves.
+// TestArchive indexes the output of perf archive as the files themselves.
 func TestArchive(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", filepath.Join(dir, "tmp"))
@@ -66,7 +66,7 @@ func TestArchive(t *testing.T) {
 		"all.tar": tarOf(t, []string{"perf.symbols.tar.gz"},
 			map[string][]byte{"perf.symbols.tar.gz": gzipped(t, plain)}),
 	}
-	if bzip2, err := exec.LookPath("bzip2"); err == nil { // what perf archive uses
+	if bzip2, err := exec.LookPath("bzip2"); err == nil { // as perf archive uses
 		cmd := exec.CommandContext(t.Context(), bzip2, "-c")
 		cmd.Stdin = bytes.NewReader(plain)
 		if archives["x.tar.bz2"], err = cmd.Output(); err != nil {

@@ -16,8 +16,8 @@ import (
 	"symbolize/store/symtab"
 )
 
-// TestOnly limits the tables of real files to some addresses: each source gives there what the
-// whole table gives, and has no more functions than there are addresses.
+// TestOnly limits the tables of real files to some addresses: each source gives there the same as
+// the whole table gives, and has no more functions than there are addresses.
 func TestOnly(t *testing.T) {
 	whole := newMemory()
 	dirs := []string{filepath.Join(objectsDir, "bin"), filepath.Join(objectsDir, "lib")}

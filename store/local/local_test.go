@@ -121,7 +121,7 @@ func onlyRoot(p Place) Place {
 	return Nowhere
 }
 
-// TestAgain indexes an object for some addresses, then all of it; what a view has is not looked
+// TestAgain indexes an object for some addresses, then all of it; objects of a view are not looked
 // for.
 func TestAgain(t *testing.T) {
 	dir, id := t.TempDir(), idOf(t, "fixed")

@@ -8,8 +8,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// TestOnlyNames limits tables of overlapping symbols to random addresses: look-ups there give what
-// the whole table gives, and what the limited table lacks is passed.
+// TestOnlyNames limits tables of overlapping symbols to random addresses: look-ups there give the
+// same as the whole table, and names that the limited table lacks are passed.
 func TestOnlyNames(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -62,8 +62,8 @@ func randomAddrs(rng *rand.Rand, n int, space uint64) []addr.Addr {
 	return addrs
 }
 
-// TestOnlyFrames is TestOnlyNames for functions with inlined calls and lines. Callers may leave out
-// functions that WantsAny does not want.
+// TestOnlyFrames is TestOnlyNames for functions with inlined calls and lines. Callers may leave
+// out functions that WantsAny does not want.
 func TestOnlyFrames(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 4))

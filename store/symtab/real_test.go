@@ -15,7 +15,7 @@ import (
 	"symbolize/ingest/object/dwarf"
 )
 
-// converter hands what ingest/object/dwarf says of a unit to a Builder.
+// converter hands a unit of ingest/object/dwarf to a Builder.
 type converter struct {
 	b     *Builder
 	files []FileRef
@@ -199,7 +199,7 @@ func TestRealFiles(t *testing.T) {
 	}
 }
 
-// sizes logs what each part of a table takes.
+// sizes logs the bytes of each part of a table.
 func sizes(t testing.TB, e *Encoded) {
 	tab, err := Open(e.Header, e)
 	if err != nil {

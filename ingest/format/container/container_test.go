@@ -126,7 +126,7 @@ func checkChunks(t *testing.T, name string, f *perfdata.File) {
 	}
 }
 
-// TestDamage keeps what comes before damage, and the other files of a directory.
+// TestDamage keeps the data before damage, and the other files of a directory.
 func TestDamage(t *testing.T) {
 	raw := func(from, to int) []byte {
 		b := perfbuild.New()
@@ -213,7 +213,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// TestOpenErrors has what is no perf.data.
+// TestOpenErrors has files that are no perf.data.
 func TestOpenErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// rule returns a rule that is told by its CFA.
+// rule returns a rule that its CFA identifies.
 func rule(n int) *Rule {
 	return &Rule{Kind: Frame, CFA: Where{How: Register, Reg: 7, Off: int32(n)}}
 }

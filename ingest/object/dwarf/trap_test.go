@@ -328,7 +328,7 @@ func TestCallSiteForms(t *testing.T) {
 		a [{1012 1013}] call /src/zero.c:77:0`)
 }
 
-// Calls that kept no code of their own are listed only for what is within them.
+// Calls that kept no code of their own are listed only for the calls within them.
 func TestInlinedCallsWithoutCode(t *testing.T) {
 	a, c := abstract("a"), abstract("c")
 	block := func(kids ...*die) *die { return dwarfbuild.D(tagLexicalBlock).Add(kids...) }

@@ -100,7 +100,7 @@ func walk(t testing.TB, b []byte) (things int) {
 	return things
 }
 
-// maxWalk bounds what walking through a file of a few KiB may allocate: some
+// maxWalk bounds the allocations of a walk through a file of a few KiB: some
 // buffers of 64 KiB, and the xz decoder's tables.
 const maxWalk = 4 << 20
 

@@ -78,7 +78,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRulesOfSignals: what signal handlers return to begins a byte early.
+// TestRulesOfSignals: the rule of code that signal handlers return to begins a byte early.
 func TestRulesOfSignals(t *testing.T) {
 	table, err := Find(openELF(t, "self", self(t)))
 	if err != nil || table == nil {

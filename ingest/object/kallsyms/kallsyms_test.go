@@ -103,7 +103,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestReadSaysBadLines(t *testing.T) {
+func TestReadReportsBadLines(t *testing.T) {
 	n := 0
 	err := Read("kallsyms", strings.NewReader(small+"rubbish\n\n"),
 		func(Symbol) bool { n++; return true })

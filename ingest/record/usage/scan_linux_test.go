@@ -35,7 +35,7 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// TestSame: links that differ by number are one, and what is met once more is no second one.
+// TestSame: links that differ by number are one, and one that is met once more is no second one.
 func TestSame(t *testing.T) {
 	u := new(Use)
 	for _, n := range []uint32{7, 5, 9} {
