@@ -3,6 +3,7 @@ package indexer
 import (
 	"bufio"
 	"bytes"
+	"debug/elf"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/store"
 	"symbolize/store/symtab"
@@ -20,8 +22,8 @@ import (
 // TestAgreement indexes the files named in SYMBOLIZE_DEBUG_FILES (paths separated as in
 // $PATH) and compares lines and depth of 100,000 random addresses of functions with
 // those of llvm-symbolizer. Files are compared by their last element: relative compilation
-// directories are joined in another way there (stdlib/stdlib/abort.c). A kernel's _text
-// is taken from SYMBOLIZE_DEBUG_BASE.
+// directories are joined in another way there (stdlib/stdlib/abort.c). A kernel's tables
+// count from its _text.
 func TestAgreement(t *testing.T) {
 	files := os.Getenv("SYMBOLIZE_DEBUG_FILES")
 	if files == "" {
@@ -37,8 +39,12 @@ func agree(t *testing.T, path string, n int) {
 	sum := m.index(t, Options{}, path)
 	t.Logf("problems %v, losses %+v", sum.Problems, sum.Debugs)
 	tables := make(map[store.SourceKind]*symtab.Table)
+	base := addr.Addr(0)
 	for id := range m.ids {
 		o := m.object(t, id)
+		if o.Kind == ingest.Kernel {
+			base = textOf(t, path)
+		}
 		for i, s := range o.Sources {
 			table, err := m.Open(o, i)
 			if err != nil {
@@ -46,12 +52,6 @@ func agree(t *testing.T, path string, n int) {
 			}
 			tables[s.Kind] = table
 			t.Logf("%s: %d bytes, %d functions", s.Kind, s.Size, s.Funcs)
-		}
-	}
-	base := addr.Addr(0)
-	if o := os.Getenv("SYMBOLIZE_DEBUG_BASE"); o != "" {
-		if _, err := fmt.Sscanf(o, "%v", &base); err != nil {
-			t.Fatal(err)
 		}
 	}
 	addrs := randomAddrs(t, tables[store.Symtab], n)
@@ -74,6 +74,24 @@ func agree(t *testing.T, path string, n int) {
 		t.Fatal(err)
 	}
 	compareAgreement(t, addrs, got, llvmFrames(t, path, addrs, base))
+}
+
+// textOf returns the address that a vmlinux is linked to.
+func textOf(t *testing.T, path string) addr.Addr {
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(symbols, func(s elf.Symbol) bool { return s.Name == "_text" })
+	if i < 0 {
+		t.Fatalf("%s: no _text", path)
+	}
+	return addr.Addr(symbols[i].Value)
 }
 
 // randomAddrs takes addresses of random functions.
