@@ -156,7 +156,7 @@ func (s *NewSource) Describe() (SourceInfo, error) {
 		newest = unwindtab.Version
 	}
 	if info.TableVersion == 0 { // else it is an imported table's
-		info.TableVersion = newest
+		info.TableVersion = cmp.Or(s.Table.Version, newest)
 	}
 	if info.TableVersion > newest {
 		return info, fmt.Errorf("%s source %s: table version %d: %w", info.Kind, info.Path,

@@ -15,3 +15,16 @@ func TestMergeCountsNames(t *testing.T) {
 		}
 	}
 }
+
+// TestMergeVersions keeps the table of the newest format, which has demangled names, whichever
+// comes first.
+func TestMergeVersions(t *testing.T) {
+	plain := SourceInfo{Kind: DWARF, TableVersion: 1, Size: 10, Strings: 1}
+	named := SourceInfo{Kind: DWARF, TableVersion: 2, Size: 13, Strings: 2}
+	if got, table, _ := mergeInfo(plain, named); got != named || !table {
+		t.Errorf("%+v, table %v", got, table)
+	}
+	if got, table, _ := mergeInfo(named, plain); got != named || table {
+		t.Errorf("%+v, table %v", got, table)
+	}
+}

@@ -53,6 +53,9 @@ func New(obj *Object, o *Options) *Looker {
 		l.demangler = report.NewDemangler(o.Demangle)
 	} else {
 		l.demangler = report.NewLLVMDemangler(o.Demangle)
+		if o.Demangle == report.Full {
+			l.finder.UseDemangled(Stored().ID)
+		}
 	}
 	return l
 }

@@ -30,16 +30,35 @@ func (l *Looker) wantNames(k int, yield func(string) bool) bool {
 	p := l.finder.Place(k)
 	frames := l.finder.Frames(p)
 	for i := range frames {
-		t := frames[i].Name
-		if t != 0 && l.names[t] == "" && !yield(l.finder.Text(t)) {
+		if !l.wantName(frames[i].Name, yield) {
 			return false
 		}
 	}
 	if n := l.llvmSymbol(k); n >= 0 {
-		return l.llvmNames[n] != "" || yield(l.llvm.symbol(n).Name)
+		return l.llvmNames[n] != "" || l.sameName(p, n) != 0 || yield(l.llvm.symbol(n).Name)
 	}
 	t, _ := l.finder.Function(p, l.o.Names)
-	return t == 0 || l.names[t] != "" || yield(l.finder.Text(t))
+	return l.wantName(t, yield)
+}
+
+// wantName yields a name that has not been made and is not stored as it is printed.
+func (l *Looker) wantName(t resolve.Text, yield func(string) bool) bool {
+	return t == 0 || l.names[t] != "" || l.finder.Demangled(t) != "" || yield(l.finder.Text(t))
+}
+
+// sameName returns the name of a place in the tables that is that of symbol n of llvm and
+// stored as it is printed, 0 if there is none.
+func (l *Looker) sameName(p *resolve.Place, n int) resolve.Text {
+	same := func(t resolve.Text) bool {
+		return l.finder.Demangled(t) != "" && l.finder.Text(t) == l.llvm.symbol(n).Name
+	}
+	if frames := l.finder.Frames(p); len(frames) > 0 && same(frames[len(frames)-1].Name) {
+		return frames[len(frames)-1].Name
+	}
+	if same(p.Symbol) {
+		return p.Symbol
+	}
+	return 0
 }
 
 // nameOne sets the names and paths of one answer.
@@ -54,15 +73,26 @@ func (l *Looker) nameOne(k int) {
 	}
 	if n := l.llvmSymbol(k); n >= 0 {
 		if l.llvmNames[n] == "" {
-			l.llvmNames[n] = l.demangler.Name(l.llvm.symbol(n).Name)
+			l.llvmNames[n] = l.llvmName(p, n)
 		}
 	} else if t, _ := l.finder.Function(p, l.o.Names); t != 0 {
 		l.setName(t)
 	}
 }
 
+// llvmName returns the name of symbol n of llvm, at a place, as it is printed.
+func (l *Looker) llvmName(p *resolve.Place, n int) string {
+	if t := l.sameName(p, n); t != 0 {
+		return l.finder.Demangled(t)
+	}
+	return l.demangler.Name(l.llvm.symbol(n).Name)
+}
+
 func (l *Looker) setName(t resolve.Text) {
-	if t != 0 && l.names[t] == "" {
+	if t == 0 || l.names[t] != "" {
+		return
+	}
+	if l.names[t] = l.finder.Demangled(t); l.names[t] == "" {
 		l.names[t] = l.demangler.Name(l.finder.Text(t))
 	}
 }

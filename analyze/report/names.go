@@ -87,6 +87,19 @@ func NewLLVMDemangler(mode Mode) *Demangler {
 	return d
 }
 
+// NamesRevision is that of the names which a Demangler makes, for those who keep them. It changes
+// with the version of the library, of which it has the end, and with every change here that
+// changes a name.
+const NamesRevision = "83e58baca724.1"
+
+// Uncached is Name for several goroutines, each name done every time.
+func (d *Demangler) Uncached(system string) string {
+	if d.mode == None || !d.changes(system) {
+		return ingest.Printable(system)
+	}
+	return ingest.Printable(d.demangle(system))
+}
+
 // Name returns a name as it is printed: demangled by the mode, and without
 // anything that could act on a terminal.
 func (d *Demangler) Name(system string) string {
@@ -95,7 +108,7 @@ func (d *Demangler) Name(system string) string {
 	}
 	name, ok := d.cache[system]
 	if !ok {
-		name = ingest.Printable(d.demangle(system))
+		name = d.Uncached(system)
 		d.cache[system] = name
 	}
 	return name
@@ -139,7 +152,7 @@ func (d *Demangler) WarmNames(names iter.Seq[string]) {
 	for w := range workers {
 		wg.Go(func() {
 			for i := w; i < len(todo); i += workers {
-				done[i] = ingest.Printable(d.demangle(todo[i]))
+				done[i] = d.Uncached(todo[i])
 			}
 		})
 	}

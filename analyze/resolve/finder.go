@@ -85,6 +85,8 @@ type Finder struct {
 	manifest *store.Manifest
 	layers   []layer
 	texts    []string
+	shown    []string // by Text: demangled, "" where the table has none; nil without UseDemangled
+	shownBy  string
 	errs     []SourceError
 
 	places []Place
@@ -148,6 +150,20 @@ func (f *Finder) Starts(p *Place) []symtab.CallStart {
 		return nil
 	}
 	return f.starts[p.from:p.to]
+}
+
+// UseDemangled makes Joins read the names that tables have demangled by the
+// symtab.Demangler of that ID, for Demangled. It must be called before the first Join.
+func (f *Finder) UseDemangled(id string) {
+	f.shownBy, f.shown = id, make([]string, 1)
+}
+
+// Demangled returns the text of a name as its table has it demangled; "" if it has not.
+func (f *Finder) Demangled(t Text) string {
+	if int(t) >= len(f.shown) {
+		return ""
+	}
+	return f.shown[t]
 }
 
 // Function returns the name of the physical function of a Place and where the
@@ -354,10 +370,17 @@ func (f *Finder) newText() Text {
 // each block of strings is to be unpacked once.
 func (f *Finder) readTexts(l *layer) error {
 	var first error
+	demangled := f.shownBy != "" && l.table.DemangledBy() == f.shownBy
+	if demangled {
+		f.shown = append(f.shown, make([]string, len(f.texts)-len(f.shown))...)
+	}
 	slices.Sort(l.newNames)
 	for _, n := range l.newNames {
 		s, err := l.table.Name(n)
 		f.texts[l.names[n]-1] = s
+		if err == nil && demangled {
+			f.shown[l.names[n]-1], err = l.table.Demangled(n)
+		}
 		if err != nil {
 			l.names[n] = 0 // the next batch tries, and fails, again
 			first = cmp.Or(first, err)

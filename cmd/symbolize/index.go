@@ -15,6 +15,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/inspect"
+	"symbolize/analyze/lookup"
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -41,6 +42,7 @@ type indexOptions struct {
 	jobs       int
 	maxMemory  byteSize
 	namesOnly  bool
+	demangle   bool
 	noUnwind   bool
 	quality    bool
 	explain    bool
@@ -113,6 +115,8 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.strict, "strict", false, "exit with 3 if any file was damaged or unreadable")
 	fs.BoolVar(&o.namesOnly, "names-only", false,
 		"symbol tables alone: no lines and no inlined calls, in a fifth of the time and space")
+	fs.BoolVar(&o.demangle, "demangle", false,
+		"keep the names of debug information demangled, too, for look-ups of many addresses")
 	fs.BoolVar(&o.noUnwind, "no-unwind", false,
 		"leave out the rules by which stacks of perf record --call-graph dwarf are unwound")
 	fs.BoolVar(&o.quality, "quality", false,
@@ -125,6 +129,8 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
 	addFormatFlag(cmd, &o.format, formatText, formatJSON)
 	cmd.MarkFlagsMutuallyExclusive("debug-root", "no-debug-root")
+	cmd.MarkFlagsMutuallyExclusive("demangle", "names-only")
+	cmd.MarkFlagsMutuallyExclusive("demangle", "no-unwind")
 }
 
 func (o *indexOptions) validate(args []string) error {
@@ -222,6 +228,9 @@ func (o *indexOptions) indexer(bar *progress) indexer.Options {
 		Workers: o.jobs, MaxMemory: int64(o.maxMemory), DebugRoots: o.debugRoots,
 		NamesOnly: o.namesOnly, NoUnwind: o.noUnwind, Quality: o.quality, Kernel: o.kernel,
 		KallsymsID: o.kallsymsID, Progress: bar.update(),
+	}
+	if o.demangle {
+		opts.Demangler = lookup.Stored()
 	}
 	if o.noDebug {
 		opts.DebugRoots = []string{}

@@ -12,6 +12,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
 	"symbolize/store"
+	"symbolize/store/symtab"
 )
 
 // Producer is that of files that were read whole.
@@ -24,6 +25,10 @@ const partialProducer = Producer - 1
 // namesProducer is that of the row of a file that only the symbol tables were
 // read of (Options.NamesOnly): enough for a run that wants no more.
 const namesProducer = Producer - 2
+
+// demangledProducer is that of rows of files whose names were kept demangled too
+// (Options.Demangler): enough for a run that wants less. Revisions are so at least two apart.
+const demangledProducer = Producer + 1
 
 // noUnwindProducer and bareProducer are those of rows of files read without their unwind tables,
 // all else of them or their symbol tables only (Options.NoUnwind).
@@ -64,6 +69,10 @@ type Options struct {
 	// does not name it.
 	KallsymsID buildid.ID
 
+	// Demangler has the names of debug information kept demangled, too, for look-ups; nil for
+	// not. A later run with it reads files again that were read without, but not those whose
+	// names another revision of it demangled.
+	Demangler *symtab.Demangler
 	// Columns keeps the columns of lines and calls, which make tables larger and which
 	// only lookup prints in full.
 	Columns bool
@@ -265,6 +274,8 @@ func (ix *index) producer() uint32 {
 		return namesProducer
 	case ix.opts.NoUnwind:
 		return noUnwindProducer
+	case ix.opts.Demangler != nil:
+		return demangledProducer
 	}
 	return Producer
 }

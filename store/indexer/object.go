@@ -183,6 +183,7 @@ func (s *sources) add(kind store.SourceKind, fill func(b *symtab.Builder) error)
 	b := s.w.takeBuilder()
 	b.SetLimit(s.limit)
 	b.Only(s.only)
+	b.Demangle(s.demangler(kind))
 	if err := fill(b); err != nil {
 		s.fail(err)
 	}

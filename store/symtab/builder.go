@@ -44,6 +44,8 @@ type Builder struct {
 	only   []addr.Addr  // see Only
 	passed []addr.Range // see Passed
 
+	demangler *Demangler // see Demangle
+
 	limit, held int64 // bytes, by estimate; see SetLimit
 	full        bool
 	leftOut     uint64
@@ -73,7 +75,7 @@ func (b *Builder) Reset() {
 	clear(b.enc.ids)
 	b.info, b.lost = nil, Losses{}
 	b.limit, b.held, b.full, b.leftOut = 0, 0, false, 0
-	b.only, b.passed = nil, nil
+	b.only, b.passed, b.demangler = nil, nil, nil
 }
 
 // Len returns the number of symbols, and of ranges of functions, added since the last
@@ -159,6 +161,7 @@ func isSyS(name string) bool {
 // different addresses.
 func (b *Builder) Encode() (*Encoded, error) {
 	b.enc.reset(b.opts)
+	b.enc.names.shown = newShownNames(b.demangler)
 	if b.info != nil {
 		return b.encodeDebug()
 	}

@@ -24,6 +24,9 @@ func walk(tab *Table) error {
 			if _, e := tab.Name(h.Name); err == nil {
 				err = e
 			}
+			if _, e := tab.Demangled(h.Name); err == nil {
+				err = e
+			}
 		}
 	}
 	e := tab.JoinFrames(addrs, func(_ int, _ Hit, frames []Frame) {
@@ -72,8 +75,16 @@ func damageDebug(t testing.TB, inline int) *Encoded {
 	return encodeDebug(t, opts, funcs)
 }
 
+// damageShown is damageDebug with names demangled, too.
+func damageShown(t testing.TB, _ int) *Encoded {
+	rng := rand.New(rand.NewPCG(6, 5))
+	funcs, _ := randomDebug(rng, 3)
+	return encodeShown(t, funcs, testDemangler)
+}
+
 func TestTruncated(t *testing.T) {
 	t.Run("names", func(t *testing.T) { truncate(t, damageSample) })
+	t.Run("demangled", func(t *testing.T) { truncateBlocks(t, damageShown(t, -1)) })
 	t.Run("debug", func(t *testing.T) { truncate(t, damageDebug) })
 }
 
@@ -91,11 +102,15 @@ func truncate(t *testing.T, sample func(testing.TB, int) *Encoded) {
 			t.Fatalf("%d bytes: %v is no ErrFormat", n, err)
 		}
 	}
-	e = sample(t, -1)
+	truncateBlocks(t, sample(t, -1))
+}
+
+func truncateBlocks(t *testing.T, e *Encoded) {
 	for kind, list := range map[BlockKind][][]byte{Chunk: e.Chunks, Strings: e.Strings} {
-		whole := list[1]
+		at := len(list) - 1
+		whole := list[at]
 		for n := range whole {
-			list[1] = whole[:n:n]
+			list[at] = whole[:n:n]
 			tab, err := Open(e.Header, e)
 			if err != nil {
 				t.Fatal(err)
@@ -104,7 +119,7 @@ func truncate(t *testing.T, sample func(testing.TB, int) *Encoded) {
 				t.Fatalf("%s cut to %d bytes: %v", kind, n, err)
 			}
 		}
-		list[1] = whole
+		list[at] = whole
 	}
 }
 

@@ -60,6 +60,7 @@ func (b *Builder) encodeDebug() (*Encoded, error) {
 	pieces := b.wantedPieces(fillGaps(named, bare))
 	e := &b.enc
 	e.debug, e.pack = newDebugEncoder(d, b.opts), newPacker()
+	e.debug.extra.shown = newShownNames(b.demangler)
 	// Names of functions are numbered first, so that a name has the same number
 	// whether its function first occurs inlined or on its own.
 	for i := range pieces {
@@ -379,7 +380,8 @@ type textWriter struct {
 	entries []stringEntry
 	data    [][]byte
 	raw     int64
-	sum     hash.Hash // of all strings with their NULs, or nil
+	sum     hash.Hash   // of all strings with their NULs, or nil
+	shown   *shownNames // of the names demangled, or nil
 }
 
 // add appends a string and returns its number.
@@ -400,6 +402,9 @@ func (w *textWriter) add(s string) uint64 {
 func (w *textWriter) flush() {
 	if len(w.text) == 0 {
 		return
+	}
+	if w.shown != nil {
+		w.shown.add(w.text, w.strs)
 	}
 	stored, entry := Pack(w.text)
 	w.entries = append(w.entries, stringEntry{strs: w.strs, block: entry})
@@ -431,6 +436,11 @@ func newPacker() *packer {
 
 // add compresses a copy of raw.
 func (p *packer) add(raw []byte) {
+	p.run(raw, func(raw []byte) []byte { return raw })
+}
+
+// run compresses what is made of a copy of raw.
+func (p *packer) run(raw []byte, of func(raw []byte) []byte) {
 	buf, _ := p.buffers.Get().(*[]byte)
 	if buf == nil {
 		buf = new([]byte)
@@ -440,7 +450,7 @@ func (p *packer) add(raw []byte) {
 	p.out = append(p.out, item)
 	p.limit <- struct{}{}
 	p.running.Go(func() {
-		item.stored, item.entry = Pack(*buf)
+		item.stored, item.entry = Pack(of(*buf))
 		p.buffers.Put(buf)
 		<-p.limit
 	})

@@ -33,8 +33,14 @@
 //	5 extra    as 3: names of functions that are only inlined
 //	6 files    as 3: paths of source files
 //	7 debug    inlined calls | segments | bytes of code with a file and a line
+//	8 shown    length of an identification | it | as 3: the names of 3 and 5 demangled
 //
-// The string blocks of 3, 5, and 6 are kept in that order, as one list.
+// The string blocks of 3, 5, 6, and 8 are kept in that order, as one list.
+//
+// Version 1 has no tag 8, version 2 has it (Options.Demangler): a block for each block of names
+// with as many strings, each the name as it is printed, or empty for a name that is
+// printed as it is. The identification is that of the program and the form, and a reader of
+// another one demangles the names itself. They are derived, and so not in the digest.
 //
 // gap is the distance of a chunk's first address from the end of the chunk before
 // it (from the table's first address for chunk 0, where it is 0), span the

@@ -207,9 +207,23 @@ func (e *encoder) finish() (*Encoded, error) {
 			blocks += int64(len(b))
 		}
 	}
+	inline := blocks <= int64(e.opts.InlineSize)
+	if e.names.shown != nil && !inline { // names of small tables are demangled in no time
+		list := []*shownNames{e.names.shown}
+		if e.debug != nil {
+			list = append(list, e.debug.extra.shown)
+		}
+		for _, s := range list {
+			data, size := s.finish(&h)
+			texts = append(texts, data...)
+			blocks += size
+			out.RawSize += s.raw
+		}
+	}
 	out.Header = h.append(nil)
+	out.Version = uint32(h.version())
 	out.RawSize += int64(len(out.Header))
-	if blocks <= int64(e.opts.InlineSize) {
+	if inline {
 		out.Header = appendInline(out.Header, e.chunkData, texts)
 		out.Size = int64(len(out.Header))
 	} else {

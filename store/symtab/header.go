@@ -18,6 +18,7 @@ const (
 	tagExtra   = 5
 	tagFiles   = 6
 	tagSums    = 7
+	tagShown   = 8
 
 	tagRanges = 1
 	tagDebug  = 2
@@ -37,6 +38,9 @@ type header struct {
 	scopes, segments, lined uint64
 	extraStrs, files        uint64
 	extra, fileBlocks       []stringEntry // numbers of extra strings go on those of names
+
+	shownBy string        // Demangler.ID of the demangled names, "" without
+	shown   []stringEntry // a block for each of strings and extra
 }
 
 // names returns the number of names.
@@ -47,11 +51,17 @@ func (h *header) text(i int) *stringEntry {
 	if i < len(h.strings) {
 		return &h.strings[i]
 	}
-	return &h.fileBlocks[i-len(h.strings)]
+	if i -= len(h.strings); i < len(h.fileBlocks) {
+		return &h.fileBlocks[i]
+	}
+	return &h.shown[i-len(h.fileBlocks)]
 }
 
 // texts returns the number of string blocks.
-func (h *header) texts() int { return len(h.strings) + len(h.fileBlocks) }
+func (h *header) texts() int { return h.firstShown() + len(h.shown) }
+
+// firstShown returns the number of the first string block with demangled names.
+func (h *header) firstShown() int { return len(h.strings) + len(h.fileBlocks) }
 
 func uvarintLen(n int) int {
 	var b [binary.MaxVarintLen64]byte
@@ -65,10 +75,18 @@ func AppendTagged(b []byte, tag uint64, payload []byte) []byte {
 	return append(b, payload...)
 }
 
+// version returns the format that the header is written in.
+func (h *header) version() byte {
+	if h.shownBy != "" {
+		return Version
+	}
+	return plainVersion
+}
+
 // append appends the header in encoded form, without inline blocks.
 func (h *header) append(b []byte) []byte {
 	b = append(b, magic...)
-	b = append(b, Version, 0)
+	b = append(b, h.version(), 0)
 	var p []byte
 	for _, v := range []uint64{h.first, h.ranges, h.funcs, h.strs} {
 		p = binary.AppendUvarint(p, v)
@@ -83,9 +101,20 @@ func (h *header) append(b []byte) []byte {
 	}
 	b = AppendTagged(b, tagChunks, p)
 	b = AppendTagged(b, tagStrings, appendStringDir(p[:0], h.strings))
-	if !h.debug {
+	if h.debug {
+		b = h.appendDebug(b)
+	}
+	if h.shownBy == "" {
 		return b
 	}
+	p = binary.AppendUvarint(p[:0], uint64(len(h.shownBy)))
+	p = append(p, h.shownBy...)
+	return AppendTagged(b, tagShown, appendStringDir(p, h.shown))
+}
+
+// appendDebug appends the additional parts of tables with debug information.
+func (h *header) appendDebug(b []byte) []byte {
+	var p []byte
 	b = AppendTagged(b, tagExtra, appendStringDir(p[:0], h.extra))
 	b = AppendTagged(b, tagFiles, appendStringDir(p[:0], h.fileBlocks))
 	p = p[:0]
@@ -156,10 +185,10 @@ func parseHeader(b []byte) (*header, error) {
 		return nil, versionError(version, flags)
 	}
 	h := &header{}
-	var payload [tagSums + 1][]byte
+	var payload [tagShown + 1][]byte
 	r := decode.New("header", b[len(magic)+2:], int64(len(magic)+2), false)
-	Tagged(r, tagSums, func(tag uint64, p []byte) {
-		if tag <= tagSums {
+	Tagged(r, tagShown, func(tag uint64, p []byte) {
+		if tag <= tagShown {
 			payload[tag] = p
 		}
 	})
@@ -186,6 +215,9 @@ func parseHeader(b []byte) (*header, error) {
 		return nil, formatError("%d strings, the summary has %d", total, h.strs)
 	}
 	if err := h.parseDebug(&payload); err != nil {
+		return nil, err
+	}
+	if err := h.parseShown(payload[tagShown]); err != nil {
 		return nil, err
 	}
 	return h, h.placeInline(payload[tagInline])
@@ -250,7 +282,7 @@ func parseStrings(b []byte, first uint64) (dir []stringEntry, total uint64, err 
 
 // parseDebug decodes the additional parts of tables with debug information: all of it or
 // nothing.
-func (h *header) parseDebug(payload *[tagSums + 1][]byte) (err error) {
+func (h *header) parseDebug(payload *[tagShown + 1][]byte) (err error) {
 	h.debug = payload[tagSums] != nil
 	if (payload[tagExtra] != nil) != h.debug || (payload[tagFiles] != nil) != h.debug {
 		return formatError("header has a part of the debug information only")

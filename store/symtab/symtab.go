@@ -7,9 +7,12 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Version is the table format that this package writes. It reads every version
-// from 1 to this one.
-const Version = 1
+// Version is the newest table format that this package writes, that of tables with demangled
+// names; others are of version 1. It reads every version from 1 to this one.
+const Version = 2
+
+// plainVersion is that of tables without demangled names.
+const plainVersion = 1
 
 // Maxima of a table. A header with more is refused before anything is allocated.
 const (
@@ -124,8 +127,10 @@ type Encoded struct {
 	// Digest is over the content (ranges, functions, names), independent of its
 	// division and compression.
 	Digest [32]byte
-	Funcs  int    // functions
-	Named  uint64 // bytes of code that have a name
+	// Version is the format of the header.
+	Version uint32
+	Funcs   int    // functions
+	Named   uint64 // bytes of code that have a name
 	// Of a table with debug information: its inlined calls, its line segments, and the
 	// bytes of code that have a file and line.
 	Scopes, Segments, Lined uint64

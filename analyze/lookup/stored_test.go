@@ -1,0 +1,139 @@
+package lookup
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"symbolize/analyze/report"
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/store"
+	"symbolize/store/symtab"
+)
+
+// cxxView holds an object of C++: a function in which another is inlined, with a table of
+// debug information and one of symbols, where the outer one has another name.
+func cxxView(t *testing.T, by *symtab.Demangler) store.View {
+	t.Helper()
+	opts := symtab.Options{InlineSize: -1}
+	b := symtab.NewBuilder(opts)
+	b.Demangle(by)
+	span := []addr.Range{{Start: 0x1000, End: 0x1100}}
+	b.AddFunction(&symtab.DebugFunc{
+		Sub:    b.Sub(symtab.Subprogram{Name: []byte("_ZN4work3runERKSs")}),
+		Ranges: span,
+		Inlines: []symtab.Inline{{Sub: b.Sub(symtab.Subprogram{Name: []byte("_Z4leafIiEvT_")}),
+			Parent: symtab.NoParent, Ranges: span}},
+		Lines: []symtab.Line{{Addr: 0x1000, File: b.File([]byte("/src/work.cc")), Line: 7}},
+	})
+	debug, err := b.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = symtab.NewBuilder(opts)
+	b.Demangle(by)
+	b.Add(symtab.Func{Start: 0x1000, Size: 0x100, Name: "_ZN4workC1Ev"})
+	symbols, err := b.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := store.NewOverlay()
+	err = o.Merge(context.Background(), &store.Contribution{
+		Manifest: store.Manifest{ID: buildid.New([]byte{1}), Kind: ingest.ELF},
+		Sources: []store.NewSource{{Info: store.SourceInfo{Kind: store.DWARF}, Table: debug},
+			{Info: store.SourceInfo{Kind: store.Symtab}, Table: symbols}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func answer(t *testing.T, v store.View, o *Options) string {
+	t.Helper()
+	obj, err := OpenID(v, buildid.New([]byte{1}), "x", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := New(obj, o)
+	defer l.Close()
+	var out bytes.Buffer
+	if err := l.Lines(&out, []byte("0x1010\n")); err != nil {
+		t.Fatal(err)
+	}
+	if p := l.Problems(); len(p) > 0 {
+		t.Error(p)
+	}
+	return out.String()
+}
+
+// TestStoredNames looks an address up in tables with and without demangled names, in every
+// form: the same bytes come out.
+func TestStoredNames(t *testing.T) {
+	plain, stored := cxxView(t, nil), cxxView(t, Stored())
+	for _, style := range []Style{LLVM, GNU, JSON} {
+		for _, mode := range []report.Mode{report.Simple, report.Templates, report.Full, report.None} {
+			o := Options{Style: style, Demangle: mode}
+			want := answer(t, plain, &o)
+			if got := answer(t, stored, &o); got != want {
+				t.Errorf("style %d, %s:\n got %s\nwant %s", style, mode, got, want)
+			}
+			if full := "void leaf<int>(int)"; mode == report.Full && !strings.Contains(want, full) {
+				t.Errorf("style %d has no %s: %s", style, full, want)
+			}
+		}
+	}
+}
+
+// TestStoredNamesUsed looks up in a table whose names are told apart: they are printed by the
+// style that they are of, and only if this program made them.
+func TestStoredNamesUsed(t *testing.T) {
+	mark := func(id string) *symtab.Demangler {
+		return &symtab.Demangler{ID: id, Name: func(s string) string { return "stored " + s }}
+	}
+	tests := []struct {
+		name string
+		by   *symtab.Demangler
+		o    Options
+		want bool
+	}{
+		{"llvm", mark(Stored().ID), Options{Style: LLVM, Demangle: report.Full}, true},
+		{"json", mark(Stored().ID), Options{Style: JSON, Demangle: report.Full}, true},
+		{"gnu", mark(Stored().ID), Options{Style: GNU, Demangle: report.Full}, false},
+		{"simple", mark(Stored().ID), Options{Style: LLVM, Demangle: report.Simple}, false},
+		{"none", mark(Stored().ID), Options{Style: LLVM, Demangle: report.None}, false},
+		{"another revision", mark("llvm full 1"), Options{Style: LLVM, Demangle: report.Full}, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := answer(t, cxxView(t, test.by), &test.o)
+			for _, name := range []string{"_Z4leafIiEvT_", "_ZN4workC1Ev"} {
+				if strings.Contains(got, "stored "+name) != test.want {
+					t.Errorf("%s stored: want %v: %s", name, test.want, got)
+				}
+			}
+		})
+	}
+}
+
+// TestNamesRevision holds the revision of stored names to the library's version: another
+// version makes other names.
+func TestNamesRevision(t *testing.T) {
+	mod, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`ianlancetaylor/demangle \S+-([0-9a-f]{12})\n`).FindSubmatch(mod)
+	if version == nil {
+		t.Fatal("go.mod has no version of the demangler")
+	}
+	if want := fmt.Sprintf("%s.", version[1]); !strings.HasPrefix(report.NamesRevision, want) {
+		t.Errorf("NamesRevision is %s: the library is %s", report.NamesRevision, want)
+	}
+}

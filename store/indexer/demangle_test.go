@@ -1,0 +1,59 @@
+package indexer
+
+import (
+	"path/filepath"
+	"testing"
+
+	"symbolize/store"
+	"symbolize/store/symtab"
+)
+
+// TestDemangleReadsAgain indexes files with demangled names after they were indexed without,
+// and the other way round: only the first reads them again.
+func TestDemangleReadsAgain(t *testing.T) {
+	m := newMemory()
+	bin := filepath.Join(objectsDir, "bin")
+	with := Options{Demangler: &symtab.Demangler{ID: "x", Name: func(s string) string { return s }}}
+	all := m.index(t, Options{}, bin).Read
+	if all == 0 {
+		t.Fatal("nothing was read")
+	}
+	for _, step := range []struct {
+		name string
+		opts Options
+		want uint64
+	}{
+		{"with", with, all}, {"with again", with, 0}, {"without", Options{}, 0},
+		{"names only", Options{NamesOnly: true}, 0},
+	} {
+		if got := m.index(t, step.opts, bin).Read; got != step.want {
+			t.Errorf("%s: %d files read, want %d", step.name, got, step.want)
+		}
+	}
+}
+
+// TestDemangleSymbols demangles of the symbols those names that the debug information lacks.
+func TestDemangleSymbols(t *testing.T) {
+	by := &symtab.Demangler{ID: "x", Name: func(s string) string { return "shown " + s }}
+	s := sources{w: &worker{ix: &index{opts: Options{Demangler: by}}}, c: &store.Contribution{}}
+	if s.demangler(store.Symtab) != nil {
+		t.Error("symbols of an object without lines are demangled")
+	}
+	b := symtab.NewBuilder(symtab.Options{})
+	b.Add(symtab.Func{Start: 1, Size: 1, Name: "known"})
+	table, err := b.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.c.Sources = append(s.c.Sources, store.NewSource{
+		Info: store.SourceInfo{Kind: store.DWARF}, Table: table})
+	for _, kind := range []store.SourceKind{store.Symtab, store.Dynsym} {
+		d := s.demangler(kind)
+		if d == nil || d.ID != "x" || d.Name("known") != "known" || d.Name("new") != "shown new" {
+			t.Errorf("%s: %+v", kind, d)
+		}
+	}
+	if s.demangler(store.DWARF) != by || s.demangler(store.PLT) != nil {
+		t.Error("debug information is not demangled, or stubs are")
+	}
+}
