@@ -56,6 +56,7 @@ type candidate struct {
 	start, end  uint64
 	size        uint64 // as added; end may be clipped
 	name        string
+	nameRef     uint32  // 1 + number in debugInfo.names, 0 if Add brought it
 	number      uint32  // 1 + number of the function, 0 while it has none
 	seq         uint32  // number in the order of Add
 	body        bodyRef // inlined calls and lines

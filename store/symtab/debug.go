@@ -3,6 +3,7 @@ package symtab
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"symbolize/ingest/addr"
@@ -103,6 +104,7 @@ type debugInfo struct {
 	nameID map[string]NameID
 	subs   []subInfo // by SubRef-1; file is a FileRef
 	subID  map[subInfo]SubRef
+	recent []recentSub
 
 	bare    []candidate // functions without a name
 	starts  map[nameAt]int32
@@ -180,6 +182,11 @@ func (b *Builder) Sub(s Subprogram) SubRef {
 		return 0
 	}
 	d := b.debug()
+	recent := d.recentSub(name, s.File, s.Line)
+	if recent.ref != 0 && recent.file == s.File && recent.line == s.Line &&
+		recent.name == string(name) {
+		return recent.ref
+	}
 	id, ok := d.nameID[string(name)]
 	if !ok {
 		if len(d.names) >= MaxTable {
@@ -199,7 +206,31 @@ func (b *Builder) Sub(s Subprogram) SubRef {
 		ref = SubRef(len(d.subs))
 		d.subID[key] = ref
 	}
+	*recent = recentSub{name: d.names[id], file: s.File, line: s.Line, ref: ref}
 	return ref
+}
+
+// recentSub is a subprogram that was added: most calls are of few functions, and two
+// look-ups in maps are what adding costs.
+type recentSub struct {
+	name string
+	file FileRef
+	line uint32
+	ref  SubRef
+}
+
+const recentSubBits = 11
+
+// recentSub returns the place of a subprogram among the recent ones.
+func (d *debugInfo) recentSub(name []byte, file FileRef, line uint32) *recentSub {
+	if d.recent == nil {
+		d.recent = make([]recentSub, 1<<recentSubBits)
+	}
+	h := uint64(line)<<40 ^ uint64(file)<<20 ^ uint64(len(name))
+	if len(name) >= 8 {
+		h ^= binary.LittleEndian.Uint64(name[len(name)-8:])
+	}
+	return &d.recent[h*0x9e3779b97f4a7c15>>(64-recentSubBits)]
 }
 
 var nul = []byte{0}
@@ -285,7 +316,7 @@ func (b *Builder) addRange(f *DebugFunc, r addr.Range, lines []Line) {
 	}
 	id := d.subs[f.Sub-1].name
 	at := nameAt{c.start, id}
-	c.name = d.names[id]
+	c.name, c.nameRef = d.names[id], uint32(id)+1
 	c.underscores = underscores(c.name)
 	if i, ok := d.starts[at]; ok {
 		d.losses.Copies++

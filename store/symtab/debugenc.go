@@ -65,10 +65,10 @@ func (b *Builder) encodeDebug() (*Encoded, error) {
 	// whether its function first occurs inlined or on its own.
 	for i := range pieces {
 		if c := pieces[i].c; c.flags&Nameless == 0 {
-			e.nameID(c.name)
+			e.nameID(c)
 		}
 	}
-	e.debug.numberNames(d, e.ids)
+	e.debug.extra.first = e.names.count
 	e.sumBuf = append(e.sumBuf[:0], debugDomain...)
 	for i := range pieces {
 		e.piece(pieces[i].start, pieces[i].end, pieces[i].c)
@@ -123,16 +123,6 @@ func newDebugEncoder(d *debugInfo, opts Options) *debugEncoder {
 		chunkFile: make([]uint32, len(d.paths)), chunkSub: make([]uint32, len(d.subs)),
 		cutLeft: d.cutBudget(),
 	}
-}
-
-// numberNames takes over the numbers of function names.
-func (e *debugEncoder) numberNames(d *debugInfo, ids map[string]uint32) {
-	for i, name := range d.names {
-		if id, ok := ids[name]; ok {
-			e.nameNo[i] = id + 1
-		}
-	}
-	e.extra.first = uint64(len(ids))
 }
 
 // file returns the table's number of a file, a new one if it has none yet.

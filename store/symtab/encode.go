@@ -92,7 +92,7 @@ func (e *encoder) piece(start, end uint64, c *candidate) {
 	}
 	if c.flags&Nameless != 0 {
 		kind |= kindNameless
-	} else if old := e.stringID(c.name); old > 0 {
+	} else if old := e.stringID(c); old > 0 {
 		kind |= kindOldName
 		e.extras = binary.AppendUvarint(e.extras, old)
 	}
@@ -131,20 +131,39 @@ func (e *encoder) piece(start, end uint64, c *candidate) {
 	}
 }
 
-// nameID numbers a name, a new one if it has no number yet.
-func (e *encoder) nameID(name string) uint32 {
-	id, ok := e.ids[name]
+// nameID numbers the name of a symbol or function, a new one if it has no number yet.
+func (e *encoder) nameID(c *candidate) uint32 {
+	if ref := e.nameRef(c); ref != 0 {
+		n := &e.debug.nameNo[ref-1]
+		if *n == 0 {
+			*n = uint32(e.names.add(c.name)) + 1
+		}
+		return *n - 1
+	}
+	id, ok := e.ids[c.name]
 	if !ok {
-		id = uint32(e.names.add(name))
-		e.ids[name] = id
+		id = uint32(e.names.add(c.name))
+		e.ids[c.name] = id
 	}
 	return id
 }
 
+// nameRef returns 1 + the number of a name among those of the debug information, 0 if it is
+// none of them. They are numbered already, so that no look-up of the text is needed.
+func (e *encoder) nameRef(c *candidate) uint32 {
+	if c.nameRef != 0 || e.debug == nil {
+		return c.nameRef
+	}
+	if id, ok := e.debug.info.nameID[c.name]; ok {
+		return uint32(id) + 1
+	}
+	return 0
+}
+
 // stringID numbers the name of a range. For one that a range has used before it
 // returns the distance of its number from the next new one, else 0.
-func (e *encoder) stringID(name string) (old uint64) {
-	if id := uint64(e.nameID(name)); id < e.seen {
+func (e *encoder) stringID(c *candidate) (old uint64) {
+	if id := uint64(e.nameID(c)); id < e.seen {
 		return e.seen - id
 	}
 	e.seen++
