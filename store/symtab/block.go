@@ -10,8 +10,8 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// zstdLevel measured best for the store of a whole /usr/lib; see BenchmarkEncode.
-const zstdLevel = zstd.SpeedBetterCompression
+// zstdLevel trades size for time; see the package comment for what levels gave.
+const zstdLevel = zstd.SpeedDefault
 
 // zstdWindow bounds an encoder's window: blocks are 64 KiB.
 const zstdWindow = 128 << 10
