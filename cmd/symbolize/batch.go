@@ -219,7 +219,10 @@ func runBatch(ctx context.Context, a *app, o *batchRunOptions, args []string) er
 	}
 	limitMemory(o.maxMemory)
 	setGC(a.env.Getenv, foldGC)
+	progress := a.newBatchProgress()
+	opts.Step, opts.Done = progress.step, progress.one
 	sum, err := batch.Run(ctx, captures, opts)
+	progress.stop()
 	if err != nil {
 		return batchError(err)
 	}

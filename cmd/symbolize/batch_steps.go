@@ -72,7 +72,10 @@ func runBatchCollect(ctx context.Context, a *app, o *batchCollectOptions,
 	setGC(a.env.Getenv, foldGC)
 	c := &batch.Collector{Session: opts, Dir: o.out, Parts: o.parts, Workers: o.jobs,
 		Hooks: a.batchHooks()}
+	progress := a.newBatchProgress()
+	c.Step, c.Done = progress.step, progress.one
 	files, _, err := c.Collect(ctx, captures, all)
+	progress.stop()
 	for _, f := range files {
 		fmt.Fprintln(a.stdout(), f)
 	}

@@ -82,6 +82,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newAnnotateCommand(a),
 		newMissingCommand(a),
 		newBatchCommand(a),
+		newFetchCommand(a),
 		newCaptureCommand(a),
 		newLookupCommand(a),
 		newFilterCommand(a),

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/report"
+	"symbolize/analyze/table"
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/store/db"
+	"symbolize/store/debuginfod"
+)
+
+type fetchOptions struct {
+	servers   []string
+	dryRun    bool
+	jobs      int
+	maxMemory byteSize
+	writer    db.WriterOptions
+}
+
+const fetchLong = `fetch gets the files that captures lack names of from debuginfod servers, by build
+ID, and puts their symbols into the store. It lists each file on standard output. The servers are
+those of --server, else of $DEBUGINFOD_URLS; no other command opens a connection to them. Files are
+kept in the cache of debuginfod's client, whose settings it keeps to, and a file with another build
+ID than the one asked for is refused.
+
+Exit status: 0 done, also where no server has a file; 1 failed; 2 usage; 3 a server failed or sent
+something else, or a capture could not be read, and the rest was done; 130 interrupted.`
+
+func newFetchCommand(a *app) *cobra.Command {
+	o := &fetchOptions{}
+	cmd := &cobra.Command{
+		Use:         "fetch CAPTURE…",
+		Annotations: map[string]string{writesAnnotation: "store"},
+		Short:       "Get the files that captures need from debuginfod servers",
+		Long:        fetchLong,
+		GroupID:     groupMain,
+		Example: "  symbolize fetch --dry-run perf.data\n" +
+			"  symbolize fetch --server https://debuginfod.debian.net perf.data",
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			if len(args) == 0 {
+				return withHint(usagef("no capture is named"), "name the files that `perf record` wrote")
+			}
+			return runFetch(ctx, a, o, args)
+		}),
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringArrayVar(&o.servers, "server", nil, "ask the server at `URL`; may be repeated")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "list the files that would be asked for, and open no connection")
+	addWriterFlags(fs, &o.writer)
+	addWorkFlags(fs, &o.jobs, &o.maxMemory)
+	return cmd
+}
+
+// wantedFile is a file that captures lack names of.
+type wantedFile struct {
+	id     buildid.ID
+	kind   debuginfod.Kind
+	object string
+	frames uint64 // without a name for want of it
+}
+
+func runFetch(ctx context.Context, a *app, o *fetchOptions, captures []string) error {
+	opts, err := a.debuginfodOptions(o.servers)
+	if err != nil {
+		return err
+	}
+	if len(opts.Servers) == 0 && !o.dryRun {
+		return withHint(usagef("no server is named"),
+			"--server https://debuginfod.debian.net, or the one of your distribution; or $DEBUGINFOD_URLS")
+	}
+	in := &inputOptions{jobs: o.jobs, maxMemory: o.maxMemory}
+	wanted, err := a.wantedFiles(ctx, in, captures)
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		return a.writeOutput("", false, func(w io.Writer) error { return listWanted(w, wanted) })
+	}
+	paths, err := a.fetchFiles(ctx, debuginfod.New(opts, nil), wanted)
+	if err != nil || len(paths) == 0 {
+		return err
+	}
+	// The captures, too: debug information is of no use without the file that was found here.
+	return runIndex(ctx, a, &indexOptions{captures: captures, jobs: o.jobs, maxMemory: o.maxMemory,
+		writer: o.writer}, paths)
+}
+
+// debuginfodOptions are the settings of the environment.
+func (a *app) debuginfodOptions(servers []string) (debuginfod.Options, error) {
+	opts, err := debuginfod.FromEnv(a.env.Getenv)
+	if err != nil {
+		return opts, usagef("%v", err)
+	}
+	if len(servers) > 0 {
+		opts.Servers = servers
+	}
+	caches := a.places(nil, true).Debuginfod
+	if len(caches) == 0 {
+		return opts, withHint(errors.New("there is no place for a cache"),
+			"set HOME, XDG_CACHE_HOME or DEBUGINFOD_CACHE_PATH")
+	}
+	opts.Cache, err = filepath.Abs(caches[0])
+	return opts, err
+}
+
+// wantedFiles lists the files that frames of captures have no name for want of, those of the
+// most frames first.
+func (a *app) wantedFiles(ctx context.Context, in *inputOptions, captures []string) (
+	list []wantedFile, err error) {
+	err = a.withSession(ctx, in, captures, func(s *session, captures []string) error {
+		p, err := s.load(ctx, captures)
+		if err != nil {
+			return err
+		}
+		a.printWarnings(p)
+		for _, m := range report.NewCoverage(p, report.CoverageOptions{Count: true}).Missing {
+			id, err := buildid.Parse(m.BuildID)
+			if err != nil || id.Space() != buildid.GNU || !id.Exact() {
+				continue
+			}
+			for _, kind := range kindsFor(m.Reason) {
+				list = append(list, wantedFile{id, kind, m.Object, m.Frames})
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// kindsFor returns which files of an object help against a reason.
+func kindsFor(reason string) []debuginfod.Kind {
+	switch reason {
+	case ingest.NotIndexed.String(), ingest.Mismatch.String():
+		return []debuginfod.Kind{debuginfod.Executable, debuginfod.Debuginfo}
+	case ingest.Stripped.String():
+		return []debuginfod.Kind{debuginfod.Debuginfo}
+	case ingest.LayoutUnknown.String(), ingest.NoUnwindTable.String():
+		return []debuginfod.Kind{debuginfod.Executable}
+	}
+	return nil
+}
+
+func listWanted(w io.Writer, list []wantedFile) error {
+	for _, f := range list {
+		_, err := fmt.Fprintf(w, "%s  %-10s  %s, %s\n", f.id, f.kind, oneLine(f.object),
+			table.Count(f.frames, "frame", "frames"))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetchFiles gets files, lists the outcome of each, and returns the paths of those that are there.
+func (a *app) fetchFiles(ctx context.Context, c *debuginfod.Client, list []wantedFile) (
+	paths []string, err error) {
+	for _, f := range list {
+		path, fetched, err := c.Get(ctx, f.id, f.kind)
+		text := "fetched"
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, debuginfod.ErrNotFound):
+			text = "no server has it"
+		case err != nil:
+			text = "failed"
+			a.partial = true
+			a.failInput("", err)
+		case !fetched:
+			text = "in the cache"
+		}
+		if err == nil {
+			paths = append(paths, path)
+		}
+		_, err = fmt.Fprintf(a.stdout(), "%s  %-10s  %s: %s\n", f.id, f.kind, oneLine(f.object), text)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return paths, nil
+}

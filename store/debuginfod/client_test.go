@@ -1,0 +1,258 @@
+package debuginfod
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"symbolize/buildid"
+	"symbolize/ingest/object/elf"
+)
+
+// program is a file with a build ID, and another one.
+func programs(t *testing.T) (files [2][]byte, ids [2]buildid.ID) {
+	t.Helper()
+	for i, name := range []string{"fixed", "spawn"} {
+		b, err := os.ReadFile("../../fixtures/objects/bin/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := elf.Open(name, bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[i], ids[i] = b, f.ID
+	}
+	return files, ids
+}
+
+// serve starts a server whose answers are those of a function, which gets the number of the
+// request, from 0.
+func serve(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Request)) (
+	url string, paths func() []string) {
+	var mu sync.Mutex
+	var seen []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		n := len(seen)
+		seen = append(seen, r.URL.Path)
+		mu.Unlock()
+		answer(n, w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(seen)
+	}
+}
+
+func options(t *testing.T, servers ...string) Options {
+	return Options{Servers: servers, Cache: t.TempDir(), Stall: 300 * time.Millisecond, Retries: 2,
+		Wait: time.Millisecond}
+}
+
+func TestGet(t *testing.T) {
+	files, ids := programs(t)
+	whole := func(_ int, w http.ResponseWriter, _ *http.Request) { w.Write(files[0]) }
+	for _, tt := range []struct {
+		name     string
+		answer   func(n int, w http.ResponseWriter, r *http.Request)
+		set      func(o *Options)
+		want     string // in the error; "" for none
+		is       error
+		requests int
+	}{
+		{"there", whole, nil, "", nil, 1},
+		{"absent", func(_ int, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, nil,
+			"no server has it", ErrNotFound, 1},
+		{"fails once", func(n int, w http.ResponseWriter, r *http.Request) {
+			if n == 0 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			whole(n, w, r)
+		}, nil, "", nil, 2},
+		{"fails", func(_ int, w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+		}, nil, "the server answers 500", nil, 3},
+		{"refuses", func(_ int, w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+		}, nil, "the server answers 403", nil, 1},
+		{"half, then whole", func(n int, w http.ResponseWriter, r *http.Request) {
+			if n == 0 {
+				w.Header().Set("Content-Length", fmt.Sprint(len(files[0])))
+				w.Write(files[0][:len(files[0])/2])
+				return
+			}
+			whole(n, w, r)
+		}, nil, "", nil, 2},
+		{"half", func(_ int, w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(files[0])))
+			w.Write(files[0][:len(files[0])/2])
+		}, nil, "unexpected EOF", nil, 3},
+		{"another file", func(_ int, w http.ResponseWriter, _ *http.Request) { w.Write(files[1]) }, nil,
+			"its build ID is " + ids[1].Hex(), ErrWrong, 1},
+		{"a page", func(_ int, w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>login")) },
+			nil, "the server sent another file", ErrWrong, 1},
+		{"nothing comes", func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+			nil, "0 bytes arrived in 300ms", nil, 1},
+		{"too large", whole, func(o *Options) { o.MaxSize = 1000 }, "more than 1000 bytes: larger than the limit",
+			ErrTooLarge, 1},
+		{"too large, as announced", func(_ int, w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(files[0])))
+			w.Write(files[0])
+		}, func(o *Options) { o.MaxSize = 1000 }, "bytes: larger than the limit of 1000", ErrTooLarge, 1},
+		{"too slow", func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+			func(o *Options) { o.Stall, o.MaxTime = 0, 50*time.Millisecond }, "not complete after 50ms", nil, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			url, paths := serve(t, tt.answer)
+			o := options(t, url)
+			if tt.set != nil {
+				tt.set(&o)
+			}
+			path, fetched, err := New(o, nil).Get(t.Context(), ids[0], Debuginfo)
+			if got := paths(); len(got) != tt.requests || got[0] != "/buildid/"+ids[0].Hex()+"/debuginfo" {
+				t.Errorf("requests %q, want %d", got, tt.requests)
+			}
+			if tt.want == "" {
+				b, err2 := os.ReadFile(path)
+				if err := errors.Join(err, err2); err != nil || !fetched || !bytes.Equal(b, files[0]) {
+					t.Errorf("got %d bytes, %t, %v", len(b), fetched, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.want) || tt.is != nil && !errors.Is(err, tt.is) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+			left, _ := filepath.Glob(filepath.Join(o.Cache, "*", "*"))
+			for _, p := range left {
+				if fi, err := os.Stat(p); err != nil || fi.Size() > 0 {
+					t.Errorf("%s was left", p)
+				}
+			}
+		})
+	}
+}
+
+// TestCache: what is there is not asked for again, nor what no server had a moment ago.
+func TestCache(t *testing.T) {
+	files, ids := programs(t)
+	url, paths := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, ids[0].Hex()) {
+			w.Write(files[0])
+			return
+		}
+		http.NotFound(w, r)
+	})
+	o := options(t, url)
+	c := New(o, nil)
+	for i := range 2 {
+		if _, fetched, err := c.Get(t.Context(), ids[0], Executable); err != nil || fetched != (i == 0) {
+			t.Errorf("try %d: %t, %v", i, fetched, err)
+		}
+		if _, _, err := c.Get(t.Context(), ids[1], Executable); !errors.Is(err, ErrNotFound) {
+			t.Errorf("try %d: %v", i, err)
+		}
+	}
+	if got := paths(); len(got) != 2 {
+		t.Errorf("requests %q", got)
+	}
+	if err := os.WriteFile(filepath.Join(o.Cache, "cache_miss_s"), []byte("0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Get(t.Context(), ids[1], Executable); !errors.Is(err, ErrNotFound) || len(paths()) != 3 {
+		t.Errorf("after its time: %v, requests %q", err, paths())
+	}
+	// A damaged file is replaced.
+	path := buildid.DebuginfodPath(ids[0], o.Cache, "executable")
+	if err := errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, files[1], 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, fetched, err := c.Get(t.Context(), ids[0], Executable); err != nil || !fetched {
+		t.Errorf("another file in the cache: %t, %v", fetched, err)
+	}
+}
+
+// TestServers: the next server is asked, and one that always fails is left out.
+func TestServers(t *testing.T) {
+	files, ids := programs(t)
+	bad, badPaths := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadGateway)
+	})
+	good, _ := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.Write(files[0]) })
+	o := options(t, bad, good)
+	o.Retries = 0
+	c := New(o, nil)
+	for range failuresOfServer + 3 {
+		o.Cache = t.TempDir()
+		c.opts.Cache = o.Cache
+		if _, _, err := c.Get(t.Context(), ids[0], Executable); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := len(badPaths()); got != failuresOfServer {
+		t.Errorf("the failing server had %d requests, want %d", got, failuresOfServer)
+	}
+}
+
+func TestFileServer(t *testing.T) {
+	files, ids := programs(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "buildid", ids[0].Hex(), "executable")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, files[0], 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	c := New(options(t, "file://"+dir), nil)
+	if _, _, err := c.Get(t.Context(), ids[0], Executable); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := c.Get(t.Context(), ids[1], Executable); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	_, ids := programs(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	url, _ := serve(t, func(_ int, _ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	})
+	if _, _, err := New(options(t, url), nil).Get(ctx, ids[0], Executable); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestFromEnv(t *testing.T) {
+	headers := filepath.Join(t.TempDir(), "headers")
+	if err := os.WriteFile(headers, []byte("X-Token: a b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"DEBUGINFOD_URLS": "https://a/ ima:enforcing  https://b",
+		"DEBUGINFOD_TIMEOUT": "5", "DEBUGINFOD_MAXTIME": "7", "DEBUGINFOD_MAXSIZE": "9",
+		"DEBUGINFOD_RETRY_LIMIT": "0", "DEBUGINFOD_HEADERS_FILE": headers}
+	o, err := FromEnv(func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(o.Servers, []string{"https://a/", "https://b"}) || o.Stall != 5*time.Second ||
+		o.MaxTime != 7*time.Second || o.MaxSize != 9 || o.Retries != 0 || o.Header.Get("X-Token") != "a b" {
+		t.Errorf("%+v", o)
+	}
+	env["DEBUGINFOD_MAXSIZE"] = "1G"
+	if _, err := FromEnv(func(name string) string { return env[name] }); err == nil {
+		t.Error("a size that is no number")
+	}
+}

@@ -1,0 +1,89 @@
+package debuginfod
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"time"
+
+	"symbolize/ingest/regular"
+)
+
+// Options are the settings of a Client.
+type Options struct {
+	Servers []string // base URLs; http, https, or file with a tree of the same paths
+	Cache   string   // directory, as ~/.cache/debuginfod_client
+	// Stall is the time in which 100 KB have to arrive; 0 for no bound.
+	Stall   time.Duration
+	MaxTime time.Duration // of one file; 0 for no bound
+	MaxSize int64         // bytes of one file; 0 for no bound
+	Header  http.Header   // of each request
+	Retries int           // of a request, after the first
+	// Wait is the least time between two tries, which doubles with each; 0 for a second.
+	Wait time.Duration
+}
+
+// The client's defaults (debuginfod-client-config(7)).
+const (
+	defaultStall   = 90 * time.Second
+	defaultRetries = 2
+	stallBytes     = 100 << 10
+)
+
+// FromEnv returns the settings of the environment: DEBUGINFOD_URLS, DEBUGINFOD_TIMEOUT and
+// DEBUGINFOD_MAXTIME in seconds, DEBUGINFOD_MAXSIZE in bytes, DEBUGINFOD_RETRY_LIMIT and
+// DEBUGINFOD_HEADERS_FILE. The words ima:… among the URLs are passed over. Cache is left to the
+// caller.
+func FromEnv(getenv func(string) string) (Options, error) {
+	o := Options{Stall: defaultStall, Retries: defaultRetries}
+	for _, word := range strings.Fields(getenv("DEBUGINFOD_URLS")) {
+		if !strings.HasPrefix(word, "ima:") {
+			o.Servers = append(o.Servers, word)
+		}
+	}
+	for _, v := range []struct {
+		name string
+		set  func(n int64)
+	}{
+		{"DEBUGINFOD_TIMEOUT", func(n int64) { o.Stall = time.Duration(n) * time.Second }},
+		{"DEBUGINFOD_MAXTIME", func(n int64) { o.MaxTime = time.Duration(n) * time.Second }},
+		{"DEBUGINFOD_MAXSIZE", func(n int64) { o.MaxSize = n }},
+		{"DEBUGINFOD_RETRY_LIMIT", func(n int64) { o.Retries = int(n) }},
+	} {
+		text := getenv(v.name)
+		if text == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 0 {
+			return o, fmt.Errorf("%s is %q, which is no number", v.name, text)
+		}
+		v.set(n)
+	}
+	if path := getenv("DEBUGINFOD_HEADERS_FILE"); path != "" {
+		return o, o.readHeaders(path)
+	}
+	return o, nil
+}
+
+// readHeaders reads a file of HTTP headers, one a line.
+func (o *Options) readHeaders(path string) error {
+	f, err := regular.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	o.Header = make(http.Header)
+	in := bufio.NewScanner(f)
+	for line := 1; in.Scan(); line++ {
+		name, value, ok := strings.Cut(in.Text(), ":")
+		if !ok {
+			return fmt.Errorf("%s:%d: no header of the form \"Name: value\"", path, line)
+		}
+		o.Header.Add(textproto.TrimString(name), textproto.TrimString(value))
+	}
+	return in.Err()
+}

@@ -1,0 +1,57 @@
+package debuginfod
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+)
+
+// stall ends a download in which too little arrives.
+type stall struct {
+	got  atomic.Int64 // bytes of this period
+	done chan struct{}
+}
+
+// newStall begins to watch: in each period of that length, if it is not 0, stallBytes have to
+// arrive.
+func newStall(period time.Duration, end context.CancelCauseFunc) *stall {
+	s := &stall{done: make(chan struct{})}
+	if period > 0 {
+		go s.watch(period, end)
+	}
+	return s
+}
+
+func (s *stall) watch(period time.Duration, end context.CancelCauseFunc) {
+	t := time.NewTicker(period)
+	defer t.Stop()
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-t.C:
+			if n := s.got.Swap(0); n < stallBytes {
+				end(fmt.Errorf("%d bytes arrived in %v", n, period))
+				return
+			}
+		}
+	}
+}
+
+func (s *stall) stop() { close(s.done) }
+
+// reader counts the bytes that arrive.
+func (s *stall) reader(r io.Reader) io.Reader { return &stallReader{r, s} }
+
+type stallReader struct {
+	r io.Reader
+	s *stall
+}
+
+func (r *stallReader) Read(b []byte) (int, error) {
+	n, err := r.r.Read(b)
+	r.s.got.Add(int64(n))
+	return n, err
+}
