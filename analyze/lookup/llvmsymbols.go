@@ -39,10 +39,13 @@ func readLLVMSymbols(f *elf.File) (*llvmSymbols, error) {
 			file = e.Name
 			return true
 		}
-		if e.Section <= 0 || !f.Sections[e.Section].IsCode() || !isLLVMType(e.Type) {
+		s := llvmSymbol{Start: e.Value, Size: e.Size, Name: e.Name, section: e.Section}
+		if e.CodeSection > 0 {
+			s.Start, s.section = uint64(e.Code), e.CodeSection
+		}
+		if s.section <= 0 || !f.Sections[s.section].IsCode() || !isLLVMType(e.Type) || isMapping(f.Machine, e.Name) {
 			return true
 		}
-		s := llvmSymbol{Start: e.Value, Size: e.Size, Name: e.Name, section: e.Section}
 		if e.Bind == debugelf.STB_LOCAL {
 			s.File = file
 		}
@@ -76,6 +79,21 @@ func lastOfEach(symbols []llvmSymbol) []llvmSymbol {
 func isLLVMType(t debugelf.SymType) bool {
 	return t == debugelf.STT_NOTYPE || t == debugelf.STT_FUNC || t == debugelf.STT_OBJECT ||
 		t == debugelf.STT_GNU_IFUNC
+}
+
+// isMapping reports whether a symbol marks the start of code or data for disassemblers: those that
+// llvm calls specific to the format (ELFObjectFile::getSymbolFlags).
+func isMapping(m debugelf.Machine, name string) bool {
+	if len(name) < 2 || name[0] != '$' {
+		return false
+	}
+	switch c := name[1]; m {
+	case debugelf.EM_ARM:
+		return c == 'a' || c == 'd' || c == 't'
+	case debugelf.EM_AARCH64:
+		return c == 'd' || c == 'x'
+	}
+	return false
 }
 
 // size returns how many symbols there are; numbers are below it.

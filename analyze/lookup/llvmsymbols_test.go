@@ -3,6 +3,7 @@ package lookup
 import (
 	"bytes"
 	debugelf "debug/elf"
+	"encoding/binary"
 	"slices"
 	"testing"
 
@@ -164,4 +165,48 @@ func (p *llvmSymbols) find(a uint64) int {
 		return 1
 	})
 	return p.covering(i-1, a)
+}
+
+// TestLLVMSymbolsOfMachines: function descriptors of 64-bit PowerPC are followed, the Thumb bit of ARM
+// is no part of an address, and symbols that mark code and data name nothing.
+func TestLLVMSymbolsOfMachines(t *testing.T) {
+	code := elfbuild.Section{Name: ".text", Flags: elfbuild.Code, Addr: 0x1000, Data: make([]byte, 0x100)}
+	const fn, local = debugelf.STT_FUNC, debugelf.STB_LOCAL
+	opd := binary.BigEndian.AppendUint64(nil, 0x1020)
+	for _, c := range []struct {
+		name string
+		file elfbuild.File
+		want []llvmSymbol
+	}{
+		{"ppc64", elfbuild.File{Class: debugelf.ELFCLASS64, BigEndian: true, Machine: debugelf.EM_PPC64,
+			Sections: []elfbuild.Section{code, {Name: ".opd", Flags: elfbuild.Data, Addr: 0x7000,
+				Data: append(opd, make([]byte, 16)...)}},
+			Symbols: []elfbuild.Symbol{
+				{Name: "0000.plt_call.x", Section: ".text", Value: 0x1000, Type: fn, Bind: local},
+				{Name: "work", Section: ".opd", Value: 0x7000, Size: 8, Type: fn}}},
+			[]llvmSymbol{{Start: 0x1000, Name: "0000.plt_call.x"}, {Start: 0x1020, Size: 8, Name: "work"}}},
+		{"thumb", elfbuild.File{Class: debugelf.ELFCLASS32, Machine: debugelf.EM_ARM,
+			Sections: []elfbuild.Section{code},
+			Symbols: []elfbuild.Symbol{
+				{Name: "$t", Section: ".text", Value: 0x1010, Bind: local},
+				{Name: "$d.7", Section: ".text", Value: 0x1018, Bind: local},
+				{Name: "work", Section: ".text", Value: 0x1011, Size: 8, Type: fn}}},
+			[]llvmSymbol{{Start: 0x1010, Size: 8, Name: "work"}}},
+	} {
+		b := c.file.Bytes()
+		f, err := elf.Open("x", bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := readLLVMSymbols(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range p.symbols {
+			p.symbols[i].section = 0
+		}
+		if !slices.Equal(p.symbols, c.want) {
+			t.Errorf("%s: %+v, want %+v", c.name, p.symbols, c.want)
+		}
+	}
 }

@@ -255,7 +255,17 @@ func (obj *Object) sectionOf(name string, f *elf.File) (addr.Addr, uint64, error
 			return s.Addr, s.Size, nil
 		}
 	}
-	if f != nil && obj.manifest.Kind != ingest.Module {
+	if f != nil && obj.manifest.Kind == ingest.Module { // only its debug file is known
+		placed, err := f.ModuleLayout()
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, s := range placed {
+			if s.Name == name {
+				return s.Addr, s.Size, nil
+			}
+		}
+	} else if f != nil {
 		if s := f.Section(name); s != nil {
 			return s.Addr - obj.base, s.Size, nil
 		}

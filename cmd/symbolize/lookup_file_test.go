@@ -2,6 +2,7 @@ package main
 
 import (
 	"debug/elf"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,5 +108,46 @@ func TestLookupMangled(t *testing.T) {
 		if name, _, _ := strings.Cut(got, "\n"); name != want {
 			t.Errorf("%s: %q, want %s", flag, name, want)
 		}
+	}
+}
+
+// TestLookupDebugOnly: debug files without a build ID that are named have answers, of modules by
+// section, too; index takes none.
+func TestLookupDebugOnly(t *testing.T) {
+	module := elfbuild.Module(nil, 0x20, elfbuild.Func{Name: "first", Offset: 0, Size: 8},
+		elfbuild.Func{Name: "second", Offset: 16, Size: 16}).DebugOnly()
+	linked := elfbuild.Lib(nil, 0x40, elfbuild.Func{Name: "work", Offset: 16, Size: 16}).DebugOnly()
+	work := fmt.Sprintf("%#x", elfbuild.TextAddr+0x14)
+	for _, c := range []struct {
+		name string
+		file *elfbuild.File
+		want string
+		args []string
+	}{
+		{"demo.ko.debug", module, "init_module", []string{"--section", ".init.text", "4"}},
+		{"demo.ko.debug", module, "second", []string{"--section", ".text", "0x14"}},
+		{"demo.debug", linked, "work", []string{work}},
+		{"demo.debug", linked, "work", []string{"--style", "json", work}},
+	} {
+		file := filepath.Join(t.TempDir(), c.name)
+		if err := os.WriteFile(file, c.file.Bytes(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		got := runLookupText(t, "", append([]string{"-e", file}, c.args...)...)
+		if name, _, _ := strings.Cut(got, "\n"); !strings.Contains(name, c.want) {
+			t.Errorf("%s %v: %q, want %s", c.name, c.args, got, c.want)
+		}
+		env, _, stderr := inProcess("index", "--store", t.TempDir(), file)
+		if status := Main(t.Context(), env); status == exitOK {
+			t.Errorf("index %s: exit status %d: %s", c.name, status, stderr)
+		}
+	}
+}
+
+// TestLookupBPFObject: a BPF object file that is named is one object, with sections.
+func TestLookupBPFObject(t *testing.T) {
+	got := runLookupText(t, "", "-e", "../../fixtures/maps/kinds.bpf.o", "0x0")
+	if name, _, _ := strings.Cut(got, "\n"); name != "touch" {
+		t.Errorf("%q", got)
 	}
 }

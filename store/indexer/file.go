@@ -220,7 +220,7 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 	if err != nil {
 		return damagedFile(err)
 	}
-	if bpfobj.Is(ef) {
+	if bpfobj.Is(ef) && !w.ix.opts.Relocatable {
 		return w.readBPFObject(t, ef, count)
 	}
 	if skip := w.ix.skipReason(ef); skip != "" {
@@ -306,7 +306,7 @@ func (t *fileTask) objectID(ef *elf.File) (buildid.ID, error) {
 		return t.owner, nil
 	case !ef.ID.IsZero():
 		return ef.ID, nil
-	case ef.IsDebugOnly():
+	case ef.IsDebugOnly() && !t.ds.ix.opts.Relocatable:
 		return buildid.ID{}, nil
 	}
 	id, err := ef.ContentID()

@@ -76,8 +76,9 @@ type Options struct {
 	// Columns keeps the columns of lines and calls, which make tables larger and which
 	// only lookup prints in full.
 	Columns bool
-	// Relocatable takes in relocatable files that are no modules, laid out as those are:
-	// .o files, which no profile names.
+	// Relocatable takes in files that no profile names: relocatable ones that are no modules,
+	// laid out as those are (.o files, also of BPF programs, whose functions are then in one
+	// object), and debug files without a build ID, under the hash of their content.
 	Relocatable bool
 
 	// Only returns the addresses, ascending, that will be looked up in an object, by the facts

@@ -35,7 +35,7 @@ func TestEntries(t *testing.T) {
 	}
 	want := []Entry{
 		{Name: "x.c", Type: elf.STT_FILE, Section: -1},
-		{Name: "local", Value: 0x1000, Size: 4, Type: elf.STT_FUNC, Section: 1},
+		{Name: "local", Value: 0x1000, Size: 4, Type: elf.STT_FUNC, Section: 1, Code: 0x1000, CodeSection: 1},
 		{Name: "data", Value: 0x2000, Size: 8, Type: elf.STT_OBJECT, Bind: elf.STB_WEAK, Section: 2},
 		{Name: "missing", Type: elf.STT_FUNC, Bind: elf.STB_GLOBAL},
 	}

@@ -207,6 +207,14 @@ func (f *File) decodeReloc(b []byte) reloc {
 	if f.Class == elf.ELFCLASS64 {
 		info := f.u64(b[8:])
 		r := reloc{off: f.u64(b), kind: uint32(info), sym: uint32(info >> 32)}
+		switch {
+		case f.Machine == elf.EM_MIPS && f.BigEndian: // of three types in a row the first
+			r.kind &= 0xff
+		case f.Machine == elf.EM_MIPS: // the same bytes as in the other order, but for the symbol
+			r.kind, r.sym = uint32(info>>56), uint32(info)
+		case f.Machine == elf.EM_SPARCV9: // above it is a second addend
+			r.kind &= 0xff
+		}
 		if len(b) >= 24 {
 			r.addend, r.hasAdd = f.u64(b[16:]), true
 		}

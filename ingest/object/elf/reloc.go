@@ -169,12 +169,21 @@ type patcher struct {
 	pc    uint64 // address of b
 	gone  uint64
 	order binary.ByteOrder
+
+	// second is the second relocation of a pair, which comes before the first, as tables are read
+	// from their ends; its value is subtracted.
+	second struct {
+		op    operation // 0 for none
+		off   uint64
+		value uint64
+	}
 }
 
 // field is the number that a relocation type writes.
 type field struct {
 	size     uint8 // bytes; 0: nothing
 	relative bool  // to the place itself
+	op       operation
 }
 
 func (p *patcher) apply(rel *reloc) error {
@@ -192,6 +201,9 @@ func (p *patcher) apply(rel *reloc) error {
 		return p.r.f.fail(rel.off, "symbol %d of %d", rel.sym, len(p.r.values))
 	}
 	at := p.b[rel.off:]
+	if w.op != opStore {
+		return p.change(rel, at, w)
+	}
 	v := p.gone
 	sym := p.r.values[rel.sym]
 	if rel.sym == 0 {
@@ -203,10 +215,29 @@ func (p *patcher) apply(rel *reloc) error {
 			v -= p.pc + rel.off
 		}
 	}
-	if w.size == 8 {
-		p.order.PutUint64(at, v)
-	} else {
-		p.order.PutUint32(at, uint32(v))
+	p.put(at, w.size, v)
+	return nil
+}
+
+// change applies a relocation that changes what is there. Differences to addresses that are not
+// loaded stay as they are.
+func (p *patcher) change(rel *reloc, at []byte, w field) error {
+	sym := p.r.values[rel.sym]
+	if !sym.known && rel.sym != 0 {
+		return nil
+	}
+	v := sym.value + p.addend(rel, at, w.size)
+	second := p.second
+	p.second.op = 0
+	if stores[w.op] != 0 && p.r.f.Machine == elf.EM_RISCV {
+		p.second.op, p.second.off, p.second.value = w.op, rel.off, v
+		return nil
+	}
+	if stores[second.op] == w.op && second.op != 0 && second.off == rel.off {
+		v -= second.value
+	}
+	if !p.combine(at, w, v) {
+		return p.r.f.fail(rel.off, "no ULEB128")
 	}
 	return nil
 }
@@ -218,8 +249,8 @@ func (p *patcher) addend(rel *reloc, at []byte, size uint8) uint64 {
 		return rel.addend
 	case p.rela:
 		return uint64(int64(int32(rel.addend)))
-	case size == 8:
-		return p.order.Uint64(at)
+	case size == 4:
+		return uint64(int64(int32(p.order.Uint32(at))))
 	}
-	return uint64(int64(int32(p.order.Uint32(at))))
+	return p.get(at, size)
 }

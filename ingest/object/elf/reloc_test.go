@@ -258,7 +258,7 @@ func TestRelocateErrors(t *testing.T) {
 			t.Errorf("%s: the good one gave %#x", c.name, got)
 		}
 	}
-	for _, m := range []elf.Machine{elf.EM_MIPS, elf.EM_RISCV, elf.EM_ARM, elf.EM_PPC64,
+	for _, m := range []elf.Machine{elf.EM_LOONGARCH, elf.EM_RISCV, elf.EM_ARM, elf.EM_PPC64,
 		elf.EM_S390} {
 		good.Type = 200 // of none of them
 		f := open(t, relocatable(forms[0], m, true, good))

@@ -11,71 +11,72 @@ func fieldOf(m elf.Machine, kind uint32) (w field, ok bool) {
 		case elf.R_X86_64_NONE:
 			return field{}, true
 		case elf.R_X86_64_64, elf.R_X86_64_DTPOFF64:
-			return field{8, false}, true
+			return field{size: 8}, true
 		case elf.R_X86_64_32, elf.R_X86_64_32S, elf.R_X86_64_DTPOFF32:
-			return field{4, false}, true
+			return field{size: 4}, true
 		case elf.R_X86_64_PC64:
-			return field{8, true}, true
+			return field{size: 8, relative: true}, true
 		case elf.R_X86_64_PC32, elf.R_X86_64_PLT32:
-			return field{4, true}, true
+			return field{size: 4, relative: true}, true
 		}
 	case elf.EM_AARCH64:
 		switch elf.R_AARCH64(kind) {
 		case elf.R_AARCH64_NONE, elf.R_AARCH64_NULL:
 			return field{}, true
 		case elf.R_AARCH64_ABS64:
-			return field{8, false}, true
+			return field{size: 8}, true
 		case elf.R_AARCH64_ABS32:
-			return field{4, false}, true
+			return field{size: 4}, true
 		case elf.R_AARCH64_PREL64:
-			return field{8, true}, true
+			return field{size: 8, relative: true}, true
 		case elf.R_AARCH64_PREL32:
-			return field{4, true}, true
+			return field{size: 4, relative: true}, true
 		}
 	case elf.EM_386:
 		switch elf.R_386(kind) {
 		case elf.R_386_NONE:
 			return field{}, true
 		case elf.R_386_32, elf.R_386_TLS_LDO_32:
-			return field{4, false}, true
+			return field{size: 4}, true
 		case elf.R_386_PC32:
-			return field{4, true}, true
+			return field{size: 4, relative: true}, true
 		}
 	case elf.EM_ARM:
 		switch elf.R_ARM(kind) {
 		case elf.R_ARM_NONE:
 			return field{}, true
 		case elf.R_ARM_ABS32:
-			return field{4, false}, true
+			return field{size: 4}, true
 		case elf.R_ARM_REL32:
-			return field{4, true}, true
+			return field{size: 4, relative: true}, true
 		}
 	case elf.EM_PPC64:
 		switch elf.R_PPC64(kind) {
 		case elf.R_PPC64_NONE:
 			return field{}, true
 		case elf.R_PPC64_ADDR64:
-			return field{8, false}, true
+			return field{size: 8}, true
 		case elf.R_PPC64_ADDR32:
-			return field{4, false}, true
+			return field{size: 4}, true
 		case elf.R_PPC64_REL64:
-			return field{8, true}, true
+			return field{size: 8, relative: true}, true
 		case elf.R_PPC64_REL32:
-			return field{4, true}, true
+			return field{size: 4, relative: true}, true
 		}
 	case elf.EM_S390:
 		switch elf.R_390(kind) {
 		case elf.R_390_NONE:
 			return field{}, true
 		case elf.R_390_64:
-			return field{8, false}, true
+			return field{size: 8}, true
 		case elf.R_390_32:
-			return field{4, false}, true
+			return field{size: 4}, true
 		case elf.R_390_PC64:
-			return field{8, true}, true
+			return field{size: 8, relative: true}, true
 		case elf.R_390_PC32:
-			return field{4, true}, true
+			return field{size: 4, relative: true}, true
 		}
 	}
-	return field{}, false
+	w, ok = fields[m][kind]
+	return w, ok
 }
