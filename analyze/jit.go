@@ -135,6 +135,10 @@ func (x *jitFinder) takeDump(path string, id buildid.ID, d *jitdump.File, q *sid
 	if d.Bad > 0 {
 		x.warn(path, q, true, "", "%d records are left out, the first: %v", d.Bad, d.FirstBad)
 	}
+	if d.BadLines > 0 {
+		x.warn(path, q, false, "", "the lines of %d functions are left out, the first: %v", d.BadLines,
+			d.FirstBadLines)
+	}
 	x.code.Dump, x.code.File = id, d
 }
 

@@ -96,9 +96,7 @@ func AddJITDump(ctx context.Context, sink store.Sink, f *JITFile) (
 	if err != nil {
 		return id, d, err
 	}
-	if d.Bad += bad; d.FirstBad == nil {
-		d.FirstBad = first
-	}
+	d.BadLines, d.FirstBadLines = bad, first
 	c := store.Contribution{Manifest: store.Manifest{ID: id, Kind: ingest.JITDump, Machine: d.Machine,
 		BigEndian: d.BigEndian}}
 	return id, d, errors.Join(f.merge(ctx, sink, &c, table), damage)

@@ -27,6 +27,9 @@ type File struct {
 	Bad    uint64      // records that were left out for what is in them
 	// FirstBad is the error of the first of those, a *decode.Error; nil if there are none.
 	FirstBad error
+	// BadLines is how many functions have lines that make no sense, as their readers found.
+	BadLines      uint64
+	FirstBadLines error
 
 	r      io.ReaderAt
 	size   int64
