@@ -88,30 +88,38 @@ func TestCostsLive(t *testing.T) {
 		err error
 	}
 	done := make(chan result, 1)
+	flushed := make(chan struct{})
 	go func() {
-		sum, err := Record(ctx, w, Options{BPFStats: true})
+		sum, err := Record(ctx, w, Options{BPFStats: true, flushEvery: 20 * time.Millisecond,
+			Flushed: func() {
+				select {
+				case flushed <- struct{}{}:
+				case <-ctx.Done():
+				}
+			}})
 		done <- result{sum, err}
 	}()
-	// It has begun when runs are counted.
-	probe, _ := counted(t)
-	defer probe.Close()
-	for info, _ := probe.Stats(); info == nil || info.RunCount == 0; info, _ = probe.Stats() {
-		select {
-		case r := <-done:
-			t.Fatalf("the recording ended: %v", r.err)
-		case <-time.After(10 * time.Millisecond):
+	// read waits until the counts were read once more: each flush does that, and the first that
+	// ends may have done it before.
+	read := func() {
+		t.Helper()
+		for range 2 {
+			select {
+			case r := <-done:
+				t.Fatalf("the recording ended: %v", r.err)
+			case <-flushed:
+			}
 		}
-		runProgram(t, probe, 1)
 	}
-	time.Sleep(countEvery) // the first reading, behind the begin, is over
+	read()
 	was = bpftool(t, first)
 	runProgram(t, before, 1000)
 	came, second := counted(t)
 	runProgram(t, came, 77)
 	end := bpftool(t, second)
-	time.Sleep(5 * countEvery)
+	read()
 	came.Close()
-	time.Sleep(5 * countEvery)
+	read()
 	is := bpftool(t, first)
 	cancel()
 	r := <-done

@@ -33,7 +33,15 @@ func needLive(t *testing.T) {
 func loadProgram(t *testing.T, spec ebpf.ProgramSpec) (*ebpf.Program, uint32) {
 	t.Helper()
 	spec.Name, spec.License = "usage_test", "GPL"
-	spec.Instructions = asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}
+	// All that passes while a program is attached goes on.
+	pass := int32(1)
+	switch spec.Type {
+	case ebpf.XDP:
+		pass = 2 // XDP_PASS
+	case ebpf.SchedCLS:
+		pass = 0 // TC_ACT_OK
+	}
+	spec.Instructions = asm.Instructions{asm.Mov.Imm(asm.R0, pass), asm.Return()}
 	p, err := ebpf.NewProgram(&spec)
 	if err != nil {
 		t.Skipf("SKIPPED: this kernel loads no program of type %v: %v", spec.Type, err)
