@@ -42,7 +42,7 @@ func (in *Dumps) infer(log Log) {
 	case !ok:
 		valueFields = nil // printed as bytes
 	}
-	types, k, v, err := InferredTypes(keyFields, valueFields, first.KeySize,
+	types, k, v, err := inferredTypes(keyFields, valueFields, first.KeySize,
 		first.ValueSize)
 	if err != nil {
 		return // names that are none of BTF's

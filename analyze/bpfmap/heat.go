@@ -68,7 +68,7 @@ func (in *Dumps) HeatMap(o ChartOptions, log Log) (*chart.HeatMap, error) {
 		if h.Numbered {
 			at = uint64(i) + 1
 		}
-		samples = append(samples, Sum(list, at))
+		samples = append(samples, sumOf(list, at))
 		if cells += len(samples[i].Counts); cells > maxHeatCells {
 			return nil, fmt.Errorf("%s: more than %d slots in all dumps", first.Title(), maxHeatCells)
 		}

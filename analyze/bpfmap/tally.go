@@ -318,8 +318,8 @@ func (c *collector) add(h *chart.Histogram, slot, n uint64) {
 	h.Add(int(slot), n)
 }
 
-// Sum adds up histograms, as the sample of a heat map at a time.
-func Sum(list []*chart.Histogram, time uint64) chart.Sample {
+// sumOf adds up histograms, as the sample of a heat map at a time.
+func sumOf(list []*chart.Histogram, time uint64) chart.Sample {
 	var sum chart.Histogram
 	for _, h := range list {
 		for slot, n := range h.Counts {

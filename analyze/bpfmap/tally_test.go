@@ -277,7 +277,7 @@ func TestHistograms(t *testing.T) {
 	if strings.Join(got, "|") != want || lost != (Losses{Beyond: 6}) {
 		t.Errorf("%s, lost %+v", got, lost)
 	}
-	if s := Sum(list, 5); s.Time != 5 || !slices.Equal(s.Counts, []uint64{0, 0, 0, 16, 1}) {
+	if s := sumOf(list, 5); s.Time != 5 || !slices.Equal(s.Counts, []uint64{0, 0, 0, 16, 1}) {
 		t.Errorf("sum %+v", s)
 	}
 	if texts := lost.Texts(); len(texts) != 1 || !strings.HasPrefix(texts[0], "6 counts") {

@@ -30,8 +30,8 @@ func (q Quality) String() string {
 	return "nothing"
 }
 
-// QualityOf returns the quality of a source of that kind; 0 is no source.
-func QualityOf(best store.SourceKind) Quality {
+// qualityOf returns the quality of a source of that kind; 0 is no source.
+func qualityOf(best store.SourceKind) Quality {
 	switch best {
 	case store.DWARF, store.Pclntab:
 		return Lines
@@ -59,7 +59,7 @@ type objectState struct {
 
 // take notes a source.
 func (o *objectState) take(kind store.SourceKind) {
-	if c := cmp.Compare(QualityOf(kind), QualityOf(o.best)); o.best == 0 || c > 0 ||
+	if c := cmp.Compare(qualityOf(kind), qualityOf(o.best)); o.best == 0 || c > 0 ||
 		c == 0 && kind < o.best {
 		o.best = kind
 	}
@@ -104,7 +104,7 @@ func (ix *index) qualities() []ObjectQuality {
 				}
 			}
 		}
-		list = append(list, ObjectQuality{id, o.path, o.best, QualityOf(o.best)})
+		list = append(list, ObjectQuality{id, o.path, o.best, qualityOf(o.best)})
 	}
 	slices.SortFunc(list, func(a, b ObjectQuality) int {
 		return cmp.Or(strings.Compare(a.Path, b.Path), a.ID.Compare(b.ID))

@@ -37,7 +37,7 @@ func FromELF(f *elf.File) (*Types, *Ext, error) {
 	if b, err = f.Data(s, maxBlob); err != nil {
 		return t, nil, fmt.Errorf("%s: section .BTF.ext: %w", f.Name, err)
 	}
-	x, err := ParseExt(f.Name+": .BTF.ext", b, int64(s.Offset), t)
+	x, err := parseExt(f.Name+": .BTF.ext", b, int64(s.Offset), t)
 	return t, x, err
 }
 

@@ -55,9 +55,9 @@ type CoreRelocation struct {
 	Kind   uint32
 }
 
-// ParseExt reads .BTF.ext, called name, which begins at base of its file, with the strings of t.
+// parseExt reads .BTF.ext, called name, which begins at base of its file, with the strings of t.
 // With an error, a *decode.Error, it returns the valid part before it.
-func ParseExt(name string, raw []byte, base int64, t *Types) (*Ext, error) {
+func parseExt(name string, raw []byte, base int64, t *Types) (*Ext, error) {
 	x := &extReader{name: name, t: t, out: &Ext{}, at: make(map[string]int)}
 	r := decode.New(name, raw, base, t.big)
 	if m := r.U16(); r.Err() == nil && m != magic {

@@ -59,11 +59,11 @@ func TestExt(t *testing.T) {
 		}
 		const noCores = "[{.text [{0 2} {16 2}] [{0 7 3 a.c return 0;} {8 8 0 a.c return 0;}] []}" +
 			" {xdp [{0 2}] [{0 1 1023 a.c }] []}]"
-		x, err := ParseExt("test", parts.bytes(b, 4), 0, types)
+		x, err := parseExt("test", parts.bytes(b, 4), 0, types)
 		if got := fmt.Sprint(x.Sections); err != nil || got != noCores {
 			t.Errorf("%s, error %v", got, err)
 		}
-		x, err = ParseExt("test", parts.bytes(b, 6), 0, types)
+		x, err = parseExt("test", parts.bytes(b, 6), 0, types)
 		want := strings.TrimSuffix(noCores, "[]}]") + "[{24 2 0:1 2}]}]"
 		if got := fmt.Sprint(x.Sections); err != nil || got != want {
 			t.Errorf("%s, error %v", got, err)
@@ -101,7 +101,7 @@ func TestExtDamaged(t *testing.T) {
 			{lines, 8, "records of 8 bytes", 2, 0},
 			{lines + 36, 1 << 30, "behind all strings", 2, 1},
 		} {
-			x, err := ParseExt("test", put(big, ext, c.at, c.v), 1000, types)
+			x, err := parseExt("test", put(big, ext, c.at, c.v), 1000, types)
 			var e *decode.Error
 			if !errors.As(err, &e) || !strings.Contains(e.Reason, c.want) || e.Offset < 1000 ||
 				e.Offset > int64(1000+len(ext)) {
@@ -118,7 +118,7 @@ func TestExtDamaged(t *testing.T) {
 			}
 		}
 		for n := range ext {
-			if _, err := ParseExt("test", ext[:n:n], 0, types); err == nil {
+			if _, err := parseExt("test", ext[:n:n], 0, types); err == nil {
 				t.Fatalf("%d bytes of %d are whole", n, len(ext))
 			}
 		}

@@ -33,7 +33,7 @@ func ReadFile(path string, base *Types) (*Types, error) {
 		return nil, err
 	}
 	packed := elf.PackedHead(f, fi.Size())
-	if len(packed) > 0 && !elf.IsELF(packed) && !IsBTF(packed) {
+	if len(packed) > 0 && !elf.IsELF(packed) && !isBTF(packed) {
 		return nil, fmt.Errorf("%s: %w", path, ErrNoFile) // a bundle may unpack to gigabytes
 	}
 	r, size, _, err := elf.Unpack(path, f, fi.Size())
@@ -47,7 +47,7 @@ func ReadFile(path string, base *Types) (*Types, error) {
 	switch {
 	case elf.IsELF(head):
 		return readELF(path, r, size, base)
-	case IsBTF(head):
+	case isBTF(head):
 		b, err := io.ReadAll(io.NewSectionReader(r, 0, min(size, maxBlob+1)))
 		if err != nil {
 			return nil, err

@@ -92,7 +92,7 @@ func FuzzExt(f *testing.F) {
 		if err != nil {
 			return
 		}
-		x, err := ParseExt("ext", ext, 0, types)
+		x, err := parseExt("ext", ext, 0, types)
 		if x == nil {
 			t.Fatal("nothing was kept")
 		}

@@ -21,8 +21,8 @@ const (
 	version    = 1
 )
 
-// IsBTF reports whether a file that begins with head is a BTF blob.
-func IsBTF(head []byte) bool {
+// isBTF reports whether a file that begins with head is a BTF blob.
+func isBTF(head []byte) bool {
 	if len(head) < headerSize || head[2] != version {
 		return false
 	}

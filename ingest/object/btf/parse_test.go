@@ -111,10 +111,10 @@ func TestFunctions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if types.Len() != 4 || types.Kind(3) != KindFunc || types.Name(3) != "two" ||
-			types.Name(0) != "" || len(types.Raw()) != len(b) || !IsBTF(b) {
+			types.Name(0) != "" || len(types.Raw()) != len(b) || !isBTF(b) {
 			t.Errorf("%d types, the third %s %q", types.Len(), types.Kind(3), types.Name(3))
 		}
-		if IsBTF(b[:8]) || IsBTF(b[1:]) {
+		if isBTF(b[:8]) || isBTF(b[1:]) {
 			t.Error("a part of a blob is one")
 		}
 	}

@@ -213,7 +213,7 @@ func TestChecksums(t *testing.T) {
 	if sum, err := f.CRC32(); err != nil || sum != crc32.ChecksumIEEE(b) {
 		t.Errorf("CRC %#x, %v", sum, err)
 	}
-	if _, err := CRC32(bytes.NewReader(b), int64(len(b))+1); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := crc32Of(bytes.NewReader(b), int64(len(b))+1); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("CRC of a file that ends early: %v", err)
 	}
 	one, err := f.ContentID()

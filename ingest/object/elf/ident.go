@@ -225,10 +225,10 @@ func cut(b []byte) (name string, rest []byte, ok bool) {
 
 // CRC32 returns the checksum that a .gnu_debuglink to this file holds: the CRC-32
 // (IEEE) of the whole file, read in a stream.
-func (f *File) CRC32() (uint32, error) { return CRC32(f.r, f.size) }
+func (f *File) CRC32() (uint32, error) { return crc32Of(f.r, f.size) }
 
-// CRC32 is File.CRC32 for a file that is not open as ELF.
-func CRC32(r io.ReaderAt, size int64) (uint32, error) {
+// crc32Of is File.CRC32 for a file that is not open as ELF.
+func crc32Of(r io.ReaderAt, size int64) (uint32, error) {
 	h := crc32.NewIEEE()
 	buf := blocks.Get().(*[]byte)
 	defer blocks.Put(buf)

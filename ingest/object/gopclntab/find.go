@@ -149,7 +149,7 @@ func scan(f *ingestelf.File, in []region, step, need int, look func(b []byte) bo
 // search finds the table by its magic number.
 func search(f *ingestelf.File) (t *Table, err error) {
 	tried := 0
-	scanErr := scan(f, regions(f, false), 4, 16, MatchHeader, func(at region) bool {
+	scanErr := scan(f, regions(f, false), 4, 16, matchHeader, func(at region) bool {
 		if tried++; tried > maxTried {
 			return true
 		}

@@ -79,8 +79,8 @@ type Table struct {
 	trees trees
 }
 
-// MatchHeader reports whether b begins with a table's header. Eight bytes are enough.
-func MatchHeader(b []byte) bool {
+// matchHeader reports whether b begins with a table's header. Eight bytes are enough.
+func matchHeader(b []byte) bool {
 	_, _, ok := magic(b)
 	return ok
 }

@@ -45,7 +45,7 @@ func (s *Symbol) IsCode() bool {
 	return false
 }
 
-// Stats counts the lines of a Scan.
+// Stats counts the lines of a scanLines.
 type Stats struct {
 	Lines       uint64 // in all
 	Symbols     uint64 // visited
@@ -63,10 +63,10 @@ var ErrRestricted = errors.New("all addresses are zero (kernel.kptr_restrict)")
 // maxLine bounds a line. The kernel's own bound on a name is KSYM_NAME_LEN, 512.
 const maxLine = 64 << 10
 
-// Read visits the symbols as Scan does. A line of another form is an error, too,
+// Read visits the symbols as scanLines does. A line of another form is an error, too,
 // after all valid ones have been visited.
 func Read(name string, r io.Reader, visit func(Symbol) bool) error {
-	stats, err := Scan(name, r, visit)
+	stats, err := scanLines(name, r, visit)
 	if err == nil && stats.Bad > 0 {
 		err = fmt.Errorf("%d of %d lines are no kernel symbols, the first: %w",
 			stats.Bad, stats.Lines, stats.FirstBad)
@@ -74,15 +74,15 @@ func Read(name string, r io.Reader, visit func(Symbol) bool) error {
 	return err
 }
 
-// Scan visits the symbols in the order of the file until visit returns false;
+// scanLines visits the symbols in the order of the file until visit returns false;
 // lines that Stats counts as left out are not visited. The names given stay valid.
 // If every address is zero the error wraps ErrRestricted; a list without one good
 // line is an error, too. Single lines of another form are counted only.
-func Scan(name string, r io.Reader, visit func(Symbol) bool) (Stats, error) {
+func scanLines(name string, r io.Reader, visit func(Symbol) bool) (Stats, error) {
 	return scan(&parser{name: name, modules: map[string]string{}}, r, visit)
 }
 
-// ScanAll visits the symbols as Scan does, and those of BPF programs, too, as of a
+// ScanAll visits the symbols as scanLines does, and those of BPF programs, too, as of a
 // module "bpf": the programs loaded when the list was read.
 func ScanAll(name string, r io.Reader, visit func(Symbol) bool) (Stats, error) {
 	return scan(&parser{name: name, modules: map[string]string{}, bpf: true}, r, visit)

@@ -29,7 +29,7 @@ ffffffffc0300000 t bpf_prog_6deef7357e7b4530_sd_fw_egress	[bpf]
 `
 
 func read(text string) (got []string, stats Stats, err error) {
-	stats, err = Scan("kallsyms", strings.NewReader(text), func(s Symbol) bool {
+	stats, err = scanLines("kallsyms", strings.NewReader(text), func(s Symbol) bool {
 		got = append(got, fmt.Sprintf("%x %c %s [%s]", s.Addr, s.Type, s.Name, s.Module))
 		return true
 	})
@@ -133,7 +133,7 @@ func TestNoList(t *testing.T) {
 	}
 	r := io.MultiReader(strings.NewReader(small), iotest.ErrReader(io.ErrClosedPipe))
 	n := 0
-	stats, err := Scan("kallsyms", r, func(Symbol) bool { n++; return true })
+	stats, err := scanLines("kallsyms", r, func(Symbol) bool { n++; return true })
 	if !errors.Is(err, io.ErrClosedPipe) || n != 8 || stats.Symbols != 8 {
 		t.Errorf("a list that breaks off: %d symbols, %v", n, err)
 	}
@@ -170,7 +170,7 @@ func TestHost(t *testing.T) {
 	}
 	defer f.Close()
 	stext := false
-	stats, err := Scan("/proc/kallsyms", f, func(s Symbol) bool {
+	stats, err := scanLines("/proc/kallsyms", f, func(s Symbol) bool {
 		stext = stext || s.Name == "_stext" && s.Module == "" && s.IsCode()
 		return true
 	})
@@ -188,7 +188,7 @@ func FuzzKallsyms(f *testing.F) {
 	f.Add([]byte("1 t f\t[m]"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n := uint64(0)
-		stats, err := Scan("fuzz", bytes.NewReader(b), func(s Symbol) bool {
+		stats, err := scanLines("fuzz", bytes.NewReader(b), func(s Symbol) bool {
 			if n++; s.Addr == 0 || s.Name == "" || strings.ContainsAny(s.Name, "\t\n ") ||
 				s.Module == "bpf" {
 				t.Errorf("bad symbol %+v", s)
@@ -214,7 +214,7 @@ func BenchmarkScan(b *testing.B) {
 	b.SetBytes(int64(text.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Scan("bench", bytes.NewReader(text.Bytes()),
+		if _, err := scanLines("bench", bytes.NewReader(text.Bytes()),
 			func(Symbol) bool { return true }); err != nil {
 			b.Fatal(err)
 		}
