@@ -142,7 +142,7 @@ func (x *jitFinder) takeDump(path string, id buildid.ID, d *jitdump.File, q *sid
 	x.code.Dump, x.code.File = id, d
 }
 
-// stored takes what the store has of a process: by its identity, else by its number.
+// stored takes the lists that the store has of a process: by its identity, else by its number.
 func (x *jitFinder) stored(kind ingest.ObjectKind, q *sideband.JITQuery) {
 	m, proven := x.candidates(kind, q.Process(), q), true
 	if m == nil {

@@ -6,7 +6,7 @@ import (
 	"symbolize/ingest"
 )
 
-// check refuses a profile whose tables refer to what they do not have.
+// check refuses a profile whose tables refer to entries that do not exist.
 func check(p *ingest.Profile) error {
 	for i := range p.Objects {
 		if k := p.Objects[i].Kernel; k != ingest.NoObject && int(k) >= len(p.Objects) {

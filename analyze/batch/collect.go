@@ -38,7 +38,7 @@ type places struct {
 	Key       string // objectKey
 	Object    ingest.Object
 	Offsets   []addr.Offset // ascending
-	Undecided []addr.Offset // of bytes before what may be return addresses
+	Undecided []addr.Offset // of the bytes before possible return addresses
 }
 
 // ownNames are the answers that the capture itself gave, by objectKey.
@@ -137,7 +137,7 @@ func placesOf(p *ingest.Profile) []places {
 	return list
 }
 
-// bare returns an object without what differs between processes and has no part in names.
+// bare returns an object without the fields that differ between processes and do not affect names.
 func bare(o *ingest.Object) ingest.Object {
 	b := *o
 	b.Segments, b.Undecided, b.Kernel = nil, false, ingest.NoObject

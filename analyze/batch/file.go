@@ -149,7 +149,7 @@ func (b *file) get(name string, value any) (bool, error) {
 	return true, b.read(b.index[i], value)
 }
 
-// read reads a record into what value points to.
+// read reads a record into the value that value points to.
 func (b *file) read(e entry, value any) error {
 	fi, err := b.f.Stat()
 	if err != nil {

@@ -26,11 +26,11 @@ const (
 // unknownValue stands in the name of a group for a key that a capture has no value of.
 const unknownValue = "unknown"
 
-// Grouping tells which captures become one profile: those with equal values of all keys.
+// Grouping selects the captures that become one profile: those with equal values of all keys.
 type Grouping struct {
 	Keys []string
-	// Pattern takes values from the end of a capture's path: "{service}/{host}/{day}.data". "" takes
-	// none.
+	// Pattern takes values from the end of a capture's path: "{service}/{host}/{day}.data". ""
+	// takes none.
 	Pattern string
 	// Manifest has values by path, which go before those of the pattern: see ReadManifest.
 	Manifest map[string]map[string]string
@@ -120,7 +120,7 @@ func (g *Grouping) values(h *Head) (values, missing []string) {
 	return values, missing
 }
 
-// value returns what a capture itself has for a key.
+// value returns a capture's own value of a key.
 func (h *Head) value(key string) string {
 	switch key {
 	case KeyHost:

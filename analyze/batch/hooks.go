@@ -8,7 +8,7 @@ import (
 	"symbolize/ingest"
 )
 
-// Hooks are told what happens, from one goroutine at a time. Each may be nil.
+// Hooks are called with the events of a run, from one goroutine at a time. Each may be nil.
 type Hooks struct {
 	Step     func(name string, total int)           // a step begins
 	Done     func()                                 // one more of the step's is done
@@ -51,7 +51,7 @@ func (h *Hooks) warn(capture string, w ingest.Warning) {
 	}
 }
 
-// steps is parallel for a step of which the hooks are told.
+// steps is parallel for a step that the hooks are called with.
 func steps(ctx context.Context, workers int, h Hooks, name string, n int,
 	do func(ctx context.Context, i int) error) error {
 	h.step(name, n)

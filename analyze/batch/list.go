@@ -84,7 +84,7 @@ var arrayVariables = []struct{ index, first, count string }{
 }
 
 // TaskIndex returns the number of this task in the array of an engine, from 0, and the count of
-// tasks, 0 if the engine does not tell. ok is false outside of an array.
+// tasks, 0 if the engine does not report it. ok is false outside of an array.
 func TaskIndex(getenv func(string) string) (index, count int, ok bool) {
 	for _, v := range arrayVariables {
 		i, err := strconv.Atoi(getenv(v.index))

@@ -235,7 +235,7 @@ func (g *group) name(p *ingest.Profile) error {
 	return nil
 }
 
-// layout returns what the answers know of the objects' layout.
+// layout returns the objects' layout in the answers.
 func (g *group) layout() pprof.WriteOptions {
 	return pprof.WriteOptions{
 		Layout: func(id ingest.ObjectID) []pprof.Segment {

@@ -241,7 +241,7 @@ func (a *answer) findOthers(ctx context.Context, v store.View, list []places) er
 		}
 	}
 	for l, r := range a.Names.Reasons {
-		if r == ingest.Mismatch { // it is for the path to say, in group.names
+		if r == ingest.Mismatch { // the path decides, in group.names
 			a.Names.Reasons[l] = ingest.NotIndexed
 		}
 	}

@@ -124,7 +124,7 @@ func (b *namesBuilder) finish() {
 	b.p.Names = b.names
 }
 
-// facts adds what an answer has for a whole object.
+// facts adds the fields of an answer that are of a whole object.
 func (b *namesBuilder) facts(object ingest.ObjectID, a *answer) {
 	n := b.names
 	n.Warnings = append(n.Warnings, a.Names.Warnings...)

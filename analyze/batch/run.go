@@ -45,7 +45,7 @@ const (
 	FormatFolded = ".folded"
 )
 
-// Summary counts what Run did.
+// Summary counts the results of Run.
 type Summary struct {
 	CollectStats
 	NameStats
@@ -55,8 +55,8 @@ type Summary struct {
 	Lacking    []string // captures without a value of some key, and the keys
 }
 
-// Run makes the profiles of all captures on this machine: it collects each capture, names each part
-// and merges each group. What an earlier run of the same inputs has done is not done again. A
+// Run makes the profiles of all captures on this machine: it collects each capture, names each
+// part and merges each group. What an earlier run of the same inputs has done is not done again. A
 // capture that cannot be read goes to Failed, and the others are done.
 func Run(ctx context.Context, captures []string, opts RunOptions) (*Summary, error) {
 	r := &runner{opts: opts, work: filepath.Join(opts.Out, workDir)}

@@ -59,7 +59,7 @@ func (o *Stored) addVariants(m *store.Manifest) {
 	}
 }
 
-// addPiece adds a piece of a perf map or jitdump file: the process, and what was kept of it.
+// addPiece adds a piece of a perf map or jitdump file: the process, and the part that was kept.
 func (o *Stored) addPiece(v *store.Variant) {
 	n := len(o.Processes) - 1
 	p := StoredProcess{PID: int32(v.Program), Host: v.BootID, Written: int64(v.Load), Size: int64(v.Size)}

@@ -17,7 +17,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%q: `%s` takes no arguments", args[0], cmd.CommandPath())
 }
 
-// oneArg wants one argument, a name of which stands for it in the error.
+// oneArg wants one argument, which has this name in the error.
 func oneArg(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -30,7 +30,7 @@ func oneArg(name string) cobra.PositionalArgs {
 	}
 }
 
-// someArgs wants at least one argument, a name of which stands for it in the error.
+// someArgs wants at least one argument, which has this name in the error.
 func someArgs(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {

@@ -89,7 +89,8 @@ func (o *batchInputs) paths(a *app, args []string, walk bool) (own, all []string
 	return share.Of(args), args, err
 }
 
-// share reads --shard: "I/N", "/N" with the index of the engine's task, or "/" with its count, too.
+// share reads --shard: "I/N", "/N" with the index of the engine's task, or "/" with its count,
+// too.
 func (o *batchInputs) share(a *app) (batch.Shard, error) {
 	if o.shard == "" {
 		return batch.Shard{}, nil
@@ -112,7 +113,7 @@ func (o *batchInputs) share(a *app) (batch.Shard, error) {
 	return share, nil
 }
 
-// batchGroups are the flags that say which captures become one profile.
+// batchGroups are the flags that select the captures of one profile.
 type batchGroups struct {
 	by       []string
 	pattern  string
@@ -154,7 +155,7 @@ func (o *batchGroups) grouping() (g batch.Grouping, extensions []string, err err
 	return g, extensions, nil
 }
 
-// demangler returns what makes the demanglers of groups.
+// demangler returns the function that makes the demanglers of groups.
 func (o *batchGroups) demangler() (func() *report.Demangler, error) {
 	mode, err := parseDemangle(o.demangle, "simple")
 	return func() *report.Demangler { return report.NewDemangler(mode) }, err
@@ -261,7 +262,7 @@ func (o *batchRunOptions) options(a *app) (opts batch.RunOptions, err error) {
 	return opts, nil
 }
 
-// batchHooks print what happens to captures.
+// batchHooks print the events of a run.
 func (a *app) batchHooks() batch.Hooks {
 	return batch.Hooks{
 		OnFailed: func(capture string, err error) {
@@ -282,7 +283,7 @@ func (a *app) batchHooks() batch.Hooks {
 }
 
 // batchSession are the options of a session for one of many captures. Files of this host are not
-// looked for: what a night gives must not depend on the machine that it runs on.
+// looked for: the results of a night must not depend on the machine that it runs on.
 func (a *app) batchSession(o *inputOptions) analyze.Options {
 	opts := a.sessionOptions(o)
 	opts.Local = nil
@@ -305,7 +306,7 @@ func (a *app) warnLacking(lacking []string) {
 	}
 }
 
-// reportBatch prints what a run did, and writes it to the file of --summary.
+// reportBatch prints the results of a run, and writes them to the file of --summary.
 func (a *app) reportBatch(sum *batch.Summary, path string) error {
 	if !a.quiet {
 		fmt.Fprintf(a.env.Stderr, "captures   %d, %d failed, %d collected before; %d samples\n",

@@ -36,7 +36,7 @@ func addOutputFlag(fs *pflag.FlagSet, p *string) {
 // addLimitFlag adds -n and its other name, --rows.
 func addLimitFlag(fs *pflag.FlagSet, p *int, byDefault int, usage string) {
 	fs.IntVarP(p, "limit", "n", byDefault, usage)
-	if byDefault < 0 { // stands for none, which usage describes
+	if byDefault < 0 { // none: usage describes it
 		fs.Lookup("limit").DefValue = "0"
 	}
 	fs.IntVar(p, "rows", byDefault, usage)

@@ -10,7 +10,7 @@ import (
 	"symbolize/fixtures/jitbuild"
 )
 
-// cmdJIT is `jit DIR FILE…`: writes what there is of the process of jitbuild into a directory:
+// cmdJIT is `jit DIR FILE…`: writes the files of the process of jitbuild into a directory:
 // perf.data, perf-77.map, jit-77.dump. The lists of its code were written 10 s after it began;
 // "stale" before a name makes that 10 s before.
 func cmdJIT(ts *testscript.TestScript, neg bool, args []string) {

@@ -31,7 +31,7 @@ type JITFile struct {
 }
 
 // AddPerfMap merges a perf map into a sink, under the hash of its content, with the text itself as
-// blobs. Map is what was read of it: beside an error, all before it.
+// blobs. Map is its content: beside an error, all before it.
 func AddPerfMap(ctx context.Context, sink store.Sink, f *JITFile) (
 	id buildid.ID, m *perfmap.Map, err error) {
 	m, damage := perfmap.Read(f.Path, io.NewSectionReader(f.R, 0, f.Size))
@@ -60,8 +60,8 @@ func noFunctions(path string, damage, bad error) error {
 	return fmt.Errorf("%s: it lists no function", path)
 }
 
-// perfMapTable makes the table of a perf map: by addresses of the process. Of a function that a later
-// one has cut the rest counts as one of its own.
+// perfMapTable makes the table of a perf map: by addresses of the process. Of a function that a
+// later one has cut the rest counts as one of its own.
 func perfMapTable(m *perfmap.Map) (*symtab.Encoded, error) {
 	b := symtab.NewBuilder(symtab.Options{})
 	for i := 0; i < len(m.Symbols); {
@@ -79,7 +79,7 @@ func perfMapTable(m *perfmap.Map) (*symtab.Encoded, error) {
 }
 
 // AddJITDump merges a jitdump file into a sink, under its Identity, with the file itself as blobs.
-// File is what was read of it: beside an error, all before it.
+// File is its content: beside an error, all before it.
 func AddJITDump(ctx context.Context, sink store.Sink, f *JITFile) (
 	id buildid.ID, d *jitdump.File, err error) {
 	d, damage := jitdump.Open(f.Path, f.R, f.Size)
@@ -179,8 +179,8 @@ func (f *JITFile) merge(ctx context.Context, sink store.Sink, c *store.Contribut
 	return nil
 }
 
-// JITAlias is the object whose Probable ones are the perf maps, or the jitdump files, of a process:
-// of its identity, or if that is zero of all processes with its number.
+// JITAlias is the object whose Probable ones are the perf maps, or the jitdump files, of a
+// process: of its identity, or if that is zero of all processes with its number.
 func JITAlias(kind ingest.ObjectKind, process buildid.ID, pid int32) buildid.ID {
 	sum := sha1.Sum(fmt.Appendf(nil, "%s of process\x00%s\x00%d", kind, process, pid))
 	return buildid.Make(buildid.JIT, sum[:])

@@ -92,7 +92,7 @@ func RebuildJITFile(m *store.Manifest, blob func(store.BlobID) ([]byte, error)) 
 		if d == nil {
 			return nil, err
 		}
-		table, _, _, err := jitDumpTable(d) // what is damaged was left out before, too
+		table, _, _, err := jitDumpTable(d) // damaged parts were left out before, too
 		return table, err
 	}
 	p, err := perfmap.Read(f.Path, io.NewSectionReader(f.R, 0, f.Size))

@@ -16,7 +16,7 @@ func open(b []byte) (*jitdump.File, error) {
 	return jitdump.Open("d", bytes.NewReader(b), int64(len(b)))
 }
 
-// text prints what a file says, a line for each placement and source line.
+// text prints the content of a file, a line for each placement and source line.
 func text(t *testing.T, f *jitdump.File) string {
 	t.Helper()
 	var b strings.Builder
@@ -86,8 +86,8 @@ func TestV8Lines(t *testing.T) {
 	}
 }
 
-// TestRubbishFiles: entries whose files are bytes of freed memory, NULs among them, have their lines
-// all the same, and the file of the function's name if it is as long; others are an error.
+// TestRubbishFiles: entries whose files are bytes of freed memory, NULs among them, have their
+// lines all the same, and the file of the function's name if it is as long; others are an error.
 func TestRubbishFiles(t *testing.T) {
 	for _, c := range []struct{ name, rubbish, want string }{
 		{"JS:*f /srv/a.js:1:13", "\xe0\x00\x00\x01\x02\xff4|", "/srv/a.js"},

@@ -24,7 +24,7 @@ type File struct {
 
 	Loads  []Load      // functions, in the order of the file
 	Placed []Placement // where they lay, in the order of the file
-	Bad    uint64      // records that were left out for what is in them
+	Bad    uint64      // records that were left out for their content
 	// FirstBad is the error of the first of those, a *decode.Error; nil if there are none.
 	FirstBad error
 	// BadLines is how many functions have lines that make no sense, as their readers found.
