@@ -40,6 +40,15 @@ func (s *Session) LocalFiles() (paths []string, kernel bool, debugRoots []string
 	return paths, kernel, s.finder.DebugRoots()
 }
 
+// Searching returns View, which with Options.Local looks for an object on this host when its build ID
+// is asked for.
+func (s *Session) Searching(ctx context.Context) store.View {
+	if s.finder == nil {
+		return s.view
+	}
+	return s.finder.Searching(ctx, s.view, func(err error) { s.warnError(err, "", false) })
+}
+
 // findLocal indexes the objects of a capture that are to be found by Options.Local: of each the
 // functions at its locations, or all if a capture before had other ones.
 func (s *Session) findLocal(ctx context.Context, seen *input.Seen) error {

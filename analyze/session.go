@@ -31,7 +31,9 @@ type Session struct {
 	wanted  map[buildid.Key]*wanted
 	warned  map[string]bool // warnings of the store that were passed on
 	partial bool
-	tables  *unwind.Tables // nil until they are needed
+	named   map[buildid.Key]bool       // objects of Options.With, see Origin
+	origins map[buildid.ID]local.Place // of the finder's objects, nil until they are needed
+	tables  *unwind.Tables             // nil until they are needed
 
 	jitFiles []JITLink
 	reused   map[buildid.ID][]addr.Range // by perf map
@@ -58,6 +60,7 @@ func Open(ctx context.Context, opts Options) (*Session, error) {
 	if err == nil {
 		err = s.addBCC(ctx)
 	}
+	s.noteNamed()
 	if err == nil {
 		err = s.addCaptures(ctx, slices.Concat(opts.Bundles, captures))
 	}

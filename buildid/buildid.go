@@ -126,6 +126,26 @@ func (id ID) Space() Space { return id.space }
 // Exact reports whether the length is the true one.
 func (id ID) Exact() bool { return !id.inexact }
 
+// usualLengths are those of the build IDs that linkers make: SHA-1, MD5 or UUID, and the 8 bytes of
+// lld's fast hash.
+var usualLengths = []int{20, 16, 8}
+
+// AsExact returns the exact IDs of usual lengths that an inexact one may be, longest first, and an
+// exact ID itself.
+func (id ID) AsExact() (list []ID) {
+	if !id.inexact {
+		return []ID{id}
+	}
+	for _, n := range usualLengths {
+		if n >= len(id.bytes) {
+			padded := make([]byte, n)
+			copy(padded, id.bytes)
+			list = append(list, Make(id.space, padded))
+		}
+	}
+	return list
+}
+
 // Hex returns the bytes in lower-case hexadecimal at true length, without the
 // space.
 func (id ID) Hex() string { return hex.EncodeToString([]byte(id.bytes)) }

@@ -95,3 +95,23 @@ func TestCompare(t *testing.T) {
 		}
 	}
 }
+
+// TestAsExact: an inexact ID may be any of a usual length that has its bytes and zeros.
+func TestAsExact(t *testing.T) {
+	exact := Make(GNU, []byte{1, 2, 3})
+	if got := exact.AsExact(); len(got) != 1 || got[0] != exact {
+		t.Errorf("an exact ID: %v", got)
+	}
+	padded := make([]byte, 20)
+	copy(padded, "123456789")
+	var got []int
+	for _, id := range Padded(padded).AsExact() {
+		if !id.Exact() || !id.Matches(Padded(padded)) {
+			t.Errorf("%s is not exact, or does not match", id)
+		}
+		got = append(got, id.Len())
+	}
+	if !slices.Equal(got, []int{20, 16}) {
+		t.Errorf("lengths %v, want 20 and 16", got)
+	}
+}

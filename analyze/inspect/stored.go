@@ -132,8 +132,32 @@ func WriteList(w io.Writer, list []*Stored) error {
 	return t.Print(w)
 }
 
+// StoredFunction is a function of a source of an object. Its JSON names are an interface.
+type StoredFunction struct {
+	Source string `json:"source"`
+	Start  uint64 `json:"address"`
+	Size   uint64 `json:"size"`
+	Name   string `json:"name"`
+}
+
 // WriteFunctions writes a line for each function of each source of an object.
 func WriteFunctions(ctx context.Context, w io.Writer, v store.View, m *store.Manifest) error {
+	return eachFunction(ctx, v, m, func(f StoredFunction) error {
+		_, err := fmt.Fprintf(w, "%s\t%#x\t%d\t%s\n", f.Source, f.Start, f.Size,
+			ingest.OneLine(f.Name))
+		return err
+	})
+}
+
+// WriteFunctionsJSON writes the functions as JSON, an object on each line.
+func WriteFunctionsJSON(ctx context.Context, w io.Writer, v store.View, m *store.Manifest) error {
+	enc := ingest.NewJSONEncoder(w)
+	return eachFunction(ctx, v, m, func(f StoredFunction) error { return enc.Encode(f) })
+}
+
+// eachFunction calls body for the functions of an object, source by source.
+func eachFunction(ctx context.Context, v store.View, m *store.Manifest,
+	body func(StoredFunction) error) error {
 	for i, s := range m.Sources {
 		if s.Kind == store.Unwind {
 			continue // no functions, rules
@@ -143,11 +167,10 @@ func WriteFunctions(ctx context.Context, w io.Writer, v store.View, m *store.Man
 			return err
 		}
 		for f, err := range symbols.All() {
-			if err != nil {
-				return err
+			if err == nil {
+				err = body(StoredFunction{s.Kind.String(), uint64(f.Start), uint64(f.Size), f.Name})
 			}
-			if _, err := fmt.Fprintf(w, "%s\t%#x\t%d\t%s\n", s.Kind, uint64(f.Start), f.Size,
-				ingest.OneLine(f.Name)); err != nil {
+			if err != nil {
 				return err
 			}
 		}

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"slices"
+	"strings"
 
+	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/store"
 )
@@ -15,7 +18,7 @@ import (
 const maxLookups = 32
 
 // Files answers lines that name their object themselves, as llvm-symbolizer takes them that is
-// given none: `FILE ADDR`, `"FILE" ADDR`, `CODE "FILE" ADDR`. It is for one goroutine.
+// given none: `FILE ADDR`, `"FILE" ADDR`, `CODE "FILE" ADDR`, `BUILDID:ID ADDR`. It is for one goroutine.
 type Files struct {
 	ctx    context.Context
 	o      *Options
@@ -26,7 +29,10 @@ type Files struct {
 
 	// Fail is called once for each file that cannot be opened, Finish for each Looker before
 	// it is closed. Both must be set.
-	Fail   func(error)
+	Fail func(error)
+	// ByID returns the object that a line names by its build ID, or by the beginning of one, and
+	// the view that has it. It must be set.
+	ByID   func(text string) (store.View, buildid.ID, error)
 	Finish func(*Looker)
 }
 
@@ -107,7 +113,7 @@ func (m *Files) looker(file string) *Looker {
 	if _, known := m.failed[file]; known || m.ctx.Err() != nil {
 		return nil
 	}
-	obj, err := OpenFile(m.ctx, m.view, file, m.index, m.o)
+	obj, err := m.openObject(file)
 	if err != nil {
 		m.failed[file] = ingest.Printable(err.Error())
 		m.Fail(err)
@@ -124,12 +130,55 @@ func (m *Files) looker(file string) *Looker {
 	return l
 }
 
+// idPrefix marks build IDs in lines, as of llvm-symbolizer; filePrefix marks names of files.
+const (
+	idPrefix   = "BUILDID:"
+	filePrefix = "FILE:"
+)
+
+func (m *Files) openObject(name string) (*Object, error) {
+	text, byID := strings.CutPrefix(name, idPrefix)
+	if !byID {
+		return OpenFile(m.ctx, m.view, name, m.index, m.o)
+	}
+	view, id, err := m.ByID(text)
+	if err != nil {
+		return nil, err
+	}
+	return OpenID(view, id, text, m.o)
+}
+
+// Arguments answers lines that were given together; as JSON the answers are one list.
+func (m *Files) Arguments(w io.Writer, args []string) error {
+	text := []byte(strings.Join(args, "\n") + "\n")
+	if m.o.Style != JSON {
+		return m.Lines(w, text)
+	}
+	var list bytes.Buffer
+	if err := m.Lines(&list, text); err != nil {
+		return err
+	}
+	answers := bytes.ReplaceAll(bytes.TrimSuffix(list.Bytes(), []byte("\n")), []byte("\n"), []byte(","))
+	_, err := fmt.Fprintf(w, "[%s]\n", answers)
+	return err
+}
+
 // splitQuery splits a line into the file and the address. The file may be quoted, which it must
-// be if it has blanks, and follow the word CODE.
+// be if it has blanks, and follow the word CODE and "FILE:". A build ID follows "BUILDID:", and has
+// that in the result too.
 func splitQuery(line []byte) (file string, address []byte, ok bool) {
 	line = bytes.TrimSpace(line)
 	if rest, found := bytes.CutPrefix(line, []byte("CODE ")); found {
 		line = bytes.TrimLeft(rest, " ")
+	}
+	if len(line) == 0 {
+		return "", nil, false
+	}
+	prefix := ""
+	if rest, found := bytes.CutPrefix(line, []byte(idPrefix)); found {
+		prefix, line = idPrefix, rest
+	} else {
+		line = bytes.TrimPrefix(line, []byte(filePrefix))
 	}
 	if len(line) == 0 {
 		return "", nil, false
@@ -141,5 +190,5 @@ func splitQuery(line []byte) (file string, address []byte, ok bool) {
 		name, address, ok = bytes.Cut(line, []byte(" "))
 	}
 	address, _, _ = bytes.Cut(bytes.TrimSpace(address), []byte(" "))
-	return string(name), address, ok && len(name) > 0 && len(address) > 0
+	return prefix + string(name), address, ok && len(name) > 0 && len(address) > 0
 }

@@ -16,19 +16,24 @@ type CoverageOptions struct {
 	Count bool // weigh frames by samples instead of periods
 	// Searched: files of this host were looked through for objects that nothing else had.
 	Searched bool
+	// Origin returns where the symbols of an object came from, "" for nowhere; nil where that is not
+	// known.
+	Origin func(*ingest.Object) string
 }
 
 // Coverage is how much of a profile is named, and why the rest is not.
 // Frames of all events count; "named" is with a function name, and each frame
 // weighs as much as its sample.
 type Coverage struct {
+	Captures  []string         `json:"captures,omitempty"`
 	Samples   uint64           `json:"samples"`
 	Events    []EventCoverage  `json:"events"`
 	Frames    uint64           `json:"frames"`
 	Named     float64          `json:"named_percent"` // by weight
 	Domains   []DomainCoverage `json:"domains"`
 	BuildIDs  []IDCoverage     `json:"build_ids"`
-	Missing   []Missing        `json:"missing"` // heaviest first
+	Objects   []Origin         `json:"objects,omitempty"` // most frames first
+	Missing   []Missing        `json:"missing"`           // heaviest first
 	Probable  []Probable       `json:"probable,omitempty"`
 	Lost      uint64           `json:"lost"`
 	Throttled uint64           `json:"throttled"`
@@ -59,6 +64,14 @@ type IDCoverage struct {
 	Objects int     `json:"objects"`
 	Frames  uint64  `json:"frames"`
 	Share   float64 `json:"share_percent"` // of the frames in files, by weight
+}
+
+// Origin counts the objects whose symbols came from one place.
+type Origin struct {
+	From    string  `json:"from"` // "the store", "local files", "--with", "nowhere" ...
+	Objects int     `json:"objects"`
+	Frames  uint64  `json:"frames"`
+	Share   float64 `json:"share_percent"` // of all frames, by weight
 }
 
 // Missing counts the unnamed frames of one object for one reason.
@@ -96,6 +109,9 @@ var domainText = [...]string{
 func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 	c := &Coverage{Lost: p.Stats.Lost, Throttled: p.Stats.Throttled, CutChains: p.Stats.CutChains,
 		Missing: []Missing{}, Copied: NewCopied(&p.Stats.Copied)}
+	for _, path := range p.Meta.Captures {
+		c.Captures = append(c.Captures, ingest.Printable(path))
+	}
 	for _, w := range p.Stats.Warnings {
 		c.Warnings = append(c.Warnings, ingest.Printable(w.Text))
 	}
@@ -109,12 +125,14 @@ func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 	named, all := p.NamedFrames(locations)
 	var domains, domainsNamed [len(domainText)]ingest.FrameSum
 	objects := make([]ingest.FrameSum, len(p.Objects))
+	hasNames := make([]bool, len(p.Objects))
 	for l, w := range locations {
 		object := p.Locations[l].Object
 		d := p.Objects[object].Domain()
 		objects[object].Add(w)
 		domains[d].Add(w)
 		if p.IsNamed(ingest.LocationID(l)) {
+			hasNames[object] = true
 			domainsNamed[d].Add(w)
 		}
 	}
@@ -128,6 +146,9 @@ func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 		}
 	}
 	c.countIDs(p, objects)
+	if opts.Origin != nil {
+		c.countOrigins(p, opts.Origin, hasNames, objects, all)
+	}
 	c.findMissing(p, opts.Searched, locations, objects, all)
 	c.findProbable(p, objects, all)
 	return c
@@ -201,6 +222,35 @@ func (c *Coverage) countIDs(p *ingest.Profile, objects []ingest.FrameSum) {
 	slices.SortStableFunc(c.BuildIDs, func(a, b IDCoverage) int {
 		return cmp.Compare(b.Share,
 			a.Share)
+	})
+}
+
+// countOrigins sums the objects by where their symbols came from.
+func (c *Coverage) countOrigins(p *ingest.Profile, origin func(*ingest.Object) string,
+	hasNames []bool, objects []ingest.FrameSum, all ingest.FrameSum) {
+	sums := make(map[string]ingest.FrameSum)
+	counts := make(map[string]int)
+	for i := range p.Objects {
+		if o := &p.Objects[i]; objects[i].Frames > 0 && !o.Kind.Collapsed() {
+			from := origin(o)
+			switch {
+			case from == "" && hasNames[i]: // a profile with names, BPF symbols
+				from = "the captures"
+			case from == "":
+				from = "nowhere"
+			}
+			sum := sums[from]
+			sum.Add(objects[i])
+			sums[from] = sum
+			counts[from]++
+		}
+	}
+	for from, sum := range sums {
+		c.Objects = append(c.Objects, Origin{From: from, Objects: counts[from], Frames: sum.Frames,
+			Share: share(sum, all)})
+	}
+	slices.SortFunc(c.Objects, func(a, b Origin) int {
+		return cmp.Or(cmp.Compare(b.Frames, a.Frames), cmp.Compare(a.From, b.From))
 	})
 }
 

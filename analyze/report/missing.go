@@ -34,6 +34,13 @@ func (c *Coverage) WriteSummary(w io.Writer) error {
 		}
 		fmt.Fprintf(out, "build IDs  %s\n", strings.Join(words, ", "))
 	}
+	if len(c.Objects) > 0 {
+		words := make([]string, len(c.Objects))
+		for i, o := range c.Objects {
+			words[i] = fmt.Sprintf("%d from %s", o.Objects, o.From)
+		}
+		fmt.Fprintf(out, "objects    %s\n", strings.Join(words, ", "))
+	}
 	if n := len(c.Probable); n > 0 {
 		sum := ingest.FrameSum{}
 		for _, o := range c.Probable {

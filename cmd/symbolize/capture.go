@@ -32,6 +32,7 @@ type captureOptions struct {
 	duration     time.Duration
 	timed        func() bool // --duration was given
 	check        bool
+	format       string
 	kernelCopy   bool
 	bpfStats     bool
 	maps         []string
@@ -83,13 +84,15 @@ func newCaptureCommand(a *app) *cobra.Command {
 				return err
 			}
 			if o.check {
-				return runCaptureCheck(a)
+				return runCaptureCheck(a, o.format)
 			}
 			return runCapture(ctx, a, o, args)
 		}),
 	}
 	cmd.Flags().SortFlags = false
 	o.register(cmd.Flags())
+	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	cmd.Flags().Lookup("format").Usage = "with --check: `FORMAT` of the result: text or json"
 	return cmd
 }
 
@@ -125,7 +128,9 @@ func (o *captureOptions) validate(args []string) error {
 	case o.check && (o.output != "" || len(args) > 0):
 		return usagef("--check records nothing: it goes with neither -o nor COMMAND")
 	case o.check:
-		return nil
+		return checkFormat(o.format, formatText, formatJSON)
+	case o.format != formatText:
+		return usagef("--format is that of --check: a bundle has one form")
 	case o.output == "":
 		return withHint(usagef("nowhere to write to"), "name a file with -o FILE")
 	case o.output == "-":
@@ -169,10 +174,27 @@ func (o *captureOptions) parseRotate() (ok bool) {
 	return err == nil && n > 0 && unit > 0
 }
 
+// checkResult is the output of `capture --check --format json`. Its names are an interface.
+type checkResult struct {
+	Missing []checkNeed `json:"missing"`
+}
+
+type checkNeed struct {
+	Name   string `json:"name"` // capability, sysctl or file
+	For    string `json:"for"`
+	Fix    string `json:"fix"`
+	Option string `json:"option,omitempty"` // the flag that alone needs it
+	Needed bool   `json:"needed"`           // without it there is no capture
+}
+
 // runCaptureCheck prints the missing rights and settings, one line each.
-func runCaptureCheck(a *app) error {
+func runCaptureCheck(a *app, format string) error {
 	needs := record.Check()
-	err := a.writeOutput("", false, func(w io.Writer) error {
+	facts := checkResult{Missing: []checkNeed{}}
+	for _, n := range needs {
+		facts.Missing = append(facts.Missing, checkNeed{n.Name, n.For, n.Fix, n.Option, n.Fatal})
+	}
+	err := a.writeFacts(format, facts, func(w io.Writer) error {
 		if len(needs) == 0 {
 			fmt.Fprintln(w, "nothing is missing")
 		}

@@ -28,7 +28,8 @@ type filterOptions struct {
 }
 
 const filterLong = `filter copies standard input to standard output and puts names to the places
-in code that it finds on the way, from the store and from --with; all other bytes stay as they are.
+in code that it finds on the way, from the store, from --with and from the files of this host that have
+the build IDs in the text; all other bytes stay as they are.
 It reads what is there, writes it, and waits for more: ` + "`dmesg -w | symbolize filter`" + ` shows
 each line when it comes.
 
@@ -90,6 +91,8 @@ func (o *filterOptions) addFlags(cmd *cobra.Command) {
 			"are its")
 	fs.BoolVar(&o.input.trustPaths, "trust-paths", false,
 		"where the text has no build ID, take the file now at an absolute path for the one that ran")
+	fs.BoolVar(&o.input.noLocal, "no-local", false,
+		"look for no files on this host that neither the store nor --with has")
 	fs.BoolVar(&o.exact, "exact", false, "take no address for a return address")
 	addNamesFlag(cmd, &o.input.names, "`symbols` (the default) or dwarf")
 	addDemangleFlag(cmd, &o.demangle, "simple")
@@ -130,7 +133,7 @@ func runFilter(ctx context.Context, a *app, o *filterOptions) error {
 	if err != nil {
 		return err
 	}
-	r := filter.New(s.View(), filter.Options{
+	r := filter.New(s.Searching(ctx), filter.Options{
 		Names: o.input.policy, Demangle: o.mode, NoInlines: o.input.noInlines, Exact: o.exact,
 		Kernel: o.kernelID, Files: a.filesNamed(ctx, s.Session),
 	})

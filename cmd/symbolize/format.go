@@ -1,12 +1,15 @@
 package main
 
 import (
+	"io"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"symbolize/ingest"
 )
 
 // The words of --format. Each subcommand takes some of them.
@@ -26,6 +29,16 @@ func addFormatFlag(cmd *cobra.Command, p *string, words ...string) {
 	cmd.Flags().StringVar(p, "format", words[0],
 		"`FORMAT` of the result: "+strings.Join(words, " or "))
 	completeFixed(cmd, "format", words)
+}
+
+// writeFacts prints facts as JSON or as text.
+func (a *app) writeFacts(format string, facts any, text func(io.Writer) error) error {
+	return a.writeOutput("", false, func(w io.Writer) error {
+		if format == formatJSON {
+			return ingest.WriteJSON(w, facts)
+		}
+		return text(w)
+	})
 }
 
 func addOutputFlag(fs *pflag.FlagSet, p *string) {

@@ -22,16 +22,16 @@ type lookupOptions struct {
 	lookup.Options
 	file    string
 	buildID string
+	noLocal bool
 
 	style    string
+	format   string
 	names    string
 	demangle string
 	aliases  toolFlags
 
 	jobs      int
 	maxMemory byteSize
-
-	id buildid.ID // build-id parsed
 }
 
 // The words of --style.
@@ -57,7 +57,9 @@ arguments, or lines of standard input, each of which is answered when it comes.
 
 The object is a file (-e), whose symbols are taken from the store if they are there with
 lines, else from the file itself and its separate debug files; or it is named by build ID.
-Without both the lines of standard input name it: FILE ADDR, "FILE" ADDR or CODE "FILE" ADDR.
+Without both the arguments or the lines of standard input name it: FILE ADDR, "FILE" ADDR,
+CODE "FILE" ADDR or BUILDID:ID ADDR. An object that is named by build ID and not in the store is looked
+for on this host, as resolve does.
 Sections of kernel modules and .o files all begin at 0: --section says which is meant.
 Without it they lie one after another as the kernel loads them, .text first as a rule.
 
@@ -72,7 +74,7 @@ what could be read has been used; 130 interrupted.`
 func newLookupCommand(a *app) *cobra.Command {
 	o := &lookupOptions{}
 	cmd := &cobra.Command{
-		Use:     "lookup [-e FILE|--build-id ID] [ADDR…]",
+		Use:     "lookup [-e FILE|--build-id ID] [ADDR…|'FILE ADDR'…]",
 		Short:   "Give function, file and line for addresses, as addr2line does",
 		Long:    lookupLong,
 		GroupID: groupLook,
@@ -84,7 +86,7 @@ func newLookupCommand(a *app) *cobra.Command {
 				return err
 			}
 			if o.file == "" && o.buildID == "" {
-				return runLookupMany(ctx, a, o)
+				return runLookupMany(ctx, a, o, args)
 			}
 			return runLookup(ctx, a, o, args)
 		}),
@@ -97,12 +99,17 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.file, "exe", "e", "", "the object: a `FILE`, plain or packed")
-	fs.StringVar(&o.buildID, "build-id", "", "the object: the one in the store with this `ID`")
+	fs.StringVar(&o.buildID, "build-id", "", "the object: the one with this `ID`, of which the first "+
+		"8 digits will do, in the store or on this host")
+	fs.BoolVar(&o.noLocal, "no-local", false, "with build IDs: look for no files on this host")
 	fs.BoolVar(&o.Offsets, "offsets", false,
 		"addresses are file offsets; of a kernel, offsets from _text")
 	fs.StringVar(&o.Section, "section", "", "addresses count from the start of section `NAME`")
 	fs.StringVar(&o.style, "style", styleLLVM, "`STYLE` of the output: llvm, gnu or json")
 	completeFixed(cmd, "style", lookupStyles)
+	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	fs.Lookup("format").Usage = "`FORMAT` of the output: text, in the form of --style, or json, " +
+		"the same as --style json"
 	addNamesFlag(cmd, &o.names, "`symbols` or dwarf (default as the style's tool does)")
 	fs.StringVar(&o.demangle, "demangle", "full",
 		"how much of C++ and Rust names is shown: simple, templates, `full` or none")
@@ -114,7 +121,7 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 
 func (o *lookupOptions) validate(args []string) (err error) {
 	switch {
-	case o.file == "" && o.buildID == "" && len(args) > 0:
+	case o.file == "" && o.buildID == "" && slices.ContainsFunc(args, isAddress):
 		return withHint(usagef("no object is named"), "name a file with -e, or one in the store "+
 			"with --build-id")
 	case o.file != "" && o.buildID != "":
@@ -123,12 +130,18 @@ func (o *lookupOptions) validate(args []string) (err error) {
 		return usagef("--offsets and --section: addresses count from one thing only")
 	}
 	if o.buildID != "" {
-		if o.id, err = buildid.Parse(o.buildID); err != nil {
+		if _, err = buildid.Parse(o.buildID); err != nil && !isHex(o.buildID) {
 			return usagef("--build-id: %v", err)
+		}
+		if isHex(o.buildID) && len(o.buildID) < minPrefix {
+			return usagef("--build-id %s: at least %d digits are needed", o.buildID, minPrefix)
 		}
 	}
 	o.style = strings.ToLower(o.style) // llvm-symbolizer's are GNU, JSON, LLVM
-	err = cmp.Or(checkWord("--style", o.style, lookupStyles), checkJobs(o.jobs), o.aliases.apply(o))
+	if o.format == formatJSON {
+		o.style = styleJSON
+	}
+	err = cmp.Or(checkFormat(o.format, formatText, formatJSON), checkWord("--style", o.style, lookupStyles), checkJobs(o.jobs), o.aliases.apply(o))
 	if err != nil {
 		return err
 	}
@@ -149,7 +162,7 @@ func (o *lookupOptions) validate(args []string) (err error) {
 func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) (err error) {
 	limitMemory(o.maxMemory)
 	setGC(a.env.Getenv, hastyGC)
-	reader, err := a.lookupStore(o.file == "")
+	reader, err := a.lookupStore(o.file == "" && a.local(nil, o.noLocal) == nil)
 	if err != nil {
 		return err
 	}
@@ -180,7 +193,11 @@ func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) (er
 func (a *app) openLookup(ctx context.Context, o *lookupOptions, reader *db.Reader) (
 	*lookup.Object, error) {
 	if o.file == "" {
-		return lookup.OpenID(reader, o.id, o.buildID, &o.Options)
+		view, id, err := a.idSource(ctx, o, reader).find(o.buildID)
+		if err != nil {
+			return nil, err
+		}
+		return lookup.OpenID(view, id, o.buildID, &o.Options)
 	}
 	return lookup.OpenFile(ctx, viewOf(reader), o.file, a.lookupIndex(o), &o.Options)
 }
@@ -244,8 +261,14 @@ func (a *app) reportLookup(l *lookup.Looker) {
 	}
 }
 
-// runLookupMany answers lines of standard input that name their objects.
-func runLookupMany(ctx context.Context, a *app, o *lookupOptions) (err error) {
+// isAddress reports whether an argument is an address alone.
+func isAddress(arg string) bool {
+	arg = strings.TrimSpace(arg)
+	return !strings.Contains(arg, " ") && isHex(strings.TrimPrefix(strings.ToLower(arg), "0x"))
+}
+
+// runLookupMany answers arguments, or lines of standard input, that name their objects.
+func runLookupMany(ctx context.Context, a *app, o *lookupOptions, args []string) (err error) {
 	limitMemory(o.maxMemory)
 	setGC(a.env.Getenv, hastyGC)
 	reader, err := a.lookupStore(false)
@@ -257,12 +280,16 @@ func runLookupMany(ctx context.Context, a *app, o *lookupOptions) (err error) {
 	}
 	m := lookup.NewFiles(ctx, viewOf(reader), a.lookupIndex(o), &o.Options)
 	m.Finish = a.reportLookup
+	m.ByID = a.idSource(ctx, o, reader).find
 	m.Fail = func(err error) {
 		a.partial = true
 		err = lookupError(err)
 		a.warn(err.Error(), hintOf(err))
 	}
 	defer func() { err = cmp.Or(err, m.Close()) }()
+	if len(args) > 0 {
+		return a.writeOutput("", false, func(w io.Writer) error { return m.Arguments(w, args) })
+	}
 	w := a.stdout()
 	return queryLines.each(ctx, a.env.Stdin, func(text []byte) error { return m.Lines(w, text) })
 }

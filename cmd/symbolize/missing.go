@@ -6,8 +6,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-
-	"symbolize/analyze/report"
 )
 
 type missingOptions struct {
@@ -54,8 +52,7 @@ func runMissing(ctx context.Context, a *app, o *missingOptions, paths []string) 
 			return err
 		}
 		a.printWarnings(p)
-		c := report.NewCoverage(p, report.CoverageOptions{Count: o.count,
-			Searched: s.Local() != nil})
+		c := s.coverage(p, o.count)
 		return a.writeOutput("", false, func(w io.Writer) error {
 			if o.format == formatJSON {
 				return c.WriteMissingJSON(w)

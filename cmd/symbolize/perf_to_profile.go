@@ -77,7 +77,9 @@ func (o *convertOptions) run(ctx context.Context, a *app) error {
 			if err := r.encode(&b, p); err != nil {
 				return err
 			}
-			r.summarize(p)
+			if err := r.summarize(p); err != nil {
+				return err
+			}
 			return writeInPlace(o.output, func(w io.Writer) error {
 				_, err := b.WriteTo(w)
 				return err

@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,6 +20,7 @@ type resolveOptions struct {
 	each        bool
 	count       bool
 	minResolved float64
+	summary     string
 	labels      []string
 	demangle    string
 	annotate    bool
@@ -76,6 +79,9 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	addCountFlag(fs, &o.count)
 	fs.Float64Var(&o.minResolved, "min-resolved", 0,
 		"exit with 4 if less than `PCT` percent of the frames, by weight, have a name")
+	fs.StringVar(&o.summary, "summary", "",
+		"write the summary as JSON into `FILE` too, an object for each capture with --each; - is "+
+			"standard output")
 	addLabelFlags(fs, &o.labels)
 	addDemangleFlag(cmd, &o.demangle, "simple; script: templates, as perf; json: full")
 	fs.BoolVar(&o.annotate, "annotate", false,
@@ -93,6 +99,10 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	}
 	if o.format, err = outputFormat(o.format, o.output, o.each); err != nil {
 		return err
+	}
+	if o.summary == "-" && (o.output == "-" || o.output == "" && !o.each) {
+		return withHint(usagef("--summary -: standard output has the result"),
+			"name files with -o FILE or --summary FILE")
 	}
 	if o.minResolved < 0 || o.minResolved > 100 {
 		return usagef("--min-resolved %v: it is a percentage", o.minResolved)
@@ -146,7 +156,7 @@ func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) 
 	}
 	err = cmp.Or(
 		a.refuseTerminal(outputs[0], o.format == formatPprof, textFolded),
-		refuseOverwrite(named, outputs))
+		refuseOverwrite(named, append(slices.Clone(outputs), o.summary)))
 	if err != nil {
 		return err
 	}
@@ -156,13 +166,23 @@ func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) 
 	}
 	defer s.Close()
 	r := &resolveRun{a: a, o: o, s: s, demangler: report.NewDemangler(o.mode)}
-	switch {
-	case o.format == formatScript:
-		err = r.script(ctx, paths, outputs)
-	case o.each:
-		err = r.each(ctx, paths, outputs)
-	default:
-		err = r.merged(ctx, paths, outputs[0])
+	if o.summary == "" {
+		return cmp.Or(r.run(ctx, paths, outputs), r.below)
 	}
+	err = a.writeOutput(o.summary, false, func(w io.Writer) error {
+		r.summary = w
+		return r.run(ctx, paths, outputs)
+	})
 	return cmp.Or(err, r.below)
+}
+
+// run writes the results in their format.
+func (r *resolveRun) run(ctx context.Context, paths, outputs []string) error {
+	switch {
+	case r.o.format == formatScript:
+		return r.script(ctx, paths, outputs)
+	case r.o.each:
+		return r.each(ctx, paths, outputs)
+	}
+	return r.merged(ctx, paths, outputs[0])
 }

@@ -24,7 +24,8 @@ type resolveRun struct {
 	s         *session
 	demangler *report.Demangler
 
-	below error // --min-resolved was not met
+	summary io.Writer // of --summary; nil for none
+	below   error     // --min-resolved was not met
 }
 
 // outputs returns the file of each capture's result; one for all without --each.
@@ -102,8 +103,7 @@ func (r *resolveRun) write(p *ingest.Profile, output string) error {
 	if err != nil {
 		return err
 	}
-	r.summarize(p)
-	return nil
+	return r.summarize(p)
 }
 
 // dropInlines leaves out inlined calls under --no-inlines.
@@ -144,8 +144,7 @@ func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error 
 			if err := r.replay(ctx, w, c, p); err != nil {
 				return err
 			}
-			r.summarize(p)
-			return nil
+			return r.summarize(p)
 		})
 	}
 	if len(outputs) == 1 {
@@ -185,10 +184,15 @@ func chains(f *perfdata.File, p *ingest.Profile) []bool {
 
 // summarize prints warnings and the coverage of a profile on stderr, and checks it
 // against --min-resolved.
-func (r *resolveRun) summarize(p *ingest.Profile) {
+func (r *resolveRun) summarize(p *ingest.Profile) error {
 	a := r.a
 	a.printWarnings(p)
-	c := report.NewCoverage(p, report.CoverageOptions{Count: r.o.count, Searched: r.s.Local() != nil})
+	c := r.s.coverage(p, r.o.count)
+	if r.summary != nil {
+		if err := ingest.WriteJSON(r.summary, c); err != nil {
+			return err
+		}
+	}
 	captures := strings.Join(p.Meta.Captures, " ")
 	if !a.quiet {
 		if r.o.each || r.o.format == formatScript {
@@ -199,6 +203,13 @@ func (r *resolveRun) summarize(p *ingest.Profile) {
 	if c.Named < r.o.minResolved {
 		r.below = belowMinimum(captures, c, r.o.minResolved)
 	}
+	return nil
+}
+
+// coverage is how much of a profile is named, and where from.
+func (s *session) coverage(p *ingest.Profile, count bool) *report.Coverage {
+	return report.NewCoverage(p, report.CoverageOptions{Count: count, Searched: s.Local() != nil,
+		Origin: s.Origin})
 }
 
 // belowMinimum is the error of a profile of which --min-resolved asks for more names.

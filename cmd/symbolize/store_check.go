@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest"
 	"symbolize/store/db"
 )
 
@@ -59,13 +58,8 @@ func newStoreStatsCommand(a *app) *cobra.Command {
 					return err
 				}
 				path, _ := a.storePath() // withReader has it
-				return a.writeOutput("", false, func(w io.Writer) error {
-					st := newStoreStats(path, s)
-					if format == formatJSON {
-						return ingest.WriteJSON(w, st)
-					}
-					return st.writeText(w)
-				})
+				st := newStoreStats(path, s)
+				return a.writeFacts(format, st, st.writeText)
 			})
 		}),
 	}
@@ -133,7 +127,8 @@ func countInts(m map[string]int) string {
 }
 
 func newStoreVerifyCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var format string
+	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Read everything back and check it",
 		Long: `verify reads the whole newest generation: checksums, the invariants of the tables,
@@ -141,17 +136,57 @@ path rows. Damage makes it exit with 1; conflicts (two files of one build ID wit
 symbols) and leftovers of interrupted runs are only reported.`,
 		Args: noArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
-			return a.withReader(func(r *db.Reader) error { return runStoreVerify(ctx, a, r) })
+			if err := checkFormat(format, formatText, formatJSON); err != nil {
+				return err
+			}
+			return a.withReader(func(r *db.Reader) error { return runStoreVerify(ctx, a, r, format) })
 		}),
 	}
+	addFormatFlag(cmd, &format, formatText, formatJSON)
+	return cmd
 }
 
-func runStoreVerify(ctx context.Context, a *app, r *db.Reader) error {
+// verifyResult is the output of `store verify --format json`. Its names are an interface.
+type verifyResult struct {
+	Store    string          `json:"store"`
+	Sound    bool            `json:"sound"`
+	Objects  int             `json:"objects"`
+	Tables   int             `json:"tables"`
+	Variants int             `json:"variants"`
+	Dirs     int             `json:"directories"`
+	Bytes    int64           `json:"bytes_read"`
+	Problems []verifyProblem `json:"problems"`
+	More     int             `json:"more_problems"` // that are not listed
+}
+
+type verifyProblem struct {
+	Kind    string `json:"kind"` // "damage", "conflict", "dangling" or "orphan"
+	BuildID string `json:"build_id,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Text    string `json:"text"`
+}
+
+func newVerifyResult(store string, v *db.VerifyResult) *verifyResult {
+	r := &verifyResult{Store: store, Sound: v.Sound(), Objects: v.Objects, Tables: v.Sources,
+		Variants: v.Variants, Dirs: v.Dirs, Bytes: v.Bytes, Problems: []verifyProblem{},
+		More: v.More}
+	for _, p := range v.Problems {
+		problem := verifyProblem{Kind: p.Kind.String(), Path: p.Path, Text: p.Text}
+		if !p.Object.IsZero() {
+			problem.BuildID = p.Object.String()
+		}
+		r.Problems = append(r.Problems, problem)
+	}
+	return r
+}
+
+func runStoreVerify(ctx context.Context, a *app, r *db.Reader, format string) error {
 	v, err := r.Verify(ctx)
 	if err != nil {
 		return err
 	}
-	err = a.writeOutput("", false, func(w io.Writer) error {
+	path, _ := a.storePath() // withReader has it
+	err = a.writeFacts(format, newVerifyResult(path, v), func(w io.Writer) error {
 		for _, p := range v.Problems {
 			if _, err := fmt.Fprintln(w, oneLine(p.String())); err != nil {
 				return err
@@ -177,8 +212,15 @@ func runStoreVerify(ctx context.Context, a *app, r *db.Reader) error {
 		"`symbolize store gc` drops what is, then `symbolize index PATH…` reads those files again")
 }
 
+// digestResult is the output of `store digest --format json`. Its names are an interface.
+type digestResult struct {
+	Store  string `json:"store"`
+	Digest string `json:"digest"` // SHA-256
+}
+
 func newStoreDigestCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var format string
+	cmd := &cobra.Command{
 		Use:   "digest",
 		Short: "Print a hash over the contents: equal stores, equal digests",
 		Long: `digest prints the SHA-256 over the sorted contents: objects, layouts, sources,
@@ -186,14 +228,23 @@ tables. Paths and times are left out, so that two machines with the same files h
 digest.`,
 		Args: noArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
+			if err := checkFormat(format, formatText, formatJSON); err != nil {
+				return err
+			}
 			return a.withReader(func(r *db.Reader) error {
 				sum, err := r.Digest(ctx)
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(a.stdout(), "%x\n", sum)
-				return err
+				path, _ := a.storePath() // withReader has it
+				facts := digestResult{path, fmt.Sprintf("%x", sum)}
+				return a.writeFacts(format, facts, func(w io.Writer) error {
+					_, err := fmt.Fprintln(w, facts.Digest)
+					return err
+				})
 			})
 		}),
 	}
+	addFormatFlag(cmd, &format, formatText, formatJSON)
+	return cmd
 }

@@ -82,6 +82,8 @@ sources are asked.`,
 				}
 				return a.writeOutput("", false, func(w io.Writer) error {
 					switch {
+					case functions && format == formatJSON:
+						return inspect.WriteFunctionsJSON(ctx, w, r, m)
 					case functions:
 						return inspect.WriteFunctions(ctx, w, r, m)
 					case format == formatJSON:
@@ -118,6 +120,28 @@ func findByPrefix(r *db.Reader, prefix string) (*store.Manifest, error) {
 	case 1:
 		return found[0], nil
 	}
-	return nil, withHint(fmt.Errorf("%d objects begin with %s", len(found), prefix),
-		"the first two are %s and %s", found[0].ID, found[1].ID)
+	return nil, &prefixError{prefix, found}
+}
+
+// prefixError reports that build IDs of several objects begin alike.
+type prefixError struct {
+	prefix string
+	found  []*store.Manifest // at least two
+}
+
+// Error implements error.
+func (e *prefixError) Error() string {
+	return fmt.Sprintf("%d objects have build IDs that begin with %s", len(e.found), e.prefix)
+}
+
+// Hint lists the objects.
+func (e *prefixError) Hint() string {
+	var names []string
+	for _, m := range e.found[:min(len(e.found), maxListed)] {
+		names = append(names, strings.TrimSpace(m.ID.String()+" "+inspect.NewStored(m).Path))
+	}
+	if more := len(e.found) - maxListed; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }

@@ -22,7 +22,19 @@ type look struct {
 func (l *look) find(o *ingest.Object, view store.View) Place {
 	m, _, err := store.FindCode(view, o.ID)
 	if m == nil || err != nil {
-		return l.search(o)
+		for _, id := range o.ID.AsExact() { // files lie under exact ones
+			exact := *o
+			exact.ID = id
+			if place := l.search(&exact); place != Nowhere {
+				return place
+			}
+		}
+		return Nowhere
+	}
+	if !o.ID.Exact() {
+		exact := *o
+		exact.ID = m.ID
+		o = &exact
 	}
 	switch {
 	case o.Kind == ingest.ELF && len(m.Layout) == 0:

@@ -1,0 +1,48 @@
+package analyze
+
+import (
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/store"
+	"symbolize/store/local"
+)
+
+// The origins of objects that no search on this host found, see Session.Origin.
+const (
+	originWith     = "--with"
+	originCaptures = "the captures"
+)
+
+// noteNamed remembers the objects of Options.With that are there now, see Origin.
+func (s *Session) noteNamed() {
+	s.named = make(map[buildid.Key]bool)
+	for _, m := range s.overlay.Objects {
+		s.named[m.ID.Key()] = true
+	}
+}
+
+// Origin returns where the symbols of an object came from: a place of local.Place, "--with" for
+// what was named for this run, "the captures" for what they and their bundles hold, "the store", "" for nowhere. An object of several origins has that of the greatest precedence, which is their order
+// here.
+func (s *Session) Origin(o *ingest.Object) string {
+	if s.origins == nil && s.finder != nil {
+		s.origins = make(map[buildid.ID]local.Place)
+		for _, found := range s.finder.Objects() {
+			s.origins[found.ID] = found.Place
+		}
+	}
+	if place := s.origins[o.ID]; place > local.Known {
+		return place.String()
+	}
+	if m, _, _ := store.FindCode(s.view, o.ID); m == nil || o.ID.IsZero() {
+		return ""
+	}
+	here, _, _ := store.FindCode(s.overlay, o.ID)
+	switch {
+	case here == nil:
+		return local.Known.String()
+	case s.named[o.ID.Key()]:
+		return originWith
+	}
+	return originCaptures
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"symbolize/analyze/lookup"
+	"symbolize/buildid"
+	"symbolize/store"
+	"symbolize/store/db"
+	"symbolize/store/local"
+)
+
+// minPrefix is how many digits of a build ID must be given, where not all are.
+const minPrefix = 8
+
+// maxListed bounds the objects that an error lists.
+const maxListed = 10
+
+// idSource has the objects that lookup can be asked for by build ID: those of the store, and what
+// lies on this host.
+type idSource struct {
+	reader *db.Reader // nil without a store
+	view   store.View
+	none   error // why there is no store
+}
+
+// idSource opens what objects of build IDs come from.
+func (a *app) idSource(ctx context.Context, o *lookupOptions, reader *db.Reader) *idSource {
+	overlay := store.NewOverlay()
+	src := &idSource{reader: reader, view: overlay}
+	if reader != nil {
+		src.view = store.Layer(overlay, store.Cached(reader))
+	}
+	if opts := a.local(nil, o.noLocal); opts != nil {
+		opts.Index.Workers, opts.Index.MaxMemory = o.jobs, int64(o.maxMemory)
+		opts.Index.Columns, opts.Index.NoUnwind = true, true
+		src.view = local.New(overlay, *opts).Searching(ctx, src.view, func(err error) {
+			a.warn(err.Error(), hintOf(err))
+		})
+	}
+	return src
+}
+
+// find returns the build ID that a text is, or the beginning of, and the view that has its object.
+func (s *idSource) find(text string) (store.View, buildid.ID, error) {
+	id, err := buildid.Parse(text)
+	if err == nil {
+		found, err := s.view.Find(id)
+		if len(found) > 0 || err != nil {
+			return s.view, id, err
+		}
+	}
+	if s.reader == nil {
+		return nil, id, &lookup.IDError{ID: id}
+	}
+	if len(text) >= minPrefix && isHex(text) {
+		m, prefixErr := findByPrefix(s.reader, text)
+		var several *prefixError
+		if m != nil || errors.As(prefixErr, &several) {
+			if m != nil {
+				id = m.ID
+			}
+			return s.view, id, prefixErr
+		}
+	}
+	if err != nil {
+		return nil, id, withHint(fmt.Errorf("no object %q in the store", text),
+			"the first %d digits of a build ID will do", minPrefix)
+	}
+	return nil, id, &lookup.IDError{ID: id}
+}
+
+// isHex reports whether a text has hexadecimal digits alone.
+func isHex(text string) bool {
+	return strings.Trim(strings.ToLower(text), "0123456789abcdef") == ""
+}
