@@ -83,6 +83,7 @@ func newAnnotateCommand(a *app) *cobra.Command {
 		return runAnnotate(ctx, a, o)
 	})
 	o.addFlags(cmd)
+	cmd.ValidArgsFunction = a.functionsAfterCaptures(&o.inputOptions)
 	return cmd
 }
 

@@ -76,6 +76,7 @@ func newFilterCommand(a *app) *cobra.Command {
 		}),
 	}
 	o.addFlags(cmd)
+	completeFlag(cmd, "kernel", a.storedIDs(true))
 	return cmd
 }
 

@@ -46,6 +46,7 @@ func newPeekCommand(a *app) *cobra.Command {
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
 	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
+	cmd.ValidArgsFunction = a.programsFirst()
 	return cmd
 }
 

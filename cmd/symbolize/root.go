@@ -94,6 +94,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newManCommand(a),
 		newPerfToProfileCommand(a),
 	)
+	a.completeInputs(root)
 	return root
 }
 

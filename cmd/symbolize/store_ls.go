@@ -94,6 +94,7 @@ sources are asked.`,
 			})
 		}),
 	}
+	cmd.ValidArgsFunction = a.storedIDs(false)
 	addFormatFlag(cmd, &format, formatText, formatJSON)
 	cmd.Flags().BoolVar(&functions, "functions", false,
 		"print all functions: source, address, size, name")

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/inspect"
+	"symbolize/analyze/report"
+	"symbolize/ingest"
+	"symbolize/ingest/input"
+	"symbolize/store/db"
+)
+
+// Bounds of completion in the shell: whoever presses a key does not wait, nor read long lists.
+const (
+	completionTime = 2 * time.Second
+	completionMost = 200
+)
+
+// noFiles keeps the shell from completing names of files.
+const noFiles = cobra.ShellCompDirectiveNoFileComp
+
+// complete makes a completion of words that list finds in bounded time. Nothing is printed, and
+// what fails has no words. Of the words those are taken that begin with the text of the user.
+func (a *app) complete(whenNone cobra.ShellCompDirective,
+	list func(ctx context.Context, args []string, add func(word, about string) bool) error,
+) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+		defer cancel()
+		silent := *a.env
+		silent.Stderr, silent.StderrTerminal = io.Discard, false
+		a.env, a.quiet = &silent, true
+		words := make(map[string]string)
+		err := list(ctx, args, func(word, about string) bool {
+			word = ingest.OneLine(word)
+			if strings.HasPrefix(word, text) && !strings.ContainsAny(word, "\t") {
+				words[word] = about
+			}
+			return len(words) < completionMost && ctx.Err() == nil
+		})
+		if err != nil || len(words) == 0 {
+			return nil, whenNone
+		}
+		var out []string
+		for _, word := range slices.Sorted(maps.Keys(words)) {
+			if about := words[word]; about != "" {
+				word += "\t" + ingest.OneLine(about)
+			}
+			out = append(out, word)
+		}
+		return out, noFiles
+	}
+}
+
+// completeFlag makes the shell complete a flag.
+func completeFlag(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(err) // a flag that this program does not define: a bug of ours
+	}
+}
+
+// storedIDs completes build IDs of the store, with their paths. kernels: of kernels alone.
+func (a *app) storedIDs(kernels bool) cobra.CompletionFunc {
+	return a.complete(noFiles, func(_ context.Context, _ []string,
+		add func(string, string) bool) error {
+		return a.withReader(func(r *db.Reader) error {
+			for m, err := range r.Objects() {
+				if err != nil || kernels && m.Kind != ingest.Kernel {
+					continue
+				}
+				o := inspect.NewStored(m)
+				if !add(o.BuildID, strings.TrimSpace(o.Symbol+" "+o.Path)) {
+					break
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// eventsOf completes the events of the captures among the arguments.
+func (a *app) eventsOf() cobra.CompletionFunc {
+	return a.complete(noFiles, func(ctx context.Context, args []string,
+		add func(string, string) bool) error {
+		for _, path := range args {
+			c, err := input.Open(ctx, path, input.Options{})
+			if err != nil {
+				continue // an argument of another kind
+			}
+			if f := c.PerfData(); f != nil {
+				for i := range f.Events {
+					add(f.Events[i].Name, "")
+				}
+			} else if p, err := c.Profile(ctx); err == nil {
+				for i := range p.Events {
+					add(p.Events[i].Name, p.Events[i].Unit)
+				}
+			}
+			if err := c.Close(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// functionsOf completes the functions in the samples of the captures at the beginning of the
+// arguments, named with the flags in o, and without a capture BPF programs of the store. Of a
+// capture that cannot be named in time there are none.
+func (a *app) functionsOf(o *inputOptions) cobra.CompletionFunc {
+	return a.complete(cobra.ShellCompDirectiveDefault, func(ctx context.Context, args []string,
+		add func(string, string) bool) error {
+		if len(args) == 0 {
+			return a.storedPrograms(add)
+		}
+		paths := args[:captureArgs(args)]
+		if err := o.validate(paths); err != nil {
+			return err
+		}
+		return a.withSession(ctx, o, paths, func(s *session, captures []string) error {
+			p, err := s.load(ctx, captures)
+			if err != nil {
+				return err
+			}
+			d := report.NewDemangler(report.Simple)
+			for i := range p.Names.Functions {
+				if !add(d.Name(p.Names.Functions[i].SystemName), "") {
+					break
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// storedPrograms adds the names of the BPF programs of the store.
+func (a *app) storedPrograms(add func(string, string) bool) error {
+	return a.withReader(func(r *db.Reader) error {
+		for m, err := range r.Objects() {
+			if err != nil || m.Kind != ingest.JIT {
+				continue
+			}
+			if o := inspect.NewStored(m); o.Symbol != "" && !add(o.Symbol, o.BuildID) {
+				break
+			}
+		}
+		return nil
+	})
+}
+
+// functionsAfterCaptures completes functions behind the first argument, which is a file.
+func (a *app) functionsAfterCaptures(o *inputOptions) cobra.CompletionFunc {
+	functions := a.functionsOf(o)
+	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return functions(cmd, args, text)
+	}
+}
+
+// programsFirst completes BPF programs of the store in place of the first argument; the others are
+// files.
+func (a *app) programsFirst() cobra.CompletionFunc {
+	programs := a.complete(cobra.ShellCompDirectiveDefault, func(_ context.Context, _ []string,
+		add func(string, string) bool) error {
+		return a.storedPrograms(add)
+	})
+	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return programs(cmd, args, text)
+	}
+}
+
+// completeInputs makes the shell complete the flags of all commands that read captures.
+func (a *app) completeInputs(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		fs := sub.Flags()
+		if fs.Lookup("symfs") == nil || fs.Lookup("event") == nil {
+			continue
+		}
+		completeFlag(sub, "event", a.eventsOf())
+		for _, flag := range []string{"focus", "ignore", "hide", "show", "show-from"} {
+			if fs.Lookup(flag) != nil {
+				completeFlag(sub, flag, a.functionsOf(&inputOptions{}))
+			}
+		}
+	}
+}
