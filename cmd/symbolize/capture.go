@@ -57,8 +57,9 @@ lines and BTF of every BPF program that is there or comes meanwhile, the kernel'
 modules, the vdso, and the mappings of COMMAND's processes. It ends with COMMAND, after --duration,
 or with an interrupt, and writes FILE in any case: a tar, packed with zstd. COMMAND may be
 ` + "`perf record …`" + `: its perf.data then resolves with the bundle. With --stacks it samples by
-itself, all processes and not those of COMMAND alone unless --pid or --cgroup says which: a
-BPF program counts stacks inside the kernel, and the bundle is a capture that resolves alone.
+itself: COMMAND and its children, as perf record does, or all processes with -a or without COMMAND,
+or those of --pid or --cgroup. A BPF program counts stacks inside the kernel, and the bundle is a
+capture that resolves alone.
 
 It holds no program alive, and needs root, or CAP_SYS_ADMIN, CAP_PERFMON, CAP_SYSLOG and
 CAP_SYS_PTRACE; --check says which of them are missing, and what for.
@@ -78,7 +79,8 @@ func newCaptureCommand(a *app) *cobra.Command {
 		Example: "  symbolize capture --check\n" +
 			"  symbolize capture -o capture.data -- perf record -a -g ./test\n" +
 			"  symbolize capture -o capture.data --duration 30s\n" +
-			"  symbolize capture -o stacks.data --stacks -F 99 --duration 60s",
+			"  symbolize capture -o stacks.data --stacks -- ./test\n" +
+			"  symbolize capture -o stacks.data --stacks -a -F 99 --duration 60s",
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
@@ -246,7 +248,7 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 			a.note(oneLine(path) + " is written")
 		},
 		Flushed: releaseMemory,
-		Stacks:  o.stacks.options(o.pids), Recorder: recorderName(),
+		Stacks:  o.stacks.options(o.pids), OfCommand: o.ofCommand(), Recorder: recorderName(),
 		Warn: func(text string) { a.warn(text, "") }} // once, here or in the summary
 	omit.apply(&opts)
 	sum, err := record.Record(context.WithoutCancel(ctx), w, opts)
@@ -256,6 +258,11 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	omit.warn()
 	a.captureSummary(written, sum)
 	return commandError(o, sum)
+}
+
+// ofCommand reports whether stacks of COMMAND alone are sampled.
+func (o *captureOptions) ofCommand() bool {
+	return !o.stacks.all && o.stacks.cgroup == "" && len(o.pids) == 0
 }
 
 // recorderName is the recorder's name in the manifest.

@@ -29,7 +29,7 @@ func (o *stackOptions) register(fs *pflag.FlagSet) {
 	fs.IntVarP(&o.frequency, "frequency", "F", 0,
 		fmt.Sprintf("sample each CPU `N` times a second (default %d)", sampler.DefaultFrequency))
 	fs.BoolVarP(&o.all, "all-cpus", "a", false,
-		"sample all processes: what happens without --pid and --cgroup")
+		"sample all processes, as without COMMAND, --pid and --cgroup")
 	fs.StringVar(&o.cgroup, "cgroup", "",
 		"sample only what is in the control group of this `DIR`, or below it")
 	fs.StringVar(&o.event, "event", "",

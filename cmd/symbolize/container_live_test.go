@@ -47,7 +47,7 @@ mkdir hostproc && mount --bind /proc hostproc && mount -t proc proc /proc
 				host.Process.Kill()
 				host.Wait()
 			}()
-			line := bin + " capture -o out.data --stacks -F 499 " + tt.flags + " -- " +
+			line := bin + " capture -o out.data --stacks -a -F 499 " + tt.flags + " -- " +
 				filepath.Join(dir, "inside") + " 1"
 			cmd := exec.Command("unshare", "--pid", "--fork", "--mount", "sh", "-c",
 				strings.ReplaceAll(script, "%COMMAND%", line))

@@ -94,7 +94,7 @@ func TestLiveRemap(t *testing.T) {
 		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
 			out := t.TempDir()
 			stacks, perf := filepath.Join(out, "stacks.data"), filepath.Join(out, "perf.data")
-			command(t, dir, bin, "capture", "-o", stacks, "--stacks", "-F", "997", "--", "perf", "record",
+			command(t, dir, bin, "capture", "-o", stacks, "--stacks", "-a", "-F", "997", "--", "perf", "record",
 				"-q", "-N", "-a", "-g", "-e", "cpu-clock", "-F", "997", "-o", perf, "sh", "-c",
 				strings.ReplaceAll(tt.script, "AT", "0x"+at))
 			ours, theirs := flatOf(t, store, "turns", stacks), flatOf(t, store, "turns", perf)

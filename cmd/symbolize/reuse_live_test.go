@@ -127,7 +127,7 @@ func TestLiveReuse(t *testing.T) {
 		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
 			out := t.TempDir()
 			stacks, perf := filepath.Join(out, "stacks.data"), filepath.Join(out, "perf.data")
-			said := command(t, dir, bin, "capture", "-o", stacks, "--stacks", "-F", "997", "--",
+			said := command(t, dir, bin, "capture", "-o", stacks, "--stacks", "-a", "-F", "997", "--",
 				"perf", "record", "-q", "-N", "-a", "-g", "-e", "cpu-clock", "-F", "997", "-o", perf,
 				"sh", "-c", strings.ReplaceAll(tt.script, "EXT", tt.ext))
 			if tt.script == reuseTurns && strings.Count(said, "first") < 4 {

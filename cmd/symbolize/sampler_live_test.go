@@ -193,7 +193,7 @@ func TestLiveSamplerBrief(t *testing.T) {
 	}
 	command(t, dir, "gcc", "-O1", "-fno-omit-frame-pointer", "-Wl,--build-id=none", "-o", "brief", src)
 	data := filepath.Join(dir, "stacks.data")
-	out, err := exec.Command(liveBinary(t), "capture", "-o", data, "--stacks", "-F", "199", "--",
+	out, err := exec.Command(liveBinary(t), "capture", "-o", data, "--stacks", "-a", "-F", "199", "--",
 		"sh", "-c", `for i in $(seq 60); do "$1" 0.02; done`, "sh", filepath.Join(dir, "brief"),
 	).CombinedOutput()
 	if err != nil {

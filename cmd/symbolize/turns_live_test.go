@@ -35,7 +35,7 @@ func TestLiveTurns(t *testing.T) {
 	command(t, dir, "env", "BPF_FLAGS="+own.flags(), "sh", filepath.Join(fixtures, "src", "bpf",
 		"build.sh"), dir)
 	const load = "./bpfrun -dump -times -rounds 30 -run 40ms -pause 0 bpf/count.bpf.o bpf/tally.bpf.o >dump.txt"
-	t.Log(command(t, dir, liveBinary(t), "capture", "-o", in("stacks.data"), "--stacks", "-F", "997", "--",
+	t.Log(command(t, dir, liveBinary(t), "capture", "-o", in("stacks.data"), "--stacks", "-a", "-F", "997", "--",
 		"perf", "record", "-q", buildIDs, "-N", "-a", "-g", "-e", "cpu-clock", "-F", "997", "-o",
 		in("perf.data"), "sh", "-c", load))
 	dump, err := os.ReadFile(in("dump.txt"))

@@ -69,8 +69,11 @@ type Options struct {
 	// then left out. Nil: they are not.
 	KnownKernel func(buildid.ID) bool
 	// Stacks configures stack sampling; nil: no sampling. Its Addresses is not used.
-	Stacks   *sampler.Options
-	Recorder string // name and version, for the manifest
+	Stacks *sampler.Options
+	// OfCommand limits Stacks to Command and its children, by a control group of their own. Where
+	// none can be made everything is sampled, with a warning.
+	OfCommand bool
+	Recorder  string // name and version, for the manifest
 
 	flushEvery time.Duration // 0: the constant flushEvery; shorter in tests
 	Log        func(string)  // receives progress messages; nil: none wanted

@@ -20,11 +20,12 @@ type command struct {
 }
 
 // startCommand starts the command, from the calling thread, whose events it inherits.
-func startCommand(o *Options) (*command, error) {
+func startCommand(o *Options, group *ownGroup) (*command, error) {
 	c := &command{cmd: exec.Command(o.Command[0], o.Command[1:]...), start: time.Now(),
 		done: make(chan error, 1)}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
 	// A command that leaves a child behind with its output open has ended all the same.
+	c.cmd.SysProcAttr = group.attributes()
 	c.cmd.WaitDelay = time.Second
 	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCommand, err)

@@ -40,6 +40,12 @@ func (s *session) record(ctx context.Context, w *bundle.Writer) error {
 	if err := s.checkHostProc(); err != nil {
 		return err
 	}
+	s.openGroup()
+	defer func() {
+		if err := s.group.close(); err != nil {
+			s.warn("the control group of the command: %v", err)
+		}
+	}()
 	list, err := s.newRecorders()
 	defer func() {
 		for _, r := range slices.Backward(list) {
@@ -50,6 +56,24 @@ func (s *session) record(ctx context.Context, w *bundle.Writer) error {
 		return err
 	}
 	return s.recordBy(ctx, w, list)
+}
+
+// openGroup makes the control group of the command, if only that is to be sampled.
+func (s *session) openGroup() {
+	o := s.opts
+	if o.Stacks == nil || !o.OfCommand || len(o.Command) == 0 {
+		return
+	}
+	group, err := newOwnGroup()
+	if err != nil {
+		s.warnAhead(fmt.Sprintf("all processes are sampled, the command alone cannot be: %v", err))
+		return
+	}
+	limited := *o.Stacks
+	limited.Cgroup = group.dir
+	opts := *o
+	opts.Stacks = &limited
+	s.opts, s.group = &opts, group
 }
 
 // recordBy has the recorders record, and writes the bundle.
@@ -197,7 +221,7 @@ func (s *session) command() (c *command, ended <-chan error, err error) {
 	if len(s.opts.Command) == 0 {
 		return nil, nil, nil
 	}
-	if c, err = startCommand(s.opts); err != nil {
+	if c, err = startCommand(s.opts, s.group); err != nil {
 		return nil, nil, err
 	}
 	return c, c.done, nil

@@ -41,6 +41,7 @@ type session struct {
 	full    chan struct{}
 	set     *recorders // nil in tests: nothing is flushed
 	flusher *flusher   // likewise
+	group   *ownGroup  // nil unless Options.OfCommand
 
 	mu sync.Mutex // guards the counts and warnings, which any goroutine may add to
 }

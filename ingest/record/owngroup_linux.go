@@ -1,0 +1,97 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownGroup is a control group that the command is started in, so that the sampler knows it and its
+// children from their first instruction on. It enables no controller: nothing is limited.
+type ownGroup struct {
+	dir  string
+	file *os.File
+}
+
+// newOwnGroup makes a control group below that of this process, in the hierarchy of version 2.
+func newOwnGroup() (g *ownGroup, err error) {
+	parent, err := groupOf("/proc/self")
+	if err != nil {
+		return nil, err
+	}
+	g = &ownGroup{}
+	if g.dir, err = os.MkdirTemp(parent, "symbolize-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.close())
+		}
+	}()
+	kind, err := os.ReadFile(filepath.Join(g.dir, "cgroup.type"))
+	if err != nil {
+		return g, err
+	}
+	if s := strings.TrimSpace(string(kind)); s != "domain" {
+		return g, fmt.Errorf("%s: a control group of type %q", g.dir, s)
+	}
+	g.file, err = os.Open(g.dir)
+	return g, err
+}
+
+// groupOf returns the directory of a process's control group of version 2.
+func groupOf(proc string) (string, error) {
+	mounts, err := os.ReadFile(filepath.Join(proc, "mountinfo"))
+	if err != nil {
+		return "", err
+	}
+	groups, err := os.ReadFile(filepath.Join(proc, "cgroup"))
+	if err != nil {
+		return "", err
+	}
+	at := ""
+	for line := range strings.Lines(string(mounts)) {
+		// ID parent major:minor root mountpoint options … - type source options
+		before, after, _ := strings.Cut(line, " - ")
+		if f := strings.Fields(before); len(f) > 4 && strings.HasPrefix(after, "cgroup2 ") {
+			at = f[4]
+		}
+	}
+	for line := range strings.Lines(string(groups)) {
+		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok && at != "" {
+			return filepath.Join(at, path), nil
+		}
+	}
+	return "", errors.New("control groups of version 2 are not mounted")
+}
+
+// attributes has a command start in the group; nil leaves it in that of this process.
+func (g *ownGroup) attributes() *syscall.SysProcAttr {
+	if g == nil {
+		return nil
+	}
+	return &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(g.file.Fd())}
+}
+
+// close removes the group. Processes that outlive the command go to the group above.
+func (g *ownGroup) close() error {
+	if g == nil {
+		return nil
+	}
+	if g.file != nil {
+		g.file.Close()
+	}
+	left, err := os.ReadFile(filepath.Join(g.dir, "cgroup.procs"))
+	for pid := range strings.Lines(string(left)) {
+		above := filepath.Join(filepath.Dir(g.dir), "cgroup.procs")
+		if e := os.WriteFile(above, []byte(pid), 0); !errors.Is(e, unix.ESRCH) {
+			err = errors.Join(err, e)
+		}
+	}
+	return errors.Join(err, unix.Rmdir(g.dir))
+}
