@@ -106,6 +106,7 @@ type Options struct {
 	Changes Changes
 
 	sizes mapSizes // tests make them small
+	skip  []Range  // functions that off-CPU stacks do not begin with
 }
 
 // mapSizes are the sizes of maps: entries, and bytes of the ring.

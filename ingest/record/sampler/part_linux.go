@@ -24,6 +24,7 @@ func newPart(o *Options, number uint32, steady Range) (p *Part, err error) {
 		}
 		p.tables[i].steady = steady
 	}
+	p.tables[kernelStack].skip = o.skip
 	return p, nil
 }
 

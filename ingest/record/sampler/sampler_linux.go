@@ -48,6 +48,9 @@ func New(o Options) (s *Sampler, err error) {
 		}
 	}()
 	s.steady = steadyRange()
+	if o.Event.Kind == OffCPU {
+		s.opts.skip = switchRanges()
+	}
 	if s.Part, err = newPart(&s.opts, 0, s.steady); err != nil {
 		return s, err
 	}

@@ -29,6 +29,7 @@ type table struct {
 	part   uint32 // its number, by which hashes differ
 	empty  hash   // of no frames
 	steady Range
+	skip   []Range            // functions to cut off the inner end of the kernel's stacks
 	far    map[int32][]uint64 // addresses outside of steady, of the kernel's stacks that have some
 }
 
