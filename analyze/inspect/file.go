@@ -86,5 +86,7 @@ func describe(path string, r io.ReaderAt, size int64, packed string) (*Object, e
 	if err != nil {
 		return nil, fmt.Errorf("not a readable ELF file: %w", err)
 	}
-	return newObject(path, f, packed), nil
+	info := newObject(path, f, packed)
+	info.DWARF = newDWARF(f, r, path)
+	return info, nil
 }

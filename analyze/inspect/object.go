@@ -24,6 +24,7 @@ type Object struct {
 	AltLink   string        `json:"debugaltlink,omitempty"`
 	Segments  []Segment     `json:"segments"`
 	Symbols   []SymbolCount `json:"symbols"`
+	DWARF     *DWARF        `json:"dwarf,omitempty"`
 	Warnings  []string      `json:"warnings,omitempty"`
 }
 
@@ -186,6 +187,7 @@ func (info *Object) WriteText(w io.Writer) error {
 	for _, s := range info.Symbols {
 		t.Row(s.Source, fmt.Sprintf("%d functions, %s", s.Functions, table.Bytes(s.Bytes)))
 	}
+	info.DWARF.rows(t)
 	if len(info.Symbols) == 0 {
 		t.Row("symbols", "none: it is stripped")
 	}

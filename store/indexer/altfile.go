@@ -61,7 +61,7 @@ func (a *altFiles) take(file *os.File, ef *elf.File, st fileStat, workers int) *
 		file.Close()
 	}
 	f.once.Do(func() {
-		f.load = load(f.file, ef, false, workers)
+		f.load = LoadDWARF(f.file, ef, false, workers)
 		f.data = dwarf.New(f.load.Sections, dwarf.Options{Name: ef.Name})
 	})
 	return f

@@ -115,8 +115,9 @@ func (t *relatedFiles) openFile(places []string, right func(*elf.File) bool) (
 	return nil, nil, looked
 }
 
-// load loads the DWARF sections of a file that belongs to another.
-func load(r io.ReaderAt, f *elf.File, split bool, workers int) *dwarf.Loaded {
+// LoadDWARF loads the DWARF sections of a file, which r reads; with split those of a .dwo or .dwp
+// file. Those of relocatable files are as they are in the file. The caller closes the result.
+func LoadDWARF(r io.ReaderAt, f *elf.File, split bool, workers int) *dwarf.Loaded {
 	return dwarf.Load(r, rawSections(f), dwarf.LoadOptions{
 		Name: f.Name, Class64: f.Class == stdelf.ELFCLASS64, BigEndian: f.BigEndian,
 		Split: split, Workers: workers,
@@ -213,7 +214,7 @@ func (t *relatedFiles) openDWP() *dwarf.Loaded {
 		return nil
 	}
 	t.files = append(t.files, file)
-	return load(file, ef, true, t.ix.opts.Workers)
+	return LoadDWARF(file, ef, true, t.ix.opts.Workers)
 }
 
 // dwo opens the .dwo file of a unit: where the compiler put it, or beside the file.
@@ -242,7 +243,7 @@ func (t *relatedFiles) dwo(name, compDir string, _ uint64) (*dwarf.Data, error) 
 		t.miss(fmt.Errorf("split unit %s was not found", places[0]), looked)
 		return nil, os.ErrNotExist
 	}
-	l := load(file, ef, true, 1)
+	l := LoadDWARF(file, ef, true, 1)
 	t.fail(failed(l))
 	return dwarf.NewSplit(l.Sections, dwarf.Options{Name: ef.Name, Close: func() error {
 		return errors.Join(l.Close(), file.Close())
