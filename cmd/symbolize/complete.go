@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
@@ -56,6 +57,28 @@ func (a *app) complete(whenNone cobra.ShellCompDirective,
 			out = append(out, word)
 		}
 		return out, noFiles
+	}
+}
+
+// completionWords is the annotation of flags that has the words of completeFixed.
+const completionWords = "symbolize_completion"
+
+// isCompleting reports whether a command line is that of the shell that completes another one.
+func isCompleting(args []string) bool {
+	return slices.Contains(args, cobra.ShellCompRequestCmd) ||
+		slices.Contains(args, cobra.ShellCompNoDescRequestCmd)
+}
+
+// completeFlags registers what completes the flags of all commands. cobra keeps that in a table of
+// its own for good, with all that it refers to: it is done only where it is asked for.
+func (a *app) completeFlags(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if words := f.Annotations[completionWords]; words != nil {
+			completeFlag(cmd, f.Name, cobra.FixedCompletions(words, noFiles))
+		}
+	})
+	for _, sub := range cmd.Commands() {
+		a.completeFlags(sub)
 	}
 }
 
@@ -181,10 +204,16 @@ func (a *app) programsFirst() cobra.CompletionFunc {
 	}
 }
 
-// completeInputs makes the shell complete the flags of all commands that read captures.
+// completeInputs makes the shell complete build IDs, and the flags of commands that read captures.
 func (a *app) completeInputs(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		fs := sub.Flags()
+		switch sub.Name() {
+		case "lookup":
+			completeFlag(sub, "build-id", a.storedIDs(false))
+		case "filter":
+			completeFlag(sub, "kernel", a.storedIDs(true))
+		}
 		if fs.Lookup("symfs") == nil || fs.Lookup("event") == nil {
 			continue
 		}

@@ -76,7 +76,6 @@ func newFilterCommand(a *app) *cobra.Command {
 		}),
 	}
 	o.addFlags(cmd)
-	completeFlag(cmd, "kernel", a.storedIDs(true))
 	return cmd
 }
 

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -133,4 +135,22 @@ func callWrong(t *testing.T, args []string) {
 			t.Errorf("%q: exit status %d, a line of another form: %q", args, code, line)
 		}
 	}
+}
+
+// TestCommandsAreFreed: nothing keeps the commands of a run, with its buffers, when it has ended.
+func TestCommandsAreFreed(t *testing.T) {
+	env, _, _ := inProcess("version")
+	freed := make(chan bool)
+	runtime.AddCleanup(env.Stdout.(*bytes.Buffer), func(int) { close(freed) }, 0)
+	Main(t.Context(), env)
+	env = nil
+	for range 10 {
+		runtime.GC()
+		select {
+		case <-freed:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	t.Error("the output of a run is kept")
 }

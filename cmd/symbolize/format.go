@@ -60,11 +60,9 @@ func addCountFlag(fs *pflag.FlagSet, p *bool) {
 	fs.BoolVar(p, "count", false, "count samples instead of adding up their periods")
 }
 
-// completeFixed makes the shell complete a flag with these words.
+// completeFixed makes the shell complete a flag with these words, see app.completeFlags.
 func completeFixed(cmd *cobra.Command, flag string, words []string) {
-	err := cmd.RegisterFlagCompletionFunc(flag,
-		cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil {
+	if err := cmd.Flags().SetAnnotation(flag, completionWords, words); err != nil {
 		panic(err) // a flag that this program does not define: a bug of ours
 	}
 }

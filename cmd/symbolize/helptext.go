@@ -26,7 +26,10 @@ func addGroup(fs *pflag.FlagSet, group string, define func(*pflag.FlagSet)) {
 	defined.SortFlags = false
 	define(defined)
 	defined.VisitAll(func(f *pflag.Flag) {
-		f.Annotations = map[string][]string{flagGroup: {group}}
+		if f.Annotations == nil {
+			f.Annotations = make(map[string][]string)
+		}
+		f.Annotations[flagGroup] = []string{group}
 		fs.AddFlag(f)
 	})
 }

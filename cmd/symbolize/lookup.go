@@ -92,7 +92,6 @@ func newLookupCommand(a *app) *cobra.Command {
 		}),
 	}
 	o.addFlags(cmd)
-	completeFlag(cmd, "build-id", a.storedIDs(false))
 	return cmd
 }
 

@@ -94,7 +94,10 @@ func newRootCommand(a *app) *cobra.Command {
 		newManCommand(a),
 		newPerfToProfileCommand(a),
 	)
-	a.completeInputs(root)
+	if isCompleting(a.env.Args) {
+		a.completeFlags(root)
+		a.completeInputs(root)
+	}
 	return root
 }
 
