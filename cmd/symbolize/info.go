@@ -15,8 +15,8 @@ import (
 const infoLong = `info says what a file holds. Of a capture: what recorded it, events, counts of
 records, time span, the objects in its stacks with their build IDs, and every function of
 every BPF program: what was captured of it, or why its image is missing. Of an object file,
-plain or packed: kind, machine, build ID, segments, and the sources of symbols with their
-counts.
+plain or packed: kind, machine, build ID, segments, the sources of symbols with their
+counts, and the DWARF: versions, split units, compression, and files with more of it that are missing.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 the file is damaged, what could be read is printed;
 130 interrupted.`

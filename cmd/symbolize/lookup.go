@@ -58,8 +58,8 @@ arguments, or lines of standard input, each of which is answered when it comes.
 The object is a file (-e), whose symbols are taken from the store if they are there with
 lines, else from the file itself and its separate debug files; or it is named by build ID.
 Without both the arguments or the lines of standard input name it: FILE ADDR, "FILE" ADDR,
-CODE "FILE" ADDR or BUILDID:ID ADDR. An object that is named by build ID and not in the store is looked
-for on this host, as resolve does.
+CODE "FILE" ADDR or BUILDID:ID ADDR. An object that is named by build ID and not in the store is
+looked for on this host, as resolve does.
 Sections of kernel modules and .o files all begin at 0: --section says which is meant.
 Without it they lie one after another as the kernel loads them, .text first as a rule.
 
@@ -141,7 +141,8 @@ func (o *lookupOptions) validate(args []string) (err error) {
 	if o.format == formatJSON {
 		o.style = styleJSON
 	}
-	err = cmp.Or(checkFormat(o.format, formatText, formatJSON), checkWord("--style", o.style, lookupStyles), checkJobs(o.jobs), o.aliases.apply(o))
+	err = cmp.Or(checkFormat(o.format, formatText, formatJSON),
+		checkWord("--style", o.style, lookupStyles), checkJobs(o.jobs), o.aliases.apply(o))
 	if err != nil {
 		return err
 	}
