@@ -22,13 +22,17 @@ func (s *Session) noteNamed() {
 }
 
 // Origin returns where the symbols of an object came from: a place of local.Place, "--with" for
-// what was named for this run, "the captures" for what they and their bundles hold, "the store", "" for nowhere. An object of several origins has that of the greatest precedence, which is their order
-// here.
+// what was named for this run, "the captures" for what they and their bundles hold, "the store", ""
+// for nowhere. An object of several origins has that of the greatest precedence, which is their
+// order here.
 func (s *Session) Origin(o *ingest.Object) string {
-	if s.origins == nil && s.finder != nil {
-		s.origins = make(map[buildid.ID]local.Place)
-		for _, found := range s.finder.Objects() {
-			s.origins[found.ID] = found.Place
+	if s.finder != nil {
+		if s.origins == nil {
+			s.origins = make(map[buildid.ID]local.Place)
+		}
+		found := s.finder.Objects() // each once, and more with each capture
+		for ; s.placed < len(found); s.placed++ {
+			s.origins[found[s.placed].ID] = found[s.placed].Place
 		}
 	}
 	if place := s.origins[o.ID]; place > local.Known {

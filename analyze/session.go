@@ -32,7 +32,8 @@ type Session struct {
 	warned  map[string]bool // warnings of the store that were passed on
 	partial bool
 	named   map[buildid.Key]bool       // objects of Options.With, see Origin
-	origins map[buildid.ID]local.Place // of the finder's objects, nil until they are needed
+	origins map[buildid.ID]local.Place // of the finder's objects
+	placed  int                        // of these, how many are in origins
 	tables  *unwind.Tables             // nil until they are needed
 
 	jitFiles []JITLink

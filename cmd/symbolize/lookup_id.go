@@ -24,7 +24,6 @@ const maxListed = 10
 type idSource struct {
 	reader *db.Reader // nil without a store
 	view   store.View
-	none   error // why there is no store
 }
 
 // idSource opens what objects of build IDs come from.
