@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/perfdata"
@@ -33,6 +34,10 @@ func FuzzCollect(f *testing.F) {
 	f.Add(manyThings(true)[:3000])
 	f.Add(longGroup(false)[:4000])
 	f.Add(longGroup(true)[:2000])
+	c := branchCapture(false, branchCallStack)
+	c.Sample(perfbuild.Sample{PID: 7, Chain: []uint64{cU, 0x402018},
+		Branches: []perfbuild.Branch{{From: 0x401000, To: 0x402000}}})
+	f.Add(c.Bytes())
 	for _, big := range []bool{false, true} {
 		f.Add(manyPrograms(big))
 	}

@@ -13,9 +13,11 @@ import (
 // a user part, which does not.
 type splitter struct {
 	file    *perfdata.File
-	userIP  []int // by event: index of the instruction pointer in UserRegs, -1 if not there
+	userIP  []int  // by event: index of the instruction pointer in UserRegs, -1 if not there
+	lbr     []bool // by event: its branch stacks are the calls that have not returned
 	scratch []byte
 	plain   []byte
+	calls   []byte
 	unwind  func(s *perfdata.Sample) []byte // makes the user part of a copied stack; may be nil
 }
 
@@ -25,7 +27,9 @@ var notUnwound = binary.LittleEndian.AppendUint64(nil, contextUserDeferred)
 func newSplitter(f *perfdata.File) *splitter {
 	sp := &splitter{file: f}
 	for i := range f.Events {
-		sp.userIP = append(sp.userIP, userIPIndex(f.Features.Arch, f.Events[i].Attr.SampleRegsUser))
+		a := &f.Events[i].Attr
+		sp.userIP = append(sp.userIP, userIPIndex(f.Features.Arch, a.SampleRegsUser))
+		sp.lbr = append(sp.lbr, a.BranchSampleType&perfdata.BranchCallStack != 0)
 	}
 	return sp
 }
@@ -60,7 +64,7 @@ func (sp *splitter) split(rec *perfdata.Record, s *perfdata.Sample) (kernel, use
 	if binary.LittleEndian.Uint64(chain) < contextMax {
 		marker := modeMarker(rec, s)
 		if marker == contextUser {
-			return nil, sp.withStack(chain, s)
+			return nil, sp.withStack(sp.callers(chain, s, true), s)
 		}
 		sp.scratch = binary.LittleEndian.AppendUint64(sp.scratch[:0], marker)
 		sp.scratch = append(sp.scratch, chain...)
@@ -69,7 +73,7 @@ func (sp *splitter) split(rec *perfdata.Record, s *perfdata.Sample) (kernel, use
 	for i := 0; i+8 <= len(chain); i += 8 {
 		switch binary.LittleEndian.Uint64(chain[i:]) {
 		case contextUser:
-			return chain[:i], chain[i+8:]
+			return chain[:i], sp.callers(chain[i+8:], s, i == 0)
 		case contextUserDeferred: // the next word is a cookie of this sample's own
 			return chain[:i], notUnwound
 		}
@@ -95,6 +99,35 @@ func (sp *splitter) lone(rec *perfdata.Record, s *perfdata.Sample) (kernel, user
 		return sp.scratch, sp.userStack(s)
 	}
 	return sp.scratch, nil
+}
+
+// callers returns the user part of a sample whose branch stack has the calls that have not
+// returned (--call-graph lbr): the address at which the user's code was, then the places of the
+// calls, which are no return addresses. The rest of the part was made by frame pointers. perf
+// has the start of the innermost function, where its call went to, in place of the address
+// (resolve_lbr_callchain_sample in tools/perf/util/machine.c).
+func (sp *splitter) callers(part []byte, s *perfdata.Sample, inUser bool) []byte {
+	if !sp.lbr[s.Event] || len(s.Branches) == 0 {
+		return part
+	}
+	le := binary.LittleEndian
+	leaf := le.Uint64(s.Branches[8:])
+	switch {
+	case inUser && s.Fields&perfdata.SampleIP != 0:
+		leaf = s.IP // more precise than the chain's, with precise events
+	case len(part) >= 8 && le.Uint64(part) < contextMax:
+		leaf = le.Uint64(part)
+	}
+	sp.calls = le.AppendUint64(sp.calls[:0], leaf)
+	for b := s.Branches; len(b) >= perfdata.BranchSize; b = b[perfdata.BranchSize:] {
+		from := le.Uint64(b)
+		if from == 0 || from >= contextMax {
+			break
+		}
+		sp.calls = le.AppendUint64(sp.calls, contextUser) // the next address is exact
+		sp.calls = le.AppendUint64(sp.calls, from)
+	}
+	return sp.calls
 }
 
 // withStack appends to a user part that the rest of the stack is to be unwound.

@@ -160,6 +160,10 @@ func (d *sampleDecoder) raw() {
 	d.s.Raw = d.bytes(uint64(n), "RAW data")
 }
 
+// BranchCallStack is the bit of Attr.BranchSampleType for branch stacks that are call stacks:
+// the calls that have not returned, innermost first (perf record --call-graph lbr).
+const BranchCallStack = 1 << 11
+
 // Bits of perf_event_attr.branch_sample_type that change the layout of
 // BRANCH_STACK.
 const (
@@ -167,18 +171,21 @@ const (
 	branchCounters = 1 << 19
 )
 
+// BranchSize is the size of an entry of Sample.Branches in bytes: from, to and flags.
+const BranchSize = 24
+
 func (d *sampleDecoder) branches() {
 	nr := d.word()
 	if d.a.BranchSampleType&branchHWIndex != 0 {
 		d.s.BranchHWIdx = d.word()
 	}
-	if nr > uint64(len(d.left))/24 {
+	if nr > uint64(len(d.left))/BranchSize {
 		d.fail("branch stack overruns the record")
 		return
 	}
 	d.s.Branches = d.words(nr*3, "branch stack")
 	if d.big {
-		for i := 16; i < len(d.s.Branches); i += 24 {
+		for i := 16; i < len(d.s.Branches); i += BranchSize {
 			word := d.s.Branches[i : i+8]
 			v := binary.LittleEndian.Uint64(word)
 			binary.LittleEndian.PutUint64(word, branchFlags(v))

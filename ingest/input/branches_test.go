@@ -1,0 +1,80 @@
+package input
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"symbolize/fixtures/perfbuild"
+)
+
+// The bits of branch_sample_type.
+const (
+	branchUser      = 1 << 0
+	branchAny       = 1 << 3
+	branchCallStack = 1 << 11
+)
+
+// branchCapture is a capture whose samples have chains and branch stacks.
+func branchCapture(big bool, kind uint64) capture {
+	b := perfbuild.NewOrder(big)
+	b.Events[0].SampleType |= perfbuild.BranchStack
+	b.Events[0].BranchSampleType = kind
+	c := capture{b}
+	c.KernelMap("_text", 0xffffffff81000000, 0xffffffff81000000, 0x1000000)
+	c.lib(7, 0x400000, 0x100000, 0, "/bin/x", 0)
+	return c
+}
+
+// TestCallStacks joins chains with the calls in branch stacks.
+func TestCallStacks(t *testing.T) {
+	calls := []perfbuild.Branch{{From: 0x401000, To: 0x402000}, {From: 0x400500, To: 0x400f00}}
+	for _, tc := range []struct {
+		name     string
+		kind     uint64
+		ip       uint64
+		chain    []uint64
+		branches []perfbuild.Branch
+		want     string
+	}{
+		{name: "in user mode the precise address", kind: branchUser | branchCallStack, ip: 0x402010,
+			chain: []uint64{cU, 0x402018, 0x123}, branches: calls,
+			want: "/bin/x+0x2010 /bin/x+0x1000 /bin/x+0x500"},
+		{name: "without a marker", kind: branchCallStack, ip: 0x402010,
+			chain: []uint64{0x402018, 0x123}, branches: calls,
+			want: "/bin/x+0x2010 /bin/x+0x1000 /bin/x+0x500"},
+		{name: "kernel frames from the chain", kind: branchCallStack,
+			chain:    []uint64{cK, 0xffffffff81000010, 0xffffffff81000101, cU, 0x402018, 0x123},
+			branches: calls, want: "[kernel.kallsyms]+0x10 [kernel.kallsyms]+0x100 " +
+				"/bin/x+0x2018 /bin/x+0x1000 /bin/x+0x500"},
+		{name: "the start of the function, if the chain has no user address",
+			kind:     branchCallStack,
+			chain:    []uint64{cK, 0xffffffff81000010, cU},
+			branches: calls, want: "[kernel.kallsyms]+0x10 /bin/x+0x2000 /bin/x+0x1000 /bin/x+0x500"},
+		{name: "no user part in the chain", kind: branchCallStack,
+			chain: []uint64{cK, 0xffffffff81000010}, branches: calls,
+			want: "[kernel.kallsyms]+0x10"},
+		{name: "no calls", kind: branchCallStack, ip: 0x402018,
+			chain: []uint64{cU, 0x402018, 0x400101}, want: "/bin/x+0x2018 /bin/x+0x100"},
+		{name: "entries that were never filled", kind: branchCallStack, ip: 0x402018,
+			chain: []uint64{cU, 0x402018}, branches: append(slices.Clone(calls), perfbuild.Branch{}),
+			want: "/bin/x+0x2018 /bin/x+0x1000 /bin/x+0x500"},
+		{name: "other branches are no calls", kind: branchUser | branchAny, ip: 0x402018,
+			chain: []uint64{cU, 0x402018, 0x400101}, branches: calls,
+			want: "/bin/x+0x2018 /bin/x+0x100"},
+	} {
+		for _, big := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, big endian %t", tc.name, big), func(t *testing.T) {
+				c := branchCapture(big, tc.kind)
+				for range 2 { // the second has the chain of a sample before it
+					c.Sample(perfbuild.Sample{PID: 7, Time: 1, IP: tc.ip, Chain: tc.chain,
+						Branches: tc.branches})
+				}
+				want := []string{":7: " + tc.want + " 2 2"}
+				if got := dump(fold(t, c.Bytes(), Options{})); !slices.Equal(got, want) {
+					t.Errorf("got  %q\nwant %q", got, want)
+				}
+			})
+		}
+	}
+}
