@@ -48,6 +48,8 @@ type Options struct {
 	Event string          // only samples of this event; "" for all
 	Comms []string        // only of these thread names; none for all
 	PIDs  []int32         // only of these processes; none for all
+	TIDs  []int32         // only of these threads; none for all
+	CPUs  []int32         // only of these CPUs; none for all
 	Time  input.TimeRange // only samples of this range
 	Keep  ingest.Keep     // labels that keep samples apart
 	// Stacks describes dumps of stack maps. Without PathOf the store is asked.
@@ -150,7 +152,8 @@ func (s *Session) InputOptions() input.Options {
 		stacks.PathOf = s.pathOf
 	}
 	opts := input.Options{
-		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, Time: o.Time, Keep: o.Keep, Workers: o.Workers,
+		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, TIDs: o.TIDs, CPUs: o.CPUs,
+		Time: o.Time, Keep: o.Keep, Workers: o.Workers,
 		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks,
 		Identify: s.identify(),
 		Exact:    resolve.Exact(s.view),

@@ -44,7 +44,7 @@ func CompareSamples(a, b Sample) int {
 	return cmp.Compare(a.Stack, b.Stack)
 }
 
-// CompareLabels orders samples by comm, process, thread and CPU.
+// CompareLabels orders samples by comm, process, thread, CPU and tags.
 func CompareLabels(s, t *Sample) int {
 	if c := cmp.Compare(s.Comm, t.Comm); c != 0 {
 		return c
@@ -55,7 +55,10 @@ func CompareLabels(s, t *Sample) int {
 	if c := cmp.Compare(s.TID, t.TID); c != 0 {
 		return c
 	}
-	return cmp.Compare(s.CPU, t.CPU)
+	if c := cmp.Compare(s.CPU, t.CPU); c != 0 {
+		return c
+	}
+	return cmp.Compare(s.Tags, t.Tags)
 }
 
 // SortFunctions returns the functions in the order of Names.Functions, without duplicates,

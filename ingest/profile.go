@@ -159,18 +159,22 @@ type Sample struct {
 	PID    int32 // -1 where Options.Keep leaves it out
 	TID    int32
 	CPU    int32
-	Count  uint64 // number of samples
-	Weight uint64 // sum of their periods
+	Tags   StringID // see Profile.AllTags
+	Count  uint64   // number of samples
+	Weight uint64   // sum of their periods
 }
 
 // Keep are the labels that stay apart when samples are folded, besides the comm.
-type Keep struct{ PID, TID, CPU bool }
+type Keep struct {
+	PID, TID, CPU bool
+	Tags          string // words of tags, with commas between them: see AddTag
+}
 
 // Profile holds the interned tables that all stages share. Everything is
 // numbered by sorted order, never by the order in which workers came, so equal
 // inputs give equal Profiles: Objects by CompareObjects, Locations by (Object,
 // Offset), Stacks by their location lists, Samples by (Event, Comm, PID, TID,
-// CPU, Stack). A Profile is immutable once built, but for Names.
+// CPU, tags, Stack). A Profile is immutable once built, but for Names.
 type Profile struct {
 	Strings   []string
 	Objects   []Object
@@ -231,7 +235,7 @@ type Stats struct {
 	Samples        uint64
 	Weight         uint64
 	Frames         uint64 // frames of all samples, markers left out
-	FilteredOut    uint64 // samples that --event, --comm or --pid left out
+	FilteredOut    uint64 // samples that --event, --comm, --pid and the like left out
 	Lost           uint64 // PERF_RECORD_LOST and LOST_SAMPLES
 	Throttled      uint64
 	CutChains      uint64 // chains with rubbish in them, cut there

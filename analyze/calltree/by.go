@@ -1,42 +1,57 @@
 package calltree
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"symbolize/ingest"
 )
 
-// By is a granularity: the attribute of frames or samples that makes a node.
-type By uint8
+// By is a granularity: the attribute of frames or samples that makes a node. Those that are none
+// of the constants are words of tags (ingest.ParseTag); the zero By is Function.
+type By string
 
-// The granularities. Those of frames are ordered before those of samples.
+// The granularities. Those of frames come before those of samples.
 const (
-	Function By = iota
-	File
-	Line
-	Object
-	BuildID
-	Comm
-	PID
-	TID
-	CPU
-	Event
-	Label // all labels that samples carry: comm, pid, tid and cpu
+	Function By = ""
+	File     By = "file"
+	Line     By = "line"
+	Object   By = "object"
+	BuildID  By = "buildid"
+	Comm     By = "comm"
+	PID      By = "pid"
+	TID      By = "tid"
+	CPU      By = "cpu"
+	Event    By = "event"
+	Label    By = "label" // all labels that samples carry: comm, pid, tid, cpu and tags
 )
 
-// byWords holds the words of the granularities, in their order.
-var byWords = []string{Function: "function", File: "file", Line: "line", Object: "object",
-	BuildID: "buildid", Comm: "comm", PID: "pid", TID: "tid", CPU: "cpu", Event: "event",
-	Label: "label"}
+const functionWord = "function"
 
-// Words returns the words that ParseBy knows.
+// byWords holds the words of the granularities, in their order, but those of tags.
+var byWords = []string{functionWord, string(File), string(Line), string(Object),
+	string(BuildID), string(Comm), string(PID), string(TID), string(CPU), string(Event),
+	string(Label)}
+
+// Words returns the words that ParseBy knows, but those of tags.
 func Words() []string { return slices.Clone(byWords) }
 
 // String returns the word of a granularity.
-func (b By) String() string { return byWords[b] }
+func (b By) String() string { return cmp.Or(string(b), functionWord) }
 
 // OfSample reports whether a granularity is an attribute of samples and not of frames.
-func (b By) OfSample() bool { return b >= Comm }
+func (b By) OfSample() bool {
+	switch b {
+	case Function, File, Line, Object, BuildID:
+		return false
+	}
+	return true
+}
+
+// OfTag reports whether a granularity is a tag of samples.
+func (b By) OfTag() bool { return !slices.Contains(byWords, b.String()) }
 
 // ParseBy parses a comma-separated list of granularities: any number of attributes of samples,
 // which become the outermost frames in this order, and at most one attribute of frames.
@@ -44,11 +59,16 @@ func ParseBy(s string) ([]By, error) {
 	var list []By
 	ofFrames := 0
 	for word := range strings.SplitSeq(s, ",") {
-		i := slices.Index(byWords, strings.TrimSpace(word))
-		if i < 0 {
-			return nil, fmt.Errorf("%q is none of %s", word, strings.Join(byWords, ", "))
+		b := By(strings.TrimSpace(word))
+		if b == functionWord {
+			b = Function
+		} else if b == "" {
+			return nil, fmt.Errorf("%q has an empty word", s)
 		}
-		b := By(i)
+		if b.OfTag() && ingest.ParseTag(string(b)) != nil {
+			return nil, fmt.Errorf("%q is none of %s, %s", word, strings.Join(byWords, ", "),
+				ingest.TagWords())
+		}
 		if !b.OfSample() {
 			ofFrames++
 		}

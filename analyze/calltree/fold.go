@@ -150,6 +150,8 @@ func (f *Folder) labelNode(by By, s *ingest.Sample) NodeID {
 		k.number = int64(s.Event)
 	case Label:
 		k.text = f.labelText(s)
+	default:
+		k.text = f.Profile.Tag(s, ingest.TagKey(string(by)))
 	}
 	return f.node(k, func() Node {
 		return Node{Name: f.labelName(by, s)}
@@ -168,8 +170,22 @@ func (f *Folder) labelName(by By, s *ingest.Sample) string {
 		return numberText("pid", s.PID)
 	case TID:
 		return numberText("tid", s.TID)
+	case CPU:
+		return numberText("cpu", s.CPU)
 	}
-	return numberText("cpu", s.CPU)
+	key := ingest.TagKey(string(by))
+	return tagText(key, f.Profile.Tag(s, key))
+}
+
+// tagText is the name of a tag's node, which has the key where the value is a number alone.
+func tagText(key, value string) string {
+	switch {
+	case value == "":
+		return "[no " + ingest.Printable(key) + "]"
+	case strings.ContainsAny(value[:1], "0123456789"):
+		return ingest.Printable(key + " " + value)
+	}
+	return ingest.Printable(value)
 }
 
 // labelText joins all labels of a sample that its profile keeps.
@@ -182,6 +198,9 @@ func (f *Folder) labelText(s *ingest.Sample) string {
 		if l.number >= 0 {
 			words = append(words, numberText(l.name, l.number))
 		}
+	}
+	for key, value := range f.Profile.AllTags(s) {
+		words = append(words, ingest.Printable(key+" "+value))
 	}
 	return strings.Join(words, ", ")
 }

@@ -54,6 +54,9 @@ func labelBy(k ingest.Keep) []calltree.By {
 	if k.CPU {
 		list = append(list, calltree.CPU)
 	}
+	for _, word := range k.TagList() {
+		list = append(list, calltree.By(word))
+	}
 	return list
 }
 
@@ -88,8 +91,8 @@ func newRows(p *ingest.Profile, opts *Options) *rows {
 	return r
 }
 
-// columnKey is a combination of labels by their nodes.
-type columnKey [4]calltree.NodeID
+// columnKey is a combination of labels by their nodes: comm, pid, tid, cpu and tags.
+type columnKey [4 + ingest.MaxTags]calltree.NodeID
 
 // add appends the stacks of one event.
 func (r *rows) add(s *calltree.Stacks, labels int) {

@@ -40,14 +40,16 @@ type JSONError struct {
 
 // JSONSample is one line of JSON for all samples with one stack and equal labels.
 type JSONSample struct {
-	Event  string
-	Comm   string
-	PID    *int32 `json:",omitempty"`
-	TID    *int32 `json:",omitempty"`
-	CPU    *int32 `json:",omitempty"`
-	Count  uint64 // samples
-	Weight uint64 // sum of their periods
-	Unit   string // of Weight
+	Event string
+	Comm  string
+	PID   *int32 `json:",omitempty"`
+	TID   *int32 `json:",omitempty"`
+	CPU   *int32 `json:",omitempty"`
+	// Labels are the tags that --labels asks for, by their keys.
+	Labels map[string]string `json:",omitempty"`
+	Count  uint64            // samples
+	Weight uint64            // sum of their periods
+	Unit   string            // of Weight
 	Stack  []ingest.LocationID
 }
 
@@ -75,6 +77,12 @@ func JSON(w io.Writer, p *ingest.Profile, d *Demangler) error {
 			PID: known(&s.PID), TID: known(&s.TID), CPU: known(&s.CPU),
 			Count: s.Count, Weight: s.Weight, Unit: ingest.Printable(ev.Unit),
 			Stack: p.Stack(s.Stack),
+		}
+		if s.Tags != 0 {
+			line.Labels = make(map[string]string)
+			for key, value := range p.AllTags(s) {
+				line.Labels[ingest.Printable(key)] = ingest.Printable(value)
+			}
 		}
 		if err := enc.Encode(&line); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/ingest/record/cpulist"
 )
 
 // inputOptions select the samples of captures and the sources of names. resolve,
@@ -20,6 +21,9 @@ type inputOptions struct {
 	event string
 	comms []string
 	pids  []int32
+	tids  []int32
+	cpus  string
+	cpu   []int32 // cpus parsed
 	times string
 	time  input.TimeRange // times parsed
 
@@ -56,6 +60,8 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&o.event, "event", "", "only samples of this `EVENT`")
 	fs.StringSliceVar(&o.comms, "comm", nil, "only threads of this `NAME`; may be repeated")
 	addPIDFlag(fs, &o.pids, "only this `PID`; may be repeated")
+	fs.Int32SliceVar(&o.tids, "tid", nil, "only this thread, by its `TID`; may be repeated")
+	fs.StringVar(&o.cpus, "cpu", "", "only these CPUs, a `LIST` as 0,2-3")
 	fs.StringVar(&o.times, "time", "",
 		"only samples of this time: `FROM,TO` in seconds of the recording, or FROM%-TO%")
 	fs.StringArrayVar(&o.with, "with", nil,
@@ -107,6 +113,15 @@ func (o *inputOptions) validate(args []string) error {
 	if o.time, err = input.ParseTimeRange(o.times); err != nil {
 		return usagef("--time %q: %v", o.times, err)
 	}
+	if o.cpus != "" {
+		list, err := cpulist.Parse(o.cpus)
+		if err != nil {
+			return usagef("--cpu %q: it is a list as 0,2-3", o.cpus)
+		}
+		for _, n := range list {
+			o.cpu = append(o.cpu, int32(n))
+		}
+	}
 	if err := cmp.Or(checkJobs(o.jobs), o.stacks.parse(o.kallsyms)); err != nil || o.names == "" {
 		return err
 	}
@@ -131,7 +146,8 @@ func parseNames(names string) (resolve.NamePolicy, error) {
 // addLabelFlags adds --labels and its other name, --keep.
 func addLabelFlags(fs *pflag.FlagSet, labels *[]string) {
 	fs.StringSliceVar(labels, "labels", nil,
-		"keep samples of different `LABELS` apart: pid, tid, cpu; the comm always is")
+		"keep samples of different `LABELS` apart: pid, tid, cpu, "+ingest.TagWords()+
+			"; the comm always is")
 	fs.StringSliceVar(labels, "keep", nil, "the same as --labels")
 	fs.Lookup("keep").Hidden = true
 }
@@ -148,7 +164,13 @@ func parseLabels(labels []string) (keep ingest.Keep, err error) {
 		case "cpu":
 			keep.CPU = true
 		default:
-			return keep, usagef("--labels %q: it is one of comm, pid, tid, cpu", l)
+			if ingest.ParseTag(l) != nil {
+				return keep, usagef("--labels %q: it is one of comm, pid, tid, cpu, %s", l,
+					ingest.TagWords())
+			}
+			if err := keep.AddTag(l); err != nil {
+				return keep, usagef("--labels: %v", err)
+			}
 		}
 	}
 	return keep, nil

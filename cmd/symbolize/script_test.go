@@ -48,6 +48,7 @@ func TestScript(t *testing.T) {
 			"capture":    cmdCapture,
 			"bundle":     cmdBundle,
 			"recording":  cmdRecording,
+			"perfdata":   cmdPerfdata,
 			"splitbtf":   cmdSplitBTF,
 			"mapbtf":     cmdMapBTF,
 			"oldmaps":    cmdOldMaps,

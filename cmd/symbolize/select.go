@@ -37,8 +37,8 @@ func (o *selectOptions) addFlags(cmd *cobra.Command) {
 		fs.StringVar(f.text, f.name, "", f.usage)
 	}
 	fs.StringVar(&o.by, "by", calltree.Function.String(),
-		"add up by `ATTRIBUTE`: "+strings.Join(calltree.Words(), ", ")+
-			"; those of samples before one of frames, as comm,function, become outermost frames")
+		"add up by `ATTRIBUTE`: "+strings.Join(calltree.Words(), ", ")+", or a label of "+
+			"--labels as cgroup or time:10s; those of samples before one of frames, as comm,function, become outermost frames")
 	completeFixed(cmd, "by", calltree.Words())
 	addCountFlag(fs, &o.count)
 	addDemangleFlag(cmd, &o.demangle, "simple")
@@ -81,6 +81,13 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 	keep.PID = keep.PID || all || slices.Contains(o.parsed.By, calltree.PID)
 	keep.TID = keep.TID || all || slices.Contains(o.parsed.By, calltree.TID)
 	keep.CPU = keep.CPU || all || slices.Contains(o.parsed.By, calltree.CPU)
+	for _, by := range o.parsed.By {
+		if by.OfTag() {
+			if err := keep.AddTag(string(by)); err != nil {
+				return usagef("--by %s: %v", o.by, err)
+			}
+		}
+	}
 	mode, err := parseDemangle(o.demangle, "simple")
 	o.parsed.Count, o.parsed.Demangler = o.count, report.NewDemangler(mode)
 	return err

@@ -20,7 +20,8 @@ func Addresses(ctx context.Context, name string, list []uint64, opts Options) (
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	opts.Event, opts.Comms, opts.PIDs, opts.Keep = "", nil, nil, ingest.Keep{}
+	opts.Event, opts.Comms, opts.Keep = "", nil, ingest.Keep{}
+	opts.PIDs, opts.TIDs, opts.CPUs = nil, nil, nil
 	opts.Time = TimeRange{}
 	s := &stackSource{file: &file{path: name}, set: set, opts: opts,
 		kallsyms: opts.Stacks.Kallsyms}

@@ -89,9 +89,9 @@ func (f *assembly) query(endNanos int64) sideband.ObjectQuery {
 	return q
 }
 
-// strings fills the string table with the comms of the labels, sorted, and returns the
-// string of each comm code.
-func (f *assembly) strings() map[uint32]ingest.StringID {
+// strings fills the string table with the comms and tags of the labels, sorted, and returns the
+// string of each comm code, and of each number of tags.
+func (f *assembly) strings() (comms map[uint32]ingest.StringID, tags []ingest.StringID) {
 	ids := make(map[uint32]ingest.StringID)
 	for _, l := range f.labels.List {
 		ids[l.Comm] = 0
@@ -100,13 +100,18 @@ func (f *assembly) strings() map[uint32]ingest.StringID {
 	for c := range ids {
 		f.p.Strings = append(f.p.Strings, f.CommName(c))
 	}
+	f.p.Strings = append(f.p.Strings, f.tags.list...)
 	slices.Sort(f.p.Strings)
 	f.p.Strings = slices.Compact(f.p.Strings)
 	for c := range ids {
 		at, _ := slices.BinarySearch(f.p.Strings, f.CommName(c))
 		ids[c] = ingest.StringID(at)
 	}
-	return ids
+	for _, text := range f.tags.list {
+		at, _ := slices.BinarySearch(f.p.Strings, text)
+		tags = append(tags, ingest.StringID(at))
+	}
+	return ids, tags
 }
 
 // eventsUsed enters the events that have samples, in the order of the file, and returns

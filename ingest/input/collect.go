@@ -12,18 +12,22 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// collector is shared by all workers of the second pass. It is read-only but for labels, which
-// has a lock.
+// collector is shared by all workers of the second pass. It is read-only but for labels
+// and tags, which have locks.
 type collector struct {
 	*sideband.State
 	opts     *Options
 	events   []ingest.Event
-	event    []int  // by event of the file: index in events, -1 if filtered out
-	wantComm []bool // by comm: wanted; nil for all
-	pids     map[int32]bool
+	event    []int          // by event of the file: index in events, -1 if filtered out
+	wantComm []bool         // by comm: wanted; nil for all
+	pids     map[int32]bool // nil for all, as are tids and cpus
+	tids     map[int32]bool
+	cpus     map[int32]bool
 	after    uint64 // recorded times of wanted samples, both included
 	until    uint64
 	labels   merge.LabelSet
+	tags     tagSet
+	sources  []tagSource       // of the tags that are kept
 	unwinder Unwinder          // nil if no sample has a copied stack
 	noTable  map[uint32]uint32 // see locator
 }
@@ -31,7 +35,7 @@ type collector struct {
 // newCollector applies the filters to the events and comms of the file.
 func newCollector(sb *sideband.State, opts *Options) (*collector, error) {
 	c := &collector{State: sb, opts: opts}
-	if err := cmp.Or(c.chooseEvents(), c.chooseTimes()); err != nil {
+	if err := cmp.Or(c.chooseEvents(), c.chooseTimes(), c.tagSources()); err != nil {
 		return nil, err
 	}
 	if len(opts.Comms) > 0 {
@@ -40,13 +44,24 @@ func newCollector(sb *sideband.State, opts *Options) (*collector, error) {
 			c.wantComm[i] = slices.Contains(opts.Comms, name)
 		}
 	}
-	if len(opts.PIDs) > 0 {
-		c.pids = make(map[int32]bool)
-		for _, pid := range opts.PIDs {
-			c.pids[pid] = true
-		}
+	c.pids, c.tids, c.cpus = setOf(opts.PIDs), setOf(opts.TIDs), setOf(opts.CPUs)
+	if c.cpus != nil && !c.allHave(perfdata.SampleCPU) {
+		return nil, ingest.WithHint(fmt.Errorf("%s: its samples have no CPU to choose by",
+			sb.Records.File.Name), "record it with `perf record --sample-cpu`")
 	}
 	return c, nil
+}
+
+// setOf returns the set of a list, nil for an empty one.
+func setOf(list []int32) map[int32]bool {
+	if len(list) == 0 {
+		return nil
+	}
+	set := make(map[int32]bool, len(list))
+	for _, n := range list {
+		set[n] = true
+	}
+	return set
 }
 
 // chooseEvents makes one event of the profile for all attrs with one name.
@@ -89,8 +104,10 @@ func newEvent(ev *perfdata.Event) ingest.Event {
 	return e
 }
 
-func (c *collector) wanted(pid int32, comm uint32) bool {
-	if c.pids != nil && !c.pids[pid] {
+// wanted reports whether a sample of a thread with this name passes the filters.
+func (c *collector) wanted(s *perfdata.Sample, comm uint32) bool {
+	if c.pids != nil && !c.pids[s.PID] || c.tids != nil && !c.tids[s.TID] ||
+		c.cpus != nil && !c.cpus[int32(s.CPU)] {
 		return false
 	}
 	if c.wantComm == nil {

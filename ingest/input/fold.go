@@ -35,14 +35,19 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 	number = f.separateUndecided(number, places...)
 	f.exact = f.correctReturns(number, places...)
 	f.joinChains()
-	comms := f.strings()
+	comms, tags := f.strings()
 	events := f.eventsUsed()
+	tagOf := func(code uint32) ingest.StringID { return tags[code] }
+	if len(tags) == 0 {
+		tagOf = nil
+	}
 	for _, w := range f.workers {
 		f.shards = append(f.shards, &merge.Shard{
 			Places: w.places, Rows: w.rows.Lists(), Labels: f.labels.List, Objects: number,
 			Parts:  [merge.NumRoles]*intern.Lists{w.kernelChains.parts, w.userChains.parts},
 			Comms:  func(code uint32) ingest.StringID { return comms[code] },
 			Events: events,
+			Tags:   tagOf,
 		})
 		// Assemble empties the shard step by step; the rest is freed here.
 		w.kernelChains, w.userChains, w.rows, w.places = nil, nil, nil, nil

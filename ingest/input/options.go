@@ -17,6 +17,8 @@ type Options struct {
 	Event   string      // only this event; "" for all
 	Comms   []string    // only these thread names; none for all
 	PIDs    []int32     // only these processes; none for all
+	TIDs    []int32     // only these threads; none for all
+	CPUs    []int32     // only these CPUs; none for all
 	Time    TimeRange   // only samples of this range; of captures with times only
 	Keep    ingest.Keep // labels to keep apart when folding
 	Workers int         // 0 for GOMAXPROCS

@@ -30,7 +30,8 @@ func openPprof(f *file, opts *Options) (*pprofSource, error) {
 		return nil, err
 	}
 	p, err := pprof.Read(f.path, data, pprof.ReadOptions{
-		Event: opts.Event, Comms: opts.Comms, PIDs: opts.PIDs, Keep: opts.Keep,
+		Event: opts.Event, Comms: opts.Comms, PIDs: opts.PIDs, TIDs: opts.TIDs,
+		CPUs: opts.CPUs, Keep: opts.Keep,
 	})
 	if err != nil {
 		return nil, err

@@ -39,6 +39,7 @@ type reader struct {
 	// any.
 	counters *sideband.Counters
 	threads  []threadState // direct-mapped by tid
+	tagger   *tagger       // nil if no tags are kept
 	plain    bool          // chains may be simplified, as their addresses do not matter
 	kspan    addrspace.Span
 	haveK    bool
@@ -62,7 +63,8 @@ type reader struct {
 }
 
 func newReader(c *collector) *reader {
-	r := &reader{c: c, split: newSplitter(c.Records.File), threads: make([]threadState, threadCache)}
+	r := &reader{c: c, split: newSplitter(c.Records.File), threads: make([]threadState, threadCache),
+		tagger: c.newTagger()}
 	if c.unwinder != nil {
 		u := &stackReader{r: r, unwinder: c.unwinder.Worker()}
 		r.split.unwind = u.part
@@ -213,7 +215,7 @@ func (r *reader) who() bool {
 	}
 	r.thread = st
 	r.comm, r.user, r.kernel = st.comm, st.version, r.kspan.Version()
-	return r.c.wanted(s.PID, st.comm)
+	return r.c.wanted(s, st.comm)
 }
 
 func (r *reader) threadState(pid, tid int32, t uint64) threadState {
@@ -237,6 +239,9 @@ func (r *reader) label() uint32 {
 	}
 	if keep.CPU {
 		l.CPU = int32(s.CPU)
+	}
+	if r.tagger != nil {
+		l.Tags = r.tagger.number(r)
 	}
 	if !st.labelled || st.labels != l {
 		st.labels, st.label, st.labelled = l, r.c.labels.Number(l), true

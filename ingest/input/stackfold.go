@@ -106,8 +106,15 @@ func (f *stackFolder) checkFilters() error {
 		return err
 	}
 	switch {
+	case o.Keep.Tags != "":
+		return fmt.Errorf("%s: its samples have no %s", f.file.path,
+			ingest.TagKey(o.Keep.TagList()[0]))
 	case len(o.PIDs) > 0 && !f.set.Labels.PID:
 		return fmt.Errorf("%s: no process IDs in it that could be chosen by", f.file.path)
+	case len(o.TIDs) > 0 && !f.set.Labels.TID:
+		return fmt.Errorf("%s: no thread IDs in it that could be chosen by", f.file.path)
+	case len(o.CPUs) > 0:
+		return fmt.Errorf("%s: no CPUs in it that could be chosen by", f.file.path)
 	case len(o.Comms) > 0 && !f.set.Labels.Comm:
 		return fmt.Errorf("%s: no names of threads in it that could be chosen by", f.file.path)
 	case o.Event != "" && !slices.ContainsFunc(f.events, func(e ingest.Event) bool {
@@ -121,6 +128,7 @@ func (f *stackFolder) checkFilters() error {
 func (f *stackFolder) wanted(sm *stackmap.Sample) bool {
 	o := f.opts
 	return (len(o.PIDs) == 0 || slices.Contains(o.PIDs, sm.PID)) &&
+		(len(o.TIDs) == 0 || slices.Contains(o.TIDs, sm.TID)) &&
 		(len(o.Comms) == 0 || slices.Contains(o.Comms, sm.Comm)) &&
 		(o.Event == "" || o.Event == f.events[sm.Event].Name)
 }
@@ -353,7 +361,7 @@ func (f *stackFolder) profile() (*ingest.Profile, *merge.Shard) {
 			o.Unseen = true
 		}
 	}
-	comms := f.strings()
+	comms, _ := f.strings()
 	f.set.Discard()
 	f.located, f.keyed, f.found, f.users = [merge.NumRoles][]uint32{},
 		[merge.NumRoles]map[partKey]uint32{}, [merge.NumRoles][2][]uint32{}, nil

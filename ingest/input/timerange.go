@@ -72,10 +72,8 @@ func (c *collector) chooseTimes() error {
 		return nil
 	}
 	file := c.Records.File
-	for i := range file.Events {
-		if file.Events[i].Attr.SampleType&perfdata.SampleTime == 0 {
-			return fmt.Errorf("%s: its samples have no times to choose by", file.Name)
-		}
+	if !c.allHave(perfdata.SampleTime) {
+		return fmt.Errorf("%s: its samples have no times to choose by", file.Name)
 	}
 	c.after, c.until = t.From, t.To
 	if !t.Percent {
@@ -92,6 +90,16 @@ func (c *collector) chooseTimes() error {
 	c.after = first + uint64(span*float64(t.From)/1e6)
 	c.until = first + uint64(math.Ceil(span*float64(t.To)/1e6))
 	return nil
+}
+
+// allHave reports whether all samples have a field.
+func (c *collector) allHave(field perfdata.SampleType) bool {
+	for i := range c.Records.File.Events {
+		if c.Records.File.Events[i].Attr.SampleType&field == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // sampleTimes reads the times of the first and the last sample, which recorders other than perf

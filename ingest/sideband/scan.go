@@ -188,6 +188,10 @@ func (sb *State) record(rec *perfdata.Record) error {
 		if !l.ByBPF {
 			sb.Records.Stats.Lost += l.Count
 		}
+	case perfdata.TypeCgroup:
+		return sb.cgroup(rec)
+	case perfdata.TypeNamespaces:
+		return sb.enterNamespaces(rec)
 	case perfdata.TypeThrottle:
 		sb.Records.Stats.Throttled++
 	case perfdata.TypeAuxtraceInfo:
@@ -201,17 +205,27 @@ func (sb *State) record(rec *perfdata.Record) error {
 }
 
 func (sb *State) add(rec *perfdata.Record, e change) {
-	recorded := uint64(NoTime)
 	id, err := sb.Records.File.SampleID(rec)
-	if err == nil && id.Has&perfdata.SampleTime != 0 {
-		recorded = id.Time
-	}
 	if e.kind >= changeKernelMapping {
 		e.tid = id.TID
 	}
-	e.time = sb.Clock.note(recorded, PositionOf(rec), sb.Records.firstSample < 0)
+	e.time = sb.timeIn(rec, &id, err)
 	e.seq = uint32(len(sb.changes))
 	sb.changes = append(sb.changes, e)
+}
+
+// timeOf returns the time of a record that is no sample, by the clock that orders them all.
+func (sb *State) timeOf(rec *perfdata.Record) uint64 {
+	id, err := sb.Records.File.SampleID(rec)
+	return sb.timeIn(rec, &id, err)
+}
+
+func (sb *State) timeIn(rec *perfdata.Record, id *perfdata.SampleID, err error) uint64 {
+	recorded := uint64(NoTime)
+	if err == nil && id.Has&perfdata.SampleTime != 0 {
+		recorded = id.Time
+	}
+	return sb.Clock.note(recorded, PositionOf(rec), sb.Records.firstSample < 0)
 }
 
 func (sb *State) ksymbol(rec *perfdata.Record) error {

@@ -53,8 +53,10 @@ type State struct {
 	buildIDs []perfdata.BuildIDEntry // as recorders list them
 	changes  []change                // until Build has applied them
 	sampled  sampled
-	bundles  bundlePrograms
-	jit      map[int32]*jitProcess // those with a list of compiled code
+	// containment has control groups and namespaces.
+	containment containment
+	bundles     bundlePrograms
+	jit         map[int32]*jitProcess // those with a list of compiled code
 }
 
 // Host is the recorded host.
@@ -191,6 +193,7 @@ func (sb *State) Build() {
 		}
 	}
 	sb.changes = nil
+	sb.containment.sortNamespaces()
 	sb.Spaces = b.Build()
 }
 

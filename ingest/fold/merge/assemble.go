@@ -24,6 +24,8 @@ type Shard struct {
 	Objects []ingest.ObjectID
 	// Comms maps a comm of the shard's rows to a string of the profile.
 	Comms func(code uint32) ingest.StringID
+	// Tags maps the tags of the shard's rows to a string of the profile; nil: they have none.
+	Tags func(code uint32) ingest.StringID
 	// Events maps the shard's events to those of the profile; nil if they are the same.
 	Events []uint16
 

@@ -122,6 +122,7 @@ func (m *merger) shard(i int) *Shard {
 		Objects: m.number[i], Events: m.event[i],
 		Parts: [NumRoles]*intern.Lists{new(intern.Lists), new(intern.Lists)},
 		Comms: func(code uint32) ingest.StringID { return m.str[i][code] },
+		Tags:  func(code uint32) ingest.StringID { return m.str[i][code] },
 	}
 	for _, l := range p.Locations {
 		s.Places = append(s.Places, intern.Pair{Object: uint32(l.Object), Offset: uint64(l.Offset)})
@@ -141,7 +142,7 @@ func (m *merger) shard(i int) *Shard {
 	for _, sm := range p.Samples {
 		rows = append(rows, Row{User: uint32(sm.Stack) + 1, Weight: sm.Weight,
 			Label: set.Number(Labels{Comm: uint32(sm.Comm), PID: sm.PID, TID: sm.TID, CPU: sm.CPU,
-				Event: sm.Event})})
+				Event: sm.Event, Tags: uint32(sm.Tags)})})
 		s.Counts = append(s.Counts, sm.Count)
 	}
 	s.Rows, s.Labels = [][]Row{rows}, set.List

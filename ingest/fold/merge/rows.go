@@ -14,6 +14,7 @@ type Labels struct {
 	Comm          uint32 // decoded by the shard's Comms
 	PID, TID, CPU int32  // -1 where input.Options.Keep leaves it out
 	Event         uint16
+	Tags          uint32 // decoded by the shard's Tags
 }
 
 // LabelSet numbers labels for all workers. It is called rarely: readers keep the

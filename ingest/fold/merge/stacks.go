@@ -204,6 +204,13 @@ func (a *stackAssembler) mergeRuns(pairs []pair, x, y []uint32) []uint32 {
 	return append(append(out, x...), y...)
 }
 
+func (s *Shard) tagsOf(l *Labels) ingest.StringID {
+	if s.Tags == nil {
+		return 0
+	}
+	return s.Tags(l.Tags)
+}
+
 // rankLabels returns the distinct labels of all shards in the order of samples,
 // and fills a.labelRank. They are few.
 func (a *stackAssembler) rankLabels() []ingest.Sample {
@@ -218,7 +225,7 @@ func (a *stackAssembler) rankLabels() []ingest.Sample {
 		for n := range s.Labels {
 			l := &s.Labels[n]
 			all = append(all, shardLabel{ingest.Sample{Event: s.eventOf(l), Comm: s.Comms(l.Comm),
-				PID: l.PID, TID: l.TID, CPU: l.CPU}, i, n})
+				PID: l.PID, TID: l.TID, CPU: l.CPU, Tags: s.tagsOf(l)}, i, n})
 		}
 	}
 	slices.SortFunc(all, func(x, y shardLabel) int {

@@ -111,16 +111,16 @@ func (f *File) TextPoke(rec *Record, t *TextPoke) error {
 // Namespace is one link of a process's namespaces.
 type Namespace struct{ Dev, Inode uint64 }
 
-// numNamespaces is the number of links that are kept: NR_NAMESPACES of the format, net,
+// NumNamespaces is the number of links that are kept: NR_NAMESPACES of the format, net,
 // uts, ipc, pid, user, mnt and cgroup.
-const numNamespaces = 7
+const NumNamespaces = 7
 
 // Namespaces is a NAMESPACES record.
 type Namespaces struct {
 	PID, TID int32
 	// Links are net, uts, ipc, pid, user, mnt and cgroup; zero where the record
 	// ends earlier. Links that newer kernels add are left out.
-	Links [numNamespaces]Namespace
+	Links [NumNamespaces]Namespace
 }
 
 // Namespaces decodes a NAMESPACES record.
@@ -131,7 +131,7 @@ func (f *File) Namespaces(rec *Record, n *Namespaces) error {
 	}
 	*n = Namespaces{PID: int32(r.U32()), TID: int32(r.U32())}
 	nr := r.U64()
-	for i := range min(nr, numNamespaces) {
+	for i := range min(nr, NumNamespaces) {
 		n.Links[i] = Namespace{Dev: r.U64(), Inode: r.U64()}
 	}
 	return r.Err()

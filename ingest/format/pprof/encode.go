@@ -209,7 +209,16 @@ func (l *labels) append(b []byte, s *ingest.Sample) []byte {
 	}
 	b = l.number(b, &l.pid, "pid", s.PID)
 	b = l.number(b, &l.tid, "tid", s.TID)
-	return l.number(b, &l.cpu, "cpu", s.CPU)
+	b = l.number(b, &l.cpu, "cpu", s.CPU)
+	if s.Tags == 0 {
+		return b
+	}
+	for key, value := range l.e.p.AllTags(s) {
+		l.sub = appendField(appendField(l.sub[:0], 1, l.e.str(key)), 2,
+			l.e.str(ingest.Printable(value)))
+		b = appendBytes(b, 3, l.sub)
+	}
+	return b
 }
 
 // number writes a numeric label. A zero is left out: readers do not distinguish it from

@@ -75,7 +75,7 @@ func (b *stackBuilder) finish() {
 	strings := sortStrings(p)
 	for i := range p.Samples {
 		s := &p.Samples[i]
-		s.Stack, s.Comm = stacks[s.Stack], strings[s.Comm]
+		s.Stack, s.Comm, s.Tags = stacks[s.Stack], strings[s.Comm], strings[s.Tags]
 	}
 	slices.SortFunc(p.Samples, ingest.CompareSamples)
 	p.Samples = mergeSamples(p.Samples)

@@ -29,6 +29,8 @@ type ReadOptions struct {
 	Event string   // only this event; "" for all
 	Comms []string // only these thread names; none for all
 	PIDs  []int32  // only these processes; none for all
+	TIDs  []int32  // only these threads; none for all
+	CPUs  []int32  // only these CPUs; none for all
 	Keep  ingest.Keep
 }
 
@@ -137,6 +139,8 @@ type reader struct {
 	prof *profile.Profile
 	opts ReadOptions
 	p    *ingest.Profile
+	// tagKeys are the keys of labels that are kept as tags.
+	tagKeys []string
 	// samples returns a reader of the samples, from the first on.
 	samples func() *sampleReader
 
@@ -153,6 +157,9 @@ type eventColumns struct{ count, weight int }
 func (r *reader) read() error {
 	r.p = &ingest.Profile{Strings: []string{""}}
 	r.strings = map[string]ingest.StringID{"": 0}
+	for _, word := range r.opts.Keep.TagList() {
+		r.tagKeys = append(r.tagKeys, ingest.TagKey(word))
+	}
 	r.readEvents()
 	r.readMeta()
 	r.readLocations()
@@ -244,9 +251,7 @@ func (r *reader) readSamples() error {
 			r.p.Stats.FilteredOut++
 			continue
 		}
-		if !r.opts.Keep.PID {
-			row.PID = -1
-		}
+		r.dropLabels(&row)
 		if locs, err = index.append(locs[:0], s.locations); err != nil {
 			return err
 		}
@@ -276,8 +281,13 @@ func (r *reader) readSamples() error {
 }
 
 func (r *reader) wanted(s *ingest.Sample) bool {
-	if len(r.opts.PIDs) > 0 && !slices.Contains(r.opts.PIDs, s.PID) {
-		return false
+	for _, x := range []struct {
+		wanted []int32
+		has    int32
+	}{{r.opts.PIDs, s.PID}, {r.opts.TIDs, s.TID}, {r.opts.CPUs, s.CPU}} {
+		if len(x.wanted) > 0 && !slices.Contains(x.wanted, x.has) {
+			return false
+		}
 	}
 	return len(r.opts.Comms) == 0 || slices.Contains(r.opts.Comms, r.p.Strings[s.Comm])
 }
@@ -316,11 +326,41 @@ func (r *reader) readLabels(s *sample, row *ingest.Sample, has ingest.Keep) {
 				continue
 			}
 		}
-		r.otherLabel(l.key)
+		if !slices.Contains(r.tagKeys, string(l.key)) {
+			r.otherLabel(l.key)
+		}
 	}
 	row.PID = numLabel(s, "pid", has.PID)
-	row.TID = numLabel(s, "tid", has.TID && r.opts.Keep.TID)
-	row.CPU = numLabel(s, "cpu", has.CPU && r.opts.Keep.CPU)
+	row.TID = numLabel(s, "tid", has.TID)
+	row.CPU = numLabel(s, "cpu", has.CPU)
+	row.Tags = r.readTags(s)
+}
+
+// dropLabels removes the numbers that are not kept apart.
+func (r *reader) dropLabels(row *ingest.Sample) {
+	if !r.opts.Keep.PID {
+		row.PID = -1
+	}
+	if !r.opts.Keep.TID {
+		row.TID = -1
+	}
+	if !r.opts.Keep.CPU {
+		row.CPU = -1
+	}
+}
+
+// readTags returns the tags that are kept, and a profile of our own has as labels.
+func (r *reader) readTags(s *sample) ingest.StringID {
+	if len(r.tagKeys) == 0 {
+		return 0
+	}
+	var tags []string
+	for _, key := range r.tagKeys {
+		if l := s.find(key, true); l != nil {
+			tags = append(tags, key, string(l.text))
+		}
+	}
+	return r.str([]byte(ingest.JoinTags(tags...)))
 }
 
 func numLabel(s *sample, key string, has bool) int32 {

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"os"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"symbolize/fixtures/perfbuild"
+)
+
+// recordings are perf.data files that scripts ask for by name.
+var recordings = map[string]func() []byte{
+	"contained": containedRecording,
+}
+
+// cmdPerfdata is `perfdata NAME FILE`: writes one of recordings.
+func cmdPerfdata(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 || recordings[args[0]] == nil {
+		ts.Fatalf("usage: perfdata NAME FILE")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), recordings[args[0]](), 0o644))
+}
+
+// containedRecording has samples of two control groups, threads, CPUs and of four seconds.
+func containedRecording() []byte {
+	b := perfbuild.New()
+	b.Events[0].SampleType |= perfbuild.Cgroup | perfbuild.CPU
+	b.Events[0].Flags |= perfbuild.Namespaces
+	for i, path := range []string{"/web/docker-" + "0123456789abcdef0123456789abcdef" +
+		"0123456789abcdef0123456789abcdef.scope", "/batch"} {
+		tid := int32(7 + i)
+		b.Cgroup(uint64(i)+1, path, perfbuild.At{})
+		b.Comm(7, tid, "worker", false, perfbuild.At{})
+		b.Namespaces(7, tid, [][2]uint64{{4, 4026531840}, {4, 4026531838 + uint64(i)}}, perfbuild.At{})
+		for k := range uint64(3 + i) {
+			b.Sample(perfbuild.Sample{PID: 7, TID: tid, Time: k * 1e9, CPU: uint32(k), Period: 1e6,
+				Cgroup: uint64(i) + 1, Chain: []uint64{perfbuild.ContextUser, 0x400010}})
+		}
+	}
+	return b.Bytes()
+}

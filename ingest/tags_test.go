@@ -1,0 +1,66 @@
+package ingest
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestParseTag(t *testing.T) {
+	for _, tc := range []struct {
+		word string
+		key  string // "": refused
+	}{
+		{word: "cgroup", key: "cgroup"}, {word: "container", key: "container"},
+		{word: "netns", key: "netns"}, {word: "cgroupns", key: "cgroupns"},
+		{word: "time:10s", key: "time"}, {word: "time:1us", key: "time"},
+		{word: "field:call_site", key: "call_site"},
+		{word: ""}, {word: "time"}, {word: "time:"}, {word: "time:10"}, {word: "time:0s"},
+		{word: "time:-1s"}, {word: "time:10ns"}, {word: "field:"}, {word: "pid"}, {word: "colour"},
+	} {
+		err := ParseTag(tc.word)
+		if (err == nil) != (tc.key != "") {
+			t.Errorf("%q: %v", tc.word, err)
+		}
+		if err == nil && TagKey(tc.word) != tc.key {
+			t.Errorf("%q has the key %q, want %q", tc.word, TagKey(tc.word), tc.key)
+		}
+	}
+}
+
+func TestKeepTags(t *testing.T) {
+	var k Keep
+	for _, word := range []string{"netns", "cgroup", "netns"} {
+		if err := k.AddTag(word); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := k.TagList(); !slices.Equal(got, []string{"netns", "cgroup"}) {
+		t.Errorf("%q", got)
+	}
+	var err error
+	for _, word := range append(NamespaceTags[:], "time:1s", "time:2s") {
+		if err = k.AddTag(word); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		t.Errorf("%d tags are kept", len(k.TagList()))
+	}
+}
+
+func TestJoinTags(t *testing.T) {
+	p := Profile{Strings: []string{"", JoinTags("cgroup", "/a b", "netns", "", "x\x00y", "1\x00\x002")}}
+	var got []string
+	for key, value := range p.AllTags(&Sample{Tags: 1}) {
+		got = append(got, key+"="+value)
+	}
+	if want := []string{"cgroup=/a b", "xy=12"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if v := p.Tag(&Sample{Tags: 1}, "xy"); v != "12" {
+		t.Errorf("xy is %q", v)
+	}
+	if v := p.Tag(&Sample{}, "cgroup"); v != "" {
+		t.Errorf("a sample without tags has the cgroup %q", v)
+	}
+}
