@@ -52,6 +52,8 @@ type Options struct {
 	CPUs  []int32         // only of these CPUs; none for all
 	Time  input.TimeRange // only samples of this range
 	Keep  ingest.Keep     // labels that keep samples apart
+	// Branches takes the entries of branch stacks in place of samples, see input.Options.
+	Branches bool
 	// Stacks describes dumps of stack maps. Without PathOf the store is asked.
 	Stacks input.StackOptions
 
@@ -153,7 +155,7 @@ func (s *Session) InputOptions() input.Options {
 	}
 	opts := input.Options{
 		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, TIDs: o.TIDs, CPUs: o.CPUs,
-		Time: o.Time, Keep: o.Keep, Workers: o.Workers,
+		Branches: o.Branches, Time: o.Time, Keep: o.Keep, Workers: o.Workers,
 		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks,
 		Identify: s.identify(),
 		Exact:    resolve.Exact(s.view),

@@ -18,6 +18,13 @@ const (
 	FieldTag     = "field:"    // "field:call_site"
 )
 
+// PredictionTag is the key of the tag of branches, with its values.
+const (
+	PredictionTag = "prediction"
+	Predicted     = "predicted"
+	Mispredicted  = "mispredicted"
+)
+
 // NamespaceTags are the words of tags for the number of a namespace, in the order of
 // perfdata.Namespaces.
 var NamespaceTags = [...]string{"netns", "utsns", "ipcns", "pidns", "userns", "mntns", "cgroupns"}

@@ -49,6 +49,8 @@ type inputOptions struct {
 	// relocatable takes .o files into it
 	relocatable bool
 
+	branches bool // entries of branch stacks in place of samples
+
 	keep    ingest.Keep     // labels that keep samples apart
 	bundles []string        // of the arguments, see takeBundles
 	opened  *analyze.Inputs // those that no session has yet

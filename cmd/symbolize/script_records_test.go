@@ -11,6 +11,7 @@ import (
 // recordings are perf.data files that scripts ask for by name.
 var recordings = map[string]func() []byte{
 	"contained": containedRecording,
+	"branches":  branchRecording,
 }
 
 // cmdPerfdata is `perfdata NAME FILE`: writes one of recordings.
@@ -36,6 +37,22 @@ func containedRecording() []byte {
 			b.Sample(perfbuild.Sample{PID: 7, TID: tid, Time: k * 1e9, CPU: uint32(k), Period: 1e6,
 				Cgroup: uint64(i) + 1, Chain: []uint64{perfbuild.ContextUser, 0x400010}})
 		}
+	}
+	return b.Bytes()
+}
+
+// branchRecording has branches in a program that is not there, and in the kernel.
+func branchRecording() []byte {
+	b := perfbuild.New()
+	b.Events[0].SampleType |= perfbuild.BranchStack
+	b.Events[0].BranchSampleType = 1 << 3 // any
+	const text = 0xffffffff81000000
+	b.KernelMap("_text", text, text, 0x1000000)
+	b.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000, Filename: "/bin/x"}, perfbuild.At{})
+	for i := range uint64(4) {
+		b.Sample(perfbuild.Sample{PID: 7, Time: i, Chain: []uint64{perfbuild.ContextUser, 0x400010},
+			Branches: []perfbuild.Branch{{From: 0x400010, To: 0x400020, Flags: 2 - i&1},
+				{From: 0x400024, To: text + 16*i/3, Flags: 2}}})
 	}
 	return b.Bytes()
 }

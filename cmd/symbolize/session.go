@@ -64,7 +64,7 @@ func (a *app) sessionOptions(o *inputOptions) analyze.Options {
 		Bundles:  o.bundles, PerfMaps: o.perfMaps,
 		Kallsyms: o.kallsyms, BCC: o.bccDirs, Inputs: o.opened,
 		Event: o.event, Comms: o.comms, PIDs: o.pids,
-		TIDs: o.tids, CPUs: o.cpu, Time: o.time, Keep: o.keep, Stacks: o.stacks.parsed,
+		TIDs: o.tids, CPUs: o.cpu, Time: o.time, Branches: o.branches, Keep: o.keep, Stacks: o.stacks.parsed,
 		Names: o.policy, NoInlines: o.noInlines, TrustPaths: o.trustPaths,
 		Stdin: a.env.Stdin, Workers: o.jobs, MaxMemory: int64(o.maxMemory),
 		Columns: o.columns, Relocatable: o.relocatable,

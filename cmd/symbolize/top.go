@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/calls"
+	"symbolize/analyze/calltree"
 	"symbolize/ingest"
 )
 
@@ -19,6 +20,7 @@ type topOptions struct {
 	format string
 	rows   int
 	sort   string
+	branch bool
 }
 
 const topLong = `top prints a table of functions: flat is what was sampled in the function itself,
@@ -57,6 +59,8 @@ func (o *topOptions) addFlags(cmd *cobra.Command) {
 	addLimitFlag(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
 	fs.StringVar(&o.sort, "sort", topSorts[0], "sort by `flat` or cum")
 	completeFixed(cmd, "sort", topSorts)
+	fs.BoolVar(&o.branch, "branches", false,
+		"print the branches of perf record -b, by source and target, with mispredictions")
 	addFormatFlag(cmd, &o.format, formatText, formatJSON)
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
@@ -72,11 +76,27 @@ func (o *topOptions) validate(args []string) error {
 		checkFormat(o.format, formatText, formatJSON),
 		checkWord("--sort", o.sort, topSorts),
 		o.selectOptions.parse(&o.keep),
+		o.parseBranches(),
 	)
+}
+
+// parseBranches sets what --branches needs: a frame of each end alone.
+func (o *topOptions) parseBranches() error {
+	if !o.branch {
+		return nil
+	}
+	if by := o.parsed.By; len(by) > 1 || by[0] != calltree.Function && by[0] != calltree.Line {
+		return usagef("--branches --by %s: it is function or line", o.by)
+	}
+	o.branches, o.noInlines = true, true
+	return nil
 }
 
 func runTop(ctx context.Context, a *app, o *topOptions, paths []string) error {
 	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
+		if o.branch {
+			return a.writeReport(calls.NewBranches(p, o.calls(s, p), o.rows), o.format)
+		}
 		return a.writeReport(calls.NewTop(p, calls.TopOptions{Options: o.calls(s, p),
 			Limit: o.rows, Cum: o.sort == "cum"}), o.format)
 	})

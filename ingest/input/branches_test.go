@@ -78,3 +78,46 @@ func TestCallStacks(t *testing.T) {
 		}
 	}
 }
+
+// TestBranches takes the entries of branch stacks as samples of their own.
+func TestBranches(t *testing.T) {
+	const text = 0xffffffff81000000
+	for _, big := range []bool{false, true} {
+		c := branchCapture(big, branchAny)
+		for range 2 {
+			c.Sample(perfbuild.Sample{PID: 7, Time: 1, IP: 0x402010, Period: 999,
+				Chain: []uint64{cU, 0x402010, 0x400101},
+				Branches: []perfbuild.Branch{
+					{From: 0x401000, To: 0x402000, Flags: branchPredicted},
+					{From: 0x401000, To: text + 0x10, Flags: branchMispredicted},
+					{From: text + 0x20, To: 0x401000},
+					{From: 0x300000, To: 0x401000, Flags: branchPredicted},
+					{}, {From: cU, To: 0x401000},
+				}})
+		}
+		p := fold(t, c.Bytes(), Options{Branches: true})
+		want := []string{
+			":7: /bin/x+0x1000 [kernel.kallsyms]+0x20 2 2",
+			":7: /bin/x+0x1000 [unmapped] 2 2", ":7: /bin/x+0x2000 /bin/x+0x1000 2 2",
+			":7: [kernel.kallsyms]+0x10 /bin/x+0x1000 2 2",
+		}
+		got := dump(p)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+		tags := []string{" 2", "prediction=mispredicted 2", "prediction=predicted 4"}
+		if got := tagLines(p); !slices.Equal(got, tags) {
+			t.Errorf("%q, want %q", got, tags)
+		}
+	}
+	c := newCapture()
+	c.hit(7, 1, cU, 0x400010)
+	cp, err := openBytes(t, c.Bytes(), Options{Branches: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cp.Profile(t.Context()); err == nil || hintText(err) == "" {
+		t.Errorf("samples without branch stacks: %v", err)
+	}
+}

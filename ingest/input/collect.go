@@ -35,7 +35,7 @@ type collector struct {
 // newCollector applies the filters to the events and comms of the file.
 func newCollector(sb *sideband.State, opts *Options) (*collector, error) {
 	c := &collector{State: sb, opts: opts}
-	if err := cmp.Or(c.chooseEvents(), c.chooseTimes(), c.tagSources()); err != nil {
+	if err := cmp.Or(c.chooseEvents(), c.chooseTimes(), c.tagSources(), c.chooseBranches()); err != nil {
 		return nil, err
 	}
 	if len(opts.Comms) > 0 {

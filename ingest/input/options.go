@@ -14,14 +14,18 @@ const StandardInput = "-"
 
 // Options select the samples of a capture, and have the sources of facts beside it.
 type Options struct {
-	Event   string      // only this event; "" for all
-	Comms   []string    // only these thread names; none for all
-	PIDs    []int32     // only these processes; none for all
-	TIDs    []int32     // only these threads; none for all
-	CPUs    []int32     // only these CPUs; none for all
-	Time    TimeRange   // only samples of this range; of captures with times only
-	Keep    ingest.Keep // labels to keep apart when folding
-	Workers int         // 0 for GOMAXPROCS
+	Event string      // only this event; "" for all
+	Comms []string    // only these thread names; none for all
+	PIDs  []int32     // only these processes; none for all
+	TIDs  []int32     // only these threads; none for all
+	CPUs  []int32     // only these CPUs; none for all
+	Time  TimeRange   // only samples of this range; of captures with times only
+	Keep  ingest.Keep // labels to keep apart when folding
+	// Branches takes the entries of branch stacks (perf record -b) in place of the samples that
+	// have them: the stack of each is the target of the branch and its source, its weight 1, and
+	// it has the tag ingest.PredictionTag where the processor recorded that.
+	Branches bool
+	Workers  int // 0 for GOMAXPROCS
 
 	// Stdin is read for the path StandardInput, once; nil makes that a file's name.
 	Stdin io.Reader

@@ -21,6 +21,9 @@ func openPprof(f *file, opts *Options) (*pprofSource, error) {
 	if err := opts.refuseTimes(f.path); err != nil {
 		return nil, err
 	}
+	if opts.Branches {
+		return nil, fmt.Errorf("%s: no branch stacks in it", f.path)
+	}
 	if f.size > maxPprofFile {
 		return nil, fmt.Errorf("%s: pprof file of %d MiB, over the limit of %d MiB",
 			f.path, f.size>>20, maxPprofFile>>20)

@@ -49,6 +49,7 @@ type reader struct {
 	time        uint64
 	counts      []sideband.Count // of its counters
 	delivered   int              // of counts
+	branches    branchReader
 	event       int
 	weight      uint64
 	comm        uint32
@@ -111,6 +112,11 @@ func (r *reader) take(rec *perfdata.Record) bool {
 		r.counts = r.counts[:0]
 		return false
 	}
+	if r.c.opts.Branches {
+		r.branches.left = s.Branches
+		r.event, r.weight = r.counts[0].Event, 1
+		return len(s.Branches) > 0
+	}
 	r.parts()
 	return true
 }
@@ -150,6 +156,9 @@ func (r *reader) count(rec *perfdata.Record) {
 // deliver makes the next count of the present sample the one whose event and weight the reader
 // has; false if there is none.
 func (r *reader) deliver() bool {
+	if r.c.opts.Branches {
+		return r.nextBranch()
+	}
 	if r.delivered == len(r.counts) {
 		return false
 	}

@@ -106,6 +106,8 @@ func (f *stackFolder) checkFilters() error {
 		return err
 	}
 	switch {
+	case o.Branches:
+		return fmt.Errorf("%s: no branch stacks in it", f.file.path)
 	case o.Keep.Tags != "":
 		return fmt.Errorf("%s: its samples have no %s", f.file.path,
 			ingest.TagKey(o.Keep.TagList()[0]))

@@ -102,6 +102,16 @@ func (c *collector) allHave(field perfdata.SampleType) bool {
 	return true
 }
 
+// anyHas reports whether samples of an event that is wanted have a field.
+func (c *collector) anyHas(field perfdata.SampleType) bool {
+	for i := range c.Records.File.Events {
+		if c.event[i] >= 0 && c.Records.File.Events[i].Attr.SampleType&field != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // sampleTimes reads the times of the first and the last sample, which recorders other than perf
 // record do not write.
 func (c *collector) sampleTimes() (first, last uint64, err error) {
