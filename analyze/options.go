@@ -52,6 +52,8 @@ type Options struct {
 	CPUs  []int32         // only of these CPUs; none for all
 	Time  input.TimeRange // only samples of this range
 	Keep  ingest.Keep     // labels that keep samples apart
+	// Weight is the field of tracepoints that samples weigh, "" for their periods.
+	Weight string
 	// Branches takes the entries of branch stacks in place of samples, see input.Options.
 	Branches bool
 	// Stacks describes dumps of stack maps. Without PathOf the store is asked.
@@ -155,7 +157,7 @@ func (s *Session) InputOptions() input.Options {
 	}
 	opts := input.Options{
 		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, TIDs: o.TIDs, CPUs: o.CPUs,
-		Branches: o.Branches, Time: o.Time, Keep: o.Keep, Workers: o.Workers,
+		Branches: o.Branches, Weight: o.Weight, Time: o.Time, Keep: o.Keep, Workers: o.Workers,
 		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks,
 		Identify: s.identify(),
 		Exact:    resolve.Exact(s.view),

@@ -51,6 +51,8 @@ type inputOptions struct {
 
 	branches bool // entries of branch stacks in place of samples
 
+	weight string // of --weight
+
 	keep    ingest.Keep     // labels that keep samples apart
 	bundles []string        // of the arguments, see takeBundles
 	opened  *analyze.Inputs // those that no session has yet
@@ -64,6 +66,8 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 	addPIDFlag(fs, &o.pids, "only this `PID`; may be repeated")
 	fs.Int32SliceVar(&o.tids, "tid", nil, "only this thread, by its `TID`; may be repeated")
 	fs.StringVar(&o.cpus, "cpu", "", "only these CPUs, a `LIST` as 0,2-3")
+	fs.StringVar(&o.weight, "weight", "",
+		"weigh samples by this `FIELD` of their tracepoint, as bytes_alloc, in place of the period")
 	fs.StringVar(&o.times, "time", "",
 		"only samples of this time: `FROM,TO` in seconds of the recording, or FROM%-TO%")
 	fs.StringArrayVar(&o.with, "with", nil,

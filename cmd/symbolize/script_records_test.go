@@ -12,6 +12,7 @@ import (
 var recordings = map[string]func() []byte{
 	"contained": containedRecording,
 	"branches":  branchRecording,
+	"alloc":     allocRecording,
 }
 
 // cmdPerfdata is `perfdata NAME FILE`: writes one of recordings.
@@ -53,6 +54,21 @@ func branchRecording() []byte {
 		b.Sample(perfbuild.Sample{PID: 7, Time: i, Chain: []uint64{perfbuild.ContextUser, 0x400010},
 			Branches: []perfbuild.Branch{{From: 0x400010, To: 0x400020, Flags: 2 - i&1},
 				{From: 0x400024, To: text + 16*i/3, Flags: 2}}})
+	}
+	return b.Bytes()
+}
+
+// allocRecording has samples of a tracepoint, with its fields.
+func allocRecording() []byte {
+	b := perfbuild.New()
+	b.Events[0] = perfbuild.Event{Type: 2, Config: 658, Period: 1, IDs: []uint64{11},
+		SampleType: perfbuild.IP | perfbuild.TID | perfbuild.Time | perfbuild.Raw,
+		Flags:      perfbuild.SampleIDAll, Name: "kmem:kmalloc"}
+	b.EventDesc()
+	b.TracingData("kmem", perfbuild.AllocFormat)
+	for i := range uint64(4) {
+		b.Sample(perfbuild.Sample{PID: 7, Time: i, IP: 0x400010,
+			Raw: b.AllocRaw(0xffffffff81000000+i/2, 1024*i, int32(i%2), "ab")})
 	}
 	return b.Bytes()
 }

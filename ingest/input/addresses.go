@@ -22,7 +22,7 @@ func Addresses(ctx context.Context, name string, list []uint64, opts Options) (
 	}
 	opts.Event, opts.Comms, opts.Keep = "", nil, ingest.Keep{}
 	opts.PIDs, opts.TIDs, opts.CPUs = nil, nil, nil
-	opts.Time, opts.Branches = TimeRange{}, false
+	opts.Time, opts.Branches, opts.Weight = TimeRange{}, false, ""
 	s := &stackSource{file: &file{path: name}, set: set, opts: opts,
 		kallsyms: opts.Stacks.Kallsyms}
 	sb, err := s.newState(ctx)

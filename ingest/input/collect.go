@@ -9,6 +9,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/tracepoint"
 	"symbolize/ingest/sideband"
 )
 
@@ -27,15 +28,18 @@ type collector struct {
 	until    uint64
 	labels   merge.LabelSet
 	tags     tagSet
-	sources  []tagSource       // of the tags that are kept
-	unwinder Unwinder          // nil if no sample has a copied stack
-	noTable  map[uint32]uint32 // see locator
+	sources  []tagSource // of the tags that are kept
+	formats  []tracepoint.Format
+	weights  []*tracepoint.Field // by event of the file; nil without Options.Weight
+	unwinder Unwinder            // nil if no sample has a copied stack
+	noTable  map[uint32]uint32   // see locator
 }
 
 // newCollector applies the filters to the events and comms of the file.
 func newCollector(sb *sideband.State, opts *Options) (*collector, error) {
 	c := &collector{State: sb, opts: opts}
-	if err := cmp.Or(c.chooseEvents(), c.chooseTimes(), c.tagSources(), c.chooseBranches()); err != nil {
+	if err := cmp.Or(c.chooseEvents(), c.chooseTimes(), c.chooseWeight(), c.tagSources(),
+		c.chooseBranches()); err != nil {
 		return nil, err
 	}
 	if len(opts.Comms) > 0 {

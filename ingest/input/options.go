@@ -21,6 +21,9 @@ type Options struct {
 	CPUs  []int32     // only these CPUs; none for all
 	Time  TimeRange   // only samples of this range; of captures with times only
 	Keep  ingest.Keep // labels to keep apart when folding
+	// Weight is the field of tracepoints whose value is the weight of their samples, in place of
+	// the period; "" for none. Samples of events without it are left out.
+	Weight string
 	// Branches takes the entries of branch stacks (perf record -b) in place of the samples that
 	// have them: the stack of each is the target of the branch and its source, its weight 1, and
 	// it has the tag ingest.PredictionTag where the processor recorded that.

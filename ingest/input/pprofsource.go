@@ -21,6 +21,9 @@ func openPprof(f *file, opts *Options) (*pprofSource, error) {
 	if err := opts.refuseTimes(f.path); err != nil {
 		return nil, err
 	}
+	if opts.Weight != "" {
+		return nil, fmt.Errorf("%s: no tracepoints in it", f.path)
+	}
 	if opts.Branches {
 		return nil, fmt.Errorf("%s: no branch stacks in it", f.path)
 	}

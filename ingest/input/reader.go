@@ -132,6 +132,9 @@ func (r *reader) count(rec *perfdata.Record) {
 	}
 	if len(r.counts) == 0 {
 		r.counts = append(r.counts, sideband.Count{Event: s.Event, Count: s.Period})
+		if r.c.weights != nil {
+			r.weigh(rec)
+		}
 	}
 	wanted := 0
 	for _, n := range r.counts {

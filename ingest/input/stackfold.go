@@ -106,6 +106,8 @@ func (f *stackFolder) checkFilters() error {
 		return err
 	}
 	switch {
+	case o.Weight != "":
+		return fmt.Errorf("%s: no tracepoints in it", f.file.path)
 	case o.Branches:
 		return fmt.Errorf("%s: no branch stacks in it", f.file.path)
 	case o.Keep.Tags != "":

@@ -22,6 +22,13 @@ type tagSet struct {
 	list  []string // by number
 }
 
+// at returns the text of a number.
+func (s *tagSet) at(n uint32) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.list[n]
+}
+
 func (s *tagSet) number(text string) uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,6 +80,10 @@ func (c *collector) tagSources() error {
 			src.text = cgroupText
 			if word == ingest.ContainerTag {
 				src.text = containerText
+			}
+		case strings.HasPrefix(word, ingest.FieldTag):
+			if err := c.fieldTag(&src, src.key); err != nil {
+				return err
 			}
 		case namespace >= 0:
 			src.value = func(r *reader) uint64 {
