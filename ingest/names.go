@@ -1,6 +1,9 @@
 package ingest
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Names that perf and the kernel have for mappings without a file, or of deleted files.
 const (
@@ -12,6 +15,9 @@ const (
 	// whose symbols the recorder did not know: the address 0.
 	LinkedAddresses = "0"
 )
+
+// GuestComm is the name of all threads of a virtual machine, by the process that it is.
+func GuestComm(machine int32) string { return "guest " + strconv.Itoa(int(machine)) }
 
 // Unbracket returns a name without its brackets, and whether it has any.
 func Unbracket(s string) (inner string, ok bool) {

@@ -38,6 +38,7 @@ type Coverage struct {
 	Lost      uint64           `json:"lost"`
 	Throttled uint64           `json:"throttled"`
 	CutChains uint64           `json:"cut_chains"`
+	Unknown   uint64           `json:"unknown_records,omitempty"`
 	Copied    *Copied          `json:"copied_stacks,omitempty"`
 	Warnings  []string         `json:"warnings,omitempty"`
 }
@@ -108,6 +109,7 @@ var domainText = [...]string{
 // indexed.
 func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 	c := &Coverage{Lost: p.Stats.Lost, Throttled: p.Stats.Throttled, CutChains: p.Stats.CutChains,
+		Unknown: p.Stats.UnknownRecords,
 		Missing: []Missing{}, Copied: NewCopied(&p.Stats.Copied)}
 	for _, path := range p.Meta.Captures {
 		c.Captures = append(c.Captures, ingest.Printable(path))

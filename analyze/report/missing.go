@@ -88,7 +88,7 @@ func (c *Coverage) losses() string {
 		n    uint64
 		what string
 	}{{c.Lost, "records lost"}, {c.Throttled, "times throttled"},
-		{c.CutChains, "chains cut at rubbish"}} {
+		{c.CutChains, "chains cut at rubbish"}, {c.Unknown, "records of unknown types"}} {
 		if l.n > 0 {
 			words = append(words, table.Thousands(l.n)+" "+l.what)
 		}

@@ -58,6 +58,7 @@ type reader struct {
 	kpart, part []byte
 	cut         bool // the chain was rubbish: the parts are made of the sample's own address
 	thread      *threadState
+	guest       bool // of a virtual machine, by ID_INDEX
 
 	stats    ingest.Stats
 	warnings []sideband.Warning
@@ -177,8 +178,12 @@ func (r *reader) parts() {
 	if r.sample.HasUserStack {
 		r.countCopy()
 	}
-	r.kpart, r.part = r.split.split(r.rec, &r.sample)
 	r.cut = false
+	if r.guest {
+		r.kpart, r.part = nil, guestPart
+		return
+	}
+	r.kpart, r.part = r.split.split(r.rec, &r.sample)
 	if !hasFrames(r.kpart) && !hasFrames(r.part) {
 		r.cut = hasRubbish(r.kpart) || hasRubbish(r.part)
 		r.kpart, r.part = r.split.lone(r.rec, &r.sample)
@@ -227,7 +232,11 @@ func (r *reader) who() bool {
 	}
 	r.thread = st
 	r.comm, r.user, r.kernel = st.comm, st.version, r.kspan.Version()
-	return r.c.wanted(s, st.comm)
+	var comm uint32
+	if comm, r.guest = r.c.Records.Guest(s); r.guest {
+		r.comm, r.user = comm, 0
+	}
+	return r.c.wanted(s, r.comm)
 }
 
 func (r *reader) threadState(pid, tid int32, t uint64) threadState {

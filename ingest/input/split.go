@@ -24,6 +24,11 @@ type splitter struct {
 // notUnwound is the word in a user part for a user stack that is still to be unwound.
 var notUnwound = binary.LittleEndian.AppendUint64(nil, contextUserDeferred)
 
+// guestPart is the user part of samples of virtual machines, whose addresses are none of the
+// host's.
+var guestPart = binary.LittleEndian.AppendUint64(
+	binary.LittleEndian.AppendUint64(nil, contextGuest), 0)
+
 func newSplitter(f *perfdata.File) *splitter {
 	sp := &splitter{file: f}
 	for i := range f.Events {

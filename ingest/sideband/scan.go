@@ -143,9 +143,47 @@ func timed(f *perfdata.File) bool {
 	return len(f.Events) > 0
 }
 
+// guestEvents enters the events of virtual machines.
+func (sb *State) guestEvents(rec *perfdata.Record) error {
+	return sb.Records.File.GuestIDs(rec, func(id uint64, machine int32) {
+		if sb.Records.guests == nil {
+			sb.Records.guests = make(map[uint64]uint32)
+		}
+		sb.Records.guests[id] = sb.Comm(ingest.GuestComm(machine))
+	})
+}
+
+// Guest returns the name that all threads of a virtual machine have, and false for samples of
+// the host: their numbers of processes and threads are the machine's own.
+func (x *Records) Guest(s *perfdata.Sample) (comm uint32, ok bool) {
+	if x.guests == nil {
+		return 0, false
+	}
+	comm, ok = x.guests[s.ID]
+	return comm, ok
+}
+
+// ofGuest reports whether a record that is no sample is of a virtual machine.
+func (x *Records) ofGuest(rec *perfdata.Record) bool {
+	if x.guests == nil || rec.Type >= perfdata.TypeHeaderAttr {
+		return false
+	}
+	id, err := x.File.SampleID(rec)
+	if err != nil {
+		return false
+	}
+	_, ok := x.guests[id.ID]
+	return ok
+}
+
 // record enters a record that is no sample.
 func (sb *State) record(rec *perfdata.Record) error {
+	if sb.Records.ofGuest(rec) {
+		return nil // all guest code is one location
+	}
 	switch rec.Type {
+	case perfdata.TypeIDIndex:
+		return sb.guestEvents(rec)
 	case perfdata.TypeMmap, perfdata.TypeMmap2:
 		if err := sb.Records.File.Mmap(rec, &sb.Records.mmap); err != nil {
 			return err

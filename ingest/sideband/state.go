@@ -99,10 +99,11 @@ type Records struct {
 	Comments   []string // of BPF programs, from BPF_METADATA records
 
 	traces      traces
-	starts      []Position    // of chunks, then the end of the last
-	firstSample Position      // -1 if there is none
-	readings    readings      // nil if no event has any
-	mmap        perfdata.Mmap // scratch, as are sample and list
+	starts      []Position        // of chunks, then the end of the last
+	firstSample Position          // -1 if there is none
+	guests      map[uint64]uint32 // by ID of an event of a virtual machine: the name of its code
+	readings    readings          // nil if no event has any
+	mmap        perfdata.Mmap     // scratch, as are sample and list
 	sample      perfdata.Sample
 	list        []perfdata.Reading
 }
