@@ -64,7 +64,7 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&o.event, "event", "", "only samples of this `EVENT`")
 	fs.StringSliceVar(&o.comms, "comm", nil, "only threads of this `NAME`; may be repeated")
 	addPIDFlag(fs, &o.pids, "only this `PID`; may be repeated")
-	fs.Int32SliceVar(&o.tids, "tid", nil, "only this thread, by its `TID`; may be repeated")
+	fs.Var((*pidList[int32])(&o.tids), "tid", "only this thread, by its `TID`; may be repeated")
 	fs.StringVar(&o.cpus, "cpu", "", "only these CPUs, a `LIST` as 0,2-3")
 	fs.StringVar(&o.weight, "weight", "",
 		"weigh samples by this `FIELD` of their tracepoint, as bytes_alloc, in place of the period")

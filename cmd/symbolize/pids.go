@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// pidList is a flag value: process IDs, with commas between them, each occurrence adding its own.
+// pidList is a flag value: IDs of processes, or of threads, with commas between them, each
+// occurrence adding its own.
 type pidList[T int | int32] []T
 
 func addPIDFlag[T int | int32](fs *pflag.FlagSet, p *[]T, usage string) {
@@ -19,7 +20,7 @@ func (l *pidList[T]) Set(s string) error {
 	for text := range strings.SplitSeq(s, ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
 		if err != nil {
-			return usagef("%q is no process ID: 123 and 123,456 are", s)
+			return usagef("%q is no ID of a process or thread: 123 and 123,456 are", s)
 		}
 		*l = append(*l, T(n))
 	}
