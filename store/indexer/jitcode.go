@@ -166,17 +166,9 @@ func (f *JITFile) merge(ctx context.Context, sink store.Sink, c *store.Contribut
 	if err := sink.Merge(ctx, c); err != nil {
 		return err
 	}
-	list := []buildid.ID{JITAlias(c.Manifest.Kind, buildid.ID{}, f.PID)}
-	if !f.Process.IsZero() {
-		list[0] = JITAlias(c.Manifest.Kind, f.Process, f.PID)
-	}
-	for _, alias := range list {
-		m := store.Manifest{ID: alias, Kind: c.Manifest.Kind, Probable: []buildid.ID{c.Manifest.ID}}
-		if err := sink.Merge(ctx, &store.Contribution{Manifest: m}); err != nil {
-			return err
-		}
-	}
-	return nil
+	m := store.Manifest{ID: JITAlias(c.Manifest.Kind, f.Process, f.PID), Kind: c.Manifest.Kind,
+		Probable: []buildid.ID{c.Manifest.ID}}
+	return sink.Merge(ctx, &store.Contribution{Manifest: m})
 }
 
 // JITAlias is the object whose Probable ones are the perf maps, or the jitdump files, of a

@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/object/perfmap"
@@ -95,12 +94,10 @@ const clockError = 5 * time.Second
 // Refuse returns why a file cannot be of the process that a query is of, by its owner and time;
 // "" if it can.
 func (f *JITFile) Refuse(q *sideband.JITQuery) string {
-	switch {
-	case !f.owned:
+	if !f.owned {
 		return "it is owned neither by root nor by the user who asks"
-	default:
-		return RefuseTime(&f.JITFile, q)
 	}
+	return RefuseTime(&f.JITFile, q)
 }
 
 // RefuseTime is Refuse by the time alone.
@@ -144,17 +141,8 @@ func RefuseDump(d *jitdump.File, q *sideband.JITQuery) string {
 // DoubtTime returns the doubt about a file that is left by the time at which it was written;
 // "" if there is none.
 func DoubtTime(f *indexer.JITFile, q *sideband.JITQuery) string {
-	switch {
-	case q.BeginNanos == 0 && q.FirstNanos > 0 && f.Written < q.FirstNanos-int64(clockError):
+	if q.BeginNanos == 0 && q.FirstNanos > 0 && f.Written < q.FirstNanos-int64(clockError) {
 		return "it was written last before the recording began, and when the process did is not known"
 	}
 	return ""
-}
-
-// JITKind is the kind of object that a file becomes.
-func (f *JITFile) JITKind() ingest.ObjectKind {
-	if _, ok := jitdump.PIDOf(f.Path); ok {
-		return ingest.JITDump
-	}
-	return ingest.PerfMap
 }

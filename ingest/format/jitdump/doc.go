@@ -30,7 +30,6 @@ package jitdump
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"symbolize/ingest/format/procmaps"
 )
@@ -73,9 +72,6 @@ func Detect(head []byte) bool {
 	return len(head) >= 4 && (binary.LittleEndian.Uint32(head) == magic ||
 		binary.BigEndian.Uint32(head) == magic)
 }
-
-// FileName is the name of the file of a process: "jit-77.dump".
-func FileName(pid int32) string { return fmt.Sprintf("jit-%d.dump", pid) }
 
 // PIDOf returns the process that a path's name is of; ok is false for other names. It maps a page
 // of the file as code, by which recordings have the path.

@@ -128,9 +128,6 @@ func (f *File) Identity() (buildid.ID, error) {
 	return buildid.Make(buildid.JIT, h.Sum(nil)), nil
 }
 
-// Size returns the bytes of the file.
-func (f *File) Size() int64 { return f.size }
-
 // Code returns the bytes of a function.
 func (f *File) Code(l *Load) ([]byte, error) { return f.read(int64(l.Code), int(l.Size)) }
 
