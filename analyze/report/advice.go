@@ -27,8 +27,9 @@ func Advice(p *ingest.Profile) (list []ingest.Warning) {
 	}
 	if n := len(made); n > 0 {
 		list = append(list, ingest.Warning{
-			Text: table.Count(n, "function", "functions") + " of files without symbols go by the " +
-				"addresses of their starts, as fun_1234: unwind tables alone show them",
+			Text: table.Count(n, "function of a file without symbols is named by the address of its "+
+				"start", "functions of files without symbols are named by the addresses of their "+
+				"starts") + ", as fun_1234: unwind tables alone show them",
 			Hint: "`symbolize missing" + args(p) + "` lists the files, and where to get their " +
 				"symbols"})
 	}

@@ -15,6 +15,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/buildid"
+	"symbolize/ingest"
 )
 
 type filterOptions struct {
@@ -67,7 +68,13 @@ func newFilterCommand(a *app) *cobra.Command {
 			"  bpftrace -e 'profile:hz:99 { @[ustack(build_id)] = count(); }' | " +
 			"symbolize filter\n" +
 			"  symbolize filter --with capture.data < oops.txt",
-		Args: noArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return withHint(usagef("filter reads standard input, and takes no arguments"),
+				"symbolize filter < %s", ingest.ShellWord(args[0]))
+		},
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			if err := o.validate(); err != nil {
 				return err

@@ -105,7 +105,7 @@ func indexCapture(ctx context.Context, path string, opened *analyze.Inputs,
 
 // text formats the counts as one line.
 func (r *captureResult) text() string {
-	if r.Captures == 0 {
+	if r.Captures == 0 || r.Programs == 0 && len(r.Missing) == 0 {
 		return ""
 	}
 	missing := make(map[string]uint64, len(r.Missing))

@@ -39,6 +39,8 @@ func Main(ctx context.Context, env *Env) int {
 const rootLong = `symbolize gives names to the addresses in profiles: offline, in batches, by
 build ID.
 
+  symbolize top perf.data               where the time went, on the host that recorded
+  symbolize index --for perf.data       keep the symbols that the capture needs
   symbolize index /usr/lib /usr/bin     put the symbols of this machine into the store
   symbolize resolve perf.data -o x.pb.gz   name a capture from any host
 
