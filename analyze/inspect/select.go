@@ -22,10 +22,7 @@ import (
 //	any other name of a file or of a BPF function
 //
 // Objects are shown to it first, and then the paths of files that the store knows.
-type Selector struct {
-	words []word
-	bad   error
-}
+type Selector struct{ words []word }
 
 // word is one argument.
 type word struct {

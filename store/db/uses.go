@@ -247,10 +247,3 @@ func (r *Reader) Used() []buildid.ID {
 
 // MarkUsed is the function of that name for the objects of Used.
 func (r *Reader) MarkUsed() error { return MarkUsed(r.path, r.Used()) }
-
-// LastUsed returns the day on which an object was last indexed or used, UTC; zero if that is not
-// known.
-func (r *Reader) LastUsed(id buildid.ID) (time.Time, error) {
-	last, err := readUses(r.path, time.Now())
-	return last[objectName(id)], err
-}

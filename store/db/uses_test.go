@@ -263,7 +263,8 @@ func TestUsedByReader(t *testing.T) {
 	if used := r.Used(); len(used) != 2 || used[0] != testID(1) || used[1] != testID(2) {
 		t.Errorf("used: %v", used)
 	}
-	if at, err := r.LastUsed(testID(0)); err != nil || !at.Equal(day(time.Now())) {
+	last, err := readUses(path, time.Now())
+	if at := last[objectName(testID(0))]; err != nil || !at.Equal(day(time.Now())) {
 		t.Errorf("an indexed object's day: %v, %v", at, err)
 	}
 	r.Close()
