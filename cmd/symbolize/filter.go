@@ -68,12 +68,13 @@ func newFilterCommand(a *app) *cobra.Command {
 			"  bpftrace -e 'profile:hz:99 { @[ustack(build_id)] = count(); }' | " +
 			"symbolize filter\n" +
 			"  symbolize filter --with capture.data < oops.txt",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
+		Args: func(cmd *cobra.Command, args []string) error {
+			err := noArgs(cmd, args)
+			if err == nil {
 				return nil
 			}
-			return withHint(usagef("filter reads standard input, and takes no arguments"),
-				"symbolize filter < %s", ingest.ShellWord(args[0]))
+			return withHint(err, "it reads standard input: symbolize filter < %s",
+				ingest.ShellWord(args[0]))
 		},
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			if err := o.validate(); err != nil {
