@@ -259,7 +259,14 @@ func TestARM64(t *testing.T) {
 	for _, w := range []uint64{0, codeAt + 0x308 | 0x55<<48, 0, 0} {
 		s.Memory = binary.LittleEndian.AppendUint64(s.Memory, w)
 	}
-	words, end, _ := newTables(t, elf.EM_AARCH64, funcs, false).For(objects()).Worker().Unwind(s, nil)
+	w := newTables(t, elf.EM_AARCH64, funcs, false).For(objects()).Worker()
+	for pc, want := range map[uint64]bool{codeAt + 0x108: true, codeAt + 0x208: false,
+		codeAt + 0x900: false, 0x1000: false} {
+		if got := w.InLinkRegister(s, pc); got != want {
+			t.Errorf("the return address of %#x is in the link register: %v", pc, got)
+		}
+	}
+	words, end, _ := w.Unwind(s, nil)
 	if got := text(words); !slices.Equal(got, []string{"108", "210", "308"}) ||
 		end != input.StackComplete {
 		t.Errorf("%q, end %d", got, end)

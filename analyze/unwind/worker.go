@@ -87,6 +87,17 @@ func (w *worker) Unwind(s *input.CopiedStack, words []uint64) ([]uint64, input.S
 	return words, end, w.guessed
 }
 
+// InLinkRegister implements input.StackUnwinder.
+func (w *worker) InLinkRegister(s *input.CopiedStack, pc uint64) bool {
+	arch, _ := archOf(s)
+	if arch == nil || !arch.LinkRegister {
+		return false
+	}
+	w.stack = s
+	at := w.find(pc, true)
+	return at.kind == ruled && at.rule.Kind == cfi.Frame && at.rule.RA.How == cfi.Same
+}
+
 // chain appends the callers of the first frame.
 func (w *worker) chain(f *frame, words []uint64) ([]uint64, input.StackEnd) {
 	at := w.find(f.pc, true)

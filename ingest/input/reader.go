@@ -67,9 +67,10 @@ type reader struct {
 func newReader(c *collector) *reader {
 	r := &reader{c: c, split: newSplitter(c.Records.File), threads: make([]threadState, threadCache),
 		tagger: c.newTagger()}
+	r.split.deferred = c.Records.DeferredChain
 	if c.unwinder != nil {
 		u := &stackReader{r: r, unwinder: c.unwinder.Worker()}
-		r.split.unwind = u.part
+		r.split.unwind, r.split.leaf = u.part, u.withCaller
 	}
 	return r
 }

@@ -18,7 +18,12 @@ type splitter struct {
 	scratch []byte
 	plain   []byte
 	calls   []byte
-	unwind  func(s *perfdata.Sample) []byte // makes the user part of a copied stack; may be nil
+	// unwind makes the user part of a copied stack; may be nil.
+	unwind func(s *perfdata.Sample) []byte
+	// deferred returns the user chain of a cookie, nil if there is none.
+	deferred func(tid int32, cookie uint64) []byte
+	// leaf completes a user part whose sample has the link register; may be nil.
+	leaf func(s *perfdata.Sample, part []byte) []byte
 }
 
 // notUnwound is the word in a user part for a user stack that is still to be unwound.
@@ -69,7 +74,7 @@ func (sp *splitter) split(rec *perfdata.Record, s *perfdata.Sample) (kernel, use
 	if binary.LittleEndian.Uint64(chain) < contextMax {
 		marker := modeMarker(rec, s)
 		if marker == contextUser {
-			return nil, sp.withStack(sp.callers(chain, s, true), s)
+			return nil, sp.withStack(sp.withCaller(s, sp.callers(chain, s, true)), s)
 		}
 		sp.scratch = binary.LittleEndian.AppendUint64(sp.scratch[:0], marker)
 		sp.scratch = append(sp.scratch, chain...)
@@ -78,15 +83,39 @@ func (sp *splitter) split(rec *perfdata.Record, s *perfdata.Sample) (kernel, use
 	for i := 0; i+8 <= len(chain); i += 8 {
 		switch binary.LittleEndian.Uint64(chain[i:]) {
 		case contextUser:
-			return chain[:i], sp.callers(chain[i+8:], s, i == 0)
-		case contextUserDeferred: // the next word is a cookie of this sample's own
-			return chain[:i], notUnwound
+			return chain[:i], sp.withCaller(s, sp.callers(chain[i+8:], s, i == 0))
+		case contextUserDeferred:
+			return chain[:i], sp.later(s, chain[i+8:])
 		}
 	}
 	if s.HasUserStack {
 		return chain, sp.userStack(s)
 	}
 	return chain, nil
+}
+
+// later returns the user part of a sample whose user stack was unwound after it: words begins
+// with its cookie.
+func (sp *splitter) later(s *perfdata.Sample, words []byte) []byte {
+	if len(words) < 8 || sp.deferred == nil {
+		return notUnwound
+	}
+	part := sp.deferred(s.TID, binary.LittleEndian.Uint64(words))
+	if len(part) >= 8 && binary.LittleEndian.Uint64(part) == contextUser {
+		part = part[8:]
+	}
+	if len(part) == 0 {
+		return notUnwound
+	}
+	return part
+}
+
+// withCaller adds the leaf's caller, where that is in the link register.
+func (sp *splitter) withCaller(s *perfdata.Sample, part []byte) []byte {
+	if sp.leaf == nil || s.UserRegsABI == 0 {
+		return part
+	}
+	return sp.leaf(s, part)
 }
 
 // lone makes the parts of a sample without a chain.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"symbolize/ingest"
+	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/sideband"
@@ -50,6 +51,9 @@ type StackUnwinder interface {
 	// are. An address that no call left, other than the first, is preceded by UserMarker, one
 	// that may not be the next caller's by UserGuess; guessed is set if there is any such.
 	Unwind(s *CopiedStack, words []uint64) (_ []uint64, _ StackEnd, guessed bool)
+	// InLinkRegister reports whether the code at pc has its return address in the link
+	// register. Of s only what names the machine and the address space is set.
+	InLinkRegister(s *CopiedStack, pc uint64) bool
 }
 
 // Words in the result of StackUnwinder: UserMarker before an exact address, and UserGuess
@@ -125,6 +129,42 @@ func (u *stackReader) part(s *perfdata.Sample) []byte {
 	return u.buf
 }
 
+// linkRegister is the mask of the registers that perf record --call-graph fp asks for on arm64,
+// the link register alone: functions that call nothing have no frame, so that the chain of frame
+// pointers lacks their caller.
+const linkRegister = 1 << 30
+
+// recordsLinkRegister reports whether the samples of an event have it.
+func recordsLinkRegister(arch string, a *perfdata.Attr) bool {
+	const chain = perfdata.SampleRegsUser | perfdata.SampleCallchain
+	return (arch == "aarch64" || arch == "arm64") && a.SampleRegsUser == linkRegister &&
+		a.SampleType&chain == chain
+}
+
+// withCaller adds the caller of the first function to a user part, where the function's rule has
+// it in the link register; as perf does (get_leaf_frame_caller_aarch64), but by the table alone.
+// The result is valid until the next call.
+func (u *stackReader) withCaller(s *perfdata.Sample, part []byte) []byte {
+	c := u.r.c
+	f := c.Records.File
+	if len(part) < 8 || len(s.UserRegs) != 8 || !recordsLinkRegister(f.Features.Arch, &f.Events[s.Event].Attr) {
+		return part
+	}
+	pc := binary.LittleEndian.Uint64(part)
+	caller := binary.LittleEndian.Uint64(s.UserRegs) & codeBits
+	u.stack = CopiedStack{Arch: f.Features.Arch, ABI: s.UserRegsABI, Spaces: c.Spaces, Version: u.r.user}
+	if caller == 0 || pc >= contextMax || c.Spaces.User(u.r.user, addr.Site(addr.PC(caller), true)) == nil ||
+		!u.unwinder.InLinkRegister(&u.stack, pc) {
+		return part
+	}
+	u.buf = append(u.buf[:0], part[:8]...)
+	u.buf = binary.LittleEndian.AppendUint64(u.buf, caller)
+	return append(u.buf, part[8:]...)
+}
+
+// codeBits are those of an address of arm64, without its authentication code.
+const codeBits = 1<<48 - 1
+
 // count counts a stack.
 func (u *stackReader) count(end StackEnd) {
 	st := &u.r.stats.Copied
@@ -151,7 +191,7 @@ func (c *collector) prepareUnwinding(f *file) {
 	const copied = perfdata.SampleRegsUser | perfdata.SampleStackUser
 	file := c.Records.File
 	if c.opts.Unwinder == nil || !slices.ContainsFunc(file.Events, func(ev perfdata.Event) bool {
-		return ev.Attr.SampleType&copied == copied
+		return ev.Attr.SampleType&copied == copied || recordsLinkRegister(file.Features.Arch, &ev.Attr)
 	}) {
 		return
 	}

@@ -26,6 +26,9 @@ func (s scripted) Unwind(c *CopiedStack, words []uint64) ([]uint64, StackEnd, bo
 	return append(words, all[1:]...), StackEnd(all[0]), slices.Contains(all, UserGuess)
 }
 
+// InLinkRegister has the return address there in the code at 0x400…0x40f of pages.
+func (s scripted) InLinkRegister(_ *CopiedStack, pc uint64) bool { return pc&0xff0 == 0x400 }
+
 // TestCopiedStacks folds and replays samples with copied stacks, by where they end.
 func TestCopiedStacks(t *testing.T) {
 	c := newCapture()

@@ -105,6 +105,7 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 			Hint: "the file is cut off or damaged, or its recorder was killed: copy or record it again"}})
 	}
 	x.starts = append(x.starts, Position(r.Offset()))
+	x.deferred.finish()
 	x.warnTraces()
 	return nil
 }
@@ -232,6 +233,8 @@ func (sb *State) record(rec *perfdata.Record) error {
 		return sb.enterNamespaces(rec)
 	case perfdata.TypeThrottle:
 		sb.Records.Stats.Throttled++
+	case perfdata.TypeCallchainDeferred:
+		return sb.Records.deferredChain(rec)
 	case perfdata.TypeAuxtraceInfo:
 		sb.Records.traces.kind = sb.Records.File.AuxtraceType(rec)
 	case perfdata.TypeAuxtrace:

@@ -103,7 +103,8 @@ type Records struct {
 	firstSample Position          // -1 if there is none
 	guests      map[uint64]uint32 // by ID of an event of a virtual machine: the name of its code
 	readings    readings          // nil if no event has any
-	mmap        perfdata.Mmap     // scratch, as are sample and list
+	deferred    deferred
+	mmap        perfdata.Mmap // scratch, as are sample and list
 	sample      perfdata.Sample
 	list        []perfdata.Reading
 }

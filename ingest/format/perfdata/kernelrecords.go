@@ -1,5 +1,7 @@
 package perfdata
 
+import "encoding/binary"
+
 // Kinds of kernel symbols (KSymbol.Kind).
 const (
 	KSymbolUnknown = 0
@@ -172,6 +174,37 @@ func (f *File) Switch(rec *Record, s *Switch) error {
 	s.Preempt = s.Out && rec.Misc&MiscSwitchPreempt != 0
 	if rec.Type == TypeSwitchCPUWide {
 		s.PID, s.TID = int32(r.U32()), int32(r.U32())
+	}
+	return r.Err()
+}
+
+// DeferredChain is a CALLCHAIN_DEFERRED record (Linux 6.19): the user part of the call chains of
+// a thread's samples that end with PERF_CONTEXT_USER_DEFERRED and this cookie. The thread is in
+// the trailer; it was unwound when it went back to user mode.
+type DeferredChain struct {
+	Cookie uint64
+	// Chain is as in Sample: words of 8 bytes, little-endian. It aliases the record or a buffer
+	// of the DeferredChain.
+	Chain []byte
+
+	scratch []byte
+}
+
+// DeferredChain decodes a CALLCHAIN_DEFERRED record.
+func (f *File) DeferredChain(rec *Record, d *DeferredChain) error {
+	r, err := f.body(rec)
+	if err != nil {
+		return err
+	}
+	d.Cookie, d.Chain = r.U64(), nil
+	if n := r.U64(); n > uint64(r.Left())/8 {
+		return f.recordError(rec, "call chain overruns the record")
+	} else if d.Chain = r.Bytes(8 * n); f.BigEndian {
+		d.scratch = d.scratch[:0]
+		for b := d.Chain; len(b) >= 8; b = b[8:] {
+			d.scratch = binary.LittleEndian.AppendUint64(d.scratch, binary.BigEndian.Uint64(b))
+		}
+		d.Chain = d.scratch
 	}
 	return r.Err()
 }

@@ -329,7 +329,7 @@ var getters = map[Type]func(*File, *Record) (any, error){
 	TypeMmap: getMmap, TypeMmap2: getMmap, TypeComm: getComm, TypeFork: getTask, TypeExit: getTask,
 	TypeKSymbol: getKSymbol, TypeBPFEvent: getBPFEvent, TypeLost: getLost,
 	TypeLostSamples: getLost, TypeThrottle: getThrottle, TypeUnthrottle: getThrottle,
-	TypeTextPoke: getTextPoke, TypeNamespaces: getNamespaces, TypeCgroup: getCgroup,
+	TypeCallchainDeferred: getDeferredChain, TypeTextPoke: getTextPoke, TypeNamespaces: getNamespaces, TypeCgroup: getCgroup,
 	TypeSwitch: getSwitch, TypeSwitchCPUWide: getSwitch,
 }
 

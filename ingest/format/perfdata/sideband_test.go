@@ -98,6 +98,8 @@ var sideBand = []struct {
 		b.TextPoke(0xffffffff81000010, []byte{0x90}, []byte{0xe8, 1, 2, 3, 4}, at)
 	}, TypeTextPoke, getTextPoke, textPokeResult{0xffffffff81000010, "\x90",
 		"\xe8\x01\x02\x03\x04"}},
+	{"CALLCHAIN_DEFERRED", func(b *perfbuild.File) { b.DeferredChain(9, []uint64{1, 1 << 40}, at) },
+		TypeCallchainDeferred, getDeferredChain, deferredResult{9, string(le(1, 1<<40))}},
 	{"NAMESPACES", func(b *perfbuild.File) {
 		b.Namespaces(7, 8, [][2]uint64{{4, 100}, {4, 101}, {4, 102}}, at)
 	}, TypeNamespaces, getNamespaces, Namespaces{PID: 7, TID: 8,
@@ -189,6 +191,17 @@ func getTextPoke(f *File, rec *Record) (any, error) {
 	var x TextPoke
 	err := f.TextPoke(rec, &x)
 	return textPokeResult{x.Addr, string(x.Old), string(x.New)}, err
+}
+
+type deferredResult struct {
+	cookie uint64
+	chain  string
+}
+
+func getDeferredChain(f *File, rec *Record) (any, error) {
+	var x DeferredChain
+	err := f.DeferredChain(rec, &x)
+	return deferredResult{x.Cookie, string(x.Chain)}, err
 }
 
 func getNamespaces(f *File, rec *Record) (any, error) {
