@@ -8,13 +8,15 @@ import (
 	"symbolize/ingest/object/ehframe"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/gopclntab"
+	"symbolize/ingest/object/sframe"
 	"symbolize/store"
 	"symbolize/store/unwindtab"
 )
 
 // unwindTable adds the rules by which copied stacks are unwound: those of Go's table, for code
-// without any there those of .eh_frame, then those of .debug_frame, and for code without either
-// the fixed ones of PLT stubs and .init. A debug file, which does not run, has .debug_frame alone.
+// without any there those of .eh_frame, then those of .debug_frame. Where there is none, those of
+// .sframe, which assemblers write from the same directives; for other code the fixed ones of PLT
+// stubs and .init. A debug file, which does not run, has .debug_frame alone.
 func (s *sources) unwindTable(f *elf.File, runs bool) {
 	arch := cfi.ArchOf(f.Machine)
 	if arch == nil || f.BigEndian || f.Class == stdelf.ELFCLASS64 != (arch.Word == 8) {
@@ -29,6 +31,9 @@ func (s *sources) unwindTable(f *elf.File, runs bool) {
 		s.frameRules(b, f, ehframe.FindDebug)
 	}
 	if runs {
+		if b.Funcs() == 0 {
+			s.sframeRules(b, f)
+		}
 		weakRules(b, f)
 	}
 	if n := b.Dropped(); n > 0 {
@@ -64,6 +69,21 @@ func (s *sources) goRules(b *cfi.Builder, f *elf.File) {
 func (s *sources) frameRules(b *cfi.Builder, f *elf.File,
 	find func(*elf.File) (*ehframe.Section, error)) {
 	section, err := find(f)
+	if err != nil {
+		s.fail(&incompleteError{err.Error()})
+	}
+	if section == nil {
+		return
+	}
+	if err := lostEntries(section.Rules(b)); err != nil {
+		s.fail(err)
+	}
+	b.NextSource()
+}
+
+// sframeRules adds the rules of .sframe.
+func (s *sources) sframeRules(b *cfi.Builder, f *elf.File) {
+	section, err := sframe.Find(f)
 	if err != nil {
 		s.fail(&incompleteError{err.Error()})
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	stdelf "debug/elf"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +12,46 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/cfi"
 	"symbolize/ingest/object/elf"
+	"symbolize/store"
 )
+
+// TestSFrame reads .sframe where there is nothing else.
+func TestSFrame(t *testing.T) {
+	section := append([]byte{0xe2, 0xde, 2, 0, 3, 0, 0xf8, 0}, // no auxiliary header
+		1, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0, // a function, a row of 3 bytes
+		0, 0xf0, 0xff, 0xff, 0x40, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, // it starts 0x1000 before
+		0, 3, 24) // CFA = rsp+24
+	code := elfbuild.Section{Name: ".text", Flags: elfbuild.Code, Addr: 0x401000, Data: make([]byte, 0x40)}
+	sframe := elfbuild.Section{Name: ".sframe", Addr: 0x402000, Data: section}
+	unknown := sframe
+	unknown.Data = slices.Clone(section)
+	unknown.Data[2] = 9
+	for _, c := range []struct {
+		name     string
+		sections []elfbuild.Section
+		sources  int
+		failed   bool
+	}{
+		{"alone", []elfbuild.Section{code, sframe}, 1, false},
+		{"none", []elfbuild.Section{code}, 0, false},
+		{"an unknown version", []elfbuild.Section{code, unknown}, 0, true},
+	} {
+		data := (&elfbuild.File{Sections: c.sections}).Bytes()
+		f, err := elf.Open("test", bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Entry = 0
+		s := &sources{c: &store.Contribution{}}
+		s.unwindTable(f, true)
+		if len(s.c.Sources) != c.sources || (s.err != nil) != c.failed {
+			t.Errorf("%s: %d sources, %v", c.name, len(s.c.Sources), s.err)
+		}
+		if c.sources > 0 && s.c.Sources[0].Table.Named != 0x40 {
+			t.Errorf("%s: %d bytes have a rule", c.name, s.c.Sources[0].Table.Named)
+		}
+	}
+}
 
 // TestWeakRules has code without call frame information: stubs, .init, and the entry point.
 func TestWeakRules(t *testing.T) {

@@ -1,0 +1,211 @@
+package sframe
+
+import (
+	"debug/elf"
+	"slices"
+	"strings"
+	"testing"
+
+	"symbolize/ingest/object/cfi"
+)
+
+// Infos of rows.
+const (
+	fp = 0
+	sp = 1
+)
+
+// amd64Funcs are functions of x86-64 whose rules are amd64Rules.
+var amd64Funcs = []builtFunc{
+	{start: 0x1000, size: 0x40, rows: []builtRow{{0, sp, []int32{8}}, {1, sp, []int32{16, -16}},
+		{4, fp, []int32{16, -16}}, {0x3f, sp, []int32{8, -16}}}},
+	{start: 0x1040, size: 0x2000, info: 1, rows: []builtRow{{0, sp, []int32{8}}, {0x1234, sp, []int32{0x4018, -16}}}},
+	{start: 0x4000, size: 0x80000, info: 2, rows: []builtRow{{0, sp, []int32{8}}, {0x70000, sp, []int32{0x12340}}}},
+	{start: 0x90000, size: 0x10, rows: []builtRow{{0, 0, nil}}},
+}
+
+var amd64Rules = []string{
+	"1000 CFA r7+8 RA *(c-8) FP how0+0", "1001 CFA r7+16 RA *(c-8) FP *(c-16)",
+	"1004 CFA r6+16 RA *(c-8) FP *(c-16)", "103f CFA r7+8 RA *(c-8) FP *(c-16)",
+	"1040 CFA r7+8 RA *(c-8) FP how0+0", "2274 CFA r7+16408 RA *(c-8) FP *(c-16)", "3040 none",
+	"4000 CFA r7+8 RA *(c-8) FP how0+0", "74000 CFA r7+74560 RA *(c-8) FP how0+0", "84000 none",
+	"90000 end", "90010 none",
+}
+
+// TestVersions reads the same functions in each version.
+func TestVersions(t *testing.T) {
+	for _, c := range []struct{ version, flags byte }{{1, 1}, {2, 1}, {2, 1 | flagRelative}, {3, 1 | flagRelative}} {
+		s, err := open(build(c.version, c.flags, abiAMD64, 0, -8, amd64Funcs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := listed(t, s, cfi.ArchOf(elf.EM_X86_64)); !slices.Equal(got, amd64Rules) {
+			t.Errorf("version %d, flags %d: %q\nwant %q", c.version, c.flags, got, amd64Rules)
+		}
+	}
+}
+
+// TestKinds has what only some versions have, and arm64.
+func TestKinds(t *testing.T) {
+	const regCFA = 10<<3 | byRegister
+	for _, c := range []struct {
+		name    string
+		version byte
+		abi     byte
+		f       builtFunc
+		want    []string
+	}{
+		{"a block that repeats", 2, abiAMD64, builtFunc{start: 0x1000, size: 0x20, info: infoBlock, block: 16,
+			rows: []builtRow{{0, sp, []int32{8}}, {11, sp, []int32{16}}}}, []string{
+			"1000 CFA r7+8 RA *(c-8) FP how0+0", "100b CFA r7+16 RA *(c-8) FP how0+0",
+			"1010 CFA r7+8 RA *(c-8) FP how0+0", "101b CFA r7+16 RA *(c-8) FP how0+0", "1020 none"}},
+		{"a block of unknown size", 1, abiAMD64, builtFunc{start: 0x1000, size: 0x20, info: infoBlock,
+			rows: []builtRow{{0, sp, []int32{8}}}}, nil},
+		{"a signal frame", 3, abiAMD64, builtFunc{start: 0x1000, size: 0x10, info: infoSignal, kind: kindFlex,
+			rows: []builtRow{{0, 0, []int32{7<<3 | dereference | byRegister, 160, 7<<3 | dereference | byRegister, 168,
+				7<<3 | dereference | byRegister, 120}}}},
+			[]string{"1000 CFA [77 a0 01 06] RA [77 a8 01 06] FP [77 f8 00 06] signal", "1010 none"}},
+		{"a realigned frame", 3, abiAMD64, builtFunc{start: 0x1000, size: 0x10, kind: kindFlex, rows: []builtRow{
+			{0, 0, []int32{regCFA, 0}}, {1, 0, []int32{6<<3 | dereference | byRegister, -16, 0, 6<<3 | dereference | byRegister, 0}},
+			{2, 0, []int32{regCFA, 8, dereference, -24, dereference, -32}}}},
+			[]string{"1000 CFA r10+0 RA *(c-8) FP how0+0", "1001 CFA [76 70 06] RA *(c-8) FP [76 00 06]",
+				"1002 CFA r10+8 RA *(c-24) FP *(c-32)", "1010 none"}},
+		{"arm64", 2, abiARM64, builtFunc{start: 0x1000, size: 0x10, rows: []builtRow{{0, sp, []int32{0}},
+			{4, sp, []int32{32, -24, -32}}, {8, fp | 0x80, []int32{32, -24, -32}}, {12, sp, []int32{16, -8}}}},
+			[]string{"1000 CFA r31+0 RA how0+0 FP how0+0", "1004 CFA r31+32 RA *(c-24) FP *(c-32)",
+				"1008 CFA r29+32 RA *(c-24) FP *(c-32)", "100c CFA r31+16 RA *(c-8) FP how0+0", "1010 none"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			machine, ra := elf.EM_X86_64, int8(-8)
+			if c.abi == abiARM64 {
+				machine, ra = elf.EM_AARCH64, 0
+			}
+			s, err := open(build(c.version, 0, c.abi, 0, ra, []builtFunc{c.f}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := listed(t, s, cfi.ArchOf(machine)); !slices.Equal(got, c.want) {
+				t.Errorf("%q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestDamage has an error for each, and keeps the functions that are whole.
+func TestDamage(t *testing.T) {
+	good := builtFunc{start: 0x1000, size: 0x10, rows: []builtRow{{0, sp, []int32{8}}}}
+	section := func(version byte, f builtFunc) []byte {
+		return build(version, 0, abiAMD64, 0, -8, []builtFunc{f, good})
+	}
+	put := func(data []byte, at int, v byte) []byte { data[at] = v; return data }
+	bad := builtFunc{start: 0x2000, size: 0x10, rows: good.rows}
+	with := func(change func(*builtFunc)) builtFunc { f := bad; change(&f); return f }
+	for _, c := range []struct {
+		name, err string
+		data      []byte
+		lost      int
+	}{
+		{"width of starts", "width", section(2, with(func(f *builtFunc) { f.info = 3 })), 1},
+		{"kind", "kind", section(3, with(func(f *builtFunc) { f.kind = 2 })), 1},
+		{"rows outside", "outside", put(section(2, bad), headerSize+11, 0x7f), 1},
+		{"CFA without a register", "no rule", section(3, with(func(f *builtFunc) {
+			f.kind, f.rows = kindFlex, []builtRow{{0, 0, []int32{dereference, 8}}}
+		})), 1},
+		{"half a pair", "no rule", section(3, with(func(f *builtFunc) {
+			f.kind, f.rows = kindFlex, []builtRow{{0, 0, []int32{7<<3 | byRegister}}}
+		})), 1},
+		{"too many rows", "cut off", put(section(2, bad), headerSize+12, 200), 1},
+		{"magic", "no header", put(section(2, bad), 0, 1), 0},
+		{"version", "version 4", put(section(2, bad), 2, 4), 0},
+		{"auxiliary header", "auxiliary", put(section(2, bad), 7, 255), 0},
+		{"functions", "functions overrun", put(section(2, bad), 8, 255), 0},
+		{"rows", "rows overrun", put(section(2, bad), 16, 255), 0},
+	} {
+		s, err := open(c.data)
+		lost := 0
+		b := cfi.NewBuilder(cfi.ArchOf(elf.EM_X86_64))
+		if err == nil {
+			lost, err = s.Rules(b)
+			if got := lines(b); !slices.Contains(got, "1000 CFA r7+8 RA *(c-8) FP how0+0") {
+				t.Errorf("%s: %q", c.name, got)
+			}
+		}
+		if lost != c.lost || err == nil || !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: lost %d, %v", c.name, lost, err)
+		}
+	}
+	s, err := open(build(2, 0, abiARM64, 0, 0, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Rules(cfi.NewBuilder(cfi.ArchOf(elf.EM_X86_64))); err == nil {
+		t.Error("no error for another machine")
+	}
+}
+
+// TestHostile has functions that share rows, and a block of one byte: the work is bounded by the
+// section's size.
+func TestHostile(t *testing.T) {
+	f := builtFunc{start: 0x1000, size: 1 << 30, info: infoBlock, block: 1, rows: []builtRow{{0, sp, []int32{8}}, {0, sp, []int32{16}}}}
+	data := build(2, 0, abiAMD64, 0, -8, slices.Repeat([]builtFunc{f}, 1000))
+	s, err := open(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := cfi.NewBuilder(cfi.ArchOf(elf.EM_X86_64))
+	lost, err := s.Rules(b)
+	rows := 0
+	for range lines(b) {
+		rows++
+	}
+	if lost != 1000 || err == nil || rows > budgetFloor+budgetFactor*len(data) {
+		t.Errorf("lost %d, %v, %d rows", lost, err, rows)
+	}
+}
+
+// TestTruncated cuts sections at every length.
+func TestTruncated(t *testing.T) {
+	for version := byte(1); version <= 3; version++ {
+		data := build(version, 0, abiAMD64, 0, -8, amd64Funcs)
+		for n := range data {
+			s, err := open(data[:n:n])
+			if err != nil {
+				continue
+			}
+			b := cfi.NewBuilder(cfi.ArchOf(elf.EM_X86_64))
+			if lost, err := s.Rules(b); (lost > 0) != (err != nil) {
+				t.Errorf("version %d cut at %d: lost %d, %v", version, n, lost, err)
+			}
+		}
+	}
+}
+
+func FuzzRules(f *testing.F) {
+	for version := byte(1); version <= 3; version++ {
+		f.Add(build(version, 0, abiAMD64, 0, -8, amd64Funcs))
+	}
+	f.Add(build(3, 0, abiARM64, 0, 0, []builtFunc{{start: 0x1000, size: 0x10, kind: kindFlex, info: infoBlock | infoSignal,
+		block: 4, rows: []builtRow{{0, 0, []int32{7<<3 | dereference | byRegister, 160}}}}}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := open(data)
+		if err != nil {
+			return
+		}
+		machine := elf.EM_X86_64
+		if s.abi == abiARM64 {
+			machine = elf.EM_AARCH64
+		}
+		b := cfi.NewBuilder(cfi.ArchOf(machine))
+		lost, err := s.Rules(b)
+		if (lost > 0) != (err != nil) || lost > s.numbers {
+			t.Errorf("lost %d of %d, %v", lost, s.numbers, err)
+		}
+		for _, r := range b.Rules {
+			for _, w := range append(r.Saved[:], r.CFA, r.RA) {
+				if (w.How == cfi.Expr || w.How == cfi.AtExpr) && int(w.Off) >= len(b.Exprs) {
+					t.Errorf("%+v of %d expressions", w, len(b.Exprs))
+				}
+			}
+		}
+	})
+}
