@@ -13,7 +13,9 @@
 //     bounds on frames and on signal frames a chain ends.
 //   - A return address in no mapping of code is dropped: the chain is broken there.
 //   - Code without rules (JIT, objects that are not indexed) is stepped over by frame pointer if
-//     that points into the copied stack and a mapped return address is there.
+//     that points into the copied stack and a mapped return address is there, with a caller of
+//     its own. Where a word of code below that may be the return address of a caller in between,
+//     the step is a guess: not made where a table could be indexed, else marked and counted.
 //   - A stack ends where the return address is undefined, zero, or the code has no caller.
 //
 // Only the copied memory is read. An address above it in a copy that is as long as was asked
