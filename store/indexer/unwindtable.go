@@ -25,14 +25,14 @@ func (s *sources) unwindTable(f *elf.File, runs bool) {
 	b := cfi.NewBuilder(arch)
 	if runs {
 		s.goRules(b, f)
-		s.frameRules(b, f, ehframe.Find)
+		sectionRules(s, b, f, ehframe.Find)
 	}
 	if !s.goProgram {
-		s.frameRules(b, f, ehframe.FindDebug)
+		sectionRules(s, b, f, ehframe.FindDebug)
 	}
 	if runs {
 		if b.Funcs() == 0 {
-			s.sframeRules(b, f)
+			sectionRules(s, b, f, sframe.Find)
 		}
 		weakRules(b, f)
 	}
@@ -65,29 +65,21 @@ func (s *sources) goRules(b *cfi.Builder, f *elf.File) {
 	b.NextSource()
 }
 
-// frameRules adds the rules of a section.
-func (s *sources) frameRules(b *cfi.Builder, f *elf.File,
-	find func(*elf.File) (*ehframe.Section, error)) {
+// ruleSection is a section of rules.
+type ruleSection interface {
+	comparable
+	Rules(*cfi.Builder) (lost int, err error)
+}
+
+// sectionRules adds the rules of the section that find returns, nil if there is none.
+func sectionRules[S ruleSection](s *sources, b *cfi.Builder, f *elf.File,
+	find func(*elf.File) (S, error)) {
 	section, err := find(f)
 	if err != nil {
 		s.fail(&incompleteError{err.Error()})
 	}
-	if section == nil {
-		return
-	}
-	if err := lostEntries(section.Rules(b)); err != nil {
-		s.fail(err)
-	}
-	b.NextSource()
-}
-
-// sframeRules adds the rules of .sframe.
-func (s *sources) sframeRules(b *cfi.Builder, f *elf.File) {
-	section, err := sframe.Find(f)
-	if err != nil {
-		s.fail(&incompleteError{err.Error()})
-	}
-	if section == nil {
+	var none S
+	if section == none {
 		return
 	}
 	if err := lostEntries(section.Rules(b)); err != nil {
