@@ -156,7 +156,13 @@ func (s *Session) isHere(host string) bool { return host != "" && host == s.host
 // identify is resolve.Identify, which asks the files that lie now at recorded paths where the
 // store proves nothing.
 func (s *Session) identify() func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
-	opts := resolve.IdentifyOptions{TrustPaths: s.opts.TrustPaths, Hostname: s.hostname()}
+	opts := resolve.IdentifyOptions{TrustPaths: s.opts.TrustPaths, Hostname: s.hostname(),
+		Newer: func(path string) {
+			s.warn(Warning{Warning: ingest.Warning{
+				Text: path + " changed after the recording: its names are of another build, unless it " +
+					"was only copied",
+				Hint: "record with --buildid-mmap, or index the file that ran"}})
+		}}
 	known := resolve.Identify(s.view, opts)
 	if s.finder == nil {
 		return known

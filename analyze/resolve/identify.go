@@ -18,6 +18,9 @@ type IdentifyOptions struct {
 	// Hostname is that of this machine, where the store's path rows were made. Only
 	// captures recorded here can be proven by device and inode.
 	Hostname string
+	// Newer is called for a file that TrustPaths takes although it changed after the recording had
+	// ended; nil for nothing.
+	Newer func(path string)
 }
 
 // Identify returns ingest's source of the build ID of a mapping whose records
@@ -59,6 +62,9 @@ func fileID(row *store.PathRow, q *sideband.ObjectQuery, opts IdentifyOptions) (
 	case !q.ByPath.IsZero():
 		return q.ByPath, ingest.IDByPath
 	case known && opts.TrustPaths && !q.Shared:
+		if opts.Newer != nil && q.EndNanos != 0 && row.MtimeNs > q.EndNanos {
+			opts.Newer(q.File.Path)
+		}
 		return row.ID, ingest.IDTrusted
 	}
 	return buildid.ID{}, ingest.IDNone
