@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"symbolize/ingest/addr"
@@ -79,8 +78,8 @@ func openFirst(list []string, shared int, q *sideband.JITQuery) *JITFile {
 			f.Close()
 			continue
 		}
-		st, ok := fi.Sys().(*syscall.Stat_t)
-		return &JITFile{file: f, owned: i < shared || !ok || st.Uid == 0 || int(st.Uid) == os.Geteuid(),
+		uid, ok := ownerOf(fi)
+		return &JITFile{file: f, owned: i < shared || !ok || uid == 0 || int(uid) == os.Geteuid(),
 			JITFile: indexer.JITFile{Path: path, R: f, Size: fi.Size(), PID: q.PID, Host: q.Host,
 				Written: fi.ModTime().UnixNano(), Process: q.Process()}}
 	}
