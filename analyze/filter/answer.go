@@ -18,9 +18,12 @@ type answer struct {
 	probable bool
 	// otherTag: a BPF program of this name is known, and has another tag.
 	otherTag bool
-	byFile   bool          // the object is known by its file name alone
-	lineless bool          // it is known, by a source without lines
-	reason   ingest.Reason // why there is nothing; ReasonNone if there is something
+	// trampoline: the function is code that signal handlers return to.
+	trampoline bool
+	atStart    bool          // the place is the first byte of its function
+	byFile     bool          // the object is known by its file name alone
+	lineless   bool          // it is known, by a source without lines
+	reason     ingest.Reason // why there is nothing; ReasonNone if there is something
 }
 
 // empty reports whether the answer adds nothing to the text.

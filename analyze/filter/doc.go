@@ -63,5 +63,6 @@
 // the one numbered [0]; all of the sanitizers, which have moved their addresses back
 // themselves; {{{pc}}} and frame 0 of {{{bt}}} unless these are marked otherwise; and those that
 // no call can precede by the symbols around them (resolve.Exact), as the code that a signal handler
-// returns to. Everything else is taken for a return address.
+// returns to; and the frame behind such code. Everything else is taken for a return address. The
+// first byte of a function behind a frame without a name, which may be such code, is ambiguous.
 package filter

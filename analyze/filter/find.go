@@ -302,6 +302,7 @@ func (f *finder) answer(o *object, i int) {
 		a.source = ""
 	default:
 		pc := addr.Return(q.at, q.place.isReturn() && !q.exact)
+		a.trampoline, a.atStart = o.finder.SignalReturn(name), pc == start
 		text := ingest.Printable(f.demangler.Name(o.finder.Text(name)))
 		a.name = withOffset(text, uint64(pc-start))
 	}

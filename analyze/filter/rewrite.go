@@ -45,11 +45,14 @@ type Rewriter struct {
 	answers []*answer
 	key     []byte
 	out     []byte
+
+	last frame // before the place at hand, perhaps in an earlier batch
 }
 
 // located is a place in a batch, with its answer.
 type located struct {
 	place
+	line   int
 	answer *answer
 }
 
@@ -70,6 +73,7 @@ func New(view store.View, opts Options) *Rewriter {
 func (r *Rewriter) Rewrite(w io.Writer, text []byte) error {
 	r.scanAll(text)
 	r.lookUp()
+	r.decideInterrupted()
 	r.out = r.out[:0]
 	at := 0
 	for i := range r.found {
@@ -91,8 +95,6 @@ func (r *Rewriter) Rewrite(w io.Writer, text []byte) error {
 // scanAll finds the places of a batch, and lists those that have not been seen.
 func (r *Rewriter) scanAll(text []byte) {
 	r.found = r.found[:0]
-	clear(r.ask)
-	r.ask, r.answers = r.ask[:0], r.answers[:0]
 	if len(r.known) > maxAnswers {
 		clear(r.known)
 	}
@@ -101,21 +103,26 @@ func (r *Rewriter) scanAll(text []byte) {
 		for _, p := range r.scanner.scan(line) {
 			p.start += at
 			p.end += at
-			r.found = append(r.found, located{place: p})
+			r.found = append(r.found, located{place: p, line: r.scanner.line})
 		}
 		at += len(line)
 	}
 	for i := range r.found {
 		p := &r.found[i]
-		r.key = p.appendKey(r.key[:0])
-		a := r.known[string(r.key)]
-		if a == nil {
-			a = new(answer)
-			r.known[string(r.key)] = a
-			r.ask, r.answers = append(r.ask, &p.place), append(r.answers, a)
-		}
-		p.answer = a
+		p.answer = r.answerTo(&p.place)
 	}
+}
+
+// answerTo returns the answer for a place, which lookUp fills if it is new.
+func (r *Rewriter) answerTo(p *place) *answer {
+	r.key = p.appendKey(r.key[:0])
+	a := r.known[string(r.key)]
+	if a == nil {
+		a = new(answer)
+		r.known[string(r.key)] = a
+		r.ask, r.answers = append(r.ask, p), append(r.answers, a)
+	}
+	return a
 }
 
 // lookUp answers new places.
@@ -123,6 +130,8 @@ func (r *Rewriter) lookUp() {
 	if len(r.ask) > 0 {
 		r.finder.find(r.ask, r.answers)
 	}
+	clear(r.ask)
+	r.ask, r.answers = r.ask[:0], r.answers[:0]
 }
 
 // count counts a place that has been written.

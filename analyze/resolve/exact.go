@@ -128,6 +128,13 @@ func (f *Finder) noCallBefore(at addr.Addr, i int) bool {
 	return false
 }
 
+// SignalReturn reports whether a function is code that signal handlers return to: the frame behind
+// it was interrupted, and its address is no return address.
+func (f *Finder) SignalReturn(name Text) bool {
+	text := f.Text(name)
+	return isSignalReturn(text) || strings.HasPrefix(text, ingest.SignalPrefix)
+}
+
 // isSignalReturn knows the symbols of code that signal handlers return to, which does
 // nothing but the system call: of C libraries (restorers), of vdsos and of Go.
 func isSignalReturn(name string) bool {
