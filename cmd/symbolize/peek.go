@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"regexp"
 
 	"github.com/spf13/cobra"
@@ -55,6 +56,10 @@ func (o *peekOptions) validate(args []string) (err error) {
 		return withHint(usagef("no function is named"),
 			"name it before the captures: `symbolize peek FUNCTION perf.data`")
 	}
+	if len(args) > 1 && isFile(args[0]) && !isFile(args[len(args)-1]) {
+		return withHint(usagef("%s is a file, and %s is none", args[0], args[len(args)-1]),
+			"the function comes first: `symbolize peek FUNCTION %s`", ingest.ShellWord(args[0]))
+	}
 	if o.function, err = regexp.Compile(args[0]); err != nil {
 		return usagef("FUNCTION: %w", expressionError(err))
 	}
@@ -63,6 +68,12 @@ func (o *peekOptions) validate(args []string) (err error) {
 		checkFormat(o.format, formatText, formatJSON),
 		o.selectOptions.parse(&o.keep),
 	)
+}
+
+// isFile reports whether there is a regular file at a path.
+func isFile(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.Mode().IsRegular()
 }
 
 func runPeek(ctx context.Context, a *app, o *peekOptions, paths []string) error {
