@@ -95,11 +95,22 @@ func gather(ctx context.Context, part int, collected []string) (map[string][]pla
 				continue
 			}
 			old := &all[pl.Key][at]
-			old.Offsets = sortedUnion(old.Offsets, pl.Offsets)
-			old.Undecided = sortedUnion(old.Undecided, pl.Undecided)
+			old.Offsets = appendDistinct(old.Offsets, pl.Offsets)
+			old.Undecided = appendDistinct(old.Undecided, pl.Undecided)
 		}
 	}
 	return all, nil
+}
+
+// appendDistinct appends a list. The result may have duplicates and no order, as nameObject takes
+// it; it is sorted, and they are dropped, only where the list would grow: once for as many elements
+// as it has.
+func appendDistinct(list, more []addr.Offset) []addr.Offset {
+	if len(list)+len(more) > cap(list) {
+		list = sortedUnion(list)
+		list = slices.Grow(list, len(list)+len(more))
+	}
+	return append(list, more...)
 }
 
 // namer is one run of Name.

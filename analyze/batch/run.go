@@ -32,9 +32,9 @@ type RunOptions struct {
 	// Formats are the extensions of the files to write: FormatPprof, FormatFolded.
 	Formats   []string
 	Demangler func() *report.Demangler // for each group
-	// Config is a text of all options that change what is written: work that was done with another
-	// one is done again.
-	Config string
+	// Config is a text of the options that change what is read of a capture, and Style of those that
+	// change how profiles are written: work that was done with others is done again.
+	Config, Style string
 
 	Hooks
 }
@@ -149,7 +149,7 @@ func (r *runner) mergeGroups(ctx context.Context, _ []string) error {
 
 // mergeGroup writes the profile of one group, unless an earlier run has.
 func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
-	state := r.names + "\n" + r.opts.Config + "\n"
+	state := r.names + "\n" + r.opts.Style + "\n"
 	for _, path := range g.Collected {
 		state += filepath.Base(path) + "\n"
 	}

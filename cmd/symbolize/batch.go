@@ -161,13 +161,46 @@ func (o *batchGroups) demangler() (func() *report.Demangler, error) {
 	return func() *report.Demangler { return report.NewDemangler(mode) }, err
 }
 
-type batchRunOptions struct {
+// batchCaptures are the flags of commands that read captures, see batch.Collector.
+type batchCaptures struct {
 	batchInputs
-	batchGroups
 	inputOptions
+	parts  int
+	labels []string
+}
+
+func (o *batchCaptures) addFlags(fs *pflag.FlagSet, parts string) {
+	o.batchInputs.addFlags(fs, "of the captures")
+	fs.IntVar(&o.parts, "parts", 8, parts)
+	addLabelFlags(fs, &o.labels)
+	addBatchSessionFlags(fs, &o.inputOptions)
+}
+
+// session checks the flags and returns the options of each capture's session.
+func (o *batchCaptures) session(a *app) (opts analyze.Options, err error) {
+	if o.keep, err = parseLabels(o.labels); err != nil {
+		return opts, err
+	}
+	if err := checkJobs(o.jobs); err != nil {
+		return opts, err
+	}
+	if o.parts < 1 {
+		return opts, usagef("--parts %d: it is at least 1", o.parts)
+	}
+	opts = a.batchSession(&o.inputOptions)
+	opts.Store, err = a.storePath()
+	return opts, err
+}
+
+// config is a text of the options that change what is read of a capture.
+func (o *batchCaptures) config() string {
+	return fmt.Sprintf("%v %q %v %s", o.keep, o.event, o.trustPaths, versionText())
+}
+
+type batchRunOptions struct {
+	batchCaptures
+	batchGroups
 	out     string
-	parts   int
-	labels  []string
 	summary string
 }
 
@@ -189,12 +222,9 @@ A bundle serves the captures beside it. A capture that cannot be read is listed 
 	fs.SortFlags = false
 	fs.StringVarP(&o.out, "output", "o", "", "write the profiles below `DIR`")
 	o.batchGroups.addFlags(cmd)
-	o.batchInputs.addFlags(fs, "of the captures")
-	fs.IntVar(&o.parts, "parts", 8,
+	o.batchCaptures.addFlags(fs,
 		"cut the locations into `N` parts; the locations of one are in memory at a time")
-	addLabelFlags(fs, &o.labels)
 	fs.StringVar(&o.summary, "summary", "", "write what was done to `FILE`, as JSON")
-	addBatchSessionFlags(fs, &o.inputOptions)
 	return cmd
 }
 
@@ -242,22 +272,11 @@ func (o *batchRunOptions) options(a *app) (opts batch.RunOptions, err error) {
 	if opts.Demangler, err = o.demangler(); err != nil {
 		return opts, err
 	}
-	if o.keep, err = parseLabels(o.labels); err != nil {
-		return opts, err
-	}
-	if err := checkJobs(o.jobs); err != nil {
-		return opts, err
-	}
-	if o.parts < 1 {
-		return opts, usagef("--parts %d: it is at least 1", o.parts)
-	}
-	opts.Session = a.batchSession(&o.inputOptions)
-	if opts.Session.Store, err = a.storePath(); err != nil {
+	if opts.Session, err = o.session(a); err != nil {
 		return opts, err
 	}
 	opts.Out, opts.Parts, opts.Workers = o.out, o.parts, o.jobs
-	opts.Config = fmt.Sprintf("%v %v %q %q %v %q %s", o.keep, o.by, o.event, o.demangle, o.trustPaths,
-		o.formats, versionText())
+	opts.Config, opts.Style = o.config(), o.demangle
 	opts.Hooks = a.batchHooks()
 	return opts, nil
 }

@@ -16,11 +16,8 @@ import (
 )
 
 type batchCollectOptions struct {
-	batchInputs
-	inputOptions
-	out    string
-	parts  int
-	labels []string
+	batchCaptures
+	out string
 }
 
 func newBatchCollectCommand(a *app) *cobra.Command {
@@ -39,39 +36,29 @@ ID. It prints the paths of the files.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.out, "output", "o", "", "write the files below `DIR`")
-	fs.IntVar(&o.parts, "parts", 8,
-		"cut the locations into `N` parts, for as many tasks of \"batch name\"")
-	o.batchInputs.addFlags(fs, "of the captures")
-	addLabelFlags(fs, &o.labels)
-	addBatchSessionFlags(fs, &o.inputOptions)
+	o.batchCaptures.addFlags(fs, "cut the locations into `N` parts, for as many tasks of \"batch name\"")
 	return cmd
 }
 
-func runBatchCollect(ctx context.Context, a *app, o *batchCollectOptions,
-	args []string) (err error) {
+func runBatchCollect(ctx context.Context, a *app, o *batchCollectOptions, args []string) error {
 	if o.out == "" {
 		return withHint(usagef("no directory is named"), "name one with -o DIR")
 	}
-	if o.keep, err = parseLabels(o.labels); err != nil {
+	opts, err := o.session(a)
+	if err != nil {
 		return err
 	}
 	captures, all, err := o.paths(a, args, true)
 	if err != nil {
 		return err
 	}
-	if o.parts < 1 {
-		return usagef("--parts %d: it is at least 1", o.parts)
-	}
-	opts := a.batchSession(&o.inputOptions)
-	if opts.Store, err = a.storePath(); err != nil {
-		return err
-	}
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
+	limitMemory(o.maxMemory)
 	setGC(a.env.Getenv, foldGC)
 	c := &batch.Collector{Session: opts, Dir: o.out, Parts: o.parts, Workers: o.jobs,
-		Hooks: a.batchHooks()}
+		Config: o.config(), Hooks: a.batchHooks()}
 	progress := a.newBatchProgress()
 	c.Step, c.Done = progress.step, progress.one
 	files, _, err := c.Collect(ctx, captures, all)
