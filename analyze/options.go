@@ -64,8 +64,8 @@ type Options struct {
 	TrustPaths bool               // the file now at a path is the one that ran
 	Hostname   string             // of this machine, to find its own files; "" asks the system
 
-	// Undecided leaves open which addresses are return addresses where only tables of the store could
-	// tell, as analyze/batch does, which reads those later: ingest.Object.Undecided.
+	// Undecided leaves open which addresses are return addresses where only tables of the store can
+	// decide, as analyze/batch does, which reads those later: ingest.Object.Undecided.
 	Undecided bool
 
 	Stdin     io.Reader // the capture of the path input.StandardInput; nil for none

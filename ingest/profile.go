@@ -116,7 +116,7 @@ type Object struct {
 	Unseen bool
 
 	// Undecided is set for a second record of an object, for the addresses of which symbol tables
-	// have yet to tell whether they are return addresses: Offset is that of the byte before. See
+	// have yet to decide whether they are return addresses: Offset is that of the byte before. See
 	// input.Options.Undecided.
 	Undecided bool
 

@@ -58,8 +58,8 @@ type group struct {
 	used    [][]*answer         // by object of the profile
 }
 
-// Merge makes one named profile of collected captures and returns it with what pprof.Write needs
-// besides.
+// Merge makes one named profile of collected captures and returns it with the options that
+// pprof.Write needs.
 func Merge(ctx context.Context, a *Answers, collected []string) (
 	*ingest.Profile, pprof.WriteOptions, error) {
 	g := &group{answers: a, own: make(map[string][]answer), known: make(map[string][]answer)}

@@ -2,7 +2,7 @@ package filter
 
 import "symbolize/ingest"
 
-// frame is what a line's frame has to say about the next one.
+// frame has the facts of a line's frame that decide about the next one.
 type frame struct {
 	line       int
 	trampoline bool // a signal interrupted the next one

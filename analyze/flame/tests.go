@@ -7,7 +7,7 @@ import (
 	"symbolize/analyze/calltree"
 )
 
-// Tests are what several profiles a side say of functions: medians, spreads and significance.
+// Tests are statistics of functions over several profiles a side: medians, spreads, significance.
 type Tests struct {
 	Base, New int     // numbers of profiles
 	Total     float64 // of each profile's values; or the base's median, where they are as they are

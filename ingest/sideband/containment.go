@@ -7,7 +7,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// containment is what the records of a capture have on control groups and namespaces.
+// containment has the facts of a capture's records on control groups and namespaces.
 type containment struct {
 	cgroups    map[uint64]string // paths by number
 	namespaces map[int32][]threadNamespaces

@@ -19,7 +19,7 @@ type target interface {
 	commit() error
 }
 
-// PlanGC returns what a GC of the open generation would do. After is an estimate: the bytes of
+// PlanGC returns the effects of a GC of the open generation. After is an estimate: the bytes of
 // all values that would be kept, without the database's own.
 func (r *Reader) PlanGC(ctx context.Context, opts GCOptions) (*GCResult, error) {
 	res, err := newResult(r.path, &opts)
@@ -45,7 +45,7 @@ func (r *Reader) PlanGC(ctx context.Context, opts GCOptions) (*GCResult, error) 
 // emptyDatabase is about what the files of a generation take on disk besides its values.
 const emptyDatabase = 24 << 10
 
-// measure is a target that only adds up what a database would hold.
+// measure is a target that only adds up the sizes of a database.
 type measure struct{ bytes int64 }
 
 func (m *measure) put(key, payload []byte) error {

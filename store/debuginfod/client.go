@@ -49,7 +49,7 @@ type Client struct {
 	servers []*server
 }
 
-// server is one server and what became of the requests to it.
+// server is one server and the outcomes of requests to it.
 type server struct {
 	url     string
 	breaker *gobreaker.CircuitBreaker[struct{}]
@@ -129,7 +129,8 @@ func (c *Client) Get(ctx context.Context, id buildid.ID, kind Kind) (
 	return "", false, errors.Join(ErrNotFound, os.WriteFile(path, nil, 0o400))
 }
 
-// cached reports whether the cache has a file. An empty one says that no server had it, for a time.
+// cached reports whether the cache has a file. An empty one notes, for a time, that no server had
+// it.
 func (c *Client) cached(path string, id buildid.ID) (bool, error) {
 	fi, err := os.Lstat(path)
 	if err != nil || !fi.Mode().IsRegular() {

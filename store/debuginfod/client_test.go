@@ -146,7 +146,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestCache: what is there is not asked for again, nor what no server had a moment ago.
+// TestCache: files in the cache are not asked for again, nor those that no server had a moment ago.
 func TestCache(t *testing.T) {
 	files, ids := programs(t)
 	url, paths := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {

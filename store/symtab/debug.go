@@ -211,7 +211,7 @@ func (b *Builder) Sub(s Subprogram) SubRef {
 }
 
 // recentSub is a subprogram that was added: most calls are of few functions, and two
-// look-ups in maps are what adding costs.
+// look-ups in maps are the cost of adding.
 type recentSub struct {
 	name string
 	file FileRef

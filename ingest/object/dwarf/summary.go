@@ -1,6 +1,6 @@
 package dwarf
 
-// Summary counts the units of a Data by what their headers and root entries have.
+// Summary counts the units of a Data by the facts of their headers and root entries.
 type Summary struct {
 	Units    int           // that can hold code: no type units
 	Versions map[uint8]int // units by DWARF version
