@@ -97,7 +97,7 @@ func (f *File) DecodeSample(rec *Record, s *Sample) error {
 	} else {
 		s.dirty = !l.chainOnly
 		s.scratch = s.scratch[:0]
-		d := sampleDecoder{s: s, a: &ev.Attr, left: body[l.fixed:], big: f.BigEndian}
+		d := sampleDecoder{s: s, a: &ev.Attr, left: body[l.fixed:], size: rec.Size, big: f.BigEndian}
 		d.decode()
 		reason = d.reason
 	}

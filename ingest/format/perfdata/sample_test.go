@@ -236,6 +236,35 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
+// TestUserAsked: what was asked for is the size of the copy where the kernel had no room for
+// more, and the attribute's where a recorder has cut the copy to its valid bytes.
+func TestUserAsked(t *testing.T) {
+	for _, test := range []struct {
+		name             string
+		copied, attr     int
+		valid, wantAsked int
+	}{
+		{"as asked", 8192, 8192, 8192, 8192},
+		{"with rubbish behind", 8192, 8192, 800, 8192},
+		{"cut by the recorder", 4928, 65528, 4928, 65528},
+		{"cut to the room of a record", 65472, 65528, 65472, 65472},
+		{"no attribute", 16, 0, 16, 16},
+	} {
+		b := perfbuild.New()
+		b.Events = []perfbuild.Event{{SampleType: perfbuild.IP | perfbuild.RegsUser | perfbuild.StackUser,
+			RegsUser: 1, StackUser: uint32(test.attr)}}
+		b.Sample(perfbuild.Sample{UserRegs: perfbuild.Regs{ABI: 2, Values: []uint64{1}},
+			UserStack: make([]byte, test.copied), DynSize: uint64(test.valid)})
+		f := openBuilt(t, b)
+		var s Sample
+		if err := f.DecodeSample(&records(t, f)[0], &s); err != nil ||
+			s.UserAsked != test.wantAsked || len(s.UserStack) != test.valid {
+			t.Errorf("%s: %v: %d valid of %d, want %d of %d", test.name, err, len(s.UserStack), s.UserAsked,
+				test.valid, test.wantAsked)
+		}
+	}
+}
+
 // TestUserStackAbsent has samples of an event with user stacks that were taken
 // in a kernel thread: no registers, no stack.
 func TestUserStackAbsent(t *testing.T) {

@@ -11,6 +11,7 @@ type sampleDecoder struct {
 	s      *Sample
 	a      *Attr
 	left   []byte
+	size   int // of the record
 	big    bool
 	reason string
 }
@@ -220,7 +221,12 @@ func (d *sampleDecoder) regs(mask uint64) (abi uint64, regs []byte) {
 	return abi, d.words(uint64(bits.OnesCount64(mask)), "registers")
 }
 
-// stack reads STACK_USER, with dyn_size valid bytes.
+// fullRecord is the least size of a record in which the kernel has copied less of a stack than
+// it was asked for, to keep within the 16 bits of the size (perf_sample_ustack_size).
+const fullRecord = 1<<16 - 16
+
+// stack reads STACK_USER, with dyn_size valid bytes. Recorders that store the valid bytes alone
+// (simpleperf) leave the number that was asked for in the attribute.
 func (d *sampleDecoder) stack() {
 	n := d.word()
 	if n == 0 {
@@ -228,5 +234,8 @@ func (d *sampleDecoder) stack() {
 	}
 	b := d.bytes(n, "user stack")
 	d.s.UserAsked = len(b)
+	if d.size < fullRecord {
+		d.s.UserAsked = max(len(b), int(d.a.SampleStackUser))
+	}
 	d.s.UserStack = b[:min(d.word(), uint64(len(b)))]
 }
