@@ -17,6 +17,7 @@ import (
 	"symbolize/analyze/disasm"
 	"symbolize/analyze/listing"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/store/bpfprog"
@@ -117,7 +118,7 @@ func (o *annotateOptions) validate(args []string) (err error) {
 	for _, text := range args[len(o.captures):] {
 		p, err := code.ParsePattern(text)
 		if err != nil {
-			return usagef("%w", err)
+			return exit.Usagef("%w", err)
 		}
 		o.patterns = append(o.patterns, p)
 	}
@@ -130,7 +131,7 @@ func (o *annotateOptions) validate(args []string) (err error) {
 	}
 	switch {
 	case o.limit < -1:
-		return usagef("-n %d: it is at least 0", o.limit)
+		return exit.Usagef("-n %d: it is at least 0", o.limit)
 	case o.limit < 0 && len(o.patterns) == 0 && o.format == formatHTML:
 		o.limit = pageFunctions
 	case o.limit < 0 && len(o.patterns) == 0:
@@ -202,7 +203,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
 	a.printOtherEvents(p, opts.Event)
 	if len(an.Functions) == 0 {
 		m := &an.Missing[0]
-		return withHint(fmt.Errorf("%s: %s", m.Name, m.Reason), "%s", m.Hint)
+		return ingest.WithHint(fmt.Errorf("%s: %s", m.Name, m.Reason), "%s", m.Hint)
 	}
 	return nil
 }
@@ -242,8 +243,9 @@ func (s *session) loadCode(ctx context.Context, paths []string, f *code.Finder) 
 func (o *annotateOptions) nothing(p *ingest.Profile, c *code.Finder,
 	opts *report.AnnotateOptions) error {
 	if len(o.patterns) == 0 {
-		return withHint(fmt.Errorf("%s: no sample of the event lies in a function with a name",
-			strings.Join(o.captures, ", ")), "`symbolize missing` lists the fixes")
+		return ingest.WithHint(
+			fmt.Errorf("%s: no sample of the event lies in a function with a name",
+				strings.Join(o.captures, ", ")), "`symbolize missing` lists the fixes")
 	}
 	var texts []string
 	for i := range o.patterns {
@@ -254,25 +256,26 @@ func (o *annotateOptions) nothing(p *ingest.Profile, c *code.Finder,
 		with := *opts
 		with.Children = true
 		if list, _, _ := report.HotFunctions(p, &with); len(list) > 0 {
-			return withHint(err, "%s is on stacks, but never the leaf: "+
+			return ingest.WithHint(err, "%s is on stacks, but never the leaf: "+
 				"--children counts those samples", list[0].SystemName)
 		}
 	}
 	if inner, outer := o.inlined(p, opts.Demangler); inner != "" {
-		return withHint(err, "%s is inlined: annotate %s, which has its code", inner, outer)
+		return ingest.WithHint(err, "%s is inlined: annotate %s, which has its code", inner, outer)
 	}
 	if idle := c.Idle(o.patterns); idle != "" {
-		return withHint(err, "%s: `symbolize info` lists the programs", idle)
+		return ingest.WithHint(err, "%s: `symbolize info` lists the programs", idle)
 	}
 	for _, text := range texts {
 		if strings.ContainsRune(text, '/') {
-			return withHint(err, "there is no capture %s either", text)
+			return ingest.WithHint(err, "there is no capture %s either", text)
 		}
 	}
 	if slices.ContainsFunc(o.patterns, func(p code.Pattern) bool { return p.ByProgram() }) {
-		return withHint(err, "`symbolize info` lists the programs, `symbolize top` the functions")
+		return ingest.WithHint(err,
+			"`symbolize info` lists the programs, `symbolize top` the functions")
 	}
-	return withHint(err, "`symbolize top` lists the functions")
+	return ingest.WithHint(err, "`symbolize top` lists the functions")
 }
 
 // inlined returns an inlined function that a pattern means, and the physical function

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/fixtures/perfrepair"
 )
 
@@ -176,7 +177,8 @@ func explainFailure(t *testing.T, store string, captures ...string) {
 // perfReport is perf's table of samples per function, of repaired.data.
 func perfReport(t *testing.T, dir string) string {
 	t.Helper()
-	return command(t, dir, "perf", "report", "-i", "repaired.data", "--stdio", "--no-children", "-n",
+	return command(t, dir, "perf", "report", "-i", "repaired.data", "--stdio", "--no-children",
+		"-n",
 		"-g", "none", "--sort", "sym")
 }
 
@@ -242,8 +244,10 @@ func compareFunction(t *testing.T, dir string, f *annotatedFunction, live []live
 		return false
 	}
 	for _, in := range f.Instructions {
-		if want := l.lineAt(start + uint64(in.Offset)); in.File != want.file || in.Line != want.line {
-			t.Errorf("%s+%#x: line %s:%d, the kernel had %s:%d", f.Name, in.Offset, in.File, in.Line,
+		if want := l.lineAt(start + uint64(in.Offset)); in.File != want.file ||
+			in.Line != want.line {
+			t.Errorf("%s+%#x: line %s:%d, the kernel had %s:%d", f.Name, in.Offset, in.File,
+				in.Line,
 				want.file, want.line)
 		}
 	}
@@ -254,7 +258,8 @@ func compareFunction(t *testing.T, dir string, f *annotatedFunction, live []live
 func findLive(live []liveFunction, name string, start uint64, code []byte) *liveFunction {
 	sum := sha1.Sum(code)
 	for i := range live {
-		if strings.HasSuffix(name, live[i].name) && live[i].start == start && live[i].sha1 == hex.EncodeToString(sum[:]) {
+		if strings.HasSuffix(name, live[i].name) && live[i].start == start &&
+			live[i].sha1 == hex.EncodeToString(sum[:]) {
 			return &live[i]
 		}
 	}
@@ -305,7 +310,8 @@ func kernelNames(t *testing.T, capture string) map[string]string {
 			Functions []struct{ Name, Symbol, Tag string }
 		} `json:"bpf_programs"`
 	}
-	if err := json.Unmarshal([]byte(runMain(t, "info", "--format", "json", capture)), &info); err != nil {
+	if err := json.Unmarshal([]byte(runMain(t, "info", "--format", "json", capture)),
+		&info); err != nil {
 		t.Fatal(err)
 	}
 	names := make(map[string]string)
@@ -342,7 +348,8 @@ func compareReport(t *testing.T, text string, counts map[string]uint64,
 			bpf++
 		}
 		if counts[name] != n {
-			wrong = append(wrong, fmt.Sprintf("%s: %d samples, perf report has %d", name, counts[name], n))
+			wrong = append(wrong, fmt.Sprintf("%s: %d samples, perf report has %d", name,
+				counts[name], n))
 		}
 	}
 	if len(wrong) > 0 {
@@ -360,7 +367,7 @@ func compareReport(t *testing.T, text string, counts map[string]uint64,
 func runMain(t *testing.T, args ...string) string {
 	t.Helper()
 	env, stdout, stderr := inProcess(args...)
-	if status := Main(t.Context(), env); status != exitOK {
+	if status := Main(t.Context(), env); status != exit.OK {
 		t.Fatalf("symbolize %v: exit status %d\n%s", args, status, stderr)
 	}
 	return stdout.String()

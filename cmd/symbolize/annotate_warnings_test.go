@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // TestAnnotateWarns: of a damaged capture annotate does not end with 0, and prints why.
@@ -17,8 +19,9 @@ func TestAnnotateWarns(t *testing.T) {
 	if err := os.WriteFile(path, b[:len(b)-100], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	status, _, messages := sweepRun(t, "--store", filepath.Join(t.TempDir(), "store"), "annotate", path)
-	if status == exitOK || !strings.Contains(messages, "symbolize: warning: "+path+": ") {
+	status, _, messages := sweepRun(t, "--store", filepath.Join(t.TempDir(), "store"), "annotate",
+		path)
+	if status == exit.OK || !strings.Contains(messages, "symbolize: warning: "+path+": ") {
 		t.Errorf("status %d\n%s", status, messages)
 	}
 }

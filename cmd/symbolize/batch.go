@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/ingest/regular"
 )
@@ -77,7 +78,7 @@ func (o *batchInputs) paths(a *app, args []string, walk bool) (own, all []string
 		args = slices.Concat(args, more)
 	}
 	if len(args) == 0 && o.filesFrom == "" {
-		return nil, nil, withHint(usagef("no capture is named"),
+		return nil, nil, ingest.WithHint(exit.Usagef("no capture is named"),
 			"name files or directories, or a list of them with --files-from")
 	}
 	if walk {
@@ -99,7 +100,7 @@ func (o *batchInputs) share(a *app) (batch.Shard, error) {
 	if strings.HasPrefix(text, "/") {
 		i, n, ok := batch.TaskIndex(a.env.Getenv)
 		if !ok {
-			return batch.Shard{}, usagef("--shard %s: this is no task of an array", o.shard)
+			return batch.Shard{}, exit.Usagef("--shard %s: this is no task of an array", o.shard)
 		}
 		if text == "/" && n > 0 {
 			text = fmt.Sprintf("/%d", n)
@@ -108,7 +109,7 @@ func (o *batchInputs) share(a *app) (batch.Shard, error) {
 	}
 	share, err := batch.ParseShard(text)
 	if err != nil {
-		return share, usagef("--shard %s: %v", o.shard, err)
+		return share, exit.Usagef("--shard %s: %v", o.shard, err)
 	}
 	return share, nil
 }
@@ -185,7 +186,7 @@ func (o *batchCaptures) session(a *app) (opts analyze.Options, err error) {
 		return opts, err
 	}
 	if o.parts < 1 {
-		return opts, usagef("--parts %d: it is at least 1", o.parts)
+		return opts, exit.Usagef("--parts %d: it is at least 1", o.parts)
 	}
 	opts = a.batchSession(&o.inputOptions)
 	opts.Store, err = a.storePath()
@@ -216,7 +217,10 @@ A bundle serves the captures beside it. A capture that cannot be read is listed 
 		Example: "  symbolize batch run -o profiles captures\n" +
 			"  symbolize batch run --by service,day --path '{service}/{host}/{day}.data' \\\n" +
 			"      -o profiles captures",
-		RunE: a.runE(func(ctx context.Context, args []string) error { return runBatch(ctx, a, o, args) }),
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			return runBatch(ctx, a, o,
+				args)
+		}),
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
@@ -238,7 +242,7 @@ func addBatchSessionFlags(fs *pflag.FlagSet, o *inputOptions) {
 
 func runBatch(ctx context.Context, a *app, o *batchRunOptions, args []string) error {
 	if o.out == "" {
-		return withHint(usagef("no directory is named"), "name one with -o DIR")
+		return ingest.WithHint(exit.Usagef("no directory is named"), "name one with -o DIR")
 	}
 	opts, err := o.options(a)
 	if err != nil {
@@ -259,7 +263,7 @@ func runBatch(ctx context.Context, a *app, o *batchRunOptions, args []string) er
 	}
 	a.warnLacking(sum.Lacking)
 	if sum.Captures == sum.Failed && sum.Captures > 0 {
-		return withHint(errors.New("no capture could be read"), "each has its reason above")
+		return ingest.WithHint(errors.New("no capture could be read"), "each has its reason above")
 	}
 	return a.reportBatch(sum, o.summary)
 }
@@ -312,7 +316,7 @@ func (a *app) batchSession(o *inputOptions) analyze.Options {
 // batchError adds hints in the words of the command line.
 func batchError(err error) error {
 	if errors.Is(err, batch.ErrGrouping) {
-		return withHint(usagef("%v", err),
+		return ingest.WithHint(exit.Usagef("%v", err),
 			"--by names keys; host, day and main need no --path or --manifest")
 	}
 	return sessionError(err)
@@ -321,7 +325,8 @@ func batchError(err error) error {
 // warnLacking reports captures without a value of some key.
 func (a *app) warnLacking(lacking []string) {
 	for _, text := range lacking {
-		a.warn("no value of the key for "+text, "it counts as unknown; --path and --manifest give values")
+		a.warn("no value of the key for "+text,
+			"it counts as unknown; --path and --manifest give values")
 	}
 }
 

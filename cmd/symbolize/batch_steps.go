@@ -13,6 +13,8 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/ingest"
 )
 
 type batchCollectOptions struct {
@@ -36,13 +38,14 @@ ID. It prints the paths of the files.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.out, "output", "o", "", "write the files below `DIR`")
-	o.batchCaptures.addFlags(fs, "cut the locations into `N` parts, for as many tasks of \"batch name\"")
+	o.batchCaptures.addFlags(fs,
+		"cut the locations into `N` parts, for as many tasks of \"batch name\"")
 	return cmd
 }
 
 func runBatchCollect(ctx context.Context, a *app, o *batchCollectOptions, args []string) error {
 	if o.out == "" {
-		return withHint(usagef("no directory is named"), "name one with -o DIR")
+		return ingest.WithHint(exit.Usagef("no directory is named"), "name one with -o DIR")
 	}
 	opts, err := o.session(a)
 	if err != nil {
@@ -100,12 +103,12 @@ the part with the number of the engine's task.`,
 
 func runBatchName(ctx context.Context, a *app, o *batchNameOptions, args []string) error {
 	if o.out == "" {
-		return withHint(usagef("no file is named"), "name one with -o FILE")
+		return ingest.WithHint(exit.Usagef("no file is named"), "name one with -o FILE")
 	}
 	if o.part < 0 {
 		index, _, ok := batch.TaskIndex(a.env.Getenv)
 		if !ok {
-			return usagef("no part is named: --part R")
+			return exit.Usagef("no part is named: --part R")
 		}
 		o.part = index
 	}
@@ -132,7 +135,8 @@ func runBatchName(ctx context.Context, a *app, o *batchNameOptions, args []strin
 		a.warn(w.Text, w.Hint)
 		a.partial = a.partial || w.Partial
 	}
-	a.note(fmt.Sprintf("part %d: %d locations in %d objects, %d tables opened", o.part, st.Locations,
+	a.note(fmt.Sprintf("part %d: %d locations in %d objects, %d tables opened", o.part,
+		st.Locations,
 		st.Objects, st.Tables))
 	return nil
 }
@@ -176,7 +180,7 @@ the names that "batch name" wrote, and writes them into a directory.`,
 
 func runBatchMerge(ctx context.Context, a *app, o *batchMergeOptions, args []string) error {
 	if o.out == "" || len(o.names) == 0 {
-		return withHint(usagef("--output and --names are both needed"),
+		return ingest.WithHint(exit.Usagef("--output and --names are both needed"),
 			"-o DIR for the profiles, --names DIR with the files of \"batch name\"")
 	}
 	by, formats, err := o.grouping()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/inspect"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/btf"
@@ -21,7 +22,8 @@ offset and size of each member in bytes, holes and padding, as pahole does. TYPE
 ("list_head"), a name of one kind ("struct list_head", "var jiffies") or a number from the
 list ("#12").
 
---format c prints a C header that compiles, as ` + "`bpftool btf dump FILE format c`" + `: all types,
+--format c prints a C header that compiles,
+	as ` + "`bpftool btf dump FILE format c`" + `: all types,
 or those that are named, with what they need, in the order that C wants. A name that C does
 not allow a second time gets a suffix, NAME___2. Of 8-byte enumerations that clang before 15
 compiled, BTF has the low halves of the values only: there are comments on these.
@@ -70,7 +72,8 @@ func runBTF(ctx context.Context, a *app, o *btfOptions, path string, names []str
 		return err
 	}
 	if missing := out.Missing(names); len(missing) > 0 {
-		return withHint(fmt.Errorf("%s: no type %s in its BTF", path, strings.Join(missing, ", ")),
+		return ingest.WithHint(fmt.Errorf("%s: no type %s in its BTF", path, strings.Join(missing,
+			", ")),
 			"`symbolize btf %s` lists the types", path)
 	}
 	return a.writeOutput("", false, func(w io.Writer) error {
@@ -104,9 +107,10 @@ func (a *app) readBTF(ctx context.Context, path, base string) ([]inspect.BTF, er
 	}
 	switch {
 	case errors.Is(err, input.ErrNotCapture):
-		return nil, withHint(err, "btf knows ELF files, BTF as it is, perf.data files and bundles")
+		return nil, ingest.WithHint(err,
+			"btf knows ELF files, BTF as it is, perf.data files and bundles")
 	case errors.Is(err, inspect.ErrNotSplit):
-		return nil, usagef("--base: %w", err)
+		return nil, exit.Usagef("--base: %w", err)
 	}
 	return blobs, err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record"
@@ -128,29 +129,30 @@ func (o *captureOptions) register(fs *pflag.FlagSet) {
 func (o *captureOptions) validate(args []string) error {
 	switch {
 	case o.check && (o.output != "" || len(args) > 0):
-		return usagef("--check records nothing: it goes with neither -o nor COMMAND")
+		return exit.Usagef("--check records nothing: it goes with neither -o nor COMMAND")
 	case o.check:
 		return checkFormat(o.format, formatText, formatJSON)
 	case o.format != formatText:
-		return usagef("--format is that of --check: a bundle has one form")
+		return exit.Usagef("--format is that of --check: a bundle has one form")
 	case o.output == "":
-		return withHint(usagef("nowhere to write to"), "name a file with -o FILE")
+		return ingest.WithHint(exit.Usagef("nowhere to write to"), "name a file with -o FILE")
 	case o.output == "-":
-		return withHint(usagef("a bundle is not written to standard output"),
+		return ingest.WithHint(exit.Usagef("a bundle is not written to standard output"),
 			"name a file with -o FILE")
 	case o.duration <= 0 && o.timed():
-		return usagef("--duration %v: it is above 0", o.duration)
+		return exit.Usagef("--duration %v: it is above 0", o.duration)
 	case !o.parseRotate():
-		return withHint(usagef("--rotate %s: neither a time of a second or more nor a size", o.rotate),
+		return ingest.WithHint(
+			exit.Usagef("--rotate %s: neither a time of a second or more nor a size", o.rotate),
 			"30s, 10m, 1h, or 500K, 100M, 2G")
 	case o.interval < minMapInterval:
-		return usagef("--interval %v: it is at least %v", o.interval, minMapInterval)
+		return exit.Usagef("--interval %v: it is at least %v", o.interval, minMapInterval)
 	case o.interval != defaultMapInterval && len(o.maps) == 0:
-		return withHint(usagef("--interval without a map"), "name one with --maps NAME")
+		return ingest.WithHint(exit.Usagef("--interval without a map"), "name one with --maps NAME")
 	}
 	for _, pid := range o.pids {
 		if pid <= 0 {
-			return usagef("--pid %d: not a process", pid)
+			return exit.Usagef("--pid %d: not a process", pid)
 		}
 	}
 	return o.stacks.validate(o.pids)
@@ -213,7 +215,7 @@ func runCaptureCheck(a *app, format string) error {
 		return nil
 	})
 	if err == nil && len(needs) > 0 {
-		err = &exitError{code: exitFailed}
+		err = &exit.Error{Code: exit.Failed}
 	}
 	return err
 }
@@ -245,7 +247,7 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 		HostProc: o.hostProc, Rotate: o.rotation,
 		Written: func(path string) {
 			written = path
-			a.note(oneLine(path) + " is written")
+			a.note(ingest.OneLine(path) + " is written")
 		},
 		Flushed: releaseMemory,
 		Stacks:  o.stacks.options(o.pids), OfCommand: o.ofCommand(), Recorder: recorderName(),
@@ -273,27 +275,33 @@ func recorderName() string {
 func recordError(err error) error {
 	switch {
 	case errors.Is(err, record.ErrRights):
-		return withHint(err, "`symbolize capture --check` lists what is missing")
+		return ingest.WithHint(err, "`symbolize capture --check` lists what is missing")
 	case errors.Is(err, record.ErrHostProc):
-		return withHint(err, "--host-proc names a directory where the /proc of the host is mounted")
+		return ingest.WithHint(err,
+			"--host-proc names a directory where the /proc of the host is mounted")
 	case errors.Is(err, record.ErrCommand) && errors.Is(err, fs.ErrPermission):
-		return &exitError{code: exitCannotRun, err: err}
+		return &exit.Error{Code: exitCannotRun, Err: err}
 	case errors.Is(err, record.ErrCommand):
-		return &exitError{code: exitNoCommand, err: err}
+		return &exit.Error{Code: exitNoCommand, Err: err}
 	case errors.Is(err, record.ErrNoMap):
-		return withHint(err, "`bpftool map list` shows names and ids; with a COMMAND the map may "+
-			"come later")
+		return ingest.WithHint(err,
+			"`bpftool map list` shows names and ids; with a COMMAND the map may "+
+				"come later")
 	case errors.Is(err, sampler.ErrTarget):
-		return withHint(err, "--pid takes numbers as `ps -e` shows them, --cgroup a directory for "+
-			"whose `stat -f -c %%T DIR` is cgroup2fs")
+		return ingest.WithHint(err,
+			"--pid takes numbers as `ps -e` shows them, --cgroup a directory for "+
+				"whose `stat -f -c %%T DIR` is cgroup2fs")
 	case errors.Is(err, syscall.ENOMEM):
-		return withHint(err, "memory is limited: by `ulimit -v`, `ulimit -l`, or the control group")
+		return ingest.WithHint(err,
+			"memory is limited: by `ulimit -v`, `ulimit -l`, or the control group")
 	case errors.Is(err, syscall.EMFILE): // hintOf has the hint
 	case errors.Is(err, record.ErrStacks):
-		return withHint(err, "`perf list tracepoint` shows tracepoints, `nm -D` functions of a "+
-			"library")
+		return ingest.WithHint(err,
+			"`perf list tracepoint` shows tracepoints, `nm -D` functions of a "+
+				"library")
 	case errors.Is(err, record.ErrUnsupported):
-		return withHint(err, "this is %s: capture on the Linux host, resolve here", runtime.GOOS)
+		return ingest.WithHint(err, "this is %s: capture on the Linux host, resolve here",
+			runtime.GOOS)
 	}
 	return err
 }
@@ -313,12 +321,12 @@ func commandError(o *captureOptions, sum *record.Summary) error {
 	if !c.Run || c.Status == 0 || c.TimeUp && c.Stopped == nil {
 		return nil
 	}
-	e := &exitError{code: c.Status, err: fmt.Errorf("%s; %s is written", commandEnd(c), o.output)}
+	e := &exit.Error{Code: c.Status, Err: fmt.Errorf("%s; %s is written", commandEnd(c), o.output)}
 	if sig, ok := c.Signal.(syscall.Signal); ok {
-		e.code = exitSignal + int(sig)
+		e.Code = exitSignal + int(sig)
 	}
-	if e.code <= 0 {
-		e.code = exitFailed // nobody knows how it ended
+	if e.Code <= 0 {
+		e.Code = exit.Failed // nobody knows how it ended
 	}
 	return e
 }
@@ -358,7 +366,7 @@ func (a *app) captureSummary(path string, s *record.Summary) {
 	}
 	count := table.Count[int]
 	fmt.Fprintf(a.env.Stderr, "%s: %s with %s, %s%s, %d BTF, %d bytes; %s, %s, %s\n",
-		oneLine(path), count(s.Programs, "BPF program", "BPF programs"),
+		ingest.OneLine(path), count(s.Programs, "BPF program", "BPF programs"),
 		count(s.Functions, "function", "functions"), count(s.Images, "image", "images"), copied,
 		s.BTFs, s.Bytes, count(s.KSymbols, "KSYMBOL record", "KSYMBOL records"),
 		count(s.Modules, "module", "modules"), count(s.Processes, "process", "processes"))

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest/record"
 )
 
@@ -19,27 +20,28 @@ func TestCaptureExit(t *testing.T) {
 		want int
 		says string
 	}{
-		{record.CommandStatus{}, exitOK, ""},
-		{record.CommandStatus{Stopped: syscall.SIGINT}, exitOK, ""},
-		{record.CommandStatus{Run: true}, exitOK, ""},
+		{record.CommandStatus{}, exit.OK, ""},
+		{record.CommandStatus{Stopped: syscall.SIGINT}, exit.OK, ""},
+		{record.CommandStatus{Run: true}, exit.OK, ""},
 		{record.CommandStatus{Run: true, Status: 7}, 7, "status 7"},
 		{record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGSEGV}, 139, "signal 11"},
 		{record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGINT,
-			Stopped: syscall.SIGINT}, exitInterrupted, "signal 2"},
-		{record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGTERM, TimeUp: true}, exitOK, ""},
+			Stopped: syscall.SIGINT}, exit.Interrupted, "signal 2"},
+		{record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGTERM, TimeUp: true},
+			exit.OK, ""},
 		{record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGKILL, TimeUp: true,
 			Stopped: syscall.SIGINT}, 137, "signal 9"},
-		{record.CommandStatus{Run: true, Status: -1}, exitFailed, "status -1"},
+		{record.CommandStatus{Run: true, Status: -1}, exit.Failed, "status -1"},
 	} {
 		err := commandError(o, &record.Summary{Command: tt.end})
-		code, text := exitOK, ""
+		code, text := exit.OK, ""
 		if err != nil {
 			text = err.Error()
-			var e *exitError
+			var e *exit.Error
 			if !errors.As(err, &e) {
 				t.Fatalf("%+v: %v", tt.end, err)
 			}
-			code = e.code
+			code = e.Code
 			if !strings.Contains(text, "capture.data is written") {
 				t.Errorf("%+v: %q does not say that there is a file", tt.end, text)
 			}
@@ -64,10 +66,11 @@ func TestRecordError(t *testing.T) {
 		{syscall.ENOSPC, 0, ""},
 	} {
 		err := recordError(tt.err)
-		var e *exitError
+		var e *exit.Error
 		var h interface{ Hint() string }
-		if errors.As(err, &e) != (tt.code != 0) || e != nil && e.code != tt.code ||
-			errors.As(err, &h) != (tt.hint != "") || h != nil && !strings.Contains(h.Hint(), tt.hint) ||
+		if errors.As(err, &e) != (tt.code != 0) || e != nil && e.Code != tt.code ||
+			errors.As(err, &h) != (tt.hint != "") || h != nil && !strings.Contains(h.Hint(),
+			tt.hint) ||
 			!errors.Is(err, tt.err) {
 			t.Errorf("%v became %#v", tt.err, err)
 		}

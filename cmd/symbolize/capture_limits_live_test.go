@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // limitedCapture records for a second under limits that a shell sets first, and returns the
@@ -62,11 +64,11 @@ func TestLiveCaptureLimits(t *testing.T) {
 		status, messages := limitedCapture(t, bin, dir, tt.limits)
 		t.Logf("%s: status %d: %s", tt.name, status, firstLine(messages))
 		switch list, _ := filepath.Glob(filepath.Join(dir, "stacks*")); {
-		case status == exitOK && tt.mayWork:
+		case status == exit.OK && tt.mayWork:
 			if n, _ := sampledIn(t, filepath.Join(dir, "stacks.data")); n == 0 {
 				t.Errorf("%s: no samples", tt.name)
 			}
-		case status != exitFailed || !oneError(messages, tt.words...) || len(list) > 0:
+		case status != exit.Failed || !oneError(messages, tt.words...) || len(list) > 0:
 			t.Errorf("%s: status %d, files %q\n%s", tt.name, status, list, messages)
 		}
 	}
@@ -84,7 +86,8 @@ func TestLiveCaptureFileSize(t *testing.T) {
 	}{{"while it records", false}, {"when it ends", true}} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "stacks.data")
-		cmd := exec.Command(bin, "capture", "-o", path, "--stacks", "-F", "499", "--duration", "60s")
+		cmd := exec.Command(bin, "capture", "-o", path, "--stacks", "-F", "499", "--duration",
+			"60s")
 		var messages strings.Builder
 		cmd.Stderr = &messages
 		if err := cmd.Start(); err != nil {
@@ -100,7 +103,8 @@ func TestLiveCaptureFileSize(t *testing.T) {
 		}
 		err := cmd.Wait()
 		t.Logf("%s: %v: %s", tt.name, err, firstLine(messages.String()))
-		if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(messages.String(), "ulimit -f") ||
+		if cmd.ProcessState.ExitCode() != exit.Failed || !strings.Contains(messages.String(),
+			"ulimit -f") ||
 			!oneError(messages.String(), "file too large", path+" has what was recorded before") {
 			t.Errorf("%s: %v\n%s", tt.name, err, &messages)
 		}
@@ -129,7 +133,8 @@ func memoryGroup(t *testing.T, bytes int) (enter string) {
 			continue
 		}
 		t.Cleanup(func() { os.Remove(dir) })
-		if err := os.WriteFile(filepath.Join(dir, kind.limit), fmt.Append(nil, bytes), 0); err == nil {
+		if err := os.WriteFile(filepath.Join(dir, kind.limit), fmt.Append(nil, bytes),
+			0); err == nil {
 			return filepath.Join(dir, "cgroup.procs")
 		}
 	}
@@ -147,7 +152,7 @@ func TestLiveCaptureGroup(t *testing.T) {
 			enter := memoryGroup(t, mb<<20)
 			status, messages := limitedCapture(t, bin, t.TempDir(), "echo $$ >"+enter)
 			t.Logf("status %d: %s", status, firstLine(messages))
-			if status != exitFailed || !oneError(messages, "memory") {
+			if status != exit.Failed || !oneError(messages, "memory") {
 				t.Errorf("status %d\n%s", status, messages)
 			}
 		})
@@ -172,7 +177,8 @@ func TestLiveCaptureTempFull(t *testing.T) {
 		if !tt.durable {
 			fill()
 		}
-		cmd := exec.Command(bin, "capture", "-o", path, "--stacks", "-F", "499", "--duration", "60s")
+		cmd := exec.Command(bin, "capture", "-o", path, "--stacks", "-F", "499", "--duration",
+			"60s")
 		if !tt.durable {
 			cmd.Args = append(cmd.Args, "--duration", "1s")
 		}
@@ -190,7 +196,7 @@ func TestLiveCaptureTempFull(t *testing.T) {
 		}
 		err := cmd.Wait()
 		t.Logf("%s: %v: %s", tt.name, err, firstLine(messages.String()))
-		if cmd.ProcessState.ExitCode() != exitFailed || !oneError(messages.String(), words...) ||
+		if cmd.ProcessState.ExitCode() != exit.Failed || !oneError(messages.String(), words...) ||
 			!strings.Contains(messages.String(), "TMPDIR") {
 			t.Errorf("%s: %v\n%s", tt.name, err, messages.String())
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest/format/bundle"
 )
 
@@ -90,7 +91,7 @@ func TestLiveCaptureInterrupted(t *testing.T) {
 	}{
 		{syscall.SIGINT, nil, 0},
 		{syscall.SIGTERM, []string{"--duration", "1m"}, 0},
-		{nil, []string{"--", "sh", "-c", "kill -INT $PPID; exec sleep 60"}, exitInterrupted},
+		{nil, []string{"--", "sh", "-c", "kill -INT $PPID; exec sleep 60"}, exit.Interrupted},
 		{nil, []string{"--", "sh", "-c", "trap 'exit 0' TERM; sleep 60 >/dev/null 2>&1 & " +
 			"kill -TERM $PPID; wait"}, 0},
 		{nil, []string{"--", "sh", "-c", "exit 7"}, 7},
@@ -102,7 +103,8 @@ func TestLiveCaptureInterrupted(t *testing.T) {
 	for _, tt := range tests {
 		b, said, status := liveCapture(t, bin, tt.sig, tt.args...)
 		if status != tt.status || !b.Has(bundle.PerfDataName) || !b.Has(bundle.KallsymsName) {
-			t.Errorf("%v %v: status %d, want %d; entries %q\n%s", tt.sig, tt.args, status, tt.status,
+			t.Errorf("%v %v: status %d, want %d; entries %q\n%s", tt.sig, tt.args, status,
+				tt.status,
 				b.Names(), said)
 		}
 		if m := &b.Manifest; m.Begin.Perf == 0 || m.End.Perf <= m.Begin.Perf || m.BootID == "" ||
@@ -121,7 +123,7 @@ func TestLiveCaptureAtOnce(t *testing.T) {
 	cancel()
 	const long = time.Minute
 	env, _, stderr := inProcess("capture", "-o", path, "--duration", long.String())
-	if status := Main(ctx, env); status != exitOK {
+	if status := Main(ctx, env); status != exit.OK {
 		t.Errorf("exit status %d\n%s", status, stderr)
 	}
 	b, err := bundle.OpenFile(path)
@@ -186,10 +188,12 @@ func TestLiveCaptureFullDisk(t *testing.T) {
 		cmd.Stderr = &said
 		cmd.Run()
 		text := said.String()
-		if cmd.ProcessState.ExitCode() != exitFailed ||
+		if cmd.ProcessState.ExitCode() != exit.Failed ||
 			strings.Count(text, "symbolize: error: ") != 1 ||
-			strings.Count(text, "symbolize: hint: ") != 1 || !strings.Contains(text, "no space left on device") {
-			t.Errorf("%s disk is full: exit status %d\n%s", tt.name, cmd.ProcessState.ExitCode(), text)
+			strings.Count(text, "symbolize: hint: ") != 1 || !strings.Contains(text,
+			"no space left on device") {
+			t.Errorf("%s disk is full: exit status %d\n%s", tt.name, cmd.ProcessState.ExitCode(),
+				text)
 		}
 		if b, err := os.ReadFile(path); err != nil || string(b) != old {
 			t.Errorf("%s: the file has %d bytes, %v", tt.name, len(b), err)
@@ -222,7 +226,7 @@ func TestLiveCaptureCommand(t *testing.T) {
 		{[]string{text}, exitCannotRun, "", false},
 		{[]string{dir}, exitCannotRun, "", false},
 		{[]string{"sh", "-c", "cat; exit 3"}, 3, "input", true},
-		{[]string{"true"}, exitOK, "", true},
+		{[]string{"true"}, exit.OK, "", true},
 	} {
 		path := filepath.Join(dir, "capture.data")
 		os.Remove(path)
@@ -233,7 +237,8 @@ func TestLiveCaptureCommand(t *testing.T) {
 		_, err := os.Stat(path)
 		if got := cmd.ProcessState.ExitCode(); got != tt.status || out.String() != tt.out ||
 			(err == nil) != tt.written || (got != 0) != strings.Contains(said.String(), "error: ") {
-			t.Errorf("%q: exit status %d, want %d; output %q; file: %v\n%s", tt.command, got, tt.status,
+			t.Errorf("%q: exit status %d, want %d; output %q; file: %v\n%s", tt.command, got,
+				tt.status,
 				out.String(), err, &said)
 		}
 	}

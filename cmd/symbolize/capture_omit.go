@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"symbolize/buildid"
+	"symbolize/ingest"
 	"symbolize/ingest/record"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -24,7 +25,7 @@ func newOmission(a *app, o *captureOptions) (*omission, error) {
 	}
 	err := a.withReader(func(*db.Reader) error { return nil })
 	if errors.Is(err, store.ErrNoStore) {
-		err = withHint(err, "`symbolize index --kernel` makes one that has this kernel; "+
+		err = ingest.WithHint(err, "`symbolize index --kernel` makes one that has this kernel; "+
 			"without --omit-indexed none is needed")
 	}
 	return &omission{a: a}, err

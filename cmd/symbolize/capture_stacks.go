@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/ingest"
 	"symbolize/ingest/record/sampler"
 )
 
@@ -44,34 +46,36 @@ func (o *stackOptions) validate(pids []int) error {
 		for _, f := range []struct {
 			name string
 			set  bool
-		}{{"--frequency", o.given("frequency")}, {"--all-cpus", o.all}, {"--cgroup", o.cgroup != ""},
+		}{{"--frequency", o.given("frequency")}, {"--all-cpus", o.all}, {"--cgroup",
+			o.cgroup != ""},
 			{"--event", o.event != ""}, {"--off-cpu", o.offCPU}} {
 			if f.set {
-				return withHint(usagef("%s selects the stacks to sample", f.name), "add --stacks")
+				return ingest.WithHint(exit.Usagef("%s selects the stacks to sample", f.name),
+					"add --stacks")
 			}
 		}
 		return nil
 	}
 	switch {
 	case o.offCPU && o.event != "":
-		return usagef("--off-cpu is an event of its own: it does not go with --event")
+		return exit.Usagef("--off-cpu is an event of its own: it does not go with --event")
 	case o.given("frequency") && (o.frequency < 1 || o.frequency > sampler.MaxFrequency):
-		return usagef("--frequency %d: from 1 to %d", o.frequency, sampler.MaxFrequency)
+		return exit.Usagef("--frequency %d: from 1 to %d", o.frequency, sampler.MaxFrequency)
 	case o.all && (len(pids) > 0 || o.cgroup != ""):
-		return usagef("--all-cpus samples everything: it goes with neither --pid nor --cgroup")
+		return exit.Usagef("--all-cpus samples everything: it goes with neither --pid nor --cgroup")
 	}
 	o.parsed = sampler.Event{}
 	if o.event != "" {
 		var err error
 		if o.parsed, err = sampler.ParseEvent(o.event); err != nil {
-			return usagef("--event: %v", err)
+			return exit.Usagef("--event: %v", err)
 		}
 	}
 	if o.offCPU {
 		o.parsed.Kind = sampler.OffCPU
 	}
 	if o.frequency != 0 && o.parsed.Kind != sampler.Clock {
-		return usagef("--frequency is that of a clock: %s is sampled each time", o.parsed)
+		return exit.Usagef("--frequency is that of a clock: %s is sampled each time", o.parsed)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/diff"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 )
 
@@ -101,18 +102,18 @@ const defaultAlpha = 0.05
 
 func (o *diffOptions) validate(args []string) error {
 	if len(o.base) == 0 && len(args) != 2 || len(args) == 0 {
-		return withHint(usagef("%d captures are named: it takes two", len(args)),
+		return ingest.WithHint(exit.Usagef("%d captures are named: it takes two", len(args)),
 			"`symbolize diff BASE NEW`, or --base FILE for each of several and the new ones behind")
 	}
 	switch {
 	case o.format == formatFolded && o.judged:
-		return usagef("--fail-above needs --format text or json")
+		return exit.Usagef("--fail-above needs --format text or json")
 	case o.rows < 0:
-		return usagef("-n %d: it is at least 0", o.rows)
+		return exit.Usagef("-n %d: it is at least 0", o.rows)
 	case !(o.alpha > 0 && o.alpha < 1):
-		return usagef("--alpha %v: it lies between 0 and 1", o.alpha)
+		return exit.Usagef("--alpha %v: it lies between 0 and 1", o.alpha)
 	case !(o.failAbove >= 0):
-		return usagef("--fail-above %v: it is at least 0", o.failAbove)
+		return exit.Usagef("--fail-above %v: it is at least 0", o.failAbove)
 	}
 	if o.lines {
 		o.by = calltree.Line.String()
@@ -179,8 +180,10 @@ func capturesOf(side, captures []string) ([]string, error) {
 		return !slices.Contains(captures, path)
 	})
 	if len(own) == 0 {
-		return nil, withHint(usagef("%s has no samples: nothing can be compared with it", side[0]),
-			"name a capture for each side, and the bundle as --with %s", ingest.ShellWord(side[0]))
+		return nil,
+			ingest.WithHint(exit.Usagef("%s has no samples: nothing can be compared with it",
+				side[0]),
+				"name a capture for each side, and the bundle as --with %s", ingest.ShellWord(side[0]))
 	}
 	return own, nil
 }
@@ -225,7 +228,7 @@ func (a *app) loadSide(ctx context.Context, s *session, paths []string) ([]diff.
 		}
 	}
 	if len(inputs) == 0 {
-		return nil, &exitError{code: exitFailed} // each has been reported
+		return nil, &exit.Error{Code: exit.Failed} // each has been reported
 	}
 	return inputs, nil
 }
@@ -238,7 +241,7 @@ func (a *app) failed(d *diff.Diff, above float64) error {
 	for i := range d.Failed {
 		a.print("error", d.FailedText(&d.Failed[i]))
 	}
-	return &exitError{code: exitGrown, err: fmt.Errorf("more than --fail-above %v: %s", above,
+	return &exit.Error{Code: exit.Grown, Err: fmt.Errorf("more than --fail-above %v: %s", above,
 		strings.TrimSpace(functions(len(d.Failed))))}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/fixtures/golden"
 	"symbolize/ingest"
 )
@@ -193,7 +194,7 @@ func TestManualIsComplete(t *testing.T) {
 			t.Errorf("MANUAL.md has no row for the reason %q", r)
 		}
 	}
-	for line := range strings.Lines(exitHelp) {
+	for line := range strings.Lines(exit.Help) {
 		if status := strings.Fields(line)[0]; !strings.Contains(text, "| "+status+" |") {
 			t.Errorf("MANUAL.md has no row for exit status %s", status)
 		}

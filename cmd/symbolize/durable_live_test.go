@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest/input"
 )
 
@@ -78,12 +79,13 @@ func TestLiveKilled(t *testing.T) {
 		{"resolve", "--store", store, "--format", "folded", path},
 		{"missing", "--store", store, path}, {"index", "--store", store, path}} {
 		env, stdout, stderr := inProcess(args...)
-		if status := Main(t.Context(), env); status != exitOK {
+		if status := Main(t.Context(), env); status != exit.OK {
 			t.Errorf("%v: exit status %d\n%s", args, status, stderr)
 		}
 		said := stdout.String() + stderr.String()
-		if args[0] != "index" && !strings.Contains(said, "the recording was cut off: the bundle is "+
-			"complete to ") {
+		if args[0] != "index" && !strings.Contains(said,
+			"the recording was cut off: the bundle is "+
+				"complete to ") {
 			t.Errorf("%v does not say that it is cut off:\n%s", args, said)
 		}
 	}
@@ -107,7 +109,8 @@ type soak struct {
 // load starts processes, and loads BPF programs, until the end. It returns how many processes
 // it started.
 func (s *soak) load(t *testing.T, end time.Time) (started int) {
-	bpf := exec.Command(filepath.Join(s.dir, "bpfrun"), "-rounds", "1000000", "-run", "30ms", "-pause",
+	bpf := exec.Command(filepath.Join(s.dir, "bpfrun"), "-rounds", "1000000", "-run", "30ms",
+		"-pause",
 		"70ms", filepath.Join(s.dir, "bpf/count.bpf.o"), filepath.Join(s.dir, "bpf/tally.bpf.o"))
 	bpf.Stdout, bpf.Stderr = nil, nil
 	if err := bpf.Start(); err != nil {
@@ -253,7 +256,8 @@ func (s *soak) check(t *testing.T, said string) {
 	for _, path := range files {
 		n, l := sampledIn(t, path)
 		counted, lost = counted+n, lost+l
-		folded := runMain(t, "resolve", "--quiet", "--store", store, "--with", s.dir, "--trust-paths",
+		folded := runMain(t, "resolve", "--quiet", "--store", store, "--with", s.dir,
+			"--trust-paths",
 			"--format", "folded", path)
 		for _, name := range []string{"main.main", "longest_below", "entry_SYSCALL"} {
 			if !strings.Contains(folded, name) {
@@ -289,7 +293,7 @@ func TestLiveCaptureFull(t *testing.T) {
 	awaitBundle(t, path, 0)
 	exec.Command("dd", "if=/dev/zero", "of="+filepath.Join(dir, "filler"), "bs=4k").Run()
 	err := cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != exitFailed ||
+	if code := cmd.ProcessState.ExitCode(); code != exit.Failed ||
 		!strings.Contains(said.String(), "no space left on device; "+path+
 			" has what was recorded before") || strings.Count(said.String(), "\n") != 2 { // a hint
 		t.Errorf("%v\n%s", err, said.String())

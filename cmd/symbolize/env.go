@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/term"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // Env is everything that the command line takes from its surroundings, so that
@@ -32,7 +34,7 @@ type Env struct {
 func run() int {
 	if err := checkOpenFiles(); err != nil {
 		fmt.Fprintf(os.Stderr, "symbolize: error: %v\n", err)
-		return exitFailed
+		return exit.Failed
 	}
 	os.Args = commandLine(os.Args)
 	if code, done := supervise(); done {

@@ -12,6 +12,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/store/db"
 	"symbolize/store/debuginfod"
@@ -46,7 +47,8 @@ func newFetchCommand(a *app) *cobra.Command {
 			"  symbolize fetch --server https://debuginfod.debian.net perf.data",
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
-				return withHint(usagef("no capture is named"), "name the files that `perf record` wrote")
+				return ingest.WithHint(exit.Usagef("no capture is named"),
+					"name the files that `perf record` wrote")
 			}
 			return runFetch(ctx, a, o, args)
 		}),
@@ -54,7 +56,8 @@ func newFetchCommand(a *app) *cobra.Command {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringArrayVar(&o.servers, "server", nil, "ask the server at `URL`; may be repeated")
-	fs.BoolVar(&o.dryRun, "dry-run", false, "list the files that would be asked for, and open no connection")
+	fs.BoolVar(&o.dryRun, "dry-run", false,
+		"list the files that would be asked for, and open no connection")
 	addWriterFlags(fs, &o.writer)
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
 	return cmd
@@ -74,7 +77,7 @@ func runFetch(ctx context.Context, a *app, o *fetchOptions, captures []string) e
 		return err
 	}
 	if len(opts.Servers) == 0 && !o.dryRun {
-		return withHint(usagef("no server is named"),
+		return ingest.WithHint(exit.Usagef("no server is named"),
 			"--server https://debuginfod.debian.net, or the one of your distribution; or $DEBUGINFOD_URLS")
 	}
 	in := &inputOptions{jobs: o.jobs, maxMemory: o.maxMemory}
@@ -98,14 +101,14 @@ func runFetch(ctx context.Context, a *app, o *fetchOptions, captures []string) e
 func (a *app) debuginfodOptions(servers []string) (debuginfod.Options, error) {
 	opts, err := debuginfod.FromEnv(a.env.Getenv)
 	if err != nil {
-		return opts, usagef("%v", err)
+		return opts, exit.Usagef("%v", err)
 	}
 	if len(servers) > 0 {
 		opts.Servers = servers
 	}
 	caches := a.places(nil, true).Debuginfod
 	if len(caches) == 0 {
-		return opts, withHint(errors.New("there is no place for a cache"),
+		return opts, ingest.WithHint(errors.New("there is no place for a cache"),
 			"set HOME, XDG_CACHE_HOME or DEBUGINFOD_CACHE_PATH")
 	}
 	opts.Cache, err = filepath.Abs(caches[0])
@@ -151,7 +154,7 @@ func kindsFor(reason string) []debuginfod.Kind {
 
 func listWanted(w io.Writer, list []wantedFile) error {
 	for _, f := range list {
-		_, err := fmt.Fprintf(w, "%s  %-10s  %s, %s\n", f.id, f.kind, oneLine(f.object),
+		_, err := fmt.Fprintf(w, "%s  %-10s  %s, %s\n", f.id, f.kind, ingest.OneLine(f.object),
 			table.Count(f.frames, "frame", "frames"))
 		if err != nil {
 			return err
@@ -181,7 +184,8 @@ func (a *app) fetchFiles(ctx context.Context, c *debuginfod.Client, list []wante
 		if err == nil {
 			paths = append(paths, path)
 		}
-		_, err = fmt.Fprintf(a.stdout(), "%s  %-10s  %s: %s\n", f.id, f.kind, oneLine(f.object), text)
+		_, err = fmt.Fprintf(a.stdout(), "%s  %-10s  %s: %s\n", f.id, f.kind,
+			ingest.OneLine(f.object), text)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 )
 
@@ -29,7 +30,8 @@ type filterOptions struct {
 }
 
 const filterLong = `filter copies standard input to standard output and puts names to the places
-in code that it finds on the way, from the store, from --with and from the files of this host that have
+in code that it finds on the way, from the store,
+	from --with and from the files of this host that have
 the build IDs in the text; all other bytes stay as they are.
 It reads what is there, writes it, and waits for more: ` + "`dmesg -w | symbolize filter`" + ` shows
 each line when it comes.
@@ -73,7 +75,7 @@ func newFilterCommand(a *app) *cobra.Command {
 			if err == nil {
 				return nil
 			}
-			return withHint(err, "it reads standard input: symbolize filter < %s",
+			return ingest.WithHint(err, "it reads standard input: symbolize filter < %s",
 				ingest.ShellWord(args[0]))
 		},
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
@@ -111,7 +113,7 @@ func (o *filterOptions) addFlags(cmd *cobra.Command) {
 func (o *filterOptions) validate() (err error) {
 	if o.kernel != "" {
 		if o.kernelID, err = buildid.Parse(o.kernel); err != nil {
-			return usagef("--kernel: %v", err)
+			return exit.Usagef("--kernel: %v", err)
 		}
 	}
 	if o.input.names != "" {
@@ -170,7 +172,7 @@ func (a *app) filesNamed(ctx context.Context, s *analyze.Session) func(string) [
 		ids, err := s.FilesNamed(ctx, name)
 		if err != nil {
 			a.partial = true
-			a.warn(err.Error(), hintOf(err))
+			a.warn(err.Error(), exit.Hint(err))
 		}
 		if len(known) >= most {
 			clear(known)

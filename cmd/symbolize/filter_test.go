@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 const fixedFrame = "25d5bede07880a4717e27339b881f99c414460ba 0x114e"
@@ -40,7 +42,7 @@ func TestFilterFollows(t *testing.T) {
 		}
 	}
 	cancel()
-	if status := <-done; status != exitInterrupted {
+	if status := <-done; status != exit.Interrupted {
 		t.Errorf("status %d after an interrupt", status)
 	}
 	if !strings.Contains(stderr.String(), "1 of 1 place named") {
@@ -52,7 +54,7 @@ func TestFilterFollows(t *testing.T) {
 func TestFilterReadError(t *testing.T) {
 	env, stdout, stderr := inProcess("filter", "--with", fixedObject)
 	env.Stdin = io.MultiReader(strings.NewReader(fixedFrame+"\nhalf a li"), failingReader{})
-	if status := Main(t.Context(), env); status != exitFailed {
+	if status := Main(t.Context(), env); status != exit.Failed {
 		t.Errorf("status %d", status)
 	}
 	if want := "collatz+0x18 (/srv/app/src/fixed.c:14)\nhalf a li"; stdout.String() != want {
@@ -75,7 +77,8 @@ func TestLineReader(t *testing.T) {
 	words := strings.Repeat(strings.Repeat("y", 99)+" ", filterLines.line/50)
 	for name, text := range map[string]string{
 		"nothing": "", "a line": "a\n", "no newline": "a\nb", "binary": "\x00\xff\n\x00",
-		"long": long + "\nshort\n", "words": words + "\nend", "newlines": strings.Repeat("\n", 5000),
+		"long": long + "\nshort\n", "words": words + "\nend", "newlines": strings.Repeat("\n",
+			5000),
 	} {
 		readers := map[string]io.Reader{"at once": strings.NewReader(text)}
 		if len(text) < 10000 {
@@ -98,7 +101,8 @@ func TestLineReader(t *testing.T) {
 				return nil
 			})
 			if err != nil || got.String() != text {
-				t.Errorf("%s, %s: %d of %d bytes, or others: %v", name, how, got.Len(), len(text), err)
+				t.Errorf("%s, %s: %d of %d bytes, or others: %v", name, how, got.Len(), len(text),
+					err)
 			}
 		}
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // everyCommand calls visit for each command of the program that does something.
@@ -102,7 +104,8 @@ func TestWrongValues(t *testing.T) {
 				if f.Name == "output" || f.Name == "store" {
 					value = "missing/" + value + "/" // where nothing appears
 				}
-				callWrong(t, append(path[:len(path):len(path)], fmt.Sprintf("--%s=%s", f.Name, value),
+				callWrong(t, append(path[:len(path):len(path)], fmt.Sprintf("--%s=%s", f.Name,
+					value),
 					"--store=missing/store", "missing.data"))
 			}
 			if f.NoOptDefVal == "" && !known {
@@ -131,7 +134,7 @@ func callWrong(t *testing.T, args []string) {
 		if m := libraryText.FindString(line); m != "" {
 			t.Errorf("%q: text of a library, %q:\n%s", args, m, line)
 		}
-		if code != exitOK && stdout.Len() == 0 && !strings.HasPrefix(line, "symbolize: ") {
+		if code != exit.OK && stdout.Len() == 0 && !strings.HasPrefix(line, "symbolize: ") {
 			t.Errorf("%q: exit status %d, a line of another form: %q", args, code, line)
 		}
 	}

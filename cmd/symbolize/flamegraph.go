@@ -15,6 +15,7 @@ import (
 	"symbolize/analyze/diff"
 	"symbolize/analyze/flame"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 )
 
@@ -122,7 +123,7 @@ func (o *flamegraphOptions) chooseFormat() error {
 		}
 	}
 	if ext := filepath.Ext(name); ext != "" && o.output != "-" && name != ext {
-		return withHint(usagef("-o %s: no format has the extension %s", o.output, ext),
+		return ingest.WithHint(exit.Usagef("-o %s: no format has the extension %s", o.output, ext),
 			"name one with --format, or end the name in .html, .svg, .folded, .speedscope.json or "+
 				".gecko.json")
 	}
@@ -147,16 +148,17 @@ func (o *flamegraphOptions) validateSides() error {
 	page, svg := flamegraphFormats[0].name, flamegraphFormats[1].name
 	switch {
 	case len(o.base) == 0 && !o.normalize:
-		return usagef("--normalize needs --base")
+		return exit.Usagef("--normalize needs --base")
 	case len(o.base) == 0:
 		return nil
 	case o.labelsGiven:
-		return usagef("--labels and --base are not for one graph")
+		return exit.Usagef("--labels and --base are not for one graph")
 	case o.format == formatFolded:
-		return withHint(usagef("--base: no folded stacks of two sides"),
+		return ingest.WithHint(exit.Usagef("--base: no folded stacks of two sides"),
 			"`symbolize diff --format folded` writes them")
 	case o.format != page && o.format != svg:
-		return usagef("--base: --format %s has no place for two sides, only %s and %s have", o.format,
+		return exit.Usagef("--base: --format %s has no place for two sides, only %s and %s have",
+			o.format,
 			page, svg)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 )
 
@@ -76,7 +77,7 @@ func checkWord(flag, word string, words []string) error {
 	if slices.Contains(words, word) {
 		return nil
 	}
-	return usagef("%s %q: it is one of %s", flag, word, strings.Join(words, ", "))
+	return exit.Usagef("%s %q: it is one of %s", flag, word, strings.Join(words, ", "))
 }
 
 // byteSize is a flag value: a number of bytes with an optional unit, "512MiB",
@@ -103,7 +104,7 @@ func (b *byteSize) Set(s string) error {
 	}
 	n, err := strconv.ParseUint(text, 10, 62)
 	if err != nil || n > 1<<62>>shift {
-		return usagef("%q is no size: 512MiB, 2G or a number of bytes is", s)
+		return exit.Usagef("%q is no size: 512MiB, 2G or a number of bytes is", s)
 	}
 	*b = byteSize(n << shift)
 	return nil
@@ -128,7 +129,7 @@ func (b *byteSize) Type() string { return "SIZE" }
 // checkJobs accepts the number of workers, 0 being one for each CPU.
 func checkJobs(n int) error {
 	if n < 0 {
-		return usagef("--jobs %d: it is at least 1", n)
+		return exit.Usagef("--jobs %d: it is at least 1", n)
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // TestLiveHardened loads a program of three functions twice while the kernel hardens code:
@@ -40,7 +42,7 @@ func TestLiveHardened(t *testing.T) {
 		"./bpfrun", "-rounds", "3", "-run", "500ms", object)
 	restore()
 	code, out, said := runLive(t, "top", "-n", "0", data)
-	if code != exitOK { // nothing is damaged
+	if code != exit.OK { // nothing is damaged
 		t.Fatalf("status %d: %s", code, said)
 	}
 	if !strings.Contains(said, "net.core.bpf_jit_harden") {
@@ -63,7 +65,8 @@ func TestLiveHardened(t *testing.T) {
 // to it ends: at the end of the test too, and where the test's process is killed.
 func restoreLater(t *testing.T, path, before string) (restore func()) {
 	t.Helper()
-	cmd := exec.Command("sh", "-c", `trap "" INT TERM HUP; read end; printf %s "$1" >"$2"`, "sh", before,
+	cmd := exec.Command("sh", "-c", `trap "" INT TERM HUP; read end; printf %s "$1" >"$2"`, "sh",
+		before,
 		path)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	pipe, err := cmd.StdinPipe()

@@ -13,6 +13,7 @@ import (
 	"symbolize/analyze/flame"
 	"symbolize/analyze/heat"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 )
@@ -96,7 +97,7 @@ func runHeat(ctx context.Context, a *app, o *heatOptions, paths []string) error 
 	paths = o.takeBundles(ctx, paths)
 	defer o.opened.Close()
 	if len(paths) != 1 {
-		return withHint(usagef("%d captures: their clocks may differ", len(paths)),
+		return ingest.WithHint(exit.Usagef("%d captures: their clocks may differ", len(paths)),
 			"name one perf.data")
 	}
 	s, err := a.openSession(ctx, &o.inputOptions)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // TestStorePathOfAnyBytes has a store in a directory whose name has spaces, newlines, quotes
@@ -20,18 +22,18 @@ func TestStorePathOfAnyBytes(t *testing.T) {
 		args  []string
 		code  int
 	}{
-		{path, []string{"store", "ls"}, exitFailed},
-		{path, []string{"index", filepath.Join(fixtures, "objects")}, exitOK},
-		{path, []string{"store", "ls"}, exitOK},
-		{path, []string{"store", "stats"}, exitOK},
-		{path, []string{"store", "stats", "--format", "json"}, exitOK},
-		{path, []string{"resolve", "--format", "folded", captured}, exitOK},
-		{path, []string{"store", "gc"}, exitOK},
-		{path, []string{"store", "rebuild"}, exitOK},
-		{path, []string{"store", "export", "-o", archive}, exitOK},
-		{other, []string{"store", "import", archive}, exitOK},
-		{path, []string{"store", "verify"}, exitOK},
-		{other, []string{"store", "verify"}, exitOK},
+		{path, []string{"store", "ls"}, exit.Failed},
+		{path, []string{"index", filepath.Join(fixtures, "objects")}, exit.OK},
+		{path, []string{"store", "ls"}, exit.OK},
+		{path, []string{"store", "stats"}, exit.OK},
+		{path, []string{"store", "stats", "--format", "json"}, exit.OK},
+		{path, []string{"resolve", "--format", "folded", captured}, exit.OK},
+		{path, []string{"store", "gc"}, exit.OK},
+		{path, []string{"store", "rebuild"}, exit.OK},
+		{path, []string{"store", "export", "-o", archive}, exit.OK},
+		{other, []string{"store", "import", archive}, exit.OK},
+		{path, []string{"store", "verify"}, exit.OK},
+		{other, []string{"store", "verify"}, exit.OK},
 	} {
 		env, stdout, stderr := inProcess(append([]string{"--store", tc.store}, tc.args...)...)
 		if code := Main(t.Context(), env); code != tc.code {
@@ -49,7 +51,7 @@ func TestStorePathOfAnyBytes(t *testing.T) {
 		}
 	}
 	env, stdout, stderr := inProcess("--store", path, "store", "verify")
-	if code := Main(t.Context(), env); code != exitFailed {
+	if code := Main(t.Context(), env); code != exit.Failed {
 		t.Errorf("damaged: status %d", code)
 	}
 	checkPlainText(t, []string{"verify"}, stdout.String()+stderr.String())

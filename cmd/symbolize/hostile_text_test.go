@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest/format/bundle"
@@ -91,7 +92,8 @@ func hostileFiles(t *testing.T) string {
 	put("objects/"+strings.ReplaceAll(evil, "/", "_"), spoilAll(get("objects/bin/fixed"),
 		hostileNames...))
 	put("objects/bad\x1b]\nFORGED.so", get("objects/bin/fixed")[:700])
-	for _, name := range []string{"fixed", "mixed", "bpf", "bpf-lines", "events", "tracepoint", "go"} {
+	for _, name := range []string{"fixed", "mixed", "bpf", "bpf-lines", "events", "tracepoint",
+		"go"} {
 		put("captures/"+name+".data", spoilAll(get("captures/"+name+".data"), hostileNames...))
 	}
 	put("captures/cut\n\x1b]FORGED.data", get("captures/fixed.data")[:3000])
@@ -129,9 +131,10 @@ func hostileFiles(t *testing.T) string {
 	m := sampled.Manifest
 	m.Host = evil
 	check(w.Commit(&m))
-	put("kernel/kallsyms", spoilText([]byte("ffffffff81000000 T _text\nffffffff81000100 T do_work\n"+
-		"ffffffff81000200 t vfs_read\nffffffffc0000000 t read_zero\t[worker_mod]\n"),
-		hostileNames...))
+	put("kernel/kallsyms",
+		spoilText([]byte("ffffffff81000000 T _text\nffffffff81000100 T do_work\n"+
+			"ffffffff81000200 t vfs_read\nffffffffc0000000 t read_zero\t[worker_mod]\n"),
+			hostileNames...))
 	put("stacks.json", spoilJSON([]byte(`[{"key":1,"value":["0x401010","0x401020"]}]`)))
 	put("stacks.txt", []byte("@[\n    collatz+0x10\n    "+evil[:12]+"+0x1\n, "+evil[:9]+"]: 3\n"))
 	return dir
@@ -194,10 +197,14 @@ func TestHostileText(t *testing.T) {
 	}
 	for _, f := range all {
 		calls = append(calls, []string{"info", f}, []string{"info", "--format", "json", f},
-			[]string{"btf", f}, []string{"btf", "--format", "json", f}, []string{"btf", "--format", "c", f},
-			[]string{"map", f}, []string{"map", "--format", "json", f}, []string{"map", "--map", evil, f},
-			[]string{"lookup", "-e", f, "0x401136", "0x401160"}, []string{"lookup", "--style", "gnu",
-				"-f", "-i", "-e", f, "0x401136"}, []string{"lookup", "--style", "json", "-e", f, "0x401136"})
+			[]string{"btf", f}, []string{"btf", "--format", "json", f}, []string{"btf", "--format",
+				"c", f},
+			[]string{"map", f}, []string{"map", "--format", "json", f}, []string{"map", "--map",
+				evil, f},
+			[]string{"lookup", "-e", f, "0x401136", "0x401160"}, []string{"lookup", "--style",
+				"gnu",
+				"-f", "-i", "-e", f, "0x401136"}, []string{"lookup", "--style", "json", "-e", f,
+				"0x401136"})
 	}
 	for _, f := range append(append([]string{}, captures...), bundles...) {
 		for _, command := range [][]string{{"resolve", "--format", "folded"},
@@ -216,11 +223,12 @@ func TestHostileText(t *testing.T) {
 			"<script>FORGED <script>" + evil}, how...), filepath.Join(dir, "host.bundle")))
 	}
 	calls = append(calls, []string{"map", "--map", "11", "--symbols", "key",
-		filepath.Join(dir, "host.bundle")}, []string{"filter", "--with", filepath.Join(dir, "objects")})
+		filepath.Join(dir, "host.bundle")}, []string{"filter", "--with", filepath.Join(dir,
+		"objects")})
 	ran := make(map[string]int)
 	for _, args := range calls {
 		out, status := hostileRun(t, store, args)
-		if status == exitOK || status == exitPartial {
+		if status == exit.OK || status == exit.Partial {
 			ran[args[0]]++
 		}
 		for where, text := range out {
@@ -251,7 +259,8 @@ func hostileRun(t *testing.T, store string, args []string) (map[string]string, i
 	t.Helper()
 	var out, errs bytes.Buffer
 	status := Main(t.Context(), &Env{
-		Args: append([]string{args[0], "--store", store}, args[1:]...), Stdin: strings.NewReader(hostileTrace),
+		Args:   append([]string{args[0], "--store", store}, args[1:]...),
+		Stdin:  strings.NewReader(hostileTrace),
 		Stdout: &out, Stderr: &errs, Getenv: hermetic,
 		StdoutTerminal: args[0] == "annotate",
 	})

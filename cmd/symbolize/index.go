@@ -18,6 +18,7 @@ import (
 	"symbolize/analyze/lookup"
 	"symbolize/analyze/table"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -135,20 +136,21 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 
 func (o *indexOptions) validate(args []string) error {
 	if len(args)+len(o.bccDirs)+len(o.captures) == 0 && !o.kernel {
-		return withHint(usagef("nothing to index"),
+		return ingest.WithHint(exit.Usagef("nothing to index"),
 			"name files or directories, as `symbolize index /usr/lib /usr/bin`, "+
 				"or ask for --kernel")
 	}
 	if len(o.symfs) > 0 && len(o.captures) == 0 {
-		return withHint(usagef("--symfs goes with --for"), "name directories without a flag to index all of them")
+		return ingest.WithHint(exit.Usagef("--symfs goes with --for"),
+			"name directories without a flag to index all of them")
 	}
 	if o.explain && (len(args) == 0 || o.kernel) {
-		return usagef("--explain is about files and directories: name some, without --kernel")
+		return exit.Usagef("--explain is about files and directories: name some, without --kernel")
 	}
 	if o.kernelID != "" {
 		id, err := buildid.Parse(o.kernelID)
 		if err != nil {
-			return usagef("--build-id: %v", err)
+			return exit.Usagef("--build-id: %v", err)
 		}
 		o.kallsymsID = id
 	}
@@ -254,7 +256,7 @@ func (a *app) reportIndex(o *indexOptions, path string, named int, sum *indexer.
 	a.partial = a.partial || failed+run > 0 || o.strict && len(sum.Problems) > 0
 	if err == nil && failed > 0 && failed == max(named, 1) && sum.ELF == 0 && sum.Objects == 0 {
 		p := sum.Problems[0]
-		err = withHint(p, "%s", p.Hint)
+		err = ingest.WithHint(p, "%s", p.Hint)
 		sum.Problems = sum.Problems[1:]
 	}
 	if o.quality && o.format == formatText && sum != nil {
@@ -292,7 +294,8 @@ func (a *app) printProblems(problems []indexer.Problem) {
 func writeIndexSummary(w io.Writer, path string, s *indexer.Summary, c *captureResult) {
 	t := table.New()
 	if c == nil || s.Files+s.Objects > 0 {
-		t.Row("found", fmt.Sprintf("%s in %s, of %s in %s", table.Count(s.Objects, "object", "objects"),
+		t.Row("found", fmt.Sprintf("%s in %s, of %s in %s", table.Count(s.Objects, "object",
+			"objects"),
 			table.Count(s.ELF, "ELF file", "ELF files"), table.Count(s.Files, "file", "files"),
 			table.Count(s.Dirs, "directory", "directories")))
 		t.Row("read", table.Join(", ",

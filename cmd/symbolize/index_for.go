@@ -109,7 +109,7 @@ func (n *captureFiles) report(a *app, o *indexOptions, err error) error {
 				"`symbolize missing` lists them all")
 			break
 		}
-		a.warn(fmt.Sprintf("not found: %s  %s, %s", oneLine(obj.Path), obj.ID,
+		a.warn(fmt.Sprintf("not found: %s  %s, %s", ingest.OneLine(obj.Path), obj.ID,
 			table.Count(n.frames[obj.ID.String()], "frame", "frames")), "")
 	}
 	a.partial = a.partial || o.strict && len(lacking) > 0
@@ -125,11 +125,13 @@ func (n *captureFiles) indexJIT(ctx context.Context, open func() (store.Sink, er
 			return err
 		}
 		link := &n.jit[i]
-		if err := indexer.AddJITFile(ctx, sink, link.Path, link.Host, link.PID, link.Process); err != nil {
+		if err := indexer.AddJITFile(ctx, sink, link.Path, link.Host, link.PID,
+			link.Process); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
-			sum.Problems = append(sum.Problems, indexer.Problem{Path: link.Path, Err: err, Named: true})
+			sum.Problems = append(sum.Problems, indexer.Problem{Path: link.Path, Err: err,
+				Named: true})
 			continue
 		}
 		sum.Read++

@@ -10,6 +10,7 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/record/cpulist"
@@ -73,8 +74,9 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 	fs.StringArrayVar(&o.with, "with", nil,
 		"take symbols from `PATH` too, for this run, before the store: files, directories, "+
 			"what `capture` wrote; may be repeated")
-	fs.StringArrayVar(&o.symfs, "symfs", nil, "look for the files of captures below `DIR`, by their paths or build IDs, as perf does; may be "+
-		"repeated")
+	fs.StringArrayVar(&o.symfs, "symfs", nil,
+		"look for the files of captures below `DIR`, by their paths or build IDs, as perf does; may be "+
+			"repeated")
 	fs.BoolVar(&o.noLocal, "no-local", false,
 		"look for no files on this host that neither the store nor another flag has")
 	fs.StringArrayVar(&o.perfMaps, "perf-maps", nil,
@@ -112,17 +114,17 @@ func addWorkFlags(fs *pflag.FlagSet, jobs *int, maxMemory *byteSize) {
 
 func (o *inputOptions) validate(args []string) error {
 	if len(args) == 0 {
-		return withHint(usagef("no capture is named"),
+		return ingest.WithHint(exit.Usagef("no capture is named"),
 			"name the files that `perf record` or a profiler wrote")
 	}
 	var err error
 	if o.time, err = input.ParseTimeRange(o.times); err != nil {
-		return usagef("--time %q: %v", o.times, err)
+		return exit.Usagef("--time %q: %v", o.times, err)
 	}
 	if o.cpus != "" {
 		list, err := cpulist.Parse(o.cpus)
 		if err != nil {
-			return usagef("--cpu %q: it is a list as 0,2-3", o.cpus)
+			return exit.Usagef("--cpu %q: it is a list as 0,2-3", o.cpus)
 		}
 		for _, n := range list {
 			o.cpu = append(o.cpu, int32(n))
@@ -171,11 +173,11 @@ func parseLabels(labels []string) (keep ingest.Keep, err error) {
 			keep.CPU = true
 		default:
 			if ingest.ParseTag(l) != nil {
-				return keep, usagef("--labels %q: it is one of comm, pid, tid, cpu, %s", l,
+				return keep, exit.Usagef("--labels %q: it is one of comm, pid, tid, cpu, %s", l,
 					ingest.TagWords())
 			}
 			if err := keep.AddTag(l); err != nil {
-				return keep, usagef("--labels: %v", err)
+				return keep, exit.Usagef("--labels: %v", err)
 			}
 		}
 	}

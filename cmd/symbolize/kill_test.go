@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest/object/elf"
 	"symbolize/store/db"
 )
@@ -139,8 +140,8 @@ func (k *killer) wantInterrupted(path string) {
 		if !cmd.ProcessState.Exited() {
 			continue
 		}
-		if got := cmd.ProcessState.ExitCode(); got != exitInterrupted {
-			k.t.Errorf("interrupted run: exit status %d, want %d", got, exitInterrupted)
+		if got := cmd.ProcessState.ExitCode(); got != exit.Interrupted {
+			k.t.Errorf("interrupted run: exit status %d, want %d", got, exit.Interrupted)
 		}
 		return
 	}

@@ -14,6 +14,8 @@ import (
 	"symbolize/analyze/lookup"
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/db"
 )
@@ -99,8 +101,9 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.file, "exe", "e", "", "the object: a `FILE`, plain or packed")
-	fs.StringVar(&o.buildID, "build-id", "", "the object: the one with this `ID`, of which the first "+
-		"8 digits will do, in the store or on this host")
+	fs.StringVar(&o.buildID, "build-id", "",
+		"the object: the one with this `ID`, of which the first "+
+			"8 digits will do, in the store or on this host")
 	fs.BoolVar(&o.noLocal, "no-local", false, "with build IDs: look for no files on this host")
 	fs.BoolVar(&o.Offsets, "offsets", false,
 		"addresses are file offsets; of a kernel, offsets from _text")
@@ -122,19 +125,20 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 func (o *lookupOptions) validate(args []string) (err error) {
 	switch {
 	case o.file == "" && o.buildID == "" && slices.ContainsFunc(args, isAddress):
-		return withHint(usagef("no object is named"), "name a file with -e, or one in the store "+
-			"with --build-id")
+		return ingest.WithHint(exit.Usagef("no object is named"),
+			"name a file with -e, or one in the store "+
+				"with --build-id")
 	case o.file != "" && o.buildID != "":
-		return usagef("-e and --build-id: one of them names the object")
+		return exit.Usagef("-e and --build-id: one of them names the object")
 	case o.Offsets && o.Section != "":
-		return usagef("--offsets and --section: addresses count from one thing only")
+		return exit.Usagef("--offsets and --section: addresses count from one thing only")
 	}
 	if o.buildID != "" {
 		if _, err = buildid.Parse(o.buildID); err != nil && !isHex(o.buildID) {
-			return usagef("--build-id: %v", err)
+			return exit.Usagef("--build-id: %v", err)
 		}
 		if isHex(o.buildID) && len(o.buildID) < minPrefix {
-			return usagef("--build-id %s: at least %d digits are needed", o.buildID, minPrefix)
+			return exit.Usagef("--build-id %s: at least %d digits are needed", o.buildID, minPrefix)
 		}
 	}
 	o.style = strings.ToLower(o.style) // llvm-symbolizer's are GNU, JSON, LLVM
@@ -244,8 +248,9 @@ func (a *app) lookupStore(needed bool) (*db.Reader, error) {
 func lookupError(err error) error {
 	var id *lookup.IDError
 	if errors.As(err, &id) && id.Matches == 0 {
-		return withHint(err, "`symbolize index PATH…` takes it in; `symbolize store ls` lists "+
-			"what is there")
+		return ingest.WithHint(err,
+			"`symbolize index PATH…` takes it in; `symbolize store ls` lists "+
+				"what is there")
 	}
 	return storeError(err)
 }
@@ -285,7 +290,7 @@ func runLookupMany(ctx context.Context, a *app, o *lookupOptions, args []string)
 	m.Fail = func(err error) {
 		a.partial = true
 		err = lookupError(err)
-		a.warn(err.Error(), hintOf(err))
+		a.warn(err.Error(), exit.Hint(err))
 	}
 	defer func() { err = cmp.Or(err, m.Close()) }()
 	if len(args) > 0 {

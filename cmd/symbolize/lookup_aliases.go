@@ -4,6 +4,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/analyze/lookup"
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/ingest"
 )
 
 // toolFlags are flags of addr2line and llvm-symbolizer, which their users and scripts type:
@@ -48,10 +50,10 @@ func (h *toolFlags) apply(o *lookupOptions) error {
 	case "none", "false":
 		o.Layout.Nameless = true
 	case "short":
-		return withHint(usagef("--functions=short: names without scope are not kept"),
+		return ingest.WithHint(exit.Usagef("--functions=short: names without scope are not kept"),
 			"--demangle=simple leaves out parameters and template arguments")
 	default:
-		return usagef("--functions %q: it is one of linkage, none", h.functions)
+		return exit.Usagef("--functions %q: it is one of linkage, none", h.functions)
 	}
 	o.NoInlines = o.NoInlines || !h.inlines
 	if !h.demangled || h.mangled {

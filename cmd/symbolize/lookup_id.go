@@ -8,6 +8,8 @@ import (
 
 	"symbolize/analyze/lookup"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/db"
 	"symbolize/store/local"
@@ -37,7 +39,7 @@ func (a *app) idSource(ctx context.Context, o *lookupOptions, reader *db.Reader)
 		opts.Index.Workers, opts.Index.MaxMemory = o.jobs, int64(o.maxMemory)
 		opts.Index.Columns, opts.Index.NoUnwind = true, true
 		src.view = local.New(overlay, *opts).Searching(ctx, src.view, func(err error) {
-			a.warn(err.Error(), hintOf(err))
+			a.warn(err.Error(), exit.Hint(err))
 		})
 	}
 	return src
@@ -66,7 +68,7 @@ func (s *idSource) find(text string) (store.View, buildid.ID, error) {
 		}
 	}
 	if err != nil {
-		return nil, id, withHint(fmt.Errorf("no object %q in the store", text),
+		return nil, id, ingest.WithHint(fmt.Errorf("no object %q in the store", text),
 			"the first %d digits of a build ID will do", minPrefix)
 	}
 	return nil, id, &lookup.IDError{ID: id}

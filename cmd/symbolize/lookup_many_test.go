@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // TestLookupManyAnswers: answers that several goroutines print come in the order of the
@@ -60,7 +62,7 @@ func TestLookupManyFiles(t *testing.T) {
 func TestLookupListOfJSON(t *testing.T) {
 	env, stdout, stderr := inProcess("lookup", "-e", fixedObject, "--style", "json", "401200", "x",
 		"401050")
-	if status := Main(t.Context(), env); status != exitOK {
+	if status := Main(t.Context(), env); status != exit.OK {
 		t.Fatalf("exit status %d: %s", status, stderr)
 	}
 	got := stdout.String()

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // TestAmbiguousPrefix: digits with which the build IDs of several objects begin are an error that
@@ -27,7 +29,7 @@ func TestAmbiguousPrefix(t *testing.T) {
 		}
 	}
 	env, _, stderr := inProcess("--store", store, "-q", "index", "--no-debug-root", dir)
-	if code := Main(t.Context(), env); code != exitOK {
+	if code := Main(t.Context(), env); code != exit.OK {
 		t.Fatalf("index: exit status %d: %s", code, stderr)
 	}
 	env, _, stderr = inProcess("--store", store, "lookup", "--build-id", "25d5bede", "0x401200")
@@ -37,7 +39,7 @@ func TestAmbiguousPrefix(t *testing.T) {
 		"hint: " + hex.EncodeToString(id) + " " + filepath.Join(dir, "one") + ", " +
 			hex.EncodeToString(other) + " " + filepath.Join(dir, "two") + "\n",
 	} {
-		if code != exitFailed || !strings.Contains(stderr.String(), want) {
+		if code != exit.Failed || !strings.Contains(stderr.String(), want) {
 			t.Errorf("exit status %d, %q is not in:\n%s", code, want, stderr)
 		}
 	}

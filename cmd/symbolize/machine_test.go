@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // machine is a small machine in a directory, for the examples of README.md and MANUAL.md: the
@@ -41,12 +43,15 @@ func newMachine(t *testing.T) *machine {
 	if err := unpackStacks(stacks, "load"); err != nil {
 		t.Fatal(err)
 	}
-	for to, from := range map[string]string{"stacks.json": "stacks.json", "counts.json": "bare.json",
-		"notes": "notes"} {
+	for to, from := range map[string]string{"stacks.json": "stacks.json",
+		"counts.json": "bare.json",
+		"notes":       "notes"} {
 		copyFile(t, filepath.Join(home, to), filepath.Join(stacks, from))
 	}
-	for to, from := range map[string]string{"drops.json": "locations.json", "drops.syms": "kallsyms",
-		"gaps.1": "gaps/1.raw", "gaps.2": "gaps/2.raw", "gaps.3": "gaps/3.raw", "gaps.4": "gaps/4.raw",
+	for to, from := range map[string]string{"drops.json": "locations.json",
+		"drops.syms": "kallsyms",
+		"gaps.1":     "gaps/1.raw", "gaps.2": "gaps/2.raw", "gaps.3": "gaps/3.raw",
+		"gaps.4": "gaps/4.raw",
 		"gaps.5": "gaps/5.raw"} {
 		copyFile(t, filepath.Join(home, to), filepath.Join("../../fixtures/drops", from))
 	}
@@ -107,7 +112,7 @@ func (m *machine) run(t *testing.T, args []string) []string {
 	}
 	status := Main(t.Context(), env)
 	lines := splitLines(strings.ReplaceAll(out.String(), m.root, ""))
-	if status != exitOK {
+	if status != exit.OK {
 		t.Errorf("symbolize %s: exit status %d\n%s", strings.Join(args, " "), status,
 			strings.Join(lines, "\n"))
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/vbauerster/mpb/v8"
 
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/ingest"
 	"symbolize/store/db"
 	"symbolize/store/indexer"
 )
@@ -47,26 +49,27 @@ func TestFinishStatus(t *testing.T) {
 		want    int
 		stderr  string
 	}{
-		{"done", t.Context(), nil, false, exitOK, ""},
-		{"partial", t.Context(), nil, true, exitPartial, ""},
-		{"failed", t.Context(), errors.New("no way"), false, exitFailed,
+		{"done", t.Context(), nil, false, exit.OK, ""},
+		{"partial", t.Context(), nil, true, exit.Partial, ""},
+		{"failed", t.Context(), errors.New("no way"), false, exit.Failed,
 			"symbolize: error: no way\n"},
-		{"failed wins over partial", t.Context(), errors.New("no way"), true, exitFailed,
+		{"failed wins over partial", t.Context(), errors.New("no way"), true, exit.Failed,
 			"symbolize: error: no way\n"},
-		{"usage", t.Context(), usagef("bad flag"), false, exitUsage,
+		{"usage", t.Context(), exit.Usagef("bad flag"), false, exit.Usage,
 			"symbolize: error: bad flag\n"},
-		{"said already", t.Context(), &exitError{code: exitUsage}, false, exitUsage, ""},
-		{"closed pipe", t.Context(), errors.Join(errBrokenPipe), false, exitOK, ""},
-		{"interrupted", canceled, context.Canceled, false, exitInterrupted,
+		{"said already", t.Context(), &exit.Error{Code: exit.Usage}, false, exit.Usage, ""},
+		{"closed pipe", t.Context(), errors.Join(errBrokenPipe), false, exit.OK, ""},
+		{"interrupted", canceled, context.Canceled, false, exit.Interrupted,
 			"symbolize: error: interrupted\n"},
-		{"canceled by itself", t.Context(), context.Canceled, false, exitFailed,
+		{"canceled by itself", t.Context(), context.Canceled, false, exit.Failed,
 			"symbolize: error: context canceled\n"},
-		{"hint", t.Context(), withHint(errors.New("locked"), "wait a %s", "bit"), false, exitFailed,
+		{"hint", t.Context(), ingest.WithHint(errors.New("locked"), "wait a %s", "bit"), false,
+			exit.Failed,
 			"symbolize: error: locked\nsymbolize: hint: wait a bit\n"},
 		{"full disk", t.Context(), &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC},
-			false, exitFailed, "symbolize: error: write x: no space left on device\n" +
+			false, exit.Failed, "symbolize: error: write x: no space left on device\n" +
 				"symbolize: hint: free some space, or point --store or -o at another disk\n"},
-		{"hostile name", t.Context(), errors.New("\x1b[2J a\nb"), false, exitFailed,
+		{"hostile name", t.Context(), errors.New("\x1b[2J a\nb"), false, exit.Failed,
 			"symbolize: error: ?[2J a; b\n"},
 	} {
 		env, stdout, stderr := inProcess()
@@ -97,11 +100,11 @@ func (f *failingWriter) Write(b []byte) (int, error) {
 func TestClosedPipeIsNoFailure(t *testing.T) {
 	env, _, stderr := inProcess("version")
 	env.Stdout = &failingWriter{err: &os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}}
-	if got := Main(t.Context(), env); got != exitOK || stderr.Len() != 0 {
+	if got := Main(t.Context(), env); got != exit.OK || stderr.Len() != 0 {
 		t.Errorf("exit status %d, stderr %q", got, stderr)
 	}
 	env.Stdout = &failingWriter{err: syscall.EIO}
-	if got := Main(t.Context(), env); got != exitFailed {
+	if got := Main(t.Context(), env); got != exit.Failed {
 		t.Errorf("with an input/output error: exit status %d", got)
 	}
 }
@@ -113,8 +116,8 @@ func TestRefusesTerminal(t *testing.T) {
 	write := func(w io.Writer) error { _, err := io.WriteString(w, "x"); return err }
 	for _, path := range []string{"", "-"} {
 		err := a.writeOutput(path, true, write)
-		var coded *exitError
-		if !errors.As(err, &coded) || coded.code != exitUsage || hintOf(err) == "" {
+		var coded *exit.Error
+		if !errors.As(err, &coded) || coded.Code != exit.Usage || exit.Hint(err) == "" {
 			t.Errorf("binary to %q: %v", path, err)
 		}
 	}
@@ -246,7 +249,7 @@ func TestInterrupted(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	cancel()
-	if got := <-status; got != exitInterrupted || stdout.Len() != 0 {
+	if got := <-status; got != exit.Interrupted || stdout.Len() != 0 {
 		t.Errorf("exit status %d, stdout %q", got, stdout)
 	}
 	if got := stderr.String(); got != "symbolize: error: interrupted\n" {

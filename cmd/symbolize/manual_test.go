@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // manualFlag is a flag as a table of MANUAL.md lists it.
@@ -101,7 +103,7 @@ func compareFlags(t *testing.T, cmd *cobra.Command, own, shared []manualFlag, se
 func TestManPages(t *testing.T) {
 	dir := t.TempDir()
 	env, _, stderr := inProcess("man", dir)
-	if code := Main(t.Context(), env); code != exitOK {
+	if code := Main(t.Context(), env); code != exit.OK {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
 	var visit func(cmd *cobra.Command)

@@ -15,6 +15,7 @@ import (
 	"symbolize/analyze/chart"
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/ingest/filetype"
 	"symbolize/ingest/input"
@@ -79,7 +80,8 @@ func runMap(ctx context.Context, a *app, o *mapOptions, paths []string) error {
 	}
 	if len(paths) == 1 && filetype.OfPath(paths[0]) == filetype.ELF {
 		if o.wanted() {
-			return usagef("%s is an object: --symbols, --hist and --heatmap want dumps", paths[0])
+			return exit.Usagef("%s is an object: --symbols, --hist and --heatmap want dumps",
+				paths[0])
 		}
 		return runMapObject(ctx, a, o, paths[0])
 	}
@@ -107,7 +109,7 @@ func runMap(ctx context.Context, a *app, o *mapOptions, paths []string) error {
 	m, err := in.Last(mapLog{a})
 	switch {
 	case errors.Is(err, bpfmap.ErrSeveral):
-		return withHint(usagef("%w", err), "--heatmap takes several")
+		return ingest.WithHint(exit.Usagef("%w", err), "--heatmap takes several")
 	case err != nil:
 		return err
 	case o.hist != "":

@@ -11,6 +11,7 @@ import (
 	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/chart"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 )
 
@@ -91,7 +92,8 @@ func (o *mapChartOptions) checkHist(paths []string) error {
 	if _, err := os.Stat(paths[0]); err == nil {
 		return nil
 	}
-	return withHint(usagef("--hist %s: no such file", paths[0]), "give the scale by --hist=%s",
+	return ingest.WithHint(exit.Usagef("--hist %s: no such file", paths[0]),
+		"give the scale by --hist=%s",
 		paths[0])
 }
 
@@ -101,11 +103,11 @@ func (o *mapChartOptions) wanted() bool { return o.symbols != "" || o.hist != ""
 func (o *mapChartOptions) validate() error {
 	switch {
 	case o.symbols != "" && (o.hist != "" || o.heatmap):
-		return usagef("--symbols goes with neither --hist nor --heatmap")
+		return exit.Usagef("--symbols goes with neither --hist nor --heatmap")
 	case o.rows < 0:
-		return usagef("-n %d: it is at least 0", o.rows)
+		return exit.Usagef("-n %d: it is at least 0", o.rows)
 	case o.cleared && !o.heatmap:
-		return usagef("--cleared is for --heatmap")
+		return exit.Usagef("--cleared is for --heatmap")
 	}
 	if o.style != "" {
 		if err := checkWord("--style", o.style, chartStyles); err != nil {
@@ -115,13 +117,13 @@ func (o *mapChartOptions) validate() error {
 	if o.hist != "" && o.hist != autoScale {
 		s, err := chart.ParseScale(o.hist)
 		if err != nil {
-			return usagef("--hist: %v", err)
+			return exit.Usagef("--hist: %v", err)
 		}
 		o.scale = &s
 	}
 	if o.format == formatSVG || o.format == formatHTML {
 		if !o.heatmap {
-			return usagef("--format %s is for --heatmap", o.format)
+			return exit.Usagef("--format %s is for --heatmap", o.format)
 		}
 	}
 	var err error

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/ingest"
 	"symbolize/ingest/newfile"
 )
 
@@ -43,7 +45,7 @@ func (a *app) refuseTerminal(path string, binary bool, text string) error {
 	if !binary || !a.env.StdoutTerminal || path != "" && path != "-" {
 		return nil
 	}
-	return withHint(usagef("refusing to write binary output to a terminal"),
+	return ingest.WithHint(exit.Usagef("refusing to write binary output to a terminal"),
 		"name a file with -o FILE, or pipe it on%s", text)
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"time"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // grace is how long a command may take to end by itself after an interrupt: to publish its
@@ -21,7 +23,7 @@ func (a *app) endOverdue(ctx context.Context, grace time.Duration) (stop func())
 		case <-returned:
 		case <-time.After(grace):
 			a.print("error", "interrupted, and ended in the middle of the work")
-			a.env.Exit(exitInterrupted)
+			a.env.Exit(exit.Interrupted)
 		}
 	})
 	return func() {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // TestEndOverdue interrupts a command that returns and one that hangs.
@@ -22,7 +24,7 @@ func TestEndOverdue(t *testing.T) {
 		stop := a.endOverdue(ctx, wait)
 		cancel()
 		if hangs {
-			if code := <-codes; code != exitInterrupted ||
+			if code := <-codes; code != exit.Interrupted ||
 				!strings.HasPrefix(stderr.String(), "symbolize: error: interrupted, ") {
 				t.Errorf("status %d, %q", code, stderr.String())
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/calls"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 )
 
@@ -53,15 +54,16 @@ func newPeekCommand(a *app) *cobra.Command {
 
 func (o *peekOptions) validate(args []string) (err error) {
 	if len(args) == 0 {
-		return withHint(usagef("no function is named"),
+		return ingest.WithHint(exit.Usagef("no function is named"),
 			"name it before the captures: `symbolize peek FUNCTION perf.data`")
 	}
 	if len(args) > 1 && isFile(args[0]) && !isFile(args[len(args)-1]) {
-		return withHint(usagef("%s is a file, and %s is none", args[0], args[len(args)-1]),
+		return ingest.WithHint(exit.Usagef("%s is a file, and %s is none", args[0],
+			args[len(args)-1]),
 			"the function comes first: `symbolize peek FUNCTION %s`", ingest.ShellWord(args[0]))
 	}
 	if o.function, err = regexp.Compile(args[0]); err != nil {
-		return usagef("FUNCTION: %w", expressionError(err))
+		return exit.Usagef("FUNCTION: %w", expressionError(err))
 	}
 	return cmp.Or(
 		o.inputOptions.validate(args[1:]),
@@ -82,7 +84,8 @@ func runPeek(ctx context.Context, a *app, o *peekOptions, paths []string) error 
 		if err := a.writeReport(r, o.format); err != nil || len(r.Functions) > 0 {
 			return err
 		}
-		return withHint(fmt.Errorf("no function of the samples matches %q", o.function.String()),
+		return ingest.WithHint(fmt.Errorf("no function of the samples matches %q",
+			o.function.String()),
 			"`symbolize top -n 0` lists the names")
 	})
 }

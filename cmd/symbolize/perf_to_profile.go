@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 )
 
@@ -44,7 +45,7 @@ func newPerfToProfileCommand(a *app) *cobra.Command {
 		Args:   noArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			if o.input == "" || o.output == "" {
-				return usagef("%s: -i IN and -o OUT are needed", perfToProfile)
+				return exit.Usagef("%s: -i IN and -o OUT are needed", perfToProfile)
 			}
 			return o.run(ctx, a)
 		}),
@@ -61,7 +62,7 @@ func newPerfToProfileCommand(a *app) *cobra.Command {
 // already, and would not see another one that is renamed to its place.
 func (o *convertOptions) run(ctx context.Context, a *app) error {
 	if _, err := os.Stat(o.output); !o.force && !errors.Is(err, fs.ErrNotExist) {
-		return withHint(fmt.Errorf("%s is there already", o.output), "-f overwrites it")
+		return ingest.WithHint(fmt.Errorf("%s is there already", o.output), "-f overwrites it")
 	}
 	if err := refuseOverwrite([]string{o.input}, []string{o.output}); err != nil {
 		return err

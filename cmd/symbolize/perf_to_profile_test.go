@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // TestPerfToProfile converts as pprof asks for it: into a file that pprof has open.
@@ -27,11 +29,11 @@ func TestPerfToProfile(t *testing.T) {
 		}
 		return Main(t.Context(), env), stderr.String()
 	}
-	if code, text := run("-i", capture, "-o", out); code != exitFailed ||
+	if code, text := run("-i", capture, "-o", out); code != exit.Failed ||
 		!strings.Contains(text, "is there already") {
 		t.Errorf("without -f: status %d: %s", code, text)
 	}
-	if code, text := run("-i", capture, "-o", out, "-f"); code != exitOK {
+	if code, text := run("-i", capture, "-o", out, "-f"); code != exit.OK {
 		t.Fatalf("status %d: %s", code, text)
 	}
 	prof, err := profile.Parse(f)
@@ -41,10 +43,10 @@ func TestPerfToProfile(t *testing.T) {
 	if len(prof.Sample) == 0 || prof.SampleType[1].Type != "cpu" {
 		t.Errorf("%d samples of %v", len(prof.Sample), prof.SampleType)
 	}
-	if code, text := run("-i", out, "-o", out, "-f"); code != exitUsage {
+	if code, text := run("-i", out, "-o", out, "-f"); code != exit.Usage {
 		t.Errorf("onto itself: status %d: %s", code, text)
 	}
-	if code, _ := run("-i", capture); code != exitUsage {
+	if code, _ := run("-i", capture); code != exit.Usage {
 		t.Errorf("without -o: status %d", code)
 	}
 	other := []string{"symbolize", "top"}

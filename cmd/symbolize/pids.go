@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // pidList is a flag value: IDs of processes, or of threads, with commas between them, each
@@ -20,7 +22,7 @@ func (l *pidList[T]) Set(s string) error {
 	for text := range strings.SplitSeq(s, ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
 		if err != nil {
-			return usagef("%q is no ID of a process or thread: 123 and 123,456 are", s)
+			return exit.Usagef("%q is no ID of a process or thread: 123 and 123,456 are", s)
 		}
 		*l = append(*l, T(n))
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/ingest"
 )
 
 type resolveOptions struct {
@@ -101,11 +103,11 @@ func (o *resolveOptions) validate(args []string) (err error) {
 		return err
 	}
 	if o.summary == "-" && (o.output == "-" || o.output == "" && !o.each) {
-		return withHint(usagef("--summary -: standard output has the result"),
+		return ingest.WithHint(exit.Usagef("--summary -: standard output has the result"),
 			"name files with -o FILE or --summary FILE")
 	}
 	if o.minResolved < 0 || o.minResolved > 100 {
-		return usagef("--min-resolved %v: it is a percentage", o.minResolved)
+		return exit.Usagef("--min-resolved %v: it is a percentage", o.minResolved)
 	}
 	if o.keep, err = parseLabels(o.labels); err != nil {
 		return err
@@ -140,7 +142,8 @@ func outputFormat(format, output string, each bool) (string, error) {
 		}
 	}
 	if ext := filepath.Ext(name); ext != "" && output != "-" && !each && name != ext {
-		return "", withHint(usagef("-o %s: no format has the extension %s", output, ext),
+		return "", ingest.WithHint(exit.Usagef("-o %s: no format has the extension %s", output,
+			ext),
 			"name one with --format, or end the name in .pb.gz, .folded, .json or .txt")
 	}
 	return formatPprof, nil

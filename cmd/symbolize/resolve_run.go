@@ -11,6 +11,7 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/pprof"
@@ -34,7 +35,7 @@ func (o *resolveOptions) outputs(paths []string) ([]string, error) {
 		return []string{o.output}, nil
 	}
 	if o.output == "-" {
-		return nil, withHint(usagef("--each: several pprof profiles make no stream"),
+		return nil, ingest.WithHint(exit.Usagef("--each: several pprof profiles make no stream"),
 			"name a directory with -o DIR, or leave -o out")
 	}
 	out := make([]string, len(paths))
@@ -44,8 +45,8 @@ func (o *resolveOptions) outputs(paths []string) ([]string, error) {
 			out[i] = filepath.Join(o.output, filepath.Base(out[i]))
 		}
 		if j := slices.Index(out[:i], out[i]); j >= 0 {
-			return nil, withHint(
-				usagef("--each: %s and %s would both be written to %s", paths[j], p, out[i]),
+			return nil, ingest.WithHint(
+				exit.Usagef("--each: %s and %s would both be written to %s", paths[j], p, out[i]),
 				"without -o each is written beside its capture")
 		}
 	}
@@ -64,7 +65,7 @@ func refuseOverwrite(captures, outputs []string) error {
 		}
 		for _, c := range captures {
 			if other, err := os.Stat(c); err == nil && os.SameFile(fi, other) {
-				return usagef("-o %s would overwrite the capture %s", out, c)
+				return exit.Usagef("-o %s would overwrite the capture %s", out, c)
 			}
 		}
 	}
@@ -196,7 +197,7 @@ func (r *resolveRun) summarize(p *ingest.Profile) error {
 	captures := strings.Join(p.Meta.Captures, " ")
 	if !a.quiet {
 		if r.o.each || r.o.format == formatScript {
-			fmt.Fprintf(a.env.Stderr, "capture    %s\n", oneLine(captures))
+			fmt.Fprintf(a.env.Stderr, "capture    %s\n", ingest.OneLine(captures))
 		}
 		c.WriteSummary(a.env.Stderr) // there is nowhere to report a failure to
 	}
@@ -218,11 +219,12 @@ func belowMinimum(captures string, c *report.Coverage, min float64) error {
 		captures, c.Named, min)
 	hint := "`symbolize missing " + captures + "` lists the fixes"
 	if c.Frames == 0 {
-		err = fmt.Errorf("%s: there are no frames, --min-resolved asks for %v%% named", captures, min)
+		err = fmt.Errorf("%s: there are no frames, --min-resolved asks for %v%% named", captures,
+			min)
 		hint = "`symbolize info " + captures + "` counts the records; --event, --comm and --pid leave " +
 			"samples out"
 	}
-	return &exitError{code: exitUnresolved, err: withHint(err, "%s", hint)}
+	return &exit.Error{Code: exit.Unresolved, Err: ingest.WithHint(err, "%s", hint)}
 }
 
 // printWarnings prints the warnings of the inputs.

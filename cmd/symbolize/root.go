@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // app is one run of the command line: its surroundings, the options that every
@@ -20,7 +22,7 @@ type app struct {
 	partial bool            // an input could not be read or was damaged, the rest was done
 }
 
-// Main runs the command line in env and returns the exit status (exit.go). It
+// Main runs the command line in env and returns the exit status (package exit). It
 // touches nothing but env, the files that it is given, and the store.
 func Main(ctx context.Context, env *Env) int {
 	a := &app{env: env}
@@ -31,7 +33,7 @@ func Main(ctx context.Context, env *Env) int {
 	root.SetErr(env.Stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.started {
-		err = asUsage(cmd, err)
+		err = exit.AsUsage(cmd, err)
 	}
 	return a.finish(ctx, err)
 }
@@ -45,7 +47,7 @@ build ID.
   symbolize resolve perf.data -o x.pb.gz   name a capture from any host
 
 Exit status:
-` + exitHelp
+` + exit.Help
 
 func newRootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
@@ -145,7 +147,7 @@ func needSubcommand(cmd *cobra.Command, args []string) error {
 		if err := cmd.Help(); err != nil {
 			return err
 		}
-		return silentUsage()
+		return exit.SilentUsage()
 	}
 	return unknownCommand(cmd, args[0])
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/input"
@@ -171,11 +172,13 @@ func TestLiveSampler(t *testing.T) {
 	said := l.sample(t)
 	t.Logf("%s\n%d processes have their mappings in the bundle", said, l.saveMaps(t))
 	store := l.in("store")
-	runMain(t, "index", "--quiet", "--store", store, "--kernel", "--debug-root", l.in("debug"), l.dir)
+	runMain(t, "index", "--quiet", "--store", store, "--kernel", "--debug-root", l.in("debug"),
+		l.dir)
 	l.checkNamed(t, store)
 	l.checkGo(t, store)
 	l.checkAddresses(t, store)
-	for _, comm := range []string{"pie", "nopie", "stripped", "id8", "id16", "noid", "gone", "goext",
+	for _, comm := range []string{"pie", "nopie", "stripped", "id8", "id16", "noid", "gone",
+		"goext",
 		"goint", "dd"} {
 		l.checkShares(t, store, comm)
 	}
@@ -191,9 +194,11 @@ func TestLiveSamplerBrief(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command(t, dir, "gcc", "-O1", "-fno-omit-frame-pointer", "-Wl,--build-id=none", "-o", "brief", src)
+	command(t, dir, "gcc", "-O1", "-fno-omit-frame-pointer", "-Wl,--build-id=none", "-o", "brief",
+		src)
 	data := filepath.Join(dir, "stacks.data")
-	out, err := exec.Command(liveBinary(t), "capture", "-o", data, "--stacks", "-a", "-F", "199", "--",
+	out, err := exec.Command(liveBinary(t), "capture", "-o", data, "--stacks", "-a", "-F", "199",
+		"--",
 		"sh", "-c", `for i in $(seq 60); do "$1" 0.02; done`, "sh", filepath.Join(dir, "brief"),
 	).CombinedOutput()
 	if err != nil {
@@ -226,7 +231,7 @@ func TestLiveSamplerTarget(t *testing.T) {
 		args := append([]string{"capture", "-o", data, "--stacks", "--duration", "1ms"}, c.args...)
 		code, _, said := runLive(t, args...)
 		_, err := os.Stat(data)
-		if code != exitFailed || !strings.Contains(said, c.want) || !os.IsNotExist(err) ||
+		if code != exit.Failed || !strings.Contains(said, c.want) || !os.IsNotExist(err) ||
 			!strings.Contains(said, "hint: --pid takes numbers") {
 			t.Errorf("%q: status %d, file: %v\n%s", c.args, code, err, said)
 		}

@@ -16,6 +16,7 @@ import (
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 )
 
@@ -71,11 +72,11 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 			continue
 		}
 		if *f.to, err = regexp.Compile(*f.text); err != nil {
-			return usagef("--%s: %w", f.name, expressionError(err))
+			return exit.Usagef("--%s: %w", f.name, expressionError(err))
 		}
 	}
 	if o.parsed.By, err = calltree.ParseBy(o.by); err != nil {
-		return usagef("--by %v", err)
+		return exit.Usagef("--by %v", err)
 	}
 	all := slices.Contains(o.parsed.By, calltree.Label)
 	keep.PID = keep.PID || all || slices.Contains(o.parsed.By, calltree.PID)
@@ -84,7 +85,7 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 	for _, by := range o.parsed.By {
 		if by.OfTag() {
 			if err := keep.AddTag(string(by)); err != nil {
-				return usagef("--by %s: %v", o.by, err)
+				return exit.Usagef("--by %s: %v", o.by, err)
 			}
 		}
 	}
@@ -105,7 +106,7 @@ func expressionError(err error) error {
 // checkShare checks --min-share.
 func checkShare(percent float64) error {
 	if !(percent >= 0 && percent <= 100) {
-		return usagef("--min-share %v: it is a percentage", percent)
+		return exit.Usagef("--min-share %v: it is a percentage", percent)
 	}
 	return nil
 }

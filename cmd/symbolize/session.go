@@ -9,6 +9,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/sideband"
@@ -32,7 +33,7 @@ func (a *app) openSession(ctx context.Context, o *inputOptions) (*session, error
 	var err error
 	if opts.Store, err = a.storePath(); err != nil &&
 		len(opts.With)+len(opts.Bundles)+len(opts.BCC) == 0 {
-		a.warn(err.Error(), hintOf(err))
+		a.warn(err.Error(), exit.Hint(err))
 	}
 	s, err := analyze.Open(ctx, opts)
 	if err != nil {
@@ -79,7 +80,7 @@ func (a *app) sessionOptions(o *inputOptions) analyze.Options {
 func (a *app) sessionWarning(w analyze.Warning) {
 	switch {
 	case errors.Is(w.Err, store.ErrNoStore):
-		w.Hint = hintOf(storeError(w.Err))
+		w.Hint = exit.Hint(storeError(w.Err))
 	case errors.Is(w.Err, analyze.ErrNoKernel):
 		w.Text = "--kallsyms is of no use: " + w.Text
 	}
@@ -91,10 +92,11 @@ func sessionError(err error) error {
 	var kernels *analyze.KernelsError
 	switch {
 	case errors.As(err, &kernels):
-		return withHint(usagef("--kallsyms: the captures are of %d kernels", len(kernels.Kernels)),
+		return ingest.WithHint(exit.Usagef("--kallsyms: the captures are of %d kernels",
+			len(kernels.Kernels)),
 			"resolve those of each kernel for themselves, or `symbolize index --build-id ID FILE`")
 	case errors.Is(err, analyze.ErrNoCapture):
-		return &exitError{code: exitFailed} // each has been reported
+		return &exit.Error{Code: exit.Failed} // each has been reported
 	}
 	return storeError(err)
 }
@@ -132,7 +134,7 @@ func (s *session) resolve(ctx context.Context, p *ingest.Profile) error {
 func (a *app) failInput(_ string, err error) {
 	err = sessionError(err)
 	a.print("error", err.Error())
-	if hint := hintOf(err); hint != "" {
+	if hint := exit.Hint(err); hint != "" {
 		a.print("hint", hint)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/input"
 )
@@ -39,7 +40,8 @@ func (o *stackFlags) define(fs *pflag.FlagSet) {
 		"the dump `FILE` of the kernel's stacks, where they have a map of their own")
 	fs.IntVar(&o.depth, "depth", 0,
 		"where a dump is of values alone: `N` frames of 32 bytes in a value")
-	fs.IntVar(&o.stride, "stride", 0, "where a dump is of values alone: `BYTES` from one to the next")
+	fs.IntVar(&o.stride, "stride", 0,
+		"where a dump is of values alone: `BYTES` from one to the next")
 	fs.StringArrayVar(&o.maps, "maps", nil,
 		"`PID=FILE`, a copy of /proc/PID/maps, for frames without a build ID; FILE "+
 			"alone for a dump without process IDs; may be repeated")
@@ -51,17 +53,17 @@ func (o *stackFlags) parse(kallsyms []string) error {
 	*p = input.StackOptions{Counts: o.counts, Kernel: o.kernel, BTF: o.btf, Depth: o.depth,
 		Stride: o.stride}
 	if o.depth < 0 || o.stride < 0 {
-		return usagef("--depth and --stride are at least 1")
+		return exit.Usagef("--depth and --stride are at least 1")
 	}
 	var err error
 	if o.key != "" {
 		if p.Key, err = stackmap.ParseFields(o.key); err != nil {
-			return usagef("--key: %v", err)
+			return exit.Usagef("--key: %v", err)
 		}
 	}
 	if o.value != "" {
 		if p.Value, err = stackmap.ParseValue(o.value); err != nil {
-			return usagef("--value: %v", err)
+			return exit.Usagef("--value: %v", err)
 		}
 	}
 	for _, m := range o.maps {
@@ -69,7 +71,7 @@ func (o *stackFlags) parse(kallsyms []string) error {
 		if number, path, ok := strings.Cut(m, "="); ok {
 			n, err := strconv.ParseInt(number, 10, 32)
 			if err != nil || n < 1 || path == "" {
-				return usagef("--maps %s: it is PID=FILE", m)
+				return exit.Usagef("--maps %s: it is PID=FILE", m)
 			}
 			pid, file = int32(n), path
 		}
@@ -77,7 +79,7 @@ func (o *stackFlags) parse(kallsyms []string) error {
 			p.Maps = make(map[int32]string)
 		}
 		if p.Maps[pid] != "" {
-			return usagef("--maps %s: the process has one already", m)
+			return exit.Usagef("--maps %s: the process has one already", m)
 		}
 		p.Maps[pid] = file
 	}

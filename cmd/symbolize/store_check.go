@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/table"
+	"symbolize/ingest"
 	"symbolize/store/db"
 )
 
@@ -106,8 +107,9 @@ func (s *storeStats) writeText(w io.Writer) error {
 		t.Row("captured", table.Bytes(s.Captured)+" of inputs that cannot be made again")
 	}
 	if s.Variants > 0 {
-		t.Row("variants", fmt.Sprintf("%d loads of BPF functions, %d inputs that they share, %s stored",
-			s.Variants, s.Shared, table.Bytes(s.SharedSize)))
+		t.Row("variants",
+			fmt.Sprintf("%d loads of BPF functions, %d inputs that they share, %s stored",
+				s.Variants, s.Shared, table.Bytes(s.SharedSize)))
 	}
 	if s.Damaged > 0 {
 		t.Row("damaged", fmt.Sprintf("%d values; `symbolize store verify` lists them", s.Damaged))
@@ -139,7 +141,10 @@ symbols) and leftovers of interrupted runs are only reported.`,
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err
 			}
-			return a.withReader(func(r *db.Reader) error { return runStoreVerify(ctx, a, r, format) })
+			return a.withReader(func(r *db.Reader) error {
+				return runStoreVerify(ctx, a, r,
+					format)
+			})
 		}),
 	}
 	addFormatFlag(cmd, &format, formatText, formatJSON)
@@ -188,7 +193,7 @@ func runStoreVerify(ctx context.Context, a *app, r *db.Reader, format string) er
 	path, _ := a.storePath() // withReader has it
 	err = a.writeFacts(format, newVerifyResult(path, v), func(w io.Writer) error {
 		for _, p := range v.Problems {
-			if _, err := fmt.Fprintln(w, oneLine(p.String())); err != nil {
+			if _, err := fmt.Fprintln(w, ingest.OneLine(p.String())); err != nil {
 				return err
 			}
 		}
@@ -208,7 +213,7 @@ func runStoreVerify(ctx context.Context, a *app, r *db.Reader, format string) er
 	if err != nil || v.Sound() {
 		return err
 	}
-	return withHint(errors.New("the store is damaged"),
+	return ingest.WithHint(errors.New("the store is damaged"),
 		"`symbolize store gc` drops what is, then `symbolize index PATH…` reads those files again")
 }
 

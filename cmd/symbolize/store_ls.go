@@ -116,7 +116,7 @@ func findByPrefix(r *db.Reader, prefix string) (*store.Manifest, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, withHint(fmt.Errorf("no object %s in the store", prefix),
+		return nil, ingest.WithHint(fmt.Errorf("no object %s in the store", prefix),
 			"`symbolize store ls` lists them")
 	case 1:
 		return found[0], nil

@@ -8,6 +8,7 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/store"
 	"symbolize/store/db"
 )
@@ -48,7 +49,7 @@ kernels go like the rest, and cannot be made again. Files are read anew by the n
 func selectObjects(ctx context.Context, r *db.Reader, words []string) (map[buildid.ID]bool, error) {
 	s, err := inspect.NewSelector(words)
 	if err != nil {
-		return nil, usagef("%v", err)
+		return nil, exit.Usagef("%v", err)
 	}
 	have := make(map[buildid.ID]bool)
 	for m, err := range r.Objects() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/ingest"
 	"symbolize/ingest/regular"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
@@ -93,7 +94,8 @@ func (a *app) importArchive(ctx context.Context, path string, to store.Sink) (er
 		a.note(fmt.Sprintf("%s: %d objects, %d tables", path, res.Objects, res.Sources))
 	}
 	if err != nil && res != nil && res.Objects > 0 {
-		return withHint(fmt.Errorf("%s: %w", path, err), "what stands before that was imported")
+		return ingest.WithHint(fmt.Errorf("%s: %w", path, err),
+			"what stands before that was imported")
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)

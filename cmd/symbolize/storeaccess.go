@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"symbolize/analyze"
+	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/db"
 )
@@ -16,7 +17,7 @@ func (a *app) storePath() (string, error) {
 	if p := db.DefaultPath(a.env.Getenv); p != "" {
 		return p, nil
 	}
-	return "", withHint(errors.New("there is no place for the store: HOME is not set"),
+	return "", ingest.WithHint(errors.New("there is no place for the store: HOME is not set"),
 		"name one with --store DIR or $SYMBOLIZE_STORE")
 }
 
@@ -24,21 +25,24 @@ func (a *app) storePath() (string, error) {
 func storeError(err error) error {
 	switch {
 	case errors.Is(err, store.ErrNoStore):
-		return withHint(err, "`symbolize index PATH…` makes one; --store names another")
+		return ingest.WithHint(err, "`symbolize index PATH…` makes one; --store names another")
 	case errors.Is(err, store.ErrVersion):
-		return withHint(err, "use the newer symbolize that wrote it, or name another with --store")
+		return ingest.WithHint(err,
+			"use the newer symbolize that wrote it, or name another with --store")
 	case errors.Is(err, store.ErrLocked):
-		return withHint(err, "wait until it is done; --lock-timeout sets how long, "+
+		return ingest.WithHint(err, "wait until it is done; --lock-timeout sets how long, "+
 			"--store names another")
 	case errors.Is(err, store.ErrNoSpace):
-		return withHint(err, "free some space, or name a store on another disk with --store; "+
-			"what was written before is whole")
+		return ingest.WithHint(err,
+			"free some space, or name a store on another disk with --store; "+
+				"what was written before is whole")
 	case errors.Is(err, store.ErrUnsafe):
-		return withHint(err, "name a store in a directory of your own with --store, or run as its "+
-			"owner; a link or pipe in it somebody put there: remove it; --shared-store trusts "+
-			"all who can write there")
+		return ingest.WithHint(err,
+			"name a store in a directory of your own with --store, or run as its "+
+				"owner; a link or pipe in it somebody put there: remove it; --shared-store trusts "+
+				"all who can write there")
 	case errors.Is(err, store.ErrDamaged):
-		return withHint(err, "`symbolize store verify` lists the losses; "+
+		return ingest.WithHint(err, "`symbolize store verify` lists the losses; "+
 			"index into another --store")
 	}
 	return err

@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/ingest"
 )
 
 // suggestionDistance is how many letters a mistyped command or flag may be off.
@@ -80,20 +83,20 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	err := fmt.Errorf("unknown command %q for %q", word, cmd.CommandPath())
 	ours := toolCommands[word]
 	if !cmd.HasParent() && ours != "" {
-		return withHint(err, "`%s %s` does that", cmd.CommandPath(), ours)
+		return ingest.WithHint(err, "`%s %s` does that", cmd.CommandPath(), ours)
 	}
 	if near := cmd.SuggestionsFor(word); len(near) > 0 {
-		return withHint(err, "did you mean `%s %s`?", cmd.CommandPath(), near[0])
+		return ingest.WithHint(err, "did you mean `%s %s`?", cmd.CommandPath(), near[0])
 	}
 	if !cmd.HasParent() {
 		if sub, rest, e := cmd.Find([]string{"store", word}); e == nil && len(rest) == 0 {
-			return withHint(err, "did you mean `%s`?", sub.CommandPath())
+			return ingest.WithHint(err, "did you mean `%s`?", sub.CommandPath())
 		}
 	}
 	if !cmd.HasAvailableSubCommands() {
-		return withHint(err, "`%s --help` describes the command line", cmd.CommandPath())
+		return ingest.WithHint(err, "`%s --help` describes the command line", cmd.CommandPath())
 	}
-	return withHint(err, "`%s --help` lists the commands", cmd.CommandPath())
+	return ingest.WithHint(err, "`%s --help` lists the commands", cmd.CommandPath())
 }
 
 // flagError makes an error of pflag one in our words: without texts of Go's libraries, and with
@@ -128,15 +131,15 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 			err = fmt.Errorf("unknown flag: -%s in -%s", word, group)
 			long, _, _ := strings.Cut(group, "=")
 			if f := nearFlag(cmd, long); f != "" {
-				return withHint(err, "did you mean `--%s`?", f)
+				return ingest.WithHint(err, "did you mean `--%s`?", f)
 			}
 			word = long
 		}
 	} else if f := nearFlag(cmd, word); f != "" {
-		return withHint(err, "did you mean `--%s`?", f)
+		return ingest.WithHint(err, "did you mean `--%s`?", f)
 	}
 	if hint := toolFlagHints[word]; hint != "" {
-		return withHint(err, "%s", hint)
+		return ingest.WithHint(err, "%s", hint)
 	}
 	return err
 }
@@ -193,9 +196,9 @@ func distance(a, b string) int {
 // invalidValue is the error of a value that its flag cannot take.
 func invalidValue(e *pflag.InvalidValueError) error {
 	f := e.GetFlag()
-	var own *exitError
+	var own *exit.Error
 	if errors.As(e, &own) { // of a value of ours
-		return fmt.Errorf("--%s %w", f.Name, own.err)
+		return fmt.Errorf("--%s %w", f.Name, own.Err)
 	}
 	wanted := "a value of another form"
 	switch kind := f.Value.Type(); kind {
@@ -225,5 +228,8 @@ func invalidValue(e *pflag.InvalidValueError) error {
 // isNumber reports whether s has digits alone, after a sign.
 func isNumber(s string) bool {
 	s = strings.TrimLeft(s, "+-")
-	return s != "" && !slices.ContainsFunc([]byte(s), func(c byte) bool { return c < '0' || c > '9' })
+	return s != "" && !slices.ContainsFunc([]byte(s), func(c byte) bool {
+		return c < '0' ||
+			c > '9'
+	})
 }

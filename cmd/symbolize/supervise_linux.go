@@ -18,6 +18,8 @@ import (
 	"golang.org/x/term"
 
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/ingest"
 )
 
 // Some ends of a process nothing in it can keep from the user: where its address space is
@@ -46,7 +48,7 @@ func supervise() (code int, done bool) {
 	}
 	code, err := superviseChild(limits)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "symbolize: error: %s\n", oneLine(err.Error()))
+		fmt.Fprintf(os.Stderr, "symbolize: error: %s\n", ingest.OneLine(err.Error()))
 	}
 	return code, true
 }
@@ -79,7 +81,7 @@ func memoryLimits() string {
 func superviseChild(limits string) (int, error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return exitFailed, err
+		return exit.Failed, err
 	}
 	cmd := exec.Command(exe, os.Args[1:]...)
 	cmd.Args[0] = "symbolize" // not by the other name: its subcommand is in place already
@@ -94,7 +96,7 @@ func superviseChild(limits string) (int, error) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if err := cmd.Start(); err != nil {
-		return exitFailed, err
+		return exit.Failed, err
 	}
 	go passSignals(signals, cmd.Process)
 	err = cmd.Wait()
@@ -102,26 +104,27 @@ func superviseChild(limits string) (int, error) {
 	reason, memory := words.reason()
 	switch {
 	case memory && limits != "":
-		return exitFailed, fmt.Errorf("out of memory: %s: %s", limits, reason)
+		return exit.Failed, fmt.Errorf("out of memory: %s: %s", limits, reason)
 	case memory:
-		return exitFailed, fmt.Errorf("out of memory: %s", reason)
+		return exit.Failed, fmt.Errorf("out of memory: %s", reason)
 	case reason != "":
-		return exitFailed, fmt.Errorf("the store's database has failed: %s; what was published is "+
-			"whole, and the next run goes on", reason)
+		return exit.Failed,
+			fmt.Errorf("the store's database has failed: %s; what was published is "+
+				"whole, and the next run goes on", reason)
 	}
 	os.Stderr.Write(words.text) // a fault of ours, or output that GODEBUG requests of the runtime
 	switch {
 	case state == nil:
-		return exitFailed, err
+		return exit.Failed, err
 	case state.Exited():
 		return state.ExitCode(), nil
 	case wasInterrupted(state):
-		return exitInterrupted, errors.New("interrupted")
+		return exit.Interrupted, errors.New("interrupted")
 	}
 	if limits != "" {
 		limits = "; " + limits
 	}
-	return exitFailed, fmt.Errorf("the process that did the work was ended: %s%s", state, limits)
+	return exit.Failed, fmt.Errorf("the process that did the work was ended: %s%s", state, limits)
 }
 
 // wasInterrupted reports whether a process was ended by a signal that means an interrupt: it

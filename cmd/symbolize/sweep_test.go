@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/store/db"
 )
 
@@ -38,7 +39,7 @@ func sweepStore(t *testing.T) string {
 			t.Fatal(err)
 		}
 		args := append([]string{"index", "-q", "--no-debug-root", "--store", path}, step.args...)
-		if code, _, stderr := sweepRun(t, args...); code != exitOK {
+		if code, _, stderr := sweepRun(t, args...); code != exit.OK {
 			t.Fatalf("%q: status %d, %s", args, code, stderr)
 		}
 	}
@@ -68,7 +69,7 @@ func TestEveryBit(t *testing.T) {
 	var want []string
 	for _, args := range commands {
 		code, out, stderr := sweepRun(t, args...)
-		if code != exitOK || out == "" {
+		if code != exit.OK || out == "" {
 			t.Fatalf("%q: status %d, %s", args, code, stderr)
 		}
 		want = append(want, out)
@@ -99,11 +100,12 @@ func TestEveryBit(t *testing.T) {
 			}
 			for i, args := range commands {
 				code, out, _ := sweepRun(t, args...)
-				if code == exitOK && out != want[i] {
-					t.Errorf("%s: bit %d of byte %d: %s prints\n%s", filepath.Base(file), bit%8, bit/8,
+				if code == exit.OK && out != want[i] {
+					t.Errorf("%s: bit %d of byte %d: %s prints\n%s", filepath.Base(file), bit%8,
+						bit/8,
 						args[0], firstDifference(out, want[i]))
 				}
-				if code == exitOK {
+				if code == exit.OK {
 					silent++
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/format/pprof"
@@ -49,7 +50,7 @@ func TestTerminal(t *testing.T) {
 				command...)...)
 			env.StdoutTerminal, env.StdoutWidth = tt.terminal, width
 			env.Getenv = func(name string) string { return tt.env[name] }
-			if code := Main(t.Context(), env); code != exitOK {
+			if code := Main(t.Context(), env); code != exit.OK {
 				t.Fatalf("%s, %v: status %d: %s", tt.name, command, code, stderr)
 			}
 			if got := strings.Contains(stdout.String(), "\x1b["); got != tt.color {

@@ -8,6 +8,7 @@ import (
 
 	"symbolize/analyze/calls"
 	"symbolize/analyze/calltree"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 )
 
@@ -69,7 +70,7 @@ func (o *topOptions) addFlags(cmd *cobra.Command) {
 
 func (o *topOptions) validate(args []string) error {
 	if o.rows < 0 {
-		return usagef("-n %d: it is at least 0", o.rows)
+		return exit.Usagef("-n %d: it is at least 0", o.rows)
 	}
 	return cmp.Or(
 		o.inputOptions.validate(args),
@@ -86,7 +87,7 @@ func (o *topOptions) parseBranches() error {
 		return nil
 	}
 	if by := o.parsed.By; len(by) > 1 || by[0] != calltree.Function && by[0] != calltree.Line {
-		return usagef("--branches --by %s: it is function or line", o.by)
+		return exit.Usagef("--branches --by %s: it is function or line", o.by)
 	}
 	o.branches, o.noInlines = true, true
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/calls"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 )
 
@@ -60,7 +61,7 @@ func newTreeCommand(a *app) *cobra.Command {
 
 func (o *treeOptions) validate(args []string) error {
 	if o.depth < 0 {
-		return usagef("--max-depth %d: it is at least 0", o.depth)
+		return exit.Usagef("--max-depth %d: it is at least 0", o.depth)
 	}
 	return cmp.Or(
 		o.inputOptions.validate(args),

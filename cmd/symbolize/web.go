@@ -13,6 +13,7 @@ import (
 	"symbolize/analyze/pprofui"
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 )
 
@@ -60,7 +61,7 @@ func newWebCommand(a *app) *cobra.Command {
 
 func (o *webOptions) validate(args []string) (err error) {
 	if o.port < 0 || o.port > 65535 {
-		return usagef("--port %d: it is from 0 to 65535", o.port)
+		return exit.Usagef("--port %d: it is from 0 to 65535", o.port)
 	}
 	o.mode, err = parseDemangle(o.demangle, "simple")
 	return cmp.Or(o.inputOptions.validate(args), err)

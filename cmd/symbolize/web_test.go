@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 var served = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+/`)
@@ -21,7 +23,7 @@ func TestWeb(t *testing.T) {
 	t.Setenv("HOME", t.TempDir()) // of pprof's settings
 	store := t.TempDir()
 	env, _, stderr := inProcess("--store", store, "index", "-q", filepath.Join(fixtures, "objects"))
-	if code := Main(t.Context(), env); code != exitOK {
+	if code := Main(t.Context(), env); code != exit.OK {
 		t.Fatalf("index: status %d: %s", code, stderr)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -67,7 +69,7 @@ func TestWeb(t *testing.T) {
 		t.Errorf("a page that is not there has status %d", status)
 	}
 	cancel()
-	if code := <-done; code != exitOK {
+	if code := <-done; code != exit.OK {
 		t.Errorf("status %d", code)
 	}
 	if stdout.Len() > 0 {

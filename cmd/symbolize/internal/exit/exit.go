@@ -1,0 +1,107 @@
+// Package exit holds the exit statuses of the command line, the errors that carry one, and what to
+// do about an error.
+package exit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/ingest"
+)
+
+// The exit statuses. Scripts rely on them.
+const (
+	OK          = 0
+	Failed      = 1
+	Usage       = 2
+	Partial     = 3
+	Unresolved  = 4
+	Grown       = 5
+	Interrupted = 130
+)
+
+// Help describes the exit statuses in the text of --help.
+const Help = `  0    done; frames that could not be named are no failure
+  1    failed
+  2    the command line is wrong
+  3    partial: an input could not be read or was damaged, the rest was done
+  4    fewer frames named than --min-resolved asks for
+  5    a function grew by more than diff --fail-above
+  130  interrupted
+`
+
+// Error carries an exit status. Without an Err there is nothing to print: the messages are printed
+// already.
+type Error struct {
+	Code int
+	Err  error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit status %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Usagef is an error of the command line, status 2.
+func Usagef(format string, args ...any) error {
+	return &Error{Code: Usage, Err: fmt.Errorf(format, args...)}
+}
+
+// AsUsage marks an error of cmd's flags or arguments as one of the command line.
+func AsUsage(cmd *cobra.Command, err error) error {
+	var coded *Error
+	if errors.As(err, &coded) {
+		return err
+	}
+	if Hint(err) == "" {
+		err = ingest.WithHint(err, "`%s --help` describes the command line", cmd.CommandPath())
+	}
+	return &Error{Code: Usage, Err: err}
+}
+
+// SilentUsage is an error of the command line whose message is printed already.
+func SilentUsage() error { return &Error{Code: Usage} }
+
+// Hint returns the fix for err: its own hint, else that of the well-known
+// failures of operating systems.
+func Hint(err error) string {
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		return h.Hint()
+	}
+	switch {
+	case errors.Is(err, syscall.ENOSPC) && isTemporary(err):
+		return "free some space, or have TMPDIR name a directory with more"
+	case errors.Is(err, syscall.ENOSPC):
+		return "free some space, or point --store or -o at another disk"
+	case errors.Is(err, syscall.EROFS):
+		return "the file system is read-only: point --store or -o at another place"
+	case errors.Is(err, syscall.EFBIG):
+		return "the size of files is limited: `ulimit -f` shows it, or the file system's format"
+	case errors.Is(err, syscall.EMFILE):
+		return "more files have to be open at a time: raise the limit, ulimit -n"
+	case errors.Is(err, fs.ErrPermission):
+		return "the permissions forbid it: run as the owner, or choose another place"
+	}
+	return ""
+}
+
+// isTemporary reports whether an error is about one of our temporary files.
+func isTemporary(err error) bool {
+	var p *fs.PathError
+	return errors.As(err, &p) && filepath.Dir(p.Path) == filepath.Clean(os.TempDir()) &&
+		strings.HasPrefix(filepath.Base(p.Path), "symbolize-")
+}

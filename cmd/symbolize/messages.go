@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/ingest"
+)
+
+// errBrokenPipe: the reader of standard output went away: `… | head`
+// has read enough.
+var errBrokenPipe = errors.New("standard output was closed")
+
+// pipeWriter marks the broken pipe of standard output, so that no other EPIPE is
+// taken for it.
+type pipeWriter struct{ w io.Writer }
+
+func (p *pipeWriter) Write(b []byte) (int, error) {
+	n, err := p.w.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		err = errBrokenPipe
+	}
+	return n, err
+}
+
+// finish prints the error and returns the exit status.
+func (a *app) finish(ctx context.Context, err error) int {
+	switch {
+	case errors.Is(err, errBrokenPipe):
+		return exit.OK
+	case err == nil && a.partial:
+		return exit.Partial
+	case err == nil:
+		return exit.OK
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		a.print("error", "interrupted")
+		return exit.Interrupted
+	}
+	code := exit.Failed
+	var coded *exit.Error
+	if errors.As(err, &coded) {
+		code = coded.Code
+		if coded.Err == nil {
+			return code
+		}
+	}
+	if code == exit.Unresolved && a.partial {
+		code = exit.Partial // an unread input may be the reason; both are reported
+	}
+	a.print("error", err.Error())
+	if hint := exit.Hint(err); hint != "" {
+		a.print("hint", hint)
+	}
+	return code
+}
+
+// print prints one line of the form `symbolize: KIND: TEXT` on stderr. Names in it
+// may come from captures and files: no control character reaches the terminal.
+func (a *app) print(kind, text string) {
+	fmt.Fprintf(a.env.Stderr, "symbolize: %s: %s\n", kind, ingest.OneLine(text))
+}
+
+// warn prints a warning, with its hint unless that is empty, and no warning twice: a bundle is
+// read for its samples and for its programs.
+func (a *app) warn(text, hint string) {
+	if a.quiet || a.warned[text] {
+		return
+	}
+	if a.warned == nil {
+		a.warned = make(map[string]bool)
+	}
+	a.warned[text] = true
+	a.print("warning", text)
+	if hint != "" {
+		a.print("hint", hint)
+	}
+}
+
+// note prints a message that is neither result nor warning.
+func (a *app) note(text string) {
+	if !a.quiet {
+		a.print("note", text)
+	}
+}
