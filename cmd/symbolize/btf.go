@@ -11,6 +11,7 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/btf"
@@ -48,7 +49,7 @@ func newBTFCommand(a *app) *cobra.Command {
 		GroupID: groupLook,
 		Example: "  symbolize btf prog.bpf.o\n" +
 			"  symbolize btf /sys/kernel/btf/vmlinux 'struct task_struct'",
-		Args: someArgs("FILE"),
+		Args: help.SomeArgs("FILE"),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			return runBTF(ctx, a, &o, args[0], args[1:])
 		}),

@@ -60,9 +60,6 @@ func (a *app) complete(whenNone cobra.ShellCompDirective,
 	}
 }
 
-// completionWords is the annotation of flags that has the words of completeFixed.
-const completionWords = "symbolize_completion"
-
 // isCompleting reports whether a command line is that of the shell that completes another one.
 func isCompleting(args []string) bool {
 	return slices.Contains(args, cobra.ShellCompRequestCmd) ||

@@ -16,6 +16,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 )
 
@@ -71,7 +72,7 @@ func newFilterCommand(a *app) *cobra.Command {
 			"symbolize filter\n" +
 			"  symbolize filter --with capture.data < oops.txt",
 		Args: func(cmd *cobra.Command, args []string) error {
-			err := noArgs(cmd, args)
+			err := help.NoArgs(cmd, args)
 			if err == nil {
 				return nil
 			}

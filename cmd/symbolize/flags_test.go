@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/help"
 )
 
 // everyCommand calls visit for each command of the program that does something.
@@ -51,7 +52,7 @@ func TestLetters(t *testing.T) {
 			}
 			name := strings.Join(path, " ") + " -" + f.Shorthand
 			want, ok := letters[f.Shorthand]
-			if other, of := tools[name]; of && (groupOf(f) == groupTools || cmd.Hidden) {
+			if other, of := tools[name]; of && (help.GroupOf(f) == help.GroupTools || cmd.Hidden) {
 				want, ok = other, true
 				delete(tools, name)
 			}

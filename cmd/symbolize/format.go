@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/ingest"
 )
 
 // The words of --format. Each subcommand takes some of them.
@@ -20,6 +18,8 @@ const (
 	formatPprof  = "pprof"
 	formatFolded = "folded"
 	formatScript = "script"
+	formatHTML   = "html"
+	formatSVG    = "svg"
 )
 
 // textFolded is the hint for terminals of commands whose results can be folded stacks.
@@ -30,16 +30,6 @@ func addFormatFlag(cmd *cobra.Command, p *string, words ...string) {
 	cmd.Flags().StringVar(p, "format", words[0],
 		"`FORMAT` of the result: "+strings.Join(words, " or "))
 	completeFixed(cmd, "format", words)
-}
-
-// writeFacts prints facts as JSON or as text.
-func (a *app) writeFacts(format string, facts any, text func(io.Writer) error) error {
-	return a.writeOutput("", false, func(w io.Writer) error {
-		if format == formatJSON {
-			return ingest.WriteJSON(w, facts)
-		}
-		return text(w)
-	})
 }
 
 func addOutputFlag(fs *pflag.FlagSet, p *string) {
@@ -60,6 +50,9 @@ func addLimitFlag(fs *pflag.FlagSet, p *int, byDefault int, usage string) {
 func addCountFlag(fs *pflag.FlagSet, p *bool) {
 	fs.BoolVar(p, "count", false, "count samples instead of adding up their periods")
 }
+
+// completionWords is the annotation of flags that has the words of completeFixed.
+const completionWords = "symbolize_completion"
 
 // completeFixed makes the shell complete a flag with these words, see app.completeFlags.
 func completeFixed(cmd *cobra.Command, flag string, words []string) {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/inspect"
+	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 )
@@ -31,7 +32,7 @@ func newInfoCommand(a *app) *cobra.Command {
 		Long:    infoLong,
 		GroupID: groupLook,
 		Example: "  symbolize info perf.data\n  symbolize info --format json /usr/bin/perf",
-		Args:    oneArg("FILE"),
+		Args:    help.OneArg("FILE"),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 
 	"symbolize/analyze/lookup"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 )
 
@@ -23,7 +24,7 @@ var otherNames = map[string]pflag.NormalizedName{
 }
 
 func (h *toolFlags) addFlags(fs *pflag.FlagSet, o *lookup.Options) {
-	addGroup(fs, groupTools, func(fs *pflag.FlagSet) {
+	help.AddGroup(fs, help.GroupTools, func(fs *pflag.FlagSet) {
 		fs.BoolVarP(&o.Basenames, "basenames", "s", false, "leave out the directories of files")
 		fs.BoolVarP(&o.Layout.Addresses, "addresses", "a", false,
 			"print each address before its answer")

@@ -16,6 +16,7 @@ import (
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/ingest/filetype"
 	"symbolize/ingest/input"
@@ -49,7 +50,7 @@ func newMapCommand(a *app) *cobra.Command {
 		Example: "  symbolize map --symbols location drops.json\n" +
 			"  symbolize map --hist --unit usecs lat.data\n" +
 			"  symbolize map --heatmap --unit us -o heat.svg lat.data",
-		Args: someArgs("DUMP"),
+		Args: help.SomeArgs("DUMP"),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			return runMap(ctx, a, o, args)
 		}),

@@ -15,12 +15,6 @@ import (
 	"symbolize/ingest"
 )
 
-// Formats of pictures.
-const (
-	formatSVG  = "svg"
-	formatHTML = "html"
-)
-
 // chartStyles are the words of --style, by chart.Style.
 var chartStyles = []string{chart.StyleBCC: "bcc", chart.StyleBpftrace: "bpftrace"}
 

@@ -49,6 +49,16 @@ func (a *app) refuseTerminal(path string, binary bool, text string) error {
 		"name a file with -o FILE, or pipe it on%s", text)
 }
 
+// writeFacts prints facts as JSON or as text.
+func (a *app) writeFacts(format string, facts any, text func(io.Writer) error) error {
+	return a.writeOutput("", false, func(w io.Writer) error {
+		if format == formatJSON {
+			return ingest.WriteJSON(w, facts)
+		}
+		return text(w)
+	})
+}
+
 func buffered(w io.Writer, write func(io.Writer) error) error {
 	bw := bufio.NewWriterSize(w, outputBuffer)
 	if err := write(bw); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 )
 
@@ -42,7 +43,7 @@ func newPerfToProfileCommand(a *app) *cobra.Command {
 		Use:    perfToProfile + " -i IN -o OUT [-f]",
 		Short:  "Convert a perf.data file as pprof asks for it",
 		Hidden: true,
-		Args:   noArgs,
+		Args:   help.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			if o.input == "" || o.output == "" {
 				return exit.Usagef("%s: -i IN and -o OUT are needed", perfToProfile)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/help"
 )
 
 // app is one run of the command line: its surroundings, the options that every
@@ -60,13 +61,19 @@ func newRootCommand(a *app) *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 		Version:       versionText(),
 	}
-	root.SuggestionsMinimumDistance = suggestionDistance
+	root.SuggestionsMinimumDistance = help.SuggestionDistance
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().SortFlags = false
 	a.addFlags(root.PersistentFlags())
-	root.SetUsageFunc(a.usage)
-	root.SetFlagErrorFunc(flagError)
-	root.SetHelpCommand(newHelpCommand())
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		width := 0
+		if a.env.StdoutTerminal {
+			width = a.env.StdoutWidth
+		}
+		return help.PrintUsage(cmd, width)
+	})
+	root.SetFlagErrorFunc(help.FlagError)
+	root.SetHelpCommand(help.NewCommand())
 	root.AddGroup(
 		&cobra.Group{ID: groupMain, Title: "Main commands:"},
 		&cobra.Group{ID: groupLook, Title: "Looking into things:"},
@@ -149,7 +156,7 @@ func needSubcommand(cmd *cobra.Command, args []string) error {
 		}
 		return exit.SilentUsage()
 	}
-	return unknownCommand(cmd, args[0])
+	return help.UnknownCommand(cmd, args[0])
 }
 
 // stdout is where results go.

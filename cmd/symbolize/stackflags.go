@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/input"
 )
@@ -22,7 +23,7 @@ type stackFlags struct {
 	parsed input.StackOptions
 }
 
-func (o *stackFlags) addFlags(fs *pflag.FlagSet) { addGroup(fs, groupStackMap, o.define) }
+func (o *stackFlags) addFlags(fs *pflag.FlagSet) { help.AddGroup(fs, help.GroupStackMap, o.define) }
 
 func (o *stackFlags) define(fs *pflag.FlagSet) {
 	fs.StringVar(&o.counts, "counts", "",

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/store"
 	"symbolize/store/db"
 )
@@ -25,7 +26,7 @@ func newStoreCommand(a *app) *cobra.Command {
 		RunE:    needSubcommand,
 		Args:    cobra.ArbitraryArgs,
 	}
-	cmd.SuggestionsMinimumDistance = suggestionDistance
+	cmd.SuggestionsMinimumDistance = help.SuggestionDistance
 	cmd.AddCommand(
 		newStoreLsCommand(a),
 		newStoreShowCommand(a),

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/store/db"
 )
@@ -48,7 +49,7 @@ func newStoreStatsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Count what the store holds",
-		Args:  noArgs,
+		Args:  help.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err
@@ -136,7 +137,7 @@ func newStoreVerifyCommand(a *app) *cobra.Command {
 		Long: `verify reads the whole newest generation: checksums, the invariants of the tables,
 path rows. Damage makes it exit with 1; conflicts (two files of one build ID with different
 symbols) and leftovers of interrupted runs are only reported.`,
-		Args: noArgs,
+		Args: help.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err
@@ -231,7 +232,7 @@ func newStoreDigestCommand(a *app) *cobra.Command {
 		Long: `digest prints the SHA-256 over the sorted contents: objects, layouts, sources,
 tables. Paths and times are left out, so that two machines with the same files have the same
 digest.`,
-		Args: noArgs,
+		Args: help.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err

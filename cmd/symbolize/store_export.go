@@ -10,6 +10,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -25,7 +26,7 @@ func newStoreExportCommand(a *app) *cobra.Command {
 another. With --for it writes those that captures need, so that the archive names them on any
 host. The same objects give the same bytes.`,
 		Example: `  symbolize store export --for perf.data -o symbols.zst`,
-		Args:    noArgs,
+		Args:    help.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			if err := a.refuseTerminal(output, true, ""); err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/store/db"
 )
 
@@ -43,7 +44,7 @@ cannot be made again.
 --keep 30d drops every object that for 30 days was neither met by index nor used by a report or
 look-up, captured ones too. Those who may write to the store note once a day what they use; who
 may only read it leaves no note. Objects without one stay, and count as used today.`,
-		Args: noArgs,
+		Args: help.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			opts := db.GCOptions{Unreferenced: unreferenced}
 			if keep > 0 {

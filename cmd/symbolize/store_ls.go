@@ -10,6 +10,7 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -70,7 +71,7 @@ func newStoreShowCommand(a *app) *cobra.Command {
 		Long: `show prints the sources and the layout of the object with this build ID; a prefix
 will do. With --functions it prints the functions of each source, in the order in which
 sources are asked.`,
-		Args: oneArg("build ID"),
+		Args: help.OneArg("build ID"),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			if err := checkFormat(format, formatText, formatJSON); err != nil {
 				return err

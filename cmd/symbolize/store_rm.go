@@ -9,6 +9,7 @@ import (
 	"symbolize/analyze/inspect"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/store"
 	"symbolize/store/db"
 )
@@ -27,7 +28,7 @@ It works as gc does, which copies what stays: there must be room for that. Captu
 kernels go like the rest, and cannot be made again. Files are read anew by the next index.`,
 		Example: `  symbolize store rm --dry-run '/home/me/build/*'
   symbolize store rm 93ac61ec`,
-		Args: someArgs("build ID, path or pattern"),
+		Args: help.SomeArgs("build ID, path or pattern"),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			var remove map[buildid.ID]bool
 			err := a.withReader(func(r *db.Reader) (err error) {

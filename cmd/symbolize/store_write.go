@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/ingest/regular"
 	"symbolize/store"
@@ -23,7 +24,7 @@ func newStoreRebuildCommand(a *app) *cobra.Command {
 		Short:       "Make the tables of captured inputs anew",
 		Long: `rebuild makes the tables of inputs that the store keeps, as kallsyms texts, anew with
 this version's decoders. Tables of files are made anew by index, which reads them again.`,
-		Args: noArgs,
+		Args: help.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
 			return a.withExisting(ctx, opts, func(w *db.Writer) error {
 				res, err := w.Rebuild(ctx, db.RebuildOptions{
@@ -62,7 +63,7 @@ func newStoreImportCommand(a *app) *cobra.Command {
 		Use:         "import ARCHIVE…",
 		Annotations: map[string]string{writesAnnotation: "store"},
 		Short:       "Merge archives that export wrote; - is standard input",
-		Args:        someArgs("FILE"),
+		Args:        help.SomeArgs("FILE"),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
 			return a.withWriter(ctx, opts, func(w *db.Writer) error {
 				for _, path := range args {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 )
 
@@ -63,7 +64,7 @@ func newVersionCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  noArgs,
+		Args:  help.NoArgs,
 		RunE: a.runE(func(context.Context, []string) error {
 			if format == formatJSON {
 				return ingest.WriteJSON(a.stdout(), readVersion())

@@ -1,4 +1,6 @@
-package main
+// Package help has the texts that the command line generates about itself: usages with groups of
+// flags, man pages, errors of unknown commands and flags with the one that was probably meant.
+package help
 
 import (
 	"context"
@@ -13,15 +15,15 @@ import (
 
 // The groups of flags that the help text lists apart from a command's other flags.
 const (
-	groupStackMap = "for stack maps"
-	groupTools    = "as of addr2line and llvm-symbolizer"
+	GroupStackMap = "for stack maps"
+	GroupTools    = "as of addr2line and llvm-symbolizer"
 )
 
 // flagGroup is the annotation of flags that names their group.
 const flagGroup = "symbolize_flag_group"
 
-// addGroup adds the flags that define defines to fs, in a group of the help text.
-func addGroup(fs *pflag.FlagSet, group string, define func(*pflag.FlagSet)) {
+// AddGroup adds the flags that define defines to fs, in a group of the help text.
+func AddGroup(fs *pflag.FlagSet, group string, define func(*pflag.FlagSet)) {
 	defined := pflag.NewFlagSet(group, pflag.ContinueOnError)
 	defined.SortFlags = false
 	define(defined)
@@ -34,8 +36,8 @@ func addGroup(fs *pflag.FlagSet, group string, define func(*pflag.FlagSet)) {
 	})
 }
 
-// groupOf returns the group of a flag, "" for none.
-func groupOf(f *pflag.Flag) string {
+// GroupOf returns the group of a flag, "" for none.
+func GroupOf(f *pflag.Flag) string {
 	if g := f.Annotations[flagGroup]; len(g) > 0 {
 		return g[0]
 	}
@@ -50,7 +52,7 @@ func groupedFlags(fs *pflag.FlagSet) (groups []string, sets map[string]*pflag.Fl
 		if f.Hidden {
 			return
 		}
-		g := groupOf(f)
+		g := GroupOf(f)
 		if sets[g] == nil {
 			groups, sets[g] = append(groups, g), newFlagSet(fs)
 		}
@@ -65,9 +67,9 @@ func newFlagSet(like *pflag.FlagSet) *pflag.FlagSet {
 	return fs
 }
 
-// usage prints how a command is called, as cobra does, with the groups of flags apart and lines
-// that fit a terminal.
-func (a *app) usage(cmd *cobra.Command) error {
+// PrintUsage prints how a command is called, as cobra does, with the groups of flags apart and
+// lines of width columns; 0 leaves them as long as they are.
+func PrintUsage(cmd *cobra.Command, width int) error {
 	var b strings.Builder
 	b.WriteString("Usage:")
 	if cmd.Runnable() {
@@ -80,10 +82,6 @@ func (a *app) usage(cmd *cobra.Command) error {
 		fmt.Fprintf(&b, "\n\nExamples:\n%s", cmd.Example)
 	}
 	writeCommands(&b, cmd)
-	width := 0
-	if a.env.StdoutTerminal {
-		width = a.env.StdoutWidth
-	}
 	groups, sets := groupedFlags(cmd.LocalFlags())
 	for _, g := range groups {
 		writeFlags(&b, strings.TrimSpace("Flags "+g), sets[g], width)
@@ -122,8 +120,8 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// newHelpCommand makes `help`, which refuses the names of commands that are none.
-func newHelpCommand() *cobra.Command {
+// NewCommand makes `help`, which refuses the names of commands that are none.
+func NewCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
 		Short: "Help about any command",
@@ -147,7 +145,7 @@ func newHelpCommand() *cobra.Command {
 				return err
 			}
 			if len(rest) > 0 {
-				return unknownCommand(found, rest[0])
+				return UnknownCommand(found, rest[0])
 			}
 			found.InitDefaultHelpFlag()
 			found.InitDefaultVersionFlag()

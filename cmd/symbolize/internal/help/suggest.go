@@ -1,4 +1,4 @@
-package main
+package help
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 	"symbolize/ingest"
 )
 
-// suggestionDistance is how many letters a mistyped command or flag may be off.
-const suggestionDistance = 2
+// SuggestionDistance is how many letters a mistyped command or flag may be off.
+const SuggestionDistance = 2
 
 // toolCommands are commands of perf, pprof, binutils and FlameGraph, with ours for each task.
 var toolCommands = map[string]string{
@@ -77,9 +77,9 @@ var toolFlagHints = map[string]string{
 	"traces":       "`symbolize resolve --format script` prints each stack",
 }
 
-// unknownCommand is the error of a word that is no subcommand of cmd, with the nearest one that
+// UnknownCommand is the error of a word that is no subcommand of cmd, with the nearest one that
 // is, or with ours for a task that other tools have a command for.
-func unknownCommand(cmd *cobra.Command, word string) error {
+func UnknownCommand(cmd *cobra.Command, word string) error {
 	err := fmt.Errorf("unknown command %q for %q", word, cmd.CommandPath())
 	ours := toolCommands[word]
 	if !cmd.HasParent() && ours != "" {
@@ -99,9 +99,9 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	return ingest.WithHint(err, "`%s --help` lists the commands", cmd.CommandPath())
 }
 
-// flagError makes an error of pflag one in our words: without texts of Go's libraries, and with
+// FlagError makes an error of pflag one in our words: without texts of Go's libraries, and with
 // the flag that was meant where one is near.
-func flagError(cmd *cobra.Command, err error) error {
+func FlagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var without *pflag.ValueRequiredError
 	var invalid *pflag.InvalidValueError
@@ -147,7 +147,7 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 // nearFlag returns the visible flag of cmd that word is a beginning of, or a misspelling, "" for
 // none. Of several the nearest is taken, and of equally near ones the first by name.
 func nearFlag(cmd *cobra.Command, word string) (near string) {
-	best := suggestionDistance + 1
+	best := SuggestionDistance + 1
 	visit := func(f *pflag.Flag) {
 		d := distance(strings.ReplaceAll(word, "_", "-"), f.Name)
 		switch {

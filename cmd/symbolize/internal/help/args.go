@@ -1,4 +1,4 @@
-package main
+package help
 
 import (
 	"fmt"
@@ -6,19 +6,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// noArgs refuses arguments.
-func noArgs(cmd *cobra.Command, args []string) error {
+// NoArgs refuses arguments.
+func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	if cmd.HasAvailableSubCommands() {
-		return unknownCommand(cmd, args[0])
+		return UnknownCommand(cmd, args[0])
 	}
 	return fmt.Errorf("%q: `%s` takes no arguments", args[0], cmd.CommandPath())
 }
 
-// oneArg wants one argument, which has this name in the error.
-func oneArg(name string) cobra.PositionalArgs {
+// OneArg wants one argument, which has this name in the error.
+func OneArg(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0:
@@ -30,8 +30,8 @@ func oneArg(name string) cobra.PositionalArgs {
 	}
 }
 
-// someArgs wants at least one argument, which has this name in the error.
-func someArgs(name string) cobra.PositionalArgs {
+// SomeArgs wants at least one argument, which has this name in the error.
+func SomeArgs(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return fmt.Errorf("no %s is named: `%s`", name, cmd.UseLine())
