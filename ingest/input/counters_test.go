@@ -127,6 +127,31 @@ func longGroup(big bool) []byte {
 	return c.Bytes()
 }
 
+// TestReadingsReplayed: readings count in the order of the recording, also where damaged times
+// are in another.
+func TestReadingsReplayed(t *testing.T) {
+	c := groupCapture(false, readID|readGroup, 0)
+	c.read(7, 5, 11, 2, 100, 11, 1, 21)
+	c.read(7, 2, 11, 2, 170, 11, 1, 21)
+	c.read(7, 9, 11, 2, 175, 11, 4, 21)
+	cp, err := openBytes(t, c.Bytes(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	if err := cp.Replay(t.Context(), func(s *ReplaySample) error {
+		got = append(got, fmt.Sprintf("%d: event %d, %d", s.Time, s.Event, s.Period))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"2: event 0, 70", "5: event 0, 100", "5: event 1, 1", "9: event 0, 5",
+		"9: event 1, 3"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestReadingsOfChunks: the count is the same whichever worker reads the reading before.
 func TestReadingsOfChunks(t *testing.T) {
 	for _, big := range []bool{false, true} {

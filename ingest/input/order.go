@@ -9,11 +9,13 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// queuedSample is the time of a sample and the place of its record.
+// queuedSample is the time of a sample, the place of its record, and the counts of its
+// counters: a count is the difference to the reading before it in the recording, not in time.
 type queuedSample struct {
-	time uint64
-	at   sideband.Position
-	size int
+	time   uint64
+	at     sideband.Position
+	size   int
+	counts []sideband.Count
 }
 
 // sampleQueue puts the samples of a perf.data in order of time. perf record writes one
@@ -64,6 +66,7 @@ func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) e
 	var q sampleQueue
 	var s perfdata.Sample
 	var records *perfdata.RecordReader // one for all chunks, as it has a large buffer
+	counters := c.Records.CountersFrom(sideband.Chunk{})
 	for i := range c.Records.NumChunks() {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -79,7 +82,11 @@ func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) e
 			case perfdata.TypeSample:
 				if c.Records.File.DecodeSample(rec, &s) == nil { // others were counted by Profile
 					at := sideband.PositionOf(rec)
-					q.add(queuedSample{c.Clock.At(s.Time, at), at, rec.Size})
+					next := queuedSample{time: c.Clock.At(s.Time, at), at: at, size: rec.Size}
+					if len(s.Read) > 0 {
+						next.counts = counters.Counts(&s, nil)
+					}
+					q.add(next)
 				}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"slices"
 	"testing"
@@ -92,7 +93,7 @@ func TestSampleQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.SortStableFunc(all, func(a, b queuedSample) int { return cmp.Compare(a.time, b.time) })
-	if !slices.Equal(got, all) {
+	if !reflect.DeepEqual(got, all) {
 		t.Error("the samples are not those that came, in order of time")
 	}
 }

@@ -36,8 +36,9 @@ type reader struct {
 	sample  perfdata.Sample
 	split   *splitter
 	// counters has the readings of a group's counters before the sample; nil if no sample has
-	// any.
+	// any, and in a replay, which takes the counts from its queue.
 	counters *sideband.Counters
+	queued   []sideband.Count
 	threads  []threadState // direct-mapped by tid
 	tagger   *tagger       // nil if no tags are kept
 	plain    bool          // chains may be simplified, as their addresses do not matter
@@ -129,8 +130,12 @@ func (r *reader) take(rec *perfdata.Record) bool {
 func (r *reader) count(rec *perfdata.Record) {
 	s := &r.sample
 	r.counts, r.delivered = r.counts[:0], 0
-	if len(s.Read) > 0 {
+	switch {
+	case len(s.Read) == 0:
+	case r.counters != nil:
 		r.counts = r.counters.Counts(s, r.counts)
+	default:
+		r.counts = append(r.counts, r.queued...)
 	}
 	if len(r.counts) == 0 {
 		r.counts = append(r.counts, sideband.Count{Event: s.Event, Count: s.Period})

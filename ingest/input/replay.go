@@ -19,6 +19,7 @@ func (s *perfSource) replay(ctx context.Context, p *ingest.Profile,
 		if err != nil {
 			return err
 		}
+		r.queued = q.counts
 		if !r.take(rec) {
 			return nil
 		}
@@ -48,7 +49,6 @@ func newReplayer(f *foldedSamples, p *ingest.Profile) *replayer {
 	c := f.collector
 	r := &replayer{reader: newReader(c), one: c.Records.Read(nil, sideband.Chunk{}), p: p,
 		number: f.objects, exact: f.exact}
-	r.counters = c.Records.CountersFrom(sideband.Chunk{})
 	r.locator.sb, r.locator.noTable = c.State, c.noTable
 	r.locator.number = r.location
 	for _, ev := range c.events {
