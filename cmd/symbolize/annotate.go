@@ -18,6 +18,7 @@ import (
 	"symbolize/analyze/listing"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/store/bpfprog"
@@ -76,7 +77,7 @@ func newAnnotateCommand(a *app) *cobra.Command {
 	}
 	cmd.RunE = a.runE(func(ctx context.Context, args []string) error {
 		if !cmd.Flags().Changed("format") && filepath.Ext(o.output) == ".html" {
-			o.format = formatHTML
+			o.format = flags.HTML
 		}
 		if err := o.validate(args); err != nil {
 			return err
@@ -91,7 +92,7 @@ func newAnnotateCommand(a *app) *cobra.Command {
 func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	addLimitFlag(fs, &o.limit, -1,
+	flags.AddLimit(fs, &o.limit, -1,
 		"annotate the `N` hottest functions; 0 for all "+
 			"(default: without a pattern 1, of HTML 10; else all)")
 	fs.BoolVar(&o.children, "children", false,
@@ -101,14 +102,14 @@ func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.bytes, "asm-raw", false, "print the bytes of the instructions")
 	fs.StringVar(&o.syntax, "syntax", disasm.Syntaxes[0],
 		"how x86 instructions are written: att or intel as `SYNTAX`")
-	completeFixed(cmd, "syntax", disasm.Syntaxes)
+	flags.Complete(cmd, "syntax", disasm.Syntaxes)
 	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
 		"take the text of source files from `DIR`, at their recorded paths or the ends of these; "+
 			"may be repeated")
-	addFormatFlag(cmd, &o.format, formatText, formatJSON, formatHTML)
-	addOutputFlag(fs, &o.output)
+	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON, flags.HTML)
+	flags.AddOutput(fs, &o.output)
 	o.inputOptions.addFlags(cmd)
-	addCountFlag(fs, &o.count)
+	flags.AddCount(fs, &o.count)
 	addDemangleFlag(cmd, &o.demangle, "simple")
 	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
 }
@@ -124,15 +125,15 @@ func (o *annotateOptions) validate(args []string) (err error) {
 	}
 	if err := cmp.Or(
 		o.inputOptions.validate(o.captures),
-		checkFormat(o.format, formatText, formatJSON, formatHTML),
-		checkWord("--syntax", o.syntax, disasm.Syntaxes),
+		flags.CheckFormat(o.format, flags.Text, flags.JSON, flags.HTML),
+		flags.CheckWord("--syntax", o.syntax, disasm.Syntaxes),
 	); err != nil {
 		return err
 	}
 	switch {
 	case o.limit < -1:
 		return exit.Usagef("-n %d: it is at least 0", o.limit)
-	case o.limit < 0 && len(o.patterns) == 0 && o.format == formatHTML:
+	case o.limit < 0 && len(o.patterns) == 0 && o.format == flags.HTML:
 		o.limit = pageFunctions
 	case o.limit < 0 && len(o.patterns) == 0:
 		o.limit = 1
@@ -189,9 +190,9 @@ func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
 	}
 	err = a.writeOutput(o.output, false, func(w io.Writer) error {
 		switch o.format {
-		case formatJSON:
+		case flags.JSON:
 			return an.WriteJSON(w)
-		case formatHTML:
+		case flags.HTML:
 			return listing.WriteHTML(w, an)
 		}
 		return an.WriteText(w, report.AnnotateText{Addresses: o.addresses, Bytes: o.bytes,

@@ -15,6 +15,7 @@ import (
 	"symbolize/analyze/batch"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/regular"
 )
@@ -133,9 +134,9 @@ func (o *batchGroups) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&o.manifest, "manifest", "",
 		"take keys from `FILE`: columns with tabs between them; the first line names them, the first "+
 			"is path")
-	fs.StringSliceVar(&o.formats, "format", []string{formatPprof},
+	fs.StringSliceVar(&o.formats, "format", []string{flags.Pprof},
 		"`FORMAT` of the profiles: pprof, folded, or both")
-	completeFixed(cmd, "format", []string{formatPprof, formatFolded})
+	flags.Complete(cmd, "format", []string{flags.Pprof, flags.Folded})
 	addDemangleFlag(cmd, &o.demangle, "simple")
 }
 
@@ -143,7 +144,7 @@ func (o *batchGroups) addFlags(cmd *cobra.Command) {
 func (o *batchGroups) grouping() (g batch.Grouping, extensions []string, err error) {
 	g = batch.Grouping{Keys: o.by, Pattern: o.pattern}
 	for _, f := range o.formats {
-		if err := checkFormat(f, formatPprof, formatFolded); err != nil {
+		if err := flags.CheckFormat(f, flags.Pprof, flags.Folded); err != nil {
 			return g, nil, err
 		}
 		extensions = append(extensions, formatExtension[f])
@@ -182,7 +183,7 @@ func (o *batchCaptures) session(a *app) (opts analyze.Options, err error) {
 	if o.keep, err = parseLabels(o.labels); err != nil {
 		return opts, err
 	}
-	if err := checkJobs(o.jobs); err != nil {
+	if err := flags.CheckJobs(o.jobs); err != nil {
 		return opts, err
 	}
 	if o.parts < 1 {

@@ -11,6 +11,7 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -56,12 +57,12 @@ func newBTFCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.base, "base", "",
 		"the `FILE` whose types a kernel module's BTF continues, mostly /sys/kernel/btf/vmlinux")
-	addFormatFlag(cmd, &o.format, formatText, formatJSON, formatC)
+	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON, formatC)
 	return cmd
 }
 
 func runBTF(ctx context.Context, a *app, o *btfOptions, path string, names []string) error {
-	if err := checkFormat(o.format, formatText, formatJSON, formatC); err != nil {
+	if err := flags.CheckFormat(o.format, flags.Text, flags.JSON, formatC); err != nil {
 		return err
 	}
 	blobs, err := a.readBTF(ctx, path, o.base)
@@ -79,7 +80,7 @@ func runBTF(ctx context.Context, a *app, o *btfOptions, path string, names []str
 	}
 	return a.writeOutput("", false, func(w io.Writer) error {
 		switch o.format {
-		case formatJSON:
+		case flags.JSON:
 			return ingest.WriteJSON(w, out)
 		case formatC:
 			return out.WriteC(w)

@@ -22,6 +22,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record"
@@ -94,7 +95,7 @@ func newCaptureCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().SortFlags = false
 	o.register(cmd.Flags())
-	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	cmd.Flags().Lookup("format").Usage = "with --check: `FORMAT` of the result: text or json"
 	return cmd
 }
@@ -118,7 +119,7 @@ func (o *captureOptions) register(fs *pflag.FlagSet) {
 	fs.StringVar(&o.rotate, "rotate", "",
 		"begin a new file after `TIME|SIZE`, as 1h or 100M: each is FILE.YYYYMMDDhhmmsscc, in UTC")
 	o.stacks.register(fs)
-	addPIDFlag(fs, &o.pids,
+	flags.AddPIDs(fs, &o.pids,
 		"the mappings of process `PID` too; with --stacks sample only it; may be repeated")
 	fs.BoolVar(&o.allProcesses, "all-processes", false,
 		"the mappings of all processes that are there at the end")
@@ -131,8 +132,8 @@ func (o *captureOptions) validate(args []string) error {
 	case o.check && (o.output != "" || len(args) > 0):
 		return exit.Usagef("--check records nothing: it goes with neither -o nor COMMAND")
 	case o.check:
-		return checkFormat(o.format, formatText, formatJSON)
-	case o.format != formatText:
+		return flags.CheckFormat(o.format, flags.Text, flags.JSON)
+	case o.format != flags.Text:
 		return exit.Usagef("--format is that of --check: a bundle has one form")
 	case o.output == "":
 		return ingest.WithHint(exit.Usagef("nowhere to write to"), "name a file with -o FILE")

@@ -13,6 +13,7 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/store/db"
@@ -70,7 +71,7 @@ func isCompleting(args []string) bool {
 // its own for good, with all that it refers to: it is done only where it is asked for.
 func (a *app) completeFlags(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if words := f.Annotations[completionWords]; words != nil {
+		if words := f.Annotations[flags.CompletionWords]; words != nil {
 			completeFlag(cmd, f.Name, cobra.FixedCompletions(words, noFiles))
 		}
 	})

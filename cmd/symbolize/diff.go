@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/diff"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -74,9 +75,9 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 	fs.StringArrayVar(&o.base, "base", nil,
 		"compare with this `FILE`; all arguments are then of the new side; may be repeated")
 	fs.BoolVar(&o.lines, "lines", false, "compare line by line; the same as --by line")
-	addLimitFlag(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
+	flags.AddLimit(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
 	fs.StringVar(&o.sort, "sort", topSorts[0], "sort, test and judge by `flat` or cum")
-	completeFixed(cmd, "sort", topSorts)
+	flags.Complete(cmd, "sort", topSorts)
 	addNormalizeFlag(fs, &o.normalize)
 	fs.Float64Var(&o.minShare, "min-share", defaultMin,
 		"leave out functions with less than `PCT` percent of the total on both sides")
@@ -84,7 +85,7 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 		"a corrected p below `P` is significant, where there are several profiles a side")
 	fs.Float64Var(&o.failAbove, "fail-above", 0,
 		"exit with 5 if a function grew by more than `PCT` percent, significantly if that is tested")
-	addFormatFlag(cmd, &o.format, formatText, formatJSON, formatFolded)
+	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON, flags.Folded)
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
 	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
@@ -106,7 +107,7 @@ func (o *diffOptions) validate(args []string) error {
 			"`symbolize diff BASE NEW`, or --base FILE for each of several and the new ones behind")
 	}
 	switch {
-	case o.format == formatFolded && o.judged:
+	case o.format == flags.Folded && o.judged:
 		return exit.Usagef("--fail-above needs --format text or json")
 	case o.rows < 0:
 		return exit.Usagef("-n %d: it is at least 0", o.rows)
@@ -120,8 +121,8 @@ func (o *diffOptions) validate(args []string) error {
 	}
 	return cmp.Or(
 		o.inputOptions.validate(args),
-		checkFormat(o.format, formatText, formatJSON, formatFolded),
-		checkWord("--sort", o.sort, topSorts),
+		flags.CheckFormat(o.format, flags.Text, flags.JSON, flags.Folded),
+		flags.CheckWord("--sort", o.sort, topSorts),
 		checkShare(o.minShare),
 		o.selectOptions.parse(&o.keep),
 	)
@@ -134,7 +135,7 @@ func runDiff(ctx context.Context, a *app, o *diffOptions, args []string) error {
 	}
 	return a.withSides(ctx, &o.inputOptions, base, sides, func(s *session, before,
 		after []diff.Input) error {
-		if o.format == formatFolded {
+		if o.format == flags.Folded {
 			return a.writeFolded(s, o, before, after)
 		}
 		d, err := diff.New(before, after, o.options(s, after[0].Profile))

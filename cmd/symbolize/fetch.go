@@ -13,6 +13,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/store/db"
 	"symbolize/store/debuginfod"
@@ -22,7 +23,7 @@ type fetchOptions struct {
 	servers   []string
 	dryRun    bool
 	jobs      int
-	maxMemory byteSize
+	maxMemory flags.Size
 	writer    db.WriterOptions
 }
 

@@ -16,6 +16,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 )
@@ -122,7 +123,7 @@ func (o *filterOptions) validate() (err error) {
 			return err
 		}
 	}
-	if err := checkJobs(o.input.jobs); err != nil {
+	if err := flags.CheckJobs(o.input.jobs); err != nil {
 		return err
 	}
 	o.mode, err = parseDemangle(o.demangle, "simple")

@@ -16,6 +16,7 @@ import (
 	"symbolize/analyze/flame"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -53,7 +54,7 @@ was done; 130 interrupted.`
 // flamegraphFormats are the formats with their extensions; none of speedscope's and the
 // Firefox Profiler's own.
 var flamegraphFormats = []struct{ name, extension string }{
-	{formatHTML, ".html"}, {"svg", ".svg"}, {formatFolded, ".folded"},
+	{flags.HTML, ".html"}, {"svg", ".svg"}, {flags.Folded, ".folded"},
 	{"speedscope", ".speedscope.json"}, {"gecko", ".gecko.json"},
 }
 
@@ -85,10 +86,10 @@ func newFlamegraphCommand(a *app) *cobra.Command {
 func (o *flamegraphOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	addOutputFlag(fs, &o.output)
+	flags.AddOutput(fs, &o.output)
 	fs.StringVar(&o.format, "format", "", "`FORMAT`: html, svg, folded, speedscope or gecko "+
 		"(default by the name of -o)")
-	completeFixed(cmd, "format", o.formats())
+	flags.Complete(cmd, "format", o.formats())
 	fs.StringArrayVar(&o.base, "base", nil,
 		"draw what differs from this `FILE`; may be repeated. The arguments are the new side")
 	addNormalizeFlag(fs, &o.normalize)
@@ -112,7 +113,7 @@ func (o *flamegraphOptions) formats() (words []string) {
 // chooseFormat decides by --format and the output's name.
 func (o *flamegraphOptions) chooseFormat() error {
 	if o.format != "" {
-		return checkFormat(o.format, o.formats()...)
+		return flags.CheckFormat(o.format, o.formats()...)
 	}
 	o.format = flamegraphFormats[0].name
 	name := filepath.Base(o.output)
@@ -153,7 +154,7 @@ func (o *flamegraphOptions) validateSides() error {
 		return nil
 	case o.labelsGiven:
 		return exit.Usagef("--labels and --base are not for one graph")
-	case o.format == formatFolded:
+	case o.format == flags.Folded:
 		return ingest.WithHint(exit.Usagef("--base: no folded stacks of two sides"),
 			"`symbolize diff --format folded` writes them")
 	case o.format != page && o.format != svg:
@@ -175,7 +176,7 @@ func runFlamegraph(ctx context.Context, a *app, o *flamegraphOptions, paths []st
 			Keep: o.keep, By: opts.By, Filter: opts.Filter, Name: opts.Demangler.Name,
 			MinShare: o.minShare / 100, Reverse: o.reverse})
 		a.warnUnmatched(g.Unmatched())
-		if o.format == "svg" || o.format == formatFolded {
+		if o.format == "svg" || o.format == flags.Folded {
 			a.printOtherEvents(p, opts.Event)
 		}
 		return o.write(a, g)
@@ -186,7 +187,7 @@ func runFlamegraph(ctx context.Context, a *app, o *flamegraphOptions, paths []st
 func (o *flamegraphOptions) isPage() bool { return o.format == flamegraphFormats[0].name }
 
 func (o *flamegraphOptions) checkOutput(a *app, paths []string) error {
-	return cmp.Or(a.refuseTerminal(o.output, o.isPage(), textFolded),
+	return cmp.Or(a.refuseTerminal(o.output, o.isPage(), flags.FoldedHint),
 		refuseOverwrite(paths, []string{o.output}))
 }
 

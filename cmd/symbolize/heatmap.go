@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze/heat"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 )
@@ -59,7 +60,7 @@ func newTimelineCommand(a *app) *cobra.Command {
 	}, o)
 	cmd.Flags().StringVar(&o.by, "by", timelineRows[0], "a row for each `ATTRIBUTE`: "+
 		strings.Join(timelineRows, ", "))
-	completeFixed(cmd, "by", timelineRows)
+	flags.Complete(cmd, "by", timelineRows)
 	return cmd
 }
 
@@ -73,23 +74,24 @@ func newHeatCommand(a *app, cmd *cobra.Command, o *heatOptions) *cobra.Command {
 	})
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	addOutputFlag(fs, &o.output)
-	addFormatFlag(cmd, &o.format, formatHTML, formatJSON)
+	flags.AddOutput(fs, &o.output)
+	flags.AddFormat(cmd, &o.format, flags.HTML, flags.JSON)
 	o.timed = true
 	o.inputOptions.addFlags(cmd)
 	return cmd
 }
 
 func (o *heatOptions) validate(args []string) error {
-	err := cmp.Or(o.inputOptions.validate(args), checkFormat(o.format, formatHTML, formatJSON))
+	err := cmp.Or(o.inputOptions.validate(args), flags.CheckFormat(o.format, flags.HTML,
+		flags.JSON))
 	if o.by != "" {
-		err = cmp.Or(err, checkWord("--by", o.by, timelineRows))
+		err = cmp.Or(err, flags.CheckWord("--by", o.by, timelineRows))
 	}
 	return err
 }
 
 func runHeat(ctx context.Context, a *app, o *heatOptions, paths []string) error {
-	err := cmp.Or(a.refuseTerminal(o.output, o.format == formatHTML, "; --format json is text"),
+	err := cmp.Or(a.refuseTerminal(o.output, o.format == flags.HTML, "; --format json is text"),
 		refuseOverwrite(paths, []string{o.output}))
 	if err != nil {
 		return err
@@ -117,8 +119,8 @@ func runHeat(ctx context.Context, a *app, o *heatOptions, paths []string) error 
 			return err
 		}
 		m := flame.NewHeatMap(p, o.kind(), event, grid)
-		return a.writeOutput(o.output, o.format == formatHTML, func(w io.Writer) error {
-			if o.format == formatJSON {
+		return a.writeOutput(o.output, o.format == flags.HTML, func(w io.Writer) error {
+			if o.format == flags.JSON {
 				return m.WriteJSON(w)
 			}
 			return m.WriteHTML(w)

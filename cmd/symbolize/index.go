@@ -19,6 +19,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -41,7 +42,7 @@ type indexOptions struct {
 	bccDirs    []string
 	noDebug    bool
 	jobs       int
-	maxMemory  byteSize
+	maxMemory  flags.Size
 	namesOnly  bool
 	demangle   bool
 	noUnwind   bool
@@ -128,7 +129,7 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	addBCCFlag(fs, &o.bccDirs)
 	addWriterFlags(fs, &o.writer)
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
-	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	cmd.MarkFlagsMutuallyExclusive("debug-root", "no-debug-root")
 	cmd.MarkFlagsMutuallyExclusive("demangle", "names-only")
 	cmd.MarkFlagsMutuallyExclusive("demangle", "no-unwind")
@@ -154,7 +155,7 @@ func (o *indexOptions) validate(args []string) error {
 		}
 		o.kallsymsID = id
 	}
-	return cmp.Or(checkJobs(o.jobs), checkFormat(o.format, formatText, formatJSON))
+	return cmp.Or(flags.CheckJobs(o.jobs), flags.CheckFormat(o.format, flags.Text, flags.JSON))
 }
 
 func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err error) {
@@ -259,12 +260,12 @@ func (a *app) reportIndex(o *indexOptions, path string, named int, sum *indexer.
 		err = ingest.WithHint(p, "%s", p.Hint)
 		sum.Problems = sum.Problems[1:]
 	}
-	if o.quality && o.format == formatText && sum != nil {
+	if o.quality && o.format == flags.Text && sum != nil {
 		if qualityErr := writeQuality(a.stdout(), sum.Quality); qualityErr != nil {
 			return cmp.Or(err, qualityErr)
 		}
 	}
-	if o.format == formatJSON {
+	if o.format == flags.JSON {
 		jsonErr := ingest.WriteJSON(a.stdout(), indexJSON(a, path, sum, captured, err))
 		if jsonErr != nil {
 			return cmp.Or(err, jsonErr)
@@ -272,7 +273,7 @@ func (a *app) reportIndex(o *indexOptions, path string, named int, sum *indexer.
 	}
 	if !a.quiet {
 		a.printProblems(sum.Problems)
-		if o.format == formatText && (err == nil || sum.Read > 0) {
+		if o.format == flags.Text && (err == nil || sum.Read > 0) {
 			writeIndexSummary(a.env.Stderr, path, sum, captured)
 		}
 	}
@@ -365,7 +366,7 @@ func runExplain(ctx context.Context, a *app, o *indexOptions, paths []string) er
 		return err
 	}
 	a.partial = len(x.Problems) > 0
-	if o.format == formatJSON {
+	if o.format == flags.JSON {
 		return ingest.WriteJSON(a.stdout(), x)
 	}
 	for i, p := range x.Problems {

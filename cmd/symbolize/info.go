@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/inspect"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -25,7 +26,7 @@ Exit status: 0 done; 1 failed; 2 usage; 3 the file is damaged, what could be rea
 
 func newInfoCommand(a *app) *cobra.Command {
 	var format string
-	var stacks stackFlags
+	var stacks flags.StackMap
 	cmd := &cobra.Command{
 		Use:     "info FILE",
 		Short:   "Say what a capture or an object file holds",
@@ -34,15 +35,15 @@ func newInfoCommand(a *app) *cobra.Command {
 		Example: "  symbolize info perf.data\n  symbolize info --format json /usr/bin/perf",
 		Args:    help.OneArg("FILE"),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
-			if err := checkFormat(format, formatText, formatJSON); err != nil {
+			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
-			if err := stacks.parse(nil); err != nil {
+			if err := stacks.Parse(nil); err != nil {
 				return err
 			}
 			setGC(a.env.Getenv, foldGC)
 			info, err := inspect.File(ctx, args[0],
-				input.Options{Stacks: stacks.parsed, Stdin: a.env.Stdin})
+				input.Options{Stacks: stacks.Parsed, Stdin: a.env.Stdin})
 			if errors.Is(err, input.ErrNotCapture) {
 				return ingest.WithHint(err,
 					"info knows perf.data files, pprof profiles, stack maps and ELF files")
@@ -52,15 +53,15 @@ func newInfoCommand(a *app) *cobra.Command {
 			}
 			a.partial = info.Damaged()
 			return a.writeOutput("", false, func(w io.Writer) error {
-				if format == formatJSON {
+				if format == flags.JSON {
 					return ingest.WriteJSON(w, info)
 				}
 				return info.WriteText(w)
 			})
 		}),
 	}
-	addFormatFlag(cmd, &format, formatText, formatJSON)
+	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
 	cmd.Flags().SortFlags = false
-	stacks.addFlags(cmd.Flags())
+	stacks.AddTo(cmd.Flags())
 	return cmd
 }

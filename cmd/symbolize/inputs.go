@@ -11,6 +11,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/record/cpulist"
@@ -36,11 +37,11 @@ type inputOptions struct {
 	kallsyms []string
 	bccDirs  []string
 
-	stacks stackFlags
+	stacks flags.StackMap
 
 	trustPaths bool
 	jobs       int
-	maxMemory  byteSize
+	maxMemory  flags.Size
 
 	names     string             // of --names, in subcommands that have it
 	policy    resolve.NamePolicy // names parsed
@@ -64,8 +65,8 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 	fs.SortFlags = false
 	fs.StringVar(&o.event, "event", "", "only samples of this `EVENT`")
 	fs.StringSliceVar(&o.comms, "comm", nil, "only threads of this `NAME`; may be repeated")
-	addPIDFlag(fs, &o.pids, "only this `PID`; may be repeated")
-	fs.Var((*pidList[int32])(&o.tids), "tid", "only this thread, by its `TID`; may be repeated")
+	flags.AddPIDs(fs, &o.pids, "only this `PID`; may be repeated")
+	fs.Var((*flags.PIDs[int32])(&o.tids), "tid", "only this thread, by its `TID`; may be repeated")
 	fs.StringVar(&o.cpus, "cpu", "", "only these CPUs, a `LIST` as 0,2-3")
 	fs.StringVar(&o.weight, "weight", "",
 		"weigh samples by this `FIELD` of their tracepoint, as bytes_alloc, in place of the period")
@@ -89,7 +90,7 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.trustPaths, "trust-paths", false,
 		"where a capture has no build ID, take the file now at the path for the one that ran")
 	if !o.timed {
-		o.stacks.addFlags(fs)
+		o.stacks.AddTo(fs)
 	}
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
 }
@@ -106,7 +107,7 @@ func addJobsFlag(fs *pflag.FlagSet, jobs *int) {
 	fs.IntVarP(jobs, "jobs", "j", 0, "use at most `N` cores (default all)")
 }
 
-func addWorkFlags(fs *pflag.FlagSet, jobs *int, maxMemory *byteSize) {
+func addWorkFlags(fs *pflag.FlagSet, jobs *int, maxMemory *flags.Size) {
 	addJobsFlag(fs, jobs)
 	fs.Var(maxMemory, "max-memory",
 		"try to stay below `SIZE` of memory, as 512MiB or 2G (default: no limit of our own)")
@@ -130,7 +131,8 @@ func (o *inputOptions) validate(args []string) error {
 			o.cpu = append(o.cpu, int32(n))
 		}
 	}
-	if err := cmp.Or(checkJobs(o.jobs), o.stacks.parse(o.kallsyms)); err != nil || o.names == "" {
+	if err := cmp.Or(flags.CheckJobs(o.jobs), o.stacks.Parse(o.kallsyms)); err != nil ||
+		o.names == "" {
 		return err
 	}
 	o.policy, err = parseNames(o.names)
@@ -141,11 +143,11 @@ func (o *inputOptions) validate(args []string) error {
 func addNamesFlag(cmd *cobra.Command, names *string, usage string) {
 	cmd.Flags().StringVar(names, "names", "",
 		"where symbol and debug information name a function differently, show the name of: "+usage)
-	completeFixed(cmd, "names", resolve.NamePolicies)
+	flags.Complete(cmd, "names", resolve.NamePolicies)
 }
 
 func parseNames(names string) (resolve.NamePolicy, error) {
-	if err := checkWord("--names", names, resolve.NamePolicies); err != nil {
+	if err := flags.CheckWord("--names", names, resolve.NamePolicies); err != nil {
 		return 0, err
 	}
 	return resolve.ParseNamePolicy(names)
@@ -191,13 +193,13 @@ func addDemangleFlag(cmd *cobra.Command, mode *string, byDefault string) {
 	cmd.Flags().StringVar(mode, "demangle", "",
 		"how much of C++ and Rust names is shown: simple, templates, full or none as `MODE` (default "+
 			byDefault+")")
-	completeFixed(cmd, "demangle", demangleModes)
+	flags.Complete(cmd, "demangle", demangleModes)
 }
 
 // parseDemangle reads --demangle; byDefault is the mode where it is not given.
 func parseDemangle(mode, byDefault string) (report.Mode, error) {
 	mode = cmp.Or(mode, byDefault)
-	if err := checkWord("--demangle", mode, demangleModes); err != nil {
+	if err := flags.CheckWord("--demangle", mode, demangleModes); err != nil {
 		return 0, err
 	}
 	return report.ParseMode(mode)

@@ -15,6 +15,7 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -33,7 +34,7 @@ type lookupOptions struct {
 	aliases  toolFlags
 
 	jobs      int
-	maxMemory byteSize
+	maxMemory flags.Size
 }
 
 // The words of --style.
@@ -109,14 +110,14 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 		"addresses are file offsets; of a kernel, offsets from _text")
 	fs.StringVar(&o.Section, "section", "", "addresses count from the start of section `NAME`")
 	fs.StringVar(&o.style, "style", styleLLVM, "`STYLE` of the output: llvm, gnu or json")
-	completeFixed(cmd, "style", lookupStyles)
-	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	flags.Complete(cmd, "style", lookupStyles)
+	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	fs.Lookup("format").Usage = "`FORMAT` of the output: text, in the form of --style, or json, " +
 		"the same as --style json"
 	addNamesFlag(cmd, &o.names, "`symbols` or dwarf (default as the style's tool does)")
 	fs.StringVar(&o.demangle, "demangle", "full",
 		"how much of C++ and Rust names is shown: simple, templates, `full` or none")
-	completeFixed(cmd, "demangle", demangleModes)
+	flags.Complete(cmd, "demangle", demangleModes)
 	fs.BoolVar(&o.NoInlines, "no-inlines", false, "leave out inlined calls")
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
 	o.aliases.addFlags(fs, &o.Options)
@@ -142,11 +143,12 @@ func (o *lookupOptions) validate(args []string) (err error) {
 		}
 	}
 	o.style = strings.ToLower(o.style) // llvm-symbolizer's are GNU, JSON, LLVM
-	if o.format == formatJSON {
+	if o.format == flags.JSON {
 		o.style = styleJSON
 	}
-	err = cmp.Or(checkFormat(o.format, formatText, formatJSON),
-		checkWord("--style", o.style, lookupStyles), checkJobs(o.jobs), o.aliases.apply(o))
+	err = cmp.Or(flags.CheckFormat(o.format, flags.Text, flags.JSON),
+		flags.CheckWord("--style", o.style, lookupStyles), flags.CheckJobs(o.jobs),
+		o.aliases.apply(o))
 	if err != nil {
 		return err
 	}

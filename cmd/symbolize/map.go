@@ -16,6 +16,7 @@ import (
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/ingest/filetype"
@@ -61,18 +62,19 @@ func newMapCommand(a *app) *cobra.Command {
 		"ID=NAME where the kernel cut the name")
 	fs.StringVar(&o.btf, "btf", "",
 		"the BPF object `FILE`, or BTF, that tells the types of a dump without them")
-	addOutputFlag(fs, &o.output)
+	flags.AddOutput(fs, &o.output)
 	fs.StringVar(&o.format, "format", "",
 		"`FORMAT` of the result: text or json; for --heatmap also svg or html (default text, or "+
 			"by the name of -o)")
-	completeFixed(cmd, "format", []string{formatText, formatJSON, formatSVG, formatHTML})
+	flags.Complete(cmd, "format", []string{flags.Text, flags.JSON, flags.SVG, flags.HTML})
 	o.addFlags(cmd)
 	return cmd
 }
 
 func runMap(ctx context.Context, a *app, o *mapOptions, paths []string) error {
 	if o.format != "" {
-		if err := checkFormat(o.format, formatText, formatJSON, formatSVG, formatHTML); err != nil {
+		if err := flags.CheckFormat(o.format, flags.Text, flags.JSON, flags.SVG,
+			flags.HTML); err != nil {
 			return err
 		}
 	}
@@ -136,7 +138,7 @@ func (l mapLog) Damage(text, hint string) {
 
 // writeMap writes a result in the format that was asked for.
 func (a *app) writeMap(o *mapOptions, json, text func(io.Writer) error) error {
-	if o.format == formatJSON {
+	if o.format == flags.JSON {
 		text = json
 	}
 	return a.writeOutput(o.output, false, text)
@@ -154,7 +156,7 @@ func runMapObject(ctx context.Context, a *app, o *mapOptions, path string) error
 
 // runMapValues prints keys and values.
 func runMapValues(a *app, o *mapOptions, m *bpfmap.Dump) error {
-	v, err := m.Values(o.format == formatJSON, mapLog{a})
+	v, err := m.Values(o.format == flags.JSON, mapLog{a})
 	if err != nil {
 		return err
 	}
@@ -186,7 +188,7 @@ func runSymbols(ctx context.Context, a *app, o *mapOptions, m *bpfmap.Dump,
 	}
 	inputs := inputOptions{with: o.with, kallsyms: o.kallsyms, bundles: bundles}
 	if len(o.kallsyms) > 0 {
-		inputs.stacks.parsed.Kallsyms = o.kallsyms[0]
+		inputs.stacks.Parsed.Kallsyms = o.kallsyms[0]
 	}
 	s, err := a.openSession(ctx, &inputs)
 	if err != nil {

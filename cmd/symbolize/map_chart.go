@@ -12,6 +12,7 @@ import (
 	"symbolize/analyze/chart"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -52,7 +53,7 @@ func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
 		"counts by code address with names: the `FIELD` of the key that is one; key for all of it")
 	fs.BoolVar(&o.returns, "return-addresses", false,
 		"the addresses of --symbols are where calls return to: show the line of the call")
-	addLimitFlag(fs, &o.rows, defaultSymbolRows, "print the `N` heaviest of --symbols; 0 for all")
+	flags.AddLimit(fs, &o.rows, defaultSymbolRows, "print the `N` heaviest of --symbols; 0 for all")
 	fs.StringVar(&o.hist, "hist", "",
 		"draw histograms; the `SCALE` is the scale of the slots: "+chart.ScaleNames)
 	fs.Lookup("hist").NoOptDefVal = autoScale
@@ -70,8 +71,8 @@ func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
 	fs.StringArrayVar(&o.kallsyms, "kallsyms", nil,
 		"kallsyms `FILE` of the boot that the dump is of, for --symbols")
 	addDemangleFlag(cmd, &o.demangle, "simple")
-	completeFixed(cmd, "style", chartStyles)
-	completeFixed(cmd, "hist", strings.Fields("log2 bcc bpftrace linear lhist"))
+	flags.Complete(cmd, "style", chartStyles)
+	flags.Complete(cmd, "hist", strings.Fields("log2 bcc bpftrace linear lhist"))
 }
 
 // checkHist refuses `--hist log2 FILE`: a flag that can stand alone takes its value with
@@ -104,7 +105,7 @@ func (o *mapChartOptions) validate() error {
 		return exit.Usagef("--cleared is for --heatmap")
 	}
 	if o.style != "" {
-		if err := checkWord("--style", o.style, chartStyles); err != nil {
+		if err := flags.CheckWord("--style", o.style, chartStyles); err != nil {
 			return err
 		}
 	}
@@ -115,7 +116,7 @@ func (o *mapChartOptions) validate() error {
 		}
 		o.scale = &s
 	}
-	if o.format == formatSVG || o.format == formatHTML {
+	if o.format == flags.SVG || o.format == flags.HTML {
 		if !o.heatmap {
 			return exit.Usagef("--format %s is for --heatmap", o.format)
 		}
@@ -138,7 +139,7 @@ func runHeatMap(a *app, o *mapOptions, in *bpfmap.Dumps) error {
 		return err
 	}
 	format := o.heatFormat()
-	if format == formatSVG { // the others hold them
+	if format == flags.SVG { // the others hold them
 		for _, note := range m.Notes {
 			a.note(m.Title + ": " + note)
 		}
@@ -146,11 +147,11 @@ func runHeatMap(a *app, o *mapOptions, in *bpfmap.Dumps) error {
 	return a.writeOutput(o.output, false, func(w io.Writer) error {
 		var out []byte
 		switch format {
-		case formatJSON:
+		case flags.JSON:
 			return ingest.WriteJSON(w, bpfmap.NewHeatReport(m))
-		case formatSVG:
+		case flags.SVG:
 			out = m.AppendSVG(nil)
-		case formatHTML:
+		case flags.HTML:
 			out = m.AppendHTML(nil)
 		default:
 			terminal := a.env.StdoutTerminal && (o.output == "" || o.output == "-")
@@ -168,11 +169,11 @@ func (o *mapChartOptions) heatFormat() string {
 	}
 	switch strings.ToLower(filepath.Ext(o.output)) {
 	case ".svg":
-		return formatSVG
+		return flags.SVG
 	case ".html", ".htm":
-		return formatHTML
+		return flags.HTML
 	case ".json":
-		return formatJSON
+		return flags.JSON
 	}
-	return formatText
+	return flags.Text
 }

@@ -3,12 +3,14 @@ package main
 import (
 	"runtime"
 	"runtime/debug"
+
+	"symbolize/cmd/symbolize/internal/flags"
 )
 
 // limitMemory makes the garbage collector hold the process below max bytes where
 // it can; 0 leaves the limit as $GOMEMLIMIT has it. GOGC stays: with it off a limit
 // below the memory in use makes the collector run without end (measured).
-func limitMemory(max byteSize) {
+func limitMemory(max flags.Size) {
 	if max > 0 {
 		debug.SetMemoryLimit(int64(max))
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"symbolize/cmd/symbolize/internal/flags"
 )
 
 type missingOptions struct {
@@ -35,14 +37,15 @@ func newMissingCommand(a *app) *cobra.Command {
 			return runMissing(ctx, a, o, args)
 		}),
 	}
-	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	o.inputOptions.addFlags(cmd)
-	addCountFlag(cmd.Flags(), &o.count)
+	flags.AddCount(cmd.Flags(), &o.count)
 	return cmd
 }
 
 func (o *missingOptions) validate(args []string) error {
-	return cmp.Or(o.inputOptions.validate(args), checkFormat(o.format, formatText, formatJSON))
+	return cmp.Or(o.inputOptions.validate(args), flags.CheckFormat(o.format, flags.Text,
+		flags.JSON))
 }
 
 func runMissing(ctx context.Context, a *app, o *missingOptions, paths []string) error {
@@ -54,7 +57,7 @@ func runMissing(ctx context.Context, a *app, o *missingOptions, paths []string) 
 		a.printWarnings(p)
 		c := s.coverage(p, o.count)
 		return a.writeOutput("", false, func(w io.Writer) error {
-			if o.format == formatJSON {
+			if o.format == flags.JSON {
 				return c.WriteMissingJSON(w)
 			}
 			return c.WriteMissing(w)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/newfile"
 )
@@ -52,7 +53,7 @@ func (a *app) refuseTerminal(path string, binary bool, text string) error {
 // writeFacts prints facts as JSON or as text.
 func (a *app) writeFacts(format string, facts any, text func(io.Writer) error) error {
 	return a.writeOutput("", false, func(w io.Writer) error {
-		if format == formatJSON {
+		if format == flags.JSON {
 			return ingest.WriteJSON(w, facts)
 		}
 		return text(w)

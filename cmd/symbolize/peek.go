@@ -11,6 +11,7 @@ import (
 
 	"symbolize/analyze/calls"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -44,7 +45,7 @@ func newPeekCommand(a *app) *cobra.Command {
 			return runPeek(ctx, a, o, args[1:])
 		}),
 	}
-	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
 	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
@@ -67,7 +68,7 @@ func (o *peekOptions) validate(args []string) (err error) {
 	}
 	return cmp.Or(
 		o.inputOptions.validate(args[1:]),
-		checkFormat(o.format, formatText, formatJSON),
+		flags.CheckFormat(o.format, flags.Text, flags.JSON),
 		o.selectOptions.parse(&o.keep),
 	)
 }

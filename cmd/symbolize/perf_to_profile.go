@@ -14,6 +14,7 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 )
@@ -73,7 +74,7 @@ func (o *convertOptions) run(ctx context.Context, a *app) error {
 	}
 	return a.withProfile(ctx, &o.inputOptions, []string{o.input},
 		func(s *session, p *ingest.Profile) error {
-			r := &resolveRun{a: a, o: &resolveOptions{format: formatPprof}, s: s,
+			r := &resolveRun{a: a, o: &resolveOptions{format: flags.Pprof}, s: s,
 				demangler: report.NewDemangler(report.Simple)}
 			var b bytes.Buffer
 			if err := r.encode(&b, p); err != nil {

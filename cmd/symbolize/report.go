@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze/heat"
 	"symbolize/analyze/listing"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/store/bpfprog"
@@ -63,10 +64,10 @@ func newReportCommand(a *app) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	addOutputFlag(fs, &o.output)
+	flags.AddOutput(fs, &o.output)
 	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
 		"search source files in `DIR`; may be repeated")
-	addCountFlag(fs, &o.count)
+	flags.AddCount(fs, &o.count)
 	addDemangleFlag(cmd, &o.demangle, "simple")
 	o.inputOptions.addFlags(cmd)
 	return cmd

@@ -12,6 +12,7 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -71,14 +72,14 @@ func newResolveCommand(a *app) *cobra.Command {
 func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	addOutputFlag(fs, &o.output)
+	flags.AddOutput(fs, &o.output)
 	fs.StringVar(&o.format, "format", "",
 		"`FORMAT`: pprof, folded, json or script (default by the name of -o)")
-	completeFixed(cmd, "format", resolveFormats)
+	flags.Complete(cmd, "format", resolveFormats)
 	fs.BoolVar(&o.each, "each", false,
 		"write a file for each capture: beside it, or in the directory that -o names")
 	o.inputOptions.addFlags(cmd)
-	addCountFlag(fs, &o.count)
+	flags.AddCount(fs, &o.count)
 	fs.Float64Var(&o.minResolved, "min-resolved", 0,
 		"exit with 4 if less than `PCT` percent of the frames, by weight, have a name")
 	fs.StringVar(&o.summary, "summary", "",
@@ -119,21 +120,21 @@ func (o *resolveOptions) validate(args []string) (err error) {
 // formatDemangle is how much of a name each format shows by default: script as much as
 // perf script, JSON all, since programs read it.
 var formatDemangle = map[string]string{
-	formatPprof: "simple", formatFolded: "simple", formatScript: "templates", formatJSON: "full",
+	flags.Pprof: "simple", flags.Folded: "simple", flags.Script: "templates", flags.JSON: "full",
 }
 
 // The formats of resolve, and the names of files that mean them.
 var (
-	resolveFormats  = []string{formatPprof, formatFolded, formatJSON, formatScript}
+	resolveFormats  = []string{flags.Pprof, flags.Folded, flags.JSON, flags.Script}
 	formatExtension = map[string]string{
-		formatPprof: ".pb.gz", formatFolded: ".folded", formatJSON: ".json", formatScript: ".txt",
+		flags.Pprof: ".pb.gz", flags.Folded: ".folded", flags.JSON: ".json", flags.Script: ".txt",
 	}
 )
 
 // outputFormat decides about the format by --format and the output's name.
 func outputFormat(format, output string, each bool) (string, error) {
 	if format != "" {
-		return format, checkFormat(format, resolveFormats...)
+		return format, flags.CheckFormat(format, resolveFormats...)
 	}
 	name := filepath.Base(output)
 	for _, f := range resolveFormats {
@@ -146,7 +147,7 @@ func outputFormat(format, output string, each bool) (string, error) {
 			ext),
 			"name one with --format, or end the name in .pb.gz, .folded, .json or .txt")
 	}
-	return formatPprof, nil
+	return flags.Pprof, nil
 }
 
 func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) error {
@@ -158,7 +159,7 @@ func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) 
 		return err
 	}
 	err = cmp.Or(
-		a.refuseTerminal(outputs[0], o.format == formatPprof, textFolded),
+		a.refuseTerminal(outputs[0], o.format == flags.Pprof, flags.FoldedHint),
 		refuseOverwrite(named, append(slices.Clone(outputs), o.summary)))
 	if err != nil {
 		return err
@@ -182,7 +183,7 @@ func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) 
 // run writes the results in their format.
 func (r *resolveRun) run(ctx context.Context, paths, outputs []string) error {
 	switch {
-	case r.o.format == formatScript:
+	case r.o.format == flags.Script:
 		return r.script(ctx, paths, outputs)
 	case r.o.each:
 		return r.each(ctx, paths, outputs)

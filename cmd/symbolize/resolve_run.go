@@ -12,6 +12,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/pprof"
@@ -31,7 +32,7 @@ type resolveRun struct {
 
 // outputs returns the file of each capture's result; one for all without --each.
 func (o *resolveOptions) outputs(paths []string) ([]string, error) {
-	if !o.each || o.output == "-" && o.format != formatPprof {
+	if !o.each || o.output == "-" && o.format != flags.Pprof {
 		return []string{o.output}, nil
 	}
 	if o.output == "-" {
@@ -98,7 +99,7 @@ func (r *resolveRun) each(ctx context.Context, paths, outputs []string) error {
 // write writes the result for a profile, then its warnings and coverage.
 func (r *resolveRun) write(p *ingest.Profile, output string) error {
 	r.dropInlines(p)
-	err := r.a.writeOutput(output, r.o.format == formatPprof, func(w io.Writer) error {
+	err := r.a.writeOutput(output, r.o.format == flags.Pprof, func(w io.Writer) error {
 		return r.encode(w, p)
 	})
 	if err != nil {
@@ -117,14 +118,14 @@ func (r *resolveRun) dropInlines(p *ingest.Profile) {
 // encode writes the result in the format asked for.
 func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 	switch r.o.format {
-	case formatFolded:
+	case flags.Folded:
 		event := r.s.event(p)
 		r.a.printOtherEvents(p, event)
 		return report.Folded(w, p, report.FoldedOptions{
 			Event: event, Count: r.o.count, Annotate: r.o.annotate, Addresses: r.o.addresses,
 			PID: r.o.keep.PID, Demangler: r.demangler,
 		})
-	case formatJSON:
+	case flags.JSON:
 		return report.JSON(w, p, r.demangler)
 	}
 	opts := resolve.Layout(r.s.View(), p)
@@ -196,7 +197,7 @@ func (r *resolveRun) summarize(p *ingest.Profile) error {
 	}
 	captures := strings.Join(p.Meta.Captures, " ")
 	if !a.quiet {
-		if r.o.each || r.o.format == formatScript {
+		if r.o.each || r.o.format == flags.Script {
 			fmt.Fprintf(a.env.Stderr, "capture    %s\n", ingest.OneLine(captures))
 		}
 		c.WriteSummary(a.env.Stderr) // there is nowhere to report a failure to

@@ -17,6 +17,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -40,8 +41,8 @@ func (o *selectOptions) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&o.by, "by", calltree.Function.String(),
 		"add up by `ATTRIBUTE`: "+strings.Join(calltree.Words(), ", ")+", or a label of "+
 			"--labels as cgroup or time:10s; those of samples before one of frames, as comm,function, become outermost frames")
-	completeFixed(cmd, "by", calltree.Words())
-	addCountFlag(fs, &o.count)
+	flags.Complete(cmd, "by", calltree.Words())
+	flags.AddCount(fs, &o.count)
 	addDemangleFlag(cmd, &o.demangle, "simple")
 }
 
@@ -159,7 +160,7 @@ func (a *app) warnUnmatched(names []string) {
 func (a *app) writeReport(r callReport, format string) error {
 	a.warnUnmatched(r.Unmatched())
 	return a.writeOutput("", false, func(w io.Writer) error {
-		if format == formatJSON {
+		if format == flags.JSON {
 			return r.WriteJSON(w)
 		}
 		return r.WriteText(w, a.style())

@@ -66,7 +66,7 @@ func (a *app) sessionOptions(o *inputOptions) analyze.Options {
 		Kallsyms: o.kallsyms, BCC: o.bccDirs, Inputs: o.opened,
 		Event: o.event, Comms: o.comms, PIDs: o.pids,
 		TIDs: o.tids, CPUs: o.cpu, Time: o.time, Branches: o.branches,
-		Weight: o.weight, Keep: o.keep, Stacks: o.stacks.parsed,
+		Weight: o.weight, Keep: o.keep, Stacks: o.stacks.Parsed,
 		Names: o.policy, NoInlines: o.noInlines, TrustPaths: o.trustPaths,
 		Stdin: a.env.Stdin, Workers: o.jobs, MaxMemory: int64(o.maxMemory),
 		Columns: o.columns, Relocatable: o.relocatable,

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/store/db"
@@ -51,7 +52,7 @@ func newStoreStatsCommand(a *app) *cobra.Command {
 		Short: "Count what the store holds",
 		Args:  help.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
-			if err := checkFormat(format, formatText, formatJSON); err != nil {
+			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
 			return a.withReader(func(r *db.Reader) error {
@@ -65,7 +66,7 @@ func newStoreStatsCommand(a *app) *cobra.Command {
 			})
 		}),
 	}
-	addFormatFlag(cmd, &format, formatText, formatJSON)
+	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
 	return cmd
 }
 
@@ -139,7 +140,7 @@ path rows. Damage makes it exit with 1; conflicts (two files of one build ID wit
 symbols) and leftovers of interrupted runs are only reported.`,
 		Args: help.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
-			if err := checkFormat(format, formatText, formatJSON); err != nil {
+			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
 			return a.withReader(func(r *db.Reader) error {
@@ -148,7 +149,7 @@ symbols) and leftovers of interrupted runs are only reported.`,
 			})
 		}),
 	}
-	addFormatFlag(cmd, &format, formatText, formatJSON)
+	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
 	return cmd
 }
 
@@ -234,7 +235,7 @@ tables. Paths and times are left out, so that two machines with the same files h
 digest.`,
 		Args: help.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
-			if err := checkFormat(format, formatText, formatJSON); err != nil {
+			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
 			return a.withReader(func(r *db.Reader) error {
@@ -251,6 +252,6 @@ digest.`,
 			})
 		}),
 	}
-	addFormatFlag(cmd, &format, formatText, formatJSON)
+	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
 	return cmd
 }

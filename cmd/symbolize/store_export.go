@@ -10,6 +10,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/store"
@@ -50,7 +51,7 @@ host. The same objects give the same bytes.`,
 	}
 	cmd.Flags().StringArrayVar(&captures, "for", nil,
 		"only the objects that `CAPTURE` needs; may be repeated")
-	addOutputFlag(cmd.Flags(), &output)
+	flags.AddOutput(cmd.Flags(), &output)
 	return cmd
 }
 

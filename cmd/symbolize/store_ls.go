@@ -10,6 +10,7 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/store"
@@ -27,7 +28,7 @@ source that an object has. A BPF function has the kernel's name for it in place 
 one of quality "probable" stands for what captures tell of others: their name, tag and
 length, or their tag alone.`,
 		RunE: a.runE(func(ctx context.Context, args []string) error {
-			if err := checkFormat(format, formatText, formatJSON); err != nil {
+			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
 			return a.withReader(func(r *db.Reader) error {
@@ -35,7 +36,7 @@ length, or their tag alone.`,
 			})
 		}),
 	}
-	addFormatFlag(cmd, &format, formatText, formatJSON)
+	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
 	return cmd
 }
 
@@ -55,7 +56,7 @@ func runStoreLs(ctx context.Context, a *app, r *db.Reader, format string, args [
 		}
 	}
 	return a.writeOutput("", false, func(w io.Writer) error {
-		if format == formatJSON {
+		if format == flags.JSON {
 			return ingest.WriteJSON(w, list)
 		}
 		return inspect.WriteList(w, list)
@@ -73,7 +74,7 @@ will do. With --functions it prints the functions of each source, in the order i
 sources are asked.`,
 		Args: help.OneArg("build ID"),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
-			if err := checkFormat(format, formatText, formatJSON); err != nil {
+			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
 			return a.withReader(func(r *db.Reader) error {
@@ -83,11 +84,11 @@ sources are asked.`,
 				}
 				return a.writeOutput("", false, func(w io.Writer) error {
 					switch {
-					case functions && format == formatJSON:
+					case functions && format == flags.JSON:
 						return inspect.WriteFunctionsJSON(ctx, w, r, m)
 					case functions:
 						return inspect.WriteFunctions(ctx, w, r, m)
-					case format == formatJSON:
+					case format == flags.JSON:
 						return ingest.WriteJSON(w, inspect.NewStored(m))
 					}
 					return inspect.WriteStored(w, m)
@@ -96,7 +97,7 @@ sources are asked.`,
 		}),
 	}
 	cmd.ValidArgsFunction = a.storedIDs(false)
-	addFormatFlag(cmd, &format, formatText, formatJSON)
+	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
 	cmd.Flags().BoolVar(&functions, "functions", false,
 		"print all functions: source, address, size, name")
 	return cmd

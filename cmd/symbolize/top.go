@@ -9,6 +9,7 @@ import (
 	"symbolize/analyze/calls"
 	"symbolize/analyze/calltree"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -57,12 +58,12 @@ func newTopCommand(a *app) *cobra.Command {
 func (o *topOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	addLimitFlag(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
+	flags.AddLimit(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
 	fs.StringVar(&o.sort, "sort", topSorts[0], "sort by `flat` or cum")
-	completeFixed(cmd, "sort", topSorts)
+	flags.Complete(cmd, "sort", topSorts)
 	fs.BoolVar(&o.branch, "branches", false,
 		"print the branches of perf record -b, by source and target, with mispredictions")
-	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
 	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
@@ -74,8 +75,8 @@ func (o *topOptions) validate(args []string) error {
 	}
 	return cmp.Or(
 		o.inputOptions.validate(args),
-		checkFormat(o.format, formatText, formatJSON),
-		checkWord("--sort", o.sort, topSorts),
+		flags.CheckFormat(o.format, flags.Text, flags.JSON),
+		flags.CheckWord("--sort", o.sort, topSorts),
 		o.selectOptions.parse(&o.keep),
 		o.parseBranches(),
 	)

@@ -8,6 +8,7 @@ import (
 
 	"symbolize/analyze/calls"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -52,7 +53,7 @@ func newTreeCommand(a *app) *cobra.Command {
 	fs.Float64Var(&o.minShare, "min-share", defaultMin,
 		"leave out subtrees with less than `PCT` percent of what is shown")
 	fs.IntVar(&o.depth, "max-depth", 0, "leave out what lies deeper than `N` calls; 0 is no limit")
-	addFormatFlag(cmd, &o.format, formatText, formatJSON)
+	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
 	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
@@ -65,7 +66,7 @@ func (o *treeOptions) validate(args []string) error {
 	}
 	return cmp.Or(
 		o.inputOptions.validate(args),
-		checkFormat(o.format, formatText, formatJSON),
+		flags.CheckFormat(o.format, flags.Text, flags.JSON),
 		checkShare(o.minShare),
 		o.selectOptions.parse(&o.keep),
 	)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 )
@@ -66,16 +67,16 @@ func newVersionCommand(a *app) *cobra.Command {
 		Short: "Print the version",
 		Args:  help.NoArgs,
 		RunE: a.runE(func(context.Context, []string) error {
-			if format == formatJSON {
+			if format == flags.JSON {
 				return ingest.WriteJSON(a.stdout(), readVersion())
 			}
-			if err := checkFormat(format, formatText, formatJSON); err != nil {
+			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintln(a.stdout(), versionText())
 			return err
 		}),
 	}
-	addFormatFlag(cmd, &format, formatText, formatJSON)
+	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
 	return cmd
 }

@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"strconv"
@@ -12,20 +12,20 @@ import (
 	"symbolize/ingest/input"
 )
 
-// stackFlags name the files that belong to a stack map, and its layout.
-type stackFlags struct {
+// StackMap has the flags that name the files that belong to a stack map, and its layout.
+type StackMap struct {
 	counts, kernel string
 	btf            string
 	key, value     string
 	depth, stride  int
 	maps           []string
 
-	parsed input.StackOptions
+	Parsed input.StackOptions
 }
 
-func (o *stackFlags) addFlags(fs *pflag.FlagSet) { help.AddGroup(fs, help.GroupStackMap, o.define) }
+func (o *StackMap) AddTo(fs *pflag.FlagSet) { help.AddGroup(fs, help.GroupStackMap, o.define) }
 
-func (o *stackFlags) define(fs *pflag.FlagSet) {
+func (o *StackMap) define(fs *pflag.FlagSet) {
 	fs.StringVar(&o.counts, "counts", "",
 		"the dump `FILE` of the map that counts its stacks")
 	fs.StringVar(&o.key, "key", "",
@@ -48,9 +48,9 @@ func (o *stackFlags) define(fs *pflag.FlagSet) {
 			"alone for a dump without process IDs; may be repeated")
 }
 
-// parse checks the flags.
-func (o *stackFlags) parse(kallsyms []string) error {
-	p := &o.parsed
+// Parse checks the flags.
+func (o *StackMap) Parse(kallsyms []string) error {
+	p := &o.Parsed
 	*p = input.StackOptions{Counts: o.counts, Kernel: o.kernel, BTF: o.btf, Depth: o.depth,
 		Stride: o.stride}
 	if o.depth < 0 || o.stride < 0 {

@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"strconv"
@@ -9,16 +9,17 @@ import (
 	"symbolize/cmd/symbolize/internal/exit"
 )
 
-// pidList is a flag value: IDs of processes, or of threads, with commas between them, each
+// PIDs is a flag value: IDs of processes, or of threads, with commas between them, each
 // occurrence adding its own.
-type pidList[T int | int32] []T
+type PIDs[T int | int32] []T
 
-func addPIDFlag[T int | int32](fs *pflag.FlagSet, p *[]T, usage string) {
-	fs.VarP((*pidList[T])(p), "pid", "p", usage)
+// AddPIDs adds --pid.
+func AddPIDs[T int | int32](fs *pflag.FlagSet, p *[]T, usage string) {
+	fs.VarP((*PIDs[T])(p), "pid", "p", usage)
 }
 
 // Set implements pflag.Value.
-func (l *pidList[T]) Set(s string) error {
+func (l *PIDs[T]) Set(s string) error {
 	for text := range strings.SplitSeq(s, ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
 		if err != nil {
@@ -30,7 +31,7 @@ func (l *pidList[T]) Set(s string) error {
 }
 
 // String implements pflag.Value.
-func (l *pidList[T]) String() string {
+func (l *PIDs[T]) String() string {
 	var texts []string
 	for _, n := range *l {
 		texts = append(texts, strconv.FormatInt(int64(n), 10))
@@ -39,4 +40,4 @@ func (l *pidList[T]) String() string {
 }
 
 // Type implements pflag.Value.
-func (*pidList[T]) Type() string { return "PID" }
+func (*PIDs[T]) Type() string { return "PID" }
