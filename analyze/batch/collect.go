@@ -31,6 +31,7 @@ type Head struct {
 	// Main is the build ID of the main program, as text; "" if it is not known.
 	Main    string
 	Samples uint64
+	Keep    ingest.Keep // labels by which samples are apart
 }
 
 // places are the locations of one object of a capture.
@@ -48,28 +49,29 @@ type ownNames struct {
 }
 
 // Collect reads one capture and writes its stacks and the locations in them to a file. The session
-// has to leave return addresses undecided (analyze.Options.Undecided). What the capture itself
+// has to leave return addresses undecided (analyze.Options.Undecided); keep are its labels. What the capture itself
 // has the symbols of is named here, for nobody else has them.
-func Collect(ctx context.Context, s *analyze.Session, capture, path string, parts int) (
-	*Head, error) {
+func Collect(ctx context.Context, s *analyze.Session, capture, path string, parts int,
+	keep ingest.Keep) (*Head, error) {
 	if parts < 1 {
 		return nil, fmt.Errorf("locations cannot be cut into %d parts", parts)
 	}
 	var head *Head
 	err := s.Each(ctx, []string{capture}, func(_ *input.Capture, p *ingest.Profile) (err error) {
-		head, err = writeCollected(ctx, s, p, capture, path, parts)
+		head, err = writeCollected(ctx, s, p, path, Head{Path: capture, Parts: parts, Keep: keep})
 		return err
 	})
 	return head, err
 }
 
-func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile,
-	capture, path string, parts int) (*Head, error) {
-	cut := make([][]places, parts)
+// writeCollected writes the file of a capture, and completes its head.
+func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile, path string,
+	head Head) (*Head, error) {
+	cut := make([][]places, head.Parts)
 	var own ownNames
 	for _, pl := range placesOf(p) {
 		if !s.Has(pl.Object.ID) {
-			n := partOf(pl.Key, parts)
+			n := partOf(pl.Key, head.Parts)
 			cut[n] = append(cut[n], pl)
 			continue
 		}
@@ -79,14 +81,13 @@ func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile,
 		}
 		own.Keys, own.Answers = append(own.Keys, pl.Key), append(own.Answers, list)
 	}
-	head := &Head{Path: capture, Parts: parts, Meta: p.Meta, Samples: p.Stats.Samples,
-		Main: mainID(p)}
+	head.Meta, head.Samples, head.Main = p.Meta, p.Stats.Samples, mainID(p)
 	w, err := createFile(path)
 	if err != nil {
 		return nil, err
 	}
 	err = errors.Join(
-		w.put(headRecord, pack(head)), w.put(stacksRecord, pack(p)), w.put(ownRecord, pack(&own)))
+		w.put(headRecord, pack(&head)), w.put(stacksRecord, pack(p)), w.put(ownRecord, pack(&own)))
 	for n := range cut {
 		if err == nil && len(cut[n]) > 0 {
 			err = w.put(partName(n), pack(&cut[n]))
@@ -95,7 +96,7 @@ func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile,
 	if err != nil {
 		return nil, errors.Join(err, w.abandon())
 	}
-	return head, w.publish()
+	return &head, w.publish()
 }
 
 func partName(n int) string { return fmt.Sprintf("%s%d", partRecord, n) }

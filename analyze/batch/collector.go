@@ -139,7 +139,7 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	h, err := Collect(ctx, s, capture, path, t.Parts)
+	h, err := Collect(ctx, s, capture, path, t.Parts, t.Session.Keep)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return "", err
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"symbolize/ingest"
 	"symbolize/ingest/regular"
 )
 
@@ -23,10 +24,15 @@ const (
 	KeyMain = "main" // build ID of the main program
 )
 
+// KeyComm is the key of the names of threads, one of those that samples have values of: these are
+// also the labels pid, tid, cpu and tags.
+const KeyComm = "comm"
+
 // unknownValue stands in the name of a group for a key that a capture has no value of.
 const unknownValue = "unknown"
 
-// Grouping selects the captures that become one profile: those with equal values of all keys.
+// Grouping selects the captures that become one profile: those with equal values of all keys. By
+// keys of samples they become one profile for each value.
 type Grouping struct {
 	Keys []string
 	// Pattern takes values from the end of a capture's path: "{service}/{host}/{day}.data". ""
@@ -35,13 +41,16 @@ type Grouping struct {
 	// Manifest has values by path, which go before those of the pattern: see ReadManifest.
 	Manifest map[string]map[string]string
 
-	match *regexp.Regexp
+	match   *regexp.Regexp
+	samples []bool // by key: samples have its values
 }
 
-// Group is one profile to be made.
+// Group is one profile to be made, or one for each value of the keys of samples.
 type Group struct {
-	Values    []string // of the keys
+	Values    []string // of the keys, those of samples ""
 	Collected []string // files, sorted by the paths of their captures
+
+	keys []string // of samples, "" for those of captures
 }
 
 // ErrGrouping is wrapped by errors of keys, patterns and manifests.
@@ -69,11 +78,16 @@ func (g *Grouping) compile() error {
 			return fmt.Errorf("pattern %q: %w", g.Pattern, ErrGrouping)
 		}
 	}
-	for _, key := range g.Keys {
-		if !slices.Contains(known, key) {
+	g.samples = make([]bool, len(g.Keys))
+	for i, key := range g.Keys {
+		if slices.Contains(known, key) {
+			continue
+		}
+		if g.samples[i] = ofSamples(key); !g.samples[i] {
 			slices.Sort(known)
-			return fmt.Errorf("no capture has the key %q; known are %s: %w", key,
-				strings.Join(slices.Compact(known), ", "), ErrGrouping)
+			return fmt.Errorf("no capture has the key %q; known are %s, and of samples %s, pid, tid, cpu, "+
+				"%s: %w", key, strings.Join(slices.Compact(known), ", "), KeyComm, ingest.TagWords(),
+				ErrGrouping)
 		}
 	}
 	return nil
@@ -101,7 +115,11 @@ func (g *Grouping) values(h *Head) (values, missing []string) {
 	if g.match != nil {
 		found = g.match.FindStringSubmatch(filepath.ToSlash(h.Path))
 	}
-	for _, key := range g.Keys {
+	for n, key := range g.Keys {
+		if g.samples[n] {
+			values = append(values, "")
+			continue
+		}
 		v := g.Manifest[h.Path][key]
 		if i := -1; v == "" && found != nil {
 			if i = g.match.SubexpIndex(groupName(key)); i >= 0 {
@@ -146,6 +164,9 @@ func (g *Grouping) Groups(collected []string) (groups []*Group, lacking []string
 		if heads[path], err = ReadHead(path); err != nil {
 			return nil, nil, err
 		}
+		if err := g.kept(heads[path]); err != nil {
+			return nil, nil, err
+		}
 	}
 	collected = slices.Clone(collected)
 	slices.SortFunc(collected, func(a, b string) int {
@@ -161,7 +182,7 @@ func (g *Grouping) Groups(collected []string) (groups []*Group, lacking []string
 		key := strings.Join(values, "\x00")
 		gr := index[key]
 		if gr == nil {
-			gr = &Group{Values: values}
+			gr = &Group{Values: values, keys: g.sampleKeys()}
 			index[key] = gr
 			groups = append(groups, gr)
 		}
@@ -185,17 +206,17 @@ func ReadHead(path string) (*Head, error) {
 	return h, nil
 }
 
-// Path returns where a group's profile is written below a directory: a directory for each value
-// but the last, which names the file.
-func (g *Group) Path(dir, extension string) string {
-	path := []string{dir}
-	for _, v := range g.Values {
-		path = append(path, safeName(v))
+// name returns the path of a profile below the output, without an extension: a directory for each
+// value but the last, which names the file.
+func name(values []string) string {
+	if len(values) == 0 {
+		return "all"
 	}
-	if len(g.Values) == 0 {
-		path = append(path, "all")
+	path := make([]string, len(values))
+	for i, v := range values {
+		path[i] = safeName(v)
 	}
-	return filepath.Join(path...) + extension
+	return filepath.Join(path...)
 }
 
 // safeName makes an element of a path of any value: two values never give one name.

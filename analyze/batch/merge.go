@@ -62,23 +62,33 @@ type group struct {
 // pprof.Write needs.
 func Merge(ctx context.Context, a *Answers, collected []string) (
 	*ingest.Profile, pprof.WriteOptions, error) {
-	g := &group{answers: a, own: make(map[string][]answer), known: make(map[string][]answer)}
-	var profiles []*ingest.Profile
-	for _, path := range collected {
-		if err := ctx.Err(); err != nil {
-			return nil, pprof.WriteOptions{}, err
-		}
-		p, err := g.load(path)
-		if err != nil {
-			return nil, pprof.WriteOptions{}, err
-		}
-		profiles = append(profiles, p)
-	}
-	p, err := g.merge(profiles)
+	g := newGroup(a)
+	profiles, err := g.loadAll(ctx, collected)
 	if err != nil {
 		return nil, pprof.WriteOptions{}, err
 	}
-	return p, g.layout(), nil
+	p, err := g.merge(profiles)
+	return p, g.layout(), err
+}
+
+func newGroup(a *Answers) *group {
+	return &group{answers: a, own: make(map[string][]answer), known: make(map[string][]answer)}
+}
+
+// loadAll reads collected captures.
+func (g *group) loadAll(ctx context.Context, collected []string) ([]*ingest.Profile, error) {
+	var profiles []*ingest.Profile
+	for _, path := range collected {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		p, err := g.load(path)
+		if err != nil {
+			return nil, err
+		}
+		profiles = append(profiles, p)
+	}
+	return profiles, nil
 }
 
 // load reads a collected capture and decides which of its addresses are return addresses.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"symbolize/analyze"
@@ -137,7 +138,7 @@ func (r *runner) mergeGroups(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
-	r.sum.Groups, r.sum.Lacking = len(groups), lacking
+	r.sum.Lacking = lacking
 	a, err := OpenAnswers(r.answers)
 	if err != nil {
 		return err
@@ -147,75 +148,65 @@ func (r *runner) mergeGroups(ctx context.Context, _ []string) error {
 	return errors.Join(err, a.Close())
 }
 
-// mergeGroup writes the profile of one group, unless an earlier run has.
+// mergeGroup writes the profiles of one group, unless an earlier run has.
 func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
 	state := r.names + "\n" + r.opts.Style + "\n"
 	for _, path := range g.Collected {
 		state += filepath.Base(path) + "\n"
 	}
-	sum := sha256.Sum256([]byte(g.Path("", "")))
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%q %q", g.Values, g.keys)))
 	mark := filepath.Join(r.work, hex.EncodeToString(sum[:16])+".done")
-	if r.isDone(mark, state, g) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.sum.GroupsKept++
+	o := &r.opts
+	if files, ok := r.isDone(mark, state); ok {
+		r.count(files, &r.sum.GroupsKept)
 		return nil
 	}
-	o := &r.opts
-	if _, err := g.Write(ctx, a, o.Out, o.Formats, o.Demangler(), o.Hooks); err != nil {
+	files, err := g.Write(ctx, a, o.Out, o.Formats, o.Demangler(), o.Hooks)
+	if err != nil {
 		return err
 	}
+	r.count(len(files), nil)
 	return writeFile(mark, func(w io.Writer) error {
-		_, err := io.WriteString(w, state)
+		_, err := io.WriteString(w, state+strings.Join(files, "\n"))
 		return err
 	})
 }
 
-// isDone reports whether the files of a group are those of the same inputs.
-func (r *runner) isDone(mark, state string, g *Group) bool {
-	f, err := regular.Open(mark)
-	if err != nil {
-		return false
+// count counts the profiles of a group by their files.
+func (r *runner) count(files int, kept *int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := files / len(r.opts.Formats)
+	r.sum.Groups += n
+	if kept != nil {
+		*kept += n
 	}
-	defer f.Close()
-	old, err := io.ReadAll(io.LimitReader(f, int64(len(state))+1))
-	if err != nil || string(old) != state {
-		return false
-	}
-	for _, format := range r.opts.Formats {
-		if _, err := os.Stat(g.Path(r.opts.Out, format)); err != nil {
-			return false
-		}
-	}
-	return true
 }
 
-// Write makes the profile of a group and writes it below a directory, in formats by the extensions
-// of their files. It returns their paths.
-func (g *Group) Write(ctx context.Context, a *Answers, dir string, formats []string,
-	d *report.Demangler, h Hooks) ([]string, error) {
-	p, opts, err := Merge(ctx, a, g.Collected)
+// isDone reports whether the files of a group are those of the same inputs, and how many they are.
+func (r *runner) isDone(mark, state string) (files int, ok bool) {
+	f, err := regular.Open(mark)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", g.Path("", ""), err)
+		return 0, false
 	}
-	for _, w := range slices.Concat(p.Stats.Warnings, p.Names.Warnings) {
-		h.warn(g.Path("", ""), w)
+	defer f.Close()
+	old, err := io.ReadAll(f)
+	list, ok := strings.CutPrefix(string(old), state)
+	if err != nil || !ok {
+		return 0, false
 	}
-	var paths []string
-	for _, format := range formats {
-		path := g.Path(dir, format)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return paths, err
+	for path := range strings.SplitSeq(list, "\n") {
+		if _, err := os.Stat(path); err != nil {
+			return 0, false
 		}
-		err := writeFile(path, func(w io.Writer) error {
-			return Write(w, p, opts, format == FormatFolded, d)
-		})
-		if err != nil {
-			return paths, err
-		}
-		paths = append(paths, path)
+		files++
 	}
-	return paths, nil
+	for _, format := range r.opts.Formats { // another run may have had others
+		if !strings.Contains(list+"\n", format+"\n") {
+			return 0, false
+		}
+	}
+	return files, true
 }
 
 // writeFile writes a file that appears complete or not at all.

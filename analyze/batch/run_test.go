@@ -35,17 +35,7 @@ const pattern = "{service}/{host}/{file}.data"
 // newNight copies recorded captures of all kinds to places of two services.
 func newNight(t *testing.T) *night {
 	t.Helper()
-	n := &night{dir: t.TempDir(), store: filepath.Join(t.TempDir(), "store")}
-	var w *db.Writer
-	_, err := indexer.Index(t.Context(), []string{"../../fixtures/objects"}, nil,
-		func() (store.Sink, error) {
-			var err error
-			w, err = db.OpenWriter(t.Context(), n.store, db.WriterOptions{})
-			return w, err
-		}, indexer.Options{DebugRoots: []string{}})
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	n := &night{dir: t.TempDir(), store: newStore(t, "../../fixtures/objects")}
 	for i, name := range []string{"fixed", "go", "mixed", "mixed-buildid", "bpf-lines", "deleted",
 		"spawn", "tracepoint", "events", "zstd", "fixed"} {
 		service, host := []string{"web", "db"}[i%2], fmt.Sprint("h", i%3)
@@ -53,10 +43,28 @@ func newNight(t *testing.T) *night {
 		copyFile(t, "../../fixtures/captures/"+name+".data", to)
 	}
 	copyFile(t, "../../fixtures/sampled/stacks.data", filepath.Join(n.dir, "bpf/h1/stacks.data"))
+	var err error
 	if n.captures, err = batch.Captures([]string{n.dir}); err != nil {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// newStore makes a store of files.
+func newStore(t *testing.T, paths ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store")
+	var w *db.Writer
+	_, err := indexer.Index(t.Context(), paths, nil,
+		func() (store.Sink, error) {
+			var err error
+			w, err = db.OpenWriter(t.Context(), path, db.WriterOptions{})
+			return w, err
+		}, indexer.Options{DebugRoots: []string{}})
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func copyFile(t *testing.T, from, to string) {

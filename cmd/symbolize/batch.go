@@ -128,7 +128,8 @@ func (o *batchGroups) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringSliceVar(&o.by, "by", nil,
 		"one profile for the captures with equal `KEYS`: host, day, main (the main program's build ID), "+
-			"and those of --path and --manifest (default: one for all)")
+			"those of --path and --manifest; or for the samples with equal comm or other label (default: "+
+			"one for all)")
 	fs.StringVar(&o.pattern, "path", "",
 		"take keys from the captures' paths: `PATTERN`, as {service}/{host}/{day}.data")
 	fs.StringVar(&o.manifest, "manifest", "",
@@ -280,6 +281,10 @@ func (o *batchRunOptions) options(a *app) (opts batch.RunOptions, err error) {
 	if opts.Session, err = o.session(a); err != nil {
 		return opts, err
 	}
+	if err := opts.By.Labels(&opts.Session.Keep); err != nil {
+		return opts, batchError(err)
+	}
+	o.keep = opts.Session.Keep
 	opts.Out, opts.Parts, opts.Workers = o.out, o.parts, o.jobs
 	opts.Config, opts.Style = o.config(), o.demangle
 	opts.Hooks = a.batchHooks()

@@ -2,7 +2,6 @@ package input
 
 import (
 	"slices"
-	"strings"
 
 	"symbolize/ingest"
 	"symbolize/ingest/fold/intern"
@@ -158,26 +157,5 @@ func (f *assembly) sources() {
 			p.Stats.ByIDSource[o.IDSource] += n
 		}
 	}
-	p.Meta.MainProgram = mainProgram(p.Objects, leaves)
-}
-
-// mainProgram returns the path of the executable with most leaf samples: of the files that
-// are not named like a shared library.
-func mainProgram(objects []ingest.Object, leaves []uint64) string {
-	best := -1
-	for i := range objects {
-		o := &objects[i]
-		base := ingest.BaseName(o.File.Path)
-		if o.Kind != ingest.ELF || leaves[i] == 0 || strings.HasSuffix(base, ".so") ||
-			strings.Contains(base, ".so.") || o.File.Path == ingest.VsyscallPath {
-			continue
-		}
-		if best < 0 || leaves[i] > leaves[best] {
-			best = i
-		}
-	}
-	if best < 0 {
-		return ""
-	}
-	return objects[best].File.Path
+	p.Meta.MainProgram = ingest.MainProgram(p.Objects, leaves)
 }

@@ -1,0 +1,184 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"symbolize/analyze/report"
+	"symbolize/ingest"
+	"symbolize/ingest/fold/merge"
+)
+
+// ofSamples reports whether samples have values of a key, rather than captures.
+func ofSamples(key string) bool {
+	switch key {
+	case KeyComm, "pid", "tid", "cpu":
+		return true
+	}
+	return ingest.ParseTag(key) == nil
+}
+
+// sampleValue returns the value of a key that samples have, "" for none.
+func sampleValue(p *ingest.Profile, s *ingest.Sample, key string) string {
+	number := int32(-1)
+	switch key {
+	case KeyComm:
+		return p.Strings[s.Comm]
+	case "pid":
+		number = s.PID
+	case "tid":
+		number = s.TID
+	case "cpu":
+		number = s.CPU
+	default:
+		return p.Tag(s, ingest.TagKey(key))
+	}
+	if number < 0 {
+		return ""
+	}
+	return strconv.Itoa(int(number))
+}
+
+// Labels adds the labels that the keys need to those that Collect has to keep.
+func (g *Grouping) Labels(k *ingest.Keep) error {
+	if err := g.compile(); err != nil {
+		return err
+	}
+	for _, key := range g.sampleKeys() {
+		switch key {
+		case "", KeyComm:
+		case "pid":
+			k.PID = true
+		case "tid":
+			k.TID = true
+		case "cpu":
+			k.CPU = true
+		default:
+			if err := k.AddTag(key); err != nil {
+				return fmt.Errorf("key %q: %w: %w", key, err, ErrGrouping)
+			}
+		}
+	}
+	return nil
+}
+
+// kept checks that a capture was collected with the labels that the keys need.
+func (g *Grouping) kept(h *Head) error {
+	with := h.Keep
+	if err := g.Labels(&with); err != nil {
+		return err
+	}
+	if with != h.Keep {
+		return fmt.Errorf("%s was collected without the labels that are keys: %w", h.Path, ErrGrouping)
+	}
+	return nil
+}
+
+// sampleKeys returns the keys with those of captures as "".
+func (g *Grouping) sampleKeys() []string {
+	keys := slices.Clone(g.Keys)
+	for i := range keys {
+		if !g.samples[i] {
+			keys[i] = ""
+		}
+	}
+	return keys
+}
+
+// Write makes the profiles of a group and writes them below a directory, in formats by the
+// extensions of their files. It returns their paths.
+func (g *Group) Write(ctx context.Context, a *Answers, dir string, formats []string,
+	d *report.Demangler, h Hooks) ([]string, error) {
+	gr := newGroup(a)
+	profiles, err := gr.loadAll(ctx, g.Collected)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name(g.Values), err)
+	}
+	if !slices.ContainsFunc(g.keys, func(key string) bool { return key != "" }) {
+		return gr.write(profiles, g.Values, dir, formats, d, h)
+	}
+	parts := g.split(profiles)
+	var paths []string
+	for _, values := range slices.Sorted(maps.Keys(parts)) {
+		if err := ctx.Err(); err != nil {
+			return paths, err
+		}
+		for i, p := range profiles {
+			parts[values].profiles[i] = merge.Part(p, parts[values].samples[i])
+		}
+		list, err := gr.write(parts[values].profiles, strings.Split(values, "\x00"), dir, formats, d, h)
+		if err != nil {
+			return paths, err
+		}
+		paths = append(paths, list...)
+		delete(parts, values)
+	}
+	return paths, nil
+}
+
+// part is the samples of a group with equal values of all keys.
+type part struct {
+	samples  [][]ingest.Sample // by profile
+	profiles []*ingest.Profile
+}
+
+// split sorts the samples of profiles by the values of the keys, with NUL between them.
+func (g *Group) split(profiles []*ingest.Profile) map[string]*part {
+	parts := make(map[string]*part)
+	values := slices.Clone(g.Values)
+	for n, p := range profiles {
+		for i := range p.Samples {
+			s := &p.Samples[i]
+			for k, key := range g.keys {
+				if key == "" {
+					continue
+				}
+				values[k] = strings.ReplaceAll(sampleValue(p, s, key), "\x00", "")
+				if values[k] == "" {
+					values[k] = unknownValue
+				}
+			}
+			key := strings.Join(values, "\x00")
+			pt := parts[key]
+			if pt == nil {
+				pt = &part{make([][]ingest.Sample, len(profiles)), make([]*ingest.Profile, len(profiles))}
+				parts[key] = pt
+			}
+			pt.samples[n] = append(pt.samples[n], *s)
+		}
+	}
+	return parts
+}
+
+// write names one profile of several and writes it.
+func (g *group) write(profiles []*ingest.Profile, values []string, dir string, formats []string,
+	d *report.Demangler, h Hooks) (paths []string, err error) {
+	p, err := g.merge(profiles)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name(values), err)
+	}
+	for _, w := range slices.Concat(p.Stats.Warnings, p.Names.Warnings) {
+		h.warn(name(values), w)
+	}
+	for _, format := range formats {
+		path := filepath.Join(dir, name(values)) + format
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return paths, err
+		}
+		err := writeFile(path, func(w io.Writer) error {
+			return Write(w, p, g.layout(), format == FormatFolded, d)
+		})
+		if err != nil {
+			return paths, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
