@@ -16,6 +16,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
+	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/ingest/regular"
 )
@@ -254,8 +255,8 @@ func runBatch(ctx context.Context, a *app, o *batchRunOptions, args []string) er
 	if err != nil {
 		return err
 	}
-	limitMemory(o.maxMemory)
-	setGC(a.env.Getenv, foldGC)
+	process.LimitMemory(o.maxMemory)
+	process.SetGC(a.env.Getenv, process.FoldGC)
 	progress := a.newBatchProgress()
 	opts.Step, opts.Done = progress.step, progress.one
 	sum, err := batch.Run(ctx, captures, opts)

@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze/batch"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 )
 
@@ -58,8 +59,8 @@ func runBatchCollect(ctx context.Context, a *app, o *batchCollectOptions, args [
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
-	limitMemory(o.maxMemory)
-	setGC(a.env.Getenv, foldGC)
+	process.LimitMemory(o.maxMemory)
+	process.SetGC(a.env.Getenv, process.FoldGC)
 	c := &batch.Collector{Session: opts, Dir: o.out, Parts: o.parts, Workers: o.jobs,
 		Config: o.config(), Hooks: a.batchHooks()}
 	progress := a.newBatchProgress()

@@ -23,6 +23,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
+	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record"
@@ -237,7 +238,7 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	if err != nil {
 		return err
 	}
-	if memoryLimits() != "" { // then it would be killed at the very end
+	if process.MemoryLimits() != "" { // then it would be killed at the very end
 		w.Lean()
 	}
 	written := o.output
@@ -250,7 +251,7 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 			written = path
 			a.note(ingest.OneLine(path) + " is written")
 		},
-		Flushed: releaseMemory,
+		Flushed: process.ReleaseMemory,
 		Stacks:  o.stacks.options(o.pids), OfCommand: o.ofCommand(), Recorder: recorderName(),
 		Warn: func(text string) { a.warn(text, "") }} // once, here or in the summary
 	omit.apply(&opts)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/process"
 )
 
 // Env is everything that the command line takes from its surroundings, so that
@@ -32,12 +33,12 @@ type Env struct {
 
 // run is Main in the real surroundings.
 func run() int {
-	if err := checkOpenFiles(); err != nil {
+	if err := process.CheckOpenFiles(); err != nil {
 		fmt.Fprintf(os.Stderr, "symbolize: error: %v\n", err)
 		return exit.Failed
 	}
 	os.Args = commandLine(os.Args)
-	if code, done := supervise(); done {
+	if code, done := process.Supervise(writesStore); done {
 		return code
 	}
 	// Without this a write to a closed pipe kills the process: `symbolize top | head`
@@ -47,7 +48,7 @@ func run() int {
 	defer stop()
 	// A second interrupt kills: whoever presses ^C twice does not want to wait.
 	context.AfterFunc(ctx, stop)
-	messages := stderr()
+	messages := process.Stderr()
 	width, _, err := term.GetSize(int(os.Stdout.Fd()))
 	if err != nil {
 		width = 0
@@ -63,17 +64,4 @@ func run() int {
 		StderrTerminal: term.IsTerminal(int(messages.Fd())),
 		StdoutWidth:    width,
 	})
-}
-
-// minOpenFiles is how many files must be allowed to be open: pipes and events of the runtime,
-// the store and its lock, inputs and outputs. With fewer Go itself may fail.
-const minOpenFiles = 64
-
-// checkOpenFiles refuses a limit with which nothing works.
-func checkOpenFiles() error {
-	if n, ok := maxOpenFiles(); ok && n < minOpenFiles {
-		return fmt.Errorf("only %d files may be open (ulimit -n): at least %d are needed",
-			n, minOpenFiles)
-	}
-	return nil
 }

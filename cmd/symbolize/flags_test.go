@@ -158,3 +158,16 @@ func TestCommandsAreFreed(t *testing.T) {
 	}
 	t.Error("the output of a run is kept")
 }
+
+// TestWritesStore finds the commands that write, wherever their flags stand.
+func TestWritesStore(t *testing.T) {
+	for line, want := range map[string]bool{
+		"index /usr/lib": true, "--store x index y": true, "store --store x gc": true,
+		"store import -": true, "store rebuild": true, "store ls": false, "store": false,
+		"resolve index": false, "": false, "nonsense": false, "index --help": true,
+	} {
+		if got := writesStore(strings.Fields(line)); got != want {
+			t.Errorf("%q: %v", line, got)
+		}
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
+	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -163,8 +164,8 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 	if err != nil {
 		return err
 	}
-	limitMemory(o.maxMemory)
-	setGC(a.env.Getenv, frugalGC)
+	process.LimitMemory(o.maxMemory)
+	process.SetGC(a.env.Getenv, process.FrugalGC)
 	need, err := a.filesFor(ctx, o, path)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"symbolize/analyze/inspect"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
+	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 )
@@ -41,7 +42,7 @@ func newInfoCommand(a *app) *cobra.Command {
 			if err := stacks.Parse(nil); err != nil {
 				return err
 			}
-			setGC(a.env.Getenv, foldGC)
+			process.SetGC(a.env.Getenv, process.FoldGC)
 			info, err := inspect.File(ctx, args[0],
 				input.Options{Stacks: stacks.Parsed, Stdin: a.env.Stdin})
 			if errors.Is(err, input.ErrNotCapture) {

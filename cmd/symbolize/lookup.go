@@ -16,6 +16,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
+	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -167,8 +168,8 @@ func (o *lookupOptions) validate(args []string) (err error) {
 }
 
 func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) (err error) {
-	limitMemory(o.maxMemory)
-	setGC(a.env.Getenv, hastyGC)
+	process.LimitMemory(o.maxMemory)
+	process.SetGC(a.env.Getenv, process.HastyGC)
 	reader, err := a.lookupStore(o.file == "" && a.local(nil, o.noLocal) == nil)
 	if err != nil {
 		return err
@@ -183,8 +184,8 @@ func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) (er
 	l := lookup.New(obj, &o.Options)
 	defer l.Close()
 	if o.maxMemory == 0 && a.env.Getenv("GOMEMLIMIT") == "" {
-		l.AfterBatch = holdLookupMemory
-		holdLookupMemory()
+		l.AfterBatch = process.HoldLookupMemory
+		process.HoldLookupMemory()
 	}
 	if len(args) > 0 {
 		err = a.writeOutput("", false, func(w io.Writer) error { return l.Arguments(w, args) })
@@ -277,8 +278,8 @@ func isAddress(arg string) bool {
 
 // runLookupMany answers arguments, or lines of standard input, that name their objects.
 func runLookupMany(ctx context.Context, a *app, o *lookupOptions, args []string) (err error) {
-	limitMemory(o.maxMemory)
-	setGC(a.env.Getenv, hastyGC)
+	process.LimitMemory(o.maxMemory)
+	process.SetGC(a.env.Getenv, process.HastyGC)
 	reader, err := a.lookupStore(false)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/sideband"
@@ -28,7 +29,7 @@ type session struct {
 // openSession opens the store and the sources of symbols that the flags name. A store that is
 // not there is no error: everything can come from the others.
 func (a *app) openSession(ctx context.Context, o *inputOptions) (*session, error) {
-	limitMemory(o.maxMemory)
+	process.LimitMemory(o.maxMemory)
 	opts := a.sessionOptions(o)
 	var err error
 	if opts.Store, err = a.storePath(); err != nil &&
@@ -112,14 +113,14 @@ func (s *session) Close() error {
 // each hands the captures to body one after another, with their folded profiles.
 func (s *session) each(ctx context.Context, paths []string,
 	body func(*input.Capture, *ingest.Profile) error) error {
-	setGC(s.a.env.Getenv, foldGC)
+	process.SetGC(s.a.env.Getenv, process.FoldGC)
 	s.paths = append(s.paths, paths...)
 	return sessionError(s.Each(ctx, paths, body))
 }
 
 // load reads the captures, merges them, and resolves their locations.
 func (s *session) load(ctx context.Context, paths []string) (*ingest.Profile, error) {
-	setGC(s.a.env.Getenv, foldGC)
+	process.SetGC(s.a.env.Getenv, process.FoldGC)
 	s.paths = append(s.paths, paths...)
 	p, err := s.Load(ctx, paths...)
 	return p, sessionError(err)

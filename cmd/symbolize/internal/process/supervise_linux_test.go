@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"os/exec"
@@ -61,19 +61,6 @@ func TestLastWords(t *testing.T) {
 		reason, memory := words.reason()
 		if reason != tc.reason || memory != tc.memory {
 			t.Errorf("%s: %q, memory %v", tc.name, reason, memory)
-		}
-	}
-}
-
-// TestWritesStore finds the commands that write, wherever their flags stand.
-func TestWritesStore(t *testing.T) {
-	for line, want := range map[string]bool{
-		"index /usr/lib": true, "--store x index y": true, "store --store x gc": true,
-		"store import -": true, "store rebuild": true, "store ls": false, "store": false,
-		"resolve index": false, "": false, "nonsense": false, "index --help": true,
-	} {
-		if got := writesStore(strings.Fields(line)); got != want {
-			t.Errorf("%q: %v", line, got)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"bytes"
@@ -36,14 +36,15 @@ const supervisedEnv = "SYMBOLIZE_SUPERVISED"
 // the runtime at its end go to the usual one.
 const supervisedStderr = 3
 
-// supervise runs the command line in another process if it is one of those, and returns its
-// exit status.
-func supervise() (code int, done bool) {
+// Supervise runs the command line in another process if it is one of those, and returns its
+// exit status. writes reports whether a command line, without the program's name, is that of a
+// command that writes a store.
+func Supervise(writes func(args []string) bool) (code int, done bool) {
 	if os.Getenv(supervisedEnv) != "" {
 		return 0, false
 	}
-	limits := memoryLimits()
-	if limits == "" && !writesStore(os.Args[1:]) {
+	limits := MemoryLimits()
+	if limits == "" && !writes(os.Args[1:]) {
 		return 0, false
 	}
 	code, err := superviseChild(limits)
@@ -53,8 +54,8 @@ func supervise() (code int, done bool) {
 	return code, true
 }
 
-// stderr returns where messages go.
-func stderr() *os.File {
+// Stderr returns where messages go.
+func Stderr() *os.File {
 	var st unix.Stat_t
 	if os.Getenv(supervisedEnv) == "" || unix.Fstat(supervisedStderr, &st) != nil {
 		return os.Stderr
@@ -64,8 +65,8 @@ func stderr() *os.File {
 	return os.NewFile(supervisedStderr, "stderr")
 }
 
-// memoryLimits returns the limits that call for a supervisor, in words; "" if none does.
-func memoryLimits() string {
+// MemoryLimits returns the limits that call for a supervisor, in words; "" if none does.
+func MemoryLimits() string {
 	var words []string
 	var space unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_AS, &space) == nil && space.Cur <= math.MaxInt64 {

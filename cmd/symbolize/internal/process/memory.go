@@ -1,4 +1,7 @@
-package main
+// Package process has the settings and limits of the process that the command line runs in: its
+// garbage collector, control groups, open files, and the second process that does the work where
+// this one may be killed.
+package process
 
 import (
 	"runtime"
@@ -7,33 +10,33 @@ import (
 	"symbolize/cmd/symbolize/internal/flags"
 )
 
-// limitMemory makes the garbage collector hold the process below max bytes where
+// LimitMemory makes the garbage collector hold the process below max bytes where
 // it can; 0 leaves the limit as $GOMEMLIMIT has it. GOGC stays: with it off a limit
 // below the memory in use makes the collector run without end (measured).
-func limitMemory(max flags.Size) {
+func LimitMemory(max flags.Size) {
 	if max > 0 {
 		debug.SetMemoryLimit(int64(max))
 	}
 }
 
-// frugalGC is the garbage collector's percent for index: big tables are built and
+// FrugalGC is the garbage collector's percent for index: big tables are built and
 // freed, and the default leaves a second heap of freed memory. It costs some 10 %
 // more CPU time and saves a third of the memory.
-const frugalGC = 50
+const FrugalGC = 50
 
-// hastyGC is the garbage collector's percent for lookup, which is over before its heap
+// HastyGC is the garbage collector's percent for lookup, which is over before its heap
 // has grown: eight collections in a quarter of a second took an eighth of it. Its
 // growth is bounded by lookupMemory.
-const hastyGC = 200
+const HastyGC = 200
 
-// foldGC is the garbage collector's percent for commands that read captures. Their tables have
+// FoldGC is the garbage collector's percent for commands that read captures. Their tables have
 // next to no pointers, so a collection costs milliseconds however large they are, and the
 // time that a higher value saves is lost in fresh pages. Measured on 340 MB with 2.85 M samples: 15,
 // 40 and 100 % took 2.15, 1.94 and 2.05 s and 228, 238 and 297 MB.
-const foldGC = 40
+const FoldGC = 40
 
-// setGC sets the garbage collector's percent unless the user has set $GOGC.
-func setGC(getenv func(string) string, percent int) {
+// SetGC sets the garbage collector's percent unless the user has set $GOGC.
+func SetGC(getenv func(string) string, percent int) {
 	if getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
 	}
@@ -44,16 +47,16 @@ func setGC(getenv func(string) string, percent int) {
 // as much again.
 const lookupMemory = 180 << 20
 
-// holdLookupMemory sets lookupMemory as the limit, or half as much again as is in use:
+// HoldLookupMemory sets lookupMemory as the limit, or half as much again as is in use:
 // at a limit below that the collector would do nothing else.
-func holdLookupMemory() {
+func HoldLookupMemory() {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	debug.SetMemoryLimit(max(lookupMemory, int64(m.HeapAlloc+m.HeapAlloc/2)))
 }
 
-// releaseMemory collects garbage and returns free pages to the kernel. A recorder that always
+// ReleaseMemory collects garbage and returns free pages to the kernel. A recorder that always
 // runs needs three times its usual memory for a moment whenever it writes a file; the runtime
 // keeps such pages for minutes, and its memory drifted from 23 to 29 MB in half an hour. It costs
 // some 10 ms every 10 s.
-func releaseMemory() { debug.FreeOSMemory() }
+func ReleaseMemory() { debug.FreeOSMemory() }
