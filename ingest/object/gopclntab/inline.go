@@ -96,8 +96,7 @@ func (w *walker) readCalls(r *record, tree []byte, n int) bool {
 			return false
 		}
 		if t.trees.form.byPC() {
-			c.parent = w.callAt(r.entry + uint64(c.parentPC))
-			c.callFile, c.callLine = w.position(r.entry + uint64(c.parentPC))
+			w.placeCall(r, &c)
 		}
 		if int(c.parent) >= n {
 			return false
@@ -108,6 +107,20 @@ func (w *walker) readCalls(r *record, tree []byte, n int) bool {
 		}
 	}
 	return true
+}
+
+// placeCall sets the parent and the position of a call by its parentPc. The compiler leaves 0
+// where it made no instruction for the call, as in initializers that are nothing but stores:
+// such a call is right in the function, and from where is not known. A 0 that is an address
+// is one in code of the function itself.
+func (w *walker) placeCall(r *record, c *rawCall) {
+	a := r.entry + uint64(c.parentPC)
+	c.parent = w.callAt(a)
+	if c.parentPC == 0 && c.parent != NoParent {
+		c.parent, c.callFile, c.callLine = NoParent, NoFile, 0
+		return
+	}
+	c.callFile, c.callLine = w.position(a)
 }
 
 // callAt returns the call that an address belongs to, or -1.

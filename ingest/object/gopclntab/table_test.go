@@ -160,7 +160,7 @@ func TestCircle(t *testing.T) {
 		{4, "main.go", 5, 0},
 	}, calls: []inlinedCall{
 		{"pkg.a", 19, -1, "main.go", 11, 8},
-		{"pkg.b", 29, -1, "main.go", 11, 0},
+		{"pkg.b", 29, -1, "main.go", 11, 4},
 		{"pkg.c", 39, -1, "main.go", 11, 31},
 		{"pkg.d", 49, -1, "main.go", 11, 8},
 	}}
@@ -193,6 +193,33 @@ func TestCircle(t *testing.T) {
 	}
 	if seen != len(funcs) {
 		t.Errorf("%d functions of %d", seen, len(funcs))
+	}
+}
+
+// TestUnmarked has calls without a parentPc in a function that begins with inlined code, as the
+// compiler makes of initializers: they are right in the function, called from an unknown line,
+// and nothing is damaged.
+func TestUnmarked(t *testing.T) {
+	f := fn{name: "main.init", size: 24, code: []code{
+		{8, "main.go", 1, 2}, {8, "main.go", 2, 3}, {8, "main.go", 3, 0},
+	}, calls: []inlinedCall{
+		{"pkg.outer", 19, -1, "main.go", 11, 0},
+		{"pkg.a", 29, -1, "main.go", 11, 0},
+		{"pkg.b", 39, -1, "main.go", 11, 0},
+	}}
+	lost, err := openTable(t, build(latest, targets[0], f).input()).Functions(
+		func(f *Function) bool {
+			got := ""
+			for _, in := range f.Inlines {
+				got += fmt.Sprintf(" %s<%d at %d:%d", in.Name, in.Parent, in.CallFile, in.CallLine)
+			}
+			if want := fmt.Sprintf(" pkg.a<-1 at %d:0 pkg.b<-1 at %[1]d:0", NoFile); got != want {
+				t.Errorf("calls%s, want%s", got, want)
+			}
+			return true
+		})
+	if lost != 0 || err != nil {
+		t.Errorf("lost %d, %v", lost, err)
 	}
 }
 
