@@ -18,8 +18,8 @@ var idSourceText = [...]string{
 	IDNone:     "none",
 	IDRecorded: "recorded",
 	IDSibling:  "recorded for the same file",
-	IDByPath:   "recorded for the same path",
-	IDProven:   "same file proven",
+	IDByPath:   "listed for the path",
+	IDProven:   "file proven the same",
 	IDTrusted:  "path trusted",
 	IDDerived:  "derived",
 }

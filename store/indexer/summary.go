@@ -19,7 +19,7 @@ const (
 	SkipKallsymsNo  = "kallsyms without build ID"     // the same
 	SkipUnreadable  = "unreadable"                    // permission and the like
 	SkipDamaged     = "damaged"                       // looks like an object and is none
-	SkipDuplicate   = "same file under another path"  // hard links
+	SkipDuplicate   = "read already by another path"  // hard links
 	SkipTooLarge    = "too large for the store"       // an object with hundreds of sources
 	SkipChanged     = "changed while it was read"     // read again by the next run
 	SkipLimit       = "limit reached"                 // it asks for more than its size explains
