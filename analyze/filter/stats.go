@@ -84,3 +84,32 @@ func (s *Stats) Sorted() []Left {
 			cmp.Compare(a.Reason, b.Reason))
 	})
 }
+
+// Facts are Stats as data. The JSON names are an interface.
+type Facts struct {
+	Places   uint64 `json:"places"`
+	Named    uint64 `json:"named"`
+	Probable uint64 `json:"probable"` // of named
+	ByFile   uint64 `json:"by_file"`  // of named
+	Left     []Rest `json:"left"`     // most places first
+}
+
+// Rest is Left as data.
+type Rest struct {
+	Object string `json:"object,omitempty"`
+	Module string `json:"module,omitempty"`
+	Reason string `json:"reason"`
+	Places uint64 `json:"places"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// Facts returns the counts as data.
+func (s *Stats) Facts() *Facts {
+	f := &Facts{Places: s.Places, Named: s.Named, Probable: s.Probable, ByFile: s.ByFile,
+		Left: []Rest{}}
+	for _, l := range s.Sorted() {
+		f.Left = append(f.Left, Rest{Object: l.Object, Module: l.Module, Reason: l.Reason.String(),
+			Places: l.Places, Hint: strings.TrimSpace(l.Hint())})
+	}
+	return f
+}

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/process"
@@ -46,6 +43,7 @@ type captureOptions struct {
 	rotate       string
 	rotation     record.Rotation
 	omitIndexed  bool
+	summary      string
 	stacks       stackOptions
 }
 
@@ -119,6 +117,7 @@ func (o *captureOptions) register(fs *pflag.FlagSet) {
 		"leave out the kernel's symbols if the store has them: resolve needs such a store too")
 	fs.StringVar(&o.rotate, "rotate", "",
 		"begin a new file after `TIME|SIZE`, as 1h or 100M: each is FILE.YYYYMMDDhhmmsscc, in UTC")
+	fs.StringVar(&o.summary, "summary", "", "write what was recorded, and lost, to `FILE` as JSON")
 	o.stacks.register(fs)
 	flags.AddPIDs(fs, &o.pids,
 		"the mappings of process `PID` too; with --stacks sample only it; may be repeated")
@@ -138,6 +137,8 @@ func (o *captureOptions) validate(args []string) error {
 		return exit.Usagef("--format is that of --check: a bundle has one form")
 	case o.output == "":
 		return ingest.WithHint(exit.Usagef("nowhere to write to"), "name a file with -o FILE")
+	case o.summary == "-":
+		return ingest.WithHint(exit.Usagef("--summary -: standard output is that of COMMAND"), "name a file")
 	case o.output == "-":
 		return ingest.WithHint(exit.Usagef("a bundle is not written to standard output"),
 			"name a file with -o FILE")
@@ -261,7 +262,12 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	}
 	omit.warn()
 	a.captureSummary(written, sum)
-	return commandError(o, sum)
+	if o.summary != "" {
+		err = a.writeOutput(o.summary, false, func(w io.Writer) error {
+			return ingest.WriteJSON(w, newCaptureFacts(written, sum))
+		})
+	}
+	return cmp.Or(err, commandError(o, sum))
 }
 
 // ofCommand reports whether stacks of COMMAND alone are sampled.
@@ -339,51 +345,4 @@ func commandEnd(c *record.CommandStatus) string {
 		return fmt.Sprintf("the command was ended by signal %d (%s)", c.Signal, c.Signal)
 	}
 	return fmt.Sprintf("the command ended with status %d", c.Status)
-}
-
-// maxMissingLines is how many programs without code are named one by one.
-const maxMissingLines = 20
-
-// captureSummary prints the contents of the bundle on standard error.
-func (a *app) captureSummary(path string, s *record.Summary) {
-	if a.quiet {
-		return
-	}
-	for _, text := range s.Warnings {
-		a.warn(text, "")
-	}
-	for i, m := range s.Missing {
-		if i == maxMissingLines {
-			a.warn(fmt.Sprintf("and %d programs more without code", len(s.Missing)-i), "")
-			break
-		}
-		a.warn(fmt.Sprintf("BPF program %d %s: no image: %s", m.ID, m.Symbol, m.Reason), "")
-	}
-	for _, cause := range slices.Sorted(maps.Keys(s.Lost)) {
-		a.warn(fmt.Sprintf("lost: %d %s", s.Lost[cause], cause), "")
-	}
-	copied := ""
-	if s.Copied > 0 {
-		copied = fmt.Sprintf(" (%d copied inside the kernel)", s.Copied)
-	}
-	count := table.Count[int]
-	fmt.Fprintf(a.env.Stderr, "%s: %s with %s, %s%s, %d BTF, %d bytes; %s, %s, %s\n",
-		ingest.OneLine(path), count(s.Programs, "BPF program", "BPF programs"),
-		count(s.Functions, "function", "functions"), count(s.Images, "image", "images"), copied,
-		s.BTFs, s.Bytes, count(s.KSymbols, "KSYMBOL record", "KSYMBOL records"),
-		count(s.Modules, "module", "modules"), count(s.Processes, "process", "processes"))
-	if s.Maps > 0 {
-		a.note(fmt.Sprintf("%d BPF maps, %d dumps", s.Maps, s.MapDumps))
-	}
-	if r := s.BPFRuns; r != nil {
-		a.note(fmt.Sprintf("BPF programs ran %s times for %v: `symbolize info %s` has each",
-			table.Thousands(r.Runs), r.Time.Round(time.Microsecond), ingest.ShellWord(path)))
-	}
-	if s.Stacks != nil {
-		a.stackSummary(s.Stacks)
-	}
-	if c := &s.Command; c.Run {
-		a.note(fmt.Sprintf("%s after %.2f s", cmp.Or(commandEnd(c), "the command ended"),
-			c.Elapsed.Seconds()))
-	}
 }

@@ -22,6 +22,7 @@ import (
 type fetchOptions struct {
 	servers   []string
 	dryRun    bool
+	format    string
 	jobs      int
 	maxMemory flags.Size
 	writer    db.WriterOptions
@@ -51,25 +52,33 @@ func newFetchCommand(a *app) *cobra.Command {
 				return ingest.WithHint(exit.Usagef("no capture is named"),
 					"name the files that `perf record` wrote")
 			}
+			if err := flags.CheckFormat(o.format, flags.Text, flags.JSON); err != nil {
+				return err
+			}
 			return runFetch(ctx, a, o, args)
 		}),
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringArrayVar(&o.servers, "server", nil, "ask the server at `URL`; may be repeated")
-	fs.BoolVar(&o.dryRun, "dry-run", false,
-		"list the files that would be asked for, and open no connection")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "list the files that would be asked for, and open no connection")
+	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	addWriterFlags(fs, &o.writer)
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
 	return cmd
 }
 
-// wantedFile is a file that captures lack names of.
+// wantedFile is a file that captures lack names of. Its JSON names are an interface.
 type wantedFile struct {
-	id     buildid.ID
-	kind   debuginfod.Kind
-	object string
-	frames uint64 // without a name for want of it
+	BuildID string `json:"build_id"`
+	Kind    string `json:"kind"` // "executable" or "debuginfo"
+	Object  string `json:"object"`
+	Frames  uint64 `json:"frames"` // without a name for want of it
+	Outcome string `json:"outcome,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Error   string `json:"error,omitempty"`
+
+	id buildid.ID
 }
 
 func runFetch(ctx context.Context, a *app, o *fetchOptions, captures []string) error {
@@ -87,9 +96,14 @@ func runFetch(ctx context.Context, a *app, o *fetchOptions, captures []string) e
 		return err
 	}
 	if o.dryRun {
-		return a.writeOutput("", false, func(w io.Writer) error { return listWanted(w, wanted) })
+		return a.writeFacts(o.format, wanted, func(w io.Writer) error {
+			return listWanted(w, wanted)
+		})
 	}
-	paths, err := a.fetchFiles(ctx, debuginfod.New(opts, nil), wanted)
+	paths, err := a.fetchFiles(ctx, debuginfod.New(opts, nil), o.format, wanted)
+	if err == nil && o.format == flags.JSON {
+		err = a.writeFacts(o.format, wanted, nil)
+	}
 	if err != nil || len(paths) == 0 {
 		return err
 	}
@@ -120,6 +134,7 @@ func (a *app) debuginfodOptions(servers []string) (debuginfod.Options, error) {
 // most frames first.
 func (a *app) wantedFiles(ctx context.Context, in *inputOptions, captures []string) (
 	list []wantedFile, err error) {
+	list = []wantedFile{}
 	err = a.withSession(ctx, in, captures, func(s *session, captures []string) error {
 		p, err := s.load(ctx, captures)
 		if err != nil {
@@ -132,7 +147,8 @@ func (a *app) wantedFiles(ctx context.Context, in *inputOptions, captures []stri
 				continue
 			}
 			for _, kind := range kindsFor(m.Reason) {
-				list = append(list, wantedFile{id, kind, m.Object, m.Frames})
+				list = append(list, wantedFile{BuildID: id.String(), Kind: string(kind),
+					Object: m.Object, Frames: m.Frames, id: id})
 			}
 		}
 		return nil
@@ -155,8 +171,8 @@ func kindsFor(reason string) []debuginfod.Kind {
 
 func listWanted(w io.Writer, list []wantedFile) error {
 	for _, f := range list {
-		_, err := fmt.Fprintf(w, "%s  %-10s  %s, %s\n", f.id, f.kind, ingest.OneLine(f.object),
-			table.Count(f.frames, "frame", "frames"))
+		_, err := fmt.Fprintf(w, "%s  %-10s  %s, %s\n", f.BuildID, f.Kind, ingest.OneLine(f.Object),
+			table.Count(f.Frames, "frame", "frames"))
 		if err != nil {
 			return err
 		}
@@ -164,29 +180,35 @@ func listWanted(w io.Writer, list []wantedFile) error {
 	return nil
 }
 
-// fetchFiles gets files, lists the outcome of each, and returns the paths of those that are there.
-func (a *app) fetchFiles(ctx context.Context, c *debuginfod.Client, list []wantedFile) (
-	paths []string, err error) {
-	for _, f := range list {
-		path, fetched, err := c.Get(ctx, f.id, f.kind)
-		text := "fetched"
+// fetchFiles gets files, sets the outcome of each and lists it as text, and returns the paths of
+// those that are there.
+func (a *app) fetchFiles(ctx context.Context, c *debuginfod.Client, format string,
+	list []wantedFile) (paths []string, err error) {
+	for i := range list {
+		f := &list[i]
+		path, fetched, err := c.Get(ctx, f.id, debuginfod.Kind(f.Kind))
+		f.Outcome = "fetched"
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case errors.Is(err, debuginfod.ErrNotFound):
-			text = "no server has it"
+			f.Outcome = "no server has it"
 		case err != nil:
-			text = "failed"
+			f.Outcome, f.Error = "failed", ingest.OneLine(err.Error())
 			a.partial = true
 			a.failInput("", err)
 		case !fetched:
-			text = "in the cache"
+			f.Outcome = "in the cache"
 		}
 		if err == nil {
+			f.Path = path
 			paths = append(paths, path)
 		}
-		_, err = fmt.Fprintf(a.stdout(), "%s  %-10s  %s: %s\n", f.id, f.kind,
-			ingest.OneLine(f.object), text)
+		if format == flags.JSON {
+			continue
+		}
+		_, err = fmt.Fprintf(a.stdout(), "%s  %-10s  %s: %s\n", f.BuildID, f.Kind, ingest.OneLine(f.Object),
+			f.Outcome)
 		if err != nil {
 			return nil, err
 		}

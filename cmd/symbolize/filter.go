@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,7 @@ type filterOptions struct {
 	kernel   string
 	demangle string
 	exact    bool
+	summary  string
 
 	kernelID buildid.ID  // kernel parsed
 	mode     report.Mode // demangle parsed
@@ -109,10 +111,15 @@ func (o *filterOptions) addFlags(cmd *cobra.Command) {
 	addNamesFlag(cmd, &o.input.names, "`symbols` (the default) or dwarf")
 	addDemangleFlag(cmd, &o.demangle, "simple")
 	fs.BoolVar(&o.input.noInlines, "no-inlines", false, "leave out inlined calls")
+	fs.StringVar(&o.summary, "summary", "", "write how many places were named, and what was left, "+
+		"to `FILE` as JSON")
 	addWorkFlags(fs, &o.input.jobs, &o.input.maxMemory)
 }
 
 func (o *filterOptions) validate() (err error) {
+	if o.summary == "-" {
+		return ingest.WithHint(exit.Usagef("--summary -: standard output has the text"), "name a file")
+	}
 	if o.kernel != "" {
 		if o.kernelID, err = buildid.Parse(o.kernel); err != nil {
 			return exit.Usagef("--kernel: %v", err)
@@ -158,6 +165,11 @@ func runFilter(ctx context.Context, a *app, o *filterOptions) error {
 	}
 	if err == nil || errors.Is(err, context.Canceled) {
 		a.printFilter(r.Stats())
+		if o.summary != "" {
+			err = errors.Join(err, a.writeOutput(o.summary, false, func(w io.Writer) error {
+				return ingest.WriteJSON(w, r.Stats().Facts())
+			}))
+		}
 	}
 	return errors.Join(err, s.Close())
 }

@@ -10,6 +10,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
@@ -18,7 +19,7 @@ import (
 )
 
 func newStoreExportCommand(a *app) *cobra.Command {
-	var output string
+	var output, format string
 	var captures []string
 	cmd := &cobra.Command{
 		Use:   "export",
@@ -29,6 +30,13 @@ host. The same objects give the same bytes.`,
 		Example: `  symbolize store export --for perf.data -o symbols.zst`,
 		Args:    help.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
+			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
+				return err
+			}
+			if format == flags.JSON && (output == "" || output == "-") {
+				return ingest.WithHint(exit.Usagef("--format json: standard output has the archive"),
+					"name a file with -o FILE")
+			}
 			if err := a.refuseTerminal(output, true, ""); err != nil {
 				return err
 			}
@@ -42,16 +50,18 @@ host. The same objects give the same bytes.`,
 					objects, err = r.Export(ctx, w, want)
 					return err
 				})
-				if err == nil {
-					a.note(table.Count(objects, "object", "objects"))
+				if err != nil {
+					return err
 				}
-				return err
+				return a.writeNoted(format, exportFacts{output, objects},
+					table.Count(objects, "object", "objects"))
 			})
 		}),
 	}
 	cmd.Flags().StringArrayVar(&captures, "for", nil,
 		"only the objects that `CAPTURE` needs; may be repeated")
 	flags.AddOutput(cmd.Flags(), &output)
+	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
 	return cmd
 }
 

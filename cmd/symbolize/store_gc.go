@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/store/db"
 )
@@ -21,11 +21,13 @@ import (
 type dropOptions struct {
 	writer db.WriterOptions
 	dryRun bool
+	format string
 }
 
-func (o *dropOptions) addFlags(fs *pflag.FlagSet) {
-	addWriterFlags(fs, &o.writer)
-	fs.BoolVar(&o.dryRun, "dry-run", false, "list what would go, and change nothing")
+func (o *dropOptions) addFlags(cmd *cobra.Command) {
+	addWriterFlags(cmd.Flags(), &o.writer)
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list what would go, and change nothing")
+	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 }
 
 func newStoreGCCommand(a *app) *cobra.Command {
@@ -58,22 +60,17 @@ may only read it leaves no note. Objects without one stay, and count as used tod
 		"drop objects that no file has any more")
 	cmd.Flags().Var(&keep, "keep",
 		"drop objects neither indexed nor used for this `TIME`: days as 30d, weeks as 8w")
-	o.addFlags(cmd.Flags())
+	o.addFlags(cmd)
 	return cmd
 }
 
 // drop has the store drop what opts ask for, or lists it.
 func (a *app) drop(ctx context.Context, o *dropOptions, opts db.GCOptions) error {
+	if err := flags.CheckFormat(o.format, flags.Text, flags.JSON); err != nil {
+		return err
+	}
 	if o.dryRun {
-		return a.withReader(func(r *db.Reader) error {
-			res, err := r.PlanGC(ctx, opts)
-			if err != nil {
-				return err
-			}
-			err = a.writeOutput("", false, func(w io.Writer) error { return writeGone(w, res.Gone) })
-			a.note("nothing was changed; " + gcText(res, "would be dropped", "would be about"))
-			return err
-		})
+		return a.withReader(func(r *db.Reader) error { return a.plan(ctx, r, o.format, opts) })
 	}
 	path, err := a.storePath()
 	if err != nil {
@@ -92,14 +89,27 @@ func (a *app) drop(ctx context.Context, o *dropOptions, opts db.GCOptions) error
 		return err
 	}
 	res.Before = before
-	if res.After, err = db.DiskUse(path); err == nil {
-		a.note(gcText(res, "dropped", "is"))
+	if res.After, err = db.DiskUse(path); err != nil {
+		return err
 	}
+	return a.writeNoted(o.format, newGCFacts(res, false), gcText(res, "dropped", "is"))
+}
+
+// plan lists what a dry run would drop.
+func (a *app) plan(ctx context.Context, r *db.Reader, format string, opts db.GCOptions) error {
+	res, err := r.PlanGC(ctx, opts)
+	if err != nil {
+		return err
+	}
+	err = a.writeFacts(format, newGCFacts(res, true), func(w io.Writer) error {
+		return a.writeGone(w, res.Gone)
+	})
+	a.note("nothing was changed; " + gcText(res, "would be dropped", "would be about"))
 	return err
 }
 
 // writeGone writes a row for each object that is dropped.
-func writeGone(w io.Writer, gone []db.Gone) error {
+func (a *app) writeGone(w io.Writer, gone []db.Gone) error {
 	if len(gone) == 0 {
 		return nil
 	}
@@ -116,9 +126,12 @@ func writeGone(w io.Writer, gone []db.Gone) error {
 }
 
 func gcText(r *db.GCResult, dropped, is string) string {
-	text := fmt.Sprintf("%d objects kept; %s: %d objects, %d superseded tables, "+
-		"%d damaged values, %d path rows; disk %s %s, was %s: %s freed", r.Objects, dropped,
-		r.Dropped, r.Superseded, r.Damaged, r.RowsDropped, is, table.Bytes(r.After),
+	count := table.Count[int]
+	text := fmt.Sprintf("%s kept; %s: %s, %s, %s, %s; disk %s %s, was %s: %s freed",
+		count(r.Objects, "object", "objects"), dropped, count(r.Dropped, "object", "objects"),
+		count(r.Superseded, "superseded table", "superseded tables"),
+		count(r.Damaged, "damaged value", "damaged values"),
+		count(r.RowsDropped, "path row", "path rows"), is, table.Bytes(r.After),
 		table.Bytes(r.Before), table.Bytes(max(0, r.Before-r.After)))
 	if r.Undated > 0 {
 		text += fmt.Sprintf("; %s without a day of use, taken for used today",

@@ -42,7 +42,7 @@ kernels go like the rest, and cannot be made again. Files are read anew by the n
 		}),
 	}
 	cmd.Flags().SortFlags = false
-	o.addFlags(cmd.Flags())
+	o.addFlags(cmd)
 	return cmd
 }
 

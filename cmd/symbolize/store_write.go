@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/ingest/regular"
@@ -18,6 +21,7 @@ import (
 
 func newStoreRebuildCommand(a *app) *cobra.Command {
 	var opts db.WriterOptions
+	var format string
 	cmd := &cobra.Command{
 		Use:         "rebuild",
 		Annotations: map[string]string{writesAnnotation: "store"},
@@ -26,6 +30,9 @@ func newStoreRebuildCommand(a *app) *cobra.Command {
 this version's decoders. Tables of files are made anew by index, which reads them again.`,
 		Args: help.NoArgs,
 		RunE: a.runE(func(ctx context.Context, _ []string) error {
+			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
+				return err
+			}
 			return a.withExisting(ctx, opts, func(w *db.Writer) error {
 				res, err := w.Rebuild(ctx, db.RebuildOptions{
 					Table:    indexer.Rebuild,
@@ -33,16 +40,19 @@ this version's decoders. Tables of files are made anew by index, which reads the
 					File:     indexer.RebuildJITFile,
 					Producer: func(store.SourceKind) uint32 { return store.Producer },
 				})
-				if res != nil {
-					a.reportErrors(res.Problems, 0)
-					a.note(fmt.Sprintf("%d captured inputs, %d tables have changed",
-						res.Sources, res.Changed))
+				if res == nil {
+					return err
 				}
-				return err
+				a.reportErrors(res.Problems, 0)
+				return errors.Join(err, a.writeNoted(format,
+					rebuildFacts{res.Sources, res.Changed, errorTexts(res.Problems)},
+					fmt.Sprintf("%s, %s", table.Count(res.Sources, "captured input", "captured inputs"),
+						table.Count(res.Changed, "table has changed", "tables have changed"))))
 			})
 		}),
 	}
 	addWriterFlags(cmd.Flags(), &opts)
+	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
 	return cmd
 }
 
@@ -59,32 +69,54 @@ func (a *app) reportErrors(errs []error, more int) {
 
 func newStoreImportCommand(a *app) *cobra.Command {
 	var opts db.WriterOptions
+	var format string
 	cmd := &cobra.Command{
 		Use:         "import ARCHIVE…",
 		Annotations: map[string]string{writesAnnotation: "store"},
 		Short:       "Merge archives that export wrote; - is standard input",
 		Args:        help.SomeArgs("FILE"),
 		RunE: a.runE(func(ctx context.Context, args []string) error {
-			return a.withWriter(ctx, opts, func(w *db.Writer) error {
+			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
+				return err
+			}
+			merged := []*importFacts{}
+			err := a.withWriter(ctx, opts, func(w *db.Writer) error {
 				for _, path := range args {
-					if err := a.importArchive(ctx, path, w); err != nil {
+					facts, err := a.importArchive(ctx, path, w)
+					merged = append(merged, facts)
+					if err != nil {
 						return err
+					}
+					if format != flags.JSON {
+						a.note(facts.text())
 					}
 				}
 				return nil
 			})
+			if format == flags.JSON {
+				err = errors.Join(err, a.writeFacts(format, merged, nil))
+			}
+			return err
 		}),
 	}
 	addWriterFlags(cmd.Flags(), &opts)
+	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
 	return cmd
 }
 
-func (a *app) importArchive(ctx context.Context, path string, to store.Sink) (err error) {
+func (f *importFacts) text() string {
+	return fmt.Sprintf("%s: %s, %s", f.Archive, table.Count(f.Objects, "object", "objects"),
+		table.Count(f.Sources, "table", "tables"))
+}
+
+func (a *app) importArchive(ctx context.Context, path string, to store.Sink) (
+	facts *importFacts, err error) {
+	facts = &importFacts{Archive: path, Problems: []string{}}
 	var in io.Reader = a.env.Stdin
 	if path != "-" {
 		f, err := regular.Open(path)
 		if err != nil {
-			return err
+			return facts, err
 		}
 		defer f.Close()
 		in = f
@@ -92,14 +124,15 @@ func (a *app) importArchive(ctx context.Context, path string, to store.Sink) (er
 	res, err := db.Import(ctx, in, to)
 	if res != nil {
 		a.reportErrors(res.Problems, res.More)
-		a.note(fmt.Sprintf("%s: %d objects, %d tables", path, res.Objects, res.Sources))
-	}
-	if err != nil && res != nil && res.Objects > 0 {
-		return ingest.WithHint(fmt.Errorf("%s: %w", path, err),
-			"what stands before that was imported")
+		facts.Objects, facts.Sources, facts.More = res.Objects, res.Sources, res.More
+		facts.Problems = errorTexts(res.Problems)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		err = fmt.Errorf("%s: %w", path, err)
+		if facts.Objects > 0 {
+			a.note(facts.text())
+			err = ingest.WithHint(err, "what stands before that was imported")
+		}
 	}
-	return nil
+	return facts, err
 }
