@@ -54,7 +54,7 @@ fuzz: ## run every fuzz target for FUZZTIME (30s) each
 	@sh fixtures/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: build ## time the main jobs against perf, debuginfod, llvm, and write the tables
+bench: build ## time the main jobs against perf, debuginfod, llvm, and write the tables; ROWS=PATTERN: some rows; BASE=BINARY: against an older binary; RUNS=N: at most N runs a row
 	@sh fixtures/peers/bench.sh $(BIN) $(BUILD)
 
 RUNS ?= 21
