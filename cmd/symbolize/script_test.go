@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -146,6 +147,15 @@ func cmdDamage(ts *testscript.TestScript, neg bool, args []string) {
 		found, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "gen", generation, ext))
 		ts.Check(err)
 		files = append(files, found...)
+	}
+	if len(files) == 0 { // tables that were pushed
+		err := filepath.WalkDir(ts.MkAbs(args[0]), func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.Type().IsRegular() {
+				files = []string{path} // the last one
+			}
+			return err
+		})
+		ts.Check(err)
 	}
 	if len(files) == 0 {
 		ts.Fatalf("no data in %s", args[0])

@@ -38,6 +38,8 @@ func newStoreCommand(a *app) *cobra.Command {
 		newStoreGCCommand(a),
 		newStoreExportCommand(a),
 		newStoreImportCommand(a),
+		newStorePushCommand(a),
+		newStorePullCommand(a),
 	)
 	return cmd
 }

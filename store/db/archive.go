@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -37,8 +36,8 @@ const (
 
 // Bounds of an archive, so that a hostile one cannot fill the memory.
 const (
-	maxHeader  = 64 << 20  // of a table
-	maxArchive = 512 << 20 // of one source, in memory at once
+	maxHeader = 64 << 20  // of a table
+	MaxSource = 512 << 20 // of one source, in memory at once
 )
 
 // archiveWindow is the window of the compression, in bytes; readers refuse one over maxWindow.
@@ -141,32 +140,6 @@ func sourceName(dir string, info *store.SourceInfo) string {
 
 func (d *database) exportSource(m *store.Manifest, i int, dir string,
 	put func(name string, b []byte) error) error {
-	info := &m.Sources[i]
-	name := sourceName(dir, info)
-	prefix := sourcePrefix(prefixTable, m.ID, info)
-	copyPart := func(to string, part byte, i uint32) error {
-		b, err := d.get(tableKey(prefix, part, i))
-		if err != nil {
-			return fmt.Errorf("%s of %s: %w", info.Kind, m.ID, err)
-		}
-		return put(name+"/"+to, b)
-	}
-	if err := copyPart("table", partHeader, 0); err != nil {
-		return err
-	}
-	for i := range info.Chunks {
-		if err := copyPart("chunk-"+strconv.Itoa(int(i)), partChunk, i); err != nil {
-			return err
-		}
-	}
-	for i := range info.Strings {
-		if err := copyPart("strings-"+strconv.Itoa(int(i)), partStrings, i); err != nil {
-			return err
-		}
-	}
-	raw, err := d.Raw(m, i)
-	if err != nil || raw == nil {
-		return err
-	}
-	return put(name+"/raw", raw)
+	name := sourceName(dir, &m.Sources[i])
+	return d.EachPart(m, i, func(part string, b []byte) error { return put(name+"/"+part, b) })
 }

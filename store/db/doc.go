@@ -11,6 +11,7 @@
 //	gen/N/       generations: immutable snapshots, the newest two are kept
 //	left/        a db/ whose journal is being repeated
 //	aside/       a db/ whose journal could not be repeated to its end
+//	remote/      manifests that came from a directory or bucket of tables, see package remote
 //	used/        days on which objects were last indexed or used: notes, see uses.go
 //
 // A generation shares its files with db/ and with its neighbours by hard links.

@@ -64,6 +64,7 @@ func (w *Writer) GC(ctx context.Context, opts GCOptions) (*GCResult, error) {
 	if err == nil {
 		// They are dated from now on.
 		err = errors.Join(MarkUsed(w.path, res.undated),
+			os.RemoveAll(filepath.Join(w.path, remoteName)),
 			compactUses(w.path, time.Now(), func(object string) bool { return res.kept[object] }))
 	}
 	return res, err

@@ -26,10 +26,11 @@ const (
 	lockName   = "lock"
 	liveName   = "db"
 	gensName   = "gen"
-	leftName   = "left"  // an interrupted writer's work, while it is taken up
-	asideName  = "aside" // work that could not be taken up; the next GC drops it
-	sumsName   = "SUMS"  // in a generation
-	usesName   = "used"  // days of last use
+	leftName   = "left"   // an interrupted writer's work, while it is taken up
+	asideName  = "aside"  // work that could not be taken up; the next GC drops it
+	sumsName   = "SUMS"   // in a generation
+	usesName   = "used"   // days of last use
+	remoteName = "remote" // notes, see RemoteNotes
 	tmpPrefix  = ".tmp-"
 
 	journalName = "JOURNAL" // in db/

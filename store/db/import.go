@@ -10,15 +10,12 @@ import (
 	"io"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
 	"symbolize/ingest/magic"
 	"symbolize/store"
-	"symbolize/store/symtab"
-	"symbolize/store/unwindtab"
 )
 
 // ImportResult counts the imported data.
@@ -69,9 +66,8 @@ type importer struct {
 	m    *store.Manifest     // the object being read
 	dir  string              // its name in the archive
 	left []*store.SourceInfo // its sources that are still to come, by name
-	src  *store.NewSource    // the source being read, nil before the first
+	src  *Assembly           // the source being read, nil before the first
 	name string              // its name in the archive
-	size int                 // of it in memory
 
 	blobs map[store.BlobID]bool // that were read
 }
@@ -169,7 +165,7 @@ func (im *importer) entry(h *tar.Header) error {
 	if im.m == nil || path.Dir(dir) != im.dir {
 		return fmt.Errorf("%q: belongs to no object", h.Name)
 	}
-	if file == "table" {
+	if file == PartTable {
 		return im.source(dir, h.Name)
 	}
 	if im.src == nil || dir != im.name {
@@ -246,40 +242,25 @@ func (im *importer) source(dir, name string) error {
 			continue
 		}
 		im.left = append(im.left[:i:i], im.left[i+1:]...)
-		im.name, im.size = dir, len(b)
-		im.src = &store.NewSource{Info: *info, Table: &symtab.Encoded{Header: b, Digest: info.Digest}}
-		return nil
+		im.name, im.src = dir, NewAssembly(info)
+		return im.src.Add(PartTable, b)
 	}
 	return fmt.Errorf("%q: the manifest lists no such table", name)
 }
 
 // block takes a block or the captured input of the present source.
 func (im *importer) block(file, name string) error {
-	t := im.src.Table
-	var list *[][]byte
-	limit := int64(symtab.MaxBlock)
-	switch file {
-	case "raw":
-		limit = maxArchive
-	case "chunk-" + strconv.Itoa(len(t.Chunks)):
-		list = &t.Chunks
-	case "strings-" + strconv.Itoa(len(t.Strings)):
-		list = &t.Strings
-	default:
+	limit, err := im.src.limitOf(file)
+	if err != nil {
 		return fmt.Errorf("%q: not what comes next", name)
 	}
 	b, err := im.read(limit)
+	if err == nil {
+		err = im.src.Add(file, b)
+	}
 	if err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}
-	if im.size += len(b); im.size > maxArchive {
-		return fmt.Errorf("%q: source of over %d bytes: %w", name, maxArchive, store.ErrTooLarge)
-	}
-	if list == nil {
-		im.src.Raw = b
-		return nil
-	}
-	*list = append(*list, b)
 	return nil
 }
 
@@ -295,13 +276,14 @@ func (im *importer) finishObject() error {
 
 // finishSource checks and merges the present source.
 func (im *importer) finishSource() error {
-	src := im.src
+	a := im.src
 	im.src = nil
-	if src == nil {
+	if a == nil {
 		return nil
 	}
-	if err := checkImported(src); err != nil {
-		im.problem(fmt.Errorf("%s of %s: %w", src.Info.Kind, im.m.ID, err))
+	src, err := a.Source()
+	if err != nil {
+		im.problem(fmt.Errorf("%s of %s: %w", a.src.Info.Kind, im.m.ID, err))
 		return nil
 	}
 	im.res.Sources++
@@ -316,76 +298,4 @@ func (im *importer) problem(err error) {
 		return
 	}
 	im.res.Problems = append(im.res.Problems, err)
-}
-
-// checkImported reads a table through and fills in the fields that describe takes from it.
-func checkImported(src *store.NewSource) error {
-	e := src.Table
-	if src.Info.Kind == store.Unwind {
-		return checkUnwind(e)
-	}
-	t, err := symtab.Open(e.Header, e)
-	if err != nil {
-		return err
-	}
-	if err := checkBlocks(t, e); err != nil {
-		return err
-	}
-	for p, err := range t.Pieces() {
-		if err != nil {
-			return err
-		}
-		if p.Func.Flags&symtab.Nameless == 0 {
-			e.Named += uint64(p.Range.End - p.Range.Start)
-		}
-	}
-	e.Funcs = t.NumFuncs()
-	return nil
-}
-
-// checkUnwind is checkImported for the table of an Unwind source.
-func checkUnwind(e *symtab.Encoded) error {
-	t, err := unwindtab.Open(e.Header, e)
-	if err != nil {
-		return err
-	}
-	if err := checkBlocks(t, e); err != nil {
-		return err
-	}
-	e.Funcs, _, e.Named = t.Counts()
-	return nil
-}
-
-// blockTable is a table of either format.
-type blockTable interface {
-	NumBlocks(symtab.BlockKind) int
-	Digest() ([32]byte, error)
-}
-
-// checkBlocks checks that a table has the blocks of its header and its digest, and fills
-// in its size.
-func checkBlocks(t blockTable, e *symtab.Encoded) error {
-	if t.NumBlocks(symtab.Chunk) != len(e.Chunks) || t.NumBlocks(symtab.Strings) != len(e.Strings) {
-		return store.Damagef("%d chunks and %d string blocks, header says otherwise", len(e.Chunks),
-			len(e.Strings))
-	}
-	sum, err := t.Digest()
-	if err != nil {
-		return err
-	}
-	if sum != e.Digest {
-		return store.Damagef("table has digest %x", sum)
-	}
-	sumSize(e)
-	return nil
-}
-
-// sumSize fills in the bytes of a table.
-func sumSize(e *symtab.Encoded) {
-	e.Size = int64(len(e.Header))
-	for _, list := range [][][]byte{e.Chunks, e.Strings} {
-		for _, b := range list {
-			e.Size += int64(len(b))
-		}
-	}
 }

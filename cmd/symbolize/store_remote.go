@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"symbolize/analyze/table"
+	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/help"
+	"symbolize/ingest"
+	"symbolize/ingest/input"
+	"symbolize/store"
+	"symbolize/store/db"
+	"symbolize/store/remote"
+)
+
+// openBucket returns the bucket of a URL, or of a directory.
+func (a *app) openBucket(text string) (remote.Bucket, error) {
+	scheme, _, ok := strings.Cut(text, "://")
+	if !ok {
+		return remote.OpenDir(text), nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, exit.Usagef("%v", err)
+	case scheme == "file" && u.Host == "" && u.Path != "":
+		return remote.OpenDir(u.Path), nil
+	}
+	return nil, ingest.WithHint(exit.Usagef("%s: no place for symbol tables", text),
+		"it is a directory, or file:///DIRECTORY")
+}
+
+// addRequestsFlag adds --requests.
+func addRequestsFlag(fs *pflag.FlagSet, jobs *int) {
+	fs.IntVar(jobs, "requests", remote.DefaultJobs, "have at most `N` requests under way")
+}
+
+func newStorePushCommand(a *app) *cobra.Command {
+	var captures []string
+	var all bool
+	var jobs int
+	cmd := &cobra.Command{
+		Use:   "push URL [BUILD-ID|PATH|PATTERN…]",
+		Short: "Write symbol tables to a directory or bucket that many machines share",
+		Long: `push writes the tables of the store's objects to a directory or bucket, from which pull and
+--remote take them on other machines: all of them, or those that are named as for rm, or those that
+captures need. What is there is not written again, and nothing that is there is changed.
+
+Exit status: 0 done; 1 failed; 2 usage; 3 an object could not be read or written, and the others
+are there; 130 interrupted.`,
+		Example: "  symbolize store push /mnt/symbols\n" +
+			"  symbolize store push file:///mnt/symbols --for perf.data",
+		Args: help.SomeArgs("URL"),
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			if all && len(args) > 1 {
+				return exit.Usagef("--all and the names of objects exclude each other")
+			}
+			to, err := a.openBucket(args[0])
+			if err != nil {
+				return err
+			}
+			want, err := a.neededObjects(ctx, captures)
+			if err != nil {
+				return err
+			}
+			return a.withReader(func(r *db.Reader) error {
+				return a.push(ctx, r, to, args[1:], want, jobs)
+			})
+		}),
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringArrayVar(&captures, "for", nil, "the objects that `CAPTURE` needs; may be repeated")
+	fs.BoolVar(&all, "all", false, "all objects, as without names")
+	addRequestsFlag(fs, &jobs)
+	cmd.MarkFlagsMutuallyExclusive("for", "all")
+	return cmd
+}
+
+// push writes the objects that words or want select, all without.
+func (a *app) push(ctx context.Context, r *db.Reader, to remote.Bucket, words []string,
+	want func(*store.Manifest) bool, jobs int) error {
+	if len(words) > 0 {
+		selected, err := selectObjects(ctx, r, words)
+		if err != nil {
+			return err
+		}
+		want = func(m *store.Manifest) bool { return selected[m.ID] }
+	}
+	var objects []*store.Manifest
+	for m, err := range r.Objects() {
+		switch {
+		case err != nil:
+			a.reportErrors([]error{err}, 0)
+		case want == nil || want(m):
+			objects = append(objects, m)
+		}
+	}
+	res, err := remote.Push(ctx, r, objects, to, jobs)
+	a.reportErrors(res.Problems, 0)
+	a.note(fmt.Sprintf("%s: %s, %d there before; %s written, %s", to.URL(""),
+		table.Count(res.Objects, "object", "objects"), res.Known,
+		table.Count(res.Written, "file", "files"), table.Bytes(res.Bytes)))
+	return err
+}
+
+func newStorePullCommand(a *app) *cobra.Command {
+	var captures []string
+	var all bool
+	var jobs int
+	var opts db.WriterOptions
+	cmd := &cobra.Command{
+		Use:         "pull URL [BUILD-ID…]",
+		Annotations: map[string]string{writesAnnotation: "store"},
+		Short:       "Take symbol tables from a directory or bucket into the store",
+		Long: `pull takes the tables that push wrote into the store: of all objects, of those whose build
+IDs are named, or of those that captures need. What the store has is not fetched again. Everything
+is checked by its sum when it arrives: what is damaged or lost is named, and the rest is taken.
+
+Exit status: 0 done; 1 failed; 2 usage; 3 something did not come or was damaged, and the rest was
+taken; 130 interrupted.`,
+		Example: "  symbolize store pull /mnt/symbols\n" +
+			"  symbolize store pull file:///mnt/symbols --for perf.data",
+		Args: help.SomeArgs("URL"),
+		RunE: a.runE(func(ctx context.Context, args []string) error {
+			if all && len(args) > 1 {
+				return exit.Usagef("--all and the names of objects exclude each other")
+			}
+			from, err := a.openBucket(args[0])
+			if err != nil {
+				return err
+			}
+			ids, err := parseIDs(args[1:])
+			if err != nil {
+				return err
+			}
+			if len(captures) > 0 {
+				if ids, err = a.idsOf(ctx, captures, ids); err != nil {
+					return err
+				}
+			}
+			return a.pull(ctx, from, ids, jobs, opts)
+		}),
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringArrayVar(&captures, "for", nil, "the objects that `CAPTURE` needs; may be repeated")
+	fs.BoolVar(&all, "all", false, "all objects, as without names")
+	addRequestsFlag(fs, &jobs)
+	addWriterFlags(fs, &opts)
+	cmd.MarkFlagsMutuallyExclusive("for", "all")
+	return cmd
+}
+
+// parseIDs reads build IDs; nil for none.
+func parseIDs(words []string) (ids []buildid.ID, err error) {
+	for _, w := range words {
+		id, err := buildid.Parse(w)
+		if err != nil {
+			return nil, exit.Usagef("%v", err)
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// idsOf adds the objects of captures to a list.
+func (a *app) idsOf(ctx context.Context, captures []string, ids []buildid.ID) ([]buildid.ID, error) {
+	ids = append([]buildid.ID{}, ids...) // nil is for all
+	err := a.withSession(ctx, &inputOptions{noLocal: true}, captures,
+		func(s *session, paths []string) error {
+			return s.each(ctx, paths, func(_ *input.Capture, p *ingest.Profile) error {
+				ids = append(ids, remote.ObjectsOf(p.Objects)...)
+				return nil
+			})
+		})
+	return ids, err
+}
+
+// pull takes objects into the store: those of ids, all for nil.
+func (a *app) pull(ctx context.Context, from remote.Bucket, ids []buildid.ID, jobs int,
+	opts db.WriterOptions) error {
+	path, err := a.storePath()
+	if err != nil {
+		return err
+	}
+	opts.Waiting = func(e *store.LockedError) { a.note(e.Waiting()) }
+	res, err := remote.PullStore(ctx, from, ids, path, jobs, opts)
+	a.reportErrors(res.Problems, 0)
+	a.notePulled(from, res)
+	if errors.Is(err, remote.ErrNoTables) {
+		return ingest.WithHint(err, "`symbolize store push %s` writes some there", from.URL(""))
+	}
+	return storeError(err)
+}
+
+// notePulled prints how many objects came from where.
+func (a *app) notePulled(from remote.Bucket, res *remote.PullResult) {
+	a.note(fmt.Sprintf("%s: %s there, %d in the store before, %d taken with %s; %s fetched, %s",
+		from.URL(""), table.Count(res.Found, "object is", "objects are"), res.Known, res.Changed,
+		table.Count(res.Tables, "table", "tables"), table.Count(res.Fetched, "file", "files"),
+		table.Bytes(res.Bytes)))
+}

@@ -1,0 +1,92 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"symbolize/buildid"
+	"symbolize/store"
+)
+
+// Bucket holds objects by key: words with slashes between them, of letters, digits and "-". Its
+// methods may be called from several goroutines. Their errors name the URL of the object.
+type Bucket interface {
+	// Get returns an object of at most limit bytes. The error wraps ErrNotFound if there is none.
+	Get(ctx context.Context, key string, limit int64) ([]byte, error)
+	// Has reports whether there is an object.
+	Has(ctx context.Context, key string) (bool, error)
+	// Put writes an object that appears whole or not at all; one that is there is left as it is, and
+	// created is false.
+	Put(ctx context.Context, key string, data []byte) (created bool, err error)
+	// List returns the keys that begin with a prefix, sorted.
+	List(ctx context.Context, prefix string) ([]string, error)
+	// URL returns the name of the bucket, or of an object in it, for messages. It has no secrets.
+	URL(key string) string
+}
+
+// Errors of a Bucket.
+var (
+	ErrNotFound = errors.New("not there")
+	// ErrDamaged: an object is not what its name says.
+	ErrDamaged = errors.New("damaged")
+	// ErrNoTables: nothing was ever pushed there.
+	ErrNoTables = errors.New("no symbol tables were pushed there")
+)
+
+const (
+	formatKey  = "symbolize-remote"
+	formatHead = "symbolize remote "
+	formatText = formatHead + "1\n"
+
+	manifestDir = "v1/manifests/"
+	contentDir  = "v1/content/"
+)
+
+// PieceSize is the size of pieces in bytes; the last one of a source may be shorter.
+const PieceSize = 4 << 20
+
+// maxContent bounds what is read of one object: a blob is the largest.
+const maxContent = store.MaxBlob
+
+// check refuses a bucket without tables, or of a newer version.
+func check(ctx context.Context, b Bucket) error {
+	text, err := b.Get(ctx, formatKey, 256)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return fmt.Errorf("%s: %w", b.URL(""), ErrNoTables)
+	case err != nil:
+		return err
+	case string(text) == formatText:
+		return nil
+	case strings.HasPrefix(string(text), formatHead):
+		return fmt.Errorf("%s: %w: %q", b.URL(formatKey), store.ErrVersion, text)
+	}
+	return damagef("%s: its content is %.40q", b.URL(formatKey), text)
+}
+
+// objectDir returns the prefix of the keys of an object's manifests.
+func objectDir(id buildid.ID) string {
+	return manifestDir + id.Hex()[:2] + "/" + id.Space().String() + "-" + id.Hex() + "/"
+}
+
+// objectPrefix returns a prefix of the keys of all objects that id matches.
+func objectPrefix(id buildid.ID) string {
+	if id.Exact() && id.Len() <= buildid.KeyLen {
+		return objectDir(id)
+	}
+	// The zeros at the end may be no part of the ID, and what is behind a key's length does not count.
+	digits := id.Hex()[:2*min(id.Len(), buildid.KeyLen)]
+	for len(digits) > 2 && strings.HasSuffix(digits, "00") {
+		digits = digits[:len(digits)-2]
+	}
+	return manifestDir + digits[:2] + "/" + id.Space().String() + "-" + digits
+}
+
+func contentKey(sum string) string { return contentDir + sum[:2] + "/" + sum }
+
+// damagef returns an error that wraps ErrDamaged.
+func damagef(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, ErrDamaged)...)
+}

@@ -1,0 +1,124 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"symbolize/ingest/newfile"
+	"symbolize/ingest/regular"
+	"symbolize/store"
+)
+
+// Dir is a Bucket in a directory: objects are files.
+type Dir struct{ root string }
+
+// OpenDir returns the Bucket in a directory, which need not exist.
+func OpenDir(root string) *Dir { return &Dir{root: filepath.Clean(root)} }
+
+func (d *Dir) path(key string) string { return filepath.Join(d.root, filepath.FromSlash(key)) }
+
+// URL implements Bucket.
+func (d *Dir) URL(key string) string { return d.path(key) }
+
+// Get implements Bucket.
+func (d *Dir) Get(_ context.Context, key string, limit int64) ([]byte, error) {
+	f, err := regular.Open(d.path(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", d.URL(key), ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAll(f, limit, d.URL(key))
+}
+
+// readAll reads an object of at most limit bytes.
+func readAll(r io.Reader, limit int64, url string) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: after %d bytes: %w", url, len(b), err)
+	case int64(len(b)) > limit:
+		return nil, fmt.Errorf("%s: %w: over %d bytes", url, store.ErrTooLarge, limit)
+	}
+	return b, nil
+}
+
+// Has implements Bucket.
+func (d *Dir) Has(_ context.Context, key string) (bool, error) {
+	_, err := os.Lstat(d.path(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Put implements Bucket. The file is on disk before it has its name.
+func (d *Dir) Put(ctx context.Context, key string, data []byte) (created bool, err error) {
+	if there, err := d.Has(ctx, key); there || err != nil {
+		return false, err
+	}
+	return true, d.write(key, data)
+}
+
+// write writes an object, in place of one that is there.
+func (d *Dir) write(key string, data []byte) (err error) {
+	path := d.path(key)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := newfile.Create(path, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Discard()) }()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return f.Commit(path)
+}
+
+// List implements Bucket.
+func (d *Dir) List(ctx context.Context, prefix string) ([]string, error) {
+	dir, name := "", prefix
+	if at := strings.LastIndexByte(prefix, '/'); at >= 0 {
+		dir, name = prefix[:at], prefix[at+1:]
+	}
+	entries, err := os.ReadDir(d.path(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, e := range entries {
+		key := strings.TrimPrefix(dir+"/"+e.Name(), "/")
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case !strings.HasPrefix(e.Name(), name) || strings.HasPrefix(e.Name(), "."):
+		case e.IsDir():
+			below, err := d.List(ctx, key+"/")
+			if err != nil {
+				return nil, err
+			}
+			keys = append(keys, below...)
+		default:
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys, nil
+}

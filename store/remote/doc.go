@@ -1,0 +1,39 @@
+// Package remote keeps finished symbol tables in a directory or a bucket, which many machines fill
+// and read: the second tier behind a store. Everything in it is written once and named by its
+// content, so that two writers of one object write the same, and a reader finds any damage.
+//
+// # Layout, version 1
+//
+//	symbolize-remote                        "symbolize remote 1\n": the first push writes it
+//	v1/manifests/XX/OBJECT/SUM              what one store knew of an object
+//	v1/content/YY/CONTENT                   pieces of tables, and blobs
+//
+// OBJECT is SPACE-HEX of a build ID, as "gnu-93ac61ec…", XX the first byte of the ID, CONTENT the
+// SHA-256 of what is there, in hexadecimal, YY its first byte. Stores differ in what they know of an
+// object: each adds a manifest, and a reader takes the union of all (store.MergeFacts,
+// store.MergeSources), which does not depend on their order.
+//
+// A manifest is
+//
+//	"symbolize manifest 1\n"
+//	"sum HEX\n"                  SHA-256 of all that follows
+//	"piece I CONTENT SIZE\n"     of source I, from 0, in their order; SIZE in bytes
+//	"end\n"
+//	bytes                        the manifest as the store has it (store.EncodeManifest)
+//
+// and SUM is the SHA-256 of these bytes alone: a store that has the same manifest need not read it,
+// nor write it. It is written after all that it names. Its blobs are those of its variants.
+//
+// The pieces of a source, one after another, are its parts in the order of db.EachPart,
+//
+//	"NAME SIZE\n" and SIZE bytes
+//
+// where the captured input is "raw.zst", compressed with zstd. The stream is cut every PieceSize
+// bytes, so that transfers need little memory and one that was broken off goes on where it was.
+//
+// # What is checked
+//
+// Each object that arrives has the SHA-256 that names it, and each table its own digest
+// (db.Assembly), before anything is merged. What is damaged, absent or of another version is a
+// Problem of the Result with its URL; the rest goes on.
+package remote

@@ -1,0 +1,29 @@
+package remote
+
+import (
+	"slices"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/format/bpf"
+)
+
+// ObjectsOf returns the IDs under which a bucket may have something for the objects of a capture,
+// sorted: their build IDs, and for BPF programs those of functions that may be theirs.
+func ObjectsOf(objects []ingest.Object) []buildid.ID {
+	var ids []buildid.ID
+	for i := range objects {
+		o := &objects[i]
+		if !o.ID.IsZero() && !o.Kind.Collapsed() {
+			ids = append(ids, o.ID)
+		}
+		if tag, name, ok := bpf.SplitSymbol(o.Symbol); ok && o.Kind == ingest.JIT {
+			ids = append(ids, bpf.TagIdentity(tag))
+			if name = bpf.NameOf(name); name != "" {
+				ids = append(ids, bpf.NameIdentity(name, false), bpf.NameIdentity(name, true))
+			}
+		}
+	}
+	slices.SortFunc(ids, buildid.ID.Compare)
+	return slices.Compact(ids)
+}

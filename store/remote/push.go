@@ -1,0 +1,161 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"symbolize/store"
+)
+
+// Store is where Push takes objects from: db.Reader.
+type Store interface {
+	// EachPart calls put with the parts of a source, see db.Reader.
+	EachPart(m *store.Manifest, i int, put func(name string, b []byte) error) error
+	Blob(id store.BlobID) ([]byte, error)
+}
+
+// PushResult counts the results of Push.
+type PushResult struct {
+	Objects  int   // that were to be there
+	Known    int   // of these, there before with all that the store knows
+	Written  int   // objects of the bucket that were written: manifests, pieces and blobs
+	Bytes    int64 // of these
+	Problems []error
+}
+
+// DefaultJobs is how many requests are under way at a time.
+const DefaultJobs = 8
+
+// Push writes objects of a store to a bucket, unless they are there. An object that cannot be
+// read or written is a problem, and the others go on; after maxFailures one after another it
+// gives up.
+func Push(ctx context.Context, from Store, objects []*store.Manifest, to Bucket, jobs int) (
+	*PushResult, error) {
+	p := &pusher{from: from, to: to, res: &PushResult{Objects: len(objects)}}
+	if err := p.begin(ctx); err != nil {
+		return p.res, err
+	}
+	err := parallel(ctx, jobs, len(objects), func(ctx context.Context, i int) error {
+		err := p.object(ctx, objects[i])
+		if err != nil && ctx.Err() == nil {
+			return p.problem(fmt.Errorf("object %s: %w", objects[i].ID, err))
+		}
+		return err
+	})
+	return p.res, err
+}
+
+type pusher struct {
+	from Store
+	to   Bucket
+
+	mu     sync.Mutex
+	res    *PushResult
+	failed int // objects, one after another
+}
+
+// maxFailures is after how many objects that fail, one after another, the rest is given up: the
+// bucket is not there.
+const maxFailures = 20
+
+// begin makes the bucket one of tables, or refuses one of a newer version.
+func (p *pusher) begin(ctx context.Context) error {
+	err := check(ctx, p.to)
+	if errors.Is(err, ErrNoTables) {
+		_, err = p.to.Put(ctx, formatKey, []byte(formatText))
+	}
+	return err
+}
+
+// problem notes an object that could not be pushed.
+func (p *pusher) problem(err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.res.Problems = append(p.res.Problems, err)
+	if p.failed++; p.failed >= maxFailures {
+		return fmt.Errorf("%s: given up after %d objects: %w", p.to.URL(""), p.failed, err)
+	}
+	return nil
+}
+
+func (p *pusher) object(ctx context.Context, m *store.Manifest) error {
+	encoded := store.EncodeManifest(m)
+	key := manifestKey(m.ID, encoded)
+	there, err := p.to.Has(ctx, key)
+	if err != nil {
+		return err
+	}
+	if there {
+		p.done(true)
+		return nil
+	}
+	for i := range m.Variants {
+		for _, id := range m.Variants[i].Blobs() {
+			if err := p.blob(ctx, id); err != nil {
+				return err
+			}
+		}
+	}
+	out := &manifest{m, make([][]piece, len(m.Sources))}
+	for i := range m.Sources {
+		if out.pieces[i], err = p.source(ctx, m, i); err != nil {
+			return err
+		}
+	}
+	if err := p.put(ctx, key, out.encode(encoded)); err != nil {
+		return err
+	}
+	p.done(false)
+	return nil
+}
+
+// done counts an object.
+func (p *pusher) done(known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failed = 0; known {
+		p.res.Known++
+	}
+}
+
+func (p *pusher) blob(ctx context.Context, id store.BlobID) error {
+	key := contentKey(id.String())
+	if there, err := p.to.Has(ctx, key); there || err != nil {
+		return err
+	}
+	data, err := p.from.Blob(id)
+	if err != nil {
+		return err
+	}
+	return p.put(ctx, key, data)
+}
+
+// source writes the pieces of a source that are not there.
+func (p *pusher) source(ctx context.Context, m *store.Manifest, i int) (list []piece, err error) {
+	c := &cutter{put: func(b []byte) error {
+		sum := sumOf(b)
+		list = append(list, piece{sum, int64(len(b))})
+		if there, err := p.to.Has(ctx, contentKey(sum)); there || err != nil {
+			return err
+		}
+		return p.put(ctx, contentKey(sum), b)
+	}}
+	err = p.from.EachPart(m, i, func(name string, b []byte) error { return writePart(c, name, b) })
+	if err == nil {
+		err = c.flush()
+	}
+	return list, err
+}
+
+func (p *pusher) put(ctx context.Context, key string, data []byte) error {
+	created, err := p.to.Put(ctx, key, data)
+	if err == nil && created {
+		p.mu.Lock()
+		p.res.Written++
+		p.res.Bytes += int64(len(data))
+		p.mu.Unlock()
+	}
+	return err
+}

@@ -1,0 +1,335 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"symbolize/buildid"
+	"symbolize/store"
+	"symbolize/store/db"
+	"symbolize/store/indexer"
+)
+
+// counting is a Bucket that counts the objects that were fetched and written, and fails on demand.
+type counting struct {
+	Bucket
+	mu      sync.Mutex
+	gets    map[string]int
+	puts    map[string]int
+	getting func(key string, b []byte) ([]byte, error) // nil for as it is
+}
+
+func newCounting(b Bucket) *counting {
+	return &counting{Bucket: b, gets: make(map[string]int), puts: make(map[string]int)}
+}
+
+func (c *counting) Get(ctx context.Context, key string, limit int64) ([]byte, error) {
+	b, err := c.Bucket.Get(ctx, key, limit)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if key != formatKey {
+		c.gets[key]++
+	}
+	if err == nil && c.getting != nil {
+		return c.getting(key, b)
+	}
+	return b, err
+}
+
+func (c *counting) Put(ctx context.Context, key string, data []byte) (bool, error) {
+	created, err := c.Bucket.Put(ctx, key, data)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if created {
+		c.puts[key]++
+	}
+	return created, err
+}
+
+// indexed returns the path of a store with the symbols of files.
+func indexed(t *testing.T, paths ...string) string {
+	t.Helper()
+	return indexedBy(t, indexer.Options{DebugRoots: []string{}}, paths...)
+}
+
+func indexedBy(t *testing.T, opts indexer.Options, paths ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store")
+	w, err := db.OpenWriter(t.Context(), path, db.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = indexer.Index(t.Context(), paths, nil, func() (store.Sink, error) { return w, nil }, opts)
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const binaries = "../../fixtures/objects/bin"
+
+// push pushes a whole store.
+func push(t *testing.T, path string, to Bucket) *PushResult {
+	t.Helper()
+	r, err := db.OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	res, err := Push(t.Context(), r, objectsIn(t, r), to, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func objectsIn(t *testing.T, r *db.Reader) (list []*store.Manifest) {
+	t.Helper()
+	for m, err := range r.Objects() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// digest returns the digest of a store without its path rows, as text.
+func digest(t *testing.T, path string) string {
+	t.Helper()
+	r, err := db.OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var b bytes.Buffer
+	if _, err := r.Export(t.Context(), &b, nil); err != nil {
+		t.Fatal(err)
+	}
+	return sumOf(b.Bytes())
+}
+
+func pull(t *testing.T, from Bucket, ids []buildid.ID, path string) *PullResult {
+	t.Helper()
+	res, err := PullStore(t.Context(), from, ids, path, 0, db.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// TestPushPull: a store that pulls has what the others have pushed, and nothing is fetched or
+// written twice.
+func TestPushPull(t *testing.T) {
+	one := indexed(t, binaries+"/fixed", binaries+"/spawn")
+	b := newCounting(OpenDir(filepath.Join(t.TempDir(), "tables")))
+	res := push(t, one, b)
+	if res.Objects < 2 || res.Known != 0 || len(res.Problems) != 0 || res.Written == 0 {
+		t.Fatalf("push: %+v", res)
+	}
+	if again := push(t, one, b); again.Known != res.Objects || again.Written != 0 {
+		t.Errorf("second push: %+v", again)
+	}
+	two := filepath.Join(t.TempDir(), "two")
+	got := pull(t, b, nil, two)
+	if got.Changed != res.Objects || got.Found != res.Objects || len(got.Problems) != 0 {
+		t.Errorf("pull: %+v", got)
+	}
+	if digest(t, one) != digest(t, two) {
+		t.Error("the stores differ")
+	}
+	if again := pull(t, b, nil, two); again.Known != res.Objects || again.Fetched != 0 {
+		t.Errorf("second pull: %+v", again)
+	}
+	for key, n := range b.gets {
+		if n > 1 {
+			t.Errorf("%s was fetched %d times", key, n)
+		}
+	}
+	for key, n := range b.puts {
+		if n > 1 {
+			t.Errorf("%s was written %d times", key, n)
+		}
+	}
+}
+
+// TestUnion: stores that know different things of an object add up, and what was fetched for that is
+// not fetched again, though no manifest of the bucket is the store's.
+func TestUnion(t *testing.T) {
+	file, b := binaries+"/fixed", newCounting(OpenDir(t.TempDir()))
+	push(t, indexedBy(t, indexer.Options{DebugRoots: []string{}, NoUnwind: true}, file), b)
+	push(t, indexedBy(t, indexer.Options{DebugRoots: []string{}, UnwindOnly: true}, file), b)
+	three := filepath.Join(t.TempDir(), "three")
+	pull(t, b, nil, three)
+	if got := push(t, three, newCounting(OpenDir(t.TempDir()))); got.Objects != 1 {
+		t.Errorf("%d objects", got.Objects)
+	}
+	clear(b.gets)
+	four := filepath.Join(t.TempDir(), "four")
+	first, second := pull(t, b, nil, four), pull(t, b, nil, four)
+	if first.Fetched < 4 || second.Fetched != 0 || second.Known != 1 {
+		t.Errorf("%+v, then %+v", first, second)
+	}
+	for key, n := range b.gets {
+		if n > 1 {
+			t.Errorf("%s was fetched %d times", key, n)
+		}
+	}
+	if digest(t, three) != digest(t, four) {
+		t.Error("the stores differ")
+	}
+}
+
+// TestDamage: whatever is wrong with one object of the bucket is named, and the rest is taken; a
+// later pull completes it.
+func TestDamage(t *testing.T) {
+	one := indexed(t, binaries+"/fixed", binaries+"/spawn")
+	away := errors.New("connection refused")
+	for _, tt := range []struct {
+		name string
+		dir  string // of the object
+		bad  func(b []byte) ([]byte, error)
+		want string
+	}{
+		{"piece flipped", contentDir, func(b []byte) ([]byte, error) {
+			b[len(b)/2] ^= 1
+			return b, nil
+		}, "bytes of another content"},
+		{"piece cut", contentDir, func(b []byte) ([]byte, error) { return b[:len(b)/2], nil }, "bytes of another content"},
+		{"piece lost", contentDir, func([]byte) ([]byte, error) { return nil, ErrNotFound }, "not there"},
+		{"piece does not come", contentDir, func([]byte) ([]byte, error) { return nil, away }, "connection refused"},
+		{"manifest flipped", manifestDir, func(b []byte) ([]byte, error) {
+			b[len(b)-1] ^= 1
+			return b, nil
+		}, "checksum"},
+		{"manifest cut", manifestDir, func(b []byte) ([]byte, error) { return b[:10], nil }, "it begins with"},
+		{"manifest lost", manifestDir, func([]byte) ([]byte, error) { return nil, ErrNotFound }, "not there"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newCounting(OpenDir(t.TempDir()))
+			push(t, one, b)
+			keys, err := b.List(t.Context(), tt.dir)
+			if err != nil || len(keys) < 2 {
+				t.Fatalf("%d objects: %v", len(keys), err)
+			}
+			bad := keys[len(keys)-1]
+			b.getting = func(key string, data []byte) ([]byte, error) {
+				if key != bad {
+					return data, nil
+				}
+				data, err := tt.bad(data)
+				if err != nil {
+					err = fmt.Errorf("%s: %w", b.URL(key), err)
+				}
+				return data, err
+			}
+			two := filepath.Join(t.TempDir(), "two")
+			res := pull(t, b, nil, two)
+			if len(res.Problems) != 1 || !strings.Contains(res.Problems[0].Error(), tt.want) ||
+				!strings.Contains(res.Problems[0].Error(), b.URL("")) {
+				t.Errorf("problems %q, want %q", res.Problems, tt.want)
+			}
+			if res.Changed == 0 || res.Tables == 0 {
+				t.Errorf("nothing came: %+v", res)
+			}
+			r, err := db.OpenReader(two)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := r.Verify(t.Context())
+			if err := errors.Join(err, r.Close()); err != nil || !v.Sound() {
+				t.Errorf("the store is not sound: %v", err)
+			}
+			b.getting = nil
+			if res := pull(t, b, nil, two); len(res.Problems) != 0 || digest(t, one) != digest(t, two) {
+				t.Errorf("a second pull does not complete it: %+v", res)
+			}
+		})
+	}
+}
+
+// TestTwoWriters: two pushes of one store at a time are as one.
+func TestTwoWriters(t *testing.T) {
+	one := indexed(t, binaries+"/fixed", binaries+"/spawn")
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() { push(t, one, OpenDir(dir)) })
+	}
+	all.Wait()
+	two := filepath.Join(t.TempDir(), "two")
+	if res := pull(t, OpenDir(dir), nil, two); len(res.Problems) != 0 || digest(t, one) != digest(t, two) {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	one := indexed(t, binaries+"/fixed")
+	for _, tt := range []struct {
+		name, text string
+		want       error
+	}{
+		{"nothing", "", ErrNoTables},
+		{"newer", "symbolize remote 2\n", store.ErrVersion},
+		{"another file", "hello", ErrDamaged},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if tt.text != "" {
+				if err := os.WriteFile(filepath.Join(dir, formatKey), []byte(tt.text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			two := filepath.Join(t.TempDir(), "two")
+			if _, err := PullStore(t.Context(), OpenDir(dir), nil, two, 0, db.WriterOptions{}); !errors.Is(err, tt.want) {
+				t.Errorf("pull: %v, want %v", err, tt.want)
+			}
+			if _, err := os.Stat(two); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("a store was made: %v", err)
+			}
+			r, err := db.OpenReader(one)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			_, err = Push(t.Context(), r, nil, OpenDir(dir), 0)
+			if tt.want != ErrNoTables && !errors.Is(err, tt.want) {
+				t.Errorf("push: %v, want %v", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestSomeIDs: only the objects that IDs match come, also for IDs whose length is not known.
+func TestSomeIDs(t *testing.T) {
+	one := indexed(t, binaries+"/fixed", binaries+"/spawn")
+	b := OpenDir(t.TempDir())
+	push(t, one, b)
+	r, err := db.OpenReader(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	want := objectsIn(t, r)[0].ID
+	for _, id := range []buildid.ID{want, buildid.Padded(want.Bytes())} {
+		two := filepath.Join(t.TempDir(), "two")
+		if res := pull(t, b, []buildid.ID{id, buildid.New([]byte{1, 2, 3})}, two); res.Found != 1 || res.Changed != 1 {
+			t.Errorf("%v: %+v", id, res)
+		}
+		got, err := db.OpenReader(two)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list := objectsIn(t, got); len(list) != 1 || list[0].ID != want {
+			t.Errorf("%d objects", len(list))
+		}
+		got.Close()
+	}
+}
