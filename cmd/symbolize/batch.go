@@ -258,9 +258,9 @@ func runBatch(ctx context.Context, a *app, o *batchRunOptions, args []string) er
 	process.LimitMemory(o.maxMemory)
 	process.SetGC(a.env.Getenv, process.FoldGC)
 	progress := a.newBatchProgress()
-	opts.Step, opts.Done = progress.step, progress.one
+	opts.Step, opts.Done = progress.Step, progress.One
 	sum, err := batch.Run(ctx, captures, opts)
-	progress.stop()
+	progress.Stop()
 	if err != nil {
 		return batchError(err)
 	}

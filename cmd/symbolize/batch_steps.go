@@ -64,9 +64,9 @@ func runBatchCollect(ctx context.Context, a *app, o *batchCollectOptions, args [
 	c := &batch.Collector{Session: opts, Dir: o.out, Parts: o.parts, Workers: o.jobs,
 		Config: o.config(), Hooks: a.batchHooks()}
 	progress := a.newBatchProgress()
-	c.Step, c.Done = progress.step, progress.one
+	c.Step, c.Done = progress.Step, progress.One
 	files, _, err := c.Collect(ctx, captures, all)
-	progress.stop()
+	progress.Stop()
 	for _, f := range files {
 		fmt.Fprintln(a.stdout(), f)
 	}

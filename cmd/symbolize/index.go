@@ -21,6 +21,7 @@ import (
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/process"
+	"symbolize/cmd/symbolize/internal/progress"
 	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -193,7 +194,7 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 	defer opened.Close()
 	opts.Hosts = hosts
 	sum, err := indexer.Index(ctx, files, view, open, opts)
-	bar.stop()
+	bar.Stop()
 	need.unname(sum.Problems)
 	sum.Problems = append(sum.Problems, problems...)
 	var captured *captureResult
@@ -227,11 +228,11 @@ func (a *app) markSeen(path string, sum *indexer.Summary) {
 	}
 }
 
-func (o *indexOptions) indexer(bar *progress) indexer.Options {
+func (o *indexOptions) indexer(bar *progress.Bar) indexer.Options {
 	opts := indexer.Options{
 		Workers: o.jobs, MaxMemory: int64(o.maxMemory), DebugRoots: o.debugRoots,
 		NamesOnly: o.namesOnly, NoUnwind: o.noUnwind, Quality: o.quality, Kernel: o.kernel,
-		KallsymsID: o.kallsymsID, Progress: bar.update(),
+		KallsymsID: o.kallsymsID, Progress: bar.Update(),
 	}
 	if o.demangle {
 		opts.Demangler = lookup.Stored()

@@ -29,7 +29,7 @@ func (a *app) places(symfs []string, host bool) *local.Options {
 	o := &local.Options{Roots: symfs, Host: host}
 	o.Start = func() (func(indexer.Progress), func()) {
 		bar := a.startProgress()
-		return bar.update(), bar.stop
+		return bar.Update(), bar.Stop
 	}
 	home := a.env.Getenv("HOME")
 	if home != "" {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/progress"
 	"symbolize/ingest"
 )
 
@@ -85,4 +86,25 @@ func (a *app) note(text string) {
 	if !a.quiet {
 		a.print("note", text)
 	}
+}
+
+// drawsBars reports whether stderr is a terminal on which progress bars are drawn.
+func (a *app) drawsBars() bool {
+	return !a.quiet && a.env.StderrTerminal && a.env.Getenv("TERM") != "dumb"
+}
+
+// startProgress returns a progress bar on stderr, or nil where there is none.
+func (a *app) startProgress() *progress.Bar {
+	if !a.drawsBars() {
+		return nil
+	}
+	return progress.New(a.env.Stderr)
+}
+
+// newBatchProgress shows the steps of a batch on stderr.
+func (a *app) newBatchProgress() *progress.Steps {
+	if a.drawsBars() {
+		return progress.NewSteps(a.env.Stderr, a.note)
+	}
+	return progress.NewSteps(nil, a.note)
 }

@@ -1,7 +1,9 @@
-package main
+// Package progress draws progress bars on a terminal, and elsewhere has lines printed now and then.
+package progress
 
 import (
 	"fmt"
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -15,8 +17,8 @@ import (
 // appears for an instant is only a flicker.
 const progressDelay = 300 * time.Millisecond
 
-// progress is the progress bar of an index run. The nil progress shows nothing.
-type progress struct {
+// Bar is the progress bar of an index run. The nil progress shows nothing.
+type Bar struct {
 	options []mpb.ContainerOption
 	start   time.Time
 	done    atomic.Uint64 // objects
@@ -25,20 +27,16 @@ type progress struct {
 	bar     *mpb.Bar
 }
 
-// startProgress returns a progress bar on stderr, or nil where there is no
-// terminal to draw on or messages are off.
-func (a *app) startProgress() *progress {
-	if a.quiet || !a.env.StderrTerminal || a.env.Getenv("TERM") == "dumb" {
-		return nil
-	}
-	return &progress{
-		options: []mpb.ContainerOption{mpb.WithOutput(a.env.Stderr), mpb.WithWidth(40)},
+// New returns a progress bar on the terminal w.
+func New(w io.Writer) *Bar {
+	return &Bar{
+		options: []mpb.ContainerOption{mpb.WithOutput(w), mpb.WithWidth(40)},
 		start:   time.Now(),
 	}
 }
 
-// update returns the callback for the indexer; nil if nothing is shown.
-func (pr *progress) update() func(indexer.Progress) {
+// Update returns the callback for the indexer; nil if nothing is shown.
+func (pr *Bar) Update() func(indexer.Progress) {
 	if pr == nil {
 		return nil
 	}
@@ -57,7 +55,7 @@ func (pr *progress) update() func(indexer.Progress) {
 }
 
 // draw puts the bar on the terminal.
-func (pr *progress) draw() {
+func (pr *Bar) draw() {
 	pr.p = mpb.New(pr.options...)
 	pr.bar = pr.p.AddBar(0,
 		mpb.PrependDecorators(decor.Name("indexing ")),
@@ -70,8 +68,8 @@ func (pr *progress) draw() {
 	)
 }
 
-// stop takes the bar away.
-func (pr *progress) stop() {
+// Stop takes the bar away.
+func (pr *Bar) Stop() {
 	if pr == nil || pr.p == nil {
 		return
 	}

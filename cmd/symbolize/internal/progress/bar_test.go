@@ -1,0 +1,40 @@
+package progress
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+
+	"symbolize/store/indexer"
+)
+
+// TestProgress draws a bar on an output that is declared a terminal, and takes it away.
+func TestProgress(t *testing.T) {
+	var stderr bytes.Buffer
+	pr := New(&stderr)
+	pr.Update()(indexer.Progress{Objects: 3})
+	if pr.p != nil {
+		t.Error("a bar before progressDelay")
+	}
+	pr.Stop()
+
+	pr = New(&stderr)
+	pr.start = time.Now().Add(-2 * progressDelay)
+	pr.options = append(pr.options, mpb.WithAutoRefresh()) // the buffer is no terminal
+	pr.Update()(indexer.Progress{Objects: 3, Done: 1, Size: 3 << 20, Bytes: 1 << 20})
+	pr.Update()(indexer.Progress{Objects: 4, Done: 4, Size: 4 << 20, Bytes: 3 << 20})
+	pr.Stop()
+	for _, want := range []string{"indexing", "3.0MiB / 4.0MiB, 4/4 objects"} {
+		if got := stderr.String(); !strings.Contains(got, want) {
+			t.Errorf("drew %q, want %q in it", got, want)
+		}
+	}
+	var none *Bar
+	none.Stop()
+	if none.Update() != nil {
+		t.Error("a callback without a bar")
+	}
+}
