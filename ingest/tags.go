@@ -5,18 +5,25 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
 // Words of tags, the labels of samples that only some captures have. Tags by TimeTag are
-// followed by a duration, those by FieldTag by the name of a tracepoint's field.
+// followed by a duration, those by FieldTag by the name of a tracepoint's field, those by LabelTag
+// by the key of a label of pprof files.
 const (
 	CgroupTag    = "cgroup"    // the path of the control group
 	ContainerTag = "container" // the ID that the path has, "" if none
 	TimeTag      = "time:"     // "time:10s": the start of an interval of that length
 	FieldTag     = "field:"    // "field:call_site"
+	LabelTag     = "label:"    // "label:thread_name"
+	AllLabels    = "label"     // all labels that a pprof file has
 )
+
+// FieldLabels are the words of the labels that are no tags: fields of Sample.
+var FieldLabels = [...]string{"comm", "pid", "tid", "cpu"}
 
 // PredictionTag is the key of the tag of branches, with its values.
 const (
@@ -41,23 +48,56 @@ func ParseTag(word string) error {
 		}
 		return nil
 	}
-	if name, ok := strings.CutPrefix(word, FieldTag); ok && name != "" {
-		return nil
+	for _, prefix := range []string{FieldTag, LabelTag} {
+		if name, ok := strings.CutPrefix(word, prefix); ok && name != "" {
+			return nil
+		}
 	}
-	if word == CgroupTag || word == ContainerTag || slices.Contains(NamespaceTags[:], word) {
+	if word == AllLabels || plainTag(word) {
 		return nil
 	}
 	return errors.New("no such label")
 }
 
+// plainTag reports whether a word is that of a tag that perf.data files have, without a parameter.
+func plainTag(word string) bool {
+	return word == CgroupTag || word == ContainerTag || slices.Contains(NamespaceTags[:], word)
+}
+
+// CanonicalLabel returns the word for LabelTag with a key that has a word of its own, as "cgroup"
+// or "pid", else the word itself.
+func CanonicalLabel(word string) string {
+	if key, ok := strings.CutPrefix(word, LabelTag); ok &&
+		(plainTag(key) || slices.Contains(FieldLabels[:], key)) {
+		return key
+	}
+	return word
+}
+
 // TagWords describes all words of tags, for messages.
 func TagWords() string {
 	return CgroupTag + ", " + ContainerTag + ", " + strings.Join(NamespaceTags[:], ", ") +
-		", time:DURATION, field:NAME"
+		", time:DURATION, field:NAME, label:KEY"
 }
 
-// AddTag adds a tag to those that are kept.
-func (k *Keep) AddTag(word string) error {
+// Add adds a label to those that are kept, by its word.
+func (k *Keep) Add(word string) error {
+	switch word {
+	case "comm":
+	case "pid":
+		k.PID = true
+	case "tid":
+		k.TID = true
+	case "cpu":
+		k.CPU = true
+	default:
+		return k.addTag(word)
+	}
+	return nil
+}
+
+// addTag adds a tag to those that are kept.
+func (k *Keep) addTag(word string) error {
 	words := k.TagList()
 	if slices.Contains(words, word) {
 		return nil
@@ -77,11 +117,26 @@ func (k *Keep) TagList() []string {
 	return strings.Split(k.Tags, ",")
 }
 
+// LabelWords returns the tags of pprof files among those that are kept, and those that captures
+// of kernels have.
+func (k *Keep) LabelWords() (labels, others []string) {
+	for _, word := range k.TagList() {
+		if word == AllLabels || strings.HasPrefix(word, LabelTag) {
+			labels = append(labels, word)
+		} else {
+			others = append(others, word)
+		}
+	}
+	return labels, others
+}
+
 // TagKey is the name of a tag in the samples of a profile and in pprof files: that of the field
-// for FieldTag, "time" for TimeTag, else its word.
+// for FieldTag, the key for LabelTag, "time" for TimeTag, else its word.
 func TagKey(word string) string {
-	if name, ok := strings.CutPrefix(word, FieldTag); ok {
-		return name
+	for _, prefix := range []string{FieldTag, LabelTag} {
+		if name, ok := strings.CutPrefix(word, prefix); ok {
+			return name
+		}
 	}
 	if strings.HasPrefix(word, TimeTag) {
 		return strings.TrimSuffix(TimeTag, ":")
@@ -89,42 +144,99 @@ func TagKey(word string) string {
 	return word
 }
 
-// tagSeparator divides keys and values of tags: no name that a kernel makes has it.
-const tagSeparator = "\x00"
+// Tag is a label of a sample besides comm, pid, tid and cpu: a text, or a number with its unit.
+type Tag struct {
+	Key     string
+	Text    string
+	Numeric bool
+	Number  int64
+	Unit    string // "" if none is known
+}
+
+// Value returns the text of a tag, or its number and unit.
+func (t Tag) Value() string {
+	switch {
+	case !t.Numeric:
+		return t.Text
+	case t.Unit == "" || t.Unit == t.Key:
+		return strconv.FormatInt(t.Number, 10)
+	}
+	return strconv.FormatInt(t.Number, 10) + " " + t.Unit
+}
+
+// tagSeparator divides keys and values of tags, numberMark is in front of a number and of its
+// unit: no name that a kernel makes has them.
+const (
+	tagSeparator = "\x00"
+	numberMark   = "\x01"
+)
+
+var withoutMarks = strings.NewReplacer(tagSeparator, "", numberMark, "")
 
 // JoinTags makes the text of Sample.Tags of keys and values, one after the other; a tag without
 // a value is left out.
 func JoinTags(keysAndValues ...string) string {
-	var list []string
+	var list []Tag
 	for i := 0; i+1 < len(keysAndValues); i += 2 {
-		if keysAndValues[i+1] != "" {
-			list = append(list, strings.ReplaceAll(keysAndValues[i], tagSeparator, ""),
-				strings.ReplaceAll(keysAndValues[i+1], tagSeparator, ""))
-		}
+		list = append(list, Tag{Key: keysAndValues[i], Text: keysAndValues[i+1]})
 	}
-	return strings.Join(list, tagSeparator)
+	return EncodeTags(list)
 }
 
-// AllTags returns the keys and values of the tags of a sample.
-func (p *Profile) AllTags(s *Sample) iter.Seq2[string, string] {
-	return func(yield func(key, value string) bool) {
+// EncodeTags makes the text of Sample.Tags of tags; one with an empty text is left out.
+func EncodeTags(tags []Tag) string {
+	var b strings.Builder
+	for _, t := range tags {
+		if !t.Numeric && t.Text == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(tagSeparator)
+		}
+		b.WriteString(withoutMarks.Replace(t.Key))
+		b.WriteString(tagSeparator)
+		if !t.Numeric {
+			b.WriteString(withoutMarks.Replace(t.Text))
+			continue
+		}
+		b.WriteString(numberMark + strconv.FormatInt(t.Number, 10) + numberMark)
+		b.WriteString(withoutMarks.Replace(t.Unit))
+	}
+	return b.String()
+}
+
+// AllTags returns the tags of a sample, in the order in which it has them. A key can occur more
+// than once.
+func (p *Profile) AllTags(s *Sample) iter.Seq[Tag] {
+	return func(yield func(Tag) bool) {
 		for text := p.Strings[s.Tags]; text != ""; {
-			var key, value string
-			key, text, _ = strings.Cut(text, tagSeparator)
-			value, text, _ = strings.Cut(text, tagSeparator)
-			if !yield(key, value) {
+			var t Tag
+			t.Key, text, _ = strings.Cut(text, tagSeparator)
+			t.Text, text, _ = strings.Cut(text, tagSeparator)
+			if number, ok := strings.CutPrefix(t.Text, numberMark); ok {
+				number, t.Unit, _ = strings.Cut(number, numberMark)
+				t.Text, t.Numeric = "", true
+				t.Number, _ = strconv.ParseInt(number, 10, 64) // EncodeTags wrote it
+			}
+			if !yield(t) {
 				return
 			}
 		}
 	}
 }
 
-// Tag returns the value of a tag of a sample by its key, "" if the sample lacks it.
+// Tag returns the value of a tag of a sample by its key, "" if the sample lacks it; several
+// values are joined by commas, as pprof does.
 func (p *Profile) Tag(s *Sample, key string) string {
-	for k, value := range p.AllTags(s) {
-		if k == key {
-			return value
+	values := ""
+	for t := range p.AllTags(s) {
+		switch {
+		case t.Key != key:
+		case values == "":
+			values = t.Value()
+		default:
+			values += "," + t.Value()
 		}
 	}
-	return ""
+	return values
 }

@@ -14,6 +14,7 @@ func TestParseTag(t *testing.T) {
 		{word: "netns", key: "netns"}, {word: "cgroupns", key: "cgroupns"},
 		{word: "time:10s", key: "time"}, {word: "time:1us", key: "time"},
 		{word: "field:call_site", key: "call_site"},
+		{word: "label:thread name", key: "thread name"}, {word: "label", key: "label"}, {word: "label:"},
 		{word: ""}, {word: "time"}, {word: "time:"}, {word: "time:10"}, {word: "time:0s"},
 		{word: "time:-1s"}, {word: "time:10ns"}, {word: "field:"}, {word: "pid"}, {word: "colour"},
 	} {
@@ -30,7 +31,7 @@ func TestParseTag(t *testing.T) {
 func TestKeepTags(t *testing.T) {
 	var k Keep
 	for _, word := range []string{"netns", "cgroup", "netns"} {
-		if err := k.AddTag(word); err != nil {
+		if err := k.addTag(word); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +40,7 @@ func TestKeepTags(t *testing.T) {
 	}
 	var err error
 	for _, word := range append(NamespaceTags[:], "time:1s", "time:2s") {
-		if err = k.AddTag(word); err != nil {
+		if err = k.addTag(word); err != nil {
 			break
 		}
 	}
@@ -51,8 +52,8 @@ func TestKeepTags(t *testing.T) {
 func TestJoinTags(t *testing.T) {
 	p := Profile{Strings: []string{"", JoinTags("cgroup", "/a b", "netns", "", "x\x00y", "1\x00\x002")}}
 	var got []string
-	for key, value := range p.AllTags(&Sample{Tags: 1}) {
-		got = append(got, key+"="+value)
+	for tag := range p.AllTags(&Sample{Tags: 1}) {
+		got = append(got, tag.Key+"="+tag.Value())
 	}
 	if want := []string{"cgroup=/a b", "xy=12"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -62,5 +63,33 @@ func TestJoinTags(t *testing.T) {
 	}
 	if v := p.Tag(&Sample{}, "cgroup"); v != "" {
 		t.Errorf("a sample without tags has the cgroup %q", v)
+	}
+}
+
+// TestNumericTags: numbers keep their units, and no text passes for one.
+func TestNumericTags(t *testing.T) {
+	tags := []Tag{{Key: "bytes", Numeric: true, Number: 4096, Unit: "bytes"},
+		{Key: "delay", Numeric: true, Number: -5, Unit: "ms\x01"}, {Key: "none", Text: ""},
+		{Key: "text", Text: "\x0112\x01kB"}, {Key: "zero", Numeric: true}}
+	p := Profile{Strings: []string{"", EncodeTags(tags)}}
+	got, values := slices.Collect(p.AllTags(&Sample{Tags: 1})), []string{}
+	for _, tag := range got {
+		values = append(values, tag.Value())
+	}
+	if want := []string{"4096", "-5 ms", "12kB", "0"}; !slices.Equal(values, want) {
+		t.Errorf("values %q, want %q", values, want)
+	}
+	if len(got) != 4 || got[1].Number != -5 || got[2].Numeric || !got[3].Numeric {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCanonicalLabel(t *testing.T) {
+	for word, want := range map[string]string{"label:pid": "pid", "label:comm": "comm",
+		"label:cgroup": "cgroup", "label:endpoint": "label:endpoint", "label:label": "label:label",
+		"label": "label", "cpu": "cpu", "label:time:10s": "label:time:10s"} {
+		if got := CanonicalLabel(word); got != want {
+			t.Errorf("%q is %q, want %q", word, got, want)
+		}
 	}
 }

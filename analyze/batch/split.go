@@ -52,18 +52,11 @@ func (g *Grouping) Labels(k *ingest.Keep) error {
 		return err
 	}
 	for _, key := range g.sampleKeys() {
-		switch key {
-		case "", KeyComm:
-		case "pid":
-			k.PID = true
-		case "tid":
-			k.TID = true
-		case "cpu":
-			k.CPU = true
-		default:
-			if err := k.AddTag(key); err != nil {
-				return fmt.Errorf("key %q: %w: %w", key, err, ErrGrouping)
-			}
+		if key == "" {
+			continue
+		}
+		if err := k.Add(key); err != nil {
+			return fmt.Errorf("key %q: %w: %w", key, err, ErrGrouping)
 		}
 	}
 	return nil

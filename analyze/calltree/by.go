@@ -59,7 +59,7 @@ func ParseBy(s string) ([]By, error) {
 	var list []By
 	ofFrames := 0
 	for word := range strings.SplitSeq(s, ",") {
-		b := By(strings.TrimSpace(word))
+		b := By(ingest.CanonicalLabel(strings.TrimSpace(word)))
 		if b == functionWord {
 			b = Function
 		} else if b == "" {

@@ -7,8 +7,8 @@ import (
 	"symbolize/ingest"
 )
 
-// Filter selects samples and frames by regular expressions, as the options of pprof with the
-// same names do. An expression matches a frame if it matches the frame's function name, as it is
+// Filter selects samples and frames by regular expressions and labels, as the options of pprof with
+// the same names do. An expression matches a frame if it matches the frame's function name, as it is
 // printed, or source file, and a location if it matches one of its frames or the path of its
 // object. The zero value keeps everything.
 type Filter struct {
@@ -17,6 +17,9 @@ type Filter struct {
 	Hide     *regexp.Regexp // not frames that match
 	Show     *regexp.Regexp // only frames that match
 	ShowFrom *regexp.Regexp // not frames above the outermost that matches
+
+	TagFocus  *TagFilter // samples whose labels match
+	TagIgnore *TagFilter // not samples whose labels match
 }
 
 // The expressions as bits.
@@ -28,8 +31,10 @@ const (
 	bitShowFrom
 )
 
-// isZero reports whether nothing is filtered.
-func (f *Filter) isZero() bool { return *f == Filter{} }
+// ofFrames reports whether frames or stacks are filtered.
+func (f *Filter) ofFrames() bool {
+	return *f != Filter{TagFocus: f.TagFocus, TagIgnore: f.TagIgnore}
+}
 
 // words are the names of the expressions, for messages.
 var words = []struct {
@@ -73,7 +78,7 @@ type filtered struct {
 // locations that lose frames, the remaining ones, innermost first; nil keeps all.
 func (f *Folder) filterLocations() {
 	flt := &f.opts.Filter
-	if flt.isZero() {
+	if !flt.ofFrames() {
 		return
 	}
 	functions, objects := f.filterBits()
@@ -210,17 +215,22 @@ func (f *Filter) Active() (list []string) {
 			list = append(list, w.name+"="+re.String())
 		}
 	}
+	for _, t := range f.tagMatchers() {
+		list = append(list, t.name+"="+t.filter.text)
+	}
 	return list
 }
 
 // unmatched returns the names of those expressions that matched nothing in the profile.
 func (f *Folder) unmatched() (names []string) {
-	if f.filtered == nil {
-		return nil
-	}
 	for _, w := range words {
 		if w.of(&f.opts.Filter) != nil && f.filtered.matched&w.bit == 0 {
 			names = append(names, w.name)
+		}
+	}
+	for _, t := range f.tags {
+		if !t.any {
+			names = append(names, t.name)
 		}
 	}
 	return names

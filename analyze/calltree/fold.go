@@ -1,6 +1,7 @@
 package calltree
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,8 @@ type Stacks struct {
 	// BaseTotal and BaseKept are those of the base, where two profiles are compared.
 	BaseTotal, BaseKept uint64
 	// Unmatched has the names of those expressions of the filter that match nothing in the
-	// profile: "focus", "ignore", "hide", "show", "show-from".
+	// profile, or no label in its samples: "focus", "ignore", "hide", "show", "show-from",
+	// "tag-focus", "tag-ignore".
 	Unmatched []string
 
 	folder *Folder
@@ -70,14 +72,15 @@ func (s *Stacks) describe(event int, count bool) func(*ingest.Sample) uint64 {
 	return func(smp *ingest.Sample) uint64 { return smp.Weight }
 }
 
-// take counts a sample in the totals if it is of the event.
+// take counts a sample in the totals if it is of the event, and reports whether the filters by
+// labels keep it.
 func (s *Stacks) take(smp *ingest.Sample, event int, value func(*ingest.Sample) uint64) bool {
 	if event != AllEvents && int(smp.Event) != event {
 		return false
 	}
 	s.Total += value(smp)
 	s.Samples += smp.Count
-	return true
+	return s.folder.keeps(smp)
 }
 
 // foldByStack adds samples up by stack first, so that each stack is walked once.
@@ -191,18 +194,25 @@ func tagText(key, value string) string {
 // labelText joins all labels of a sample that its profile keeps.
 func (f *Folder) labelText(s *ingest.Sample) string {
 	words := []string{"comm " + commText(f.Profile.Strings[s.Comm])}
-	for _, l := range []struct {
-		name   string
-		number int32
-	}{{"pid", s.PID}, {"tid", s.TID}, {"cpu", s.CPU}} {
-		if l.number >= 0 {
-			words = append(words, numberText(l.name, l.number))
-		}
+	for name, n := range sampleNumbers(s) {
+		words = append(words, numberText(name, n))
 	}
-	for key, value := range f.Profile.AllTags(s) {
-		words = append(words, ingest.Printable(key+" "+value))
+	for t := range f.Profile.AllTags(s) {
+		words = append(words, ingest.Printable(t.Key+" "+t.Value()))
 	}
 	return strings.Join(words, ", ")
+}
+
+// sampleNumbers returns the numeric labels that a sample has.
+func sampleNumbers(s *ingest.Sample) iter.Seq2[string, int32] {
+	return func(yield func(string, int32) bool) {
+		if s.PID >= 0 && !yield("pid", s.PID) || s.TID >= 0 && !yield("tid", s.TID) {
+			return
+		}
+		if s.CPU >= 0 {
+			yield("cpu", s.CPU)
+		}
+	}
 }
 
 func commText(comm string) string {

@@ -58,6 +58,7 @@ type Folder struct {
 	function []NodeID
 	index    map[nodeKey]NodeID
 	filtered *filtered
+	tags     []*tagMatcher
 	// location l has the nodes at[ends[l-1]:ends[l]], outermost first
 	ends []uint32
 	at   []NodeID
@@ -75,6 +76,7 @@ func New(p *ingest.Profile, opts Options) *Folder {
 		f.by, f.frameful = b, true
 	}
 	f.filterLocations()
+	f.filterTags()
 	f.numberFunctions()
 	f.ends = make([]uint32, len(p.Locations))
 	for l := range p.Locations {

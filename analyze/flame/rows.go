@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"symbolize/analyze/calltree"
 	"symbolize/ingest"
@@ -43,7 +44,7 @@ type rows struct {
 }
 
 // labelBy lists the labels that a Profile keeps apart.
-func labelBy(k ingest.Keep) []calltree.By {
+func labelBy(p *ingest.Profile, k ingest.Keep) []calltree.By {
 	list := []calltree.By{calltree.Comm}
 	if k.PID {
 		list = append(list, calltree.PID)
@@ -54,15 +55,95 @@ func labelBy(k ingest.Keep) []calltree.By {
 	if k.CPU {
 		list = append(list, calltree.CPU)
 	}
+	all := false
 	for _, word := range k.TagList() {
+		if word == ingest.AllLabels {
+			all = true
+			continue
+		}
 		list = append(list, calltree.By(word))
+	}
+	if all {
+		list = addLabels(p, list)
 	}
 	return list
 }
 
+// addLabels adds the labels that a profile has from pprof files, by key, as long as the columns
+// have room for all combinations of their values.
+func addLabels(p *ingest.Profile, list []calltree.By) []calltree.By {
+	var keys []string
+	seen := make(map[ingest.StringID]bool)
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		if seen[s.Tags] {
+			continue
+		}
+		seen[s.Tags] = true
+		for t := range p.AllTags(s) {
+			keys = append(keys, t.Key)
+		}
+		slices.Sort(keys)
+		keys = slices.Compact(keys)
+	}
+	columns := make([]int, len(p.Samples))
+	for _, by := range list {
+		columns, _ = divide(p, columns, by)
+	}
+	for _, key := range keys {
+		by := calltree.By(ingest.LabelTag + key)
+		if slices.Contains(list, by) || len(list) == len(columnKey{}) {
+			continue
+		}
+		if next, count := divide(p, columns, by); count <= maxColumns {
+			list, columns = append(list, by), next
+		}
+	}
+	return list
+}
+
+// divide numbers the combinations of the columns of samples, by their numbers, and a label.
+func divide(p *ingest.Profile, columns []int, by calltree.By) (next []int, count int) {
+	type combination struct {
+		column, number int
+		text           string
+	}
+	index := make(map[combination]int)
+	next = make([]int, len(columns))
+	texts := make(map[ingest.StringID]string)
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		c := combination{column: columns[i]}
+		switch by {
+		case calltree.Comm:
+			c.number = int(s.Comm)
+		case calltree.PID:
+			c.number = int(s.PID)
+		case calltree.TID:
+			c.number = int(s.TID)
+		case calltree.CPU:
+			c.number = int(s.CPU)
+		default:
+			text, ok := texts[s.Tags]
+			if !ok {
+				text = p.Tag(s, ingest.TagKey(string(by)))
+				texts[s.Tags] = text
+			}
+			c.text = text
+		}
+		n, ok := index[c]
+		if !ok {
+			n = len(index)
+			index[c] = n
+		}
+		next[i] = n
+	}
+	return next, len(index)
+}
+
 // newRows folds the events of a profile that have samples.
 func newRows(p *ingest.Profile, opts *Options) *rows {
-	labels := labelBy(opts.Keep)
+	labels := labelBy(p, opts.Keep)
 	by := slices.Concat(labels, opts.By)
 	if len(opts.By) == 0 {
 		by = append(by, calltree.Function)
@@ -70,7 +151,7 @@ func newRows(p *ingest.Profile, opts *Options) *rows {
 	folder := calltree.New(p, calltree.Options{By: by, Filter: opts.Filter, Name: opts.Name})
 	r := &rows{}
 	for _, l := range labels {
-		r.labels = append(r.labels, Label{Name: l.String()})
+		r.labels = append(r.labels, Label{Name: strings.TrimPrefix(l.String(), ingest.LabelTag)})
 	}
 	has := make([]bool, len(p.Events))
 	for i := range p.Samples {

@@ -80,8 +80,8 @@ func JSON(w io.Writer, p *ingest.Profile, d *Demangler) error {
 		}
 		if s.Tags != 0 {
 			line.Labels = make(map[string]string)
-			for key, value := range p.AllTags(s) {
-				line.Labels[ingest.Printable(key)] = ingest.Printable(value)
+			for t := range p.AllTags(s) {
+				line.Labels[ingest.Printable(t.Key)] = ingest.Printable(p.Tag(s, t.Key))
 			}
 		}
 		if err := enc.Encode(&line); err != nil {

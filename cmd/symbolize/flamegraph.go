@@ -96,8 +96,9 @@ func (o *flamegraphOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.reverse, "reverse", false, "by leaf: what was sampled, and its callers above it")
 	fs.Float64Var(&o.minShare, "min-share", 0,
 		"leave out frames with less than `PCT` percent of each event")
-	fs.StringSliceVar(&o.labels, "labels", []string{"pid"},
-		"`LABELS` that the page can choose by: comm, pid, tid, cpu; the comm always is one")
+	fs.StringSliceVar(&o.labels, "labels", []string{"pid", ingest.AllLabels},
+		"`LABELS` that the page can choose by, those of resolve: label is all that a pprof file has, as far "+
+			"as there is room; the comm always is one")
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
 	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")

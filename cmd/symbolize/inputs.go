@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -165,22 +167,13 @@ func addLabelFlags(fs *pflag.FlagSet, labels *[]string) {
 // parseLabels is the meaning of --labels.
 func parseLabels(labels []string) (keep ingest.Keep, err error) {
 	for _, l := range labels {
-		switch l {
-		case "comm":
-		case "pid":
-			keep.PID = true
-		case "tid":
-			keep.TID = true
-		case "cpu":
-			keep.CPU = true
-		default:
-			if ingest.ParseTag(l) != nil {
-				return keep, exit.Usagef("--labels %q: it is one of comm, pid, tid, cpu, %s", l,
-					ingest.TagWords())
-			}
-			if err := keep.AddTag(l); err != nil {
-				return keep, exit.Usagef("--labels: %v", err)
-			}
+		word := ingest.CanonicalLabel(l)
+		if !slices.Contains(ingest.FieldLabels[:], word) && ingest.ParseTag(word) != nil {
+			return keep, exit.Usagef("--labels %q: it is one of %s, %s", l,
+				strings.Join(ingest.FieldLabels[:], ", "), ingest.TagWords())
+		}
+		if err := keep.Add(word); err != nil {
+			return keep, exit.Usagef("--labels: %v", err)
 		}
 	}
 	return keep, nil

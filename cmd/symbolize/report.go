@@ -55,7 +55,7 @@ func newReportCommand(a *app) *cobra.Command {
 			if o.mode, err = parseDemangle(o.demangle, "simple"); err != nil {
 				return err
 			}
-			o.keep.PID = true
+			o.keep = ingest.Keep{PID: true, Tags: ingest.AllLabels}
 			if err := o.inputOptions.validate(args); err != nil {
 				return err
 			}

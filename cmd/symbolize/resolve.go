@@ -25,6 +25,7 @@ type resolveOptions struct {
 	minResolved float64
 	summary     string
 	labels      []string
+	allLabels   bool // of pprof files: --labels is not given
 	demangle    string
 	annotate    bool
 	addresses   bool
@@ -58,13 +59,14 @@ func newResolveCommand(a *app) *cobra.Command {
 			"  symbolize resolve --format folded perf.data\n" +
 			"  symbolize resolve -o x.pb.gz perf.data capture.data\n" +
 			"  symbolize resolve --with ./build --min-resolved 95 -o x.pb.gz perf.data",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
-			if err := o.validate(args); err != nil {
-				return err
-			}
-			return runResolve(ctx, a, o, args)
-		}),
 	}
+	cmd.RunE = a.runE(func(ctx context.Context, args []string) error {
+		o.allLabels = !cmd.Flags().Changed("labels") && !cmd.Flags().Changed("keep")
+		if err := o.validate(args); err != nil {
+			return err
+		}
+		return runResolve(ctx, a, o, args)
+	})
 	o.addFlags(cmd)
 	return cmd
 }
@@ -112,6 +114,11 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	}
 	if o.keep, err = parseLabels(o.labels); err != nil {
 		return err
+	}
+	if o.allLabels && (o.format == flags.Pprof || o.format == flags.JSON) {
+		if err := o.keep.Add(ingest.AllLabels); err != nil {
+			return err
+		}
 	}
 	o.mode, err = parseDemangle(o.demangle, formatDemangle[o.format])
 	return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"compress/flate"
 	"encoding/base64"
 	"encoding/json"
@@ -10,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"symbolize/fixtures/profilebuild"
 )
 
 // cmdPageData is `page-data PAGE FILE`: writes the data in a page of a graph, as JSON. Characters
@@ -70,4 +73,14 @@ func cmdSameTests(ts *testscript.TestScript, neg bool, args []string) {
 	if same == 0 || same != len(d.Rows) {
 		ts.Fatalf("%d of %d functions are in the page with their tests", same, len(d.Rows))
 	}
+}
+
+// cmdLabelled is `labelled FILE`: writes a pprof file of another profiler, with labels.
+func cmdLabelled(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: labelled FILE")
+	}
+	var b bytes.Buffer
+	ts.Check(profilebuild.Labelled().Write(&b))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b.Bytes(), 0o644))
 }

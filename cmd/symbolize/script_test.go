@@ -46,6 +46,7 @@ func TestScript(t *testing.T) {
 			"pprof":      cmdPprof,
 			"behead":     cmdBehead,
 			"inlined":    cmdInlined,
+			"labelled":   cmdLabelled,
 			"capture":    cmdCapture,
 			"bundle":     cmdBundle,
 			"recording":  cmdRecording,

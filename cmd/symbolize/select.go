@@ -25,6 +25,7 @@ import (
 // its rows. All such reports share them.
 type selectOptions struct {
 	focus, ignore, hide, show, showFrom string
+	tagFocus, tagIgnore                 string
 	by                                  string
 	count                               bool
 	demangle                            string
@@ -36,6 +37,9 @@ func (o *selectOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	for _, f := range o.expressions() {
+		fs.StringVar(f.text, f.name, "", f.usage)
+	}
+	for _, f := range o.tagExpressions() {
 		fs.StringVar(f.text, f.name, "", f.usage)
 	}
 	fs.StringVar(&o.by, "by", calltree.Function.String(),
@@ -66,6 +70,45 @@ func (o *selectOptions) expressions() []expression {
 	}
 }
 
+// tagExpression is a filter by labels.
+type tagExpression struct {
+	name, usage string
+	text        *string
+	to          **calltree.TagFilter
+}
+
+func (o *selectOptions) tagExpressions() []tagExpression {
+	f := &o.parsed.Filter
+	return []tagExpression{
+		{"tag-focus", "only samples with a label that matches `[KEY=]VALUE`, a regular expression, a " +
+			"number or a range as 1kb:4kb", &o.tagFocus, &f.TagFocus},
+		{"tag-ignore", "no samples with a label that matches `[KEY=]VALUE`", &o.tagIgnore,
+			&f.TagIgnore},
+	}
+}
+
+// parseTags checks the filters by labels and has the labels kept that they ask for.
+func (o *selectOptions) parseTags(keep *ingest.Keep) (err error) {
+	for _, f := range o.tagExpressions() {
+		if *f.text == "" {
+			continue
+		}
+		if *f.to, err = calltree.ParseTagFilter(*f.text); err != nil {
+			return exit.Usagef("--%s: %w", f.name, expressionError(err))
+		}
+		word := ingest.AllLabels
+		if key := (*f.to).Key; key != "" {
+			word = ingest.CanonicalLabel(ingest.LabelTag + key)
+		}
+		if err := keep.Add(word); err != nil {
+			return exit.Usagef("--%s: %v", f.name, err)
+		}
+		all := word == ingest.AllLabels
+		keep.PID, keep.TID, keep.CPU = keep.PID || all, keep.TID || all, keep.CPU || all
+	}
+	return nil
+}
+
 // parse checks the flags and has the labels kept that --by asks for.
 func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 	for _, f := range o.expressions() {
@@ -79,16 +122,19 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 	if o.parsed.By, err = calltree.ParseBy(o.by); err != nil {
 		return exit.Usagef("--by %v", err)
 	}
-	all := slices.Contains(o.parsed.By, calltree.Label)
-	keep.PID = keep.PID || all || slices.Contains(o.parsed.By, calltree.PID)
-	keep.TID = keep.TID || all || slices.Contains(o.parsed.By, calltree.TID)
-	keep.CPU = keep.CPU || all || slices.Contains(o.parsed.By, calltree.CPU)
+	if slices.Contains(o.parsed.By, calltree.Label) {
+		keep.PID, keep.TID, keep.CPU = true, true, true
+	}
 	for _, by := range o.parsed.By {
-		if by.OfTag() {
-			if err := keep.AddTag(string(by)); err != nil {
-				return exit.Usagef("--by %s: %v", o.by, err)
-			}
+		if !by.OfSample() || by == calltree.Event {
+			continue
 		}
+		if err := keep.Add(string(by)); err != nil {
+			return exit.Usagef("--by %s: %v", o.by, err)
+		}
+	}
+	if err := o.parseTags(keep); err != nil {
+		return err
 	}
 	mode, err := parseDemangle(o.demangle, "simple")
 	o.parsed.Count, o.parsed.Demangler = o.count, report.NewDemangler(mode)
@@ -152,7 +198,11 @@ type callReport interface {
 // warnUnmatched prints the filters that matched nothing.
 func (a *app) warnUnmatched(names []string) {
 	for _, name := range names {
-		a.warn(fmt.Sprintf("--%s matches no function, file or object", name), "")
+		of := "function, file or object"
+		if strings.HasPrefix(name, "tag-") {
+			of = "label"
+		}
+		a.warn(fmt.Sprintf("--%s matches no %s", name, of), "")
 	}
 }
 

@@ -1,6 +1,7 @@
 package input
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -102,7 +103,8 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 // checkFilters refuses filters by labels that the stacks do not have.
 func (f *stackFolder) checkFilters() error {
 	o := f.opts
-	if err := o.refuseTimes(f.file.path); err != nil {
+	labels, tags := o.Keep.LabelWords()
+	if err := cmp.Or(o.refuseTimes(f.file.path), refuseLabels(f.file.path, labels)); err != nil {
 		return err
 	}
 	switch {
@@ -110,9 +112,8 @@ func (f *stackFolder) checkFilters() error {
 		return fmt.Errorf("%s: no tracepoints in it", f.file.path)
 	case o.Branches:
 		return fmt.Errorf("%s: no branch stacks in it", f.file.path)
-	case o.Keep.Tags != "":
-		return fmt.Errorf("%s: its samples have no %s", f.file.path,
-			ingest.TagKey(o.Keep.TagList()[0]))
+	case len(tags) > 0:
+		return fmt.Errorf("%s: its samples have no %s", f.file.path, ingest.TagKey(tags[0]))
 	case len(o.PIDs) > 0 && !f.set.Labels.PID:
 		return fmt.Errorf("%s: no process IDs in it that could be chosen by", f.file.path)
 	case len(o.TIDs) > 0 && !f.set.Labels.TID:

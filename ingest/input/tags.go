@@ -65,7 +65,11 @@ type tagger struct {
 // tagSources returns the sources of the tags that are kept, and an error for those that no
 // sample of the capture can have.
 func (c *collector) tagSources() error {
-	for _, word := range c.opts.Keep.TagList() {
+	labels, tags := c.opts.Keep.LabelWords()
+	if err := refuseLabels(c.Records.File.Name, labels); err != nil {
+		return err
+	}
+	for _, word := range tags {
 		src := tagSource{key: ingest.TagKey(word)}
 		namespace := slices.Index(ingest.NamespaceTags[:], word)
 		switch length, isTime := strings.CutPrefix(word, ingest.TimeTag); {
@@ -93,18 +97,30 @@ func (c *collector) tagSources() error {
 		}
 		c.sources = append(c.sources, src)
 	}
-	return c.checkTags()
+	return c.checkTags(tags)
+}
+
+// refuseLabels refuses labels of pprof files that were asked for by their keys, for a capture that
+// has none.
+func refuseLabels(name string, words []string) error {
+	for _, word := range words {
+		if word != ingest.AllLabels {
+			return fmt.Errorf("%s: its samples have no label %s: only pprof files have such labels",
+				name, ingest.Printable(ingest.TagKey(word)))
+		}
+	}
+	return nil
 }
 
 // checkTags refuses tags for which nothing was recorded: with the option that records it.
-func (c *collector) checkTags() error {
+func (c *collector) checkTags(words []string) error {
 	cgroups, namespaces := false, false
 	for i := range c.Records.File.Events {
 		a := &c.Records.File.Events[i].Attr
 		cgroups = cgroups || a.SampleType&perfdata.SampleCgroup != 0
 		namespaces = namespaces || a.Has(perfdata.FlagNamespaces)
 	}
-	for _, word := range c.opts.Keep.TagList() {
+	for _, word := range words {
 		need, has := "", true
 		switch {
 		case word == ingest.CgroupTag, word == ingest.ContainerTag:

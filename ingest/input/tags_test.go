@@ -38,8 +38,8 @@ func tagLines(p *ingest.Profile) []string {
 	counts := make(map[string]uint64)
 	for i := range p.Samples {
 		var list []string
-		for key, value := range p.AllTags(&p.Samples[i]) {
-			list = append(list, key+"="+value)
+		for tag := range p.AllTags(&p.Samples[i]) {
+			list = append(list, tag.Key+"="+tag.Value())
 		}
 		counts[strings.Join(list, " ")] += p.Samples[i].Count
 	}

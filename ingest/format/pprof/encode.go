@@ -213,10 +213,18 @@ func (l *labels) append(b []byte, s *ingest.Sample) []byte {
 	if s.Tags == 0 {
 		return b
 	}
-	for key, value := range l.e.p.AllTags(s) {
-		l.sub = appendField(appendField(l.sub[:0], 1, l.e.str(key)), 2,
-			l.e.str(ingest.Printable(value)))
-		b = appendBytes(b, 3, l.sub)
+	for t := range l.e.p.AllTags(s) {
+		l.sub = appendField(l.sub[:0], labelKey, l.e.str(ingest.Printable(t.Key)))
+		switch {
+		case !t.Numeric:
+			l.sub = appendField(l.sub, labelText, l.e.str(ingest.Printable(t.Text)))
+		default:
+			l.sub = appendField(l.sub, labelNumber, uint64(t.Number))
+			if t.Unit != "" {
+				l.sub = appendField(l.sub, labelUnit, l.e.str(ingest.Printable(t.Unit)))
+			}
+		}
+		b = appendBytes(b, sampleLabel, l.sub)
 	}
 	return b
 }

@@ -139,15 +139,13 @@ type reader struct {
 	prof *profile.Profile
 	opts ReadOptions
 	p    *ingest.Profile
-	// tagKeys are the keys of labels that are kept as tags.
-	tagKeys []string
+	tags tagReader
 	// samples returns a reader of the samples, from the first on.
 	samples func() *sampleReader
 
 	events   []eventColumns
 	places   map[*profile.Location]ingest.LocationID
 	strings  map[string]ingest.StringID
-	other    map[string]bool // labels without a field in Profile, by key
 	negative uint64
 }
 
@@ -157,9 +155,7 @@ type eventColumns struct{ count, weight int }
 func (r *reader) read() error {
 	r.p = &ingest.Profile{Strings: []string{""}}
 	r.strings = map[string]ingest.StringID{"": 0}
-	for _, word := range r.opts.Keep.TagList() {
-		r.tagKeys = append(r.tagKeys, ingest.TagKey(word))
-	}
+	r.tags.init(&r.opts.Keep)
 	r.readEvents()
 	r.readMeta()
 	r.readLocations()
@@ -292,97 +288,6 @@ func (r *reader) wanted(s *ingest.Sample) bool {
 	return len(r.opts.Comms) == 0 || slices.Contains(r.opts.Comms, r.p.Strings[s.Comm])
 }
 
-// findLabels returns the numeric labels that occur: a label that other samples have is
-// 0 where it is absent, because writers leave zeros out.
-func (r *reader) findLabels() (has ingest.Keep, err error) {
-	for in := r.samples(); ; {
-		s, err := in.next()
-		if s == nil || err != nil {
-			return has, err
-		}
-		has.PID = has.PID || s.find("pid", false) != nil
-		has.TID = has.TID || s.find("tid", false) != nil
-		has.CPU = has.CPU || s.find("cpu", false) != nil
-	}
-}
-
-func (r *reader) readLabels(s *sample, row *ingest.Sample, has ingest.Keep) {
-	comm := s.find("comm", true)
-	if comm == nil {
-		comm = s.find("thread_comm", true)
-	}
-	if comm != nil {
-		row.Comm = r.str(comm.text)
-	}
-	for i := range s.labels {
-		l := &s.labels[i]
-		switch string(l.key) {
-		case "comm", "thread_comm":
-			if l.text != nil {
-				continue
-			}
-		case "pid", "tid", "cpu":
-			if l.text == nil {
-				continue
-			}
-		}
-		if !slices.Contains(r.tagKeys, string(l.key)) {
-			r.otherLabel(l.key)
-		}
-	}
-	row.PID = numLabel(s, "pid", has.PID)
-	row.TID = numLabel(s, "tid", has.TID)
-	row.CPU = numLabel(s, "cpu", has.CPU)
-	row.Tags = r.readTags(s)
-}
-
-// dropLabels removes the numbers that are not kept apart.
-func (r *reader) dropLabels(row *ingest.Sample) {
-	if !r.opts.Keep.PID {
-		row.PID = -1
-	}
-	if !r.opts.Keep.TID {
-		row.TID = -1
-	}
-	if !r.opts.Keep.CPU {
-		row.CPU = -1
-	}
-}
-
-// readTags returns the tags that are kept, and a profile of our own has as labels.
-func (r *reader) readTags(s *sample) ingest.StringID {
-	if len(r.tagKeys) == 0 {
-		return 0
-	}
-	var tags []string
-	for _, key := range r.tagKeys {
-		if l := s.find(key, true); l != nil {
-			tags = append(tags, key, string(l.text))
-		}
-	}
-	return r.str([]byte(ingest.JoinTags(tags...)))
-}
-
-func numLabel(s *sample, key string, has bool) int32 {
-	if !has {
-		return -1
-	}
-	l := s.find(key, false)
-	if l == nil || l.number < 0 || l.number > math.MaxInt32 {
-		return 0
-	}
-	return int32(l.number)
-}
-
-func (r *reader) otherLabel(key []byte) {
-	if r.other == nil {
-		r.other = make(map[string]bool)
-	}
-	if !r.other[string(key)] { // without an allocation
-		r.other[string(key)] = true
-	}
-}
-
 func (r *reader) str(s []byte) ingest.StringID {
 	id, ok := r.strings[string(s)]
 	if !ok {
@@ -400,14 +305,5 @@ func (r *reader) warn() {
 			Text: fmt.Sprintf("%s: %d negative values left out: this is a difference of profiles",
 				r.name, r.negative)})
 	}
-	if len(r.other) == 0 {
-		return
-	}
-	keys := make([]string, 0, len(r.other))
-	for k := range r.other {
-		keys = append(keys, ingest.Printable(k))
-	}
-	slices.Sort(keys)
-	r.p.Stats.Warnings = append(r.p.Stats.Warnings, ingest.Warning{
-		Text: fmt.Sprintf("%s: labels not kept: %s", r.name, strings.Join(keys, ", "))})
+	r.warnLabels()
 }

@@ -215,7 +215,7 @@ func TestReadOddities(t *testing.T) {
 			t.Errorf("samples %s", text)
 		}
 		if w := p.Stats.Warnings; len(w) != 1 || !strings.HasSuffix(w[0].Text,
-			"labels not kept: bytes, request") {
+			"labels not kept: bytes, request, thread_comm") {
 			t.Errorf("warnings %+v", w)
 		}
 	})

@@ -106,8 +106,9 @@ type sample struct {
 
 // label is a label with a text, or with a number if text is nil.
 type label struct {
-	key, text []byte
-	number    int64
+	key, text, unit       []byte
+	keyAt, textAt, unitAt uint64 // indices of strings
+	number                int64
 }
 
 // find returns the first label of a key that is of a text or number.
@@ -217,7 +218,8 @@ func (r *sampleReader) label(b []byte) bool {
 	if most := uint64(len(r.texts)); key >= most || text >= most || unit >= most {
 		return false
 	}
-	l := label{key: r.texts[key], number: int64(number)}
+	l := label{key: r.texts[key], unit: r.texts[unit], keyAt: key, textAt: text, unitAt: unit,
+		number: int64(number)}
 	if text != 0 {
 		l.text = r.texts[text]
 	}
