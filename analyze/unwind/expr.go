@@ -253,7 +253,8 @@ func (m *machine) shuffle(op byte) {
 }
 
 func (m *machine) jump(op byte) {
-	to := m.at + 2 + int(int16(m.fixed(2)))
+	by := int(int16(m.fixed(2)))
+	to := m.at + by
 	if op == opBra && m.pop() == 0 {
 		return
 	}

@@ -53,6 +53,10 @@ func (u *unwinder) function(r *record) (reason string) {
 	flags, known := u.t.flagsOf(r)
 	start := addr.Addr(r.entry)
 	switch {
+	case isClone(name):
+		rule := u.clone()
+		u.b.Row(start, &rule)
+		return ""
 	case isOutermost(name) || known && flags&flagTopFrame != 0 && !isSignalHandler(name):
 		u.b.Row(start, &cfi.Rule{Kind: cfi.End})
 		return ""
@@ -141,10 +145,35 @@ func isOutermost(name []byte) bool {
 	name, _ = bytes.CutSuffix(name, []byte(".abi0"))
 	switch string(name) {
 	case "runtime.goexit", "runtime.mstart", "runtime.rt0_go", "_rt0_amd64", "_rt0_amd64_linux",
-		"_rt0_arm64_linux", "_rt0_386", "_rt0_386_linux", "runtime.clone":
+		"_rt0_arm64_linux", "_rt0_386", "_rt0_386_linux":
 		return true
 	}
 	return false
+}
+
+func isClone(name []byte) bool {
+	name, _ = bytes.CutSuffix(name, []byte(".abi0"))
+	return string(name) == "runtime.clone"
+}
+
+// clone is the rule of the function that starts threads: like that of a function without a frame
+// in the parent, while the child, whose system call returned 0, has no caller. Its callees are
+// outermost themselves.
+func (u *unwinder) clone() cfi.Rule {
+	const breg0, deref, bra, drop, lit0 = 0x70, 0x06, 0x28, 0x13, 0x30
+	r, a := u.frame(0), u.b.Arch
+	code := []byte{breg0 + a.SP, 0, deref}
+	if a.LinkRegister {
+		code = []byte{breg0 + a.PC, 0}
+	}
+	// The register of the result is the first of each architecture, as DWARF numbers them.
+	code = append(code, breg0, 0, bra, 2, 0, drop, lit0)
+	n, ok := u.b.Expr(code)
+	if !ok {
+		return cfi.Rule{Kind: cfi.End}
+	}
+	r.RA = cfi.Where{How: cfi.Expr, Off: n}
+	return r
 }
 
 func isSignalHandler(name []byte) bool {
