@@ -19,6 +19,7 @@ import (
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
+	"symbolize/cmd/symbolize/internal/lines"
 	"symbolize/ingest"
 )
 
@@ -139,8 +140,8 @@ func (o *filterOptions) validate() (err error) {
 
 // filterLines reads the text to filter. A line above its bound is passed on in pieces, cut
 // between words where it has any.
-var filterLines = lineReader{read: 256 << 10, batch: 4 << 20, line: 256 << 10,
-	long: func(line []byte) (int, error) {
+var filterLines = lines.Reader{Read: 256 << 10, Batch: 4 << 20, Line: 256 << 10,
+	Long: func(line []byte) (int, error) {
 		if cut := bytes.LastIndexAny(line, " \t") + 1; cut > 0 {
 			return cut, nil
 		}
@@ -157,7 +158,7 @@ func runFilter(ctx context.Context, a *app, o *filterOptions) error {
 		Kernel: o.kernelID, Files: a.filesNamed(ctx, s.Session),
 	})
 	out := a.stdout()
-	err = filterLines.each(ctx, a.env.Stdin,
+	err = filterLines.Each(ctx, a.env.Stdin,
 		func(text []byte) error { return r.Rewrite(out, text) })
 	for _, text := range r.Problems() {
 		a.partial = true

@@ -73,8 +73,8 @@ func (o oneByOne) Read(b []byte) (int, error) { return o.r.Read(b[:min(1, len(b)
 // TestLineReader: the pieces together are the input, however it comes; lines are whole but
 // for those that are too long, which are cut behind a blank if they have one.
 func TestLineReader(t *testing.T) {
-	long := strings.Repeat("x", 2*filterLines.line+10)
-	words := strings.Repeat(strings.Repeat("y", 99)+" ", filterLines.line/50)
+	long := strings.Repeat("x", 2*filterLines.Line+10)
+	words := strings.Repeat(strings.Repeat("y", 99)+" ", filterLines.Line/50)
 	for name, text := range map[string]string{
 		"nothing": "", "a line": "a\n", "no newline": "a\nb", "binary": "\x00\xff\n\x00",
 		"long": long + "\nshort\n", "words": words + "\nend", "newlines": strings.Repeat("\n",
@@ -86,15 +86,15 @@ func TestLineReader(t *testing.T) {
 		}
 		for how, r := range readers {
 			var got bytes.Buffer
-			err := filterLines.each(t.Context(), r, func(b []byte) error {
+			err := filterLines.Each(t.Context(), r, func(b []byte) error {
 				got.Write(b)
-				if b[len(b)-1] != '\n' && len(b) <= filterLines.line && got.Len() < len(text) {
+				if b[len(b)-1] != '\n' && len(b) <= filterLines.Line && got.Len() < len(text) {
 					t.Errorf("%s, %s: cut in a line of %d bytes", name, how, len(b))
 				}
 				if name == "words" && b[len(b)-1] == 'y' {
 					t.Errorf("cut in a word at %d", got.Len())
 				}
-				if len(b) > filterLines.batch+filterLines.read+filterLines.line {
+				if len(b) > filterLines.Batch+filterLines.Read+filterLines.Line {
 					t.Errorf("%s: %d bytes at once", name, len(b))
 				}
 				clear(b) // bodies may overwrite it
@@ -107,7 +107,7 @@ func TestLineReader(t *testing.T) {
 		}
 	}
 	stop := errors.New("stop")
-	err := filterLines.each(t.Context(), strings.NewReader("a\nb\n"),
+	err := filterLines.Each(t.Context(), strings.NewReader("a\nb\n"),
 		func([]byte) error { return stop })
 	if !errors.Is(err, stop) {
 		t.Errorf("error %v of body", err)

@@ -16,6 +16,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
+	"symbolize/cmd/symbolize/internal/lines"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/store"
@@ -50,8 +51,8 @@ var lookupStyles = []string{lookup.LLVM: styleLLVM, lookup.GNU: styleGNU, lookup
 
 // queryLines reads queries. Addresses of a batch are sorted, so that each chunk of a table is
 // read once.
-var queryLines = lineReader{read: 1 << 20, batch: 8 << 20, line: 64 << 10,
-	long: func([]byte) (int, error) { return 0, errLongQuery }}
+var queryLines = lines.Reader{Read: 1 << 20, Batch: 8 << 20, Line: 64 << 10,
+	Long: func([]byte) (int, error) { return 0, errLongQuery }}
 
 var errLongQuery = errors.New("a line of more than 64 KiB")
 
@@ -191,7 +192,7 @@ func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) (er
 		err = a.writeOutput("", false, func(w io.Writer) error { return l.Arguments(w, args) })
 	} else {
 		w := a.stdout()
-		err = queryLines.each(ctx, a.env.Stdin, func(text []byte) error { return l.Lines(w, text) })
+		err = queryLines.Each(ctx, a.env.Stdin, func(text []byte) error { return l.Lines(w, text) })
 	}
 	a.reportLookup(l)
 	return err
@@ -300,5 +301,5 @@ func runLookupMany(ctx context.Context, a *app, o *lookupOptions, args []string)
 		return a.writeOutput("", false, func(w io.Writer) error { return m.Arguments(w, args) })
 	}
 	w := a.stdout()
-	return queryLines.each(ctx, a.env.Stdin, func(text []byte) error { return m.Lines(w, text) })
+	return queryLines.Each(ctx, a.env.Stdin, func(text []byte) error { return m.Lines(w, text) })
 }

@@ -1,4 +1,5 @@
-package main
+// Package lines reads standard input in batches of whole lines, as they come.
+package lines
 
 import (
 	"bytes"
@@ -7,19 +8,19 @@ import (
 	"io"
 )
 
-// lineReader hands standard input over in batches of whole lines.
-type lineReader struct {
-	read  int // bytes that are read at a time; less from a pipe is handed over as it comes
-	batch int // bytes above which a batch does not grow
-	line  int // bound of a line, bytes
-	// long returns how much of a line above that bound is handed over all the same. With
+// Reader hands standard input over in batches of whole lines.
+type Reader struct {
+	Read  int // bytes that are read at a time; less from a pipe is handed over as it comes
+	Batch int // bytes above which a batch does not grow
+	Line  int // bound of a line, bytes
+	// Long returns how much of a line above that bound is handed over all the same. With
 	// an error the reading ends, and the text before it is handed over.
-	long func(line []byte) (int, error)
+	Long func(line []byte) (int, error)
 }
 
-// each hands the lines of r to body, as many as are there, and waits for more only when
+// Each hands the lines of r to body, as many as are there, and waits for more only when
 // all that came has been handed over. body may overwrite its argument.
-func (l *lineReader) each(ctx context.Context, r io.Reader, body func([]byte) error) error {
+func (l *Reader) Each(ctx context.Context, r io.Reader, body func([]byte) error) error {
 	pieces, failed := l.pieces(ctx, r)
 	var text []byte // not yet handed over
 	for open := true; open; {
@@ -30,7 +31,7 @@ func (l *lineReader) each(ctx context.Context, r io.Reader, body func([]byte) er
 			open = ok
 			text = append(text, piece...)
 		}
-		for more := open; more && len(text) < l.batch; {
+		for more := open; more && len(text) < l.Batch; {
 			select {
 			case piece, ok := <-pieces:
 				open, more = ok, ok
@@ -58,12 +59,12 @@ func (l *lineReader) each(ctx context.Context, r io.Reader, body func([]byte) er
 	}
 }
 
-// whole returns how much of text can be handed over: the lines that are whole, and of long
+// whole returns how much of text can be handed over: the lines that are whole, and of Long
 // gives of one that is too long, and all when no more will come.
-func (l *lineReader) whole(text []byte, open bool) (end int, err error) {
+func (l *Reader) whole(text []byte, open bool) (end int, err error) {
 	end = bytes.LastIndexByte(text, '\n') + 1
-	if rest := text[end:]; len(rest) > l.line {
-		n, err := l.long(rest)
+	if rest := text[end:]; len(rest) > l.Line {
+		n, err := l.Long(rest)
 		if err != nil {
 			return end, err
 		}
@@ -77,12 +78,12 @@ func (l *lineReader) whole(text []byte, open bool) (end int, err error) {
 
 // pieces reads r in the background until its end. An error is sent before pieces is
 // closed.
-func (l *lineReader) pieces(ctx context.Context, r io.Reader) (
+func (l *Reader) pieces(ctx context.Context, r io.Reader) (
 	pieces <-chan []byte, failed <-chan error) {
 	out, errs := make(chan []byte, 4), make(chan error, 1)
 	go func() {
 		defer close(out)
-		buf := make([]byte, l.read)
+		buf := make([]byte, l.Read)
 		for {
 			n, err := r.Read(buf)
 			if n > 0 {
