@@ -10,6 +10,7 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 
 	"symbolize/store"
+	"symbolize/store/db/files"
 )
 
 // Sizes that Badger is opened with. With these a writer needs about 25 MB of
@@ -80,7 +81,7 @@ func checkOpenFiles(dir string) error {
 	if err != nil {
 		return err
 	}
-	limit, ok := maxOpenFiles()
+	limit, ok := files.MaxOpen()
 	if need := uint64(len(entries) + spareFiles); ok && limit < need {
 		return fmt.Errorf("%s: %w: %d files may be open, at least %d are needed", dir, store.ErrLimit,
 			limit, need)

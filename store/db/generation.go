@@ -3,7 +3,6 @@ package db
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"symbolize/store"
+	"symbolize/store/db/files"
 )
 
 // SchemaVersion is the version of keys and values, and of the directory. A store
@@ -58,7 +58,7 @@ func inGeneration(name string) bool {
 
 // generations returns the numbers of a store's generations, newest first.
 func generations(root string) ([]uint64, error) {
-	if err := checkDirs(root, gensName); err != nil {
+	if err := files.CheckDirs(root, gensName); err != nil {
 		return nil, err
 	}
 	entries, err := os.ReadDir(filepath.Join(root, gensName))
@@ -87,23 +87,6 @@ func genDir(root string, gen uint64) string {
 func versionError(path string, schema int) error {
 	return fmt.Errorf("%s: %w: schema %d, this program knows %d", path, store.ErrVersion, schema,
 		SchemaVersion)
-}
-
-// readLimited reads a small file.
-func readLimited(path string, limit int64) ([]byte, error) {
-	f, err := openPlain(path, os.O_RDONLY, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(b)) > limit {
-		return nil, store.Damagef("%s: over %d bytes", path, limit)
-	}
-	return b, nil
 }
 
 // publish turns the closed database in dir into the next generation. dir is gone
@@ -137,11 +120,11 @@ func publish(root, dir string) (gen uint64, err error) {
 	// Badger syncs the pages of its files, and then cuts them to their size: a power failure
 	// would bring the old size back.
 	for _, s := range sums {
-		if err := syncFile(filepath.Join(dir, s.name)); err != nil {
+		if err := files.SyncFile(filepath.Join(dir, s.name)); err != nil {
 			return 0, err
 		}
 	}
-	if err := writeSynced(filepath.Join(dir, sumsName), appendSums(nil, sums)); err != nil {
+	if err := files.WriteSynced(filepath.Join(dir, sumsName), appendSums(nil, sums)); err != nil {
 		return 0, err
 	}
 	if err := sameMode(dir, sums); err != nil {
@@ -151,13 +134,13 @@ func publish(root, dir string) (gen uint64, err error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return 0, err
 	}
-	if err := syncDir(dir); err != nil {
+	if err := files.SyncDir(dir); err != nil {
 		return 0, err
 	}
 	if err := os.Rename(dir, genDir(root, gen)); err != nil {
 		return 0, err
 	}
-	err = errors.Join(syncDir(parent), syncDir(root))
+	err = errors.Join(files.SyncDir(parent), files.SyncDir(root))
 	return gen, errors.Join(err, skipMissing(os.Remove(filepath.Join(genDir(root, gen), journalName))))
 }
 
@@ -175,7 +158,7 @@ func sameMode(dir string, sums []fileSum) error {
 		if err != nil {
 			return err
 		}
-		if have.Mode().Perm() == info.Mode().Perm() || hasNames(have) {
+		if have.Mode().Perm() == info.Mode().Perm() || files.HasNames(have) {
 			continue
 		}
 		if err := os.Chmod(path, info.Mode().Perm()); err != nil {
@@ -276,31 +259,4 @@ func removeLeftovers(root string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// writeSynced writes a small file that is whole on disk when it returns.
-func writeSynced(path string, b []byte) error {
-	f, err := openPlain(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-// syncFile makes sure that a file is on disk as it is.
-func syncFile(path string) error {
-	f, err := openPlain(path, os.O_RDONLY, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -14,6 +14,7 @@ import (
 
 	"symbolize/ingest/decode"
 	"symbolize/store"
+	"symbolize/store/db/files"
 )
 
 // The journal lists the transactions that were committed to db/ since it was cloned, in order.
@@ -69,7 +70,7 @@ type journal struct {
 
 // newJournal makes a journal whose database is a clone of from.
 func newJournal(path string, from base) (*journal, error) {
-	f, err := openPlain(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := files.Open(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"symbolize/store"
+	"symbolize/store/db/files"
 )
 
 // vlogHeader is the size of the header of a Badger value log: key ID u64, base
@@ -75,7 +76,7 @@ func clone(root string, gen uint64, sums []fileSum) (l *live, err error) {
 	}
 	l = &live{shared: sums}
 	if gen > 0 {
-		text, err := readLimited(filepath.Join(dir, sumsName), maxSums)
+		text, err := files.ReadLimited(filepath.Join(dir, sumsName), maxSums)
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +85,7 @@ func clone(root string, gen uint64, sums []fileSum) (l *live, err error) {
 	if l.journal, err = newJournal(filepath.Join(tmp, journalName), l.from); err != nil {
 		return nil, err
 	}
-	err = errors.Join(syncDir(tmp), os.Rename(tmp, filepath.Join(root, liveName)))
+	err = errors.Join(files.SyncDir(tmp), os.Rename(tmp, filepath.Join(root, liveName)))
 	if err != nil {
 		l.journal.close()
 		return nil, err
@@ -105,7 +106,7 @@ func guardLog(dir string) error {
 		return store.Damagef("%s: name of a value log", filepath.Join(dir, newest))
 	}
 	guard := filepath.Join(dir, fmt.Sprintf("%06d.vlog", fid+1))
-	return writeSynced(guard, make([]byte, vlogHeader))
+	return files.WriteSynced(guard, make([]byte, vlogHeader))
 }
 
 // newestFile returns the name with the highest number among the files of dir
@@ -130,12 +131,12 @@ func newestFile(dir, ext string) (string, error) {
 
 // copyFile copies a file, sharing blocks where the file system can.
 func copyFile(from, to string) error {
-	in, err := openPlain(from, os.O_RDONLY, 0)
+	in, err := files.Open(from, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := openPlain(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	out, err := files.Open(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"symbolize/store"
+	"symbolize/store/db/files"
 )
 
 // lockPoll is how often a waiting writer tries again.
@@ -39,14 +40,14 @@ type holder struct {
 // timeout of 0 does not wait, a negative one waits as long as ctx.
 func acquireLock(ctx context.Context, root, path string, opts WriterOptions) (*os.File, error) {
 	timeout, waiting := opts.LockTimeout, opts.Waiting
-	f, err := openPlain(path, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := files.Open(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("store lock: %w", err)
 	}
 	start := time.Now()
 	deadline := start.Add(timeout)
 	for {
-		locked, err := lockFile(f)
+		locked, err := files.Lock(f)
 		if err != nil {
 			f.Close()
 			return nil, fmt.Errorf("store lock %s: %w", path, err)

@@ -129,36 +129,3 @@ func TestPlantedGeneration(t *testing.T) {
 		t.Errorf("FORMAT is a pipe: %v", err)
 	}
 }
-
-// TestOpenNoFollow is of systems without openat2, on those that have it.
-func TestOpenNoFollow(t *testing.T) {
-	dir := t.TempDir()
-	plant(t, "directory", filepath.Join(dir, "real"), "")
-	plant(t, "symbolic link", filepath.Join(dir, "link"), "real")
-	plant(t, "symbolic link", filepath.Join(dir, "real", "file"), "../other")
-	if err := os.WriteFile(filepath.Join(dir, "real", "plain"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct {
-		name string
-		err  error
-	}{
-		{"real/plain", nil}, {"link/plain", syscall.ELOOP}, {"real/file", syscall.ELOOP},
-		{"real/../real/plain", syscall.EXDEV}, {"real/none", syscall.ENOENT},
-	} {
-		f, err := openNoFollow(dir, tc.name, os.O_RDONLY, 0)
-		if err == nil {
-			f.Close()
-		}
-		if !errors.Is(err, tc.err) {
-			t.Errorf("%s: %v, want %v", tc.name, err, tc.err)
-		}
-		f, err = openBeneath(dir, tc.name, os.O_RDONLY, 0)
-		if err == nil {
-			f.Close()
-		}
-		if (err == nil) != (tc.err == nil) && tc.name != "real/../real/plain" {
-			t.Errorf("%s beneath: %v, want %v", tc.name, err, tc.err)
-		}
-	}
-}

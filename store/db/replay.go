@@ -18,6 +18,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"symbolize/store"
+	"symbolize/store/db/files"
 )
 
 // setLeft moves an interrupted writer's work in db/ out of the way, to be repeated by
@@ -36,7 +37,7 @@ func setLeft(root string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(err, syncDir(root))
+	return errors.Join(err, files.SyncDir(root))
 }
 
 // takeLeft repeats in the open database the transactions that an interrupted writer left.
@@ -246,7 +247,7 @@ func (r *replay) logs() (names []string) {
 
 // openLeft opens a file of an interrupted writer to read it. Other than plain files are damage.
 func openLeft(path string) (*os.File, int64, error) {
-	f, err := openPlain(path, os.O_RDONLY, 0)
+	f, err := files.Open(path, os.O_RDONLY, 0)
 	if errors.Is(err, store.ErrUnsafe) {
 		return nil, 0, store.Damagef("%v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"symbolize/store"
+	"symbolize/store/db/files"
 )
 
 // Badger writes through sparse mapped files: where the disk is full the process
@@ -42,7 +43,7 @@ const (
 
 func newSpaceGuard(dir string) *spaceGuard {
 	return &spaceGuard{
-		dir: dir, vlog: extent{ext: ".vlog"}, wal: extent{ext: ".mem"}, free: freeBytes,
+		dir: dir, vlog: extent{ext: ".vlog"}, wal: extent{ext: ".mem"}, free: files.FreeBytes,
 	}
 }
 
@@ -105,7 +106,7 @@ func (g *spaceGuard) grow(e *extent, n int64) error {
 		g.tables = tableBytes(g.dir)
 		to := e.used + n + spaceSlack/8 + spaceStep
 		if name != "" {
-			err := allocate(filepath.Join(g.dir, name), e.allocated, to-e.allocated)
+			err := files.Allocate(filepath.Join(g.dir, name), e.allocated, to-e.allocated)
 			if err != nil {
 				return fmt.Errorf("%w: %s: %v", store.ErrNoSpace, g.dir, err)
 			}

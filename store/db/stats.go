@@ -10,6 +10,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/store"
+	"symbolize/store/db/files"
 )
 
 // Stats counts the contents of a store.
@@ -112,7 +113,7 @@ func (s *Stats) addSource(src *store.SourceInfo) {
 // DiskUse returns the bytes that files below a directory, as that of a store, take on disk as du
 // counts them: allocated blocks, each file once.
 func DiskUse(dir string) (n int64, err error) {
-	seen := make(map[fileID]bool)
+	seen := make(map[files.ID]bool)
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // a generation that was removed meanwhile
@@ -124,9 +125,9 @@ func DiskUse(dir string) (n int64, err error) {
 		if err != nil {
 			return nil
 		}
-		size, id := blocksOf(info)
+		size, id := files.Blocks(info)
 		if !seen[id] {
-			seen[id] = id != fileID{}
+			seen[id] = id != files.ID{}
 			n += size
 		}
 		return nil

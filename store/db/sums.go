@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"symbolize/store"
+	"symbolize/store/db/files"
 )
 
 // fileSum is one line of SUMS.
@@ -49,7 +50,7 @@ func sumFile(path string) (size int64, sum uint32, err error) {
 	if !isLog(path) {
 		return sumWhole(path)
 	}
-	f, err := openPlain(path, os.O_RDONLY, 0)
+	f, err := files.Open(path, os.O_RDONLY, 0)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -63,7 +64,7 @@ func sumFile(path string) (size int64, sum uint32, err error) {
 
 // sumWhole returns a file's size and checksum.
 func sumWhole(path string) (size int64, sum uint32, err error) {
-	f, err := openPlain(path, os.O_RDONLY, 0)
+	f, err := files.Open(path, os.O_RDONLY, 0)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -159,7 +160,7 @@ const maxSums = 64 << 20
 // file system's.
 func readSums(dir string) ([]fileSum, error) {
 	path := filepath.Join(dir, sumsName)
-	b, err := readLimited(path, maxSums)
+	b, err := files.ReadLimited(path, maxSums)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +201,7 @@ func parseSums(path string, b []byte) ([]fileSum, error) {
 // process on some damage to its tables, so they are read through before it sees
 // them; they are small, for large values lie in the logs.
 func checkGeneration(dir string) ([]fileSum, error) {
-	if err := checkDirs(filepath.Dir(dir), filepath.Base(dir)); err != nil {
+	if err := files.CheckDirs(filepath.Dir(dir), filepath.Base(dir)); err != nil {
 		return nil, asDamage(err)
 	}
 	sums, err := readSums(dir)

@@ -100,39 +100,3 @@ func TestTrust(t *testing.T) {
 		})
 	}
 }
-
-// TestTrustOfOthers looks at directories of root and of the test through the eyes of
-// another user.
-func TestTrustOfOthers(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("TEST SKIPPED: only root can make directories of root")
-	}
-	for _, tc := range []struct {
-		name string
-		mode os.FileMode // of a directory of root above the store
-		own  bool        // the store is the caller's, else root's
-		safe bool
-	}{
-		{"all may write", 0o777, true, false},
-		{"the group may write", 0o775, true, false},
-		{"sticky", 0o777 | os.ModeSticky, true, true},
-		{"nobody else", 0o755, true, true},
-		{"root's store", 0o755, false, true}, // which the file system will not let him write
-	} {
-		above := filepath.Join(t.TempDir(), "above")
-		path := filepath.Join(above, "store")
-		if err := errors.Join(os.MkdirAll(path, 0o755), os.Chmod(above, tc.mode)); err != nil {
-			t.Fatal(err)
-		}
-		const uid = 54321
-		if tc.own {
-			if err := os.Lchown(path, uid, -1); err != nil {
-				t.Fatal(err)
-			}
-		}
-		w := trustWalk{path: path, uid: uid, outside: -1}
-		if err := w.check(); (err == nil) != tc.safe {
-			t.Errorf("%s: %v", tc.name, err)
-		}
-	}
-}

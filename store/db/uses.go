@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"symbolize/buildid"
+	"symbolize/store/db/files"
 )
 
 // The days on which objects were last indexed or used lie beside the generations, which readers
@@ -61,7 +62,7 @@ func markUsed(path string, ids []buildid.ID, now time.Time) (err error) {
 		return err
 	}
 	name := filepath.Join(usesName, day(now).Format(dayForm)+"-"+strconv.Itoa(os.Getuid()))
-	f, err := openPlainIn(path, name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o666)
+	f, err := files.OpenIn(path, name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
 		return err
 	}
@@ -95,13 +96,13 @@ func markUsed(path string, ids []buildid.ID, now time.Time) (err error) {
 func makeUses(path string) error {
 	dir := filepath.Join(path, usesName)
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, checkDirs(path, usesName))
+		return errors.Join(err, files.CheckDirs(path, usesName))
 	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	if !isOwn(info) {
+	if !files.IsOwn(info) {
 		return &fs.PathError{Op: "mkdir", Path: dir, Err: fs.ErrPermission}
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -130,7 +131,7 @@ func eachUse(r io.Reader, fn func(object string)) (whole bool, err error) {
 // usesFiles returns the names of the files of a store's past days and of today, by day. Days to
 // come are of a clock that was wrong: wrong is their number.
 func usesFiles(path string, now time.Time) (days map[time.Time][]string, wrong []string, err error) {
-	if err := checkDirs(path, usesName); err != nil {
+	if err := files.CheckDirs(path, usesName); err != nil {
 		return nil, nil, err
 	}
 	entries, err := os.ReadDir(filepath.Join(path, usesName))
@@ -161,7 +162,7 @@ func readUses(path string, now time.Time) (map[string]time.Time, error) {
 	last := make(map[string]time.Time)
 	for _, at := range slices.SortedFunc(maps.Keys(days), time.Time.Compare) {
 		for _, name := range days[at] {
-			f, err := openPlainIn(path, filepath.Join(usesName, name), os.O_RDONLY, 0)
+			f, err := files.OpenIn(path, filepath.Join(usesName, name), os.O_RDONLY, 0)
 			if err != nil {
 				return nil, err
 			}
@@ -205,7 +206,7 @@ func compactUses(path string, now time.Time, keep func(object string) bool) erro
 		}
 		slices.Sort(lines[at])
 		tmp := filepath.Join(path, usesName, tmpPrefix+name)
-		if err := writeSynced(tmp, []byte(strings.Join(lines[at], ""))); err != nil {
+		if err := files.WriteSynced(tmp, []byte(strings.Join(lines[at], ""))); err != nil {
 			return err
 		}
 		if err := os.Rename(tmp, filepath.Join(path, usesName, name)); err != nil {

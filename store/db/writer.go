@@ -15,6 +15,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/store"
+	"symbolize/store/db/files"
 )
 
 // WriterOptions configure the opening of a store for writing.
@@ -86,16 +87,16 @@ func OpenWriter(ctx context.Context, path string, opts WriterOptions) (*Writer, 
 // it is looked at before, when nothing has been made yet, and after, because somebody
 // may have been faster.
 func makeStore(path string, shared bool) error {
-	trust := checkTrust
+	trust := files.CheckTrust
 	if shared {
 		trust = func(string) error { return nil }
 	}
 	if err := trust(path); err != nil {
 		return err
 	}
-	err := errors.Join(makeDirs(path, syncDir), trust(path))
+	err := errors.Join(files.MakeDirs(path, files.SyncDir), trust(path))
 	if err == nil {
-		err = checkDirs(path, gensName)
+		err = files.CheckDirs(path, gensName)
 	}
 	if err == nil {
 		err = os.MkdirAll(filepath.Join(path, gensName), 0o755)
@@ -106,7 +107,7 @@ func makeStore(path string, shared bool) error {
 // checkFormat refuses a store of a newer schema.
 func checkFormat(root string) error {
 	path := filepath.Join(root, formatName)
-	b, err := readLimited(path, 4<<10)
+	b, err := files.ReadLimited(path, 4<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -130,7 +131,8 @@ func formatText(schema int) string { return fmt.Sprintf("symbolize store\nschema
 // start does the work that needs the lock: clears up after killed runs, opens db/ and repeats
 // their work.
 func (w *Writer) start(ctx context.Context) error {
-	if err := checkDirs(w.path, gensName, liveName, leftName, asideName, usesName); err != nil {
+	if err := files.CheckDirs(w.path, gensName, liveName, leftName, asideName,
+		usesName); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
 	if err := errors.Join(removeLeftovers(w.path), setLeft(w.path)); err != nil {
@@ -163,7 +165,7 @@ func (w *Writer) start(ctx context.Context) error {
 func (w *Writer) writeFormat() error {
 	format := filepath.Join(w.path, formatName)
 	text := []byte(formatText(SchemaVersion))
-	have, err := readLimited(format, 4<<10)
+	have, err := files.ReadLimited(format, 4<<10)
 	if err == nil && bytes.Equal(have, text) {
 		return nil
 	}
@@ -171,7 +173,7 @@ func (w *Writer) writeFormat() error {
 		return err
 	}
 	tmp := filepath.Join(w.path, tmpPrefix+formatName)
-	return errors.Join(writeSynced(tmp, text), os.Rename(tmp, format))
+	return errors.Join(files.WriteSynced(tmp, text), os.Rename(tmp, format))
 }
 
 // open makes db/ ready and opens it. The caller holds mu, or is alone.

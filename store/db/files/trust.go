@@ -1,4 +1,4 @@
-package db
+package files
 
 import (
 	"errors"
@@ -13,13 +13,13 @@ import (
 // maxLinks bounds the symbolic links in the path of a store, as the kernel does.
 const maxLinks = 40
 
-// checkTrust refuses to write to a store where somebody else could put something in its
+// CheckTrust refuses to write to a store where somebody else could put something in its
 // place, or in the place of its files, while it is written to: each directory of its path
 // belongs to the caller or to root, and in those of root nobody else may write, or may
 // only to files of his own (the sticky bit of /tmp), of which the next part of the path is none.
 // A directory that the caller owns he may share with whom he likes. Directories that are
 // not there yet are no error.
-func checkTrust(path string) error {
+func CheckTrust(path string) error {
 	w := trustWalk{path: path, uid: uint32(os.Geteuid()), outside: outsideOwner()}
 	return w.check()
 }

@@ -1,4 +1,4 @@
-package db
+package files
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeBytes returns the bytes that an ordinary user may still write to the file system.
-func freeBytes(dir string) (int64, error) {
+// FreeBytes returns the bytes that an ordinary user may still write to the file system.
+func FreeBytes(dir string) (int64, error) {
 	var st unix.Statfs_t
 	for {
 		err := unix.Statfs(dir, &st)
@@ -22,9 +22,9 @@ func freeBytes(dir string) (int64, error) {
 	return int64(min(st.Bavail, 1<<40)) * st.Bsize, nil
 }
 
-// allocate gives a range of a file its blocks without changing its size. File
+// Allocate gives a range of a file its blocks without changing its size. File
 // systems that cannot do so are left to the free-space check.
-func allocate(path string, from, n int64) error {
+func Allocate(path string, from, n int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return nil // rotated away meanwhile

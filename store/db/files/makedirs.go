@@ -1,4 +1,4 @@
-package db
+package files
 
 import (
 	"errors"
@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 )
 
-// makeDirs is os.MkdirAll that also calls sync for each directory in which it has made one: else a
+// MakeDirs is os.MkdirAll that also calls sync for each directory in which it has made one: else a
 // power failure takes the name of a new store, with all that was published in it. One that may be
 // written but not opened stays as it is.
-func makeDirs(path string, sync func(dir string) error) error {
+func MakeDirs(path string, sync func(dir string) error) error {
 	fi, err := os.Stat(path)
 	if parent := filepath.Dir(path); errors.Is(err, fs.ErrNotExist) && parent != path {
-		if err := makeDirs(parent, sync); err != nil {
+		if err := MakeDirs(parent, sync); err != nil {
 			return err
 		}
 		if err = os.Mkdir(path, 0o755); err == nil {

@@ -1,4 +1,4 @@
-package db
+package files
 
 import (
 	"os"
@@ -17,7 +17,7 @@ func TestMakeDirs(t *testing.T) {
 	var synced []string
 	note := func(dir string) error {
 		synced = append(synced, dir)
-		return syncDir(dir)
+		return SyncDir(dir)
 	}
 	in := func(names ...string) string { return filepath.Join(append([]string{base}, names...)...) }
 	for _, tc := range []struct {
@@ -32,7 +32,7 @@ func TestMakeDirs(t *testing.T) {
 		{path: in("file", "store"), fail: true},
 	} {
 		synced = nil
-		err := makeDirs(tc.path, note)
+		err := MakeDirs(tc.path, note)
 		if fi, statErr := os.Stat(tc.path); (err != nil) != tc.fail || !slices.Equal(synced, tc.want) ||
 			!tc.fail && (statErr != nil || !fi.IsDir()) {
 			t.Errorf("%s: %v, synced %q, want %q", tc.path, err, synced, tc.want)

@@ -1,4 +1,9 @@
-package db
+// Package files opens and writes the files of a store. Its directory may have been prepared by
+// somebody else: a link in the place of a file would be read, truncated or overwritten where it
+// leads, and a named pipe be waited on for ever. So all that a store opens is a regular file under
+// its own name, a written file has no second name, and no other user can change the directories
+// above.
+package files
 
 import (
 	"errors"
@@ -11,20 +16,15 @@ import (
 	"symbolize/store"
 )
 
-// A store's directory may have been prepared by somebody else: a link in the place of
-// a file would be read, truncated or overwritten where it leads, and a named pipe be
-// waited on for ever. So all that a store opens is a regular file under its own name,
-// and a written file has no second name.
-
-// openPlain opens a regular file of a store, whose directory is taken as it is. Errors
+// Open opens a regular file of a store, whose directory is taken as it is. Errors
 // about other kinds of file wrap ErrUnsafe. A file to be written that has a
 // second name is refused before it is truncated.
-func openPlain(path string, flag int, perm fs.FileMode) (*os.File, error) {
-	return openPlainIn(filepath.Dir(path), filepath.Base(path), flag, perm)
+func Open(path string, flag int, perm fs.FileMode) (*os.File, error) {
+	return OpenIn(filepath.Dir(path), filepath.Base(path), flag, perm)
 }
 
-// openPlainIn is openPlain for a relative name in a directory, no part of which may be a link.
-func openPlainIn(dir, name string, flag int, perm fs.FileMode) (*os.File, error) {
+// OpenIn is Open for a relative name in a directory, no part of which may be a link.
+func OpenIn(dir, name string, flag int, perm fs.FileMode) (*os.File, error) {
 	path := filepath.Join(dir, name)
 	if info, err := os.Lstat(path); err == nil {
 		// Before it is opened: that alone makes some devices act.
@@ -59,7 +59,7 @@ func checkPlain(path string, info fs.FileInfo, alone bool) error {
 	if !info.Mode().IsRegular() {
 		return unsafe("%s is %s", path, typeText(info.Mode()))
 	}
-	if alone && hasNames(info) {
+	if alone && HasNames(info) {
 		return unsafe("%s has a second name: writing would change that file too", path)
 	}
 	return nil
@@ -82,9 +82,9 @@ func typeText(mode fs.FileMode) string {
 	return "no regular file"
 }
 
-// checkDirs refuses directories of a store that are none, such as links to others.
+// CheckDirs refuses directories of a store that are none, such as links to others.
 // Those that are not there are no error.
-func checkDirs(root string, names ...string) error {
+func CheckDirs(root string, names ...string) error {
 	for _, name := range names {
 		f, err := openBeneath(root, name, openDirectory|syscall.O_NONBLOCK, 0)
 		switch {

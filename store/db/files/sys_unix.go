@@ -1,6 +1,6 @@
 //go:build unix
 
-package db
+package files
 
 import (
 	"errors"
@@ -15,8 +15,8 @@ const (
 	openNoLink    = syscall.O_NOFOLLOW
 )
 
-// maxOpenFiles returns how many files the process may have open; ok is false if that is not known.
-func maxOpenFiles() (n uint64, ok bool) {
+// MaxOpen returns how many files the process may have open; ok is false if that is not known.
+func MaxOpen() (n uint64, ok bool) {
 	var limit syscall.Rlimit
 	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
 	return uint64(limit.Cur), err == nil
@@ -31,34 +31,34 @@ func ownerOf(info fs.FileInfo) (uid uint32, ok bool) {
 	return st.Uid, true
 }
 
-// isOwn reports whether a file belongs to the caller.
-func isOwn(info fs.FileInfo) bool {
+// IsOwn reports whether a file belongs to the caller.
+func IsOwn(info fs.FileInfo) bool {
 	uid, ok := ownerOf(info)
 	return ok && uid == uint32(os.Geteuid())
 }
 
-// hasNames reports whether a file has more than one name.
-func hasNames(info fs.FileInfo) bool {
+// HasNames reports whether a file has more than one name.
+func HasNames(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && st.Nlink > 1
 }
 
-// fileID identifies a file on this host.
-type fileID struct{ dev, ino uint64 }
+// ID identifies a file on this host.
+type ID struct{ dev, ino uint64 }
 
-// blocksOf returns the bytes of a file's allocated blocks, and the file's identity, zero if it has
+// Blocks returns the bytes of a file's allocated blocks, and the file's identity, zero if it has
 // none.
-func blocksOf(info fs.FileInfo) (n int64, id fileID) {
+func Blocks(info fs.FileInfo) (n int64, id ID) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return info.Size(), fileID{}
+		return info.Size(), ID{}
 	}
-	return int64(st.Blocks) * 512, fileID{uint64(st.Dev), uint64(st.Ino)}
+	return int64(st.Blocks) * 512, ID{uint64(st.Dev), uint64(st.Ino)}
 }
 
-// lockFile takes the lock of a file, which ends with the process. locked is true if another
+// Lock takes the lock of a file, which ends with the process. locked is true if another
 // process has it.
-func lockFile(f *os.File) (locked bool, err error) {
+func Lock(f *os.File) (locked bool, err error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {
