@@ -37,12 +37,23 @@
 //	#N … (FILE+0xOFF)                 sanitizers without build ID: ELF address, exact
 //	SYM+0xOFF/0xLEN                   of a kernel whose head line has a release and no build ID:
 //	                                  FILE is vmlinux-RELEASE
+//	#N 0xPC in ?? () [from FILE]      gdb: exact for frame 0 and behind "<signal handler called>"
+//	N: 0xPC - <unknown>               Rust with RUST_BACKTRACE=full: return addresses
+//	[signal SIG… pc=0xPC]             Go: exact
+//	PC=0xPC m=N sigcode=N             Go, a signal in C code: exact
+//	pc=0xPC below "non-Go function"   Go: either
+//
+// The last five have addresses of a process (process.go). Where lines of /proc/PID/maps, or of gdb's
+// `info proc mappings`, stand before them in the text, an address becomes a file and a file
+// offset. Without any it is that of the one program in Options.Programs that has code there and
+// is linked to fixed addresses. Frames that have a name in the text are not touched: Go's +0xOFF is
+// of a line that has its source.
 //
 // Those without a build ID are looked up only where Options.Files knows exactly one file of
 // that name. These stay and are counted, since nothing leads from the address to a place in a
-// file: "in FILE[START+SIZE]" of older kernels and gdb's "0xPC in ?? () from FILE"; and
-// Android's frames without a build ID, whose addresses may have been moved back or not. Go's
-// and Rust's panics have no places in modules: Go's +0xOFF is of a line that has its source.
+// file: "in FILE[START+SIZE]" of older kernels, an address outside the mappings or of a library
+// without them; and Android's frames without a build ID, whose addresses may have been moved back
+// or not.
 //
 // Offsets are file offsets, as BPF stack maps have them; those of the sanitizers and of
 // the markup are ELF virtual addresses. An undecorated ID has 32 or 40 digits: shorter

@@ -9,6 +9,9 @@ import (
 
 // fileID returns the build ID of the file that a place has by its name.
 func (f *finder) fileID(p *place) (buildid.ID, ingest.Reason) {
+	if p.form == formProgram {
+		return f.programID(p)
+	}
 	if len(p.file) == 0 || f.files == nil {
 		return buildid.ID{}, ingest.NoBuildID
 	}

@@ -27,6 +27,7 @@ type finder struct {
 	policy    resolve.NamePolicy
 	noInlines bool
 	files     func(string) []buildid.ID
+	programs  []buildid.ID
 	demangler *report.Demangler
 	objects   map[string]*object // by build ID as the text has it
 	problems  []string           // errors of tables, each once

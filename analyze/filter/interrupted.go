@@ -27,13 +27,15 @@ func (r *Rewriter) decideInterrupted() {
 		p := &r.found[i]
 		before := r.last
 		r.last = frame{p.line, p.answer.trampoline, p.answer.name == "" && !p.weak}
-		movable := p.form == formOffset || p.form == formAddress || p.form == formModule
-		if !movable || !p.isReturn() || before.line != p.line-1 || !before.trampoline && !before.unknown {
+		movable := p.form == formOffset || p.form == formAddress || p.form == formModule ||
+			p.form == formProgram
+		behind := before.line == p.line-1 && (before.trampoline || before.unknown)
+		if !movable || !p.isReturn() || !behind && !p.doubtful {
 			continue
 		}
 		q := p.place
 		q.exact = true
-		list = append(list, interrupted{found: i, place: q, certain: before.trampoline})
+		list = append(list, interrupted{found: i, place: q, certain: behind && before.trampoline})
 	}
 	for i := range list {
 		list[i].answer = r.answerTo(&list[i].place)

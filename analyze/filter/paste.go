@@ -119,7 +119,7 @@ func (s *scanner) numberSign(i int) {
 		return
 	}
 	line := bytes.TrimRight(s.text[i:min(len(s.text), i+maxFrame)], "\r\n")
-	_, at, ok := decimalAt(line, 1)
+	number, at, ok := decimalAt(line, 1)
 	if !ok {
 		return
 	}
@@ -129,8 +129,10 @@ func (s *scanner) numberSign(i int) {
 	case len(rest) == len(line)-at: // no blank
 	case bytes.HasPrefix(rest, []byte("pc ")):
 		s.android(i, from+len("pc "), i+len(line))
+	case bytes.HasPrefix(rest, []byte("<signal handler called>")):
+		s.process.signalFrame = number + 1
 	case bytes.HasPrefix(rest, []byte("0x")):
-		s.gdb(from, i+len(line))
+		s.gdb(number, from, i+len(line))
 	}
 }
 
@@ -159,20 +161,23 @@ func (s *scanner) android(start, i, end int) {
 	s.add(p, p.end)
 }
 
-// gdb counts a frame without a name: its address is one of the process.
-func (s *scanner) gdb(i, end int) {
+// gdb takes a frame without a name: its address is one of the process. Frame 0 and the one behind
+// that of a signal are exact.
+func (s *scanner) gdb(number, i, end int) {
+	exact := number == 0 || number == s.process.signalFrame
+	s.process.signalFrame = 0
 	address, last, ok := s.prefixed(i)
 	const unnamed, from = " in ?? ()", " from "
 	if !ok || !bytes.HasPrefix(s.text[last:end], []byte(unnamed)) {
 		return
 	}
 	last += len(unnamed)
-	p := place{start: i, end: last, form: formAddress, keep: true, offset: address,
-		why: ingest.MapsNotSaved}
-	if file, ok := bytes.CutPrefix(s.text[last:end], []byte(from)); ok {
-		p.file = file
+	file, ok := bytes.CutPrefix(s.text[last:end], []byte(from))
+	if !ok {
+		file = nil
 	}
-	s.add(p, p.end)
+	s.frame()
+	s.locate(place{start: i, end: last, exact: exact}, address, file)
 }
 
 // backtrace looks at "PATH(SYM+0xOFF) [0xADDR]" of glibc's backtrace_symbols, and the same without

@@ -82,7 +82,21 @@ var pasted = []struct {
 	{"Android, no build ID", "#01 pc 0040114e  /vendor/bin/fixed\n", 0,
 		[]ingest.Reason{ingest.NoBuildID}},
 	{"gdb", "#1  0x00007ffff7a42bf0 in ?? () from /lib/x86_64-linux-gnu/libc.so.6\n" +
-		"#2  0x0000000000401212 in main () at fixed.c:37\n#3  0x0000000000401212 in ?? ()\n", 0,
+		"#2  0x0000000000401212 in main () at fixed.c:37\n#3  0x0000555555551212 in ?? ()\n", 0,
+		[]ingest.Reason{ingest.MapsNotSaved, ingest.MapsNotSaved}},
+	{"gdb, a program at its address", "#0  0x000000000040114e in ?? (){ " + exactPlace + "}\n" +
+		"#1  0x0000000000401212 in ?? (){ " + secondPlace + "}\n" +
+		"#2  0x0000000000401212 in ?? () from /lib/libc.so.6\n", 2,
+		[]ingest.Reason{ingest.MapsNotSaved}},
+	{"gdb, behind a signal", "#0  0x00007ffff7a42bf0 in raise () from /lib/libc.so.6\n" +
+		"#1  <signal handler called>\n#2  0x000000000040114e in ?? (){ " + exactPlace + "}\n" +
+		"#3  0x0000000000401212 in ?? (){ " + secondPlace + "}\n", 2, nil},
+	{"gdb, mappings before it", "          Start Addr           End Addr       Size     Offset  Perms  objfile\n" +
+		"      0x555555554000     0x555555555000     0x1000        0x0  r--p   /srv/my app/fixed\n" +
+		"      0x555555555000     0x555555556000     0x1000     0x1000  r-xp   /srv/my app/fixed\n" +
+		"#0  0x000055555555514e in ?? (){ " + exactPlace + "}\n" +
+		"#1  0x0000555555555212 in ?? (){ " + secondPlace + "} from /srv/fixed\n" +
+		"#2  0x0000555555555212 in ?? () from /lib/other.so\n#3  0x1212 in ?? ()\n", 2,
 		[]ingest.Reason{ingest.MapsNotSaved, ingest.MapsNotSaved}},
 	{"sanitizers", "    #1 0x55d0 in f (/srv/fixed+0x40120d){ main+0x5a (" + callLine + ")}\n" +
 		"    #2 0x55d0  (/srv/fixed+0x40120d){ main+0x5a (" + callLine + ")}\n" +
@@ -90,9 +104,18 @@ var pasted = []struct {
 	{"the number of a frame behind it", "(fixed+0x40120d) #0 0\n", 0, nil},
 	{"LLVM's own stacks", " #1 0x000000000040120d (/srv/fixed+0x40120d)\n" +
 		" #2 0x000000000040120d f(int) (/srv/fixed+0x40120d)\n", 0, nil},
-	{"Go", "main.main()\n\t/srv/app/main.go:12 +0x1d\n[signal SIGSEGV: code=0x1 addr=0x0 pc=0x40114e]\n",
-		0, nil},
-	{"Rust", "   1: 0x40120d - <unknown>\n   2: main\n             at ./src/main.rs:3:5\n", 0, nil},
+	{"Go", "[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x40114e{ " + exactPlace + "}]\n" +
+		"main.main()\n\t/srv/app/main.go:12 +0x1d\ncreated by main.f in goroutine 1\n" +
+		"\t/srv/app/main.go:9 +0x1d fp=0xc00008e7e0 sp=0xc00008e7d8 pc=0x40114e\n", 1, nil},
+	{"Go, a signal in C", "PC=0x40114e{ " + exactPlace + "} m=3 sigcode=1 addr=0x0\n" +
+		"non-Go function\n\tpc=0x401212{ " + secondPlace + "}\nnon-Go function\n\tpc=0x401136\n" +
+		"\tpc=0x401212\n", 2, []ingest.Reason{ingest.Ambiguous}},
+	{"Rust", "   1:           0x401212 - <unknown>{ " + secondPlace + "}\n" +
+		"   2: 0x401212 - main\n             at ./src/main.rs:3:5\n" +
+		"   3:     0x55d2e6b40212 - <unknown>\n", 1, []ingest.Reason{ingest.MapsNotSaved}},
+	{"mappings of /proc before it", "00400000-00401000 r--p 00000000 08:01 77   /tmp/gone\n" +
+		"cut\n7f0000401000-7f0000402000 r-xp 00001000 08:01 77                         /srv/fixed\n" +
+		"   1:     0x7f0000401212 - <unknown>{ " + secondPlace + "}\n", 1, nil},
 	{"an oops by its release", release + " collatz+0x18/0x48{ (" + loopLine + ")}\n", 1, nil},
 	{"an oops, tainted", strings.Replace(release, "Not tainted", "Tainted: G        W  OE", 1) +
 		" collatz+0x18/0x48{ (" + loopLine + ")}\n", 1, nil},
@@ -118,6 +141,15 @@ func files(name string) []buildid.ID {
 	return nil
 }
 
+// programs are those that a user named: one is not there, one is position-independent.
+func programs() (ids []buildid.ID) {
+	for _, text := range []string{nobodyID, mixedID, fixedID} {
+		id, _ := buildid.Parse(text)
+		ids = append(ids, id)
+	}
+	return ids
+}
+
 // splitPasted returns a text of pasted and the text that it becomes.
 func splitPasted(want string) (in, out string) {
 	want = strings.ReplaceAll(want, "ID\n", fixedID+"\n")
@@ -139,7 +171,7 @@ func TestPasted(t *testing.T) {
 	for _, c := range pasted {
 		t.Run(c.name, func(t *testing.T) {
 			in, want := splitPasted(c.want)
-			got, st := rewrite(t, view, Options{Files: files}, in)
+			got, st := rewrite(t, view, Options{Files: files, Programs: programs()}, in)
 			if got != want {
 				t.Errorf("%q becomes\n%q and not\n%q", in, got, want)
 			}
@@ -161,7 +193,8 @@ func TestPasted(t *testing.T) {
 				}
 			}
 			for n := range in { // whatever is cut off
-				if out, _ := rewrite(t, view, Options{Files: files}, in[:n]); len(out) < n {
+				out, _ := rewrite(t, view, Options{Files: files, Programs: programs()}, in[:n])
+				if len(out) < n {
 					t.Errorf("%q becomes %q", in[:n], out)
 				}
 			}
@@ -183,11 +216,30 @@ func TestByFile(t *testing.T) {
 	}
 }
 
+// TestPrograms: an address that two programs have code at is ambiguous.
+func TestPrograms(t *testing.T) {
+	view := newView(t)
+	gone, err := buildid.Parse("e434d54570d1543816bd84296063fe6ad04790c7") // at 0x400000 to 0x400844
+	if err != nil {
+		t.Fatal(err)
+	}
+	const in = "1: 0x400700 - <unknown>\n"
+	opts := Options{Programs: append(programs(), gone)}
+	if out, st := rewrite(t, view, opts, in); st.Named != 1 {
+		t.Errorf("one of two programs has it: %s", out)
+	}
+	opts.Programs = append(opts.Programs, gone)
+	if out, st := rewrite(t, view, opts, in); out != in || st.Left[0].Reason != ingest.Ambiguous {
+		t.Errorf("two have it: %s", out)
+	}
+}
+
 // TestLongPasted: a long line of pasted forms takes time in proportion to its length.
 func TestLongPasted(t *testing.T) {
 	view := newView(t)
 	for _, in := range []string{"#0 ", "#00 pc 0040114e ", "(+0x1) ", "f(+0x1) [0x1", "x() [0x1 ",
-		" in x[1,2+3]", " + 0x1)", "odule a with build-id ", "#1 0x1 in ?? () from "} {
+		" in x[1,2+3]", " + 0x1)", "odule a with build-id ", "#1 0x1 in ?? () from ", "[signal  pc=0x",
+		"1: 0x1 - <unknown>", "1-2 r-xp "} {
 		if _, st := rewrite(t, view, Options{Files: files}, strings.Repeat(in, 1<<14)); st.Named > 0 {
 			t.Errorf("%d named: %q", st.Named, in)
 		}

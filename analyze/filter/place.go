@@ -17,6 +17,7 @@ const (
 	formBPF                 // bpf_prog_TAG[_NAME]+0xOFF: kept, the source is added
 	formModule              // offset from where the module begins in memory: kept, all follows
 	formTag                 // bpf_prog_TAG alone: its name and source are added
+	formProgram             // address in a process: of its program where that has a fixed address
 )
 
 // place is a place in code as the text has it. Its slices alias the text.
@@ -28,12 +29,14 @@ type place struct {
 	exact  bool // no return address
 	keep   bool // the text stays, and all that is known follows it
 	length bool // of the symbol, is in the text
-	id     []byte
-	symbol []byte // of formSymbol, formBPF, formTag
-	module []byte
-	file   []byte // name of the file, where the text has no build ID
-	offset uint64 // file offset, address, or offset in the symbol
-	size   uint64 // of the symbol, with length
+	// doubtful: it may be a return address, or where a signal came.
+	doubtful bool
+	id       []byte
+	symbol   []byte // of formSymbol, formBPF, formTag
+	module   []byte
+	file     []byte // name of the file, where the text has no build ID
+	offset   uint64 // file offset, address, or offset in the symbol
+	size     uint64 // of the symbol, with length
 
 	object buildid.ID // where id is nil: the kernel, a module of the markup or of a core dump
 	// why is the reason why the place cannot be looked up; ReasonNone if it can.

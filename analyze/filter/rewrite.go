@@ -30,6 +30,9 @@ type Options struct {
 	// Files returns the build IDs of the files that a name or path in text without build IDs
 	// may be of, each once. One is taken; nil for a function that knows none.
 	Files func(name string) []buildid.ID
+	// Programs are the build IDs of the files that the user named: one of them may be the
+	// program that the text is of.
+	Programs []buildid.ID
 }
 
 // Rewriter rewrites text. It is for one goroutine.
@@ -61,7 +64,7 @@ func New(view store.View, opts Options) *Rewriter {
 	return &Rewriter{
 		scanner: scanner{kernel: opts.Kernel, unnamed: opts.Kernel, exact: opts.Exact},
 		finder: finder{view: view, policy: opts.Names, noInlines: opts.NoInlines,
-			files:     opts.Files,
+			files: opts.Files, programs: opts.Programs,
 			demangler: report.NewDemangler(opts.Demangle)},
 		known: make(map[string]*answer),
 	}

@@ -54,6 +54,7 @@ type scanner struct {
 	lastAt  int // number of the line that had the last frame of a stack; 0 for none
 	markup  markup
 	modules modules
+	process process
 
 	// Of the line at hand.
 	text    []byte
@@ -69,6 +70,7 @@ func (s *scanner) scan(text []byte) []place {
 	s.line++
 	s.text, s.floor, s.mark, s.frameNo, s.places = text, 0, -1, -1, s.places[:0]
 	s.endModules()
+	s.lineStart()
 	for i := 0; i < len(text); i++ {
 		if classes[text[i]]&classAnchor == 0 {
 			continue
@@ -280,7 +282,7 @@ func (s *scanner) numbered(i int) (n int, ok bool) {
 func (s *scanner) bracket(i int) {
 	const head = "[buildid:"
 	if !bytes.HasPrefix(s.text[i:], []byte(head)) {
-		if !s.fixedBacktrace(i) {
+		if !s.goSignal(i) && !s.fixedBacktrace(i) {
 			s.segfault(i)
 		}
 		return

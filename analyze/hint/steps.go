@@ -172,8 +172,8 @@ func (t *Text) For() string {
 	case ingest.Mismatch:
 		return "the symbol has another length in what is indexed: name the build that ran with --with"
 	case ingest.MapsNotSaved:
-		return "it is an address of the process, and the text has no file offset for it: " +
-			"`symbolize resolve` reads captures, which have mappings"
+		return "it is an address of the process: put its mappings before the text (/proc/PID/maps, or " +
+			"gdb's `info proc mappings`); --with names a program that is linked to fixed addresses"
 	case ingest.NoBuildID:
 		if t.File && strings.HasPrefix(t.Object, "vmlinux-") {
 			return "--kernel ID names the kernel, or --with its file, " + t.Object

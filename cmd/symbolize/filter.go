@@ -51,7 +51,10 @@ Of crash reports it knows Android's (#00 pc 1f /lib/libc.so (BuildId: HEX)), sys
 (#0 0x7f1f n/a (prog + 0x1f), by the lines "Module prog with build-id HEX"), glibc's
 (./prog(+0x1f) [0x7f1f]) and the kernel's (segfault at … in prog[1f,7f00+1000]). Where the text
 has no build ID, a file is taken by its name if exactly one of --with has it, or with
---trust-paths by its absolute path.
+--trust-paths by its absolute path. Addresses of a process (gdb's 0x7f1f in ?? (), Rust's 1:
+0x7f1f - <unknown>, Go's [signal … pc=0x7f1f]) are looked up in the mappings before them in the text,
+as /proc/PID/maps or gdb's "info proc mappings" has them; without any they are those of the
+program of --with that is linked to fixed addresses.
 
 What has a name keeps it, and what has none gets one; the source follows in parentheses, inlined
 calls first: parse+0x12 (peek at lex.h:3, parse.c:97). What is not known stays, and is
@@ -155,7 +158,7 @@ func runFilter(ctx context.Context, a *app, o *filterOptions) error {
 	}
 	r := filter.New(s.Searching(ctx), filter.Options{
 		Names: o.input.policy, Demangle: o.mode, NoInlines: o.input.noInlines, Exact: o.exact,
-		Kernel: o.kernelID, Files: a.filesNamed(ctx, s.Session),
+		Kernel: o.kernelID, Files: a.filesNamed(ctx, s.Session), Programs: s.Programs(),
 	})
 	out := a.stdout()
 	err = filterLines.Each(ctx, a.env.Stdin,
