@@ -35,20 +35,14 @@ func (x *jitFinder) jit(q *sideband.JITQuery) sideband.JITCode {
 	if x.ctx.Err() != nil {
 		return x.code
 	}
-	places := local.JITPlaces{Dirs: slices.Clone(x.s.opts.PerfMaps)}
+	x.look(&local.JITPlaces{Dirs: x.s.opts.PerfMaps}, q)
+	x.bundled(q)
 	if l := x.s.opts.Local; l != nil && l.Host {
+		places := local.JITPlaces{Here: x.s.isHere(q.Host)}
 		if x.capture != input.StandardInput {
-			places.Dirs = append(places.Dirs, filepath.Dir(x.capture))
+			places.Dirs = []string{filepath.Dir(x.capture)}
 		}
-		places.Here = x.s.isHere(q.Host)
-	}
-	if f := places.PerfMap(q); f != nil {
-		x.perfMap(f, q)
-		f.Close()
-	}
-	if f := places.Dump(q); f != nil {
-		x.dump(f, q)
-		f.Close() // its index is in memory
+		x.look(&places, q)
 	}
 	if x.code.Map.IsZero() {
 		x.stored(ingest.PerfMap, q)
@@ -57,6 +51,55 @@ func (x *jitFinder) jit(q *sideband.JITQuery) sideband.JITCode {
 		x.stored(ingest.JITDump, q)
 	}
 	return x.code
+}
+
+// look takes the files in places that are still wanted.
+func (x *jitFinder) look(places *local.JITPlaces, q *sideband.JITQuery) {
+	if x.code.Map.IsZero() {
+		if f := places.PerfMap(q); f != nil {
+			x.perfMap(f, q)
+			f.Close()
+		}
+	}
+	if x.code.Dump.IsZero() {
+		if f := places.Dump(q); f != nil {
+			x.dump(f, q)
+			f.Close() // its index is in memory
+		}
+	}
+}
+
+// bundled takes the files in bundles that are still wanted.
+func (x *jitFinder) bundled(q *sideband.JITQuery) {
+	for i := range q.PerfMaps {
+		f := &q.PerfMaps[i]
+		if !x.code.Map.IsZero() || x.refusedBundled(f, q) {
+			continue
+		}
+		x.addMap(local.Bundled(f, q), q, true)
+		if !x.code.Map.IsZero() {
+			f.Use()
+		}
+	}
+	for i := range q.Dumps {
+		f := &q.Dumps[i]
+		if !x.code.Dump.IsZero() || x.refusedBundled(f, q) {
+			continue
+		}
+		x.addDump(local.Bundled(f, q), q)
+		if !x.code.Dump.IsZero() {
+			f.Use()
+		}
+	}
+}
+
+// refusedBundled reports whether a file in a bundle is not the process's, and warns of it.
+func (x *jitFinder) refusedBundled(f *sideband.BundledFile, q *sideband.JITQuery) bool {
+	why := local.RefuseBundled(f, q)
+	if why != "" {
+		x.warn(f.Name, q, false, "", "not used: %s", why)
+	}
+	return why != ""
 }
 
 // warn adds a warning about a file of a process.
@@ -77,27 +120,37 @@ func (x *jitFinder) perfMap(f *local.JITFile, q *sideband.JITQuery) {
 		x.refused(f.Path, why, q)
 		return
 	}
-	id, m, err := indexer.AddPerfMap(x.ctx, x.s.overlay, &f.JITFile)
+	x.addMap(&f.JITFile, q, false)
+	if !x.code.Map.IsZero() {
+		x.s.jitFiles = append(x.s.jitFiles, JITLink{f.Path, q.Process(), q.PID, q.Host})
+	}
+}
+
+// addMap takes the names of a perf map that may be of the process. timed: when that began was
+// compared by those who know.
+func (x *jitFinder) addMap(f *indexer.JITFile, q *sideband.JITQuery, timed bool) {
+	id, m, err := indexer.AddPerfMap(x.ctx, x.s.overlay, f)
 	if err != nil {
 		x.warn(f.Path, q, true, "", "%v", err)
 	}
 	if id.IsZero() || x.ctx.Err() != nil {
 		return
 	}
-	x.takeMap(f.Path, id, m, &f.JITFile, q)
-	if !x.code.Map.IsZero() {
-		x.s.jitFiles = append(x.s.jitFiles, JITLink{f.Path, q.Process(), q.PID, q.Host})
+	doubt := ""
+	if !timed {
+		doubt = local.DoubtTime(f, q)
 	}
+	x.takeMap(f.Path, id, m, doubt, q)
 }
 
-// takeMap takes a perf map that may be of the process.
-func (x *jitFinder) takeMap(path string, id buildid.ID, m *perfmap.Map, f *indexer.JITFile,
+// takeMap takes a perf map that may be of the process, with a doubt about that.
+func (x *jitFinder) takeMap(path string, id buildid.ID, m *perfmap.Map, doubt string,
 	q *sideband.JITQuery) {
 	if why := local.RefuseMap(m, q); why != "" {
 		x.warn(path, q, false, "", "not used: %s", why)
 		return
 	}
-	if doubt := local.DoubtTime(f, q); doubt != "" {
+	if doubt != "" {
 		x.warn(path, q, false, "", "used, but %s", doubt)
 	}
 	if m.Bad > 0 {
@@ -113,7 +166,15 @@ func (x *jitFinder) dump(f *local.JITFile, q *sideband.JITQuery) {
 		x.refused(f.Path, why, q)
 		return
 	}
-	id, d, err := indexer.AddJITDump(x.ctx, x.s.overlay, &f.JITFile)
+	x.addDump(&f.JITFile, q)
+	if !x.code.Dump.IsZero() {
+		x.s.jitFiles = append(x.s.jitFiles, JITLink{f.Path, q.Process(), q.PID, q.Host})
+	}
+}
+
+// addDump takes the functions of a jitdump file that may be of the process.
+func (x *jitFinder) addDump(f *indexer.JITFile, q *sideband.JITQuery) {
+	id, d, err := indexer.AddJITDump(x.ctx, x.s.overlay, f)
 	if err != nil {
 		x.warn(f.Path, q, true, "", "%v", err)
 	}
@@ -121,9 +182,6 @@ func (x *jitFinder) dump(f *local.JITFile, q *sideband.JITQuery) {
 		return
 	}
 	x.takeDump(f.Path, id, d, q)
-	if !x.code.Dump.IsZero() {
-		x.s.jitFiles = append(x.s.jitFiles, JITLink{f.Path, q.Process(), q.PID, q.Host})
-	}
 }
 
 // takeDump takes a jitdump file that may be of the process.
@@ -170,7 +228,7 @@ func (x *jitFinder) stored(kind ingest.ObjectKind, q *sideband.JITQuery) {
 	if err != nil {
 		x.warn(path, q, true, "", "%v", err)
 	}
-	x.takeMap(path, m.ID, pm, f, q)
+	x.takeMap(path, m.ID, pm, local.DoubtTime(f, q), q)
 	if !proven && !x.code.Map.IsZero() {
 		x.warn(path, q, false, "index --for CAPTURE keeps maps with their processes",
 			"used because of the process's number and its addresses alone")

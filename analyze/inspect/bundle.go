@@ -31,7 +31,7 @@ type Bundle struct {
 	Dumps     []Dump            `json:"dumps,omitempty"`
 	Entries   []Entry           `json:"entries"`
 
-	maps, perfMaps, vdsos int
+	maps, perfMaps, jitDumps, vdsos int
 }
 
 // Module is a kernel module, with the times it came and went at.
@@ -110,6 +110,9 @@ func (info *Bundle) count(name string) {
 	if _, ok := bundle.PerfMapPID(name); ok {
 		info.perfMaps++
 	}
+	if _, ok := bundle.JITDumpPID(name); ok {
+		info.jitDumps++
+	}
 	if _, ok := bundle.CutVDSO(name); ok {
 		info.vdsos++
 	}
@@ -160,7 +163,8 @@ func (info *Bundle) rows(t *table.Table) {
 		{info.has(bundle.KallsymsName), kallsyms, ""},
 		{len(info.Modules), "1 module", "%d modules"}, {info.vdsos, "1 vdso", "%d vdsos"},
 		{info.maps, "mappings of 1 process", "mappings of %d processes"},
-		{info.perfMaps, "1 perf map", "%d perf maps"}, {len(info.Dumps), "1 dump", "%d dumps"},
+		{info.perfMaps, "1 perf map", "%d perf maps"},
+		{info.jitDumps, "1 jitdump file", "%d jitdump files"}, {len(info.Dumps), "1 dump", "%d dumps"},
 	} {
 		switch {
 		case x.n == 1:

@@ -190,9 +190,8 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 	bar := a.startProgress()
 	opts := o.indexer(bar)
 	need.apply(&opts)
-	hosts, problems, opened := openHosts(ctx, captures)
+	problems, opened := openBundles(ctx, captures, &opts)
 	defer opened.Close()
-	opts.Hosts = hosts
 	sum, err := indexer.Index(ctx, files, view, open, opts)
 	bar.Stop()
 	need.unname(sum.Problems)

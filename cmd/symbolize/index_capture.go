@@ -24,9 +24,10 @@ type captureResult struct {
 	Missing   map[string]int `json:"missing"` // programs without code, by why
 }
 
-// openHosts opens the bundles among captures for an index run. opened has them, to be
-// closed. Captures that cannot be opened are reported where the programs of captures are read.
-func openHosts(ctx context.Context, paths []string) (hosts []*indexer.Host,
+// openBundles opens the bundles among captures and adds their content to the options of an index
+// run. opened has them, to be closed. Captures that cannot be opened are reported where the
+// programs of captures are read.
+func openBundles(ctx context.Context, paths []string, opts *indexer.Options) (
 	problems []indexer.Problem, opened *analyze.Inputs) {
 	var list []*input.Capture
 	opened = &analyze.Inputs{}
@@ -36,8 +37,10 @@ func openHosts(ctx context.Context, paths []string) (hosts []*indexer.Host,
 			list = append(list, c)
 		}
 	}
-	hosts, problems = indexer.HostsOf(list)
-	return hosts, problems, opened
+	opts.Hosts, problems = indexer.HostsOf(list)
+	var more []indexer.Problem
+	opts.Bundled, more = indexer.BundledFiles(list)
+	return append(problems, more...), opened
 }
 
 // indexCaptures keeps the BPF programs of captures, which no file has. open gives the store, and

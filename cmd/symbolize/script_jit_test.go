@@ -1,22 +1,27 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"symbolize/fixtures/bundlebuild"
 	"symbolize/fixtures/jitbuild"
+	"symbolize/ingest/format/bundle"
 )
 
 // cmdJIT is `jit DIR FILE…`: writes the files of the process of jitbuild into a directory:
 // perf.data, perf-77.map, jit-77.dump. The lists of its code were written 10 s after it began;
-// "stale" before a name makes that 10 s before.
+// "stale" before a name makes that 10 s before. maps.tar is a bundle of the same boot with its
+// perf map, lists.tar one with both lists; with "other" before it they are of another process.
 func cmdJIT(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: jit DIR [stale] FILE…")
 	}
+	vdso := uint64(jitbuild.VDSO)
 	dir, written := ts.MkAbs(args[0]), time.Unix(jitbuild.Start+10, 0)
 	ts.Check(os.MkdirAll(dir, 0o755))
 	for _, name := range args[1:] {
@@ -25,6 +30,11 @@ func cmdJIT(ts *testscript.TestScript, neg bool, args []string) {
 		case "stale":
 			written = time.Unix(jitbuild.Start-10, 0)
 			continue
+		case "other":
+			vdso += 0x1000
+			continue
+		case "maps.tar", "lists.tar":
+			b = jitBundle(written, vdso, name == "lists.tar")
 		case "perf.data":
 			b = jitbuild.Recording(false)
 		case "perf-77.map":
@@ -38,4 +48,20 @@ func cmdJIT(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(os.WriteFile(path, b, 0o644))
 		ts.Check(os.Chtimes(path, written, written))
 	}
+}
+
+// jitBundle is a bundle of the host and time of jitbuild.Recording, with the lists of code of a
+// process that has its vdso at an address.
+func jitBundle(written time.Time, vdso uint64, dump bool) []byte {
+	h := bundlebuild.NewHost()
+	h.Name, h.Release, h.Text = jitbuild.Host, jitbuild.Release, jitbuild.Text
+	h.Monotonic, h.Realtime = 0, jitbuild.Start*1_000_000_000-jitbuild.Begin
+	facts := fmt.Sprintf(`{"began": %d, "vdso": "%#x", "perf_map": {"path": "/tmp/perf-77.map", "written": %d}}`,
+		jitbuild.Start*1_000_000_000, vdso, written.UnixNano())
+	h.Entries = map[string][]byte{bundle.PerfMapName(jitbuild.PID): []byte(jitbuild.Map),
+		bundle.CompiledName(jitbuild.PID): []byte(facts)}
+	if dump {
+		h.Entries[bundle.JITDumpName(jitbuild.PID)] = jitbuild.Dump(false)
+	}
+	return h.Bundle()
 }

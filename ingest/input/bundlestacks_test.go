@@ -11,6 +11,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/rawdump"
+	"symbolize/ingest/sideband"
 )
 
 // TestBundleStacks: the stack maps in a bundle make it a capture with samples, which its
@@ -222,5 +223,68 @@ func TestBundlePlaces(t *testing.T) {
 		"[unmapped]: process gone", "/bin/work: none"}
 	if !slices.Equal(got, want) || p.Stats.CutChains != 1 {
 		t.Errorf("%q, want %q; %d chains are cut", got, want, p.Stats.CutChains)
+	}
+}
+
+// TestBundleCompiled: code that a process compiled at run time is asked for with what the bundle has
+// of it, and names the process's addresses.
+func TestBundleCompiled(t *testing.T) {
+	const memory = 0x7f00_0000_0000
+	h := bundlebuild.NewHost()
+	h.Entries = map[string][]byte{
+		bundle.DumpName("stacks"): stackDump(t, [][]byte{stackRecord(2, "", memory+0x11)}),
+		bundle.DumpName("counts"): countDump(t, [5]any{0, -14, bundlebuild.Process, "work", 5}),
+		bundle.MapsName(bundlebuild.Process): []byte("7f0000000000-7f0000001000 rwxp 00000000 00:00 0\n" +
+			"7fff00000000-7fff00002000 r-xp 00000000 00:00 0 [vdso]\n"),
+		bundle.PerfMapName(bundlebuild.Process): []byte("7f0000000000 20 f\n"),
+		bundle.CompiledName(bundlebuild.Process): []byte(`{"began": 7, "vdso": "0x7fff00000000", ` +
+			`"perf_map": {"path": "/tmp/perf-3.map", "written": 9}}`),
+	}
+	path := filepath.Join(t.TempDir(), "capture.data")
+	writeFile(t, path, h.Bundle())
+	id := buildid.Make(buildid.JIT, []byte("perf map"))
+	var asked []sideband.JITQuery
+	_, p := foldPath(t, path, Options{
+		Stacks: StackOptions{Key: fieldsOf(t, "user_stack_id:0,kernel_stack_id:4,pid:8,comm:12:4")},
+		JIT: func(q *sideband.JITQuery) sideband.JITCode {
+			asked = append(asked, *q)
+			return sideband.JITCode{Map: id}
+		}})
+	if len(asked) != 1 || len(asked[0].PerfMaps) != 1 || len(asked[0].Dumps) != 0 {
+		t.Fatalf("asked %+v", asked)
+	}
+	q, f := &asked[0], asked[0].PerfMaps[0]
+	if q.PID != bundlebuild.Process || q.VDSO != 0x7fff00000000 || q.Host != h.Name ||
+		q.FirstNanos == 0 || q.EndNanos <= q.FirstNanos || q.BeginNanos != 0 ||
+		len(q.Memory) != 1 || q.Memory[0].Start != memory {
+		t.Errorf("asked %+v", q)
+	}
+	if f.Began != 7 || f.Written != 9 || f.VDSO != q.VDSO || f.Size != 18 ||
+		f.Name != path+": "+bundle.PerfMapName(bundlebuild.Process) {
+		t.Errorf("file %+v", f)
+	}
+	o := objectOf(t, p, ingest.PerfMapPath(bundlebuild.Process))
+	if o.Kind != ingest.PerfMap || o.ID != id {
+		t.Errorf("object %+v", o)
+	}
+	if len(p.Locations) != 1 || p.Locations[0].Offset != memory+0x11 {
+		t.Errorf("locations %+v", p.Locations)
+	}
+
+	// Facts that cannot be read are reported, and the file is taken by its number.
+	h.Entries[bundle.CompiledName(bundlebuild.Process)] = []byte("{")
+	writeFile(t, path, h.Bundle())
+	asked = nil
+	_, p = foldPath(t, path, Options{
+		Stacks: StackOptions{Key: fieldsOf(t, "user_stack_id:0,kernel_stack_id:4,pid:8,comm:12:4")},
+		JIT: func(q *sideband.JITQuery) sideband.JITCode {
+			asked = append(asked, *q)
+			return sideband.JITCode{}
+		}})
+	if len(asked) != 1 || len(asked[0].PerfMaps) != 1 || asked[0].PerfMaps[0].VDSO != 0 ||
+		!slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
+			return w.Partial && strings.Contains(w.Text, "compiled.json")
+		}) {
+		t.Errorf("asked %+v, warnings %+v", asked, p.Stats.Warnings)
 	}
 }

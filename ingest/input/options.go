@@ -52,7 +52,7 @@ type Options struct {
 	Exact func(o *ingest.Object, returns []addr.Offset) []addr.Offset
 
 	// JIT returns the code that a process compiled at run time. It is called once for each process
-	// of a perf.data with memory for such code, from one goroutine; nil returns none.
+	// with memory for such code, from one goroutine; nil returns none.
 	JIT func(*sideband.JITQuery) sideband.JITCode
 
 	// Undecided selects objects about which Exact is not asked: the tables are somewhere else. The

@@ -175,7 +175,7 @@ func (f *flusher) add(p *part, last bool) (samples []bundle.Samples, err error) 
 		err = x.procs.addMappings(f.w, by)
 	}
 	if err == nil {
-		err = x.procs.addPerfMaps(f.w, func(pid int32, was, size int64) bool {
+		err = x.procs.addCompiled(f.w, func(pid int32, was, size int64) bool {
 			return last || p.gone.pids[pid] || size >= 2*was
 		})
 	}

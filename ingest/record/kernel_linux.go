@@ -16,6 +16,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/record/cpulist"
 )
@@ -217,7 +218,7 @@ func ownVDSO(root string) ([]byte, buildid.ID, error) {
 	if err != nil {
 		return nil, buildid.ID{}, err
 	}
-	f, err := elf.Open(vdsoPath, bytes.NewReader(image), int64(len(image)))
+	f, err := elf.Open(procmaps.VDSO, bytes.NewReader(image), int64(len(image)))
 	if err == nil && f.ID.IsZero() {
 		err = errors.New("no build ID")
 	}
@@ -234,7 +235,7 @@ func readVDSO(root string) ([]byte, error) {
 		return nil, err
 	}
 	for line := range strings.Lines(string(b)) {
-		if !strings.HasSuffix(strings.TrimSpace(line), vdsoPath) {
+		if !strings.HasSuffix(strings.TrimSpace(line), procmaps.VDSO) {
 			continue
 		}
 		var from, to int64

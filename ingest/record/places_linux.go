@@ -203,9 +203,6 @@ func (p *processes) files(has func(id []byte) bool) (files []bundle.File) {
 	return slices.CompactFunc(files, func(a, b bundle.File) bool { return a.BuildID == b.BuildID })
 }
 
-// vdsoPath is the vdso's name in /proc/PID/maps.
-const vdsoPath = "[vdso]"
-
 // code returns the copies of a program's mappings, the newest first, as far as they are of
 // code; those of all programs if it is 0. kept is false if there are none of the process at all.
 func (p *processes) code(of processProgram) (list []codeCopy, kept bool) {
@@ -233,7 +230,7 @@ func (p *processes) code(of processProgram) (list []codeCopy, kept bool) {
 // codeLine returns a line with the build ID of its file. p.mu is held.
 func (p *processes) codeLine(m procmaps.Mapping, text string) *codeLine {
 	l := &codeLine{Mapping: m, text: text, id: p.ids[m.File]}
-	if m.File.Path == vdsoPath && m.Start>>32 != 0 { // a 32-bit program has another
+	if m.File.Path == procmaps.VDSO && m.Start>>32 != 0 { // a 32-bit program has another
 		l.id = p.vdso
 	}
 	return l

@@ -15,12 +15,12 @@ import (
 	"symbolize/ingest/format/procmaps"
 )
 
-// add adds the mappings, and the perf maps that processes left.
+// add adds the mappings, and the files of run-time compilers.
 func (p *processes) add(w *bundle.Writer) error {
 	if err := p.addMappings(w, p.places); err != nil {
 		return err
 	}
-	return p.addPerfMaps(w, func(int32, int64, int64) bool { return true })
+	return p.addCompiled(w, func(int32, int64, int64) bool { return true })
 }
 
 // addMappings adds the mappings of processes: for those that are only sampled, the ones that
@@ -89,9 +89,9 @@ func (p *processes) addPrograms(w *bundle.Writer, pid int32, x *places) error {
 	return nil
 }
 
-// again has all perf maps and mappings added again, to another bundle.
+// again has all mappings and files of run-time compilers added again, to another bundle.
 func (p *processes) again() {
-	clear(p.perfMaps)
+	clear(p.compiled)
 	clear(p.added)
 }
 
@@ -140,7 +140,9 @@ func (p *processes) forget(g gone) {
 		for _, of := range []map[int32]bool{p.seen, p.dirty, p.counted, p.stale} {
 			delete(of, pid)
 		}
-		delete(p.perfMaps, pid)
+		delete(p.compiled, pid)
+		delete(p.dumps, pid)
+		p.release(pid)
 		delete(p.starts, pid)
 		delete(p.added, pid)
 		if !slices.Contains(p.s.opts.PIDs, int(pid)) {

@@ -31,9 +31,9 @@ const (
 	maxReaders = 32
 	// patience is how long the end of a recording waits for pending reads.
 	patience = 2 * time.Second
-	// maxMaps and maxPerfMap bound the files of one process, bytes.
-	maxMaps    = 16 << 20
-	maxPerfMap = 256 << 20
+	// maxMaps and maxCompiled bound the files of one process, bytes.
+	maxMaps     = 16 << 20
+	maxCompiled = 256 << 20
 	// maxProcessBytes bounds those of all together.
 	maxProcessBytes = 1 << 30
 )
@@ -76,11 +76,16 @@ type processes struct {
 	seen   map[int32]bool
 	closed bool // nothing more is kept
 
-	counted  map[int32]bool    // those with mappings in a bundle
-	added    map[int32]spooled // mappings that were added to this bundle last
-	perfMaps map[int32]int64   // sizes of perf maps that were added to this bundle
-	starts   map[int32]uint64  // when processes began, as /proc/PID/stat has it; p.mu guards it
-	stale    map[int32]bool    // those whose perf maps were counted as those of others
+	counted  map[int32]bool          // those with mappings in a bundle
+	added    map[int32]spooled       // mappings that were added to this bundle last
+	compiled map[int32]compiledSizes // that were added to this bundle
+	dumps    map[int32]procmaps.File // jitdump files, of which processes mapped a page; p.mu guards it
+	starts   map[int32]uint64        // when processes began, as /proc/PID/stat has it; p.mu guards it
+	stale    map[int32]bool          // those whose perf maps were counted as those of others
+
+	mounts    string               // this process's mount namespace; "" if that is not known
+	contained map[int32]*contained // by pid, nil for those in the same namespace; p.mu guards it
+	held      int                  // files that are open for these
 
 	// The build IDs of files in which stacks may have bare addresses; nil where nobody asks for
 	// them. Those of files that are being read are in asked.
@@ -107,8 +112,11 @@ func newProcesses(s *session, root string) (*processes, error) {
 		patience: patience, kept: make(map[int32][]mapsCopy),
 		reads: newLanes[int32](maxReaders), opens: newLanes[device](maxReaders),
 		dirty: make(map[int32]bool), seen: make(map[int32]bool), whole: make(map[int32]bool),
-		counted: make(map[int32]bool), added: make(map[int32]spooled), perfMaps: make(map[int32]int64),
+		counted: make(map[int32]bool), added: make(map[int32]spooled), compiled: make(map[int32]compiledSizes),
+		dumps:  make(map[int32]procmaps.File),
 		starts: make(map[int32]uint64), stale: make(map[int32]bool)}
+	p.contained = make(map[int32]*contained)
+	p.mounts, _ = os.Readlink(root + "/proc/self/ns/mnt")
 	p.readID, p.bootTicks = p.fileID, bootTicks(root+"/proc/self/timens_offsets")
 	for _, pid := range s.opts.PIDs {
 		p.whole[int32(pid)] = true
@@ -209,7 +217,7 @@ func (p *processes) drain() time.Duration {
 	for _, pid := range pids {
 		p.hurry(pid)
 	}
-	return 0
+	return p.hold()
 }
 
 // path returns the path of a file of /proc.
@@ -272,4 +280,9 @@ func (p *processes) close() {
 	}
 	p.fds = nil
 	p.maps.close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for pid := range maps.Clone(p.contained) {
+		p.release(pid)
+	}
 }

@@ -52,6 +52,7 @@ func (p *processes) readOf(pid int32, program uint64, runs func() bool) bool {
 		return false
 	default:
 		p.keep(pid, program, b, readTime{begin, perfevent.Monotonic()})
+		p.contain(pid)
 	}
 	return true
 }
@@ -123,6 +124,7 @@ func (p *processes) keep(pid int32, program uint64, text []byte, at readTime) {
 		return
 	}
 	p.seen[pid] = true
+	p.noteDump(pid, text)
 	p.kept[pid] = append(withRoom(versions, program),
 		mapsCopy{p.maps.entries[0], program, at, at})
 	p.maps.entries = p.maps.entries[:0] // kept has them

@@ -168,15 +168,6 @@ func TestBlindModules(t *testing.T) {
 	}
 }
 
-func TestInnerPID(t *testing.T) {
-	for status, want := range map[string]int32{"Name:\tx\nNSpid:\t40\t3\n": 3, "Name:\tx\n": 40,
-		"\nNSpid:\t\n": 40, "\nNSpid:\tx\n": 40} {
-		if got := innerPID(status, 40); got != want {
-			t.Errorf("%q: %d, want %d", status, got, want)
-		}
-	}
-}
-
 func TestScanKallsyms(t *testing.T) {
 	k := &kernel{}
 	err := k.scan(strings.NewReader("ffffffff81000000 T _text\nffffffff82000000 T _etext\n" +

@@ -18,6 +18,7 @@ import (
 
 // take adds the programs, symbols, modules and mappings of a bundle that the capture lacks.
 func (sb *State) take(l *bootBundle) {
+	sb.bundles.open = append(sb.bundles.open, l)
 	sb.noteMissing(l.Manifest.Missing)
 	for i := range l.programs {
 		p := l.programs[i]

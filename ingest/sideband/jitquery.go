@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/jitdump"
 )
 
@@ -25,6 +27,8 @@ type JITQuery struct {
 	FirstNanos, EndNanos, BeginNanos int64
 	Memory                           []addr.Range // without a file and with code
 	Dump                             string       // path of the jitdump file that it has mapped
+	// PerfMaps and Dumps are what bundles have of a process with this number.
+	PerfMaps, Dumps []BundledFile
 }
 
 // Process identifies the process over all recordings of it.
@@ -42,6 +46,21 @@ func ProcessIdentity(host string, pid int32, vdso addr.PC) buildid.ID {
 	sum := sha1.Sum(binary.LittleEndian.AppendUint64(b, uint64(vdso)))
 	return buildid.Make(buildid.JIT, sum[:])
 }
+
+// BundledFile is a perf map or a jitdump file in a bundle.
+type BundledFile struct {
+	Name    string // of the bundle and of the entry
+	R       io.ReaderAt
+	Size    int64
+	Written int64   // when it was last, ns since 1970
+	Began   int64   // when its process did, ns since 1970; 0 if not known
+	VDSO    addr.PC // where that process has it; 0 if not known
+
+	used *int
+}
+
+// Use counts the file as one that names were taken from.
+func (f *BundledFile) Use() { *f.used++ }
 
 // JITCode is the code that a process compiled at run time.
 type JITCode struct {
@@ -64,8 +83,9 @@ type jitScan struct {
 	processes map[int32]*jitProcess
 }
 
-// addJIT asks for the code of each process that has memory for it, and places it.
-func (sb *State) addJIT(ask func(*JITQuery) JITCode, end int64) {
+// AddJIT asks for the code of each process that has memory for it, and places it. It is called
+// before Build; end is the wall clock of the recording's end where that does not have it itself.
+func (sb *State) AddJIT(ask func(*JITQuery) JITCode, end int64) {
 	if ask == nil {
 		return
 	}
@@ -74,22 +94,64 @@ func (sb *State) addJIT(ask func(*JITQuery) JITCode, end int64) {
 	sb.jit = make(map[int32]*jitProcess)
 	for _, pid := range slices.Sorted(maps.Keys(x.processes)) {
 		p := x.processes[pid]
-		if len(p.query.Memory) == 0 && p.query.Dump == "" {
-			continue
+		if pid <= 0 || len(p.query.Memory) == 0 && p.query.Dump == "" {
+			continue // the numbers of SpaceOf are of earlier programs
 		}
-		p.query.PID, p.query.Host = pid, sb.Host.Name
-		features := &sb.Records.File.Features
-		p.query.FirstNanos = sb.wall(features.FirstTime, end)
-		p.query.EndNanos = sb.wall(features.LastTime, end)
-		if p.begin > 0 {
-			p.query.BeginNanos = sb.wall(p.begin, end)
-		}
+		p.query.PID = pid
+		sb.describeTimes(p, end)
+		p.query.PerfMaps = sb.bundledFiles(pid, bundle.PerfMapName(pid))
+		p.query.Dumps = sb.bundledFiles(pid, bundle.JITDumpName(pid))
 		code := ask(&p.query)
 		for _, w := range code.Warnings {
 			sb.Warn(AtEnd, w)
 		}
 		sb.placeJIT(p, &code)
 	}
+}
+
+// describeTimes enters the host of a process and the times that are known of it.
+func (sb *State) describeTimes(p *jitProcess, end int64) {
+	q := &p.query
+	q.Host = sb.Host.Name
+	if sb.Records.File == nil {
+		for _, b := range sb.bundles.open {
+			m := &b.Manifest
+			q.Host, q.FirstNanos, q.EndNanos = m.Host, int64(m.Begin.Realtime), int64(m.End.Realtime)
+		}
+		return
+	}
+	features := &sb.Records.File.Features
+	q.FirstNanos = sb.wall(features.FirstTime, end)
+	q.EndNanos = sb.wall(features.LastTime, end)
+	if p.begin > 0 {
+		q.BeginNanos = sb.wall(p.begin, end)
+	}
+}
+
+// bundledFiles returns the entries of a name, of a process, in the bundles that were taken from.
+func (sb *State) bundledFiles(pid int32, name string) (list []BundledFile) {
+	for _, b := range sb.bundles.open {
+		r, size, err := b.Entry(name)
+		if err != nil {
+			continue // it has none, or its warnings report it
+		}
+		c, err := b.Compiled(pid)
+		if err != nil {
+			sb.Warn(AtEnd, ingest.Warning{Text: err.Error(), Partial: true})
+		}
+		f := BundledFile{Name: b.Name + ": " + name, R: r, Size: size, Began: int64(c.Began),
+			Written: int64(b.Manifest.End.Realtime), VDSO: c.VDSO,
+			used: &sb.bundles.taken[b.taken].Compiled}
+		of := c.PerfMap
+		if name == bundle.JITDumpName(pid) {
+			of = c.JITDump
+		}
+		if of != nil {
+			f.Written = int64(of.Written)
+		}
+		list = append(list, f)
+	}
+	return list
 }
 
 // wall returns the wall clock at a time of the records, ns since 1970; 0 if it is not known. end is

@@ -50,7 +50,7 @@ func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, err
 	if err := sb.takeFromBundles(ctx, opts.Bundles); err != nil {
 		return nil, err
 	}
-	sb.addJIT(opts.JIT, opts.EndNanos)
+	sb.AddJIT(opts.JIT, opts.EndNanos)
 	sb.Build()
 	sb.addMissing(opts.Missing)
 	return sb, nil

@@ -21,6 +21,7 @@ type Taken struct {
 	Symbols   int    // functions of BPF that no record of the capture names
 	Modules   int    // kernel modules for which the capture has no record
 	Processes int    // processes for whose mappings it has no record
+	Compiled  int    // perf maps and jitdump files
 	Kernel    bool   // the address of the kernel, which the capture does not have
 }
 
@@ -39,6 +40,7 @@ func (b *Taken) String() string {
 		{b.Symbols, "the name of 1 BPF function", "names of %d BPF functions"},
 		{b.Modules, "the place of 1 kernel module", "places of %d kernel modules"},
 		{b.Processes, "the mappings of 1 process", "mappings of %d processes"},
+		{b.Compiled, "1 list of code compiled at run time", "%d lists of code compiled at run time"},
 	} {
 		switch {
 		case x.n == 1:
@@ -69,6 +71,7 @@ type Bundle struct {
 // bundlePrograms are the programs of bundles, and the counts for each bundle.
 type bundlePrograms struct {
 	taken       []Taken
+	open        []*bootBundle // those that were taken from
 	programs    []bpf.Program
 	programFrom []int // by program: number in taken
 }

@@ -63,6 +63,8 @@ type Options struct {
 	VDSO bool
 	// Hosts takes in the kernels of capture bundles, their modules and vdsos.
 	Hosts []*Host
+	// Bundled takes in code that processes compiled at run time, as capture bundles have it.
+	Bundled []*BundledFile
 	// Quality lists all objects in Summary.Quality.
 	Quality bool
 	// KallsymsID is the build ID of kallsyms texts among the paths whose directory
@@ -189,6 +191,9 @@ func indexPaths(ctx context.Context, paths []string, view store.View,
 	}
 	for _, h := range ix.opts.Hosts {
 		ix.queue.pushObject(0, func(w *worker) { w.host(h) })
+	}
+	for _, f := range ix.opts.Bundled {
+		ix.queue.pushObject(uint64(f.Size), func(w *worker) { w.bundled(f) })
 	}
 	ix.run()
 	ix.alts.close()

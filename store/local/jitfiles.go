@@ -1,14 +1,19 @@
 package local
 
 import (
+	"bufio"
+	"cmp"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/jitdump"
+	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/perfmap"
 	"symbolize/ingest/regular"
 	"symbolize/ingest/sideband"
@@ -19,8 +24,11 @@ import (
 type JITPlaces struct {
 	Dirs []string // with perf-PID.map and jit-PID.dump files
 	// Here: the recording is of this host, so that what lies in its /tmp or at a recorded path may
-	// be of a recorded process.
+	// be of a recorded process. One that still runs may be in a container, with a /tmp and a number
+	// of its own.
 	Here bool
+
+	proc string // in place of /proc; "" but in tests
 }
 
 // hostMaps is where run-time compilers leave perf maps.
@@ -36,17 +44,25 @@ type JITFile struct {
 // Close closes the file.
 func (f *JITFile) Close() error { return f.file.Close() }
 
+// jitPath is where a file may be.
+type jitPath struct {
+	path   string
+	shared bool   // others may write there, too
+	whose  string // directory in /proc of the process whose root it is in; "" for none
+}
+
 // PerfMap returns the perf map of a process; nil if there is none. It is to be closed.
 func (p *JITPlaces) PerfMap(q *sideband.JITQuery) *JITFile {
-	var list []string
-	for _, dir := range p.Dirs {
-		list = append(list, filepath.Join(dir, perfmap.FileName(q.PID)))
-	}
-	shared := len(list)
+	name := perfmap.FileName(q.PID)
+	list := p.inDirs(name)
 	if p.Here {
-		list = append(list, filepath.Join(hostMaps, perfmap.FileName(q.PID)))
+		at := filepath.Join(hostMaps, name)
+		if dir, inner := p.running(q); dir != "" {
+			list = appendInRoot(list, dir, filepath.Join(hostMaps, perfmap.FileName(inner)), at)
+		}
+		list = append(list, jitPath{path: at, shared: true})
 	}
-	return openFirst(list, shared, q)
+	return openFirst(list, q)
 }
 
 // Dump returns the jitdump file of a process; nil if there is none. It is to be closed.
@@ -54,22 +70,68 @@ func (p *JITPlaces) Dump(q *sideband.JITQuery) *JITFile {
 	if q.Dump == "" {
 		return nil
 	}
-	var list []string
-	for _, dir := range p.Dirs {
-		list = append(list, filepath.Join(dir, filepath.Base(q.Dump)))
-	}
-	shared := len(list)
+	list := p.inDirs(filepath.Base(q.Dump))
 	if p.Here && filepath.IsAbs(q.Dump) {
-		list = append(list, q.Dump)
+		if dir, _ := p.running(q); dir != "" {
+			list = appendInRoot(list, dir, q.Dump, q.Dump)
+		}
+		list = append(list, jitPath{path: q.Dump, shared: true})
 	}
-	return openFirst(list, shared, q)
+	return openFirst(list, q)
 }
 
-// openFirst opens the first of the paths that is there. Those from number shared on lie where
-// others may write, too.
-func openFirst(list []string, shared int, q *sideband.JITQuery) *JITFile {
-	for i, path := range list {
-		f, err := regular.OpenNoLink(path)
+func (p *JITPlaces) inDirs(name string) (list []jitPath) {
+	for _, dir := range p.Dirs {
+		list = append(list, jitPath{path: filepath.Join(dir, name)})
+	}
+	return list
+}
+
+// running returns the directory in /proc of a recorded process that still runs the recorded
+// program, as the random place of its vdso proves, and the number that it has in its own
+// namespace; "" if it does not.
+func (p *JITPlaces) running(q *sideband.JITQuery) (dir string, inner int32) {
+	if q.VDSO == 0 {
+		return "", 0
+	}
+	dir = filepath.Join(cmp.Or(p.proc, "/proc"), strconv.Itoa(int(q.PID)))
+	maps, err := os.Open(filepath.Join(dir, "maps"))
+	if err != nil {
+		return "", 0
+	}
+	defer maps.Close()
+	for lines := bufio.NewScanner(maps); lines.Scan(); {
+		m, ok := procmaps.ParseCode(lines.Text())
+		if !ok || m.File.Path != procmaps.VDSO || addr.PC(m.Start) != q.VDSO {
+			continue
+		}
+		status, err := os.ReadFile(filepath.Join(dir, "status"))
+		if err != nil {
+			return "", 0
+		}
+		return dir, procmaps.InnerPID(string(status), q.PID)
+	}
+	return "", 0
+}
+
+// appendInRoot appends a file in the root of a process, unless it is the one at a path of this
+// host.
+func appendInRoot(list []jitPath, dir, path, host string) []jitPath {
+	inside := filepath.Join(dir, "root", path)
+	fi, err := os.Lstat(inside)
+	if err != nil {
+		return list
+	}
+	if here, err := os.Lstat(host); err == nil && os.SameFile(fi, here) {
+		return list
+	}
+	return append(list, jitPath{path: inside, shared: true, whose: dir})
+}
+
+// openFirst opens the first of the paths that is there.
+func openFirst(list []jitPath, q *sideband.JITQuery) *JITFile {
+	for _, at := range list {
+		f, err := regular.OpenNoLink(at.path)
 		if err != nil {
 			continue
 		}
@@ -78,12 +140,29 @@ func openFirst(list []string, shared int, q *sideband.JITQuery) *JITFile {
 			f.Close()
 			continue
 		}
-		uid, ok := ownerOf(fi)
-		return &JITFile{file: f, owned: i < shared || !ok || uid == 0 || int(uid) == os.Geteuid(),
-			JITFile: indexer.JITFile{Path: path, R: f, Size: fi.Size(), PID: q.PID, Host: q.Host,
+		return &JITFile{file: f, owned: !at.shared || at.trusts(fi),
+			JITFile: indexer.JITFile{Path: at.path, R: f, Size: fi.Size(), PID: q.PID, Host: q.Host,
 				Written: fi.ModTime().UnixNano(), Process: q.Process()}}
 	}
 	return nil
+}
+
+// trusts reports whether the owner of a file is one that perf trusts, or the user of the process
+// whose file it is.
+func (at *jitPath) trusts(fi fs.FileInfo) bool {
+	uid, ok := ownerOf(fi)
+	if !ok || uid == 0 || int(uid) == os.Geteuid() {
+		return true
+	}
+	if at.whose == "" {
+		return false
+	}
+	of, err := os.Stat(at.whose)
+	if err != nil {
+		return false
+	}
+	user, ok := ownerOf(of)
+	return ok && user == uid
 }
 
 // clockError is how far the times of a recording's beginning and of a file may be off: the
@@ -104,6 +183,26 @@ func RefuseTime(f *indexer.JITFile, q *sideband.JITQuery) string {
 	if begin := time.Duration(q.BeginNanos) - clockError; begin > 0 && time.Duration(f.Written) < begin {
 		return fmt.Sprintf("it was written last %v before that process began",
 			time.Duration(q.BeginNanos-f.Written).Round(time.Second))
+	}
+	return ""
+}
+
+// Bundled returns a file in a bundle.
+func Bundled(f *sideband.BundledFile, q *sideband.JITQuery) *indexer.JITFile {
+	return &indexer.JITFile{Path: f.Name, R: f.R, Size: f.Size, PID: q.PID, Host: q.Host,
+		Written: f.Written, Process: q.Process()}
+}
+
+// RefuseBundled returns why a file in a bundle cannot be of the process that a query is of, by
+// what the bundle has of its process; "" if it can.
+func RefuseBundled(f *sideband.BundledFile, q *sideband.JITQuery) string {
+	switch {
+	case f.VDSO != 0 && q.VDSO != 0 && f.VDSO != q.VDSO:
+		return "the process of that number in the bundle ran another program, or is another one"
+	case f.Began != 0 && q.EndNanos != 0 && f.Began > q.EndNanos+int64(clockError):
+		return "it is of a later process with that number"
+	case q.BeginNanos != 0 && f.Written < q.BeginNanos-int64(clockError):
+		return "it is of an earlier process with that number"
 	}
 	return ""
 }

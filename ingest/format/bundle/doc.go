@@ -70,6 +70,9 @@
 //	                      that of program N of the process, see Stacks
 //	proc/PID/perf.map     /tmp/perf-PID.map, found in the process's own root, if it was
 //	                      written after the process began
+//	proc/PID/jit.dump     the jitdump file of which the process has mapped a page
+//	proc/PID/compiled.json
+//	                      facts about these two, see below
 //	bpf/programs.json     how BPF programs were used: package bpfstats specifies it
 //	dumps/NAME            a map, as a raw dump: package rawdump specifies it
 //	dumps/maps/ID-NAME/N  the N-th dump, six digits from 000001 on, of a map that was
@@ -78,6 +81,12 @@
 // modules.json is an array of {name, build_id, addr, size, loaded, unloaded}, sorted
 // by load time and address: addr is "0x…", loaded and unloaded are ns of the clock of
 // perf.data's records, 0 for a module that was there before or that stayed.
+//
+// compiled.json is an object with "began", when the process began, "vdso", where its vdso lies,
+// "0x…", and "perf_map" and "jit_dump", of which each has "path", where the process has the file,
+// by the number that it has in its own namespace, and "written", when it was last. Times are ns
+// of REALTIME; a field that is not known is absent. Bundles of older recorders have a perf map
+// without these facts.
 //
 // # Stacks
 //

@@ -23,6 +23,8 @@ const (
 	seriesDir  = dumpsDir + "maps/"
 	mapsName   = "/maps"
 	perfMap    = "/perf.map"
+	jitDump    = "/jit.dump"
+	compiled   = "/compiled.json"
 	programDir = "/program/"
 	decimal    = 10
 	pidDigits  = 32 // bits
@@ -46,6 +48,12 @@ func ProgramMapsName(pid int32, program uint32) string {
 
 // PerfMapName returns the name of the entry with a process's perf-PID.map.
 func PerfMapName(pid int32) string { return procEntry(pid, perfMap) }
+
+// JITDumpName returns the name of the entry with a process's jitdump file.
+func JITDumpName(pid int32) string { return procEntry(pid, jitDump) }
+
+// CompiledName returns the name of the entry with the facts about both.
+func CompiledName(pid int32) string { return procEntry(pid, compiled) }
 
 func procEntry(pid int32, file string) string {
 	return procDir + strconv.FormatInt(int64(pid), decimal) + file
@@ -112,6 +120,9 @@ func MapsProgram(entry string) (pid int32, program uint32, ok bool) {
 
 // PerfMapPID returns the process whose perf-PID.map an entry is.
 func PerfMapPID(entry string) (pid int32, ok bool) { return cutPID(entry, perfMap) }
+
+// JITDumpPID returns the process whose jitdump file an entry is.
+func JITDumpPID(entry string) (pid int32, ok bool) { return cutPID(entry, jitDump) }
 
 func cutPID(entry, file string) (int32, bool) {
 	s, ok := strings.CutPrefix(entry, procDir)

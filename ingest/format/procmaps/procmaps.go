@@ -14,6 +14,8 @@ const (
 	// Vsyscall is the address of the vsyscall page of x86-64, in all processes.
 	Vsyscall     = 0xffffffffff600000
 	vsyscallSize = 4096
+	// VDSO is the path that the mapping of the vdso has.
+	VDSO = "[vdso]"
 )
 
 // InVsyscall reports whether an address lies in the vsyscall page.

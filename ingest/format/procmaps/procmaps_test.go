@@ -66,3 +66,12 @@ func FuzzParseCode(f *testing.F) {
 		}
 	})
 }
+
+func TestInnerPID(t *testing.T) {
+	for status, want := range map[string]int32{"Name:\tx\nNSpid:\t40\t3\n": 3, "Name:\tx\n": 40,
+		"\nNSpid:\t\n": 40, "\nNSpid:\tx\n": 40} {
+		if got := InnerPID(status, 40); got != want {
+			t.Errorf("%q: %d, want %d", status, got, want)
+		}
+	}
+}

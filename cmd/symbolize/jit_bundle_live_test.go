@@ -1,0 +1,66 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestLiveBundledJIT: a bundle has the lists of code that node compiled, which name a perf.data of
+// the same time as the lists themselves did, and the bundle's own stacks.
+func TestLiveBundledJIT(t *testing.T) {
+	r := newJITRun(t)
+	for _, tt := range []struct {
+		flag string
+		list *regexp.Regexp
+		left string // files that node leaves
+	}{
+		{"--perf-basic-prof", regexp.MustCompile(`^/tmp/perf-\d+\.map$`), "/tmp/perf-*.map"},
+		{"--perf-prof", regexp.MustCompile(`/jit-\d+\.dump$`), filepath.Join(r.dir, "jit-*.dump")},
+	} {
+		before, _ := filepath.Glob(tt.left)
+		r.run(r.self, "capture", "-q", "--stacks", "-o", "bundle.data", "--", "perf", "record", "-q", "-k", "mono",
+			"-e", "cpu-clock", "-F", "499", "-g", "-o", "perf.data", "node", tt.flag, "hot.js")
+		want := jitSamples(t, r.resolve("perf.data"), tt.list)
+		own := make(map[string]bool)
+		for _, path := range before {
+			own[path] = true
+		}
+		after, _ := filepath.Glob(tt.left)
+		for _, path := range after {
+			if !own[path] {
+				os.Remove(path)
+			}
+		}
+		if got := jitSamples(t, r.resolve("--with", "bundle.data", "perf.data"), tt.list); len(want) == 0 ||
+			!reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %d samples are named by the bundle, %d by the lists", tt.flag, len(got), len(want))
+		}
+		if own := r.run(r.self, "resolve", "-q", "--format", "folded", "bundle.data"); !strings.Contains(own,
+			";JS:*fib ") {
+			t.Errorf("%s: the bundle's own stacks:\n%.3000s", tt.flag, own)
+		}
+		r.run(r.self, "index", "-q", "bundle.data")
+		if got := jitSamples(t, r.resolve("--no-local", "perf.data"), tt.list); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %d samples are named by the store, %d by the lists", tt.flag, len(got), len(want))
+		}
+	}
+}
+
+// TestLiveContainedJIT: the perf map of a process with a /tmp and a number of its own is in the
+// bundle when the process and its /tmp are gone.
+func TestLiveContainedJIT(t *testing.T) {
+	r := newJITRun(t)
+	r.run(r.self, "capture", "-q", "--stacks", "-o", "bundle.data", "--", "unshare", "-m", "-p", "-f",
+		"--mount-proc", "sh", "-c", `mount -t tmpfs none /tmp && exec node --perf-basic-prof -e "$1"`, "sh",
+		hotScript)
+	own := r.run(r.self, "resolve", "-q", "--format", "folded", "bundle.data")
+	if !strings.Contains(own, ";JS:*fib ") {
+		t.Errorf("%.3000s", own)
+	}
+}
