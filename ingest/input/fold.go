@@ -158,6 +158,9 @@ func (f *folder) meta() {
 	m.Comments = f.Records.Comments
 	if x.Version != "" {
 		m.Recorder = "perf " + x.Version
+		if x.Simpleperf != nil {
+			m.Recorder = x.Version
+		}
 	}
 	first, last := f.firstTime(), f.lastTime()
 	if last != sideband.NoTime && last-first < 1<<62 {

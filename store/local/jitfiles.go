@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -95,7 +96,7 @@ func (p *JITPlaces) running(q *sideband.JITQuery) (dir string, inner int32) {
 		return "", 0
 	}
 	dir = filepath.Join(cmp.Or(p.proc, "/proc"), strconv.Itoa(int(q.PID)))
-	maps, err := os.Open(filepath.Join(dir, "maps"))
+	maps, err := regular.Open(filepath.Join(dir, "maps"))
 	if err != nil {
 		return "", 0
 	}
@@ -105,13 +106,25 @@ func (p *JITPlaces) running(q *sideband.JITQuery) (dir string, inner int32) {
 		if !ok || m.File.Path != procmaps.VDSO || addr.PC(m.Start) != q.VDSO {
 			continue
 		}
-		status, err := os.ReadFile(filepath.Join(dir, "status"))
+		inner, err = innerPID(filepath.Join(dir, "status"), q.PID)
 		if err != nil {
 			return "", 0
 		}
-		return dir, procmaps.InnerPID(string(status), q.PID)
+		return dir, inner
 	}
 	return "", 0
+}
+
+// innerPID returns the number that a process has in its own namespace.
+func innerPID(status string, pid int32) (int32, error) {
+	f, err := regular.Open(status)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	const most = 64 << 10
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	return procmaps.InnerPID(string(text), pid), err
 }
 
 // appendInRoot appends a file in the root of a process, unless it is the one at a path of this

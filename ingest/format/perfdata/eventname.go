@@ -10,6 +10,7 @@ import (
 // applyFeatures adopts the events' names in the EVENT_DESC feature, and IDs that the
 // attrs lack, and derives the other names.
 func (f *File) applyFeatures() {
+	f.simpleperfTypes()
 	descs := f.Features.EventDesc
 	for i := range f.Events {
 		ev := &f.Events[i]

@@ -46,6 +46,15 @@ const (
 	FeatureHybridTopology Feature = 30
 	FeaturePMUCaps        Feature = 31
 
+	// Those of simpleperf (record_file_format.h): symbols of files, facts as text, what is needed
+	// to unwind stacks again, a later form of the first, branches of traces.
+	featureSimpleperfFile   Feature = 128
+	featureSimpleperfMeta   Feature = 129
+	featureSimpleperfUnwind Feature = 130
+	featureSimpleperfStacks Feature = 131
+	featureSimpleperfFile2  Feature = 132
+	featureSimpleperfETM    Feature = 133
+
 	numFeatures = 256 // bits of the bitmap
 )
 
@@ -63,7 +72,11 @@ var featureNames = [...]string{
 	FeatureBPFProgInfo: "BPF_PROG_INFO", FeatureBPFBTF: "BPF_BTF",
 	FeatureCompressed: "COMPRESSED", FeatureCPUPMUCaps: "CPU_PMU_CAPS",
 	FeatureClockData: "CLOCK_DATA", FeatureHybridTopology: "HYBRID_TOPOLOGY",
-	FeaturePMUCaps: "PMU_CAPS",
+	FeaturePMUCaps:        "PMU_CAPS",
+	featureSimpleperfFile: "SIMPLEPERF_FILE", featureSimpleperfMeta: "SIMPLEPERF_META_INFO",
+	featureSimpleperfUnwind: "SIMPLEPERF_DEBUG_UNWIND",
+	featureSimpleperfStacks: "SIMPLEPERF_DEBUG_UNWIND_FILE",
+	featureSimpleperfFile2:  "SIMPLEPERF_FILE2", featureSimpleperfETM: "SIMPLEPERF_ETM_BRANCH_LIST",
 }
 
 // String returns the name without its prefix, "BUILD_ID" for HEADER_BUILD_ID,
@@ -120,7 +133,7 @@ type Features struct {
 	BuildIDs    []BuildIDEntry // in file order
 	Hostname    string
 	OSRelease   string // "6.18.15"
-	Version     string // of perf, without "perf version"
+	Version     string // of perf, without "perf version"; "simpleperf 1.build.7"
 	Arch        string // "x86_64"
 	CPUDesc     string
 	CPUID       string
@@ -137,6 +150,10 @@ type Features struct {
 	DirFormat   uint64
 	Compressed  *Compression // nil: not compressed, or the recorder was killed
 	BranchStack bool
+
+	// Simpleperf is what simpleperf notes of a recording, as it has it: "event_type_info",
+	// "kernel_version", "simpleperf_version" …
+	Simpleperf map[string]string
 }
 
 // Has reports whether the file has this feature.

@@ -9,6 +9,8 @@ import (
 
 // featureDecoders decode the sections in use. Values decoded before damage stay.
 var featureDecoders = map[Feature]func(*Features, *decode.Reader){
+	featureSimpleperfMeta: decodeSimpleperf,
+
 	FeatureBuildID:   decodeBuildIDs,
 	FeatureHostname:  func(x *Features, d *decode.Reader) { x.Hostname = featureString(d) },
 	FeatureOSRelease: func(x *Features, d *decode.Reader) { x.OSRelease = featureString(d) },

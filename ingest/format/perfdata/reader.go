@@ -14,7 +14,8 @@ import (
 // than a record's largest size, 65,535.
 const blockSize = 1 << 20
 
-// maxRecordSize is the maximum of a record's 16-bit size field.
+// maxRecordSize is the maximum of a record's 16-bit size field. Larger records of simpleperf are
+// returned as their headers, with the rest behind them as a payload.
 const maxRecordSize = 1<<16 - 1
 
 // RecordReader returns the raw records of a range of the file, in file order. It
@@ -74,6 +75,13 @@ func (r *RecordReader) Next() bool {
 		typ, misc, size = binary.BigEndian.Uint32(h), binary.BigEndian.Uint16(h[4:]),
 			int(binary.BigEndian.Uint16(h[6:]))
 	}
+	var long uint64
+	if typ >= uint32(firstSimpleperf) {
+		size, misc = size|int(misc)<<16, 0
+		if size > maxRecordSize {
+			long, size = uint64(size-headerSize), headerSize
+		}
+	}
 	if size < headerSize {
 		return r.fail(fmt.Sprintf("record of type %s says its size is %d, less than its header",
 			Type(typ), size))
@@ -90,8 +98,11 @@ func (r *RecordReader) Next() bool {
 	r.rec.Offset = r.base + int64(p)
 	r.rec.Body = r.buf[p+headerSize : p+size : p+size]
 	r.pos = p + size
-	if r.rec.Type == TypeAuxtrace || r.rec.Type == TypeHeaderTracingData {
+	switch {
+	case r.rec.Type == TypeAuxtrace || r.rec.Type == TypeHeaderTracingData:
 		return r.skipPayload()
+	case long > 0:
+		return r.skip(long)
 	}
 	return true
 }
@@ -163,6 +174,11 @@ func (r *RecordReader) skipPayload() bool {
 	if !ok {
 		return r.fail(r.rec.Type.String() + " record without a size")
 	}
+	return r.skip(n)
+}
+
+// skip skips bytes behind the current record.
+func (r *RecordReader) skip(n uint64) bool {
 	if next := r.Offset(); n > uint64(r.end-next) {
 		// The record itself is whole, and is returned; its payload is not.
 		r.pos -= r.rec.Size
@@ -181,13 +197,18 @@ func (r *RecordReader) skipPayload() bool {
 }
 
 // payload returns the number of bytes that follow a record without being counted in its
-// size; false if the record is too short to have the number.
+// size; false if the record is too short to have the number. simpleperf's TRACING_DATA records
+// have their data within.
 func (f *File) payload(rec *Record) (n uint64, ok bool) {
 	switch {
 	case rec.Type == TypeAuxtrace && len(rec.Body) >= 8:
 		return u64(rec.Body, f.BigEndian), true
 	case rec.Type == TypeHeaderTracingData && len(rec.Body) >= 4:
-		return (uint64(u32(rec.Body, f.BigEndian)) + 7) &^ 7, true
+		n = uint64(u32(rec.Body, f.BigEndian))
+		if uint64(len(rec.Body)) >= 4+n && n > 0 {
+			return 0, true
+		}
+		return (n + 7) &^ 7, true
 	}
 	return 0, rec.Type != TypeAuxtrace && rec.Type != TypeHeaderTracingData
 }

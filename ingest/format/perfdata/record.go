@@ -54,6 +54,11 @@ const (
 	TypeBPFMetadata       Type = 84
 
 	firstUserType = TypeHeaderAttr
+
+	// firstSimpleperf is the first type of simpleperf, Android's perf (record.h in
+	// platform/system/extras/simpleperf). Sizes of such records have 32 bits, the upper half in
+	// place of the misc field.
+	firstSimpleperf Type = 32768
 )
 
 var typeNames = [...]string{
@@ -77,9 +82,19 @@ var typeNames = [...]string{
 	TypeCompressed2: "COMPRESSED2", TypeBPFMetadata: "BPF_METADATA",
 }
 
+// simpleperfNames are those of records of simpleperf, from firstSimpleperf on. Nothing in stacks or
+// labels needs them: samples have their callers, and symbols are in a feature.
+var simpleperfNames = [...]string{1: "SIMPLEPERF_KERNEL_SYMBOL", "SIMPLEPERF_DSO",
+	"SIMPLEPERF_SYMBOL", "SIMPLEPERF_SPLIT", "SIMPLEPERF_SPLIT_END", "SIMPLEPERF_EVENT_ID",
+	"SIMPLEPERF_CALLCHAIN", "SIMPLEPERF_UNWINDING_RESULT", "SIMPLEPERF_TRACING_DATA",
+	"SIMPLEPERF_DEBUG"}
+
 // String returns the name without its prefix, "MMAP2" for PERF_RECORD_MMAP2, and
 // "UNKNOWN_200" for an unknown type.
 func (t Type) String() string {
+	if n := t - firstSimpleperf; t.Known() && t >= firstSimpleperf {
+		return simpleperfNames[n]
+	}
 	if t.Known() {
 		return typeNames[t]
 	}
@@ -87,7 +102,12 @@ func (t Type) String() string {
 }
 
 // Known reports whether this package has a name for the type.
-func (t Type) Known() bool { return uint64(t) < uint64(len(typeNames)) && typeNames[t] != "" }
+func (t Type) Known() bool {
+	if n := t - firstSimpleperf; t >= firstSimpleperf {
+		return uint64(n) < uint64(len(simpleperfNames)) && simpleperfNames[n] != ""
+	}
+	return uint64(t) < uint64(len(typeNames)) && typeNames[t] != ""
+}
 
 // Compressed reports whether a record of this type holds zstd-compressed records
 // (perf record -z). Package container unpacks them before anybody reads the records.
@@ -129,7 +149,7 @@ const headerSize = 8
 type Record struct {
 	Type   Type
 	Misc   uint16
-	Size   int    // with the header, without a payload behind the record (AUXTRACE)
+	Size   int    // with the header, without bytes behind the record that its header does not count
 	Offset int64  // in the file
 	Body   []byte // behind the header; in the file's byte order, valid until the next call of Next
 }

@@ -47,7 +47,7 @@ func (f *File) takeHeader(rec *Record) {
 	case TypeHeaderBuildID:
 		f.takeBuildID(rec)
 	case TypeHeaderTracingData:
-		if n, ok := f.payload(rec); ok {
+		if n, ok := f.payload(rec); ok && n > 0 {
 			f.haveFeature(FeatureTracingData,
 				Section{Offset: rec.Offset + int64(rec.Size), Size: int64(n)})
 		}
