@@ -103,23 +103,44 @@ func (s *Stacks) foldByStack(event int, value func(*ingest.Sample) uint64) {
 // add appends a stack of locations, leaf first, with the labels of a sample.
 func (s *Stacks) add(locs []ingest.LocationID, smp *ingest.Sample, value uint64) {
 	f := s.folder
-	if f.filtered != nil {
-		var ok bool
-		if locs, ok = f.filtered.stack(&f.opts.Filter, locs); !ok {
-			return
-		}
-	}
-	if value == 0 {
+	locs, ok := f.filter(locs)
+	if !ok || value == 0 {
 		return
 	}
 	s.Kept += value
-	start := len(s.seq)
 	if smp != nil {
 		for _, by := range f.roots {
 			s.seq = append(s.seq, f.labelNode(by, smp))
 		}
 	}
+	s.seq = f.appendNodes(s.seq, locs)
+	s.ends = append(s.ends, len(s.seq))
+	s.values = append(s.values, value)
+}
+
+// filter applies the filter of frames to a stack, leaf first: see filtered.stack.
+func (f *Folder) filter(locs []ingest.LocationID) ([]ingest.LocationID, bool) {
+	if f.filtered == nil {
+		return locs, true
+	}
+	return f.filtered.stack(&f.opts.Filter, locs)
+}
+
+// Stack appends the nodes of a stack of locations, which is leaf first, to list: outermost first
+// and marked where they are of inlined calls, without those of labels. It reports whether the filter of
+// frames keeps the stack.
+func (f *Folder) Stack(list []NodeID, locs []ingest.LocationID) ([]NodeID, bool) {
+	locs, ok := f.filter(locs)
+	if !ok {
+		return list, false
+	}
+	return f.appendNodes(list, locs), true
+}
+
+// appendNodes appends the nodes of a stack of locations, leaf first, to list.
+func (f *Folder) appendNodes(list []NodeID, locs []ingest.LocationID) []NodeID {
 	fold := f.by == File || f.by == Object || f.by == BuildID
+	start := len(list)
 	for i := len(locs) - 1; i >= 0; i-- {
 		l := locs[i]
 		from := uint32(0)
@@ -127,14 +148,13 @@ func (s *Stacks) add(locs []ingest.LocationID, smp *ingest.Sample, value uint64)
 			from = f.ends[l-1]
 		}
 		for _, n := range f.at[from:f.ends[l]] {
-			if fold && len(s.seq) > start && s.seq[len(s.seq)-1]&^inlinedBit == n&^inlinedBit {
+			if fold && len(list) > start && list[len(list)-1]&^inlinedBit == n&^inlinedBit {
 				continue
 			}
-			s.seq = append(s.seq, n)
+			list = append(list, n)
 		}
 	}
-	s.ends = append(s.ends, len(s.seq))
-	s.values = append(s.values, value)
+	return list
 }
 
 // labelNode returns the node of a label of a sample.

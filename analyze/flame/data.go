@@ -72,6 +72,7 @@ type Graph struct {
 	Top     topData    `json:"top"`
 
 	rows        *rows
+	times       *Times
 	startMillis int64 // wall clock, since 1970; 0 if not known
 	minShare    float64
 	tests       *Tests

@@ -163,12 +163,14 @@ func TestSpeedscope(t *testing.T) {
 type geckoFile struct {
 	Meta struct {
 		Categories                 []struct{ Color string }
+		Interval                   float64
 		PreprocessedProfileVersion int
 	}
 	Shared  map[string]json.RawMessage
 	Threads []struct {
-		Name, PID string
-		Samples   struct {
+		Name, PID, TID string
+		IsMainThread   bool
+		Samples        struct {
 			WeightType string
 			Length     int
 			Stack      []*int
@@ -181,8 +183,25 @@ type geckoFile struct {
 // TestGecko checks a file by the rules of the processed format, version 66: columns of equal
 // length, numbers within their tables, parents before children.
 func TestGecko(t *testing.T) {
+	f := checkGecko(t, written(t, shop(), (*flame.Graph).WriteGecko))
+	sum := 0.0
+	for _, th := range f.Threads {
+		if th.Samples.WeightType == "tracing-ms" {
+			for _, w := range th.Samples.Weight {
+				sum += w
+			}
+		}
+	}
+	if len(f.Threads) != 4 || f.Threads[0].PID != "7" || sum < 999.999 || sum > 1000.001 {
+		t.Errorf("%d threads, %v ms", len(f.Threads), sum)
+	}
+}
+
+// checkGecko checks the structure of a file.
+func checkGecko(t *testing.T, data []byte) *geckoFile {
+	t.Helper()
 	var f geckoFile
-	if err := json.Unmarshal(written(t, shop(), (*flame.Graph).WriteGecko), &f); err != nil {
+	if err := json.Unmarshal(data, &f); err != nil {
 		t.Fatal(err)
 	}
 	tables := make(map[string]map[string][]*float64)
@@ -217,24 +236,18 @@ func TestGecko(t *testing.T) {
 			t.Errorf("stack %d has a parent %v before it", i, *v)
 		}
 	}
-	sum := 0.0
 	for _, th := range f.Threads {
 		s := &th.Samples
 		if len(s.Stack) != s.Length || len(s.Weight) != s.Length || len(s.TimeDeltas) != s.Length {
 			t.Errorf("%s: columns of different lengths", th.Name)
 		}
-		for i, w := range s.Weight {
-			if *s.Stack[i] >= length["stackTable"] {
-				t.Errorf("%s: stack %d", th.Name, *s.Stack[i])
-			}
-			if s.WeightType == "tracing-ms" {
-				sum += w
+		for _, stack := range s.Stack {
+			if stack != nil && *stack >= length["stackTable"] {
+				t.Errorf("%s: stack %d", th.Name, *stack)
 			}
 		}
 	}
-	if len(f.Threads) != 4 || f.Threads[0].PID != "7" || sum < 999.999 || sum > 1000.001 {
-		t.Errorf("%d threads, %v ms", len(f.Threads), sum)
-	}
+	return &f
 }
 
 func geckoColumns(t *testing.T, name string, text []byte) (int, map[string][]*float64) {

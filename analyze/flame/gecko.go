@@ -14,9 +14,10 @@ import (
 // (docs-developer/CHANGELOG-formats.md of firefox-devtools/profiler).
 const geckoVersion = 66
 
-// WriteGecko writes all stacks for the Firefox Profiler, in its processed format: a thread for
-// each event and combination of labels. The samples of a Profile have no times of their own:
-// each row is one sample with its weight, after one another.
+// WriteGecko writes all stacks for the Firefox Profiler, in its processed format. With SetTimes it
+// writes single samples at their times, and a thread for each event and thread. Else the samples of
+// a Profile have no times of their own: each row is one sample with its weight, a millisecond
+// after the one before, in a thread for each event and combination of labels.
 func (g *Graph) WriteGecko(w io.Writer) error {
 	j := newJSONWriter(w)
 	j.WriteString(`{"meta":{"categories":`)
@@ -25,7 +26,9 @@ func (g *Graph) WriteGecko(w io.Writer) error {
 			`","subcategories":["Other"]}`)
 	})
 	j.WriteString(`,"debug":false,"extensions":{"baseURL":[],"id":[],"length":0,"name":[]},` +
-		`"interval":1,"markerSchema":[],"pausedRanges":[],"preprocessedProfileVersion":` +
+		`"interval":`)
+	j.float(g.interval())
+	j.WriteString(`,"markerSchema":[],"pausedRanges":[],"preprocessedProfileVersion":` +
 		strconv.Itoa(geckoVersion) + `,"processType":0,"product":`)
 	j.str(g.Title)
 	j.WriteString(`,"sampleUnits":{"eventDelay":"ms","threadCPUDelta":"µs","time":"ms"},` +
@@ -33,10 +36,14 @@ func (g *Graph) WriteGecko(w io.Writer) error {
 	j.num(g.startMillis)
 	j.WriteString(`,"symbolicated":true,"usesOnlyOneStackType":true,"version":24,"importedFrom":` +
 		`"symbolize"},"libs":[],"counters":[],"pages":[],"profilerOverhead":[],"shared":`)
-	t := g.numberStacks()
-	g.geckoTables(j, t)
-	j.WriteString(`,"threads":`)
-	j.list(len(g.Columns), func(c int) { g.geckoThread(j, c, t) })
+	if g.times != nil {
+		g.times.write(j)
+	} else {
+		t := g.numberStacks()
+		g.geckoTables(j, t)
+		j.WriteString(`,"threads":`)
+		j.list(len(g.Columns), func(c int) { g.geckoThread(j, c, t) })
+	}
 	j.WriteString("}\n")
 	return j.Flush()
 }
@@ -71,12 +78,7 @@ func (g *Graph) numberStacks() *geckoStacks {
 					parent = uint32(len(t.frames)) - uint32(numbers[k-1])
 				}
 				numbers = append(numbers, int32(len(t.frames)))
-				frame, inlined := n.Inlined()
-				frame *= 2
-				if inlined {
-					frame++
-				}
-				t.parents, t.frames = append(t.parents, parent), append(t.frames, uint32(frame))
+				t.parents, t.frames = append(t.parents, parent), append(t.frames, geckoFrame(n))
 			}
 			t.stackOf[i] = -1
 			if len(numbers) > 0 {
@@ -85,6 +87,15 @@ func (g *Graph) numberStacks() *geckoStacks {
 		}
 	}
 	return t
+}
+
+// geckoFrame is the number of the frame of a node of a stack.
+func geckoFrame(n calltree.NodeID) uint32 {
+	node, inlined := n.Inlined()
+	if inlined {
+		return 2*uint32(node) + 1
+	}
+	return 2 * uint32(node)
 }
 
 // geckoColumn is a column of a table: the same JSON value in all rows, or a number of each;
@@ -227,51 +238,77 @@ func (g *Graph) geckoThread(j *jsonWriter, number int, t *geckoStacks) {
 		}
 		name += ", " + word
 	}
-	process := name
-	if len(g.Events) > 1 {
-		name += " (" + e.Name + ")"
-	}
-	j.WriteString(`{"isMainThread":false,"markers":{"category":[],"data":[],"endTime":[],` +
+	rows := t.columns[number]
+	j.geckoThread(&geckoThread{name: name, process: name, pid: pid, tid: strconv.Itoa(number + 1),
+		event: e, several: len(g.Events) > 1, samples: len(rows),
+		stack:  func(i int) int32 { return t.stackOf[rows[i]] },
+		weight: func(i int) uint64 { return g.rows.rows[rows[i]].value },
+		delta:  func(int) float64 { return 1 }})
+}
+
+// geckoThread is a thread of the Firefox Profiler.
+type geckoThread struct {
+	name, process, pid, tid string
+	event                   *Event
+	several                 bool // events: the name has the event
+	main                    bool // of its process
+	samples                 int
+	stack                   func(i int) int32   // -1 for an empty one
+	weight                  func(i int) uint64  // in the event's unit
+	delta                   func(i int) float64 // to the time of the sample before, ms
+}
+
+func (j *jsonWriter) geckoThread(t *geckoThread) {
+	j.WriteString(`{"isMainThread":` + strconv.FormatBool(t.main) +
+		`,"markers":{"category":[],"data":[],"endTime":[],` +
 		`"length":0,"name":[],"phase":[],"startTime":[]},"pausedRanges":[],` +
 		`"processShutdownTime":null,"processStartupTime":0,"processType":"default",` +
 		`"registerTime":0,"unregisterTime":null,"name":`)
-	j.str(name)
+	if t.several {
+		j.str(t.name + " (" + t.event.Name + ")")
+	} else {
+		j.str(t.name)
+	}
 	j.WriteString(`,"processName":`)
-	j.str(process)
+	j.str(t.process)
 	j.WriteString(`,"pid":`)
-	j.str(pid)
-	j.WriteString(`,"tid":"` + strconv.Itoa(number+1) + `","samples":{`)
-	j.geckoSamples(g, e, t, t.columns[number])
+	j.str(t.pid)
+	j.WriteString(`,"tid":"` + t.tid + `","samples":{`)
+	j.geckoSamples(t)
 	j.WriteString("}}")
 }
 
-// geckoSamples writes the samples of a thread: one for each row, a millisecond apart.
-func (j *jsonWriter) geckoSamples(g *Graph, e *Event, t *geckoStacks, rows []uint32) {
+// geckoSamples writes the samples of a thread.
+func (j *jsonWriter) geckoSamples(t *geckoThread) {
 	kind, scale := "samples", 1.0
-	switch e.Unit {
+	switch t.event.Unit {
 	case "nanoseconds":
 		kind, scale = "tracing-ms", 1e-6
 	case "bytes":
 		kind = "bytes"
 	}
-	j.WriteString(`"weightType":"` + kind + `","length":` + strconv.Itoa(len(rows)) + `,"stack":`)
-	j.list(len(rows), func(i int) {
-		if s := t.stackOf[rows[i]]; s >= 0 {
+	j.WriteString(`"weightType":"` + kind + `","length":` + strconv.Itoa(t.samples) + `,"stack":`)
+	j.list(t.samples, func(i int) {
+		if s := t.stack(i); s >= 0 {
 			j.num(int64(s))
 		} else {
 			j.WriteString("null")
 		}
 	})
 	j.WriteString(`,"weight":`)
-	j.list(len(rows), func(i int) {
-		v := g.rows.rows[rows[i]].value
-		if scale == 1 {
+	j.list(t.samples, func(i int) {
+		if v := t.weight(i); scale == 1 {
 			j.count(v)
-			return
+		} else {
+			j.float(float64(v) * scale)
 		}
-		j.scratch = strconv.AppendFloat(j.scratch[:0], float64(v)*scale, 'g', 12, 64)
-		j.Write(j.scratch)
 	})
 	j.WriteString(`,"timeDeltas":`)
-	j.list(len(rows), func(i int) { j.WriteByte('1') })
+	j.list(t.samples, func(i int) { j.float(t.delta(i)) })
+}
+
+// float writes a number of milliseconds.
+func (j *jsonWriter) float(v float64) {
+	j.scratch = strconv.AppendFloat(j.scratch[:0], v, 'g', 12, 64)
+	j.Write(j.scratch)
 }

@@ -41,6 +41,8 @@ type rows struct {
 	columns []column
 	frames  []calltree.NodeID // with the mark of inlined calls
 	rows    []row
+	folder  *calltree.Folder
+	number  []int // of the events in the Profile
 }
 
 // labelBy lists the labels that a Profile keeps apart.
@@ -149,7 +151,7 @@ func newRows(p *ingest.Profile, opts *Options) *rows {
 		by = append(by, calltree.Function)
 	}
 	folder := calltree.New(p, calltree.Options{By: by, Filter: opts.Filter, Name: opts.Name})
-	r := &rows{}
+	r := &rows{folder: folder}
 	for _, l := range labels {
 		r.labels = append(r.labels, Label{Name: strings.TrimPrefix(l.String(), ingest.LabelTag)})
 	}
@@ -167,7 +169,7 @@ func newRows(p *ingest.Profile, opts *Options) *rows {
 		s := folder.Fold(e, opts.Count)
 		r.nodes = s.Nodes // those of all events so far
 		r.add(s, len(labels))
-		r.events = append(r.events, s)
+		r.events, r.number = append(r.events, s), append(r.number, e)
 	}
 	return r
 }

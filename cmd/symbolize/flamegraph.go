@@ -55,8 +55,10 @@ was done; 130 interrupted.`
 // Firefox Profiler's own.
 var flamegraphFormats = []struct{ name, extension string }{
 	{flags.HTML, ".html"}, {"svg", ".svg"}, {flags.Folded, ".folded"},
-	{"speedscope", ".speedscope.json"}, {"gecko", ".gecko.json"},
+	{"speedscope", ".speedscope.json"}, {formatGecko, ".gecko.json"},
 }
+
+const formatGecko = "gecko"
 
 func newFlamegraphCommand(a *app) *cobra.Command {
 	o := &flamegraphOptions{}
@@ -170,18 +172,32 @@ func runFlamegraph(ctx context.Context, a *app, o *flamegraphOptions, paths []st
 	if err := o.checkOutput(a, paths); err != nil {
 		return err
 	}
+	if o.format == formatGecko {
+		why := o.untimed(paths)
+		if why == "" {
+			return runTimed(ctx, a, o, paths)
+		}
+		a.note("times of samples are not those of the recording: " + why)
+	}
 	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
 		opts := o.calls(s, p)
-		opts.Demangler.Warm(p)
-		g := flame.New(p, flame.Options{Event: -1, Shown: opts.Event, Count: opts.Count,
-			Keep: o.keep, By: opts.By, Filter: opts.Filter, Name: opts.Demangler.Name,
-			MinShare: o.minShare / 100, Reverse: o.reverse})
-		a.warnUnmatched(g.Unmatched())
+		g := o.graph(a, s, p)
 		if o.format == "svg" || o.format == flags.Folded {
 			a.printOtherEvents(p, opts.Event)
 		}
 		return o.write(a, g)
 	})
+}
+
+// graph makes the graph of a profile.
+func (o *flamegraphOptions) graph(a *app, s *session, p *ingest.Profile) *flame.Graph {
+	opts := o.calls(s, p)
+	opts.Demangler.Warm(p)
+	g := flame.New(p, flame.Options{Event: -1, Shown: opts.Event, Count: opts.Count,
+		Keep: o.keep, By: opts.By, Filter: opts.Filter, Name: opts.Demangler.Name,
+		MinShare: o.minShare / 100, Reverse: o.reverse})
+	a.warnUnmatched(g.Unmatched())
+	return g
 }
 
 // isPage reports whether the output is a page, which is too long for a terminal.

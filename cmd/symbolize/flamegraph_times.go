@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"symbolize/analyze/calltree"
+	"symbolize/analyze/flame"
+	"symbolize/ingest"
+	"symbolize/ingest/input"
+)
+
+// runTimed writes a graph of one capture with its samples at their times, or with a note where it
+// has none.
+func runTimed(ctx context.Context, a *app, o *flamegraphOptions, paths []string) error {
+	return a.withSession(ctx, &o.inputOptions, paths, func(s *session, captures []string) error {
+		return s.each(ctx, captures, func(c *input.Capture, p *ingest.Profile) error {
+			if err := s.resolve(ctx, p); err != nil {
+				return err
+			}
+			a.printWarnings(p)
+			a.printAdvice(p)
+			g := o.graph(a, s, p)
+			err := c.Replay(ctx, g.SetTimes().Add)
+			switch {
+			case errors.Is(err, input.ErrNoReplay):
+				err = nil
+				a.noteTimes("a capture of this kind has none", g)
+			case errors.Is(err, flame.ErrManySamples):
+				err = nil
+				a.noteTimes(flame.ErrManySamples.Error()+"; --time selects some", g)
+			case err == nil && !g.Timed():
+				a.noteTimes("it has none", g)
+			}
+			if err != nil {
+				return err
+			}
+			return o.write(a, g)
+		})
+	})
+}
+
+// noteTimes drops the times of a graph with a note.
+func (a *app) noteTimes(why string, g *flame.Graph) {
+	g.DropTimes()
+	a.note("times of samples are not those of the recording: " + why)
+}
+
+// untimed returns why the samples of a graph cannot stand at their times, "" if they can.
+func (o *flamegraphOptions) untimed(paths []string) string {
+	_, tags := o.keep.LabelWords()
+	f := &o.parsed.Filter
+	switch {
+	case len(paths) > 1:
+		return "the clocks of several captures may differ"
+	case slices.ContainsFunc(o.parsed.By, calltree.By.OfSample) || len(tags) > 0:
+		return "--by and --labels of samples have none"
+	case f.TagFocus != nil || f.TagIgnore != nil:
+		return "samples of --tag-focus and --tag-ignore have none"
+	}
+	return ""
+}
