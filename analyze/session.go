@@ -26,6 +26,7 @@ type Session struct {
 	overlay *store.Overlay
 	reader  *db.Reader // nil without a store
 	view    store.View
+	counted *store.Counted   // the last layer of view
 	bundles []*input.Capture // that serve captures, open as long as the session
 	finder  *local.Finder    // nil without Options.Local
 	wanted  map[buildid.Key]*wanted
@@ -56,6 +57,8 @@ func Open(ctx context.Context, opts Options) (*Session, error) {
 		s.finder = local.New(s.overlay, s.localOptions())
 		s.view = store.Layer(s.view, s.finder.Rows())
 	}
+	s.counted = store.NewCounted(s.view)
+	s.view = s.counted
 	captures, paths := SplitCaptures(opts.With)
 	err := s.Index(ctx, paths, buildid.ID{})
 	if err == nil {
@@ -133,6 +136,9 @@ const MarkHint = "`symbolize store gc --keep` takes the objects for unused today
 
 // View returns the symbols and programs that the session knows.
 func (s *Session) View() store.View { return s.view }
+
+// Tables returns how many symbol tables were opened so far, each counted once.
+func (s *Session) Tables() uint64 { return s.counted.Tables() }
 
 // Generation returns the number of the store's generation that is open; 0 without a store.
 func (s *Session) Generation() uint64 {

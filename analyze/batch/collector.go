@@ -29,10 +29,10 @@ type Collector struct {
 
 // CollectStats are the figures of Collect.
 type CollectStats struct {
-	Captures int // all
-	Failed   int // left out, as they could not be read
-	Kept     int // collected before
-	Samples  uint64
+	Captures int    `json:"captures"`        // all
+	Failed   int    `json:"captures_failed"` // left out, as they could not be read
+	Kept     int    `json:"captures_kept"`   // collected before
+	Samples  uint64 `json:"samples"`
 }
 
 // Collect collects captures and returns the files in the order of the captures. A capture whose

@@ -1,8 +1,6 @@
 package batch
 
 import (
-	"fmt"
-
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -21,8 +19,7 @@ type opened struct {
 
 // Open implements store.View.
 func (v *countedView) Open(m *store.Manifest, i int) (*symtab.Table, error) {
-	info := &m.Sources[i]
-	key := fmt.Sprintf("%s %d %x", m.ID, info.Kind, info.Digest)
+	key := store.TableKey(m, i)
 	t, ok := v.tables[key]
 	if !ok {
 		t.table, t.err = v.View.Open(m, i)

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"encoding/json"
 	"runtime"
 	"sync"
 
@@ -14,6 +15,11 @@ type Hooks struct {
 	Done     func()                                 // one more of the step's is done
 	OnFailed func(capture string, err error)        // a capture is left out
 	OnWarn   func(capture string, w ingest.Warning) // about a capture, or the names of a group
+
+	// Facts returns facts about a named profile as JSON, which are kept with it, and OnFacts gets
+	// them for each profile, also for one that an earlier run has written.
+	Facts   func(p *ingest.Profile) []byte
+	OnFacts func(facts []byte)
 }
 
 // hooks is held while a hook runs.
@@ -48,6 +54,16 @@ func (h *Hooks) warn(capture string, w ingest.Warning) {
 	defer hooks.Unlock()
 	if h.OnWarn != nil {
 		h.OnWarn(capture, w)
+	}
+}
+
+func (h *Hooks) facts(list []json.RawMessage) {
+	hooks.Lock()
+	defer hooks.Unlock()
+	for _, f := range list {
+		if h.OnFacts != nil {
+			h.OnFacts(f)
+		}
 	}
 }
 

@@ -36,9 +36,9 @@ type answers []answer
 
 // NameStats are the figures of Name.
 type NameStats struct {
-	Objects   int              // with locations, each of which was looked for once
-	Tables    uint64           // that were opened, each once
-	Locations uint64           // distinct ones
+	Objects   int              `json:"objects"`       // with locations, each looked for once
+	Tables    uint64           `json:"tables_opened"` // each once
+	Locations uint64           `json:"locations"`     // distinct ones
 	Warnings  []ingest.Warning `json:"-"`
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -50,10 +51,10 @@ const (
 type Summary struct {
 	CollectStats
 	NameStats
-	NamesKept  int      // parts that an earlier run had named
-	Groups     int      // profiles
-	GroupsKept int      // that an earlier run had written
-	Lacking    []string // captures without a value of some key, and the keys
+	NamesKept  int      `json:"parts_kept"` // that an earlier run had named
+	Groups     int      `json:"profiles"`
+	GroupsKept int      `json:"profiles_kept"`     // that an earlier run had written
+	Lacking    []string `json:"lacking,omitempty"` // captures without a value of some key, and the keys
 }
 
 // Run makes the profiles of all captures on this machine: it collects each capture, names each
@@ -148,28 +149,33 @@ func (r *runner) mergeGroups(ctx context.Context, _ []string) error {
 	return errors.Join(err, a.Close())
 }
 
+// done is a file that marks a group as written.
+type done struct {
+	State string // of the inputs
+	Written
+}
+
 // mergeGroup writes the profiles of one group, unless an earlier run has.
 func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
-	state := r.names + "\n" + r.opts.Style + "\n"
+	d := done{State: r.names + "\n" + r.opts.Style + "\n"}
 	for _, path := range g.Collected {
-		state += filepath.Base(path) + "\n"
+		d.State += filepath.Base(path) + "\n"
 	}
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%q %q", g.Values, g.keys)))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", g.Values, g.keys))
 	mark := filepath.Join(r.work, hex.EncodeToString(sum[:16])+".done")
-	o := &r.opts
-	if files, ok := r.isDone(mark, state); ok {
-		r.count(files, &r.sum.GroupsKept)
+	if old, ok := r.isDone(mark, d.State); ok {
+		r.count(len(old.Files), &r.sum.GroupsKept)
+		r.opts.facts(old.Facts)
 		return nil
 	}
-	files, err := g.Write(ctx, a, o.Out, o.Formats, o.Demangler(), o.Hooks)
+	o := &r.opts
+	w, err := g.Write(ctx, a, Output{o.Out, o.Formats, o.Demangler, o.Hooks})
 	if err != nil {
 		return err
 	}
-	r.count(len(files), nil)
-	return writeFile(mark, func(w io.Writer) error {
-		_, err := io.WriteString(w, state+strings.Join(files, "\n"))
-		return err
-	})
+	d.Written = *w
+	r.count(len(w.Files), nil)
+	return writeFile(mark, func(w io.Writer) error { return json.NewEncoder(w).Encode(&d) })
 }
 
 // count counts the profiles of a group by their files.
@@ -183,30 +189,32 @@ func (r *runner) count(files int, kept *int) {
 	}
 }
 
-// isDone reports whether the files of a group are those of the same inputs, and how many they are.
-func (r *runner) isDone(mark, state string) (files int, ok bool) {
+// isDone reports whether the files of a group are those of the same inputs.
+func (r *runner) isDone(mark, state string) (*Written, bool) {
 	f, err := regular.Open(mark)
 	if err != nil {
-		return 0, false
+		return nil, false
 	}
 	defer f.Close()
-	old, err := io.ReadAll(f)
-	list, ok := strings.CutPrefix(string(old), state)
-	if err != nil || !ok {
-		return 0, false
+	var old done
+	if json.NewDecoder(f).Decode(&old) != nil || old.State != state {
+		return nil, false
 	}
-	for path := range strings.SplitSeq(list, "\n") {
+	has := make(map[string]bool)
+	for _, path := range old.Files {
 		if _, err := os.Stat(path); err != nil {
-			return 0, false
+			return nil, false
 		}
-		files++
+		for _, format := range r.opts.Formats {
+			has[format] = has[format] || strings.HasSuffix(path, format)
+		}
 	}
 	for _, format := range r.opts.Formats { // another run may have had others
-		if !strings.Contains(list+"\n", format+"\n") {
-			return 0, false
+		if !has[format] {
+			return nil, false
 		}
 	}
-	return files, true
+	return &old.Written, true
 }
 
 // writeFile writes a file that appears complete or not at all.

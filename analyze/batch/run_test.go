@@ -296,7 +296,8 @@ func (n *night) shards(t *testing.T, rng *rand.Rand, tasks int, out string) {
 	}
 	for _, i := range rng.Perm(len(groups)) {
 		g := groups[i]
-		_, err := g.Write(t.Context(), answers, out, formats, newDemangler(), batch.Hooks{})
+		_, err := g.Write(t.Context(), answers, batch.Output{Dir: out, Formats: formats,
+			Demangler: newDemangler})
 		if err != nil {
 			t.Fatal(err)
 		}

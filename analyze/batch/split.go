@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -85,35 +86,59 @@ func (g *Grouping) sampleKeys() []string {
 	return keys
 }
 
-// Write makes the profiles of a group and writes them below a directory, in formats by the
-// extensions of their files. It returns their paths.
-func (g *Group) Write(ctx context.Context, a *Answers, dir string, formats []string,
-	d *report.Demangler, h Hooks) ([]string, error) {
+// Output is where and how the profiles of groups are written.
+type Output struct {
+	Dir     string
+	Formats []string // extensions of the files: FormatPprof, FormatFolded
+	// Demangler returns that of a group.
+	Demangler func() *report.Demangler
+	Hooks
+}
+
+// Written is what a group has become.
+type Written struct {
+	Files []string
+	Facts []json.RawMessage // of the profiles, see Hooks
+}
+
+// Write makes the profiles of a group and writes them.
+func (g *Group) Write(ctx context.Context, a *Answers, out Output) (*Written, error) {
 	gr := newGroup(a)
+	w := &writer{Output: out, d: out.Demangler()}
 	profiles, err := gr.loadAll(ctx, g.Collected)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%s: %w", name(g.Values), err)
+	case slices.ContainsFunc(g.keys, func(key string) bool { return key != "" }):
+		err = g.writeParts(ctx, gr, profiles, w)
+	default:
+		err = w.write(gr, profiles, g.Values)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name(g.Values), err)
+		return nil, err
 	}
-	if !slices.ContainsFunc(g.keys, func(key string) bool { return key != "" }) {
-		return gr.write(profiles, g.Values, dir, formats, d, h)
-	}
+	w.facts(w.done.Facts)
+	return &w.done, nil
+}
+
+// writeParts writes a profile for each value of the keys of samples.
+func (g *Group) writeParts(ctx context.Context, gr *group, profiles []*ingest.Profile,
+	w *writer) error {
 	parts := g.split(profiles)
-	var paths []string
 	for _, values := range slices.Sorted(maps.Keys(parts)) {
 		if err := ctx.Err(); err != nil {
-			return paths, err
+			return err
 		}
 		for i, p := range profiles {
 			parts[values].profiles[i] = merge.Part(p, parts[values].samples[i])
 		}
-		list, err := gr.write(parts[values].profiles, strings.Split(values, "\x00"), dir, formats, d, h)
+		err := w.write(gr, parts[values].profiles, strings.Split(values, "\x00"))
 		if err != nil {
-			return paths, err
+			return err
 		}
-		paths = append(paths, list...)
 		delete(parts, values)
 	}
-	return paths, nil
+	return nil
 }
 
 // part is the samples of a group with equal values of all keys.
@@ -150,28 +175,37 @@ func (g *Group) split(profiles []*ingest.Profile) map[string]*part {
 	return parts
 }
 
+// writer writes the profiles of one group.
+type writer struct {
+	Output
+	d    *report.Demangler
+	done Written
+}
+
 // write names one profile of several and writes it.
-func (g *group) write(profiles []*ingest.Profile, values []string, dir string, formats []string,
-	d *report.Demangler, h Hooks) (paths []string, err error) {
+func (w *writer) write(g *group, profiles []*ingest.Profile, values []string) error {
 	p, err := g.merge(profiles)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name(values), err)
+		return fmt.Errorf("%s: %w", name(values), err)
 	}
-	for _, w := range slices.Concat(p.Stats.Warnings, p.Names.Warnings) {
-		h.warn(name(values), w)
+	for _, warning := range slices.Concat(p.Stats.Warnings, p.Names.Warnings) {
+		w.warn(name(values), warning)
 	}
-	for _, format := range formats {
-		path := filepath.Join(dir, name(values)) + format
+	for _, format := range w.Formats {
+		path := filepath.Join(w.Dir, name(values)) + format
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return paths, err
+			return err
 		}
-		err := writeFile(path, func(w io.Writer) error {
-			return Write(w, p, g.layout(), format == FormatFolded, d)
+		err := writeFile(path, func(out io.Writer) error {
+			return Write(out, p, g.layout(), format == FormatFolded, w.d)
 		})
 		if err != nil {
-			return paths, err
+			return err
 		}
-		paths = append(paths, path)
+		w.done.Files = append(w.done.Files, path)
 	}
-	return paths, nil
+	if w.Facts != nil {
+		w.done.Facts = append(w.done.Facts, w.Facts(p))
+	}
+	return nil
 }

@@ -57,6 +57,8 @@ type DomainCoverage struct {
 	Frames uint64  `json:"frames"`
 	Share  float64 `json:"share_percent"` // of all frames, by weight
 	Named  float64 `json:"named_percent"` // of its own frames, by weight
+
+	NamedFrames uint64 `json:"named_frames"`
 }
 
 // IDCoverage is how much comes from objects whose build ID was found this way.
@@ -144,7 +146,7 @@ func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 			c.Domains = append(c.Domains, DomainCoverage{Domain: domainText[d],
 				Frames: domains[d].Frames,
 				Share:  share(domains[d], all),
-				Named:  share(domainsNamed[d], domains[d])})
+				Named:  share(domainsNamed[d], domains[d]), NamedFrames: domainsNamed[d].Frames})
 		}
 	}
 	c.countIDs(p, objects)

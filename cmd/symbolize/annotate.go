@@ -183,7 +183,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
 	if len(o.patterns) > 0 {
 		opts.Match = finder.Matcher(p, o.patterns, opts.Demangler)
 	}
-	a.printWarnings(p)
+	s.printWarnings(p)
 	an := report.NewAnnotation(p, finder, opts)
 	if len(an.Functions)+len(an.Missing) == 0 {
 		return o.nothing(p, finder, &opts)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -204,8 +205,7 @@ func (o *batchCaptures) config() string {
 type batchRunOptions struct {
 	batchCaptures
 	batchGroups
-	out     string
-	summary string
+	out string
 }
 
 func newBatchRunCommand(a *app) *cobra.Command {
@@ -231,7 +231,6 @@ A bundle serves the captures beside it. A capture that cannot be read is listed 
 	o.batchGroups.addFlags(cmd)
 	o.batchCaptures.addFlags(fs,
 		"cut the locations into `N` parts; the locations of one are in memory at a time")
-	fs.StringVar(&o.summary, "summary", "", "write what was done to `FILE`, as JSON")
 	return cmd
 }
 
@@ -268,7 +267,8 @@ func runBatch(ctx context.Context, a *app, o *batchRunOptions, args []string) er
 	if sum.Captures == sum.Failed && sum.Captures > 0 {
 		return ingest.WithHint(errors.New("no capture could be read"), "each has its reason above")
 	}
-	return a.reportBatch(sum, o.summary)
+	a.reportBatch(sum)
+	return nil
 }
 
 // options are the options of the run.
@@ -309,6 +309,19 @@ func (a *app) batchHooks() batch.Hooks {
 			a.partial = a.partial || w.Partial
 			a.warn(w.Text, w.Hint)
 		},
+		Facts: func(p *ingest.Profile) []byte {
+			facts, err := json.Marshal(report.NewCoverage(p, report.CoverageOptions{}))
+			if err != nil {
+				panic(err) // no value in it fails
+			}
+			return facts
+		},
+		OnFacts: func(facts []byte) {
+			var c report.Coverage
+			if json.Unmarshal(facts, &c) == nil {
+				a.outcome.run.Add(&c)
+			}
+		},
 	}
 }
 
@@ -337,17 +350,16 @@ func (a *app) warnLacking(lacking []string) {
 	}
 }
 
-// reportBatch prints the results of a run, and writes them to the file of --summary.
-func (a *app) reportBatch(sum *batch.Summary, path string) error {
-	if !a.quiet {
-		fmt.Fprintf(a.env.Stderr, "captures   %d, %d failed, %d collected before; %d samples\n",
-			sum.Captures, sum.Failed, sum.Kept, sum.Samples)
-		fmt.Fprintf(a.env.Stderr, "locations  %d in %d objects; %d tables opened\n",
-			sum.Locations, sum.Objects, sum.Tables)
-		fmt.Fprintf(a.env.Stderr, "profiles   %d, %d written before\n", sum.Groups, sum.GroupsKept)
+// reportBatch prints the results of a run, and enters them into the summary.
+func (a *app) reportBatch(sum *batch.Summary) {
+	run := &a.outcome.run
+	run.Captures, run.Failed, run.Tables, run.Batch = sum.Captures, sum.Failed, sum.Tables, sum
+	if a.quiet {
+		return
 	}
-	if path == "" {
-		return nil
-	}
-	return a.writeOutput(path, false, func(w io.Writer) error { return ingest.WriteJSON(w, sum) })
+	fmt.Fprintf(a.env.Stderr, "captures   %d, %d failed, %d collected before; %d samples\n",
+		sum.Captures, sum.Failed, sum.Kept, sum.Samples)
+	fmt.Fprintf(a.env.Stderr, "locations  %d in %d objects; %d tables opened\n",
+		sum.Locations, sum.Objects, sum.Tables)
+	fmt.Fprintf(a.env.Stderr, "profiles   %d, %d written before\n", sum.Groups, sum.GroupsKept)
 }

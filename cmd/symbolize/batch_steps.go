@@ -65,8 +65,10 @@ func runBatchCollect(ctx context.Context, a *app, o *batchCollectOptions, args [
 		Config: o.config(), Hooks: a.batchHooks()}
 	progress := a.newBatchProgress()
 	c.Step, c.Done = progress.Step, progress.One
-	files, _, err := c.Collect(ctx, captures, all)
+	files, st, err := c.Collect(ctx, captures, all)
 	progress.Stop()
+	run := &a.outcome.run
+	run.Captures, run.Failed, run.Samples, run.Batch = st.Captures, st.Failed, st.Samples, &st
 	for _, f := range files {
 		fmt.Fprintln(a.stdout(), f)
 	}
@@ -136,6 +138,7 @@ func runBatchName(ctx context.Context, a *app, o *batchNameOptions, args []strin
 		a.warn(w.Text, w.Hint)
 		a.partial = a.partial || w.Partial
 	}
+	a.outcome.run.Captures, a.outcome.run.Tables, a.outcome.run.Batch = len(collected), st.Tables, st
 	a.note(fmt.Sprintf("part %d: %d locations in %d objects, %d tables opened", o.part,
 		st.Locations,
 		st.Objects, st.Tables))
@@ -216,19 +219,23 @@ func runBatchMerge(ctx context.Context, a *app, o *batchMergeOptions, args []str
 	if err != nil {
 		return err
 	}
-	err = a.writeGroups(ctx, groups, answers, o.out, formats, demangler())
+	d := demangler()
+	out := batch.Output{Dir: o.out, Formats: formats, Hooks: a.batchHooks(),
+		Demangler: func() *report.Demangler { return d }}
+	err = a.writeGroups(ctx, groups, answers, out)
 	return errors.Join(err, answers.Close())
 }
 
 // writeGroups writes the profiles of groups and prints their paths.
 func (a *app) writeGroups(ctx context.Context, groups []*batch.Group, answers *batch.Answers,
-	dir string, formats []string, d *report.Demangler) error {
+	out batch.Output) error {
 	for _, g := range groups {
-		files, err := g.Write(ctx, answers, dir, formats, d, a.batchHooks())
+		a.outcome.run.Captures += len(g.Collected)
+		w, err := g.Write(ctx, answers, out)
 		if err != nil {
 			return err
 		}
-		for _, f := range files {
+		for _, f := range w.Files {
 			fmt.Fprintln(a.stdout(), f)
 		}
 	}

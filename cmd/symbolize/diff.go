@@ -219,7 +219,7 @@ func (a *app) loadSide(ctx context.Context, s *session, paths []string) ([]diff.
 		p, err := s.load(ctx, []string{path})
 		switch {
 		case err == nil:
-			a.printWarnings(p)
+			s.printWarnings(p)
 			inputs = append(inputs, diff.Input{Name: path, Profile: p})
 		case len(paths) == 1 || ctx.Err() != nil:
 			return nil, err

@@ -108,7 +108,7 @@ func runHeat(ctx context.Context, a *app, o *heatOptions, paths []string) error 
 	}
 	defer s.Close()
 	return s.each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
-		a.printWarnings(p)
+		s.printWarnings(p)
 		event := report.DefaultEvent(p)
 		if o.event != "" {
 			event = analyze.EventIndex(p, o.event)

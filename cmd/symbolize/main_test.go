@@ -232,21 +232,21 @@ func TestInterrupted(t *testing.T) {
 func TestProgress(t *testing.T) {
 	env, _, _ := inProcess()
 	a := &app{env: env}
-	if a.startProgress() != nil {
+	if a.progressWriter() != nil {
 		t.Error("a bar without a terminal")
 	}
 	env.StderrTerminal = true
 	env.Getenv = func(string) string { return "dumb" }
-	if a.startProgress() != nil {
+	if a.progressWriter() != nil {
 		t.Error("a bar on a dumb terminal")
 	}
 	env.Getenv = func(string) string { return "xterm" }
 	a.quiet = true
-	if a.startProgress() != nil {
+	if a.progressWriter() != nil {
 		t.Error("a bar with --quiet")
 	}
 	a.quiet = false
-	if a.startProgress() == nil {
+	if a.progressWriter() == nil {
 		t.Error("no bar on a terminal")
 	}
 }

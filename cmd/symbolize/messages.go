@@ -95,16 +95,18 @@ func (a *app) drawsBars() bool {
 
 // startProgress returns a progress bar on stderr, or nil where there is none.
 func (a *app) startProgress() *progress.Bar {
-	if !a.drawsBars() {
-		return nil
-	}
-	return progress.New(a.env.Stderr)
+	return progress.New(a.progressWriter(), a.note)
 }
 
 // newBatchProgress shows the steps of a batch on stderr.
 func (a *app) newBatchProgress() *progress.Steps {
+	return progress.NewSteps(a.progressWriter(), a.note)
+}
+
+// progressWriter returns the terminal that bars are drawn on, nil where lines are printed instead.
+func (a *app) progressWriter() io.Writer {
 	if a.drawsBars() {
-		return progress.NewSteps(a.env.Stderr, a.note)
+		return a.env.Stderr
 	}
-	return progress.NewSteps(nil, a.note)
+	return nil
 }

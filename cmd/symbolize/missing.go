@@ -54,7 +54,7 @@ func runMissing(ctx context.Context, a *app, o *missingOptions, paths []string) 
 		if err != nil {
 			return err
 		}
-		a.printWarnings(p)
+		s.printWarnings(p)
 		c := s.coverage(p, o.count)
 		return a.writeOutput("", false, func(w io.Writer) error {
 			if o.format == flags.JSON {

@@ -92,7 +92,7 @@ func (o *reportOptions) write(ctx context.Context, s *session, captures []string
 	if err != nil {
 		return err
 	}
-	s.a.printWarnings(p)
+	s.printWarnings(p)
 	demangler := report.NewDemangler(o.mode)
 	demangler.Warm(p)
 	event := s.event(p)

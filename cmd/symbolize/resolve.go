@@ -3,9 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,7 +21,6 @@ type resolveOptions struct {
 	each        bool
 	count       bool
 	minResolved float64
-	summary     string
 	labels      []string
 	allLabels   bool // of pprof files: --labels is not given
 	demangle    string
@@ -84,9 +81,6 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	flags.AddCount(fs, &o.count)
 	fs.Float64Var(&o.minResolved, "min-resolved", 0,
 		"exit with 4 if less than `PCT` percent of the frames, by weight, have a name")
-	fs.StringVar(&o.summary, "summary", "",
-		"write the summary as JSON into `FILE` too, an object for each capture with --each; - is "+
-			"standard output")
 	addLabelFlags(fs, &o.labels)
 	addDemangleFlag(cmd, &o.demangle, "simple; script: templates, as perf; json: full")
 	fs.BoolVar(&o.annotate, "annotate", false,
@@ -104,10 +98,6 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	}
 	if o.format, err = outputFormat(o.format, o.output, o.each); err != nil {
 		return err
-	}
-	if o.summary == "-" && (o.output == "-" || o.output == "" && !o.each) {
-		return ingest.WithHint(exit.Usagef("--summary -: standard output has the result"),
-			"name files with -o FILE or --summary FILE")
 	}
 	if o.minResolved < 0 || o.minResolved > 100 {
 		return exit.Usagef("--min-resolved %v: it is a percentage", o.minResolved)
@@ -167,7 +157,7 @@ func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) 
 	}
 	err = cmp.Or(
 		a.refuseTerminal(outputs[0], o.format == flags.Pprof, flags.FoldedHint),
-		refuseOverwrite(named, append(slices.Clone(outputs), o.summary)))
+		refuseOverwrite(named, outputs))
 	if err != nil {
 		return err
 	}
@@ -177,14 +167,7 @@ func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) 
 	}
 	defer s.Close()
 	r := &resolveRun{a: a, o: o, s: s, demangler: report.NewDemangler(o.mode)}
-	if o.summary == "" {
-		return cmp.Or(r.run(ctx, paths, outputs), r.below)
-	}
-	err = a.writeOutput(o.summary, false, func(w io.Writer) error {
-		r.summary = w
-		return r.run(ctx, paths, outputs)
-	})
-	return cmp.Or(err, r.below)
+	return cmp.Or(r.run(ctx, paths, outputs), r.below)
 }
 
 // run writes the results in their format.

@@ -26,8 +26,7 @@ type resolveRun struct {
 	s         *session
 	demangler *report.Demangler
 
-	summary io.Writer // of --summary; nil for none
-	below   error     // --min-resolved was not met
+	below error // --min-resolved was not met
 }
 
 // outputs returns the file of each capture's result; one for all without --each.
@@ -190,11 +189,7 @@ func (r *resolveRun) summarize(p *ingest.Profile) error {
 	a := r.a
 	a.printWarnings(p)
 	c := r.s.coverage(p, r.o.count)
-	if r.summary != nil {
-		if err := ingest.WriteJSON(r.summary, c); err != nil {
-			return err
-		}
-	}
+	a.addCoverage(c, len(p.Meta.Captures))
 	captures := strings.Join(p.Meta.Captures, " ")
 	if !a.quiet {
 		if r.o.each || r.o.format == flags.Script {

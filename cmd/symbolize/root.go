@@ -21,6 +21,7 @@ type app struct {
 	warned  map[string]bool // texts of warnings that were printed
 	started bool            // a subcommand's own code runs: errors are no longer usage errors
 	partial bool            // an input could not be read or was damaged, the rest was done
+	outcome outcome         // for --summary and --metrics
 }
 
 // Main runs the command line in env and returns the exit status (package exit). It
@@ -36,7 +37,7 @@ func Main(ctx context.Context, env *Env) int {
 	if err != nil && !a.started {
 		err = exit.AsUsage(cmd, err)
 	}
-	return a.finish(ctx, err)
+	return a.writeSummary(a.finish(ctx, err))
 }
 
 const rootLong = `symbolize gives names to the addresses in profiles: offline, in batches, by
@@ -78,8 +79,7 @@ func newRootCommand(a *app) *cobra.Command {
 		&cobra.Group{ID: groupMain, Title: "Main commands:"},
 		&cobra.Group{ID: groupLook, Title: "Looking into things:"},
 	)
-	root.AddCommand(
-		newIndexCommand(a),
+	naming := []*cobra.Command{
 		newResolveCommand(a),
 		newTopCommand(a),
 		newFlamegraphCommand(a),
@@ -92,7 +92,13 @@ func newRootCommand(a *app) *cobra.Command {
 		newWebCommand(a),
 		newAnnotateCommand(a),
 		newMissingCommand(a),
-		newBatchCommand(a),
+	}
+	batch := newBatchCommand(a)
+	a.withSummary(append(naming, batch.Commands()...)...)
+	root.AddCommand(newIndexCommand(a))
+	root.AddCommand(naming...)
+	root.AddCommand(
+		batch,
 		newFetchCommand(a),
 		newCaptureCommand(a),
 		newLookupCommand(a),

@@ -175,7 +175,7 @@ func (a *app) withProfile(ctx context.Context, o *inputOptions, paths []string,
 		if err != nil {
 			return err
 		}
-		a.printWarnings(p)
+		s.printWarnings(p)
 		a.printAdvice(p)
 		return body(s, p)
 	})

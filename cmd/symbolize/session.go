@@ -107,6 +107,7 @@ func (s *session) Close() error {
 	s.printLocal()
 	err := s.Session.Close()
 	s.a.partial = s.a.partial || s.Partial()
+	s.a.outcome.run.Tables += s.Tables()
 	return err
 }
 
@@ -134,6 +135,8 @@ func (s *session) resolve(ctx context.Context, p *ingest.Profile) error {
 // failInput reports an input that could not be read while others can.
 func (a *app) failInput(_ string, err error) {
 	err = sessionError(err)
+	a.outcome.run.Captures++
+	a.outcome.run.Failed++
 	a.print("error", err.Error())
 	if hint := exit.Hint(err); hint != "" {
 		a.print("hint", hint)

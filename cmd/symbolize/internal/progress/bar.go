@@ -17,9 +17,32 @@ import (
 // appears for an instant is only a flicker.
 const progressDelay = 300 * time.Millisecond
 
-// Bar is the progress bar of an index run. The nil progress shows nothing.
+// logEvery is the least time between two lines about progress off a terminal.
+const logEvery = 30 * time.Second
+
+// pace decides when the next line about progress is due.
+type pace struct {
+	now  func() time.Time
+	last time.Time // of the last line, or the start
+}
+
+func newPace() pace { return pace{now: time.Now, last: time.Now()} }
+
+func (p *pace) due() bool {
+	now := p.now()
+	if now.Sub(p.last) < logEvery {
+		return false
+	}
+	p.last = now
+	return true
+}
+
+// Bar is the progress bar of an index run, off a terminal a line now and then. The nil progress
+// shows nothing.
 type Bar struct {
-	options []mpb.ContainerOption
+	note    func(string)
+	log     pace
+	options []mpb.ContainerOption // nil off a terminal
 	start   time.Time
 	done    atomic.Uint64 // objects
 	objects atomic.Uint64
@@ -27,12 +50,13 @@ type Bar struct {
 	bar     *mpb.Bar
 }
 
-// New returns a progress bar on the terminal w.
-func New(w io.Writer) *Bar {
-	return &Bar{
-		options: []mpb.ContainerOption{mpb.WithOutput(w), mpb.WithWidth(40)},
-		start:   time.Now(),
+// New shows progress on the terminal w, or by notes if w is nil.
+func New(w io.Writer, note func(string)) *Bar {
+	pr := &Bar{note: note, log: newPace(), start: time.Now()}
+	if w != nil {
+		pr.options = []mpb.ContainerOption{mpb.WithOutput(w), mpb.WithWidth(40)}
 	}
+	return pr
 }
 
 // Update returns the callback for the indexer; nil if nothing is shown.
@@ -43,6 +67,13 @@ func (pr *Bar) Update() func(indexer.Progress) {
 	return func(p indexer.Progress) {
 		pr.done.Store(p.Done)
 		pr.objects.Store(p.Objects)
+		if pr.options == nil {
+			if pr.log.due() {
+				pr.note(fmt.Sprintf("index: %d of %d MiB, %d of %d objects", p.Bytes>>20, p.Size>>20,
+					p.Done, p.Objects))
+			}
+			return
+		}
 		if pr.p == nil {
 			if time.Since(pr.start) < progressDelay {
 				return

@@ -14,14 +14,14 @@ import (
 // TestProgress draws a bar on an output that is declared a terminal, and takes it away.
 func TestProgress(t *testing.T) {
 	var stderr bytes.Buffer
-	pr := New(&stderr)
+	pr := New(&stderr, nil)
 	pr.Update()(indexer.Progress{Objects: 3})
 	if pr.p != nil {
 		t.Error("a bar before progressDelay")
 	}
 	pr.Stop()
 
-	pr = New(&stderr)
+	pr = New(&stderr, nil)
 	pr.start = time.Now().Add(-2 * progressDelay)
 	pr.options = append(pr.options, mpb.WithAutoRefresh()) // the buffer is no terminal
 	pr.Update()(indexer.Progress{Objects: 3, Done: 1, Size: 3 << 20, Bytes: 1 << 20})
@@ -36,5 +36,22 @@ func TestProgress(t *testing.T) {
 	none.Stop()
 	if none.Update() != nil {
 		t.Error("a callback without a bar")
+	}
+}
+
+// TestIndexLines: off a terminal there is a line every 30 s.
+func TestIndexLines(t *testing.T) {
+	var lines []string
+	p := New(nil, func(text string) { lines = append(lines, text) })
+	now := p.log.last
+	p.log.now = func() time.Time { return now }
+	update := p.Update()
+	for i := range uint64(70) {
+		now = now.Add(time.Second)
+		update(indexer.Progress{Bytes: i << 20, Size: 100 << 20, Done: i, Objects: 100})
+	}
+	p.Stop()
+	if len(lines) != 2 || lines[1] != "index: 59 of 100 MiB, 59 of 100 objects" {
+		t.Errorf("lines %q", lines)
 	}
 }

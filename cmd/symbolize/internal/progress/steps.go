@@ -3,31 +3,26 @@ package progress
 import (
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// logEvery is the least time between two lines about the progress of a batch off a terminal.
-const logEvery = 30 * time.Second
-
 // Steps shows the steps of a batch: a bar on a terminal, elsewhere a line now and then. Its
 // methods are called by one goroutine at a time.
 type Steps struct {
-	note    func(string)
-	now     func() time.Time
-	bars    *mpb.Progress // nil off a terminal
-	bar     *mpb.Bar
-	name    string
-	total   int
-	done    int
-	written time.Time // the last line, or the start
+	note  func(string)
+	log   pace
+	bars  *mpb.Progress // nil off a terminal
+	bar   *mpb.Bar
+	name  string
+	total int
+	done  int
 }
 
 // NewSteps shows steps on the terminal w, or by notes if w is nil.
 func NewSteps(w io.Writer, note func(string)) *Steps {
-	p := &Steps{note: note, now: time.Now, written: time.Now()}
+	p := &Steps{note: note, log: newPace()}
 	if w != nil {
 		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(40))
 	}
@@ -51,8 +46,7 @@ func (p *Steps) One() {
 		p.bar.Increment()
 		return
 	}
-	if now := p.now(); now.Sub(p.written) >= logEvery {
-		p.written = now
+	if p.log.due() {
 		p.note(fmt.Sprintf("%s: %d of %d", p.name, p.done, p.total))
 	}
 }

@@ -9,8 +9,8 @@ import (
 func TestStepLines(t *testing.T) {
 	var lines []string
 	p := NewSteps(nil, func(text string) { lines = append(lines, text) })
-	now := p.written
-	p.now = func() time.Time { return now }
+	now := p.log.last
+	p.log.now = func() time.Time { return now }
 	p.Step("collect", 100)
 	for range 100 {
 		now = now.Add(time.Second)

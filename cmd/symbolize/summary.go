@@ -1,0 +1,122 @@
+package main
+
+import (
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"symbolize/analyze/report"
+	"symbolize/analyze/summary"
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/usage"
+	"symbolize/ingest"
+)
+
+// outcome collects what --summary and --metrics write at the end of a run.
+type outcome struct {
+	summary string
+	metrics string
+	start   time.Time
+	run     summary.Run
+}
+
+// wanted reports whether anything is to be written.
+func (o *outcome) wanted() bool { return o.summary != "" || o.metrics != "" }
+
+// withSummary adds --summary and --metrics to commands that name captures, and has their runs
+// described.
+func (a *app) withSummary(commands ...*cobra.Command) {
+	for _, cmd := range commands {
+		fs := cmd.Flags()
+		fs.StringVar(&a.outcome.summary, "summary", "",
+			"write what was done to `FILE`, as JSON: samples, frames named and not, memory, exit status; "+
+				"- is standard output")
+		fs.StringVar(&a.outcome.metrics, "metrics", "",
+			"write the same to `FILE` for the node exporter of Prometheus")
+		body := cmd.RunE
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			a.outcome.run.Command = commandName(cmd)
+			a.outcome.start = time.Now()
+			if err := a.checkSummary(cmd, args); err != nil {
+				return err
+			}
+			return body(cmd, args)
+		}
+	}
+}
+
+// commandName is a command without the name of the program: "batch run".
+func commandName(cmd *cobra.Command) string {
+	if !cmd.HasParent() || !cmd.Parent().HasParent() {
+		return cmd.Name()
+	}
+	return commandName(cmd.Parent()) + " " + cmd.Name()
+}
+
+// checkSummary refuses to write a summary over a capture, or where the result is.
+func (a *app) checkSummary(cmd *cobra.Command, args []string) error {
+	o := &a.outcome
+	if !o.wanted() {
+		return nil
+	}
+	if o.metrics == "-" {
+		return exit.Usagef("--metrics -: the node exporter reads files")
+	}
+	out := cmd.Flags().Lookup("output")
+	each := cmd.Flags().Lookup("each")
+	toFile := out != nil && out.Value.String() != "-" && (out.Value.String() != "" ||
+		each != nil && each.Value.String() == "true")
+	if o.summary == "-" && !toFile {
+		return ingest.WithHint(exit.Usagef("--summary -: standard output has the result"),
+			"name a file with --summary FILE")
+	}
+	return refuseOverwrite(args, []string{o.summary, o.metrics})
+}
+
+// writeSummary writes what was done, when the exit status is known, which it returns.
+func (a *app) writeSummary(code int) int {
+	o := &a.outcome
+	if !o.wanted() || !a.started || code == exit.Usage {
+		return code
+	}
+	now := time.Now()
+	o.run.Exit, o.run.Seconds, o.run.Finished = code, now.Sub(o.start).Seconds(), now.Unix()
+	cpu, memory := usage.Self()
+	o.run.CPU, o.run.Memory = cpu.Seconds(), memory
+	for _, f := range []struct {
+		path  string
+		write func(io.Writer) error
+	}{{o.summary, o.run.WriteJSON}, {o.metrics, o.run.WriteMetrics}} {
+		if f.path == "" {
+			continue
+		}
+		if err := a.writeOutput(f.path, false, f.write); err != nil {
+			a.print("error", err.Error())
+			if code == exit.OK || code == exit.Partial {
+				code = exit.Failed
+			}
+		}
+	}
+	return code
+}
+
+// addCoverage enters a profile.
+func (a *app) addCoverage(c *report.Coverage, captures int) {
+	a.outcome.run.Captures += captures
+	a.outcome.run.Add(c)
+	a.outcome.run.Profiles = append(a.outcome.run.Profiles, c)
+}
+
+// printWarnings prints the warnings of a profile and enters it into the summary.
+func (s *session) printWarnings(p *ingest.Profile) {
+	s.a.printWarnings(p)
+	if !s.a.outcome.wanted() {
+		return
+	}
+	c := s.coverage(p, false)
+	if p.Names == nil { // of a report that needs none: its frames are not unnamed
+		c.Frames, c.Domains, c.Missing = 0, nil, []report.Missing{}
+	}
+	s.a.addCoverage(c, len(p.Meta.Captures))
+}
