@@ -17,6 +17,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/report"
+	"symbolize/ingest"
 	"symbolize/ingest/newfile"
 	"symbolize/ingest/regular"
 )
@@ -175,7 +176,7 @@ func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
 	}
 	d.Written = *w
 	r.count(len(w.Files), nil)
-	return writeFile(mark, func(w io.Writer) error { return json.NewEncoder(w).Encode(&d) })
+	return writeFile(mark, func(w io.Writer) error { return ingest.NewJSONEncoder(w).Encode(&d) })
 }
 
 // count counts the profiles of a group by their files.

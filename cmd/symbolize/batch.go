@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -310,11 +311,12 @@ func (a *app) batchHooks() batch.Hooks {
 			a.warn(w.Text, w.Hint)
 		},
 		Facts: func(p *ingest.Profile) []byte {
-			facts, err := json.Marshal(report.NewCoverage(p, report.CoverageOptions{}))
-			if err != nil {
+			var b bytes.Buffer
+			c := report.NewCoverage(p, report.CoverageOptions{})
+			if err := ingest.NewJSONEncoder(&b).Encode(c); err != nil {
 				panic(err) // no value in it fails
 			}
-			return facts
+			return b.Bytes()
 		},
 		OnFacts: func(facts []byte) {
 			var c report.Coverage
