@@ -15,6 +15,7 @@ import (
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/store"
+	"symbolize/store/archive"
 	"symbolize/store/db"
 )
 
@@ -47,7 +48,7 @@ host. The same objects give the same bytes.`,
 			return a.withReader(func(r *db.Reader) error {
 				objects := 0
 				err := a.writeOutput(output, true, func(w io.Writer) (err error) {
-					objects, err = r.Export(ctx, w, want)
+					objects, err = archive.Export(ctx, w, r, want)
 					return err
 				})
 				if err != nil {

@@ -14,6 +14,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/regular"
 	"symbolize/store"
+	"symbolize/store/archive"
 	"symbolize/store/bpfprog"
 	"symbolize/store/db"
 	"symbolize/store/indexer"
@@ -121,7 +122,7 @@ func (a *app) importArchive(ctx context.Context, path string, to store.Sink) (
 		defer f.Close()
 		in = f
 	}
-	res, err := db.Import(ctx, in, to)
+	res, err := archive.Import(ctx, in, to)
 	if res != nil {
 		a.reportErrors(res.Problems, res.More)
 		facts.Objects, facts.Sources, facts.More = res.Objects, res.Sources, res.More

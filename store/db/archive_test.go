@@ -2,12 +2,17 @@ package db
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"math"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"symbolize/ingest/addr"
 	"symbolize/store"
+	"symbolize/store/archive"
 	"symbolize/store/symtab"
 )
 
@@ -41,14 +46,15 @@ func TestImportCountsNames(t *testing.T) {
 			w := openTestWriter(t, "")
 			mustMerge(t, w, &store.Contribution{Manifest: store.Manifest{ID: testID(1)}, Sources: []store.NewSource{
 				{Info: store.SourceInfo{Kind: store.DWARF}, Table: namelessTable(t, end)}}})
-			var archive bytes.Buffer
+			var whole bytes.Buffer
 			to := openTestWriter(t, "")
-			_, err := Import(t.Context(), &archive, to)
+			_, err := archive.Import(t.Context(), &whole, to)
 			if err == nil {
 				t.Fatal("an empty archive is imported")
 			}
-			_, err = w.Export(t.Context(), &archive, nil)
-			if _, importErr := Import(t.Context(), &archive, to); err != nil || importErr != nil {
+			_, err = archive.Export(t.Context(), &whole, w, nil)
+			if _, importErr := archive.Import(t.Context(), &whole, to); err != nil ||
+				importErr != nil {
 				t.Fatal(errors.Join(err, importErr))
 			}
 			a, _ := w.Digest(t.Context())
@@ -82,10 +88,29 @@ func packedArchive(tb testing.TB) []byte {
 		mustMerge(tb, w, testContribution(tb, n, 40))
 	}
 	var b bytes.Buffer
-	if _, err := w.Export(tb.Context(), &b, nil); err != nil {
+	if _, err := archive.Export(tb.Context(), &b, w, nil); err != nil {
 		tb.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// exportPlain returns an archive without its compression, as programs wrote it before.
+func exportPlain(tb testing.TB, from archive.Store, want func(*store.Manifest) bool) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	if _, err := archive.Export(context.Background(), &b, from, want); err != nil {
+		tb.Fatal(err)
+	}
+	z, err := zstd.NewReader(&b)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer z.Close()
+	plain, err := io.ReadAll(z)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return plain
 }
 
 // TestExportSome exports one object of three, compressed and, as programs before did, plain.
@@ -95,20 +120,19 @@ func TestExportSome(t *testing.T) {
 		mustMerge(t, w, testContribution(t, n, 4000))
 	}
 	want := func(m *store.Manifest) bool { return m.ID == testID(1) }
-	var packed, plain bytes.Buffer
-	n, err := w.Export(t.Context(), &packed, want)
+	var packed bytes.Buffer
+	n, err := archive.Export(t.Context(), &packed, w, want)
 	if err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
-	if _, err := w.exportPlain(t.Context(), &plain, want); err != nil {
-		t.Fatal(err)
+	plain := exportPlain(t, w, want)
+	if packed.Len() >= len(plain) {
+		t.Errorf("%d bytes packed, %d plain", packed.Len(), len(plain))
 	}
-	if packed.Len() >= plain.Len() {
-		t.Errorf("%d bytes packed, %d plain", packed.Len(), plain.Len())
-	}
-	for name, b := range map[string]*bytes.Buffer{"packed": &packed, "plain": &plain} {
+	for name, b := range map[string]*bytes.Buffer{"packed": &packed,
+		"plain": bytes.NewBuffer(plain)} {
 		to := openTestWriter(t, "")
-		res, err := Import(t.Context(), b, to)
+		res, err := archive.Import(t.Context(), b, to)
 		if err != nil || res.Objects != 1 || len(res.Problems) > 0 {
 			t.Errorf("%s: %+v, %v", name, res, err)
 		}
@@ -122,7 +146,7 @@ func TestImportPackedTruncated(t *testing.T) {
 	b := packedArchive(t)
 	for n := range b {
 		o := store.NewOverlay()
-		res, err := Import(t.Context(), bytes.NewReader(b[:n]), o)
+		res, err := archive.Import(t.Context(), bytes.NewReader(b[:n]), o)
 		if err == nil && (n < len(b)-16 || res.Objects != 3) {
 			t.Fatalf("%d of %d bytes: no error, %d objects", n, len(b), res.Objects)
 		}
@@ -131,7 +155,7 @@ func TestImportPackedTruncated(t *testing.T) {
 		c := bytes.Clone(b)
 		c[n] ^= 0x55
 		o := store.NewOverlay()
-		Import(t.Context(), bytes.NewReader(c), o)
+		archive.Import(t.Context(), bytes.NewReader(c), o)
 		for _, m := range o.Objects {
 			for j := range m.Sources {
 				table, err := o.Open(m, j)

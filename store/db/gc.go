@@ -259,7 +259,7 @@ func (c *collector) object(e entry) error {
 	if c.drops(m) {
 		c.lost[m.ID.Key()] = true
 		c.res.Dropped++
-		c.res.Gone = append(c.res.Gone, Gone{m, c.uses[objectName(m.ID)]})
+		c.res.Gone = append(c.res.Gone, Gone{m, c.uses[store.ObjectName(m.ID)]})
 		return nil
 	}
 	kept := m.Sources[:0:0]
@@ -284,7 +284,7 @@ func (c *collector) object(e entry) error {
 		return err
 	}
 	c.res.Objects++
-	c.res.kept[objectName(m.ID)] = true
+	c.res.kept[store.ObjectName(m.ID)] = true
 	return c.to.put(e.key, store.EncodeManifest(m))
 }
 

@@ -10,15 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"symbolize/store"
 	"symbolize/store/db/files"
 )
-
-// SchemaVersion is the version of keys and values, and of the directory. A store
-// of a newer one is refused with ErrVersion; those of older ones are read, and become
-// ones of this version with the next generation. 2 brought sources of kind JIT,
-// variants and blobs, which programs of version 1 would take for damage and drop.
-const SchemaVersion = 2
 
 // Names in the store's directory.
 const (
@@ -82,11 +75,6 @@ func generations(root string) ([]uint64, error) {
 
 func genDir(root string, gen uint64) string {
 	return filepath.Join(root, gensName, strconv.FormatUint(gen, 10))
-}
-
-func versionError(path string, schema int) error {
-	return fmt.Errorf("%s: %w: schema %d, this program knows %d", path, store.ErrVersion, schema,
-		SchemaVersion)
 }
 
 // publish turns the closed database in dir into the next generation. dir is gone

@@ -14,6 +14,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/store"
+	"symbolize/store/archive"
 	"symbolize/store/symtab"
 )
 
@@ -273,7 +274,7 @@ func TestExportImport(t *testing.T) {
 			{Info: store.SourceInfo{Kind: store.EhFrame}, Table: testTable(t, 2, 30000)}}})
 	var first, second bytes.Buffer
 	for _, b := range []*bytes.Buffer{&first, &second} {
-		if n, err := w.Export(t.Context(), b, nil); err != nil || n != 3 {
+		if n, err := archive.Export(t.Context(), b, w, nil); err != nil || n != 3 {
 			t.Fatal(n, err)
 		}
 	}
@@ -282,13 +283,13 @@ func TestExportImport(t *testing.T) {
 	}
 	to := openTestWriter(t, "")
 	for range 2 {
-		res, err := Import(t.Context(), bytes.NewReader(first.Bytes()), to)
+		res, err := archive.Import(t.Context(), bytes.NewReader(first.Bytes()), to)
 		if err != nil || len(res.Problems) > 0 || res.Objects != 3 {
 			t.Fatalf("import: %+v, %v", res, err)
 		}
 	}
 	var third bytes.Buffer
-	if _, err := to.Export(t.Context(), &third, nil); err != nil {
+	if _, err := archive.Export(t.Context(), &third, to, nil); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(first.Bytes(), third.Bytes()) {
@@ -308,12 +309,9 @@ func smallArchive(tb testing.TB, funcs int) []byte {
 	mustMerge(tb, o, &store.Contribution{Manifest: store.Manifest{ID: testID(1)}, Sources: []store.NewSource{
 		{Info: store.SourceInfo{Kind: store.DWARF}, Table: testTable(tb, 1, funcs), Raw: []byte("raw")},
 		{Info: store.SourceInfo{Kind: store.PLT}, Table: testTable(tb, 2, 3)}}})
-	var b bytes.Buffer
-	if _, err := o.exportPlain(context.Background(), &b, nil); err != nil {
-		tb.Fatal(err)
-	}
+	b := exportPlain(tb, o, nil)
 	o.Close()
-	return b.Bytes()
+	return b
 }
 
 // TestImportTruncated cuts an archive everywhere: whole objects are merged, and
@@ -323,7 +321,7 @@ func TestImportTruncated(t *testing.T) {
 	end := bytes.Index(b, []byte("objects 1\n")) + len("objects 1\n")
 	for n := range end {
 		o := store.NewOverlay()
-		res, err := Import(t.Context(), bytes.NewReader(b[:n]), o)
+		res, err := archive.Import(t.Context(), bytes.NewReader(b[:n]), o)
 		if err == nil {
 			t.Fatalf("%d of %d bytes: no error", n, len(b))
 		}
@@ -341,14 +339,14 @@ func TestImportTruncated(t *testing.T) {
 func TestImportDamaged(t *testing.T) {
 	b := smallArchive(t, 5)
 	want, _, _ := strings.Cut(string(b), "\x00")
-	if want != archiveHead {
+	if want != "symbolize-store" {
 		t.Fatalf("archive begins with %q", want)
 	}
 	for n := 512; n < len(b)-1024; n++ {
 		c := bytes.Clone(b)
 		c[n] ^= 0x55
 		o := store.NewOverlay()
-		Import(t.Context(), bytes.NewReader(c), o)
+		archive.Import(t.Context(), bytes.NewReader(c), o)
 		ms, _ := o.Find(testID(1))
 		for i := range ms {
 			for j := range ms[i].Sources {
@@ -367,10 +365,10 @@ func TestImportDamaged(t *testing.T) {
 func FuzzImport(f *testing.F) {
 	f.Add(smallArchive(f, 5))
 	f.Add(smallArchive(f, 20000)[:8192])
-	f.Add([]byte(archiveHead))
+	f.Add([]byte("symbolize-store"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o := store.NewOverlay()
-		res, err := Import(context.Background(), bytes.NewReader(b), o)
+		res, err := archive.Import(context.Background(), bytes.NewReader(b), o)
 		if err == nil && res.Objects == 0 && len(o.Objects) > 0 {
 			t.Fatal("objects from nowhere")
 		}

@@ -5,20 +5,10 @@ import (
 	"strconv"
 
 	"symbolize/store"
-	"symbolize/store/symtab"
-	"symbolize/store/unwindtab"
+	"symbolize/store/archive"
 )
 
-// The names of a source's parts, in their order: the header of the table, its blocks from 0, and
-// the captured input, if one was kept.
-const (
-	PartTable   = "table"
-	PartChunk   = "chunk-"
-	PartStrings = "strings-"
-	PartRaw     = "raw"
-)
-
-// EachPart calls put with the parts of m.Sources[i], one at a time, as an Assembly takes them. put
+// EachPart calls put with the parts of m.Sources[i], one at a time, as an archive.Assembly takes them. put
 // may keep what it gets.
 func (d *database) EachPart(m *store.Manifest, i int, put func(name string, b []byte) error) error {
 	info := &m.Sources[i]
@@ -30,16 +20,16 @@ func (d *database) EachPart(m *store.Manifest, i int, put func(name string, b []
 		}
 		return put(name, b)
 	}
-	if err := copyPart(PartTable, partHeader, 0); err != nil {
+	if err := copyPart(archive.PartTable, partHeader, 0); err != nil {
 		return err
 	}
 	for i := range info.Chunks {
-		if err := copyPart(PartChunk+strconv.Itoa(int(i)), partChunk, i); err != nil {
+		if err := copyPart(archive.PartChunk+strconv.Itoa(int(i)), partChunk, i); err != nil {
 			return err
 		}
 	}
 	for i := range info.Strings {
-		if err := copyPart(PartStrings+strconv.Itoa(int(i)), partStrings, i); err != nil {
+		if err := copyPart(archive.PartStrings+strconv.Itoa(int(i)), partStrings, i); err != nil {
 			return err
 		}
 	}
@@ -47,144 +37,5 @@ func (d *database) EachPart(m *store.Manifest, i int, put func(name string, b []
 	if err != nil || raw == nil {
 		return err
 	}
-	return put(PartRaw, raw)
-}
-
-// Assembly puts a source together again of its parts.
-type Assembly struct {
-	src  store.NewSource
-	size int
-}
-
-// NewAssembly returns an Assembly without parts of the source that a manifest describes.
-func NewAssembly(info *store.SourceInfo) *Assembly {
-	return &Assembly{src: store.NewSource{Info: *info}}
-}
-
-// limitOf bounds the next part in bytes, by its name. A part that must not come next is an error.
-func (a *Assembly) limitOf(name string) (int64, error) {
-	if t := a.src.Table; t == nil {
-		if name == PartTable {
-			return maxHeader, nil
-		}
-	} else {
-		switch name {
-		case PartRaw:
-			if a.src.Raw == nil {
-				return MaxSource, nil
-			}
-		case PartChunk + strconv.Itoa(len(t.Chunks)), PartStrings + strconv.Itoa(len(t.Strings)):
-			return int64(symtab.MaxBlock), nil
-		}
-	}
-	return 0, fmt.Errorf("%q is not the part that comes next", name)
-}
-
-// Add adds the next part and keeps it.
-func (a *Assembly) Add(name string, b []byte) error {
-	limit, err := a.limitOf(name)
-	if err != nil {
-		return err
-	}
-	if a.size += len(b); int64(len(b)) > limit || a.size > MaxSource {
-		return fmt.Errorf("%q: source of over %d bytes: %w", name, MaxSource, store.ErrTooLarge)
-	}
-	switch t := a.src.Table; {
-	case t == nil:
-		a.src.Table = &symtab.Encoded{Header: b, Digest: a.src.Info.Digest}
-	case name == PartRaw:
-		a.src.Raw = b
-	case name[0] == PartChunk[0]:
-		t.Chunks = append(t.Chunks, b)
-	default:
-		t.Strings = append(t.Strings, b)
-	}
-	return nil
-}
-
-// Source returns the source, whose table was read through: it has the digest and the blocks of its
-// header.
-func (a *Assembly) Source() (*store.NewSource, error) {
-	e := a.src.Table
-	if e == nil {
-		return nil, store.Damagef("no table")
-	}
-	var err error
-	if a.src.Info.Kind == store.Unwind {
-		err = checkUnwind(e)
-	} else {
-		err = checkTable(e)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &a.src, nil
-}
-
-// checkTable reads a table through and fills in the fields that describe takes from it.
-func checkTable(e *symtab.Encoded) error {
-	t, err := symtab.Open(e.Header, e)
-	if err != nil {
-		return err
-	}
-	if err := checkBlocks(t, e); err != nil {
-		return err
-	}
-	for p, err := range t.Pieces() {
-		if err != nil {
-			return err
-		}
-		if p.Func.Flags&symtab.Nameless == 0 {
-			e.Named += uint64(p.Range.End - p.Range.Start)
-		}
-	}
-	e.Funcs = t.NumFuncs()
-	return nil
-}
-
-// checkUnwind is checkTable for the table of an Unwind source.
-func checkUnwind(e *symtab.Encoded) error {
-	t, err := unwindtab.Open(e.Header, e)
-	if err != nil {
-		return err
-	}
-	if err := checkBlocks(t, e); err != nil {
-		return err
-	}
-	e.Funcs, _, e.Named = t.Counts()
-	return nil
-}
-
-// blockTable is a table of either format.
-type blockTable interface {
-	NumBlocks(symtab.BlockKind) int
-	Digest() ([32]byte, error)
-}
-
-// checkBlocks checks that a table has the blocks of its header and its digest, and fills
-// in its size.
-func checkBlocks(t blockTable, e *symtab.Encoded) error {
-	if t.NumBlocks(symtab.Chunk) != len(e.Chunks) || t.NumBlocks(symtab.Strings) != len(e.Strings) {
-		return store.Damagef("%d chunks and %d string blocks, header says otherwise", len(e.Chunks),
-			len(e.Strings))
-	}
-	sum, err := t.Digest()
-	if err != nil {
-		return err
-	}
-	if sum != e.Digest {
-		return store.Damagef("table has digest %x", sum)
-	}
-	sumSize(e)
-	return nil
-}
-
-// sumSize fills in the bytes of a table.
-func sumSize(e *symtab.Encoded) {
-	e.Size = int64(len(e.Header))
-	for _, list := range [][][]byte{e.Chunks, e.Strings} {
-		for _, b := range list {
-			e.Size += int64(len(b))
-		}
-	}
+	return put(archive.PartRaw, raw)
 }

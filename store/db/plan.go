@@ -78,7 +78,7 @@ func (c *collector) drops(m *store.Manifest) bool {
 	if c.opts.Since.IsZero() {
 		return false
 	}
-	day, ok := c.uses[objectName(m.ID)]
+	day, ok := c.uses[store.ObjectName(m.ID)]
 	if !ok {
 		c.res.Undated++
 		c.res.undated = append(c.res.undated, m.ID)

@@ -142,7 +142,7 @@ func checkLogs(ctx context.Context, dir string, bad func(name, text string)) err
 // appendSums returns the text of SUMS: a line per file, and last the checksum of
 // all lines before.
 func appendSums(b []byte, sums []fileSum) []byte {
-	b = fmt.Appendf(b, "symbolize generation\nschema %d\n", SchemaVersion)
+	b = fmt.Appendf(b, "symbolize generation\nschema %d\n", store.SchemaVersion)
 	for _, s := range sums {
 		b = fmt.Appendf(b, "file %s %d %08x", s.name, s.size, s.sum)
 		if s.whole != 0 {
@@ -174,8 +174,8 @@ func parseSums(path string, b []byte) ([]fileSum, error) {
 		&schema); err != nil {
 		return nil, store.Damagef("%s: no generation", path)
 	}
-	if schema > SchemaVersion {
-		return nil, versionError(path, schema)
+	if err := store.CheckSchema(path, schema); err != nil {
+		return nil, err
 	}
 	at := strings.LastIndex(string(b), "end ")
 	if at < 0 || string(b[at:]) != fmt.Sprintf("end %08x\n", crc32.Checksum(b[:at], castagnoli)) {

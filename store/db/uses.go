@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"symbolize/buildid"
+	"symbolize/store"
 	"symbolize/store/db/files"
 )
 
@@ -74,7 +75,7 @@ func markUsed(path string, ids []buildid.ID, now time.Time) (err error) {
 	}
 	var lines []string
 	for _, id := range ids {
-		if name := objectName(id); !noted[name] {
+		if name := store.ObjectName(id); !noted[name] {
 			noted[name] = true
 			lines = append(lines, name+"\n")
 		}
@@ -242,7 +243,7 @@ func (r *Reader) Used() []buildid.ID {
 	r.usedMu.Lock()
 	defer r.usedMu.Unlock()
 	return slices.SortedFunc(maps.Keys(r.used), func(a, b buildid.ID) int {
-		return cmp.Compare(objectName(a), objectName(b))
+		return cmp.Compare(store.ObjectName(a), store.ObjectName(b))
 	})
 }
 

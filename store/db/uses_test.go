@@ -62,7 +62,7 @@ func TestMarkUsed(t *testing.T) {
 			t.Fatalf("%s: %v, %v", what, last, err)
 		}
 		for n, ago := range map[int]int{1: 9, 2: 3, 3: 0} {
-			if got := last[objectName(testID(n))]; !got.Equal(day(daysAgo(ago))) {
+			if got := last[store.ObjectName(testID(n))]; !got.Equal(day(daysAgo(ago))) {
 				t.Errorf("%s: object %d: %v, %d days ago", what, n, got, ago)
 			}
 		}
@@ -74,7 +74,7 @@ func TestMarkUsed(t *testing.T) {
 	check("compacted")
 	nine := daysAgo(9).Format(dayForm)
 	if got := usesText(t, path); strings.Count(got, "\n") != 6 || strings.Contains(got, nine+"-") ||
-		!strings.Contains(got, nine+":\n"+objectName(testID(1))+"\n") {
+		!strings.Contains(got, nine+":\n"+store.ObjectName(testID(1))+"\n") {
 		t.Errorf("compacted:\n%s", got)
 	}
 }
@@ -95,13 +95,13 @@ func TestUsesDamaged(t *testing.T) {
 		}
 		mustMark(t, path, 1, 3)
 		last, err := readUses(path, time.Now())
-		if err != nil || !last[objectName(testID(3))].Equal(day(daysAgo(1))) {
+		if err != nil || !last[store.ObjectName(testID(3))].Equal(day(daysAgo(1))) {
 			t.Fatalf("%d bytes: %v, %v", n, last, err)
 		}
-		delete(last, objectName(testID(3)))
+		delete(last, store.ObjectName(testID(3)))
 		for name := range last {
-			if !strings.HasPrefix(objectName(testID(1)), name) &&
-				!strings.HasPrefix(objectName(testID(2)), name) {
+			if !strings.HasPrefix(store.ObjectName(testID(1)), name) &&
+				!strings.HasPrefix(store.ObjectName(testID(2)), name) {
 				t.Fatalf("%d bytes: %q", n, name)
 			}
 		}
@@ -196,11 +196,11 @@ func TestKeep(t *testing.T) {
 	if v := mustVerify(t, path); v.Objects != 4 || len(v.Problems) > 0 {
 		t.Errorf("verify: %+v", v)
 	}
-	if text := usesText(t, path); strings.Contains(text, objectName(testID(1))) {
+	if text := usesText(t, path); strings.Contains(text, store.ObjectName(testID(1))) {
 		t.Errorf("a dropped object keeps its day:\n%s", text)
 	}
 	last, err := readUses(path, time.Now())
-	if err != nil || !last[objectName(testID(5))].Equal(day(time.Now())) {
+	if err != nil || !last[store.ObjectName(testID(5))].Equal(day(time.Now())) {
 		t.Errorf("objects without a day are not dated: %v, %v", last, err)
 	}
 }
@@ -264,7 +264,7 @@ func TestUsedByReader(t *testing.T) {
 		t.Errorf("used: %v", used)
 	}
 	last, err := readUses(path, time.Now())
-	if at := last[objectName(testID(0))]; err != nil || !at.Equal(day(time.Now())) {
+	if at := last[store.ObjectName(testID(0))]; err != nil || !at.Equal(day(time.Now())) {
 		t.Errorf("an indexed object's day: %v, %v", at, err)
 	}
 	r.Close()

@@ -14,6 +14,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/store"
+	"symbolize/store/archive"
 	"symbolize/store/symtab"
 )
 
@@ -126,15 +127,12 @@ func TestVariants(t *testing.T) {
 	}
 	r := openTestReader(t, path)
 	check("published", r)
-	var archive bytes.Buffer
-	if _, err := r.exportPlain(t.Context(), &archive, nil); err != nil {
-		t.Fatal(err)
-	}
-	if n := bytes.Count(archive.Bytes(), []byte("blob-")); n != 6 {
+	whole := exportPlain(t, r, nil)
+	if n := bytes.Count(whole, []byte("blob-")); n != 6 {
 		t.Errorf("%d blobs in the archive, want 5 entries and one BTF", n)
 	}
 	to := openTestWriter(t, "")
-	res, err := Import(t.Context(), &archive, to)
+	res, err := archive.Import(t.Context(), bytes.NewReader(whole), to)
 	if err != nil || len(res.Problems) > 0 || res.Objects != 6 {
 		t.Fatalf("import: %+v, %v", res, err)
 	}
@@ -303,13 +301,9 @@ func TestImportDamagedBlob(t *testing.T) {
 	for load := range 2 {
 		addLoad(t, w, 0, 3*load, load)
 	}
-	var archive bytes.Buffer
-	if _, err := w.exportPlain(t.Context(), &archive, nil); err != nil {
-		t.Fatal(err)
-	}
-	b := bytes.Replace(archive.Bytes(), []byte("entry 3 "), []byte("entry 9 "), 1)
+	b := bytes.Replace(exportPlain(t, w, nil), []byte("entry 3 "), []byte("entry 9 "), 1)
 	o := store.NewOverlay()
-	res, err := Import(t.Context(), bytes.NewReader(b), o)
+	res, err := archive.Import(t.Context(), bytes.NewReader(b), o)
 	if err != nil || len(res.Problems) != 2 || !errors.Is(res.Problems[0], store.ErrDamaged) {
 		t.Fatalf("import: %+v, %v", res, err)
 	}

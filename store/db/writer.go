@@ -119,10 +119,7 @@ func checkFormat(root string) error {
 		schema < 1 || string(b) != formatText(schema) {
 		return store.Damagef("%s: no store's", path)
 	}
-	if schema > SchemaVersion {
-		return versionError(path, schema)
-	}
-	return nil
+	return store.CheckSchema(path, schema)
 }
 
 // formatText is the content of FORMAT.
@@ -164,7 +161,7 @@ func (w *Writer) start(ctx context.Context) error {
 // in it: an older program must not take up a killed one's work in db/.
 func (w *Writer) writeFormat() error {
 	format := filepath.Join(w.path, formatName)
-	text := []byte(formatText(SchemaVersion))
+	text := []byte(formatText(store.SchemaVersion))
 	have, err := files.ReadLimited(format, 4<<10)
 	if err == nil && bytes.Equal(have, text) {
 		return nil

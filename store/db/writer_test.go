@@ -243,7 +243,7 @@ func TestVersions(t *testing.T) {
 	}
 	path := newStore()
 	format := filepath.Join(path, formatName)
-	newer := SchemaVersion + 1
+	newer := store.SchemaVersion + 1
 	os.WriteFile(format, fmt.Appendf(nil, "symbolize store\nschema %d\n", newer), 0o644)
 	both(path, store.ErrVersion)
 	os.WriteFile(format, []byte("something else\n"), 0o644)

@@ -68,7 +68,7 @@ func check(ctx context.Context, b Bucket) error {
 
 // objectDir returns the prefix of the keys of an object's manifests.
 func objectDir(id buildid.ID) string {
-	return manifestDir + id.Hex()[:2] + "/" + id.Space().String() + "-" + id.Hex() + "/"
+	return manifestDir + id.Hex()[:2] + "/" + store.ObjectName(id) + "/"
 }
 
 // objectPrefix returns a prefix of the keys of all objects that id matches.

@@ -34,6 +34,6 @@
 // # What is checked
 //
 // Each object that arrives has the SHA-256 that names it, and each table its own digest
-// (db.Assembly), before anything is merged. What is damaged, absent or of another version is a
+// (archive.Assembly), before anything is merged. What is damaged, absent or of another version is a
 // Problem of the Result with its URL; the rest goes on.
 package remote

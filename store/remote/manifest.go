@@ -9,7 +9,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/store"
-	"symbolize/store/db"
+	"symbolize/store/archive"
 )
 
 const (
@@ -118,7 +118,7 @@ func appendPiece(pieces [][]piece, line string) ([][]piece, error) {
 	default:
 		return nil, fmt.Errorf("piece of source %d after %d", source, at)
 	}
-	if m := (manifest{pieces: pieces}); m.size(len(pieces)-1) > db.MaxSource+PieceSize {
+	if m := (manifest{pieces: pieces}); m.size(len(pieces)-1) > archive.MaxSource+PieceSize {
 		return nil, fmt.Errorf("source %d: %w", source, store.ErrTooLarge)
 	}
 	return pieces, nil

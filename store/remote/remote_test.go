@@ -13,6 +13,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/store"
+	"symbolize/store/archive"
 	"symbolize/store/db"
 	"symbolize/store/indexer"
 )
@@ -110,7 +111,7 @@ func digest(t *testing.T, path string) string {
 	}
 	defer r.Close()
 	var b bytes.Buffer
-	if _, err := r.Export(t.Context(), &b, nil); err != nil {
+	if _, err := archive.Export(t.Context(), &b, r, nil); err != nil {
 		t.Fatal(err)
 	}
 	return sumOf(b.Bytes())

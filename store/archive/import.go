@@ -1,4 +1,4 @@
-package db
+package archive
 
 import (
 	"archive/tar"
@@ -17,6 +17,9 @@ import (
 	"symbolize/ingest/magic"
 	"symbolize/store"
 )
+
+// maxProblems bounds the problems that are kept.
+const maxProblems = 1000
 
 // ImportResult counts the imported data.
 type ImportResult struct {
@@ -79,7 +82,7 @@ func (im *importer) run() error {
 		return errors.New("import: archive is cut off")
 	case im.packed && err != nil:
 		return fmt.Errorf("import: %w", err)
-	case err != nil || h.Name != archiveHead:
+	case err != nil || h.Name != headName:
 		return errors.New("import: no archive of a store")
 	}
 	if err := im.head(); err != nil {
@@ -90,7 +93,7 @@ func (im *importer) run() error {
 		if err == io.EOF {
 			err = errors.New("archive is cut off")
 		}
-		if err == nil && h.Name == archiveEnd {
+		if err == nil && h.Name == endName {
 			return im.end()
 		}
 		if err == nil {
@@ -114,10 +117,7 @@ func (im *importer) head() error {
 	if _, err := fmt.Sscanf(string(b), "schema %d\n", &schema); err != nil {
 		return fmt.Errorf("import: no archive of a store")
 	}
-	if schema > SchemaVersion {
-		return versionError("import", schema)
-	}
-	return nil
+	return store.CheckSchema("import", schema)
 }
 
 // end checks the last entry of the archive.
@@ -156,7 +156,7 @@ func (im *importer) entry(h *tar.Header) error {
 	if h.Typeflag != tar.TypeReg {
 		return fmt.Errorf("%q: no plain file", h.Name)
 	}
-	if dir == "" && strings.HasPrefix(file, archiveBlob) {
+	if dir == "" && strings.HasPrefix(file, blobPrefix) {
 		return im.blob(h.Name)
 	}
 	if file == "manifest" {
@@ -183,7 +183,7 @@ func (im *importer) blob(name string) error {
 	if err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}
-	if id := store.NewBlobID(data); archiveBlob+id.String() != name {
+	if id := store.NewBlobID(data); blobPrefix+id.String() != name {
 		im.problem(store.Damagef("%q: its content is that of %s", name, id))
 		return nil
 	}
@@ -208,7 +208,7 @@ func (im *importer) object(dir, name string) error {
 	if err != nil {
 		return err
 	}
-	if objectName(m.ID) != dir {
+	if store.ObjectName(m.ID) != dir {
 		return fmt.Errorf("%q: manifest is that of %s", name, m.ID)
 	}
 	im.m, im.dir, im.left = m, dir, nil
