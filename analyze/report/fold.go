@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"runtime"
@@ -34,20 +35,21 @@ func Folded(w io.Writer, p *ingest.Profile, opts FoldedOptions) error {
 	return f.write(w, f.fold())
 }
 
-// folder folds samples by the numbers of their frames' texts. Texts are numbered
-// in bytewise order, so that numbers compare as texts do.
+// folder folds samples by the numbers of their frames' texts. Texts are numbered in bytewise
+// order, so that keys, which are big-endian numbers, compare as lines do. A text has two numbers:
+// one where ';' follows it, and one where it ends the line and a space follows.
 type folder struct {
 	p     *ingest.Profile
 	opts  *FoldedOptions
-	texts []string // of frames, by number
-	first []string // comms, by number
+	texts numberedTexts // of frames
+	first numberedTexts // comms
 
-	// one holds for each location the number of its only frame's text; those with
+	// one holds for each location the inner number of its only frame's text; those with
 	// none or several have manyFrames and lie in ends and many, outermost first.
 	one  []uint32
 	many map[ingest.LocationID][]uint32
 
-	index map[commKey]uint32 // number of each comm
+	index map[commKey]uint32 // inner number of each comm
 }
 
 const manyFrames = ^uint32(0)
@@ -127,21 +129,16 @@ func (t *frameTexts) unresolved(loc *ingest.Location) uint32 {
 
 // sortTexts renumbers the texts in bytewise order.
 func (f *folder) sortTexts(t *textTable) {
-	order := t.order()
-	rank := make([]uint32, len(order))
-	f.texts = make([]string, len(order))
-	for to, from := range order {
-		rank[from] = uint32(to)
-		f.texts[to] = t.texts[from]
-	}
+	var inner []uint32
+	f.texts, inner = t.numbered()
 	for l, n := range f.one {
 		if n != manyFrames {
-			f.one[l] = rank[n]
+			f.one[l] = inner[n]
 		}
 	}
 	for _, list := range f.many {
 		for i := range list {
-			list[i] = rank[list[i]]
+			list[i] = inner[list[i]]
 		}
 	}
 }
@@ -200,8 +197,7 @@ func (f *folder) fold() []*foldTable {
 			f.foldSamples(parts[i], f.p.Samples[n*i/len(parts):n*(i+1)/len(parts)])
 			t := parts[i]
 			slices.SortFunc(t.entries, func(a, b foldEntry) int {
-				return f.compare(t.key(&a),
-					t.key(&b))
+				return bytes.Compare(t.key(&a), t.key(&b))
 			})
 		})
 	}
@@ -209,8 +205,7 @@ func (f *folder) fold() []*foldTable {
 	return parts
 }
 
-// foldSamples adds samples to t. Keys are big-endian numbers, so that they
-// compare as the texts do.
+// foldSamples adds samples to t.
 func (f *folder) foldSamples(t *foldTable, samples []ingest.Sample) {
 	key := make([]byte, 0, 1024)
 	last, comm := commKey{pid: -2}, uint32(0)
@@ -234,6 +229,7 @@ func (f *folder) foldSamples(t *foldTable, samples []ingest.Sample) {
 				key = binary.BigEndian.AppendUint32(key, n)
 			}
 		}
+		f.end(key)
 		value := s.Weight
 		if f.opts.Count {
 			value = s.Count
@@ -270,14 +266,10 @@ func (f *folder) numberComms() {
 			f.index[k] = t.number(commText(f.p.Strings[k.comm], k.pid))
 		}
 	}
-	order := t.order()
-	rank := make([]uint32, len(order))
-	for to, from := range order {
-		rank[from] = uint32(to)
-		f.first = append(f.first, t.texts[from])
-	}
+	var inner []uint32
+	f.first, inner = t.numbered()
 	for k, n := range f.index {
-		f.index[k] = rank[n]
+		f.index[k] = inner[n]
 	}
 }
 

@@ -3,12 +3,10 @@ package report
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // foldLine is one line of the output.
@@ -29,7 +27,7 @@ func (f *folder) merge(parts []*foldTable) []foldLine {
 		var first []byte
 		for i, t := range parts {
 			if at[i] < len(t.entries) {
-				if key := t.key(&t.entries[at[i]]); first == nil || f.compare(key, first) < 0 {
+				if key := t.key(&t.entries[at[i]]); first == nil || bytes.Compare(key, first) < 0 {
 					first = key
 				}
 			}
@@ -52,12 +50,12 @@ func (f *folder) merge(parts []*foldTable) []foldLine {
 func (f *folder) write(w io.Writer, parts []*foldTable) error {
 	lines := f.merge(parts)
 	exact := func(a, b foldLine) int {
-		if !f.beginsOther(a.key, b.key) {
-			return f.compare(a.key, b.key)
+		if !f.beginsOther(a.key, b.key) && !f.beginsOther(b.key, a.key) {
+			return bytes.Compare(a.key, b.key)
 		}
 		return bytes.Compare(f.appendLine(nil, &a), f.appendLine(nil, &b))
 	}
-	if !slices.IsSortedFunc(lines, exact) {
+	if (f.texts.begins || f.first.begins) && !slices.IsSortedFunc(lines, exact) {
 		slices.SortFunc(lines, exact)
 	}
 	out := bufio.NewWriterSize(w, 64<<10)
@@ -71,52 +69,31 @@ func (f *folder) write(w io.Writer, parts []*foldTable) error {
 	return out.Flush()
 }
 
-// difference returns the first bytes in which two keys differ, and the texts
-// there; both are whole numbers.
-func (f *folder) difference(a, b []byte) (at int, x, y uint32) {
-	n := min(len(a), len(b))
-	for i := 0; i < n; i += 4 {
-		x, y = binary.BigEndian.Uint32(a[i:]), binary.BigEndian.Uint32(b[i:])
-		if x != y {
-			return i, x, y
-		}
-	}
-	return n, 0, 0
+// end puts the number of a text at the end of the line into the end of a key.
+func (f *folder) end(key []byte) {
+	last := len(key) - 4
+	n := binary.BigEndian.Uint32(key[last:])
+	binary.BigEndian.PutUint32(key[last:], f.at(last).last[n])
 }
 
-// compare orders keys as the texts of their lines. Numbers compare as texts
-// followed by ';' do; the last text of a line is followed by a space instead, and
-// no character sorts before that.
-func (f *folder) compare(a, b []byte) int {
-	i, x, y := f.difference(a, b)
-	switch {
-	case i == min(len(a), len(b)):
-		return cmp.Compare(len(a), len(b))
-	case i+4 == len(a) && strings.HasPrefix(f.text(i, y), f.text(i, x)):
-		return -1
-	case i+4 == len(b) && strings.HasPrefix(f.text(i, x), f.text(i, y)):
-		return 1
-	}
-	return cmp.Compare(x, y)
-}
-
-// beginsOther reports whether the whole text of one line is the beginning of the
-// other's and a space follows there too, so that the order depends on the value.
+// beginsOther reports whether the whole text of line a is the beginning of b's and a space
+// follows there too, so that the order depends on the value.
 func (f *folder) beginsOther(a, b []byte) bool {
-	i, x, y := f.difference(a, b)
-	if i == min(len(a), len(b)) {
+	last := len(a) - 4
+	if len(a) > len(b) || !bytes.Equal(a[:last], b[:last]) {
 		return false
 	}
-	tx, ty := f.text(i, x), f.text(i, y)
-	return i+4 == len(a) && spaceAfter(ty, tx) || i+4 == len(b) && spaceAfter(tx, ty)
+	t := f.at(last)
+	x, y := binary.BigEndian.Uint32(a[last:]), binary.BigEndian.Uint32(b[last:])
+	return spaceAfter(t.texts[y], t.texts[x])
 }
 
-// text is that of number n at byte i of a key: a comm, then frames.
-func (f *folder) text(i int, n uint32) string {
+// at returns the texts whose numbers are at byte i of a key: comms, then frames.
+func (f *folder) at(i int) *numberedTexts {
 	if i == 0 {
-		return f.first[n]
+		return &f.first
 	}
-	return f.texts[n]
+	return &f.texts
 }
 
 // appendLine appends a line to b.
@@ -125,7 +102,7 @@ func (f *folder) appendLine(b []byte, line *foldLine) []byte {
 		if i > 0 {
 			b = append(b, ';')
 		}
-		b = append(b, f.text(i, binary.BigEndian.Uint32(line.key[i:]))...)
+		b = append(b, f.at(i).texts[binary.BigEndian.Uint32(line.key[i:])]...)
 	}
 	b = strconv.AppendUint(append(b, ' '), line.value, 10)
 	return append(b, '\n')

@@ -25,27 +25,63 @@ func (t *textTable) number(s string) uint32 {
 	return n
 }
 
-// order gives the numbers in the order of the texts in sorted lines,
-// where most are followed by ';'.
-func (t *textTable) order() []uint32 {
-	order := make([]uint32, len(t.texts))
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	slices.SortFunc(order, func(a, b uint32) int { return compareBefore(t.texts[a], t.texts[b]) })
-	return order
+// numberedTexts are the texts of a table by numbers in the order of lines, each under two
+// numbers: one where ';' follows, its inner number, and one where a space does.
+type numberedTexts struct {
+	texts  []string
+	last   []uint32 // by inner number: the other
+	begins bool     // a text begins with another and a space
 }
 
-// compareBefore compares a+";" with b+";".
-func compareBefore(a, b string) int {
+// numbered returns the texts in their order, and the inner number of each by its number in
+// the table.
+func (t *textTable) numbered() (out numberedTexts, inner []uint32) {
+	order := make([]textEnd, 0, 2*len(t.texts))
+	for i := range t.texts {
+		order = append(order, textEnd{uint32(i), ';'}, textEnd{uint32(i), ' '})
+	}
+	slices.SortFunc(order, func(a, b textEnd) int {
+		return compareEnded(t.texts[a.text], a.end, t.texts[b.text], b.end)
+	})
+	inner, ends := make([]uint32, len(t.texts)), make([]uint32, len(t.texts))
+	out.texts, out.last = make([]string, len(order)), make([]uint32, len(order))
+	for n, e := range order {
+		out.texts[n] = t.texts[e.text]
+		if e.end == ';' {
+			inner[e.text] = uint32(n)
+			continue
+		}
+		ends[e.text] = uint32(n)
+		// The texts that begin with this one and a space follow it.
+		if n+1 < len(order) && spaceAfter(t.texts[order[n+1].text], out.texts[n]) {
+			out.begins = true
+		}
+	}
+	for text, n := range inner {
+		out.last[n] = ends[text]
+	}
+	return out, inner
+}
+
+// textEnd is a text and the byte that follows it in a line.
+type textEnd struct {
+	text uint32
+	end  byte
+}
+
+// compareEnded compares a and then endA with b and then endB.
+func compareEnded(a string, endA byte, b string, endB byte) int {
 	n := min(len(a), len(b))
-	if c := cmp.Compare(a[:n], b[:n]); c != 0 || len(a) == len(b) {
+	if c := cmp.Compare(a[:n], b[:n]); c != 0 {
 		return c
 	}
-	if len(a) > n {
-		return cmp.Compare(a[n], ';')
+	switch {
+	case len(a) > n:
+		return cmp.Or(cmp.Compare(a[n], endB), 1)
+	case len(b) > n:
+		return cmp.Or(cmp.Compare(endA, b[n]), -1)
 	}
-	return cmp.Compare(';', b[n])
+	return cmp.Compare(endA, endB)
 }
 
 // foldTable adds up values by key: open addressing over keys in one arena.
