@@ -115,6 +115,7 @@ var pasted = []struct {
 		"   3:     0x55d2e6b40212 - <unknown>\n", 1, []ingest.Reason{ingest.MapsNotSaved}},
 	{"mappings of /proc before it", "00400000-00401000 r--p 00000000 08:01 77   /tmp/gone\n" +
 		"cut\n7f0000401000-7f0000402000 r-xp 00001000 08:01 77                         /srv/fixed\n" +
+		"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n" +
 		"   1:     0x7f0000401212 - <unknown>{ " + secondPlace + "}\n", 1, nil},
 	{"an oops by its release", release + " collatz+0x18/0x48{ (" + loopLine + ")}\n", 1, nil},
 	{"an oops, tainted", strings.Replace(release, "Not tainted", "Tainted: G        W  OE", 1) +

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"path"
 	"slices"
@@ -133,21 +134,12 @@ func newMapped(start, end, offset []byte, file string) (m mapped, ok bool) {
 func (p *process) at(pc uint64) *mapped {
 	if !p.sorted {
 		slices.SortStableFunc(p.maps, func(a, b mapped) int {
-			if a.start < b.start {
-				return -1
-			}
-			return min(int(a.start-b.start), 1)
+			return cmp.Compare(a.start, b.start)
 		})
 		p.sorted = true
 	}
 	i, found := slices.BinarySearchFunc(p.maps, pc, func(m mapped, pc uint64) int {
-		switch {
-		case m.start < pc:
-			return -1
-		case m.start > pc:
-			return 1
-		}
-		return 0
+		return cmp.Compare(m.start, pc)
 	})
 	if !found {
 		i--
