@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
@@ -29,6 +30,7 @@ type fileCode struct {
 	finder   *resolve.Finder
 	manifest *store.Manifest
 	base     addr.Addr // address, as linked, of a kernel's table address 0
+	built    time.Time // when the file was written; zero if it comes out of a bundle
 	err      error     // why there is no file
 }
 
@@ -111,6 +113,9 @@ func (c *Finder) openFor(o *ingest.Object) *fileCode {
 		if why == nil {
 			fc := &fileCode{file: f, closer: closer, manifest: m,
 				finder: resolve.NewFinder(c.o.View, m)}
+			if fi, err := closer.Stat(); err == nil {
+				fc.built = fi.ModTime()
+			}
 			if o.Kind == ingest.Kernel {
 				if fc.base, why = resolve.LinkedText(f); why != nil {
 					return &fileCode{err: why, closer: closer}
@@ -181,7 +186,7 @@ func unique(list []string) []string {
 
 // openCode opens a file and proves it to be the object: by its build ID, and with code
 // in it.
-func openCode(name string, want buildid.ID) (*elf.File, io.Closer, error) {
+func openCode(name string, want buildid.ID) (*elf.File, *os.File, error) {
 	file, err := regular.Open(name)
 	if err != nil {
 		return nil, nil, err
@@ -345,7 +350,7 @@ func (c *Finder) fileLines(f *fileCode, start addr.Addr, offsets []int) []report
 		}
 		l, inner := &lines[i], &frames[0]
 		l.File, l.Line, l.Column = f.finder.Text(inner.File), inner.Line, inner.Column
-		l.Source, l.FileLines = c.sources.line(l.File, l.Line)
+		l.Source, l.FileLines = c.sources.line(l.File, l.Line, f.file.Name, f.built)
 		for k := len(frames) - 2; k >= 0 && !c.o.NoInlines; k-- {
 			l.Inlined = append(l.Inlined, f.finder.Text(frames[k].Name))
 		}

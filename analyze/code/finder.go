@@ -27,8 +27,11 @@ type Options struct {
 	// Paths are files and directories of users' choice, searched before recorded paths.
 	Paths      []string
 	SourceDirs []string // of source files
-	Names      resolve.NamePolicy
-	NoInlines  bool
+	// Recorded: source files are looked for at their recorded paths, too. Those that are younger
+	// than the file with the code are not used.
+	Recorded  bool
+	Names     resolve.NamePolicy
+	NoInlines bool
 }
 
 // Finder finds the code of functions: of BPF programs in captures and the store, of all others
@@ -59,7 +62,7 @@ type bpfLoad struct {
 
 // NewFinder returns a Finder without captures.
 func NewFinder(ctx context.Context, o Options) *Finder {
-	return &Finder{ctx: ctx, o: &o, sources: newSourceDirs(o.SourceDirs),
+	return &Finder{ctx: ctx, o: &o, sources: newSourceDirs(o.SourceDirs, o.Recorded),
 		loads: make(map[buildid.Key][]bpfLoad), asked: make(map[uint32]bool),
 		dumps: make(map[buildid.Key]*dumpCode),
 		files: make(map[buildid.Key]*fileCode), kernels: make(map[buildid.Key]*symbolFinder)}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"time"
 
 	"symbolize/analyze/report"
 	"symbolize/ingest"
@@ -91,7 +92,7 @@ func (c *Finder) dumpLines(list []jitdump.Line, offsets []int) []report.CodeLine
 		}
 		l := &list[k-1]
 		lines[i] = report.CodeLine{File: l.File, Line: l.Line, Column: l.Column}
-		lines[i].Source, lines[i].FileLines = c.sources.line(l.File, l.Line)
+		lines[i].Source, lines[i].FileLines = c.sources.line(l.File, l.Line, "", time.Time{})
 	}
 	return lines
 }

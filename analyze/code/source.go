@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"symbolize/ingest/regular"
 )
@@ -20,11 +21,17 @@ type sourceDirs struct {
 	dirs  []string
 	roots []*os.Root // of dirs; nil for those that cannot be opened, or were not tried
 	tried bool
-	files map[string][][]byte // lines by recorded path; nil if there is no such file
+	// recorded: files at their recorded paths are taken, too.
+	recorded bool
+	files    map[sourceKey][][]byte // their lines; nil if there is no such file
+	newer    []newerSource
 }
 
-func newSourceDirs(dirs []string) *sourceDirs {
-	return &sourceDirs{dirs: dirs, files: make(map[string][][]byte)}
+// sourceKey is a source file of an object: by its recorded path, and the path of the object.
+type sourceKey struct{ file, object string }
+
+func newSourceDirs(dirs []string, recorded bool) *sourceDirs {
+	return &sourceDirs{dirs: dirs, recorded: recorded, files: make(map[sourceKey][][]byte)}
 }
 
 // Close closes the directories.
@@ -38,15 +45,21 @@ func (s *sourceDirs) Close() error {
 	return err
 }
 
-// line returns the text of a line, "" if it cannot be had, and how many lines its file has.
-func (s *sourceDirs) line(file string, line uint32) (text string, of int) {
-	if len(s.dirs) == 0 || file == "" || line == 0 {
+// line returns the text of a line of the source of an object, "" if it cannot be had, and how many
+// lines its file has. built is when the object was written, zero if that is not known.
+func (s *sourceDirs) line(file string, line uint32, object string, built time.Time) (
+	text string, of int) {
+	if len(s.dirs) == 0 && !s.recorded || file == "" || line == 0 {
 		return "", 0
 	}
-	lines, ok := s.files[file]
+	key := sourceKey{file, object}
+	lines, ok := s.files[key]
 	if !ok {
 		lines = s.read(file)
-		s.files[file] = lines
+		if lines == nil && s.recorded {
+			lines = s.recordedSource(file, object, built)
+		}
+		s.files[key] = lines
 	}
 	if uint64(line) > uint64(len(lines)) {
 		return "", len(lines)
@@ -72,7 +85,7 @@ func (s *sourceDirs) read(file string) [][]byte {
 				continue
 			}
 			if data, err := readSource(root, rest); err == nil {
-				return bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n"))
+				return splitLines(data)
 			}
 		}
 		_, rest, _ = strings.Cut(rest, "/")
@@ -86,10 +99,19 @@ func readSource(root *os.Root, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return readAll(f)
+}
+
+// readAll reads a source file of bounded size.
+func readAll(f *os.File) ([]byte, error) {
 	if fi, err := f.Stat(); err != nil {
 		return nil, err
 	} else if fi.Size() > maxSource {
 		return nil, fs.ErrInvalid
 	}
 	return io.ReadAll(io.LimitReader(f, maxSource))
+}
+
+func splitLines(data []byte) [][]byte {
+	return bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n"))
 }

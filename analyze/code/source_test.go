@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // TestSourceDirs: recorded paths are looked up whole, then by their ends, and never lead
@@ -26,7 +27,7 @@ func TestSourceDirs(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSourceDirs([]string{filepath.Join(dir, "none"), filepath.Join(dir, "src"),
-		filepath.Join(dir, "more")})
+		filepath.Join(dir, "more")}, false)
 	defer s.Close()
 	for _, tt := range []struct {
 		file string
@@ -42,12 +43,75 @@ func TestSourceDirs(t *testing.T) {
 			t.Errorf("%s:%d is %q, want %q", tt.file, tt.line, got, tt.want)
 		}
 	}
-	if got := textOf(newSourceDirs(nil), "/etc/passwd", 1); got != "" {
+	if got := textOf(newSourceDirs(nil, false), "/etc/passwd", 1); got != "" {
 		t.Errorf("without --source-dir: %q", got)
 	}
 }
 
 func textOf(s *sourceDirs, file string, line uint32) string {
-	text, _ := s.line(file, line)
+	text, _ := s.line(file, line, "", time.Time{})
 	return text
+}
+
+// TestRecordedSource: a file at the recorded path is read if its name is that of source code and it
+// is not younger than the object; hostile debug information gets nothing else printed.
+func TestRecordedSource(t *testing.T) {
+	dir := t.TempDir()
+	built := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	write := func(name string, changed time.Time) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte("first\nsecond\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(file, changed, changed); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	link := filepath.Join(dir, "link.c")
+	key := write("key", built)
+	if err := os.Symlink(key, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "dir.c"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	huge := write("huge.c", built)
+	if err := os.Truncate(huge, maxSource+1); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(huge, built, built); err != nil {
+		t.Fatal(err)
+	}
+	old, young := write("old.c", built), write("young.c", built.Add(time.Second))
+	f := &Finder{sources: newSourceDirs(nil, true)}
+	for _, tt := range []struct {
+		name, file string
+		built      time.Time
+		want       string
+	}{
+		{"older", old, built, "second"},
+		{"younger", young, built, ""},
+		{"no time of the object", old, time.Time{}, ""},
+		{"no name of source code", key, built, ""},
+		{"a link to such a file", link, built, ""},
+		{"a directory", filepath.Join(dir, "dir.c"), built, ""},
+		{"a device", "/dev/zero", built, ""},
+		{"too large", huge, built, ""},
+		{"relative", "old.c", built, ""},
+		{"not there", filepath.Join(dir, "none.c"), built, ""},
+	} {
+		if got, _ := f.sources.line(tt.file, 2, tt.name, tt.built); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	want := "no source of " + young + ": it was changed at 2026-01-02 03:04:06, and younger was " +
+		"written at 2026-01-02 03:04:05"
+	if got := f.Newer(); len(got) != 1 || got[0] != want {
+		t.Errorf("newer: %q", got)
+	}
+	f.sources = newSourceDirs(nil, false)
+	if got, _ := f.sources.line(old, 2, "x", built); got != "" {
+		t.Errorf("switched off: %q", got)
+	}
 }

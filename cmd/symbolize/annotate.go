@@ -185,6 +185,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
 	}
 	s.printWarnings(p)
 	an := report.NewAnnotation(p, finder, opts)
+	s.a.noteNewer(finder)
 	if len(an.Functions)+len(an.Missing) == 0 {
 		return o.nothing(p, finder, &opts)
 	}
@@ -209,11 +210,19 @@ func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
 	return nil
 }
 
+// noteNewer prints which source files were not used.
+func (a *app) noteNewer(f *code.Finder) {
+	for _, text := range f.Newer() {
+		a.warn(text, "--source-dir DIR takes it all the same, below DIR")
+	}
+}
+
 // codeOptions are the places in which code is searched.
 func (s *session) codeOptions(sourceDirs []string) code.Options {
 	_, with := analyze.SplitBundles(s.o.with)
 	return code.Options{View: s.View(), Bundles: s.Bundles(),
 		Paths: slices.Concat(with, s.o.symfs, s.o.vmlinux), SourceDirs: sourceDirs,
+		Recorded: s.a.local(nil, s.o.noLocal) != nil,
 		Names: s.o.policy, NoInlines: s.o.noInlines}
 }
 

@@ -103,6 +103,7 @@ func (o *reportOptions) write(ctx context.Context, s *session, captures []string
 		Limit: reportFunctions, Demangler: demangler}); err != nil {
 		return err
 	}
+	s.a.noteNewer(finder)
 	return s.a.writeOutput(o.output, true, func(w io.Writer) error { return g.WriteHTML(w) })
 }
 
