@@ -223,7 +223,7 @@ func (s *session) codeOptions(sourceDirs []string) code.Options {
 	return code.Options{View: s.View(), Bundles: s.Bundles(),
 		Paths: slices.Concat(with, s.o.symfs, s.o.vmlinux), SourceDirs: sourceDirs,
 		Recorded: s.a.local(nil, s.o.noLocal) != nil,
-		Names: s.o.policy, NoInlines: s.o.noInlines}
+		Names:    s.o.policy, NoInlines: s.o.noInlines}
 }
 
 // loadCode reads the captures, adds their programs to the finder and names the locations. Names

@@ -15,7 +15,7 @@ import (
 // TestAnnotateRecordedSource has source text without a flag from where the compiler found it,
 // unless that was changed after the program was written, or the search on this host is off.
 func TestAnnotateRecordedSource(t *testing.T) {
-	const recorded = "/srv/app/src" // in the program's debug information
+	const recorded = "/srv/app/src"                   // in the program's debug information
 	src := fmt.Sprintf("/tmp/s%06d", os.Getpid()%1e6) // of the same length
 	if err := os.Mkdir(src, 0o700); err != nil {
 		t.Skip("SKIPPED: needs a directory in /tmp: ", err)
