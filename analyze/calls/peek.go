@@ -2,9 +2,11 @@ package calls
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"symbolize/analyze/calltree"
@@ -27,7 +29,7 @@ type Peeked struct {
 	Callers []Call `json:"callers"`
 	Callees []Call `json:"callees"`
 
-	suffix string
+	label, suffix string
 }
 
 // Call is a caller or callee.
@@ -36,7 +38,7 @@ type Call struct {
 	Item
 	Inlined bool `json:"inlined,omitempty"` // the callee was inlined into the caller
 
-	suffix string
+	label, suffix string
 }
 
 // NewPeek finds the functions whose printed name matches.
@@ -45,21 +47,32 @@ func NewPeek(p *ingest.Profile, match *regexp.Regexp, opts Options) *Peek {
 	t := &Peek{Head: newHead(p, s, &opts), Functions: []Peeked{}}
 	full := report.NewDemangler(report.Full)
 	matches := func(n *calltree.Node) bool { return match.MatchString(n.Name) }
-	for _, n := range s.Peek(matches) {
+	found := s.Peek(matches)
+	var nodes []calltree.NodeID
+	for _, n := range found {
+		nodes = append(nodes, n.Node)
+		for _, c := range slices.Concat(n.Callers, n.Callees) {
+			nodes = append(nodes, c.Node)
+		}
+	}
+	slices.Sort(nodes)
+	shown := LookAlikes(s.Nodes, slices.Compact(nodes), full)
+	for _, n := range found {
 		node := &s.Nodes[n.Node]
 		t.Functions = append(t.Functions, Peeked{Flat: n.Flat, Cum: n.Cum, Item: NewItem(node, full),
-			Callers: newCalls(s, n.Callers, full), Callees: newCalls(s, n.Callees, full),
-			suffix: ObjectSuffix(node)})
+			Callers: newCalls(s, n.Callers, full, shown), Callees: newCalls(s, n.Callees, full, shown),
+			label: cmp.Or(shown[n.Node], node.Name), suffix: ObjectSuffix(node)})
 	}
 	return t
 }
 
-func newCalls(s *calltree.Stacks, calls []calltree.Call, full *report.Demangler) []Call {
+func newCalls(s *calltree.Stacks, calls []calltree.Call, full *report.Demangler,
+	shown map[calltree.NodeID]string) []Call {
 	list := make([]Call, len(calls))
 	for i, c := range calls {
 		n := &s.Nodes[c.Node]
 		list[i] = Call{Value: c.Value, Item: NewItem(n, full), Inlined: c.Inlined,
-			suffix: ObjectSuffix(n)}
+			label: cmp.Or(shown[c.Node], n.Name), suffix: ObjectSuffix(n)}
 	}
 	return list
 }
@@ -80,7 +93,7 @@ func (t *Peek) WriteText(w io.Writer, style table.Style) error {
 			numbers := fmt.Sprintf("%10s %6s %10s %6s %17s  ", table.Quantity(f.Flat, t.Unit),
 				table.Percent(f.Flat, t.Total), table.Quantity(f.Cum, t.Unit),
 				table.Percent(f.Cum, t.Total), "")
-			WriteRow(out, style, numbers, table.Bold, f.Name, f.suffix)
+			WriteRow(out, style, numbers, table.Bold, f.label, f.suffix)
 			for j := range f.Callees {
 				t.writeCall(out, style, f, &f.Callees[j])
 			}
@@ -95,7 +108,7 @@ func (t *Peek) writeCall(w *bufio.Writer, style table.Style, f *Peeked, c *Call)
 	if c.Inlined {
 		suffix = " [inlined]" + suffix
 	}
-	WriteRow(w, style, numbers, table.Plain, c.Name, suffix)
+	WriteRow(w, style, numbers, table.Plain, c.label, suffix)
 }
 
 // WriteJSON writes the functions as one JSON object.

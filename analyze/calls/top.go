@@ -2,6 +2,7 @@ package calls
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 
@@ -32,7 +33,7 @@ type TopRow struct {
 	Cum  uint64 `json:"cum"`  // where it was on the stack, recursion counted once
 	Item
 
-	suffix string
+	label, suffix string
 }
 
 // Item is a node in JSON.
@@ -73,10 +74,15 @@ func NewTop(p *ingest.Profile, opts TopOptions) *Top {
 		rows = rows[:opts.Limit]
 	}
 	full := report.NewDemangler(report.Full)
+	nodes := make([]calltree.NodeID, len(rows))
+	for i := range rows {
+		nodes[i] = rows[i].Node
+	}
+	shown := LookAlikes(s.Nodes, nodes, full)
 	for _, r := range rows {
 		n := &s.Nodes[r.Node]
 		t.Rows = append(t.Rows, TopRow{Flat: r.Flat, Cum: r.Cum, Item: NewItem(n, full),
-			suffix: ObjectSuffix(n)})
+			label: cmp.Or(shown[r.Node], n.Name), suffix: ObjectSuffix(n)})
 	}
 	return t
 }
@@ -94,7 +100,7 @@ func (t *Top) WriteText(w io.Writer, style table.Style) error {
 			numbers := fmt.Sprintf(row, table.Quantity(r.Flat, t.Unit),
 				table.Percent(r.Flat, t.Total), table.Percent(sum, t.Total),
 				table.Quantity(r.Cum, t.Unit), table.Percent(r.Cum, t.Total))
-			WriteRow(out, style, numbers, table.Heat(r.Flat, t.Total), r.Name, r.suffix)
+			WriteRow(out, style, numbers, table.Heat(r.Flat, t.Total), r.label, r.suffix)
 		}
 		if t.Left > 0 {
 			fmt.Fprintf(out, "%s more rows\n", table.Thousands(uint64(t.Left)))

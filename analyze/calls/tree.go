@@ -2,6 +2,7 @@ package calls
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -41,7 +42,7 @@ type Branch struct {
 	Left     uint64    `json:"left_out,omitempty"`
 	Children []*Branch `json:"children,omitempty"`
 
-	suffix string
+	label, suffix string
 }
 
 // NewTree builds the call tree of one event, heaviest branches first.
@@ -55,6 +56,7 @@ func NewTree(p *ingest.Profile, opts TreeOptions) *Tree {
 		t.Direction = "callers"
 	}
 	full := report.NewDemangler(report.Full)
+	shown := LookAlikes(s.Nodes, distinct(tree.Nodes), full)
 	branches := make([]*Branch, len(tree.Nodes))
 	for i := range tree.Nodes {
 		n := &tree.Nodes[i]
@@ -63,7 +65,7 @@ func NewTree(p *ingest.Profile, opts TreeOptions) *Tree {
 		}
 		node := &s.Nodes[n.Node]
 		b := &Branch{Cum: n.Cum, Flat: n.Flat, Item: NewItem(node, full), Inlined: n.Inlined,
-			Left: n.Left, suffix: ObjectSuffix(node)}
+			Left: n.Left, label: cmp.Or(shown[n.Node], node.Name), suffix: ObjectSuffix(node)}
 		branches[i] = b
 		if n.Parent == 0 {
 			t.Roots = append(t.Roots, b)
@@ -127,7 +129,7 @@ func (t *Tree) writeBranch(w *bufio.Writer, style table.Style, b *Branch, level 
 	if 2*b.Inlined > b.Cum {
 		suffix = " [inlined]" + suffix
 	}
-	WriteRow(w, style, numbers, table.Heat(b.Flat, t.Total), b.Name, suffix)
+	WriteRow(w, style, numbers, table.Heat(b.Flat, t.Total), b.label, suffix)
 }
 
 // WriteJSON writes the tree as one JSON object.

@@ -66,9 +66,9 @@ type Row struct {
 	P           *float64 `json:"p,omitempty"`
 	Significant bool     `json:"significant,omitempty"`
 
-	node   calltree.NodeID
-	suffix string
-	judged bool // by Cum
+	node          calltree.NodeID
+	label, suffix string // as the table shows them
+	judged        bool   // by Cum
 }
 
 // The values of Status.
@@ -196,6 +196,19 @@ func of(values [][]float64, node int) []float64 {
 	return list
 }
 
+// label names the rows as the table shows them.
+func (d *Diff) label(t *valueTable) {
+	nodes := make([]calltree.NodeID, len(d.Rows))
+	for i := range d.Rows {
+		nodes[i] = d.Rows[i].node
+	}
+	shown := calls.LookAlikes(t.nodes, nodes, t.full)
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		r.label = cmp.Or(shown[r.node], r.Name)
+	}
+}
+
 // addRows makes a row of each node that has enough on either side, tests them, and judges.
 func (d *Diff) addRows(t *valueTable, opts *Options) {
 	var tests []twoSides
@@ -230,6 +243,7 @@ func (d *Diff) addRows(t *valueTable, opts *Options) {
 		}
 		d.Rows = append(d.Rows, r)
 	}
+	d.label(t)
 	p := pValues(tests, len(t.base.flat), len(t.sides.flat))
 	for i, v := range holm(p) {
 		d.Rows[i].P, d.Rows[i].Significant = &v, v < opts.Alpha
@@ -290,8 +304,8 @@ func (d *Diff) FailedText(r *Row) string {
 	v := r.Value()
 	from, to := d.quantity(v.Base), d.quantity(v.New)
 	if v.Change == nil {
-		return fmt.Sprintf("%s is new, with %s", r.Name, to)
+		return fmt.Sprintf("%s is new, with %s", r.label, to)
 	}
-	return fmt.Sprintf("%s grew by %s, from %s to %s", r.Name,
+	return fmt.Sprintf("%s grew by %s, from %s to %s", r.label,
 		strings.TrimPrefix(changeText(v), "+"), from, to)
 }

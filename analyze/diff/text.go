@@ -182,7 +182,7 @@ func (d *Diff) writeRow(w *bufio.Writer, style table.Style, numbers string, r *R
 	case v.Delta < 0:
 		color = table.Green
 	}
-	calls.WriteRow(w, style, numbers, color, r.Name, r.suffix)
+	calls.WriteRow(w, style, numbers, color, r.label, r.suffix)
 }
 
 // WriteJSON writes the comparison as one JSON object.

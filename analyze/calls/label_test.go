@@ -1,0 +1,61 @@
+package calls
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+
+	"symbolize/analyze/table"
+	"symbolize/fixtures/profilebuild"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+)
+
+// TestLookAlikes: functions that have one short name are told apart in every table, by template
+// arguments, or by parameters where they differ in these alone; others keep their name.
+func TestLookAlikes(t *testing.T) {
+	b := profilebuild.New(profilebuild.Clock())
+	x := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/x"}})
+	y := b.Object(ingest.Object{File: ingest.FileRef{Path: "/lib/y.so"}})
+	var stack []profilebuild.Place
+	for i, symbol := range []string{"_ZN1n4sortIiEEvT_", "_ZN1n4sortIcEEvT_", // n::sort<T>(T)
+		"_ZN1n1gEi", "_ZN1n1gEd", // n::g(int), n::g(double)
+		"_ZN1n4sortIlEEvT_", "_ZN1n5aloneIiEEvT_", "main"} {
+		p := profilebuild.Place{Object: x, Offset: addr.Offset(i + 1)}
+		if symbol == "_ZN1n4sortIlEEvT_" {
+			p.Object = y // the only one of its object
+		}
+		b.Name(p, 0, profilebuild.Frame{Name: symbol})
+		stack = append(stack, p)
+	}
+	b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 1, Stack: stack})
+	p := b.Profile()
+	top, tree := NewTop(p, TopOptions{}), NewTree(p, TreeOptions{})
+	peek := NewPeek(p, regexp.MustCompile(`^n::g$`), Options{})
+	for name, tt := range map[string]struct {
+		write func(*bytes.Buffer) error
+		want  []string
+	}{
+		"top": {func(w *bytes.Buffer) error { return top.WriteText(w, table.Style{}) }, []string{
+			"  n::sort<int>  (x)\n", "  n::sort<char>  (x)\n", "  n::g(int)  (x)\n",
+			"  n::g(double)  (x)\n", "  n::sort  (y.so)\n", "  n::alone  (x)\n", "  main  (x)\n"}},
+		"tree": {func(w *bytes.Buffer) error { return tree.WriteText(w, table.Style{}) }, []string{
+			"n::sort<int>  (x)\n", "n::g(int)  (x)\n", "n::sort  (y.so)\n"}},
+		"peek": {func(w *bytes.Buffer) error { return peek.WriteText(w, table.Style{}) }, []string{
+			"n::g(int)  (x)\n", "n::g(double)  (x)\n", "n::sort  (x)\n", "n::sort  (y.so)\n"}},
+	} {
+		var out bytes.Buffer
+		if err := tt.write(&out); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: no %q in\n%s", name, want, out.String())
+			}
+		}
+	}
+	if r := top.Rows[0]; r.Name != "n::sort" || r.FullName != "void n::sort<int>(int)" {
+		t.Errorf("JSON has %q, %q", r.Name, r.FullName)
+	}
+}
