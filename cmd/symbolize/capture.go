@@ -24,6 +24,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record"
+	"symbolize/ingest/record/check"
 	"symbolize/ingest/record/sampler"
 )
 
@@ -196,7 +197,7 @@ type checkNeed struct {
 
 // runCaptureCheck prints the missing rights and settings, one line each.
 func runCaptureCheck(a *app, format string) error {
-	needs := record.Check()
+	needs := check.Host()
 	facts := checkResult{Missing: []checkNeed{}}
 	for _, n := range needs {
 		facts.Missing = append(facts.Missing, checkNeed{n.Name, n.For, n.Fix, n.Option, n.Fatal})

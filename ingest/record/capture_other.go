@@ -13,11 +13,5 @@ func Record(context.Context, *bundle.Writer, Options) (*Summary, error) {
 	return nil, ErrUnsupported
 }
 
-// Check reports that captures are made on Linux only.
-func Check() []Need {
-	return []Need{{Name: "Linux", For: "anything", Fix: "run it on the host to be captured",
-		Fatal: true}}
-}
-
 // SharesTerminal reports false: there is no command.
 func SharesTerminal() bool { return false }

@@ -20,6 +20,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/record/bpfread"
+	"symbolize/ingest/record/check"
 )
 
 // loaderEnv makes the test binary a program that loads BPF programs, "COUNT LIFE":
@@ -84,7 +85,7 @@ func needLive(t *testing.T) {
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
 		t.Skip("SKIPPED: live tests run with SYMBOLIZE_LIVE=1")
 	}
-	for _, n := range Check() {
+	for _, n := range check.Host() {
 		if n.Fatal {
 			t.Skipf("SKIPPED: %s is missing, so that %s", n.Name, n.For)
 		}

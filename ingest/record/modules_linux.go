@@ -20,6 +20,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/record/check"
 	"symbolize/ingest/record/perfevent"
 )
 
@@ -78,9 +79,6 @@ func newModules(s *session, root string) *modules {
 		points: [2]tracepoint{{name: "module_load"}, {name: "module_free"}}}
 }
 
-// tracingDirs are where tracefs is mounted.
-var tracingDirs = [...]string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}
-
 // open has the tracepoints write into the rings. A kernel without modules has none; other
 // tracepoints that cannot be opened are reported as a loss.
 func (m *modules) open(rings []*perfevent.Ring) {
@@ -122,7 +120,7 @@ func (m *modules) openPoint(t *tracepoint, rings []*perfevent.Ring) error {
 // describe finds out the number of a tracepoint and where the module's name is.
 func (m *modules) describe(t *tracepoint) (err error) {
 	var number, format []byte
-	for _, dir := range tracingDirs {
+	for _, dir := range check.TracingDirs {
 		base := m.root + dir + "/events/module/" + t.name
 		if number, err = os.ReadFile(base + "/id"); err == nil {
 			format, err = os.ReadFile(base + "/format")

@@ -1,4 +1,4 @@
-package record
+package check
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// builtHost is a host for Check. Fields that are not set are those of one that has
+// builtHost is a host for Host. Fields that are not set are those of one that has
 // everything.
 type builtHost struct {
 	lacks     uint64            // capabilities
@@ -31,8 +31,8 @@ var goodSettings = map[string]string{
 	maxStackPath:                  "127",
 	mountsPath:                    "x /sys/fs/cgroup cgroup2 rw 0 0\nx /sys/kernel/tracing tracefs rw 0 0",
 	uprobePath:                    "9",
-	tracingDirs[0] + switchFormat: "name: sched_switch",
-	tracingDirs[0] + uprobeEvents: "",
+	TracingDirs[0] + switchFormat: "name: sched_switch",
+	TracingDirs[0] + uprobeEvents: "",
 }
 
 const (
@@ -127,7 +127,7 @@ func TestNeedsOfStacks(t *testing.T) {
 		}
 		return m
 	}
-	noFormat := tracingDirs[0] + switchFormat
+	noFormat := TracingDirs[0] + switchFormat
 	for _, tt := range []struct {
 		name     string
 		host     builtHost
@@ -160,14 +160,14 @@ func TestNeedsOfStacks(t *testing.T) {
 			mountsPath, "x /sys/fs/cgroup cgroup2 rw 0 0\nx /srv/tracing tracefs rw 0 0")},
 			[]string{"tracefs " + tracingOptions}, "mount -t tracefs nodev /sys/kernel/tracing"},
 		{"tracefs in debugfs", builtHost{settings: set(noFormat, absent,
-			tracingDirs[1]+switchFormat, "name: sched_switch",
+			TracingDirs[1]+switchFormat, "name: sched_switch",
 			mountsPath, "x /sys/fs/cgroup cgroup2 rw 0 0\nx /sys/kernel/debug debugfs rw 0 0")}, nil, ""},
 		{"tracefs of root", builtHost{lacks: readsAll, settings: set(noFormat, absent)},
 			[]string{"CAP_DAC_READ_SEARCH " + tracingOptions}, "shows itself to root alone"},
 		{"no sched_switch", builtHost{settings: set(noFormat, absent)},
 			[]string{"sched:sched_switch " + offCPUOption}, "CONFIG_EVENT_TRACING"},
 		{"uprobes by tracefs", builtHost{settings: set(uprobePath, absent)}, nil, ""},
-		{"no uprobes", builtHost{settings: set(uprobePath, absent, tracingDirs[0]+uprobeEvents, absent)},
+		{"no uprobes", builtHost{settings: set(uprobePath, absent, TracingDirs[0]+uprobeEvents, absent)},
 			[]string{"uprobes " + uprobeOption}, uprobePath},
 		{"cgroup v1", builtHost{settings: set(mountsPath,
 			"cgroup /sys/fs/cgroup/cpu cgroup rw 0 0\nodd\nx /sys/kernel/tracing tracefs rw")},
@@ -189,7 +189,14 @@ func TestNeedsOfStacks(t *testing.T) {
 
 // TestLiveFeatures has this kernel asked for all that the sampler uses.
 func TestLiveFeatures(t *testing.T) {
-	needLive(t)
+	if os.Getenv("SYMBOLIZE_LIVE") == "" {
+		t.Skip("SKIPPED: live tests run with SYMBOLIZE_LIVE=1")
+	}
+	for _, n := range Host() {
+		if n.Fatal {
+			t.Skipf("SKIPPED: %s is missing, so that %s", n.Name, n.For)
+		}
+	}
 	for _, f := range samplerFeatures {
 		if err := f.probe(); err != nil {
 			t.Errorf("%s: %v", f.name, err)

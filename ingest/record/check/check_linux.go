@@ -1,4 +1,4 @@
-package record
+package check
 
 import (
 	"math"
@@ -11,16 +11,16 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// Check returns the rights and settings that this process and host lack to capture
+// Host returns the rights and settings that this process and host lack to capture
 // everything; none if nothing is missing. Need.Fatal marks the fatal ones.
-func Check() []Need {
+func Host() []Need {
 	h := host{read: readSetting, container: !sampler.InitialNamespace(), memlock: memlockLimit(),
 		probe: func(f *kernelFeature) error { return f.probe() }}
 	h.caps, h.capsErr = effectiveCaps()
 	return h.needs()
 }
 
-// host is the state that Check examines.
+// host is the state that Host examines.
 type host struct {
 	caps    uint64
 	capsErr error

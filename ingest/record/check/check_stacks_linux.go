@@ -1,4 +1,4 @@
-package record
+package check
 
 import (
 	"errors"
@@ -155,11 +155,11 @@ func (h *host) tracepoints(add func(n Need)) {
 	const what = "tracepoints are found"
 	switch {
 	case h.traced(switchFormat):
-	case !h.mounted("tracefs", tracingDirs[0]) && !h.mounted("tracefs", tracingDirs[1]) &&
+	case !h.mounted("tracefs", TracingDirs[0]) && !h.mounted("tracefs", TracingDirs[1]) &&
 		!h.mounted("debugfs", "/sys/kernel/debug"):
 		add(Need{Name: "tracefs", Option: tracingOptions,
-			For: what + ": it is mounted neither at " + strings.Join(tracingDirs[:], " nor at "),
-			Fix: "mount -t tracefs nodev " + tracingDirs[0]})
+			For: what + ": it is mounted neither at " + strings.Join(TracingDirs[:], " nor at "),
+			Fix: "mount -t tracefs nodev " + TracingDirs[0]})
 	case !h.has(unix.CAP_DAC_READ_SEARCH) && !h.has(unix.CAP_DAC_OVERRIDE):
 		add(Need{Name: "CAP_DAC_READ_SEARCH", Option: tracingOptions,
 			For: what + ": tracefs shows itself to root alone",
@@ -173,7 +173,7 @@ func (h *host) tracepoints(add func(n Need)) {
 
 // traced reports whether tracefs has a file that can be read.
 func (h *host) traced(name string) bool {
-	return !h.missing(tracingDirs[0]+name) || !h.missing(tracingDirs[1]+name)
+	return !h.missing(TracingDirs[0]+name) || !h.missing(TracingDirs[1]+name)
 }
 
 // mounted reports whether a file system of this type is mounted at dir, or with dir ""
@@ -191,3 +191,6 @@ func (h *host) mounted(fstype, dir string) bool {
 	}
 	return false
 }
+
+// TracingDirs are where tracefs is mounted.
+var TracingDirs = [...]string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}
