@@ -128,7 +128,7 @@ func (f *flusher) flush() error {
 		return err
 	}
 	if f.set.side.changes != nil {
-		f.set.side.changes.forget(p.turned)
+		f.set.side.changes.Forget(p.turned)
 	}
 	if again {
 		err = f.rotate(p, m)

@@ -8,7 +8,6 @@ import (
 
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/record/sampler"
 )
 
 // TestForgetGone: of processes that have ended nothing is kept once it is in a bundle, but of
@@ -74,27 +73,6 @@ func TestCompact(t *testing.T) {
 	}
 	if b, err := p.wanted(1, nil); err != nil || string(b) != line {
 		t.Errorf("%d bytes of mappings, %v", len(b), err)
-	}
-}
-
-// TestChangesForget: a forgotten change does not move an address to another epoch.
-func TestChangesForget(t *testing.T) {
-	c := newChanges(func() {}, func() {})
-	for _, x := range [][3]uint64{{10, 0x1000, 16}, {20, 0x1000, 16}, {25, 0x1008, 8}, {5, 0x1000, 8},
-		{30, 0x1000, 16}, {40, 0x2000, 16}} {
-		c.add(x[0], x[1], x[2])
-	}
-	c.forget(28)
-	for _, tt := range []struct{ pc, time, want uint64 }{
-		{0x1001, 29, 20}, {0x1009, 29, 25}, {0x1009, 35, 30}, {0x2001, 50, 40}, {0x3010, 5, 0},
-		{0x1001, 15, sampler.UnknownTime}, // was 10, which is forgotten
-	} {
-		if got := c.Epoch([]uint64{tt.pc}, tt.time); got != tt.want {
-			t.Errorf("%#x at %d: %d, want %d", tt.pc, tt.time, got, tt.want)
-		}
-	}
-	if c.count != 4 {
-		t.Errorf("%d changes are kept", c.count)
 	}
 }
 

@@ -98,7 +98,7 @@ func (x *sideband) lookAgain(now uint64) int {
 	x.modules.lookSince(from)
 	a.last = perfevent.Monotonic()
 	x.drainRings()
-	x.changes.settled(to, a.last)
+	x.changes.Settled(to, a.last)
 	x.s.log("after lost records %d functions of BPF programs were there", len(there))
 	if a.to != 0 {
 		return int(lookAgainEvery / time.Millisecond)

@@ -11,19 +11,20 @@ import (
 
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/record/changes"
 	"symbolize/ingest/record/perfevent"
 	"symbolize/ingest/record/sampler"
 )
 
 // TestSettled: after a list of the loaded programs addresses have an epoch of their own again.
 func TestSettled(t *testing.T) {
-	c := newChanges(func() {}, func() {})
-	c.add(10, 0x5000, 0x200)
-	c.lost(50, 60)
-	c.lost(70, 80)
-	c.loseRange(50, 60, 0x20000, 0x1000)
-	c.add(95, 0x5000, 0x200)
-	c.settled(60, 65)
+	c := changes.New(func() {}, func() {})
+	c.Add(10, 0x5000, 0x200)
+	c.Lost(50, 60)
+	c.Lost(70, 80)
+	c.LoseRange(50, 60, 0x20000, 0x1000)
+	c.Add(95, 0x5000, 0x200)
+	c.Settled(60, 65)
 	for _, tt := range []struct{ pc, time, want uint64 }{
 		{0x5010, 49, 10}, {0x777, 49, 0}, {0x5010, 64, sampler.UnknownTime}, {0x5010, 65, 65},
 		{0x777, 69, 65}, {0x777, 70, sampler.UnknownTime}, {0x5010, 95, 95},
@@ -33,12 +34,12 @@ func TestSettled(t *testing.T) {
 			t.Errorf("%#x at %d: %d, want %d", tt.pc, tt.time, got, tt.want)
 		}
 	}
-	c.settled(80, 90)
+	c.Settled(80, 90)
 	if got := c.Epoch([]uint64{0x777}, 93); got != 90 {
 		t.Errorf("after the second look: %d", got)
 	}
-	var none *changes
-	none.settled(1, 2)
+	var none *changes.Log
+	none.Settled(1, 2)
 }
 
 // symbolRecords lists the KSYMBOL records of a file in its order: "+" or "-", the
@@ -87,7 +88,7 @@ func symbolRecords(t *testing.T, out *perfOut) (list []string, times map[uint64]
 func TestLookAgain(t *testing.T) {
 	k := newFakeKernel(3, 4, 5)
 	x := newTestSideband(t, k)
-	x.changes = newChanges(func() {}, func() {})
+	x.changes = changes.New(func() {}, func() {})
 	x.lookAgainAfterLoss()
 	x.again.next = func(id uint32) (uint32, error) {
 		for _, next := range slices.Sorted(maps.Keys(k.programs)) {

@@ -45,7 +45,7 @@ func (m *modules) compare() {
 	for i := range m.list {
 		if o := &m.list[i]; o.Unloaded == 0 && !there[moduleKey{o.Name, uint64(o.Addr)}] {
 			o.Unloaded = now
-			m.changes.loseRange(m.looked, now, uint64(o.Addr), o.Size)
+			m.changes.LoseRange(m.looked, now, uint64(o.Addr), o.Size)
 		}
 	}
 	n := len(m.list)
@@ -53,7 +53,7 @@ func (m *modules) compare() {
 		m.readSymbols()
 	}
 	for _, o := range m.list[n:] {
-		m.changes.loseRange(m.looked, now, uint64(o.Addr), o.Size)
+		m.changes.LoseRange(m.looked, now, uint64(o.Addr), o.Size)
 	}
 	m.looked = now
 }

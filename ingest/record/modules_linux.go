@@ -20,6 +20,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/record/changes"
 	"symbolize/ingest/record/check"
 	"symbolize/ingest/record/perfevent"
 )
@@ -43,9 +44,9 @@ type modules struct {
 	syms map[moduleKey][]byte // lines of kallsyms, by module and where it lay
 	kept int                  // bytes in syms
 
-	changes *changes // receives loads and unloads of modules; nil: not wanted
-	blind   bool     // there is no tracepoint for them
-	looked  uint64   // when blind modules were listed last, ns of CLOCK_MONOTONIC
+	changes *changes.Log // receives loads and unloads of modules; nil: not wanted
+	blind   bool         // there is no tracepoint for them
+	looked  uint64       // when blind modules were listed last, ns of CLOCK_MONOTONIC
 
 	listed sync.Mutex // guards list and syms, which drain and add are called at once for
 
@@ -243,7 +244,7 @@ func (m *modules) free(e moduleEvent, loads map[string]uint64) {
 	for i, o := range slices.Backward(m.list) {
 		if o.Name == e.name && o.Unloaded == 0 {
 			m.list[i].Unloaded = e.time
-			m.changes.add(e.time, uint64(o.Addr), o.Size)
+			m.changes.Add(e.time, uint64(o.Addr), o.Size)
 			return
 		}
 	}
@@ -290,7 +291,7 @@ func (m *modules) read(loads map[string]uint64) bool {
 			m.s.lost("build IDs of modules", 1)
 		}
 		m.add1(x)
-		m.changes.add(x.Loaded, uint64(x.Addr), x.Size)
+		m.changes.Add(x.Loaded, uint64(x.Addr), x.Size)
 		added = true
 	}
 	return added

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/record/changes"
 	"symbolize/ingest/record/perfevent"
 	"symbolize/ingest/record/usage"
 )
@@ -152,7 +153,7 @@ func (s *session) newRecorders() ([]recorder, error) {
 	}
 	list = append(list, side)
 	if s.opts.Stacks != nil {
-		side.changes = newChanges(side.ask, mods.settle)
+		side.changes = changes.New(side.ask, mods.settle)
 		mods.changes = side.changes
 		side.lookAgainAfterLoss()
 		list = append(list, newMapLog(s, procs))

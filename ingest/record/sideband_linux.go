@@ -17,6 +17,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/record/bpfread"
+	"symbolize/ingest/record/changes"
 	"symbolize/ingest/record/cpulist"
 	"symbolize/ingest/record/perfevent"
 )
@@ -57,7 +58,7 @@ type sideband struct {
 	room       []byte             // a record that was cut
 	current    *perfevent.Ring    // that is being read
 	named      []byte             // names of functions since the last load, each with a 0 behind
-	changes    *changes           // of kernel addresses; nil: not wanted
+	changes    *changes.Log       // of kernel addresses; nil: not wanted
 	series     *mapSeries         // asked for the BTF of maps; nil if none are dumped
 	ids        []uint64           // of the events
 	first      bool               // nothing of the bundle was cut off yet
@@ -185,7 +186,7 @@ func (x *sideband) loop() {
 	x.readPresent()
 	x.presentErr = x.programs.err
 	close(x.ready)
-	defer x.changes.end()
+	defer x.changes.End()
 	fds := make([]unix.PollFd, 0, len(x.rings)+1)
 	for _, r := range x.rings {
 		fds = append(fds, unix.PollFd{Fd: int32(r.FD), Events: unix.POLLIN})
@@ -214,11 +215,11 @@ func (x *sideband) drainAsked() {
 	_, _ = unix.Read(x.wake, count[:]) // it does not block
 	asked := uint64(0)
 	if x.changes != nil {
-		asked = x.changes.asked.Load()
+		asked = x.changes.Asked()
 	}
 	x.drainRings()
 	if x.changes != nil {
-		x.changes.drained(asked)
+		x.changes.Drained(asked)
 	}
 	select {
 	case request := <-x.requests:
@@ -277,7 +278,7 @@ func (x *sideband) record(rec []byte) {
 		if len(body) >= 16 {
 			x.s.lost("records of the rings", order.Uint64(body[8:]))
 		}
-		x.changes.lost(x.current.Latest, perfevent.RecordTime(rec))
+		x.changes.Lost(x.current.Latest, perfevent.RecordTime(rec))
 		x.again.lost(x.current.Latest, perfevent.RecordTime(rec))
 	case perfdata.TypeSample:
 		x.modules.sample(rec)
@@ -341,7 +342,7 @@ func (x *sideband) ksymbol(rec []byte) {
 		return
 	}
 	x.ksymbols++
-	x.changes.add(perfevent.RecordTime(x.cut(rec)), binary.NativeEndian.Uint64(body),
+	x.changes.Add(perfevent.RecordTime(x.cut(rec)), binary.NativeEndian.Uint64(body),
 		uint64(binary.NativeEndian.Uint32(body[lengthAt:])))
 	name, _, _ := bytes.Cut(body[nameAt:], []byte{0})
 	loaded := binary.NativeEndian.Uint16(body[flagsAt:])&unregister == 0

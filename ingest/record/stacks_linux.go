@@ -11,6 +11,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/record/changes"
 	"symbolize/ingest/record/cpulist"
 	"symbolize/ingest/record/sampler"
 )
@@ -22,7 +23,7 @@ type stacks struct {
 	procs *processes
 	sm    *sampler.Sampler
 	// changes are those of the kernel's address space.
-	changes *changes
+	changes *changes.Log
 
 	pause, longest time.Duration  // between two drains
 	reported       map[int32]bool // processes that the sampler reported since the last one

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/record/changes"
 	"symbolize/ingest/record/perfevent"
 	"symbolize/ingest/record/sampler"
 )
@@ -76,7 +77,7 @@ func TestModules(t *testing.T) {
 	there := func(lines, syms string) { write("proc/modules", lines); write("proc/kallsyms", syms) }
 	s := &session{opts: &Options{}, summary: &Summary{}}
 	m := newModules(s, root)
-	m.changes = newChanges(func() {}, func() {})
+	m.changes = changes.New(func() {}, func() {})
 	if err := m.start(); err != nil || len(m.list) != 0 {
 		t.Fatalf("a kernel without modules: %v, %v", err, m.list)
 	}
@@ -142,7 +143,7 @@ func TestModules(t *testing.T) {
 func TestBlindModules(t *testing.T) {
 	r := newTestRoot(t)
 	m := newModules(&session{opts: &Options{}, summary: &Summary{}}, r.dir)
-	m.changes = newChanges(func() {}, func() {})
+	m.changes = changes.New(func() {}, func() {})
 	const stays = "ext4 4096 1 - Live 0xffffffffc0100000\n"
 	r.write("proc/modules", stays+"usb 4096 0 - Live 0xffffffffc0200000\n")
 	r.write("proc/kallsyms", "")
@@ -162,9 +163,13 @@ func TestBlindModules(t *testing.T) {
 	if len(m.list) != 3 || m.list[1].Unloaded < between || m.list[2].Loaded < between {
 		t.Errorf("modules %+v", m.list)
 	}
+	m.changes = changes.New(func() {}, func() {})
+	between = perfevent.Monotonic()
 	m.settle()
-	if len(m.changes.losses) != 2 {
-		t.Errorf("%d losses, where nothing has changed since", len(m.changes.losses))
+	for i := range m.list {
+		if got := m.changes.Epoch([]uint64{uint64(m.list[i].Addr) + 16}, between); got != 0 {
+			t.Errorf("%s: a change at %d, where nothing has changed since", m.list[i].Name, got)
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package record
+package changes
 
 import (
 	"testing"
@@ -9,16 +9,16 @@ import (
 // TestEpoch: the epoch of a stack is the newest change at one of its addresses, or
 // behind the call before it; where changes may have been lost it is not known.
 func TestEpoch(t *testing.T) {
-	c := newChanges(func() {}, func() {})
-	c.add(30, 0x5100, 0x100) // rings are read one after another
-	c.add(10, 0x5000, 0x200)
-	c.add(20, 0x5000, 0x200)
-	c.add(40, 0x9000, 0x3000) // some pages
-	c.add(25, 0x5000, 0)
-	c.add(0, 0x5000, 0x1000)
-	c.add(70, 0x5000, 0x200)
-	c.lost(50, 60)
-	c.loseRange(80, 90, 0x20000, 0x1000)
+	c := New(func() {}, func() {})
+	c.Add(30, 0x5100, 0x100) // rings are read one after another
+	c.Add(10, 0x5000, 0x200)
+	c.Add(20, 0x5000, 0x200)
+	c.Add(40, 0x9000, 0x3000) // some pages
+	c.Add(25, 0x5000, 0)
+	c.Add(0, 0x5000, 0x1000)
+	c.Add(70, 0x5000, 0x200)
+	c.Lost(50, 60)
+	c.LoseRange(80, 90, 0x20000, 0x1000)
 	for _, tt := range []struct {
 		name      string
 		addresses []uint64
@@ -46,17 +46,17 @@ func TestEpoch(t *testing.T) {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 		}
 	}
-	var none *changes
-	none.add(1, 2, 3)
-	none.loseRange(1, 2, 3, 4)
-	none.end()
+	var none *Log
+	none.Add(1, 2, 3)
+	none.LoseRange(1, 2, 3, 4)
+	none.End()
 }
 
 // TestSync: who asks waits until the rings were drained that were filled before, not longer than
 // they are read.
 func TestSync(t *testing.T) {
 	asks, settled := make(chan bool, 8), 0
-	c := newChanges(func() { asks <- true }, func() { settled++ })
+	c := New(func() { asks <- true }, func() { settled++ })
 	done := make(chan bool)
 	go func() {
 		c.Sync()
@@ -65,20 +65,20 @@ func TestSync(t *testing.T) {
 		done <- true
 	}()
 	<-asks
-	c.drained(0) // begun before
+	c.Drained(0) // begun before
 	select {
 	case <-done:
 		t.Fatal("it did not wait")
 	default:
 	}
-	c.add(5, 0x1000, 1)
-	c.drained(c.asked.Load())
+	c.Add(5, 0x1000, 1)
+	c.Drained(c.Asked())
 	<-done
 	if got := c.Epoch([]uint64{0x1000}, 5); got != 5 {
 		t.Errorf("epoch %d", got)
 	}
 	<-asks
-	c.end()
+	c.End()
 	<-done
 	if settled != 2 {
 		t.Errorf("settled %d times", settled)
@@ -87,8 +87,8 @@ func TestSync(t *testing.T) {
 
 // TestChangesBound: changes beyond the bounds are lost, only for the range they touch.
 func TestChangesBound(t *testing.T) {
-	c := newChanges(func() {}, func() {})
-	c.add(5, 1<<20, (maxChangePages+1)<<changePage)
+	c := New(func() {}, func() {})
+	c.Add(5, 1<<20, (maxChangePages+1)<<changePage)
 	if got := c.Epoch([]uint64{1 << 21}, 6); got != sampler.UnknownTime {
 		t.Errorf("a change of too many pages: %d", got)
 	}
@@ -96,9 +96,30 @@ func TestChangesBound(t *testing.T) {
 		t.Errorf("beside it: %d", got)
 	}
 	for i := range uint64(2 * maxLosses) {
-		c.loseRange(10+i, 10+i, i<<30, 1)
+		c.LoseRange(10+i, 10+i, i<<30, 1)
 	}
 	if len(c.losses) != maxLosses || c.Epoch([]uint64{(2*maxLosses - 1) << 30}, 1<<20) != sampler.UnknownTime {
 		t.Errorf("%d losses", len(c.losses))
+	}
+}
+
+// TestForget: a forgotten change does not move an address to another epoch.
+func TestForget(t *testing.T) {
+	c := New(func() {}, func() {})
+	for _, x := range [][3]uint64{{10, 0x1000, 16}, {20, 0x1000, 16}, {25, 0x1008, 8}, {5, 0x1000, 8},
+		{30, 0x1000, 16}, {40, 0x2000, 16}} {
+		c.Add(x[0], x[1], x[2])
+	}
+	c.Forget(28)
+	for _, tt := range []struct{ pc, time, want uint64 }{
+		{0x1001, 29, 20}, {0x1009, 29, 25}, {0x1009, 35, 30}, {0x2001, 50, 40}, {0x3010, 5, 0},
+		{0x1001, 15, sampler.UnknownTime}, // was 10, which is forgotten
+	} {
+		if got := c.Epoch([]uint64{tt.pc}, tt.time); got != tt.want {
+			t.Errorf("%#x at %d: %d, want %d", tt.pc, tt.time, got, tt.want)
+		}
+	}
+	if c.count != 4 {
+		t.Errorf("%d changes are kept", c.count)
 	}
 }

@@ -1,4 +1,5 @@
-package record
+// Package changes knows at which times the code at kernel addresses was another one.
+package changes
 
 import (
 	"cmp"
@@ -11,10 +12,10 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// changes are the changes of kernel addresses by the records: when BPF programs and modules came
+// Log has the changes of kernel addresses by the records: when BPF programs and modules came
 // and went. The reader of the rings adds them, the sampler asks for them
 // (sampler.Changes). Those of a range are kept until nobody can ask for their time any more.
-type changes struct {
+type Log struct {
 	ask   func() // has the rings drained
 	then  func() // called when they were
 	asked atomic.Uint64
@@ -48,14 +49,15 @@ const (
 	maxLosses      = 1 << 10
 )
 
-func newChanges(ask, then func()) *changes {
-	c := &changes{ask: ask, then: then, pages: make(map[uint64][]change)}
+// New returns a log without changes. ask has the rings drained, then is called when they were.
+func New(ask, then func()) *Log {
+	c := &Log{ask: ask, then: then, pages: make(map[uint64][]change)}
 	c.cond = sync.NewCond(&c.mu)
 	return c
 }
 
-// add notes a change. It may be called on nil.
-func (c *changes) add(time, start, length uint64) {
+// Add notes a change. It may be called on nil.
+func (c *Log) Add(time, start, length uint64) {
 	if c == nil || length == 0 || time == 0 { // at time 0 it was there before
 		return
 	}
@@ -78,11 +80,11 @@ func (c *changes) add(time, start, length uint64) {
 	}
 }
 
-// lost notes that changes of any range may have been lost in a time.
-func (c *changes) lost(from, to uint64) { c.loseRange(from, to, 0, math.MaxUint64) }
+// Lost notes that changes of any range may have been lost in a time.
+func (c *Log) Lost(from, to uint64) { c.LoseRange(from, to, 0, math.MaxUint64) }
 
-// loseRange notes that changes of a range may have been lost in a time. It may be called on nil.
-func (c *changes) loseRange(from, to, start, length uint64) {
+// LoseRange notes that changes of a range may have been lost in a time. It may be called on nil.
+func (c *Log) LoseRange(from, to, start, length uint64) {
 	if c == nil {
 		return
 	}
@@ -91,9 +93,9 @@ func (c *changes) loseRange(from, to, start, length uint64) {
 	c.loseLocked(loss{from, to, start, endOf(start, length), never})
 }
 
-// settled notes that the contents of all addresses are known again from a time on, but for changes
+// Settled notes that the contents of all addresses are known again from a time on, but for changes
 // that were lost after another time. It may be called on nil.
-func (c *changes) settled(lost, from uint64) {
+func (c *Log) Settled(lost, from uint64) {
 	if c == nil {
 		return
 	}
@@ -109,7 +111,7 @@ func (c *changes) settled(lost, from uint64) {
 // endOf returns the end of a range, the last address at most.
 func endOf(start, length uint64) uint64 { return start + min(length, math.MaxUint64-start) }
 
-func (c *changes) loseLocked(x loss) {
+func (c *Log) loseLocked(x loss) {
 	if n := len(c.losses); n >= maxLosses { // the last one takes in all that come beyond
 		o := &c.losses[n-1]
 		x = loss{min(x.from, o.from), max(x.to, o.to), min(x.start, o.start), max(x.end, o.end),
@@ -121,7 +123,7 @@ func (c *changes) loseLocked(x loss) {
 
 // Sync implements sampler.Changes: it returns when the rings were read that were filled before
 // its call.
-func (c *changes) Sync() {
+func (c *Log) Sync() {
 	number := c.asked.Add(1)
 	c.ask()
 	c.mu.Lock()
@@ -132,16 +134,19 @@ func (c *changes) Sync() {
 	c.then()
 }
 
-// drained records that the rings were drained after asked had this value.
-func (c *changes) drained(number uint64) {
+// Asked returns the number of the newest call of Sync.
+func (c *Log) Asked() uint64 { return c.asked.Load() }
+
+// Drained records that the rings were drained after asked had this value.
+func (c *Log) Drained(number uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.done = max(c.done, number)
 	c.cond.Broadcast()
 }
 
-// end records that the rings will not be drained again. It may be called on nil.
-func (c *changes) end() {
+// End records that the rings will not be drained again. It may be called on nil.
+func (c *Log) End() {
 	if c == nil {
 		return
 	}
@@ -151,9 +156,9 @@ func (c *changes) end() {
 	c.cond.Broadcast()
 }
 
-// forget forgets changes before a time that nobody asks for any more: those whose range another
+// Forget forgets changes before a time that nobody asks for any more: those whose range another
 // one has covered since.
-func (c *changes) forget(before uint64) {
+func (c *Log) Forget(before uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forgotten = max(c.forgotten, before)
@@ -176,7 +181,7 @@ func (c *changes) forget(before uint64) {
 }
 
 // Epoch implements sampler.Changes.
-func (c *changes) Epoch(addresses []uint64, time uint64) (epoch uint64) {
+func (c *Log) Epoch(addresses []uint64, time uint64) (epoch uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, pc := range addresses {
@@ -200,7 +205,7 @@ func (c *changes) Epoch(addresses []uint64, time uint64) (epoch uint64) {
 }
 
 // newest returns the time of the newest change of an address at or before a time.
-func (c *changes) newest(pc, time uint64) uint64 {
+func (c *Log) newest(pc, time uint64) uint64 {
 	list := c.pages[pc>>changePage]
 	at, _ := slices.BinarySearchFunc(list, time+1, func(x change, t uint64) int {
 		return cmp.Compare(x.time, t)
