@@ -92,9 +92,10 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 	var c *input.Capture
 	var found error
 	seen := false
+	s.pulling.ctx = ctx
 	jit := jitFinder{s: s, ctx: ctx, capture: path}
 	opts.JIT = jit.jit
-	opts.Seen = func(list input.Seen) { seen, found = true, s.findLocal(ctx, &list) }
+	opts.Seen = func(list input.Seen) { seen, found = true, s.findObjects(ctx, &list) }
 	if b := s.bundle(path); b != nil {
 		c = b.With(opts)
 	} else {
@@ -106,7 +107,7 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 	p, err := c.Profile(ctx)
 	s.unwindWarnings()
 	if err = cmp.Or(err, found); err == nil && !seen { // a profile, whose locations are as they are
-		err = s.findLocal(ctx, seenIn(p))
+		err = s.findObjects(ctx, seenIn(p))
 	}
 	if err == nil && opts.Event != "" && EventIndex(p, opts.Event) < 0 {
 		err = &ingest.EventError{Capture: path, Event: opts.Event}
@@ -118,6 +119,17 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 	nameCapture(p.Stats.Warnings, path)
 	s.checkPartial(p.Stats.Warnings) // here, as not every report has names
 	return c, p, nil
+}
+
+// findObjects looks for the objects of a capture that the store lacks, in Options.Remote and then on
+// this host.
+func (s *Session) findObjects(ctx context.Context, seen *input.Seen) error {
+	if !s.opts.Undecided { // else who names the capture needs them
+		if _, err := s.Need(ctx, seen.Objects); err != nil {
+			return err
+		}
+	}
+	return s.findLocal(ctx, seen)
 }
 
 // nameCapture puts the path of a capture in front of the warnings about it that lack it.

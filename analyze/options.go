@@ -13,6 +13,7 @@ import (
 	"symbolize/store"
 	"symbolize/store/indexer"
 	"symbolize/store/local"
+	"symbolize/store/remote"
 )
 
 // Options are the sources of symbols, the samples to read, and how to name them. The zero
@@ -36,6 +37,13 @@ type Options struct {
 	BCC []string
 	// Inputs are captures that are open already, see OpenInputs; nil for none.
 	Inputs *Inputs
+
+	// Remote is a directory or bucket of tables, which is asked for what the store lacks of the objects
+	// of captures; nil for none. What comes is kept in the store, which is made if there is none, or
+	// where that cannot be written in memory.
+	Remote remote.Bucket
+	// RemoteWait is called when another process writes to the store; nil for no call.
+	RemoteWait func(*store.LockedError)
 
 	// Local is where objects are looked for that neither With nor the store has, by their build
 	// IDs; nil for nowhere. Its Index is set by the session.

@@ -26,9 +26,11 @@ type Session struct {
 	overlay *store.Overlay
 	reader  *db.Reader // nil without a store
 	view    store.View
-	counted *store.Counted   // the last layer of view
-	bundles []*input.Capture // that serve captures, open as long as the session
-	finder  *local.Finder    // nil without Options.Local
+	counted *store.Counted    // the last layer of view
+	bundles []*input.Capture  // that serve captures, open as long as the session
+	cached  *store.CachedView // of reader
+	finder  *local.Finder     // nil without Options.Local
+	pulling pulling
 	wanted  map[buildid.Key]*wanted
 	warned  map[string]bool // warnings of the store that were passed on
 	partial bool
@@ -49,9 +51,12 @@ func Open(ctx context.Context, opts Options) (*Session, error) {
 	s := &Session{opts: opts, overlay: store.NewOverlay(), warned: make(map[string]bool)}
 	s.view = s.overlay
 	if opts.Store != "" {
-		if err := s.openStore(); err != nil {
+		if err := s.openStore(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if opts.Remote != nil {
+		s.startPulling()
 	}
 	if opts.Local != nil {
 		s.finder = local.New(s.overlay, s.localOptions())
@@ -75,18 +80,22 @@ func Open(ctx context.Context, opts Options) (*Session, error) {
 }
 
 // openStore opens the store, if there is one.
-func (s *Session) openStore() error {
+func (s *Session) openStore(ctx context.Context) error {
 	reader, err := db.OpenReader(s.opts.Store)
+	if errors.Is(err, store.ErrNoStore) && s.opts.Remote != nil {
+		reader, err = s.makeStore(ctx, err)
+	}
 	o := &s.opts
 	switch {
 	case err == nil:
-		s.reader, s.view = reader, store.Layer(s.overlay, store.Cached(reader))
+		s.reader, s.cached = reader, store.Cached(reader)
+		s.view = store.Layer(s.overlay, s.cached)
 		if passed := len(reader.PassedOver()) > 0; passed {
 			s.storeWarnings(passed)
 		}
 	case !errors.Is(err, store.ErrNoStore):
 		return err
-	case len(o.With)+len(o.Bundles)+len(o.BCC) == 0 && o.Local == nil:
+	case len(o.With)+len(o.Bundles)+len(o.BCC) == 0 && o.Local == nil && o.Remote == nil:
 		s.warnError(err, "", false)
 	}
 	return nil
@@ -140,12 +149,13 @@ func (s *Session) View() store.View { return s.view }
 // Tables returns how many symbol tables were opened so far, each counted once.
 func (s *Session) Tables() uint64 { return s.counted.Tables() }
 
-// Generation returns the number of the store's generation that is open; 0 without a store.
-func (s *Session) Generation() uint64 {
+// Indexed returns the number of the generation whose content, but for objects that came from
+// Options.Remote, is that of the open one; 0 without a store, or in one of those alone.
+func (s *Session) Indexed() uint64 {
 	if s.reader == nil {
 		return 0
 	}
-	return s.reader.Generation()
+	return s.reader.Indexed()
 }
 
 // Has reports whether a capture of the session, or Options.With, has symbols of an object.

@@ -14,7 +14,10 @@ import (
 func (s *Session) unwindTables() *unwind.Tables {
 	if s.tables == nil {
 		var local func(*ingest.Object) store.View
-		if s.finder != nil {
+		switch {
+		case s.opts.Remote != nil:
+			local = s.foundUnwind
+		case s.finder != nil:
 			local = s.localUnwind
 		}
 		s.tables = unwind.NewTables(s.view, local, func(err error) {
@@ -24,6 +27,17 @@ func (s *Session) unwindTables() *unwind.Tables {
 		})
 	}
 	return s.tables
+}
+
+// foundUnwind looks for the unwind table of an object in Options.Remote, and then on this host.
+func (s *Session) foundUnwind(o *ingest.Object) store.View {
+	if v := s.remoteUnwind(o); v != nil {
+		return v
+	}
+	if s.finder == nil {
+		return nil
+	}
+	return s.localUnwind(o)
 }
 
 // localUnwind makes the unwind table of an object of a file of this host, in an overlay of its

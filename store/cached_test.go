@@ -76,7 +76,7 @@ func TestCached(t *testing.T) {
 
 // TestCachedIsBounded: a cache forgets before it grows without limit.
 func TestCachedIsBounded(t *testing.T) {
-	c := Cached(NewOverlay()).(*cached)
+	c := Cached(NewOverlay())
 	for i := range 3 * maxCached {
 		id := buildid.New([]byte{byte(i), byte(i >> 8), byte(i >> 16), 1, 2, 3, 4, 5})
 		if _, err := c.Find(id); err != nil {

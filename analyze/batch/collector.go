@@ -61,7 +61,8 @@ func (c *Collector) Collect(ctx context.Context, captures, all []string) (
 	return files, t.stats, err
 }
 
-// generation returns that of the store.
+// generation returns the one of the store that captures are read by: what comes from
+// analyze.Options.Remote leaves it as it is.
 func (c *Collector) generation(ctx context.Context) (uint64, error) {
 	opts := c.Session
 	opts.Warn = nil
@@ -69,7 +70,7 @@ func (c *Collector) generation(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.Generation(), s.Close()
+	return s.Indexed(), s.Close()
 }
 
 // bundlesByDir lists the bundles among captures by their directories.

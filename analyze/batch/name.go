@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"symbolize/analyze"
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -36,10 +37,12 @@ type answers []answer
 
 // NameStats are the figures of Name.
 type NameStats struct {
-	Objects   int              `json:"objects"`       // with locations, each looked for once
-	Tables    uint64           `json:"tables_opened"` // each once
-	Locations uint64           `json:"locations"`     // distinct ones
-	Warnings  []ingest.Warning `json:"-"`
+	Objects   int    `json:"objects"`       // with locations, each looked for once
+	Tables    uint64 `json:"tables_opened"` // each once
+	Locations uint64 `json:"locations"`     // distinct ones
+	// Incomplete: something that analyze.Options.Remote may have did not come.
+	Incomplete bool             `json:"incomplete,omitempty"`
+	Warnings   []ingest.Warning `json:"-"`
 }
 
 // add adds the figures of another part.
@@ -47,22 +50,47 @@ func (s *NameStats) add(o *NameStats) {
 	s.Objects += o.Objects
 	s.Tables += o.Tables
 	s.Locations += o.Locations
+	s.Incomplete = s.Incomplete || o.Incomplete
 	s.Warnings = append(s.Warnings, o.Warnings...)
 }
 
-// Name gathers the locations of a part from the collected captures, joins them with a store, and
-// writes the names to a file.
-func Name(ctx context.Context, v store.View, part int, collected []string, path string,
+// Name gathers the locations of a part from the collected captures, joins them with the store of a
+// session, and writes the names to a file.
+func Name(ctx context.Context, s *analyze.Session, part int, collected []string, path string,
 	workers int) (*NameStats, error) {
 	all, err := gather(ctx, part, collected)
 	if err != nil {
 		return nil, err
 	}
+	complete, err := s.Need(ctx, objectsOf(all))
+	if err != nil {
+		return nil, err
+	}
+	return nameAll(ctx, s.View(), all, path, complete, workers)
+}
+
+// objectsOf returns the objects of places.
+func objectsOf(all map[string][]places) (objects []ingest.Object) {
+	for _, list := range all {
+		for i := range list {
+			objects = append(objects, list[i].Object)
+		}
+	}
+	return objects
+}
+
+// incompleteName is the end of the name of a file that is not to be used by another run.
+const incompleteName = "-incomplete"
+
+// nameAll names locations and writes the names to a file.
+func nameAll(ctx context.Context, v store.View, all map[string][]places, path string,
+	complete bool, workers int) (*NameStats, error) {
 	w, err := createFile(path)
 	if err != nil {
 		return nil, err
 	}
 	n := &namer{view: v, all: all, out: w}
+	n.stats.Incomplete = !complete
 	if err := n.run(ctx, workers); err != nil {
 		return nil, errors.Join(err, w.abandon())
 	}

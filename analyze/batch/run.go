@@ -20,6 +20,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/newfile"
 	"symbolize/ingest/regular"
+	"symbolize/store/remote"
 )
 
 // workDir is where Run keeps the files between its steps, below its output.
@@ -52,10 +53,12 @@ const (
 type Summary struct {
 	CollectStats
 	NameStats
-	NamesKept  int      `json:"parts_kept"` // that an earlier run had named
-	Groups     int      `json:"profiles"`
-	GroupsKept int      `json:"profiles_kept"`     // that an earlier run had written
-	Lacking    []string `json:"lacking,omitempty"` // captures without a value of some key, and the keys
+	NamesKept  int `json:"parts_kept"` // that an earlier run had named
+	Groups     int `json:"profiles"`
+	GroupsKept int `json:"profiles_kept"` // that an earlier run had written
+	// Remote counts what came from analyze.Options.Remote.
+	Remote  remote.PullResult `json:"remote,omitzero"`
+	Lacking []string          `json:"lacking,omitempty"` // captures without a value of some key, and the keys
 }
 
 // Run makes the profiles of all captures on this machine: it collects each capture, names each
@@ -123,7 +126,7 @@ func (r *runner) nameParts(ctx context.Context, _ []string) error {
 			r.sum.NamesKept++
 			return f.close()
 		}
-		st, err := Name(ctx, s.View(), part, r.collected, path, r.opts.Workers)
+		st, err := r.namePart(ctx, s, part)
 		if err != nil {
 			return err
 		}
@@ -131,7 +134,25 @@ func (r *runner) nameParts(ctx context.Context, _ []string) error {
 		return nil
 	}
 	err = steps(ctx, 1, r.opts.Hooks, "name", r.opts.Parts, name)
+	r.sum.Remote = s.Pulled()
 	return errors.Join(err, s.Close())
+}
+
+// namePart names one part. The names of one that lacks something are in a file that another run
+// does not use.
+func (r *runner) namePart(ctx context.Context, s *analyze.Session, part int) (*NameStats, error) {
+	all, err := gather(ctx, part, r.collected)
+	if err != nil {
+		return nil, err
+	}
+	complete, err := s.Need(ctx, objectsOf(all))
+	if err != nil {
+		return nil, err
+	}
+	if !complete {
+		r.answers[part] += incompleteName
+	}
+	return nameAll(ctx, s.View(), all, r.answers[part], complete, r.opts.Workers)
 }
 
 // mergeGroups writes the profile of each group.
@@ -176,6 +197,9 @@ func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
 	}
 	d.Written = *w
 	r.count(len(w.Files), nil)
+	if r.sum.Incomplete { // the next run may have more names
+		return nil
+	}
 	return writeFile(mark, func(w io.Writer) error { return ingest.NewJSONEncoder(w).Encode(&d) })
 }
 

@@ -280,7 +280,7 @@ func (n *night) shards(t *testing.T, rng *rand.Rand, tasks int, out string) {
 	}
 	for _, part := range rng.Perm(tasks) {
 		path := filepath.Join(work, fmt.Sprint(part, ".names"))
-		if _, err := batch.Name(t.Context(), s.View(), part, collected, path, 1); err != nil {
+		if _, err := batch.Name(t.Context(), s, part, collected, path, 1); err != nil {
 			t.Fatal(err)
 		}
 		names = append(names, path)
@@ -337,6 +337,32 @@ func TestFailures(t *testing.T) {
 	all := []string{"absent.data", "cut.data", "empty.data", "text.data"}
 	if !slices.Equal(failed, all) || sum.Failed != len(all) {
 		t.Errorf("failed: %v, %d", failed, sum.Failed)
+	}
+	compare(t, written(t, opts.Out), want)
+}
+
+// TestReplacedStore: while each step runs another process makes new generations of the store, until
+// those that the run has open are removed.
+func TestReplacedStore(t *testing.T) {
+	n := newNight(t)
+	want := n.plain(t)
+	opts := n.options(filepath.Join(t.TempDir(), "out"))
+	opts.Step = func(string, int) {
+		for range 3 {
+			w, err := db.OpenWriter(t.Context(), n.store, db.WriterOptions{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, err = w.GC(t.Context(), db.GCOptions{Exists: func(string) bool { return true }})
+			if err := errors.Join(err, w.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	sum, err := batch.Run(t.Context(), n.captures, opts)
+	if err != nil || sum.Failed != 0 {
+		t.Fatalf("%+v, %v", sum, err)
 	}
 	compare(t, written(t, opts.Out), want)
 }

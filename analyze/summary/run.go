@@ -9,6 +9,7 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/ingest"
+	"symbolize/store/remote"
 )
 
 // Run describes one run of a command. Frames count once for each sample that they are in.
@@ -27,6 +28,8 @@ type Run struct {
 	Memory   uint64  `json:"peak_memory_bytes,omitempty"` // resident; 0 where it is not known
 	Exit     int     `json:"exit_status"`
 	Finished int64   `json:"finished_unix"` // wall clock, s since 1970
+	// Remote counts what --remote has brought; a batch's is in Batch.
+	Remote remote.PullResult `json:"remote,omitzero"`
 	// Batch has the counts of a batch, nil of other commands.
 	Batch any `json:"batch,omitempty"`
 	// Profiles are the profiles by themselves; a batch's are not listed.

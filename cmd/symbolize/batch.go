@@ -193,14 +193,12 @@ func (o *batchCaptures) session(a *app) (opts analyze.Options, err error) {
 	if o.parts < 1 {
 		return opts, exit.Usagef("--parts %d: it is at least 1", o.parts)
 	}
-	opts = a.batchSession(&o.inputOptions)
-	opts.Store, err = a.storePath()
-	return opts, err
+	return a.batchSession(&o.inputOptions)
 }
 
 // config is a text of the options that change what is read of a capture.
 func (o *batchCaptures) config() string {
-	return fmt.Sprintf("%v %q %v %s", o.keep, o.event, o.trustPaths, versionText())
+	return fmt.Sprintf("%v %q %v %q %s", o.keep, o.event, o.trustPaths, o.remote.used, versionText())
 }
 
 type batchRunOptions struct {
@@ -240,6 +238,7 @@ func addBatchSessionFlags(fs *pflag.FlagSet, o *inputOptions) {
 	fs.StringVar(&o.event, "event", "", "only samples of this `EVENT`")
 	fs.BoolVar(&o.trustPaths, "trust-paths", false,
 		"where a capture has no build ID, take the file now at the path for the one that ran")
+	o.remote.addFlag(fs)
 	addWorkFlags(fs, &o.jobs, &o.maxMemory)
 }
 
@@ -329,10 +328,18 @@ func (a *app) batchHooks() batch.Hooks {
 
 // batchSession are the options of a session for one of many captures. Files of this host are not
 // looked for: the results of a night must not depend on the machine that it runs on.
-func (a *app) batchSession(o *inputOptions) analyze.Options {
-	opts := a.sessionOptions(o)
+func (a *app) batchSession(o *inputOptions) (opts analyze.Options, err error) {
+	opts = a.sessionOptions(o)
 	opts.Local = nil
-	return opts
+	opts.Warn = func(w analyze.Warning) {
+		a.partial = a.partial || w.Partial
+		a.sessionWarning(w)
+	}
+	if opts.Remote, err = a.remote(&o.remote); err != nil {
+		return opts, err
+	}
+	opts.Store, err = a.storePath()
+	return opts, err
 }
 
 // batchError adds hints in the words of the command line.
@@ -363,5 +370,8 @@ func (a *app) reportBatch(sum *batch.Summary) {
 		sum.Captures, sum.Failed, sum.Kept, sum.Samples)
 	fmt.Fprintf(a.env.Stderr, "locations  %d in %d objects; %d tables opened\n",
 		sum.Locations, sum.Objects, sum.Tables)
+	if sum.Remote.Asked > 0 {
+		fmt.Fprintf(a.env.Stderr, "remote     %s\n", pulledText(&sum.Remote))
+	}
 	fmt.Fprintf(a.env.Stderr, "profiles   %d, %d written before\n", sum.Groups, sum.GroupsKept)
 }

@@ -79,7 +79,7 @@ type batchNameOptions struct {
 	batchInputs
 	out  string
 	part int
-	jobs int
+	inputOptions
 }
 
 func newBatchNameCommand(a *app) *cobra.Command {
@@ -100,6 +100,7 @@ the part with the number of the engine's task.`,
 	fs.StringVarP(&o.out, "output", "o", "", "write the names to `FILE`")
 	fs.IntVar(&o.part, "part", -1, "number of the part, from 0, as `R`")
 	o.addFilesFrom(fs)
+	o.remote.addFlag(fs)
 	addJobsFlag(fs, &o.jobs)
 	return cmd
 }
@@ -119,8 +120,8 @@ func runBatchName(ctx context.Context, a *app, o *batchNameOptions, args []strin
 	if err != nil {
 		return err
 	}
-	opts := a.batchSession(&inputOptions{jobs: o.jobs})
-	if opts.Store, err = a.storePath(); err != nil {
+	opts, err := a.batchSession(&o.inputOptions)
+	if err != nil {
 		return err
 	}
 	s, err := analyze.Open(ctx, opts)
@@ -130,7 +131,8 @@ func runBatchName(ctx context.Context, a *app, o *batchNameOptions, args []strin
 	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	st, err := batch.Name(ctx, s.View(), o.part, collected, o.out, o.jobs)
+	st, err := batch.Name(ctx, s, o.part, collected, o.out, o.jobs)
+	a.notePulled(s)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return err
 	}

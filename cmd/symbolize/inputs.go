@@ -34,6 +34,7 @@ type inputOptions struct {
 	with     []string
 	symfs    []string
 	noLocal  bool
+	remote   remoteFlag
 	perfMaps []string
 	vmlinux  []string
 	kallsyms []string
@@ -82,6 +83,7 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 			"repeated")
 	fs.BoolVar(&o.noLocal, "no-local", false,
 		"look for no files on this host that neither the store nor another flag has")
+	o.remote.addFlag(fs)
 	fs.StringArrayVar(&o.perfMaps, "perf-maps", nil,
 		"look for the perf-PID.map and jit-PID.dump files of run-time compilers in `DIR`, besides "+
 			"the captures' own directories; may be repeated")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -150,7 +151,8 @@ const writesAnnotation = "writes"
 // writesStore reports whether a command line is that of a command that writes a store.
 func writesStore(args []string) bool {
 	cmd, _, err := newRootCommand(&app{env: &Env{}}).Find(args)
-	return err == nil && cmd.Annotations[writesAnnotation] != ""
+	return err == nil && (cmd.Annotations[writesAnnotation] != "" ||
+		writesRemote(cmd.Flags(), args, os.Getenv))
 }
 
 // needSubcommand is the body of commands that only group others.

@@ -32,6 +32,9 @@ func (a *app) openSession(ctx context.Context, o *inputOptions) (*session, error
 	process.LimitMemory(o.maxMemory)
 	opts := a.sessionOptions(o)
 	var err error
+	if opts.Remote, err = a.remote(&o.remote); err != nil {
+		return nil, err
+	}
 	if opts.Store, err = a.storePath(); err != nil &&
 		len(opts.With)+len(opts.Bundles)+len(opts.BCC) == 0 {
 		a.warn(err.Error(), exit.Hint(err))
@@ -72,7 +75,8 @@ func (a *app) sessionOptions(o *inputOptions) analyze.Options {
 		Stdin: a.env.Stdin, Workers: o.jobs, MaxMemory: int64(o.maxMemory),
 		Columns: o.columns, Relocatable: o.relocatable,
 		Warn: a.sessionWarning, Problems: a.printProblems, Failed: a.failInput,
-		Taken: a.printTaken,
+		Taken:      a.printTaken,
+		RemoteWait: func(e *store.LockedError) { a.note(e.Waiting()) },
 	}
 	return opts
 }
@@ -105,9 +109,12 @@ func sessionError(err error) error {
 // Close releases the store. Losses make the result partial.
 func (s *session) Close() error {
 	s.printLocal()
+	s.a.notePulled(s.Session)
 	err := s.Session.Close()
 	s.a.partial = s.a.partial || s.Partial()
 	s.a.outcome.run.Tables += s.Tables()
+	pulled := s.Pulled()
+	s.a.outcome.run.Remote.Add(&pulled)
 	return err
 }
 

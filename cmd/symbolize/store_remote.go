@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,23 +18,6 @@ import (
 	"symbolize/store/db"
 	"symbolize/store/remote"
 )
-
-// openBucket returns the bucket of a URL, or of a directory.
-func (a *app) openBucket(text string) (remote.Bucket, error) {
-	scheme, _, ok := strings.Cut(text, "://")
-	if !ok {
-		return remote.OpenDir(text), nil
-	}
-	u, err := url.Parse(text)
-	switch {
-	case err != nil:
-		return nil, exit.Usagef("%v", err)
-	case scheme == "file" && u.Host == "" && u.Path != "":
-		return remote.OpenDir(u.Path), nil
-	}
-	return nil, ingest.WithHint(exit.Usagef("%s: no place for symbol tables", text),
-		"it is a directory, or file:///DIRECTORY")
-}
 
 // addRequestsFlag adds --requests.
 func addRequestsFlag(fs *pflag.FlagSet, jobs *int) {
@@ -195,17 +176,9 @@ func (a *app) pull(ctx context.Context, from remote.Bucket, ids []buildid.ID, jo
 	opts.Waiting = func(e *store.LockedError) { a.note(e.Waiting()) }
 	res, err := remote.PullStore(ctx, from, ids, path, jobs, opts)
 	a.reportErrors(res.Problems, 0)
-	a.notePulled(from, res)
+	a.note(from.URL("") + ": " + pulledText(res))
 	if errors.Is(err, remote.ErrNoTables) {
 		return ingest.WithHint(err, "`symbolize store push %s` writes some there", from.URL(""))
 	}
 	return storeError(err)
-}
-
-// notePulled prints how many objects came from where.
-func (a *app) notePulled(from remote.Bucket, res *remote.PullResult) {
-	a.note(fmt.Sprintf("%s: %s there, %d in the store before, %d taken with %s; %s fetched, %s",
-		from.URL(""), table.Count(res.Found, "object is", "objects are"), res.Known, res.Changed,
-		table.Count(res.Tables, "table", "tables"), table.Count(res.Fetched, "file", "files"),
-		table.Bytes(res.Bytes)))
 }

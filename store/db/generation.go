@@ -27,6 +27,7 @@ const (
 	tmpPrefix  = ".tmp-"
 
 	journalName = "JOURNAL" // in db/
+	pulledName  = "PULLED"  // in a generation, see indexedGeneration
 )
 
 // keptGenerations is how many generations stay: the newest, and the one that a
@@ -164,7 +165,8 @@ func dropForeign(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		keep := inGeneration(e.Name()) || e.Name() == journalName // until it is a generation
+		keep := inGeneration(e.Name()) || e.Name() == pulledName ||
+			e.Name() == journalName // until it is a generation
 		if keep && isLog(e.Name()) {
 			info, err := e.Info()
 			if err != nil {

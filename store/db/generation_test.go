@@ -449,3 +449,56 @@ func TestSumsTruncated(t *testing.T) {
 		}
 	}
 }
+
+// TestRefresh: a reader goes on with the newest generation, and tables that it has opened stay valid.
+func TestRefresh(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	add := func(opts WriterOptions, n int) {
+		t.Helper()
+		w, err := OpenWriter(t.Context(), path, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(w.Merge(t.Context(), testContribution(t, n, 20)), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(WriterOptions{}, 1)
+	r, err := OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	first := r.Generation()
+	found, err := r.Find(testID(1))
+	if err != nil || len(found) != 1 {
+		t.Fatal(err)
+	}
+	table, err := r.Open(found[0], 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := table.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 2; n < 6; n++ { // the generation that is open is removed
+		add(WriterOptions{Pulled: true}, n)
+	}
+	if err := errors.Join(r.Refresh(), r.Refresh()); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := r.Find(testID(5)); err != nil || len(found) != 1 {
+		t.Errorf("the new object: %d, %v", len(found), err)
+	}
+	if got, err := table.Digest(); err != nil || got != want {
+		t.Errorf("the table of before: %x, %v", got, err)
+	}
+	if r.Generation() == first || r.Indexed() != first {
+		t.Errorf("generation %d, built on %d, want %d", r.Generation(), r.Indexed(), first)
+	}
+	add(WriterOptions{}, 6)
+	if err := r.Refresh(); err != nil || r.Indexed() != r.Generation() {
+		t.Errorf("after an index run: generation %d, built on %d, %v", r.Generation(), r.Indexed(), err)
+	}
+}

@@ -72,6 +72,11 @@ func (w *Writer) seal() error {
 	if !w.dirty && w.gen > 0 {
 		return removeTree(live)
 	}
+	if w.opts.Pulled {
+		if err := w.notePulled(live); err != nil {
+			return err
+		}
+	}
 	gen, err := publish(w.path, live)
 	if err != nil {
 		return err

@@ -165,12 +165,47 @@ func (r *Reader) Find(id buildid.ID) ([]*store.Manifest, error) {
 	return found, err
 }
 
+// Refresh opens the newest sound generation in place of the one that is open. Tables that were
+// opened stay valid as far as it has them. On an error the reader is as it was.
+func (r *Reader) Refresh() error {
+	gens, err := generations(r.path)
+	if err != nil {
+		return fmt.Errorf("store %s: %w", r.path, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.db == nil {
+		return fmt.Errorf("store %s: %w", r.path, store.ErrClosed)
+	}
+	if len(gens) == 0 || gens[0] == r.gen {
+		return nil
+	}
+	old, passed, gen, shadow := r.db, r.passedOver, r.gen, r.shadow
+	r.shadow = ""
+	if err := r.openFirst(gens); err != nil {
+		r.db, r.passedOver, r.gen, r.shadow = old, passed, gen, shadow
+		return fmt.Errorf("store %s: %w", r.path, err)
+	}
+	err = old.Close()
+	if _, gone := os.Lstat(genDir(r.path, gen)); errors.Is(gone, fs.ErrNotExist) {
+		err = nil // see Close
+	}
+	if shadow != "" {
+		err = errors.Join(err, os.RemoveAll(shadow))
+	}
+	return err
+}
+
 // PassedOver returns why each newer generation was not opened: damage. Data indexed
 // since the one that is open is not seen.
 func (r *Reader) PassedOver() []string { return r.passedOver }
 
 // Generation returns the number of the generation that is open.
 func (r *Reader) Generation() uint64 { return r.gen }
+
+// Indexed returns the number of the generation that the open one has the path rows and objects of, but
+// for objects that were pulled since (WriterOptions.Pulled).
+func (r *Reader) Indexed() uint64 { return indexedGeneration(r.path, r.gen) }
 
 // Close closes the generation. Tables that were opened from it are of no use
 // after that. A second Close does nothing.

@@ -31,6 +31,9 @@ type WriterOptions struct {
 	// Shared lets a store be written although others than the caller and root can write
 	// to its directory or to one above it. They could lead the writer to other files.
 	Shared bool
+	// Pulled marks the generations as ones that have more objects, and nothing else, than the one
+	// before: see Reader.Indexed.
+	Pulled bool
 }
 
 // DefaultPublishEvery is the usual WriterOptions.PublishEvery.
@@ -154,6 +157,7 @@ func (w *Writer) start(ctx context.Context) error {
 		w.gen = gens[0]
 	}
 	w.publishedAt = time.Now()
+	w.opts.Pulled = w.opts.Pulled && !w.dirty // else it is a killed writer's work, too
 	return nil
 }
 

@@ -29,6 +29,8 @@ type Bucket interface {
 // Errors of a Bucket.
 var (
 	ErrNotFound = errors.New("not there")
+	// ErrUnavailable: the bucket has no tables, or does not answer.
+	ErrUnavailable = errors.New("no tables can be taken")
 	// ErrDamaged: an object is not what its name says.
 	ErrDamaged = errors.New("damaged")
 	// ErrNoTables: nothing was ever pushed there.

@@ -26,15 +26,24 @@ type PullOptions struct {
 
 // PullResult counts the results of Pull.
 type PullResult struct {
-	Asked   int // objects; 0 for all
-	Found   int // of these, that are in the bucket
-	Known   int // of these, that were here with all that the bucket has
-	Changed int // objects that got something
-	Tables  int // tables that came
-	Fetched int // objects of the bucket that were fetched: manifests, pieces and blobs
-	Bytes   int64
+	Asked   int   `json:"asked"`   // objects; 0 for all
+	Found   int   `json:"found"`   // objects that are in the bucket
+	Changed int   `json:"changed"` // objects that got something
+	Tables  int   `json:"tables"`  // that came
+	Fetched int   `json:"fetched"` // objects of the bucket that were fetched: manifests, pieces and blobs
+	Bytes   int64 `json:"bytes"`
 	// Problems are objects of the bucket that are damaged, or did not come.
-	Problems []error
+	Problems []error `json:"-"`
+}
+
+// Add adds the figures of another Pull, without its problems.
+func (r *PullResult) Add(o *PullResult) {
+	r.Asked += o.Asked
+	r.Found += o.Found
+	r.Changed += o.Changed
+	r.Tables += o.Tables
+	r.Fetched += o.Fetched
+	r.Bytes += o.Bytes
 }
 
 // groupSize is how many objects' manifests are in memory at a time.
@@ -49,28 +58,36 @@ const roomSize = 64 << 20
 func Pull(ctx context.Context, from Bucket, ids []buildid.ID, opts PullOptions) (*PullResult, error) {
 	p := &puller{from: from, opts: opts, view: opts.View, res: &PullResult{Asked: len(ids)},
 		seen: make(map[buildid.ID]bool), room: newRoom(roomSize)}
-	if err := check(ctx, from); err != nil {
-		return p.res, err
+	err := p.some(ctx, ids)
+	if err == nil && p.res.Found == 0 && len(p.res.Problems) == 0 {
+		if err = check(ctx, from); err != nil {
+			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
 	}
+	return p.res, err
+}
+
+// some pulls the objects that IDs match; all for nil.
+func (p *puller) some(ctx context.Context, ids []buildid.ID) error {
 	if ids == nil {
-		return p.res, p.all(ctx)
+		return p.all(ctx)
 	}
 	for len(ids) > 0 {
 		var next []buildid.ID
 		for some := range slices.Chunk(ids, groupSize) {
 			keys, err := p.list(ctx, some)
 			if err != nil {
-				return p.res, err
+				return err
 			}
 			more, err := p.group(ctx, keys)
 			if err != nil {
-				return p.res, err
+				return err
 			}
 			next = append(next, more...)
 		}
 		ids = slices.DeleteFunc(next, func(id buildid.ID) bool { return p.seen[id] })
 	}
-	return p.res, nil
+	return nil
 }
 
 // puller is one Pull.
@@ -91,7 +108,7 @@ type puller struct {
 func (p *puller) all(ctx context.Context) error {
 	keys, err := p.from.List(ctx, manifestDir)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	for len(keys) > 0 {
 		n := min(groupSize, len(keys))
@@ -144,7 +161,7 @@ func (p *puller) problem(ctx context.Context, err error) error {
 		return nil
 	}
 	if p.failed++; p.failed >= maxFailures {
-		return fmt.Errorf("%s: given up after %d failures: %w", p.from.URL(""), p.failed, err)
+		return fmt.Errorf("%w: %s: given up after %d failures", ErrUnavailable, p.from.URL(""), p.failed)
 	}
 	return nil
 }
@@ -152,8 +169,8 @@ func (p *puller) problem(ctx context.Context, err error) error {
 // wanted is an object whose manifests, or some of them, have more than is here.
 type wanted struct {
 	id        buildid.ID
-	keys      []string // of manifests that are not those here
-	manifests []*manifest
+	keys      []string          // of manifests that are neither those here nor in the notes
+	manifests []*manifest       // that are not those here
 	fetched   map[string][]byte // of these, by key
 }
 
@@ -163,38 +180,48 @@ func (p *puller) group(ctx context.Context, keys []string) ([]buildid.ID, error)
 	if err != nil {
 		return nil, err
 	}
+	p.res.Found += len(list)
+	missing, next, err := p.missing(list)
+	if err != nil || len(missing) == 0 {
+		return next, err
+	}
+	if p.sink == nil {
+		if p.sink, p.view, err = p.opts.Open(ctx); err != nil {
+			return nil, err
+		}
+		// Another process may have fetched them before that.
+		if list, err = p.compare(keys); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.readManifests(ctx, list); err != nil {
 		return nil, err
 	}
 	defer p.note(list)
-	var next []buildid.ID
-	var missing []*wanted
+	if missing, next, err = p.missing(list); err != nil {
+		return nil, err
+	}
+	return next, parallel(ctx, p.opts.Jobs, len(missing), func(ctx context.Context, i int) error {
+		return p.object(ctx, missing[i])
+	})
+}
+
+// missing returns the objects of which the bucket has, or may have, more than is here, and the IDs
+// that all lead to.
+func (p *puller) missing(list []*wanted) (missing []*wanted, next []buildid.ID, err error) {
 	for _, w := range list {
 		for _, m := range w.manifests {
 			next = append(next, m.Probable...)
 		}
 		needs, err := p.needs(w)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		switch {
-		case !needs.empty():
+		if !needs.empty() || len(w.keys) > 0 {
 			missing = append(missing, w)
-		case len(w.manifests) == len(w.keys):
-			p.res.Known++
 		}
 	}
-	if len(missing) == 0 {
-		return next, nil
-	}
-	if p.sink == nil {
-		if p.sink, p.view, err = p.opts.Open(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return next, parallel(ctx, p.opts.Jobs, len(missing), func(ctx context.Context, i int) error {
-		return p.object(ctx, missing[i])
-	})
+	return missing, next, nil
 }
 
 // compare makes a list of the objects of keys, without the manifests that are those here.
@@ -202,9 +229,7 @@ func (p *puller) compare(keys []string) (list []*wanted, err error) {
 	for _, key := range keys {
 		id, _, ok := parseKey(key)
 		if !ok {
-			p.res.Problems = append(p.res.Problems, damagef("%s: no name of a manifest",
-				p.from.URL(key)))
-			continue
+			continue // no manifest's
 		}
 		if n := len(list); n > 0 && list[n-1].id == id {
 			list[n-1].keys = append(list[n-1].keys, key)
@@ -212,8 +237,8 @@ func (p *puller) compare(keys []string) (list []*wanted, err error) {
 		}
 		list = append(list, &wanted{id: id, keys: []string{key}})
 	}
+	notes := p.opts.Notes()
 	for _, w := range list {
-		p.res.Found++
 		p.seen[w.id] = true
 		have, err := p.here(w.id)
 		if err != nil {
@@ -222,6 +247,9 @@ func (p *puller) compare(keys []string) (list []*wanted, err error) {
 		if have != nil {
 			key := manifestKey(w.id, store.EncodeManifest(have))
 			w.keys = slices.DeleteFunc(w.keys, func(k string) bool { return k == key })
+		}
+		if notes != "" {
+			w.keys = slices.DeleteFunc(w.keys, func(k string) bool { return w.readNote(OpenDir(notes), k) })
 		}
 	}
 	return list, nil
@@ -241,43 +269,41 @@ func (p *puller) here(id buildid.ID) (*store.Manifest, error) {
 	return nil, nil
 }
 
-// readManifests reads the manifests that are not those here.
+// readNote reads a manifest that was noted; false if it was not.
+func (w *wanted) readNote(notes *Dir, key string) bool {
+	b, err := notes.Get(context.Background(), key, maxManifest)
+	if err != nil {
+		return false
+	}
+	m, err := decodeManifest(b, key, notes.URL(key))
+	if err == nil {
+		w.manifests = append(w.manifests, m)
+	}
+	return err == nil
+}
+
+// readManifests fetches the manifests that are neither those here nor in the notes. keys is then of
+// those that did not come.
 func (p *puller) readManifests(ctx context.Context, list []*wanted) error {
 	return parallel(ctx, p.opts.Jobs, len(list), func(ctx context.Context, i int) error {
-		for _, key := range list[i].keys {
-			m, err := p.readManifest(ctx, list[i], key)
+		w := list[i]
+		keys := w.keys
+		w.keys, w.fetched = nil, make(map[string][]byte)
+		for _, key := range keys {
+			b, err := p.get(ctx, key, maxManifest)
 			if err == nil {
-				list[i].manifests = append(list[i].manifests, m)
-			} else if err := p.problem(ctx, err); err != nil {
+				var m *manifest
+				if m, err = decodeManifest(b, key, p.from.URL(key)); err == nil {
+					w.manifests, w.fetched[key] = append(w.manifests, m), b
+					continue
+				}
+			}
+			if err := p.problem(ctx, err); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-// readManifest reads a manifest, that of the notes if there is one.
-func (p *puller) readManifest(ctx context.Context, w *wanted, key string) (*manifest, error) {
-	if dir := p.opts.Notes(); dir != "" {
-		notes := OpenDir(dir)
-		if b, err := notes.Get(ctx, key, maxManifest); err == nil {
-			if m, err := decodeManifest(b, key, notes.URL(key)); err == nil {
-				return m, nil
-			}
-		}
-	}
-	b, err := p.get(ctx, key, maxManifest)
-	if err != nil {
-		return nil, err
-	}
-	m, err := decodeManifest(b, key, p.from.URL(key))
-	if err == nil {
-		if w.fetched == nil {
-			w.fetched = make(map[string][]byte)
-		}
-		w.fetched[key] = b
-	}
-	return m, err
 }
 
 // note keeps the manifests that were fetched. One that cannot be kept is fetched again.

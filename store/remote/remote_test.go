@@ -146,7 +146,7 @@ func TestPushPull(t *testing.T) {
 	if digest(t, one) != digest(t, two) {
 		t.Error("the stores differ")
 	}
-	if again := pull(t, b, nil, two); again.Known != res.Objects || again.Fetched != 0 {
+	if again := pull(t, b, nil, two); again.Found != res.Objects || again.Changed != 0 || again.Fetched != 0 {
 		t.Errorf("second pull: %+v", again)
 	}
 	for key, n := range b.gets {
@@ -175,7 +175,7 @@ func TestUnion(t *testing.T) {
 	clear(b.gets)
 	four := filepath.Join(t.TempDir(), "four")
 	first, second := pull(t, b, nil, four), pull(t, b, nil, four)
-	if first.Fetched < 4 || second.Fetched != 0 || second.Known != 1 {
+	if first.Fetched < 4 || second.Fetched != 0 || second.Found != 1 {
 		t.Errorf("%+v, then %+v", first, second)
 	}
 	for key, n := range b.gets {

@@ -23,6 +23,7 @@ func PullStore(ctx context.Context, from Bucket, ids []buildid.ID, path string, 
 	case !errors.Is(err, store.ErrNoStore):
 		return &PullResult{}, err
 	}
+	writer.Pulled = true
 	var w *db.Writer
 	res, err := Pull(ctx, from, ids, PullOptions{View: view, Jobs: jobs,
 		Notes: func() string { return db.RemoteNotes(path) },

@@ -1,0 +1,183 @@
+package analyze
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/store"
+	"symbolize/store/db"
+	"symbolize/store/remote"
+)
+
+// pulling is the state of Options.Remote in a session.
+type pulling struct {
+	mu     sync.Mutex // Need may be called by unwinders
+	asked  map[buildid.ID]bool
+	sum    remote.PullResult
+	away   bool // the bucket does not answer: it is not asked again
+	failed bool // something did not come
+	// kept has what came where the store cannot be written, which inMemory reports.
+	kept     *store.Overlay
+	inMemory bool
+	// left are warnings that are not yet passed on.
+	left []Warning
+	ctx  context.Context // of the capture that is read, for unwinders
+}
+
+// startPulling makes the view one of what comes, too.
+func (s *Session) startPulling() {
+	p := &s.pulling
+	p.kept, p.inMemory = store.NewOverlay(), s.reader == nil
+	s.view = store.Layer(s.overlay, p.kept)
+	if s.reader != nil {
+		s.view = store.Layer(s.overlay, p.kept, s.cached)
+	}
+}
+
+// remoteLockWait is how long a run waits for another writer of the store before it keeps what
+// comes in memory.
+const remoteLockWait = time.Minute
+
+// writerOptions are for writing what comes to the store.
+func (s *Session) writerOptions() db.WriterOptions {
+	return db.WriterOptions{LockTimeout: remoteLockWait, Waiting: s.opts.RemoteWait, Pulled: true}
+}
+
+// makeStore makes an empty store for what comes. Where there can be none, absent is the error.
+func (s *Session) makeStore(ctx context.Context, absent error) (*db.Reader, error) {
+	w, err := db.OpenWriter(ctx, s.opts.Store, s.writerOptions())
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		if cannotKeep(err) {
+			s.keepInMemory(err)
+			return nil, absent
+		}
+		return nil, err
+	}
+	return db.OpenReader(s.opts.Store)
+}
+
+// cannotKeep reports whether an error keeps a run from writing to the store, and not from reading.
+func cannotKeep(err error) bool {
+	for _, is := range []error{store.ErrUnsafe, store.ErrLocked, store.ErrNoSpace, fs.ErrPermission,
+		syscall.EROFS, syscall.ENOSPC} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
+}
+
+// keepInMemory notes that the store cannot be written.
+func (s *Session) keepInMemory(err error) {
+	s.pulling.left = append(s.pulling.left, Warning{Warning: ingest.Warning{
+		Text: "tables of " + s.opts.Remote.URL("") + " are kept in memory, for this run: " + err.Error(),
+		Hint: "name a store that may be written with --store"}, Err: err})
+}
+
+// Need takes what Options.Remote has of objects, once in a session. complete is false if something
+// did not come, which is passed on as a warning, now or by the next call of Each.
+func (s *Session) Need(ctx context.Context, objects []ingest.Object) (complete bool, err error) {
+	if s.opts.Remote == nil {
+		return true, nil
+	}
+	p := &s.pulling
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	complete, err = s.need(ctx, remote.ObjectsOf(objects))
+	for _, w := range p.left {
+		s.warn(w)
+	}
+	p.left = nil
+	return complete, err
+}
+
+// need is Need for IDs; the caller holds pulling.mu.
+func (s *Session) need(ctx context.Context, ids []buildid.ID) (complete bool, err error) {
+	p := &s.pulling
+	if p.asked == nil {
+		p.asked = make(map[buildid.ID]bool)
+	}
+	var ask []buildid.ID
+	for _, id := range ids {
+		if !p.asked[id] {
+			p.asked[id] = true
+			ask = append(ask, id)
+		}
+	}
+	if len(ask) == 0 || p.away {
+		return !p.failed, nil
+	}
+	res, err := s.pull(ctx, ask)
+	p.sum.Add(res)
+	for _, problem := range res.Problems {
+		p.warn(problem)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case errors.Is(err, remote.ErrUnavailable):
+		p.away = true
+		p.warn(err)
+	case err != nil:
+		return false, err
+	}
+	return !p.failed, nil
+}
+
+// warn notes that something did not come.
+func (p *pulling) warn(err error) {
+	p.failed = true
+	p.left = append(p.left, Warning{ingest.Warning{Text: err.Error(), Partial: true,
+		Hint: "the rest was done; run it again when that is there"}, err})
+}
+
+// pull takes objects to the store, or to memory.
+func (s *Session) pull(ctx context.Context, ids []buildid.ID) (*remote.PullResult, error) {
+	p := &s.pulling
+	if !p.inMemory {
+		res, err := remote.PullStore(ctx, s.opts.Remote, ids, s.opts.Store, 0, s.writerOptions())
+		if res.Changed > 0 {
+			err = errors.Join(err, s.reader.Refresh())
+			s.cached.Forget()
+		}
+		if err == nil || errors.Is(err, remote.ErrUnavailable) || !cannotKeep(err) {
+			return res, err
+		}
+		s.keepInMemory(err)
+		p.inMemory = true
+	}
+	return remote.Pull(ctx, s.opts.Remote, ids, remote.PullOptions{View: s.view,
+		Notes: func() string { return "" },
+		Open:  func(context.Context) (store.Sink, store.View, error) { return p.kept, s.view, nil }})
+}
+
+// remoteUnwind is the view with the unwind table of an object, which it takes from Options.Remote;
+// nil if there is none there.
+func (s *Session) remoteUnwind(o *ingest.Object) store.View {
+	p := &s.pulling
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, err := s.need(p.ctx, remote.ObjectsOf([]ingest.Object{*o})); err != nil {
+		p.warn(err)
+	}
+	m, _, _ := store.FindOne(s.view, o.ID)
+	if m == nil || !slices.ContainsFunc(m.Sources, func(src store.SourceInfo) bool {
+		return src.Kind == store.Unwind
+	}) {
+		return nil
+	}
+	return s.view
+}
+
+// Pulled returns the figures of what came from Options.Remote.
+func (s *Session) Pulled() remote.PullResult { return s.pulling.sum }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"symbolize/analyze"
+	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/ingest"
+	"symbolize/store/remote"
+)
+
+// remoteEnv is the environment variable with the default of --remote.
+const remoteEnv = "SYMBOLIZE_REMOTE"
+
+// remoteFlag is --remote, of commands that name captures.
+type remoteFlag struct {
+	url string
+	set bool // the command has the flag, and so the variable counts
+	// used is the URL of either.
+	used string
+}
+
+func (f *remoteFlag) addFlag(fs *pflag.FlagSet) {
+	f.set = true
+	fs.StringVar(&f.url, "remote", "",
+		"take the symbol tables that the store lacks from `URL`, a directory or bucket that \"store push\" "+
+			"filled, and keep them in the store (default $"+remoteEnv+")")
+}
+
+// remote returns the bucket of --remote or the variable; nil for none.
+func (a *app) remote(f *remoteFlag) (remote.Bucket, error) {
+	text := f.url
+	if text == "" && f.set {
+		text = a.env.Getenv(remoteEnv)
+	}
+	if f.used = text; text == "" {
+		return nil, nil
+	}
+	return a.openBucket(text)
+}
+
+// writesRemote reports whether a command line has the tables of a bucket written to the store.
+func writesRemote(fs *pflag.FlagSet, args []string, getenv func(string) string) bool {
+	if fs.Lookup("remote") == nil {
+		return false
+	}
+	for _, arg := range args {
+		if arg == "--remote" || strings.HasPrefix(arg, "--remote=") {
+			return true
+		}
+	}
+	return getenv(remoteEnv) != ""
+}
+
+// openBucket returns the bucket of a URL, or of a directory.
+func (a *app) openBucket(text string) (remote.Bucket, error) {
+	scheme, _, ok := strings.Cut(text, "://")
+	if !ok {
+		return remote.OpenDir(text), nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, exit.Usagef("%v", err)
+	case scheme == "file" && u.Host == "" && u.Path != "":
+		return remote.OpenDir(u.Path), nil
+	}
+	return nil, ingest.WithHint(exit.Usagef("%s: no place for symbol tables", text),
+		"it is a directory, or file:///DIRECTORY")
+}
+
+// notePulled prints how many objects of a session came from where.
+func (a *app) notePulled(s *analyze.Session) {
+	if res := s.Pulled(); res.Asked > 0 {
+		a.note("--remote: " + pulledText(&res))
+	}
+}
+
+// pulledText is the figures of a pull.
+func pulledText(res *remote.PullResult) string {
+	return fmt.Sprintf("%s there, %d taken with %s; %s fetched, %s",
+		table.Count(res.Found, "object is", "objects are"), res.Changed,
+		table.Count(res.Tables, "table", "tables"), table.Count(res.Fetched, "file", "files"),
+		table.Bytes(res.Bytes))
+}
