@@ -65,7 +65,7 @@ func (m *Dump) wallOrNone() string {
 
 // WriteText writes a row for each map.
 func (l *MapList) WriteText(w io.Writer) error {
-	t := table.New(true, false, false, true, true, true, true)
+	t := table.New(true, false, false, true, true, true, true).Names(2, 1)
 	t.Row("ID", "NAME", "TYPE", "KEY", "VALUE", "ENTRIES", "DUMPS", "FIRST", "LAST")
 	for i := range l.Maps {
 		t.Row(l.Maps[i].cells()...)

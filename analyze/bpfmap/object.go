@@ -188,7 +188,7 @@ func readObjectData(f *elf.File, s *elf.Section, t *btf.Types, id btf.ID) (*Obje
 // WriteText writes a table of the maps, then the variables.
 func (m *ObjectMaps) WriteText(w io.Writer) error {
 	if len(m.Maps) > 0 {
-		t := table.New(false, false, false, true, false, true, true, true)
+		t := table.New(false, false, false, true, false, true, true, true).Names(1, 0, 2, 4)
 		t.Row("NAME", "TYPE", "KEY", "SIZE", "VALUE", "SIZE", "ENTRIES", "FLAGS")
 		for _, x := range m.Maps {
 			t.Row(x.Name, x.Type, cmp.Or(x.Key, "-"), fmt.Sprint(x.KeySize), cmp.Or(x.Value, "-"),

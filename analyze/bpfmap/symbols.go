@@ -122,7 +122,7 @@ func newSymbolRow(p *ingest.Profile, at ingest.LocationID, d *report.Demangler) 
 // WriteText prints a row for each address: the function that holds it with the offset,
 // as the kernel's %pS prints it, and the innermost line; inlined calls below.
 func (r *SymbolReport) WriteText(w io.Writer) error {
-	t := table.New(true, true, false, false)
+	t := table.New(true, true, false, false).Names(2, 3)
 	labels := false
 	for i := range r.Rows {
 		labels = labels || r.Rows[i].Label != ""

@@ -220,7 +220,7 @@ func (info *Capture) writeObjects(w io.Writer) error {
 	if len(info.Objects) == 0 {
 		return nil
 	}
-	o := table.New(true)
+	o := table.New(true).Names(3, 4)
 	o.Row("LOCATIONS", "KIND", "BUILD ID", "FROM", "OBJECT")
 	for _, c := range info.Objects {
 		o.Row(fmt.Sprint(c.Locations), c.Kind,

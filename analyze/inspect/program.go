@@ -97,7 +97,7 @@ func writePrograms(w io.Writer, programs []Program) error {
 	if len(programs) == 0 {
 		return nil
 	}
-	t := table.New(true, false, false, false, false, true, false, true)
+	t := table.New(true, false, false, false, false, true, false, true).Names(8)
 	t.Row("PROGRAM", "TYPE", "LOADED", "TAG", "OWN TAG", "SIZE", "IMAGE", "LINES", "FUNCTION")
 	for i := range programs {
 		p := &programs[i]

@@ -123,7 +123,7 @@ func WriteStored(w io.Writer, m *store.Manifest) error {
 
 // WriteList writes a row for each object.
 func WriteList(w io.Writer, list []*Stored) error {
-	t := table.New(false, false, false, true, false)
+	t := table.New(false, false, false, true, false).Names(4)
 	t.Row("BUILD ID", "KIND", "QUALITY", "SIZE", "PATH")
 	for _, o := range list {
 		t.Row(o.BuildID, o.Kind, o.Quality, table.Bytes(o.Size),

@@ -132,11 +132,11 @@ func (u *BPFUsage) write(w io.Writer) error {
 	if u == nil || len(u.Programs) == 0 {
 		return nil
 	}
-	t := table.New(true, true, true, true, true)
+	t := table.New(true, true, true, true, true).Names(9, 7, 8, 6)
 	head, skip := []string{"TIME", "RUNS", "NS/RUN", "CPU", "PROGRAM", "TYPE", "ATTACHED TO", "MAPS",
 		"HELD BY", "NAME"}, 0
 	if !u.Counted {
-		t, skip = table.New(true), 4
+		t, skip = table.New(true).Names(5, 3, 4, 2), 4
 	}
 	t.Row(head[skip:]...)
 	for i := range u.Programs {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"symbolize/analyze/table"
 	"symbolize/ingest"
@@ -57,7 +58,7 @@ func (c *Coverage) WriteSummary(w io.Writer) error {
 	}
 	if len(c.Missing) > 0 {
 		out.WriteString("not named, heaviest first:\n")
-		c.writeMissing(out, summaryMissing)
+		c.writeMissing(out, summaryMissing, table.Style{})
 	}
 	return out.Flush()
 }
@@ -110,12 +111,19 @@ func (c *Coverage) WriteMissing(w io.Writer) error {
 		fmt.Fprintf(out, "nothing is missing: %s frames, all named\n", table.Thousands(c.Frames))
 		return out.Flush()
 	}
-	c.writeMissing(out, len(c.Missing))
+	c.writeMissing(out, len(c.Missing), table.StyleOf(w))
 	return out.Flush()
 }
 
-func (c *Coverage) writeMissing(out *bufio.Writer, limit int) {
-	const row = "  %7s  %10s  %-21s  %s%s\n"
+// writeMissing writes a row for each of the first rows. On a terminal objects are cut to its width;
+// build IDs and commands are whole, for copying: an ID without room has a line of its own.
+func (c *Coverage) writeMissing(out *bufio.Writer, limit int, style table.Style) {
+	const (
+		row         = "  %7s  %10s  %-21s  %s%s\n"
+		margin      = 2 + 7 + 2 + 10 + 2
+		taken       = margin + 21 + 2 // before the object
+		leastObject = 24
+	)
 	fmt.Fprintf(out, row, "frames%", "frames", "reason", "object, build ID", "")
 	for i := range c.Missing {
 		if i == limit {
@@ -133,9 +141,14 @@ func (c *Coverage) writeMissing(out *bufio.Writer, limit int) {
 		if m.Why != "" {
 			id += ", " + m.Why
 		}
-		fmt.Fprintf(out, row, share100(m.Share), table.Thousands(m.Frames), m.Reason, m.Object, id)
+		width := utf8.RuneCountInString(id)
+		if width > 0 && style.Width > 0 && style.Width < taken+leastObject+width {
+			id, width = "\n"+strings.Repeat(" ", margin-2)+id, 0
+		}
+		object := style.Fit(m.Object, taken+width)
+		fmt.Fprintf(out, row, share100(m.Share), table.Thousands(m.Frames), m.Reason, object, id)
 		if m.Hint != "" {
-			fmt.Fprintf(out, "%*s%s\n", 2+7+2+10+2, "", m.Hint)
+			fmt.Fprintf(out, "%*s%s\n", margin, "", m.Hint)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package table
 
-import "unicode/utf8"
+import (
+	"io"
+	"unicode/utf8"
+)
 
 // Style is the way in which a table is printed: for people at a terminal, or plain and whole. The
 // zero value is the latter.
@@ -57,11 +60,30 @@ func (s Style) Fit(name string, taken int) string {
 	if s.Width == 0 || taken+n <= s.Width {
 		return name
 	}
-	room := max(s.Width-taken, minName)
+	return cut(name, max(s.Width-taken, minName))
+}
+
+// cut leaves a number of characters of a name, from both ends.
+func cut(name string, room int) string {
+	n := utf8.RuneCountInString(name)
 	if n <= room {
 		return name
 	}
 	runes := []rune(name)
 	head := (room - 1) / 2
 	return string(runes[:head]) + "…" + string(runes[n-(room-1-head):])
+}
+
+// Styled is a writer to a terminal, whose tables are laid out for that.
+type Styled struct {
+	io.Writer
+	Style Style
+}
+
+// StyleOf returns the style of a Styled, and for all other writers the zero Style.
+func StyleOf(w io.Writer) Style {
+	if s, ok := w.(*Styled); ok {
+		return s.Style
+	}
+	return Style{}
 }

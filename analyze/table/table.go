@@ -17,10 +17,18 @@ import (
 type Table struct {
 	rows  [][]string
 	right []bool // by column: numbers stand to the right
+	names []int  // the columns that may be cut
 }
 
 // New returns an empty table; right has, by column, whether it is of numbers.
 func New(right ...bool) *Table { return &Table{right: right} }
+
+// Names tells the columns that hold names: on a terminal that is too narrow they are cut in the
+// middle, the last one of the list first. All others stay whole.
+func (t *Table) Names(columns ...int) *Table {
+	t.names = columns
+	return t
+}
 
 // Row adds a row. It makes its cells printable.
 func (t *Table) Row(cells ...string) {
@@ -37,9 +45,9 @@ func (t *Table) Field(name, value string) {
 	}
 }
 
-// Print writes the rows.
-func (t *Table) Print(w io.Writer) error {
-	var widths []int
+// widths returns how many characters each column has at most, below it: cut to the width of a
+// terminal, where names allow that.
+func (t *Table) widths(terminal int) (widths []int) {
 	for _, r := range t.rows {
 		for i, c := range r {
 			if i == len(widths) {
@@ -48,9 +56,33 @@ func (t *Table) Print(w io.Writer) error {
 			widths[i] = max(widths[i], utf8.RuneCountInString(c))
 		}
 	}
+	if terminal == 0 {
+		return widths
+	}
+	over := 2*(len(widths)-1) - terminal
+	for _, n := range widths {
+		over += n
+	}
+	for _, i := range slices.Backward(t.names) {
+		if over <= 0 || i >= len(widths) {
+			continue
+		}
+		least := min(widths[i], max(minName, widths[i]-over))
+		over -= widths[i] - least
+		widths[i] = least
+	}
+	return widths
+}
+
+// Print writes the rows, for a Styled writer cut to its width.
+func (t *Table) Print(w io.Writer) error {
+	widths := t.widths(StyleOf(w).Width)
 	bw := bufio.NewWriter(w)
 	for _, r := range t.rows {
 		for i, c := range r {
+			if slices.Contains(t.names, i) {
+				c = cut(c, widths[i])
+			}
 			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
 			last := i == len(r)-1
 			switch {

@@ -39,3 +39,28 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+// TestNames: on a terminal the names are cut in the middle, the last column first, and no number or
+// other text ever is.
+func TestNames(t *testing.T) {
+	const whole = "1234567  a_long_name_of_a_thing  0123  /usr/lib/x86_64/libc.so.6\n"
+	for _, tt := range []struct {
+		width int
+		want  string
+	}{
+		{0, whole}, {80, whole},
+		{55, "1234567  a_long_name_of_a_thing  0123  /usr/li…ibc.so.6\n"},
+		{40, "1234567  a_lon…_thing  0123  /usr/…c.so.6\n"},
+		{10, "1234567  a_lon…_thing  0123  /usr/…c.so.6\n"},
+	} {
+		tab := New(true, false, false).Names(1, 3)
+		tab.Row("1234567", "a_long_name_of_a_thing", "0123", "/usr/lib/x86_64/libc.so.6")
+		var out strings.Builder
+		if err := tab.Print(&Styled{Writer: &out, Style: Style{Width: tt.width}}); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != tt.want {
+			t.Errorf("%d columns: %s", tt.width, out.String())
+		}
+	}
+}

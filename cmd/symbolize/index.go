@@ -262,7 +262,10 @@ func (a *app) reportIndex(o *indexOptions, path string, named int, sum *indexer.
 		sum.Problems = sum.Problems[1:]
 	}
 	if o.quality && o.format == flags.Text && sum != nil {
-		if qualityErr := writeQuality(a.stdout(), sum.Quality); qualityErr != nil {
+		qualityErr := a.writeOutput("", false, func(w io.Writer) error {
+			return writeQuality(w, sum.Quality)
+		})
+		if qualityErr != nil {
 			return cmp.Or(err, qualityErr)
 		}
 	}
@@ -330,7 +333,7 @@ func writeIndexSummary(w io.Writer, path string, s *indexer.Summary, c *captureR
 
 // writeQuality writes the quality of each object's symbols, a line each.
 func writeQuality(w io.Writer, list []indexer.ObjectQuality) error {
-	t := table.New()
+	t := table.New().Names(3)
 	t.Row("QUALITY", "SOURCE", "BUILD ID", "PATH")
 	for _, q := range list {
 		t.Row(q.Quality.String(), q.Best.String(), q.ID.String(), q.Path)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
@@ -26,7 +27,12 @@ func (a *app) writeOutput(path string, binary bool, write func(io.Writer) error)
 		if err := a.refuseTerminal(path, binary, ""); err != nil {
 			return err
 		}
-		return buffered(a.stdout(), write)
+		if !a.env.StdoutTerminal {
+			return buffered(a.stdout(), write)
+		}
+		return buffered(a.stdout(), func(w io.Writer) error {
+			return write(&table.Styled{Writer: w, Style: a.style()})
+		})
 	}
 	fi, err := os.Stat(path)
 	switch {

@@ -113,7 +113,7 @@ func (a *app) writeGone(w io.Writer, gone []db.Gone) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	t := table.New(false, false, false, true, false)
+	t := table.New(false, false, false, true, false).Names(4)
 	t.Row("BUILD ID", "KIND", "LAST USED", "SIZE", "PATH")
 	for _, g := range gone {
 		o, used := inspect.NewStored(g.Manifest), "not known"

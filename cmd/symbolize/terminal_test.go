@@ -75,3 +75,56 @@ func plainText(s string) string {
 	}
 	return s
 }
+
+// TestTablesFit: the lists of the other commands fit a terminal, too, as far as their numbers leave
+// room; build IDs and commands to copy are whole. In pipes all is whole.
+func TestTablesFit(t *testing.T) {
+	dir := t.TempDir()
+	long := filepath.Join(dir, strings.Repeat("a-long-directory/", 8))
+	data, err := os.ReadFile("../../fixtures/objects/bin/fixed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(long, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(long, "fixed"), data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	store := filepath.Join(dir, "store")
+	for _, tt := range []struct {
+		args  []string
+		width int
+		whole string
+	}{
+		{[]string{"index", "--quality", dir}, 90, "25d5bede07880a4717e27339b881f99c414460ba"},
+		{[]string{"store", "ls"}, 80, "25d5bede07880a4717e27339b881f99c414460ba"},
+		{[]string{"store", "rm", "--dry-run", "25d5bede"}, 90, "25d5bede07880a4717e27339b881f99c414460ba"},
+		{[]string{"missing", "../../fixtures/captures/mixed-buildid.data"}, 80,
+			"symbolize index /usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2\n"},
+	} {
+		for _, terminal := range []bool{true, false} {
+			env, stdout, stderr := inProcess(append([]string{"--store", store, "-q"}, tt.args...)...)
+			env.StdoutTerminal, env.StdoutWidth = terminal, tt.width
+			env.Getenv = func(name string) string { return map[string]string{localEnv: "0"}[name] }
+			if code := Main(t.Context(), env); code != exit.OK {
+				t.Fatalf("%v: status %d: %s", tt.args, code, stderr)
+			}
+			text := stdout.String()
+			if !strings.Contains(text, tt.whole) {
+				t.Errorf("%v: no %q in\n%s", tt.args, tt.whole, text)
+			}
+			if cut := strings.Contains(text, "…"); cut != terminal {
+				t.Errorf("%v, terminal %v: cut %v\n%s", tt.args, terminal, cut, text)
+			}
+			for line := range strings.Lines(text) {
+				hint := strings.HasPrefix(strings.TrimSpace(line), "symbolize ") ||
+					strings.Contains(line, "perf record")
+				n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n"))
+				if terminal && n > tt.width && !hint {
+					t.Errorf("%v: %d columns: %s", tt.args, n, line)
+				}
+			}
+		}
+	}
+}
