@@ -38,9 +38,25 @@ func run() int {
 		return exit.Failed
 	}
 	os.Args = commandLine(os.Args)
-	if code, done := process.Supervise(writesStore); done {
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		width = 0
+	}
+	env := &Env{
+		Args:           os.Args[1:],
+		Stdin:          os.Stdin,
+		Stdout:         os.Stdout,
+		Getenv:         os.Getenv,
+		Exit:           os.Exit,
+		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		StdoutWidth:    width,
+	}
+	p := newProgram(env)
+	if code, done := process.Supervise(p.writesStore); done {
 		return code
 	}
+	messages := process.Stderr()
+	env.Stderr, env.StderrTerminal = messages, term.IsTerminal(int(messages.Fd()))
 	// Without this a write to a closed pipe kills the process: `symbolize top | head`
 	// is to end in silence, with its temporary files removed.
 	signal.Ignore(syscall.SIGPIPE)
@@ -48,20 +64,5 @@ func run() int {
 	defer stop()
 	// A second interrupt kills: whoever presses ^C twice does not want to wait.
 	context.AfterFunc(ctx, stop)
-	messages := process.Stderr()
-	width, _, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil {
-		width = 0
-	}
-	return Main(ctx, &Env{
-		Args:           os.Args[1:],
-		Stdin:          os.Stdin,
-		Stdout:         os.Stdout,
-		Stderr:         messages,
-		Getenv:         os.Getenv,
-		Exit:           os.Exit,
-		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
-		StderrTerminal: term.IsTerminal(int(messages.Fd())),
-		StdoutWidth:    width,
-	})
+	return p.main(ctx)
 }

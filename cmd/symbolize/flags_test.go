@@ -166,7 +166,7 @@ func TestWritesStore(t *testing.T) {
 		"store import -": true, "store rebuild": true, "store ls": false, "store": false,
 		"resolve index": false, "": false, "nonsense": false, "index --help": true,
 	} {
-		if got := writesStore(strings.Fields(line)); got != want {
+		if got := newProgram(&Env{}).writesStore(strings.Fields(line)); got != want {
 			t.Errorf("%q: %v", line, got)
 		}
 	}

@@ -27,9 +27,21 @@ type app struct {
 
 // Main runs the command line in env and returns the exit status (package exit). It
 // touches nothing but env, the files that it is given, and the store.
-func Main(ctx context.Context, env *Env) int {
+func Main(ctx context.Context, env *Env) int { return newProgram(env).main(ctx) }
+
+// program is the command line with all its commands.
+type program struct {
+	*app
+	root *cobra.Command
+}
+
+func newProgram(env *Env) *program {
 	a := &app{env: env}
-	root := newRootCommand(a)
+	return &program{a, newRootCommand(a)}
+}
+
+func (p *program) main(ctx context.Context) int {
+	a, root, env := p.app, p.root, p.env
 	root.SetArgs(env.Args)
 	root.SetIn(env.Stdin)
 	root.SetOut(&pipeWriter{w: env.Stdout})
@@ -149,8 +161,8 @@ func (a *app) runE(body func(ctx context.Context, args []string) error) func(
 const writesAnnotation = "writes"
 
 // writesStore reports whether a command line is that of a command that writes a store.
-func writesStore(args []string) bool {
-	cmd, _, err := newRootCommand(&app{env: &Env{}}).Find(args)
+func (p *program) writesStore(args []string) bool {
+	cmd, _, err := p.root.Find(args)
 	return err == nil && (cmd.Annotations[writesAnnotation] != "" ||
 		writesRemote(cmd.Flags(), args, os.Getenv))
 }

@@ -4,8 +4,8 @@
 package process
 
 import (
-	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 
 	"symbolize/cmd/symbolize/internal/flags"
 )
@@ -50,9 +50,11 @@ const lookupMemory = 180 << 20
 // HoldLookupMemory sets lookupMemory as the limit, or half as much again as is in use:
 // at a limit below that the collector would do nothing else.
 func HoldLookupMemory() {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	debug.SetMemoryLimit(max(lookupMemory, int64(m.HeapAlloc+m.HeapAlloc/2)))
+	// Unlike runtime.ReadMemStats this does not stop the world.
+	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(heap)
+	used := heap[0].Value.Uint64()
+	debug.SetMemoryLimit(max(lookupMemory, int64(used+used/2)))
 }
 
 // ReleaseMemory collects garbage and returns free pages to the kernel. A recorder that always
