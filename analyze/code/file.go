@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/annotate"
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -43,7 +43,7 @@ func (f *fileCode) Close() error {
 }
 
 // inFile returns the code of a function from the file that ran.
-func (c *Finder) inFile(o *ingest.Object, f *report.HotFunction) (*report.Code, error) {
+func (c *Finder) inFile(o *ingest.Object, f *annotate.HotFunction) (*annotate.Code, error) {
 	if o.ID.IsZero() {
 		return nil, ingest.WithHint(errors.New("no build ID proves a file to be the one that ran"),
 			"`perf record --buildid-mmap` records build IDs")
@@ -64,11 +64,11 @@ func (c *Finder) inFile(o *ingest.Object, f *report.HotFunction) (*report.Code, 
 	if err != nil {
 		return nil, err
 	}
-	return &report.Code{
+	return &annotate.Code{
 		Machine: machineOf(fc.file), PC: addr.PC(start + fc.base), Bytes: code,
 		Origin: fc.file.Name, Notes: fc.notes(o),
-		Lines:   func(offsets []int) []report.CodeLine { return c.fileLines(fc, start, offsets) },
-		Symbols: func(pcs []addr.PC) []report.CodeSymbol { return fc.symbols(c.o.Names, pcs) },
+		Lines:   func(offsets []int) []annotate.CodeLine { return c.fileLines(fc, start, offsets) },
+		Symbols: func(pcs []addr.PC) []annotate.CodeSymbol { return fc.symbols(c.o.Names, pcs) },
 	}, nil
 }
 
@@ -261,7 +261,7 @@ func (f *fileCode) table(o *ingest.Object, off addr.Offset) (addr.Addr, error) {
 }
 
 // extent returns where a function begins, as tables have it, and how long it is.
-func (f *fileCode) extent(names resolve.NamePolicy, o *ingest.Object, fn *report.HotFunction) (
+func (f *fileCode) extent(names resolve.NamePolicy, o *ingest.Object, fn *annotate.HotFunction) (
 	start addr.Addr, size uint64, err error) {
 	at, err := f.table(o, fn.Start+addr.Offset(fn.Places[0].Offset))
 	if err != nil {
@@ -278,7 +278,7 @@ func (f *fileCode) extent(names resolve.NamePolicy, o *ingest.Object, fn *report
 	default:
 		size = p.FuncSize
 	}
-	if size == 0 || size > report.MaxCode {
+	if size == 0 || size > annotate.MaxCode {
 		return 0, 0, fmt.Errorf("a function of %d bytes", size)
 	}
 	return start, size, nil
@@ -336,13 +336,13 @@ func (f *fileCode) readModule(start addr.Addr, size uint64) ([]byte, error) {
 }
 
 // fileLines gives the source of instructions by the tables.
-func (c *Finder) fileLines(f *fileCode, start addr.Addr, offsets []int) []report.CodeLine {
+func (c *Finder) fileLines(f *fileCode, start addr.Addr, offsets []int) []annotate.CodeLine {
 	addrs := make([]addr.Addr, len(offsets))
 	for i, off := range offsets {
 		addrs[i] = start + addr.Addr(off)
 	}
 	f.finder.Join(addrs)
-	lines := make([]report.CodeLine, len(offsets))
+	lines := make([]annotate.CodeLine, len(offsets))
 	for i := range lines {
 		frames := f.finder.Frames(f.finder.Place(i))
 		if len(frames) == 0 {
@@ -359,18 +359,18 @@ func (c *Finder) fileLines(f *fileCode, start addr.Addr, offsets []int) []report
 }
 
 // symbols names addresses of the file.
-func (f *fileCode) symbols(names resolve.NamePolicy, pcs []addr.PC) []report.CodeSymbol {
+func (f *fileCode) symbols(names resolve.NamePolicy, pcs []addr.PC) []annotate.CodeSymbol {
 	addrs := make([]addr.Addr, len(pcs))
 	for i, pc := range pcs {
 		addrs[i] = addr.Addr(pc) - f.base
 	}
 	slices.Sort(addrs) // a kernel's may have wrapped
 	f.finder.Join(addrs)
-	list := make([]report.CodeSymbol, len(pcs))
+	list := make([]annotate.CodeSymbol, len(pcs))
 	for i, pc := range pcs {
 		at, _ := slices.BinarySearch(addrs, addr.Addr(pc)-f.base)
 		if name, start := f.finder.Function(f.finder.Place(at), names); name != 0 {
-			list[i] = report.CodeSymbol{Name: f.finder.Text(name),
+			list[i] = annotate.CodeSymbol{Name: f.finder.Text(name),
 				Offset: uint64(addrs[at] - start)}
 		}
 	}

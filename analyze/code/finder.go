@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"symbolize/analyze/annotate"
 	"symbolize/analyze/disasm"
-	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -94,7 +94,7 @@ func (c *Finder) Add(path, machine string, capture *input.Capture) {
 }
 
 // Code implements report.CodeSource.
-func (c *Finder) Code(o *ingest.Object, f *report.HotFunction) (*report.Code, error) {
+func (c *Finder) Code(o *ingest.Object, f *annotate.HotFunction) (*annotate.Code, error) {
 	switch o.Kind {
 	case ingest.JIT:
 		return c.program(o)
@@ -110,7 +110,7 @@ func (c *Finder) Code(o *ingest.Object, f *report.HotFunction) (*report.Code, er
 
 // program returns the code of a BPF function: that of the captures at hand, of the load
 // that was asked for if one was, else of the store.
-func (c *Finder) program(o *ingest.Object) (*report.Code, error) {
+func (c *Finder) program(o *ingest.Object) (*annotate.Code, error) {
 	loads := c.loads[o.ID.Key()]
 	why := "its image was not captured"
 	images := make(map[string]bool)
@@ -169,16 +169,16 @@ func (c *Finder) machineOf(o *ingest.Object, v *bpfprog.Variant) string {
 }
 
 // bpfCode describes the code of a function of a BPF program.
-func (c *Finder) bpfCode(l *bpfLoad) (*report.Code, error) {
+func (c *Finder) bpfCode(l *bpfLoad) (*annotate.Code, error) {
 	f := &l.program.Funcs[l.fn]
-	code := &report.Code{
+	code := &annotate.Code{
 		Machine: l.machine, PC: f.Start, Bytes: f.Image,
 		Origin: fmt.Sprintf("image of BPF program %d%s", l.program.ID, l.origin),
 	}
 	if why := l.program.NoLines(l.fn); why != "" {
 		code.Notes = append(code.Notes, "no source lines: "+why)
 	} else {
-		code.Lines = func(offsets []int) []report.CodeLine { return bpfLines(f, offsets) }
+		code.Lines = func(offsets []int) []annotate.CodeLine { return bpfLines(f, offsets) }
 		if l.program.BTF == nil {
 			code.Notes = append(code.Notes, "no files and no text of the lines: the capture lacks "+
 				"the program's BTF")
@@ -191,8 +191,8 @@ func (c *Finder) bpfCode(l *bpfLoad) (*report.Code, error) {
 	if err != nil {
 		return nil, err
 	}
-	code.Symbols = func(pcs []addr.PC) []report.CodeSymbol {
-		names := make([]report.CodeSymbol, len(pcs))
+	code.Symbols = func(pcs []addr.PC) []annotate.CodeSymbol {
+		names := make([]annotate.CodeSymbol, len(pcs))
 		for i, pc := range pcs {
 			names[i] = c.bpfSymbol(l.program, kernel, pc)
 		}
@@ -224,11 +224,11 @@ func (c *Finder) kernelOf(l *bpfLoad) (*sideband.KernelMap, error) {
 }
 
 // bpfLines gives the source of instructions by the line info of their program.
-func bpfLines(f *bpf.Func, offsets []int) []report.CodeLine {
-	lines := make([]report.CodeLine, len(offsets))
+func bpfLines(f *bpf.Func, offsets []int) []annotate.CodeLine {
+	lines := make([]annotate.CodeLine, len(offsets))
 	for i, at := range offsets {
 		if l := f.LineAt(uint32(at)); l != nil {
-			lines[i] = report.CodeLine{File: l.File, Line: l.Line, Column: l.Column,
+			lines[i] = annotate.CodeLine{File: l.File, Line: l.Line, Column: l.Column,
 				Source: l.Source}
 		}
 	}
@@ -238,18 +238,18 @@ func bpfLines(f *bpf.Func, offsets []int) []report.CodeLine {
 // bpfSymbol names the targets in the code of a program: its own functions, other JITed
 // ones by the capture's names, the kernel and its modules by their tables.
 func (c *Finder) bpfSymbol(p *bpf.Program, m *sideband.KernelMap, pc addr.PC) (
-	s report.CodeSymbol) {
+	s annotate.CodeSymbol) {
 	for i := range p.Funcs {
 		f := &p.Funcs[i]
 		if f.Start != 0 && pc >= f.Start && pc-f.Start < addr.PC(f.Length) {
-			return report.CodeSymbol{Name: p.Symbol(i), Offset: uint64(pc - f.Start)}
+			return annotate.CodeSymbol{Name: p.Symbol(i), Offset: uint64(pc - f.Start)}
 		}
 	}
 	o, off, ok := m.Find(pc)
 	switch {
 	case !ok:
 	case o.Symbol != "":
-		return report.CodeSymbol{Name: o.Symbol, Offset: uint64(off)}
+		return annotate.CodeSymbol{Name: o.Symbol, Offset: uint64(off)}
 	case o.Kind == ingest.Kernel || o.Kind == ingest.Module:
 		return c.symbols(&o).at(&o, off)
 	}
@@ -276,7 +276,7 @@ func (c *Finder) symbols(o *ingest.Object) *symbolFinder {
 }
 
 // at names an offset; a module's is that in its layout.
-func (s *symbolFinder) at(o *ingest.Object, off addr.Offset) (sym report.CodeSymbol) {
+func (s *symbolFinder) at(o *ingest.Object, off addr.Offset) (sym annotate.CodeSymbol) {
 	if s.finder != nil {
 		addrs, reason := resolve.NewAddresses(o, s.manifest, s.manifest.Layout)
 		at, ok := addrs.Of(off)
@@ -285,10 +285,10 @@ func (s *symbolFinder) at(o *ingest.Object, off addr.Offset) (sym report.CodeSym
 		}
 		s.finder.Join([]addr.Addr{at})
 		name, start := s.finder.Function(s.finder.Place(0), resolve.SymbolNames)
-		sym = report.CodeSymbol{Name: s.finder.Text(name), Offset: uint64(at - start)}
+		sym = annotate.CodeSymbol{Name: s.finder.Text(name), Offset: uint64(at - start)}
 	}
 	if sym.Name == "" && o.Kind == ingest.Module {
-		return report.CodeSymbol{Name: o.File.Path, Offset: uint64(off)}
+		return annotate.CodeSymbol{Name: o.File.Path, Offset: uint64(off)}
 	}
 	return sym
 }

@@ -9,7 +9,7 @@ import (
 	"sort"
 	"time"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/annotate"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/jitdump"
@@ -26,7 +26,7 @@ type dumpCode struct {
 }
 
 // inDump returns the code of a function in a jitdump file.
-func (c *Finder) inDump(o *ingest.Object, f *report.HotFunction) (*report.Code, error) {
+func (c *Finder) inDump(o *ingest.Object, f *annotate.HotFunction) (*annotate.Code, error) {
 	d := c.dumps[o.ID.Key()]
 	if d == nil {
 		d = c.openDump(o)
@@ -39,20 +39,20 @@ func (c *Finder) inDump(o *ingest.Object, f *report.HotFunction) (*report.Code, 
 	switch {
 	case l == nil:
 		return nil, fmt.Errorf("%s has no function there", d.origin)
-	case l.Size > report.MaxCode:
+	case l.Size > annotate.MaxCode:
 		return nil, fmt.Errorf("a function of %d bytes", l.Size)
 	}
 	bytes, err := d.file.Code(l)
 	if err != nil {
 		return nil, err
 	}
-	code := &report.Code{Machine: machineName(elf.Machine(d.file.Machine), elf.ELFCLASS64,
+	code := &annotate.Code{Machine: machineName(elf.Machine(d.file.Machine), elf.ELFCLASS64,
 		d.file.BigEndian), PC: l.Addr, Bytes: bytes, Origin: d.origin, Symbols: d.symbols}
 	switch lines, err := d.file.Lines(l); {
 	case err != nil:
 		code.Notes = append(code.Notes, "no source lines: "+err.Error())
 	case len(lines) > 0:
-		code.Lines = func(offsets []int) []report.CodeLine { return c.dumpLines(lines, offsets) }
+		code.Lines = func(offsets []int) []annotate.CodeLine { return c.dumpLines(lines, offsets) }
 	default:
 		code.Notes = append(code.Notes, "no source lines: the run-time compiler wrote none for it")
 	}
@@ -83,15 +83,15 @@ func (c *Finder) openDump(o *ingest.Object) *dumpCode {
 }
 
 // dumpLines gives the source of instructions by the lines of their function.
-func (c *Finder) dumpLines(list []jitdump.Line, offsets []int) []report.CodeLine {
-	lines := make([]report.CodeLine, len(offsets))
+func (c *Finder) dumpLines(list []jitdump.Line, offsets []int) []annotate.CodeLine {
+	lines := make([]annotate.CodeLine, len(offsets))
 	for i, at := range offsets {
 		k := sort.Search(len(list), func(k int) bool { return list[k].Offset > uint64(at) })
 		if k == 0 {
 			continue
 		}
 		l := &list[k-1]
-		lines[i] = report.CodeLine{File: l.File, Line: l.Line, Column: l.Column}
+		lines[i] = annotate.CodeLine{File: l.File, Line: l.Line, Column: l.Column}
 		lines[i].Source, lines[i].FileLines = c.sources.line(l.File, l.Line, "", time.Time{})
 	}
 	return lines
@@ -102,15 +102,15 @@ func (c *Finder) dumpLines(list []jitdump.Line, offsets []int) []report.CodeLine
 const maxOverlaid = 64
 
 // symbols names addresses of the process: of the functions that lay there the last.
-func (d *dumpCode) symbols(pcs []addr.PC) []report.CodeSymbol {
-	names := make([]report.CodeSymbol, len(pcs))
+func (d *dumpCode) symbols(pcs []addr.PC) []annotate.CodeSymbol {
+	names := make([]annotate.CodeSymbol, len(pcs))
 	for i, pc := range pcs {
 		k := sort.Search(len(d.placed), func(k int) bool { return d.placed[k].Addr > pc })
 		for n := 0; k > 0 && n < maxOverlaid; n++ {
 			k--
 			l := &d.file.Loads[d.placed[k].Load]
 			if off := uint64(pc - d.placed[k].Addr); off < l.Size {
-				names[i] = report.CodeSymbol{Name: l.Name, Offset: off}
+				names[i] = annotate.CodeSymbol{Name: l.Name, Offset: off}
 				break
 			}
 		}

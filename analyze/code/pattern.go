@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"symbolize/analyze/annotate"
 	"symbolize/analyze/report"
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -131,7 +132,7 @@ func (c *Finder) Idle(patterns []Pattern) string {
 // Matcher returns a filter of the functions that any of the patterns selects, and remembers
 // which programs were asked for.
 func (c *Finder) Matcher(p *ingest.Profile, patterns []Pattern,
-	d *report.Demangler) func(*report.HotFunction) bool {
+	d *report.Demangler) func(*annotate.HotFunction) bool {
 	for i := range patterns {
 		if patterns[i].isID {
 			c.asked[patterns[i].id] = true
@@ -145,7 +146,7 @@ func (c *Finder) Matcher(p *ingest.Profile, patterns []Pattern,
 			}
 		}
 	}
-	return func(f *report.HotFunction) bool {
+	return func(f *annotate.HotFunction) bool {
 		o := &p.Objects[f.Object]
 		if o.Kind == ingest.JIT && matched[o.ID.Key()] {
 			return true

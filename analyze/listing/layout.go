@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/annotate"
 )
 
 // rowHeight is the height of a row of instructions in pixels, as style.css has it: arrows are
@@ -34,11 +34,11 @@ type source struct {
 // layout places the parts of a function.
 type layout struct {
 	out   *function
-	f     *report.AnnotatedFunction
+	f     *annotate.Function
 	place []int // by instruction: its row, -1 if it is not shown
 }
 
-func newLayout(out *function, f *report.AnnotatedFunction) *layout {
+func newLayout(out *function, f *annotate.Function) *layout {
 	return &layout{out: out, f: f, place: make([]int, len(f.Instructions))}
 }
 
@@ -48,7 +48,7 @@ type lineKey struct {
 	line uint32
 }
 
-func keyOf(in *report.AnnotatedInst) lineKey { return lineKey{in.File, in.Line} }
+func keyOf(in *annotate.Inst) lineKey { return lineKey{in.File, in.Line} }
 
 // manyInstructions is how many are shown in full; of more, only those near samples.
 const (
@@ -98,7 +98,7 @@ func (l *layout) rows() {
 		if k := keyOf(in); k != line {
 			if line = k; k.line > 0 {
 				l.out.Rows = append(l.out.Rows, row{Class: "line",
-					Text: report.LineText(path.Base(k.file), k.line) + "  " + texts[k]})
+					Text: annotate.LineText(path.Base(k.file), k.line) + "  " + texts[k]})
 			}
 		}
 		l.place[i] = len(l.out.Rows)
@@ -118,7 +118,7 @@ func (l *layout) gap(hidden *int) {
 
 func (l *layout) id(offset int) string { return fmt.Sprintf("%si%x", l.out.ID, offset) }
 
-func (l *layout) instruction(in *report.AnnotatedInst) row {
+func (l *layout) instruction(in *annotate.Inst) row {
 	r := row{ID: l.id(in.Offset), Class: "inst", Offset: strconv.FormatInt(int64(in.Offset), 16),
 		Heat: heat(in.Percent), Text: l.f.InstText(in, false)}
 	if in.Samples > 0 {
@@ -150,7 +150,7 @@ func (l *layout) source() {
 		}
 	}
 	lines := slices.Clone(l.f.Lines)
-	slices.SortFunc(lines, func(a, b report.AnnotatedLine) int {
+	slices.SortFunc(lines, func(a, b annotate.Line) int {
 		return cmp.Or(cmp.Compare(rank[a.File], rank[b.File]), cmp.Compare(a.Line, b.Line))
 	})
 	for i := range lines {

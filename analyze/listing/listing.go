@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"symbolize/analyze/annotate"
 	"symbolize/analyze/csp"
-	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 )
 
@@ -57,13 +57,13 @@ type function struct {
 }
 
 // WriteHTML writes the page.
-func WriteHTML(w io.Writer, a *report.Annotation) error {
+func WriteHTML(w io.Writer, a *annotate.Annotation) error {
 	return pageTemplate.Execute(w, newPage(a))
 }
 
 // WriteParts writes what the page has of functions, for another page: their list, and their code.
 // It needs CodeStyle. All texts are escaped.
-func WriteParts(w io.Writer, a *report.Annotation) error {
+func WriteParts(w io.Writer, a *annotate.Annotation) error {
 	p := newPage(a)
 	if err := pageTemplate.ExecuteTemplate(w, "list", p); err != nil {
 		return err
@@ -71,7 +71,7 @@ func WriteParts(w io.Writer, a *report.Annotation) error {
 	return pageTemplate.ExecuteTemplate(w, "functions", p)
 }
 
-func newPage(a *report.Annotation) *page {
+func newPage(a *annotate.Annotation) *page {
 	p := page{Title: "Annotated functions", Policy: csp.Policy(styleCSS), Style: template.CSS(styleCSS),
 		Event: a.Event, Samples: table.Thousands(a.Samples) + " samples",
 		Total: table.Quantity(a.Total, a.Unit), Others: strings.Join(a.Others, ", "),
@@ -91,7 +91,7 @@ func newPage(a *report.Annotation) *page {
 	return &p
 }
 
-func newFunction(a *report.Annotation, i int) function {
+func newFunction(a *annotate.Annotation, i int) function {
 	f := &a.Functions[i]
 	value := f.Weight
 	if a.Unit == "samples" {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/annotate"
 	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
@@ -32,21 +32,22 @@ type code struct {
 	bytes  string
 }
 
-func (c code) Code(_ *ingest.Object, f *report.HotFunction) (*report.Code, error) {
+func (c code) Code(_ *ingest.Object, f *annotate.HotFunction) (*annotate.Code, error) {
 	if f.SystemName != c.name {
 		return nil, errors.New("no file <b>with</b> this build ID")
 	}
-	return &report.Code{Machine: "x86_64", PC: 0x401000, Bytes: []byte(c.bytes), Origin: "bin/app",
-		Notes: []string{"a note"}, Lines: c.lines}, nil
+	return &annotate.Code{Machine: "x86_64", PC: 0x401000, Bytes: []byte(c.bytes),
+		Origin: "bin/app",
+		Notes:  []string{"a note"}, Lines: c.lines}, nil
 }
 
-func (c code) lines(offsets []int) []report.CodeLine {
-	list := make([]report.CodeLine, len(offsets))
+func (c code) lines(offsets []int) []annotate.CodeLine {
+	list := make([]annotate.CodeLine, len(offsets))
 	for i, at := range offsets {
-		l := report.CodeLine{File: "/src/loop.c", Line: 3}
+		l := annotate.CodeLine{File: "/src/loop.c", Line: 3}
 		switch {
 		case at >= 6 && at < 0xb:
-			l = report.CodeLine{File: "/src/inner.h", Line: 12, Inlined: []string{"inner<T>"}}
+			l = annotate.CodeLine{File: "/src/inner.h", Line: 12, Inlined: []string{"inner<T>"}}
 		case at >= 0xb:
 			l.Line = 9
 		}
@@ -58,7 +59,7 @@ func (c code) lines(offsets []int) []report.CodeLine {
 
 const hostile = "</style><script>alert(\"1\")</script>]]>\x1b[31m\u202e\xff"
 
-func annotation(name, bytes string, source func(uint32) (string, int)) *report.Annotation {
+func annotation(name, bytes string, source func(uint32) (string, int)) *annotate.Annotation {
 	b := profilebuild.New(profilebuild.Clock())
 	o := b.Object(ingest.Object{File: ingest.FileRef{Path: "/opt/" + hostile}})
 	place := func(off addr.Offset, fn string, sym uint64) profilebuild.Place {
@@ -74,12 +75,12 @@ func annotation(name, bytes string, source func(uint32) (string, int)) *report.A
 	row(30, place(0x100b, name, 0xb))
 	row(9, place(0x1000, name, 0))
 	row(1, place(0x9000, "gone", 4))
-	return report.NewAnnotation(b.Profile(), code{name, source, bytes}, report.AnnotateOptions{})
+	return annotate.New(b.Profile(), code{name, source, bytes}, annotate.Options{})
 }
 
 func fits(line uint32) (string, int) { return "\tline <" + string(rune('0'+line%10)) + ">;", 20 }
 
-func write(t *testing.T, a *report.Annotation) string {
+func write(t *testing.T, a *annotate.Annotation) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := WriteHTML(&b, a); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/pprof/driver"
 	"github.com/google/pprof/profile"
 
+	"symbolize/analyze/annotate"
 	"symbolize/analyze/disasm"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
@@ -20,7 +21,7 @@ type Code struct {
 	// Profile has the functions with their bounds, by symbol tables; its objects are those of
 	// the profile that is shown.
 	Profile *ingest.Profile
-	Source  report.CodeSource
+	Source  annotate.CodeSource
 }
 
 // objects answers pprof's questions about files of code. It implements driver.ObjTool. Addresses
@@ -48,7 +49,7 @@ type segment struct {
 
 // function is a function with samples, at its address in the profile.
 type function struct {
-	hot    *report.HotFunction
+	hot    *annotate.HotFunction
 	object *ingest.Object
 	name   string
 	start  uint64
@@ -140,7 +141,7 @@ func (t *objects) findFunctions() {
 	}
 	seen := make(map[key]bool)
 	for event := range p.Events {
-		list, _, _ := report.HotFunctions(p, &report.AnnotateOptions{Event: event, Children: true})
+		list, _, _ := annotate.HotFunctions(p, &annotate.Options{Event: event, Children: true})
 		for i := range list {
 			o := &p.Objects[list[i].Object]
 			k := key{objectKey(o), uint64(list[i].Start)}
@@ -201,7 +202,7 @@ func (t *objects) instructions(f *function, intel bool) ([]driver.Inst, error) {
 	if intel {
 		syntax = disasm.Intel
 	}
-	a, err := report.AnnotateFunction(f.object, f.hot, t.code.Source, syntax, t.demangle)
+	a, err := annotate.NewFunction(f.object, f.hot, t.code.Source, syntax, t.demangle)
 	if err != nil {
 		return nil, err
 	}

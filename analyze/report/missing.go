@@ -169,5 +169,3 @@ func share100(v float64) string {
 	}
 	return fmt.Sprintf("%.2f%%", v)
 }
-
-func joinNames(names []string) string { return strings.Join(names, ", ") }

@@ -1,8 +1,3 @@
-// Package report prints resolved Profiles: folded stacks, perf script's layout,
-// JSON, the top table, the coverage summary and the missing objects.
-//
-// Reports fold on numbers, never on strings: a name is demangled once and
-// touched again only when it is printed. Nothing here knows the store.
 package report
 
 import (

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze"
+	"symbolize/analyze/annotate"
 	"symbolize/analyze/code"
 	"symbolize/analyze/disasm"
 	"symbolize/analyze/listing"
@@ -176,7 +177,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	opts := report.AnnotateOptions{
+	opts := annotate.Options{
 		Event: s.event(p), Count: o.count, Children: o.children, Limit: max(o.limit, 0),
 		Syntax: o.writing, Demangler: report.NewDemangler(o.mode),
 	}
@@ -184,7 +185,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
 		opts.Match = finder.Matcher(p, o.patterns, opts.Demangler)
 	}
 	s.printWarnings(p)
-	an := report.NewAnnotation(p, finder, opts)
+	an := annotate.New(p, finder, opts)
 	s.a.noteNewer(finder)
 	if len(an.Functions)+len(an.Missing) == 0 {
 		return o.nothing(p, finder, &opts)
@@ -196,7 +197,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
 		case flags.HTML:
 			return listing.WriteHTML(w, an)
 		}
-		return an.WriteText(w, report.AnnotateText{Addresses: o.addresses, Bytes: o.bytes,
+		return an.WriteText(w, annotate.TextStyle{Addresses: o.addresses, Bytes: o.bytes,
 			Colour: o.output == "" && a.colour()})
 	})
 	if err != nil {
@@ -251,7 +252,7 @@ func (s *session) loadCode(ctx context.Context, paths []string, f *code.Finder) 
 
 // nothing is the error where no function is to be annotated.
 func (o *annotateOptions) nothing(p *ingest.Profile, c *code.Finder,
-	opts *report.AnnotateOptions) error {
+	opts *annotate.Options) error {
 	if len(o.patterns) == 0 {
 		return ingest.WithHint(
 			fmt.Errorf("%s: no sample of the event lies in a function with a name",
@@ -265,7 +266,7 @@ func (o *annotateOptions) nothing(p *ingest.Profile, c *code.Finder,
 	if !opts.Children {
 		with := *opts
 		with.Children = true
-		if list, _, _ := report.HotFunctions(p, &with); len(list) > 0 {
+		if list, _, _ := annotate.HotFunctions(p, &with); len(list) > 0 {
 			return ingest.WithHint(err, "%s is on stacks, but never the leaf: "+
 				"--children counts those samples", list[0].SystemName)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze/annotate"
 	"symbolize/analyze/code"
 	"symbolize/analyze/flame"
 	"symbolize/analyze/heat"
@@ -99,7 +100,7 @@ func (o *reportOptions) write(ctx context.Context, s *session, captures []string
 	g := flame.New(p, flame.Options{Event: -1, Shown: event, Count: o.count, Keep: o.keep,
 		Name: demangler.Name})
 	g.Kind, g.Heat, g.Tables = "Report", grid, s.bpfTables()
-	if g.Code, err = hottestCode(p, finder, report.AnnotateOptions{Event: event, Count: o.count,
+	if g.Code, err = hottestCode(p, finder, annotate.Options{Event: event, Count: o.count,
 		Limit: reportFunctions, Demangler: demangler}); err != nil {
 		return err
 	}
@@ -143,9 +144,9 @@ func (s *session) loadReport(ctx context.Context, paths []string, f *code.Finder
 }
 
 // hottestCode returns the code of the hottest functions as HTML: of as many as there is room for.
-func hottestCode(p *ingest.Profile, finder *code.Finder, opts report.AnnotateOptions) (
+func hottestCode(p *ingest.Profile, finder *code.Finder, opts annotate.Options) (
 	string, error) {
-	an := report.NewAnnotation(p, finder, opts)
+	an := annotate.New(p, finder, opts)
 	if len(an.Functions)+len(an.Missing) == 0 {
 		return "", nil
 	}

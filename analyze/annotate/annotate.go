@@ -1,4 +1,4 @@
-package report
+package annotate
 
 import (
 	"cmp"
@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"symbolize/analyze/disasm"
+	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 )
 
-// AnnotateOptions are for HotFunctions and NewAnnotation.
-type AnnotateOptions struct {
+// Options are for HotFunctions and New.
+type Options struct {
 	Event int  // which of Profile.Events
 	Count bool // samples instead of weight
 	// Children counts samples for the calls on their stacks too: a return address has
@@ -23,7 +24,7 @@ type AnnotateOptions struct {
 	Match     func(*HotFunction) bool
 	Limit     int // how many functions are annotated, heaviest first; 0 for all
 	Syntax    disasm.Syntax
-	Demangler *Demangler
+	Demangler *report.Demangler
 }
 
 // HotFunction is a physical function that samples lie in.
@@ -53,7 +54,7 @@ func (f *HotFunction) value(count bool) uint64 {
 // HotFunctions returns the functions that have samples of an event at their leaves
 // (with Children: anywhere on the stack), heaviest first, those that Match chooses; and
 // the sums of all samples of the event. Locations without a name belong to no function.
-func HotFunctions(p *ingest.Profile, opts *AnnotateOptions) (
+func HotFunctions(p *ingest.Profile, opts *Options) (
 	list []HotFunction, total, samples uint64) {
 	if p.Names == nil {
 		return nil, 0, 0
@@ -202,10 +203,10 @@ type Annotation struct {
 	Samples  uint64   `json:"samples"`
 	Children bool     `json:"children"`
 	// Skid: samples may lie behind the instruction that caused them.
-	Skid      string              `json:"skid"`
-	Functions []AnnotatedFunction `json:"functions"`
-	Missing   []NoCode            `json:"without_code,omitempty"`
-	Left      int                 `json:"functions_left_off,omitempty"` // by Limit
+	Skid      string     `json:"skid"`
+	Functions []Function `json:"functions"`
+	Missing   []NoCode   `json:"without_code,omitempty"`
+	Left      int        `json:"functions_left_off,omitempty"` // by Limit
 }
 
 // NoCode is a function whose code could not be had.
@@ -234,14 +235,14 @@ func precise(event string) bool {
 		(strings.Contains(modifiers, "pp") || strings.Contains(modifiers, "P"))
 }
 
-// NewAnnotation annotates the functions that opts choose.
-func NewAnnotation(p *ingest.Profile, source CodeSource, opts AnnotateOptions) *Annotation {
+// New annotates the functions that opts choose.
+func New(p *ingest.Profile, source CodeSource, opts Options) *Annotation {
 	if opts.Demangler == nil {
-		opts.Demangler = NewDemangler(Simple)
+		opts.Demangler = report.NewDemangler(report.Simple)
 	}
 	list, total, samples := HotFunctions(p, &opts)
-	a := &Annotation{Others: OtherEvents(p, opts.Event), Samples: samples, Total: total,
-		Children: opts.Children, Skid: skidPossible, Functions: []AnnotatedFunction{}}
+	a := &Annotation{Others: report.OtherEvents(p, opts.Event), Samples: samples, Total: total,
+		Children: opts.Children, Skid: skidPossible, Functions: []Function{}}
 	if opts.Event < len(p.Events) {
 		a.Event = ingest.Printable(p.Events[opts.Event].Name)
 		a.Unit = ingest.Printable(p.Events[opts.Event].Unit)
@@ -273,15 +274,15 @@ func NewAnnotation(p *ingest.Profile, source CodeSource, opts AnnotateOptions) *
 	return a
 }
 
-// AnnotateFunction disassembles one function, with its samples and the source of its
+// NewFunction disassembles one function, with its samples and the source of its
 // instructions.
-func AnnotateFunction(o *ingest.Object, f *HotFunction, source CodeSource, syntax disasm.Syntax,
-	d *Demangler) (*AnnotatedFunction, error) {
+func NewFunction(o *ingest.Object, f *HotFunction, source CodeSource, syntax disasm.Syntax,
+	d *report.Demangler) (*Function, error) {
 	code, err := source.Code(o, f)
 	if err != nil {
 		return nil, err
 	}
-	an, err := newAnnotator(f, code, &AnnotateOptions{Syntax: syntax, Demangler: d})
+	an, err := newAnnotator(f, code, &Options{Syntax: syntax, Demangler: d})
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +294,7 @@ func AnnotateFunction(o *ingest.Object, f *HotFunction, source CodeSource, synta
 func (a *Annotation) SkidPossible() bool { return a.Skid == skidPossible }
 
 func (a *Annotation) noCode(o *ingest.Object, f *HotFunction, why error,
-	opts *AnnotateOptions) NoCode {
+	opts *Options) NoCode {
 	m := NoCode{
 		Name:   opts.Demangler.Name(f.SystemName),
 		Object: ingest.Printable(o.File.Path), BuildID: o.ID.String(),

@@ -1,4 +1,4 @@
-package report
+package annotate
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"symbolize/analyze/disasm"
+	"symbolize/buildid"
 	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
@@ -17,6 +18,13 @@ import (
 )
 
 // fakeCode is the CodeSource of these tests: code by the name of the function.
+var sampleID = buildid.New(bytes.Repeat([]byte{1}, 20))
+
+// failing is a closed pipe.
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
 type fakeCode map[string]*Code
 
 type hintedError struct{ error }
@@ -114,20 +122,20 @@ func loopProfile() *ingest.Profile {
 
 func TestAnnotateGolden(t *testing.T) {
 	p := loopProfile()
-	text := func(opts AnnotateOptions, style AnnotateText) func(io.Writer) error {
+	text := func(opts Options, style TextStyle) func(io.Writer) error {
 		return func(w io.Writer) error {
-			return NewAnnotation(p, loopSource(), opts).WriteText(w, style)
+			return New(p, loopSource(), opts).WriteText(w, style)
 		}
 	}
-	golden.Text(t, "annotate.txt", text(AnnotateOptions{}, AnnotateText{}))
-	golden.Text(t, "annotate-addresses.txt", text(AnnotateOptions{Count: true},
-		AnnotateText{Addresses: true, Bytes: true}))
-	golden.Text(t, "annotate-children.txt", text(AnnotateOptions{Children: true}, AnnotateText{}))
-	golden.Text(t, "annotate-intel.txt", text(AnnotateOptions{Syntax: disasm.Intel, Limit: 1},
-		AnnotateText{}))
-	golden.Text(t, "annotate-precise.txt", text(AnnotateOptions{Event: 1}, AnnotateText{}))
+	golden.Text(t, "annotate.txt", text(Options{}, TextStyle{}))
+	golden.Text(t, "annotate-addresses.txt", text(Options{Count: true},
+		TextStyle{Addresses: true, Bytes: true}))
+	golden.Text(t, "annotate-children.txt", text(Options{Children: true}, TextStyle{}))
+	golden.Text(t, "annotate-intel.txt", text(Options{Syntax: disasm.Intel, Limit: 1},
+		TextStyle{}))
+	golden.Text(t, "annotate-precise.txt", text(Options{Event: 1}, TextStyle{}))
 	golden.Text(t, "annotate.json", func(w io.Writer) error {
-		return NewAnnotation(p, loopSource(), AnnotateOptions{}).WriteJSON(w)
+		return New(p, loopSource(), Options{}).WriteJSON(w)
 	})
 }
 
@@ -136,19 +144,19 @@ func TestAnnotateGolden(t *testing.T) {
 func TestAnnotateCounts(t *testing.T) {
 	p := loopProfile()
 	for _, tt := range []struct {
-		opts    AnnotateOptions
+		opts    Options
 		samples uint64
 		weight  uint64
 		counts  map[int]uint64 // by offset, samples
 		outside uint64
 	}{
-		{AnnotateOptions{}, 8, 10000, map[int]uint64{8: 6, 0x10: 1}, 1},
-		{AnnotateOptions{Event: 1}, 1, 10, map[int]uint64{0x10: 1}, 0},
+		{Options{}, 8, 10000, map[int]uint64{8: 6, 0x10: 1}, 1},
+		{Options{Event: 1}, 1, 10, map[int]uint64{0x10: 1}, 0},
 		// A sample counts once for the function, and once for each of its places there.
-		{AnnotateOptions{Children: true}, 12, 11400,
+		{Options{Children: true}, 12, 11400,
 			map[int]uint64{8: 10, 0x10: 1, 0x12: 5}, 1},
 	} {
-		a := NewAnnotation(p, loopSource(), tt.opts)
+		a := New(p, loopSource(), tt.opts)
 		if len(a.Functions) != 1 {
 			t.Fatalf("%+v: %d functions", tt.opts, len(a.Functions))
 		}
@@ -174,36 +182,36 @@ func TestAnnotateCounts(t *testing.T) {
 
 func TestAnnotateChoice(t *testing.T) {
 	p := loopProfile()
-	a := NewAnnotation(p, fakeCode{}, AnnotateOptions{})
+	a := New(p, fakeCode{}, Options{})
 	if len(a.Functions) != 0 || len(a.Missing) != 2 ||
 		a.Missing[0].Name != "bpf_prog_0102030405060708_loop" || a.Missing[0].Weight != 10000 ||
 		a.Missing[0].Hint != "look? elsewhere" {
 		t.Errorf("without code: %+v", a)
 	}
-	a = NewAnnotation(p, loopSource(), AnnotateOptions{Match: func(f *HotFunction) bool {
+	a = New(p, loopSource(), Options{Match: func(f *HotFunction) bool {
 		return strings.HasSuffix(f.SystemName, "gone")
 	}})
 	if len(a.Functions) != 0 || len(a.Missing) != 1 || a.Missing[0].Samples != 1 {
 		t.Errorf("one of them: %+v", a)
 	}
-	a = NewAnnotation(p, loopSource(), AnnotateOptions{Limit: 1})
+	a = New(p, loopSource(), Options{Limit: 1})
 	if len(a.Functions) != 1 || a.Left != 1 {
 		t.Errorf("limit: %d functions, %d left", len(a.Functions), a.Left)
 	}
 	unknown := loopSource()
 	unknown["bpf_prog_0102030405060708_loop"].Machine = "riscv64"
-	if a = NewAnnotation(p, unknown, AnnotateOptions{}); len(a.Missing) != 2 ||
+	if a = New(p, unknown, Options{}); len(a.Missing) != 2 ||
 		!strings.Contains(a.Missing[0].Reason, disasm.ErrMachine.Error()) {
 		t.Errorf("another machine: %+v", a.Missing)
 	}
 	huge := loopSource()
 	huge["bpf_prog_0102030405060708_loop"].Bytes = make([]byte, MaxCode+1)
-	if a = NewAnnotation(p, huge, AnnotateOptions{}); len(a.Missing) != 2 ||
+	if a = New(p, huge, Options{}); len(a.Missing) != 2 ||
 		!strings.Contains(a.Missing[0].Reason, "over the limit of 4 MiB") {
 		t.Errorf("too large: %+v", a.Missing)
 	}
 	p.Names = nil
-	if a = NewAnnotation(p, loopSource(), AnnotateOptions{}); len(a.Functions)+len(a.Missing) != 0 {
+	if a = New(p, loopSource(), Options{}); len(a.Functions)+len(a.Missing) != 0 {
 		t.Errorf("without names: %+v", a)
 	}
 }
@@ -226,8 +234,8 @@ func TestAnnotateManyWithout(t *testing.T) {
 				Stack: []profilebuild.Place{place}})
 		}
 		var out bytes.Buffer
-		if err := NewAnnotation(b.Profile(), fakeCode{}, AnnotateOptions{}).WriteText(&out,
-			AnnotateText{}); err != nil {
+		if err := New(b.Profile(), fakeCode{}, Options{}).WriteText(&out,
+			TextStyle{}); err != nil {
 			t.Fatal(err)
 		}
 		text := out.String()
@@ -265,7 +273,7 @@ func TestAnnotateHottest(t *testing.T) {
 				}
 				return lines
 			}}}
-		f := &NewAnnotation(b.Profile(), source, AnnotateOptions{}).Functions[0]
+		f := &New(b.Profile(), source, Options{}).Functions[0]
 		for i := range f.Instructions {
 			if f.Instructions[i].Hottest != (i == want) {
 				t.Errorf("%v: instruction %d: hottest %v", weights, i, f.Instructions[i].Hottest)
@@ -284,7 +292,7 @@ func TestAnnotateHottest(t *testing.T) {
 func TestAnnotateJSON(t *testing.T) {
 	for _, p := range []*ingest.Profile{loopProfile(), {}} {
 		var out bytes.Buffer
-		if err := NewAnnotation(p, loopSource(), AnnotateOptions{}).WriteJSON(&out); err != nil {
+		if err := New(p, loopSource(), Options{}).WriteJSON(&out); err != nil {
 			t.Fatal(err)
 		}
 		var v struct {
@@ -301,18 +309,18 @@ func TestAnnotateJSON(t *testing.T) {
 			t.Errorf("%s", out.Bytes())
 		}
 	}
-	if err := NewAnnotation(loopProfile(), loopSource(), AnnotateOptions{}).WriteText(failing{},
-		AnnotateText{}); err == nil {
+	if err := New(loopProfile(), loopSource(), Options{}).WriteText(failing{},
+		TextStyle{}); err == nil {
 		t.Error("no error from a writer that fails")
 	}
 }
 
 // TestAnnotateColour: without its colours a coloured listing is the plain one.
 func TestAnnotateColour(t *testing.T) {
-	a := NewAnnotation(loopProfile(), loopSource(), AnnotateOptions{})
+	a := New(loopProfile(), loopSource(), Options{})
 	var plain, coloured bytes.Buffer
-	if err := errors.Join(a.WriteText(&plain, AnnotateText{}),
-		a.WriteText(&coloured, AnnotateText{Colour: true})); err != nil {
+	if err := errors.Join(a.WriteText(&plain, TextStyle{}),
+		a.WriteText(&coloured, TextStyle{Colour: true})); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{colourHot + "   60.00" + colourEnd, colourSource + "; helper.h:7",
@@ -348,8 +356,8 @@ func BenchmarkAnnotate(b *testing.B) {
 	b.SetBytes(int64(len(code.Bytes)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := NewAnnotation(p, source, AnnotateOptions{}).WriteText(io.Discard,
-			AnnotateText{}); err != nil {
+		if err := New(p, source, Options{}).WriteText(io.Discard,
+			TextStyle{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package report
+package annotate
 
 import (
 	"bufio"
@@ -13,8 +13,8 @@ import (
 	"symbolize/ingest"
 )
 
-// AnnotateText configures Annotation.WriteText.
-type AnnotateText struct {
+// TextStyle configures Annotation.WriteText.
+type TextStyle struct {
 	Addresses bool // whole addresses in place of offsets from the function's start
 	Bytes     bool // the code bytes of each instruction
 	Colour    bool // for a terminal
@@ -40,7 +40,7 @@ const bytesColumn = 20
 
 // WriteText writes the functions one after another, each with its source lines, and
 // those without code at the end.
-func (a *Annotation) WriteText(w io.Writer, style AnnotateText) error {
+func (a *Annotation) WriteText(w io.Writer, style TextStyle) error {
 	t := &annotateWriter{Writer: bufio.NewWriter(w), a: a, style: style}
 	t.head()
 	for i := range a.Functions {
@@ -59,7 +59,7 @@ func (a *Annotation) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, a
 type annotateWriter struct {
 	*bufio.Writer
 	a     *Annotation
-	style AnnotateText
+	style TextStyle
 }
 
 func (t *annotateWriter) colour(code, text string) string {
@@ -74,7 +74,7 @@ func (t *annotateWriter) head() {
 	fmt.Fprintf(t, "event: %s, %s, total %s\n", a.Event, counted(a.Samples, "sample"),
 		table.Quantity(a.Total, a.Unit))
 	if len(a.Others) > 0 {
-		fmt.Fprintf(t, "other events: %s (--event)\n", joinNames(a.Others))
+		fmt.Fprintf(t, "other events: %s (--event)\n", strings.Join(a.Others, ", "))
 	}
 	if a.Children {
 		t.WriteString("calls count the samples of what they called, too, and so percentages " +
@@ -94,7 +94,7 @@ func (t *annotateWriter) value(samples, weight uint64) uint64 {
 	return weight
 }
 
-func (t *annotateWriter) function(f *AnnotatedFunction) {
+func (t *annotateWriter) function(f *Function) {
 	fmt.Fprintf(t, "\n%s: %s of %s, %s, %s\n", t.colour(colourMark, f.Name),
 		table.Percent(t.value(f.Samples, f.Weight), t.a.Total), t.a.Event, counted(f.Samples, "sample"),
 		table.Quantity(t.value(f.Samples, f.Weight), t.a.Unit))
@@ -122,7 +122,7 @@ func (t *annotateWriter) function(f *AnnotatedFunction) {
 }
 
 // summary lists the hottest lines, as `perf annotate -l` does.
-func (t *annotateWriter) summary(f *AnnotatedFunction) {
+func (t *annotateWriter) summary(f *Function) {
 	for i := range f.Lines[:min(len(f.Lines), summaryLines)] {
 		l := &f.Lines[i]
 		if l.Samples == 0 {
@@ -156,14 +156,14 @@ func (t *annotateWriter) percent(v float64) string {
 }
 
 // width of the column of offsets or addresses.
-func (t *annotateWriter) width(f *AnnotatedFunction) int {
+func (t *annotateWriter) width(f *Function) int {
 	if n := len(f.Instructions); n > 0 && t.style.Addresses {
 		return len(f.Instructions[n-1].Address) - len("0x")
 	}
 	return max(4, len(strconv.FormatInt(int64(f.Length), 16)))
 }
 
-func (t *annotateWriter) columns(f *AnnotatedFunction) {
+func (t *annotateWriter) columns(f *Function) {
 	where := "Offset"
 	if t.style.Addresses {
 		where = "Address"
@@ -176,7 +176,7 @@ func (t *annotateWriter) columns(f *AnnotatedFunction) {
 
 // listing writes the instructions, and before each run of one line or of one inlined
 // call where it comes from.
-func (t *annotateWriter) listing(f *AnnotatedFunction) {
+func (t *annotateWriter) listing(f *Function) {
 	w := max(t.width(f), len("Offset"))
 	if t.style.Addresses {
 		w = max(t.width(f), len("Address"))
@@ -198,7 +198,7 @@ func (t *annotateWriter) listing(f *AnnotatedFunction) {
 
 // InlineText names the inlined call, outermost first, or the function itself, that
 // instructions belong to.
-func (f *AnnotatedFunction) InlineText(inlined []string) string {
+func (f *Function) InlineText(inlined []string) string {
 	if len(inlined) == 0 {
 		return "in " + f.Name
 	}
@@ -214,7 +214,7 @@ func (t *annotateWriter) row(w int, percent, text string) {
 	fmt.Fprintf(t, " %8s | %*s | %s\n", percent, w, "", strings.TrimRight(text, " "))
 }
 
-func (t *annotateWriter) sourceRow(w int, l *AnnotatedLine) {
+func (t *annotateWriter) sourceRow(w int, l *Line) {
 	file := l.File
 	if file != "" {
 		file = path.Base(file)
@@ -230,7 +230,7 @@ func (t *annotateWriter) sourceRow(w int, l *AnnotatedLine) {
 	t.row(w, "", text)
 }
 
-func (t *annotateWriter) instruction(w int, in *AnnotatedInst, f *AnnotatedFunction) {
+func (t *annotateWriter) instruction(w int, in *Inst, f *Function) {
 	mark, where, arrow := ' ', strconv.FormatInt(int64(in.Offset), 16), "   "
 	if in.Hottest {
 		mark = '>'
@@ -253,7 +253,7 @@ func (t *annotateWriter) instruction(w int, in *AnnotatedInst, f *AnnotatedFunct
 
 // InstText is the text of an instruction with its target named: inside the function by offset
 // or, with addresses, by address, else by symbol.
-func (f *AnnotatedFunction) InstText(in *AnnotatedInst, addresses bool) string {
+func (f *Function) InstText(in *Inst, addresses bool) string {
 	to := in.Target
 	if to == nil {
 		return in.Text
@@ -282,7 +282,7 @@ func (f *AnnotatedFunction) InstText(in *AnnotatedInst, addresses bool) string {
 }
 
 // direction is where a jump inside a function goes.
-func direction(in *AnnotatedInst, to int) string {
+func direction(in *Inst, to int) string {
 	if to > in.Offset {
 		return " (down)"
 	}

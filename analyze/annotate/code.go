@@ -1,4 +1,4 @@
-package report
+package annotate
 
 import (
 	"cmp"
@@ -13,8 +13,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// AnnotatedFunction is one function with its samples.
-type AnnotatedFunction struct {
+// Function is one function with its samples.
+type Function struct {
 	Name       string   `json:"name"`
 	SystemName string   `json:"system_name"`
 	Object     string   `json:"object"`
@@ -35,12 +35,12 @@ type AnnotatedFunction struct {
 	Outside uint64 `json:"samples_outside,omitempty"`
 	Unknown int    `json:"undecoded_bytes,omitempty"`
 
-	Lines        []AnnotatedLine `json:"lines,omitempty"` // heaviest first
-	Instructions []AnnotatedInst `json:"instructions"`
+	Lines        []Line `json:"lines,omitempty"` // heaviest first
+	Instructions []Inst `json:"instructions"`
 }
 
-// AnnotatedLine is a line of source with the samples of its instructions.
-type AnnotatedLine struct {
+// Line is a line of source with the samples of its instructions.
+type Line struct {
 	File    string  `json:"file"`
 	Line    uint32  `json:"line"`
 	Source  string  `json:"source,omitempty"`
@@ -50,8 +50,8 @@ type AnnotatedLine struct {
 	Hottest bool    `json:"hottest,omitempty"`
 }
 
-// AnnotatedInst is an instruction with its samples.
-type AnnotatedInst struct {
+// Inst is an instruction with its samples.
+type Inst struct {
 	Offset     int         `json:"offset"` // from the function's start
 	Address    string      `json:"address"`
 	Bytes      string      `json:"bytes"`
@@ -80,13 +80,13 @@ type InstTarget struct {
 	Symbol  string `json:"symbol,omitempty"`
 }
 
-// annotator makes an AnnotatedFunction.
+// annotator makes an Function.
 type annotator struct {
 	f     *HotFunction
 	code  *Code
-	opts  *AnnotateOptions
-	insts []AnnotatedInst
-	lines []AnnotatedLine
+	opts  *Options
+	insts []Inst
+	lines []Line
 	total uint64 // of the function
 
 	disagreements []string
@@ -96,7 +96,7 @@ type annotator struct {
 // times its length here. Functions that people write have some hundred KiB at most.
 const MaxCode = 4 << 20
 
-func newAnnotator(f *HotFunction, code *Code, opts *AnnotateOptions) (*annotator, error) {
+func newAnnotator(f *HotFunction, code *Code, opts *Options) (*annotator, error) {
 	if len(code.Bytes) > MaxCode {
 		return nil, fmt.Errorf("a function of %d bytes, over the limit of %d MiB",
 			len(code.Bytes), MaxCode>>20)
@@ -107,7 +107,7 @@ func newAnnotator(f *HotFunction, code *Code, opts *AnnotateOptions) (*annotator
 	}
 	a := &annotator{f: f, code: code, opts: opts, total: f.value(opts.Count)}
 	for inst := range d.Decode(code.Bytes, code.PC) {
-		a.insts = append(a.insts, AnnotatedInst{
+		a.insts = append(a.insts, Inst{
 			Offset: inst.Offset, Address: hexAddress(code.PC + addr.PC(inst.Offset)),
 			Bytes: hex.EncodeToString(code.Bytes[inst.Offset:][:inst.Len]), Text: inst.Text,
 			inst: inst, line: -1,
@@ -116,8 +116,8 @@ func newAnnotator(f *HotFunction, code *Code, opts *AnnotateOptions) (*annotator
 	return a, nil
 }
 
-func (a *annotator) function(o *ingest.Object, total uint64) AnnotatedFunction {
-	out := AnnotatedFunction{
+func (a *annotator) function(o *ingest.Object, total uint64) Function {
+	out := Function{
 		Name:       a.opts.Demangler.Name(a.f.SystemName),
 		SystemName: ingest.Printable(a.f.SystemName), Object: ingest.Printable(o.File.Path),
 		Kind: o.Kind.String(), BuildID: o.ID.String(), Machine: a.code.Machine,
@@ -203,7 +203,7 @@ func (a *annotator) source() {
 			n = len(a.lines)
 			index[k] = n
 			check.line(&l)
-			a.lines = append(a.lines, AnnotatedLine{File: in.File, Line: l.Line,
+			a.lines = append(a.lines, Line{File: in.File, Line: l.Line,
 				Source: sourceText(l.Source)})
 		}
 		in.line = n
@@ -304,7 +304,7 @@ func (a *annotator) hottest() {
 }
 
 // sortLines orders the lines by weight and renumbers the instructions' references.
-func (a *annotator) sortLines() []AnnotatedLine {
+func (a *annotator) sortLines() []Line {
 	order := make([]int, len(a.lines))
 	for i := range order {
 		order[i] = i
@@ -314,7 +314,7 @@ func (a *annotator) sortLines() []AnnotatedLine {
 		return cmp.Or(cmp.Compare(m.Percent, l.Percent), cmp.Compare(l.File, m.File),
 			cmp.Compare(l.Line, m.Line))
 	})
-	sorted := make([]AnnotatedLine, len(order))
+	sorted := make([]Line, len(order))
 	rank := make([]int, len(order))
 	for to, from := range order {
 		sorted[to], rank[from] = a.lines[from], to
