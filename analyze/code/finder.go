@@ -35,7 +35,7 @@ type Options struct {
 }
 
 // Finder finds the code of functions: of BPF programs in captures and the store, of all others
-// in files whose build ID is the recorded one. It is a report.CodeSource.
+// in files whose build ID is the recorded one. It is a annotate.CodeSource.
 type Finder struct {
 	// Machine is that of the captures, as uname -m prints it.
 	Machine string
@@ -93,7 +93,7 @@ func (c *Finder) Add(path, machine string, capture *input.Capture) {
 	}
 }
 
-// Code implements report.CodeSource.
+// Code implements annotate.CodeSource.
 func (c *Finder) Code(o *ingest.Object, f *annotate.HotFunction) (*annotate.Code, error) {
 	switch o.Kind {
 	case ingest.JIT:

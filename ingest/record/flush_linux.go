@@ -22,7 +22,7 @@ type recorders struct {
 	modules *modules
 	procs   *processes
 	side    *sideband
-	costs   *costs
+	uses    *uses
 	series  *mapSeries
 	stacks  *stacks
 }
@@ -183,7 +183,7 @@ func (f *flusher) add(p *part, last bool) (samples []bundle.Samples, err error) 
 		err = x.series.flush(f.w)
 	}
 	if err == nil {
-		err = x.costs.add(f.w)
+		err = x.uses.add(f.w)
 	}
 	if err == nil {
 		err = x.side.addPart(f.w, p.side)
@@ -238,7 +238,7 @@ func (f *flusher) rotate(p *part, m *bundle.Manifest) error {
 	}
 	f.w, f.first, f.begun = next, true, time.Now()
 	f.set.procs.again()
-	f.set.costs.again()
+	f.set.uses.Again()
 	f.set.modules.forget(p.turned)
 	if f.set.series != nil {
 		f.set.series.again()

@@ -139,9 +139,9 @@ func (s *session) newRecorders() ([]recorder, error) {
 	if err != nil {
 		return list, err
 	}
-	use := newCosts(s, usage.Options{Proc: s.opts.HostProc, OtherPIDs: procs.otherNumbers()})
+	use := newUses(s, usage.Options{Proc: s.opts.HostProc, OtherPIDs: procs.otherNumbers()})
 	list = append(list, use)
-	s.set = &recorders{kernel: kern, modules: mods, procs: procs, side: side, costs: use}
+	s.set = &recorders{kernel: kern, modules: mods, procs: procs, side: side, uses: use}
 	if len(s.opts.Maps) > 0 {
 		side.series = newMapSeries(s, "")
 		s.set.series = side.series

@@ -1,7 +1,6 @@
-package record
+package usage
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +20,6 @@ import (
 	"symbolize/ingest/record/bpfcall"
 	"symbolize/ingest/record/bpfread"
 	"symbolize/ingest/record/perfevent"
-	"symbolize/ingest/record/usage"
 )
 
 const (
@@ -34,17 +32,18 @@ const (
 	scanEvery = time.Second
 	// leastShare: a thing is done again after so many times the time it took.
 	leastShare = 50
-	// maxCosts bounds the programs of a list; some hundred bytes are kept of each.
-	maxCosts = 1 << 16
+	// maxPrograms bounds the programs of a list; some hundred bytes are kept of each.
+	maxPrograms = 1 << 16
 	// maxUses bounds the attachments, holders and pins of a program, each.
 	maxUses = 256
 )
 
-// costs records how the BPF programs are used: how often and how long they run, where they are
+// Recorder records how the BPF programs are used: how often and how long they run, where they are
 // attached, which maps they have, who holds them.
-type costs struct {
-	s       *session
-	proc    usage.Options
+type Recorder struct {
+	reports Reports
+	proc    Options
+	count   bool      // the kernel is to count runs
 	stats   io.Closer // has the kernel count runs; nil: it is not asked to
 	counted bool      // it counts them
 	info    []byte    // struct bpf_prog_info
@@ -55,7 +54,7 @@ type costs struct {
 	begin    uint64     // of the list at hand, ns of CLOCK_BOOTTIME
 	end      uint64     // of the last poll
 	polled   uint64     // polls so far
-	programs map[uint32]*cost
+	programs map[uint32]*program
 	lost     uint64
 	lostID   uint32 // the newest of those
 
@@ -67,28 +66,26 @@ type costs struct {
 	quit, done chan struct{}
 }
 
-// cost is a program of the list at hand.
-type cost struct {
-	bpfstats.Program
-	base counters // of runs before
-	last counters
-	at   uint64 // when it was met last: the number of the poll
+// Reports are where a Recorder reports to.
+type Reports struct {
+	Log  func(format string, args ...any)
+	Warn func(format string, args ...any)
+	// Ahead is Warn for losses known before the recording starts.
+	Ahead func(text string)
 }
 
-// counters are those of struct bpf_prog_info.
-type counters struct{ time, runs, missed uint64 }
-
-func newCosts(s *session, proc usage.Options) *costs {
-	return &costs{s: s, proc: proc, info: make([]byte, bpf.InfoLen),
-		maps: &bpfread.MapReader{}, programs: make(map[uint32]*cost)}
+// NewRecorder makes a Recorder. count has the kernel count the runs of programs meanwhile.
+func NewRecorder(proc Options, count bool, reports Reports) *Recorder {
+	return &Recorder{reports: reports, proc: proc, count: count, info: make([]byte, bpf.InfoLen),
+		maps: &bpfread.MapReader{}, programs: make(map[uint32]*program)}
 }
 
-// start has the kernel count runs, where that is wanted, and begins to read the counts.
-func (c *costs) start() error {
-	if c.s.opts.BPFStats {
+// Start has the kernel count runs, where that is wanted, and begins to read the counts.
+func (c *Recorder) Start() {
+	if c.count {
 		var err error
 		if c.stats, err = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME); err != nil {
-			c.s.warnAhead(fmt.Sprintf("runs of BPF programs are not counted: %v "+
+			c.reports.Ahead(fmt.Sprintf("runs of BPF programs are not counted: %v "+
 				"(it needs CAP_SYS_ADMIN and Linux 5.8; before, sysctl kernel.bpf_stats_enabled=1)", err))
 		}
 	}
@@ -98,7 +95,6 @@ func (c *costs) start() error {
 	c.scan()
 	c.quit, c.done = make(chan struct{}), make(chan struct{})
 	go c.loop()
-	return nil
 }
 
 // statsEnabled reports whether the kernel counts runs anyway.
@@ -113,7 +109,7 @@ func boottime() uint64 {
 	return clocks.Boottime
 }
 
-func (c *costs) loop() {
+func (c *Recorder) loop() {
 	defer close(c.done)
 	least := time.Duration(watchEvery)
 	if c.counted {
@@ -137,16 +133,14 @@ func (c *costs) loop() {
 }
 
 // due reports whether a scan is to be done.
-func (c *costs) due() bool {
+func (c *Recorder) due() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.unscanned && time.Since(c.scanned) >= max(scanEvery, leastShare*c.scanTook)
 }
 
-func (c *costs) drain() time.Duration { return 0 }
-
-// stop reads the counts for the last time.
-func (c *costs) stop() {
+// Stop reads the counts for the last time.
+func (c *Recorder) Stop() {
 	if c.quit == nil {
 		return
 	}
@@ -155,21 +149,20 @@ func (c *costs) stop() {
 	c.quit = nil
 	c.poll()
 	c.scan()
-	c.sum()
 }
 
-// close has the kernel count no longer. It does so, too, when this process is killed.
-func (c *costs) close() {
+// Close has the kernel count no longer. It does so, too, when this process is killed.
+func (c *Recorder) Close() {
 	if c.stats != nil {
 		if err := c.stats.Close(); err != nil {
-			c.s.log("statistics of BPF programs: %v", err)
+			c.reports.Log("statistics of BPF programs: %v", err)
 		}
 		c.stats = nil
 	}
 }
 
 // poll reads the counts of all programs.
-func (c *costs) poll() {
+func (c *Recorder) poll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.polled++
@@ -177,7 +170,7 @@ func (c *costs) poll() {
 		next, err := bpfread.NextProgram(id)
 		if err != nil {
 			if !errors.Is(err, os.ErrNotExist) {
-				c.s.log("BPF programs could not be listed: %v", err)
+				c.reports.Log("BPF programs could not be listed: %v", err)
 				return // none of them is gone for that
 			}
 			break
@@ -192,9 +185,9 @@ func (c *costs) poll() {
 }
 
 // read reads the counts of a program, and its description if it is new.
-func (c *costs) read(id uint32) {
+func (c *Recorder) read(id uint32) {
 	p := c.programs[id]
-	if p == nil && len(c.programs) >= maxCosts {
+	if p == nil && len(c.programs) >= maxPrograms {
 		if id > c.lostID { // ids grow
 			c.lost, c.lostID = c.lost+1, id
 		}
@@ -217,80 +210,17 @@ func (c *costs) read(id uint32) {
 	p.at, p.Last = c.polled, now
 }
 
-// Fields of struct bpf_prog_info.
-const (
-	infoLoadedAt = 40
-	infoUIDAt    = 48
-	infoMapsAt   = 52
-	infoMapIDsAt = 56
-	infoNameAt   = 64
-	infoNameEnd  = 80
-	infoTimeAt   = 192
-	infoRunsAt   = 200
-	infoMissedAt = 208
-)
-
-func countersOf(info []byte) counters {
-	order := binary.NativeEndian
-	return counters{order.Uint64(info[infoTimeAt:]), order.Uint64(info[infoRunsAt:]),
-		order.Uint64(info[infoMissedAt:])}
-}
-
-// meet adds a program whose info was read. What one had run that was there before is not counted.
-func (c *costs) meet(id uint32, fd int, now uint64) *cost {
-	order := binary.NativeEndian
-	p := &cost{Program: bpfstats.Program{ID: id, Type: order.Uint32(c.info),
-		Tag:  bpf.Tag(c.info[bpf.InfoTagAt:]).String(),
-		Name: unix.ByteSliceToString(c.info[infoNameAt:infoNameEnd]),
-		UID:  order.Uint32(c.info[infoUIDAt:]), Loaded: order.Uint64(c.info[infoLoadedAt:]),
-		First: now}}
-	if p.Loaded < c.begin {
-		p.base, p.First = countersOf(c.info), c.begin
-	}
-	c.programs[id], c.unscanned = p, true
-	n := min(order.Uint32(c.info[infoMapsAt:]), maxUses)
-	if n == 0 {
-		return p
-	}
-	last := slices.Clone(c.info)
-	c.ids = slices.Grow(c.ids[:0], int(n)*4)[:n*4]
-	clear(c.info)
-	order.PutUint32(c.info[infoMapsAt:], n)
-	order.PutUint64(c.info[infoMapIDsAt:], bpfcall.Address(c.ids))
-	if _, err := bpfcall.Info(fd, c.info); err == nil {
-		for ids := c.ids; len(ids) >= 4; ids = ids[4:] {
-			p.Maps = append(p.Maps, c.mapOf(order.Uint32(ids)))
-		}
-	}
-	copy(c.info, last)
-	return p
-}
-
-// mapOf describes a map as far as it can be read.
-func (c *costs) mapOf(id uint32) bpfstats.Map {
-	m := bpfstats.Map{ID: id}
-	fd, err := bpfread.OpenMap(id)
-	if err != nil {
-		return m
-	}
-	defer unix.Close(fd)
-	if h, err := c.maps.Header(fd); err == nil {
-		m.Name, m.Type = h.Name, h.Type
-	}
-	return m
-}
-
 // scan finds out where programs are attached and who holds them. What was known of one before
 // stays known.
-func (c *costs) scan() {
+func (c *Recorder) scan() {
 	began := time.Now()
 	c.mu.Lock()
 	c.unscanned = false // those that come meanwhile need another scan
 	c.mu.Unlock()
-	uses, err := usage.Scan(c.proc)
+	uses, err := Scan(c.proc)
 	if text := fmt.Sprint(err); err != nil && text != c.scanErr {
 		c.scanErr = text
-		c.s.warn("where BPF programs are attached is known in part only: %s",
+		c.reports.Warn("where BPF programs are attached is known in part only: %s",
 			strings.ReplaceAll(text, "\n", "; "))
 	}
 	c.mu.Lock()
@@ -303,59 +233,22 @@ func (c *costs) scan() {
 	c.scanned, c.scanTook = time.Now(), time.Since(began)
 }
 
-// learn adds the results of a scan.
-func (p *cost) learn(u *usage.Use) {
-	for _, a := range u.Attached {
-		i := slices.IndexFunc(p.Attached, func(x bpfstats.Attachment) bool {
-			return x.How == a.How && x.To == a.To
-		})
-		switch {
-		case i >= 0:
-			p.Attached[i] = a
-		case len(p.Attached) < maxUses:
-			p.Attached = append(p.Attached, a)
-		default:
-			p.More++
-		}
-	}
-	p.Holders = union(p.Holders, u.Holders, &p.More)
-	p.Pins = union(p.Pins, u.Pins, &p.More)
-}
-
-// union appends to a list the items that are new, up to maxUses, and counts the others.
-func union[T comparable](to, from []T, more *uint64) []T {
-	for _, x := range from {
-		switch {
-		case slices.Contains(to, x):
-		case len(to) < maxUses:
-			to = append(to, x)
-		default:
-			*more++
-		}
-	}
-	return to
-}
-
-// sum adds the runs of all programs up for the summary.
-func (c *costs) sum() {
+// Runs returns how often and how long all programs ran; ok is false if the kernel did not count.
+func (c *Recorder) Runs() (runs uint64, took time.Duration, ok bool) {
 	if !c.counted {
-		return
+		return 0, 0, false
 	}
-	sum := &BPFRuns{}
+	var sum counters
 	for _, p := range c.programs {
-		runs := p.last.since(p.base)
-		sum.Runs += runs.runs
-		sum.Time += time.Duration(runs.time)
+		n := p.last.since(p.base)
+		sum.runs += n.runs
+		sum.time += n.time
 	}
-	c.s.summary.BPFRuns = sum
+	return sum.runs, time.Duration(sum.time), true
 }
 
-func (x counters) since(base counters) counters {
-	return counters{x.time - base.time, x.runs - base.runs, x.missed - base.missed}
-}
-
-// add adds the list since the begin of the bundle.
-func (c *costs) add(w *bundle.Writer) error {
+// Add adds the list since the begin of the bundle.
+func (c *Recorder) Add(w *bundle.Writer) error {
 	if c.quit != nil {
 		c.poll()
 	}
@@ -378,8 +271,8 @@ func (c *costs) add(w *bundle.Writer) error {
 	return w.Add(bundle.BPFStatsName, data)
 }
 
-// again begins a list for another bundle.
-func (c *costs) again() {
+// Again begins a list for another bundle.
+func (c *Recorder) Again() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.begin, c.lost = c.end, 0
