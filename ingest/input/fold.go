@@ -92,20 +92,20 @@ func (f *folder) recordType(t perfdata.Type, n uint64) {
 }
 
 // warn adds the warnings of the file, then those of its records in the order of the file.
-// Each worker keeps its first ones, so that the first of all are among them.
+// Each worker keeps its first ones, so that the first of all are among them, and one that is
+// not shown.
 func (f *folder) warn(records []sideband.Warning) {
 	st := &f.p.Stats
 	for _, err := range f.Records.File.Warnings {
 		st.Warnings = append(st.Warnings, ingest.Warning{Text: err.Error(), Partial: true})
 	}
 	slices.SortStableFunc(records, func(a, b sideband.Warning) int {
-		return cmp.Compare(a.At,
-			b.At)
+		return cmp.Compare(a.At, b.At)
 	})
 	for _, w := range records[:min(len(records), sideband.MaxWarnings)] {
 		st.Warnings = append(st.Warnings, w.Warning)
 	}
-	if more := len(records) - sideband.MaxWarnings; more > 0 {
+	if len(records) > sideband.MaxWarnings {
 		st.Warnings = append(st.Warnings, ingest.Warning{Text: fmt.Sprintf(
 			"%s: %d bad records in all, the first are shown", f.Records.File.Name, st.BadRecords),
 			Partial: true})

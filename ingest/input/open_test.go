@@ -140,17 +140,29 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// TestManyWarnings: the number of warnings does not depend on how many workers found them.
 func TestManyWarnings(t *testing.T) {
-	c := newCapture()
-	for range 100 {
-		c.Record(9, perfbuild.User, make([]byte, 8)) // samples too short for their fields
-	}
-	c.hit(7, 6, cU, 0x400020)
-	p := fold(t, c.Bytes(), Options{})
-	if p.Stats.BadRecords != 100 || len(p.Stats.Warnings) > sideband.MaxWarnings+1 || p.Stats.Samples != 1 {
-		t.Errorf("%d bad records, %d warnings, %d samples", p.Stats.BadRecords,
-			len(p.Stats.Warnings),
-			p.Stats.Samples)
+	for _, bad := range []int{sideband.MaxWarnings, sideband.MaxWarnings + 1, 100} {
+		c := newCapture()
+		for range bad {
+			c.Record(9, perfbuild.User, make([]byte, 8)) // samples too short for their fields
+		}
+		c.hit(7, 6, cU, 0x400020)
+		for _, workers := range []int{1, 3} {
+			cp, err := openReader(c.Bytes(), workers)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := cp.Profile(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := min(bad, sideband.MaxWarnings+1)
+			if st := &p.Stats; st.BadRecords != uint64(bad) || len(st.Warnings) != want || st.Samples != 1 {
+				t.Errorf("%d workers: %d bad records, %d warnings, %d samples; want %d, %d, 1", workers,
+					st.BadRecords, len(st.Warnings), st.Samples, bad, want)
+			}
+		}
 	}
 }
 

@@ -218,7 +218,7 @@ func (r *reader) bad(rec *perfdata.Record, err error) {
 		return
 	}
 	r.stats.BadRecords++
-	if len(r.warnings) < sideband.MaxWarnings {
+	if len(r.warnings) <= sideband.MaxWarnings {
 		r.warnings = append(r.warnings,
 			sideband.Warning{At: sideband.PositionOf(rec), Warning: ingest.Warning{Text: err.Error(), Partial: true}})
 	}

@@ -140,8 +140,12 @@ func (s *stackSource) fold(sb *sideband.State, warnings []sideband.Warning) (
 
 // addWarnings appends warnings of a side band to those of the profile.
 func addWarnings(p *ingest.Profile, list []sideband.Warning) {
-	for _, w := range list {
+	for _, w := range list[:min(len(list), sideband.MaxWarnings)] {
 		p.Stats.Warnings = append(p.Stats.Warnings, w.Warning)
+	}
+	if len(list) > sideband.MaxWarnings {
+		p.Stats.Warnings = append(p.Stats.Warnings,
+			ingest.Warning{Text: "there are more warnings of this kind, the first are shown", Partial: true})
 	}
 }
 

@@ -134,8 +134,9 @@ type Warning struct {
 	ingest.Warning
 }
 
-// MaxWarnings bounds the warnings about single records that are kept; the rest is
-// only counted.
+// MaxWarnings bounds the warnings about single records that are shown; the rest is
+// only counted. Each list of them has room for one more: that there are more is then known
+// of one list as of many.
 const MaxWarnings = 20
 
 // New returns a State to which nothing was added.
@@ -148,7 +149,7 @@ func New() *State {
 }
 
 func (sb *State) Warn(at Position, w ingest.Warning) {
-	if len(sb.Records.Warnings) < MaxWarnings {
+	if len(sb.Records.Warnings) <= MaxWarnings {
 		sb.Records.Warnings = append(sb.Records.Warnings, Warning{at, w})
 	}
 }
