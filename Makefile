@@ -49,6 +49,10 @@ lint: ## gofmt -s, go vet, go mod tidy, staticcheck, unreachable functions, the 
 live: build ## tests on the running kernel: perf, BPF, full disks; installs what it needs (Debian, root)
 	@sh fixtures/live.sh
 
+.PHONY: beam
+beam: ## test the Beam pipeline of cmd/batch, a module of its own: fetches Beam (100 MB)
+	cd cmd/batch && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -count=1 -timeout 600s ./...
+
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (30s) each
 	@sh fixtures/fuzz.sh $(FUZZTIME)

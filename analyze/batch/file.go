@@ -138,32 +138,63 @@ func (b *file) readIndex() error {
 	return b.read(entry{"index", at, end - at, binary.LittleEndian.Uint32(tail[8:])}, &b.index)
 }
 
-// get reads the record of a name into a value; false if there is none.
-func (b *file) get(name string, value any) (bool, error) {
+// find returns the entry of a name.
+func (b *file) find(name string) (entry, bool) {
 	i, ok := slices.BinarySearchFunc(b.index, name, func(e entry, name string) int {
 		return strings.Compare(e.Name, name)
 	})
 	if !ok {
+		return entry{}, false
+	}
+	return b.index[i], true
+}
+
+// get reads the record of a name into a value; false if there is none.
+func (b *file) get(name string, value any) (bool, error) {
+	e, ok := b.find(name)
+	if !ok {
 		return false, nil
 	}
-	return true, b.read(b.index[i], value)
+	return true, b.read(e, value)
+}
+
+// copyTo copies the record of a name, if there is one.
+func (b *file) copyTo(w *fileWriter, name string) error {
+	e, ok := b.find(name)
+	if !ok {
+		return nil
+	}
+	packed, err := b.packed(e)
+	if err != nil {
+		return err
+	}
+	return w.put(name, packed)
+}
+
+// packed returns the bytes of a record, checked.
+func (b *file) packed(e entry) ([]byte, error) {
+	fi, err := b.f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if e.Offset > uint64(fi.Size()) || e.Stored > uint64(fi.Size())-e.Offset {
+		return nil, b.fail("record %q lies outside the file", e.Name)
+	}
+	packed := make([]byte, e.Stored)
+	if _, err := b.f.ReadAt(packed, int64(e.Offset)); err != nil {
+		return nil, err
+	}
+	if crc32.Checksum(packed, castagnoli) != e.Sum {
+		return nil, b.fail("record %q at %d is damaged", e.Name, e.Offset)
+	}
+	return packed, nil
 }
 
 // read reads a record into the value that value points to.
 func (b *file) read(e entry, value any) error {
-	fi, err := b.f.Stat()
+	packed, err := b.packed(e)
 	if err != nil {
 		return err
-	}
-	if e.Offset > uint64(fi.Size()) || e.Stored > uint64(fi.Size())-e.Offset {
-		return b.fail("record %q lies outside the file", e.Name)
-	}
-	packed := make([]byte, e.Stored)
-	if _, err := b.f.ReadAt(packed, int64(e.Offset)); err != nil {
-		return err
-	}
-	if crc32.Checksum(packed, castagnoli) != e.Sum {
-		return b.fail("record %q at %d is damaged", e.Name, e.Offset)
 	}
 	raw, err := unpacker().DecodeAll(packed, nil)
 	if err != nil {

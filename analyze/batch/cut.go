@@ -1,0 +1,34 @@
+package batch
+
+import "errors"
+
+// Stacks is the number of the piece that Cut makes of the stacks, in place of that of a part.
+const Stacks = -1
+
+// Cut writes the piece of a collected capture that one task reads, for engines that move data
+// between tasks themselves: that of Name for a part, or that of Merge for Stacks. It has the form
+// of a collected capture.
+func Cut(collected string, part int, path string) error {
+	f, err := openFile(collected)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	w, err := createFile(path)
+	if err != nil {
+		return err
+	}
+	names := []string{headRecord, partName(part)}
+	if part == Stacks {
+		names = []string{headRecord, stacksRecord, ownRecord}
+	}
+	for _, name := range names {
+		if err == nil {
+			err = f.copyTo(w, name)
+		}
+	}
+	if err != nil {
+		return errors.Join(err, w.abandon())
+	}
+	return w.publish()
+}
