@@ -138,7 +138,7 @@ func (f *nameFn) ProcessElement(ctx context.Context, part int, pieces func(*[]by
 		return err
 	}
 	path := filepath.Join(dir, "names")
-	st, err := batch.Name(ctx, s.View(), part, collected, path, 0)
+	st, err := batch.Name(ctx, s, part, collected, path, 0)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return err
 	}
