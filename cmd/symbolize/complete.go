@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -11,10 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
+	"symbolize/ingest/filetype"
 	"symbolize/ingest/input"
 	"symbolize/store/db"
 )
@@ -141,23 +144,54 @@ func (a *app) functionsOf(o *inputOptions) cobra.CompletionFunc {
 		if len(args) == 0 {
 			return a.storedPrograms(add)
 		}
-		paths := args[:captureArgs(args)]
-		if err := o.validate(paths); err != nil {
+		return a.functionsIn(ctx, o, args[:captureArgs(args)], add)
+	})
+}
+
+// functionsIn adds the names of the functions in the samples of captures.
+func (a *app) functionsIn(ctx context.Context, o *inputOptions, paths []string,
+	add func(string, string) bool) error {
+	if err := o.validate(paths); err != nil {
+		return err
+	}
+	return a.withSession(ctx, o, paths, func(s *session, captures []string) error {
+		p, err := s.load(ctx, captures)
+		if err != nil {
 			return err
 		}
-		return a.withSession(ctx, o, paths, func(s *session, captures []string) error {
-			p, err := s.load(ctx, captures)
+		d := report.NewDemangler(report.Simple)
+		for i := range p.Names.Functions {
+			if !add(d.Name(p.Names.Functions[i].SystemName), "") {
+				break
+			}
+		}
+		return nil
+	})
+}
+
+// mapsOf completes the BPF maps in the files among the arguments: dumps, bundles and objects.
+func (a *app) mapsOf() cobra.CompletionFunc {
+	return a.complete(noFiles, func(ctx context.Context, args []string,
+		add func(string, string) bool) error {
+		if len(args) == 1 && filetype.OfPath(args[0]) == filetype.ELF {
+			found, err := bpfmap.ReadObject(ctx, args[0], "", mapLog{a})
 			if err != nil {
 				return err
 			}
-			d := report.NewDemangler(report.Simple)
-			for i := range p.Names.Functions {
-				if !add(d.Name(p.Names.Functions[i].SystemName), "") {
-					break
-				}
+			for _, m := range found.Maps {
+				add(m.Name, m.Type)
 			}
 			return nil
-		})
+		}
+		in, err := bpfmap.Open(ctx, args, bpfmap.Source{All: true}, mapLog{a})
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		for _, m := range in.Maps().Maps {
+			add(m.Name, m.Type)
+		}
+		return nil
 	})
 }
 
@@ -187,12 +221,18 @@ func (a *app) functionsAfterCaptures(o *inputOptions) cobra.CompletionFunc {
 	}
 }
 
-// programsFirst completes BPF programs of the store in place of the first argument; the others are
+// functionFirst completes a function in place of the first argument: of the samples of perf.data in
+// the current directory, if it is there, and BPF programs of the store. The other arguments are
 // files.
-func (a *app) programsFirst() cobra.CompletionFunc {
-	programs := a.complete(cobra.ShellCompDirectiveDefault, func(_ context.Context, _ []string,
+func (a *app) functionFirst(o *inputOptions) cobra.CompletionFunc {
+	programs := a.complete(cobra.ShellCompDirectiveDefault, func(ctx context.Context, _ []string,
 		add func(string, string) bool) error {
-		return a.storedPrograms(add)
+		const recording = "perf.data" // perf's own default
+		err := a.storedPrograms(add)
+		if _, statErr := os.Stat(recording); statErr == nil {
+			err = a.functionsIn(ctx, o, []string{recording}, add)
+		}
+		return err
 	})
 	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -211,6 +251,8 @@ func (a *app) completeInputs(cmd *cobra.Command) {
 			completeFlag(sub, "build-id", a.storedIDs(false))
 		case "filter":
 			completeFlag(sub, "kernel", a.storedIDs(true))
+		case "map":
+			completeFlag(sub, "map", a.mapsOf())
 		}
 		if fs.Lookup("symfs") == nil || fs.Lookup("event") == nil {
 			continue

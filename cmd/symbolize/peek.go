@@ -49,7 +49,7 @@ func newPeekCommand(a *app) *cobra.Command {
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
 	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
-	cmd.ValidArgsFunction = a.programsFirst()
+	cmd.ValidArgsFunction = a.functionFirst(&inputOptions{})
 	return cmd
 }
 
