@@ -43,6 +43,7 @@ func TestScript(t *testing.T) {
 			"truncate":   cmdTruncate,
 			"damage":     cmdDamage,
 			"lock":       cmdLock,
+			"interrupt":  cmdInterrupt,
 			"pprof":      cmdPprof,
 			"behead":     cmdBehead,
 			"inlined":    cmdInlined,

@@ -93,6 +93,8 @@ func Hint(err error) string {
 		return "the size of files is limited: `ulimit -f` shows it, or the file system's format"
 	case errors.Is(err, syscall.EMFILE):
 		return "more files have to be open at a time: raise the limit, ulimit -n"
+	case errors.Is(err, syscall.ENOTDIR):
+		return "a part of the path is a file: name a directory"
 	case errors.Is(err, fs.ErrPermission):
 		return "the permissions forbid it: run as the owner, or choose another place"
 	}
