@@ -105,7 +105,17 @@ func noUnwindTable(c *Case) string {
 	return "symbolize index --kernel" // the vdso's
 }
 
-func ambiguous(c *Case) string { return "symbolize store ls | grep " + c.Object.ID.Hex() }
+// ambiguous is how one of several objects is chosen: a padded build ID has zeros behind the digits
+// that they share.
+func ambiguous(c *Case) string {
+	const least = 8 // digits
+	digits := c.Object.ID.Hex()
+	shared := strings.TrimRight(digits, "0")
+	if len(shared) < least && len(digits) >= least {
+		shared = digits[:least]
+	}
+	return "`symbolize store ls " + shared + "` lists them; --with FILE names the one that ran"
+}
 
 func imageNotCaptured(c *Case) string {
 	if c.Object.Symbol != "" {

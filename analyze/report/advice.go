@@ -37,21 +37,36 @@ func Advice(p *ingest.Profile) (list []ingest.Warning) {
 }
 
 // shallow is the warning about samples that have no stack: one location, or none that was
-// unwound.
+// unwound. It names the events that it is about, if others have stacks.
 func shallow(p *ingest.Profile) *ingest.Warning {
-	var alone, all uint64
+	alone, all := make([]uint64, len(p.Events)), make([]uint64, len(p.Events))
 	for i := range p.Samples {
 		s := &p.Samples[i]
-		all += s.Count
+		all[s.Event] += s.Count
 		if locs := p.Stack(s.Stack); len(locs) <= 1 || unwound(p, locs) <= 1 {
-			alone += s.Count
+			alone[s.Event] += s.Count
 		}
 	}
-	if all == 0 || 100*float64(alone) < shallowShare*float64(all) {
+	var names []string
+	var without, of uint64
+	others := false
+	for e := range all {
+		if all[e] > 0 && 100*float64(alone[e]) >= shallowShare*float64(all[e]) {
+			names = append(names, ingest.Printable(p.Events[e].Name))
+			without, of = without+alone[e], of+all[e]
+		} else if all[e] > 0 {
+			others = true
+		}
+	}
+	if of == 0 {
 		return nil
 	}
-	w := &ingest.Warning{Text: fmt.Sprintf("%s of the samples have no stack: who called is not "+
-		"known, and cum is flat for them", share100(100*float64(alone)/float64(all))),
+	which := ""
+	if others {
+		which = " of " + joinNames(names)
+	}
+	w := &ingest.Warning{Text: fmt.Sprintf("%s of the samples%s have no stack: who called is not "+
+		"known, and cum is flat for them", share100(100*float64(without)/float64(of)), which),
 		Hint: "perf record -g"}
 	c := p.Meta.Command + " "
 	if strings.Contains(c, " -g ") || strings.Contains(c, "--call-graph") {
