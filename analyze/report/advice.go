@@ -63,7 +63,7 @@ func shallow(p *ingest.Profile) *ingest.Warning {
 	}
 	which := ""
 	if others {
-		which = " of " + joinNames(names)
+		which = " of " + strings.Join(names, ", ")
 	}
 	w := &ingest.Warning{Text: fmt.Sprintf("%s of the samples%s have no stack: who called is not "+
 		"known, and cum is flat for them", share100(100*float64(without)/float64(of)), which),
