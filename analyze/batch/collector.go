@@ -24,7 +24,7 @@ type Collector struct {
 	Parts   int
 	Workers int    // captures at a time; 0 for GOMAXPROCS
 	Config  string // see RunOptions
-	Hooks
+	*Hooks
 }
 
 // CollectStats are the figures of Collect.

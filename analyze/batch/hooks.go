@@ -9,7 +9,8 @@ import (
 	"symbolize/ingest"
 )
 
-// Hooks are called with the events of a run, from one goroutine at a time. Each may be nil.
+// Hooks are called with the events of a run, from one goroutine at a time. Each may be nil, and so
+// may a pointer to them.
 type Hooks struct {
 	Step     func(name string, total int)           // a step begins
 	Done     func()                                 // one more of the step's is done
@@ -20,55 +21,64 @@ type Hooks struct {
 	// them for each profile, also for one that an earlier run has written.
 	Facts   func(p *ingest.Profile) []byte
 	OnFacts func(facts []byte)
+
+	mu sync.Mutex // held while a hook runs
 }
 
-// hooks is held while a hook runs.
-var hooks sync.Mutex
+// call calls f, one call at a time. Without hooks it does not.
+func (h *Hooks) call(f func()) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f()
+}
 
 func (h *Hooks) step(name string, total int) {
-	hooks.Lock()
-	defer hooks.Unlock()
-	if h.Step != nil {
-		h.Step(name, total)
-	}
+	h.call(func() {
+		if h.Step != nil {
+			h.Step(name, total)
+		}
+	})
 }
 
 func (h *Hooks) done() {
-	hooks.Lock()
-	defer hooks.Unlock()
-	if h.Done != nil {
-		h.Done()
-	}
+	h.call(func() {
+		if h.Done != nil {
+			h.Done()
+		}
+	})
 }
 
 func (h *Hooks) failed(capture string, err error) {
-	hooks.Lock()
-	defer hooks.Unlock()
-	if h.OnFailed != nil {
-		h.OnFailed(capture, err)
-	}
+	h.call(func() {
+		if h.OnFailed != nil {
+			h.OnFailed(capture, err)
+		}
+	})
 }
 
 func (h *Hooks) warn(capture string, w ingest.Warning) {
-	hooks.Lock()
-	defer hooks.Unlock()
-	if h.OnWarn != nil {
-		h.OnWarn(capture, w)
-	}
+	h.call(func() {
+		if h.OnWarn != nil {
+			h.OnWarn(capture, w)
+		}
+	})
 }
 
 func (h *Hooks) facts(list []json.RawMessage) {
-	hooks.Lock()
-	defer hooks.Unlock()
-	for _, f := range list {
-		if h.OnFacts != nil {
-			h.OnFacts(f)
+	h.call(func() {
+		for _, f := range list {
+			if h.OnFacts != nil {
+				h.OnFacts(f)
+			}
 		}
-	}
+	})
 }
 
 // steps is parallel for a step that the hooks are called with.
-func steps(ctx context.Context, workers int, h Hooks, name string, n int,
+func steps(ctx context.Context, workers int, h *Hooks, name string, n int,
 	do func(ctx context.Context, i int) error) error {
 	h.step(name, n)
 	return parallel(ctx, workers, n, func(ctx context.Context, i int) error {

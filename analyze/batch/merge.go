@@ -204,9 +204,10 @@ func (g *group) answersFor(o *ingest.Object) ([]*answer, error) {
 	}
 	var same, similar []*answer
 	b := bare(o)
+	wanted := facts(&b)
 	for i := range list {
 		switch c := &list[i].Object; {
-		case facts(c) == facts(&b):
+		case facts(c) == wanted:
 			same = append(same, &list[i])
 		case c.Kind == o.Kind && c.RefSymbol == o.RefSymbol && c.NoImage == o.NoImage:
 			similar = append(similar, &list[i])

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -197,9 +198,20 @@ func (n *namer) name(ctx context.Context, list []places) ([]byte, error) {
 // nameObject names the locations of an object of which captures may have different facts: each
 // record of it gets the names of all locations, as captures of one group become one profile.
 func nameObject(ctx context.Context, v store.View, list []places) ([]answer, error) {
-	slices.SortFunc(list, func(a, b places) int {
-		return strings.Compare(facts(&a.Object)+a.Object.File.Path, facts(&b.Object)+b.Object.File.Path)
+	texts := make([]string, len(list))
+	order := make([]int, len(list))
+	for i := range list {
+		texts[i], order[i] = facts(&list[i].Object), i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(strings.Compare(texts[a], texts[b]),
+			strings.Compare(list[a].Object.File.Path, list[b].Object.File.Path))
 	})
+	sorted := make([]places, len(list))
+	for i, n := range order {
+		sorted[i] = list[n]
+	}
+	list = sorted
 	var offsets, undecided []addr.Offset
 	for i := range list {
 		offsets = sortedUnion(offsets, list[i].Offsets)
@@ -208,7 +220,7 @@ func nameObject(ctx context.Context, v store.View, list []places) ([]answer, err
 	var out []answer
 	for i := 0; i < len(list); {
 		same := i + 1
-		for same < len(list) && facts(&list[same].Object) == facts(&list[i].Object) {
+		for same < len(list) && texts[order[same]] == texts[order[i]] {
 			same++
 		}
 		a, err := nameRecord(ctx, v, list[i:same], offsets, undecided)

@@ -40,7 +40,7 @@ type RunOptions struct {
 	// change how profiles are written: work that was done with others is done again.
 	Config, Style string
 
-	Hooks
+	*Hooks
 }
 
 // The formats, by the extensions of their files.

@@ -227,6 +227,7 @@ func TestKilled(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			left := rng.IntN(2 * len(n.captures))
 			opts := n.options(out)
+			opts.Hooks = &batch.Hooks{}
 			opts.Done = func() {
 				if left--; left < 0 {
 					cancel()
@@ -323,6 +324,7 @@ func TestFailures(t *testing.T) {
 	n.captures = append(n.captures, filepath.Join(n.dir, "absent.data"))
 	var failed []string
 	opts := n.options(t.TempDir())
+	opts.Hooks = &batch.Hooks{}
 	opts.OnFailed = func(capture string, err error) {
 		failed = append(failed, filepath.Base(capture))
 		if !strings.Contains(err.Error(), capture) {
@@ -347,6 +349,7 @@ func TestReplacedStore(t *testing.T) {
 	n := newNight(t)
 	want := n.plain(t)
 	opts := n.options(filepath.Join(t.TempDir(), "out"))
+	opts.Hooks = &batch.Hooks{}
 	opts.Step = func(string, int) {
 		for range 3 {
 			w, err := db.OpenWriter(t.Context(), n.store, db.WriterOptions{})

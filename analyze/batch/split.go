@@ -92,7 +92,7 @@ type Output struct {
 	Formats []string // extensions of the files: FormatPprof, FormatFolded
 	// Demangler returns that of a group.
 	Demangler func() *report.Demangler
-	Hooks
+	*Hooks
 }
 
 // Written is what a group has become.
@@ -204,7 +204,7 @@ func (w *writer) write(g *group, profiles []*ingest.Profile, values []string) er
 		}
 		w.done.Files = append(w.done.Files, path)
 	}
-	if w.Facts != nil {
+	if w.Hooks != nil && w.Facts != nil {
 		w.done.Facts = append(w.done.Facts, w.Facts(p))
 	}
 	return nil

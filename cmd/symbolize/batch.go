@@ -293,8 +293,8 @@ func (o *batchRunOptions) options(a *app) (opts batch.RunOptions, err error) {
 }
 
 // batchHooks print the events of a run.
-func (a *app) batchHooks() batch.Hooks {
-	return batch.Hooks{
+func (a *app) batchHooks() *batch.Hooks {
+	return &batch.Hooks{
 		OnFailed: func(capture string, err error) {
 			if !strings.Contains(err.Error(), capture) {
 				err = fmt.Errorf("%s: %w", capture, err)
