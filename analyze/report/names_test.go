@@ -47,6 +47,9 @@ func TestSimple(t *testing.T) {
 		"_ZN1AIiEptEv":                                    "A::operator->",
 		"_ZN1fB5cxx11Ev":                                  "f",
 		"_Z3foov.isra.0":                                  "foo [clone .isra.0]",
+		"_ZThn168_N1n1AD0Ev":                              "non-virtual thunk to n::A::~A",
+		"_ZThn8_NK1AclEi":                                 "non-virtual thunk to A::operator()",
+		"_ZTv0_n24_N1A1fEPFviE":                           "virtual thunk to A::f",
 		"_ZN4core3ptr13drop_in_place17h0123456789abcdefE": "core::ptr::drop_in_place",
 		"_ZN4core3ptr42drop_in_place$LT$alloc..string..String$GT$17h0123456789abcdefE": "core::" +
 			"ptr::drop_in_place",

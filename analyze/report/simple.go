@@ -25,6 +25,36 @@ func simplify(name string, rust bool) string {
 	if strings.Contains(name, "[abi:") {
 		name = abiTag.ReplaceAllString(name, "")
 	}
+	if strings.Contains(name, thunkTo) {
+		name = cutParameters(name)
+	}
+	return name
+}
+
+// thunkTo precedes the name of the function that a thunk calls.
+const thunkTo = "thunk to "
+
+// cutParameters takes the parameters off the end of a name: the demangler leaves them to the
+// functions of thunks.
+func cutParameters(name string) string {
+	text := strings.TrimSuffix(name, " const")
+	if !strings.HasSuffix(text, ")") {
+		return name
+	}
+	depth := 0
+	for i := len(text) - 1; i >= 0; i-- {
+		switch text[i] {
+		case ')':
+			depth++
+		case '(':
+			if depth--; depth == 0 {
+				if strings.HasSuffix(text[:i], "operator") {
+					return text
+				}
+				return text[:i]
+			}
+		}
+	}
 	return name
 }
 
