@@ -11,7 +11,7 @@ import (
 )
 
 // zstdLevel trades size for time; see the package comment for what levels gave.
-const zstdLevel = zstd.SpeedDefault
+const zstdLevel = zstd.SpeedFastest
 
 // zstdWindow bounds an encoder's window: blocks are 64 KiB.
 const zstdWindow = 128 << 10
