@@ -12,6 +12,7 @@ import (
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/store/remote"
+	"symbolize/store/remote/s3"
 )
 
 // remoteEnv is the environment variable with the default of --remote.
@@ -69,9 +70,15 @@ func (a *app) openBucket(text string) (remote.Bucket, error) {
 		return nil, exit.Usagef("%v", err)
 	case scheme == "file" && u.Host == "" && u.Path != "":
 		return remote.OpenDir(u.Path), nil
+	case scheme == "s3":
+		o, err := s3.Parse(text, a.env.Getenv)
+		if err != nil {
+			return nil, exit.Usagef("%v", err)
+		}
+		return s3.Open(o)
 	}
 	return nil, ingest.WithHint(exit.Usagef("%s: no place for symbol tables", text),
-		"it is a directory, or file:///DIRECTORY")
+		"it is a directory, file:///DIRECTORY or s3://BUCKET/PREFIX")
 }
 
 // notePulled prints how many objects of a session came from where.

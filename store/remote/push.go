@@ -58,7 +58,7 @@ type pusher struct {
 
 // maxFailures is after how many objects that fail, one after another, the rest is given up: the
 // bucket is not there.
-const maxFailures = 20
+const maxFailures = 5
 
 // begin makes the bucket one of tables, or refuses one of a newer version.
 func (p *pusher) begin(ctx context.Context) error {

@@ -1,0 +1,129 @@
+// Package s3 keeps symbol tables in a bucket of S3, or of a server that speaks its protocol: a
+// remote.Bucket. It alone imports the client library.
+//
+// A request that fails for a reason of the network or the server is repeated, with growing pauses;
+// one in which nothing comes for Options.Stall is not.
+package s3
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+
+	"symbolize/store"
+	"symbolize/store/remote"
+)
+
+// Bucket is a bucket, or what is below a prefix in it.
+type Bucket struct {
+	client  minio.Core
+	name    string
+	prefix  string // "" or ending in a slash
+	retries int
+}
+
+// Open returns the bucket of options. It makes no request.
+func Open(o *Options) (*Bucket, error) {
+	client, err := minio.NewCore(o.host, &minio.Options{Creds: o.credentials(), Secure: o.secure,
+		Region: o.region, BucketLookup: o.lookup, MaxRetries: 1, Transport: o.transport()})
+	if err != nil {
+		return nil, err
+	}
+	return &Bucket{client: *client, name: o.bucket, prefix: o.prefix, retries: o.Retries}, nil
+}
+
+// URL implements remote.Bucket.
+func (b *Bucket) URL(key string) string { return "s3://" + b.name + "/" + b.prefix + key }
+
+// fail adds the URL to an error, and the code of the server's answer.
+func (b *Bucket) fail(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var answer minio.ErrorResponse
+	switch {
+	case errors.As(err, &answer) && (answer.Code == minio.NoSuchKey):
+		return fmt.Errorf("%s: %w", b.URL(key), remote.ErrNotFound)
+	case errors.As(err, &answer) && answer.StatusCode != 0:
+		return fmt.Errorf("%s: the server answers %d %s: %s", b.URL(key), answer.StatusCode, answer.Code,
+			answer.Message)
+	}
+	return fmt.Errorf("%s: %w", b.URL(key), err)
+}
+
+// Get implements remote.Bucket. An answer that breaks off is asked for again.
+func (b *Bucket) Get(ctx context.Context, key string, limit int64) (data []byte, err error) {
+	for range b.retries + 1 {
+		var again bool
+		if data, again, err = b.get(ctx, key, limit); err == nil || !again || ctx.Err() != nil {
+			break
+		}
+	}
+	return data, b.fail(key, err)
+}
+
+// get is one try; again is set for errors that another may not have.
+func (b *Bucket) get(ctx context.Context, key string, limit int64) (_ []byte, again bool, err error) {
+	body, info, _, err := b.client.GetObject(ctx, b.name, b.prefix+key, minio.GetObjectOptions{})
+	if err != nil {
+		return nil, false, err // it was repeated
+	}
+	defer body.Close()
+	if info.Size > limit {
+		return nil, false, fmt.Errorf("%w: %d bytes, at most %d", store.ErrTooLarge, info.Size, limit)
+	}
+	data, err := io.ReadAll(io.LimitReader(body, limit+1))
+	switch {
+	case err != nil:
+		return nil, !errors.Is(err, ErrStalled), fmt.Errorf("after %d bytes: %w", len(data), err)
+	case int64(len(data)) > limit:
+		return nil, false, fmt.Errorf("%w: over %d bytes", store.ErrTooLarge, limit)
+	}
+	return data, false, nil
+}
+
+// Has implements remote.Bucket.
+func (b *Bucket) Has(ctx context.Context, key string) (bool, error) {
+	_, err := b.client.StatObject(ctx, b.name, b.prefix+key, minio.StatObjectOptions{})
+	err = b.fail(key, err)
+	if errors.Is(err, remote.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Put implements remote.Bucket. The server refuses the second of two writers (If-None-Match).
+func (b *Bucket) Put(ctx context.Context, key string, data []byte) (created bool, err error) {
+	opts := minio.PutObjectOptions{DisableMultipart: true, ContentType: "application/octet-stream"}
+	opts.SetMatchETagExcept("*")
+	_, err = b.client.Client.PutObject(ctx, b.name, b.prefix+key, bytes.NewReader(data), int64(len(data)),
+		opts)
+	var answer minio.ErrorResponse
+	if errors.As(err, &answer) && answer.StatusCode == http.StatusPreconditionFailed {
+		return false, nil
+	}
+	return err == nil, b.fail(key, err)
+}
+
+// List implements remote.Bucket.
+func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the library's goroutine
+	var keys []string
+	for o := range b.client.Client.ListObjects(ctx, b.name,
+		minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}) {
+		if o.Err != nil {
+			return nil, b.fail(prefix, o.Err)
+		}
+		keys = append(keys, strings.TrimPrefix(o.Key, b.prefix))
+	}
+	slices.Sort(keys)
+	return keys, ctx.Err()
+}

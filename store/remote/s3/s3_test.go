@@ -1,0 +1,295 @@
+package s3
+
+import (
+	"bufio"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"symbolize/store"
+	"symbolize/store/remote"
+)
+
+// fake is a server of one bucket.
+type fake struct {
+	mu      sync.Mutex
+	objects map[string][]byte
+	seen    []string // method and key of requests
+	// bad answers a request in place of the server if it returns true; n is how many of this method
+	// and key were before.
+	bad func(n int, w http.ResponseWriter, r *http.Request) bool
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	key := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/bucket"), "/")
+	body := decoded(r)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name := r.Method + " " + key
+	n := 0
+	for _, s := range f.seen {
+		if s == name {
+			n++
+		}
+	}
+	f.seen = append(f.seen, name)
+	if f.bad != nil {
+		f.mu.Unlock()
+		done := f.bad(n, w, r)
+		f.mu.Lock()
+		if done {
+			return
+		}
+	}
+	data, there := f.objects[key]
+	switch {
+	case key == "":
+		f.list(w, r.URL.Query().Get("prefix"))
+	case r.Method == http.MethodPut && there && r.Header.Get("If-None-Match") == "*":
+		answer(w, http.StatusPreconditionFailed, "PreconditionFailed")
+	case r.Method == http.MethodPut:
+		f.objects[key] = body
+		w.Header().Set("ETag", `"1"`)
+	case !there:
+		answer(w, http.StatusNotFound, "NoSuchKey")
+	default:
+		head(w, len(data))
+		if r.Method == http.MethodGet {
+			w.Write(data)
+		}
+	}
+}
+
+func head(w http.ResponseWriter, size int) {
+	w.Header().Set("Content-Length", strconv.Itoa(size))
+	w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
+	w.Header().Set("ETag", `"1"`)
+}
+
+// answer sends an error.
+func answer(w http.ResponseWriter, status int, code string) {
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>no</Message></Error>", code)
+}
+
+func (f *fake) list(w http.ResponseWriter, prefix string) {
+	type object struct{ Key, LastModified string }
+	var out struct {
+		XMLName  xml.Name `xml:"ListBucketResult"`
+		Contents []object
+	}
+	for key := range f.objects {
+		if strings.HasPrefix(key, prefix) {
+			out.Contents = append(out.Contents, object{key, "2006-01-02T15:04:05Z"})
+		}
+	}
+	slices.SortFunc(out.Contents, func(a, b object) int { return strings.Compare(a.Key, b.Key) })
+	b, _ := xml.Marshal(out)
+	w.Write(b)
+}
+
+// decoded reads the body of a request, whose chunks may be signed one by one.
+func decoded(r *http.Request) (data []byte) {
+	if r.Header.Get("X-Amz-Decoded-Content-Length") == "" {
+		data, _ = io.ReadAll(r.Body)
+		return data
+	}
+	for in := bufio.NewReader(r.Body); ; {
+		line, err := in.ReadString('\n')
+		digits, _, _ := strings.Cut(strings.TrimSpace(line), ";")
+		n, bad := strconv.ParseInt(digits, 16, 32)
+		if err != nil || bad != nil || n == 0 {
+			return data
+		}
+		chunk := make([]byte, n+2)
+		io.ReadFull(in, chunk)
+		data = append(data, chunk[:n]...)
+	}
+}
+
+// start starts a server and returns the bucket below a prefix of it.
+func start(t *testing.T, f *fake) *Bucket {
+	t.Helper()
+	if f.objects == nil {
+		f.objects = make(map[string][]byte)
+	}
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	return open(t, "s3://bucket/some/prefix?retries=2&timeout=200ms&endpoint="+server.URL, nil)
+}
+
+func open(t *testing.T, url string, base http.RoundTripper) *Bucket {
+	t.Helper()
+	env := map[string]string{"AWS_ACCESS_KEY_ID": "me", "AWS_SECRET_ACCESS_KEY": "secret"}
+	o, err := Parse(url, func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Wait, o.base = time.Millisecond, base
+	b, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestBucket(t *testing.T) {
+	f := &fake{}
+	b, ctx := start(t, f), t.Context()
+	if _, err := b.Get(ctx, "a/b", 10); !errors.Is(err, remote.ErrNotFound) ||
+		!strings.HasPrefix(err.Error(), "s3://bucket/some/prefix/a/b: ") {
+		t.Errorf("absent: %v", err)
+	}
+	if ok, err := b.Has(ctx, "a/b"); ok || err != nil {
+		t.Errorf("absent: %t, %v", ok, err)
+	}
+	for i, want := range []bool{true, false} {
+		if created, err := b.Put(ctx, "a/b", []byte("first")); created != want || err != nil {
+			t.Errorf("put %d: %t, %v", i, created, err)
+		}
+	}
+	if got := f.objects["some/prefix/a/b"]; string(got) != "first" {
+		t.Errorf("the object is %q", got)
+	}
+	if got, err := b.Get(ctx, "a/b", 5); string(got) != "first" || err != nil {
+		t.Errorf("get: %q, %v", got, err)
+	}
+	if _, err := b.Get(ctx, "a/b", 4); !errors.Is(err, store.ErrTooLarge) {
+		t.Errorf("a large object: %v", err)
+	}
+	if ok, err := b.Has(ctx, "a/b"); !ok || err != nil {
+		t.Errorf("has: %t, %v", ok, err)
+	}
+	f.objects["elsewhere"] = nil
+	b.Put(ctx, "a/a", []byte("x"))
+	b.Put(ctx, "b", []byte("x"))
+	if got, err := b.List(ctx, "a/"); err != nil || !slices.Equal(got, []string{"a/a", "a/b"}) {
+		t.Errorf("list: %q, %v", got, err)
+	}
+}
+
+// TestFaults: each fault has its message, after as many tries as it is worth.
+func TestFaults(t *testing.T) {
+	status := func(code int, word string) func(int, http.ResponseWriter, *http.Request) bool {
+		return func(_ int, w http.ResponseWriter, _ *http.Request) bool {
+			answer(w, code, word)
+			return true
+		}
+	}
+	half := func(w http.ResponseWriter) {
+		head(w, 1000)
+		w.Write(make([]byte, 500))
+	}
+	for _, tt := range []struct {
+		name  string
+		bad   func(n int, w http.ResponseWriter, r *http.Request) bool
+		want  string // "" for none
+		tries int
+	}{
+		{"500", status(500, "InternalError"), "the server answers 500 InternalError", 3},
+		{"500 once", func(n int, w http.ResponseWriter, r *http.Request) bool {
+			if n == 0 {
+				answer(w, 500, "InternalError")
+			}
+			return n == 0
+		}, "", 2},
+		{"503 once", func(n int, w http.ResponseWriter, r *http.Request) bool {
+			if n == 0 {
+				answer(w, 503, "SlowDown")
+			}
+			return n == 0
+		}, "", 2},
+		{"refused", status(403, "InvalidAccessKeyId"), "the server answers 403 InvalidAccessKeyId", 1},
+		{"no bucket", status(404, "NoSuchBucket"), "the server answers 404 NoSuchBucket", 1},
+		{"half", func(_ int, w http.ResponseWriter, _ *http.Request) bool {
+			half(w)
+			return true
+		}, "after 500 bytes: unexpected EOF", 3},
+		{"half once", func(n int, w http.ResponseWriter, _ *http.Request) bool {
+			if n == 0 {
+				half(w)
+			}
+			return n == 0
+		}, "", 2},
+		{"nothing comes", func(_ int, _ http.ResponseWriter, r *http.Request) bool {
+			<-r.Context().Done()
+			return true
+		}, "nothing came in 200ms", 1},
+		{"half, then nothing", func(_ int, w http.ResponseWriter, r *http.Request) bool {
+			half(w)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return true
+		}, "after 500 bytes: nothing came in 200ms", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := &fake{objects: map[string][]byte{"some/prefix/a": []byte("data")}, bad: tt.bad}
+			b := start(t, f)
+			got, err := b.Get(t.Context(), "a", 1<<20)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if len(f.seen) != tt.tries {
+				t.Errorf("requests %q, want %d", f.seen, tt.tries)
+			}
+			if tt.want == "" {
+				if string(got) != "data" || err != nil {
+					t.Errorf("got %q, %v", got, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.want) ||
+				!strings.HasPrefix(err.Error(), b.URL("a")) || errors.Is(err, remote.ErrNotFound) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
+
+func TestNetwork(t *testing.T) {
+	b := open(t, "s3://bucket?endpoint=http://nowhere.example", failing{&net.DNSError{
+		Err: "no such host", Name: "nowhere.example", IsNotFound: true}})
+	for what, do := range map[string]func() error{
+		"get":  func() error { _, err := b.Get(t.Context(), "a", 1); return err },
+		"has":  func() error { _, err := b.Has(t.Context(), "a"); return err },
+		"put":  func() error { _, err := b.Put(t.Context(), "a", nil); return err },
+		"list": func() error { _, err := b.List(t.Context(), "a"); return err },
+	} {
+		if err := do(); err == nil || !strings.Contains(err.Error(), "lookup nowhere.example: no such host") ||
+			!strings.HasPrefix(err.Error(), "s3://bucket/a: ") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	env := map[string]string{"AWS_ENDPOINT_URL": "http://127.0.0.1:7070", "AWS_REGION": "eu-north-1"}
+	getenv := func(name string) string { return env[name] }
+	o, err := Parse("s3://b/x/y/?timeout=5s&retries=0", getenv)
+	if err != nil || o.bucket != "b" || o.prefix != "x/y/" || o.host != "127.0.0.1:7070" || o.secure ||
+		o.region != "eu-north-1" || o.Stall != 5*time.Second || o.Retries != 0 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if o, err := Parse("s3://b?endpoint=https://other:1", getenv); err != nil || o.host != "other:1" || !o.secure {
+		t.Errorf("%+v, %v", o, err)
+	}
+	for _, bad := range []string{"s3://", "s3:///x", "s3://me:secret@b", "s3://b?timeout=x", "s3://b?timeout=0s",
+		"s3://b?retries=-1", "s3://b?colour=red", "s3://b?endpoint=host", "s3://b?endpoint=ftp://host"} {
+		if _, err := Parse(bad, getenv); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
