@@ -18,6 +18,7 @@ const (
 	NoStackPath         = "[no stack]"
 	AnonymousPath       = "//anon" // as the kernel names memory without a file
 	VsyscallPath        = "[vsyscall]"
+	VDSO32Path          = "[vdso32]" // of a process of 32 bits under a kernel of 64, as perf names it
 )
 
 // PerfMapPath is the display name of code that is named by a process's perf map: the path that

@@ -37,7 +37,7 @@ func Identify(v store.View, opts IdentifyOptions) func(sideband.ObjectQuery) (bu
 	ingest.IDSource) {
 	return func(q sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
 		if q.Kind == ingest.VDSO {
-			if id := vdsoOf(v, q.Kernel); !id.IsZero() {
+			if id := vdsoOf(v, q.Kernel, q.File.Path == ingest.VDSO32Path); !id.IsZero() {
 				return id, ingest.IDDerived
 			}
 			return buildid.ID{}, ingest.IDNone
@@ -110,9 +110,9 @@ func sameFile(row *store.PathRow, q *sideband.ObjectQuery) bool {
 }
 
 // vdsoOf gives the build ID of a kernel's vdso image. Of several, as x86-64 has
-// for 32-bit processes, it is the one of the kernel's own class; 64 bits where
+// for 32-bit processes, it is the one of the kernel's own class, or of32 bits; 64 bits where
 // that is not known.
-func vdsoOf(v store.View, kernel buildid.ID) buildid.ID {
+func vdsoOf(v store.View, kernel buildid.ID, of32 bool) buildid.ID {
 	if v == nil || kernel.IsZero() {
 		return buildid.ID{}
 	}
@@ -121,12 +121,15 @@ func vdsoOf(v store.View, kernel buildid.ID) buildid.ID {
 		return buildid.ID{}
 	}
 	ids := k.VDSO
-	if len(ids) == 1 {
+	if len(ids) == 1 && !of32 {
 		return ids[0]
 	}
-	const class64 = 2 // ELFCLASS64
+	const class32, class64 = 1, 2 // ELFCLASS32, ELFCLASS64
 	class := k.Class
-	if class == 0 {
+	switch {
+	case of32:
+		class = class32
+	case class == 0:
 		class = class64
 	}
 	var fit []buildid.ID

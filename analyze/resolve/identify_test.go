@@ -155,4 +155,11 @@ func TestIdentifyVDSO(t *testing.T) {
 			t.Errorf("kernel %s: %s by %d, want %s", kernel, got, source, want)
 		}
 	}
+	for kernel, want := range map[buildid.ID]buildid.ID{id(1): {}, id(2): id(12), id(4): {}} {
+		got, _ := Identify(o, IdentifyOptions{})(sideband.ObjectQuery{Kind: ingest.VDSO,
+			Kernel: kernel, File: ingest.FileRef{Path: ingest.VDSO32Path}})
+		if got != want {
+			t.Errorf("32 bits, kernel %s: %s, want %s", kernel, got, want)
+		}
+	}
 }

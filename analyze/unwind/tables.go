@@ -94,6 +94,9 @@ func (u *unwinder) lookUp(spaces *addrspace.Map, v addrspace.Version, at addr.PC
 	o.once.Do(func() { u.tables.open(o) })
 	if len(o.tables) == 0 {
 		f.kind = noTable
+		if o.object.Kind == ingest.VDSO {
+			f.kind = noImage
+		}
 		return f
 	}
 	f.kind = noRule

@@ -94,6 +94,12 @@ func newTables(t testing.TB, machine elf.Machine, funcs []function, signal bool,
 		r := signalRule(b)
 		b.Row(vaddr+0x3ff, &r)
 	}
+	return tablesOf(t, b)
+}
+
+// tablesOf returns tables with the rules of a builder for the program.
+func tablesOf(t testing.TB, b *cfi.Builder) *Tables {
+	t.Helper()
 	o := store.NewOverlay()
 	err := o.Merge(context.Background(), &store.Contribution{
 		Manifest: store.Manifest{ID: id, Layout: []ingestelf.Segment{

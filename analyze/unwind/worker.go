@@ -30,6 +30,7 @@ const (
 	unmapped       // no mapping of code
 	generated      // code without a file: of a JIT
 	noTable        // the object has no table
+	noImage        // nor has the vdso
 	noRule         // its table has no rule
 	ruled
 )
@@ -143,9 +144,12 @@ func (f *frame) step(at *found) (end input.StackEnd, ok bool) {
 		return input.StackComplete, false
 	case at.kind == ruled:
 		ok = f.byRule(at)
+	case at.kind == noImage && f.bySignalFrame():
+		ok = true
 	default:
 		// Where a table would have the rule nothing is guessed.
-		if ok = f.byFramePointer(at.kind != noTable); !ok && at.kind == noTable {
+		lacking := at.kind == noTable || at.kind == noImage
+		if ok = f.byFramePointer(!lacking); !ok && lacking {
 			return input.StackNoTable, false
 		}
 	}

@@ -64,14 +64,14 @@ func TestMergeUnions(t *testing.T) {
 		c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000, BuildID: sum(id),
 			Filename: path},
 			at(1))
-		c.lib(7, 0x7fff0000, 0x1000, 0, "[vdso]", 1)
+		c.lib(7, 0x7fff00000000, 0x1000, 0, "[vdso]", 1)
 		c.KernelMap2("_text", 0xffffffff81000000, 0xffffffff81000000, 0x1000000, sum(id+100))
 		c.Comm(7, 7, host, true, at(0))
 		c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000, BuildID: sum(id),
 			Filename: path},
 			at(1))
-		c.lib(7, 0x7fff0000, 0x1000, 0, "[vdso]", 1)
-		c.hit(7, 5, cK, 0xffffffff81000010, cU, 0x7fff0010, 0x400010)
+		c.lib(7, 0x7fff00000000, 0x1000, 0, "[vdso]", 1)
+		c.hit(7, 5, cK, 0xffffffff81000010, cU, 0x7fff00000010, 0x400010)
 		return fold(t, c.Bytes(), Options{})
 	}
 	a := build("cpu-clock", 0, 1, "/b/lib.so", "one")

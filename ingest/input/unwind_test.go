@@ -3,6 +3,7 @@ package input
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 	"testing"
 
 	"symbolize/fixtures/perfbuild"
@@ -140,4 +141,27 @@ func TestNoCopiedStacks(t *testing.T) {
 		t.Error("an unwinder was asked for")
 		return nil
 	}})
+}
+
+// TestVDSO32: the vdso of a process of 32 bits is not that of the others, whose build ID and
+// functions it does not have.
+func TestVDSO32(t *testing.T) {
+	for arch, want := range map[string][]string{
+		"x86_64": {"[vdso32]+0x100", "[vdso]+0x100"},
+		"i686":   {"[vdso]+0x100", "[vdso]+0x100"},
+	} {
+		c := newCapture()
+		c.FeatureString(perfbuild.FeatureArch, arch)
+		for pid, at := range map[int32]uint64{7: 0xf7f5e000, 8: 0x7fff12340000} {
+			c.lib(pid, at, 0x2000, 0, "[vdso]", 1)
+			c.hit(pid, 2, cU, at+0x100)
+		}
+		got := dump(fold(t, c.Bytes(), Options{}))
+		slices.Sort(got)
+		for i := range got {
+			if !strings.Contains(got[i], want[i]) {
+				t.Errorf("%s: %q, want %s", arch, got[i], want[i])
+			}
+		}
+	}
 }

@@ -251,7 +251,7 @@ func (sb *State) AddProcessMaps(pid int32, r io.Reader) bool {
 		if string(m.Filename) == ingest.VsyscallPath {
 			e.ref = Vsyscall
 		} else {
-			e.ref = sb.Objects.user(&m)
+			e.ref = sb.Objects.user(&m, sb.Host.is64())
 			sb.Objects.segment(e.ref, m.PgOff, m.Len)
 		}
 		sb.insert(0, e)

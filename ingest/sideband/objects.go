@@ -106,10 +106,14 @@ func (r *Objects) Add(key ObjectKey, describe func() ingest.Object) uint32 {
 	return n
 }
 
-// user returns the object of a process's mapping.
-func (r *Objects) user(m *perfdata.Mmap) uint32 {
+// user returns the object of a process's mapping, on a host whose kernel is known to have 64
+// bits or not.
+func (r *Objects) user(m *perfdata.Mmap, is64 bool) uint32 {
 	path := r.Path(m.Filename)
 	kind := userKind(r.names[path], m)
+	if kind == ingest.VDSO && is64 && m.Addr < 1<<32 {
+		path = r.Path([]byte(ingest.VDSO32Path)) // another image than that of 64-bit processes
+	}
 	key := ObjectKey{Kind: kind, Path: path}
 	switch kind {
 	case ingest.Anonymous:

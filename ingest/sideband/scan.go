@@ -317,7 +317,7 @@ func (sb *State) mapping(rec *perfdata.Record) {
 	case string(m.Filename) == ingest.VsyscallPath:
 		e.ref = Vsyscall
 	default:
-		e.ref = sb.Objects.user(m)
+		e.ref = sb.Objects.user(m, sb.Host.is64())
 		sb.Objects.segment(e.ref, m.PgOff, m.Len)
 	}
 	sb.add(rec, e)

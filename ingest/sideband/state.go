@@ -66,6 +66,10 @@ type Host struct {
 	BigEndian bool
 }
 
+// is64 reports whether the host's kernel is one of 64 bits that runs programs of 32 bits besides,
+// with a vdso of their own.
+func (h *Host) is64() bool { return h.Arch == "x86_64" || h.Arch == "aarch64" }
+
 // Kernel is the place of the kernel's image, and functions that only a kallsyms text has.
 type Kernel struct {
 	Mapped bool // a map with a usable reference symbol was recorded

@@ -2,6 +2,7 @@ package indexer
 
 import (
 	stdelf "debug/elf"
+	"encoding/binary"
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/cfi"
@@ -25,6 +26,9 @@ func (s *sources) unwindTable(f *elf.File, runs bool) {
 	b := cfi.NewBuilder(arch)
 	if runs {
 		s.goRules(b, f)
+		if !s.goProgram {
+			restorers(b, f)
+		}
 		sectionRules(s, b, f, ehframe.Find)
 	}
 	if !s.goProgram {
@@ -64,6 +68,57 @@ func (s *sources) goRules(b *cfi.Builder, f *elf.File) {
 	}
 	b.NextSource()
 }
+
+// searched is how much code is searched for restorers at a time.
+const searched = 1 << 20
+
+// restorers adds the functions that signal handlers return to. They are of the C library, which
+// needs no other: it, and programs that are linked with all they need, are searched.
+func restorers(b *cfi.Builder, f *elf.File) {
+	defer b.NextSource()
+	if needsLibraries(f) {
+		return
+	}
+	buf := make([]byte, searched)
+	for i := range f.Sections {
+		sec := &f.Sections[i]
+		if !sec.IsCode() || sec.Type == stdelf.SHT_NOBITS {
+			continue
+		}
+		for at := uint64(0); at < sec.Size; at += searched - cfi.RestorerSize + 1 {
+			code := buf[:min(sec.Size-at, searched)]
+			if f.ReadBytes(sec.Offset+addr.Offset(at), code) != nil {
+				break // its frames have the reason
+			}
+			b.Restorers(sec.Addr+addr.Addr(at), code)
+		}
+	}
+}
+
+// needsLibraries reports whether a file lists libraries that it needs: DT_NEEDED.
+func needsLibraries(f *elf.File) bool {
+	sec := f.Section(".dynamic")
+	if sec == nil {
+		return false
+	}
+	b, err := f.Data(sec, maxDynamic)
+	if err != nil {
+		return true
+	}
+	word := 8
+	if f.Class == stdelf.ELFCLASS32 {
+		word = 4
+	}
+	for ; len(b) >= 2*word; b = b[2*word:] {
+		if stdelf.DynTag(binary.LittleEndian.Uint32(b)) == stdelf.DT_NEEDED {
+			return true
+		}
+	}
+	return false
+}
+
+// maxDynamic is the largest dynamic section that is read. Real ones have some hundred bytes.
+const maxDynamic = 1 << 20
 
 // ruleSection is a section of rules.
 type ruleSection interface {

@@ -85,3 +85,41 @@ func TestWeakRules(t *testing.T) {
 		t.Errorf("%s\nwant %s", text, want)
 	}
 }
+
+// TestSearchForRestorers: in a file that needs no library, wherever pieces end.
+func TestSearchForRestorers(t *testing.T) {
+	restorer := []byte("\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05")
+	text := make([]byte, searched+0x1000)
+	copy(text[0x40:], restorer)
+	copy(text[searched-5:], restorer)
+	needed := make([]byte, 32)
+	needed[0] = byte(stdelf.DT_NEEDED)
+	code := elfbuild.Section{Name: ".text", Flags: elfbuild.Code, Addr: 0x401000, Data: text}
+	for _, c := range []struct {
+		name     string
+		sections []elfbuild.Section
+		want     []addr.Addr
+	}{
+		{"static", []elfbuild.Section{code}, []addr.Addr{0x40103f, 0x401000 + searched - 6}},
+		{"of a library", []elfbuild.Section{code, {Name: ".dynamic", Addr: 0x801000, Data: make([]byte, 16)}},
+			[]addr.Addr{0x40103f, 0x401000 + searched - 6}},
+		{"with libraries", []elfbuild.Section{code, {Name: ".dynamic", Addr: 0x801000, Data: needed}}, nil},
+	} {
+		data := (&elfbuild.File{Sections: c.sections}).Bytes()
+		f, err := elf.Open("test", bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := cfi.NewBuilder(cfi.ArchOf(stdelf.EM_X86_64))
+		restorers(b, f)
+		var got []addr.Addr
+		b.Rows(func(at addr.Addr, n uint32) {
+			if b.Rules[n].Signal {
+				got = append(got, at)
+			}
+		})
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %#x, want %#x", c.name, got, c.want)
+		}
+	}
+}

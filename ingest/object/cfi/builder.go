@@ -65,7 +65,15 @@ func (b *Builder) Func(r addr.Range) bool {
 
 // Row adds a rule that holds from an address of the present function on. Addresses ascend; of
 // two rows at one the later counts.
+//
+// Directives of arm64's vdso lead from a signal's frame to the caller of what was interrupted,
+// without a stack pointer (arch/arm64/kernel/vdso/sigreturn.S): the kernel's layout counts.
 func (b *Builder) Row(at addr.Addr, r *Rule) {
+	if r.Signal && b.Arch.LinkRegister && r.CFA.How == Register {
+		if rule, ok := b.SignalRule(&b.Arch.Signals[0], 0); ok {
+			r = &rule
+		}
+	}
 	f := &b.funcs[len(b.funcs)-1]
 	if at < f.Start || at >= f.End {
 		return

@@ -163,3 +163,51 @@ func TestCovered(t *testing.T) {
 		}
 	}
 }
+
+// TestRestorers finds the functions that signal handlers return to.
+func TestRestorers(t *testing.T) {
+	const x86, rt, old, arm = "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", "\xb8\xad\x00\x00\x00\xcd\x80",
+		"\x58\xb8\x77\x00\x00\x00\xcd\x80", "\x68\x11\x80\xd2\x01\x00\x00\xd4"
+	gap := strings.Repeat(".", 24) // more than padding
+	for _, c := range []struct {
+		name    string
+		machine elf.Machine
+		code    string
+		want    string // starts of rows, n for those without a rule
+	}{
+		{"x86-64", elf.EM_X86_64, "1234" + x86 + gap + x86, "103 10e:n 124 12f:n"},
+		{"i386, both", elf.EM_386, "1234" + old + gap + rt, "103 105 10d:n 123 12c:n"},
+		{"arm64", elf.EM_AARCH64, arm, "ff 109:n"},
+		{"of another machine", elf.EM_AARCH64, x86 + rt + old, ""},
+		{"cut off", elf.EM_X86_64, x86[:8], ""},
+		{"none", elf.EM_X86_64, "", ""},
+	} {
+		b := NewBuilder(ArchOf(c.machine))
+		b.Restorers(0x100, []byte(c.code))
+		var got []string
+		b.Rows(func(at addr.Addr, n uint32) {
+			text := fmt.Sprintf("%x", uint64(at))
+			if r := b.Rules[n]; r.Kind != Frame || !r.Signal {
+				text += ":n"
+			}
+			got = append(got, text)
+		})
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s: %s, want %s", c.name, text, c.want)
+		}
+	}
+}
+
+// TestSignalARM64: what the vdso's directives say of a signal's frame does not count.
+func TestSignalARM64(t *testing.T) {
+	b := NewBuilder(ArchOf(elf.EM_AARCH64))
+	b.Func(addr.Range{Start: 0x100, End: 0x110})
+	b.Row(0x100, &Rule{Kind: Frame, Signal: true, CFA: Where{How: Register, Reg: 29},
+		RA: Where{How: AtCFA, Off: 8}})
+	want, _ := b.SignalRule(&b.Arch.Signals[0], 0)
+	b.Rows(func(at addr.Addr, n uint32) {
+		if at == 0x100 && b.Rules[n] != want {
+			t.Errorf("%+v, want %+v", b.Rules[n], want)
+		}
+	})
+}

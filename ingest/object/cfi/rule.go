@@ -59,15 +59,18 @@ type Arch struct {
 	Saved []uint8
 	// LinkRegister is set where calls leave the return address in register PC.
 	LinkRegister bool
+	Signals      []SignalFrame // the usual one first
 }
 
 // The architectures whose stacks can be unwound. x86-64: System V psABI, figure 3.36; i386:
 // psABI, table 2.14; arm64: "DWARF for the Arm 64-bit Architecture", 4.1.
 var archs = []Arch{
-	{Machine: elf.EM_X86_64, Word: 8, SP: 7, FP: 6, PC: 16, Saved: []uint8{6, 3, 12, 13, 14, 15}},
-	{Machine: elf.EM_386, Word: 4, SP: 4, FP: 5, PC: 8, Saved: []uint8{5, 3, 6, 7}},
+	{Machine: elf.EM_X86_64, Word: 8, SP: 7, FP: 6, PC: 16, Saved: []uint8{6, 3, 12, 13, 14, 15},
+		Signals: signalsX86},
+	{Machine: elf.EM_386, Word: 4, SP: 4, FP: 5, PC: 8, Saved: []uint8{5, 3, 6, 7},
+		Signals: signalsI386},
 	{Machine: elf.EM_AARCH64, Word: 8, SP: 31, FP: 29, PC: 30, Saved: []uint8{29, 30},
-		LinkRegister: true},
+		LinkRegister: true, Signals: signalsARM64},
 }
 
 // ArchOf returns the registers of a machine; nil for one that is not known.

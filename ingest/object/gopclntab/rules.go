@@ -2,7 +2,6 @@ package gopclntab
 
 import (
 	"bytes"
-	"debug/elf"
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/cfi"
@@ -190,7 +189,7 @@ func isSignalReturn(name []byte) bool {
 // each with the byte before it: nobody calls them, the address that the kernel leaves on the
 // stack is their first, and unwinders look up the byte before a return address.
 func (u *unwinder) signalReturns() {
-	rule, ok := u.signalReturn()
+	rule, ok := u.b.SignalRule(&u.b.Arch.Signals[0], 0)
 	if !ok {
 		return
 	}
@@ -204,28 +203,6 @@ func (u *unwinder) signalReturns() {
 		}
 	}
 	u.b.NextSource()
-}
-
-// signalReturn is the rule of x86-64's sigreturn: SP is at the ucontext, whose registers begin
-// at byte 40 (arch/x86/include/uapi/asm/sigcontext.h). False for other machines.
-func (u *unwinder) signalReturn() (r cfi.Rule, ok bool) {
-	if u.b.Arch.Machine != elf.EM_X86_64 {
-		return r, false
-	}
-	const breg7, deref = 0x77, 0x06
-	at := func(off int, code ...byte) int32 {
-		code = append([]byte{breg7, byte(off&0x7f) | 0x80, byte(off >> 7)}, code...)
-		n, added := u.b.Expr(code)
-		ok = ok && added
-		return n
-	}
-	ok = true
-	r = cfi.Rule{Kind: cfi.Frame, Signal: true, CFA: cfi.Where{How: cfi.Expr, Off: at(160, deref)},
-		RA: cfi.Where{How: cfi.AtExpr, Off: at(168)}}
-	for i, off := range []int{120, 128, 72, 80, 88, 96} { // rbp, rbx, r12 to r15
-		r.Saved[i] = cfi.Where{How: cfi.AtExpr, Off: at(off)}
-	}
-	return r, ok
 }
 
 // pcspOf returns the offset in pctab of a function's table of stack depths, 0 for none.

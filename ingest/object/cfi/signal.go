@@ -1,0 +1,106 @@
+package cfi
+
+import (
+	"bytes"
+	"debug/elf"
+
+	"symbolize/ingest/addr"
+)
+
+// SignalFrame is where the kernel leaves registers of interrupted code, in bytes from the stack
+// pointer that a signal handler's return leaves behind.
+type SignalFrame struct {
+	PC, SP int
+	Saved  [MaxSaved]int // as Arch.Saved
+}
+
+// The frames of signals: struct rt_sigframe and, second on i386, struct sigframe_ia32, behind
+// the return address. arch/x86/include/asm/sigframe.h, uapi/asm/sigcontext.h and ucontext.h;
+// arch/arm64/kernel/signal.c and uapi/asm/sigcontext.h.
+var (
+	signalsX86   = []SignalFrame{{PC: 168, SP: 160, Saved: [MaxSaved]int{120, 128, 72, 80, 88, 96}}}
+	signalsI386  = []SignalFrame{i386Context(160), i386Context(4)}
+	signalsARM64 = []SignalFrame{{PC: 568, SP: 560, Saved: [MaxSaved]int{544, 552}}}
+)
+
+// i386Context has the registers of struct sigcontext_32.
+func i386Context(at int) SignalFrame {
+	return SignalFrame{PC: at + 56, SP: at + 28, Saved: [MaxSaved]int{at + 24, at + 32, at + 20, at + 16}}
+}
+
+// SignalRule returns the rule of code that a signal handler returns to, with the stack pointer
+// popped bytes above where the handler's return has left it; false if there are too many
+// expressions.
+func (b *Builder) SignalRule(f *SignalFrame, popped int) (r Rule, ok bool) {
+	const breg0, deref = 0x70, 0x06
+	ok = true
+	at := func(off int, code ...byte) int32 {
+		off -= popped
+		code = append([]byte{breg0 + b.Arch.SP, byte(off&0x7f) | 0x80, byte(off >> 7)}, code...)
+		n, added := b.Expr(code)
+		ok = ok && added
+		return n
+	}
+	r = Rule{Kind: Frame, Signal: true, CFA: Where{How: Expr, Off: at(f.SP, deref)},
+		RA: Where{How: AtExpr, Off: at(f.PC)}}
+	for i := range b.Arch.Saved {
+		r.Saved[i] = Where{How: AtExpr, Off: at(f.Saved[i])}
+	}
+	return r, ok
+}
+
+// restorer is a function that signal handlers return to: a system call.
+type restorer struct {
+	machine elf.Machine
+	code    string
+	frame   int // number of its SignalFrame
+	pop     int // length of the instruction at its start that pops a word
+}
+
+// The functions of C libraries and of the kernel's vdso.
+var restorers = []restorer{
+	{elf.EM_X86_64, "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 0, 0}, // mov $15, %rax; syscall
+	{elf.EM_386, "\xb8\xad\x00\x00\x00\xcd\x80", 0, 0},            // mov $173, %eax; int $0x80
+	{elf.EM_386, "\x58\xb8\x77\x00\x00\x00\xcd\x80", 1, 1},        // pop %eax; mov $119, %eax; int $0x80
+	{elf.EM_AARCH64, "\x68\x11\x80\xd2\x01\x00\x00\xd4", 0, 0},    // mov x8, #139; svc #0
+}
+
+// RestorerSize is the length of the longest restorer: code that is searched in pieces overlaps
+// by one byte less.
+const RestorerSize = 9
+
+// Restorers adds the functions in a piece of code, at an address, that signal handlers return
+// to, for C libraries that describe them by no directives (musl) or as ordinary ones. Nobody
+// calls them and unwinders look up the byte before a return address: each begins with the byte
+// before it. It ends with the one behind it, where the system call is.
+func (b *Builder) Restorers(at addr.Addr, code []byte) {
+	for i := range restorers {
+		r := &restorers[i]
+		if r.machine != b.Arch.Machine {
+			continue
+		}
+		for from := 0; ; {
+			n := bytes.Index(code[from:], []byte(r.code))
+			if n < 0 {
+				break
+			}
+			b.restorer(r, at+addr.Addr(from+n))
+			from += n + len(r.code)
+		}
+	}
+}
+
+func (b *Builder) restorer(r *restorer, at addr.Addr) {
+	frame := &b.Arch.Signals[r.frame]
+	rule, ok := b.SignalRule(frame, 0)
+	if !ok || at == 0 || !b.Func(addr.Range{Start: at - 1, End: at + addr.Addr(len(r.code)) + 1}) {
+		return
+	}
+	b.Row(at-1, &rule)
+	if r.pop == 0 {
+		return
+	}
+	if rule, ok = b.SignalRule(frame, b.Arch.Word); ok {
+		b.Row(at+addr.Addr(r.pop), &rule)
+	}
+}
