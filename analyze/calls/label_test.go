@@ -21,7 +21,7 @@ func TestLookAlikes(t *testing.T) {
 	var stack []profilebuild.Place
 	for i, symbol := range []string{"_ZN1n4sortIiEEvT_", "_ZN1n4sortIcEEvT_", // n::sort<T>(T)
 		"_ZN1n1gEi", "_ZN1n1gEd", // n::g(int), n::g(double)
-		"_ZN1n4sortIlEEvT_", "_ZN1n5aloneIiEEvT_", "main"} {
+		"_ZN1n4sortIlEEvT_", "_ZN1n5aloneIiEEvT_", "main", "_ZN1n1AC1Ev", "_ZN1n1AC2Ev"} {
 		p := profilebuild.Place{Object: x, Offset: addr.Offset(i + 1)}
 		if symbol == "_ZN1n4sortIlEEvT_" {
 			p.Object = y // the only one of its object
@@ -39,7 +39,8 @@ func TestLookAlikes(t *testing.T) {
 	}{
 		"top": {func(w *bytes.Buffer) error { return top.WriteText(w, table.Style{}) }, []string{
 			"  n::sort<int>  (x)\n", "  n::sort<char>  (x)\n", "  n::g(int)  (x)\n",
-			"  n::g(double)  (x)\n", "  n::sort  (y.so)\n", "  n::alone  (x)\n", "  main  (x)\n"}},
+			"  n::g(double)  (x)\n", "  n::sort  (y.so)\n", "  n::alone  (x)\n", "  main  (x)\n",
+			"  n::A::A() [_ZN1n1AC1Ev]  (x)\n", "  n::A::A() [_ZN1n1AC2Ev]  (x)\n"}},
 		"tree": {func(w *bytes.Buffer) error { return tree.WriteText(w, table.Style{}) }, []string{
 			"n::sort<int>  (x)\n", "n::g(int)  (x)\n", "n::sort  (y.so)\n"}},
 		"peek": {func(w *bytes.Buffer) error { return peek.WriteText(w, table.Style{}) }, []string{
