@@ -48,6 +48,7 @@ func TestScript(t *testing.T) {
 			"behead":     cmdBehead,
 			"inlined":    cmdInlined,
 			"labelled":   cmdLabelled,
+			"same":       cmdSame,
 			"capture":    cmdCapture,
 			"bundle":     cmdBundle,
 			"recording":  cmdRecording,
