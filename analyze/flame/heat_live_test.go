@@ -3,12 +3,14 @@ package flame_test
 import (
 	"bytes"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"symbolize/analyze/flame"
 	"symbolize/analyze/heat"
+	"symbolize/fixtures/browser"
+	"symbolize/ingest"
 )
 
 // TestLiveReport: a report has code and times beside the graph; text of the code is text.
@@ -23,26 +25,15 @@ func TestLiveReport(t *testing.T) {
 	if err := g.WriteHTML(&html); err != nil {
 		t.Fatal(err)
 	}
-	b := openTab(t, html.Bytes(), false)
-	b.do(chromedp.Click(chromedp.CSS("#tab-code")))
-	expect(b, `document.querySelector("#panel-code").textContent`, "main: 1 <b>bold</b>\n")
-	expect(b, `document.querySelectorAll("#panel-code b").length`, 0)
-	b.do(chromedp.Click(chromedp.CSS("#tab-time")))
-	b.await(`document.querySelector("#panel-time canvas").clientWidth > 300`)
-	b.do(chromedp.Click(chromedp.CSS("#theme")))
-	b.shot("report")
-	b.quiet()
-}
-
-// await waits until an expression is true: the browser reports new sizes after it has drawn.
-func (b *tab) await(expression string) {
-	b.t.Helper()
-	for end := time.Now().Add(time.Minute); !value[bool](b, expression); {
-		if time.Now().After(end) {
-			b.t.Fatalf("%s does not become true", expression)
-		}
-		b.do(chromedp.Sleep(20 * time.Millisecond))
-	}
+	b := browser.OpenPage(t, html.Bytes(), ready, false)
+	b.Do(chromedp.Click(chromedp.CSS("#tab-code")))
+	browser.Expect(b, `document.querySelector("#panel-code").textContent`, "main: 1 <b>bold</b>\n")
+	browser.Expect(b, `document.querySelectorAll("#panel-code b").length`, 0)
+	b.Do(chromedp.Click(chromedp.CSS("#tab-time")))
+	b.Await(`document.querySelector("#panel-time canvas").clientWidth > 300`)
+	b.Do(chromedp.Click(chromedp.CSS("#theme")))
+	b.Shot("report")
+	b.Quiet()
 }
 
 // TestLiveHeatMap: a range that is dragged is printed as the option for its samples.
@@ -55,18 +46,45 @@ func TestLiveHeatMap(t *testing.T) {
 	if err := flame.NewHeatMap(shop(), "Heat map", 0, c.Grid()).WriteHTML(&html); err != nil {
 		t.Fatal(err)
 	}
-	b := openTab(t, html.Bytes(), false)
-	at := value[[]float64](b, `(() => {
+	b := browser.OpenPage(t, html.Bytes(), ready, false)
+	at := browser.Value[[]float64](b, `(() => {
 		const h = symbolizeHeatPage, r = h.canvas.getBoundingClientRect(), s = h.sizes();
 		return [r.left + s.left + s.cell * 0.5, r.top + s.high * (h.rows - 0.5),
 			r.left + s.left + s.cell * 1.5, r.top + s.high * (h.rows - 24.5)];
 	})()`)
-	b.do(chromedp.DragAndDropXY(at[0], at[1], at[2], at[3]))
-	expect(b, `document.querySelector("#range").textContent`,
+	b.Do(chromedp.DragAndDropXY(at[0], at[1], at[2], at[3]))
+	browser.Expect(b, `document.querySelector("#range").textContent`,
 		"--time 100.000000000,101.499999999")
-	expect(b, `document.querySelector("#range-note").textContent.startsWith("215 samples")`, true)
-	b.do(chromedp.Click(chromedp.CSS("#theme")))
-	expect(b, `document.documentElement.dataset.theme`, "dark")
-	b.shot("heat-map")
-	b.quiet()
+	browser.Expect(b, `document.querySelector("#range-note").textContent.startsWith("215 samples")`, true)
+	b.Do(chromedp.Click(chromedp.CSS("#theme")))
+	browser.Expect(b, `document.documentElement.dataset.theme`, "dark")
+	b.Shot("heat-map")
+	b.Quiet()
+}
+
+// TestLiveTimeline: the rows of a timeline have names, whatever they are, and keys choose a range.
+func TestLiveTimeline(t *testing.T) {
+	c := heat.NewRows()
+	for i := range uint64(300) {
+		c.Add(50e9+i*10e6, ingest.Printable(hostileNames[int(i)%len(hostileNames)]))
+	}
+	c.Add(0, "no time")
+	var html bytes.Buffer
+	if err := flame.NewHeatMap(shop(), "Timeline", 0, c.Grid()).WriteHTML(&html); err != nil {
+		t.Fatal(err)
+	}
+	b := browser.OpenPage(t, html.Bytes(), ready, true)
+	browser.Expect(b, `document.documentElement.dataset.theme`, "dark")
+	browser.Expect(b, `document.querySelector("#status").textContent`,
+		"300 samples of cpu-clock; a column is 4.00ms; 1 samples have no time")
+	browser.Expect(b, `symbolizeHeatPage.rows`, len(hostileNames))
+	b.Do(chromedp.Focus(chromedp.CSS("#heat canvas")), chromedp.KeyEvent(kb.ArrowRight),
+		chromedp.KeyEvent(kb.ArrowRight, chromedp.KeyModifiers(chromedp.ModifierShift)))
+	browser.Expect(b, `document.querySelector("#range").textContent`,
+		"--time 50.004000000,50.011999999")
+	browser.Expect(b, `typeof globalThis.pwned`, "undefined")
+	browser.Expect(b, `document.querySelectorAll("img, b b, svg").length`, 0)
+	b.Media("print", "prefers-color-scheme", "dark")
+	b.Shot("timeline-print")
+	b.Quiet()
 }

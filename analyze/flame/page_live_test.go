@@ -1,174 +1,39 @@
 package flame_test
 
 import (
-	"context"
+	"bytes"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"symbolize/analyze/flame"
+	"symbolize/fixtures/browser"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/format/pprof"
 )
 
-// tab is a page in a headless browser whose every name of a host is unknown.
-type tab struct {
-	t    *testing.T
-	ctx  context.Context
-	mu   sync.Mutex
-	said []string // on the console
-	asks []string // addresses that were requested
-}
-
-// openTab shows a page from a file.
-func openTab(t *testing.T, html []byte, dark bool) *tab {
-	t.Helper()
-	if os.Getenv("SYMBOLIZE_LIVE") == "" {
-		t.Skip("SKIPPED: needs SYMBOLIZE_LIVE=1 (make live)")
-	}
-	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("SKIPPED: needs chromium (Debian: chromium)")
-	}
-	path := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(path, html, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), append(
-		chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox,
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"), chromedp.WindowSize(1400, 860))...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	b := &tab{t: t, ctx: ctx}
-	// The first use starts the browser, which would end with a timeout of its own.
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatal(err)
-	}
-	b.listen()
-	scheme := "light"
-	if dark {
-		scheme = "dark"
-	}
-	_, err = chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.do(chromedp.Navigate("file://"+path), chromedp.WaitVisible(chromedp.CSS("html[data-ready]")))
-	return b
-}
-
-func (b *tab) listen() {
-	b.t.Helper()
-	requests := chromedp.Events(b.ctx, network.RequestWillBeSent)
-	if _, err := chromedp.Call(b.ctx, network.Enable, network.EnableParams{}); err != nil {
-		b.t.Fatal(err)
-	}
-	console := chromedp.Console(b.ctx)
-	go func() {
-		for m, err := range console {
-			if err != nil {
-				return
-			}
-			b.mu.Lock()
-			b.said = append(b.said, string(m.Type)+": "+m.Text)
-			b.mu.Unlock()
-		}
-	}()
-	go func() {
-		for m, err := range requests {
-			if err != nil {
-				return
-			}
-			b.mu.Lock()
-			b.asks = append(b.asks, m.Request.URL)
-			b.mu.Unlock()
-		}
-	}()
-}
-
-func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
-	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
-	defer cancel()
-	if err := chromedp.Do(ctx, steps...); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// value evaluates an expression in the page.
-func value[T any](b *tab, expression string) T {
-	b.t.Helper()
-	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
-	if err != nil {
-		b.t.Fatalf("%s: %v", expression, err)
-	}
-	return v
-}
-
-// expect compares the value of an expression.
-func expect[T comparable](b *tab, expression string, want T) {
-	b.t.Helper()
-	if got := value[T](b, expression); got != want {
-		b.t.Errorf("%s is %v, want %v", expression, got, want)
-	}
-}
+// ready is there once a page of ours is drawn; the tests need SYMBOLIZE_LIVE=1.
+const ready = "html[data-ready]"
 
 // point returns the middle of the frame of a name in a graph, in the window.
-func (b *tab) point(graph, name string) (x, y float64) {
-	b.t.Helper()
-	at := value[[]float64](b, fmt.Sprintf(`(() => {
+func point(b *browser.Tab, graph, name string) (x, y float64) {
+	b.T.Helper()
+	at := browser.Value[[]float64](b, fmt.Sprintf(`(() => {
 		const g = symbolizeApp.%s, names = symbolizeApp.model.frames.name;
 		const box = g.boxes.find((b) => !b.thin && names[g.shown.tree.frame[b.node]] === %q);
 		const r = g.canvas.getBoundingClientRect();
 		return box ? [r.left + box.x + box.w / 2, r.top + g.y(box.row) - g.top + 9] : [];
 	})()`, graph, name))
 	if len(at) != 2 {
-		b.t.Fatalf("no frame %s in sight", name)
+		b.T.Fatalf("no frame %s in sight", name)
 	}
 	return at[0], at[1]
-}
-
-// shot keeps a picture, for go test -artifacts.
-func (b *tab) shot(name string) {
-	b.t.Helper()
-	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-	if err == nil {
-		err = os.WriteFile(filepath.Join(b.t.ArtifactDir(), name+".png"), png, 0o644)
-	}
-	if err != nil {
-		b.t.Error(err)
-	}
-}
-
-// quiet fails the test if the page wrote to the console or asked for anything but itself.
-func (b *tab) quiet() {
-	b.t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.said) > 0 {
-		b.t.Errorf("the console has %q", b.said)
-	}
-	for _, a := range b.asks {
-		if !strings.HasPrefix(a, "file://") || !strings.HasSuffix(a, "/page.html") {
-			b.t.Errorf("the page asked for %s", a)
-		}
-	}
-	if len(b.asks) == 0 {
-		b.t.Error("no request was seen: the test looks at nothing")
-	}
 }
 
 // shop is a profile of a server whose functions, events and comms the tests know.
@@ -200,190 +65,203 @@ func shop() *ingest.Profile {
 }
 
 func TestLivePage(t *testing.T) {
-	b := openTab(t, page(t, shop(), options()), false)
-	expect(b, `document.title`, "cpu-clock: <b>shop<i>.data")
-	expect(b, `document.querySelector("#title").textContent`, "Flame graph: <b>shop<i>.data")
-	expect(b, `document.documentElement.dataset.theme`, "light")
-	expect(b, `symbolizeApp.graph.boxes.length`, 8)
-	expect(b, `symbolizeApp.allText()`, "all: cpu-clock, 1.00s")
-	b.shot("page")
+	b := browser.OpenPage(t, page(t, shop(), options()), ready, false)
+	browser.Expect(b, `document.title`, "cpu-clock: <b>shop<i>.data")
+	browser.Expect(b, `document.querySelector("#title").textContent`, "Flame graph: <b>shop<i>.data")
+	browser.Expect(b, `document.documentElement.dataset.theme`, "light")
+	browser.Expect(b, `symbolizeApp.graph.boxes.length`, 8)
+	browser.Expect(b, `symbolizeApp.allText()`, "all: cpu-clock, 1.00s")
+	b.Shot("page")
 	t.Run("zoom", func(t *testing.T) { zoomLive(b) })
 	t.Run("search", func(t *testing.T) { searchLive(b) })
 	t.Run("views", func(t *testing.T) { viewsLive(b) })
 	t.Run("choosers", func(t *testing.T) { choosersLive(b) })
 	t.Run("panels", func(t *testing.T) { panelsLive(b) })
-	b.quiet()
+	b.Quiet()
 }
 
 const zoomedName = `symbolizeApp.model.frames.name[` +
 	`symbolizeApp.tree.frame[symbolizeApp.state.zoomed]] || "all"`
 
 // zoomLive zooms by a click and by keys, and goes back by keys and by the browser.
-func zoomLive(b *tab) {
-	x, y := b.point("graph", "pack")
-	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x, y))
-	expect(b, `document.querySelector("#tooltip").hidden`, false)
-	tip := value[string](b, `document.querySelector("#tooltip").textContent`)
+func zoomLive(b *browser.Tab) {
+	x, y := point(b, "graph", "pack")
+	b.Do(chromedp.MouseEvent(chromedp.MouseMoved, x, y))
+	browser.Expect(b, `document.querySelector("#tooltip").hidden`, false)
+	tip := browser.Value[string](b, `document.querySelector("#tooltip").textContent`)
 	for _, want := range []string{"pack", "/usr/bin/shop", "user", "/src/shop.c:4",
 		"total 500.00ms, 50.00%", "self 0ns"} {
 		if !strings.Contains(tip, want) {
-			b.t.Errorf("the tooltip %q lacks %q", tip, want)
+			b.T.Errorf("the tooltip %q lacks %q", tip, want)
 		}
 	}
-	b.do(chromedp.MouseClickXY(x, y))
-	expect(b, zoomedName, "pack")
-	expect(b, `document.querySelector("#crumbs").textContent`, "all›main›serve›pack")
-	expect(b, `symbolizeApp.graph.boxes.filter((b) => b.w === symbolizeApp.graph.width).length`, 4)
-	b.do(chromedp.KeyEvent(kb.Backspace), chromedp.Sleep(200*time.Millisecond))
-	expect(b, zoomedName, "all")
-	b.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown),
+	b.Do(chromedp.MouseClickXY(x, y))
+	browser.Expect(b, zoomedName, "pack")
+	browser.Expect(b, `document.querySelector("#crumbs").textContent`, "all›main›serve›pack")
+	browser.Expect(b, `symbolizeApp.graph.boxes.filter((b) => b.w === symbolizeApp.graph.width).length`, 4)
+	b.Do(chromedp.KeyEvent(kb.Backspace))
+	browser.Expect(b, zoomedName, "all")
+	b.Do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown),
 		chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.Enter))
-	expect(b, zoomedName, "pack")
-	b.do(chromedp.NavigateBack(), chromedp.Sleep(200*time.Millisecond))
-	expect(b, zoomedName, "all")
-	b.do(chromedp.NavigateForward(), chromedp.Sleep(200*time.Millisecond))
-	expect(b, zoomedName, "pack")
-	b.do(chromedp.KeyEvent(kb.Escape))
-	expect(b, zoomedName, "all")
+	browser.Expect(b, zoomedName, "pack")
+	b.Do(chromedp.NavigateBack())
+	browser.Expect(b, zoomedName, "all")
+	b.Do(chromedp.NavigateForward())
+	browser.Expect(b, zoomedName, "pack")
+	b.Do(chromedp.KeyEvent(kb.Escape))
+	browser.Expect(b, zoomedName, "all")
 }
 
-func searchLive(b *tab) {
+func searchLive(b *browser.Tab) {
 	// The protocol's key types its character although the page took it: Backspace.
-	b.do(chromedp.KeyEvent("/"), chromedp.KeyEvent(kb.Backspace), chromedp.KeyEvent("^copy|read"),
-		chromedp.Sleep(400*time.Millisecond))
-	expect(b, `document.activeElement.id`, "search")
-	expect(b, `document.activeElement.value`, "^copy|read")
-	expect(b, `document.querySelector("#matched").textContent`, "90.00% matched")
-	expect(b, `document.querySelectorAll("#panel-top tbody tr").length`, 2)
-	b.shot("search")
-	b.do(chromedp.KeyEvent(kb.Escape))
-	expect(b, `document.querySelector("#matched").textContent`, "")
-	expect(b, `document.querySelector("#search").value`, "")
+	b.Do(chromedp.KeyEvent("/"), chromedp.KeyEvent(kb.Backspace), chromedp.KeyEvent("^copy|read"))
+	browser.Expect(b, `document.activeElement.id`, "search")
+	browser.Expect(b, `document.activeElement.value`, "^copy|read")
+	browser.Expect(b, `document.querySelector("#matched").textContent`, "90.00% matched")
+	browser.Expect(b, `document.querySelectorAll("#panel-top tbody tr").length`, 2)
+	b.Shot("search")
+	b.Do(chromedp.KeyEvent(kb.Escape))
+	browser.Expect(b, `document.querySelector("#matched").textContent`, "")
+	browser.Expect(b, `document.querySelector("#search").value`, "")
 }
 
 const rowOne = `symbolizeApp.graph.rows[1].map((b) =>
 	symbolizeApp.model.frames.name[symbolizeApp.tree.frame[b.node]]).join()`
 
 // viewsLive turns the graph over and round, and opens a sandwich.
-func viewsLive(b *tab) {
-	expect(b, rowOne, "main")
-	b.do(chromedp.KeyEvent("r"))
-	expect(b, rowOne, "copy_data,vfs_read,sell")
-	b.do(chromedp.KeyEvent("i"))
-	expect(b, `symbolizeApp.graph.shown.down`, false)
-	expect(b, `symbolizeApp.graph.y(0) > symbolizeApp.graph.y(1)`, true)
-	b.shot("by-leaf")
-	b.do(chromedp.KeyEvent("i"), chromedp.KeyEvent("r"))
-	x, y := b.point("graph", "copy_data")
-	b.do(chromedp.MouseClickXY(x, y, chromedp.ButtonRight))
-	expect(b, `document.querySelector("#sandwich").hidden`, false)
+func viewsLive(b *browser.Tab) {
+	browser.Expect(b, rowOne, "main")
+	b.Do(chromedp.KeyEvent("r"))
+	browser.Expect(b, rowOne, "copy_data,vfs_read,sell")
+	b.Do(chromedp.KeyEvent("i"))
+	browser.Expect(b, `symbolizeApp.graph.shown.down`, false)
+	browser.Expect(b, `symbolizeApp.graph.y(0) > symbolizeApp.graph.y(1)`, true)
+	b.Shot("by-leaf")
+	b.Do(chromedp.KeyEvent("i"), chromedp.KeyEvent("r"))
+	x, y := point(b, "graph", "copy_data")
+	b.Do(chromedp.MouseClickXY(x, y, chromedp.ButtonRight))
+	browser.Expect(b, `document.querySelector("#sandwich").hidden`, false)
 	names := func(graph string, row int) string {
 		return fmt.Sprintf(`symbolizeApp.%s.rows[%d].map((b) => symbolizeApp.model.frames.name[`+
 			`symbolizeApp.%s.shown.tree.frame[b.node]]).join()`, graph, row, graph)
 	}
-	expect(b, names("callers", 0), "copy_data")
-	expect(b, names("callers", 1), "sell,pack")
-	expect(b, `symbolizeApp.two.callers.weights.cum[0]`, 700e6)
-	expect(b, `symbolizeApp.callees.boxes.length`, 1)
-	b.shot("sandwich")
-	x, y = b.point("callers", "sell")
-	b.do(chromedp.MouseClickXY(x, y))
-	expect(b, names("callees", 1), "copy_data")
-	b.do(chromedp.KeyEvent(kb.Escape))
-	expect(b, `document.querySelector("#sandwich").hidden`, true)
-	b.do(chromedp.KeyEvent("c"))
-	expect(b, `document.querySelector("#colour").value`, "object")
-	b.do(chromedp.KeyEvent("c"), chromedp.KeyEvent("t"))
-	expect(b, `document.documentElement.dataset.theme`, "dark")
-	expect(b, `getComputedStyle(document.body).backgroundColor`, "rgb(20, 22, 27)")
-	b.do(chromedp.KeyEvent("t"))
+	browser.Expect(b, names("callers", 0), "copy_data")
+	browser.Expect(b, names("callers", 1), "sell,pack")
+	browser.Expect(b, `symbolizeApp.two.callers.weights.cum[0]`, 700e6)
+	browser.Expect(b, `symbolizeApp.callees.boxes.length`, 1)
+	b.Shot("sandwich")
+	x, y = point(b, "callers", "sell")
+	b.Do(chromedp.MouseClickXY(x, y))
+	browser.Expect(b, names("callees", 1), "copy_data")
+	b.Do(chromedp.KeyEvent(kb.Escape))
+	browser.Expect(b, `document.querySelector("#sandwich").hidden`, true)
+	b.Do(chromedp.KeyEvent("c"))
+	browser.Expect(b, `document.querySelector("#colour").value`, "object")
+	b.Do(chromedp.KeyEvent("c"), chromedp.KeyEvent("t"))
+	browser.Expect(b, `document.documentElement.dataset.theme`, "dark")
+	browser.Expect(b, `getComputedStyle(document.body).backgroundColor`, "rgb(20, 22, 27)")
+	b.Do(chromedp.KeyEvent("t"))
 }
 
-// choose sets a field as a user does.
-func (b *tab) choose(selector, text string) {
-	b.t.Helper()
-	expect(b, fmt.Sprintf(`(() => {
-		const s = document.querySelector(%q), o = [...s.options].find((o) => o.text === %q);
-		s.value = o.value;
-		return s.dispatchEvent(new Event("change"));
-	})()`, selector, text), true)
+func choosersLive(b *browser.Tab) {
+	b.Choose("#choosers select", "packer")
+	browser.Expect(b, `symbolizeApp.allText()`, "all: cpu-clock, 500.00ms")
+	browser.Expect(b, `document.querySelector("#panel-top tbody tr td").textContent`, "60.00%")
+	b.Choose("#event", "page-faults")
+	browser.Expect(b, `symbolizeApp.allText()`, "all: page-faults, 4")
+	browser.Expect(b, `Object.keys(symbolizeApp.state.chosen).length`, 0)
+	b.Choose("#event", "cpu-clock")
+	browser.Expect(b, `symbolizeApp.allText()`, "all: cpu-clock, 1.00s")
 }
 
-func choosersLive(b *tab) {
-	b.choose("#choosers select", "packer")
-	expect(b, `symbolizeApp.allText()`, "all: cpu-clock, 500.00ms")
-	expect(b, `document.querySelector("#panel-top tbody tr td").textContent`, "60.00%")
-	b.choose("#event", "page-faults")
-	expect(b, `symbolizeApp.allText()`, "all: page-faults, 4")
-	expect(b, `Object.keys(symbolizeApp.state.chosen).length`, 0)
-	b.choose("#event", "cpu-clock")
-	expect(b, `symbolizeApp.allText()`, "all: cpu-clock, 1.00s")
+// TestLivePageLabels: the page of a pprof file can choose by its labels.
+func TestLivePageLabels(t *testing.T) {
+	var file bytes.Buffer
+	if err := profilebuild.Labelled().Write(&file); err != nil {
+		t.Fatal(err)
+	}
+	opts := options()
+	opts.Keep.Tags = ingest.AllLabels
+	p, err := pprof.Read("x.pb.gz", file.Bytes(), pprof.ReadOptions{Keep: opts.Keep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := browser.OpenPage(t, page(t, p, opts), ready, false)
+	browser.Expect(b, `symbolizeApp.model.labels.map((l) => l.name).join()`,
+		"comm,pid,bytes,endpoint,shard,tenant")
+	browser.Expect(b, `symbolizeApp.allText()`, "all: cpu, 300.00ms")
+	b.Choose("#choosers label:nth-of-type(4) select", "/buy")
+	browser.Expect(b, `symbolizeApp.allText()`, "all: cpu, 66.00ms")
+	b.Choose("#choosers label:nth-of-type(1) select", "server")
+	browser.Expect(b, `symbolizeApp.allText()`, "all: cpu, 66.00ms")
+	b.Choose("#choosers label:nth-of-type(2) select", "pid 102")
+	browser.Expect(b, `symbolizeApp.allText()`, "all: cpu, 0ns")
+	b.Shot("labels")
+	b.Quiet()
 }
 
 // panelsLive sorts the table, marks a function, and looks at the other panels.
-func panelsLive(b *tab) {
+func panelsLive(b *browser.Tab) {
 	first := `document.querySelector("#panel-top tbody tr td.name").title`
-	expect(b, first, "copy_data")
-	click := func(selector string) { b.do(chromedp.Click(chromedp.CSS(selector))) }
+	browser.Expect(b, first, "copy_data")
+	click := func(selector string) { b.Do(chromedp.Click(chromedp.CSS(selector))) }
 	click("#panel-top th:nth-child(2) button")
-	expect(b, first, "main")
+	browser.Expect(b, first, "main")
 	click("#panel-top th:nth-child(3) button")
-	expect(b, first, "copy_data")
+	browser.Expect(b, first, "copy_data")
 	click("#panel-top tbody tr td.name")
-	expect(b, `document.querySelector("#matched").textContent`, "70.00% matched")
+	browser.Expect(b, `document.querySelector("#matched").textContent`, "70.00% matched")
 	click("#reset")
 	click("#tab-missing")
-	expect(b, `document.querySelector("#panel-missing").textContent`,
+	browser.Expect(b, `document.querySelector("#panel-missing").textContent`,
 		"Nothing is missing: 24 frames, all named.")
 	click("#tab-about")
-	expect(b, `document.querySelector("#panel-about").textContent.includes("web1")`, true)
+	browser.Expect(b, `document.querySelector("#panel-about").textContent.includes("web1")`, true)
 	click("#tab-top")
 }
 
 // TestLivePageDark: the page is dark where the system is, and white on paper.
 func TestLivePageDark(t *testing.T) {
-	b := openTab(t, page(t, shop(), options()), true)
-	expect(b, `document.documentElement.dataset.theme`, "dark")
-	b.shot("dark")
-	pdf, err := chromedp.Run(b.ctx, chromedp.PrintToPDF())
-	if err != nil || len(pdf) < 10_000 {
-		t.Errorf("PDF of %d bytes: %v", len(pdf), err)
+	b := browser.OpenPage(t, page(t, shop(), options()), ready, true)
+	browser.Expect(b, `document.documentElement.dataset.theme`, "dark")
+	b.Shot("dark")
+	b.Media("print", "prefers-color-scheme", "dark")
+	browser.Expect(b, `getComputedStyle(document.querySelector(".toolbar")).display`, "none")
+	browser.Expect(b, `getComputedStyle(document.body).backgroundColor`, "rgb(255, 255, 255)")
+	b.Media("", "prefers-color-scheme", "dark")
+	if pdf := b.Print("print"); len(pdf) < 10_000 {
+		t.Errorf("PDF of %d bytes", len(pdf))
 	}
-	if err := os.WriteFile(filepath.Join(t.ArtifactDir(), "print.pdf"), pdf, 0o644); err != nil {
-		t.Error(err)
-	}
-	expect(b, `document.documentElement.dataset.theme`, "dark")
-	b.quiet()
+	browser.Expect(b, `document.documentElement.dataset.theme`, "dark")
+	b.Quiet()
 }
 
 // TestLivePageHostile: names that try to become markup, script or control reach the page as text.
 func TestLivePageHostile(t *testing.T) {
 	p := hostile()
-	b := openTab(t, page(t, p, options()), false)
-	expect(b, `document.querySelectorAll("script").length`, 11)
-	expect(b, `document.querySelectorAll("img, b b").length`, 0)
-	expect(b, `typeof globalThis.pwned`, "undefined")
-	expect(b, `symbolizeApp.model.frames.name.includes("<script>pwned=1</script>")`, true)
+	b := browser.OpenPage(t, page(t, p, options()), ready, false)
+	browser.Expect(b, `document.querySelectorAll("script").length`, 11)
+	browser.Expect(b, `document.querySelectorAll("img, b b").length`, 0)
+	browser.Expect(b, `typeof globalThis.pwned`, "undefined")
+	browser.Expect(b, `symbolizeApp.model.frames.name.includes("<script>pwned=1</script>")`, true)
 	for _, key := range []string{"r", "c", "s"} {
-		b.do(chromedp.KeyEvent(key))
+		b.Do(chromedp.KeyEvent(key))
 	}
-	b.shot("hostile")
-	b.quiet()
+	b.Shot("hostile")
+	b.Quiet()
 }
 
 // TestLivePageLarge logs how fast the page of 300,000 stacks of 30 frames is.
 func TestLivePageLarge(t *testing.T) {
-	if os.Getenv("SYMBOLIZE_LIVE") == "" {
-		t.Skip("SKIPPED: needs SYMBOLIZE_LIVE=1 (make live)")
-	}
+	browser.NeedLive(t)
 	p := profilebuild.Random(1, profilebuild.Size{Objects: 98, Functions: 7510,
 		Locations: 111_110, Stacks: 300_000, Depth: 30})
 	start := time.Now()
 	html := page(t, p, flame.Options{Event: -1, Name: options().Name})
 	made := time.Since(start)
-	b := openTab(t, html, false)
-	frame := value[float64](b, `symbolizeApp.firstFrame`)
-	zoom := value[float64](b, `(() => {
+	b := browser.OpenPage(t, html, ready, false)
+	frame := browser.Value[float64](b, `symbolizeApp.firstFrame`)
+	zoom := browser.Value[float64](b, `(() => {
 		const g = symbolizeApp.graph, box = g.boxes[Math.min(40, g.boxes.length - 1)];
 		const from = performance.now();
 		symbolizeApp.go({ zoomed: box.node });
@@ -391,6 +269,6 @@ func TestLivePageLarge(t *testing.T) {
 	})()`)
 	t.Logf("300,000 stacks of 30 frames: page of %d bytes made in %v, first frame after %.0f ms, "+
 		"zoom %.0f ms, %d frames drawn", len(html), made.Round(time.Millisecond), frame, zoom,
-		value[int](b, `symbolizeApp.graph.boxes.length`))
-	b.quiet()
+		browser.Value[int](b, `symbolizeApp.graph.boxes.length`))
+	b.Quiet()
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"symbolize/analyze/flame"
+	"symbolize/fixtures/browser"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 )
@@ -31,8 +32,8 @@ func TestReportLive(t *testing.T) {
 	if err := g.WriteHTML(&html); err != nil {
 		t.Fatal(err)
 	}
-	b := openTab(t, html.Bytes(), false)
-	address := value[string](b, "location.href")
+	b := browser.OpenPage(t, html.Bytes(), ready, false)
+	address := browser.Value[string](b, "location.href")
 	for _, c := range []struct{ name, script, want string }{
 		{"the code is there", `document.querySelector("#tab-code").click();
 			document.querySelector("#panel-code .instructions td").textContent`, "<script>"},
@@ -54,9 +55,9 @@ func TestReportLive(t *testing.T) {
 		{"no script ran", "typeof globalThis.pwned", "undefined"},
 		{"no image", `String(document.querySelectorAll("img, #panel-code script").length)`, "0"},
 	} {
-		if got := value[string](b, c.script); got != c.want {
+		if got := browser.Value[string](b, c.script); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-	b.quiet()
+	b.Quiet()
 }

@@ -15,10 +15,10 @@ import (
 
 var served = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+/`)
 
-// TestWeb asks for pprof's pages over a capture: disassembly and source lines come from the file
-// in the store's place, requests under another host's name are refused, and an interrupt is the
-// normal end.
-func TestWeb(t *testing.T) {
+// startWeb serves a recorded capture and returns the address of its pages. The server ends with the test,
+// by an interrupt, which is the normal end.
+func startWeb(t *testing.T) (base string) {
+	t.Helper()
 	const fixtures = "../../fixtures"
 	t.Setenv("HOME", t.TempDir()) // of pprof's settings
 	store := t.TempDir()
@@ -26,28 +26,42 @@ func TestWeb(t *testing.T) {
 	if code := Main(t.Context(), env); code != exit.OK {
 		t.Fatalf("index: status %d: %s", code, stderr)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+	ctx, cancel := context.WithCancel(context.Background())
 	messages, w := io.Pipe()
 	env, stdout, _ := inProcess("--store", store, "web", "--with",
 		filepath.Join(fixtures, "objects", "bin"), "--source-dir",
 		filepath.Join(fixtures, "src"), filepath.Join(fixtures, "captures", "clock.data"))
 	env.Stderr = w
-	done := make(chan int)
+	done := make(chan int, 1)
 	go func() {
 		code := Main(ctx, env)
 		w.Close()
 		done <- code
 	}()
-	base := ""
+	t.Cleanup(func() {
+		cancel()
+		if code := <-done; code != exit.OK {
+			t.Errorf("status %d", code)
+		}
+		if stdout.Len() > 0 {
+			t.Errorf("on standard output: %s", stdout)
+		}
+	})
 	lines := bufio.NewScanner(messages)
 	for base == "" && lines.Scan() {
 		base = served.FindString(lines.Text())
 	}
 	go io.Copy(io.Discard, messages)
 	if base == "" {
-		t.Fatalf("no address is printed; status %d", <-done)
+		t.Fatal("no address is printed")
 	}
+	return base
+}
+
+// TestWeb asks for pprof's pages over a capture: disassembly and source lines come from the file
+// in the store's place, and requests under another host's name are refused.
+func TestWeb(t *testing.T) {
+	base := startWeb(t)
 	for _, tt := range []struct{ page, want string }{
 		{"", "flamegraph"}, // redirected
 		{"ui/top", `"Name":"collatz"`},
@@ -68,13 +82,6 @@ func TestWeb(t *testing.T) {
 	if status, _ := get(t, base+"ui/nothing", ""); status != http.StatusNotFound {
 		t.Errorf("a page that is not there has status %d", status)
 	}
-	cancel()
-	if code := <-done; code != exit.OK {
-		t.Errorf("status %d", code)
-	}
-	if stdout.Len() > 0 {
-		t.Errorf("on standard output: %s", stdout)
-	}
 }
 
 func get(t *testing.T, url, host string) (status int, body string) {
@@ -89,6 +96,9 @@ func get(t *testing.T, url, host string) (status int, body string) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+	if p := res.Header.Get("Content-Security-Policy"); host == "" && !strings.Contains(p, "default-src 'none'") {
+		t.Errorf("%s has the policy %q", url, p)
+	}
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)

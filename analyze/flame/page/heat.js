@@ -61,6 +61,7 @@
       this.from = this.to = null;
       this.cursor = { column: 0, row: 0 };
       this.listen();
+      this.draw(); // an observer is called after the page has become visible
       new ResizeObserver(() => this.draw()).observe(place);
     }
 
