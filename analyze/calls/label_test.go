@@ -56,6 +56,13 @@ func TestLookAlikes(t *testing.T) {
 			}
 		}
 	}
+	var first bytes.Buffer
+	if err := NewTop(p, TopOptions{Limit: 1}).WriteText(&first, table.Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(first.String(), "  n::sort<int>  (x)\n") {
+		t.Errorf("the row of one of two: %s", first.String())
+	}
 	if r := top.Rows[0]; r.Name != "n::sort" || r.FullName != "void n::sort<int>(int)" {
 		t.Errorf("JSON has %q, %q", r.Name, r.FullName)
 	}

@@ -69,15 +69,15 @@ func NewTop(p *ingest.Profile, opts TopOptions) *Top {
 	s := Fold(p, &opts.Options)
 	t := &Top{Head: newHead(p, s, &opts.Options), Rows: []TopRow{}}
 	rows := s.Table(opts.Cum)
+	nodes := make([]calltree.NodeID, len(rows)) // those without a row, too: one of two would seem both
+	for i := range rows {
+		nodes[i] = rows[i].Node
+	}
 	if opts.Limit > 0 && len(rows) > opts.Limit {
 		t.Left = len(rows) - opts.Limit
 		rows = rows[:opts.Limit]
 	}
 	full := report.NewDemangler(report.Full)
-	nodes := make([]calltree.NodeID, len(rows))
-	for i := range rows {
-		nodes[i] = rows[i].Node
-	}
 	shown := LookAlikes(s.Nodes, nodes, full)
 	for _, r := range rows {
 		n := &s.Nodes[r.Node]
