@@ -64,6 +64,7 @@ type Options struct {
 	Weight string
 	// Branches takes the entries of branch stacks in place of samples, see input.Options.
 	Branches bool
+	Runs     bool // with Branches: sampled addresses and code between branches, too
 	// Stacks describes dumps of stack maps. Without PathOf the store is asked.
 	Stacks input.StackOptions
 
@@ -165,7 +166,7 @@ func (s *Session) InputOptions() input.Options {
 	}
 	opts := input.Options{
 		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, TIDs: o.TIDs, CPUs: o.CPUs,
-		Branches: o.Branches, Weight: o.Weight, Time: o.Time, Keep: o.Keep, Workers: o.Workers,
+		Branches: o.Branches, Runs: o.Runs, Weight: o.Weight, Time: o.Time, Keep: o.Keep, Workers: o.Workers,
 		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks,
 		Identify: s.identify(),
 		Exact:    resolve.Exact(s.view),

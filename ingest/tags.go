@@ -32,6 +32,15 @@ const (
 	Mispredicted  = "mispredicted"
 )
 
+// BranchTag is the key of the tag of what input.Options.Runs makes of branch stacks, with its values.
+const (
+	BranchTag     = "part"
+	BranchSampled = "sampled" // a stack of the sampled address
+	BranchTaken   = "taken"   // a branch: its target, and its source
+	BranchRun     = "run"     // code between two branches: the first instruction, and the last
+	BranchBogus   = "bogus"   // what cannot be such code
+)
+
 // NamespaceTags are the words of tags for the number of a namespace, in the order of
 // perfdata.Namespaces.
 var NamespaceTags = [...]string{"netns", "utsns", "ipcns", "pidns", "userns", "mntns", "cgroupns"}

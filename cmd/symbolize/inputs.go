@@ -55,6 +55,7 @@ type inputOptions struct {
 	relocatable bool
 
 	branches bool // entries of branch stacks in place of samples
+	runs     bool // see input.Options.Runs
 
 	weight string // of --weight
 

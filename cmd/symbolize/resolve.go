@@ -26,6 +26,7 @@ type resolveOptions struct {
 	demangle    string
 	annotate    bool
 	addresses   bool
+	object      string
 
 	mode report.Mode // demangle parsed
 }
@@ -37,7 +38,7 @@ profile whose mappings have build IDs, or stacks that BPF programs kept: dumps o
 captures become one profile; --each keeps them apart.
 
 The format is that of --format, else that of the -o file's name: .pb.gz pprof, .folded
-folded stacks, .json JSON lines, .txt the layout of perf script; else pprof. A file
+folded stacks, .json JSON lines, .txt the layout of perf script, .afdo AutoFDO's input; else pprof. A file
 appears when it is complete. What could not be named, and why, is said on stderr.
 
 Exit status: 0 done, unresolved frames included; 1 failed; 2 usage; 3 a capture could not be
@@ -73,7 +74,7 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	fs.SortFlags = false
 	flags.AddOutput(fs, &o.output)
 	fs.StringVar(&o.format, "format", "",
-		"`FORMAT`: pprof, folded, json or script (default by the name of -o)")
+		"`FORMAT`: pprof, folded, json, script or autofdo (default by the name of -o)")
 	flags.Complete(cmd, "format", resolveFormats)
 	fs.BoolVar(&o.each, "each", false,
 		"write a file for each capture: beside it, or in the directory that -o names")
@@ -87,6 +88,8 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 		"folded: mark kernel and BPF frames with _[k], JITed ones with _[j], inlined ones with _[i]")
 	fs.BoolVar(&o.addresses, "addresses", false,
 		"folded: unresolved frames with their offsets, [libc.so.6+0x27220]")
+	fs.StringVar(&o.object, "object", "",
+		"autofdo: the program or library, by `NAME`, path or build ID (default that with most branches)")
 	fs.BoolVar(&o.noInlines, "no-inlines", false,
 		"leave out inlined calls; a line is then that of the call")
 	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
@@ -98,6 +101,10 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	}
 	if o.format, err = outputFormat(o.format, o.output, o.each); err != nil {
 		return err
+	}
+	o.branches, o.runs = o.format == flags.AutoFDO, o.format == flags.AutoFDO
+	if o.object != "" && !o.runs {
+		return exit.Usagef("--object: of --format autofdo only")
 	}
 	if o.minResolved < 0 || o.minResolved > 100 {
 		return exit.Usagef("--min-resolved %v: it is a percentage", o.minResolved)
@@ -118,13 +125,15 @@ func (o *resolveOptions) validate(args []string) (err error) {
 // perf script, JSON all, since programs read it.
 var formatDemangle = map[string]string{
 	flags.Pprof: "simple", flags.Folded: "simple", flags.Script: "templates", flags.JSON: "full",
+	flags.AutoFDO: "none",
 }
 
 // The formats of resolve, and the names of files that mean them.
 var (
-	resolveFormats  = []string{flags.Pprof, flags.Folded, flags.JSON, flags.Script}
+	resolveFormats  = []string{flags.Pprof, flags.Folded, flags.JSON, flags.Script, flags.AutoFDO}
 	formatExtension = map[string]string{
 		flags.Pprof: ".pb.gz", flags.Folded: ".folded", flags.JSON: ".json", flags.Script: ".txt",
+		flags.AutoFDO: ".afdo",
 	}
 )
 
@@ -142,7 +151,7 @@ func outputFormat(format, output string, each bool) (string, error) {
 	if ext := filepath.Ext(name); ext != "" && output != "-" && !each && name != ext {
 		return "", ingest.WithHint(exit.Usagef("-o %s: no format has the extension %s", output,
 			ext),
-			"name one with --format, or end the name in .pb.gz, .folded, .json or .txt")
+			"name one with --format, or end the name in .pb.gz, .folded, .json, .txt or .afdo")
 	}
 	return flags.Pprof, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
+	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
@@ -126,11 +127,36 @@ func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 		})
 	case flags.JSON:
 		return report.JSON(w, p, r.demangler)
+	case flags.AutoFDO:
+		return r.autoFDO(w, p)
 	}
 	opts := resolve.Layout(r.s.View(), p)
 	r.demangler.Warm(p)
 	opts.Demangle, opts.Count = r.demangler.Name, r.o.count
 	return pprof.Write(w, p, opts)
+}
+
+// autoFDO writes the branches in one object.
+func (r *resolveRun) autoFDO(w io.Writer, p *ingest.Profile) error {
+	stats, err := report.AutoFDO(w, p, r.o.object)
+	if err != nil {
+		if len(stats.Objects) > 0 {
+			err = ingest.WithHint(err, "branches are in %s", strings.Join(stats.Objects, ", "))
+		}
+		return err
+	}
+	o := stats.Object
+	id := ""
+	if !o.ID.IsZero() {
+		id = " " + o.ID.Hex()
+	}
+	r.a.note(fmt.Sprintf("%s%s: %s branches; left out: %s branches and runs of code in other objects",
+		o.File.Path, id, table.Thousands(stats.Branches), table.Thousands(stats.Others)))
+	if stats.Bogus > 0 {
+		r.a.warn(table.Thousands(stats.Bogus)+" runs of code between two branches are left out: backwards, "+
+			"or longer than 1 MiB", "")
+	}
+	return nil
 }
 
 // script writes the captures' samples one after another. They are named capture by

@@ -12,6 +12,7 @@ import (
 var recordings = map[string]func() []byte{
 	"contained": containedRecording,
 	"branches":  branchRecording,
+	"loop":      loopRecording,
 	"alloc":     allocRecording,
 }
 
@@ -54,6 +55,22 @@ func branchRecording() []byte {
 		b.Sample(perfbuild.Sample{PID: 7, Time: i, Chain: []uint64{perfbuild.ContextUser, 0x400010},
 			Branches: []perfbuild.Branch{{From: 0x400010, To: 0x400020, Flags: 2 - i&1},
 				{From: 0x400024, To: text + 16*i/3, Flags: 2}}})
+	}
+	return b.Bytes()
+}
+
+// loopRecording has the branches of a loop, which a call out of the kernel entered.
+func loopRecording() []byte {
+	b := perfbuild.New()
+	b.Events[0].SampleType |= perfbuild.BranchStack
+	b.Events[0].BranchSampleType = 1 << 3 // any
+	b.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x400000, Len: 0x1000, PgOff: 0x2000, Filename: "/bin/x"},
+		perfbuild.At{})
+	for i := range uint64(4) {
+		loop := perfbuild.Branch{From: 0x400040, To: 0x400010, Flags: 2}
+		b.Sample(perfbuild.Sample{PID: 7, Time: i, IP: 0x400018 + i/3, Branches: []perfbuild.Branch{loop, loop,
+			{From: 0xffffffff81000000, To: 0x40000c}, {From: 0x400100, To: 0xffffffff81000800},
+			{From: 0x400020, To: 0x4000f0}, {From: 0x400008, To: 0x400030}}})
 	}
 	return b.Bytes()
 }

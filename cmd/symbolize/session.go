@@ -69,7 +69,7 @@ func (a *app) sessionOptions(o *inputOptions) analyze.Options {
 		Bundles:  o.bundles, PerfMaps: o.perfMaps,
 		Kallsyms: o.kallsyms, BCC: o.bccDirs, Inputs: o.opened,
 		Event: o.event, Comms: o.comms, PIDs: o.pids,
-		TIDs: o.tids, CPUs: o.cpu, Time: o.time, Branches: o.branches,
+		TIDs: o.tids, CPUs: o.cpu, Time: o.time, Branches: o.branches, Runs: o.runs,
 		Weight: o.weight, Keep: o.keep, Stacks: o.stacks.Parsed,
 		Names: o.policy, NoInlines: o.noInlines, TrustPaths: o.trustPaths,
 		Stdin: a.env.Stdin, Workers: o.jobs, MaxMemory: int64(o.maxMemory),

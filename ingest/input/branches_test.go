@@ -3,9 +3,11 @@ package input
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"symbolize/fixtures/perfbuild"
+	"symbolize/ingest"
 )
 
 // The bits of branch_sample_type.
@@ -119,5 +121,63 @@ func TestBranches(t *testing.T) {
 	}
 	if _, err := cp.Profile(t.Context()); err == nil || hintText(err) == "" {
 		t.Errorf("samples without branch stacks: %v", err)
+	}
+}
+
+// TestRuns: branch stacks give the sampled addresses, the branches, and the code that ran between
+// two of them.
+func TestRuns(t *testing.T) {
+	const wrongPath, text = branchWrongPath << branchSpecShift, 0xffffffff81000000
+	type list = []perfbuild.Branch
+	for _, tc := range []struct {
+		name     string
+		branches list
+		want     []string
+	}{
+		{name: "none", want: []string{"/bin/x+0x2010 part=sampled"}},
+		{name: "one", branches: list{{From: 0x401000, To: 0x402000}},
+			want: []string{"/bin/x+0x2000 /bin/x+0x1000 part=taken", "/bin/x+0x2010 part=sampled"}},
+		{name: "code between two, and a source of kernel code",
+			branches: list{{From: 0x401040, To: 0x402000}, {From: text, To: 0x401000}},
+			want: []string{"/bin/x+0x1000 /bin/x+0x1040 part=run",
+				"/bin/x+0x1000 [kernel.kallsyms]+0x0 part=taken", "/bin/x+0x2000 /bin/x+0x1040 part=taken",
+				"/bin/x+0x2010 part=sampled"}},
+		{name: "not taken, and never filled",
+			branches: list{{From: 0x401040, To: 0x402000}, {From: 0x401020, To: 0x401030, Flags: wrongPath},
+				{From: 0x401800, To: 0x401000}, {}},
+			want: []string{"/bin/x+0x1000 /bin/x+0x1040 part=run", "/bin/x+0x1000 /bin/x+0x1800 part=taken",
+				"/bin/x+0x2000 /bin/x+0x1040 part=taken", "/bin/x+0x2010 part=sampled"}},
+		{name: "backwards, and the code before that",
+			branches: list{{From: 0x401040, To: 0x402000}, {From: 0x401900, To: 0x401800},
+				{From: 0x401010, To: 0x4018f0}},
+			want: []string{"/bin/x+0x1800 /bin/x+0x1040 part=bogus", "/bin/x+0x18f0 /bin/x+0x1010 part=taken",
+				"/bin/x+0x18f0 /bin/x+0x1900 part=run", "/bin/x+0x2000 /bin/x+0x1040 part=taken",
+				"/bin/x+0x2010 part=sampled"}},
+		{name: "the newest twice: a short loop", branches: list{{From: 0x401040, To: 0x401000}, {From: 0x401040, To: 0x401000}},
+			want: []string{"/bin/x+0x1000 /bin/x+0x1040 part=run", "/bin/x+0x1000 /bin/x+0x1040 part=taken",
+				"/bin/x+0x2010 part=sampled"}},
+		{name: "the newest twice: no loop", branches: list{{From: 0x403040, To: 0x401000}, {From: 0x403040, To: 0x401000}},
+			want: []string{"/bin/x+0x1000 /bin/x+0x3040 part=bogus", "/bin/x+0x1000 /bin/x+0x3040 part=taken",
+				"/bin/x+0x2010 part=sampled"}},
+	} {
+		for _, big := range []bool{false, true} {
+			c := branchCapture(big, branchAny)
+			c.Sample(perfbuild.Sample{PID: 7, Time: 1, IP: 0x402010, Period: 999, Branches: tc.branches})
+			p := fold(t, c.Bytes(), Options{Branches: true, Runs: true})
+			var got []string
+			for i := range p.Samples {
+				s := &p.Samples[i]
+				line := ""
+				for _, l := range p.Stack(s.Stack) {
+					o := &p.Objects[p.Locations[l].Object]
+					line += fmt.Sprintf("%s+%#x ", strings.TrimSuffix(o.File.Path, "_text"), p.Locations[l].Offset)
+				}
+				got = append(got, line+"part="+p.Tag(s, ingest.BranchTag))
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+			}
+		}
 	}
 }

@@ -28,7 +28,10 @@ type Options struct {
 	// have them: the stack of each is the target of the branch and its source, its weight 1, and
 	// it has the tag ingest.PredictionTag where the processor recorded that.
 	Branches bool
-	Workers  int // 0 for GOMAXPROCS
+	// Runs, with Branches, adds what profile-guided optimization wants: the sampled addresses, and the
+	// code that ran between two branches. ingest.BranchTag has which of them a sample is.
+	Runs    bool
+	Workers int // 0 for GOMAXPROCS
 
 	// Stdin is read for the path StandardInput, once; nil makes that a file's name.
 	Stdin io.Reader

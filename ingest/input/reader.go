@@ -116,9 +116,8 @@ func (r *reader) take(rec *perfdata.Record) bool {
 		return false
 	}
 	if r.c.opts.Branches {
-		r.branches.left = s.Branches
 		r.event, r.weight = r.counts[0].Event, 1
-		return len(s.Branches) > 0
+		return r.startBranches(s)
 	}
 	r.parts()
 	return true
@@ -166,7 +165,10 @@ func (r *reader) count(rec *perfdata.Record) {
 // deliver makes the next count of the present sample the one whose event and weight the reader
 // has; false if there is none.
 func (r *reader) deliver() bool {
-	if r.c.opts.Branches {
+	switch {
+	case r.c.opts.Runs:
+		return r.nextPart()
+	case r.c.opts.Branches:
 		return r.nextBranch()
 	}
 	if r.delivered == len(r.counts) {

@@ -76,7 +76,7 @@ func (r *RecordReader) Next() bool {
 			int(binary.BigEndian.Uint16(h[6:]))
 	}
 	var long uint64
-	if typ >= uint32(firstSimpleperf) {
+	if Type(typ)-firstSimpleperf < maxSimpleperf {
 		size, misc = size|int(misc)<<16, 0
 		if size > maxRecordSize {
 			long, size = uint64(size-headerSize), headerSize

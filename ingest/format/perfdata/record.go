@@ -59,6 +59,7 @@ const (
 	// platform/system/extras/simpleperf). Sizes of such records have 32 bits, the upper half in
 	// place of the misc field.
 	firstSimpleperf Type = 32768
+	maxSimpleperf        = 256 // types: it has 10
 )
 
 var typeNames = [...]string{

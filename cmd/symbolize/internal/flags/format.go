@@ -21,6 +21,8 @@ const (
 	Script = "script"
 	HTML   = "html"
 	SVG    = "svg"
+	// AutoFDO is the text form of AutoFDO's input.
+	AutoFDO = "autofdo"
 )
 
 // FoldedHint is the hint for terminals of commands whose results can be folded stacks.
