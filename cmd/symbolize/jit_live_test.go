@@ -121,9 +121,24 @@ func compareJIT(t *testing.T, what string, ours, perf []jitSample, same func(a, 
 
 // TestLivePerfMap: node's perf map names each frame as perf does.
 func TestLivePerfMap(t *testing.T) {
-	r := newJITRun(t)
-	r.run("perf", "record", "-q", "-e", "cpu-clock", "-F", "499", "-g", "-o", "perf.data", "node", "--perf-basic-prof", "hot.js")
-	pid := regexp.MustCompile(`node\s+(\d+)`).FindStringSubmatch(r.run("perf", "script", "-i", "perf.data",
+	newJITRun(t).perfMap("node", "--perf-basic-prof", "hot.js")
+}
+
+// TestLivePerfMapJava: so does that of a JVM, whose map is written when it ends.
+func TestLivePerfMapJava(t *testing.T) {
+	needLive(t, "keytool")
+	newJITRun(t).perfMap("keytool", "-J-XX:+UnlockDiagnosticVMOptions", "-J-XX:+DumpPerfMapAtExit",
+		"-J-XX:+PreserveFramePointer", "-genkeypair", "-alias", "a", "-keyalg", "RSA", "-keysize", "4096",
+		"-dname", "CN=a", "-keystore", "a.p12", "-storepass", "secret")
+}
+
+// perfMap compares the names of a command's perf map with perf's.
+func (r *jitRun) perfMap(command ...string) {
+	t := r.t
+	t.Helper()
+	r.run("perf", append([]string{"record", "-q", "-e", "cpu-clock", "-F", "499", "-g", "-o", "perf.data"},
+		command...)...)
+	pid := regexp.MustCompile(command[0] + `\s+(\d+)`).FindStringSubmatch(r.run("perf", "script", "-i", "perf.data",
 		"-F", "comm,pid"))[1]
 	path := filepath.Join(os.TempDir(), "perf-"+pid+".map")
 	if os.TempDir() != "/tmp" {

@@ -26,6 +26,7 @@ type file struct {
 	r       io.ReaderAt
 	size    int64
 	mtime   time.Time // zero if not known
+	born    time.Time // when the file was created; zero if not known
 	closers closers   // the file, and resources that were opened with it
 }
 
@@ -78,6 +79,7 @@ func (f *file) use(r *os.File) error {
 		return err
 	}
 	f.r, f.mtime, f.size = r, info.ModTime(), info.Size()
+	f.born = regular.Born(r)
 	return nil
 }
 

@@ -73,6 +73,9 @@ func (s *perfSource) scan(ctx context.Context) (*sideband.State, error) {
 		if !s.file.mtime.IsZero() {
 			opts.EndNanos = s.file.mtime.UnixNano()
 		}
+		if !s.file.born.IsZero() {
+			opts.BornNanos = s.file.born.UnixNano()
+		}
 		sb, err := sideband.Scan(ctx, s.data, &opts)
 		if err != nil {
 			return nil, withHint(err)

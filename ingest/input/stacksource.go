@@ -122,7 +122,7 @@ func (s *stackSource) profile(ctx context.Context) (*ingest.Profile, error) {
 // are of the side band of the bundle that has them.
 func (s *stackSource) fold(sb *sideband.State, warnings []sideband.Warning) (
 	*ingest.Profile, error) {
-	sb.AddJIT(s.opts.JIT, 0)
+	sb.AddJIT(s.opts.JIT, 0, 0)
 	sb.Build()
 	s.state = sb
 	f := newStackFolder(s, sb)

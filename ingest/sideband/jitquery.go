@@ -25,8 +25,11 @@ type JITQuery struct {
 	// Wall clock, ns since 1970, 0 if not known: when the recording began and ended, and when
 	// the process began to run its program; 0 for before the recording.
 	FirstNanos, EndNanos, BeginNanos int64
-	Memory                           []addr.Range // without a file and with code
-	Dump                             string       // path of the jitdump file that it has mapped
+	// EarliestNanos is when the process may have begun at the earliest, where these times are only
+	// known by when the recording's file was closed: perf can be long about that.
+	EarliestNanos int64
+	Memory        []addr.Range // without a file and with code
+	Dump          string       // path of the jitdump file that it has mapped
 	// PerfMaps and Dumps are what bundles have of a process with this number.
 	PerfMaps, Dumps []BundledFile
 }
@@ -84,8 +87,9 @@ type jitScan struct {
 }
 
 // AddJIT asks for the code of each process that has memory for it, and places it. It is called
-// before Build; end is the wall clock of the recording's end where that does not have it itself.
-func (sb *State) AddJIT(ask func(*JITQuery) JITCode, end int64) {
+// before Build; end is the wall clock of the recording's end where that does not have it itself, born
+// when its file was created, 0 if not known.
+func (sb *State) AddJIT(ask func(*JITQuery) JITCode, end, born int64) {
 	if ask == nil {
 		return
 	}
@@ -98,7 +102,7 @@ func (sb *State) AddJIT(ask func(*JITQuery) JITCode, end int64) {
 			continue // the numbers of SpaceOf are of earlier programs
 		}
 		p.query.PID = pid
-		sb.describeTimes(p, end)
+		sb.describeTimes(p, end, born)
 		p.query.PerfMaps = sb.bundledFiles(pid, bundle.PerfMapName(pid))
 		p.query.Dumps = sb.bundledFiles(pid, bundle.JITDumpName(pid))
 		code := ask(&p.query)
@@ -110,7 +114,7 @@ func (sb *State) AddJIT(ask func(*JITQuery) JITCode, end int64) {
 }
 
 // describeTimes enters the host of a process and the times that are known of it.
-func (sb *State) describeTimes(p *jitProcess, end int64) {
+func (sb *State) describeTimes(p *jitProcess, end, born int64) {
 	q := &p.query
 	q.Host = sb.Host.Name
 	if sb.Records.File == nil {
@@ -123,8 +127,14 @@ func (sb *State) describeTimes(p *jitProcess, end int64) {
 	features := &sb.Records.File.Features
 	q.FirstNanos = sb.wall(features.FirstTime, end)
 	q.EndNanos = sb.wall(features.LastTime, end)
-	if p.begin > 0 {
-		q.BeginNanos = sb.wall(p.begin, end)
+	if p.begin == 0 {
+		return
+	}
+	q.BeginNanos = sb.wall(p.begin, end)
+	q.EarliestNanos = q.BeginNanos
+	if early := born + int64(p.begin-features.FirstTime); features.ClockData == nil && born > 0 &&
+		features.FirstTime > 0 && early < q.BeginNanos {
+		q.EarliestNanos = early
 	}
 }
 

@@ -24,6 +24,8 @@ type ScanOptions struct {
 	// clock of the recording's end where the recording itself does not have it.
 	JIT      func(*JITQuery) JITCode
 	EndNanos int64
+	// BornNanos is when the recording's file was created, before the first sample; 0 if not known.
+	BornNanos int64
 }
 
 // errCompressed is the error of a COMPRESSED record that was not unpacked when the file was
@@ -50,7 +52,7 @@ func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, err
 	if err := sb.takeFromBundles(ctx, opts.Bundles); err != nil {
 		return nil, err
 	}
-	sb.AddJIT(opts.JIT, opts.EndNanos)
+	sb.AddJIT(opts.JIT, opts.EndNanos, opts.BornNanos)
 	sb.Build()
 	sb.addMissing(opts.Missing)
 	return sb, nil

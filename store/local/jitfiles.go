@@ -193,11 +193,16 @@ func (f *JITFile) Refuse(q *sideband.JITQuery) string {
 
 // RefuseTime is Refuse by the time alone.
 func RefuseTime(f *indexer.JITFile, q *sideband.JITQuery) string {
-	if begin := time.Duration(q.BeginNanos) - clockError; begin > 0 && time.Duration(f.Written) < begin {
-		return fmt.Sprintf("it was written last %v before that process began",
-			time.Duration(q.BeginNanos-f.Written).Round(time.Second))
+	if q.BeginNanos != 0 && f.Written < q.EarliestNanos-int64(clockError) {
+		return writtenBefore(f, q)
 	}
 	return ""
+}
+
+// writtenBefore is the text of how long before its process a file was written.
+func writtenBefore(f *indexer.JITFile, q *sideband.JITQuery) string {
+	return fmt.Sprintf("it was written last %v before that process began",
+		time.Duration(q.BeginNanos-f.Written).Round(time.Second))
 }
 
 // Bundled returns a file in a bundle.
@@ -214,7 +219,7 @@ func RefuseBundled(f *sideband.BundledFile, q *sideband.JITQuery) string {
 		return "the process of that number in the bundle ran another program, or is another one"
 	case f.Began != 0 && q.EndNanos != 0 && f.Began > q.EndNanos+int64(clockError):
 		return "it is of a later process with that number"
-	case q.BeginNanos != 0 && f.Written < q.BeginNanos-int64(clockError):
+	case q.BeginNanos != 0 && f.Written < q.EarliestNanos-int64(clockError):
 		return "it is of an earlier process with that number"
 	}
 	return ""
@@ -252,6 +257,9 @@ func RefuseDump(d *jitdump.File, q *sideband.JITQuery) string {
 // DoubtTime returns the doubt about a file that is left by the time at which it was written;
 // "" if there is none.
 func DoubtTime(f *indexer.JITFile, q *sideband.JITQuery) string {
+	if q.BeginNanos != 0 && f.Written < q.BeginNanos-int64(clockError) {
+		return writtenBefore(f, q) + ", or the recorder took that long to close the recording"
+	}
 	if q.BeginNanos == 0 && q.FirstNanos > 0 && f.Written < q.FirstNanos-int64(clockError) {
 		return "it was written last before the recording began, and when the process did is not known"
 	}

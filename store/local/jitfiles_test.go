@@ -11,6 +11,7 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/sideband"
+	"symbolize/store/indexer"
 )
 
 // TestContainedFiles: the files of a process in a container are those of its own root, by its own
@@ -65,7 +66,8 @@ func TestContainedFiles(t *testing.T) {
 
 func TestRefuseBundled(t *testing.T) {
 	const second = int64(time.Second)
-	q := sideband.JITQuery{VDSO: 0x1000, BeginNanos: 100 * second, EndNanos: 200 * second}
+	q := sideband.JITQuery{VDSO: 0x1000, BeginNanos: 100 * second, EarliestNanos: 100 * second,
+		EndNanos: 200 * second}
 	for _, tt := range []struct {
 		name   string
 		file   sideband.BundledFile
@@ -85,5 +87,32 @@ func TestRefuseBundled(t *testing.T) {
 	q.BeginNanos = 0
 	if why := RefuseBundled(&sideband.BundledFile{Written: second}, &q); why != "" {
 		t.Errorf("of a process that was there before: %q", why)
+	}
+}
+
+// TestTimes: a file that was written before its process began is refused, and doubted where that is
+// known by when perf closed the recording.
+func TestTimes(t *testing.T) {
+	const second = int64(time.Second)
+	for _, tt := range []struct {
+		name                     string
+		begin, earliest, written int64
+		refused, doubted         bool
+	}{
+		{name: "after", begin: 100, earliest: 100, written: 101},
+		{name: "by the clocks' error", begin: 100, earliest: 100, written: 96},
+		{name: "before", begin: 100, earliest: 100, written: 94, refused: true, doubted: true},
+		{name: "maybe before", begin: 100, earliest: 70, written: 80, doubted: true},
+		{name: "before that, too", begin: 100, earliest: 70, written: 64, refused: true, doubted: true},
+		{name: "of a process that was there before", written: 1},
+	} {
+		q := sideband.JITQuery{BeginNanos: tt.begin * second, EarliestNanos: tt.earliest * second}
+		f := indexer.JITFile{Written: tt.written * second}
+		if why := RefuseTime(&f, &q); (why != "") != tt.refused {
+			t.Errorf("%s: refused: %q", tt.name, why)
+		}
+		if doubt := DoubtTime(&f, &q); (doubt != "") != tt.doubted {
+			t.Errorf("%s: doubt: %q", tt.name, doubt)
+		}
 	}
 }

@@ -1,0 +1,51 @@
+package input
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"symbolize/fixtures/perfbuild"
+	"symbolize/ingest/regular"
+	"symbolize/ingest/sideband"
+)
+
+// TestJITTimes: of a recording without a wall clock of its own a process began at the latest as long
+// before its file was closed as by its records, and at the earliest after the file was created.
+func TestJITTimes(t *testing.T) {
+	const second = 1_000_000_000
+	b := perfbuild.New()
+	b.Words64(perfbuild.FeatureSampleTime, 5*second, 6*second)
+	at := perfbuild.At{PID: 7, TID: 7, Time: 5 * second}
+	b.Comm(7, 7, "app", true, at)
+	b.Mmap2(perfbuild.Mmap{PID: 7, TID: 7, Addr: 0x1000, Len: 0x1000, Prot: 5, Filename: "//anon"}, at)
+	b.Sample(perfbuild.Sample{PID: 7, TID: 7, Time: 6 * second})
+	path := filepath.Join(t.TempDir(), "perf.data")
+	writeFile(t, path, b.Bytes())
+	closed := time.Now().Add(time.Minute)
+	if err := os.Chtimes(path, closed, closed); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	born := regular.Born(f)
+	f.Close()
+	var asked []sideband.JITQuery
+	foldPath(t, path, Options{JIT: func(q *sideband.JITQuery) sideband.JITCode {
+		asked = append(asked, *q)
+		return sideband.JITCode{}
+	}})
+	if len(asked) != 1 || asked[0].BeginNanos != closed.UnixNano()-second {
+		t.Fatalf("asked %+v", asked)
+	}
+	want := born.UnixNano()
+	if born.IsZero() {
+		want = asked[0].BeginNanos
+	}
+	if asked[0].EarliestNanos != want {
+		t.Errorf("at the earliest %v, the file is of %v", time.Unix(0, asked[0].EarliestNanos), born)
+	}
+}
