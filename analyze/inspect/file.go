@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest/regular"
 )
 
-// Info describes a file: *Object or *Capture.
+// Info describes a file: *Object, *Compiled or *Capture.
 type Info interface {
 	// WriteText writes tables for people.
 	WriteText(w io.Writer) error
@@ -21,16 +21,16 @@ type Info interface {
 	Damaged() bool
 }
 
-// File describes the file of a path: an ELF file, plain or packed, else a capture, of which
-// opts select the form of stack maps. The error of any other file is input.ErrNotCapture.
+// File describes the file of a path: an ELF file, plain or packed, a list of code that a process
+// compiled at run time, else a capture, of which opts select the form of stack maps. The error of any other file is input.ErrNotCapture.
 func File(ctx context.Context, path string, opts input.Options) (Info, error) {
 	if path != input.StandardInput || opts.Stdin == nil {
-		o, err := openObject(path)
+		info, err := openFile(path)
 		if err != nil && !errors.Is(err, regular.ErrNotRegular) {
 			return nil, err
 		}
-		if o != nil {
-			return o, nil
+		if info != nil {
+			return info, nil
 		}
 	}
 	c, err := input.Open(ctx, path, opts)
@@ -45,9 +45,9 @@ func File(ctx context.Context, path string, opts input.Options) (Info, error) {
 	return info, nil
 }
 
-// openObject describes an ELF file, plain or packed. Without an error the description is nil
-// if the file is none.
-func openObject(path string) (*Object, error) {
+// openFile describes a file that is no capture. Without an error the description is nil if it may
+// be one.
+func openFile(path string) (Info, error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,18 @@ func openObject(path string) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readObject(path, f, fi.Size())
+	o, err := readObject(path, f, fi.Size())
+	if err != nil {
+		return nil, err
+	}
+	if o != nil {
+		return o, nil
+	}
+	c, err := readCompiled(path, f, fi)
+	if c == nil || err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // readObject reads an ELF file, or a packed one. It returns nil without an error if the file

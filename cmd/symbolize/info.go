@@ -19,8 +19,8 @@ const infoLong = `info says what a file holds. Of a capture: what recorded it, e
 records, time span, the objects in its stacks with their build IDs, and every function of
 every BPF program: what was captured of it, or why its image is missing. Of an object file,
 plain or packed: kind, machine, build ID, segments, the sources of symbols with their
-counts, and the DWARF: versions, split units, compression,
-	and files with more of it that are missing.
+counts, and the DWARF: versions, split units, compression, and files with more of it that are
+missing. Of a perf map or a jitdump file: the process, functions and addresses.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 the file is damaged, what could be read is printed;
 130 interrupted.`
@@ -47,7 +47,7 @@ func newInfoCommand(a *app) *cobra.Command {
 				input.Options{Stacks: stacks.Parsed, Stdin: a.env.Stdin})
 			if errors.Is(err, input.ErrNotCapture) {
 				return ingest.WithHint(err,
-					"info knows perf.data files, pprof profiles, stack maps and ELF files")
+					"info knows perf.data files, pprof profiles, stack maps, ELF files, perf maps and jitdump files")
 			}
 			if err != nil {
 				return err

@@ -2,6 +2,7 @@ package input
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
 	"reflect"
 	"testing"
@@ -136,4 +137,49 @@ func BenchmarkReplay(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// FuzzBranches takes any bytes for the branch stack of samples, in each way of reading it.
+func FuzzBranches(f *testing.F) {
+	entry := func(words ...uint64) (b []byte) {
+		for _, w := range words {
+			b = binary.LittleEndian.AppendUint64(b, w)
+		}
+		return b
+	}
+	f.Add(entry(0x401000, 0x402000, 1, 0x401000, 0x402000, 2), uint64(0x401234), uint16(branchAny))
+	f.Add(entry(0xffffffff81000000, 0x402000, 0, 0, 0, 0, cU, 1, 1<<24), uint64(0), uint16(branchCallStack))
+	f.Fuzz(func(t *testing.T, stack []byte, ip uint64, kind uint16) {
+		if len(stack) > 1<<12 {
+			return
+		}
+		var branches []perfbuild.Branch
+		for ; len(stack) >= 24; stack = stack[24:] {
+			branches = append(branches, perfbuild.Branch{From: binary.LittleEndian.Uint64(stack),
+				To: binary.LittleEndian.Uint64(stack[8:]), Flags: binary.LittleEndian.Uint64(stack[16:])})
+		}
+		c := branchCapture(kind&1 != 0, uint64(kind)&^1)
+		for i := range uint64(3) {
+			c.Sample(perfbuild.Sample{PID: 7, Time: i, IP: ip, Chain: []uint64{cU, ip}, Branches: branches})
+		}
+		for _, o := range []Options{{}, {Branches: true}, {Branches: true, Runs: true}} {
+			in, err := openReader(c.Bytes(), 2)
+			if err != nil {
+				return
+			}
+			in.source.(*perfSource).opts.Branches, in.source.(*perfSource).opts.Runs = o.Branches, o.Runs
+			p, err := in.Profile(t.Context())
+			if err != nil {
+				continue
+			}
+			checkProfile(t, p)
+			runs := uint64(0)
+			for i := range p.Samples {
+				runs += p.Samples[i].Count
+			}
+			if most := uint64(3 * (2*len(branches) + 1)); runs > most {
+				t.Fatalf("%d samples of %d branches", runs, len(branches))
+			}
+		}
+	})
 }
