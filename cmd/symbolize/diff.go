@@ -13,6 +13,7 @@ import (
 
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/diff"
+	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
@@ -103,7 +104,8 @@ const defaultAlpha = 0.05
 
 func (o *diffOptions) validate(args []string) error {
 	if len(o.base) == 0 && len(args) != 2 || len(args) == 0 {
-		return ingest.WithHint(exit.Usagef("%d captures are named: it takes two", len(args)),
+		return ingest.WithHint(exit.Usagef("%s named: it takes two",
+			table.Count(len(args), "capture is", "captures are")),
 			"`symbolize diff BASE NEW`, or --base FILE for each of several and the new ones behind")
 	}
 	switch {

@@ -102,7 +102,7 @@ func (s *storeStats) writeText(w io.Writer) error {
 	}
 	if s.NoLayout > 0 {
 		t.Row("no layout",
-			fmt.Sprintf("%d objects of which only debug files are indexed", s.NoLayout))
+			table.Count(s.NoLayout, "object", "objects")+" of which only debug files are indexed")
 	}
 	t.Row("files", fmt.Sprintf("%d known in %d directories", s.Files, s.Dirs))
 	if s.Captured > 0 {
