@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -126,8 +127,28 @@ func (a *app) debuginfodOptions(servers []string) (debuginfod.Options, error) {
 		return opts, ingest.WithHint(errors.New("there is no place for a cache"),
 			"set HOME, XDG_CACHE_HOME or DEBUGINFOD_CACHE_PATH")
 	}
+	if a.env.Getenv("DEBUGINFOD_PROGRESS") != "" {
+		opts.Progress = a.fetchProgress()
+	}
 	opts.Cache, err = filepath.Abs(caches[0])
 	return opts, err
+}
+
+// fetchProgress returns a function that prints how much of a file has come, at most once a second and
+// when it is whole.
+func (a *app) fetchProgress() func(url string, got, total int64) {
+	var last time.Time
+	return func(url string, got, total int64) {
+		if time.Since(last) < time.Second && got != total {
+			return
+		}
+		last = time.Now()
+		text := table.Bytes(got)
+		if total > 0 {
+			text += " of " + table.Bytes(total)
+		}
+		a.note(url + ": " + text)
+	}
 }
 
 // wantedFiles lists the files that frames of captures have no name for want of, those of the

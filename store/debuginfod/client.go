@@ -96,11 +96,17 @@ func (c *Client) Get(ctx context.Context, id buildid.ID, kind Kind) (
 	if path == "" {
 		return "", false, fmt.Errorf("build ID %s: %w", id, ErrNotFound)
 	}
-	switch there, err := c.cached(path, id); {
-	case err != nil:
+	if there, err := c.cached(path, id); err != nil || there {
+		return pathIf(there, path), false, err
+	}
+	done, err := c.turn(ctx, id)
+	if err != nil {
 		return "", false, err
-	case there:
-		return path, false, nil
+	}
+	defer done()
+	// Another process may have had its turn before.
+	if there, err := c.cached(path, id); err != nil || there {
+		return pathIf(there, path), false, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", false, err
@@ -127,6 +133,14 @@ func (c *Client) Get(ctx context.Context, id buildid.ID, kind Kind) (
 	}
 	// Noted as elfutils does, so that nobody asks again soon.
 	return "", false, errors.Join(ErrNotFound, os.WriteFile(path, nil, 0o400))
+}
+
+// pathIf returns a path if there is something at it.
+func pathIf(there bool, path string) string {
+	if there {
+		return path
+	}
+	return ""
 }
 
 // cached reports whether the cache has a file. An empty one notes, for a time, that no server had
@@ -213,7 +227,11 @@ func (c *Client) try(ctx context.Context, url string, id buildid.ID, path string
 	if n := sizeOf(resp); c.opts.MaxSize > 0 && n > c.opts.MaxSize {
 		return false, fmt.Errorf("%d bytes: %w of %d", n, ErrTooLarge, c.opts.MaxSize)
 	}
-	again, err = c.save(path, id, watch.reader(resp.Body))
+	body := watch.reader(resp.Body)
+	if c.opts.Progress != nil {
+		body = &progressReader{r: body, total: sizeOf(resp), url: url, report: c.opts.Progress}
+	}
+	again, err = c.save(path, id, body)
 	return again, causeOf(ctx, err)
 }
 

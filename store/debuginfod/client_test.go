@@ -256,3 +256,43 @@ func TestFromEnv(t *testing.T) {
 		t.Error("a size that is no number")
 	}
 }
+
+// TestOneRequest: several processes, as clients of their own, ask once for one file.
+func TestOneRequest(t *testing.T) {
+	files, ids := programs(t)
+	url, paths := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, ids[1].Hex()) {
+			http.NotFound(w, r)
+			return
+		}
+		w.Write(files[0][:1000])
+		w.(http.Flusher).Flush()
+		time.Sleep(50 * time.Millisecond)
+		w.Write(files[0][1000:])
+	})
+	o := options(t, url)
+	var arrived int64
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			o := o
+			if i == 0 {
+				o.Progress = func(_ string, got, _ int64) { arrived = got }
+			}
+			c := New(o, nil)
+			if path, _, err := c.Get(t.Context(), ids[0], Executable); err != nil || path == "" {
+				t.Error(err)
+			}
+			if _, _, err := c.Get(t.Context(), ids[1], Executable); !errors.Is(err, ErrNotFound) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if got := paths(); len(got) != 2 {
+		t.Errorf("requests %q", got)
+	}
+	if arrived != 0 && arrived != int64(len(files[0])) {
+		t.Errorf("progress ends with %d bytes", arrived)
+	}
+}

@@ -22,6 +22,9 @@ type Options struct {
 	MaxSize int64         // bytes of one file; 0 for no bound
 	Header  http.Header   // of each request
 	Retries int           // of a request, after the first
+	// Progress gets the bytes of a file that have arrived, and all that the server announces, -1 if it
+	// does not, whenever some arrive; nil for no call.
+	Progress func(url string, got, total int64)
 	// Wait is the least time between two tries, which doubles with each; 0 for a second.
 	Wait time.Duration
 }
@@ -79,6 +82,9 @@ func (o *Options) readHeaders(path string) error {
 	o.Header = make(http.Header)
 	in := bufio.NewScanner(f)
 	for line := 1; in.Scan(); line++ {
+		if strings.TrimSpace(in.Text()) == "" {
+			continue
+		}
 		name, value, ok := strings.Cut(in.Text(), ":")
 		if !ok {
 			return fmt.Errorf("%s:%d: no header of the form \"Name: value\"", path, line)

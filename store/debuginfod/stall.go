@@ -55,3 +55,20 @@ func (r *stallReader) Read(b []byte) (int, error) {
 	r.s.got.Add(int64(n))
 	return n, err
 }
+
+// progressReader reports the bytes that arrive.
+type progressReader struct {
+	r          io.Reader
+	got, total int64
+	url        string
+	report     func(url string, got, total int64)
+}
+
+func (p *progressReader) Read(b []byte) (int, error) {
+	n, err := p.r.Read(b)
+	if n > 0 {
+		p.got += int64(n)
+		p.report(p.url, p.got, p.total)
+	}
+	return n, err
+}
