@@ -45,3 +45,23 @@ func TestTraces(t *testing.T) {
 		}
 	}
 }
+
+// TestTracesLost: a recording with neither samples nor anything of its trace is not read.
+func TestTracesLost(t *testing.T) {
+	for _, samples := range []int{0, 1} {
+		b := perfbuild.New()
+		b.AuxtraceInfo(3)
+		for range samples {
+			b.Sample(perfbuild.Sample{PID: 1, TID: 1, Time: 1, IP: 0x400000})
+		}
+		p := fold(t, b.Bytes(), Options{})
+		w := p.Stats.Warnings
+		switch {
+		case samples > 0 && len(w) == 0:
+		case samples == 0 && len(w) == 1 && w[0].Partial && w[0].Hint != "" &&
+			strings.Contains(w[0].Text, "no samples, and nothing of the ARM CoreSight ETM trace"):
+		default:
+			t.Errorf("%d samples: %+v", samples, w)
+		}
+	}
+}

@@ -115,10 +115,16 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 // warnTraces reports traces, of which perf inject makes samples. A recording without any other
 // samples is read in part only.
 func (x *Records) warnTraces() {
+	name := x.File.Name
 	if x.traces.size == 0 {
+		if x.Types[perfdata.TypeAuxtraceInfo] > 0 && x.Types[perfdata.TypeSample] == 0 {
+			x.Warnings = append(x.Warnings, Warning{0, ingest.Warning{Partial: true,
+				Text: fmt.Sprintf("%s: no samples, and nothing of the %s trace that was recorded", name,
+					x.traces.kind),
+				Hint: "record it again, with more memory for traces: perf record -m ,16M"}})
+		}
 		return
 	}
-	name := x.File.Name
 	x.Warnings = append(x.Warnings, Warning{0, ingest.Warning{
 		Text: fmt.Sprintf("%s: %d KiB of %s trace, from which no samples are made here", name,
 			(x.traces.size+1<<10-1)>>10, x.traces.kind),
