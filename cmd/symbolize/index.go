@@ -118,7 +118,7 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.noDebug, "no-debug-root", false, "look for no separate debug files elsewhere")
 	fs.BoolVar(&o.strict, "strict", false, "exit with 3 if any file was damaged or unreadable")
 	fs.BoolVar(&o.namesOnly, "names-only", false,
-		"symbol tables alone: no lines and no inlined calls, in a fifth of the time and space")
+		"no lines and no inlined calls; with --no-unwind symbol tables alone, in a fifth of the time and space")
 	fs.BoolVar(&o.demangle, "demangle", false,
 		"keep the names of debug information demangled, too, for look-ups of many addresses")
 	fs.BoolVar(&o.noUnwind, "no-unwind", false,
