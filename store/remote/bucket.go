@@ -46,8 +46,8 @@ const (
 	contentDir  = "v1/content/"
 )
 
-// PieceSize is the size of pieces in bytes; the last one of a source may be shorter.
-const PieceSize = 4 << 20
+// pieceSize is the size of pieces in bytes; the last one of a source may be shorter.
+const pieceSize = 4 << 20
 
 // maxContent bounds what is read of one object: a blob is the largest.
 const maxContent = store.MaxBlob

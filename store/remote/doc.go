@@ -28,7 +28,7 @@
 //
 //	"NAME SIZE\n" and SIZE bytes
 //
-// where the captured input is "raw.zst", compressed with zstd. The stream is cut every PieceSize
+// where the captured input is "raw.zst", compressed with zstd. The stream is cut every pieceSize
 // bytes, so that transfers need little memory and one that was broken off goes on where it was.
 //
 // # What is checked

@@ -106,7 +106,7 @@ func appendPiece(pieces [][]piece, line string) ([][]piece, error) {
 	var p piece
 	_, err := fmt.Sscanf(line, "piece %d %s %d", &source, &p.content, &p.size)
 	sum, bad := hex.DecodeString(p.content)
-	if err != nil || bad != nil || len(sum) != sha256.Size || p.size <= 0 || p.size > PieceSize ||
+	if err != nil || bad != nil || len(sum) != sha256.Size || p.size <= 0 || p.size > pieceSize ||
 		strings.ToLower(p.content) != p.content {
 		return nil, fmt.Errorf("line %.40q", line)
 	}
@@ -118,7 +118,7 @@ func appendPiece(pieces [][]piece, line string) ([][]piece, error) {
 	default:
 		return nil, fmt.Errorf("piece of source %d after %d", source, at)
 	}
-	if m := (manifest{pieces: pieces}); m.size(len(pieces)-1) > archive.MaxSource+PieceSize {
+	if m := (manifest{pieces: pieces}); m.size(len(pieces)-1) > archive.MaxSource+pieceSize {
 		return nil, fmt.Errorf("source %d: %w", source, store.ErrTooLarge)
 	}
 	return pieces, nil

@@ -74,7 +74,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestPieces: a stream is cut every PieceSize bytes, whatever the sizes of its parts.
+// TestPieces: a stream is cut every pieceSize bytes, whatever the sizes of its parts.
 func TestPieces(t *testing.T) {
 	var got [][]byte
 	c := &cutter{put: func(b []byte) error {
@@ -82,7 +82,7 @@ func TestPieces(t *testing.T) {
 		return nil
 	}}
 	var want []byte
-	for _, n := range []int{1, PieceSize - 2, 5, 0, 3*PieceSize + 7, 100} {
+	for _, n := range []int{1, pieceSize - 2, 5, 0, 3*pieceSize + 7, 100} {
 		b := bytes.Repeat([]byte{byte(n)}, n)
 		want = append(want, b...)
 		c.Write(b)
@@ -91,7 +91,7 @@ func TestPieces(t *testing.T) {
 		t.Fatalf("%d pieces, %v", len(got), err)
 	}
 	for i, b := range got {
-		if i < 4 && len(b) != PieceSize {
+		if i < 4 && len(b) != pieceSize {
 			t.Errorf("piece %d has %d bytes", i, len(b))
 		}
 	}

@@ -28,11 +28,11 @@ func (c *cutter) Write(b []byte) (int, error) {
 	n := len(b)
 	for len(b) > 0 {
 		if c.piece == nil {
-			c.piece = make([]byte, 0, min(PieceSize, max(len(b), 64<<10)))
+			c.piece = make([]byte, 0, min(pieceSize, max(len(b), 64<<10)))
 		}
-		some := min(len(b), PieceSize-len(c.piece))
+		some := min(len(b), pieceSize-len(c.piece))
 		c.piece, b = append(c.piece, b[:some]...), b[some:]
-		if len(c.piece) == PieceSize {
+		if len(c.piece) == pieceSize {
 			if err := c.flush(); err != nil {
 				return 0, err
 			}

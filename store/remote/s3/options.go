@@ -34,9 +34,9 @@ type Options struct {
 
 // The defaults of Options.
 const (
-	DefaultStall   = time.Minute
-	DefaultRetries = 2
-	DefaultWait    = time.Second
+	defaultStall   = time.Minute
+	defaultRetries = 2
+	defaultWait    = time.Second
 )
 
 const amazon = "s3.amazonaws.com"
@@ -51,7 +51,7 @@ func Parse(text string, getenv func(string) string) (*Options, error) {
 	if u.Scheme != "s3" || u.Host == "" || u.User != nil {
 		return nil, fmt.Errorf("%s: it is s3://BUCKET/PREFIX", u.Redacted())
 	}
-	o := &Options{Stall: DefaultStall, Retries: DefaultRetries, Wait: DefaultWait, bucket: u.Host,
+	o := &Options{Stall: defaultStall, Retries: defaultRetries, Wait: defaultWait, bucket: u.Host,
 		host: amazon, secure: true, getenv: getenv,
 		region: cmp.Or(getenv("AWS_REGION"), getenv("AWS_DEFAULT_REGION"))}
 	if o.prefix = strings.Trim(u.Path, "/"); o.prefix != "" {
