@@ -1,10 +1,12 @@
 package calls
 
 import (
+	"maps"
 	"slices"
 
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/report"
+	"symbolize/analyze/table"
 	"symbolize/ingest"
 )
 
@@ -44,17 +46,76 @@ func LookAlikes(all []calltree.Node, nodes []calltree.NodeID,
 		if i == len(forms) {
 			return list
 		}
-		for _, bySymbol := range alike {
+		for key, bySymbol := range alike {
 			if len(bySymbol) < 2 {
 				continue
 			}
+			names := make(map[string]string, len(bySymbol))
+			for symbol := range bySymbol {
+				names[symbol] = forms[i](symbol)
+			}
+			shorten(names, key.name)
 			for symbol, ids := range bySymbol {
 				for _, id := range ids {
-					list[id] = forms[i](symbol)
+					list[id] = names[symbol]
 				}
 			}
 		}
 	}
+}
+
+// longLabel is how many bytes of a label are read at a glance. Of longer ones it is shown what tells
+// them apart.
+const longLabel = 80
+
+// shorten replaces names that are too long to read, if they are after that still different: by the
+// short name that they share, and in brackets the part that they do not.
+func shorten(names map[string]string, short string) {
+	list := slices.Sorted(maps.Values(names))
+	if len(slices.MaxFunc(list, func(a, b string) int { return len(a) - len(b) })) <= longLabel {
+		return
+	}
+	first, last := list[0], list[len(list)-1]
+	head := 0
+	for head < min(len(first), len(last)) && first[head] == last[head] {
+		head++
+	}
+	for head > 0 && isWord(first[head-1]) {
+		head--
+	}
+	tail := commonTail(list, head)
+	parts, seen := make(map[string]string), make(map[string]bool)
+	for symbol, name := range names {
+		part := table.Style{Width: longLabel / 2}.Fit(name[head:len(name)-tail], 0)
+		parts[symbol] = short + " [" + part + "]"
+		seen[parts[symbol]] = true
+	}
+	if len(seen) == len(names) {
+		maps.Copy(names, parts)
+	}
+}
+
+// commonTail returns how many bytes names have in common at their ends, behind the first head and
+// beginning with no part of an identifier.
+func commonTail(list []string, head int) (tail int) {
+	first := list[0]
+	for {
+		for _, name := range list {
+			at := len(name) - 1 - tail
+			if at < head || name[at] != first[len(first)-1-tail] {
+				for tail > 0 && isWord(first[len(first)-tail]) {
+					tail--
+				}
+				return tail
+			}
+		}
+		tail++
+	}
+}
+
+// isWord reports whether a byte is part of an identifier.
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
 }
 
 // distinct lists the nodes of a tree, each once.

@@ -67,3 +67,36 @@ func TestLookAlikes(t *testing.T) {
 		t.Errorf("JSON has %q, %q", r.Name, r.FullName)
 	}
 }
+
+// TestShorten: of names too long to read the part is shown that they do not share; if it is cut to
+// equal parts, or the names are short, they stay whole.
+func TestShorten(t *testing.T) {
+	long := strings.Repeat("std::vector<", 8)
+	ends := strings.Repeat(" >", 8)
+	for _, tt := range []struct{ names, want []string }{
+		{[]string{"f<int>", "f<char>"}, []string{"f<int>", "f<char>"}},
+		{[]string{"f<" + long + "int" + ends, "f<" + long + "unsigned int" + ends},
+			[]string{"f [int]", "f [unsigned int]"}},
+		{[]string{"f<" + long + "int_a" + ends, "f<" + long + "int_b" + ends, "f<" + long + "int" + ends},
+			[]string{"f [int_a]", "f [int_b]", "f [int]"}},
+		{[]string{long + long + "1" + long, long + long + "2" + long + "x" + long}, nil},
+		{[]string{"f<" + long + "é" + ends, "f<" + long + "è" + ends}, []string{"f [é]", "f [è]"}},
+		{[]string{"", "f<" + long}, nil},
+	} {
+		names := make(map[string]string)
+		for _, name := range tt.names {
+			names[name] = name
+		}
+		shorten(names, "f")
+		seen := make(map[string]bool)
+		for i, name := range tt.names {
+			if tt.want != nil && names[name] != tt.want[i] {
+				t.Errorf("%s is %s, want %s", name, names[name], tt.want[i])
+			}
+			seen[names[name]] = true
+		}
+		if len(seen) != len(tt.names) {
+			t.Errorf("%q: equal labels %q", tt.names, names)
+		}
+	}
+}
