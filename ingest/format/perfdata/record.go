@@ -59,8 +59,10 @@ const (
 	// platform/system/extras/simpleperf). Sizes of such records have 32 bits, the upper half in
 	// place of the misc field.
 	firstSimpleperf Type = 32768
-	maxSimpleperf        = 256 // types: it has 10
 )
+
+// maxSimpleperf bounds the types of simpleperf, which has 10.
+const maxSimpleperf = 256
 
 var typeNames = [...]string{
 	TypeMmap: "MMAP", TypeLost: "LOST", TypeComm: "COMM", TypeExit: "EXIT",
