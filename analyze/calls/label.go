@@ -64,8 +64,8 @@ func LookAlikes(all []calltree.Node, nodes []calltree.NodeID,
 	}
 }
 
-// longLabel is how many bytes of a label are read at a glance. Of longer ones it is shown what tells
-// them apart.
+// longLabel is how many bytes of a label are read at a glance. Of longer ones the part is shown
+// that differs.
 const longLabel = 80
 
 // shorten replaces names that are too long to read, if they are after that still different: by the
