@@ -16,7 +16,7 @@ import (
 )
 
 // cmdPageData is `page-data PAGE FILE`: writes the data in a page of a graph, as JSON. Characters
-// that JSON may have as they are stand as they are.
+// that JSON may have as they are stand as they are, and $FIXTURES stands for its directory.
 func cmdPageData(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: page-data PAGE FILE")
@@ -35,7 +35,7 @@ func cmdPageData(ts *testscript.TestScript, neg bool, args []string) {
 	if !json.Valid(data) {
 		ts.Fatalf("the data of %s is no JSON", args[0])
 	}
-	plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(data))
+	plain := strings.NewReplacer(ts.Getenv("FIXTURES"), "$FIXTURES", `\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(data))
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(plain), 0o644))
 }
 
