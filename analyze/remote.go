@@ -146,10 +146,10 @@ func (s *Session) pull(ctx context.Context, ids []buildid.ID) (*remote.PullResul
 	p := &s.pulling
 	if !p.inMemory {
 		res, err := remote.PullStore(ctx, s.opts.Remote, ids, s.opts.Store, 0, s.writerOptions())
-		if res.Changed > 0 {
-			err = errors.Join(err, s.reader.Refresh())
-			s.cached.Forget()
-		}
+		// Another process may have kept the tables meanwhile: nothing came, and this session's
+		// generation of the store lacks them all the same.
+		err = errors.Join(err, s.reader.Refresh())
+		s.cached.Forget()
 		if err == nil || errors.Is(err, remote.ErrUnavailable) || !cannotKeep(err) {
 			return res, err
 		}

@@ -101,6 +101,28 @@ func TestRemoteOnce(t *testing.T) {
 	}
 }
 
+// TestRemoteKeptByAnother: a session sees the tables that another one, of another process, has
+// kept since it opened the store.
+func TestRemoteKeptByAnother(t *testing.T) {
+	b := pushed(t)
+	path := filepath.Join(t.TempDir(), "store")
+	var sessions [2]*analyze.Session
+	for i := range sessions {
+		s, err := analyze.Open(t.Context(), analyze.Options{Store: path, Remote: b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		sessions[i] = s
+	}
+	for i, s := range sessions {
+		p, err := s.Load(t.Context(), captures+"fixed.data")
+		if err != nil || !slices.Equal(named(p), fixedNames) || s.Partial() {
+			t.Errorf("session %d: %v, %v, partial %t", i, err, named(p), s.Partial())
+		}
+	}
+}
+
 // TestRemoteInMemory: without a store the tables serve one run.
 func TestRemoteInMemory(t *testing.T) {
 	b := pushed(t)
