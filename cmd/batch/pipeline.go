@@ -81,7 +81,7 @@ func (f *collectFn) ProcessElement(ctx context.Context, capture string,
 		return err
 	}
 	c := &batch.Collector{Session: f.Night.session(), Dir: dir, Parts: f.Night.Parts, Workers: 1,
-		Hooks: batch.Hooks{
+		Hooks: &batch.Hooks{
 			OnFailed: func(capture string, err error) { log.Errorf(ctx, "%s: %v", capture, err) },
 			OnWarn:   func(capture string, w ingest.Warning) { log.Warnf(ctx, "%s: %s", capture, w.Text) },
 		}}

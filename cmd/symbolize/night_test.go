@@ -1,10 +1,17 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
+
+	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // commandLines finds the command lines of symbolize in the examples for engines.
@@ -36,5 +43,106 @@ func TestNightExamples(t *testing.T) {
 				t.Errorf("%s: %q: %v", name, words, err)
 			}
 		}
+	}
+}
+
+// nightBlocks returns the shell blocks of the chapter "Nightly jobs" of MANUAL.md.
+func nightBlocks(t *testing.T) (blocks []string) {
+	t.Helper()
+	b, err := os.ReadFile("../../MANUAL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, chapter, ok := strings.Cut(string(b), "\n## Nightly jobs\n")
+	chapter, _, _ = strings.Cut(chapter, "\n## ")
+	for ok {
+		var block string
+		if _, chapter, ok = strings.Cut(chapter, "\n```sh\n"); ok {
+			block, chapter, _ = strings.Cut(chapter, "```\n")
+			blocks = append(blocks, block)
+		}
+	}
+	return blocks
+}
+
+// nightRunner runs shell text of the manual in a directory that is its /srv.
+type nightRunner struct {
+	t        *testing.T
+	srv, bin string
+}
+
+// run runs a block with arguments and returns its exit status.
+func (r *nightRunner) run(block string, args ...string) int {
+	r.t.Helper()
+	text := strings.ReplaceAll(block, "/srv/", r.srv+"/")
+	cmd := exec.Command("sh", append([]string{"-c", text, "night"}, args...)...)
+	cmd.Env = append(os.Environ(), "PATH="+r.bin+":"+os.Getenv("PATH"),
+		"SYMBOLIZE_STORE="+filepath.Join(r.srv, "store"))
+	out, err := cmd.CombinedOutput()
+	var status *exec.ExitError
+	if err != nil && !errors.As(err, &status) {
+		r.t.Fatal(err)
+	}
+	r.t.Logf("%s", out)
+	return cmd.ProcessState.ExitCode()
+}
+
+// TestNightlyJobs runs the commands of the manual's chapter: two nights, of which the second has a
+// function that grew and a broken capture, then the retention.
+func TestNightlyJobs(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the script is for a shell and date of Linux")
+	}
+	blocks := nightBlocks(t)
+	if len(blocks) != 2 {
+		t.Fatalf("%d blocks of shell text", len(blocks))
+	}
+	r := &nightRunner{t: t, srv: t.TempDir(), bin: t.TempDir()}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(r.bin, "symbolize")); err != nil {
+		t.Fatal(err)
+	}
+	put := func(from, day, service string) {
+		t.Helper()
+		b, err := os.ReadFile("../../fixtures/captures/" + from + ".data")
+		path := filepath.Join(r.srv, "captures", day, service, "h1.data")
+		if err := errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, b, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status := r.run("symbolize index -q \"$1\"", "../../fixtures/objects/bin"); status != exit.OK {
+		t.Fatalf("index: status %d", status)
+	}
+	put("fixed", "2026-03-01", "web")
+	put("fixed", "2026-03-02", "web")
+	put("mixed", "2026-03-03", "web")
+	for _, night := range []struct {
+		day, before string
+		want        int
+	}{
+		{"2026-03-01", "2026-02-28", exit.OK},
+		{"2026-03-02", "2026-03-01", exit.OK},
+		{"2026-03-03", "2026-03-02", exit.Grown},
+	} {
+		if got := r.run(blocks[0], night.day, night.before); got != night.want {
+			t.Errorf("%s: exit status %d, want %d", night.day, got, night.want)
+		}
+		b, err := os.ReadFile(filepath.Join(r.srv, "profiles", night.day+".json"))
+		var sum struct {
+			Samples uint64 `json:"samples"`
+		}
+		if err := errors.Join(err, json.Unmarshal(b, &sum)); err != nil || sum.Samples == 0 {
+			t.Errorf("%s: summary %s: %v", night.day, b, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(r.srv, "metrics/night.prom")); err != nil {
+		t.Error(err)
+	}
+	if status := r.run(blocks[1]); status != exit.OK {
+		t.Errorf("retention: exit status %d", status)
 	}
 }

@@ -60,6 +60,7 @@ may only read it leaves no note. Objects without one stay, and count as used tod
 		"drop objects that no file has any more")
 	cmd.Flags().Var(&keep, "keep",
 		"drop objects neither indexed nor used for this `TIME`: days as 30d, weeks as 8w")
+	cmd.Flags().Var((*daysOnly)(&keep), "keep-days", "the same as --keep, as a number of days `N`")
 	o.addFlags(cmd)
 	return cmd
 }
@@ -177,3 +178,25 @@ func (d *dayCount) String() string {
 
 // Type implements pflag.Value.
 func (d *dayCount) Type() string { return "TIME" }
+
+// daysOnly is a dayCount without a unit.
+type daysOnly dayCount
+
+// Set implements pflag.Value.
+func (d *daysOnly) Set(text string) error {
+	if (*dayCount)(d).Set(text+"d") != nil {
+		return fmt.Errorf("a number of days as 30")
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (d *daysOnly) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(*d))
+}
+
+// Type implements pflag.Value.
+func (d *daysOnly) Type() string { return "days" }
