@@ -15,6 +15,7 @@ import (
 	"symbolize/analyze"
 	"symbolize/ingest/regular"
 	"symbolize/store"
+	"symbolize/store/remote"
 )
 
 // Collector collects many captures.
@@ -33,6 +34,8 @@ type CollectStats struct {
 	Failed   int    `json:"captures_failed"` // left out, as they could not be read
 	Kept     int    `json:"captures_kept"`   // collected before
 	Samples  uint64 `json:"samples"`
+
+	pulled remote.PullResult // from analyze.Options.Remote
 }
 
 // Collect collects captures and returns the files in the order of the captures. A capture whose
@@ -140,12 +143,32 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	h, err := Collect(ctx, s, capture, path, t.Parts, t.Session.Keep)
+	h, path, err := t.collect(ctx, s, capture, path)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return "", err
 	}
 	t.count(h, false)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pulled := s.Pulled()
+	t.stats.pulled.Add(&pulled)
 	return path, nil
+}
+
+// collect collects one capture. Stacks that lack a table which analyze.Options.Remote may have are
+// in a file that another run does not use.
+func (t *collecting) collect(ctx context.Context, s *analyze.Session, capture, path string) (
+	*Head, string, error) {
+	incomplete := path + incompleteName
+	h, err := Collect(ctx, s, capture, incomplete, t.Parts, t.Session.Keep)
+	if err != nil {
+		return nil, "", err
+	}
+	complete, err := s.Need(ctx, nil)
+	if err != nil || !complete {
+		return h, incomplete, err
+	}
+	return h, path, os.Rename(incomplete, path)
 }
 
 // identity names the file of a collected capture by all that it depends on.

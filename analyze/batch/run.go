@@ -135,6 +135,8 @@ func (r *runner) nameParts(ctx context.Context, _ []string) error {
 	}
 	err = steps(ctx, 1, r.opts.Hooks, "name", r.opts.Parts, name)
 	r.sum.Remote = s.Pulled()
+	r.sum.pulled.Asked, r.sum.pulled.Found = 0, 0 // they are asked for again
+	r.sum.Remote.Add(&r.sum.pulled)
 	return errors.Join(err, s.Close())
 }
 
