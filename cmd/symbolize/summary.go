@@ -9,7 +9,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/summary"
 	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/usage"
+	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 )
 
@@ -82,7 +82,7 @@ func (a *app) writeSummary(code int) int {
 	}
 	now := time.Now()
 	o.run.Exit, o.run.Seconds, o.run.Finished = code, now.Sub(o.start).Seconds(), now.Unix()
-	cpu, memory := usage.Self()
+	cpu, memory := process.Usage()
 	o.run.CPU, o.run.Memory = cpu.Seconds(), memory
 	for _, f := range []struct {
 		path  string

@@ -1,6 +1,6 @@
 //go:build unix
 
-package usage
+package process
 
 import (
 	"runtime"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func self() (cpu time.Duration, memory uint64) {
+func usage() (cpu time.Duration, memory uint64) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var r syscall.Rusage
 		if syscall.Getrusage(who, &r) != nil {
