@@ -11,7 +11,7 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// What can be wrong with the choice of fields.
+// Errors about the choice of fields.
 var (
 	// ErrField: a field that was named is not there, or is no number.
 	ErrField = errors.New("no such field")

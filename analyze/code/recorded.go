@@ -30,7 +30,7 @@ func (s *sourceDirs) recordedSource(file, object string, built time.Time) [][]by
 	if built.IsZero() || !path.IsAbs(file) || !isSource(file) {
 		return nil
 	}
-	// A link may lead to what is no source file.
+	// A link may lead to a file that is no source file.
 	if real, err := filepath.EvalSymlinks(file); err != nil || !isSource(real) {
 		return nil
 	}

@@ -61,7 +61,7 @@ func WriteHTML(w io.Writer, a *annotate.Annotation) error {
 	return pageTemplate.Execute(w, newPage(a))
 }
 
-// WriteParts writes what the page has of functions, for another page: their list, and their code.
+// WriteParts writes the parts of the page about functions, for another page: their list and code.
 // It needs CodeStyle. All texts are escaped.
 func WriteParts(w io.Writer, a *annotate.Annotation) error {
 	p := newPage(a)

@@ -1,5 +1,5 @@
-// Package summary is what machines read of a run: one JSON object, and the text format that the
-// node exporter of Prometheus collects from files.
+// Package summary has the results of a run for machines: one JSON object, and the text format that
+// the node exporter of Prometheus collects from files.
 package summary
 
 import (
@@ -28,7 +28,7 @@ type Run struct {
 	Memory   uint64  `json:"peak_memory_bytes,omitempty"` // resident; 0 where it is not known
 	Exit     int     `json:"exit_status"`
 	Finished int64   `json:"finished_unix"` // wall clock, s since 1970
-	// Remote counts what --remote has brought; a batch's is in Batch.
+	// Remote counts tables from --remote; a batch's is in Batch.
 	Remote remote.PullResult `json:"remote,omitzero"`
 	// Batch has the counts of a batch, nil of other commands.
 	Batch any `json:"batch,omitempty"`

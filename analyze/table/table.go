@@ -23,7 +23,7 @@ type Table struct {
 // New returns an empty table; right has, by column, whether it is of numbers.
 func New(right ...bool) *Table { return &Table{right: right} }
 
-// Names tells the columns that hold names: on a terminal that is too narrow they are cut in the
+// Names are the columns that hold names: on a terminal that is too narrow they are cut in the
 // middle, the last one of the list first. All others stay whole.
 func (t *Table) Names(columns ...int) *Table {
 	t.names = columns

@@ -16,7 +16,7 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// What the kernel and the module of TestAnnotateKernel are made of.
+// Parts of the kernel and the module of TestAnnotateKernel.
 const (
 	linkedText = 0xffffffff81000000 // where vmlinux has _text
 	runText    = 0xffffffff9a200000 // where it ran

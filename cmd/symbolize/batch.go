@@ -63,7 +63,7 @@ func (o *batchInputs) addFilesFrom(fs *pflag.FlagSet) {
 }
 
 // paths returns the share of --shard of the arguments and the lines of --files-from, and all of
-// them; what is below directories instead of these if walk is set.
+// them; the files below directories instead of these if walk is set.
 func (o *batchInputs) paths(a *app, args []string, walk bool) (own, all []string, err error) {
 	if o.filesFrom != "" {
 		var in io.Reader = a.env.Stdin
@@ -196,7 +196,7 @@ func (o *batchCaptures) session(a *app) (opts analyze.Options, err error) {
 	return a.batchSession(&o.inputOptions)
 }
 
-// config is a text of the options that change what is read of a capture.
+// config is a text of the options that change the reading of a capture.
 func (o *batchCaptures) config() string {
 	return fmt.Sprintf("%v %q %v %q %s", o.keep, o.event, o.trustPaths, o.remote.used, versionText())
 }

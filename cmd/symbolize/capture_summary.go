@@ -12,7 +12,7 @@ import (
 	"symbolize/ingest/record"
 )
 
-// captureFacts are what `capture --summary` writes. The JSON names are an interface.
+// captureFacts is the output of `capture --summary`. The JSON names are an interface.
 type captureFacts struct {
 	File      string                  `json:"file"` // the last one with --rotate
 	Programs  int                     `json:"bpf_programs"`

@@ -11,7 +11,8 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// TestCaptureFacts has lists where nothing is in them, and leaves out what was not asked for.
+// TestCaptureFacts has lists where nothing is in them, and leaves out facts that were not asked
+// for.
 func TestCaptureFacts(t *testing.T) {
 	text := func(s *record.Summary) string {
 		var b strings.Builder

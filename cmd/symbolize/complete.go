@@ -32,7 +32,7 @@ const (
 const noFiles = cobra.ShellCompDirectiveNoFileComp
 
 // complete makes a completion of words that list finds in bounded time. Nothing is printed, and
-// what fails has no words. Of the words those are taken that begin with the text of the user.
+// a failure has no words. Of the words those are taken that begin with the text of the user.
 func (a *app) complete(whenNone cobra.ShellCompDirective,
 	list func(ctx context.Context, args []string, add func(word, about string) bool) error,
 ) cobra.CompletionFunc {
@@ -70,8 +70,8 @@ func isCompleting(args []string) bool {
 		slices.Contains(args, cobra.ShellCompNoDescRequestCmd)
 }
 
-// completeFlags registers what completes the flags of all commands. cobra keeps that in a table of
-// its own for good, with all that it refers to: it is done only where it is asked for.
+// completeFlags registers the completions of the flags of all commands. cobra keeps that in a table
+// of its own for good, with all that it refers to: it is done only where it is asked for.
 func (a *app) completeFlags(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if words := f.Annotations[flags.CompletionWords]; words != nil {

@@ -33,7 +33,7 @@ func everyCommand(visit func(path []string, cmd *cobra.Command)) {
 	walk(nil, newRootCommand(&app{env: env}))
 }
 
-// TestLetters holds the one meaning of each letter: it is short for one flag, whatever the
+// TestLetters: each letter is short for one flag, whatever the
 // command. The letters of other tools, whose command lines two commands take, are lists apart.
 func TestLetters(t *testing.T) {
 	letters := map[string]string{
@@ -85,8 +85,8 @@ var libraryText = regexp.MustCompile(`strconv\.|invalid (argument|syntax|duratio
 var wrongValues = []string{"wrong", "-1", "", "99999999999999999999", "1e999", "NaN", "5x", "[",
 	"(", "a\"b", "=", ":", ",", "x=y", "1:2:3:4", "\x1b[2J", "uprobe:x", "log2:x", "10%-5%", "5,1"}
 
-// TestWrongValues calls every flag of every command with values that are none for it: what is
-// reported is in words of this program, on lines that begin with its name.
+// TestWrongValues calls every flag of every command with values that are none for it: each
+// message is in words of this program, on lines that begin with its name.
 func TestWrongValues(t *testing.T) {
 	t.Chdir(t.TempDir())
 	seen := make(map[string]bool)

@@ -244,7 +244,7 @@ func runDifferential(ctx context.Context, a *app, o *flamegraphOptions, paths []
 	})
 }
 
-// tests tests functions as diff does by default: by what is sampled in them, and by the total.
+// tests tests functions as diff does by default: by samples in them, and by the total.
 func (o *flamegraphOptions) tests(f *diff.Folded, opts calls.Options) *flame.Tests {
 	var t *flame.Tests
 	for _, cum := range []bool{false, true} {

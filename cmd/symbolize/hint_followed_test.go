@@ -11,8 +11,8 @@ import (
 	"symbolize/fixtures/elfbuild"
 )
 
-// TestAmbiguousFollowed: the hint for a padded build ID that two objects have lists both, and what it
-// says of --with names the code.
+// TestAmbiguousFollowed: the hint for a padded build ID that two objects have lists both, and the
+// path in it for --with names the code.
 func TestAmbiguousFollowed(t *testing.T) {
 	dir := t.TempDir()
 	id := []byte{1, 2, 3, 4, 5, 6, 7, 8}

@@ -167,7 +167,7 @@ func addLabelFlags(fs *pflag.FlagSet, labels *[]string) {
 	fs.Lookup("keep").Hidden = true
 }
 
-// parseLabels is the meaning of --labels.
+// parseLabels parses --labels.
 func parseLabels(labels []string) (keep ingest.Keep, err error) {
 	for _, l := range labels {
 		word := ingest.CanonicalLabel(l)

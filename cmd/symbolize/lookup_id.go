@@ -21,14 +21,14 @@ const minPrefix = 8
 // maxListed bounds the objects that an error lists.
 const maxListed = 10
 
-// idSource has the objects that lookup can be asked for by build ID: those of the store, and what
-// lies on this host.
+// idSource has the objects that lookup can be asked for by build ID: those of the store, and files
+// of this host.
 type idSource struct {
 	reader *db.Reader // nil without a store
 	view   store.View
 }
 
-// idSource opens what objects of build IDs come from.
+// idSource opens the sources of objects of build IDs.
 func (a *app) idSource(ctx context.Context, o *lookupOptions, reader *db.Reader) *idSource {
 	overlay := store.NewOverlay()
 	src := &idSource{reader: reader, view: overlay}

@@ -16,7 +16,7 @@ type bpfTable struct {
 	usages  []*inspect.BPFUsage
 }
 
-// bpfTables returns the table of what the programs cost that bundles have; none without them.
+// bpfTables returns the table of the costs of programs that bundles have; none without them.
 func (s *session) bpfTables() []flame.Table {
 	t := &bpfTable{}
 	for _, c := range s.Bundles() {

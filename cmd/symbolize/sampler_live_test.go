@@ -186,7 +186,7 @@ func TestLiveSampler(t *testing.T) {
 
 // TestLiveSamplerBrief wants names for programs without a build ID that run for a few samples
 // only: of a process with addresses in its stack the mappings are read at once, not when the
-// next look is due. What is caught while it begins or ends has none.
+// next look is due. Samples while it begins or ends have none.
 func TestLiveSamplerBrief(t *testing.T) {
 	needLive(t, "gcc")
 	dir := t.TempDir()

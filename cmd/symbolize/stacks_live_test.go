@@ -378,7 +378,7 @@ func (l *liveStacks) checkShares(t *testing.T, store, comm string) {
 	}
 	for name, compare := range names {
 		p, q := ours[name]/n, perf[name]/m
-		// What is not indexed is called by a build ID here and by a path there. Plain stack maps
+		// Objects that are not indexed have a build ID here and by a path there. Plain stack maps
 		// have no times, so that addresses of BPF programs that others had are ambiguous.
 		if !compare || strings.HasPrefix(name, "[") || strings.HasPrefix(name, "bpf_prog_") {
 			if compare {

@@ -66,7 +66,7 @@ host. The same objects give the same bytes.`,
 	return cmd
 }
 
-// neededObjects returns what tells the objects that captures need; nil without captures, for all.
+// neededObjects returns a filter for the objects that captures need; nil without captures, for all.
 func (a *app) neededObjects(ctx context.Context, captures []string) (
 	want func(*store.Manifest) bool, err error) {
 	if len(captures) == 0 {

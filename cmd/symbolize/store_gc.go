@@ -65,7 +65,7 @@ may only read it leaves no note. Objects without one stay, and count as used tod
 	return cmd
 }
 
-// drop has the store drop what opts ask for, or lists it.
+// drop has the store drop the objects that opts ask for, or lists them.
 func (a *app) drop(ctx context.Context, o *dropOptions, opts db.GCOptions) error {
 	if err := flags.CheckFormat(o.format, flags.Text, flags.JSON); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (a *app) drop(ctx context.Context, o *dropOptions, opts db.GCOptions) error
 	return a.writeNoted(o.format, newGCFacts(res, false), gcText(res, "dropped", "is"))
 }
 
-// plan lists what a dry run would drop.
+// plan lists the objects that a dry run would drop.
 func (a *app) plan(ctx context.Context, r *db.Reader, format string, opts db.GCOptions) error {
 	res, err := r.PlanGC(ctx, opts)
 	if err != nil {

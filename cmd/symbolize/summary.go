@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest"
 )
 
-// outcome collects what --summary and --metrics write at the end of a run.
+// outcome collects the facts that --summary and --metrics write at the end of a run.
 type outcome struct {
 	summary string
 	metrics string
@@ -74,7 +74,7 @@ func (a *app) checkSummary(cmd *cobra.Command, args []string) error {
 	return refuseOverwrite(args, []string{o.summary, o.metrics})
 }
 
-// writeSummary writes what was done, when the exit status is known, which it returns.
+// writeSummary writes the results, when the exit status is known, which it returns.
 func (a *app) writeSummary(code int) int {
 	o := &a.outcome
 	if !o.wanted() || !a.started || code == exit.Usage {

@@ -12,7 +12,7 @@ import (
 )
 
 // sweepStore makes a small store of three generations whose newest has tables, value
-// logs and a captured input. What the first ones have of an object names less: a stripped
+// logs and a captured input. The sources of the first ones name less of an object: a stripped
 // file before its debug file.
 func sweepStore(t *testing.T) string {
 	t.Helper()

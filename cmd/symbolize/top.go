@@ -82,7 +82,7 @@ func (o *topOptions) validate(args []string) error {
 	)
 }
 
-// parseBranches sets what --branches needs: a frame of each end alone.
+// parseBranches sets the options that --branches needs: a frame of each end alone.
 func (o *topOptions) parseBranches() error {
 	if !o.branch {
 		return nil

@@ -1,6 +1,6 @@
-// Package archive has objects of a store as files that other stores import: what `store export`
-// writes and `store import` reads. An Assembly puts a source together again of its parts, whoever
-// brought them.
+// Package archive has objects of a store as files that other stores import: those that `store
+// export` writes and `store import` reads. An Assembly puts a source together again of its parts,
+// whoever brought them.
 //
 // An archive is a tar file in one zstd frame, or in none, as before archives were compressed:
 //

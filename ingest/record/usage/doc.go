@@ -1,5 +1,5 @@
 // Package usage finds out how the BPF programs of this host are used: where they are attached,
-// which processes hold them, where they are pinned (Scan), and how often and how long they run
+// which processes hold them, where they are pinned, and how often and how long they run
 // (Recorder). Linux only.
 //
 // The kernel has no list of that. Links are listed by it; programs that are attached in older

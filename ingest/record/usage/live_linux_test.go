@@ -178,7 +178,7 @@ func TestScanLive(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			p, id := loadProgram(t, test.spec)
 			to := test.attach(t, p)
-			uses, err := Scan(Options{})
+			uses, err := scanHost(Options{})
 			u := uses[id]
 			if err != nil || u == nil {
 				t.Fatalf("%+v, %v", u, err)
@@ -278,7 +278,7 @@ func TestPinsLive(t *testing.T) {
 	p, id := loadProgram(t, ebpf.ProgramSpec{Type: ebpf.SocketFilter})
 	path := pin(t, p)
 	p.Close()
-	uses, err := Scan(Options{})
+	uses, err := scanHost(Options{})
 	if u := uses[id]; err != nil || u == nil || !slices.Equal(u.Pins, []string{path}) ||
 		len(u.Holders) > 0 {
 		t.Errorf("%+v, %v", u, err)

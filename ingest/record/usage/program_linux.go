@@ -46,7 +46,7 @@ func countersOf(info []byte) counters {
 		order.Uint64(info[infoMissedAt:])}
 }
 
-// meet adds a program whose info was read. What one had run that was there before is not counted.
+// meet adds a program whose info was read. Runs of one that was there before are not counted.
 func (c *Recorder) meet(id uint32, fd int, now uint64) *program {
 	order := binary.NativeEndian
 	p := &program{Program: bpfstats.Program{ID: id, Type: order.Uint32(c.info),

@@ -210,14 +210,14 @@ func (c *Recorder) read(id uint32) {
 	p.at, p.Last = c.polled, now
 }
 
-// scan finds out where programs are attached and who holds them. What was known of one before
-// stays known.
+// scanHost finds out where programs are attached and who holds them. Facts known of one before
+// stay known.
 func (c *Recorder) scan() {
 	began := time.Now()
 	c.mu.Lock()
 	c.unscanned = false // those that come meanwhile need another scan
 	c.mu.Unlock()
-	uses, err := Scan(c.proc)
+	uses, err := scanHost(c.proc)
 	if text := fmt.Sprint(err); err != nil && text != c.scanErr {
 		c.scanErr = text
 		c.reports.Warn("where BPF programs are attached is known in part only: %s",

@@ -34,9 +34,9 @@ type scan struct {
 	errs    []error
 }
 
-// Scan returns how the programs are used, by number; those that nothing is known of are absent.
+// scanHost returns how the programs are used, by number; those that nothing is known of are absent.
 // An error of one place is returned with the results of the others.
-func Scan(opts Options) (map[uint32]*Use, error) {
+func scanHost(opts Options) (map[uint32]*Use, error) {
 	opts.Proc = cmp.Or(opts.Proc, "/proc")
 	s := &scan{opts: opts, uses: make(map[uint32]*Use), paths: make(map[uint64]string)}
 	mounts := s.mounts()

@@ -1,5 +1,5 @@
-// Package exit holds the exit statuses of the command line, the errors that carry one, and what to
-// do about an error.
+// Package exit holds the exit statuses of the command line, the errors that carry one, and hints
+// at their fixes.
 package exit
 
 import (

@@ -23,6 +23,7 @@ type StackMap struct {
 	Parsed input.StackOptions
 }
 
+// AddTo adds the flags, in a group of their own.
 func (o *StackMap) AddTo(fs *pflag.FlagSet) { help.AddGroup(fs, help.GroupStackMap, o.define) }
 
 func (o *StackMap) define(fs *pflag.FlagSet) {

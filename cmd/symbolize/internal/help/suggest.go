@@ -47,7 +47,7 @@ var toolCommands = map[string]string{
 }
 
 // toolFlagHints are flags of perf and pprof that no command of ours has under this name, with
-// what gives the same result.
+// the flag or command that gives the same result.
 var toolFlagHints = map[string]string{
 	"call-graph":   "`symbolize tree` and `symbolize flamegraph` show who calls whom",
 	"children":     "top has both columns, flat and cum: --sort cum sorts by the second",
@@ -218,7 +218,7 @@ func invalidValue(e *pflag.InvalidValueError) error {
 	case "stringSlice":
 		wanted = "names with commas between them; one with a quote is quoted twice"
 	default:
-		if cause := errors.Unwrap(e); cause != nil { // a value of ours says what it takes
+		if cause := errors.Unwrap(e); cause != nil { // a value of ours names its form
 			wanted = cause.Error()
 		}
 	}
