@@ -15,12 +15,12 @@
 // hand for a replay; Name and Merge are its second half. OpenInputs sorts the arguments of a
 // command line: bundles that only serve other captures belong into Options.Bundles.
 //
-// # What goes wrong
+// # Errors
 //
 // Frames without a name are no error: Profile.Names has the reason of each. Errors wrap the
 // sentinels of the packages below, for errors.Is: store.ErrVersion and store.ErrDamaged of the
-// store, input.ErrNotCapture and perfdata.ErrCutHeader of a capture, the context's own. The errors of
-// this package are in errors.go. Many errors have a method Hint() string with the step that
+// store, input.ErrNotCapture and perfdata.ErrCutHeader of a capture, the context's own. The errors
+// of this package are in errors.go. Many errors have a method Hint() string with the step that
 // fixes them.
 //
 // A store that does not exist, a damaged file among several, a bundle of another boot are

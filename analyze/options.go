@@ -23,7 +23,7 @@ type Options struct {
 	// that does not exist is a warning, which wraps store.ErrNoStore.
 	Store string
 	// MarkUses notes in the store, if it may be written, that its objects were used today: a GC
-	// that keeps what was used lately goes by that.
+	// that keeps objects used lately goes by that.
 	MarkUses bool
 	// With are files, directories, perf.data files and bundles whose symbols and programs
 	// are asked before the store.
@@ -38,9 +38,9 @@ type Options struct {
 	// Inputs are captures that are open already, see OpenInputs; nil for none.
 	Inputs *Inputs
 
-	// Remote is a directory or bucket of tables, which is asked for what the store lacks of the objects
-	// of captures; nil for none. What comes is kept in the store, which is made if there is none, or
-	// where that cannot be written in memory.
+	// Remote is a directory or bucket of tables, which is asked for parts that the store lacks of
+	// the objects of captures; nil for none. They are kept in the store, which is made if
+	// there is none, or where that cannot be written in memory.
 	Remote remote.Bucket
 	// RemoteWait is called when another process writes to the store; nil for no call.
 	RemoteWait func(*store.LockedError)

@@ -22,7 +22,7 @@ func (s *Session) noteNamed() {
 }
 
 // Origin returns where the symbols of an object came from: a place of local.Place, "--with" for
-// what was named for this run, "the captures" for what they and their bundles hold, "the store", ""
+// paths named for this run, "the captures" for symbols in them and in their bundles, "the store", ""
 // for nowhere. An object of several origins has that of the greatest precedence, which is their
 // order here.
 func (s *Session) Origin(o *ingest.Object) string {

@@ -23,7 +23,7 @@ type pulling struct {
 	sum    remote.PullResult
 	away   bool // the bucket does not answer: it is not asked again
 	failed bool // something did not come
-	// kept has what came where the store cannot be written, which inMemory reports.
+	// kept has the tables that came where the store cannot be written, which inMemory reports.
 	kept     *store.Overlay
 	inMemory bool
 	// left are warnings that are not yet passed on.
@@ -31,7 +31,7 @@ type pulling struct {
 	ctx  context.Context // of the capture that is read, for unwinders
 }
 
-// startPulling makes the view one of what comes, too.
+// startPulling adds tables that come to the view.
 func (s *Session) startPulling() {
 	p := &s.pulling
 	p.kept, p.inMemory = store.NewOverlay(), s.reader == nil
@@ -41,16 +41,17 @@ func (s *Session) startPulling() {
 	}
 }
 
-// remoteLockWait is how long a run waits for another writer of the store before it keeps what
-// comes in memory.
+// remoteLockWait is how long a run waits for another writer of the store before it keeps tables
+// in memory.
 const remoteLockWait = time.Minute
 
-// writerOptions are for writing what comes to the store.
+// writerOptions are for writing tables that come to the store.
 func (s *Session) writerOptions() db.WriterOptions {
 	return db.WriterOptions{LockTimeout: remoteLockWait, Waiting: s.opts.RemoteWait, Pulled: true}
 }
 
-// makeStore makes an empty store for what comes. Where there can be none, absent is the error.
+// makeStore makes an empty store for tables that come. Where there can be none, absent is the
+// error.
 func (s *Session) makeStore(ctx context.Context, absent error) (*db.Reader, error) {
 	w, err := db.OpenWriter(ctx, s.opts.Store, s.writerOptions())
 	if err == nil {
@@ -84,8 +85,8 @@ func (s *Session) keepInMemory(err error) {
 		Hint: "name a store that may be written with --store"}, Err: err})
 }
 
-// Need takes what Options.Remote has of objects, once in a session. complete is false if something
-// did not come, which is passed on as a warning, now or by the next call of Each.
+// Need takes the parts that Options.Remote has of objects, once in a session. complete is false if
+// something did not come, which is passed on as a warning, now or by the next call of Each.
 func (s *Session) Need(ctx context.Context, objects []ingest.Object) (complete bool, err error) {
 	if s.opts.Remote == nil {
 		return true, nil
@@ -179,5 +180,5 @@ func (s *Session) remoteUnwind(o *ingest.Object) store.View {
 	return s.view
 }
 
-// Pulled returns the figures of what came from Options.Remote.
+// Pulled returns the figures of the tables that came from Options.Remote.
 func (s *Session) Pulled() remote.PullResult { return s.pulling.sum }

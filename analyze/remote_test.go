@@ -15,7 +15,7 @@ import (
 	"symbolize/store/remote"
 )
 
-// countedBucket counts what is fetched of each object.
+// countedBucket counts the requests for each object.
 type countedBucket struct {
 	remote.Bucket
 	mu   sync.Mutex

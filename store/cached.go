@@ -26,7 +26,7 @@ func Cached(v View) *CachedView {
 	return &CachedView{View: v, found: make(map[buildid.ID][]*Manifest)}
 }
 
-// Forget drops what is kept: the content of the view has changed.
+// Forget drops all that is kept: the content of the view has changed.
 func (c *CachedView) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

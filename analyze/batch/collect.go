@@ -49,8 +49,8 @@ type ownNames struct {
 }
 
 // Collect reads one capture and writes its stacks and the locations in them to a file. The session
-// has to leave return addresses undecided (analyze.Options.Undecided); keep are its labels. What the capture itself
-// has the symbols of is named here, for nobody else has them.
+// has to leave return addresses undecided (analyze.Options.Undecided); keep are its labels. Code
+// that the capture itself has the symbols of is named here, for nobody else has them.
 func Collect(ctx context.Context, s *analyze.Session, capture, path string, parts int,
 	keep ingest.Keep) (*Head, error) {
 	if parts < 1 {

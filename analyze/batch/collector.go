@@ -64,7 +64,7 @@ func (c *Collector) Collect(ctx context.Context, captures, all []string) (
 	return files, t.stats, err
 }
 
-// generation returns the one of the store that captures are read by: what comes from
+// generation returns the one of the store that captures are read by: tables that come from
 // analyze.Options.Remote leaves it as it is.
 func (c *Collector) generation(ctx context.Context) (uint64, error) {
 	opts := c.Session

@@ -36,7 +36,7 @@ type RunOptions struct {
 	// Formats are the extensions of the files to write: FormatPprof, FormatFolded.
 	Formats   []string
 	Demangler func() *report.Demangler // for each group
-	// Config is a text of the options that change what is read of a capture, and Style of those that
+	// Config is a text of the options that change the reading of a capture, and Style of those that
 	// change how profiles are written: work that was done with others is done again.
 	Config, Style string
 
@@ -56,14 +56,14 @@ type Summary struct {
 	NamesKept  int `json:"parts_kept"` // that an earlier run had named
 	Groups     int `json:"profiles"`
 	GroupsKept int `json:"profiles_kept"` // that an earlier run had written
-	// Remote counts what came from analyze.Options.Remote.
+	// Remote counts the tables that came from analyze.Options.Remote.
 	Remote  remote.PullResult `json:"remote,omitzero"`
 	Lacking []string          `json:"lacking,omitempty"` // captures without a value of some key, and the keys
 }
 
 // Run makes the profiles of all captures on this machine: it collects each capture, names each
-// part and merges each group. What an earlier run of the same inputs has done is not done again. A
-// capture that cannot be read goes to Failed, and the others are done.
+// part and merges each group. Work that an earlier run of the same inputs has done is not repeated.
+// A capture that cannot be read goes to Failed, and the others are done.
 func Run(ctx context.Context, captures []string, opts RunOptions) (*Summary, error) {
 	r := &runner{opts: opts, work: filepath.Join(opts.Out, workDir)}
 	if r.opts.Parts <= 0 {

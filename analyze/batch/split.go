@@ -95,7 +95,7 @@ type Output struct {
 	*Hooks
 }
 
-// Written is what a group has become.
+// Written has the files of a group.
 type Written struct {
 	Files []string
 	Facts []json.RawMessage // of the profiles, see Hooks

@@ -17,7 +17,7 @@ import (
 // Branches is a table of the branches taken, by source and target.
 type Branches struct {
 	Head
-	// Mispredicted are those of all branches of which Predicted says so; Unknown are branches
+	// Mispredicted are those of all branches that count as such in Predicted; Unknown are branches
 	// of processors that do not record it.
 	Mispredicted uint64      `json:"mispredicted"`
 	Unknown      uint64      `json:"unknown_prediction,omitempty"`

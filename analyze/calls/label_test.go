@@ -12,7 +12,7 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// TestLookAlikes: functions that have one short name are told apart in every table, by template
+// TestLookAlikes: functions that have one short name are distinguished in every table, by template
 // arguments, or by parameters where they differ in these alone; others keep their name.
 func TestLookAlikes(t *testing.T) {
 	b := profilebuild.New(profilebuild.Clock())

@@ -17,7 +17,7 @@ import (
 	"symbolize/ingest/format/pprof"
 )
 
-// labelled returns a pprof file of another profiler, and what is read of it.
+// labelled returns a pprof file of another profiler, and the profile read from it.
 func labelled(t *testing.T) (*ingest.Profile, *profile.Profile) {
 	t.Helper()
 	prof := profilebuild.Labelled()
@@ -33,7 +33,8 @@ func labelled(t *testing.T) (*ingest.Profile, *profile.Profile) {
 	return p, prof
 }
 
-// TestLabelsEqualToPprof: filters by labels choose what pprof's -tagfocus and -tagignore choose.
+// TestLabelsEqualToPprof: filters by labels choose the samples that pprof's -tagfocus and
+// -tagignore choose.
 func TestLabelsEqualToPprof(t *testing.T) {
 	p, prof := labelled(t)
 	for _, text := range []string{"endpoint=/buy", "endpoint=/buy,list", "buy", "/(buy|sell)", "blue,1",

@@ -15,7 +15,7 @@ import (
 type matcher struct {
 	full  *report.Demangler
 	mains []string // by profile: path of the main program, where it was renamed
-	// stems that several objects of one profile have: their full names tell them apart
+	// stems that several objects of one profile have: their full names distinguish them
 	shared map[string]bool
 }
 

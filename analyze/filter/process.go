@@ -22,7 +22,7 @@ type mapped struct {
 	file               string
 }
 
-// process is what the lines before have of the process that crashed.
+// process has the facts in the lines before about the process that crashed.
 type process struct {
 	maps     []mapped // in the order of the text
 	mapsLine int      // the last line with one

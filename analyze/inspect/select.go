@@ -44,7 +44,7 @@ func NewSelector(words []string) (*Selector, error) {
 		}
 		clean := text
 		if strings.Contains(text, "/") {
-			clean, _ = filepath.Abs(text) // keeps what it cannot make absolute
+			clean, _ = filepath.Abs(text) // keeps paths that it cannot make absolute
 		}
 		s.words = append(s.words, word{text: text, clean: clean,
 			ids: make(map[buildid.ID]bool), named: make(map[buildid.ID]bool)})
@@ -77,7 +77,7 @@ func (s *Selector) File(path string, id buildid.ID) {
 	}
 }
 
-// matches reports whether a path or symbol is what the word names.
+// matches reports whether the word names a path or symbol.
 func (w *word) matches(name string) bool {
 	if name == "" {
 		return false

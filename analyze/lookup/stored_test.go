@@ -91,7 +91,7 @@ func TestStoredNames(t *testing.T) {
 	}
 }
 
-// TestStoredNamesUsed looks up in a table whose names are told apart: they are printed by the
+// TestStoredNamesUsed looks up in a table whose names are distinct: they are printed by the
 // style that they are of, and only if this program made them.
 func TestStoredNamesUsed(t *testing.T) {
 	mark := func(id string) *symtab.Demangler {

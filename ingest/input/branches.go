@@ -36,7 +36,7 @@ type branchPart struct {
 	pcs  [2]uint64
 }
 
-// The values of the tag that says how a branch was predicted; 0 where the processor does not.
+// The values of the tag for the prediction of a branch; 0 where the processor reports none.
 const (
 	wasPredicted uint64 = 1 + iota
 	wasMispredicted

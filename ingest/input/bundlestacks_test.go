@@ -226,8 +226,8 @@ func TestBundlePlaces(t *testing.T) {
 	}
 }
 
-// TestBundleCompiled: code that a process compiled at run time is asked for with what the bundle has
-// of it, and names the process's addresses.
+// TestBundleCompiled: code that a process compiled at run time is asked for with the lists that the
+// bundle has of it, and names the process's addresses.
 func TestBundleCompiled(t *testing.T) {
 	const memory = 0x7f00_0000_0000
 	h := bundlebuild.NewHost()

@@ -44,7 +44,7 @@ func (s *tagSet) number(text string) uint32 {
 	return n
 }
 
-// tagSource is what makes one tag: a number for the value that a sample has, 0 for none, and
+// tagSource makes one tag: a number for the value that a sample has, 0 for none, and
 // the text of a number.
 type tagSource struct {
 	key   string

@@ -76,7 +76,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// TestTagsNotRecorded: the error names what would have recorded them.
+// TestTagsNotRecorded: the error names the option that would have recorded them.
 func TestTagsNotRecorded(t *testing.T) {
 	for tag, hint := range map[string]string{"cgroup": "--all-cgroups", "netns": "--namespaces",
 		"container": "--all-cgroups", "time:1s": "--timestamp"} {

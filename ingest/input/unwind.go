@@ -52,7 +52,7 @@ type StackUnwinder interface {
 	// that may not be the next caller's by UserGuess; guessed is set if there is any such.
 	Unwind(s *CopiedStack, words []uint64) (_ []uint64, _ StackEnd, guessed bool)
 	// InLinkRegister reports whether the code at pc has its return address in the link
-	// register. Of s only what names the machine and the address space is set.
+	// register. Of s only the fields of the machine and the address space are set.
 	InLinkRegister(s *CopiedStack, pc uint64) bool
 }
 

@@ -96,7 +96,8 @@ func TestPerfMapsOfOthers(t *testing.T) {
 }
 
 // TestCompiledFiles: a process's perf map and jitdump file are found in its own root, by the number
-// that it has there; what is being written is left out, and so is a file that it has not mapped.
+// that it has there; a file that is being written is left out, and so is a file that it has not
+// mapped.
 func TestCompiledFiles(t *testing.T) {
 	r := newTestRoot(t)
 	s := &session{opts: &Options{}, summary: &Summary{}}

@@ -66,6 +66,8 @@ func recordedName(f *ingest.FileRef) string {
 	return f.Path
 }
 
+// NewIdentifier returns an Identifier of the objects in sb. ask is asked for those whose ID no
+// record has, as query describes them; nil asks nobody.
 func NewIdentifier(sb *State, query ObjectQuery, ask func(ObjectQuery) (buildid.ID,
 	ingest.IDSource)) *Identifier {
 	x := &Identifier{

@@ -38,6 +38,7 @@ type Objects struct {
 	spans    []fileSpan // by object: when it was mapped
 }
 
+// ObjectKey has the fields by which mapped files are one object.
 type ObjectKey struct {
 	Kind   ingest.ObjectKind
 	Path   uint32
@@ -55,6 +56,7 @@ type segmentKey struct {
 // no segments of a file.
 const maxSegments = 256
 
+// NewObjects returns a table without objects.
 func NewObjects() *Objects {
 	r := &Objects{
 		index: make(map[ObjectKey]uint32), paths: make(map[string]uint32),
@@ -79,6 +81,7 @@ func NewObjects() *Objects {
 	return r
 }
 
+// Path returns the number of a path.
 func (r *Objects) Path(name []byte) uint32 {
 	n, ok := r.paths[string(name)]
 	if !ok {

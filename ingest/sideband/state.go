@@ -152,12 +152,14 @@ func New() *State {
 	return sb
 }
 
+// Warn keeps a warning with its place, up to one more than MaxWarnings.
 func (sb *State) Warn(at Position, w ingest.Warning) {
 	if len(sb.Records.Warnings) <= MaxWarnings {
 		sb.Records.Warnings = append(sb.Records.Warnings, Warning{at, w})
 	}
 }
 
+// Comm returns the number of the name of a thread.
 func (sb *State) Comm(name string) uint32 {
 	n, ok := sb.comms.numbers[name]
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"symbolize/store/archive"
 )
 
-// EachPart calls put with the parts of m.Sources[i], one at a time, as an archive.Assembly takes them. put
-// may keep what it gets.
+// EachPart calls put with the parts of m.Sources[i], one at a time, as an archive.Assembly takes
+// them. put may keep its argument.
 func (d *database) EachPart(m *store.Manifest, i int, put func(name string, b []byte) error) error {
 	info := &m.Sources[i]
 	prefix := sourcePrefix(prefixTable, m.ID, info)

@@ -42,7 +42,7 @@ func (r *Reader) PlanGC(ctx context.Context, opts GCOptions) (*GCResult, error) 
 	return res, nil
 }
 
-// emptyDatabase is about what the files of a generation take on disk besides its values.
+// emptyDatabase is about the size on disk of the files of a generation besides its values.
 const emptyDatabase = 24 << 10
 
 // measure is a target that only adds up the sizes of a database.

@@ -7,8 +7,8 @@ import (
 	"symbolize/store/db/files"
 )
 
-// notePulled marks the closed db/ as a generation that differs from the newest one by what a Writer
-// with WriterOptions.Pulled has written.
+// notePulled marks the closed db/ as a generation that differs from the newest one by tables that a
+// Writer with WriterOptions.Pulled has written.
 func (w *Writer) notePulled(live string) error {
 	text := strconv.FormatUint(indexedGeneration(w.path, w.gen), 10)
 	return files.WriteSynced(filepath.Join(live, pulledName), []byte(text))

@@ -24,8 +24,8 @@ import (
 // The days on which objects were last indexed or used lie beside the generations, which readers
 // cannot write, in text files of
 //
-//	used/DAY-USER   what processes of this user have noted on a day (UTC)
-//	used/DAY        what became of older ones
+//	used/DAY-USER   notes of processes of this user on a day (UTC)
+//	used/DAY        older notes, joined
 //
 // with an object in each line as archives name it. Files of a day only grow, by one write of
 // whole lines, so that no reader waits for another. They are notes: whoever may not write to the
@@ -214,7 +214,7 @@ func compactUses(path string, now time.Time, keep func(object string) bool) erro
 			return err
 		}
 	}
-	for _, name := range remove { // after what replaces them is there
+	for _, name := range remove { // after their replacement is there
 		err := os.Remove(filepath.Join(path, usesName, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -80,7 +80,7 @@ func TestMarkUsed(t *testing.T) {
 }
 
 // TestUsesDamaged cuts the notes of a day everywhere, and appends to them: no object gets a day
-// that is not its own, and what is appended is read.
+// that is not its own, and appended lines are read.
 func TestUsesDamaged(t *testing.T) {
 	path := t.TempDir()
 	mustMark(t, path, 1, 1, 2)
@@ -154,7 +154,7 @@ func TestUsesLinks(t *testing.T) {
 	}
 }
 
-// TestKeep drops what was neither indexed nor used for long, and dates what has no day.
+// TestKeep drops objects neither indexed nor used for long, and dates those without a day.
 func TestKeep(t *testing.T) {
 	path := t.TempDir()
 	fillStore(t, path, 0, 6)
@@ -249,7 +249,7 @@ func TestRemove(t *testing.T) {
 	checkObject(t, r, 1, 3000) // a reader keeps its open files
 }
 
-// TestUsedByReader: what a reader was asked for and has is used, and nothing is written.
+// TestUsedByReader: objects that a reader was asked for and has are used, and nothing is written.
 func TestUsedByReader(t *testing.T) {
 	path := t.TempDir()
 	fillStore(t, path, 0, 3)

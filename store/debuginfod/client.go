@@ -174,7 +174,8 @@ func (c *Client) miss() time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// download gets a file from one server. What breaks off in the middle is repeated like requests.
+// download gets a file from one server. A download that breaks off in the middle is repeated like
+// requests.
 func (c *Client) download(ctx context.Context, url string, id buildid.ID, kind Kind,
 	path string) error {
 	url = fmt.Sprintf("%s/buildid/%s/%s", url, id.Hex(), kind)

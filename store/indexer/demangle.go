@@ -7,7 +7,7 @@ import (
 	"symbolize/store/symtab"
 )
 
-// demangler returns what demangles the names of a table: those of debug information, and of
+// demangler returns the demangler of a table's names: those of debug information, and of
 // the symbols beside it those that it lacks, as most constructors are there under another
 // name. Names of objects without lines are not looked up by the hundred thousand.
 func (s *sources) demangler(kind store.SourceKind) *symtab.Demangler {

@@ -53,7 +53,7 @@ func (s *sources) unwindTable(f *elf.File, runs bool) {
 	})
 }
 
-// goRules adds the rules of Go's own table. What .debug_frame has of Go's functions is less: not
+// goRules adds the rules of Go's own table. For Go's functions .debug_frame has fewer: none
 // where they switch stacks.
 func (s *sources) goRules(b *cfi.Builder, f *elf.File) {
 	table, err := gopclntab.Find(f)

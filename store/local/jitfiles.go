@@ -24,7 +24,7 @@ import (
 // JITPlaces are where the lists of code that processes compiled are looked for.
 type JITPlaces struct {
 	Dirs []string // with perf-PID.map and jit-PID.dump files
-	// Here: the recording is of this host, so that what lies in its /tmp or at a recorded path may
+	// Here: the recording is of this host, so that files in its /tmp or at a recorded path may
 	// be of a recorded process. One that still runs may be in a container, with a /tmp and a number
 	// of its own.
 	Here bool
@@ -212,7 +212,7 @@ func Bundled(f *sideband.BundledFile, q *sideband.JITQuery) *indexer.JITFile {
 }
 
 // RefuseBundled returns why a file in a bundle cannot be of the process that a query is of, by
-// what the bundle has of its process; "" if it can.
+// the lists that the bundle has of its process; "" if it can.
 func RefuseBundled(f *sideband.BundledFile, q *sideband.JITQuery) string {
 	switch {
 	case f.VDSO != 0 && q.VDSO != 0 && f.VDSO != q.VDSO:

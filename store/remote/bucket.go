@@ -17,8 +17,8 @@ type Bucket interface {
 	Get(ctx context.Context, key string, limit int64) ([]byte, error)
 	// Has reports whether there is an object.
 	Has(ctx context.Context, key string) (bool, error)
-	// Put writes an object that appears whole or not at all; one that is there is left as it is, and
-	// created is false.
+	// Put writes an object that appears whole or not at all; one that is there is left as it is,
+	// and created is false.
 	Put(ctx context.Context, key string, data []byte) (created bool, err error)
 	// List returns the keys that begin with a prefix, sorted.
 	List(ctx context.Context, prefix string) ([]string, error)
@@ -31,7 +31,7 @@ var (
 	ErrNotFound = errors.New("not there")
 	// ErrUnavailable: the bucket has no tables, or does not answer.
 	ErrUnavailable = errors.New("no tables can be taken")
-	// ErrDamaged: an object is not what its name says.
+	// ErrDamaged: the content of an object does not match its name.
 	ErrDamaged = errors.New("damaged")
 	// ErrNoTables: nothing was ever pushed there.
 	ErrNoTables = errors.New("no symbol tables were pushed there")
@@ -49,7 +49,7 @@ const (
 // pieceSize is the size of pieces in bytes; the last one of a source may be shorter.
 const pieceSize = 4 << 20
 
-// maxContent bounds what is read of one object: a blob is the largest.
+// maxContent bounds the bytes read of one object: a blob is the largest.
 const maxContent = store.MaxBlob
 
 // check refuses a bucket without tables, or of a newer version.
@@ -78,7 +78,7 @@ func objectPrefix(id buildid.ID) string {
 	if id.Exact() && id.Len() <= buildid.KeyLen {
 		return objectDir(id)
 	}
-	// The zeros at the end may be no part of the ID, and what is behind a key's length does not count.
+	// The zeros at the end may be no part of the ID, and bytes behind a key's length do not count.
 	digits := id.Hex()[:2*min(id.Len(), buildid.KeyLen)]
 	for len(digits) > 2 && strings.HasSuffix(digits, "00") {
 		digits = digits[:len(digits)-2]

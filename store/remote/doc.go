@@ -5,11 +5,11 @@
 // # Layout, version 1
 //
 //	symbolize-remote                        "symbolize remote 1\n": the first push writes it
-//	v1/manifests/XX/OBJECT/SUM              what one store knew of an object
+//	v1/manifests/XX/OBJECT/SUM              the facts of one store about an object
 //	v1/content/YY/CONTENT                   pieces of tables, and blobs
 //
 // OBJECT is SPACE-HEX of a build ID, as "gnu-93ac61ec…", XX the first byte of the ID, CONTENT the
-// SHA-256 of what is there, in hexadecimal, YY its first byte. Stores differ in what they know of an
+// SHA-256 of the content, in hexadecimal, YY its first byte. Stores differ in what they know of an
 // object: each adds a manifest, and a reader takes the union of all (store.MergeFacts,
 // store.MergeSources), which does not depend on their order.
 //
@@ -31,9 +31,9 @@
 // where the captured input is "raw.zst", compressed with zstd. The stream is cut every pieceSize
 // bytes, so that transfers need little memory and one that was broken off goes on where it was.
 //
-// # What is checked
+// # Checks
 //
 // Each object that arrives has the SHA-256 that names it, and each table its own digest
-// (archive.Assembly), before anything is merged. What is damaged, absent or of another version is a
-// Problem of the Result with its URL; the rest goes on.
+// (archive.Assembly), before anything is merged. A part that is damaged, absent or of another
+// version is a Problem of the Result with its URL; the rest goes on.
 package remote

@@ -26,7 +26,7 @@ type piece struct {
 	size    int64
 }
 
-// manifest is what one store knew of an object.
+// manifest has the facts of one store about an object.
 type manifest struct {
 	*store.Manifest
 	pieces [][]piece // of each source

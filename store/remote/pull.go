@@ -13,12 +13,13 @@ import (
 
 // PullOptions are for Pull.
 type PullOptions struct {
-	// View has what is here. Pull asks it again when Open has returned another.
+	// View has the objects that are here. Pull asks it again when Open has returned another.
 	View store.View
-	// Open is called once, before the first object is fetched, and not where nothing is missing here.
-	// It returns where objects are put, and a View of it.
+	// Open is called once, before the first object is fetched, and not where nothing is missing
+	// here. It returns where objects are put, and a View of it.
 	Open func(ctx context.Context) (store.Sink, store.View, error)
-	// Notes returns a directory for manifests, which a later Pull need not fetch again; "" for none.
+	// Notes returns a directory for manifests, which a later Pull need not fetch again; "" for
+	// none.
 	Notes func() string
 	Jobs  int // requests at a time; 0 for DefaultJobs
 }
@@ -148,7 +149,7 @@ func (p *puller) list(ctx context.Context, ids []buildid.ID) ([]string, error) {
 	return slices.Compact(keys), err
 }
 
-// problem notes what did not come. It returns an error if the bucket seems to be away.
+// problem notes a part that did not come. It returns an error if the bucket seems to be away.
 func (p *puller) problem(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

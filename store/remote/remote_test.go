@@ -126,7 +126,7 @@ func pull(t *testing.T, from Bucket, ids []buildid.ID, path string) *PullResult 
 	return res
 }
 
-// TestPushPull: a store that pulls has what the others have pushed, and nothing is fetched or
+// TestPushPull: a store that pulls has all that the others have pushed, and nothing is fetched or
 // written twice.
 func TestPushPull(t *testing.T) {
 	one := indexed(t, binaries+"/fixed", binaries+"/spawn")
@@ -161,7 +161,7 @@ func TestPushPull(t *testing.T) {
 	}
 }
 
-// TestUnion: stores that know different things of an object add up, and what was fetched for that is
+// TestUnion: stores that know different things of an object add up, and parts fetched for that are
 // not fetched again, though no manifest of the bucket is the store's.
 func TestUnion(t *testing.T) {
 	file, b := binaries+"/fixed", newCounting(OpenDir(t.TempDir()))

@@ -12,7 +12,7 @@ import (
 
 // PullStore pulls objects to the store at a path, which is made if there is none. It is opened for
 // writing only when something is to be fetched, and again by others when PullStore returns. Errors
-// of the store wrap those of db.OpenWriter; what came before is kept.
+// of the store wrap those of db.OpenWriter; parts that came before are kept.
 func PullStore(ctx context.Context, from Bucket, ids []buildid.ID, path string, jobs int,
 	writer db.WriterOptions) (*PullResult, error) {
 	var view store.View = store.NewOverlay()

@@ -100,7 +100,7 @@ func readSource(r io.Reader, size int64, info *store.SourceInfo) (*store.NewSour
 	return a.Source()
 }
 
-// partHead reads the line in front of a part and takes both off what is left.
+// partHead reads the line in front of a part and subtracts the sizes of both from left.
 func partHead(in *bufio.Reader, left *int64) (name string, size int64, err error) {
 	line, err := in.ReadSlice('\n')
 	if err != nil && err != bufio.ErrBufferFull && err != io.EOF {

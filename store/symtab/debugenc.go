@@ -429,7 +429,7 @@ func (p *packer) add(raw []byte) {
 	p.run(raw, func(raw []byte) []byte { return raw })
 }
 
-// run compresses what is made of a copy of raw.
+// run compresses the columns made of a copy of raw.
 func (p *packer) run(raw []byte, of func(raw []byte) []byte) {
 	buf, _ := p.buffers.Get().(*[]byte)
 	if buf == nil {

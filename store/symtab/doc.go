@@ -20,7 +20,7 @@
 //	tagged  = tag | length | payload of that many bytes
 //
 // A reader skips unknown tags, in headers and in chunks alike: so the
-// format grows without a new version. What may not be skipped has a bit in flags; a
+// format grows without a new version. A part that may not be skipped has a bit in flags; a
 // reader refuses unknown flags, and versions above its own.
 //
 // Tags of a header, at most one of each; 5 to 7 come together, in tables with debug

@@ -21,7 +21,7 @@ type Demangler struct {
 // Demangle has the table keep its names demangled, too, until Reset; small tables do not.
 func (b *Builder) Demangle(by *Demangler) { b.demangler = by }
 
-// Bounds of what a reader accepts and a writer makes.
+// Bounds for readers and writers.
 const (
 	maxShownID    = 255
 	maxShownBlock = 4 << 20 // raw bytes; names that do not fit are left out

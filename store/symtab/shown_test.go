@@ -30,7 +30,7 @@ func encodeShown(t testing.TB, funcs []testFunc, by *Demangler) *Encoded {
 	return e
 }
 
-// TestDemangled compares every name of tables with what the Demangler makes of it, and the
+// TestDemangled compares every name of tables with the result of the Demangler, and the
 // content with that of a table without.
 func TestDemangled(t *testing.T) {
 	funcs, _ := randomDebug(rand.New(rand.NewPCG(7, 7)), 40)
@@ -137,7 +137,7 @@ func TestDemangledHostile(t *testing.T) {
 	}
 }
 
-// TestDemangledDirectory damages what the header has of demangled names.
+// TestDemangledDirectory damages the part of the header about demangled names.
 func TestDemangledDirectory(t *testing.T) {
 	funcs, _ := randomDebug(rand.New(rand.NewPCG(7, 7)), 10)
 	h, err := parseHeader(encodeShown(t, funcs, testDemangler).Header)

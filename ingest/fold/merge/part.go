@@ -7,9 +7,9 @@ import (
 	"symbolize/ingest"
 )
 
-// Part returns the profile of some samples of another, with what these use of its tables, as if
-// nothing else had been recorded. Only the description is that of the whole: its times, and the
-// counts of Stats that are not of samples. samples are in the order of p.Samples.
+// Part returns the profile of some samples of another, with the entries of its tables that they
+// use, as if nothing else had been recorded. Only the description is that of the whole: its times,
+// and the counts of Stats that are not of samples. samples are in the order of p.Samples.
 func Part(p *ingest.Profile, samples []ingest.Sample) *ingest.Profile {
 	c := &cutter{in: p, out: &ingest.Profile{Meta: p.Meta, Stats: p.Stats,
 		Samples: slices.Clone(samples)}}
@@ -30,10 +30,10 @@ type cutter struct {
 	locations []ingest.LocationID // of in that are used
 }
 
-// unused is the number of what is left out.
+// unused is the number of entries that are left out.
 const unused = ^uint32(0)
 
-// renumber numbers what is used in its order, and lists it.
+// renumber numbers the used entries in their order, and lists them.
 func renumber[T ~uint32](used []bool) (number []uint32, list []T) {
 	number = make([]uint32, len(used))
 	for i := range used {
@@ -193,7 +193,7 @@ func (c *cutter) names() {
 	}
 }
 
-// count sets what follows from the samples.
+// count sets the counts that follow from the samples.
 func (c *cutter) count() {
 	p := c.out
 	p.Stats.Samples, p.Stats.Weight = 0, 0

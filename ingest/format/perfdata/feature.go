@@ -151,7 +151,7 @@ type Features struct {
 	Compressed  *Compression // nil: not compressed, or the recorder was killed
 	BranchStack bool
 
-	// Simpleperf is what simpleperf notes of a recording, as it has it: "event_type_info",
+	// Simpleperf has the facts that simpleperf notes of a recording: "event_type_info",
 	// "kernel_version", "simpleperf_version" …
 	Simpleperf map[string]string
 }

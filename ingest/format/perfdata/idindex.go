@@ -2,7 +2,7 @@ package perfdata
 
 import "symbolize/ingest/decode"
 
-// GuestIDs calls visit for the IDs of events that an ID_INDEX record says were recorded in a
+// GuestIDs calls visit for the IDs of events that by an ID_INDEX record were recorded in a
 // virtual machine, with the process of that machine (perf inject --guest-data). The record has
 // u64 n, n times {u64 ID, index, CPU, thread}, and since Linux 6.0 n times {u64 machine, vCPU};
 // machine 0 is the host.

@@ -236,7 +236,7 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-// TestUserAsked: what was asked for is the size of the copy where the kernel had no room for
+// TestUserAsked: the requested size is that of the copy where the kernel had no room for
 // more, and the attribute's where a recorder has cut the copy to its valid bytes.
 func TestUserAsked(t *testing.T) {
 	for _, test := range []struct {

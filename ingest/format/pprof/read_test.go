@@ -394,7 +394,7 @@ func sameSamples(t *testing.T, data []byte) {
 }
 
 // TestSamplesEqual: samples are those of google/pprof's decoder, packed or not, with labels of
-// each kind; what it refuses is refused.
+// each kind; profiles that it refuses are refused.
 func TestSamplesEqual(t *testing.T) {
 	odd := newForeign()
 	s := odd.sample(odd.location(nil, 0, "a"), odd.location(nil, 0, "b"))

@@ -187,7 +187,7 @@ func (x *Field) Number(raw []byte, bigEndian bool) (v uint64, ok bool) {
 const locationSize = 4
 
 // String returns the value of a field as text: strings up to their NUL, numbers in decimal,
-// pointers and what is as large as the kernel's addresses in hexadecimal. It is "" where the
+// pointers and values as large as the kernel's addresses in hexadecimal. It is "" where the
 // data is too short, and for other arrays.
 func (x *Field) String(raw []byte, bigEndian bool) string {
 	if v, ok := x.Number(raw, bigEndian); ok {

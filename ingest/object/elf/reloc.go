@@ -219,8 +219,8 @@ func (p *patcher) apply(rel *reloc) error {
 	return nil
 }
 
-// change applies a relocation that changes what is there. Differences to addresses that are not
-// loaded stay as they are.
+// change applies a relocation that changes the value in place. Differences to addresses that are
+// not loaded stay as they are.
 func (p *patcher) change(rel *reloc, at []byte, w field) error {
 	sym := p.r.values[rel.sym]
 	if !sym.known && rel.sym != 0 {

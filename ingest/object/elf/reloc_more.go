@@ -26,8 +26,8 @@ var stores = map[operation]operation{opSub6: opStore6, opSubULEB: opStoreULEB}
 // emCSKY is EM_CSKY.
 const emCSKY = elf.Machine(252)
 
-// fields has by machine and type what relocations of debug information and .eh_frame write.
-// Processor supplements; include/elf of binutils.
+// fields has by machine and type the fields that relocations of debug information and .eh_frame
+// write. Processor supplements; include/elf of binutils.
 var fields = map[elf.Machine]map[uint32]field{
 	elf.EM_RISCV: {
 		0: {}, 51: {}, // NONE, RELAX

@@ -7,8 +7,8 @@ import (
 	"symbolize/fixtures/elfbuild"
 )
 
-// TestRelocateChanges applies relocations that add to what is there, alone and in pairs, in the order
-// of assemblers: text is at 0x5010.
+// TestRelocateChanges applies relocations that add to the value in place, alone and in pairs, in
+// the order of assemblers: text is at 0x5010.
 func TestRelocateChanges(t *testing.T) {
 	type rel = elfbuild.Reloc
 	const riscv, loong = elf.EM_RISCV, elf.EM_LOONGARCH

@@ -45,7 +45,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestKinds has what only some versions have, and arm64.
+// TestKinds has the forms of some versions alone, and arm64.
 func TestKinds(t *testing.T) {
 	const regCFA = 10<<3 | byRegister
 	for _, c := range []struct {

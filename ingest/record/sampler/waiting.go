@@ -6,7 +6,7 @@ import (
 )
 
 // waiting cuts the frames in ranges off the inner end of a kernel's stack, so that it begins at the
-// function that waited. A stack of nothing else stays as it is. What is first in a stack is no
+// function that waited. A stack of nothing else stays as it is. The first frame of a stack is no
 // return address to readers: the new first frame is put at the call before it. frames may be
 // overwritten.
 func waiting(frames []byte, ranges []Range) []byte {
