@@ -139,13 +139,17 @@ func TestOpenFails(t *testing.T) {
 		opts analyze.Options
 		want error
 	}{
-		{"no file", t.Context(), analyze.Options{With: []string{"nowhere"}}, os.ErrNotExist},
-		{"no bundle", t.Context(), analyze.Options{Bundles: []string{"doc.go"}},
-			input.ErrNotCapture},
-		{"no directory", t.Context(), analyze.Options{BCC: []string{"nowhere"}}, os.ErrNotExist},
-		{"interrupted", cancelled, analyze.Options{With: []string{"../fixtures/objects"}},
-			context.Canceled},
-		{"newer store", t.Context(), analyze.Options{Store: newer}, store.ErrVersion},
+		{name: "no file", ctx: t.Context(), opts: analyze.Options{With: []string{"nowhere"}},
+			want: os.ErrNotExist},
+		{name: "no bundle", ctx: t.Context(), opts: analyze.Options{Bundles: []string{"doc.go"}},
+			want: input.ErrNotCapture},
+		{name: "no directory", ctx: t.Context(), opts: analyze.Options{BCC: []string{"nowhere"}},
+			want: os.ErrNotExist},
+		{name: "interrupted", ctx: cancelled,
+			opts: analyze.Options{With: []string{"../fixtures/objects"}},
+			want: context.Canceled},
+		{name: "newer store", ctx: t.Context(), opts: analyze.Options{Store: newer},
+			want: store.ErrVersion},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, err := analyze.Open(tt.ctx, tt.opts)

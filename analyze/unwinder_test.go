@@ -25,11 +25,13 @@ func TestLocalUnwinds(t *testing.T) {
 		opts analyze.Options
 		want ingest.CopiedStats
 	}{
-		{"indexed", analyze.Options{With: dirs}, whole},
-		{"found", here, whole},
-		{"elsewhere", analyze.Options{Local: &local.Options{Roots: []string{t.TempDir()}, DebugRoots: []string{}}},
-			ingest.CopiedStats{Samples: 75, Bytes: 1024, Full: 75, NoTable: 75}},
-		{"not looked for", analyze.Options{}, ingest.CopiedStats{Samples: 75, Bytes: 1024, Full: 75, NoTable: 75}},
+		{name: "indexed", opts: analyze.Options{With: dirs}, want: whole},
+		{name: "found", opts: here, want: whole},
+		{name: "elsewhere",
+			opts: analyze.Options{Local: &local.Options{Roots: []string{t.TempDir()}, DebugRoots: []string{}}},
+			want: ingest.CopiedStats{Samples: 75, Bytes: 1024, Full: 75, NoTable: 75}},
+		{name: "not looked for", opts: analyze.Options{},
+			want: ingest.CopiedStats{Samples: 75, Bytes: 1024, Full: 75, NoTable: 75}},
 	} {
 		s, err := analyze.Open(t.Context(), c.opts)
 		if err != nil {

@@ -41,15 +41,16 @@ func TestMatches(t *testing.T) {
 		a, b ID
 		want bool
 	}{
-		{"equal", New(sum), New(sum), true},
-		{"different", New(sum), New(long[1:21]), false},
-		{"short and padded", New(short), padded(short), true},
-		{"long and its first 20", New(long), Padded(sum), true},
-		{"long and exact 20", New(long), New(sum), true},
-		{"zeros at the end, exact", New(short), New(append(slices.Clone(short), 0)), false},
-		{"zeros at the end, padded", padded(short), New(append(slices.Clone(short), 0)), true},
-		{"other space", New(sum), Make(Content, sum), false},
-		{"none", ID{}, ID{}, false},
+		{name: "equal", a: New(sum), b: New(sum), want: true},
+		{name: "different", a: New(sum), b: New(long[1:21])},
+		{name: "short and padded", a: New(short), b: padded(short), want: true},
+		{name: "long and its first 20", a: New(long), b: Padded(sum), want: true},
+		{name: "long and exact 20", a: New(long), b: New(sum), want: true},
+		{name: "zeros at the end, exact", a: New(short), b: New(append(slices.Clone(short), 0))},
+		{name: "zeros at the end, padded", a: padded(short),
+			b: New(append(slices.Clone(short), 0)), want: true},
+		{name: "other space", a: New(sum), b: Make(Content, sum)},
+		{name: "none", a: ID{}, b: ID{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

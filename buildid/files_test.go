@@ -19,13 +19,13 @@ func TestDebugPaths(t *testing.T) {
 		id   ID
 		want []string
 	}{
-		{New([]byte("\xab\xcd\xef")),
-			[]string{"/usr/lib/debug/.build-id/ab/cdef.debug",
+		{id: New([]byte("\xab\xcd\xef")),
+			want: []string{"/usr/lib/debug/.build-id/ab/cdef.debug",
 				"/opt/debug/.build-id/ab/cdef.debug"}},
-		{New([]byte("\xab")), nil},
-		{ID{}, nil},
-		{Padded([]byte("\xab\xcd\xef\x00")), nil},
-		{content, nil},
+		{id: New([]byte("\xab"))},
+		{id: ID{}},
+		{id: Padded([]byte("\xab\xcd\xef\x00"))},
+		{id: content},
 	}
 	for _, tt := range tests {
 		if got := DebugPaths(tt.id, roots); !slices.Equal(got, tt.want) {
@@ -62,18 +62,21 @@ func TestFileProof(t *testing.T) {
 		same   bool
 		proves bool
 	}{
-		{"itself", base, rec, 3000, true, true},
-		{"generation unknown", with(func(p *FileProof) { p.Gen = 0 }), rec, 3000, true, true},
-		{"generation", with(func(p *FileProof) { p.Gen = 6 }), rec, 3000, false, false},
-		{"inode", with(func(p *FileProof) { p.Inode = 78 }), rec, 3000, false, false},
-		{"device", with(func(p *FileProof) { p.Dev++ }), rec, 3000, false, false},
-		{"size", with(func(p *FileProof) { p.Size++ }), rec, 3000, false, true},
-		{"written after the capture", with(func(p *FileProof) { p.MtimeNs = 3001 }), rec, 3000,
-			false, false},
-		{"renamed after the capture", with(func(p *FileProof) { p.CtimeNs = 3001 }), rec, 3000,
-			false, false},
-		{"end unknown", base, rec, 0, true, false},
-		{"record without inode", base, RecordedFile{Major: 254, Minor: 3}, 3000, true, false},
+		{name: "itself", proof: base, rec: rec, end: 3000, same: true, proves: true},
+		{name: "generation unknown", proof: with(func(p *FileProof) { p.Gen = 0 }), rec: rec,
+			end: 3000, same: true, proves: true},
+		{name: "generation", proof: with(func(p *FileProof) { p.Gen = 6 }), rec: rec, end: 3000},
+		{name: "inode", proof: with(func(p *FileProof) { p.Inode = 78 }), rec: rec, end: 3000},
+		{name: "device", proof: with(func(p *FileProof) { p.Dev++ }), rec: rec, end: 3000},
+		{name: "size", proof: with(func(p *FileProof) { p.Size++ }), rec: rec, end: 3000,
+			proves: true},
+		{name: "written after the capture", proof: with(func(p *FileProof) { p.MtimeNs = 3001 }),
+			rec: rec, end: 3000},
+		{name: "renamed after the capture", proof: with(func(p *FileProof) { p.CtimeNs = 3001 }),
+			rec: rec, end: 3000},
+		{name: "end unknown", proof: base, rec: rec, end: 0, same: true},
+		{name: "record without inode", proof: base, rec: RecordedFile{Major: 254, Minor: 3},
+			end: 3000, same: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -94,7 +97,8 @@ func TestDevice(t *testing.T) {
 	for _, tt := range []struct {
 		major, minor uint32
 		want         uint64
-	}{{8, 1, 0x801}, {0, 0x33, 0x33}, {259, 0x12345, 0x12310345}, {0x12345, 1, 0x1200000034501}} {
+	}{{major: 8, minor: 1, want: 0x801}, {major: 0, minor: 0x33, want: 0x33}, {major: 259,
+		minor: 0x12345, want: 0x12310345}, {major: 0x12345, minor: 1, want: 0x1200000034501}} {
 		if got := Device(tt.major, tt.minor); got != tt.want {
 			t.Errorf("%d:%d: got %#x, want %#x", tt.major, tt.minor, got, tt.want)
 		}

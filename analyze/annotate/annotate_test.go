@@ -150,11 +150,13 @@ func TestAnnotateCounts(t *testing.T) {
 		counts  map[int]uint64 // by offset, samples
 		outside uint64
 	}{
-		{Options{}, 8, 10000, map[int]uint64{8: 6, 0x10: 1}, 1},
-		{Options{Event: 1}, 1, 10, map[int]uint64{0x10: 1}, 0},
+		{opts: Options{}, samples: 8, weight: 10000, counts: map[int]uint64{8: 6, 0x10: 1},
+			outside: 1},
+		{opts: Options{Event: 1}, samples: 1, weight: 10, counts: map[int]uint64{0x10: 1},
+			outside: 0},
 		// A sample counts once for the function, and once for each of its places there.
-		{Options{Children: true}, 12, 11400,
-			map[int]uint64{8: 10, 0x10: 1, 0x12: 5}, 1},
+		{opts: Options{Children: true}, samples: 12, weight: 11400,
+			counts: map[int]uint64{8: 10, 0x10: 1, 0x12: 5}, outside: 1},
 	} {
 		a := New(p, loopSource(), tt.opts)
 		if len(a.Functions) != 1 {

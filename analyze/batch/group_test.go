@@ -19,17 +19,23 @@ func TestValues(t *testing.T) {
 		manifest            map[string]map[string]string
 		want, missing       []string
 	}{
-		{"captures' own", "x/perf.data", "", []string{"host", "day", "main"}, nil,
-			[]string{"h1", "2026-09-21", "unknown"}, []string{"main"}},
-		{"end of the path", "/a/b/web/h7/1.data", "{service}/{host}/{n}.data", []string{"service", "host"}, nil,
-			[]string{"web", "h7"}, nil},
-		{"path that does not match", "/a/1.dat", "{service}/{n}.data", []string{"service", "host"}, nil,
-			[]string{"unknown", "h1"}, []string{"service"}},
-		{"key with a dash", "eu-1.data", "{data-center}-{n}.data", []string{"data-center"}, nil,
-			[]string{"eu"}, nil},
-		{"dots are dots", "aXdata", "{n}.data", []string{"n"}, nil, []string{"unknown"}, []string{"n"}},
-		{"manifest first", "web/1.data", "{service}/{n}.data", []string{"service"},
-			map[string]map[string]string{"web/1.data": {"service": "shop"}}, []string{"shop"}, nil},
+		{name: "captures' own", path: "x/perf.data", keys: []string{"host", "day", "main"},
+			want: []string{"h1", "2026-09-21", "unknown"}, missing: []string{"main"}},
+		{name: "end of the path", path: "/a/b/web/h7/1.data",
+			pattern: "{service}/{host}/{n}.data", keys: []string{"service", "host"},
+			want: []string{"web", "h7"}},
+		{name: "path that does not match", path: "/a/1.dat", pattern: "{service}/{n}.data",
+			keys: []string{"service", "host"},
+			want: []string{"unknown", "h1"}, missing: []string{"service"}},
+		{name: "key with a dash", path: "eu-1.data", pattern: "{data-center}-{n}.data",
+			keys: []string{"data-center"},
+			want: []string{"eu"}},
+		{name: "dots are dots", path: "aXdata", pattern: "{n}.data", keys: []string{"n"},
+			want: []string{"unknown"}, missing: []string{"n"}},
+		{name: "manifest first", path: "web/1.data", pattern: "{service}/{n}.data",
+			keys:     []string{"service"},
+			manifest: map[string]map[string]string{"web/1.data": {"service": "shop"}},
+			want:     []string{"shop"}},
 	} {
 		g := Grouping{Keys: tt.keys, Pattern: tt.pattern, Manifest: tt.manifest}
 		if err := g.compile(); err != nil {
@@ -83,15 +89,21 @@ func TestTaskIndex(t *testing.T) {
 		index, count int
 		ok           bool
 	}{
-		{"none", nil, 0, 0, false},
-		{"Slurm from 1", map[string]string{"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "1",
-			"SLURM_ARRAY_TASK_COUNT": "5"}, 2, 5, true},
-		{"Kubernetes", map[string]string{"JOB_COMPLETION_INDEX": "4"}, 4, 0, true},
-		{"AWS Batch", map[string]string{"AWS_BATCH_JOB_ARRAY_INDEX": "0",
-			"AWS_BATCH_JOB_ARRAY_SIZE": "9"}, 0, 9, true},
-		{"Cloud Run", map[string]string{"CLOUD_RUN_TASK_INDEX": "1", "CLOUD_RUN_TASK_COUNT": "2"}, 1, 2, true},
-		{"Nomad", map[string]string{"NOMAD_ALLOC_INDEX": "7"}, 7, 0, true},
-		{"not a number", map[string]string{"JOB_COMPLETION_INDEX": "x"}, 0, 0, false},
+		{name: "none", index: 0, count: 0},
+		{name: "Slurm from 1",
+			env: map[string]string{"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "1",
+				"SLURM_ARRAY_TASK_COUNT": "5"}, index: 2, count: 5, ok: true},
+		{name: "Kubernetes", env: map[string]string{"JOB_COMPLETION_INDEX": "4"}, index: 4,
+			count: 0, ok: true},
+		{name: "AWS Batch", env: map[string]string{"AWS_BATCH_JOB_ARRAY_INDEX": "0",
+			"AWS_BATCH_JOB_ARRAY_SIZE": "9"}, index: 0, count: 9, ok: true},
+		{name: "Cloud Run",
+			env:   map[string]string{"CLOUD_RUN_TASK_INDEX": "1", "CLOUD_RUN_TASK_COUNT": "2"},
+			index: 1, count: 2, ok: true},
+		{name: "Nomad", env: map[string]string{"NOMAD_ALLOC_INDEX": "7"}, index: 7, count: 0,
+			ok: true},
+		{name: "not a number", env: map[string]string{"JOB_COMPLETION_INDEX": "x"}, index: 0,
+			count: 0},
 	} {
 		index, count, ok := TaskIndex(func(name string) string { return tt.env[name] })
 		if index != tt.index || count != tt.count || ok != tt.ok {

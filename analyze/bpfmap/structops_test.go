@@ -47,7 +47,8 @@ func TestStructOps(t *testing.T) {
 	for _, section := range []struct {
 		name string
 		vars []string
-	}{{".struct_ops.link", []string{"a_long_name_of_o", "b"}}, {".data", []string{"c"}}} {
+	}{{name: ".struct_ops.link", vars: []string{"a_long_name_of_o", "b"}}, {name: ".data",
+		vars: []string{"c"}}} {
 		words := []uint32{sectionKind | uint32(len(section.vars)), 16}
 		for i, name := range section.vars {
 			words = append(words, program.add(name, varKind, ops, 1), uint32(8*i), 8)

@@ -164,8 +164,9 @@ func TestCount(t *testing.T) {
 		name  string
 		want  string
 	}{
-		{idU64, "", "value"}, {idPair, "", "calls"}, {idPair, "bytes", "bytes"}, {idTwo, "", ""},
-		{idTwo, "b", "b"}, {idTwo, "c", ""}, {idComm, "", ""},
+		{value: idU64, want: "value"}, {value: idPair, want: "calls"}, {value: idPair,
+			name: "bytes", want: "bytes"}, {value: idTwo},
+		{value: idTwo, name: "b", want: "b"}, {value: idTwo, name: "c"}, {value: idComm},
 	} {
 		l := layout(t, idU32, tt.value)
 		f, err := l.Count(tt.name)
@@ -185,9 +186,10 @@ func TestUint(t *testing.T) {
 		big  bool
 		want uint64
 	}{
-		{Field{Size: 4}, false, 0x8001fffe}, {Field{Size: 4}, true, 0xfeff0180},
-		{Field{Size: 2, Signed: true}, false, ^uint64(1)}, {Field{Offset: 2, Size: 1}, true, 1},
-		{Field{Offset: 2, Size: 2, Signed: true}, true, 0x180},
+		{f: Field{Size: 4}, want: 0x8001fffe}, {f: Field{Size: 4}, big: true, want: 0xfeff0180},
+		{f: Field{Size: 2, Signed: true}, want: ^uint64(1)}, {f: Field{Offset: 2, Size: 1},
+			big: true, want: 1},
+		{f: Field{Offset: 2, Size: 2, Signed: true}, big: true, want: 0x180},
 	} {
 		if got := tt.f.Uint(data, tt.big); got != tt.want {
 			t.Errorf("%+v big %v: %#x, want %#x", tt.f, tt.big, got, tt.want)
@@ -228,15 +230,23 @@ func TestPlans(t *testing.T) {
 		o          PlanOptions
 		want       string
 	}{
-		{"BPF_HISTOGRAM(dist)", idInt, idU64, 64, PlanOptions{}, "bcc key/value 0"},
-		{"an array", idU32, idU64, 64, PlanOptions{}, "log2 key/value 0"},
-		{"an array of int keys of another size", idInt, idU64, 27, PlanOptions{}, "log2 key/value 0"},
-		{"BPF_HISTOGRAM with a key", idKey, idU64, 64, PlanOptions{}, "bcc slot/value 0"},
-		{"libbpf-tools", idU32, idHist, 100, PlanOptions{}, "log2 /slots 8"},
-		{"an array as value", idU32, idSlots, 1, PlanOptions{}, "log2 /value 8"},
-		{"a scale", idKey, idPair, 1, PlanOptions{Scale: &chart.Scale{Kind: chart.Linear},
-			Count: "bytes"}, "linear slot/bytes 0"},
-		{"a slot", idKey, idU64, 1, PlanOptions{Slot: "location"}, "log2 location/value 0"},
+		{name: "BPF_HISTOGRAM(dist)", key: idInt, value: idU64, entries: 64, o: PlanOptions{},
+			want: "bcc key/value 0"},
+		{name: "an array", key: idU32, value: idU64, entries: 64, o: PlanOptions{},
+			want: "log2 key/value 0"},
+		{name: "an array of int keys of another size", key: idInt, value: idU64, entries: 27,
+			o: PlanOptions{}, want: "log2 key/value 0"},
+		{name: "BPF_HISTOGRAM with a key", key: idKey, value: idU64, entries: 64,
+			o: PlanOptions{}, want: "bcc slot/value 0"},
+		{name: "libbpf-tools", key: idU32, value: idHist, entries: 100, o: PlanOptions{},
+			want: "log2 /slots 8"},
+		{name: "an array as value", key: idU32, value: idSlots, entries: 1, o: PlanOptions{},
+			want: "log2 /value 8"},
+		{name: "a scale", key: idKey, value: idPair, entries: 1,
+			o: PlanOptions{Scale: &chart.Scale{Kind: chart.Linear},
+				Count: "bytes"}, want: "linear slot/bytes 0"},
+		{name: "a slot", key: idKey, value: idU64, entries: 1, o: PlanOptions{Slot: "location"},
+			want: "log2 location/value 0"},
 	} {
 		p, err := layout(t, tt.key, tt.value).Plan(tt.o, tt.entries)
 		if err != nil {

@@ -119,14 +119,16 @@ func TestTop(t *testing.T) {
 		opts TopOptions
 		want string
 	}{
-		{TopOptions{}, "cpu-clock 111/3: loop 100 110, leaf 10 110, [x] 1 11, left 0 [faults]"},
-		{TopOptions{Cum: true},
-			"cpu-clock 111/3: loop 100 110, leaf 10 110, [x] 1 11, left 0 [faults]"},
-		{TopOptions{Options: Options{Count: true}},
-			"cpu-clock 3/3: [x] 1 2, leaf 1 2, loop 1 2, left 0 [faults]"},
-		{TopOptions{Limit: 1}, "cpu-clock 111/3: loop 100 110, left 2 [faults]"},
-		{TopOptions{Options: Options{Event: 1}}, "faults 1000/1: loop 1000 1000, left 0 [cpu-clock]"},
-		{TopOptions{Options: Options{Event: 5}}, " 0/0: left 0 [cpu-clock faults]"},
+		{opts: TopOptions{},
+			want: "cpu-clock 111/3: loop 100 110, leaf 10 110, [x] 1 11, left 0 [faults]"},
+		{opts: TopOptions{Cum: true},
+			want: "cpu-clock 111/3: loop 100 110, leaf 10 110, [x] 1 11, left 0 [faults]"},
+		{opts: TopOptions{Options: Options{Count: true}},
+			want: "cpu-clock 3/3: [x] 1 2, leaf 1 2, loop 1 2, left 0 [faults]"},
+		{opts: TopOptions{Limit: 1}, want: "cpu-clock 111/3: loop 100 110, left 2 [faults]"},
+		{opts: TopOptions{Options: Options{Event: 1}},
+			want: "faults 1000/1: loop 1000 1000, left 0 [cpu-clock]"},
+		{opts: TopOptions{Options: Options{Event: 5}}, want: " 0/0: left 0 [cpu-clock faults]"},
 	} {
 		if got := list(tt.opts); got != tt.want {
 			t.Errorf("%+v:\n got %s\nwant %s", tt.opts, got, tt.want)

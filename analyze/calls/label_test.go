@@ -37,14 +37,17 @@ func TestLookAlikes(t *testing.T) {
 		write func(*bytes.Buffer) error
 		want  []string
 	}{
-		"top": {func(w *bytes.Buffer) error { return top.WriteText(w, table.Style{}) }, []string{
-			"  n::sort<int>  (x)\n", "  n::sort<char>  (x)\n", "  n::g(int)  (x)\n",
-			"  n::g(double)  (x)\n", "  n::sort  (y.so)\n", "  n::alone  (x)\n", "  main  (x)\n",
-			"  n::A::A() [_ZN1n1AC1Ev]  (x)\n", "  n::A::A() [_ZN1n1AC2Ev]  (x)\n"}},
-		"tree": {func(w *bytes.Buffer) error { return tree.WriteText(w, table.Style{}) }, []string{
-			"n::sort<int>  (x)\n", "n::g(int)  (x)\n", "n::sort  (y.so)\n"}},
-		"peek": {func(w *bytes.Buffer) error { return peek.WriteText(w, table.Style{}) }, []string{
-			"n::g(int)  (x)\n", "n::g(double)  (x)\n", "n::sort  (x)\n", "n::sort  (y.so)\n"}},
+		"top": {write: func(w *bytes.Buffer) error { return top.WriteText(w, table.Style{}) },
+			want: []string{
+				"  n::sort<int>  (x)\n", "  n::sort<char>  (x)\n", "  n::g(int)  (x)\n",
+				"  n::g(double)  (x)\n", "  n::sort  (y.so)\n", "  n::alone  (x)\n", "  main  (x)\n",
+				"  n::A::A() [_ZN1n1AC1Ev]  (x)\n", "  n::A::A() [_ZN1n1AC2Ev]  (x)\n"}},
+		"tree": {write: func(w *bytes.Buffer) error { return tree.WriteText(w, table.Style{}) },
+			want: []string{
+				"n::sort<int>  (x)\n", "n::g(int)  (x)\n", "n::sort  (y.so)\n"}},
+		"peek": {write: func(w *bytes.Buffer) error { return peek.WriteText(w, table.Style{}) },
+			want: []string{
+				"n::g(int)  (x)\n", "n::g(double)  (x)\n", "n::sort  (x)\n", "n::sort  (y.so)\n"}},
 	} {
 		var out bytes.Buffer
 		if err := tt.write(&out); err != nil {
@@ -74,15 +77,16 @@ func TestShorten(t *testing.T) {
 	long := strings.Repeat("std::vector<", 8)
 	ends := strings.Repeat(" >", 8)
 	for _, tt := range []struct{ names, want []string }{
-		{[]string{"f<int>", "f<char>"}, []string{"f<int>", "f<char>"}},
-		{[]string{"f<" + long + "int" + ends, "f<" + long + "unsigned int" + ends},
-			[]string{"f [int]", "f [unsigned int]"}},
-		{[]string{"f<" + long + "int_a" + ends, "f<" + long + "int_b" + ends,
+		{names: []string{"f<int>", "f<char>"}, want: []string{"f<int>", "f<char>"}},
+		{names: []string{"f<" + long + "int" + ends, "f<" + long + "unsigned int" + ends},
+			want: []string{"f [int]", "f [unsigned int]"}},
+		{names: []string{"f<" + long + "int_a" + ends, "f<" + long + "int_b" + ends,
 			"f<" + long + "int" + ends},
-			[]string{"f [int_a]", "f [int_b]", "f [int]"}},
-		{[]string{long + long + "1" + long, long + long + "2" + long + "x" + long}, nil},
-		{[]string{"f<" + long + "é" + ends, "f<" + long + "è" + ends}, []string{"f [é]", "f [è]"}},
-		{[]string{"", "f<" + long}, nil},
+			want: []string{"f [int_a]", "f [int_b]", "f [int]"}},
+		{names: []string{long + long + "1" + long, long + long + "2" + long + "x" + long}},
+		{names: []string{"f<" + long + "é" + ends, "f<" + long + "è" + ends},
+			want: []string{"f [é]", "f [è]"}},
+		{names: []string{"", "f<" + long}},
 	} {
 		names := make(map[string]string)
 		for _, name := range tt.names {

@@ -61,15 +61,20 @@ func TestEqualToPprof(t *testing.T) {
 			args   []string
 		}{
 			{by: calltree.Line},
-			{calltree.Line, calltree.Filter{Focus: rx("main|entry")}, []string{"-focus=main|entry"}},
-			{calltree.Line, calltree.Filter{Ignore: rx("collatz")}, []string{"-ignore=collatz"}},
-			{calltree.Line, calltree.Filter{Hide: rx("fixed|kernel")}, []string{"-hide=fixed|kernel"}},
-			{calltree.Line, calltree.Filter{ShowFrom: rx("^main$")}, []string{"-show_from=^main$"}},
-			{calltree.Function, calltree.Filter{Hide: rx(unresolved)}, []string{"-hide=" + unresolved}},
-			{calltree.Function, calltree.Filter{Hide: rx(unresolved), Focus: rx("c")},
-				[]string{"-hide=" + unresolved, "-focus=c"}},
-			{calltree.Function, calltree.Filter{Show: rx("main|collatz|bpf_prog")},
-				[]string{"-show=main|collatz|bpf_prog"}},
+			{by: calltree.Line, filter: calltree.Filter{Focus: rx("main|entry")},
+				args: []string{"-focus=main|entry"}},
+			{by: calltree.Line, filter: calltree.Filter{Ignore: rx("collatz")},
+				args: []string{"-ignore=collatz"}},
+			{by: calltree.Line, filter: calltree.Filter{Hide: rx("fixed|kernel")},
+				args: []string{"-hide=fixed|kernel"}},
+			{by: calltree.Line, filter: calltree.Filter{ShowFrom: rx("^main$")},
+				args: []string{"-show_from=^main$"}},
+			{by: calltree.Function, filter: calltree.Filter{Hide: rx(unresolved)},
+				args: []string{"-hide=" + unresolved}},
+			{by: calltree.Function, filter: calltree.Filter{Hide: rx(unresolved), Focus: rx("c")},
+				args: []string{"-hide=" + unresolved, "-focus=c"}},
+			{by: calltree.Function, filter: calltree.Filter{Show: rx("main|collatz|bpf_prog")},
+				args: []string{"-show=main|collatz|bpf_prog"}},
 		} {
 			top := calls.NewTop(p, calls.TopOptions{Options: calls.Options{
 				Event: report.DefaultEvent(p), By: []calltree.By{tt.by}, Filter: tt.filter}})

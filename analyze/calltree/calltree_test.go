@@ -28,23 +28,34 @@ func filterCases() []filterCase {
 	rx := regexp.MustCompile
 	return []filterCase{
 		{name: "none"},
-		{"focus function", calltree.Filter{Focus: rx("f0_1")}, []string{"-focus=f0_1"}},
-		{"focus file", calltree.Filter{Focus: rx("y.c")}, []string{"-focus=y.c"}},
-		{"focus object", calltree.Filter{Focus: rx("lib/b")}, []string{"-focus=lib/b"}},
-		{"ignore", calltree.Filter{Ignore: rx("f1_[12]")}, []string{"-ignore=f1_[12]"}},
-		{"ignore object", calltree.Filter{Ignore: rx("kernel")}, []string{"-ignore=kernel"}},
-		{"hide", calltree.Filter{Hide: rx("f[01]_[012]")}, []string{"-hide=f[01]_[012]"}},
-		{"hide object", calltree.Filter{Hide: rx("/lib")}, []string{"-hide=/lib"}},
-		{"hide all", calltree.Filter{Hide: rx(".")}, []string{"-hide=."}},
-		{"show", calltree.Filter{Show: rx("_[34]")}, []string{"-show=_[34]"}},
-		{"show object", calltree.Filter{Show: rx("bin/a")}, []string{"-show=bin/a"}},
-		{"show-from", calltree.Filter{ShowFrom: rx("f2_")}, []string{"-show_from=f2_"}},
-		{"show-from object", calltree.Filter{ShowFrom: rx("/bin/a")},
-			[]string{"-show_from=/bin/a"}},
-		{"unresolved", calltree.Filter{Hide: rx(`\+0x100[1-5]`)}, []string{`-hide=\+0x100[1-5]`}},
-		{"all", calltree.Filter{Focus: rx("f0|f1"), Ignore: rx("f2_4"), Hide: rx("y.c"),
-			Show: rx("f0|f2|a"), ShowFrom: rx("f0_[0-3]")},
-			[]string{"-focus=f0|f1", "-ignore=f2_4", "-hide=y.c", "-show=f0|f2|a",
+		{name: "focus function", filter: calltree.Filter{Focus: rx("f0_1")},
+			args: []string{"-focus=f0_1"}},
+		{name: "focus file", filter: calltree.Filter{Focus: rx("y.c")},
+			args: []string{"-focus=y.c"}},
+		{name: "focus object", filter: calltree.Filter{Focus: rx("lib/b")},
+			args: []string{"-focus=lib/b"}},
+		{name: "ignore", filter: calltree.Filter{Ignore: rx("f1_[12]")},
+			args: []string{"-ignore=f1_[12]"}},
+		{name: "ignore object", filter: calltree.Filter{Ignore: rx("kernel")},
+			args: []string{"-ignore=kernel"}},
+		{name: "hide", filter: calltree.Filter{Hide: rx("f[01]_[012]")},
+			args: []string{"-hide=f[01]_[012]"}},
+		{name: "hide object", filter: calltree.Filter{Hide: rx("/lib")},
+			args: []string{"-hide=/lib"}},
+		{name: "hide all", filter: calltree.Filter{Hide: rx(".")}, args: []string{"-hide=."}},
+		{name: "show", filter: calltree.Filter{Show: rx("_[34]")}, args: []string{"-show=_[34]"}},
+		{name: "show object", filter: calltree.Filter{Show: rx("bin/a")},
+			args: []string{"-show=bin/a"}},
+		{name: "show-from", filter: calltree.Filter{ShowFrom: rx("f2_")},
+			args: []string{"-show_from=f2_"}},
+		{name: "show-from object", filter: calltree.Filter{ShowFrom: rx("/bin/a")},
+			args: []string{"-show_from=/bin/a"}},
+		{name: "unresolved", filter: calltree.Filter{Hide: rx(`\+0x100[1-5]`)},
+			args: []string{`-hide=\+0x100[1-5]`}},
+		{name: "all",
+			filter: calltree.Filter{Focus: rx("f0|f1"), Ignore: rx("f2_4"), Hide: rx("y.c"),
+				Show: rx("f0|f2|a"), ShowFrom: rx("f0_[0-3]")},
+			args: []string{"-focus=f0|f1", "-ignore=f2_4", "-hide=y.c", "-show=f0|f2|a",
 				"-show_from=f0_[0-3]"}},
 	}
 }
@@ -84,9 +95,9 @@ func TestTableAgainstPprof(t *testing.T) {
 			by         calltree.By
 			arg        string
 		}{
-			{"function", false, calltree.Function, "-functions"},
-			{"line", true, calltree.Line, "-lines"},
-			{"file", false, calltree.File, "-files"},
+			{name: "function", by: calltree.Function, arg: "-functions"},
+			{name: "line", unresolved: true, by: calltree.Line, arg: "-lines"},
+			{name: "file", by: calltree.File, arg: "-files"},
 		} {
 			p := profilebuild.Calls(seed, tt.unresolved)
 			prof := pprofrun.Profile(t, p, nil)
@@ -313,9 +324,12 @@ func TestTreePruning(t *testing.T) {
 func TestGranularities(t *testing.T) {
 	p := profilebuild.Calls(1, true)
 	for _, tt := range []struct{ by, first string }{
-		{"function", "f"}, {"object", "/lib/b"}, {"buildid", "/lib/b"}, {"comm", "c"},
-		{"pid", "pid "}, {"tid", "[no tid]"}, {"cpu", "[no cpu]"}, {"label", "comm c"},
-		{"event", "cpu-clock"}, {"comm,function", "c"}, {"line", "f"}, {"file", "y.c"},
+		{by: "function", first: "f"}, {by: "object", first: "/lib/b"}, {by: "buildid",
+			first: "/lib/b"}, {by: "comm", first: "c"},
+		{by: "pid", first: "pid "}, {by: "tid", first: "[no tid]"}, {by: "cpu", first: "[no cpu]"}, {by: "label",
+			first: "comm c"},
+		{by: "event", first: "cpu-clock"}, {by: "comm,function", first: "c"}, {by: "line",
+			first: "f"}, {by: "file", first: "y.c"},
 	} {
 		by, err := calltree.ParseBy(tt.by)
 		if err != nil {

@@ -11,13 +11,16 @@ func TestParsePattern(t *testing.T) {
 		pattern string
 		yes, no []string
 	}{
-		{"main", []string{"main"}, []string{"main.main", "domain", ""}},
-		{"bpf_prog_.*", []string{"bpf_prog_0102_x", "bpf_prog_"}, []string{"xbpf_prog_1"}},
-		{"sum_*", []string{"sum_", "sum_window", "sum_a/b"}, []string{"a_sum_"}},
-		{"a|b", []string{"a", "b", "a|b"}, []string{"ab", "ax", "xb"}},
-		{"encoding/json.*", []string{"encoding/json.Marshal"}, []string{"json.Marshal"}},
-		{"operator*", []string{"operator new", "operator["}, []string{"an operator"}},
-		{"std::vector<(int|char)>::.*", []string{"std::vector<int>::push_back"}, nil},
+		{pattern: "main", yes: []string{"main"}, no: []string{"main.main", "domain", ""}},
+		{pattern: "bpf_prog_.*", yes: []string{"bpf_prog_0102_x", "bpf_prog_"},
+			no: []string{"xbpf_prog_1"}},
+		{pattern: "sum_*", yes: []string{"sum_", "sum_window", "sum_a/b"}, no: []string{"a_sum_"}},
+		{pattern: "a|b", yes: []string{"a", "b", "a|b"}, no: []string{"ab", "ax", "xb"}},
+		{pattern: "encoding/json.*", yes: []string{"encoding/json.Marshal"},
+			no: []string{"json.Marshal"}},
+		{pattern: "operator*", yes: []string{"operator new", "operator["},
+			no: []string{"an operator"}},
+		{pattern: "std::vector<(int|char)>::.*", yes: []string{"std::vector<int>::push_back"}},
 	} {
 		p, err := ParsePattern(tt.pattern)
 		if err != nil {

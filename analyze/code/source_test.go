@@ -34,10 +34,14 @@ func TestSourceDirs(t *testing.T) {
 		line uint32
 		want string
 	}{
-		{"/srv/app/a.c", 1, "whole"}, {"/srv/app/a.c", 2, "two"}, {"/srv/app/a.c", 3, ""},
-		{"/other/a.c", 1, "end"}, {"/x/lib/b.c", 1, "b"}, {"lib/b.c", 1, "b"}, {"c.c", 1, "c"},
-		{"/srv/app/a.c", 0, ""}, {"", 1, ""}, {"/none.c", 1, ""}, {"/", 1, ""},
-		{"../secret.c", 1, ""}, {"/../../secret.c", 1, ""}, {"/x/link.c", 1, ""}, {"lib", 1, ""},
+		{file: "/srv/app/a.c", line: 1, want: "whole"}, {file: "/srv/app/a.c", line: 2,
+			want: "two"}, {file: "/srv/app/a.c", line: 3},
+		{file: "/other/a.c", line: 1, want: "end"}, {file: "/x/lib/b.c", line: 1, want: "b"}, {file: "lib/b.c",
+			line: 1, want: "b"}, {file: "c.c", line: 1, want: "c"},
+		{file: "/srv/app/a.c", line: 0}, {line: 1}, {file: "/none.c", line: 1}, {file: "/",
+			line: 1},
+		{file: "../secret.c", line: 1}, {file: "/../../secret.c", line: 1}, {file: "/x/link.c",
+			line: 1}, {file: "lib", line: 1},
 	} {
 		if got := textOf(s, tt.file, tt.line); got != tt.want {
 			t.Errorf("%s:%d is %q, want %q", tt.file, tt.line, got, tt.want)
@@ -90,16 +94,16 @@ func TestRecordedSource(t *testing.T) {
 		built      time.Time
 		want       string
 	}{
-		{"older", old, built, "second"},
-		{"younger", young, built, ""},
-		{"no time of the object", old, time.Time{}, ""},
-		{"no name of source code", key, built, ""},
-		{"a link to such a file", link, built, ""},
-		{"a directory", filepath.Join(dir, "dir.c"), built, ""},
-		{"a device", "/dev/zero", built, ""},
-		{"too large", huge, built, ""},
-		{"relative", "old.c", built, ""},
-		{"not there", filepath.Join(dir, "none.c"), built, ""},
+		{name: "older", file: old, built: built, want: "second"},
+		{name: "younger", file: young, built: built},
+		{name: "no time of the object", file: old, built: time.Time{}},
+		{name: "no name of source code", file: key, built: built},
+		{name: "a link to such a file", file: link, built: built},
+		{name: "a directory", file: filepath.Join(dir, "dir.c"), built: built},
+		{name: "a device", file: "/dev/zero", built: built},
+		{name: "too large", file: huge, built: built},
+		{name: "relative", file: "old.c", built: built},
+		{name: "not there", file: filepath.Join(dir, "none.c"), built: built},
 	} {
 		if got, _ := f.sources.line(tt.file, 2, tt.name, tt.built); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)

@@ -58,9 +58,9 @@ func TestAgainstPprof(t *testing.T) {
 			raw  bool
 			args []string
 		}{
-			{"function", calltree.Function, true, []string{"-functions"}},
-			{"line", calltree.Line, true, []string{"-lines"}},
-			{"scaled", calltree.Function, false, []string{"-functions", "-normalize"}},
+			{name: "function", by: calltree.Function, raw: true, args: []string{"-functions"}},
+			{name: "line", by: calltree.Line, raw: true, args: []string{"-lines"}},
+			{name: "scaled", by: calltree.Function, args: []string{"-functions", "-normalize"}},
 		} {
 			t.Run(fmt.Sprint(seed, " ", tt.name), func(t *testing.T) {
 				d := compare(t, inputs(base), inputs(p), Options{Raw: tt.raw,
@@ -173,7 +173,8 @@ func TestFindsChange(t *testing.T) {
 		name     string
 		function int
 		least    int // of 20 pairs
-	}{{"21 % of the samples", 0, 18}, {"11 % of the samples", 1, 14}} {
+	}{{name: "21 % of the samples", function: 0, least: 18}, {name: "11 % of the samples",
+		function: 1, least: 14}} {
 		found := 0
 		for seed := range uint64(20) {
 			rng := rand.New(rand.NewPCG(seed, 1))
@@ -208,8 +209,10 @@ func TestNoFalseAlarms(t *testing.T) {
 		jitter  float64
 		share   float64
 		uneven  bool // some functions vary much more than others
-	}{{"usual", 50_000, 0.01, 0.005, false}, {"few samples", 500, 0, 0, false},
-		{"noisy", 5_000, 0.1, 0, false}, {"uneven", 20_000, 0.02, 0.001, true}} {
+	}{{name: "usual", samples: 50_000, jitter: 0.01, share: 0.005}, {name: "few samples",
+		samples: 500, jitter: 0, share: 0},
+		{name: "noisy", samples: 5_000, jitter: 0.1, share: 0}, {name: "uneven", samples: 20_000,
+			jitter: 0.02, share: 0.001, uneven: true}} {
 		alarms := 0
 		for seed := range uint64(100) {
 			rng := rand.New(rand.NewPCG(seed, 2))
@@ -242,11 +245,12 @@ func TestGammas(t *testing.T) {
 		name      string
 		got, want float64
 	}{
-		{"digamma(1)", digamma(1), -0.5772156649}, {"digamma(4)", digamma(4), 1.2561176684},
-		{"trigamma(1)", trigamma(1), math.Pi * math.Pi / 6},
-		{"trigamma(0.5)", trigamma(0.5), math.Pi * math.Pi / 2},
-		{"inverse", trigammaInverse(trigamma(3.7)), 3.7},
-		{"inverse", trigammaInverse(trigamma(0.02)), 0.02},
+		{name: "digamma(1)", got: digamma(1), want: -0.5772156649}, {name: "digamma(4)",
+			got: digamma(4), want: 1.2561176684},
+		{name: "trigamma(1)", got: trigamma(1), want: math.Pi * math.Pi / 6},
+		{name: "trigamma(0.5)", got: trigamma(0.5), want: math.Pi * math.Pi / 2},
+		{name: "inverse", got: trigammaInverse(trigamma(3.7)), want: 3.7},
+		{name: "inverse", got: trigammaInverse(trigamma(0.02)), want: 0.02},
 	} {
 		if math.Abs(tt.got-tt.want) > 1e-8 {
 			t.Errorf("%s is %v, want %v", tt.name, tt.got, tt.want)
@@ -269,8 +273,10 @@ func TestMedian(t *testing.T) {
 	for _, tt := range []struct {
 		values         []float64
 		median, spread float64
-	}{{nil, 0, 0}, {[]float64{3}, 3, 0}, {[]float64{4, 1, 2}, 2, 0.75},
-		{[]float64{4, 1, 2, 3}, 2.5, 0.6}, {[]float64{0, 0}, 0, 0}} {
+	}{{median: 0, spread: 0}, {values: []float64{3}, median: 3, spread: 0}, {values: []float64{4, 1, 2},
+		median: 2, spread: 0.75},
+		{values: []float64{4, 1, 2, 3}, median: 2.5, spread: 0.6}, {values: []float64{0, 0},
+			median: 0, spread: 0}} {
 		if m, s := median(tt.values), spread(tt.values); m != tt.median || s != tt.spread {
 			t.Errorf("%v: %v ±%v, want %v ±%v", tt.values, m, s, tt.median, tt.spread)
 		}
@@ -422,11 +428,13 @@ func TestMainPrograms(t *testing.T) {
 		rows      int
 		status    string
 	}{
-		{"renamed", host("/bin/server", "/bin/server"), host("/bin/daemon", "/bin/daemon"), 1, ""},
-		{"busiest", host("/bin/java", "/bin/java", "/bin/node"),
-			host("/bin/node", "/bin/java", "/bin/node"), 2, ""},
-		{"gone", host("/bin/java", "/bin/java", "/bin/node"), host("/bin/node", "/bin/node"), 2,
-			StatusGone},
+		{name: "renamed", base: host("/bin/server", "/bin/server"),
+			new: host("/bin/daemon", "/bin/daemon"), rows: 1},
+		{name: "busiest", base: host("/bin/java", "/bin/java", "/bin/node"),
+			new: host("/bin/node", "/bin/java", "/bin/node"), rows: 2},
+		{name: "gone", base: host("/bin/java", "/bin/java", "/bin/node"),
+			new: host("/bin/node", "/bin/node"), rows: 2,
+			status: StatusGone},
 	} {
 		d := compare(t, inputs(tt.base), inputs(tt.new), Options{Raw: true})
 		status := ""
@@ -443,7 +451,8 @@ func TestMainPrograms(t *testing.T) {
 func TestErrors(t *testing.T) {
 	p, none := build(1), &ingest.Profile{}
 	other := profilebuild.New(ingest.Event{Name: "cycles", Unit: "count"}).Profile()
-	for _, tt := range []struct{ base, side *ingest.Profile }{{p, none}, {none, p}, {other, p}} {
+	for _, tt := range []struct{ base, side *ingest.Profile }{{base: p, side: none}, {base: none,
+		side: p}, {base: other, side: p}} {
 		if d, err := New(inputs(tt.base), inputs(tt.side), Options{}); err == nil {
 			t.Errorf("no error: %+v", d)
 		}

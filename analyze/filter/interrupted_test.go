@@ -39,15 +39,17 @@ func TestInterrupted(t *testing.T) {
 	opts := Options{Files: func(name string) []buildid.ID { return ids[name] }}
 	const first = "app(+0x401045)[0x1045] main+0x12\n"
 	for _, tt := range []struct{ name, want string }{
-		{"behind a trampoline", first + "libc.so(+0x401020)[0x2020] __restore_rt+0x0\n" +
-			"app(+0x401013)[0x1013] parse+0x0\napp(+0x401045)[0x1045] main+0x12\n"},
-		{"behind a call", first + "libc.so(+0x401008)[0x2008] raise+0x8\n" +
+		{name: "behind a trampoline",
+			want: first + "libc.so(+0x401020)[0x2020] __restore_rt+0x0\n" +
+				"app(+0x401013)[0x1013] parse+0x0\napp(+0x401045)[0x1045] main+0x12\n"},
+		{name: "behind a call", want: first + "libc.so(+0x401008)[0x2008] raise+0x8\n" +
 			"app(+0x401013)[0x1013] before+0x13\n"},
-		{"behind a frame without a name", first + "libgone.so(+0x401020)[0x2020]\n" +
+		{name: "behind a frame without a name", want: first + "libgone.so(+0x401020)[0x2020]\n" +
 			"app(+0x401013)[0x1013]\n"},
-		{"inside of a function, behind one", first + "libgone.so(+0x401020)[0x2020]\n" +
-			"app(+0x401015)[0x1015] parse+0x2\n"},
-		{"another run", first + "libgone.so(+0x401020)[0x2020]\n\nand\n" + first +
+		{name: "inside of a function, behind one",
+			want: first + "libgone.so(+0x401020)[0x2020]\n" +
+				"app(+0x401015)[0x1015] parse+0x2\n"},
+		{name: "another run", want: first + "libgone.so(+0x401020)[0x2020]\n\nand\n" + first +
 			"app(+0x401013)[0x1013] before+0x13\n"},
 	} {
 		in := tt.want

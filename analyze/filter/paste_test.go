@@ -27,106 +27,141 @@ var pasted = []struct {
 	named      uint64
 	left       []ingest.Reason
 }{
-	{"glibc, an executable at its address",
-		"# 5 cpu/fixed() [0x401212]{ main+0x5f (" + callLine + ")}\n", 1, nil},
-	{"glibc, offset in the file", "./fixed(+0x401212) [0x55d2e6b40212]{ main+0x5f (" + callLine + ")}\n",
-		1, nil},
-	{"glibc, symbol", "fixed(main+0x5f) [0x401212]{ (" + callLine + ")}\n", 1, nil},
-	{"glibc, the first is a return address, too",
-		"fixed(+0x401208) [0x401208]{ main+0x55 (/usr/include/x86_64-linux-gnu/bits/stdlib-float.h:27)}\n", 1, nil},
-	{"glibc, written to a descriptor", "./fixed(+0x401212)[0x401212]{ main+0x5f (" + callLine + ")}\n" +
-		"./fixed(main+0x5f)[0x401212]{ (" + callLine + ")}\n" +
-		"./fixed[0x401212]{ main+0x5f (" + callLine + ")}\n", 3, nil},
-	{"elements of arrays", "fixed[0x401212]\n./fixed[0x401212] = 3\n[0x401212]\n", 0, nil},
-	{"glibc, offset in no segment", "./fixed(+0x1169) [0x55d2e6b40169]\n", 0,
-		[]ingest.Reason{ingest.OutsideObject}},
-	{"glibc, no executable at its address", "/usr/lib/fixed() [0x7f9bb7e3e8e0]\n", 0,
-		[]ingest.Reason{ingest.OutsideObject}},
-	{"glibc, symbol that is not there", "fixed(gone+0x5f) [0x401212]\n", 0,
-		[]ingest.Reason{ingest.Stripped}},
-	{"glibc, behind the symbol", "fixed(main+0x999) [0x401b4c]\n", 0,
-		[]ingest.Reason{ingest.OutsideObject}},
-	{"glibc, a file that is not known", "/usr/lib/libc.so.6(+0x3e8e0) [0x7f9bb7e3e8e0]\n", 0,
-		[]ingest.Reason{ingest.NoBuildID}},
-	{"glibc, several files", "two(+0x401212) [0x401212]\n", 0, []ingest.Reason{ingest.Ambiguous}},
-	{"systemd", dumpHead + dumpList +
+	{name: "glibc, an executable at its address",
+		want: "# 5 cpu/fixed() [0x401212]{ main+0x5f (" + callLine + ")}\n", named: 1},
+	{name: "glibc, offset in the file",
+		want:  "./fixed(+0x401212) [0x55d2e6b40212]{ main+0x5f (" + callLine + ")}\n",
+		named: 1},
+	{name: "glibc, symbol", want: "fixed(main+0x5f) [0x401212]{ (" + callLine + ")}\n", named: 1},
+	{name: "glibc, the first is a return address, too",
+		want:  "fixed(+0x401208) [0x401208]{ main+0x55 (/usr/include/x86_64-linux-gnu/bits/stdlib-float.h:27)}\n",
+		named: 1},
+	{name: "glibc, written to a descriptor",
+		want: "./fixed(+0x401212)[0x401212]{ main+0x5f (" + callLine + ")}\n" +
+			"./fixed(main+0x5f)[0x401212]{ (" + callLine + ")}\n" +
+			"./fixed[0x401212]{ main+0x5f (" + callLine + ")}\n", named: 3},
+	{name: "elements of arrays", want: "fixed[0x401212]\n./fixed[0x401212] = 3\n[0x401212]\n",
+		named: 0},
+	{name: "glibc, offset in no segment", want: "./fixed(+0x1169) [0x55d2e6b40169]\n", named: 0,
+		left: []ingest.Reason{ingest.OutsideObject}},
+	{name: "glibc, no executable at its address", want: "/usr/lib/fixed() [0x7f9bb7e3e8e0]\n",
+		named: 0,
+		left:  []ingest.Reason{ingest.OutsideObject}},
+	{name: "glibc, symbol that is not there", want: "fixed(gone+0x5f) [0x401212]\n", named: 0,
+		left: []ingest.Reason{ingest.Stripped}},
+	{name: "glibc, behind the symbol", want: "fixed(main+0x999) [0x401b4c]\n", named: 0,
+		left: []ingest.Reason{ingest.OutsideObject}},
+	{name: "glibc, a file that is not known",
+		want: "/usr/lib/libc.so.6(+0x3e8e0) [0x7f9bb7e3e8e0]\n", named: 0,
+		left: []ingest.Reason{ingest.NoBuildID}},
+	{name: "glibc, several files", want: "two(+0x401212) [0x401212]\n", named: 0,
+		left: []ingest.Reason{ingest.Ambiguous}},
+	{name: "systemd", want: dumpHead + dumpList +
 		"#0  0x000000000040114e n/a (fixed + 0x114e){ " + exactPlace + "}\n" +
 		"          #1  0x0000000000401212 main (/srv/app/bin/fixed + 0x1212){ " + secondPlace + "}\n" +
 		"#2  0x00007fc768b39153 n/a (linux-vdso.so.1 + 0x153)\n" +
-		"#3  0x00007fc768b39153 n/a (libzstd.so.1 + 0x153)\n", 2,
-		[]ingest.Reason{ingest.NotIndexed, ingest.NoBuildID}},
-	{"systemd before 250", "Found module fixed with build-id: ID\n" +
-		"#0  0x000000000040114e n/a (fixed + 0x114e){ " + exactPlace + "}\n", 1, nil},
-	{"systemd, the next process", dumpHead + dumpList + dumpHead +
+		"#3  0x00007fc768b39153 n/a (libzstd.so.1 + 0x153)\n", named: 2,
+		left: []ingest.Reason{ingest.NotIndexed, ingest.NoBuildID}},
+	{name: "systemd before 250", want: "Found module fixed with build-id: ID\n" +
+		"#0  0x000000000040114e n/a (fixed + 0x114e){ " + exactPlace + "}\n", named: 1},
+	{name: "systemd, the next process", want: dumpHead + dumpList + dumpHead +
 		"#0  0x000000000040114e n/a (libgone + 0x114e)\n" + strings.Replace(dumpList, "fixed", "lib2", 1) +
-		"#0  0x000000000040114e n/a (lib2 + 0x114e){ " + exactPlace + "}\n", 1,
-		[]ingest.Reason{ingest.NoBuildID}},
-	{"systemd, no list: by name", "#0  0x000000000040114e n/a (/tmp/fixed + 0x114e){ " + exactPlace + "}\n",
-		1, nil},
-	{"systemd, two of a name", dumpList + "Module /opt/fixed with build-id " + nobodyID + "\n" +
-		"#0  0x000000000040114e n/a (fixed + 0x114e)\n", 0, []ingest.Reason{ingest.Ambiguous}},
-	{"systemd, offset in no segment", "#0  0x000000000040114e n/a (fixed + 0x40114e)\n", 0,
-		[]ingest.Reason{ingest.OutsideObject}},
-	{"kernel, file offset", faultHead + "fixed[114e,401000+1000]{ " + exactPlace + "}" + faultTail, 1, nil},
-	{"kernel, trap", "traps: fixed[9] trap invalid opcode ip:40114e sp:7ffc error:0 in " +
-		"fixed[114e,401000+1000]{ " + exactPlace + "}\n", 1, nil},
-	{"kernel, start of the mapping alone", faultHead + "fixed[401000+1000]" + faultTail, 0,
-		[]ingest.Reason{ingest.MapsNotSaved}},
-	{"kernel, another address", faultHead + "fixed[114e,501000+1000]" + faultTail, 0, nil},
-	{"kernel, an offset that does not fit", faultHead + "fixed[114f,401000+1000]" + faultTail, 0, nil},
-	{"kernel, no address", "3 in fixed[114e,401000+1000]\n", 0, nil},
-	{"Android", "11-17 A/DEBUG:       #26 pc 000000000040120d  /apex/lib64/libart.so " +
-		"(art::Invoke(art::Thread*, char const*)+568) (BuildId: ID){ main+0x5a (" + callLine + ")}\n", 1, nil},
-	{"Android, in an archive", "      #00 pc 0040114e  /data/app/base.apk!libx.so (offset 0x2d000) " +
-		"(BuildId: ID){ " + exactPlace + "}\n", 1, nil},
-	{"Android, no build ID", "#01 pc 0040114e  /vendor/bin/fixed\n", 0,
-		[]ingest.Reason{ingest.NoBuildID}},
-	{"gdb", "#1  0x00007ffff7a42bf0 in ?? () from /lib/x86_64-linux-gnu/libc.so.6\n" +
-		"#2  0x0000000000401212 in main () at fixed.c:37\n#3  0x0000555555551212 in ?? ()\n", 0,
-		[]ingest.Reason{ingest.MapsNotSaved, ingest.MapsNotSaved}},
-	{"gdb, a program at its address", "#0  0x000000000040114e in ?? (){ " + exactPlace + "}\n" +
-		"#1  0x0000000000401212 in ?? (){ " + secondPlace + "}\n" +
-		"#2  0x0000000000401212 in ?? () from /lib/libc.so.6\n", 2,
-		[]ingest.Reason{ingest.MapsNotSaved}},
-	{"gdb, behind a signal", "#0  0x00007ffff7a42bf0 in raise () from /lib/libc.so.6\n" +
-		"#1  <signal handler called>\n#2  0x000000000040114e in ?? (){ " + exactPlace + "}\n" +
-		"#3  0x0000000000401212 in ?? (){ " + secondPlace + "}\n", 2, nil},
-	{"gdb, mappings before it", "          Start Addr           End Addr       Size     Offset  Perms  objfile\n" +
-		"      0x555555554000     0x555555555000     0x1000        0x0  r--p   /srv/my app/fixed\n" +
-		"      0x555555555000     0x555555556000     0x1000     0x1000  r-xp   /srv/my app/fixed\n" +
-		"#0  0x000055555555514e in ?? (){ " + exactPlace + "}\n" +
-		"#1  0x0000555555555212 in ?? (){ " + secondPlace + "} from /srv/fixed\n" +
-		"#2  0x0000555555555212 in ?? () from /lib/other.so\n#3  0x1212 in ?? ()\n", 2,
-		[]ingest.Reason{ingest.MapsNotSaved, ingest.MapsNotSaved}},
-	{"sanitizers", "    #1 0x55d0 in f (/srv/fixed+0x40120d){ main+0x5a (" + callLine + ")}\n" +
-		"    #2 0x55d0  (/srv/fixed+0x40120d){ main+0x5a (" + callLine + ")}\n" +
-		"    #3 f <null> (fixed+0x40120d){ main+0x5a (" + callLine + ")}\n", 3, nil},
-	{"the number of a frame behind it", "(fixed+0x40120d) #0 0\n", 0, nil},
-	{"LLVM's own stacks", " #1 0x000000000040120d (/srv/fixed+0x40120d)\n" +
-		" #2 0x000000000040120d f(int) (/srv/fixed+0x40120d)\n", 0, nil},
-	{"Go", "[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x40114e{ " + exactPlace + "}]\n" +
-		"main.main()\n\t/srv/app/main.go:12 +0x1d\ncreated by main.f in goroutine 1\n" +
-		"\t/srv/app/main.go:9 +0x1d fp=0xc00008e7e0 sp=0xc00008e7d8 pc=0x40114e\n", 1, nil},
-	{"Go, a signal in C", "PC=0x40114e{ " + exactPlace + "} m=3 sigcode=1 addr=0x0\n" +
+		"#0  0x000000000040114e n/a (lib2 + 0x114e){ " + exactPlace + "}\n", named: 1,
+		left: []ingest.Reason{ingest.NoBuildID}},
+	{name: "systemd, no list: by name",
+		want:  "#0  0x000000000040114e n/a (/tmp/fixed + 0x114e){ " + exactPlace + "}\n",
+		named: 1},
+	{name: "systemd, two of a name",
+		want: dumpList + "Module /opt/fixed with build-id " + nobodyID + "\n" +
+			"#0  0x000000000040114e n/a (fixed + 0x114e)\n", named: 0,
+		left: []ingest.Reason{ingest.Ambiguous}},
+	{name: "systemd, offset in no segment",
+		want: "#0  0x000000000040114e n/a (fixed + 0x40114e)\n", named: 0,
+		left: []ingest.Reason{ingest.OutsideObject}},
+	{name: "kernel, file offset",
+		want: faultHead + "fixed[114e,401000+1000]{ " + exactPlace + "}" + faultTail, named: 1},
+	{name: "kernel, trap",
+		want: "traps: fixed[9] trap invalid opcode ip:40114e sp:7ffc error:0 in " +
+			"fixed[114e,401000+1000]{ " + exactPlace + "}\n", named: 1},
+	{name: "kernel, start of the mapping alone",
+		want: faultHead + "fixed[401000+1000]" + faultTail, named: 0,
+		left: []ingest.Reason{ingest.MapsNotSaved}},
+	{name: "kernel, another address", want: faultHead + "fixed[114e,501000+1000]" + faultTail,
+		named: 0},
+	{name: "kernel, an offset that does not fit",
+		want: faultHead + "fixed[114f,401000+1000]" + faultTail, named: 0},
+	{name: "kernel, no address", want: "3 in fixed[114e,401000+1000]\n", named: 0},
+	{name: "Android",
+		want: "11-17 A/DEBUG:       #26 pc 000000000040120d  /apex/lib64/libart.so " +
+			"(art::Invoke(art::Thread*, char const*)+568) (BuildId: ID){ main+0x5a (" + callLine + ")}\n",
+		named: 1},
+	{name: "Android, in an archive",
+		want: "      #00 pc 0040114e  /data/app/base.apk!libx.so (offset 0x2d000) " +
+			"(BuildId: ID){ " + exactPlace + "}\n", named: 1},
+	{name: "Android, no build ID", want: "#01 pc 0040114e  /vendor/bin/fixed\n", named: 0,
+		left: []ingest.Reason{ingest.NoBuildID}},
+	{name: "gdb", want: "#1  0x00007ffff7a42bf0 in ?? () from /lib/x86_64-linux-gnu/libc.so.6\n" +
+		"#2  0x0000000000401212 in main () at fixed.c:37\n#3  0x0000555555551212 in ?? ()\n",
+		named: 0,
+		left:  []ingest.Reason{ingest.MapsNotSaved, ingest.MapsNotSaved}},
+	{name: "gdb, a program at its address",
+		want: "#0  0x000000000040114e in ?? (){ " + exactPlace + "}\n" +
+			"#1  0x0000000000401212 in ?? (){ " + secondPlace + "}\n" +
+			"#2  0x0000000000401212 in ?? () from /lib/libc.so.6\n", named: 2,
+		left: []ingest.Reason{ingest.MapsNotSaved}},
+	{name: "gdb, behind a signal",
+		want: "#0  0x00007ffff7a42bf0 in raise () from /lib/libc.so.6\n" +
+			"#1  <signal handler called>\n#2  0x000000000040114e in ?? (){ " + exactPlace + "}\n" +
+			"#3  0x0000000000401212 in ?? (){ " + secondPlace + "}\n", named: 2},
+	{name: "gdb, mappings before it",
+		want: "          Start Addr           End Addr       Size     Offset  Perms  objfile\n" +
+			"      0x555555554000     0x555555555000     0x1000        0x0  r--p   /srv/my app/fixed\n" +
+			"      0x555555555000     0x555555556000     0x1000     0x1000  r-xp   /srv/my app/fixed\n" +
+			"#0  0x000055555555514e in ?? (){ " + exactPlace + "}\n" +
+			"#1  0x0000555555555212 in ?? (){ " + secondPlace + "} from /srv/fixed\n" +
+			"#2  0x0000555555555212 in ?? () from /lib/other.so\n#3  0x1212 in ?? ()\n", named: 2,
+		left: []ingest.Reason{ingest.MapsNotSaved, ingest.MapsNotSaved}},
+	{name: "sanitizers",
+		want: "    #1 0x55d0 in f (/srv/fixed+0x40120d){ main+0x5a (" + callLine + ")}\n" +
+			"    #2 0x55d0  (/srv/fixed+0x40120d){ main+0x5a (" + callLine + ")}\n" +
+			"    #3 f <null> (fixed+0x40120d){ main+0x5a (" + callLine + ")}\n", named: 3},
+	{name: "the number of a frame behind it", want: "(fixed+0x40120d) #0 0\n", named: 0},
+	{name: "LLVM's own stacks", want: " #1 0x000000000040120d (/srv/fixed+0x40120d)\n" +
+		" #2 0x000000000040120d f(int) (/srv/fixed+0x40120d)\n", named: 0},
+	{name: "Go",
+		want: "[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x40114e{ " + exactPlace + "}]\n" +
+			"main.main()\n\t/srv/app/main.go:12 +0x1d\ncreated by main.f in goroutine 1\n" +
+			"\t/srv/app/main.go:9 +0x1d fp=0xc00008e7e0 sp=0xc00008e7d8 pc=0x40114e\n", named: 1},
+	{name: "Go, a signal in C", want: "PC=0x40114e{ " + exactPlace + "} m=3 sigcode=1 addr=0x0\n" +
 		"non-Go function\n\tpc=0x401212{ " + secondPlace + "}\nnon-Go function\n\tpc=0x401136\n" +
-		"\tpc=0x401212\n", 2, []ingest.Reason{ingest.Ambiguous}},
-	{"Rust", "   1:           0x401212 - <unknown>{ " + secondPlace + "}\n" +
+		"\tpc=0x401212\n", named: 2, left: []ingest.Reason{ingest.Ambiguous}},
+	{name: "Rust", want: "   1:           0x401212 - <unknown>{ " + secondPlace + "}\n" +
 		"   2: 0x401212 - main\n             at ./src/main.rs:3:5\n" +
-		"   3:     0x55d2e6b40212 - <unknown>\n", 1, []ingest.Reason{ingest.MapsNotSaved}},
-	{"mappings of /proc before it", "00400000-00401000 r--p 00000000 08:01 77   /tmp/gone\n" +
-		"cut\n7f0000401000-7f0000402000 r-xp 00001000 08:01 77                         /srv/fixed\n" +
-		"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n" +
-		"   1:     0x7f0000401212 - <unknown>{ " + secondPlace + "}\n", 1, nil},
-	{"an oops by its release", release + " collatz+0x18/0x48{ (" + loopLine + ")}\n", 1, nil},
-	{"an oops, tainted", strings.Replace(release, "Not tainted", "Tainted: G        W  OE", 1) +
-		" collatz+0x18/0x48{ (" + loopLine + ")}\n", 1, nil},
-	{"an oops of another length", release + " collatz+0x8/0x10\n", 0, []ingest.Reason{ingest.Mismatch}},
-	{"an oops of a kernel that is not known", strings.Replace(release, "6.12.3", "6.12.4", 1) +
-		" collatz+0x18/0x48\n", 0, []ingest.Reason{ingest.NoBuildID}},
-	{"a module of it", release + " collatz+0x18/0x48 [nfs]\n", 0, []ingest.Reason{ingest.NoBuildID}},
-	{"no release", strings.Replace(release, "6.12.3", "x", 1) + " collatz+0x18/0x48\n", 0,
-		[]ingest.Reason{ingest.NoBuildID}},
-	{"cut", "./fixed(+0x401212) [0x\nfixed() [\n#0  0x1 n/a (fixed + 0x\n#00 pc \n# \n#1 0x1 in ?? (\n", 0, nil},
+		"   3:     0x55d2e6b40212 - <unknown>\n", named: 1,
+		left: []ingest.Reason{ingest.MapsNotSaved}},
+	{name: "mappings of /proc before it",
+		want: "00400000-00401000 r--p 00000000 08:01 77   /tmp/gone\n" +
+			"cut\n7f0000401000-7f0000402000 r-xp 00001000 08:01 77                         /srv/fixed\n" +
+			"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n" +
+			"   1:     0x7f0000401212 - <unknown>{ " + secondPlace + "}\n", named: 1},
+	{name: "an oops by its release", want: release + " collatz+0x18/0x48{ (" + loopLine + ")}\n",
+		named: 1},
+	{name: "an oops, tainted",
+		want: strings.Replace(release, "Not tainted", "Tainted: G        W  OE", 1) +
+			" collatz+0x18/0x48{ (" + loopLine + ")}\n", named: 1},
+	{name: "an oops of another length", want: release + " collatz+0x8/0x10\n", named: 0,
+		left: []ingest.Reason{ingest.Mismatch}},
+	{name: "an oops of a kernel that is not known",
+		want: strings.Replace(release, "6.12.3", "6.12.4", 1) +
+			" collatz+0x18/0x48\n", named: 0, left: []ingest.Reason{ingest.NoBuildID}},
+	{name: "a module of it", want: release + " collatz+0x18/0x48 [nfs]\n", named: 0,
+		left: []ingest.Reason{ingest.NoBuildID}},
+	{name: "no release",
+		want: strings.Replace(release, "6.12.3", "x", 1) + " collatz+0x18/0x48\n", named: 0,
+		left: []ingest.Reason{ingest.NoBuildID}},
+	{name: "cut",
+		want:  "./fixed(+0x401212) [0x\nfixed() [\n#0  0x1 n/a (fixed + 0x\n#00 pc \n# \n#1 0x1 in ?? (\n",
+		named: 0},
 }
 
 // files are those that a user named.

@@ -140,12 +140,15 @@ func TestScaling(t *testing.T) {
 		raw         bool
 		want        flame.Scaling
 	}{
-		{"scaled", before, after, false, flame.Scaling{Scale: 2, Total: 1e9}},
-		{"raw", before, after, true, flame.Scaling{Scale: 1, Total: 1e9, Raw: true}},
-		{"equal", before, before, true, flame.Scaling{Scale: 1, Total: 1e9}},
-		{"empty base", none, after, false, flame.Scaling{Scale: 1, Total: 5e8}},
-		{"empty new side", before, none, false, flame.Scaling{Scale: 1, Total: 1e9}},
-		{"both empty", none, none, false, flame.Scaling{Scale: 1, Total: 1}},
+		{name: "scaled", base: before, sides: after, want: flame.Scaling{Scale: 2, Total: 1e9}},
+		{name: "raw", base: before, sides: after, raw: true,
+			want: flame.Scaling{Scale: 1, Total: 1e9, Raw: true}},
+		{name: "equal", base: before, sides: before, raw: true,
+			want: flame.Scaling{Scale: 1, Total: 1e9}},
+		{name: "empty base", base: none, sides: after, want: flame.Scaling{Scale: 1, Total: 5e8}},
+		{name: "empty new side", base: before, sides: none,
+			want: flame.Scaling{Scale: 1, Total: 1e9}},
+		{name: "both empty", base: none, sides: none, want: flame.Scaling{Scale: 1, Total: 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := differential(t, side(tc.base), side(tc.sides), tc.raw)

@@ -23,8 +23,10 @@ var formats = []struct {
 	name  string
 	write func(*flame.Graph, io.Writer) error
 }{
-	{"svg", (*flame.Graph).WriteSVG}, {"folded", (*flame.Graph).WriteFolded},
-	{"speedscope.json", (*flame.Graph).WriteSpeedscope}, {"gecko.json", (*flame.Graph).WriteGecko},
+	{name: "svg", write: (*flame.Graph).WriteSVG}, {name: "folded",
+		write: (*flame.Graph).WriteFolded},
+	{name: "speedscope.json", write: (*flame.Graph).WriteSpeedscope}, {name: "gecko.json",
+		write: (*flame.Graph).WriteGecko},
 }
 
 func written(t *testing.T, p *ingest.Profile, write func(*flame.Graph, io.Writer) error) []byte {

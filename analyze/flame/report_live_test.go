@@ -35,25 +35,30 @@ func TestReportLive(t *testing.T) {
 	b := browser.OpenPage(t, html.Bytes(), ready, false)
 	address := browser.Value[string](b, "location.href")
 	for _, c := range []struct{ name, script, want string }{
-		{"the code is there", `document.querySelector("#tab-code").click();
-			document.querySelector("#panel-code .instructions td").textContent`, "<script>"},
-		{"a link marks its line", `document.querySelector("#jump").click();
-			document.querySelector("#panel-code .target").id`, "f1i0"},
-		{"the address stays", "location.href", address},
-		{"the largest first", `document.querySelector("#tab-table-0").click();
+		{name: "the code is there", script: `document.querySelector("#tab-code").click();
+			document.querySelector("#panel-code .instructions td").textContent`, want: "<script>"},
+		{name: "a link marks its line", script: `document.querySelector("#jump").click();
+			document.querySelector("#panel-code .target").id`, want: "f1i0"},
+		{name: "the address stays", script: "location.href", want: address},
+		{name: "the largest first", script: `document.querySelector("#tab-table-0").click();
 			[...document.querySelectorAll("#panel-table-0 tbody tr")].map((r) =>
 			[...r.children].map((c) => c.textContent).join("|")).join(";")`,
-			"2.50µs|3|b;1.50µs|7|" + hostile},
-		{"by name", `document.querySelectorAll("#panel-table-0 th button")[2].click();
-			document.querySelector("#panel-table-0 tbody td:nth-child(3)").textContent`, hostile},
-		{"one tab is open", `[...document.querySelectorAll("[role=tabpanel]")].filter((p) =>
-			!p.hidden).map((p) => p.id).join()`, "panel-table-0"},
-		{"names are texts", `document.querySelector("#tab-table-1").click();
+			want: "2.50µs|3|b;1.50µs|7|" + hostile},
+		{name: "by name",
+			script: `document.querySelectorAll("#panel-table-0 th button")[2].click();
+			document.querySelector("#panel-table-0 tbody td:nth-child(3)").textContent`,
+			want: hostile},
+		{name: "one tab is open",
+			script: `[...document.querySelectorAll("[role=tabpanel]")].filter((p) =>
+			!p.hidden).map((p) => p.id).join()`, want: "panel-table-0"},
+		{name: "names are texts", script: `document.querySelector("#tab-table-1").click();
 			String([...document.querySelectorAll("#panel-table-1 td")].every((c, i) =>
 			c.children.length === 0 && c.textContent.slice(0, 70) ===
-			symbolizeApp.model.tables[1].rows[i][0].slice(0, 70)))`, "true"},
-		{"no script ran", "typeof globalThis.pwned", "undefined"},
-		{"no image", `String(document.querySelectorAll("img, #panel-code script").length)`, "0"},
+			symbolizeApp.model.tables[1].rows[i][0].slice(0, 70)))`, want: "true"},
+		{name: "no script ran", script: "typeof globalThis.pwned", want: "undefined"},
+		{name: "no image",
+			script: `String(document.querySelectorAll("img, #panel-code script").length)`,
+			want:   "0"},
 	} {
 		if got := browser.Value[string](b, c.script); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

@@ -141,16 +141,16 @@ func TestDisagreement(t *testing.T) {
 		source func(uint32) (string, int)
 		want   string
 	}{
-		{"fits", fits, ""},
-		{"no file", func(uint32) (string, int) { return "", 0 }, ""},
-		{"too short", func(line uint32) (string, int) { return "x", 8 },
-			"loop.c: there is code of line 9, and the file has only 8"},
-		{"empty lines", func(line uint32) (string, int) {
+		{name: "fits", source: fits},
+		{name: "no file", source: func(uint32) (string, int) { return "", 0 }},
+		{name: "too short", source: func(line uint32) (string, int) { return "x", 8 },
+			want: "loop.c: there is code of line 9, and the file has only 8"},
+		{name: "empty lines", source: func(line uint32) (string, int) {
 			return map[uint32]string{3: "x", 9: "\t", 12: "y"}[line], 20
-		}, "loop.c: of 2 lines with code 1 are empty or comments, as line 9"},
-		{"comments", func(line uint32) (string, int) {
+		}, want: "loop.c: of 2 lines with code 1 are empty or comments, as line 9"},
+		{name: "comments", source: func(line uint32) (string, int) {
 			return map[uint32]string{3: "x", 9: "y", 12: " /* it */"}[line], 20
-		}, "inner.h: of 1 lines with code 1 are empty or comments, as line 12"},
+		}, want: "inner.h: of 1 lines with code 1 are empty or comments, as line 12"},
 	} {
 		page := write(t, annotation("loop", loop, tt.source))
 		if got := strings.Contains(page, "does not fit the line table"); got != (tt.want != "") ||

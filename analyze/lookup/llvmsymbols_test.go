@@ -60,10 +60,13 @@ func TestLLVMSymbols(t *testing.T) {
 			at         uint64
 			name, file string
 		}{
-			{0xfff, "", ""}, {0x1000, "static_one", "one.c"}, {0x100f, "static_one", "one.c"},
-			{0x1010, "last", ""}, {0x101f, "last", ""}, {0x1020, "", ""}, {0x1030, "label", "two.S"},
-			{0x103f, "label", "two.S"}, {0x1047, "object", "two.S"}, {0x1048, "", ""},
-			{0x2000, "", ""}, {0, "", ""}, {1<<64 - 1, "", ""},
+			{at: 0xfff}, {at: 0x1000, name: "static_one", file: "one.c"}, {at: 0x100f,
+				name: "static_one", file: "one.c"},
+			{at: 0x1010, name: "last"}, {at: 0x101f, name: "last"}, {at: 0x1020}, {at: 0x1030,
+				name: "label", file: "two.S"},
+			{at: 0x103f, name: "label", file: "two.S"}, {at: 0x1047, name: "object",
+				file: "two.S"}, {at: 0x1048},
+			{at: 0x2000}, {at: 0}, {at: 1<<64 - 1},
 		} {
 			got, file := "", ""
 			if i := p.find(tt.at); i >= 0 {
@@ -178,20 +181,21 @@ func TestLLVMSymbolsOfMachines(t *testing.T) {
 		file elfbuild.File
 		want []llvmSymbol
 	}{
-		{"ppc64", elfbuild.File{Class: debugelf.ELFCLASS64, BigEndian: true, Machine: debugelf.EM_PPC64,
-			Sections: []elfbuild.Section{code, {Name: ".opd", Flags: elfbuild.Data, Addr: 0x7000,
-				Data: append(opd, make([]byte, 16)...)}},
-			Symbols: []elfbuild.Symbol{
-				{Name: "0000.plt_call.x", Section: ".text", Value: 0x1000, Type: fn, Bind: local},
-				{Name: "work", Section: ".opd", Value: 0x7000, Size: 8, Type: fn}}},
-			[]llvmSymbol{{Start: 0x1000, Name: "0000.plt_call.x"}, {Start: 0x1020, Size: 8, Name: "work"}}},
-		{"thumb", elfbuild.File{Class: debugelf.ELFCLASS32, Machine: debugelf.EM_ARM,
+		{name: "ppc64",
+			file: elfbuild.File{Class: debugelf.ELFCLASS64, BigEndian: true, Machine: debugelf.EM_PPC64,
+				Sections: []elfbuild.Section{code, {Name: ".opd", Flags: elfbuild.Data, Addr: 0x7000,
+					Data: append(opd, make([]byte, 16)...)}},
+				Symbols: []elfbuild.Symbol{
+					{Name: "0000.plt_call.x", Section: ".text", Value: 0x1000, Type: fn, Bind: local},
+					{Name: "work", Section: ".opd", Value: 0x7000, Size: 8, Type: fn}}},
+			want: []llvmSymbol{{Start: 0x1000, Name: "0000.plt_call.x"}, {Start: 0x1020, Size: 8, Name: "work"}}},
+		{name: "thumb", file: elfbuild.File{Class: debugelf.ELFCLASS32, Machine: debugelf.EM_ARM,
 			Sections: []elfbuild.Section{code},
 			Symbols: []elfbuild.Symbol{
 				{Name: "$t", Section: ".text", Value: 0x1010, Bind: local},
 				{Name: "$d.7", Section: ".text", Value: 0x1018, Bind: local},
 				{Name: "work", Section: ".text", Value: 0x1011, Size: 8, Type: fn}}},
-			[]llvmSymbol{{Start: 0x1010, Size: 8, Name: "work"}}},
+			want: []llvmSymbol{{Start: 0x1010, Size: 8, Name: "work"}}},
 	} {
 		b := c.file.Bytes()
 		f, err := elf.Open("x", bytes.NewReader(b), int64(len(b)))

@@ -103,12 +103,15 @@ func TestStoredNamesUsed(t *testing.T) {
 		o    Options
 		want bool
 	}{
-		{"llvm", mark(Stored().ID), Options{Style: LLVM, Demangle: report.Full}, true},
-		{"json", mark(Stored().ID), Options{Style: JSON, Demangle: report.Full}, true},
-		{"gnu", mark(Stored().ID), Options{Style: GNU, Demangle: report.Full}, false},
-		{"simple", mark(Stored().ID), Options{Style: LLVM, Demangle: report.Simple}, false},
-		{"none", mark(Stored().ID), Options{Style: LLVM, Demangle: report.None}, false},
-		{"another revision", mark("llvm full 1"), Options{Style: LLVM, Demangle: report.Full}, false},
+		{name: "llvm", by: mark(Stored().ID), o: Options{Style: LLVM, Demangle: report.Full},
+			want: true},
+		{name: "json", by: mark(Stored().ID), o: Options{Style: JSON, Demangle: report.Full},
+			want: true},
+		{name: "gnu", by: mark(Stored().ID), o: Options{Style: GNU, Demangle: report.Full}},
+		{name: "simple", by: mark(Stored().ID), o: Options{Style: LLVM, Demangle: report.Simple}},
+		{name: "none", by: mark(Stored().ID), o: Options{Style: LLVM, Demangle: report.None}},
+		{name: "another revision", by: mark("llvm full 1"),
+			o: Options{Style: LLVM, Demangle: report.Full}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -24,27 +24,34 @@ func TestLayouts(t *testing.T) {
 		llvm   string
 		gnu    string
 	}{
-		{"inlined", &inlined, Layout{},
-			"leaf\n/src/leaf.h:2:9\nwork\té\n/src/work.cc:12:0\n\n",
-			"leaf\n/src/leaf.h:2\nwork\té\n/src/work.cc:12\n"},
-		{"inlined, addresses", &inlined, Layout{Addresses: true},
-			"0xb76\nleaf\n/src/leaf.h:2:9\nwork\té\n/src/work.cc:12:0\n\n",
-			"0x0000000000000b76\nleaf\n/src/leaf.h:2\nwork\té\n/src/work.cc:12\n"},
-		{"inlined, pretty", &inlined, Layout{Addresses: true, Pretty: true},
-			"0xb76: leaf at /src/leaf.h:2:9\n (inlined by) work\té at /src/work.cc:12:0\n\n",
-			"0x0000000000000b76: leaf at /src/leaf.h:2\n (inlined by) work\té at /src/work.cc:12\n"},
-		{"inlined, no names", &inlined, Layout{Nameless: true},
-			"/src/leaf.h:2:9\n/src/work.cc:12:0\n\n", "/src/leaf.h:2\n/src/work.cc:12\n"},
-		{"inlined, no names, pretty", &inlined, Layout{Nameless: true, Pretty: true},
-			"/src/leaf.h:2:9\n/src/work.cc:12:0\n\n",
-			"/src/leaf.h:2\n (inlined by) /src/work.cc:12\n"},
-		{"nothing, no names", &nothing, Layout{Nameless: true}, "??:0:0\n\n", "??:0\n"},
-		{"symbol", &symbol, Layout{}, "_start\n??:0:0\n\n", "_start\n??:?\n"},
-		{"lines", &lines, Layout{}, "??\na.S:3:0\n\n", "??\na.S:3\n"},
-		{"nothing", &nothing, Layout{}, "??\n??:0:0\n\n", "??\n??:0\n"},
-		{"nothing, pretty", &nothing, Layout{Addresses: true, Pretty: true},
-			"0xffffffffffffffff: ?? at ??:0:0\n\n", "0xffffffffffffffff: ?? ??:0\n"},
-		{"rubbish", &rubbish, Layout{}, "zz \"top\"\n", "??\n??:0\n"},
+		{name: "inlined", answer: &inlined, style: Layout{},
+			llvm: "leaf\n/src/leaf.h:2:9\nwork\té\n/src/work.cc:12:0\n\n",
+			gnu:  "leaf\n/src/leaf.h:2\nwork\té\n/src/work.cc:12\n"},
+		{name: "inlined, addresses", answer: &inlined, style: Layout{Addresses: true},
+			llvm: "0xb76\nleaf\n/src/leaf.h:2:9\nwork\té\n/src/work.cc:12:0\n\n",
+			gnu:  "0x0000000000000b76\nleaf\n/src/leaf.h:2\nwork\té\n/src/work.cc:12\n"},
+		{name: "inlined, pretty", answer: &inlined, style: Layout{Addresses: true, Pretty: true},
+			llvm: "0xb76: leaf at /src/leaf.h:2:9\n (inlined by) work\té at /src/work.cc:12:0\n\n",
+			gnu:  "0x0000000000000b76: leaf at /src/leaf.h:2\n (inlined by) work\té at /src/work.cc:12\n"},
+		{name: "inlined, no names", answer: &inlined, style: Layout{Nameless: true},
+			llvm: "/src/leaf.h:2:9\n/src/work.cc:12:0\n\n",
+			gnu:  "/src/leaf.h:2\n/src/work.cc:12\n"},
+		{name: "inlined, no names, pretty", answer: &inlined,
+			style: Layout{Nameless: true, Pretty: true},
+			llvm:  "/src/leaf.h:2:9\n/src/work.cc:12:0\n\n",
+			gnu:   "/src/leaf.h:2\n (inlined by) /src/work.cc:12\n"},
+		{name: "nothing, no names", answer: &nothing, style: Layout{Nameless: true},
+			llvm: "??:0:0\n\n", gnu: "??:0\n"},
+		{name: "symbol", answer: &symbol, style: Layout{}, llvm: "_start\n??:0:0\n\n",
+			gnu: "_start\n??:?\n"},
+		{name: "lines", answer: &lines, style: Layout{}, llvm: "??\na.S:3:0\n\n",
+			gnu: "??\na.S:3\n"},
+		{name: "nothing", answer: &nothing, style: Layout{}, llvm: "??\n??:0:0\n\n",
+			gnu: "??\n??:0\n"},
+		{name: "nothing, pretty", answer: &nothing, style: Layout{Addresses: true, Pretty: true},
+			llvm: "0xffffffffffffffff: ?? at ??:0:0\n\n", gnu: "0xffffffffffffffff: ?? ??:0\n"},
+		{name: "rubbish", answer: &rubbish, style: Layout{}, llvm: "zz \"top\"\n",
+			gnu: "??\n??:0\n"},
 	} {
 		if got := string(tt.style.AppendLLVM(nil, tt.answer)); got != tt.llvm {
 			t.Errorf("%s: llvm %q, want %q", tt.name, got, tt.llvm)
@@ -63,18 +70,18 @@ func TestAnswerJSON(t *testing.T) {
 		answer Answer
 		want   string
 	}{
-		{Answer{Valid: true, Address: 0xc20, Module: "mixed.debug", Frames: []Frame{{
+		{answer: Answer{Valid: true, Address: 0xc20, Module: "mixed.debug", Frames: []Frame{{
 			Function: "work_in_kernel", File: "/srv/app/src/mixed.c", Line: 50, Column: 11,
 			StartLine: 48, StartAddress: 0xc12, HasStart: true}}},
-			`{"Address":"0xc20","ModuleName":"mixed.debug","Symbol":[{"Column":11,` +
+			want: `{"Address":"0xc20","ModuleName":"mixed.debug","Symbol":[{"Column":11,` +
 				`"Discriminator":0,"FileName":"/srv/app/src/mixed.c","FunctionName":"work_in_kernel",` +
 				`"Line":50,"StartAddress":"0xc12","StartFileName":"","StartLine":48}]}`},
-		{Answer{Valid: true, Module: "m"},
-			`{"Address":"0x0","ModuleName":"m","Symbol":[{"Column":0,"Discriminator":0,` +
+		{answer: Answer{Valid: true, Module: "m"},
+			want: `{"Address":"0x0","ModuleName":"m","Symbol":[{"Column":0,"Discriminator":0,` +
 				`"FileName":"","FunctionName":"","Line":0,"StartAddress":"","StartFileName":"",` +
 				`"StartLine":0}]}`},
-		{Answer{Input: "foo", Module: "m"},
-			`{"Error":{"Message":"unable to parse arguments: foo"},"ModuleName":"m"}`},
+		{answer: Answer{Input: "foo", Module: "m"},
+			want: `{"Error":{"Message":"unable to parse arguments: foo"},"ModuleName":"m"}`},
 	} {
 		if got := string(s.AppendJSON(nil, &tt.answer)); got != tt.want {
 			t.Errorf("got  %s\nwant %s", got, tt.want)

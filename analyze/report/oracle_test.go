@@ -191,16 +191,17 @@ func TestSummaryText(t *testing.T) {
 		c    Coverage
 		want string
 	}{
-		{Coverage{Samples: 1500, Events: []EventCoverage{{"cycles", 1500, 1_000_000, "count"}},
+		{c: Coverage{Samples: 1500, Events: []EventCoverage{{"cycles", 1500, 1_000_000, "count"}},
 			Frames: 3000, Named: 99.999},
-			"samples    1,500 cycles (weight 1,000,000)\nframes     3,000, >99.99% named\n"},
-		{Coverage{}, "samples    0\nframes     0, none to be named\n"},
-		{Coverage{Lost: 1200, CutChains: 1}, "samples    0\nframes     0, none to be named\n" +
-			"losses     1,200 records lost, 1 chains cut at rubbish\n"},
-		{Coverage{Missing: []Missing{{Object: "/bin/x", BuildID: "aa", Found: "bb",
+			want: "samples    1,500 cycles (weight 1,000,000)\nframes     3,000, >99.99% named\n"},
+		{c: Coverage{}, want: "samples    0\nframes     0, none to be named\n"},
+		{c: Coverage{Lost: 1200, CutChains: 1},
+			want: "samples    0\nframes     0, none to be named\n" +
+				"losses     1,200 records lost, 1 chains cut at rubbish\n"},
+		{c: Coverage{Missing: []Missing{{Object: "/bin/x", BuildID: "aa", Found: "bb",
 			Reason: "build ID mismatch", Frames: 7,
 			Share: 50, Hint: "do this"}}},
-			"samples    0\nframes     0, none to be named\nnot named, heaviest first:\n" +
+			want: "samples    0\nframes     0, none to be named\nnot named, heaviest first:\n" +
 				"  frames%      frames  reason                 object, build ID\n" +
 				"   50.00%           7  build ID mismatch      /bin/x  aa, the file there is now bb\n" +
 				"                       do this\n"},

@@ -112,7 +112,7 @@ func TestResolveFrames(t *testing.T) {
 		opts Options
 		want []string
 	}{
-		{"symbols", Options{}, []string{
+		{name: "symbols", opts: Options{}, want: []string{
 			"_ZN4workE /src/work.cc:11:3@10 +0x0",
 			"__GI_work.cold /src/work.cc:11:3@10 +0x0",
 			"(helper /src/work.h:4:0@3) __GI_work.cold /src/work.cc:12:7@10 +0x15",
@@ -125,7 +125,7 @@ func TestResolveFrames(t *testing.T) {
 			"far /src/far.c:2:0@1 +0x10",
 			"stripped +0x0",
 		}},
-		{"dwarf", Options{Names: DWARFNames}, []string{
+		{name: "dwarf", opts: Options{Names: DWARFNames}, want: []string{
 			"_ZN4workE /src/work.cc:11:3@10 +0x0",
 			"_ZN4workE /src/work.cc:11:3@10 +0x10",
 			"(helper /src/work.h:4:0@3) _ZN4workE /src/work.cc:12:7@10 +0x25",
@@ -138,7 +138,7 @@ func TestResolveFrames(t *testing.T) {
 			"far /src/far.c:2:0@1 +0x10",
 			"stripped +0x0",
 		}},
-		{"no inlines", Options{NoInlines: true}, []string{
+		{name: "no inlines", opts: Options{NoInlines: true}, want: []string{
 			"_ZN4workE /src/work.cc:11:3@10 +0x0",
 			"__GI_work.cold /src/work.cc:11:3@10 +0x0",
 			"__GI_work.cold /src/work.cc:12:7@10 +0x15",
@@ -397,11 +397,11 @@ func TestBareNames(t *testing.T) {
 	b := symtab.NewBuilder(symtab.Options{})
 	var symbols []symtab.Func
 	for i, c := range []struct{ linkage, name, symbol string }{
-		{"", "run", "_ZN12_GLOBAL__N_13runEv"},
-		{"", "run", "_RNvC1a3run"},
-		{"_Z3runv", "run", "_Z3runv.cold"},
-		{"", "run", "__GI_run"},
-		{"", "_ZN1a3runEv", "_ZN1b3runEv"},
+		{name: "run", symbol: "_ZN12_GLOBAL__N_13runEv"},
+		{name: "run", symbol: "_RNvC1a3run"},
+		{linkage: "_Z3runv", name: "run", symbol: "_Z3runv.cold"},
+		{name: "run", symbol: "__GI_run"},
+		{name: "_ZN1a3runEv", symbol: "_ZN1b3runEv"},
 	} {
 		at := addr.Addr(0x1000 + 0x100*i)
 		b.AddFunction(&symtab.DebugFunc{

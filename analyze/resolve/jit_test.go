@@ -118,16 +118,18 @@ func TestResolveJIT(t *testing.T) {
 		object ingest.Object
 		want   string
 	}{
-		{"table and image", object(exact, false), lines},
-		{"image in the store", object(exact, true), lines},
-		{"lines and no image", object(imageless, true), missing(lines)},
-		{"nothing", object(jitID("unknown"), false), names},
-		{"nothing, and no image", object(jitID("unknown"), true), missing(names)},
-		{"probable", object(jitID("one"), true), missing(lines) + "; 0 probably " + exact.String()},
-		{"one of two", object(jitID("two"), true), missing(names)},
-		{"probable and gone", object(jitID("gone"), true), missing(names)},
-		{"no ID", object(buildid.ID{}, false), names},
-		{"ID of a file", object(id(1), false), names},
+		{name: "table and image", object: object(exact, false), want: lines},
+		{name: "image in the store", object: object(exact, true), want: lines},
+		{name: "lines and no image", object: object(imageless, true), want: missing(lines)},
+		{name: "nothing", object: object(jitID("unknown"), false), want: names},
+		{name: "nothing, and no image", object: object(jitID("unknown"), true),
+			want: missing(names)},
+		{name: "probable", object: object(jitID("one"), true),
+			want: missing(lines) + "; 0 probably " + exact.String()},
+		{name: "one of two", object: object(jitID("two"), true), want: missing(names)},
+		{name: "probable and gone", object: object(jitID("gone"), true), want: missing(names)},
+		{name: "no ID", object: object(buildid.ID{}, false), want: names},
+		{name: "ID of a file", object: object(id(1), false), want: names},
 	} {
 		p := one(c.object, 0, 9, 40)
 		resolve(t, p, o)

@@ -8,11 +8,13 @@ func TestQuantity(t *testing.T) {
 		unit string
 		want string
 	}{
-		{999, "nanoseconds", "999ns"}, {1500, "nanoseconds", "1.50us"},
-		{2_500_000, "nanoseconds", "2.50ms"},
-		{112_886_450_000, "nanoseconds", "112.89s"}, {1023, "bytes", "1023B"},
-		{1536, "bytes", "1.50kB"},
-		{3 << 30, "bytes", "3.00GB"}, {12345, "count", "12345"},
+		{v: 999, unit: "nanoseconds", want: "999ns"}, {v: 1500, unit: "nanoseconds",
+			want: "1.50us"},
+		{v: 2_500_000, unit: "nanoseconds", want: "2.50ms"},
+		{v: 112_886_450_000, unit: "nanoseconds", want: "112.89s"}, {v: 1023, unit: "bytes",
+			want: "1023B"},
+		{v: 1536, unit: "bytes", want: "1.50kB"},
+		{v: 3 << 30, unit: "bytes", want: "3.00GB"}, {v: 12345, unit: "count", want: "12345"},
 	} {
 		if got := Quantity(tt.v, tt.unit); got != tt.want {
 			t.Errorf("%d %s is %s, want %s", tt.v, tt.unit, got, tt.want)

@@ -13,12 +13,12 @@ func TestFit(t *testing.T) {
 		taken int
 		want  string
 	}{
-		{"std::vector::push_back", 0, 500, "std::vector::push_back"},
-		{"std::vector::push_back", 40, 18, "std::vector::push_back"},
-		{"std::vector::push_back", 40, 20, "std::vect…:push_back"},
-		{"std::vector::push_back", 40, 39, "std::…h_back"},
-		{"short", 10, 9, "short"},
-		{"äöüäöüäöüäöüäöü", 20, 6, "äöüäöü…üäöüäöü"},
+		{name: "std::vector::push_back", width: 0, taken: 500, want: "std::vector::push_back"},
+		{name: "std::vector::push_back", width: 40, taken: 18, want: "std::vector::push_back"},
+		{name: "std::vector::push_back", width: 40, taken: 20, want: "std::vect…:push_back"},
+		{name: "std::vector::push_back", width: 40, taken: 39, want: "std::…h_back"},
+		{name: "short", width: 10, taken: 9, want: "short"},
+		{name: "äöüäöüäöüäöüäöü", width: 20, taken: 6, want: "äöüäöü…üäöüäöü"},
 	} {
 		got := Style{Width: tt.width}.Fit(tt.name, tt.taken)
 		if got != tt.want {
@@ -35,7 +35,8 @@ func TestPaint(t *testing.T) {
 	for _, tt := range []struct {
 		part, all uint64
 		want      string
-	}{{5, 100, "\x1b[31mx\x1b[0m"}, {1, 100, "\x1b[32mx\x1b[0m"}, {1, 1000, "x"}, {0, 0, "x"}} {
+	}{{part: 5, all: 100, want: "\x1b[31mx\x1b[0m"}, {part: 1, all: 100, want: "\x1b[32mx\x1b[0m"}, {part: 1,
+		all: 1000, want: "x"}, {part: 0, all: 0, want: "x"}} {
 		if got := (Style{Color: true}).Paint(Heat(tt.part, tt.all), "x"); got != tt.want {
 			t.Errorf("%d of %d: %q, want %q", tt.part, tt.all, got, tt.want)
 		}

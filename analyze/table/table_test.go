@@ -48,10 +48,10 @@ func TestNames(t *testing.T) {
 		width int
 		want  string
 	}{
-		{0, whole}, {80, whole},
-		{55, "1234567  a_long_name_of_a_thing  0123  /usr/li…ibc.so.6\n"},
-		{40, "1234567  a_lon…_thing  0123  /usr/…c.so.6\n"},
-		{10, "1234567  a_lon…_thing  0123  /usr/…c.so.6\n"},
+		{width: 0, want: whole}, {width: 80, want: whole},
+		{width: 55, want: "1234567  a_long_name_of_a_thing  0123  /usr/li…ibc.so.6\n"},
+		{width: 40, want: "1234567  a_lon…_thing  0123  /usr/…c.so.6\n"},
+		{width: 10, want: "1234567  a_lon…_thing  0123  /usr/…c.so.6\n"},
 	} {
 		tab := New(true, false, false).Names(1, 3)
 		tab.Row("1234567", "a_long_name_of_a_thing", "0123", "/usr/lib/x86_64/libc.so.6")

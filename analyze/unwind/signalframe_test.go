@@ -30,15 +30,22 @@ func TestSignalFrames(t *testing.T) {
 		frame    map[int]uint64 // words, by bytes from the stack pointer at the restorer
 		size     int
 	}{
-		{"x86-64", elf.EM_X86_64, "x86_64", abi64, "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05",
-			map[int]uint64{120: fp, 160: stack32 + 0x400, 168: code + interrupted}, 0x3f8},
-		{"i386, rt", elf.EM_386, "x86_64", abi32, "\xb8\xad\x00\x00\x00\xcd\x80",
-			map[int]uint64{0: 14, 4: stack32 + 4 + 12, 8: stack32 + 4 + 140, 184: fp, 188: stack32 + 0x400,
-				216: code + interrupted}, 0x3fc},
-		{"i386", elf.EM_386, "x86_64", abi32, "\x58\xb8\x77\x00\x00\x00\xcd\x80",
-			map[int]uint64{0: 14, 28: fp, 32: stack32 + 0x400, 60: code + interrupted, 64: 0x23, 76: 0x2b}, 0x3fc},
-		{"arm64", elf.EM_AARCH64, "aarch64", abi64, "\x68\x11\x80\xd2\x01\x00\x00\xd4",
-			map[int]uint64{544: fp, 552: link, 560: stack32 + 0x400, 568: code + interrupted, 592: 0x46508001}, 0x400},
+		{name: "x86-64", machine: elf.EM_X86_64, arch: "x86_64", abi: abi64,
+			restorer: "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05",
+			frame:    map[int]uint64{120: fp, 160: stack32 + 0x400, 168: code + interrupted},
+			size:     0x3f8},
+		{name: "i386, rt", machine: elf.EM_386, arch: "x86_64", abi: abi32,
+			restorer: "\xb8\xad\x00\x00\x00\xcd\x80",
+			frame: map[int]uint64{0: 14, 4: stack32 + 4 + 12, 8: stack32 + 4 + 140, 184: fp, 188: stack32 + 0x400,
+				216: code + interrupted}, size: 0x3fc},
+		{name: "i386", machine: elf.EM_386, arch: "x86_64", abi: abi32,
+			restorer: "\x58\xb8\x77\x00\x00\x00\xcd\x80",
+			frame:    map[int]uint64{0: 14, 28: fp, 32: stack32 + 0x400, 60: code + interrupted, 64: 0x23, 76: 0x2b},
+			size:     0x3fc},
+		{name: "arm64", machine: elf.EM_AARCH64, arch: "aarch64", abi: abi64,
+			restorer: "\x68\x11\x80\xd2\x01\x00\x00\xd4",
+			frame:    map[int]uint64{544: fp, 552: link, 560: stack32 + 0x400, 568: code + interrupted, 592: 0x46508001},
+			size:     0x400},
 	} {
 		for _, inVDSO := range []bool{false, true} {
 			if inVDSO && c.machine == elf.EM_X86_64 {

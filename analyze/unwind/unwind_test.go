@@ -50,11 +50,12 @@ const rsp, rbp = 7, 6
 
 // program are functions that tests use by their names' offsets.
 var program = []function{
-	{0x000, 0x20, []any{0, cfi.Rule{Kind: cfi.End}}},                                                           // start
-	{0x100, 0x40, []any{0, frameRule(rsp, 8), 1, frameRule(rsp, 16, savedFP), 4, frameRule(rbp, 16, savedFP)}}, // main
-	{0x200, 0x40, []any{0, frameRule(rsp, 8), 4, frameRule(rsp, 0x28)}},                                        // leaf: 4 words
-	{0x300, 0x10, []any{0, frameRule(10, 8)}},                                                                  // CFA by r10
-	{0x500, 0x10, []any{0, frameRule(rsp, 8)}},                                                                 // noreturn call at the end
+	{start: 0x000, size: 0x20, rules: []any{0, cfi.Rule{Kind: cfi.End}}}, // start
+	{start: 0x100, size: 0x40,
+		rules: []any{0, frameRule(rsp, 8), 1, frameRule(rsp, 16, savedFP), 4, frameRule(rbp, 16, savedFP)}}, // main
+	{start: 0x200, size: 0x40, rules: []any{0, frameRule(rsp, 8), 4, frameRule(rsp, 0x28)}}, // leaf: 4 words
+	{start: 0x300, size: 0x10, rules: []any{0, frameRule(10, 8)}},                           // CFA by r10
+	{start: 0x500, size: 0x10, rules: []any{0, frameRule(rsp, 8)}},                          // noreturn call at the end
 }
 
 // signalRule is that of x86-64's restorer: all is in the ucontext at rsp.
@@ -181,40 +182,55 @@ func TestUnwind(t *testing.T) {
 		want  []string
 		end   input.StackEnd
 	}{
-		{"leaf, main, start", x86Stack(code+0x210, slot(6), 0, 1, 2, 3, 4, code+0x120, 99, 0, code+0x10),
-			false, []string{"210", "120", "10"}, input.StackComplete},
-		{"in a prologue", x86Stack(code+0x101, slot(6), 0, 77, code+0x10),
-			false, []string{"101", "10"}, input.StackComplete},
-		{"return address 0", x86Stack(code+0x200, 0, 0, 0), false, []string{"200"}, input.StackComplete},
+		{name: "leaf, main, start",
+			stack: x86Stack(code+0x210, slot(6), 0, 1, 2, 3, 4, code+0x120, 99, 0, code+0x10),
+			want:  []string{"210", "120", "10"}, end: input.StackComplete},
+		{name: "in a prologue", stack: x86Stack(code+0x101, slot(6), 0, 77, code+0x10),
+			want: []string{"101", "10"}, end: input.StackComplete},
+		{name: "return address 0", stack: x86Stack(code+0x200, 0, 0, 0), want: []string{"200"},
+			end: input.StackComplete},
 		// The call is the last instruction of its function: 0x510 is the next one's.
-		{"behind the end of a function", x86Stack(code+0x200, 0, 0, code+0x510, code+0x10), false,
-			[]string{"200", "510", "10"}, input.StackComplete},
+		{name: "behind the end of a function",
+			stack: x86Stack(code+0x200, 0, 0, code+0x510, code+0x10),
+			want:  []string{"200", "510", "10"}, end: input.StackComplete},
 		// rbp was popped already: its slot is below the stack pointer.
-		{"popped frame pointer", x86Stack(code+0x104, stack-16, 0, code+0x120, slot(5)),
-			false, []string{"104"}, input.StackElsewhere},
-		{"by another register", x86Stack(code+0x300, 0, slot(2), 1, 2, code+0x10), false,
-			[]string{"300", "10"}, input.StackComplete},
-		{"that register is unknown in a caller", x86Stack(code+0x200, 0, slot(3), code+0x305, 1, 2, code+0x10),
-			false, []string{"200", "305"}, input.StackBroken},
-		{"truncated", x86Stack(code+0x210, 0, 0, 1, 2, 3), true, []string{"210"}, input.StackTruncated},
-		{"the mapping ended", x86Stack(code+0x210, 0, 0, 1, 2, 3), false, []string{"210"},
-			input.StackElsewhere},
-		{"far away", x86Stack(code+0x104, stack+(1<<32), 0, 1, 2, 3), true, []string{"104"},
-			input.StackElsewhere},
-		{"no code", x86Stack(code+0x200, 0, 0, 0x1234), false, []string{"200"}, input.StackBroken},
-		{"not copied", x86Stack(code+0x200, 0, 0), false, nil, input.StackNotCopied},
-		{"no table", x86Stack(libAt+0x10, 0, 0, 1, code+0x120), false, []string{"lib+10"},
-			input.StackNoTable},
-		{"no table, by frame pointer", x86Stack(libAt+0x10, slot(1), 0, 1, slot(3), code+0x120, 0, code+0x10),
-			false, []string{"lib+10", "120", "10"}, input.StackComplete},
-		{"JIT, by frame pointer", x86Stack(jitAt+0x10, slot(0), 0, slot(2), jitAt+0x20, slot(4), code+0x120, 0, code+0x10),
-			false, []string{"jit+10", "jit+20", "120", "10"}, input.StackComplete},
-		{"JIT without one", x86Stack(jitAt+0x10, 5, 0, 1, 2), false, []string{"jit+10"}, input.StackBroken},
-		{"the CFA does not grow", x86Stack(code+0x104, slot(0), 0, slot(0), code+0x120, 1, 2), false,
-			[]string{"104", "120"}, input.StackBroken},
-		{"signal", x86Stack(code+0x200, 0, 0, slices.Concat([]uint64{code + 0x400}, ucontext,
-			[]uint64{0, 1, 2, 3, 4, code + 0x120, 0, code + 0x10})...), false,
-			[]string{"200", "400", "exact", "204", "120", "10"}, input.StackComplete},
+		{name: "popped frame pointer",
+			stack: x86Stack(code+0x104, stack-16, 0, code+0x120, slot(5)), want: []string{"104"},
+			end: input.StackElsewhere},
+		{name: "by another register", stack: x86Stack(code+0x300, 0, slot(2), 1, 2, code+0x10),
+			want: []string{"300", "10"}, end: input.StackComplete},
+		{name: "that register is unknown in a caller",
+			stack: x86Stack(code+0x200, 0, slot(3), code+0x305, 1, 2, code+0x10),
+			want:  []string{"200", "305"}, end: input.StackBroken},
+		{name: "truncated", stack: x86Stack(code+0x210, 0, 0, 1, 2, 3), full: true,
+			want: []string{"210"}, end: input.StackTruncated},
+		{name: "the mapping ended", stack: x86Stack(code+0x210, 0, 0, 1, 2, 3),
+			want: []string{"210"},
+			end:  input.StackElsewhere},
+		{name: "far away", stack: x86Stack(code+0x104, stack+(1<<32), 0, 1, 2, 3), full: true,
+			want: []string{"104"},
+			end:  input.StackElsewhere},
+		{name: "no code", stack: x86Stack(code+0x200, 0, 0, 0x1234), want: []string{"200"},
+			end: input.StackBroken},
+		{name: "not copied", stack: x86Stack(code+0x200, 0, 0), end: input.StackNotCopied},
+		{name: "no table", stack: x86Stack(libAt+0x10, 0, 0, 1, code+0x120),
+			want: []string{"lib+10"},
+			end:  input.StackNoTable},
+		{name: "no table, by frame pointer",
+			stack: x86Stack(libAt+0x10, slot(1), 0, 1, slot(3), code+0x120, 0, code+0x10),
+			want:  []string{"lib+10", "120", "10"}, end: input.StackComplete},
+		{name: "JIT, by frame pointer",
+			stack: x86Stack(jitAt+0x10, slot(0), 0, slot(2), jitAt+0x20, slot(4), code+0x120, 0, code+0x10),
+			want:  []string{"jit+10", "jit+20", "120", "10"}, end: input.StackComplete},
+		{name: "JIT without one", stack: x86Stack(jitAt+0x10, 5, 0, 1, 2),
+			want: []string{"jit+10"}, end: input.StackBroken},
+		{name: "the CFA does not grow",
+			stack: x86Stack(code+0x104, slot(0), 0, slot(0), code+0x120, 1, 2),
+			want:  []string{"104", "120"}, end: input.StackBroken},
+		{name: "signal",
+			stack: x86Stack(code+0x200, 0, 0, slices.Concat([]uint64{code + 0x400}, ucontext,
+				[]uint64{0, 1, 2, 3, 4, code + 0x120, 0, code + 0x10})...),
+			want: []string{"200", "400", "exact", "204", "120", "10"}, end: input.StackComplete},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.full {
@@ -246,8 +262,9 @@ func TestARM64(t *testing.T) {
 	framed := cfi.Rule{Kind: cfi.Frame, CFA: cfi.Where{How: cfi.Register, Reg: sp, Off: 16},
 		RA: cfi.Where{How: cfi.AtCFA, Off: -8}}
 	framed.Saved[0] = cfi.Where{How: cfi.AtCFA, Off: -16}
-	funcs := []function{{0x100, 0x40, []any{0, plain}}, {0x200, 0x40, []any{0, framed}},
-		{0x300, 0x40, []any{0, plain}}}
+	funcs := []function{{start: 0x100, size: 0x40, rules: []any{0, plain}}, {start: 0x200,
+		size: 0x40, rules: []any{0, framed}},
+		{start: 0x300, size: 0x40, rules: []any{0, plain}}}
 	s := &input.CopiedStack{Arch: "aarch64", ABI: abi64, Mask: 1<<33 - 1, Spaces: spaces(), Asked: 8192}
 	s.Version = s.Spaces.Process(7, 0).Version()
 	for i := range 33 {
@@ -283,7 +300,8 @@ func TestARM64(t *testing.T) {
 func TestI386(t *testing.T) {
 	r := cfi.Rule{Kind: cfi.Frame, CFA: cfi.Where{How: cfi.Register, Reg: 4, Off: 8},
 		RA: cfi.Where{How: cfi.AtCFA, Off: -4}}
-	funcs := []function{{0x100, 0x40, []any{0, r}}, {0x200, 0x40, []any{0, cfi.Rule{Kind: cfi.End}}}}
+	funcs := []function{{start: 0x100, size: 0x40, rules: []any{0, r}}, {start: 0x200, size: 0x40,
+		rules: []any{0, cfi.Rule{Kind: cfi.End}}}}
 	b := addrspace.NewBuilder()
 	b.Map(0, 7, addrspace.Mapping{Start: 0x8000000, End: 0x8010000, PgOff: 0x1000, Object: 1})
 	s := &input.CopiedStack{Arch: "x86_64", ABI: abi32, Mask: 0xff0fff, Spaces: b.Build(), Asked: 8192}

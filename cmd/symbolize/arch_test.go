@@ -54,10 +54,10 @@ func TestForeignMachines(t *testing.T) {
 		text uint64
 		nop  string // "" where annotate does not know the machine
 	}{
-		{"aarch64", false, 0xffff800080000000, "\x1f\x20\x03\xd5"},
-		{"s390x", true, 0x100000, ""},
-		{"ppc64le", false, 0xc000000000000000, ""},
-		{"armv7l", false, 0x80000000, ""},
+		{arch: "aarch64", text: 0xffff800080000000, nop: "\x1f\x20\x03\xd5"},
+		{arch: "s390x", big: true, text: 0x100000},
+		{arch: "ppc64le", text: 0xc000000000000000},
+		{arch: "armv7l", text: 0x80000000},
 	} {
 		t.Run(m.arch, func(t *testing.T) {
 			t.Chdir(t.TempDir())

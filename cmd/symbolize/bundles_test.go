@@ -19,12 +19,16 @@ func TestBundleOpenedOnce(t *testing.T) {
 		files map[string][]byte
 		want  []string // that are captures
 	}{
-		{"stacks alone", map[string][]byte{"stacks.data": l.Bundle(bundlebuild.NewHost())},
-			[]string{"stacks.data"}},
-		{"stacks and a recording", map[string][]byte{"perf.data": l.PerfData(bundlebuild.NewHost()),
-			"stacks.data": l.Bundle(bundlebuild.NewHost())}, []string{"perf.data", "stacks.data"}},
-		{"no stacks", map[string][]byte{"perf.data": l.PerfData(bundlebuild.NewHost()),
-			"capture.data": bundlebuild.NewHost().Bundle()}, []string{"perf.data"}},
+		{name: "stacks alone",
+			files: map[string][]byte{"stacks.data": l.Bundle(bundlebuild.NewHost())},
+			want:  []string{"stacks.data"}},
+		{name: "stacks and a recording",
+			files: map[string][]byte{"perf.data": l.PerfData(bundlebuild.NewHost()),
+				"stacks.data": l.Bundle(bundlebuild.NewHost())},
+			want: []string{"perf.data", "stacks.data"}},
+		{name: "no stacks",
+			files: map[string][]byte{"perf.data": l.PerfData(bundlebuild.NewHost()),
+				"capture.data": bundlebuild.NewHost().Bundle()}, want: []string{"perf.data"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()

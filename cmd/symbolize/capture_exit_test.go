@@ -20,18 +20,19 @@ func TestCaptureExit(t *testing.T) {
 		want int
 		says string
 	}{
-		{record.CommandStatus{}, exit.OK, ""},
-		{record.CommandStatus{Stopped: syscall.SIGINT}, exit.OK, ""},
-		{record.CommandStatus{Run: true}, exit.OK, ""},
-		{record.CommandStatus{Run: true, Status: 7}, 7, "status 7"},
-		{record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGSEGV}, 139, "signal 11"},
-		{record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGINT,
-			Stopped: syscall.SIGINT}, exit.Interrupted, "signal 2"},
-		{record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGTERM, TimeUp: true},
-			exit.OK, ""},
-		{record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGKILL, TimeUp: true,
-			Stopped: syscall.SIGINT}, 137, "signal 9"},
-		{record.CommandStatus{Run: true, Status: -1}, exit.Failed, "status -1"},
+		{end: record.CommandStatus{}, want: exit.OK},
+		{end: record.CommandStatus{Stopped: syscall.SIGINT}, want: exit.OK},
+		{end: record.CommandStatus{Run: true}, want: exit.OK},
+		{end: record.CommandStatus{Run: true, Status: 7}, want: 7, says: "status 7"},
+		{end: record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGSEGV}, want: 139,
+			says: "signal 11"},
+		{end: record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGINT,
+			Stopped: syscall.SIGINT}, want: exit.Interrupted, says: "signal 2"},
+		{end: record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGTERM, TimeUp: true},
+			want: exit.OK},
+		{end: record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGKILL, TimeUp: true,
+			Stopped: syscall.SIGINT}, want: 137, says: "signal 9"},
+		{end: record.CommandStatus{Run: true, Status: -1}, want: exit.Failed, says: "status -1"},
 	} {
 		err := commandError(o, &record.Summary{Command: tt.end})
 		code, text := exit.OK, ""
@@ -59,11 +60,11 @@ func TestRecordError(t *testing.T) {
 		code int // 0: as any failure
 		hint string
 	}{
-		{fmt.Errorf("%w: %w", record.ErrCommand, fs.ErrNotExist), exitNoCommand, ""},
-		{fmt.Errorf("%w: %w", record.ErrCommand, fs.ErrPermission), exitCannotRun, ""},
-		{fmt.Errorf("%w: %w", record.ErrRights, syscall.EPERM), 0, "--check"},
-		{record.ErrUnsupported, 0, "on the Linux host"},
-		{syscall.ENOSPC, 0, ""},
+		{err: fmt.Errorf("%w: %w", record.ErrCommand, fs.ErrNotExist), code: exitNoCommand},
+		{err: fmt.Errorf("%w: %w", record.ErrCommand, fs.ErrPermission), code: exitCannotRun},
+		{err: fmt.Errorf("%w: %w", record.ErrRights, syscall.EPERM), code: 0, hint: "--check"},
+		{err: record.ErrUnsupported, code: 0, hint: "on the Linux host"},
+		{err: syscall.ENOSPC, code: 0},
 	} {
 		err := recordError(tt.err)
 		var e *exit.Error

@@ -83,7 +83,7 @@ func TestLiveCaptureFileSize(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		stop bool // it is asked to end
-	}{{"while it records", false}, {"when it ends", true}} {
+	}{{name: "while it records"}, {name: "when it ends", stop: true}} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "stacks.data")
 		cmd := exec.Command(bin, "capture", "-o", path, "--stacks", "-F", "499", "--duration",
@@ -127,7 +127,8 @@ func firstLine(text string) string {
 func memoryGroup(t *testing.T, bytes int) (enter string) {
 	t.Helper()
 	for _, kind := range []struct{ root, limit string }{
-		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"}, {"/sys/fs/cgroup", "memory.max"}} {
+		{root: "/sys/fs/cgroup/memory", limit: "memory.limit_in_bytes"}, {root: "/sys/fs/cgroup",
+			limit: "memory.max"}} {
 		dir := filepath.Join(kind.root, fmt.Sprintf("symbolize-test-%d", os.Getpid()))
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
@@ -172,7 +173,7 @@ func TestLiveCaptureTempFull(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		durable bool // something was, before it got full
-	}{{"from the start", false}, {"in the middle", true}} {
+	}{{name: "from the start"}, {name: "in the middle", durable: true}} {
 		path := filepath.Join(t.TempDir(), "stacks.data")
 		if !tt.durable {
 			fill()

@@ -89,16 +89,18 @@ func TestLiveCaptureInterrupted(t *testing.T) {
 		args   []string
 		status int
 	}{
-		{syscall.SIGINT, nil, 0},
-		{syscall.SIGTERM, []string{"--duration", "1m"}, 0},
-		{nil, []string{"--", "sh", "-c", "kill -INT $PPID; exec sleep 60"}, exit.Interrupted},
-		{nil, []string{"--", "sh", "-c", "trap 'exit 0' TERM; sleep 60 >/dev/null 2>&1 & " +
-			"kill -TERM $PPID; wait"}, 0},
-		{nil, []string{"--", "sh", "-c", "exit 7"}, 7},
-		{nil, []string{"--", "sh", "-c", "kill -SEGV $$"}, exitSignal + int(syscall.SIGSEGV)},
-		{nil, []string{"--", "sh", "-c", "kill -TERM $PPID; exec sleep 60"},
-			exitSignal + int(syscall.SIGTERM)},
-		{nil, []string{"--duration", "200ms", "--", "sleep", "60"}, 0},
+		{sig: syscall.SIGINT, status: 0},
+		{sig: syscall.SIGTERM, args: []string{"--duration", "1m"}, status: 0},
+		{args: []string{"--", "sh", "-c", "kill -INT $PPID; exec sleep 60"},
+			status: exit.Interrupted},
+		{args: []string{"--", "sh", "-c", "trap 'exit 0' TERM; sleep 60 >/dev/null 2>&1 & " +
+			"kill -TERM $PPID; wait"}, status: 0},
+		{args: []string{"--", "sh", "-c", "exit 7"}, status: 7},
+		{args: []string{"--", "sh", "-c", "kill -SEGV $$"},
+			status: exitSignal + int(syscall.SIGSEGV)},
+		{args: []string{"--", "sh", "-c", "kill -TERM $PPID; exec sleep 60"},
+			status: exitSignal + int(syscall.SIGTERM)},
+		{args: []string{"--duration", "200ms", "--", "sleep", "60"}, status: 0},
 	}
 	for _, tt := range tests {
 		b, said, status := liveCapture(t, bin, tt.sig, tt.args...)
@@ -174,7 +176,8 @@ func TestLiveCaptureFullDisk(t *testing.T) {
 	})
 	roomy := t.TempDir()
 	for _, tt := range []struct{ name, dir, tmp string }{
-		{"the bundle's", small, roomy}, {"that of temporary files", roomy, small},
+		{name: "the bundle's", dir: small, tmp: roomy}, {name: "that of temporary files",
+			dir: roomy, tmp: small},
 	} {
 		const old = "of before"
 		path := filepath.Join(tt.dir, "capture.data")
@@ -221,12 +224,12 @@ func TestLiveCaptureCommand(t *testing.T) {
 		out     string
 		written bool
 	}{
-		{[]string{filepath.Join(dir, "nothing")}, exitNoCommand, "", false},
-		{[]string{"no-such-command-anywhere"}, exitNoCommand, "", false},
-		{[]string{text}, exitCannotRun, "", false},
-		{[]string{dir}, exitCannotRun, "", false},
-		{[]string{"sh", "-c", "cat; exit 3"}, 3, "input", true},
-		{[]string{"true"}, exit.OK, "", true},
+		{command: []string{filepath.Join(dir, "nothing")}, status: exitNoCommand},
+		{command: []string{"no-such-command-anywhere"}, status: exitNoCommand},
+		{command: []string{text}, status: exitCannotRun},
+		{command: []string{dir}, status: exitCannotRun},
+		{command: []string{"sh", "-c", "cat; exit 3"}, status: 3, out: "input", written: true},
+		{command: []string{"true"}, status: exit.OK, written: true},
 	} {
 		path := filepath.Join(dir, "capture.data")
 		os.Remove(path)

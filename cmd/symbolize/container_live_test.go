@@ -34,8 +34,8 @@ mkdir hostproc && mount --bind /proc hostproc && mount -t proc proc /proc
 		flags   string
 		outside bool // its frames have names
 	}{
-		{"its own numbers", "", false},
-		{"the host's /proc", "--host-proc hostproc", true},
+		{name: "its own numbers"},
+		{name: "the host's /proc", flags: "--host-proc hostproc", outside: true},
 	} {
 		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
 			run := t.TempDir()

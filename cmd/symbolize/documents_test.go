@@ -217,13 +217,13 @@ func TestMatchLines(t *testing.T) {
 		pattern, lines string
 		want           bool
 	}{
-		{"a b", "a b", true},
-		{"a b", "a", false},
-		{"a … d", "a b c d", true},
-		{"a …", "a", true},
-		{"… d", "a d e", false},
-		{"a … c … e", "a b c d d e", true},
-		{"a … c …", "b c", false},
+		{pattern: "a b", lines: "a b", want: true},
+		{pattern: "a b", lines: "a"},
+		{pattern: "a … d", lines: "a b c d", want: true},
+		{pattern: "a …", lines: "a", want: true},
+		{pattern: "… d", lines: "a d e"},
+		{pattern: "a … c … e", lines: "a b c d d e", want: true},
+		{pattern: "a … c …", lines: "b c"},
 	} {
 		if got := matchLines(strings.Fields(c.pattern), strings.Fields(c.lines)); got != c.want {
 			t.Errorf("matchLines(%q, %q) = %v", c.pattern, c.lines, got)

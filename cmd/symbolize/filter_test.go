@@ -29,9 +29,9 @@ func TestFilterFollows(t *testing.T) {
 		out.Close()
 	}()
 	for _, c := range []struct{ in, want string }{
-		{"plain\n", "plain\n"},
-		{fixedFrame + "\n", "collatz+0x18 (/srv/app/src/fixed.c:14)\n"},
-		{"two\nlines\n", "two\nlines\n"},
+		{in: "plain\n", want: "plain\n"},
+		{in: fixedFrame + "\n", want: "collatz+0x18 (/srv/app/src/fixed.c:14)\n"},
+		{in: "two\nlines\n", want: "two\nlines\n"},
 	} {
 		if _, err := io.WriteString(feed, c.in); err != nil {
 			t.Fatal(err)

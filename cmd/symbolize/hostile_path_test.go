@@ -22,18 +22,18 @@ func TestStorePathOfAnyBytes(t *testing.T) {
 		args  []string
 		code  int
 	}{
-		{path, []string{"store", "ls"}, exit.Failed},
-		{path, []string{"index", filepath.Join(fixtures, "objects")}, exit.OK},
-		{path, []string{"store", "ls"}, exit.OK},
-		{path, []string{"store", "stats"}, exit.OK},
-		{path, []string{"store", "stats", "--format", "json"}, exit.OK},
-		{path, []string{"resolve", "--format", "folded", captured}, exit.OK},
-		{path, []string{"store", "gc"}, exit.OK},
-		{path, []string{"store", "rebuild"}, exit.OK},
-		{path, []string{"store", "export", "-o", archive}, exit.OK},
-		{other, []string{"store", "import", archive}, exit.OK},
-		{path, []string{"store", "verify"}, exit.OK},
-		{other, []string{"store", "verify"}, exit.OK},
+		{store: path, args: []string{"store", "ls"}, code: exit.Failed},
+		{store: path, args: []string{"index", filepath.Join(fixtures, "objects")}, code: exit.OK},
+		{store: path, args: []string{"store", "ls"}, code: exit.OK},
+		{store: path, args: []string{"store", "stats"}, code: exit.OK},
+		{store: path, args: []string{"store", "stats", "--format", "json"}, code: exit.OK},
+		{store: path, args: []string{"resolve", "--format", "folded", captured}, code: exit.OK},
+		{store: path, args: []string{"store", "gc"}, code: exit.OK},
+		{store: path, args: []string{"store", "rebuild"}, code: exit.OK},
+		{store: path, args: []string{"store", "export", "-o", archive}, code: exit.OK},
+		{store: other, args: []string{"store", "import", archive}, code: exit.OK},
+		{store: path, args: []string{"store", "verify"}, code: exit.OK},
+		{store: other, args: []string{"store", "verify"}, code: exit.OK},
 	} {
 		env, stdout, stderr := inProcess(append([]string{"--store", tc.store}, tc.args...)...)
 		if code := Main(t.Context(), env); code != tc.code {

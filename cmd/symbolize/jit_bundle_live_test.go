@@ -20,8 +20,10 @@ func TestLiveBundledJIT(t *testing.T) {
 		list *regexp.Regexp
 		left string // files that node leaves
 	}{
-		{"--perf-basic-prof", regexp.MustCompile(`^/tmp/perf-\d+\.map$`), "/tmp/perf-*.map"},
-		{"--perf-prof", regexp.MustCompile(`/jit-\d+\.dump$`), filepath.Join(r.dir, "jit-*.dump")},
+		{flag: "--perf-basic-prof", list: regexp.MustCompile(`^/tmp/perf-\d+\.map$`),
+			left: "/tmp/perf-*.map"},
+		{flag: "--perf-prof", list: regexp.MustCompile(`/jit-\d+\.dump$`),
+			left: filepath.Join(r.dir, "jit-*.dump")},
 	} {
 		before, _ := filepath.Glob(tt.left)
 		r.run(r.self, "capture", "-q", "--stacks", "-o", "bundle.data", "--", "perf", "record", "-q", "-k", "mono",

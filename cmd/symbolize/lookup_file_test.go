@@ -125,10 +125,12 @@ func TestLookupDebugOnly(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"demo.ko.debug", module, "init_module", []string{"--section", ".init.text", "4"}},
-		{"demo.ko.debug", module, "second", []string{"--section", ".text", "0x14"}},
-		{"demo.debug", linked, "work", []string{work}},
-		{"demo.debug", linked, "work", []string{"--style", "json", work}},
+		{name: "demo.ko.debug", file: module, want: "init_module",
+			args: []string{"--section", ".init.text", "4"}},
+		{name: "demo.ko.debug", file: module, want: "second",
+			args: []string{"--section", ".text", "0x14"}},
+		{name: "demo.debug", file: linked, want: "work", args: []string{work}},
+		{name: "demo.debug", file: linked, want: "work", args: []string{"--style", "json", work}},
 	} {
 		file := filepath.Join(t.TempDir(), c.name)
 		if err := os.WriteFile(file, c.file.Bytes(), 0o666); err != nil {

@@ -24,12 +24,14 @@ func TestMapAsBpftool(t *testing.T) {
 		{name: "bare", flags: "none"}, {name: "bare_long", flags: "none"},
 		{name: "bare_cpu", flags: "none"},
 		{name: "kinds_rodata", flags: "kinds.rodata"},
-		{"kinds_data", "kinds.data", "knows no floats, and prints nothing of what follows one",
-			[]string{`"ratio": (unsupported-kind`, `"ratio": 0.5
+		{name: "kinds_data", flags: "kinds.data",
+			why: "knows no floats, and prints nothing of what follows one",
+			replace: []string{`"ratio": (unsupported-kind`, `"ratio": 0.5
                 },{
                     "hidden": 204`}},
-		{"kinds_bss", "kinds.bss", "prints the bits of bit fields, without bool and names; no floats",
-			[]string{`"a": 0x0`, `"a": 0`, `"b": 0x0`, `"b": 0`, `"c": 0x0`, `"c": 0`,
+		{name: "kinds_bss", flags: "kinds.bss",
+			why: "prints the bits of bit fields, without bool and names; no floats",
+			replace: []string{`"a": 0x0`, `"a": 0`, `"b": 0x0`, `"b": 0`, `"c": 0x0`, `"c": 0`,
 				`"d": 0x0`, `"d": 0`, `"e": 0x5`, `"e": 5`, `"f": 0x0`, `"f": 0`,
 				`"g": 0x0`, `"g": false`, `"h": 0x0`, `"h": "RED"`,
 				"(unsupported-kind", "0"}},

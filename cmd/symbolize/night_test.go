@@ -124,9 +124,9 @@ func TestNightlyJobs(t *testing.T) {
 		day, before string
 		want        int
 	}{
-		{"2026-03-01", "2026-02-28", exit.OK},
-		{"2026-03-02", "2026-03-01", exit.OK},
-		{"2026-03-03", "2026-03-02", exit.Grown},
+		{day: "2026-03-01", before: "2026-02-28", want: exit.OK},
+		{day: "2026-03-02", before: "2026-03-01", want: exit.OK},
+		{day: "2026-03-03", before: "2026-03-02", want: exit.Grown},
 	} {
 		if got := r.run(blocks[0], night.day, night.before); got != night.want {
 			t.Errorf("%s: exit status %d, want %d", night.day, got, night.want)

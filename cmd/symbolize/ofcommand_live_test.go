@@ -29,7 +29,7 @@ func TestLiveStacksOfCommand(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		all  []string
-	}{{"command", nil}, {"all", []string{"-a"}}} {
+	}{{name: "command"}, {name: "all", all: []string{"-a"}}} {
 		data := filepath.Join(dir, tt.name+".data")
 		args := []string{"capture", "-o", data, "--stacks", "-F", "499"}
 		args = append(append(args, tt.all...), "--", "sh", "-c", // a child that stays, one that works

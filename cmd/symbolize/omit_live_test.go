@@ -113,8 +113,9 @@ func TestLiveOmitIndexed(t *testing.T) {
 	for _, tt := range []struct {
 		what, store, path string
 		names             bool
-	}{{"bundle alone", empty, whole, true}, {"store beside it", full, small, true},
-		{"nothing has them", empty, small, false}} {
+	}{{what: "bundle alone", store: empty, path: whole, names: true}, {what: "store beside it",
+		store: full, path: small, names: true},
+		{what: "nothing has them", store: empty, path: small}} {
 		all, named := kernelFrames(t, bin, tt.store, tt.path)
 		t.Logf("%s: of %d samples of dd in the kernel %d have names", tt.what, all, named)
 		if all < 50 || tt.names && named*100 < all*99 || !tt.names && named > 0 {

@@ -86,10 +86,12 @@ func TestLiveRemap(t *testing.T) {
 	store := filepath.Join(dir, "store")
 	runMain(t, "index", "--quiet", "--store", store, dir)
 	for _, tt := range []struct{ name, script string }{
-		{"turns of 60 ms", "./turns AT 60 100 first.so third.so"}, // longer than from flush to flush
-		{"one short, one long", "./turns AT 20 8 first.so" + strings.Repeat(" third.so", 25)},
-		{"one short before the copy", "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do " +
-			"./turns AT 12 1 first.so" + strings.Repeat(" third.so", 8) + "; done"},
+		{name: "turns of 60 ms", script: "./turns AT 60 100 first.so third.so"}, // longer than from flush to flush
+		{name: "one short, one long",
+			script: "./turns AT 20 8 first.so" + strings.Repeat(" third.so", 25)},
+		{name: "one short before the copy",
+			script: "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do " +
+				"./turns AT 12 1 first.so" + strings.Repeat(" third.so", 8) + "; done"},
 	} {
 		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
 			out := t.TempDir()

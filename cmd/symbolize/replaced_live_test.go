@@ -153,11 +153,11 @@ func TestLiveOnePathTwoFiles(t *testing.T) {
 		name, load string
 		named      string // those with names by the build IDs of paths
 	}{
-		{"replaced", replacedBoth, "newer"},
-		{"replaced, the new one ran elsewhere", replacedUnrun, "newer"},
-		{"deleted while it ran", deletedRunning, "newer"},
-		{"container beside the host", inContainer, ""},
-		{"container alone", inContainerAlone, "newer"},
+		{name: "replaced", load: replacedBoth, named: "newer"},
+		{name: "replaced, the new one ran elsewhere", load: replacedUnrun, named: "newer"},
+		{name: "deleted while it ran", load: deletedRunning, named: "newer"},
+		{name: "container beside the host", load: inContainer},
+		{name: "container alone", load: inContainerAlone, named: "newer"},
 	} {
 		t.Run(strings.ReplaceAll(tc.name, " ", "_"), func(t *testing.T) {
 			dir := t.TempDir()

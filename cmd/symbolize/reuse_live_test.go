@@ -119,10 +119,10 @@ func TestLiveReuse(t *testing.T) {
 	store := filepath.Join(dir, "store")
 	runMain(t, "index", "--quiet", "--store", store, dir)
 	for _, tt := range []struct{ name, script, ext string }{
-		{"exec of Go", execTurns, "gobin"},
-		{"exec of C", execTurns, "bin"},
-		{"a process ID again, Go", reuseTurns, "gobin"},
-		{"a process ID again, C", reuseTurns, "bin"},
+		{name: "exec of Go", script: execTurns, ext: "gobin"},
+		{name: "exec of C", script: execTurns, ext: "bin"},
+		{name: "a process ID again, Go", script: reuseTurns, ext: "gobin"},
+		{name: "a process ID again, C", script: reuseTurns, ext: "bin"},
 	} {
 		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
 			out := t.TempDir()

@@ -223,9 +223,11 @@ func TestLiveSamplerTarget(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-p", "2147483647"}, "nothing to sample: there is no process 2147483647"},
-		{[]string{"--cgroup", dir}, "it is no directory of cgroup v2"},
-		{[]string{"--cgroup", filepath.Join(dir, "none")}, "no such file or directory"},
+		{args: []string{"-p", "2147483647"},
+			want: "nothing to sample: there is no process 2147483647"},
+		{args: []string{"--cgroup", dir}, want: "it is no directory of cgroup v2"},
+		{args: []string{"--cgroup", filepath.Join(dir, "none")},
+			want: "no such file or directory"},
 	} {
 		data := filepath.Join(dir, "stacks.data")
 		args := append([]string{"capture", "-o", data, "--stacks", "--duration", "1ms"}, c.args...)

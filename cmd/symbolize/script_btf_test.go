@@ -59,7 +59,8 @@ func cmdMapBTF(ts *testscript.TestScript, neg bool, args []string) {
 	for _, m := range []struct {
 		name       string
 		key, value uint32
-	}{{"request_latency_read", 1, 2}, {"request_latency_write", 1, 3}, {"request_latency_by_disk", 2, 2}} {
+	}{{name: "request_latency_read", key: 1, value: 2}, {name: "request_latency_write", key: 1,
+		value: 3}, {name: "request_latency_by_disk", key: 2, value: 2}} {
 		types = append(types, uint32(len(names)), kindStruct|2, 16, 13, m.key, 0, 17, m.value, 64)
 		names += "____btf_map_" + m.name + "\x00"
 	}

@@ -89,23 +89,23 @@ func TestBehindCall(t *testing.T) {
 		code string
 		want bool
 	}{
-		{"\xe8\xf7\xff\xff\xff", true},         // call to the first byte
-		{"\xe8\xf0\xff\xff\x7f", false},        // far outside
-		{"\xff\xd0", true},                     // *%rax
-		{"\x41\xff\xd4", true},                 // *%r12
-		{"\xff\x10", true},                     // *(%rax)
-		{"\xff\x14\xc0", true},                 // *(%rax,%rax,8)
-		{"\xff\x50\x08", true},                 // *8(%rax)
-		{"\xff\x54\x24\x08", true},             // *8(%rsp)
-		{"\xff\x15\x00\x00\x00\x00", true},     // *0(%rip)
-		{"\xff\x90\x00\x01\x00\x00", true},     // *256(%rax)
-		{"\xff\x14\xc5\x00\x00\x00\x00", true}, // *0(,%rax,8)
-		{"\xff\x94\x24\x00\x01\x00\x00", true}, // *256(%rsp)
-		{"\xff\xd0\x00", false},                // behind something else
-		{"\xff\x15\x00\x00", false},            // cut off
-		{"\xff\x20", false},                    // jmp *(%rax)
-		{"\xff\x94\x24\x00\x01\x00", false},    // cut off
-		{"\x00\x00\x00\x00\x00", false},        // nothing
+		{code: "\xe8\xf7\xff\xff\xff", want: true},         // call to the first byte
+		{code: "\xe8\xf0\xff\xff\x7f"},                     // far outside
+		{code: "\xff\xd0", want: true},                     // *%rax
+		{code: "\x41\xff\xd4", want: true},                 // *%r12
+		{code: "\xff\x10", want: true},                     // *(%rax)
+		{code: "\xff\x14\xc0", want: true},                 // *(%rax,%rax,8)
+		{code: "\xff\x50\x08", want: true},                 // *8(%rax)
+		{code: "\xff\x54\x24\x08", want: true},             // *8(%rsp)
+		{code: "\xff\x15\x00\x00\x00\x00", want: true},     // *0(%rip)
+		{code: "\xff\x90\x00\x01\x00\x00", want: true},     // *256(%rax)
+		{code: "\xff\x14\xc5\x00\x00\x00\x00", want: true}, // *0(,%rax,8)
+		{code: "\xff\x94\x24\x00\x01\x00\x00", want: true}, // *256(%rsp)
+		{code: "\xff\xd0\x00"},                             // behind something else
+		{code: "\xff\x15\x00\x00"},                         // cut off
+		{code: "\xff\x20"},                                 // jmp *(%rax)
+		{code: "\xff\x94\x24\x00\x01\x00"},                 // cut off
+		{code: "\x00\x00\x00\x00\x00"},                     // nothing
 	} {
 		c := &liveCode{file: []byte("\x90\x90\x90\x90\x90\x90\x90\x90" + tt.code)}
 		end := uint64(len(c.file))

@@ -23,9 +23,9 @@ func sweepStore(t *testing.T) string {
 		file string
 		args []string
 	}{
-		{"mixed", []string{tree, filepath.Join(objects, "lib")}},
-		{"mixed.debug", []string{tree}},
-		{"fixed", []string{tree, "--build-id", kernelOfMixed,
+		{file: "mixed", args: []string{tree, filepath.Join(objects, "lib")}},
+		{file: "mixed.debug", args: []string{tree}},
+		{file: "fixed", args: []string{tree, "--build-id", kernelOfMixed,
 			filepath.Join("..", "..", "fixtures", "kernel", "kallsyms")}},
 	} {
 		data, err := os.ReadFile(filepath.Join(objects, "bin", step.file))

@@ -39,10 +39,11 @@ func TestTerminal(t *testing.T) {
 		env      map[string]string
 		color    bool
 	}{
-		{"terminal", true, map[string]string{"TERM": "xterm"}, true},
-		{"NO_COLOR", true, map[string]string{"TERM": "xterm", "NO_COLOR": "1"}, false},
-		{"dumb", true, map[string]string{"TERM": "dumb"}, false},
-		{"pipe", false, map[string]string{"TERM": "xterm"}, false},
+		{name: "terminal", terminal: true, env: map[string]string{"TERM": "xterm"}, color: true},
+		{name: "NO_COLOR", terminal: true,
+			env: map[string]string{"TERM": "xterm", "NO_COLOR": "1"}},
+		{name: "dumb", terminal: true, env: map[string]string{"TERM": "dumb"}},
+		{name: "pipe", env: map[string]string{"TERM": "xterm"}},
 	} {
 		for _, command := range [][]string{{"top", path}, {"tree", path}, {"peek", "main", path},
 			{"top", "--by", "line", path}} {
@@ -97,11 +98,14 @@ func TestTablesFit(t *testing.T) {
 		width int
 		whole string
 	}{
-		{[]string{"index", "--quality", dir}, 90, "25d5bede07880a4717e27339b881f99c414460ba"},
-		{[]string{"store", "ls"}, 80, "25d5bede07880a4717e27339b881f99c414460ba"},
-		{[]string{"store", "rm", "--dry-run", "25d5bede"}, 90, "25d5bede07880a4717e27339b881f99c414460ba"},
-		{[]string{"missing", "../../fixtures/captures/mixed-buildid.data"}, 80,
-			"symbolize index /usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2\n"},
+		{args: []string{"index", "--quality", dir}, width: 90,
+			whole: "25d5bede07880a4717e27339b881f99c414460ba"},
+		{args: []string{"store", "ls"}, width: 80,
+			whole: "25d5bede07880a4717e27339b881f99c414460ba"},
+		{args: []string{"store", "rm", "--dry-run", "25d5bede"}, width: 90,
+			whole: "25d5bede07880a4717e27339b881f99c414460ba"},
+		{args: []string{"missing", "../../fixtures/captures/mixed-buildid.data"}, width: 80,
+			whole: "symbolize index /usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2\n"},
 	} {
 		for _, terminal := range []bool{true, false} {
 			env, stdout, stderr := inProcess(append([]string{"--store", store, "-q"}, tt.args...)...)

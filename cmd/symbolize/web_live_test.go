@@ -14,12 +14,13 @@ func TestLiveWeb(t *testing.T) {
 	base := startWeb(t)
 	_, noDot := exec.LookPath("dot")
 	for _, tt := range []struct{ page, ready, has string }{
-		{"ui/flamegraph", "#stack-holder", "collatz"},
-		{"ui/top", "#rows tr, tbody tr", "collatz"},
-		{"ui/peek?f=collatz", "#content", "collatz fixed.c:14"},
-		{"ui/disasm?f=collatz", "#content", "ROUTINE ======================== collatz"},
-		{"ui/source?f=collatz", "#content", "return steps;"},
-		{"ui/graph", "#graph", "collatz"},
+		{page: "ui/flamegraph", ready: "#stack-holder", has: "collatz"},
+		{page: "ui/top", ready: "#rows tr, tbody tr", has: "collatz"},
+		{page: "ui/peek?f=collatz", ready: "#content", has: "collatz fixed.c:14"},
+		{page: "ui/disasm?f=collatz", ready: "#content",
+			has: "ROUTINE ======================== collatz"},
+		{page: "ui/source?f=collatz", ready: "#content", has: "return steps;"},
+		{page: "ui/graph", ready: "#graph", has: "collatz"},
 	} {
 		t.Run(tt.page, func(t *testing.T) {
 			if tt.ready == "#graph" && noDot != nil {

@@ -63,12 +63,13 @@ func startWeb(t *testing.T) (base string) {
 func TestWeb(t *testing.T) {
 	base := startWeb(t)
 	for _, tt := range []struct{ page, want string }{
-		{"", "flamegraph"}, // redirected
-		{"ui/top", `"Name":"collatz"`},
-		{"ui/flamegraph", `"longest_below"|collatz`},
-		{"ui/peek?f=collatz", `181\.82ms.*collatz fixed.c:14`},
-		{"ui/disasm?f=collatz", `(?s)ROUTINE ======================== collatz.*imul|lea .*collatz`},
-		{"ui/source?f=collatz", `(?s)collatz.*292\.93ms.*return steps;`},
+		{want: "flamegraph"}, // redirected
+		{page: "ui/top", want: `"Name":"collatz"`},
+		{page: "ui/flamegraph", want: `"longest_below"|collatz`},
+		{page: "ui/peek?f=collatz", want: `181\.82ms.*collatz fixed.c:14`},
+		{page: "ui/disasm?f=collatz",
+			want: `(?s)ROUTINE ======================== collatz.*imul|lea .*collatz`},
+		{page: "ui/source?f=collatz", want: `(?s)collatz.*292\.93ms.*return steps;`},
 	} {
 		status, body := get(t, base+tt.page, "")
 		if status != http.StatusOK || !regexp.MustCompile(tt.want).MatchString(body) {

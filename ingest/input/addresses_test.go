@@ -27,8 +27,9 @@ func TestAddresses(t *testing.T) {
 	want := []struct {
 		kind   ingest.ObjectKind
 		offset uint64
-	}{{ingest.Module, 8}, {ingest.Kernel, 0x104}, {ingest.Unmapped, 0}, {ingest.Kernel, 0x104},
-		{ingest.JIT, 4}}
+	}{{kind: ingest.Module, offset: 8}, {kind: ingest.Kernel, offset: 0x104}, {kind: ingest.Unmapped,
+		offset: 0}, {kind: ingest.Kernel, offset: 0x104},
+		{kind: ingest.JIT, offset: 4}}
 	if len(at) != len(want) || at[1] != at[3] {
 		t.Fatalf("locations %v", at)
 	}

@@ -52,7 +52,7 @@ func BenchmarkSecondPass(b *testing.B) {
 	for _, bb := range []struct {
 		name   string
 		chains int
-	}{{"few", 2_000}, {"many", 150_000}} {
+	}{{name: "few", chains: 2_000}, {name: "many", chains: 150_000}} {
 		b.Run(bb.name, func(b *testing.B) {
 			data := serviceSamples(bb.chains, size)
 			r := bytes.NewReader(data)

@@ -438,9 +438,10 @@ func TestKeep(t *testing.T) {
 	for _, tc := range []struct {
 		keep ingest.Keep
 		want int
-	}{{ingest.Keep{}, 2}, {ingest.Keep{PID: true}, 2}, {ingest.Keep{TID: true}, 2},
-		{ingest.Keep{CPU: true},
-			4}, {ingest.Keep{TID: true, CPU: true}, 4}} {
+	}{{keep: ingest.Keep{}, want: 2}, {keep: ingest.Keep{PID: true}, want: 2}, {keep: ingest.Keep{TID: true},
+		want: 2},
+		{keep: ingest.Keep{CPU: true},
+			want: 4}, {keep: ingest.Keep{TID: true, CPU: true}, want: 4}} {
 		if p := fold(t, c.Bytes(), Options{Keep: tc.keep}); len(p.Samples) != tc.want {
 			t.Errorf("%+v: %d samples, want %d: %q", tc.keep, len(p.Samples), tc.want, dump(p))
 		}

@@ -14,20 +14,20 @@ import (
 // liveContainers are the ways to record that differ in their container or in the fields of
 // samples. OUT is the output; a shell redirects a stream. Without -e it is of the CPU's clock.
 var liveContainers = []struct{ name, flags string }{
-	{"plain", "-o OUT"},
-	{"build IDs", "--buildid-mmap -o OUT"},
-	{"clock", "-k CLOCK_MONOTONIC -o OUT"},
-	{"zstd", "-z -o OUT"},
-	{"pipe", "-o - >OUT"},
-	{"zstd pipe", "-z -o - >OUT"},
-	{"threads", "--threads -o OUT"},
-	{"threads by CPU", "--threads=core -o OUT"},
-	{"zstd threads", "-z --threads -o OUT"},
-	{"a group", "-g -e {cpu-clock,page-faults,context-switches}:S -F 1999 -o OUT"},
-	{"a group on all CPUs", "-g -a -e {cpu-clock,page-faults}:S -F 1999 -o OUT"},
-	{"a group, zstd pipe", "-g -e {cpu-clock,page-faults}:S -F 1999 -z -o - >OUT"},
-	{"tracepoints", "-g -e sched:sched_process_exec,raw_syscalls:sys_enter -o OUT"},
-	{"copied stacks", "--call-graph dwarf,4096 -e cpu-clock -F 499 -o OUT"},
+	{name: "plain", flags: "-o OUT"},
+	{name: "build IDs", flags: "--buildid-mmap -o OUT"},
+	{name: "clock", flags: "-k CLOCK_MONOTONIC -o OUT"},
+	{name: "zstd", flags: "-z -o OUT"},
+	{name: "pipe", flags: "-o - >OUT"},
+	{name: "zstd pipe", flags: "-z -o - >OUT"},
+	{name: "threads", flags: "--threads -o OUT"},
+	{name: "threads by CPU", flags: "--threads=core -o OUT"},
+	{name: "zstd threads", flags: "-z --threads -o OUT"},
+	{name: "a group", flags: "-g -e {cpu-clock,page-faults,context-switches}:S -F 1999 -o OUT"},
+	{name: "a group on all CPUs", flags: "-g -a -e {cpu-clock,page-faults}:S -F 1999 -o OUT"},
+	{name: "a group, zstd pipe", flags: "-g -e {cpu-clock,page-faults}:S -F 1999 -z -o - >OUT"},
+	{name: "tracepoints", flags: "-g -e sched:sched_process_exec,raw_syscalls:sys_enter -o OUT"},
+	{name: "copied stacks", flags: "--call-graph dwarf,4096 -e cpu-clock -F 499 -o OUT"},
 }
 
 // execs bounds the frames of a recording that may be of another object than in perf: for a

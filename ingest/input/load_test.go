@@ -142,7 +142,8 @@ func BenchmarkLoad(b *testing.B) {
 		name string
 		data []byte
 	}{
-		{"bundle", l.Bundle(bundlebuild.NewHost())}, {"perf.data", l.PerfData(bundlebuild.NewHost())},
+		{name: "bundle", data: l.Bundle(bundlebuild.NewHost())}, {name: "perf.data",
+			data: l.PerfData(bundlebuild.NewHost())},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			path := filepath.Join(b.TempDir(), "capture.data")

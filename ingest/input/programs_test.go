@@ -399,10 +399,10 @@ func TestDamagedPrograms(t *testing.T) {
 	damaged := bytes.Clone(btf)
 	damaged[12]++
 	for name, x := range map[string]struct{ info, btf []byte }{
-		"info cut off": {info[:len(info)-3], btf},
-		"BTF cut off":  {info, btf[:len(btf)-3]},
-		"BTF damaged":  {info, damaged},
-		"no BTF":       {info, nil},
+		"info cut off": {info: info[:len(info)-3], btf: btf},
+		"BTF cut off":  {info: info, btf: btf[:len(btf)-3]},
+		"BTF damaged":  {info: info, btf: damaged},
+		"no BTF":       {info: info},
 	} {
 		c := programCapture(false)
 		c.Feature(perfbuild.FeatureBPFProgInfo, x.info)

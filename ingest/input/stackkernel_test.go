@@ -65,17 +65,17 @@ func TestKernelTimes(t *testing.T) {
 		[][]byte{stackRecord(ip, "", bundlebuild.Module+0x10)},
 		[][]byte{stackRecord(ip, "", h.Text+bundlebuild.DoWork)})
 	path := timedBundle(t, h, stackDump(t), kernel, []timedCount{
-		{none, 0, "before", 0, 0},
-		{none, 0, "load A", 0, bundlebuild.LoadA},
-		{none, 0, "in A", 0, bundlebuild.SampleA},
-		{none, 0, "gone", 0, bundlebuild.UnloadA},
-		{none, 0, "in B", 0, bundlebuild.LoadB},
-		{none, 0, "lost", 0, bundle.UnknownTime},
-		{none, 1, "no module", 0, 0},
-		{none, 1, "module", 0, bundlebuild.LoadB},
-		{none, 1, "lost module", 0, bundle.UnknownTime},
-		{none, 2, "kernel", 0, 0},
-		{none, 2, "lost kernel", 0, bundle.UnknownTime},
+		{user: none, kernel: 0, comm: "before", program: 0, time: 0},
+		{user: none, kernel: 0, comm: "load A", program: 0, time: bundlebuild.LoadA},
+		{user: none, kernel: 0, comm: "in A", program: 0, time: bundlebuild.SampleA},
+		{user: none, kernel: 0, comm: "gone", program: 0, time: bundlebuild.UnloadA},
+		{user: none, kernel: 0, comm: "in B", program: 0, time: bundlebuild.LoadB},
+		{user: none, kernel: 0, comm: "lost", program: 0, time: bundle.UnknownTime},
+		{user: none, kernel: 1, comm: "no module", program: 0, time: 0},
+		{user: none, kernel: 1, comm: "module", program: 0, time: bundlebuild.LoadB},
+		{user: none, kernel: 1, comm: "lost module", program: 0, time: bundle.UnknownTime},
+		{user: none, kernel: 2, comm: "kernel", program: 0, time: 0},
+		{user: none, kernel: 2, comm: "lost kernel", program: 0, time: bundle.UnknownTime},
 	})
 	_, p := foldPath(t, path, Options{})
 	got := make(map[string]string)
@@ -116,8 +116,11 @@ func TestProgramsOfProcess(t *testing.T) {
 		[][]byte{stackRecord(ip, "", bundle.AmbiguousAddress)},
 		[][]byte{stackRecord(ip, "", bundle.GoneAddress)})
 	path := timedBundle(t, h, user, stackDump(t), []timedCount{
-		{0, none, "newest", 0, 0}, {0, none, "older", 1, 0}, {0, none, "no maps", 2, 0},
-		{1, none, "ambiguous", 0, 0}, {2, none, "gone", 0, 0}})
+		{user: 0, kernel: none, comm: "newest", program: 0, time: 0}, {user: 0, kernel: none,
+			comm: "older", program: 1, time: 0}, {user: 0, kernel: none, comm: "no maps",
+			program: 2, time: 0},
+		{user: 1, kernel: none, comm: "ambiguous", program: 0, time: 0}, {user: 2, kernel: none,
+			comm: "gone", program: 0, time: 0}})
 	_, p := foldPath(t, path, Options{})
 	var got []string
 	for _, s := range p.Samples {

@@ -16,9 +16,10 @@ func TestTraces(t *testing.T) {
 		big     bool
 		want    string
 	}{
-		{"nothing else", 0, 1, false, "5 KiB of Intel PT trace"},
-		{"beside samples", 3, 3, true, "5 KiB of ARM CoreSight ETM trace"},
-		{"a new type", 0, 99, true, "5 KiB of type 99 trace"},
+		{name: "nothing else", samples: 0, kind: 1, want: "5 KiB of Intel PT trace"},
+		{name: "beside samples", samples: 3, kind: 3, big: true,
+			want: "5 KiB of ARM CoreSight ETM trace"},
+		{name: "a new type", samples: 0, kind: 99, big: true, want: "5 KiB of type 99 trace"},
 	} {
 		b := perfbuild.NewOrder(tt.big)
 		b.AuxtraceInfo(tt.kind)

@@ -103,11 +103,11 @@ func TestFileOfPath(t *testing.T) {
 		change func(f *procmaps.File)
 		want   bool
 	}{
-		{"the file", func(*procmaps.File) {}, true},
-		{"of another number", func(f *procmaps.File) { f.Inode++ }, false},
-		{"of another device", func(f *procmaps.File) { f.Minor++ }, false},
-		{"of another device", func(f *procmaps.File) { f.Major++ }, false},
-		{"a deleted one", func(f *procmaps.File) { f.Path += " (deleted)" }, false},
+		{what: "the file", change: func(*procmaps.File) {}, want: true},
+		{what: "of another number", change: func(f *procmaps.File) { f.Inode++ }},
+		{what: "of another device", change: func(f *procmaps.File) { f.Minor++ }},
+		{what: "of another device", change: func(f *procmaps.File) { f.Major++ }},
+		{what: "a deleted one", change: func(f *procmaps.File) { f.Path += " (deleted)" }},
 	} {
 		f := same
 		c.change(&f)

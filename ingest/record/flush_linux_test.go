@@ -83,7 +83,8 @@ func TestProgramsCut(t *testing.T) {
 	p := x.programs
 	p.load(3, bpf.Tag{3, 1})
 	p.load(9, bpf.Tag{9, 1}) // gone
-	for n, want := range []struct{ part, next int }{{1, 1}, {1, 0}, {0, 0}} {
+	for n, want := range []struct{ part, next int }{{part: 1, next: 1}, {part: 1, next: 0}, {part: 0,
+		next: 0}} {
 		part, err := p.cut(true)
 		if err != nil {
 			t.Fatal(err)

@@ -26,9 +26,11 @@ func TestSettled(t *testing.T) {
 	c.Add(95, 0x5000, 0x200)
 	c.Settled(60, 65)
 	for _, tt := range []struct{ pc, time, want uint64 }{
-		{0x5010, 49, 10}, {0x777, 49, 0}, {0x5010, 64, sampler.UnknownTime}, {0x5010, 65, 65},
-		{0x777, 69, 65}, {0x777, 70, sampler.UnknownTime}, {0x5010, 95, 95},
-		{0x20010, 65, sampler.UnknownTime}, // of this range nobody has looked
+		{pc: 0x5010, time: 49, want: 10}, {pc: 0x777, time: 49, want: 0}, {pc: 0x5010, time: 64,
+			want: sampler.UnknownTime}, {pc: 0x5010, time: 65, want: 65},
+		{pc: 0x777, time: 69, want: 65}, {pc: 0x777, time: 70, want: sampler.UnknownTime}, {pc: 0x5010,
+			time: 95, want: 95},
+		{pc: 0x20010, time: 65, want: sampler.UnknownTime}, // of this range nobody has looked
 	} {
 		if got := c.Epoch([]uint64{tt.pc}, tt.time); got != tt.want {
 			t.Errorf("%#x at %d: %d, want %d", tt.pc, tt.time, got, tt.want)

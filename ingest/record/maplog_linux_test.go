@@ -82,22 +82,23 @@ func TestPlacesAtTimes(t *testing.T) {
 		does  func(p *processes)
 		times map[uint64]string
 	}{
-		{"no copy", func(p *processes) { p.maps50(200, "a") }, map[uint64]string{300: gone}},
-		{"one copy", func(p *processes) { p.copyOf(1, "a", 300, 310) },
-			map[uint64]string{99: ambiguous, 100: "a", 305: "a", 900: "a"}},
-		{"mapped between sample and copy", func(p *processes) {
+		{name: "no copy", does: func(p *processes) { p.maps50(200, "a") },
+			times: map[uint64]string{300: gone}},
+		{name: "one copy", does: func(p *processes) { p.copyOf(1, "a", 300, 310) },
+			times: map[uint64]string{99: ambiguous, 100: "a", 305: "a", 900: "a"}},
+		{name: "mapped between sample and copy", does: func(p *processes) {
 			p.maps50(250, "b")
 			p.copyOf(1, "b", 300, 310)
-		}, map[uint64]string{249: ambiguous, 250: "b", 300: "b", 900: "b"}},
-		{"mapped between copy and sample", func(p *processes) {
+		}, times: map[uint64]string{249: ambiguous, 250: "b", 300: "b", 900: "b"}},
+		{name: "mapped between copy and sample", does: func(p *processes) {
 			p.copyOf(1, "a", 300, 310)
 			p.maps50(400, "b")
-		}, map[uint64]string{200: "a", 399: "a", 400: "b", 900: "b"}},
-		{"mapped while it was copied", func(p *processes) {
+		}, times: map[uint64]string{200: "a", 399: "a", 400: "b", 900: "b"}},
+		{name: "mapped while it was copied", does: func(p *processes) {
 			p.copyOf(1, "a", 300, 310)
 			p.maps50(305, "b")
-		}, map[uint64]string{200: ambiguous, 304: ambiguous, 305: "b", 309: "b", 900: "b"}},
-		{"in turns between copies", func(p *processes) {
+		}, times: map[uint64]string{200: ambiguous, 304: ambiguous, 305: "b", 309: "b", 900: "b"}},
+		{name: "in turns between copies", does: func(p *processes) {
 			p.maps50(200, "a")
 			p.maps50(250, "b")
 			p.copyOf(1, "b", 300, 310)
@@ -105,38 +106,39 @@ func TestPlacesAtTimes(t *testing.T) {
 			p.maps50(400, "b")
 			p.copyOf(1, "b", 500, 510)
 			p.maps50(550, "a")
-		}, map[uint64]string{150: ambiguous, 220: "a", 260: "b", 360: "a", 410: "b", 600: "a"}},
-		{"unmapped before the copy", func(p *processes) {
+		},
+			times: map[uint64]string{150: ambiguous, 220: "a", 260: "b", 360: "a", 410: "b", 600: "a"}},
+		{name: "unmapped before the copy", does: func(p *processes) {
 			p.maps50(200, "a")
 			p.copyOf(1, "", 300, 310)
-		}, map[uint64]string{150: outside, 250: outside}},
-		{"moved without a record", func(p *processes) {
+		}, times: map[uint64]string{150: outside, 250: outside}},
+		{name: "moved without a record", does: func(p *processes) {
 			p.copyOf(1, "a", 200, 210)
 			p.copyOf(1, "b", 300, 310)
-		}, map[uint64]string{150: "a", 250: ambiguous, 350: "b"}},
-		{"lost records", func(p *processes) {
+		}, times: map[uint64]string{150: "a", 250: ambiguous, 350: "b"}},
+		{name: "lost records", does: func(p *processes) {
 			p.copyOf(1, "a", 200, 210)
 			p.mapped.record(&perfevent.Ring{Latest: 300}, mapLogRecord(perfdata.TypeLost, 0, 400, words(uint64(1), uint64(3))))
 			p.copyOf(1, "a", 500, 510)
-		}, map[uint64]string{250: "a", 350: ambiguous, 450: "a"}},
-		{"exec", func(p *processes) {
+		}, times: map[uint64]string{250: "a", 350: ambiguous, 450: "a"}},
+		{name: "exec", does: func(p *processes) {
 			p.maps50(200, "a")
 			p.mapped.record(&perfevent.Ring{}, mapLogRecord(perfdata.TypeComm, perfdata.MiscCommExec, 250,
 				words(uint32(50), uint32(50), uint64(0))))
 			p.copyOf(1, "b", 300, 310)
-		}, map[uint64]string{220: "a", 249: "a", 250: "b", 290: "b"}},
-		{"a thread, and a process of the same number", func(p *processes) {
+		}, times: map[uint64]string{220: "a", 249: "a", 250: "b", 290: "b"}},
+		{name: "a thread, and a process of the same number", does: func(p *processes) {
 			p.maps50(200, "a")
 			p.mapped.record(&perfevent.Ring{}, mapLogRecord(perfdata.TypeFork, 0, 230, words(uint32(50), uint32(50),
 				uint32(51), uint32(50), uint64(0))))
 			p.mapped.record(&perfevent.Ring{}, mapLogRecord(perfdata.TypeFork, 0, 250, words(uint32(50), uint32(1),
 				uint32(50), uint32(1), uint64(0))))
 			p.copyOf(1, "b", 300, 310)
-		}, map[uint64]string{240: "a", 249: "a", 250: "b"}},
-		{"copies of another program", func(p *processes) {
+		}, times: map[uint64]string{240: "a", 249: "a", 250: "b"}},
+		{name: "copies of another program", does: func(p *processes) {
 			p.copyOf(2, "b", 300, 310)
 			p.copyOf(1, "a", 400, 410)
-		}, map[uint64]string{200: "a", 350: "a"}},
+		}, times: map[uint64]string{200: "a", 350: "a"}},
 	} {
 		p := remapped(t)
 		c.does(p)
@@ -223,9 +225,10 @@ func TestTablesWiden(t *testing.T) {
 		l    *codeLine
 		want bool
 	}{
-		{line(0x2000, 0x3000, ""), true}, {line(0x2000, 0x4000, ""), true}, {line(0x1000, 0x3000, ""), true},
-		{line(0x2000, 0x2800, ""), true}, {line(0x2000, 0x3000, "[heap]"), false},
-		{line(0x6000, 0x7000, "[heap]"), true}, {line(0x3000, 0x6800, ""), false},
+		{l: line(0x2000, 0x3000, ""), want: true}, {l: line(0x2000, 0x4000, ""), want: true}, {l: line(0x1000, 0x3000, ""),
+			want: true},
+		{l: line(0x2000, 0x2800, ""), want: true}, {l: line(0x2000, 0x3000, "[heap]")},
+		{l: line(0x6000, 0x7000, "[heap]"), want: true}, {l: line(0x3000, 0x6800, "")},
 	} {
 		if got := table.add([]*codeLine{line(0x9000, 0x9800, "first"), c.l}); got != c.want {
 			t.Errorf("%s: added %v", c.l.text, got)

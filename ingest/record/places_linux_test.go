@@ -70,22 +70,22 @@ func TestPlaces(t *testing.T) {
 		at   uint64
 		want sampler.Place
 	}{
-		{50, 0x400000, in(id, 0x1000)},
-		{50, 0x401fff, in(id, 0x2fff)},
-		{50, 0x402000, outside}, // data
-		{50, 0x3fffff, outside},
-		{50, 0x500010, mapped},
-		{50, 0x600010, mapped},
-		{50, 0x7f0000000010, mapped},
-		{50, 0x7f0000000020, mapped},
-		{50, 0x7fff00000123, in(p.vdso, 0x123)},
-		{50, 0xffffffffff600000, sampler.Place{Kind: sampler.Vsyscall}},
-		{50, 0xffffffffff601000, outside},
-		{50, 12, outside},
-		{51, 0xf7f00010, mapped}, // not our vdso
-		{52, 0x400000, sampler.Place{Kind: sampler.Gone}},
-		{52, 12, outside},
-		{50, 0x400001, in(id, 0x1001)},
+		{pid: 50, at: 0x400000, want: in(id, 0x1000)},
+		{pid: 50, at: 0x401fff, want: in(id, 0x2fff)},
+		{pid: 50, at: 0x402000, want: outside}, // data
+		{pid: 50, at: 0x3fffff, want: outside},
+		{pid: 50, at: 0x500010, want: mapped},
+		{pid: 50, at: 0x600010, want: mapped},
+		{pid: 50, at: 0x7f0000000010, want: mapped},
+		{pid: 50, at: 0x7f0000000020, want: mapped},
+		{pid: 50, at: 0x7fff00000123, want: in(p.vdso, 0x123)},
+		{pid: 50, at: 0xffffffffff600000, want: sampler.Place{Kind: sampler.Vsyscall}},
+		{pid: 50, at: 0xffffffffff601000, want: outside},
+		{pid: 50, at: 12, want: outside},
+		{pid: 51, at: 0xf7f00010, want: mapped}, // not our vdso
+		{pid: 52, at: 0x400000, want: sampler.Place{Kind: sampler.Gone}},
+		{pid: 52, at: 12, want: outside},
+		{pid: 50, at: 0x400001, want: in(id, 0x1001)},
 	} {
 		of := p.ofNow(c.pid)
 		got := x.Locate(of, c.at)

@@ -263,9 +263,9 @@ func TestHostProc(t *testing.T) {
 		name, dir string
 		want      error
 	}{
-		{"none", "", nil},
-		{"no /proc", t.TempDir(), ErrHostProc},
-		{"no directory", "/nowhere", ErrHostProc},
+		{name: "none"},
+		{name: "no /proc", dir: t.TempDir(), want: ErrHostProc},
+		{name: "no directory", dir: "/nowhere", want: ErrHostProc},
 	} {
 		s := &session{opts: &Options{HostProc: tt.dir}, summary: &Summary{}}
 		if err := s.checkHostProc(); !errors.Is(err, tt.want) {

@@ -132,13 +132,14 @@ func TestRecordFails(t *testing.T) {
 		want   error
 		calls  []string
 	}{
-		"start": {func(_, b *fakeRecorder) { b.startErr = ErrRights }, Options{}, ErrRights,
-			[]string{"a start", "b start", "a stop"}},
-		"add": {func(a, _ *fakeRecorder) { a.addErr = unix.ENOSPC },
-			Options{Duration: time.Millisecond}, unix.ENOSPC,
-			[]string{"a start", "b start", "b stop", "a stop", "a add"}},
-		"command": {nil, Options{Command: []string{"/nonexistent/program"}}, ErrCommand,
-			[]string{"a start", "b start", "b stop", "a stop"}},
+		"start": {change: func(_, b *fakeRecorder) { b.startErr = ErrRights }, opts: Options{},
+			want:  ErrRights,
+			calls: []string{"a start", "b start", "a stop"}},
+		"add": {change: func(a, _ *fakeRecorder) { a.addErr = unix.ENOSPC },
+			opts: Options{Duration: time.Millisecond}, want: unix.ENOSPC,
+			calls: []string{"a start", "b start", "b stop", "a stop", "a add"}},
+		"command": {opts: Options{Command: []string{"/nonexistent/program"}}, want: ErrCommand,
+			calls: []string{"a start", "b start", "b stop", "a stop"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, calls, path, err := recordFake(t, &tt.opts, tt.change)
@@ -266,7 +267,8 @@ func TestRunDrains(t *testing.T) {
 		again time.Duration
 		wake  bool
 		want  int
-	}{{0, false, 1}, {time.Millisecond, false, 3}, {0, true, 3}, {time.Hour, true, 3}, {time.Hour, false, 1}} {
+	}{{again: 0, want: 1}, {again: time.Millisecond, want: 3}, {again: 0, wake: true, want: 3}, {again: time.Hour,
+		wake: true, want: 3}, {again: time.Hour, want: 1}} {
 		if got := count(c.again, c.wake); got != c.want {
 			t.Errorf("again after %v, woken %v: drained %d times, want %d", c.again, c.wake, got, c.want)
 		}

@@ -25,7 +25,7 @@ func TestSpool(t *testing.T) {
 	for _, x := range []struct {
 		id   uint32
 		text string
-	}{{7, "seven"}, {3, "three"}, {7, "again"}} {
+	}{{id: 7, text: "seven"}, {id: 3, text: "three"}, {id: 7, text: "again"}} {
 		if err := s.add(x.id, []byte(x.text)); err != nil {
 			t.Fatal(err)
 		}

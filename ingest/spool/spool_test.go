@@ -18,10 +18,13 @@ func TestSpool(t *testing.T) {
 		size   int64 // of the kept part
 		behind int64 // of the part taken back
 	}{
-		{"empty", 0, 0}, {"nothing kept", 0, 100}, {"small", 100, 10},
-		{"one piece", pieceSize, pieceSize}, {"pieces", 3*pieceSize + 5, 2 * pieceSize},
-		{"to the end of a piece", 2 * pieceSize, 7}, {"in a file", memory + 99, 33},
-		{"a file by what is taken back", memory - 5, pieceSize},
+		{name: "empty", size: 0, behind: 0}, {name: "nothing kept", size: 0, behind: 100}, {name: "small",
+			size: 100, behind: 10},
+		{name: "one piece", size: pieceSize, behind: pieceSize}, {name: "pieces",
+			size: 3*pieceSize + 5, behind: 2 * pieceSize},
+		{name: "to the end of a piece", size: 2 * pieceSize, behind: 7}, {name: "in a file",
+			size: memory + 99, behind: 33},
+		{name: "a file by what is taken back", size: memory - 5, behind: pieceSize},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var s Spool

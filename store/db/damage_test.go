@@ -86,55 +86,57 @@ func TestVerifyFinds(t *testing.T) {
 		kind  ProblemKind
 		text  string
 	}{
-		{"nothing", func(*Writer) {}, 0, ""},
-		{"lost value", func(w *Writer) { rawSet(t, w, manifestKey(id), nil) }, Damage, "value is lost"},
-		{"manifest of another", func(w *Writer) {
+		{name: "nothing", plant: func(*Writer) {}, kind: 0},
+		{name: "lost value", plant: func(w *Writer) { rawSet(t, w, manifestKey(id), nil) },
+			kind: Damage, text: "value is lost"},
+		{name: "manifest of another", plant: func(w *Writer) {
 			rawSet(t, w, manifestKey(id), seal(manifestKey(id), store.EncodeManifest(&store.Manifest{ID: testID(2)})))
-		}, Damage, "manifest is that of"},
-		{"manifest that does not decode", func(w *Writer) {
+		}, kind: Damage, text: "manifest is that of"},
+		{name: "manifest that does not decode", plant: func(w *Writer) {
 			rawSet(t, w, manifestKey(id), seal(manifestKey(id), []byte{1, 7, 100}))
-		}, Damage, "wanted"},
-		{"order of sources", func(w *Writer) {
+		}, kind: Damage, text: "wanted"},
+		{name: "order of sources", plant: func(w *Writer) {
 			ms, _ := w.Find(id)
 			ms[0].Sources = append([]store.SourceInfo{{Kind: store.EhFrame}}, ms[0].Sources...)
 			rawSet(t, w, manifestKey(id), seal(manifestKey(id), store.EncodeManifest(ms[0])))
-		}, Damage, "not in order"},
-		{"lost header", func(w *Writer) {
+		}, kind: Damage, text: "not in order"},
+		{name: "lost header", plant: func(w *Writer) {
 			b := &batch{ctx: context.Background(), w: w}
 			b.remove(tableKey(sourcePrefix(prefixTable, id, first(w)), partHeader, 0))
 			b.commit()
-		}, Damage, "not in the store"},
-		{"lost chunk", func(w *Writer) {
+		}, kind: Damage, text: "not in the store"},
+		{name: "lost chunk", plant: func(w *Writer) {
 			b := &batch{ctx: context.Background(), w: w}
 			b.remove(tableKey(sourcePrefix(prefixTable, id, first(w)), partChunk, 0))
 			b.commit()
-		}, Damage, "is lost"},
-		{"other table", func(w *Writer) {
+		}, kind: Damage, text: "is lost"},
+		{name: "other table", plant: func(w *Writer) {
 			key := tableKey(sourcePrefix(prefixTable, id, first(w)), partHeader, 0)
 			rawSet(t, w, key, seal(key, testTable(t, 9, 3).Header))
-		}, Damage, "digest"},
-		{"other captured input", func(w *Writer) {
+		}, kind: Damage, text: "digest"},
+		{name: "other captured input", plant: func(w *Writer) {
 			key := rawKey(sourcePrefix(prefixRaw, id, first(w)), 0)
 			rawSet(t, w, key, seal(key, store.Compress(nil, []byte(strings.Repeat("war", 1000)))))
-		}, Damage, "not the one that was kept"},
-		{"orphan part", func(w *Writer) {
+		}, kind: Damage, text: "not the one that was kept"},
+		{name: "orphan part", plant: func(w *Writer) {
 			key := tableKey(sourcePrefix(prefixTable, id, first(w)), partChunk, 7777)
 			rawSet(t, w, key, seal(key, []byte("x")))
-		}, Orphan, "in no manifest"},
-		{"orphan source", func(w *Writer) {
+		}, kind: Orphan, text: "in no manifest"},
+		{name: "orphan source", plant: func(w *Writer) {
 			key := rawKey(sourcePrefix(prefixRaw, testID(8), &store.SourceInfo{Kind: store.Symtab}), 0)
 			rawSet(t, w, key, seal(key, []byte("x")))
-		}, Orphan, "in no manifest"},
-		{"short key", func(w *Writer) {
+		}, kind: Orphan, text: "in no manifest"},
+		{name: "short key", plant: func(w *Writer) {
 			rawSet(t, w, []byte("txx"), seal([]byte("txx"), nil))
-		}, Damage, "names nothing"},
-		{"foreign key", func(w *Writer) { rawSet(t, w, []byte("zz"), nil) }, Damage, "of no kind"},
-		{"dangling row", func(w *Writer) {
+		}, kind: Damage, text: "names nothing"},
+		{name: "foreign key", plant: func(w *Writer) { rawSet(t, w, []byte("zz"), nil) },
+			kind: Damage, text: "of no kind"},
+		{name: "dangling row", plant: func(w *Writer) {
 			w.PutDir("/d", store.DirRows{{Name: "f", ID: testID(77)}})
-		}, Dangling, "f is listed"},
-		{"rows", func(w *Writer) {
+		}, kind: Dangling, text: "f is listed"},
+		{name: "rows", plant: func(w *Writer) {
 			rawSet(t, w, dirKey("/d"), seal(dirKey("/d"), []byte{1, 0, 9}))
-		}, Damage, "header says"},
+		}, kind: Damage, text: "header says"},
 	}
 	for _, tc := range cases {
 		w := openTestWriter(t, "")
@@ -217,8 +219,9 @@ func TestVerifyLogBytes(t *testing.T) {
 		name string
 		at   func(list []logEntry) int64
 	}{
-		{"header", func([]logEntry) int64 { return vlogHeader - 1 }},
-		{"value that is no more", func(list []logEntry) int64 { return list[0].value + 9 }},
+		{name: "header", at: func([]logEntry) int64 { return vlogHeader - 1 }},
+		{name: "value that is no more",
+			at: func(list []logEntry) int64 { return list[0].value + 9 }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := t.TempDir()

@@ -126,10 +126,10 @@ func TestUsesLinks(t *testing.T) {
 		name string
 		make func(path, other string) error
 	}{
-		{"directory", func(path, other string) error {
+		{name: "directory", make: func(path, other string) error {
 			return os.Symlink(other, filepath.Join(path, usesName))
 		}},
-		{"file", func(path, other string) error {
+		{name: "file", make: func(path, other string) error {
 			if err := makeUses(path); err != nil {
 				return err
 			}

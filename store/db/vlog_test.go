@@ -66,8 +66,8 @@ func TestSpoiltLength(t *testing.T) {
 		to     func(byte) byte
 		repair bool
 	}{
-		{"bit flipped", func(b byte) byte { return b ^ 0x40 }, false},
-		{"longer", func(b byte) byte { return b&0x80 | 0x7f }, true},
+		{name: "bit flipped", to: func(b byte) byte { return b ^ 0x40 }},
+		{name: "longer", to: func(b byte) byte { return b&0x80 | 0x7f }, repair: true},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

@@ -75,16 +75,16 @@ func TestFind(t *testing.T) {
 		id   buildid.ID
 		want []buildid.ID
 	}{
-		{"exact", short, []buildid.ID{short}},
-		{"exact, zeros at the end", longer, []buildid.ID{longer}},
-		{"ambiguous", buildid.Padded(append(short.Bytes(), make([]byte, 12)...)),
-			[]buildid.ID{short, longer}},
-		{"padded", buildid.Padded(sha.Bytes()), []buildid.ID{sha}},
-		{"longer than a key", over, []buildid.ID{sha}},
-		{"other space", content, []buildid.ID{content}},
-		{"other length", buildid.New(append(short.Bytes(), 0)), nil},
-		{"unknown", testID(99), nil},
-		{"none", buildid.ID{}, nil},
+		{name: "exact", id: short, want: []buildid.ID{short}},
+		{name: "exact, zeros at the end", id: longer, want: []buildid.ID{longer}},
+		{name: "ambiguous", id: buildid.Padded(append(short.Bytes(), make([]byte, 12)...)),
+			want: []buildid.ID{short, longer}},
+		{name: "padded", id: buildid.Padded(sha.Bytes()), want: []buildid.ID{sha}},
+		{name: "longer than a key", id: over, want: []buildid.ID{sha}},
+		{name: "other space", id: content, want: []buildid.ID{content}},
+		{name: "other length", id: buildid.New(append(short.Bytes(), 0))},
+		{name: "unknown", id: testID(99)},
+		{name: "none", id: buildid.ID{}},
 	} {
 		for name, v := range map[string]store.View{"store": w, "overlay": o} {
 			ms, err := v.Find(tc.id)

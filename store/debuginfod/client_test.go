@@ -73,48 +73,57 @@ func TestGet(t *testing.T) {
 		is       error
 		requests int
 	}{
-		{"there", whole, nil, "", nil, 1},
-		{"absent", func(_ int, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, nil,
-			"no server has it", ErrNotFound, 1},
-		{"fails once", func(n int, w http.ResponseWriter, r *http.Request) {
+		{name: "there", answer: whole, requests: 1},
+		{name: "absent",
+			answer: func(_ int, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) },
+			want:   "no server has it", is: ErrNotFound, requests: 1},
+		{name: "fails once", answer: func(n int, w http.ResponseWriter, r *http.Request) {
 			if n == 0 {
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}
 			whole(n, w, r)
-		}, nil, "", nil, 2},
-		{"fails", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		}, requests: 2},
+		{name: "fails", answer: func(_ int, w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
-		}, nil, "the server answers 500", nil, 3},
-		{"refuses", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		}, want: "the server answers 500", requests: 3},
+		{name: "refuses", answer: func(_ int, w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
-		}, nil, "the server answers 403", nil, 1},
-		{"half, then whole", func(n int, w http.ResponseWriter, r *http.Request) {
+		}, want: "the server answers 403", requests: 1},
+		{name: "half, then whole", answer: func(n int, w http.ResponseWriter, r *http.Request) {
 			if n == 0 {
 				w.Header().Set("Content-Length", fmt.Sprint(len(files[0])))
 				w.Write(files[0][:len(files[0])/2])
 				return
 			}
 			whole(n, w, r)
-		}, nil, "", nil, 2},
-		{"half", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		}, requests: 2},
+		{name: "half", answer: func(_ int, w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(files[0])))
 			w.Write(files[0][:len(files[0])/2])
-		}, nil, "unexpected EOF", nil, 3},
-		{"another file", func(_ int, w http.ResponseWriter, _ *http.Request) { w.Write(files[1]) }, nil,
-			"its build ID is " + ids[1].Hex(), ErrWrong, 1},
-		{"a page", func(_ int, w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>login")) },
-			nil, "the server sent another file", ErrWrong, 1},
-		{"nothing comes", func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-			nil, "0 bytes arrived in 300ms", nil, 1},
-		{"too large", whole, func(o *Options) { o.MaxSize = 1000 }, "more than 1000 bytes: larger than the limit",
-			ErrTooLarge, 1},
-		{"too large, as announced", func(_ int, w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", fmt.Sprint(len(files[0])))
-			w.Write(files[0])
-		}, func(o *Options) { o.MaxSize = 1000 }, "bytes: larger than the limit of 1000", ErrTooLarge, 1},
-		{"too slow", func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-			func(o *Options) { o.Stall, o.MaxTime = 0, 50*time.Millisecond }, "not complete after 50ms", nil, 1},
+		}, want: "unexpected EOF", requests: 3},
+		{name: "another file",
+			answer: func(_ int, w http.ResponseWriter, _ *http.Request) { w.Write(files[1]) },
+			want:   "its build ID is " + ids[1].Hex(), is: ErrWrong, requests: 1},
+		{name: "a page",
+			answer: func(_ int, w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>login")) },
+			want:   "the server sent another file", is: ErrWrong, requests: 1},
+		{name: "nothing comes",
+			answer: func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+			want:   "0 bytes arrived in 300ms", requests: 1},
+		{name: "too large", answer: whole, set: func(o *Options) { o.MaxSize = 1000 },
+			want: "more than 1000 bytes: larger than the limit",
+			is:   ErrTooLarge, requests: 1},
+		{name: "too large, as announced",
+			answer: func(_ int, w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Length", fmt.Sprint(len(files[0])))
+				w.Write(files[0])
+			}, set: func(o *Options) { o.MaxSize = 1000 },
+			want: "bytes: larger than the limit of 1000", is: ErrTooLarge, requests: 1},
+		{name: "too slow",
+			answer: func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+			set:    func(o *Options) { o.Stall, o.MaxTime = 0, 50*time.Millisecond },
+			want:   "not complete after 50ms", requests: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			url, paths := serve(t, tt.answer)

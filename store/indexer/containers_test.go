@@ -23,17 +23,17 @@ var separate = []struct {
 	names bool // there are names only
 	post  func(t *testing.T, dir, exe string) (file string, roots []string)
 }{
-	{"debuglink", false, func(t *testing.T, dir, exe string) (string, []string) {
+	{name: "debuglink", post: func(t *testing.T, dir, exe string) (string, []string) {
 		splitOff(t, exe, exe+".debug")
 		containers.Run(t, dir, "objcopy", "--add-gnu-debuglink="+exe+".debug", exe)
 		return exe, []string{}
 	}},
-	{"debuglink, compressed", false, func(t *testing.T, dir, exe string) (string, []string) {
+	{name: "debuglink, compressed", post: func(t *testing.T, dir, exe string) (string, []string) {
 		splitOff(t, exe, exe+".debug", "--compress-debug-sections=zlib")
 		containers.Run(t, dir, "objcopy", "--add-gnu-debuglink="+exe+".debug", exe)
 		return exe, []string{}
 	}},
-	{"build ID directory", false, func(t *testing.T, dir, exe string) (string, []string) {
+	{name: "build ID directory", post: func(t *testing.T, dir, exe string) (string, []string) {
 		splitOff(t, exe, filepath.Join(dir, "x"))
 		hex := idOf(t, exe)
 		place := filepath.Join(dir, "dbg/.build-id", hex[:2], hex[2:]+".debug")
@@ -44,16 +44,17 @@ var separate = []struct {
 		write(t, place, b)
 		return exe, []string{filepath.Join(dir, "dbg")}
 	}},
-	{"MiniDebugInfo", true, func(t *testing.T, dir, exe string) (string, []string) {
-		mini := filepath.Join(dir, "mini")
-		containers.Run(t, dir, "objcopy", "-S", "--remove-section=.gdb_index",
-			"--remove-section=.comment", "--keep-symbol=main", "--keep-symbol=_Z5otheri",
-			"--only-keep-debug", exe, mini)
-		containers.Run(t, dir, "strip", "-s", exe)
-		containers.Run(t, dir, "xz", "-f", mini)
-		containers.Run(t, dir, "objcopy", "--add-section", ".gnu_debugdata="+mini+".xz", exe)
-		return exe, []string{}
-	}},
+	{name: "MiniDebugInfo", names: true,
+		post: func(t *testing.T, dir, exe string) (string, []string) {
+			mini := filepath.Join(dir, "mini")
+			containers.Run(t, dir, "objcopy", "-S", "--remove-section=.gdb_index",
+				"--remove-section=.comment", "--keep-symbol=main", "--keep-symbol=_Z5otheri",
+				"--only-keep-debug", exe, mini)
+			containers.Run(t, dir, "strip", "-s", exe)
+			containers.Run(t, dir, "xz", "-f", mini)
+			containers.Run(t, dir, "objcopy", "--add-section", ".gnu_debugdata="+mini+".xz", exe)
+			return exe, []string{}
+		}},
 }
 
 func splitOff(t *testing.T, exe, debug string, flags ...string) {

@@ -178,12 +178,12 @@ func TestStale(t *testing.T) {
 		looked []string
 		want   bool
 	}{
-		{"nothing looked for", nil, false},
-		{"still not there", []string{gone}, false},
-		{"has come", []string{gone, there}, true},
-		{"refused and the same", []string{refused(there, st)}, false},
-		{"refused and another now", []string{refused(there, other)}, true},
-		{"refused and gone", []string{refused(gone, st)}, false},
+		{name: "nothing looked for"},
+		{name: "still not there", looked: []string{gone}},
+		{name: "has come", looked: []string{gone, there}, want: true},
+		{name: "refused and the same", looked: []string{refused(there, st)}},
+		{name: "refused and another now", looked: []string{refused(there, other)}, want: true},
+		{name: "refused and gone", looked: []string{refused(gone, st)}},
 	}
 	for _, tt := range tests {
 		ix := &index{}

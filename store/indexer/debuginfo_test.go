@@ -194,11 +194,16 @@ func TestKernelLines(t *testing.T) {
 	root, m := realDir(t), newMemory()
 	code := stdelf.SHF_ALLOC | stdelf.SHF_EXECINSTR
 	sections := []section{
-		{".note.gnu.build-id", stdelf.SHT_NOTE, stdelf.SHF_ALLOC, base - 0x1000, note(kernelID)},
-		{".text", stdelf.SHT_PROGBITS, code, base, make([]byte, 0x1000)},
-		{".init.text", stdelf.SHT_PROGBITS, code, base + 0x10000, make([]byte, 64)},
-		{"__ksymtab", stdelf.SHT_PROGBITS, stdelf.SHF_ALLOC, base + 0x2000, make([]byte, 64)},
-		{"__ksymtab_strings", stdelf.SHT_PROGBITS, stdelf.SHF_ALLOC, base + 0x3000, make([]byte, 64)},
+		{name: ".note.gnu.build-id", kind: stdelf.SHT_NOTE, flags: stdelf.SHF_ALLOC,
+			addr: base - 0x1000, data: note(kernelID)},
+		{name: ".text", kind: stdelf.SHT_PROGBITS, flags: code, addr: base,
+			data: make([]byte, 0x1000)},
+		{name: ".init.text", kind: stdelf.SHT_PROGBITS, flags: code, addr: base + 0x10000,
+			data: make([]byte, 64)},
+		{name: "__ksymtab", kind: stdelf.SHT_PROGBITS, flags: stdelf.SHF_ALLOC,
+			addr: base + 0x2000, data: make([]byte, 64)},
+		{name: "__ksymtab_strings", kind: stdelf.SHT_PROGBITS, flags: stdelf.SHF_ALLOC,
+			addr: base + 0x3000, data: make([]byte, 64)},
 	}
 	secs := program(start).Sections()
 	for _, name := range slices.Sorted(maps.Keys(secs)) {
@@ -208,7 +213,8 @@ func TestKernelLines(t *testing.T) {
 	sections = append(sections, section{name: ".rela.debug_info", kind: stdelf.SHT_RELA,
 		data: slices.Repeat([]byte{0x55}, 240)})
 	write(t, filepath.Join(root, "vmlinux"), image(stdelf.ET_EXEC, sections, []symbol{
-		{"_text", 2, base, 0, stdelf.STT_NOTYPE}, {"outer_symbol", 2, start, 0x40, stdelf.STT_FUNC},
+		{name: "_text", section: 2, value: base, size: 0, kind: stdelf.STT_NOTYPE}, {name: "outer_symbol",
+			section: 2, value: start, size: 0x40, kind: stdelf.STT_FUNC},
 	}))
 	if sum := m.index(t, Options{}, root); sum.Kernels != 1 || len(sum.Problems) != 0 {
 		t.Fatalf("summary %+v", sum)

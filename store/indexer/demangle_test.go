@@ -23,8 +23,9 @@ func TestDemangleReadsAgain(t *testing.T) {
 		opts Options
 		want uint64
 	}{
-		{"with", with, all}, {"with again", with, 0}, {"without", Options{}, 0},
-		{"names only", Options{NamesOnly: true}, 0},
+		{name: "with", opts: with, want: all}, {name: "with again", opts: with, want: 0}, {name: "without",
+			opts: Options{}, want: 0},
+		{name: "names only", opts: Options{NamesOnly: true}, want: 0},
 	} {
 		if got := m.index(t, step.opts, bin).Read; got != step.want {
 			t.Errorf("%s: %d files read, want %d", step.name, got, step.want)

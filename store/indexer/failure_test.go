@@ -84,16 +84,16 @@ func TestOfRun(t *testing.T) {
 		err error
 		run bool
 	}{
-		{nil, false},
-		{errors.New("no space left on device"), false},
-		{at(syscall.ENOENT), false},
-		{at(syscall.EACCES), false},
-		{at(syscall.EIO), false}, // of a failing disk: the next run fares no better
-		{at(syscall.EMFILE), true},
-		{at(syscall.ENFILE), true},
-		{at(syscall.ENOSPC), true},
-		{fmt.Errorf("mapping: %w", at(syscall.ENOMEM)), true},
-		{errors.Join(errors.New("first"), &runError{errors.New("anything")}), true},
+		{run: false},
+		{err: errors.New("no space left on device")},
+		{err: at(syscall.ENOENT)},
+		{err: at(syscall.EACCES)},
+		{err: at(syscall.EIO)}, // of a failing disk: the next run fares no better
+		{err: at(syscall.EMFILE), run: true},
+		{err: at(syscall.ENFILE), run: true},
+		{err: at(syscall.ENOSPC), run: true},
+		{err: fmt.Errorf("mapping: %w", at(syscall.ENOMEM)), run: true},
+		{err: errors.Join(errors.New("first"), &runError{errors.New("anything")}), run: true},
 	} {
 		got := ofRun(c.err)
 		if (got != nil) != c.run {

@@ -191,7 +191,7 @@ func TestLimitIsMaxMemory(t *testing.T) {
 	for _, c := range []struct {
 		memory int64
 		limit  uint64
-	}{{16 << 20, 1}, {512 << 20, 0}} {
+	}{{memory: 16 << 20, limit: 1}, {memory: 512 << 20, limit: 0}} {
 		root, m := realDir(t), newMemory()
 		write(t, filepath.Join(root, "lib.so"), sharedNames(t, 1000))
 		sum := m.index(t, Options{MaxMemory: c.memory}, root)

@@ -159,26 +159,26 @@ func TestChanges(t *testing.T) {
 		read   uint64
 		gone   string // a row that must be gone
 	}{
-		{"touched", func(t *testing.T, root string) {
+		{name: "touched", change: func(t *testing.T, root string) {
 			write(t, bin(root, "fixed"), fixture(t, "bin/fixed"))
-		}, 1, ""},
-		{"replaced by another object", func(t *testing.T, root string) {
+		}, read: 1},
+		{name: "replaced by another object", change: func(t *testing.T, root string) {
 			write(t, bin(root, "new"), fixture(t, "bin/spawn"))
 			if err := os.Rename(bin(root, "new"), bin(root, "fixed")); err != nil {
 				t.Fatal(err)
 			}
-		}, 1, ""},
-		{"added", func(t *testing.T, root string) {
+		}, read: 1},
+		{name: "added", change: func(t *testing.T, root string) {
 			write(t, bin(root, "added"), fixture(t, "bin/bpfload"))
-		}, 1, ""},
-		{"no object any more", func(t *testing.T, root string) {
+		}, read: 1},
+		{name: "no object any more", change: func(t *testing.T, root string) {
 			write(t, bin(root, "spawn"), []byte("#!/bin/sh\n"))
-		}, 0, ""},
-		{"deleted", func(t *testing.T, root string) {
+		}, read: 0},
+		{name: "deleted", change: func(t *testing.T, root string) {
 			if err := os.Remove(bin(root, "gone")); err != nil {
 				t.Fatal(err)
 			}
-		}, 0, "gone"},
+		}, read: 0, gone: "gone"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -478,7 +478,9 @@ func TestProgressWithinFile(t *testing.T) {
 	w.advance(1, 2) // no file: the kernel's list
 	w.task = &fileTask{st: fileStat{size: 1000}}
 	for _, step := range []struct{ done, total, want uint64 }{
-		{1, 4, 250}, {0, 4, 250}, {2, 4, 500}, {1, 0, 500}, {9, 4, 1000}, {4, 4, 1000},
+		{done: 1, total: 4, want: 250}, {done: 0, total: 4, want: 250}, {done: 2, total: 4,
+			want: 500}, {done: 1, total: 0, want: 500}, {done: 9, total: 4, want: 1000}, {done: 4,
+			total: 4, want: 1000},
 	} {
 		if w.advance(step.done, step.total); ix.prog.Bytes != step.want {
 			t.Errorf("%d of %d: %d bytes, want %d", step.done, step.total, ix.prog.Bytes, step.want)

@@ -40,14 +40,19 @@ func fakeSystem(t *testing.T, base uint64) sysRoot {
 		off  uint64
 		line string
 	}{
-		{0, "T _text"}, {0, "T startup_64"}, {0x100, "T _stext"}, {0x100, "t helper"},
-		{0x140, "T do_work"}, {0x140, "t __do_work"}, {0x140, "W do_work_weak"}, {0x200, "w maybe"},
-		{0x280, "D some_data"}, {0x300, "t after_data"}, {0x310, "A absolute"},
-		{0x5000, "T last"},
-		{0x20000000, "t ext4_read\t[ext4]"}, {0x20000010, "T ext4_write\t[ext4]"},
-		{0x20000040, "d ext4_data\t[ext4]"}, {0x20000ff0, "t ext4_last\t[ext4]"},
-		{0x2f000000, "t ext4_init\t[ext4]"}, {0x21000000, "t other\t[noid]"},
-		{0x22000000, "t bpf_prog_1234\t[bpf]"},
+		{off: 0, line: "T _text"}, {off: 0, line: "T startup_64"}, {off: 0x100, line: "T _stext"}, {off: 0x100,
+			line: "t helper"},
+		{off: 0x140, line: "T do_work"}, {off: 0x140, line: "t __do_work"}, {off: 0x140,
+			line: "W do_work_weak"}, {off: 0x200, line: "w maybe"},
+		{off: 0x280, line: "D some_data"}, {off: 0x300, line: "t after_data"}, {off: 0x310,
+			line: "A absolute"},
+		{off: 0x5000, line: "T last"},
+		{off: 0x20000000, line: "t ext4_read\t[ext4]"}, {off: 0x20000010,
+			line: "T ext4_write\t[ext4]"},
+		{off: 0x20000040, line: "d ext4_data\t[ext4]"}, {off: 0x20000ff0,
+			line: "t ext4_last\t[ext4]"},
+		{off: 0x2f000000, line: "t ext4_init\t[ext4]"}, {off: 0x21000000, line: "t other\t[noid]"},
+		{off: 0x22000000, line: "t bpf_prog_1234\t[bpf]"},
 	} {
 		fmt.Fprintf(&k, "%016x %s\n", base+s.off, s.line)
 	}
@@ -147,9 +152,10 @@ func TestKeptKallsyms(t *testing.T) {
 		tree       bool // the directory is given, not the file
 		opts       Options
 	}{
-		{"perf's cache", "[kernel.kallsyms]/" + id.Hex() + "/kallsyms", true, Options{}},
-		{"notes beside it", "kernel/kallsyms", true, Options{}},
-		{"told by the user", "x/System.map", false, Options{KallsymsID: id}},
+		{name: "perf's cache", file: "[kernel.kallsyms]/" + id.Hex() + "/kallsyms", tree: true,
+			opts: Options{}},
+		{name: "notes beside it", file: "kernel/kallsyms", tree: true, opts: Options{}},
+		{name: "told by the user", file: "x/System.map", opts: Options{KallsymsID: id}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

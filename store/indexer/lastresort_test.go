@@ -64,9 +64,9 @@ func TestOverlaps(t *testing.T) {
 		r    addr.Range
 		want bool
 	}{
-		{addr.Range{Start: 0, End: 10}, false}, {addr.Range{Start: 0, End: 11}, true},
-		{addr.Range{Start: 29, End: 31}, true}, {addr.Range{Start: 30, End: 40}, false},
-		{addr.Range{Start: 35, End: 60}, true}, {addr.Range{Start: 50, End: 60}, false},
+		{r: addr.Range{Start: 0, End: 10}}, {r: addr.Range{Start: 0, End: 11}, want: true},
+		{r: addr.Range{Start: 29, End: 31}, want: true}, {r: addr.Range{Start: 30, End: 40}},
+		{r: addr.Range{Start: 35, End: 60}, want: true}, {r: addr.Range{Start: 50, End: 60}},
 	} {
 		if got := overlaps(all, tt.r); got != tt.want {
 			t.Errorf("%v: %v", tt.r, got)

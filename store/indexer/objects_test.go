@@ -98,8 +98,10 @@ func module(kind stdelf.SectionType) []byte {
 		{name: ".modinfo", kind: stdelf.SHT_PROGBITS, data: []byte("license=GPL\x00")},
 		{name: ".note.gnu.build-id", kind: stdelf.SHT_NOTE, flags: stdelf.SHF_ALLOC, data: note(ext4ID)},
 	}, []symbol{
-		{"ext4_read", 1, 0, 0x10, stdelf.STT_FUNC}, {"ext4_write", 1, 0x10, 0x30, stdelf.STT_FUNC},
-		{"init_module", 2, 0, 0x20, stdelf.STT_FUNC}, {"cleanup_module", 3, 0, 0x10, stdelf.STT_FUNC},
+		{name: "ext4_read", section: 1, value: 0, size: 0x10, kind: stdelf.STT_FUNC}, {name: "ext4_write",
+			section: 1, value: 0x10, size: 0x30, kind: stdelf.STT_FUNC},
+		{name: "init_module", section: 2, value: 0, size: 0x20, kind: stdelf.STT_FUNC}, {name: "cleanup_module",
+			section: 3, value: 0, size: 0x10, kind: stdelf.STT_FUNC},
 	})
 }
 
@@ -169,10 +171,12 @@ func TestVmlinux(t *testing.T) {
 		{name: ".notes", kind: stdelf.SHT_NOTE, flags: stdelf.SHF_ALLOC, data: note(kernelID)},
 	}
 	symbols := []symbol{
-		{"_text", 1, base, 0, stdelf.STT_NOTYPE}, {"startup_64", 1, base, 0x50, stdelf.STT_FUNC},
-		{"_stext", 1, base + 0x100, 0, stdelf.STT_NOTYPE},
-		{"do_work", 1, base + 0x140, 0xc0, stdelf.STT_FUNC},
-		{"start_kernel", 2, base + 0x2000, 0x100, stdelf.STT_FUNC},
+		{name: "_text", section: 1, value: base, size: 0, kind: stdelf.STT_NOTYPE}, {name: "startup_64",
+			section: 1, value: base, size: 0x50, kind: stdelf.STT_FUNC},
+		{name: "_stext", section: 1, value: base + 0x100, size: 0, kind: stdelf.STT_NOTYPE},
+		{name: "do_work", section: 1, value: base + 0x140, size: 0xc0, kind: stdelf.STT_FUNC},
+		{name: "start_kernel", section: 2, value: base + 0x2000, size: 0x100,
+			kind: stdelf.STT_FUNC},
 	}
 	root, m := realDir(t), newMemory()
 	path := filepath.Join(root, "vmlinux")
@@ -218,7 +222,8 @@ func TestLiveVDSO(t *testing.T) {
 		return image(stdelf.ET_DYN, []section{
 			{name: ".text", kind: stdelf.SHT_PROGBITS, flags: code, addr: 0x400, data: make([]byte, 64)},
 			{name: ".note", kind: stdelf.SHT_NOTE, flags: stdelf.SHF_ALLOC, data: note(id)},
-		}, []symbol{{"__vdso_time", 1, 0x400, 64, stdelf.STT_FUNC}})
+		}, []symbol{{name: "__vdso_time", section: 1, value: 0x400, size: 64,
+			kind: stdelf.STT_FUNC}})
 	}
 	sys, m := fakeSystem(t, 0xffffffff81000000), newMemory()
 	mem := slices.Concat(make([]byte, 0x10000), vdso("vdso64"), make([]byte, 0x2000))

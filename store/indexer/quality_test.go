@@ -49,9 +49,12 @@ func TestQualityOf(t *testing.T) {
 	for _, step := range []struct {
 		take, best store.SourceKind
 	}{
-		{store.EhFrame, store.EhFrame}, {store.PLT, store.PLT}, {store.Dynsym, store.Dynsym},
-		{store.PLT, store.Dynsym}, {store.Symtab, store.Symtab}, {store.Pclntab, store.Pclntab},
-		{store.Symtab, store.Pclntab}, {store.DWARF, store.DWARF}, {store.Pclntab, store.DWARF},
+		{take: store.EhFrame, best: store.EhFrame}, {take: store.PLT, best: store.PLT}, {take: store.Dynsym,
+			best: store.Dynsym},
+		{take: store.PLT, best: store.Dynsym}, {take: store.Symtab, best: store.Symtab}, {take: store.Pclntab,
+			best: store.Pclntab},
+		{take: store.Symtab, best: store.Pclntab}, {take: store.DWARF, best: store.DWARF}, {take: store.Pclntab,
+			best: store.DWARF},
 	} {
 		if o.take(step.take); o.best != step.best {
 			t.Errorf("after %s: %s, want %s", step.take, o.best, step.best)

@@ -50,11 +50,12 @@ func TestSupplementaryFile(t *testing.T) {
 	id := buildid.New([]byte(debugID))
 	const inlined = "shared ?:0 < user ?:0"
 	tests := []struct{ name, link, place string }{
-		{"beside, relative", "../common/alt.debug", "common/alt.debug"},
-		{"absolute", "ROOT/elsewhere/alt", "elsewhere/alt"},
-		{"by build ID", "/nowhere/alt",
-			fmt.Sprintf("debug/.build-id/%x/%x.debug", altID[:1], altID[1:])},
-		{"another root's .dwz", "/usr/lib/debug/.dwz/x86/alt", "debug/.dwz/x86/alt"},
+		{name: "beside, relative", link: "../common/alt.debug", place: "common/alt.debug"},
+		{name: "absolute", link: "ROOT/elsewhere/alt", place: "elsewhere/alt"},
+		{name: "by build ID", link: "/nowhere/alt",
+			place: fmt.Sprintf("debug/.build-id/%x/%x.debug", altID[:1], altID[1:])},
+		{name: "another root's .dwz", link: "/usr/lib/debug/.dwz/x86/alt",
+			place: "debug/.dwz/x86/alt"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -194,7 +195,7 @@ func packed(dwo map[string][]byte, unit uint64) map[string][]byte {
 	cols := []struct {
 		kind uint32
 		name string
-	}{{1, ".debug_info.dwo"}, {3, ".debug_abbrev.dwo"}}
+	}{{kind: 1, name: ".debug_info.dwo"}, {kind: 3, name: ".debug_abbrev.dwo"}}
 	var b dwarfbuild.Buf
 	b.U16(5).U16(0).U32(uint32(len(cols))).U32(1).U32(2)
 	b.U64(unit).U64(0).U32(1).U32(0)
@@ -268,11 +269,12 @@ func TestSplitUnitsOfDebugFile(t *testing.T) {
 		m     *memory
 		paths []string
 	}{
-		"package came late": {late, []string{app}},
-		"runtime file":      {newMemory(), []string{app}},
-		"both":              {newMemory(), []string{app, debug}},
-		"both, as trees":    {newMemory(), []string{filepath.Dir(debug), filepath.Dir(app)}},
-		"all, as a tree":    {newMemory(), []string{root}},
+		"package came late": {m: late, paths: []string{app}},
+		"runtime file":      {m: newMemory(), paths: []string{app}},
+		"both":              {m: newMemory(), paths: []string{app, debug}},
+		"both, as trees": {m: newMemory(),
+			paths: []string{filepath.Dir(debug), filepath.Dir(app)}},
+		"all, as a tree": {m: newMemory(), paths: []string{root}},
 	}
 	for name, run := range runs {
 		sum := run.m.index(t, opts, run.paths...)

@@ -21,17 +21,19 @@ func TestRunning(t *testing.T) {
 		o    ingest.Object
 		want bool
 	}{
-		{"kernel", ingest.Object{Kind: ingest.Kernel, ID: kernel}, true},
-		{"another kernel", ingest.Object{Kind: ingest.Kernel, ID: other}, false},
-		{"module", ingest.Object{Kind: ingest.Module, ID: ext4, File: ingest.FileRef{Path: "[ext4]"}}, true},
-		{"another module of this name",
-			ingest.Object{Kind: ingest.Module, ID: other, File: ingest.FileRef{Path: "[ext4]"}}, false},
-		{"module without notes",
-			ingest.Object{Kind: ingest.Module, ID: ext4, File: ingest.FileRef{Path: "[noid]"}}, false},
-		{"hostile name", ingest.Object{Kind: ingest.Module, ID: ext4,
-			File: ingest.FileRef{Path: "[../module/ext4]"}}, false},
-		{"program", ingest.Object{Kind: ingest.ELF, ID: kernel}, false},
-		{"no vdso is mapped", ingest.Object{Kind: ingest.VDSO, ID: kernel}, false},
+		{name: "kernel", o: ingest.Object{Kind: ingest.Kernel, ID: kernel}, want: true},
+		{name: "another kernel", o: ingest.Object{Kind: ingest.Kernel, ID: other}},
+		{name: "module",
+			o:    ingest.Object{Kind: ingest.Module, ID: ext4, File: ingest.FileRef{Path: "[ext4]"}},
+			want: true},
+		{name: "another module of this name",
+			o: ingest.Object{Kind: ingest.Module, ID: other, File: ingest.FileRef{Path: "[ext4]"}}},
+		{name: "module without notes",
+			o: ingest.Object{Kind: ingest.Module, ID: ext4, File: ingest.FileRef{Path: "[noid]"}}},
+		{name: "hostile name", o: ingest.Object{Kind: ingest.Module, ID: ext4,
+			File: ingest.FileRef{Path: "[../module/ext4]"}}},
+		{name: "program", o: ingest.Object{Kind: ingest.ELF, ID: kernel}},
+		{name: "no vdso is mapped", o: ingest.Object{Kind: ingest.VDSO, ID: kernel}},
 	} {
 		if got := r.Has(&c.o); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
@@ -101,18 +103,20 @@ func TestRunningProves(t *testing.T) {
 		change func(*Recorded)
 		want   bool
 	}{
-		{"the same", func(*Recorded) {}, true},
-		{"by _stext", func(rec *Recorded) { rec.Symbol, rec.Address = "_stext", base+0x100 }, true},
-		{"another release", func(rec *Recorded) { rec.Release = "6.1.0-test2" }, false},
-		{"no release", func(rec *Recorded) { rec.Release = "" }, false},
-		{"another place", func(rec *Recorded) { rec.Address += 0x200000 }, false},
-		{"hidden", func(rec *Recorded) { rec.Address = 0 }, false},
-		{"another symbol", func(rec *Recorded) { rec.Symbol = "nothing" }, false},
-		{"a module's symbol", func(rec *Recorded) {
+		{name: "the same", change: func(*Recorded) {}, want: true},
+		{name: "by _stext",
+			change: func(rec *Recorded) { rec.Symbol, rec.Address = "_stext", base+0x100 },
+			want:   true},
+		{name: "another release", change: func(rec *Recorded) { rec.Release = "6.1.0-test2" }},
+		{name: "no release", change: func(rec *Recorded) { rec.Release = "" }},
+		{name: "another place", change: func(rec *Recorded) { rec.Address += 0x200000 }},
+		{name: "hidden", change: func(rec *Recorded) { rec.Address = 0 }},
+		{name: "another symbol", change: func(rec *Recorded) { rec.Symbol = "nothing" }},
+		{name: "a module's symbol", change: func(rec *Recorded) {
 			rec.Symbol, rec.Address = "ext4_read", base+0x20000000
-		}, false},
-		{"of an earlier boot", func(rec *Recorded) { rec.End = boot * 1e9 }, false},
-		{"of no known time", func(rec *Recorded) { rec.End = 0 }, false},
+		}},
+		{name: "of an earlier boot", change: func(rec *Recorded) { rec.End = boot * 1e9 }},
+		{name: "of no known time", change: func(rec *Recorded) { rec.End = 0 }},
 	} {
 		rec := good
 		c.change(&rec)

@@ -32,9 +32,10 @@ func TestSFrame(t *testing.T) {
 		sources  int
 		failed   bool
 	}{
-		{"alone", []elfbuild.Section{code, sframe}, 1, false},
-		{"none", []elfbuild.Section{code}, 0, false},
-		{"an unknown version", []elfbuild.Section{code, unknown}, 0, true},
+		{name: "alone", sections: []elfbuild.Section{code, sframe}, sources: 1},
+		{name: "none", sections: []elfbuild.Section{code}, sources: 0},
+		{name: "an unknown version", sections: []elfbuild.Section{code, unknown}, sources: 0,
+			failed: true},
 	} {
 		data := (&elfbuild.File{Sections: c.sections}).Bytes()
 		f, err := elf.Open("test", bytes.NewReader(data), int64(len(data)))
@@ -100,10 +101,13 @@ func TestSearchForRestorers(t *testing.T) {
 		sections []elfbuild.Section
 		want     []addr.Addr
 	}{
-		{"static", []elfbuild.Section{code}, []addr.Addr{0x40103f, 0x401000 + searched - 6}},
-		{"of a library", []elfbuild.Section{code, {Name: ".dynamic", Addr: 0x801000, Data: make([]byte, 16)}},
-			[]addr.Addr{0x40103f, 0x401000 + searched - 6}},
-		{"with libraries", []elfbuild.Section{code, {Name: ".dynamic", Addr: 0x801000, Data: needed}}, nil},
+		{name: "static", sections: []elfbuild.Section{code},
+			want: []addr.Addr{0x40103f, 0x401000 + searched - 6}},
+		{name: "of a library",
+			sections: []elfbuild.Section{code, {Name: ".dynamic", Addr: 0x801000, Data: make([]byte, 16)}},
+			want:     []addr.Addr{0x40103f, 0x401000 + searched - 6}},
+		{name: "with libraries",
+			sections: []elfbuild.Section{code, {Name: ".dynamic", Addr: 0x801000, Data: needed}}},
 	} {
 		data := (&elfbuild.File{Sections: c.sections}).Bytes()
 		f, err := elf.Open("test", bytes.NewReader(data), int64(len(data)))

@@ -49,18 +49,20 @@ func TestPlaces(t *testing.T) {
 		at   string // below the directory
 		want Place
 	}{
-		{"recorded path", "app/prog", File},
-		{"recorded path below a root", "root/DIR/app/prog", Root},
-		{"name in a root", "root/prog", Root},
-		{"tree of build IDs in a root", "root/.build-id/" + link, Root},
-		{"the same of Fedora", "root/usr/lib/.build-id/" + link, Root},
-		{"perf's cache in a root", "root/.debug/.build-id/" + link + "/elf", Root},
-		{"tree of build IDs", "debug/.build-id/" + link, File},
-		{"debug file alone", "debug/.build-id/" + link + ".debug", File},
-		{"perf's cache", "perf/.build-id/" + link + "/elf", PerfCache},
-		{"debuginfod's cache", "debuginfod/" + id.Hex() + "/executable", DebuginfodDir},
-		{"debug file in debuginfod's cache", "debuginfod/" + id.Hex() + "/debuginfo", DebuginfodDir},
-		{"elsewhere", "prog", Nowhere},
+		{name: "recorded path", at: "app/prog", want: File},
+		{name: "recorded path below a root", at: "root/DIR/app/prog", want: Root},
+		{name: "name in a root", at: "root/prog", want: Root},
+		{name: "tree of build IDs in a root", at: "root/.build-id/" + link, want: Root},
+		{name: "the same of Fedora", at: "root/usr/lib/.build-id/" + link, want: Root},
+		{name: "perf's cache in a root", at: "root/.debug/.build-id/" + link + "/elf", want: Root},
+		{name: "tree of build IDs", at: "debug/.build-id/" + link, want: File},
+		{name: "debug file alone", at: "debug/.build-id/" + link + ".debug", want: File},
+		{name: "perf's cache", at: "perf/.build-id/" + link + "/elf", want: PerfCache},
+		{name: "debuginfod's cache", at: "debuginfod/" + id.Hex() + "/executable",
+			want: DebuginfodDir},
+		{name: "debug file in debuginfod's cache", at: "debuginfod/" + id.Hex() + "/debuginfo",
+			want: DebuginfodDir},
+		{name: "elsewhere", at: "prog", want: Nowhere},
 	} {
 		dir := t.TempDir()
 		at := func(name string) string { return filepath.Join(dir, name) }
@@ -78,11 +80,14 @@ func TestPlaces(t *testing.T) {
 			want    Place
 			objects int
 		}{
-			{"", func() {}, tt.want, 1},
-			{"without the host", func() { opts.Host = false }, onlyRoot(tt.want), 1},
-			{"another file", func() { opts.Host = true; place(t, "mixed", path) }, Nowhere, 0},
-			{"no object", func() { os.WriteFile(path, []byte("\x7fELF"), 0o644) }, Nowhere, 0},
-			{"no file", func() { os.Remove(path) }, Nowhere, 0},
+			{change: func() {}, want: tt.want, objects: 1},
+			{name: "without the host", change: func() { opts.Host = false },
+				want: onlyRoot(tt.want), objects: 1},
+			{name: "another file", change: func() { opts.Host = true; place(t, "mixed", path) },
+				want: Nowhere, objects: 0},
+			{name: "no object", change: func() { os.WriteFile(path, []byte("\x7fELF"), 0o644) },
+				want: Nowhere, objects: 0},
+			{name: "no file", change: func() { os.Remove(path) }, want: Nowhere, objects: 0},
 		} {
 			step.change()
 			overlay := store.NewOverlay()

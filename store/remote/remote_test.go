@@ -199,19 +199,25 @@ func TestDamage(t *testing.T) {
 		bad  func(b []byte) ([]byte, error)
 		want string
 	}{
-		{"piece flipped", contentDir, func(b []byte) ([]byte, error) {
+		{name: "piece flipped", dir: contentDir, bad: func(b []byte) ([]byte, error) {
 			b[len(b)/2] ^= 1
 			return b, nil
-		}, "bytes of another content"},
-		{"piece cut", contentDir, func(b []byte) ([]byte, error) { return b[:len(b)/2], nil }, "bytes of another content"},
-		{"piece lost", contentDir, func([]byte) ([]byte, error) { return nil, ErrNotFound }, "not there"},
-		{"piece does not come", contentDir, func([]byte) ([]byte, error) { return nil, away }, "connection refused"},
-		{"manifest flipped", manifestDir, func(b []byte) ([]byte, error) {
+		}, want: "bytes of another content"},
+		{name: "piece cut", dir: contentDir,
+			bad:  func(b []byte) ([]byte, error) { return b[:len(b)/2], nil },
+			want: "bytes of another content"},
+		{name: "piece lost", dir: contentDir,
+			bad: func([]byte) ([]byte, error) { return nil, ErrNotFound }, want: "not there"},
+		{name: "piece does not come", dir: contentDir,
+			bad: func([]byte) ([]byte, error) { return nil, away }, want: "connection refused"},
+		{name: "manifest flipped", dir: manifestDir, bad: func(b []byte) ([]byte, error) {
 			b[len(b)-1] ^= 1
 			return b, nil
-		}, "checksum"},
-		{"manifest cut", manifestDir, func(b []byte) ([]byte, error) { return b[:10], nil }, "it begins with"},
-		{"manifest lost", manifestDir, func([]byte) ([]byte, error) { return nil, ErrNotFound }, "not there"},
+		}, want: "checksum"},
+		{name: "manifest cut", dir: manifestDir,
+			bad: func(b []byte) ([]byte, error) { return b[:10], nil }, want: "it begins with"},
+		{name: "manifest lost", dir: manifestDir,
+			bad: func([]byte) ([]byte, error) { return nil, ErrNotFound }, want: "not there"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newCounting(OpenDir(t.TempDir()))
@@ -277,9 +283,9 @@ func TestRefused(t *testing.T) {
 		name, text string
 		want       error
 	}{
-		{"nothing", "", ErrNoTables},
-		{"newer", "symbolize remote 2\n", store.ErrVersion},
-		{"another file", "hello", ErrDamaged},
+		{name: "nothing", want: ErrNoTables},
+		{name: "newer", text: "symbolize remote 2\n", want: store.ErrVersion},
+		{name: "another file", text: "hello", want: ErrDamaged},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()

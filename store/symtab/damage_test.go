@@ -198,7 +198,8 @@ func TestVersionAndFlags(t *testing.T) {
 		val  byte
 		want error
 	}{
-		{0, 'X', ErrFormat}, {6, 0, ErrFormat}, {6, Version + 1, ErrVersion}, {7, 1, ErrVersion},
+		{at: 0, val: 'X', want: ErrFormat}, {at: 6, val: 0, want: ErrFormat}, {at: 6,
+			val: Version + 1, want: ErrVersion}, {at: 7, val: 1, want: ErrVersion},
 	} {
 		h := slices.Clone(e.Header)
 		h[tt.at] = tt.val

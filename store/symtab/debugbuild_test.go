@@ -15,7 +15,7 @@ func rng1(start, end addr.Addr) []addr.Range { return []addr.Range{{Start: start
 // one is a function of a file with one line.
 func one(name string, start, end addr.Addr, line uint32) testFunc {
 	return testFunc{name: name, file: "/a.c", line: 1, ranges: rng1(start, end),
-		lines: []testLine{{start, "/a.c", line, 0}}}
+		lines: []testLine{{addr: start, file: "/a.c", line: line, col: 0}}}
 }
 
 // TestAddFunction covers the traps in debug information, each with the
@@ -43,68 +43,76 @@ func TestAddFunction(t *testing.T) {
 		want string
 		lost Losses
 	}{
-		{"copies: more lines", []testFunc{
+		{name: "copies: more lines", in: []testFunc{
 			one("f", 10, 30, 7),
 			rows(one("f", 10, 30, 0), testLine{10, "/a.c", 8, 0}, testLine{20, "/a.c", 9, 0}),
 			one("f", 10, 30, 6),
-		}, "10 f /a.c:8|20 f /a.c:9", Losses{Copies: 2}},
-		{"copies: the first of equals", []testFunc{one("f", 10, 30, 7), one("f", 10, 30, 8)},
-			"10 f /a.c:7", Losses{Copies: 1}},
-		{"aliases: as symbols", []testFunc{one("__f", 10, 30, 7), one("f", 10, 30, 8)},
-			"10 f /a.c:8", Losses{}},
-		{"line 0", []testFunc{rows(one("f", 10, 30, 0), testLine{10, "/a.c", 3, 0},
+		}, want: "10 f /a.c:8|20 f /a.c:9", lost: Losses{Copies: 2}},
+		{name: "copies: the first of equals",
+			in:   []testFunc{one("f", 10, 30, 7), one("f", 10, 30, 8)},
+			want: "10 f /a.c:7", lost: Losses{Copies: 1}},
+		{name: "aliases: as symbols", in: []testFunc{one("__f", 10, 30, 7), one("f", 10, 30, 8)},
+			want: "10 f /a.c:8", lost: Losses{}},
+		{name: "line 0", in: []testFunc{rows(one("f", 10, 30, 0), testLine{10, "/a.c", 3, 0},
 			testLine{20, "/a.c", 0, 0}, testLine{25, "/a.c", 4, 0})},
-			"10 f /a.c:3|20 f /a.c:0|25 f /a.c:4", Losses{}},
-		{"end of sequence", []testFunc{rows(one("f", 10, 30, 0), testLine{5, "/a.c", 3, 0},
-			testLine{20, "", 0, 0}, testLine{25, "/a.c", 4, 0})},
-			"10 f /a.c:3|20 f :0|25 f /a.c:4", Losses{}},
-		{"no line at the start", []testFunc{rows(one("f", 10, 30, 0), testLine{20, "/a.c", 4, 0})},
-			"10 f :0|20 f /a.c:4", Losses{}},
-		{"rows out of order, the last at an address counts", []testFunc{rows(one("f", 10, 30, 0),
-			testLine{20, "/a.c", 4, 0}, testLine{10, "/a.c", 3, 0}, testLine{20, "/a.c", 5, 0})},
-			"10 f /a.c:3|20 f /a.c:5", Losses{}},
-		{"several ranges", []testFunc{ranges(one("f", 10, 0, 7), addr.Range{Start: 50, End: 60},
-			addr.Range{Start: 10, End: 20}, addr.Range{Start: 30, End: 30})},
-			"10 f /a.c:7|50 f /a.c:7", Losses{}},
-		{"inlined call in both ranges", []testFunc{with(ranges(one("f", 10, 0, 7),
+			want: "10 f /a.c:3|20 f /a.c:0|25 f /a.c:4", lost: Losses{}},
+		{name: "end of sequence",
+			in: []testFunc{rows(one("f", 10, 30, 0), testLine{5, "/a.c", 3, 0},
+				testLine{20, "", 0, 0}, testLine{25, "/a.c", 4, 0})},
+			want: "10 f /a.c:3|20 f :0|25 f /a.c:4", lost: Losses{}},
+		{name: "no line at the start",
+			in:   []testFunc{rows(one("f", 10, 30, 0), testLine{20, "/a.c", 4, 0})},
+			want: "10 f :0|20 f /a.c:4", lost: Losses{}},
+		{name: "rows out of order, the last at an address counts",
+			in: []testFunc{rows(one("f", 10, 30, 0),
+				testLine{20, "/a.c", 4, 0}, testLine{10, "/a.c", 3, 0}, testLine{20, "/a.c", 5, 0})},
+			want: "10 f /a.c:3|20 f /a.c:5", lost: Losses{}},
+		{name: "several ranges",
+			in: []testFunc{ranges(one("f", 10, 0, 7), addr.Range{Start: 50, End: 60},
+				addr.Range{Start: 10, End: 20}, addr.Range{Start: 30, End: 30})},
+			want: "10 f /a.c:7|50 f /a.c:7", lost: Losses{}},
+		{name: "inlined call in both ranges", in: []testFunc{with(ranges(one("f", 10, 0, 7),
 			addr.Range{Start: 50, End: 60}, addr.Range{Start: 10, End: 20}), inline("i", -1, 2,
 			addr.Range{Start: 55, End: 60}, addr.Range{Start: 10, End: 12}))},
-			"10 i /a.c:7 f /a.c:2|12 f /a.c:7|50 f /a.c:7|55 i /a.c:7 f /a.c:2", Losses{}},
-		{"outside its parent", []testFunc{with(one("f", 10, 50, 7),
+			want: "10 i /a.c:7 f /a.c:2|12 f /a.c:7|50 f /a.c:7|55 i /a.c:7 f /a.c:2",
+			lost: Losses{}},
+		{name: "outside its parent", in: []testFunc{with(one("f", 10, 50, 7),
 			inline("i", -1, 2, addr.Range{Start: 20, End: 30}),
 			inline("j", 0, 3, addr.Range{Start: 25, End: 40}),
 			inline("k", -1, 4, addr.Range{Start: 45, End: 60}))},
-			"10 f /a.c:7|20 i /a.c:7 f /a.c:2|25 j /a.c:7 i /a.c:3 f /a.c:2|30 f /a.c:7|" +
-				"45 k /a.c:7 f /a.c:4", Losses{Outside: 2}},
-		{"overlapping: the deepest, then the last", []testFunc{with(one("f", 10, 50, 7),
+			want: "10 f /a.c:7|20 i /a.c:7 f /a.c:2|25 j /a.c:7 i /a.c:3 f /a.c:2|30 f /a.c:7|" +
+				"45 k /a.c:7 f /a.c:4", lost: Losses{Outside: 2}},
+		{name: "overlapping: the deepest, then the last", in: []testFunc{with(one("f", 10, 50, 7),
 			inline("i", -1, 2, addr.Range{Start: 10, End: 30}),
 			inline("j", 0, 3, addr.Range{Start: 20, End: 30}),
 			inline("k", -1, 4, addr.Range{Start: 15, End: 40}))},
-			"10 i /a.c:7 f /a.c:2|15 k /a.c:7 f /a.c:4|20 j /a.c:7 i /a.c:3 f /a.c:2|" +
-				"30 k /a.c:7 f /a.c:4|40 f /a.c:7", Losses{}},
-		{"not in pre-order", []testFunc{with(one("f", 10, 50, 7),
+			want: "10 i /a.c:7 f /a.c:2|15 k /a.c:7 f /a.c:4|20 j /a.c:7 i /a.c:3 f /a.c:2|" +
+				"30 k /a.c:7 f /a.c:4|40 f /a.c:7", lost: Losses{}},
+		{name: "not in pre-order", in: []testFunc{with(one("f", 10, 50, 7),
 			inline("i", -1, 2, addr.Range{Start: 10, End: 20}),
 			inline("j", -1, 3, addr.Range{Start: 20, End: 30}),
 			inline("k", 0, 4, addr.Range{Start: 10, End: 20}),
 			inline("l", 9, 4, addr.Range{Start: 10, End: 20}))},
-			"10 i /a.c:7 f /a.c:2|20 j /a.c:7 f /a.c:3|30 f /a.c:7", Losses{Disorder: 2}},
-		{"nameless call", []testFunc{with(one("f", 10, 20, 7),
+			want: "10 i /a.c:7 f /a.c:2|20 j /a.c:7 f /a.c:3|30 f /a.c:7",
+			lost: Losses{Disorder: 2}},
+		{name: "nameless call", in: []testFunc{with(one("f", 10, 20, 7),
 			inline("", -1, 2, addr.Range{Start: 10, End: 15}))},
-			"10  /a.c:7 f /a.c:2|15 f /a.c:7", Losses{}},
-		{"lines without a function fill gaps only", []testFunc{
+			want: "10  /a.c:7 f /a.c:2|15 f /a.c:7", lost: Losses{}},
+		{name: "lines without a function fill gaps only", in: []testFunc{
 			one("f", 20, 30, 7), one("", 10, 50, 8), one("g", 40, 60, 9)},
-			"10  /a.c:8|20 f /a.c:7|30  /a.c:8|40 g /a.c:9", Losses{}},
-		{"functions overlap", []testFunc{
+			want: "10  /a.c:8|20 f /a.c:7|30  /a.c:8|40 g /a.c:9", lost: Losses{}},
+		{name: "functions overlap", in: []testFunc{
 			with(rows(one("f", 10, 60, 0), testLine{10, "/a.c", 1, 0}, testLine{45, "/a.c", 2, 0}),
 				inline("i", -1, 3, addr.Range{Start: 12, End: 14}),
 				inline("j", 0, 4, addr.Range{Start: 12, End: 13}),
 				inline("k", -1, 5, addr.Range{Start: 25, End: 50}),
 				inline("l", 2, 6, addr.Range{Start: 48, End: 50})),
 			one("g", 20, 40, 9)},
-			"10 f /a.c:1|12 j /a.c:1 i /a.c:4 f /a.c:3|13 i /a.c:1 f /a.c:3|14 f /a.c:1|20 g /a.c:9|" +
+			want: "10 f /a.c:1|12 j /a.c:1 i /a.c:4 f /a.c:3|13 i /a.c:1 f /a.c:3|14 f /a.c:1|20 g /a.c:9|" +
 				"40 k /a.c:1 f /a.c:5|45 k /a.c:2 f /a.c:5|48 l /a.c:2 k /a.c:6 f /a.c:5|50 f /a.c:2",
-			Losses{}},
-		{"no code", []testFunc{one("f", 10, 10, 7), one("g", 20, 15, 7)}, "", Losses{}},
+			lost: Losses{}},
+		{name: "no code", in: []testFunc{one("f", 10, 10, 7), one("g", 20, 15, 7)},
+			lost: Losses{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

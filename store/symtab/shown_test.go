@@ -149,10 +149,13 @@ func TestDemangledDirectory(t *testing.T) {
 		damage func(h *header)
 		want   string
 	}{
-		{"a block less", func(h *header) { h.shown = h.shown[1:] }, "blocks of demangled names"},
-		{"other counts", func(h *header) { h.shown[0].strs-- }, "that of names"},
-		{"a long identification", func(h *header) { h.shownBy = strings.Repeat("x", 256) },
-			"identification of 256 bytes"},
+		{name: "a block less", damage: func(h *header) { h.shown = h.shown[1:] },
+			want: "blocks of demangled names"},
+		{name: "other counts", damage: func(h *header) { h.shown[0].strs-- },
+			want: "that of names"},
+		{name: "a long identification",
+			damage: func(h *header) { h.shownBy = strings.Repeat("x", 256) },
+			want:   "identification of 256 bytes"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

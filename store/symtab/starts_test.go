@@ -51,7 +51,8 @@ func TestStarts(t *testing.T) {
 		{name: "d", parent: 2, ranges: rng1(0x1080, 0x1090)},
 		{name: "e", parent: NoParent, ranges: rng1(0x10f0, 0x1100)},
 	}
-	bare := testFunc{ranges: rng1(0x2000, 0x2010), lines: []testLine{{0x2000, "/a.S", 1, 0}}}
+	bare := testFunc{ranges: rng1(0x2000, 0x2010), lines: []testLine{{addr: 0x2000, file: "/a.S",
+		line: 1, col: 0}}}
 	e := encodeDebug(t, Options{}, []testFunc{f, one("next", 0x1100, 0x1200, 1), bare})
 	tab := open(t, e)
 	if tab.Starts() != nil {

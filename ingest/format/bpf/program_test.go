@@ -71,14 +71,16 @@ func TestSymbols(t *testing.T) {
 		program      bpfbuild.Program
 		kernel, perf []string
 	}{
-		"with BTF": {sample(), []string{a + "_a_program_of_some_length", s1 + "_helper", s2 + "_other"},
-			[]string{s0 + "_a_program_of_some_length", s1 + "_helper", s2 + "_other"}},
-		"without BTF": {without, []string{a + "_a_program_of_so", s1 + "_F", s2 + "_F"},
-			[]string{s0 + "_F", s1 + "_F", s2 + "_F"}},
-		"without a name": {bare, []string{"bpf_prog_0707070707070707"},
-			[]string{"bpf_prog_0707070707070707"}},
-		"one function": {one, []string{"bpf_prog_0707070707070707_one"},
-			[]string{"bpf_prog_0707070707070707_one"}},
+		"with BTF": {program: sample(),
+			kernel: []string{a + "_a_program_of_some_length", s1 + "_helper", s2 + "_other"},
+			perf:   []string{s0 + "_a_program_of_some_length", s1 + "_helper", s2 + "_other"}},
+		"without BTF": {program: without,
+			kernel: []string{a + "_a_program_of_so", s1 + "_F", s2 + "_F"},
+			perf:   []string{s0 + "_F", s1 + "_F", s2 + "_F"}},
+		"without a name": {program: bare, kernel: []string{"bpf_prog_0707070707070707"},
+			perf: []string{"bpf_prog_0707070707070707"}},
+		"one function": {program: one, kernel: []string{"bpf_prog_0707070707070707_one"},
+			perf: []string{"bpf_prog_0707070707070707_one"}},
 	} {
 		p := &decodeBuilt(t, false, c.program)[0]
 		for i := range p.Funcs {

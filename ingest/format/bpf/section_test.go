@@ -25,32 +25,32 @@ func TestMissing(t *testing.T) {
 		change func(*bpfbuild.Program)
 		want   string
 	}{
-		"whole": {func(*bpfbuild.Program) {}, ""},
-		"kptr_restrict": {func(p *bpfbuild.Program) { p.Hide = bpfbuild.Jited },
-			MissingHidden},
-		"kptr_restrict, as our recorder writes it": {func(p *bpfbuild.Program) {
+		"whole": {change: func(*bpfbuild.Program) {}},
+		"kptr_restrict": {change: func(p *bpfbuild.Program) { p.Hide = bpfbuild.Jited },
+			want: MissingHidden},
+		"kptr_restrict, as our recorder writes it": {change: func(p *bpfbuild.Program) {
 			p.Omit = bpfbuild.Jited
-		}, MissingHidden},
-		"without the code": {func(p *bpfbuild.Program) { p.Omit = bpfbuild.JITedInsns },
-			MissingNotRecorded},
-		"without the lengths": {func(p *bpfbuild.Program) { p.Omit = bpfbuild.JITedFuncLens },
-			MissingNotRecorded},
-		"with hidden lengths": {func(p *bpfbuild.Program) { p.Hide = bpfbuild.JITedFuncLens },
-			MissingHidden},
-		"interpreted": {func(p *bpfbuild.Program) {
+		}, want: MissingHidden},
+		"without the code": {change: func(p *bpfbuild.Program) { p.Omit = bpfbuild.JITedInsns },
+			want: MissingNotRecorded},
+		"without the lengths": {change: func(p *bpfbuild.Program) { p.Omit = bpfbuild.JITedFuncLens },
+			want: MissingNotRecorded},
+		"with hidden lengths": {change: func(p *bpfbuild.Program) { p.Hide = bpfbuild.JITedFuncLens },
+			want: MissingHidden},
+		"interpreted": {change: func(p *bpfbuild.Program) {
 			p.Omit = ^uint64(0)
 			p.Change = zero(16, 104, 108, 168)
-		}, MissingNotJITed},
-		"without rights": {func(p *bpfbuild.Program) {
+		}, want: MissingNotJITed},
+		"without rights": {change: func(p *bpfbuild.Program) {
 			p.Omit = ^uint64(0)
 			p.Change = zero(16, 20, 104, 108, 144, 148, 168, 180)
-		}, MissingRights},
-		"no such place": {func(p *bpfbuild.Program) {
+		}, want: MissingRights},
+		"no such place": {change: func(p *bpfbuild.Program) {
 			p.Change = func(info []byte, o binary.ByteOrder) { o.PutUint64(info[24:], 1<<40) }
-		}, MissingDamaged},
-		"first function too long": {func(p *bpfbuild.Program) {
+		}, want: MissingDamaged},
+		"first function too long": {change: func(p *bpfbuild.Program) {
 			p.Change = func(info []byte, o binary.ByteOrder) { o.PutUint32(info[16:], 39) }
-		}, MissingDamaged},
+		}, want: MissingDamaged},
 	} {
 		for _, big := range []bool{false, true} {
 			b := sample()
@@ -81,39 +81,40 @@ func TestNoLines(t *testing.T) {
 		change func(p *bpfbuild.Program)
 		want   string
 	}{
-		"without BTF":       {func(p *bpfbuild.Program) { p.BTFID = 0; bare(p) }, MissingBTF},
-		"without line info": {bare, MissingLineInfo},
-		"numbers of 0": {func(p *bpfbuild.Program) {
+		"without BTF": {change: func(p *bpfbuild.Program) { p.BTFID = 0; bare(p) },
+			want: MissingBTF},
+		"without line info": {change: bare, want: MissingLineInfo},
+		"numbers of 0": {change: func(p *bpfbuild.Program) {
 			p.Funcs[1].Lines = []bpfbuild.Line{{}, {At: 4, Source: "x"}}
-		}, MissingNumbers},
-		"left out": {func(p *bpfbuild.Program) {
+		}, want: MissingNumbers},
+		"left out": {change: func(p *bpfbuild.Program) {
 			p.Omit = bpfbuild.LineInfo
-		}, MissingNotRecorded},
-		"addresses left out": {func(p *bpfbuild.Program) {
+		}, want: MissingNotRecorded},
+		"addresses left out": {change: func(p *bpfbuild.Program) {
 			p.Omit = bpfbuild.JITedLineInfo
-		}, MissingNotRecorded},
-		"starts left out": {func(p *bpfbuild.Program) {
+		}, want: MissingNotRecorded},
+		"starts left out": {change: func(p *bpfbuild.Program) {
 			p.Omit = bpfbuild.JITedKSyms
-		}, MissingNotRecorded},
-		"hidden": {func(p *bpfbuild.Program) {
+		}, want: MissingNotRecorded},
+		"hidden": {change: func(p *bpfbuild.Program) {
 			p.Hide = bpfbuild.Jited
-		}, MissingHidden},
-		"hidden addresses": {func(p *bpfbuild.Program) {
+		}, want: MissingHidden},
+		"hidden addresses": {change: func(p *bpfbuild.Program) {
 			p.Hide = bpfbuild.JITedLineInfo
-		}, MissingHidden},
-		"hidden records": {func(p *bpfbuild.Program) {
+		}, want: MissingHidden},
+		"hidden records": {change: func(p *bpfbuild.Program) {
 			p.Hide = bpfbuild.LineInfo
-		}, MissingHidden},
-		"hidden count": {func(p *bpfbuild.Program) {
+		}, want: MissingHidden},
+		"hidden count": {change: func(p *bpfbuild.Program) {
 			p.Change = func(info []byte, o binary.ByteOrder) { o.PutUint32(info[168:], 0) }
-		}, MissingHidden},
-		"interpreted": {func(p *bpfbuild.Program) {
+		}, want: MissingHidden},
+		"interpreted": {change: func(p *bpfbuild.Program) {
 			p.Omit = ^uint64(0)
 			p.Change = func(info []byte, o binary.ByteOrder) { o.PutUint32(info[16:], 0) }
-		}, MissingNotJITed},
-		"damaged": {func(p *bpfbuild.Program) {
+		}, want: MissingNotJITed},
+		"damaged": {change: func(p *bpfbuild.Program) {
 			p.Change = func(info []byte, o binary.ByteOrder) { o.PutUint64(info[152:], 1<<40) }
-		}, MissingDamaged},
+		}, want: MissingDamaged},
 	} {
 		b := sample()
 		c.change(&b)
@@ -141,14 +142,14 @@ func TestLinesAtOneAddress(t *testing.T) {
 		lines []bpfbuild.Line
 		want  []uint32 // offset and line of each
 	}{
-		"the last": {[]bpfbuild.Line{{Line: 3}, {Line: 4}, {At: 8, Line: 5}, {At: 8, Line: 6}},
-			[]uint32{0, 4, 8, 6}},
-		"the compiler's last": {[]bpfbuild.Line{{Line: 3}, {At: 8, Line: 5}, {At: 8}, {At: 12}},
-			[]uint32{0, 3, 8, 5}},
-		"the compiler's first": {[]bpfbuild.Line{{}, {Line: 3}, {At: 8}, {At: 8, Line: 5}},
-			[]uint32{0, 3, 8, 5}},
-		"late beginning": {[]bpfbuild.Line{{}, {At: 8, Line: 3}, {At: 8, Line: 4},
-			{At: 12, Line: 5}}, []uint32{0, 4, 12, 5}},
+		"the last": {lines: []bpfbuild.Line{{Line: 3}, {Line: 4}, {At: 8, Line: 5}, {At: 8, Line: 6}},
+			want: []uint32{0, 4, 8, 6}},
+		"the compiler's last": {lines: []bpfbuild.Line{{Line: 3}, {At: 8, Line: 5}, {At: 8}, {At: 12}},
+			want: []uint32{0, 3, 8, 5}},
+		"the compiler's first": {lines: []bpfbuild.Line{{}, {Line: 3}, {At: 8}, {At: 8, Line: 5}},
+			want: []uint32{0, 3, 8, 5}},
+		"late beginning": {lines: []bpfbuild.Line{{}, {At: 8, Line: 3}, {At: 8, Line: 4},
+			{At: 12, Line: 5}}, want: []uint32{0, 4, 12, 5}},
 	} {
 		b := sample()
 		for i := range c.lines {
@@ -220,16 +221,22 @@ func TestLies(t *testing.T) {
 		change func([]byte, binary.ByteOrder)
 		want   string // in the error
 	}{
-		"4 G lines":          {put32(148, ^uint32(0)), "line_info: 4294967295 records"},
-		"4 G functions":      {put32(104, ^uint32(0)), "jited_ksyms: 4294967295 records"},
-		"4 G tags":           {put32(180, 1<<31), "prog_tags: 2147483648 records"},
-		"small line records": {put32(172, 8), "line_info: records of 8 bytes, 16 is the least"},
-		"large line records": {put32(172, 1<<31), "line_info: "},
-		"records of 0 bytes": {put32(132, 0), "func_info: records of 0 bytes"},
-		"behind the data":    {put64(184, 1<<20), "prog_tags: 3 records of 8 bytes at 0x100000"},
-		"overflowing":        {put64(152, 1<<63-8), "line_info: "},
-		"fewer addresses":    {put32(168, 2), "jited_line_info: 2 addresses for 7 lines"},
-		"code cut":           {put32(16, 50), "function 1 of 33 bytes ends behind the code"},
+		"4 G lines": {change: put32(148, ^uint32(0)),
+			want: "line_info: 4294967295 records"},
+		"4 G functions": {change: put32(104, ^uint32(0)),
+			want: "jited_ksyms: 4294967295 records"},
+		"4 G tags": {change: put32(180, 1<<31), want: "prog_tags: 2147483648 records"},
+		"small line records": {change: put32(172, 8),
+			want: "line_info: records of 8 bytes, 16 is the least"},
+		"large line records": {change: put32(172, 1<<31), want: "line_info: "},
+		"records of 0 bytes": {change: put32(132, 0), want: "func_info: records of 0 bytes"},
+		"behind the data": {change: put64(184, 1<<20),
+			want: "prog_tags: 3 records of 8 bytes at 0x100000"},
+		"overflowing": {change: put64(152, 1<<63-8), want: "line_info: "},
+		"fewer addresses": {change: put32(168, 2),
+			want: "jited_line_info: 2 addresses for 7 lines"},
+		"code cut": {change: put32(16, 50),
+			want: "function 1 of 33 bytes ends behind the code"},
 	} {
 		b := sample()
 		b.Change = c.change

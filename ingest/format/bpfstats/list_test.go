@@ -41,11 +41,13 @@ func TestRoundTrip(t *testing.T) {
 
 func TestDecodeErrors(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
-		{"no JSON", "{", "offset 1"},
-		{"a text for a number", `{"begin":"x"}`, "offset"},
-		{"ends before it begins", `{"begin":2,"end":1}`, "before it begins"},
-		{"not sorted", `{"programs":[{"id":2},{"id":1}]}`, "program 1 follows program 2"},
-		{"twice", `{"programs":[{"id":2},{"id":2}]}`, "program 2 follows program 2"},
+		{name: "no JSON", text: "{", want: "offset 1"},
+		{name: "a text for a number", text: `{"begin":"x"}`, want: "offset"},
+		{name: "ends before it begins", text: `{"begin":2,"end":1}`, want: "before it begins"},
+		{name: "not sorted", text: `{"programs":[{"id":2},{"id":1}]}`,
+			want: "program 1 follows program 2"},
+		{name: "twice", text: `{"programs":[{"id":2},{"id":2}]}`,
+			want: "program 2 follows program 2"},
 	} {
 		l, err := Decode("list", []byte(test.text))
 		if l != nil || err == nil || !strings.HasPrefix(err.Error(), "list: ") ||

@@ -295,15 +295,15 @@ func TestNotBundles(t *testing.T) {
 		want   error
 		text   string
 	}{
-		{"empty", nil, false, ErrNotBundle, ""},
-		{"text", []byte("hello"), false, ErrNotBundle, ""},
-		{"zstd of nothing", []byte("\x28\xb5\x2f\xfd"), false, ErrNotBundle, ""},
-		{"another tar", other, false, ErrNotBundle, "README"},
-		{"another tar, packed", packedOther, false, ErrNotBundle, "README"},
-		{"newer", newer, true, ErrNewer, "3"},
-		{"no format", none, true, nil, "format 0"},
-		{"no JSON", text, true, nil, "manifest.json: offset"},
-		{"bad address", addr, true, nil, "up there"},
+		{name: "empty", want: ErrNotBundle},
+		{name: "text", data: []byte("hello"), want: ErrNotBundle},
+		{name: "zstd of nothing", data: []byte("\x28\xb5\x2f\xfd"), want: ErrNotBundle},
+		{name: "another tar", data: other, want: ErrNotBundle, text: "README"},
+		{name: "another tar, packed", data: packedOther, want: ErrNotBundle, text: "README"},
+		{name: "newer", data: newer, detect: true, want: ErrNewer, text: "3"},
+		{name: "no format", data: none, detect: true, text: "format 0"},
+		{name: "no JSON", data: text, detect: true, text: "manifest.json: offset"},
+		{name: "bad address", data: addr, detect: true, text: "up there"},
 	}
 	for _, tt := range tests {
 		if got := Detect(bytes.NewReader(tt.data), int64(len(tt.data))); got != tt.detect {

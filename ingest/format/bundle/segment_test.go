@@ -76,12 +76,15 @@ func addCounts(t testing.TB, w *Writer, list []testCount) {
 		h     rawdump.Header
 		pairs [][2][]byte
 	}{
-		{"dumps/stacks", rawdump.Header{Type: stackTrace, Flags: rawdump.FlagBuildID, KeySize: 4,
-			ValueSize: 2 * rawdump.BuildIDFrame, Depth: 2, Packing: rawdump.Trimmed,
-			Lost: map[string]uint64{"x": 1}}, stacks},
-		{"dumps/kernel_stacks", rawdump.Header{Type: stackTrace, KeySize: 4, ValueSize: 8, Depth: 1,
-			Packing: rawdump.Trimmed}, nil},
-		{"dumps/counts", rawdump.Header{Type: 1, KeySize: testKeySize, ValueSize: 8}, counts},
+		{name: "dumps/stacks",
+			h: rawdump.Header{Type: stackTrace, Flags: rawdump.FlagBuildID, KeySize: 4,
+				ValueSize: 2 * rawdump.BuildIDFrame, Depth: 2, Packing: rawdump.Trimmed,
+				Lost: map[string]uint64{"x": 1}}, pairs: stacks},
+		{name: "dumps/kernel_stacks",
+			h: rawdump.Header{Type: stackTrace, KeySize: 4, ValueSize: 8, Depth: 1,
+				Packing: rawdump.Trimmed}},
+		{name: "dumps/counts", h: rawdump.Header{Type: 1, KeySize: testKeySize, ValueSize: 8},
+			pairs: counts},
 	} {
 		data, err := rawdump.Append(nil, d.h, d.pairs)
 		if err == nil {
@@ -182,8 +185,9 @@ func addPart(t testing.TB, w *Writer, n int) *Manifest {
 	if err := w.Add(PerfDataName, testPerfData(t, uint32(n))); err != nil {
 		t.Fatal(err)
 	}
-	addCounts(t, w, []testCount{{"a", 7, 0, 1}, {"b", 8, 0, 10}, {"", 7, 0, 100},
-		{fmt.Sprintf("n%03d", n), 9, 0, 1000}})
+	addCounts(t, w, []testCount{{stack: "a", pid: 7, program: 0, samples: 1}, {stack: "b", pid: 8,
+		program: 0, samples: 10}, {pid: 7, program: 0, samples: 100},
+		{stack: fmt.Sprintf("n%03d", n), pid: 9, program: 0, samples: 1000}})
 	s := testSamples
 	s.Files = []File{{BuildID: fmt.Sprintf("%02x", n%2), Path: "/x"}}
 	return &Manifest{Begin: testClock(n), End: testClock(n + 1), Lost: map[string]uint64{"y": 2},

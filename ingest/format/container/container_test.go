@@ -147,31 +147,33 @@ func TestDamage(t *testing.T) {
 		samples int // at least
 		warning string
 	}{
-		{"zstd", func() *Perf { return open(t, broken) }, 20, "COMPRESSED record"},
-		{"gzip cut off", func() *Perf { return open(t, gz[:len(gz)*2/3]) }, 500, "unexpected EOF"},
-		{"cut file of a directory", func() *Perf {
+		{name: "zstd", open: func() *Perf { return open(t, broken) }, samples: 20,
+			warning: "COMPRESSED record"},
+		{name: "gzip cut off", open: func() *Perf { return open(t, gz[:len(gz)*2/3]) },
+			samples: 500, warning: "unexpected EOF"},
+		{name: "cut file of a directory", open: func() *Perf {
 			return openDir(t, map[string][]byte{"data": input(false, 0).Bytes(),
 				"data.0": raw(0, 10)[:700], "data.1": raw(10, 20)})
-		}, 10, "data.0: offset "},
-		{"cut trace of a directory", func() *Perf {
+		}, samples: 10, warning: "data.0: offset "},
+		{name: "cut trace of a directory", open: func() *Perf {
 			return openDir(t, map[string][]byte{"data": input(false, 0).Bytes(),
 				"data.0": trace.Raw()[:90], "data.1": raw(10, 20)})
-		}, 10, "behind the AUXTRACE record overrun"},
-		{"no record in the stream", func() *Perf {
+		}, samples: 10, warning: "behind the AUXTRACE record overrun"},
+		{name: "no record in the stream", open: func() *Perf {
 			b := perfbuild.New()
 			b.Damage(make([]byte, 100))
 			b.Compress(0, perfbuild.Zstd{})
 			b.Damage(raw(0, 10))
 			b.Compressed(1, 5, 528384)
 			return open(t, b.Bytes())
-		}, 10, "unpacked: offset 0x0: record of type UNKNOWN_0 and 0 bytes"},
-		{"a record without an end", func() *Perf {
+		}, samples: 10, warning: "unpacked: offset 0x0: record of type UNKNOWN_0 and 0 bytes"},
+		{name: "a record without an end", open: func() *Perf {
 			b := perfbuild.New()
 			b.Damage(raw(0, 10)[:700])
 			b.Compress(0, perfbuild.Zstd{})
 			b.Compressed(1, 5, 528384)
 			return open(t, b.Bytes())
-		}, 3, "bytes of a record that has no end"},
+		}, samples: 3, warning: "bytes of a record that has no end"},
 	} {
 		p := tt.open()
 		n := 0
@@ -220,10 +222,11 @@ func TestOpenErrors(t *testing.T) {
 		data []byte
 		want error
 	}{
-		{"text", []byte("hello, world"), perfdata.ErrNotPerfData},
-		{"cut header", input(false, 1).Bytes()[:40], perfdata.ErrCutHeader},
-		{"packed text", pack(t, []byte("hello"), gzipped), perfdata.ErrNotPerfData},
-		{"bad gzip", []byte("\x1f\x8b\x08garbage"), perfdata.ErrNotPerfData},
+		{name: "text", data: []byte("hello, world"), want: perfdata.ErrNotPerfData},
+		{name: "cut header", data: input(false, 1).Bytes()[:40], want: perfdata.ErrCutHeader},
+		{name: "packed text", data: pack(t, []byte("hello"), gzipped),
+			want: perfdata.ErrNotPerfData},
+		{name: "bad gzip", data: []byte("\x1f\x8b\x08garbage"), want: perfdata.ErrNotPerfData},
 	} {
 		_, err := Open(t.Context(), "x", bytes.NewReader(tt.data), int64(len(tt.data)))
 		if !errors.Is(err, tt.want) {
@@ -263,12 +266,12 @@ func TestIsPacked(t *testing.T) {
 		data []byte
 		want bool
 	}{
-		{"gzip", pack(t, input(false, 1).Pipe(), gzipped), true},
-		{"zstd", pack(t, input(true, 1).Bytes(), zstded), true},
-		{"plain", input(false, 1).Bytes(), false},
-		{"other", pack(t, []byte("other content"), gzipped), false},
-		{"damaged", []byte("\xfd7zXZ\x00garbage"), false},
-		{"empty", nil, false},
+		{name: "gzip", data: pack(t, input(false, 1).Pipe(), gzipped), want: true},
+		{name: "zstd", data: pack(t, input(true, 1).Bytes(), zstded), want: true},
+		{name: "plain", data: input(false, 1).Bytes()},
+		{name: "other", data: pack(t, []byte("other content"), gzipped)},
+		{name: "damaged", data: []byte("\xfd7zXZ\x00garbage")},
+		{name: "empty"},
 	} {
 		if got := IsPacked(bytes.NewReader(tt.data), int64(len(tt.data))); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)

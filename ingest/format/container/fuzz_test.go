@@ -91,7 +91,7 @@ func TestTruncated(t *testing.T) {
 		for _, of := range []struct {
 			big     bool
 			samples int
-		}{{false, 1}, {true, 3}, {false, 10}} {
+		}{{samples: 1}, {big: true, samples: 3}, {samples: 10}} {
 			data := tt.build(input(of.big, of.samples))
 			opened := 0
 			for n := range data {

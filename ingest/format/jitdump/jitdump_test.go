@@ -90,10 +90,10 @@ func TestV8Lines(t *testing.T) {
 // lines all the same, and the file of the function's name if it is as long; others are an error.
 func TestRubbishFiles(t *testing.T) {
 	for _, c := range []struct{ name, rubbish, want string }{
-		{"JS:*f /srv/a.js:1:13", "\xe0\x00\x00\x01\x02\xff4|", "/srv/a.js"},
-		{"JS:*f /srv/another.js:1:13", "\xe0\x00\x00\x01\x02\xff4|", ""},
-		{"JS:*f", "\xe0\x00\x00\x01\x02\xff4|", ""},
-		{"JS:*f /srv/a.js:1:13", "\xe0", "error"},
+		{name: "JS:*f /srv/a.js:1:13", rubbish: "\xe0\x00\x00\x01\x02\xff4|", want: "/srv/a.js"},
+		{name: "JS:*f /srv/another.js:1:13", rubbish: "\xe0\x00\x00\x01\x02\xff4|"},
+		{name: "JS:*f", rubbish: "\xe0\x00\x00\x01\x02\xff4|"},
+		{name: "JS:*f /srv/a.js:1:13", rubbish: "\xe0", want: "error"},
 	} {
 		d := jitbuild.New(false, 1, 62, 0, 0)
 		d.Lines(1, 0x1000, jitbuild.Line{Addr: 0x1000, Line: 1, File: c.rubbish + "x"},
@@ -165,11 +165,15 @@ func TestBadRecords(t *testing.T) {
 		in   []byte
 		want string
 	}{
-		"code beyond the record": {load(func(r []byte) { le.PutUint64(r[40:], 2) }), "2 left|code of 2 bytes"},
-		"no code":                {load(func(r []byte) { le.PutUint64(r[40:], 0) }), "code of 0 bytes"},
-		"end of the addresses":   {load(func(r []byte) { le.PutUint64(r[32:], ^uint64(0)) }), "at 0xffff"},
-		"endless name":           {load(func(r []byte) { r[57] = 'x'; r[58] = 'x' }), "name without an end"},
-		"a move of nothing":      {load(func(r []byte) { r[0] = 1 }), "MOVE record of"},
+		"code beyond the record": {in: load(func(r []byte) { le.PutUint64(r[40:], 2) }),
+			want: "2 left|code of 2 bytes"},
+		"no code": {in: load(func(r []byte) { le.PutUint64(r[40:], 0) }),
+			want: "code of 0 bytes"},
+		"end of the addresses": {in: load(func(r []byte) { le.PutUint64(r[32:], ^uint64(0)) }),
+			want: "at 0xffff"},
+		"endless name": {in: load(func(r []byte) { r[57] = 'x'; r[58] = 'x' }),
+			want: "name without an end"},
+		"a move of nothing": {in: load(func(r []byte) { r[0] = 1 }), want: "MOVE record of"},
 	} {
 		f, err := open(c.in)
 		if err != nil || f.Bad != 1 || len(f.Loads) != 1 || f.Loads[0].Name != "g" {

@@ -15,16 +15,16 @@ func TestFormatted(t *testing.T) {
 		text, want string
 		whole      bool
 	}{
-		"one":     {"[" + one + "]", `0a 10 [01 02] {"a":513};`, true},
-		"CPUs":    {"[" + cpus + "]", "0a 10 [01] 1 [02] 2;", true},
-		"without": {`[{"key":["0x0a"],"value":["0x01"]}]`, "", true},
-		"cut off": {"[" + one, `0a 10 [01 02] {"a":513};`, false},
-		"floats": {"[" + one + `,{"key":["0x0a"],"formatted":{"key":(unsupported`,
-			`0a 10 [01 02] {"a":513};`, false},
-		"no bytes":    {`[{"key":["a"],"formatted":{"key":1}}]`, " 1;", true},
-		"no dump":     {"{}", "", false},
-		"nothing":     {"", "", false},
-		"other types": {`[{"key":5}]`, "", false},
+		"one":     {text: "[" + one + "]", want: `0a 10 [01 02] {"a":513};`, whole: true},
+		"CPUs":    {text: "[" + cpus + "]", want: "0a 10 [01] 1 [02] 2;", whole: true},
+		"without": {text: `[{"key":["0x0a"],"value":["0x01"]}]`, whole: true},
+		"cut off": {text: "[" + one, want: `0a 10 [01 02] {"a":513};`},
+		"floats": {text: "[" + one + `,{"key":["0x0a"],"formatted":{"key":(unsupported`,
+			want: `0a 10 [01 02] {"a":513};`},
+		"no bytes":    {text: `[{"key":["a"],"formatted":{"key":1}}]`, want: " 1;", whole: true},
+		"no dump":     {text: "{}"},
+		"nothing":     {whole: false},
+		"other types": {text: `[{"key":5}]`},
 	} {
 		var got strings.Builder
 		visit := func(p *FormattedPair) bool {

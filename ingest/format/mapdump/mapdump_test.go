@@ -106,32 +106,46 @@ func TestForms(t *testing.T) {
 		name, text, want string
 		cpus             uint32
 	}{
-		{"one", `[{"key":["0x0a"],"value":["0x01","0xff"]}]`, "0a [01ff]", 0},
-		{"none", "[]\n", "", 0},
-		{"no key", `[{"key":[],"value":["0x01"]}]`, " [01]", 0},
-		{"floats", `[{"key":["0x0a"],"value":["0x01"],"formatted":{"key":1,"value":{"f":` +
-			`(unsupported-kind}}},{"key":["0x0b"],"value":["0x02"]}]`, "0a [01]|0b [02]", 0},
-		{"a quote", `[{"key":["0x22"],"value":["0x01"],"formatted":{"key":"""}},` +
-			`{"key":["0x23"],"value":["0x02"],"formatted":{"key":""}}]`, "22 [01]|23 [02]", 0},
-		{"bracket in a string", `[{"key":["0x22"],"value":["0x01"],"formatted":{"key":"}]\"}"}}]`,
-			"22 [01]", 0},
-		{"CPUs", `[{"key":["0x0a"],"values":[{"cpu":0,"value":["0x01"]},{"cpu":1,"value":` +
-			`["0x02"]}],"formatted":{"key":10,"values":[{"cpu":0,"value":1}]}}]`, "0a [01 02]", 2},
-		{"one CPU", `[{"key":["0x0a"],"values":[{"cpu":0,"value":["0x01"]}]}]`, "0a [01]", 1},
-		{"inner map", `[{"key":["0x0a"],"value":["0x01"],"inner_map_id":1}]`, "0a [01]", 0},
-		{"several asked", `[{"id":3,"type":"hash","name":"x","flags":0,"elements":[{"key":["0x0a"],` +
-			`"value":["0x01"]}]}]`, "0a [01]", 0},
-		{"text", "key: 0a  value: 01\nFound 1 element\n", "0a [01]", 0},
-		{"text, none", "Found 0 elements\n", "", 0},
-		{"text, long", "key:\n0a\nvalue:\n01 02\nkey:\n0b\nvalue:\n03 04\nFound 2 elements\n",
-			"0a [0102]|0b [0304]", 0},
-		{"text, queue", "value: 01\nvalue: 02\nFound 2 elements\n", " [01]| [02]", 0},
-		{"text, CPUs", "key:\n0a\nvalue (CPU 00): 01\nvalue (CPU 01): 02\nkey:\n0b\n" +
-			"value (CPU 00): 03\nvalue (CPU 01): 04\nFound 2 elements\n", "0a [01 02]|0b [03 04]", 2},
-		{"text, inner map", "key: 0a 00 00 00  inner_map_id: 258 \nFound 1 element\n",
-			"0a000000 [02010000]", 0},
-		{"text, headed", "12: hash  name x  flags 0x0\nkey: 0a  value: 01\nFound 1 element\n",
-			"0a [01]", 0},
+		{name: "one", text: `[{"key":["0x0a"],"value":["0x01","0xff"]}]`, want: "0a [01ff]",
+			cpus: 0},
+		{name: "none", text: "[]\n", cpus: 0},
+		{name: "no key", text: `[{"key":[],"value":["0x01"]}]`, want: " [01]", cpus: 0},
+		{name: "floats",
+			text: `[{"key":["0x0a"],"value":["0x01"],"formatted":{"key":1,"value":{"f":` +
+				`(unsupported-kind}}},{"key":["0x0b"],"value":["0x02"]}]`, want: "0a [01]|0b [02]",
+			cpus: 0},
+		{name: "a quote", text: `[{"key":["0x22"],"value":["0x01"],"formatted":{"key":"""}},` +
+			`{"key":["0x23"],"value":["0x02"],"formatted":{"key":""}}]`, want: "22 [01]|23 [02]",
+			cpus: 0},
+		{name: "bracket in a string",
+			text: `[{"key":["0x22"],"value":["0x01"],"formatted":{"key":"}]\"}"}}]`,
+			want: "22 [01]", cpus: 0},
+		{name: "CPUs",
+			text: `[{"key":["0x0a"],"values":[{"cpu":0,"value":["0x01"]},{"cpu":1,"value":` +
+				`["0x02"]}],"formatted":{"key":10,"values":[{"cpu":0,"value":1}]}}]`,
+			want: "0a [01 02]", cpus: 2},
+		{name: "one CPU", text: `[{"key":["0x0a"],"values":[{"cpu":0,"value":["0x01"]}]}]`,
+			want: "0a [01]", cpus: 1},
+		{name: "inner map", text: `[{"key":["0x0a"],"value":["0x01"],"inner_map_id":1}]`,
+			want: "0a [01]", cpus: 0},
+		{name: "several asked",
+			text: `[{"id":3,"type":"hash","name":"x","flags":0,"elements":[{"key":["0x0a"],` +
+				`"value":["0x01"]}]}]`, want: "0a [01]", cpus: 0},
+		{name: "text", text: "key: 0a  value: 01\nFound 1 element\n", want: "0a [01]", cpus: 0},
+		{name: "text, none", text: "Found 0 elements\n", cpus: 0},
+		{name: "text, long",
+			text: "key:\n0a\nvalue:\n01 02\nkey:\n0b\nvalue:\n03 04\nFound 2 elements\n",
+			want: "0a [0102]|0b [0304]", cpus: 0},
+		{name: "text, queue", text: "value: 01\nvalue: 02\nFound 2 elements\n",
+			want: " [01]| [02]", cpus: 0},
+		{name: "text, CPUs", text: "key:\n0a\nvalue (CPU 00): 01\nvalue (CPU 01): 02\nkey:\n0b\n" +
+			"value (CPU 00): 03\nvalue (CPU 01): 04\nFound 2 elements\n",
+			want: "0a [01 02]|0b [03 04]", cpus: 2},
+		{name: "text, inner map", text: "key: 0a 00 00 00  inner_map_id: 258 \nFound 1 element\n",
+			want: "0a000000 [02010000]", cpus: 0},
+		{name: "text, headed",
+			text: "12: hash  name x  flags 0x0\nkey: 0a  value: 01\nFound 1 element\n",
+			want: "0a [01]", cpus: 0},
 	} {
 		d, got, err := readAll(c.name, []byte(c.text))
 		if err != nil || strings.Join(got, "|") != c.want {
@@ -158,28 +172,39 @@ func TestUnread(t *testing.T) {
 func TestErrors(t *testing.T) {
 	long := strings.Repeat(`"0x00",`, maxKey+1)
 	for _, c := range []struct{ name, text, want string }{
-		{"empty", "", "not a dump"},
-		{"other JSON", `{"version":1}`, "not a dump"},
-		{"other text", "hello", "not a dump"},
-		{"failed", `{"error":"get map by id (9): No such file or directory"}`, "No such file"},
-		{"failed in text", "Error: get map by id (9): No such file or directory\n", "No such file"},
-		{"by BTF", "[{\n  \"key\": 1,\n  \"value\": 2\n }\n]\n", "bpftool -j map dump"},
-		{"array by BTF", `[{"key": [1,2],"value": [3]}]`, "bpftool -j map dump"},
-		{"sizes", `[{"key":["0x0a"],"value":["0x01"]},{"key":["0x0a"],"value":["0x01","0x02"]}]`,
-			"sizes of the first"},
-		{"CPUs", `[{"key":["0x0a"],"values":[{"cpu":0,"value":["0x01"]}]},{"key":["0x0b"],` +
-			`"values":[]}]`, "without a value"},
-		{"key too long", `[{"key":[` + long + `"0x00"],"value":["0x01"]}]`, "a key of more than"},
-		{"nested", `[{"key":["0x0a"],"formatted":` + strings.Repeat("[", maxNest+2), "nested"},
-		{"brackets", "[[[[[[{\"key\":", "brackets"},
-		{"several", `[{"id":1,"elements":[{"key":["0x0a"],"value":["0x01"]}]},{"id":2,` +
-			`"elements":[]}]`, "more than one map"},
-		{"several in text", "1: hash  flags 0x0\nkey: 0a  value: 01\nFound 1 element\n" +
-			"2: hash  flags 0x0\nFound 0 elements\n", "more than one map"},
-		{"count", "key: 0a  value: 01\nFound 2 elements\n", "bpftool counted 2"},
-		{"CPU missing", "key:\n0a\nvalue (CPU 01): 01\nFound 1 element\n", "CPU 0 should follow"},
-		{"no value", "key: 0a  Found 1 element\n", "where a value begins"},
-		{"no key", "key: 0a  value: 01\n0x\nFound 1 element\n", "where a key begins"},
+		{name: "empty", want: "not a dump"},
+		{name: "other JSON", text: `{"version":1}`, want: "not a dump"},
+		{name: "other text", text: "hello", want: "not a dump"},
+		{name: "failed", text: `{"error":"get map by id (9): No such file or directory"}`,
+			want: "No such file"},
+		{name: "failed in text", text: "Error: get map by id (9): No such file or directory\n",
+			want: "No such file"},
+		{name: "by BTF", text: "[{\n  \"key\": 1,\n  \"value\": 2\n }\n]\n",
+			want: "bpftool -j map dump"},
+		{name: "array by BTF", text: `[{"key": [1,2],"value": [3]}]`, want: "bpftool -j map dump"},
+		{name: "sizes",
+			text: `[{"key":["0x0a"],"value":["0x01"]},{"key":["0x0a"],"value":["0x01","0x02"]}]`,
+			want: "sizes of the first"},
+		{name: "CPUs",
+			text: `[{"key":["0x0a"],"values":[{"cpu":0,"value":["0x01"]}]},{"key":["0x0b"],` +
+				`"values":[]}]`, want: "without a value"},
+		{name: "key too long", text: `[{"key":[` + long + `"0x00"],"value":["0x01"]}]`,
+			want: "a key of more than"},
+		{name: "nested", text: `[{"key":["0x0a"],"formatted":` + strings.Repeat("[", maxNest+2),
+			want: "nested"},
+		{name: "brackets", text: "[[[[[[{\"key\":", want: "brackets"},
+		{name: "several",
+			text: `[{"id":1,"elements":[{"key":["0x0a"],"value":["0x01"]}]},{"id":2,` +
+				`"elements":[]}]`, want: "more than one map"},
+		{name: "several in text",
+			text: "1: hash  flags 0x0\nkey: 0a  value: 01\nFound 1 element\n" +
+				"2: hash  flags 0x0\nFound 0 elements\n", want: "more than one map"},
+		{name: "count", text: "key: 0a  value: 01\nFound 2 elements\n", want: "bpftool counted 2"},
+		{name: "CPU missing", text: "key:\n0a\nvalue (CPU 01): 01\nFound 1 element\n",
+			want: "CPU 0 should follow"},
+		{name: "no value", text: "key: 0a  Found 1 element\n", want: "where a value begins"},
+		{name: "no key", text: "key: 0a  value: 01\n0x\nFound 1 element\n",
+			want: "where a key begins"},
 	} {
 		if _, _, err := readAll(c.name, []byte(c.text)); err == nil ||
 			!strings.Contains(err.Error(), c.want) {

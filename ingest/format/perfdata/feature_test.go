@@ -127,12 +127,18 @@ func TestFeatureDamage(t *testing.T) {
 		feature int
 		payload []byte
 	}{
-		{perfbuild.FeatureOSRelease, absurd}, {perfbuild.FeatureVersion, short},
-		{perfbuild.FeatureCmdLine, absurd}, {perfbuild.FeatureEventDesc, absurd},
-		{perfbuild.FeatureEventDesc, short}, {perfbuild.FeaturePMUMappings, absurd},
-		{perfbuild.FeatureBuildID, absurd}, {perfbuild.FeatureBuildID, make([]byte, 36)},
-		{perfbuild.FeatureSampleTime, short}, {perfbuild.FeatureClockData, absurd},
-		{perfbuild.FeatureNrCPUs, short}, {perfbuild.FeatureCompressed, short},
+		{feature: perfbuild.FeatureOSRelease, payload: absurd}, {feature: perfbuild.FeatureVersion,
+			payload: short},
+		{feature: perfbuild.FeatureCmdLine, payload: absurd}, {feature: perfbuild.FeatureEventDesc,
+			payload: absurd},
+		{feature: perfbuild.FeatureEventDesc, payload: short}, {feature: perfbuild.FeaturePMUMappings,
+			payload: absurd},
+		{feature: perfbuild.FeatureBuildID, payload: absurd}, {feature: perfbuild.FeatureBuildID,
+			payload: make([]byte, 36)},
+		{feature: perfbuild.FeatureSampleTime, payload: short}, {feature: perfbuild.FeatureClockData,
+			payload: absurd},
+		{feature: perfbuild.FeatureNrCPUs, payload: short}, {feature: perfbuild.FeatureCompressed,
+			payload: short},
 	} {
 		b := small()
 		b.Feature(tt.feature, tt.payload)
@@ -194,10 +200,12 @@ func TestNames(t *testing.T) {
 		got  interface{ String() string }
 		want string
 	}{
-		{TypeMmap2, "MMAP2"}, {TypeBPFEvent, "BPF_EVENT"}, {TypeBPFMetadata, "BPF_METADATA"},
-		{Type(0), "UNKNOWN_0"}, {Type(40), "UNKNOWN_40"}, {Type(1 << 31), "UNKNOWN_2147483648"},
-		{FeatureBuildID, "BUILD_ID"}, {FeaturePMUCaps, "PMU_CAPS"},
-		{Feature(0), "FEATURE_0"}, {Feature(255), "FEATURE_255"},
+		{got: TypeMmap2, want: "MMAP2"}, {got: TypeBPFEvent, want: "BPF_EVENT"}, {got: TypeBPFMetadata,
+			want: "BPF_METADATA"},
+		{got: Type(0), want: "UNKNOWN_0"}, {got: Type(40), want: "UNKNOWN_40"}, {got: Type(1 << 31),
+			want: "UNKNOWN_2147483648"},
+		{got: FeatureBuildID, want: "BUILD_ID"}, {got: FeaturePMUCaps, want: "PMU_CAPS"},
+		{got: Feature(0), want: "FEATURE_0"}, {got: Feature(255), want: "FEATURE_255"},
 	} {
 		if tt.got.String() != tt.want {
 			t.Errorf("%q, want %q", tt.got, tt.want)

@@ -72,8 +72,10 @@ func TestRecordsClipped(t *testing.T) {
 	for _, tt := range []struct {
 		from, to int64
 		want     int
-	}{{0, 1 << 40, 2}, {-5, f.Data.End(), 2}, {f.Data.End(), 1 << 40, 0}, {f.Data.Offset, 0, 0},
-		{f.Data.Offset, f.Data.Offset + 1, 1}, {f.Data.Offset + 5, f.Data.Offset + 5, 0}} {
+	}{{from: 0, to: 1 << 40, want: 2}, {from: -5, to: f.Data.End(), want: 2}, {from: f.Data.End(),
+		to: 1 << 40, want: 0}, {from: f.Data.Offset, to: 0, want: 0},
+		{from: f.Data.Offset, to: f.Data.Offset + 1, want: 1}, {from: f.Data.Offset + 5,
+			to: f.Data.Offset + 5, want: 0}} {
 		recs, err := readAll(f.Records(tt.from, tt.to))
 		if len(recs) != tt.want || err != nil {
 			t.Errorf("[%d,%d): %d records, %v; want %d", tt.from, tt.to, len(recs), err, tt.want)
@@ -88,10 +90,10 @@ func TestDamagedRecords(t *testing.T) {
 		damage []byte
 		want   string
 	}{
-		{"size 0", make([]byte, 16), "its size is 0"},
-		{"size 7", []byte{9, 0, 0, 0, 0, 0, 7, 0, 1, 2, 3}, "its size is 7"},
-		{"overrun", []byte{9, 0, 0, 0, 0, 0, 0xff, 0xff, 1}, "overruns"},
-		{"half a header", []byte{9, 0, 0}, "less than a record's header"},
+		{name: "size 0", damage: make([]byte, 16), want: "its size is 0"},
+		{name: "size 7", damage: []byte{9, 0, 0, 0, 0, 0, 7, 0, 1, 2, 3}, want: "its size is 7"},
+		{name: "overrun", damage: []byte{9, 0, 0, 0, 0, 0, 0xff, 0xff, 1}, want: "overruns"},
+		{name: "half a header", damage: []byte{9, 0, 0}, want: "less than a record's header"},
 	} {
 		b := small()
 		at := b.DataOffset() + b.Len()

@@ -219,10 +219,13 @@ func TestPeriod(t *testing.T) {
 		event perfbuild.Event
 		want  uint64
 	}{
-		{"field", perfbuild.Event{SampleType: fields | perfbuild.Period, Period: 5}, 42},
-		{"fixed", perfbuild.Event{SampleType: fields, Period: 5}, 5},
-		{"frequency", perfbuild.Event{SampleType: fields, Period: 99, Flags: perfbuild.Freq}, 1},
-		{"none", perfbuild.Event{SampleType: fields}, 1},
+		{name: "field", event: perfbuild.Event{SampleType: fields | perfbuild.Period, Period: 5},
+			want: 42},
+		{name: "fixed", event: perfbuild.Event{SampleType: fields, Period: 5}, want: 5},
+		{name: "frequency",
+			event: perfbuild.Event{SampleType: fields, Period: 99, Flags: perfbuild.Freq},
+			want:  1},
+		{name: "none", event: perfbuild.Event{SampleType: fields}, want: 1},
 	} {
 		b := perfbuild.New()
 		b.Events = []perfbuild.Event{tt.event}
@@ -244,11 +247,12 @@ func TestUserAsked(t *testing.T) {
 		copied, attr     int
 		valid, wantAsked int
 	}{
-		{"as asked", 8192, 8192, 8192, 8192},
-		{"with rubbish behind", 8192, 8192, 800, 8192},
-		{"cut by the recorder", 4928, 65528, 4928, 65528},
-		{"cut to the room of a record", 65472, 65528, 65472, 65472},
-		{"no attribute", 16, 0, 16, 16},
+		{name: "as asked", copied: 8192, attr: 8192, valid: 8192, wantAsked: 8192},
+		{name: "with rubbish behind", copied: 8192, attr: 8192, valid: 800, wantAsked: 8192},
+		{name: "cut by the recorder", copied: 4928, attr: 65528, valid: 4928, wantAsked: 65528},
+		{name: "cut to the room of a record", copied: 65472, attr: 65528, valid: 65472,
+			wantAsked: 65472},
+		{name: "no attribute", copied: 16, attr: 0, valid: 16, wantAsked: 16},
 	} {
 		b := perfbuild.New()
 		b.Events = []perfbuild.Event{{SampleType: perfbuild.IP | perfbuild.RegsUser | perfbuild.StackUser,
@@ -332,39 +336,44 @@ func TestEventOfSample(t *testing.T) {
 		want   int
 		ok     bool
 	}{
-		{"one event, any ID", []perfbuild.Event{
+		{name: "one event, any ID", events: []perfbuild.Event{
 			{SampleType: base | perfbuild.IDField, IDs: []uint64{5}}},
-			perfbuild.Sample{ID: 99}, 0, true},
-		{"identifier", []perfbuild.Event{
+			sample: perfbuild.Sample{ID: 99}, want: 0, ok: true},
+		{name: "identifier", events: []perfbuild.Event{
 			{SampleType: base | perfbuild.Identifier, IDs: []uint64{5}},
 			{SampleType: base | perfbuild.Identifier | perfbuild.CPU, IDs: []uint64{6, 7}}},
-			perfbuild.Sample{Event: 1, ID: 7}, 1, true},
-		{"ID field", []perfbuild.Event{{SampleType: base | perfbuild.IDField, IDs: []uint64{5}},
-			{SampleType: base | perfbuild.IDField, IDs: []uint64{6}}},
-			perfbuild.Sample{Event: 1}, 1, true},
-		{"ID field behind ADDR", []perfbuild.Event{
+			sample: perfbuild.Sample{Event: 1, ID: 7}, want: 1, ok: true},
+		{name: "ID field",
+			events: []perfbuild.Event{{SampleType: base | perfbuild.IDField, IDs: []uint64{5}},
+				{SampleType: base | perfbuild.IDField, IDs: []uint64{6}}},
+			sample: perfbuild.Sample{Event: 1}, want: 1, ok: true},
+		{name: "ID field behind ADDR", events: []perfbuild.Event{
 			{SampleType: base | perfbuild.Addr | perfbuild.IDField, IDs: []uint64{5}},
 			{SampleType: base | perfbuild.Addr | perfbuild.IDField, IDs: []uint64{6}}},
-			perfbuild.Sample{Event: 1}, 1, true},
-		{"IDs at different places", []perfbuild.Event{
+			sample: perfbuild.Sample{Event: 1}, want: 1, ok: true},
+		{name: "IDs at different places", events: []perfbuild.Event{
 			{SampleType: base | perfbuild.Identifier, IDs: []uint64{5}},
 			{SampleType: base | perfbuild.IDField, IDs: []uint64{6}}},
-			perfbuild.Sample{Event: 1, IP: 0x1234}, 1, true},
-		{"far IDs", []perfbuild.Event{{SampleType: base | perfbuild.Identifier, IDs: far[:1]},
-			{SampleType: base | perfbuild.Identifier, IDs: far[1:]}},
-			perfbuild.Sample{Event: 1}, 1, true},
-		{"no ID in samples", []perfbuild.Event{{SampleType: base, IDs: []uint64{5}},
-			{SampleType: base, IDs: []uint64{6}}}, perfbuild.Sample{Event: 1}, 0, true},
-		{"no IDs in attrs", []perfbuild.Event{{SampleType: base | perfbuild.Identifier},
-			{SampleType: base | perfbuild.Identifier}}, perfbuild.Sample{Event: 1, ID: 3}, 0, true},
-		{"unknown ID", []perfbuild.Event{
+			sample: perfbuild.Sample{Event: 1, IP: 0x1234}, want: 1, ok: true},
+		{name: "far IDs",
+			events: []perfbuild.Event{{SampleType: base | perfbuild.Identifier, IDs: far[:1]},
+				{SampleType: base | perfbuild.Identifier, IDs: far[1:]}},
+			sample: perfbuild.Sample{Event: 1}, want: 1, ok: true},
+		{name: "no ID in samples", events: []perfbuild.Event{{SampleType: base, IDs: []uint64{5}},
+			{SampleType: base, IDs: []uint64{6}}}, sample: perfbuild.Sample{Event: 1}, want: 0,
+			ok: true},
+		{name: "no IDs in attrs",
+			events: []perfbuild.Event{{SampleType: base | perfbuild.Identifier},
+				{SampleType: base | perfbuild.Identifier}}, sample: perfbuild.Sample{Event: 1, ID: 3},
+			want: 0, ok: true},
+		{name: "unknown ID", events: []perfbuild.Event{
 			{SampleType: base | perfbuild.Identifier, IDs: []uint64{5}},
 			{SampleType: base | perfbuild.Identifier, IDs: []uint64{6}}},
-			perfbuild.Sample{ID: 99}, 0, false},
-		{"ID of two events", []perfbuild.Event{
+			sample: perfbuild.Sample{ID: 99}, want: 0},
+		{name: "ID of two events", events: []perfbuild.Event{
 			{SampleType: base | perfbuild.Identifier, IDs: []uint64{5}},
 			{SampleType: base | perfbuild.Identifier, IDs: []uint64{5, 6}}},
-			perfbuild.Sample{ID: 5}, 0, true},
+			sample: perfbuild.Sample{ID: 5}, want: 0, ok: true},
 	}
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		for _, tt := range tests {

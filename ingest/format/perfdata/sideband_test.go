@@ -26,92 +26,104 @@ var sideBand = []struct {
 	get   func(f *File, rec *Record) (any, error)
 	want  any
 }{
-	{"MMAP", func(b *perfbuild.File) {
+	{name: "MMAP", build: func(b *perfbuild.File) {
 		b.Mmap(perfbuild.Mmap{PID: 7, TID: 8, Addr: 0x1000, Len: 0x2000, PgOff: 0x3000,
 			Filename: "/bin/x"}, at)
-	}, TypeMmap, getMmap, mmapResult{Mmap{PID: 7, TID: 8, Addr: 0x1000, Len: 0x2000,
-		PgOff: 0x3000, Prot: ProtExec}, "/bin/x"}},
-	{"MMAP of data", func(b *perfbuild.File) {
+	}, typ: TypeMmap, get: getMmap,
+		want: mmapResult{Mmap{PID: 7, TID: 8, Addr: 0x1000, Len: 0x2000,
+			PgOff: 0x3000, Prot: ProtExec}, "/bin/x"}},
+	{name: "MMAP of data", build: func(b *perfbuild.File) {
 		b.Mmap(perfbuild.Mmap{PID: 7, Misc: User | MiscMmapData, Filename: "1234567"}, at)
-	}, TypeMmap, getMmap, mmapResult{Mmap{PID: 7, TID: 7, Data: true}, "1234567"}},
-	{"MMAP of the kernel", func(b *perfbuild.File) {
+	}, typ: TypeMmap, get: getMmap, want: mmapResult{Mmap{PID: 7, TID: 7, Data: true}, "1234567"}},
+	{name: "MMAP of the kernel", build: func(b *perfbuild.File) {
 		b.KernelMap("_text", 0xffffffff81000000, 0xffffffff81000000, 0x1000000)
-	}, TypeMmap, getMmap, mmapResult{Mmap{PID: -1, Addr: 0xffffffff81000000,
+	}, typ: TypeMmap, get: getMmap, want: mmapResult{Mmap{PID: -1, Addr: 0xffffffff81000000,
 		Len: 0x1000000, PgOff: 0xffffffff81000000, Prot: ProtExec}, "[kernel.kallsyms]_text"}},
-	{"MMAP2 of the kernel", func(b *perfbuild.File) {
+	{name: "MMAP2 of the kernel", build: func(b *perfbuild.File) {
 		b.KernelMap2("_stext", 0xffffffff81000000, 0xffffffff81000000, 0x1000000, id20)
-	}, TypeMmap2, getMmap, mmapResult{Mmap{PID: -1, Addr: 0xffffffff81000000, Len: 0x1000000,
-		PgOff: 0xffffffff81000000, BuildID: buildid.New(id20)}, "[kernel.kallsyms]_stext"}},
-	{"MMAP2", func(b *perfbuild.File) {
+	}, typ: TypeMmap2, get: getMmap,
+		want: mmapResult{Mmap{PID: -1, Addr: 0xffffffff81000000, Len: 0x1000000,
+			PgOff: 0xffffffff81000000, BuildID: buildid.New(id20)}, "[kernel.kallsyms]_stext"}},
+	{name: "MMAP2", build: func(b *perfbuild.File) {
 		b.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x1000, Len: 0x2000, PgOff: 0x3000, Maj: 8, Min: 1,
 			Ino: 1 << 40, InoGen: 5, Prot: 5, Flags: 2, Filename: "/lib/libc.so.6"}, at)
-	}, TypeMmap2, getMmap, mmapResult{Mmap{PID: 7, TID: 7, Addr: 0x1000, Len: 0x2000,
-		PgOff: 0x3000, Maj: 8, Min: 1, Ino: 1 << 40, InoGen: 5, Prot: 5, Flags: 2},
-		"/lib/libc.so.6"}},
-	{"MMAP2 with build ID", func(b *perfbuild.File) {
+	}, typ: TypeMmap2, get: getMmap,
+		want: mmapResult{Mmap{PID: 7, TID: 7, Addr: 0x1000, Len: 0x2000,
+			PgOff: 0x3000, Maj: 8, Min: 1, Ino: 1 << 40, InoGen: 5, Prot: 5, Flags: 2},
+			"/lib/libc.so.6"}},
+	{name: "MMAP2 with build ID", build: func(b *perfbuild.File) {
 		b.Mmap2(perfbuild.Mmap{PID: 7, BuildID: id20, Filename: "/lib/a"}, at)
-	}, TypeMmap2, getMmap, mmapResult{Mmap{PID: 7, TID: 7, Prot: 5, BuildID: buildid.New(id20)},
-		"/lib/a"}},
-	{"MMAP2 with short build ID", func(b *perfbuild.File) {
+	}, typ: TypeMmap2, get: getMmap,
+		want: mmapResult{Mmap{PID: 7, TID: 7, Prot: 5, BuildID: buildid.New(id20)},
+			"/lib/a"}},
+	{name: "MMAP2 with short build ID", build: func(b *perfbuild.File) {
 		b.Mmap2(perfbuild.Mmap{PID: 7, BuildID: id20[:8], Filename: "/lib/a"}, at)
-	}, TypeMmap2, getMmap, mmapResult{Mmap{PID: 7, TID: 7, Prot: 5,
+	}, typ: TypeMmap2, get: getMmap, want: mmapResult{Mmap{PID: 7, TID: 7, Prot: 5,
 		BuildID: buildid.New(id20[:8])}, "/lib/a"}},
-	{"MMAP2 with build ID of unbelievable size", func(b *perfbuild.File) {
+	{name: "MMAP2 with build ID of unbelievable size", build: func(b *perfbuild.File) {
 		b.Mmap2(perfbuild.Mmap{PID: 7, BuildID: id20[:16], BuildIDSize: 200, Filename: "/lib/a"},
 			at)
-	}, TypeMmap2, getMmap, mmapResult{Mmap{PID: 7, TID: 7, Prot: 5,
+	}, typ: TypeMmap2, get: getMmap, want: mmapResult{Mmap{PID: 7, TID: 7, Prot: 5,
 		BuildID: buildid.Padded(id20[:16])}, "/lib/a"}},
-	{"COMM", func(b *perfbuild.File) { b.Comm(7, 8, "kworker/0:1", false, at) },
-		TypeComm, getComm, commResult{Comm{PID: 7, TID: 8}, "kworker/0:1"}},
-	{"COMM by exec", func(b *perfbuild.File) { b.Comm(7, 7, "", true, at) },
-		TypeComm, getComm, commResult{Comm{PID: 7, TID: 7, Exec: true}, ""}},
-	{"FORK", func(b *perfbuild.File) { b.Fork(9, 7, 9, 7, at) },
-		TypeFork, getTask, Task{PID: 9, PPID: 7, TID: 9, PTID: 7, Time: at.Time}},
-	{"FORK made up by perf", func(b *perfbuild.File) { b.ForkSynthesized(9, 7, 10, 7) },
-		TypeFork, getTask, Task{PID: 9, PPID: 7, TID: 10, PTID: 7, Synthesized: true}},
-	{"EXIT", func(b *perfbuild.File) { b.Exit(9, 7, 9, 7, at) },
-		TypeExit, getTask, Task{PID: 9, PPID: 7, TID: 9, PTID: 7, Time: at.Time}},
-	{"KSYMBOL", func(b *perfbuild.File) {
+	{name: "COMM", build: func(b *perfbuild.File) { b.Comm(7, 8, "kworker/0:1", false, at) },
+		typ: TypeComm, get: getComm, want: commResult{Comm{PID: 7, TID: 8}, "kworker/0:1"}},
+	{name: "COMM by exec", build: func(b *perfbuild.File) { b.Comm(7, 7, "", true, at) },
+		typ: TypeComm, get: getComm, want: commResult{Comm{PID: 7, TID: 7, Exec: true}, ""}},
+	{name: "FORK", build: func(b *perfbuild.File) { b.Fork(9, 7, 9, 7, at) },
+		typ: TypeFork, get: getTask, want: Task{PID: 9, PPID: 7, TID: 9, PTID: 7, Time: at.Time}},
+	{name: "FORK made up by perf",
+		build: func(b *perfbuild.File) { b.ForkSynthesized(9, 7, 10, 7) },
+		typ:   TypeFork, get: getTask,
+		want: Task{PID: 9, PPID: 7, TID: 10, PTID: 7, Synthesized: true}},
+	{name: "EXIT", build: func(b *perfbuild.File) { b.Exit(9, 7, 9, 7, at) },
+		typ: TypeExit, get: getTask, want: Task{PID: 9, PPID: 7, TID: 9, PTID: 7, Time: at.Time}},
+	{name: "KSYMBOL", build: func(b *perfbuild.File) {
 		b.KSymbol(0xffffffffc0001000, 205, 1, false, "bpf_prog_0f9a6a44222df5bf_f", at)
-	}, TypeKSymbol, getKSymbol, ksymbolResult{KSymbol{Addr: 0xffffffffc0001000, Len: 205,
-		Kind: KSymbolBPF}, "bpf_prog_0f9a6a44222df5bf_f"}},
-	{"KSYMBOL unregistered", func(b *perfbuild.File) {
+	}, typ: TypeKSymbol, get: getKSymbol,
+		want: ksymbolResult{KSymbol{Addr: 0xffffffffc0001000, Len: 205,
+			Kind: KSymbolBPF}, "bpf_prog_0f9a6a44222df5bf_f"}},
+	{name: "KSYMBOL unregistered", build: func(b *perfbuild.File) {
 		b.KSymbol(0xffffffffc0001000, 4096, 2, true, "kprobe_optinsn_page", at)
-	}, TypeKSymbol, getKSymbol, ksymbolResult{KSymbol{Addr: 0xffffffffc0001000, Len: 4096,
-		Kind: KSymbolOOL, Unregister: true}, "kprobe_optinsn_page"}},
-	{"BPF_EVENT", func(b *perfbuild.File) {
+	}, typ: TypeKSymbol, get: getKSymbol,
+		want: ksymbolResult{KSymbol{Addr: 0xffffffffc0001000, Len: 4096,
+			Kind: KSymbolOOL, Unregister: true}, "kprobe_optinsn_page"}},
+	{name: "BPF_EVENT", build: func(b *perfbuild.File) {
 		b.BPFEvent(1, 960, [8]byte{1, 2, 3, 4, 5, 6, 7, 8}, at)
 	},
-		TypeBPFEvent, getBPFEvent, BPFEvent{Kind: BPFLoad, ID: 960,
+		typ: TypeBPFEvent, get: getBPFEvent, want: BPFEvent{Kind: BPFLoad, ID: 960,
 			Tag: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}}},
-	{"LOST", func(b *perfbuild.File) { b.Lost(11, 5, at) },
-		TypeLost, getLost, Lost{ID: 11, Count: 5}},
-	{"LOST_SAMPLES", func(b *perfbuild.File) { b.LostSamples(6, false, at) },
-		TypeLostSamples, getLost, Lost{Count: 6}},
-	{"LOST_SAMPLES by BPF", func(b *perfbuild.File) { b.LostSamples(6, true, at) },
-		TypeLostSamples, getLost, Lost{Count: 6, ByBPF: true}},
-	{"THROTTLE", func(b *perfbuild.File) { b.Throttle(false, 11, 12, at) },
-		TypeThrottle, getThrottle, Throttle{Time: at.Time, ID: 11, StreamID: 12}},
-	{"UNTHROTTLE", func(b *perfbuild.File) { b.Throttle(true, 11, 12, at) },
-		TypeUnthrottle, getThrottle, Throttle{Time: at.Time, ID: 11, StreamID: 12}},
-	{"TEXT_POKE", func(b *perfbuild.File) {
+	{name: "LOST", build: func(b *perfbuild.File) { b.Lost(11, 5, at) },
+		typ: TypeLost, get: getLost, want: Lost{ID: 11, Count: 5}},
+	{name: "LOST_SAMPLES", build: func(b *perfbuild.File) { b.LostSamples(6, false, at) },
+		typ: TypeLostSamples, get: getLost, want: Lost{Count: 6}},
+	{name: "LOST_SAMPLES by BPF", build: func(b *perfbuild.File) { b.LostSamples(6, true, at) },
+		typ: TypeLostSamples, get: getLost, want: Lost{Count: 6, ByBPF: true}},
+	{name: "THROTTLE", build: func(b *perfbuild.File) { b.Throttle(false, 11, 12, at) },
+		typ: TypeThrottle, get: getThrottle, want: Throttle{Time: at.Time, ID: 11, StreamID: 12}},
+	{name: "UNTHROTTLE", build: func(b *perfbuild.File) { b.Throttle(true, 11, 12, at) },
+		typ: TypeUnthrottle, get: getThrottle,
+		want: Throttle{Time: at.Time, ID: 11, StreamID: 12}},
+	{name: "TEXT_POKE", build: func(b *perfbuild.File) {
 		b.TextPoke(0xffffffff81000010, []byte{0x90}, []byte{0xe8, 1, 2, 3, 4}, at)
-	}, TypeTextPoke, getTextPoke, textPokeResult{0xffffffff81000010, "\x90",
+	}, typ: TypeTextPoke, get: getTextPoke, want: textPokeResult{0xffffffff81000010, "\x90",
 		"\xe8\x01\x02\x03\x04"}},
-	{"CALLCHAIN_DEFERRED", func(b *perfbuild.File) { b.DeferredChain(9, []uint64{1, 1 << 40}, at) },
-		TypeCallchainDeferred, getDeferredChain, deferredResult{9, string(le(1, 1<<40))}},
-	{"NAMESPACES", func(b *perfbuild.File) {
+	{name: "CALLCHAIN_DEFERRED",
+		build: func(b *perfbuild.File) { b.DeferredChain(9, []uint64{1, 1 << 40}, at) },
+		typ:   TypeCallchainDeferred, get: getDeferredChain,
+		want: deferredResult{9, string(le(1, 1<<40))}},
+	{name: "NAMESPACES", build: func(b *perfbuild.File) {
 		b.Namespaces(7, 8, [][2]uint64{{4, 100}, {4, 101}, {4, 102}}, at)
-	}, TypeNamespaces, getNamespaces, Namespaces{PID: 7, TID: 8,
+	}, typ: TypeNamespaces, get: getNamespaces, want: Namespaces{PID: 7, TID: 8,
 		Links: [7]Namespace{{4, 100}, {4, 101}, {4, 102}}}},
-	{"CGROUP", func(b *perfbuild.File) { b.Cgroup(1<<33, "/system.slice", at) },
-		TypeCgroup, getCgroup, cgroupResult{1 << 33, "/system.slice"}},
-	{"SWITCH in", func(b *perfbuild.File) { b.Switch(false, false, at) },
-		TypeSwitch, getSwitch, Switch{}},
-	{"SWITCH out", func(b *perfbuild.File) { b.Switch(true, true, at) },
-		TypeSwitch, getSwitch, Switch{Out: true, Preempt: true}},
-	{"SWITCH_CPU_WIDE", func(b *perfbuild.File) { b.SwitchCPUWide(true, false, 5, 6, at) },
-		TypeSwitchCPUWide, getSwitch, Switch{Out: true, PID: 5, TID: 6}},
+	{name: "CGROUP", build: func(b *perfbuild.File) { b.Cgroup(1<<33, "/system.slice", at) },
+		typ: TypeCgroup, get: getCgroup, want: cgroupResult{1 << 33, "/system.slice"}},
+	{name: "SWITCH in", build: func(b *perfbuild.File) { b.Switch(false, false, at) },
+		typ: TypeSwitch, get: getSwitch, want: Switch{}},
+	{name: "SWITCH out", build: func(b *perfbuild.File) { b.Switch(true, true, at) },
+		typ: TypeSwitch, get: getSwitch, want: Switch{Out: true, Preempt: true}},
+	{name: "SWITCH_CPU_WIDE",
+		build: func(b *perfbuild.File) { b.SwitchCPUWide(true, false, 5, 6, at) },
+		typ:   TypeSwitchCPUWide, get: getSwitch, want: Switch{Out: true, PID: 5, TID: 6}},
 }
 
 const User = uint16(CPUModeUser)
@@ -227,13 +239,15 @@ var trailers = []struct {
 	name  string
 	event perfbuild.Event
 }{
-	{"perf's trailer", perfbuild.Event{SampleType: perfbuild.IP | perfbuild.TID | perfbuild.Time |
-		perfbuild.CPU, Flags: perfbuild.SampleIDAll, IDs: []uint64{11}}},
-	{"full trailer", perfbuild.Event{SampleType: allTrailer, Flags: perfbuild.SampleIDAll,
-		IDs: []uint64{11}}},
-	{"no time", perfbuild.Event{SampleType: perfbuild.IP | perfbuild.TID,
+	{name: "perf's trailer",
+		event: perfbuild.Event{SampleType: perfbuild.IP | perfbuild.TID | perfbuild.Time |
+			perfbuild.CPU, Flags: perfbuild.SampleIDAll, IDs: []uint64{11}}},
+	{name: "full trailer",
+		event: perfbuild.Event{SampleType: allTrailer, Flags: perfbuild.SampleIDAll,
+			IDs: []uint64{11}}},
+	{name: "no time", event: perfbuild.Event{SampleType: perfbuild.IP | perfbuild.TID,
 		Flags: perfbuild.SampleIDAll, IDs: []uint64{11}}},
-	{"no trailer", perfbuild.Event{SampleType: allTrailer, IDs: []uint64{11}}},
+	{name: "no trailer", event: perfbuild.Event{SampleType: allTrailer, IDs: []uint64{11}}},
 }
 
 func TestSideBand(t *testing.T) {
@@ -293,15 +307,19 @@ func TestSampleIDTrailer(t *testing.T) {
 		at         perfbuild.At
 		want       SampleID
 	}{
-		{"all fields", allTrailer, perfbuild.SampleIDAll, at, full},
-		{"ID without IDENTIFIER", allTrailer &^ perfbuild.Identifier, perfbuild.SampleIDAll, at,
-			SampleID{Has: full.Has &^ SampleIdentifier, PID: 70, TID: 71, Time: 123456789, ID: 11,
+		{name: "all fields", sampleType: allTrailer, flags: perfbuild.SampleIDAll, at: at,
+			want: full},
+		{name: "ID without IDENTIFIER", sampleType: allTrailer &^ perfbuild.Identifier,
+			flags: perfbuild.SampleIDAll, at: at,
+			want: SampleID{Has: full.Has &^ SampleIdentifier, PID: 70, TID: 71, Time: 123456789, ID: 11,
 				StreamID: 99, CPU: 3}},
-		{"time and cpu", perfbuild.Time | perfbuild.CPU, perfbuild.SampleIDAll, at,
-			SampleID{Has: SampleTime | SampleCPU, Time: 123456789, CPU: 3}},
-		{"made up by perf", allTrailer, perfbuild.SampleIDAll, perfbuild.At{},
-			SampleID{Has: full.Has}},
-		{"no sample_id_all", allTrailer, 0, at, SampleID{}},
+		{name: "time and cpu", sampleType: perfbuild.Time | perfbuild.CPU,
+			flags: perfbuild.SampleIDAll, at: at,
+			want: SampleID{Has: SampleTime | SampleCPU, Time: 123456789, CPU: 3}},
+		{name: "made up by perf", sampleType: allTrailer, flags: perfbuild.SampleIDAll,
+			at:   perfbuild.At{},
+			want: SampleID{Has: full.Has}},
+		{name: "no sample_id_all", sampleType: allTrailer, flags: 0, at: at, want: SampleID{}},
 	}
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		for _, tt := range tests {
@@ -360,8 +378,9 @@ func TestTrailerByEvent(t *testing.T) {
 			name  string
 			time  uint64
 			err   error
-		}{{0, true, "first", 10, nil}, {1, true, "second", 20, nil}, {0, true, "madeup", 0, nil},
-			{0, false, "", 0, ErrUnknownID}} {
+		}{{event: 0, ok: true, name: "first", time: 10}, {event: 1, ok: true, name: "second",
+			time: 20}, {event: 0, ok: true, name: "madeup", time: 0},
+			{event: 0, time: 0, err: ErrUnknownID}} {
 			event, ok := f.EventOf(&recs[i])
 			if event != want.event || ok != want.ok {
 				t.Errorf("record %d: event %d, %v", i, event, ok)

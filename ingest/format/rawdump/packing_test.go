@@ -62,9 +62,11 @@ func TestPackedBytes(t *testing.T) {
 		packing Packing
 		pairs   string
 	}{
-		{Trimmed, "\x03\x00\x00\x00" + "ace" + "bdf" + "\x02\x00\x04" + strings.Repeat("\x00", 9) +
-			"x\x01" + "wxyz"},
-		{Columns, "ace" + "bdf" + "x\x00w" + "\x01\x00x" + "\x00\x00y" + "\x00\x00z"},
+		{packing: Trimmed,
+			pairs: "\x03\x00\x00\x00" + "ace" + "bdf" + "\x02\x00\x04" + strings.Repeat("\x00", 9) +
+				"x\x01" + "wxyz"},
+		{packing: Columns,
+			pairs: "ace" + "bdf" + "x\x00w" + "\x01\x00x" + "\x00\x00y" + "\x00\x00z"},
 	} {
 		data, err := Append(nil, Header{KeySize: 2, ValueSize: 4, Packing: c.packing}, [][2][]byte{
 			{[]byte("ab"), []byte("x\x01\x00\x00")}, {[]byte("cd"), make([]byte, 4)},
@@ -142,13 +144,18 @@ func TestTrimmedHostile(t *testing.T) {
 		pairs  int
 		reason string
 	}{
-		{"value too long", block(1, "k\x05\x00\x00\x00vvvvv"), 0, "5 bytes of a value that has 4"},
-		{"empty block", block(0, "k"), 0, "a block of 0 pairs"},
-		{"more than the dump has", block(3, "kkk"), 0, "a block of 3 pairs"},
-		{"huge block", block(1<<31, "kkk"), 0, "a block of 2147483648 pairs"},
-		{"no keys", block(2, "k"), 0, "cut off"},
-		{"one value", block(2, "kk\x01\x04\x00\x00\x00\x00\x00\x00vvv"), 1, "cut off"},
-		{"one block of two", block(1, "k\x01\x00\x00\x00v"), 1, "cut off"},
+		{name: "value too long", body: block(1, "k\x05\x00\x00\x00vvvvv"), pairs: 0,
+			reason: "5 bytes of a value that has 4"},
+		{name: "empty block", body: block(0, "k"), pairs: 0, reason: "a block of 0 pairs"},
+		{name: "more than the dump has", body: block(3, "kkk"), pairs: 0,
+			reason: "a block of 3 pairs"},
+		{name: "huge block", body: block(1<<31, "kkk"), pairs: 0,
+			reason: "a block of 2147483648 pairs"},
+		{name: "no keys", body: block(2, "k"), pairs: 0, reason: "cut off"},
+		{name: "one value", body: block(2, "kk\x01\x04\x00\x00\x00\x00\x00\x00vvv"), pairs: 1,
+			reason: "cut off"},
+		{name: "one block of two", body: block(1, "k\x01\x00\x00\x00v"), pairs: 1,
+			reason: "cut off"},
 	} {
 		d, err := openDump(append(appendHeader(nil, &h), c.body...))
 		if err != nil {

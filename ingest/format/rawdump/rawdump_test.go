@@ -202,11 +202,16 @@ func TestDumpHostile(t *testing.T) {
 		value  uint32
 		reason string
 	}{
-		{"version", 8, 3, "version 3"}, {"header", 12, huge, "size is 4294967295"},
-		{"header too small", 12, 80, "size is 80"}, {"key", 28, huge, "is more than"},
-		{"value", 32, huge, "is more than"}, {"CPUs", 44, huge, "CPUs are more than"},
-		{"order", 60, 3, "byte order 3"}, {"name", 80, huge, "bytes wanted"},
-		{"lost counts", 84, huge, "wanted"}, {"cause", 104, huge, "bytes wanted"},
+		{name: "version", at: 8, value: 3, reason: "version 3"}, {name: "header", at: 12,
+			value: huge, reason: "size is 4294967295"},
+		{name: "header too small", at: 12, value: 80, reason: "size is 80"}, {name: "key", at: 28,
+			value: huge, reason: "is more than"},
+		{name: "value", at: 32, value: huge, reason: "is more than"}, {name: "CPUs", at: 44,
+			value: huge, reason: "CPUs are more than"},
+		{name: "order", at: 60, value: 3, reason: "byte order 3"}, {name: "name", at: 80,
+			value: huge, reason: "bytes wanted"},
+		{name: "lost counts", at: 84, value: huge, reason: "wanted"}, {name: "cause", at: 104,
+			value: huge, reason: "bytes wanted"},
 	} {
 		data := bytes.Clone(whole)
 		binary.LittleEndian.PutUint32(data[tt.at:], tt.value)

@@ -252,8 +252,10 @@ func TestBounds(t *testing.T) {
 		size            int64
 		frames, samples int
 	}{
-		{-1, floorFrames, floorSamples}, {0, floorFrames, floorSamples},
-		{1000, floorFrames + 64_000, floorSamples + 4000}, {1 << 40, maxFrames, maxSamples},
+		{size: -1, frames: floorFrames, samples: floorSamples}, {size: 0, frames: floorFrames,
+			samples: floorSamples},
+		{size: 1000, frames: floorFrames + 64_000, samples: floorSamples + 4000}, {size: 1 << 40,
+			frames: maxFrames, samples: maxSamples},
 	} {
 		s := newSet(Raw)
 		if s.bound(tt.size); s.maxFrames != tt.frames || s.maxSamples != tt.samples {

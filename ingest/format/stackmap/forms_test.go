@@ -151,12 +151,14 @@ func TestTextsAgree(t *testing.T) {
 		text   []byte
 		labels Labels
 	}{
-		{Bpftrace, asBpftrace(want), Labels{PID: true, Comm: true}},
-		{Systing, asSysting(want), Labels{PID: true, TID: true, Comm: true}},
-		{Systing, gzipped(asSysting(want)), Labels{PID: true, TID: true, Comm: true}},
-		{Gadget, asGadget(want, ""), Labels{PID: true, TID: true, Comm: true}},
-		{Gadget, asGadget(want, "  "), Labels{PID: true, TID: true, Comm: true}},
-		{Gadget, asGadgetYAML(want), Labels{PID: true, TID: true, Comm: true}},
+		{form: Bpftrace, text: asBpftrace(want), labels: Labels{PID: true, Comm: true}},
+		{form: Systing, text: asSysting(want), labels: Labels{PID: true, TID: true, Comm: true}},
+		{form: Systing, text: gzipped(asSysting(want)),
+			labels: Labels{PID: true, TID: true, Comm: true}},
+		{form: Gadget, text: asGadget(want, ""), labels: Labels{PID: true, TID: true, Comm: true}},
+		{form: Gadget, text: asGadget(want, "  "),
+			labels: Labels{PID: true, TID: true, Comm: true}},
+		{form: Gadget, text: asGadgetYAML(want), labels: Labels{PID: true, TID: true, Comm: true}},
 	} {
 		set := mustRead(t, c.form.String(), c.text, &Options{})
 		if set.Form != c.form || set.Labels != c.labels || !set.Counted {

@@ -42,79 +42,107 @@ func TestText(t *testing.T) {
 		warning    string // a part of one; "" for none
 		skipped    uint64
 	}{
-		{"printed", printed, []string{
+		{name: "printed", text: printed, want: []string{
 			"1 × (absent) | " + id + "+0x27220 135afc8c6d1b9e02356cce218bf0109c3687ad9f+0x4a " +
 				"0x7ffc12345678 | pid 4711 | bash",
 			"1 × (absent) | " + id + "+0x100 0x3 | pid 12 | sort",
 			"1 × (absent) | " + id + "+0x200 | pid 13 | ",
-		}, Labels{PID: true, Comm: true}, "", 4},
-		{"key", "@[\n" + id + " 0x1\n, bash]: 3\n", []string{
-			"3 × (absent) | " + id + "+0x1 | bash"}, Labels{Comm: true}, "", 0},
-		{"key with labels first", "@name_1[bash, 7, \n" + id + " 0x1\n]: 3\n", []string{
-			"3 × (absent) | " + id + "+0x1 | pid 7 | bash"}, Labels{PID: true, Comm: true}, "", 0},
-		{"two numbers", "@[\n" + id + " 0x1\n, 7, 8, a, b]: 3\n", []string{
-			"3 × (absent) | " + id + "+0x1"}, Labels{}, "", 0},
-		{"named kernel", "@[\n    do_mmap+1\n    vm_mmap_pgoff+0x20\n, \n" + id + " 0x1\n]: 2\n",
-			[]string{
-				"2 × do_mmap+0x1 vm_mmap_pgoff+0x20 | " + id + "+0x1"}, Labels{}, "", 0},
-		{"perf mode", "@[\n\tffffffff81000123 do_mmap+19 (/vmlinux)\n]: 2\n", []string{
-			"2 × do_mmap+0x13 | (absent)"}, Labels{}, "", 0},
-		{"no user stack", "@[\n, bash]: 5\n@[\n" + id + " 0x1\n, bash]: 1\n", []string{
-			"5 × (absent) | (no stack taken) | bash", "1 × (absent) | " + id + "+0x1 | bash"},
-			Labels{Comm: true}, "", 0},
-		{"no count", "@[\n" + id + " 0x1\n]: (count 3, average 2)\n@[\n" + id + " 0x2\n]: 4\n",
-			[]string{"1 × (absent) | " + id + "+0x1", "4 × (absent) | " + id + "+0x2"}, Labels{},
-			"a map's value is no count", 0},
-		{"two stacks", "@[\n" + id + " 0x1\n, \n" + id + " 0x2\n]: 3\n", []string{
-			"3 × (absent) | " + id + "+0x1"}, Labels{}, "more than one stack", 0},
-		{"cut in a key", "@[\n" + id + " 0x1\n]: 3\n@[\n" + id + " 0x2\n", []string{
-			"3 × (absent) | " + id + "+0x1"}, Labels{}, "breaks off in the key", 0},
-		{"cut in a count", "@[\n" + id + " 0x1\n]: 3\n@[\n" + id + " 0x2\n]: 4", []string{
-			"3 × (absent) | " + id + "+0x1"}, Labels{}, "breaks off", 0},
-		{"zero build ID", "@[\n" + strings.Repeat("0", 40) + " 0x55\n" + id + " 0x1\n]: 1\n", []string{
-			"1 × (absent) | 0x55 " + id + "+0x1"}, Labels{}, "", 0},
-		{"short build ID", "@[\n0102030405060708" + strings.Repeat("0", 24) + " 0x55\n]: 1\n", []string{
-			"1 × (absent) | 0102030405060708+0x55"}, Labels{}, "", 0},
-		{"below its file", "@[\n" + id + " 0x1\n" + id + " 0xffffffffffc00000\n]: 1\n", []string{
-			"1 × (absent) | " + id + "+0x1 0x0"}, Labels{}, "", 0},
-		{"other maps", "@start[12]: 3\n@x: 7\n@[\n" + id + " 0x1\n]: 1\n", []string{
-			"1 × (absent) | " + id + "+0x1"}, Labels{}, "", 2},
+		}, labels: Labels{PID: true, Comm: true}, skipped: 4},
+		{name: "key", text: "@[\n" + id + " 0x1\n, bash]: 3\n", want: []string{
+			"3 × (absent) | " + id + "+0x1 | bash"}, labels: Labels{Comm: true}, skipped: 0},
+		{name: "key with labels first", text: "@name_1[bash, 7, \n" + id + " 0x1\n]: 3\n",
+			want: []string{
+				"3 × (absent) | " + id + "+0x1 | pid 7 | bash"},
+			labels: Labels{PID: true, Comm: true}, skipped: 0},
+		{name: "two numbers", text: "@[\n" + id + " 0x1\n, 7, 8, a, b]: 3\n", want: []string{
+			"3 × (absent) | " + id + "+0x1"}, labels: Labels{}, skipped: 0},
+		{name: "named kernel",
+			text: "@[\n    do_mmap+1\n    vm_mmap_pgoff+0x20\n, \n" + id + " 0x1\n]: 2\n",
+			want: []string{
+				"2 × do_mmap+0x1 vm_mmap_pgoff+0x20 | " + id + "+0x1"}, labels: Labels{},
+			skipped: 0},
+		{name: "perf mode", text: "@[\n\tffffffff81000123 do_mmap+19 (/vmlinux)\n]: 2\n",
+			want: []string{
+				"2 × do_mmap+0x13 | (absent)"}, labels: Labels{}, skipped: 0},
+		{name: "no user stack", text: "@[\n, bash]: 5\n@[\n" + id + " 0x1\n, bash]: 1\n",
+			want: []string{
+				"5 × (absent) | (no stack taken) | bash", "1 × (absent) | " + id + "+0x1 | bash"},
+			labels: Labels{Comm: true}, skipped: 0},
+		{name: "no count",
+			text:    "@[\n" + id + " 0x1\n]: (count 3, average 2)\n@[\n" + id + " 0x2\n]: 4\n",
+			want:    []string{"1 × (absent) | " + id + "+0x1", "4 × (absent) | " + id + "+0x2"},
+			labels:  Labels{},
+			warning: "a map's value is no count", skipped: 0},
+		{name: "two stacks", text: "@[\n" + id + " 0x1\n, \n" + id + " 0x2\n]: 3\n",
+			want: []string{
+				"3 × (absent) | " + id + "+0x1"}, labels: Labels{}, warning: "more than one stack",
+			skipped: 0},
+		{name: "cut in a key", text: "@[\n" + id + " 0x1\n]: 3\n@[\n" + id + " 0x2\n",
+			want: []string{
+				"3 × (absent) | " + id + "+0x1"}, labels: Labels{}, warning: "breaks off in the key",
+			skipped: 0},
+		{name: "cut in a count", text: "@[\n" + id + " 0x1\n]: 3\n@[\n" + id + " 0x2\n]: 4",
+			want: []string{
+				"3 × (absent) | " + id + "+0x1"}, labels: Labels{}, warning: "breaks off", skipped: 0},
+		{name: "zero build ID",
+			text: "@[\n" + strings.Repeat("0", 40) + " 0x55\n" + id + " 0x1\n]: 1\n",
+			want: []string{
+				"1 × (absent) | 0x55 " + id + "+0x1"}, labels: Labels{}, skipped: 0},
+		{name: "short build ID",
+			text: "@[\n0102030405060708" + strings.Repeat("0", 24) + " 0x55\n]: 1\n",
+			want: []string{
+				"1 × (absent) | 0102030405060708+0x55"}, labels: Labels{}, skipped: 0},
+		{name: "below its file",
+			text: "@[\n" + id + " 0x1\n" + id + " 0xffffffffffc00000\n]: 1\n", want: []string{
+				"1 × (absent) | " + id + "+0x1 0x0"}, labels: Labels{}, skipped: 0},
+		{name: "other maps", text: "@start[12]: 3\n@x: 7\n@[\n" + id + " 0x1\n]: 1\n",
+			want: []string{
+				"1 × (absent) | " + id + "+0x1"}, labels: Labels{}, skipped: 2},
 
-		{"systing", header + `["f",0,"unknown ([buildid:` + id + `]) <0x1f>"]` + "\n" +
+		{name: "systing", text: header + `["f",0,"unknown ([buildid:` + id + `]) <0x1f>"]` + "\n" +
 			`["f",1,"do_syscall_64 ([kernel] [common.c:52]) <0xffffffff81234567>"]` + "\n" +
 			`["f",2,"main (app [main.c:7]) <0x401234>"]` + "\n" + `["f",3,"0x7f00"]` + "\n" +
 			`["s",0,[1,0,2,3]]` + "\n" + `["p",4,100,"app"]` + "\n" + `["t",5,101,"worker",4]` + "\n" +
-			`["x",5,0,1,9]` + "\n" + `["z",1,2]` + "\n" + `["x",6,0,0,2]` + "\n", []string{
+			`["x",5,0,1,9]` + "\n" + `["z",1,2]` + "\n" + `["x",6,0,0,2]` + "\n", want: []string{
 			"9 × do_syscall_64+0x0 | " + id + "+0x1f main+0x0 0x7f00 | pid 100 | tid 101 | worker",
-			"2 × do_syscall_64+0x0 | " + id + "+0x1f main+0x0 0x7f00 | pid -1 | tid -1 | "}, all, "", 1},
-		{"systing, damaged", header + `["f",0,"0x1"]` + "\n" + `["s",0,[0,7]]` + "\n" + `["s",1,[0]]` +
-			"\n" +
-			`["x",1,0,1,1]` + "\n" + `["x",1,1,1,1]` + "\n" + `["f"]` + "\n" + `5` + "\n" +
-			`["x",1,1,1,-4]` + "\n",
-			[]string{"1 × (absent) | 0x1 | pid -1 | tid -1 | "}, all, "no frame 7", 0},
+			"2 × do_syscall_64+0x0 | " + id + "+0x1f main+0x0 0x7f00 | pid -1 | tid -1 | "},
+			labels: all, skipped: 1},
+		{name: "systing, damaged",
+			text: header + `["f",0,"0x1"]` + "\n" + `["s",0,[0,7]]` + "\n" + `["s",1,[0]]` +
+				"\n" +
+				`["x",1,0,1,1]` + "\n" + `["x",1,1,1,1]` + "\n" + `["f"]` + "\n" + `5` + "\n" +
+				`["x",1,1,1,-4]` + "\n",
+			want: []string{"1 × (absent) | 0x1 | pid -1 | tid -1 | "}, labels: all,
+			warning: "no frame 7", skipped: 0},
 
-		{"gadget", `{"comm":"a","pid":1,"user_stack":{"addresses":"[0]0x0000000000400010; ` +
-			`[1]0x00007f0000000020; ","buildid":"[0]` + id + ` +10; [1]7f0000000020; ","symbols":""}}` +
-			"\n" +
-			`{"comm":"b"}` + "\n" + `{"proc":{"comm":"c","pid":2,"tid":3},"user_stack":{"addresses":` +
-			`"[0]0x0000000000400010; "}}`, []string{
-			"1 × (absent) | " + id + "+0x10 0x7f0000000020 | pid 1 | tid -1 | a",
-			"1 × (absent) | 0x400010 | pid 2 | tid 3 | c"}, all, "", 1},
-		{"gadget, array", `[{"comm":"a","buildid":"` + id + ` +10"},` + "\n" +
+		{name: "gadget",
+			text: `{"comm":"a","pid":1,"user_stack":{"addresses":"[0]0x0000000000400010; ` +
+				`[1]0x00007f0000000020; ","buildid":"[0]` + id + ` +10; [1]7f0000000020; ","symbols":""}}` +
+				"\n" +
+				`{"comm":"b"}` + "\n" + `{"proc":{"comm":"c","pid":2,"tid":3},"user_stack":{"addresses":` +
+				`"[0]0x0000000000400010; "}}`, want: []string{
+				"1 × (absent) | " + id + "+0x10 0x7f0000000020 | pid 1 | tid -1 | a",
+				"1 × (absent) | 0x400010 | pid 2 | tid 3 | c"}, labels: all, skipped: 1},
+		{name: "gadget, array", text: `[{"comm":"a","buildid":"` + id + ` +10"},` + "\n" +
 			`{"comm":"b","buildid":""}]`,
-			[]string{"1 × (absent) | " + id + "+0x10 | a", "1 × (absent) | (no stack taken) | b"},
-			Labels{Comm: true}, "", 0},
-		{"gadget, kernel names", `{"kern_stack":"[0]do_mmap; [1]vm_mmap; ","buildid":"[0]` + id +
-			` +1; "}`,
-			[]string{"1 × do_mmap+0x0 vm_mmap+0x0 | " + id + "+0x1"}, Labels{}, "", 0},
-		{"gadget, rubbish", `{"buildid":"[0]` + id + ` +1; [1]zz; [2]5; ","pid":99999999999}` + "\n{]\n" +
-			`{"buildid":"[0]` + id + ` +2; "}`, []string{"1 × (absent) | " + id + "+0x1",
-			"1 × (absent) | " + id + "+0x2"}, Labels{}, "1 events are damaged", 0},
-		{"gadget yaml", "---\nproc:\n  comm: a\n  pid: 1\nuser_stack:\n  buildid: '[0]" + id +
-			" +1; '\n---\n" +
-			"comm: b\n---\nbuildid: \"" + id + " +2;\n  7f10; \"\n", []string{
-			"1 × (absent) | " + id + "+0x1 | pid 1 | a", "1 × (absent) | " + id + "+0x2 0x7f10 | pid -1 | "},
-			Labels{PID: true, Comm: true}, "", 1},
+			want:   []string{"1 × (absent) | " + id + "+0x10 | a", "1 × (absent) | (no stack taken) | b"},
+			labels: Labels{Comm: true}, skipped: 0},
+		{name: "gadget, kernel names",
+			text: `{"kern_stack":"[0]do_mmap; [1]vm_mmap; ","buildid":"[0]` + id +
+				` +1; "}`,
+			want: []string{"1 × do_mmap+0x0 vm_mmap+0x0 | " + id + "+0x1"}, labels: Labels{},
+			skipped: 0},
+		{name: "gadget, rubbish",
+			text: `{"buildid":"[0]` + id + ` +1; [1]zz; [2]5; ","pid":99999999999}` + "\n{]\n" +
+				`{"buildid":"[0]` + id + ` +2; "}`, want: []string{"1 × (absent) | " + id + "+0x1",
+				"1 × (absent) | " + id + "+0x2"}, labels: Labels{}, warning: "1 events are damaged",
+			skipped: 0},
+		{name: "gadget yaml",
+			text: "---\nproc:\n  comm: a\n  pid: 1\nuser_stack:\n  buildid: '[0]" + id +
+				" +1; '\n---\n" +
+				"comm: b\n---\nbuildid: \"" + id + " +2;\n  7f10; \"\n", want: []string{
+				"1 × (absent) | " + id + "+0x1 | pid 1 | a", "1 × (absent) | " + id + "+0x2 0x7f10 | pid -1 | "},
+			labels: Labels{PID: true, Comm: true}, skipped: 1},
 	} {
 		set, err := Read(input(c.name, []byte(c.text)), &Options{})
 		if set == nil {
@@ -183,9 +211,10 @@ func TestBigEndian(t *testing.T) {
 		flags uint32
 		want  string
 	}{
-		{record, rawdump.FlagBuildID, "9 × (absent) | aa+0x10 0x7f123456789a | pid 258"},
-		{below, rawdump.FlagBuildID, "9 × (absent) | aa+0x10 0x0 | pid 258"},
-		{addresses, 0, "9 × (absent) | 0x7f123456789a 0x1020304 | pid 258"},
+		{value: record, flags: rawdump.FlagBuildID,
+			want: "9 × (absent) | aa+0x10 0x7f123456789a | pid 258"},
+		{value: below, flags: rawdump.FlagBuildID, want: "9 × (absent) | aa+0x10 0x0 | pid 258"},
+		{value: addresses, flags: 0, want: "9 × (absent) | 0x7f123456789a 0x1020304 | pid 258"},
 	} {
 		stacks, err := rawdump.Append(nil, rawdump.Header{Type: mapTypeStackTrace, Flags: c.flags,
 			KeySize: 4, ValueSize: uint32(len(c.value)), BigEndian: true},

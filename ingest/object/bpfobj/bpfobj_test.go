@@ -173,8 +173,8 @@ func TestOrders(t *testing.T) {
 		order func(*function) []*function
 		want  string
 	}{
-		{libbpfOrder, "orders zulu middle alpha"},
-		{ciliumOrder, "orders alpha middle zulu"},
+		{order: libbpfOrder, want: "orders zulu middle alpha"},
+		{order: ciliumOrder, want: "orders alpha middle zulu"},
 	} {
 		var names []string
 		for _, f := range c.order(main) {

@@ -36,7 +36,7 @@ func object(bigEndian bool, sections ...section) []byte {
 		f.Sections = append(f.Sections, elfbuild.Section{Name: s.name, Data: s.code, Align: 8,
 			Flags: stdelf.SHF_ALLOC | stdelf.SHF_EXECINSTR})
 		if s.funcs == nil {
-			s.funcs = []symbol{{fmt.Sprintf("f%d", i), 0, uint64(len(s.code))}}
+			s.funcs = []symbol{{name: fmt.Sprintf("f%d", i), start: 0, end: uint64(len(s.code))}}
 		}
 		for _, fn := range s.funcs {
 			f.Symbols = append(f.Symbols, elfbuild.Symbol{Name: fn.name, Section: s.name,

@@ -20,20 +20,31 @@ func TestProblems(t *testing.T) {
 		want    string // in the error
 		left    int    // functions
 	}{
-		{"beyond the section", section{name: "xdp", code: code, funcs: []symbol{{"a", 0, 24}, {"b", 8, 16}}},
-			"function a: 24 bytes at 0x0 of section xdp, which has 16", 1},
-		{"between instructions", section{name: "xdp", code: code, funcs: []symbol{{"a", 4, 12}}},
-			"function a: 8 bytes at 0x4", 0},
-		{"empty", section{name: "xdp", code: code, funcs: []symbol{{"a", 8, 8}}}, "function a: 0 bytes", 0},
-		{"call of nothing", section{name: "xdp", code: slices.Concat(insn(opCall, 0, srcCall, 77), exit())},
-			"instruction 0 refers to no function of section xdp", 1},
-		{"call before the section",
-			section{name: "xdp", code: slices.Concat(insn(opCall, 0, srcCall, 0x80000000), exit())},
-			"instruction 0 refers to no function", 1},
-		{"relocation of no symbol", section{name: "xdp", code: code, relocs: []elfbuild.Reloc{
-			{Offset: 0, Symbol: 9, Type: reloc6432}}}, "relocation of symbol 9 at 0x0 is outside", 1},
-		{"relocation of no instruction", section{name: "xdp", code: code, relocs: []elfbuild.Reloc{
-			{Offset: 16, Symbol: 1, Type: reloc6432}}}, "relocation of symbol 1 at 0x10 is outside", 1},
+		{name: "beyond the section",
+			section: section{name: "xdp", code: code, funcs: []symbol{{name: "a", start: 0,
+				end: 24}, {name: "b", start: 8, end: 16}}},
+			want: "function a: 24 bytes at 0x0 of section xdp, which has 16", left: 1},
+		{name: "between instructions",
+			section: section{name: "xdp", code: code, funcs: []symbol{{name: "a", start: 4,
+				end: 12}}},
+			want: "function a: 8 bytes at 0x4", left: 0},
+		{name: "empty", section: section{name: "xdp", code: code, funcs: []symbol{{name: "a",
+			start: 8, end: 8}}},
+			want: "function a: 0 bytes", left: 0},
+		{name: "call of nothing",
+			section: section{name: "xdp", code: slices.Concat(insn(opCall, 0, srcCall, 77), exit())},
+			want:    "instruction 0 refers to no function of section xdp", left: 1},
+		{name: "call before the section",
+			section: section{name: "xdp", code: slices.Concat(insn(opCall, 0, srcCall, 0x80000000), exit())},
+			want:    "instruction 0 refers to no function", left: 1},
+		{name: "relocation of no symbol",
+			section: section{name: "xdp", code: code, relocs: []elfbuild.Reloc{
+				{Offset: 0, Symbol: 9, Type: reloc6432}}},
+			want: "relocation of symbol 9 at 0x0 is outside", left: 1},
+		{name: "relocation of no instruction",
+			section: section{name: "xdp", code: code, relocs: []elfbuild.Reloc{
+				{Offset: 16, Symbol: 1, Type: reloc6432}}},
+			want: "relocation of symbol 1 at 0x10 is outside", left: 1},
 	} {
 		o, err := readBytes(t, object(false, c.section))
 		if err == nil || !strings.Contains(err.Error(), c.want) || len(o.Functions) != c.left {
@@ -57,7 +68,7 @@ func TestNoObject(t *testing.T) {
 // TestCircle: recursive functions end.
 func TestCircle(t *testing.T) {
 	two := section{name: textSection, code: slices.Concat(calls(1), calls(1)),
-		funcs: []symbol{{"a", 0, 16}, {"b", 16, 32}},
+		funcs: []symbol{{name: "a", start: 0, end: 16}, {name: "b", start: 16, end: 32}},
 		relocs: []elfbuild.Reloc{{Offset: 0, Symbol: 2, Type: reloc6432},
 			{Offset: 16, Symbol: 1, Type: reloc6432}}}
 	main := section{name: "xdp", code: calls(1),

@@ -43,27 +43,29 @@ func TestOwnTags(t *testing.T) {
 		code []byte
 		want string
 	}{
-		"nothing":                {exit(), ""},
-		"an addition":            {insn(0x0f, 1, 2, 0), ""},
-		"a division by 7":        {insn(0x37, 1, 0, 7), ""},
-		"a division":             {insn(0x3f, 1, 2, 0), rewrittenDivision},
-		"a remainder of 32 bits": {insn(0x9c, 1, 2, 0), rewrittenDivision},
-		"a signed one by -1":     {[]byte{0x37, 1, 1, 0, 255, 255, 255, 255}, rewrittenDivision},
-		"a helper":               {insn(opCall, 0, 0, 5), rewrittenHelper},
-		"a kernel function":      {insn(opCall, 0, srcKfunc, 5), uncertainKfunc},
-		"a packet":               {insn(0x20, 0, 0, 4), rewrittenPacket},
-		"a packet by register":   {insn(0x50, 0, 1, 4), rewrittenPacket},
-		"an arena":               {[]byte{0xbf, 0x11, 1, 0, 1, 0, 0, 0}, rewrittenArena},
-		"may_goto":               {insn(opMayGoto, 0, 0, 0), rewrittenLoop},
-		"a constant that looks like a call": {slices.Concat(insn(opLoadImm64, 1, 0, 5),
-			insn(0, 0, 0, 0)), ""},
+		"nothing":                {code: exit()},
+		"an addition":            {code: insn(0x0f, 1, 2, 0)},
+		"a division by 7":        {code: insn(0x37, 1, 0, 7)},
+		"a division":             {code: insn(0x3f, 1, 2, 0), want: rewrittenDivision},
+		"a remainder of 32 bits": {code: insn(0x9c, 1, 2, 0), want: rewrittenDivision},
+		"a signed one by -1": {code: []byte{0x37, 1, 1, 0, 255, 255, 255, 255},
+			want: rewrittenDivision},
+		"a helper":             {code: insn(opCall, 0, 0, 5), want: rewrittenHelper},
+		"a kernel function":    {code: insn(opCall, 0, srcKfunc, 5), want: uncertainKfunc},
+		"a packet":             {code: insn(0x20, 0, 0, 4), want: rewrittenPacket},
+		"a packet by register": {code: insn(0x50, 0, 1, 4), want: rewrittenPacket},
+		"an arena": {code: []byte{0xbf, 0x11, 1, 0, 1, 0, 0, 0},
+			want: rewrittenArena},
+		"may_goto": {code: insn(opMayGoto, 0, 0, 0), want: rewrittenLoop},
+		"a constant that looks like a call": {code: slices.Concat(insn(opLoadImm64, 1, 0, 5),
+			insn(0, 0, 0, 0))},
 	} {
 		text := slices.Concat(test.code, exit())
 		o, err := readBytes(t, object(false,
-			section{name: "xdp", code: calls(1), funcs: []symbol{{"main", 0, 16}},
+			section{name: "xdp", code: calls(1), funcs: []symbol{{name: "main", start: 0, end: 16}},
 				relocs: []elfbuild.Reloc{{Symbol: 2, Type: reloc6432}}},
 			section{name: textSection, code: text,
-				funcs: []symbol{{"sub", 0, uint64(len(text))}}}))
+				funcs: []symbol{{name: "sub", start: 0, end: uint64(len(text))}}}))
 		if err != nil {
 			t.Fatal(err)
 		}

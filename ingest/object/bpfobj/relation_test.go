@@ -55,9 +55,9 @@ func TestMapSections(t *testing.T) {
 // TestUncertainCallee: the dependencies of a subprogram's tag apply to its callers, too.
 func TestUncertainCallee(t *testing.T) {
 	o, err := readBytes(t, object(false,
-		section{name: "xdp", code: calls(1), funcs: []symbol{{"main", 0, 16}},
+		section{name: "xdp", code: calls(1), funcs: []symbol{{name: "main", start: 0, end: 16}},
 			relocs: []elfbuild.Reloc{{Symbol: 2, Type: reloc6432}}},
-		section{name: textSection, funcs: []symbol{{"sub", 0, 16}},
+		section{name: textSection, funcs: []symbol{{name: "sub", start: 0, end: 16}},
 			code: slices.Concat(insn(opCall, 0, srcKfunc, 7), exit())}))
 	if err != nil {
 		t.Fatal(err)
@@ -76,9 +76,10 @@ func TestCallBetween(t *testing.T) {
 	} {
 		o, err := readBytes(t, object(false,
 			section{name: "xdp", code: slices.Concat(insn(opCall, 0, srcCall, target), exit()),
-				funcs:  []symbol{{"main", 0, 16}},
+				funcs:  []symbol{{name: "main", start: 0, end: 16}},
 				relocs: []elfbuild.Reloc{{Symbol: 2, Type: reloc6432}}},
-			section{name: textSection, code: text, funcs: []symbol{{"a", 0, 8}, {"b", 24, 32}}}))
+			section{name: textSection, code: text, funcs: []symbol{{name: "a", start: 0, end: 8}, {name: "b",
+				start: 24, end: 32}}}))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) ||
 			len(o.Functions) != 3 {
 			t.Errorf("call of instruction %d: %v, want %q", target+1, err, want)

@@ -48,15 +48,15 @@ func TestWriteC(t *testing.T) {
 		roots []ID
 		want  string
 	}{
-		"all": {nil, "union twice___3;\n\nstruct twice {\n\tunion twice___3 *next;\n" +
+		"all": {want: "union twice___3;\n\nstruct twice {\n\tunion twice___3 *next;\n" +
 			"\tunsigned int int___2;\n};\n\n" + second +
 			"union twice___3 {\n\tunsigned int other;\n};\n\nunion twice___3;\n\n" +
 			"struct opaque;\n\ntypedef union twice___3 *Option_u8_;\n\n" + pair +
 			"enum declared;\n\nenum {\n\tA___2 = -1,\n};\n\n" +
 			cBeforeC23 + "enum {\n\tfalse = 0,\n\ttrue = 1,\n};\n#endif\n\n"},
-		"one":           {[]ID{id["second"]}, second},
-		"of a variable": {[]ID{id["var"]}, pair},
-		"parameters":    {[]ID{id["func"]}, "struct twice___2;\n\n"},
+		"one":           {roots: []ID{id["second"]}, want: second},
+		"of a variable": {roots: []ID{id["var"]}, want: pair},
+		"parameters":    {roots: []ID{id["func"]}, want: "struct twice___2;\n\n"},
 	} {
 		var b bytes.Buffer
 		if err := types.WriteC(&b, test.roots, &COptions{Plain: true}); err != nil {

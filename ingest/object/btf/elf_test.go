@@ -36,10 +36,11 @@ func TestFromELF(t *testing.T) {
 		sections   map[string][]byte
 		types, ext bool
 	}{
-		{"none", nil, false, false},
-		{"only .BTF.ext", map[string][]byte{".BTF.ext": ext}, false, false},
-		{"types", map[string][]byte{".BTF": raw}, true, false},
-		{"both", map[string][]byte{".BTF": raw, ".BTF.ext": ext}, true, true},
+		{name: "none"},
+		{name: "only .BTF.ext", sections: map[string][]byte{".BTF.ext": ext}},
+		{name: "types", sections: map[string][]byte{".BTF": raw}, types: true},
+		{name: "both", sections: map[string][]byte{".BTF": raw, ".BTF.ext": ext}, types: true,
+			ext: true},
 	} {
 		types, x, err := inELF(t, c.sections)
 		if err != nil || (types != nil) != c.types || (x != nil) != c.ext {

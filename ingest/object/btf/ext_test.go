@@ -90,16 +90,16 @@ func TestExtDamaged(t *testing.T) {
 			want        string
 			funcs, rows int // of .text that are kept
 		}{
-			{0, 0, "magic", 0, 0},
-			{4, 8, "a header of 8 bytes", 0, 0},
-			{8, 1 << 30, "past the end", 0, 0},
-			{12, 1 << 30, "bytes wanted", 0, 0},
-			{32, 4, "records of 4 bytes", 0, 0},
-			{36, 1 << 30, "a section's name", 0, 0},
-			{40, 0xffffffff, "bytes wanted", 0, 0},
-			{56, 77, "type 77 of 3", 1, 0},
-			{lines, 8, "records of 8 bytes", 2, 0},
-			{lines + 36, 1 << 30, "behind all strings", 2, 1},
+			{at: 0, v: 0, want: "magic", funcs: 0, rows: 0},
+			{at: 4, v: 8, want: "a header of 8 bytes", funcs: 0, rows: 0},
+			{at: 8, v: 1 << 30, want: "past the end", funcs: 0, rows: 0},
+			{at: 12, v: 1 << 30, want: "bytes wanted", funcs: 0, rows: 0},
+			{at: 32, v: 4, want: "records of 4 bytes", funcs: 0, rows: 0},
+			{at: 36, v: 1 << 30, want: "a section's name", funcs: 0, rows: 0},
+			{at: 40, v: 0xffffffff, want: "bytes wanted", funcs: 0, rows: 0},
+			{at: 56, v: 77, want: "type 77 of 3", funcs: 1, rows: 0},
+			{at: lines, v: 8, want: "records of 8 bytes", funcs: 2, rows: 0},
+			{at: lines + 36, v: 1 << 30, want: "behind all strings", funcs: 2, rows: 1},
 		} {
 			x, err := parseExt("test", put(big, ext, c.at, c.v), 1000, types)
 			var e *decode.Error

@@ -104,12 +104,13 @@ func TestCutNames(t *testing.T) {
 		name string
 		want []string
 	}{
-		{b, "request_latency", []string{"request_latency"}},
-		{b, "request_latency_write", []string{"request_latency_write"}},
-		{b, "request_laten", []string{"request_laten"}},
-		{b, "request_late", nil},
-		{cut, "request_latency", []string{"request_latency_read", "request_latency_write"}},
-		{cut, "request_latency_", nil},
+		{b: b, name: "request_latency", want: []string{"request_latency"}},
+		{b: b, name: "request_latency_write", want: []string{"request_latency_write"}},
+		{b: b, name: "request_laten", want: []string{"request_laten"}},
+		{b: b, name: "request_late"},
+		{b: cut, name: "request_latency",
+			want: []string{"request_latency_read", "request_latency_write"}},
+		{b: cut, name: "request_latency_"},
 	} {
 		types, err := Parse("test", c.b.bytes(), nil)
 		if err != nil {

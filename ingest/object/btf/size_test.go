@@ -38,7 +38,8 @@ func TestPointerSize(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		size, want uint32
-	}{{"long", 4, 4}, {"unsigned long", 8, 8}, {"long", 2, 8}, {"int", 4, 8}} {
+	}{{name: "long", size: 4, want: 4}, {name: "unsigned long", size: 8, want: 8}, {name: "long",
+		size: 2, want: 8}, {name: "int", size: 4, want: 8}} {
 		b := newBuilder(false)
 		p := b.ref(KindPtr, "", 0)
 		b.integer(c.name, c.size, 8*c.size)
@@ -59,40 +60,45 @@ func TestHostile(t *testing.T) {
 		build func(b *builder) ID
 		want  error
 	}{
-		{"a typedef of itself", func(b *builder) ID { return b.ref(KindTypedef, "t", 1) },
-			errEndless},
-		{"two constants of each other", func(b *builder) ID {
+		{name: "a typedef of itself",
+			build: func(b *builder) ID { return b.ref(KindTypedef, "t", 1) },
+			want:  errEndless},
+		{name: "two constants of each other", build: func(b *builder) ID {
 			b.ref(KindConst, "", 2)
 			return b.ref(KindConst, "", 1)
-		}, errEndless},
-		{"an array of itself", func(b *builder) ID { return b.array(1, 1) }, errEndless},
-		{"no elements of itself", func(b *builder) ID { return b.array(1, 0) }, errEndless},
-		{"a growing array of itself", func(b *builder) ID { return b.array(1, 2) }, errTooBig},
-		{"2^64 bytes", func(b *builder) ID {
+		}, want: errEndless},
+		{name: "an array of itself", build: func(b *builder) ID { return b.array(1, 1) },
+			want: errEndless},
+		{name: "no elements of itself", build: func(b *builder) ID { return b.array(1, 0) },
+			want: errEndless},
+		{name: "a growing array of itself", build: func(b *builder) ID { return b.array(1, 2) },
+			want: errTooBig},
+		{name: "2^64 bytes", build: func(b *builder) ID {
 			return b.array(b.array(b.integer("char", 1, 8), 0xffffffff), 0xffffffff)
-		}, errTooBig},
-		{"2^64 structures of 2^32 bytes", func(b *builder) ID {
+		}, want: errTooBig},
+		{name: "2^64 structures of 2^32 bytes", build: func(b *builder) ID {
 			s := b.add(KindStruct, "s", false, 0, 0xffffffff)
 			return b.array(b.array(s, 0xffffffff), 0xffffffff)
-		}, errTooBig},
-		{"nothing of something outsized", func(b *builder) ID {
+		}, want: errTooBig},
+		{name: "nothing of something outsized", build: func(b *builder) ID {
 			return b.array(b.array(b.array(b.integer("char", 1, 8), 1<<31), 1<<31), 0)
-		}, nil},
-		{"a deep type", func(b *builder) ID {
+		}},
+		{name: "a deep type", build: func(b *builder) ID {
 			id := b.integer("char", 1, 8)
 			for range maxRefs {
 				id = b.ref(KindConst, "", id)
 			}
 			return id
-		}, errEndless},
-		{"a less deep type", func(b *builder) ID {
+		}, want: errEndless},
+		{name: "a less deep type", build: func(b *builder) ID {
 			id := b.integer("char", 1, 8)
 			for range maxRefs - 1 {
 				id = b.ref(KindConst, "", id)
 			}
 			return id
-		}, nil},
-		{"an array of void", func(b *builder) ID { return b.array(0, 3) }, errIncomplete},
+		}},
+		{name: "an array of void", build: func(b *builder) ID { return b.array(0, 3) },
+			want: errIncomplete},
 	} {
 		b := newBuilder(false)
 		id := c.build(b)

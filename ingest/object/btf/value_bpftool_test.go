@@ -141,28 +141,31 @@ func TestValueAsBpftool(t *testing.T) {
 	}{
 		{name: "ints"}, {name: "wide"}, {name: "packed"}, {name: "nodes"}, {name: "plain_ints"},
 		{name: "refs"}, {name: "arrays"}, {name: "a_rather_long_name_of_a_map"},
-		{"bits", "prints the bits of bit fields, without sign, bool and names", []string{
-			"0x0", "0", "0x36", "54", "0xe", "14", "0x2cb4a", "183114", "0xbfd5a98b", "3218450827",
-			"0xa0463b37", "2688957239", `"g": 0x0`, `"g": false`, "0x8", "-8",
-			"0x0", "0", "0x58", "88", "0x1d", "-3", "0x39a35", "236085",
-			"0x19fcae0d46b", "1785815159915", "0x15300928f", "-2902420849", "0x1", "true",
-			"0xd", `"BLUE"`,
-		}},
-		{"floats", "knows no floats, and prints nothing of what follows one", []string{
-			`"single": (unsupported-kind`, `"single": 1.5,
+		{name: "bits", why: "prints the bits of bit fields, without sign, bool and names",
+			replace: []string{
+				"0x0", "0", "0x36", "54", "0xe", "14", "0x2cb4a", "183114", "0xbfd5a98b", "3218450827",
+				"0xa0463b37", "2688957239", `"g": 0x0`, `"g": false`, "0x8", "-8",
+				"0x0", "0", "0x58", "88", "0x1d", "-3", "0x39a35", "236085",
+				"0x19fcae0d46b", "1785815159915", "0x15300928f", "-2902420849", "0x1", "true",
+				"0xd", `"BLUE"`,
+			}},
+		{name: "floats", why: "knows no floats, and prints nothing of what follows one",
+			replace: []string{
+				`"single": (unsupported-kind`, `"single": 1.5,
             "twice": -0.1,
             "list": [0,Inf,NaN
             ]`,
-			`"single": (unsupported-kind`, `"single": 3.4028235e+38,
+				`"single": (unsupported-kind`, `"single": 3.4028235e+38,
             "twice": -Inf,
             "list": [1e-45,2,0.33373436
             ]`,
-		}},
-		{"nested", "takes no text with a tab, nor without a zero at its end", []string{
-			"[97,32,110,97,109,101,34,92,9,0,0,0,0,0,0,0\n            ]", `"a name\"\\\t"`,
-			"[104,101,108,108\n            ]", `"hell"`,
-		}},
-		{"numbers", "takes text in ASCII only", []string{
+			}},
+		{name: "nested", why: "takes no text with a tab, nor without a zero at its end",
+			replace: []string{
+				"[97,32,110,97,109,101,34,92,9,0,0,0,0,0,0,0\n            ]", `"a name\"\\\t"`,
+				"[104,101,108,108\n            ]", `"hell"`,
+			}},
+		{name: "numbers", why: "takes text in ASCII only", replace: []string{
 			"[-1,-2,0,0,0,0,0,0\n            ]", `"\\xff\\xfe"`,
 		}},
 	} {

@@ -38,27 +38,32 @@ func TestRows(t *testing.T) {
 		sources [][]fn
 		want    string
 	}{
-		{"none", nil, ""},
-		{"equal neighbours are one", [][]fn{{{0x1000, 0x1010, []addr.Addr{0, 8, 4, 16, 8, 16}},
-			{0x1010, 0x1020, []addr.Addr{0, 16}}}}, "1000:8 1004:16 1020:-"},
-		{"padding keeps the rule, a gap does not", [][]fn{{{0x1000, 0x1001, []addr.Addr{0, 8}},
-			{0x1010, 0x1020, []addr.Addr{0, 16}}, {0x1030, 0x1040, []addr.Addr{0, 24}}}},
-			"1000:8 1010:16 1020:- 1030:24 1040:-"},
-		{"in any order", [][]fn{{{0x2000, 0x2010, []addr.Addr{0, 8}},
-			{0x1000, 0x1010, []addr.Addr{0, 16}}}}, "1000:16 1010:- 2000:8 2010:-"},
-		{"the later of two rows at one address", [][]fn{{{0x1000, 0x1010, []addr.Addr{0, 8, 0, 16}}}},
-			"1000:16 1010:-"},
-		{"rows outside are left out", [][]fn{{{0x1000, 0x1010, []addr.Addr{0, 8, 0x10, 16}}}},
-			"1000:8 1010:-"},
-		{"no row at the start", [][]fn{{{0x1000, 0x1010, []addr.Addr{4, 8}}}}, "1004:8 1010:-"},
-		{"overlap in a source", [][]fn{{{0x1000, 0x1010, []addr.Addr{0, 8}},
-			{0x1008, 0x1018, []addr.Addr{0, 16, 4, 24, 8, 32}}}}, "1000:8 1010:32 1018:-"},
-		{"a worse source fills gaps", [][]fn{{{0x1000, 0x1010, []addr.Addr{0, 8}},
+		{name: "none"},
+		{name: "equal neighbours are one",
+			sources: [][]fn{{{0x1000, 0x1010, []addr.Addr{0, 8, 4, 16, 8, 16}},
+				{0x1010, 0x1020, []addr.Addr{0, 16}}}}, want: "1000:8 1004:16 1020:-"},
+		{name: "padding keeps the rule, a gap does not",
+			sources: [][]fn{{{0x1000, 0x1001, []addr.Addr{0, 8}},
+				{0x1010, 0x1020, []addr.Addr{0, 16}}, {0x1030, 0x1040, []addr.Addr{0, 24}}}},
+			want: "1000:8 1010:16 1020:- 1030:24 1040:-"},
+		{name: "in any order", sources: [][]fn{{{0x2000, 0x2010, []addr.Addr{0, 8}},
+			{0x1000, 0x1010, []addr.Addr{0, 16}}}}, want: "1000:16 1010:- 2000:8 2010:-"},
+		{name: "the later of two rows at one address",
+			sources: [][]fn{{{0x1000, 0x1010, []addr.Addr{0, 8, 0, 16}}}},
+			want:    "1000:16 1010:-"},
+		{name: "rows outside are left out",
+			sources: [][]fn{{{0x1000, 0x1010, []addr.Addr{0, 8, 0x10, 16}}}},
+			want:    "1000:8 1010:-"},
+		{name: "no row at the start", sources: [][]fn{{{0x1000, 0x1010, []addr.Addr{4, 8}}}},
+			want: "1004:8 1010:-"},
+		{name: "overlap in a source", sources: [][]fn{{{0x1000, 0x1010, []addr.Addr{0, 8}},
+			{0x1008, 0x1018, []addr.Addr{0, 16, 4, 24, 8, 32}}}}, want: "1000:8 1010:32 1018:-"},
+		{name: "a worse source fills gaps", sources: [][]fn{{{0x1000, 0x1010, []addr.Addr{0, 8}},
 			{0x1020, 0x1030, []addr.Addr{0, 8}}}, {{0xff0, 0x1040, []addr.Addr{0, 16}}}},
-			"ff0:16 1000:8 1010:16 1020:8 1030:16 1040:-"},
-		{"a better source covers all", [][]fn{{{0x1000, 0x1100, []addr.Addr{0, 8}}},
+			want: "ff0:16 1000:8 1010:16 1020:8 1030:16 1040:-"},
+		{name: "a better source covers all", sources: [][]fn{{{0x1000, 0x1100, []addr.Addr{0, 8}}},
 			{{0x1010, 0x1020, []addr.Addr{0, 16}}, {0x1030, 0x1200, []addr.Addr{0, 24, 0xf0, 32}}}},
-			"1000:8 1100:24 1120:32 1200:-"},
+			want: "1000:8 1100:24 1120:32 1200:-"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := NewBuilder(ArchOf(elf.EM_X86_64))
@@ -175,12 +180,14 @@ func TestRestorers(t *testing.T) {
 		code    string
 		want    string // starts of rows, n for those without a rule
 	}{
-		{"x86-64", elf.EM_X86_64, "1234" + x86 + gap + x86, "103 10e:n 124 12f:n"},
-		{"i386, both", elf.EM_386, "1234" + old + gap + rt, "103 105 10d:n 123 12c:n"},
-		{"arm64", elf.EM_AARCH64, arm, "ff 109:n"},
-		{"of another machine", elf.EM_AARCH64, x86 + rt + old, ""},
-		{"cut off", elf.EM_X86_64, x86[:8], ""},
-		{"none", elf.EM_X86_64, "", ""},
+		{name: "x86-64", machine: elf.EM_X86_64, code: "1234" + x86 + gap + x86,
+			want: "103 10e:n 124 12f:n"},
+		{name: "i386, both", machine: elf.EM_386, code: "1234" + old + gap + rt,
+			want: "103 105 10d:n 123 12c:n"},
+		{name: "arm64", machine: elf.EM_AARCH64, code: arm, want: "ff 109:n"},
+		{name: "of another machine", machine: elf.EM_AARCH64, code: x86 + rt + old},
+		{name: "cut off", machine: elf.EM_X86_64, code: x86[:8]},
+		{name: "none", machine: elf.EM_X86_64},
 	} {
 		b := NewBuilder(ArchOf(c.machine))
 		b.Restorers(0x100, []byte(c.code))

@@ -177,11 +177,11 @@ func TestLimitInflated(t *testing.T) {
 		size  uint64 // that the section header gives
 		bad   bool
 	}{
-		{inflateFloor, 20, false}, // any section may grow to that
-		{inflateFloor + maxInflateRatio, 20, true},
-		{inflateFloor + maxInflateRatio, inflateFloor/maxInflateRatio + 2, false},
-		{maxInflated, 1 << 40, false},
-		{maxInflated + 1, 1 << 40, true},
+		{claim: inflateFloor, size: 20}, // any section may grow to that
+		{claim: inflateFloor + maxInflateRatio, size: 20, bad: true},
+		{claim: inflateFloor + maxInflateRatio, size: inflateFloor/maxInflateRatio + 2},
+		{claim: maxInflated, size: 1 << 40},
+		{claim: maxInflated + 1, size: 1 << 40, bad: true},
 	} {
 		l := Load(bytes.NewReader(zdebug(c.claim, nil)),
 			[]RawSection{{Name: ".zdebug_info", Size: c.size}}, LoadOptions{TempDir: t.TempDir()})

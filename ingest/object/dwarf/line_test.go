@@ -54,56 +54,56 @@ func TestLineTraps(t *testing.T) {
 		program func(*dwarfbuild.Prog)
 		want    string
 	}{
-		{"the end of a sequence is no row", func(p *dwarfbuild.Prog) {
+		{name: "the end of a sequence is no row", program: func(p *dwarfbuild.Prog) {
 			p.Set(0x1000).Row(0, 0).End(16).Set(0x2000).Row(0, 0).End(4)
-		}, "seq {1000 1010} 1000=/src/a.c:1:0\nseq {2000 2004} 2000=/src/a.c:1:0"},
-		{"empty sequences", func(p *dwarfbuild.Prog) {
+		}, want: "seq {1000 1010} 1000=/src/a.c:1:0\nseq {2000 2004} 2000=/src/a.c:1:0"},
+		{name: "empty sequences", program: func(p *dwarfbuild.Prog) {
 			p.Set(0x1000).Row(0, 0).End(0).Set(0x1100).End(4).Set(0x2000).Row(0, 0).End(4)
-		}, "seq {2000 2004} 2000=/src/a.c:1:0\ndead 1"},
-		{"addresses that go down", func(p *dwarfbuild.Prog) {
+		}, want: "seq {2000 2004} 2000=/src/a.c:1:0\ndead 1"},
+		{name: "addresses that go down", program: func(p *dwarfbuild.Prog) {
 			p.Set(0x2000).Row(0, 0).Row(8, 1).Set(0x1000).Row(0, 5).End(4)
-		}, "seq {2000 2008} 2000=/src/a.c:1:0\nseq {1000 1004} 1000=/src/a.c:7:0"},
-		{"an end below the rows", func(p *dwarfbuild.Prog) {
+		}, want: "seq {2000 2008} 2000=/src/a.c:1:0\nseq {1000 1004} 1000=/src/a.c:7:0"},
+		{name: "an end below the rows", program: func(p *dwarfbuild.Prog) {
 			p.Set(0x2000).Row(0, 0).Row(8, 1).Row(8, 1).Set(0x1000).End(0).
 				Set(0x3000).Row(0, 0).Set(0x1000).End(4)
-		}, "seq {2000 2010} 2000=/src/a.c:1:0 2008=/src/a.c:2:0\ndead 1"},
-		{"sequences out of order", func(p *dwarfbuild.Prog) {
+		}, want: "seq {2000 2010} 2000=/src/a.c:1:0 2008=/src/a.c:2:0\ndead 1"},
+		{name: "sequences out of order", program: func(p *dwarfbuild.Prog) {
 			p.Set(0x2000).Row(0, 0).End(4).Set(0x1000).Row(0, 0).End(4)
-		}, "seq {2000 2004} 2000=/src/a.c:1:0\nseq {1000 1004} 1000=/src/a.c:1:0"},
-		{"line 0 is kept", func(p *dwarfbuild.Prog) {
+		}, want: "seq {2000 2004} 2000=/src/a.c:1:0\nseq {1000 1004} 1000=/src/a.c:1:0"},
+		{name: "line 0 is kept", program: func(p *dwarfbuild.Prog) {
 			p.Set(0x1000).Row(0, 4).Row(4, -5).Row(4, 6).End(4)
-		}, "seq {1000 100c} 1000=/src/a.c:5:0 1004=/src/a.c:0:0 1008=/src/a.c:6:0"},
-		{"of rows at one address the last counts", func(p *dwarfbuild.Prog) {
+		}, want: "seq {1000 100c} 1000=/src/a.c:5:0 1004=/src/a.c:0:0 1008=/src/a.c:6:0"},
+		{name: "of rows at one address the last counts", program: func(p *dwarfbuild.Prog) {
 			p.Set(0x1000).Row(0, 4).Row(0, 1).Row(0, 1).End(4)
-		}, "seq {1000 1004} 1000=/src/a.c:7:0"},
-		{"dropped code", func(p *dwarfbuild.Prog) {
+		}, want: "seq {1000 1004} 1000=/src/a.c:7:0"},
+		{name: "dropped code", program: func(p *dwarfbuild.Prog) {
 			for _, at := range []uint64{0, 1, top, top - 1} {
 				p.Set(at).Row(0, 0).Row(0, 1).End(4)
 			}
 			p.Set(0x1000).Row(0, 0).End(4)
-		}, "seq {1000 1004} 1000=/src/a.c:1:0\ndead 4"},
-		{"file numbers without a file", func(p *dwarfbuild.Prog) {
+		}, want: "seq {1000 1004} 1000=/src/a.c:1:0\ndead 4"},
+		{name: "file numbers without a file", program: func(p *dwarfbuild.Prog) {
 			p.Set(0x1000).File(0).Row(0, 0).File(9).Row(4, 0).End(4)
-		}, "seq {1000 1008} 1000=?:1:0 1004=?:1:0"},
-		{"define_file", func(p *dwarfbuild.Prog) {
+		}, want: "seq {1000 1008} 1000=?:1:0 1004=?:1:0"},
+		{name: "define_file", program: func(p *dwarfbuild.Prog) {
 			p.U8(0).ULEB(8).U8(3).Str("c.h").ULEB(1, 0, 0)
 			p.Set(0x1000).File(3).Row(0, 0).End(4)
-		}, "seq {1000 1004} 1000=/src/inc/c.h:1:0"},
-		{"unknown opcodes", func(p *dwarfbuild.Prog) {
+		}, want: "seq {1000 1004} 1000=/src/inc/c.h:1:0"},
+		{name: "unknown opcodes", program: func(p *dwarfbuild.Prog) {
 			p.U8(0).ULEB(3).U8(0x80, 1, 2).U8(0).ULEB(0)
 			p.Set(0x1000).Row(0, 0).End(4)
-		}, "seq {1000 1004} 1000=/src/a.c:1:0"},
-		{"no end of sequence", func(p *dwarfbuild.Prog) {
+		}, want: "seq {1000 1004} 1000=/src/a.c:1:0"},
+		{name: "no end of sequence", program: func(p *dwarfbuild.Prog) {
 			p.Set(0x1000).Row(0, 0).End(4).Set(0x2000).Row(0, 0)
-		}, `seq {1000 1004} 1000=/src/a.c:1:0
+		}, want: `seq {1000 1004} 1000=/src/a.c:1:0
 			problem .debug_line: offset 0x30: line number sequence does not end`},
-		{"cut off within an opcode", func(p *dwarfbuild.Prog) {
+		{name: "cut off within an opcode", program: func(p *dwarfbuild.Prog) {
 			p.Set(0x1000).Row(0, 0).End(4).U8(2, 0x80)
-		}, `seq {1000 1004} 1000=/src/a.c:1:0
+		}, want: `seq {1000 1004} 1000=/src/a.c:1:0
 			problem .debug_line: offset 0x45: line number program does not end`},
-		{"extended opcode beyond the table", func(p *dwarfbuild.Prog) {
+		{name: "extended opcode beyond the table", program: func(p *dwarfbuild.Prog) {
 			p.Set(0x1000).Row(0, 0).End(4).U8(0).ULEB(1<<40, 2)
-		}, `seq {1000 1004} 1000=/src/a.c:1:0
+		}, want: `seq {1000 1004} 1000=/src/a.c:1:0
 			problem .debug_line: offset 0x45: line number program does not end`},
 	}
 	for _, test := range tests {
@@ -181,19 +181,20 @@ func TestFileCountBomb(t *testing.T) {
 
 func TestAppendPath(t *testing.T) {
 	tests := []struct{ base, dir, name, want string }{
-		{"/build", "src", "a.c", "/build/src/a.c"},
-		{"/build/glibc/io", "../sysdeps/x", "./../fts.c", "/build/glibc/sysdeps/fts.c"},
-		{"/build", "/usr/include", "a.h", "/usr/include/a.h"},
-		{"/build", "src", "/abs//a.c", "/abs/a.c"},
-		{"", "src", "a.c", "src/a.c"},
-		{"", "../x", "../../../a.c", "../../../a.c"},
-		{"", "..", "a.c", "../a.c"},
-		{"/", "..", "../a.c", "/a.c"},
-		{"/a", "..", "..", "/"},
-		{".", "", "./a.c", "a.c"},
-		{"a", "", "../b", "b"},
-		{"/build", "src", "", ""},
-		{"/build/", "", "<built-in>", "/build/<built-in>"},
+		{base: "/build", dir: "src", name: "a.c", want: "/build/src/a.c"},
+		{base: "/build/glibc/io", dir: "../sysdeps/x", name: "./../fts.c",
+			want: "/build/glibc/sysdeps/fts.c"},
+		{base: "/build", dir: "/usr/include", name: "a.h", want: "/usr/include/a.h"},
+		{base: "/build", dir: "src", name: "/abs//a.c", want: "/abs/a.c"},
+		{dir: "src", name: "a.c", want: "src/a.c"},
+		{dir: "../x", name: "../../../a.c", want: "../../../a.c"},
+		{dir: "..", name: "a.c", want: "../a.c"},
+		{base: "/", dir: "..", name: "../a.c", want: "/a.c"},
+		{base: "/a", dir: "..", name: "..", want: "/"},
+		{base: ".", name: "./a.c", want: "a.c"},
+		{base: "a", name: "../b", want: "b"},
+		{base: "/build", dir: "src"},
+		{base: "/build/", name: "<built-in>", want: "/build/<built-in>"},
 	}
 	for _, test := range tests {
 		f := File{[]byte(test.base), []byte(test.dir), []byte(test.name)}
@@ -222,11 +223,11 @@ func TestLineHeaderDamage(t *testing.T) {
 // Directory 0 of DWARF 5 is the compilation directory: it must not count twice.
 func TestDirectoryZero(t *testing.T) {
 	for _, test := range []struct{ comp, zero, want string }{
-		{"./csu", "./csu", "csu/a.c csu/inc/b.h"},
-		{"/src", "/src", "/src/a.c /src/inc/b.h"},
-		{"/src", ".", "/src/a.c /src/inc/b.h"},
-		{"", "/src", "/src/a.c /src/inc/b.h"},
-		{"obj", "/src/obj", "/src/obj/a.c /src/obj/inc/b.h"},
+		{comp: "./csu", zero: "./csu", want: "csu/a.c csu/inc/b.h"},
+		{comp: "/src", zero: "/src", want: "/src/a.c /src/inc/b.h"},
+		{comp: "/src", zero: ".", want: "/src/a.c /src/inc/b.h"},
+		{zero: "/src", want: "/src/a.c /src/inc/b.h"},
+		{comp: "obj", zero: "/src/obj", want: "/src/obj/a.c /src/obj/inc/b.h"},
 	} {
 		h := lineHeader{version: 5, dirs: [][]byte{[]byte(test.zero), []byte("inc")},
 			files: []fileEntry{{[]byte("a.c"), 0}, {[]byte("b.h"), 1}}}

@@ -95,16 +95,21 @@ func TestLoadSections(t *testing.T) {
 			raw           RawSection
 			o             LoadOptions
 		}{
-			{"plain", ".debug_info", plain, RawSection{}, LoadOptions{}},
-			{"dwo", ".debug_info.dwo", plain, RawSection{}, LoadOptions{Split: true}},
-			{"zlib", ".debug_info", append(chdr(1, n, true, false), z...),
-				RawSection{Compressed: true}, LoadOptions{Class64: true}},
-			{"zlib 32 big", ".debug_info", append(chdr(1, n, false, true), z...),
-				RawSection{Compressed: true}, LoadOptions{BigEndian: true}},
-			{"zstd", ".debug_info", append(chdr(2, n, true, false), zs...),
-				RawSection{Compressed: true}, LoadOptions{Class64: true, Workers: 2}},
-			{"gnu", ".zdebug_info", zdebug(n, z), RawSection{}, LoadOptions{}},
-			{"gnu dwo", ".zdebug_info.dwo", zdebug(n, z), RawSection{}, LoadOptions{Split: true}},
+			{name: "plain", section: ".debug_info", data: plain, raw: RawSection{},
+				o: LoadOptions{}},
+			{name: "dwo", section: ".debug_info.dwo", data: plain, raw: RawSection{},
+				o: LoadOptions{Split: true}},
+			{name: "zlib", section: ".debug_info", data: append(chdr(1, n, true, false), z...),
+				raw: RawSection{Compressed: true}, o: LoadOptions{Class64: true}},
+			{name: "zlib 32 big", section: ".debug_info",
+				data: append(chdr(1, n, false, true), z...),
+				raw:  RawSection{Compressed: true}, o: LoadOptions{BigEndian: true}},
+			{name: "zstd", section: ".debug_info", data: append(chdr(2, n, true, false), zs...),
+				raw: RawSection{Compressed: true}, o: LoadOptions{Class64: true, Workers: 2}},
+			{name: "gnu", section: ".zdebug_info", data: zdebug(n, z), raw: RawSection{},
+				o: LoadOptions{}},
+			{name: "gnu dwo", section: ".zdebug_info.dwo", data: zdebug(n, z), raw: RawSection{},
+				o: LoadOptions{Split: true}},
 		}
 		for _, test := range tests {
 			for _, disk := range []bool{false, true} {
@@ -157,17 +162,25 @@ func TestLoadDamage(t *testing.T) {
 		size                uint64
 		some                bool // a beginning is kept
 	}{
-		{"cut", ".zdebug_info", "inflat", zdebug(n, z[:len(z)/2]), 0, true},
-		{"short", ".zdebug_info", "inflates to 2097152 bytes, not 2098152", zdebug(n+1000, z), 0,
-			true},
-		{"no header", ".zdebug_info", "does not end", []byte("ZLIB"), 0, false},
-		{"other header", ".zdebug_info", "not \"ZLIB\"", append([]byte("XXXX12345678"), z...), 0,
-			false},
-		{"not zlib", ".zdebug_info", "inflating", zdebug(n, []byte("xxxxxxxx")), 0, false},
-		{"bomb", ".zdebug_info", "claim to inflate", zdebug(64<<20, bomb), 0, false},
-		{"liar", ".zdebug_info", "claim to inflate", zdebug(1<<60, z), 0, false},
-		{"beyond the file", ".debug_info", "longer than the file", plain, 1 << 32, false},
-		{"beyond all", ".debug_info", "too large", plain, 1 << 63, false},
+		{name: "cut", section: ".zdebug_info", want: "inflat", data: zdebug(n, z[:len(z)/2]),
+			size: 0, some: true},
+		{name: "short", section: ".zdebug_info", want: "inflates to 2097152 bytes, not 2098152",
+			data: zdebug(n+1000, z), size: 0,
+			some: true},
+		{name: "no header", section: ".zdebug_info", want: "does not end", data: []byte("ZLIB"),
+			size: 0},
+		{name: "other header", section: ".zdebug_info", want: "not \"ZLIB\"",
+			data: append([]byte("XXXX12345678"), z...), size: 0},
+		{name: "not zlib", section: ".zdebug_info", want: "inflating",
+			data: zdebug(n, []byte("xxxxxxxx")), size: 0},
+		{name: "bomb", section: ".zdebug_info", want: "claim to inflate",
+			data: zdebug(64<<20, bomb), size: 0},
+		{name: "liar", section: ".zdebug_info", want: "claim to inflate", data: zdebug(1<<60, z),
+			size: 0},
+		{name: "beyond the file", section: ".debug_info", want: "longer than the file",
+			data: plain, size: 1 << 32},
+		{name: "beyond all", section: ".debug_info", want: "too large", data: plain,
+			size: 1 << 63},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -111,7 +111,7 @@ func stdName(t testing.TB, d *stddwarf.Data, e *stddwarf.Entry) string {
 func stdWalk(t testing.TB, d *stddwarf.Data, alive func(a, b uint64) bool) []stdFunc {
 	var out []stdFunc
 	type level struct{ fn, depth int }
-	stack := []level{{-1, 0}}
+	stack := []level{{fn: -1, depth: 0}}
 	r := d.Reader()
 	for {
 		e, err := r.Next()

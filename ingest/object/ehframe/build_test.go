@@ -181,5 +181,5 @@ func everything(class64, big bool) *frames {
 }
 
 var forms = []struct{ class64, big bool }{
-	{true, false}, {true, true}, {false, false}, {false, true},
+	{class64: true}, {class64: true, big: true}, {big: false}, {big: true},
 }

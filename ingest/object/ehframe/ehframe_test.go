@@ -142,33 +142,43 @@ func TestDamagedEntries(t *testing.T) {
 		add  func(f *frames)
 		want string
 	}{
-		{"version", func(f *frames) { f.common(9, ""); f.function(0, 0x402000, 1) }, "version 9"},
-		{"augmentation", func(f *frames) { f.common(1, "armcc+"); f.function(0, 0x402000, 1) },
-			"unknown augmentation"},
-		{"z augmentation", func(f *frames) { f.common(1, "zXR", 0); f.function(0, 0x402000, 1) },
-			"unknown augmentation"},
-		{"long augmentation", func(f *frames) {
+		{name: "version", add: func(f *frames) { f.common(9, ""); f.function(0, 0x402000, 1) },
+			want: "version 9"},
+		{name: "augmentation",
+			add:  func(f *frames) { f.common(1, "armcc+"); f.function(0, 0x402000, 1) },
+			want: "unknown augmentation"},
+		{name: "z augmentation",
+			add:  func(f *frames) { f.common(1, "zXR", 0); f.function(0, 0x402000, 1) },
+			want: "unknown augmentation"},
+		{name: "long augmentation", add: func(f *frames) {
 			f.common(1, "z"+strings.Repeat("S", maxAugmentation))
 			f.function(0, 0x402000, 1)
-		}, "does not end"},
-		{"indirect", func(f *frames) { f.common(1, "zR", indirect); f.function(0, 0x402000, 1) },
-			"encoding 0x80"},
-		{"omitted", func(f *frames) { f.common(1, "zR", omitted); f.function(0, 0x402000, 1) },
-			"encoding 0xff"},
-		{"format", func(f *frames) { f.common(1, "zR", 7); f.function(0, 0x402000, 1) },
-			"unknown way"},
-		{"base", func(f *frames) { f.common(1, "zR", 0x40); f.function(0, 0x402000, 1) },
-			"unknown way"},
-		{"before the section", func(f *frames) { f.cie = -100; f.function(0, 0x402000, 1) },
-			"before the section"},
-		{"no common entry", func(f *frames) {
+		}, want: "does not end"},
+		{name: "indirect",
+			add:  func(f *frames) { f.common(1, "zR", indirect); f.function(0, 0x402000, 1) },
+			want: "encoding 0x80"},
+		{name: "omitted",
+			add:  func(f *frames) { f.common(1, "zR", omitted); f.function(0, 0x402000, 1) },
+			want: "encoding 0xff"},
+		{name: "format",
+			add:  func(f *frames) { f.common(1, "zR", 7); f.function(0, 0x402000, 1) },
+			want: "unknown way"},
+		{name: "base",
+			add:  func(f *frames) { f.common(1, "zR", 0x40); f.function(0, 0x402000, 1) },
+			want: "unknown way"},
+		{name: "before the section",
+			add:  func(f *frames) { f.cie = -100; f.function(0, 0x402000, 1) },
+			want: "before the section"},
+		{name: "no common entry", add: func(f *frames) {
 			f.common(1, "")
 			f.cie = len(f.b)
 			f.function(0, 0x401500, 0) // of itself
-		}, "no common entry"},
-		{"wraps", func(f *frames) { f.common(1, ""); f.function(0, ^uint64(0)-8, 100) },
-			"after the last address"},
-		{"short", func(f *frames) { f.b = append(f.b, 2, 0, 0, 0, 1, 1) }, "too short"},
+		}, want: "no common entry"},
+		{name: "wraps",
+			add:  func(f *frames) { f.common(1, ""); f.function(0, ^uint64(0)-8, 100) },
+			want: "after the last address"},
+		{name: "short", add: func(f *frames) { f.b = append(f.b, 2, 0, 0, 0, 1, 1) },
+			want: "too short"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &frames{class64: true}

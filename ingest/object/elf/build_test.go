@@ -22,8 +22,8 @@ type form struct {
 func (f form) String() string { return fmt.Sprintf("%v/big=%v", f.class, f.big) }
 
 var forms = []form{
-	{elf.ELFCLASS64, false}, {elf.ELFCLASS64, true},
-	{elf.ELFCLASS32, false}, {elf.ELFCLASS32, true},
+	{class: elf.ELFCLASS64}, {class: elf.ELFCLASS64, big: true},
+	{class: elf.ELFCLASS32}, {class: elf.ELFCLASS32, big: true},
 }
 
 var testID = []byte("0123456789abcdefghij")

@@ -74,16 +74,16 @@ func TestBuildIDPlaces(t *testing.T) {
 		file *elfbuild.File
 		want string
 	}{
-		{"segment and section", elfbuild.Lib(testID, 64), string(testID)},
-		{"section only", golang, string(testID)},
-		{"segment only", sstripped, string(testID)},
-		{"segment before section", both, string(testID)},
-		{"debug file", debug, string(testID)},
-		{"module", elfbuild.Module(testID, 64), string(testID)},
-		{"none", none, ""},
-		{"core", core, ""},
-		{"annobin's notes", annobin, string(testID)},
-		{"note outside the file", beyond, string(testID)},
+		{name: "segment and section", file: elfbuild.Lib(testID, 64), want: string(testID)},
+		{name: "section only", file: golang, want: string(testID)},
+		{name: "segment only", file: sstripped, want: string(testID)},
+		{name: "segment before section", file: both, want: string(testID)},
+		{name: "debug file", file: debug, want: string(testID)},
+		{name: "module", file: elfbuild.Module(testID, 64), want: string(testID)},
+		{name: "none", file: none},
+		{name: "core", file: core},
+		{name: "annobin's notes", file: annobin, want: string(testID)},
+		{name: "note outside the file", file: beyond, want: string(testID)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -132,20 +132,20 @@ func TestKinds(t *testing.T) {
 		file                        *elfbuild.File
 		code, debug, module, kernel bool
 	}{
-		{"library", elfbuild.Lib(testID, 64), true, false, false, false},
-		{"stripped", elfbuild.Lib(testID, 64).Stripped(), true, false, false, false},
-		{"debug file", elfbuild.Lib(testID, 64).DebugOnly(), false, true, false, false},
-		{"only data", data, false, false, false, false},
-		{"debug file of only data", data.DebugOnly(), false, true, false, false},
-		{"PLT without contents", ppc, true, false, false, false},
-		{"no section headers", sstripped, true, false, false, false},
-		{"module", elfbuild.Module(testID, 64), true, false, true, false},
-		{"debug file of a module", elfbuild.Module(testID, 64).DebugOnly(),
-			false, true, true, false},
-		{"kernel", kernel, true, false, false, true},
-		{"debug file of a kernel", kernel.DebugOnly(), false, true, false, true},
-		{"one odd section makes no kernel", plugin, true, false, false, false},
-		{"supplementary file of dwz", dwz, false, false, false, false},
+		{name: "library", file: elfbuild.Lib(testID, 64), code: true},
+		{name: "stripped", file: elfbuild.Lib(testID, 64).Stripped(), code: true},
+		{name: "debug file", file: elfbuild.Lib(testID, 64).DebugOnly(), debug: true},
+		{name: "only data", file: data},
+		{name: "debug file of only data", file: data.DebugOnly(), debug: true},
+		{name: "PLT without contents", file: ppc, code: true},
+		{name: "no section headers", file: sstripped, code: true},
+		{name: "module", file: elfbuild.Module(testID, 64), code: true, module: true},
+		{name: "debug file of a module", file: elfbuild.Module(testID, 64).DebugOnly(),
+			debug: true, module: true},
+		{name: "kernel", file: kernel, code: true, kernel: true},
+		{name: "debug file of a kernel", file: kernel.DebugOnly(), debug: true, kernel: true},
+		{name: "one odd section makes no kernel", file: plugin, code: true},
+		{name: "supplementary file of dwz", file: dwz},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -242,21 +242,27 @@ func TestOpenBad(t *testing.T) {
 		file []byte
 		want string
 	}{
-		{"empty", nil, "not an ELF file"},
-		{"text", []byte("#!/bin/sh\nexec true\n"), "not an ELF file"},
-		{"magic only", good[:4], "ends in the ELF header"},
-		{"half a header", good[:60], "wanted"},
-		{"class", patch(good, 4, 3), "offset 0x4: unknown class 3"},
-		{"byte order", patch(good, 5, 0), "offset 0x5: unknown byte order 0"},
-		{"version", patch(good, 6, 2), "offset 0x6: unknown ELF version"},
-		{"header size", patch(good, 52, 8), "ELF header size 8 is under 64"},
-		{"section header size", patch(good, 58, 8), "section header size 8 is under 64"},
-		{"sections outside the file", patch(good, 40, ff8...), "section headers: test.so"},
-		{"too many sections", patch(patch(good, 60, 0, 0), shoff+32, 0xff, 0xff, 0xff, 0x7f),
-			"2147483647 section headers, at most 262144"},
-		{"sections overrun", patch(good, 60, 0xf0, 0x0f), "wanted, the file ends at"},
-		{"program header size", patch(good, 54, 8), "program header size 8 is under 56"},
-		{"program headers outside the file", patch(good, 32, ff8...), "program headers: test.so"},
+		{name: "empty", want: "not an ELF file"},
+		{name: "text", file: []byte("#!/bin/sh\nexec true\n"), want: "not an ELF file"},
+		{name: "magic only", file: good[:4], want: "ends in the ELF header"},
+		{name: "half a header", file: good[:60], want: "wanted"},
+		{name: "class", file: patch(good, 4, 3), want: "offset 0x4: unknown class 3"},
+		{name: "byte order", file: patch(good, 5, 0), want: "offset 0x5: unknown byte order 0"},
+		{name: "version", file: patch(good, 6, 2), want: "offset 0x6: unknown ELF version"},
+		{name: "header size", file: patch(good, 52, 8), want: "ELF header size 8 is under 64"},
+		{name: "section header size", file: patch(good, 58, 8),
+			want: "section header size 8 is under 64"},
+		{name: "sections outside the file", file: patch(good, 40, ff8...),
+			want: "section headers: test.so"},
+		{name: "too many sections",
+			file: patch(patch(good, 60, 0, 0), shoff+32, 0xff, 0xff, 0xff, 0x7f),
+			want: "2147483647 section headers, at most 262144"},
+		{name: "sections overrun", file: patch(good, 60, 0xf0, 0x0f),
+			want: "wanted, the file ends at"},
+		{name: "program header size", file: patch(good, 54, 8),
+			want: "program header size 8 is under 56"},
+		{name: "program headers outside the file", file: patch(good, 32, ff8...),
+			want: "program headers: test.so"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -50,20 +50,21 @@ func TestKernelIDVisibility(t *testing.T) {
 		now, before IDVisibility
 		isGo        bool
 	}{
-		{"usual", elfbuild.Lib(id, 64), Seen, Seen, false},
-		{"8 bytes", elfbuild.Lib(id[:8], 64), Seen, Seen, false},
-		{"32 bits", class32, Seen, Seen, false},
-		{"big-endian", big, Seen, Seen, false},
-		{"none", elfbuild.Lib(nil, 64), NoNote, NoNote, false},
-		{"too long", elfbuild.Lib(long, 64), LongID, LongID, false},
-		{"in a section alone", without(), OutsideNotes, OutsideNotes, false},
-		{"of Go", goFile, OutsideNotes, OutsideNotes, true},
-		{"behind another note", other("Go\x00", 4, []byte("x")), Seen, Seen, false},
-		{"beyond the first page", behind(5000, id), Seen, BeyondPage, false},
-		{"too long and beyond", behind(5000, long), LongID, LongID, false},
-		{"71 headers", headers(68), Seen, Seen, false},
-		{"80 headers", headers(77), Seen, BeyondPage, false},
-		{"300 headers", headers(297), LateHeader, LateHeader, false},
+		{name: "usual", file: elfbuild.Lib(id, 64), now: Seen, before: Seen},
+		{name: "8 bytes", file: elfbuild.Lib(id[:8], 64), now: Seen, before: Seen},
+		{name: "32 bits", file: class32, now: Seen, before: Seen},
+		{name: "big-endian", file: big, now: Seen, before: Seen},
+		{name: "none", file: elfbuild.Lib(nil, 64), now: NoNote, before: NoNote},
+		{name: "too long", file: elfbuild.Lib(long, 64), now: LongID, before: LongID},
+		{name: "in a section alone", file: without(), now: OutsideNotes, before: OutsideNotes},
+		{name: "of Go", file: goFile, now: OutsideNotes, before: OutsideNotes, isGo: true},
+		{name: "behind another note", file: other("Go\x00", 4, []byte("x")), now: Seen,
+			before: Seen},
+		{name: "beyond the first page", file: behind(5000, id), now: Seen, before: BeyondPage},
+		{name: "too long and beyond", file: behind(5000, long), now: LongID, before: LongID},
+		{name: "71 headers", file: headers(68), now: Seen, before: Seen},
+		{name: "80 headers", file: headers(77), now: Seen, before: BeyondPage},
+		{name: "300 headers", file: headers(297), now: LateHeader, before: LateHeader},
 	} {
 		data := c.file.Bytes()
 		f, err := Open(c.name, bytes.NewReader(data), int64(len(data)))

@@ -21,13 +21,13 @@ func TestMapped(t *testing.T) {
 				n  uint64
 				ok bool
 			}{
-				{elfbuild.TextAddr, 256, true},
-				{elfbuild.TextAddr + 255, 1, true},
-				{elfbuild.TextAddr + 256, 0, false},
-				{elfbuild.TextAddr - 1, 0, false},
-				{elfbuild.TextAddr + 0x100010, 48, true}, // .data
-				{elfbuild.TextAddr + 0x100040, 0, false}, // .bss
-				{^addr.Addr(0), 0, false},
+				{at: elfbuild.TextAddr, n: 256, ok: true},
+				{at: elfbuild.TextAddr + 255, n: 1, ok: true},
+				{at: elfbuild.TextAddr + 256, n: 0},
+				{at: elfbuild.TextAddr - 1, n: 0},
+				{at: elfbuild.TextAddr + 0x100010, n: 48, ok: true}, // .data
+				{at: elfbuild.TextAddr + 0x100040, n: 0},            // .bss
+				{at: ^addr.Addr(0), n: 0},
 			} {
 				off, n, ok := f.Mapped(c.at)
 				if ok != c.ok || n != c.n {

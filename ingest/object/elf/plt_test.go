@@ -119,42 +119,44 @@ func TestPLTx86(t *testing.T) {
 		sections []elfbuild.Section
 		want     []string
 	}{
-		{"lazy", []elfbuild.Section{lazyPLT, rela(".rela.plt", c64,
+		{name: "lazy", sections: []elfbuild.Section{lazyPLT, rela(".rela.plt", c64,
 			slots(elf.R_X86_64_JMP_SLOT, 1, 2, 3)...)},
-			[]string{"puts@plt 0x401010+0x10", "exit@plt 0x401020+0x10",
+			want: []string{"puts@plt 0x401010+0x10", "exit@plt 0x401020+0x10",
 				"malloc@plt 0x401030+0x10"}},
-		{"relocations in another order", []elfbuild.Section{lazyPLT,
+		{name: "relocations in another order", sections: []elfbuild.Section{lazyPLT,
 			rela(".rela.plt", c64, slots(elf.R_X86_64_JMP_SLOT, 3, 1, 2)...)},
-			[]string{"malloc@plt 0x401010+0x10", "puts@plt 0x401020+0x10",
+			want: []string{"malloc@plt 0x401010+0x10", "puts@plt 0x401020+0x10",
 				"exit@plt 0x401030+0x10"}},
-		{"-z now: no first entry", []elfbuild.Section{
+		{name: "-z now: no first entry", sections: []elfbuild.Section{
 			sec(".plt", pltAddr, lazy(pltAddr, gotAddr+0x18, 0)),
 			rela(".rela.plt", c64, slots(elf.R_X86_64_JMP_SLOT, 2)...)},
-			[]string{"exit@plt 0x401000+0x10"}},
-		{"IBT", []elfbuild.Section{
+			want: []string{"exit@plt 0x401000+0x10"}},
+		{name: "IBT", sections: []elfbuild.Section{
 			sec(".plt", pltAddr, plt0(), ibt(0), ibt(1)),
 			sec(".plt.sec", pltAddr+0x40, ibtSec(pltAddr+0x40, gotAddr+0x20),
 				ibtSec(pltAddr+0x50, gotAddr+0x18)),
 			rela(".rela.plt", c64, slots(elf.R_X86_64_JMP_SLOT, 1, 2)...)},
-			[]string{"puts@plt 0x401010+0x10", "exit@plt 0x401020+0x10", "exit@plt 0x401040+0x10",
+			want: []string{"puts@plt 0x401010+0x10", "exit@plt 0x401020+0x10", "exit@plt 0x401040+0x10",
 				"puts@plt 0x401050+0x10"}},
-		{".plt.got of 8 bytes, slots in .rela.dyn", []elfbuild.Section{short, globDat},
-			[]string{"malloc@plt 0x401100+0x8"}},
-		{".plt.got with IBT", []elfbuild.Section{
+		{name: ".plt.got of 8 bytes, slots in .rela.dyn",
+			sections: []elfbuild.Section{short, globDat},
+			want:     []string{"malloc@plt 0x401100+0x8"}},
+		{name: ".plt.got with IBT", sections: []elfbuild.Section{
 			sec(".plt.got", pltAddr, ibtSec(pltAddr, gotAddr+0x100)), globDat},
-			[]string{"malloc@plt 0x401000+0x10"}},
-		{"slot without relocation", []elfbuild.Section{lazyPLT,
+			want: []string{"malloc@plt 0x401000+0x10"}},
+		{name: "slot without relocation", sections: []elfbuild.Section{lazyPLT,
 			rela(".rela.plt", c64, slots(elf.R_X86_64_JMP_SLOT, 0, 2)...)},
-			[]string{"exit@plt 0x401020+0x10"}},
-		{"symbol beyond .dynsym", []elfbuild.Section{lazyPLT,
+			want: []string{"exit@plt 0x401020+0x10"}},
+		{name: "symbol beyond .dynsym", sections: []elfbuild.Section{lazyPLT,
 			rela(".rela.plt", c64, slots(elf.R_X86_64_JMP_SLOT, 99, 2)...)},
-			[]string{"exit@plt 0x401020+0x10"}},
-		{"no relocations", []elfbuild.Section{lazyPLT}, nil},
-		{"other code", []elfbuild.Section{sec(".plt", pltAddr, make([]byte, 64)), globDat}, nil},
-		{"half an entry", []elfbuild.Section{
+			want: []string{"exit@plt 0x401020+0x10"}},
+		{name: "no relocations", sections: []elfbuild.Section{lazyPLT}},
+		{name: "other code",
+			sections: []elfbuild.Section{sec(".plt", pltAddr, make([]byte, 64)), globDat}},
+		{name: "half an entry", sections: []elfbuild.Section{
 			sec(".plt", pltAddr, lazy(pltAddr, gotAddr+0x18, 0), []byte("\xff\x25\x00")),
 			rela(".rela.plt", c64, slots(elf.R_X86_64_JMP_SLOT, 2)...)},
-			[]string{"exit@plt 0x401000+0x10"}},
+			want: []string{"exit@plt 0x401000+0x10"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

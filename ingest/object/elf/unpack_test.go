@@ -141,8 +141,10 @@ func TestBombs(t *testing.T) {
 	_, err = f.Data(f.Section("bomb"), 0)
 	wantError(t, err, "at most 16777216 are read")
 	for _, c := range []struct{ packed, limit, want uint64 }{
-		{0, maxUnpacked, unpackFloor}, {0, 100, 100}, {1 << 20, maxUnpacked, 32 << 20},
-		{1 << 30, maxUnpacked, maxUnpacked}, {1 << 63, maxUnpacked, maxUnpacked},
+		{packed: 0, limit: maxUnpacked, want: unpackFloor}, {packed: 0, limit: 100, want: 100}, {packed: 1 << 20,
+			limit: maxUnpacked, want: 32 << 20},
+		{packed: 1 << 30, limit: maxUnpacked, want: maxUnpacked}, {packed: 1 << 63,
+			limit: maxUnpacked, want: maxUnpacked},
 	} {
 		if got := unpackBound(c.packed, c.limit); got != c.want {
 			t.Errorf("%d bytes may unpack to %d, want %d", c.packed, got, c.want)
@@ -266,10 +268,11 @@ func TestPackedHead(t *testing.T) {
 		file []byte
 		want []byte
 	}{
-		{"not packed", data, nil}, {"empty", nil, nil},
-		{"gzip", gz, data[:peekBytes]}, {"zstd", zst, data[:peekBytes]},
-		{"short", pack(t, magic.XZ, []byte("ab")), []byte("ab")},
-		{"magic alone", zst[:4], nil}, {"cut in the header", gz[:8], nil},
+		{name: "not packed", file: data}, {name: "empty"},
+		{name: "gzip", file: gz, want: data[:peekBytes]}, {name: "zstd", file: zst,
+			want: data[:peekBytes]},
+		{name: "short", file: pack(t, magic.XZ, []byte("ab")), want: []byte("ab")},
+		{name: "magic alone", file: zst[:4]}, {name: "cut in the header", file: gz[:8]},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

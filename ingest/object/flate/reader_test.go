@@ -112,17 +112,19 @@ func TestErrors(t *testing.T) {
 		in   []byte
 		want error
 	}{
-		"empty":           {nil, io.ErrUnexpectedEOF},
-		"method":          {[]byte{0x77, 0x01, 3, 0}, ErrFormat},
-		"window":          {[]byte{0x88, 0x1c, 3, 0}, ErrFormat},
-		"header checksum": {[]byte{0x78, 0x9d, 3, 0}, ErrFormat},
-		"dictionary":      {[]byte{0x78, 0xbb, 0, 0, 0, 1, 3, 0}, ErrFormat},
-		"block type":      {[]byte{0x78, 0x9c, 7, 0}, ErrFormat},
-		"stored length":   {[]byte{0x78, 0x9c, 1, 1, 0, 1, 0, 'x'}, ErrFormat},
-		"stored, cut":     {[]byte{0x78, 0x9c, 1, 9, 0, 0xf6, 0xff, 'x'}, io.ErrUnexpectedEOF},
-		"distance":        {[]byte{0x78, 0x9c, 0x03 | 0x80<<1&0xff, 0x02, 0, 0}, ErrFormat},
-		"checksum":        {sum, ErrChecksum},
-		"no checksum":     {whole[:len(whole)-4], io.ErrUnexpectedEOF},
+		"empty":           {want: io.ErrUnexpectedEOF},
+		"method":          {in: []byte{0x77, 0x01, 3, 0}, want: ErrFormat},
+		"window":          {in: []byte{0x88, 0x1c, 3, 0}, want: ErrFormat},
+		"header checksum": {in: []byte{0x78, 0x9d, 3, 0}, want: ErrFormat},
+		"dictionary":      {in: []byte{0x78, 0xbb, 0, 0, 0, 1, 3, 0}, want: ErrFormat},
+		"block type":      {in: []byte{0x78, 0x9c, 7, 0}, want: ErrFormat},
+		"stored length":   {in: []byte{0x78, 0x9c, 1, 1, 0, 1, 0, 'x'}, want: ErrFormat},
+		"stored, cut": {in: []byte{0x78, 0x9c, 1, 9, 0, 0xf6, 0xff, 'x'},
+			want: io.ErrUnexpectedEOF},
+		"distance": {in: []byte{0x78, 0x9c, 0x03 | 0x80<<1&0xff, 0x02, 0, 0},
+			want: ErrFormat},
+		"checksum":    {in: sum, want: ErrChecksum},
+		"no checksum": {in: whole[:len(whole)-4], want: io.ErrUnexpectedEOF},
 	} {
 		in := c.in
 		if c.want == ErrFormat { // near the end it would be one cut short

@@ -20,13 +20,13 @@ type release struct {
 }
 
 var releases = []release{
-	{"go1.2", go12, true, form{}, false},
-	{"go1.9", go12, true, form{2, 1, callGo9}, true},
-	{"go1.12", go12, false, form{2, 1, callGo12}, true},
-	{"go1.13", go12, false, form{4, 2, callGo12}, true},
-	{"go1.16", go116, false, form{3, 2, callGo12}, true},
-	{"go1.18", go118, false, form{3, 2, callGo12}, true},
-	{"go1.20", go120, false, form{3, 2, callGo20}, true},
+	{name: "go1.2", version: go12, wide: true, form: form{}},
+	{name: "go1.9", version: go12, wide: true, form: form{2, 1, callGo9}, trees: true},
+	{name: "go1.12", version: go12, form: form{2, 1, callGo12}, trees: true},
+	{name: "go1.13", version: go12, form: form{4, 2, callGo12}, trees: true},
+	{name: "go1.16", version: go116, form: form{3, 2, callGo12}, trees: true},
+	{name: "go1.18", version: go118, form: form{3, 2, callGo12}, trees: true},
+	{name: "go1.20", version: go120, form: form{3, 2, callGo20}, trees: true},
 }
 
 // target is a machine.
@@ -35,7 +35,7 @@ type target struct {
 	big bool
 }
 
-var targets = []target{{8, false}, {8, true}, {4, false}, {4, true}}
+var targets = []target{{ptr: 8}, {ptr: 8, big: true}, {ptr: 4}, {ptr: 4, big: true}}
 
 func (t target) String() string { return fmt.Sprintf("%d-bit/big=%v", t.ptr*8, t.big) }
 

@@ -87,13 +87,14 @@ func TestFindShapes(t *testing.T) {
 		name   string
 		change func(f *elfbuild.File)
 	}{
-		{"plain", func(*elfbuild.File) {}},
-		{"by magic", func(f *elfbuild.File) {
+		{name: "plain", change: func(*elfbuild.File) {}},
+		{name: "by magic", change: func(f *elfbuild.File) {
 			behindFakes(f, 1)
 		}},
-		{"the last that is tried", func(f *elfbuild.File) { behindFakes(f, maxTried-1) }},
-		{"no sections", func(f *elfbuild.File) { f.NoHeaders = true }},
-		{"relocated", func(f *elfbuild.File) {
+		{name: "the last that is tried",
+			change: func(f *elfbuild.File) { behindFakes(f, maxTried-1) }},
+		{name: "no sections", change: func(f *elfbuild.File) { f.NoHeaders = true }},
+		{name: "relocated", change: func(f *elfbuild.File) {
 			f.Type, f.Segments = elf.ET_DYN, nil
 			f.Sections[1].Name = ".data.rel.ro.gopclntab"
 			var rels []elfbuild.Reloc
@@ -151,14 +152,14 @@ func TestText(t *testing.T) {
 		change func(f *elfbuild.File)
 		want   addr.Addr
 	}{
-		{"section", func(*elfbuild.File) {}, textAddr},
-		{"header", func(f *elfbuild.File) {
+		{name: "section", change: func(*elfbuild.File) {}, want: textAddr},
+		{name: "header", change: func(f *elfbuild.File) {
 			binary.LittleEndian.PutUint64(f.Sections[1].Data[24:], textAddr+16)
-		}, textAddr + 16},
-		{"symbol", func(f *elfbuild.File) {
+		}, want: textAddr + 16},
+		{name: "symbol", change: func(f *elfbuild.File) {
 			f.Symbols = []elfbuild.Symbol{{Name: "runtime.text", Section: ".text",
 				Value: textAddr + 32}, {Name: "go:func.*", Section: ".rodata", Value: treeAddr}}
-		}, textAddr + 32},
+		}, want: textAddr + 32},
 	} {
 		f := program()
 		clear(f.Sections[3].Data)

@@ -77,15 +77,15 @@ func TestBuilds(t *testing.T) {
 	for _, c := range []struct {
 		env, args []string
 	}{
-		{nil, nil},
-		{nil, []string{strip}},
-		{nil, []string{"-buildmode=pie", strip}},
-		{[]string{"CGO_ENABLED=1"},
-			[]string{"-buildmode=pie", "-ldflags=-s -w -linkmode=external"}},
-		{[]string{"CGO_ENABLED=0", "GOARCH=386"}, []string{strip}},
-		{[]string{"CGO_ENABLED=0", "GOARCH=arm64"}, []string{strip}},
-		{[]string{"CGO_ENABLED=0", "GOARCH=mips"}, []string{strip}},
-		{[]string{"CGO_ENABLED=0", "GOARCH=s390x"}, []string{strip}},
+		{args: nil},
+		{args: []string{strip}},
+		{args: []string{"-buildmode=pie", strip}},
+		{env: []string{"CGO_ENABLED=1"},
+			args: []string{"-buildmode=pie", "-ldflags=-s -w -linkmode=external"}},
+		{env: []string{"CGO_ENABLED=0", "GOARCH=386"}, args: []string{strip}},
+		{env: []string{"CGO_ENABLED=0", "GOARCH=arm64"}, args: []string{strip}},
+		{env: []string{"CGO_ENABLED=0", "GOARCH=mips"}, args: []string{strip}},
+		{env: []string{"CGO_ENABLED=0", "GOARCH=s390x"}, args: []string{strip}},
 	} {
 		t.Run(strings.Join(append(c.env, c.args...), " "), func(t *testing.T) {
 			tab := find(t, "demo", goBuild(t, dir, c.env, c.args...))

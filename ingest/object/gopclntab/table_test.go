@@ -15,25 +15,28 @@ import (
 func sample() []fn {
 	return []fn{
 		{name: "main.main", start: 10, size: 0x40, pad: 0x10, code: []code{
-			{0x08, "main.go", 11, 0},
-			{0x04, "a.go", 20, 1},
-			{0x04, "b.go", 30, 2},
-			{0x04, "a.go", 21, 1},
-			{0x0c, "main.go", 12, 0},
-			{0x04, "c.go", 40, 3},
-			{0x08, "main.go", 13, 0},
-			{0x08, "b.go", 31, 2},
-			{0x0c, "main.go", 14, 0},
+			{size: 0x08, file: "main.go", line: 11, call: 0},
+			{size: 0x04, file: "a.go", line: 20, call: 1},
+			{size: 0x04, file: "b.go", line: 30, call: 2},
+			{size: 0x04, file: "a.go", line: 21, call: 1},
+			{size: 0x0c, file: "main.go", line: 12, call: 0},
+			{size: 0x04, file: "c.go", line: 40, call: 3},
+			{size: 0x08, file: "main.go", line: 13, call: 0},
+			{size: 0x08, file: "b.go", line: 31, call: 2},
+			{size: 0x0c, file: "main.go", line: 14, call: 0},
 		}, calls: []inlinedCall{
-			{"pkg.a", 19, -1, "main.go", 11, 0x04},
-			{"pkg.b", 29, 0, "a.go", 20, 0x08},
-			{"pkg.c", 39, -1, "main.go", 12, 0x15},
+			{name: "pkg.a", start: 19, parent: -1, file: "main.go", line: 11, parentPC: 0x04},
+			{name: "pkg.b", start: 29, parent: 0, file: "a.go", line: 20, parentPC: 0x08},
+			{name: "pkg.c", start: 39, parent: -1, file: "main.go", line: 12, parentPC: 0x15},
 		}},
-		{name: "main.plain", start: 50, size: 0x20, code: []code{{0x20, "main.go", 51, 0}}},
+		{name: "main.plain", start: 50, size: 0x20, code: []code{{size: 0x20, file: "main.go",
+			line: 51, call: 0}}},
 		{name: "runtime.asm", size: 0x10},
 		{name: "main.gen[...]", start: 60, size: 0x18, code: []code{
-			{0x08, "main.go", 61, 0}, {0x08, "a.go", 22, 1}, {0x08, "", 0, 0},
-		}, calls: []inlinedCall{{"pkg.a", 19, -1, "main.go", 61, 0}}},
+			{size: 0x08, file: "main.go", line: 61, call: 0}, {size: 0x08, file: "a.go", line: 22,
+				call: 1}, {size: 0x08, line: 0, call: 0},
+		}, calls: []inlinedCall{{name: "pkg.a", start: 19, parent: -1, file: "main.go", line: 61,
+			parentPC: 0}}},
 	}
 }
 
@@ -156,13 +159,14 @@ func TestCircle(t *testing.T) {
 	good := sample()[0]
 	// a and b are each their own caller, by their parentPc; d is in b, c in the function.
 	circle := fn{name: "main.circle", size: 32, code: []code{
-		{8, "main.go", 1, 1}, {8, "main.go", 2, 2}, {8, "main.go", 3, 3}, {4, "main.go", 4, 4},
-		{4, "main.go", 5, 0},
+		{size: 8, file: "main.go", line: 1, call: 1}, {size: 8, file: "main.go", line: 2, call: 2}, {size: 8,
+			file: "main.go", line: 3, call: 3}, {size: 4, file: "main.go", line: 4, call: 4},
+		{size: 4, file: "main.go", line: 5, call: 0},
 	}, calls: []inlinedCall{
-		{"pkg.a", 19, -1, "main.go", 11, 8},
-		{"pkg.b", 29, -1, "main.go", 11, 4},
-		{"pkg.c", 39, -1, "main.go", 11, 31},
-		{"pkg.d", 49, -1, "main.go", 11, 8},
+		{name: "pkg.a", start: 19, parent: -1, file: "main.go", line: 11, parentPC: 8},
+		{name: "pkg.b", start: 29, parent: -1, file: "main.go", line: 11, parentPC: 4},
+		{name: "pkg.c", start: 39, parent: -1, file: "main.go", line: 11, parentPC: 31},
+		{name: "pkg.d", start: 49, parent: -1, file: "main.go", line: 11, parentPC: 8},
 	}}
 	funcs := []fn{circle}
 	for range 2 * wrongTrees {
@@ -201,11 +205,12 @@ func TestCircle(t *testing.T) {
 // and nothing is damaged.
 func TestUnmarked(t *testing.T) {
 	f := fn{name: "main.init", size: 24, code: []code{
-		{8, "main.go", 1, 2}, {8, "main.go", 2, 3}, {8, "main.go", 3, 0},
+		{size: 8, file: "main.go", line: 1, call: 2}, {size: 8, file: "main.go", line: 2, call: 3}, {size: 8,
+			file: "main.go", line: 3, call: 0},
 	}, calls: []inlinedCall{
-		{"pkg.outer", 19, -1, "main.go", 11, 0},
-		{"pkg.a", 29, -1, "main.go", 11, 0},
-		{"pkg.b", 39, -1, "main.go", 11, 0},
+		{name: "pkg.outer", start: 19, parent: -1, file: "main.go", line: 11, parentPC: 0},
+		{name: "pkg.a", start: 29, parent: -1, file: "main.go", line: 11, parentPC: 0},
+		{name: "pkg.b", start: 39, parent: -1, file: "main.go", line: 11, parentPC: 0},
 	}}
 	lost, err := openTable(t, build(latest, targets[0], f).input()).Functions(
 		func(f *Function) bool {
@@ -226,7 +231,8 @@ func TestUnmarked(t *testing.T) {
 // TestDeep nests calls to the limit, and one level deeper.
 func TestDeep(t *testing.T) {
 	for _, depth := range []int{maxDepth, maxDepth + 1} {
-		f := fn{name: "main.deep", size: uint64(depth) + 1, code: []code{{1, "main.go", 1, 0}}}
+		f := fn{name: "main.deep", size: uint64(depth) + 1, code: []code{{size: 1,
+			file: "main.go", line: 1, call: 0}}}
 		for i := range depth {
 			f.code = append(f.code, code{1, "main.go", int32(i + 2), i + 1})
 			f.calls = append(f.calls,
@@ -249,7 +255,8 @@ func TestDeep(t *testing.T) {
 // TestShared has functions that all use one long name and one long table, which costs
 // more than a table of that size may.
 func TestShared(t *testing.T) {
-	f := fn{name: strings.Repeat("x", maxName), size: 1, code: []code{{1, "main.go", 1, 0}}}
+	f := fn{name: strings.Repeat("x", maxName), size: 1, code: []code{{size: 1, file: "main.go",
+		line: 1, call: 0}}}
 	funcs := make([]fn, 4000)
 	for i := range funcs {
 		funcs[i] = f
@@ -277,15 +284,15 @@ func TestHeaderErrors(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{nil, "unknown header"},
-		{[]byte("\xf1\xff\xff\xff\x00\x00\x03\x08"), "unknown header"},
-		{b.data[:40], "header is cut off"},
-		{set(b.data, 8, 0xff), "functions do not fit"},
-		{set(b.data, 16, 0xff), "files do not fit"},
-		{set(b.data, 32, 0xff), "part 0"},
-		{set(b.data, 40, 0), "part 1"},
-		{set(old.data, 8, 0xff), "functions do not fit"},
-		{set(old.data, 16+9*8, 0xff), "file table lies outside"},
+		{want: "unknown header"},
+		{data: []byte("\xf1\xff\xff\xff\x00\x00\x03\x08"), want: "unknown header"},
+		{data: b.data[:40], want: "header is cut off"},
+		{data: set(b.data, 8, 0xff), want: "functions do not fit"},
+		{data: set(b.data, 16, 0xff), want: "files do not fit"},
+		{data: set(b.data, 32, 0xff), want: "part 0"},
+		{data: set(b.data, 40, 0), want: "part 1"},
+		{data: set(old.data, 8, 0xff), want: "functions do not fit"},
+		{data: set(old.data, 16+9*8, 0xff), want: "file table lies outside"},
 	} {
 		in := b.input()
 		in.Data = c.data

@@ -17,11 +17,14 @@ const (
 
 // amd64Funcs are functions of x86-64 whose rules are amd64Rules.
 var amd64Funcs = []builtFunc{
-	{start: 0x1000, size: 0x40, rows: []builtRow{{0, sp, []int32{8}}, {1, sp, []int32{16, -16}},
-		{4, fp, []int32{16, -16}}, {0x3f, sp, []int32{8, -16}}}},
-	{start: 0x1040, size: 0x2000, info: 1, rows: []builtRow{{0, sp, []int32{8}}, {0x1234, sp, []int32{0x4018, -16}}}},
-	{start: 0x4000, size: 0x80000, info: 2, rows: []builtRow{{0, sp, []int32{8}}, {0x70000, sp, []int32{0x12340}}}},
-	{start: 0x90000, size: 0x10, rows: []builtRow{{0, 0, nil}}},
+	{start: 0x1000, size: 0x40, rows: []builtRow{{off: 0, info: sp, words: []int32{8}}, {off: 1,
+		info: sp, words: []int32{16, -16}},
+		{off: 4, info: fp, words: []int32{16, -16}}, {off: 0x3f, info: sp, words: []int32{8, -16}}}},
+	{start: 0x1040, size: 0x2000, info: 1, rows: []builtRow{{off: 0, info: sp, words: []int32{8}}, {off: 0x1234,
+		info: sp, words: []int32{0x4018, -16}}}},
+	{start: 0x4000, size: 0x80000, info: 2, rows: []builtRow{{off: 0, info: sp, words: []int32{8}}, {off: 0x70000,
+		info: sp, words: []int32{0x12340}}}},
+	{start: 0x90000, size: 0x10, rows: []builtRow{{off: 0, info: 0}}},
 }
 
 var amd64Rules = []string{
@@ -34,7 +37,8 @@ var amd64Rules = []string{
 
 // TestVersions reads the same functions in each version.
 func TestVersions(t *testing.T) {
-	for _, c := range []struct{ version, flags byte }{{1, 1}, {2, 1}, {2, 1 | flagRelative}, {3, 1 | flagRelative}} {
+	for _, c := range []struct{ version, flags byte }{{version: 1, flags: 1}, {version: 2,
+		flags: 1}, {version: 2, flags: 1 | flagRelative}, {version: 3, flags: 1 | flagRelative}} {
 		s, err := open(build(c.version, c.flags, abiAMD64, 0, -8, amd64Funcs))
 		if err != nil {
 			t.Fatal(err)
@@ -55,24 +59,34 @@ func TestKinds(t *testing.T) {
 		f       builtFunc
 		want    []string
 	}{
-		{"a block that repeats", 2, abiAMD64, builtFunc{start: 0x1000, size: 0x20, info: infoBlock, block: 16,
-			rows: []builtRow{{0, sp, []int32{8}}, {11, sp, []int32{16}}}}, []string{
-			"1000 CFA r7+8 RA *(c-8) FP how0+0", "100b CFA r7+16 RA *(c-8) FP how0+0",
-			"1010 CFA r7+8 RA *(c-8) FP how0+0", "101b CFA r7+16 RA *(c-8) FP how0+0", "1020 none"}},
-		{"a block of unknown size", 1, abiAMD64, builtFunc{start: 0x1000, size: 0x20, info: infoBlock,
-			rows: []builtRow{{0, sp, []int32{8}}}}, nil},
-		{"a signal frame", 3, abiAMD64, builtFunc{start: 0x1000, size: 0x10, info: infoSignal, kind: kindFlex,
-			rows: []builtRow{{0, 0, []int32{7<<3 | dereference | byRegister, 160, 7<<3 | dereference | byRegister, 168,
-				7<<3 | dereference | byRegister, 120}}}},
-			[]string{"1000 CFA [77 a0 01 06] RA [77 a8 01 06] FP [77 f8 00 06] signal", "1010 none"}},
-		{"a realigned frame", 3, abiAMD64, builtFunc{start: 0x1000, size: 0x10, kind: kindFlex, rows: []builtRow{
-			{0, 0, []int32{regCFA, 0}}, {1, 0, []int32{6<<3 | dereference | byRegister, -16, 0, 6<<3 | dereference | byRegister, 0}},
-			{2, 0, []int32{regCFA, 8, dereference, -24, dereference, -32}}}},
-			[]string{"1000 CFA r10+0 RA *(c-8) FP how0+0", "1001 CFA [76 70 06] RA *(c-8) FP [76 00 06]",
+		{name: "a block that repeats", version: 2, abi: abiAMD64,
+			f: builtFunc{start: 0x1000, size: 0x20, info: infoBlock, block: 16,
+				rows: []builtRow{{off: 0, info: sp, words: []int32{8}}, {off: 11, info: sp,
+					words: []int32{16}}}}, want: []string{
+				"1000 CFA r7+8 RA *(c-8) FP how0+0", "100b CFA r7+16 RA *(c-8) FP how0+0",
+				"1010 CFA r7+8 RA *(c-8) FP how0+0", "101b CFA r7+16 RA *(c-8) FP how0+0", "1020 none"}},
+		{name: "a block of unknown size", version: 1, abi: abiAMD64,
+			f: builtFunc{start: 0x1000, size: 0x20, info: infoBlock,
+				rows: []builtRow{{off: 0, info: sp, words: []int32{8}}}}},
+		{name: "a signal frame", version: 3, abi: abiAMD64,
+			f: builtFunc{start: 0x1000, size: 0x10, info: infoSignal, kind: kindFlex,
+				rows: []builtRow{{off: 0, info: 0,
+					words: []int32{7<<3 | dereference | byRegister, 160, 7<<3 | dereference | byRegister, 168,
+						7<<3 | dereference | byRegister, 120}}}},
+			want: []string{"1000 CFA [77 a0 01 06] RA [77 a8 01 06] FP [77 f8 00 06] signal", "1010 none"}},
+		{name: "a realigned frame", version: 3, abi: abiAMD64,
+			f: builtFunc{start: 0x1000, size: 0x10, kind: kindFlex, rows: []builtRow{
+				{off: 0, info: 0, words: []int32{regCFA, 0}}, {off: 1, info: 0,
+					words: []int32{6<<3 | dereference | byRegister, -16, 0, 6<<3 | dereference | byRegister, 0}},
+				{off: 2, info: 0, words: []int32{regCFA, 8, dereference, -24, dereference, -32}}}},
+			want: []string{"1000 CFA r10+0 RA *(c-8) FP how0+0", "1001 CFA [76 70 06] RA *(c-8) FP [76 00 06]",
 				"1002 CFA r10+8 RA *(c-24) FP *(c-32)", "1010 none"}},
-		{"arm64", 2, abiARM64, builtFunc{start: 0x1000, size: 0x10, rows: []builtRow{{0, sp, []int32{0}},
-			{4, sp, []int32{32, -24, -32}}, {8, fp | 0x80, []int32{32, -24, -32}}, {12, sp, []int32{16, -8}}}},
-			[]string{"1000 CFA r31+0 RA how0+0 FP how0+0", "1004 CFA r31+32 RA *(c-24) FP *(c-32)",
+		{name: "arm64", version: 2, abi: abiARM64,
+			f: builtFunc{start: 0x1000, size: 0x10, rows: []builtRow{{off: 0, info: sp,
+				words: []int32{0}},
+				{off: 4, info: sp, words: []int32{32, -24, -32}}, {off: 8, info: fp | 0x80,
+					words: []int32{32, -24, -32}}, {off: 12, info: sp, words: []int32{16, -8}}}},
+			want: []string{"1000 CFA r31+0 RA how0+0 FP how0+0", "1004 CFA r31+32 RA *(c-24) FP *(c-32)",
 				"1008 CFA r29+32 RA *(c-24) FP *(c-32)", "100c CFA r31+16 RA *(c-8) FP how0+0", "1010 none"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -93,7 +107,8 @@ func TestKinds(t *testing.T) {
 
 // TestDamage has an error for each, and keeps the functions that are whole.
 func TestDamage(t *testing.T) {
-	good := builtFunc{start: 0x1000, size: 0x10, rows: []builtRow{{0, sp, []int32{8}}}}
+	good := builtFunc{start: 0x1000, size: 0x10, rows: []builtRow{{off: 0, info: sp,
+		words: []int32{8}}}}
 	section := func(version byte, f builtFunc) []byte {
 		return build(version, 0, abiAMD64, 0, -8, []builtFunc{f, good})
 	}
@@ -105,21 +120,27 @@ func TestDamage(t *testing.T) {
 		data      []byte
 		lost      int
 	}{
-		{"width of starts", "width", section(2, with(func(f *builtFunc) { f.info = 3 })), 1},
-		{"kind", "kind", section(3, with(func(f *builtFunc) { f.kind = 2 })), 1},
-		{"rows outside", "outside", put(section(2, bad), headerSize+11, 0x7f), 1},
-		{"CFA without a register", "no rule", section(3, with(func(f *builtFunc) {
-			f.kind, f.rows = kindFlex, []builtRow{{0, 0, []int32{dereference, 8}}}
-		})), 1},
-		{"half a pair", "no rule", section(3, with(func(f *builtFunc) {
-			f.kind, f.rows = kindFlex, []builtRow{{0, 0, []int32{7<<3 | byRegister}}}
-		})), 1},
-		{"too many rows", "cut off", put(section(2, bad), headerSize+12, 200), 1},
-		{"magic", "no header", put(section(2, bad), 0, 1), 0},
-		{"version", "version 4", put(section(2, bad), 2, 4), 0},
-		{"auxiliary header", "auxiliary", put(section(2, bad), 7, 255), 0},
-		{"functions", "functions overrun", put(section(2, bad), 8, 255), 0},
-		{"rows", "rows overrun", put(section(2, bad), 16, 255), 0},
+		{name: "width of starts", err: "width",
+			data: section(2, with(func(f *builtFunc) { f.info = 3 })), lost: 1},
+		{name: "kind", err: "kind", data: section(3, with(func(f *builtFunc) { f.kind = 2 })),
+			lost: 1},
+		{name: "rows outside", err: "outside", data: put(section(2, bad), headerSize+11, 0x7f),
+			lost: 1},
+		{name: "CFA without a register", err: "no rule", data: section(3, with(func(f *builtFunc) {
+			f.kind, f.rows = kindFlex, []builtRow{{off: 0, info: 0,
+				words: []int32{dereference, 8}}}
+		})), lost: 1},
+		{name: "half a pair", err: "no rule", data: section(3, with(func(f *builtFunc) {
+			f.kind, f.rows = kindFlex, []builtRow{{off: 0, info: 0,
+				words: []int32{7<<3 | byRegister}}}
+		})), lost: 1},
+		{name: "too many rows", err: "cut off", data: put(section(2, bad), headerSize+12, 200),
+			lost: 1},
+		{name: "magic", err: "no header", data: put(section(2, bad), 0, 1), lost: 0},
+		{name: "version", err: "version 4", data: put(section(2, bad), 2, 4), lost: 0},
+		{name: "auxiliary header", err: "auxiliary", data: put(section(2, bad), 7, 255), lost: 0},
+		{name: "functions", err: "functions overrun", data: put(section(2, bad), 8, 255), lost: 0},
+		{name: "rows", err: "rows overrun", data: put(section(2, bad), 16, 255), lost: 0},
 	} {
 		s, err := open(c.data)
 		lost := 0
@@ -146,7 +167,8 @@ func TestDamage(t *testing.T) {
 // TestHostile has functions that share rows, and a block of one byte: the work is bounded by the
 // section's size.
 func TestHostile(t *testing.T) {
-	f := builtFunc{start: 0x1000, size: 1 << 30, info: infoBlock, block: 1, rows: []builtRow{{0, sp, []int32{8}}, {0, sp, []int32{16}}}}
+	f := builtFunc{start: 0x1000, size: 1 << 30, info: infoBlock, block: 1, rows: []builtRow{{off: 0,
+		info: sp, words: []int32{8}}, {off: 0, info: sp, words: []int32{16}}}}
 	data := build(2, 0, abiAMD64, 0, -8, slices.Repeat([]builtFunc{f}, 1000))
 	s, err := open(data)
 	if err != nil {
@@ -185,7 +207,8 @@ func FuzzRules(f *testing.F) {
 		f.Add(build(version, 0, abiAMD64, 0, -8, amd64Funcs))
 	}
 	f.Add(build(3, 0, abiARM64, 0, 0, []builtFunc{{start: 0x1000, size: 0x10, kind: kindFlex, info: infoBlock | infoSignal,
-		block: 4, rows: []builtRow{{0, 0, []int32{7<<3 | dereference | byRegister, 160}}}}}))
+		block: 4, rows: []builtRow{{off: 0, info: 0,
+			words: []int32{7<<3 | dereference | byRegister, 160}}}}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := open(data)
 		if err != nil {

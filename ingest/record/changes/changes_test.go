@@ -25,22 +25,27 @@ func TestEpoch(t *testing.T) {
 		time      uint64
 		want      uint64
 	}{
-		{"before all", []uint64{0x5000}, 9, 0},
-		{"at the time of a change", []uint64{0x5000}, 10, 10},
-		{"between two", []uint64{0x5000}, 19, 10},
-		{"not touched by the next", []uint64{0x5010}, 45, 20},
-		{"touched by it", []uint64{0x5110}, 45, 30},
-		{"the byte before lies in it", []uint64{0x5200}, 45, 30},
-		{"behind it", []uint64{0x5201}, 45, 0},
-		{"a page in the middle", []uint64{0xa800}, 45, 40},
-		{"the end of it", []uint64{0xc001}, 45, 0},
-		{"the newest of two addresses", []uint64{0x5010, 0xa800, 0x777}, 45, 40},
-		{"no address", nil, 45, 0},
-		{"changes were lost", []uint64{0x5010}, 50, sampler.UnknownTime},
-		{"and of what never changed", []uint64{0x777}, 65, sampler.UnknownTime},
-		{"changed since", []uint64{0x5010}, 75, 70},
-		{"one address changed since", []uint64{0x5010, 0x777}, 75, sampler.UnknownTime},
-		{"those of a range were lost", []uint64{0x20010}, 85, sampler.UnknownTime},
+		{name: "before all", addresses: []uint64{0x5000}, time: 9, want: 0},
+		{name: "at the time of a change", addresses: []uint64{0x5000}, time: 10, want: 10},
+		{name: "between two", addresses: []uint64{0x5000}, time: 19, want: 10},
+		{name: "not touched by the next", addresses: []uint64{0x5010}, time: 45, want: 20},
+		{name: "touched by it", addresses: []uint64{0x5110}, time: 45, want: 30},
+		{name: "the byte before lies in it", addresses: []uint64{0x5200}, time: 45, want: 30},
+		{name: "behind it", addresses: []uint64{0x5201}, time: 45, want: 0},
+		{name: "a page in the middle", addresses: []uint64{0xa800}, time: 45, want: 40},
+		{name: "the end of it", addresses: []uint64{0xc001}, time: 45, want: 0},
+		{name: "the newest of two addresses", addresses: []uint64{0x5010, 0xa800, 0x777},
+			time: 45, want: 40},
+		{name: "no address", time: 45, want: 0},
+		{name: "changes were lost", addresses: []uint64{0x5010}, time: 50,
+			want: sampler.UnknownTime},
+		{name: "and of what never changed", addresses: []uint64{0x777}, time: 65,
+			want: sampler.UnknownTime},
+		{name: "changed since", addresses: []uint64{0x5010}, time: 75, want: 70},
+		{name: "one address changed since", addresses: []uint64{0x5010, 0x777}, time: 75,
+			want: sampler.UnknownTime},
+		{name: "those of a range were lost", addresses: []uint64{0x20010}, time: 85,
+			want: sampler.UnknownTime},
 	} {
 		if got := c.Epoch(tt.addresses, tt.time); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
@@ -112,8 +117,9 @@ func TestForget(t *testing.T) {
 	}
 	c.Forget(28)
 	for _, tt := range []struct{ pc, time, want uint64 }{
-		{0x1001, 29, 20}, {0x1009, 29, 25}, {0x1009, 35, 30}, {0x2001, 50, 40}, {0x3010, 5, 0},
-		{0x1001, 15, sampler.UnknownTime}, // was 10, which is forgotten
+		{pc: 0x1001, time: 29, want: 20}, {pc: 0x1009, time: 29, want: 25}, {pc: 0x1009, time: 35,
+			want: 30}, {pc: 0x2001, time: 50, want: 40}, {pc: 0x3010, time: 5, want: 0},
+		{pc: 0x1001, time: 15, want: sampler.UnknownTime}, // was 10, which is forgotten
 	} {
 		if got := c.Epoch([]uint64{tt.pc}, tt.time); got != tt.want {
 			t.Errorf("%#x at %d: %d, want %d", tt.pc, tt.time, got, tt.want)

@@ -80,9 +80,9 @@ func arraysOf(p bpfbuild.Program) (out [bpf.NumArrays][]byte) {
 	info := section[head:]
 	data := info[o.Uint32(section[4:]):]
 	for _, a := range []struct{ index, count, pointer, size int }{
-		{bpf.ArrayFuncInfo, 144, 136, 8},
-		{bpf.ArrayLineInfo, 148, 152, 16},
-		{bpf.ArrayJITedLineInfo, 168, 160, 8},
+		{index: bpf.ArrayFuncInfo, count: 144, pointer: 136, size: 8},
+		{index: bpf.ArrayLineInfo, count: 148, pointer: 152, size: 16},
+		{index: bpf.ArrayJITedLineInfo, count: 168, pointer: 160, size: 8},
 	} {
 		size := uint64(o.Uint32(info[a.count:])) * uint64(a.size)
 		out[a.index] = data[o.Uint64(info[a.pointer:]):][:size]

@@ -48,29 +48,29 @@ func TestUnchanged(t *testing.T) {
 		at, from, till uint64
 		want           bool
 	}{
-		{"", 0x1000, 100, 900, true},
-		{"", 0x1000, 99, 900, false}, // before the log
-		{"200+a", 0x1000, 100, 199, true},
-		{"200+a", 0x1000, 100, 200, false},
-		{"200+a", 0x1fff, 199, 900, false},
-		{"200+a", 0x2000, 199, 900, true},
-		{"200+a", 0xfff, 199, 900, true},
-		{"200+a", 0x1000, 200, 900, true},
-		{"200+a", 0x1000, 900, 100, true}, // no time at all
-		{"200*a 300+b 400*c", 0x1000, 200, 299, true},
-		{"200*a 300+b 400*c", 0x1000, 200, 300, false},
-		{"400*c 300+b 200*a", 0x1000, 200, 300, false}, // read in another order
-		{"400*c 300+b 200*a", 0x3000, 200, 399, true},
-		{"200!", 0x1000, 100, 199, true},
-		{"200!", 0x9000, 100, 200, false},
-		{"200?300", 0x1000, 100, 199, true},
-		{"200?300", 0x1000, 100, 200, false},
-		{"200?300", 0x1000, 250, 260, false},
-		{"200?300", 0x1000, 300, 400, false},
-		{"200?300", 0x1000, 301, 400, true},
-		{"300?400 100?200 250?260", 0x1000, 210, 240, false}, // losses of several CPUs in one
-		{"200?300 400?500", 0x1000, 301, 399, true},
-		{"200?300 400?500", 0x1000, 301, 400, false},
+		{at: 0x1000, from: 100, till: 900, want: true},
+		{at: 0x1000, from: 99, till: 900}, // before the log
+		{events: "200+a", at: 0x1000, from: 100, till: 199, want: true},
+		{events: "200+a", at: 0x1000, from: 100, till: 200},
+		{events: "200+a", at: 0x1fff, from: 199, till: 900},
+		{events: "200+a", at: 0x2000, from: 199, till: 900, want: true},
+		{events: "200+a", at: 0xfff, from: 199, till: 900, want: true},
+		{events: "200+a", at: 0x1000, from: 200, till: 900, want: true},
+		{events: "200+a", at: 0x1000, from: 900, till: 100, want: true}, // no time at all
+		{events: "200*a 300+b 400*c", at: 0x1000, from: 200, till: 299, want: true},
+		{events: "200*a 300+b 400*c", at: 0x1000, from: 200, till: 300},
+		{events: "400*c 300+b 200*a", at: 0x1000, from: 200, till: 300}, // read in another order
+		{events: "400*c 300+b 200*a", at: 0x3000, from: 200, till: 399, want: true},
+		{events: "200!", at: 0x1000, from: 100, till: 199, want: true},
+		{events: "200!", at: 0x9000, from: 100, till: 200},
+		{events: "200?300", at: 0x1000, from: 100, till: 199, want: true},
+		{events: "200?300", at: 0x1000, from: 100, till: 200},
+		{events: "200?300", at: 0x1000, from: 250, till: 260},
+		{events: "200?300", at: 0x1000, from: 300, till: 400},
+		{events: "200?300", at: 0x1000, from: 301, till: 400, want: true},
+		{events: "300?400 100?200 250?260", at: 0x1000, from: 210, till: 240}, // losses of several CPUs in one
+		{events: "200?300 400?500", at: 0x1000, from: 301, till: 399, want: true},
+		{events: "200?300 400?500", at: 0x1000, from: 301, till: 400},
 	} {
 		if got := events(t, c.events).Unchanged(5, c.at, c.from, c.till); got != c.want {
 			t.Errorf("%q: %#x from %d to %d: %v", c.events, c.at, c.from, c.till, got)
@@ -87,20 +87,20 @@ func TestAt(t *testing.T) {
 		at, time uint64
 		want     string // "": it is not known
 	}{
-		{"", 0x1000, 200, ""},
-		{"200+a", 0x1000, 199, ""},
-		{"200+a", 0x1000, 200, "a"},
-		{"200+a 300+b", 0x1000, 299, "a"},
-		{"200+a 300+b", 0x1000, 300, "b"},
-		{"300+b 200+a", 0x1000, 299, "a"},
-		{"200+a 250*c 300!", 0x1000, 299, "a"},
-		{"200+a 250*c 300!", 0x1000, 300, ""},
-		{"200+a 250*c 300! 310+d", 0x1000, 400, "d"},
-		{"200+a 250*c 300! 310+d", 0x3000, 400, ""},
-		{"200+a 250?260", 0x1000, 249, "a"},
-		{"200+a 250?260", 0x1000, 250, ""},
-		{"200+a 250?260", 0x1000, 400, ""},
-		{"250?260 300+a", 0x1000, 400, "a"},
+		{at: 0x1000, time: 200},
+		{events: "200+a", at: 0x1000, time: 199},
+		{events: "200+a", at: 0x1000, time: 200, want: "a"},
+		{events: "200+a 300+b", at: 0x1000, time: 299, want: "a"},
+		{events: "200+a 300+b", at: 0x1000, time: 300, want: "b"},
+		{events: "300+b 200+a", at: 0x1000, time: 299, want: "a"},
+		{events: "200+a 250*c 300!", at: 0x1000, time: 299, want: "a"},
+		{events: "200+a 250*c 300!", at: 0x1000, time: 300},
+		{events: "200+a 250*c 300! 310+d", at: 0x1000, time: 400, want: "d"},
+		{events: "200+a 250*c 300! 310+d", at: 0x3000, time: 400},
+		{events: "200+a 250?260", at: 0x1000, time: 249, want: "a"},
+		{events: "200+a 250?260", at: 0x1000, time: 250},
+		{events: "200+a 250?260", at: 0x1000, time: 400},
+		{events: "250?260 300+a", at: 0x1000, time: 400, want: "a"},
 	} {
 		m, ok := events(t, c.events).At(5, c.at, c.time)
 		if ok != (c.want != "") || ok && m.File.Path != c.want {

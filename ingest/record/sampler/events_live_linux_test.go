@@ -336,10 +336,12 @@ func TestLiveFull(t *testing.T) {
 		drain bool
 		cause string // that must be met
 	}{
-		{"ring", Options{Frequency: 999, sizes: mapSizes{ring: 8192}}, false, LostRing},
-		{"counts", Options{Event: syscalls, sizes: mapSizes{counts: 8}}, false, LostCounts},
-		{"threads", Options{Event: Event{Kind: OffCPU}, sizes: mapSizes{threads: 2}}, true, LostOffCPU},
-		{"seen", Options{Event: syscalls, sizes: mapSizes{seen: 16}}, true, ""},
+		{name: "ring", o: Options{Frequency: 999, sizes: mapSizes{ring: 8192}}, cause: LostRing},
+		{name: "counts", o: Options{Event: syscalls, sizes: mapSizes{counts: 8}},
+			cause: LostCounts},
+		{name: "threads", o: Options{Event: Event{Kind: OffCPU}, sizes: mapSizes{threads: 2}},
+			drain: true, cause: LostOffCPU},
+		{name: "seen", o: Options{Event: syscalls, sizes: mapSizes{seen: 16}}, drain: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := start(t, c.o)

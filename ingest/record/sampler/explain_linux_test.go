@@ -55,22 +55,29 @@ func TestExplained(t *testing.T) {
 		pid          int32
 		frames, want []byte
 	}{
-		{"nothing", 1, nil, nil},
-		{"what has a build ID", 1, one(valid, 5, 0x1010), one(valid, 5, 0x1010)},
-		{"where it runs", 1, one(ip, 0, 0x1010), one(valid, 9, 0x50)},
-		{"beyond the end of the mapping", 1, one(ip, 0, 0x1200), outside},
-		{"return address behind the last instruction", 1,
-			join(one(valid, 5, 1), one(ip, 0, 0x1100), one(ip, 0, 0x1200)),
-			join(one(valid, 5, 1), one(valid, 9, 0x140), one(ip, 0, 0x1200))},
-		{"no build ID", 2, one(ip, 0, 0x2180), one(ip, 0, 0x2180)},
-		{"bytes where a build ID would be", 2, one(ip, 7, 0x2180), one(ip, 0, 0x2180)},
-		{"gone", 3, join(one(ip, 0, 0x3000), one(ip, 0, 0)), join(gone, gone)},
-		{"rubbish at the end", 1, join(one(valid, 5, 1), one(ip, 0, 7), one(ip, 0, 8), one(ip, 0, 0)),
-			join(one(valid, 5, 1), outside)},
-		{"rubbish between", 1, join(one(ip, 0, 7), one(ip, 0, 8), one(valid, 5, 1)),
-			join(outside, outside, one(valid, 5, 1))},
-		{"nothing but rubbish", 1, join(one(ip, 0, 7), one(ip, 0, 8)), outside},
-		{"a part of a frame", 1, one(ip, 0, 0x1010)[:20], one(ip, 0, 0x1010)[:20]},
+		{name: "nothing", pid: 1},
+		{name: "what has a build ID", pid: 1, frames: one(valid, 5, 0x1010),
+			want: one(valid, 5, 0x1010)},
+		{name: "where it runs", pid: 1, frames: one(ip, 0, 0x1010), want: one(valid, 9, 0x50)},
+		{name: "beyond the end of the mapping", pid: 1, frames: one(ip, 0, 0x1200), want: outside},
+		{name: "return address behind the last instruction", pid: 1,
+			frames: join(one(valid, 5, 1), one(ip, 0, 0x1100), one(ip, 0, 0x1200)),
+			want:   join(one(valid, 5, 1), one(valid, 9, 0x140), one(ip, 0, 0x1200))},
+		{name: "no build ID", pid: 2, frames: one(ip, 0, 0x2180), want: one(ip, 0, 0x2180)},
+		{name: "bytes where a build ID would be", pid: 2, frames: one(ip, 7, 0x2180),
+			want: one(ip, 0, 0x2180)},
+		{name: "gone", pid: 3, frames: join(one(ip, 0, 0x3000), one(ip, 0, 0)),
+			want: join(gone, gone)},
+		{name: "rubbish at the end", pid: 1,
+			frames: join(one(valid, 5, 1), one(ip, 0, 7), one(ip, 0, 8), one(ip, 0, 0)),
+			want:   join(one(valid, 5, 1), outside)},
+		{name: "rubbish between", pid: 1,
+			frames: join(one(ip, 0, 7), one(ip, 0, 8), one(valid, 5, 1)),
+			want:   join(outside, outside, one(valid, 5, 1))},
+		{name: "nothing but rubbish", pid: 1, frames: join(one(ip, 0, 7), one(ip, 0, 8)),
+			want: outside},
+		{name: "a part of a frame", pid: 1, frames: one(ip, 0, 0x1010)[:20],
+			want: one(ip, 0, 0x1010)[:20]},
 	} {
 		var e explained
 		e.explain(bytes.Clone(c.frames), Process{PID: c.pid}, threePlaces{})
@@ -176,7 +183,7 @@ func TestMet(t *testing.T) {
 	for i, c := range []struct {
 		frames []byte
 		want   bool
-	}{{a, true}, {a, false}, {join(a, one(statusValid, 2, 5)), true}, {nil, false}, {a[:20], false}} {
+	}{{frames: a, want: true}, {frames: a}, {frames: join(a, one(statusValid, 2, 5)), want: true}, {want: false}, {frames: a[:20]}} {
 		if got := x.met(c.frames); got != c.want {
 			t.Errorf("%d: %v", i, got)
 		}

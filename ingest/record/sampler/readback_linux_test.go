@@ -124,13 +124,14 @@ func received(s *Sampler) {
 		comm         string
 		v            countValue
 	}{
-		{hash{1, 1}, hash{2, 2}, 10, "both", countValue{1, 1000}},
-		{hash{1, 1}, hashOf(nil), 10, "user", countValue{2, 2000}},
-		{hashOf(nil), hash{2, 2}, 0, "swapper/0", countValue{3, 3000}},
-		{hash{1, 1}, hash{9, 9}, 10, "unsent", countValue{4, 4000}},
-		{errno(12), hash{2, 2}, 10, "no memory", countValue{5, 5000}},
-		{errno(17), hash{2, 2}, 10, "fifteen letters", countValue{6, 6000}},
-		{errno(14), errno(14), 10, "nothing", countValue{7, 7000}},
+		{user: hash{1, 1}, kernel: hash{2, 2}, pid: 10, comm: "both", v: countValue{1, 1000}},
+		{user: hash{1, 1}, kernel: hashOf(nil), pid: 10, comm: "user", v: countValue{2, 2000}},
+		{user: hashOf(nil), kernel: hash{2, 2}, pid: 0, comm: "swapper/0", v: countValue{3, 3000}},
+		{user: hash{1, 1}, kernel: hash{9, 9}, pid: 10, comm: "unsent", v: countValue{4, 4000}},
+		{user: errno(12), kernel: hash{2, 2}, pid: 10, comm: "no memory", v: countValue{5, 5000}},
+		{user: errno(17), kernel: hash{2, 2}, pid: 10, comm: "fifteen letters",
+			v: countValue{6, 6000}},
+		{user: errno(14), kernel: errno(14), pid: 10, comm: "nothing", v: countValue{7, 7000}},
 	} {
 		key := countKey{User: x.user, Kernel: x.kernel, PID: x.pid}
 		copy(key.Comm[:], x.comm)
@@ -148,14 +149,14 @@ func TestReadBack(t *testing.T) {
 		event  stackmap.Event
 		weight uint64 // of one sample, 0: its own
 	}{
-		{Options{Frequency: 1000}, stackmap.Event{Name: "cpu-clock", Unit: "nanoseconds",
-			Period: 1_000_000}, 1_000_000},
-		{Options{Event: Event{Kind: Tracepoint, Group: "a", Name: "b"}},
-			stackmap.Event{Name: "a:b", Unit: "count", Period: 1}, 1},
-		{Options{Event: Event{Kind: Uprobe, Path: "/a", Function: "f"}},
-			stackmap.Event{Name: "uprobe:/a:f", Unit: "count", Period: 1}, 1},
-		{Options{Event: Event{Kind: OffCPU}},
-			stackmap.Event{Name: "off-cpu", Unit: "nanoseconds"}, 0},
+		{o: Options{Frequency: 1000}, event: stackmap.Event{Name: "cpu-clock", Unit: "nanoseconds",
+			Period: 1_000_000}, weight: 1_000_000},
+		{o: Options{Event: Event{Kind: Tracepoint, Group: "a", Name: "b"}},
+			event: stackmap.Event{Name: "a:b", Unit: "count", Period: 1}, weight: 1},
+		{o: Options{Event: Event{Kind: Uprobe, Path: "/a", Function: "f"}},
+			event: stackmap.Event{Name: "uprobe:/a:f", Unit: "count", Period: 1}, weight: 1},
+		{o: Options{Event: Event{Kind: OffCPU}},
+			event: stackmap.Event{Name: "off-cpu", Unit: "nanoseconds"}, weight: 0},
 	} {
 		s := withoutKernel(t, c.o)
 		received(s)

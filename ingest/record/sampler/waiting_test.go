@@ -13,12 +13,15 @@ func TestWaiting(t *testing.T) {
 		name     string
 		in, want []uint64
 	}{
-		{"the scheduler", []uint64{0x1010, 0x2020, 0x3030, 0x1050}, []uint64{0x302f, 0x1050}},
-		{"a call at the end of a function", []uint64{0x1010, 0x2040, 0x3030}, []uint64{0x302f}},
-		{"behind that function", []uint64{0x1010, 0x2041, 0x3030}, []uint64{0x2040, 0x3030}},
-		{"none of it", []uint64{0x3000, 0x1010}, []uint64{0x3000, 0x1010}},
-		{"nothing else", []uint64{0x1010, 0x1020}, []uint64{0x1010, 0x1020}},
-		{"empty", nil, nil},
+		{name: "the scheduler", in: []uint64{0x1010, 0x2020, 0x3030, 0x1050},
+			want: []uint64{0x302f, 0x1050}},
+		{name: "a call at the end of a function", in: []uint64{0x1010, 0x2040, 0x3030},
+			want: []uint64{0x302f}},
+		{name: "behind that function", in: []uint64{0x1010, 0x2041, 0x3030},
+			want: []uint64{0x2040, 0x3030}},
+		{name: "none of it", in: []uint64{0x3000, 0x1010}, want: []uint64{0x3000, 0x1010}},
+		{name: "nothing else", in: []uint64{0x1010, 0x1020}, want: []uint64{0x1010, 0x1020}},
+		{name: "empty"},
 	} {
 		var b []byte
 		for _, pc := range tt.in {

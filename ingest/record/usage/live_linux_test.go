@@ -108,44 +108,46 @@ func TestScanLive(t *testing.T) {
 		how    string
 		link   bool
 	}{
-		{"raw tracepoint", ebpf.ProgramSpec{Type: ebpf.RawTracepoint},
-			func(t *testing.T, p *ebpf.Program) string {
+		{name: "raw tracepoint", spec: ebpf.ProgramSpec{Type: ebpf.RawTracepoint},
+			attach: func(t *testing.T, p *ebpf.Program) string {
 				l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: "sys_enter", Program: p})
 				keep(t, l, err)
 				return "sys_enter"
-			}, "raw_tracepoint", true},
-		{"tracepoint", ebpf.ProgramSpec{Type: ebpf.TracePoint},
-			func(t *testing.T, p *ebpf.Program) string {
+			}, how: "raw_tracepoint", link: true},
+		{name: "tracepoint", spec: ebpf.ProgramSpec{Type: ebpf.TracePoint},
+			attach: func(t *testing.T, p *ebpf.Program) string {
 				l, err := link.Tracepoint("sched", "sched_process_exit", p, nil)
 				keep(t, l, err)
 				return "sched_process_exit"
-			}, "tracepoint", true},
-		{"raw tracepoint with types", ebpf.ProgramSpec{Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp,
-			AttachTo: "sched_process_exit"},
-			func(t *testing.T, p *ebpf.Program) string {
+			}, how: "tracepoint", link: true},
+		{name: "raw tracepoint with types",
+			spec: ebpf.ProgramSpec{Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp,
+				AttachTo: "sched_process_exit"},
+			attach: func(t *testing.T, p *ebpf.Program) string {
 				l, err := link.AttachTracing(link.TracingOptions{Program: p})
 				keep(t, l, err)
 				return "sched_process_exit" // the kernel has no other link for it
-			}, "raw_tracepoint", true},
-		{"fentry", ebpf.ProgramSpec{Type: ebpf.Tracing, AttachType: ebpf.AttachTraceFEntry,
-			AttachTo: "do_unlinkat"},
-			func(t *testing.T, p *ebpf.Program) string {
+			}, how: "raw_tracepoint", link: true},
+		{name: "fentry",
+			spec: ebpf.ProgramSpec{Type: ebpf.Tracing, AttachType: ebpf.AttachTraceFEntry,
+				AttachTo: "do_unlinkat"},
+			attach: func(t *testing.T, p *ebpf.Program) string {
 				l, err := link.AttachTracing(link.TracingOptions{Program: p})
 				keep(t, l, err)
 				return "do_unlinkat"
-			}, "trace_fentry", true},
-		{"control group, by a link", ebpf.ProgramSpec{Type: ebpf.CGroupSKB,
+			}, how: "trace_fentry", link: true},
+		{name: "control group, by a link", spec: ebpf.ProgramSpec{Type: ebpf.CGroupSKB,
 			AttachType: ebpf.AttachCGroupInetEgress},
-			func(t *testing.T, p *ebpf.Program) string {
+			attach: func(t *testing.T, p *ebpf.Program) string {
 				dir := newGroup(t)
 				l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Program: p,
 					Attach: ebpf.AttachCGroupInetEgress})
 				keep(t, l, err)
 				return dir
-			}, "cgroup_inet_egress", true},
-		{"control group", ebpf.ProgramSpec{Type: ebpf.CGroupSKB,
+			}, how: "cgroup_inet_egress", link: true},
+		{name: "control group", spec: ebpf.ProgramSpec{Type: ebpf.CGroupSKB,
 			AttachType: ebpf.AttachCGroupInetIngress},
-			func(t *testing.T, p *ebpf.Program) string {
+			attach: func(t *testing.T, p *ebpf.Program) string {
 				dir := newGroup(t)
 				f, err := os.Open(dir)
 				if err != nil {
@@ -157,23 +159,26 @@ func TestScanLive(t *testing.T) {
 					t.Skipf("SKIPPED: %v", err)
 				}
 				return dir
-			}, "cgroup_inet_ingress", false},
-		{"XDP", ebpf.ProgramSpec{Type: ebpf.XDP},
-			func(t *testing.T, p *ebpf.Program) string {
+			}, how: "cgroup_inet_ingress"},
+		{name: "XDP", spec: ebpf.ProgramSpec{Type: ebpf.XDP},
+			attach: func(t *testing.T, p *ebpf.Program) string {
 				l, err := link.AttachXDP(link.XDPOptions{Program: p, Interface: loopback,
 					Flags: link.XDPGenericMode})
 				keep(t, l, err)
 				return "lo"
-			}, "xdp", true},
-		{"TCX", ebpf.ProgramSpec{Type: ebpf.SchedCLS, AttachType: ebpf.AttachTCXIngress},
-			func(t *testing.T, p *ebpf.Program) string {
+			}, how: "xdp", link: true},
+		{name: "TCX",
+			spec: ebpf.ProgramSpec{Type: ebpf.SchedCLS, AttachType: ebpf.AttachTCXIngress},
+			attach: func(t *testing.T, p *ebpf.Program) string {
 				l, err := link.AttachTCX(link.TCXOptions{Program: p, Interface: loopback,
 					Attach: ebpf.AttachTCXIngress})
 				keep(t, l, err)
 				return "lo"
-			}, "tcx_ingress", true},
-		{"filter", ebpf.ProgramSpec{Type: ebpf.SchedCLS}, addFilter, "tc_egress", false},
-		{"perf event", ebpf.ProgramSpec{Type: ebpf.TracePoint}, attachEvent, "tracepoint", false},
+			}, how: "tcx_ingress", link: true},
+		{name: "filter", spec: ebpf.ProgramSpec{Type: ebpf.SchedCLS}, attach: addFilter,
+			how: "tc_egress"},
+		{name: "perf event", spec: ebpf.ProgramSpec{Type: ebpf.TracePoint}, attach: attachEvent,
+			how: "tracepoint"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p, id := loadProgram(t, test.spec)

@@ -17,13 +17,14 @@ func TestMounts(t *testing.T) {
 		want mount
 		dev  string
 	}{
-		{"30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate",
-			mount{"/sys/fs/cgroup", "cgroup2"}, "0:26"},
-		{`31 23 0:27 / /run/a\040b rw - bpf bpf rw`, mount{"/run/a b", "bpf"}, "0:27"},
-		{"32 23 0:27 /part /mnt rw - bpf bpf rw", mount{}, ""},
-		{"33 23 0:28 / /proc rw - proc proc rw", mount{}, ""},
-		{"", mount{}, ""},
-		{" - bpf", mount{}, ""},
+		{line: "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate",
+			want: mount{"/sys/fs/cgroup", "cgroup2"}, dev: "0:26"},
+		{line: `31 23 0:27 / /run/a\040b rw - bpf bpf rw`, want: mount{"/run/a b", "bpf"},
+			dev: "0:27"},
+		{line: "32 23 0:27 /part /mnt rw - bpf bpf rw", want: mount{}},
+		{line: "33 23 0:28 / /proc rw - proc proc rw", want: mount{}},
+		{want: mount{}},
+		{line: " - bpf", want: mount{}},
 	} {
 		m, dev, ok := parseMount(test.line)
 		if m != test.want || dev != test.dev || ok != (test.dev != "") {
@@ -79,8 +80,10 @@ func TestInterface(t *testing.T) {
 		index, program uint32
 		want           string
 	}{
-		{3, 42, "eth0"}, {3, 1, "interface 3 of another network namespace"},
-		{4, 42, "interface 4 of another network namespace"}, {0, 42, ""},
+		{index: 3, program: 42, want: "eth0"}, {index: 3, program: 1,
+			want: "interface 3 of another network namespace"},
+		{index: 4, program: 42, want: "interface 4 of another network namespace"}, {index: 0,
+			program: 42},
 	} {
 		if got := s.interfaceOf(test.index, test.program, (*iface).hasXDP); got != test.want {
 			t.Errorf("interface %d: %q", test.index, got)
@@ -92,8 +95,9 @@ func TestAnswerErrors(t *testing.T) {
 	for _, test := range []struct {
 		data []byte
 		want bool
-	}{{binary.NativeEndian.AppendUint32(nil, 0), false},
-		{binary.NativeEndian.AppendUint32(nil, ^uint32(1)), true}, {[]byte{1}, true}} {
+	}{{data: binary.NativeEndian.AppendUint32(nil, 0)},
+		{data: binary.NativeEndian.AppendUint32(nil, ^uint32(1)), want: true}, {data: []byte{1},
+			want: true}} {
 		if err := answerError(test.data); (err != nil) != test.want {
 			t.Errorf("%v: %v", test.data, err)
 		}
@@ -105,8 +109,9 @@ func TestPlaces(t *testing.T) {
 		name            string
 		offset, address uint64
 		want            string
-	}{{"do_exit", 0, 1, "do_exit"}, {"/bin/a", 0x10, 0, "/bin/a+0x10"}, {"", 4, 0xf0, "0xf0"},
-		{"", 0, 0, ""}} {
+	}{{name: "do_exit", offset: 0, address: 1, want: "do_exit"}, {name: "/bin/a", offset: 0x10,
+		address: 0, want: "/bin/a+0x10"}, {offset: 4, address: 0xf0, want: "0xf0"},
+		{offset: 0, address: 0}} {
 		if got := at(test.name, test.offset, test.address); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}

@@ -21,11 +21,11 @@ func TestTrustOfOthers(t *testing.T) {
 		own  bool        // the store is the caller's, else root's
 		safe bool
 	}{
-		{"all may write", 0o777, true, false},
-		{"the group may write", 0o775, true, false},
-		{"sticky", 0o777 | os.ModeSticky, true, true},
-		{"nobody else", 0o755, true, true},
-		{"root's store", 0o755, false, true}, // which the file system will not let him write
+		{name: "all may write", mode: 0o777, own: true},
+		{name: "the group may write", mode: 0o775, own: true},
+		{name: "sticky", mode: 0o777 | os.ModeSticky, own: true, safe: true},
+		{name: "nobody else", mode: 0o755, own: true, safe: true},
+		{name: "root's store", mode: 0o755, safe: true}, // which the file system will not let him write
 	} {
 		above := filepath.Join(t.TempDir(), "above")
 		path := filepath.Join(above, "store")

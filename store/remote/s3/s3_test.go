@@ -196,41 +196,45 @@ func TestFaults(t *testing.T) {
 		want  string // "" for none
 		tries int
 	}{
-		{"500", status(500, "InternalError"), "the server answers 500 InternalError", 3},
-		{"500 once", func(n int, w http.ResponseWriter, r *http.Request) bool {
+		{name: "500", bad: status(500, "InternalError"),
+			want: "the server answers 500 InternalError", tries: 3},
+		{name: "500 once", bad: func(n int, w http.ResponseWriter, r *http.Request) bool {
 			if n == 0 {
 				answer(w, 500, "InternalError")
 			}
 			return n == 0
-		}, "", 2},
-		{"503 once", func(n int, w http.ResponseWriter, r *http.Request) bool {
+		}, tries: 2},
+		{name: "503 once", bad: func(n int, w http.ResponseWriter, r *http.Request) bool {
 			if n == 0 {
 				answer(w, 503, "SlowDown")
 			}
 			return n == 0
-		}, "", 2},
-		{"refused", status(403, "InvalidAccessKeyId"), "the server answers 403 InvalidAccessKeyId", 1},
-		{"no bucket", status(404, "NoSuchBucket"), "the server answers 404 NoSuchBucket", 1},
-		{"half", func(_ int, w http.ResponseWriter, _ *http.Request) bool {
+		}, tries: 2},
+		{name: "refused", bad: status(403, "InvalidAccessKeyId"),
+			want: "the server answers 403 InvalidAccessKeyId", tries: 1},
+		{name: "no bucket", bad: status(404, "NoSuchBucket"),
+			want: "the server answers 404 NoSuchBucket", tries: 1},
+		{name: "half", bad: func(_ int, w http.ResponseWriter, _ *http.Request) bool {
 			half(w)
 			return true
-		}, "after 500 bytes: unexpected EOF", 3},
-		{"half once", func(n int, w http.ResponseWriter, _ *http.Request) bool {
+		}, want: "after 500 bytes: unexpected EOF", tries: 3},
+		{name: "half once", bad: func(n int, w http.ResponseWriter, _ *http.Request) bool {
 			if n == 0 {
 				half(w)
 			}
 			return n == 0
-		}, "", 2},
-		{"nothing comes", func(_ int, _ http.ResponseWriter, r *http.Request) bool {
+		}, tries: 2},
+		{name: "nothing comes", bad: func(_ int, _ http.ResponseWriter, r *http.Request) bool {
 			<-r.Context().Done()
 			return true
-		}, "nothing came in 200ms", 1},
-		{"half, then nothing", func(_ int, w http.ResponseWriter, r *http.Request) bool {
-			half(w)
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
-			return true
-		}, "after 500 bytes: nothing came in 200ms", 1},
+		}, want: "nothing came in 200ms", tries: 1},
+		{name: "half, then nothing",
+			bad: func(_ int, w http.ResponseWriter, r *http.Request) bool {
+				half(w)
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+				return true
+			}, want: "after 500 bytes: nothing came in 200ms", tries: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := &fake{objects: map[string][]byte{"some/prefix/a": []byte("data")}, bad: tt.bad}

@@ -7,13 +7,13 @@ func TestSize(t *testing.T) {
 		in, out string
 		n       int64
 	}{
-		{"0", "0", 0},
-		{"1000", "1000", 1000},
-		{"512MiB", "512MiB", 512 << 20},
-		{"2g", "2GiB", 2 << 30},
-		{"1024 kb", "1MiB", 1 << 20},
-		{"3B", "3", 3},
-		{"1T", "1024GiB", 1 << 40},
+		{in: "0", out: "0", n: 0},
+		{in: "1000", out: "1000", n: 1000},
+		{in: "512MiB", out: "512MiB", n: 512 << 20},
+		{in: "2g", out: "2GiB", n: 2 << 30},
+		{in: "1024 kb", out: "1MiB", n: 1 << 20},
+		{in: "3B", out: "3", n: 3},
+		{in: "1T", out: "1024GiB", n: 1 << 40},
 	} {
 		var b Size
 		if err := b.Set(c.in); err != nil || int64(b) != c.n || b.String() != c.out {

@@ -14,14 +14,16 @@ func TestCgroupMemory(t *testing.T) {
 		files      map[string]string
 		want       int64
 	}{
-		{"none", "", nil, math.MaxInt64},
-		{"version 2", "0::/a/b\n", map[string]string{"a/b/memory.max": "max\n",
-			"a/memory.max": "1048576\n"}, 1 << 20},
-		{"version 1", "4:memory:/a\n3:cpu:/b\n0::/\n", map[string]string{
+		{name: "none", want: math.MaxInt64},
+		{name: "version 2", self: "0::/a/b\n", files: map[string]string{"a/b/memory.max": "max\n",
+			"a/memory.max": "1048576\n"}, want: 1 << 20},
+		{name: "version 1", self: "4:memory:/a\n3:cpu:/b\n0::/\n", files: map[string]string{
 			"memory/a/memory.limit_in_bytes": "2097152\n",
-			"memory/memory.limit_in_bytes":   "9223372036854771712\n"}, 2 << 20},
-		{"no limit", "0::/a\n", map[string]string{"a/memory.max": "max\n"}, math.MaxInt64},
-		{"a path that leads up", "0::/../../a\n", map[string]string{"a/memory.max": "5\n"}, 5},
+			"memory/memory.limit_in_bytes":   "9223372036854771712\n"}, want: 2 << 20},
+		{name: "no limit", self: "0::/a\n", files: map[string]string{"a/memory.max": "max\n"},
+			want: math.MaxInt64},
+		{name: "a path that leads up", self: "0::/../../a\n",
+			files: map[string]string{"a/memory.max": "5\n"}, want: 5},
 	} {
 		proc, sys := t.TempDir(), t.TempDir()
 		put := func(path, text string) {
