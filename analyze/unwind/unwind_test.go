@@ -381,7 +381,7 @@ func FuzzUnwind(f *testing.F) {
 		for i := range 8 {
 			rule := cfi.Rule{Kind: cfi.Kind(r.IntN(3)), Signal: r.IntN(4) == 0}
 			for _, w := range []*cfi.Where{&rule.CFA, &rule.RA, &rule.Saved[0], &rule.Saved[3]} {
-				*w = cfi.Where{How: cfi.How(r.IntN(int(cfi.Expr))), Reg: uint8(r.Uint32()), Off: int32(r.Uint64())}
+				*w = cfi.Where{How: cfi.How(r.IntN(int(cfi.Expr) + 1)), Reg: uint8(r.Uint32()), Off: int32(r.Uint64())}
 				if w.How == cfi.AtExpr || w.How == cfi.Expr {
 					w.Off = 0
 				}

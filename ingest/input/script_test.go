@@ -68,7 +68,8 @@ func parseScript(text []byte) (out []perfSample) {
 					time: m[4], period: m[5], event: strings.TrimSuffix(m[6], ":")})
 			line = m[7] // without a chain the one address stands here
 		}
-		if i := strings.LastIndex(line, " ("); i >= 0 && strings.HasSuffix(line, ")") && len(out) > 0 {
+		object := strings.TrimSuffix(line, ingest.DeletedSuffix+")") // has parentheses, too
+		if i := strings.LastIndex(object, " ("); i >= 0 && strings.HasSuffix(line, ")") && len(out) > 0 {
 			s := &out[len(out)-1]
 			s.pcs = append(s.pcs, strings.Fields(line)[0])
 			s.dsos = append(s.dsos, line[i+2:len(line)-1])
@@ -79,6 +80,9 @@ func parseScript(text []byte) (out []perfSample) {
 
 // dsoOf is the name that perf prints for an object.
 func dsoOf(o *ingest.Object) string {
+	if strings.HasPrefix(o.File.Path, "/memfd:") { // anonymous memory, whose name perf prints
+		return o.File.Path + ingest.DeletedSuffix
+	}
 	switch o.Kind {
 	case ingest.Unmapped, ingest.Guest, ingest.Hypervisor, ingest.NoStack, ingest.Anonymous,
 		ingest.PerfMap:
@@ -179,7 +183,7 @@ func compareScript(t *testing.T, c *Capture, want []perfSample, others int) {
 			}
 			frames++
 			dso := dsoOf(&p.Objects[l.Object])
-			if dso != w.dsos[k] || !sameAddress(&g.Frames[k], l, w.pcs[k]) {
+			if dso != w.dsos[k] || !sameAddress(&g.Frames[k], l, strings.HasPrefix(dso, "/memfd:"), w.pcs[k]) {
 				differ++
 				if differ < 5 {
 					t.Logf("sample %d frame %d: %#x %s, perf says %s %s", i, k, g.Frames[k].PC, dso,
@@ -198,10 +202,12 @@ func compareScript(t *testing.T, c *Capture, want []perfSample, others int) {
 // sameAddress reports whether perf printed the address of a frame: that of the kernel as it was
 // recorded, that of a program as the offset in its file, of which a Location has the byte
 // before a return address.
-func sameAddress(f *ReplayFrame, l ingest.Location, printed string) bool {
+func sameAddress(f *ReplayFrame, l ingest.Location, anonymous bool, printed string) bool {
 	n, err := strconv.ParseUint(printed, 16, 64)
 	offset := uint64(l.Offset)
-	return err == nil && (n == uint64(f.PC) || n == offset || n == offset+1)
+	const page = 1<<12 - 1 // anonymous memory has no offsets here: the place in the page counts
+	return err == nil && (n == uint64(f.PC) || n == offset || n == offset+1 ||
+		anonymous && n&page == uint64(f.PC)&page)
 }
 
 // TestRefusedCaptures opens files that are no capture.
