@@ -3,10 +3,10 @@ package batch
 import (
 	"context"
 	"encoding/json"
-	"runtime"
 	"sync"
 
 	"symbolize/ingest"
+	"symbolize/ingest/parallel"
 )
 
 // Hooks are called with the events of a run, from one goroutine at a time. Each may be nil, and so
@@ -77,47 +77,15 @@ func (h *Hooks) facts(list []json.RawMessage) {
 	})
 }
 
-// steps is parallel for a step that the hooks are called with.
+// steps is parallel.Each for a step that the hooks are called with.
 func steps(ctx context.Context, workers int, h *Hooks, name string, n int,
 	do func(ctx context.Context, i int) error) error {
 	h.step(name, n)
-	return parallel(ctx, workers, n, func(ctx context.Context, i int) error {
+	return parallel.Each(ctx, workers, n, func(ctx context.Context, i int) error {
 		err := do(ctx, i)
 		if err == nil {
 			h.done()
 		}
 		return err
 	})
-}
-
-// parallel calls do for 0 ≤ i < n from several goroutines, 0 for GOMAXPROCS, until one returns an
-// error.
-func parallel(ctx context.Context, workers, n int,
-	do func(ctx context.Context, i int) error) error {
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	next := make(chan int)
-	var wg sync.WaitGroup
-	for range min(workers, n) {
-		wg.Go(func() {
-			for i := range next {
-				if err := do(ctx, i); err != nil {
-					cancel(err)
-					return
-				}
-			}
-		})
-	}
-	for i := 0; i < n && ctx.Err() == nil; i++ {
-		select {
-		case next <- i:
-		case <-ctx.Done():
-		}
-	}
-	close(next)
-	wg.Wait()
-	return context.Cause(ctx)
 }

@@ -15,6 +15,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/parallel"
 	"symbolize/store"
 )
 
@@ -160,7 +161,7 @@ func (n *namer) run(ctx context.Context, workers int) error {
 	keys := slices.Sorted(maps.Keys(n.all))
 	packed := make([][]byte, batchOf)
 	for some := range slices.Chunk(keys, batchOf) {
-		err := parallel(ctx, workers, len(some), func(ctx context.Context, i int) (err error) {
+		err := parallel.Each(ctx, workers, len(some), func(ctx context.Context, i int) (err error) {
 			packed[i], err = n.name(ctx, n.all[some[i]])
 			return err
 		})

@@ -201,11 +201,11 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 	if t.class.Packed() {
 		// The output is held in memory, and its size is not known before. Modules
 		// shrink to a third or a quarter; their symbols and lines come on top.
-		hold, err := w.ix.budget.acquire(w.ix.ctx, packedCost*size)
+		hold, err := w.ix.budget.Acquire(w.ix.ctx, packedCost*size)
 		if err != nil {
 			return fileResult{err: err, again: true}
 		}
-		defer w.ix.budget.release(hold)
+		defer w.ix.budget.Release(hold)
 		data, size, _, err = elf.UnpackWith(t.path, f, size, elf.UnpackOptions{
 			Limit: max(w.ix.opts.MaxMemory, packedCost*size), Stop: w.ix.ctx.Err,
 		})
@@ -243,17 +243,17 @@ func (w *worker) mergeObject(t *fileTask, data io.ReaderAt, ef *elf.File, id bui
 	if t.class.Packed() {
 		cost = 0 // two holds at a time could wait for one another
 	}
-	hold, err := w.ix.budget.acquire(w.ix.ctx, cost)
+	hold, err := w.ix.budget.Acquire(w.ix.ctx, cost)
 	if err != nil {
 		return fileResult{err: err, again: true}
 	}
 	c, looked, err := w.contribution(t.path, t.runtime, data, ef, id)
 	if w.ix.ctx.Err() != nil { // tables may have been cut short
-		w.ix.budget.release(hold)
+		w.ix.budget.Release(hold)
 		return fileResult{again: true}
 	}
 	mergeErr := w.ix.merge(c, count)
-	w.ix.budget.release(hold)
+	w.ix.budget.Release(hold)
 	if mergeErr != nil {
 		return notMerged(mergeErr)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/parallel"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -118,7 +119,7 @@ type index struct {
 	sinkErr  error
 
 	queue  *queue
-	budget *budget
+	budget *parallel.Budget
 	claims claims
 	absent absent
 	alts   altFiles
@@ -177,7 +178,7 @@ func indexPaths(ctx context.Context, paths []string, view store.View,
 	defer cancel(nil)
 	ix := &index{
 		ctx: ctx, cancel: cancel, opts: opts, view: view, open: open,
-		queue: newQueue(), budget: newBudget(opts.MaxMemory),
+		queue: newQueue(), budget: parallel.NewBudget(opts.MaxMemory),
 		objects: make(map[string]objectState), dirs: make(map[inodeKey]bool),
 		completed: make(map[string]bool),
 	}

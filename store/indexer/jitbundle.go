@@ -68,11 +68,11 @@ func (w *worker) bundled(f *BundledFile) {
 		w.ix.cancel(err)
 		return
 	}
-	hold, err := w.ix.budget.acquire(w.ix.ctx, jitCost*f.Size)
+	hold, err := w.ix.budget.Acquire(w.ix.ctx, jitCost*f.Size)
 	if err != nil {
 		return // the context has ended
 	}
-	defer w.ix.budget.release(hold)
+	defer w.ix.budget.Release(hold)
 	to := countingSink{sink, w.ix, true}
 	if f.dump {
 		_, d, err2 := AddJITDump(w.ix.ctx, to, &f.JITFile)

@@ -37,11 +37,11 @@ func (w *worker) readJIT(t *fileTask, f *os.File, count bool) fileResult {
 		w.ix.cancel(err)
 		return fileResult{err: err, again: true}
 	}
-	hold, err := w.ix.budget.acquire(w.ix.ctx, jitCost*int64(t.st.size))
+	hold, err := w.ix.budget.Acquire(w.ix.ctx, jitCost*int64(t.st.size))
 	if err != nil {
 		return fileResult{err: err, again: true}
 	}
-	defer w.ix.budget.release(hold)
+	defer w.ix.budget.Release(hold)
 	id, err := file.add(w.ix.ctx, countingSink{sink, w.ix, count}, t.class)
 	switch {
 	case w.ix.ctx.Err() != nil:

@@ -186,11 +186,11 @@ func (w *worker) readKallsyms(t *fileTask, f *os.File, count bool) fileResult {
 		}
 		return res
 	}
-	hold, err := w.ix.budget.acquire(w.ix.ctx, kallsymsCost*int64(t.st.size))
+	hold, err := w.ix.budget.Acquire(w.ix.ctx, kallsymsCost*int64(t.st.size))
 	if err != nil {
 		return fileResult{err: err, again: true}
 	}
-	defer w.ix.budget.release(hold)
+	defer w.ix.budget.Release(hold)
 	kernel, _, readErr := splitKallsyms(t.path, f)
 	if errors.Is(readErr, kallsyms.ErrRestricted) {
 		return damagedFile(

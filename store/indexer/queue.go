@@ -3,7 +3,6 @@ package indexer
 import (
 	"cmp"
 	"container/heap"
-	"context"
 	"sync"
 )
 
@@ -110,51 +109,6 @@ func (q *queue) stop() {
 	q.stopped = true
 	q.mu.Unlock()
 	q.cond.Broadcast()
-}
-
-// budget bounds the memory of the objects in work: a semaphore weighted by
-// estimates.
-type budget struct {
-	mu    sync.Mutex
-	cond  *sync.Cond
-	total int64
-	free  int64
-}
-
-func newBudget(total int64) *budget {
-	b := &budget{total: total, free: total}
-	b.cond = sync.NewCond(&b.mu)
-	return b
-}
-
-// acquire waits until n bytes are free and takes them. More than there is in all
-// is cut to that: one object then works alone. It returns the amount that release is to be
-// given, and the context's error.
-func (b *budget) acquire(ctx context.Context, n int64) (int64, error) {
-	n = min(max(n, 0), b.total)
-	stop := context.AfterFunc(ctx, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.cond.Broadcast()
-	})
-	defer stop()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for b.free < n {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		b.cond.Wait()
-	}
-	b.free -= n
-	return n, nil
-}
-
-func (b *budget) release(n int64) {
-	b.mu.Lock()
-	b.free += n
-	b.mu.Unlock()
-	b.cond.Broadcast()
 }
 
 // inodeKey names a file independent of its path.

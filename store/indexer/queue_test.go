@@ -2,7 +2,6 @@ package indexer
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -87,46 +86,6 @@ func TestQueueStops(t *testing.T) {
 	q.pushObject(0, func(*worker) { q.stop() })
 	q.pushDir(func(*worker) { t.Error("ran after the stop") })
 	work(q, 1)
-}
-
-func TestBudgetHoldsItsBound(t *testing.T) {
-	b := newBudget(100)
-	var used, most atomic.Int64
-	var wg sync.WaitGroup
-	for i := range 50 {
-		wg.Go(func() {
-			n, err := b.acquire(t.Context(), int64(i*7)) // some want more than there is
-			if err != nil {
-				t.Error(err)
-			}
-			now := used.Add(n)
-			for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
-			}
-			used.Add(-n)
-			b.release(n)
-		})
-	}
-	wg.Wait()
-	if most.Load() > 100 || b.free != 100 {
-		t.Errorf("at most %d in use, %d free at the end", most.Load(), b.free)
-	}
-}
-
-func TestBudgetGivesUpWithContext(t *testing.T) {
-	b := newBudget(10)
-	if _, err := b.acquire(t.Context(), 10); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	errs := make(chan error)
-	go func() {
-		_, err := b.acquire(ctx, 1)
-		errs <- err
-	}()
-	cancel()
-	if err := <-errs; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
 }
 
 func TestClaims(t *testing.T) {

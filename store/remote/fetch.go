@@ -153,8 +153,11 @@ func (p *puller) blobs(ctx context.Context, ids []store.BlobID) (lost map[store.
 // source fetches a source and merges it; false if it did not come.
 func (p *puller) source(ctx context.Context, s sourceOf, lost map[store.BlobID]bool) (bool, error) {
 	size := s.m.size(s.i)
-	give := p.room.take(size)
-	defer give()
+	held, err := p.room.Acquire(ctx, size)
+	if err != nil {
+		return false, err
+	}
+	defer p.room.Release(held)
 	in := &stream{ctx: ctx, p: p, left: s.m.pieces[s.i]}
 	src, err := readSource(in, size, &s.m.Sources[s.i])
 	if err != nil {

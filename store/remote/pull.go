@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"symbolize/buildid"
+	"symbolize/ingest/parallel"
 	"symbolize/store"
 )
 
@@ -56,8 +57,9 @@ const roomSize = 64 << 20
 // to (Manifest.Probable), or all for nil. An object that does not come whole is a problem, and the
 // others go on. The bucket's objects that are here are not fetched.
 func Pull(ctx context.Context, from Bucket, ids []buildid.ID, opts PullOptions) (*PullResult, error) {
+	opts.Jobs = requests(opts.Jobs)
 	p := &puller{from: from, opts: opts, view: opts.View, res: &PullResult{Asked: len(ids)},
-		seen: make(map[buildid.ID]bool), room: newRoom(roomSize)}
+		seen: make(map[buildid.ID]bool), room: parallel.NewBudget(roomSize)}
 	err := p.some(ctx, ids)
 	if err == nil && p.res.Found == 0 && len(p.res.Problems) == 0 {
 		if err = check(ctx, from); err != nil {
@@ -97,7 +99,7 @@ type puller struct {
 	view store.View
 	sink store.Sink          // nil until Open was called
 	seen map[buildid.ID]bool // objects and IDs that were asked for
-	room *room
+	room *parallel.Budget
 
 	mu     sync.Mutex
 	res    *PullResult
@@ -133,7 +135,7 @@ func (p *puller) list(ctx context.Context, ids []buildid.ID) ([]string, error) {
 	for _, id := range ids {
 		p.seen[id] = true
 	}
-	err := parallel(ctx, p.opts.Jobs, len(ids), func(ctx context.Context, i int) error {
+	err := parallel.Each(ctx, p.opts.Jobs, len(ids), func(ctx context.Context, i int) error {
 		keys, err := p.from.List(ctx, objectPrefix(ids[i]))
 		if err != nil {
 			return p.problem(ctx, err)
@@ -193,7 +195,7 @@ func (p *puller) group(ctx context.Context, keys []string) ([]buildid.ID, error)
 	if missing, next, err = p.missing(list); err != nil {
 		return nil, err
 	}
-	return next, parallel(ctx, p.opts.Jobs, len(missing), func(ctx context.Context, i int) error {
+	return next, parallel.Each(ctx, p.opts.Jobs, len(missing), func(ctx context.Context, i int) error {
 		return p.object(ctx, missing[i])
 	})
 }

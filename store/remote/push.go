@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"symbolize/ingest/parallel"
 	"symbolize/store"
 )
 
@@ -28,6 +29,13 @@ type PushResult struct {
 // DefaultJobs is how many requests are under way at a time.
 const DefaultJobs = 8
 
+func requests(jobs int) int {
+	if jobs <= 0 {
+		return DefaultJobs
+	}
+	return jobs
+}
+
 // Push writes objects of a store to a bucket, unless they are there. An object that cannot be
 // read or written is a problem, and the others go on; after maxFailures one after another it
 // gives up.
@@ -37,7 +45,7 @@ func Push(ctx context.Context, from Store, objects []*store.Manifest, to Bucket,
 	if err := p.begin(ctx); err != nil {
 		return p.res, err
 	}
-	err := parallel(ctx, jobs, len(objects), func(ctx context.Context, i int) error {
+	err := parallel.Each(ctx, requests(jobs), len(objects), func(ctx context.Context, i int) error {
 		err := p.object(ctx, objects[i])
 		if err != nil && ctx.Err() == nil {
 			return p.problem(fmt.Errorf("object %s: %w", objects[i].ID, err))

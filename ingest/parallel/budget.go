@@ -1,0 +1,53 @@
+package parallel
+
+import (
+	"context"
+	"sync"
+)
+
+// Budget bounds the memory of work under way: a semaphore weighted by estimates. A request that
+// fits may pass one that waits for more.
+type Budget struct {
+	mu    sync.Mutex
+	cond  *sync.Cond
+	total int64
+	free  int64
+}
+
+// NewBudget returns a Budget of a number of bytes.
+func NewBudget(total int64) *Budget {
+	b := &Budget{total: total, free: total}
+	b.cond = sync.NewCond(&b.mu)
+	return b
+}
+
+// Acquire waits until n bytes are free and takes them. More than there is in all is cut to that:
+// such work is then done alone. It returns the amount that Release is to be given, and the
+// context's error.
+func (b *Budget) Acquire(ctx context.Context, n int64) (int64, error) {
+	n = min(max(n, 0), b.total)
+	stop := context.AfterFunc(ctx, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.cond.Broadcast()
+	})
+	defer stop()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.free < n {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		b.cond.Wait()
+	}
+	b.free -= n
+	return n, nil
+}
+
+// Release returns what Acquire took.
+func (b *Budget) Release(n int64) {
+	b.mu.Lock()
+	b.free += n
+	b.mu.Unlock()
+	b.cond.Broadcast()
+}
