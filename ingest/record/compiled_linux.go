@@ -229,11 +229,7 @@ func (p *processes) noteDump(pid int32, text []byte) {
 	if !bytes.Contains(text, []byte(".dump\n")) {
 		return
 	}
-	for line := range bytes.Lines(text) {
-		m, ok := procmaps.ParseCode(string(line))
-		if !ok {
-			continue
-		}
+	for m := range procmaps.Code(text) {
 		if _, ok := jitdump.PIDOf(m.File.Path); ok {
 			p.dumps[pid] = m.File
 		}
@@ -253,8 +249,8 @@ func (p *processes) vdsoOf(pid int32) addr.PC {
 	if err != nil {
 		return 0
 	}
-	for line := range bytes.Lines(text) {
-		if m, ok := procmaps.ParseCode(string(line)); ok && m.File.Path == procmaps.VDSO {
+	for m := range procmaps.Code(text) {
+		if m.File.Path == procmaps.VDSO {
 			return addr.PC(m.Start)
 		}
 	}

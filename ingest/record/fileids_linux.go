@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"strconv"
@@ -71,8 +70,8 @@ func (p *processes) stillMaps(pid int32, m *procmaps.Mapping, since uint64) bool
 		return false
 	}
 	now := perfevent.Monotonic()
-	for row := range bytes.Lines(b) {
-		if o, ok := procmaps.ParseCode(string(row)); ok && o == *m {
+	for o := range procmaps.Code(b) {
+		if o == *m {
 			p.mapped.sync()
 			return p.mapped == nil || p.mapped.unchanged(pid, m.Start, since, now)
 		}

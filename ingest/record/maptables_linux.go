@@ -2,7 +2,6 @@ package record
 
 import (
 	"slices"
-	"strings"
 
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/record/sampler"
@@ -53,10 +52,8 @@ func (p *processes) wholeOf(pid int32, program uint64) (text []byte, lines []cod
 		if err != nil {
 			continue
 		}
-		for row := range strings.Lines(string(text)) {
-			if m, ok := procmaps.ParseCode(row); ok {
-				lines = append(lines, codeLine{Mapping: m, text: row})
-			}
+		for m, row := range procmaps.Code(text) {
+			lines = append(lines, codeLine{Mapping: m, text: string(row)})
 		}
 		return text, lines
 	}

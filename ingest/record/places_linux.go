@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -217,10 +216,8 @@ func (p *processes) code(of processProgram) (list []codeCopy, kept bool) {
 			continue
 		}
 		c := codeCopy{first: saved.first, last: saved.last}
-		for row := range bytes.Lines(text) {
-			if m, ok := procmaps.ParseCode(string(row)); ok {
-				c.lines = append(c.lines, *p.codeLine(m, string(row)))
-			}
+		for m, row := range procmaps.Code(text) {
+			c.lines = append(c.lines, *p.codeLine(m, string(row)))
 		}
 		list = append(list, c)
 	}

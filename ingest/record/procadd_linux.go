@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"maps"
@@ -209,10 +208,8 @@ func (p *processes) forgetFiles() {
 			if room, err = p.maps.read(m.spooled, room); err != nil {
 				continue
 			}
-			for row := range bytes.Lines(room) {
-				if m, ok := procmaps.ParseCode(string(row)); ok {
-					used[m.File] = true
-				}
+			for m := range procmaps.Code(room) {
+				used[m.File] = true
 			}
 		}
 	}

@@ -154,11 +154,7 @@ func withRoom(copies []mapsCopy, program uint64) []mapsCopy {
 // held.
 func (p *processes) codeOf(pid int32, text []byte, since uint64) []byte {
 	whole, code := p.whole[pid], text[:0]
-	for row := range bytes.Lines(text) {
-		m, ok := procmaps.ParseCode(string(row))
-		if !ok {
-			continue
-		}
+	for m, row := range procmaps.Code(text) {
 		p.askID(pid, m, since)
 		if !whole {
 			code = append(code, row...)

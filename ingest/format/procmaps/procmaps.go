@@ -3,7 +3,9 @@
 package procmaps
 
 import (
+	"bytes"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 )
@@ -40,6 +42,18 @@ type Mapping struct {
 func (m *Mapping) Line() string {
 	return fmt.Sprintf("%08x-%08x r-xp %08x %02x:%02x %d %s\n", m.Start, m.End, m.Offset,
 		m.File.Major, m.File.Minor, m.File.Inode, strings.ReplaceAll(m.File.Path, "\n", `\012`))
+}
+
+// Code returns the code mappings in the text of a /proc/PID/maps, in its order, and the line of
+// each with its newline, a part of text. It passes over all other lines, as ParseCode does.
+func Code(text []byte) iter.Seq2[Mapping, []byte] {
+	return func(yield func(Mapping, []byte) bool) {
+		for line := range bytes.Lines(text) {
+			if m, ok := ParseCode(string(line)); ok && !yield(m, line) {
+				return
+			}
+		}
+	}
 }
 
 // ParseCode reads a line, "start-end perms offset dev inode path". ok is false for mappings

@@ -1,6 +1,8 @@
 package procmaps
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -73,5 +75,26 @@ func TestInnerPID(t *testing.T) {
 		if got := InnerPID(status, 40); got != want {
 			t.Errorf("%q: %d, want %d", status, got, want)
 		}
+	}
+}
+
+func TestCode(t *testing.T) {
+	const text = "00400000-00401000 r--p 00000000 08:01 7 /srv/app/bin/a\n" +
+		"00401000-00402000 r-xp 00001000 08:01 7 /srv/app/bin/a\n" +
+		"rubbish\n" +
+		"7ffd0000-7ffd2000 r-xp 00000000 00:00 0 [vdso]" // cut off at the newline
+	var got []string
+	for m, line := range Code([]byte(text)) {
+		got = append(got, fmt.Sprintf("%#x %s %q", m.Start, m.File.Path, line[len(line)-5:]))
+	}
+	want := []string{`0x401000 /srv/app/bin/a "in/a\n"`, `0x7ffd0000 [vdso] "vdso]"`}
+	if !slices.Equal(got, want) {
+		t.Errorf("mappings %q, want %q", got, want)
+	}
+	for m := range Code([]byte(text)) {
+		if m.Start != 0x401000 {
+			t.Errorf("went on to %#x after a break", m.Start)
+		}
+		break
 	}
 }
