@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"symbolize/analyze"
+	"symbolize/analyze/batch/recordfile"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/input"
@@ -82,21 +83,21 @@ func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile, 
 		own.Keys, own.Answers = append(own.Keys, pl.Key), append(own.Answers, list)
 	}
 	head.Meta, head.Samples, head.Main = p.Meta, p.Stats.Samples, mainID(p)
-	w, err := createFile(path)
+	w, err := recordfile.Create(path)
 	if err != nil {
 		return nil, err
 	}
 	err = errors.Join(
-		w.put(headRecord, pack(&head)), w.put(stacksRecord, pack(p)), w.put(ownRecord, pack(&own)))
+		w.Put(headRecord, recordfile.Pack(&head)), w.Put(stacksRecord, recordfile.Pack(p)), w.Put(ownRecord, recordfile.Pack(&own)))
 	for n := range cut {
 		if err == nil && len(cut[n]) > 0 {
-			err = w.put(partName(n), pack(&cut[n]))
+			err = w.Put(partName(n), recordfile.Pack(&cut[n]))
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, w.abandon())
+		return nil, errors.Join(err, w.Abandon())
 	}
-	return &head, w.publish()
+	return &head, w.Publish()
 }
 
 func partName(n int) string { return fmt.Sprintf("%s%d", partRecord, n) }

@@ -1,6 +1,9 @@
 package batch
 
-import "errors"
+import (
+	"errors"
+	"symbolize/analyze/batch/recordfile"
+)
 
 // Stacks is the number of the piece that Cut makes of the stacks, in place of that of a part.
 const Stacks = -1
@@ -9,12 +12,12 @@ const Stacks = -1
 // between tasks themselves: that of Name for a part, or that of Merge for Stacks. It has the form
 // of a collected capture.
 func Cut(collected string, part int, path string) error {
-	f, err := openFile(collected)
+	f, err := recordfile.Open(collected)
 	if err != nil {
 		return err
 	}
-	defer f.close()
-	w, err := createFile(path)
+	defer f.Close()
+	w, err := recordfile.Create(path)
 	if err != nil {
 		return err
 	}
@@ -24,11 +27,11 @@ func Cut(collected string, part int, path string) error {
 	}
 	for _, name := range names {
 		if err == nil {
-			err = f.copyTo(w, name)
+			err = f.CopyTo(w, name)
 		}
 	}
 	if err != nil {
-		return errors.Join(err, w.abandon())
+		return errors.Join(err, w.Abandon())
 	}
-	return w.publish()
+	return w.Publish()
 }

@@ -18,27 +18,7 @@
 // # Files
 //
 // Files appear complete or not at all, and their content depends on the inputs alone: any task
-// may be killed, run twice or run in two places. All integers of the frame are little-endian.
-//
-//	"symbolize batch 1\n"
-//	records        of one zstd frame each
-//	index          a record: []entry, the names of the records, sorted, where they lie, how long
-//	               they are, and their CRC32C
-//	u64            where the index lies
-//	u32            CRC32C of the index
-//	"batch end\n"
-//
-// A record holds the shape of a Go type, u32, and a value of it. The shape is the CRC32C of the
-// names and kinds of all its fields: a file of another version of the program is refused, not
-// misread. Values are written field by field:
-//
-//	bool, unsigned      uvarint (bool: one byte)
-//	signed              varint (zigzag)
-//	string, slice       uvarint length, then the bytes or elements
-//	array, struct       its elements or fields
-//	map                 uvarint length, then keys and values, sorted by the bytes of the keys
-//	pointer             a byte, 0 for nil, then the value
-//	buildid.ID          a byte, space<<1 | inexact; uvarint length; the bytes
+// may be killed, run twice or run in two places. Their form is that of package recordfile.
 //
 // A collected capture has the records "head" (Head), "stacks" (ingest.Profile), "own" (the names
 // that the capture itself gave) and "part-R" ([]places) for each part that has locations. A file of

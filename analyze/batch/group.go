@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"symbolize/analyze/batch/recordfile"
 	"symbolize/ingest"
 	"symbolize/ingest/regular"
 )
@@ -194,14 +195,14 @@ func (g *Grouping) Groups(collected []string) (groups []*Group, lacking []string
 
 // ReadHead reads the description of a collected capture.
 func ReadHead(path string) (*Head, error) {
-	f, err := openFile(path)
+	f, err := recordfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.close()
+	defer f.Close()
 	h := new(Head)
-	if ok, err := f.get(headRecord, h); !ok || err != nil {
-		return nil, errors.Join(err, f.fail("no collected capture"))
+	if ok, err := f.Get(headRecord, h); !ok || err != nil {
+		return nil, errors.Join(err, f.Fail("no collected capture"))
 	}
 	return h, nil
 }

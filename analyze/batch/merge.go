@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"symbolize/analyze/batch/recordfile"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -15,13 +16,13 @@ import (
 )
 
 // Answers are the files that Name wrote, of all parts.
-type Answers struct{ files []*file }
+type Answers struct{ files []*recordfile.File }
 
 // OpenAnswers opens the files of all parts, in any order.
 func OpenAnswers(paths []string) (*Answers, error) {
 	a := &Answers{}
 	for _, path := range paths {
-		f, err := openFile(path)
+		f, err := recordfile.Open(path)
 		if err != nil {
 			return nil, errors.Join(err, a.Close())
 		}
@@ -34,7 +35,7 @@ func OpenAnswers(paths []string) (*Answers, error) {
 func (a *Answers) Close() error {
 	var errs []error
 	for _, f := range a.files {
-		errs = append(errs, f.close())
+		errs = append(errs, f.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -43,7 +44,7 @@ func (a *Answers) Close() error {
 func (a *Answers) of(key string) ([]answer, error) {
 	for _, f := range a.files {
 		var list answers
-		if ok, err := f.get(key, &list); ok || err != nil {
+		if ok, err := f.Get(key, &list); ok || err != nil {
 			return list, err
 		}
 	}
@@ -93,19 +94,19 @@ func (g *group) loadAll(ctx context.Context, collected []string) ([]*ingest.Prof
 
 // load reads a collected capture and decides which of its addresses are return addresses.
 func (g *group) load(path string) (*ingest.Profile, error) {
-	f, err := openFile(path)
+	f, err := recordfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.close()
+	defer f.Close()
 	p, own := &ingest.Profile{}, &ownNames{}
-	ok1, err1 := f.get(stacksRecord, p)
-	ok2, err2 := f.get(ownRecord, own)
+	ok1, err1 := f.Get(stacksRecord, p)
+	ok2, err2 := f.Get(ownRecord, own)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	if !ok1 || !ok2 || check(p) != nil {
-		return nil, f.fail("no collected capture")
+		return nil, f.Fail("no collected capture")
 	}
 	for i, key := range own.Keys {
 		g.own[key] = append(g.own[key], own.Answers[i]...)
@@ -147,7 +148,7 @@ func (g *group) decide(p *ingest.Profile) error {
 			continue
 		}
 		if i == 0 {
-			return fmt.Errorf("an undecided object without the object itself: %w", ErrFormat)
+			return fmt.Errorf("an undecided object without the object itself: %w", recordfile.ErrFormat)
 		}
 		number[i] = number[i-1]
 		list, err := g.answersFor(o)

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"symbolize/analyze"
+	"symbolize/analyze/batch/recordfile"
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -87,16 +88,16 @@ const incompleteName = "-incomplete"
 // nameAll names locations and writes the names to a file.
 func nameAll(ctx context.Context, v store.View, all map[string][]places, path string,
 	complete bool, workers int) (*NameStats, error) {
-	w, err := createFile(path)
+	w, err := recordfile.Create(path)
 	if err != nil {
 		return nil, err
 	}
 	n := &namer{view: v, all: all, out: w}
 	n.stats.Incomplete = !complete
 	if err := n.run(ctx, workers); err != nil {
-		return nil, errors.Join(err, w.abandon())
+		return nil, errors.Join(err, w.Abandon())
 	}
-	return &n.stats, w.publish()
+	return &n.stats, w.Publish()
 }
 
 // gather reads the locations of a part, by object key.
@@ -107,13 +108,13 @@ func gather(ctx context.Context, part int, collected []string) (map[string][]pla
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		f, err := openFile(path)
+		f, err := recordfile.Open(path)
 		if err != nil {
 			return nil, err
 		}
 		var list []places
-		_, err = f.get(partName(part), &list)
-		if err = errors.Join(err, f.close()); err != nil {
+		_, err = f.Get(partName(part), &list)
+		if err = errors.Join(err, f.Close()); err != nil {
 			return nil, err
 		}
 		for _, pl := range list {
@@ -149,7 +150,7 @@ type namer struct {
 	all  map[string][]places
 
 	mu    sync.Mutex
-	out   *fileWriter
+	out   *recordfile.Writer
 	stats NameStats
 }
 
@@ -169,7 +170,7 @@ func (n *namer) run(ctx context.Context, workers int) error {
 			return err
 		}
 		for i, key := range some {
-			if err := n.out.put(key, packed[i]); err != nil {
+			if err := n.out.Put(key, packed[i]); err != nil {
 				return err
 			}
 		}
@@ -193,7 +194,7 @@ func (n *namer) name(ctx context.Context, list []places) ([]byte, error) {
 		n.stats.Warnings = append(n.stats.Warnings, found[i].Names.Warnings...)
 	}
 	record := answers(found)
-	return pack(&record), nil
+	return recordfile.Pack(&record), nil
 }
 
 // nameObject names the locations of an object of which captures may have different facts: each

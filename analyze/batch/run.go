@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"symbolize/analyze"
+	"symbolize/analyze/batch/recordfile"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/newfile"
@@ -122,9 +123,9 @@ func (r *runner) nameParts(ctx context.Context, _ []string) error {
 	name := func(ctx context.Context, part int) error {
 		path := filepath.Join(r.work, fmt.Sprintf("%s-%d.names", r.names, part))
 		r.answers[part] = path
-		if f, err := openFile(path); err == nil {
+		if f, err := recordfile.Open(path); err == nil {
 			r.sum.NamesKept++
-			return f.close()
+			return f.Close()
 		}
 		st, err := r.namePart(ctx, s, part)
 		if err != nil {
@@ -258,5 +259,5 @@ func writeFile(path string, write func(io.Writer) error) error {
 	if err == nil {
 		err = f.Publish(path)
 	}
-	return errors.Join(err, f.Close())
+	return errors.Join(err, f.Discard())
 }

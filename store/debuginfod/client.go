@@ -259,7 +259,7 @@ func (c *Client) save(path string, id buildid.ID, body io.Reader) (again bool, e
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()
+	defer func() { err = errors.Join(err, f.Discard()) }()
 	limited := body
 	if c.opts.MaxSize > 0 {
 		limited = io.LimitReader(body, c.opts.MaxSize+1)

@@ -1,4 +1,4 @@
-package batch
+package recordfile
 
 import (
 	"encoding/binary"
@@ -53,7 +53,7 @@ func encode(b []byte, v reflect.Value) []byte {
 		}
 		return encode(append(b, 1), v.Elem())
 	}
-	panic("batch: no form for " + v.Type().String())
+	panic("recordfile: no form for " + v.Type().String())
 }
 
 // encodeMap writes the entries sorted by their encoded keys.

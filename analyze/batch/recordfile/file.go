@@ -1,4 +1,4 @@
-package batch
+package recordfile
 
 import (
 	"encoding/binary"
@@ -37,85 +37,89 @@ type entry struct {
 	Sum    uint32 // CRC32C of them
 }
 
-// fileWriter writes the records of a file, which appears when it is complete.
-type fileWriter struct {
+// Writer writes the records of a file, which appears when it is complete.
+type Writer struct {
 	f     *newfile.File
 	path  string
 	at    uint64
 	index []entry
 }
 
-func createFile(path string) (*fileWriter, error) {
+// Create begins a file for a path. The caller ends it with Publish or Abandon.
+func Create(path string) (*Writer, error) {
 	f, err := newfile.Create(path, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	w := &fileWriter{f: f, path: path}
-	return w, w.write([]byte(fileHead))
+	w := &Writer{f: f, path: path}
+	if err := w.write([]byte(fileHead)); err != nil {
+		return nil, errors.Join(err, w.Abandon())
+	}
+	return w, nil
 }
 
-func (w *fileWriter) write(b []byte) error {
+func (w *Writer) write(b []byte) error {
 	n, err := w.f.Write(b)
 	w.at += uint64(n)
 	return err
 }
 
-// pack returns a record: the shape of a value's type and the value, compressed.
-func pack(value any) []byte {
+// Pack returns a record: the shape of a value's type and the value, compressed.
+func Pack(value any) []byte {
 	v := reflect.ValueOf(value).Elem()
 	raw := binary.LittleEndian.AppendUint32(nil, shape(v.Type()))
 	return packer().EncodeAll(encode(raw, v), nil)
 }
 
-// put writes a record, in the form that pack returns.
-func (w *fileWriter) put(name string, packed []byte) error {
+// Put writes a record, in the form that Pack returns.
+func (w *Writer) Put(name string, packed []byte) error {
 	sum := crc32.Checksum(packed, castagnoli)
 	w.index = append(w.index, entry{name, w.at, uint64(len(packed)), sum})
 	return w.write(packed)
 }
 
-// publish ends the file and gives it its name.
-func (w *fileWriter) publish() error {
+// Publish ends the file and gives it its name.
+func (w *Writer) Publish() error {
 	slices.SortFunc(w.index, func(a, b entry) int { return strings.Compare(a.Name, b.Name) })
 	at := w.at
-	packed := pack(&w.index)
+	packed := Pack(&w.index)
 	tail := binary.LittleEndian.AppendUint64(packed, at)
 	tail = binary.LittleEndian.AppendUint32(tail, crc32.Checksum(packed, castagnoli))
 	err := w.write(append(tail, fileTail...))
 	if err == nil {
 		err = w.f.Publish(w.path)
 	}
-	return errors.Join(err, w.f.Close())
+	return errors.Join(err, w.f.Discard())
 }
 
-// abandon drops the file.
-func (w *fileWriter) abandon() error { return w.f.Close() }
+// Abandon drops the file.
+func (w *Writer) Abandon() error { return w.f.Discard() }
 
-// file is an open file of a batch.
-type file struct {
+// File is an open file of a batch.
+type File struct {
 	f     *os.File
 	path  string
 	index []entry // sorted by name
 }
 
-// openFile opens a file and reads its index.
-func openFile(path string) (*file, error) {
+// Open opens a file and reads its index.
+func Open(path string) (*File, error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	b := &file{f: f, path: path}
+	b := &File{f: f, path: path}
 	if err := b.readIndex(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return b, nil
 }
 
-func (b *file) fail(format string, args ...any) error {
+func (b *File) Fail(format string, args ...any) error {
 	return fmt.Errorf("%s: %s: %w", b.path, fmt.Sprintf(format, args...), ErrFormat)
 }
 
-func (b *file) readIndex() error {
+func (b *File) readIndex() error {
 	fi, err := b.f.Stat()
 	if err != nil {
 		return err
@@ -123,7 +127,7 @@ func (b *file) readIndex() error {
 	size := uint64(fi.Size())
 	head, tail := make([]byte, len(fileHead)), make([]byte, tailSize)
 	if size < uint64(len(head)+len(tail)) {
-		return b.fail("%d bytes", size)
+		return b.Fail("%d bytes", size)
 	}
 	_, err1 := b.f.ReadAt(head, 0)
 	_, err2 := b.f.ReadAt(tail, int64(size)-int64(len(tail)))
@@ -133,13 +137,13 @@ func (b *file) readIndex() error {
 	at := binary.LittleEndian.Uint64(tail)
 	end := size - uint64(len(tail))
 	if string(head) != fileHead || string(tail[12:]) != fileTail || at > end {
-		return b.fail("no head or no end")
+		return b.Fail("no head or no end")
 	}
 	return b.read(entry{"index", at, end - at, binary.LittleEndian.Uint32(tail[8:])}, &b.index)
 }
 
 // find returns the entry of a name.
-func (b *file) find(name string) (entry, bool) {
+func (b *File) find(name string) (entry, bool) {
 	i, ok := slices.BinarySearchFunc(b.index, name, func(e entry, name string) int {
 		return strings.Compare(e.Name, name)
 	})
@@ -149,8 +153,8 @@ func (b *file) find(name string) (entry, bool) {
 	return b.index[i], true
 }
 
-// get reads the record of a name into a value; false if there is none.
-func (b *file) get(name string, value any) (bool, error) {
+// Get reads the record of a name into a value; false if there is none.
+func (b *File) Get(name string, value any) (bool, error) {
 	e, ok := b.find(name)
 	if !ok {
 		return false, nil
@@ -158,8 +162,8 @@ func (b *file) get(name string, value any) (bool, error) {
 	return true, b.read(e, value)
 }
 
-// copyTo copies the record of a name, if there is one.
-func (b *file) copyTo(w *fileWriter, name string) error {
+// CopyTo copies the record of a name, if there is one.
+func (b *File) CopyTo(w *Writer, name string) error {
 	e, ok := b.find(name)
 	if !ok {
 		return nil
@@ -168,49 +172,53 @@ func (b *file) copyTo(w *fileWriter, name string) error {
 	if err != nil {
 		return err
 	}
-	return w.put(name, packed)
+	return w.Put(name, packed)
 }
 
 // packed returns the bytes of a record, checked.
-func (b *file) packed(e entry) ([]byte, error) {
+func (b *File) packed(e entry) ([]byte, error) {
 	fi, err := b.f.Stat()
 	if err != nil {
 		return nil, err
 	}
 	if e.Offset > uint64(fi.Size()) || e.Stored > uint64(fi.Size())-e.Offset {
-		return nil, b.fail("record %q lies outside the file", e.Name)
+		return nil, b.Fail("record %q lies outside the file", e.Name)
 	}
 	packed := make([]byte, e.Stored)
 	if _, err := b.f.ReadAt(packed, int64(e.Offset)); err != nil {
 		return nil, err
 	}
 	if crc32.Checksum(packed, castagnoli) != e.Sum {
-		return nil, b.fail("record %q at %d is damaged", e.Name, e.Offset)
+		return nil, b.Fail("record %q at %d is damaged", e.Name, e.Offset)
 	}
 	return packed, nil
 }
 
 // read reads a record into the value that value points to.
-func (b *file) read(e entry, value any) error {
+func (b *File) read(e entry, value any) error {
 	packed, err := b.packed(e)
 	if err != nil {
 		return err
 	}
 	raw, err := unpacker().DecodeAll(packed, nil)
 	if err != nil {
-		return b.fail("record %q at %d: %v", e.Name, e.Offset, err)
+		return b.Fail("record %q at %d: %v", e.Name, e.Offset, err)
 	}
 	v := reflect.ValueOf(value).Elem()
 	if len(raw) < 4 || binary.LittleEndian.Uint32(raw) != shape(v.Type()) {
-		return b.fail("record %q was written by another version of this program", e.Name)
+		return b.Fail("record %q was written by another version of this program", e.Name)
 	}
-	return decodeValue(b.path+": record "+e.Name, raw[4:], v)
+	return Decode(b.path+": record "+e.Name, raw[4:], value)
 }
 
-// decodeValue reads a whole value.
-func decodeValue(name string, raw []byte, v reflect.Value) error {
+// Encode returns the bytes of the value that a pointer points to, without the shape.
+func Encode(value any) []byte { return encode(nil, reflect.ValueOf(value).Elem()) }
+
+// Decode reads a whole value that Encode wrote into the one that value points to. Errors begin with
+// the name and wrap ErrFormat.
+func Decode(name string, raw []byte, value any) error {
 	r := decode.New(name, raw, 0, false)
-	decodeInto(r, v)
+	decodeInto(r, reflect.ValueOf(value).Elem())
 	if r.Err() == nil && r.Left() > 0 {
 		r.Fail("%d bytes more than the record has", r.Left())
 	}
@@ -220,7 +228,7 @@ func decodeValue(name string, raw []byte, v reflect.Value) error {
 	return nil
 }
 
-func (b *file) close() error { return b.f.Close() }
+func (b *File) Close() error { return b.f.Close() }
 
 var (
 	packer = sync.OnceValue(func() *zstd.Encoder {

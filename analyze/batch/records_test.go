@@ -3,18 +3,18 @@ package batch
 import (
 	"errors"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
 
+	"symbolize/analyze/batch/recordfile"
 	"symbolize/buildid"
 	"symbolize/ingest"
 )
 
 // fill gives every field of a value something: a field that the codec forgets is found.
 func fill(rng *rand.Rand, v reflect.Value) {
-	if v.Type() == idType {
+	if v.Type() == reflect.TypeFor[buildid.ID]() {
 		ids := []buildid.ID{
 			buildid.New([]byte{1, 2, 3, byte(rng.Uint32()) | 1}), buildid.Padded([]byte{7, 8}),
 			buildid.Make(buildid.JIT, []byte{9}), {}}
@@ -57,7 +57,7 @@ func fill(rng *rand.Rand, v reflect.Value) {
 
 // records are all types that files hold.
 var records = []any{
-	new(Head), new(ingest.Profile), new([]places), new(ownNames), new(answers), new([]entry),
+	new(Head), new(ingest.Profile), new([]places), new(ownNames), new(answers),
 }
 
 func TestEveryField(t *testing.T) {
@@ -69,74 +69,29 @@ func TestEveryField(t *testing.T) {
 				fill(rng, want.Elem())
 			}
 			path := filepath.Join(t.TempDir(), "file")
-			w, err := createFile(path)
+			w, err := recordfile.Create(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(w.put("x", pack(want.Interface())), w.publish()); err != nil {
+			if err := errors.Join(w.Put("x", recordfile.Pack(want.Interface())), w.Publish()); err != nil {
 				t.Fatal(err)
 			}
-			f, err := openFile(path)
+			f, err := recordfile.Open(path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := reflect.New(want.Type().Elem())
-			if ok, err := f.get("x", got.Interface()); !ok || err != nil {
+			if ok, err := f.Get("x", got.Interface()); !ok || err != nil {
 				t.Fatalf("%T: %t %v", record, ok, err)
 			}
 			if !reflect.DeepEqual(got.Interface(), want.Interface()) {
 				t.Errorf("%T, filled %t: got %+v, want %+v", record, filled, got.Elem(), want.Elem())
 			}
-			if err := f.close(); err != nil {
+			if err := f.Close(); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-}
-
-// damaged calls try with a file cut at every length, and with each byte changed.
-func damaged(t *testing.T, whole []byte, try func(path string) error) {
-	path := filepath.Join(t.TempDir(), "file")
-	write := func(b []byte) {
-		t.Helper()
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for n := range whole {
-		write(whole[:n])
-		if err := try(path); !errors.Is(err, ErrFormat) {
-			t.Fatalf("cut at %d: %v", n, err)
-		}
-	}
-	for n := range whole {
-		b := append([]byte(nil), whole...)
-		b[n] ^= 0x55
-		write(b)
-		if err := try(path); !errors.Is(err, ErrFormat) {
-			t.Fatalf("byte %d changed: %v", n, err)
-		}
-	}
-}
-
-func TestDamagedFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "file")
-	w, err := createFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head := &Head{Path: "perf.data", Parts: 3, Meta: ingest.Meta{Host: "h1"}}
-	if err := errors.Join(w.put(headRecord, pack(head)), w.publish()); err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	damaged(t, whole, func(path string) error {
-		_, err := ReadHead(path)
-		return err
-	})
 }
 
 // FuzzRecord: a record with a right checksum may hold anything.
@@ -144,11 +99,11 @@ func FuzzRecord(f *testing.F) {
 	for i, record := range records {
 		v := reflect.New(reflect.TypeOf(record).Elem())
 		fill(rand.New(rand.NewPCG(3, uint64(i))), v.Elem())
-		f.Add(uint8(i), encode(nil, v.Elem()))
+		f.Add(uint8(i), recordfile.Encode(v.Interface()))
 	}
 	f.Fuzz(func(t *testing.T, i uint8, raw []byte) {
 		value := reflect.New(reflect.TypeOf(records[int(i)%len(records)]).Elem())
-		if decodeValue("fuzz", raw, value.Elem()) != nil {
+		if recordfile.Decode("fuzz", raw, value.Interface()) != nil {
 			return
 		}
 		if p, ok := value.Interface().(*ingest.Profile); ok && check(p) == nil {
