@@ -29,7 +29,10 @@ type ScriptOptions struct {
 //
 // Addresses are those that were sampled, return addresses not moved back; for
 // files in user space they are file offsets, as perf prints them. replay is
-// Capture.Replay.
+// Capture.Replay. Where a stack could not be unwound it has one frame more than perf's, with the
+// reason in place of a function:
+//
+//	               0 [stack truncated] ([unknown])
 func Script(w io.Writer, p *ingest.Profile, replay func(func(*input.ReplaySample) error) error,
 	opts ScriptOptions) error {
 	s := &scriptWriter{p: p, out: bufio.NewWriterSize(w, 64<<10), chains: opts.Chains}
@@ -174,7 +177,7 @@ func (s *scriptWriter) frame(b []byte, r *input.ReplaySample, f *input.ReplayFra
 	loc := &s.p.Locations[f.Location]
 	o := &s.p.Objects[loc.Object]
 	if o.Kind == ingest.NoStack {
-		return b
+		return s.missing(b, o, chain)
 	}
 	shown := uint64(f.PC)
 	if o.Kind == ingest.ELF && o.File.Path != ingest.VsyscallPath || o.Kind == ingest.VDSO {
@@ -207,6 +210,17 @@ func (s *scriptWriter) frame(b []byte, r *input.ReplaySample, f *input.ReplayFra
 		if chain {
 			b = append(b, '\n')
 		}
+	}
+	return b
+}
+
+// missing writes the frame that says why callers are missing, in the form of perf's frames, so that
+// programs that read them have it in their stacks.
+func (s *scriptWriter) missing(b []byte, o *ingest.Object, chain bool) []byte {
+	b = append(s.address(b, 0, chain), ' ')
+	b = append(ingest.AppendUnresolved(b, o, 0), " ([unknown])"...)
+	if chain {
+		b = append(b, '\n')
 	}
 	return b
 }
