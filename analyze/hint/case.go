@@ -21,6 +21,11 @@ type Case struct {
 	Searched bool
 	// Program is the path of the program that has most samples, "" if it is not known.
 	Program string
+	// Of a frame at which copied stacks end: the bytes that each copy was to have, 0 if not known;
+	// the names of the programs in Go that they end in, and whether they end in others, too.
+	Copied     uint64
+	GoPrograms []string
+	OtherCode  bool
 	// SignalReturn: the code is where signal handlers return to.
 	SignalReturn bool
 }
@@ -45,9 +50,10 @@ var steps = [...]func(*Case) string{
 	ingest.ImageNotCaptured: imageNotCaptured,
 	ingest.KernelHidden:     fixed("echo 0 > /proc/sys/kernel/kptr_restrict"),
 	ingest.StackNotUnwound:  fixed("perf record --call-graph fp"),
-	ingest.StackTruncated:   fixed("perf record --call-graph dwarf,65528"),
+	ingest.StackTruncated:   stackTruncated,
 	ingest.OtherStack:       fixed("perf record --call-graph fp"),
 	ingest.NoUnwindTable:    noUnwindTable,
+	ingest.ChainBroken:      func(c *Case) string { return c.inGo("") },
 	ingest.OutsideMapping:   outside,
 	ingest.OutsideObject:    outside,
 	ingest.GuestCode:        fixed("perf kvm --guest record"),

@@ -80,6 +80,23 @@ func TestSteps(t *testing.T) {
 		{name: "outside, with stack memory",
 			c: Case{Reason: ingest.OutsideMapping, StackMemory: true}, o: unmapped,
 			want: "code without frame pointers: gcc -fno-omit-frame-pointer"},
+		{name: "a copy that is too small, as of clang's 8 KB",
+			c: Case{Reason: ingest.StackTruncated, Copied: 8192, OtherCode: true}, o: user,
+			want: "perf record --call-graph dwarf,65528"},
+		{name: "the largest copy", c: Case{Reason: ingest.StackTruncated, Copied: 65528,
+			OtherCode: true}, o: user,
+			want: "gcc -fno-omit-frame-pointer, and perf record --call-graph fp"},
+		{name: "of Go", c: Case{Reason: ingest.StackTruncated, Copied: 8192,
+			GoPrograms: []string{"gofmt"}}, o: user, want: "perf record --call-graph fp"},
+		{name: "of Go and others", c: Case{Reason: ingest.StackTruncated, Copied: 8192,
+			GoPrograms: []string{"gofmt", "a\x1b"}, OtherCode: true}, o: user,
+			want: "perf record --call-graph dwarf,65528; of gofmt, a?, written in Go: " +
+				"perf record --call-graph fp"},
+		{name: "broken in Go", c: Case{Reason: ingest.ChainBroken,
+			GoPrograms: []string{"gofmt"}}, o: user, want: "perf record --call-graph fp"},
+		{name: "broken in Go and elsewhere", c: Case{Reason: ingest.ChainBroken,
+			GoPrograms: []string{"gofmt"}, OtherCode: true}, o: user,
+			want: "of gofmt, written in Go: perf record --call-graph fp"},
 		{name: "outside, kernel", c: Case{Reason: ingest.OutsideObject}, o: kernel},
 	} {
 		tt.c.Object = &tt.o

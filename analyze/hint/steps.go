@@ -105,6 +105,35 @@ func noUnwindTable(c *Case) string {
 	return "symbolize index --kernel" // the vdso's
 }
 
+// mostCopied is how many bytes of a stack perf record copies at most.
+const mostCopied = 65528
+
+// stackTruncated is how the rest of a stack gets into the recording. C++ compilers are known to
+// need more than 32 KiB.
+func stackTruncated(c *Case) string {
+	if c.Copied >= mostCopied {
+		return c.inGo("gcc -fno-omit-frame-pointer, and perf record --call-graph fp")
+	}
+	return c.inGo("perf record --call-graph dwarf,65528")
+}
+
+// inGo returns the step for programs in Go, if stacks end in them: they keep frame pointers, large
+// stacks, and change stacks in the runtime. others is the step for others, "" for none.
+func (c *Case) inGo(others string) string {
+	const step = "perf record --call-graph fp"
+	switch {
+	case len(c.GoPrograms) == 0:
+		return others
+	case !c.OtherCode:
+		return step
+	}
+	names := ingest.Printable(strings.Join(c.GoPrograms, ", ")) + ", written in Go: " + step
+	if others == "" {
+		return "of " + names
+	}
+	return others + "; of " + names
+}
+
 // ambiguous is how one of several objects is chosen: a padded build ID has zeros behind the digits
 // that they share.
 func ambiguous(c *Case) string {

@@ -301,6 +301,7 @@ func (c *Coverage) findMissing(p *ingest.Profile, searched bool,
 	recorded := slices.ContainsFunc(p.Objects, func(o ingest.Object) bool {
 		return o.Kind == ingest.ELF && o.IDSource == ingest.IDRecorded
 	})
+	ends := newStackEnds(p)
 	for _, s := range sums {
 		o := &p.Objects[s.object]
 		m := Missing{Object: objectText(o), Kind: o.Kind.String(), BuildID: o.ID.String(),
@@ -308,7 +309,9 @@ func (c *Coverage) findMissing(p *ingest.Profile, searched bool,
 			Total: objects[s.object].Frames, Share: share(s.FrameSum, all)}
 		fix := hint.Case{Reason: s.reason, Object: o, Captures: p.Meta.Captures, BuildIDs: recorded,
 			Searched: searched, SignalReturn: s.signal, Program: p.Meta.MainProgram,
-			StackMemory: strings.Contains(p.Meta.Command, "--call-graph dwarf")}
+			StackMemory: strings.Contains(p.Meta.Command, "--call-graph dwarf"),
+			Copied:      p.Stats.Copied.Bytes}
+		ends.describe(s.object, &fix)
 		m.Hint = fix.For()
 		if s.reason == ingest.ImageNotCaptured {
 			m.Why = ingest.Printable(o.WhyNoImage)
