@@ -32,7 +32,7 @@ type ScriptOptions struct {
 // Capture.Replay. Where a stack could not be unwound it has one frame more than perf's, with the
 // reason in place of a function:
 //
-//	               0 [stack truncated] ([unknown])
+//	0 [stack truncated] ([unknown])
 func Script(w io.Writer, p *ingest.Profile, replay func(func(*input.ReplaySample) error) error,
 	opts ScriptOptions) error {
 	s := &scriptWriter{p: p, out: bufio.NewWriterSize(w, 64<<10), chains: opts.Chains}
