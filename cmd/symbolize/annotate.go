@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -144,20 +143,6 @@ func (o *annotateOptions) validate(args []string) (err error) {
 	}
 	o.mode, err = parseDemangle(o.demangle, "simple")
 	return err
-}
-
-// captureArgs returns how many of the arguments are captures: the first, and the
-// files behind it.
-func captureArgs(args []string) int {
-	for i, arg := range args {
-		if i == 0 {
-			continue
-		}
-		if fi, err := os.Stat(arg); err != nil || fi.IsDir() {
-			return i
-		}
-	}
-	return len(args)
 }
 
 func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
@@ -304,10 +289,4 @@ func (o *annotateOptions) inlined(p *ingest.Profile, d *report.Demangler) (inner
 		}
 	}
 	return "", ""
-}
-
-// colour reports whether standard output is to be coloured: on a terminal, unless the
-// user does not want it (no-color.org).
-func (a *app) colour() bool {
-	return a.env.StdoutTerminal && a.env.Getenv("NO_COLOR") == "" && a.env.Getenv("TERM") != "dumb"
 }

@@ -320,7 +320,7 @@ func (a *app) batchHooks() *batch.Hooks {
 		OnFacts: func(facts []byte) {
 			var c report.Coverage
 			if json.Unmarshal(facts, &c) == nil {
-				a.outcome.run.Add(&c)
+				a.facts().Add(&c)
 			}
 		},
 	}
@@ -361,7 +361,7 @@ func (a *app) warnLacking(lacking []string) {
 
 // reportBatch prints the results of a run, and enters them into the summary.
 func (a *app) reportBatch(sum *batch.Summary) {
-	run := &a.outcome.run
+	run := a.facts()
 	run.Captures, run.Failed, run.Tables, run.Batch = sum.Captures, sum.Failed, sum.Tables, sum
 	if a.quiet {
 		return

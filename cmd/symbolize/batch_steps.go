@@ -67,7 +67,7 @@ func runBatchCollect(ctx context.Context, a *app, o *batchCollectOptions, args [
 	c.Step, c.Done = progress.Step, progress.One
 	files, st, err := c.Collect(ctx, captures, all)
 	progress.Stop()
-	run := &a.outcome.run
+	run := a.facts()
 	run.Captures, run.Failed, run.Samples, run.Batch = st.Captures, st.Failed, st.Samples, &st
 	for _, f := range files {
 		fmt.Fprintln(a.stdout(), f)
@@ -140,7 +140,8 @@ func runBatchName(ctx context.Context, a *app, o *batchNameOptions, args []strin
 		a.warn(w.Text, w.Hint)
 		a.partial = a.partial || w.Partial
 	}
-	a.outcome.run.Captures, a.outcome.run.Tables, a.outcome.run.Batch = len(collected), st.Tables, st
+	run := a.facts()
+	run.Captures, run.Tables, run.Batch = len(collected), st.Tables, st
 	a.note(fmt.Sprintf("part %d: %d locations in %d objects, %d tables opened", o.part,
 		st.Locations,
 		st.Objects, st.Tables))
@@ -232,7 +233,7 @@ func runBatchMerge(ctx context.Context, a *app, o *batchMergeOptions, args []str
 func (a *app) writeGroups(ctx context.Context, groups []*batch.Group, answers *batch.Answers,
 	out batch.Output) error {
 	for _, g := range groups {
-		a.outcome.run.Captures += len(g.Collected)
+		a.facts().Captures += len(g.Collected)
 		w, err := g.Write(ctx, answers, out)
 		if err != nil {
 			return err

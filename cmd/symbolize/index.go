@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,13 +26,6 @@ import (
 	"symbolize/store/db"
 	"symbolize/store/indexer"
 )
-
-// defaultLockTimeout is how long a second writer waits for the first.
-const defaultLockTimeout = time.Minute
-
-// maxProblemLines is how many of the files that could not be read are named one
-// by one; the JSON summary has all.
-const maxProblemLines = 20
 
 type indexOptions struct {
 	kernel     bool
@@ -282,17 +274,6 @@ func (a *app) reportIndex(o *indexOptions, path string, named int, sum *indexer.
 		}
 	}
 	return err
-}
-
-func (a *app) printProblems(problems []indexer.Problem) {
-	for i, p := range problems {
-		if i == maxProblemLines {
-			a.warn(fmt.Sprintf("… and %d more like these", len(problems)-i),
-				"--format json lists them all")
-			return
-		}
-		a.warn(p.Error(), p.Hint)
-	}
 }
 
 // writeIndexSummary writes counts of files found, tables made and files skipped.

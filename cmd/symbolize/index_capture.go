@@ -154,3 +154,22 @@ func openOnce(open func() (store.Sink, error)) func() (store.Sink, error) {
 		return sink, err
 	}
 }
+
+// addBCC merges the files in the directories of --bcc-dir. open is not called if there are
+// none.
+func (a *app) addBCC(ctx context.Context, dirs []string, open func() (store.Sink, error)) error {
+	for _, dir := range dirs {
+		sink, err := open()
+		if err != nil {
+			return err
+		}
+		stats, err := bpfprog.AddBCC(ctx, sink, dir)
+		if err != nil {
+			return err
+		}
+		for _, w := range analyze.BCCWarnings(dir, stats) {
+			a.warn(w.Text, w.Hint)
+		}
+	}
+	return nil
+}

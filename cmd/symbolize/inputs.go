@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"os"
 	"slices"
 	"strings"
 
@@ -199,4 +200,25 @@ func parseDemangle(mode, byDefault string) (report.Mode, error) {
 		return 0, err
 	}
 	return report.ParseMode(mode)
+}
+
+// captureArgs returns how many of the arguments are captures: the first, and the
+// files behind it.
+func captureArgs(args []string) int {
+	for i, arg := range args {
+		if i == 0 {
+			continue
+		}
+		if fi, err := os.Stat(arg); err != nil || fi.IsDir() {
+			return i
+		}
+	}
+	return len(args)
+}
+
+// addBCCFlag adds --bcc-dir. It has no default: text and captures may be of any host, and
+// files in a directory that anybody can write to are used only on request.
+func addBCCFlag(fs *pflag.FlagSet, dirs *[]string) {
+	fs.StringArrayVar(dirs, "bcc-dir", nil,
+		"take BPF programs from `DIR` too, where bcc left their sources: /var/tmp/bcc on its host")
 }

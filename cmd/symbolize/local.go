@@ -11,13 +11,13 @@ import (
 	"symbolize/store/local"
 )
 
-// localEnv is the environment variable that switches the search on this host off, if it is 0.
-const localEnv = "SYMBOLIZE_LOCAL"
+// hostEnv is the environment variable that switches the search on this host off, if it is 0.
+const hostEnv = "SYMBOLIZE_LOCAL"
 
 // local returns where the objects of captures are looked for that the store lacks: below symfs, and
 // unless off on this host; nil for nowhere.
 func (a *app) local(symfs []string, off bool) *local.Options {
-	off = off || a.env.Getenv(localEnv) == "0"
+	off = off || a.env.Getenv(hostEnv) == "0"
 	if off && len(symfs) == 0 {
 		return nil
 	}

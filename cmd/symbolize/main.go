@@ -3,6 +3,53 @@
 // a capture from any host with that store.
 package main
 
-import "os"
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/process"
+)
 
 func main() { os.Exit(run()) }
+
+// run is Main in the real surroundings.
+func run() int {
+	if err := process.CheckOpenFiles(); err != nil {
+		fmt.Fprintf(os.Stderr, "symbolize: error: %v\n", err)
+		return exit.Failed
+	}
+	os.Args = commandLine(os.Args)
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		width = 0
+	}
+	env := &Env{
+		Args:           os.Args[1:],
+		Stdin:          os.Stdin,
+		Stdout:         os.Stdout,
+		Getenv:         os.Getenv,
+		Exit:           os.Exit,
+		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		StdoutWidth:    width,
+	}
+	p := newProgram(env)
+	if code, done := process.Supervise(p.writesStore); done {
+		return code
+	}
+	messages := process.Stderr()
+	env.Stderr, env.StderrTerminal = messages, term.IsTerminal(int(messages.Fd()))
+	// Without this a write to a closed pipe kills the process: `symbolize top | head`
+	// is to end in silence, with its temporary files removed.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second interrupt kills: whoever presses ^C twice does not want to wait.
+	context.AfterFunc(ctx, stop)
+	return p.main(ctx)
+}

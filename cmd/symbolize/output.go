@@ -124,3 +124,34 @@ func writing(err error, name, path string) error {
 	}
 	return err
 }
+
+// style is how tables are printed: cut to the width of a terminal and coloured there, unless
+// NO_COLOR is set or the terminal is a dumb one; plain and whole everywhere else.
+func (a *app) style() table.Style {
+	if !a.env.StdoutTerminal {
+		return table.Style{}
+	}
+	return table.Style{Width: a.env.StdoutWidth, Color: a.colour()}
+}
+
+// colour reports whether standard output is to be coloured: on a terminal, unless the
+// user does not want it (no-color.org).
+func (a *app) colour() bool {
+	return a.env.StdoutTerminal && a.env.Getenv("NO_COLOR") == "" && a.env.Getenv("TERM") != "dumb"
+}
+
+// refuseOverwrite refuses to write a result over a capture.
+func refuseOverwrite(captures, outputs []string) error {
+	for _, out := range outputs {
+		fi, err := os.Stat(out)
+		if err != nil || !fi.Mode().IsRegular() {
+			continue
+		}
+		for _, c := range captures {
+			if other, err := os.Stat(c); err == nil && os.SameFile(fi, other) {
+				return exit.Usagef("-o %s would overwrite the capture %s", out, c)
+			}
+		}
+	}
+	return nil
+}

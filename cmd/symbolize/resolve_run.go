@@ -57,22 +57,6 @@ func (o *resolveOptions) outputs(paths []string) ([]string, error) {
 	return out, os.MkdirAll(o.output, 0o755)
 }
 
-// refuseOverwrite refuses to write a result over a capture.
-func refuseOverwrite(captures, outputs []string) error {
-	for _, out := range outputs {
-		fi, err := os.Stat(out)
-		if err != nil || !fi.Mode().IsRegular() {
-			continue
-		}
-		for _, c := range captures {
-			if other, err := os.Stat(c); err == nil && os.SameFile(fi, other) {
-				return exit.Usagef("-o %s would overwrite the capture %s", out, c)
-			}
-		}
-	}
-	return nil
-}
-
 // merged writes one result for all captures.
 func (r *resolveRun) merged(ctx context.Context, paths []string, output string) error {
 	p, err := r.s.load(ctx, paths)
@@ -229,12 +213,6 @@ func (r *resolveRun) summarize(p *ingest.Profile) error {
 	return nil
 }
 
-// coverage is how much of a profile is named, and where from.
-func (s *session) coverage(p *ingest.Profile, count bool) *report.Coverage {
-	return report.NewCoverage(p, report.CoverageOptions{Count: count, Searched: s.Local() != nil,
-		Origin: s.Origin})
-}
-
 // belowMinimum is the error of a profile of which --min-resolved asks for more names.
 func belowMinimum(captures string, c *report.Coverage, min float64) error {
 	err := fmt.Errorf("%s: %.2f%% of the frames have a name, --min-resolved asks for %v%%",
@@ -247,24 +225,4 @@ func belowMinimum(captures string, c *report.Coverage, min float64) error {
 			"samples out"
 	}
 	return &exit.Error{Code: exit.Unresolved, Err: ingest.WithHint(err, "%s", hint)}
-}
-
-// printWarnings prints the warnings of the inputs.
-func (a *app) printWarnings(p *ingest.Profile) {
-	for _, w := range p.Stats.Warnings {
-		a.warn(w.Text, w.Hint)
-	}
-	if p.Names == nil {
-		return // of a report that needs none
-	}
-	for _, w := range p.Names.Warnings {
-		a.warn(w.Text, w.Hint)
-	}
-}
-
-// printAdvice prints the warnings for readers of reports by function.
-func (a *app) printAdvice(p *ingest.Profile) {
-	for _, w := range report.Advice(p) {
-		a.warn(w.Text, w.Hint)
-	}
 }

@@ -2,28 +2,13 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/help"
 )
-
-// app is one run of the command line: its surroundings, the options that every
-// subcommand has, and the messages for its end.
-type app struct {
-	env   *Env
-	store string
-	quiet bool
-
-	warned  map[string]bool // texts of warnings that were printed
-	started bool            // a subcommand's own code runs: errors are no longer usage errors
-	partial bool            // an input could not be read or was damaged, the rest was done
-	outcome outcome         // for --summary and --metrics
-}
 
 // Main runs the command line in env and returns the exit status (package exit). It
 // touches nothing but env, the files that it is given, and the store.
@@ -41,16 +26,7 @@ func newProgram(env *Env) *program {
 }
 
 func (p *program) main(ctx context.Context) int {
-	a, root, env := p.app, p.root, p.env
-	root.SetArgs(env.Args)
-	root.SetIn(env.Stdin)
-	root.SetOut(&pipeWriter{w: env.Stdout})
-	root.SetErr(env.Stderr)
-	cmd, err := root.ExecuteContextC(ctx)
-	if err != nil && !a.started {
-		err = exit.AsUsage(cmd, err)
-	}
-	return a.writeSummary(a.finish(ctx, err))
+	return p.execute(ctx, p.root)
 }
 
 const rootLong = `symbolize gives names to the addresses in profiles: offline, in batches, by
@@ -131,53 +107,9 @@ func newRootCommand(a *app) *cobra.Command {
 	return root
 }
 
-// The groups of the help text.
-const (
-	groupMain = "main"
-	groupLook = "look"
-)
-
-func (a *app) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&a.store, "store", "",
-		"the store's `DIR` (default $SYMBOLIZE_STORE, else $XDG_DATA_HOME/symbolize)")
-	fs.BoolVarP(&a.quiet, "quiet", "q", false,
-		"print no progress, summary or warnings; errors are printed")
-}
-
-// runE wraps a subcommand's body: from here on an error is a failure of the work,
-// not of the command line.
-func (a *app) runE(body func(ctx context.Context, args []string) error) func(
-	*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		a.started = true
-		if cmd.Name() != "capture" { // which writes its recording after an interrupt
-			defer a.endOverdue(cmd.Context(), grace)()
-		}
-		return body(cmd.Context(), args)
-	}
-}
-
-// writesAnnotation marks commands that open the store for writing.
-const writesAnnotation = "writes"
-
 // writesStore reports whether a command line is that of a command that writes a store.
 func (p *program) writesStore(args []string) bool {
 	cmd, _, err := p.root.Find(args)
 	return err == nil && (cmd.Annotations[writesAnnotation] != "" ||
 		writesRemote(cmd.Flags(), args, os.Getenv))
 }
-
-// needSubcommand is the body of commands that only group others.
-func needSubcommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		cmd.SetOut(cmd.ErrOrStderr())
-		if err := cmd.Help(); err != nil {
-			return err
-		}
-		return exit.SilentUsage()
-	}
-	return help.UnknownCommand(cmd, args[0])
-}
-
-// stdout is where results go.
-func (a *app) stdout() io.Writer { return &pipeWriter{w: a.env.Stdout} }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -156,29 +155,6 @@ func checkShare(percent float64) error {
 		return exit.Usagef("--min-share %v: it is a percentage", percent)
 	}
 	return nil
-}
-
-// style is how tables are printed: cut to the width of a terminal and coloured there, unless
-// NO_COLOR is set or the terminal is a dumb one; plain and whole everywhere else.
-func (a *app) style() table.Style {
-	if !a.env.StdoutTerminal {
-		return table.Style{}
-	}
-	return table.Style{Width: a.env.StdoutWidth, Color: a.colour()}
-}
-
-// withProfile names captures and hands their profile to body.
-func (a *app) withProfile(ctx context.Context, o *inputOptions, paths []string,
-	body func(*session, *ingest.Profile) error) error {
-	return a.withSession(ctx, o, paths, func(s *session, captures []string) error {
-		p, err := s.load(ctx, captures)
-		if err != nil {
-			return err
-		}
-		s.printWarnings(p)
-		a.printAdvice(p)
-		return body(s, p)
-	})
 }
 
 // calls returns the parsed options for a profile.

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"symbolize/analyze"
 	"symbolize/analyze/report"
@@ -13,7 +11,6 @@ import (
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
-	"symbolize/ingest/sideband"
 	"symbolize/store"
 )
 
@@ -112,9 +109,9 @@ func (s *session) Close() error {
 	s.a.notePulled(s.Session)
 	err := s.Session.Close()
 	s.a.partial = s.a.partial || s.Partial()
-	s.a.outcome.run.Tables += s.Tables()
+	s.a.facts().Tables += s.Tables()
 	pulled := s.Pulled()
-	s.a.outcome.run.Remote.Add(&pulled)
+	s.a.facts().Remote.Add(&pulled)
 	return err
 }
 
@@ -123,41 +120,31 @@ func (s *session) each(ctx context.Context, paths []string,
 	body func(*input.Capture, *ingest.Profile) error) error {
 	process.SetGC(s.a.env.Getenv, process.FoldGC)
 	s.paths = append(s.paths, paths...)
-	return sessionError(s.Each(ctx, paths, body))
+	return sessionError(s.Session.Each(ctx, paths, body))
 }
 
 // load reads the captures, merges them, and resolves their locations.
 func (s *session) load(ctx context.Context, paths []string) (*ingest.Profile, error) {
 	process.SetGC(s.a.env.Getenv, process.FoldGC)
 	s.paths = append(s.paths, paths...)
-	p, err := s.Load(ctx, paths...)
+	p, err := s.Session.Load(ctx, paths...)
 	return p, sessionError(err)
 }
 
 // resolve names the locations of a profile.
 func (s *session) resolve(ctx context.Context, p *ingest.Profile) error {
-	return sessionError(s.Name(ctx, p))
+	return sessionError(s.Session.Name(ctx, p))
 }
 
 // failInput reports an input that could not be read while others can.
 func (a *app) failInput(_ string, err error) {
 	err = sessionError(err)
-	a.outcome.run.Captures++
-	a.outcome.run.Failed++
+	a.facts().Captures++
+	a.facts().Failed++
 	a.print("error", err.Error())
 	if hint := exit.Hint(err); hint != "" {
 		a.print("hint", hint)
 	}
-}
-
-// printTaken prints the data that a capture took from other bundles, or why it took none.
-func (a *app) printTaken(path string, b *sideband.Taken) {
-	text := path + ": " + b.String()
-	if b.Refused == "" {
-		a.note(text)
-		return
-	}
-	a.warn(text, analyze.RefusedHint)
 }
 
 // event returns the number of the event that a report of one event shows: that of
@@ -169,10 +156,22 @@ func (s *session) event(p *ingest.Profile) int {
 	return report.DefaultEvent(p)
 }
 
-// printOtherEvents prints the events that a report of one event leaves out.
-func (a *app) printOtherEvents(p *ingest.Profile, shown int) {
-	if others := report.OtherEvents(p, shown); len(others) > 0 {
-		a.note(fmt.Sprintf("shown is the event %s; there are also: %s", p.Events[shown].Name,
-			strings.Join(others, ", ")))
-	}
+// withProfile names captures and hands their profile to body.
+func (a *app) withProfile(ctx context.Context, o *inputOptions, paths []string,
+	body func(*session, *ingest.Profile) error) error {
+	return a.withSession(ctx, o, paths, func(s *session, captures []string) error {
+		p, err := s.load(ctx, captures)
+		if err != nil {
+			return err
+		}
+		s.printWarnings(p)
+		a.printAdvice(p)
+		return body(s, p)
+	})
+}
+
+// coverage is how much of a profile is named, and where from.
+func (s *session) coverage(p *ingest.Profile, count bool) *report.Coverage {
+	return report.NewCoverage(p, report.CoverageOptions{Count: count, Searched: s.Local() != nil,
+		Origin: s.Origin})
 }

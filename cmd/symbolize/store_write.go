@@ -57,17 +57,6 @@ this version's decoders. Tables of files are made anew by index, which reads the
 	return cmd
 }
 
-// reportErrors prints errors that kept single items from being done.
-func (a *app) reportErrors(errs []error, more int) {
-	for _, err := range errs {
-		a.warn(err.Error(), "")
-	}
-	if more > 0 {
-		a.warn(fmt.Sprintf("… and %d more", more), "")
-	}
-	a.partial = a.partial || len(errs) > 0
-}
-
 func newStoreImportCommand(a *app) *cobra.Command {
 	var opts db.WriterOptions
 	var format string

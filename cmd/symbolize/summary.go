@@ -21,6 +21,9 @@ type outcome struct {
 	run     summary.Run
 }
 
+// facts are the facts about the run that --summary and --metrics write, for commands to enter.
+func (a *app) facts() *summary.Run { return &a.outcome.run }
+
 // wanted reports whether anything is to be written.
 func (o *outcome) wanted() bool { return o.summary != "" || o.metrics != "" }
 

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"symbolize/cmd/symbolize/internal/exit"
+)
+
+func TestRefusesTerminal(t *testing.T) {
+	env, stdout, _ := inProcess()
+	env.StdoutTerminal = true
+	a := &app{env: env}
+	write := func(w io.Writer) error { _, err := io.WriteString(w, "x"); return err }
+	for _, path := range []string{"", "-"} {
+		err := a.writeOutput(path, true, write)
+		var coded *exit.Error
+		if !errors.As(err, &coded) || coded.Code != exit.Usage || exit.Hint(err) == "" {
+			t.Errorf("binary to %q: %v", path, err)
+		}
+	}
+	if err := a.writeOutput("", false, write); err != nil || stdout.String() != "x" {
+		t.Errorf("text: %v, %q", err, stdout)
+	}
+}
+
+func TestOutputFileIsWholeOrNot(t *testing.T) {
+	dir := t.TempDir()
+	env, _, _ := inProcess()
+	a := &app{env: env}
+	path := filepath.Join(dir, "out.txt")
+	good := func(text string) func(io.Writer) error {
+		return func(w io.Writer) error { _, err := io.WriteString(w, text); return err }
+	}
+	bad := errors.New("half-way")
+	fail := func(w io.Writer) error { io.WriteString(w, "half"); return bad }
+
+	if err := a.writeOutput(path, false, fail); !errors.Is(err, bad) {
+		t.Fatal(err)
+	}
+	wantDir(t, dir)
+	if err := a.writeOutput(path, false, good("one")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.writeOutput(path, false, fail); !errors.Is(err, bad) {
+		t.Fatal(err)
+	}
+	wantFile(t, path, "one")
+	if err := a.writeOutput(path, false, good("two")); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, path, "two")
+	if fi, err := os.Stat(path); err != nil || fi.Mode().Perm() != 0o600 {
+		t.Errorf("permissions changed: %v %v", fi.Mode(), err)
+	}
+	wantDir(t, dir, "out.txt")
+
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("out.txt", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.writeOutput(link, false, good("three")); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, path, "three")
+	wantDir(t, dir, "link", "out.txt")
+
+	if err := a.writeOutput(dir, false, good("x")); err == nil {
+		t.Error("a directory was written to")
+	}
+	err := a.writeOutput(filepath.Join(dir, "no", "x"), false, good("x"))
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing directory: %v", err)
+	}
+	if err := a.writeOutput(os.DevNull, false, good("x")); err != nil {
+		t.Errorf("a device: %v", err)
+	}
+}
+
+func wantFile(t *testing.T, path, want string) {
+	t.Helper()
+	if b, err := os.ReadFile(path); err != nil || string(b) != want {
+		t.Errorf("%s holds %q, %v; want %q", path, b, err, want)
+	}
+}
+
+// wantDir checks the names in a directory: nothing temporary is left.
+func wantDir(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("%s holds %q, want %q", dir, got, want)
+	}
+}
