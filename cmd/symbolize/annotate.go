@@ -85,7 +85,7 @@ func newAnnotateCommand(a *app) *cobra.Command {
 		return runAnnotate(ctx, a, o)
 	})
 	o.addFlags(cmd)
-	cmd.ValidArgsFunction = a.functionsAfterCaptures(&o.inputOptions)
+	cmd.ValidArgsFunction = functionsAfterCaptures(a, &o.inputOptions)
 	return cmd
 }
 
@@ -156,9 +156,9 @@ func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
 // annotate writes the functions that the patterns select.
 func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
 	a := s.a
-	finder := code.NewFinder(ctx, s.codeOptions(o.sourceDir))
+	finder := code.NewFinder(ctx, codeOptions(s, o.sourceDir))
 	defer finder.Close()
-	p, err := s.loadCode(ctx, o.captures, finder)
+	p, err := loadCode(ctx, s, o.captures, finder)
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
 	}
 	s.printWarnings(p)
 	an := annotate.New(p, finder, opts)
-	s.a.noteNewer(finder)
+	noteNewer(s.a, finder)
 	if len(an.Functions)+len(an.Missing) == 0 {
 		return o.nothing(p, finder, &opts)
 	}
@@ -197,14 +197,14 @@ func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
 }
 
 // noteNewer prints which source files were not used.
-func (a *app) noteNewer(f *code.Finder) {
+func noteNewer(a *app, f *code.Finder) {
 	for _, text := range f.Newer() {
 		a.warn(text, "--source-dir DIR takes it all the same, below DIR")
 	}
 }
 
 // codeOptions are the places in which code is searched.
-func (s *session) codeOptions(sourceDirs []string) code.Options {
+func codeOptions(s *session, sourceDirs []string) code.Options {
 	_, with := analyze.SplitBundles(s.o.with)
 	return code.Options{View: s.View(), Bundles: s.Bundles(),
 		Paths: slices.Concat(with, s.o.symfs, s.o.vmlinux), SourceDirs: sourceDirs,
@@ -214,7 +214,7 @@ func (s *session) codeOptions(sourceDirs []string) code.Options {
 
 // loadCode reads the captures, adds their programs to the finder and names the locations. Names
 // of a pprof file are not used: they lack the functions' bounds.
-func (s *session) loadCode(ctx context.Context, paths []string, f *code.Finder) (
+func loadCode(ctx context.Context, s *session, paths []string, f *code.Finder) (
 	*ingest.Profile, error) {
 	var profiles []*ingest.Profile
 	err := s.each(ctx, paths, func(capture *input.Capture, p *ingest.Profile) error {

@@ -193,7 +193,7 @@ func (o *batchCaptures) session(a *app) (opts analyze.Options, err error) {
 	if o.parts < 1 {
 		return opts, exit.Usagef("--parts %d: it is at least 1", o.parts)
 	}
-	return a.batchSession(&o.inputOptions)
+	return batchSession(a, &o.inputOptions)
 }
 
 // config is a text of the options that change the reading of a capture.
@@ -263,11 +263,11 @@ func runBatch(ctx context.Context, a *app, o *batchRunOptions, args []string) er
 	if err != nil {
 		return batchError(err)
 	}
-	a.warnLacking(sum.Lacking)
+	warnLacking(a, sum.Lacking)
 	if sum.Captures == sum.Failed && sum.Captures > 0 {
 		return ingest.WithHint(errors.New("no capture could be read"), "each has its reason above")
 	}
-	a.reportBatch(sum)
+	reportBatch(a, sum)
 	return nil
 }
 
@@ -288,12 +288,12 @@ func (o *batchRunOptions) options(a *app) (opts batch.RunOptions, err error) {
 	o.keep = opts.Session.Keep
 	opts.Out, opts.Parts, opts.Workers = o.out, o.parts, o.jobs
 	opts.Config, opts.Style = o.config(), o.demangle
-	opts.Hooks = a.batchHooks()
+	opts.Hooks = batchHooks(a)
 	return opts, nil
 }
 
 // batchHooks print the events of a run.
-func (a *app) batchHooks() *batch.Hooks {
+func batchHooks(a *app) *batch.Hooks {
 	return &batch.Hooks{
 		OnFailed: func(capture string, err error) {
 			if !strings.Contains(err.Error(), capture) {
@@ -328,7 +328,7 @@ func (a *app) batchHooks() *batch.Hooks {
 
 // batchSession are the options of a session for one of many captures. Files of this host are not
 // looked for: the results of a night must not depend on the machine that it runs on.
-func (a *app) batchSession(o *inputOptions) (opts analyze.Options, err error) {
+func batchSession(a *app, o *inputOptions) (opts analyze.Options, err error) {
 	opts = a.sessionOptions(o)
 	opts.Local = nil
 	opts.Warn = func(w analyze.Warning) {
@@ -352,7 +352,7 @@ func batchError(err error) error {
 }
 
 // warnLacking reports captures without a value of some key.
-func (a *app) warnLacking(lacking []string) {
+func warnLacking(a *app, lacking []string) {
 	for _, text := range lacking {
 		a.warn("no value of the key for "+text,
 			"it counts as unknown; --path and --manifest give values")
@@ -360,7 +360,7 @@ func (a *app) warnLacking(lacking []string) {
 }
 
 // reportBatch prints the results of a run, and enters them into the summary.
-func (a *app) reportBatch(sum *batch.Summary) {
+func reportBatch(a *app, sum *batch.Summary) {
 	run := a.facts()
 	run.Captures, run.Failed, run.Tables, run.Batch = sum.Captures, sum.Failed, sum.Tables, sum
 	if a.quiet {

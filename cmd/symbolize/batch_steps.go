@@ -62,7 +62,7 @@ func runBatchCollect(ctx context.Context, a *app, o *batchCollectOptions, args [
 	process.LimitMemory(o.maxMemory)
 	process.SetGC(a.env.Getenv, process.FoldGC)
 	c := &batch.Collector{Session: opts, Dir: o.out, Parts: o.parts, Workers: o.jobs,
-		Config: o.config(), Hooks: a.batchHooks()}
+		Config: o.config(), Hooks: batchHooks(a)}
 	progress := a.newBatchProgress()
 	c.Step, c.Done = progress.Step, progress.One
 	files, st, err := c.Collect(ctx, captures, all)
@@ -120,7 +120,7 @@ func runBatchName(ctx context.Context, a *app, o *batchNameOptions, args []strin
 	if err != nil {
 		return err
 	}
-	opts, err := a.batchSession(&o.inputOptions)
+	opts, err := batchSession(a, &o.inputOptions)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func runBatchMerge(ctx context.Context, a *app, o *batchMergeOptions, args []str
 	if err != nil {
 		return batchError(err)
 	}
-	a.warnLacking(lacking)
+	warnLacking(a, lacking)
 	groups = slices.DeleteFunc(groups, func(g *batch.Group) bool {
 		return share.N > 0 && slices.Index(groups, g)%share.N != share.I
 	})
@@ -223,14 +223,14 @@ func runBatchMerge(ctx context.Context, a *app, o *batchMergeOptions, args []str
 		return err
 	}
 	d := demangler()
-	out := batch.Output{Dir: o.out, Formats: formats, Hooks: a.batchHooks(),
+	out := batch.Output{Dir: o.out, Formats: formats, Hooks: batchHooks(a),
 		Demangler: func() *report.Demangler { return d }}
-	err = a.writeGroups(ctx, groups, answers, out)
+	err = writeGroups(ctx, a, groups, answers, out)
 	return errors.Join(err, answers.Close())
 }
 
 // writeGroups writes the profiles of groups and prints their paths.
-func (a *app) writeGroups(ctx context.Context, groups []*batch.Group, answers *batch.Answers,
+func writeGroups(ctx context.Context, a *app, groups []*batch.Group, answers *batch.Answers,
 	out batch.Output) error {
 	for _, g := range groups {
 		a.facts().Captures += len(g.Collected)

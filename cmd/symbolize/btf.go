@@ -65,7 +65,7 @@ func runBTF(ctx context.Context, a *app, o *btfOptions, path string, names []str
 	if err := flags.CheckFormat(o.format, flags.Text, flags.JSON, formatC); err != nil {
 		return err
 	}
-	blobs, err := a.readBTF(ctx, path, o.base)
+	blobs, err := readBTF(ctx, a, path, o.base)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ const formatC = "c"
 
 // readBTF finds the BTF in a file of any kind that has some; base is the path of the BTF that
 // it continues, or "".
-func (a *app) readBTF(ctx context.Context, path, base string) ([]inspect.BTF, error) {
+func readBTF(ctx context.Context, a *app, path, base string) ([]inspect.BTF, error) {
 	var below *btf.Types
 	if base != "" {
 		var err error

@@ -262,7 +262,7 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 		return recordError(err)
 	}
 	omit.warn()
-	a.captureSummary(written, sum)
+	captureSummary(a, written, sum)
 	if o.summary != "" {
 		err = a.writeOutput(o.summary, false, func(w io.Writer) error {
 			return ingest.WriteJSON(w, newCaptureFacts(written, sum))

@@ -89,7 +89,7 @@ func (o *stackOptions) options(pids []int) *sampler.Options {
 }
 
 // stackSummary prints the sampled stacks and losses on standard error.
-func (a *app) stackSummary(s *sampler.Stats) {
+func stackSummary(a *app, s *sampler.Stats) {
 	for _, cause := range slices.Sorted(maps.Keys(s.Lost)) {
 		a.warn(fmt.Sprintf("lost: %d samples: %s", s.Lost[cause], cause), "")
 	}

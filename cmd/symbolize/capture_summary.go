@@ -81,7 +81,7 @@ func newCaptureFacts(path string, s *record.Summary) *captureFacts {
 const maxMissingLines = 20
 
 // captureSummary prints the contents of the bundle on standard error.
-func (a *app) captureSummary(path string, s *record.Summary) {
+func captureSummary(a *app, path string, s *record.Summary) {
 	if a.quiet {
 		return
 	}
@@ -116,7 +116,7 @@ func (a *app) captureSummary(path string, s *record.Summary) {
 			table.Thousands(r.Runs), r.Time.Round(time.Microsecond), ingest.ShellWord(path)))
 	}
 	if s.Stacks != nil {
-		a.stackSummary(s.Stacks)
+		stackSummary(a, s.Stacks)
 	}
 	if c := &s.Command; c.Run {
 		a.note(fmt.Sprintf("%s after %.2f s", cmp.Or(commandEnd(c), "the command ended"),

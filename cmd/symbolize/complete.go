@@ -31,9 +31,9 @@ const (
 // noFiles keeps the shell from completing names of files.
 const noFiles = cobra.ShellCompDirectiveNoFileComp
 
-// complete makes a completion of words that list finds in bounded time. Nothing is printed, and
+// completion makes a completion of words that list finds in bounded time. Nothing is printed, and
 // a failure has no words. Of the words those are taken that begin with the text of the user.
-func (a *app) complete(whenNone cobra.ShellCompDirective,
+func completion(a *app, whenNone cobra.ShellCompDirective,
 	list func(ctx context.Context, args []string, add func(word, about string) bool) error,
 ) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
@@ -72,14 +72,14 @@ func isCompleting(args []string) bool {
 
 // completeFlags registers the completions of the flags of all commands. cobra keeps that in a table
 // of its own for good, with all that it refers to: it is done only where it is asked for.
-func (a *app) completeFlags(cmd *cobra.Command) {
+func completeFlags(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if words := f.Annotations[flags.CompletionWords]; words != nil {
 			completeFlag(cmd, f.Name, cobra.FixedCompletions(words, noFiles))
 		}
 	})
 	for _, sub := range cmd.Commands() {
-		a.completeFlags(sub)
+		completeFlags(sub)
 	}
 }
 
@@ -91,8 +91,8 @@ func completeFlag(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 }
 
 // storedIDs completes build IDs of the store, with their paths. kernels: of kernels alone.
-func (a *app) storedIDs(kernels bool) cobra.CompletionFunc {
-	return a.complete(noFiles, func(_ context.Context, _ []string,
+func storedIDs(a *app, kernels bool) cobra.CompletionFunc {
+	return completion(a, noFiles, func(_ context.Context, _ []string,
 		add func(string, string) bool) error {
 		return a.withReader(func(r *db.Reader) error {
 			for m, err := range r.Objects() {
@@ -110,8 +110,8 @@ func (a *app) storedIDs(kernels bool) cobra.CompletionFunc {
 }
 
 // eventsOf completes the events of the captures among the arguments.
-func (a *app) eventsOf() cobra.CompletionFunc {
-	return a.complete(noFiles, func(ctx context.Context, args []string,
+func eventsOf(a *app) cobra.CompletionFunc {
+	return completion(a, noFiles, func(ctx context.Context, args []string,
 		add func(string, string) bool) error {
 		for _, path := range args {
 			c, err := input.Open(ctx, path, input.Options{})
@@ -138,18 +138,18 @@ func (a *app) eventsOf() cobra.CompletionFunc {
 // functionsOf completes the functions in the samples of the captures at the beginning of the
 // arguments, named with the flags in o, and without a capture BPF programs of the store. Of a
 // capture that cannot be named in time there are none.
-func (a *app) functionsOf(o *inputOptions) cobra.CompletionFunc {
-	return a.complete(cobra.ShellCompDirectiveDefault, func(ctx context.Context, args []string,
+func functionsOf(a *app, o *inputOptions) cobra.CompletionFunc {
+	return completion(a, cobra.ShellCompDirectiveDefault, func(ctx context.Context, args []string,
 		add func(string, string) bool) error {
 		if len(args) == 0 {
-			return a.storedPrograms(add)
+			return storedPrograms(a, add)
 		}
-		return a.functionsIn(ctx, o, args[:captureArgs(args)], add)
+		return functionsIn(ctx, a, o, args[:captureArgs(args)], add)
 	})
 }
 
 // functionsIn adds the names of the functions in the samples of captures.
-func (a *app) functionsIn(ctx context.Context, o *inputOptions, paths []string,
+func functionsIn(ctx context.Context, a *app, o *inputOptions, paths []string,
 	add func(string, string) bool) error {
 	if err := o.validate(paths); err != nil {
 		return err
@@ -170,8 +170,8 @@ func (a *app) functionsIn(ctx context.Context, o *inputOptions, paths []string,
 }
 
 // mapsOf completes the BPF maps in the files among the arguments: dumps, bundles and objects.
-func (a *app) mapsOf() cobra.CompletionFunc {
-	return a.complete(noFiles, func(ctx context.Context, args []string,
+func mapsOf(a *app) cobra.CompletionFunc {
+	return completion(a, noFiles, func(ctx context.Context, args []string,
 		add func(string, string) bool) error {
 		if len(args) == 1 && filetype.OfPath(args[0]) == filetype.ELF {
 			found, err := bpfmap.ReadObject(ctx, args[0], "", mapLog{a})
@@ -196,7 +196,7 @@ func (a *app) mapsOf() cobra.CompletionFunc {
 }
 
 // storedPrograms adds the names of the BPF programs of the store.
-func (a *app) storedPrograms(add func(string, string) bool) error {
+func storedPrograms(a *app, add func(string, string) bool) error {
 	return a.withReader(func(r *db.Reader) error {
 		for m, err := range r.Objects() {
 			if err != nil || m.Kind != ingest.JIT {
@@ -211,8 +211,8 @@ func (a *app) storedPrograms(add func(string, string) bool) error {
 }
 
 // functionsAfterCaptures completes functions behind the first argument, which is a file.
-func (a *app) functionsAfterCaptures(o *inputOptions) cobra.CompletionFunc {
-	functions := a.functionsOf(o)
+func functionsAfterCaptures(a *app, o *inputOptions) cobra.CompletionFunc {
+	functions := functionsOf(a, o)
 	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return nil, cobra.ShellCompDirectiveDefault
@@ -224,13 +224,13 @@ func (a *app) functionsAfterCaptures(o *inputOptions) cobra.CompletionFunc {
 // functionFirst completes a function in place of the first argument: of the samples of perf.data in
 // the current directory, if it is there, and BPF programs of the store. The other arguments are
 // files.
-func (a *app) functionFirst(o *inputOptions) cobra.CompletionFunc {
-	programs := a.complete(cobra.ShellCompDirectiveDefault, func(ctx context.Context, _ []string,
+func functionFirst(a *app, o *inputOptions) cobra.CompletionFunc {
+	programs := completion(a, cobra.ShellCompDirectiveDefault, func(ctx context.Context, _ []string,
 		add func(string, string) bool) error {
 		const recording = "perf.data" // perf's own default
-		err := a.storedPrograms(add)
+		err := storedPrograms(a, add)
 		if _, statErr := os.Stat(recording); statErr == nil {
-			err = a.functionsIn(ctx, o, []string{recording}, add)
+			err = functionsIn(ctx, a, o, []string{recording}, add)
 		}
 		return err
 	})
@@ -243,24 +243,24 @@ func (a *app) functionFirst(o *inputOptions) cobra.CompletionFunc {
 }
 
 // completeInputs makes the shell complete build IDs, and the flags of commands that read captures.
-func (a *app) completeInputs(cmd *cobra.Command) {
+func completeInputs(a *app, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		fs := sub.Flags()
 		switch sub.Name() {
 		case "lookup":
-			completeFlag(sub, "build-id", a.storedIDs(false))
+			completeFlag(sub, "build-id", storedIDs(a, false))
 		case "filter":
-			completeFlag(sub, "kernel", a.storedIDs(true))
+			completeFlag(sub, "kernel", storedIDs(a, true))
 		case "map":
-			completeFlag(sub, "map", a.mapsOf())
+			completeFlag(sub, "map", mapsOf(a))
 		}
 		if fs.Lookup("symfs") == nil || fs.Lookup("event") == nil {
 			continue
 		}
-		completeFlag(sub, "event", a.eventsOf())
+		completeFlag(sub, "event", eventsOf(a))
 		for _, flag := range []string{"focus", "ignore", "hide", "show", "show-from"} {
 			if fs.Lookup(flag) != nil {
-				completeFlag(sub, flag, a.functionsOf(&inputOptions{}))
+				completeFlag(sub, flag, functionsOf(a, &inputOptions{}))
 			}
 		}
 	}

@@ -135,24 +135,24 @@ func runDiff(ctx context.Context, a *app, o *diffOptions, args []string) error {
 	if len(base) == 0 {
 		base, sides = args[:1], args[1:]
 	}
-	return a.withSides(ctx, &o.inputOptions, base, sides, func(s *session, before,
+	return withSides(ctx, a, &o.inputOptions, base, sides, func(s *session, before,
 		after []diff.Input) error {
 		if o.format == flags.Folded {
-			return a.writeFolded(s, o, before, after)
+			return writeFolded(a, s, o, before, after)
 		}
 		d, err := diff.New(before, after, o.options(s, after[0].Profile))
 		if err != nil {
 			return err
 		}
-		if err := a.writeReport(d, o.format); err != nil {
+		if err := writeReport(a, d, o.format); err != nil {
 			return err
 		}
-		return a.failed(d, o.failAbove)
+		return failGrown(a, d, o.failAbove)
 	})
 }
 
 // withSides names the profiles of both sides and calls body with them.
-func (a *app) withSides(ctx context.Context, o *inputOptions, base, sides []string,
+func withSides(ctx context.Context, a *app, o *inputOptions, base, sides []string,
 	body func(s *session, before, after []diff.Input) error) error {
 	return a.withSession(ctx, o, slices.Concat(base, sides), func(s *session,
 		captures []string) error {
@@ -164,11 +164,11 @@ func (a *app) withSides(ctx context.Context, o *inputOptions, base, sides []stri
 		if err != nil {
 			return err
 		}
-		baseInputs, err := a.loadSide(ctx, s, before)
+		baseInputs, err := loadSide(ctx, a, s, before)
 		if err != nil {
 			return err
 		}
-		inputs, err := a.loadSide(ctx, s, after)
+		inputs, err := loadSide(ctx, a, s, after)
 		if err != nil {
 			return err
 		}
@@ -202,12 +202,12 @@ func (o *diffOptions) options(s *session, p *ingest.Profile) diff.Options {
 }
 
 // writeFolded writes the stacks of both sides.
-func (a *app) writeFolded(s *session, o *diffOptions, before, after []diff.Input) error {
+func writeFolded(a *app, s *session, o *diffOptions, before, after []diff.Input) error {
 	f, err := diff.Fold(before, after, o.calls(s, after[0].Profile))
 	if err != nil {
 		return err
 	}
-	a.warnUnmatched(f.Unmatched())
+	warnUnmatched(a, f.Unmatched())
 	return a.writeOutput("", false, func(w io.Writer) error {
 		return f.WriteFolded(w, !o.normalize)
 	})
@@ -215,7 +215,7 @@ func (a *app) writeFolded(s *session, o *diffOptions, before, after []diff.Input
 
 // loadSide names the profiles of one side, each for itself. A capture that cannot be read is
 // left out if there are others.
-func (a *app) loadSide(ctx context.Context, s *session, paths []string) ([]diff.Input, error) {
+func loadSide(ctx context.Context, a *app, s *session, paths []string) ([]diff.Input, error) {
 	var inputs []diff.Input
 	for _, path := range paths {
 		p, err := s.load(ctx, []string{path})
@@ -236,8 +236,8 @@ func (a *app) loadSide(ctx context.Context, s *session, paths []string) ([]diff.
 	return inputs, nil
 }
 
-// failed lists the functions that grew too much, which is an exit status of its own.
-func (a *app) failed(d *diff.Diff, above float64) error {
+// failGrown lists the functions that grew too much, which is an exit status of its own.
+func failGrown(a *app, d *diff.Diff, above float64) error {
 	if len(d.Failed) == 0 {
 		return nil
 	}

@@ -83,7 +83,7 @@ type wantedFile struct {
 }
 
 func runFetch(ctx context.Context, a *app, o *fetchOptions, captures []string) error {
-	opts, err := a.debuginfodOptions(o.servers)
+	opts, err := debuginfodOptions(a, o.servers)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func runFetch(ctx context.Context, a *app, o *fetchOptions, captures []string) e
 			"--server https://debuginfod.debian.net, or the one of your distribution; or $DEBUGINFOD_URLS")
 	}
 	in := &inputOptions{jobs: o.jobs, maxMemory: o.maxMemory}
-	wanted, err := a.wantedFiles(ctx, in, captures)
+	wanted, err := wantedFiles(ctx, a, in, captures)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func runFetch(ctx context.Context, a *app, o *fetchOptions, captures []string) e
 			return listWanted(w, wanted)
 		})
 	}
-	paths, err := a.fetchFiles(ctx, debuginfod.New(opts, nil), o.format, wanted)
+	paths, err := fetchFiles(ctx, a, debuginfod.New(opts, nil), o.format, wanted)
 	if err == nil && o.format == flags.JSON {
 		err = a.writeFacts(o.format, wanted, nil)
 	}
@@ -114,7 +114,7 @@ func runFetch(ctx context.Context, a *app, o *fetchOptions, captures []string) e
 }
 
 // debuginfodOptions are the settings of the environment.
-func (a *app) debuginfodOptions(servers []string) (debuginfod.Options, error) {
+func debuginfodOptions(a *app, servers []string) (debuginfod.Options, error) {
 	opts, err := debuginfod.FromEnv(a.env.Getenv)
 	if err != nil {
 		return opts, exit.Usagef("%v", err)
@@ -128,7 +128,7 @@ func (a *app) debuginfodOptions(servers []string) (debuginfod.Options, error) {
 			"set HOME, XDG_CACHE_HOME or DEBUGINFOD_CACHE_PATH")
 	}
 	if a.env.Getenv("DEBUGINFOD_PROGRESS") != "" {
-		opts.Progress = a.fetchProgress()
+		opts.Progress = fetchProgress(a)
 	}
 	opts.Cache, err = filepath.Abs(caches[0])
 	return opts, err
@@ -136,7 +136,7 @@ func (a *app) debuginfodOptions(servers []string) (debuginfod.Options, error) {
 
 // fetchProgress returns a function that prints how much of a file has come, at most once a second and
 // when it is whole.
-func (a *app) fetchProgress() func(url string, got, total int64) {
+func fetchProgress(a *app) func(url string, got, total int64) {
 	var last time.Time
 	return func(url string, got, total int64) {
 		if time.Since(last) < time.Second && got != total {
@@ -153,7 +153,7 @@ func (a *app) fetchProgress() func(url string, got, total int64) {
 
 // wantedFiles lists the files that frames of captures have no name for want of, those of the
 // most frames first.
-func (a *app) wantedFiles(ctx context.Context, in *inputOptions, captures []string) (
+func wantedFiles(ctx context.Context, a *app, in *inputOptions, captures []string) (
 	list []wantedFile, err error) {
 	list = []wantedFile{}
 	err = a.withSession(ctx, in, captures, func(s *session, captures []string) error {
@@ -203,7 +203,7 @@ func listWanted(w io.Writer, list []wantedFile) error {
 
 // fetchFiles gets files, sets the outcome of each and lists it as text, and returns the paths of
 // those that are there.
-func (a *app) fetchFiles(ctx context.Context, c *debuginfod.Client, format string,
+func fetchFiles(ctx context.Context, a *app, c *debuginfod.Client, format string,
 	list []wantedFile) (paths []string, err error) {
 	for i := range list {
 		f := &list[i]

@@ -158,7 +158,7 @@ func runFilter(ctx context.Context, a *app, o *filterOptions) error {
 	}
 	r := filter.New(s.Searching(ctx), filter.Options{
 		Names: o.input.policy, Demangle: o.mode, NoInlines: o.input.noInlines, Exact: o.exact,
-		Kernel: o.kernelID, Files: a.filesNamed(ctx, s.Session), Programs: s.Programs(),
+		Kernel: o.kernelID, Files: filesNamed(ctx, a, s.Session), Programs: s.Programs(),
 	})
 	out := a.stdout()
 	err = filterLines.Each(ctx, a.env.Stdin,
@@ -168,7 +168,7 @@ func runFilter(ctx context.Context, a *app, o *filterOptions) error {
 		a.warn(text, "`symbolize store verify` lists the damage")
 	}
 	if err == nil || errors.Is(err, context.Canceled) {
-		a.printFilter(r.Stats())
+		printFilter(a, r.Stats())
 		if o.summary != "" {
 			err = errors.Join(err, a.writeOutput(o.summary, false, func(w io.Writer) error {
 				return ingest.WriteJSON(w, r.Stats().Facts())
@@ -179,7 +179,7 @@ func runFilter(ctx context.Context, a *app, o *filterOptions) error {
 }
 
 // filesNamed returns the Files of filter.Options. Each name is asked once: text repeats them.
-func (a *app) filesNamed(ctx context.Context, s *analyze.Session) func(string) []buildid.ID {
+func filesNamed(ctx context.Context, a *app, s *analyze.Session) func(string) []buildid.ID {
 	const most = 1 << 12 // names that are kept
 	known := make(map[string][]buildid.ID)
 	return func(name string) []buildid.ID {
@@ -204,7 +204,7 @@ func (a *app) filesNamed(ctx context.Context, s *analyze.Session) func(string) [
 const leftShown = 10
 
 // printFilter prints the summary.
-func (a *app) printFilter(st *filter.Stats) {
+func printFilter(a *app, st *filter.Stats) {
 	if st.Places == 0 {
 		a.note("no place in code was found in the text: `symbolize filter --help` lists the forms")
 		return

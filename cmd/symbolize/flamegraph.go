@@ -196,7 +196,7 @@ func (o *flamegraphOptions) graph(a *app, s *session, p *ingest.Profile) *flame.
 	g := flame.New(p, flame.Options{Event: -1, Shown: opts.Event, Count: opts.Count,
 		Keep: o.keep, By: opts.By, Filter: opts.Filter, Name: opts.Demangler.Name,
 		MinShare: o.minShare / 100, Reverse: o.reverse})
-	a.warnUnmatched(g.Unmatched())
+	warnUnmatched(a, g.Unmatched())
 	return g
 }
 
@@ -220,14 +220,14 @@ func runDifferential(ctx context.Context, a *app, o *flamegraphOptions, paths []
 	if err := o.checkOutput(a, slices.Concat(o.base, paths)); err != nil {
 		return err
 	}
-	return a.withSides(ctx, &o.inputOptions, o.base, paths, func(s *session, before,
+	return withSides(ctx, a, &o.inputOptions, o.base, paths, func(s *session, before,
 		after []diff.Input) error {
 		opts := o.calls(s, after[0].Profile)
 		both, err := diff.Fold(before, after, opts)
 		if err != nil {
 			return err
 		}
-		a.warnUnmatched(both.Unmatched())
+		warnUnmatched(a, both.Unmatched())
 		a.printOtherEvents(after[0].Profile, opts.Event)
 		cover := report.CoverageOptions{Count: opts.Count}
 		c := flame.Comparison{New: both.New, Base: both.Base, Raw: !o.normalize,

@@ -26,12 +26,12 @@ func runTimed(ctx context.Context, a *app, o *flamegraphOptions, paths []string)
 			switch {
 			case errors.Is(err, input.ErrNoReplay):
 				err = nil
-				a.noteTimes("a capture of this kind has none", g)
+				noteTimes(a, "a capture of this kind has none", g)
 			case errors.Is(err, flame.ErrManySamples):
 				err = nil
-				a.noteTimes(flame.ErrManySamples.Error()+"; --time selects some", g)
+				noteTimes(a, flame.ErrManySamples.Error()+"; --time selects some", g)
 			case err == nil && !g.Timed():
-				a.noteTimes("it has none", g)
+				noteTimes(a, "it has none", g)
 			}
 			if err != nil {
 				return err
@@ -42,7 +42,7 @@ func runTimed(ctx context.Context, a *app, o *flamegraphOptions, paths []string)
 }
 
 // noteTimes drops the times of a graph with a note.
-func (a *app) noteTimes(why string, g *flame.Graph) {
+func noteTimes(a *app, why string, g *flame.Graph) {
 	g.DropTimes()
 	a.note("times of samples are not those of the recording: " + why)
 }

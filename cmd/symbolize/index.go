@@ -159,7 +159,7 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 	}
 	process.LimitMemory(o.maxMemory)
 	process.SetGC(a.env.Getenv, process.FrugalGC)
-	need, err := a.filesFor(ctx, o, path)
+	need, err := filesFor(ctx, a, o, path)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 		err = need.indexJIT(ctx, open, sum)
 	}
 	if err == nil {
-		err = a.addBCC(ctx, o.bccDirs, open)
+		err = addBCC(ctx, a, o.bccDirs, open)
 	}
 	if writer != nil {
 		// Objects merged before an error are whole and worth publishing.
@@ -204,13 +204,13 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 		a.warnStore(writer)
 	}
 	if err == nil {
-		a.markSeen(path, sum)
+		markSeen(a, path, sum)
 	}
-	return need.report(a, o, a.reportIndex(o, path, len(paths), sum, captured, storeError(err)))
+	return need.report(a, o, reportIndex(a, o, path, len(paths), sum, captured, storeError(err)))
 }
 
 // markSeen notes that the objects of an index run are in use, also those that are unchanged.
-func (a *app) markSeen(path string, sum *indexer.Summary) {
+func markSeen(a *app, path string, sum *indexer.Summary) {
 	if len(sum.Seen) == 0 {
 		return
 	}
@@ -236,7 +236,7 @@ func (o *indexOptions) indexer(bar *progress.Bar) indexer.Options {
 
 // reportIndex prints the summary and decides about the exit status. It is printed
 // whatever came of the run.
-func (a *app) reportIndex(o *indexOptions, path string, named int, sum *indexer.Summary,
+func reportIndex(a *app, o *indexOptions, path string, named int, sum *indexer.Summary,
 	captured *captureResult, err error) error {
 	failed, run := 0, 0
 	for _, p := range sum.Problems {

@@ -157,7 +157,7 @@ func openOnce(open func() (store.Sink, error)) func() (store.Sink, error) {
 
 // addBCC merges the files in the directories of --bcc-dir. open is not called if there are
 // none.
-func (a *app) addBCC(ctx context.Context, dirs []string, open func() (store.Sink, error)) error {
+func addBCC(ctx context.Context, a *app, dirs []string, open func() (store.Sink, error)) error {
 	for _, dir := range dirs {
 		sink, err := open()
 		if err != nil {

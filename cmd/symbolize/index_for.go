@@ -27,7 +27,7 @@ type captureFiles struct {
 }
 
 // filesFor reads the captures of --for, and looks for the files that the store lacks.
-func (a *app) filesFor(ctx context.Context, o *indexOptions, storePath string) (
+func filesFor(ctx context.Context, a *app, o *indexOptions, storePath string) (
 	*captureFiles, error) {
 	need := &captureFiles{frames: make(map[string]uint64)}
 	if len(o.captures) == 0 {

@@ -171,14 +171,14 @@ func (o *lookupOptions) validate(args []string) (err error) {
 func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) (err error) {
 	process.LimitMemory(o.maxMemory)
 	process.SetGC(a.env.Getenv, process.HastyGC)
-	reader, err := a.lookupStore(o.file == "" && a.local(nil, o.noLocal) == nil)
+	reader, err := lookupStore(a, o.file == "" && a.local(nil, o.noLocal) == nil)
 	if err != nil {
 		return err
 	}
 	if reader != nil {
 		defer func() { err = cmp.Or(err, a.closeUsed(reader)) }()
 	}
-	obj, err := a.openLookup(ctx, o, reader)
+	obj, err := openLookup(ctx, a, o, reader)
 	if err != nil {
 		return lookupError(err)
 	}
@@ -194,21 +194,21 @@ func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) (er
 		w := a.stdout()
 		err = queryLines.Each(ctx, a.env.Stdin, func(text []byte) error { return l.Lines(w, text) })
 	}
-	a.reportLookup(l)
+	reportLookup(a, l)
 	return err
 }
 
 // openLookup opens the object that the options name. reader may be nil.
-func (a *app) openLookup(ctx context.Context, o *lookupOptions, reader *db.Reader) (
+func openLookup(ctx context.Context, a *app, o *lookupOptions, reader *db.Reader) (
 	*lookup.Object, error) {
 	if o.file == "" {
-		view, id, err := a.idSource(ctx, o, reader).find(o.buildID)
+		view, id, err := newIDSource(ctx, a, o, reader).find(o.buildID)
 		if err != nil {
 			return nil, err
 		}
 		return lookup.OpenID(view, id, o.buildID, &o.Options)
 	}
-	return lookup.OpenFile(ctx, viewOf(reader), o.file, a.lookupIndex(o), &o.Options)
+	return lookup.OpenFile(ctx, viewOf(reader), o.file, lookupIndex(a, o), &o.Options)
 }
 
 // viewOf returns the view of a reader, nil without one.
@@ -220,7 +220,7 @@ func viewOf(reader *db.Reader) store.View {
 }
 
 // lookupIndex returns the function that indexes a file into an overlay of its own.
-func (a *app) lookupIndex(o *lookupOptions) lookup.Index {
+func lookupIndex(a *app, o *lookupOptions) lookup.Index {
 	return func(ctx context.Context, path string) (store.View, error) {
 		s, err := analyze.Open(ctx, a.sessionOptions(&inputOptions{jobs: o.jobs,
 			maxMemory: o.maxMemory, columns: true, relocatable: true}))
@@ -234,7 +234,7 @@ func (a *app) lookupIndex(o *lookupOptions) lookup.Index {
 }
 
 // lookupStore opens the store. Unless it is needed there may be none: nil then.
-func (a *app) lookupStore(needed bool) (*db.Reader, error) {
+func lookupStore(a *app, needed bool) (*db.Reader, error) {
 	path, err := a.storePath()
 	if err == nil {
 		var reader *db.Reader
@@ -260,7 +260,7 @@ func lookupError(err error) error {
 }
 
 // reportLookup warns of damage in an object that was looked into.
-func (a *app) reportLookup(l *lookup.Looker) {
+func reportLookup(a *app, l *lookup.Looker) {
 	if damage := l.Damage(); damage != "" {
 		a.partial = true
 		a.warn(damage, "")
@@ -281,16 +281,16 @@ func isAddress(arg string) bool {
 func runLookupMany(ctx context.Context, a *app, o *lookupOptions, args []string) (err error) {
 	process.LimitMemory(o.maxMemory)
 	process.SetGC(a.env.Getenv, process.HastyGC)
-	reader, err := a.lookupStore(false)
+	reader, err := lookupStore(a, false)
 	if err != nil {
 		return err
 	}
 	if reader != nil {
 		defer func() { err = cmp.Or(err, a.closeUsed(reader)) }()
 	}
-	m := lookup.NewFiles(ctx, viewOf(reader), a.lookupIndex(o), &o.Options)
-	m.Finish = a.reportLookup
-	m.ByID = a.idSource(ctx, o, reader).find
+	m := lookup.NewFiles(ctx, viewOf(reader), lookupIndex(a, o), &o.Options)
+	m.Finish = func(l *lookup.Looker) { reportLookup(a, l) }
+	m.ByID = newIDSource(ctx, a, o, reader).find
 	m.Fail = func(err error) {
 		a.partial = true
 		err = lookupError(err)

@@ -28,8 +28,8 @@ type idSource struct {
 	view   store.View
 }
 
-// idSource opens the sources of objects of build IDs.
-func (a *app) idSource(ctx context.Context, o *lookupOptions, reader *db.Reader) *idSource {
+// newIDSource opens the sources of objects of build IDs.
+func newIDSource(ctx context.Context, a *app, o *lookupOptions, reader *db.Reader) *idSource {
 	overlay := store.NewOverlay()
 	src := &idSource{reader: reader, view: overlay}
 	if reader != nil {

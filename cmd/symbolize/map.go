@@ -106,7 +106,7 @@ func runMap(ctx context.Context, a *app, o *mapOptions, paths []string) error {
 		return runHeatMap(a, o, in)
 	case src.All && in.Several():
 		list := in.Maps()
-		return a.writeMap(o, func(w io.Writer) error { return ingest.WriteJSON(w, list) },
+		return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, list) },
 			list.WriteText)
 	}
 	m, err := in.Last(mapLog{a})
@@ -137,7 +137,7 @@ func (l mapLog) Damage(text, hint string) {
 }
 
 // writeMap writes a result in the format that was asked for.
-func (a *app) writeMap(o *mapOptions, json, text func(io.Writer) error) error {
+func writeMap(a *app, o *mapOptions, json, text func(io.Writer) error) error {
 	if o.format == flags.JSON {
 		text = json
 	}
@@ -150,7 +150,7 @@ func runMapObject(ctx context.Context, a *app, o *mapOptions, path string) error
 	if err != nil {
 		return err
 	}
-	return a.writeMap(o, func(w io.Writer) error { return ingest.WriteJSON(w, found) },
+	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, found) },
 		found.WriteText)
 }
 
@@ -160,7 +160,7 @@ func runMapValues(a *app, o *mapOptions, m *bpfmap.Dump) error {
 	if err != nil {
 		return err
 	}
-	err = a.writeMap(o, v.Write, v.Write)
+	err = writeMap(a, o, v.Write, v.Write)
 	v.Report(mapLog{a})
 	return err
 }
@@ -175,7 +175,7 @@ func runHist(a *app, o *mapOptions, m *bpfmap.Dump) error {
 	if o.style != "" {
 		style = chart.Style(slices.Index(chartStyles, o.style))
 	}
-	return a.writeMap(o, r.WriteJSON, func(w io.Writer) error { return r.WriteText(w, style) })
+	return writeMap(a, o, r.WriteJSON, func(w io.Writer) error { return r.WriteText(w, style) })
 }
 
 // runSymbols prints the counts of a map whose keys are code addresses, with names.
@@ -204,5 +204,5 @@ func runSymbols(ctx context.Context, a *app, o *mapOptions, m *bpfmap.Dump,
 	}
 	a.printWarnings(p)
 	r.Name(p, at, report.NewDemangler(o.mode))
-	return a.writeMap(o, func(w io.Writer) error { return ingest.WriteJSON(w, r) }, r.WriteText)
+	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, r) }, r.WriteText)
 }

@@ -49,7 +49,7 @@ func newPeekCommand(a *app) *cobra.Command {
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
 	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
-	cmd.ValidArgsFunction = a.functionFirst(&inputOptions{})
+	cmd.ValidArgsFunction = functionFirst(a, &inputOptions{})
 	return cmd
 }
 
@@ -82,7 +82,7 @@ func isFile(path string) bool {
 func runPeek(ctx context.Context, a *app, o *peekOptions, paths []string) error {
 	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
 		r := calls.NewPeek(p, o.function, o.calls(s, p))
-		if err := a.writeReport(r, o.format); err != nil || len(r.Functions) > 0 {
+		if err := writeReport(a, r, o.format); err != nil || len(r.Functions) > 0 {
 			return err
 		}
 		return ingest.WithHint(fmt.Errorf("no function of the samples matches %q",

@@ -87,9 +87,9 @@ func runReport(ctx context.Context, a *app, o *reportOptions, paths []string) er
 
 // write writes the page about captures.
 func (o *reportOptions) write(ctx context.Context, s *session, captures []string) error {
-	finder := code.NewFinder(ctx, s.codeOptions(o.sourceDir))
+	finder := code.NewFinder(ctx, codeOptions(s, o.sourceDir))
 	defer finder.Close()
-	p, grid, err := s.loadReport(ctx, captures, finder)
+	p, grid, err := loadReport(ctx, s, captures, finder)
 	if err != nil {
 		return err
 	}
@@ -99,18 +99,18 @@ func (o *reportOptions) write(ctx context.Context, s *session, captures []string
 	event := s.event(p)
 	g := flame.New(p, flame.Options{Event: -1, Shown: event, Count: o.count, Keep: o.keep,
 		Name: demangler.Name})
-	g.Kind, g.Heat, g.Tables = "Report", grid, s.bpfTables()
+	g.Kind, g.Heat, g.Tables = "Report", grid, bpfTables(s)
 	if g.Code, err = hottestCode(p, finder, annotate.Options{Event: event, Count: o.count,
 		Limit: reportFunctions, Demangler: demangler}); err != nil {
 		return err
 	}
-	s.a.noteNewer(finder)
+	noteNewer(s.a, finder)
 	return s.a.writeOutput(o.output, true, func(w io.Writer) error { return g.WriteHTML(w) })
 }
 
 // loadReport reads the captures as loadCode does, and counts the samples of a single one by time;
 // the clocks of several may differ.
-func (s *session) loadReport(ctx context.Context, paths []string, f *code.Finder) (
+func loadReport(ctx context.Context, s *session, paths []string, f *code.Finder) (
 	*ingest.Profile, *heat.Grid, error) {
 	var profiles []*ingest.Profile
 	var grid *heat.Grid

@@ -17,7 +17,7 @@ type bpfTable struct {
 }
 
 // bpfTables returns the table of the costs of programs that bundles have; none without them.
-func (s *session) bpfTables() []flame.Table {
+func bpfTables(s *session) []flame.Table {
 	t := &bpfTable{}
 	for _, c := range s.Bundles() {
 		if err := t.add(c); err != nil {

@@ -101,8 +101,8 @@ func newRootCommand(a *app) *cobra.Command {
 		newPerfToProfileCommand(a),
 	)
 	if isCompleting(a.env.Args) {
-		a.completeFlags(root)
-		a.completeInputs(root)
+		completeFlags(root)
+		completeInputs(a, root)
 	}
 	return root
 }

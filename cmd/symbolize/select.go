@@ -172,7 +172,7 @@ type callReport interface {
 }
 
 // warnUnmatched prints the filters that matched nothing.
-func (a *app) warnUnmatched(names []string) {
+func warnUnmatched(a *app, names []string) {
 	for _, name := range names {
 		of := "function, file or object"
 		if strings.HasPrefix(name, "tag-") {
@@ -183,8 +183,8 @@ func (a *app) warnUnmatched(names []string) {
 }
 
 // writeReport prints a report in a format.
-func (a *app) writeReport(r callReport, format string) error {
-	a.warnUnmatched(r.Unmatched())
+func writeReport(a *app, r callReport, format string) error {
+	warnUnmatched(a, r.Unmatched())
 	return a.writeOutput("", false, func(w io.Writer) error {
 		if format == flags.JSON {
 			return r.WriteJSON(w)

@@ -41,7 +41,7 @@ host. The same objects give the same bytes.`,
 			if err := a.refuseTerminal(output, true, ""); err != nil {
 				return err
 			}
-			want, err := a.neededObjects(ctx, captures)
+			want, err := neededObjects(ctx, a, captures)
 			if err != nil {
 				return err
 			}
@@ -54,7 +54,7 @@ host. The same objects give the same bytes.`,
 				if err != nil {
 					return err
 				}
-				return a.writeNoted(format, exportFacts{output, objects},
+				return writeNoted(a, format, exportFacts{output, objects},
 					table.Count(objects, "object", "objects"))
 			})
 		}),
@@ -67,7 +67,7 @@ host. The same objects give the same bytes.`,
 }
 
 // neededObjects returns a filter for the objects that captures need; nil without captures, for all.
-func (a *app) neededObjects(ctx context.Context, captures []string) (
+func neededObjects(ctx context.Context, a *app, captures []string) (
 	want func(*store.Manifest) bool, err error) {
 	if len(captures) == 0 {
 		return nil, nil
@@ -84,7 +84,7 @@ func (a *app) neededObjects(ctx context.Context, captures []string) (
 	if err != nil {
 		return nil, err
 	}
-	a.warnAbsent(p, captures)
+	warnAbsent(a, p, captures)
 	used := make(map[buildid.ID]bool)
 	for _, id := range s.Used() {
 		used[id] = true
@@ -93,7 +93,7 @@ func (a *app) neededObjects(ctx context.Context, captures []string) (
 }
 
 // warnAbsent warns of objects that captures need and the store lacks.
-func (a *app) warnAbsent(p *ingest.Profile, captures []string) {
+func warnAbsent(a *app, p *ingest.Profile, captures []string) {
 	absent := make(map[buildid.ID]bool)
 	for l := range p.Locations {
 		switch p.Names.Reasons[l] {

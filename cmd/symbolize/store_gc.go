@@ -52,7 +52,7 @@ may only read it leaves no note. Objects without one stay, and count as used tod
 			if keep > 0 {
 				opts.Since = time.Now().UTC().AddDate(0, 0, -int(keep)).Truncate(24 * time.Hour)
 			}
-			return a.drop(ctx, &o, opts)
+			return drop(ctx, a, &o, opts)
 		}),
 	}
 	cmd.Flags().SortFlags = false
@@ -66,12 +66,12 @@ may only read it leaves no note. Objects without one stay, and count as used tod
 }
 
 // drop has the store drop the objects that opts ask for, or lists them.
-func (a *app) drop(ctx context.Context, o *dropOptions, opts db.GCOptions) error {
+func drop(ctx context.Context, a *app, o *dropOptions, opts db.GCOptions) error {
 	if err := flags.CheckFormat(o.format, flags.Text, flags.JSON); err != nil {
 		return err
 	}
 	if o.dryRun {
-		return a.withReader(func(r *db.Reader) error { return a.plan(ctx, r, o.format, opts) })
+		return a.withReader(func(r *db.Reader) error { return plan(ctx, a, r, o.format, opts) })
 	}
 	path, err := a.storePath()
 	if err != nil {
@@ -93,24 +93,24 @@ func (a *app) drop(ctx context.Context, o *dropOptions, opts db.GCOptions) error
 	if res.After, err = db.DiskUse(path); err != nil {
 		return err
 	}
-	return a.writeNoted(o.format, newGCFacts(res, false), gcText(res, "dropped", "is"))
+	return writeNoted(a, o.format, newGCFacts(res, false), gcText(res, "dropped", "is"))
 }
 
 // plan lists the objects that a dry run would drop.
-func (a *app) plan(ctx context.Context, r *db.Reader, format string, opts db.GCOptions) error {
+func plan(ctx context.Context, a *app, r *db.Reader, format string, opts db.GCOptions) error {
 	res, err := r.PlanGC(ctx, opts)
 	if err != nil {
 		return err
 	}
 	err = a.writeFacts(format, newGCFacts(res, true), func(w io.Writer) error {
-		return a.writeGone(w, res.Gone)
+		return writeGone(a, w, res.Gone)
 	})
 	a.note("nothing was changed; " + gcText(res, "would be dropped", "would be about"))
 	return err
 }
 
 // writeGone writes a row for each object that is dropped.
-func (a *app) writeGone(w io.Writer, gone []db.Gone) error {
+func writeGone(a *app, w io.Writer, gone []db.Gone) error {
 	if len(gone) == 0 {
 		return nil
 	}

@@ -82,7 +82,7 @@ func errorTexts(errs []error) []string {
 
 // writeNoted writes facts as JSON to standard output, or else the note that has them to standard
 // error.
-func (a *app) writeNoted(format string, facts any, note string) error {
+func writeNoted(a *app, format string, facts any, note string) error {
 	if format != flags.JSON {
 		a.note(note)
 		return nil

@@ -96,7 +96,7 @@ sources are asked.`,
 			})
 		}),
 	}
-	cmd.ValidArgsFunction = a.storedIDs(false)
+	cmd.ValidArgsFunction = storedIDs(a, false)
 	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
 	cmd.Flags().BoolVar(&functions, "functions", false,
 		"print all functions: source, address, size, name")

@@ -48,12 +48,12 @@ are there; 130 interrupted.`,
 			if err != nil {
 				return err
 			}
-			want, err := a.neededObjects(ctx, captures)
+			want, err := neededObjects(ctx, a, captures)
 			if err != nil {
 				return err
 			}
 			return a.withReader(func(r *db.Reader) error {
-				return a.push(ctx, r, to, args[1:], want, jobs)
+				return push(ctx, a, r, to, args[1:], want, jobs)
 			})
 		}),
 	}
@@ -67,7 +67,7 @@ are there; 130 interrupted.`,
 }
 
 // push writes the objects that words or want select, all without.
-func (a *app) push(ctx context.Context, r *db.Reader, to remote.Bucket, words []string,
+func push(ctx context.Context, a *app, r *db.Reader, to remote.Bucket, words []string,
 	want func(*store.Manifest) bool, jobs int) error {
 	if len(words) > 0 {
 		selected, err := selectObjects(ctx, r, words)
@@ -124,11 +124,11 @@ taken; 130 interrupted.`,
 				return err
 			}
 			if len(captures) > 0 {
-				if ids, err = a.idsOf(ctx, captures, ids); err != nil {
+				if ids, err = idsOf(ctx, a, captures, ids); err != nil {
 					return err
 				}
 			}
-			return a.pull(ctx, from, ids, jobs, opts)
+			return pull(ctx, a, from, ids, jobs, opts)
 		}),
 	}
 	fs := cmd.Flags()
@@ -154,7 +154,7 @@ func parseIDs(words []string) (ids []buildid.ID, err error) {
 }
 
 // idsOf adds the objects of captures to a list.
-func (a *app) idsOf(ctx context.Context, captures []string, ids []buildid.ID) ([]buildid.ID, error) {
+func idsOf(ctx context.Context, a *app, captures []string, ids []buildid.ID) ([]buildid.ID, error) {
 	ids = append([]buildid.ID{}, ids...) // nil is for all
 	err := a.withSession(ctx, &inputOptions{noLocal: true}, captures,
 		func(s *session, paths []string) error {
@@ -167,7 +167,7 @@ func (a *app) idsOf(ctx context.Context, captures []string, ids []buildid.ID) ([
 }
 
 // pull takes objects into the store: those of ids, all for nil.
-func (a *app) pull(ctx context.Context, from remote.Bucket, ids []buildid.ID, jobs int,
+func pull(ctx context.Context, a *app, from remote.Bucket, ids []buildid.ID, jobs int,
 	opts db.WriterOptions) error {
 	path, err := a.storePath()
 	if err != nil {

@@ -38,7 +38,7 @@ kernels go like the rest, and cannot be made again. Files are read anew by the n
 			if err != nil {
 				return err
 			}
-			return a.drop(ctx, &o, db.GCOptions{Remove: remove})
+			return drop(ctx, a, &o, db.GCOptions{Remove: remove})
 		}),
 	}
 	cmd.Flags().SortFlags = false

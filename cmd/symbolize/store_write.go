@@ -45,7 +45,7 @@ this version's decoders. Tables of files are made anew by index, which reads the
 					return err
 				}
 				a.reportErrors(res.Problems, 0)
-				return errors.Join(err, a.writeNoted(format,
+				return errors.Join(err, writeNoted(a, format,
 					rebuildFacts{res.Sources, res.Changed, errorTexts(res.Problems)},
 					fmt.Sprintf("%s, %s", table.Count(res.Sources, "captured input", "captured inputs"),
 						table.Count(res.Changed, "table has changed", "tables have changed"))))
@@ -72,7 +72,7 @@ func newStoreImportCommand(a *app) *cobra.Command {
 			merged := []*importFacts{}
 			err := a.withWriter(ctx, opts, func(w *db.Writer) error {
 				for _, path := range args {
-					facts, err := a.importArchive(ctx, path, w)
+					facts, err := importArchive(ctx, a, path, w)
 					merged = append(merged, facts)
 					if err != nil {
 						return err
@@ -99,7 +99,7 @@ func (f *importFacts) text() string {
 		table.Count(f.Sources, "table", "tables"))
 }
 
-func (a *app) importArchive(ctx context.Context, path string, to store.Sink) (
+func importArchive(ctx context.Context, a *app, path string, to store.Sink) (
 	facts *importFacts, err error) {
 	facts = &importFacts{Archive: path, Problems: []string{}}
 	var in io.Reader = a.env.Stdin

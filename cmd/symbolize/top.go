@@ -97,9 +97,9 @@ func (o *topOptions) parseBranches() error {
 func runTop(ctx context.Context, a *app, o *topOptions, paths []string) error {
 	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
 		if o.branch {
-			return a.writeReport(calls.NewBranches(p, o.calls(s, p), o.rows), o.format)
+			return writeReport(a, calls.NewBranches(p, o.calls(s, p), o.rows), o.format)
 		}
-		return a.writeReport(calls.NewTop(p, calls.TopOptions{Options: o.calls(s, p),
+		return writeReport(a, calls.NewTop(p, calls.TopOptions{Options: o.calls(s, p),
 			Limit: o.rows, Cum: o.sort == "cum"}), o.format)
 	})
 }

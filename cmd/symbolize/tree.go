@@ -74,7 +74,7 @@ func (o *treeOptions) validate(args []string) error {
 
 func runTree(ctx context.Context, a *app, o *treeOptions, paths []string) error {
 	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
-		return a.writeReport(calls.NewTree(p, calls.TreeOptions{Options: o.calls(s, p),
+		return writeReport(a, calls.NewTree(p, calls.TreeOptions{Options: o.calls(s, p),
 			Callers: o.callers, MinShare: o.minShare / 100, Depth: o.depth}), o.format)
 	})
 }

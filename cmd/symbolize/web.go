@@ -74,7 +74,7 @@ func runWeb(ctx context.Context, a *app, o *webOptions, paths []string) error {
 	}
 	defer ln.Close()
 	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
-		finder := code.NewFinder(ctx, s.codeOptions(o.sourceDir))
+		finder := code.NewFinder(ctx, codeOptions(s, o.sourceDir))
 		defer finder.Close()
 		demangler := report.NewDemangler(o.mode)
 		demangler.Warm(p)
@@ -82,7 +82,7 @@ func runWeb(ctx context.Context, a *app, o *webOptions, paths []string) error {
 			SourcePath: strings.Join(o.sourceDir, ":"),
 			Report:     func(text string) { a.print("warning", text) },
 			Code: func() (*pprofui.Code, error) {
-				p, err := s.loadCode(ctx, o.opened.Captures, finder)
+				p, err := loadCode(ctx, s, o.opened.Captures, finder)
 				return &pprofui.Code{Profile: p, Source: finder}, err
 			}}
 		a.print("note", fmt.Sprintf("http://%s/ is served until ^C", ln.Addr()))
