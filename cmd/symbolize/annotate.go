@@ -110,8 +110,8 @@ func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 	flags.AddOutput(fs, &o.output)
 	o.inputOptions.addFlags(cmd)
 	flags.AddCount(fs, &o.count)
-	addDemangleFlag(cmd, &o.demangle, "simple")
-	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
+	flags.AddDemangle(cmd, &o.demangle, "simple")
+	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
 }
 
 func (o *annotateOptions) validate(args []string) (err error) {
@@ -141,7 +141,7 @@ func (o *annotateOptions) validate(args []string) (err error) {
 	if o.writing, err = disasm.ParseSyntax(o.syntax); err != nil {
 		return err
 	}
-	o.mode, err = parseDemangle(o.demangle, "simple")
+	o.mode, err = flags.ParseDemangle(o.demangle, "simple")
 	return err
 }
 

@@ -141,7 +141,7 @@ func (o *batchGroups) addFlags(cmd *cobra.Command) {
 	fs.StringSliceVar(&o.formats, "format", []string{flags.Pprof},
 		"`FORMAT` of the profiles: pprof, folded, or both")
 	flags.Complete(cmd, "format", []string{flags.Pprof, flags.Folded})
-	addDemangleFlag(cmd, &o.demangle, "simple")
+	flags.AddDemangle(cmd, &o.demangle, "simple")
 }
 
 // grouping checks the flags and reads the manifest.
@@ -151,7 +151,7 @@ func (o *batchGroups) grouping() (g batch.Grouping, extensions []string, err err
 		if err := flags.CheckFormat(f, flags.Pprof, flags.Folded); err != nil {
 			return g, nil, err
 		}
-		extensions = append(extensions, formatExtension[f])
+		extensions = append(extensions, flags.Extensions[f])
 	}
 	if o.manifest != "" {
 		if g.Manifest, err = batch.ReadManifest(o.manifest); err != nil {
@@ -163,7 +163,7 @@ func (o *batchGroups) grouping() (g batch.Grouping, extensions []string, err err
 
 // demangler returns the function that makes the demanglers of groups.
 func (o *batchGroups) demangler() (func() *report.Demangler, error) {
-	mode, err := parseDemangle(o.demangle, "simple")
+	mode, err := flags.ParseDemangle(o.demangle, "simple")
 	return func() *report.Demangler { return report.NewDemangler(mode) }, err
 }
 
@@ -178,13 +178,13 @@ type batchCaptures struct {
 func (o *batchCaptures) addFlags(fs *pflag.FlagSet, parts string) {
 	o.batchInputs.addFlags(fs, "of the captures")
 	fs.IntVar(&o.parts, "parts", 8, parts)
-	addLabelFlags(fs, &o.labels)
+	flags.AddLabels(fs, &o.labels)
 	addBatchSessionFlags(fs, &o.inputOptions)
 }
 
 // session checks the flags and returns the options of each capture's session.
 func (o *batchCaptures) session(a *app) (opts analyze.Options, err error) {
-	if o.keep, err = parseLabels(o.labels); err != nil {
+	if o.keep, err = flags.ParseLabels(o.labels); err != nil {
 		return opts, err
 	}
 	if err := flags.CheckJobs(o.jobs); err != nil {
@@ -239,7 +239,7 @@ func addBatchSessionFlags(fs *pflag.FlagSet, o *inputOptions) {
 	fs.BoolVar(&o.trustPaths, "trust-paths", false,
 		"where a capture has no build ID, take the file now at the path for the one that ran")
 	o.remote.addFlag(fs)
-	addWorkFlags(fs, &o.jobs, &o.maxMemory)
+	flags.AddWork(fs, &o.jobs, &o.maxMemory)
 }
 
 func runBatch(ctx context.Context, a *app, o *batchRunOptions, args []string) error {

@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze/batch"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 )
@@ -101,7 +102,7 @@ the part with the number of the engine's task.`,
 	fs.IntVar(&o.part, "part", -1, "number of the part, from 0, as `R`")
 	o.addFilesFrom(fs)
 	o.remote.addFlag(fs)
-	addJobsFlag(fs, &o.jobs)
+	flags.AddJobs(fs, &o.jobs)
 	return cmd
 }
 

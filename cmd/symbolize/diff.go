@@ -89,7 +89,7 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON, flags.Folded)
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
-	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
+	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
 }
 
 // addNormalizeFlag adds the flag of all comparisons.

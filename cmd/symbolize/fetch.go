@@ -64,8 +64,8 @@ func newFetchCommand(a *app) *cobra.Command {
 	fs.StringArrayVar(&o.servers, "server", nil, "ask the server at `URL`; may be repeated")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "list the files that would be asked for, and open no connection")
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
-	addWriterFlags(fs, &o.writer)
-	addWorkFlags(fs, &o.jobs, &o.maxMemory)
+	flags.AddWriter(fs, &o.writer)
+	flags.AddWork(fs, &o.jobs, &o.maxMemory)
 	return cmd
 }
 

@@ -103,7 +103,7 @@ func (o *filterOptions) addFlags(cmd *cobra.Command) {
 	fs.StringArrayVar(&o.input.with, "with", nil,
 		"take names from `PATH` too, before the store: files, directories, what `capture` wrote; "+
 			"may be repeated")
-	addBCCFlag(fs, &o.input.bccDirs)
+	flags.AddBCCDirs(fs, &o.input.bccDirs)
 	fs.StringVar(&o.kernel, "kernel", "",
 		"build `ID` of the kernel, for traces that do not name it: symbols without a module "+
 			"are its")
@@ -112,12 +112,12 @@ func (o *filterOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.input.noLocal, "no-local", false,
 		"look for no files on this host that neither the store nor --with has")
 	fs.BoolVar(&o.exact, "exact", false, "take no address for a return address")
-	addNamesFlag(cmd, &o.input.names, "`symbols` (the default) or dwarf")
-	addDemangleFlag(cmd, &o.demangle, "simple")
+	flags.AddNames(cmd, &o.input.names, "`symbols` (the default) or dwarf")
+	flags.AddDemangle(cmd, &o.demangle, "simple")
 	fs.BoolVar(&o.input.noInlines, "no-inlines", false, "leave out inlined calls")
 	fs.StringVar(&o.summary, "summary", "", "write how many places were named, and what was left, "+
 		"to `FILE` as JSON")
-	addWorkFlags(fs, &o.input.jobs, &o.input.maxMemory)
+	flags.AddWork(fs, &o.input.jobs, &o.input.maxMemory)
 }
 
 func (o *filterOptions) validate() (err error) {
@@ -130,14 +130,14 @@ func (o *filterOptions) validate() (err error) {
 		}
 	}
 	if o.input.names != "" {
-		if o.input.policy, err = parseNames(o.input.names); err != nil {
+		if o.input.policy, err = flags.ParseNames(o.input.names); err != nil {
 			return err
 		}
 	}
 	if err := flags.CheckJobs(o.input.jobs); err != nil {
 		return err
 	}
-	o.mode, err = parseDemangle(o.demangle, "simple")
+	o.mode, err = flags.ParseDemangle(o.demangle, "simple")
 	return err
 }
 

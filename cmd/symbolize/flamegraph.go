@@ -103,7 +103,7 @@ func (o *flamegraphOptions) addFlags(cmd *cobra.Command) {
 			"as there is room; the comm always is one")
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
-	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
+	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
 }
 
 func (o *flamegraphOptions) formats() (words []string) {
@@ -135,7 +135,7 @@ func (o *flamegraphOptions) chooseFormat() error {
 }
 
 func (o *flamegraphOptions) validate(args []string) (err error) {
-	if o.keep, err = parseLabels(o.labels); err != nil {
+	if o.keep, err = flags.ParseLabels(o.labels); err != nil {
 		return err
 	}
 	return cmp.Or(

@@ -120,9 +120,9 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.explain, "explain", false,
 		"index nothing: list the files whose build ID kernels cannot see, so that their frames in "+
 			"stack maps and recordings have none, and the fix")
-	addBCCFlag(fs, &o.bccDirs)
-	addWriterFlags(fs, &o.writer)
-	addWorkFlags(fs, &o.jobs, &o.maxMemory)
+	flags.AddBCCDirs(fs, &o.bccDirs)
+	flags.AddWriter(fs, &o.writer)
+	flags.AddWork(fs, &o.jobs, &o.maxMemory)
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	cmd.MarkFlagsMutuallyExclusive("debug-root", "no-debug-root")
 	cmd.MarkFlagsMutuallyExclusive("demangle", "names-only")

@@ -4,14 +4,10 @@ import (
 	"cmp"
 	"context"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"symbolize/analyze"
-	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
@@ -92,13 +88,13 @@ func (o *inputOptions) addFlags(cmd *cobra.Command) {
 	fs.StringArrayVar(&o.vmlinux, "vmlinux", nil, "as --with: a kernel image `FILE`")
 	fs.StringArrayVar(&o.kallsyms, "kallsyms", nil,
 		"as --with: a kallsyms `FILE`, taken for the kernel of the captures")
-	addBCCFlag(fs, &o.bccDirs)
+	flags.AddBCCDirs(fs, &o.bccDirs)
 	fs.BoolVar(&o.trustPaths, "trust-paths", false,
 		"where a capture has no build ID, take the file now at the path for the one that ran")
 	if !o.timed {
 		o.stacks.AddTo(fs)
 	}
-	addWorkFlags(fs, &o.jobs, &o.maxMemory)
+	flags.AddWork(fs, &o.jobs, &o.maxMemory)
 }
 
 // takeBundles takes the bundles out of the captures of the command line, see
@@ -107,16 +103,6 @@ func (o *inputOptions) takeBundles(ctx context.Context, paths []string) []string
 	o.opened = analyze.OpenInputs(ctx, paths)
 	o.bundles = o.opened.Bundles
 	return o.opened.Captures
-}
-
-func addJobsFlag(fs *pflag.FlagSet, jobs *int) {
-	fs.IntVarP(jobs, "jobs", "j", 0, "use at most `N` cores (default all)")
-}
-
-func addWorkFlags(fs *pflag.FlagSet, jobs *int, maxMemory *flags.Size) {
-	addJobsFlag(fs, jobs)
-	fs.Var(maxMemory, "max-memory",
-		"try to stay below `SIZE` of memory, as 512MiB or 2G (default: no limit of our own)")
 }
 
 func (o *inputOptions) validate(args []string) error {
@@ -141,65 +127,8 @@ func (o *inputOptions) validate(args []string) error {
 		o.names == "" {
 		return err
 	}
-	o.policy, err = parseNames(o.names)
+	o.policy, err = flags.ParseNames(o.names)
 	return err
-}
-
-// addNamesFlag adds --names.
-func addNamesFlag(cmd *cobra.Command, names *string, usage string) {
-	cmd.Flags().StringVar(names, "names", "",
-		"where symbol and debug information name a function differently, show the name of: "+usage)
-	flags.Complete(cmd, "names", resolve.NamePolicies)
-}
-
-func parseNames(names string) (resolve.NamePolicy, error) {
-	if err := flags.CheckWord("--names", names, resolve.NamePolicies); err != nil {
-		return 0, err
-	}
-	return resolve.ParseNamePolicy(names)
-}
-
-// addLabelFlags adds --labels and its other name, --keep.
-func addLabelFlags(fs *pflag.FlagSet, labels *[]string) {
-	fs.StringSliceVar(labels, "labels", nil,
-		"keep samples of different `LABELS` apart: pid, tid, cpu, "+ingest.TagWords()+
-			"; the comm always is")
-	fs.StringSliceVar(labels, "keep", nil, "the same as --labels")
-	fs.Lookup("keep").Hidden = true
-}
-
-// parseLabels parses --labels.
-func parseLabels(labels []string) (keep ingest.Keep, err error) {
-	for _, l := range labels {
-		word := ingest.CanonicalLabel(l)
-		if !slices.Contains(ingest.FieldLabels[:], word) && ingest.ParseTag(word) != nil {
-			return keep, exit.Usagef("--labels %q: it is one of %s, %s", l,
-				strings.Join(ingest.FieldLabels[:], ", "), ingest.TagWords())
-		}
-		if err := keep.Add(word); err != nil {
-			return keep, exit.Usagef("--labels: %v", err)
-		}
-	}
-	return keep, nil
-}
-
-// demangleModes are the words of --demangle, which are pprof's.
-var demangleModes = []string{"simple", "templates", "full", "none"}
-
-func addDemangleFlag(cmd *cobra.Command, mode *string, byDefault string) {
-	cmd.Flags().StringVar(mode, "demangle", "",
-		"how much of C++ and Rust names is shown: simple, templates, full or none as `MODE` (default "+
-			byDefault+")")
-	flags.Complete(cmd, "demangle", demangleModes)
-}
-
-// parseDemangle reads --demangle; byDefault is the mode where it is not given.
-func parseDemangle(mode, byDefault string) (report.Mode, error) {
-	mode = cmp.Or(mode, byDefault)
-	if err := flags.CheckWord("--demangle", mode, demangleModes); err != nil {
-		return 0, err
-	}
-	return report.ParseMode(mode)
 }
 
 // captureArgs returns how many of the arguments are captures: the first, and the
@@ -214,11 +143,4 @@ func captureArgs(args []string) int {
 		}
 	}
 	return len(args)
-}
-
-// addBCCFlag adds --bcc-dir. It has no default: text and captures may be of any host, and
-// files in a directory that anybody can write to are used only on request.
-func addBCCFlag(fs *pflag.FlagSet, dirs *[]string) {
-	fs.StringArrayVar(dirs, "bcc-dir", nil,
-		"take BPF programs from `DIR` too, where bcc left their sources: /var/tmp/bcc on its host")
 }

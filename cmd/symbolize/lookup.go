@@ -116,12 +116,12 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	fs.Lookup("format").Usage = "`FORMAT` of the output: text, in the form of --style, or json, " +
 		"the same as --style json"
-	addNamesFlag(cmd, &o.names, "`symbols` or dwarf (default as the style's tool does)")
+	flags.AddNames(cmd, &o.names, "`symbols` or dwarf (default as the style's tool does)")
 	fs.StringVar(&o.demangle, "demangle", "full",
 		"how much of C++ and Rust names is shown: simple, templates, `full` or none")
-	flags.Complete(cmd, "demangle", demangleModes)
+	flags.Complete(cmd, "demangle", flags.DemangleModes)
 	fs.BoolVar(&o.NoInlines, "no-inlines", false, "leave out inlined calls")
-	addWorkFlags(fs, &o.jobs, &o.maxMemory)
+	flags.AddWork(fs, &o.jobs, &o.maxMemory)
 	o.aliases.addFlags(fs, &o.Options)
 }
 
@@ -158,13 +158,13 @@ func (o *lookupOptions) validate(args []string) (err error) {
 	switch {
 	case o.names != "":
 		o.OwnNames = true
-		if o.Names, err = parseNames(o.names); err != nil {
+		if o.Names, err = flags.ParseNames(o.names); err != nil {
 			return err
 		}
 	case o.Style == lookup.GNU:
 		o.Names = resolve.DWARFNames
 	}
-	o.Demangle, err = parseDemangle(o.demangle, "full")
+	o.Demangle, err = flags.ParseDemangle(o.demangle, "full")
 	return err
 }
 

@@ -70,7 +70,7 @@ func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
 		"take symbols from `PATH` too, for --symbols; may be repeated")
 	fs.StringArrayVar(&o.kallsyms, "kallsyms", nil,
 		"kallsyms `FILE` of the boot that the dump is of, for --symbols")
-	addDemangleFlag(cmd, &o.demangle, "simple")
+	flags.AddDemangle(cmd, &o.demangle, "simple")
 	flags.Complete(cmd, "style", chartStyles)
 	flags.Complete(cmd, "hist", strings.Fields("log2 bcc bpftrace linear lhist"))
 }
@@ -122,7 +122,7 @@ func (o *mapChartOptions) validate() error {
 		}
 	}
 	var err error
-	o.mode, err = parseDemangle(o.demangle, "simple")
+	o.mode, err = flags.ParseDemangle(o.demangle, "simple")
 	return err
 }
 

@@ -48,7 +48,7 @@ func newPeekCommand(a *app) *cobra.Command {
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
-	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
+	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
 	cmd.ValidArgsFunction = functionFirst(a, &inputOptions{})
 	return cmd
 }

@@ -53,7 +53,7 @@ func newReportCommand(a *app) *cobra.Command {
 		GroupID: groupMain,
 		Example: "  symbolize report -o report.html perf.data",
 		RunE: a.runE(func(ctx context.Context, args []string) (err error) {
-			if o.mode, err = parseDemangle(o.demangle, "simple"); err != nil {
+			if o.mode, err = flags.ParseDemangle(o.demangle, "simple"); err != nil {
 				return err
 			}
 			o.keep = ingest.Keep{PID: true, Tags: ingest.AllLabels}
@@ -69,7 +69,7 @@ func newReportCommand(a *app) *cobra.Command {
 	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
 		"search source files in `DIR`; may be repeated")
 	flags.AddCount(fs, &o.count)
-	addDemangleFlag(cmd, &o.demangle, "simple")
+	flags.AddDemangle(cmd, &o.demangle, "simple")
 	o.inputOptions.addFlags(cmd)
 	return cmd
 }

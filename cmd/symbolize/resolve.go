@@ -82,8 +82,8 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	flags.AddCount(fs, &o.count)
 	fs.Float64Var(&o.minResolved, "min-resolved", 0,
 		"exit with 4 if less than `PCT` percent of the frames, by weight, have a name")
-	addLabelFlags(fs, &o.labels)
-	addDemangleFlag(cmd, &o.demangle, "simple; script: templates, as perf; json: full")
+	flags.AddLabels(fs, &o.labels)
+	flags.AddDemangle(cmd, &o.demangle, "simple; script: templates, as perf; json: full")
 	fs.BoolVar(&o.annotate, "annotate", false,
 		"folded: mark kernel and BPF frames with _[k], JITed ones with _[j], inlined ones with _[i]")
 	fs.BoolVar(&o.addresses, "addresses", false,
@@ -92,7 +92,7 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 		"autofdo: the program or library, by `NAME`, path or build ID (default that with most branches)")
 	fs.BoolVar(&o.noInlines, "no-inlines", false,
 		"leave out inlined calls; a line is then that of the call")
-	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
+	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
 }
 
 func (o *resolveOptions) validate(args []string) (err error) {
@@ -109,7 +109,7 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	if o.minResolved < 0 || o.minResolved > 100 {
 		return exit.Usagef("--min-resolved %v: it is a percentage", o.minResolved)
 	}
-	if o.keep, err = parseLabels(o.labels); err != nil {
+	if o.keep, err = flags.ParseLabels(o.labels); err != nil {
 		return err
 	}
 	if o.allLabels && (o.format == flags.Pprof || o.format == flags.JSON) {
@@ -117,7 +117,7 @@ func (o *resolveOptions) validate(args []string) (err error) {
 			return err
 		}
 	}
-	o.mode, err = parseDemangle(o.demangle, formatDemangle[o.format])
+	o.mode, err = flags.ParseDemangle(o.demangle, formatDemangle[o.format])
 	return err
 }
 
@@ -128,14 +128,8 @@ var formatDemangle = map[string]string{
 	flags.AutoFDO: "none",
 }
 
-// The formats of resolve, and the names of files that mean them.
-var (
-	resolveFormats  = []string{flags.Pprof, flags.Folded, flags.JSON, flags.Script, flags.AutoFDO}
-	formatExtension = map[string]string{
-		flags.Pprof: ".pb.gz", flags.Folded: ".folded", flags.JSON: ".json", flags.Script: ".txt",
-		flags.AutoFDO: ".afdo",
-	}
-)
+// resolveFormats are the formats of resolve.
+var resolveFormats = []string{flags.Pprof, flags.Folded, flags.JSON, flags.Script, flags.AutoFDO}
 
 // outputFormat decides about the format by --format and the output's name.
 func outputFormat(format, output string, each bool) (string, error) {
@@ -144,7 +138,7 @@ func outputFormat(format, output string, each bool) (string, error) {
 	}
 	name := filepath.Base(output)
 	for _, f := range resolveFormats {
-		if strings.HasSuffix(name, formatExtension[f]) {
+		if strings.HasSuffix(name, flags.Extensions[f]) {
 			return f, nil
 		}
 	}

@@ -41,7 +41,7 @@ func (o *resolveOptions) outputs(paths []string) ([]string, error) {
 	}
 	out := make([]string, len(paths))
 	for i, p := range paths {
-		out[i] = p + formatExtension[o.format]
+		out[i] = p + flags.Extensions[o.format]
 		if o.output != "" {
 			out[i] = filepath.Join(o.output, filepath.Base(out[i]))
 		}

@@ -46,7 +46,7 @@ func (o *selectOptions) addFlags(cmd *cobra.Command) {
 			"--labels as cgroup or time:10s; those of samples before one of frames, as comm,function, become outermost frames")
 	flags.Complete(cmd, "by", calltree.Words())
 	flags.AddCount(fs, &o.count)
-	addDemangleFlag(cmd, &o.demangle, "simple")
+	flags.AddDemangle(cmd, &o.demangle, "simple")
 }
 
 // expression is a filter by a regular expression.
@@ -135,7 +135,7 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 	if err := o.parseTags(keep); err != nil {
 		return err
 	}
-	mode, err := parseDemangle(o.demangle, "simple")
+	mode, err := flags.ParseDemangle(o.demangle, "simple")
 	o.parsed.Count, o.parsed.Demangler = o.count, report.NewDemangler(mode)
 	return err
 }

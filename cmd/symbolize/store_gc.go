@@ -25,7 +25,7 @@ type dropOptions struct {
 }
 
 func (o *dropOptions) addFlags(cmd *cobra.Command) {
-	addWriterFlags(cmd.Flags(), &o.writer)
+	flags.AddWriter(cmd.Flags(), &o.writer)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list what would go, and change nothing")
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 }

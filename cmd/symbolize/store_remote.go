@@ -11,6 +11,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -136,7 +137,7 @@ taken; 130 interrupted.`,
 	fs.StringArrayVar(&captures, "for", nil, "the objects that `CAPTURE` needs; may be repeated")
 	fs.BoolVar(&all, "all", false, "all objects, as without names")
 	addRequestsFlag(fs, &jobs)
-	addWriterFlags(fs, &opts)
+	flags.AddWriter(fs, &opts)
 	cmd.MarkFlagsMutuallyExclusive("for", "all")
 	return cmd
 }

@@ -52,7 +52,7 @@ this version's decoders. Tables of files are made anew by index, which reads the
 			})
 		}),
 	}
-	addWriterFlags(cmd.Flags(), &opts)
+	flags.AddWriter(cmd.Flags(), &opts)
 	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
 	return cmd
 }
@@ -89,7 +89,7 @@ func newStoreImportCommand(a *app) *cobra.Command {
 			return err
 		}),
 	}
-	addWriterFlags(cmd.Flags(), &opts)
+	flags.AddWriter(cmd.Flags(), &opts)
 	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
 	return cmd
 }

@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
-
-	"github.com/spf13/pflag"
 
 	"symbolize/analyze"
 	"symbolize/ingest"
@@ -133,14 +130,3 @@ func (a *app) withExisting(ctx context.Context, opts db.WriterOptions,
 	}
 	return a.withWriter(ctx, opts, body)
 }
-
-// addWriterFlags adds the flags of all commands that write to the store.
-func addWriterFlags(fs *pflag.FlagSet, o *db.WriterOptions) {
-	fs.DurationVar(&o.LockTimeout, "lock-timeout", defaultLockTimeout,
-		"wait for `TIME` for another writer; 0: not at all")
-	fs.BoolVar(&o.Shared, "shared-store", false,
-		"write although others can write to the store's directory, or to one above it")
-}
-
-// defaultLockTimeout is how long a second writer waits for the first.
-const defaultLockTimeout = time.Minute

@@ -66,7 +66,7 @@ func (o *topOptions) addFlags(cmd *cobra.Command) {
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
-	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
+	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
 }
 
 func (o *topOptions) validate(args []string) error {

@@ -56,7 +56,7 @@ func newTreeCommand(a *app) *cobra.Command {
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	o.selectOptions.addFlags(cmd)
 	o.inputOptions.addFlags(cmd)
-	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
+	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
 	return cmd
 }
 

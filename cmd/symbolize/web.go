@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -54,8 +55,8 @@ func newWebCommand(a *app) *cobra.Command {
 	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
 		"look for source files below `DIR`; may be repeated")
 	o.inputOptions.addFlags(cmd)
-	addDemangleFlag(cmd, &o.demangle, "simple")
-	addNamesFlag(cmd, &o.names, "`symbols` (default) or dwarf")
+	flags.AddDemangle(cmd, &o.demangle, "simple")
+	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
 	return cmd
 }
 
@@ -63,7 +64,7 @@ func (o *webOptions) validate(args []string) (err error) {
 	if o.port < 0 || o.port > 65535 {
 		return exit.Usagef("--port %d: it is from 0 to 65535", o.port)
 	}
-	o.mode, err = parseDemangle(o.demangle, "simple")
+	o.mode, err = flags.ParseDemangle(o.demangle, "simple")
 	return cmp.Or(o.inputOptions.validate(args), err)
 }
 

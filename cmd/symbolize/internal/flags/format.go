@@ -1,5 +1,5 @@
-// Package flags has the flags that several commands share: words of --format, sizes, processes, the
-// files that belong to a stack map.
+// Package flags has the flags that several commands share: words of --format, forms of names, sizes,
+// processes, the files that belong to a stack map, work and the lock of the store.
 package flags
 
 import (
@@ -24,6 +24,11 @@ const (
 	// AutoFDO is the text form of AutoFDO's input.
 	AutoFDO = "autofdo"
 )
+
+// Extensions are the ends of the names of files, by the format that they mean.
+var Extensions = map[string]string{
+	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo",
+}
 
 // FoldedHint is the hint for terminals of commands whose results can be folded stacks.
 const FoldedHint = ", or ask for --format folded"
@@ -77,12 +82,4 @@ func CheckWord(flag, word string, words []string) error {
 		return nil
 	}
 	return exit.Usagef("%s %q: it is one of %s", flag, word, strings.Join(words, ", "))
-}
-
-// CheckJobs accepts the number of workers, 0 being one for each CPU.
-func CheckJobs(n int) error {
-	if n < 0 {
-		return exit.Usagef("--jobs %d: it is at least 1", n)
-	}
-	return nil
 }
